@@ -1,0 +1,287 @@
+// Package canon is the one strict JSON decoder of countersign and its one
+// canonical form, svc-stable-json-v1.
+//
+// A text is accepted only if every reader must agree on what it says. Refused
+// are, beside everything RFC 8259 refuses: duplicate member names (compared
+// after unescaping), invalid UTF-8 and lone surrogates, NUL in a string, a
+// number token of more than 40 characters, a number that is not a finite
+// IEEE 754 double, an integer beyond 2^53-1, nesting deeper than 64, an object
+// of more than 10,000 members, a byte order mark and anything after the value.
+//
+// svc-stable-json-v1 is RFC 8785 (JCS) over a text that passed those rules:
+// members sorted by UTF-16 code units, numbers in the shortest ECMAScript form,
+// minimal escapes, no white space. For example
+//
+//	{"b": 1.50, "a": "\u0041"}   becomes   {"a":"A","b":1.5}
+//
+// whose SHA-256 is
+// be5f1ce885c41d70c068a81970b44f7ec2ac60de83e9b1e154e7d1afab7a3571 .
+package canon
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Name is how records name the canonical form.
+const Name = "svc-stable-json-v1"
+
+// Error says why an input is refused. It names the place and the reason and
+// never repeats the value.
+type Error struct {
+	// Code is for branching: invalid_json, duplicate_field, unknown_field,
+	// missing_field, wrong_type, out_of_range, too_long, too_many_items,
+	// invalid_date, invalid_enum, mutually_exclusive, inconsistent_input, or a
+	// code of one service.
+	Code string
+	// Path is the JSON pointer (RFC 6901) of the offending value, or of the
+	// object that holds it; empty for the whole text.
+	Path string
+	// Message is one lower-case clause for people, ASCII, at most 200 characters.
+	Message string
+}
+
+// Error returns the message.
+func (e *Error) Error() string { return e.Message }
+
+// Check reads one JSON text strictly and returns nil or an *Error for the first
+// offence in document order. Its time is linear in the length of the text.
+func Check(text []byte) error {
+	if len(bytes.TrimLeft(text, " \t\r\n")) == 0 {
+		return &Error{"invalid_json", "", "invalid JSON: the body is empty"}
+	}
+	dec := jsontext.NewDecoder(bytes.NewReader(text))
+	for {
+		kind := dec.PeekKind()
+		if kind == '[' || kind == '{' {
+			if dec.StackDepth() >= MaxDepth {
+				return &Error{"invalid_json", "", "invalid JSON: nested deeper than 64"}
+			}
+		}
+		token, err := dec.ReadToken()
+		if err != nil {
+			return syntaxError(dec, err)
+		}
+		switch token.Kind() {
+		case '0':
+			if err := checkNumber(token.String(), dec); err != nil {
+				return err
+			}
+		case '"':
+			if strings.IndexByte(token.String(), 0) >= 0 {
+				return &Error{"invalid_json", "", "invalid JSON: NUL in a string"}
+			}
+			if kind, length := dec.StackIndex(dec.StackDepth()); kind == '{' && length > 2*MaxMembers {
+				return &Error{"invalid_json", "", "invalid JSON: more than 10000 members in one object"}
+			}
+		}
+		if dec.StackDepth() == 0 {
+			break
+		}
+	}
+	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
+		return &Error{"invalid_json", "", "invalid JSON: something follows the value"}
+	}
+	return nil
+}
+
+func syntaxError(dec *jsontext.Decoder, err error) *Error {
+	switch {
+	case errors.Is(err, jsontext.ErrDuplicateName):
+		return &Error{"duplicate_field", holder(dec), "invalid JSON: duplicate member"}
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return &Error{"invalid_json", "", "invalid JSON: the text ends too early"}
+	case strings.Contains(err.Error(), "UTF-8"), strings.Contains(err.Error(), "surrogate"):
+		return &Error{"invalid_json", "", "invalid JSON: not valid UTF-8"}
+	}
+	return &Error{"invalid_json", "", "invalid JSON: syntax error at byte " + strconv.FormatInt(dec.InputOffset(), 10)}
+}
+
+// holder is the pointer of the object that is being read. A member name comes
+// from the caller, so a pointer through it may repeat the caller's text; only
+// names that look like ours are kept.
+func holder(dec *jsontext.Decoder) string { return SafePointer(string(dec.StackPointer().Parent())) }
+
+// SafePointer returns the pointer if each of its parts could be a member name of
+// a contract (letters, digits, underscore, hyphen; at most 64), else the longest
+// such prefix: what the caller invented is not repeated.
+func SafePointer(pointer string) string {
+	end := 0
+	for end < len(pointer) {
+		next := strings.IndexByte(pointer[end+1:], '/')
+		if next < 0 {
+			next = len(pointer) - end - 1
+		}
+		part := pointer[end+1 : end+1+next]
+		if len(part) == 0 || len(part) > 64 || strings.Trim(part, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" {
+			return pointer[:end]
+		}
+		end += 1 + next
+	}
+	return pointer
+}
+
+func checkNumber(token string, dec *jsontext.Decoder) error {
+	path := SafePointer(string(dec.StackPointer()))
+	if len(token) > MaxNumber {
+		return &Error{"invalid_json", path, "invalid JSON: a number of more than 40 characters"}
+	}
+	f, err := strconv.ParseFloat(token, 64)
+	if err != nil || math.IsInf(f, 0) {
+		return &Error{"invalid_json", path, "invalid JSON: a number too large for a double"}
+	}
+	// Below 1e21 the canonical form has no exponent, so it is an integer there.
+	if math.Abs(f) > MaxInteger && math.Abs(f) < 1e21 {
+		return &Error{"invalid_json", path, "invalid JSON: an integer beyond 2^53-1"}
+	}
+	return nil
+}
+
+// Canonical checks a text and returns its canonical form.
+func Canonical(text []byte) ([]byte, error) {
+	if err := Check(text); err != nil {
+		return nil, err
+	}
+	v := jsontext.Value(bytes.Clone(text))
+	if err := v.Canonicalize(); err != nil {
+		return nil, &Error{"invalid_json", "", "invalid JSON: no canonical form"}
+	}
+	return v, nil
+}
+
+// Decode checks a text and reads it into a Go value. Members the Go type does
+// not have are refused, and names must agree in case.
+func Decode(text []byte, into any) error {
+	if err := Check(text); err != nil {
+		return err
+	}
+	return DecodeChecked(text, into)
+}
+
+// DecodeChecked is Decode for a text that Check has accepted before.
+func DecodeChecked(text []byte, into any) error {
+	err := json.Unmarshal(text, into, json.RejectUnknownMembers(true))
+	var semantic *json.SemanticError
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, json.ErrUnknownName):
+		path := ""
+		if errors.As(err, &semantic) {
+			path = SafePointer(string(semantic.JSONPointer.Parent()))
+		}
+		return &Error{"unknown_field", path, where(path) + " has an unknown member"}
+	case errors.As(err, &semantic):
+		path := SafePointer(string(semantic.JSONPointer))
+		return &Error{"wrong_type", path, where(path) + " has the wrong type"}
+	}
+	return &Error{"invalid_json", "", "invalid JSON"}
+}
+
+func where(path string) string {
+	if path == "" {
+		return "the object"
+	}
+	return strings.TrimPrefix(path, "/")
+}
+
+// Marshal returns the canonical form of a Go value. It fails where the value
+// has none (a float that is not finite, an integer beyond 2^53-1, a NUL).
+func Marshal(v any) ([]byte, error) {
+	text, err := json.Marshal(v, json.Deterministic(true))
+	if err != nil {
+		return nil, err
+	}
+	// The encoder writes valid, unique, well-nested UTF-8. What is left of Check
+	// is rare enough to look for its traces first.
+	if suspect(text) {
+		if err := Check(text); err != nil {
+			return nil, err
+		}
+	}
+	canonical := jsontext.Value(text)
+	if err := canonical.Canonicalize(); err != nil {
+		return nil, err
+	}
+	return canonical, nil
+}
+
+// suspect says whether a text may hold a NUL, a long number or deep nesting.
+func suspect(text []byte) bool {
+	digits, depth := 0, 0
+	for i, c := range text {
+		switch {
+		case c >= '0' && c <= '9':
+			if digits++; digits >= 16 {
+				return true
+			}
+			continue
+		case c == '[' || c == '{':
+			if depth++; depth > MaxDepth {
+				return true
+			}
+		case c == ']' || c == '}':
+			depth--
+		case c == 'u' && i > 0 && text[i-1] == '\\' && bytes.HasPrefix(text[i:], []byte("u0000")):
+			return true
+		}
+		digits = 0
+	}
+	return false
+}
+
+// Members takes a canonical object apart, without reading what is in it.
+func Members(canonical []byte) (map[string]jsontext.Value, error) {
+	var members map[string]jsontext.Value
+	return members, json.Unmarshal(canonical, &members)
+}
+
+// Object is the canonical object of members whose values are canonical already.
+func Object(members map[string]jsontext.Value) []byte {
+	names, size := make([]string, 0, len(members)), 2
+	for name, value := range members {
+		names = append(names, name)
+		size += len(name) + len(value) + 4
+	}
+	slices.SortFunc(names, compareUTF16)
+	b := append(make([]byte, 0, size), '{')
+	for i, name := range names {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b, _ = jsontext.AppendQuote(b, name) // fails for invalid UTF-8 only, which no member name is
+		b = append(append(b, ':'), members[name]...)
+	}
+	return append(b, '}')
+}
+
+// compareUTF16 orders names by their UTF-16 code units, which below the surrogates
+// is the order of the octets.
+func compareUTF16(a, b string) int {
+	for i := range min(len(a), len(b)) {
+		if a[i] >= 0x80 || b[i] >= 0x80 {
+			return slices.Compare(utf16.Encode([]rune(a)), utf16.Encode([]rune(b)))
+		}
+		if a[i] != b[i] {
+			return int(a[i]) - int(b[i])
+		}
+	}
+	return len(a) - len(b)
+}
+
+// Hash is the lower-case hex SHA-256 of bytes that are canonical already.
+func Hash(canonical []byte) string {
+	sum := sha256.Sum256(canonical)
+	return hex.EncodeToString(sum[:])
+}

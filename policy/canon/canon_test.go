@@ -1,0 +1,205 @@
+package canon_test
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/gowebpki/jcs"
+	"pgregory.net/rapid"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/countersign/countersign/policy/canon"
+)
+
+func TestCheckRefuses(t *testing.T) {
+	deep := strings.Repeat("[", 65) + strings.Repeat("]", 65)
+	many := `{"x":0`
+	for i := range canon.MaxMembers {
+		many += `,"x` + strconv.Itoa(i) + `":0`
+	}
+	many += `}`
+	for _, tc := range []struct{ name, text, code, message string }{
+		{"no body", "", "invalid_json", "empty"},
+		{"white space only", " \n", "invalid_json", "empty"},
+		{"not JSON", "hello", "invalid_json", "syntax error"},
+		{"single quotes", `{'a':1}`, "invalid_json", "syntax error"},
+		{"comment", `{"a":1/*x*/}`, "invalid_json", "syntax error"},
+		{"NaN", `{"a":NaN}`, "invalid_json", "syntax error"},
+		{"cut off", `{"a":`, "invalid_json", "ends too early"},
+		{"trailing data", `{"a":1} {"b":2}`, "invalid_json", "follows"},
+		{"trailing rubbish", `{"a":1}x`, "invalid_json", "follows"},
+		{"byte order mark", "\ufeff{}", "invalid_json", "syntax error"},
+		{"duplicate member", `{"a":1,"a":2}`, "duplicate_field", "duplicate member"},
+		{"duplicate after unescaping", `{"a":1,"\u0061":2}`, "duplicate_field", "duplicate member"},
+		{"duplicate nested", `{"o":{"a":1,"a":2}}`, "duplicate_field", "duplicate member"},
+		{"invalid UTF-8", "{\"a\":\"\xff\"}", "invalid_json", "UTF-8"},
+		{"overlong NUL", "{\"a\":\"\xc0\x80\"}", "invalid_json", "UTF-8"},
+		{"lone surrogate", `{"a":"\ud800"}`, "invalid_json", "UTF-8"},
+		{"NUL escaped", `{"a":"\u0000"}`, "invalid_json", "NUL"},
+		{"NUL in a name", `{"\u0000":1}`, "invalid_json", "NUL"},
+		{"not finite", `{"a":1e999}`, "invalid_json", "too large"},
+		{"integer beyond 2^53-1", `{"a":9007199254740992}`, "invalid_json", "2^53-1"},
+		{"the same as a fraction", `{"a":9007199254740992.0}`, "invalid_json", "2^53-1"},
+		{"number of 41 characters", `{"a":0.` + strings.Repeat("1", 39) + `}`, "invalid_json", "40 characters"},
+		{"depth 65", deep, "invalid_json", "deeper than 64"},
+		{"too many members", many, "invalid_json", "10000 members"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			err := canon.Check([]byte(tc.text))
+			var refusal *canon.Error
+			if !errors.As(err, &refusal) {
+				t.Fatalf("accepted, or another error: %v", err)
+			}
+			if refusal.Code != tc.code || !strings.Contains(refusal.Message, tc.message) {
+				t.Errorf("got %s %q, want %s with %q", refusal.Code, refusal.Message, tc.code, tc.message)
+			}
+		})
+	}
+}
+
+func TestCheckAcceptsTheLimits(t *testing.T) {
+	for _, text := range []string{
+		strings.Repeat("[", 64) + strings.Repeat("]", 64),
+		`{"a":9007199254740991,"b":-9007199254740991}`,
+		`{"a":1e300,"b":-1E-300,"c":0.` + strings.Repeat("1", 38) + `}`,
+		`{"a":"\ud83d\ude00","A":"` + "\u00a0\ufeff" + `"}`,
+		" [ ] \r\n", `"text"`, `null`,
+	} {
+		if err := canon.Check([]byte(text)); err != nil {
+			t.Errorf("%.60s: %v", text, err)
+		}
+	}
+}
+
+func TestErrorsNeverRepeatTheCaller(t *testing.T) {
+	type small struct {
+		Command string `json:"command"`
+	}
+	for _, text := range []string{
+		`{"canary value":1}`, `{"COMMAND":"canary"}`, `{"command":{"canary":1}}`,
+		`{"canary canary":{"a":1,"a":2}}`, `{"command":"canary` + "\xff" + `"}`,
+	} {
+		var s small
+		err := canon.Decode([]byte(text), &s)
+		var refusal *canon.Error
+		if !errors.As(err, &refusal) {
+			t.Fatalf("%s: accepted, or another error: %v", text, err)
+		}
+		if strings.Contains(refusal.Message+refusal.Path, "canary") {
+			t.Errorf("%s: the answer repeats the caller: %+v", text, refusal)
+		}
+	}
+}
+
+func TestCanonicalIsRFC8785(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"b": 1.50, "a": "\u0041"}`:            `{"a":"A","b":1.5}`,
+		`[1e21, 1e-7, 0.000001, -0, 1E2, 1.0]`:  `[1e+21,1e-7,0.000001,0,100,1]`,
+		`{"\ud83d\ude00":1,"\ufb33":2,"a":"/"}`: "{\"a\":\"/\",\"\U0001F600\":1,\"\ufb33\":2}",
+	} {
+		got, err := canon.Canonical([]byte(in))
+		if err != nil || string(got) != want {
+			t.Errorf("%s: got %s, %v; want %s", in, got, err, want)
+		}
+	}
+	example, _ := canon.Canonical([]byte(`{"b": 1.50, "a": "\u0041"}`))
+	if got := canon.Hash(example); got != "be5f1ce885c41d70c068a81970b44f7ec2ac60de83e9b1e154e7d1afab7a3571" {
+		t.Errorf("the package comment's example hashes to %s", got)
+	}
+}
+
+// The independent implementation of RFC 8785 agrees on every value, and the
+// canonical form is a fixed point.
+func TestCanonicalAgreesWithAnotherImplementation(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text, err := json.Marshal(anyValue(4).Draw(t, "value"))
+		if err != nil {
+			t.Skip(err)
+		}
+		got, err := canon.Canonical(text)
+		if err != nil {
+			t.Skip(err) // NUL or an integer beyond 2^53-1
+		}
+		want, err := jcs.Transform(text)
+		if err == nil && string(got) != string(want) {
+			t.Fatalf("ours %s, other %s", got, want)
+		}
+		again, err := canon.Canonical(got)
+		if err != nil || string(again) != string(got) {
+			t.Fatalf("not a fixed point: %s, %v", again, err)
+		}
+	})
+}
+
+func anyValue(depth int) *rapid.Generator[any] {
+	leaf := rapid.OneOf(
+		rapid.Just[any](nil), rapid.Bool().AsAny(), rapid.String().AsAny(),
+		rapid.Float64Range(-1e15, 1e15).AsAny(), rapid.Float64Range(-1e-9, 1e-9).AsAny(),
+	)
+	if depth == 0 {
+		return leaf
+	}
+	return rapid.OneOf(leaf,
+		rapid.SliceOfN(anyValue(depth-1), 0, 4).AsAny(),
+		rapid.MapOfN(rapid.StringN(0, 5, -1), anyValue(depth-1), 0, 4).AsAny())
+}
+
+func FuzzCanonical(f *testing.F) {
+	f.Add([]byte(`{"a":[1,2.5e3,"x\u00e9"],"b":null}`))
+	f.Add([]byte(`{"a":1,"a":2}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		got, err := canon.Canonical(text)
+		if err != nil {
+			return
+		}
+		again, err := canon.Canonical(got)
+		if err != nil || string(again) != string(got) {
+			t.Fatalf("not a fixed point: %q -> %q, %v", got, again, err)
+		}
+	})
+}
+
+// Marshal looks for traces of what has no canonical form; it must find all that
+// a full check finds.
+func TestMarshalRefusesWhatCannotBeReadBack(t *testing.T) {
+	deep := any(1)
+	for range canon.MaxDepth + 1 {
+		deep = []any{deep}
+	}
+	for name, v := range map[string]any{
+		"NUL": "a\x00b", "NUL in a name": map[string]int{"\x00": 1}, "2^53": 1 << 53, "-2^53": -1 << 53, "1e17": 1e17, "depth 65": deep,
+	} {
+		if text, err := canon.Marshal(v); err == nil {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		v := anyValue(4).Draw(t, "value")
+		text, err := canon.Marshal(v)
+		if err != nil {
+			return
+		}
+		if err := canon.Check(text); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+	})
+}
+
+func TestObjectIsTheCanonicalFormOfItsMembers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text, err := canon.Marshal(rapid.MapOfN(rapid.String(), anyValue(2), 0, 5).Draw(t, "object"))
+		if err != nil {
+			t.Skip(err)
+		}
+		members, err := canon.Members(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := canon.Object(members); string(got) != string(text) {
+			t.Fatalf("got %s, want %s", got, text)
+		}
+	})
+}

@@ -1,0 +1,73 @@
+package normal
+
+import (
+	"math/big"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+var (
+	unitsForm   = regexp.MustCompile(`^(0|[1-9][0-9]{0,77})$`)
+	decimalForm = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+	maxUnits    = new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 256), big.NewInt(1))
+)
+
+// Units reads an amount in a token's smallest units: decimal digits without sign
+// or leading zero, at most 2^256-1.
+func Units(text string) (*big.Int, error) {
+	if len(text) > MaxUnits || !unitsForm.MatchString(text) {
+		return nil, ErrAmount
+	}
+	n, ok := new(big.Int).SetString(text, 10)
+	if !ok || n.Cmp(maxUnits) > 0 {
+		return nil, ErrAmount
+	}
+	return n, nil
+}
+
+// Scale is units / 10^decimals, exactly. Decimals are 0 to 36.
+func Scale(units *big.Int, decimals int) *big.Rat {
+	power := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(decimals)), nil)
+	return new(big.Rat).SetFrac(units, power)
+}
+
+// Decimal reads a JSON number literal as the exact number it writes. Literals
+// above 40 characters, and exponents that would make a rational explode, are
+// ErrAmount.
+func Decimal(literal string) (*big.Rat, error) {
+	if len(literal) > MaxDecimal || !decimalForm.MatchString(literal) {
+		return nil, ErrAmount
+	}
+	if e := strings.IndexAny(literal, "eE"); e >= 0 {
+		exponent, err := strconv.Atoi(literal[e+1:])
+		if err != nil || exponent > MaxExponent || exponent < -MaxExponent {
+			return nil, ErrAmount
+		}
+	}
+	r, ok := new(big.Rat).SetString(literal)
+	if !ok {
+		return nil, ErrAmount
+	}
+	return r, nil
+}
+
+// Float is the exact value of the shortest decimal that reads back as f: what a
+// person wrote, not the binary fraction next to it. f is finite.
+func Float(f float64) *big.Rat {
+	r, ok := new(big.Rat).SetString(strconv.FormatFloat(f, 'e', -1, 64))
+	if !ok {
+		return new(big.Rat)
+	}
+	return r
+}
+
+// DecimalString writes a rational that has a finite decimal form, without
+// exponent or trailing zeros: 5/2 is "2.5". Others are ErrAmount.
+func DecimalString(r *big.Rat) (string, error) {
+	digits, exact := r.FloatPrec()
+	if !exact {
+		return "", ErrAmount
+	}
+	return r.FloatString(digits), nil
+}

@@ -1,0 +1,232 @@
+package normal
+
+import (
+	"math"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/countersign/countersign/policy"
+)
+
+// Bounds holds a struct to the json and jsonschema tags on its fields, which are
+// also what the published schema is made from: one fact, two readers. Known are
+// minLength, maxLength, pattern, enum and format=date-time of strings, minimum,
+// maximum and exclusiveMinimum of numbers, minItems and maxItems of lists; the
+// remaining tags of a list are those of its items. Members of maps and of
+// free-form values are not looked at.
+//
+//	var bounds = normal.BoundsOf[Input]()
+//	if err := bounds.Check(in); err != nil { return Output{}, err }
+type Bounds[T any] struct{ root *shape }
+
+// shape is what the tags of one place in a type ask for.
+type shape struct {
+	fields               []field        // of a struct
+	items                *shape         // of a list
+	required             bool           // the member has no omitempty
+	minLength, maxLength int            // code points
+	minItems, maxItems   int            //
+	minimum, maximum     float64        //
+	exclusive            bool           // the minimum itself is refused
+	enum                 []string       //
+	pattern              *regexp.Regexp //
+	dateTime             bool           //
+}
+
+type field struct {
+	index    int
+	name     string
+	embedded bool
+	shape    *shape
+}
+
+// BoundsOf reads the tags of T. T is one of our own input types; a tag that does
+// not parse is a mistake of ours and panics when the program starts.
+func BoundsOf[T any]() Bounds[T] { return Bounds[T]{shapeOf(reflect.TypeFor[T](), "", true)} }
+
+// Check returns nil or an *Error for the first member, in the order of the
+// fields, that its tags refuse: missing_field, out_of_range, too_long,
+// too_many_items, invalid_enum, invalid_date.
+func (b Bounds[T]) Check(v T) error { return b.root.check(reflect.ValueOf(&v).Elem(), "") }
+
+func shapeOf(t reflect.Type, tag string, required bool) *shape {
+	s := &shape{required: required, maxLength: math.MaxInt, maxItems: math.MaxInt, minimum: math.Inf(-1), maximum: math.Inf(1)}
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	for _, part := range splitTag(tag) {
+		name, value, _ := strings.Cut(part, "=")
+		s.set(name, value)
+	}
+	switch t.Kind() {
+	case reflect.Slice:
+		s.items = shapeOf(t.Elem(), tag, true)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			f := t.Field(i)
+			name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if name == "-" || !f.IsExported() {
+				continue
+			}
+			optional := strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero")
+			s.fields = append(s.fields, field{i, name, f.Anonymous && name == "", shapeOf(f.Type, f.Tag.Get("jsonschema"), !optional)})
+		}
+	}
+	return s
+}
+
+// splitTag splits at commas that no backslash escapes.
+func splitTag(tag string) []string {
+	const escaped = "\x00"
+	parts := strings.Split(strings.ReplaceAll(tag, `\,`, escaped), ",")
+	for i := range parts {
+		parts[i] = strings.ReplaceAll(parts[i], escaped, ",")
+	}
+	return parts
+}
+
+func (s *shape) set(name, value string) {
+	switch name {
+	case "minLength":
+		s.minLength = mustInt(value)
+	case "maxLength":
+		s.maxLength = mustInt(value)
+	case "minItems":
+		s.minItems = mustInt(value)
+	case "maxItems":
+		s.maxItems = mustInt(value)
+	case "minimum":
+		s.minimum = mustFloat(value)
+	case "maximum":
+		s.maximum = mustFloat(value)
+	case "exclusiveMinimum":
+		s.minimum, s.exclusive = mustFloat(value), true
+	case "enum":
+		s.enum = append(s.enum, value)
+	case "pattern":
+		s.pattern = regexp.MustCompile(value)
+	case "format":
+		s.dateTime = value == "date-time"
+	}
+}
+
+func mustInt(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		panic("bound is not an integer: " + text)
+	}
+	return n
+}
+
+func mustFloat(text string) float64 {
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		panic("bound is not a number: " + text)
+	}
+	return f
+}
+
+func (s *shape) check(v reflect.Value, path string) error {
+	for v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			return s.absent(path)
+		}
+		v = v.Elem()
+	}
+	switch v.Kind() {
+	case reflect.String:
+		return s.checkString(v.String(), path)
+	case reflect.Float64, reflect.Float32:
+		return s.checkNumber(v.Float(), path)
+	case reflect.Int, reflect.Int64, reflect.Int32:
+		return s.checkNumber(float64(v.Int()), path)
+	case reflect.Slice:
+		return s.checkList(v, path)
+	case reflect.Map, reflect.Interface:
+		if v.IsNil() {
+			return s.absent(path)
+		}
+	case reflect.Struct:
+		for _, f := range s.fields {
+			at := path
+			if !f.embedded {
+				at += "/" + f.name
+			}
+			if err := f.shape.check(v.Field(f.index), at); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *shape) absent(path string) error {
+	if s.required {
+		return refuse("missing_field", path, "is missing")
+	}
+	return nil
+}
+
+func (s *shape) checkString(text, path string) error {
+	if text == "" && s.minLength > 0 {
+		return s.absent(path)
+	}
+	if text == "" && !s.required {
+		return nil
+	}
+	switch length := utf8.RuneCountInString(text); {
+	case length > s.maxLength:
+		return refuse("too_long", path, "is too long")
+	case length < s.minLength:
+		return refuse("out_of_range", path, "is too short")
+	case s.enum != nil && !slices.Contains(s.enum, text):
+		return refuse("invalid_enum", path, "is not one of the allowed values")
+	case s.pattern != nil && !s.pattern.MatchString(text):
+		return refuse("out_of_range", path, "does not have the required form")
+	}
+	if s.dateTime {
+		if _, err := Timestamp(text); err != nil {
+			return refuse("invalid_date", path, "is not an RFC 3339 timestamp with zone")
+		}
+	}
+	return nil
+}
+
+func (s *shape) checkNumber(x float64, path string) error {
+	if !(x >= s.minimum && x <= s.maximum) || s.exclusive && x == s.minimum {
+		return refuse("out_of_range", path, "is out of range")
+	}
+	return nil
+}
+
+func (s *shape) checkList(v reflect.Value, path string) error {
+	switch {
+	case v.Len() == 0 && s.minItems > 0:
+		if err := s.absent(path); err != nil || v.IsNil() {
+			return err
+		}
+		return refuse("out_of_range", path, "has too few items")
+	case v.Len() < s.minItems:
+		return refuse("out_of_range", path, "has too few items")
+	case v.Len() > s.maxItems:
+		return refuse("too_many_items", path, "has too many items")
+	case v.IsNil():
+		return s.absent(path)
+	}
+	for i := range v.Len() {
+		if err := s.items.check(v.Index(i), path+"/"+strconv.Itoa(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refuse names the member as people write it: "payment.method is missing".
+func refuse(code, path, clause string) error {
+	name := strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", ".")
+	return policy.Refuse(code, path, name+" "+clause)
+}

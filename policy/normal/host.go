@@ -1,0 +1,248 @@
+package normal
+
+import (
+	"net/netip"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/net/idna"
+)
+
+// hostProfile maps as browsers do (UTS 46, non-transitional) and then insists on
+// letters, digits, hyphens and DNS lengths. The ready-made idna.Lookup lets
+// "a..b" and labels of 64 characters through.
+var hostProfile = idna.New(
+	idna.MapForLookup(), idna.BidiRule(), idna.StrictDomainName(true),
+	idna.VerifyDNSLength(true), idna.Transitional(false),
+)
+
+// Host is the normal form of a host name or address as it stands in a URL:
+// lower-case A-labels without a trailing dot, dotted IPv4, or IPv6 in brackets
+// (an IPv4 address mapped into IPv6 becomes the IPv4 address). A host that ends
+// in a number and is not a dotted IPv4 address is refused: "127.1" and
+// "2130706433" are names to some readers and addresses to others.
+func Host(raw string) (string, error) {
+	host, err := host(raw)
+	if err == nil && endsInNumber(host) && !isIPv4(host) {
+		return "", ErrHost
+	}
+	return host, err
+}
+
+// host is Host that keeps numeric forms, for those who judge them (LegacyIPv4).
+func host(raw string) (string, error) {
+	if inner, ok := strings.CutPrefix(raw, "["); ok {
+		inner, ok = strings.CutSuffix(inner, "]")
+		addr, err := netip.ParseAddr(inner)
+		if !ok || err != nil || addr.Zone() != "" || !addr.Is6() {
+			return "", ErrHost
+		}
+		if addr = addr.Unmap(); addr.Is4() {
+			return addr.String(), nil
+		}
+		return "[" + addr.String() + "]", nil
+	}
+	// Length before IDNA: its work is not bounded by anything else.
+	if len(raw) > 4*MaxHost || !utf8.ValidString(raw) {
+		return "", ErrHost
+	}
+	name, err := hostProfile.ToASCII(strings.TrimSuffix(raw, "."))
+	if err != nil || name == "" || len(name) > MaxHost || strings.HasSuffix(name, ".") {
+		return "", ErrHost
+	}
+	// "xn--" labels must decode to what encodes to them again.
+	if again, err := hostProfile.ToASCII(name); err != nil || again != name {
+		return "", ErrHost
+	}
+	return strings.ToLower(name), nil
+}
+
+func isIPv4(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Is4()
+}
+
+// endsInNumber is the test of the WHATWG URL standard: the last label is all
+// digits or a hexadecimal number.
+func endsInNumber(host string) bool {
+	if strings.HasPrefix(host, "[") {
+		return false
+	}
+	last := host[strings.LastIndexByte(host, '.')+1:]
+	_, ok := legacyNumber(last)
+	return ok || (last != "" && strings.Trim(last, "0123456789") == "")
+}
+
+// LegacyIPv4 reads the forms inet_aton accepts and URL parsers argue about:
+// one to four decimal, octal (0…) or hexadecimal (0x…) parts, the last of which
+// fills the remaining bytes. "127.1", "0x7f000001", "017700000001" are 127.0.0.1.
+func LegacyIPv4(host string) (netip.Addr, bool) {
+	parts := strings.Split(host, ".")
+	if len(parts) > 4 {
+		return netip.Addr{}, false
+	}
+	var value uint64
+	for i, part := range parts {
+		n, ok := legacyNumber(part)
+		if !ok {
+			return netip.Addr{}, false
+		}
+		bytes := 1
+		if i == len(parts)-1 {
+			bytes = 5 - len(parts)
+		}
+		if n >= 1<<(8*bytes) {
+			return netip.Addr{}, false
+		}
+		value = value<<(8*bytes) | n
+	}
+	return netip.AddrFrom4([4]byte{byte(value >> 24), byte(value >> 16), byte(value >> 8), byte(value)}), true
+}
+
+func legacyNumber(text string) (uint64, bool) {
+	base, digits := 10, text
+	switch {
+	case strings.HasPrefix(text, "0x") || strings.HasPrefix(text, "0X"):
+		base, digits = 16, text[2:]
+		if digits == "" {
+			return 0, true // "0x" is zero to inet_aton's heirs
+		}
+	case len(text) > 1 && text[0] == '0':
+		base, digits = 8, text[1:]
+	}
+	if digits == "" || digits[0] == '+' || digits[0] == '-' {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(digits, base, 32)
+	return n, err == nil
+}
+
+// addrOf is the IP address a normal host stands for, legacy forms included.
+func addrOf(host string) (netip.Addr, bool) {
+	addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	if err == nil {
+		return addr.Unmap(), true
+	}
+	return LegacyIPv4(host)
+}
+
+// sharedAddressSpace is RFC 6598, used inside providers and overlay networks.
+var sharedAddressSpace = netip.MustParsePrefix("100.64.0.0/10")
+
+// IsLoopback says whether a normal host is this machine itself.
+func IsLoopback(host string) bool {
+	if addr, ok := addrOf(host); ok {
+		return addr.IsLoopback()
+	}
+	return host == "localhost" || strings.HasSuffix(host, ".localhost")
+}
+
+// IsPrivate says whether a normal host is not on the public internet: loopback,
+// RFC 1918, link-local (cloud metadata at 169.254.169.254 included), unique
+// local, shared and unspecified addresses in any notation, addresses that embed
+// such an IPv4 address (NAT64, 6to4), and the names localhost, *.local,
+// *.internal.
+func IsPrivate(host string) bool {
+	addr, ok := addrOf(host)
+	if !ok {
+		return IsLoopback(host) || host == "local" || host == "internal" ||
+			strings.HasSuffix(host, ".local") || strings.HasSuffix(host, ".internal")
+	}
+	if inner, ok := embeddedIPv4(addr); ok {
+		addr = inner
+	}
+	return addr.IsLoopback() || addr.IsPrivate() || addr.IsLinkLocalUnicast() || addr.IsLinkLocalMulticast() ||
+		addr.IsUnspecified() || sharedAddressSpace.Contains(addr) || addr.Is4() && addr.As4()[0] == 0
+}
+
+// embeddedIPv4 finds the IPv4 address inside 64:ff9b::/96, ::/96 and 2002::/16.
+func embeddedIPv4(addr netip.Addr) (netip.Addr, bool) {
+	if !addr.Is6() {
+		return addr, false
+	}
+	b := addr.As16()
+	switch {
+	case b[0] == 0x20 && b[1] == 0x02:
+		return netip.AddrFrom4([4]byte(b[2:6])), true
+	case [12]byte(b[:12]) == [12]byte{0, 0x64, 0xff, 0x9b},
+		[12]byte(b[:12]) == [12]byte{} && !addr.IsLoopback() && !addr.IsUnspecified():
+		return netip.AddrFrom4([4]byte(b[12:])), true
+	}
+	return addr, false
+}
+
+// HostEntry is one entry of an allow or block list: a host, every host below a
+// domain ("*.h"), each with or without a port. The zero value matches nothing.
+type HostEntry struct {
+	Host     string // normal form, without "*."
+	Wildcard bool   // one or more labels below Host, not Host itself
+	Port     int    // 0: the default port of the scheme
+}
+
+// ParseHostEntry reads "h", "*.h", "h:p" and "*.h:p". URLs, ports outside
+// 1 to 65535 and wildcards elsewhere are refused.
+func ParseHostEntry(raw string) (HostEntry, error) {
+	var e HostEntry
+	name, port, ok := cutPort(raw)
+	if !ok {
+		return e, ErrHostEntry
+	}
+	if rest, found := strings.CutPrefix(name, "*."); found {
+		name, e.Wildcard = rest, true
+	}
+	host, err := Host(name)
+	if err != nil || e.Wildcard && (strings.HasPrefix(host, "[") || isIPv4(host)) {
+		return HostEntry{}, ErrHostEntry
+	}
+	e.Host, e.Port = host, port
+	return e, nil
+}
+
+// cutPort splits "host:port"; port is 0 where none stands.
+func cutPort(raw string) (host string, port int, ok bool) {
+	colon := strings.LastIndexByte(raw, ':')
+	if colon < 0 || strings.HasSuffix(raw, "]") {
+		return raw, 0, true
+	}
+	port, ok = parsePort(raw[colon+1:])
+	return raw[:colon], port, ok
+}
+
+// parsePort reads 1 to 65535, leading zeros allowed.
+func parsePort(text string) (int, bool) {
+	digits := strings.TrimLeft(text, "0")
+	if digits == "" || len(digits) > 5 || strings.Trim(digits, "0123456789") != "" {
+		return 0, false
+	}
+	port, err := strconv.Atoi(digits)
+	return port, err == nil && port <= maxPort
+}
+
+// Allows says whether the entry, in an allow list, covers the URL's host and port.
+func (e HostEntry) Allows(u URL) bool {
+	if e.Port == 0 && u.Port != defaultPort(u.Scheme) || e.Port != 0 && e.Port != u.Port {
+		return false
+	}
+	return e.covers(u.Host, false)
+}
+
+// Blocks says whether the entry, in a block list, covers the URL's host. A
+// blocked host covers every subdomain and every port; "*.h" still leaves h itself.
+func (e HostEntry) Blocks(u URL) bool { return e.covers(u.Host, true) }
+
+// Matches says whether the entry names the URL's host, and its port if the entry
+// has one.
+func (e HostEntry) Matches(u URL) bool {
+	return (e.Port == 0 || e.Port == u.Port) && e.covers(u.Host, false)
+}
+
+func (e HostEntry) covers(host string, below bool) bool {
+	if e.Host == "" {
+		return false
+	}
+	if host == e.Host {
+		return !e.Wildcard
+	}
+	return (e.Wildcard || below) && strings.HasSuffix(host, "."+e.Host)
+}

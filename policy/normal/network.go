@@ -1,0 +1,99 @@
+package normal
+
+import (
+	"regexp"
+	"strings"
+)
+
+// aliases are the names x402 clients use for CAIP-2 networks (x402 version 1
+// names and CAIP-2 of chainlist and the Solana genesis hashes).
+var aliases = map[string]string{
+	"base":           "eip155:8453",
+	"base-sepolia":   "eip155:84532",
+	"ethereum":       "eip155:1",
+	"polygon":        "eip155:137",
+	"arbitrum":       "eip155:42161",
+	"optimism":       "eip155:10",
+	"avalanche":      "eip155:43114",
+	"avalanche-fuji": "eip155:43113",
+	"solana":         "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp",
+	"solana-devnet":  "solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1",
+}
+
+// usdc are Circle's native USDC contracts, in normal form. Each has 6 decimals
+// and is pegged to the US dollar.
+var usdc = map[string]string{
+	"eip155:8453":  "0x833589fcd6edb6e08f4c7c32d4f71b54bda02913",
+	"eip155:84532": "0x036cbd53842c5426634e7929541ec2318f3dcf7e",
+	"eip155:1":     "0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48",
+	"eip155:137":   "0x3c499c542cef5e3811e1192ce70d8cc03d5c3359",
+	"eip155:42161": "0xaf88d065e77c8cc2239327c5edb3a432268e5831",
+	"eip155:10":    "0x0b2c639c533813f4aa9d7837caf62653d097ff85",
+	"eip155:43114": "0xb97ef9ef8734c71904d8002f8b6bc66dd9c48a6e",
+	"solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp": "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v",
+}
+
+// USDCDecimals is how many decimals every contract of the table has.
+const USDCDecimals = 6
+
+var testnets = map[string]bool{
+	"eip155:84532": true, "eip155:43113": true, "solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1": true,
+	// Other test networks that x402 facilitators serve.
+	"eip155:11155111": true, "eip155:80002": true, "eip155:421614": true, "eip155:11155420": true,
+	"solana:4uhcVJyU9pJkvQyS88uRDiswHXSCkY3z": true,
+}
+
+var caip2 = regexp.MustCompile(`^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$`)
+
+// Network resolves an alias (exact case) to its CAIP-2 name; any other text
+// stands for itself.
+func Network(name string) string {
+	if id, ok := aliases[name]; ok {
+		return id
+	}
+	return name
+}
+
+// IsNetwork says whether a text is an alias or has the form of a CAIP-2 name.
+// An eip155 chain number has no leading zero.
+func IsNetwork(name string) bool {
+	id := Network(name)
+	if len(id) > MaxCAIP2 || !caip2.MatchString(id) {
+		return false
+	}
+	chain, evm := strings.CutPrefix(id, "eip155:")
+	return !evm || chain[0] != '0' && strings.Trim(chain, "0123456789") == ""
+}
+
+// IsTestnet says whether a network is known to carry no value.
+func IsTestnet(name string) bool { return testnets[Network(name)] }
+
+// IsEVM and IsSolana name the family that decides how addresses look.
+func IsEVM(network string) bool { return strings.HasPrefix(Network(network), "eip155:") }
+
+// IsSolana says whether a CAIP-2 network is of the Solana family.
+func IsSolana(network string) bool { return strings.HasPrefix(Network(network), "solana:") }
+
+// USDC is the normal address of the network's USDC contract, where known.
+func USDC(network string) (string, bool) {
+	address, ok := usdc[Network(network)]
+	return address, ok
+}
+
+// IsUSDC says whether an asset is USDC on that network: its contract, or the
+// symbol "USDC". Without a network any contract of the table counts.
+func IsUSDC(network, asset string) bool {
+	if asset == "USDC" {
+		return true
+	}
+	if network != "" {
+		contract, ok := USDC(network)
+		return ok && SameAddress(contract, asset)
+	}
+	for _, contract := range usdc {
+		if SameAddress(contract, asset) {
+			return true
+		}
+	}
+	return false
+}

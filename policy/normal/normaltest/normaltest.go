@@ -1,0 +1,82 @@
+// Package normaltest reads the case files of the policy tests. A file is a txtar
+// archive: the section "base" is a good request, and every other section is one
+// case, named after what it shows:
+//
+//	-- base --
+//	{"payment": {"method": "GET"}}
+//	-- another method than expected --
+//	{"expected": {"method": "POST"}}
+//	---
+//	deny: method_mismatch
+//
+// Above the line stands a JSON merge patch (RFC 7396) over the base, below it what
+// the test wants, in the test's own words.
+package normaltest
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+// Case is one case of a file.
+type Case struct {
+	Name string
+	Body []byte // the merged request
+	Want string // trimmed
+}
+
+// Parse reads an archive.
+func Parse(archive []byte) ([]Case, error) {
+	var base []byte
+	var cases []Case
+	for _, section := range txtar.Parse(archive).Files {
+		if section.Name == "base" {
+			base = section.Data
+			continue
+		}
+		patch, want, ok := strings.Cut(string(section.Data), "\n---\n")
+		if !ok {
+			return nil, fmt.Errorf("%s: no line between patch and answer", section.Name)
+		}
+		body, err := Merge(base, []byte(patch))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", section.Name, err)
+		}
+		cases = append(cases, Case{section.Name, body, strings.TrimSpace(want)})
+	}
+	return cases, nil
+}
+
+// Merge applies a JSON merge patch: objects merge, null removes, the rest replaces.
+func Merge(base, patch []byte) ([]byte, error) {
+	var b, p any
+	if err := json.Unmarshal(base, &b); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(patch, &p); err != nil {
+		return nil, err
+	}
+	return json.Marshal(merge(b, p), json.Deterministic(true))
+}
+
+func merge(base, patch any) any {
+	changes, ok := patch.(map[string]any)
+	if !ok {
+		return patch
+	}
+	merged, ok := base.(map[string]any)
+	if !ok {
+		merged = map[string]any{}
+	}
+	for name, value := range changes {
+		if value == nil {
+			delete(merged, name)
+		} else {
+			merged[name] = merge(merged[name], value)
+		}
+	}
+	return merged
+}

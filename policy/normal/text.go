@@ -1,0 +1,89 @@
+package normal
+
+import (
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Text refuses white space at an edge, control characters, and characters that
+// do not show or that reorder others. Prose (a purpose) may hold line breaks and
+// tabs inside.
+func Text(text string, prose bool) error {
+	first, _ := utf8.DecodeRuneInString(text)
+	last, _ := utf8.DecodeLastRuneInString(text)
+	if !utf8.ValidString(text) || text != "" && (isSpace(first) || isSpace(last)) {
+		return ErrText
+	}
+	if strings.ContainsFunc(text, func(r rune) bool {
+		if prose && (r == '\n' || r == '\r' || r == '\t') {
+			return false
+		}
+		return unicode.IsControl(r) || Invisible(r)
+	}) {
+		return ErrText
+	}
+	return nil
+}
+
+// isSpace is white space as in ECMA-262: Unicode's, and the byte order mark.
+func isSpace(r rune) bool { return unicode.IsSpace(r) && r != 0x85 || r == 0xfeff }
+
+// Invisible says whether a character takes no room or changes the direction of
+// others: zero-width, bidi control, tag, and the soft hyphen.
+func Invisible(r rune) bool {
+	switch {
+	case r == 0xad, r == 0x61c, r == 0x180e, r == 0xfeff:
+		return true
+	case 0x200b <= r && r <= 0x200f, 0x202a <= r && r <= 0x202e, 0x2060 <= r && r <= 0x206f:
+		return true
+	}
+	return 0xe0000 <= r && r <= 0xe007f
+}
+
+// Timestamp reads RFC 3339 with zone, to the nanosecond, of the years 1900 to
+// 2199: 2026-01-02T03:04:05Z or 2026-01-02T03:04:05.123+01:00. time.Parse alone
+// takes single-digit hours, a comma and any number of fraction digits.
+func Timestamp(text string) (time.Time, error) {
+	const layout = "2006-01-02T15:04:05"
+	if len(text) <= len(layout) || !fixedDigits(text[:len(layout)]) {
+		return time.Time{}, ErrTimestamp
+	}
+	rest := text[len(layout):]
+	if fraction, ok := strings.CutPrefix(rest, "."); ok {
+		zone := strings.TrimLeft(fraction, "0123456789")
+		if digits := len(fraction) - len(zone); digits < 1 || digits > 9 {
+			return time.Time{}, ErrTimestamp
+		}
+		rest = zone
+	}
+	if rest != "Z" && (len(rest) != 6 || !fixedZone(rest)) {
+		return time.Time{}, ErrTimestamp
+	}
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil || t.Year() < minYear || t.Year() > maxYear {
+		return time.Time{}, ErrTimestamp
+	}
+	return t.UTC(), nil
+}
+
+// fixedDigits says whether text has digits exactly where the layout has them.
+func fixedDigits(text string) bool { return sameShape(text, "0000-00-00T00:00:00") }
+
+func fixedZone(zone string) bool {
+	return sameShape(zone, "+00:00") && zone[1:3] < "24" && zone[4:6] < "60" ||
+		sameShape(zone, "-00:00") && zone[1:3] < "24" && zone[4:6] < "60"
+}
+
+func sameShape(text, shape string) bool {
+	if len(text) != len(shape) {
+		return false
+	}
+	for i := range len(text) {
+		if shape[i] == '0' && (text[i] < '0' || text[i] > '9') || shape[i] != '0' && text[i] != shape[i] {
+			return false
+		}
+	}
+	return true
+}

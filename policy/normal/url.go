@@ -1,0 +1,127 @@
+package normal
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// URL is an absolute URL in normal form, in parts.
+type URL struct {
+	Scheme   string // lower case
+	Host     string // normal form; IPv6 in brackets
+	Port     int    // the effective port; 0 where the scheme has no default and none stands
+	Path     string // as written, "/" if empty
+	Query    string // byte for byte, without "?"
+	HasQuery bool   // a "?" stands, perhaps with nothing behind it
+	UserInfo bool   // "user@" or "user:password@" stood before the host; never kept
+	Fragment bool   // "#…" stood at the end; never kept
+	IDN      bool   // the host was written with non-ASCII letters or has an xn-- label
+}
+
+// String is the normal form: no userinfo, no fragment, no default port.
+func (u URL) String() string {
+	text := u.Scheme + "://" + u.Host
+	if u.Port != 0 && u.Port != defaultPort(u.Scheme) {
+		text += ":" + strconv.Itoa(u.Port)
+	}
+	text += u.Path
+	if u.HasQuery {
+		text += "?" + u.Query
+	}
+	return text
+}
+
+// Origin shows scheme, host and port, without path and query, which may hold secrets.
+func (u URL) Origin() string {
+	u.Path, u.Query, u.HasQuery = "", "", false
+	return Shown(u.String())
+}
+
+func defaultPort(scheme string) int {
+	switch scheme {
+	case "http", "ws":
+		return 80
+	case "https", "wss":
+		return 443
+	}
+	return 0
+}
+
+// ParseURL brings an absolute URL into normal form. ErrURL: not absolute,
+// opaque, without host, longer than 2048, with white space, backslash or control
+// character, with %2e %2f %5c %00 or a dot segment in its path, an escape that is
+// none, a port outside 1 to 65535, or a host without normal form.
+func ParseURL(raw string) (URL, error) {
+	u, err := ParseURLAnyHost(raw)
+	if err == nil && endsInNumber(u.Host) && !isIPv4(u.Host) {
+		return URL{}, ErrURL
+	}
+	return u, err
+}
+
+// ParseURLAnyHost is ParseURL that keeps hosts such as "127.1" or "2130706433"
+// as they stand, for rules that judge them (IsPrivate reads them as addresses).
+func ParseURLAnyHost(raw string) (URL, error) {
+	if len(raw) > 4*MaxURL || utf8.RuneCountInString(raw) > MaxURL || !utf8.ValidString(raw) {
+		return URL{}, ErrURL
+	}
+	if strings.ContainsFunc(raw, func(r rune) bool {
+		return r == '\\' || r == '\ufeff' || unicode.IsSpace(r) || unicode.IsControl(r)
+	}) {
+		return URL{}, ErrURL
+	}
+	parsed, err := url.Parse(raw)
+	if err != nil || parsed.Scheme == "" || parsed.Opaque != "" || parsed.Host == "" {
+		return URL{}, ErrURL
+	}
+	path := parsed.EscapedPath()
+	if !safePath(path) {
+		return URL{}, ErrURL
+	}
+	u := URL{
+		Scheme: strings.ToLower(parsed.Scheme), Path: path,
+		Query: parsed.RawQuery, HasQuery: parsed.RawQuery != "" || parsed.ForceQuery,
+		UserInfo: parsed.User != nil, Fragment: strings.Contains(raw, "#"),
+	}
+	if u.Path == "" {
+		u.Path = "/"
+	}
+	written, port, ok := cutPort(parsed.Host)
+	if !ok {
+		if written, ok = strings.CutSuffix(parsed.Host, ":"); !ok {
+			return URL{}, ErrURL
+		}
+	}
+	if u.Host, err = host(written); err != nil {
+		return URL{}, ErrURL
+	}
+	u.Port = port
+	if port == 0 {
+		u.Port = defaultPort(u.Scheme)
+	}
+	u.IDN = strings.IndexFunc(written, func(r rune) bool { return r >= utf8.RuneSelf }) >= 0 || hasALabel(u.Host)
+	return u, nil
+}
+
+func hasALabel(host string) bool {
+	return strings.HasPrefix(host, "xn--") || strings.Contains(host, ".xn--")
+}
+
+// safePath refuses what servers and proxies resolve differently.
+func safePath(escaped string) bool {
+	lower := strings.ToLower(escaped)
+	for _, sequence := range []string{"%2e", "%2f", "%5c", "%00"} {
+		if strings.Contains(lower, sequence) {
+			return false
+		}
+	}
+	for segment := range strings.SplitSeq(escaped, "/") {
+		if segment == "." || segment == ".." {
+			return false
+		}
+	}
+	return true
+}

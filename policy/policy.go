@@ -1,0 +1,208 @@
+// Package policy is the root of every deterministic rule and formula of
+// countersign. The folders below it are pure: the same input gives the same
+// bytes for ever. They know no clock, randomness, file, network, goroutine or
+// map order, and import nothing of ours but each other.
+//
+// A service is one declaration. Each folder exports one or more values made by
+// Declare, which hold everything that follows from them elsewhere: the REST
+// route, the request validation, the OpenAPI operation, the price, the MCP tool.
+//
+//	var Service = policy.Declare(policy.Service{
+//		Name:       "options/price",
+//		PriceCents: 25,
+//		Summary:    "Price of a European or American option, with Greeks",
+//		Example:    `{"optionType":"call","spot":100, …}`,
+//	}, Evaluate) // func Evaluate(in Input) (Output, error)
+//
+// Input and Output are structs whose tags give name, requiredness (no
+// omitempty) and bounds: json:"spot" jsonschema:"exclusiveMinimum=0,maximum=1e12".
+package policy
+
+import (
+	"cmp"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// Error is why an input is refused: a code, a JSON pointer and one clause.
+type Error = canon.Error
+
+// Refuse makes an *Error.
+func Refuse(code, path, message string) error {
+	return &Error{Code: code, Path: path, Message: message}
+}
+
+// Version of the interface description; every answer carries it.
+const Version = "1.0.0"
+
+// Service is the one declaration of a priced deterministic function.
+type Service struct {
+	Name       string // path below /api/agent-services/, for example "wallet-screen/score"
+	Operation  string // OpenAPI operationId and MCP tool name; Declare derives it from Name if empty
+	PriceCents int    // price of one call in US cents
+	Title      string // a few words
+	Summary    string // one sentence: what it answers and when to call it
+	Example    string // a request that is answered, as JSON
+	Signed     bool   // the answer carries a signed receipt
+	Bare       bool   // the answer is the Output alone, without the common members
+
+	// Ruleset names the rule tables behind the answer, where there are any.
+	Ruleset func() (version, hash string)
+
+	input, output reflect.Type
+	evaluate      func(body []byte) (answer, error)
+}
+
+type answer struct {
+	output   any
+	decision string
+}
+
+// Common holds the members every enveloped service takes; inputs embed it.
+type Common struct {
+	Reference string `json:"reference,omitempty" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"The caller's own reference, echoed in the answer."`
+}
+
+// Decider is an Output that reaches a decision, which its signed receipt repeats.
+type Decider interface{ ReceiptDecision() string }
+
+// Declare completes a declaration with the types and the function behind it.
+func Declare[I, O any](s Service, evaluate func(I) (O, error)) Service {
+	if s.Operation == "" {
+		s.Operation = strings.NewReplacer("/", "_", "-", "_").Replace(s.Name)
+	}
+	s.input, s.output = reflect.TypeFor[I](), reflect.TypeFor[O]()
+	s.evaluate = func(body []byte) (answer, error) {
+		var in I
+		if err := canon.DecodeChecked(body, &in); err != nil {
+			return answer{}, err
+		}
+		out, err := evaluate(in)
+		if err != nil {
+			return answer{}, err
+		}
+		a := answer{output: out}
+		if d, ok := any(out).(Decider); ok {
+			a.decision = d.ReceiptDecision()
+		}
+		return a, nil
+	}
+	return s
+}
+
+// Input is the Go type of the request, from which its JSON Schema is made.
+func (s Service) Input() reflect.Type { return s.input }
+
+// Output is the Go type of the service's own part of the answer.
+func (s Service) Output() reflect.Type { return s.output }
+
+// Answer is what a service says to one request.
+type Answer struct {
+	Body       []byte // canonical JSON of the whole answer, but for receipt and workflow members
+	InputHash  string // SHA-256 of the canonical request, hex
+	OutputHash string // SHA-256 of Body without its outputHash, hex
+	Decision   string // for the receipt; empty where the service takes none
+}
+
+// Evaluate answers one request, a JSON object. The error is an *Error for an input
+// that is no strict JSON or that the service refuses.
+func (s Service) Evaluate(body []byte) (Answer, error) {
+	canonical, err := canon.Canonical(body)
+	if err != nil {
+		return Answer{}, err
+	}
+	return s.EvaluateCanonical(canonical)
+}
+
+// EvaluateCanonical is Evaluate for a body that is canonical already.
+func (s Service) EvaluateCanonical(canonical []byte) (Answer, error) {
+	a, err := s.evaluate(canonical)
+	if err != nil {
+		return Answer{}, err
+	}
+	result := Answer{InputHash: canon.Hash(canonical), Decision: a.decision}
+	if s.Bare {
+		result.Body, err = canon.Marshal(a.output)
+		result.OutputHash = canon.Hash(result.Body)
+		return result, err
+	}
+	own, err := canon.Marshal(a.output)
+	if err != nil {
+		return Answer{}, err
+	}
+	members, err := canon.Members(own)
+	if err != nil {
+		return Answer{}, err
+	}
+	var request Common
+	if err := json.Unmarshal(canonical, &request); err != nil {
+		return Answer{}, err
+	}
+	common := map[string]string{"service": s.Label(), "version": Version, "inputHash": result.InputHash}
+	if _, has := members["status"]; !has {
+		common["status"] = "ok"
+	}
+	if request.Reference != "" {
+		common["reference"] = request.Reference
+	}
+	for name, text := range common {
+		if members[name], err = canon.Marshal(text); err != nil {
+			return Answer{}, err
+		}
+	}
+	result.OutputHash = canon.Hash(canon.Object(members))
+	members["outputHash"] = jsontext.Value(`"` + result.OutputHash + `"`)
+	result.Body = canon.Object(members)
+	return result, nil
+}
+
+// Label is the service's name as its answers carry it: "options-price".
+func (s Service) Label() string { return strings.ReplaceAll(s.Name, "/", "-") }
+
+// Finding is one observation about an input, with the rule that made it.
+type Finding struct {
+	ID       string `json:"id"`
+	Severity string `json:"severity" jsonschema:"enum=info,enum=low,enum=medium,enum=high,enum=critical"`
+	Message  string `json:"message"`
+	Path     string `json:"path,omitempty"`
+	Evidence string `json:"evidence,omitempty"`
+}
+
+var severities = []string{"info", "low", "medium", "high", "critical"}
+
+// SortFindings orders findings by severity, highest first, then id, then path,
+// and returns an empty list rather than none.
+func SortFindings(findings []Finding) []Finding {
+	if findings == nil {
+		return []Finding{}
+	}
+	slices.SortStableFunc(findings, func(a, b Finding) int {
+		return cmp.Or(
+			cmp.Compare(slices.Index(severities, b.Severity), slices.Index(severities, a.Severity)),
+			cmp.Compare(a.ID, b.ID),
+			cmp.Compare(a.Path, b.Path),
+		)
+	})
+	return findings
+}
+
+// Sig12 rounds to 12 significant decimal digits, so that the last bits in which
+// processors differ never reach a hash. -0 becomes 0.
+func Sig12(x float64) float64 {
+	if x == 0 || math.IsNaN(x) || math.IsInf(x, 0) {
+		return x + 0
+	}
+	r, err := strconv.ParseFloat(strconv.FormatFloat(x, 'e', 11, 64), 64)
+	if err != nil {
+		return x
+	}
+	return r + 0
+}

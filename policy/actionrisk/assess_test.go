@@ -1,0 +1,160 @@
+package actionrisk
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// seeds are the examples of all tables and our labelled actions.
+func seeds(t testing.TB) []Action {
+	var out []Action
+	for _, r := range Rules() {
+		for _, text := range append(append([]string{}, r.Yes...), r.No...) {
+			out = append(out, parseExample(t, text))
+		}
+	}
+	for _, c := range readLabelled(t) {
+		out = append(out, c.action)
+	}
+	return out
+}
+
+// checkAssessment checks what must hold for the assessment of any text.
+func checkAssessment(t interface {
+	Errorf(string, ...any)
+}, a Action) {
+	first, steps := assess(a)
+	if steps > maxSteps {
+		t.Errorf("%q took %d steps", a.Command, steps)
+	}
+	if diff := cmp.Diff(first, Assess(a)); diff != "" {
+		t.Errorf("%q: two answers: %s", a.Command, diff)
+	}
+	if len(first.Findings) > maxFindings || first.Score < 0 || first.Score > 99 || first.Score/25 != int(first.Risk) {
+		t.Errorf("%q: %d findings, score %d", a.Command, len(first.Findings), first.Score)
+	}
+	for i := range first.Findings {
+		f := &first.Findings[i]
+		if f.Span.Start < 0 || f.Span.End < f.Span.Start || f.Span.End > len(a.Command) {
+			t.Errorf("%q: %s has the span %v", a.Command, f.Rule.ID, f.Span)
+			continue
+		}
+		if utf8.ValidString(a.Command) && !utf8.ValidString(a.Command[f.Span.Start:f.Span.End]) {
+			t.Errorf("%q: %s cuts a character", a.Command, f.Rule.ID)
+		}
+		if f.Level > first.Findings[0].Level {
+			t.Errorf("%q: findings are not in order", a.Command)
+		}
+	}
+	prod, dev := a, a
+	prod.Environment, dev.Environment = "production", "development"
+	if p, d := Assess(prod).Risk, Assess(dev).Risk; a.Environment == "" && (p < first.Risk || first.Risk < d) {
+		t.Errorf("%q: production %v, unlabelled %v, development %v", a.Command, p, first.Risk, d)
+	}
+}
+
+func TestHolds(t *testing.T) {
+	for _, a := range seeds(t) {
+		checkAssessment(t, a)
+	}
+}
+
+// FuzzAssess: any text gets one answer, within the budget, whose spans lie
+// inside the text, and production is never below development.
+func FuzzAssess(f *testing.F) {
+	for _, a := range seeds(f) {
+		f.Add(a.Command)
+	}
+	f.Fuzz(func(t *testing.T, command string) {
+		if len(command) > 8000 {
+			return
+		}
+		checkAssessment(t, Action{Command: command})
+	})
+}
+
+// TestRandomMixtures joins pieces of the seeds in ways no seed has.
+func TestRandomMixtures(t *testing.T) {
+	all := seeds(t)
+	joints := []string{"; ", " && ", " | ", "\n", " $(", "`", "'", "\"", " <<EOF\n", ")", "{", "} ", " > ", "\\", "\u200b", "#"}
+	rapid.Check(t, func(rt *rapid.T) {
+		var b strings.Builder
+		for range rapid.IntRange(1, 5).Draw(rt, "pieces") {
+			s := all[rapid.IntRange(0, len(all)-1).Draw(rt, "seed")].Command
+			from := rapid.IntRange(0, len(s)).Draw(rt, "from")
+			b.WriteString(s[from:])
+			b.WriteString(joints[rapid.IntRange(0, len(joints)-1).Draw(rt, "joint")])
+		}
+		checkAssessment(rt, Action{Command: strings.ToValidUTF8(b.String(), "?")})
+	})
+}
+
+// TestAppendedTextNeverLowers: "; ls" or a comment behind a command lowers nothing.
+func TestAppendedTextNeverLowers(t *testing.T) {
+	for _, seed := range mustStop {
+		own := Assess(Action{Command: seed}).Risk
+		for _, tail := range []string{"; ls", " # harmless", "\n: done", " && echo ok", " || true"} {
+			if got := Assess(Action{Command: seed + tail}); got.Risk < own {
+				t.Errorf("%q: %v becomes %v", seed+tail, own, got.Risk)
+			}
+		}
+	}
+}
+
+// digest is over what Assess says about every example of every table.
+func digest(t testing.TB) string {
+	h := sha256.New()
+	for _, r := range Rules() {
+		for _, text := range append(append([]string{}, r.Yes...), r.No...) {
+			got := Assess(parseExample(t, text))
+			fmt.Fprintf(h, "%s\n%v %d %v\n", text, got.Risk, got.Score, got.RuleIDs())
+			for i := range got.Findings {
+				fmt.Fprintf(h, "%v ", got.Findings[i].Span)
+			}
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// TestRuleset: who changes a table changes the version, and who changes an
+// answer sees it here. After a change on purpose: UPDATE_RULESET=1 go test.
+func TestRuleset(t *testing.T) {
+	version, hash := Ruleset()
+	have := version + "\n" + hash + "\n" + digest(t) + "\n"
+	const file = "testdata/ruleset.golden"
+	if os.Getenv("UPDATE_RULESET") != "" {
+		if err := os.WriteFile(file, []byte(have), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), have); diff != "" {
+		t.Errorf("the tables or their answers changed (version, hash of the tables, digest of the answers):\n%s", diff)
+	}
+}
+
+// BenchmarkAssess runs our labelled actions and the examples of the tables.
+func BenchmarkAssess(b *testing.B) {
+	all := seeds(b)
+	Assess(all[0])
+	times := make([]float64, 0, 1<<20)
+	i := 0
+	for b.Loop() {
+		start := nanotime()
+		Assess(all[i%len(all)])
+		times = append(times, float64(nanotime()-start)/1e3)
+		i++
+	}
+	report(b, times)
+}

@@ -1,0 +1,141 @@
+package actionrisk
+
+import (
+	"path"
+	"strings"
+)
+
+// builtin runs what changes the shell itself.
+func (sh *shell) builtin(v *invocation) (flow, bool) {
+	e := sh.e
+	switch v.exe {
+	case "cd", "pushd", "chdir":
+		sh.chdir(v)
+		return flow{known: true}, true
+	case "export", "declare", "typeset", "local", "readonly":
+		for _, w := range v.argv[1:] {
+			if name, _, ok := strings.Cut(w.Text, "="); ok {
+				sh.set(name, w.tail(len(name)+1))
+			}
+		}
+		return flow{}, len(v.operands) > 0
+	case "alias":
+		for _, w := range v.operands {
+			if name, _, ok := strings.Cut(w.Text, "="); ok {
+				if sh.aliases == nil {
+					sh.aliases = map[string]Word{}
+				}
+				sh.aliases[name] = w.tail(len(name) + 1)
+			}
+		}
+		return flow{known: true}, true
+	case "hash":
+		if w, ok := wordAfter(v, "-p"); ok && len(v.operands) > 0 {
+			if sh.aliases == nil {
+				sh.aliases = map[string]Word{}
+			}
+			sh.aliases[v.operands[len(v.operands)-1].Text] = w
+		}
+		return flow{known: true}, true
+	case "set":
+		sh.setParams(v)
+		return flow{known: true}, true
+	case "unset":
+		for _, w := range v.operands {
+			delete(sh.vars, w.Text)
+			delete(sh.funcs, w.Text)
+		}
+		e.match(&item{kind: kindExe, name: v.exe, inv: v, src: v.src, from: v.from, to: v.to})
+		return flow{known: true}, true
+	case "unalias", "shift", "shopt", "popd", "return", "exit", "break", "continue":
+		return flow{known: true}, true
+	case "eval":
+		if len(v.argv) > 1 {
+			return sh.interpretHere(joinWords(v.argv[1:], sh.src), v, "eval"), true
+		}
+		return flow{known: true}, true
+	case "trap":
+		if len(v.operands) > 1 && v.operands[0].Text != "-" {
+			sh.interpretHere(v.operands[0], v, "trap")
+		}
+		return flow{known: true}, true
+	case "read", "mapfile", "readarray":
+		sh.read(v)
+		return flow{known: true}, true
+	case "source", ".":
+		if len(v.operands) > 0 {
+			f, ok := e.files[fileKey(sh.cwd, v.operands[0].Text)]
+			if v.operands[0].Text == "/dev/stdin" || v.operands[0].Text == "/dev/fd/0" || v.operands[0].Text == "/proc/self/fd/0" {
+				f, ok = v.stdin, true
+			}
+			if ok && f.known {
+				f.word.Taint |= f.taint
+				sh.interpretHere(f.word, v, "source")
+			} else {
+				e.unproven = true
+			}
+		}
+		e.match(&item{kind: kindExe, name: v.exe, inv: v, src: v.src, from: v.from, to: v.to})
+		return flow{}, true
+	}
+	return flow{}, false
+}
+
+// interpretHere runs text in this shell itself, so that what it sets stays.
+func (sh *shell) interpretHere(w Word, v *invocation, via string) flow {
+	e := sh.e
+	e.match(&item{kind: kindExe, name: v.exe, inv: v, src: v.src, from: v.from, to: v.to})
+	if strings.Trim(w.Text, " \n\t"+string(hole)) == "" {
+		if w.Text == "" {
+			return flow{known: true}
+		}
+		return sh.unknownText("shell", w, v)
+	}
+	src := sh.src.inside(w, via)
+	if !w.known() {
+		src.text, src.at = strings.ReplaceAll(w.Text, string(hole), "${_}"), -1
+	}
+	return sh.script(&src, v.stdin)
+}
+
+// setParams: "set -- a b" gives the shell its parameters.
+func (sh *shell) setParams(v *invocation) {
+	if v.after >= 0 {
+		sh.params = v.operands[min(v.after, len(v.operands)):]
+	}
+}
+
+func (sh *shell) chdir(v *invocation) {
+	if len(v.operands) == 0 {
+		sh.cwd = "~"
+		return
+	}
+	w := v.operands[0]
+	switch t := w.Text; {
+	case !w.known():
+		sh.cwd = string(hole)
+	case strings.HasPrefix(t, "/") || strings.HasPrefix(t, "~"):
+		sh.cwd = path.Clean(t)
+	case t == "-":
+		sh.cwd = ""
+	default:
+		at := sh.cwd
+		if at == "" {
+			at = sh.e.context.cwd
+		}
+		if at == "" {
+			at = "."
+		}
+		sh.cwd = path.Join(at, t)
+	}
+}
+
+// syntaxName tells whether a text can be the name of a variable.
+func syntaxName(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if !isNameByte(s[i]) {
+			return false
+		}
+	}
+	return s != ""
+}

@@ -1,0 +1,226 @@
+package actionrisk
+
+import (
+	"math/big"
+	"strings"
+)
+
+// maxAmountText is the longest text of an amount: a uint256 has 78 digits.
+const maxAmountText = 160
+
+// callAmount reads an argument: parseUnits("5", 6), parseEther("1"), 5n, 1e18,
+// a word for the largest value. Base units become units of the token.
+func callAmount(arg string, token *asset) amount {
+	a := amount{asset: token}
+	if len(arg) > maxAmountText {
+		return a
+	}
+	low := strings.ToLower(strings.ReplaceAll(arg, " ", ""))
+	if isUnlimitedWord(arg) {
+		a.unlimited = true
+		return a
+	}
+	if strings.Contains(low, "balance") {
+		a.all = true
+		return a
+	}
+	if open := strings.IndexByte(low, '('); open > 0 {
+		inner, _ := splitArg(strings.TrimSuffix(low[open+1:], ")"))
+		n := parseNumber(inner)
+		switch {
+		case strings.HasSuffix(low[:open], "parseether") || strings.HasSuffix(low[:open], "toether"):
+			a.value = n
+			if a.asset == nil {
+				a.asset = assetOf("eth")
+			}
+			return a
+		case strings.HasSuffix(low[:open], "parseunits") || strings.HasSuffix(low[:open], "towei"):
+			a.value = n
+			return a
+		case strings.HasSuffix(low[:open], "bigint") || strings.HasSuffix(low[:open], "from") || strings.HasSuffix(low[:open], "bignumber"):
+			low = inner
+		}
+	}
+	if value, u, ok := strings.Cut(low, "ether"); ok && u == "" {
+		if a.value = parseNumber(value); a.value != nil && a.asset == nil {
+			a.asset = assetOf("eth")
+		}
+		return a
+	}
+	if cut := strings.LastIndexAny(low, "0123456789.") + 1; cut > 0 && cut < len(low) { // 5 ETH
+		if as := assetOf(low[cut:]); as != nil {
+			if a.value = parseNumber(low[:cut]); a.value != nil {
+				a.asset = as
+				return a
+			}
+		}
+	}
+	n := parseNumber(low)
+	if isUnlimited(n, false) {
+		a.unlimited, a.value = true, n
+		return a
+	}
+	if n == nil {
+		return a
+	}
+	if token != nil {
+		a.value = scaled(n, token.Decimals)
+	} else {
+		a.value = guessUnits(n)
+	}
+	return a
+}
+
+// guessUnits reads base units of an unknown token: 18 decimals if the number is
+// that long, else 6; a number that is short is taken as units.
+func guessUnits(n *big.Rat) *big.Rat {
+	switch {
+	case n.Cmp(ratOf("1e15")) >= 0:
+		return scaled(n, 18)
+	case n.Cmp(ratOf("1e6")) >= 0:
+		return scaled(n, 6)
+	}
+	return n
+}
+
+func approveRule(a amount) string {
+	switch {
+	case a.unlimited:
+		return "wallet.approve-unlimited"
+	case a.value != nil && a.value.Sign() == 0:
+		return "wallet.approve-revoke"
+	}
+	return "wallet.approve-bounded"
+}
+
+// permitRule judges a signed permit by the largest value its text states.
+func permitRule(text string) string {
+	low := strings.ToLower(text)
+	if !strings.Contains(low, "permit") && !strings.Contains(low, "spender") {
+		if strings.Contains(low, "order") || strings.Contains(low, "delegat") {
+			return "wallet.blind-sign"
+		}
+		return "wallet.sign-text"
+	}
+	for _, w := range [...]string{"maxuint", "max_uint", "unlimited", "infinite", "uint256).max"} {
+		if strings.Contains(low, w) {
+			return "wallet.permit-unlimited"
+		}
+	}
+	for i := 0; i < len(low); {
+		if low[i] < '0' || low[i] > '9' {
+			i++
+			continue
+		}
+		j := i
+		for j < len(low) && (low[j] >= '0' && low[j] <= '9' || low[j] == 'x' || low[j] >= 'a' && low[j] <= 'f') {
+			j++
+		}
+		if j-i >= 48 && isUnlimited(parseNumber(low[i:j]), true) && !(j-i == 42) {
+			return "wallet.permit-unlimited"
+		}
+		i = j
+	}
+	return "wallet.permit-bounded"
+}
+
+// selectorNames are the 4-byte selectors of the functions that have rules.
+var selectorNames = map[string]string{
+	"095ea7b3": "approve", "39509351": "increaseAllowance", "a9059cbb": "transfer", "23b872dd": "transferFrom",
+	"a22cb465": "setApprovalForAll", "d505accf": "permit", "f2fde38b": "transferOwnership", "715018a6": "renounceOwnership",
+	"2f2ff15d": "grantRole", "d547741f": "revokeRole", "3659cfe6": "upgradeTo", "4f1ef286": "upgradeToAndCall", "ac9650d8": "multicall",
+	"42966c68": "burn", "79cc6790": "burnFrom", "42842e0e": "transferFrom", "b88d4fde": "transferFrom", "8fcbaf0c": "permit",
+	"87517c45": "approve160", "5ae401dc": "multicall", "1f0464d1": "multicall", "8f283970": "changeAdmin", "6a761202": "execTransaction",
+	"d0e30db0": "deposit", "2e1a7d4d": "withdraw", "db2e21bc": "emergencyWithdraw", "853828b6": "withdrawAll", "0d582f13": "addOwnerWithThreshold", "694e80c3": "changeThreshold", "e318b52b": "swapOwner", "f8dc5dd9": "removeOwner",
+}
+
+// calldataRules judges encoded calldata (hex without 0x); multicall is followed.
+func calldataRules(data string, token *asset, depth int) []string {
+	if len(data) < 8 || depth > 4 {
+		return nil
+	}
+	name := selectorNames[strings.ToLower(data[:8])]
+	data = data[8:]
+	word := func(i int) string {
+		if len(data) < (i+1)*64 {
+			return ""
+		}
+		return data[i*64 : (i+1)*64]
+	}
+	number := func(i int) *big.Rat {
+		w := word(i)
+		n, ok := new(big.Int).SetString(w, 16)
+		if w == "" || !ok {
+			return nil
+		}
+		return new(big.Rat).SetInt(n)
+	}
+	units := func(i int) amount {
+		a := amount{asset: token, value: number(i)}
+		switch {
+		case a.value == nil:
+		case isUnlimited(a.value, false):
+			a.unlimited = true
+		case token != nil:
+			a.value = scaled(a.value, token.Decimals)
+		default:
+			a.value = guessUnits(a.value)
+		}
+		return a
+	}
+	zero := func(i int) string {
+		if w := word(i); w != "" && strings.Trim(w, "0") == "" {
+			return "0x0"
+		}
+		return ""
+	}
+	switch name {
+	case "approve", "increaseAllowance":
+		return []string{approveRule(units(1))}
+	case "approve160":
+		a := amount{value: number(2), asset: token}
+		a.unlimited = isUnlimited(a.value, true)
+		return []string{approveRule(a)}
+	case "transfer":
+		a := units(1)
+		return withZero(zero(0), a.transferRule())
+	case "transferFrom":
+		a := units(2)
+		return withZero(zero(1), a.transferRule())
+	case "setApprovalForAll":
+		if n := number(1); n != nil && n.Sign() == 0 {
+			return []string{"wallet.approve-revoke"}
+		}
+		return []string{"wallet.approve-all"}
+	case "permit":
+		if isUnlimited(number(2), false) {
+			return []string{"wallet.permit-unlimited"}
+		}
+		return []string{"wallet.permit-bounded"}
+	case "multicall":
+		return innerCalldata(data, token, depth)
+	case "":
+		return nil
+	}
+	return (&contractCall{name: name}).rules("")
+}
+
+// innerCalldata finds encoded calls in the bytes of a multicall. It does not
+// trust the offsets: every 32-byte boundary after a length word may begin one.
+func innerCalldata(data string, token *asset, depth int) []string {
+	var ids []string
+	for i := 64; i+8 <= len(data) && len(ids) < 32; i += 64 {
+		length, ok := new(big.Int).SetString(data[i-64:i], 16)
+		if !ok || !length.IsInt64() || length.Int64() < 4 || length.Int64() > int64(len(data)) {
+			continue
+		}
+		end := min(len(data), i+int(length.Int64())*2)
+		if selectorNames[strings.ToLower(data[i:i+8])] != "" {
+			ids = append(ids, calldataRules(data[i:end], token, depth+1)...)
+		}
+	}
+	if len(ids) == 0 {
+		ids = []string{"wallet.blind-sign"}
+	}
+	return ids
+}

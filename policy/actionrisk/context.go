@@ -1,0 +1,189 @@
+package actionrisk
+
+import (
+	"path"
+	"strings"
+)
+
+// context is what the members of the action say about where it runs.
+type context struct {
+	cwd         string
+	production  string // member that says so, or ""
+	development string
+	branch      string // "branch" if the branch is protected
+}
+
+// readContext reads the members once. Where they disagree the higher risk counts,
+// so production wins over development.
+func readContext(a *Action) context {
+	c := context{cwd: strings.TrimSpace(a.Cwd)}
+	if c.cwd != "" {
+		c.cwd = path.Clean(c.cwd)
+	}
+	for _, m := range [...]struct{ name, text string }{{"environment", a.Environment}, {"target", a.Target}, {"branch", ""}, {"cwd", a.Cwd}, {"repo", a.Repo}} {
+		prod, dev := environments(m.text)
+		if m.name == "cwd" || m.name == "repo" {
+			dev = false // a folder called test lowers nothing
+		}
+		if prod && c.production == "" {
+			c.production = m.name
+		}
+		if dev && c.development == "" {
+			c.development = m.name
+		}
+	}
+	if protectedBranch(a.Branch) {
+		c.branch = "branch"
+	}
+	return c
+}
+
+var productionWords = setOf("prod production prd live mainnet")
+var developmentWords = setOf("dev development test testing ci qa sandbox local localhost preview minikube kind devnet testnet sepolia")
+
+// environments tells whether a text names a production or a development
+// environment. Words are split at everything that is no letter or digit and at
+// changes of case; "nonprod", "non-prod", "preprod" and "prod-like" are neither.
+func environments(text string) (production, development bool) {
+	if text == "" {
+		return false, false
+	}
+	previous := ""
+	for i := 0; i < len(text); {
+		if !alnum(text[i]) {
+			i++
+			continue
+		}
+		start := i
+		for i++; i < len(text) && alnum(text[i]) && !(upper(text[i]) && !upper(text[i-1])); i++ {
+		}
+		w := strings.ToLower(strings.TrimRight(text[start:i], "0123456789"))
+		rest := strings.ToLower(text[i:min(i+5, len(text))])
+		switch {
+		case productionWords[w] && previous != "non" && previous != "pre" && previous != "not" && rest != "-like" && rest != "_like":
+			production = true
+		case developmentWords[w]:
+			development = true
+		case w == "docker" && strings.HasPrefix(rest, "-desk"):
+			development = true
+		}
+		previous = w
+	}
+	return production, development
+}
+
+func alnum(c byte) bool { return isNameByte(c) && c != '_' }
+func upper(c byte) bool { return c >= 'A' && c <= 'Z' }
+
+// adjust is the level of a rule in this context: raised by production and by a
+// protected branch, lowered by one at most, never below the rule's floor.
+func (e *engine) adjust(r *Rule, it *item) (Level, []Adjustment) {
+	level, floor := r.Level, min(r.Level, Medium)
+	if strings.Contains(r.Class, "p") {
+		floor = r.Level
+	}
+	var out []Adjustment
+	if strings.Contains(r.Class, "e") {
+		prod, dev := e.context.production, e.context.development
+		if it != nil && it.inv != nil {
+			p, d := wordsEnvironment(it.inv)
+			if p && prod == "" {
+				prod = "command"
+			}
+			if d && dev == "" {
+				dev = "command"
+			}
+		}
+		if it != nil && it.inv == nil && it.words != "" {
+			p, d := environments(it.words)
+			if p && prod == "" {
+				prod = "command"
+			}
+			if d && dev == "" {
+				dev = "command"
+			}
+		}
+		switch {
+		case prod != "":
+			level++
+			out = append(out, Adjustment{prod, "production", 1})
+		case dev != "":
+			level--
+			out = append(out, Adjustment{dev, "development", -1})
+		}
+	}
+	if strings.Contains(r.Class, "b") && e.context.branch != "" {
+		level++
+		out = append(out, Adjustment{"branch", "protected", 1})
+	}
+	if strings.Contains(r.Class, "c") && testChain(e, it) {
+		level--
+		out = append(out, Adjustment{"command", "test-network", -1})
+	}
+	if it != nil && it.undone {
+		return min(clamp(max(level, floor)), Medium), out
+	}
+	return clamp(max(level, floor)), out
+}
+
+// labelOptions are options whose value says where a command works.
+var labelOptions = setOf("--context --kube-context -n --namespace --profile --project --stage -s --stack --env -e --environment --workspace -w -a --app --config --cluster --target --subscription -P --account -l --limit -i --inventory -var-file --var-file --db --database --dbname -d --host -h --org --space --branch")
+
+// wordsEnvironment reads the environment from the words of the command itself.
+// Production is believed wherever it stands; development only where a label
+// stands: an option made for it, a variable, or a name that is one ("dev-db").
+func wordsEnvironment(v *invocation) (production, development bool) {
+	for _, w := range v.operands {
+		p, _ := environments(w.Text)
+		production = production || p
+		development = development || namesDevelopment(w.Text)
+	}
+	for i := range v.opts {
+		if o := &v.opts[i]; o.given {
+			switch o.name {
+			case "-m", "--message", "--body", "--data", "--title", "--notes":
+				continue
+			}
+			p, d := environments(o.value.Text)
+			production, development = production || p, development || d && labelOptions[o.name]
+		} else if o.name == "--prod" || o.name == "--production" {
+			production = true
+		}
+	}
+	for _, a := range v.env {
+		if strings.HasSuffix(a.name, "_ENV") || strings.HasSuffix(a.name, "PROFILE") || a.name == "ENV" || a.name == "ENVIRONMENT" || a.name == "STAGE" {
+			p, d := environments(a.value.Text)
+			production, development = production || p, development || d
+		}
+	}
+	p, d := environments(v.host)
+	return production || p, development || d
+}
+
+// namesDevelopment: a bare name that says development, such as "dev" or "orders-test".
+// Paths, hosts and addresses say nothing.
+func namesDevelopment(t string) bool {
+	if t == "test" || t == "ci" || t == "local" || strings.ContainsAny(t, "@.:/ ") {
+		return false
+	}
+	_, d := environments(t)
+	return d
+}
+
+// testChain: the action itself names a test network.
+func testChain(e *engine, it *item) bool {
+	if it == nil {
+		return false
+	}
+	text := it.src.text
+	lower := strings.ToLower(text)
+	if strings.Contains(lower, "mainnet") {
+		return false
+	}
+	for _, n := range [...]string{"sepolia", "goerli", "holesky", "testnet", "devnet", "mumbai", "amoy", "fuji", "eip155:84532", "eip155:11155111", "anvil", "localhost:8545", "127.0.0.1:8545", "hardhat", "hoodi"} {
+		if strings.Contains(lower, n) {
+			return true
+		}
+	}
+	return false
+}

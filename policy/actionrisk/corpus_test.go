@@ -1,0 +1,185 @@
+package actionrisk
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+)
+
+// corpusCase is a line of an external corpus of labelled commands.
+type corpusCase struct {
+	ID       string `json:"id"`
+	Source   string `json:"source"`
+	Category string `json:"category"`
+	Command  string `json:"command"`
+	Expect   struct {
+		Min string `json:"minRisk"`
+		Max string `json:"maxRisk"`
+	} `json:"expect"`
+	Peer string `json:"peerExpected"`
+}
+
+// refusals are the groups of testdata/refused.txt.
+type refusal struct {
+	stopped bool
+	rules   []string
+	why     string
+}
+
+func readRefusals(t testing.TB) []refusal {
+	text, err := os.ReadFile("testdata/refused.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []refusal
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+			continue
+		}
+		parts := strings.SplitN(line, " | ", 3)
+		if len(parts) != 3 || parts[0] != "stopped" && parts[0] != "allowed" {
+			t.Fatalf("refused.txt: %q", line)
+		}
+		out = append(out, refusal{parts[0] == "stopped", strings.Fields(parts[1]), parts[2]})
+	}
+	return out
+}
+
+// refused tells which group makes us differ on purpose, or -1. It looks at the
+// verdict alone.
+func refused(groups []refusal, got Assessment) int {
+	at, stopped := -1, got.Risk >= High
+	for i := range got.Findings {
+		f := &got.Findings[i]
+		if stopped && f.Level < High {
+			continue
+		}
+		group := slices.IndexFunc(groups, func(r refusal) bool {
+			return r.stopped == stopped && (slices.Contains(r.rules, f.Rule.ID) || slices.Contains(r.rules, "lowered") && f.Base > f.Level && f.Base >= High)
+		})
+		if group < 0 {
+			return -1
+		}
+		if at < 0 {
+			at = group
+		}
+	}
+	return at
+}
+
+// TestRefusals: a group names rules that exist, on the side where the taxonomy
+// justifies them: stopped from level 2, allowed up to level 1.
+func TestRefusals(t *testing.T) {
+	for _, g := range readRefusals(t) {
+		for _, id := range g.rules {
+			r := ruleset().byID[id]
+			if id == "lowered" {
+				continue
+			}
+			if r == nil || g.stopped != (r.Level >= High) || g.why == "" {
+				t.Errorf("%s is no rule of that side", id)
+			}
+		}
+	}
+}
+
+// sourceCwd is the working directory that all fixtures of a source assume.
+var sourceCwd = map[string]string{"nah": "/workspace/project"}
+
+// TestCorpus measures an external corpus named by GATE_CORPUS: block stopped and
+// allow stopped, by source and by half (ids ending in 0-9, and in a-f, which
+// nobody looks at). With GATE_CORPUS_OUT, misses of the first half go there. The
+// net lines leave out the cases where we differ on purpose (refused.txt).
+func TestCorpus(t *testing.T) {
+	name := os.Getenv("GATE_CORPUS")
+	if name == "" {
+		t.Skip("GATE_CORPUS names no corpus")
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var misses strings.Builder
+	type tally struct{ block, stopped, allow, halted int }
+	sums, byRule := map[string]*tally{}, map[string]int{} // byRule: allow stopped, by the worst rule
+	add := func(key string, block, high bool) {
+		if sums[key] == nil {
+			sums[key] = &tally{}
+		}
+		s := sums[key]
+		switch {
+		case block && high:
+			s.block++
+			s.stopped++
+		case block:
+			s.block++
+		case high:
+			s.allow++
+			s.halted++
+		default:
+			s.allow++
+		}
+	}
+	groups := readRefusals(t)
+	counts := map[string]int{}
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var c corpusCase
+		if err := json.Unmarshal(lines.Bytes(), &c); err != nil {
+			t.Fatal(err)
+		}
+		got := Assess(Action{Command: strings.TrimSpace(c.Command), Cwd: sourceCwd[c.Source]})
+		block, high := c.Peer == "block", got.Risk >= High
+		half := "0-9"
+		if c.ID[len(c.ID)-1] > '9' {
+			half = "a-f"
+		}
+		add(c.Source+" "+half, block, high)
+		add("all "+half, block, high)
+		if g := refused(groups, got); block == high || g < 0 {
+			add("net "+c.Source+" "+half, block, high)
+			add("net all "+half, block, high)
+		} else {
+			counts[fmt.Sprintf("%s %2d %s", half, g, groups[g].why)]++
+		}
+		if os.Getenv("GATE_CORPUS_CATEGORIES") != "" {
+			add("  "+c.Category+" "+half, block, high)
+		}
+		if !block && high {
+			byRule[half+" "+got.RuleIDs()[0]]++
+		}
+		if half == "0-9" && block != high {
+			fmt.Fprintf(&misses, "%s\t%s\t%v\t%s\t%q\t%d\n", c.Peer, c.Category, got.Risk, strings.Join(got.RuleIDs(), ","), c.Command, refused(groups, got))
+		}
+	}
+	keys := make([]string, 0, len(sums))
+	for k := range sums {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, cmp.Compare[string])
+	for _, k := range keys {
+		s := sums[k]
+		t.Logf("%-40s block stopped %5.1f%% of %4d   allow stopped %5.1f%% of %4d", k,
+			100*float64(s.stopped)/max(1, float64(s.block)), s.block, 100*float64(s.halted)/max(1, float64(s.allow)), s.allow)
+	}
+	for _, k := range slices.Sorted(maps.Keys(counts)) {
+		t.Logf("refused %4d  %s", counts[k], k)
+	}
+	if os.Getenv("GATE_CORPUS_CATEGORIES") != "" {
+		t.Logf("allow stopped, by half and worst rule: %v", byRule)
+	}
+	if out := os.Getenv("GATE_CORPUS_OUT"); out != "" {
+		if err := os.WriteFile(out, []byte(misses.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

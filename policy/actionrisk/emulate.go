@@ -1,0 +1,317 @@
+package actionrisk
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"path"
+	"slices"
+	"strings"
+)
+
+// emulate gives the exact output of commands that only move text.
+func (e *engine) emulate(sh *shell, v *invocation) (flow, bool) {
+	switch v.exe {
+	case "echo":
+		return echo(v), true
+	case "printf":
+		return printf(v), true
+	case "cat", "tac":
+		return e.cat(sh, v)
+	case "tee":
+		for _, w := range v.operands {
+			e.remember(sh, w, v.stdin, v.has("-a"))
+		}
+		return v.stdin, true
+	case "base64", "gbase64":
+		if v.has("-d") || v.has("-D") || v.has("--decode") {
+			return e.decode(sh, v, "base64", decode64)
+		}
+	case "base32":
+		if v.has("-d") || v.has("--decode") {
+			return e.decode(sh, v, "base32", func(s string) (string, bool) { return "", false })
+		}
+	case "openssl":
+		if v.has("-d") {
+			return e.decode(sh, v, "openssl", decode64)
+		}
+	case "xxd":
+		if v.has("-r") {
+			return e.decode(sh, v, "xxd", decodeHex)
+		}
+	case "gunzip", "zcat", "gzip", "bzip2", "xz", "uudecode":
+		if v.exe == "gunzip" || v.exe == "zcat" || v.exe == "uudecode" || v.has("-d") {
+			f := v.stdin
+			f.known = false
+			if f.taint&fromDecoder != 0 {
+				f.layer++
+			}
+			return f, v.stdin.taint != 0
+		}
+	case "rev":
+		return e.decode(sh, v, "rev", reverse)
+	case "tr":
+		return e.translate(sh, v)
+	case "tar", "gtar", "bsdtar":
+		if w, ok := v.value("-f", "--file"); ok && w.Text != "-" && (v.has("-c") || v.has("--create") || v.has("-r")) {
+			f := flow{via: "tar"}
+			for _, w := range v.operands {
+				f.taint |= e.readFile(sh, w).taint
+			}
+			if fd, ok := descriptor(w.Text); ok {
+				if r, ok := sh.fds[fd]; ok {
+					w = r.file
+				} else if len(v.redirs) > 0 {
+					w = v.redirs[len(v.redirs)-1].file
+				}
+			}
+			sh.write(redir{">", w}, f, nil)
+			return flow{known: true}, true
+		}
+	case "find", "fd", "fdfind", "ls":
+		return listing(v), true
+	case "pwd":
+		w := Word{Text: ".", At: -1, Span: v.argv[0].Span}
+		if sh.cwd != "" {
+			w.Text = sh.cwd
+		}
+		return flow{known: true, word: w}, true
+	case "mktemp":
+		return flow{known: true, word: Word{Text: "/tmp/tmp.file", At: -1, Span: v.argv[0].Span}}, true
+	case "true", "false", ":", "sleep", "wait", "cd", "test", "[":
+		return flow{known: true}, true
+	case "which", "command", "type":
+		if len(v.operands) == 1 {
+			return flow{known: true, word: v.operands[0]}, true
+		}
+	case "basename", "dirname", "realpath", "readlink":
+		return pathPart(v)
+	case "git":
+		if v.underAny([][]string{{"rev-parse"}}) && v.has("--show-toplevel") {
+			return flow{known: true, word: Word{Text: ".", At: -1, Span: v.argv[0].Span}}, true
+		}
+	}
+	return e.filter(sh, v)
+}
+
+func pathPart(v *invocation) (flow, bool) {
+	if len(v.operands) == 0 || !v.operands[0].known() {
+		return flow{}, false
+	}
+	w := v.operands[0]
+	switch w.At = -1; v.exe {
+	case "basename":
+		w.Text = path.Base(w.Text)
+		if len(v.operands) > 1 {
+			w.Text = strings.TrimSuffix(w.Text, v.operands[1].Text)
+		}
+	case "dirname":
+		w.Text = path.Dir(w.Text)
+	}
+	return flow{known: true, word: w}, true
+}
+
+// listing is a pattern for what find and ls print.
+func listing(v *invocation) flow {
+	w := Word{Text: "*", At: -1, Span: v.argv[0].Span, Glob: true}
+	if v.exe != "ls" {
+		w = foundBy(v)
+		w.Span = v.argv[0].Span
+	} else if len(v.operands) == 1 {
+		w.Text = strings.TrimSuffix(v.operands[0].Text, "/") + "/*"
+	}
+	return flow{known: w.known(), word: w, via: v.exe}
+}
+
+// echo is what echo prints.
+func echo(v *invocation) flow {
+	words := v.argv[1:]
+	escapes, line := false, true
+	for len(words) > 0 && len(words[0].Text) > 1 && strings.Trim(words[0].Text[1:], "neE") == "" && words[0].Text[0] == '-' {
+		escapes = escapes || strings.ContainsRune(words[0].Text, 'e')
+		line = line && !strings.ContainsRune(words[0].Text, 'n')
+		words = words[1:]
+	}
+	if len(words) == 0 {
+		return flow{known: true}
+	}
+	w := joinWords(words, v.src)
+	f := flow{taint: w.Taint, line: line}
+	if strings.IndexByte(w.Text, '\\') >= 0 && escapes {
+		w.Text, w.At = unescape(w.Text), -1
+		f.via = "echo -e"
+	}
+	f.word, f.known = w, w.known()
+	return f
+}
+
+// printf is what printf prints where the format is literal and has only %s, %b.
+func printf(v *invocation) flow {
+	if len(v.argv) < 2 {
+		return flow{known: true}
+	}
+	w := v.argv[1]
+	args := slices.Clone(v.argv[2:])
+	if w.Text == "-v" {
+		return flow{known: true}
+	}
+	if w.Text == "--" && len(args) > 0 {
+		w, args = args[0], args[1:]
+	}
+	var b strings.Builder
+	format := w.Text
+	before := len(args)
+	for i := 0; i <= len(format); i++ {
+		if i == len(format) {
+			if len(args) == 0 || len(args) == before || b.Len() > maxValue {
+				break
+			}
+			before, i = len(args), -1
+			continue
+		}
+		if format[i] != '%' || i+1 == len(format) {
+			b.WriteByte(format[i])
+			continue
+		}
+		switch i++; format[i] {
+		case '%':
+			b.WriteByte('%')
+		default:
+			if len(args) > 0 {
+				if format[i] == 'q' {
+					args[0].Text = quote(args[0].Text)
+				}
+				b.WriteString(args[0].Text)
+				w.Taint |= args[0].Taint
+				args = args[1:]
+			}
+		}
+	}
+	f := flow{}
+	if text := unescape(b.String()); text != w.Text {
+		w.Text, w.At = text, -1
+		if strings.Contains(format, `\x`) || strings.Contains(format, `\0`) || strings.Contains(format, `\1`) {
+			f.via = "printf"
+			f.taint |= fromDecoder
+		}
+	}
+	f.word, f.known, f.taint = w, w.known(), f.taint|w.Taint
+	return f
+}
+
+func (e *engine) cat(sh *shell, v *invocation) (flow, bool) {
+	if len(v.operands) == 0 || len(v.operands) == 1 && v.operands[0].Text == "-" {
+		return v.stdin, true
+	}
+	var out flow
+	for i, w := range v.operands {
+		f := e.readFile(sh, w)
+		if i == 0 {
+			out = f
+		} else {
+			out = join(out, f)
+		}
+	}
+	return out, true
+}
+
+// decode applies a decoder to the known input.
+func (e *engine) decode(sh *shell, v *invocation, name string, by func(string) (string, bool)) (flow, bool) {
+	in := v.stdin
+	if len(v.operands) > 0 && v.exe != "openssl" && v.operands[0].Text != "-" {
+		in = e.readFile(sh, v.operands[0])
+	}
+	out := flow{taint: in.taint, via: name, layer: in.layer + 1}
+	if name != "rev" && name != "tr" || in.known {
+		out.taint |= fromDecoder
+	}
+	if in.known && out.layer <= maxLayers && len(in.word.Text) <= 2*maxDecoded {
+		if text, ok := by(in.word.Text); ok && len(text) <= maxDecoded && e.decoded+len(text) <= maxDecodedTotal {
+			e.decoded += len(text)
+			out.known = true
+			out.word = in.word
+			out.word.Text, out.word.At = strings.ReplaceAll(text, string(hole), " "), -1
+			out.word.Taint |= fromDecoder
+		}
+	}
+	if out.layer >= 3 {
+		e.raise("obf.nested-encoding", v.src, v.from, v.to, "")
+	}
+	return out, true
+}
+
+func decode64(s string) (string, bool) {
+	s = strings.Map(func(r rune) rune {
+		if r == ' ' || r == '\n' || r == '\t' || r == '\r' {
+			return -1
+		}
+		return r
+	}, s)
+	for _, enc := range [...]*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
+		if b, err := enc.DecodeString(s); err == nil {
+			return string(b), true
+		}
+	}
+	return "", false
+}
+
+func decodeHex(s string) (string, bool) {
+	s = strings.Join(strings.Fields(strings.TrimPrefix(strings.TrimSpace(s), "0x")), "")
+	b, err := hex.DecodeString(s)
+	return string(b), err == nil
+}
+
+func reverse(s string) (string, bool) {
+	tail := strings.HasSuffix(s, "\n")
+	r := []rune(strings.TrimSuffix(s, "\n"))
+	slices.Reverse(r)
+	if tail {
+		return string(r) + "\n", true
+	}
+	return string(r), true
+}
+
+// translate is tr with two literal sets.
+func (e *engine) translate(sh *shell, v *invocation) (flow, bool) {
+	if len(v.operands) == 0 {
+		return v.stdin, true
+	}
+	from := trSet(v.operands[0].Text)
+	if v.has("-d") {
+		return e.decode(sh, &invocation{exe: "openssl", stdin: v.stdin, src: v.src}, "tr", func(s string) (string, bool) {
+			return strings.Map(func(r rune) rune {
+				if slices.Contains(from, r) {
+					return -1
+				}
+				return r
+			}, s), true
+		})
+	}
+	if len(v.operands) < 2 {
+		return v.stdin, true
+	}
+	to := trSet(v.operands[1].Text)
+	return e.decode(sh, &invocation{exe: "openssl", stdin: v.stdin, src: v.src}, "tr", func(s string) (string, bool) {
+		return mapRunes(s, from, to), true
+	})
+}
+
+// trSet expands the ranges of a tr set.
+func trSet(s string) []rune {
+	s = unescape(s)
+	for name, class := range map[string]string{"[:lower:]": "a-z", "[:upper:]": "A-Z", "[:digit:]": "0-9"} {
+		s = strings.ReplaceAll(s, name, class)
+	}
+	r := []rune(s)
+	var out []rune
+	for i := 0; i < len(r); i++ {
+		if i+2 < len(r) && r[i+1] == '-' && r[i+2] >= r[i] && r[i+2]-r[i] < 256 {
+			for c := r[i]; c <= r[i+2]; c++ {
+				out = append(out, c)
+			}
+			i += 2
+			continue
+		}
+		out = append(out, r[i])
+	}
+	return out
+}

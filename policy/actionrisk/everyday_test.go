@@ -1,0 +1,37 @@
+package actionrisk
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestEveryday: ordinary commands of a working day are never stopped.
+func TestEveryday(t *testing.T) {
+	text, err := os.ReadFile("testdata/everyday.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if a := Assess(Action{Command: strings.TrimSpace(line)}); a.Risk >= High {
+			t.Errorf("%q is %v by %v", line, a.Risk, a.RuleIDs())
+		}
+	}
+}
+
+// TestSiblings: what must be stopped in whatever tool does it.
+func TestSiblings(t *testing.T) {
+	text, err := os.ReadFile("testdata/siblings.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "# ") {
+			continue
+		}
+		if a := Assess(Action{Command: strings.ReplaceAll(line, `\n`, "\n")}); a.Risk < High {
+			t.Errorf("%q is %v by %v", line, a.Risk, a.RuleIDs())
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package actionrisk
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// parseExample reads a table's example: a command, and after " ## " members of
+// the action as name=value, separated by blanks.
+func parseExample(t testing.TB, text string) Action {
+	command, members, _ := strings.Cut(text, " ## ")
+	a := Action{Command: command}
+	for _, m := range strings.Fields(members) {
+		name, value, _ := strings.Cut(m, "=")
+		switch name {
+		case "environment":
+			a.Environment = value
+		case "branch":
+			a.Branch = value
+		case "target":
+			a.Target = value
+		case "cwd":
+			a.Cwd = value
+		case "repo":
+			a.Repo = value
+		case "failClosed":
+			a.FailClosedOnUnmatched = true
+		default:
+			t.Fatalf("example %q has an unknown member", text)
+		}
+	}
+	return a
+}
+
+// TestExamples runs every example of every table: a table tests itself.
+func TestExamples(t *testing.T) {
+	for _, r := range Rules() {
+		if r.Retired {
+			continue
+		}
+		if len(r.Yes) < 2 || len(r.No) < 2 {
+			t.Errorf("%s: needs two examples of each kind", r.ID)
+		}
+		for _, text := range r.Yes {
+			if got := Assess(parseExample(t, text)); !slices.Contains(got.RuleIDs(), r.ID) {
+				t.Errorf("%s: not raised by %q: %v", r.ID, text, got.RuleIDs())
+			}
+		}
+		for _, text := range r.No {
+			if got := Assess(parseExample(t, text)); slices.Contains(got.RuleIDs(), r.ID) {
+				t.Errorf("%s: raised by %q", r.ID, text)
+			}
+		}
+	}
+}
+
+// TestTables holds what every rule must have.
+func TestTables(t *testing.T) {
+	categories := []string{"destructive", "deployment", "data_mutation", "secrets", "network", "payment", "privilege", "supply_chain"}
+	for _, r := range Rules() {
+		if r.Title == "" || r.Effect == "" || r.Level < Low || r.Level > Critical {
+			t.Errorf("%s: title, effect or level is missing", r.ID)
+		}
+		if !slices.Contains(categories, r.Category) {
+			t.Errorf("%s: unknown category %q", r.ID, r.Category)
+		}
+		if !slices.Contains([]string{"yes", "hard", "no"}, r.Reversible) {
+			t.Errorf("%s: unknown reversibility %q", r.ID, r.Reversible)
+		}
+		if strings.Trim(r.Class, "ebcp") != "" {
+			t.Errorf("%s: unknown context class %q", r.ID, r.Class)
+		}
+		if strings.Count(r.ID, ".") < 1 || r.ID != strings.ToLower(r.ID) {
+			t.Errorf("%s: an id is domain.tool.effect in lower case", r.ID)
+		}
+	}
+}
+
+// TestPredicatesUsed: the list of predicates is closed and holds nothing that no
+// table asks for.
+func TestPredicatesUsed(t *testing.T) {
+	used := map[string]bool{}
+	for _, r := range Rules() {
+		for _, m := range r.Match {
+			for _, w := range m.Where {
+				subject, _, _ := strings.Cut(strings.TrimPrefix(w, "!"), " ")
+				used[subject] = true
+			}
+		}
+	}
+	for _, list := range []map[string]predicate{shellPredicates, secretPredicates, sqlPredicates, moneyPredicates} {
+		for name := range list {
+			if !used[name] {
+				t.Errorf("no table uses the predicate %s", name)
+			}
+		}
+	}
+}

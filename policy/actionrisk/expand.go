@@ -1,0 +1,427 @@
+package actionrisk
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// fields appends the words that w becomes: braces, variables, substitutions
+// and quotes resolved as far as they are known.
+func (sh *shell) fields(w *syntax.Word, out []Word) []Word {
+	if len(w.Parts) == 1 {
+		if lit, ok := w.Parts[0].(*syntax.Lit); ok && !strings.ContainsAny(lit.Value, `\{*?[`) {
+			return append(out, sh.literal(lit))
+		}
+	}
+	if !sh.e.budget.spend(1 + len(w.Parts)) {
+		return out
+	}
+	if hasBrace(w) {
+		// SplitBraces changes its word, and Pos of {,} would then panic: split a copy.
+		split := syntax.Word{Parts: slices.Clone(w.Parts)}
+		if syntax.SplitBraces(&split) {
+			n := len(out)
+			for _, parts := range braces(split.Parts, min(maxWords, max(1, maxBraced-sh.e.braced))) {
+				out = sh.expand(parts, w, out)
+				if sh.e.braced++; len(out)-n >= maxWords {
+					break
+				}
+			}
+			return out
+		}
+	}
+	return sh.expand(w.Parts, w, out)
+}
+
+func hasBrace(w *syntax.Word) bool {
+	for _, p := range w.Parts {
+		if lit, ok := p.(*syntax.Lit); ok && strings.IndexByte(lit.Value, '{') >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// literal is the word of one plain literal.
+func (sh *shell) literal(lit *syntax.Lit) Word {
+	from, to := int(lit.Pos().Offset()), int(lit.End().Offset())
+	span, _ := sh.src.where(from, to)
+	at := -1
+	if sh.src.at >= 0 && to-from == len(lit.Value) {
+		at = span.Start
+	}
+	return Word{Text: lit.Value, Span: span, At: at, Taint: sh.src.taint & fromNetwork}
+}
+
+// text is the one word that w becomes where no splitting takes place: an
+// assignment, a here-document, a redirection.
+func (sh *shell) text(w *syntax.Word) Word {
+	if w == nil {
+		return Word{At: -1}
+	}
+	if len(w.Parts) == 1 {
+		if lit, ok := w.Parts[0].(*syntax.Lit); ok && strings.IndexByte(lit.Value, '\\') < 0 {
+			return sh.literal(lit)
+		}
+	}
+	return sh.wholeWord(w, false)
+}
+
+// body is the text of a here-document, in which a backslash stands for itself
+// before most characters.
+func (sh *shell) body(w *syntax.Word) Word {
+	if len(w.Parts) == 1 {
+		if lit, ok := w.Parts[0].(*syntax.Lit); ok && strings.IndexByte(lit.Value, '\\') < 0 {
+			return sh.literal(lit)
+		}
+	}
+	return sh.wholeWord(w, true)
+}
+
+func (sh *shell) wholeWord(w *syntax.Word, document bool) Word {
+	b := builder{sh: sh, whole: true, document: document}
+	b.span = sh.spanOf(w)
+	b.parts(w.Parts, false)
+	b.end()
+	if len(b.out) == 0 {
+		return Word{Span: b.span, At: -1}
+	}
+	return b.out[0]
+}
+
+func (sh *shell) expand(parts []syntax.WordPart, w *syntax.Word, out []Word) []Word {
+	b := builder{sh: sh, out: out}
+	b.span = sh.spanOf(w)
+	b.parts(parts, false)
+	b.end()
+	return b.out
+}
+
+// braces are the alternatives of a word after SplitBraces, at most limit.
+func braces(parts []syntax.WordPart, limit int) [][]syntax.WordPart {
+	limit = max(1, min(limit, 4096/max(1, len(parts)))) // a long word costs as much as many
+	all := [][]syntax.WordPart{nil}
+	for _, p := range parts {
+		choices := [][]syntax.WordPart{{p}}
+		if br, ok := p.(*syntax.BraceExp); ok {
+			choices = nil
+			for _, el := range sequence(br, limit) {
+				choices = append(choices, braces(el.Parts, limit)...)
+			}
+		}
+		if len(all)*len(choices) > limit {
+			choices = choices[:1]
+		}
+		if len(choices) == 1 {
+			for i := range all {
+				all[i] = append(all[i], choices[0]...)
+			}
+			continue
+		}
+		var next [][]syntax.WordPart
+		for _, prefix := range all {
+			for _, c := range choices {
+				next = append(next, append(prefix[:len(prefix):len(prefix)], c...))
+			}
+		}
+		all = next
+	}
+	return all
+}
+
+// sequence lists the elements of a brace expression; of {a..b} only the numbers.
+func sequence(br *syntax.BraceExp, limit int) []*syntax.Word {
+	if !br.Sequence {
+		return br.Elems
+	}
+	if len(br.Elems) < 2 {
+		return br.Elems
+	}
+	from, err1 := strconv.Atoi(br.Elems[0].Lit())
+	to, err2 := strconv.Atoi(br.Elems[1].Lit())
+	if err1 != nil || err2 != nil || to < from || to-from >= limit {
+		return br.Elems[:1]
+	}
+	first := br.Elems[0].Pos()
+	var out []*syntax.Word
+	for i := from; i <= to; i++ {
+		out = append(out, &syntax.Word{Parts: []syntax.WordPart{&syntax.Lit{
+			ValuePos: first, ValueEnd: first, Value: strconv.Itoa(i)}}})
+	}
+	return out
+}
+
+// builder puts the parts of a word together.
+type builder struct {
+	sh    *shell
+	out   []Word
+	whole bool // never split
+
+	document bool // a here-document
+	span     Span
+
+	buf     []byte
+	open    bool // a word is begun, be it empty
+	at      int  // where buf stands verbatim, or -1
+	glob    bool
+	quoted  bool
+	taint   taint
+	pieces  int
+	unknown string
+}
+
+// add appends text that stands at offset at of the command (-1: nowhere).
+func (b *builder) add(text string, at int) {
+	switch {
+	case len(b.buf) == 0:
+		b.at = at
+	case at < 0 || b.at+len(b.buf) != at:
+		b.at = -1
+	}
+	b.buf = append(b.buf, text...)
+	b.open = true
+}
+
+func (b *builder) end() {
+	if !b.open {
+		return
+	}
+	w := Word{Text: string(b.buf), Span: b.span, At: b.at, Glob: b.glob, Quoted: b.quoted, Taint: b.taint, Var: b.unknown}
+	w.Lone = len(w.Text) == 1 && w.Text[0] == hole && b.pieces == 1
+	b.out = append(b.out, w)
+	b.buf, b.open, b.glob, b.quoted, b.taint, b.at, b.pieces, b.unknown = b.buf[:0], false, false, false, 0, -1, 0, ""
+}
+
+func (b *builder) parts(parts []syntax.WordPart, quoted bool) {
+	for _, p := range parts {
+		b.pieces++
+		switch p := p.(type) {
+		case *syntax.Lit:
+			b.lit(p, quoted)
+		case *syntax.SglQuoted:
+			b.single(p)
+		case *syntax.DblQuoted:
+			b.quoted = b.quoted || b.open || len(parts) > 1
+			b.open = true
+			b.parts(p.Parts, true)
+		case *syntax.ParamExp:
+			b.values(b.sh.param(p), quoted)
+		case *syntax.CmdSubst:
+			b.values([]Word{b.sh.substitute(p.Stmts, p)}, quoted)
+		case *syntax.ProcSubst:
+			b.values([]Word{b.sh.process(p)}, true)
+		case *syntax.ArithmExp:
+			b.sh.nested(p)
+			b.values([]Word{{Text: arithmetic(p), At: -1}}, true)
+		case *syntax.ExtGlob:
+			b.glob = true
+			b.add("*", -1)
+		}
+	}
+}
+
+// lit appends a literal, its backslashes resolved.
+func (b *builder) lit(p *syntax.Lit, quoted bool) {
+	at := -1
+	if b.sh.src.at >= 0 && int(p.End().Offset()-p.Pos().Offset()) == len(p.Value) {
+		at = b.sh.src.at + int(p.Pos().Offset())
+	}
+	v := p.Value
+	if strings.IndexByte(v, '\\') < 0 {
+		if !quoted && !b.whole && strings.ContainsAny(v, "*?[") {
+			b.glob = true
+		}
+		b.add(v, at)
+		return
+	}
+	for i := 0; i < len(v); i++ {
+		c := v[i]
+		if c == '\\' && i+1 < len(v) && (!quoted && !b.document || strings.IndexByte("\\$`\n", v[i+1]) >= 0 || v[i+1] == '"' && !b.document) {
+			i++
+			if v[i] == '\n' {
+				continue
+			}
+			if !quoted && isNameByte(v[i]) {
+				b.quoted = true
+			}
+			c = v[i]
+		} else if !quoted && (c == '*' || c == '?' || c == '[') {
+			b.glob = true
+		}
+		if at >= 0 {
+			b.add(v[i:i+1], at+i)
+		} else {
+			b.add(string(c), -1)
+		}
+	}
+}
+
+func (b *builder) single(p *syntax.SglQuoted) {
+	b.quoted = b.quoted || b.open
+	b.open = true
+	at := -1
+	if b.sh.src.at >= 0 {
+		at = b.sh.src.at + int(p.Left.Offset()) + 1
+	}
+	if p.Dollar {
+		if text := unescape(p.Value); text != p.Value {
+			b.quoted = true
+			b.add(text, -1)
+			return
+		}
+		at++
+	}
+	b.add(p.Value, at)
+}
+
+// values appends what an expansion gave, splitting it where it is not quoted.
+func (b *builder) values(list []Word, quoted bool) {
+	if e := b.sh.e; len(list) > maxWords || !e.budget.spend(2*len(list)) {
+		e.tooDeep = true
+		list = list[:min(len(list), 1)]
+	}
+	for i, w := range list {
+		if i > 0 {
+			if b.whole {
+				b.add(" ", -1)
+			} else {
+				b.end()
+			}
+		}
+		b.taint |= w.Taint
+		if w.Var != "" {
+			b.unknown = w.Var
+		}
+		if quoted || b.whole {
+			b.add(w.Text, w.At)
+			continue
+		}
+		b.glob = b.glob || w.Glob || strings.ContainsAny(w.Text, "*?[")
+		rest := w.Text
+		for j := 0; ; j++ {
+			k := strings.IndexAny(rest, b.sh.separators())
+			if k < 0 {
+				break
+			}
+			if k > 0 {
+				b.add(rest[:k], -1)
+			}
+			t, g := b.taint, b.glob
+			b.end()
+			b.taint, b.glob = t, g
+			rest = rest[k+1:]
+		}
+		if rest != "" {
+			b.add(rest, w.At)
+		}
+	}
+}
+
+// separators are where an unquoted value is split: white space, and what the
+// text sets IFS to.
+func (sh *shell) separators() string {
+	if ifs, ok := sh.vars["IFS"]; ok && len(ifs) == 1 && ifs[0].known() {
+		return " \t\n" + ifs[0].Text
+	}
+	return " \t\n"
+}
+
+// substitute runs $(…) and is what it prints, as far as known.
+func (sh *shell) substitute(stmts []*syntax.Stmt, n syntax.Node) Word {
+	out := sh.fork().stmts(stmts, flow{})
+	w := Word{Text: string(hole), At: -1, Span: sh.spanOf(n), Taint: out.taint}
+	if out.known {
+		w.Text = strings.TrimRight(out.word.Text, "\n")
+		w.Taint |= out.word.Taint
+	} else if out.via != "" {
+		w.Var = "$(" + out.via + ")"
+	}
+	return w
+}
+
+// process runs <(…) or >(…); the word is a file with that content.
+func (sh *shell) process(p *syntax.ProcSubst) Word {
+	out := sh.fork().stmts(p.Stmts, flow{taint: fromStdin})
+	name := "/dev/fd/" + strconv.Itoa(63-len(sh.e.files)-len(sh.e.sinks))
+	if p.Op == syntax.CmdOut {
+		if sh.e.sinks == nil {
+			sh.e.sinks = map[string]sink{}
+		}
+		if len(sh.e.sinks) < maxFiles {
+			sh.e.sinks[name] = sink{sh.fork(), p.Stmts}
+		}
+		return Word{Text: name, At: -1, Span: sh.spanOf(p), Taint: out.taint}
+	}
+	w := Word{Text: name, At: -1, Span: sh.spanOf(p), Taint: out.taint}
+	sh.e.remember(sh, w, out, false)
+	return w
+}
+
+// arithmetic is the value of a literal expression, else a hole.
+func arithmetic(p *syntax.ArithmExp) string {
+	if w, ok := p.X.(*syntax.Word); ok {
+		if _, err := strconv.Atoi(w.Lit()); err == nil {
+			return w.Lit()
+		}
+	}
+	return string(hole)
+}
+
+// unescape resolves the escapes of $'…', echo -e and printf.
+func unescape(s string) string {
+	if strings.IndexByte(s, '\\') < 0 {
+		return s
+	}
+	b := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		if s[i] != '\\' || i+1 == len(s) {
+			b = append(b, s[i])
+			continue
+		}
+		i++
+		switch c := s[i]; {
+		case c == 'n':
+			b = append(b, '\n')
+		case c == 't':
+			b = append(b, '\t')
+		case c == 'r':
+			b = append(b, '\r')
+		case c == 'a', c == 'b', c == 'f', c == 'v':
+			b = append(b, ' ')
+		case c == 'e' || c == 'E':
+			b = append(b, 0x1b)
+		case c == 'x':
+			n, used := digits(s[i+1:], 16, 2)
+			b, i = append(b, byte(n)), i+used
+		case c == 'u' || c == 'U':
+			n, used := digits(s[i+1:], 16, map[byte]int{'u': 4, 'U': 8}[c])
+			b, i = append(b, string(rune(n))...), i+used
+		case c >= '0' && c <= '7':
+			n, used := digits(s[i:], 8, 4)
+			if c != '0' {
+				n, used = digits(s[i:], 8, 3)
+			}
+			b, i = append(b, byte(n)), i+used-1
+		default:
+			b = append(b, c)
+		}
+	}
+	return strings.ReplaceAll(string(b), string(hole), " ")
+}
+
+func digits(s string, radix, most int) (value, used int) {
+	for used < most && used < len(s) {
+		d := strings.IndexByte("0123456789abcdef", s[used]|0x20)
+		if s[used] < 'A' {
+			d = int(s[used]) - '0'
+		}
+		if d < 0 || d >= radix {
+			break
+		}
+		value, used = value*radix+d, used+1
+	}
+	return value, used
+}

@@ -1,0 +1,231 @@
+package actionrisk
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// filter gives the output of the commands that cut, choose or replace text, where
+// input and program are known and simple. Text that goes through a filter nobody
+// can follow is marked as built: a shell that reads it runs something hidden.
+func (e *engine) filter(sh *shell, v *invocation) (flow, bool) {
+	in, rest := v.stdin, v.operands
+	program := Word{}
+	switch v.exe {
+	case "sed", "awk", "gawk", "mawk", "grep", "egrep", "fgrep", "rg":
+		if len(rest) > 0 {
+			program, rest = rest[0], rest[1:]
+		}
+		if w, ok := v.value("-e", "--expression"); ok {
+			program, rest = w, v.operands
+		}
+	case "head", "tail", "sort", "uniq", "shuf", "cut", "nl", "paste", "fold", "fmt", "column", "tee", "iconv", "expand", "dos2unix", "od", "hexdump", "bc", "dc", "jq", "perl", "python3", "python", "ruby", "node", "php":
+	default:
+		return flow{}, false
+	}
+	interpreter := slices.Contains(e.groups["interpreters"], v.exe)
+	if len(rest) > 0 && !interpreter {
+		in = e.readFile(sh, rest[len(rest)-1])
+	}
+	if !in.known || in.word.Text == "" || len(in.word.Text) > maxDecoded {
+		return flow{}, false
+	}
+	out := flow{taint: in.taint | in.word.Taint | fromBuilt, via: v.exe, layer: in.layer}
+	if interpreter || !e.budget.spend(1+len(in.word.Text)/64) {
+		return out, len(in.word.Text) > 0
+	}
+	if text, ok := filtered(v, program.Text, in.word.Text); ok && len(text) <= maxValue {
+		out.known, out.taint, out.word = true, in.taint, in.word
+		if text != in.word.Text {
+			out.word.Text, out.word.At = text, -1
+		}
+	}
+	return out, true
+}
+
+// prints: its program text, which stands in the command, makes its output.
+func (e *engine) prints(exe string) bool {
+	return exe == "awk" || exe == "gawk" || exe == "mawk" || exe == "lua" || slices.Contains(e.groups["interpreters"], exe)
+}
+
+// filtered is what one filter makes of a text.
+func filtered(v *invocation, program, text string) (string, bool) {
+	switch v.exe {
+	case "sed":
+		return sedText(program, text)
+	case "awk", "gawk", "mawk":
+		return awkText(v, program, text)
+	case "grep", "egrep", "fgrep", "rg", "sort", "uniq", "shuf", "head", "tail", "fmt", "column", "iconv", "expand", "dos2unix":
+		return text, true // a choice or an order of the lines: all of them may run
+	case "fold", "paste":
+		return strings.ReplaceAll(text, "\n", " "), v.exe == "paste"
+	case "cut":
+		return cutText(v, text)
+	}
+	return "", false
+}
+
+// sedText applies s/x/y/ and y/x/y/ without patterns, and the selection of lines.
+func sedText(program, text string) (string, bool) {
+	for _, command := range strings.Split(program, ";") {
+		command = strings.TrimLeft(command, " 0123456789$,")
+		switch {
+		case command == "" || command == "p" || command == "d" || command == "q":
+		case len(command) > 4 && (command[0] == 's' || command[0] == 'y') && !isNameByte(command[1]):
+			parts := strings.Split(command, command[1:2])
+			if len(parts) != 4 {
+				return "", false
+			}
+			from, to, flags := parts[1], parts[2], parts[3]
+			if command[0] == 'y' {
+				text = mapRunes(text, trSet(from), trSet(to))
+				continue
+			}
+			if strings.Trim(flags, "gpIim0123456789") != "" {
+				return "", false
+			}
+			text = sedReplace(text, from, to, strings.ContainsRune(flags, 'g'))
+			if strings.IndexByte(text, hole) >= 0 {
+				return "", false
+			}
+		default:
+			return "", false
+		}
+	}
+	return text, true
+}
+
+func sedReplace(text, from, to string, all bool) string {
+	plain := strings.Trim(from, "^$")
+	if strings.ContainsAny(plain, `.*[]\+?|(){}`) || strings.ContainsAny(to, `\`) || strings.Contains(text, "\n") && len(plain) < len(from) {
+		return string(hole)
+	}
+	to = strings.ReplaceAll(to, "&", plain)
+	switch {
+	case from == "^" || strings.HasPrefix(from, "^") && strings.HasPrefix(text, plain):
+		return to + strings.TrimPrefix(text, plain)
+	case strings.HasSuffix(from, "$"):
+		body := strings.TrimSuffix(text, "\n")
+		if strings.HasSuffix(body, plain) {
+			return strings.TrimSuffix(body, plain) + to
+		}
+		return text
+	case from == plain && from != "":
+		return replace(text, from, to, all)
+	}
+	return text
+}
+
+// awkText is awk '{print $2}' and its kind.
+func awkText(v *invocation, program, text string) (string, bool) {
+	body, ok := strings.CutPrefix(strings.TrimSpace(program), "{print")
+	if !ok || !strings.HasSuffix(body, "}") {
+		return "", false
+	}
+	sep := " "
+	if w, ok := v.value("-F"); ok {
+		sep = w.Text
+	}
+	var out []string
+	for line := range strings.Lines(text) {
+		cols := strings.Fields(line)
+		if sep != " " && sep != "" {
+			cols = strings.Split(strings.TrimRight(line, "\n"), sep)
+		}
+		var words []string
+		for _, f := range strings.FieldsFunc(strings.TrimSuffix(body, "}"), func(r rune) bool { return r == ',' || r == ' ' }) {
+			n, err := strconv.Atoi(strings.TrimPrefix(f, "$"))
+			switch {
+			case err != nil || !strings.HasPrefix(f, "$"):
+				return "", false
+			case n == 0:
+				words = append(words, strings.TrimRight(line, "\n"))
+			case n <= len(cols):
+				words = append(words, cols[n-1])
+			}
+		}
+		if len(words) == 0 {
+			words = append(words, strings.TrimRight(line, "\n"))
+		}
+		out = append(out, strings.Join(words, " "))
+	}
+	return strings.Join(out, "\n"), true
+}
+
+// cutText is cut -d -f and cut -c.
+func cutText(v *invocation, text string) (string, bool) {
+	list, ok := v.value("-f", "--fields", "-c", "--characters", "-b", "--bytes")
+	if !ok {
+		return "", false
+	}
+	sep := "\t"
+	if w, ok := v.value("-d", "--delimiter"); ok {
+		sep = w.Text
+	}
+	if v.has("-c") || v.has("-b") || v.has("--characters") || v.has("--bytes") {
+		sep = ""
+	}
+	var out []string
+	for line := range strings.Lines(text) {
+		cols := strings.Split(strings.TrimRight(line, "\n"), sep)
+		if len(cols) == 1 && sep != "" { // lines without the separator pass
+			out = append(out, cols[0])
+			continue
+		}
+		var words []string
+		for _, item := range strings.Split(list.Text, ",") {
+			from, to, ranged := strings.Cut(item, "-")
+			a, b := 1, len(cols)
+			if n, err := strconv.Atoi(from); err == nil {
+				a = n
+			}
+			if n, err := strconv.Atoi(to); err == nil {
+				b = n
+			} else if !ranged {
+				b = a
+			}
+			if a < 1 {
+				return "", false
+			}
+			words = append(words, cols[min(a-1, len(cols)):max(min(b, len(cols)), min(a-1, len(cols)))]...)
+		}
+		out = append(out, strings.Join(words, sep))
+	}
+	return strings.Join(out, "\n"), true
+}
+
+func mapRunes(text string, from, to []rune) string {
+	return strings.Map(func(r rune) rune {
+		if i := slices.Index(from, r); i >= 0 && len(to) > 0 {
+			return to[min(i, len(to)-1)]
+		}
+		return r
+	}, text)
+}
+
+// hasProgram: the interpreter is given its program as an option, and the program
+// does not run what it reads.
+func hasProgram(v *invocation) bool {
+	found := false
+	for i := range v.opts {
+		switch o := &v.opts[i]; o.name {
+		case "-e", "-E", "-c", "-r", "--eval", "-p", "--print":
+			found = true
+			for _, name := range [...]string{"eval", "exec", "Function", "system", "spawn", "popen", "runIn", "include", "require_once"} {
+				if strings.Contains(o.value.Text, name) {
+					return false
+				}
+			}
+		}
+	}
+	return found
+}
+
+// foreignLanguages are interpreters whose program texts nobody here reads.
+var foreignLanguages = setOf("julia R Rscript tclsh wish expect guile racket sbcl clisp ghci runghc runhaskell erl elixir iex scala kotlin groovy jshell swift octave gnuplot m4 sqlite-utils duckdb-wasm nu xonsh elvish")
+
+// foreignProgram: an interpreter of another language is given its program as text.
+func foreignProgram(v *invocation) bool {
+	return foreignLanguages[v.exe] && (hasProgram(v) || v.has("-eval") || v.has("--expr") || v.stdin.known && v.stdin.word.Text != "")
+}

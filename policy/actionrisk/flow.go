@@ -1,0 +1,228 @@
+package actionrisk
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// sink is a text that reads what is written to >(…).
+type sink struct {
+	sh    *shell
+	stmts []*syntax.Stmt
+}
+
+// fileKey is how a file the command writes is remembered.
+func fileKey(cwd, name string) string {
+	if strings.HasPrefix(name, "/") || strings.HasPrefix(name, "~") || cwd == "" {
+		return path.Clean(name)
+	}
+	return path.Join(cwd, name)
+}
+
+// remember notes what a file written by the command itself holds.
+func (e *engine) remember(sh *shell, name Word, f flow, more bool) {
+	if s, ok := e.sinks[name.Text]; ok {
+		delete(e.sinks, name.Text) // a text that writes to itself ends here
+		s.sh.fork().stmts(s.stmts, f)
+		e.sinks[name.Text] = s
+		return
+	}
+	if !name.known() || len(f.word.Text) > maxDecoded || name.Text == "/dev/null" {
+		return
+	}
+	key := fileKey(sh.cwd, name.Text)
+	old, ok := e.files[key]
+	if !ok && len(e.files) >= maxFiles {
+		return
+	}
+	if e.files == nil {
+		e.files = map[string]flow{}
+	}
+	if more && ok {
+		f = join(old, f)
+	}
+	e.files[key] = f
+}
+
+// readFile is what reading a file gives.
+func (e *engine) readFile(sh *shell, name Word) flow {
+	if fd, ok := descriptor(name.Text); ok {
+		if f, ok := sh.fds[fd]; ok && f.file.Text != name.Text {
+			name = f.file
+		}
+	}
+	if f, ok := e.files[fileKey(sh.cwd, name.Text)]; ok && name.known() {
+		return f
+	}
+	if name.Text == "/dev/null" {
+		return flow{known: true}
+	}
+	f := flow{via: "file", taint: name.Taint &^ fromStdin}
+	if strings.HasPrefix(name.Text, "/dev/tcp/") || strings.HasPrefix(name.Text, "/dev/udp/") {
+		f.taint |= fromNetwork
+	}
+	c := e.classOf(name, sh.cwd)
+	if c&isCredential != 0 && c&isPublic == 0 && !sh.remote || c&isKeyFolder != 0 {
+		f.taint |= fromSecret
+	}
+	return f
+}
+
+// descriptor is the number in /dev/fd/3 and its kind.
+func descriptor(p string) (string, bool) {
+	for _, prefix := range [...]string{"/dev/fd/", "/proc/self/fd/", "/proc/thread-self/fd/"} {
+		if fd, ok := strings.CutPrefix(p, prefix); ok {
+			return fd, true
+		}
+	}
+	return "", false
+}
+
+// output is what an invocation prints, as far as it can be known, and where it
+// came from.
+func (e *engine) output(sh *shell, v *invocation) flow {
+	if f, ok := e.emulate(sh, v); ok {
+		return f
+	}
+	f := flow{via: v.exe, taint: v.stdin.taint, layer: v.stdin.layer}
+	in := func(group string) bool { return slices.Contains(e.groups[group], v.exe) }
+	switch {
+	case in("downloaders"):
+		f.taint = fromNetwork
+		if local(v) && !localCounts(v.exe) || fetchesNothing(v) {
+			f.taint = 0
+		}
+	case in("dumpers"):
+		f.taint |= fromDump
+	case v.exe == "history":
+		f.taint |= fromEnviron
+	case v.exe == "env" || v.exe == "printenv" || v.exe == "set" || v.exe == "export" || v.exe == "declare":
+		if len(v.operands) == 0 && !(v.exe == "env" && (v.has("-i") || v.has("--ignore-environment"))) {
+			f.taint |= fromEnviron
+		}
+	case in("summaries"):
+		f.taint = 0
+	case in("readers"), in("packers"):
+		for _, w := range v.operands[min(v.data, len(v.operands)):] {
+			f.taint |= e.readFile(sh, w).taint
+		}
+		for i := range v.redirs {
+			if v.redirs[i].op == "<" {
+				f.taint |= e.readFile(sh, v.redirs[i].file).taint
+			}
+		}
+		if findsKeys(v) {
+			f.taint |= fromSecret
+		}
+	case e.printsSecret(v):
+		f.taint |= fromSecret
+	}
+	if unpacks(v) {
+		f.taint |= fromDecoder
+	}
+	for i := range v.argv {
+		f.taint |= v.argv[i].Taint & (fromSecret | fromDump | fromEnviron)
+	}
+	e.copies(sh, v)
+	e.downloads(sh, v, f)
+	return f
+}
+
+// fetchesNothing: the options say that no text comes from elsewhere.
+func fetchesNothing(v *invocation) bool {
+	switch v.exe {
+	case "nc", "ncat", "netcat":
+		return v.has("-z")
+	case "http", "https", "xh", "xhs":
+		return v.has("--offline")
+	case "curl":
+		w, ok := v.value("--url")
+		return ok && len(v.operands) == 0 && strings.HasPrefix(w.Text, "file:")
+	}
+	return false
+}
+
+// findsKeys: a search through folders for what only a credential looks like prints credentials.
+func findsKeys(v *invocation) bool {
+	switch v.exe {
+	case "rg", "ag", "ack":
+	case "grep", "egrep", "fgrep":
+		if !v.has("-r") && !v.has("-R") && !v.has("--recursive") {
+			return false
+		}
+	default:
+		return false
+	}
+	for _, w := range v.argv[min(1, len(v.argv)):] {
+		if strings.Contains(w.Text, "AKIA") || strings.Contains(w.Text, "PRIVATE KEY") || strings.Contains(w.Text, "BEGIN RSA") || strings.Contains(w.Text, "BEGIN OPENSSH") || strings.Contains(strings.ToLower(w.Text), "aws_secret") {
+			return true
+		}
+	}
+	return false
+}
+
+// unpacks: what it prints stands nowhere in the open.
+func unpacks(v *invocation) bool {
+	switch v.exe {
+	case "zcat", "gzcat", "bzcat", "xzcat", "zstdcat", "lz4cat", "gunzip", "bunzip2", "unxz", "uncompress", "uudecode":
+		return true
+	case "gzip", "bzip2", "xz", "zstd", "gpg", "age":
+		return v.has("-d") || v.has("--decrypt") || v.has("--decompress")
+	}
+	return false
+}
+
+// copies: a file that is copied, moved or linked keeps where it came from.
+func (e *engine) copies(sh *shell, v *invocation) {
+	var from, to Word
+	switch v.exe {
+	case "cp", "mv", "install", "ln", "link", "rsync", "ditto":
+		if len(v.operands) != 2 {
+			return
+		}
+		from, to = v.operands[0], v.operands[1]
+	case "dd":
+		for _, w := range v.operands {
+			if rest, ok := strings.CutPrefix(w.Text, "if="); ok {
+				from = Word{Text: rest}
+			} else if rest, ok := strings.CutPrefix(w.Text, "of="); ok {
+				to = Word{Text: rest}
+			}
+		}
+	}
+	if from.Text == "" || to.Text == "" {
+		return
+	}
+	e.renames(sh, from, to)
+	if f := e.readFile(sh, from); f.known || f.taint != 0 {
+		e.remember(sh, to, f, false)
+	}
+}
+
+// downloads remembers the file a download is saved to.
+func (e *engine) downloads(sh *shell, v *invocation, f flow) {
+	if f.taint&fromNetwork == 0 {
+		return
+	}
+	if w, ok := v.value("-o", "--output", "-O", "--output-document", "-OutFile", "--out"); ok {
+		e.remember(sh, w, flow{taint: fromNetwork, via: v.exe}, false)
+		return
+	}
+	if v.exe == "wget" || v.has("-O") || v.has("-J") || v.has("--remote-name") {
+		for _, w := range v.operands {
+			if i := strings.LastIndexByte(w.Text, '/'); i > 8 && i+1 < len(w.Text) {
+				w.Text = strings.SplitN(w.Text[i+1:], "?", 2)[0]
+				if folder, ok := v.value("-P", "--directory-prefix", "--output-dir"); ok {
+					w.Text = strings.TrimSuffix(folder.Text, "/") + "/" + w.Text
+				}
+				e.remember(sh, w, flow{taint: fromNetwork, via: v.exe}, false)
+			}
+		}
+	}
+}
+
+// localCounts: what a raw connection gives is foreign even on this machine.
+func localCounts(exe string) bool { return exe == "nc" || exe == "ncat" || exe == "netcat" }

@@ -1,0 +1,580 @@
+package actionrisk
+
+import (
+	"slices"
+	"strings"
+)
+
+// What a called name does, by its last part. The value says how its arguments
+// are taken: 's' shell text, 'v' words of a command, 'd' deletes a tree,
+// 'u' deletes a file, 'r' reads a file, 'e' evaluates text, 'q' SQL,
+// 'n' deletes an index or a collection of a service.
+var inlineSinks = map[string]byte{
+	"system": 's', "popen": 's', "popen2": 's', "popen3": 's', "getoutput": 's', "getstatusoutput": 's', "shell_exec": 's', "passthru": 's', "proc_open": 's',
+	"execSync": 's', "check_output": 'v', "check_call": 'v', "Popen": 'v', "capture2": 'v', "capture2e": 'v', "capture3": 'v',
+	"spawn": 'v', "spawnSync": 'v', "execFile": 'v', "execFileSync": 'v', "execvp": 'v', "execv": 'v', "execlp": 'v', "execl": 'v', "spawnlp": 'v',
+	"rmtree": 'd', "rmSync": 'd', "rm_rf": 'd', "rm_r": 'd', "remove_dir": 'd', "remove_entry_secure": 'd', "remove_tree": 'd', "rimraf": 'd', "emptyDirSync": 'd', "removeSync": 'd', "rmdirSync": 'd', "removedirs": 'd', "remove_entry": 'd',
+	"unlink": 'u', "unlinkSync": 'u', "remove": 'u', "rm_f": 'u',
+	"readFileSync": 'r', "readFile": 'r', "file_get_contents": 'r', "readlines": 'r', "read_text": 'r', "read_bytes": 'r', "open": 'r', "createReadStream": 'r',
+	"eval": 'e', "exec": 'e', "Function": 'e', "assert": 'e', "instance_eval": 'e', "runInNewContext": 'e', "runInThisContext": 'e',
+	"deleteIndex": 'n', "clearIndex": 'n', "clearObjects": 'n', "deleteAllDocuments": 'n', "deleteCollection": 'n', "delete_collection": 'n', "delete_index": 'n', "delete_all_documents": 'n', "delete_by_query": 'n', "deleteByQuery": 'n',
+	"execute": 'q', "executescript": 'q', "query": 'q', "executeSql": 'q',
+}
+
+// sinkOf says what a call of a dotted name does.
+func sinkOf(name, lang string) byte {
+	i := strings.LastIndexAny(name, ".:")
+	last := name[i+1:]
+	first := strings.TrimSuffix(name[:max(i, 0)], ":")
+	switch {
+	case strings.HasPrefix(first, "subprocess") || first == "sp" && last == "run":
+		return 'v'
+	case last == "run" || last == "call":
+		return 0
+	case last == "delete" && strings.HasSuffix(first, "indices"):
+		return 'n'
+	case last == "execute" && lang == "lua":
+		return 's'
+	case last == "exec" && (strings.Contains(first, "child_process") || first == "cp" || lang == "node" && first == "" || strings.HasSuffix(first, "os")):
+		return 's'
+	case last == "exec" && (lang == "perl" || lang == "ruby" || lang == "php"):
+		return 's'
+	case last == "exec" && lang == "node":
+		return 0 // a regular expression or a query
+	case last == "rm" && strings.Contains(first, "fs"), last == "rmdir" && strings.Contains(first, "fs"), last == "rm" && first == "FileUtils":
+		return 'd'
+	case last == "delete" && (first == "File" || first == "Dir"), last == "unlink" && lang == "perl":
+		return 'u'
+	case last == "read" && (first == "File" || first == "IO"):
+		return 'r'
+	case last == "spawn" && first == "pty":
+		return 'v'
+	case last == "open" && lang == "ruby" && first == "", last == "remove" && !strings.HasSuffix(first, "os"):
+		return 0
+	}
+	return inlineSinks[last]
+}
+
+// inlineRun is the state of one program text.
+type inlineRun struct {
+	sh     *shell
+	src    *source
+	lang   string
+	toks   []inlineToken
+	vars   map[string]inlineToken
+	names  map[string]string // other names that the text gives to functions
+	secret bool              // reads credentials
+}
+
+// runInline looks for calls that run, delete, read or send in a program text of
+// another language. What stands in strings, comments and logs is a mention.
+func (e *engine) runInline(sh *shell, src *source, lang string) {
+	e.unproven = true
+	if src.depth > maxDepth || len(src.text) > maxText {
+		e.tooDeep = true
+		return
+	}
+	switch lang {
+	case "vim", "applescript", "elisp", "sed", "make":
+		e.runOddInline(sh, src, lang)
+		return
+	}
+	inner := *sh
+	inner.src = src
+	r := &inlineRun{sh: &inner, src: src, lang: lang, toks: scanInline(src.text, lang, &e.budget), vars: map[string]inlineToken{}}
+	for i := range r.toks {
+		r.look(i)
+	}
+	r.whole()
+	if lang == "awk" && len(e.findings) == 0 && !strings.Contains(src.text, "system") && !strings.Contains(src.text, "|") && !strings.Contains(src.text, ">") {
+		e.unproven = false
+	}
+}
+
+// look judges what begins at token i.
+func (r *inlineRun) look(i int) {
+	t := r.toks[i]
+	next := func(n int) inlineToken {
+		if i+n < len(r.toks) {
+			return r.toks[i+n]
+		}
+		return inlineToken{}
+	}
+	switch {
+	case t.kind == 'x', t.kind == 's' && i > 0 && r.toks[i-1].kind == 'i' && strings.HasSuffix(r.toks[i-1].text, "$") && r.lang == "node":
+		r.shellText(t)
+	case t.kind == 'i' && t.text == "import" && next(2).text == "as":
+		r.rename(next(3).text, next(1).text)
+	case t.kind == 'i' && t.text == "from" && next(2).text == "import":
+		r.imports(next(1).text, i+3)
+	case t.kind == '[':
+		r.indexed(i)
+	case t.kind == 'i' && next(1).kind == '=' && (next(2).text == "require" || next(2).text == "__import__" || strings.HasSuffix(next(2).text, "import_module")) && next(3).kind == '(':
+		r.rename(t.text, strings.TrimPrefix(r.join(r.arguments(i+3)).text, "node:"))
+	case t.kind == 'i' && t.text == "getattr" && next(1).kind == '(':
+		r.computed(i)
+	case r.lang == "awk" && t.kind == 's' && next(1).kind == '|':
+		r.shellText(t)
+	case r.lang == "awk" && t.kind == '|' && next(1).kind == 's':
+		r.shellText(next(1))
+	case t.kind == 'i' && next(2).kind == 'i' && (next(1).kind == ':' || next(1).text == "as") && sinkOf(t.text, r.lang) != 0:
+		r.rename(next(2).text, t.text)
+	case t.kind == 'i' && next(1).kind == '=' && next(2).kind == 'i':
+		for j := i + 2; j < min(i+12, len(r.toks)) && r.toks[j].kind != ';'; j++ {
+			if s := r.toks[j]; s.kind == 'i' && sinkOf(s.text, r.lang) != 0 && (j+1 == len(r.toks) || r.toks[j+1].kind != '(') {
+				r.rename(t.text, s.text)
+			}
+		}
+		if v, _, ok := r.value(r.toks[:r.statement(i)], i+2); ok && v.text != "" || next(2).text == "array" {
+			r.assign(i, t)
+		}
+	case t.kind == 'i' && next(1).kind == '=' && (next(2).kind == 's' || next(2).kind == '['):
+		r.assign(i, t)
+	case t.kind == 'i' && next(1).kind == '(':
+		r.call(t, r.arguments(i+1))
+	case t.kind == 'i' && (r.lang == "perl" || r.lang == "ruby" || r.lang == "awk") && (next(1).kind == 's' || next(1).kind == 'i'):
+		if k := sinkOf(t.text, r.lang); k != 0 && k != 'r' {
+			end := i + 1
+			for end < len(r.toks) && r.toks[end].kind != ';' && r.toks[end].kind != '}' {
+				end++
+			}
+			r.call(t, r.toks[i+1:end])
+		}
+	}
+}
+
+// assign notes the text that a variable is given at token i.
+func (r *inlineRun) assign(i int, t inlineToken) {
+	toks := r.toks[i+2 : max(r.statement(i), i+2)]
+	if list := len(toks) > 1 && (toks[0].kind == '[' || toks[0].text == "array" && toks[1].kind == '('); list {
+		if _, _, ok := r.value(toks, 0); !ok {
+			at := slices.IndexFunc(toks, func(t inlineToken) bool { return t.kind == '[' || t.kind == '(' })
+			shut := byte(']')
+			if toks[at].kind == '(' {
+				shut = ')'
+			}
+			end := max(min(closing(toks, at, toks[at].kind, shut), len(toks)), at+1)
+			if words := r.strings(toks[at+1 : end]); len(words) > 0 {
+				v := r.listed(words, " ", t)
+				v.list = true
+				r.vars[strings.TrimLeft(t.text, "$@")] = v
+			}
+			return
+		}
+	}
+	if v := r.join(toks); v.to > 0 {
+		r.vars[strings.TrimLeft(t.text, "$@")] = v
+	}
+}
+
+// imports: "from subprocess import run, call as c".
+func (r *inlineRun) imports(module string, i int) {
+	for ; i < len(r.toks) && r.toks[i].kind == 'i'; i++ {
+		name := r.toks[i].text
+		if i+2 < len(r.toks) && r.toks[i+1].text == "as" {
+			i += 2
+		}
+		r.rename(r.toks[i].text, module+"."+name)
+		if i+1 >= len(r.toks) || r.toks[i+1].kind != ',' {
+			return
+		}
+		i++
+	}
+}
+
+// computed: getattr(os, "sys"+"tem")("…") calls what its string names.
+func (r *inlineRun) computed(i int) {
+	args := r.arguments(i + 1)
+	end := i + 2 + len(args)
+	comma := slices.IndexFunc(args, func(t inlineToken) bool { return t.kind == ',' })
+	if comma < 0 || end+1 >= len(r.toks) || r.toks[end+1].kind != '(' {
+		return
+	}
+	name := r.toks[i]
+	name.text = "os." + r.join(args[comma+1:]).text
+	r.call(name, r.arguments(end+1))
+}
+
+// rename notes that the text calls a function by another name.
+func (r *inlineRun) rename(to, from string) {
+	if r.names == nil {
+		r.names = map[string]string{}
+	}
+	r.names[to] = from
+}
+
+// arguments are the tokens between the brackets that open at i.
+func (r *inlineRun) arguments(i int) []inlineToken {
+	depth := 0
+	for j := i; j < len(r.toks); j++ {
+		switch r.toks[j].kind {
+		case '(':
+			depth++
+		case ')':
+			if depth--; depth == 0 {
+				return r.toks[i+1 : j]
+			}
+		}
+	}
+	return r.toks[i+1:]
+}
+
+// isPrefix: letters before a Python string say how it is written.
+func isPrefix(s string) bool {
+	return len(s) <= 2 && strings.Trim(strings.ToLower(s), "rbfu") == ""
+}
+
+// word makes a Word of a string token.
+func (r *inlineRun) word(t inlineToken) Word {
+	span, _ := r.src.where(t.from, t.to)
+	w := Word{Text: t.text, Span: span, At: -1, Glob: strings.ContainsAny(t.text, "*?")}
+	if t.exact && r.src.at >= 0 {
+		w.At = span.Start
+	}
+	w.Lone = t.text == string(hole)
+	if w.Lone {
+		w.Var = "code"
+	}
+	return w
+}
+
+func (r *inlineRun) shellText(t inlineToken) {
+	r.sh.interpret("shell", r.word(t), &invocation{exe: r.lang, src: r.src, from: t.from, to: t.to, stdin: flow{known: true}}, r.lang, nil)
+}
+
+// strings are the string arguments, those of lists one by one, up to 64.
+func (r *inlineRun) strings(args []inlineToken) []inlineToken {
+	var out []inlineToken
+	depth, start := 0, 0
+	for i := 0; i <= len(args) && len(out) < 64; i++ {
+		if i < len(args) {
+			switch args[i].kind {
+			case '(', '[':
+				depth++
+			case ')', ']':
+				depth--
+			}
+		}
+		if i < len(args) && (args[i].kind != ',' || depth > 0) {
+			continue
+		}
+		if part := args[start:i]; len(part) > 0 {
+			if t, _, ok := r.value(part, 0); !ok && part[0].kind == '[' && len(part) < len(args)+1 {
+				out = append(out, r.strings(part[1:min(closing(part, 0, '[', ']'), len(part))])...)
+			} else if !ok || t.kind != 0 {
+				if t = r.join(part); t.to > 0 {
+					out = append(out, t)
+				}
+			}
+		}
+		start = i + 1
+	}
+	return out
+}
+
+// call judges one call.
+func (r *inlineRun) call(name inlineToken, args []inlineToken) {
+	if other, ok := r.names[name.text]; ok {
+		name.text = other
+	} else if first, rest, ok := strings.Cut(name.text, "."); ok && r.names[first] != "" {
+		name.text = r.names[first] + "." + rest
+	}
+	if v, ok := r.vars[strings.TrimLeft(name.text, "$")]; ok && strings.HasPrefix(name.text, "$") {
+		name.text = v.text // PHP calls what a variable names
+	}
+	kind := sinkOf(name.text, r.lang)
+	if kind == 0 {
+		return
+	}
+	if kind == 'n' {
+		r.sh.e.raise("nosql.index-delete", r.src, name.from, name.to, "")
+		return
+	}
+	list := r.strings(args)
+	if len(list) == 0 {
+		if len(args) == 0 {
+			if kind == 'u' || kind == 'd' {
+				r.sweep()
+			}
+			return
+		}
+		list = []inlineToken{{kind: 's', text: string(hole), from: args[0].from, to: args[0].to}}
+	}
+	e := r.sh.e
+	switch kind {
+	case 's', 'v':
+		if decodes(args) {
+			e.raise("obf.decode-exec", r.src, name.from, name.to, "")
+		}
+		if strings.IndexByte(list[0].text, ' ') >= 0 || len(list) == 1 || args[0].kind == 's' && kind == 's' && r.lang != "perl" && r.lang != "ruby" {
+			if list[0].text == string(hole) {
+				if r.lang == "awk" || r.fromInput() {
+					e.raise("obf.dynamic-structure", r.src, name.from, name.to, "")
+				}
+				e.doubt("a program text runs a command that is not known")
+				return
+			}
+			r.shellText(list[0])
+			return
+		}
+		r.run(list)
+	case 'd':
+		r.run(append([]inlineToken{{text: "rm"}, {text: "-rf"}}, list[0]))
+	case 'u':
+		if list[0].text == string(hole) {
+			r.sweep()
+		}
+		r.run(append([]inlineToken{{text: "rm"}}, list[0]))
+	case 'r':
+		r.read(name, list)
+	case 'e':
+		r.evaluate(name, args, list)
+	case 'q':
+		if sql := list[0].text; looksSQL(sql) {
+			w := r.word(list[0])
+			src := r.src.inside(w, r.lang)
+			e.runSQL(&src, nil)
+		}
+	}
+}
+
+// fromInput: the text reads its input, its arguments or its environment.
+func (r *inlineRun) fromInput() bool {
+	for _, t := range r.toks {
+		if t.kind == 'i' {
+			for _, n := range [...]string{"sys.stdin", "sys.argv", "input", "process.argv", "process.stdin", "ARGV", "ARGF", "STDIN", "gets", "$argv", "$_GET", "os.environ", "process.env"} {
+				if t.text == n || strings.HasPrefix(t.text, n+".") || strings.HasPrefix(t.text, "$"+n) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// run judges words as a command.
+func (r *inlineRun) run(list []inlineToken) {
+	v := &invocation{src: r.src, from: list[len(list)-1].from, to: list[len(list)-1].to, stdin: flow{known: true}}
+	for _, t := range list {
+		w := r.word(t)
+		if t.to == 0 {
+			w.Span, w.At = r.src.span, -1
+		}
+		v.argv = append(v.argv, w)
+	}
+	src := *r.src
+	src.via = append(slices.Clip(src.via), r.lang)
+	src.depth++
+	v.src = &src
+	inner := *r.sh
+	inner.src = &src
+	inner.run(v)
+}
+
+// sweep: files of a listed folder are deleted one by one; the folder is what
+// matters.
+func (r *inlineRun) sweep() {
+	for _, t := range r.toks { // a filter: not the folder as a whole
+		for _, n := range [...]string{"endswith", "fnmatch", "endsWith", "end_with?", ".suffix", "startswith", ".match", "extname"} {
+			if t.kind == 'i' && strings.HasSuffix(t.text, n) {
+				return
+			}
+		}
+	}
+	for i, t := range r.toks {
+		if t.kind != 'i' || i+2 >= len(r.toks) || r.toks[i+1].kind != '(' || r.toks[i+2].kind != 's' {
+			continue
+		}
+		for _, n := range [...]string{"listdir", "glob", "walk", "readdir", "iterdir", "rglob", "scandir", "Path", "entries", "children", "readdirSync"} {
+			if strings.HasSuffix(t.text, n) {
+				r.run([]inlineToken{{text: "rm"}, {text: "-rf"}, r.toks[i+2]})
+				return
+			}
+		}
+	}
+}
+
+// read judges a file that is opened: for writing as a redirection, else as cat.
+func (r *inlineRun) read(name inlineToken, list []inlineToken) {
+	e := r.sh.e
+	w := r.word(list[0])
+	if len(list) > 1 && len(list[1].text) <= 3 && strings.ContainsAny(list[1].text, "wa") && strings.Trim(list[1].text, "wabt+x") == "" {
+		op := ">"
+		if strings.ContainsRune(list[1].text, 'a') {
+			op = ">>"
+		}
+		v := &invocation{exe: op, operands: []Word{w}, argv: []Word{{Text: op}, w}, after: -1, cwd: r.sh.cwd, src: r.src, from: name.from, to: list[0].to, stdin: flow{taint: fromStdin}}
+		e.match(&item{kind: kindRedir, name: op, inv: v, src: r.src, from: name.from, to: list[0].to})
+		return
+	}
+	if c := e.classOf(w, r.sh.cwd); c&isCredential != 0 && c&isPublic == 0 {
+		r.secret = true
+		r.run([]inlineToken{{text: "cat"}, list[0]})
+	}
+}
+
+var decoderNames = []string{"b64decode", "atob", "unhexlify", "fromhex", "decompress", "base64_decode", "decode64", "decode_base64", "unpack", "codecs.decode", "marshal.loads", "rot13", "a85decode", "b32decode"}
+var fetchNames = []string{"urlopen", "requests.get", "fetch(", "http.get", "https.get", "axios", "URI.open", "Net::HTTP", "LWP", "file_get_contents('http", "file_get_contents(\"http", "urllib", "http.client", "open-uri", "curl_exec"}
+
+// evaluate judges text that is run as a program: decoded literals are looked
+// into, anything else that is decoded or downloaded is a finding of its own.
+func (r *inlineRun) evaluate(name inlineToken, args, list []inlineToken) {
+	e := r.sh.e
+	decodes, fetches, literal := false, false, ""
+	for _, t := range args {
+		if t.kind == 'i' {
+			decodes = decodes || slices.ContainsFunc(decoderNames, func(d string) bool { return strings.Contains(t.text, d) }) || strings.HasSuffix(t.text, "Buffer.from")
+			fetches = fetches || slices.ContainsFunc(fetchNames, func(d string) bool { return strings.Contains(t.text+"(", d) })
+		}
+		if t.kind == 's' && len(t.text) > len(literal) {
+			literal = t.text
+		}
+	}
+	if decodes || fetches {
+		e.raise("rce.inline-exec", r.src, name.from, name.to, "")
+	}
+	if !decodes && !fetches && literal == "" && r.fromInput() {
+		e.raise("obf.dynamic-structure", r.src, name.from, name.to, "")
+		return
+	}
+	text := literal
+	if len(list) > 0 && strings.IndexByte(list[0].text, hole) < 0 && list[0].text != literal {
+		text = list[0].text
+	} else if decodes {
+		var ok bool
+		if text, ok = decode64(literal); !ok {
+			text, ok = decodeHex(literal)
+		}
+		if !ok || len(text) > maxDecoded || e.decoded+len(text) > maxDecodedTotal {
+			return
+		}
+		e.decoded += len(text)
+	} else if len(list) != 1 || list[0].text != literal {
+		return
+	}
+	w := r.word(list[0])
+	w.Text, w.At = text, -1
+	src := r.src.inside(w, r.lang+" "+name.text)
+	src.layers++
+	if src.layers <= maxLayers {
+		e.runInline(r.sh, &src, r.lang)
+	}
+}
+
+// whole looks at the text as a whole: a socket joined to a shell, credentials
+// read and something sent.
+func (r *inlineRun) whole() {
+	e := r.sh.e
+	names := func(list ...string) bool {
+		for _, t := range r.toks {
+			if t.kind != 'i' {
+				continue
+			}
+			for _, n := range list {
+				if strings.Contains(t.text, n) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	shell := slices.ContainsFunc(r.toks, func(t inlineToken) bool {
+		return t.kind == 's' && (strings.Contains(t.text, "/bin/sh") || strings.Contains(t.text, "/bin/bash") || t.text == "sh" || t.text == "bash" || strings.HasPrefix(t.text, "cmd.exe"))
+	})
+	for i, t := range r.toks {
+		last := i+1 == len(r.toks) || r.toks[i+1].kind != '('
+		if t.kind == 'i' && (t.text == "eval" || t.text == "Function") && last && i > 0 && r.toks[i-1].kind == '(' && names("fetch", "https.get", "http.get", "axios", "urlopen") {
+			e.raise("rce.inline-exec", r.src, t.from, t.to, "")
+		}
+	}
+	if shell && names("connect", "fsockopen", "TCPSocket", "Socket", "net.") && names("dup2", "pty", "spawn", "exec", "open", "proc_open", "pipe", "popen", "subprocess", "reopen") {
+		e.raise("rce.inline-reverse-shell", r.src, 0, len(r.src.text), "")
+	}
+	if (r.secret || names("os.environ", "process.env", "ENV.to")) && names("urlopen", "requests.post", "requests.get", "requests.put", "fetch", "http.request", "https.request", "axios", "Net::HTTP", "sendall", "curl_exec", "sendto", "smtplib") && r.secret {
+		e.raise("secret.exfil-network", r.src, 0, len(r.src.text), "")
+	}
+}
+
+// runOddInline: an editor's command line and AppleScript.
+func (e *engine) runOddInline(sh *shell, src *source, lang string) {
+	text := src.text
+	if lang == "vim" {
+		i := strings.IndexByte(text, '!')
+		if i < 0 || strings.Trim(text[:i], ":%silent ") != "" || i+1 >= len(text) {
+			return
+		}
+		e.carried(sh, src, i+1, len(text), text[i+1:], "vim")
+		return
+	}
+	switch lang {
+	case "sed":
+		e.runSed(sh, src)
+		return
+	case "make":
+		e.runMake(sh, src)
+		return
+	}
+	phrase := "do shell script"
+	if lang == "elisp" {
+		phrase = "shell-command"
+	}
+	for i := strings.Index(text, phrase); i >= 0; {
+		rest := text[i+len(phrase):]
+		if j := strings.IndexByte(rest, '"'); j >= 0 {
+			t := stringToken(text, i+len(phrase)+j, "applescript")
+			e.carried(sh, src, t.from, t.to, t.text, phrase)
+		}
+		k := strings.Index(rest, phrase)
+		if k < 0 {
+			return
+		}
+		i += len(phrase) + k
+	}
+}
+
+// carried interprets text[from:to] of a source as shell.
+func (e *engine) carried(sh *shell, src *source, from, to int, text, via string) {
+	span, _ := src.where(from, to)
+	w := Word{Text: text, Span: span, At: -1}
+	if src.at >= 0 && text == src.text[from:to] {
+		w.At = span.Start
+	}
+	inner := *sh
+	inner.src = src
+	inner.interpret("shell", w, &invocation{exe: via, src: src, from: from, to: to, stdin: flow{known: true}}, via, nil)
+}
+
+// runSed looks for the two ways in which sed runs commands: "1e command" and
+// the flag e of s.
+func (e *engine) runSed(sh *shell, src *source) {
+	e.unproven = e.unproven && strings.ContainsAny(src.text, "ew")
+	text := src.text
+	for at := 0; at < len(text); {
+		end := at + strings.IndexAny(text[at:]+";", ";\n")
+		line := strings.TrimLeft(text[at:min(end, len(text))], "0123456789$, \t!{")
+		from := min(end, len(text)) - len(line)
+		switch {
+		case strings.HasPrefix(line, "e "):
+			e.carried(sh, src, from+2, min(end, len(text)), line[2:], "sed e")
+		case len(line) > 3 && line[0] == 's' && !isNameByte(line[1]) && line[1] != ' ':
+			parts := strings.Split(strings.ReplaceAll(line, "\\"+line[1:2], "\x01"), line[1:2])
+			if len(parts) == 4 && strings.ContainsRune(parts[3], 'e') && strings.Trim(parts[3], "egiIpmM0123456789") == "" {
+				e.carried(sh, src, from, min(end, len(text)), strings.ReplaceAll(parts[2], "\x01", line[1:2]), "sed s///e")
+			}
+		}
+		at = end + 1
+	}
+}
+
+// runMake runs the recipe lines of a makefile.
+func (e *engine) runMake(sh *shell, src *source) {
+	at := 0
+	for line := range strings.Lines(src.text) {
+		if recipe, ok := strings.CutPrefix(line, "\t"); ok {
+			recipe = strings.TrimLeft(strings.TrimRight(recipe, "\n"), "@-+")
+			to := at + len(strings.TrimRight(line, "\n"))
+			e.carried(sh, src, to-len(recipe), to, recipe, "make")
+		}
+		at += len(line)
+	}
+}

@@ -1,0 +1,92 @@
+package actionrisk
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestParseJSON(t *testing.T) {
+	for _, c := range []struct {
+		text   string
+		strict bool
+		find   string // member to look up
+		want   string
+	}{
+		{`{"a":"b"}`, true, "a", "b"},
+		{`{"a":"\u0072m \"x\"\n"}`, true, "a", "rm \"x\"\n"},
+		{`{"a":1.50}`, true, "a", "1.50"},
+		{`{"a":"x","a":"y"}`, false, "a", "y"}, // most readers take the last
+		{`{'a':'b'}`, false, "a", "b"},
+		{`{a:"b"}`, false, "a", "b"},
+		{`{"a":"b",}`, false, "a", "b"},
+		{`{"a":"b"`, false, "a", "b"},
+		{`{"a":"b"} x`, false, "a", "b"},
+		{`{"a":["b"]`, false, "a", ""},
+		{`{"a":`, false, "a", ""},
+		{`{]`, false, "a", ""},
+	} {
+		root, strict := parseJSON(c.text)
+		if root == nil {
+			t.Errorf("%s: no value", c.text)
+			continue
+		}
+		if strict != c.strict || root.str(c.find) != c.want {
+			t.Errorf("%s: strict %v, %q", c.text, strict, root.str(c.find))
+		}
+	}
+}
+
+func TestToolClass(t *testing.T) {
+	for name, want := range map[string]string{
+		"delete_repository": "destructive", "mcp__github__delete_file": "destructive", "purgeQueue": "destructive", "bulk-delete": "destructive",
+		"list_and_delete": "destructive", "file.remove": "destructive",
+		"get_deleted_items": "read", "list_files": "read", "search": "read", "mcp__fs__read_file": "read", "getUser": "read",
+		"create_issue": "write", "updateRecord": "write", "send_email": "write", "transfer_issue": "write",
+		"send_payment": "money", "create_refund": "money", "execute_trade": "money", "payInvoice": "money", "get_payment": "read",
+		"bash": "shell", "run_terminal_cmd": "shell", "execute_command": "shell", "run_python_code": "shell", "list_commands": "read",
+		"execute_sql": "sql", "run_query": "sql", "mysql_exec": "sql",
+		"frobnicate": "unknown", "": "unknown",
+	} {
+		if got := toolClass(name); got != want {
+			t.Errorf("toolClass(%q) = %s, want %s", name, got, want)
+		}
+	}
+}
+
+// TestJSONSpans: evidence of a carried text points into the submitted command.
+func TestJSONSpans(t *testing.T) {
+	command := `{"name":"bash","arguments":{"command":"ls; rm -rf /"}}`
+	a := Assess(Action{Command: command})
+	i := slices.IndexFunc(a.Findings, func(f Finding) bool { return f.Rule.ID == "shell.rm.recursive-root" })
+	if i < 0 {
+		t.Fatal(a.RuleIDs())
+	}
+	f := a.Findings[i]
+	if got := command[f.Span.Start:f.Span.End]; got != "rm -rf /" {
+		t.Errorf("span is %q", got)
+	}
+	if !slices.Contains(f.Via, "mcp:bash") {
+		t.Errorf("via is %v", f.Via)
+	}
+}
+
+func FuzzJSON(f *testing.F) {
+	for _, s := range []string{`{"command":"ls"}`, `[{"a":`, `{"name":"x","arguments":"{\"a\":1}"}`, `{'a':[1,{}]}`, `{"x402Version":1,"accepts":[{"payTo":""}]}`, `{"Statement":{}}`, `{"types":{},"message":{},"primaryType":"Permit"}`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		root, strict := parseJSON(text)
+		if strict && root == nil {
+			t.Fatal("strict without a value")
+		}
+		if root != nil && (root.start < 0 || root.end > len(text) || root.start > root.end) {
+			t.Fatalf("span %d..%d of %d", root.start, root.end, len(text))
+		}
+		a := Assess(Action{Command: text})
+		for _, f := range a.Findings {
+			if f.Span.Start < 0 || f.Span.End > len(text) || f.Span.Start > f.Span.End {
+				t.Fatalf("%s: span %v of %d", f.Rule.ID, f.Span, len(text))
+			}
+		}
+	})
+}

@@ -1,0 +1,278 @@
+package actionrisk
+
+import (
+	"strings"
+)
+
+// payment judges the arguments of a tool that moves money.
+func (w *jsonWalk) payment(name string, args *jsonNode) bool {
+	if args == nil || args.kind != '{' {
+		return false
+	}
+	flat := map[string]string{}
+	flatten(args, flat, 0)
+	value := firstOf(flat, "amount", "amountusd", "amount_usd", "value", "usd", "maxamount", "max_amount", "max_price", "price", "total", "amountunits", "quantity", "maxamountrequired", "max_amount_usd", "maxamountusd")
+	to := firstOf(flat, "to", "recipient", "payto", "pay_to", "destination", "address", "to_address", "payee", "spender", "receiver")
+	symbol := firstOf(flat, "asset", "currency", "token", "symbol", "coin", "token_address", "mint")
+	words := strings.ToLower(name)
+	p := phrase{url: firstOf(flat, "url", "resource", "resource_url", "endpoint", "resourceurl"), to: to}
+	if strings.Contains(words, "approve") || strings.Contains(words, "allowance") {
+		return w.e.money(w.src, args.start, args.end, to, approveRule(callAmount(value, assetOf(symbol))))
+	}
+	a := amount{asset: assetOf(symbol), value: parseNumber(strings.TrimLeft(value, "$"))}
+	if a.asset == nil && strings.Contains(value, " ") {
+		number, unitName, _ := strings.Cut(value, " ")
+		a.value, a.asset = parseNumber(number), assetOf(unitName)
+	}
+	if a.asset == nil && (strings.HasPrefix(value, "$") || firstOf(flat, "amountusd", "amount_usd", "usd", "max_amount_usd", "maxamountusd") != "") {
+		a.asset = assetOf("usd")
+	}
+	if n := firstOf(flat, "amountunits", "amount_units", "base_units"); n != "" && n == value && a.asset != nil && a.value != nil {
+		a.value = scaled(a.value, a.asset.Decimals)
+	}
+	switch {
+	case isUnlimitedWord(value) && value != "all" && value != "max":
+		a.unlimited = true
+	case value == "all" || value == "max" || value == "everything":
+		a.all = true
+	case a.value == nil:
+		return false
+	}
+	if p.url != "" || strings.Contains(words, "x402") {
+		ids := append([]string{a.payRule(p.url != "" && firstOf(flat, "network", "chain", "chainid") != "")}, urlRules(p.url)...)
+		return w.e.money(w.src, args.start, args.end, to, ids...)
+	}
+	if isZeroAddress(to) || isAddress(to) || a.asset != nil && (!a.asset.Pegged || strings.Contains(words, "transfer") || strings.Contains(words, "send") || a.isLarge()) {
+		return w.e.money(w.src, args.start, args.end, to, withZero(to, a.transferRule())...)
+	}
+	return false
+}
+
+func flatten(n *jsonNode, into map[string]string, depth int) {
+	for i, k := range n.kids {
+		key := strings.ToLower(n.keysAt(i))
+		switch k.kind {
+		case '"', '0':
+			if key != "" {
+				if _, ok := into[key]; !ok {
+					into[key] = k.text
+				}
+			}
+		case '{':
+			if depth < 3 {
+				flatten(k, into, depth+1)
+			}
+		}
+	}
+}
+
+func firstOf(m map[string]string, keys ...string) string {
+	for _, k := range keys {
+		if v := m[k]; v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+// rpc judges an Ethereum or Solana JSON-RPC request.
+func (w *jsonWalk) rpc(n *jsonNode, method string, params *jsonNode) bool {
+	first := &jsonNode{}
+	if params != nil && len(params.kids) > 0 {
+		first = params.kids[0]
+	}
+	report := func(ids ...string) bool { return w.e.money(w.src, n.start, n.end, method, ids...) }
+	switch method {
+	case "eth_sendTransaction", "eth_signTransaction":
+		return w.transaction(first)
+	case "wallet_sendCalls", "wallet_sendTransaction":
+		if calls := first.get("calls"); calls != nil {
+			for _, c := range calls.kids {
+				w.transaction(c)
+			}
+			return true
+		}
+		return w.transaction(first)
+	case "eth_sendRawTransaction", "eth_sign", "eth_sendUserOperation", "sendTransaction", "signTransaction", "signAllTransactions", "signAndSendTransaction", "eth_sendBundle", "personal_sendTransaction", "eth_sendRawTransactionConditional", "wallet_invokeSnap":
+		return report("wallet.blind-sign")
+	case "personal_sign", "signMessage", "solana_signMessage":
+		return report("wallet.sign-text")
+	case "eth_signTypedData", "eth_signTypedData_v3", "eth_signTypedData_v4":
+		return w.signTyped(params, report)
+	case "personal_importRawKey", "personal_unlockAccount":
+		return report("wallet.key-in-argv")
+	case "personal_exportRawKey", "parity_exportAccount", "dumpprivkey", "dumpwallet", "debug_exportKey", "wallet_exportPrivateKey":
+		return report("wallet.key-export")
+	case "sendtoaddress", "sendall", "sendmany", "sendrawtransaction":
+		var l ruleList
+		v := &invocation{exe: "bitcoin-cli", operands: []Word{{Text: method}}}
+		for _, k := range params.kidsOrNone() {
+			v.operands = append(v.operands, Word{Text: k.text})
+		}
+		bitcoinRules(v, &l)
+		return report(l...)
+	}
+	for _, p := range [...]string{"eth_", "net_", "web3_", "get", "txpool_", "trace_", "debug_trace", "anvil_", "hardhat_", "evm_", "simulate"} {
+		if strings.HasPrefix(method, p) {
+			w.known = true
+			return true
+		}
+	}
+	// some other JSON-RPC: a tool by another name
+	return w.tool(n, method, params)
+}
+
+func (n *jsonNode) kidsOrNone() []*jsonNode {
+	if n == nil {
+		return nil
+	}
+	return n.kids
+}
+
+// signTyped finds the typed data among the parameters, as object or as text.
+func (w *jsonWalk) signTyped(params *jsonNode, report func(...string) bool) bool {
+	for _, k := range params.kidsOrNone() {
+		if k.kind == '{' && k.get("primaryType") != nil {
+			return w.typedData(k)
+		}
+		if k.kind == '"' && strings.HasPrefix(strings.TrimSpace(k.text), "{") {
+			if root, _ := parseJSON(k.text); root != nil {
+				return report(typedRules(root, k.text)...)
+			}
+		}
+	}
+	return report("wallet.blind-sign")
+}
+
+// transaction judges {to, value, data}.
+func (w *jsonWalk) transaction(n *jsonNode) bool {
+	to, data, value := n.str("to"), n.str("data", "input"), n.str("value")
+	var ids []string
+	if hex, ok := strings.CutPrefix(data, "0x"); ok && len(hex) >= 8 {
+		if ids = calldataRules(hex, assetOf(to), 0); len(ids) == 0 {
+			ids = []string{"wallet.blind-sign"}
+		}
+	}
+	if to == "" && data != "" {
+		ids = []string{"wallet.blind-sign"} // creates a contract
+	}
+	if v := parseNumber(value); v != nil && v.Sign() > 0 {
+		a := amount{asset: assetOf("eth"), value: scaled(v, 18)}
+		if !strings.HasPrefix(value, "0x") && strings.Contains(value, ".") {
+			a.value = v
+		}
+		ids = append(ids, withZero(to, a.transferRule())...)
+	}
+	if len(ids) == 0 {
+		ids = withZero(to, "wallet.transfer")
+	}
+	return w.e.money(w.src, n.start, n.end, to, ids...)
+}
+
+func (w *jsonWalk) typedData(n *jsonNode) bool {
+	return w.e.money(w.src, n.start, n.end, n.str("primaryType"), typedRules(n, w.src.text[n.start:n.end])...)
+}
+
+// typedRules judges EIP-712 data by its primary type.
+func typedRules(n *jsonNode, text string) []string {
+	kind := n.str("primaryType")
+	message := n.get("message")
+	switch {
+	case strings.HasPrefix(kind, "Permit"):
+		return []string{permitRule(text)}
+	case kind == "TransferWithAuthorization" || kind == "ReceiveWithAuthorization":
+		a := amount{value: parseNumber(message.str("value"))}
+		if d := n.get("domain"); d != nil {
+			a.asset = assetOf(d.str("verifyingContract"))
+		}
+		if a.value != nil && a.asset != nil {
+			a.value = scaled(a.value, a.asset.Decimals)
+		}
+		ids := []string{a.payRule(true)}
+		if isZeroAddress(message.str("to")) {
+			ids = append(ids, "x402.zero-payto")
+		}
+		return ids
+	case strings.Contains(kind, "Order"), strings.Contains(kind, "Delegation"), kind == "SafeTx", kind == "ForwardRequest", kind == "MetaTransaction", kind == "UserOperation":
+		return []string{"wallet.blind-sign"}
+	}
+	return []string{"wallet.sign-text"}
+}
+
+// isAuthorization: the authorization of an x402 exact payment.
+func isAuthorization(n *jsonNode) bool {
+	a := n.get("authorization")
+	if p := n.get("payload"); a == nil && p != nil {
+		a = p.get("authorization")
+	}
+	return a != nil && a.get("value") != nil && a.get("to") != nil
+}
+
+// x402Rules judges payment requirements and payment payloads, wherever in the
+// object they stand; of several accepted ways the dearest counts.
+func x402Rules(n *jsonNode, text string) []string {
+	var ids ruleList
+	var visit func(n *jsonNode, depth int)
+	resource, network := findString(n, "resource", 0), findString(n, "network", 0)
+	if resource == "" {
+		resource = findString(n, "url", 0)
+	}
+	visit = func(n *jsonNode, depth int) {
+		if depth > 8 {
+			return
+		}
+		value, to := n.str("maxAmountRequired", "amount"), n.str("payTo")
+		if n.get("validBefore") != nil || n.get("nonce") != nil && n.get("from") != nil {
+			value, to = n.str("value"), n.str("to")
+		}
+		if to != "" || n.get("payTo") != nil {
+			a := amount{value: parseNumber(value), asset: assetOf(n.str("asset"))}
+			if a.asset == nil {
+				a.asset = assetOf(findString(n, "name", 0))
+			}
+			if a.asset == nil && n.str("asset") == "" {
+				a.asset = assetOf("usdc") // the scheme's own default
+			}
+			if isUnlimited(a.value, true) {
+				a.unlimited = true
+			} else if a.value != nil && a.asset != nil {
+				a.value = scaled(a.value, a.asset.Decimals)
+			}
+			ids.add(a.payRule(network != "" && resource != ""))
+			if isZeroAddress(to) {
+				ids.add("x402.zero-payto")
+			}
+		}
+		for _, k := range n.kids {
+			if k.kind == '{' || k.kind == '[' {
+				visit(k, depth+1)
+			}
+		}
+	}
+	visit(n, 0)
+	for _, id := range urlRules(resource) {
+		ids.add(id)
+	}
+	if len(ids) == 0 {
+		ids.add("x402.unknown-amount")
+	}
+	return ids
+}
+
+// findString is the first string member of that name in the tree.
+func findString(n *jsonNode, name string, depth int) string {
+	if n == nil || depth > 8 {
+		return ""
+	}
+	if s := n.str(name); s != "" {
+		return s
+	}
+	for _, k := range n.kids {
+		if k.kind == '{' || k.kind == '[' {
+			if s := findString(k, name, depth+1); s != "" {
+				return s
+			}
+		}
+	}
+	return ""
+}

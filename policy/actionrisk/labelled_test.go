@@ -1,0 +1,58 @@
+package actionrisk
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+type labelled struct {
+	domain   string
+	min, max Level
+	action   Action
+}
+
+func namedLevel(t testing.TB, name string) Level {
+	for l := Low; l <= Critical; l++ {
+		if l.String() == name {
+			return l
+		}
+	}
+	t.Fatalf("no level %q", name)
+	return Low
+}
+
+// readLabelled reads testdata/labelled.txtar.
+func readLabelled(t testing.TB) []labelled {
+	text, err := os.ReadFile("testdata/labelled.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []labelled
+	for _, f := range txtar.Parse(text).Files {
+		domain, bounds, _ := strings.Cut(f.Name, "/")
+		from, to, _ := strings.Cut(bounds, "..")
+		for line := range strings.Lines(string(f.Data)) {
+			if line = strings.TrimSpace(line); line != "" {
+				a := parseExample(t, line)
+				a.Command = strings.ReplaceAll(a.Command, `\nEOF2`, "\nEOF2")
+				if strings.Contains(line, "EOF2") || strings.Contains(line, "# harmless") {
+					a.Command = strings.ReplaceAll(a.Command, `\n`, "\n")
+				}
+				out = append(out, labelled{domain, namedLevel(t, from), namedLevel(t, to), a})
+			}
+		}
+	}
+	return out
+}
+
+func TestLabelled(t *testing.T) {
+	for _, c := range readLabelled(t) {
+		got := Assess(c.action)
+		if got.Risk < c.min || got.Risk > c.max {
+			t.Errorf("%s: %q is %v %v, want %v..%v", c.domain, c.action.Command, got.Risk, got.RuleIDs(), c.min, c.max)
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package actionrisk
+
+import (
+	"strings"
+)
+
+// Mask hides secrets in a text that is shown to people.
+func Mask(text string) string { return mask(text) }
+
+// maskedExcerpt is command[start:end] for showing. The whole is masked before
+// it is cut, so that a cut never uncovers part of a secret: what is masked in
+// the whole is masked in the part.
+func maskedExcerpt(command string, start, end int) string {
+	if start == 0 && end == len(command) {
+		return printable(command)
+	}
+	hidden := secretsIn(command)
+	var b strings.Builder
+	at := start
+	for _, s := range hidden {
+		if s.End <= at || s.Start >= end {
+			continue
+		}
+		if s.Start > at {
+			b.WriteString(command[at:s.Start])
+		}
+		b.WriteString("[secret]")
+		at = min(s.End, end)
+	}
+	b.WriteString(command[at:end])
+	return printable(b.String())
+}
+
+func mask(text string) string {
+	hidden := secretsIn(text)
+	if len(hidden) == 0 {
+		return text
+	}
+	var b strings.Builder
+	at := 0
+	for _, s := range hidden {
+		b.WriteString(text[at:s.Start])
+		b.WriteString("[secret]")
+		at = s.End
+	}
+	b.WriteString(text[at:])
+	return b.String()
+}
+
+// tokenPrefixes begin the tokens of well-known services.
+var tokenPrefixes = []string{"sk-", "sk_live_", "sk_test_", "rk_live_", "whsec_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "AKIA", "ASIA",
+	"xoxb-", "xoxp-", "xoxa-", "xoxs-", "xapp-", "npm_", "pypi-", "AIza", "ya29.", "SG.", "dop_v1_", "hf_", "shpat_", "EAAC", "eyJ", "dckr_pat_", "hvs.", "pscale_tkn_", "xprv", "figd_", "lin_api_", "ops_ey"}
+
+// keyWords before "=" or ":" say that a value is a secret.
+var keyWords = []string{"password", "passwd", "passphrase", "pwd", "secret", "token", "api_key", "apikey", "api-key", "access_key", "access-key", "private_key", "private-key", "privatekey", "mnemonic", "seed", "auth", "bearer", "credential", "client_secret"}
+
+// secretsIn lists what must not be shown, in order and without overlap.
+func secretsIn(text string) []Span {
+	var out []Span
+	for i := 0; i < len(text); {
+		start, end := i, i
+		for end < len(text) && secretByte(text[end]) {
+			end++
+		}
+		if s, ok := longSecret(text, i); ok {
+			out = append(out, s)
+			i = s.End
+			continue
+		}
+		if end == start {
+			i++
+			continue
+		}
+		word := text[start:end]
+		switch {
+		case userinfo(text, start, end) > 0:
+			stop := userinfo(text, start, end)
+			out = append(out, Span{start, stop})
+			end = stop
+		case secretWord(word) || (len(word) >= 8 || strings.Contains(text[:start], "-p")) && afterKeyWord(text[:start]):
+			out = append(out, Span{start, end})
+		default:
+			if j := embedded(word); j >= 0 {
+				out = append(out, Span{start + j, end})
+			}
+		}
+		i = end
+	}
+	return out
+}
+
+func secretByte(c byte) bool {
+	return alnum(c) || c == '_' || c == '-' || c == '.' || c == '+' || c == '%' || c == '!' || c == '~' || c == '^' || c >= 0x80
+}
+
+// secretWord: a token by its prefix, or 64 hex digits (a private key).
+func secretWord(w string) bool {
+	for _, p := range tokenPrefixes {
+		if len(w) >= len(p)+12 && strings.HasPrefix(w, p) {
+			return true
+		}
+	}
+	return len(w) == 64 && strings.Trim(w, "0123456789abcdefABCDEF") == "" ||
+		len(w) == 66 && w[0] == '0' && w[1] == 'x' && strings.Trim(w[2:], "0123456789abcdefABCDEF") == ""
+}
+
+// embedded finds a token that begins inside a word ("tok-ghp_…").
+func embedded(w string) int {
+	for _, p := range tokenPrefixes[:20] {
+		if j := strings.Index(w, p); j > 0 && len(w)-j >= len(p)+12 && !alnum(w[j-1]) {
+			return j
+		}
+	}
+	return -1
+}
+
+// afterKeyWord: the text before ends in a key word and a sign of assignment.
+func afterKeyWord(before string) bool {
+	before = strings.ToLower(before[max(0, len(before)-64):])
+	trimmed := strings.TrimRight(before, ` "'=:`)
+	if len(trimmed) == len(before) {
+		return false
+	}
+	gap := before[len(trimmed):]
+	for _, k := range keyWords {
+		if strings.HasSuffix(trimmed, k) {
+			if strings.ContainsAny(gap, "=:") || k == "bearer" {
+				return true
+			}
+			flag := trimmed[:len(trimmed)-len(k)]
+			return strings.HasSuffix(flag, "--") || strings.HasSuffix(flag, "-") && strings.Contains(flag, "--")
+		}
+	}
+	return false
+}
+
+// userinfo: "user:password@" in a URL; the end of what must be hidden, or 0.
+func userinfo(text string, start, end int) int {
+	if end >= len(text) || start < 1 || text[start-1] != ':' {
+		return 0
+	}
+	stop := end
+	for stop < len(text) && text[stop] != '@' && text[stop] != '/' && text[stop] > ' ' && text[stop] != '"' && text[stop] != '\'' {
+		stop++
+	}
+	if stop >= len(text) || text[stop] != '@' {
+		return 0
+	}
+	head := text[:start-1]
+	i := strings.LastIndex(head, "://")
+	if i < 0 || strings.ContainsAny(head[i+3:], "/ @\"'") {
+		return 0
+	}
+	return stop
+}
+
+// longSecret: a PEM block.
+func longSecret(text string, i int) (Span, bool) {
+	if !strings.HasPrefix(text[i:], "-----BEGIN") {
+		return Span{}, false
+	}
+	if j := strings.Index(text[i:], "-----END"); j > 0 {
+		return Span{i, i + j}, true
+	}
+	return Span{i, len(text)}, true
+}

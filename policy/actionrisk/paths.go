@@ -1,0 +1,415 @@
+package actionrisk
+
+import (
+	"path"
+	"strings"
+)
+
+// class is what a path is. One of the first group says where it is, the others
+// what it is.
+type class uint32
+
+const (
+	isRoot        class = 1 << iota // /, /*, a drive
+	isHome                          // a whole home directory
+	isSystem                        // belongs to the operating system
+	isOutside                       // outside the working directory
+	isCwd                           // the working directory or all in it
+	isTemp                          // below a temporary directory
+	isRebuildable                   // made by a build or a package manager
+	isRelative                      // below the working directory
+	isDynamic                       // unknown
+	isDevice                        // a block device
+	isNullDevice                    // /dev/null and its kind
+	isVCS                           // .git and its kind
+	isSource                        // a source tree
+	isData                          // databases, dumps, archives, keys
+	isCredential                    // holds a secret
+	isPublic                        // looks like a credential but is meant to be read
+	isStartup                       // runs by itself: rc file, unit, cron, hook, authorized_keys
+	isLog
+	isAccounts // passwd, shadow, sudoers
+	isGenerated
+	isAbsolute
+	isCatchAll
+	isHistory    // what the shell remembers
+	isAuthorized // authorized_keys
+	isKeyFolder  // a folder that usually holds keys
+	isTempRoot   // a temporary directory itself
+)
+
+var classByName = map[string]class{
+	"root": isRoot, "home": isHome, "system": isSystem, "outside": isOutside, "cwd": isCwd, "temp": isTemp,
+	"rebuildable": isRebuildable, "relative": isRelative, "dynamic": isDynamic, "device": isDevice,
+	"null": isNullDevice, "vcs": isVCS, "source": isSource, "data": isData, "credential": isCredential,
+	"public": isPublic, "startup": isStartup, "log": isLog, "accounts": isAccounts, "generated": isGenerated,
+	"absolute": isAbsolute, "catch-all": isCatchAll, "history": isHistory, "authorized": isAuthorized, "key-folder": isKeyFolder, "temp-root": isTempRoot,
+}
+
+// classOf tells what a path is, seen from a working directory ("" is the action's).
+func (e *engine) classOf(w Word, cwd string) class {
+	t := w.Text
+	if t == "" {
+		return 0
+	}
+	if cwd == "" {
+		cwd = e.context.cwd
+	}
+	t = strings.TrimPrefix(t, "file://")
+	if t[0] == hole || t[0] != '/' && t[0] != '~' && cwd == string(hole) {
+		return e.dynamicClass(w, t)
+	}
+	if strings.ContainsRune(t, '\\') || len(t) > 1 && t[1] == ':' {
+		if c, ok := windowsClass(t); ok {
+			return c
+		}
+	}
+	full := t
+	switch {
+	case t[0] == '/' || t[0] == '~':
+	case cwd != "" && cwd != ".":
+		full = cwd + "/" + t
+	default:
+		return relativeClass(path.Clean(t), t) | kindOfFile(t)
+	}
+	full = path.Clean(full)
+	if t[0] != '/' && t[0] != '~' && cwd[0] != '/' && cwd[0] != '~' {
+		return relativeClass(full, t) | kindOfFile(full)
+	}
+	c := e.absoluteClass(full, t)
+	if t[0] == '/' || t[0] == '~' {
+		c |= isAbsolute
+	}
+	return c | kindOfFile(full)
+}
+
+// dynamicClass: the beginning is unknown; what follows may still tell.
+func (e *engine) dynamicClass(w Word, t string) class {
+	rest := strings.Trim(t, string(hole))
+	c := isDynamic
+	if strings.IndexByte(rest, '/') == 0 && len(rest) > 1 {
+		if k := relativeClass(path.Clean(rest[1:]), rest[1:]); k&isRebuildable != 0 {
+			return isRebuildable | kindOfFile(rest)
+		}
+		c |= kindOfFile(rest)
+	}
+	return c
+}
+
+// relativeClass judges a clean path below an unknown working directory.
+func relativeClass(p, given string) class {
+	switch p {
+	case ".", "*", "./*", ".*", "**", "{*,.*}", ".[!.]*", "..?*", "*.*", "[a-z]*", "[!.]*", "[^.]*", "**/*", "?*", "*/*":
+		return isCwd | isCatchAll
+	case "..":
+		return isOutside | isCatchAll
+	}
+	if strings.HasPrefix(p, "../") {
+		return isOutside
+	}
+	if strings.HasPrefix(p, string(hole)) {
+		return isDynamic
+	}
+	first, _, _ := strings.Cut(p, "/")
+	last := path.Base(p)
+	if last == "*" || last == "**" {
+		last = path.Base(path.Dir(p))
+	}
+	switch {
+	case isVCSName(first) || isVCSName(last):
+		return isVCS | isRelative
+	case rebuildable(p):
+		return isRebuildable
+	case sourceNames[first] && (p == first || last == first):
+		return isSource | isRelative
+	}
+	return isRelative
+}
+
+func isVCSName(s string) bool { return s == ".git" || s == ".hg" || s == ".svn" || s == ".jj" }
+
+var sourceNames = setOf("src lib app apps packages internal cmd pkg server client backend frontend services source sources tests test docs migrations components modules api core config infra terraform scripts crates include")
+
+var rebuildableNames = setOf("node_modules bower_components dist build out target .next .nuxt .output .svelte-kit .turbo .parcel-cache .cache coverage .nyc_output htmlcov .coverage .pytest_cache .mypy_cache .ruff_cache .tox .nox .venv venv __pycache__ .gradle .terraform .serverless .angular .vite .eggs .ipynb_checkpoints DerivedData Pods .dart_tool .bundle tmp temp logs .tmp cmake-build-debug cmake-build-release bazel-bin bazel-out bazel-testlogs _build .stack-work dist-newstyle elm-stuff .expo storybook-static .docusaurus public/build site-packages .hypothesis Caches .yarn/cache .pnpm-store .vercel .wrangler test-results playwright-report .jest-cache .eslintcache .sass-cache obj artifacts")
+
+func setOf(words string) map[string]bool {
+	m := map[string]bool{}
+	for _, w := range strings.Fields(words) {
+		m[w] = true
+	}
+	return m
+}
+
+// rebuildable tells whether any part of the path is a folder that a build makes.
+func rebuildable(p string) bool {
+	for rest := p; rest != ""; {
+		part, more, _ := strings.Cut(rest, "/")
+		if rebuildableNames[part] || strings.HasSuffix(part, ".egg-info") || strings.HasPrefix(part, "cmake-build-") || strings.HasPrefix(part, "bazel-") {
+			return true
+		}
+		rest = more
+	}
+	last := path.Base(p)
+	for _, s := range [...]string{".pyc", ".pyo", ".o", ".class", ".tmp", ".swp", ".DS_Store", ".tsbuildinfo"} {
+		if strings.HasSuffix(last, s) {
+			return true
+		}
+	}
+	return false
+}
+
+// absoluteClass judges a clean absolute path (or one that begins with "~").
+func (e *engine) absoluteClass(p, given string) class {
+	if p == "/" || p == "/*" || p == "/**" || p == "/." || strings.Trim(p, "/*.?") == "" && p[0] == '/' {
+		return isRoot | isCatchAll
+	}
+	switch p {
+	case "/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty", "/dev/zero", "/dev/full":
+		return isNullDevice
+	}
+	if strings.HasPrefix(p, "/dev/fd/") {
+		return isNullDevice | isTemp
+	}
+	switch p {
+	case "/tmp", "/private/tmp", "/var/tmp", "/var/folders", "/dev/shm":
+		return isTemp | isTempRoot
+	}
+	if strings.HasPrefix(p, "/dev/shm/") || underAny(p, "/tmp", "/private/tmp", "/var/tmp", "/var/folders", "/private/var/folders", "/var/cache", "/run/user") {
+		return isTemp
+	}
+	if strings.HasPrefix(p, "/dev/tcp/") || strings.HasPrefix(p, "/dev/udp/") {
+		return isNullDevice
+	}
+	if strings.HasPrefix(p, "/dev/") {
+		return isDevice | isSystem
+	}
+	if c := homeClass(p); c != 0 {
+		if c == isHome {
+			return c
+		}
+		return e.inside(p, c)
+	}
+	if systemPath(p) {
+		return isSystem
+	}
+	return e.inside(p, isOutside)
+}
+
+// inside softens "outside" for what lies below the working directory, and for
+// what a build makes anywhere.
+func (e *engine) inside(p string, otherwise class) class {
+	cwd := e.context.cwd
+	if cwd != "" && cwd[0] == '/' && cwd != "/" {
+		if p == cwd || p == cwd+"/*" {
+			return isCwd | isCatchAll
+		}
+		if rest, ok := strings.CutPrefix(p, cwd+"/"); ok {
+			return relativeClass(rest, rest)
+		}
+	}
+	if isVCSName(path.Base(p)) {
+		return isVCS | isOutside
+	}
+	if rebuildable(p) {
+		return isRebuildable
+	}
+	return otherwise
+}
+
+func underAny(p string, roots ...string) bool {
+	for _, r := range roots {
+		if strings.HasPrefix(p, r) && (len(p) == len(r) || p[len(r)] == '/') {
+			return true
+		}
+	}
+	return false
+}
+
+// homeClass: isHome for a whole home directory, isOutside for something in one.
+func homeClass(p string) class {
+	rest := ""
+	switch {
+	case p[0] == '~':
+		_, rest, _ = strings.Cut(p, "/")
+	case underAny(p, "/home", "/Users"):
+		parts := strings.SplitN(strings.TrimPrefix(p, "/"), "/", 3)
+		if len(parts) == 3 {
+			rest = parts[2]
+		}
+	case underAny(p, "/root"):
+		rest = strings.TrimPrefix(strings.TrimPrefix(p, "/root"), "/")
+	default:
+		return 0
+	}
+	if rest == "" || strings.Trim(rest, "*.?[]!") == "" {
+		return isHome
+	}
+	return isOutside
+}
+
+func systemPath(p string) bool {
+	if underAny(p, "/var/www", "/var/log", "/var/lib/docker/tmp", "/usr/local", "/usr/src") && strings.Count(p, "/") > 2 && !strings.HasSuffix(p, "/bin") && !strings.HasSuffix(p, "/lib") {
+		return false
+	}
+	if p == "/opt" || p == "/srv" || p == "/mnt" || p == "/media" || p == "/home" {
+		return true
+	}
+	return underAny(strings.TrimRight(p, "*"), "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/boot", "/sys", "/proc",
+		"/var", "/run", "/private/etc", "/private/var", "/System", "/Library", "/Applications", "/Volumes", "/nix", "/snap", "/efi") ||
+		strings.HasPrefix(p, "/etc*") || strings.HasPrefix(p, "/usr*") || strings.HasPrefix(p, "/bin*") || strings.HasPrefix(p, "/var*") || strings.HasPrefix(p, "/lib*")
+}
+
+// windowsClass judges a path with a drive or backslashes.
+func windowsClass(t string) (class, bool) {
+	p := strings.ToLower(strings.ReplaceAll(t, `\`, "/"))
+	if len(p) < 2 || p[1] != ':' || p[0] < 'a' || p[0] > 'z' {
+		return 0, false
+	}
+	rest := strings.Trim(p[2:], "/*.")
+	switch {
+	case rest == "":
+		return isRoot | isCatchAll | isAbsolute, true
+	case underAny(rest, "windows", "program files", "program files (x86)", "programdata"):
+		return isSystem | isAbsolute, true
+	case rest == "users" || strings.HasPrefix(rest, "users/") && strings.Count(rest, "/") == 1:
+		return isHome | isAbsolute, true
+	case underAny(rest, "temp", "windows/temp") || strings.Contains(rest, "/appdata/local/temp"):
+		return isTemp | isAbsolute, true
+	case rebuildable(rest):
+		return isRebuildable | isAbsolute, true
+	}
+	return isOutside | isAbsolute | kindOfFile(p), true
+}
+
+// kindOfFile is what a file is by its name.
+func kindOfFile(p string) class {
+	name := path.Base(p)
+	lower := strings.ToLower(name)
+	if t := strings.TrimRight(lower, "*?"); t != "" && t != "." {
+		lower = t
+	}
+	var c class
+	if strings.ContainsAny(p, "*?") && (lower == "*" || lower == "**") {
+		c |= isCatchAll
+	}
+	if credentialFile(p, lower) {
+		c |= isCredential
+	}
+	folder := name
+	if strings.Trim(name, "*") == "" {
+		folder = path.Base(path.Dir(p))
+	}
+	if keyFolders[folder] {
+		c |= isKeyFolder
+	}
+	if publicFile(lower) {
+		c |= isPublic
+	}
+	if startupFile(p, lower) {
+		c |= isStartup
+	}
+	if strings.HasPrefix(lower, "authorized_keys") {
+		c |= isAuthorized
+	}
+	switch {
+	case strings.HasSuffix(p, "/etc/passwd"), strings.HasSuffix(p, "/etc/shadow"), strings.HasSuffix(p, "/etc/sudoers"), strings.Contains(p, "/etc/sudoers.d"), strings.HasSuffix(p, "/etc/gshadow"), strings.HasSuffix(p, "/etc/group"):
+		c |= isAccounts
+	}
+	if strings.HasSuffix(lower, "_history") && lower[0] == '.' {
+		c |= isHistory
+	}
+	i := strings.LastIndexByte(lower, '.')
+	if i < 0 {
+		return c
+	}
+	switch lower[i:] {
+	case ".db", ".sqlite", ".sqlite3", ".sql", ".bak", ".dump", ".pem", ".key", ".p12", ".pfx", ".jks", ".mdb", ".rdb", ".tfstate", ".backup", ".parquet":
+		c |= isData
+	case ".log":
+		c |= isLog
+	case ".lock", ".snap":
+		c |= isGenerated
+	}
+	switch lower {
+	case "package-lock.json", "pnpm-lock.yaml", "go.sum", "npm-shrinkwrap.json":
+		c |= isGenerated
+	}
+	return c
+}
+
+var keyFolders = setOf("certs secrets private keys credentials .secrets private_keys keystore keystores")
+
+// publicFile: named like a secret, meant to be read.
+func publicFile(lower string) bool {
+	for _, s := range [...]string{".pub", ".example", ".sample", ".template", ".dist", ".defaults", ".schema", ".tpl", ".md"} {
+		if strings.HasSuffix(lower, s) {
+			return true
+		}
+	}
+	return lower == "known_hosts" || strings.Contains(lower, ".pub.") || strings.HasPrefix(lower, ".env.example") || lower == "config.pub"
+}
+
+var credentialNames = setOf("id_rsa id_dsa id_ecdsa id_ed25519 id_ecdsa_sk id_ed25519_sk .netrc _netrc .pgpass .my.cnf .npmrc .pypirc .git-credentials .htpasswd .env .envrc .vault-token credentials.json service-account.json serviceaccount.json client_secret.json .dockercfg wallet.dat keystore.jks shadow gshadow .s3cfg .boto .yarnrc.yml secrets.yml secrets.yaml secrets.json secret.yaml secret.yml master.key .terraformrc kubeconfig .kubeconfig login.keychain-db key4.db logins.json .bash_history .zsh_history .mysql_history .psql_history private.key server.key privkey.pem .rhosts credentials.tfrc.json admin.conf auth.toml ssh_host_rsa_key ssh_host_ed25519_key ntds.dit credentials wallet.json mnemonic.txt keystore.json")
+
+// credentialFile tells whether a path names a file or folder of secrets.
+func credentialFile(p, lower string) bool {
+	if p[0] != '~' && (strings.Contains("/"+p, "/fixtures/") || strings.Contains("/"+p, "/testdata/")) && !strings.Contains(p, "..") {
+		return false // made for tests and in the repository, for all to read
+	}
+	if strings.HasSuffix(p, "/.aws/config") {
+		return false
+	}
+	if credentialNames[lower] || strings.HasPrefix(lower, ".env.") || strings.HasSuffix(lower, ".env") && lower != ".env" ||
+		strings.HasPrefix(lower, "id_rsa") || strings.HasPrefix(lower, "id_ed25519") {
+		return true
+	}
+	for _, s := range [...]string{".pem", ".p12", ".pfx", ".ppk", ".jks", ".kdbx", ".keystore", "_rsa", ".agekey"} {
+		if strings.HasSuffix(lower, s) && !strings.HasPrefix(lower, "cert") && !strings.HasPrefix(lower, "ca") && !strings.HasPrefix(lower, "public") && !strings.HasPrefix(lower, "fullchain") && !strings.HasPrefix(lower, "chain") {
+			return true
+		}
+	}
+	for _, s := range [...]string{"/.ssh", "/.aws", "/.gnupg", "/.azure", "/.config/gcloud", "/.docker/config.json", "/.config/containers/auth.json", "/.kube/config",
+		"/.config/gh/hosts.yml", "/.config/solana/id.json", "/.ethereum/keystore", "/.bitcoin/", "/etc/ssl/private", "/.password-store",
+		"/Keychains", "/.config/hub", "/run/secrets", "/proc/self/environ", "/.foundry/keystores", "/.config/op", "/.cargo/credentials", "/.claude/.credentials",
+		"/var/run/secrets", "/etc/shadow", "/.electrum", "/.mozilla/firefox", "/Login Data", "/.terraform.d/credentials", "/etc/krb5.keytab", "/.m2/settings.xml", "/.gem/credentials", "/Cookies"} {
+		if i := strings.Index("/"+strings.TrimPrefix(strings.TrimPrefix(p, "~"), "/"), s); i >= 0 {
+			full := "/" + strings.TrimPrefix(strings.TrimPrefix(p, "~"), "/")
+			end := i + len(s)
+			if end == len(full) || full[end] == '/' || full[end] == '*' || s[len(s)-1] == '/' || full[end] == '.' {
+				return s != "/.ssh" || !plainSSH(full[min(end+1, len(full)):], lower)
+			}
+		}
+	}
+	if strings.HasPrefix(p, "/proc/") && strings.HasSuffix(p, "/environ") {
+		return true
+	}
+	if folder := path.Base(path.Dir(p)); folder == "secrets" || folder == ".secrets" { // not the code of a package of that name
+		switch path.Ext(lower) {
+		case "", ".txt", ".json", ".yml", ".yaml", ".env", ".key", ".ini", ".properties":
+			return true
+		}
+	}
+	return false
+}
+
+// plainSSH: what lies beside the keys and holds none.
+func plainSSH(rest, lower string) bool {
+	return lower == "config" || strings.HasPrefix(rest, "config.d/") || strings.HasPrefix(lower, "known_hosts") || strings.HasPrefix(lower, "authorized_keys") ||
+		strings.Contains(lower, ".pub") || strings.HasSuffix(lower, ".txt") || strings.HasSuffix(lower, ".md")
+}
+
+var startupNames = setOf(".bashrc .bash_profile .bash_login .bash_logout .profile .zshrc .zshenv .zprofile .zlogin .kshrc .cshrc .tcshrc config.fish .xinitrc .xprofile .inputrc authorized_keys authorized_keys2 crontab rc.local ld.so.preload .vimrc .gitconfig")
+
+// startupFile: a file that runs by itself later, or lets somebody in.
+func startupFile(p, lower string) bool {
+	if startupNames[lower] {
+		return true
+	}
+	for _, s := range [...]string{"/etc/profile", "/etc/bash.bashrc", "/etc/cron", "/var/spool/cron", "/etc/systemd/system", "/.config/systemd/user",
+		"/lib/systemd/system", "/etc/init.d", "/LaunchAgents/", "/LaunchDaemons/", ".git/hooks/", "/.config/autostart", "/etc/ld.so.preload", "/etc/rc", "/etc/environment", "/etc/update-motd.d"} {
+		if strings.Contains(p, s) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,103 @@
+package actionrisk
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// renames notes that a program was copied, moved or linked to another name.
+func (e *engine) renames(sh *shell, from, to Word) {
+	name := base(from.Text)
+	if e.exe[name] == nil && e.wrappers[name] == nil || !programPath(from) || !to.known() {
+		return
+	}
+	key := fileKey(sh.cwd, to.Text)
+	if strings.HasSuffix(to.Text, "/") {
+		key = path.Join(key, name)
+	}
+	if e.programs == nil {
+		e.programs = map[string]string{}
+	}
+	if len(e.programs) < maxFiles {
+		e.programs[key] = name
+	}
+}
+
+// programPath: a path of a folder for programs, or what which(1) printed.
+func programPath(w Word) bool {
+	return strings.Contains(w.Text, "bin/") || w.At < 0 && !strings.Contains(w.Text, "/")
+}
+
+// writtenProgram runs a file that the command itself wrote, when it is started by
+// its path: by its "#!" line, else as shell text.
+func (sh *shell) writtenProgram(v *invocation) (flow, bool) {
+	e, first := sh.e, v.argv[0]
+	if len(e.files) == 0 || strings.IndexByte(first.Text, '/') < 0 || !first.known() {
+		return flow{}, false
+	}
+	f, ok := e.files[fileKey(sh.cwd, first.Text)]
+	if !ok || !f.known || f.word.Text == "" {
+		return flow{}, false
+	}
+	f.word.Taint |= f.taint
+	lang := "shell"
+	if line, ok := strings.CutPrefix(f.word.Text, "#!"); ok {
+		line, _, _ = strings.Cut(line, "\n")
+		if words := strings.Fields(line); len(words) > 0 {
+			name := base(words[0])
+			if name == "env" && len(words) > 1 {
+				name = base(words[len(words)-1])
+			}
+			for _, w := range e.wrappers[name] {
+				if w.File && w.Lang != "" {
+					lang = w.Lang
+				}
+			}
+		}
+	}
+	return sh.interpret(lang, f.word, v, "file", v.argv[1:]), true
+}
+
+// unpacks notes that an archive from the network was unpacked here.
+func (e *engine) unpacks(v *invocation) {
+	switch v.exe {
+	case "tar", "gtar", "bsdtar", "unzip", "7z", "cpio", "bsdcpio", "gunzip", "unar":
+	default:
+		return
+	}
+	if v.exe == "unzip" && (v.has("-l") || v.has("-p")) || v.has("-t") || v.has("--list") {
+		return
+	}
+	if strings.HasPrefix(v.word(1).Text, "t") && v.exe != "unzip" && v.exe != "7z" {
+		return
+	}
+	if v.stdin.taint&fromNetwork != 0 {
+		e.unpacked = true
+		return
+	}
+	for _, w := range v.argv[1:] {
+		if f, ok := e.files[fileKey(v.cwd, w.Text)]; ok && f.taint&fromNetwork != 0 {
+			e.unpacked = true
+		}
+	}
+}
+
+// runsUnpacked: after an archive from the network was unpacked, a program of the
+// working folder is started by its path or by an interpreter.
+func (e *engine) runsUnpacked(v *invocation) {
+	if !e.unpacked {
+		return
+	}
+	w := v.argv[0]
+	if strings.IndexByte(w.Text, '/') < 0 {
+		if !slices.Contains(e.groups["interpreters"], v.exe) && v.exe != "source" && v.exe != "." || len(v.operands) == 0 || v.has("-c") || v.has("-e") || v.has("-m") {
+			return
+		}
+		w = v.operands[0]
+	}
+	if strings.HasPrefix(w.Text, "/") && !strings.HasPrefix(w.Text, "/tmp/") || strings.HasPrefix(w.Text, "~") {
+		return
+	}
+	e.raise("rce.download-exec", v.src, v.from, v.to, printable(w.Text))
+}

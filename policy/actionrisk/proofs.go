@@ -1,0 +1,105 @@
+package actionrisk
+
+import (
+	"slices"
+	"strings"
+)
+
+// proof is a line of readonly.json (what changes nothing) or dryrun.json (what
+// only shows what it would do).
+type proof struct {
+	Exe []string `json:"exe"`
+	Sub []string `json:"sub,omitempty"`
+	// None: with one of these options the line proves nothing.
+	None []string `json:"none,omitempty"`
+	// Any: one of these must stand there.
+	Any []string `json:"any,omitempty"`
+	// Bare: no operand beyond the subcommand.
+	Bare bool `json:"bare,omitempty"`
+
+	sub [][]string
+}
+
+type proofTable struct {
+	Proofs []proof `json:"proofs"`
+}
+
+func (c *compiled) readProofs(read func(string, any) error) error {
+	for _, file := range [...]struct {
+		name string
+		into *map[string][]*proof
+	}{{"readonly", &c.readonly}, {"dryrun", &c.dryrun}} {
+		var t proofTable
+		if err := read(file.name, &t); err != nil {
+			return err
+		}
+		*file.into = map[string][]*proof{}
+		for i := range t.Proofs {
+			p := &t.Proofs[i]
+			for _, s := range p.Sub {
+				p.sub = append(p.sub, strings.Fields(s))
+			}
+			names, err := c.names(p.Exe)
+			if err != nil {
+				return err
+			}
+			for _, n := range names {
+				(*file.into)[n] = append((*file.into)[n], p)
+			}
+		}
+	}
+	return nil
+}
+
+func (p *proof) holds(v *invocation) bool {
+	if len(p.sub) > 0 && !v.underAny(p.sub) || slices.ContainsFunc(p.None, v.has) {
+		return false
+	}
+	if len(p.Any) > 0 && !slices.ContainsFunc(p.Any, v.has) {
+		return false
+	}
+	if p.Bare {
+		n := 0
+		if len(p.sub) > 0 {
+			n = len(p.sub[0])
+		}
+		return len(v.operands) == n
+	}
+	return true
+}
+
+// proven tells whether an invocation is known to change nothing. A program is
+// known only by a bare name or in a standard directory: ./sed proves nothing.
+func (e *engine) proven(v *invocation) bool {
+	if v.dry {
+		return true
+	}
+	if strings.Contains(v.path, "/") && !standardDirectory(v.path) {
+		return false
+	}
+	for _, p := range e.readonly[v.exe] {
+		if p.holds(v) {
+			return true
+		}
+	}
+	return false
+}
+
+func standardDirectory(path string) bool {
+	for _, d := range [...]string{"/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/", "/opt/homebrew/bin/"} {
+		if rest, ok := strings.CutPrefix(path, d); ok && !strings.Contains(rest, "/") {
+			return true
+		}
+	}
+	return false
+}
+
+// isDryRun tells whether the invocation only shows what it would do.
+func (e *engine) isDryRun(v *invocation) bool {
+	for _, p := range e.dryrun[v.exe] {
+		if p.holds(v) {
+			return true
+		}
+	}
+	return false
+}

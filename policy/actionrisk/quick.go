@@ -1,0 +1,97 @@
+package actionrisk
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/countersign/countersign/policy"
+)
+
+// NextCall is the call a caller is advised to make next.
+type NextCall struct {
+	Method     string `json:"method" jsonschema:"enum=POST"`
+	Path       string `json:"path"`
+	PriceCents int    `json:"priceCents"`
+}
+
+// The calls that follow a verdict.
+var (
+	nextScore = NextCall{"POST", "/api/agent-services/command-risk/score", 10}
+	nextRun   = NextCall{"POST", "/api/agent-services/action-safety/run", 25}
+)
+
+// QuickOutput is the quick gate's answer, exactly the specification's members.
+type QuickOutput struct {
+	Status               string    `json:"status" jsonschema:"enum=scored"`
+	Service              string    `json:"service" jsonschema:"enum=action-safety-quick-gate"`
+	Risk                 string    `json:"risk" jsonschema:"enum=low,enum=medium,enum=high,enum=critical"`
+	RequiresApproval     bool      `json:"requiresApproval"`
+	MatchedRuleIDs       []string  `json:"matchedRuleIds"`
+	ActionBindingVersion string    `json:"actionBindingVersion" jsonschema:"enum=svc-action-v1"`
+	ActionHash           string    `json:"actionHash" jsonschema:"pattern=^[a-f0-9]{64}$"`
+	NextRecommendedCall  *NextCall `json:"nextRecommendedCall" jsonschema:"nullable"`
+}
+
+// Quick is the quick gate: one action's risk and the call to make next.
+var Quick = policy.Declare(policy.Service{
+	Name:       "action-safety/quick",
+	Operation:  "action_safety_quick_gate",
+	PriceCents: 1,
+	Title:      "Action safety quick gate",
+	Summary:    "Risk of one shell, Git, SQL, infrastructure, deployment, MCP, wallet or x402 action, before it runs, and the call to make next.",
+	Example:    `{"command":"git push --force origin main","repo":"acme/payments","branch":"main","environment":"production"}`,
+	Bare:       true,
+	Ruleset:    Ruleset,
+}, quick)
+
+func quick(a Action) (QuickOutput, error) {
+	if err := Check(a); err != nil {
+		return QuickOutput{}, err
+	}
+	got := Assess(a)
+	out := QuickOutput{
+		Status: "scored", Service: "action-safety-quick-gate", Risk: got.Risk.String(),
+		RequiresApproval: got.RequiresApproval, MatchedRuleIDs: got.RuleIDs(),
+		ActionBindingVersion: BindingVersion, ActionHash: Hash(a),
+	}
+	switch got.Risk {
+	case Medium:
+		out.NextRecommendedCall = &nextScore
+	case High, Critical:
+		out.NextRecommendedCall = &nextRun
+	}
+	return out, nil
+}
+
+// Check holds the bounds of the contract once more, for callers that come
+// without the schema. The first offence in the contract's order is the answer.
+func Check(a Action) error {
+	for _, m := range [...]struct {
+		name, value string
+		most        int
+	}{
+		{"command", a.Command, 2000}, {"repo", a.Repo, 500}, {"cwd", a.Cwd, 500}, {"branch", a.Branch, 500},
+		{"actor", a.Actor, 500}, {"intent", a.Intent, 1000}, {"diffStat", a.DiffStat, 1500},
+		{"environment", a.Environment, 500}, {"target", a.Target, 1000}, {"commit", a.Commit, 200}, {"diffHash", a.DiffHash, 200},
+	} {
+		switch {
+		case m.value == "" && m.name == "command":
+			return policy.Refuse("missing_field", "/command", "command is required")
+		case m.value == "":
+		case utf8.RuneCountInString(m.value) > m.most:
+			return policy.Refuse("too_long", "/"+m.name, m.name+" is too long")
+		case m.value != strings.TrimFunc(m.value, whiteSpace):
+			return policy.Refuse("out_of_range", "/"+m.name, m.name+" must not start or end with white space")
+		}
+	}
+	return nil
+}
+
+// whiteSpace is what ECMA-262 means by \s.
+func whiteSpace(r rune) bool {
+	switch r {
+	case '\t', '\n', '\v', '\f', '\r', ' ', 0x00A0, 0x1680, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000, 0xFEFF:
+		return true
+	}
+	return r >= 0x2000 && r <= 0x200A
+}

@@ -1,0 +1,314 @@
+package actionrisk
+
+import (
+	"embed"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// How a domain plugs in
+//
+// The engine turns the submitted text into items (see item in engine.go): one
+// for each invocation that would run, each SQL statement, each contract call,
+// each payment, each tool call. An item has a kind, a name and facts:
+//
+//	kind "exe"   name = base name of the executable; options and operands are parsed
+//	kind "sql"   name = statement verb ("delete"); tags = what the classifier knows
+//	             about it ("object=table", "where=none", "tautology")
+//	kind "call"  name = function ("approve"); tags; kind "pay", kind "tool" alike
+//	kind "redir" name = ">" or ">>"; its one operand is the file written
+//
+// A domain is (1) a pure classifier that calls e.match(&item{…}) for what it
+// finds, (2) a table rules/<domain>.json listed in tableFiles, and (3) its
+// predicates, a map merged into predicateByName. The tables decide the level;
+// a classifier never does. Text of another language found inside is handed on
+// with e.interpret(lang, text source), which dispatches to the domain.
+
+//go:embed rules/*.json
+var tables embed.FS
+
+// Rule is one line of a table: an effect, how bad it is, and what to match.
+// An id is for ever: a rule may be retired, its id never gets another meaning.
+type Rule struct {
+	ID         string    `json:"id"`
+	Level      Level     `json:"level" jsonschema:"minimum=0,maximum=3"`             // base level
+	Class      string    `json:"class,omitempty"`                                    // letters of e, b, c, p: which context moves the level
+	Category   string    `json:"category"`                                           // destructive, deployment, data_mutation, secrets, network, payment, privilege, supply_chain
+	Effect     string    `json:"effect"`                                             // what happens, one clause
+	Reversible string    `json:"reversible" jsonschema:"enum=yes,enum=hard,enum=no"` // can it be undone
+	Title      string    `json:"title"`                                              // one line for people
+	Instead    string    `json:"instead,omitempty"`                                  // the safer way
+	Questions  []string  `json:"questions,omitempty"`                                // what a reviewer needs to know
+	Match      []Matcher `json:"match,omitempty"`                                    // alternatives; none: found by the engine itself
+	Yes        []string  `json:"yes"`                                                // must raise the rule
+	No         []string  `json:"no"`                                                 // must not
+	Retired    bool      `json:"retired,omitempty"`                                  // kept for old records only
+}
+
+// Matcher is one alternative of a rule. Everything given must hold.
+type Matcher struct {
+	Kind string   `json:"kind,omitempty"` // item kind, "exe" if empty
+	Exe  []string `json:"exe,omitempty"`  // names; "@group" stands for a group of groups.json; "*" for any
+	Sub  []string `json:"sub,omitempty"`  // subcommand paths, one of which begins the operands; a word may end in * ("s3 rb", "delete-*")
+	Any  []string `json:"any,omitempty"`  // one of these options or words stands there
+	All  []string `json:"all,omitempty"`  // all of them
+	None []string `json:"none,omitempty"` // none of them
+	// Where lists conditions "subject class|class", "!subject class" for its
+	// negation; subject is a predicate of predicates*.go.
+	Where []string `json:"where,omitempty"`
+}
+
+// table is a file of rules.
+type table struct {
+	Rules []Rule `json:"rules"`
+}
+
+// tableFiles are the rule tables in the order of GET /api/rules.
+var tableFiles = []string{"shell", "git", "sql", "nosql", "orm", "infra", "k8s", "cloud", "deploy",
+	"http", "secret", "rce", "priv", "wallet", "x402", "mcp", "text"}
+
+// supportFiles are the tables that are not rules.
+var supportFiles = []string{"groups", "wrappers", "wrappers_sql", "tools", "tools_sql", "readonly", "dryrun", "paths", "verbs", "env", "amounts"}
+
+// rulesetVersion is YYYY.MM.N; TestRulesetVersion fails when a table changed and it did not.
+const rulesetVersion = "2026.11.1"
+
+// compiled is everything read from the tables, made once.
+type compiled struct {
+	rules    []Rule
+	byID     map[string]*Rule
+	exe      map[string][]*matcher // kind exe and redir, by name
+	other    map[string][]*matcher // other kinds, by kind + " " + name
+	anyExe   []*matcher            // exe "*"
+	groups   map[string][]string
+	tools    map[string]*tool
+	wrappers map[string][]*wrapper
+	readonly map[string][]*proof
+	dryrun   map[string][]*proof
+	hash     string
+}
+
+// matcher is a Matcher ready to run.
+type matcher struct {
+	rule           *Rule
+	kind           string
+	sub            [][]string
+	any, all, none []string
+	where          []condition
+}
+
+type condition struct {
+	not  bool
+	test predicate
+	args []string
+}
+
+// predicate tests an item against one of its class words and returns the word it
+// is about, which becomes the finding's target (the zero Word if it is about none).
+type predicate func(e *engine, it *item, args []string) (Word, bool)
+
+// ruleset reads the embedded tables once. A fault in them is a fault in the
+// program, which the first test finds, so it panics.
+var ruleset = sync.OnceValue(func() *compiled {
+	c, err := compile()
+	if err != nil {
+		panic("actionrisk: " + err.Error())
+	}
+	return c
+})
+
+func compile() (*compiled, error) {
+	c := &compiled{byID: map[string]*Rule{}, exe: map[string][]*matcher{}, other: map[string][]*matcher{}}
+	all := map[string]any{}
+	for _, name := range append(slices.Clone(supportFiles), tableFiles...) {
+		text, err := tables.ReadFile("rules/" + name + ".json")
+		if err != nil {
+			continue // a domain without a table yet; TestTablesPresent lists them
+		}
+		var v any
+		if err := json.Unmarshal(text, &v); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		all[name] = v
+		if slices.Contains(tableFiles, name) {
+			var t table
+			if err := canon.Decode(text, &t); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			c.rules = append(c.rules, t.Rules...)
+		}
+	}
+	canonical, err := canon.Marshal(all)
+	if err != nil {
+		return nil, err
+	}
+	c.hash = canon.Hash(canonical)
+	if err := c.support(); err != nil {
+		return nil, err
+	}
+	for i := range c.rules {
+		r := &c.rules[i]
+		if c.byID[r.ID] != nil {
+			return nil, fmt.Errorf("rule %s is there twice", r.ID)
+		}
+		c.byID[r.ID] = r
+		if r.Questions == nil {
+			r.Questions = []string{}
+		}
+		for _, m := range r.Match {
+			if err := c.add(r, m); err != nil {
+				return nil, fmt.Errorf("rule %s: %w", r.ID, err)
+			}
+		}
+	}
+	return c, nil
+}
+
+// support reads the tables that are not rules.
+func (c *compiled) support() error {
+	read := func(name string, into any) error {
+		text, err := tables.ReadFile("rules/" + name + ".json")
+		if err != nil {
+			return nil
+		}
+		if err := canon.Decode(text, into); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		return nil
+	}
+	if err := read("groups", &c.groups); err != nil {
+		return err
+	}
+	if err := c.readTools(read); err != nil {
+		return err
+	}
+	if err := c.readWrappers(read); err != nil {
+		return err
+	}
+	return c.readProofs(read)
+}
+
+// names replaces "@group" by the group's names.
+func (c *compiled) names(list []string) ([]string, error) {
+	var out []string
+	for _, n := range list {
+		if !strings.HasPrefix(n, "@") {
+			out = append(out, n)
+			continue
+		}
+		members, ok := c.groups[n[1:]]
+		if !ok {
+			return nil, fmt.Errorf("no group %s", n)
+		}
+		more, err := c.names(members)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, more...)
+	}
+	return out, nil
+}
+
+func (c *compiled) add(r *Rule, m Matcher) error {
+	out := &matcher{rule: r, kind: m.Kind, all: m.All}
+	if out.kind == "" {
+		out.kind = kindExe
+	}
+	var err error
+	if out.any, err = c.names(m.Any); err != nil {
+		return err
+	}
+	if out.none, err = c.names(m.None); err != nil {
+		return err
+	}
+	subs, err := c.names(m.Sub)
+	if err != nil {
+		return err
+	}
+	for _, s := range subs {
+		out.sub = append(out.sub, strings.Fields(s))
+	}
+	for _, w := range m.Where {
+		cond := condition{not: strings.HasPrefix(w, "!")}
+		subject, classes, _ := strings.Cut(strings.TrimPrefix(w, "!"), " ")
+		if cond.test = predicateByName(subject); cond.test == nil {
+			return fmt.Errorf("no predicate %q", subject)
+		}
+		if classes != "" {
+			cond.args = strings.Split(classes, "|")
+		}
+		if subject == "operand" || subject == "option" {
+			for _, a := range cond.args {
+				if _, ok := classByName[a]; !ok && subject == "operand" {
+					return fmt.Errorf("no path class %q", a)
+				}
+			}
+		}
+		out.where = append(out.where, cond)
+	}
+	names, err := c.names(m.Exe)
+	if err != nil {
+		return err
+	}
+	for _, n := range names {
+		switch {
+		case out.kind == kindExe && n == "*":
+			c.anyExe = append(c.anyExe, out)
+		case out.kind == kindExe || out.kind == kindRedir:
+			c.exe[n] = append(c.exe[n], out)
+		default:
+			c.other[out.kind+" "+n] = append(c.other[out.kind+" "+n], out)
+		}
+	}
+	return nil
+}
+
+// Ruleset returns the version (YYYY.MM.N) and the SHA-256 of the canonical JSON
+// of all tables together. The same version always gives the same answers.
+func Ruleset() (version, hash string) { return rulesetVersion, ruleset().hash }
+
+// Rules is the catalogue: every rule of every table, in table order. The caller
+// must not change it.
+func Rules() []Rule { return ruleset().rules }
+
+// matches tells whether all of m holds for the item, and about which word.
+func (m *matcher) matches(e *engine, it *item) (Word, bool) {
+	var about Word
+	if m.kind != it.kind {
+		return about, false
+	}
+	if len(m.sub) > 0 && !it.underAny(m.sub) {
+		return about, false
+	}
+	if len(m.any) > 0 && !slices.ContainsFunc(m.any, it.has) {
+		return about, false
+	}
+	for _, o := range m.all {
+		if !it.has(o) {
+			return about, false
+		}
+	}
+	for _, o := range m.none {
+		if it.has(o) {
+			return about, false
+		}
+	}
+	for i := range m.where {
+		c := &m.where[i]
+		e.budget.spend(1)
+		w, ok := c.test(e, it, c.args)
+		if ok == c.not {
+			return about, false
+		}
+		if ok && about.Text == "" {
+			about = w
+		}
+	}
+	return about, true
+}

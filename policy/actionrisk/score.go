@@ -1,0 +1,199 @@
+package actionrisk
+
+import (
+	"slices"
+
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// ScoreInput is an action with the members every enveloped service takes.
+type ScoreInput struct {
+	Action
+	policy.Common
+}
+
+// Evidence is where a rule found what it found: bytes of the submitted command,
+// on rune boundaries, and up to 80 characters of it with secrets masked.
+type Evidence struct {
+	Start   int    `json:"start"`
+	End     int    `json:"end"`
+	Excerpt string `json:"excerpt"`
+}
+
+// MatchedRule is one finding as answers show it.
+type MatchedRule struct {
+	ID           string       `json:"id"`
+	Category     string       `json:"category" jsonschema:"enum=destructive,enum=deployment,enum=data_mutation,enum=secrets,enum=network,enum=payment,enum=privilege,enum=supply_chain"`
+	Severity     string       `json:"severity" jsonschema:"enum=low,enum=medium,enum=high,enum=critical"`
+	BaseSeverity string       `json:"baseSeverity" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"Severity before context."`
+	Title        string       `json:"title"`
+	Effect       string       `json:"effect"`
+	Reversible   string       `json:"reversible" jsonschema:"enum=yes,enum=hard,enum=no"`
+	Evidence     Evidence     `json:"evidence"`
+	Segment      int          `json:"segment" jsonschema_description:"Index of the command among those of the text."`
+	Via          []string     `json:"via" jsonschema_description:"What carried the command that runs, outermost first."`
+	Decoded      string       `json:"decoded,omitempty" jsonschema_description:"What runs, where it stands in another form in the command."`
+	Target       string       `json:"target,omitempty"`
+	Context      []Adjustment `json:"context"`
+	Remediation  string       `json:"remediation"`
+}
+
+// ScoreOutput is the full evidence behind a verdict.
+type ScoreOutput struct {
+	RequestID            string           `json:"requestId" jsonschema:"pattern=^crs_[0-9a-f]{32}$"`
+	Risk                 string           `json:"risk" jsonschema:"enum=low,enum=medium,enum=high,enum=critical"`
+	RiskScore            int              `json:"riskScore" jsonschema:"minimum=0,maximum=100"`
+	RequiresApproval     bool             `json:"requiresApproval"`
+	Recommendation       string           `json:"recommendation" jsonschema:"enum=approve,enum=approve_with_controls,enum=block"`
+	MatchedRules         []MatchedRule    `json:"matchedRules"`
+	MatchedRuleIDs       []string         `json:"matchedRuleIds"`
+	ActionBindingVersion string           `json:"actionBindingVersion"`
+	ActionHash           string           `json:"actionHash" jsonschema:"pattern=^[a-f0-9]{64}$"`
+	Controls             []string         `json:"controls" jsonschema_description:"What to do before the action may run."`
+	Coverage             Coverage         `json:"coverage"`
+	RulesetVersion       string           `json:"rulesetVersion"`
+	RulesetHash          string           `json:"rulesetHash"`
+	NextRecommendedCall  *NextCall        `json:"nextRecommendedCall" jsonschema:"nullable"`
+	Findings             []policy.Finding `json:"findings"`
+}
+
+// Score is command-risk/score: the evidence behind the quick gate's verdict.
+var Score = policy.Declare(policy.Service{
+	Name:       "command-risk/score",
+	PriceCents: 10,
+	Title:      "Command risk score",
+	Summary:    "Every rule an action matches, where in the text, through which wrappers, with controls to apply before it runs.",
+	Example:    `{"command":"terraform destroy -auto-approve","environment":"production"}`,
+	Ruleset:    Ruleset,
+}, score)
+
+func score(in ScoreInput) (ScoreOutput, error) {
+	if err := Check(in.Action); err != nil {
+		return ScoreOutput{}, err
+	}
+	out := ScoreAction(in.Action)
+	out.RequestID = RequestID("crs_", in)
+	return out, nil
+}
+
+// RequestID is prefix and the first 32 hex digits of the SHA-256 of the request's
+// canonical JSON (the members present; a failClosedOnUnmatched of false counts
+// as absent).
+func RequestID(prefix string, request any) string {
+	text, err := canon.Marshal(request)
+	if err != nil {
+		text = nil // invalid UTF-8 cannot have come as JSON
+	}
+	return prefix + canon.Hash(text)[:32]
+}
+
+// ScoreAction is the score of the twelve members alone, as if they had been sent
+// without anything else.
+func ScoreAction(a Action) ScoreOutput {
+	got := Assess(a)
+	out := ScoreOutput{
+		RequestID: RequestID("crs_", a), Risk: got.Risk.String(), RiskScore: got.Score,
+		RequiresApproval: got.RequiresApproval, Recommendation: Recommendation(got.Risk),
+		MatchedRules: make([]MatchedRule, 0, len(got.Findings)), MatchedRuleIDs: got.RuleIDs(),
+		ActionBindingVersion: BindingVersion, ActionHash: Hash(a), Controls: Controls(got),
+		Coverage: got.Coverage, RulesetVersion: rulesetVersion, RulesetHash: ruleset().hash, Findings: []policy.Finding{},
+	}
+	for i := range got.Findings {
+		f := &got.Findings[i]
+		out.MatchedRules = append(out.MatchedRules, f.show(a.Command))
+		out.Findings = append(out.Findings, policy.Finding{ID: f.Rule.ID, Severity: f.Level.String(),
+			Message: f.Rule.Title, Path: "/command", Evidence: excerpt(a.Command, f.Span)})
+	}
+	out.Findings = append(out.Findings, got.notes()...)
+	out.Findings = policy.SortFindings(out.Findings)
+	if got.Risk >= High {
+		out.NextRecommendedCall = &nextRun
+	}
+	return out
+}
+
+// notes are the coverage notes; they are never matched rules.
+func (a Assessment) notes() []policy.Finding {
+	switch {
+	case a.Coverage.ReadOnly:
+		return []policy.Finding{{ID: "gate.read-only", Severity: "info", Message: "every part of the action is known to change nothing", Path: "/command"}}
+	case a.Coverage.Unmatched:
+		return []policy.Finding{{ID: "gate.unmatched", Severity: "info", Message: "no rule matched and the action is not proven read-only", Path: "/command"}}
+	}
+	return nil
+}
+
+func (f *Finding) show(command string) MatchedRule {
+	out := MatchedRule{
+		ID: f.Rule.ID, Category: f.Rule.Category, Severity: f.Level.String(), BaseSeverity: f.Base.String(),
+		Title: f.Rule.Title, Effect: f.Rule.Effect, Reversible: f.Rule.Reversible,
+		Evidence: Evidence{Excerpt: excerpt(command, f.Span)}, Segment: f.Segment, Via: f.Via,
+		Target: f.Target, Context: f.Context, Remediation: f.Rule.Instead,
+	}
+	out.Evidence.Start, out.Evidence.End = f.Span.Start, f.Span.End
+	if f.Decoded != "" {
+		out.Decoded = printable(f.Decoded)
+	}
+	if out.Via == nil {
+		out.Via = []string{}
+	}
+	if out.Context == nil {
+		out.Context = []Adjustment{}
+	}
+	return out
+}
+
+func excerpt(command string, s Span) string {
+	start, end := min(max(s.Start, 0), len(command)), min(max(s.End, 0), len(command))
+	return maskedExcerpt(command, start, max(start, end))
+}
+
+// Recommendation is what score advises at a level.
+func Recommendation(l Level) string {
+	switch l {
+	case Low:
+		return "approve"
+	case Medium:
+		return "approve_with_controls"
+	}
+	return "block"
+}
+
+// Controls are the safer ways named by the rules that matched at medium or
+// above, and what goes with the level.
+func Controls(a Assessment) []string {
+	out := []string{}
+	add := func(c string) {
+		if c != "" && !slices.Contains(out, c) && len(out) < 16 {
+			out = append(out, c)
+		}
+	}
+	for i := range a.Findings {
+		f := &a.Findings[i]
+		if f.Level < Medium {
+			continue
+		}
+		add(f.Rule.Instead)
+		switch f.Rule.Category {
+		case "destructive", "data_mutation":
+			add("take a backup or a snapshot first and check that it restores")
+		case "supply_chain":
+			add("pin the version and check the digest before it runs")
+		case "payment":
+			add("check recipient, network and amount against a second source")
+		case "secrets":
+			add("rotate the credential if it was shown")
+		}
+	}
+	if a.Risk >= High {
+		add("let a person approve the exact action hash")
+	}
+	if a.Risk == Critical {
+		add("two people approve, and somebody who can undo it is at hand")
+	}
+	if a.Coverage.Unmatched {
+		add("run it with the least rights that suffice")
+	}
+	return out
+}

@@ -1,0 +1,423 @@
+package actionrisk
+
+import (
+	"maps"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// parserPair is a shell parser and its lenient twin. A parser is not safe for
+// two goroutines, so pairs are pooled.
+type parserPair struct{ strict, lenient *syntax.Parser }
+
+func newParser() *parserPair {
+	return &parserPair{
+		strict:  syntax.NewParser(syntax.Variant(syntax.LangBash)),
+		lenient: syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.RecoverErrors(5)),
+	}
+}
+
+// parseShell returns the statements of a text and whether all of it parsed.
+func parseShell(text string) ([]*syntax.Stmt, bool) {
+	p := pool.Get().(*parserPair)
+	defer pool.Put(p)
+	f, err := p.strict.Parse(strings.NewReader(text), "")
+	if err == nil {
+		return f.Stmts, true
+	}
+	if f, err = p.lenient.Parse(strings.NewReader(text), ""); err == nil && f != nil {
+		return f.Stmts, false
+	}
+	return nil, false
+}
+
+// shell is the state of one shell process as far as it is known.
+type shell struct {
+	e       *engine
+	src     *source
+	vars    map[string][]Word // scalars have one word
+	funcs   map[string]function
+	aliases map[string]Word
+	cwd     string // "" is the action's own
+	zero    Word   // $0 of bash -c, if given
+	params  []Word // $1 …
+	root    bool   // runs as root
+	remote  bool   // runs on another machine
+	host    string
+	others  map[string][]Word // further values a variable may have
+	fds     map[string]redir  // files opened by exec, by descriptor
+	running int               // functions being called
+	refs    map[string]string // names that stand for other names
+}
+
+type function struct {
+	body *syntax.Stmt
+	src  *source
+}
+
+// fork is a subshell: it knows what this shell knows and keeps its changes.
+func (sh *shell) fork() *shell {
+	sub := *sh
+	sub.vars, sub.funcs, sub.aliases = maps.Clone(sh.vars), maps.Clone(sh.funcs), maps.Clone(sh.aliases)
+	return &sub
+}
+
+// script runs a whole text as a shell program.
+func (sh *shell) script(src *source, in flow) flow {
+	e := sh.e
+	if src.depth > maxDepth || len(src.text) > maxText || nesting(src.text) > maxNesting || !e.budget.spend(1+len(src.text)/4) {
+		e.tooDeep = true
+		e.scanTokens(src)
+		return flow{}
+	}
+	stmts, ok := parseShell(src.text)
+	outer := sh.src
+	sh.src = src
+	defer func() { sh.src = outer }()
+	out := sh.stmts(stmts, in)
+	if !ok {
+		e.unparsed = true
+		e.unproven = true
+		e.doubt("a part of the command could not be parsed")
+		e.raise("parse.unparsed", src, 0, len(src.text), "")
+		e.scanTokens(src)
+	}
+	return out
+}
+
+func (sh *shell) stmts(list []*syntax.Stmt, in flow) flow {
+	var out flow
+	for i, s := range list {
+		f := sh.stmt(s, in)
+		if i == 0 {
+			out = f
+			continue
+		}
+		out = join(out, f)
+	}
+	return out
+}
+
+// join is the output of two commands, one after the other.
+func join(a, b flow) flow {
+	switch {
+	case b.known && b.word.Text == "" && b.taint == 0:
+		return a
+	case a.known && a.word.Text == "" && a.taint == 0:
+		return b
+	case a.known && b.known && len(a.word.Text)+len(b.word.Text) <= maxValue:
+		if a.line {
+			a.word.Text += "\n"
+		}
+		a.word.Text, a.word.At, a.line = a.word.Text+b.word.Text, -1, b.line
+	default:
+		a.known = false
+	}
+	a.taint |= b.taint
+	a.layer = max(a.layer, b.layer)
+	return a
+}
+
+func (sh *shell) stmt(s *syntax.Stmt, in flow) flow {
+	if s == nil || sh.e.invocations > maxInvocations || !sh.e.budget.spend(2) {
+		return flow{}
+	}
+	sh.e.background = sh.e.background || s.Background
+	var files []redir
+	quiet := false
+	for _, r := range s.Redirs {
+		in, files, quiet = sh.redirect(r, in, files, quiet)
+	}
+	if sh.opens(s, files) {
+		return flow{known: true}
+	}
+	out := sh.command(s.Cmd, in, files, s)
+	for _, f := range files {
+		if f.op != "<" {
+			sh.write(f, out, s)
+		}
+	}
+	if quiet {
+		return flow{known: true}
+	}
+	return out
+}
+
+// opens: exec without a command keeps its redirections open under their
+// descriptors.
+func (sh *shell) opens(s *syntax.Stmt, files []redir) bool {
+	c, ok := s.Cmd.(*syntax.CallExpr)
+	if !ok || len(c.Args) != 1 || c.Args[0].Lit() != "exec" || len(s.Redirs) == 0 {
+		return false
+	}
+	sh.e.ran = true
+	for i, r := range s.Redirs {
+		name := "1"
+		if r.N != nil {
+			name = strings.Trim(r.N.Value, "{}")
+		}
+		var f redir
+		switch {
+		case r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc || r.Op == syntax.WordHdoc:
+			text := Word{}
+			if r.Hdoc != nil {
+				text = sh.body(r.Hdoc)
+			} else {
+				text = sh.text(r.Word)
+			}
+			f = redir{"<", Word{Text: "/dev/fd/" + name, At: -1}}
+			sh.e.remember(sh, f.file, known(text), false)
+		case i < len(files):
+			f = files[i]
+		default:
+			continue
+		}
+		if len(name) > 1 { // {name}: the shell chooses a number and keeps it there
+			sh.set(name, Word{Text: "fd-" + name, At: -1})
+			name = "fd-" + name
+		}
+		if strings.HasPrefix(sh.text(r.Word).Text, "-") && r.Op == syntax.DplOut {
+			delete(sh.fds, name)
+			continue
+		}
+		if sh.fds == nil {
+			sh.fds = map[string]redir{}
+		}
+		sh.fds[name] = f
+	}
+	return true
+}
+
+// redirect reads one redirection: what it makes of stdin, the files it names,
+// and whether output no longer reaches the pipe.
+func (sh *shell) redirect(r *syntax.Redirect, in flow, files []redir, quiet bool) (flow, []redir, bool) {
+	switch r.Op {
+	case syntax.Hdoc, syntax.DashHdoc:
+		if r.Hdoc == nil {
+			return flow{known: true}, files, quiet
+		}
+		return known(sh.body(r.Hdoc)), files, quiet
+	case syntax.WordHdoc:
+		w := sh.text(r.Word)
+		return flow{word: w, known: w.known(), taint: w.Taint}, files, quiet
+	case syntax.DplIn, syntax.DplOut:
+		w := sh.text(r.Word)
+		if strings.HasPrefix(w.Text, "/") {
+			files = append(files, redir{">", w})
+		}
+		if f, ok := sh.fds[strings.TrimSuffix(w.Text, "-")]; ok {
+			if r.Op == syntax.DplIn && f.op == "<" {
+				return sh.e.readFile(sh, f.file), files, quiet
+			}
+			return in, append(files, f), quiet || toStdout(r)
+		}
+		return in, files, quiet
+	case syntax.RdrIn, syntax.RdrInOut:
+		w := sh.text(r.Word)
+		return sh.e.readFile(sh, w), append(files, redir{"<", w}), quiet
+	case syntax.AppOut, syntax.AppAll, syntax.AppClob, syntax.AppAllClob:
+		return in, append(files, redir{">>", sh.text(r.Word)}), quiet || toStdout(r)
+	}
+	return in, append(files, redir{">", sh.text(r.Word)}), quiet || toStdout(r)
+}
+
+func toStdout(r *syntax.Redirect) bool { return r.N == nil || r.N.Value == "1" }
+
+func known(w Word) flow { return flow{word: w, known: w.known(), taint: w.Taint} }
+
+// write is what happens to a file that output is sent to.
+func (sh *shell) write(r redir, out flow, s *syntax.Stmt) {
+	e := sh.e
+	if !e.budget.spend(10) {
+		return
+	}
+	from, to := 0, len(sh.src.text)
+	if s != nil {
+		from, to = int(s.Pos().Offset()), int(s.End().Offset())
+	}
+	v := &invocation{exe: r.op, operands: []Word{r.file}, argv: []Word{{Text: r.op}, r.file}, after: -1,
+		stdin: out, cwd: sh.cwd, remote: sh.remote, root: sh.root, src: sh.src, from: from, to: to}
+	e.match(&item{kind: kindRedir, name: r.op, inv: v, src: sh.src, from: from, to: to})
+	if c := e.classOf(r.file, sh.cwd); c&(isTemp|isNullDevice) == 0 {
+		e.unproven = true
+	}
+	e.remember(sh, r.file, out, r.op == ">>")
+}
+
+// command runs one command of any kind with the given input.
+func (sh *shell) command(c syntax.Command, in flow, files []redir, s *syntax.Stmt) flow {
+	switch c := c.(type) {
+	case nil:
+		sh.e.ran = true
+		if len(files) > 0 && files[0].op == "<" {
+			return in // $(<file) is the file
+		}
+		return flow{known: true}
+	case *syntax.CallExpr:
+		return sh.call(c, in, files)
+	case *syntax.BinaryCmd:
+		return sh.binary(c, in)
+	case *syntax.Block:
+		return sh.stmts(c.Stmts, in)
+	case *syntax.Subshell:
+		return sh.fork().stmts(c.Stmts, in)
+	case *syntax.IfClause:
+		var ways []func() flow
+		all := false
+		for ; c != nil; c = c.Else {
+			sh.stmts(c.Cond, in)
+			then := c.Then
+			ways = append(ways, func() flow { return sh.stmts(then, in) })
+			all = len(c.Cond) == 0
+		}
+		return sh.branches(ways, all)
+	case *syntax.WhileClause:
+		if len(c.Cond) == 1 && !c.Until && endless(c.Cond[0].Cmd) {
+			sh.spawns(c.Do, c)
+		}
+		if lines, ok := sh.readsLines(c, in); ok {
+			for _, line := range lines[:len(lines)-1] {
+				if sh.e.rounds++; sh.e.rounds > maxRounds {
+					break
+				}
+				one := in
+				one.word.Text, one.word.At = line, -1
+				sh.stmts(c.Cond, one)
+				sh.stmts(c.Do, in)
+			}
+			in.word.Text, in.word.At = lines[len(lines)-1], -1
+		}
+		sh.stmts(c.Cond, in)
+		return sh.stmts(c.Do, in)
+	case *syntax.ForClause:
+		return sh.loop(c, in)
+	case *syntax.CaseClause:
+		sh.text(c.Word)
+		var ways []func() flow
+		for _, it := range c.Items {
+			ways = append(ways, func() flow { return sh.stmts(it.Stmts, in) })
+		}
+		return sh.branches(ways, false)
+	case *syntax.FuncDecl:
+		sh.declare(c)
+	case *syntax.DeclClause:
+		for _, a := range c.Args {
+			sh.assign(a)
+		}
+		sh.refers(c.Args)
+	case *syntax.TimeClause:
+		return sh.stmt(c.Stmt, in)
+	case *syntax.CoprocClause:
+		return sh.stmt(c.Stmt, in)
+	case *syntax.TestClause, *syntax.ArithmCmd, *syntax.LetClause:
+		sh.nested(c)
+	}
+	sh.e.ran = true
+	return flow{known: true}
+}
+
+func (sh *shell) binary(c *syntax.BinaryCmd, in flow) flow {
+	switch c.Op {
+	case syntax.Pipe, syntax.PipeAll:
+		out := sh.stmt(c.X, in)
+		sh.e.segment++
+		return sh.stmt(c.Y, out)
+	}
+	out := sh.stmt(c.X, in)
+	sh.e.segment++
+	if call, ok := c.Y.Cmd.(*syntax.CallExpr); ok && len(call.Args) == 0 {
+		sh.maybe(call.Assigns)
+	}
+	return join(out, sh.stmt(c.Y, in))
+}
+
+func (sh *shell) assign(a *syntax.Assign) {
+	switch {
+	case a.Naked || a.Name == nil:
+		if a.Value != nil {
+			sh.text(a.Value)
+		}
+	case a.Array != nil:
+		sh.array(a)
+	case a.Index != nil:
+		w := Word{Span: sh.spanOf(a), At: -1}
+		if a.Value != nil {
+			w = sh.text(a.Value)
+		}
+		sh.setElement(a.Name.Value, a.Index, w, a.Append)
+	default:
+		w := Word{Span: sh.spanOf(a), At: -1}
+		if a.Value != nil {
+			w = sh.text(a.Value)
+		}
+		if old := sh.vars[a.Name.Value]; a.Append && len(old) > 0 {
+			w.Text, w.At, w.Taint = old[0].Text+w.Text, -1, w.Taint|old[0].Taint
+		}
+		sh.set(a.Name.Value, w)
+		if a.Value != nil && len(sh.others) > 0 && !a.Append {
+			sh.otherAssign(a)
+		}
+	}
+}
+
+func (sh *shell) set(name string, w Word) { sh.setAll(name, []Word{w}) }
+
+func (sh *shell) setAll(name string, list []Word) {
+	for i := range list {
+		if len(list[i].Text) > maxValue {
+			list[i].Text, list[i].At = string(hole), -1
+		}
+	}
+	if sh.vars == nil {
+		sh.vars = map[string][]Word{}
+	}
+	if to, ok := sh.refs[name]; ok {
+		name = to
+	}
+	if len(sh.vars) < 256 {
+		sh.vars[name] = list
+	}
+}
+
+// call runs a simple command.
+func (sh *shell) call(c *syntax.CallExpr, in flow, files []redir) flow {
+	if len(c.Args) == 0 {
+		for _, a := range c.Assigns {
+			sh.assign(a)
+			if a.Name != nil && (a.Name.Value == "PROMPT_COMMAND" || a.Name.Value == "BASH_ENV" || a.Name.Value == "PS4" || a.Name.Value == "PS1" || a.Name.Value == "PS0") && len(sh.vars[a.Name.Value]) == 1 {
+				v := &invocation{src: sh.src, from: int(c.Pos().Offset()), to: int(c.End().Offset())}
+				sh.variableRuns(v, assign{a.Name.Value, sh.vars[a.Name.Value][0]})
+			}
+		}
+		sh.e.ran = true
+		return flow{known: true}
+	}
+	v := &invocation{src: sh.src, stdin: in, redirs: files, from: int(c.Pos().Offset()), to: int(c.End().Offset())}
+	for _, a := range c.Assigns {
+		w := Word{At: -1}
+		if a.Value != nil {
+			w = sh.text(a.Value)
+		}
+		if a.Name != nil {
+			v.env = append(v.env, assign{a.Name.Value, w})
+		}
+	}
+	v.argv = make([]Word, 0, len(c.Args))
+	for _, w := range c.Args {
+		v.argv = sh.fields(w, v.argv)
+	}
+	if len(v.argv) == 0 {
+		return flow{known: true}
+	}
+	if len(sh.others) > 0 {
+		sh.otherValues(c, v)
+	}
+	return sh.run(v)
+}
+
+// spanOf is where a node stands in the submitted command.
+func (sh *shell) spanOf(n syntax.Node) Span {
+	s, _ := sh.src.where(int(n.Pos().Offset()), int(n.End().Offset()))
+	return s
+}

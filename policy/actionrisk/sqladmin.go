@@ -1,0 +1,477 @@
+package actionrisk
+
+import (
+	"slices"
+	"strings"
+)
+
+// create handles CREATE: mostly additive, but for what it replaces, the rights
+// it gives and the code it lets the server run.
+func (p *sqlParser) create(i, end int) {
+	kind, target := sqlObjectOf(p, i+1, end), p.objectName(i+1, end)
+	replaces := p.is(i+1, "or") && p.is(i+2, "replace")
+	if p.has(i+1, min(i+5, end), "temporary", "temp") || strings.HasPrefix(target, "#") {
+		p.temporary = append(p.temporary, strings.ToLower(target))
+	}
+	switch kind {
+	case "database", "schema":
+		if replaces {
+			p.add("drop."+kind, target, i, end)
+			return
+		}
+		p.add("ddl.additive", target, i, end)
+	case "table":
+		if replaces {
+			p.add("replace", target, i, end)
+			return
+		}
+		p.add("ddl.additive", target, i, end)
+	case "index":
+		p.add(lockUnless(p.has(i, end, "concurrently") || p.isTemporary(target), "ddl.additive"), target, i, end)
+	case "role":
+		p.account(i, end, target)
+	case "routine", "trigger", "rule", "event":
+		p.createRoutine(kind, i, end, target)
+	case "extension":
+		if strings.HasPrefix(target, "pl") && strings.HasSuffix(target, "u") || target == "plsh" {
+			p.add("server.program", target, i, end)
+			return
+		}
+		p.add("ddl.additive", target, i, end)
+	case "assembly":
+		p.add("server.program", target, i, end)
+	default:
+		p.add("ddl.additive", target, i, end)
+	}
+}
+
+func lockUnless(online bool, otherwise string) string {
+	if online {
+		return otherwise
+	}
+	return "ddl.lock"
+}
+
+// untrustedLanguages let a routine do what the server's own account can do.
+var untrustedLanguages = []string{"c", "plpythonu", "plpython2u", "plpython3u", "plperlu", "plsh", "pltclu", "java", "plrubyu", "plluau"}
+
+// createRoutine reads the body: it runs later, unless this text also calls it.
+func (p *sqlParser) createRoutine(kind string, i, end int, target string) {
+	for j := i; j < end; j++ {
+		if p.is(j, "language") && slices.Contains(untrustedLanguages, strings.Trim(p.raw(j+1), `'"`)) ||
+			p.is(j, "soname") || p.is(j, "external") && p.is(j+1, "name") {
+			p.add("server.program", target, i, end)
+			return
+		}
+	}
+	p.add("ddl.additive", target, i, end)
+	if kind == "event" {
+		return // a scheduled statement does run
+	}
+	name := strings.ToLower(target[strings.LastIndexByte(target, '.')+1:])
+	p.bodies = append(p.bodies, name)
+	p.routine = name
+	for j := i; j < end; j++ {
+		if p.toks[j].kind == sqlString && p.isAny(j-1, "as", "do") {
+			p.nested(sqlStringText(p.text[p.toks[j].start:p.toks[j].end]), "routine", i, end)
+		}
+	}
+}
+
+// account handles CREATE and ALTER of roles, users and logins.
+func (p *sqlParser) account(i, end int, target string) {
+	found := false
+	for j := i + 2; j < end; j++ {
+		switch {
+		case p.is(j, "superuser"), p.raw(j) == "sysadmin" && p.is(i+1, "server"), p.raw(j) == "sysdba":
+			p.add("privilege.superuser", target, i, end)
+			found = true
+		case p.is(j, "bypassrls"):
+			p.add("privilege.rls-off", target, i, end)
+			found = true
+		case p.is(i, "alter") && (p.is(j, "password") && !p.is(j+1, "null") && !p.is(j+1, "expire") || p.is(j, "identified")):
+			p.add("privilege.password", target, i, end)
+			found = true
+		case p.is(i, "alter") && p.is(j, "rename"):
+			p.add("ddl.rename", target, i, end)
+			found = true
+		case p.is(i, "alter") && p.raw(i+1) == "role" && p.raw(i+2) == "db_owner" && p.is(j, "member"):
+			p.add("privilege.grant-all", target, i, end)
+			found = true
+		}
+	}
+	if !found {
+		p.add("privilege.grant", target, i, end)
+	}
+}
+
+// superRoles own the server, or may do what its account can do.
+var superRoles = []string{"rds_superuser", "cloudsqlsuperuser", "azure_pg_admin", "pg_execute_server_program", "pg_write_server_files",
+	"pg_read_server_files", "dba", "sysdba", "sysoper", "accountadmin", "securityadmin", "sysadmin", "super", "postgres", "root", "admin_option", "file"}
+
+func (p *sqlParser) grant(verb string, i, end int) {
+	if verb != "grant" {
+		p.add("privilege.grant", "", i, end)
+		return
+	}
+	to := p.find(i, end, p.toks[i].depth, "to")
+	on := p.find(i, end, p.toks[i].depth, "on")
+	if to < 0 {
+		to = end
+	}
+	target, _ := p.name(to+1, end)
+	before := to
+	if on > 0 {
+		before = min(on, to)
+	}
+	found := false
+	for j := i + 1; j < before; j++ {
+		if on < 0 && slices.Contains(superRoles, strings.Trim(p.raw(j), `"`)+"") || p.raw(j) == "super" || p.raw(j) == "control" && p.is(j+1, "server") {
+			p.add("privilege.superuser", target, i, end)
+			found = true
+		}
+		if p.is(j, "all") && p.toks[j].depth == p.toks[i].depth {
+			p.add("privilege.grant-all", target, i, end)
+			found = true
+		}
+	}
+	if found && on > 0 && p.op(on+1, "*") && p.op(on+3, "*") {
+		p.add("privilege.superuser", target, i, end)
+	}
+	for j := to + 1; j < end; j++ {
+		if p.is(j, "public") && (p.is(j-1, "to") || p.op(j-1, ",") || p.is(j-1, "group")) {
+			p.add("privilege.grant-public", "public", i, end)
+			found = true
+		}
+	}
+	if !found {
+		p.add("privilege.grant", target, i, end)
+	}
+}
+
+// alter dispatches on the kind of object.
+func (p *sqlParser) alter(i, end int) {
+	kind, target := sqlObjectOf(p, i+1, end), p.objectName(i+1, end)
+	if g := p.find(i, end, p.toks[i].depth, "grant"); g > 0 && p.is(i+1, "default") {
+		p.grant("grant", g, end)
+		return
+	}
+	switch kind {
+	case "table":
+		p.alterTable(i, end, target)
+	case "role":
+		p.account(i, end, target)
+	case "system", "instance":
+		if p.is(i+2, "kill") || p.is(i+2, "disconnect") {
+			p.add("server.kill-session", "", i, end)
+		} else {
+			p.add("server.config", p.raw(i+3), i, end)
+		}
+	case "database", "account", "server":
+		p.alterDatabase(i, end, target)
+	case "session":
+	case "type":
+		switch {
+		case p.has(i, end, "attribute") && p.has(i, end, "drop"):
+			p.add("drop.column", target, i, end)
+		case p.has(i, end, "rename"):
+			p.add("ddl.rename", target, i, end)
+		default:
+			p.add("ddl.additive", target, i, end)
+		}
+	default:
+		switch {
+		case p.has(i, end, "rename"):
+			p.add("ddl.rename", target, i, end)
+		case p.has(i, end, "owner", "authorization"):
+			p.add("privilege.grant", target, i, end)
+		default:
+			p.add("ddl.rewrite", target, i, end)
+		}
+	}
+}
+
+func (p *sqlParser) alterDatabase(i, end int, target string) {
+	switch {
+	case p.raw(end-1) == "offline", p.has(i, end, "offline"):
+		p.add("server.shutdown", target, i, end)
+	case p.has(i, end, "immediate") || strings.Contains(strings.ToLower(p.text[p.toks[i].start:p.toks[end-1].end]), "single_user"):
+		p.add("server.kill-session", target, i, end)
+	case p.has(i, end, "rename") || p.is(i+3, "modify") && p.is(i+4, "name"):
+		p.add("ddl.rename", target, i, end)
+	case p.has(i, end, "owner", "authorization"):
+		p.add("privilege.grant", target, i, end)
+	default:
+		p.add("server.config", target, i, end)
+	}
+}
+
+// alterTable reads the comma-separated actions.
+func (p *sqlParser) alterTable(i, end int, target string) {
+	depth := p.toks[i].depth
+	at := i + 1
+	for at < end && !p.is(at, "table") {
+		at++
+	}
+	for at++; p.isAny(at, "if", "exists", "only", "not"); at++ {
+	}
+	_, at = p.name(at, end)
+	if p.op(at, "*") {
+		at++
+	}
+	if p.is(at, "on") && p.is(at+1, "cluster") { // ClickHouse
+		_, at = p.name(at+2, end)
+	}
+	if at >= end {
+		p.add("ddl.rewrite", target, i, end)
+		return
+	}
+	if p.is(at, "partition") && p.isAny(at+2, "drop", "truncate") {
+		at += 2
+	}
+	for from := at; from < end; {
+		to := from
+		for to < end && !(p.toks[to].depth == depth && p.op(to, ",")) {
+			to++
+		}
+		p.alterAction(i, from, to, target)
+		from = to + 1
+	}
+}
+
+// alterAction classifies one action [lo,hi) of ALTER TABLE.
+func (p *sqlParser) alterAction(i, lo, hi int, target string) {
+	add := func(effect string) { p.add(effect, target, i, hi) }
+	switch p.toks[lo].word {
+	case "add":
+		switch {
+		case p.isAny(lo+1, "constraint", "foreign", "check", "primary", "unique", "exclude") && !(p.is(hi-1, "valid") && p.is(hi-2, "not")):
+			add("ddl.lock")
+		case p.has(lo, hi, "null") && p.has(lo, hi, "not") && !p.has(lo, hi, "default", "generated", "partition"):
+			add("ddl.lock")
+		default:
+			add("ddl.additive")
+		}
+	case "drop":
+		p.alterDrop(i, lo, hi, target)
+	case "clear":
+		add("drop.column")
+	case "set":
+		switch {
+		case p.is(lo+1, "unused"):
+			add("drop.column")
+		case p.isAny(lo+1, "schema"):
+			add("ddl.rename")
+		case p.isAny(lo+1, "tablespace", "logged", "unlogged", "access"):
+			add("ddl.rewrite")
+		default:
+			add("ddl.additive")
+		}
+	case "truncate":
+		add("truncate")
+	case "discard":
+		add("drop.table")
+	case "delete", "update":
+		p.add(p.toks[lo].word+"."+p.whereShape(lo, hi, target), target, i, hi)
+	case "rename", "swap", "exchange":
+		add("ddl.rename")
+	case "owner":
+		add("privilege.grant")
+	case "enable", "validate", "comment", "cluster", "attach", "cache", "inherit", "recover":
+		add("ddl.additive")
+	case "disable", "no":
+		if p.is(lo+1, "row") || p.is(lo+1, "force") && p.is(lo+2, "row") {
+			add("privilege.rls-off")
+			return
+		}
+		add("ddl.rewrite")
+	case "alter", "modify", "change":
+		p.alterColumn(i, lo, hi, target)
+	default:
+		add("ddl.rewrite")
+	}
+}
+
+func (p *sqlParser) alterDrop(i, lo, hi int, target string) {
+	effect := "drop.column"
+	switch {
+	case p.isAny(lo+1, "constraint", "index", "key", "primary", "foreign", "check", "default", "trigger", "policy", "projection", "statistics", "unique") || p.raw(lo+1) == "feature":
+		effect = "drop.other"
+	case p.isAny(lo+1, "partition", "partitions", "subpartition") || p.raw(lo+1) == "part" || p.raw(lo+1) == "detached":
+		effect = "drop.table"
+	}
+	p.add(effect, target, i, hi)
+}
+
+func (p *sqlParser) alterColumn(i, lo, hi int, target string) {
+	switch {
+	case p.is(lo, "alter") && p.has(lo, hi, "type"), !p.is(lo, "alter"):
+		p.add("ddl.rewrite", target, i, hi)
+	case p.has(lo, hi, "null") && p.has(lo, hi, "set"):
+		p.add("ddl.lock", target, i, hi)
+	case p.has(lo, hi, "set", "drop", "add", "restart"):
+		p.add("ddl.additive", target, i, hi)
+	default:
+		p.add("ddl.rewrite", target, i, hi) // ALTER COLUMN c new-type
+	}
+}
+
+// transfer handles statements that move data between the server and files.
+func (p *sqlParser) transfer(verb string, i, end int) {
+	target, _ := p.name(i+1, end)
+	if program := p.find(i, end, p.toks[i].depth, "program"); program > 0 && verb == "copy" && p.isAny(program-1, "from", "to") {
+		command := p.stringAt(program + 1)
+		p.add("server.program", command, i, end)
+		if command != "" {
+			p.out.shell = append(p.out.shell, sqlCarried{command, "copy-program", p.toks[program+1].start, p.toks[program+1].end})
+		}
+		return
+	}
+	switch verb {
+	case "copy":
+		at := p.find(i, end, p.toks[i].depth, "from", "to")
+		if at < 0 || p.is(i+1, "into") {
+			p.add("insert", target, i, end)
+			return
+		}
+		file := p.stringAt(at + 1)
+		remote := strings.Contains(file, "://") || p.op(at+1, "@")
+		switch {
+		case p.is(at, "from") && (file == "" || remote):
+			p.add("insert", target, i, end)
+		case p.is(at, "from"):
+			p.add("server.file-read", file, i, end)
+		case file != "" && !remote:
+			p.add("server.file-write", file, i, end)
+		}
+	case "load":
+		switch {
+		case p.is(i+1, "data") && p.has(i, end, "local"), p.is(i+1, "data") && p.has(i, end, "inpath"), p.is(i+1, "xml"):
+			p.add("insert", "", i, end)
+		case p.is(i+1, "data"):
+			p.add("server.file-read", p.stringAt(p.firstOf(i, end, "infile")+1), i, end)
+		case p.toks[min(i+1, len(p.toks)-1)].kind == sqlString && i+2 >= end && strings.Contains(p.stringAt(i+1), "/"):
+			p.add("server.program", p.stringAt(i+1), i, end)
+		}
+	case "bulk":
+		p.add("insert", target, i, end)
+	case "import":
+		p.add("ddl.additive", target, i, end)
+	}
+}
+
+// administer handles the remaining verbs.
+func (p *sqlParser) administer(verb string, i, end int) {
+	add := func(effect string) { p.add(effect, "", i, end) }
+	switch verb {
+	case "rename":
+		add("ddl.rename")
+	case "comment", "analyze", "analyse", "undrop", "attach", "backup":
+		add("ddl.additive")
+	case "vacuum", "reindex", "refresh", "cluster", "optimize", "rebuild":
+		p.maintain(verb, i, end)
+	case "lock":
+		add("ddl.lock")
+	case "flush":
+		if p.has(i, end, "lock") {
+			add("ddl.lock")
+		} else if !p.isAny(i+1, "privileges", "status") {
+			add("server.config")
+		}
+	case "purge":
+		switch {
+		case p.isAny(i+1, "binary", "master"):
+			add("truncate")
+		default:
+			add("drop.table")
+		}
+	case "reset":
+		switch {
+		case p.isAny(i+1, "master", "binary"):
+			add("truncate")
+		case p.isAny(i+1, "slave", "replica", "persist"):
+			add("server.config")
+		}
+	case "kill":
+		add("server.kill-session")
+	case "shutdown", "restart":
+		add("server.shutdown")
+	case "stop":
+		add("server.config")
+	case "change":
+		add("server.config")
+	case "install":
+		if p.isAny(i+1, "plugin") || p.raw(i+1) == "component" {
+			add("server.program")
+		} else {
+			add("ddl.additive")
+		}
+	case "restore":
+		if p.has(i, end, "replace") {
+			add("drop.database")
+		} else {
+			add("replace")
+		}
+	case "detach":
+		if p.has(i, end, "permanently") {
+			add("drop.other")
+		} else {
+			add("ddl.rewrite")
+		}
+	case "dbcc":
+		if strings.Contains(strings.ToLower(p.text[p.toks[i].start:p.toks[end-1].end]), "allow_data_loss") {
+			add("truncate")
+		}
+	case "pragma":
+		p.pragma(i, end)
+	case "system":
+		p.systemVerb(i, end)
+	case "exchange":
+		add("ddl.rename")
+	case "reconfigure":
+		add("server.config")
+	}
+}
+
+func (p *sqlParser) maintain(verb string, i, end int) {
+	online := p.has(i, end, "concurrently")
+	switch {
+	case verb == "vacuum" && p.has(i, end, "full"), verb == "cluster", verb == "optimize":
+		p.add("ddl.rewrite", "", i, end)
+	case verb == "vacuum" || online || verb == "refresh" && !p.is(i+1, "materialized"):
+		p.add("ddl.additive", "", i, end)
+	default:
+		p.add("ddl.lock", "", i, end)
+	}
+}
+
+func (p *sqlParser) pragma(i, end int) {
+	assigns := false
+	for j := i; j < end; j++ {
+		assigns = assigns || p.op(j, "=")
+	}
+	if assigns {
+		p.out.readOnly = false
+		if p.raw(i+1) == "writable_schema" || p.raw(i+1) == "synchronous" {
+			p.add("server.config", p.raw(i+1), i, end)
+		}
+	}
+}
+
+// systemVerb tells ClickHouse's SYSTEM from the mysql client's shell escape.
+func (p *sqlParser) systemVerb(i, end int) {
+	switch p.raw(i + 1) {
+	case "shutdown", "kill":
+		p.add("server.shutdown", "", i, end)
+	case "drop":
+		p.add("drop.other", "", i, end)
+	case "stop", "start", "reload", "flush", "sync", "restart", "restore", "unfreeze", "wait":
+		p.add("server.config", "", i, end)
+	default:
+		line := p.text[p.toks[i].end:]
+		if n := strings.IndexAny(line, "\n\r"); n >= 0 {
+			line = line[:n]
+		}
+		p.carry(line, "client-shell", i)
+	}
+}

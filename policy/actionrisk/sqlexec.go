@@ -1,0 +1,454 @@
+package actionrisk
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"slices"
+	"strings"
+)
+
+// sqlHole stands for a value that only the server will know.
+const sqlHole = "dynamic_name"
+
+// nested classifies SQL that stands in a literal of [i,end).
+func (p *sqlParser) nested(text, via string, i, end int) bool {
+	if *p.left -= len(text); p.nesting >= maxSQLNesting || *p.left < 0 {
+		p.out.tooDeep = true
+		return true
+	}
+	end = min(max(end, i+1), len(p.toks))
+	inner := classifyNested(text, sqlReadings(text, p.read|sqlANSI), p.sure, p.nesting+1, p.left)
+	p.out.steps += inner.steps + len(text)/8
+	p.out.tooDeep = p.out.tooDeep || inner.tooDeep
+	start, stop := p.toks[i].start, p.toks[end-1].end
+	for _, f := range inner.facts {
+		f.start, f.end = start, stop
+		if f.via == "" {
+			f.via = via
+		}
+		f.deferred = f.deferred || p.routine != ""
+		p.out.facts = append(p.out.facts, f)
+	}
+	for _, c := range inner.shell {
+		c.start, c.end = start, stop
+		p.out.shell = append(p.out.shell, c)
+	}
+	if !inner.readOnly {
+		p.out.readOnly = false
+	}
+	return len(inner.facts) > 0 || !inner.unknown
+}
+
+// literal evaluates a text expression [lo,hi): literals joined by || or + or a
+// function that only builds text. What is not known becomes a hole; known is
+// false if there is nothing but holes.
+func (p *sqlParser) literal(lo, hi int) (text string, known bool) {
+	var b strings.Builder
+	for i := lo; i < hi; {
+		t := p.toks[i]
+		p.out.steps++
+		switch {
+		case t.kind == sqlString:
+			b.WriteString(sqlStringText(p.text[t.start:t.end]))
+			known = true
+			i++
+		case t.kind == sqlNumber && strings.HasPrefix(p.raw(i), "0x"):
+			if raw, err := hex.DecodeString(p.raw(i)[2:]); err == nil {
+				b.Write(raw)
+				known = true
+			}
+			i++
+		case t.kind == sqlName && p.text[t.start] == '"' && p.read == sqlMySQL:
+			b.WriteString(sqlUnquote(p.text[t.start:t.end]))
+			known = true
+			i++
+		case t.kind == sqlWord && p.op(i+1, "(") && p.closes(i+1, hi) > 0:
+			close := p.closes(i+1, hi)
+			s, ok := p.textFunction(p.raw(i), i+2, close)
+			b.WriteString(s)
+			known = known || ok
+			i = close + 1
+		case t.kind == sqlWord || t.kind == sqlName || t.kind == sqlParam:
+			name, next := p.name(i, hi)
+			if s, ok := p.vars[strings.ToLower(name)]; ok {
+				b.WriteString(s)
+				known = true
+			} else if !p.isAny(i, "as", "varchar", "text", "using", "into") && !p.op(i-1, "::") {
+				b.WriteString(sqlHole)
+			}
+			i = max(next, i+1)
+		case p.op(i, ","), p.isAny(i, "using", "into"):
+			return b.String(), known
+		default:
+			i++
+		}
+	}
+	return b.String(), known
+}
+
+// textFunction evaluates a function that builds text from its arguments [lo,hi).
+func (p *sqlParser) textFunction(name string, lo, hi int) (string, bool) {
+	args := p.list(lo, hi)
+	var texts []string
+	known := false
+	for _, a := range args {
+		s, ok := p.literal(a[0], a[1])
+		texts = append(texts, s)
+		known = known || ok
+	}
+	if len(texts) == 0 {
+		return sqlHole, false
+	}
+	switch name {
+	case "concat":
+		return strings.Join(texts, ""), known
+	case "concat_ws":
+		return strings.Join(texts[1:], texts[0]), known
+	case "format", "sprintf", "printf", "formatmessage":
+		return fillHoles(texts[0], texts[1:]), known
+	case "lower", "upper", "trim", "rtrim", "ltrim", "cast", "convert", "convert_from", "to_char", "nvl", "coalesce", "isnull", "varchar", "text", "quote_nullable", "min", "max", "string_agg", "group_concat":
+		return texts[len(texts[:1])-1], known
+	case "reverse":
+		return reversed(texts[0]), known
+	case "char", "chr", "nchar", "unistr":
+		var b strings.Builder
+		for _, a := range args {
+			c := p.constant(a[0], a[1])
+			if c.kind != constNumber || c.number < 1 || c.number > 0x10ffff {
+				return sqlHole, false
+			}
+			b.WriteRune(rune(c.number))
+		}
+		return b.String(), true
+	case "unhex", "from_hex":
+		if raw, err := hex.DecodeString(texts[0]); err == nil && known {
+			return string(raw), true
+		}
+	case "from_base64":
+		if raw, err := base64.StdEncoding.DecodeString(texts[0]); err == nil && known {
+			return string(raw), true
+		}
+	case "decode":
+		if len(texts) == 2 && texts[1] == "base64" {
+			if raw, err := base64.StdEncoding.DecodeString(texts[0]); err == nil {
+				return string(raw), true
+			}
+		} else if raw, err := hex.DecodeString(texts[0]); err == nil && known {
+			return string(raw), true
+		}
+	case "replace":
+		if len(texts) == 3 && known {
+			return strings.ReplaceAll(texts[0], texts[1], texts[2]), true
+		}
+	}
+	return sqlHole, false
+}
+
+// fillHoles replaces the verbs of a format string by its arguments.
+func fillHoles(format string, args []string) string {
+	var b strings.Builder
+	n := 0
+	for i := 0; i < len(format); i++ {
+		if format[i] != '%' || i+1 >= len(format) {
+			b.WriteByte(format[i])
+			continue
+		}
+		i++
+		for i+1 < len(format) && (format[i] >= '0' && format[i] <= '9' || format[i] == '$') {
+			i++
+		}
+		if format[i] == '%' {
+			b.WriteByte('%')
+			continue
+		}
+		if n < len(args) && args[n] != "" {
+			b.WriteString(args[n])
+		} else {
+			b.WriteString(sqlHole)
+		}
+		n++
+	}
+	return b.String()
+}
+
+func reversed(s string) string {
+	r := []rune(s)
+	slices.Reverse(r)
+	return string(r)
+}
+
+// assign remembers the literal text of a variable or a prepared statement.
+func (p *sqlParser) assign(name string, lo, hi int) {
+	if text, known := p.literal(lo, hi); known && len(text) <= 4096 {
+		if p.vars == nil {
+			p.vars = map[string]string{}
+		}
+		p.vars[strings.ToLower(name)] = text
+	}
+}
+
+// set handles SET and DECLARE: variables, and the settings that matter.
+func (p *sqlParser) set(verb string, i, end int) {
+	if p.isAny(i+1, "global", "persist", "persist_only") || strings.HasPrefix(p.raw(i+1), "@@global") || strings.HasPrefix(p.raw(i+1), "persist") {
+		p.add("server.config", p.raw(i+2), i, end)
+		return
+	}
+	if p.is(i+1, "password") {
+		p.add("privilege.password", "", i, end)
+		return
+	}
+	if p.raw(i+1) == "session_replication_role" {
+		p.add("server.config", "session_replication_role", i, end)
+		return
+	}
+	for j := i + 1; j < end; j++ {
+		if j > i+1 && (p.op(j, "=") || p.op(j, ":=") || p.is(j, "default") && verb == "declare") {
+			name := j - 1
+			for name > i+1 && p.toks[name].kind != sqlParam && verb == "declare" && !p.op(name-1, ",") && !p.op(name-1, ";") && name-1 > i {
+				name--
+			}
+			p.assign(p.raw(name), j+1, p.commaOr(j+1, end))
+		}
+	}
+}
+
+// commaOr is the next comma outside parentheses in [lo,hi), or hi.
+func (p *sqlParser) commaOr(lo, hi int) int {
+	open := 0
+	for i := lo; i < hi; i++ {
+		switch {
+		case p.op(i, "("):
+			open++
+		case p.op(i, ")"):
+			open--
+		case open == 0 && p.op(i, ","):
+			return i
+		}
+	}
+	return hi
+}
+
+// block runs DO $$…$$.
+func (p *sqlParser) block(i, end int) {
+	for j := i + 1; j < end; j++ {
+		if p.toks[j].kind == sqlString {
+			p.nested(sqlStringText(p.text[p.toks[j].start:p.toks[j].end]), "do", i, end)
+			return
+		}
+	}
+}
+
+// execute handles EXECUTE, EXEC, CALL and PERFORM: text built here, prepared
+// statements, and the procedures every server has.
+func (p *sqlParser) execute(verb string, i, end int) {
+	j := i + 1
+	for p.isAny(j, "immediate") {
+		j++
+	}
+	if j < end && p.toks[j].kind == sqlParam && p.op(j+1, "=") { // EXEC @rc = name …
+		j += 2
+	}
+	if j >= end {
+		return
+	}
+	name, next := p.name(j, end)
+	procedure := strings.ToLower(name[strings.LastIndexByte(name, '.')+1:])
+	if p.toks[j].kind == sqlWord || p.toks[j].kind == sqlName && verb != "execute" {
+		if strings.HasPrefix(procedure, "sp_executesql") || strings.HasPrefix(procedure, "sp_prepexec") || strings.HasPrefix(procedure, "sp_msforeach") || procedure == "sp_sqlexec" {
+			p.dynamic(next, end, i)
+			return
+		}
+		if p.procedure(procedure, i, next, end) || verb == "call" || verb == "perform" {
+			p.functions(i, end)
+			return
+		}
+		if _, ok := p.vars[strings.ToLower(name)]; !ok && !p.op(next, "||") && !p.op(next, "+") && (procedure != "format" && procedure != "concat" || !p.op(next, "(")) {
+			if p.routine != "" || p.via != "" || p.is(i+1, "immediate") || p.nesting > 0 {
+				p.add("dynamic", name, i, end)
+			}
+			p.out.unknown = true
+			return
+		}
+	}
+	p.dynamic(j, end, i)
+}
+
+// dynamic runs a text expression as SQL.
+func (p *sqlParser) dynamic(lo, hi, i int) {
+	if p.op(lo, "(") {
+		if close := p.closes(lo, hi); close > 0 {
+			lo, hi = lo+1, close
+		}
+	}
+	if p.toks[min(lo, len(p.toks)-1)].kind == sqlParam && p.op(lo+1, "=") { // @command1 = '…'
+		lo += 2
+	}
+	text, known := p.literal(lo, hi)
+	if known && p.nested(strings.ReplaceAll(text, "?", sqlHole), "execute", i, hi) && !strings.HasPrefix(text, sqlHole) {
+		return
+	}
+	p.add("dynamic", "", i, hi)
+}
+
+// procedure names the effect of a system procedure.
+func (p *sqlParser) procedure(name string, i, args, end int) bool {
+	first := p.stringAt(args)
+	switch {
+	case name == "xp_cmdshell":
+		p.add("server.program", first, i, end)
+		if first != "" {
+			p.out.shell = append(p.out.shell, sqlCarried{first, "xp_cmdshell", p.toks[args].start, p.toks[args].end})
+		}
+	case strings.HasPrefix(name, "sp_oa"), strings.HasPrefix(name, "xp_reg"), strings.HasPrefix(name, "xp_instance_reg"), name == "sp_execute_external_script", name == "sp_addextendedproc", name == "sp_start_job":
+		p.add("server.program", name, i, end)
+	case name == "xp_dirtree", name == "xp_fileexist", name == "xp_subdirs":
+		p.add("server.file-read", first, i, end)
+	case name == "sp_addsrvrolemember":
+		p.add("privilege.superuser", first, i, end)
+	case name == "sp_addrolemember":
+		if strings.HasPrefix(strings.ToLower(first), "db_owner") {
+			p.add("privilege.grant-all", first, i, end)
+		} else {
+			p.add("privilege.grant", first, i, end)
+		}
+	case name == "sp_password":
+		p.add("privilege.password", "", i, end)
+	case name == "sp_addlogin", name == "sp_grantlogin", name == "sp_adduser", name == "sp_grantdbaccess":
+		p.add("privilege.grant", first, i, end)
+	case name == "sp_configure":
+		if strings.EqualFold(first, "xp_cmdshell") || strings.Contains(strings.ToLower(first), "ole automation") {
+			p.add("server.program", first, i, end)
+		} else {
+			p.add("server.config", first, i, end)
+		}
+	case name == "sp_rename", name == "sp_renamedb":
+		p.add("ddl.rename", first, i, end)
+	case strings.HasPrefix(name, "sp_drop"), name == "sp_detach_db", name == "sp_delete_backuphistory", name == "sp_delete_job":
+		p.add("drop.other", first, i, end)
+	case strings.HasPrefix(name, "sp_help"), name == "sp_who", name == "sp_who2", name == "sp_columns", name == "sp_tables", name == "sp_lock", name == "sp_spaceused", name == "sp_databases":
+		return true
+	default:
+		return false
+	}
+	return true
+}
+
+// sqlFunctionEffects are functions of common servers that do more than compute.
+var sqlFunctionEffects = map[string]string{
+	"pg_terminate_backend": "server.kill-session", "pg_cancel_backend": "server.kill-session",
+	"pg_read_file": "server.file-read", "pg_read_binary_file": "server.file-read", "pg_ls_dir": "server.file-read",
+	"pg_stat_file": "server.file-read", "lo_import": "server.file-read", "load_file": "server.file-read", "readfile": "server.file-read",
+	"lo_export": "server.file-write", "pg_file_write": "server.file-write", "pg_file_unlink": "server.file-write",
+	"pg_file_rename": "server.file-write", "writefile": "server.file-write",
+	"load_extension": "server.program", "sys_exec": "server.program", "sys_eval": "server.program", "sys_bineval": "server.program",
+	"xp_cmdshell": "server.program", "shell_exec": "server.program", "runjava": "server.program",
+	"pg_reload_conf": "server.config", "pg_rotate_logfile": "server.config", "pg_switch_wal": "server.config", "pg_promote": "server.config",
+	"pg_stat_reset": "server.config", "pg_drop_replication_slot": "drop.other", "unschedule": "drop.other", "lo_unlink": "delete.scoped",
+	"setval": "update.scoped", "drop_chunks": "delete.scoped", "pg_advisory_lock": "ddl.lock",
+}
+
+// sqlTextFunctions run SQL that stands in one of their arguments.
+var sqlTextFunctions = map[string]bool{"dblink_exec": true, "dblink": true, "dblink_send_query": true, "query_to_xml": true,
+
+	"openquery": true, "openrowset": true, "schedule": true, "schedule_in_database": true, "exec_sql": true, "execute_sql": true, "run_sql": true, "run_command_on_workers": true,
+	"sqlite_exec": true, "parse": true, "exec_ddl_statement": true}
+
+// functions finds calls with effects in [lo,hi).
+func (p *sqlParser) functions(lo, hi int) {
+	for i := lo; i+1 < hi; i++ {
+		if p.toks[i].kind != sqlWord && p.toks[i].kind != sqlName || !p.op(i+1, "(") {
+			continue
+		}
+		name := sqlUnquote(p.raw(i))
+		close := p.closes(i+1, hi)
+		if close < 0 {
+			close = hi
+		}
+		if effect := sqlFunctionEffects[name]; effect != "" {
+			p.add(effect, p.stringAt(i+2), i, close+1)
+			continue
+		}
+		if sqlTextFunctions[name] {
+			for _, a := range p.list(i+2, close) {
+				if text, known := p.literal(a[0], a[1]); known && strings.IndexByte(text, ' ') > 0 {
+					p.nested(text, name, i, close+1)
+				}
+			}
+			continue
+		}
+		if !sqlPureFunction(name) && p.toks[i].word == "" {
+			p.out.readOnly = false
+		}
+	}
+}
+
+// sqlPureFunctionList are functions that only compute; a call of anything else
+// leaves a SELECT unproven, since a function can do what its author wants.
+const sqlPureFunctionList = `count sum avg min max coalesce nullif ifnull nvl isnull now date time datetime timestamp extract date_trunc
+ to_char to_date to_timestamp to_number age year month day hour minute second date_part date_format strftime julianday unixepoch
+ date_add date_sub datediff dateadd datepart timestampdiff from_unixtime unix_timestamp getdate sysdatetime curdate curtime
+ lower upper length len char_length octet_length substr substring left right trim ltrim rtrim btrim lpad rpad replace translate concat
+ concat_ws position strpos instr charindex locate reverse repeat split_part initcap ascii chr char format md5 sha1 sha2 sha256 encode hex unhex
+ regexp_replace regexp_match regexp_matches regexp_split_to_table regexp_like regexp_substr regexp_extract like glob
+ abs ceil ceiling floor round trunc sqrt power pow exp ln log log10 mod sign greatest least random rand pi degrees radians
+ row_number rank dense_rank ntile lag lead first_value last_value percent_rank cume_dist percentile_cont percentile_disc median mode stddev variance corr
+ array_agg string_agg group_concat listagg json_agg jsonb_agg json_object_agg jsonb_object_agg json_build_object jsonb_build_object json_extract
+ json_extract_path_text json_value json_query json_each json_array_elements jsonb_array_elements jsonb_each to_json to_jsonb row_to_json unnest array_length
+ cardinality generate_series cast convert try_cast if iff case decode any all some exists in values over partition bool_and bool_or every bit_and bit_or
+ version current_database current_schema current_user session_user user database schema connection_id last_insert_id found_rows
+ pg_size_pretty pg_total_relation_size pg_relation_size pg_database_size pg_table_size pg_indexes_size pg_get_viewdef pg_get_functiondef pg_get_indexdef
+ pg_get_constraintdef pg_backend_pid pg_is_in_recovery pg_last_wal_receive_lsn pg_blocking_pids pg_postmaster_start_time has_table_privilege obj_description col_description
+ format_type to_regclass quote_ident quote_literal inet_server_addr object_id object_name db_name db_id host_name suser_sname user_name serverproperty
+ approx_count_distinct countif sumif any_value array_to_string string_to_array st_distance st_within st_intersects similarity word_similarity uuid gen_random_uuid newid uuid_generate_v4
+ typeof total changes table_info quote zeroblob iif toyear tomonth todate touint32 uniq uniqexact groupArray argmax argmin quantile today yesterday lag_in_frame numeric decimal varchar int using as on and or not from where by with distinct select set limit then when else between`
+
+var sqlPureFunctions = func() map[string]bool {
+	m := map[string]bool{}
+	for f := range strings.FieldsSeq(sqlPureFunctionList) {
+		m[strings.ToLower(f)] = true
+	}
+	return m
+}()
+
+func sqlPureFunction(name string) bool { return sqlPureFunctions[name] }
+
+// callBodies counts the body of a routine that this text creates and then calls.
+func (p *sqlParser) callBodies() {
+	if p.nesting > 0 {
+		return
+	}
+	for k := range p.out.facts {
+		f := &p.out.facts[k]
+		if !f.deferred {
+			continue
+		}
+		for _, name := range p.bodies {
+			if strings.Count(strings.ToLower(p.text), name) > 1 && p.called(name) {
+				f.deferred = false
+			}
+		}
+	}
+}
+
+// called reports whether the routine is invoked: CALL, EXEC, PERFORM or name(…)
+// in a query, but not where it is created, dropped or granted.
+func (p *sqlParser) called(name string) bool {
+	for i := 1; i < len(p.toks); i++ {
+		t := p.toks[i]
+		if (t.kind == sqlWord || t.kind == sqlName) && sqlUnquote(p.raw(i)) == name &&
+			!p.isAny(i-1, "function", "procedure", "proc", "exists", "trigger", "event") && !(p.op(i-1, ".") && p.isAny(i-3, "function", "procedure", "proc")) {
+			return true
+		}
+	}
+	return false
+}
+
+// firstOf is the index of the first of the words in [lo,hi), or hi.
+func (p *sqlParser) firstOf(lo, hi int, words ...string) int {
+	for i := lo; i < hi; i++ {
+		if p.isAny(i, words...) {
+			return i
+		}
+	}
+	return hi
+}

@@ -1,0 +1,57 @@
+package actionrisk
+
+import "strings"
+
+// ormEffects are what the methods of object mappers do to a whole table unless
+// a filter stands before them in the chain.
+var ormEffects = []struct {
+	text           string
+	whole, limited string
+}{
+	{".delete_all", "delete.unbounded", "delete.scoped"},
+	{".destroy_all", "delete.unbounded", "delete.scoped"},
+	{".update_all", "update.unbounded", "update.scoped"},
+	{".objects.all().delete()", "delete.unbounded", "delete.unbounded"},
+	{".objects.all().update(", "update.unbounded", "update.unbounded"},
+	{").delete()", "delete.scoped", "delete.scoped"},
+	{"->truncate()", "truncate", "truncate"},
+	{"::truncate()", "truncate", "truncate"},
+	{"->delete()", "delete.unbounded", "delete.scoped"},
+	{"truncate: true", "truncate", "truncate"},
+	{".deleteMany()", "delete.unbounded", "delete.unbounded"},
+	{".deleteMany({})", "delete.unbounded", "delete.unbounded"},
+	{"drop_all(", "drop.schema", "drop.schema"},
+	{"drop_table(", "drop.table", "drop.table"},
+	{"dropSchema(", "drop.schema", "drop.schema"},
+	{".dropTable(", "drop.table", "drop.table"},
+	{"->dropIfExists(", "drop.table", "drop.table"},
+	{"::dropIfExists(", "drop.table", "drop.table"},
+	{"dropAllTables", "drop.schema", "drop.schema"},
+}
+
+// runORM finds calls of object mappers in program text, and SQL in its strings
+// where a call that runs SQL stands before them.
+func (e *engine) runORM(src *source) {
+	text := src.text
+	if !strings.ContainsAny(text, ".:>") {
+		return
+	}
+	var r sqlResult
+	r.readOnly = true
+	for _, o := range ormEffects {
+		at := strings.Index(text, o.text)
+		if at < 0 || at > 0 && text[at-1] <= ' ' && o.text[0] == '.' {
+			continue
+		}
+		from := strings.LastIndexAny(text[:at], ";\n") + 1
+		effect, chain := o.whole, text[from:at]
+		if strings.Contains(chain, "where") || strings.Contains(chain, "filter(") || strings.Contains(chain, "find") || strings.Contains(chain, "limit(") {
+			effect = o.limited
+		}
+		r.facts = append(r.facts, sqlFact{effect: effect, start: from, end: at + len(o.text)})
+		r.steps += len(text) / 16
+	}
+	if len(r.facts) > 0 {
+		e.sqlResult(src, &r, "")
+	}
+}

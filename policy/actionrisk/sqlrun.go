@@ -1,0 +1,378 @@
+package actionrisk
+
+import (
+	"strings"
+)
+
+// kindSQL items are effects of database statements; their name is the id of the
+// rule that the effect has.
+const kindSQL = "sql"
+
+// sqlClients says how a client reads its text. Clients not named here get every
+// reading of SQL.
+var sqlClients = map[string]sqlReading{
+	"psql": sqlANSI, "pgcli": sqlANSI, "cockroach": sqlANSI, "ysqlsh": sqlANSI, "vsql": sqlANSI, "gsql": sqlANSI,
+	"sqlite3": sqlANSI, "sqlite": sqlANSI, "duckdb": sqlANSI,
+	"mysql": sqlMySQL, "mariadb": sqlMySQL, "mycli": sqlMySQL,
+	"sqlcmd": sqlANSI, "osql": sqlANSI, "isql": sqlANSI, "sqlplus": sqlANSI, "sqlcl": sqlANSI,
+	"cqlsh": sqlSlash | sqlANSI,
+}
+
+// transactionalDDL are the clients whose servers undo DDL on ROLLBACK.
+var transactionalDDL = map[string]bool{"psql": true, "pgcli": true, "sqlite3": true, "sqlcmd": true, "duckdb": true}
+
+// runSQL reads src as the text of a database client, or as a bare statement of
+// any dialect where client is nil. What it gives back is the text that a SELECT
+// of literals prints, if that is SQL again: piped into a client it runs.
+func (e *engine) runSQL(src *source, client *invocation) flow {
+	e.ran = true
+	text := src.text
+	if len(text) > maxText {
+		text = text[:maxText]
+		e.tooDeep = true
+	}
+	text = strings.ReplaceAll(text, string(hole), "_")
+	name := ""
+	if client != nil {
+		name = client.exe
+	}
+	words := clientWords(client, src.text)
+	switch name {
+	case "mongosh", "mongo":
+		e.runMongo(src, text, words)
+		return flow{}
+	case "redis-cli", "valkey-cli", "keydb-cli":
+		e.runRedis(src, text, words)
+		return flow{}
+	case "":
+		if looksMongo(text) {
+			e.runMongo(src, text, words)
+			return flow{}
+		}
+		if looksRedis(text) {
+			e.runRedis(src, text, words)
+			return flow{}
+		}
+	}
+	reads := sqlClients[name]
+	if reads == 0 {
+		reads = sqlAnyReading
+	}
+	result := classifySQL(text, reads, transactionalDDL[name])
+	e.sqlResult(src, &result, words)
+	if result.printed == "" {
+		return flow{}
+	}
+	return flow{known: true, word: Word{Text: result.printed, At: -1, Span: src.span}}
+}
+
+// sqlResult matches the effects and hands carried shell text on.
+func (e *engine) sqlResult(src *source, r *sqlResult, words string) {
+	if !e.budget.spend(r.steps) || r.tooDeep {
+		e.tooDeep = true
+	}
+	matched := false
+	for i := range r.facts {
+		f := &r.facts[i]
+		it := item{kind: kindSQL, name: ruleOf(f.effect), src: src, from: f.start, to: f.end, target: printable(f.target),
+			words: words + factWords(f), undone: f.rolledBack || f.deferred}
+		if f.via != "" {
+			inner := *src
+			inner.via = append(append([]string(nil), src.via...), f.via)
+			it.src = &inner
+		}
+		matched = e.match(&it) || matched
+	}
+	for _, c := range r.shell {
+		span, _ := src.where(c.start, c.end)
+		inner := source{text: c.text, at: -1, span: span, via: append(append([]string(nil), src.via...), c.via), depth: src.depth + 1, taint: src.taint}
+		if n := strings.Index(src.text, c.text); n >= 0 && src.at >= 0 && c.text != "" {
+			inner.at = src.at + n
+		}
+		in := flow{}
+		if strings.HasPrefix(c.via, "copy-program") {
+			in.taint = fromDump // the table's rows are its input
+		}
+		(&shell{e: e}).script(&inner, in)
+	}
+	if !matched && !r.readOnly {
+		e.unproven = true
+		if r.unknown {
+			e.doubt("a statement of an unknown dialect")
+			e.raise("parse.dialect-unknown", src, 0, len(src.text), "")
+		}
+	}
+}
+
+// ruleOf is the rule id of an effect; those of SQL go without their domain.
+func ruleOf(effect string) string {
+	if strings.HasPrefix(effect, "nosql.") || strings.HasPrefix(effect, "orm.") {
+		return effect
+	}
+	return "sql." + effect
+}
+
+// factWords are the names in a target that say where it is: a database or a
+// schema. A table called test_results is not a test.
+func factWords(f *sqlFact) string {
+	switch f.effect {
+	case "drop.database", "drop.schema", "nosql.database-drop":
+		return " " + f.target
+	}
+	if n := strings.LastIndexByte(f.target, '.'); n > 0 {
+		return " " + f.target[:n]
+	}
+	return ""
+}
+
+// clientWords are the client's operands and options that say where it connects:
+// everything but the text it runs.
+func clientWords(v *invocation, text string) string {
+	if v == nil {
+		return ""
+	}
+	var b strings.Builder
+	for _, w := range v.operands {
+		if w.Text != text && !strings.ContainsAny(w.Text, " \n") {
+			b.WriteString(" " + w.Text)
+		}
+	}
+	for i := range v.opts {
+		if o := &v.opts[i]; o.given && o.value.Text != text && !strings.ContainsAny(o.value.Text, " \n") && !strings.HasPrefix(o.value.Text, "/") {
+			b.WriteString(" " + o.value.Text)
+		}
+	}
+	for _, a := range v.env {
+		if strings.HasPrefix(a.name, "PG") || strings.HasSuffix(a.name, "_ENV") || strings.HasSuffix(a.name, "URL") {
+			b.WriteString(" " + a.value.Text)
+		}
+	}
+	b.WriteString(" " + v.host)
+	return b.String()
+}
+
+// looksSQL is the router's cheap test: do the first words begin a statement of
+// some database? Words that are also programs need the words that follow them.
+func looksSQL(text string) bool {
+	text = skipSQLSpace(text)
+	if text == "" {
+		return false
+	}
+	if text[0] == '(' {
+		return strings.HasPrefix(strings.ToLower(strings.TrimLeft(text, "( ")), "select ")
+	}
+	if text[0] == '\\' {
+		return sqlMetaStart(text)
+	}
+	word, rest := sqlWordAt(text)
+	next, after := sqlWordAt(skipSQLSpace(rest))
+	switch word {
+	case "":
+		return false
+	case "db":
+		return looksMongo(text)
+	case "select", "insert", "merge", "upsert", "with", "explain", "values":
+		return sqlSecond(word, next, rest)
+	case "delete":
+		third, _ := sqlWordAt(skipSQLSpace(after))
+		return next == "from" || next == "top" || third == "from" || third == "where"
+	case "update":
+		return hasSQLWord(strings.ToLower(after), "set") && strings.Contains(after, "=") && !strings.HasPrefix(strings.TrimSpace(rest), "-")
+	case "drop", "create", "alter", "truncate":
+		return sqlObject(word, next, rest, after)
+	case "grant", "revoke", "deny":
+		low := strings.ToLower(rest)
+		return hasSQLWord(low, "to", "from", "on")
+	case "if", "begin", "while", "declare":
+		if low := strings.ToLower(rest); holdsSQL(low) && !strings.Contains(low, "; then") && !strings.Contains(low, ";then") && !strings.Contains(low, "; do") && !strings.Contains(low, "\ndo") && !strings.Contains(low, "\nthen") {
+			return true
+		}
+	case "exec", "execute", "call":
+		return strings.HasPrefix(next, "sp_") || strings.HasPrefix(next, "xp_") || next == "immediate" || next == "master" ||
+			strings.HasPrefix(strings.TrimSpace(rest), "(") || strings.Contains(text, "xp_cmdshell") || word == "call" && strings.Contains(rest, "(")
+	}
+	return sqlPair(word, next, rest)
+}
+
+// holdsSQL: blocks of SQL Server and PL/SQL are known by the statements in them.
+func holdsSQL(low string) bool {
+	for _, s := range [...]string{"drop table", "drop database", "drop schema", "delete from", "truncate table", "exec(", "exec (", "execute immediate", "sp_executesql", "xp_cmdshell", " set @"} {
+		if strings.Contains(low, s) {
+			return true
+		}
+	}
+	return false
+}
+
+// sqlSecond: what follows a verb that begins nothing else than SQL.
+func sqlSecond(word, next, rest string) bool {
+	low := strings.ToLower(rest)
+	switch word {
+	case "select":
+		// bash has "select x in …; do"
+		return !(strings.Contains(low, " in ") && strings.Contains(low, "; do") && !strings.Contains(low, " from "))
+	case "insert", "merge", "upsert":
+		if word == "merge" {
+			return hasSQLWord(low, "using")
+		}
+		return next == "into" || next == "overwrite" || next == "ignore" || next == "or" || hasSQLWord(low, "using", "values")
+	case "with":
+		return strings.Contains(low, " as (") || strings.Contains(low, " as(") || strings.Contains(low, " as materialized")
+	case "explain":
+		return next != "" || strings.HasPrefix(strings.TrimSpace(rest), "(")
+	}
+	return strings.HasPrefix(strings.TrimSpace(rest), "(")
+}
+
+// sqlObject: DROP, CREATE, ALTER and TRUNCATE of something a database has.
+func sqlObject(word, next, rest, after string) bool {
+	if word == "truncate" {
+		return next == "table" || next == "only" || truncates(strings.TrimSpace(skipSQLSpace(rest)))
+	}
+	if _, ok := sqlObjectWords[next]; !ok {
+		return false
+	}
+	return strings.TrimSpace(after) != "" || word == "drop"
+}
+
+// truncates: what follows TRUNCATE without TABLE must be names and the few words
+// that may follow them; coreutils' truncate and plain English go on differently.
+func truncates(rest string) bool {
+	rest = strings.ToLower(strings.TrimRight(rest, "; \n"))
+	if rest == "" || rest[0] == '-' {
+		return false
+	}
+	for part := range strings.SplitSeq(rest, ",") {
+		words := strings.Fields(part)
+		if len(words) == 0 || strings.ContainsAny(words[0], "/-") {
+			return false
+		}
+		for _, w := range words[1:] {
+			switch w {
+			case "cascade", "restrict", "restart", "continue", "identity", "drop", "reuse", "storage":
+			default:
+				return strings.HasPrefix(w, "--") || strings.HasPrefix(w, "/*") || strings.Contains(rest, ";")
+			}
+		}
+	}
+	return true
+}
+
+// sqlPairs are verbs that are also programs or words, with what must follow.
+var sqlPairs = map[string]string{
+	"show": "* ", "describe": "* ", "use": "* ", "analyze": "table|verbose", "vacuum": "full|analyze|verbose|freeze|;| ", "optimize": "table", "reindex": "table|index|database|schema|system|concurrently",
+	"cluster": "* using", "refresh": "materialized|table", "rename": "table", "replace": "into", "lock": "table|tables", "flush": "tables|privileges|logs|hosts|table|binary|status", "purge": "binary|master|recyclebin|table",
+	"kill": "query|connection", "shutdown": "abort|immediate|transactional|normal|nowait", "set": "global|persist|session|password|role|search_path|@|local", "reset": "master|slave|replica|query|all|binary",
+	"begin": ";|transaction|work|tran|immediate|try|isolation| ", "start": "transaction|slave|replica", "commit": ";", "rollback": ";", "do": "$|language", "declare": "@", "prepare": "*from|*as|transaction",
+	"copy": "*from '|*from s|*to '|*to p|*from p|into|(|*to s", "load": "data|xml", "bulk": "insert", "import": "foreign", "comment": "on", "reassign": "owned", "pragma": "*", "attach": "database|'", "detach": "database|table",
+	"backup": "database|log", "restore": "database|log", "stop": "slave|replica", "change": "master|replication", "install": "plugin|component", "dbcc": "*", "match": "(",
+	"exchange": "tables", "undrop": "table|database|schema", "security": "label", "discard": "all", "notify": "*;", "system": "drop|stop|start|reload|flush|shutdown|kill", "if": "exists (|object_id",
+	"while": "1=1|1 = 1|(1=1|exists", "delimiter": "*", "go": "", "flushall": "", "flushdb": "", "config": "set ", "msck": "repair", "xp_cmdshell": "'", "sp_executesql": "n'|'", "sp_configure": "'", "unload": "(", "waitfor": "delay", "handler": "*open", "savepoint": "*;", "table": "*;"}
+
+// sqlPair looks a word up in sqlPairs: alternatives that the rest must begin
+// with, or with * that it must hold; "* " alone asks only for a name and an end.
+func sqlPair(word, next, rest string) bool {
+	alternatives, ok := sqlPairs[word]
+	if !ok {
+		return false
+	}
+	low := strings.TrimSpace(strings.ToLower(rest))
+	switch {
+	case alternatives == "":
+		return low == "" || strings.HasPrefix(low, ";") || strings.HasPrefix(low, "async") || strings.HasPrefix(low, "sync")
+	case alternatives == "*":
+		return next != ""
+	case word == "show" || word == "describe" || word == "use":
+		return next != "" && !strings.HasPrefix(low, "-") && !strings.ContainsAny(low, "/|&$")
+	}
+	for _, a := range strings.Split(alternatives, "|") {
+		if a == " " {
+			if low == "" {
+				return true
+			}
+			continue
+		}
+		if part, anywhere := strings.CutPrefix(a, "*"); anywhere && strings.Contains(" "+low, " "+strings.TrimSpace(part)) || !anywhere && strings.HasPrefix(low, a) {
+			return true
+		}
+	}
+	return false
+}
+
+// skipSQLSpace skips white space, comments, semicolons and executable marks.
+func skipSQLSpace(text string) string {
+	for {
+		text = strings.TrimLeft(text, " \t\r\n;\ufeff\u00a0")
+		switch {
+		case strings.HasPrefix(text, "--") && (len(text) == 2 || text[2] <= ' ' || strings.Contains(text, "\n")):
+			n := strings.IndexByte(text, '\n')
+			if n < 0 {
+				return ""
+			}
+			text = text[n:]
+		case strings.HasPrefix(text, "/*!"):
+			text = strings.TrimLeft(text[3:], "0123456789")
+		case strings.HasPrefix(text, "/*"):
+			n := strings.Index(text[2:], "*/")
+			if n < 0 {
+				return ""
+			}
+			text = text[n+4:]
+		case strings.HasPrefix(text, "*/"):
+			text = text[2:]
+		default:
+			return text
+		}
+	}
+}
+
+// sqlWordAt is the first word in lower case, joined over comments inside it,
+// and what follows.
+func sqlWordAt(text string) (string, string) {
+	i := 0
+	for i < len(text) && isSQLWordByte(text[i]) {
+		i++
+	}
+	w, rest := strings.ToLower(text[:i]), text[i:]
+	if strings.HasPrefix(rest, "/*") && i > 0 && i < 8 && !strings.HasPrefix(rest, "/*!") {
+		if n := strings.Index(rest[2:], "*/"); n >= 0 {
+			tail, after := rest[n+4:], 0
+			for after < len(tail) && isSQLWordByte(tail[after]) {
+				after++
+			}
+			if joined := w + strings.ToLower(tail[:after]); sqlVerbs[joined] && !sqlVerbs[w] {
+				return joined, tail[after:]
+			}
+		}
+	}
+	return w, rest
+}
+
+// hasSQLWord reports whether one of the words stands in the lower-case text as a
+// whole word.
+func hasSQLWord(low string, words ...string) bool {
+	for _, w := range words {
+		for i := 0; ; {
+			n := strings.Index(low[i:], w)
+			if n < 0 {
+				break
+			}
+			i += n
+			if (i == 0 || !isSQLWordByte(low[i-1])) && (i+len(w) == len(low) || !isSQLWordByte(low[i+len(w)])) {
+				return true
+			}
+			i += len(w)
+		}
+	}
+	return false
+}
+
+// sqlMetaStart: psql's \! and its kind; a shell writes \rm.
+func sqlMetaStart(text string) bool {
+	for _, m := range [...]string{`\!`, `\copy `, `\gexec`, `\i `, `\o `, `\dt`, `\d `, `\d+`, `\l`, `\c `, `\du`, `\x`} {
+		if strings.HasPrefix(text, m) {
+			return m != `\l` && m != `\x` || len(text) == 2 || strings.HasPrefix(text[2:], "\n") || strings.HasPrefix(text[2:], "+")
+		}
+	}
+	return false
+}

@@ -1,0 +1,509 @@
+package actionrisk
+
+import (
+	"strings"
+)
+
+// statement names the effects of the statement [i,end) that begins with verb.
+// Statements it contains (CTEs, blocks) are found by segment on their own.
+func (p *sqlParser) statement(verb string, i, end int) {
+	if !sqlReadVerbs[verb] {
+		p.out.readOnly = false
+	}
+	switch verb {
+	case "select", "values", "table", "with", "show", "describe", "desc", "help", "use", "list", "ls":
+		p.query(verb, i, end)
+	case "explain":
+		p.explain(i, end)
+	case "delete":
+		p.deletion(i, end)
+	case "update":
+		p.update(i, end)
+	case "insert", "upsert", "replace":
+		p.insertion(verb, i, end)
+	case "merge":
+		p.mergeStatement(i, end)
+	case "truncate":
+		p.truncation(i, end)
+	case "drop":
+		p.drop(i, end)
+	case "create":
+		p.create(i, end)
+	case "alter":
+		p.alter(i, end)
+	case "grant", "revoke", "deny", "reassign":
+		p.grant(verb, i, end)
+	case "begin", "start", "commit", "end", "abort", "rollback", "prepare":
+		p.transaction(verb, i, end)
+	case "execute", "exec", "call", "perform":
+		p.execute(verb, i, end)
+	case "do":
+		p.block(i, end)
+	case "declare", "set":
+		p.set(verb, i, end)
+	case "copy", "load", "bulk", "import", "unload":
+		p.transfer(verb, i, end)
+	case "while", "loop", "for":
+		p.loop = true
+	case "match":
+		p.cypher(i, end)
+	default:
+		p.administer(verb, i, end)
+	}
+}
+
+// sqlReadVerbs begin statements that change nothing by themselves.
+var sqlReadVerbs = map[string]bool{"select": true, "values": true, "table": true, "with": true, "show": true,
+	"describe": true, "desc": true, "help": true, "explain": true, "use": true, "begin": true, "start": true,
+	"commit": true, "end": true, "abort": true, "rollback": true, "savepoint": true, "release": true, "fetch": true,
+	"close": true, "print": true, "pragma": true, "declare": true, "open": true, "list": true, "ls": true, "listen": true, "go": true, "exit": true, "quit": true}
+
+// query records what a SELECT does beside reading, and CTEs that keep every row.
+func (p *sqlParser) query(verb string, i, end int) {
+	if verb == "with" {
+		p.withTables(i, end)
+	}
+	for j := i; j < end; j++ {
+		switch {
+		case p.is(j, "into") && verb != "with" || p.is(j, "into") && p.is(i, "with") && p.toks[j].depth == p.toks[i].depth:
+			if p.isAny(j-1, "insert", "merge", "replace", "copy") {
+				continue
+			}
+			p.out.readOnly = false
+			if p.isAny(j+1, "outfile", "dumpfile") {
+				p.add("server.file-write", p.stringAt(j+2), j, min(j+3, end))
+			}
+		case p.is(j, "for") && p.isAny(j+1, "update", "share", "no", "key"):
+			p.out.readOnly = false
+		case p.toks[j].kind == sqlParam && p.op(j+1, "=") && j+2 < end && verb == "select" && p.is(j-1, "select"):
+			p.assign(p.raw(j), j+2, end)
+		}
+	}
+	p.functions(i, end)
+	if verb == "select" && p.nesting == 0 && p.toks[i].depth == 0 {
+		if text, known := p.literal(i+1, p.firstOf(i+1, end, "from", "where", "into")); known && len(text) < 400 && holdsSQL(strings.ToLower(text)) {
+			p.out.printed = text
+		}
+	}
+}
+
+// withTables remembers the CTEs that select a whole table.
+func (p *sqlParser) withTables(i, end int) {
+	depth := p.toks[i].depth
+	for j := i + 1; j+2 < end; j++ {
+		if p.toks[j].depth != depth || !p.is(j+1, "as") {
+			continue
+		}
+		open := j + 2
+		for p.isAny(open, "not", "materialized") {
+			open++
+		}
+		if !p.op(open, "(") || !p.is(open+1, "select") {
+			continue
+		}
+		close := p.closes(open, end)
+		if close < 0 {
+			return
+		}
+		if p.subquery(open, close+1, "") == allRows {
+			name, _ := p.name(j, end)
+			p.unscoped = append(p.unscoped, strings.ToLower(name))
+		}
+	}
+}
+
+// cypher handles MATCH … DELETE of graph databases.
+func (p *sqlParser) cypher(i, end int) {
+	at := p.firstOf(i, end, "delete")
+	if at == end {
+		p.out.readOnly = p.out.readOnly || !p.has(i, end, "set", "create", "merge", "remove")
+		return
+	}
+	effect := "nosql.delete-all"
+	for j := i; j < at; j++ {
+		if p.is(j, "where") || p.op(j, "{") {
+			effect = "nosql.delete-scoped"
+		}
+	}
+	p.add(effect, "", i, end)
+}
+
+// explain plans a statement, or runs it under ANALYZE.
+func (p *sqlParser) explain(i, end int) {
+	j, runs := i+1, false
+	for j < end {
+		switch {
+		case p.isAny(j, "analyze", "analyse"):
+			runs = !p.isAny(j+1, "false", "off") && p.raw(j+1) != "0"
+			j++
+		case p.op(j, "("):
+			if p.isAny(j+1, "select", "with") {
+				return
+			}
+			close := p.closes(j, end)
+			if close < 0 {
+				return
+			}
+			for k := j; k < close; k++ {
+				if p.isAny(k, "analyze", "analyse") && !p.isAny(k+1, "false", "off") && p.raw(k+1) != "0" {
+					runs = true
+				}
+			}
+			j = close + 1
+		case sqlVerbs[p.toks[j].word]:
+			if runs {
+				p.runInner(j, end)
+			}
+			return
+		default:
+			j++
+		}
+	}
+}
+
+// runInner classifies [j,end) as a segment of its own.
+func (p *sqlParser) runInner(j, end int) {
+	head := p.head
+	p.segment(j, end)
+	p.head = head
+}
+
+func (p *sqlParser) deletion(i, end int) {
+	j := i + 1
+	for p.isAny(j, "from", "top", "only", "quick", "ignore") || p.raw(j) == "low_priority" {
+		if p.is(j, "top") {
+			j++
+			if p.op(j, "(") {
+				j = p.closes(j, end)
+			}
+			if j < 0 {
+				j = i + 1
+				break
+			}
+		}
+		j++
+	}
+	target, next := p.name(j, end)
+	if p.is(next, "from") && !p.is(i+1, "from") { // DELETE alias FROM t, or CQL columns
+		target, _ = p.name(next+1, end)
+	}
+	if p.isTemporary(target) {
+		p.add("delete.scoped", target, i, end)
+		return
+	}
+	if target == "" && p.hidden(end) {
+		return
+	}
+	p.add("delete."+p.whereShape(i, end, target), target, i, end)
+	p.functions(i, end)
+}
+
+// hidden reports whether a # behind token end-1 made a comment of the name that
+// must follow: what is left is no statement in this reading.
+func (p *sqlParser) hidden(end int) bool {
+	return p.read == sqlMySQL && end > 0 && strings.HasPrefix(strings.TrimLeft(p.text[p.toks[end-1].end:], " "), "#")
+}
+
+func (p *sqlParser) isTemporary(name string) bool {
+	n := strings.ToLower(name)
+	if strings.HasPrefix(n, "#") || strings.HasPrefix(n, "pg_temp.") || strings.HasPrefix(n, "tempdb.") || strings.HasPrefix(n, "@") {
+		return true
+	}
+	for _, t := range p.temporary {
+		if t == n {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *sqlParser) update(i, end int) {
+	if p.is(i+1, "statistics") {
+		p.add("ddl.additive", "", i, end)
+		return
+	}
+	j := i + 1
+	for p.isAny(j, "only", "ignore", "low", "or", "replace", "rollback", "abort") || p.raw(j) == "low_priority" {
+		j++
+	}
+	target, next := p.name(j, end)
+	if p.isTemporary(target) {
+		p.add("update.scoped", target, i, end)
+		return
+	}
+	set := p.find(next, end, p.toks[i].depth, "set")
+	if set < 0 && p.due(i, 0) && i > 0 || set < 0 && next >= end {
+		p.out.unknown = true
+		return
+	}
+	p.add("update."+p.whereShape(i, end, target), target, i, end)
+	p.systemTable(target, i, end)
+	p.functions(i, end)
+}
+
+// systemTable records writes into the tables that hold the server's own accounts.
+func (p *sqlParser) systemTable(target string, i, end int) {
+	switch strings.ToLower(target) {
+	case "mysql.user", "mysql.global_priv", "pg_authid", "pg_catalog.pg_authid", "pg_shadow":
+		p.add("privilege.superuser", target, i, end)
+	}
+}
+
+func (p *sqlParser) insertion(verb string, i, end int) {
+	j := i + 1
+	effect := "insert"
+	if verb == "replace" {
+		effect = "replace"
+	}
+	for p.isAny(j, "into", "overwrite", "table", "ignore", "or", "replace", "all", "directory", "local") {
+		if p.isAny(j, "overwrite", "replace") {
+			effect = "replace"
+		}
+		j++
+	}
+	target, _ := p.name(j, end)
+	p.add(effect, target, i, end)
+	p.systemTable(target, i, end)
+	p.functions(i, end)
+}
+
+func (p *sqlParser) mergeStatement(i, end int) {
+	j := i + 1
+	for p.isAny(j, "into") {
+		j++
+	}
+	target, _ := p.name(j, end)
+	effect := "replace"
+	for k := j; k < end; k++ {
+		if !p.is(k, "then") || !p.is(k+1, "delete") {
+			continue
+		}
+		when := k
+		for when > j && !p.is(when, "when") {
+			when--
+		}
+		if !p.has(when, k, "and") { // WHEN … AND condition THEN DELETE is scoped
+			effect = "merge.unbounded"
+		}
+	}
+	p.add(effect, target, i, end)
+	p.functions(i, end)
+}
+
+func (p *sqlParser) truncation(i, end int) {
+	j := i + 1
+	for p.isAny(j, "table", "only") || p.is(j, "if") || p.is(j, "exists") {
+		j++
+	}
+	target, _ := p.name(j, end)
+	if p.isTemporary(target) {
+		p.add("drop.other", target, i, end)
+		return
+	}
+	p.add("truncate", target, i, end)
+}
+
+// sqlObjectWords maps the words that follow CREATE, DROP and ALTER to the kind
+// of object; "" skips a modifier. Kinds of two words are folded to one.
+var sqlObjectWords = map[string]string{
+	"table": "table", "tables": "table", "database": "database", "databases": "database", "schema": "schema", "keyspace": "database",
+	"catalog": "database", "collection": "table", "view": "view", "index": "index", "sequence": "other",
+	"function": "routine", "procedure": "routine", "proc": "routine", "trigger": "trigger", "event": "event", "rule": "rule",
+	"aggregate": "other", "operator": "other", "type": "type", "domain": "other", "role": "role", "user": "role",
+	"login": "role", "group": "role", "extension": "extension", "policy": "policy", "server": "server",
+	"tablespace": "tablespace", "publication": "other", "subscription": "other", "statistics": "other",
+	"language": "other", "cast": "other", "collation": "other", "conversion": "other", "transform": "other",
+	"owned": "owned", "column": "column", "partition": "partition", "constraint": "other", "default": "other",
+	"assembly": "assembly", "certificate": "other", "credential": "other", "synonym": "other", "link": "other", "package": "routine",
+	"profile": "other", "directory": "other", "library": "other", "dimension": "other", "cluster": "other",
+	"stream": "stream", "streams": "stream", "topic": "stream", "connector": "other", "stage": "stage", "pipe": "other", "task": "event",
+	"warehouse": "other", "integration": "other", "share": "other", "tag": "other", "model": "other",
+	"function's": "", "resource": "other", "workload": "other", "instance": "instance", "system": "system", "session": "session", "account": "account",
+	"dictionary": "table", "quota": "other", "projection": "other", "measurement": "table", "series": "series", "shard": "table", "bucket": "database",
+	"continuous": "other", "retention": "table", "access": "other", "text": "other", "search": "other", "job": "event",
+	"temporary": "", "temp": "", "materialized": "view", "external": "", "foreign": "foreign", "global": "", "local": "",
+	"unique": "", "fulltext": "", "spatial": "", "recursive": "", "unlogged": "", "transient": "", "dynamic": "",
+	"public": "", "pluggable": "", "clustered": "", "nonclustered": "", "columnstore": "", "trusted": "", "procedural": "", "editionable": "",
+	"force": "", "or": "", "replace": "", "alter": "", "if": "", "not": "", "exists": "", "hypertable": "table", "edition": "other",
+	"graph": "database", "space": "database", "vertex": "table", "edge": "table", "secret": "other", "macro": "routine", "service": "other",
+	"symmetric": "other", "asymmetric": "other", "master": "other", "endpoint": "other", "audit": "other", "application": "other", "virtual": "", "row": "policy", "masking": "policy", "security": "policy", "network": "policy", "file": "other", "secondary": "", "hot": "", "replica": "other", "snapshot": "table", "backup": "database", "changefeed": "other", "schedule": "other", "schedules": "other", "changefeeds": "other", "placement": "other",
+}
+
+// sqlObjectOf is the kind of object named behind CREATE, DROP or ALTER at i.
+func sqlObjectOf(p *sqlParser, i, hi int) string {
+	for n := 0; i < hi && n < 6; n++ {
+		t := p.toks[i]
+		if t.kind != sqlWord {
+			return ""
+		}
+		kind, ok := sqlObjectWords[p.raw(i)]
+		switch {
+		case !ok && (p.raw(i) == "definer" || p.raw(i) == "algorithm" || p.raw(i) == "sql") && n < 6:
+			for i < hi && !p.isAny(i, "view", "procedure", "function", "trigger", "event") {
+				i++
+			}
+			continue
+		case !ok:
+			return ""
+		case kind == "foreign" && p.is(i+1, "key"):
+			return "other"
+		case kind == "foreign", kind == "":
+			i++
+			continue
+		case kind == "server" && p.is(i+1, "role"):
+			return "role"
+		case p.raw(i) == "user" && p.raw(i+1) == "mapping", p.raw(i) == "event" && p.is(i+1, "trigger"):
+			return "other"
+		}
+		return kind
+	}
+	return ""
+}
+
+// objectName is the name of the object behind CREATE, DROP or ALTER at i.
+func (p *sqlParser) objectName(i, hi int) string {
+	seen := false
+	for ; i < hi && p.toks[i].kind == sqlWord; i++ {
+		kind, ok := sqlObjectWords[p.raw(i)]
+		if p.isAny(i, "if", "not", "exists", "concurrently", "only", "or", "replace", "by", "view", "mapping", "for") || p.raw(i) == "data" {
+			continue
+		}
+		if !ok || seen && kind != "" && !p.isAny(i, "table", "role", "trigger", "group") {
+			break
+		}
+		seen = seen || kind != ""
+	}
+	name, _ := p.name(i, hi)
+	return name
+}
+
+func (p *sqlParser) drop(i, end int) {
+	target := p.objectName(i+1, end)
+	if target == "" && p.hidden(end) {
+		return
+	}
+	if p.isTemporary(target) || p.isAny(i+1, "temporary", "temp") {
+		p.add("drop.other", target, i, end)
+		return
+	}
+	effect := "drop.other"
+	switch sqlObjectOf(p, i+1, end) {
+	case "database":
+		effect = "drop.database"
+	case "schema", "owned":
+		effect = "drop.schema"
+	case "table", "tablespace":
+		effect = "drop.table"
+	case "column":
+		effect = "drop.column"
+	case "partition":
+		effect = "drop.table"
+	case "series":
+		effect = "delete." + p.whereShape(i, end, target)
+	case "stream":
+		if p.is(end-1, "topic") && p.has(i, end, "delete") {
+			effect = "drop.table"
+		}
+	case "stage":
+		effect = "drop.table"
+	case "role":
+		if p.is(end-1, "cascade") {
+			effect = "drop.schema" // Oracle drops everything the user owns
+		}
+	case "":
+		if p.op(i+1, "(") || i+1 >= end {
+			p.out.unknown = true
+			return
+		}
+	}
+	p.add(effect, target, i, end)
+}
+
+// stringAt is the content of the string token at i, "" if it is none.
+func (p *sqlParser) stringAt(i int) string {
+	if i < 0 || i >= len(p.toks) {
+		return ""
+	}
+	t := p.toks[i]
+	switch {
+	case t.kind == sqlString:
+		return sqlStringText(p.text[t.start:t.end])
+	case t.kind == sqlName && p.text[t.start] == '"':
+		return sqlUnquote(p.text[t.start:t.end])
+	}
+	return ""
+}
+
+func (p *sqlParser) transaction(verb string, i, end int) {
+	switch verb {
+	case "begin":
+		if i+1 < end && !p.isAny(i+1, "tran", "transaction", "work", "isolation", "read", "immediate", "exclusive") && p.raw(i+1) != "deferred" {
+			return // a block
+		}
+		p.txStart = len(p.out.facts)
+	case "start":
+		if p.is(i+1, "transaction") {
+			p.txStart = len(p.out.facts)
+			return
+		}
+		p.out.readOnly = false
+		if p.isAny(i+1, "slave", "replica") {
+			p.add("server.config", "", i, end)
+		}
+	case "commit", "end":
+		if verb == "commit" || p.toks[i].depth == 0 && i+1 >= end && p.txStart >= 0 && !p.loop {
+			p.txStart = -1
+		}
+	case "abort", "rollback":
+		if !p.is(i+1, "to") && !p.is(i+2, "to") {
+			p.undo()
+		}
+	case "prepare":
+		p.out.readOnly = false
+		if p.is(i+1, "transaction") {
+			p.txStart = -1
+			return
+		}
+		name, next := p.name(i+1, end)
+		if p.is(next, "from") {
+			p.assign(strings.ToLower(name), next+1, end)
+			if text := p.vars[strings.ToLower(name)]; text != "" {
+				p.nested(text, "prepare", i, end)
+			} else {
+				p.add("dynamic", name, i, end)
+			}
+		}
+	}
+}
+
+// undo marks the effects of the open transaction as rolled back, unless one of
+// them stands all the same or commits what came before it.
+func (p *sqlParser) undo() {
+	from := p.txStart
+	p.txStart = -1
+	if from < 0 || from > len(p.out.facts) {
+		return
+	}
+	for _, f := range p.out.facts[from:] {
+		if escapesRollback(f.effect, p.sure) {
+			return
+		}
+	}
+	for k := from; k < len(p.out.facts); k++ {
+		p.out.facts[k].rolledBack = true
+	}
+}
+
+// escapesRollback reports whether ROLLBACK leaves the effect standing. Most
+// servers commit DDL by itself; transactional says that this one does not.
+func escapesRollback(effect string, transactional bool) bool {
+	switch kind, rest, _ := strings.Cut(effect, "."); kind {
+	case "delete", "update", "insert", "replace", "merge":
+		return false
+	case "drop":
+		return !transactional || rest == "database"
+	case "truncate", "ddl", "privilege":
+		return !transactional
+	}
+	return true
+}

@@ -1,0 +1,372 @@
+package actionrisk
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// truth is what a condition says of the rows of a table.
+type truth int8
+
+const (
+	someRows truth = iota // picks rows
+	allRows               // true for every row that matters
+	noRows                // false for every row
+)
+
+// whereShape judges the WHERE of the statement [lo,hi) at the verb's depth:
+// "unbounded", "tautology" or "scoped".
+func (p *sqlParser) whereShape(lo, hi int, target string) string {
+	depth := p.toks[lo].depth
+	if n := p.limit(lo, hi, depth); n >= 0 && n <= 100 && !p.loop {
+		return "scoped"
+	}
+	at := p.find(lo, hi, depth, "where")
+	if at < 0 {
+		return "unbounded"
+	}
+	end := at + 1
+	for end < hi && p.toks[end].depth >= depth {
+		if p.toks[end].depth == depth && p.isAny(end, "returning", "limit", "order", "option", "output", "group", "having", "settings", "if") {
+			break
+		}
+		end++
+	}
+	if end == at+1 {
+		return "unbounded"
+	}
+	if p.is(at+1, "current") || p.raw(at+1) == "current" && p.is(at+2, "of") {
+		return "scoped"
+	}
+	if p.judge(at+1, end, target) == allRows {
+		return "tautology"
+	}
+	return "scoped"
+}
+
+// limit is the row count of LIMIT n, TOP (n), FETCH FIRST n or ROWNUM <= n, or -1.
+func (p *sqlParser) limit(lo, hi int, depth int16) int {
+	for i := lo; i < hi; i++ {
+		if p.toks[i].depth != depth || !p.isAny(i, "limit", "top", "first", "next") {
+			continue
+		}
+		j := i + 1
+		if p.op(j, "(") {
+			j++
+		}
+		if j < hi && p.toks[j].kind == sqlNumber && !p.isAny(j+1, "percent") && p.raw(j+1) != "percent" && p.raw(j+2) != "percent" {
+			if n, err := strconv.Atoi(p.raw(j)); err == nil {
+				return n
+			}
+		}
+	}
+	return -1
+}
+
+// judge evaluates a condition: OR over AND over NOT over single tests.
+func (p *sqlParser) judge(lo, hi int, target string) truth {
+	p.out.steps += hi - lo
+	lo, hi = p.peel(lo, hi)
+	if lo >= hi {
+		return someRows
+	}
+	sign := "||" // concatenation, except where MySQL reads it
+	if p.read == sqlANSI {
+		sign = "or"
+	}
+	if parts := p.split(lo, hi, "or", sign); len(parts) > 1 {
+		if p.complementary(parts) {
+			return allRows
+		}
+		result := noRows
+		for _, part := range parts {
+			switch p.judge(part[0], part[1], target) {
+			case allRows:
+				return allRows
+			case someRows:
+				result = someRows
+			}
+		}
+		return result
+	}
+	if parts := p.split(lo, hi, "and", "&&"); len(parts) > 1 {
+		result := allRows
+		for _, part := range parts {
+			switch p.judge(part[0], part[1], target) {
+			case noRows:
+				return noRows
+			case someRows:
+				result = someRows
+			}
+		}
+		return result
+	}
+	if p.is(lo, "not") || p.op(lo, "!") {
+		return p.negation(lo, hi, target)
+	}
+	return p.test(lo, hi, target)
+}
+
+// negation judges what follows one or more NOT.
+func (p *sqlParser) negation(lo, hi int, target string) truth {
+	negated := false
+	for lo < hi && (p.is(lo, "not") || p.op(lo, "!")) {
+		negated = !negated
+		lo++
+	}
+	if lo, hi := p.peel(lo, hi); negated {
+		if at, operator, _ := p.comparison(lo, hi); operator == "is" && p.is(at+1, "null") { // NOT id IS NULL
+			if column := p.column([2]int{lo, at}); column != "" && !marksRows(column) {
+				return allRows
+			}
+		}
+	}
+	result := p.judge(lo, hi, target)
+	if negated && result != someRows {
+		return allRows + noRows - result
+	}
+	return result
+}
+
+// opposites are pairs of operators of which one always holds.
+var opposites = map[string]string{"=": "<>", "<>": "=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "in": "not in", "not in": "in",
+
+	"like": "not like", "not like": "like", "between": "not between", "not between": "between"}
+
+// complementary reports whether two alternatives say the same with opposite
+// operators: id = 5 OR id <> 5.
+func (p *sqlParser) complementary(parts [][2]int) bool {
+	if len(parts) > 8 {
+		return false
+	}
+	for i, a := range parts {
+		alo, ahi := p.peel(a[0], a[1])
+		aat, aop, aw := p.comparison(alo, ahi)
+		if aat < 0 {
+			continue
+		}
+		for _, b := range parts[i+1:] {
+			blo, bhi := p.peel(b[0], b[1])
+			bat, bop, bw := p.comparison(blo, bhi)
+			if bat < 0 || opposites[aop] == "" || opposites[aop] != bop && !(aop == "=" && bop == "!=") {
+				if aop != "is" || bop != "is" || p.is(aat+1, "not") == p.is(bat+1, "not") || !p.sameExpr([2]int{alo, aat}, [2]int{blo, bat}) {
+					continue
+				}
+				return true
+			}
+			if p.sameExpr([2]int{alo, aat}, [2]int{blo, bat}) && p.sameExpr([2]int{aat + aw, ahi}, [2]int{bat + bw, bhi}) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// peel removes parentheses around the whole of [lo,hi).
+func (p *sqlParser) peel(lo, hi int) (int, int) {
+	for hi-lo >= 2 && p.op(lo, "(") && p.closes(lo, hi) == hi-1 {
+		lo, hi = lo+1, hi-1
+	}
+	return lo, hi
+}
+
+// closes is the index below hi of the parenthesis that closes the one at i, or -1.
+func (p *sqlParser) closes(i, hi int) int {
+	if i < 0 || i >= len(p.closing) || p.closing[i] >= hi {
+		return -1
+	}
+	return p.closing[i]
+}
+
+// split cuts [lo,hi) at a connective outside parentheses, CASE and BETWEEN.
+func (p *sqlParser) split(lo, hi int, word, sign string) [][2]int {
+	var parts [][2]int
+	open, cases, between, from := 0, 0, false, lo
+	for i := lo; i < hi; i++ {
+		switch {
+		case p.op(i, "("):
+			open++
+		case p.op(i, ")"):
+			open--
+		case open != 0:
+		case p.is(i, "case"):
+			cases++
+		case p.is(i, "end") && cases > 0:
+			cases--
+		case cases > 0:
+		case p.is(i, "between"):
+			between = true
+		case p.is(i, "and") && between:
+			between = false
+		case p.is(i, word) || p.op(i, sign):
+			parts = append(parts, [2]int{from, i})
+			from = i + 1
+		}
+	}
+	if parts == nil {
+		return nil
+	}
+	return append(parts, [2]int{from, hi})
+}
+
+// test judges one comparison or other single condition.
+func (p *sqlParser) test(lo, hi int, target string) truth {
+	if p.is(lo, "exists") {
+		return p.subquery(lo+1, hi, "")
+	}
+	at, operator, width := p.comparison(lo, hi)
+	if at < 0 {
+		return p.alone(lo, hi)
+	}
+	left, right := [2]int{lo, at}, [2]int{at + width, hi}
+	switch operator {
+	case "is":
+		return p.isTest(left, right)
+	case "like", "ilike", "similar", "regexp", "rlike", "~", "~*", "glob":
+		return p.pattern(left, right, operator)
+	case "in":
+		return p.member(left, right, target)
+	case "not in":
+		return p.notMember(left, right)
+	case "between":
+		return p.between(left, right)
+	case "not like", "not ilike":
+		if c := p.constant(right[0], right[1]); c.kind == constText && c.text == "" {
+			return allRows
+		}
+		return someRows
+	}
+	if p.isAny(right[0], "any", "some") && p.op(right[0]+1, "(") && p.is(right[0]+2, "select") {
+		return p.subquery(right[0]+1, right[1], target)
+	}
+	if p.isAny(right[0], "all", "any", "some") && p.op(right[0]+1, "(") {
+		right[0]++
+	}
+	return p.compare(left, right, operator)
+}
+
+// comparison finds the operator of a single test, outside parentheses.
+func (p *sqlParser) comparison(lo, hi int) (at int, operator string, width int) {
+	open := 0
+	for i := lo; i < hi; i++ {
+		t := p.toks[i]
+		switch {
+		case p.op(i, "("):
+			open++
+		case p.op(i, ")"):
+			open--
+		case open != 0:
+		case t.kind == sqlOp:
+			switch s := p.text[t.start:t.end]; s {
+			case "=", "==", "<>", "!=", "<", ">", "<=", ">=", "<=>", "~", "~*":
+				return i, s, 1
+			}
+		case p.isAny(i, "is", "like", "ilike", "similar", "regexp", "rlike", "in", "between"):
+			if i > lo && p.is(i-1, "not") {
+				return i - 1, "not " + t.word, 2
+			}
+			return i, t.word, 1
+		case p.raw(i) == "glob" && i > lo:
+			return i, "glob", 1
+		}
+	}
+	return -1, "", 0
+}
+
+// member judges IN (list) and IN (subquery).
+func (p *sqlParser) member(left, right [2]int, target string) truth {
+	if !p.op(right[0], "(") {
+		return someRows
+	}
+	if p.isAny(right[0]+1, "select", "table", "with") {
+		return p.subquery(right[0], right[1], target)
+	}
+	for _, item := range p.list(right[0]+1, right[1]-1) {
+		if p.sameExpr(left, item) {
+			return allRows
+		}
+	}
+	return someRows
+}
+
+// notMember judges NOT IN (list): a list of impossible keys excludes nothing.
+func (p *sqlParser) notMember(left, right [2]int) truth {
+	if !isKeyColumn(p.column(left)) || !p.op(right[0], "(") || p.isAny(right[0]+1, "select", "with") {
+		return someRows
+	}
+	for _, item := range p.list(right[0]+1, right[1]-1) {
+		c := p.constant(item[0], item[1])
+		if (c.kind != constNumber || c.number > 0) && (c.kind != constText || c.text != "") {
+			return someRows
+		}
+	}
+	return allRows
+}
+
+// list cuts [lo,hi) at its commas outside parentheses.
+func (p *sqlParser) list(lo, hi int) [][2]int {
+	var items [][2]int
+	open, from := 0, lo
+	for i := lo; i < hi; i++ {
+		switch {
+		case p.op(i, "("):
+			open++
+		case p.op(i, ")"):
+			open--
+		case open == 0 && p.op(i, ","):
+			items = append(items, [2]int{from, i})
+			from = i + 1
+		}
+	}
+	if from < hi {
+		items = append(items, [2]int{from, hi})
+	}
+	return items
+}
+
+// callsOnly reports whether [lo,hi) is a subquery that selects name(…) of a
+// whole table.
+func (p *sqlParser) callsOnly(lo, hi int, name string) bool {
+	lo, hi = p.peel(lo, hi)
+	return p.is(lo, "select") && p.raw(lo+1) == name && !p.has(lo, hi, "where", "limit")
+}
+
+// subquery judges EXISTS (…) and IN (…): one that reads a whole table picks
+// nothing; for IN that table must be the statement's own.
+func (p *sqlParser) subquery(lo, hi int, target string) truth {
+	lo, hi = p.peel(lo, hi)
+	from := p.find(lo, hi, p.toks[min(lo, len(p.toks)-1)].depth, "from")
+	if from < 0 {
+		if p.is(lo, "select") && target == "" && p.find(lo, hi, p.toks[lo].depth, "where") < 0 {
+			return allRows // EXISTS (SELECT 1)
+		}
+		return someRows
+	}
+	table, next := p.name(from+1, hi)
+	if target != "" && !sameTable(table, target) && !slices.Contains(p.unscoped, strings.ToLower(table)) {
+		return someRows
+	}
+	if p.wholeTable(next, hi) {
+		return allRows
+	}
+	return someRows
+}
+
+// wholeTable reports whether nothing after FROM table narrows the rows.
+func (p *sqlParser) wholeTable(lo, hi int) bool {
+	if lo >= len(p.toks) || lo >= hi {
+		return true
+	}
+	depth := p.toks[lo].depth
+	if p.find(lo, hi, depth, "limit", "join", "group", "having", "fetch", "intersect", "except", "union") >= 0 {
+		return false
+	}
+	at := p.find(lo, hi, depth, "where")
+	return at < 0 || p.judge(at+1, hi, "") == allRows
+}
+
+// sameTable compares two table names without their schema.
+func sameTable(a, b string) bool {
+	return strings.EqualFold(a[strings.LastIndexByte(a, '.')+1:], b[strings.LastIndexByte(b, '.')+1:])
+}

@@ -1,0 +1,132 @@
+package actionrisk
+
+import "strings"
+
+// gitSettings runs what Git itself would run because of a setting given on its
+// command line or in its environment: aliases, pagers, editors, transports.
+func (sh *shell) gitSettings(v *invocation) {
+	for i := range v.opts {
+		o := &v.opts[i]
+		if o.name == "-c" && o.given {
+			if name, _, ok := strings.Cut(o.value.Text, "="); ok && len(v.operands) > 0 {
+				sh.gitSetting(v, strings.ToLower(name), o.value.tail(len(name)+1))
+			}
+		}
+	}
+	if len(v.operands) > 2 && v.operands[0].Text == "config" && strings.HasPrefix(strings.ToLower(v.operands[1].Text), "alias.") {
+		value := v.operands[2]
+		if text, ok := strings.CutPrefix(value.Text, "!"); ok {
+			value = value.tail(1)
+			value.Text = text
+		} else {
+			value.Text, value.At = "git "+value.Text, -1
+		}
+		sh.interpret("shell", value, v, "git alias", nil)
+	}
+	key := Word{}
+	for _, a := range v.env {
+		sh.gitVariable(v, a.name, a.value)
+		switch {
+		case strings.HasPrefix(a.name, "GIT_CONFIG_KEY_"):
+			key = a.value
+		case strings.HasPrefix(a.name, "GIT_CONFIG_VALUE_"):
+			sh.gitSetting(v, strings.ToLower(key.Text), a.value)
+		case a.name == "GIT_CONFIG_PARAMETERS":
+			for _, part := range strings.Fields(a.value.Text) {
+				if name, value, ok := strings.Cut(strings.Trim(part, "'"), "="); ok {
+					sh.gitSetting(v, strings.ToLower(strings.Trim(name, "'")), Word{Text: strings.Trim(value, "'"), At: -1, Span: a.value.Span})
+				}
+			}
+		}
+	}
+	for _, name := range [...]string{"GIT_SSH_COMMAND", "GIT_EXTERNAL_DIFF", "GIT_PAGER", "GIT_EDITOR"} {
+		if w, ok := sh.vars[name]; ok && len(w) == 1 {
+			sh.gitVariable(v, name, w[0])
+		}
+	}
+}
+
+func (sh *shell) gitSetting(v *invocation, name string, value Word) {
+	if alias, ok := strings.CutPrefix(name, "alias."); ok {
+		if len(v.operands) == 0 || strings.ToLower(v.operands[0].Text) != alias || gitCommands[alias] {
+			return
+		}
+		if text, ok := strings.CutPrefix(value.Text, "!"); ok {
+			value = value.tail(1)
+			value.Text = text
+		} else {
+			value.Text, value.At = "git "+value.Text, -1
+		}
+		for _, w := range v.argv[1:] {
+			if w.Text != v.operands[0].Text && !strings.HasPrefix(w.Text, "alias.") && w.Text != "-c" {
+				value.Text, value.At = value.Text+" "+quote(w.Text), -1
+			}
+		}
+		sh.interpret("shell", value, v, "git alias", nil)
+		return
+	}
+	if name == "core.sshcommand" {
+		sh.gitVariable(v, "GIT_SSH_COMMAND", value)
+		return
+	}
+	switch name {
+	case "core.pager", "core.editor", "core.fsmonitor", "diff.external", "sequence.editor", "gpg.program", "credential.helper", "core.hookspath", "core.askpass":
+		sh.gitProgram(v, value)
+	}
+}
+
+// gitCommands cannot be replaced by aliases.
+var gitCommands = setOf("add am archive bisect blame branch checkout cherry-pick clean clone commit config diff fetch gc grep init log ls-files merge mv notes pull push rebase reflog remote reset restore revert rm show stash status submodule switch tag worktree")
+
+// gitNetwork are the commands that start a transport.
+var gitNetwork = setOf("fetch pull push clone ls-remote remote submodule archive")
+
+func (sh *shell) gitVariable(v *invocation, name string, value Word) {
+	switch name {
+	case "GIT_SSH_COMMAND", "GIT_SSH":
+		if len(v.operands) > 0 && gitNetwork[v.operands[0].Text] && !(v.operands[0].Text == "remote" && len(v.operands) == 1) {
+			sh.gitProgram(v, value)
+		}
+	case "GIT_EXTERNAL_DIFF", "GIT_PAGER", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "GIT_ASKPASS", "GIT_PROXY_COMMAND":
+		sh.gitProgram(v, value)
+	}
+}
+
+// gitProgram is a program that Git would start. A local file that nobody knows
+// is a finding of its own.
+func (sh *shell) gitProgram(v *invocation, value Word) {
+	if value.Text == "" || value.Text == "true" || value.Text == "cat" || value.Text == "false" {
+		return
+	}
+	if strings.HasPrefix(value.Text, "./") || strings.HasPrefix(value.Text, "/tmp/") || strings.HasPrefix(value.Text, "!") {
+		sh.e.raise("git.config.run", sh.src, v.from, v.to, printable(value.Text))
+	}
+	sh.interpret("shell", value, v, "git setting", nil)
+}
+
+// variableRuns: variables whose value a program starts or loads.
+func (sh *shell) variableRuns(v *invocation, a assign) {
+	if len(a.name) == 3 && a.name[:2] == "PS" && !strings.ContainsAny(a.value.Text, "`") && !strings.Contains(a.value.Text, "$(") {
+		return // a prompt
+	}
+	switch a.name {
+	case "PS0", "PS1", "PAGER", "MANPAGER", "EDITOR", "VISUAL", "BROWSER", "PROMPT_COMMAND", "LESSOPEN", "BASH_ENV", "ENV", "PS4":
+		if f, ok := sh.e.files[fileKey(sh.cwd, a.value.Text)]; ok && f.known {
+			f.word.Taint |= f.taint
+			sh.interpret("shell", f.word, v, a.name, nil)
+			return
+		}
+		if strings.ContainsAny(a.value.Text, " /$`") {
+			text := a.value
+			text.Text = strings.TrimPrefix(text.Text, "|")
+			if text.Text != a.value.Text {
+				text.At = -1
+			}
+			sh.interpret("shell", text, v, a.name, nil)
+		}
+	case "LD_PRELOAD", "LD_AUDIT", "DYLD_INSERT_LIBRARIES":
+		if a.value.Text != "" && !strings.Contains(a.value.Text, "jemalloc") && !strings.Contains(a.value.Text, "tcmalloc") && !strings.Contains(a.value.Text, "mimalloc") {
+			sh.e.raise("rce.library-preload", sh.src, v.from, v.to, printable(a.value.Text))
+		}
+	}
+}

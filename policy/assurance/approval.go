@@ -1,0 +1,53 @@
+package assurance
+
+import "time"
+
+// Verdicts of a person about a decision that needs a review.
+const (
+	VerdictApproved = "approved"
+	VerdictRejected = "rejected"
+)
+
+// ApprovalInput is the request of POST /api/assurance/decisions/{id}/approval.
+type ApprovalInput struct {
+	Verdict string `json:"verdict" jsonschema:"enum=approved,enum=rejected"`
+	Reason  string `json:"reason" jsonschema:"minLength=1,maxLength=1000"`
+}
+
+// ParseApproval reads a request strictly.
+func ParseApproval(text []byte) (ApprovalInput, error) {
+	var in ApprovalInput
+	err := parse(text, []field{
+		{"verdict", true, oneOf(&in.Verdict, VerdictApproved, VerdictRejected)},
+		{"reason", true, prose(&in.Reason, maxPurpose)},
+	})
+	return in, err
+}
+
+// ApprovalRecord is what a signed approval states. It is bound to one decision
+// and expires; the decision's own bytes stay as they are.
+type ApprovalRecord struct {
+	Schema                string `json:"schema"`
+	ApprovalID            string `json:"approvalId"`
+	OrgID                 string `json:"orgId"`
+	DecisionID            string `json:"decisionId"`
+	DecisionRecordHash    string `json:"decisionRecordHash"`
+	BindingHash           string `json:"bindingHash"`
+	Verdict               string `json:"verdict" jsonschema:"enum=approved,enum=rejected"`
+	Reason                string `json:"reason"`
+	ApprovedBy            string `json:"approvedBy"`            // cus_…
+	SelfApproved          bool   `json:"selfApproved,omitzero"` // a Team with one admin
+	IssuedAt              string `json:"issuedAt" jsonschema:"format=date-time"`
+	ValidUntil            string `json:"validUntil" jsonschema:"format=date-time"`
+	HumanApprovalIncluded bool   `json:"humanApprovalIncluded"` // always true
+}
+
+// Record makes the record of a verdict, issued now.
+func (in ApprovalInput) Record(approvalID string, decision DecisionRecord, recordHash, approvedBy string, self bool, now time.Time) ApprovalRecord {
+	return ApprovalRecord{
+		Schema: ApprovalSchema, ApprovalID: approvalID, OrgID: decision.OrgID, DecisionID: decision.DecisionID,
+		DecisionRecordHash: recordHash, BindingHash: decision.BindingHash, Verdict: in.Verdict, Reason: in.Reason,
+		ApprovedBy: approvedBy, SelfApproved: self, IssuedAt: Stamp(now), ValidUntil: Stamp(now.Add(ValidFor)),
+		HumanApprovalIncluded: true,
+	}
+}

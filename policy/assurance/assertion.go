@@ -1,0 +1,221 @@
+package assurance
+
+import (
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/normal"
+)
+
+// Codes of the refusals of an assertion; both are 409.
+const (
+	CodeOtherPolicy  = "policy_assertion_mismatch"
+	CodeWeakerPolicy = "policy_assertion_weaker"
+)
+
+// Assertion is a caller's policy: what the caller believes is in force, or
+// something stricter, which is then applied as well. It can never weaken.
+type Assertion struct {
+	PolicyID string
+	Version  int64
+	Hash     string // H(C(assertion))
+	Rules    Rules
+	denied   []string // flags it says false of, by name
+}
+
+// Compare holds an assertion against the active policy. It returns the fields in
+// which the assertion is stricter, sorted. Errors: CodeOtherPolicy if it names
+// another policy or version, CodeWeakerPolicy for the first field, by name, in
+// which it is weaker.
+func (a Assertion) Compare(active StoredPolicy) (stricter []string, err error) {
+	if a.PolicyID != active.PolicyID || a.Version != active.Version {
+		return nil, policy.Refuse(CodeOtherPolicy, "/policy", "policy assertion does not match the active policy")
+	}
+	stricter = []string{}
+	for _, c := range comparisons {
+		is := c.compare(a.Rules, active.Rules)
+		if is == weaker && c.flag && !slices.Contains(a.denied, c.field) {
+			continue // a flag that is absent claims nothing
+		}
+		if is == weaker {
+			return nil, policy.Refuse(CodeWeakerPolicy, "/policy/"+c.field, "policy assertion weakens the active policy: "+c.field)
+		}
+		if is == tighter {
+			stricter = append(stricter, c.field)
+		}
+	}
+	return stricter, nil
+}
+
+type relation int
+
+const (
+	same relation = iota // or absent: nothing is claimed
+	tighter
+	weaker
+)
+
+// comparison holds one field of an assertion against the active policy.
+type comparison struct {
+	field   string
+	flag    bool
+	compare func(asserted, active Rules) relation
+}
+
+// comparisons of all fields, by name.
+var comparisons = []comparison{
+	{"allowedHosts", false, allowList(func(r Rules) []string { return r.AllowedHosts }, hostCovers)},
+	{"allowedMcpServers", false, allowList(func(r Rules) []string { return r.AllowedMCPServers }, equal)},
+	{"allowedMcpTools", false, allowList(func(r Rules) []string { return r.AllowedMCPTools }, toolCovers)},
+	{"allowedNetworks", false, allowList(func(r Rules) []string { return r.AllowedNetworks }, equal)},
+	{"allowedPayTo", false, allowList(func(r Rules) []string { return r.AllowedPayTo }, sameAccount)},
+	{"blockedHosts", false, blockList(func(r Rules) []string { return r.BlockedHosts }, hostBlockCovers)},
+	{"blockedMcpTools", false, blockList(func(r Rules) []string { return r.BlockedMCPTools }, toolBlockCovers)},
+	{"maxUsdPerTransaction", false, compareMaximum},
+	{"requireExactScheme", true, compareFlag(func(r Rules) bool { return r.RequireExactScheme })},
+	{"requireHttps", true, compareFlag(func(r Rules) bool { return r.RequireHTTPS })},
+	{"requireMcpArgumentBinding", true, compareFlag(func(r Rules) bool { return r.RequireMCPArgumentBinding })},
+	{"requirePaymentIdentifier", true, compareFlag(func(r Rules) bool { return r.RequirePaymentIdentifier })},
+	{"requireResourceBinding", true, compareFlag(func(r Rules) bool { return r.RequireResourceBinding })},
+	{"reviewMcpRiskAtOrAbove", false, compareThreshold},
+}
+
+// allowList: weaker if an asserted entry is not covered by the active list.
+func allowList(of func(Rules) []string, covers func(wide, narrow string) bool) func(a, b Rules) relation {
+	return func(asserted, active Rules) relation {
+		own, theirs := of(asserted), of(active)
+		switch {
+		case own == nil:
+			return same
+		case theirs == nil:
+			return tighter
+		case !allCovered(own, theirs, covers):
+			return weaker
+		case !allCovered(theirs, own, covers):
+			return tighter
+		}
+		return same
+	}
+}
+
+// blockList: weaker if an active entry is not covered by the asserted list.
+func blockList(of func(Rules) []string, covers func(wide, narrow string) bool) func(a, b Rules) relation {
+	return func(asserted, active Rules) relation {
+		own, theirs := of(asserted), of(active)
+		switch {
+		case own == nil:
+			return same
+		case !allCovered(theirs, own, covers):
+			return weaker
+		case !allCovered(own, theirs, covers):
+			return tighter
+		}
+		return same
+	}
+}
+
+func allCovered(narrow, wide []string, covers func(wide, narrow string) bool) bool {
+	for _, n := range narrow {
+		if !slices.ContainsFunc(wide, func(w string) bool { return covers(w, n) }) {
+			return false
+		}
+	}
+	return true
+}
+
+func equal(a, b string) bool { return a == b }
+
+// sameAccount: EVM addresses without regard to case, others exactly.
+func sameAccount(a, b string) bool {
+	return a == b || normal.LooksEVM(a) && normal.LooksEVM(b) && strings.EqualFold(a, b)
+}
+
+// toolCovers: a bare tool name covers that tool of every server.
+func toolCovers(wide, narrow string) bool {
+	server, tool, qualified := strings.Cut(narrow, "/")
+	return wide == narrow || qualified && server != "" && wide == tool && !strings.Contains(tool, "/")
+}
+
+func toolBlockCovers(wide, narrow string) bool {
+	_, tool, qualified := strings.Cut(narrow, "/")
+	return strings.EqualFold(wide, narrow) || qualified && strings.EqualFold(wide, tool)
+}
+
+// hostCovers says whether every URL the narrow entry of an allow list allows is
+// allowed by the wide one.
+func hostCovers(wide, narrow string) bool {
+	w, err1 := normal.ParseHostEntry(wide)
+	n, err2 := normal.ParseHostEntry(narrow)
+	if err1 != nil || err2 != nil || w.Port != n.Port {
+		return false
+	}
+	if w.Host == n.Host {
+		return w.Wildcard == n.Wildcard
+	}
+	return w.Wildcard && strings.HasSuffix(n.Host, "."+w.Host)
+}
+
+func hostBlockCovers(wide, narrow string) bool {
+	w, err1 := normal.ParseHostEntry(wide)
+	n, err2 := normal.ParseHostEntry(narrow)
+	return err1 == nil && err2 == nil && blockCovers(w, n)
+}
+
+// blockCovers says whether a block covers every host of another entry. Ports do
+// not matter to blocks; "*.h" leaves h itself.
+func blockCovers(wide, narrow normal.HostEntry) bool {
+	if wide.Host == narrow.Host {
+		return !wide.Wildcard || narrow.Wildcard
+	}
+	return strings.HasSuffix(narrow.Host, "."+wide.Host)
+}
+
+func compareMaximum(asserted, active Rules) relation {
+	own, ok := new(big.Rat).SetString(asserted.MaxUSDPerTransaction)
+	if !ok {
+		return same
+	}
+	theirs, ok := new(big.Rat).SetString(active.MaxUSDPerTransaction)
+	if !ok {
+		return tighter
+	}
+	return ordered(own.Cmp(theirs))
+}
+
+// ordered: larger is weaker.
+func ordered(c int) relation {
+	switch {
+	case c > 0:
+		return weaker
+	case c < 0:
+		return tighter
+	}
+	return same
+}
+
+// compareFlag takes what is not true for false; Compare knows what was absent.
+func compareFlag(of func(Rules) bool) func(a, b Rules) relation {
+	return func(asserted, active Rules) relation {
+		switch {
+		case of(asserted) && !of(active):
+			return tighter
+		case !of(asserted) && of(active):
+			return weaker
+		}
+		return same
+	}
+}
+
+func compareThreshold(asserted, active Rules) relation {
+	levels := []string{"", "medium", "high", "critical"}
+	own, theirs := slices.Index(levels, asserted.ReviewMCPRiskAtOrAbove), slices.Index(levels, active.ReviewMCPRiskAtOrAbove)
+	switch {
+	case own <= 0:
+		return same
+	case theirs <= 0:
+		return tighter
+	}
+	return ordered(own - theirs)
+}

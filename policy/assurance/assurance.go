@@ -1,0 +1,93 @@
+// Package assurance judges what an agent is about to buy or call, and what it
+// did afterwards, for organizations that put a policy in force.
+//
+//	decision  ParseDecision -> Compare (the caller's assertion) -> Evaluate -> DecisionRecord
+//	receipt   ParseReceipt  -> Conform                                     -> ReceiptRecord
+//	policy    Lint          -> WithVersion                                 -> the active policy's bytes
+//
+// Everything is pure: ids, times and signatures are the caller's. The rules
+// themselves are in a folder per engine version (v1), which is frozen once
+// released, so that old decisions can be evaluated again.
+//
+// # Hashes
+//
+// C(x) is the canonical JSON of x, H the lower-case hex SHA-256.
+//
+//	toolArgumentsHash    H(C(toolArguments))
+//	policyHash           H(C(policy)), its version included
+//	subjectHash          H(C(subject))
+//	idempotencyKeyHash   H(the key's UTF-8)
+//	assuranceActionHash  H("svc-assurance-action-v1\n" + C({"intent": A, "protocol": p}))
+//	bindingHash          H("svc-assurance-binding-v1\n" + C({"v": 1, orgId, decisionId, decision,
+//	                       assuranceActionHash, subjectHash, policyHash, policyId, version}))
+//
+// A holds, in normal form and where present, method, resourceUrl, scheme, network,
+// asset, payTo, amountUnits (without units amountUsd, as its decimal text) and
+// paymentIdentifier; for MCP serverId, serverUrl, toolName, toolArgumentsHash. The
+// executor computes assuranceActionHash from the pending call alone, just before
+// it acts: whoever got one call approved cannot make another. The recipe in Python
+// and TypeScript, run by the tests, is in testdata/recipe; "countersign check"
+// does it on the command line, with the signatures.
+//
+// Worked example: x402, GET https://api.weather.example/v1/forecast?city=Oslo,
+// scheme exact, network eip155:8453, asset
+// 0x833589fcd6edb6e08f4c7c32d4f71b54bda02913, payTo
+// 0x1f9840a85d5af5bf1d1762f925bdaddc4201f984, amountUnits 250000 has the action
+// hash 156f3bb8d855bc6e8a577bf11f1481366166bde4a9df10e6ca25d23efa755acf.
+package assurance
+
+import (
+	v1 "github.com/countersign/countersign/policy/assurance/v1"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// EngineVersion is the engine that judges new decisions.
+const EngineVersion = v1.Version
+
+// The words of the frozen engine, under the names the rest of the program uses.
+type (
+	// Finding is what one rule has to say.
+	Finding = v1.Finding
+	// Intent is an intent in normal form.
+	Intent = v1.Intent
+	// Rules is a policy in normal form.
+	Rules = v1.Rules
+	// Evaluation is the engine's answer.
+	Evaluation = v1.Evaluation
+	// Rule is a line of the decision table.
+	Rule = v1.Rule
+)
+
+// Protocols and decisions.
+const (
+	X402        = v1.X402
+	MCP         = v1.MCP
+	Allow       = v1.Allow
+	Deny        = v1.Deny
+	NeedsReview = v1.NeedsReview
+)
+
+// Evaluate judges an intent with the engine of a version; ok is false if this
+// program does not have it.
+func Evaluate(engine, protocol string, active Rules, asserted *Rules, in Intent) (e Evaluation, ok bool) {
+	if engine != v1.Version {
+		return Evaluation{}, false
+	}
+	return v1.Evaluate(protocol, active, asserted, in), true
+}
+
+// Catalogue is the decision table of the present engine, with its hash.
+func Catalogue() (rules []Rule, hash string) { return v1.Catalogue(), rulesetHash }
+
+// rulesetHash is computed once: the catalogue never changes.
+var rulesetHash = v1.RulesetHash()
+
+// hashOf is H(domain + C(x)). Every caller's x has a canonical form: texts,
+// integers and what was canonical before.
+func hashOf(domain string, x any) (string, error) {
+	text, err := canon.Marshal(x)
+	if err != nil {
+		return "", err
+	}
+	return canon.Hash(append([]byte(domain), text...)), nil
+}

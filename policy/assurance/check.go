@@ -1,0 +1,92 @@
+package assurance
+
+import (
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// PendingCall is a call an executor is about to make, brought into normal form:
+// {"protocol", "intent"} with the members of a decision's request.
+type PendingCall struct {
+	Protocol   string
+	ActionHash string
+}
+
+// ParseCall reads a pending call strictly and computes its action hash.
+func ParseCall(text []byte) (PendingCall, error) {
+	var r DecisionRequest
+	err := parse(text, []field{
+		{"protocol", true, oneOf(&r.Protocol, X402, MCP)},
+		{"intent", true, func(v value) error {
+			in := &intentReader{protocol: protocolOf(text, v)}
+			if err := in.read(v); err != nil {
+				return err
+			}
+			return in.finish(&r)
+		}},
+	})
+	if err != nil {
+		return PendingCall{}, err
+	}
+	hash, err := ActionHash(r.Protocol, r.Normalized)
+	return PendingCall{r.Protocol, hash}, err
+}
+
+// MayExecute says why a pending call may not be made now under a decision, and
+// the approval if there is one (else nil); the empty text means that it may. The
+// signatures of both are the caller's to check, and so is that nothing was done
+// under them before.
+func MayExecute(call PendingCall, decision DecisionRecord, decisionRecordHash string, approval *ApprovalRecord, now time.Time) (whyNot string) {
+	if call.Protocol != decision.Protocol || call.ActionHash != decision.AssuranceActionHash {
+		return "the pending call is not the one that was decided about"
+	}
+	until := decision.ValidUntil
+	switch {
+	case decision.Decision == Deny:
+		return "the decision is deny"
+	case decision.Decision == Allow:
+	case decision.Decision != NeedsReview || approval == nil:
+		return "the decision needs an approval"
+	case approval.DecisionID != decision.DecisionID || approval.BindingHash != decision.BindingHash || approval.DecisionRecordHash != decisionRecordHash:
+		return "the approval is for another decision"
+	case approval.Verdict != VerdictApproved:
+		return "a person rejected it"
+	default:
+		until = &approval.ValidUntil
+	}
+	if until == nil {
+		return "the decision does not say how long it is valid"
+	}
+	if end, err := ReadStamp(*until); err != nil || now.After(end) {
+		return "it has expired"
+	}
+	return ""
+}
+
+// ReadDecision reads a decision record; other schemas are refused.
+func ReadDecision(record jsontext.Value) (DecisionRecord, error) {
+	var d DecisionRecord
+	if err := canon.Decode(record, &d); err != nil {
+		return DecisionRecord{}, err
+	}
+	if d.Schema != DecisionSchema {
+		return DecisionRecord{}, policy.Refuse("invalid_enum", "/schema", "schema is not that of a decision")
+	}
+	return d, nil
+}
+
+// ReadApproval reads an approval record; other schemas are refused.
+func ReadApproval(record jsontext.Value) (ApprovalRecord, error) {
+	var a ApprovalRecord
+	if err := canon.Decode(record, &a); err != nil {
+		return ApprovalRecord{}, err
+	}
+	if a.Schema != ApprovalSchema {
+		return ApprovalRecord{}, policy.Refuse("invalid_enum", "/schema", "schema is not that of an approval")
+	}
+	return a, nil
+}

@@ -1,0 +1,270 @@
+package assurance
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/policy/normal"
+)
+
+// A request is checked member by member in the order of the document, so that
+// its first problem is the answer and the texts are those of the contract. The
+// values are read on the way: amounts must be seen as they were written.
+
+// value is a member's value with the name errors give it.
+type value struct {
+	raw  jsontext.Value
+	name string // "intent.method"
+}
+
+// field is what may stand under one name of an object.
+type field struct {
+	name     string
+	required bool
+	read     func(value) error
+}
+
+func refuse(code, name, message string) error {
+	return policy.Refuse(code, "/"+strings.ReplaceAll(name, ".", "/"), name+message)
+}
+
+// object checks an object against its fields. A missing member is missed at the
+// end of its object; other members are for a member that is none of the fields.
+func object(v value, fields []field, other func(name string) error) error {
+	if v.raw.Kind() != '{' {
+		return refuse("wrong_type", v.name, " must be an object")
+	}
+	seen := map[string]bool{}
+	dec := jsontext.NewDecoder(bytes.NewReader(v.raw))
+	if _, err := dec.ReadToken(); err != nil {
+		return errShape
+	}
+	for dec.PeekKind() != '}' {
+		token, err := dec.ReadToken()
+		if err != nil {
+			return errShape
+		}
+		name := token.String()
+		raw, err := dec.ReadValue()
+		if err != nil {
+			return errShape
+		}
+		i := indexOf(fields, name)
+		if i < 0 {
+			if other != nil {
+				if err := other(name); err != nil {
+					return err
+				}
+			}
+			return unknown(v.name)
+		}
+		seen[name] = true
+		if err := fields[i].read(value{bytes.Clone(raw), member(v.name, name)}); err != nil {
+			return err
+		}
+	}
+	for _, f := range fields {
+		if f.required && !seen[f.name] {
+			return refuse("missing_field", member(v.name, f.name), " is required")
+		}
+	}
+	return nil
+}
+
+// errShape cannot be: the text passed the strict parse.
+var errShape = policy.Refuse("invalid_json", "", "invalid JSON: syntax")
+
+func unknown(holder string) error {
+	if holder == "" {
+		return policy.Refuse("unknown_field", "", "request: unknown field")
+	}
+	return refuse("unknown_field", holder, ": unknown field")
+}
+
+func indexOf(fields []field, name string) int {
+	for i, f := range fields {
+		if f.name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+func member(holder, name string) string {
+	if holder == "" {
+		return name
+	}
+	return holder + "." + name
+}
+
+// parse checks a text strictly and gives its top-level object to the fields.
+func parse(text []byte, fields []field) error {
+	if err := canon.Check(text); err != nil {
+		return err
+	}
+	raw := jsontext.Value(bytes.TrimSpace(text))
+	if raw.Kind() != '{' {
+		return policy.Refuse("invalid_json", "", "invalid JSON: not an object")
+	}
+	return object(value{raw, ""}, fields, nil)
+}
+
+func (v value) text() (string, error) {
+	if v.raw.Kind() != '"' {
+		return "", refuse("wrong_type", v.name, " must be a string")
+	}
+	var s string
+	if err := json.Unmarshal(v.raw, &s); err != nil {
+		return "", errShape
+	}
+	return s, nil
+}
+
+// text reads a string of 1 to most characters without white space at an edge or
+// characters that do not show.
+func text(into *string, most int) func(value) error { return words(into, most, false) }
+
+// prose is text that may have line breaks inside.
+func prose(into *string, most int) func(value) error { return words(into, most, true) }
+
+func words(into *string, most int, prose bool) func(value) error {
+	return func(v value) error {
+		s, err := v.text()
+		if err != nil {
+			return err
+		}
+		if n := utf8.RuneCountInString(s); n < 1 || n > most {
+			return refuse("out_of_range", v.name, " must be 1 to "+strconv.Itoa(most)+" characters")
+		}
+		if normal.Text(s, prose) != nil {
+			return refuse("out_of_range", v.name, " must not have white space at an edge or characters that do not show")
+		}
+		*into = s
+		return nil
+	}
+}
+
+func oneOf(into *string, values ...string) func(value) error {
+	return func(v value) error {
+		s, err := v.text()
+		if err != nil {
+			return err
+		}
+		for _, allowed := range values {
+			if s == allowed {
+				*into = s
+				return nil
+			}
+		}
+		last := len(values) - 1
+		return refuse("invalid_enum", v.name, " must be "+strings.Join(values[:last], ", ")+" or "+values[last])
+	}
+}
+
+// address reads a URL; its normal form is kept beside the text.
+func address(into *string, parsed *normal.URL) func(value) error {
+	return func(v value) error {
+		s, err := v.text()
+		if err != nil {
+			return err
+		}
+		u, err := normal.ParseURL(s)
+		if err != nil {
+			return refuse("out_of_range", v.name, " is not a valid absolute URL")
+		}
+		*into, *parsed = s, u
+		return nil
+	}
+}
+
+// matching reads text of a form that the message names.
+func matching(into *string, most int, good func(string) bool, message string) func(value) error {
+	read := text(into, most)
+	return func(v value) error {
+		if err := read(v); err != nil {
+			return err
+		}
+		if !good(*into) {
+			return refuse("out_of_range", v.name, message)
+		}
+		return nil
+	}
+}
+
+func flag(into **bool) func(value) error {
+	return func(v value) error {
+		kind := v.raw.Kind()
+		if kind != 't' && kind != 'f' {
+			return refuse("wrong_type", v.name, " must be a boolean")
+		}
+		b := kind == 't'
+		*into = &b
+		return nil
+	}
+}
+
+// integer reads a number without fraction, 1.0 included, within bounds.
+func integer(into *int64, least, most int64) func(value) error {
+	return func(v value) error {
+		bad := refuse("out_of_range", v.name, " must be an integer of "+strconv.FormatInt(least, 10)+" to "+strconv.FormatInt(most, 10))
+		if v.raw.Kind() != '0' {
+			return refuse("wrong_type", v.name, " must be an integer")
+		}
+		f, err := strconv.ParseFloat(string(v.raw), 64)
+		if err != nil || f != math.Trunc(f) || f < float64(least) || f > float64(most) {
+			return bad
+		}
+		*into = int64(f)
+		return nil
+	}
+}
+
+// literal reads a number as it is written.
+func literal(into *string) func(value) error {
+	return func(v value) error {
+		if v.raw.Kind() != '0' {
+			return refuse("wrong_type", v.name, " must be a number")
+		}
+		*into = string(v.raw)
+		return nil
+	}
+}
+
+// list reads an array of texts, of which each must please check (nil: any).
+func list(into *[]string, entries, length int, check func(string) (message string)) func(value) error {
+	return func(v value) error {
+		if v.raw.Kind() != '[' {
+			return refuse("wrong_type", v.name, " must be an array")
+		}
+		var raws []jsontext.Value
+		if err := json.Unmarshal(v.raw, &raws); err != nil {
+			return errShape
+		}
+		if len(raws) > entries {
+			return refuse("too_many_items", v.name, " must have at most "+strconv.Itoa(entries)+" entries")
+		}
+		found := make([]string, len(raws))
+		for i, raw := range raws {
+			entry := value{raw, v.name + "." + strconv.Itoa(i)}
+			if err := text(&found[i], length)(entry); err != nil {
+				return err
+			}
+			if check == nil {
+				continue
+			}
+			if message := check(found[i]); message != "" {
+				return refuse("out_of_range", entry.name, message)
+			}
+		}
+		*into = found
+		return nil
+	}
+}

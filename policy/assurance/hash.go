@@ -1,0 +1,66 @@
+package assurance
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+)
+
+const (
+	actionDomain  = "svc-assurance-action-v1\n"
+	bindingDomain = "svc-assurance-binding-v1\n"
+)
+
+// ActionHash binds what is to be done, and nothing about who asks or when: the
+// executor computes it again from the pending call.
+func ActionHash(protocol string, n Intent) (string, error) {
+	a := map[string]string{}
+	put := func(name, value string) {
+		if value != "" {
+			a[name] = value
+		}
+	}
+	if protocol == MCP {
+		put("serverId", n.ServerID)
+		put("serverUrl", n.ServerURL)
+		put("toolName", n.ToolName)
+		put("toolArgumentsHash", n.ToolArgumentsHash)
+	} else {
+		put("method", n.Method)
+		put("resourceUrl", n.ResourceURL)
+		put("scheme", n.Scheme)
+		put("network", n.Network)
+		put("asset", n.Asset)
+		put("payTo", n.PayTo)
+		put("amountUnits", n.AmountUnits)
+		if n.AmountUnits == "" {
+			put("amountUsd", n.AmountUSD)
+		}
+		put("paymentIdentifier", n.PaymentIdentifier)
+	}
+	return hashOf(actionDomain, map[string]any{"protocol": protocol, "intent": a})
+}
+
+// Binding is what a bindingHash binds together.
+type Binding struct {
+	V                   int    `json:"v"` // 1
+	OrgID               string `json:"orgId"`
+	DecisionID          string `json:"decisionId"`
+	Decision            string `json:"decision"`
+	AssuranceActionHash string `json:"assuranceActionHash"`
+	SubjectHash         string `json:"subjectHash"`
+	PolicyHash          string `json:"policyHash"`
+	PolicyID            string `json:"policyId"`
+	Version             int64  `json:"version"`
+}
+
+// Hash of a binding.
+func (b Binding) Hash() (string, error) {
+	b.V = 1
+	return hashOf(bindingDomain, b)
+}
+
+// KeyHash is how a record names an idempotency key.
+func KeyHash(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,113 @@
+package assurance
+
+import (
+	"bytes"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/policy/normal"
+)
+
+// Draft is a policy that may be activated, and what a reader should know of it.
+type Draft struct {
+	PolicyID  string
+	Canonical []byte // without version
+	Hash      string // of Canonical
+	Rules     Rules  // as it will be compared: networks and hosts in canonical form
+	Warnings  []policy.Finding
+}
+
+// Lint reads a draft: a policy without version. Refused are unknown members and
+// wrong types, host entries that are URLs or no hosts, ports out of range,
+// wildcards elsewhere than in front, addresses with a bad checksum, a maximum
+// that JSON cannot carry exactly, and a blocked host that covers an allowed one.
+func Lint(text []byte) (Draft, error) {
+	if err := canon.Check(text); err != nil {
+		return Draft{}, err
+	}
+	raw := jsontext.Value(bytes.TrimSpace(text))
+	if raw.Kind() != '{' {
+		return Draft{}, policy.Refuse("invalid_json", "", "invalid JSON: not an object")
+	}
+	var p statedPolicy
+	if err := p.read(false)(value{raw, "policy"}); err != nil {
+		return Draft{}, err
+	}
+	if err := p.exact(); err != nil {
+		return Draft{}, err
+	}
+	if err := p.contradiction(); err != nil {
+		return Draft{}, err
+	}
+	return Draft{p.PolicyID, p.canonical, canon.Hash(p.canonical), p.rules, p.warnings()}, nil
+}
+
+// exact refuses a maximum whose canonical number is another one: the active
+// policy's bytes would say less than its author wrote.
+func (p *statedPolicy) exact() error {
+	if p.MaxUSDPerTransaction == nil {
+		return nil
+	}
+	written, _ := new(big.Rat).SetString(p.rules.MaxUSDPerTransaction)
+	if written == nil || normal.Float(*p.MaxUSDPerTransaction).Cmp(written) != 0 {
+		return refuse("out_of_range", "policy.maxUsdPerTransaction", " has more digits than JSON can carry")
+	}
+	return nil
+}
+
+func (p *statedPolicy) contradiction() error {
+	for i, raw := range p.AllowedHosts {
+		allowed, err := normal.ParseHostEntry(raw)
+		if err != nil {
+			return err
+		}
+		for _, entry := range p.rules.BlockedHosts {
+			if blocked, err := normal.ParseHostEntry(entry); err == nil && blockCovers(blocked, allowed) {
+				return refuse("inconsistent_input", "policy.allowedHosts."+strconv.Itoa(i), " is covered by blockedHosts")
+			}
+		}
+	}
+	return nil
+}
+
+func (p *statedPolicy) warnings() []policy.Finding {
+	var found []policy.Finding
+	warn := func(id, path, message string) {
+		found = append(found, policy.Finding{ID: id, Severity: "medium", Path: path, Message: message})
+	}
+	r := p.rules
+	if !r.Concern(X402) {
+		warn("policy.no_x402_rule", "", "no rule concerns x402: every x402 decision needs a review")
+	} else {
+		if r.AllowedPayTo == nil {
+			warn("policy.no_allowed_pay_to", "/allowedPayTo", "any recipient may be paid")
+		}
+		if r.MaxUSDPerTransaction == "" {
+			warn("policy.no_maximum", "/maxUsdPerTransaction", "one transaction may have any amount")
+		}
+	}
+	if !r.Concern(MCP) {
+		warn("policy.no_mcp_rule", "", "no rule concerns MCP: every MCP decision needs a review")
+	}
+	for _, entry := range r.AllowedHosts {
+		if e, err := normal.ParseHostEntry(entry); err == nil && e.Wildcard && !strings.Contains(e.Host, ".") {
+			warn("policy.wide_wildcard", "/allowedHosts", "a wildcard allows a whole top-level domain")
+		}
+	}
+	for i, raw := range p.AllowedNetworks {
+		path := "/allowedNetworks/" + strconv.Itoa(i)
+		if form := normal.Network(raw); form != raw {
+			found = append(found, policy.Finding{ID: "policy.network_alias", Severity: "info", Path: path, Message: "an alias of a network", Evidence: form})
+		} else if !normal.IsNetwork(raw) {
+			warn("policy.unknown_network", path, "neither a CAIP-2 name nor an alias: only the same text matches")
+		}
+	}
+	slices.SortStableFunc(found, func(a, b policy.Finding) int { return strings.Compare(a.Path, b.Path) })
+	return policy.SortFindings(found)
+}

@@ -1,0 +1,204 @@
+package assurance
+
+import (
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/policy/normal"
+)
+
+// Policy is what a policy, or an assertion about one, says in JSON. A list that
+// is absent (nil) is a rule that does not apply, an empty one allows nothing. An
+// absent flag is false.
+type Policy struct {
+	PolicyID             string   `json:"policyId" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"The organization's one policy."`
+	Version              int64    `json:"version" jsonschema:"minimum=1" jsonschema_description:"The activated version."`
+	MaxUSDPerTransaction *float64 `json:"maxUsdPerTransaction,omitempty" jsonschema:"minimum=0" jsonschema_description:"US dollars."`
+	AllowedNetworks      []string `json:"allowedNetworks,omitempty" jsonschema:"maxItems=1000" jsonschema_description:"CAIP-2 names or their aliases."`
+	AllowedPayTo         []string `json:"allowedPayTo,omitempty" jsonschema:"maxItems=1000" jsonschema_description:"Addresses that may be paid."`
+	AllowedHosts         []string `json:"allowedHosts,omitempty" jsonschema:"maxItems=1000" jsonschema_description:"host, *.domain, host:port"`
+	BlockedHosts         []string `json:"blockedHosts,omitempty" jsonschema:"maxItems=1000" jsonschema_description:"As allowedHosts; covers every subdomain and port, and wins."`
+	AllowedMCPServers    []string `json:"allowedMcpServers,omitempty" jsonschema:"maxItems=1000"`
+	AllowedMCPTools      []string `json:"allowedMcpTools,omitempty" jsonschema:"maxItems=1000" jsonschema_description:"tool or server/tool"`
+	BlockedMCPTools      []string `json:"blockedMcpTools,omitempty" jsonschema:"maxItems=1000" jsonschema_description:"tool or server/tool, in any case"`
+
+	RequireExactScheme        *bool `json:"requireExactScheme,omitempty"`
+	RequireHTTPS              *bool `json:"requireHttps,omitempty"`
+	RequireResourceBinding    *bool `json:"requireResourceBinding,omitempty"`
+	RequirePaymentIdentifier  *bool `json:"requirePaymentIdentifier,omitempty"`
+	RequireMCPArgumentBinding *bool `json:"requireMcpArgumentBinding,omitempty"`
+
+	ReviewMCPRiskAtOrAbove string `json:"reviewMcpRiskAtOrAbove,omitempty" jsonschema:"enum=medium,enum=high,enum=critical" jsonschema_description:"Declared risks from here on need a review."`
+}
+
+// statedPolicy is a policy as it was read: with the maximum as it was written,
+// in normal form, and as canonical bytes.
+type statedPolicy struct {
+	Policy
+	literal   string // of maxUsdPerTransaction
+	rules     Rules
+	canonical []byte
+}
+
+// policyFields are the members of a policy; versioned ones need a version.
+func (p *statedPolicy) fields(versioned bool) []field {
+	fields := []field{
+		{"policyId", true, text(&p.PolicyID, maxID)},
+		{"maxUsdPerTransaction", false, literal(&p.literal)},
+		{"allowedNetworks", false, list(&p.AllowedNetworks, maxEntries, maxText, nil)},
+		{"allowedPayTo", false, list(&p.AllowedPayTo, maxEntries, maxText, checkPayTo)},
+		{"allowedHosts", false, list(&p.AllowedHosts, maxEntries, maxText, checkHost)},
+		{"blockedHosts", false, list(&p.BlockedHosts, maxEntries, maxText, checkHost)},
+		{"allowedMcpServers", false, list(&p.AllowedMCPServers, maxEntries, maxText, nil)},
+		{"allowedMcpTools", false, list(&p.AllowedMCPTools, maxEntries, maxText, nil)},
+		{"blockedMcpTools", false, list(&p.BlockedMCPTools, maxEntries, maxText, nil)},
+		{"requireExactScheme", false, flag(&p.RequireExactScheme)},
+		{"requireHttps", false, flag(&p.RequireHTTPS)},
+		{"requireResourceBinding", false, flag(&p.RequireResourceBinding)},
+		{"requirePaymentIdentifier", false, flag(&p.RequirePaymentIdentifier)},
+		{"requireMcpArgumentBinding", false, flag(&p.RequireMCPArgumentBinding)},
+		{"reviewMcpRiskAtOrAbove", false, oneOf(&p.ReviewMCPRiskAtOrAbove, "medium", "high", "critical")},
+	}
+	if versioned {
+		fields = append(fields, field{"version", true, integer(&p.Version, 1, canon.MaxInteger)})
+	}
+	return fields
+}
+
+func checkHost(entry string) string {
+	if _, err := normal.ParseHostEntry(entry); err != nil {
+		return " is not a host, *.domain or host:port"
+	}
+	return ""
+}
+
+// checkPayTo refuses what looks like an EVM address and cannot be one.
+func checkPayTo(entry string) string {
+	if !normal.LooksEVM(entry) {
+		return ""
+	}
+	if _, err := normal.EVMAddress(entry); err != nil {
+		return " is not a valid address"
+	}
+	return ""
+}
+
+// read is the field reader of a whole policy.
+func (p *statedPolicy) read(versioned bool) func(value) error {
+	return func(v value) error {
+		if err := object(v, p.fields(versioned), nil); err != nil {
+			return err
+		}
+		return p.complete(v)
+	}
+}
+
+// complete derives the normal form and the canonical bytes.
+func (p *statedPolicy) complete(v value) error {
+	p.rules = Rules{
+		AllowedNetworks: each(p.AllowedNetworks, normal.Network), AllowedPayTo: each(p.AllowedPayTo, nil),
+		AllowedHosts: each(p.AllowedHosts, hostForm), BlockedHosts: each(p.BlockedHosts, hostForm),
+		AllowedMCPServers: each(p.AllowedMCPServers, nil), AllowedMCPTools: each(p.AllowedMCPTools, nil),
+		BlockedMCPTools:    each(p.BlockedMCPTools, nil),
+		RequireExactScheme: isTrue(p.RequireExactScheme), RequireHTTPS: isTrue(p.RequireHTTPS),
+		RequireResourceBinding:    isTrue(p.RequireResourceBinding),
+		RequirePaymentIdentifier:  isTrue(p.RequirePaymentIdentifier),
+		RequireMCPArgumentBinding: isTrue(p.RequireMCPArgumentBinding),
+		ReviewMCPRiskAtOrAbove:    p.ReviewMCPRiskAtOrAbove,
+	}
+	if p.literal != "" {
+		exact, err := normal.Decimal(p.literal)
+		if err != nil || exact.Sign() < 0 {
+			return refuse("out_of_range", member(v.name, "maxUsdPerTransaction"), " must be at least 0 and of bearable size")
+		}
+		if p.rules.MaxUSDPerTransaction, err = normal.DecimalString(exact); err != nil {
+			return err
+		}
+		f, err := strconv.ParseFloat(p.literal, 64)
+		if err != nil || math.IsInf(f, 0) {
+			return errShape
+		}
+		p.MaxUSDPerTransaction = &f
+	}
+	var err error
+	p.canonical, err = canon.Canonical(v.raw)
+	return err
+}
+
+// each maps a list entry by entry into a sorted one without doubles: order says
+// nothing in a policy. An absent list stays absent.
+func each(entries []string, form func(string) string) []string {
+	if entries == nil {
+		return nil
+	}
+	mapped := make([]string, len(entries))
+	for i, entry := range entries {
+		mapped[i] = entry
+		if form != nil {
+			mapped[i] = form(entry)
+		}
+	}
+	slices.Sort(mapped)
+	return slices.Compact(mapped)
+}
+
+// hostForm is the normal text of a host entry that was checked.
+func hostForm(entry string) string {
+	e, err := normal.ParseHostEntry(entry)
+	if err != nil {
+		return entry
+	}
+	text := e.Host
+	if e.Wildcard {
+		text = "*." + text
+	}
+	if e.Port != 0 {
+		text += ":" + strconv.Itoa(e.Port)
+	}
+	return text
+}
+
+func isTrue(b *bool) bool { return b != nil && *b }
+
+// StoredPolicy is an activated policy.
+type StoredPolicy struct {
+	PolicyID string
+	Version  int64
+	Hash     string // of the canonical bytes
+	Rules    Rules
+}
+
+// ReadPolicy reads the canonical bytes of an activated policy, with version.
+func ReadPolicy(canonical []byte) (StoredPolicy, error) {
+	var p statedPolicy
+	if err := canon.Check(canonical); err != nil {
+		return StoredPolicy{}, err
+	}
+	if err := p.read(true)(value{jsontext.Value(canonical), "policy"}); err != nil {
+		return StoredPolicy{}, err
+	}
+	return StoredPolicy{p.PolicyID, p.Version, canon.Hash(p.canonical), p.rules}, nil
+}
+
+// WithVersion is a draft's canonical bytes with the version it is activated as,
+// and their hash, the policyHash of decisions.
+func WithVersion(draft []byte, version int64) (canonical []byte, hash string, err error) {
+	var members map[string]jsontext.Value
+	if err := json.Unmarshal(draft, &members); err != nil {
+		return nil, "", policy.Refuse("invalid_json", "", "invalid JSON: not an object")
+	}
+	members["version"] = jsontext.Value(strconv.FormatInt(version, 10))
+	if canonical, err = canon.Marshal(members); err != nil {
+		return nil, "", err
+	}
+	if _, err := ReadPolicy(canonical); err != nil {
+		return nil, "", err
+	}
+	return canonical, canon.Hash(canonical), nil
+}

@@ -1,0 +1,240 @@
+package assurance
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/policy/normal"
+)
+
+// Outcomes of an execution, and what a receipt says of them.
+const (
+	Fulfilled = "fulfilled"
+	Failed    = "failed"
+	Rejected  = "rejected"
+
+	Conforming   = "conforming"
+	Inconclusive = "inconclusive"
+	Violation    = "violation"
+)
+
+// ReceiptInput is the request of POST /api/assurance/receipts, for its published
+// schema. ParseReceipt is what holds requests to it.
+type ReceiptInput struct {
+	DecisionID         string   `json:"decisionId" jsonschema:"minLength=1"`
+	DecisionRecordHash string   `json:"decisionRecordHash" jsonschema:"minLength=1" jsonschema_description:"integrity.recordHash of the decision."`
+	BindingHash        string   `json:"bindingHash" jsonschema:"minLength=1" jsonschema_description:"record.bindingHash of the decision."`
+	Protocol           string   `json:"protocol" jsonschema:"enum=x402,enum=mcp"`
+	Outcome            string   `json:"outcome" jsonschema:"enum=fulfilled,enum=failed,enum=rejected" jsonschema_description:"rejected: it was not executed."`
+	SettlementID       string   `json:"settlementId,omitempty" jsonschema:"minLength=1"`
+	ObservedAt         string   `json:"observedAt,omitempty" jsonschema:"format=date-time"`
+	EvidenceHashes     []string `json:"evidenceHashes,omitempty" jsonschema:"maxItems=100"`
+	ResponseStatus     int64    `json:"responseStatus,omitempty" jsonschema:"minimum=100,maximum=599"`
+	ResponseBodyHash   string   `json:"responseBodyHash,omitempty" jsonschema:"pattern=^[a-f0-9]{64}$"`
+}
+
+// ReceiptRequest is a request that was read.
+type ReceiptRequest struct {
+	ReceiptInput
+	Observed  time.Time // zero if it is not claimed
+	Canonical []byte
+}
+
+// ParseReceipt reads a request strictly. The error is a *policy.Error for the
+// first problem in document order.
+func ParseReceipt(text []byte) (ReceiptRequest, error) {
+	var r ReceiptRequest
+	err := parse(text, []field{
+		{"decisionId", true, plain(&r.DecisionID)},
+		{"decisionRecordHash", true, plain(&r.DecisionRecordHash)},
+		{"bindingHash", true, plain(&r.BindingHash)},
+		{"protocol", true, oneOf(&r.Protocol, X402, MCP)},
+		{"outcome", true, oneOf(&r.Outcome, Fulfilled, Failed, Rejected)},
+		{"settlementId", false, plain(&r.SettlementID)},
+		{"observedAt", false, func(v value) error {
+			if err := plain(&r.ObservedAt)(v); err != nil {
+				return err
+			}
+			t, err := normal.Timestamp(r.ObservedAt)
+			if err != nil {
+				return refuse("invalid_date", v.name, " is not an RFC 3339 date-time")
+			}
+			r.Observed = t
+			return nil
+		}},
+		{"evidenceHashes", false, list(&r.EvidenceHashes, maxEvidence, maxEvidenceLength, nil)},
+		{"responseStatus", false, integer(&r.ResponseStatus, 100, 599)},
+		{"responseBodyHash", false, matching(&r.ResponseBodyHash, maxText, isHash, " must be 64 lower-case hex digits")},
+	})
+	if err != nil {
+		return ReceiptRequest{}, err
+	}
+	r.Canonical, err = canon.Canonical(text)
+	return r, err
+}
+
+func plain(into *string) func(value) error { return text(into, maxText) }
+
+// ReceiptFinding is one observation about an execution.
+type ReceiptFinding struct {
+	RuleID  string `json:"ruleId"`
+	Effect  string `json:"effect" jsonschema:"enum=info,enum=inconclusive,enum=violation"`
+	Field   string `json:"field"`
+	Message string `json:"message"`
+}
+
+// Decided is what a receipt is held against: the decision, and the approval if
+// one was recorded.
+type Decided struct {
+	Decision   string
+	IssuedAt   time.Time
+	ValidUntil time.Time // zero unless the decision is allow
+	Approval   *Approved
+}
+
+// Approved is a recorded verdict of a person.
+type Approved struct {
+	ApprovalID           string
+	Verdict              string // approved or rejected
+	IssuedAt, ValidUntil time.Time
+}
+
+// Conformance is what the evidence says about the decision.
+type Conformance struct {
+	Is       string // conforming, inconclusive or violation: the worst finding
+	Findings []ReceiptFinding
+	Late     bool // more than 24 h after the decision could be acted on
+}
+
+// Conform holds evidence, received now, against a decision. Nothing is refused:
+// a violation is the most valuable evidence of all.
+func Conform(d Decided, r ReceiptRequest, received time.Time) Conformance {
+	c := &conformer{Conformance{Is: Conforming, Findings: []ReceiptFinding{}}}
+	observed := r.Observed
+	if observed.IsZero() {
+		observed = received
+		c.say("info", "receipt.observed_at_missing", "observedAt", "the time of receipt stands for the time of execution")
+	} else if observed.After(received.Add(skew)) {
+		c.say(Inconclusive, "receipt.observed_in_future", "observedAt", "it is claimed to have happened after it was reported")
+	}
+	if observed.Before(d.IssuedAt.Add(-skew)) {
+		c.say(Inconclusive, "receipt.observed_before_decision", "observedAt", "it is claimed to have happened before the decision")
+	}
+	if r.Outcome != Rejected {
+		c.executed(d, observed)
+	}
+	c.response(r)
+	from := d.IssuedAt
+	if !d.ValidUntil.IsZero() {
+		from = d.ValidUntil
+	}
+	c.Late = received.After(from.Add(lateAfter))
+	slices.SortStableFunc(c.Findings, func(a, b ReceiptFinding) int {
+		return cmp.Or(cmp.Compare(grade(b.Effect), grade(a.Effect)), cmp.Compare(a.RuleID, b.RuleID))
+	})
+	return c.Conformance
+}
+
+type conformer struct{ Conformance }
+
+func (c *conformer) say(effect, ruleID, field, message string) {
+	c.Findings = append(c.Findings, ReceiptFinding{ruleID, effect, field, message})
+	if effect != "info" && grade(effect) > grade(c.Is) {
+		c.Is = effect
+	}
+}
+
+func grade(effect string) int {
+	return max(0, slices.Index([]string{Conforming, Inconclusive, Violation}, effect))
+}
+
+// executed judges what was done, successfully or not, against what was decided.
+func (c *conformer) executed(d Decided, observed time.Time) {
+	until := d.ValidUntil
+	switch d.Decision {
+	case Deny:
+		c.say(Violation, "receipt.executed_after_deny", "outcome", "it was executed although the decision is deny")
+		return
+	case NeedsReview:
+		a := d.Approval
+		if a == nil || a.Verdict != "approved" || observed.Before(a.IssuedAt.Add(-skew)) {
+			c.say(Violation, "receipt.executed_without_approval", "outcome", "it was executed without an approval in force")
+			return
+		}
+		until = a.ValidUntil
+	}
+	if observed.After(until) {
+		c.say(Violation, "receipt.after_expiry", "observedAt", "it was executed after the decision had expired")
+	}
+}
+
+func (c *conformer) response(r ReceiptRequest) {
+	status := r.ResponseStatus
+	switch {
+	case r.Outcome == Fulfilled && status >= 400:
+		c.say(Inconclusive, "receipt.status_mismatch", "responseStatus", "fulfilled, with the status "+strconv.FormatInt(status, 10))
+	case r.Outcome == Failed && status >= 200 && status < 300:
+		c.say(Inconclusive, "receipt.status_mismatch", "responseStatus", "failed, with the status "+strconv.FormatInt(status, 10))
+	}
+	if r.Outcome == Fulfilled && (status == 0 || r.ResponseBodyHash == "") {
+		c.say("info", "receipt.response_unbound", "responseBodyHash", "the response is not bound by status and hash")
+	}
+}
+
+// ReceiptRecord is what a signed receipt states.
+type ReceiptRecord struct {
+	Schema             string           `json:"schema"`
+	ReceiptID          string           `json:"receiptId"`
+	OrgID              string           `json:"orgId"`
+	DecisionID         string           `json:"decisionId"`
+	DecisionRecordHash string           `json:"decisionRecordHash"`
+	BindingHash        string           `json:"bindingHash"`
+	Protocol           string           `json:"protocol" jsonschema:"enum=x402,enum=mcp"`
+	Decision           string           `json:"decision" jsonschema:"enum=allow,enum=deny,enum=needs_review"`
+	Outcome            string           `json:"outcome" jsonschema:"enum=fulfilled,enum=failed,enum=rejected"`
+	Conformance        string           `json:"conformance" jsonschema:"enum=conforming,enum=violation,enum=inconclusive"`
+	Findings           []ReceiptFinding `json:"findings"`
+	SettlementID       *string          `json:"settlementId" jsonschema:"nullable"`
+	ObservedAt         *string          `json:"observedAt" jsonschema:"nullable"` // as claimed
+	ReceivedAt         string           `json:"receivedAt" jsonschema:"format=date-time"`
+	Late               bool             `json:"late"`
+	EvidenceHashes     []string         `json:"evidenceHashes"`
+	ResponseStatus     *int64           `json:"responseStatus" jsonschema:"nullable"`
+	ResponseBodyHash   *string          `json:"responseBodyHash" jsonschema:"nullable"`
+	ApprovalID         *string          `json:"approvalId" jsonschema:"nullable"`
+	SubmittedBy        Submitter        `json:"submittedBy"`
+}
+
+// Submitter is who brought evidence: a token, or a member in a session.
+type Submitter struct {
+	TokenID  string `json:"tokenId,omitempty"`
+	MemberID string `json:"memberId,omitempty"`
+}
+
+// Record makes the record of a receipt about a decision.
+func (r ReceiptRequest) Record(receiptID, orgID string, d Decided, c Conformance, received time.Time, by Submitter) ReceiptRecord {
+	record := ReceiptRecord{
+		Schema: ReceiptSchema, ReceiptID: receiptID, OrgID: orgID, DecisionID: r.DecisionID,
+		DecisionRecordHash: r.DecisionRecordHash, BindingHash: r.BindingHash, Protocol: r.Protocol,
+		Decision: d.Decision, Outcome: r.Outcome, Conformance: c.Is, Findings: c.Findings,
+		SettlementID: orNull(r.SettlementID), ObservedAt: orNull(r.ObservedAt), ReceivedAt: Stamp(received), Late: c.Late,
+		EvidenceHashes: append([]string{}, r.EvidenceHashes...), ResponseBodyHash: orNull(r.ResponseBodyHash), SubmittedBy: by,
+	}
+	if r.ResponseStatus != 0 {
+		record.ResponseStatus = &r.ResponseStatus
+	}
+	if d.Approval != nil {
+		record.ApprovalID = &d.Approval.ApprovalID
+	}
+	return record
+}
+
+func orNull(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}

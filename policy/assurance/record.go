@@ -1,0 +1,134 @@
+package assurance
+
+import (
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	v1 "github.com/countersign/countersign/policy/assurance/v1"
+)
+
+// Schemas of the records, and their payload types in the signature.
+const (
+	DecisionSchema = "svc-assurance-decision-v1"
+	ReceiptSchema  = "svc-assurance-receipt-v1"
+	ApprovalSchema = "svc-assurance-approval-v1"
+
+	DecisionType = "application/vnd.svc.decision.v1+json"
+	ReceiptType  = "application/vnd.svc.assurance-receipt.v1+json"
+	ApprovalType = "application/vnd.svc.approval.v1+json"
+)
+
+// DecisionRecord is what a signed decision states. It changes only by a new
+// schema; the order of members does not matter, since it is signed in canonical
+// form.
+type DecisionRecord struct {
+	Schema              string         `json:"schema"`
+	DecisionID          string         `json:"decisionId"`
+	OrgID               string         `json:"orgId"`
+	Environment         string         `json:"environment" jsonschema:"enum=dev,enum=live"`
+	IssuedAt            string         `json:"issuedAt" jsonschema:"format=date-time"`
+	ValidUntil          *string        `json:"validUntil" jsonschema:"nullable"` // of an allow; else null
+	Protocol            string         `json:"protocol" jsonschema:"enum=x402,enum=mcp"`
+	Subject             Subject        `json:"subject"`
+	Intent              jsontext.Value `json:"intent"`
+	Normalized          Intent         `json:"normalized"`
+	AssuranceActionHash string         `json:"assuranceActionHash"`
+	BindingHash         string         `json:"bindingHash"`
+	IdempotencyKeyHash  string         `json:"idempotencyKeyHash"`
+	Policy              RecordPolicy   `json:"policy"`
+	EngineVersion       string         `json:"engineVersion"`
+	RulesetHash         string         `json:"rulesetHash"`
+	Decision            string         `json:"decision" jsonschema:"enum=allow,enum=deny,enum=needs_review"`
+	Findings            []Finding      `json:"findings"`
+	RulesEvaluated      []string       `json:"rulesEvaluated"`
+	Approval            RecordApproval `json:"approval"`
+	Supersedes          *string        `json:"supersedes" jsonschema:"nullable"` // always null
+}
+
+// RecordPolicy names the policy a decision rests on.
+type RecordPolicy struct {
+	PolicyID          string    `json:"policyId"`
+	Version           int64     `json:"version"`
+	PolicyHash        string    `json:"policyHash"`
+	ActivatedSequence int64     `json:"activatedSequence"` // of its activation, in the organization's chain
+	Asserted          *Asserted `json:"asserted" jsonschema:"nullable"`
+}
+
+// Asserted is the caller's assertion, and where it is stricter.
+type Asserted struct {
+	PolicyHash     string   `json:"policyHash"`
+	StricterFields []string `json:"stricterFields"`
+}
+
+// RecordApproval says whether a person has to approve. The decision itself never
+// includes an approval: that is a record of its own.
+type RecordApproval struct {
+	Required              bool    `json:"required"`
+	ApprovalID            *string `json:"approvalId" jsonschema:"nullable"` // always null
+	HumanApprovalIncluded bool    `json:"humanApprovalIncluded"`            // always false
+}
+
+// Ruling is everything a decision record is made of.
+type Ruling struct {
+	DecisionID, OrgID, Environment string
+	IssuedAt                       time.Time
+	ClockAdjusted                  bool // the clock was behind the organization's last record
+	Request                        DecisionRequest
+	Policy                         StoredPolicy
+	ActivatedSequence              int64
+	Stricter                       []string // fields, if the request has an assertion
+	Evaluation                     Evaluation
+}
+
+// Record makes the record of a ruling.
+func (r Ruling) Record() (DecisionRecord, error) {
+	binding, err := Binding{
+		OrgID: r.OrgID, DecisionID: r.DecisionID, Decision: r.Evaluation.Decision,
+		AssuranceActionHash: r.Request.ActionHash, SubjectHash: r.Request.SubjectHash,
+		PolicyHash: r.Policy.Hash, PolicyID: r.Policy.PolicyID, Version: r.Policy.Version,
+	}.Hash()
+	if err != nil {
+		return DecisionRecord{}, err
+	}
+	record := DecisionRecord{
+		Schema: DecisionSchema, DecisionID: r.DecisionID, OrgID: r.OrgID, Environment: r.Environment,
+		IssuedAt: Stamp(r.IssuedAt), Protocol: r.Request.Protocol, Subject: r.Request.Subject,
+		Intent: r.Request.Intent, Normalized: r.Request.Normalized,
+		AssuranceActionHash: r.Request.ActionHash, BindingHash: binding,
+		IdempotencyKeyHash: KeyHash(r.Request.IdempotencyKey),
+		Policy: RecordPolicy{PolicyID: r.Policy.PolicyID, Version: r.Policy.Version, PolicyHash: r.Policy.Hash,
+			ActivatedSequence: r.ActivatedSequence},
+		EngineVersion: EngineVersion, RulesetHash: rulesetHash,
+		Decision: r.Evaluation.Decision, Findings: Findings(r.Evaluation, r.ClockAdjusted),
+		RulesEvaluated: r.Evaluation.RulesEvaluated,
+		Approval:       RecordApproval{Required: r.Evaluation.Decision == NeedsReview},
+	}
+	if record.Decision == Allow {
+		until := Stamp(r.IssuedAt.Add(ValidFor))
+		record.ValidUntil = &until
+	}
+	if r.Request.Assertion != nil {
+		record.Policy.Asserted = &Asserted{r.Request.Assertion.Hash, r.Stricter}
+	}
+	return record, nil
+}
+
+// Findings are those of an evaluation, and clock.adjusted where the time of the
+// record is not that of the node's clock.
+func Findings(e Evaluation, clockAdjusted bool) []Finding {
+	if !clockAdjusted {
+		return e.Findings
+	}
+	return v1.Sort(append([]Finding{{RuleID: ClockAdjusted, Effect: v1.Info, Field: "issuedAt", Source: v1.Always,
+		Message: "the clock was behind the last record", Expected: "not before the last record", Actual: "raised to it"}}, e.Findings...))
+}
+
+// ClockAdjusted is the one finding that is not the engine's.
+const ClockAdjusted = "clock.adjusted"
+
+// Stamp is RFC 3339, UTC, with milliseconds, as every record writes times.
+func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// ReadStamp reads what Stamp wrote.
+func ReadStamp(text string) (time.Time, error) { return time.Parse(time.RFC3339Nano, text) }

@@ -1,0 +1,309 @@
+// Package attest makes the statement behind a signed attestation of one agent
+// action, an x402 payment or an MCP tool call: which action it was, bound by a
+// hash over the exact intent, and what the caller's policy says about it.
+//
+// The binding hash is
+//
+//	sha256hex(C({"actionBindingVersion":"svc-action-v1","intent":INTENT,"protocol":PROTOCOL}))
+//
+// where C is svc-stable-json-v1 and INTENT is the intent as sent without members
+// that are null. For protocol mcp and {"serverId":"files","toolName":"read",
+// "declaredRisk":"low"} it is
+// b78e67aa7388fcb7559d1d96e9e8e37829646a8df5d15eaa995b1c1704adcc34 .
+//
+// This package signs nothing and knows no clock. Evaluate gives the members that
+// are the same for ever (and that outputHash covers). Whoever signs calls
+// Draft(body) for the Record, sets its AttestationID ("att_" and a ULID) and its
+// IssuedAt (RFC 3339, UTC, milliseconds), seals the canonical form of the record
+// under PayloadType, and adds record, integrity and verifyUrl to the answer.
+// Tool arguments never enter the record, only their hash.
+package attest
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/policy/normal"
+	"github.com/countersign/countersign/policy/paymentpolicy"
+)
+
+// BindingVersion names how actions are bound.
+const BindingVersion = "svc-action-v1"
+
+// PayloadType is the type under which a Record is signed.
+const PayloadType = "application/vnd.svc.attestation.v1+json"
+
+const maxFindings = 500 // of one answer, the most severe first
+
+// Service is assurance/attest.
+var Service = policy.Declare(policy.Service{
+	Name:       "assurance/attest",
+	PriceCents: 5,
+	Title:      "Attestation",
+	Summary:    "Attests one agent action (x402 payment or MCP tool call): a signed record with binding hash, verdict under the caller's policy, and findings, verifiable for free.",
+	Example: `{"protocol":"mcp","intent":{"serverId":"files","toolName":"read","toolArguments":{"limit":10,"path":"/srv/report.txt"},"declaredRisk":"low"},` +
+		`"subject":{"runId":"run-17"},"policy":{"policyId":"tools","version":2,"allowedMcpServers":["files"],"reviewMcpRiskAtOrAbove":"high"}}`,
+	Signed: true,
+}, Evaluate)
+
+var bounds = normal.BoundsOf[Input]()
+
+// action is a request in normal form.
+type action struct {
+	in      Input
+	members map[string]any // the intent as sent, without nulls
+	x402    paymentpolicy.Intent
+	mcp     mcpIntent
+	hash    string // of the tool arguments, empty where there are none
+}
+
+// Evaluate judges and binds one action. Errors: the codes of common rule 0.2, and
+// arguments_hash_mismatch for a toolArgumentsHash that is not the hash of
+// toolArguments.
+func Evaluate(in Input) (Output, error) {
+	a, err := newAction(in)
+	if err != nil {
+		return Output{}, err
+	}
+	return a.judge()
+}
+
+// Draft answers one request body with the Record that is to be signed.
+func Draft(body []byte) (Record, error) {
+	canonical, err := canon.Canonical(body) // as Evaluate reads it: 5.0 is 5
+	if err != nil {
+		return Record{}, err
+	}
+	var in Input
+	if err := canon.Decode(canonical, &in); err != nil {
+		return Record{}, err
+	}
+	a, err := newAction(in)
+	if err != nil {
+		return Record{}, err
+	}
+	out, err := a.judge()
+	if err != nil {
+		return Record{}, err
+	}
+	return a.record(out), nil
+}
+
+// BindingHash binds an intent (without null members) under a protocol.
+func BindingHash(protocol string, intent any) (string, error) {
+	canonical, err := canon.Marshal(map[string]any{"actionBindingVersion": BindingVersion, "intent": intent, "protocol": protocol})
+	if err != nil {
+		return "", policy.Refuse("invalid_json", "/intent", "intent has no canonical form")
+	}
+	return canon.Hash(canonical), nil
+}
+
+func newAction(in Input) (*action, error) {
+	if err := bounds.Check(in); err != nil {
+		return nil, err
+	}
+	a := &action{in: in}
+	text := []byte(in.Intent.raw)
+	if text == nil {
+		var err error
+		if text, err = canon.Marshal(in.Intent); err != nil {
+			return nil, policy.Refuse("invalid_json", "/intent", "intent has no canonical form")
+		}
+	}
+	if err := json.Unmarshal(text, &a.members); err != nil {
+		return nil, policy.Refuse("invalid_json", "/intent", "intent has no canonical form")
+	}
+	for name, value := range a.members {
+		if value == nil {
+			delete(a.members, name)
+		}
+	}
+	if in.Protocol == "x402" {
+		return a, a.readX402()
+	}
+	return a, a.readMCP()
+}
+
+// readX402 reads the x402 shape. What only paymentpolicy can tell (URL, amount)
+// is refused there.
+func (a *action) readX402() error {
+	if err := a.shape(&a.x402); err != nil {
+		return err
+	}
+	return required("resourceUrl", a.x402.ResourceURL, "method", a.x402.Method)
+}
+
+func (a *action) readMCP() error {
+	if err := a.shape(&a.mcp); err != nil {
+		return err
+	}
+	if err := required("serverId", a.mcp.ServerID, "toolName", a.mcp.ToolName); err != nil {
+		return err
+	}
+	if a.mcp.ServerURL != "" {
+		if _, err := normal.ParseURL(a.mcp.ServerURL); err != nil {
+			return policy.Refuse("out_of_range", "/intent/serverUrl", "intent.serverUrl is not a valid absolute URL")
+		}
+	}
+	a.hash = a.mcp.ToolArgumentsHash
+	if a.mcp.ToolArguments != nil {
+		canonical, err := canon.Marshal(a.mcp.ToolArguments)
+		if err != nil {
+			return policy.Refuse("invalid_json", "/intent/toolArguments", "intent.toolArguments has no canonical form")
+		}
+		if a.hash = canon.Hash(canonical); a.mcp.ToolArgumentsHash != "" && a.mcp.ToolArgumentsHash != a.hash {
+			return policy.Refuse("arguments_hash_mismatch", "/intent/toolArgumentsHash", "intent.toolArgumentsHash is not the hash of toolArguments")
+		}
+	}
+	return nil
+}
+
+// shape reads the members into the type of the protocol, which knows no others.
+func (a *action) shape(into any) error {
+	text, err := canon.Marshal(a.members)
+	if err == nil {
+		err = canon.Decode(text, into)
+	}
+	if err != nil {
+		return policy.Refuse("unknown_field", "/intent", "intent has a member that the protocol does not know")
+	}
+	return nil
+}
+
+func required(pairs ...string) error {
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] == "" {
+			return policy.Refuse("missing_field", "/intent/"+pairs[i], "intent."+pairs[i]+" is missing")
+		}
+	}
+	return nil
+}
+
+// judge reaches the verdict.
+func (a *action) judge() (Output, error) {
+	hash, err := BindingHash(a.in.Protocol, a.members)
+	if err != nil {
+		return Output{}, err
+	}
+	out := Output{Verdict: "allow", BindingHash: hash, ActionBindingVersion: BindingVersion}
+	if a.in.Protocol == "x402" {
+		if out.Verdict, out.Findings, err = a.judgeX402(); err != nil {
+			return Output{}, err
+		}
+	} else {
+		out.Verdict, out.Findings = a.judgeMCP()
+	}
+	if s := a.in.Settlement; s != nil && s.Outcome != "fulfilled" {
+		out.Findings = append(out.Findings, policy.Finding{ID: "settlement_not_fulfilled", Severity: "high", Path: "/settlement/outcome", Message: "the action was not fulfilled"})
+		if out.Verdict == "allow" {
+			out.Verdict = "needs_review"
+		}
+	}
+	out.Findings = policy.SortFindings(out.Findings)
+	if len(out.Findings) > maxFindings {
+		out.Findings, out.FindingsTruncated = out.Findings[:maxFindings], true
+	}
+	return out, nil
+}
+
+// judgeX402 applies the payment rules to the members of the specification.
+func (a *action) judgeX402() (string, []policy.Finding, error) {
+	decided, err := paymentpolicy.Evaluate(paymentpolicy.Input{Payment: paymentpolicy.Payment{Intent: a.x402}, Policy: a.in.Policy.x402()})
+	if err != nil {
+		return "", nil, moved(err)
+	}
+	var findings []policy.Finding
+	for _, f := range decided.Findings {
+		findings = append(findings, policy.Finding{ID: f.ID, Severity: f.Severity, Path: toIntent(f.Path), Message: f.Message,
+			Evidence: "expected " + f.Expected + ", got " + f.Actual})
+	}
+	return decided.Decision, findings, nil
+}
+
+// toIntent moves a pointer of the payment rules to where the member stands here.
+func toIntent(path string) string {
+	if rest, ok := strings.CutPrefix(path, "/payment"); ok {
+		return "/intent" + rest
+	}
+	return path
+}
+
+func moved(err error) error {
+	if refusal, ok := err.(*policy.Error); ok {
+		return policy.Refuse(refusal.Code, toIntent(refusal.Path), strings.Replace(refusal.Message, "payment.", "intent.", 1))
+	}
+	return err
+}
+
+var riskLevels = []string{"low", "medium", "high", "critical"}
+
+// judgeMCP applies the rules about tools. A blocked tool is blocked in any case
+// of its letters; an allowed one is named exactly.
+func (a *action) judgeMCP() (string, []policy.Finding) {
+	verdict := "allow"
+	var findings []policy.Finding
+	say := func(effect, id, severity, path, message string) {
+		findings = append(findings, policy.Finding{ID: id, Severity: severity, Path: path, Message: message})
+		if effect == "deny" || verdict == "allow" {
+			verdict = effect
+		}
+	}
+	p := a.in.Policy
+	if p == nil {
+		say("needs_review", "no_policy", "medium", "/policy", "no policy was given")
+		return verdict, findings
+	}
+	names := []string{a.mcp.ToolName, a.mcp.ServerID + "/" + a.mcp.ToolName}
+	if p.AllowedMCPServers != nil && !slices.Contains(p.AllowedMCPServers, a.mcp.ServerID) {
+		say("deny", "mcp_server_not_allowed", "high", "/intent/serverId", "the policy does not allow this server")
+	}
+	blocked := slices.ContainsFunc(p.BlockedMCPTools, func(entry string) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(entry, name) })
+	})
+	allowed := p.AllowedMCPTools == nil || slices.ContainsFunc(names, func(name string) bool { return slices.Contains(p.AllowedMCPTools, name) })
+	switch {
+	case blocked:
+		say("deny", "mcp_tool_blocked", "critical", "/intent/toolName", "the policy blocks this tool")
+	case !allowed:
+		say("deny", "mcp_tool_not_allowed", "high", "/intent/toolName", "the policy does not allow this tool")
+	}
+	if p.RequireMCPArguments && a.hash == "" {
+		say("deny", "mcp_arguments_unbound", "high", "/intent/toolArguments", "the policy requires the arguments or their hash")
+	}
+	if threshold := p.ReviewMCPRiskAtOrAbove; threshold != "" {
+		switch {
+		case a.mcp.DeclaredRisk == "":
+			say("needs_review", "mcp_risk_undeclared", "medium", "/intent/declaredRisk", "the policy has a risk threshold and no risk is declared")
+		case slices.Index(riskLevels, a.mcp.DeclaredRisk) >= slices.Index(riskLevels, threshold):
+			say("needs_review", "mcp_risk_at_or_above_review", "medium", "/intent/declaredRisk", "the declared risk is at or above the review threshold")
+		}
+	}
+	return verdict, findings
+}
+
+// record is the statement to be signed, but for its id and time.
+func (a *action) record(out Output) Record {
+	r := Record{Protocol: a.in.Protocol, Subject: a.in.Subject, Verdict: out.Verdict, Settlement: a.in.Settlement, BindingHash: out.BindingHash, FindingIDs: []string{}}
+	if a.in.Policy != nil {
+		r.PolicyRef = &PolicyRef{a.in.Policy.PolicyID, a.in.Policy.Version}
+	}
+	for _, f := range out.Findings {
+		r.FindingIDs = append(r.FindingIDs, f.ID)
+	}
+	slices.Sort(r.FindingIDs)
+	r.FindingIDs = slices.Compact(r.FindingIDs)
+	if a.in.Protocol == "mcp" {
+		r.IntentSummary = IntentSummary{ServerID: a.mcp.ServerID, ToolName: a.mcp.ToolName, ArgumentsHash: a.hash}
+		return r
+	}
+	u, _ := normal.ParseURLAnyHost(a.x402.ResourceURL) // judged before
+	r.IntentSummary = IntentSummary{Host: u.Host, Method: strings.ToUpper(a.x402.Method), Network: normal.Network(a.x402.Network)}
+	if a.x402.PayTo != "" {
+		r.IntentSummary.PayTo = normal.MaskAddress(a.x402.PayTo)
+	}
+	return r
+}

@@ -1,0 +1,182 @@
+// Package bond analyzes a bond (price or yield, durations, convexity, calls) or,
+// where a principal is sent, a level-payment loan with its schedule.
+//
+// A bond's dirty price at yield y with f coupons a year is the sum over its flows
+// of CF_k / (1 + y/f)^(k-1+w), where w is the part of the current coupon period
+// that is left: the street convention, also used in the last period. The clean
+// price is the dirty price less accrued interest. For 4.25 % semi-annual, settled
+// 2025-05-20, due 2031-11-15, at 3.91 %: dirty 101.988602632, clean 101.930858067.
+// The formulas are those of the ISMA (Stigum and Robinson 1996, "Money Market and
+// Bond Calculations"; Fabozzi, "Bond Markets, Analysis and Strategies").
+//
+// A loan's payment is (P - B*(1+i)^-n)*i / (1 - (1+i)^-n) with i = annualRate/12;
+// its schedule is in cents, every interest rounded half to even. 18500 at 6.49 %
+// over 36 months is 566.92 a month and 566.98 in the last.
+//
+// Rates are annual decimals, prices are money for the original face value.
+package bond
+
+import (
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/money"
+)
+
+// Service is the declaration of bond/analyze.
+var Service = policy.Declare(policy.Service{
+	Name:       "bond/analyze",
+	PriceCents: 25,
+	Title:      "Bond or loan analysis",
+	Summary: "Bond: clean and dirty price from a yield or the yield from a price, accrued interest in five day counts, current yield, " +
+		"Macaulay and modified duration, convexity, stepped, amortizing and callable bonds with yield to worst. " +
+		"Loan (send principal, annualRate, termMonths): level payment, totals, APR and the schedule to the cent.",
+	Example: `{"faceValue":100,"couponRate":0.0425,"settlementDate":"2025-05-20","maturityDate":"2031-11-15","yieldToMaturity":0.0391}`,
+}, Evaluate)
+
+// Input is a bond or a loan; members of both exclude each other.
+type Input struct {
+	policy.Common
+	Mode *string `json:"mode,omitempty" jsonschema:"enum=bond,enum=loan" jsonschema_description:"Optional; must agree with the other members. With principal it is a loan, else a bond."`
+
+	FaceValue       *float64 `json:"faceValue,omitempty" jsonschema:"exclusiveMinimum=0,maximum=1000000000000,default=100" jsonschema_description:"Original face value, in currency; prices are for this amount."`
+	CouponRate      *float64 `json:"couponRate,omitempty" jsonschema:"minimum=0,maximum=1" jsonschema_description:"Nominal annual coupon as a decimal; required for a bond, 0 for a zero coupon bond."`
+	Frequency       *int     `json:"frequency,omitempty" jsonschema:"enum=1,enum=2,enum=4,enum=12,default=2" jsonschema_description:"Coupons a year; the yield is compounded as often."`
+	SettlementDate  *string  `json:"settlementDate,omitempty" jsonschema:"format=date" jsonschema_description:"YYYY-MM-DD, before maturityDate. Either both dates or yearsToMaturity."`
+	MaturityDate    *string  `json:"maturityDate,omitempty" jsonschema:"format=date" jsonschema_description:"YYYY-MM-DD; coupon dates are counted back from it."`
+	YearsToMaturity *float64 `json:"yearsToMaturity,omitempty" jsonschema:"exclusiveMinimum=0,maximum=100" jsonschema_description:"Years to maturity where dates are not known."`
+	DayCount        *string  `json:"dayCount,omitempty" jsonschema:"enum=ACT/ACT-ICMA,enum=30/360-US,enum=30E/360,enum=ACT/360,enum=ACT/365F,default=ACT/ACT-ICMA" jsonschema_description:"Day count of accrued interest and of the current period (with dates only)."`
+	Redemption      *float64 `json:"redemption,omitempty" jsonschema:"exclusiveMinimum=0,maximum=1000000000000" jsonschema_description:"Amount paid at maturity, in currency; default faceValue. Excludes amortization."`
+	YieldToMaturity *float64 `json:"yieldToMaturity,omitempty" jsonschema:"maximum=10" jsonschema_description:"Annual yield as a decimal, above -0.99 times frequency. Exactly one of yieldToMaturity, cleanPrice, dirtyPrice."`
+	CleanPrice      *float64 `json:"cleanPrice,omitempty" jsonschema:"exclusiveMinimum=0,maximum=1000000000000" jsonschema_description:"Price without accrued interest, for faceValue."`
+	DirtyPrice      *float64 `json:"dirtyPrice,omitempty" jsonschema:"exclusiveMinimum=0,maximum=1000000000000" jsonschema_description:"Price with accrued interest, for faceValue."`
+
+	CouponSteps  []CouponStep   `json:"couponSteps,omitempty" jsonschema:"maxItems=100" jsonschema_description:"Later coupon rates, ascending by date (with dates only)."`
+	Amortization []Amortization `json:"amortization,omitempty" jsonschema:"maxItems=400" jsonschema_description:"Principal repaid before maturity, ascending by date (with dates only); together less than faceValue."`
+	CallSchedule []Call         `json:"callSchedule,omitempty" jsonschema:"maxItems=100" jsonschema_description:"Days on which the issuer may redeem, ascending, after settlement and before maturity (with dates only)."`
+
+	Principal           *float64 `json:"principal,omitempty" jsonschema:"exclusiveMinimum=0,maximum=1000000000000" jsonschema_description:"Loan amount, in currency, at most two decimals. Makes it a loan."`
+	AnnualRate          *float64 `json:"annualRate,omitempty" jsonschema:"minimum=0,maximum=2" jsonschema_description:"Nominal annual rate as a decimal, compounded monthly; required for a loan."`
+	TermMonths          *int     `json:"termMonths,omitempty" jsonschema:"minimum=1,maximum=600" jsonschema_description:"Number of monthly payments; required for a loan."`
+	StartDate           *string  `json:"startDate,omitempty" jsonschema:"format=date" jsonschema_description:"YYYY-MM-DD; the first payment is a month later."`
+	BalloonAmount       *float64 `json:"balloonAmount,omitempty" jsonschema:"minimum=0,default=0" jsonschema_description:"Principal left for the last payment, in currency, less than principal."`
+	InterestOnlyMonths  *int     `json:"interestOnlyMonths,omitempty" jsonschema:"minimum=0,default=0" jsonschema_description:"Months at the start that pay interest only, less than termMonths."`
+	ExtraMonthlyPayment *float64 `json:"extraMonthlyPayment,omitempty" jsonschema:"minimum=0,maximum=1000000000000,default=0" jsonschema_description:"Paid beside every level payment, in currency."`
+	UpfrontFees         *float64 `json:"upfrontFees,omitempty" jsonschema:"minimum=0,default=0" jsonschema_description:"Kept by the lender at the start, in currency, less than principal; they raise the apr."`
+	IncludeSchedule     *bool    `json:"includeSchedule,omitempty" jsonschema:"default=true" jsonschema_description:"False leaves the schedule empty."`
+}
+
+// CouponStep is a new coupon rate for the periods that start on or after a coupon date.
+type CouponStep struct {
+	FromDate   string  `json:"fromDate" jsonschema:"format=date" jsonschema_description:"A coupon date before maturity, YYYY-MM-DD."`
+	CouponRate float64 `json:"couponRate" jsonschema:"minimum=0,maximum=1" jsonschema_description:"Nominal annual coupon as a decimal."`
+}
+
+// Amortization is principal repaid on a coupon date.
+type Amortization struct {
+	Date   string  `json:"date" jsonschema:"format=date" jsonschema_description:"A coupon date before maturity, YYYY-MM-DD; gone already if on or before settlement."`
+	Amount float64 `json:"amount" jsonschema:"exclusiveMinimum=0,maximum=1000000000000" jsonschema_description:"Principal repaid, in currency."`
+}
+
+// Call is a day on which the issuer may redeem what is outstanding.
+type Call struct {
+	Date  string  `json:"date" jsonschema:"format=date" jsonschema_description:"A coupon date, YYYY-MM-DD."`
+	Price float64 `json:"price" jsonschema:"exclusiveMinimum=0,maximum=1000000000000" jsonschema_description:"Paid beside the coupon of that day, in currency for the original faceValue; replaces all later flows and that day's amortization."`
+}
+
+// Output is the analysis: the members of Bond or those of Loan, by mode.
+type Output struct {
+	Mode string `json:"mode" jsonschema:"enum=bond,enum=loan" jsonschema_description:"Which of the two it is."`
+	*Bond
+	*Loan
+	Findings []policy.Finding `json:"findings"`
+}
+
+// Bond is the part of the answer that a bond has. Prices are for the original face value.
+type Bond struct {
+	CleanPrice           float64    `json:"cleanPrice" jsonschema_description:"Price without accrued interest."`
+	DirtyPrice           float64    `json:"dirtyPrice" jsonschema_description:"Price with accrued interest: what is paid."`
+	AccruedInterest      float64    `json:"accruedInterest" jsonschema_description:"Part of the current coupon that belongs to the seller."`
+	YieldToMaturity      float64    `json:"yieldToMaturity" jsonschema_description:"Annual, compounded with the coupon frequency."`
+	CurrentYield         *float64   `json:"currentYield" jsonschema:"nullable" jsonschema_description:"Current annual coupon / clean price; null if that is not positive."`
+	EffectiveAnnualYield float64    `json:"effectiveAnnualYield" jsonschema_description:"The yield compounded annually."`
+	MacaulayDuration     float64    `json:"macaulayDuration" jsonschema_description:"Years."`
+	ModifiedDuration     float64    `json:"modifiedDuration" jsonschema_description:"Years: relative price change per 1.00 of yield."`
+	Convexity            float64    `json:"convexity" jsonschema_description:"Years squared."`
+	DV01                 float64    `json:"dv01" jsonschema_description:"Price change per basis point, in currency."`
+	PriceType            string     `json:"priceType" jsonschema:"enum=premium,enum=par,enum=discount" jsonschema_description:"Clean price against redemption."`
+	CouponsRemaining     int        `json:"couponsRemaining" jsonschema_description:"Coupon dates after settlement."`
+	PreviousCouponDate   *string    `json:"previousCouponDate" jsonschema:"nullable" jsonschema_description:"On or before settlement; null without dates."`
+	NextCouponDate       *string    `json:"nextCouponDate" jsonschema:"nullable" jsonschema_description:"After settlement; null without dates."`
+	DaysAccrued          *float64   `json:"daysAccrued" jsonschema:"nullable" jsonschema_description:"By the day count; null without dates."`
+	DaysInPeriod         *float64   `json:"daysInPeriod" jsonschema:"nullable" jsonschema_description:"By the day count; null without dates."`
+	YieldToCall          *float64   `json:"yieldToCall" jsonschema:"nullable" jsonschema_description:"Yield to the first call; null without calls."`
+	YieldToWorst         *float64   `json:"yieldToWorst" jsonschema:"nullable" jsonschema_description:"Lowest of the yields to calls and maturity; null without calls."`
+	WorstDate            *string    `json:"worstDate" jsonschema:"nullable" jsonschema_description:"Day of the lowest yield."`
+	CashFlows            []CashFlow `json:"cashFlows" jsonschema_description:"Every payment after settlement."`
+}
+
+// CashFlow is one payment of a bond.
+type CashFlow struct {
+	Date           *string `json:"date" jsonschema:"nullable" jsonschema_description:"Null without dates."`
+	TimeYears      float64 `json:"timeYears" jsonschema_description:"Time from settlement as it is discounted."`
+	Coupon         float64 `json:"coupon" jsonschema_description:"Interest, in currency."`
+	Principal      float64 `json:"principal" jsonschema_description:"Repayment, in currency."`
+	Total          float64 `json:"total" jsonschema_description:"Both."`
+	DiscountFactor float64 `json:"discountFactor" jsonschema_description:"At the yield."`
+	PresentValue   float64 `json:"presentValue" jsonschema_description:"Total times discount factor."`
+}
+
+// Loan is the part of the answer that a loan has. Amounts are exact to the cent.
+type Loan struct {
+	MonthlyPayment      money.Cents `json:"monthlyPayment" jsonschema_description:"Level payment, rounded to the cent."`
+	UnroundedPayment    float64     `json:"unroundedPayment" jsonschema_description:"Level payment before rounding."`
+	FinalPayment        money.Cents `json:"finalPayment" jsonschema_description:"Last payment: it carries balloon and rounding."`
+	TotalPaid           money.Cents `json:"totalPaid" jsonschema_description:"Sum of the payments."`
+	TotalInterest       money.Cents `json:"totalInterest" jsonschema_description:"Sum of the interest."`
+	TotalPrincipal      money.Cents `json:"totalPrincipal" jsonschema_description:"Sum of the repayments: the principal."`
+	PaymentsCount       int         `json:"paymentsCount" jsonschema_description:"Number of payments made."`
+	APR                 float64     `json:"apr" jsonschema_description:"12 times the monthly rate at which the scheduled payments are worth principal less fees."`
+	EffectiveAnnualRate float64     `json:"effectiveAnnualRate" jsonschema_description:"annualRate compounded monthly."`
+	Schedule            []Payment   `json:"schedule" jsonschema_description:"Every payment; empty if not asked for."`
+}
+
+// Payment is one row of a loan's schedule.
+type Payment struct {
+	Period    int         `json:"period" jsonschema_description:"1 for the first month."`
+	Date      *string     `json:"date" jsonschema:"nullable" jsonschema_description:"Null without startDate."`
+	Payment   money.Cents `json:"payment" jsonschema_description:"Interest plus principal."`
+	Interest  money.Cents `json:"interest" jsonschema_description:"Balance before, times annualRate / 12."`
+	Principal money.Cents `json:"principal" jsonschema_description:"Repayment."`
+	Balance   money.Cents `json:"balance" jsonschema_description:"Owed afterwards."`
+}
+
+// Evaluate analyzes one bond or loan. It refuses with missing_field,
+// mutually_exclusive, invalid_enum, invalid_date, inconsistent_input,
+// too_many_items, out_of_range (an input, or a result canonical JSON cannot carry
+// exactly) and yield_not_found.
+func Evaluate(in Input) (Output, error) {
+	if in.Principal == nil {
+		if in.Mode != nil && *in.Mode == "loan" {
+			return Output{}, policy.Refuse("missing_field", "/principal", "principal is required")
+		}
+		return evaluateBond(in)
+	}
+	if in.Mode != nil && *in.Mode == "bond" {
+		return Output{}, policy.Refuse("inconsistent_input", "/mode", "mode is bond but principal makes it a loan")
+	}
+	return evaluateLoan(in)
+}
+
+// given is one optional member and whether it is there.
+type given struct {
+	path string
+	is   bool
+}
+
+// exclude refuses the first member that is there.
+func exclude(c *money.Check, other string, members ...given) {
+	for _, m := range members {
+		if m.is {
+			c.Exclusive(m.path, other)
+		}
+	}
+}

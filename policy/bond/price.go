@@ -1,0 +1,252 @@
+package bond
+
+import (
+	"cmp"
+	"math"
+
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/money"
+)
+
+func evaluateBond(in Input) (Output, error) {
+	var c money.Check
+	exclude(&c, "the members of a bond", given{"/annualRate", in.AnnualRate != nil}, given{"/termMonths", in.TermMonths != nil},
+		given{"/startDate", in.StartDate != nil}, given{"/balloonAmount", in.BalloonAmount != nil},
+		given{"/interestOnlyMonths", in.InterestOnlyMonths != nil}, given{"/extraMonthlyPayment", in.ExtraMonthlyPayment != nil},
+		given{"/upfrontFees", in.UpfrontFees != nil}, given{"/includeSchedule", in.IncludeSchedule != nil})
+	if in.Mode != nil {
+		c.OneOf("/mode", *in.Mode, "bond", "loan")
+	}
+	b := readTerms(&c, in)
+	checkPrice(&c, in, b)
+	if err := c.Err(); err != nil {
+		return Output{}, err
+	}
+	s := b.schedule()
+	x, dirty, err := s.solvePrice(in, b.frequency)
+	if err != nil {
+		return Output{}, err
+	}
+	clean := dirty - s.accrued
+	if in.CleanPrice != nil {
+		clean = *in.CleanPrice
+	}
+	out, err := b.report(s, x, clean, dirty, in.YieldToMaturity)
+	if err != nil {
+		return Output{}, err
+	}
+	b.addCalls(out, s, dirty)
+	return Output{Mode: "bond", Bond: out, Findings: policy.SortFindings(b.findings(s, out))}, nil
+}
+
+// checkPrice wants exactly one of yield, clean and dirty price.
+func checkPrice(c *money.Check, in Input, b *terms) {
+	switch {
+	case in.YieldToMaturity != nil:
+		exclude(c, "yieldToMaturity", given{"/cleanPrice", in.CleanPrice != nil}, given{"/dirtyPrice", in.DirtyPrice != nil})
+		c.Above("/yieldToMaturity", *in.YieldToMaturity, minPeriodicYield*float64(b.frequency), maxYield)
+	case in.CleanPrice != nil:
+		exclude(c, "cleanPrice", given{"/dirtyPrice", in.DirtyPrice != nil})
+		c.Above("/cleanPrice", *in.CleanPrice, 0, maxMoney)
+	case in.DirtyPrice != nil:
+		c.Above("/dirtyPrice", *in.DirtyPrice, 0, maxMoney)
+	default:
+		c.Missing("/yieldToMaturity")
+	}
+}
+
+// solvePrice returns x = ln(1 + periodic yield) and the dirty price.
+func (s schedule) solvePrice(in Input, frequency int) (x, dirty float64, err error) {
+	if in.YieldToMaturity != nil {
+		x = math.Log1p(*in.YieldToMaturity / float64(frequency))
+		dirty, _ = value(s.flows, s.left, x)
+		return x, dirty, nil
+	}
+	path := "/dirtyPrice"
+	if in.CleanPrice != nil {
+		path, dirty = "/cleanPrice", *in.CleanPrice+s.accrued
+	} else {
+		dirty = *in.DirtyPrice
+	}
+	x, ok := yield(s.flows, s.left, dirty)
+	if !ok {
+		return 0, 0, policy.Refuse("yield_not_found", path, path[1:]+" has no single yield between -99 % and 1000 % a coupon period")
+	}
+	return x, dirty, nil
+}
+
+// value is the dirty price at x = ln(1 + periodic yield) and its mean time in
+// periods (Macaulay duration times frequency), by Horner's rule: all flows are
+// positive, so nothing cancels.
+func value(flows []flow, left, x float64) (price, mean float64) {
+	v := math.Exp(-x)
+	var sum, moment float64 // of flows k.. discounted to coupon date k-1+1, and with their distance
+	for i := len(flows) - 1; i >= 0; i-- {
+		moment = float64(v*moment) + float64(v*sum)
+		sum = float64(v*sum) + flows[i].coupon + flows[i].principal
+	}
+	return float64(sum * math.Exp(-x*left)), moment/sum + left
+}
+
+// yield finds x at which the flows are worth dirty. ln(price) falls in x and is
+// convex and nearly straight, so Newton's method on it needs few steps; bisection
+// takes over where it leaves the bracket or numbers overflow. There is no yield
+// where the price lies outside the bracket, and none where it is the same at
+// every yield: 30/360 counts no day from the 30th to the 31st, so that a bond
+// settled on the one and repaid on the other is worth its last flow at any.
+func yield(flows []flow, left, dirty float64) (float64, bool) {
+	low, high := lowestX, highestX
+	top, _ := value(flows, left, low)
+	bottom, _ := value(flows, left, high)
+	if !(top >= dirty && dirty >= bottom && top > bottom) {
+		return 0, false
+	}
+	x := math.Log1p(0.02)
+	for range solveSteps {
+		price, mean := value(flows, left, x)
+		if price > dirty {
+			low = x
+		} else {
+			high = x
+		}
+		next := x + math.Log(price/dirty)/mean
+		if !(next > low && next < high) {
+			next = low + (high-low)/2
+		}
+		if math.Abs(next-x) <= 1e-16 || high-low <= 1e-16 {
+			break
+		}
+		x = next
+	}
+	return x, true
+}
+
+// report computes what follows from price and yield.
+func (b *terms) report(s schedule, x, clean, dirty float64, given *float64) (*Bond, error) {
+	var n money.Report
+	f := float64(b.frequency)
+	growth := math.Exp(x) // 1 + y/f
+	y := f * math.Expm1(x)
+	if given != nil {
+		y = *given
+	}
+	var mean, square float64
+	rows := make([]CashFlow, 0, len(s.flows))
+	for _, flow := range s.flows {
+		periods := float64(flow.k-1) + s.left
+		t := periods / f
+		discount := math.Exp(-periods * x)
+		total := flow.coupon + flow.principal
+		pv := float64(total * discount)
+		mean += float64(t * pv)
+		square += float64(float64(t*(t+1/f)) * pv)
+		row := CashFlow{
+			TimeYears: n.Number(t), Coupon: n.Number(flow.coupon), Principal: n.Number(flow.principal),
+			Total: n.Number(total), DiscountFactor: n.Number(discount), PresentValue: n.Number(pv),
+		}
+		if b.dated {
+			row.Date = text(flow.day)
+		}
+		rows = append(rows, row)
+	}
+	macaulay := mean / dirty
+	modified := macaulay / growth
+	out := &Bond{
+		CleanPrice: n.Number(clean), DirtyPrice: n.Number(dirty), AccruedInterest: n.Number(s.accrued),
+		YieldToMaturity: n.Number(y), EffectiveAnnualYield: n.Number(math.Expm1(f * x)),
+		MacaulayDuration: n.Number(macaulay), ModifiedDuration: n.Number(modified),
+		Convexity: n.Number(square / growth / growth / dirty), DV01: n.Number(modified * dirty * basisPoint),
+		PriceType: priceType(clean-b.par(s), parWithin*b.face), CouponsRemaining: len(rows), CashFlows: rows,
+	}
+	if clean > 0 {
+		out.CurrentYield = money.Number(s.rate * s.balance / clean)
+	}
+	if b.dated {
+		out.PreviousCouponDate, out.NextCouponDate = text(s.previous), text(s.next)
+		out.DaysAccrued, out.DaysInPeriod = money.Number(s.days), money.Number(s.period)
+	}
+	return out, n.Err()
+}
+
+// par is what the clean price is compared with: the redemption, or what is left
+// of the face where it is repaid step by step.
+func (b *terms) par(s schedule) float64 {
+	if len(b.amortization) > 0 {
+		return s.balance
+	}
+	return b.redemption
+}
+
+func priceType(above, within float64) string {
+	switch {
+	case above > within:
+		return "premium"
+	case above < -within:
+		return "discount"
+	}
+	return "par"
+}
+
+// addCalls finds the yield to each call at the same dirty price, and the worst.
+func (b *terms) addCalls(out *Bond, s schedule, dirty float64) {
+	if len(b.calls) == 0 {
+		return
+	}
+	worst, day := out.YieldToMaturity, b.maturity
+	for i, call := range b.calls {
+		var flows []flow
+		for _, f := range s.flows {
+			if f.day < call.day {
+				flows = append(flows, f)
+			} else if f.day == call.day {
+				flows = append(flows, flow{f.day, f.k, f.coupon, call.amount})
+			}
+		}
+		x, ok := yield(flows, s.left, dirty)
+		if !ok {
+			continue
+		}
+		// Compared as printed, so that equal yields are equal; the earlier day wins.
+		y := policy.Sig12(float64(b.frequency) * math.Expm1(x))
+		if i == 0 {
+			out.YieldToCall = &y
+		}
+		if c := cmp.Compare(y, worst); c < 0 || c == 0 && call.day < day {
+			worst, day = y, call.day
+		}
+	}
+	out.YieldToWorst, out.WorstDate = &worst, text(day)
+}
+
+// findings says what is unusual about a bond.
+func (b *terms) findings(s schedule, out *Bond) []policy.Finding {
+	var f []policy.Finding
+	add := func(id, severity, path, message string) {
+		f = append(f, policy.Finding{ID: id, Severity: severity, Path: path, Message: message})
+	}
+	if out.YieldToMaturity < 0 {
+		add("negative_yield", "medium", "", "The yield is negative: holding to maturity loses money.")
+	}
+	if out.CleanPrice < distressedPrice*b.par(s) || out.YieldToMaturity > distressedYield {
+		add("distressed_price", "high", "", "The price is below 40 % of the redemption or the yield above 25 %: default is priced in.")
+	}
+	if out.ModifiedDuration > longDuration {
+		add("long_duration", "medium", "", "The modified duration is above 15 years.")
+	}
+	zero := true
+	for _, flow := range s.flows {
+		zero = zero && flow.coupon == 0
+	}
+	if zero {
+		add("zero_coupon", "info", "", "The bond pays no coupon.")
+	}
+	if out.YieldToWorst != nil && *out.YieldToWorst < out.YieldToMaturity-basisPoint {
+		add("callable_below_worst", "medium", "/callSchedule", "A call would lower the yield by more than a basis point.")
+	}
+	return f
+}
+
+func text(day money.Day) *string {
+	s := day.String()
+	return &s
+}

@@ -1,0 +1,236 @@
+// Package cashflow measures a list of cash flows: net present value, every
+// internal rate of return with a proof that there are no others, multiples,
+// payback, modified rate of return, and a discounted cash-flow valuation.
+//
+// Flows are periodic (numbers; the first is at time 0 and not discounted) or
+// dated (time is days since the earliest over 365). Amounts paid in are negative.
+//
+//	npv = sum of c_i / (1+r)^t_i
+//
+// which for [-1200, 400, 500, 650] at 8 % is 115.030737184. The internal rates of
+// return are the roots of that sum (roots.go says how all are found); here there
+// is one, 0.128205923472. Multiples are those of the ILPA reporting template: dpi
+// is paid out over paid in, rvpi the residual value over paid in, tvpi both.
+//
+// Rates are decimals. Times are periods or years as said with each number.
+package cashflow
+
+import (
+	"math"
+
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/money"
+)
+
+// Service is the declaration of cashflow/analyze.
+var Service = policy.Declare(policy.Service{
+	Name:       "cashflow/analyze",
+	PriceCents: 20,
+	Title:      "Cash-flow analysis",
+	Summary: "NPV, every IRR or XIRR with a named status and a proof that there are no others, MOIC, DPI, RVPI, TVPI, payback, MIRR and " +
+		"profitability index of periodic or dated cash flows; optionally a DCF valuation with Gordon-growth or exit-multiple terminal value. Signed receipt.",
+	Example: `{"cashFlows":[-1200,400,500,650],"discountRate":0.08}`,
+	Signed:  true,
+}, Evaluate)
+
+// Input is a list of cash flows, a DCF valuation, or both.
+type Input struct {
+	policy.Common
+	CashFlows      []Flow   `json:"cashFlows,omitempty" jsonschema:"minItems=1,maxItems=2000" jsonschema_description:"All numbers (periodic, the first at time 0) or all {date, amount} (dated, any order, one day's amounts are netted). Negative: paid in; positive: paid out; each from -1e15 to 1e15."`
+	DiscountRate   *float64 `json:"discountRate,omitempty" jsonschema:"exclusiveMinimum=-0.99,maximum=10" jsonschema_description:"Annual effective rate as a decimal; without it nothing is discounted."`
+	PeriodsPerYear *int     `json:"periodsPerYear,omitempty" jsonschema:"minimum=1,maximum=365,default=1" jsonschema_description:"Periods a year of periodic flows."`
+	ResidualValue  *float64 `json:"residualValue,omitempty" jsonschema:"minimum=0,maximum=1000000000000000,default=0" jsonschema_description:"Net asset value still held, in currency: an inflow at the last time for npv, irr and mirr."`
+	FinanceRate    *float64 `json:"financeRate,omitempty" jsonschema:"exclusiveMinimum=-0.99,maximum=10" jsonschema_description:"Rate per period at which outflows are financed; with reinvestRate gives mirr (periodic only)."`
+	ReinvestRate   *float64 `json:"reinvestRate,omitempty" jsonschema:"exclusiveMinimum=-0.99,maximum=10" jsonschema_description:"Rate per period at which inflows are reinvested."`
+	DCF            *DCF     `json:"dcf,omitempty" jsonschema_description:"A discounted cash-flow valuation."`
+}
+
+// Output is the analysis. What cannot be computed is null.
+type Output struct {
+	Mode                    string           `json:"mode" jsonschema:"enum=periodic,enum=dated,enum=dcf" jsonschema_description:"dcf: no cashFlows, only the valuation."`
+	NPV                     *float64         `json:"npv" jsonschema:"nullable" jsonschema_description:"Net present value at discountRate, in currency, time 0 not discounted."`
+	IRR                     *float64         `json:"irr" jsonschema:"nullable" jsonschema_description:"Internal rate of return per period (periodic)."`
+	IRRAnnualized           *float64         `json:"irrAnnualized" jsonschema:"nullable" jsonschema_description:"(1+irr)^periodsPerYear - 1 (periodic)."`
+	XIRR                    *float64         `json:"xirr" jsonschema:"nullable" jsonschema_description:"Annual effective internal rate of return (dated)."`
+	IRRRoots                []float64        `json:"irrRoots" jsonschema_description:"Every rate from -0.9999 to 10000 at which the flows are worth nothing, ascending."`
+	IRRStatus               string           `json:"irrStatus" jsonschema:"enum=unique,enum=multiple,enum=none,enum=no_sign_change" jsonschema_description:"How many there are."`
+	MOIC                    *float64         `json:"moic" jsonschema:"nullable" jsonschema_description:"Gross multiple of invested capital, as tvpi."`
+	DPI                     *float64         `json:"dpi" jsonschema:"nullable" jsonschema_description:"Distributions over contributions."`
+	RVPI                    *float64         `json:"rvpi" jsonschema:"nullable" jsonschema_description:"Residual value over contributions."`
+	TVPI                    *float64         `json:"tvpi" jsonschema:"nullable" jsonschema_description:"dpi plus rvpi."`
+	TotalContributions      *float64         `json:"totalContributions" jsonschema:"nullable" jsonschema_description:"Sum of what was paid in, positive, in currency."`
+	TotalDistributions      *float64         `json:"totalDistributions" jsonschema:"nullable" jsonschema_description:"Sum of what was paid out, in currency."`
+	NetCashFlow             *float64         `json:"netCashFlow" jsonschema:"nullable" jsonschema_description:"Distributions less contributions, in currency."`
+	PaybackPeriod           *float64         `json:"paybackPeriod" jsonschema:"nullable" jsonschema_description:"Time until contributions are first recovered, in periods (periodic) or years (dated)."`
+	DiscountedPaybackPeriod *float64         `json:"discountedPaybackPeriod" jsonschema:"nullable" jsonschema_description:"The same on discounted flows."`
+	MIRR                    *float64         `json:"mirr" jsonschema:"nullable" jsonschema_description:"Modified internal rate of return per period."`
+	ProfitabilityIndex      *float64         `json:"profitabilityIndex" jsonschema:"nullable" jsonschema_description:"Present value of inflows over that of outflows."`
+	DCF                     *DCFValue        `json:"dcf" jsonschema:"nullable" jsonschema_description:"The valuation, if asked for."`
+	Findings                []policy.Finding `json:"findings"`
+}
+
+// Evaluate analyzes cash flows. It refuses with missing_field, unknown_field,
+// wrong_type, invalid_date, invalid_enum, out_of_range, too_many_items,
+// mutually_exclusive, no_cash_flows and growth_not_below_discount_rate.
+func Evaluate(in Input) (Output, error) {
+	s, err := read(in)
+	if err != nil {
+		return Output{}, err
+	}
+	out := Output{Mode: "dcf", IRRRoots: []float64{}, IRRStatus: "none"}
+	var n notes
+	if s != nil {
+		out.Mode = "periodic"
+		if s.dated {
+			out.Mode = "dated"
+		}
+		s.totals(&out, &n)
+		s.returns(&out, &n)
+		s.discounted(&out, &n)
+		s.compare(in, &out, &n)
+	}
+	if in.DCF != nil {
+		value := in.DCF.Value()
+		out.DCF = value.report(&n)
+		n.found = append(n.found, in.DCF.Findings("/dcf", value)...)
+	}
+	if n.beyond {
+		n.add("number_out_of_range", "medium", "", "A number beyond 9007199254740991 has no exact JSON form and is null.")
+	}
+	out.Findings = policy.SortFindings(n.found)
+	return out, nil
+}
+
+// notes collects findings, and whether a number had no form.
+type notes struct {
+	found  []policy.Finding
+	beyond bool
+}
+
+func (n *notes) add(id, severity, path, message string) {
+	n.found = append(n.found, policy.Finding{ID: id, Severity: severity, Path: path, Message: message})
+}
+
+// number is x as printed, or null.
+func (n *notes) number(x float64) *float64 {
+	p := money.Number(x)
+	n.beyond = n.beyond || p == nil
+	return p
+}
+
+// compare sets returns and present value against the discount rate.
+func (s *series) compare(in Input, out *Output, n *notes) {
+	annual := out.XIRR
+	if out.IRRAnnualized != nil {
+		annual = out.IRRAnnualized
+	}
+	if annual != nil && *annual > highReturn {
+		n.add("irr_above_100pct", "low", "", "The internal rate of return is above 100 % a year.")
+	}
+	if annual != nil && in.DiscountRate != nil && *annual < *in.DiscountRate {
+		n.add("irr_below_discount_rate", "medium", "", "The internal rate of return is below the discount rate.")
+	}
+	if out.NPV != nil && *out.NPV < 0 {
+		n.add("negative_npv", "medium", "", "The flows are worth less than nothing at the discount rate.")
+	}
+}
+
+// totals fills in what needs no rate: sums, multiples, payback, modified return.
+func (s *series) totals(out *Output, n *notes) {
+	var in, outgoing, net, value money.Sum
+	value.Add(s.residual)
+	for _, c := range s.amounts {
+		net.Add(c)
+		if c < 0 {
+			in.Add(-c)
+		} else {
+			outgoing.Add(c)
+			value.Add(c)
+		}
+	}
+	contributed, distributed := in.Float(), outgoing.Float()
+	out.TotalContributions, out.TotalDistributions = n.number(contributed), n.number(distributed)
+	out.NetCashFlow = n.number(net.Float())
+	if contributed > 0 {
+		out.DPI, out.RVPI = n.number(distributed/contributed), n.number(s.residual/contributed)
+		out.TVPI = n.number(value.Float() / contributed)
+		out.MOIC = out.TVPI
+	} else {
+		n.add("no_contributions", "medium", "", "Nothing was paid in, so that there are no multiples.")
+	}
+	out.PaybackPeriod = s.payback(n)
+	if s.finance != nil {
+		if m := s.modified(contributed); !math.IsNaN(m) {
+			out.MIRR = n.number(m)
+		}
+	}
+}
+
+// returns fills in the internal rates of return.
+func (s *series) returns(out *Output, n *notes) {
+	amounts := s.withResidual()
+	positive, negative := false, false
+	for _, c := range amounts {
+		positive, negative = positive || c > 0, negative || c < 0
+	}
+	if !positive || !negative {
+		out.IRRStatus = "no_sign_change"
+		n.add("irr_no_sign_change", "high", "", "Flows of one sign have no internal rate of return.")
+		return
+	}
+	rates, tangent := allRates(s.times, amounts)
+	for _, r := range rates {
+		if p := money.Number(r); *p >= lowestRate && *p <= highestRate {
+			out.IRRRoots = append(out.IRRRoots, *p)
+		}
+	}
+	if tangent {
+		n.add("irr_tangent_root", "medium", "", "At one rate the present value touches zero, to the precision of a double, without a proven crossing.")
+	}
+	switch len(out.IRRRoots) {
+	case 0:
+		out.IRRStatus = "none"
+		n.add("irr_no_root", "high", "", "No rate from -99.99 % to 1,000,000 % makes the flows worth nothing.")
+		return
+	case 1:
+		out.IRRStatus = "unique"
+	default:
+		out.IRRStatus = "multiple"
+		n.add("irr_multiple_roots", "high", "", "More than one rate makes the flows worth nothing; the one nearest to 0 is reported.")
+	}
+	irr := out.IRRRoots[0]
+	for _, r := range out.IRRRoots {
+		if math.Abs(r) <= math.Abs(irr) { // ascending: of two as near the positive one wins
+			irr = r
+		}
+	}
+	if s.dated {
+		out.XIRR = &irr
+		return
+	}
+	out.IRR = &irr
+	out.IRRAnnualized = n.number(math.Expm1(s.perYear * math.Log1p(irr)))
+}
+
+// discounted fills in what needs the discount rate.
+func (s *series) discounted(out *Output, n *notes) {
+	if s.rate == nil {
+		return
+	}
+	x := math.Log1p(*s.rate)
+	var total, positive, negative money.Compensated
+	for i, c := range s.withResidual() {
+		pv := float64(c * math.Exp(-x*s.times[i]/s.perYear))
+		total.Add(pv)
+		if c > 0 {
+			positive.Add(pv)
+		} else {
+			negative.Add(-pv)
+		}
+	}
+	out.NPV = n.number(total.Float())
+	if negative.Float() > 0 {
+		out.ProfitabilityIndex = n.number(positive.Float() / negative.Float())
+	}
+	out.DiscountedPaybackPeriod = s.discountedPayback(x, n)
+}

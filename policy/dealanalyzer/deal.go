@@ -1,0 +1,229 @@
+package dealanalyzer
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/cashflow"
+	"github.com/countersign/countersign/policy/money"
+	"github.com/countersign/countersign/policy/waterfall"
+)
+
+// deal is a checked input and what was found about it.
+type deal struct {
+	dcf      cashflow.DCF
+	debt     *Debt
+	owed     float64   // at the start
+	flows    []float64 // of the equity, years 0 to n
+	found    []policy.Finding
+	terminal Terminal
+}
+
+func read(in Input) (*deal, error) {
+	var c money.Check
+	c.Above("/purchasePrice", in.PurchasePrice, 0, maxAmount)
+	costs := money.Or(in.TransactionCosts, 0)
+	c.Between("/transactionCosts", costs, 0, maxAmount)
+	c.Length("/cashFlows", len(in.CashFlows), 1, maxYears)
+	for i, x := range in.CashFlows {
+		c.Between(fmt.Sprintf("/cashFlows/%d", i), x, -maxAmount, maxAmount)
+	}
+	c.Above("/discountRate", in.DiscountRate, minRate, maxRate)
+	checkTerminal(&c, in.Terminal, in.DiscountRate)
+	d := &deal{debt: in.Debt, terminal: in.Terminal, dcf: cashflow.DCF{
+		CashFlows: in.CashFlows, DiscountRate: in.DiscountRate, TerminalMethod: &in.Terminal.Method, TerminalGrowthRate: in.Terminal.GrowthRate,
+		ExitMultiple: in.Terminal.ExitMultiple, TerminalMetric: in.Terminal.Metric, MidYear: in.MidYear, NetDebt: new(float64),
+	}}
+	if in.Debt != nil {
+		d.owed = in.Debt.Amount
+		*d.dcf.NetDebt = d.owed
+		if !(d.owed > 0 && d.owed < in.PurchasePrice+costs) {
+			c.Refuse("out_of_range", "/debt/amount", "debt/amount is not from above 0 to below price and costs together")
+		}
+		c.Between("/debt/annualRate", in.Debt.AnnualRate, 0, maxDebtRate)
+		c.OneOf("/debt/type", in.Debt.Type, "interestOnly", "amortizing")
+		c.Between("/debt/termYears", float64(in.Debt.TermYears), 1, maxYears)
+	}
+	if in.Sensitivity != nil {
+		checkSensitivity(&c, *in.Sensitivity, in.Terminal.Method)
+	}
+	d.flows = append([]float64{-(in.PurchasePrice + costs - d.owed)}, in.CashFlows...)
+	return d, c.Err()
+}
+
+func checkTerminal(c *money.Check, t Terminal, rate float64) {
+	c.OneOf("/terminal/method", t.Method, "gordon", "exitMultiple")
+	c.Above("/terminal/growthRate", money.Or(t.GrowthRate, 0), minRate, maxRate)
+	c.Between("/terminal/exitMultiple", money.Or(t.ExitMultiple, 0), 0, maxMultiple)
+	c.Between("/terminal/metric", money.Or(t.Metric, 0), -maxAmount, maxAmount)
+	if t.Method == "gordon" {
+		if t.GrowthRate == nil {
+			c.Missing("/terminal/growthRate")
+		} else if *t.GrowthRate >= rate {
+			c.Refuse("growth_not_below_discount_rate", "/terminal/growthRate", "terminal/growthRate is not below discountRate")
+		}
+		return
+	}
+	if t.ExitMultiple == nil {
+		c.Missing("/terminal/exitMultiple")
+	}
+	if t.Metric == nil {
+		c.Missing("/terminal/metric")
+	}
+}
+
+func checkSensitivity(c *money.Check, s Sensitivity, method string) {
+	c.Length("/sensitivity/discountRates", len(s.DiscountRates), 1, maxGrid)
+	c.Length("/sensitivity/terminalValues", len(s.TerminalValues), 1, maxGrid)
+	for i, x := range s.DiscountRates {
+		c.Above(fmt.Sprintf("/sensitivity/discountRates/%d", i), x, minRate, maxRate)
+	}
+	for i, x := range s.TerminalValues {
+		path := fmt.Sprintf("/sensitivity/terminalValues/%d", i)
+		if method == "gordon" {
+			c.Above(path, x, minRate, maxRate)
+		} else {
+			c.Between(path, x, 0, maxMultiple)
+		}
+	}
+}
+
+// terminalFindings are those of the valuation, at the places of this request.
+func (d *deal) terminalFindings(v cashflow.Valuation) []policy.Finding {
+	found := d.dcf.Findings("", v)
+	for i := range found {
+		found[i].Path = strings.Replace("/terminal"+found[i].Path, "/terminalGrowthRate", "/growthRate", 1)
+	}
+	return found
+}
+
+// serve takes the debt service off the equity flows and returns what is still
+// owed after the last year.
+func (d *deal) serve(out *Output) (balance float64) {
+	if d.debt == nil {
+		return 0
+	}
+	n, term := len(d.flows)-1, d.debt.TermYears
+	balance = d.owed
+	level := float64(d.owed) / float64(term)
+	if i := d.debt.AnnualRate; i > 0 {
+		level = -d.owed * i / math.Expm1(-float64(term)*math.Log1p(i))
+	}
+	short := false
+	for year := 1; year <= min(n, term); year++ {
+		interest, principal := float64(balance*d.debt.AnnualRate), 0.0
+		switch {
+		case d.debt.Type == "amortizing" && year == term:
+			principal = balance // what rounding left included
+		case d.debt.Type == "amortizing":
+			principal = level - interest
+		case year == term && term < n:
+			principal = balance
+		}
+		balance -= principal
+		d.flows[year] -= interest + principal
+		out.DebtSchedule = append(out.DebtSchedule, DebtYear{year, money.Number(interest), money.Number(principal), money.Number(balance)})
+	}
+	for _, x := range d.flows[1:] {
+		short = short || x < 0
+	}
+	if short {
+		d.found = append(d.found, policy.Finding{ID: "debt_service_shortfall", Severity: "medium", Path: "/debt",
+			Message: "In one year the cash flow does not cover the debt service."})
+	}
+	return balance
+}
+
+// measure adds the exit to the equity flows and measures them.
+func (d *deal) measure(in Input, out *Output, exit float64) error {
+	if exit < 0 {
+		d.found = append(d.found, policy.Finding{ID: "negative_exit_equity", Severity: "high", Path: "/terminal",
+			Message: "At exit the debt is larger than the terminal value."})
+	}
+	d.flows[len(d.flows)-1] += exit
+	for _, x := range d.flows {
+		if !(math.Abs(x) <= maxAmount) {
+			return policy.Refuse("out_of_range", "", "the equity flows go beyond 1e15")
+		}
+	}
+	m, err := cashflow.Evaluate(cashflow.Input{CashFlows: cashflow.Periodic(d.flows...), DiscountRate: &in.DiscountRate})
+	if err != nil {
+		return err
+	}
+	out.Equity = Equity{Invested: m.TotalContributions, IRR: m.IRR, IRRRoots: m.IRRRoots, MOIC: m.MOIC, NPVAtDiscountRate: m.NPV, Payback: m.PaybackPeriod}
+	for _, x := range d.flows {
+		out.Equity.CashFlows = append(out.Equity.CashFlows, money.Number(x))
+	}
+	d.include("/equity", m.Findings)
+	return nil
+}
+
+// include takes over findings of a part.
+func (d *deal) include(part string, found []policy.Finding) {
+	for _, f := range found {
+		f.Path = part + f.Path
+		d.found = append(d.found, f)
+	}
+}
+
+// table values the deal at each pair of rate and terminal assumption.
+func (d *deal) table(s Sensitivity) *Grid {
+	grid := &Grid{Grid: []Row{}}
+	for i, rate := range s.DiscountRates {
+		row := Row{DiscountRate: rate, Values: []Cell{}}
+		for j, assumption := range s.TerminalValues {
+			cell := Cell{TerminalValue: assumption}
+			dcf := d.dcf
+			dcf.DiscountRate = rate
+			if d.terminal.Method == "gordon" {
+				dcf.TerminalGrowthRate = &assumption
+			} else {
+				dcf.ExitMultiple = &assumption
+			}
+			if v := dcf.Value(); d.terminal.Method != "gordon" || assumption < rate {
+				cell.EnterpriseValue, cell.EquityValue = money.Number(v.Enterprise), money.Number(v.Equity)
+			}
+			if cell.EnterpriseValue == nil || cell.EquityValue == nil {
+				d.found = append(d.found, policy.Finding{ID: "grid_cell_undefined", Severity: "low", Path: fmt.Sprintf("/sensitivity/grid/%d/values/%d", i, j),
+					Message: "Growth at or above the discount rate has no terminal value, and a number beyond 9007199254740991 no form."})
+			}
+			row.Values = append(row.Values, cell)
+		}
+		grid.Grid = append(grid.Grid, row)
+	}
+	return grid
+}
+
+// split runs the waterfall over the equity flows, each rounded to cents. Years
+// are 365 days, so that the waterfall's days/365 are whole years exactly.
+func (d *deal) split(w Waterfall) (*waterfall.Output, error) {
+	in := waterfall.Input{PreferredReturnRate: &w.PreferredReturnRate, CarryRate: w.CarryRate, CatchUpRate: w.CatchUpRate,
+		Compounding: w.Compounding, GPCommitmentRate: w.GPCommitmentRate, Events: []waterfall.Event{}}
+	for year, x := range d.flows {
+		if math.Abs(x) > maxSplit {
+			return nil, policy.Refuse("out_of_range", "/waterfall", "waterfall can split flows up to 1e12 only")
+		}
+		amount := money.Round(money.Exact(x))
+		e := waterfall.Event{Date: money.Day(365 * year).String(), Type: "distribution", Amount: amount.Float()}
+		if amount < 0 {
+			e.Type, e.Amount = "contribution", -e.Amount
+		}
+		if amount != 0 {
+			in.Events = append(in.Events, e)
+		}
+	}
+	out, err := waterfall.Proceeds(in)
+	var refusal *policy.Error
+	if errors.As(err, &refusal) {
+		path := refusal.Path
+		if strings.HasPrefix(path, "/events") {
+			path = "" // the caller has no events
+		}
+		return nil, policy.Refuse(refusal.Code, "/waterfall"+path, "waterfall: "+refusal.Message)
+	}
+	d.include("/waterfall", out.Findings)
+	return &out, err
+}

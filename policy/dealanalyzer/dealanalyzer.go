@@ -1,0 +1,169 @@
+// Package dealanalyzer analyzes the purchase of a business: its value by
+// discounted cash flow, the return on the equity after debt, a table of values
+// over discount rates and terminal assumptions, and the split of the proceeds.
+//
+// It computes nothing of its own but the debt: the valuation and the returns are
+// those of policy/cashflow, the split is that of policy/waterfall. Equity at the
+// start is price plus costs less debt; each year it gets the free cash flow less
+// the debt service, and in the last year also the terminal value less what is
+// still owed. For 1,000 paid half with 6 % debt, 100 a year and an exit at 8 times
+// 150 after 5 years: equity flows -500, 70, 70, 70, 70, 770.
+//
+// Amounts are in one currency, rates annual decimals, times whole years.
+package dealanalyzer
+
+import (
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/cashflow"
+	"github.com/countersign/countersign/policy/money"
+	"github.com/countersign/countersign/policy/waterfall"
+)
+
+// Service is the declaration of dealanalyzer/analyze.
+var Service = policy.Declare(policy.Service{
+	Name:       "dealanalyzer/analyze",
+	PriceCents: 25,
+	Title:      "Deal analysis",
+	Summary: "Analyzes an acquisition: DCF value, levered equity returns, sensitivity of the value to discount rate and terminal assumption, " +
+		"LP/GP waterfall on the proceeds, and a verdict: attractive, marginal or unattractive. Signed receipt.",
+	Example: `{"purchasePrice":1000,"cashFlows":[100,100,100,100,100],"discountRate":0.1,"terminal":{"method":"exitMultiple","exitMultiple":8,"metric":150},` +
+		`"debt":{"amount":500,"annualRate":0.06,"type":"interestOnly","termYears":5},"sensitivity":{"discountRates":[0.08,0.1,0.12],"terminalValues":[7,8,9]},` +
+		`"waterfall":{"preferredReturnRate":0.08,"carryRate":0.2}}`,
+	Signed: true,
+}, Evaluate)
+
+// Input is one deal.
+type Input struct {
+	policy.Common
+	PurchasePrice    float64      `json:"purchasePrice" jsonschema:"exclusiveMinimum=0,maximum=1000000000000000" jsonschema_description:"Enterprise value paid at the start, in currency."`
+	TransactionCosts *float64     `json:"transactionCosts,omitempty" jsonschema:"minimum=0,maximum=1000000000000000,default=0" jsonschema_description:"Paid beside the price, in currency."`
+	CashFlows        []float64    `json:"cashFlows" jsonschema:"minItems=1,maxItems=50" jsonschema_description:"Unlevered free cash flows of years 1 to n, in currency, each from -1e15 to 1e15."`
+	DiscountRate     float64      `json:"discountRate" jsonschema:"exclusiveMinimum=-0.99,maximum=10" jsonschema_description:"Annual effective rate as a decimal."`
+	Terminal         Terminal     `json:"terminal" jsonschema_description:"What the business is worth after year n."`
+	MidYear          *bool        `json:"midYear,omitempty" jsonschema:"default=false" jsonschema_description:"Cash flows fall in the middle of their years (valuation only)."`
+	Debt             *Debt        `json:"debt,omitempty" jsonschema_description:"Debt that pays part of the price."`
+	Sensitivity      *Sensitivity `json:"sensitivity,omitempty" jsonschema_description:"Asks for a table of values."`
+	Waterfall        *Waterfall   `json:"waterfall,omitempty" jsonschema_description:"Asks for the split of the equity flows."`
+}
+
+// Terminal is the assumption behind the terminal value.
+type Terminal struct {
+	Method       string   `json:"method" jsonschema:"enum=gordon,enum=exitMultiple" jsonschema_description:"gordon: the last cash flow grows for ever; exitMultiple: a multiple of a metric."`
+	GrowthRate   *float64 `json:"growthRate,omitempty" jsonschema:"exclusiveMinimum=-0.99,maximum=10" jsonschema_description:"Annual growth as a decimal, below discountRate (gordon)."`
+	ExitMultiple *float64 `json:"exitMultiple,omitempty" jsonschema:"minimum=0,maximum=1000" jsonschema_description:"Multiple of the metric (exitMultiple)."`
+	Metric       *float64 `json:"metric,omitempty" jsonschema:"minimum=-1000000000000000,maximum=1000000000000000" jsonschema_description:"For example EBITDA of year n, in currency (exitMultiple)."`
+}
+
+// Debt pays part of the price and is served from the cash flows.
+type Debt struct {
+	Amount     float64 `json:"amount" jsonschema:"exclusiveMinimum=0" jsonschema_description:"In currency, less than price and costs together."`
+	AnnualRate float64 `json:"annualRate" jsonschema:"minimum=0,maximum=2" jsonschema_description:"Annual interest as a decimal, paid yearly."`
+	Type       string  `json:"type" jsonschema:"enum=interestOnly,enum=amortizing" jsonschema_description:"interestOnly: repaid in year termYears or at exit; amortizing: level annual payment over termYears."`
+	TermYears  int     `json:"termYears" jsonschema:"minimum=1,maximum=50" jsonschema_description:"Years."`
+}
+
+// Sensitivity asks for the value at each pair of the two lists.
+type Sensitivity struct {
+	DiscountRates  []float64 `json:"discountRates" jsonschema:"minItems=1,maxItems=11" jsonschema_description:"Rows: annual rates, each above -0.99 and at most 10."`
+	TerminalValues []float64 `json:"terminalValues" jsonschema:"minItems=1,maxItems=11" jsonschema_description:"Columns: growth rates (gordon) or multiples (exitMultiple)."`
+}
+
+// Waterfall are the terms of the split.
+type Waterfall struct {
+	PreferredReturnRate float64  `json:"preferredReturnRate" jsonschema:"minimum=0,maximum=1" jsonschema_description:"Annual preferred return as a decimal."`
+	CarryRate           *float64 `json:"carryRate,omitempty" jsonschema:"minimum=0,maximum=0.99,default=0.2" jsonschema_description:"GP's share of the profit as a decimal."`
+	CatchUpRate         *float64 `json:"catchUpRate,omitempty" jsonschema:"minimum=0,maximum=1,default=1" jsonschema_description:"GP's share while catching up, above carryRate, or 0."`
+	Compounding         *string  `json:"compounding,omitempty" jsonschema:"enum=annual,enum=simple,default=annual" jsonschema_description:"Of the preferred return."`
+	GPCommitmentRate    *float64 `json:"gpCommitmentRate,omitempty" jsonschema:"minimum=0,maximum=0.99,default=0" jsonschema_description:"GP's share of the capital."`
+}
+
+// Output is the analysis. What cannot be computed is null.
+type Output struct {
+	DCF           *cashflow.DCFValue `json:"dcf" jsonschema_description:"Valuation; netDebt is the debt."`
+	Equity        Equity             `json:"equity" jsonschema_description:"Flows and returns of the equity."`
+	DebtSchedule  []DebtYear         `json:"debtSchedule" jsonschema_description:"Debt service until its term or the exit; empty without debt."`
+	Sensitivity   *Grid              `json:"sensitivity" jsonschema:"nullable" jsonschema_description:"If asked for."`
+	Waterfall     *waterfall.Output  `json:"waterfall" jsonschema:"nullable" jsonschema_description:"If asked for; years are 365 days from 1970-01-01."`
+	NPVAtPurchase *float64           `json:"npvAtPurchase" jsonschema:"nullable" jsonschema_description:"Enterprise value less price and costs, in currency."`
+	Verdict       string             `json:"verdict" jsonschema:"enum=attractive,enum=marginal,enum=unattractive" jsonschema_description:"attractive: npvAtPurchase above 0 and irr at least discountRate; marginal: one of the two."`
+	Findings      []policy.Finding   `json:"findings"`
+}
+
+// Equity is what the owners pay and get, measured as by cashflow/analyze.
+type Equity struct {
+	Invested          *float64   `json:"invested" jsonschema:"nullable" jsonschema_description:"All that is paid in, negative years included, in currency."`
+	CashFlows         []*float64 `json:"cashFlows" jsonschema_description:"Years 0 to n, in currency."`
+	IRR               *float64   `json:"irr" jsonschema:"nullable" jsonschema_description:"Annual."`
+	IRRRoots          []float64  `json:"irrRoots" jsonschema_description:"All of them."`
+	MOIC              *float64   `json:"moic" jsonschema:"nullable" jsonschema_description:"Paid out over paid in."`
+	NPVAtDiscountRate *float64   `json:"npvAtDiscountRate" jsonschema:"nullable" jsonschema_description:"In currency."`
+	Payback           *float64   `json:"payback" jsonschema:"nullable" jsonschema_description:"Years."`
+}
+
+// DebtYear is one year of debt service.
+type DebtYear struct {
+	Year      int      `json:"year"`
+	Interest  *float64 `json:"interest" jsonschema:"nullable" jsonschema_description:"In currency."`
+	Principal *float64 `json:"principal" jsonschema:"nullable" jsonschema_description:"Repaid, in currency."`
+	Balance   *float64 `json:"balance" jsonschema:"nullable" jsonschema_description:"Owed afterwards, in currency."`
+}
+
+// Grid is the table of values.
+type Grid struct {
+	Grid []Row `json:"grid" jsonschema_description:"One row for each discount rate."`
+}
+
+// Row holds the values at one discount rate.
+type Row struct {
+	DiscountRate float64 `json:"discountRate"`
+	Values       []Cell  `json:"values" jsonschema_description:"One for each terminal assumption."`
+}
+
+// Cell is the value at one pair; null where growth is not below the rate.
+type Cell struct {
+	TerminalValue   float64  `json:"terminalValue" jsonschema_description:"The assumption: growth rate or multiple."`
+	EnterpriseValue *float64 `json:"enterpriseValue" jsonschema:"nullable" jsonschema_description:"In currency."`
+	EquityValue     *float64 `json:"equityValue" jsonschema:"nullable" jsonschema_description:"Less debt, in currency."`
+}
+
+// Evaluate analyzes one deal. It refuses with missing_field, invalid_enum,
+// out_of_range, too_many_items, growth_not_below_discount_rate and
+// catch_up_not_above_carry.
+func Evaluate(in Input) (Output, error) {
+	d, err := read(in)
+	if err != nil {
+		return Output{}, err
+	}
+	value := d.dcf.Value()
+	out := Output{DebtSchedule: []DebtYear{}}
+	exact := false
+	if out.DCF, exact = value.Report(); !exact {
+		d.found = append(d.found, policy.Finding{ID: "number_out_of_range", Severity: "medium", Path: "/terminal",
+			Message: "A number beyond 9007199254740991 has no exact JSON form and is null."})
+	}
+	d.found = append(d.found, d.terminalFindings(value)...)
+	balance := d.serve(&out)
+	if err := d.measure(in, &out, value.Terminal-balance); err != nil {
+		return Output{}, err
+	}
+	if in.Sensitivity != nil {
+		out.Sensitivity = d.table(*in.Sensitivity)
+	}
+	if in.Waterfall != nil {
+		if out.Waterfall, err = d.split(*in.Waterfall); err != nil {
+			return Output{}, err
+		}
+	}
+	npv := value.Enterprise - in.PurchasePrice - money.Or(in.TransactionCosts, 0)
+	out.NPVAtPurchase = money.Number(npv)
+	good := 0
+	if npv > 0 {
+		good++
+	}
+	if out.Equity.IRR != nil && *out.Equity.IRR >= in.DiscountRate {
+		good++
+	}
+	out.Verdict = []string{"unattractive", "marginal", "attractive"}[good]
+	out.Findings = policy.SortFindings(d.found)
+	return out, nil
+}

@@ -1,0 +1,341 @@
+// Package emailcheck judges one e-mail address without asking anybody: the
+// grammar of RFC 5322 with the limits of RFC 5321 and the letters of RFC 6531,
+// lists of disposable domains, free providers and role names, typing errors in
+// popular domains, aliases behind a plus. No DNS and no mailbox is asked; the
+// answer says so in its limitations.
+//
+// The diagnosis is the one word that says most about the address, in the
+// tradition of is_email: an address collects diagnoses while it is read, and the
+// worst one counts. ann@example.org is valid; "ann lee"@example.org is
+// rfc5321QuotedString, unusual but usable; ann (desk)@example.org is
+// deprecatedCFWSNearAt, correct grammar that no mail server takes; ann@.example.org
+// is errDotStart.
+package emailcheck
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/net/idna"
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/normal"
+)
+
+// Service is email-check/validate.
+var Service = policy.Declare(policy.Service{
+	Name:       "email-check/validate",
+	PriceCents: 2,
+	Title:      "E-mail check",
+	Summary:    "Validates one e-mail address: RFC 5322 diagnosis, disposable domain, role address, free provider, typo suggestion, alias normalisation and a deliverability score; no DNS, no mailbox probe.",
+	Example:    `{"email":"ann.lee+news@gmial.com"}`,
+	Signed:     true,
+}, Evaluate)
+
+var bounds = normal.BoundsOf[Input]()
+
+// Input is one address, judged exactly as written.
+type Input struct {
+	policy.Common
+	Email              string `json:"email" jsonschema:"minLength=1,maxLength=1000" jsonschema_description:"The address, not trimmed."`
+	AllowInternational *bool  `json:"allowInternational,omitempty" jsonschema_description:"Whether letters beyond ASCII are welcome (RFC 6531); default true."`
+}
+
+// Output is what can be said about the address. Parts are null unless valid.
+type Output struct {
+	SyntaxValid         bool             `json:"syntaxValid" jsonschema_description:"The grammar of RFC 5322 is kept, obsolete forms included."`
+	Valid               bool             `json:"valid" jsonschema_description:"Usable with SMTP as written."`
+	Category            string           `json:"category" jsonschema:"enum=valid,enum=rfc5321,enum=cfws,enum=deprecated,enum=rfc5322,enum=error"`
+	Diagnosis           string           `json:"diagnosis"`
+	LocalPart           *string          `json:"localPart" jsonschema:"nullable"`
+	Domain              *string          `json:"domain" jsonschema:"nullable" jsonschema_description:"Lower case, Unicode."`
+	ASCIIDomain         *string          `json:"asciiDomain" jsonschema:"nullable" jsonschema_description:"A-labels, lower case."`
+	NormalizedEmail     *string          `json:"normalizedEmail" jsonschema:"nullable"`
+	CanonicalEmail      *string          `json:"canonicalEmail" jsonschema:"nullable" jsonschema_description:"The mailbox behind aliases; two addresses of one mailbox have the same."`
+	Alias               Alias            `json:"alias"`
+	Disposable          bool             `json:"disposable"`
+	FreeProvider        bool             `json:"freeProvider"`
+	RoleAddress         bool             `json:"roleAddress"`
+	ReservedDomain      bool             `json:"reservedDomain"`
+	AddressLiteral      bool             `json:"addressLiteral"`
+	QuotedLocalPart     bool             `json:"quotedLocalPart"`
+	International       bool             `json:"international" jsonschema_description:"Characters beyond ASCII are present."`
+	Suggestion          *string          `json:"suggestion" jsonschema:"nullable" jsonschema_description:"The address with the domain that was probably meant."`
+	DeliverabilityScore int              `json:"deliverabilityScore" jsonschema:"minimum=0,maximum=100"`
+	Recommendation      string           `json:"recommendation" jsonschema:"enum=accept,enum=review,enum=reject"`
+	ListVersion         string           `json:"listVersion"`
+	Evidence            []Evidence       `json:"evidence"`
+	Limitations         []string         `json:"limitations"`
+	Findings            []policy.Finding `json:"findings"`
+}
+
+// Alias is the part of a local part behind its first plus.
+type Alias struct {
+	Detected bool    `json:"detected"`
+	Tag      *string `json:"tag" jsonschema:"nullable"`
+}
+
+// Evidence is the outcome of one rule.
+type Evidence struct {
+	Rule    string `json:"rule" jsonschema:"enum=syntax,enum=length,enum=domain,enum=disposable,enum=role,enum=free_provider,enum=typo,enum=alias,enum=reserved"`
+	Outcome string `json:"outcome" jsonschema:"enum=pass,enum=warn,enum=fail"`
+	Detail  string `json:"detail"`
+}
+
+// toASCII maps as browsers do and is not strict about hyphens, which the parser
+// has judged already.
+var toASCII = idna.New(idna.MapForLookup(), idna.Transitional(false), idna.CheckHyphens(false))
+
+// facts is an address with what the rules found out.
+type facts struct {
+	address
+	ascii       string // A-labels
+	single      bool   // a domain of one label
+	mixed       bool   // a label of several scripts
+	out         Output
+	suggestedTo string
+}
+
+// Evaluate judges one address. Errors: missing_field, too_long.
+func Evaluate(in Input) (Output, error) {
+	if err := bounds.Check(in); err != nil {
+		return Output{}, err
+	}
+	text := norm.NFC.String(in.Email)
+	f := facts{address: parse(text)}
+	f.out.International = strings.IndexFunc(text, func(r rune) bool { return r >= utf8.RuneSelf }) >= 0
+	if f.out.International && in.AllowInternational != nil && !*in.AllowInternational {
+		f.worst = max(f.worst, undesiredNonASCII)
+	}
+	f.convertDomain()
+	out := &f.out
+	out.Category, out.Diagnosis = f.worst.category(), names[f.worst]
+	out.SyntaxValid = out.Category != "error"
+	out.Valid = out.Category == "valid" || out.Category == "rfc5321"
+	out.ListVersion = listVersion
+	out.Limitations = []string{"no_dns_lookup", "no_mailbox_probe"}
+	if out.Valid {
+		f.describe()
+	}
+	out.DeliverabilityScore = f.score()
+	out.Recommendation = f.recommend()
+	out.Evidence = f.evidence()
+	out.Findings = policy.SortFindings(f.findings())
+	return *out, nil
+}
+
+// convertDomain finds the A-labels. A domain beyond ASCII that has none is
+// grammar without use.
+func (f *facts) convertDomain() {
+	if f.worst >= firstError {
+		return
+	}
+	if f.literal {
+		f.ascii = f.domain
+		return
+	}
+	ascii, err := toASCII.ToASCII(f.domain)
+	if err != nil || ascii == "" {
+		ascii = strings.ToLower(f.domain)
+		if strings.IndexFunc(ascii, func(r rune) bool { return r >= utf8.RuneSelf }) >= 0 {
+			f.worst = max(f.worst, rfc5322Domain)
+		}
+	}
+	// What the mapping turns into something else than letters, digits and hyphens
+	// was never one domain.
+	if strings.Trim(strings.ToLower(ascii), "abcdefghijklmnopqrstuvwxyz0123456789-.") != "" || strings.Contains(ascii, "..") || strings.HasPrefix(ascii, ".") || strings.HasSuffix(ascii, ".") {
+		f.worst = max(f.worst, rfc5322Domain)
+	}
+	f.ascii = strings.ToLower(ascii)
+}
+
+// describe fills in the parts of a valid address.
+func (f *facts) describe() {
+	out := &f.out
+	unicodeDomain := f.ascii
+	if !f.literal {
+		if u, err := idna.Punycode.ToUnicode(f.ascii); err == nil {
+			unicodeDomain = u
+		}
+	}
+	out.LocalPart, out.Domain, out.ASCIIDomain = &f.local, &unicodeDomain, &f.ascii
+	normalized := f.local + "@" + f.ascii
+	out.NormalizedEmail = &normalized
+	base := f.local
+	if plus := strings.IndexByte(f.local, '+'); plus > 0 && !f.quoted {
+		tag := f.local[plus+1:]
+		out.Alias = Alias{true, &tag}
+		base = f.local[:plus]
+	}
+	base = strings.ToLower(base)
+	out.RoleAddress = roleNames[base]
+	canonical := base + "@" + f.ascii
+	if f.ascii == "gmail.com" || f.ascii == "googlemail.com" {
+		canonical = strings.ReplaceAll(base, ".", "") + "@gmail.com"
+	}
+	out.CanonicalEmail = &canonical
+	out.AddressLiteral, out.QuotedLocalPart = f.literal, f.quoted
+	f.single = !f.literal && !strings.Contains(f.ascii, ".")
+	f.mixed = !f.literal && mixedScripts(unicodeDomain)
+	out.Disposable = !f.literal && isDisposable(f.ascii)
+	out.FreeProvider = freeProviders[f.ascii]
+	out.ReservedDomain = !f.literal && isReserved(f.ascii)
+	if !f.literal {
+		if better := suggest(f.ascii, out.Disposable); better != "" {
+			suggestion := f.local + "@" + better
+			out.Suggestion, f.suggestedTo = &suggestion, better
+		}
+	}
+}
+
+// isReserved says whether a domain is set aside and never delivers (RFC 2606,
+// RFC 6761, RFC 7686 and the local names).
+func isReserved(domain string) bool {
+	labels := strings.Split(domain, ".")
+	last := labels[len(labels)-1]
+	if slices.Contains([]string{"test", "example", "invalid", "localhost", "local", "onion", "internal"}, last) {
+		return true
+	}
+	return len(labels) > 1 && labels[len(labels)-2] == "example" && slices.Contains([]string{"com", "net", "org"}, last)
+}
+
+// Scripts whose letters are written together in one word.
+var scriptGroups = []struct {
+	group string
+	table *unicode.RangeTable
+}{
+	{"Latin", unicode.Latin}, {"Cyrillic", unicode.Cyrillic}, {"Greek", unicode.Greek}, {"Armenian", unicode.Armenian}, {"Hebrew", unicode.Hebrew},
+	{"Arabic", unicode.Arabic}, {"CJK", unicode.Han}, {"CJK", unicode.Hiragana}, {"CJK", unicode.Katakana}, {"CJK", unicode.Hangul}, {"CJK", unicode.Bopomofo},
+	{"Thai", unicode.Thai}, {"Devanagari", unicode.Devanagari}, {"Georgian", unicode.Georgian}, {"Cherokee", unicode.Cherokee},
+}
+
+// mixedScripts says whether a label mixes scripts. Latin beside Chinese, Japanese
+// or Korean is ordinary.
+func mixedScripts(domain string) bool {
+	for label := range strings.SplitSeq(domain, ".") {
+		groups := map[string]bool{}
+		for _, r := range label {
+			for _, s := range scriptGroups {
+				if unicode.Is(s.table, r) {
+					groups[s.group] = true
+				}
+			}
+		}
+		if len(groups) > 2 || len(groups) == 2 && !(groups["Latin"] && groups["CJK"]) {
+			return true
+		}
+	}
+	return false
+}
+
+// score is how likely a message arrives and is read by a person, 0 to 100.
+func (f *facts) score() int {
+	if !f.out.Valid {
+		return 0
+	}
+	score := 100
+	for _, deduction := range []struct {
+		applies bool
+		points  int
+	}{
+		{f.out.Disposable, 60}, {f.out.RoleAddress, 20}, {f.out.Suggestion != nil, 40}, {f.out.ReservedDomain, 90},
+		{f.literal, 40}, {f.single, 50}, {f.quoted, 15}, {f.out.Alias.Detected, 5},
+	} {
+		if deduction.applies {
+			score -= deduction.points
+		}
+	}
+	return max(score, 0)
+}
+
+func (f *facts) recommend() string {
+	switch out := &f.out; {
+	case !out.Valid || out.Disposable || out.ReservedDomain:
+		return "reject"
+	case out.Suggestion != nil || out.RoleAddress || f.literal || f.single || out.DeliverabilityScore < 70:
+		return "review"
+	}
+	return "accept"
+}
+
+// evidence lists every rule with its outcome. What depends on the parts of an
+// address is not evaluated for one that has none.
+func (f *facts) evidence() []Evidence {
+	out := &f.out
+	row := func(rule string, bad bool, outcome, badDetail, goodDetail string) Evidence {
+		switch {
+		case !out.Valid:
+			return Evidence{rule, "warn", "not evaluated: the address is not valid"}
+		case bad:
+			return Evidence{rule, outcome, badDetail}
+		}
+		return Evidence{rule, "pass", goodDetail}
+	}
+	return []Evidence{
+		f.syntaxRow(), f.lengthRow(),
+		row("domain", f.literal || f.single || f.mixed, "warn", f.domainDetail(), "a domain name of several labels"),
+		row("disposable", out.Disposable, "fail", "the domain is on the disposable list", "not on the disposable list"),
+		row("role", out.RoleAddress, "warn", "the local part names an office", "no role name"),
+		row("free_provider", out.FreeProvider, "warn", "the domain is a free provider", "no free provider"),
+		row("typo", out.Suggestion != nil, "warn", "probably "+f.suggestedTo+" was meant", "no popular domain is near"),
+		row("alias", out.Alias.Detected, "warn", "the local part has a tag behind a plus", "no tag"),
+		row("reserved", out.ReservedDomain, "fail", "the domain is reserved and never delivers", "not reserved"),
+	}
+}
+
+func (f *facts) syntaxRow() Evidence {
+	switch {
+	case f.out.Category == "valid":
+		return Evidence{"syntax", "pass", names[f.worst]}
+	case f.out.Valid:
+		return Evidence{"syntax", "warn", names[f.worst]}
+	}
+	return Evidence{"syntax", "fail", names[f.worst]}
+}
+
+func (f *facts) lengthRow() Evidence {
+	if f.worst >= rfc5322TooLong && f.worst <= rfc5322LabelTooLong {
+		return Evidence{"length", "fail", names[f.worst]}
+	}
+	if f.worst > rfc5322LabelTooLong {
+		return Evidence{"length", "warn", "not evaluated: the address is not valid"}
+	}
+	return Evidence{"length", "pass", "within the limits of RFC 5321"}
+}
+
+func (f *facts) domainDetail() string {
+	switch {
+	case f.literal:
+		return "an address in brackets instead of a domain"
+	case f.single:
+		return "a domain of a single label"
+	}
+	return "a label mixes scripts"
+}
+
+func (f *facts) findings() []policy.Finding {
+	var all []policy.Finding
+	for _, rule := range []struct {
+		applies               bool
+		id, severity, message string
+	}{
+		{!f.out.Valid, "invalid_syntax", "high", "the address cannot be used with SMTP as written"},
+		{f.out.Disposable, "disposable_domain", "high", "the domain hands out disposable mailboxes"},
+		{f.out.ReservedDomain, "reserved_domain", "high", "the domain is reserved and never delivers"},
+		{f.out.Suggestion != nil, "possible_typo", "medium", "the domain is close to a popular one"},
+		{f.out.RoleAddress, "role_address", "low", "the address names an office, not a person"},
+		{f.out.Alias.Detected, "plus_alias", "info", "the local part has a tag behind a plus"},
+		{f.out.AddressLiteral, "address_literal", "medium", "an address in brackets stands instead of a domain"},
+		{f.single, "single_label_domain", "medium", "the domain has a single label"},
+		{f.out.FreeProvider, "free_provider", "info", "the domain is a free provider"},
+		{f.mixed, "mixed_script_domain", "medium", "a label of the domain mixes scripts"},
+	} {
+		if rule.applies {
+			all = append(all, policy.Finding{ID: rule.id, Severity: rule.severity, Path: "/email", Message: rule.message})
+		}
+	}
+	return all
+}

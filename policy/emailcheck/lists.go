@@ -1,0 +1,154 @@
+package emailcheck
+
+import (
+	_ "embed" // the lists are part of the program
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// The lists carry their name, date and licence in their first lines. The answer's
+// listVersion is made of the dates and of the hashes of the bytes, so that two
+// answers with the same version saw the same lists.
+var (
+	//go:embed lists/disposable.txt
+	disposableText string
+	//go:embed lists/free.txt
+	freeText string
+	//go:embed lists/roles.txt
+	rolesText string
+	//go:embed lists/popular.txt
+	popularText string
+)
+
+var (
+	freeProviders  = setOf(freeText)
+	roleNames      = setOf(rolesText)
+	popularDomains = linesOf(popularText)
+	listVersion    = version(disposableText, freeText, rolesText, popularText)
+)
+
+// linesOf reads a list: one entry per line, comments behind "#".
+func linesOf(text string) []string {
+	var entries []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+			entries = append(entries, line)
+		}
+	}
+	return entries
+}
+
+func setOf(text string) map[string]bool {
+	set := map[string]bool{}
+	for _, entry := range linesOf(text) {
+		set[entry] = true
+	}
+	return set
+}
+
+// version is "countersign-lists-DATE+HASH": the youngest date and eight digits of
+// the hash over all lists.
+func version(texts ...string) string {
+	var dates []string
+	for _, text := range texts {
+		_, rest, _ := strings.Cut(text, "# date: ")
+		date, _, _ := strings.Cut(rest, "\n")
+		dates = append(dates, date)
+	}
+	return "countersign-lists-" + slices.Max(dates) + "+" + canon.Hash([]byte(strings.Join(texts, "\x00")))[:8]
+}
+
+// listed searches a domain in the sorted list: a set of 120,000 would cost every
+// program that links this package its time at the start.
+func listed(domain string) bool {
+	low, high := 0, len(disposableText)
+	for low < high {
+		middle := (low + high) / 2
+		start := strings.LastIndexByte(disposableText[low:middle], '\n') + 1 + low
+		end := start + strings.IndexByte(disposableText[start:], '\n')
+		line := disposableText[start:end]
+		switch {
+		case line == domain:
+			return true
+		case line < domain: // comments begin with "#", which is below every letter and digit
+			low = end + 1
+		default:
+			high = start
+		}
+	}
+	return false
+}
+
+// isDisposable says whether a domain or one above it is on the list.
+func isDisposable(domain string) bool {
+	for domain != "" {
+		if listed(domain) {
+			return true
+		}
+		_, domain, _ = strings.Cut(domain, ".")
+	}
+	return false
+}
+
+// tldTypos are last labels nobody means, with what is meant.
+var tldTypos = map[string]string{
+	"con": "com", "cmo": "com", "ocm": "com", "om": "com", "cm": "com", "co": "com", "comm": "com", "vom": "com", "xom": "com", "coom": "com", "c0m": "com",
+	"nte": "net", "ner": "net", "met": "net", "ent": "net",
+	"ogr": "org", "rog": "org", "orgg": "org",
+}
+
+// suggest finds the popular domain that a domain is a typing error of, or "".
+// A disposable domain is suggested for one edit only: look-alikes of popular
+// names are on disposable lists.
+func suggest(domain string, disposable bool) string {
+	if freeProviders[domain] || slices.Contains(popularDomains, domain) {
+		return ""
+	}
+	if dot := strings.LastIndexByte(domain, '.'); dot > 0 && !disposable {
+		if meant := domain[:dot+1] + tldTypos[domain[dot+1:]]; slices.Contains(popularDomains, meant) {
+			return meant
+		}
+	}
+	best, found, tie := maxDistance+1, "", false
+	for _, popular := range popularDomains {
+		switch d := distance(domain, popular, best); {
+		case d < best:
+			best, found, tie = d, popular, false
+		case d == best:
+			tie = true
+		}
+	}
+	if tie || best > maxDistance || best > len(found)/4 || disposable && best > 1 {
+		return ""
+	}
+	return found
+}
+
+// distance is the optimal string alignment distance: insertions, deletions,
+// changes and swaps of neighbours. Beyond limit it stops counting.
+func distance(a, b string, limit int) int {
+	if len(a)-len(b) > limit || len(b)-len(a) > limit {
+		return limit + 1
+	}
+	before, above, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range above {
+		above[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			change := 1
+			if a[i-1] == b[j-1] {
+				change = 0
+			}
+			row[j] = min(above[j]+1, row[j-1]+1, above[j-1]+change)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, above, row = above, row, before
+	}
+	return above[len(b)]
+}

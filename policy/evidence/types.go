@@ -1,0 +1,186 @@
+package evidence
+
+import (
+	"bytes"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/policy"
+)
+
+// Input is a bundle, what the buyer expected, and the time the caller speaks for.
+type Input struct {
+	policy.Common
+	Body
+}
+
+// Body is the request without the common members, as spend-assurance embeds it.
+type Body struct {
+	Bundle        *Bundle   `json:"bundle" jsonschema_description:"The artifacts of one purchase; each is optional, and what is missing is reported."`
+	Expected      *Expected `json:"expected,omitempty"`
+	AsOf          string    `json:"asOf,omitempty" jsonschema:"minLength=1,maxLength=64,format=date-time" jsonschema_description:"RFC 3339 with zone. Without it freshness cannot be judged."`
+	MaxAgeSeconds *int      `json:"maxAgeSeconds,omitempty" jsonschema:"minimum=1,maximum=31536000" jsonschema_description:"Default 86400."`
+}
+
+// Bundle holds the artifacts. Each keeps the bytes it was sent as, because hashes
+// are over those.
+type Bundle struct {
+	Challenge      *Challenge      `json:"challenge,omitempty" jsonschema_description:"The payment required answer of the seller."`
+	Receipt        *Receipt        `json:"receipt,omitempty" jsonschema_description:"The settlement."`
+	PolicyDecision *PolicyDecision `json:"policyDecision,omitempty" jsonschema_description:"The buyer's decision before paying."`
+	Response       *Response       `json:"response,omitempty" jsonschema_description:"What the seller answered."`
+	Source         *Source         `json:"source,omitempty"`
+	Hashes         *Hashes         `json:"hashes,omitempty" jsonschema_description:"SHA-256 of the canonical form of each artifact as sent."`
+
+	raw jsontext.Value
+}
+
+// Challenge is the seller's demand.
+type Challenge struct {
+	Terms
+	Scheme   string `json:"scheme,omitempty" jsonschema:"minLength=1,maxLength=2048"`
+	IssuedAt string `json:"issuedAt,omitempty" jsonschema:"minLength=1,maxLength=64,format=date-time"`
+
+	raw jsontext.Value
+}
+
+// Terms are what challenge, receipt and expectation must agree about.
+type Terms struct {
+	ResourceURL string `json:"resourceUrl,omitempty" jsonschema:"minLength=1,maxLength=2048"`
+	Method      string `json:"method,omitempty" jsonschema:"minLength=1,maxLength=2048"`
+	Network     string `json:"network,omitempty" jsonschema:"minLength=1,maxLength=2048"`
+	Asset       string `json:"asset,omitempty" jsonschema:"minLength=1,maxLength=2048"`
+	PayTo       string `json:"payTo,omitempty" jsonschema:"minLength=1,maxLength=2048"`
+	AmountUnits string `json:"amountUnits,omitempty" jsonschema:"minLength=1,maxLength=78,pattern=^(0|[1-9][0-9]{0\\,77})$"`
+}
+
+// Expected is what the buyer knew beforehand.
+type Expected struct{ Terms }
+
+// Receipt is the settlement.
+type Receipt struct {
+	Terms
+	Payer       string `json:"payer,omitempty" jsonschema:"minLength=1,maxLength=2048"`
+	Transaction string `json:"transaction,omitempty" jsonschema:"minLength=1,maxLength=2048"`
+	Success     *bool  `json:"success,omitempty"`
+	SettledAt   string `json:"settledAt,omitempty" jsonschema:"minLength=1,maxLength=64,format=date-time"`
+
+	raw jsontext.Value
+}
+
+// PolicyDecision is the buyer's own decision.
+type PolicyDecision struct {
+	Decision   string `json:"decision,omitempty" jsonschema:"enum=allow,enum=deny,enum=needs_review"`
+	DecisionID string `json:"decisionId,omitempty" jsonschema:"minLength=1,maxLength=2048"`
+	PolicyID   string `json:"policyId,omitempty" jsonschema:"minLength=1,maxLength=2048"`
+	IssuedAt   string `json:"issuedAt,omitempty" jsonschema:"minLength=1,maxLength=64,format=date-time"`
+
+	raw jsontext.Value
+}
+
+// Response is the seller's answer.
+type Response struct {
+	Status      *int    `json:"status,omitempty" jsonschema:"minimum=100,maximum=599"`
+	BodyHash    string  `json:"bodyHash,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-f0-9]{64}$"`
+	Body        *string `json:"body,omitempty" jsonschema:"maxLength=65536"`
+	ContentType string  `json:"contentType,omitempty" jsonschema:"minLength=1,maxLength=2048"`
+	ReceivedAt  string  `json:"receivedAt,omitempty" jsonschema:"minLength=1,maxLength=64,format=date-time"`
+
+	raw jsontext.Value
+}
+
+// Source says how the artifacts were collected.
+type Source struct {
+	Kind      string `json:"kind" jsonschema:"minLength=1,enum=live,enum=replay,enum=synthetic,enum=test,enum=unknown"`
+	Collector string `json:"collector,omitempty" jsonschema:"minLength=1,maxLength=2048"`
+}
+
+// Hashes are what the artifacts should hash to.
+type Hashes struct {
+	Challenge      string `json:"challenge,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-f0-9]{64}$"`
+	Receipt        string `json:"receipt,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-f0-9]{64}$"`
+	PolicyDecision string `json:"policyDecision,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-f0-9]{64}$"`
+	Response       string `json:"response,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-f0-9]{64}$"`
+}
+
+// Output is the verdict and how each rule came to its outcome.
+type Output struct {
+	Verdict    string           `json:"verdict" jsonschema:"enum=verified,enum=needs_review,enum=rejected,enum=insufficient_evidence"`
+	Rules      []Rule           `json:"rules"`
+	Confidence float64          `json:"confidence" jsonschema:"minimum=0,maximum=1" jsonschema_description:"Rules passed, of all that were not skipped."`
+	BundleHash string           `json:"bundleHash" jsonschema_description:"SHA-256 of the canonical bundle."`
+	Findings   []policy.Finding `json:"findings"`
+}
+
+// Decision is the verdict as a decision: verified allow, rejected deny, else
+// needs_review.
+func (o Output) Decision() string {
+	switch o.Verdict {
+	case "verified":
+		return "allow"
+	case "rejected":
+		return "deny"
+	}
+	return "needs_review"
+}
+
+// Rule is the outcome of one rule. Expected and Actual hold no secret, no query
+// string and no whole address.
+type Rule struct {
+	ID       string `json:"id"`
+	Outcome  string `json:"outcome" jsonschema:"enum=pass,enum=fail,enum=missing,enum=skipped"`
+	Effect   string `json:"effect" jsonschema:"enum=none,enum=review,enum=insufficient,enum=reject"`
+	Expected string `json:"expected"`
+	Actual   string `json:"actual"`
+	Detail   string `json:"detail"`
+}
+
+// The artifacts read themselves and keep their text.
+
+// UnmarshalJSONFrom reads a bundle and keeps its text.
+func (b *Bundle) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	type plain Bundle
+	return keep(dec, (*plain)(b), &b.raw)
+}
+
+// UnmarshalJSONFrom reads a challenge and keeps its text.
+func (c *Challenge) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	type plain Challenge
+	return keep(dec, (*plain)(c), &c.raw)
+}
+
+// UnmarshalJSONFrom reads a receipt and keeps its text.
+func (r *Receipt) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	type plain Receipt
+	return keep(dec, (*plain)(r), &r.raw)
+}
+
+// UnmarshalJSONFrom reads a policy decision and keeps its text.
+func (d *PolicyDecision) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	type plain PolicyDecision
+	return keep(dec, (*plain)(d), &d.raw)
+}
+
+// UnmarshalJSONFrom reads a response and keeps its text.
+func (r *Response) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	type plain Response
+	return keep(dec, (*plain)(r), &r.raw)
+}
+
+// keep decodes the next value with the decoder's own options, so that unknown
+// members and their places are reported as everywhere, and copies its text.
+func keep(dec *jsontext.Decoder, into any, raw *jsontext.Value) error {
+	start := dec.InputOffset()
+	rest := bytes.Clone(dec.UnreadBuffer())
+	if err := json.UnmarshalDecode(dec, into); err != nil {
+		return err
+	}
+	length := dec.InputOffset() - start
+	if length < 0 || length > int64(len(rest)) {
+		*raw = nil // read from a stream: the struct is all there is
+		return nil
+	}
+	*raw = jsontext.Value(bytes.TrimLeft(rest[:length], " \t\r\n:,"))
+	return nil
+}

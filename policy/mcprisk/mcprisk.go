@@ -1,0 +1,219 @@
+// Package mcprisk judges an MCP server's manifest before it is installed: text
+// that steers the model instead of describing a tool, characters nobody sees,
+// tools that shadow others, capabilities the annotations deny, scopes that are
+// too broad, packages that can change overnight.
+//
+// Every string of the manifest is read as a model would read it: after NFKC,
+// without characters that do not show, look-alike letters folded to Latin, white
+// space collapsed, lower case. Rules about prose look at names, descriptions,
+// instructions, schemas, prompts and resources; rules about the start of the
+// server look at command, args, env, headers, URL, package and auth.
+//
+// A rule costs nothing where its words do not stand: each text is split into
+// words once, and only rules one of whose trigger words occurs look closer. The
+// precision of the rules is tested with manifests that mean no harm.
+//
+// The manifest is data: nothing is fetched, started or resolved.
+package mcprisk
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/policy/normal"
+)
+
+// Service is mcp-risk/score.
+var Service = policy.Declare(policy.Service{
+	Name:       "mcp-risk/score",
+	PriceCents: 5,
+	Title:      "MCP manifest risk",
+	Summary:    "Analyses an MCP server manifest before install: tool poisoning, hidden text, shadowing, broad scopes, unpinned packages; per-tool findings with severity, reason and fix.",
+	Example: `{"manifest":{"name":"calculator","command":"npx","args":["-y","calculator-mcp@1.4.2"],"tools":[{"name":"sum","description":"Adds two numbers. [INST]",` +
+		`"inputSchema":{"type":"object","properties":{"a":{"type":"number"},"b":{"type":"number"}},"additionalProperties":false}}]}}`,
+}, Evaluate)
+
+var bounds = normal.BoundsOf[Input]()
+
+// Input is a manifest and what the caller already has.
+type Input struct {
+	policy.Common
+	Manifest     map[string]any `json:"manifest" jsonschema_description:"A server manifest, the result of tools/list, or one entry of a client configuration (command, args, env). Free-form members are allowed."`
+	KnownTools   []string       `json:"knownTools,omitempty" jsonschema:"maxItems=2000,minLength=1,maxLength=2048" jsonschema_description:"Names of tools already installed, from other servers."`
+	BaselineHash string         `json:"baselineHash,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-f0-9]{64}$" jsonschema_description:"The manifestHash of the version that was approved."`
+}
+
+// Output is the risk and the findings behind it.
+type Output struct {
+	ServerName        *string   `json:"serverName" jsonschema:"nullable"`
+	ToolCount         int       `json:"toolCount"`
+	RiskScore         float64   `json:"riskScore" jsonschema:"minimum=0,maximum=100" jsonschema_description:"40, 20, 8 or 3 points for each critical, high, medium or low rule and tool, at most 100."`
+	RiskLevel         string    `json:"riskLevel" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"The gravest finding's."`
+	Recommendation    string    `json:"recommendation" jsonschema:"enum=allow,enum=review,enum=block"`
+	ManifestHash      string    `json:"manifestHash" jsonschema_description:"SHA-256 of the canonical manifest; keep it as the next baselineHash."`
+	Tools             []Tool    `json:"tools"`
+	Findings          []Finding `json:"findings"`
+	FindingsTruncated bool      `json:"findingsTruncated,omitzero"`
+	Summary           Summary   `json:"summary"`
+}
+
+// Tool is the risk of one tool, in the order of the manifest.
+type Tool struct {
+	Name       string   `json:"name"`
+	RiskLevel  string   `json:"riskLevel" jsonschema:"enum=low,enum=medium,enum=high,enum=critical"`
+	FindingIDs []string `json:"findingIds"`
+}
+
+// Finding is one rule that spoke about one place.
+type Finding struct {
+	ID       string  `json:"id"`
+	Tool     *string `json:"tool" jsonschema:"nullable"`
+	Severity string  `json:"severity" jsonschema:"enum=info,enum=low,enum=medium,enum=high,enum=critical"`
+	Path     string  `json:"path" jsonschema_description:"JSON pointer into the manifest."`
+	Reason   string  `json:"reason"`
+	Fix      string  `json:"fix"`
+	Evidence string  `json:"evidence" jsonschema_description:"At most 120 characters; characters that do not show as U+XXXX, secrets cut to four."`
+}
+
+// Summary counts all findings, also those that were cut.
+type Summary struct {
+	Critical int `json:"critical"`
+	High     int `json:"high"`
+	Medium   int `json:"medium"`
+	Low      int `json:"low"`
+	Info     int `json:"info"`
+}
+
+// Evaluate judges one manifest. Errors: the codes of common rule 0.2 and
+// empty_manifest for one with neither tools nor a way to start or reach a server.
+func Evaluate(in Input) (Output, error) {
+	if err := bounds.Check(in); err != nil {
+		return Output{}, err
+	}
+	m, err := parse(in.Manifest)
+	if err != nil {
+		return Output{}, err
+	}
+	canonical, err := canon.Marshal(in.Manifest)
+	if err != nil {
+		return Output{}, policy.Refuse("invalid_json", "/manifest", "manifest has no canonical form")
+	}
+	s := &scan{manifest: m, hash: canon.Hash(canonical), seen: map[[3]string]bool{}, known: in.KnownTools}
+	s.names()
+	s.prose()
+	for i := range m.tools {
+		s.tool(&m.tools[i])
+	}
+	s.launch()
+	if in.BaselineHash != "" && in.BaselineHash != s.hash {
+		s.report("rug_pull", "", "", "", "manifestHash "+s.hash[:16]+"...")
+	}
+	if len(m.tools) > manyTools {
+		s.report("many_tools", "", "", "/tools", "")
+	}
+	return s.output(), nil
+}
+
+// scan gathers the findings about one manifest.
+type scan struct {
+	manifest *manifest
+	hash     string
+	known    []string
+	findings []Finding
+	seen     map[[3]string]bool
+}
+
+// report adds a finding once per rule, tool and place. An empty severity is the
+// rule's own.
+func (s *scan) report(id, severity, tool, path, evidence string) {
+	if key := [3]string{id, tool, path}; !s.seen[key] {
+		s.seen[key] = true
+		r := rules[id]
+		f := Finding{ID: id, Severity: cmp.Or(severity, r.severity), Path: canon.SafePointer(path), Reason: r.reason, Fix: r.fix, Evidence: evidenceOf(evidence)}
+		if tool != "" {
+			name := visible(tool)
+			f.Tool = &name
+		}
+		s.findings = append(s.findings, f)
+	}
+}
+
+var order = []string{"info", "low", "medium", "high", "critical"}
+
+func worse(a, b string) bool { return slices.Index(order, a) > slices.Index(order, b) }
+
+// output sums the findings up.
+func (s *scan) output() Output {
+	out := Output{ToolCount: len(s.manifest.tools), ManifestHash: s.hash, Tools: []Tool{}, Findings: []Finding{}, RiskLevel: "info"}
+	if s.manifest.name != "" {
+		name := visible(s.manifest.name)
+		out.ServerName = &name
+	}
+	byTool := map[string][]Finding{}
+	counted := map[[2]string]string{} // the gravest severity of each rule and tool
+	for _, f := range s.findings {
+		tool := ""
+		if f.Tool != nil {
+			tool = *f.Tool
+			byTool[tool] = append(byTool[tool], f)
+		}
+		if key := [2]string{f.ID, tool}; worse(f.Severity, counted[key]) {
+			counted[key] = f.Severity
+		}
+		if worse(f.Severity, out.RiskLevel) {
+			out.RiskLevel = f.Severity
+		}
+		out.Summary.count(f.Severity)
+	}
+	// Sums of whole numbers do not depend on the order of the map.
+	for _, severity := range counted {
+		out.RiskScore += points[severity]
+	}
+	out.RiskScore = min(out.RiskScore, 100)
+	if out.RiskLevel == "info" {
+		out.RiskLevel = "low"
+	}
+	out.Recommendation = map[string]string{"critical": "block", "high": "review", "medium": "review", "low": "allow"}[out.RiskLevel]
+	for _, t := range s.manifest.tools {
+		out.Tools = append(out.Tools, summed(visible(t.name), byTool[visible(t.name)]))
+	}
+	slices.SortStableFunc(s.findings, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(slices.Index(order, b.Severity), slices.Index(order, a.Severity)), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Path, b.Path))
+	})
+	out.Findings = append(out.Findings, s.findings...)
+	if len(out.Findings) > maxFindings {
+		out.Findings, out.FindingsTruncated = out.Findings[:maxFindings], true
+	}
+	return out
+}
+
+// summed is one tool's line.
+func summed(name string, findings []Finding) Tool {
+	t := Tool{Name: name, RiskLevel: "low", FindingIDs: []string{}}
+	for _, f := range findings {
+		if worse(f.Severity, t.RiskLevel) {
+			t.RiskLevel = f.Severity
+		}
+		t.FindingIDs = append(t.FindingIDs, f.ID)
+	}
+	slices.Sort(t.FindingIDs)
+	t.FindingIDs = slices.Compact(t.FindingIDs)
+	return t
+}
+
+func (s *Summary) count(severity string) {
+	switch severity {
+	case "critical":
+		s.Critical++
+	case "high":
+		s.High++
+	case "medium":
+		s.Medium++
+	case "low":
+		s.Low++
+	default:
+		s.Info++
+	}
+}

@@ -1,0 +1,336 @@
+package mcprisk
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// proseRule matches a cleaned text: lower case, single spaces. It is tried only
+// where one of its trigger words stands.
+type proseRule struct {
+	id       string
+	severity string // "" for the rule's own
+	triggers []string
+	also     []string // and one of these, where there are any
+	form     *regexp.Regexp
+	accept   func(text string, loc []int) bool // nil: every match
+}
+
+const (
+	gap3 = `(?:[^ .!?;]+ ){0,3}`
+	gap6 = `(?:[^ .!?;]+ ){0,6}`
+	// to whom something is concealed; what follows must not make it a thing ("user id")
+	user = `(?:the |this |your |any )?(?:users?|humans?|customers?|operators?)\b`
+)
+
+var proseRules = []proseRule{
+	{id: "hidden_instruction_block", triggers: []string{"important", "system", "hidden", "secret", "inst", "im", "sys", "instructions"},
+		form: regexp.MustCompile(`</? ?(?:important|system|hidden|secret|instructions?)(?: [^>]{0,40})?>|\[/?inst\]|<\|(?:im_start|im_end|system)\|>|<</?sys>>`)},
+	{id: "instruction_override", triggers: []string{"ignore", "disregard", "forget", "override", "bypass"},
+		also: []string{"instruction", "instructions", "rule", "rules", "prompt", "prompts", "guideline", "guidelines", "directive", "directives"},
+		form: regexp.MustCompile(`\b(?:ignore|disregard|forget|override|bypass) ` + gap3 +
+			`(?:previous|prior|above|preceding|earlier|system|your|foregoing) ` + gap3 + `(?:instructions?|rules?|prompts?|guidelines?|directives?)\b` +
+			`|\b(?:ignore|disregard|forget) ` + gap3 + `(?:instructions|rules|prompts) (?:above|before|given|so far|you (?:were|have been))\b`),
+		accept: notNegated},
+	{id: "concealment", triggers: []string{"do", "don", "dont", "never", "not"},
+		also: []string{"tell", "inform", "notify", "alert", "mention", "reveal", "disclose", "show"},
+		form: regexp.MustCompile(`\b(?:do not|don't|dont|never|must not|should not) (?:ever )?(?:` +
+			`(?:tell|inform|notify|alert) ` + gap3 + user +
+			`|(?:mention|reveal|disclose) ` + gap6 + `to ` + user +
+			`|show (?:this|it|that|these|them|any of this|anything)(?: [^ .!?;]+){0,4} to ` + user +
+			`|(?:mention|reveal|show|tell) (?:this|it|that|these|them|anything|the above) to (?:anyone|anybody)\b)`),
+		accept: personFollows},
+	{id: "concealment", triggers: []string{"without", "hide", "secret", "hidden", "silently"},
+		form: regexp.MustCompile(`\bwithout (?:telling|informing|notifying|alerting|showing it to|mentioning (?:it|this) to) ` + user +
+			`|\b(?:hide|keep) (?:this|it|that|these) ` + gap3 + `from ` + user +
+			`|\bsilently (?:send|include|append|attach|forward|add|copy|upload|transmit|pass)\b`),
+		accept: personFollows},
+	{id: "data_exfiltration", triggers: []string{"send", "post", "upload", "forward", "bcc", "exfiltrate", "transmit", "leak"},
+		also: []string{"conversation", "conversations", "history", "secret", "secrets", "credential", "credentials", "key", "keys", "content", "contents",
+			"token", "tokens", "password", "passwords", "variable", "variables"},
+		form: regexp.MustCompile(`\b(?:send|post|upload|forward|bcc|exfiltrate|transmit|leak) (?:[^ .!?;]+ ){0,8}?` +
+			`(?:conversations?|chat history|history|secrets?|credentials?|api keys?|file contents?|contents of [^ ]+|tokens?|passwords?|private keys?|environment variables?)\b` +
+			`.{0,80}?(?:https?://|[a-z0-9._%+-]+@[a-z0-9-]+\.[a-z])`)},
+	{id: "data_exfiltration", triggers: []string{"bcc"},
+		form: regexp.MustCompile(`\b(?:always|every|must|also|silently|automatically|each)\b[^.!?;]{0,40}\bbcc\b.{0,40}?[a-z0-9._%+-]+@[a-z0-9-]+\.[a-z]` +
+			`|\bbcc (?:all|every|each|a copy)\b.{0,60}?[a-z0-9._%+-]+@[a-z0-9-]+\.[a-z]`)},
+	{id: "sensitive_file_access", triggers: sensitiveWords,
+		also: []string{"read", "pass", "include", "provide", "send", "attach", "open", "load", "cat", "paste", "copy", "access"},
+		form: regexp.MustCompile(`(?:\b(?:please|must|first|should|need to|you|then|always|also|before [^.!?]{0,60},) |[.!:;] |\. )` +
+			`(?:you )?(?:must |should |need to )?(?:first |also )?(?:read|pass|include|provide|send|attach|open|load|cat|paste|copy|access)\b.{0,80}?` + sensitiveFile +
+			`|` + sensitiveFile + `.{0,80}?\b(?:pass|include|provide|send|attach|paste) (?:it|its|them|the|that|this)\b.{0,60}?\b(?:as|in|into|to)\b`)},
+	{id: "sensitive_file_access", severity: "high", triggers: sensitiveWords, form: regexp.MustCompile(sensitiveFile)},
+	{id: "tool_shadowing", triggers: []string{"tool", "tools", "function", "functions", "always", "first"},
+		also: []string{"before", "other", "all", "any", "every", "each", "this"},
+		form: regexp.MustCompile(`\bbefore (?:using|calling|invoking|running|you (?:use|call)) (?:any|all|every|each|other)(?: of the)?(?: other)? (?:tools?|functions?)\b` +
+			`|\b(?:always|must) (?:call|use|invoke|run) this (?:tool |function )?first\b` +
+			`|\b(?:call|use|invoke|run) this (?:tool |function )?before (?:any|all|every|doing|anything)\b` +
+			`|\binstead of (?:any|all|the|every)(?: of the)? other (?:tools?|functions?)\b` +
+			`|\b(?:do not|don't|never) (?:use|call|invoke) (?:any )?other (?:tools?|functions?)\b` +
+			`|\b(?:when|whenever|every time) (?:you )?(?:using|calling|use|call|invoke) (?:any|all|every)(?: other)? (?:tools?|functions?)\b` +
+			`|\bprefer this (?:tool |function )over (?:any|all|every|other)\b` +
+			`|\ball other (?:tools|functions) (?:are|must|should)\b`)},
+	{id: "coercive_priority", triggers: []string{"always", "priority", "mandatory", "precedence"},
+		form: regexp.MustCompile(`\b(?:must )?always (?:use|call|invoke|choose|select|prefer) this (?:tool|function)\b` +
+			`|\bthis (?:tool|function|server) (?:[^ .!?;]+ ){0,3}(?:highest|top|maximum) priority\b|(?:^|[.!:] )(?:highest|top|maximum) priority(?:[.!:]|$)` +
+			`|\bthis (?:tool|function|step|call) is mandatory\b|\bmandatory (?:to (?:use|call|invoke)|tool|first call)\b|(?:^|[.!:] )mandatory(?:[.!:]|$)` +
+			`|\btakes precedence over (?:[^ .!?;]+ ){0,3}(?:tools?|instructions?|functions?)\b`)},
+	{id: "pipe_to_shell", triggers: []string{"curl", "wget", "bash", "sh", "iwr", "irm"},
+		form: regexp.MustCompile(`\b(?:curl|wget)\b[^|]{0,400}\| ?(?:sudo (?:-[a-z]+ )?)?(?:/[a-z/]*/)?(?:ba|z|da|k)?sh\b` +
+			`|\b(?:ba|z)?sh -[a-z]*c\b.{0,200}?https?://|\bbash <\( ?(?:curl|wget)\b|\b(?:irm|iwr)\b[^|]{0,200}\| ?iex\b`)},
+	{id: "metadata_endpoint", triggers: []string{"169", "google", "file"},
+		form: regexp.MustCompile(`\b169\.254\.169\.254\b|\bmetadata\.google\.internal\b|\bfile:///?(?:etc|proc|root|home|users|var|sys|c:)\b`)},
+}
+
+var sensitiveWords = []string{"ssh", "rsa", "env", "aws", "mcp", "passwd", "shadow", "keychain", "wallet", "seed", "kube", "npmrc", "git"}
+
+// sensitiveFile names what the contract lists; ".env.example" and
+// "process.env" are no secrets.
+const sensitiveFile = `(?:~/\.ssh\b|\.ssh/|\bid_rsa\b|(?:^|[ "'(\x60/=:])\.env(?:\.local|\.production)?(?:$|[ "'),;:\x60]|\.(?:$| ))|\.aws/credentials\b|\bmcp\.json\b|/etc/passwd\b|/etc/shadow\b|\bkeychain\b|\bwallet\.dat\b|\bseed phrases?\b|\.kube/config\b|\.npmrc\b|\.git-credentials\b)`
+
+var privateThing = regexp.MustCompile(`\b(?:ids?|identifiers?|numbers?|passwords?|keys?|tokens?|secrets?|credentials?|pii)\b`)
+
+// personFollows refuses "user id" and the like: then it is about a value, not
+// about a person.
+func personFollows(text string, loc []int) bool {
+	// To keep ids and keys from people is privacy, not concealment.
+	if privateThing.MatchString(text[loc[0]:loc[1]]) {
+		return false
+	}
+	rest, ok := strings.CutPrefix(text[loc[1]:], " ")
+	if !ok {
+		return !strings.HasPrefix(text[loc[1]:], "'s ") && !strings.HasPrefix(text[loc[1]:], "-") && !strings.HasPrefix(text[loc[1]:], "_")
+	}
+	end := strings.IndexFunc(rest, func(r rune) bool { return r < 'a' || r > 'z' })
+	if end < 0 {
+		end = len(rest)
+	}
+	return !slices.Contains([]string{"id", "ids", "name", "names", "agent", "input", "table", "tables", "interface", "profile", "profiles", "account",
+		"accounts", "email", "emails", "record", "records", "object", "objects", "field", "fields", "password", "passwords", "data", "list", "interfaces", "group", "groups", "mailbox"}, rest[:end])
+}
+
+// notNegated refuses matches behind "do not", "never" or "cannot".
+func notNegated(text string, loc []int) bool {
+	before := strings.TrimRight(text[max(0, loc[0]-24):loc[0]], " ")
+	for _, negation := range []string{"not", "never", "cannot", "can't", "don't", "doesn't", "without", "not ever", "won't", "no"} {
+		if before == negation || strings.HasSuffix(before, " "+negation) {
+			return false
+		}
+	}
+	return true
+}
+
+// wakes holds the prose rules, as bits, that a word wakes: by a trigger, and by
+// the second word a rule asks for. idle are the rules that ask for none.
+type wakes struct{ trigger, also uint64 }
+
+var wakingWords, idle = func() (words map[string]wakes, idle uint64) {
+	words = map[string]wakes{}
+	for i, r := range proseRules {
+		for _, word := range r.triggers {
+			w := words[word]
+			w.trigger |= 1 << i
+			words[word] = w
+		}
+		for _, word := range r.also {
+			w := words[word]
+			w.also |= 1 << i
+			words[word] = w
+		}
+		if r.also == nil {
+			idle |= 1 << i
+		}
+	}
+	return words, idle
+}()
+
+// systemLine is a line that pretends to come from the system.
+var systemLine = regexp.MustCompile(`(?m)^[ \t]*(?:SYSTEM[ \t]*:|System: [Yy]ou )`)
+
+// prose applies the rules about text to every string, those about starting a
+// server excepted.
+func (s *scan) prose() {
+	others := s.otherTools()
+	for _, t := range s.manifest.texts {
+		s.hiddenCharacters(t)
+		s.encoded(t)
+		if strings.Contains(t.raw, "SYSTEM") || strings.Contains(t.raw, "System: ") {
+			if loc := systemLine.FindStringIndex(t.raw); loc != nil {
+				s.report("hidden_instruction_block", "", t.tool, t.path, around(t.raw, loc))
+			}
+		}
+		for _, clean := range readings(t.raw) {
+			s.matchProse(t, clean, nil)
+			s.shadowing(t, clean, others)
+		}
+		if strings.HasPrefix(t.raw, "file://") && slices.Contains([]string{"default", "const", "enum", "examples"}, t.member) {
+			s.report("metadata_endpoint", "", t.tool, t.path, t.raw)
+		}
+	}
+}
+
+// matchProse tries the rules that a word of the text wakes; only limits them
+// where it is not nil.
+func (s *scan) matchProse(t text, clean string, only []string) {
+	all := wakes{also: idle}
+	eachWord(clean, func(word string) {
+		w := wakingWords[word]
+		all.trigger |= w.trigger
+		all.also |= w.also
+	})
+	woken := all.trigger & all.also
+	if woken == 0 {
+		return
+	}
+	critical := false // a graver sensitive_file_access already stands
+	for i := range proseRules {
+		r := &proseRules[i]
+		if woken&(1<<i) == 0 || only != nil && !slices.Contains(only, r.id) || critical && r.severity != "" {
+			continue
+		}
+		for _, loc := range r.form.FindAllStringIndex(clean, 8) {
+			if r.accept == nil || r.accept(clean, loc) {
+				s.report(r.id, r.severity, t.tool, t.path, around(clean, loc))
+				critical = critical || r.id == "sensitive_file_access"
+				break
+			}
+		}
+	}
+}
+
+// encoded reports long base64, long hexadecimal and data: values. Icons are
+// images and may be data.
+func (s *scan) encoded(t text) {
+	if strings.Contains(t.raw, "data:") && !(strings.Contains(t.path, "/icon") && strings.HasPrefix(t.raw, "data:image/")) {
+		if loc := dataURI.FindStringIndex(t.raw); loc != nil {
+			s.report("encoded_payload", "", t.tool, t.path, around(t.raw, loc))
+			return
+		}
+	}
+	if len(t.raw) < minBase64 {
+		return
+	}
+	start, line := 0, 0
+	for i := 0; i <= len(t.raw); i++ {
+		if i < len(t.raw) && isBase64(t.raw[i]) {
+			continue
+		}
+		// Long lines of base64 are one value, wrapped.
+		if i < len(t.raw) && (t.raw[i] == '\n' || t.raw[i] == '\r') && (i-line >= minLine || i == line) {
+			line = i + 1
+			continue
+		}
+		run := unwrapped.Replace(t.raw[start:i])
+		if isPayload(run) && !strings.Contains(t.path, "/icon") {
+			s.report("encoded_payload", "", t.tool, t.path, run)
+			return
+		}
+		start, line = i+1, i+1
+	}
+}
+
+var unwrapped = strings.NewReplacer("\n", "", "\r", "")
+
+var dataURI = regexp.MustCompile(`(?i)\bdata:[a-z]+/[a-z0-9.+-]+(?:;[a-z0-9=-]+)*,`)
+
+func isBase64(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '+' || c == '/' || c == '-' || c == '_'
+}
+
+// isPayload says whether a run of base64 characters is a value and not a long
+// path or identifier: hexadecimal throughout, or all of lower case, upper case
+// and digits without a short segment between slashes or separators.
+func isPayload(run string) bool {
+	if len(run) < minBase64 {
+		return false
+	}
+	hex := strings.Trim(strings.ToLower(run), "0123456789abcdef") == ""
+	if hex {
+		return len(run) >= minHex
+	}
+	separators := strings.Count(run, "/") + strings.Count(run, "-") + strings.Count(run, "_")
+	return strings.ContainsAny(run, "0123456789") && strings.ToLower(run) != run && strings.ToUpper(run) != run && separators*12 < len(run)
+}
+
+// otherTools maps the lower-case names of tools to whose they are: true for
+// another server's. Only names that are no ordinary words: with a separator or a
+// capital inside.
+func (s *scan) otherTools() map[string]bool {
+	names := map[string]bool{}
+	for _, t := range s.manifest.tools {
+		if isDistinctive(t.name) {
+			names[strings.ToLower(t.name)] = false
+		}
+	}
+	for _, name := range s.known {
+		if isDistinctive(name) {
+			names[strings.ToLower(name)] = true
+		}
+	}
+	return names
+}
+
+func isDistinctive(name string) bool {
+	return len(name) >= 4 && (strings.ContainsAny(name, "_-") || strings.ToLower(name[1:]) != name[1:])
+}
+
+var (
+	steers     = regexp.MustCompile(`\b(?:must|should|always|never|do not|don't|have to|needs? to)\b`)
+	steersWhen = regexp.MustCompile(`\b(?:when|whenever|every time|before|after|instead of|rather than)\b`)
+	// Order among one server's own tools: "call this before list_items", "use
+	// list_items instead of this tool".
+	prerequisite = regexp.MustCompile("\\b(?:before|prior to|to) (?:using|calling|use|call|invoking|running) this\\b|\\binstead of this\\b" +
+		"|\\b(?:call|use|invoke|run) (?:this|[\"'\x60]?[a-z0-9]+(?:[_-][a-z0-9]+)+[\"'\x60]?)(?: tool| function)? (?:before|after|first|prior to)\\b")
+	// Another tool's name in words that say when or how it is called. A parameter
+	// is never called, so "start_date must be a day" is something else.
+	whenTool = regexp.MustCompile("\\b(?:when|whenever|if|every time|before|after) (?:the )?[\"'\x60]?([a-z0-9]+(?:[_-][a-z0-9]+)+)[\"'\x60]? (?:tool |function )?(?:is|gets) (?:called|used|invoked|available)\\b")
+	howTool  = regexp.MustCompile("\\b([a-z0-9]+(?:[_-][a-z0-9]+)+)[\"'\x60]? (?:(?:tool|function) (?:must|should)|(?:must|should) (?:only |never |not |always )?be (?:called|invoked))\\b")
+)
+
+// shadowing reports sentences that name another tool and say how it must be used.
+// Names of the same manifest need a stronger wording: tools of one server may
+// explain in which order they are used.
+func (s *scan) shadowing(t text, clean string, others map[string]bool) {
+	if !strings.Contains(clean, " ") {
+		return
+	}
+	if strings.ContainsAny(clean, "_-") {
+		for _, form := range []*regexp.Regexp{whenTool, howTool} {
+			if loc := form.FindStringSubmatchIndex(clean); loc != nil && clean[loc[2]:loc[3]] != strings.ToLower(t.tool) {
+				s.report("tool_shadowing", "", t.tool, t.path, around(clean, loc))
+				return
+			}
+		}
+	}
+	start := 0
+	for start < len(clean) {
+		end := strings.Index(clean[start:], ". ")
+		if end < 0 {
+			end = len(clean) - start
+		}
+		sentence := clean[start : start+end]
+		start += end + 2
+		if name, foreign, ok := namedTool(sentence, t.tool, others); ok {
+			must, when := steers.MatchString(sentence), steersWhen.MatchString(sentence)
+			replaces := strings.Contains(sentence, "instead of "+name) || strings.Contains(sentence, "instead of the "+name)
+			if replaces || foreign && (must || when) || !foreign && must && when && !prerequisite.MatchString(sentence) {
+				s.report("tool_shadowing", "", t.tool, t.path, name+": "+sentence)
+				return
+			}
+		}
+	}
+}
+
+// namedTool finds the first name of another tool in a sentence.
+func namedTool(sentence, own string, others map[string]bool) (name string, foreign, ok bool) {
+	own = strings.ToLower(own)
+	for word := range strings.FieldsFuncSeq(sentence, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '_' || r == '-')
+	}) {
+		if foreign, found := others[word]; found && word != own {
+			return word, foreign, true
+		}
+	}
+	return "", false, false
+}

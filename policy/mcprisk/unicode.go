@@ -1,0 +1,163 @@
+package mcprisk
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/countersign/countersign/policy/normal"
+)
+
+// hiddenCharacters reports characters that do not show, and control characters
+// that change what a terminal shows.
+func (s *scan) hiddenCharacters(t text) {
+	if isPlain(t.raw) {
+		return
+	}
+	severity, at, escape := "", 0, -1
+	runes := []rune(t.raw)
+	for i, r := range runes {
+		if found := hiddenSeverity(runes, i); worse(found, severity) {
+			severity, at = found, i
+		}
+		if escape < 0 && unicode.IsControl(r) && r != '\t' && r != '\n' && r != '\r' {
+			escape = i
+		}
+	}
+	if severity != "" {
+		s.report("invisible_unicode", severity, t.tool, t.path, aroundRune(runes, at))
+	}
+	if escape >= 0 {
+		s.report("terminal_escape", "", t.tool, t.path, aroundRune(runes, escape))
+	}
+}
+
+func aroundRune(runes []rune, at int) string {
+	return string(runes[max(0, at-20):min(len(runes), at+20)])
+}
+
+// hiddenSeverity grades the character at i: tag and bidi control characters
+// critical, zero-width ones and runs of variation selectors high, "" for a
+// character that shows or that its script needs.
+func hiddenSeverity(runes []rune, i int) string {
+	switch r := runes[i]; {
+	case 0xe0000 <= r && r <= 0xe007f:
+		if inFlag(runes, i) {
+			return ""
+		}
+		return "critical"
+	case 0x202a <= r && r <= 0x202e, 0x2066 <= r && r <= 0x2069:
+		return "critical"
+	case r == 0x200c, r == 0x200d:
+		if joinsLetters(runes, i) || r == 0x200d && joinsEmoji(runes, i) {
+			return ""
+		}
+		return "high"
+	case isVariation(r):
+		run := 1
+		for run <= i && isVariation(runes[i-run]) {
+			run++
+		}
+		if run > maxVariation {
+			return "high"
+		}
+	case normal.Invisible(r):
+		return "high"
+	}
+	return ""
+}
+
+// subdivisionFlags are the only tag sequences emoji fonts draw: England, Scotland
+// and Wales.
+var subdivisionFlags = []string{"gbeng", "gbsct", "gbwls"}
+
+// inFlag says whether the tag character at i belongs to one of those flags.
+func inFlag(runes []rune, i int) bool {
+	start := i
+	for start > 0 && i-start < 7 && runes[start-1] >= 0xe0000 && runes[start-1] <= 0xe007f {
+		start--
+	}
+	if start == 0 || runes[start-1] != 0x1f3f4 || start+6 > len(runes) || runes[start+5] != 0xe007f || i > start+5 {
+		return false
+	}
+	tag := make([]byte, 5)
+	for j := range tag {
+		tag[j] = byte(runes[start+j] - 0xe0000)
+	}
+	return slices.Contains(subdivisionFlags, string(tag))
+}
+
+// joinsLetters says whether a joiner stands between letters of a script that
+// needs it: Arabic and the Indic ones.
+func joinsLetters(runes []rune, i int) bool {
+	return i > 0 && i+1 < len(runes) && needsJoiner(runes[i-1]) && needsJoiner(runes[i+1])
+}
+
+func needsJoiner(r rune) bool {
+	return unicode.In(r, unicode.Arabic, unicode.Devanagari, unicode.Bengali, unicode.Gurmukhi, unicode.Gujarati, unicode.Oriya,
+		unicode.Tamil, unicode.Telugu, unicode.Kannada, unicode.Malayalam, unicode.Sinhala)
+}
+
+// joinsEmoji says whether a joiner stands between two emoji; variation selectors
+// and skin tones may stand before it.
+func joinsEmoji(runes []rune, i int) bool {
+	before := i - 1
+	for before >= 0 && (runes[before] == 0xfe0f || runes[before] >= 0x1f3fb && runes[before] <= 0x1f3ff) {
+		before--
+	}
+	return before >= 0 && i+1 < len(runes) && isEmoji(runes[before]) && isEmoji(runes[i+1])
+}
+
+func isEmoji(r rune) bool {
+	return r >= 0x1f000 && r <= 0x1faff || r >= 0x2190 && r <= 0x2bff && unicode.IsSymbol(r)
+}
+
+// names reports tool names that collide or that use look-alike letters.
+func (s *scan) names() {
+	known := map[string]bool{}
+	for _, name := range s.known {
+		known[foldName(name)] = true
+	}
+	seen := map[string]bool{}
+	for _, t := range s.manifest.tools {
+		folded := foldName(t.name)
+		if known[folded] || seen[folded] {
+			s.report("tool_name_collision", "", t.name, t.path+"/name", t.name)
+		}
+		seen[folded] = true
+		if confusable(t.name) {
+			s.report("homoglyph_name", "", t.name, t.path+"/name", t.name)
+		}
+	}
+}
+
+// foldName is lower case without the separators people vary, look-alikes folded.
+func foldName(name string) string {
+	return separators.Replace(readings(name)[0])
+}
+
+var separators = strings.NewReplacer("-", "", "_", "", " ", "")
+
+// confusable says whether a name mixes Latin letters with those of another
+// script, or consists of letters that all look Latin and are not.
+func confusable(name string) bool {
+	latin, other, lookAlike, letters := false, false, 0, 0
+	for _, r := range name {
+		if !unicode.IsLetter(r) {
+			continue
+		}
+		letters++
+		switch {
+		case r < 0x80:
+			latin = true
+		case unicode.Is(unicode.Latin, r) && fold(string(r)) == strings.ToLower(string(r)):
+			latin = true // a letter with a mark of its own
+		default:
+			other = true
+			if folded := fold(string(r)); len(folded) == 1 && folded[0] < 0x80 {
+				lookAlike++
+			}
+		}
+	}
+	return other && (latin || lookAlike == letters)
+}

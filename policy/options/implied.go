@@ -1,0 +1,49 @@
+package options
+
+import "math"
+
+// implied finds the volatility at which the European price is p, or false where
+// p is outside the no-arbitrage bounds or the volatility outside the bracket.
+//
+// The solution is sought on the side that is out of the money: by parity the
+// price of an option in the money is that price plus a constant beside which the
+// part that depends on volatility may be lost. The price rises with volatility
+// from one inflection on, at sqrt(2*|ln(F/K)|/T), where Newton's method starts
+// (Manaster and Koehler 1982); bisection takes over whenever it leaves the bracket.
+func (o option) implied(p float64) (float64, bool) {
+	asset, cash := o.legs()
+	lower, upper := math.Max(asset-cash, 0), asset
+	if !o.call {
+		lower, upper = math.Max(cash-asset, 0), cash
+	}
+	if o.t == 0 || !(p > lower && p < upper) {
+		return 0, false
+	}
+	side := o
+	side.call = asset < cash
+	target := p - lower
+	price := func(v float64) valuation { side.v = v; return side.european() }
+
+	low, high := lowestVolatility, float64(maxVolatility)
+	if price(low).price > target || price(high).price < target {
+		return 0, false
+	}
+	v := math.Sqrt(2 * math.Abs(math.Log(asset/cash)) / o.t)
+	for range solveSteps {
+		if !(v > low && v < high) {
+			v = low + (high-low)/2
+		}
+		at := price(v)
+		if at.price < target {
+			low = v
+		} else {
+			high = v
+		}
+		next := v - (at.price-target)/at.vega
+		if math.Abs(next-v) <= 1e-15*v || high-low <= 1e-15*high {
+			break
+		}
+		v = next
+	}
+	return math.Max(low, math.Min(high, v)), true
+}

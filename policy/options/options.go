@@ -1,0 +1,256 @@
+// Package options prices one European or American option on an asset with a
+// continuous dividend yield, and finds the volatility a market price implies.
+//
+// European prices and Greeks are the closed form of Black, Scholes and Merton
+// (Merton 1973, "Theory of Rational Option Pricing"). With forward
+// F = S*exp((r-q)*T), discount factor D = exp(-r*T) and
+//
+//	d1 = (ln(F/K) + v*v*T/2) / (v*sqrt(T))      d2 = d1 - v*sqrt(T)
+//
+// a call is worth S*exp(-q*T)*N(d1) - K*D*N(d2) and a put
+// K*D*N(-d2) - S*exp(-q*T)*N(-d1). For S 100, K 95, T 0.5, r 0.03, q 0.01, v 0.25
+// the call is worth 10.161027672. American prices come from the binomial tree of
+// Leisen and Reimer (1996, "Binomial models for option valuation") of 1001 steps.
+//
+// Rates are decimals a year, continuously compounded; volatility is a decimal a
+// year; times are years; prices are in the currency of spot and strike.
+package options
+
+import (
+	"math"
+
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/money"
+)
+
+// Service is the declaration of options/price.
+var Service = policy.Declare(policy.Service{
+	Name:       "options/price",
+	PriceCents: 25,
+	Title:      "Option price and Greeks",
+	Summary: "Prices a European (Black-Scholes-Merton) or American option with d1, d2, Greeks in canonical and display units, " +
+		"intrinsic and time value, moneyness, the parity price of the other side and, from a market price, the implied volatility.",
+	Example: `{"optionType":"call","spot":100,"strike":95,"timeToExpiryYears":0.5,"riskFreeRate":0.03,"dividendYield":0.01,"volatility":0.25}`,
+}, Evaluate)
+
+// Input is one option and what is known of its market.
+type Input struct {
+	policy.Common
+	OptionType string  `json:"optionType" jsonschema:"enum=call,enum=put" jsonschema_description:"Right to buy (call) or to sell (put)."`
+	Spot       float64 `json:"spot" jsonschema:"exclusiveMinimum=0,maximum=1000000000000" jsonschema_description:"Price of the underlying now, in currency."`
+	Strike     float64 `json:"strike" jsonschema:"exclusiveMinimum=0,maximum=1000000000000" jsonschema_description:"Exercise price, in currency."`
+
+	TimeToExpiryYears *float64 `json:"timeToExpiryYears,omitempty" jsonschema:"minimum=0,maximum=100" jsonschema_description:"Years to expiry. Either this or valuationDate and expiryDate."`
+	ValuationDate     *string  `json:"valuationDate,omitempty" jsonschema:"format=date" jsonschema_description:"Day of the valuation, YYYY-MM-DD; the time is counted ACT/365 Fixed."`
+	ExpiryDate        *string  `json:"expiryDate,omitempty" jsonschema:"format=date" jsonschema_description:"Day of expiry, YYYY-MM-DD, not before valuationDate."`
+
+	RiskFreeRate  float64  `json:"riskFreeRate" jsonschema:"minimum=-2,maximum=2" jsonschema_description:"Continuously compounded annual rate as a decimal (0.05 is 5 %)."`
+	DividendYield *float64 `json:"dividendYield,omitempty" jsonschema:"minimum=-2,maximum=2,default=0" jsonschema_description:"Continuous annual dividend yield as a decimal."`
+	Volatility    *float64 `json:"volatility,omitempty" jsonschema:"minimum=0,maximum=10" jsonschema_description:"Annual volatility as a decimal. This or marketPrice or both."`
+	MarketPrice   *float64 `json:"marketPrice,omitempty" jsonschema:"minimum=0,maximum=1000000000000" jsonschema_description:"Observed price of the option, in currency; the implied volatility is found from it (European only)."`
+	ExerciseStyle *string  `json:"exerciseStyle,omitempty" jsonschema:"enum=european,enum=american,default=european" jsonschema_description:"European: at expiry only. American: at any time until expiry."`
+}
+
+// Greeks are the sensitivities of the price in canonical units.
+type Greeks struct {
+	Delta float64 `json:"delta" jsonschema_description:"Change of the price per 1 of spot."`
+	Gamma float64 `json:"gamma" jsonschema_description:"Change of delta per 1 of spot."`
+	Vega  float64 `json:"vega" jsonschema_description:"Change of the price per 1.00 (100 points) of volatility."`
+	Theta float64 `json:"theta" jsonschema_description:"Change of the price per year that passes."`
+	Rho   float64 `json:"rho" jsonschema_description:"Change of the price per 1.00 (100 points) of the risk-free rate."`
+}
+
+// GreeksDisplay are the same sensitivities in the units traders quote.
+type GreeksDisplay struct {
+	Delta       float64 `json:"delta" jsonschema_description:"Change of the price per 1 of spot."`
+	Gamma       float64 `json:"gamma" jsonschema_description:"Change of delta per 1 of spot."`
+	VegaPer1Pct float64 `json:"vegaPer1Pct" jsonschema_description:"Change of the price per point of volatility (vega / 100)."`
+	ThetaPerDay float64 `json:"thetaPerDay" jsonschema_description:"Change of the price per calendar day (theta / 365)."`
+	RhoPer1Pct  float64 `json:"rhoPer1Pct" jsonschema_description:"Change of the price per point of the rate (rho / 100)."`
+}
+
+// Output is the valuation. Prices are in the currency of spot and strike.
+type Output struct {
+	Price                  float64          `json:"price" jsonschema_description:"Model price, in currency."`
+	D1                     *float64         `json:"d1" jsonschema:"nullable" jsonschema_description:"Null where time or volatility is zero."`
+	D2                     *float64         `json:"d2" jsonschema:"nullable" jsonschema_description:"Null where time or volatility is zero."`
+	Greeks                 Greeks           `json:"greeks" jsonschema_description:"Sensitivities in canonical units."`
+	GreeksDisplay          GreeksDisplay    `json:"greeksDisplay" jsonschema_description:"Sensitivities in display units."`
+	IntrinsicValue         float64          `json:"intrinsicValue" jsonschema_description:"Value of immediate exercise, at least 0."`
+	TimeValue              float64          `json:"timeValue" jsonschema_description:"Price less intrinsic value; may be negative for European options."`
+	Moneyness              string           `json:"moneyness" jsonschema:"enum=itm,enum=atm,enum=otm" jsonschema_description:"In, at or out of the money by spot against strike."`
+	MoneynessRatio         float64          `json:"moneynessRatio" jsonschema_description:"Spot / strike."`
+	Forward                float64          `json:"forward" jsonschema_description:"Forward price of the underlying at expiry."`
+	DiscountFactor         float64          `json:"discountFactor" jsonschema_description:"Value now of 1 at expiry."`
+	ProbabilityInTheMoney  float64          `json:"probabilityInTheMoney" jsonschema_description:"Risk-neutral probability of expiring in the money, 0..1."`
+	TimeToExpiryYears      float64          `json:"timeToExpiryYears" jsonschema_description:"Years used."`
+	VolatilityUsed         float64          `json:"volatilityUsed" jsonschema_description:"Volatility behind price and Greeks: the given one, else the implied one."`
+	ImpliedVolatility      *float64         `json:"impliedVolatility" jsonschema:"nullable" jsonschema_description:"Volatility at which the European price is marketPrice; null without one."`
+	ParityCounterpartPrice float64          `json:"parityCounterpartPrice" jsonschema_description:"European price of the other side (put for a call) by put-call parity."`
+	ExerciseStyle          string           `json:"exerciseStyle" jsonschema:"enum=european,enum=american" jsonschema_description:"As asked."`
+	EarlyExercisePremium   *float64         `json:"earlyExercisePremium,omitempty" jsonschema_description:"American price less European price, at least 0; American options only."`
+	Findings               []policy.Finding `json:"findings"`
+}
+
+// Evaluate prices one option. It refuses with missing_field, mutually_exclusive,
+// invalid_enum, invalid_date, inconsistent_input, out_of_range (an input, or a
+// result canonical JSON cannot carry) and price_outside_no_arbitrage_bounds.
+func Evaluate(in Input) (Output, error) {
+	o, american, err := read(in)
+	if err != nil {
+		return Output{}, err
+	}
+	var findings []policy.Finding
+	var implied *float64
+	if in.MarketPrice != nil {
+		v, ok := o.implied(*in.MarketPrice)
+		switch {
+		case ok:
+			implied = &v
+		case in.Volatility == nil:
+			return Output{}, policy.Refuse("price_outside_no_arbitrage_bounds", "/marketPrice",
+				"marketPrice has no implied volatility between 0.000001 and 10")
+		default:
+			findings = append(findings, policy.Finding{ID: "no_implied_volatility", Severity: "medium", Path: "/marketPrice",
+				Message: "No volatility between 0.000001 and 10 explains the market price."})
+		}
+		if in.Volatility == nil {
+			o.v = v
+		}
+	}
+	european := o.european()
+	shown := european
+	if american {
+		shown = o.american(european)
+	}
+	out, err := answer(o, shown, european)
+	if err != nil {
+		return Output{}, err
+	}
+	out.ExerciseStyle = "european"
+	if american {
+		out.ExerciseStyle = "american"
+		out.EarlyExercisePremium = money.Number(shown.price - european.price)
+	}
+	if implied != nil {
+		out.ImpliedVolatility = money.Number(*implied)
+	}
+	out.Findings = policy.SortFindings(append(findings, o.findings(shown, out)...))
+	return out, nil
+}
+
+// read checks an input and returns the option and whether it is American.
+func read(in Input) (option, bool, error) {
+	var c money.Check
+	c.OneOf("/optionType", in.OptionType, "call", "put")
+	c.Above("/spot", in.Spot, 0, maxPrice)
+	c.Above("/strike", in.Strike, 0, maxPrice)
+	years := readTime(&c, in)
+	c.Between("/riskFreeRate", in.RiskFreeRate, -maxRate, maxRate)
+	yield := money.Or(in.DividendYield, 0)
+	c.Between("/dividendYield", yield, -maxRate, maxRate)
+	c.Between("/volatility", money.Or(in.Volatility, 0), 0, maxVolatility)
+	c.Between("/marketPrice", money.Or(in.MarketPrice, 0), 0, maxPrice)
+	style := money.Or(in.ExerciseStyle, "european")
+	c.OneOf("/exerciseStyle", style, "european", "american")
+	if in.MarketPrice != nil && style == "american" {
+		c.Exclusive("/marketPrice", "american exercise")
+	}
+	if in.MarketPrice == nil && in.Volatility == nil {
+		c.Missing("/volatility")
+	}
+	return option{
+		call: in.OptionType == "call", s: in.Spot, k: in.Strike, t: years,
+		r: in.RiskFreeRate, q: yield, v: money.Or(in.Volatility, 0),
+	}, style == "american", c.Err()
+}
+
+// readTime returns the years to expiry, which are given in exactly one way.
+func readTime(c *money.Check, in Input) float64 {
+	if in.TimeToExpiryYears != nil {
+		if in.ValuationDate != nil || in.ExpiryDate != nil {
+			c.Exclusive("/timeToExpiryYears", "valuationDate with expiryDate")
+		}
+		c.Between("/timeToExpiryYears", *in.TimeToExpiryYears, 0, maxYears)
+		return *in.TimeToExpiryYears
+	}
+	if in.ValuationDate == nil && in.ExpiryDate == nil {
+		c.Missing("/timeToExpiryYears")
+		return 0
+	}
+	if in.ValuationDate == nil {
+		c.Missing("/valuationDate")
+		return 0
+	}
+	if in.ExpiryDate == nil {
+		c.Missing("/expiryDate")
+		return 0
+	}
+	days := c.Day("/expiryDate", *in.ExpiryDate) - c.Day("/valuationDate", *in.ValuationDate)
+	if days < 0 {
+		c.Refuse("inconsistent_input", "/expiryDate", "expiryDate is before valuationDate")
+	}
+	years := float64(days) / daysPerYear
+	c.Between("/expiryDate", max(years, 0), 0, maxYears)
+	return years
+}
+
+// answer reports a valuation; european prices the other side of the parity.
+func answer(o option, v, european valuation) (Output, error) {
+	var n money.Report
+	sign := o.sign()
+	intrinsic := o.intrinsic()
+	out := Output{
+		Price: n.Number(v.price),
+		Greeks: Greeks{n.Number(v.delta), n.Number(v.gamma), n.Number(v.vega),
+			n.Number(v.theta), n.Number(v.rho)},
+		GreeksDisplay: GreeksDisplay{n.Number(v.delta), n.Number(v.gamma), n.Number(v.vega / 100),
+			n.Number(v.theta / daysPerYear), n.Number(v.rho / 100)},
+		IntrinsicValue:         n.Number(intrinsic),
+		TimeValue:              n.Number(v.price - intrinsic),
+		Moneyness:              "otm",
+		MoneynessRatio:         n.Number(o.s / o.k),
+		Forward:                n.Number(o.forward()),
+		DiscountFactor:         n.Number(math.Exp(-o.r * o.t)),
+		ProbabilityInTheMoney:  n.Number(v.probability),
+		TimeToExpiryYears:      n.Number(o.t),
+		VolatilityUsed:         n.Number(o.v),
+		ParityCounterpartPrice: n.Number(european.counterpart),
+	}
+	if !v.degenerate {
+		out.D1, out.D2 = money.Number(v.d1), money.Number(v.d2)
+	}
+	if math.Abs(o.s-o.k) <= atTheMoney*o.k {
+		out.Moneyness = "atm"
+	} else if sign*(o.s-o.k) > 0 {
+		out.Moneyness = "itm"
+	}
+	return out, n.Err()
+}
+
+// findings says what is unusual about an option and its valuation.
+func (o option) findings(v valuation, out Output) []policy.Finding {
+	var f []policy.Finding
+	add := func(id, severity, path, message string) {
+		f = append(f, policy.Finding{ID: id, Severity: severity, Path: path, Message: message})
+	}
+	if v.degenerate {
+		add("degenerate_inputs", "info", "", "Time or volatility is zero: the limit of the formula is reported.")
+	}
+	if out.TimeValue < -atTheMoney*o.k { // below is the noise of a difference
+		add("negative_time_value", "info", "", "The price is below the value of immediate exercise, which a European option does not allow.")
+	}
+	if o.r < 0 {
+		add("negative_rate", "info", "/riskFreeRate", "The risk-free rate is negative.")
+	}
+	if o.v > extremeVolatility {
+		add("extreme_volatility", "medium", "/volatility", "The volatility is above 200 % a year.")
+	}
+	if o.t > 0 && o.t < nearExpiryYears {
+		add("near_expiry", "low", "", "Less than a day to expiry: gamma and theta change fast.")
+	}
+	if !v.degenerate && math.Abs(v.d2) > deepD2 && out.Moneyness == "otm" {
+		add("deep_out_of_the_money", "info", "", "The strike is more than five standard deviations away.")
+	}
+	return f
+}

@@ -1,0 +1,228 @@
+// Package paymentpolicy judges one proposed x402 payment before the agent signs
+// it: is it bound to the resource that was asked for, does it cost what was
+// expected, does it go where the buyer's policy allows, was it made before, does
+// it carry what should not leave the house. The answer is allow, deny or
+// needs_review with every rule that did not pass.
+//
+// Nothing is fetched and nothing is remembered: spending so far and used nonces
+// are the caller's statements. A rule that has nothing to compare is skipped, and
+// what a policy limits but nobody can know (a USD limit on an unknown token) is
+// needs_review, never allow.
+//
+// Normal forms (URL, network, address, amount) are those of package normal.
+// Amounts are compared as exact rationals of the decimal numbers written.
+package paymentpolicy
+
+import (
+	"cmp"
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/normal"
+)
+
+// Service is payment-policy/decide.
+var Service = policy.Declare(policy.Service{
+	Name:       "payment-policy/decide",
+	PriceCents: 5,
+	Title:      "Payment policy",
+	Summary:    "Checks one x402 payment before it is signed: resource binding, price, recipient, limits, replay and leaked secrets; answers allow, deny or needs_review.",
+	Example: `{"payment":{"resourceUrl":"https://api.weather.example/v1/forecast?city=Oslo","method":"GET","scheme":"exact","network":"base",` +
+		`"asset":"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913","payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amountUnits":"40000",` +
+		`"paymentPayloadResource":"https://api.weather.example/v1/forecast?city=Oslo","paymentIdentifier":"order-2026-000117","maxTimeoutSeconds":60},` +
+		`"expected":{"amountUnits":"40000"},` +
+		`"policy":{"policyId":"research","version":3,"maxUsdPerTransaction":0.1,"allowedNetworks":["base"],"allowedHosts":["api.weather.example"]}}`,
+}, Evaluate)
+
+var bounds = normal.BoundsOf[Input]()
+
+// The effects of a rule, weakest first, as the decision takes the strongest.
+const (
+	none   = "none"
+	review = "review"
+	deny   = "deny"
+)
+
+// fault is one way in which a payment breaks a rule. Texts are safe to show.
+type fault struct {
+	path, expected, actual, message string
+	effect, severity                string // where they differ from the rule's own
+}
+
+// rule is one entry of the catalogue. judge returns the faults it found and
+// whether there was anything to compare.
+type rule struct {
+	id, effect, severity string
+	judge                func(*call) (faults []fault, compared bool)
+}
+
+// call is one request in normal form.
+type call struct {
+	Input
+	policy      Policy // the zero policy where none was given
+	url         normal.URL
+	network     string   // CAIP-2, or as given
+	units       *big.Int // nil where absent
+	usd         *big.Rat // nil where it cannot be derived
+	expectedURL *normal.URL
+
+	allowedHosts, blockedHosts, allowedFacilitators []normal.HostEntry
+}
+
+// Evaluate decides about one payment. Errors: the codes of common rule 0.2, with
+// out_of_range for a URL or a host entry that has no normal form.
+func Evaluate(in Input) (Output, error) {
+	if err := bounds.Check(in); err != nil {
+		return Output{}, err
+	}
+	c, err := newCall(in)
+	if err != nil {
+		return Output{}, err
+	}
+	var out Output
+	for _, r := range catalogue {
+		faults, compared := r.judge(c)
+		outcome := "pass"
+		switch {
+		case len(faults) > 0:
+			outcome = "fail"
+		case !compared:
+			outcome = "skipped"
+		}
+		out.Checks = append(out.Checks, Check{r.id, outcome})
+		for _, f := range faults {
+			out.Findings = append(out.Findings, Finding{r.id, cmp.Or(f.effect, r.effect), cmp.Or(f.severity, r.severity), f.path, f.expected, f.actual, f.message})
+		}
+	}
+	if in.Policy != nil {
+		out.PolicyID, out.PolicyVersion = &in.Policy.PolicyID, &in.Policy.Version
+	}
+	out.Decision = decisionOf(out.Findings)
+	sortFindings(out.Findings)
+	out.AmountUSD = c.amountUSD()
+	out.RedactedRecord = c.redacted(out)
+	if len(out.Findings) > maxFindings {
+		out.Findings, out.FindingsTruncated = out.Findings[:maxFindings], true
+	}
+	if out.Findings == nil {
+		out.Findings = []Finding{}
+	}
+	return out, nil
+}
+
+func newCall(in Input) (*call, error) {
+	c := &call{Input: in, network: normal.Network(in.Payment.Network)}
+	if in.Policy != nil {
+		c.policy = *in.Policy
+	}
+	var err error
+	if c.url, err = webURL(in.Payment.ResourceURL, "/payment/resourceUrl"); err != nil {
+		return nil, err
+	}
+	if in.Payment.AmountUnits != "" {
+		if c.units, err = normal.Units(in.Payment.AmountUnits); err != nil {
+			return nil, policy.Refuse("out_of_range", "/payment/amountUnits", "payment.amountUnits is out of range")
+		}
+	}
+	if in.Expected != nil && in.Expected.ResourceURL != "" {
+		u, err := webURL(in.Expected.ResourceURL, "/expected/resourceUrl")
+		if err != nil {
+			return nil, err
+		}
+		c.expectedURL = &u
+	}
+	for _, list := range []struct {
+		name    string
+		entries []string
+		into    *[]normal.HostEntry
+	}{
+		{"allowedHosts", c.policy.AllowedHosts, &c.allowedHosts},
+		{"blockedHosts", c.policy.BlockedHosts, &c.blockedHosts},
+		{"allowedFacilitators", c.policy.AllowedFacilitators, &c.allowedFacilitators},
+	} {
+		if *list.into, err = hostEntries(list.entries, "/policy/"+list.name); err != nil {
+			return nil, err
+		}
+	}
+	c.usd = usdOf(c.network, in.Payment.Asset, c.units, in.Payment.AmountUSD)
+	return c, nil
+}
+
+// webURL reads an http or https URL. Hosts that are numbers stay, because
+// private_network_host has something to say about them.
+func webURL(raw, path string) (normal.URL, error) {
+	u, err := normal.ParseURLAnyHost(raw)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
+		name := strings.ReplaceAll(path[1:], "/", ".")
+		return u, policy.Refuse("out_of_range", path, name+" is not a valid absolute http or https URL")
+	}
+	return u, nil
+}
+
+func hostEntries(entries []string, path string) ([]normal.HostEntry, error) {
+	var parsed []normal.HostEntry
+	for _, entry := range entries {
+		e, err := normal.ParseHostEntry(entry)
+		if err != nil {
+			return nil, policy.Refuse("out_of_range", path, strings.ReplaceAll(path[1:], "/", ".")+" has an entry that is not a host")
+		}
+		parsed = append(parsed, e)
+	}
+	return parsed, nil
+}
+
+// usdOf is the amount in US dollars: as stated, else from units of USDC, else nil.
+func usdOf(network, asset string, units *big.Int, stated *float64) *big.Rat {
+	switch {
+	case stated != nil:
+		return normal.Float(*stated)
+	case units != nil && asset != "" && normal.IsUSDC(network, asset):
+		return normal.Scale(units, normal.USDCDecimals)
+	}
+	return nil
+}
+
+func (c *call) amountUSD() *float64 {
+	if c.usd == nil {
+		return nil
+	}
+	f, _ := c.usd.Float64()
+	f = policy.Sig12(f)
+	return &f
+}
+
+// decisionOf merges effects: deny over needs_review over allow.
+func decisionOf(findings []Finding) string {
+	decision := "allow"
+	for _, f := range findings {
+		switch f.Effect {
+		case deny:
+			return "deny"
+		case review:
+			decision = "needs_review"
+		}
+	}
+	return decision
+}
+
+var severities = []string{"critical", "high", "medium", "low", "info"}
+
+// sortFindings orders by severity, highest first, then id, then path.
+func sortFindings(findings []Finding) {
+	slices.SortStableFunc(findings, func(a, b Finding) int {
+		return cmp.Or(
+			cmp.Compare(slices.Index(severities, a.Severity), slices.Index(severities, b.Severity)),
+			cmp.Compare(a.ID, b.ID), cmp.Compare(a.Path, b.Path))
+	})
+}
+
+// CatalogueIDs lists the ids of all rules, in the order of checks.
+func CatalogueIDs() []string {
+	ids := make([]string, len(catalogue))
+	for i, r := range catalogue {
+		ids[i] = r.id
+	}
+	return ids
+}

@@ -1,0 +1,56 @@
+package paymentpolicy
+
+import (
+	"slices"
+
+	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/policy/normal"
+)
+
+func orAbsent(text string) string {
+	if text == "" {
+		return "absent"
+	}
+	return normal.Shown(text)
+}
+
+func (c *call) redacted(out Output) RedactedRecord {
+	p := c.Payment
+	record := RedactedRecord{
+		ResourceHost:          c.url.Host,
+		ResourcePathHash:      canon.Hash([]byte(c.url.Path)),
+		Method:                normal.Shown(p.Method),
+		Scheme:                optional(p.Scheme, normal.Shown),
+		Network:               optional(c.network, normal.Shown),
+		Asset:                 optional(p.Asset, normal.Shown),
+		PayTo:                 optional(p.PayTo, normal.MaskAddress),
+		AmountUnits:           optional(p.AmountUnits, func(s string) string { return s }),
+		AmountUSD:             out.AmountUSD,
+		PaymentIdentifierHash: optional(p.PaymentIdentifier, hashed),
+		NonceHash:             optional(p.Nonce, hashed),
+		MetadataKeys:          []string{},
+		Decision:              out.Decision,
+		FindingIDs:            []string{},
+	}
+	for key := range p.Metadata {
+		record.MetadataKeys = append(record.MetadataKeys, normal.Shown(key))
+	}
+	slices.Sort(record.MetadataKeys)
+	for _, f := range out.Findings {
+		if !slices.Contains(record.FindingIDs, f.ID) {
+			record.FindingIDs = append(record.FindingIDs, f.ID)
+		}
+	}
+	slices.Sort(record.FindingIDs)
+	return record
+}
+
+func optional(text string, show func(string) string) *string {
+	if text == "" {
+		return nil
+	}
+	text = show(text)
+	return &text
+}
+
+func hashed(text string) string { return canon.Hash([]byte(text)) }

@@ -1,0 +1,148 @@
+package paymentpolicy
+
+import "github.com/countersign/countersign/policy"
+
+// Input is one proposed payment and what the buyer knows about it.
+type Input struct {
+	policy.Common
+	Payment     Payment      `json:"payment" jsonschema_description:"The x402 payment the agent is about to sign."`
+	Expected    *Expected    `json:"expected,omitempty" jsonschema_description:"What the buyer expects to pay for, known before the challenge arrived."`
+	Policy      *Policy      `json:"policy,omitempty" jsonschema_description:"The buyer's policy. Without one the decision is at least needs_review."`
+	Spend       *Spend       `json:"spend,omitempty" jsonschema_description:"What was spent before this payment, for the daily and monthly limits."`
+	Replay      *Replay      `json:"replay,omitempty" jsonschema_description:"Nonces and payment identifiers already used."`
+	ServiceRisk *ServiceRisk `json:"serviceRisk,omitempty" jsonschema_description:"What the buyer knows about the seller's risk."`
+}
+
+// Payment is the x402 intent and the members of the challenge that go with it.
+type Payment struct {
+	Intent
+	MaxTimeoutSeconds *int           `json:"maxTimeoutSeconds,omitempty" jsonschema_description:"Seconds the authorization stays valid, as the challenge says."`
+	Nonce             string         `json:"nonce,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"The nonce of the authorization."`
+	Description       string         `json:"description,omitempty" jsonschema:"minLength=1,maxLength=8192" jsonschema_description:"The seller's text; scanned for secrets and personal data."`
+	Metadata          map[string]any `json:"metadata,omitempty" jsonschema_description:"Free-form members that travel with the payment; scanned for secrets and personal data."`
+}
+
+// Intent is the x402 intent of the specification.
+type Intent struct {
+	ResourceURL            string   `json:"resourceUrl" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Absolute http or https URL of the paid resource."`
+	Method                 string   `json:"method" jsonschema:"minLength=1,maxLength=32,pattern=^[-!#$%&'*+.^_\x60|~0-9A-Za-z]+$" jsonschema_description:"HTTP method, compared without regard to case."`
+	Scheme                 string   `json:"scheme,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"x402 scheme: exact, upto or batch-settlement."`
+	Network                string   `json:"network,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"CAIP-2 name (eip155:8453) or alias (base)."`
+	Asset                  string   `json:"asset,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Token contract, or the symbol USDC."`
+	PayTo                  string   `json:"payTo,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Address that receives the money."`
+	AmountUnits            string   `json:"amountUnits,omitempty" jsonschema:"minLength=1,maxLength=78,pattern=^(0|[1-9][0-9]{0\\,77})$" jsonschema_description:"Amount in the token's smallest units, decimal digits."`
+	AmountUSD              *float64 `json:"amountUsd,omitempty" jsonschema:"minimum=0,maximum=1e9" jsonschema_description:"Amount in US dollars."`
+	FacilitatorURL         string   `json:"facilitatorUrl,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"URL of the facilitator that settles."`
+	PaymentIdentifier      string   `json:"paymentIdentifier,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Identifier that makes a retry the same payment."`
+	PaymentPayloadResource string   `json:"paymentPayloadResource,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"The resource URL inside the payload that will be signed."`
+	PaymentPayloadMethod   string   `json:"paymentPayloadMethod,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"The method inside the payload that will be signed."`
+}
+
+// Expected is what the buyer was told to pay, from a source other than the challenge.
+type Expected struct {
+	ResourceURL  string   `json:"resourceUrl,omitempty" jsonschema:"minLength=1,maxLength=2048"`
+	Method       string   `json:"method,omitempty" jsonschema:"minLength=1,maxLength=32"`
+	Network      string   `json:"network,omitempty" jsonschema:"minLength=1,maxLength=2048"`
+	Asset        string   `json:"asset,omitempty" jsonschema:"minLength=1,maxLength=2048"`
+	PayTo        string   `json:"payTo,omitempty" jsonschema:"minLength=1,maxLength=2048"`
+	AmountUnits  string   `json:"amountUnits,omitempty" jsonschema:"minLength=1,maxLength=78,pattern=^(0|[1-9][0-9]{0\\,77})$"`
+	AmountUSD    *float64 `json:"amountUsd,omitempty" jsonschema:"minimum=0,maximum=1e9"`
+	ToleranceBps int      `json:"toleranceBps,omitempty" jsonschema:"minimum=0,maximum=10000" jsonschema_description:"How far above the expected amount is accepted, in hundredths of a percent."`
+}
+
+// Policy is the buyer's policy: the x402 members of the specification's policy
+// table and what this service adds. A list that is absent does not restrict; an
+// empty one allows nothing.
+type Policy struct {
+	PolicyID             string   `json:"policyId" jsonschema:"minLength=1,maxLength=200"`
+	Version              int      `json:"version" jsonschema:"minimum=1,maximum=9007199254740991"`
+	MaxUSDPerTransaction *float64 `json:"maxUsdPerTransaction,omitempty" jsonschema:"minimum=0,maximum=1e12" jsonschema_description:"US dollars; an equal amount passes."`
+	AllowedNetworks      []string `json:"allowedNetworks,omitempty" jsonschema:"maxItems=1000,minLength=1,maxLength=2048"`
+	AllowedPayTo         []string `json:"allowedPayTo,omitempty" jsonschema:"maxItems=1000,minLength=1,maxLength=2048"`
+	AllowedHosts         []string `json:"allowedHosts,omitempty" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Hosts, or *.domain for the hosts below a domain."`
+	BlockedHosts         []string `json:"blockedHosts,omitempty" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"As allowedHosts; a blocked host wins."`
+
+	RequireExactScheme       bool  `json:"requireExactScheme,omitempty"`
+	RequireHTTPS             *bool `json:"requireHttps,omitempty" jsonschema_description:"Default true; http to this machine itself always passes."`
+	RequireResourceBinding   bool  `json:"requireResourceBinding,omitempty"`
+	RequirePaymentIdentifier bool  `json:"requirePaymentIdentifier,omitempty"`
+
+	AllowedAssets              []string `json:"allowedAssets,omitempty" jsonschema:"maxItems=1000,minLength=1,maxLength=2048"`
+	AllowedMethods             []string `json:"allowedMethods,omitempty" jsonschema:"maxItems=1000,minLength=1,maxLength=32"`
+	AllowedFacilitators        []string `json:"allowedFacilitators,omitempty" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Hosts, as allowedHosts."`
+	MaxTimeoutSeconds          *int     `json:"maxTimeoutSeconds,omitempty" jsonschema:"minimum=1,maximum=31536000" jsonschema_description:"Seconds, default 300."`
+	DailyLimitUSD              *float64 `json:"dailyLimitUsd,omitempty" jsonschema:"minimum=0,maximum=1e12"`
+	MonthlyLimitUSD            *float64 `json:"monthlyLimitUsd,omitempty" jsonschema:"minimum=0,maximum=1e12"`
+	ReviewAboveUSD             *float64 `json:"reviewAboveUsd,omitempty" jsonschema:"minimum=0,maximum=1e12"`
+	ReviewServiceRiskAtOrAbove string   `json:"reviewServiceRiskAtOrAbove,omitempty" jsonschema:"enum=medium,enum=high,enum=critical" jsonschema_description:"Default high."`
+}
+
+// Spend is what went out before this payment, in US dollars.
+type Spend struct {
+	TodayUSD float64 `json:"todayUsd,omitempty" jsonschema:"minimum=0,maximum=1e12"`
+	MonthUSD float64 `json:"monthUsd,omitempty" jsonschema:"minimum=0,maximum=1e12"`
+}
+
+// Replay lists what was used before.
+type Replay struct {
+	UsedNonces             []string `json:"usedNonces,omitempty" jsonschema:"maxItems=10000,minLength=1,maxLength=2048"`
+	UsedPaymentIdentifiers []string `json:"usedPaymentIdentifiers,omitempty" jsonschema:"maxItems=10000,minLength=1,maxLength=2048"`
+}
+
+// ServiceRisk is the seller's risk as the buyer knows it.
+type ServiceRisk struct {
+	Level  string `json:"level" jsonschema:"minLength=1,enum=low,enum=medium,enum=high,enum=critical"`
+	Source string `json:"source,omitempty" jsonschema:"minLength=1,maxLength=2048"`
+}
+
+// Output is the decision and why.
+type Output struct {
+	Decision          string         `json:"decision" jsonschema:"enum=allow,enum=deny,enum=needs_review"`
+	PolicyID          *string        `json:"policyId" jsonschema:"nullable"`
+	PolicyVersion     *int           `json:"policyVersion" jsonschema:"nullable"`
+	AmountUSD         *float64       `json:"amountUsd" jsonschema:"nullable" jsonschema_description:"US dollars as given, or derived from USDC units; null where neither is possible."`
+	Findings          []Finding      `json:"findings"`
+	FindingsTruncated bool           `json:"findingsTruncated,omitzero"`
+	Checks            []Check        `json:"checks" jsonschema_description:"Every rule once, in the order of the catalogue."`
+	RedactedRecord    RedactedRecord `json:"redactedRecord" jsonschema_description:"What may be logged: no query string, no metadata values, no secrets."`
+}
+
+// ReceiptDecision is what a signed receipt repeats.
+func (o Output) ReceiptDecision() string { return o.Decision }
+
+// Finding is one rule that did not pass. Expected and Actual never hold a secret,
+// a nonce, an identifier, a query string or a whole address.
+type Finding struct {
+	ID       string `json:"id"`
+	Effect   string `json:"effect" jsonschema:"enum=deny,enum=review,enum=none"`
+	Severity string `json:"severity" jsonschema:"enum=info,enum=low,enum=medium,enum=high,enum=critical"`
+	Path     string `json:"path"`
+	Expected string `json:"expected"`
+	Actual   string `json:"actual"`
+	Message  string `json:"message"`
+}
+
+// Check is the outcome of one rule: skipped where it had nothing to compare.
+type Check struct {
+	ID      string `json:"id"`
+	Outcome string `json:"outcome" jsonschema:"enum=pass,enum=fail,enum=skipped"`
+}
+
+// RedactedRecord is a log line about the payment. Hashes are SHA-256 of the UTF-8
+// text, 64 lower-case hex digits.
+type RedactedRecord struct {
+	ResourceHost          string   `json:"resourceHost"`
+	ResourcePathHash      string   `json:"resourcePathHash"`
+	Method                string   `json:"method"`
+	Scheme                *string  `json:"scheme" jsonschema:"nullable"`
+	Network               *string  `json:"network" jsonschema:"nullable" jsonschema_description:"CAIP-2 name where known."`
+	Asset                 *string  `json:"asset" jsonschema:"nullable"`
+	PayTo                 *string  `json:"payTo" jsonschema:"nullable" jsonschema_description:"First six and last four characters."`
+	AmountUnits           *string  `json:"amountUnits" jsonschema:"nullable"`
+	AmountUSD             *float64 `json:"amountUsd" jsonschema:"nullable"`
+	PaymentIdentifierHash *string  `json:"paymentIdentifierHash" jsonschema:"nullable"`
+	NonceHash             *string  `json:"nonceHash" jsonschema:"nullable"`
+	MetadataKeys          []string `json:"metadataKeys"`
+	Decision              string   `json:"decision"`
+	FindingIDs            []string `json:"findingIds"`
+}

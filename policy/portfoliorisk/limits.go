@@ -1,0 +1,46 @@
+package portfoliorisk
+
+// Bounds of the inputs; the tags of Input repeat them for the schema.
+const (
+	maxPositions = 500
+	maxSymbol    = 32
+	maxSector    = 64
+	maxWeight    = 5 // five times the capital in one position, long or short
+	maxValue     = 1e15
+	minReturns   = 2 // a sample variance needs two
+	maxReturns   = 5000
+	minReturn    = -1 // everything lost
+	maxReturn    = 10
+	minRate      = -0.5
+	maxRate      = 1
+	maxPeriods   = 365
+	minLevel     = 0.5
+	maxLevel     = 0.999
+
+	sumOfWeights = 1e-6  // how far from 1 the weights may sum
+	noDeviation  = 1e-15 // a standard deviation below is rounding noise
+	unclassified = "unclassified"
+)
+
+// The score: each part is full at its value and counts with its weight.
+const (
+	fullVolatility = 0.40
+	fullDrawdown   = 0.50
+	fullHHI        = 0.25
+
+	volatilityPart    = 0.35
+	drawdownPart      = 0.25
+	concentrationPart = 0.25
+	sharpePart        = 0.15
+)
+
+// When a finding is made.
+const (
+	singleHigh, singleMedium = 0.25, 0.10
+	sectorHigh, sectorMedium = 0.40, 0.25
+	fewHoldings              = 5.0
+	highVolatility           = 0.30
+	deepDrawdown             = 0.30
+	shortHistory             = 30
+	leverage                 = 1 + 1e-6
+)

@@ -1,0 +1,217 @@
+// Package portfoliorisk measures concentration and risk of a portfolio and
+// scores it from 0 to 100.
+//
+// The portfolio's return of a period is the sum of weight times return of its
+// positions, rebalanced every period. Volatility is the sample standard deviation
+// times the root of the periods a year; the Sharpe ratio is that of Sharpe 1994
+// ("The Sharpe Ratio"), Sortino's that of Sortino and Price 1994, quantiles are
+// type 7 of Hyndman and Fan 1996. Concentration is Herfindahl's and Hirschman's
+// sum of squared shares of the gross exposure.
+//
+// For AAA at 60 % with returns .02, -.01, .03, -.04 and BBB at 40 % with 0, .01,
+// -.02, .02, monthly, at a risk-free 2.4 %: volatility 0.04472135955, Sharpe
+// -0.2683281573, drawdown 0.016, HHI 0.52, score 39.23.
+//
+// Returns, rates, shares and weights are decimals.
+package portfoliorisk
+
+import (
+	"math"
+
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/money"
+)
+
+// Service is the declaration of portfolio-risk/score.
+var Service = policy.Declare(policy.Service{
+	Name:       "portfolio-risk/score",
+	PriceCents: 15,
+	Title:      "Portfolio risk score",
+	Summary: "Scores a portfolio's risk from 0 to 100 from weights and, if given, returns: volatility, Sharpe, Sortino, drawdown, Calmar, value at risk, " +
+		"expected shortfall, beta, concentration (HHI), diversification, risk contributions, with sector and position breakdown.",
+	Example: `{"positions":[{"symbol":"AAA","weight":0.6,"sector":"tech","returns":[0.02,-0.01,0.03,-0.04]},` +
+		`{"symbol":"BBB","weight":0.4,"sector":"health","returns":[0,0.01,-0.02,0.02]}],"periodsPerYear":12,"riskFreeRate":0.024}`,
+}, Evaluate)
+
+// Input is a portfolio, with returns of each position, of the whole, or none.
+type Input struct {
+	policy.Common
+	Positions        []Position `json:"positions" jsonschema:"minItems=1,maxItems=500" jsonschema_description:"The holdings."`
+	PortfolioReturns []float64  `json:"portfolioReturns,omitempty" jsonschema:"minItems=2,maxItems=5000" jsonschema_description:"Returns of the whole portfolio per period, each from -1 to 10, instead of returns of each position."`
+	BenchmarkReturns []float64  `json:"benchmarkReturns,omitempty" jsonschema:"minItems=2,maxItems=5000" jsonschema_description:"Returns of the benchmark in the same periods, each from -1 to 10."`
+	RiskFreeRate     *float64   `json:"riskFreeRate,omitempty" jsonschema:"minimum=-0.5,maximum=1,default=0" jsonschema_description:"Annual rate as a decimal, spread evenly over the periods."`
+	PeriodsPerYear   *int       `json:"periodsPerYear,omitempty" jsonschema:"minimum=1,maximum=365,default=252" jsonschema_description:"Periods of the returns a year."`
+	ConfidenceLevel  *float64   `json:"confidenceLevel,omitempty" jsonschema:"minimum=0.5,maximum=0.999,default=0.95" jsonschema_description:"Of value at risk and expected shortfall."`
+}
+
+// Position is one holding. Weight or market value, the same for all.
+type Position struct {
+	Symbol      string    `json:"symbol" jsonschema:"minLength=1,maxLength=32" jsonschema_description:"Unique in the portfolio."`
+	Weight      *float64  `json:"weight,omitempty" jsonschema:"minimum=-5,maximum=5" jsonschema_description:"Share of the capital, negative for a short; all sum to 1."`
+	MarketValue *float64  `json:"marketValue,omitempty" jsonschema:"minimum=-1000000000000000,maximum=1000000000000000" jsonschema_description:"In currency, negative for a short; all sum to more than 0."`
+	Sector      *string   `json:"sector,omitempty" jsonschema:"minLength=1,maxLength=64,default=unclassified" jsonschema_description:"Sector of the holding."`
+	Returns     []float64 `json:"returns,omitempty" jsonschema:"minItems=2,maxItems=5000" jsonschema_description:"Returns per period, each from -1 to 10; all positions the same number, or none."`
+}
+
+// Output is the score and what it is made of. What cannot be computed is null.
+type Output struct {
+	RiskScore            float64          `json:"riskScore" jsonschema_description:"0 to 100, higher is riskier."`
+	RiskLevel            string           `json:"riskLevel" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"Below 25, 50, 75, and above."`
+	Volatility           *float64         `json:"volatility" jsonschema:"nullable" jsonschema_description:"Annual, a decimal."`
+	Sharpe               *float64         `json:"sharpe" jsonschema:"nullable" jsonschema_description:"Annual."`
+	Sortino              *float64         `json:"sortino" jsonschema:"nullable" jsonschema_description:"Annual."`
+	MaxDrawdown          *float64         `json:"maxDrawdown" jsonschema:"nullable" jsonschema_description:"Largest loss from a peak, 0..1."`
+	Calmar               *float64         `json:"calmar" jsonschema:"nullable" jsonschema_description:"annualizedReturn over maxDrawdown."`
+	AnnualizedReturn     *float64         `json:"annualizedReturn" jsonschema:"nullable" jsonschema_description:"Compound annual return."`
+	ValueAtRisk          *float64         `json:"valueAtRisk" jsonschema:"nullable" jsonschema_description:"Loss per period not exceeded at confidenceLevel; positive is a loss."`
+	ExpectedShortfall    *float64         `json:"expectedShortfall" jsonschema:"nullable" jsonschema_description:"Mean loss of the periods at or beyond it."`
+	Beta                 *float64         `json:"beta" jsonschema:"nullable" jsonschema_description:"Against benchmarkReturns."`
+	ConcentrationHHI     float64          `json:"concentrationHHI" jsonschema_description:"0..1, sum of squared shares of the gross exposure."`
+	Diversification      float64          `json:"diversification" jsonschema_description:"1 less concentrationHHI."`
+	EffectiveHoldings    float64          `json:"effectiveHoldings" jsonschema_description:"1 over concentrationHHI."`
+	DiversificationRatio *float64         `json:"diversificationRatio" jsonschema:"nullable" jsonschema_description:"Weighted volatility of the positions over that of the portfolio."`
+	GrossExposure        float64          `json:"grossExposure" jsonschema_description:"Sum of the absolute weights."`
+	Observations         int              `json:"observations" jsonschema_description:"Number of periods; 0 without returns."`
+	Sectors              []Sector         `json:"sectors" jsonschema_description:"By weight, largest first."`
+	SectorHHI            float64          `json:"sectorHHI" jsonschema_description:"0..1, of the absolute sector weights."`
+	Positions            []Holding        `json:"positions" jsonschema_description:"In the order of the request."`
+	Findings             []policy.Finding `json:"findings"`
+}
+
+// Sector is the sum of the holdings of one sector.
+type Sector struct {
+	Sector   string  `json:"sector"`
+	Weight   float64 `json:"weight" jsonschema_description:"Net share of the capital."`
+	Holdings int     `json:"holdings" jsonschema_description:"Number of positions."`
+}
+
+// Holding is one position's part in the risk.
+type Holding struct {
+	Symbol               string   `json:"symbol"`
+	Sector               string   `json:"sector"`
+	Weight               float64  `json:"weight" jsonschema_description:"Share of the capital."`
+	RiskContribution     *float64 `json:"riskContribution" jsonschema:"nullable" jsonschema_description:"Share of the portfolio's variance; all sum to 1."`
+	StandaloneVolatility *float64 `json:"standaloneVolatility" jsonschema:"nullable" jsonschema_description:"Annual, of the position alone."`
+}
+
+// Evaluate scores a portfolio. It refuses with missing_field, out_of_range,
+// too_long, too_many_items, mutually_exclusive, inconsistent_input,
+// weights_do_not_sum_to_one and returns_incomplete.
+func Evaluate(in Input) (Output, error) {
+	p, err := read(in)
+	if err != nil {
+		return Output{}, err
+	}
+	out := Output{Observations: len(p.returns), Findings: []policy.Finding{}}
+	hhi := p.concentration(&out)
+	p.sectors(&out)
+	var s scores
+	s.add(hhi/fullHHI, concentrationPart)
+	p.holdings(&out)
+	if len(p.returns) > 0 {
+		m := p.measure()
+		p.report(&out, m)
+		s.add(m.volatility/fullVolatility, volatilityPart)
+		s.add(m.drawdown/fullDrawdown, drawdownPart)
+		if !math.IsNaN(m.sharpe) {
+			s.add((1-m.sharpe)/2, sharpePart)
+		}
+	}
+	out.RiskScore = s.score()
+	out.RiskLevel = level(out.RiskScore)
+	out.Findings = policy.SortFindings(p.findings(&out))
+	return out, nil
+}
+
+// scores is a weighted mean of parts from 0 to 1.
+type scores struct{ sum, weight float64 }
+
+func (s *scores) add(part, weight float64) {
+	s.sum += float64(math.Min(math.Max(part, 0), 1) * weight)
+	s.weight += weight
+}
+
+// score is 0 to 100 with two decimals, half away from zero. It is rounded from
+// 12 digits, so that the last bits of a double do not decide a half.
+func (s *scores) score() float64 {
+	return math.Round(policy.Sig12(100*s.sum/s.weight)*100) / 100
+}
+
+// level is the name of a score.
+func level(score float64) string {
+	switch {
+	case score < 25:
+		return "low"
+	case score < 50:
+		return "medium"
+	case score < 75:
+		return "high"
+	}
+	return "critical"
+}
+
+// portfolio is a checked input.
+type portfolio struct {
+	symbols, names []string // names are sectors
+	weights        []float64
+	gross          float64     // sum of the absolute weights
+	assets         [][]float64 // returns of each position, or nil
+	returns        []float64   // of the portfolio, or nil
+	benchmark      []float64
+	riskFree       float64 // per period
+	perYear        float64
+	confidence     float64
+}
+
+// concentration fills in what needs weights only and returns the HHI.
+func (p *portfolio) concentration(out *Output) float64 {
+	var squares money.Compensated
+	for _, w := range p.weights {
+		a := math.Abs(w) / p.gross
+		squares.Add(float64(a * a))
+	}
+	hhi := squares.Float()
+	out.ConcentrationHHI = policy.Sig12(hhi)
+	out.EffectiveHoldings = policy.Sig12(1 / hhi)
+	out.Diversification = policy.Sig12(1 - hhi)
+	out.GrossExposure = policy.Sig12(p.gross)
+	return hhi
+}
+
+// holdings lists the positions with their part in the risk.
+func (p *portfolio) holdings(out *Output) {
+	out.Positions = make([]Holding, len(p.symbols))
+	variance := 0.0
+	if p.assets != nil {
+		variance = covariance(p.returns, p.returns)
+	}
+	var weighted money.Compensated
+	for i := range p.symbols {
+		h := Holding{Symbol: p.symbols[i], Sector: p.names[i], Weight: policy.Sig12(p.weights[i])}
+		if p.assets != nil {
+			own := math.Sqrt(covariance(p.assets[i], p.assets[i]))
+			weighted.Add(math.Abs(p.weights[i]) * own)
+			h.StandaloneVolatility = money.Number(own * math.Sqrt(p.perYear))
+			if math.Sqrt(variance) >= noDeviation {
+				h.RiskContribution = money.Number(p.weights[i] * covariance(p.assets[i], p.returns) / variance)
+			}
+		}
+		out.Positions[i] = h
+	}
+	if p.assets != nil && math.Sqrt(variance) >= noDeviation {
+		out.DiversificationRatio = money.Number(weighted.Float() / math.Sqrt(variance))
+	}
+}
+
+// report fills in what the returns say.
+func (p *portfolio) report(out *Output, m measures) {
+	number := func(x float64) *float64 {
+		if math.IsNaN(x) {
+			return nil
+		}
+		return money.Number(x)
+	}
+	out.Volatility, out.Sharpe, out.Sortino = number(m.volatility), number(m.sharpe), number(m.sortino)
+	out.MaxDrawdown, out.Calmar, out.AnnualizedReturn = number(m.drawdown), number(m.calmar), number(m.annualized)
+	out.ValueAtRisk, out.ExpectedShortfall, out.Beta = number(m.valueAtRisk), number(m.shortfall), number(m.beta)
+}

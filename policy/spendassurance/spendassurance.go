@@ -1,0 +1,206 @@
+// Package spendassurance is one preflight for an x402 payment: it runs the payment
+// policy always, the wallet screen and the evidence verification where their input
+// is given, and merges their decisions (deny over needs_review over allow).
+//
+// The binding hash is that of package attest for protocol x402, over the members
+// of the payment that the specification's intent has. The answer is signed by
+// whoever calls Evaluate; nothing here knows a key or a clock.
+package spendassurance
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/attest"
+	"github.com/countersign/countersign/policy/evidence"
+	"github.com/countersign/countersign/policy/normal"
+	"github.com/countersign/countersign/policy/paymentpolicy"
+	"github.com/countersign/countersign/policy/walletscreen"
+)
+
+// maxFindings of one answer, the most severe first.
+const maxFindings = 500
+
+// Service is spend-assurance/run.
+var Service = policy.Declare(policy.Service{
+	Name:       "spend-assurance/run",
+	PriceCents: 25,
+	Title:      "Spend assurance",
+	Summary:    "One signed preflight for an x402 payment: payment policy, wallet screening and evidence verification, merged into allow, deny or needs_review.",
+	Example: `{"payment":{"resourceUrl":"https://api.weather.example/v1","method":"GET","scheme":"exact","network":"base","asset":"USDC",` +
+		`"payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amountUnits":"40000","paymentIdentifier":"order-2026-000117"},` +
+		`"policy":{"policyId":"research","version":3,"requireWalletScreening":true},` +
+		`"wallet":{"address":"0x1f9840a85d5af5bf1d1762f925bdaddc4201f984","exposures":[{"category":"exchange","share":0.8}]}}`,
+	Signed: true,
+}, Evaluate)
+
+var bounds = normal.BoundsOf[Input]()
+
+// Input is the payment and what is known about it.
+type Input struct {
+	policy.Common
+	Payment     paymentpolicy.Payment      `json:"payment"`
+	Expected    *paymentpolicy.Expected    `json:"expected,omitempty"`
+	Policy      *Policy                    `json:"policy,omitempty"`
+	Spend       *paymentpolicy.Spend       `json:"spend,omitempty"`
+	Replay      *paymentpolicy.Replay      `json:"replay,omitempty"`
+	ServiceRisk *paymentpolicy.ServiceRisk `json:"serviceRisk,omitempty"`
+	Wallet      *walletscreen.Subject      `json:"wallet,omitempty" jsonschema_description:"The recipient's wallet; its address must be payment.payTo where that is given."`
+	Evidence    *evidence.Body             `json:"evidence,omitempty"`
+}
+
+// Policy is the payment policy and one member of this service.
+type Policy struct {
+	paymentpolicy.Policy
+	RequireWalletScreening bool `json:"requireWalletScreening,omitempty" jsonschema_description:"Without a wallet the decision is at least needs_review."`
+}
+
+// Output is the merged decision and its parts.
+type Output struct {
+	Decision          string           `json:"decision" jsonschema:"enum=allow,enum=deny,enum=needs_review"`
+	Components        Components       `json:"components"`
+	Findings          []policy.Finding `json:"findings" jsonschema_description:"Of all parts; paths begin with /payment, /wallet or /evidence."`
+	FindingsTruncated bool             `json:"findingsTruncated,omitzero"`
+	BindingHash       string           `json:"bindingHash" jsonschema:"pattern=^[a-f0-9]{64}$"`
+}
+
+// ReceiptDecision is what the signed receipt repeats.
+func (o Output) ReceiptDecision() string { return o.Decision }
+
+// Components are the answers of the parts.
+type Components struct {
+	Payment  PaymentPart   `json:"payment"`
+	Wallet   *WalletPart   `json:"wallet" jsonschema:"nullable"`
+	Evidence *EvidencePart `json:"evidence" jsonschema:"nullable"`
+}
+
+// PaymentPart is the payment policy's answer.
+type PaymentPart struct {
+	Decision       string                       `json:"decision" jsonschema:"enum=allow,enum=deny,enum=needs_review"`
+	Findings       []paymentpolicy.Finding      `json:"findings"`
+	RedactedRecord paymentpolicy.RedactedRecord `json:"redactedRecord"`
+}
+
+// WalletPart is the wallet screen's answer.
+type WalletPart struct {
+	Decision  string           `json:"decision" jsonschema:"enum=allow,enum=deny,enum=needs_review"`
+	RiskScore float64          `json:"riskScore" jsonschema:"minimum=0,maximum=100"`
+	RiskLevel string           `json:"riskLevel" jsonschema:"enum=low,enum=medium,enum=high,enum=critical"`
+	Findings  []policy.Finding `json:"findings"`
+}
+
+// EvidencePart is the evidence verification's answer.
+type EvidencePart struct {
+	Verdict  string           `json:"verdict" jsonschema:"enum=verified,enum=needs_review,enum=rejected,enum=insufficient_evidence"`
+	Findings []policy.Finding `json:"findings"`
+}
+
+// Evaluate runs the parts and merges them. Errors: those of the parts, with their
+// paths below the member that holds the part, and inconsistent_input where the
+// wallet is not the recipient.
+func Evaluate(in Input) (Output, error) {
+	if err := bounds.Check(in); err != nil {
+		return Output{}, err
+	}
+	if in.Wallet != nil && in.Payment.PayTo != "" && !normal.SameAddress(in.Wallet.Address, in.Payment.PayTo) {
+		return Output{}, policy.Refuse("inconsistent_input", "/wallet/address", "wallet.address is not payment.payTo")
+	}
+	out := Output{Decision: "allow"}
+	for _, part := range []func(Input, *Output) error{payment, wallet, evidenced, bind} {
+		if err := part(in, &out); err != nil {
+			return Output{}, err
+		}
+	}
+	out.Findings = policy.SortFindings(out.Findings)
+	if len(out.Findings) > maxFindings {
+		out.Findings, out.FindingsTruncated = out.Findings[:maxFindings], true
+	}
+	return out, nil
+}
+
+var ranks = map[string]int{"allow": 0, "needs_review": 1, "deny": 2}
+
+// merge keeps the stricter decision.
+func (o *Output) merge(decision string) {
+	if ranks[decision] > ranks[o.Decision] {
+		o.Decision = decision
+	}
+}
+
+// add takes over findings with their paths below prefix.
+func (o *Output) add(prefix string, findings []policy.Finding) {
+	for _, f := range findings {
+		if f.Path != prefix && !strings.HasPrefix(f.Path, prefix+"/") {
+			f.Path = prefix + f.Path
+		}
+		o.Findings = append(o.Findings, f)
+	}
+}
+
+func payment(in Input, out *Output) error {
+	call := paymentpolicy.Input{Payment: in.Payment, Expected: in.Expected, Spend: in.Spend, Replay: in.Replay, ServiceRisk: in.ServiceRisk}
+	if in.Policy != nil {
+		call.Policy = &in.Policy.Policy
+	}
+	decided, err := paymentpolicy.Evaluate(call)
+	if err != nil {
+		return err
+	}
+	out.Components.Payment = PaymentPart{decided.Decision, decided.Findings, decided.RedactedRecord}
+	out.FindingsTruncated = decided.FindingsTruncated
+	out.merge(decided.Decision)
+	var findings []policy.Finding
+	for _, f := range decided.Findings {
+		findings = append(findings, policy.Finding{ID: f.ID, Severity: f.Severity, Path: f.Path, Message: f.Message,
+			Evidence: "expected " + f.Expected + ", got " + f.Actual})
+	}
+	out.add("/payment", findings)
+	return nil
+}
+
+func wallet(in Input, out *Output) error {
+	if in.Wallet == nil {
+		if in.Policy != nil && in.Policy.RequireWalletScreening {
+			out.merge("needs_review")
+			out.add("/wallet", []policy.Finding{{ID: "wallet_not_screened", Severity: "medium", Path: "/wallet", Message: "the policy requires a wallet screening and no wallet was given"}})
+		}
+		return nil
+	}
+	screened, err := walletscreen.Evaluate(walletscreen.Input{Subject: *in.Wallet})
+	if err != nil {
+		return below("/wallet", err)
+	}
+	out.Components.Wallet = &WalletPart{screened.Decision, screened.RiskScore, screened.RiskLevel, screened.Findings}
+	out.merge(screened.Decision)
+	out.add("/wallet", screened.Findings)
+	return nil
+}
+
+func evidenced(in Input, out *Output) error {
+	if in.Evidence == nil {
+		return nil
+	}
+	verified, err := evidence.Evaluate(evidence.Input{Body: *in.Evidence})
+	if err != nil {
+		return below("/evidence", err)
+	}
+	out.Components.Evidence = &EvidencePart{verified.Verdict, verified.Findings}
+	out.merge(verified.Decision())
+	out.add("/evidence", verified.Findings)
+	return nil
+}
+
+// below moves a part's refusal to where the part stands.
+func below(prefix string, err error) error {
+	var refusal *policy.Error
+	if errors.As(err, &refusal) {
+		return policy.Refuse(refusal.Code, prefix+refusal.Path, prefix[1:]+"."+refusal.Message)
+	}
+	return err
+}
+
+func bind(in Input, out *Output) (err error) {
+	out.BindingHash, err = attest.BindingHash("x402", in.Payment.Intent)
+	return err
+}

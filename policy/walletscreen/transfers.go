@@ -1,0 +1,114 @@
+package walletscreen
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/normal"
+)
+
+// movement is a transfer with its time read.
+type movement struct {
+	Transfer
+	at    time.Time
+	index int // in the request
+}
+
+// transfers looks for the three patterns of laundering over all transfers.
+func (e *evidence) transfers(transfers []Transfer) error {
+	moves := make([]movement, len(transfers))
+	for i, t := range transfers {
+		at, err := normal.Timestamp(t.Timestamp)
+		if err != nil {
+			return policy.Refuse("invalid_date", "/transfers/"+strconv.Itoa(i)+"/timestamp", "transfers.timestamp is not an RFC 3339 timestamp with zone")
+		}
+		moves[i] = movement{t, at, i}
+	}
+	slices.SortStableFunc(moves, func(a, b movement) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.index, b.index)) })
+	const path = "/transfers"
+	if structuring(moves, "incoming") || structuring(moves, "outgoing") {
+		e.add("structuring", path, "", nil, .35)
+		e.find("structuring_pattern", "high", path, "several transfers stay just below the reporting threshold within a day")
+	}
+	if passThrough(moves) >= passThroughPairs {
+		e.add("rapid_pass_through", path, "", nil, .30)
+		e.find("rapid_pass_through", "high", path, "money leaves within the hour in which it came")
+	}
+	if fanIn(moves) {
+		e.add("fan_in", path, "", nil, .20)
+		e.find("fan_in_pattern", "medium", path, "many different senders pay in within a day")
+	}
+	return nil
+}
+
+// structuring says whether three transfers of one direction of 9,000 to below
+// 10,000 USD fall into one day.
+func structuring(moves []movement, direction string) bool {
+	var times []time.Time
+	for _, m := range moves {
+		if m.Direction == direction && m.AmountUSD >= structuringFrom && m.AmountUSD < structuringBelow {
+			times = append(times, m.at)
+		}
+	}
+	for i := structuringCount - 1; i < len(times); i++ {
+		if times[i].Sub(times[i-structuringCount+1]) <= patternWindow {
+			return true
+		}
+	}
+	return false
+}
+
+// passThrough counts pairs of an incoming transfer a and the earliest unused
+// outgoing one b with 0.9a <= b <= a that is no earlier and at most an hour later.
+func passThrough(moves []movement) int {
+	used := make([]bool, len(moves))
+	pairs := 0
+	for i, a := range moves {
+		if a.Direction != "incoming" || a.AmountUSD == 0 {
+			continue
+		}
+		// Transfers of the same instant may stand before this one.
+		first := i
+		for first > 0 && moves[first-1].at.Equal(a.at) {
+			first--
+		}
+		for j := first; j < len(moves) && moves[j].at.Sub(a.at) <= passThroughTime; j++ {
+			b := moves[j]
+			if b.Direction == "outgoing" && !used[j] && b.AmountUSD <= a.AmountUSD && b.AmountUSD >= policy.Sig12(passThroughShare*a.AmountUSD) {
+				used[j] = true
+				pairs++
+				break
+			}
+		}
+	}
+	return pairs
+}
+
+// fanIn says whether ten different senders pay in within one day.
+func fanIn(moves []movement) bool {
+	var in []movement
+	for _, m := range moves {
+		if m.Direction == "incoming" && m.Counterparty != "" {
+			in = append(in, m)
+		}
+	}
+	count := map[string]int{} // transfers of each sender inside the window
+	start := 0
+	for _, m := range in {
+		count[normal.FoldAddress(m.Counterparty)]++
+		for m.at.Sub(in[start].at) > patternWindow {
+			sender := normal.FoldAddress(in[start].Counterparty)
+			if count[sender]--; count[sender] == 0 {
+				delete(count, sender)
+			}
+			start++
+		}
+		if len(count) >= fanInSenders {
+			return true
+		}
+	}
+	return false
+}

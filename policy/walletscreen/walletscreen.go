@@ -1,0 +1,369 @@
+// Package walletscreen turns what a caller knows about a wallet (sanctions hits,
+// exposures, labels of counterparties, transfers, the declared source of funds)
+// into a risk score of 0 to 100, a level and a decision. It fetches no chain data
+// and no lists: the evidence is the caller's, the arithmetic is ours.
+//
+// Every piece of evidence is a signal with a strength s in 0..1, a weight of its
+// category times a decay by hops. The score is the chance that at least one of
+// independent signals is right: 100 * (1 - product of (1 - s)). For example a
+// fuzzy list hit of confidence 0.5 (s = 0.30), a mixer two hops away with a
+// quarter of the volume (s = 0.168) and an unverified gift (s = 0.05) give
+// 100 * (1 - 0.70*0.832*0.95) = 44.67: medium, needs_review.
+package walletscreen
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/normal"
+)
+
+// Service is wallet-screen/score.
+var Service = policy.Declare(policy.Service{
+	Name:       "wallet-screen/score",
+	PriceCents: 10,
+	Title:      "Wallet screen",
+	Summary:    "Scores a wallet's risk from 0 to 100 from caller-supplied sanctions hits, exposures, labels, transfers and source of funds, with the evidence of each signal.",
+	Example: `{"address":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","network":"eip155:1",` +
+		`"sanctionsHits":[{"list":"OFAC SDN","matchType":"fuzzy","confidence":0.5}],` +
+		`"exposures":[{"category":"mixer","hops":2,"share":0.25}],"fundSource":{"declared":"gift","verified":false}}`,
+}, Evaluate)
+
+var bounds = normal.BoundsOf[Input]()
+
+// Input is one wallet and the evidence about it.
+type Input struct {
+	policy.Common
+	Subject
+}
+
+// Subject is the body without the common members, as spend-assurance embeds it.
+type Subject struct {
+	Address        string         `json:"address" jsonschema:"minLength=3,maxLength=128,pattern=^[A-Za-z0-9:._-]+$"`
+	Network        string         `json:"network,omitempty" jsonschema:"minLength=1,maxLength=64"`
+	SanctionsHits  []SanctionsHit `json:"sanctionsHits,omitempty" jsonschema:"maxItems=100"`
+	Exposures      []Exposure     `json:"exposures,omitempty" jsonschema:"maxItems=500"`
+	Counterparties []Counterparty `json:"counterparties,omitempty" jsonschema:"maxItems=500"`
+	Transfers      []Transfer     `json:"transfers,omitempty" jsonschema:"maxItems=2000"`
+	FundSource     *FundSource    `json:"fundSource,omitempty"`
+}
+
+// SanctionsHit is one match against a sanctions list.
+type SanctionsHit struct {
+	List       string   `json:"list" jsonschema:"minLength=1,maxLength=64"`
+	MatchType  string   `json:"matchType" jsonschema:"minLength=1,enum=exact,enum=fuzzy"`
+	Confidence *float64 `json:"confidence,omitempty" jsonschema:"minimum=0,maximum=1" jsonschema_description:"Of a fuzzy match; default 1."`
+	Hops       int      `json:"hops,omitempty" jsonschema:"minimum=0,maximum=10" jsonschema_description:"Transfers between the wallet and the listed one; default 0, the wallet itself."`
+	Entity     string   `json:"entity,omitempty" jsonschema:"minLength=1,maxLength=2048"`
+	Program    string   `json:"program,omitempty" jsonschema:"minLength=1,maxLength=2048"`
+}
+
+// Exposure is a share of the wallet's volume that touches a category.
+type Exposure struct {
+	Category  string   `json:"category" jsonschema:"minLength=1,enum=sanctions,enum=terrorism_financing,enum=child_abuse,enum=ransomware,enum=stolen_funds,enum=darknet_market,enum=mixer,enum=scam,enum=fraud_shop,enum=high_risk_jurisdiction,enum=high_risk_exchange,enum=gambling,enum=p2p_exchange,enum=privacy_protocol,enum=bridge,enum=unhosted_wallet,enum=unknown,enum=defi,enum=exchange,enum=mining,enum=payment_processor,enum=merchant"`
+	Direction string   `json:"direction,omitempty" jsonschema:"enum=incoming,enum=outgoing" jsonschema_description:"Default incoming."`
+	Hops      *int     `json:"hops,omitempty" jsonschema:"minimum=0,maximum=10" jsonschema_description:"Default 1."`
+	Share     *float64 `json:"share,omitempty" jsonschema:"minimum=0,maximum=1" jsonschema_description:"Of the wallet's volume."`
+	AmountUSD *float64 `json:"amountUsd,omitempty" jsonschema:"minimum=0" jsonschema_description:"US dollars; not part of the score."`
+}
+
+// Counterparty is a labelled address the wallet dealt with.
+type Counterparty struct {
+	Address string `json:"address" jsonschema:"minLength=1,maxLength=128"`
+	Label   string `json:"label" jsonschema:"minLength=1,enum=sanctions,enum=terrorism_financing,enum=child_abuse,enum=ransomware,enum=stolen_funds,enum=darknet_market,enum=mixer,enum=scam,enum=fraud_shop,enum=high_risk_jurisdiction,enum=high_risk_exchange,enum=gambling,enum=p2p_exchange,enum=privacy_protocol,enum=bridge,enum=unhosted_wallet,enum=unknown,enum=defi,enum=exchange,enum=mining,enum=payment_processor,enum=merchant" jsonschema_description:"A category."`
+	Hops    *int   `json:"hops,omitempty" jsonschema:"minimum=0,maximum=10" jsonschema_description:"Default 1."`
+}
+
+// Transfer is one movement of money.
+type Transfer struct {
+	Direction    string  `json:"direction" jsonschema:"minLength=1,enum=incoming,enum=outgoing"`
+	AmountUSD    float64 `json:"amountUsd" jsonschema:"minimum=0"`
+	Timestamp    string  `json:"timestamp" jsonschema:"minLength=1,maxLength=64,format=date-time" jsonschema_description:"RFC 3339 with zone."`
+	Counterparty string  `json:"counterparty,omitempty" jsonschema:"minLength=1,maxLength=128"`
+	TxHash       string  `json:"txHash,omitempty" jsonschema:"minLength=1,maxLength=128"`
+}
+
+// FundSource is what the holder says about the origin of the money.
+type FundSource struct {
+	Declared string `json:"declared" jsonschema:"minLength=1,enum=salary,enum=business,enum=exchange_withdrawal,enum=mining,enum=investment,enum=gift,enum=other,enum=unknown"`
+	Verified bool   `json:"verified"`
+}
+
+// Output is the score and the evidence behind it.
+type Output struct {
+	Address         string           `json:"address"`
+	Network         *string          `json:"network" jsonschema:"nullable"`
+	RiskScore       float64          `json:"riskScore" jsonschema:"minimum=0,maximum=100" jsonschema_description:"Two decimals."`
+	RiskLevel       string           `json:"riskLevel" jsonschema:"enum=low,enum=medium,enum=high,enum=critical"`
+	Decision        string           `json:"decision" jsonschema:"enum=allow,enum=deny,enum=needs_review"`
+	Recommendation  string           `json:"recommendation" jsonschema:"enum=block,enum=review,enum=proceed"`
+	Signals         []Signal         `json:"signals" jsonschema_description:"Strongest first, then in the order of the request."`
+	CategorySummary []CategoryTotal  `json:"categorySummary" jsonschema_description:"Strongest first, then by name."`
+	Coverage        Coverage         `json:"coverage"`
+	Limitations     []string         `json:"limitations"`
+	Findings        []policy.Finding `json:"findings"`
+}
+
+// ReceiptDecision is what a signed receipt repeats.
+func (o Output) ReceiptDecision() string { return o.Decision }
+
+// Signal is one piece of evidence. Points are 100 times its strength.
+type Signal struct {
+	ID       string  `json:"id" jsonschema_description:"sanctions_exact, sanctions_fuzzy, exposure, counterparty, structuring, rapid_pass_through, fan_in or fund_source."`
+	Source   string  `json:"source" jsonschema_description:"JSON pointer of the evidence in the request."`
+	Category *string `json:"category" jsonschema:"nullable"`
+	Hops     *int    `json:"hops" jsonschema:"nullable"`
+	Strength float64 `json:"strength" jsonschema:"minimum=0,maximum=1"`
+	Points   float64 `json:"points" jsonschema:"minimum=0,maximum=100"`
+}
+
+// CategoryTotal sums the signals of one category.
+type CategoryTotal struct {
+	Category    string  `json:"category"`
+	MaxStrength float64 `json:"maxStrength"`
+	Count       int     `json:"count"`
+}
+
+// Coverage counts the evidence that was given.
+type Coverage struct {
+	SanctionsHits  int  `json:"sanctionsHits"`
+	Exposures      int  `json:"exposures"`
+	Counterparties int  `json:"counterparties"`
+	Transfers      int  `json:"transfers"`
+	FundSource     bool `json:"fundSource"`
+}
+
+// weights holds every category with its weight W, 0 (harmless) to 1. The tags of
+// Exposure and Counterparty list the same names.
+var weights = map[string]float64{
+	"sanctions": 1, "terrorism_financing": 1, "child_abuse": 1, "ransomware": .9, "stolen_funds": .85, "darknet_market": .8,
+	"mixer": .7, "scam": .7, "fraud_shop": .7, "high_risk_jurisdiction": .6, "high_risk_exchange": .45, "gambling": .3,
+	"p2p_exchange": .25, "privacy_protocol": .5, "bridge": .15, "unhosted_wallet": .1, "unknown": .1, "defi": .05,
+	"exchange": 0, "mining": 0, "payment_processor": 0, "merchant": 0,
+}
+
+// decay is how much of a signal is left after some hops.
+func decay(hops int) float64 {
+	table := []float64{1, .8, .4, .2, .1}
+	if hops < 0 {
+		hops = 0
+	}
+	if hops < len(table) {
+		return table[hops]
+	}
+	return .05
+}
+
+// Evaluate scores one wallet. Errors: the codes of common rule 0.2; a category
+// that is none is invalid_enum.
+func Evaluate(in Input) (Output, error) {
+	if err := bounds.Check(in); err != nil {
+		return Output{}, err
+	}
+	var e evidence
+	e.sanctions(in.SanctionsHits)
+	e.exposures(in.Exposures)
+	e.counterparties(in.Counterparties)
+	if err := e.transfers(in.Transfers); err != nil {
+		return Output{}, err
+	}
+	e.fundSource(in.FundSource)
+	coverage := Coverage{len(in.SanctionsHits), len(in.Exposures), len(in.Counterparties), len(in.Transfers), in.FundSource != nil}
+	if coverage == (Coverage{}) {
+		e.find("insufficient_evidence", "medium", "", "no evidence about this wallet was given")
+	}
+	out := Output{
+		Address: in.Address, RiskScore: e.score(), Coverage: coverage,
+		Limitations: []string{"caller_supplied_data_only", "no_chain_lookup"},
+	}
+	if in.Network != "" {
+		out.Network = &in.Network
+	}
+	out.RiskLevel = level(out.RiskScore)
+	out.Decision, out.Recommendation = e.decide(out.RiskScore, coverage == Coverage{})
+	out.CategorySummary = e.summary()
+	out.Signals = e.ordered()
+	out.Findings = policy.SortFindings(e.findings)
+	return out, nil
+}
+
+// level is common rule 0.11.
+func level(score float64) string {
+	switch {
+	case score < 25:
+		return "low"
+	case score < 50:
+		return "medium"
+	case score < 75:
+		return "high"
+	}
+	return "critical"
+}
+
+// evidence gathers signals and findings in the order of the request.
+type evidence struct {
+	signals  []Signal
+	findings []policy.Finding
+	direct   bool // an exact sanctions hit on the wallet itself
+	fuzzy    bool
+}
+
+func (e *evidence) add(id, source, category string, hops *int, strength float64) {
+	s := Signal{ID: id, Source: source, Hops: hops, Strength: strength}
+	if category != "" {
+		s.Category = &category
+	}
+	e.signals = append(e.signals, s)
+}
+
+func (e *evidence) find(id, severity, path, message string) {
+	e.findings = append(e.findings, policy.Finding{ID: id, Severity: severity, Path: path, Message: message})
+}
+
+func (e *evidence) sanctions(hits []SanctionsHit) {
+	for i, h := range hits {
+		path, hops := "/sanctionsHits/"+strconv.Itoa(i), h.Hops
+		if h.MatchType == "fuzzy" {
+			confidence := 1.0
+			if h.Confidence != nil {
+				confidence = *h.Confidence
+			}
+			e.fuzzy = true
+			e.add("sanctions_fuzzy", path, "sanctions", &hops, .6*confidence*decay(hops))
+			e.find("sanctions_fuzzy_match", "high", path, "a sanctions list may name this wallet or one it dealt with")
+			continue
+		}
+		e.add("sanctions_exact", path, "sanctions", &hops, decay(hops))
+		if hops == 0 {
+			e.direct = true
+			e.find("sanctions_exact_match", "critical", path, "a sanctions list names this wallet")
+		} else {
+			e.find("sanctions_indirect", "high", path, "the wallet dealt, over other wallets, with one that a sanctions list names")
+		}
+	}
+}
+
+func (e *evidence) exposures(exposures []Exposure) {
+	for i, x := range exposures {
+		weight, hops := weights[x.Category], orOne(x.Hops)
+		strength := weight * decay(hops) * shareFactor(x.Share)
+		if x.Direction == "outgoing" {
+			strength *= .8
+		}
+		path := "/exposures/" + strconv.Itoa(i)
+		e.add("exposure", path, x.Category, &hops, strength)
+		e.categoryFinding(path, weight, strength)
+	}
+}
+
+// shareFactor weighs an exposure by its share of the volume.
+func shareFactor(share *float64) float64 {
+	switch {
+	case share == nil:
+		return .6
+	case *share == 0:
+		return 0
+	}
+	return math.Min(1, .2+float64(1.6**share))
+}
+
+func orOne(n *int) int {
+	if n == nil {
+		return 1
+	}
+	return *n
+}
+
+func (e *evidence) counterparties(counterparties []Counterparty) {
+	for i, c := range counterparties {
+		weight, hops := weights[c.Label], orOne(c.Hops)
+		strength := .5 * weight * decay(hops)
+		path := "/counterparties/" + strconv.Itoa(i)
+		e.add("counterparty", path, c.Label, &hops, strength)
+		e.categoryFinding(path, weight, strength)
+	}
+}
+
+// categoryFinding grades one contact by weight and strength. Strengths are
+// compared as they are printed, so that the last bit of a product decides nothing.
+func (e *evidence) categoryFinding(path string, weight, strength float64) {
+	switch s := policy.Sig12(strength); {
+	case weight >= .9 && s >= .3:
+		e.find("severe_exposure", "critical", path, "the wallet is exposed to one of the gravest categories")
+	case weight >= .6 && s >= .15:
+		e.find("high_risk_exposure", "high", path, "the wallet is exposed to a high-risk category")
+	case s >= .05:
+		e.find("moderate_exposure", "medium", path, "the wallet is exposed to a category with some risk")
+	}
+}
+
+func (e *evidence) fundSource(f *FundSource) {
+	switch {
+	case f == nil:
+		return
+	case f.Declared == "unknown":
+		e.add("fund_source", "/fundSource", "", nil, .10)
+	case !f.Verified:
+		e.add("fund_source", "/fundSource", "", nil, .05)
+	default:
+		e.add("fund_source", "/fundSource", "", nil, 0)
+		return
+	}
+	e.find("fund_source_unverified", "low", "/fundSource", "the source of funds is unknown or not verified")
+}
+
+func (e *evidence) score() float64 {
+	if e.direct {
+		return 100
+	}
+	clean := 1.0
+	for _, s := range e.signals {
+		clean *= 1 - s.Strength
+	}
+	// Hundredths first to 12 digits, so that 1877.5 is a half and not just below.
+	return math.Round(policy.Sig12(10000*(1-clean))) / 100
+}
+
+func (e *evidence) decide(score float64, nothing bool) (decision, recommendation string) {
+	switch {
+	case e.direct || score >= denyFrom:
+		return "deny", "block"
+	case score >= reviewFrom || e.fuzzy || nothing:
+		return "needs_review", "review"
+	}
+	return "allow", "proceed"
+}
+
+// ordered returns the signals strongest first, numbers in their printed form.
+func (e *evidence) ordered() []Signal {
+	signals := append([]Signal{}, e.signals...)
+	for i := range signals {
+		signals[i].Points = policy.Sig12(100 * signals[i].Strength)
+		signals[i].Strength = policy.Sig12(signals[i].Strength)
+	}
+	slices.SortStableFunc(signals, func(a, b Signal) int { return cmp.Compare(b.Strength, a.Strength) })
+	return signals
+}
+
+func (e *evidence) summary() []CategoryTotal {
+	totals := []CategoryTotal{}
+	for _, s := range e.signals {
+		if s.Category == nil {
+			continue
+		}
+		i := slices.IndexFunc(totals, func(t CategoryTotal) bool { return t.Category == *s.Category })
+		if i < 0 {
+			totals = append(totals, CategoryTotal{Category: *s.Category})
+			i = len(totals) - 1
+		}
+		totals[i].Count++
+		totals[i].MaxStrength = math.Max(totals[i].MaxStrength, policy.Sig12(s.Strength))
+	}
+	slices.SortFunc(totals, func(a, b CategoryTotal) int {
+		return cmp.Or(cmp.Compare(b.MaxStrength, a.MaxStrength), cmp.Compare(a.Category, b.Category))
+	})
+	return totals
+}

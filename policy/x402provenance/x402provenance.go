@@ -1,0 +1,525 @@
+// Package x402provenance asks whether payments to a service show demand from
+// outside: it drops repeated transactions, sets payments of the owner's own
+// wallets apart, and measures how the rest is spread over payers and how well the
+// records are evidenced. Records and wallets are the caller's; no chain is read,
+// and a wallet is not an identity.
+//
+// Amounts are exact integers in an asset's smallest units. Shares, the
+// Herfindahl-Hirschman index (the sum of squared shares) and coverages are 0..1.
+package x402provenance
+
+import (
+	"cmp"
+	"math/big"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/normal"
+)
+
+// Service is x402-provenance/check.
+var Service = policy.Declare(policy.Service{
+	Name:       "x402-provenance/check",
+	PriceCents: 5,
+	Title:      "x402 provenance",
+	Summary:    "Analyses caller-supplied x402 payment records: duplicates, the owner's own payments, concentration over external payers and evidence coverage; does not read the chain.",
+	Example: `{"records":[{"txHash":"0xa1","network":"eip155:8453","asset":"USDC","payer":"0x01","payTo":"0x99","amountUnits":"10000"},` +
+		`{"txHash":"0xa2","network":"eip155:8453","asset":"USDC","payer":"0x02","payTo":"0x99","amountUnits":"10000"},` +
+		`{"txHash":"0xA1","network":"eip155:8453","asset":"USDC","payer":"0x01","payTo":"0x99","amountUnits":"10000"}],"ownerWallets":["0x77"]}`,
+}, Evaluate)
+
+var bounds = normal.BoundsOf[Input]()
+
+// Input is the records and the wallets the owner declares.
+type Input struct {
+	policy.Common
+	Records       []Record       `json:"records" jsonschema:"minItems=1,maxItems=5000"`
+	OwnerWallets  []string       `json:"ownerWallets,omitempty" jsonschema:"maxItems=500,minLength=1,maxLength=128"`
+	AssetDecimals map[string]int `json:"assetDecimals,omitempty" jsonschema_description:"Decimals of each asset, 0 to 36; default 6. Amounts are compared in units, so they change no figure."`
+	AsOf          string         `json:"asOf,omitempty" jsonschema:"minLength=1,maxLength=64,format=date-time" jsonschema_description:"RFC 3339 with zone; the time the caller speaks for."`
+}
+
+// Record is one payment as the caller knows it.
+type Record struct {
+	TxHash      string `json:"txHash" jsonschema:"minLength=1,maxLength=128"`
+	Network     string `json:"network" jsonschema:"minLength=1,maxLength=64"`
+	Asset       string `json:"asset" jsonschema:"minLength=1,maxLength=128"`
+	Payer       string `json:"payer" jsonschema:"minLength=1,maxLength=128"`
+	PayTo       string `json:"payTo" jsonschema:"minLength=1,maxLength=128"`
+	AmountUnits string `json:"amountUnits" jsonschema:"minLength=1,maxLength=78,pattern=^(0|[1-9][0-9]{0\\,77})$" jsonschema_description:"Decimal digits in the asset's smallest units."`
+	Timestamp   string `json:"timestamp,omitempty" jsonschema:"minLength=1,maxLength=64,format=date-time"`
+	Resource    string `json:"resource,omitempty" jsonschema:"minLength=1,maxLength=2048"`
+	Facilitator string `json:"facilitator,omitempty" jsonschema:"minLength=1,maxLength=2048"`
+	LogIndex    *int   `json:"logIndex,omitempty" jsonschema:"minimum=0,maximum=9007199254740991"`
+	Success     *bool  `json:"success,omitempty" jsonschema_description:"Default true; failed payments are counted and left out."`
+}
+
+// Output is what the records show.
+type Output struct {
+	RecordsTotal            int              `json:"recordsTotal"`
+	RecordsKept             int              `json:"recordsKept"`
+	DuplicatesDropped       int              `json:"duplicatesDropped"`
+	FailedExcluded          int              `json:"failedExcluded"`
+	SelfCount               int              `json:"selfCount"`
+	OwnerCount              int              `json:"ownerCount"`
+	ExternalCount           int              `json:"externalCount"`
+	ExternalPayerCount      int              `json:"externalPayerCount"`
+	Totals                  []Total          `json:"totals" jsonschema_description:"By asset, in its smallest units."`
+	CandidateExternalPayers []Payer          `json:"candidateExternalPayers" jsonschema_description:"At most 50, largest first, of the asset with the most external records."`
+	Concentration           *Concentration   `json:"concentration" jsonschema:"nullable"`
+	Coverage                Coverage         `json:"coverage"`
+	FirstTimestamp          *string          `json:"firstTimestamp" jsonschema:"nullable"`
+	LastTimestamp           *string          `json:"lastTimestamp" jsonschema:"nullable"`
+	ActiveDays              int              `json:"activeDays" jsonschema_description:"Days of UTC with a kept record."`
+	Verdict                 string           `json:"verdict" jsonschema:"enum=external_demand_supported,enum=concentrated,enum=self_dealing_suspected,enum=insufficient_evidence"`
+	Limitations             []string         `json:"limitations"`
+	Findings                []policy.Finding `json:"findings"`
+	FindingsTruncated       bool             `json:"findingsTruncated,omitzero"`
+}
+
+// Total sums one asset by class of payer. Sums may exceed 2^256.
+type Total struct {
+	Asset         string `json:"asset"`
+	OwnerUnits    string `json:"ownerUnits"`
+	SelfUnits     string `json:"selfUnits"`
+	ExternalUnits string `json:"externalUnits"`
+}
+
+// Payer is one external payer of the concentration's asset.
+type Payer struct {
+	Payer string   `json:"payer"`
+	Count int      `json:"count"`
+	Units string   `json:"units"`
+	Share *float64 `json:"share" jsonschema:"nullable" jsonschema_description:"Of the asset's external amount; null where that is zero."`
+}
+
+// Concentration says how the external amount is spread. Figures over amounts are
+// null where every amount is zero.
+type Concentration struct {
+	TopPayerShare              *float64 `json:"topPayerShare" jsonschema:"nullable"`
+	Top3Share                  *float64 `json:"top3Share" jsonschema:"nullable"`
+	HHI                        *float64 `json:"hhi" jsonschema:"nullable"`
+	EffectivePayers            *float64 `json:"effectivePayers" jsonschema:"nullable"`
+	CountHHI                   float64  `json:"countHhi"`
+	PayersWithMultiplePayments int      `json:"payersWithMultiplePayments"`
+}
+
+// Coverage is the share of kept records that carry each kind of evidence.
+type Coverage struct {
+	Timestamp        float64 `json:"timestamp"`
+	Resource         float64 `json:"resource"`
+	Facilitator      float64 `json:"facilitator"`
+	WellFormedHash   float64 `json:"wellFormedHash"`
+	EvidenceCoverage float64 `json:"evidenceCoverage" jsonschema_description:"Mean of the four."`
+}
+
+// The classes of a kept record.
+const (
+	external = iota
+	owner
+	self
+)
+
+// kept is a record that counts.
+type kept struct {
+	Record
+	index      int // in the request
+	class      int
+	payer, to  string // folded
+	asset      string // folded
+	units      *big.Int
+	at         time.Time // zero where absent
+	wellFormed bool
+}
+
+// Evaluate analyses the records. Errors: the codes of common rule 0.2.
+func Evaluate(in Input) (Output, error) {
+	if err := bounds.Check(in); err != nil {
+		return Output{}, err
+	}
+	if len(in.AssetDecimals) > maxAssets {
+		return Output{}, policy.Refuse("too_many_items", "/assetDecimals", "assetDecimals has too many items")
+	}
+	for _, decimals := range in.AssetDecimals {
+		if decimals < 0 || decimals > maxDecimals {
+			return Output{}, policy.Refuse("out_of_range", "/assetDecimals", "assetDecimals has a value out of range")
+		}
+	}
+	a := analysis{out: Output{RecordsTotal: len(in.Records)}}
+	if err := a.keep(in); err != nil {
+		return Output{}, err
+	}
+	a.totals()
+	a.concentration()
+	a.coverage()
+	a.times()
+	a.patterns(len(in.OwnerWallets) > 0)
+	a.out.Verdict = a.verdict()
+	a.out.Limitations = []string{"caller_supplied_records", "no_chain_lookup", "wallets_are_not_identities"}
+	a.out.Findings = policy.SortFindings(a.findings)
+	if len(a.out.Findings) > maxFindings {
+		a.out.Findings, a.out.FindingsTruncated = a.out.Findings[:maxFindings], true
+	}
+	return a.out, nil
+}
+
+// analysis gathers the figures of one request.
+type analysis struct {
+	records   []kept
+	externals []kept
+	out       Output
+	findings  []policy.Finding
+}
+
+func (a *analysis) find(id, severity, path, message string) {
+	a.findings = append(a.findings, policy.Finding{ID: id, Severity: severity, Path: path, Message: message})
+}
+
+// keep drops failures and repeats and sorts the rest into classes. A repeat is
+// the same transaction and log entry on the same network.
+func (a *analysis) keep(in Input) error {
+	owners := map[string]bool{}
+	for _, wallet := range in.OwnerWallets {
+		owners[normal.FoldAddress(wallet)] = true
+	}
+	first := map[[3]string]int{} // the index in a.records
+	for i, r := range in.Records {
+		k, err := read(r, i)
+		if err != nil {
+			return err
+		}
+		if r.Success != nil && !*r.Success {
+			a.out.FailedExcluded++
+			continue
+		}
+		entry := "-"
+		if r.LogIndex != nil {
+			entry = strconv.Itoa(*r.LogIndex)
+		}
+		key := [3]string{normal.Network(r.Network), normal.FoldAddress(r.TxHash), entry}
+		if earlier, repeated := first[key]; repeated {
+			a.out.DuplicatesDropped++
+			if e := a.records[earlier]; e.payer != k.payer || e.to != k.to || e.asset != k.asset || e.units.Cmp(k.units) != 0 {
+				a.find("conflicting_duplicate", "high", "/records/"+strconv.Itoa(i), "a repeated transaction differs from its first record")
+			}
+			continue
+		}
+		first[key] = len(a.records)
+		switch {
+		case k.payer == k.to:
+			k.class = self
+			a.out.SelfCount++
+		case owners[k.payer]:
+			k.class = owner
+			a.out.OwnerCount++
+		default:
+			a.out.ExternalCount++
+		}
+		a.records = append(a.records, k)
+		if k.class == external {
+			a.externals = append(a.externals, k)
+		}
+	}
+	a.out.RecordsKept = len(a.records)
+	if a.out.DuplicatesDropped > 0 {
+		a.find("duplicates_dropped", "low", "/records", "repeated transactions were dropped")
+	}
+	return nil
+}
+
+func read(r Record, i int) (kept, error) {
+	path := "/records/" + strconv.Itoa(i)
+	units, err := normal.Units(r.AmountUnits)
+	if err != nil {
+		return kept{}, policy.Refuse("out_of_range", path+"/amountUnits", "records.amountUnits is out of range")
+	}
+	k := kept{Record: r, index: i, payer: normal.FoldAddress(r.Payer), to: normal.FoldAddress(r.PayTo), asset: normal.FoldAddress(r.Asset), units: units, wellFormed: wellFormed(r)}
+	if r.Timestamp != "" {
+		if k.at, err = normal.Timestamp(r.Timestamp); err != nil {
+			return kept{}, policy.Refuse("invalid_date", path+"/timestamp", "records.timestamp is not an RFC 3339 timestamp with zone")
+		}
+	}
+	return k, nil
+}
+
+var (
+	evmHash    = regexp.MustCompile(`^0x[0-9a-f]{64}$`)
+	solanaHash = regexp.MustCompile(`^[1-9A-HJ-NP-Za-km-z]{64,88}$`)
+)
+
+// wellFormed says whether a hash looks like one of its network.
+func wellFormed(r Record) bool {
+	if normal.IsSolana(r.Network) {
+		return solanaHash.MatchString(r.TxHash)
+	}
+	return evmHash.MatchString(strings.ToLower(r.TxHash))
+}
+
+// totals sums each asset by class, in the order of asset names.
+func (a *analysis) totals() {
+	sums := map[string]*[3]big.Int{}
+	var assets []string
+	for _, k := range a.records {
+		if sums[k.asset] == nil {
+			sums[k.asset] = new([3]big.Int)
+			assets = append(assets, k.asset)
+		}
+		sum := &sums[k.asset][k.class]
+		sum.Add(sum, k.units)
+	}
+	slices.Sort(assets)
+	a.out.Totals = []Total{}
+	for _, asset := range assets {
+		sum := sums[asset]
+		a.out.Totals = append(a.out.Totals, Total{asset, sum[owner].String(), sum[self].String(), sum[external].String()})
+	}
+}
+
+// largestAsset is the asset with the most external records, ties by name.
+func (a *analysis) largestAsset() string {
+	counts := map[string]int{}
+	best := ""
+	for _, k := range a.externals {
+		counts[k.asset]++
+	}
+	for _, k := range a.externals {
+		if n, most := counts[k.asset], counts[best]; n > most || n == most && k.asset < best {
+			best = k.asset
+		}
+	}
+	return best
+}
+
+// concentration measures how external payments are spread: amounts of the largest
+// asset, counts of all.
+func (a *analysis) concentration() {
+	a.out.CandidateExternalPayers = []Payer{}
+	if len(a.externals) == 0 {
+		return
+	}
+	asset := a.largestAsset()
+	payments := map[string]int{} // of each payer, in every asset
+	units := map[string]*big.Int{}
+	counts := map[string]int{} // of each payer, in the largest asset
+	sum := new(big.Int)
+	for _, k := range a.externals {
+		payments[k.payer]++
+		if k.asset == asset {
+			if units[k.payer] == nil {
+				units[k.payer] = new(big.Int)
+			}
+			units[k.payer].Add(units[k.payer], k.units)
+			sum.Add(sum, k.units)
+			counts[k.payer]++
+		}
+	}
+	payers := make([]string, 0, len(units))
+	for payer := range units {
+		payers = append(payers, payer)
+	}
+	slices.SortFunc(payers, func(x, y string) int { return cmp.Or(units[y].Cmp(units[x]), cmp.Compare(x, y)) })
+	c := &Concentration{CountHHI: countHHI(payments, len(a.externals))}
+	for _, n := range payments {
+		if n > 1 {
+			c.PayersWithMultiplePayments++
+		}
+	}
+	if sum.Sign() > 0 {
+		c.amounts(payers, units, sum)
+	}
+	for _, payer := range payers[:min(topPayers, len(payers))] {
+		p := Payer{Payer: payer, Count: counts[payer], Units: units[payer].String()}
+		if sum.Sign() > 0 {
+			p.Share = ratio(units[payer], sum)
+		}
+		a.out.CandidateExternalPayers = append(a.out.CandidateExternalPayers, p)
+	}
+	a.out.ExternalPayerCount = len(payments)
+	a.out.Concentration = c
+}
+
+// amounts fills in the figures over amounts, largest payer first. The squares are
+// summed as exact integers.
+func (c *Concentration) amounts(payers []string, units map[string]*big.Int, sum *big.Int) {
+	top3, squares := new(big.Int), new(big.Int)
+	for i, payer := range payers {
+		if i < 3 {
+			top3.Add(top3, units[payer])
+		}
+		squares.Add(squares, new(big.Int).Mul(units[payer], units[payer]))
+	}
+	square := new(big.Int).Mul(sum, sum)
+	c.TopPayerShare, c.Top3Share = ratio(units[payers[0]], sum), ratio(top3, sum)
+	c.HHI, c.EffectivePayers = ratio(squares, square), ratio(square, squares)
+}
+
+func countHHI(payments map[string]int, total int) float64 {
+	squares := 0
+	for _, n := range payments {
+		squares += n * n
+	}
+	return policy.Sig12(float64(squares) / float64(total*total))
+}
+
+func ratio(part, whole *big.Int) *float64 {
+	f, _ := new(big.Rat).SetFrac(part, whole).Float64()
+	f = policy.Sig12(f)
+	return &f
+}
+
+// coverage is the share of kept records with each kind of evidence.
+func (a *analysis) coverage() {
+	var timestamps, resources, facilitators, hashes int
+	for _, k := range a.records {
+		timestamps += count(k.Timestamp != "")
+		resources += count(k.Resource != "")
+		facilitators += count(k.Facilitator != "")
+		hashes += count(k.wellFormed)
+		if !k.wellFormed {
+			a.find("malformed_hash", "medium", "/records/"+strconv.Itoa(k.index)+"/txHash", "the transaction hash does not have the form of its network")
+		}
+	}
+	n := len(a.records)
+	if n == 0 {
+		return
+	}
+	share := func(of, parts int) float64 { return policy.Sig12(float64(of) / float64(parts*n)) }
+	a.out.Coverage = Coverage{share(timestamps, 1), share(resources, 1), share(facilitators, 1), share(hashes, 1),
+		share(timestamps+resources+facilitators+hashes, 4)}
+	if timestamps < n {
+		a.find("missing_timestamps", "low", "/records", "some records have no timestamp")
+	}
+}
+
+func count(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (a *analysis) times() {
+	var first, last *kept
+	days := map[string]bool{}
+	for i := range a.records {
+		k := &a.records[i]
+		if k.Timestamp == "" {
+			continue
+		}
+		days[k.at.Format(time.DateOnly)] = true
+		if first == nil || k.at.Before(first.at) {
+			first = k
+		}
+		if last == nil || k.at.After(last.at) {
+			last = k
+		}
+	}
+	a.out.ActiveDays = len(days)
+	if first != nil {
+		a.out.FirstTimestamp, a.out.LastTimestamp = &first.Timestamp, &last.Timestamp
+	}
+}
+
+// patterns looks for what makes demand doubtful.
+func (a *analysis) patterns(declared bool) {
+	if a.out.SelfCount > 0 {
+		a.find("self_payments", "medium", "/records", "some payments go from a wallet to itself")
+	}
+	if a.ownDominates() {
+		a.find("owner_dominated", "high", "/records", "more than half of the payments are the owner's own")
+	}
+	if a.out.ExternalCount > 0 && a.out.ExternalPayerCount == 1 {
+		a.find("single_payer", "high", "/records", "one wallet made every external payment")
+	}
+	if a.topShareHigh() {
+		a.find("high_concentration", "medium", "/records", "one payer made more than half of the external amount")
+	}
+	if !declared {
+		a.find("owner_wallets_not_declared", "medium", "/ownerWallets", "no owner wallets were declared, so own payments may count as external")
+	}
+	if a.burst() {
+		a.find("burst_activity", "medium", "/records", "most external payments fall into one minute")
+	}
+	a.roundTrips()
+}
+
+func (a *analysis) ownDominates() bool {
+	return len(a.records) > 0 && float64(a.out.OwnerCount+a.out.SelfCount) > ownShare*float64(len(a.records))
+}
+
+func (a *analysis) topShareHigh() bool {
+	c := a.out.Concentration
+	return c != nil && c.TopPayerShare != nil && *c.TopPayerShare > topShare
+}
+
+// burst says whether more than half of ten or more external records fall into
+// some minute, its ends included.
+func (a *analysis) burst() bool {
+	if len(a.externals) < burstRecords {
+		return false
+	}
+	var times []time.Time
+	for _, k := range a.externals {
+		if k.Timestamp != "" {
+			times = append(times, k.at)
+		}
+	}
+	slices.SortFunc(times, time.Time.Compare)
+	start := 0
+	for end, at := range times {
+		for at.Sub(times[start]) > burstWindow {
+			start++
+		}
+		if (end-start+1)*burstFraction > len(a.externals) {
+			return true
+		}
+	}
+	return false
+}
+
+// roundTrips reports payments from a wallet that external payers paid to an
+// external payer, in the same asset and later than his first payment. Later is by
+// timestamp where both have one, else by the order of the records.
+func (a *analysis) roundTrips() {
+	type holder struct{ wallet, asset string }
+	payees, payers := map[holder]bool{}, map[holder]*kept{}
+	for i := range a.externals {
+		k := &a.externals[i]
+		payees[holder{k.to, k.asset}] = true
+		payer := holder{k.payer, k.asset}
+		if earliest := payers[payer]; earliest == nil || later(earliest, k) {
+			payers[payer] = k
+		}
+	}
+	for i := range a.records {
+		k := &a.records[i]
+		paid := payers[holder{k.to, k.asset}]
+		if k.class != self && payees[holder{k.payer, k.asset}] && paid != nil && later(k, paid) {
+			a.find("round_trip", "high", "/records/"+strconv.Itoa(k.index), "a recipient later pays an external payer in the same asset")
+		}
+	}
+}
+
+// later says whether x happened after y.
+func later(x, y *kept) bool {
+	if x.Timestamp != "" && y.Timestamp != "" && !x.at.Equal(y.at) {
+		return x.at.After(y.at)
+	}
+	return x.index > y.index
+}
+
+func (a *analysis) verdict() string {
+	switch {
+	case a.out.ExternalCount == 0 || a.out.Coverage.EvidenceCoverage < minCoverage:
+		return "insufficient_evidence"
+	case a.ownDominates():
+		return "self_dealing_suspected"
+	case a.topShareHigh() || a.out.ExternalPayerCount < minPayers:
+		return "concentrated"
+	}
+	return "external_demand_supported"
+}

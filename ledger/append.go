@@ -1,0 +1,147 @@
+package ledger
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Expect is what an append demands of a stream.
+type Expect struct {
+	kind  expectKind
+	value int64
+}
+
+type expectKind uint8
+
+const (
+	expectAt expectKind = iota
+	expectAny
+)
+
+// New demands that the stream has no event yet.
+func New() Expect { return Expect{expectAt, 0} }
+
+// Any takes the stream's next version, whatever it is, but none above the
+// limit: ErrLimit. So the version of a stream counts, exactly, on any number of
+// nodes.
+func Any(limit int64) Expect { return Expect{expectAny, limit} }
+
+// History is a stream as it was read. Only a history can say "at version v", so
+// no caller can ask for a gap.
+type History struct {
+	Tenant, Stream string
+	Events         []Event
+}
+
+// Version of the last event, 0 for none.
+func (h History) Version() int64 { return int64(len(h.Events)) }
+
+// At demands that the stream still ends where the history does.
+func (h History) At() Expect { return Expect{expectAt, h.Version()} }
+
+// Guard demands the same of a stream the append does not write to.
+func (h History) Guard() Guard { return Guard{h.Tenant, h.Stream, h.Version()} }
+
+// Guard is a stream that must still be at this version when the append lands.
+type Guard struct {
+	Tenant, Stream string
+	Version        int64
+}
+
+// Draft is an event that is not yet appended.
+type Draft struct {
+	Stream        string
+	Expect        Expect
+	ID            string // evt_…, made by the command since sealed members are bound to it
+	Type          string
+	SchemaVersion int
+	Actor         string
+	KeyID         string
+	Payload       []byte // canonical JSON
+}
+
+// Append is one atomic step of one tenant: 1 to 64 events, all or nothing.
+type Append struct {
+	Tenant      string
+	IdemKey     Hash // of IdemKey; the zero value makes the append unique by its first event id
+	ContentHash Hash // of the request without its idempotency key
+	Drafts      []Draft
+	Guards      []Guard
+}
+
+// Result is what became of an append.
+type Result struct {
+	Events   []Event // in order; those stored first if Replayed
+	Replayed bool    // an append of the same key and content had landed before
+}
+
+// Append commits the events and returns them as stored. The caller's
+// cancellation counts only as long as the request waits in the queue; once it is
+// taken, the append is carried through.
+func (l *Ledger) Append(ctx context.Context, a Append) (Result, error) {
+	if err := a.check(); err != nil {
+		return Result{}, err
+	}
+	if a.IdemKey == (Hash{}) {
+		a.IdemKey = IdemKey("event", a.Drafts[0].ID)
+		a.ContentHash = sha256.Sum256(a.Drafts[0].Payload)
+	}
+	ctx, cancel := context.WithTimeout(ctx, budget)
+	defer cancel()
+	out, err := l.seq.submit(ctx, &a)
+	if err != nil {
+		return Result{}, err
+	}
+	if !out.replayed {
+		return Result{Events: out.events}, nil
+	}
+	events, err := l.group(ctx, out.position)
+	if err != nil {
+		return Result{}, fmt.Errorf("read the stored events of a replayed append: %w", err)
+	}
+	// After an unclear commit our own events are found under their key: they are
+	// the first append, not a replay of it.
+	return Result{Events: events, Replayed: events[0].ID != a.Drafts[0].ID}, nil
+}
+
+func (a *Append) check() error {
+	if n := len(a.Drafts); n == 0 || n > MaxEvents {
+		return fmt.Errorf("%w: %d events", ErrTooLarge, n)
+	}
+	octets := 0
+	for _, d := range a.Drafts {
+		if octets += len(d.Payload); len(d.Payload) > MaxPayload || octets > batchOctets {
+			return fmt.Errorf("%w: payload of %s", ErrTooLarge, d.Type)
+		}
+		for _, text := range []string{a.Tenant, d.Stream, d.ID, d.Type, d.Actor, d.KeyID} {
+			if !utf8.ValidString(text) || strings.IndexByte(text, 0) >= 0 {
+				return fmt.Errorf("append %s: a column is not UTF-8 without NUL", d.Type)
+			}
+		}
+		if len(d.Payload) < 2 || d.ID == "" || d.Stream == "" || d.Type == "" || a.Tenant == "" {
+			return fmt.Errorf("append %s: incomplete draft", d.Type)
+		}
+	}
+	return nil
+}
+
+// Retry runs a command's "read, decide, append" again when a stream has moved
+// under it, at most 5 times within 5 s.
+func Retry[T any](ctx context.Context, attempt func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, budget)
+	defer cancel()
+	for n := 1; ; n++ {
+		result, err := attempt(ctx)
+		if err == nil || !errors.Is(err, ErrMoved) || n == attempts || ctx.Err() != nil {
+			return result, err
+		}
+	}
+}
+
+// microseconds of a clock, as occurred_us holds them.
+func microseconds(clock func() time.Time) int64 { return clock().UnixMicro() }

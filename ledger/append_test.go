@@ -1,0 +1,298 @@
+package ledger_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/ledgertest"
+)
+
+func open(t *testing.T, db *ledgertest.DB) *ledger.Ledger {
+	t.Helper()
+	l, err := ledger.Open(t.Context(), db.URL, ledger.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	return l
+}
+
+func draft(stream string, expect ledger.Expect, id string) ledger.Draft {
+	return ledger.Draft{Stream: stream, Expect: expect, ID: "evt_" + id, Type: "test.happened", SchemaVersion: 1, Actor: "system", Payload: []byte(`{}`)}
+}
+
+func one(stream string, expect ledger.Expect, id string) ledger.Append {
+	return ledger.Append{Tenant: "service", Drafts: []ledger.Draft{draft(stream, expect, id)}}
+}
+
+// clean fails the test unless the whole ledger verifies and holds n events.
+func clean(t *testing.T, l *ledger.Ledger, n int64) {
+	t.Helper()
+	report, err := l.VerifyDatabase(context.WithoutCancel(t.Context()), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range report.Faults {
+		t.Error(f)
+	}
+	if report.Events != n {
+		t.Errorf("%d events, want %d", report.Events, n)
+	}
+}
+
+func TestAppendAndRead(t *testing.T) {
+	l := open(t, ledgertest.New(t))
+	ctx := t.Context()
+	key := ledger.IdemKey("op", "k1")
+	first, err := l.Append(ctx, ledger.Append{Tenant: "org_a", IdemKey: key, ContentHash: ledger.Hash{1}, Drafts: []ledger.Draft{
+		draft("decision/1", ledger.New(), "a"), draft("decision/2", ledger.New(), "b")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(first.Events) != 2 || first.Replayed || first.Events[0].More != 1 || first.Events[1].Position != 2 {
+		t.Fatalf("got %+v", first)
+	}
+	for name, retry := range map[string]*ledger.Ledger{"same node": l, "other node": open(t, &ledgertest.DB{URL: l.Pool().Config().ConnString()})} {
+		again, err := retry.Append(ctx, ledger.Append{Tenant: "org_a", IdemKey: key, ContentHash: ledger.Hash{1}, Drafts: []ledger.Draft{
+			draft("decision/3", ledger.New(), "c")}})
+		if err != nil || !again.Replayed || len(again.Events) != 2 || again.Events[1].Hash != first.Events[1].Hash {
+			t.Errorf("%s: equal content got %+v, %v", name, again, err)
+		}
+		_, err = retry.Append(ctx, ledger.Append{Tenant: "org_a", IdemKey: key, ContentHash: ledger.Hash{2}, Drafts: []ledger.Draft{
+			draft("decision/3", ledger.New(), "c")}})
+		if !errors.Is(err, ledger.ErrKeyReused) {
+			t.Errorf("%s: other content got %v", name, err)
+		}
+	}
+	if events, err := l.ByKey(ctx, "org_a", key, ledger.Hash{1}); err != nil || len(events) != 2 {
+		t.Errorf("ByKey: %d events, %v", len(events), err)
+	}
+	if _, err := l.ByKey(ctx, "org_a", key, ledger.Hash{2}); !errors.Is(err, ledger.ErrKeyReused) {
+		t.Errorf("ByKey with other content: %v", err)
+	}
+	if events, err := l.ByKey(ctx, "org_b", key, ledger.Hash{1}); err != nil || events != nil {
+		t.Errorf("another tenant's key: %v, %v", events, err)
+	}
+	history, err := l.Read(ctx, "org_a", "decision/2")
+	if err != nil || history.Version() != 1 || history.Events[0].Hash != first.Events[1].Hash {
+		t.Errorf("Read: %+v, %v", history, err)
+	}
+	clean(t, l, 2)
+}
+
+// A -> B on one stream: whoever has read before B cannot append after it.
+func TestExpectationsAndGuards(t *testing.T) {
+	l := open(t, ledgertest.New(t))
+	ctx := t.Context()
+	before, err := l.Read(ctx, "service", "policy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Append(ctx, one("policy", before.At(), "a")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Append(ctx, one("policy", before.At(), "b")); !errors.Is(err, ledger.ErrMoved) {
+		t.Errorf("an append behind the stream: %v", err)
+	}
+	guarded := one("decision/1", ledger.New(), "c")
+	guarded.Guards = []ledger.Guard{before.Guard()}
+	if _, err := l.Append(ctx, guarded); !errors.Is(err, ledger.ErrMoved) {
+		t.Errorf("a moved guard: %v", err)
+	}
+	now, err := l.Read(ctx, "service", "policy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	guarded.Guards = []ledger.Guard{now.Guard()}
+	if _, err := l.Append(ctx, guarded); err != nil {
+		t.Errorf("a guard that holds: %v", err)
+	}
+	if _, err := l.Append(ctx, one("decision/1", ledger.New(), "d")); !errors.Is(err, ledger.ErrMoved) {
+		t.Errorf("New on a stream with an event: %v", err)
+	}
+	clean(t, l, 2)
+}
+
+func TestWhatCannotBeAppended(t *testing.T) {
+	l := open(t, ledgertest.New(t))
+	big := one("s", ledger.New(), "a")
+	big.Drafts[0].Payload = make([]byte, ledger.MaxPayload+1)
+	if _, err := l.Append(t.Context(), big); !errors.Is(err, ledger.ErrTooLarge) {
+		t.Errorf("payload over the limit: %v", err)
+	}
+	many := ledger.Append{Tenant: "service", Drafts: slices.Repeat([]ledger.Draft{draft("s", ledger.Any(100), "a")}, ledger.MaxEvents+1)}
+	if _, err := l.Append(t.Context(), many); !errors.Is(err, ledger.ErrTooLarge) {
+		t.Errorf("too many events: %v", err)
+	}
+	for _, bad := range []func(*ledger.Append){
+		func(a *ledger.Append) { a.Tenant = "" },
+		func(a *ledger.Append) { a.Tenant = "a\x00b" },
+		func(a *ledger.Append) { a.Drafts[0].Actor = "\xff" },
+		func(a *ledger.Append) { a.Drafts[0].Stream = "" },
+	} {
+		a := one("s", ledger.New(), "a")
+		bad(&a)
+		if _, err := l.Append(t.Context(), a); err == nil {
+			t.Errorf("appended %+v", a)
+		}
+	}
+	clean(t, l, 0)
+}
+
+// Any(limit) counts exactly, however many ask at once and on however many nodes.
+func TestAnyCountsExactly(t *testing.T) {
+	db := ledgertest.New(t)
+	nodes := []*ledger.Ledger{open(t, db), open(t, db)}
+	const limit, callers = 250, 300
+	var mu sync.Mutex
+	granted, refused := 0, 0
+	var wg sync.WaitGroup
+	for i := range callers {
+		wg.Go(func() {
+			_, err := nodes[i%2].Append(t.Context(), one("usage/key_1/2026-11", ledger.Any(limit), fmt.Sprint(i)))
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil:
+				granted++
+			case errors.Is(err, ledger.ErrLimit):
+				refused++
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if granted != limit || refused != callers-limit {
+		t.Errorf("%d granted and %d refused, want %d and %d", granted, refused, limit, callers-limit)
+	}
+	clean(t, nodes[0], limit)
+}
+
+// The same key in 32 parallel requests: one event, and everybody gets it.
+func TestStormOfOneKey(t *testing.T) {
+	db := ledgertest.New(t)
+	nodes := []*ledger.Ledger{open(t, db), open(t, db)}
+	hashes := make([]ledger.Hash, 32)
+	fresh := make([]bool, 32)
+	var wg sync.WaitGroup
+	for i := range hashes {
+		wg.Go(func() {
+			a := one(fmt.Sprint("s/", i), ledger.New(), fmt.Sprint(i))
+			a.IdemKey, a.ContentHash = ledger.IdemKey("op", "storm"), ledger.Hash{7}
+			result, err := nodes[i%2].Append(t.Context(), a)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			hashes[i], fresh[i] = result.Events[0].Hash, !result.Replayed
+		})
+	}
+	wg.Wait()
+	firsts := 0
+	for i := range hashes {
+		if hashes[i] != hashes[0] {
+			t.Errorf("caller %d got another event", i)
+		}
+		if fresh[i] {
+			firsts++
+		}
+	}
+	if firsts != 1 {
+		t.Errorf("%d callers were told that they were first", firsts)
+	}
+	clean(t, nodes[0], 1)
+}
+
+// Two nodes on the same tenants: dense positions, intact chains, nothing lost or
+// doubled, and a collision in a batch refuses only the offender.
+func TestTwoNodes(t *testing.T) {
+	db := ledgertest.New(t)
+	nodes := []*ledger.Ledger{open(t, db), open(t, db)}
+	const each = 200
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	lost := 0
+	for n, l := range nodes {
+		for worker := range 8 {
+			wg.Go(func() {
+				for i := range each / 8 {
+					// Every fourth stream is wanted by both nodes: one of them loses.
+					stream := fmt.Sprintf("s/%d/%d/%d", n, worker, i)
+					if i%4 == 0 {
+						stream = fmt.Sprintf("s/both/%d/%d", worker, i)
+					}
+					a := one(stream, ledger.New(), fmt.Sprint(n, worker, i))
+					a.Tenant = fmt.Sprint("org_", worker%3)
+					_, err := l.Append(t.Context(), a)
+					if errors.Is(err, ledger.ErrMoved) {
+						mu.Lock()
+						lost++
+						mu.Unlock()
+					} else if err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	contested := 8 * 7 // per worker the indices 0, 4 … 24
+	if lost != contested {
+		t.Errorf("%d appends lost their stream, want %d", lost, contested)
+	}
+	clean(t, nodes[0], int64(2*each-contested))
+}
+
+func TestClosedAndCancelled(t *testing.T) {
+	l := open(t, ledgertest.New(t))
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := l.Append(cancelled, one("s", ledger.New(), "a"))
+	if err != nil && !errors.Is(err, ledger.ErrBusy) && !errors.Is(err, ledger.ErrUnknown) {
+		t.Errorf("cancelled: %v", err)
+	}
+	l.Close()
+	l.Close()
+	if _, err := l.Append(t.Context(), one("s", ledger.New(), "b")); !errors.Is(err, ledger.ErrStopped) {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
+// A node that remembers a stream must believe a reader who has seen more of it,
+// written by the other node, in expectations as in guards.
+func TestWhatTheOtherNodeWroteIsNotMoved(t *testing.T) {
+	db := ledgertest.New(t)
+	a, b := open(t, db), open(t, db)
+	ctx := t.Context()
+	for i, l := range []*ledger.Ledger{a, a, b, b} {
+		if _, err := l.Append(ctx, one("policy", ledger.Any(9), fmt.Sprint(i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	history, err := a.Read(ctx, "service", "policy")
+	if err != nil || history.Version() != 4 {
+		t.Fatalf("version %d, %v", history.Version(), err)
+	}
+	guarded := one("decision/1", ledger.New(), "guarded")
+	guarded.Guards = []ledger.Guard{history.Guard()}
+	if _, err := a.Append(ctx, guarded); err != nil {
+		t.Errorf("a guard at the true version: %v", err)
+	}
+	if _, err := b.Append(ctx, one("policy", ledger.Any(9), "b")); err != nil {
+		t.Fatal(err)
+	}
+	if history, err = a.Read(ctx, "service", "policy"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Append(ctx, one("policy", history.At(), "at")); err != nil {
+		t.Errorf("an append at the true version: %v", err)
+	}
+	clean(t, a, 7)
+}

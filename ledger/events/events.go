@@ -1,0 +1,141 @@
+// Package events holds what is stored in the ledger: one struct per type of
+// event, apart from what the API shows.
+//
+// A stored struct changes only by optional members that an old event lacks; what
+// is there never moves, is never renamed and never changes its meaning. If the
+// golden-bytes test of a type fails, the change is wrong: make a new schema
+// version and a pure function that reads the old one.
+//
+// A member tagged personal:"true" is never stored in the clear: the ledger's
+// vault puts a commitment in its place and seals the value (package ledger,
+// Vault), so that it can be erased without touching the chain.
+package events
+
+import (
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/ledger/seal"
+)
+
+// Names of the types of events that are appended today.
+const (
+	TypeSigningKeyActivated = "signing_key.activated"
+	TypeSigningKeyRetired   = "signing_key.retired"
+	TypeKeyRequested        = "key.requested"
+	TypeKeyIssued           = "key.issued"
+	TypeKeyRevoked          = "key.revoked"
+	TypeCallCompleted       = "call.completed"
+	TypeWorkflowCompleted   = "workflow.completed"
+)
+
+// Types lists every type, so that a projection can say of each whether it
+// handles it.
+var Types = []string{
+	TypeSigningKeyActivated, TypeSigningKeyRetired,
+	TypeKeyRequested, TypeKeyIssued, TypeKeyRevoked,
+	TypeCallCompleted, TypeWorkflowCompleted,
+	TypeCustomerCreated, TypeOrganizationCreated, TypeOrganizationUpdated, TypeMemberAdded, TypeMemberRemoved,
+	TypeOrganizationTokenIssued, TypeOrganizationTokenRevoked, TypePolicyDrafted, TypePolicyActivated,
+	TypeDecisionRecorded, TypeApprovalRecorded, TypeReceiptRecorded,
+}
+
+// SigningKey is the record inside signing_key.activated. It is signed by the
+// previous key of its purpose, the first by itself.
+type SigningKey struct {
+	KeyID         string  `json:"keyId"`         // 16 hex digits
+	Purpose       string  `json:"purpose"`       // "record"
+	PublicKey     string  `json:"publicKey"`     // 32 octets, base64
+	PreviousKeyID *string `json:"previousKeyId"` // null for the first
+	Reason        string  `json:"reason"`        // "first" or "rotated"
+}
+
+// SigningKeyActivated is signing_key.activated, schema version 1. Confirmation
+// is the new key's own signature over the same record.
+type SigningKeyActivated struct {
+	Record       jsontext.Value `json:"record"`
+	Integrity    seal.Integrity `json:"integrity"`
+	Confirmation seal.Integrity `json:"confirmation"`
+}
+
+// SigningKeyRetired is signing_key.retired, schema version 1.
+type SigningKeyRetired struct {
+	KeyID           string `json:"keyId"`
+	Reason          string `json:"reason"`                   // "rotated" or "compromised"
+	CompromisedFrom int64  `json:"compromisedFrom,omitzero"` // position, with "compromised"
+}
+
+// KeyRequested is key.requested, schema version 1: it counts the free keys of an
+// e-mail address and month in the stream free_keys/<reference>/<yyyy-mm>, whose
+// name holds the address only under a key that can be destroyed.
+type KeyRequested struct {
+	KeyID string `json:"keyId"` // key_…
+}
+
+// KeyIssued is key.issued, schema version 1, first in the stream key/<key id>.
+type KeyIssued struct {
+	KeyID      string `json:"keyId"` // key_…
+	Plan       string `json:"plan"`  // "free"
+	SecretHash string `json:"secretHash"`
+	Email      any    `json:"email" personal:"true"`
+	Subject    string `json:"subject"` // data key id under which calls with this key are sealed
+}
+
+// KeyRevoked is key.revoked, schema version 1.
+type KeyRevoked struct {
+	KeyID  string `json:"keyId"`
+	Reason string `json:"reason"`
+}
+
+// CallCompleted is call.completed, schema version 1: one answered call. It stands
+// in the stream of what paid for it (usage/<key id>/<yyyy-mm>).
+type CallCompleted struct {
+	Service        string          `json:"service"` // path suffix
+	Version        string          `json:"version"`
+	Charge         string          `json:"charge"` // "free"
+	PriceCents     int             `json:"priceCents"`
+	InputHash      string          `json:"inputHash"`
+	OutputHash     string          `json:"outputHash"`
+	RulesetVersion string          `json:"rulesetVersion,omitempty"`
+	RulesetHash    string          `json:"rulesetHash,omitempty"`
+	Request        any             `json:"request" personal:"true"`
+	Answer         any             `json:"answer" personal:"true"`
+	Record         jsontext.Value  `json:"record,omitempty"` // the signed receipt, where the service gives one
+	Integrity      *seal.Integrity `json:"integrity,omitempty"`
+}
+
+// WorkflowCompleted is workflow.completed, schema version 1, the only event of
+// workflow/<asw id>. Schema version 0 is the same without action binding and
+// receipt. The command's text is in neither: it stands, sealed, in the
+// call.completed of the same append.
+type WorkflowCompleted struct {
+	Workflow  Workflow        `json:"workflow"`
+	Record    jsontext.Value  `json:"record,omitempty"`
+	Integrity *seal.Integrity `json:"integrity,omitempty"`
+	VerifyURL string          `json:"verifyUrl,omitempty"`
+}
+
+// Workflow is what is kept of a workflow, and the member of that name in its
+// receipt's record. Times are RFC 3339, UTC, milliseconds.
+type Workflow struct {
+	WorkflowID            string   `json:"workflowId"`
+	Status                string   `json:"status"`
+	Risk                  string   `json:"risk"`
+	RiskScore             int      `json:"riskScore"`
+	Decision              string   `json:"decision"`
+	RequiresHumanReview   bool     `json:"requiresHumanReview"`
+	MatchedRuleIDs        []string `json:"matchedRuleIds"`
+	ActionBindingVersion  string   `json:"actionBindingVersion,omitempty"`
+	ActionHash            string   `json:"actionHash,omitempty"`
+	RulesetVersion        string   `json:"rulesetVersion,omitempty"`
+	RulesetHash           string   `json:"rulesetHash,omitempty"`
+	Audit                 Audit    `json:"audit"`
+	CreatedAt             string   `json:"createdAt"`
+	ExpiresAt             string   `json:"expiresAt"`
+	HumanApprovalIncluded bool     `json:"humanApprovalIncluded"` // always false
+}
+
+// Audit names the two component answers behind a workflow.
+type Audit struct {
+	CommandScoreRequestID *string `json:"commandScoreRequestId"`
+	ReviewTriageRequestID *string `json:"reviewTriageRequestId"`
+}

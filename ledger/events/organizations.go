@@ -1,0 +1,114 @@
+package events
+
+import "github.com/go-json-experiment/json/jsontext"
+
+// Types of an organization, its members, its tokens and its policy. All but
+// customer.created stand in the organization's own tenant.
+const (
+	TypeCustomerCreated          = "customer.created"
+	TypeOrganizationCreated      = "organization.created"
+	TypeOrganizationUpdated      = "organization.updated"
+	TypeMemberAdded              = "member.added"
+	TypeMemberRemoved            = "member.removed"
+	TypeOrganizationTokenIssued  = "organization_token.issued"
+	TypeOrganizationTokenRevoked = "organization_token.revoked"
+	TypePolicyDrafted            = "policy.drafted"
+	TypePolicyActivated          = "policy.activated"
+)
+
+// CustomerCreated is customer.created, schema version 1, first in the stream
+// customer/<customer id> of the tenant service. Its idempotency key is the data
+// key of the address, so an address that is not erased has one customer.
+type CustomerCreated struct {
+	CustomerID string `json:"customerId"` // cus_…
+	Email      any    `json:"email" personal:"true"`
+	Subject    string `json:"subject"` // data key id
+}
+
+// OrganizationCreated is organization.created, schema version 1, first in the
+// stream organization of its tenant.
+type OrganizationCreated struct {
+	OrgID string `json:"orgId"` // org_…, the tenant
+	Name  string `json:"name"`
+	Plan  string `json:"plan"` // "team" or "business"
+}
+
+// OrganizationUpdated is organization.updated, schema version 1. A member that
+// is absent has not changed. PlanEndedAt, RFC 3339, is when a lapsed plan ended.
+type OrganizationUpdated struct {
+	Name        string `json:"name,omitempty"`
+	Plan        string `json:"plan,omitempty"`
+	State       string `json:"state,omitempty"` // "active", "suspended" or "lapsed"
+	PlanEndedAt string `json:"planEndedAt,omitempty"`
+	Reason      string `json:"reason"`
+}
+
+// MemberAdded is member.added, schema version 1, in the stream organization.
+// For somebody who is a member already it is a change of role.
+type MemberAdded struct {
+	MemberID string `json:"memberId"` // cus_…
+	Role     string `json:"role"`     // "owner", "admin", "developer" or "auditor"
+	Email    any    `json:"email" personal:"true"`
+}
+
+// MemberRemoved is member.removed, schema version 1, in the stream organization.
+type MemberRemoved struct {
+	MemberID string `json:"memberId"`
+}
+
+// OrganizationTokenIssued is organization_token.issued, schema version 1, first
+// in the stream organization_token/<token id>. The secret is nowhere.
+type OrganizationTokenIssued struct {
+	TokenID    string   `json:"tokenId"` // 12 characters
+	Name       string   `json:"name,omitempty"`
+	SecretHash string   `json:"secretHash"` // SHA-256 of the 32 octets, hex
+	Scopes     []string `json:"scopes"`
+	CreatedBy  string   `json:"createdBy"`        // cus_… or "operator"
+	Member     string   `json:"member,omitempty"` // whose token it is, where that is not the creator
+	ExpiresAt  string   `json:"expiresAt"`        // RFC 3339
+	Addresses  []string `json:"addresses,omitempty"`
+	Rotates    string   `json:"rotates,omitempty"` // the token this one follows
+}
+
+// OrganizationTokenRevoked is organization_token.revoked, schema version 1. The
+// token is good until EffectiveAt: now, or after the overlap of a rotation. Of
+// several events the earliest time counts.
+type OrganizationTokenRevoked struct {
+	TokenID     string `json:"tokenId"`
+	Reason      string `json:"reason"`
+	EffectiveAt string `json:"effectiveAt"`
+}
+
+// PolicyDrafted is policy.drafted, schema version 1, in the stream policy. The
+// draft's id is the event's. Policy has no version: activation gives it one.
+type PolicyDrafted struct {
+	PolicyID   string         `json:"policyId"`
+	Policy     jsontext.Value `json:"policy"`     // canonical
+	PolicyHash string         `json:"policyHash"` // SHA-256 of Policy, hex
+	Lint       []PolicyLint   `json:"lint"`
+	Author     string         `json:"author"`
+}
+
+// PolicyLint is a warning that a draft was frozen with.
+type PolicyLint struct {
+	RuleID   string `json:"ruleId"`
+	Severity string `json:"severity"`
+	Field    string `json:"field"` // JSON pointer into the policy
+	Message  string `json:"message"`
+	Evidence string `json:"evidence,omitempty"`
+}
+
+// PolicyActivated is policy.activated, schema version 1, in the stream policy.
+// It supersedes the activation before it, from its own sequence on.
+type PolicyActivated struct {
+	PolicyID      string         `json:"policyId"`
+	Version       int            `json:"version"`    // last activated version + 1
+	Policy        jsontext.Value `json:"policy"`     // canonical, with its version
+	PolicyHash    string         `json:"policyHash"` // SHA-256 of Policy, hex
+	DraftID       string         `json:"draftId"`    // evt_… of policy.drafted
+	Author        string         `json:"author"`
+	Activator     string         `json:"activator"`
+	SelfActivated bool           `json:"selfActivated"` // the author is the activator
+	Reason        string         `json:"reason"`
+	Changed       []string       `json:"changed"` // members that differ from the version before, sorted
+}

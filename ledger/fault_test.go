@@ -1,0 +1,309 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/ledger/ledgertest"
+)
+
+// cutter is a connection to Postgres that breaks at a chosen message: before the
+// n-th write reaches the server, or after it did and before its answer is read.
+type cutter struct {
+	net.Conn
+	plan *cutPlan
+}
+
+// cutPlan counts the messages of all connections of a test.
+type cutPlan struct {
+	armed  atomic.Bool
+	writes atomic.Int64
+	at     int64
+	after  bool
+}
+
+var errCut = errors.New("cut by the test")
+
+func (c *cutter) Write(b []byte) (int, error) {
+	if c.plan.armed.Load() && c.plan.writes.Add(1) == c.plan.at {
+		c.plan.armed.Store(false)
+		n := 0
+		if c.plan.after {
+			n, _ = c.Conn.Write(b)
+			// The server has it all before the connection goes: what it did with
+			// it is exactly what the ledger cannot know.
+			_ = c.Conn.(interface{ CloseWrite() error }).CloseWrite()
+			buffer := make([]byte, 1)
+			_, _ = c.Conn.Read(buffer)
+		}
+		_ = c.Conn.Close()
+		return n, errCut
+	}
+	return c.Conn.Write(b)
+}
+
+func cutLedger(t *testing.T, db *ledgertest.DB, plan *cutPlan) *Ledger {
+	t.Helper()
+	l, err := Open(t.Context(), db.URL, Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	config := l.seq.config.Copy()
+	dial := config.DialFunc
+	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return &cutter{conn, plan}, nil
+	}
+	l.seq.config = config // before the first append: the goroutine has not looked yet
+	return l
+}
+
+func simple(stream, id string, expect Expect) Append {
+	return Append{Tenant: "service", Drafts: []Draft{{Stream: stream, Expect: expect, ID: id, Type: "test.happened", SchemaVersion: 1, Payload: []byte(`{}`)}}}
+}
+
+// The connection breaks at every message boundary around a commit, on both
+// paths. Each key has one result: what was acknowledged is there once, and a
+// retry with the same key tells the truth.
+func TestFaultConnectionCutAroundTheCommit(t *testing.T) {
+	for _, after := range []bool{false, true} {
+		for at := int64(1); at <= 6; at++ {
+			t.Run(fmt.Sprintf("after=%v/message %d", after, at), func(t *testing.T) {
+				t.Parallel()
+				plan := &cutPlan{at: at, after: after}
+				l := cutLedger(t, ledgertest.New(t), plan)
+				ctx := t.Context()
+				if at%2 == 0 { // warm: the cut hits the fast path
+					if _, err := l.Append(ctx, simple("warm", "w", New())); err != nil {
+						t.Fatal(err)
+					}
+				}
+				plan.armed.Store(true)
+				a := simple("counted", "evt_cut", Any(10))
+				a.IdemKey, a.ContentHash = IdemKey("op", "cut"), Hash{1}
+				result, err := l.Append(ctx, a)
+				if err != nil && !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrBusy) {
+					t.Fatalf("got %v", err)
+				}
+				retry := a
+				retry.Drafts = []Draft{a.Drafts[0]}
+				retry.Drafts[0].ID = "evt_retry"
+				again, err2 := l.Append(ctx, retry)
+				if err2 != nil {
+					t.Fatalf("retry: %v", err2)
+				}
+				if err == nil && (result.Replayed || !again.Replayed || again.Events[0].Hash != result.Events[0].Hash) {
+					t.Errorf("acknowledged %+v, then %+v", result, again)
+				}
+				h, err := l.Read(ctx, "service", "counted")
+				if err != nil || h.Version() != 1 {
+					t.Errorf("%d events under one key, %v", h.Version(), err)
+				}
+				verifyAll(t, l)
+			})
+		}
+	}
+}
+
+func verifyAll(t *testing.T, l *Ledger) {
+	t.Helper()
+	report, err := l.VerifyDatabase(context.WithoutCancel(t.Context()), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range report.Faults {
+		t.Error(f)
+	}
+}
+
+// Backends are terminated under load: every acknowledged append is there exactly
+// once, every refused one at most once, and the chain verifies.
+func TestFaultBackendsTerminatedUnderLoad(t *testing.T) {
+	db := ledgertest.New(t)
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	nodes := make([]*Ledger, 2)
+	for i := range nodes {
+		l, err := Open(t.Context(), db.URL, Options{Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(l.Close)
+		nodes[i] = l
+	}
+	super, err := pgx.Connect(t.Context(), db.SuperURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer super.Close(context.Background())
+	stop := make(chan struct{})
+	var killer, writers sync.WaitGroup
+	killed := 0
+	killer.Go(func() {
+		r := rand.New(rand.NewPCG(seed, 0))
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(time.Duration(5+r.IntN(20)) * time.Millisecond):
+			}
+			tag, err := super.Exec(context.Background(), `select pg_terminate_backend(pid) from pg_stat_activity
+				where datname = current_database() and pid <> pg_backend_pid() and random() < 0.5`)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			killed += int(tag.RowsAffected())
+		}
+	})
+	var mu sync.Mutex
+	acknowledged := map[string]Hash{}
+	const workers, each = 12, 25
+	for w := range workers {
+		writers.Go(func() {
+			for i := range each {
+				key := fmt.Sprintf("%d/%d", w, i)
+				for n := 0; ; n++ {
+					a := simple("s/"+key, fmt.Sprintf("evt_%s_%d", key, n), New())
+					a.IdemKey, a.ContentHash = IdemKey("op", key), Hash{1}
+					result, err := nodes[(w+n)%2].Append(context.Background(), a)
+					if err != nil {
+						if n > 100 {
+							t.Errorf("%s: no end: %v", key, err)
+							return
+						}
+						continue
+					}
+					mu.Lock()
+					acknowledged[key] = result.Events[0].Hash
+					mu.Unlock()
+					break
+				}
+			}
+		})
+	}
+	writers.Wait()
+	close(stop)
+	killer.Wait()
+	t.Logf("%d backends terminated; unknown commits %d and %d", killed, nodes[0].Stats().Unknown.Load(), nodes[1].Stats().Unknown.Load())
+	verifyAll(t, nodes[0])
+	for key, hash := range acknowledged {
+		h, err := nodes[1].Read(context.Background(), "service", "s/"+key)
+		if err != nil || h.Version() != 1 || h.Events[0].Hash != hash {
+			t.Errorf("%s: %d events, %v", key, h.Version(), err)
+		}
+	}
+	if len(acknowledged) != workers*each {
+		t.Errorf("%d acknowledged, want %d", len(acknowledged), workers*each)
+	}
+}
+
+// The head row is locked by somebody else for longer than a request may wait:
+// the answer is an error within the budget, nothing is written, and the ledger
+// goes on when the lock is gone.
+func TestFaultHeadRowLocked(t *testing.T) {
+	t.Parallel()
+	db := ledgertest.New(t)
+	l, err := Open(t.Context(), db.URL, Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	conn, err := pgx.Connect(t.Context(), db.OwnerURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	tx, err := conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `select from ledger_head for update`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Append(t.Context(), simple("s", "evt_a", New())); !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrBusy) {
+		t.Errorf("behind a lock: %v", err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a := simple("s", "evt_b", Any(2))
+	if _, err := l.Append(t.Context(), a); err != nil {
+		t.Errorf("after the lock: %v", err)
+	}
+	verifyAll(t, l)
+}
+
+// What must never be: a head lower than one this node has seen. It stops
+// appending; reading goes on.
+func TestFaultHeadLowerThanSeenStopsTheNode(t *testing.T) {
+	db := ledgertest.New(t)
+	l, err := Open(t.Context(), db.URL, Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	for i := range 3 {
+		if _, err := l.Append(t.Context(), simple("s", fmt.Sprint("evt_", i), Any(9))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	super, err := pgx.Connect(t.Context(), db.SuperURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer super.Close(context.Background())
+	if _, err := super.Exec(t.Context(), `set session_replication_role = replica; delete from events where pos > 1;
+		update ledger_head set pos = 1, last_hash = (select hash from events where pos = 1)`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Append(t.Context(), simple("s", "evt_x", Any(9))); !errors.Is(err, ErrStopped) {
+		t.Errorf("got %v", err)
+	}
+	if l.Stopped() == nil {
+		t.Error("the node does not say that it stopped")
+	}
+	if _, err := l.Read(t.Context(), "service", "s"); err != nil {
+		t.Errorf("reading stopped, too: %v", err)
+	}
+}
+
+// A clock that goes back, or a day ahead, changes no order and no chain.
+func TestFaultClock(t *testing.T) {
+	var hour atomic.Int64
+	hour.Store(24)
+	clock := func() time.Time { return time.Date(2026, 11, 20, int(hour.Load()), 0, 0, 0, time.UTC) }
+	l, err := Open(t.Context(), ledgertest.New(t).URL, Options{Log: slog.New(slog.DiscardHandler), Clock: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	var last time.Time
+	for i, h := range []int64{24, 23, 48, 22} {
+		hour.Store(h)
+		result, err := l.Append(t.Context(), simple("s", fmt.Sprint("evt_", i), Any(9)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at := result.Events[0].Occurred(); at.Before(last) {
+			t.Errorf("event %d is before its predecessor", i)
+		} else {
+			last = at
+		}
+	}
+	verifyAll(t, l)
+}

@@ -1,0 +1,127 @@
+package ledger_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/ledgertest"
+)
+
+// A batch that is not acknowledged comes again, from the checkpoint as it is
+// then; nothing is skipped and the order is that of positions.
+func TestSubscriberRedeliversAndSkipsNothing(t *testing.T) {
+	l := open(t, ledgertest.New(t))
+	const events = 30
+	var checkpoint atomic.Int64
+	subscriber := l.Subscriber(func(context.Context) (int64, error) { return checkpoint.Load(), nil })
+	messages, err := subscriber.Subscribe(t.Context(), "events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for i := range events {
+			if _, err := l.Append(context.Background(), one("s", ledger.Any(events), fmt.Sprint(i))); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	want, nacked := int64(1), false
+	for want <= events {
+		m := <-messages
+		batch := ledger.Batch(m)
+		if batch[0].Position != want {
+			t.Fatalf("a batch begins at %d, want %d", batch[0].Position, want)
+		}
+		if want > 5 && !nacked {
+			nacked = true
+			m.Nack()
+			continue
+		}
+		for _, e := range batch {
+			if e.Position != want {
+				t.Fatalf("position %d, want %d", e.Position, want)
+			}
+			want++
+		}
+		checkpoint.Store(want - 1)
+		m.Ack()
+	}
+	if err := subscriber.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := subscriber.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, open := <-messages; open {
+		t.Error("the channel is open after Close")
+	}
+}
+
+// The other node hears of an append without waiting for its poll, and hears of
+// it all the same when its listener is dead.
+func TestAnotherNodeIsWoken(t *testing.T) {
+	db := ledgertest.New(t)
+	writer, reader := open(t, db), open(t, db)
+	subscriber := reader.Subscriber(func(context.Context) (int64, error) { return 0, nil })
+	messages, err := subscriber.Subscribe(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		if _, err := writer.Append(t.Context(), one("s", ledger.Any(9), fmt.Sprint(i))); err != nil {
+			t.Fatal(err)
+		}
+		m := <-messages
+		if got := ledger.Batch(m)[0].Position; got != int64(i+1) {
+			t.Fatalf("position %d, want %d", got, i+1)
+		}
+		m.Ack()
+	}
+	_ = subscriber.Close()
+}
+
+// A reader gets the same events from what the process remembers and from the
+// table, also when another node has written in between.
+func TestReadersSeeWhatTheTableHolds(t *testing.T) {
+	db := ledgertest.New(t)
+	nodes := []*ledger.Ledger{open(t, db), open(t, db)}
+	const each = 40
+	for i := range each {
+		for n, l := range nodes {
+			if i%7 == 3 && n == 1 {
+				continue // runs of one node are of different lengths
+			}
+			if _, err := l.Append(t.Context(), one("s", ledger.Any(2*each), fmt.Sprint(n, "/", i))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	head, err := nodes[0].Head(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := nodes[0].After(t.Context(), 0, 2*each)
+	if err != nil || int64(len(want)) != head {
+		t.Fatalf("%d events of %d, %v", len(want), head, err)
+	}
+	for _, l := range nodes {
+		for from := range head {
+			subscriber := l.Subscriber(func(context.Context) (int64, error) { return from, nil })
+			messages, err := subscriber.Subscribe(t.Context(), "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := <-messages
+			for i, e := range ledger.Batch(m) {
+				if e.Hash != want[from+int64(i)].Hash || e.Position != from+int64(i)+1 {
+					t.Fatalf("after %d: position %d is another event", from, e.Position)
+				}
+			}
+			m.Ack()
+			_ = subscriber.Close()
+		}
+	}
+}

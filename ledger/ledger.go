@@ -1,0 +1,214 @@
+// Package ledger is the append-only, hash-chained table of events in Postgres
+// that everything else rests on: what countersign decides, signs, is paid for
+// or is told afterwards is an event here.
+//
+// # Promises
+//
+// An acknowledged append is durable and is never lost, changed, reordered or
+// doubled. Positions are dense (1, 2, 3 …) and become visible in order, so a
+// reader who asks for "after n" never skips an event. One idempotency key has
+// at most one content and one result, for ever. What cannot be proven committed
+// is ErrUnknown, never success, and a retry with the same key tells the truth.
+//
+// # Hashes, byte for byte
+//
+// S(x) is the length of x in octets as 4 octets big-endian, then x. U(n) is n as
+// 8 octets big-endian. ‖ joins. Text is UTF-8 without NUL. An absent idem_key or
+// content_hash is S("").
+//
+//	genesis(tenant) = SHA-256( "svc-ledger-genesis-v1\0" ‖ S(origin) ‖ S(tenant) )           prev of the event with tseq 1
+//	payload_hash    = SHA-256( payload )
+//	hash            = SHA-256( "svc-ledger-event-v1\0" ‖ S(prev) ‖ S(tenant) ‖ U(tseq) ‖ S(stream) ‖ U(version)
+//	                           ‖ S(event_id) ‖ S(type) ‖ U(schema_version) ‖ U(more) ‖ U(occurred_us)
+//	                           ‖ S(actor) ‖ S(key_id) ‖ S(idem_key) ‖ S(content_hash) ‖ S(payload_hash) )
+//	idem_key        = SHA-256( "svc-idem-v1\n" ‖ S(operation) ‖ S(key) )
+//	content_hash    = SHA-256( canonical request without its idempotencyKey )
+//	leaf            = SHA-256( 0x00 ‖ hash )        node = SHA-256( 0x01 ‖ left ‖ right )     RFC 6962; leaf index = pos - 1
+//
+// prev is the hash of the tenant's previous event. pos and p are not in the
+// preimage: the place in the tree binds pos, the origin (it ends in "/" and the
+// partition) binds p through the genesis hash. Order, widths and domain strings
+// never change; a new need is svc-ledger-event-v2, chosen by position.
+//
+// Worked example: origin ledger.example.com/countersign/0, tenant
+// org_01JD3Z8W5T0000000000000000, actor cus_01JD3Z8W5T0000000000000002,
+// schema_version 1, more 0, key_id empty.
+//
+//	                 event 1 (pos 1, tseq 1)                 event 2 (pos 2, tseq 2)
+//	stream, version  organization, 1                         policy, 1
+//	event_id         evt_01JD3Z8W5T0000000000000001          evt_01JD3Z8W5T0000000000000003
+//	type             organization.created                    policy.drafted
+//	occurred_us      1795186800000000                        1795186801000000
+//	payload          {"name":"Acme","plan":"team"}           {"policyId":"default","version":1}
+//	idem_key         operation organization, key acme-1      absent
+//	content_hash     of {"name":"Acme","owner":"ada@example.com","plan":"team"}   absent
+//	preimage length  350 octets                              274 octets
+//	hash             fc3623f93e30aab3876faaa6fb2d252b        ad3dc2483add25f130d6888ca5692a63
+//	                 9e59dc74f0e25337243d44b2ee8f991d        97179547310af6833e8ebefa46ba6558
+//
+// # Tenants and streams
+//
+// A tenant is an organization, or "service" for what belongs to none. Each has
+// a linear chain of its own. A stream is the unit of consistency, named
+// <noun>/<id>, or one word where there is one per tenant.
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// ServiceTenant is the tenant of everything that belongs to no organization.
+const ServiceTenant = "service"
+
+// partition is the only one of the first release. Every statement names it as a
+// constant, so that tables distributed by p need no other SQL.
+const partition = 0
+
+// Event is one stored row, as it was committed.
+type Event struct {
+	Partition     int16
+	Position      int64 // dense per partition, from 1
+	Tenant        string
+	Sequence      int64 // dense per tenant, from 1 (column tseq)
+	Stream        string
+	Version       int64 // dense per stream, from 1
+	ID            string
+	Type          string
+	SchemaVersion int
+	More          int   // how many events of the same append follow
+	OccurredUS    int64 // microseconds since 1970 UTC, never falling within a tenant
+	Actor         string
+	KeyID         string // signing key of the record in the payload, or empty
+	IdemKey       []byte // 32 octets on the first event of an append, else nil
+	ContentHash   []byte // likewise
+	Payload       []byte // canonical JSON, the very bytes that were hashed
+	PayloadHash   Hash
+	Prev          Hash
+	Hash          Hash
+}
+
+// Occurred is when the event was appended, by the clock of the node that did.
+func (e Event) Occurred() time.Time { return time.UnixMicro(e.OccurredUS).UTC() }
+
+// Errors for branching. Every one of them means that the append has left no
+// trace, except ErrUnknown.
+var (
+	ErrMoved       = errors.New("ledger: a stream or a guard has moved")
+	ErrKeyReused   = errors.New("ledger: the idempotency key was used with other content")
+	ErrLimit       = errors.New("ledger: the stream is at its limit")
+	ErrTooLarge    = errors.New("ledger: the append is too large")
+	ErrBusy        = errors.New("ledger: too many appends are waiting")
+	ErrUnknown     = errors.New("ledger: it is not known whether the append was committed")
+	ErrStopped     = errors.New("ledger: appends are stopped on this node")
+	ErrUnavailable = errors.New("ledger: the database cannot be read now")
+	ErrTampered    = errors.New("ledger: a stored event does not have its hash")
+)
+
+// Options are what a ledger may be told. The zero value is good for production.
+type Options struct {
+	Clock func() time.Time // nil: the machine's
+	Log   *slog.Logger     // nil: the default logger
+}
+
+// Ledger is one node's access to the table. It is safe for concurrent use.
+type Ledger struct {
+	pool   *pgxpool.Pool
+	origin string
+	clock  func() time.Time
+	log    *slog.Logger
+	seq    *sequencer
+	wake   broadcast // after every commit of this node, and on every NOTIFY
+	own    broadcast // after every commit of this node
+	tail   tail      // what this node has committed last
+	stop   context.CancelFunc
+	done   sync.WaitGroup // listener and notifier
+}
+
+// Open connects to a migrated database as the application role and starts the
+// sequencer, the listener and the notifier. Close ends them.
+func Open(ctx context.Context, databaseURL string, o Options) (*Ledger, error) {
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	pool, err := openPool(ctx, databaseURL)
+	if err != nil {
+		return nil, err
+	}
+	l := &Ledger{pool: pool, clock: o.Clock, log: o.Log}
+	if err := pool.QueryRow(ctx, `select origin from ledger_head where p = 0`).Scan(&l.origin); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("read ledger head (was the database migrated?): %w", err)
+	}
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	l.stop = stop
+	l.seq = newSequencer(pool.Config().ConnConfig, l.origin, l.clock, l.log, func(committed []Event) {
+		l.tail.add(committed)
+		l.own.signal()
+		l.wake.signal()
+	})
+	l.done.Go(func() { l.listen(background) })
+	l.done.Go(func() { l.notify(background) })
+	return l, nil
+}
+
+func openPool(ctx context.Context, databaseURL string) (*pgxpool.Pool, error) {
+	cfg, err := pgxpool.ParseConfig(databaseURL)
+	if err != nil {
+		// The library's text repeats the URL, which may hold a password.
+		return nil, errors.New("DATABASE_URL is not a PostgreSQL connection string")
+	}
+	cfg.AfterConnect = asApplication
+	cfg.MaxConns = max(cfg.MaxConns, poolSize)
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the database: %w", err)
+	}
+	return pool, nil
+}
+
+// asApplication takes on the role that can insert events and never change one,
+// whoever logged in, and makes a stuck statement fail in time. Every statement
+// here is a few index look-ups; the planner, whose statistics lag behind a table
+// that grows by thousands of rows a second, would read all of it instead.
+func asApplication(ctx context.Context, conn *pgx.Conn) error {
+	_, err := conn.Exec(ctx, `
+		set role countersign_app;
+		set synchronous_commit = on;
+		set enable_seqscan = off;
+		set enable_bitmapscan = off;
+		set default_transaction_isolation = 'read committed';
+		set statement_timeout = '5s';
+		set lock_timeout = '3s';
+		set idle_in_transaction_session_timeout = '5s'`)
+	return err
+}
+
+// Close refuses new appends, finishes those that wait (at most 5 s) and ends
+// every goroutine and connection of the ledger. It may be called twice.
+func (l *Ledger) Close() {
+	l.seq.close()
+	l.stop()
+	l.done.Wait()
+	l.pool.Close()
+}
+
+// Pool gives projections their connections: rows and checkpoint of a read model
+// move in one transaction of this pool. It never writes events.
+func (l *Ledger) Pool() *pgxpool.Pool { return l.pool }
+
+// Origin names this ledger for ever, for example "ledger.example.com/countersign/0".
+func (l *Ledger) Origin() string { return l.origin }
+
+// Stopped says why this node appends no more, or nil. Reading goes on.
+func (l *Ledger) Stopped() error { return l.seq.stopped() }

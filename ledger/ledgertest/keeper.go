@@ -1,0 +1,315 @@
+//go:build unix
+
+package ledgertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/countersign/countersign/ledger/localpg"
+)
+
+// The shared server has a folder with these files in it:
+//
+//	users     each test program holds it shared, until it ends, however it ends
+//	starting  held while a program starts the keeper
+//	keeper    held by the keeper as long as it lives
+//	ready     the superuser's URL, once the server answers
+//	log       what the keeper and the server's launcher say
+//	data/     the server's data folder
+//
+// The kernel drops the locks of a dead process, so nothing here can be stale but
+// ready, which counts only while keeper is held.
+
+const (
+	// keeperEnv tells a test binary that it is the keeper of the folder named.
+	keeperEnv = "COUNTERSIGN_TEST_KEEPER"
+
+	// exitNoPostgres is the keeper's status where there is no PostgreSQL: the only
+	// reason to skip a test.
+	exitNoPostgres = 3
+
+	// pollEvery is how often a lock or a file is looked at.
+	pollEvery = 10 * time.Millisecond
+
+	// keepFor is how long the server outlives its last user: go test starts the
+	// next program well within that.
+	keepFor = 5 * time.Second
+
+	// roomNeeded is what /dev/shm must have free: the template, some dozens of
+	// copies at 8 MB, and the write-ahead log.
+	roomNeeded = 512 << 20
+)
+
+// init is the one place in this program that runs before main: a test binary has
+// no other hook that every package which imports this one would share.
+func init() {
+	dir := os.Getenv(keeperEnv)
+	if dir == "" {
+		return
+	}
+	_ = os.Unsetenv(keeperEnv)
+	switch err := keep(dir); {
+	case err == nil:
+		os.Exit(0)
+	case errors.Is(err, localpg.ErrNoPostgres):
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(exitNoPostgres)
+	default:
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+}
+
+// users is the shared lock of this program. It is never closed: it says that the
+// program lives.
+//
+//lint:ignore U1000 it is held, never read
+var users *os.File
+
+// shared returns the superuser's URL of the shared server, after starting it if
+// need be.
+func shared(ctx context.Context) (string, error) {
+	dir, err := sharedDir()
+	if err != nil {
+		return "", err
+	}
+	if users, err = lock(ctx, filepath.Join(dir, "users"), syscall.LOCK_SH); err != nil {
+		return "", fmt.Errorf("use the shared test server: %w", err)
+	}
+	starting, err := lock(ctx, filepath.Join(dir, "starting"), syscall.LOCK_EX)
+	if err != nil {
+		return "", fmt.Errorf("start the shared test server: %w", err)
+	}
+	defer starting.Close()
+	ended := make(chan error, 1) // receives when the keeper started here ends
+	running, err := held(filepath.Join(dir, "keeper"))
+	if err != nil {
+		return "", err
+	}
+	if !running {
+		if err := startKeeper(dir, ended); err != nil {
+			return "", fmt.Errorf("start the shared test server: %w", err)
+		}
+	}
+	return waitReady(ctx, dir, ended)
+}
+
+// waitReady returns the URL as soon as the keeper has written it.
+func waitReady(ctx context.Context, dir string, ended <-chan error) (string, error) {
+	for {
+		url, err := os.ReadFile(filepath.Join(dir, "ready"))
+		if err == nil {
+			return string(url), nil
+		}
+		select {
+		case err := <-ended:
+			log, _ := os.ReadFile(filepath.Join(dir, "log"))
+			return "", explain(err, strings.TrimSpace(string(log)))
+		case <-ctx.Done():
+			return "", fmt.Errorf("wait for the shared test server: %w", ctx.Err())
+		case <-time.After(pollEvery):
+		}
+	}
+}
+
+// explain makes an error of how the keeper ended and what it said.
+func explain(err error, said string) error {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == exitNoPostgres {
+		_, rest, _ := strings.Cut(said, localpg.ErrNoPostgres.Error())
+		return fmt.Errorf("%w%s", localpg.ErrNoPostgres, rest)
+	}
+	return fmt.Errorf("the keeper of the shared test server ended (%v):\n%s", err, said)
+}
+
+// startKeeper starts this binary again. It gets a session of its own, so that
+// Ctrl-C on one program does not take the server from the others, and its output
+// goes to a file: go test waits for everybody who holds its own.
+func startKeeper(dir string, ended chan<- error) error {
+	if err := os.Remove(filepath.Join(dir, "ready")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	log, err := os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_TRUNC|os.O_WRONLY|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(program)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), keeperEnv+"="+dir)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	go func() { ended <- cmd.Wait() }() // ends with the keeper, or with this program
+	return nil
+}
+
+// keep runs the server until nobody has used it for keepFor, or until a signal.
+func keep(dir string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	me, err := lock(ctx, filepath.Join(dir, "keeper"), syscall.LOCK_EX)
+	if err != nil {
+		return err
+	}
+	defer me.Close()
+	data := filepath.Join(dir, "data")
+	if err := discard(data); err != nil {
+		return err
+	}
+	s, err := localpg.Start(ctx, localpg.Options{DataDir: data, Log: os.Stderr, Settings: settings})
+	if err != nil {
+		return err
+	}
+	ready := filepath.Join(dir, "ready")
+	err = os.WriteFile(ready+".new", []byte(s.DatabaseURL(localpg.Superuser, "postgres")), 0o600)
+	if err == nil {
+		err = os.Rename(ready+".new", ready)
+	}
+	var last *os.File
+	if err == nil {
+		last, err = untilUnused(ctx, s, filepath.Join(dir, "users"))
+	}
+	// Whoever comes now waits for last and then finds neither URL nor keeper.
+	err = errors.Join(err, os.Remove(ready), s.Stop(), discard(data), me.Close())
+	if last != nil {
+		err = errors.Join(err, last.Close())
+	}
+	return err
+}
+
+// settings make the server fast and forgetful, and small enough for /dev/shm.
+var settings = []string{
+	"fsync=off", "synchronous_commit=off", "full_page_writes=off",
+	"max_connections=500",
+	"wal_level=minimal", "max_wal_senders=0",
+	"max_wal_size=128MB", "min_wal_size=32MB",
+	"autovacuum=off",
+}
+
+// untilUnused returns, holding the users lock, when no test program has held it
+// for keepFor; or without it when the server or the keeper is told to end.
+func untilUnused(ctx context.Context, s *localpg.Server, path string) (*os.File, error) {
+	f, err := open(path)
+	if err != nil {
+		return nil, err
+	}
+	used := time.Now()
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		switch {
+		case err == nil && time.Since(used) >= keepFor:
+			return f, nil
+		case err == nil:
+			err = syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
+		case errors.Is(err, syscall.EWOULDBLOCK):
+			used, err = time.Now(), nil
+		}
+		if err != nil {
+			return f, err
+		}
+		select {
+		case <-ctx.Done():
+			return f, nil
+		case <-s.Done():
+			return f, errors.New("the shared test server ended by itself")
+		case <-time.After(keepFor / 10):
+		}
+	}
+}
+
+// discard removes the cluster of an earlier keeper, and keeps what was fetched.
+func discard(data string) error {
+	return errors.Join(os.RemoveAll(filepath.Join(data, "pg")), os.RemoveAll(filepath.Join(data, "run")))
+}
+
+// sharedDir makes the folder of the shared server, one per user: in memory where
+// there is room, since nothing in it needs to last.
+func sharedDir() (string, error) {
+	dir := filepath.Join(base(), "countersign-test-"+strconv.Itoa(os.Geteuid()))
+	mode := fs.FileMode(0o700)
+	if os.Geteuid() == 0 {
+		mode = 0o755 // the server runs as another user then
+	}
+	err := os.Mkdir(dir, mode)
+	if err == nil {
+		err = os.Chmod(dir, mode) // whatever the umask is
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", fmt.Errorf("folder of the shared test server: %w", err)
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return "", fmt.Errorf("folder of the shared test server: %w", err)
+	}
+	if !info.IsDir() || info.Sys().(*syscall.Stat_t).Uid != uint32(os.Geteuid()) {
+		return "", fmt.Errorf("folder of the shared test server: %s is somebody else's", dir)
+	}
+	return dir, nil
+}
+
+func base() string {
+	if dir := os.Getenv("TEST_DATABASE_DIR"); dir != "" {
+		return dir
+	}
+	var room syscall.Statfs_t
+	if syscall.Statfs("/dev/shm", &room) == nil && uint64(room.Bavail)*uint64(room.Bsize) >= roomNeeded {
+		return "/dev/shm"
+	}
+	return os.TempDir()
+}
+
+func open(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
+}
+
+// lock takes a lock of a file, waiting for it as long as ctx allows.
+func lock(ctx context.Context, path string, how int) (*os.File, error) {
+	f, err := open(path)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
+		if err == nil {
+			return f, nil
+		}
+		if errors.Is(err, syscall.EWOULDBLOCK) || errors.Is(err, syscall.EINTR) {
+			err = wait(ctx, pollEvery)
+		}
+		if err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+	}
+}
+
+// held tells whether another process holds the exclusive lock of a file.
+func held(path string) (bool, error) {
+	f, err := open(path)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return true, nil
+	}
+	return false, err
+}

@@ -1,0 +1,234 @@
+// Package ledgertest gives each test a migrated database of its own on a real
+// PostgreSQL, for a few milliseconds.
+//
+//	func TestAppend(t *testing.T) {
+//		db := ledgertest.New(t)
+//		pool, err := pgxpool.New(t.Context(), db.URL)
+//
+// All test programs of "go test ./..." share one throw-away server, and no
+// package needs a TestMain. The first program that wants it starts its own
+// binary again as the keeper (keeper.go), which runs the server and ends a few
+// seconds after the last program has. Its databases forget everything when they
+// crash (fsync off): a test of durability starts its own server with localpg.
+//
+// TEST_DATABASE_URL names another server instead, as a superuser, in the form
+// postgres://…; its roles get no login, so tests become them after the login.
+// TEST_DATABASE_DIR names another folder for the shared server than /dev/shm or
+// the temp folder. Without any PostgreSQL, and with none to fetch, tests skip and
+// say why; REQUIRE_DB=1 makes that a failure. Anything else that goes wrong, a
+// migration above all, is a failure always.
+package ledgertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/countersign/countersign/ledger/localpg"
+	"github.com/countersign/countersign/migrations"
+)
+
+// Origin is the ledger's origin in every test database; that of partition 0 is
+// Origin + "/0", as in the worked example of package ledger.
+const Origin = "ledger.example.com/countersign"
+
+// DB is a database of one test. The three strings are the same database as three
+// roles.
+type DB struct {
+	URL      string // countersign_app: what the service may do
+	OwnerURL string // countersign_owner: what migrations may do
+	SuperURL string // a superuser, for tests that tamper
+}
+
+// setupWithin bounds everything New does; the first call of all fetches and
+// starts a server.
+const setupWithin = 2 * time.Minute
+
+// New makes a database for the test, migrated, with Origin, and otherwise empty,
+// and drops it when the test ends. It skips or fails the test as the package
+// comment says.
+func New(t testing.TB) *DB {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), setupWithin)
+	defer cancel()
+	s, err := server(ctx)
+	if err != nil {
+		unavailable(t, err)
+	}
+	name := fmt.Sprintf("test_%d_%d", os.Getpid(), count.Add(1))
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), setupWithin)
+		defer cancel()
+		if err := s.run(ctx, "drop database if exists "+name+" with (force)"); err != nil {
+			t.Errorf("drop the test database: %v", err)
+		}
+	})
+	err = s.run(ctx,
+		fmt.Sprintf("create database %s template %s strategy file_copy owner %s", name, templateName(), migrations.OwnerRole),
+		// A copy has the rights on tables but not those on the database itself.
+		fmt.Sprintf("grant create on database %s to %s", name, migrations.AppRole))
+	if err != nil {
+		t.Fatalf("make a test database: %v", err)
+	}
+	return &DB{
+		URL:      s.url(name, migrations.AppRole),
+		OwnerURL: s.url(name, migrations.OwnerRole),
+		SuperURL: s.url(name, ""),
+	}
+}
+
+var (
+	count atomic.Int64 // numbers the databases of this program
+	said  sync.Once    // for the line on stderr
+)
+
+// unavailable ends the test that cannot have a database.
+func unavailable(t testing.TB, err error) {
+	t.Helper()
+	if !errors.Is(err, localpg.ErrNoPostgres) {
+		t.Fatalf("make the test server: %v", err)
+	}
+	if os.Getenv("REQUIRE_DB") == "1" {
+		t.Fatalf("REQUIRE_DB=1, but there is no test server: %v", err)
+	}
+	said.Do(func() {
+		fmt.Fprintln(os.Stderr, "ledgertest: tests that need PostgreSQL are skipped:", localpg.ErrNoPostgres)
+	})
+	t.Skipf("no test server: %v", err)
+}
+
+// A testServer is where this program's databases are.
+type testServer struct {
+	super  string // the superuser's URL
+	logins bool   // the roles may log in without a password
+}
+
+// server returns the server, with its template. The answer, good or bad, is the
+// same for the whole program.
+var server = func() func(context.Context) (testServer, error) {
+	var (
+		once sync.Once
+		s    testServer
+		err  error
+	)
+	return func(ctx context.Context) (testServer, error) {
+		once.Do(func() {
+			if s.super = os.Getenv("TEST_DATABASE_URL"); s.super != "" {
+				if !strings.HasPrefix(s.super, "postgres://") && !strings.HasPrefix(s.super, "postgresql://") {
+					err = errors.New("TEST_DATABASE_URL does not begin with postgres://")
+				}
+			} else {
+				s.logins = true
+				s.super, err = shared(ctx)
+			}
+			if err == nil {
+				err = s.makeTemplate(ctx)
+			}
+		})
+		return s, err
+	}
+}()
+
+// templateName changes with the migrations. A name in PostgreSQL has at most 63
+// octets, so it holds half of the hash.
+func templateName() string { return "tmpl_" + migrations.Hash()[:32] }
+
+// templateLock is the advisory lock under which one program makes the template.
+const templateLock = 7_024_118_366_510_443
+
+// makeTemplate makes the migrated database that tests copy, unless it is there.
+// It is made under another name: a program that is killed leaves no half one.
+func (s testServer) makeTemplate(ctx context.Context) error {
+	conn, err := pgx.Connect(ctx, s.super)
+	if err != nil {
+		return fmt.Errorf("connect to the test server: %w", err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	if _, err := conn.Exec(ctx, `select pg_advisory_lock($1)`, int64(templateLock)); err != nil {
+		return err
+	}
+	var exists bool
+	err = conn.QueryRow(ctx, `select exists (select from pg_database where datname = $1)`, templateName()).Scan(&exists)
+	if err != nil || exists {
+		return err
+	}
+	draft := templateName() + "_draft"
+	for _, statement := range []string{"drop database if exists " + draft + " with (force)", "create database " + draft} {
+		if _, err := conn.Exec(ctx, statement); err != nil {
+			return fmt.Errorf("make the template: %w", err)
+		}
+	}
+	if err := migrations.Up(ctx, s.url(draft, ""), Origin); err != nil {
+		return fmt.Errorf("make the template: %w", err)
+	}
+	for _, statement := range []string{
+		"alter database " + draft + " allow_connections false",
+		"alter database " + draft + " rename to " + templateName(),
+	} {
+		if err := patiently(ctx, conn, statement); err != nil {
+			return fmt.Errorf("make the template: %w", err)
+		}
+	}
+	return nil
+}
+
+// patiently runs a statement that needs a database without sessions: the one
+// that has just ended may not be gone yet.
+func patiently(ctx context.Context, conn *pgx.Conn, statement string) error {
+	for {
+		_, err := conn.Exec(ctx, statement)
+		var pg *pgconn.PgError
+		if !errors.As(err, &pg) || pg.Code != "55006" {
+			return err
+		}
+		if waitErr := wait(ctx, pollEvery); waitErr != nil {
+			return errors.Join(err, waitErr)
+		}
+	}
+}
+
+// run runs statements, each by itself, as superuser.
+func (s testServer) run(ctx context.Context, statements ...string) error {
+	conn, err := pgx.Connect(ctx, s.super)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	for _, statement := range statements {
+		if err := patiently(ctx, conn, statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// url is the connection string of a database as a role; the empty role is the
+// superuser. Where the roles cannot log in, the superuser does and is the role
+// from the first statement on.
+func (s testServer) url(database, role string) string {
+	u, err := url.Parse(s.super)
+	if err != nil {
+		return s.super // cannot be: pgx has connected with it
+	}
+	u.Path = "/" + database
+	query := u.Query()
+	switch {
+	case role == "":
+	case s.logins:
+		query.Set("user", role)
+	default:
+		query.Set("role", role)
+	}
+	u.RawQuery = query.Encode()
+	return u.String()
+}

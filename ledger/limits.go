@@ -1,0 +1,27 @@
+package ledger
+
+import "time"
+
+const (
+	// MaxEvents of one append: more is a job for several appends.
+	MaxEvents = 64
+	// MaxPayload in octets; the table checks the same number.
+	MaxPayload = 2 << 20
+
+	queueLength  = 4096            // requests; full is an error at once, not a longer wait
+	batchEvents  = 512             // rows of one commit: beyond it latency grows and throughput does not
+	batchOctets  = 4 << 20         // payload of one commit
+	budget       = 5 * time.Second // of one append, from queue to commit
+	attempts     = 5               // of a command whose streams moved under it
+	recentKeys   = 65_536          // idempotency keys that answer replays without the database
+	cachedHeads  = 65_536          // streams counted with Any that the sequencer remembers
+	backOff      = 32              // batches by the lock path after another node was faster
+	lingerAbove  = 4               // events of the last batch from which waiting a moment pays
+	linger       = 50 * time.Microsecond
+	poolSize     = 20 // connections for reads and projections; the sequencer has its own
+	readTries    = 3  // of a read whose connection was lost
+	feedBatch    = 1000
+	pollInterval = time.Second
+	gather       = 2 * time.Millisecond // a woken reader waits for more
+	tailLength   = 4096                 // events that readers need not fetch
+)

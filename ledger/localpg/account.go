@@ -1,0 +1,189 @@
+//go:build unix
+
+package localpg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// account is the user the server runs as: ourselves, or, as PostgreSQL refuses
+// root, user postgres or nobody.
+type account struct {
+	name     string
+	uid, gid uint32
+	other    bool // not ourselves: we are root
+}
+
+func serverAccount() (account, error) {
+	if os.Geteuid() != 0 {
+		return account{name: "uid " + strconv.Itoa(os.Geteuid()), uid: uint32(os.Geteuid()), gid: uint32(os.Getegid())}, nil
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, err1 := strconv.ParseUint(u.Uid, 10, 32)
+		gid, err2 := strconv.ParseUint(u.Gid, 10, 32)
+		if err1 == nil && err2 == nil && uid != 0 {
+			return account{name: name, uid: uint32(uid), gid: uint32(gid), other: true}, nil
+		}
+	}
+	return account{}, errors.New("PostgreSQL refuses to run as root, and there is no user postgres or nobody to run it as; start countersign as an ordinary user")
+}
+
+// makeDataDir makes the data folder if it is missing and refuses one that is
+// somebody else's or that the server's user cannot reach.
+func (a account) makeDataDir(dir string) error {
+	mode := fs.FileMode(0o700)
+	if a.other {
+		mode = 0o755 // the server's user passes through to pg and run
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return fmt.Errorf("make the data folder: %w", err)
+	}
+	err := os.Mkdir(dir, mode)
+	if err == nil {
+		err = os.Chmod(dir, mode) // whatever the umask is
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("make the data folder: %w", err)
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return fmt.Errorf("data folder: %w", err)
+	}
+	if err := a.mayUse(dir, info); err != nil {
+		return err
+	}
+	if closed, ok := a.closedParent(dir); ok {
+		return fmt.Errorf("the data folder %s cannot be reached by user %s, as which PostgreSQL runs: %s is closed to it; choose another folder with --data", dir, a.name, closed)
+	}
+	return nil
+}
+
+// ownDir makes, or takes, a folder that only the server's user may enter. It
+// returns an error for a link, and for a folder of anybody but root and that user.
+func (a account) ownDir(dir string) error {
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	if err := a.mayUse(dir, info); err != nil {
+		return err
+	}
+	if a.other && owner(info) != a.uid {
+		if err := os.Lchown(dir, int(a.uid), int(a.gid)); err != nil {
+			return err
+		}
+	}
+	return os.Chmod(dir, 0o700)
+}
+
+func (a account) mayUse(dir string, info fs.FileInfo) error {
+	if !info.IsDir() {
+		return fmt.Errorf("%s is not a folder", dir)
+	}
+	if uid := owner(info); uid != 0 && uid != a.uid {
+		return fmt.Errorf("%s belongs to another user (uid %d); it is left alone, choose another folder with --data", dir, uid)
+	}
+	return nil
+}
+
+func owner(info fs.FileInfo) uint32 { return info.Sys().(*syscall.Stat_t).Uid }
+
+// closedParent returns the first folder on the way to path, itself included,
+// that the account may not enter. Access lists are not looked at.
+func (a account) closedParent(path string) (string, bool) {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	dir := "/"
+	for _, part := range append([]string{""}, strings.Split(strings.Trim(path, "/"), "/")...) {
+		dir = filepath.Join(dir, part)
+		info, err := os.Stat(dir)
+		if err != nil {
+			return dir, true
+		}
+		if info.IsDir() && !a.enters(info) {
+			return dir, true
+		}
+	}
+	return "", false
+}
+
+func (a account) enters(info fs.FileInfo) bool {
+	stat := info.Sys().(*syscall.Stat_t)
+	switch {
+	case stat.Uid == a.uid:
+		return info.Mode()&0o100 != 0
+	case stat.Gid == a.gid:
+		return info.Mode()&0o010 != 0
+	}
+	return info.Mode()&0o001 != 0
+}
+
+// socketDir returns the folder for the socket: run in the data folder, or, where
+// that path is too long for a socket, a fresh one in the temp folder, which is
+// returned as temp too and is ours to remove.
+func (l *launcher) socketDir() (dir, temp string, err error) {
+	name := fmt.Sprintf("/.s.PGSQL.%d", port)
+	dir = filepath.Join(l.dataDir, "run")
+	if len(dir)+len(name) <= maxSocketPath {
+		if err := l.user.ownDir(dir); err != nil {
+			return "", "", fmt.Errorf("socket folder: %w", err)
+		}
+		return dir, "", nil
+	}
+	for _, parent := range []string{os.TempDir(), "/tmp"} {
+		if _, closed := l.user.closedParent(parent); closed || len(parent)+len("/countersign-0123456789")+len(name) > maxSocketPath {
+			continue
+		}
+		if temp, err = os.MkdirTemp(parent, "countersign-"); err == nil {
+			err = l.user.ownDir(temp)
+		}
+		if err != nil {
+			return "", "", fmt.Errorf("socket folder: %w", err)
+		}
+		return temp, temp, nil
+	}
+	return "", "", fmt.Errorf("the data folder's path is too long for a socket, and so is the temp folder's: %s", l.dataDir)
+}
+
+// lockFile takes the exclusive lock of a file, waiting for it as long as ctx
+// allows. The lock ends with the process at the latest.
+func lockFile(ctx context.Context, path string) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return func() { _ = f.Close() }, nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+			_ = f.Close()
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			_ = f.Close()
+			return nil, ctx.Err()
+		case <-time.After(readyEvery):
+		}
+	}
+}

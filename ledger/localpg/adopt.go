@@ -1,0 +1,159 @@
+//go:build unix
+
+package localpg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// pidFile is what a running server writes into its cluster.
+type pidFile struct {
+	pid       int
+	port      int
+	socketDir string
+}
+
+// readPIDFile reads postmaster.pid: pid, folder, start time, port, socket
+// folder, one per line. ok is false when there is none or it is not complete.
+func readPIDFile(pgDir string) (p pidFile, ok bool) {
+	b, err := os.ReadFile(filepath.Join(pgDir, "postmaster.pid"))
+	if err != nil {
+		return pidFile{}, false
+	}
+	lines := strings.Split(string(b), "\n")
+	p.pid, _ = strconv.Atoi(strings.TrimSpace(lines[0]))
+	if len(lines) > 4 {
+		p.port, _ = strconv.Atoi(strings.TrimSpace(lines[3]))
+		p.socketDir = strings.TrimSpace(lines[4])
+	}
+	return p, true
+}
+
+// adopt returns the server that runs on our cluster already, waiting for one
+// that is starting or stopping. It returns nil when there is none; then it has
+// removed what a dead one left behind.
+func (l *launcher) adopt(ctx context.Context) (*Server, error) {
+	patience := time.Now().Add(readyWithin)
+	line := time.Now().Add(recoveryLine)
+	for {
+		pid, ok := readPIDFile(l.pgDir)
+		if !ok {
+			return nil, nil
+		}
+		state, err := absent, error(nil)
+		if pid.socketDir != "" && pid.port != 0 {
+			state, err = probe(ctx, pid.socketDir, pid.port, l.pgDir)
+		}
+		switch {
+		case state == serving:
+			return l.join(ctx, pid)
+		case state == busy:
+			patience = time.Now().Add(readyWithin)
+			if time.Now().After(line) {
+				l.say("waiting for the PostgreSQL that is starting or stopping in %s …", l.pgDir)
+				line = line.Add(recoveryLine)
+			}
+		case !runsIn(pid.pid, l.pgDir):
+			return nil, l.removeStale(pid)
+		case time.Now().After(patience):
+			return nil, fmt.Errorf("a server (pid %d) holds %s but does not answer on its socket in %s: %w", pid.pid, l.pgDir, pid.socketDir, err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for the running postgres: %w", ctx.Err())
+		case <-time.After(readyEvery):
+		}
+	}
+}
+
+// removeStale removes the files by which a dead server still claims the cluster
+// and the socket. PostgreSQL would refuse to start if a stranger has its number.
+func (l *launcher) removeStale(pid pidFile) error {
+	paths := []string{filepath.Join(l.pgDir, "postmaster.pid")}
+	socket := filepath.Join(l.dataDir, "run", fmt.Sprintf(".s.PGSQL.%d", port))
+	paths = append(paths, socket, socket+".lock")
+	for _, path := range paths {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove what a dead server left: %w", err)
+		}
+	}
+	l.say("the last PostgreSQL in %s (pid %d) did not end by itself; it will recover", l.pgDir, pid.pid)
+	return nil
+}
+
+// join watches over a server that somebody else started, by a connection that
+// ends when it does. The goroutine ends with the server or with Stop.
+func (l *launcher) join(ctx context.Context, pid pidFile) (*Server, error) {
+	s := &Server{dataDir: l.dataDir, socketDir: pid.socketDir, port: pid.port, done: make(chan struct{})}
+	conn, err := pgx.Connect(ctx, s.DatabaseURL(Superuser, "postgres"))
+	if err != nil {
+		return nil, fmt.Errorf("%w: join the running postgres: %w", errOther, err)
+	}
+	watch, leave := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer close(s.done)
+		for watch.Err() == nil {
+			if _, err := conn.WaitForNotification(watch); err != nil {
+				break
+			}
+		}
+		_ = conn.Close(context.Background())
+	}()
+	s.leave = func() { leave(); <-ended }
+	l.say("joined the PostgreSQL that runs in %s (pid %d)", l.dataDir, pid.pid)
+	return s, nil
+}
+
+// state is what a socket has to say.
+type state int
+
+const (
+	absent  state = iota // nobody listens, or answers
+	busy                 // a server is starting, recovering or stopping
+	serving              // our server
+	foreign              // another server
+)
+
+// probe asks who serves a socket. Only a server that names our folder is ours.
+func probe(ctx context.Context, socketDir string, port int, pgDir string) (state, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeWithin)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, socketURL(socketDir, port, Superuser, "postgres"))
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		if pg.Code == "57P03" { // cannot connect now
+			return busy, err
+		}
+		return foreign, fmt.Errorf("the server on %s is not ours: %w", socketDir, err)
+	}
+	if err != nil {
+		return absent, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	var dir string
+	if err := conn.QueryRow(ctx, `show data_directory`).Scan(&dir); err != nil {
+		return busy, err // it answered, then it was stopped
+	}
+	there, err := os.Stat(dir)
+	if err != nil {
+		return foreign, err
+	}
+	here, err := os.Stat(pgDir)
+	if err != nil || !os.SameFile(there, here) {
+		return foreign, fmt.Errorf("the server on %s keeps its data in %s", socketDir, dir)
+	}
+	return serving, nil
+}

@@ -1,0 +1,112 @@
+//go:build unix
+
+package localpg
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A child is a process of ours. Its goroutine owns the command, and ends when
+// the process does.
+type child struct {
+	pid     int
+	process *os.Process
+	done    chan struct{}
+	err     error // of Wait; to be read after done
+}
+
+// launch starts a program as the account, in a process group of its own, with
+// the parent-death signal where there is one. The signal follows the thread that
+// forked, not the process, so that thread is kept until the child has ended.
+func launch(path string, args []string, as account, output io.Writer) (*child, error) {
+	cmd := exec.Command(path, args...)
+	cmd.Dir = "/"
+	cmd.Stdout, cmd.Stderr = output, output
+	// Nothing of our environment: PGOPTIONS, PGDATA and the like would change the
+	// server, and secrets have no business in it.
+	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "TZ=UTC"}
+	cmd.SysProcAttr = childAttributes()
+	if as.other {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: as.uid, Gid: as.gid}
+	}
+	c := &child{done: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		if err == nil {
+			c.pid, c.process = cmd.Process.Pid, cmd.Process
+		}
+		started <- err
+		if err != nil {
+			return
+		}
+		c.err = cmd.Wait()
+		close(c.done)
+	}()
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// stop asks for a fast shutdown, then for an immediate one, then kills.
+func (c *child) stop(fast, immediate time.Duration) error {
+	for _, step := range []struct {
+		signal syscall.Signal
+		wait   time.Duration
+	}{{syscall.SIGINT, fast}, {syscall.SIGQUIT, immediate}, {syscall.SIGKILL, killedWithin}} {
+		if err := c.process.Signal(step.signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			return fmt.Errorf("stop postgres: %w", err)
+		}
+		select {
+		case <-c.done:
+			return nil
+		case <-time.After(step.wait):
+		}
+	}
+	return fmt.Errorf("postgres (pid %d) does not end", c.pid)
+}
+
+// openLog opens the server's log at its end, after putting an overlong one aside.
+func openLog(path string) (*os.File, error) {
+	if info, err := os.Lstat(path); err == nil && info.Size() > maxLog {
+		if err := os.Rename(path, path+".1"); err != nil {
+			return nil, fmt.Errorf("put the server's log aside: %w", err)
+		}
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the server's log: %w", err)
+	}
+	return f, nil
+}
+
+// tail returns the last lines of a file, at most n octets of them.
+func tail(path string, n int64) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return ""
+	}
+	from := max(0, info.Size()-n)
+	b, _ := io.ReadAll(io.NewSectionReader(f, from, n))
+	text := string(b)
+	if _, rest, ok := strings.Cut(text, "\n"); ok && from > 0 {
+		text = rest
+	}
+	return strings.TrimRight(text, "\n")
+}

@@ -1,0 +1,254 @@
+//go:build unix
+
+package localpg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// A Server is a running private PostgreSQL, started or adopted.
+type Server struct {
+	dataDir   string
+	socketDir string
+	port      int
+
+	child *child        // nil when adopted
+	temp  string        // socket folder of our own in the temp folder, if any
+	done  chan struct{} // closed when the server is gone, or let go
+
+	leave func() // ends the watch over an adopted server
+	once  sync.Once
+	err   error
+}
+
+// Start returns the server of the data folder: the one that runs there, or one
+// it starts from binaries on this machine, fetched earlier, or fetched now. The
+// database Database and the roles exist then; the schema is the caller's work
+// (migrations.Up as migrations.OwnerRole). ctx bounds the start, not the server.
+//
+// An error for which errors.Is(err, ErrNoPostgres) holds is a text for a person,
+// with what was tried and three ways out.
+func Start(ctx context.Context, o Options) (*Server, error) {
+	l, err := newLauncher(o)
+	if err != nil {
+		return nil, err
+	}
+	unlock, err := lockFile(ctx, filepath.Join(l.dataDir, "lock"))
+	if err != nil {
+		return nil, fmt.Errorf("lock the data folder: %w", err)
+	}
+	defer unlock()
+	for range startTries {
+		var s *Server
+		if s, err = l.adopt(ctx); s == nil && err == nil {
+			s, err = l.start(ctx)
+		}
+		if errors.Is(err, errOther) {
+			continue // another server came or went: look again
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err = s.makeDatabase(ctx); err == nil {
+			return s, nil
+		}
+		err = errors.Join(err, s.Stop())
+		if !s.Adopted() || ctx.Err() != nil {
+			return nil, err
+		}
+	}
+	return nil, err
+}
+
+// Stop ends a server that Start started: fast, then immediately, then by force.
+// It returns when the process is gone. An adopted server is only let go. A second
+// call, and one on nil, does nothing and returns the same.
+func (s *Server) Stop() error {
+	if s == nil {
+		return nil
+	}
+	s.once.Do(func() {
+		if s.child == nil {
+			s.leave()
+			return
+		}
+		s.err = s.child.stop(fastStop, immediateStop)
+		if s.temp != "" {
+			s.err = errors.Join(s.err, os.RemoveAll(s.temp))
+		}
+	})
+	return s.err
+}
+
+// Done is closed when the server is gone, whoever ended it, and also by Stop. A
+// program that adopted its server calls Start again then: the one who started it
+// ended.
+func (s *Server) Done() <-chan struct{} { return s.done }
+
+// A launcher is one call of Start. It holds the lock of the data folder.
+type launcher struct {
+	Options
+	dataDir string
+	pgDir   string
+	user    account
+	log     io.Writer
+}
+
+func newLauncher(o Options) (*launcher, error) {
+	dir := o.DataDir
+	if dir == "" {
+		dir = DefaultDataDir()
+	}
+	if dir == "" {
+		return nil, errors.New("no data folder: there is no home; set DATA_DIR")
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("data folder: %w", err)
+	}
+	user, err := serverAccount()
+	if err != nil {
+		return nil, err
+	}
+	l := &launcher{Options: o, dataDir: dir, pgDir: filepath.Join(dir, "pg"), user: user, log: o.Log}
+	if l.log == nil {
+		l.log = io.Discard
+	}
+	if err := l.user.makeDataDir(dir); err != nil {
+		return nil, err
+	}
+	if info, err := os.Lstat(l.pgDir); err == nil {
+		return l, l.user.mayUse(l.pgDir, info)
+	}
+	return l, nil
+}
+
+func (l *launcher) say(format string, args ...any) {
+	fmt.Fprintf(l.log, format+"\n", args...) //nolint:errcheck // a closed terminal is no reason to stop
+}
+
+// start runs a server of our own. It returns errOther when one that adopt did
+// not see holds the folder.
+func (l *launcher) start(ctx context.Context) (*Server, error) {
+	bin, err := l.binaries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.makeCluster(ctx, bin); err != nil {
+		return nil, err
+	}
+	socketDir, temp, err := l.socketDir()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{dataDir: l.dataDir, socketDir: socketDir, port: port, temp: temp}
+	if s.child, err = l.run(bin, socketDir); err != nil {
+		return nil, errors.Join(err, removeTemp(temp))
+	}
+	s.done = s.child.done
+	if err := l.waitReady(ctx, s); err != nil {
+		return nil, errors.Join(err, s.Stop())
+	}
+	l.say("PostgreSQL %s from %s; data in %s (removing that folder removes everything)", bin.version, bin.dir, l.dataDir)
+	return s, nil
+}
+
+func removeTemp(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	return os.RemoveAll(dir)
+}
+
+// settings of the server. What makes a commit durable stays on; parallel query
+// is off because it wants shared memory that containers do not have.
+func (l *launcher) settings(socketDir string) []string {
+	return append([]string{
+		"listen_addresses=",
+		"unix_socket_directories=" + socketDir,
+		"unix_socket_permissions=0777", // the folder is what is closed
+		fmt.Sprintf("port=%d", port),
+		"fsync=on",
+		"full_page_writes=on",
+		"synchronous_commit=on",
+		"max_connections=100",
+		"shared_buffers=128MB",
+		"max_parallel_workers_per_gather=0",
+		"max_parallel_maintenance_workers=0",
+		"logging_collector=off",
+		"log_destination=stderr",
+		"cluster_name=countersign",
+		"timezone=UTC",
+		"log_timezone=UTC",
+	}, l.Settings...)
+}
+
+func (l *launcher) run(bin binaries, socketDir string) (*child, error) {
+	args := []string{"-D", l.pgDir}
+	for _, setting := range l.settings(socketDir) {
+		args = append(args, "-c", setting)
+	}
+	log, err := openLog(l.logPath())
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close() // the child has its own
+	c, err := launch(filepath.Join(bin.dir, "postgres"), args, l.user, log)
+	if err != nil {
+		return nil, fmt.Errorf("start postgres: %w", err)
+	}
+	return c, nil
+}
+
+func (l *launcher) logPath() string { return filepath.Join(l.dataDir, "postgres.log") }
+
+// waitReady returns when the server answers, or when it ended, or took too long
+// without saying that it is recovering.
+func (l *launcher) waitReady(ctx context.Context, s *Server) error {
+	began := time.Now()
+	patience, line := began.Add(readyWithin), began.Add(recoveryLine)
+	for {
+		state, err := probe(ctx, s.socketDir, s.port, l.pgDir)
+		switch state {
+		case serving:
+			return nil
+		case foreign:
+			return fmt.Errorf("start postgres: %w", err)
+		case busy:
+			patience = time.Now().Add(readyWithin)
+			if time.Now().After(line) {
+				l.say("PostgreSQL is recovering, %.0f s so far …", time.Since(began).Seconds())
+				line = line.Add(recoveryLine)
+			}
+		}
+		if time.Now().After(patience) {
+			return fmt.Errorf("postgres is not ready after %v: %w", readyWithin, err)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for postgres: %w", ctx.Err())
+		case <-s.child.done:
+			return l.explainExit(s.child)
+		case <-time.After(readyEvery):
+		}
+	}
+}
+
+// explainExit makes an error of a server that ended while starting. If there is
+// a pid file now that another server holds, adopt must look again.
+func (l *launcher) explainExit(c *child) error {
+	err := fmt.Errorf("postgres ended while starting (%v); the end of %s:\n%s", c.err, l.logPath(), tail(l.logPath(), logTail))
+	if pid, ok := readPIDFile(l.pgDir); ok && pid.pid != c.pid && runsIn(pid.pid, l.pgDir) {
+		return fmt.Errorf("%w: %w", errOther, err)
+	}
+	return err
+}
+
+var errOther = errors.New("another server is in the data folder")

@@ -1,0 +1,115 @@
+package ledger
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// channel carries "there are new events" between the nodes of one database.
+const channel = "countersign_events"
+
+// coalesce is how long the notifier waits for more commits before it tells the
+// other nodes: commits that carry a NOTIFY queue up behind each other.
+const coalesce = 2 * time.Millisecond
+
+// broadcast wakes everybody who waits. The zero value is ready.
+type broadcast struct {
+	mu sync.Mutex
+	ch chan struct{}
+}
+
+// wait returns a channel that is closed by the next signal.
+func (b *broadcast) wait() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ch == nil {
+		b.ch = make(chan struct{})
+	}
+	return b.ch
+}
+
+func (b *broadcast) signal() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ch != nil {
+		close(b.ch)
+		b.ch = nil
+	}
+}
+
+// Changed returns a channel that is closed when events are likely to have been
+// added, by this node or another. It is a hint: whoever needs certainty reads
+// at least once a second, too.
+func (l *Ledger) Changed() <-chan struct{} { return l.wake.wait() }
+
+// listen hears of the other nodes' commits, on a connection of its own.
+func (l *Ledger) listen(ctx context.Context) {
+	l.keepConnected(ctx, func(conn *pgx.Conn) error {
+		if _, err := conn.Exec(ctx, `listen `+channel); err != nil {
+			return err
+		}
+		for {
+			l.wake.signal() // also after a reconnect: something may have been missed
+			if _, err := conn.WaitForNotification(ctx); err != nil {
+				return err
+			}
+		}
+	})
+}
+
+// notify tells the other nodes of this node's commits, never inside an append:
+// commits with NOTIFY are serialised in the whole cluster.
+func (l *Ledger) notify(ctx context.Context) {
+	l.keepConnected(ctx, func(conn *pgx.Conn) error {
+		if _, err := conn.Exec(ctx, `set synchronous_commit = off`); err != nil {
+			return err
+		}
+		for {
+			if !sleep(ctx, l.own.wait(), 0) || !sleep(ctx, nil, coalesce) {
+				return ctx.Err()
+			}
+			if _, err := conn.Exec(ctx, `notify `+channel); err != nil {
+				return err
+			}
+		}
+	})
+}
+
+// keepConnected runs work on a connection, and again on a new one when it fails.
+func (l *Ledger) keepConnected(ctx context.Context, work func(*pgx.Conn) error) {
+	for pause := 50 * time.Millisecond; ctx.Err() == nil; pause = min(2*pause, 5*time.Second) {
+		conn, err := pgx.ConnectConfig(ctx, l.pool.Config().ConnConfig.Copy())
+		if err == nil {
+			pause = 50 * time.Millisecond
+			err = work(conn)
+			closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			_ = conn.Close(closing)
+			cancel()
+		}
+		if ctx.Err() == nil {
+			l.log.Warn("notification connection lost; polling goes on", "error", err)
+		}
+		sleep(ctx, nil, pause)
+	}
+}
+
+// sleep waits for the channel or, if d is positive, for at most d. It is false
+// when the context ended.
+func sleep(ctx context.Context, ch <-chan struct{}, d time.Duration) bool {
+	var timer <-chan time.Time
+	if d > 0 {
+		t := time.NewTimer(d)
+		defer t.Stop()
+		timer = t.C
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-ch:
+	case <-timer:
+	}
+	return true
+}

@@ -1,0 +1,270 @@
+package ledger
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+)
+
+// heads is what planning needs to know of the table. The sequencer owns its
+// cached heads; those read under the lock live as long as one batch.
+type heads struct {
+	position int64
+	hash     Hash // of the event at position
+	epoch    int64
+	tenants  map[string]tenantHead
+	streams  map[streamName]int64 // last versions
+	keys     keyTable
+	complete bool // read under the lock: what is missing does not exist
+}
+
+type tenantHead struct {
+	sequence   int64
+	hash       Hash
+	occurredUS int64
+}
+
+type streamName struct{ tenant, stream string }
+
+type keyName struct {
+	tenant string
+	key    Hash
+}
+
+type keyHit struct {
+	content  Hash
+	position int64
+}
+
+// keyTable finds what an idempotency key was used for.
+type keyTable interface{ find(keyName) (keyHit, bool) }
+
+type keyMap map[keyName]keyHit
+
+func (m keyMap) find(k keyName) (keyHit, bool) { hit, ok := m[k]; return hit, ok }
+
+// outcome is the answer to one append, true once the plan's rows are committed.
+type outcome struct {
+	events   []Event
+	replayed bool
+	position int64 // of the first event, if replayed
+	err      error
+}
+
+// plan is a batch turned into rows and answers.
+type plan struct {
+	events   []Event
+	outcomes []outcome
+	guards   []Guard // streams that must not have a next version in the table
+	head     heads   // after the rows: position, hash, and what changed
+}
+
+// errUnknownHead says that the cached heads do not suffice for this batch.
+var errUnknownHead = errors.New("a head is not cached")
+
+// planner makes one plan; every append sees the effects of those before it.
+type planner struct {
+	origin string
+	nowUS  int64
+	before *heads
+	plan   plan
+	keys   keyMap // of this batch
+	guards map[Guard]bool
+}
+
+// makePlan is pure: heads and appends in order of arrival give rows and answers.
+func makePlan(origin string, nowUS int64, before *heads, appends []*Append) (plan, error) {
+	p := planner{
+		origin: origin, nowUS: nowUS, before: before,
+		keys: keyMap{}, guards: map[Guard]bool{},
+		plan: plan{head: heads{
+			position: before.position, hash: before.hash, epoch: before.epoch,
+			tenants: map[string]tenantHead{}, streams: map[streamName]int64{},
+		}},
+	}
+	for _, a := range appends {
+		out, err := p.add(a)
+		if err != nil {
+			return plan{}, err
+		}
+		p.plan.outcomes = append(p.plan.outcomes, out)
+	}
+	p.plan.head.keys = p.keys
+	return p.plan, nil
+}
+
+// add plans one append. Its error is errUnknownHead; a refusal is an outcome.
+func (p *planner) add(a *Append) (outcome, error) {
+	name := keyName{a.Tenant, a.IdemKey}
+	hit, found := p.keys.find(name)
+	if !found {
+		hit, found = p.before.keys.find(name)
+	}
+	switch {
+	case found && hit.content != a.ContentHash:
+		return outcome{err: ErrKeyReused}, nil
+	case found:
+		return outcome{replayed: true, position: hit.position}, nil
+	}
+	tenant, known := p.tenant(a.Tenant)
+	if !known {
+		return outcome{}, errUnknownHead
+	}
+	for _, g := range a.Guards {
+		if p.stale(streamName{g.Tenant, g.Stream}, g.Version) {
+			return outcome{}, errUnknownHead
+		}
+		if moved := p.guardMoved(g); moved {
+			return outcome{err: fmt.Errorf("%w: %s", ErrMoved, g.Stream)}, nil
+		}
+	}
+	versions, refusal, err := p.versions(a)
+	if err != nil || refusal != nil {
+		return outcome{err: refusal}, err
+	}
+	return p.rows(a, tenant, versions), nil
+}
+
+func (p *planner) tenant(name string) (tenantHead, bool) {
+	if t, ok := p.plan.head.tenants[name]; ok {
+		return t, true
+	}
+	if t, ok := p.before.tenants[name]; ok {
+		return t, true
+	}
+	return tenantHead{hash: Genesis(p.origin, name)}, p.before.complete
+}
+
+// version is the last version of a stream and whether it is known.
+func (p *planner) version(s streamName) (int64, bool) {
+	if v, ok := p.plan.head.streams[s]; ok {
+		return v, true
+	}
+	v, ok := p.before.streams[s]
+	return v, ok || p.before.complete
+}
+
+// stale says that somebody has read a version that the cache does not know yet:
+// another node has written the stream.
+func (p *planner) stale(s streamName, read int64) bool {
+	last, known := p.version(s)
+	return known && read > last && !p.before.complete
+}
+
+// guardMoved answers for what is known; what is not, the statement checks.
+func (p *planner) guardMoved(g Guard) bool {
+	if v, known := p.version(streamName{g.Tenant, g.Stream}); known {
+		if v != g.Version {
+			return true
+		}
+		if p.before.complete {
+			return false
+		}
+		if _, ours := p.plan.head.streams[streamName{g.Tenant, g.Stream}]; ours {
+			return false // reached within this batch
+		}
+	}
+	if !p.guards[g] {
+		p.guards[g] = true
+		p.plan.guards = append(p.plan.guards, g)
+	}
+	return false
+}
+
+// versions gives each draft its version. Two drafts may follow each other in one
+// stream: the second sees the first.
+func (p *planner) versions(a *Append) (versions []int64, refusal, err error) {
+	own := map[streamName]int64{}
+	for _, d := range a.Drafts {
+		s := streamName{a.Tenant, d.Stream}
+		last, known := own[s]
+		if !known {
+			last, known = p.version(s)
+		}
+		switch {
+		case d.Expect.kind == expectAny && !known:
+			return nil, nil, errUnknownHead
+		case d.Expect.kind == expectAny && last >= d.Expect.value:
+			return nil, fmt.Errorf("%w: %s", ErrLimit, d.Stream), nil
+		case d.Expect.kind == expectAt && p.stale(s, d.Expect.value):
+			return nil, nil, errUnknownHead
+		case d.Expect.kind == expectAt && !known:
+			last = d.Expect.value // the unique constraint refuses it if that is wrong
+		case d.Expect.kind == expectAt && last != d.Expect.value:
+			return nil, fmt.Errorf("%w: %s", ErrMoved, d.Stream), nil
+		}
+		own[s] = last + 1
+		versions = append(versions, last+1)
+	}
+	return versions, nil, nil
+}
+
+func (p *planner) rows(a *Append, tenant tenantHead, versions []int64) outcome {
+	head := &p.plan.head
+	start := len(p.plan.events)
+	p.keys[keyName{a.Tenant, a.IdemKey}] = keyHit{a.ContentHash, head.position + 1}
+	for i, d := range a.Drafts {
+		e := Event{
+			Partition: partition, Position: head.position + 1,
+			Tenant: a.Tenant, Sequence: tenant.sequence + 1,
+			Stream: d.Stream, Version: versions[i],
+			ID: d.ID, Type: d.Type, SchemaVersion: d.SchemaVersion,
+			More: len(a.Drafts) - 1 - i, OccurredUS: max(p.nowUS, tenant.occurredUS),
+			Actor: d.Actor, KeyID: d.KeyID,
+			Payload: d.Payload, PayloadHash: sha256.Sum256(d.Payload), Prev: tenant.hash,
+		}
+		if i == 0 {
+			e.IdemKey, e.ContentHash = a.IdemKey[:], a.ContentHash[:]
+		}
+		e.Hash = e.sum()
+		tenant = tenantHead{e.Sequence, e.Hash, e.OccurredUS}
+		head.position, head.hash = e.Position, e.Hash
+		head.streams[streamName{a.Tenant, d.Stream}] = e.Version
+		p.plan.events = append(p.plan.events, e)
+	}
+	head.tenants[a.Tenant] = tenant
+	return outcome{events: p.plan.events[start:len(p.plan.events):len(p.plan.events)]}
+}
+
+// settle turns replays of an append of the same batch into its own events, which
+// are committed by now.
+func (p *plan) settle() {
+	for i, out := range p.outcomes {
+		if first := p.head.position - int64(len(p.events)); out.replayed && out.position > first {
+			e := p.events[out.position-first-1:]
+			p.outcomes[i].events = e[:e[0].More+1]
+		}
+	}
+}
+
+// advance makes the heads those after a committed plan. Only streams that are
+// counted (and so are cached already, or were read under the lock) are kept.
+func (h *heads) advance(after *heads) {
+	h.position, h.hash = after.position, after.hash
+	maps.Copy(h.tenants, after.tenants)
+	maps.Copy(h.streams, after.streams)
+	if len(h.streams) > cachedHeads {
+		clear(h.streams)
+	}
+	if len(h.tenants) > cachedHeads {
+		clear(h.tenants)
+	}
+}
+
+// recent remembers the keys of the last appends, oldest out first.
+type recent struct {
+	hits keyMap
+	ring []keyName
+	next int
+}
+
+func newRecent() *recent { return &recent{hits: keyMap{}, ring: make([]keyName, recentKeys)} }
+
+func (r *recent) find(k keyName) (keyHit, bool) { return r.hits.find(k) }
+
+func (r *recent) add(k keyName, hit keyHit) {
+	delete(r.hits, r.ring[r.next])
+	r.ring[r.next], r.hits[k] = k, hit
+	r.next = (r.next + 1) % len(r.ring)
+}

@@ -1,0 +1,183 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// into scans a bytea of 32 octets into a Hash.
+func into(h *Hash) any { return (*hashColumn)(h) }
+
+type hashColumn Hash
+
+// ScanBytes takes the column's octets; any other number of them is tampering.
+func (h *hashColumn) ScanBytes(b []byte) error {
+	if len(b) != len(h) {
+		return ErrTampered
+	}
+	copy(h[:], b)
+	return nil
+}
+
+const selectEvents = `select p, ` + columns + ` from events where p = 0 and `
+
+func scanEvent(row pgx.CollectableRow) (Event, error) {
+	var e Event
+	var more int16
+	err := row.Scan(&e.Partition, &e.Position, &e.Tenant, &e.Sequence, &e.Stream, &e.Version, &e.ID, &e.Type,
+		&e.SchemaVersion, &more, &e.OccurredUS, &e.Actor, &e.KeyID, &e.IdemKey, &e.ContentHash,
+		&e.Payload, into(&e.PayloadHash), into(&e.Prev), into(&e.Hash))
+	e.More = int(more)
+	return e, err
+}
+
+// reading runs a read again when its connection was lost: it may have lain in the
+// pool while the database was restarted. What the database itself refuses, or
+// has no rows for, is the caller's to judge; all else is ErrUnavailable.
+func (l *Ledger) reading(ctx context.Context, read func() error) error {
+	for n := 1; ; n++ {
+		err := read()
+		if err == nil || errors.Is(err, pgx.ErrNoRows) || errors.Is(err, ErrTampered) {
+			return err
+		}
+		if n == readTries || ctx.Err() != nil || certainlyNot(err) && !pgconn.SafeToRetry(err) {
+			return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+		l.pool.Reset() // the other connections are as old
+	}
+}
+
+// Reading does the same for a read of a caller's own, on Pool.
+func (l *Ledger) Reading(ctx context.Context, read func() error) error { return l.reading(ctx, read) }
+
+// row reads one row.
+func (l *Ledger) row(ctx context.Context, sql string, args []any, into ...any) error {
+	return l.reading(ctx, func() error { return l.pool.QueryRow(ctx, sql, args...).Scan(into...) })
+}
+
+// query reads events and hashes each again before anybody sees it.
+func (l *Ledger) query(ctx context.Context, where string, args ...any) ([]Event, error) {
+	var events []Event
+	err := l.reading(ctx, func() error {
+		rows, err := l.pool.Query(ctx, selectEvents+where, args...)
+		if err != nil {
+			return err
+		}
+		events, err = pgx.CollectRows(rows, scanEvent)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read events: %w", err)
+	}
+	for i := range events {
+		if !events[i].Intact() {
+			l.log.Error("a stored event does not have its hash: verify the ledger", "position", events[i].Position)
+			return nil, fmt.Errorf("%w: position %d", ErrTampered, events[i].Position)
+		}
+	}
+	return events, nil
+}
+
+// Read returns a whole stream; it is empty if the stream has no events.
+func (l *Ledger) Read(ctx context.Context, tenant, stream string) (History, error) {
+	events, err := l.query(ctx, `tenant = $1 and stream = $2 order by version`, tenant, stream)
+	if err != nil {
+		return History{}, err
+	}
+	for i, e := range events {
+		if e.Version != int64(i)+1 {
+			return History{}, fmt.Errorf("%w: stream %s lacks version %d", ErrTampered, stream, i+1)
+		}
+	}
+	return History{Tenant: tenant, Stream: stream, Events: events}, nil
+}
+
+// Version is the number of a stream's last event, 0 for none.
+func (l *Ledger) Version(ctx context.Context, tenant, stream string) (int64, error) {
+	var version int64
+	err := l.row(ctx, `select version from events where p = 0 and tenant = $1 and stream = $2
+		order by version desc limit 1`, []any{tenant, stream}, &version)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, nil
+	}
+	return version, err
+}
+
+// Lookup is ByKey together with the time of the tenant's last event (the zero
+// time before the first), in one round trip: what a new record begins with.
+func (l *Ledger) Lookup(ctx context.Context, tenant string, key, content Hash) (stored []Event, last time.Time, err error) {
+	var us, position *int64
+	var storedContent []byte
+	err = l.row(ctx, `select (select occurred_us from events where p = 0 and tenant = $1 order by tseq desc limit 1), e.pos, e.content_hash
+		from (select) one left join events e on e.p = 0 and e.tenant = $1 and e.idem_key = $2`,
+		[]any{tenant, key[:]}, &us, &position, &storedContent)
+	if err != nil {
+		return nil, time.Time{}, fmt.Errorf("look an idempotency key up: %w", err)
+	}
+	if us != nil {
+		last = time.UnixMicro(*us).UTC()
+	}
+	switch {
+	case position == nil:
+		return nil, last, nil
+	case !bytes.Equal(storedContent, content[:]):
+		return nil, last, ErrKeyReused
+	}
+	stored, err = l.group(ctx, *position)
+	return stored, last, err
+}
+
+// ByKey returns the events of the append that used an idempotency key, or none.
+// Content that is not the same is ErrKeyReused.
+func (l *Ledger) ByKey(ctx context.Context, tenant string, key, content Hash) ([]Event, error) {
+	var position int64
+	var stored Hash
+	err := l.row(ctx, `select pos, content_hash from events where p = 0 and tenant = $1 and idem_key = $2`,
+		[]any{tenant, key[:]}, &position, into(&stored))
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("look an idempotency key up: %w", err)
+	case stored != content:
+		return nil, ErrKeyReused
+	}
+	return l.group(ctx, position)
+}
+
+// group returns the events of the append whose first event is at a position.
+func (l *Ledger) group(ctx context.Context, position int64) ([]Event, error) {
+	events, err := l.query(ctx, `pos between $1 and $1 + (select more from events where p = 0 and pos = $1) order by pos`, position)
+	if err != nil {
+		return nil, err
+	}
+	if len(events) == 0 || len(events) != events[0].More+1 {
+		return nil, fmt.Errorf("%w: the append at %d is incomplete", ErrTampered, position)
+	}
+	return events, nil
+}
+
+// Tenant returns up to limit events of a tenant, in order, from a sequence on.
+func (l *Ledger) Tenant(ctx context.Context, tenant string, from int64, limit int) ([]Event, error) {
+	return l.query(ctx, `tenant = $1 and tseq >= $2 order by tseq limit $3`, tenant, from, limit)
+}
+
+// After returns up to limit events above a position, in order.
+func (l *Ledger) After(ctx context.Context, position int64, limit int) ([]Event, error) {
+	return l.query(ctx, `pos > $1 order by pos limit $2`, position, limit)
+}
+
+// Head is the position of the last event, 0 in an empty ledger.
+func (l *Ledger) Head(ctx context.Context) (int64, error) {
+	var position int64
+	if err := l.row(ctx, `select pos from ledger_head where p = 0`, nil, &position); err != nil {
+		return 0, fmt.Errorf("read ledger head: %w", err)
+	}
+	return position, nil
+}

@@ -1,0 +1,236 @@
+// Package seal signs and checks records: decisions, receipts, workflow receipts,
+// attestations and everything else that somebody may want to check without us.
+//
+// # The envelope
+//
+//	{
+//	  "record":    { the statement itself },
+//	  "integrity": { "canonicalization": "svc-stable-json-v1", "hashAlgorithm": "sha256", "recordHash": "<64 hex>",
+//	                 "payloadType": "application/vnd.svc.receipt.v1+json",
+//	                 "signatureAlgorithm": "Ed25519", "keyId": "<16 hex>", "signature": "<base64>" },
+//	  "ledger":    { "position": 4711, "tenant": "service", "sequence": 12, "eventHash": "<64 hex>" },
+//	  "verify":    { "url": "<base>/api/verify", "method": "POST" }
+//	}
+//
+// recordHash is the SHA-256 of the record's canonical form. signature is Ed25519
+// (RFC 8032) over the DSSE v1 pre-authentication encoding
+//
+//	"DSSEv1" SP len(payloadType) SP payloadType SP len(record) SP record
+//
+// where record is the canonical form and the lengths are decimal ASCII, so each
+// record is a valid DSSE payload. keyId is the first 16 hex digits of the
+// SHA-256 of the public key. ledger and verify stand outside the signature: the
+// event contains the signed record, so the chain commits to both.
+//
+// Example: with the seed 00 01 … 1f (keyId 56475aa75463474c), payload type
+// "application/vnd.svc.receipt.v1+json" and record {"b":1,"a":"x"}, the signed
+// octets are
+//
+//	DSSEv1 35 application/vnd.svc.receipt.v1+json 15 {"a":"x","b":1}
+//
+// and recordHash is the SHA-256 of their last 15.
+//
+// A verifier takes keys from a place it trusts, never from the envelope.
+package seal
+
+import (
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// Payload types of the records that exist.
+const (
+	TypeReceipt    = "application/vnd.svc.receipt.v1+json"
+	TypeSigningKey = "application/vnd.svc.signing-key.v1+json"
+	// TypeCommitted is a record as it is stored, with commitments in the place of
+	// personal members.
+	TypeCommitted = "application/vnd.svc.committed.v1+json"
+)
+
+// Integrity is how a record is signed.
+type Integrity struct {
+	Canonicalization   string `json:"canonicalization"`
+	HashAlgorithm      string `json:"hashAlgorithm"`
+	RecordHash         string `json:"recordHash"`
+	PayloadType        string `json:"payloadType"`
+	SignatureAlgorithm string `json:"signatureAlgorithm"`
+	KeyID              string `json:"keyId"`
+	Signature          string `json:"signature"`
+}
+
+// Place is where in the ledger the event with the record stands.
+type Place struct {
+	Position  int64  `json:"position"`
+	Tenant    string `json:"tenant"`
+	Sequence  int64  `json:"sequence"`
+	EventHash string `json:"eventHash"`
+}
+
+// VerifyAt says where an envelope can be checked for free.
+type VerifyAt struct {
+	URL    string `json:"url"`
+	Method string `json:"method"`
+}
+
+// Envelope is a signed record with all that is known about it.
+type Envelope struct {
+	Record    jsontext.Value `json:"record"`
+	Integrity Integrity      `json:"integrity"`
+	Ledger    *Place         `json:"ledger,omitempty"`
+	Verify    *VerifyAt      `json:"verify,omitempty"`
+}
+
+// ErrNoSigner is what signing without a key ends in: nothing may be written.
+var ErrNoSigner = errors.New("seal: no signing key is configured")
+
+// Signer holds one Ed25519 key. A nil Signer refuses to sign.
+type Signer struct {
+	key ed25519.PrivateKey
+	id  string
+}
+
+// NewSigner makes a signer of an Ed25519 seed (RFC 8032: 32 octets).
+func NewSigner(seed []byte) (*Signer, error) {
+	if len(seed) != ed25519.SeedSize {
+		return nil, fmt.Errorf("seal: a signing seed has %d octets", ed25519.SeedSize)
+	}
+	key := ed25519.NewKeyFromSeed(seed)
+	return &Signer{key, KeyID(key.Public().(ed25519.PublicKey))}, nil
+}
+
+// KeyID names a public key: the first 16 hex digits of its SHA-256.
+func KeyID(public ed25519.PublicKey) string {
+	sum := sha256.Sum256(public)
+	return hex.EncodeToString(sum[:8])
+}
+
+// KeyID of the signer's key, empty without one.
+func (s *Signer) KeyID() string {
+	if s == nil {
+		return ""
+	}
+	return s.id
+}
+
+// Public is the signer's public key.
+func (s *Signer) Public() ed25519.PublicKey { return s.key.Public().(ed25519.PublicKey) }
+
+// Seed is the private key's 32 octets, from which other secrets are derived.
+func (s *Signer) Seed() []byte { return s.key.Seed() }
+
+// Sign signs a record, which may be any Go value that has a canonical form.
+func (s *Signer) Sign(payloadType string, record any) (Envelope, error) {
+	if s == nil {
+		return Envelope{}, ErrNoSigner
+	}
+	canonical, err := canon.Marshal(record)
+	if err != nil {
+		return Envelope{}, fmt.Errorf("seal: the record has no canonical form: %w", err)
+	}
+	return s.SignCanonical(payloadType, canonical)
+}
+
+// SignCanonical is Sign for a record that is in canonical form already.
+func (s *Signer) SignCanonical(payloadType string, canonical []byte) (Envelope, error) {
+	if s == nil {
+		return Envelope{}, ErrNoSigner
+	}
+	return Envelope{Record: canonical, Integrity: Integrity{
+		Canonicalization: canon.Name, HashAlgorithm: "sha256", RecordHash: canon.Hash(canonical),
+		PayloadType: payloadType, SignatureAlgorithm: "Ed25519", KeyID: s.id,
+		Signature: base64.StdEncoding.EncodeToString(ed25519.Sign(s.key, preAuth(payloadType, canonical))),
+	}}, nil
+}
+
+func preAuth(payloadType string, record []byte) []byte {
+	b := make([]byte, 0, 32+len(payloadType)+len(record))
+	b = append(b, "DSSEv1 "...)
+	b = strconv.AppendInt(b, int64(len(payloadType)), 10)
+	b = append(append(append(b, ' '), payloadType...), ' ')
+	b = strconv.AppendInt(b, int64(len(record)), 10)
+	return append(append(b, ' '), record...)
+}
+
+// Result of a check.
+const (
+	Pass    = "pass"
+	Fail    = "fail"
+	Unknown = "unknown" // it could not be checked here
+)
+
+// Check is one thing that was looked at.
+type Check struct {
+	Name   string `json:"name"`
+	Result string `json:"result" jsonschema:"enum=pass,enum=fail,enum=unknown"`
+	Detail string `json:"detail"`
+}
+
+// Keys finds the public key a verifier trusts under an id. The position is that
+// of the record's event, 0 if it is not known: a key is valid between its
+// activation and its retirement. The text says why there is none.
+type Keys interface {
+	Find(keyID string, position int64) (key ed25519.PublicKey, whyNot string)
+}
+
+// Examine makes every check that needs no ledger: form, recordHash, key and
+// signature. An envelope is good only if every check passes.
+func (e Envelope) Examine(keys Keys) []Check {
+	var checks []Check
+	add := func(name, result, detail string) { checks = append(checks, Check{name, result, detail}) }
+	i := e.Integrity
+	if i.Canonicalization != canon.Name || i.HashAlgorithm != "sha256" || i.SignatureAlgorithm != "Ed25519" {
+		add("algorithms", Fail, "canonicalization, hash or signature algorithm is not one of ours")
+	} else {
+		add("algorithms", Pass, canon.Name+", sha256, Ed25519")
+	}
+	canonical, err := canon.Canonical(e.Record)
+	if err != nil {
+		add("canonicalForm", Fail, "the record has no canonical form")
+		return checks
+	}
+	if got := canon.Hash(canonical); got != i.RecordHash {
+		add("recordHash", Fail, "the record hashes to "+got)
+	} else {
+		add("recordHash", Pass, "the record has the hash that integrity names")
+	}
+	position := int64(0)
+	if e.Ledger != nil {
+		position = e.Ledger.Position
+	}
+	key, whyNot := keys.Find(i.KeyID, position)
+	if key == nil {
+		add("key", Fail, whyNot)
+		add("signature", Unknown, "not checked without a trusted key")
+		return checks
+	}
+	add("key", Pass, "the key is trusted and valid for this record")
+	// One signature has one spelling: the decoder alone would skip line breaks.
+	signature, err := base64.StdEncoding.DecodeString(i.Signature)
+	if err != nil || base64.StdEncoding.EncodeToString(signature) != i.Signature || !ed25519.Verify(key, preAuth(i.PayloadType, canonical), signature) {
+		add("signature", Fail, "the signature is not of this key over this record")
+	} else {
+		add("signature", Pass, "Ed25519 over the DSSE encoding of payload type and record")
+	}
+	return checks
+}
+
+// Good says whether nothing failed and the signature was checked and is right.
+func Good(checks []Check) bool {
+	signed := false
+	for _, c := range checks {
+		if c.Result == Fail {
+			return false
+		}
+		signed = signed || c.Name == "signature" && c.Result == Pass
+	}
+	return signed
+}

@@ -1,0 +1,412 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// sequencer turns the appends of this node into batches, one commit each. Its
+// goroutine owns the connection, the cached heads and the recent keys; nothing
+// else writes events. Several nodes each run one on the same table: the head
+// row's compare-and-swap (fast path) or its lock (lock path) is the fence.
+type sequencer struct {
+	config *pgx.ConnConfig
+	origin string
+	clock  func() time.Time
+	log    *slog.Logger
+	signal func([]Event) // after each commit
+
+	queue  chan *request
+	mu     sync.RWMutex // guards closed: no request enters the queue after it
+	closed bool
+	end    chan struct{} // closed by close
+	done   chan struct{} // closed when the goroutine has ended
+	broken atomic.Pointer[error]
+
+	// Owned by the goroutine.
+	conn     *pgx.Conn
+	heads    *heads // nil: not known
+	recent   *recent
+	skipFast int   // batches that still go by the lock path
+	seen     int64 // highest position ever seen in this epoch
+	epoch    int64
+	last     int // events of the last batch
+
+	stats Stats
+}
+
+// Stats counts what the sequencer of this node has done since it started.
+type Stats struct {
+	Events, Batches, FastPath, LockPath, LostSwaps, Unknown atomic.Int64
+}
+
+// Stats of this node's appends.
+func (l *Ledger) Stats() *Stats { return &l.seq.stats }
+
+type request struct {
+	*Append
+	state  atomic.Int32 // queued, then taken or cancelled
+	answer chan outcome // buffered: the sequencer never waits for a caller
+}
+
+const (
+	queued int32 = iota
+	taken
+	cancelled
+)
+
+func newSequencer(config *pgx.ConnConfig, origin string, clock func() time.Time, log *slog.Logger, signal func([]Event)) *sequencer {
+	s := &sequencer{
+		config: config, origin: origin, clock: clock, log: log, signal: signal,
+		queue: make(chan *request, queueLength), end: make(chan struct{}), done: make(chan struct{}),
+		recent: newRecent(),
+	}
+	go s.run()
+	return s
+}
+
+func (s *sequencer) submit(ctx context.Context, a *Append) (outcome, error) {
+	r := &request{Append: a, answer: make(chan outcome, 1)}
+	if err := s.enqueue(r); err != nil {
+		return outcome{}, err
+	}
+	select {
+	case out := <-r.answer:
+		return out, out.err
+	case <-ctx.Done():
+		if r.state.CompareAndSwap(queued, cancelled) {
+			return outcome{}, fmt.Errorf("%w: %w", ErrBusy, ctx.Err())
+		}
+		return outcome{}, ErrUnknown
+	}
+}
+
+func (s *sequencer) enqueue(r *request) error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if err := s.stopped(); err != nil {
+		return err
+	}
+	if s.closed {
+		return fmt.Errorf("%w: shutting down", ErrStopped)
+	}
+	select {
+	case s.queue <- r:
+		return nil
+	default:
+		return ErrBusy
+	}
+}
+
+// halt is the second kind of failure: this node must not append again.
+func (s *sequencer) halt(why error) error {
+	err := fmt.Errorf("%w: %w", ErrStopped, why)
+	if s.broken.CompareAndSwap(nil, &err) {
+		s.log.Error("ledger appends stopped on this node; reads go on", "reason", why)
+	}
+	return err
+}
+
+func (s *sequencer) stopped() error {
+	if err := s.broken.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+func (s *sequencer) close() {
+	s.mu.Lock()
+	if !s.closed {
+		s.closed = true
+		close(s.end)
+	}
+	s.mu.Unlock()
+	<-s.done
+}
+
+func (s *sequencer) run() {
+	defer close(s.done)
+	defer s.disconnect()
+	defer s.refuseRest()
+	for {
+		select {
+		case first := <-s.queue:
+			s.commit(s.take(first))
+		case <-s.end:
+			for deadline := time.Now().Add(budget); len(s.queue) > 0 && time.Now().Before(deadline); {
+				s.commit(s.take(<-s.queue))
+			}
+			return
+		}
+	}
+}
+
+// refuseRest answers whoever still waits when the goroutine ends.
+func (s *sequencer) refuseRest() {
+	if p := recover(); p != nil {
+		_ = s.halt(fmt.Errorf("panic: %v", p))
+	}
+	for ended := false; ; {
+		select {
+		case r := <-s.queue:
+			r.answer <- outcome{err: ErrStopped}
+			continue
+		default:
+		}
+		if ended {
+			return
+		}
+		select {
+		case r := <-s.queue:
+			r.answer <- outcome{err: ErrStopped}
+		case <-s.end:
+			ended = true
+		}
+	}
+}
+
+// take collects a batch: what waits, and a moment's worth more if the last batch
+// showed that others are about to come. Alone nobody waits.
+func (s *sequencer) take(first *request) []*request {
+	var batch []*request
+	events, octets := 0, 0
+	add := func(r *request) {
+		if !r.state.CompareAndSwap(queued, taken) {
+			return
+		}
+		batch = append(batch, r)
+		events += len(r.Drafts)
+		for _, d := range r.Drafts {
+			octets += len(d.Payload)
+		}
+	}
+	add(first)
+	var wait <-chan time.Time
+	if s.last > lingerAbove {
+		timer := time.NewTimer(linger)
+		defer timer.Stop()
+		wait = timer.C
+	}
+	for events < batchEvents && octets < batchOctets {
+		select {
+		case r := <-s.queue:
+			add(r)
+			continue
+		default:
+		}
+		if wait == nil || len(batch) >= s.last {
+			break
+		}
+		select {
+		case r := <-s.queue:
+			add(r)
+			continue
+		case <-wait:
+			wait = nil
+		}
+	}
+	s.last = len(batch)
+	return batch
+}
+
+// commit brings one batch to its end and answers every request of it. No answer
+// is given before the commit, refusals and replays included: they may rest on
+// rows of the batch.
+func (s *sequencer) commit(batch []*request) {
+	if len(batch) == 0 {
+		return
+	}
+	s.stats.Batches.Add(1)
+	deadline := time.Now().Add(budget)
+	ctx, cancel := context.WithDeadline(context.Background(), deadline)
+	defer cancel()
+	appends := make([]*Append, len(batch))
+	for i, r := range batch {
+		appends[i] = r.Append
+	}
+	outcomes, err := s.fastPath(ctx, appends)
+	if err != nil {
+		outcomes, err = s.lockPath(ctx, appends, errors.Is(err, ErrUnknown))
+	}
+	for i, r := range batch {
+		if err != nil {
+			r.answer <- outcome{err: err}
+		} else {
+			r.answer <- outcomes[i]
+		}
+	}
+}
+
+// errSlow sends a batch to the lock path; nothing has changed.
+var errSlow = errors.New("the fast path does not apply")
+
+// fastPath commits by one statement that swaps the head row. Its errors are
+// errSlow and ErrUnknown.
+func (s *sequencer) fastPath(ctx context.Context, appends []*Append) ([]outcome, error) {
+	if s.skipFast > 0 {
+		s.skipFast--
+		return nil, errSlow
+	}
+	if s.heads == nil || s.conn == nil {
+		return nil, errSlow
+	}
+	p, err := makePlan(s.origin, microseconds(s.clock), s.heads, appends)
+	if err != nil {
+		return nil, errSlow
+	}
+	if len(p.events) > 0 {
+		tag, err := s.conn.Exec(ctx, swapStatement(len(p.guards) > 0), swapArguments(s.heads, &p)...)
+		switch {
+		case err != nil && !certainlyNot(err):
+			s.stats.Unknown.Add(1)
+			s.disconnect()
+			return nil, ErrUnknown
+		case err != nil, tag.RowsAffected() != int64(len(p.events)):
+			return nil, errSlow
+		}
+		s.stats.FastPath.Add(1)
+	}
+	s.keep(&p)
+	return p.outcomes, nil
+}
+
+// keep makes the caches those after a committed plan and wakes the readers.
+func (s *sequencer) keep(p *plan) {
+	s.heads.advance(&p.head)
+	for k, hit := range p.head.keys.(keyMap) {
+		s.recent.add(k, hit)
+	}
+	s.seen = s.heads.position
+	p.settle()
+	if len(p.events) > 0 {
+		s.stats.Events.Add(int64(len(p.events)))
+		s.signal(p.events)
+	}
+}
+
+// lockPath commits under the head row's lock. It is right in every case: the
+// lock waits for whatever a dead session was still doing, and looking the keys
+// up tells which appends landed. unknown says that an attempt may have landed.
+func (s *sequencer) lockPath(ctx context.Context, appends []*Append, unknown bool) ([]outcome, error) {
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		outcomes, err := s.locked(ctx, appends)
+		switch {
+		case err == nil:
+			return outcomes, nil
+		case errors.Is(err, ErrStopped):
+			return nil, err
+		case errors.Is(err, ErrUnknown):
+			unknown = true
+			s.stats.Unknown.Add(1)
+		case !unknown && !errors.Is(err, errLocked):
+			s.log.Warn("append refused", "error", err)
+			return nil, fmt.Errorf("%w: the database refused: %w", ErrBusy, err)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			if unknown {
+				return nil, ErrUnknown
+			}
+			return nil, fmt.Errorf("%w: %w", ErrBusy, err)
+		}
+	}
+}
+
+// errLocked is a lock or statement that took too long; nothing has changed.
+var errLocked = errors.New("the head row is locked")
+
+// locked is one attempt of the lock path.
+func (s *sequencer) locked(ctx context.Context, appends []*Append) (_ []outcome, err error) {
+	if s.conn == nil {
+		if err := s.connect(ctx); err != nil {
+			return nil, fmt.Errorf("connect: %w", err) // nothing was sent: certainly not committed
+		}
+	}
+	sent := false // the commit was sent: from here on an error may mean anything
+	defer func() {
+		if err == nil || errors.Is(err, ErrStopped) {
+			return
+		}
+		s.heads = nil
+		if sent && !certainlyNot(err) {
+			err = fmt.Errorf("%w: %w", ErrUnknown, err)
+		} else if pgCode(err) == "55P03" || pgCode(err) == "57014" {
+			err = fmt.Errorf("%w: %w", errLocked, err)
+		}
+		s.disconnect() // also ends the transaction
+	}()
+	h, err := s.readHeads(ctx, appends)
+	if err != nil {
+		return nil, err
+	}
+	s.stats.LockPath.Add(1)
+	if s.heads != nil && s.heads.position != h.position {
+		s.stats.LostSwaps.Add(1)
+		s.skipFast = backOff
+		s.heads = nil
+	}
+	p, err := makePlan(s.origin, microseconds(s.clock), h, appends)
+	if err != nil {
+		return nil, err
+	}
+	sent = true
+	if err := s.writeLocked(ctx, &p); err != nil {
+		return nil, err
+	}
+	if s.heads == nil {
+		s.heads = &heads{epoch: h.epoch, tenants: map[string]tenantHead{}, streams: map[streamName]int64{}, keys: s.recent}
+	}
+	s.heads.advance(h)
+	s.keep(&p)
+	return p.outcomes, nil
+}
+
+// certainlyNot says that a failed statement has certainly changed nothing: the
+// server itself answered, and went on.
+func certainlyNot(err error) bool {
+	var refused *pgconn.PgError
+	if !errors.As(err, &refused) {
+		return pgconn.SafeToRetry(err)
+	}
+	return refused.SeverityUnlocalized == "ERROR" && refused.Code[:2] != "08" && refused.Code != "40003"
+}
+
+func pgCode(err error) string {
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) {
+		return refused.Code
+	}
+	return ""
+}
+
+func (s *sequencer) connect(ctx context.Context) error {
+	conn, err := pgx.ConnectConfig(ctx, s.config.Copy())
+	if err != nil {
+		return err
+	}
+	if err := asApplication(ctx, conn); err != nil {
+		_ = conn.Close(ctx)
+		return err
+	}
+	s.conn = conn
+	return nil
+}
+
+func (s *sequencer) disconnect() {
+	s.heads = nil
+	if s.conn != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = s.conn.Close(ctx)
+		s.conn = nil
+	}
+}

@@ -1,0 +1,305 @@
+package ledger
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// Vault keeps personal members out of the clear part of payloads. In the place
+// of each stands {"$committed":"<hex>"} with
+//
+//	commitment = SHA-256( "svc-commitment-v1\n" ‖ 32 random octets of salt ‖ canonical value )
+//
+// and the payload's member "sealed" {keyId, nonce, box} holds the openings
+// [{pointer, salt, value}] under AES-256-GCM with the subject's data key and the
+// additional data S(tenant) ‖ S(event_id) ‖ S(keyId). payload_hash covers
+// commitments and ciphertext, so destroying a data key erases a person and
+// rewrites nothing. Data keys lie in the table subject_keys, wrapped under a key
+// that is not in the database.
+type Vault struct {
+	ledger *Ledger
+	kek    cipher.AEAD
+	kekID  string
+	ref    []byte // keys the HMAC that names subjects
+
+	mu    sync.Mutex // guards cache
+	cache map[string]cachedKey
+}
+
+type cachedKey struct {
+	key   cipher.AEAD
+	until time.Time
+}
+
+// cacheFor bounds how long an erased subject's key may live on in a node.
+const cacheFor = 60 * time.Second
+
+// cachedDataKeys bounds the memory of unwrapped keys.
+const cachedDataKeys = 10_000
+
+const commitmentDomain = "svc-commitment-v1\n"
+
+// ErrErased is a value whose data key was destroyed.
+var ErrErased = errors.New("ledger: the personal members of this event are erased")
+
+// ErrWrongKEK is a vault whose keys were wrapped under another key.
+var ErrWrongKEK = errors.New("ledger: the data keys cannot be unwrapped: DATA_KEK or the signing key it is derived from is not this ledger's")
+
+// DeriveKEK is the key-encryption key of a deployment that configures none: HKDF
+// (RFC 5869) of the signing seed with SHA-256 and info "svc-kek-v1".
+func DeriveKEK(signingSeed []byte) ([]byte, error) {
+	return hkdf.Key(sha256.New, signingSeed, nil, "svc-kek-v1", 32)
+}
+
+// OpenVault opens the ledger's vault with a key-encryption key of 32 octets. A
+// key that did not wrap what is there is ErrWrongKEK.
+func (l *Ledger) OpenVault(ctx context.Context, kek []byte) (*Vault, error) {
+	aead, err := newAEAD(kek)
+	if err != nil {
+		return nil, fmt.Errorf("DATA_KEK: %w", err)
+	}
+	sum := sha256.Sum256(kek)
+	v := &Vault{ledger: l, kek: aead, kekID: hex.EncodeToString(sum[:8]), cache: map[string]cachedKey{}}
+	// The key that names subjects is itself a row, of a subject nobody can be.
+	if _, err := v.ensure(ctx, ServiceTenant, "subject_ref", Hash{}); err != nil {
+		return nil, err
+	}
+	v.ref, err = v.unwrap(ctx, ServiceTenant, "subject_ref")
+	return v, err
+}
+
+func newAEAD(key []byte) (cipher.AEAD, error) {
+	if len(key) != 32 {
+		return nil, errors.New("a key of 32 octets is needed")
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCM(block)
+}
+
+// Reference is the pseudonym of a subject (an e-mail address, for example):
+// HMAC-SHA-256 under a key that is wrapped in the vault.
+func (v *Vault) Reference(tenant, subject string) Hash {
+	mac := hmac.New(sha256.New, v.ref)
+	mac.Write(appendS(appendS(nil, tenant), subject))
+	return Hash(mac.Sum(nil))
+}
+
+// Subject returns the id of a subject's data key, making one at first. newID is
+// used if there is none yet.
+func (v *Vault) Subject(ctx context.Context, tenant, subject, newID string) (string, error) {
+	return v.ensure(ctx, tenant, newID, v.Reference(tenant, subject))
+}
+
+// ensure inserts a wrapped data key unless the subject has one, and returns the
+// id of the one that counts.
+func (v *Vault) ensure(ctx context.Context, tenant, id string, reference Hash) (string, error) {
+	key := make([]byte, 32)
+	rand.Read(key)
+	nonce := make([]byte, v.kek.NonceSize())
+	rand.Read(nonce)
+	wrapped := v.kek.Seal(nonce, nonce, key, appendS(appendS(nil, tenant), id))
+	err := v.ledger.reading(ctx, func() error { // harmless to repeat
+		_, err := v.ledger.pool.Exec(ctx, `insert into subject_keys (p, tenant, key_id, subject_ref, kek_id, wrapped_key)
+			values (0, $1, $2, $3, $4, $5) on conflict do nothing`, tenant, id, reference[:], v.kekID, wrapped)
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("make a data key: %w", err)
+	}
+	err = v.ledger.row(ctx, `select key_id from subject_keys
+		where p = 0 and tenant = $1 and subject_ref = $2 and destroyed_us is null`, []any{tenant, reference[:]}, &id)
+	return id, err
+}
+
+func (v *Vault) unwrap(ctx context.Context, tenant, id string) ([]byte, error) {
+	var wrapped []byte
+	var destroyed *int64
+	err := v.ledger.row(ctx, `select wrapped_key, destroyed_us from subject_keys
+		where p = 0 and tenant = $1 and key_id = $2`, []any{tenant, id}, &wrapped, &destroyed)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows), err == nil && destroyed != nil:
+		return nil, ErrErased
+	case err != nil:
+		return nil, fmt.Errorf("read a data key: %w", err)
+	}
+	n := v.kek.NonceSize()
+	if len(wrapped) < n {
+		return nil, ErrWrongKEK
+	}
+	key, err := v.kek.Open(nil, wrapped[:n], wrapped[n:], appendS(appendS(nil, tenant), id))
+	if err != nil {
+		return nil, ErrWrongKEK
+	}
+	return key, nil
+}
+
+// dataKey is the cipher of a data key, cached for at most a minute.
+func (v *Vault) dataKey(ctx context.Context, tenant, id string) (cipher.AEAD, error) {
+	now, name := v.ledger.clock(), tenant+"\x00"+id
+	v.mu.Lock()
+	hit, ok := v.cache[name]
+	v.mu.Unlock()
+	if ok && now.Before(hit.until) {
+		return hit.key, nil
+	}
+	raw, err := v.unwrap(ctx, tenant, id)
+	if err != nil {
+		return nil, err
+	}
+	key, err := newAEAD(raw)
+	if err != nil {
+		return nil, err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.cache) >= cachedDataKeys {
+		clear(v.cache)
+	}
+	v.cache[name] = cachedKey{key, now.Add(cacheFor)}
+	return key, nil
+}
+
+// sealed is the member of a payload that holds the openings.
+type sealed struct {
+	KeyID     string `json:"keyId"`
+	Nonce     []byte `json:"nonce"`
+	Box       []byte `json:"box"`
+	Signature string `json:"signature,omitempty"` // over the record with commitments in place, if there is a record
+}
+
+type opening struct {
+	Pointer string         `json:"pointer"`
+	Salt    []byte         `json:"salt"`
+	Value   jsontext.Value `json:"value"`
+}
+
+type committed struct {
+	Commitment string `json:"$committed"`
+}
+
+// Seal turns a stored struct into a payload: canonical JSON with a commitment in
+// the place of each personal member. keyID is the data key of the person it is
+// about. A struct without personal members needs canon.Marshal only.
+func (v *Vault) Seal(ctx context.Context, tenant, eventID, keyID string, stored any) ([]byte, error) {
+	key, err := v.dataKey(ctx, tenant, keyID)
+	if err != nil {
+		return nil, err
+	}
+	text, err := canon.Marshal(stored)
+	if err != nil {
+		return nil, err
+	}
+	members, err := canon.Members(text)
+	if err != nil {
+		return nil, err
+	}
+	var openings []opening
+	for _, name := range personal(reflect.TypeOf(stored)) {
+		value, present := members[name]
+		if !present {
+			continue
+		}
+		o := opening{Pointer: "/" + name, Salt: make([]byte, 32), Value: value}
+		rand.Read(o.Salt)
+		openings = append(openings, o)
+		members[name] = jsontext.Value(`{"$committed":"` + o.commitment() + `"}`)
+	}
+	plain, err := canon.Marshal(openings)
+	if err != nil {
+		return nil, err
+	}
+	s := sealed{KeyID: keyID, Nonce: make([]byte, key.NonceSize())}
+	rand.Read(s.Nonce)
+	s.Box = key.Seal(nil, s.Nonce, plain, s.additional(tenant, eventID))
+	if members["sealed"], err = canon.Marshal(s); err != nil {
+		return nil, err
+	}
+	return canon.Object(members), nil
+}
+
+func (s sealed) additional(tenant, eventID string) []byte {
+	return appendS(appendS(appendS(nil, tenant), eventID), s.KeyID)
+}
+
+func (o opening) commitment() string {
+	h := sha256.New()
+	h.Write([]byte(commitmentDomain))
+	h.Write(o.Salt)
+	h.Write(o.Value)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// personal lists the JSON names of a struct's members with the tag, in order.
+func personal(t reflect.Type) []string {
+	var names []string
+	for field := range t.Fields() {
+		if field.Tag.Get("personal") == "true" {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Open reads an event's payload into its stored struct, with the personal
+// members put back. Of an erased person's event it reads the rest and returns
+// ErrErased; openings that do not match their commitments are ErrTampered.
+func (v *Vault) Open(ctx context.Context, e Event, stored any) error {
+	members, err := canon.Members(e.Payload)
+	if err != nil {
+		return fmt.Errorf("read payload of %s: %w", e.Type, err)
+	}
+	var erased error
+	if box, isSealed := members["sealed"]; isSealed {
+		delete(members, "sealed")
+		erased = v.open(ctx, e, box, members)
+		if erased != nil && !errors.Is(erased, ErrErased) {
+			return erased
+		}
+	}
+	if err := canon.DecodeChecked(canon.Object(members), stored); err != nil {
+		return fmt.Errorf("read payload of %s: %w", e.Type, err)
+	}
+	return erased
+}
+
+func (v *Vault) open(ctx context.Context, e Event, box jsontext.Value, members map[string]jsontext.Value) error {
+	var s sealed
+	if err := json.Unmarshal(box, &s); err != nil {
+		return fmt.Errorf("%w: sealed member of %s", ErrTampered, e.ID)
+	}
+	key, err := v.dataKey(ctx, e.Tenant, s.KeyID)
+	if err != nil {
+		return err
+	}
+	plain, err := key.Open(nil, s.Nonce, s.Box, s.additional(e.Tenant, e.ID))
+	if err != nil {
+		return fmt.Errorf("%w: sealed member of %s", ErrTampered, e.ID)
+	}
+	var openings []opening
+	if err := json.Unmarshal(plain, &openings); err != nil {
+		return fmt.Errorf("%w: openings of %s", ErrTampered, e.ID)
+	}
+	return reopen(e, members, openings)
+}

@@ -1,0 +1,109 @@
+package ledger
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// SealRecord is Seal for a payload, given by its members in canonical form, that
+// holds a signed record (members record and integrity) with personal members
+// inside: pointers name them within the
+// record, "/subject/agentId" for example, and those that are absent are passed
+// over. Beside box stands the signer's signature over the record as it is
+// stored, with commitments in place, so that it can be checked without the
+// openings and after an erasure. The record's own signature holds again as soon
+// as Open has put the values back.
+func (v *Vault) SealRecord(ctx context.Context, tenant, eventID, keyID string, signer *seal.Signer, stored map[string]jsontext.Value, pointers ...string) ([]byte, error) {
+	key, err := v.dataKey(ctx, tenant, keyID)
+	if err != nil {
+		return nil, err
+	}
+	members := maps.Clone(stored)
+	record, err := canon.Members(members["record"])
+	if err != nil {
+		return nil, err
+	}
+	var openings []opening
+	for _, pointer := range pointers {
+		path := parts(pointer)
+		inner, present := record[path[0]]
+		if !present {
+			continue
+		}
+		record[path[0]], err = change(inner, path[1:], func(value jsontext.Value) (jsontext.Value, error) {
+			o := opening{Pointer: "/record" + pointer, Salt: make([]byte, 32), Value: value}
+			rand.Read(o.Salt)
+			openings = append(openings, o)
+			return jsontext.Value(`{"$committed":"` + o.commitment() + `"}`), nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	members["record"] = canon.Object(record)
+	signed, err := signer.SignCanonical(seal.TypeCommitted, members["record"])
+	if err != nil {
+		return nil, err
+	}
+	s := sealed{KeyID: keyID, Nonce: make([]byte, key.NonceSize()), Signature: signed.Integrity.Signature}
+	rand.Read(s.Nonce)
+	plain, err := canon.Marshal(openings)
+	if err != nil {
+		return nil, err
+	}
+	s.Box = key.Seal(nil, s.Nonce, plain, s.additional(tenant, eventID))
+	if members["sealed"], err = canon.Marshal(s); err != nil {
+		return nil, err
+	}
+	return canon.Object(members), nil
+}
+
+func parts(pointer string) []string { return strings.Split(strings.TrimPrefix(pointer, "/"), "/") }
+
+// change replaces the value at a path within canonical JSON; where there is none,
+// nothing changes.
+func change(value jsontext.Value, path []string, with func(jsontext.Value) (jsontext.Value, error)) (jsontext.Value, error) {
+	if len(path) == 0 {
+		return with(value)
+	}
+	members, err := canon.Members(value)
+	if err != nil {
+		return nil, err
+	}
+	inner, present := members[path[0]]
+	if !present {
+		return value, nil
+	}
+	if members[path[0]], err = change(inner, path[1:], with); err != nil {
+		return nil, err
+	}
+	return canon.Object(members), nil
+}
+
+// reopen puts the values of openings back in the place of their commitments.
+func reopen(e Event, members map[string]jsontext.Value, openings []opening) error {
+	for _, o := range openings {
+		path := parts(o.Pointer)
+		name, inner := path[0], path[1:]
+		found := false
+		value, err := change(members[name], inner, func(stored jsontext.Value) (jsontext.Value, error) {
+			var c committed
+			found = json.Unmarshal(stored, &c) == nil && c.Commitment == o.commitment()
+			return o.Value, nil
+		})
+		if err != nil || !found {
+			return fmt.Errorf("%w: commitment %s of %s", ErrTampered, o.Pointer, e.ID)
+		}
+		members[name] = value
+	}
+	return nil
+}

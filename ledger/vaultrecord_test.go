@@ -1,0 +1,91 @@
+package ledger_test
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+type signedEvent struct {
+	Record    jsontext.Value `json:"record"`
+	Integrity seal.Integrity `json:"integrity"`
+}
+
+// A record with personal members verifies as it is stored, with its own
+// signature as soon as it is opened, and as stored after an erasure.
+func TestVaultSealsInsideASignedRecord(t *testing.T) {
+	db := ledgertest.New(t)
+	l := open(t, db)
+	ctx := t.Context()
+	signer, err := seal.NewSigner(bytes.Repeat([]byte{7}, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Activate(ctx, signer, "evt_0"); err != nil {
+		t.Fatal(err)
+	}
+	v, err := l.OpenVault(ctx, bytes.Repeat([]byte{7}, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := v.Subject(ctx, "org_1", "agent:ada", "sub_1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := jsontext.Value(`{"decision":"allow","subject":{"agentId":"ada","runId":"r1"}}`)
+	envelope, err := signer.Sign("application/vnd.svc.decision.v1+json", record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	payload, err := v.SealRecord(ctx, "org_1", "evt_1", id, signer,
+		map[string]jsontext.Value{"record": envelope.Record, "integrity": must(canon.Marshal(envelope.Integrity))}, "/subject/agentId", "/subject/purpose")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(payload, []byte("ada")) || bytes.Count(payload, []byte(`"$committed"`)) != 1 || !bytes.Contains(payload, []byte(`"runId":"r1"`)) {
+		t.Errorf("payload %s", payload)
+	}
+	draft := ledger.Draft{Stream: "decision/1", Expect: ledger.New(), ID: "evt_1", Type: "decision.recorded", SchemaVersion: 1, KeyID: signer.KeyID(), Payload: payload}
+	result, err := l.Append(ctx, ledger.Append{Tenant: "org_1", Drafts: []ledger.Draft{draft}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clean(t, l, 2)
+	var opened signedEvent
+	if err := v.Open(ctx, result.Events[0], &opened); err != nil || string(opened.Record) != string(record) {
+		t.Fatalf("opened %s, %v", opened.Record, err)
+	}
+	keys, _, err := l.Keyring(ctx)
+	if err != nil || !seal.Good(seal.Envelope{Record: opened.Record, Integrity: opened.Integrity}.Examine(keys)) {
+		t.Errorf("the opened record does not verify: %v", err)
+	}
+
+	owner := must(pgx.Connect(ctx, db.OwnerURL))
+	defer owner.Close(ctx)
+	must(owner.Exec(ctx, `update subject_keys set subject_ref = '', kek_id = '', wrapped_key = '', destroyed_us = 1 where key_id = $1`, id))
+	fresh, err := l.OpenVault(ctx, bytes.Repeat([]byte{7}, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := fresh.Open(ctx, result.Events[0], &opened); !errors.Is(err, ledger.ErrErased) || !strings.Contains(string(opened.Record), "$committed") {
+		t.Errorf("after erasure %s, %v", opened.Record, err)
+	}
+	clean(t, l, 2)
+
+	// A record changed by somebody with the database and no key is found.
+	draft.Stream, draft.ID, draft.Payload = "decision/2", "evt_2", bytes.Replace(payload, []byte(`"allow"`), []byte(`"deny0"`), 1)
+	must(l.Append(ctx, ledger.Append{Tenant: "org_1", Drafts: []ledger.Draft{draft}}))
+	report, err := l.VerifyDatabase(ctx, nil)
+	if err != nil || len(report.Faults) != 1 || report.Faults[0].Position != 3 || report.Faults[0].Column != "payload" {
+		t.Errorf("a changed record: %v %v", report.Faults, err)
+	}
+}

@@ -1,0 +1,261 @@
+// Package migrations holds the ledger's schema as numbered SQL, up and down, and
+// brings a database to it.
+//
+// NNNN_name.up.sql and NNNN_name.down.sql are applied by golang-migrate, which
+// keeps the number it reached in public.schema_migrations. Every file is one
+// transaction. The tables lie in schema public and belong to the role
+// countersign_owner, as which Up works; the service works as countersign_app,
+// which may append events and change nothing about them.
+//
+// readmodels/NAME.sql is another matter: the tables of one projection, made and
+// remade by the service itself in schema readmodels. Read models are rebuilt,
+// never migrated.
+//
+// A database is ready after Up: it has its two roles (see Prepare), the newest
+// schema, and the head of partition 0 with the ledger's origin.
+package migrations
+
+import (
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/golang-migrate/migrate/v4"
+	"github.com/golang-migrate/migrate/v4/database"
+	driver "github.com/golang-migrate/migrate/v4/database/pgx/v5"
+	"github.com/golang-migrate/migrate/v4/source/iofs"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+)
+
+//go:embed *.sql
+var files embed.FS
+
+//go:embed all:readmodels
+var readModels embed.FS
+
+// ErrHoldsEvents is why Down leaves a ledger alone.
+var ErrHoldsEvents = errors.New("the ledger holds events; a down migration would delete them")
+
+// ReadModel returns the statements that make the tables of one projection. They
+// name no schema: the caller sets search_path, to readmodels or to a scratch one.
+func ReadModel(name string) (string, error) {
+	b, err := readModels.ReadFile("readmodels/" + name + ".sql")
+	if err != nil {
+		return "", fmt.Errorf("read model %q has no file: %w", name, err)
+	}
+	return string(b), nil
+}
+
+// ReadModels names the projections that have a file, sorted.
+func ReadModels() []string {
+	paths, _ := fs.Glob(readModels, "readmodels/*.sql") // the pattern is well-formed
+	names := make([]string, len(paths))
+	for i, path := range paths {
+		names[i] = strings.TrimSuffix(strings.TrimPrefix(path, "readmodels/"), ".sql")
+	}
+	return names
+}
+
+// Latest is the number of the newest migration in this program.
+func Latest() uint {
+	paths, _ := fs.Glob(files, "*.up.sql") // the pattern is well-formed
+	var latest uint
+	for _, path := range paths {
+		digits, _, _ := strings.Cut(path, "_")
+		if n, err := strconv.ParseUint(digits, 10, 32); err == nil {
+			latest = max(latest, uint(n))
+		}
+	}
+	return latest
+}
+
+// Hash is the SHA-256, in 64 hex digits, of everything Up does to an empty
+// database: two programs with the same hash make the same schema.
+func Hash() string {
+	h := sha256.New()
+	paths, _ := fs.Glob(files, "*.sql") // sorted
+	for _, path := range paths {
+		text, _ := files.ReadFile(path)
+		fmt.Fprintf(h, "%s %d\n%s", path, len(text), text)
+	}
+	for _, w := range wants {
+		fmt.Fprintf(h, "%s\n", w.statement)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Up prepares the roles, applies what is missing and, the first time, writes the
+// head of partition 0 with the ledger's origin: origin + "/0". An empty origin
+// means the one that is there, or else countersign.local/ and a new ULID. It is
+// an error when the database has another origin, which is for ever, or was
+// migrated by a newer program. The login needs to be, or be able to become,
+// countersign_owner. Nothing to do takes a few milliseconds.
+func Up(ctx context.Context, databaseURL, origin string) error {
+	if err := checkOrigin(origin); err != nil {
+		return err
+	}
+	conn, err := connect(ctx, databaseURL)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	if err := Prepare(ctx, conn); err != nil {
+		return err
+	}
+	if err := becomeOwner(ctx, conn); err != nil {
+		return err
+	}
+	if err := run(ctx, conn.Config(), (*migrate.Migrate).Up); err != nil {
+		return fmt.Errorf("migrate up: %w", err)
+	}
+	return initialise(ctx, conn, origin)
+}
+
+// Down takes the last migration back. It returns ErrHoldsEvents while there is
+// an event.
+func Down(ctx context.Context, databaseURL string) error {
+	conn, err := connect(ctx, databaseURL)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	if err := becomeOwner(ctx, conn); err != nil {
+		return err
+	}
+	held, err := holdsEvents(ctx, conn)
+	if err != nil {
+		return fmt.Errorf("migrate down: %w", err)
+	}
+	if held {
+		return ErrHoldsEvents
+	}
+	err = run(ctx, conn.Config(), func(m *migrate.Migrate) error { return m.Steps(-1) })
+	if err != nil {
+		return fmt.Errorf("migrate down: %w", err)
+	}
+	return nil
+}
+
+// Status reports the migration the database is at (0 for none), the newest of
+// this program, and whether the last one stopped half-way. It changes nothing
+// and needs no right but to read, so countersign_app may ask.
+func Status(ctx context.Context, databaseURL string) (current, latest uint, dirty bool, err error) {
+	conn, err := connect(ctx, databaseURL)
+	if err != nil {
+		return 0, 0, false, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	var exists bool
+	if err := conn.QueryRow(ctx, `select to_regclass('public.schema_migrations') is not null`).Scan(&exists); err != nil {
+		return 0, 0, false, fmt.Errorf("look for the schema's version: %w", err)
+	}
+	if !exists {
+		return 0, Latest(), false, nil
+	}
+	var version int64
+	err = conn.QueryRow(ctx, `select version, dirty from public.schema_migrations`).Scan(&version, &dirty)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return 0, 0, false, fmt.Errorf("read the schema's version: %w", err)
+	}
+	return uint(max(version, 0)), Latest(), dirty, nil
+}
+
+// Force records that the database is at version, clean, and runs nothing: the
+// way on after a failed migration was repaired by hand. Version 0 means none.
+func Force(ctx context.Context, databaseURL string, version uint) error {
+	if version > Latest() {
+		return fmt.Errorf("force %d: the newest migration is %d", version, Latest())
+	}
+	conn, err := connect(ctx, databaseURL)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	if err := becomeOwner(ctx, conn); err != nil {
+		return err
+	}
+	number := int(version)
+	if number == 0 {
+		number = -1 // golang-migrate's word for no version
+	}
+	err = run(ctx, conn.Config(), func(m *migrate.Migrate) error { return m.Force(number) })
+	if err != nil {
+		return fmt.Errorf("migrate force: %w", err)
+	}
+	return nil
+}
+
+func connect(ctx context.Context, databaseURL string) (*pgx.Conn, error) {
+	config, err := pgx.ParseConfig(databaseURL)
+	if err != nil {
+		return nil, fmt.Errorf("database url: %w", err)
+	}
+	// The files name no schema, and a login may have a search_path of its own.
+	config.RuntimeParams["search_path"] = "public"
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to migrate: %w", err)
+	}
+	return conn, nil
+}
+
+// run gives action a migrator that works as countersign_owner on a connection of
+// its own to the same database.
+func run(ctx context.Context, config *pgx.ConnConfig, action func(*migrate.Migrate) error) (err error) {
+	source, err := iofs.New(files, ".")
+	if err != nil {
+		return fmt.Errorf("read the migrations: %w", err)
+	}
+	db := stdlib.OpenDB(*config, stdlib.OptionAfterConnect(becomeOwner))
+	target, err := driver.WithInstance(db, &driver.Config{})
+	if err != nil {
+		return errors.Join(err, db.Close(), source.Close())
+	}
+	m, err := migrate.NewWithInstance("iofs", source, "pgx5", target)
+	if err != nil {
+		return errors.Join(err, target.Close(), source.Close())
+	}
+	defer func() { err = errors.Join(err, target.Close(), source.Close()) }()
+	defer context.AfterFunc(ctx, func() { m.GracefulStop <- true })()
+	if err = action(m); errors.Is(err, migrate.ErrNoChange) {
+		return nil
+	}
+	var failed database.Error
+	if errors.As(err, &failed) {
+		return failed.OrigErr // without the file, which failed repeats in full
+	}
+	return err
+}
+
+func holdsEvents(ctx context.Context, conn *pgx.Conn) (held bool, err error) {
+	exists := false
+	if err := conn.QueryRow(ctx, `select to_regclass('public.events') is not null`).Scan(&exists); err != nil || !exists {
+		return false, err
+	}
+	err = conn.QueryRow(ctx, `select exists (select from events)`).Scan(&held)
+	return held, err
+}
+
+// checkOrigin holds an origin to what a checkpoint's first line and a key name
+// can carry: no white space, no plus, no scheme.
+func checkOrigin(origin string) error {
+	switch {
+	case origin == "":
+		return nil
+	case len(origin) > maxOrigin:
+		return fmt.Errorf("ledger origin: longer than %d octets", maxOrigin)
+	case strings.Contains(origin, "://"), strings.HasPrefix(origin, "/"), strings.HasSuffix(origin, "/"):
+		return errors.New("ledger origin: must be like ledger.example.com/name, without scheme and without a slash at the ends")
+	case slices.ContainsFunc([]byte(origin), func(c byte) bool { return c <= ' ' || c >= 0x7f || c == '+' }):
+		return errors.New("ledger origin: must be printable ASCII without spaces and plus signs")
+	}
+	return nil
+}

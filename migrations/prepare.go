@@ -1,0 +1,145 @@
+package migrations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// OwnerRole owns every table and runs migrations; AppRole is what the service
+// works as.
+const (
+	OwnerRole = "countersign_owner"
+	AppRole   = "countersign_app"
+)
+
+// A want is something the roles need, as a condition and as the statement that
+// brings it about. A role that does not exist makes the condition null, which
+// counts as missing. {db} and {login} are the quoted names of the database and
+// of who is connected.
+type want struct{ condition, statement string }
+
+var wants = []want{
+	{`to_regrole('countersign_owner') is not null`,
+		`create role countersign_owner nologin`},
+	{`to_regrole('countersign_app') is not null`,
+		`create role countersign_app nologin`},
+	// The owner makes and drops the service's schema of read models.
+	{`pg_has_role(to_regrole('countersign_owner'), to_regrole('countersign_app'), 'member')`,
+		`grant countersign_app to countersign_owner`},
+	{`pg_has_role(session_user, to_regrole('countersign_owner'), 'member')`,
+		`grant countersign_owner to {login}`},
+	{`has_database_privilege(to_regrole('countersign_owner'), current_database(), 'create')
+	  and has_database_privilege(to_regrole('countersign_owner'), current_database(), 'connect')`,
+		`grant connect, create on database {db} to countersign_owner`},
+	// A projection is rebuilt in a scratch schema, which the service makes.
+	{`has_database_privilege(to_regrole('countersign_app'), current_database(), 'create')
+	  and has_database_privilege(to_regrole('countersign_app'), current_database(), 'connect')`,
+		`grant connect, create on database {db} to countersign_app`},
+	{`has_schema_privilege(to_regrole('countersign_owner'), 'public', 'create')`,
+		`grant usage, create on schema public to countersign_owner`},
+	// Databases made before PostgreSQL 15 let everybody create in public.
+	{`not exists (select from pg_namespace n, aclexplode(n.nspacl) a
+	   where n.nspname = 'public' and a.grantee = 0 and a.privilege_type = 'CREATE')`,
+		`revoke create on schema public from public`},
+}
+
+// Prepare makes the two roles and gives them what they need in the database that
+// conn is connected to. What is there already is left as it is, so it may be
+// called at every start. When the login may not do what is missing, nothing is
+// done and the error lists the statements for somebody who may.
+func Prepare(ctx context.Context, conn *pgx.Conn) error {
+	var err error
+	for range prepareTries {
+		var missing []string
+		if missing, err = missingStatements(ctx, conn); err != nil {
+			return fmt.Errorf("look at the database's roles: %w", err)
+		}
+		if len(missing) == 0 {
+			return nil
+		}
+		if err = supply(ctx, conn, missing); err == nil {
+			return nil
+		}
+		if isForbidden(err) {
+			return forbidden(conn, missing)
+		}
+		if !isRace(err) {
+			break
+		}
+	}
+	return fmt.Errorf("prepare the database's roles: %w", err)
+}
+
+func missingStatements(ctx context.Context, conn *pgx.Conn) ([]string, error) {
+	var names struct{ login, database string }
+	err := conn.QueryRow(ctx, `select quote_ident(session_user), quote_ident(current_database())`).Scan(&names.login, &names.database)
+	if err != nil {
+		return nil, err
+	}
+	if names.login == AppRole {
+		return nil, fmt.Errorf("%s is the service's role and may not migrate; log in as %s or as one who may become it", AppRole, OwnerRole)
+	}
+	conditions := make([]string, len(wants))
+	for i, w := range wants {
+		conditions[i] = "coalesce(" + w.condition + ", false)"
+	}
+	var met []bool
+	if err := conn.QueryRow(ctx, "select array["+strings.Join(conditions, ", ")+"]").Scan(&met); err != nil {
+		return nil, err
+	}
+	fill := strings.NewReplacer("{login}", names.login, "{db}", names.database)
+	var missing []string
+	for i, w := range wants {
+		if !met[i] {
+			missing = append(missing, fill.Replace(w.statement))
+		}
+	}
+	return missing, nil
+}
+
+// supply runs the statements in one transaction and returns errNotGranted if they
+// changed nothing: a grant by one who may not only draws a warning.
+func supply(ctx context.Context, conn *pgx.Conn, statements []string) error {
+	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		for _, statement := range statements {
+			if _, err := tx.Exec(ctx, statement); err != nil {
+				return fmt.Errorf("%s: %w", statement, err)
+			}
+		}
+		if left, err := missingStatements(ctx, conn); err != nil || len(left) > 0 {
+			return errors.Join(err, errNotGranted)
+		}
+		return nil
+	})
+}
+
+var errNotGranted = errors.New("the statements had no effect")
+
+func forbidden(conn *pgx.Conn, statements []string) error {
+	return fmt.Errorf("the login %s may not prepare the database; let an administrator run this in it, then try again:\n  %s;",
+		conn.Config().User, strings.Join(statements, ";\n  "))
+}
+
+func isForbidden(err error) bool {
+	var pg *pgconn.PgError
+	return errors.Is(err, errNotGranted) || errors.As(err, &pg) && pg.Code == "42501"
+}
+
+// isRace tells that another session made or changed the same role meanwhile.
+func isRace(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && (pg.Code == "42710" || pg.Code == "23505" || pg.Code == "XX000")
+}
+
+// becomeOwner makes everything that follows on conn the owner's work.
+func becomeOwner(ctx context.Context, conn *pgx.Conn) error {
+	if _, err := conn.Exec(ctx, `set role countersign_owner`); err != nil {
+		return fmt.Errorf("become %s: %w", OwnerRole, err)
+	}
+	return nil
+}

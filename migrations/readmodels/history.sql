@@ -1,0 +1,23 @@
+-- Decisions and receipts of organizations, as the history shows them. item is
+-- the canonical JSON that is served, without its alerts: those come later, when
+-- another receipt names the same settlement.
+create table history (
+    tenant        text collate "C" not null,
+    sequence      bigint not null,
+    kind          text collate "C" not null check (kind in ('decision', 'receipt')),
+    decision_id   text collate "C" not null,
+    receipt_id    text collate "C",
+    actor         text collate "C" not null,
+    decision      text collate "C" not null,
+    verdict       text collate "C", -- of a person about the decision
+    settlement_id text collate "C",
+    alerts        text[] not null default '{}',
+    item          text not null,
+    primary key (tenant, sequence)
+);
+
+create index history_decision on history (tenant, decision_id);
+create unique index history_receipt on history (tenant, receipt_id) where receipt_id is not null;
+create index history_settlement on history (tenant, settlement_id) where settlement_id is not null;
+create index history_actor on history (tenant, actor, sequence);
+create index history_review on history (tenant, sequence) where kind = 'decision' and decision = 'needs_review' and verdict is null;

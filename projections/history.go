@@ -1,0 +1,260 @@
+package projections
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/policy/assurance"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// history lists the decisions and receipts of each organization.
+var history = projection{
+	name:    "history",
+	tables:  "history",
+	version: 1,
+	handles: []string{events.TypeDecisionRecorded, events.TypeApprovalRecorded, events.TypeReceiptRecorded},
+	ignores: []string{
+		events.TypeSigningKeyActivated, events.TypeSigningKeyRetired,
+		events.TypeKeyRequested, events.TypeKeyIssued, events.TypeKeyRevoked, events.TypeCallCompleted,
+		events.TypeWorkflowCompleted, events.TypeCustomerCreated,
+		events.TypeOrganizationCreated, events.TypeOrganizationUpdated, events.TypeMemberAdded, events.TypeMemberRemoved,
+		events.TypeOrganizationTokenIssued, events.TypeOrganizationTokenRevoked,
+		events.TypePolicyDrafted, events.TypePolicyActivated,
+	},
+	apply: applyHistory,
+}
+
+// alertReused is a settlement that receipts of two decisions claim.
+const alertReused = "settlement_reused"
+
+// HistoryItem is one decision or receipt.
+type HistoryItem struct {
+	Kind          string         `json:"kind" jsonschema:"enum=decision,enum=receipt"`
+	Sequence      int64          `json:"sequence"`
+	RecordedAt    string         `json:"recordedAt" jsonschema:"format=date-time"`
+	DecisionID    string         `json:"decisionId"`
+	ReceiptID     *string        `json:"receiptId" jsonschema:"nullable"`
+	Protocol      string         `json:"protocol" jsonschema:"enum=x402,enum=mcp"`
+	RunID         string         `json:"runId"`
+	Decision      string         `json:"decision" jsonschema:"enum=allow,enum=deny,enum=needs_review"`
+	Outcome       *string        `json:"outcome" jsonschema:"nullable"`
+	Conformance   *string        `json:"conformance" jsonschema:"nullable"`
+	PolicyID      string         `json:"policyId"`
+	PolicyVersion int64          `json:"policyVersion"`
+	RuleIDs       []string       `json:"ruleIds"`
+	Alerts        []string       `json:"alerts"`
+	Integrity     seal.Integrity `json:"integrity"`
+	Ledger        seal.Place     `json:"ledger"`
+}
+
+func applyHistory(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
+	switch e.Type {
+	case events.TypeDecisionRecorded:
+		return applyDecision(ctx, tx, e)
+	case events.TypeReceiptRecorded:
+		return applyReceipt(ctx, tx, e)
+	}
+	var approval struct {
+		Record struct {
+			DecisionID string `json:"decisionId"`
+			Verdict    string `json:"verdict"`
+		} `json:"record"`
+	}
+	if err := json.Unmarshal(e.Payload, &approval); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, `update history set verdict = $3 where tenant = $1 and decision_id = $2`,
+		e.Tenant, approval.Record.DecisionID, approval.Record.Verdict)
+	return err
+}
+
+func itemOf(e ledger.Event, kind string, integrity seal.Integrity) HistoryItem {
+	return HistoryItem{Kind: kind, Sequence: e.Sequence, RuleIDs: []string{}, Alerts: []string{}, Integrity: integrity,
+		Ledger: seal.Place{Position: e.Position, Tenant: e.Tenant, Sequence: e.Sequence, EventHash: e.Hash.String()}}
+}
+
+func applyDecision(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
+	var stored struct {
+		Record struct {
+			assurance.DecisionRecord
+			Subject struct {
+				RunID string `json:"runId"` // the other members may be commitments
+			} `json:"subject"`
+		} `json:"record"`
+		Integrity seal.Integrity `json:"integrity"`
+	}
+	if err := json.Unmarshal(e.Payload, &stored); err != nil {
+		return err
+	}
+	r := stored.Record
+	item := itemOf(e, "decision", stored.Integrity)
+	item.RecordedAt, item.DecisionID, item.Protocol, item.RunID = r.IssuedAt, r.DecisionID, r.Protocol, r.Subject.RunID
+	item.Decision, item.PolicyID, item.PolicyVersion = r.Decision, r.Policy.PolicyID, r.Policy.Version
+	for _, f := range r.Findings {
+		item.RuleIDs = append(item.RuleIDs, f.RuleID)
+	}
+	return insertItem(ctx, tx, e, item, nil)
+}
+
+func insertItem(ctx context.Context, tx pgx.Tx, e ledger.Event, item HistoryItem, settlement *string) error {
+	text, err := canon.Marshal(item)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `insert into history (tenant, sequence, kind, decision_id, receipt_id, actor, decision, settlement_id, item)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+		e.Tenant, e.Sequence, item.Kind, item.DecisionID, item.ReceiptID, e.Actor, item.Decision, settlement, string(text))
+	return err
+}
+
+func applyReceipt(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
+	var stored struct {
+		Record    assurance.ReceiptRecord `json:"record"`
+		Integrity seal.Integrity          `json:"integrity"`
+	}
+	if err := json.Unmarshal(e.Payload, &stored); err != nil {
+		return err
+	}
+	var of HistoryItem // the decision it is bound to, which stands before it in the chain
+	var text string
+	if err := tx.QueryRow(ctx, `select item from history where tenant = $1 and decision_id = $2 and kind = 'decision'`,
+		e.Tenant, stored.Record.DecisionID).Scan(&text); err != nil {
+		return fmt.Errorf("the decision of a receipt: %w", err)
+	}
+	if err := json.Unmarshal([]byte(text), &of); err != nil {
+		return err
+	}
+	r, item := stored.Record, itemOf(e, "receipt", stored.Integrity)
+	item.RecordedAt, item.DecisionID, item.ReceiptID, item.Protocol, item.RunID = r.ReceivedAt, r.DecisionID, &r.ReceiptID, r.Protocol, of.RunID
+	item.Decision, item.Outcome, item.Conformance, item.PolicyID, item.PolicyVersion = r.Decision, &r.Outcome, &r.Conformance, of.PolicyID, of.PolicyVersion
+	for _, f := range r.Findings {
+		item.RuleIDs = append(item.RuleIDs, f.RuleID)
+	}
+	if err := insertItem(ctx, tx, e, item, r.SettlementID); err != nil || r.SettlementID == nil {
+		return err
+	}
+	// Both decisions and both receipts show it, whichever came first.
+	_, err := tx.Exec(ctx, `update history set alerts = array[$3::text] where tenant = $1 and decision_id in (
+			select decision_id from history where tenant = $1 and settlement_id = $2)
+		and (select count(*) from history where tenant = $1 and settlement_id = $2) > 1`, e.Tenant, *r.SettlementID, alertReused)
+	return err
+}
+
+// HistoryPage is what the history answers.
+type HistoryPage struct {
+	Items      []HistoryItem `json:"items"`
+	Limit      int           `json:"limit"`
+	NextCursor *string       `json:"nextCursor" jsonschema:"nullable"`
+}
+
+// History lists the decisions and receipts of an organization, the newest first:
+// with actors only what those have caused. A cursor that cannot be read is the
+// first page. It waits until everything appended before
+// the call is visible: ErrBehind.
+func (p *Projections) History(ctx context.Context, tenant string, actors []string, limit int, cursor string) (HistoryPage, error) {
+	if err := p.waitAll(ctx, history.name, tenant); err != nil {
+		return HistoryPage{}, err
+	}
+	rows, err := p.ledger.Pool().Query(ctx, `select item, alerts from readmodels.history
+		where tenant = $1 and sequence < $2 and ($3::text[] is null or actor = any($3)) order by sequence desc limit $4`,
+		tenant, sequenceOf(cursor), actors, limit+1)
+	if err != nil {
+		return HistoryPage{}, fmt.Errorf("%w: %w", ErrBehind, err)
+	}
+	page := HistoryPage{Items: []HistoryItem{}, Limit: limit}
+	var text string
+	var alerts []string
+	_, err = pgx.ForEachRow(rows, []any{&text, &alerts}, func() error {
+		var item HistoryItem
+		if err := json.Unmarshal([]byte(text), &item); err != nil {
+			return err
+		}
+		item.Alerts = append([]string{}, alerts...)
+		page.Items = append(page.Items, item)
+		return nil
+	})
+	if err != nil {
+		return HistoryPage{}, fmt.Errorf("%w: %w", ErrBehind, err)
+	}
+	if len(page.Items) > limit {
+		page.Items = page.Items[:limit]
+		next := cursorOf(page.Items[limit-1].Sequence)
+		page.NextCursor = &next
+	}
+	return page, nil
+}
+
+const cursorPrefix = "before:"
+
+func cursorOf(sequence int64) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(cursorPrefix + strconv.FormatInt(sequence, 10)))
+}
+
+// sequenceOf is below which sequence a page begins; what is no cursor begins at
+// the newest.
+func sequenceOf(cursor string) int64 {
+	const newest = 1 << 62
+	text, err := base64.RawURLEncoding.DecodeString(cursor)
+	digits, ok := strings.CutPrefix(string(text), cursorPrefix)
+	n, err2 := strconv.ParseInt(digits, 10, 64)
+	if err != nil || !ok || err2 != nil || n < 1 {
+		return newest
+	}
+	return n
+}
+
+// DecisionOfReceipt finds the decision a receipt of the organization is bound to,
+// whose stream holds both. Unknown and foreign ids are ErrNotFound.
+func (p *Projections) DecisionOfReceipt(ctx context.Context, tenant, receiptID string) (decisionID string, err error) {
+	if err := p.waitAll(ctx, history.name, tenant); err != nil {
+		return "", err
+	}
+	err = p.ledger.Pool().QueryRow(ctx, `select decision_id from readmodels.history where tenant = $1 and receipt_id = $2`,
+		tenant, receiptID).Scan(&decisionID)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return "", ErrNotFound
+	case err != nil:
+		return "", fmt.Errorf("%w: %w", ErrBehind, err)
+	}
+	return decisionID, nil
+}
+
+// OpenReviews lists the newest decisions that wait for a person's verdict.
+func (p *Projections) OpenReviews(ctx context.Context, tenant string, limit int) ([]HistoryItem, error) {
+	if err := p.waitAll(ctx, history.name, tenant); err != nil {
+		return nil, err
+	}
+	rows, err := p.ledger.Pool().Query(ctx, `select item from readmodels.history h
+		where tenant = $1 and kind = 'decision' and decision = 'needs_review' and verdict is null
+			and not exists (select from readmodels.history r where r.tenant = h.tenant and r.decision_id = h.decision_id and r.kind = 'receipt')
+		order by sequence desc limit $2`, tenant, limit)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
+	}
+	texts, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
+	}
+	items := []HistoryItem{}
+	for _, text := range texts {
+		var item HistoryItem
+		if err := json.Unmarshal(jsontext.Value(text), &item); err != nil {
+			return nil, err
+		}
+		items = append(items, item)
+	}
+	return items, nil
+}

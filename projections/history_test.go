@@ -1,0 +1,167 @@
+package projections_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/policy/assurance"
+	"github.com/countersign/countersign/projections"
+)
+
+// TestHistory follows decisions, receipts and a review, and once more after the
+// read model was built anew.
+func TestHistory(t *testing.T) {
+	db, ctx := ledgertest.New(t), t.Context()
+	log := slog.New(slog.DiscardHandler)
+	l, err := ledger.Open(ctx, db.URL, ledger.Options{Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	signer, err := seal.NewSigner(bytes.Repeat([]byte{7}, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Activate(ctx, signer, "evt_1"); err != nil {
+		t.Fatal(err)
+	}
+	a := &commands.App{Ledger: l, Signer: signer, Clock: time.Now}
+	if a.Vault, err = l.OpenVault(ctx, bytes.Repeat([]byte{9}, 32)); err != nil {
+		t.Fatal(err)
+	}
+	p, err := projections.Start(ctx, l, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, two := asToken(t, a, "ada@example.com"), asToken(t, a, "bob@example.com")
+	for i := range 5 {
+		r, err := assurance.ParseDecision(fmt.Appendf(nil, `{"protocol":"x402","idempotencyKey":"k%d","subject":{"runId":"r%d","agentId":"a"},
+			"intent":{"resourceUrl":"https://api.example/","method":%q,"amountUsd":0.5}}`, i, i, []string{"GET", "BREW"}[i%2]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, who := range []commands.Principal{one, two} {
+			recorded, err := a.Decide(ctx, who, r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d, err := assurance.ReadDecision(recorded.Envelope.Record)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i > 2 {
+				continue
+			}
+			receipt, err := assurance.ParseReceipt(fmt.Appendf(nil, `{"decisionId":%q,"decisionRecordHash":%q,"bindingHash":%q,"protocol":"x402","outcome":"rejected","settlementId":"s%d"}`,
+				d.DecisionID, recorded.Envelope.Integrity.RecordHash, d.BindingHash, i/2))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := a.BindReceipt(ctx, who, receipt); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	page, err := p.History(ctx, one.OrgID, nil, 100, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	alerts, receipts := 0, 0
+	for _, item := range page.Items {
+		alerts += len(item.Alerts)
+		if item.Kind == "receipt" {
+			receipts++
+		}
+		if item.Ledger.Tenant != one.OrgID || item.RunID == "" || item.PolicyID != "default" || item.PolicyVersion != 1 {
+			t.Errorf("%+v", item)
+		}
+	}
+	if len(page.Items) != 8 || receipts != 3 || alerts != 4 || page.NextCursor != nil {
+		t.Errorf("%d items, %d receipts, %d alerts", len(page.Items), receipts, alerts)
+	}
+	if own, err := p.History(ctx, one.OrgID, []string{one.ActorID}, 100, ""); err != nil || len(own.Items) != 8 {
+		t.Errorf("own: %d, %v", len(own.Items), err)
+	}
+	if none, err := p.History(ctx, one.OrgID, []string{two.ActorID}, 100, ""); err != nil || len(none.Items) != 0 {
+		t.Errorf("of somebody else: %d, %v", len(none.Items), err)
+	}
+	reviews, err := p.OpenReviews(ctx, one.OrgID, 10)
+	if err != nil || len(reviews) != 1 || reviews[0].RunID != "r3" { // r1 has its receipt
+		t.Errorf("reviews %+v, %v", reviews, err)
+	}
+
+	// Built anew, it says the same.
+	p.Close()
+	owner, err := pgx.Connect(ctx, db.OwnerURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer owner.Close(ctx)
+	if _, err := owner.Exec(ctx, `update projection_checkpoint set version = 0 where name = 'history'`); err != nil {
+		t.Fatal(err)
+	}
+	p, err = projections.Start(ctx, l, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	again, err := p.History(ctx, one.OrgID, nil, 100, "")
+	if diff := cmp.Diff(page, again); err != nil || diff != "" {
+		t.Errorf("built anew: %v %s", err, diff)
+	}
+
+	// An event that cannot be applied stops its organization's history, no other.
+	if _, err := l.Append(ctx, ledger.Append{Tenant: two.OrgID, Drafts: []ledger.Draft{{Stream: "decision/broken", Expect: ledger.New(), ID: "evt_broken",
+		Type: "decision.recorded", SchemaVersion: 1, Actor: "system", Payload: []byte(`{"record":[]}`)}}}); err != nil {
+		t.Fatal(err)
+	}
+	for tries := 0; ; tries++ {
+		_, err = p.History(ctx, one.OrgID, nil, 1, "")
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, projections.ErrBehind) || tries > 20 {
+			t.Fatalf("the other organization: %v", err)
+		}
+	}
+	if _, err := p.History(ctx, two.OrgID, nil, 1, ""); !errors.Is(err, projections.ErrBehind) {
+		t.Errorf("a history with a parked event: %v", err)
+	}
+}
+
+// asToken is a token of a new organization with a policy in force.
+func asToken(t *testing.T, a *commands.App, owner string) commands.Principal {
+	t.Helper()
+	o, err := a.CreateOrganization(t.Context(), "operator", "Acme", "team", owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	operator, err := a.Operator(t.Context(), o.OrgID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Nothing needs a review but an unknown method.
+	if _, err := a.DraftAndActivate(t.Context(), operator, []byte(`{"policyId":"default","maxUsdPerTransaction":1,"blockedHosts":[]}`), "test"); err != nil {
+		t.Fatal(err)
+	}
+	issued, err := a.IssueToken(t.Context(), operator, commands.TokenOrder{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := a.AuthenticateOrganization(t.Context(), issued.Token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}

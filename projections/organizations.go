@@ -1,0 +1,93 @@
+package projections
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// organizations knows the organizations of each member.
+var organizations = projection{
+	name:    "organizations",
+	tables:  "organizations, organization_members",
+	version: 1,
+	handles: []string{
+		events.TypeOrganizationCreated, events.TypeOrganizationUpdated, events.TypeMemberAdded, events.TypeMemberRemoved,
+	},
+	ignores: []string{
+		events.TypeSigningKeyActivated, events.TypeSigningKeyRetired,
+		events.TypeKeyRequested, events.TypeKeyIssued, events.TypeKeyRevoked, events.TypeCallCompleted,
+		events.TypeWorkflowCompleted, events.TypeCustomerCreated,
+		events.TypeOrganizationTokenIssued, events.TypeOrganizationTokenRevoked,
+		events.TypePolicyDrafted, events.TypePolicyActivated,
+		events.TypeDecisionRecorded, events.TypeApprovalRecorded, events.TypeReceiptRecorded,
+	},
+	apply: applyOrganizations,
+}
+
+func applyOrganizations(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
+	switch e.Type {
+	case events.TypeOrganizationCreated:
+		var created events.OrganizationCreated
+		if err := canon.Decode(e.Payload, &created); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `insert into organizations (org_id, name, plan) values ($1, $2, $3)`, e.Tenant, created.Name, created.Plan)
+		return err
+	case events.TypeOrganizationUpdated:
+		var updated events.OrganizationUpdated
+		if err := canon.Decode(e.Payload, &updated); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `update organizations set name = coalesce(nullif($2, ''), name), plan = coalesce(nullif($3, ''), plan)
+			where org_id = $1`, e.Tenant, updated.Name, updated.Plan)
+		return err
+	case events.TypeMemberAdded:
+		var added events.MemberAdded // the address in it is sealed, and not needed
+		if err := json.Unmarshal(e.Payload, &added); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `insert into organization_members (org_id, member_id, role) values ($1, $2, $3)
+			on conflict (member_id, org_id) do update set role = excluded.role`, e.Tenant, added.MemberID, added.Role)
+		return err
+	}
+	var removed events.MemberRemoved
+	if err := canon.Decode(e.Payload, &removed); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, `delete from organization_members where org_id = $1 and member_id = $2`, e.Tenant, removed.MemberID)
+	return err
+}
+
+// Membership is an organization somebody belongs to.
+type Membership struct {
+	OrgID string `json:"orgId"`
+	Name  string `json:"name"`
+	Plan  string `json:"plan" jsonschema:"enum=team,enum=business"`
+	Role  string `json:"role" jsonschema:"enum=owner,enum=admin,enum=developer,enum=auditor"`
+}
+
+// Memberships lists the organizations of a member by id. It waits until
+// everything appended before the call is visible: ErrBehind.
+func (p *Projections) Memberships(ctx context.Context, member string) ([]Membership, error) {
+	if err := p.wait(ctx, organizations.name, "", "organization"); err != nil {
+		return nil, err
+	}
+	rows, err := p.ledger.Pool().Query(ctx, `select o.org_id, o.name, o.plan, m.role
+		from readmodels.organization_members m join readmodels.organizations o using (org_id)
+		where m.member_id = $1 order by o.org_id`, member)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Membership])
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
+	}
+	return append([]Membership{}, list...), nil
+}

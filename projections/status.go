@@ -1,0 +1,136 @@
+package projections
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/policy/actionsafety"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// status keeps the record of each workflow for its 30 days.
+var status = projection{
+	name:    "status",
+	tables:  "workflow_status",
+	version: 1,
+	handles: []string{events.TypeWorkflowCompleted},
+	ignores: []string{
+		events.TypeSigningKeyActivated, events.TypeSigningKeyRetired,
+		events.TypeKeyRequested, events.TypeKeyIssued, events.TypeKeyRevoked, events.TypeCallCompleted,
+		events.TypeCustomerCreated, events.TypeOrganizationCreated, events.TypeOrganizationUpdated,
+		events.TypeMemberAdded, events.TypeMemberRemoved,
+		events.TypeOrganizationTokenIssued, events.TypeOrganizationTokenRevoked,
+		events.TypePolicyDrafted, events.TypePolicyActivated,
+		events.TypeDecisionRecorded, events.TypeApprovalRecorded, events.TypeReceiptRecorded,
+	},
+	apply: applyStatus,
+	sweep: `delete from readmodels.workflow_status where expires_at < now() - interval '1 day'`,
+}
+
+// StatusRecord is what the status endpoint answers. A record with an action
+// binding (shape A) has ActionBindingVersion and ActionHash; a legacy one
+// (shape B, event schema version 0) has Binding instead.
+type StatusRecord struct {
+	WorkflowID           string                  `json:"workflowId" jsonschema:"pattern=^asw_[0-9a-f-]{36}$"`
+	Status               string                  `json:"status" jsonschema:"enum=completed,enum=review_required"`
+	Risk                 string                  `json:"risk" jsonschema:"enum=low,enum=medium,enum=high,enum=critical"`
+	Decision             string                  `json:"decision" jsonschema:"enum=allow,enum=allow_with_controls,enum=needs_review"`
+	RequiresHumanReview  bool                    `json:"requiresHumanReview"`
+	Audit                StatusAudit             `json:"audit"`
+	CreatedAt            string                  `json:"createdAt" jsonschema:"format=date-time"`
+	ExpiresAt            string                  `json:"expiresAt" jsonschema:"format=date-time"`
+	ActionBindingVersion string                  `json:"actionBindingVersion,omitempty" jsonschema:"enum=svc-action-v1"`
+	ActionHash           string                  `json:"actionHash,omitempty" jsonschema:"pattern=^[a-f0-9]{64}$"`
+	Binding              *StatusBinding          `json:"binding,omitempty"`
+	Receipt              *seal.Envelope          `json:"receipt,omitempty"`
+	Boundaries           actionsafety.Boundaries `json:"boundaries"`
+}
+
+// StatusAudit names the component answers behind a workflow.
+type StatusAudit struct {
+	CommandScoreRequestID *string `json:"commandScoreRequestId" jsonschema:"nullable"`
+	ReviewTriageRequestID *string `json:"reviewTriageRequestId" jsonschema:"nullable"`
+}
+
+// StatusBinding stands in the place of the action hash in a legacy record.
+type StatusBinding struct {
+	Available bool   `json:"available"`
+	Reason    string `json:"reason"`
+}
+
+// legacyReason is the specification's text for a record without action binding.
+const legacyReason = "legacy_status_record_without_versioned_action_binding"
+
+func applyStatus(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
+	record, err := statusOf(e)
+	if err != nil {
+		return err
+	}
+	expires, err := time.Parse(time.RFC3339, record.ExpiresAt)
+	if err != nil {
+		return fmt.Errorf("expiresAt: %w", err)
+	}
+	text, err := canon.Marshal(record)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `insert into workflow_status (workflow_id, record, expires_at) values ($1, $2, $3)`,
+		record.WorkflowID, string(text), expires)
+	return err
+}
+
+// statusOf is pure: an event of schema version 0 or 1 gives its record.
+func statusOf(e ledger.Event) (StatusRecord, error) {
+	var stored events.WorkflowCompleted
+	if err := canon.Decode(e.Payload, &stored); err != nil {
+		return StatusRecord{}, err
+	}
+	w := stored.Workflow
+	record := StatusRecord{
+		WorkflowID: w.WorkflowID, Status: w.Status, Risk: w.Risk, Decision: w.Decision,
+		RequiresHumanReview: w.RequiresHumanReview,
+		Audit:               StatusAudit{w.Audit.CommandScoreRequestID, w.Audit.ReviewTriageRequestID},
+		CreatedAt:           w.CreatedAt, ExpiresAt: w.ExpiresAt,
+		Boundaries: actionsafety.Limits,
+	}
+	if e.SchemaVersion == 0 {
+		record.Binding = &StatusBinding{Reason: legacyReason}
+	} else {
+		record.ActionBindingVersion, record.ActionHash = w.ActionBindingVersion, w.ActionHash
+	}
+	if stored.Integrity != nil {
+		record.Receipt = &seal.Envelope{
+			Record: stored.Record, Integrity: *stored.Integrity,
+			Ledger: &seal.Place{Position: e.Position, Tenant: e.Tenant, Sequence: e.Sequence, EventHash: e.Hash.String()},
+			Verify: &seal.VerifyAt{URL: stored.VerifyURL, Method: "POST"},
+		}
+	}
+	return record, nil
+}
+
+// Status returns the record of a workflow as canonical JSON. It waits until
+// everything appended before the call is visible: ErrBehind. A workflow that is
+// unknown or past its 30 days, by the database's clock, is ErrNotFound.
+func (p *Projections) Status(ctx context.Context, workflowID string) (jsontext.Value, error) {
+	if err := p.wait(ctx, "status", ledger.ServiceTenant, "workflow/"+workflowID); err != nil {
+		return nil, err
+	}
+	var record string
+	err := p.ledger.Pool().QueryRow(ctx, `select record from readmodels.workflow_status
+		where workflow_id = $1 and expires_at > now()`, workflowID).Scan(&record)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil, ErrNotFound
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
+	}
+	return jsontext.Value(record), nil
+}

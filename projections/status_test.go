@@ -1,0 +1,510 @@
+package projections
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+func openLedger(t *testing.T, db *ledgertest.DB) *ledger.Ledger {
+	t.Helper()
+	l, err := ledger.Open(t.Context(), db.URL, ledger.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	return l
+}
+
+func start(t *testing.T, l *ledger.Ledger) *Projections {
+	t.Helper()
+	p, err := Start(t.Context(), l, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+// stopped is the projection status with its tables made and nobody at work.
+func stopped(t *testing.T, l *ledger.Ledger) *run {
+	t.Helper()
+	p := start(t, l)
+	p.Close()
+	return p.runs["status"]
+}
+
+func workflowID(n int) string { return fmt.Sprintf("asw_00000000-0000-4000-8000-%012d", n) }
+
+// completed is a workflow as schema version 1 stores it.
+func completed(n int) events.WorkflowCompleted {
+	score := "crs_00000000000000000000000000000000"
+	now := time.Now().UTC()
+	return events.WorkflowCompleted{Workflow: events.Workflow{
+		WorkflowID: workflowID(n), Status: "completed", Risk: "low", Decision: "allow", MatchedRuleIDs: []string{},
+		ActionBindingVersion: "svc-action-v1", ActionHash: strings.Repeat("a", 64), Audit: events.Audit{CommandScoreRequestID: &score},
+		CreatedAt: now.Format("2006-01-02T15:04:05.000Z"), ExpiresAt: now.Add(720 * time.Hour).Format("2006-01-02T15:04:05.000Z"),
+	}}
+}
+
+// appendWorkflow appends one event; the payload nil is a good one.
+func appendWorkflow(t *testing.T, l *ledger.Ledger, n int, payload []byte) {
+	t.Helper()
+	if payload == nil {
+		var err error
+		if payload, err = canon.Marshal(completed(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := l.Append(t.Context(), ledger.Append{Tenant: ledger.ServiceTenant, Drafts: []ledger.Draft{{
+		Stream: "workflow/" + workflowID(n), Expect: ledger.Any(100), ID: fmt.Sprintf("evt_%d_%d", n, time.Now().UnixNano()),
+		Type: events.TypeWorkflowCompleted, SchemaVersion: 1, Actor: "system", Payload: payload}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func everything(t *testing.T, l *ledger.Ledger) []ledger.Event {
+	t.Helper()
+	list, err := l.After(t.Context(), 0, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// state is everything of the read model: its rows and its checkpoint.
+func state(t *testing.T, l *ledger.Ledger) string {
+	t.Helper()
+	var text string
+	err := l.Pool().QueryRow(t.Context(), `select
+		(select coalesce(string_agg(w::text, '|' order by workflow_id), '') from readmodels.workflow_status w) || ' at ' ||
+		(select pos::text || encode(hash, 'hex') from projection_checkpoint where name = 'status' and p = 0)`).Scan(&text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func rowCount(t *testing.T, l *ledger.Ledger) (n int) {
+	t.Helper()
+	if err := l.Pool().QueryRow(t.Context(), `select count(*) from readmodels.workflow_status`).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// A type of event that a projection neither handles nor ignores would be lost
+// without a word.
+func TestEveryTypeIsHandledOrIgnoredByEachProjection(t *testing.T) {
+	names := map[string]bool{}
+	for _, p := range all {
+		if names[p.name] || p.version < 1 || p.tables == "" || p.apply == nil || len(p.handles) == 0 {
+			t.Errorf("projection %s is incomplete, or there twice", p.name)
+		}
+		names[p.name] = true
+		for _, eventType := range events.Types {
+			if slices.Contains(p.handles, eventType) == slices.Contains(p.ignores, eventType) {
+				t.Errorf("%s neither handles nor ignores %s, or both", p.name, eventType)
+			}
+		}
+		for _, known := range slices.Concat(p.handles, p.ignores) {
+			if !slices.Contains(events.Types, known) {
+				t.Errorf("%s knows %s, which is no type of event", p.name, known)
+			}
+		}
+		if known := slices.Concat(p.handles, p.ignores); len(slices.Compact(slices.Sorted(slices.Values(known)))) != len(known) {
+			t.Errorf("%s names a type twice", p.name)
+		}
+	}
+	if duplicates := slices.Compact(slices.Sorted(slices.Values(events.Types))); len(duplicates) != len(events.Types) {
+		t.Error("the catalogue of types names one twice")
+	}
+}
+
+// A batch delivered twice, or in parts that overlap, is applied once.
+func TestBatchDeliveredTwiceIsAppliedOnce(t *testing.T) {
+	t.Parallel()
+	l := openLedger(t, ledgertest.New(t))
+	r := stopped(t, l)
+	for n := range 5 {
+		appendWorkflow(t, l, n, nil)
+	}
+	batch := everything(t, l)
+	if err := r.step(t.Context(), batch[:3]); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.step(t.Context(), batch); err != nil {
+		t.Fatal(err)
+	}
+	want := state(t, l)
+	for _, again := range [][]ledger.Event{batch, batch[:1], batch[2:4], batch} {
+		if err := r.step(t.Context(), again); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, state(t, l)); diff != "" {
+			t.Fatal(diff)
+		}
+	}
+	if got := rowCount(t, l); got != 5 {
+		t.Errorf("%d rows", got)
+	}
+}
+
+// A crash between apply and commit leaves neither rows nor checkpoint; the next
+// try has both.
+func TestCrashBetweenApplyAndCommit(t *testing.T) {
+	t.Parallel()
+	l := openLedger(t, ledgertest.New(t))
+	r := stopped(t, l)
+	for n := range 3 {
+		appendWorkflow(t, l, n, nil)
+	}
+	batch, before := everything(t, l), state(t, l)
+	good := r.apply
+	for crashAt := range batch {
+		applied := 0
+		ctx, crash := context.WithCancel(t.Context())
+		r.apply = func(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
+			if err := good(ctx, tx, e); err != nil {
+				return err
+			}
+			if applied == crashAt {
+				crash() // the connection is closed before the commit
+			}
+			applied++
+			return nil
+		}
+		if err := patient(func() error { return r.step(ctx, batch) }); err == nil || applied <= crashAt {
+			t.Fatalf("a step that crashed after %d events applied %d: %v", crashAt+1, applied, err)
+		}
+		if diff := cmp.Diff(before, state(t, l)); diff != "" {
+			t.Fatalf("crash after %d events left %s", crashAt+1, diff)
+		}
+	}
+	r.apply = good
+	if err := patient(func() error { return r.step(t.Context(), batch) }); err != nil {
+		t.Fatal(err)
+	}
+	if got := rowCount(t, l); got != 3 {
+		t.Errorf("%d rows", got)
+	}
+}
+
+// While another node works on the projection, this one does nothing and comes
+// again.
+func TestTwoNodesDoNotApplyAtOnce(t *testing.T) {
+	t.Parallel()
+	l := openLedger(t, ledgertest.New(t))
+	r := stopped(t, l)
+	appendWorkflow(t, l, 1, nil)
+	batch, before := everything(t, l), state(t, l)
+	tx, err := l.Pool().Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.lock(t.Context(), tx); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.step(t.Context(), batch); !errors.Is(err, errElsewhere) {
+		t.Errorf("got %v", err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, state(t, l)); diff != "" {
+		t.Error(diff)
+	}
+	if err := r.step(t.Context(), batch); err != nil || rowCount(t, l) != 1 {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
+// A poison event parks its stream and no other: the query for it is ErrBehind,
+// all others are answered, and later events of the stream wait with it.
+func TestPoisonEventParksItsStreamOnly(t *testing.T) {
+	t.Parallel()
+	l := openLedger(t, ledgertest.New(t))
+	p := start(t, l)
+	appendWorkflow(t, l, 1, nil)
+	for n, poison := range map[int]string{2: `{}`, 3: `{"unknown":1}`, 4: `{"workflow":{"expiresAt":"yesterday"}}`} {
+		appendWorkflow(t, l, n, []byte(poison))
+	}
+	appendWorkflow(t, l, 2, nil) // a good event, in a parked stream
+	appendWorkflow(t, l, 5, nil)
+	waitFor(t, func() bool { lags, err := p.Lags(t.Context()); return err == nil && lags["status"] == Lag{Parked: 4} })
+	for n := 1; n <= 5; n++ {
+		_, err := p.Status(t.Context(), workflowID(n))
+		if parked := n >= 2 && n <= 4; parked != errors.Is(err, ErrBehind) || !parked && err != nil {
+			t.Errorf("workflow %d: %v", n, err)
+		}
+	}
+	if got := rowCount(t, l); got != 2 {
+		t.Errorf("%d rows", got)
+	}
+}
+
+// A panic in apply stops no other projection and no query of what is there.
+func TestPanicInApplyIsAPoisonEvent(t *testing.T) {
+	t.Parallel()
+	l := openLedger(t, ledgertest.New(t))
+	r := stopped(t, l)
+	appendWorkflow(t, l, 1, nil)
+	appendWorkflow(t, l, 2, nil)
+	good := r.apply
+	r.apply = func(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
+		if e.Stream == "workflow/"+workflowID(1) {
+			panic("poison")
+		}
+		return good(ctx, tx, e)
+	}
+	if err := r.handle(ledgerMessage(t, l)); err != nil {
+		t.Error(err)
+	}
+	if got := rowCount(t, l); got != 1 {
+		t.Errorf("%d rows", got)
+	}
+	var parked int
+	if err := l.Pool().QueryRow(t.Context(), `select count(*) from projection_dead where name = 'status'`).Scan(&parked); err != nil || parked != 1 {
+		t.Errorf("%d parked, %v", parked, err)
+	}
+}
+
+// What is the database's failure is tried again and parks nothing, however often.
+func TestFailuresOfTheDatabaseParkNothing(t *testing.T) {
+	t.Parallel()
+	l := openLedger(t, ledgertest.New(t))
+	r := stopped(t, l)
+	appendWorkflow(t, l, 1, nil)
+	appendWorkflow(t, l, 2, nil)
+	good, m := r.apply, ledgerMessage(t, l)
+	for _, sql := range []string{
+		`do $$ begin raise exception 'full' using errcode = '53100'; end $$`,
+		`do $$ begin raise exception 'stopping' using errcode = '57P01'; end $$`,
+		`do $$ begin raise exception 'locked' using errcode = '55P03'; end $$`,
+		`set local statement_timeout = 1; select pg_sleep(1)`,
+	} {
+		r.apply = func(ctx context.Context, tx pgx.Tx, _ ledger.Event) error { _, err := tx.Exec(ctx, sql); return err }
+		for range 2 * tries {
+			if err := r.handle(m); err == nil {
+				t.Fatalf("%s: the batch was acknowledged", sql)
+			}
+		}
+	}
+	r.apply = func(ctx context.Context, tx pgx.Tx, _ ledger.Event) error {
+		_ = tx.Conn().Close(ctx)
+		_, err := tx.Exec(ctx, `select 1`)
+		return err
+	}
+	for range 2 * tries {
+		if err := r.handle(m); err == nil {
+			t.Fatal("without a connection the batch was acknowledged")
+		}
+	}
+	r.apply = good
+	if err := patient(func() error { return r.handle(m) }); err != nil || rowCount(t, l) != 2 {
+		t.Errorf("afterwards: %d rows, %v", rowCount(t, l), err)
+	}
+}
+
+// patient repeats a step as long as the server has not noticed that the client of
+// the step before is gone, and holds its lock.
+func patient(step func() error) error {
+	err := step()
+	for errors.Is(err, errElsewhere) {
+		err = step()
+	}
+	return err
+}
+
+// ledgerMessage is everything of the ledger, as the feed sends it.
+func ledgerMessage(t *testing.T, l *ledger.Ledger) *message.Message {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	t.Cleanup(stop)
+	s := l.Subscriber(func(context.Context) (int64, error) { return 0, nil })
+	t.Cleanup(func() { _ = s.Close() })
+	messages, err := s.Subscribe(ctx, "events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := <-messages
+	return m
+}
+
+func waitFor(t *testing.T, done func() bool) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(20 * time.Second); !done(); <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatal("it did not come about")
+		}
+	}
+}
+
+// A query sees what was appended before it was asked, on any node.
+func TestReadYourWrites(t *testing.T) {
+	t.Parallel()
+	db := ledgertest.New(t)
+	l, other := openLedger(t, db), openLedger(t, db)
+	p, q := start(t, l), start(t, other)
+	for n := range 20 {
+		appendWorkflow(t, l, n, nil)
+		for name, node := range map[string]*Projections{"the node that appended": p, "another node": q} {
+			if _, err := node.Status(t.Context(), workflowID(n)); err != nil {
+				t.Fatalf("%s does not show workflow %d: %v", name, n, err)
+			}
+		}
+	}
+	if got := rowCount(t, l); got != 20 {
+		t.Errorf("%d rows", got)
+	}
+}
+
+// What a node does not reach in time is ErrBehind, and there once it has.
+func TestBehindUntilCaughtUp(t *testing.T) {
+	t.Parallel()
+	db := ledgertest.New(t)
+	l := openLedger(t, db)
+	p := start(t, l)
+	p.Close()
+	p.Close() // twice
+	appendWorkflow(t, l, 1, nil)
+	if _, err := p.Status(t.Context(), workflowID(1)); !errors.Is(err, ErrBehind) {
+		t.Errorf("stopped: %v", err)
+	}
+	if lags, err := p.Lags(t.Context()); err != nil || lags["status"].Behind != 1 {
+		t.Errorf("lags %v, %v", lags, err)
+	}
+	q := start(t, openLedger(t, db))
+	if _, err := q.Status(t.Context(), workflowID(1)); err != nil {
+		t.Errorf("started again: %v", err)
+	}
+	if _, err := p.Status(t.Context(), workflowID(1)); err != nil { // sees the other node's checkpoint
+		t.Errorf("the stopped node: %v", err)
+	}
+	if _, err := q.Status(t.Context(), workflowID(2)); !errors.Is(err, ErrNotFound) {
+		t.Errorf("unknown: %v", err)
+	}
+}
+
+// A read model thrown away and built again has the same bytes.
+func TestRebuildGivesTheSameBytes(t *testing.T) {
+	t.Parallel()
+	l := openLedger(t, ledgertest.New(t))
+	p := start(t, l)
+	for n := range 10 {
+		appendWorkflow(t, l, n, nil)
+	}
+	if _, err := p.Status(t.Context(), workflowID(9)); err != nil {
+		t.Fatal(err)
+	}
+	p.Close()
+	want := state(t, l)
+	if _, err := l.Pool().Exec(t.Context(), `update projection_checkpoint set version = 0 where name = 'status'`); err != nil {
+		t.Fatal(err)
+	}
+	q := start(t, l)
+	if _, err := q.Status(t.Context(), workflowID(9)); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, state(t, l)); diff != "" {
+		t.Error(diff)
+	}
+	q.Close()
+	if _, err := l.Pool().Exec(t.Context(), `update projection_checkpoint set version = 99 where name = 'status'`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Start(t.Context(), l, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "newer program") {
+		t.Errorf("a newer read model: %v", err)
+	}
+}
+
+// Rows past their 30 days are not shown, and swept a day later.
+func TestExpiredRowsAreHiddenThenSwept(t *testing.T) {
+	t.Parallel()
+	l := openLedger(t, ledgertest.New(t))
+	p := start(t, l)
+	for n := range 3 {
+		appendWorkflow(t, l, n, nil)
+	}
+	if _, err := p.Status(t.Context(), workflowID(2)); err != nil {
+		t.Fatal(err)
+	}
+	for n, age := range []string{"25 hours", "23 hours"} {
+		if _, err := l.Pool().Exec(t.Context(), `update readmodels.workflow_status set expires_at = now() - $2::interval where workflow_id = $1`, workflowID(n), age); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Status(t.Context(), workflowID(n)); !errors.Is(err, ErrNotFound) {
+			t.Errorf("expired by %s: %v", age, err)
+		}
+	}
+	if _, err := l.Pool().Exec(t.Context(), status.sweep); err != nil {
+		t.Fatal(err)
+	}
+	if got := rowCount(t, l); got != 2 {
+		t.Errorf("%d rows after the sweep, want 2", got)
+	}
+}
+
+// The two shapes of the specification, as a pure function of the event.
+func TestStatusOfBothShapes(t *testing.T) {
+	stored := completed(1)
+	stored.Workflow.CreatedAt, stored.Workflow.ExpiresAt = "2026-11-20T15:00:00.000Z", "2026-12-20T15:00:00.000Z"
+	const common = `"audit":{"commandScoreRequestId":"crs_00000000000000000000000000000000","reviewTriageRequestId":null},` +
+		`"boundaries":{"humanApprovalIncluded":false,"note":"A review recommendation is not a human approval. Human approval needs a connected approval system or a hosted assurance plan."},`
+	const rest = `"requiresHumanReview":false,"risk":"low","status":"completed","workflowId":"asw_00000000-0000-4000-8000-000000000001"}`
+	for version, want := range map[int]string{
+		1: `{"actionBindingVersion":"svc-action-v1","actionHash":"` + strings.Repeat("a", 64) + `",` + common +
+			`"createdAt":"2026-11-20T15:00:00.000Z","decision":"allow","expiresAt":"2026-12-20T15:00:00.000Z",` + rest,
+		0: `{"audit":{"commandScoreRequestId":"crs_00000000000000000000000000000000","reviewTriageRequestId":null},` +
+			`"binding":{"available":false,"reason":"legacy_status_record_without_versioned_action_binding"},` +
+			strings.TrimPrefix(common, `"audit":{"commandScoreRequestId":"crs_00000000000000000000000000000000","reviewTriageRequestId":null},`) +
+			`"createdAt":"2026-11-20T15:00:00.000Z","decision":"allow","expiresAt":"2026-12-20T15:00:00.000Z",` + rest,
+	} {
+		payload, err := canon.Marshal(stored)
+		if err != nil {
+			t.Fatal(err)
+		}
+		record, err := statusOf(ledger.Event{SchemaVersion: version, Payload: payload})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := canon.Marshal(record)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, string(text)); diff != "" {
+			t.Errorf("schema version %d: %s", version, diff)
+		}
+	}
+	// An approval that somebody wrote into an event is not shown: it is always false.
+	stored.Workflow.HumanApprovalIncluded = true
+	stored.Record, stored.Integrity, stored.VerifyURL = []byte(`{"a":1}`), &seal.Integrity{RecordHash: "h"}, "https://x/api/verify"
+	payload, err := canon.Marshal(stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	record, err := statusOf(ledger.Event{SchemaVersion: 1, Payload: payload, Position: 7, Tenant: "service", Sequence: 5})
+	if err != nil || record.Boundaries.HumanApprovalIncluded || record.Receipt == nil || record.Receipt.Ledger.Position != 7 ||
+		!bytes.Equal(record.Receipt.Record, []byte(`{"a":1}`)) || record.Receipt.Verify.Method != "POST" {
+		t.Errorf("%+v %v", record, err)
+	}
+}

@@ -1,0 +1,126 @@
+package commands
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/assurance"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+var errNoDecision = policy.Refuse(CodeNotFound, "", "not found")
+
+// Approve records a person's signed verdict about a decision that needs a review,
+// once per decision. Who asked for the decision does not approve it, but on a
+// Team with nobody else who could; the record says so. Refusals: not_found,
+// forbidden, conflict, idempotency_key_reused, signing_unavailable.
+func (a *App) Approve(ctx context.Context, p Principal, decisionID string, in assurance.ApprovalInput) (Recorded, error) {
+	if err := p.May(RightApprove); err != nil {
+		return Recorded{}, err
+	}
+	text, err := canon.Marshal([]any{p.Member, in}) // the same words of somebody else are another approval
+	if err != nil {
+		return Recorded{}, err
+	}
+	key, content := ledger.IdemKey("approval", decisionID), ledger.Hash(sha256.Sum256(text))
+	recorded, err := attemptAs(ctx, a, p, RightApprove, func(ctx context.Context, p Principal) (Recorded, error) {
+		stored, last, err := a.Ledger.Lookup(ctx, p.OrgID, key, content)
+		if err != nil || stored != nil {
+			return a.stored(ctx, p, stored, err)
+		}
+		c, err := a.readCase(ctx, p.OrgID, decisionID)
+		if err != nil {
+			return Recorded{}, err
+		}
+		self, err := a.mayApprove(ctx, p, c)
+		if err != nil {
+			return Recorded{}, a.settled(ctx, p, nil, err)
+		}
+		return a.approve(ctx, p, in, c, self, last, key, content)
+	})
+	return recorded, inWords(err, "decision was already resolved")
+}
+
+// mayApprove says whether it would be a self-approval, or why it may not be.
+func (a *App) mayApprove(ctx context.Context, p Principal, c decisionCase) (self bool, err error) {
+	switch {
+	case c.recordHash == "":
+		return false, errNoDecision
+	case c.decided.Decision != assurance.NeedsReview:
+		return false, policy.Refuse(CodeConflict, "", "decision does not need a review")
+	case c.receipt:
+		return false, policy.Refuse(CodeConflict, "", "a receipt is already recorded for this decision")
+	}
+	if self, err = a.IsOwn(ctx, p, c.actor); err != nil {
+		return false, err
+	}
+	if self = self || c.member == p.Member; self && !p.MayActAlone() {
+		return false, forbidden("an own request is resolved by another admin")
+	}
+	return self, nil
+}
+
+func (a *App) approve(ctx context.Context, p Principal, in assurance.ApprovalInput, c decisionCase, self bool, last time.Time, key, content ledger.Hash) (Recorded, error) {
+	signer, guard, err := a.signer(ctx)
+	if err != nil {
+		return Recorded{}, err
+	}
+	now, _ := a.issueTime(last)
+	envelope, err := signer.Sign(assurance.ApprovalType, in.Record(a.NewID("apr_"), c.record, c.recordHash, p.Member, self, now))
+	if err != nil {
+		return Recorded{}, err
+	}
+	payload, err := canon.Marshal(events.ApprovalRecorded{Record: envelope.Record, Integrity: envelope.Integrity, VerifyURL: a.verifyURL()})
+	if err != nil {
+		return Recorded{}, err
+	}
+	return a.appendRecord(ctx, p, ledger.Draft{Stream: c.history.Stream, Expect: c.history.At(), ID: a.NewID("evt_"),
+		Type: events.TypeApprovalRecorded, SchemaVersion: 1, Actor: p.ActorID, KeyID: signer.KeyID(), Payload: payload},
+		envelope, []ledger.Guard{guard}, key, content)
+}
+
+// Record returns a signed record of a decision's stream: the decision itself, its
+// approval or its receipt, by the type of the event. What is not there, is
+// another organization's, or is not a developer's own is not_found.
+func (a *App) Record(ctx context.Context, p Principal, decisionID, eventType string) (seal.Envelope, error) {
+	if err := p.May(RightRead); err != nil {
+		return seal.Envelope{}, err
+	}
+	p, err := a.Confirm(ctx, p)
+	if err != nil {
+		return seal.Envelope{}, err
+	}
+	if err := p.May(RightRead); err != nil {
+		return seal.Envelope{}, err
+	}
+	history, err := a.Ledger.Read(ctx, p.OrgID, decisionStream(decisionID))
+	if err != nil {
+		return seal.Envelope{}, refusal(err)
+	}
+	i := slices.IndexFunc(history.Events, func(e ledger.Event) bool { return e.Type == eventType })
+	if i < 0 {
+		return seal.Envelope{}, errNoDecision
+	}
+	if p.OwnOnly() {
+		// An approval is shown to whoever asked for the decision.
+		actor := history.Events[i].Actor
+		if eventType == events.TypeApprovalRecorded {
+			actor = history.Events[0].Actor
+		}
+		if own, err := a.IsOwn(ctx, p, actor); err != nil || !own {
+			return seal.Envelope{}, errors.Join(err, errNoDecision)
+		}
+	}
+	envelope, err := a.envelope(ctx, history.Events[i])
+	if errors.Is(err, ledger.ErrErased) {
+		err = errNoDecision
+	}
+	return envelope, inWords(refusal(err), "")
+}

@@ -1,0 +1,156 @@
+package commands
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/assurance"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// CodeNoMatch is a receipt that fits no decision of the organization.
+const CodeNoMatch = "receipt_mismatch"
+
+// errNoMatch is one answer for an unknown decision, another organization's, and
+// wrong hashes or protocol, so that nobody learns what exists elsewhere.
+var errNoMatch = policy.Refuse(CodeNoMatch, "", "receipt does not match a decision of this organization")
+
+// BindReceipt binds evidence of an execution to its decision and records the
+// signed receipt, one per decision. What contradicts the decision is recorded,
+// never refused. Refusals: receipt_mismatch, idempotency_key_reused (another
+// receipt exists), signing_unavailable, temporarily_unavailable, and those of
+// the principal's right.
+func (a *App) BindReceipt(ctx context.Context, p Principal, r assurance.ReceiptRequest) (Recorded, error) {
+	if err := p.May(RightReceipt); err != nil {
+		return Recorded{}, err
+	}
+	key := ledger.IdemKey("receipt", r.DecisionID)
+	content := ledger.Hash(sha256.Sum256(r.Canonical))
+	recorded, err := attemptAs(ctx, a, p, RightReceipt, func(ctx context.Context, p Principal) (Recorded, error) {
+		stored, last, err := a.Ledger.Lookup(ctx, p.OrgID, key, content)
+		if err != nil || stored != nil {
+			return a.stored(ctx, p, stored, err)
+		}
+		c, err := a.readCase(ctx, p.OrgID, r.DecisionID)
+		if err != nil {
+			return Recorded{}, err
+		}
+		if !c.matches(r) {
+			return Recorded{}, a.settled(ctx, p, nil, errNoMatch)
+		}
+		return a.bindReceipt(ctx, p, r, c, last, key, content)
+	})
+	return recorded, inWords(err, "a receipt with different content is already recorded for this decision")
+}
+
+// decisionCase is the fold of a decision's stream: the decision, and what became
+// of it.
+type decisionCase struct {
+	record     assurance.DecisionRecord // without personal members
+	recordHash string
+	actor      string // who asked
+	member     string
+	decided    assurance.Decided
+	receipt    bool
+	history    ledger.History
+}
+
+// readCase reads a decision's stream. A stream without events is a case that
+// matches nothing.
+func (a *App) readCase(ctx context.Context, orgID, decisionID string) (decisionCase, error) {
+	history, err := a.Ledger.Read(ctx, orgID, decisionStream(decisionID))
+	if err != nil {
+		return decisionCase{}, err
+	}
+	c := decisionCase{history: history}
+	for _, e := range history.Events {
+		if c, err = c.apply(e); err != nil {
+			return decisionCase{}, err
+		}
+	}
+	return c, nil
+}
+
+// apply folds one event of the stream.
+func (c decisionCase) apply(e ledger.Event) (decisionCase, error) {
+	switch e.Type {
+	case events.TypeDecisionRecorded:
+		return c.decide(e)
+	case events.TypeApprovalRecorded:
+		var stored events.ApprovalRecorded
+		if err := canon.Decode(e.Payload, &stored); err != nil {
+			return c, err
+		}
+		record, err := assurance.ReadApproval(stored.Record)
+		if err != nil {
+			return c, err
+		}
+		issued, err1 := assurance.ReadStamp(record.IssuedAt)
+		until, err2 := assurance.ReadStamp(record.ValidUntil)
+		c.decided.Approval = &assurance.Approved{ApprovalID: record.ApprovalID, Verdict: record.Verdict, IssuedAt: issued, ValidUntil: until}
+		return c, errors.Join(err1, err2)
+	case events.TypeReceiptRecorded:
+		c.receipt = true
+	}
+	return c, nil
+}
+
+func (c decisionCase) decide(e ledger.Event) (decisionCase, error) {
+	var stored struct {
+		Record struct {
+			assurance.DecisionRecord
+			Subject any `json:"subject"` // may hold commitments, and is not needed
+		} `json:"record"`
+		Integrity struct {
+			RecordHash string `json:"recordHash"`
+		} `json:"integrity"`
+		Member string `json:"member"`
+	}
+	if err := json.Unmarshal(e.Payload, &stored); err != nil {
+		return c, err
+	}
+	c.record, c.recordHash, c.actor, c.member = stored.Record.DecisionRecord, stored.Integrity.RecordHash, e.Actor, stored.Member
+	c.decided.Decision = c.record.Decision
+	var err error
+	if c.decided.IssuedAt, err = assurance.ReadStamp(c.record.IssuedAt); err != nil || c.record.ValidUntil == nil {
+		return c, err
+	}
+	c.decided.ValidUntil, err = assurance.ReadStamp(*c.record.ValidUntil)
+	return c, err
+}
+
+func (c decisionCase) matches(r assurance.ReceiptRequest) bool {
+	return c.recordHash != "" && c.record.DecisionID == r.DecisionID && c.recordHash == r.DecisionRecordHash &&
+		c.record.BindingHash == r.BindingHash && c.record.Protocol == r.Protocol
+}
+
+func (a *App) bindReceipt(ctx context.Context, p Principal, r assurance.ReceiptRequest, c decisionCase, last time.Time, key, content ledger.Hash) (Recorded, error) {
+	signer, guard, err := a.signer(ctx)
+	if err != nil {
+		return Recorded{}, err
+	}
+	received, _ := a.issueTime(last)
+	by := assurance.Submitter{MemberID: p.ActorID}
+	if p.Role == RoleToken {
+		by = assurance.Submitter{TokenID: p.ActorID}
+	}
+	record := r.Record(a.NewID("asr_"), p.OrgID, c.decided, assurance.Conform(c.decided, r, received), received, by)
+	envelope, err := signer.Sign(assurance.ReceiptType, record)
+	if err != nil {
+		return Recorded{}, err
+	}
+	payload, err := canon.Marshal(events.ReceiptRecorded{Record: envelope.Record, Integrity: envelope.Integrity, VerifyURL: a.verifyURL(), Member: p.Member})
+	if err != nil {
+		return Recorded{}, err
+	}
+	return a.appendRecord(ctx, p, ledger.Draft{Stream: c.history.Stream, Expect: c.history.At(), ID: a.NewID("evt_"),
+		Type: events.TypeReceiptRecorded, SchemaVersion: 1, Actor: p.ActorID, KeyID: signer.KeyID(), Payload: payload},
+		envelope, []ledger.Guard{guard}, key, content)
+}

@@ -1,0 +1,158 @@
+// Package commands decides and appends. Each file is one verb: it reads the
+// streams its decision rests on, asks package policy, signs what must be signed
+// and appends the result, all or nothing. A command never reads a projection and
+// starts no goroutine.
+//
+// A caller's key makes a command safe to repeat: the same key and content give
+// the stored answer, byte for byte, before any check of present state.
+package commands
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/policy"
+)
+
+// App is what commands work with. Vault and Signer may be nil: what needs them
+// is then refused with signing_unavailable, and nothing is written.
+type App struct {
+	Ledger  *ledger.Ledger
+	Vault   *ledger.Vault
+	Signer  *seal.Signer
+	Clock   func() time.Time
+	BaseURL string // without trailing slash; stands in records and answers, never from a request
+
+	// Environment stands in decision records: "live", or "dev" where the keys
+	// are development keys. Empty is "dev".
+	Environment string
+
+	keys    keyCache
+	orgs    orgCache
+	signing atomic.Pointer[signing]
+	ids     idSource
+
+	rules    ruleCache
+	subjects subjectCache
+}
+
+// signing is what a signed append rests on: the signer's key is active in the
+// stream at this version.
+type signing struct {
+	history ledger.History
+	active  bool
+}
+
+// Codes of refusals that are not about the input; the API turns each into a
+// status.
+const (
+	CodeUnauthorized   = "unauthorized"
+	CodeNotFound       = "not_found"
+	CodeKeyReused      = "idempotency_key_reused"
+	CodeQuota          = "quota_exhausted"
+	CodeTooManyKeys    = "too_many_keys"
+	CodeNoSigner       = "signing_unavailable"
+	CodeUnavailable    = "temporarily_unavailable"
+	CodeNotConfigured  = "x402_not_configured"
+	retryWithTheSame   = "temporarily unavailable; retry with the same idempotencyKey"
+	signingUnavailable = "signing is unavailable, nothing was written or charged"
+)
+
+// refusal makes what the ledger says fit for callers. Anything else stays an
+// internal error.
+func refusal(err error) error {
+	switch {
+	case errors.Is(err, ledger.ErrKeyReused):
+		return policy.Refuse(CodeKeyReused, "", "idempotency key was used with other content")
+	case errors.Is(err, seal.ErrNoSigner):
+		return policy.Refuse(CodeNoSigner, "", signingUnavailable)
+	case errors.Is(err, ledger.ErrUnknown), errors.Is(err, ledger.ErrBusy), errors.Is(err, ledger.ErrStopped),
+		errors.Is(err, ledger.ErrMoved), errors.Is(err, ledger.ErrTampered), errors.Is(err, ledger.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
+		return &Unavailable{err}
+	}
+	return err
+}
+
+// Unavailable is a failure that may pass: the caller is told to repeat the
+// request with the same key, the log gets the cause.
+type Unavailable struct{ Cause error }
+
+// Error is for the log.
+func (u *Unavailable) Error() string { return "unavailable: " + u.Cause.Error() }
+
+// Unwrap returns the cause, as a refusal the API knows, too.
+func (u *Unavailable) Unwrap() []error {
+	return []error{u.Cause, policy.Refuse(CodeUnavailable, "", retryWithTheSame)}
+}
+
+// now is the time of a command, in the precision of records.
+func (a *App) now() time.Time { return a.Clock().UTC().Truncate(time.Millisecond) }
+
+// Stamp is RFC 3339, UTC, with milliseconds, as every record writes times.
+func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// NewID makes an id: a prefix such as "evt_" and a ULID of the command's time.
+func (a *App) NewID(prefix string) string { return a.ids.next(prefix, a.Clock()) }
+
+// idSource makes ULIDs that do not collide within a node, however fast.
+type idSource struct {
+	mu      sync.Mutex
+	entropy *ulid.MonotonicEntropy
+}
+
+func (s *idSource) next(prefix string, t time.Time) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.entropy == nil {
+		s.entropy = ulid.Monotonic(rand.Reader, 0)
+	}
+	return prefix + ulid.MustNew(ulid.Timestamp(t), s.entropy).String()
+}
+
+// signer returns the signer and the guard under which what it signs may be
+// appended: its key is still active then.
+func (a *App) signer(ctx context.Context) (*seal.Signer, ledger.Guard, error) {
+	if a.Signer == nil {
+		return nil, ledger.Guard{}, seal.ErrNoSigner
+	}
+	s := a.signing.Load()
+	if s == nil {
+		ring, history, err := a.Ledger.Keyring(ctx)
+		if err != nil {
+			return nil, ledger.Guard{}, err
+		}
+		key, known := ring[a.Signer.KeyID()]
+		s = &signing{history, known && key.To == 0}
+		a.signing.Store(s)
+	}
+	if !s.active {
+		return nil, ledger.Guard{}, fmt.Errorf("%w: %w", seal.ErrNoSigner, ledger.ErrForeignKey)
+	}
+	return a.Signer, s.history.Guard(), nil
+}
+
+// attempt runs read, decide, append again, from fresh reads, when a stream has
+// moved under it, and turns what is left into a refusal.
+func attempt[T any](ctx context.Context, a *App, try func(context.Context) (T, error)) (T, error) {
+	result, err := ledger.Retry(ctx, func(ctx context.Context) (T, error) {
+		result, err := try(ctx)
+		if errors.Is(err, ledger.ErrMoved) {
+			a.signing.Store(nil)
+			a.keys.clear()
+		}
+		return result, err
+	})
+	if err != nil {
+		return result, refusal(err)
+	}
+	return result, nil
+}

@@ -1,0 +1,319 @@
+package commands
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/assurance"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// Recorded is a signed record of an organization, as it stands in the ledger.
+type Recorded struct {
+	Envelope seal.Envelope
+	Replayed bool // an equal request had been answered before
+}
+
+// Decide judges a purchase intent under the organization's active policy and
+// records the signed decision. The same idempotencyKey and content give the
+// stored record, whatever has changed since. Refusals: idempotency_key_reused,
+// no_active_policy, those of assurance.Assertion.Compare, signing_unavailable,
+// temporarily_unavailable, and those of the principal's right.
+func (a *App) Decide(ctx context.Context, p Principal, r assurance.DecisionRequest) (Recorded, error) {
+	if err := p.May(RightDecide); err != nil {
+		return Recorded{}, err
+	}
+	key := ledger.IdemKey("decision", r.IdempotencyKey)
+	members, err := canon.Members(r.Canonical)
+	if err != nil {
+		return Recorded{}, err
+	}
+	delete(members, "idempotencyKey") // key and content are apart
+	content := ledger.Hash(sha256.Sum256(canon.Object(members)))
+	recorded, err := attemptAs(ctx, a, p, RightDecide, func(ctx context.Context, p Principal) (Recorded, error) {
+		stored, last, err := a.Ledger.Lookup(ctx, p.OrgID, key, content)
+		if err != nil || stored != nil {
+			return a.stored(ctx, p, stored, err)
+		}
+		ruling, guards, err := a.rule(ctx, p, r)
+		if err != nil {
+			return Recorded{}, a.settled(ctx, p, guards, err)
+		}
+		ruling.IssuedAt, ruling.ClockAdjusted = a.issueTime(last)
+		return a.record(ctx, p, ruling, guards, key, content)
+	})
+	return recorded, inWords(err, "idempotencyKey was already used with different content")
+}
+
+// inWords gives refusals the texts of the assurance contract.
+func inWords(err error, reused string) error {
+	var refused *policy.Error
+	switch {
+	case !errors.As(err, &refused):
+	case refused.Code == CodeKeyReused:
+		return policy.Refuse(CodeKeyReused, "", reused)
+	case refused.Code == CodeNoSigner:
+		return policy.Refuse(CodeNoSigner, "", "signing is unavailable")
+	}
+	return err
+}
+
+// rule evaluates a request under the policy in force, which may be a moment old:
+// the guards say what it rests on.
+func (a *App) rule(ctx context.Context, p Principal, r assurance.DecisionRequest) (assurance.Ruling, []ledger.Guard, error) {
+	active, err := a.ActivePolicy(ctx, p.OrgID)
+	if err != nil {
+		return assurance.Ruling{}, nil, err
+	}
+	guards := []ledger.Guard{active.Guard}
+	stored, err := a.rules.of(active)
+	if err != nil {
+		return assurance.Ruling{}, guards, err
+	}
+	ruling := assurance.Ruling{OrgID: p.OrgID, Environment: a.environment(), Request: r, Policy: stored, ActivatedSequence: active.ActivatedSequence}
+	var asserted *assurance.Rules
+	if r.Assertion != nil {
+		if ruling.Stricter, err = r.Assertion.Compare(stored); err != nil {
+			return assurance.Ruling{}, guards, err
+		}
+		asserted = &r.Assertion.Rules
+	}
+	ruling.Evaluation, _ = assurance.Evaluate(assurance.EngineVersion, r.Protocol, stored.Rules, asserted, r.Normalized)
+	return ruling, guards, nil
+}
+
+// settled is a refusal if everything it rests on is as it was, and ErrMoved
+// otherwise: what appends nothing is guarded by nothing else.
+func (a *App) settled(ctx context.Context, p Principal, guards []ledger.Guard, refused error) error {
+	for _, g := range append(guards, p.Guards...) {
+		version, err := a.Ledger.Version(ctx, g.Tenant, g.Stream)
+		if err != nil {
+			return err
+		}
+		if version != g.Version {
+			return ledger.ErrMoved
+		}
+	}
+	return refused
+}
+
+// record signs a ruling and appends it.
+func (a *App) record(ctx context.Context, p Principal, ruling assurance.Ruling, guards []ledger.Guard, key, content ledger.Hash) (Recorded, error) {
+	signer, guard, err := a.signer(ctx)
+	if err != nil {
+		return Recorded{}, err
+	}
+	ruling.DecisionID = a.NewID("asd_")
+	record, err := ruling.Record()
+	if err != nil {
+		return Recorded{}, err
+	}
+	envelope, err := signer.Sign(assurance.DecisionType, record)
+	if err != nil {
+		return Recorded{}, err
+	}
+	stored := events.DecisionRecorded{Integrity: envelope.Integrity, VerifyURL: a.verifyURL(), Member: p.Member}
+	if ruling.Request.Assertion != nil {
+		if stored.Asserted, err = canon.Marshal(ruling.Request.Assertion.Rules); err != nil {
+			return Recorded{}, err
+		}
+	}
+	d := ledger.Draft{Stream: decisionStream(ruling.DecisionID), Expect: ledger.New(), ID: a.NewID("evt_"),
+		Type: events.TypeDecisionRecorded, SchemaVersion: 1, Actor: p.ActorID, KeyID: signer.KeyID()}
+	if d.Payload, err = a.sealDecision(ctx, p.OrgID, d.ID, signer, record.Subject, envelope.Record, stored); err != nil {
+		return Recorded{}, err
+	}
+	return a.appendRecord(ctx, p, d, envelope, append(guards, guard), key, content)
+}
+
+func decisionStream(id string) string { return "decision/" + id }
+
+func (a *App) verifyURL() string { return a.BaseURL + "/api/verify" }
+
+func (a *App) environment() string {
+	if a.Environment == "" {
+		return "dev"
+	}
+	return a.Environment
+}
+
+// issueTime is the time of a record: the clock's, but never before the last event
+// of the organization, whose node may have had another clock.
+func (a *App) issueTime(last time.Time) (issued time.Time, adjusted bool) {
+	now, last := a.now(), last.Truncate(time.Millisecond)
+	if now.Before(last) {
+		return last, true
+	}
+	return now, false
+}
+
+// appendRecord appends a signed record and answers with it, or with the one that
+// an equal request had appended before.
+func (a *App) appendRecord(ctx context.Context, p Principal, d ledger.Draft, envelope seal.Envelope, guards []ledger.Guard, key, content ledger.Hash) (Recorded, error) {
+	result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: p.OrgID, IdemKey: key, ContentHash: content,
+		Drafts: []ledger.Draft{d}, Guards: append(guards, p.Guards...)})
+	switch {
+	case err != nil:
+		return Recorded{}, err
+	case result.Replayed:
+		return a.stored(ctx, p, result.Events, nil)
+	}
+	envelope.Ledger, envelope.Verify = placeOf(result.Events[0]), &seal.VerifyAt{URL: a.verifyURL(), Method: "POST"}
+	return Recorded{Envelope: envelope}, nil
+}
+
+// personalMembers are the members of a decision record that are about a person.
+var personalMembers = []string{"/subject/agentId", "/subject/purpose"}
+
+// sealDecision makes the payload; the record, which is canonical, is not read
+// again. A subject without personal members needs no vault.
+func (a *App) sealDecision(ctx context.Context, orgID, eventID string, signer *seal.Signer, s assurance.Subject, record jsontext.Value, stored events.DecisionRecorded) ([]byte, error) {
+	stored.Record = jsontext.Value("{}")
+	rest, err := canon.Marshal(stored)
+	if err != nil {
+		return nil, err
+	}
+	members, err := canon.Members(rest)
+	if err != nil {
+		return nil, err
+	}
+	members["record"] = record
+	if s.AgentID == "" && s.Purpose == "" {
+		return canon.Object(members), nil
+	}
+	if a.Vault == nil {
+		return nil, seal.ErrNoSigner
+	}
+	subject := "agent:" + s.AgentID
+	if s.AgentID == "" {
+		subject = "run:" + s.RunID
+	}
+	for first := true; ; first = false {
+		dataKey, err := a.subjects.of(ctx, a, orgID, subject)
+		if err != nil {
+			return nil, err
+		}
+		payload, err := a.Vault.SealRecord(ctx, orgID, eventID, dataKey, signer, members, personalMembers...)
+		if !first || !errors.Is(err, ledger.ErrErased) {
+			return payload, err
+		}
+		a.subjects.clear() // the subject was erased: the next decision begins a new key
+	}
+}
+
+// stored answers from an event of the ledger alone. Nothing is appended that could
+// guard the principal, so it is confirmed.
+func (a *App) stored(ctx context.Context, p Principal, found []ledger.Event, err error) (Recorded, error) {
+	if err != nil {
+		if errors.Is(err, ledger.ErrKeyReused) {
+			err = a.settled(ctx, p, nil, err)
+		}
+		return Recorded{}, err
+	}
+	if err := a.settled(ctx, p, nil, nil); err != nil {
+		return Recorded{}, err
+	}
+	envelope, err := a.envelope(ctx, found[0])
+	if errors.Is(err, ledger.ErrErased) {
+		return Recorded{}, policy.Refuse(CodeConflict, "", "the record under this idempotencyKey was erased")
+	}
+	return Recorded{Envelope: envelope, Replayed: true}, err
+}
+
+// signedPayload is what events with a signed record have in common.
+type signedPayload struct {
+	Record    jsontext.Value `json:"record"`
+	Integrity seal.Integrity `json:"integrity"`
+	VerifyURL string         `json:"verifyUrl"`
+	Member    string         `json:"member"`
+	Asserted  jsontext.Value `json:"asserted"`
+}
+
+// open reads such an event. Without personal members it needs no vault, so what
+// was signed stays readable when the keys are gone.
+func (a *App) open(ctx context.Context, e ledger.Event) (signedPayload, error) {
+	var s signedPayload
+	members, err := canon.Members(e.Payload)
+	if err != nil {
+		return s, err
+	}
+	if members["sealed"] == nil {
+		return s, canon.Decode(e.Payload, &s)
+	}
+	if a.Vault == nil {
+		return s, seal.ErrNoSigner
+	}
+	return s, a.Vault.Open(ctx, e, &s)
+}
+
+// envelope is an event's record, as it is served.
+func (a *App) envelope(ctx context.Context, e ledger.Event) (seal.Envelope, error) {
+	s, err := a.open(ctx, e)
+	return seal.Envelope{Record: s.Record, Integrity: s.Integrity, Ledger: placeOf(e),
+		Verify: &seal.VerifyAt{URL: s.VerifyURL, Method: "POST"}}, err
+}
+
+// ruleCache remembers policies in normal form by their hash, which says all.
+type ruleCache struct {
+	mu     sync.Mutex // guards byHash
+	byHash map[string]assurance.StoredPolicy
+}
+
+func (c *ruleCache) of(active ActivePolicy) (assurance.StoredPolicy, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p, ok := c.byHash[active.Hash]; ok {
+		return p, nil
+	}
+	p, err := assurance.ReadPolicy(active.Canonical)
+	if err != nil {
+		return p, err
+	}
+	if c.byHash == nil || len(c.byHash) >= cachedPolicies {
+		c.byHash = map[string]assurance.StoredPolicy{}
+	}
+	c.byHash[active.Hash] = p
+	return p, nil
+}
+
+// subjectCache remembers the data keys of agents.
+type subjectCache struct {
+	mu   sync.Mutex // guards keys
+	keys map[string]string
+}
+
+func (c *subjectCache) of(ctx context.Context, a *App, orgID, subject string) (string, error) {
+	name := orgID + "\x00" + subject
+	c.mu.Lock()
+	id, ok := c.keys[name]
+	c.mu.Unlock()
+	if ok {
+		return id, nil
+	}
+	id, err := a.Vault.Subject(ctx, orgID, subject, a.NewID("sub_"))
+	if err != nil {
+		return "", err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.keys == nil || len(c.keys) >= cachedKeys {
+		c.keys = map[string]string{}
+	}
+	c.keys[name] = id
+	return id, nil
+}
+
+func (c *subjectCache) clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.keys = nil
+}

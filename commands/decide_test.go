@@ -1,0 +1,501 @@
+package commands_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/assurance"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+const testPolicy = `{"policyId":"default","maxUsdPerTransaction":1,"allowedNetworks":["base"]}`
+
+// intent of an allow, a deny and a needs_review under testPolicy.
+var intentFor = map[string]string{
+	"allow":        `{"resourceUrl":"https://api.example/","method":"GET","network":"base","amountUsd":0.5}`,
+	"deny":         `{"resourceUrl":"https://api.example/","method":"GET","network":"base","amountUsd":5}`,
+	"needs_review": `{"resourceUrl":"https://api.example/","method":"GET","amountUsd":0.5}`,
+}
+
+func decisionRequest(t testing.TB, key, decision string) assurance.DecisionRequest {
+	t.Helper()
+	r, err := assurance.ParseDecision([]byte(`{"protocol":"x402","idempotencyKey":"` + key + `","subject":{"runId":"run-1","agentId":"agent-7"},"intent":` + intentFor[decision] + `}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+type signedDecision struct {
+	record assurance.DecisionRecord
+	hash   string
+}
+
+func decided(t testing.TB, a *commands.App, p commands.Principal, key, want string) signedDecision {
+	t.Helper()
+	recorded, err := a.Decide(t.Context(), p, decisionRequest(t, key, want))
+	if err != nil {
+		t.Fatal(err)
+	}
+	record, err := assurance.ReadDecision(recorded.Envelope.Record)
+	if err != nil || record.Decision != want {
+		t.Fatalf("decision %s, want %s: %v %v", record.Decision, want, record.Findings, err)
+	}
+	return signedDecision{record, recorded.Envelope.Integrity.RecordHash}
+}
+
+// evidence about a decision, observed now.
+func evidence(t testing.TB, d signedDecision, outcome string, observed time.Time) assurance.ReceiptRequest {
+	t.Helper()
+	r, err := assurance.ParseReceipt(fmt.Appendf(nil, `{"decisionId":%q,"decisionRecordHash":%q,"bindingHash":%q,"protocol":"x402","outcome":%q,"observedAt":%q}`,
+		d.record.DecisionID, d.hash, d.record.BindingHash, outcome, commands.Stamp(observed)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func bind(t testing.TB, a *commands.App, p commands.Principal, r assurance.ReceiptRequest) assurance.ReceiptRecord {
+	t.Helper()
+	recorded, err := a.BindReceipt(t.Context(), p, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var record assurance.ReceiptRecord
+	if err := canon.Decode(recorded.Envelope.Record, &record); err != nil {
+		t.Fatal(err)
+	}
+	return record
+}
+
+func withPolicy(t testing.TB, a *commands.App, operator commands.Principal) {
+	t.Helper()
+	if _, err := a.DraftAndActivate(t.Context(), operator, []byte(testPolicy), "test"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+var approved = assurance.ApprovalInput{Verdict: "approved", Reason: "known supplier"}
+
+func TestApprovalResolvesOneDecision(t *testing.T) {
+	db, c := ledgertest.New(t), newClock()
+	a := openApp(t, db, c)
+	ctx := t.Context()
+	orgID, operator := newOrganization(t, a, "business")
+	withPolicy(t, a, operator)
+	developer, admin := memberOf(t, a, orgID, "dev@example.com", "developer"), memberOf(t, a, orgID, "adm@example.com", "admin")
+	d := decided(t, a, developer, "k1", "needs_review")
+	if !d.record.Approval.Required || d.record.Approval.HumanApprovalIncluded || d.record.ValidUntil != nil {
+		t.Errorf("approval %+v until %v", d.record.Approval, d.record.ValidUntil)
+	}
+	_, err := a.Approve(ctx, developer, d.record.DecisionID, approved)
+	wantRefusal(t, err, "forbidden", "missing role owner or admin")
+	first, err := a.Approve(ctx, admin, d.record.DecisionID, approved)
+	if err != nil {
+		t.Fatal(err)
+	}
+	record, err := assurance.ReadApproval(first.Envelope.Record)
+	if err != nil || !record.HumanApprovalIncluded || record.SelfApproved || record.ApprovedBy != admin.Member ||
+		record.BindingHash != d.record.BindingHash || record.DecisionRecordHash != d.hash {
+		t.Errorf("%+v %v", record, err)
+	}
+	again, err := a.Approve(ctx, admin, d.record.DecisionID, approved)
+	if err != nil || !again.Replayed || again.Envelope.Integrity != first.Envelope.Integrity {
+		t.Errorf("a repeated approval: %+v %v", again, err)
+	}
+	_, err = a.Approve(ctx, admin, d.record.DecisionID, assurance.ApprovalInput{Verdict: "rejected", Reason: "no"})
+	wantRefusal(t, err, "idempotency_key_reused", "decision was already resolved")
+	after := a.Clock().Add(time.Minute)
+	c.add(2 * time.Minute)
+	developer, admin = session(t, a, orgID, developer.Member), session(t, a, orgID, admin.Member)
+	receipt := bind(t, a, developer, evidence(t, d, "fulfilled", after))
+	if receipt.Conformance != "conforming" || receipt.ApprovalID == nil || *receipt.ApprovalID != record.ApprovalID {
+		t.Errorf("%+v", receipt)
+	}
+
+	// Used after its time, an approval does not help.
+	d = decided(t, a, developer, "k2", "needs_review")
+	if _, err := a.Approve(ctx, admin, d.record.DecisionID, approved); err != nil {
+		t.Fatal(err)
+	}
+	c.add(16 * time.Minute)
+	if receipt := bind(t, a, session(t, a, orgID, developer.Member), evidence(t, d, "fulfilled", a.Clock())); receipt.Conformance != "violation" || receipt.Findings[0].RuleID != "receipt.after_expiry" {
+		t.Errorf("%+v", receipt)
+	}
+
+	// What cannot be resolved, and by whom.
+	admin = session(t, a, orgID, admin.Member)
+	token := newToken(t, a, admin)
+	asToken, err := a.AuthenticateOrganization(ctx, token.Token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := decided(t, a, asToken, "k3", "needs_review")
+	_, err = a.Approve(ctx, admin, own.record.DecisionID, approved)
+	wantRefusal(t, err, "forbidden", "an own request is resolved by another admin")
+	_, err = a.Approve(ctx, asToken, own.record.DecisionID, approved)
+	wantRefusal(t, err, "forbidden", "a signed-in session is required")
+	_, err = a.Approve(ctx, admin, decided(t, a, asToken, "k4", "deny").record.DecisionID, approved)
+	wantRefusal(t, err, "conflict", "decision does not need a review")
+	bind(t, a, asToken, evidence(t, own, "rejected", a.Clock()))
+	_, err = a.Approve(ctx, admin, own.record.DecisionID, approved)
+	wantRefusal(t, err, "conflict", "a receipt is already recorded for this decision")
+	_, err = a.Approve(ctx, admin, "asd_unknown", approved)
+	wantRefusal(t, err, "not_found", "not found")
+	otherID, _ := newOrganization(t, a, "team")
+	_, err = a.Approve(ctx, memberOf(t, a, otherID, "eve@example.com", "admin"), d.record.DecisionID, approved)
+	wantRefusal(t, err, "not_found", "not found")
+	clean(t, a)
+}
+
+func TestATeamsOnlyAdminMayApproveAlone(t *testing.T) {
+	db, c := ledgertest.New(t), newClock()
+	a := openApp(t, db, c)
+	orgID, operator := newOrganization(t, a, "team")
+	withPolicy(t, a, operator)
+	members, err := a.Members(t.Context(), operator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := session(t, a, orgID, members[0].MemberID)
+	d := decided(t, a, owner, "k", "needs_review")
+	recorded, err := a.Approve(t.Context(), owner, d.record.DecisionID, approved)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if record, err := assurance.ReadApproval(recorded.Envelope.Record); err != nil || !record.SelfApproved {
+		t.Errorf("%+v %v", record, err)
+	}
+	clean(t, a)
+}
+
+// One approval per decision, however many admins press at once.
+func TestApprovalsAtOnce(t *testing.T) {
+	db, c := ledgertest.New(t), newClock()
+	one, two := openApp(t, db, c), openApp(t, db, c)
+	orgID, operator := newOrganization(t, one, "business")
+	withPolicy(t, one, operator)
+	d := decided(t, one, memberOf(t, one, orgID, "dev@example.com", "developer"), "k", "needs_review")
+	var admins []commands.Principal
+	for i := range 6 {
+		admins = append(admins, memberOf(t, one, orgID, fmt.Sprintf("admin%d@example.com", i), "admin"))
+	}
+	errs := make([]error, len(admins))
+	var done sync.WaitGroup
+	for i, admin := range admins {
+		done.Go(func() {
+			_, errs[i] = []*commands.App{one, two}[i%2].Approve(context.Background(), admin, d.record.DecisionID, approved)
+		})
+	}
+	done.Wait()
+	won := 0
+	for _, err := range errs {
+		if err == nil {
+			won++
+			continue
+		}
+		wantRefusal(t, err, "idempotency_key_reused", "decision was already resolved")
+	}
+	if won != 1 {
+		t.Errorf("%d approvals", won)
+	}
+	clean(t, one)
+}
+
+// The engine of the time, the policy of the position and the recorded intent give
+// the recorded findings and binding, byte for byte, with an assertion too.
+func TestADecisionIsEvaluatedAgainToTheSameBytes(t *testing.T) {
+	db, c := ledgertest.New(t), newClock()
+	a := openApp(t, db, c)
+	ctx := t.Context()
+	orgID, operator := newOrganization(t, a, "team")
+	withPolicy(t, a, operator)
+	p, err := a.AuthenticateOrganization(ctx, newToken(t, a, operator).Token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := assurance.ParseDecision([]byte(`{"protocol":"x402","idempotencyKey":"k","subject":{"runId":"r","purpose":"p"},"intent":` + intentFor["allow"] +
+		`,"policy":{"policyId":"default","version":1,"maxUsdPerTransaction":0.25000000000000000001,"requireExactScheme":true}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorded, err := a.Decide(ctx, p, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.DraftAndActivate(ctx, operator, []byte(`{"policyId":"default","allowedHosts":[]}`), "freeze"); err != nil {
+		t.Fatal(err)
+	}
+	d, err := assurance.ReadDecision(recorded.Envelope.Record)
+	if err != nil || d.Decision != "deny" || fmt.Sprint(d.Policy.Asserted.StricterFields) != "[maxUsdPerTransaction requireExactScheme]" {
+		t.Fatalf("%+v %v", d, err)
+	}
+	then, err := a.PolicyVersion(ctx, orgID, int(d.Policy.Version))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored, err := assurance.ReadPolicy(then.Canonical)
+	if err != nil || stored.Hash != d.Policy.PolicyHash {
+		t.Fatalf("policy %s, want %s: %v", stored.Hash, d.Policy.PolicyHash, err)
+	}
+	history, err := a.Ledger.Read(ctx, orgID, "decision/"+d.DecisionID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var event events.DecisionRecorded
+	if err := a.Vault.Open(ctx, history.Events[0], &event); err != nil || string(event.Record) != string(recorded.Envelope.Record) {
+		t.Fatalf("opened %s: %v", event.Record, err)
+	}
+	var asserted assurance.Rules
+	if err := canon.Decode(event.Asserted, &asserted); err != nil {
+		t.Fatal(err)
+	}
+	e, ok := assurance.Evaluate(d.EngineVersion, d.Protocol, stored.Rules, &asserted, d.Normalized)
+	want, _ := canon.Marshal(d.Findings)
+	got, _ := canon.Marshal(e.Findings)
+	if !ok || e.Decision != d.Decision || string(got) != string(want) {
+		t.Errorf("again %s %s\nrecorded %s %s", e.Decision, got, d.Decision, want)
+	}
+	subject, _ := canon.Marshal(d.Subject)
+	binding, err := assurance.Binding{OrgID: orgID, DecisionID: d.DecisionID, Decision: e.Decision, AssuranceActionHash: d.AssuranceActionHash,
+		SubjectHash: canon.Hash(subject), PolicyHash: stored.Hash, PolicyID: stored.PolicyID, Version: stored.Version}.Hash()
+	if err != nil || binding != d.BindingHash {
+		t.Errorf("binding %s, want %s: %v", binding, d.BindingHash, err)
+	}
+	clean(t, a)
+}
+
+// Personal members are nowhere in the clear, and when their key is destroyed the
+// chain, the receipt and the next decision of the agent go on.
+func TestDecisionOfAnErasedAgent(t *testing.T) {
+	db, c := ledgertest.New(t), newClock()
+	a := openApp(t, db, c)
+	ctx := t.Context()
+	orgID, operator := newOrganization(t, a, "team")
+	withPolicy(t, a, operator)
+	p, err := a.AuthenticateOrganization(ctx, newToken(t, a, operator).Token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := decided(t, a, p, "k1", "allow")
+	history, err := a.Ledger.Read(ctx, orgID, "decision/"+d.record.DecisionID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var payload struct {
+		Record struct {
+			Subject map[string]any `json:"subject"`
+		} `json:"record"`
+		Sealed struct {
+			KeyID string `json:"keyId"`
+		} `json:"sealed"`
+	}
+	if err := json.Unmarshal(history.Events[0].Payload, &payload); err != nil || payload.Record.Subject["agentId"] == "agent-7" || payload.Record.Subject["runId"] != "run-1" {
+		t.Errorf("stored %s: %v", history.Events[0].Payload, err)
+	}
+	owner, err := pgx.Connect(ctx, db.OwnerURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer owner.Close(ctx)
+	if _, err := owner.Exec(ctx, `update subject_keys set subject_ref = '', kek_id = '', wrapped_key = '', destroyed_us = 1 where key_id = $1`, payload.Sealed.KeyID); err != nil {
+		t.Fatal(err)
+	}
+	c.add(61 * time.Second) // the longest that an unwrapped key lives
+	decided(t, a, p, "k2", "allow")
+	_, err = a.Decide(ctx, p, decisionRequest(t, "k1", "allow"))
+	wantRefusal(t, err, "conflict", "the record under this idempotencyKey was erased")
+	if receipt := bind(t, a, p, evidence(t, d, "rejected", a.Clock())); receipt.Conformance != "conforming" {
+		t.Errorf("%+v", receipt)
+	}
+	clean(t, a)
+}
+
+// A key that was retired signs nothing more; what it signed is still answered.
+func TestARetiredKeySignsNothing(t *testing.T) {
+	db, c := ledgertest.New(t), newClock()
+	a := openApp(t, db, c)
+	ctx := t.Context()
+	_, operator := newOrganization(t, a, "team")
+	withPolicy(t, a, operator)
+	p, err := a.AuthenticateOrganization(ctx, newToken(t, a, operator).Token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := a.Decide(ctx, p, decisionRequest(t, "k1", "allow"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := a.Ledger.Read(ctx, ledger.ServiceTenant, ledger.SigningKeyStream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	payload, err := canon.Marshal(events.SigningKeyRetired{KeyID: a.Signer.KeyID(), Reason: "rotated"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Ledger.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, Drafts: []ledger.Draft{{Stream: keys.Stream, Expect: keys.At(),
+		ID: a.NewID("evt_"), Type: events.TypeSigningKeyRetired, SchemaVersion: 1, Actor: "operator", Payload: payload}}}); err != nil {
+		t.Fatal(err)
+	}
+	head, err := a.Ledger.Head(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = a.Decide(ctx, p, decisionRequest(t, "k2", "allow"))
+	wantRefusal(t, err, "signing_unavailable", "signing is unavailable")
+	again, err := a.Decide(ctx, p, decisionRequest(t, "k1", "allow"))
+	if err != nil || !again.Replayed || again.Envelope.Integrity != first.Envelope.Integrity {
+		t.Errorf("a replay: %+v %v", again, err)
+	}
+	if now, _ := a.Ledger.Head(ctx); now != head {
+		t.Errorf("%d events were written", now-head)
+	}
+	clean(t, a)
+}
+
+// Rights and plan count at the position of the append: a revoked token, a lapsed
+// plan and a suspended organization decide nothing, on a node that had not heard.
+func TestWhatIsRevokedElsewhereDecidesNothing(t *testing.T) {
+	db, c := ledgertest.New(t), newClock()
+	one, two := openApp(t, db, c), openApp(t, db, c)
+	ctx := t.Context()
+	_, operator := newOrganization(t, one, "team")
+	withPolicy(t, one, operator)
+	token := newToken(t, one, operator)
+	p, err := two.AuthenticateOrganization(ctx, token.Token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	decided(t, two, p, "k1", "allow")
+	if err := one.RevokeToken(ctx, operator, token.TokenID, "lost"); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"k2", "k1"} { // new, and a replay
+		_, err = two.Decide(ctx, p, decisionRequest(t, key, "allow"))
+		wantRefusal(t, err, "unauthorized", "invalid or expired token")
+	}
+	clean(t, one)
+}
+
+// Backends die under load; callers retry with the same key. Every key has one
+// decision, and every answer that was given is that one.
+func TestFaultBackendsKilledUnderLoad(t *testing.T) {
+	db := ledgertest.New(t)
+	c := newClock()
+	nodes := []*commands.App{openApp(t, db, c), openApp(t, db, c)}
+	ctx := t.Context()
+	orgID, operator := newOrganization(t, nodes[0], "team")
+	withPolicy(t, nodes[0], operator)
+	token := newToken(t, nodes[0], operator)
+	super, err := pgx.Connect(ctx, db.SuperURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer super.Close(ctx)
+	const callers, keys = 8, 60
+	var mu sync.Mutex
+	journal := map[string]map[string]bool{} // key to record hashes that were answered
+	working, stop := sync.WaitGroup{}, make(chan struct{})
+	for w := range callers {
+		working.Go(func() {
+			a := nodes[w%2]
+			for i := range keys {
+				key := fmt.Sprintf("key-%d", (w/2*keys+i)%(callers*keys/4)) // each key from several callers
+				for tries := 0; ; tries++ {
+					p, err := a.AuthenticateOrganization(ctx, token.Token)
+					var recorded commands.Recorded
+					if err == nil {
+						recorded, err = a.Decide(ctx, p, decisionRequest(t, key, "allow"))
+					}
+					if err == nil {
+						mu.Lock()
+						if journal[key] == nil {
+							journal[key] = map[string]bool{}
+						}
+						journal[key][recorded.Envelope.Integrity.RecordHash] = true
+						mu.Unlock()
+						break
+					}
+					var refused *policy.Error
+					if !errors.As(err, &refused) || refused.Code != commands.CodeUnavailable || tries > 100 {
+						t.Errorf("%s: %v", key, err)
+						break
+					}
+				}
+			}
+		})
+	}
+	killed := 0
+	var killing sync.WaitGroup
+	killing.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			rows, err := super.Exec(ctx, `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and random() < 0.3`)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			killed += int(rows.RowsAffected())
+			if _, err := super.Exec(ctx, `select pg_sleep(0.02)`); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	working.Wait()
+	close(stop)
+	killing.Wait()
+	t.Logf("%d backends killed", killed)
+	last := openApp(t, db, c)
+	stored := map[string]bool{}
+	for from := int64(1); ; {
+		batch, err := last.Ledger.Tenant(ctx, orgID, from, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range batch {
+			if e.Type == events.TypeDecisionRecorded {
+				var d struct {
+					Integrity seal.Integrity `json:"integrity"`
+				}
+				if err := json.Unmarshal(e.Payload, &d); err != nil {
+					t.Fatal(err)
+				}
+				stored[d.Integrity.RecordHash] = true
+			}
+			from = e.Sequence + 1
+		}
+		if len(batch) == 0 {
+			break
+		}
+	}
+	for key, hashes := range journal {
+		for hash := range hashes {
+			if len(hashes) != 1 || !stored[hash] {
+				t.Errorf("%s: %d answers, stored %v", key, len(hashes), stored[hash])
+			}
+		}
+	}
+	if len(stored) != len(journal) {
+		t.Errorf("%d decisions stored for %d keys", len(stored), len(journal))
+	}
+	clean(t, last)
+}

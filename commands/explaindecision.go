@@ -1,0 +1,139 @@
+package commands
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/assurance"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// Explanation is a decision rule by rule.
+type Explanation struct {
+	DecisionID    string         `json:"decisionId"`
+	Decision      string         `json:"decision"`
+	IssuedAt      string         `json:"issuedAt"`
+	Protocol      string         `json:"protocol"`
+	EngineVersion string         `json:"engineVersion"`
+	Normalized    jsontext.Value `json:"normalized"` // the intent as it was compared
+	PolicyVersion int64          `json:"policyVersion"`
+	PolicyHash    string         `json:"policyHash"`
+	Policy        jsontext.Value `json:"policy"` // what it was compared with
+	Asserted      jsontext.Value `json:"asserted,omitempty"`
+	Rules         []Explained    `json:"rules"`
+	// Reproduced says whether the engine, asked again, gives the same decision
+	// and findings.
+	Reproduced bool `json:"reproduced"`
+}
+
+// Explained is one rule: passed, or what it found.
+type Explained struct {
+	RuleID    string `json:"ruleId"`
+	Result    string `json:"result"` // "passed", "info", "needs_review" or "deny"
+	Condition string `json:"condition"`
+	Field     string `json:"field,omitempty"`
+	Expected  string `json:"expected,omitempty"`
+	Actual    string `json:"actual,omitempty"`
+	Source    string `json:"source,omitempty"`
+	Message   string `json:"message,omitempty"`
+}
+
+// ExplainDecision tells what a decision compared with what, and evaluates it
+// again with the policy bytes of its time.
+func (a *App) ExplainDecision(ctx context.Context, p Principal, decisionID string) (Explanation, error) {
+	if err := p.May(RightRead); err != nil {
+		return Explanation{}, err
+	}
+	notFound := policy.Refuse(CodeNotFound, "", "not found")
+	if !strings.HasPrefix(decisionID, "asd_") {
+		return Explanation{}, notFound
+	}
+	history, err := a.Ledger.Read(ctx, p.OrgID, "decision/"+decisionID)
+	if err != nil {
+		return Explanation{}, refusal(err)
+	}
+	if len(history.Events) == 0 || history.Events[0].Type != events.TypeDecisionRecorded {
+		return Explanation{}, notFound
+	}
+	if p.OwnOnly() {
+		if own, err := a.IsOwn(ctx, p, history.Events[0].Actor); err != nil || !own {
+			return Explanation{}, errors.Join(err, notFound)
+		}
+	}
+	j, err := judgedOf(history.Events[0])
+	if err != nil {
+		return Explanation{}, err
+	}
+	version, err := a.PolicyVersion(ctx, p.OrgID, int(j.Policy.Version))
+	if err != nil {
+		return Explanation{}, err
+	}
+	return j.explain(version)
+}
+
+func (j judged) explain(version ActivePolicy) (Explanation, error) {
+	x := Explanation{DecisionID: j.DecisionID, Decision: j.Decision, IssuedAt: j.IssuedAt, Protocol: j.Protocol,
+		EngineVersion: j.EngineVersion, PolicyVersion: j.Policy.Version, PolicyHash: j.Policy.PolicyHash, Policy: version.Canonical}
+	var err error
+	if x.Normalized, err = canon.Marshal(j.Normalized); err != nil {
+		return x, err
+	}
+	if j.asserted != nil {
+		if x.Asserted, err = canon.Marshal(j.asserted); err != nil {
+			return x, err
+		}
+	}
+	catalogue, _ := assurance.Catalogue()
+	for _, rule := range catalogue {
+		x.Rules = append(x.Rules, j.explained(rule)...)
+	}
+	stored, err := assurance.ReadPolicy(version.Canonical)
+	if err != nil {
+		return x, err
+	}
+	again, ok := j.under(stored.Rules)
+	if x.Reproduced = ok && again.Decision == j.Decision && version.Hash == j.Policy.PolicyHash; x.Reproduced {
+		x.Reproduced, err = sameFindings(again.Findings, j.Findings)
+	}
+	return x, err
+}
+
+// explained is what the rule found, or that it passed; nothing for a rule of the
+// other protocol.
+func (j judged) explained(rule assurance.Rule) []Explained {
+	var found []Explained
+	for _, f := range j.Findings {
+		if f.RuleID == rule.ID {
+			found = append(found, Explained{rule.ID, f.Effect, rule.Condition, f.Field, f.Expected, f.Actual, f.Source, f.Message})
+		}
+	}
+	for _, protocol := range rule.Protocols {
+		if protocol == j.Protocol && found == nil {
+			found = append(found, Explained{RuleID: rule.ID, Result: "passed", Condition: rule.Condition})
+		}
+	}
+	return found
+}
+
+// sameFindings compares canonical bytes, without the one finding that is about
+// the clock.
+func sameFindings(again, recorded []assurance.Finding) (bool, error) {
+	own := []assurance.Finding{}
+	for _, f := range recorded {
+		if f.RuleID != assurance.ClockAdjusted {
+			own = append(own, f)
+		}
+	}
+	x, err := canon.Marshal(append([]assurance.Finding{}, again...))
+	if err != nil {
+		return false, err
+	}
+	y, err := canon.Marshal(own)
+	return bytes.Equal(x, y), err
+}

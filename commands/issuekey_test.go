@@ -1,0 +1,186 @@
+package commands_test
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/actionrisk"
+	"github.com/countersign/countersign/policy/actionsafety"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// newKey issues a key and authenticates it.
+func newKey(t testing.TB, a *commands.App, email string) (string, commands.Caller) {
+	t.Helper()
+	issued, err := a.IssueFreeKey(t.Context(), email)
+	if err != nil {
+		t.Fatal(err)
+	}
+	caller, err := a.Authenticate(t.Context(), issued.APIKey)
+	if err != nil || caller.KeyID != issued.KeyID {
+		t.Fatalf("%s authenticates as %s, %v", issued.KeyID, caller.KeyID, err)
+	}
+	return issued.APIKey, caller
+}
+
+// quickCall is a call of the quick gate, runCall one of the workflow.
+func quickCall(t testing.TB, c commands.Caller, key, command string) commands.Call {
+	t.Helper()
+	body, err := canon.Marshal(map[string]string{"command": command})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return commands.Call{Service: actionrisk.Quick, Caller: c, Body: body, IdempotencyKey: key}
+}
+
+func runCall(t testing.TB, c commands.Caller, key, command string) commands.Call {
+	t.Helper()
+	call := quickCall(t, c, key, command)
+	call.Service = actionsafety.Run
+	return call
+}
+
+// everything is the ledger from its first event on.
+func everything(t testing.TB, a *commands.App) []ledger.Event {
+	t.Helper()
+	var list []ledger.Event
+	for {
+		batch, err := a.Ledger.After(t.Context(), int64(len(list)), 500)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(batch) == 0 {
+			return list
+		}
+		list = append(list, batch...)
+	}
+}
+
+// A key is issued in two events of one append: the count of its address and
+// month, whose stream does not name the address, and the key with its secret's
+// hash.
+func TestIssueFreeKeyStoresAHashAndASealedAddress(t *testing.T) {
+	a := openApp(t, ledgertest.New(t), newClock())
+	defer clean(t, a)
+	before := len(everything(t, a))
+	key, caller := newKey(t, a, "Ada@Example.com")
+	added := everything(t, a)[before:]
+	if len(added) != 2 || added[0].Type != events.TypeKeyRequested || added[1].Type != events.TypeKeyIssued || added[0].More != 1 {
+		t.Fatalf("%d events", len(added))
+	}
+	if !strings.HasPrefix(added[0].Stream, "free_keys/") || !strings.HasSuffix(added[0].Stream, "/2026-11") || added[1].Stream != "key/"+key[5:17] {
+		t.Errorf("streams %s, %s", added[0].Stream, added[1].Stream)
+	}
+	var issued events.KeyIssued
+	if err := a.Vault.Open(t.Context(), added[1], &issued); err != nil || issued.Email != "ada@example.com" || issued.KeyID != caller.KeyID || issued.Plan != "free" {
+		t.Errorf("%+v, %v", issued, err)
+	}
+	secret, err := base64.RawURLEncoding.DecodeString(key[18:61])
+	if err != nil || len(secret) != 32 {
+		t.Fatalf("%d octets, %v", len(secret), err)
+	}
+	for _, e := range added {
+		text := strings.ToLower(string(e.Payload) + e.Stream + e.Actor)
+		for _, hidden := range []string{key[18:61], hex.EncodeToString(secret), base64.StdEncoding.EncodeToString(secret), "ada@", "example.com"} {
+			if strings.Contains(text, strings.ToLower(hidden)) {
+				t.Errorf("%s shows %s", e.Type, hidden)
+			}
+		}
+	}
+}
+
+func TestKeysDiffer(t *testing.T) {
+	a := openApp(t, ledgertest.New(t), newClock())
+	seen := map[string]bool{}
+	for i := range 20 {
+		key, caller := newKey(t, a, fmt.Sprintf("caller%d@example.com", i))
+		for _, part := range []string{key[5:17], key[18:61], caller.KeyID} {
+			if seen[part] {
+				t.Fatal("a part of a key comes twice")
+			}
+			seen[part] = true
+		}
+	}
+}
+
+func TestRevokeKey(t *testing.T) {
+	a := openApp(t, ledgertest.New(t), newClock())
+	defer clean(t, a)
+	key, caller := newKey(t, a, "ada@example.com")
+	wantRefusal(t, a.RevokeKey(t.Context(), "000000000000", "why"), "not_found", "key not found")
+	for range 2 { // again changes nothing
+		if err := a.RevokeKey(t.Context(), key[5:17], "leaked"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	history, err := a.Ledger.Read(t.Context(), ledger.ServiceTenant, "key/"+key[5:17])
+	if err != nil || history.Version() != 2 || history.Events[1].Type != events.TypeKeyRevoked {
+		t.Errorf("version %d, %v", history.Version(), err)
+	}
+	_, err = a.Authenticate(t.Context(), key)
+	wantRefusal(t, err, "unauthorized", "API key is not valid")
+	// Who was authenticated before gets no further, either.
+	_, err = a.RunService(t.Context(), quickCall(t, caller, "", "ls"))
+	wantRefusal(t, err, "unauthorized", "API key is not valid")
+	_, err = a.Usage(t.Context(), caller)
+	wantRefusal(t, err, "unauthorized", "API key is not valid")
+}
+
+// No call is appended after the revocation of its key, whatever ran at once on
+// whichever node.
+func TestNoCallAfterTheRevocation(t *testing.T) {
+	db, c := ledgertest.New(t), newClock()
+	a, b := openApp(t, db, c), openApp(t, db, c)
+	defer clean(t, a)
+	key, caller := newKey(t, a, "ada@example.com")
+	var all sync.WaitGroup
+	var answered, refused atomic.Int64
+	for i := range 8 {
+		node := []*commands.App{a, b}[i%2]
+		all.Go(func() {
+			for range 25 {
+				_, err := node.RunService(t.Context(), quickCall(t, caller, "", "ls"))
+				var p *policy.Error
+				switch {
+				case err == nil:
+					answered.Add(1)
+				case errors.As(err, &p) && p.Code == commands.CodeUnauthorized:
+					refused.Add(1)
+				default:
+					t.Error(err)
+				}
+				if i == 0 && answered.Load() > 20 {
+					if err := b.RevokeKey(t.Context(), key[5:17], "leaked"); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+	revoked, calls := false, int64(0)
+	for _, e := range everything(t, a) {
+		switch {
+		case e.Type == events.TypeKeyRevoked:
+			revoked = true
+		case e.Type == events.TypeCallCompleted && revoked:
+			t.Errorf("a call at %d follows the revocation", e.Position)
+		case e.Type == events.TypeCallCompleted:
+			calls++
+		}
+	}
+	if !revoked || calls != answered.Load() || refused.Load() == 0 {
+		t.Errorf("revoked %v, %d calls for %d answers, %d refused", revoked, calls, answered.Load(), refused.Load())
+	}
+}

@@ -1,0 +1,32 @@
+package commands
+
+import "time"
+
+const (
+	// FreeCallsPerMonth is the quota of a free key, over all agent services.
+	FreeCallsPerMonth = 250
+	// freeKeysPerMonth of one e-mail address: enough to lose one, too few to
+	// farm calls.
+	freeKeysPerMonth = 3
+	// Retention of a workflow's status record.
+	Retention = 720 * time.Hour
+
+	cachedKeys     = 10_000 // API keys whose streams a node remembers
+	cachedPolicies = 1000   // policies in normal form; each may have thousands of entries
+
+	maxName       = 200              // characters of a name that people give
+	maxReason     = 1000             // characters: enough for a sentence and a ticket
+	linkLives     = 10 * time.Minute // of a sign-in link
+	maxNext       = 500              // characters of the path to go to after signing in
+	previewWindow = 30 * 24 * time.Hour
+	previewPage   = 500  // events read at once
+	maxFlips      = 1000 // listed; the others are counted
+	maxMembers    = 1000 // of an organization: its stream is read as a whole
+	maxAddresses  = 100  // networks a token is bound to
+
+	tokenDays        = 90  // life of an organization token unless asked otherwise
+	maxTokenDays     = 365 // nobody remembers a secret's places for longer
+	rotationOverlap  = 24 * time.Hour
+	freshSignIn      = 10 * time.Minute    // for what changes rights and rules
+	evidenceReadable = 90 * 24 * time.Hour // after a plan has ended: evidence is never hostage
+)

@@ -1,0 +1,361 @@
+package commands
+
+import (
+	"context"
+	"maps"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/policy/normal"
+)
+
+// Plans and states of an organization.
+const (
+	PlanTeam       = "team"
+	PlanBusiness   = "business"
+	StateActive    = "active"
+	StateSuspended = "suspended"
+	StateLapsed    = "lapsed"
+)
+
+// organizationStream holds an organization's plan, state and members, one stream
+// per tenant: whoever decides something about them guards it.
+const organizationStream = "organization"
+
+// organization is the fold of that stream.
+type organization struct {
+	id, name, plan, state string
+	created               time.Time
+	planEnded             time.Time         // of a lapsed plan
+	members               map[string]string // role by cus_…; never changed in place
+	guard                 ledger.Guard
+}
+
+// apply folds one event of the stream.
+func (o organization) apply(e ledger.Event) (organization, error) {
+	switch e.Type {
+	case events.TypeOrganizationCreated:
+		var created events.OrganizationCreated
+		if err := canon.Decode(e.Payload, &created); err != nil {
+			return o, err
+		}
+		o.id, o.name, o.plan, o.state, o.created = e.Tenant, created.Name, created.Plan, StateActive, e.Occurred()
+	case events.TypeOrganizationUpdated:
+		var updated events.OrganizationUpdated
+		if err := canon.Decode(e.Payload, &updated); err != nil {
+			return o, err
+		}
+		return o.update(updated)
+	case events.TypeMemberAdded:
+		var added events.MemberAdded
+		if err := clearMembers(e, &added); err != nil {
+			return o, err
+		}
+		o.members = withMember(o.members, added.MemberID, added.Role)
+	case events.TypeMemberRemoved:
+		var removed events.MemberRemoved
+		if err := canon.Decode(e.Payload, &removed); err != nil {
+			return o, err
+		}
+		o.members = withMember(o.members, removed.MemberID, "")
+	}
+	return o, nil
+}
+
+func (o organization) update(u events.OrganizationUpdated) (organization, error) {
+	if u.Name != "" {
+		o.name = u.Name
+	}
+	if u.Plan != "" {
+		o.plan = u.Plan
+	}
+	if u.State != "" {
+		o.state = u.State
+	}
+	if u.PlanEndedAt != "" {
+		ended, err := time.Parse(time.RFC3339, u.PlanEndedAt)
+		if err != nil {
+			return o, ledger.ErrTampered
+		}
+		o.planEnded = ended
+	}
+	return o, nil
+}
+
+// withMember is a copy of the members with one changed; an empty role removes.
+func withMember(members map[string]string, id, role string) map[string]string {
+	changed := make(map[string]string, len(members)+1)
+	for member, has := range members {
+		changed[member] = has
+	}
+	changed[id] = role
+	if role == "" {
+		delete(changed, id)
+	}
+	return changed
+}
+
+// orgCache remembers folds of organizations, tokens and active policies. It may
+// be stale: an append guards the versions it rests on, Confirm compares them.
+type orgCache struct {
+	mu       sync.Mutex // guards the maps
+	orgs     map[string]organization
+	tokens   map[string]organizationToken
+	policies map[string]ActivePolicy
+}
+
+func (c *orgCache) organization(id string) (organization, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	o, ok := c.orgs[id]
+	return o, ok
+}
+
+func (c *orgCache) putOrganization(o organization) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.orgs == nil || len(c.orgs) >= cachedKeys {
+		c.orgs = map[string]organization{}
+	}
+	c.orgs[o.id] = o
+}
+
+func (c *orgCache) token(id string) (organizationToken, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t, ok := c.tokens[id]
+	return t, ok
+}
+
+func (c *orgCache) putToken(t organizationToken) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.tokens == nil || len(c.tokens) >= cachedKeys {
+		c.tokens = map[string]organizationToken{}
+	}
+	c.tokens[t.id] = t
+}
+
+func (c *orgCache) policy(orgID string) (ActivePolicy, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p, ok := c.policies[orgID]
+	return p, ok
+}
+
+func (c *orgCache) putPolicy(orgID string, p ActivePolicy) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.policies == nil || len(c.policies) >= cachedKeys {
+		c.policies = map[string]ActivePolicy{}
+	}
+	c.policies[orgID] = p
+}
+
+// forgetOrganization takes an organization, its tokens and its policy out of the
+// cache: something of it has moved. The others keep theirs.
+func (a *App) forgetOrganization(orgID string) {
+	a.orgs.mu.Lock()
+	defer a.orgs.mu.Unlock()
+	delete(a.orgs.orgs, orgID)
+	delete(a.orgs.policies, orgID)
+	maps.DeleteFunc(a.orgs.tokens, func(_ string, t organizationToken) bool { return t.orgID == orgID })
+}
+
+var errNoOrganization = policy.Refuse(CodeNotFound, "", "organization not found")
+
+func (a *App) organizationOf(ctx context.Context, orgID string) (organization, error) {
+	if o, ok := a.orgs.organization(orgID); ok {
+		return o, nil
+	}
+	o, _, err := a.readOrganization(ctx, orgID)
+	if err == nil {
+		a.orgs.putOrganization(o)
+	}
+	return o, err
+}
+
+func (a *App) readOrganization(ctx context.Context, orgID string) (organization, ledger.History, error) {
+	if !strings.HasPrefix(orgID, "org_") {
+		return organization{}, ledger.History{}, errNoOrganization
+	}
+	history, err := a.Ledger.Read(ctx, orgID, organizationStream)
+	if err != nil {
+		return organization{}, history, err
+	}
+	var o organization
+	for _, e := range history.Events {
+		if o, err = o.apply(e); err != nil {
+			return o, history, err
+		}
+	}
+	if o.id == "" {
+		return o, history, errNoOrganization
+	}
+	o.guard = history.Guard()
+	return o, history, nil
+}
+
+// OrganizationInfo is what an organization is.
+type OrganizationInfo struct {
+	OrgID       string  `json:"orgId"`
+	Name        string  `json:"name"`
+	Plan        string  `json:"plan" jsonschema:"enum=team,enum=business"`
+	State       string  `json:"state" jsonschema:"enum=active,enum=suspended,enum=lapsed"`
+	PlanEndedAt *string `json:"planEndedAt" jsonschema:"nullable"`
+	Members     int     `json:"members"`
+	CreatedAt   string  `json:"createdAt" jsonschema:"format=date-time"`
+}
+
+func (o organization) info() OrganizationInfo {
+	i := OrganizationInfo{OrgID: o.id, Name: o.name, Plan: o.plan, State: o.state, Members: len(o.members), CreatedAt: Stamp(o.created)}
+	if o.state == StateLapsed {
+		ended := Stamp(o.planEnded)
+		i.PlanEndedAt = &ended
+	}
+	return i
+}
+
+// Organization shows one organization.
+func (a *App) Organization(ctx context.Context, orgID string) (OrganizationInfo, error) {
+	o, _, err := a.readOrganization(ctx, orgID)
+	return o.info(), refusal(err)
+}
+
+// Organizations shows every organization of the ledger, the oldest first: for
+// the operator.
+func (a *App) Organizations(ctx context.Context) ([]OrganizationInfo, error) {
+	var tenants []string
+	err := a.Ledger.Reading(ctx, func() error {
+		rows, err := a.Ledger.Pool().Query(ctx, `select tenant from events
+			where p = 0 and type = 'organization.created' order by pos`)
+		if err != nil {
+			return err
+		}
+		tenants, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		return err
+	})
+	if err != nil {
+		return nil, refusal(err)
+	}
+	list := []OrganizationInfo{}
+	for _, tenant := range tenants {
+		info, err := a.Organization(ctx, tenant)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, info)
+	}
+	return list, nil
+}
+
+// CreateOrganization makes an organization with its first owner, who becomes a
+// customer if nobody of that address is one yet. actor is "operator", or the
+// customer whose subscription started.
+func (a *App) CreateOrganization(ctx context.Context, actor, name, plan, ownerEmail string) (OrganizationInfo, error) {
+	if err := checkText("name", name, maxName); err != nil {
+		return OrganizationInfo{}, err
+	}
+	if plan != PlanTeam && plan != PlanBusiness {
+		return OrganizationInfo{}, policy.Refuse("invalid_enum", "/plan", "plan must be team or business")
+	}
+	address, err := checkEmail(ownerEmail)
+	if err != nil {
+		return OrganizationInfo{}, err
+	}
+	owner, err := a.EnsureCustomer(ctx, address)
+	if err != nil {
+		return OrganizationInfo{}, err
+	}
+	return attempt(ctx, a, func(ctx context.Context) (OrganizationInfo, error) {
+		orgID := a.NewID("org_")
+		created, err := canon.Marshal(events.OrganizationCreated{OrgID: orgID, Name: name, Plan: plan})
+		if err != nil {
+			return OrganizationInfo{}, err
+		}
+		member, err := a.memberDraft(ctx, orgID, actor, owner, RoleOwner, address)
+		if err != nil {
+			return OrganizationInfo{}, err
+		}
+		member.Expect = unlimited
+		_, err = a.Ledger.Append(ctx, ledger.Append{Tenant: orgID, Drafts: []ledger.Draft{
+			{Stream: organizationStream, Expect: ledger.New(), ID: a.NewID("evt_"), Type: events.TypeOrganizationCreated,
+				SchemaVersion: 1, Actor: actor, Payload: created},
+			member,
+		}})
+		if err != nil {
+			return OrganizationInfo{}, err
+		}
+		return a.Organization(ctx, orgID)
+	})
+}
+
+// memberDraft is member.added, with the address sealed in the organization's
+// tenant.
+func (a *App) memberDraft(ctx context.Context, orgID, actor, member, role, address string) (ledger.Draft, error) {
+	dataKey, err := a.Vault.Subject(ctx, orgID, "email:"+address, a.NewID("sub_"))
+	if err != nil {
+		return ledger.Draft{}, err
+	}
+	id := a.NewID("evt_")
+	payload, err := a.Vault.Seal(ctx, orgID, id, dataKey, events.MemberAdded{MemberID: member, Role: role, Email: address})
+	return ledger.Draft{Stream: organizationStream, ID: id, Type: events.TypeMemberAdded, SchemaVersion: 1, Actor: actor, Payload: payload}, err
+}
+
+// EnsureCustomer returns the customer of an e-mail address, in lower case, and
+// makes one at first.
+func (a *App) EnsureCustomer(ctx context.Context, address string) (string, error) {
+	if a.Vault == nil {
+		return "", policy.Refuse(CodeNoSigner, "", signingUnavailable)
+	}
+	return attempt(ctx, a, func(ctx context.Context) (string, error) {
+		dataKey, err := a.Vault.Subject(ctx, ledger.ServiceTenant, "email:"+address, a.NewID("sub_"))
+		if err != nil {
+			return "", err
+		}
+		key := ledger.IdemKey("customer", dataKey)
+		stored, err := a.Ledger.ByKey(ctx, ledger.ServiceTenant, key, ledger.Hash{})
+		if err != nil {
+			return "", err
+		}
+		if stored == nil {
+			if stored, err = a.createCustomer(ctx, key, dataKey, address); err != nil {
+				return "", err
+			}
+		}
+		var created events.CustomerCreated
+		err = clearMembers(stored[0], &created)
+		return created.CustomerID, err
+	})
+}
+
+func (a *App) createCustomer(ctx context.Context, key ledger.Hash, dataKey, address string) ([]ledger.Event, error) {
+	customer, id := a.NewID("cus_"), a.NewID("evt_")
+	payload, err := a.Vault.Seal(ctx, ledger.ServiceTenant, id, dataKey,
+		events.CustomerCreated{CustomerID: customer, Email: address, Subject: dataKey})
+	if err != nil {
+		return nil, err
+	}
+	result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, IdemKey: key, Drafts: []ledger.Draft{{
+		Stream: "customer/" + customer, Expect: ledger.New(), ID: id, Type: events.TypeCustomerCreated,
+		SchemaVersion: 1, Actor: "system", Payload: payload}}})
+	return result.Events, err
+}
+
+// checkText accepts 1 to most characters of one line without white space at its
+// edges and without characters that are not seen.
+func checkText(field, text string, most int) error {
+	if text == "" || utf8.RuneCountInString(text) > most || normal.Text(text, false) != nil {
+		return policy.Refuse("out_of_range", "/"+field, field+" must be one line of 1 to "+strconv.Itoa(most)+" characters")
+	}
+	return nil
+}

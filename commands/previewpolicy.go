@@ -1,0 +1,178 @@
+package commands
+
+import (
+	"context"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/assurance"
+)
+
+// judged is the part of a stored decision that can be evaluated again. None of
+// it is personal.
+type judged struct {
+	DecisionID    string                 `json:"decisionId"`
+	IssuedAt      string                 `json:"issuedAt"`
+	Protocol      string                 `json:"protocol"`
+	Normalized    assurance.Intent       `json:"normalized"`
+	Policy        assurance.RecordPolicy `json:"policy"`
+	EngineVersion string                 `json:"engineVersion"`
+	Decision      string                 `json:"decision"`
+	Findings      []assurance.Finding    `json:"findings"`
+
+	asserted *assurance.Rules
+}
+
+// judgedOf reads decision.recorded.
+func judgedOf(e ledger.Event) (judged, error) {
+	var stored events.DecisionRecorded // its personal members are not looked at
+	var j judged
+	if err := json.Unmarshal(e.Payload, &stored); err != nil {
+		return j, err
+	}
+	if stored.Asserted != nil {
+		if err := json.Unmarshal(stored.Asserted, &j.asserted); err != nil {
+			return j, err
+		}
+	}
+	err := json.Unmarshal(stored.Record, &j)
+	return j, err
+}
+
+// under evaluates the decision under other rules, with the assertion it was made
+// with; ok is false without its engine.
+func (j judged) under(rules assurance.Rules) (e assurance.Evaluation, ok bool) {
+	return assurance.Evaluate(j.EngineVersion, j.Protocol, rules, j.asserted, j.Normalized)
+}
+
+// Flip is a decision that would be another one under a draft.
+type Flip struct {
+	DecisionID string   `json:"decisionId"`
+	IssuedAt   string   `json:"issuedAt" jsonschema:"format=date-time"`
+	Protocol   string   `json:"protocol"`
+	Before     string   `json:"before"`
+	After      string   `json:"after"`
+	RuleIDs    []string `json:"ruleIds" jsonschema_description:"Rules behind the new decision; for an allow, the rules that no longer apply."`
+}
+
+// Preview is what a draft would have changed.
+type Preview struct {
+	Since        string `json:"since" jsonschema:"format=date-time"`
+	Decisions    int    `json:"decisions"`    // looked at
+	NotEvaluated int    `json:"notEvaluated"` // by an engine this program does not have
+	Flips        []Flip `json:"flips"`
+	More         int    `json:"more"` // flips beyond those listed
+}
+
+// PreviewDraft evaluates the decisions of the last 30 days under a draft.
+func (a *App) PreviewDraft(ctx context.Context, p Principal, draftID string) (Preview, error) {
+	if err := p.May(RightDraft); err != nil {
+		return Preview{}, err
+	}
+	s, err := a.readPolicies(ctx, p.OrgID)
+	if err != nil {
+		return Preview{}, refusal(err)
+	}
+	d, known := s.draft(draftID)
+	if !known {
+		return Preview{}, policy.Refuse(CodeNotFound, "", "policy draft not found")
+	}
+	return a.PreviewPolicy(ctx, p, d.Canonical)
+}
+
+// PreviewPolicy evaluates the decisions of the last 30 days under a policy that
+// need not be a draft yet.
+func (a *App) PreviewPolicy(ctx context.Context, p Principal, text []byte) (Preview, error) {
+	if err := p.May(RightDraft); err != nil {
+		return Preview{}, err
+	}
+	draft, err := assurance.Lint(text)
+	if err != nil {
+		return Preview{}, err
+	}
+	since := a.now().Add(-previewWindow)
+	preview := Preview{Since: Stamp(since), Flips: []Flip{}}
+	from, err := a.sequenceAt(ctx, p.OrgID, since)
+	if err != nil {
+		return Preview{}, refusal(err)
+	}
+	for {
+		page, err := a.Ledger.Tenant(ctx, p.OrgID, from, previewPage)
+		if err != nil {
+			return Preview{}, refusal(err)
+		}
+		for _, e := range page {
+			from = e.Sequence + 1
+			if e.Type == events.TypeDecisionRecorded {
+				if err := preview.add(e, draft.Rules); err != nil {
+					return Preview{}, err
+				}
+			}
+		}
+		if len(page) < previewPage {
+			return preview, nil
+		}
+	}
+}
+
+func (p *Preview) add(e ledger.Event, rules assurance.Rules) error {
+	j, err := judgedOf(e)
+	if err != nil {
+		return err
+	}
+	p.Decisions++
+	after, ok := j.under(rules)
+	switch {
+	case !ok:
+		p.NotEvaluated++
+	case after.Decision == j.Decision:
+	case len(p.Flips) == maxFlips:
+		p.More++
+	default:
+		findings := after.Findings
+		if after.Decision == assurance.Allow {
+			findings = j.Findings
+		}
+		p.Flips = append(p.Flips, Flip{j.DecisionID, j.IssuedAt, j.Protocol, j.Decision, after.Decision, ruleIDs(findings)})
+	}
+	return nil
+}
+
+// ruleIDs are the rules that did more than inform, each once.
+func ruleIDs(findings []assurance.Finding) []string {
+	ids := []string{}
+	for _, f := range findings {
+		if f.Effect != "info" && !slices.Contains(ids, f.RuleID) {
+			ids = append(ids, f.RuleID)
+		}
+	}
+	return ids
+}
+
+// sequenceAt is the first sequence of a tenant at or after a time: record times
+// do not fall within a tenant, so it is searched for by halves.
+func (a *App) sequenceAt(ctx context.Context, tenant string, t time.Time) (int64, error) {
+	var last int64
+	err := a.Ledger.Reading(ctx, func() error {
+		return a.Ledger.Pool().QueryRow(ctx, `select coalesce((select tseq from events where p = 0 and tenant = $1 order by tseq desc limit 1), 0)`, tenant).Scan(&last)
+	})
+	if err != nil {
+		return 0, err
+	}
+	var failed error
+	n := sort.Search(int(last), func(i int) bool {
+		page, err := a.Ledger.Tenant(ctx, tenant, int64(i)+1, 1)
+		if err != nil || len(page) == 0 {
+			failed = err
+			return true
+		}
+		return !page[0].Occurred().Before(t)
+	})
+	return int64(n) + 1, failed
+}

@@ -1,0 +1,178 @@
+package commands_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/ledgertest"
+)
+
+// cells is the table of assurance.md section 1, written a second time: one line
+// per right, with who has it. A token is named by its scope.
+var cells = map[commands.Right]string{
+	commands.RightDecide:   "owner admin developer assurance:decide",
+	commands.RightReceipt:  "owner admin developer assurance:receipt",
+	commands.RightRead:     "owner admin developer auditor operator assurance:read",
+	commands.RightExport:   "owner admin auditor operator export:read",
+	commands.RightDraft:    "owner admin developer operator policy:draft",
+	commands.RightPolicies: "owner admin developer auditor operator policy:draft",
+	commands.RightActivate: "owner admin operator",
+	commands.RightMembers:  "owner admin operator",
+	commands.RightManage:   "owner admin operator",
+	commands.RightApprove:  "owner admin",
+	commands.RightErase:    "owner operator",
+}
+
+// principals are every kind of somebody, by the word of the table.
+func principals() map[string]commands.Principal {
+	all := map[string]commands.Principal{}
+	for _, role := range append([]string{commands.RoleOperator}, commands.Roles...) {
+		all[role] = commands.Principal{Role: role, FreshSignIn: true}
+	}
+	for _, scope := range commands.Scopes {
+		all[scope] = commands.Principal{Role: commands.RoleToken, Scopes: []string{scope}, FreshSignIn: true}
+	}
+	return all
+}
+
+func TestEveryCellOfTheRoleTable(t *testing.T) {
+	for right, who := range cells {
+		has := strings.Fields(who)
+		for word, p := range principals() {
+			want := false
+			for _, w := range has {
+				want = want || w == word
+			}
+			if err := p.May(right); (err == nil) != want {
+				t.Errorf("%s, %s: got %v, want allowed %v", word, right, err, want)
+			}
+		}
+		if err := (commands.Principal{}).May(right); err == nil {
+			t.Errorf("nobody may %s", right)
+		}
+		all := commands.Principal{Role: commands.RoleToken, Scopes: commands.Scopes}
+		if hasScope := strings.Contains(who, ":"); (all.May(right) == nil) != hasScope {
+			t.Errorf("a token with every scope and %s: %v", right, all.May(right))
+		}
+	}
+	if err := (commands.Principal{Role: commands.RoleOwner}).May("own the moon"); err == nil {
+		t.Error("an unknown right was granted")
+	}
+}
+
+func TestWhatChangesRightsNeedsAFreshSignIn(t *testing.T) {
+	fresh := map[commands.Right]bool{commands.RightActivate: true, commands.RightManage: true, commands.RightErase: true}
+	for right := range cells {
+		err := commands.Principal{Role: commands.RoleOwner}.May(right)
+		if fresh[right] {
+			wantRefusal(t, err, "forbidden", "sign in again to do this")
+		} else if err != nil {
+			t.Errorf("%s: %v", right, err)
+		}
+	}
+}
+
+func TestRefusalsNameWhatIsMissing(t *testing.T) {
+	auditor, token := commands.Principal{Role: commands.RoleAuditor}, commands.Principal{Role: commands.RoleToken}
+	wantRefusal(t, auditor.May(commands.RightDecide), "forbidden", "missing scope assurance:decide")
+	wantRefusal(t, token.May(commands.RightRead), "forbidden", "missing scope assurance:read")
+	wantRefusal(t, token.May(commands.RightActivate), "forbidden", "a signed-in session is required")
+	wantRefusal(t, auditor.May(commands.RightManage), "forbidden", "missing role owner or admin")
+	wantRefusal(t, auditor.May(commands.RightErase), "forbidden", "missing role owner")
+}
+
+// TestPlanStates walks one organization through its states with one token that
+// has every scope.
+func TestPlanStates(t *testing.T) {
+	c := newClock()
+	a := openApp(t, ledgertest.New(t), c)
+	orgID, operator := newOrganization(t, a, "team")
+	token := newToken(t, a, operator, commands.Scopes...)
+	change := func(state string) {
+		t.Helper()
+		if _, err := a.UpdateOrganization(t.Context(), "operator", orgID, commands.OrganizationChange{State: state, Reason: "test"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	may := func(right commands.Right) error {
+		t.Helper()
+		p, err := a.AuthenticateOrganization(t.Context(), token.Token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.May(right)
+	}
+	evidence := []commands.Right{commands.RightRead, commands.RightExport, commands.RightPolicies}
+	rest := []commands.Right{commands.RightDecide, commands.RightReceipt, commands.RightDraft}
+	want := func(rights []commands.Right, message string) {
+		t.Helper()
+		for _, right := range rights {
+			if err := may(right); message == "" && err != nil {
+				t.Errorf("%s: %v", right, err)
+			} else if message != "" {
+				wantRefusal(t, err, "forbidden", message)
+			}
+		}
+	}
+	want(append(evidence, rest...), "")
+	change("suspended")
+	want(append(evidence, rest...), "organization is suspended")
+	change("lapsed")
+	want(rest, "organization plan required")
+	want(evidence, "")
+	c.add(90*24*time.Hour - time.Second)
+	// The token has expired long before; a session and the operator have not.
+	operator = operatorOf(t, a, orgID)
+	if err := operator.May(commands.RightExport); err != nil {
+		t.Errorf("the operator exports for a lapsed organization: %v", err)
+	}
+	members, err := a.Members(t.Context(), operator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	session := func() commands.Principal {
+		t.Helper()
+		p, err := a.SessionPrincipal(t.Context(), orgID, members[0].MemberID, c.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	if err := session().May(commands.RightRead); err != nil {
+		t.Errorf("history on the last of the 90 days: %v", err)
+	}
+	c.add(time.Second)
+	wantRefusal(t, session().May(commands.RightRead), "forbidden", "organization plan required")
+	change("active")
+	if err := session().May(commands.RightDecide); err != nil {
+		t.Errorf("after resuming: %v", err)
+	}
+	clean(t, a)
+}
+
+func TestWhoActsAlone(t *testing.T) {
+	a := openApp(t, ledgertest.New(t), newClock())
+	ctx := t.Context()
+	for plan, want := range map[string]bool{"team": true, "business": false} {
+		orgID, operator := newOrganization(t, a, plan)
+		owner, err := a.AddMember(ctx, operator, "ada@example.com", "owner")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.AddMember(ctx, operatorOf(t, a, orgID), "dev@example.com", "developer"); err != nil {
+			t.Fatal(err)
+		}
+		p, err := a.SessionPrincipal(ctx, orgID, owner.MemberID, a.Clock())
+		if err != nil || p.MayActAlone() != want {
+			t.Errorf("%s with one admin: alone %v, %v", plan, p.MayActAlone(), err)
+		}
+		if _, err := a.AddMember(ctx, operatorOf(t, a, orgID), "bob@example.com", "admin"); err != nil {
+			t.Fatal(err)
+		}
+		if p, err = a.SessionPrincipal(ctx, orgID, owner.MemberID, a.Clock()); err != nil || p.MayActAlone() {
+			t.Errorf("%s with two admins: alone %v, %v", plan, p.MayActAlone(), err)
+		}
+	}
+}

@@ -1,0 +1,324 @@
+package commands
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/actionsafety"
+	"github.com/countersign/countersign/policy/attest"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// Call is one request to a service, decoded and admitted.
+type Call struct {
+	Service        policy.Service
+	Caller         Caller
+	Body           []byte // canonical JSON that passed the service's schema
+	IdempotencyKey string // empty: every call is its own
+}
+
+// Reply is the answer of a service, read from what was stored.
+type Reply struct {
+	Body      []byte // canonical JSON
+	Replayed  bool
+	Remaining int64 // free calls left this month
+	ResetsAt  time.Time
+}
+
+// prepared is an answer that nobody has seen yet, with everything that is to be
+// appended for it. What pays for the call decides when it becomes true.
+type prepared struct {
+	answer policy.Answer
+	record seal.Envelope  // the signed receipt, if the service gives one
+	extra  []extra        // events beside call.completed
+	guards []ledger.Guard // what the signature rests on
+	call   events.CallCompleted
+}
+
+type extra struct {
+	stream, eventType string
+	stored            any
+	signed            bool // holds the record, in call.completed's place
+}
+
+// RunService answers a call of a service. It is paid for by the caller's free
+// calls; a refused call is not counted. Refusals: those of the service, its
+// quota (*QuotaExhausted), idempotency_key_reused, signing_unavailable.
+func (a *App) RunService(ctx context.Context, call Call) (Reply, error) {
+	if a.Vault == nil {
+		return Reply{}, policy.Refuse(CodeNoSigner, "", signingUnavailable)
+	}
+	first := true
+	return attempt(ctx, a, func(ctx context.Context) (Reply, error) {
+		if !first {
+			var err error
+			if call.Caller, err = a.current(ctx, call.Caller); err != nil {
+				return Reply{}, err
+			}
+		}
+		first = false
+		return a.runService(ctx, call)
+	})
+}
+
+func (a *App) runService(ctx context.Context, call Call) (Reply, error) {
+	key, content := call.identity()
+	if key != (ledger.Hash{}) {
+		if stored, err := a.Ledger.ByKey(ctx, ledger.ServiceTenant, key, content); err != nil || stored != nil {
+			return a.replay(ctx, stored, err)
+		}
+	}
+	p, err := a.prepare(ctx, call)
+	if err != nil {
+		return Reply{}, err
+	}
+	return a.charge(ctx, call, key, content, p)
+}
+
+// identity is the call's key in the ledger and the hash of what it asks for:
+// SHA-256("svc-request-v1\n" ‖ operation ‖ "\n" ‖ canonical body). The key's
+// operation names the caller, so that nobody can probe another's keys.
+func (c Call) identity() (key, content ledger.Hash) {
+	body := c.Body
+	if c.IdempotencyKey != "" {
+		key = ledger.IdemKey("call:"+c.Service.Operation+":"+c.Caller.KeyID, c.IdempotencyKey)
+		body = withoutKey(body)
+	}
+	return key, sha256.Sum256(append([]byte("svc-request-v1\n"+c.Service.Operation+"\n"), body...))
+}
+
+// withoutKey takes the member idempotencyKey out: key and content are apart.
+func withoutKey(body []byte) []byte {
+	members, err := canon.Members(body)
+	if err != nil {
+		return body
+	}
+	delete(members, "idempotencyKey")
+	return canon.Object(members)
+}
+
+// prepare computes the answer and signs what must be signed. Nothing is visible
+// yet.
+func (a *App) prepare(ctx context.Context, call Call) (prepared, error) {
+	answer, err := call.Service.EvaluateCanonical(call.Body)
+	if err != nil {
+		return prepared{}, err
+	}
+	p := prepared{answer: answer, call: events.CallCompleted{
+		Service: call.Service.Name, Version: policy.Version, Charge: "free", PriceCents: call.Service.PriceCents,
+		InputHash: answer.InputHash, OutputHash: answer.OutputHash, Request: jsontext.Value(call.Body),
+	}}
+	if call.Service.Ruleset != nil {
+		p.call.RulesetVersion, p.call.RulesetHash = call.Service.Ruleset()
+	}
+	if call.Service.Signed {
+		if err := a.sign(ctx, call, &p); err != nil {
+			return prepared{}, err
+		}
+	}
+	p.call.Answer = jsontext.Value(p.answer.Body)
+	return p, nil
+}
+
+// receiptRecord is what the receipt of a service states. No raw input is in it.
+type receiptRecord struct {
+	ReceiptID      string           `json:"receiptId"`
+	ReceiptVersion string           `json:"receiptVersion"`
+	Service        string           `json:"service"`
+	ServiceVersion string           `json:"serviceVersion"`
+	InputHash      string           `json:"inputHash"`
+	OutputHash     string           `json:"outputHash"`
+	Decision       *string          `json:"decision"`
+	IssuedAt       string           `json:"issuedAt"`
+	Workflow       *events.Workflow `json:"workflow,omitempty"`
+}
+
+// sign makes the receipt and puts it into the answer, with what else a service
+// says only when it is recorded: a workflow, an attestation.
+func (a *App) sign(ctx context.Context, call Call, p *prepared) error {
+	signer, guard, err := a.signer(ctx)
+	if err != nil {
+		return err
+	}
+	now := a.now()
+	record := receiptRecord{
+		ReceiptID: a.NewID("asr_"), ReceiptVersion: "svc-receipt-v1",
+		Service: call.Service.Label(), ServiceVersion: policy.Version,
+		InputHash: p.answer.InputHash, OutputHash: p.answer.OutputHash, IssuedAt: Stamp(now),
+	}
+	if p.answer.Decision != "" {
+		record.Decision = &p.answer.Decision
+	}
+	members := map[string]any{}
+	switch call.Service.Operation {
+	case actionsafety.Run.Operation:
+		if record.Workflow, err = newWorkflow(p.answer.Body, now); err == nil {
+			members = workflowMembers(*record.Workflow, a.BaseURL)
+		}
+	case attest.Service.Operation:
+		members, err = a.attestation(signer, call.Body, now)
+	}
+	if err != nil {
+		return err
+	}
+	if p.record, err = signer.Sign(seal.TypeReceipt, record); err != nil {
+		return err
+	}
+	p.guards = append(p.guards, guard)
+	p.record.Verify = &seal.VerifyAt{URL: a.BaseURL + "/api/verify", Method: "POST"}
+	members["receipt"] = p.record
+	if p.answer.Body, err = withMembers(p.answer.Body, members); err != nil {
+		return err
+	}
+	if record.Workflow != nil {
+		p.extra = append(p.extra, extra{"workflow/" + record.Workflow.WorkflowID, events.TypeWorkflowCompleted,
+			events.WorkflowCompleted{Workflow: *record.Workflow, Record: p.record.Record,
+				Integrity: &p.record.Integrity, VerifyURL: p.record.Verify.URL}, true})
+		return nil
+	}
+	p.call.Record, p.call.Integrity = p.record.Record, &p.record.Integrity
+	return nil
+}
+
+// withMembers adds members to a canonical object.
+func withMembers(body []byte, more map[string]any) ([]byte, error) {
+	members, err := canon.Members(body)
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range more {
+		if members[name], err = canon.Marshal(value); err != nil {
+			return nil, err
+		}
+	}
+	return canon.Object(members), nil
+}
+
+// QuotaExhausted is a free key that has used its month.
+type QuotaExhausted struct{ ResetsAt time.Time }
+
+// Error says so.
+func (q *QuotaExhausted) Error() string { return "monthly quota is used up" }
+
+// charge makes the prepared answer true: call.completed in the stream of the
+// caller's month, counted and limited there, and everything else in the same
+// append.
+func (a *App) charge(ctx context.Context, call Call, key, content ledger.Hash, p prepared) (Reply, error) {
+	now := a.now()
+	drafts, err := a.drafts(ctx, call, p, now)
+	if err != nil {
+		return Reply{}, err
+	}
+	result, err := a.Ledger.Append(ctx, ledger.Append{
+		Tenant: ledger.ServiceTenant, IdemKey: key, ContentHash: content,
+		Drafts: drafts, Guards: append(p.guards, call.Caller.guard),
+	})
+	switch {
+	case errors.Is(err, ledger.ErrLimit):
+		return Reply{}, &QuotaExhausted{ResetsAt: nextMonth(now)}
+	case err != nil:
+		return Reply{}, err
+	case result.Replayed:
+		return a.replay(ctx, result.Events, nil)
+	}
+	return reply(result.Events, p.answer.Body)
+}
+
+func (a *App) drafts(ctx context.Context, call Call, p prepared, now time.Time) ([]ledger.Draft, error) {
+	id := a.NewID("evt_")
+	payload, err := a.sealCall(ctx, id, call.Caller, p.call)
+	if err != nil {
+		return nil, err
+	}
+	drafts := []ledger.Draft{{
+		Stream: usageStream(call.Caller, now), Expect: ledger.Any(FreeCallsPerMonth),
+		ID: id, Type: events.TypeCallCompleted, SchemaVersion: 1, Actor: call.Caller.KeyID, Payload: payload,
+	}}
+	if p.call.Integrity != nil {
+		drafts[0].KeyID = p.record.Integrity.KeyID
+	}
+	for _, e := range p.extra {
+		payload, err := canon.Marshal(e.stored)
+		if err != nil {
+			return nil, fmt.Errorf("payload of %s: %w", e.eventType, err)
+		}
+		d := ledger.Draft{Stream: e.stream, Expect: ledger.New(), ID: a.NewID("evt_"), Type: e.eventType,
+			SchemaVersion: 1, Actor: call.Caller.KeyID, Payload: payload}
+		if e.signed {
+			d.KeyID = p.record.Integrity.KeyID
+		}
+		drafts = append(drafts, d)
+	}
+	return drafts, nil
+}
+
+// sealCall seals request and answer under the data key of the caller. If the
+// person behind an API key was erased, the key goes on, sealed for itself alone.
+func (a *App) sealCall(ctx context.Context, eventID string, caller Caller, completed events.CallCompleted) ([]byte, error) {
+	payload, err := a.Vault.Seal(ctx, ledger.ServiceTenant, eventID, caller.dataKey, completed)
+	if !errors.Is(err, ledger.ErrErased) {
+		return payload, err
+	}
+	dataKey, err := a.Vault.Subject(ctx, ledger.ServiceTenant, "key:"+caller.KeyID, a.NewID("sub_"))
+	if err != nil {
+		return nil, err
+	}
+	return a.Vault.Seal(ctx, ledger.ServiceTenant, eventID, dataKey, completed)
+}
+
+// replay answers from stored events alone, whatever has changed since.
+func (a *App) replay(ctx context.Context, stored []ledger.Event, err error) (Reply, error) {
+	if err != nil {
+		return Reply{}, err
+	}
+	var call events.CallCompleted
+	if err := a.Vault.Open(ctx, stored[0], &call); err != nil {
+		if errors.Is(err, ledger.ErrErased) {
+			return Reply{}, policy.Refuse(CodeKeyReused, "", "the answer under this idempotency key was erased")
+		}
+		return Reply{}, err
+	}
+	body, err := canon.Marshal(call.Answer)
+	if err != nil {
+		return Reply{}, err
+	}
+	r, err := reply(stored, body)
+	r.Replayed = true
+	return r, err
+}
+
+// reply is the stored answer with the one member that only the committed events
+// can give: where in the ledger the receipt's record stands.
+func reply(stored []ledger.Event, body []byte) (Reply, error) {
+	r := Reply{Body: body, Remaining: FreeCallsPerMonth - stored[0].Version, ResetsAt: nextMonth(stored[0].Occurred())}
+	for _, e := range stored {
+		if e.KeyID == "" {
+			continue
+		}
+		var answer struct {
+			Receipt seal.Envelope `json:"receipt"`
+		}
+		if err := json.Unmarshal(body, &answer); err != nil {
+			return Reply{}, fmt.Errorf("read a stored answer: %w", err)
+		}
+		answer.Receipt.Ledger = placeOf(e)
+		var err error
+		r.Body, err = withMembers(body, map[string]any{"receipt": answer.Receipt})
+		return r, err
+	}
+	return r, nil
+}
+
+func placeOf(e ledger.Event) *seal.Place {
+	return &seal.Place{Position: e.Position, Tenant: e.Tenant, Sequence: e.Sequence, EventHash: e.Hash.String()}
+}

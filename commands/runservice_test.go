@@ -1,0 +1,323 @@
+package commands_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// A call is one event; a workflow is a second one in the same append.
+func TestEventsOfACall(t *testing.T) {
+	a := openApp(t, ledgertest.New(t), newClock())
+	defer clean(t, a)
+	_, caller := newKey(t, a, "ada@example.com")
+	before := len(everything(t, a))
+	quick, err := a.RunService(t.Context(), quickCall(t, caller, "", "rm -rf /"))
+	if err != nil || quick.Remaining != 249 || quick.Replayed {
+		t.Fatalf("%+v, %v", quick, err)
+	}
+	run, err := a.RunService(t.Context(), runCall(t, caller, "", "rm -rf /"))
+	if err != nil || run.Remaining != 248 {
+		t.Fatalf("%+v, %v", run, err)
+	}
+	added := everything(t, a)[before:]
+	if len(added) != 3 || added[0].More != 0 || added[1].More != 1 || added[1].Type != events.TypeCallCompleted || added[2].Type != events.TypeWorkflowCompleted {
+		t.Fatalf("%d events", len(added))
+	}
+	for i, e := range added[:2] {
+		if e.Stream != "usage/"+caller.KeyID+"/2026-11" || e.Version != int64(i+1) || e.Actor != caller.KeyID {
+			t.Errorf("%s, version %d, by %s", e.Stream, e.Version, e.Actor)
+		}
+	}
+	if added[0].KeyID != "" || added[2].KeyID != a.Signer.KeyID() {
+		t.Errorf("signed by %q and %q", added[0].KeyID, added[2].KeyID)
+	}
+	var answered struct {
+		WorkflowID string        `json:"workflowId"`
+		Receipt    seal.Envelope `json:"receipt"`
+	}
+	if err := json.Unmarshal(run.Body, &answered); err != nil || added[2].Stream != "workflow/"+answered.WorkflowID {
+		t.Fatalf("%s, %v", added[2].Stream, err)
+	}
+	place := answered.Receipt.Ledger
+	if place == nil || place.Position != added[2].Position || place.EventHash != added[2].Hash.String() || place.Sequence != added[2].Sequence {
+		t.Errorf("the receipt stands at %+v, the event at %d", place, added[2].Position)
+	}
+	var stored events.CallCompleted
+	if err := a.Vault.Open(t.Context(), added[1], &stored); err != nil || stored.Service != "action-safety/run" || stored.PriceCents != 25 || stored.Charge != "free" {
+		t.Errorf("%+v, %v", stored, err)
+	}
+}
+
+// What a service refuses is not counted and leaves no trace.
+func TestARefusedCallLeavesNoTrace(t *testing.T) {
+	a := openApp(t, ledgertest.New(t), newClock())
+	_, caller := newKey(t, a, "ada@example.com")
+	before := len(everything(t, a))
+	for _, command := range []string{"", " ls", "ls\u00a0"} {
+		_, err := a.RunService(t.Context(), quickCall(t, caller, "k", command))
+		var refused *policy.Error
+		if !errors.As(err, &refused) || refused.Path != "/command" {
+			t.Errorf("%q: %v", command, err)
+		}
+	}
+	if after := len(everything(t, a)); after != before {
+		t.Errorf("%d events", after-before)
+	}
+	if _, err := a.RunService(t.Context(), quickCall(t, caller, "k", "ls")); err != nil {
+		t.Errorf("the key is not free afterwards: %v", err)
+	}
+}
+
+// The stored answer comes back whatever has changed since: clock, month, quota,
+// signer, node.
+func TestReplayIsTheStoredAnswer(t *testing.T) {
+	db, c := ledgertest.New(t), newClock()
+	a := openApp(t, db, c)
+	defer clean(t, a)
+	key, caller := newKey(t, a, "ada@example.com")
+	first, err := a.RunService(t.Context(), runCall(t, caller, "k", "rm -rf /"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.add(60 * 24 * time.Hour)
+	b := openApp(t, db, c)
+	b.Signer, b.BaseURL = nil, "https://elsewhere.example.com"
+	for name, node := range map[string]*commands.App{"same node": a, "another node, without signer": b} {
+		again, err := node.Authenticate(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := node.RunService(t.Context(), runCall(t, again, "k", "rm -rf /"))
+		if err != nil || !r.Replayed || !bytes.Equal(r.Body, first.Body) || r.Remaining != first.Remaining {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+		_, err = node.RunService(t.Context(), runCall(t, again, "k", "rm -rf /tmp"))
+		wantRefusal(t, err, commands.CodeKeyReused, "idempotency key was used with other content")
+	}
+	if _, err := b.RunService(t.Context(), runCall(t, caller, "", "ls")); err == nil {
+		t.Error("a node without signer signs")
+	}
+}
+
+// The month in which a call counts is the one in which it is appended.
+func TestQuotaOfTheMonth(t *testing.T) {
+	c := newClock()
+	a := openApp(t, ledgertest.New(t), c)
+	_, caller := newKey(t, a, "ada@example.com")
+	for i := range commands.FreeCallsPerMonth {
+		r, err := a.RunService(t.Context(), quickCall(t, caller, "", "ls"))
+		if err != nil || r.Remaining != int64(commands.FreeCallsPerMonth-1-i) {
+			t.Fatalf("call %d: %+v, %v", i+1, r, err)
+		}
+	}
+	_, err := a.RunService(t.Context(), quickCall(t, caller, "", "ls"))
+	var quota *commands.QuotaExhausted
+	if !errors.As(err, &quota) || !quota.ResetsAt.Equal(time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)) {
+		t.Errorf("call 251: %v", err)
+	}
+	c.add(11 * 24 * time.Hour)
+	if r, err := a.RunService(t.Context(), quickCall(t, caller, "", "ls")); err != nil || r.Remaining != 249 {
+		t.Errorf("in December: %+v, %v", r, err)
+	}
+}
+
+// Nothing signed by a key lands after the key's retirement, on a node that has
+// the key in its memory, under load.
+func TestNoWorkflowAfterTheRetirementOfItsKey(t *testing.T) {
+	a := openApp(t, ledgertest.New(t), newClock())
+	defer clean(t, a)
+	_, caller := newKey(t, a, "ada@example.com")
+	var all sync.WaitGroup
+	var answered, refused atomic.Int64
+	for i := range 4 {
+		all.Go(func() {
+			for range 20 {
+				_, err := a.RunService(t.Context(), runCall(t, caller, "", "ls"))
+				var p *policy.Error
+				switch {
+				case err == nil:
+					answered.Add(1)
+				case errors.As(err, &p) && p.Code == commands.CodeNoSigner:
+					refused.Add(1)
+				default:
+					t.Error(err)
+				}
+				if i == 0 && answered.Load() > 10 {
+					retire(t, a)
+				}
+			}
+		})
+	}
+	all.Wait()
+	retired, workflows := false, int64(0)
+	for _, e := range everything(t, a) {
+		switch {
+		case e.Type == events.TypeSigningKeyRetired:
+			retired = true
+		case e.KeyID != "" && retired:
+			t.Errorf("a signature at %d follows the retirement", e.Position)
+		case e.Type == events.TypeWorkflowCompleted:
+			workflows++
+		}
+	}
+	if !retired || workflows != answered.Load() || refused.Load() == 0 {
+		t.Errorf("retired %v, %d workflows for %d answers, %d refused", retired, workflows, answered.Load(), refused.Load())
+	}
+	if _, err := a.RunService(t.Context(), quickCall(t, caller, "", "ls")); err != nil {
+		t.Errorf("what is not signed: %v", err)
+	}
+}
+
+// retire ends the signer's key, unless it has ended.
+func retire(t testing.TB, a *commands.App) {
+	t.Helper()
+	ring, history, err := a.Ledger.Keyring(t.Context())
+	if err != nil || ring[a.Signer.KeyID()].To > 0 {
+		return
+	}
+	payload, err := canon.Marshal(events.SigningKeyRetired{KeyID: a.Signer.KeyID(), Reason: "rotated"})
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	_, err = a.Ledger.Append(t.Context(), ledger.Append{Tenant: ledger.ServiceTenant, Drafts: []ledger.Draft{{
+		Stream: ledger.SigningKeyStream, Expect: history.At(), ID: a.NewID("evt_"), Type: events.TypeSigningKeyRetired,
+		SchemaVersion: 1, Actor: "operator", Payload: payload}}})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// Backends are killed under load; a caller repeats with the same key until it has
+// an answer. Every acknowledged answer is there once, octet for octet, and
+// nothing else is.
+func TestFaultCallsWhileBackendsAreKilled(t *testing.T) {
+	db, c := ledgertest.New(t), newClock()
+	a, b := openApp(t, db, c), openApp(t, db, c)
+	_, caller := newKey(t, a, "ada@example.com")
+	const workers, calls = 4, 15
+	var journal sync.Map // what was acknowledged, by key
+	stop := make(chan struct{})
+	var killing, working sync.WaitGroup
+	killing.Go(func() { killBackends(t, db, stop) })
+	for w := range workers {
+		working.Go(func() {
+			for i := range calls {
+				key := fmt.Sprintf("%d-%d", w, i)
+				for try := 0; ; try++ {
+					r, err := []*commands.App{a, b}[(w+try)%2].RunService(t.Context(), runCall(t, caller, key, "rm -rf /srv/"+key))
+					if err == nil {
+						journal.Store(key, r.Body)
+						break
+					}
+					var down *commands.Unavailable
+					if !errors.As(err, &down) || try > 500 {
+						t.Errorf("%s: %v", key, err)
+						return
+					}
+				}
+			}
+		})
+	}
+	working.Wait()
+	close(stop)
+	killing.Wait()
+
+	last := openApp(t, db, c)
+	defer clean(t, last)
+	journal.Range(func(key, body any) bool {
+		r, err := last.RunService(t.Context(), runCall(t, caller, key.(string), "rm -rf /srv/"+key.(string)))
+		if err != nil || !r.Replayed || !bytes.Equal(r.Body, body.([]byte)) {
+			t.Errorf("%s: acknowledged %s, stored %s, %v", key, body, r.Body, err)
+		}
+		return true
+	})
+	count := map[string]int{}
+	for _, e := range everything(t, last) {
+		count[e.Type]++
+	}
+	if count[events.TypeCallCompleted] != workers*calls || count[events.TypeWorkflowCompleted] != workers*calls {
+		t.Errorf("%v, want %d calls", count, workers*calls)
+	}
+}
+
+// killBackends ends connections of the database until stop.
+func killBackends(t *testing.T, db *ledgertest.DB, stop <-chan struct{}) {
+	super, err := pgx.Connect(t.Context(), db.SuperURL)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer super.Close(context.WithoutCancel(t.Context()))
+	for {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		if _, err := super.Exec(t.Context(), `select pg_terminate_backend(pid) from pg_stat_activity
+			where datname = current_database() and pid <> pg_backend_pid() and random() < 0.2`); err != nil {
+			t.Error(err)
+			return
+		}
+		if _, err := super.Exec(t.Context(), `select pg_sleep(0.03)`); err != nil {
+			t.Error(err)
+			return
+		}
+	}
+}
+
+// Erasing the person behind a key takes nothing from the key: its next calls are
+// sealed for the key alone, on a node that knew it before and on a new one.
+func TestCallsOfAnErasedPersonsKey(t *testing.T) {
+	db, c := ledgertest.New(t), newClock()
+	a := openApp(t, db, c)
+	key, caller := newKey(t, a, "ada@example.com")
+	if _, err := a.RunService(t.Context(), runCall(t, caller, "before", "ls")); err != nil {
+		t.Fatal(err)
+	}
+	owner, err := pgx.Connect(t.Context(), db.OwnerURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer owner.Close(context.WithoutCancel(t.Context()))
+	if _, err := owner.Exec(t.Context(), `update subject_keys set subject_ref = '', kek_id = '', wrapped_key = '', destroyed_us = 1
+		where starts_with(key_id, 'sub_')`); err != nil {
+		t.Fatal(err)
+	}
+	c.add(61 * time.Second) // the longest that an unwrapped key lives
+	for name, node := range map[string]*commands.App{"node that knew it": a, "new node": openApp(t, db, c)} {
+		again, err := node.Authenticate(t.Context(), key)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		first, err := node.RunService(t.Context(), runCall(t, again, name, "ls"))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		replay, err := node.RunService(t.Context(), runCall(t, again, name, "ls"))
+		if err != nil || !replay.Replayed || !bytes.Equal(replay.Body, first.Body) {
+			t.Errorf("%s: %+v, %v", name, replay, err)
+		}
+		_, err = node.RunService(t.Context(), runCall(t, again, "before", "ls"))
+		wantRefusal(t, err, commands.CodeKeyReused, "the answer under this idempotency key was erased")
+	}
+	clean(t, a)
+}

@@ -1,0 +1,43 @@
+package commands
+
+import (
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
+
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy/actionrisk"
+	"github.com/countersign/countersign/policy/actionsafety"
+)
+
+// newWorkflow is what a run of the complete workflow leaves behind: the verdict,
+// bound to the action, with its id and its time to live.
+func newWorkflow(answer []byte, now time.Time) (*events.Workflow, error) {
+	var out actionsafety.Output
+	if err := json.Unmarshal(answer, &out); err != nil {
+		return nil, err
+	}
+	version, hash := actionrisk.Ruleset()
+	return &events.Workflow{
+		WorkflowID: "asw_" + uuid.NewString(),
+		Status:     out.Status, Risk: out.Risk, RiskScore: out.RiskScore, Decision: out.Decision,
+		RequiresHumanReview: out.RequiresHumanReview, MatchedRuleIDs: out.CommandScore.MatchedRuleIDs,
+		ActionBindingVersion: out.ActionBindingVersion, ActionHash: out.ActionHash,
+		RulesetVersion: version, RulesetHash: hash,
+		Audit: events.Audit{
+			CommandScoreRequestID: &out.Audit.CommandScoreRequestID,
+			ReviewTriageRequestID: out.Audit.ReviewTriageRequestID,
+		},
+		CreatedAt: Stamp(now), ExpiresAt: Stamp(now.Add(Retention)),
+	}, nil
+}
+
+// workflowMembers are the members of the answer that depend on time and place,
+// and so stand outside its outputHash.
+func workflowMembers(w events.Workflow, baseURL string) map[string]any {
+	return map[string]any{
+		"workflowId": w.WorkflowID, "createdAt": w.CreatedAt, "expiresAt": w.ExpiresAt,
+		"statusUrl": baseURL + "/api/agent-workflows/action-safety/status/" + w.WorkflowID,
+	}
+}

@@ -1,0 +1,157 @@
+package commands
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// CodeGone is a sign-in link that is used, old or followed by a newer one.
+const CodeGone = "gone"
+
+var errLink = policy.Refuse(CodeGone, "", "the sign-in link was used or is too old, ask for a new one")
+
+// SignInLink is the secret of a link, to be mailed to the address and kept
+// nowhere.
+type SignInLink struct {
+	Address string
+	Token   string // 32 octets, base64url
+}
+
+// linked is what a link carries, encrypted under a key made from its secret.
+type linked struct {
+	Address string `json:"address"`
+	Next    string `json:"next"`
+}
+
+// RequestSignIn makes a link for an address, whether anybody knows it or not. An
+// older link of the address works no more.
+func (a *App) RequestSignIn(ctx context.Context, email, next string) (SignInLink, error) {
+	address, err := checkEmail(email)
+	if err != nil {
+		return SignInLink{}, err
+	}
+	if a.Vault == nil {
+		return SignInLink{}, policy.Refuse(CodeNoSigner, "", signingUnavailable)
+	}
+	secret := make([]byte, 32)
+	rand.Read(secret)
+	hash := sha256.Sum256(secret)
+	box, err := boxOf(secret, linked{address, LocalPath(next)})
+	if err != nil {
+		return SignInLink{}, err
+	}
+	reference := a.Vault.Reference(ledger.ServiceTenant, "email:"+address)
+	_, err = a.Ledger.Pool().Exec(ctx, `insert into signin_links (p, subject_ref, token_hash, box, expires_at) values (0, $1, $2, $3, $4)
+		on conflict (p, subject_ref) do update set token_hash = excluded.token_hash, box = excluded.box, expires_at = excluded.expires_at`,
+		reference[:], hash[:], box, a.now().Add(linkLives))
+	if err != nil {
+		return SignInLink{}, refusal(&Unavailable{err})
+	}
+	return SignInLink{address, base64.RawURLEncoding.EncodeToString(secret)}, nil
+}
+
+// SignedIn is who has confirmed a link, and where to go then.
+type SignedIn struct {
+	CustomerID, Address, Next string
+}
+
+// ConfirmSignIn uses a link up: it works once. The first link an address
+// confirms makes it a customer.
+func (a *App) ConfirmSignIn(ctx context.Context, token string) (SignedIn, error) {
+	secret, err := base64.RawURLEncoding.Strict().DecodeString(token)
+	if err != nil || len(secret) != 32 {
+		return SignedIn{}, errLink
+	}
+	hash := sha256.Sum256(secret)
+	var box []byte
+	err = a.Ledger.Pool().QueryRow(ctx, `delete from signin_links where p = 0 and token_hash = $1 and expires_at > $2 returning box`,
+		hash[:], a.now()).Scan(&box)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return SignedIn{}, errLink
+	case err != nil:
+		return SignedIn{}, refusal(&Unavailable{err})
+	}
+	l, err := openBox(secret, box)
+	if err != nil {
+		return SignedIn{}, err
+	}
+	customer, err := a.EnsureCustomer(ctx, l.Address)
+	if err != nil {
+		return SignedIn{}, err
+	}
+	return SignedIn{customer, l.Address, l.Next}, a.sweepSignIn(ctx)
+}
+
+// sweepSignIn forgets links and sessions that are over. Every sign-in does it, so
+// the tables hold no more than the people who come.
+func (a *App) sweepSignIn(ctx context.Context) error {
+	for _, statement := range []string{`delete from signin_links where p = 0 and expires_at < $1`, `delete from sessions where p = 0 and expires_at < $1`} {
+		if _, err := a.Ledger.Pool().Exec(ctx, statement, a.now()); err != nil {
+			return refusal(&Unavailable{err})
+		}
+	}
+	return nil
+}
+
+// LocalPath is a path of this service, with its query, or "/account": what a
+// browser would take for another site is nobody's next page.
+func LocalPath(next string) string {
+	const fallback = "/account"
+	if len(next) < 2 || len(next) > maxNext || next[0] != '/' || next[1] == '/' ||
+		strings.ContainsFunc(next, func(r rune) bool { return r <= 0x20 || r >= 0x7f || r == '\\' }) {
+		return fallback
+	}
+	return next
+}
+
+// linkCipher is AES-256-GCM under a key that only the link's secret gives. It is
+// used once, so the nonce is zero.
+func linkCipher(secret []byte) (cipher.AEAD, error) {
+	key, err := hkdf.Key(sha256.New, secret, nil, "svc-signin-v1", 32)
+	if err != nil {
+		return nil, err
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCM(block)
+}
+
+func boxOf(secret []byte, l linked) ([]byte, error) {
+	aead, err := linkCipher(secret)
+	if err != nil {
+		return nil, err
+	}
+	text, err := canon.Marshal(l)
+	return aead.Seal(nil, make([]byte, aead.NonceSize()), text, nil), err
+}
+
+func openBox(secret, box []byte) (linked, error) {
+	aead, err := linkCipher(secret)
+	if err != nil {
+		return linked{}, err
+	}
+	text, err := aead.Open(nil, make([]byte, aead.NonceSize()), box, nil)
+	if err != nil {
+		return linked{}, errLink // a row that somebody changed
+	}
+	var l linked
+	err = json.Unmarshal(text, &l)
+	return l, err
+}

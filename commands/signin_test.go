@@ -1,0 +1,58 @@
+package commands
+
+import (
+	"strings"
+	"testing"
+)
+
+// FuzzLocalPath: whatever is asked for, a browser stays on this host.
+func FuzzLocalPath(f *testing.F) {
+	for _, seed := range []string{"/reviews", "//evil.example", `/\evil.example`, "https://evil.example", "/\t/x", "", "/", "/a?b=c#d", "/\u2028"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, next string) {
+		path := LocalPath(next)
+		if path[0] != '/' || len(path) < 2 || path[1] == '/' || path[1] == '\\' || strings.ContainsAny(path, "\r\n\t\x00\\ ") || len(path) > maxNext {
+			t.Errorf("%q leads to %q", next, path)
+		}
+		if path != next && path != "/account" {
+			t.Errorf("%q became %q", next, path)
+		}
+	})
+}
+
+// FuzzCredential: what is taken apart can be put together again, and everything
+// else is refused.
+func FuzzCredential(f *testing.F) {
+	text, _, _ := newCredential(tokenPrefix)
+	for _, seed := range []string{text, "", "svco_", strings.Repeat("_", keyLength), text[:61] + "_AAAAAA", strings.Replace(text, "svco", "svck", 1)} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		id, secret, ok := parseCredential(tokenPrefix, text)
+		if ok && (len(text) != keyLength || len(id) != keyIDLength || len(secret) != 32 || text[:5] != tokenPrefix || checkDigits(text[:61]) != text[62:]) {
+			t.Errorf("%q was taken for a credential", text)
+		}
+	})
+}
+
+func TestBoxOpensWithItsSecretOnly(t *testing.T) {
+	one, two := []byte(strings.Repeat("1", 32)), []byte(strings.Repeat("2", 32))
+	box, err := boxOf(one, linked{"ada@example.com", "/account"})
+	if err != nil || strings.Contains(string(box), "ada") {
+		t.Fatalf("%q %v", box, err)
+	}
+	if l, err := openBox(one, box); err != nil || l != (linked{"ada@example.com", "/account"}) {
+		t.Errorf("%+v, %v", l, err)
+	}
+	if _, err := openBox(two, box); err == nil {
+		t.Error("opened with another secret")
+	}
+	for i := range box {
+		changed := append([]byte{}, box...)
+		changed[i] ^= 1
+		if _, err := openBox(one, changed); err == nil {
+			t.Fatalf("opened with octet %d changed", i)
+		}
+	}
+}

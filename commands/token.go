@@ -1,0 +1,407 @@
+package commands
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// An organization token has the form of an API key with another prefix:
+//
+//	svco_<12 id>_<43 secret>_<6 check>
+const tokenPrefix = "svco_"
+
+// organizationToken is a token as its stream tells.
+type organizationToken struct {
+	id, name  string
+	orgID     string
+	hash      [32]byte
+	scopes    []string
+	createdBy string
+	member    string // whose it is
+	created   time.Time
+	expires   time.Time
+	revoked   time.Time // zero: not
+	rotates   string
+	addresses []netip.Prefix
+	guard     ledger.Guard
+}
+
+// live says whether the token is good at a time.
+func (t organizationToken) live(now time.Time) bool {
+	return t.id != "" && now.Before(t.expires) && (t.revoked.IsZero() || now.Before(t.revoked))
+}
+
+// apply folds one event of organization_token/<id>.
+func (t organizationToken) apply(e ledger.Event) (organizationToken, error) {
+	switch e.Type {
+	case events.TypeOrganizationTokenIssued:
+		var issued events.OrganizationTokenIssued
+		if err := canon.Decode(e.Payload, &issued); err != nil {
+			return t, err
+		}
+		if n, err := hex.Decode(t.hash[:], []byte(issued.SecretHash)); err != nil || n != len(t.hash) {
+			return t, ledger.ErrTampered
+		}
+		expires, err := time.Parse(time.RFC3339, issued.ExpiresAt)
+		if err != nil {
+			return t, ledger.ErrTampered
+		}
+		for _, text := range issued.Addresses {
+			network, err := netip.ParsePrefix(text)
+			if err != nil {
+				return t, ledger.ErrTampered
+			}
+			t.addresses = append(t.addresses, network)
+		}
+		t.id, t.name, t.orgID, t.scopes = issued.TokenID, issued.Name, e.Tenant, issued.Scopes
+		t.createdBy, t.created, t.expires, t.rotates = issued.CreatedBy, e.Occurred(), expires, issued.Rotates
+		if t.member = issued.Member; t.member == "" {
+			t.member = issued.CreatedBy
+		}
+	case events.TypeOrganizationTokenRevoked:
+		var revoked events.OrganizationTokenRevoked
+		if err := canon.Decode(e.Payload, &revoked); err != nil {
+			return t, err
+		}
+		at, err := time.Parse(time.RFC3339, revoked.EffectiveAt)
+		if err != nil {
+			return t, ledger.ErrTampered
+		}
+		if t.revoked.IsZero() || at.Before(t.revoked) {
+			t.revoked = at
+		}
+	}
+	return t, nil
+}
+
+// tokenPrincipal authenticates an organization token.
+func (a *App) tokenPrincipal(ctx context.Context, bearer string) (Principal, error) {
+	id, secret, ok := parseCredential(tokenPrefix, bearer)
+	var t organizationToken
+	if ok {
+		var err error
+		if t, err = a.token(ctx, "", id); err != nil {
+			return Principal{}, err
+		}
+	}
+	hash := sha256.Sum256(secret)
+	if subtle.ConstantTimeCompare(hash[:], t.hash[:]) != 1 || !t.live(a.Clock()) {
+		return Principal{}, errToken
+	}
+	o, err := a.organizationOf(ctx, t.orgID)
+	if err != nil {
+		return Principal{}, err
+	}
+	p := o.principal(a.Clock())
+	p.ActorID, p.Member, p.Role, p.Scopes = tokenPrefix+t.id, t.member, RoleToken, t.scopes
+	p.tokenID, p.addresses = t.id, t.addresses
+	p.Guards = append(p.Guards, t.guard)
+	return p, nil
+}
+
+// token is a token from the cache or its stream; without an organization, the
+// organization is looked up. An unknown id is the zero token.
+func (a *App) token(ctx context.Context, orgID, id string) (organizationToken, error) {
+	if t, ok := a.orgs.token(id); ok {
+		return t, nil
+	}
+	if orgID == "" {
+		var err error
+		if orgID, err = a.tenantOfToken(ctx, id); err != nil || orgID == "" {
+			return organizationToken{}, err
+		}
+	}
+	t, err := a.readToken(ctx, orgID, id)
+	if err == nil && t.id != "" { // unknown ids must not fill the cache
+		a.orgs.putToken(t)
+	}
+	return t, err
+}
+
+// tenantOfToken finds the organization of a token. The answer only says where to
+// read: the token's stream there is what counts.
+func (a *App) tenantOfToken(ctx context.Context, id string) (string, error) {
+	var tenant string
+	err := a.Ledger.Reading(ctx, func() error {
+		return a.Ledger.Pool().QueryRow(ctx, `select tenant from events
+			where p = 0 and stream = $1 and type = 'organization_token.issued' order by tenant limit 1`,
+			tokenStream(id)).Scan(&tenant)
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", nil
+	}
+	return tenant, err
+}
+
+func tokenStream(id string) string { return "organization_token/" + id }
+
+func (a *App) readToken(ctx context.Context, orgID, id string) (organizationToken, error) {
+	history, err := a.Ledger.Read(ctx, orgID, tokenStream(id))
+	if err != nil {
+		return organizationToken{}, err
+	}
+	var t organizationToken
+	for _, e := range history.Events {
+		if t, err = t.apply(e); err != nil {
+			return organizationToken{}, err
+		}
+	}
+	t.guard = history.Guard()
+	return t, nil
+}
+
+// tokensOf reads every token of an organization, the oldest first.
+func (a *App) tokensOf(ctx context.Context, orgID string) ([]organizationToken, error) {
+	var streams []string
+	err := a.Ledger.Reading(ctx, func() error {
+		rows, err := a.Ledger.Pool().Query(ctx, `select stream from events
+			where p = 0 and tenant = $1 and type = 'organization_token.issued' order by tseq`, orgID)
+		if err != nil {
+			return err
+		}
+		streams, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var tokens []organizationToken
+	for _, stream := range streams {
+		t, err := a.readToken(ctx, orgID, strings.TrimPrefix(stream, tokenStream("")))
+		if err != nil {
+			return nil, err
+		}
+		tokens = append(tokens, t)
+	}
+	return tokens, nil
+}
+
+// TokenOrder is what a token shall be. The zero value of each member has a good
+// meaning: all three assurance scopes, 90 days, from anywhere, no predecessor.
+type TokenOrder struct {
+	Name      string
+	Scopes    []string
+	Days      int
+	Addresses []string // networks such as 192.0.2.0/24
+	Member    string   // whose token it shall be; the principal's own by default
+	Rotates   string   // id of the token this one follows; that one lives 24 h longer
+}
+
+// TokenInfo is what anybody may know of a token.
+type TokenInfo struct {
+	TokenID   string   `json:"tokenId"`
+	Name      string   `json:"name"`
+	Scopes    []string `json:"scopes"`
+	CreatedBy string   `json:"createdBy"`
+	MemberID  string   `json:"memberId"`
+	CreatedAt string   `json:"createdAt" jsonschema:"format=date-time"`
+	ExpiresAt string   `json:"expiresAt" jsonschema:"format=date-time"`
+	Addresses []string `json:"addresses"`
+	State     string   `json:"state" jsonschema:"enum=active,enum=rotating,enum=expired,enum=revoked"`
+}
+
+// IssuedToken is a token just made. Token is shown once and kept nowhere.
+type IssuedToken struct {
+	Token string `json:"token"`
+	TokenInfo
+}
+
+// IssueToken makes a token for the principal's organization. Refusals: those of
+// May, and those about the order.
+func (a *App) IssueToken(ctx context.Context, p Principal, order TokenOrder) (IssuedToken, error) {
+	if err := p.May(RightManage); err != nil {
+		return IssuedToken{}, err
+	}
+	order, err := order.check()
+	if err != nil {
+		return IssuedToken{}, err
+	}
+	return attemptAs(ctx, a, p, RightManage, func(ctx context.Context, p Principal) (IssuedToken, error) {
+		return a.issueToken(ctx, p, order)
+	})
+}
+
+func (o TokenOrder) check() (TokenOrder, error) {
+	if len(o.Scopes) == 0 {
+		o.Scopes = []string{ScopeDecide, ScopeReceipt, ScopeRead}
+	}
+	o.Scopes = slices.Compact(slices.Sorted(slices.Values(o.Scopes)))
+	for _, scope := range o.Scopes {
+		if !slices.Contains(Scopes, scope) {
+			return o, policy.Refuse("invalid_enum", "/scopes", "scopes holds a scope that does not exist")
+		}
+	}
+	if o.Days == 0 {
+		o.Days = tokenDays
+	}
+	if o.Days < 1 || o.Days > maxTokenDays {
+		return o, policy.Refuse("out_of_range", "/expiresInDays", "expiresInDays must be 1 to 365")
+	}
+	if o.Name != "" {
+		if err := checkText("name", o.Name, maxName); err != nil {
+			return o, err
+		}
+	}
+	if len(o.Addresses) > maxAddresses {
+		return o, policy.Refuse("too_many_items", "/addresses", "addresses must have at most 100 items")
+	}
+	for i, text := range o.Addresses {
+		network, err := netip.ParsePrefix(text)
+		if err != nil {
+			ip, err := netip.ParseAddr(text)
+			if err != nil || ip.Zone() != "" {
+				return o, policy.Refuse("out_of_range", "/addresses", "addresses must hold networks such as 192.0.2.0/24")
+			}
+			network = netip.PrefixFrom(ip, ip.BitLen())
+		}
+		o.Addresses[i] = network.Masked().String()
+	}
+	return o, nil
+}
+
+func (a *App) issueToken(ctx context.Context, p Principal, order TokenOrder) (IssuedToken, error) {
+	now := a.now()
+	if order.Member != "" {
+		o, err := a.organizationOf(ctx, p.OrgID) // p guards it
+		if err != nil {
+			return IssuedToken{}, err
+		}
+		if o.members[order.Member] == "" {
+			return IssuedToken{}, errNoMember
+		}
+	}
+	text, id, secret := newCredential(tokenPrefix)
+	hash := sha256.Sum256(secret)
+	event := events.OrganizationTokenIssued{
+		TokenID: id, Name: order.Name, SecretHash: hex.EncodeToString(hash[:]), Scopes: order.Scopes, CreatedBy: p.Member,
+		ExpiresAt: Stamp(now.AddDate(0, 0, order.Days)), Addresses: order.Addresses, Member: order.Member, Rotates: order.Rotates,
+	}
+	drafts := []ledger.Draft{{Stream: tokenStream(id), Expect: ledger.New(), Type: events.TypeOrganizationTokenIssued}}
+	stored := []any{event}
+	if order.Rotates != "" {
+		old, err := a.readToken(ctx, p.OrgID, order.Rotates)
+		if err != nil {
+			return IssuedToken{}, err
+		}
+		if !old.live(now) {
+			return IssuedToken{}, policy.Refuse(CodeNotFound, "", "token not found")
+		}
+		drafts = append(drafts, ledger.Draft{Stream: tokenStream(old.id), Expect: old.at(), Type: events.TypeOrganizationTokenRevoked})
+		stored = append(stored, events.OrganizationTokenRevoked{TokenID: old.id, Reason: "rotated", EffectiveAt: Stamp(now.Add(rotationOverlap))})
+	}
+	appended, err := a.appendAs(ctx, p, drafts, stored)
+	if err != nil {
+		return IssuedToken{}, err
+	}
+	t, err := organizationToken{}.apply(appended[0])
+	return IssuedToken{Token: text, TokenInfo: t.info(now)}, err
+}
+
+// at demands that the token's stream still ends where it was read.
+func (t organizationToken) at() ledger.Expect {
+	return ledger.History{Events: make([]ledger.Event, t.guard.Version)}.At()
+}
+
+func (t organizationToken) info(now time.Time) TokenInfo {
+	info := TokenInfo{TokenID: t.id, Name: t.name, Scopes: t.scopes, CreatedBy: t.createdBy, MemberID: t.member,
+		CreatedAt: Stamp(t.created), ExpiresAt: Stamp(t.expires), Addresses: []string{}, State: "active"}
+	for _, network := range t.addresses {
+		info.Addresses = append(info.Addresses, network.String())
+	}
+	switch {
+	case !t.revoked.IsZero() && !now.Before(t.revoked):
+		info.State = "revoked"
+	case !now.Before(t.expires):
+		info.State = "expired"
+	case !t.revoked.IsZero():
+		info.State = "rotating"
+	}
+	if !t.revoked.IsZero() && t.revoked.Before(t.expires) {
+		info.ExpiresAt = Stamp(t.revoked)
+	}
+	return info
+}
+
+// Tokens lists an organization's tokens, the oldest first.
+func (a *App) Tokens(ctx context.Context, p Principal) ([]TokenInfo, error) {
+	if err := p.May(RightMembers); err != nil {
+		return nil, err
+	}
+	tokens, err := a.tokensOf(ctx, p.OrgID)
+	if err != nil {
+		return nil, refusal(err)
+	}
+	list := []TokenInfo{}
+	for _, t := range tokens {
+		list = append(list, t.info(a.Clock()))
+	}
+	return list, nil
+}
+
+// RevokeToken ends a token at once. Revoking it again changes nothing; an id of
+// another organization is as unknown as any.
+func (a *App) RevokeToken(ctx context.Context, p Principal, id, reason string) error {
+	if err := p.May(RightManage); err != nil {
+		return err
+	}
+	if reason == "" {
+		reason = "revoked"
+	}
+	if err := checkText("reason", reason, maxReason); err != nil {
+		return err
+	}
+	_, err := attemptAs(ctx, a, p, RightManage, func(ctx context.Context, p Principal) (struct{}, error) {
+		now := a.now()
+		t, err := a.readToken(ctx, p.OrgID, id)
+		if err != nil {
+			return struct{}{}, err
+		}
+		if t.id == "" {
+			return struct{}{}, policy.Refuse(CodeNotFound, "", "token not found")
+		}
+		if !t.revoked.IsZero() && !now.Before(t.revoked) {
+			return struct{}{}, nil
+		}
+		_, err = a.appendAs(ctx, p, []ledger.Draft{{Stream: tokenStream(id), Expect: t.at(), Type: events.TypeOrganizationTokenRevoked}},
+			[]any{events.OrganizationTokenRevoked{TokenID: id, Reason: reason, EffectiveAt: Stamp(now)}})
+		return struct{}{}, err
+	})
+	return err
+}
+
+// appendAs appends for a principal what has no personal members, under its
+// guards: the rights it was judged by are those it has at that position.
+func (a *App) appendAs(ctx context.Context, p Principal, drafts []ledger.Draft, stored []any) ([]ledger.Event, error) {
+	for i := range drafts {
+		payload, err := canon.Marshal(stored[i])
+		if err != nil {
+			return nil, err
+		}
+		if drafts[i].ID == "" {
+			drafts[i].ID = a.NewID("evt_")
+		}
+		drafts[i].SchemaVersion, drafts[i].Actor, drafts[i].Payload = 1, p.ActorID, payload
+	}
+	result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: p.OrgID, Drafts: drafts, Guards: p.Guards})
+	a.forgetOrganization(p.OrgID)
+	return result.Events, err
+}
+
+// clearMembers reads the members of a payload that are not personal; those stay the
+// commitments they are stored as.
+func clearMembers(e ledger.Event, stored any) error { return json.Unmarshal(e.Payload, stored) }

@@ -1,0 +1,530 @@
+package api
+
+// The harness of every test in this folder: one node of the service (ledger,
+// vault, commands, projections, server) on a database of its own, behind a real
+// listener with the time-outs and sizes of production.
+//
+//	n := startNode(t, setup{})                      // signing key, a clock that stands still
+//	key := n.issueKey()                             // a free key
+//	a := n.post("/api/agent-services/action-safety/quick", key, `{"command":"ls"}`)
+//	n.wants(a, 200)                                 // or n.refused(a, 400, "missing_field", "/command")
+//
+// A second node on the same database is startNode(t, setup{on: n.db, clock: n.clock}).
+// n.unchanged(key, func() { … }) fails the test if anything was appended, and so
+// metered. When the test ends, the whole chain is verified, and everything that
+// was logged is searched for the canary: plant it wherever a caller can write.
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/projections"
+)
+
+// canary is a caller's secret: it must come back in no error and stand in no log.
+const canary = "CANARY7f3a91"
+
+// testClock is a machine's clock that only a test moves.
+type testClock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newClock(now time.Time) *testClock { return &testClock{now: now} }
+
+// Now is the time of the clock.
+func (c *testClock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *testClock) set(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = now
+}
+
+// logText is what a node has logged.
+type logText struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (l *logText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// String is everything so far.
+func (l *logText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// testSeed is the signing key of a test's service.
+var testSeed = bytes.Repeat([]byte{7}, 32)
+
+// setup is what a test wants otherwise. The zero value is a node with a signing
+// key on a new database, whose clock stands at the present.
+type setup struct {
+	on           *ledgertest.DB // nil: a new one
+	clock        *testClock
+	machineClock bool   // the machine's clock, for what compares it with the database's
+	seed         []byte // of the signing key; nil: testSeed
+	noSigner     bool   // no signing key, but a vault: DATA_KEK is set
+	noVault      bool   // neither
+	rateLimit    bool
+}
+
+// node is the service as one process runs it.
+type node struct {
+	t           *testing.T
+	db          *ledgertest.DB
+	clock       *testClock
+	app         *commands.App
+	projections *projections.Projections
+	server      *Server
+	url         string // of the listener, which is the base URL, too
+	log         *logText
+	client      *http.Client
+}
+
+func startNode(t *testing.T, s setup) *node {
+	t.Helper()
+	n := &node{t: t, db: s.on, clock: s.clock, log: &logText{}}
+	if n.db == nil {
+		n.db = ledgertest.New(t)
+	}
+	if n.clock == nil {
+		n.clock = newClock(time.Now())
+	}
+	now := n.clock.Now
+	if s.machineClock {
+		now = time.Now
+	}
+	log := slog.New(slog.NewJSONHandler(n.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	t.Cleanup(func() {
+		if strings.Contains(n.log.String(), canary) {
+			t.Errorf("the log holds a caller's secret:\n%s", linesWith(n.log.String(), canary))
+		}
+	})
+	l, err := ledger.Open(t.Context(), n.db.URL, ledger.Options{Clock: now, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	n.app = &commands.App{Ledger: l, Clock: now}
+	n.keys(s)
+	if n.projections, err = projections.Start(t.Context(), l, log); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(n.projections.Close)
+	listener := httptest.NewUnstartedServer(nil)
+	n.url = "http://" + listener.Listener.Addr().String()
+	n.app.BaseURL = n.url
+	n.server, err = New(Config{App: n.app, Projections: n.projections, Log: log, RateLimit: s.rateLimit,
+		Contact: "operator@example.com", Mail: NewOutbox(log)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener.Config = HTTP(n.server.Handler(), log)
+	listener.Start()
+	t.Cleanup(listener.Close)
+	n.client = &http.Client{
+		Transport:     &http.Transport{MaxIdleConnsPerHost: 64},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Timeout:       time.Minute,
+	}
+	t.Cleanup(n.client.CloseIdleConnections)
+	return n
+}
+
+// keys gives the node its signing key and its vault.
+func (n *node) keys(s setup) {
+	n.t.Helper()
+	seed := s.seed
+	if seed == nil {
+		seed = testSeed
+	}
+	signer, err := seal.NewSigner(seed)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	if !s.noSigner && !s.noVault {
+		n.app.Signer = signer
+		if err := n.app.Ledger.Activate(n.t.Context(), signer, n.app.NewID("evt_")); err != nil {
+			n.t.Fatal(err)
+		}
+	}
+	if s.noVault {
+		return
+	}
+	kek, err := ledger.DeriveKEK(testSeed)
+	if err == nil {
+		n.app.Vault, err = n.app.Ledger.OpenVault(n.t.Context(), kek)
+	}
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.t.Cleanup(func() { n.verify() })
+}
+
+// verify checks the whole chain, as every test of an append does at its end.
+func (n *node) verify() {
+	n.t.Helper()
+	report, err := n.app.Ledger.VerifyDatabase(context.Background(), nil)
+	if err != nil {
+		n.t.Errorf("verify: %v", err)
+	}
+	for _, fault := range report.Faults {
+		n.t.Errorf("verify: %v", fault)
+	}
+}
+
+// answer is a whole response.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// String shortens an answer for a test's message.
+func (a answer) String() string { return fmt.Sprintf("%d %.300s", a.status, a.body) }
+
+// decode reads the body.
+func (a answer) decode(t testing.TB, into any) {
+	t.Helper()
+	if err := json.Unmarshal(a.body, into); err != nil {
+		t.Fatalf("%v in %v", err, a)
+	}
+}
+
+// members are the body as a test looks at it when it does not know its type.
+func (a answer) members(t testing.TB) map[string]any {
+	t.Helper()
+	var m map[string]any
+	a.decode(t, &m)
+	return m
+}
+
+// send makes a request; the headers are name, value, name, value …
+func (n *node) send(method, path, body string, headers ...string) answer {
+	n.t.Helper()
+	a, err := n.try(method, path, body, headers...)
+	if err != nil {
+		n.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return a
+}
+
+// try is send for a goroutine that is not the test's.
+func (n *node) try(method, path, body string, headers ...string) (answer, error) {
+	r, err := http.NewRequest(method, n.url+path, strings.NewReader(body))
+	if err != nil {
+		return answer{}, err
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header[http.CanonicalHeaderKey(headers[i])] = append(r.Header[http.CanonicalHeaderKey(headers[i])], headers[i+1])
+	}
+	resp, err := n.client.Do(r)
+	if err != nil {
+		return answer{}, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	return answer{resp.StatusCode, resp.Header, text}, err
+}
+
+// get is a GET without credential.
+func (n *node) get(path string) answer {
+	n.t.Helper()
+	return n.send(http.MethodGet, path, "")
+}
+
+// post sends JSON with a key, which may be empty for none.
+func (n *node) post(path, key, body string, headers ...string) answer {
+	n.t.Helper()
+	return n.send(http.MethodPost, path, body, append(asJSON(key), headers...)...)
+}
+
+func asJSON(key string) []string {
+	headers := []string{"Content-Type", "application/json"}
+	if key != "" {
+		headers = append(headers, "X-API-Key", key)
+	}
+	return headers
+}
+
+// raw writes octets on a connection of its own and reads one response, for what
+// a client library would not send.
+func (n *node) raw(request string) answer {
+	n.t.Helper()
+	return n.wire(request, false)
+}
+
+// rawCut is raw, after which nothing more is sent.
+func (n *node) rawCut(request string) answer {
+	n.t.Helper()
+	return n.wire(request, true)
+}
+
+func (n *node) wire(request string, cut bool) answer {
+	n.t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(n.url, "http://"))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
+	if _, err := io.WriteString(conn, request); err != nil {
+		n.t.Fatal(err)
+	}
+	if cut {
+		_ = conn.(*net.TCPConn).CloseWrite()
+	}
+	method, _, _ := strings.Cut(request, " ")
+	resp, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: method})
+	if err != nil {
+		n.t.Fatalf("%.80q: %v", request, err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		n.t.Fatalf("%.80q: %v", request, err)
+	}
+	if resp.Close { // the library takes the header away
+		resp.Header.Set("Connection", "close")
+	}
+	return answer{resp.StatusCode, resp.Header, text}
+}
+
+var addresses atomic.Int64 // so that each key has an address of its own
+
+// issueKey issues a free key to an address nobody else has.
+func (n *node) issueKey() string {
+	n.t.Helper()
+	a := n.post("/api/keys/free", "", fmt.Sprintf(`{"email":"caller%d@example.com"}`, addresses.Add(1)))
+	n.wants(a, http.StatusCreated)
+	key, _ := a.members(n.t)["apiKey"].(string)
+	return key
+}
+
+// used is how many calls of this month the key has used.
+func (n *node) used(key string) int {
+	n.t.Helper()
+	a := n.send(http.MethodGet, "/api/keys/free/status", "", "X-API-Key", key)
+	n.wants(a, http.StatusOK)
+	used, _ := a.members(n.t)["callsUsed"].(float64)
+	return int(used)
+}
+
+// head is the ledger's last position.
+func (n *node) head() int64 {
+	n.t.Helper()
+	head, err := n.app.Ledger.Head(n.t.Context())
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return head
+}
+
+// unchanged fails the test if what do does appends anything: nothing is metered
+// then, either.
+func (n *node) unchanged(do func()) {
+	n.t.Helper()
+	before := n.head()
+	do()
+	if after := n.head(); after != before {
+		n.t.Errorf("%d events were appended", after-before)
+	}
+}
+
+// wants fails the test unless the answer has the status and is JSON.
+func (n *node) wants(a answer, status int) {
+	n.t.Helper()
+	if a.status != status || a.header.Get("Content-Type") != "application/json" {
+		n.t.Fatalf("got %v (%s), want %d", a, a.header.Get("Content-Type"), status)
+	}
+}
+
+// internals is what no caller may see: an SQLSTATE, a file, a stack, a table, a
+// library.
+var internals = regexp.MustCompile(`(?i)sqlstate|pgx|postgres|goroutine|panic|\.go\b|/work/|/tmp/|/root/|/home/|jsonschema|jsontext|\bworkflow_status|ledger_head|readmodels|subject_keys|select |insert `)
+
+// refused fails the test unless the answer is an error of the service as
+// everybody may see it: the status, the code, the JSON pointer; text in ASCII, at
+// most 200 characters, with nothing of ours or the caller's in it. Code and
+// pointer "-" are not compared.
+func (n *node) refused(a answer, status int, code, path string) {
+	n.t.Helper()
+	n.wants(a, status)
+	m := a.members(n.t)
+	text, _ := m["error"].(string)
+	if text == "" || len(text) > 200 || strings.ContainsFunc(text, func(r rune) bool { return r < 0x20 || r > 0x7e }) {
+		n.t.Errorf("the error's text is %q", text)
+	}
+	if got, _ := m["code"].(string); code != "-" && got != code {
+		n.t.Errorf("code %q, want %q in %v", got, code, a)
+	}
+	if got, _ := m["path"].(string); path != "-" && got != path {
+		n.t.Errorf("path %q, want %q in %v", got, path, a)
+	}
+	if field := strings.TrimPrefix(path, "/"); path != "-" && field != "" && !strings.Contains(text, field) && !strings.HasPrefix(text, "invalid JSON") {
+		n.t.Errorf("the text %q does not name %s", text, field)
+	}
+	for name := range m {
+		switch name {
+		case "error", "code", "path", "upgradeUrl", "resetsAt", "payPerCall":
+		default:
+			n.t.Errorf("an error has the member %s", name)
+		}
+	}
+	n.discreet(a)
+}
+
+// bare fails the test unless the body is exactly {error} with this text.
+func (n *node) bare(a answer, status int, text string) {
+	n.t.Helper()
+	n.wants(a, status)
+	if want := `{"error":"` + text + `"}`; string(a.body) != want {
+		n.t.Errorf("got %s, want %s", a.body, want)
+	}
+}
+
+// discreet fails the test if an answer holds something of ours or the canary.
+func (n *node) discreet(a answer) {
+	n.t.Helper()
+	header := a.header.Clone()
+	header.Del("X-Request-Id") // chance may spell anything in it
+	all := string(a.body) + fmt.Sprint(header)
+	if strings.Contains(all, canary) {
+		n.t.Errorf("the caller's value comes back: %s %v", a.body, a.header)
+	}
+	if found := internals.FindString(all); found != "" {
+		n.t.Errorf("the answer shows %q: %s", found, a.body)
+	}
+}
+
+// super runs SQL as somebody who may tamper.
+func (n *node) super(sql string, args ...any) {
+	n.t.Helper()
+	conn, err := pgx.Connect(n.t.Context(), n.db.SuperURL)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(n.t.Context(), sql, args...); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+func linesWith(text, part string) string {
+	var found []string
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, part) {
+			found = append(found, line)
+		}
+	}
+	return strings.Join(found, "")
+}
+
+// parallel runs do n times at once and waits for all.
+func parallel(n int, do func(i int)) {
+	var all sync.WaitGroup
+	start := make(chan struct{})
+	for i := range n {
+		all.Go(func() {
+			<-start
+			do(i)
+		})
+	}
+	close(start)
+	all.Wait()
+}
+
+// absent fails the test if a text stands anywhere in the database: in any column
+// of any table, as text, as octets, or as base64.
+func (n *node) absent(text string) {
+	n.t.Helper()
+	conn, err := pgx.Connect(n.t.Context(), n.db.SuperURL)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	rows, err := conn.Query(n.t.Context(), `select format('%I.%I', table_schema, table_name) from information_schema.tables
+		where table_schema not in ('pg_catalog', 'information_schema') and table_type = 'BASE TABLE'`)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(tables) < 5 {
+		n.t.Fatalf("%d tables, %v", len(tables), err)
+	}
+	for _, table := range tables {
+		rows, err := conn.Query(n.t.Context(), `select lower(t::text) from `+table+` t`)
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		all, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		content := strings.Join(all, "\n")
+		for _, form := range []string{text, hex.EncodeToString([]byte(text)), base64.StdEncoding.EncodeToString([]byte(text)), hex.EncodeToString([]byte(base64.StdEncoding.EncodeToString([]byte(text))))} {
+			if strings.Contains(content, strings.ToLower(form)) {
+				n.t.Errorf("%s holds %s", table, form)
+			}
+		}
+	}
+}
+
+// cutDatabase ends every connection to the database and lets none in, or lets
+// them in again.
+func (n *node) cutDatabase(back bool) {
+	n.t.Helper()
+	config, err := pgx.ParseConfig(n.db.SuperURL)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	name := config.Database
+	config.Database = "postgres"
+	conn, err := pgx.ConnectConfig(n.t.Context(), config)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	for _, statement := range []string{
+		fmt.Sprintf(`alter database %s allow_connections %v`, name, back),
+		`select pg_terminate_backend(pid) from pg_stat_activity where datname = '` + name + `'`,
+	} {
+		if _, err := conn.Exec(n.t.Context(), statement); err != nil {
+			n.t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,219 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/assurance"
+	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/projections"
+)
+
+// assuranceOperations are the endpoints of Agent Commerce Assurance. Requests are
+// read by package assurance itself: its amounts must be seen as they were written
+// and its texts are those of the contract.
+func assuranceOperations() []*operation {
+	table := own([]*operation{decide, bindReceipt, assuranceHistory, getDecision, getReceipt, getApproval, approve})
+	for _, op := range table {
+		op.bareErrors = true
+	}
+	return table
+}
+
+// signedDecision, signedReceipt and signedApproval describe the answers, which
+// are signed envelopes (seal.Envelope) and nothing else.
+type signedDecision struct {
+	Record    assurance.DecisionRecord `json:"record"`
+	Integrity seal.Integrity           `json:"integrity"`
+	Ledger    seal.Place               `json:"ledger"`
+	Verify    seal.VerifyAt            `json:"verify"`
+}
+
+type signedReceipt struct {
+	Record    assurance.ReceiptRecord `json:"record"`
+	Integrity seal.Integrity          `json:"integrity"`
+	Ledger    seal.Place              `json:"ledger"`
+	Verify    seal.VerifyAt           `json:"verify"`
+}
+
+type signedApproval struct {
+	Record    assurance.ApprovalRecord `json:"record"`
+	Integrity seal.Integrity           `json:"integrity"`
+	Ledger    seal.Place               `json:"ledger"`
+	Verify    seal.VerifyAt            `json:"verify"`
+}
+
+var decide = &operation{
+	id: "assurance_decide", method: http.MethodPost, path: "/api/assurance/decisions",
+	summary: "A signed allow, deny or needs_review about one exact x402 purchase or MCP tool call, under the organization's active policy. " +
+		"One idempotencyKey per purchase you intend. On every retry, also after a timeout or a 503, send the SAME key; never make a new key for the same purchase.",
+	right: commands.RightDecide, input: reflect.TypeFor[assurance.DecisionInput](), parses: true, output: reflect.TypeFor[signedDecision](),
+	example: `{"protocol":"x402","idempotencyKey":"purchase-1","subject":{"runId":"run-1"},"intent":{"resourceUrl":"https://api.weather.example/v1/forecast?city=Oslo","method":"GET","scheme":"exact","network":"base","asset":"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913","payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amountUnits":"250000"}}`,
+	success: http.StatusCreated, limit: assurance.MaxDecisionBody, errors: []int{400, 401, 403, 409, 413, 503},
+	run: func(s *Server, c *call) (reply, error) {
+		request, err := assurance.ParseDecision(c.text)
+		if err != nil {
+			return reply{}, err
+		}
+		if c.idempotencyKey != "" && c.idempotencyKey != request.IdempotencyKey {
+			return reply{}, policy.Refuse("inconsistent_input", "/idempotencyKey", "idempotencyKey and the Idempotency-Key header differ")
+		}
+		return signed(s.app.Decide(c.request.Context(), c.principal, request))
+	},
+}
+
+// signed answers 201 for a new record and 200 for a stored one, with the same
+// octets.
+func signed(r commands.Recorded, err error) (reply, error) {
+	if err != nil {
+		return reply{}, err
+	}
+	answer, err := enveloped(r.Envelope)
+	if r.Replayed {
+		answer.status = http.StatusOK
+		answer.header.Set("Idempotent-Replayed", "true")
+	}
+	return answer, err
+}
+
+// enveloped is an envelope as it is answered. The record is canonical already
+// and is not read again.
+func enveloped(e seal.Envelope) (reply, error) {
+	record := e.Record
+	e.Record = jsontext.Value("{}")
+	text, err := canon.Marshal(e)
+	if err != nil {
+		return reply{}, err
+	}
+	members, err := canon.Members(text)
+	if err != nil {
+		return reply{}, err
+	}
+	members["record"] = record
+	return reply{body: canon.Object(members), header: http.Header{"Cache-Control": {"private, no-store"}}}, nil
+}
+
+var bindReceipt = &operation{
+	id: "assurance_bind_receipt", method: http.MethodPost, path: "/api/assurance/receipts",
+	summary: "Bind what was observed of an execution to its decision: a signed receipt, one per decision. What contradicts the decision is recorded, not refused.",
+	right:   commands.RightReceipt, input: reflect.TypeFor[assurance.ReceiptInput](), parses: true, output: reflect.TypeFor[signedReceipt](),
+	example: `{"decisionId":"asd_01JD3Z8W5T0000000000000000","decisionRecordHash":"156f3bb8d855bc6e8a577bf11f1481366166bde4a9df10e6ca25d23efa755acf","bindingHash":"8a1632e12f297cb347be32c679594af321227936049d1812b0b16da77a86cd2d","protocol":"x402","outcome":"fulfilled","responseStatus":200}`,
+	success: http.StatusCreated, limit: assurance.MaxReceiptBody, errors: []int{400, 401, 403, 409, 413, 503},
+	run: func(s *Server, c *call) (reply, error) {
+		request, err := assurance.ParseReceipt(c.text)
+		if err != nil {
+			return reply{}, err
+		}
+		return signed(s.app.BindReceipt(c.request.Context(), c.principal, request))
+	},
+}
+
+var approve = &operation{
+	id: "assurance_approve", method: http.MethodPost, path: "/api/assurance/decisions/{decisionId}/approval",
+	summary: "A person's signed verdict about a decision that needs a review: once per decision, not by who asked for it, valid for 15 minutes.",
+	right:   commands.RightApprove, input: reflect.TypeFor[assurance.ApprovalInput](), parses: true, output: reflect.TypeFor[signedApproval](),
+	example: `{"verdict":"approved","reason":"Known supplier, amount agreed."}`,
+	success: http.StatusCreated, errors: []int{400, 401, 403, 404, 409, 413, 503},
+	run: func(s *Server, c *call) (reply, error) {
+		in, err := assurance.ParseApproval(c.text)
+		if err != nil {
+			return reply{}, err
+		}
+		return signed(s.app.Approve(c.request.Context(), c.principal, c.vars["decisionId"], in))
+	},
+}
+
+var getDecision = recordOperation("assurance_get_decision", "/api/assurance/decisions/{decisionId}",
+	"A recorded decision, as it was signed.", events.TypeDecisionRecorded, reflect.TypeFor[signedDecision]())
+
+var getApproval = recordOperation("assurance_get_approval", "/api/assurance/decisions/{decisionId}/approval",
+	"The approval of a decision, as it was signed.", events.TypeApprovalRecorded, reflect.TypeFor[signedApproval]())
+
+func recordOperation(id, path, summary, eventType string, output reflect.Type) *operation {
+	return &operation{
+		id: id, method: http.MethodGet, path: path, summary: summary,
+		right: commands.RightRead, output: output, errors: []int{401, 403, 404, 503},
+		run: func(s *Server, c *call) (reply, error) { return s.record(c, c.vars["decisionId"], eventType) },
+	}
+}
+
+func (s *Server) record(c *call, decisionID, eventType string) (reply, error) {
+	envelope, err := s.app.Record(c.request.Context(), c.principal, decisionID, eventType)
+	if err != nil {
+		return reply{}, err
+	}
+	return enveloped(envelope)
+}
+
+var getReceipt = &operation{
+	id: "assurance_get_receipt", method: http.MethodGet, path: "/api/assurance/receipts/{receiptId}",
+	summary: "A recorded receipt, as it was signed.",
+	right:   commands.RightRead, output: reflect.TypeFor[signedReceipt](), errors: []int{401, 403, 404, 503},
+	run: func(s *Server, c *call) (reply, error) {
+		decisionID, err := s.projections.DecisionOfReceipt(c.request.Context(), c.principal.OrgID, c.vars["receiptId"])
+		if err != nil {
+			return reply{}, ofHistory(err)
+		}
+		return s.record(c, decisionID, events.TypeReceiptRecorded)
+	},
+}
+
+// ofHistory gives the read model's errors the texts of the contract.
+func ofHistory(err error) error {
+	switch {
+	case errors.Is(err, projections.ErrNotFound):
+		return policy.Refuse(codeNotFound, "", "not found")
+	case errors.Is(err, projections.ErrBehind):
+		return &commands.Unavailable{Cause: err}
+	}
+	return err
+}
+
+var assuranceHistory = &operation{
+	id: "assurance_history", method: http.MethodGet, path: "/api/assurance/history",
+	summary: "The organization's decisions and receipts, the newest first. Query: limit (default 25, clamped to 1 to 100), cursor (nextCursor of the page before).",
+	right:   commands.RightRead, output: reflect.TypeFor[projections.HistoryPage](), errors: []int{401, 403, 503},
+	run: func(s *Server, c *call) (reply, error) {
+		var actors []string
+		if c.principal.OwnOnly() {
+			var err error
+			if actors, err = s.app.OwnActors(c.request.Context(), c.principal); err != nil {
+				return reply{}, err
+			}
+		}
+		query := c.request.URL.Query()
+		page, err := s.projections.History(c.request.Context(), c.principal.OrgID, actors, historyLimit(query.Get("limit")), query.Get("cursor"))
+		if err != nil {
+			return reply{}, ofHistory(err)
+		}
+		body, err := canon.Marshal(page)
+		return reply{body: body, header: http.Header{"Cache-Control": {"private, no-store"}}}, err
+	},
+}
+
+// historyLimit never refuses: what is no integer is the default, what is out of
+// range is the nearest bound, however many digits it has.
+func historyLimit(text string) int {
+	const standard, least, most = 25, 1, 100
+	digits := strings.TrimLeft(text, "+-")
+	if len(text)-len(digits) > 1 || digits == "" || strings.Trim(digits, "0123456789") != "" {
+		return standard
+	}
+	n, err := strconv.Atoi(text)
+	switch {
+	case err != nil && text[0] == '-':
+		return least
+	case err != nil:
+		return most
+	}
+	return min(max(n, least), most)
+}

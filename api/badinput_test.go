@@ -1,0 +1,477 @@
+package api
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+const (
+	quickPath  = "/api/agent-services/action-safety/quick"
+	runPath    = "/api/agent-services/action-safety/run"
+	scorePath  = "/api/agent-services/command-risk/score"
+	triagePath = "/api/agent-services/review-triage/submit"
+)
+
+// actionPaths are the endpoints that take an action.
+var actionPaths = []string{quickPath, runPath, scorePath, triagePath}
+
+// badJSON is every text that strict JSON refuses. The canary stands wherever the
+// caller's own text can stand.
+var badJSON = []struct{ name, body, code, path, text string }{
+	{"no body", ``, "invalid_json", "", "invalid JSON: the body is empty"},
+	{"white space only", " \r\n\t", "invalid_json", "", "invalid JSON: the body is empty"},
+	{"not JSON", canary, "invalid_json", "", ""},
+	{"cut off", `{"command":"` + canary, "invalid_json", "", "invalid JSON: the text ends too early"},
+	{"trailing text", `{"command":"ls"} ` + canary, "invalid_json", "", ""},
+	{"trailing value", `{"command":"ls"}{"command":"` + canary + `"}`, "invalid_json", "", "invalid JSON: something follows the value"},
+	{"trailing comma", `{"command":"ls",}`, "invalid_json", "", ""},
+	{"byte order mark", "\uFEFF" + `{"command":"ls"}`, "invalid_json", "", ""},
+	{"comment", `{"command":"ls"/*` + canary + `*/}`, "invalid_json", "", ""},
+	{"line comment", "{\"command\":\"ls\"} //" + canary, "invalid_json", "", ""},
+	{"NaN", `{"command":NaN}`, "invalid_json", "", ""},
+	{"Infinity", `{"command":-Infinity}`, "invalid_json", "", ""},
+	{"single quotes", `{'command':'` + canary + `'}`, "invalid_json", "", ""},
+	{"unquoted name", `{command:"` + canary + `"}`, "invalid_json", "", ""},
+	{"leading zero", `{"command":"ls","x":01}`, "invalid_json", "", ""},
+	{"control character", "{\"command\":\"a\nb\"}", "invalid_json", "", ""},
+	{"unknown escape", `{"command":"\x41"}`, "invalid_json", "", ""},
+	{"UTF-16", "\xff\xfe{\x00}\x00", "invalid_json", "", ""},
+
+	{"duplicate member", `{"command":"ls","command":"` + canary + `"}`, "duplicate_field", "", "invalid JSON: duplicate member"},
+	{"duplicate after unescaping", `{"command":"ls","\u0063omman\u0064":"` + canary + `"}`, "duplicate_field", "", "invalid JSON: duplicate member"},
+	{"duplicate in an object", `{"command":"ls","target":{"` + canary + `":1,"` + canary + `":2}}`, "duplicate_field", "/target", "invalid JSON: duplicate member"},
+	{"duplicate in a list", `{"command":"ls","target":[{"a":1,"a":2}]}`, "duplicate_field", "-", "invalid JSON: duplicate member"},
+	{"duplicate unknown member", `{"command":"ls","` + canary + `":1,"` + canary + `":1}`, "duplicate_field", "", "invalid JSON: duplicate member"},
+
+	{"invalid UTF-8", "{\"command\":\"a\xffb\"}", "invalid_json", "-", "invalid JSON: not valid UTF-8"},
+	{"invalid UTF-8 in a name", "{\"command\":\"ls\",\"\xff\":1}", "invalid_json", "-", "invalid JSON: not valid UTF-8"},
+	{"overlong slash", "{\"command\":\"\xc0\xaf\"}", "invalid_json", "-", "invalid JSON: not valid UTF-8"},
+	{"surrogate as UTF-8", "{\"command\":\"\xed\xa0\x80\"}", "invalid_json", "-", "invalid JSON: not valid UTF-8"},
+	{"above U+10FFFF", "{\"command\":\"\xf4\x90\x80\x80\"}", "invalid_json", "-", "invalid JSON: not valid UTF-8"},
+	{"lone high surrogate", `{"command":"\ud800"}`, "invalid_json", "-", "invalid JSON: not valid UTF-8"},
+	{"lone low surrogate", `{"command":"\udc00x"}`, "invalid_json", "-", "invalid JSON: not valid UTF-8"},
+	{"surrogates in the wrong order", `{"command":"\udc00\ud800"}`, "invalid_json", "-", "invalid JSON: not valid UTF-8"},
+	{"NUL", `{"command":"a\u0000b"}`, "invalid_json", "-", "invalid JSON: NUL in a string"},
+	{"NUL in a name", `{"command":"ls","a\u0000":1}`, "invalid_json", "-", "invalid JSON: NUL in a string"},
+
+	{"depth 65", `{"command":` + strings.Repeat("[", 64) + strings.Repeat("]", 64) + `}`, "invalid_json", "-", "invalid JSON: nested deeper than 64"},
+	{"200,000 brackets", strings.Repeat("[", 60_000), "invalid_json", "-", "invalid JSON: nested deeper than 64"},
+	{"number of 41 characters", `{"command":1.` + strings.Repeat("0", 38) + `1}`, "invalid_json", "-", "invalid JSON: a number of more than 40 characters"},
+	{"1e999", `{"command":1e999}`, "invalid_json", "-", "invalid JSON: a number too large for a double"},
+	{"2^53", `{"command":9007199254740992}`, "invalid_json", "-", "invalid JSON: an integer beyond 2^53-1"},
+	{"-2^53", `{"command":-9007199254740992}`, "invalid_json", "-", "invalid JSON: an integer beyond 2^53-1"},
+	{"2^53 as a float", `{"command":9007199254740992.0}`, "invalid_json", "-", "invalid JSON: an integer beyond 2^53-1"},
+	{"2^53 in a nested list", `{"command":"ls","target":[[9007199254740993]]}`, "invalid_json", "-", "invalid JSON: an integer beyond 2^53-1"},
+}
+
+// badMembers is every body that is JSON and does not have the contract's shape.
+var badMembers = []struct{ name, body, code, path string }{
+	{"a string", `"` + canary + `"`, "wrong_type", ""},
+	{"a list", `["` + canary + `"]`, "wrong_type", ""},
+	{"a number", `1`, "wrong_type", ""},
+	{"null", `null`, "wrong_type", ""},
+	{"true", `true`, "wrong_type", ""},
+	{"no command", `{}`, "missing_field", "/command"},
+	{"no command, only others", `{"repo":"acme"}`, "missing_field", "/command"},
+	{"another case", `{"command":"ls","COMMAND":"` + canary + `"}`, "unknown_field", ""},
+	{"another case alone", `{"Command":"` + canary + `"}`, "-", ""},
+	{"look-alike name", `{"command":"ls","cоmmand":"` + canary + `"}`, "unknown_field", ""},
+	{"unknown member", `{"command":"ls","` + canary + `":1}`, "unknown_field", ""},
+	{"empty name", `{"command":"ls","":1}`, "unknown_field", ""},
+	{"prototype", `{"command":"ls","__proto__":{"risk":"low"}}`, "unknown_field", ""},
+	{"command null", `{"command":null}`, "-", "/command"},
+	{"command a number", `{"command":1}`, "wrong_type", "/command"},
+	{"command a list", `{"command":["` + canary + `"]}`, "wrong_type", "/command"},
+	{"command an object", `{"command":{"` + canary + `":1}}`, "wrong_type", "/command"},
+	{"command true", `{"command":true}`, "wrong_type", "/command"},
+	{"command empty", `{"command":""}`, "out_of_range", "/command"},
+	{"repo a number", `{"command":"ls","repo":1}`, "wrong_type", "/repo"},
+	{"failClosedOnUnmatched a string", `{"command":"ls","failClosedOnUnmatched":"` + canary + `"}`, "wrong_type", "/failClosedOnUnmatched"},
+	{"failClosedOnUnmatched 1", `{"command":"ls","failClosedOnUnmatched":1}`, "wrong_type", "/failClosedOnUnmatched"},
+
+	// The first problem in document order is the answer.
+	{"order: branch, command", `{"branch":"","command":""}`, "out_of_range", "/branch"},
+	{"order: command, branch", `{"command":"","branch":""}`, "out_of_range", "/command"},
+	{"order: repo, unknown", `{"command":"ls","repo":5,"` + canary + `":1}`, "wrong_type", "/repo"},
+	{"order: unknown, repo", `{"command":"ls","` + canary + `":1,"repo":5}`, "unknown_field", ""},
+	{"order: unknown before, between and after", `{"a` + canary + `":1,"command":"","b` + canary + `":1,"c` + canary + `":1}`, "unknown_field", ""},
+	{"order: unknown only after", `{"command":"","a` + canary + `":1,"b` + canary + `":1,"c` + canary + `":1}`, "out_of_range", "/command"},
+	{"order: empty name first", `{"":1,"command":""}`, "unknown_field", ""},
+	{"order: empty name last", `{"command":"","":1}`, "out_of_range", "/command"},
+	{"order: missing comes last", `{"repo":"","cwd":1}`, "out_of_range", "/repo"},
+	{"order: syntax before shape", `{"command":"","repo":` + canary + `}`, "invalid_json", "-"},
+}
+
+func TestStrictJSONAtEveryActionEndpoint(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	key := n.issueKey()
+	n.unchanged(func() {
+		for _, path := range actionPaths {
+			for _, c := range badJSON {
+				a := n.post(path, key, c.body)
+				n.refused(a, 400, c.code, c.path)
+				if text, _ := a.members(t)["error"].(string); !strings.HasPrefix(text, "invalid JSON: ") || c.text != "" && text != c.text {
+					t.Errorf("%s %s: %q, want %q", path, c.name, text, c.text)
+				}
+			}
+			for _, c := range badMembers {
+				// Often enough that an order which is drawn by lot would show.
+				for range 5 {
+					a := n.post(path, key, c.body)
+					n.refused(a, 400, c.code, c.path)
+					if t.Failed() {
+						t.Fatalf("%s %s: %v", path, c.name, a)
+					}
+				}
+			}
+		}
+	})
+	if used := n.used(key); used != 0 {
+		t.Errorf("%d refused calls were metered", used)
+	}
+}
+
+// null is a value the quick gate's contract does not have; the enveloped services
+// take it for an absent optional member.
+func TestNullIsRefusedOrAbsent(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	key := n.issueKey()
+	for _, member := range []string{"repo", "cwd", "branch", "actor", "intent", "diffStat", "environment", "target", "commit", "diffHash", "failClosedOnUnmatched"} {
+		body := `{"command":"git status","` + member + `":null}`
+		n.refused(n.post(quickPath, key, body), 400, "wrong_type", "/"+member)
+		for _, path := range []string{scorePath, triagePath, runPath} {
+			a := n.post(path, key, body)
+			n.wants(a, 200)
+			if got := a.members(t)["actionHash"]; got != plainActionHash {
+				t.Errorf("%s with %s null: actionHash %v", path, member, got)
+			}
+		}
+	}
+	for path, members := range map[string][]string{
+		runPath: {"reference", "idempotencyKey"}, scorePath: {"reference"}, triagePath: {"reference", "priority", "requestedBy", "commandScoreRequestId"},
+	} {
+		for _, member := range members {
+			n.wants(n.post(path, key, `{"command":"git status","`+member+`":null}`), 200)
+		}
+		n.refused(n.post(path, key, `{"command":null}`), 400, "-", "/command")
+	}
+}
+
+// The members that only one of the services takes are refused by the others.
+func TestMembersOfOtherServices(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	key := n.issueKey()
+	n.unchanged(func() {
+		for member, allowed := range map[string][]string{
+			`"reference":"r"`:                {runPath, scorePath, triagePath},
+			`"idempotencyKey":"k"`:           {runPath},
+			`"priority":"high"`:              {triagePath},
+			`"requestedBy":"ada"`:            {triagePath},
+			`"commandScoreRequestId":"crs_"`: {},
+		} {
+			for _, path := range actionPaths {
+				if !strings.Contains(fmt.Sprint(allowed), path) {
+					want := "unknown_field"
+					if strings.HasPrefix(member, `"commandScore`) && path == triagePath {
+						want = "out_of_range"
+					}
+					n.refused(n.post(path, key, `{"command":"ls",`+member+`}`), 400, want, "-")
+				}
+			}
+		}
+		for body, path := range map[string]string{
+			`{"command":"ls","reference":""}`:                                                runPath,
+			`{"command":"ls","reference":"` + strings.Repeat("r", 201) + `"}`:                runPath,
+			`{"command":"ls","idempotencyKey":""}`:                                           runPath,
+			`{"command":"ls","idempotencyKey":"` + strings.Repeat("k", 201) + `"}`:           runPath,
+			`{"command":"ls","idempotencyKey":1}`:                                            runPath,
+			`{"command":"ls","priority":"` + canary + `"}`:                                   triagePath,
+			`{"command":"ls","requestedBy":"` + strings.Repeat("r", 201) + `"}`:              triagePath,
+			`{"command":"ls","commandScoreRequestId":"crs_` + strings.Repeat("A", 32) + `"}`: triagePath,
+		} {
+			n.refused(n.post(path, key, body), 400, "-", "-")
+		}
+	})
+}
+
+func TestOversizeIs413(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	key := n.issueKey()
+	const limit = 65_536
+	frame := `{"command":"ls"}`
+	exact := frame + strings.Repeat(" ", limit-len(frame))
+	for _, path := range actionPaths {
+		n.wants(n.post(path, key, exact), 200)
+		n.unchanged(func() {
+			declared := n.post(path, key, exact+" ")
+			n.refused(declared, 413, "too_large", "")
+			n.refused(n.chunked(path, key, exact+" "), 413, "too_large", "")
+			n.wants(n.post(path, "", exact+" "), 503) // without a credential the body is not looked at
+		})
+	}
+	n.wants(n.chunked(quickPath, key, exact), 200)
+	for path, limit := range map[string]int{"/api/keys/free": 16_384, "/api/verify": 524_288} {
+		n.refused(n.post(path, "", strings.Repeat(" ", limit+1)), 413, "too_large", "")
+		n.refused(n.chunked(path, "", strings.Repeat(" ", limit+1)), 413, "too_large", "")
+		n.refused(n.post(path, "", strings.Repeat(" ", limit)), 400, "invalid_json", "")
+	}
+}
+
+// A declared length over the limit is refused before the body is sent, and the
+// connection is closed.
+func TestDeclaredOversizeIsNotRead(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	a := n.raw("POST " + quickPath + " HTTP/1.1\r\nHost: x\r\nX-API-Key: " + n.issueKey() +
+		"\r\nContent-Type: application/json\r\nContent-Length: 10000000000\r\n\r\n")
+	n.refused(a, 413, "too_large", "")
+	if a.header.Get("Connection") != "close" {
+		t.Error("the connection stays open")
+	}
+}
+
+// chunked sends a body without declaring its length.
+func (n *node) chunked(path, key, body string) answer {
+	n.t.Helper()
+	r, err := http.NewRequest(http.MethodPost, n.url+path, io.MultiReader(strings.NewReader(body)))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if key != "" {
+		r.Header.Set("X-API-Key", key)
+	}
+	resp, err := n.client.Do(r)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return answer{resp.StatusCode, resp.Header, text}
+}
+
+func TestContentTypeAndEncoding(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	key := n.issueKey()
+	body := `{"command":"ls"}`
+	for _, good := range []string{"application/json", "application/json; charset=utf-8", "application/json;charset=UTF-8", "Application/JSON", `application/json; charset="utf-8"`} {
+		n.wants(n.send("POST", quickPath, body, "X-API-Key", key, "Content-Type", good), 200)
+	}
+	n.unchanged(func() {
+		for _, bad := range []string{"", "text/plain", "text/json", "application/jsonp", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x",
+			"application/json; charset=latin1", "application/json; charset=utf-16", "application/json; charset", canary + "/json", "application/" + canary} {
+			n.refused(n.send("POST", quickPath, body, "X-API-Key", key, "Content-Type", bad), 400, "invalid_request", "")
+		}
+		n.refused(n.send("POST", quickPath, body, "X-API-Key", key), 400, "invalid_request", "")
+		n.refused(n.send("POST", quickPath, body, "X-API-Key", key, "Content-Type", "application/json", "Content-Type", "text/plain"), 400, "invalid_request", "")
+		for _, encoding := range []string{"gzip", "br", "identity", canary} {
+			n.refused(n.post(quickPath, key, body, "Content-Encoding", encoding), 400, "invalid_request", "")
+		}
+	})
+}
+
+func TestWrongMethodIs405WithAllow(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	key := n.issueKey()
+	methods := []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND"}
+	for path, allow := range map[string]string{
+		quickPath: "POST", runPath: "POST", scorePath: "POST", triagePath: "POST", "/api/keys/free": "POST", "/api/verify": "POST",
+		"/api/keys/free/status": "GET, HEAD", "/api/health": "GET, HEAD", "/openapi.json": "GET, HEAD", "/healthz": "GET, HEAD", "/readyz": "GET, HEAD",
+		"/api/agent-workflows/action-safety/status/asw_00000000-0000-0000-0000-000000000000": "GET, HEAD",
+	} {
+		for _, method := range methods {
+			if strings.Contains(allow, method) {
+				continue
+			}
+			n.unchanged(func() {
+				a := n.send(method, path, "", "X-API-Key", key)
+				if a.status != 405 || a.header.Get("Allow") != allow {
+					t.Errorf("%s %s: %v, Allow %q, want %q", method, path, a, a.header.Get("Allow"), allow)
+				}
+				if method != "HEAD" {
+					n.refused(a, 405, "method_not_allowed", "")
+				}
+			})
+		}
+	}
+}
+
+func TestUnknownAndOddPathsAre404(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	key := n.issueKey()
+	n.unchanged(func() {
+		for _, path := range []string{
+			"/api/" + canary, "/api", "/api/", "/api/agent-services", quickPath + "/", quickPath + "/" + canary, strings.ToUpper(quickPath),
+			"//api/health", "/api//health", "/api/./health", "/./api/health", "/api/x/../health", "/../api/health", "/api/health/.", "/api/health/..",
+			"/api%2fhealth", "/api%2Fhealth", "/api/%2e%2e/api/health", "/api/%2E/health", "/api/health%00", "/%00", "/api%5chealth", "/api\\health",
+			"/api/health%20", "/api/health;x=1", "/.well-known/" + canary, "/.git/config", "/debug/pprof/", "/metrics",
+			"/api/%ff", "/api/%c0%af",
+			strings.Replace(quickPath, "quick", "%71uick%2f", 1),
+		} {
+			for _, method := range []string{"GET", "POST"} {
+				a := n.raw(method + " " + path + " HTTP/1.1\r\nHost: x\r\nX-API-Key: " + key + "\r\nContent-Length: 0\r\n\r\n")
+				if a.status != 404 {
+					t.Errorf("%s %s: %v", method, path, a)
+					continue
+				}
+				n.refused(a, 404, "not_found", "")
+			}
+		}
+	})
+}
+
+// What HTTP itself refuses is 400 and ends the connection.
+func TestBrokenHTTPIs400(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	key := n.issueKey()
+	head := "POST " + quickPath + " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nX-API-Key: " + key + "\r\n"
+	n.unchanged(func() {
+		for name, request := range map[string]string{
+			"two lengths":        head + "Content-Length: 16\r\nContent-Length: 17\r\n\r\n{\"command\":\"ls\"}",
+			"negative length":    head + "Content-Length: -1\r\n\r\n",
+			"length of letters":  head + "Content-Length: 1x\r\n\r\n",
+			"chunk garbage":      head + "Transfer-Encoding: chunked\r\n\r\nZZZ\r\n" + canary + "\r\n0\r\n\r\n",
+			"unknown transfer":   head + "Transfer-Encoding: gzip\r\n\r\n",
+			"header with a NUL":  head + "X-A: a\x00b\r\nContent-Length: 0\r\n\r\n",
+			"no host":            "GET /api/health HTTP/1.1\r\n\r\n",
+			"absolute target":    "GET http://" + canary + ".example/api/health HTTP/1.1\r\nHost: " + canary + ".example\r\n\r\n",
+			"space in the path":  "GET /api/he alth HTTP/1.1\r\nHost: x\r\n\r\n",
+			"bad percent escape": "GET /api/%zz HTTP/1.1\r\nHost: x\r\n\r\n",
+		} {
+			a := n.raw(request)
+			if a.status != 400 && !(a.status == 501 && name == "unknown transfer") {
+				t.Errorf("%s: %v", name, a)
+			}
+			if a.header.Get("Connection") != "close" {
+				t.Errorf("%s: the connection stays open", name)
+			}
+			n.discreet(a)
+		}
+	})
+	cut := n.rawCut(head + "Content-Length: 100\r\n\r\n{\"command\":\"ls\"}")
+	if cut.status != 400 {
+		t.Errorf("a body shorter than declared: %v", cut)
+	}
+}
+
+// Time is linear in the body, whatever it holds.
+func TestHostileBodiesAreAnsweredAtOnce(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	key := n.issueKey()
+	var members strings.Builder
+	for i := range 10_001 {
+		fmt.Fprintf(&members, `,"m%d":1`, i)
+	}
+	n.unchanged(func() {
+		for _, body := range map[string]string{
+			"brackets":     strings.Repeat("[", 200_000),
+			"braces":       strings.Repeat(`{"a":`, 40_000),
+			"backslashes":  `{"command":"` + strings.Repeat(`\`, 60_000),
+			"members":      `{"command":"ls"` + members.String() + `}`,
+			"digits":       `{"command":` + strings.Repeat("9", 60_000) + `}`,
+			"tiny number":  `{"command":1e-400000000}`,
+			"white space":  strings.Repeat(" ", 60_000) + "x",
+			"many escapes": `{"` + strings.Repeat(`\u0061`, 10_000) + `":1}`,
+		} {
+			a := n.post("/api/verify", "", body)
+			n.refused(a, 400, "-", "-")
+			n.refused(n.post(quickPath, key, body), statusFor(len(body)), "-", "-")
+		}
+	})
+}
+
+func statusFor(octets int) int {
+	if octets > limitActionSafety {
+		return 413
+	}
+	return 400
+}
+
+func TestIdempotencyKeyHeader(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	key := n.issueKey()
+	body := `{"command":"ls"}`
+	for _, good := range []string{"k", strings.Repeat("k", 200), strings.Repeat("é", 200)} {
+		n.wants(n.post(quickPath, key, body, "Idempotency-Key", good), 200)
+	}
+	n.unchanged(func() {
+		for _, bad := range []string{"", strings.Repeat("k", 201), "\xff" + canary} {
+			n.refused(n.post(quickPath, key, body, "Idempotency-Key", bad), 400, "invalid_request", "")
+		}
+		n.refused(n.post(quickPath, key, body, "Idempotency-Key", "a", "Idempotency-Key", "a"), 400, "invalid_request", "")
+	})
+}
+
+// Secrets in every place a caller can write to come back in no refusal and stand
+// in no log; the harness searches the log when the test ends.
+func TestCanariesAreNeitherEchoedNorLogged(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	key := n.issueKey()
+	everywhere := []string{
+		"Authorization", "Bearer " + canary, "Cookie", "countersign_session=" + canary, "PAYMENT-SIGNATURE", canary, "X-PAYMENT", canary,
+		"User-Agent", canary, "Referer", "http://" + canary, "Origin", "http://" + canary, "X-Forwarded-For", canary, "X-Forwarded-Host", canary,
+		"Forwarded", "for=" + canary, "X-Request-Id", canary, "Traceparent", canary, "Accept", canary, "If-None-Match", canary, "Idempotency-Key", canary, "X-" + canary, canary,
+	}
+	for _, path := range []string{quickPath, runPath, scorePath, triagePath, "/api/keys/free", "/api/verify", "/api/keys/free/status", "/api/health", "/openapi.json",
+		"/api/agent-workflows/action-safety/status/asw_" + canary, "/api/" + canary, "/api/assurance/organization", "/api/assurance/tokens", "/signin"} {
+		for _, method := range []string{"GET", "POST", "DELETE"} {
+			for _, body := range []string{"", canary, `{"` + canary + `":"` + canary + `"}`, `{"email":"` + canary + `"}`, `{"command":"` + canary + `","repo":1}`} {
+				a := n.send(method, path+"?q="+canary+"&api_key="+key, body, append(everywhere, "Content-Type", "application/json")...)
+				if a.status >= 400 {
+					n.discreet(a)
+				}
+				if a.status >= 500 && a.status != 503 || strings.Contains(string(a.body), canary) {
+					t.Errorf("%s %s: %v", method, path, a)
+				}
+			}
+		}
+	}
+	// Good calls with a canary in each member: the answer may show what belongs in
+	// it, the log nothing.
+	var members strings.Builder
+	for _, name := range []string{"repo", "cwd", "branch", "actor", "intent", "diffStat", "environment", "target", "commit", "diffHash"} {
+		fmt.Fprintf(&members, `,"%s":"%s"`, name, canary)
+	}
+	for _, path := range actionPaths {
+		n.wants(n.post(path, key, `{"command":"rm -rf /`+canary+`"`+members.String()+`}`, "Idempotency-Key", canary+path), 200)
+	}
+	n.wants(n.post("/api/keys/free", "", `{"email":"`+canary+`@example.com"}`), 201)
+	n.wants(n.post("/api/keys/free", "", `{"email":"`+canary+`@example.com"}`), 201)
+	n.discreet(n.raw(canary + " /api/health HTTP/1.1\r\nHost: " + canary + "\r\n\r\n"))
+	if !strings.Contains(n.log.String(), `"route":"`+quickPath+`"`) {
+		t.Error("no request was logged at all")
+	}
+	for _, secret := range []string{key, key[18:61]} {
+		if strings.Contains(n.log.String(), secret) {
+			t.Error("the log holds an API key")
+		}
+	}
+	n.metricsAreDiscreet()
+}
+
+func (n *node) metricsAreDiscreet() {
+	n.t.Helper()
+	w := httptest.NewRecorder()
+	n.server.Internal().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	if text := w.Body.String(); strings.Contains(text, canary) || !strings.Contains(text, "countersign_request_seconds") {
+		n.t.Error("the metrics hold a caller's value, or nothing")
+	}
+}

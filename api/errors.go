@@ -1,0 +1,125 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/assurance"
+	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/projections"
+)
+
+// Codes that only the border knows.
+const (
+	codeTooLarge    = "too_large"
+	codeMethod      = "method_not_allowed"
+	codeNotFound    = commands.CodeNotFound
+	codeInvalidBody = "invalid_request"
+	codeRateLimited = "rate_limited"
+	codeNoMail      = "mail_not_configured"
+)
+
+// statusOf is the one table from codes to statuses. Every other code is about
+// the input: 400.
+var statusOf = map[string]int{
+	commands.CodeUnauthorized:   http.StatusUnauthorized,
+	commands.CodeNotFound:       http.StatusNotFound,
+	commands.CodeKeyReused:      http.StatusConflict,
+	commands.CodeForbidden:      http.StatusForbidden,
+	commands.CodeConflict:       http.StatusConflict,
+	commands.CodeNoActivePolicy: http.StatusConflict,
+	commands.CodeNoMatch:        http.StatusConflict,
+	assurance.CodeOtherPolicy:   http.StatusConflict,
+	assurance.CodeWeakerPolicy:  http.StatusConflict,
+	commands.CodeTooManyKeys:    http.StatusTooManyRequests,
+	commands.CodeQuota:          http.StatusTooManyRequests,
+	commands.CodeNoSigner:       http.StatusServiceUnavailable,
+	commands.CodeUnavailable:    http.StatusServiceUnavailable,
+	commands.CodeNotConfigured:  http.StatusServiceUnavailable,
+	codeTooLarge:                http.StatusRequestEntityTooLarge,
+	codeMethod:                  http.StatusMethodNotAllowed,
+	commands.CodeGone:           http.StatusGone,
+	codeNoMail:                  http.StatusServiceUnavailable,
+	codeRateLimited:             http.StatusTooManyRequests,
+}
+
+// problem is the body of every error. On operations with bare errors only the
+// first member is there.
+type problem struct {
+	Error      string `json:"error" jsonschema_description:"One clause for people that names the field and never the value."`
+	Code       string `json:"code,omitempty" jsonschema_description:"Snake case, for branching."`
+	Path       string `json:"path,omitempty" jsonschema_description:"JSON pointer of the offending value."`
+	UpgradeURL string `json:"upgradeUrl,omitempty" jsonschema:"format=uri"`
+	ResetsAt   string `json:"resetsAt,omitempty" jsonschema:"format=date-time"`
+	PayPerCall bool   `json:"payPerCall,omitzero"`
+}
+
+// fail writes every error of the service. What has no code of ours is an
+// internal error: the caller learns the request id, the log the rest.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, bare bool, err error) {
+	status, body := s.problemOf(w, r, err)
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	switch {
+	case status == http.StatusUnauthorized:
+		h.Set("WWW-Authenticate", challenge(err))
+		h.Set("Connection", "close") // whatever body was sent is not read
+	case status == http.StatusServiceUnavailable && h.Get("Retry-After") == "":
+		h.Set("Retry-After", "2")
+	case status == http.StatusTooManyRequests && h.Get("Retry-After") == "":
+		h.Set("Retry-After", retryLimited)
+	case status == http.StatusRequestEntityTooLarge:
+		h.Set("Connection", "close")
+	}
+	if bare {
+		body = problem{Error: body.Error}
+	}
+	text, err := canon.Marshal(body)
+	if err != nil {
+		text = []byte(`{"error":"internal error"}`)
+	}
+	h.Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(text)
+}
+
+// challenge is what a 401 asks for; only a credential that was sent can be wrong.
+func challenge(err error) string {
+	if errors.Is(err, commands.ErrNoOrganizationCredential) {
+		return `Bearer realm="countersign"`
+	}
+	return `Bearer realm="countersign", error="invalid_token"`
+}
+
+func (s *Server) problemOf(w http.ResponseWriter, r *http.Request, err error) (int, problem) {
+	var quota *commands.QuotaExhausted
+	var unavailable *commands.Unavailable
+	var refused *policy.Error
+	switch {
+	case errors.As(err, &quota):
+		upgrade := s.app.BaseURL + "/pricing#monthly-pass"
+		w.Header().Set("Link", "<"+upgrade+`>; rel="upgrade"`)
+		w.Header().Set("Retry-After", strconv.FormatInt(s.secondsUntil(quota.ResetsAt), 10))
+		return http.StatusTooManyRequests, problem{Error: quota.Error(), Code: commands.CodeQuota,
+			UpgradeURL: upgrade, ResetsAt: commands.Stamp(quota.ResetsAt), PayPerCall: true}
+	case errors.Is(err, projections.ErrNotFound):
+		return http.StatusNotFound, problem{Error: "status not found or expired"}
+	case errors.Is(err, projections.ErrBehind):
+		s.log.Warn("read model behind", "requestId", requestID(r.Context()), "error", err)
+		return http.StatusServiceUnavailable, problem{Error: "status temporarily unavailable"}
+	case errors.As(err, &refused):
+		if errors.As(err, &unavailable) {
+			s.log.Warn("unavailable", "requestId", requestID(r.Context()), "error", unavailable.Cause)
+		}
+		status, ok := statusOf[refused.Code]
+		if !ok {
+			status = http.StatusBadRequest
+		}
+		return status, problem{Error: refused.Message, Code: refused.Code, Path: refused.Path}
+	}
+	s.log.Error("internal error", "requestId", requestID(r.Context()), "error", err)
+	return http.StatusInternalServerError, problem{Error: "internal error", Code: "internal_error"}
+}

@@ -1,0 +1,24 @@
+package api
+
+import "strings"
+
+// AssuranceRoutes lists method and path of every operation below
+// /api/assurance/, with those that need only a session, of whomever, marked; and
+// what is wrong with the others.
+func AssuranceRoutes() (routes map[string]bool, faults []string) {
+	routes = map[string]bool{}
+	for _, op := range operations() {
+		if !strings.HasPrefix(op.path, "/api/assurance/") {
+			continue
+		}
+		name := op.method + " " + op.path
+		routes[name] = op.signedIn
+		if (op.right == "") != op.signedIn {
+			faults = append(faults, name+" is open to everybody")
+		}
+		if !op.bareErrors {
+			faults = append(faults, name+" has errors that are not bare")
+		}
+	}
+	return routes, faults
+}

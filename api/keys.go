@@ -1,0 +1,94 @@
+package api
+
+import (
+	"net/http"
+	"reflect"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// freeKeyRequest asks for a key of the free plan.
+type freeKeyRequest struct {
+	Email string `json:"email" jsonschema:"minLength=3,maxLength=254" jsonschema_description:"Where the key's owner can be reached. It is stored sealed and not verified."`
+}
+
+// freeKey is a key just issued. The secret in it is shown this once.
+type freeKey struct {
+	APIKey        string `json:"apiKey"`
+	KeyID         string `json:"keyId"`
+	Plan          string `json:"plan"`
+	CallsPerMonth int    `json:"callsPerMonth"`
+	ResetsAt      string `json:"resetsAt" jsonschema:"format=date-time"`
+	StatusURL     string `json:"statusUrl" jsonschema:"format=uri"`
+}
+
+var issueFreeKey = &operation{
+	id: "issue_free_key", method: http.MethodPost, path: "/api/keys/free",
+	summary: "Issue a free key: 250 calls per calendar month (UTC) over all agent services. It is shown once.",
+	input:   reflect.TypeFor[freeKeyRequest](), output: reflect.TypeFor[freeKey](),
+	example: `{"email":"ada@example.com"}`,
+	success: http.StatusCreated, errors: []int{400, 413, 429, 503},
+	run: func(s *Server, c *call) (reply, error) {
+		if !s.rates.allow(s.clientAddress(c.request)) {
+			return reply{header: nil}, policy.Refuse(commands.CodeTooManyKeys, "", "too many keys were issued, try again later")
+		}
+		var in freeKeyRequest
+		if err := canon.Decode(c.body, &in); err != nil {
+			return reply{}, err
+		}
+		issued, err := s.app.IssueFreeKey(c.request.Context(), in.Email)
+		if err != nil {
+			return reply{}, err
+		}
+		return reply{value: freeKey{
+			APIKey: issued.APIKey, KeyID: issued.KeyID, Plan: "free", CallsPerMonth: commands.FreeCallsPerMonth,
+			ResetsAt: commands.Stamp(issued.ResetsAt), StatusURL: s.app.BaseURL + "/api/keys/free/status",
+		}}, nil
+	},
+}
+
+// keyStatus is what a key has used of its month.
+type keyStatus struct {
+	Plan           string   `json:"plan"`
+	CallsPerMonth  int      `json:"callsPerMonth"`
+	CallsUsed      int64    `json:"callsUsed"`
+	CallsRemaining int64    `json:"callsRemaining"`
+	ResetsAt       string   `json:"resetsAt" jsonschema:"format=date-time"`
+	Credits        *credits `json:"credits" jsonschema:"nullable"`
+	Upgrade        upgrade  `json:"upgrade"`
+}
+
+// credits are what a pass has left; free keys have none.
+type credits struct {
+	TotalCents     int    `json:"totalCents"`
+	UsedCents      int    `json:"usedCents"`
+	RemainingCents int    `json:"remainingCents"`
+	PeriodEndsAt   string `json:"periodEndsAt" jsonschema:"format=date-time"`
+}
+
+// upgrade is the way to more calls.
+type upgrade struct {
+	URL         string `json:"url" jsonschema:"format=uri"`
+	Product     string `json:"product"`
+	PriceCents  int    `json:"priceCents"`
+	CreditCents int    `json:"creditCents"`
+}
+
+var freeKeyStatus = &operation{
+	id: "get_free_key_status", method: http.MethodGet, path: "/api/keys/free/status",
+	summary: "Plan, calls used and remaining, and when the month ends. Never metered.",
+	key:     true, output: reflect.TypeFor[keyStatus](), errors: []int{401, 503},
+	run: func(s *Server, c *call) (reply, error) {
+		used, err := s.app.Usage(c.request.Context(), c.credential.caller)
+		if err != nil {
+			return reply{}, err
+		}
+		return reply{value: keyStatus{
+			Plan: "free", CallsPerMonth: commands.FreeCallsPerMonth,
+			CallsUsed: used.Used, CallsRemaining: used.Remaining, ResetsAt: commands.Stamp(used.ResetsAt),
+			Upgrade: upgrade{URL: s.app.BaseURL + "/pricing#monthly-pass", Product: "monthly-pass", PriceCents: 2900, CreditCents: 3500},
+		}}, nil
+	},
+}

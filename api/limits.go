@@ -1,0 +1,37 @@
+package api
+
+import "time"
+
+// Bounds of a request. Each keeps one caller from taking what others need.
+const (
+	readHeaderTimeout = 10 * time.Second
+	readTimeout       = 20 * time.Second
+	writeTimeout      = 40 * time.Second
+	idleTimeout       = 60 * time.Second
+	handlerTimeout    = 15 * time.Second // database work has 5 s of it
+	maxHeaderBytes    = 64 << 10         // payment headers are large
+	maxConnections    = 16_384           // further ones wait in the accept queue
+	maxInFlight       = 1024             // beyond it 503: a queue would only hide the overload
+
+	// Octets of a body. The action's twelve members fit eight times.
+	limitActionSafety = 65_536
+	limitComponent    = 1_048_576
+	limitVerify       = 524_288
+	limitOther        = 16_384
+
+	limitPolicy = 262_144 // a policy of 1000 entries in each list
+
+	sessionLifetime    = 7 * 24 * time.Hour
+	sessionIdle        = 12 * time.Hour
+	sessionSeenEvery   = time.Minute // how exactly idling is measured: not every request writes
+	sessionTokenLength = 43          // 32 octets, base64url
+	smtpTimeout        = 10 * time.Second
+	maxOutbox          = 50  // letters the local outbox keeps
+	openReviews        = 100 // shown at once, the newest first
+
+	maxIdempotencyKey = 200 // characters, as the specification's
+
+	keysPerMinute    = 10     // free keys per network address
+	retryLimited     = "60"   // seconds; one for every limit but the quota, so that it does not tell which
+	rateLimitEntries = 10_000 // network addresses that are remembered
+)

@@ -1,0 +1,95 @@
+package api_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign/countersign/api"
+)
+
+// mailServer takes one letter as an SMTP server does and gives back what it was
+// told, line by line.
+func mailServer(t *testing.T) (address string, told <-chan []string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	lines := make(chan []string, 1)
+	go func() { // ends with the connection
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		var heard []string
+		in, inData := bufio.NewScanner(conn), false
+		fmt.Fprint(conn, "220 stub\r\n")
+		for in.Scan() {
+			line := in.Text()
+			heard = append(heard, line)
+			switch {
+			case inData && line == ".":
+				inData = false
+				fmt.Fprint(conn, "250 taken\r\n")
+			case inData:
+			case line == "DATA":
+				inData = true
+				fmt.Fprint(conn, "354 go on\r\n")
+			case line == "QUIT":
+				fmt.Fprint(conn, "221 bye\r\n")
+				lines <- heard
+				return
+			default:
+				fmt.Fprint(conn, "250 ok\r\n")
+			}
+		}
+	}()
+	return l.Addr().String(), lines
+}
+
+func TestLetterBySMTP(t *testing.T) {
+	address, told := mailServer(t)
+	m, err := api.NewSMTP("smtp://" + address + "?from=sender@example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	letter := api.Letter{To: "ada@example.com", Subject: "Sign in", Text: "Open\n\n.\nthe link", At: time.Date(2026, 11, 20, 15, 0, 0, 0, time.UTC)}
+	if err := m.Send(t.Context(), letter); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Join(<-told, "\n")
+	for _, part := range []string{"MAIL FROM:<sender@example.com>", "RCPT TO:<ada@example.com>", "To: <ada@example.com>", "Subject: Sign in", "Date: Fri, 20 Nov 2026 15:00:00", "\n..\n"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("the server was not told %q:\n%s", part, text)
+		}
+	}
+	if n := strings.Count(text, "RCPT TO"); n != 1 {
+		t.Errorf("%d recipients", n)
+	}
+	if err := m.Send(context.Background(), api.Letter{To: "ada@example.com\r\nRCPT TO:<eve@example.com>", Subject: "x"}); err == nil {
+		t.Error("a letter to more than one line was sent")
+	}
+}
+
+func TestMailServerAway(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	_ = l.Close()
+	m, err := api.NewSMTP("smtp://" + address + "?from=sender@example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Send(t.Context(), api.Letter{To: "ada@example.com", Subject: "x", At: time.Now()}); err == nil {
+		t.Error("a letter was sent to nobody")
+	}
+}

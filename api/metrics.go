@@ -1,0 +1,86 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"net/http/pprof"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/projections"
+)
+
+// metrics of one server. No label holds anything a caller sent.
+type metrics struct {
+	registry *prometheus.Registry
+	requests *prometheus.HistogramVec
+	panics   prometheus.Counter
+}
+
+func newMetrics(l *ledger.Ledger, p *projections.Projections) *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "countersign_request_seconds", Help: "Duration of requests by route and status.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 15},
+		}, []string{"route", "status"}),
+		panics: prometheus.NewCounter(prometheus.CounterOpts{Name: "countersign_panics_total", Help: "Panics caught in handlers."}),
+	}
+	m.registry.MustRegister(m.requests, m.panics, collectors.NewGoCollector(), lags{p})
+	stats := l.Stats()
+	for name, counter := range map[string]interface{ Load() int64 }{
+		"events": &stats.Events, "batches": &stats.Batches, "fast_path": &stats.FastPath,
+		"lock_path": &stats.LockPath, "lost_swaps": &stats.LostSwaps, "unknown_commits": &stats.Unknown,
+	} {
+		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "countersign_ledger_" + name + "_total", Help: "Of the ledger's sequencer on this node: " + name + ".",
+		}, func() float64 { return float64(counter.Load()) }))
+	}
+	return m
+}
+
+func (m *metrics) observe(route string, status int, d time.Duration) {
+	m.requests.WithLabelValues(route, strconv.Itoa(status)).Observe(d.Seconds())
+}
+
+// lags collects how far each read model is behind.
+type lags struct{ p *projections.Projections }
+
+var (
+	behindMetric = prometheus.NewDesc("countersign_projection_behind_events", "Events a read model has still to read.", []string{"projection"}, nil)
+	parkedMetric = prometheus.NewDesc("countersign_projection_parked_events", "Events a read model could not apply.", []string{"projection"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (lags) Describe(ch chan<- *prometheus.Desc) { ch <- behindMetric; ch <- parkedMetric }
+
+// Collect implements prometheus.Collector.
+func (l lags) Collect(ch chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	all, err := l.p.Lags(ctx)
+	if err != nil {
+		return // the database is down, as other metrics show
+	}
+	for name, lag := range all {
+		ch <- prometheus.MustNewConstMetric(behindMetric, prometheus.GaugeValue, float64(lag.Behind), name)
+		ch <- prometheus.MustNewConstMetric(parkedMetric, prometheus.GaugeValue, float64(lag.Parked), name)
+	}
+}
+
+// Internal is the second listener's: metrics and profiles, for operators only.
+func (s *Server) Internal() http.Handler {
+	h := http.NewServeMux()
+	h.Handle("/metrics", promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{}))
+	h.HandleFunc("/debug/pprof/", pprof.Index)
+	h.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	h.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	h.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	h.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	return h
+}

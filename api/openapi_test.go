@@ -1,0 +1,471 @@
+package api
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/go-cmp/cmp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// openAPIDocument is the document as a client reads it.
+type openAPIDocument struct {
+	text     []byte
+	root     map[string]any
+	compiler *jsonschema.Compiler
+}
+
+func (n *node) openAPIDocument() openAPIDocument {
+	n.t.Helper()
+	a := n.get("/openapi.json")
+	n.wants(a, http.StatusOK)
+	d := openAPIDocument{text: a.body, root: a.members(n.t), compiler: jsonschema.NewCompiler()}
+	d.compiler.DefaultDraft(jsonschema.Draft2020)
+	d.compiler.AssertFormat()
+	d.compiler.UseRegexpEngine(ecmaRegexp)
+	resource, err := jsonschema.UnmarshalJSON(bytes.NewReader(a.body))
+	if err == nil {
+		err = d.compiler.AddResource("openapi.json", resource)
+	}
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return d
+}
+
+// described is one operation of the document.
+type described struct {
+	method, path string
+	operation    map[string]any
+}
+
+func (d openAPIDocument) operations() []described {
+	var list []described
+	paths, _ := d.root["paths"].(map[string]any)
+	for _, path := range sortedKeys(paths) {
+		item, _ := paths[path].(map[string]any)
+		for _, method := range sortedKeys(item) {
+			operation, _ := item[method].(map[string]any)
+			list = append(list, described{method, path, operation})
+		}
+	}
+	return list
+}
+
+// schema compiles what stands at a JSON pointer.
+func (d openAPIDocument) schema(t *testing.T, parts ...string) *jsonschema.Schema {
+	t.Helper()
+	pointer := "openapi.json#"
+	for _, part := range parts {
+		pointer += "/" + strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D").Replace(part)
+	}
+	compiled, err := d.compiler.Compile(pointer)
+	if err != nil {
+		t.Fatalf("%s: %v", pointer, err)
+	}
+	return compiled
+}
+
+// valid fails the test unless a body has the shape that is published for an
+// answer of the operation.
+func (d openAPIDocument) valid(t *testing.T, o described, a answer) {
+	t.Helper()
+	responses, _ := o.operation["responses"].(map[string]any)
+	status := fmt.Sprint(a.status)
+	if responses[status] == nil {
+		t.Errorf("%s %s: the status %s is not documented", o.method, o.path, status)
+		return
+	}
+	response, _ := responses[status].(map[string]any)
+	content, _ := response["content"].(map[string]any)
+	media := a.header.Get("Content-Type")
+	if content[media] == nil {
+		t.Errorf("%s %s: answers %s, documented are %v", o.method, o.path, media, sortedKeys(content))
+		return
+	}
+	instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(a.body))
+	if err == nil {
+		err = d.schema(t, "paths", o.path, o.method, "responses", status, "content", media, "schema").Validate(instance)
+	}
+	if err != nil {
+		t.Errorf("%s %s: the answer has not its documented shape: %v", o.method, o.path, err)
+	}
+}
+
+var snakeCase = regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
+
+func TestOpenAPILint(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	d := n.openAPIDocument()
+	info, _ := d.root["info"].(map[string]any)
+	contact, _ := info["contact"].(map[string]any)
+	if d.root["openapi"] != "3.1.0" || info["version"] != "1.0.0" || contact["email"] != "operator@example.com" || info["x-guidance"] == nil || info["license"] == nil {
+		t.Errorf("openapi %v, info %v", d.root["openapi"], info)
+	}
+	if diff := cmp.Diff([]any{map[string]any{"url": n.url}}, d.root["servers"]); diff != "" {
+		t.Error(diff)
+	}
+	seen := map[string]bool{}
+	for _, o := range d.operations() {
+		where := o.method + " " + o.path
+		id := fmt.Sprint(o.operation["operationId"])
+		if !snakeCase.MatchString(id) || seen[id] {
+			t.Errorf("%s: operationId %s", where, id)
+		}
+		seen[id] = true
+		if summary := fmt.Sprint(o.operation["summary"]); len(summary) < 10 || !strings.HasSuffix(summary, ".") {
+			t.Errorf("%s: summary %q", where, summary)
+		}
+		responses, _ := o.operation["responses"].(map[string]any)
+		success := 0
+		for status, r := range responses {
+			response, _ := r.(map[string]any)
+			if response["description"] == nil {
+				t.Errorf("%s: %s has no description", where, status)
+			}
+			if status[0] == '2' {
+				success++
+			}
+			content, _ := response["content"].(map[string]any)
+			for media := range content {
+				d.schema(t, "paths", o.path, o.method, "responses", status, "content", media, "schema")
+			}
+		}
+		if responses["default"] == nil || success != 1 {
+			t.Errorf("%s: responses %v", where, sortedKeys(responses))
+		}
+		d.lintParameters(t, o)
+		if body, has := o.operation["requestBody"].(map[string]any); has {
+			d.schema(t, "paths", o.path, o.method, "requestBody", "content", "application/json", "schema")
+			if body["required"] != true {
+				t.Errorf("%s: the body is not required", where)
+			}
+		}
+		for _, s := range asList(o.operation["security"]) {
+			schemes, _ := d.at("components", "securitySchemes").(map[string]any)
+			for name := range s.(map[string]any) {
+				if schemes[name] == nil {
+					t.Errorf("%s: security scheme %s is not declared", where, name)
+				}
+			}
+		}
+	}
+	for _, id := range []string{"action_safety_quick_gate", "agent_action_safety_loop", "get_action_safety_workflow_status", "command_risk_score", "review_triage_submit"} {
+		if !seen[id] {
+			t.Errorf("there is no operation %s", id)
+		}
+	}
+	d.lintEverything(t, d.root, "#")
+}
+
+func asList(v any) []any { l, _ := v.([]any); return l }
+
+// at is the value at a path of the document.
+func (d openAPIDocument) at(parts ...string) any {
+	var v any = d.root
+	for _, part := range parts {
+		m, _ := v.(map[string]any)
+		v = m[part]
+	}
+	return v
+}
+
+// lintParameters compares the braces of a path with what is declared.
+func (d openAPIDocument) lintParameters(t *testing.T, o described) {
+	t.Helper()
+	var declared []string
+	names := map[string]bool{}
+	for i, p := range asList(o.operation["parameters"]) {
+		parameter, _ := p.(map[string]any)
+		name, in := fmt.Sprint(parameter["name"]), fmt.Sprint(parameter["in"])
+		if names[in+name] {
+			t.Errorf("%s: parameter %s twice", o.path, name)
+		}
+		names[in+name] = true
+		d.schema(t, "paths", o.path, o.method, "parameters", fmt.Sprint(i), "schema")
+		if in == "path" {
+			if parameter["required"] != true {
+				t.Errorf("%s: parameter %s is not required", o.path, name)
+			}
+			declared = append(declared, name)
+		}
+	}
+	var used []string
+	for _, match := range regexp.MustCompile(`\{([^}]*)\}`).FindAllStringSubmatch(o.path, -1) {
+		used = append(used, match[1])
+	}
+	if !slices.Equal(declared, used) {
+		t.Errorf("%s: parameters %v, declared %v", o.path, used, declared)
+	}
+}
+
+// lintEverything visits every value: references resolve, a nullable is no list
+// of types, a documented object takes no other members.
+func (d openAPIDocument) lintEverything(t *testing.T, v any, where string) {
+	switch v := v.(type) {
+	case map[string]any:
+		if ref, has := v["$ref"].(string); has {
+			pointer, local := strings.CutPrefix(ref, "#/")
+			if !local || d.at(strings.Split(pointer, "/")...) == nil {
+				t.Errorf("%s: %s does not resolve", where, ref)
+			}
+		}
+		if _, list := v["type"].([]any); list {
+			t.Errorf("%s: a list of types", where)
+		}
+		if properties, is := v["properties"].(map[string]any); is && v["type"] == "object" && v["additionalProperties"] != false {
+			t.Errorf("%s: takes members besides %v", where, sortedKeys(properties))
+		}
+		for name, member := range v {
+			if name != "example" {
+				d.lintEverything(t, member, where+"/"+name)
+			}
+		}
+	case []any:
+		for i, element := range v {
+			d.lintEverything(t, element, fmt.Sprintf("%s/%d", where, i))
+		}
+	}
+}
+
+// Every service has one declaration, and route, price and schemas follow from it.
+func TestEveryServiceAgreesWithItsDeclaration(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	d := n.openAPIDocument()
+	priced := map[string]bool{}
+	for _, s := range Services() {
+		path := "/api/agent-services/" + s.Name
+		priced[path] = true
+		operation, _ := d.at("paths", path, "post").(map[string]any)
+		if operation == nil || operation["operationId"] != s.Operation {
+			t.Errorf("%s: operation %v", path, operation["operationId"])
+			continue
+		}
+		dollars := fmt.Sprintf("%d.%02d", s.PriceCents/100, s.PriceCents%100)
+		want := map[string]any{"price": map[string]any{"mode": "fixed", "currency": "USD", "amount": dollars}, "protocols": []any{map[string]any{"x402": map[string]any{}}}}
+		if diff := cmp.Diff(want, operation["x-payment-info"]); diff != "" {
+			t.Errorf("%s: %s", path, diff)
+		}
+		if diff := cmp.Diff([]any{map[string]any{}, map[string]any{"apiKey": []any{}}, map[string]any{"bearer": []any{}}}, operation["security"]); diff != "" {
+			t.Errorf("%s: security %s", path, diff)
+		}
+		responses, _ := operation["responses"].(map[string]any)
+		for _, status := range []string{"200", "400", "401", "402", "409", "413", "429", "503", "default"} {
+			if responses[status] == nil {
+				t.Errorf("%s: %s is not documented", path, status)
+			}
+		}
+		for status, name := range map[string]string{"402": "PAYMENT-REQUIRED", "429": "Link"} {
+			if d.at("paths", path, "post", "responses", status, "headers", name) == nil {
+				t.Errorf("%s: %s does not document %s", path, status, name)
+			}
+		}
+		// The published schema of the request is the one that validates.
+		validated, err := newSchema(s.Input(), !s.Bare)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(validated.document, json.Deterministic(true))
+		if err != nil {
+			t.Fatal(err)
+		}
+		published, _ := json.Marshal(d.at("paths", path, "post", "requestBody", "content", "application/json", "schema"), json.Deterministic(true))
+		if diff := cmp.Diff(string(text), string(published)); diff != "" {
+			t.Errorf("%s: %s", path, diff)
+		}
+	}
+	for _, o := range d.operations() {
+		if (o.operation["x-payment-info"] != nil) != priced[o.path] {
+			t.Errorf("%s is priced: %v", o.path, !priced[o.path])
+		}
+	}
+	for name, cents := range map[string]int{
+		"action-safety/quick": 1, "action-safety/run": 25, "command-risk/score": 10, "review-triage/submit": 25, "x402-provenance/check": 5,
+		"payment-policy/decide": 5, "evidence/verify": 5, "assurance/attest": 5, "mcp-risk/score": 5, "wallet-screen/score": 10, "email-check/validate": 2,
+		"portfolio-risk/score": 15, "cashflow/analyze": 20, "waterfall/distribute": 25, "bond/analyze": 25, "options/price": 25, "dealanalyzer/analyze": 25,
+		"spend-assurance/run": 25, "investment-evidence/analyze": 25,
+	} {
+		for _, s := range Services() {
+			if s.Name == name && s.PriceCents != cents {
+				t.Errorf("%s costs %d cents, the specification says %d", name, s.PriceCents, cents)
+			}
+		}
+	}
+}
+
+// Every operation of the table has a route, and stands in the document.
+func TestTableAndDocumentAreTheSame(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	documented := map[string]bool{}
+	for _, o := range n.openAPIDocument().operations() {
+		documented[strings.ToUpper(o.method)+" "+o.path] = true
+	}
+	for _, op := range operations() {
+		if !documented[op.method+" "+op.path] {
+			t.Errorf("%s %s is not documented", op.method, op.path)
+		}
+		delete(documented, op.method+" "+op.path)
+		path := regexp.MustCompile(`\{[^}]*\}`).ReplaceAllString(op.path, "x")
+		if a := n.send(op.method, path, ""); a.status == 405 || a.status == 404 && strings.Contains(string(a.body), `"not_found"`) {
+			t.Errorf("%s %s: %v", op.method, op.path, a)
+		}
+	}
+	if len(documented) > 0 {
+		t.Errorf("documented but not in the table: %v", documented)
+	}
+}
+
+// Every example of a request is answered, and every answer has the published shape.
+func TestEveryExampleIsAnsweredAsDocumented(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	d := n.openAPIDocument()
+	key := n.issueKey()
+	executed := map[string]bool{}
+	for _, op := range operations() {
+		if op.right != "" || op.signedIn {
+			continue // needs an organization
+		}
+		o := described{strings.ToLower(op.method), op.path, d.at("paths", op.path, strings.ToLower(op.method)).(map[string]any)}
+		var a answer
+		switch {
+		case op.method == http.MethodGet && !strings.Contains(op.path, "{"):
+			a = n.send(http.MethodGet, op.path, "", "X-API-Key", key)
+		case op.input != nil && op.example != "":
+			example, err := json.Marshal(d.at("paths", op.path, o.method, "requestBody", "content", "application/json", "example"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			a = n.post(op.path, key, string(example))
+		default:
+			continue
+		}
+		if a.status != op.success {
+			t.Errorf("%s: %v", op.id, a)
+		}
+		executed[op.id] = true
+		d.valid(t, o, a)
+	}
+	for _, s := range Services() {
+		if !executed[s.Operation] {
+			t.Errorf("the example of %s was not executed", s.Name)
+		}
+	}
+	// The status record and a verification have no example of their own.
+	_, run := n.runWorkflow(key, verdicts[3].body)
+	status := described{"get", statusPath + "{workflowId}", d.at("paths", statusPath+"{workflowId}", "get").(map[string]any)}
+	d.valid(t, status, n.get(statusPath+fmt.Sprint(run["workflowId"])))
+	n.appendLegacy("asw_00000000-0000-4000-8000-00000000000b", n.clock.Now())
+	d.valid(t, status, n.get(statusPath+"asw_00000000-0000-4000-8000-00000000000b"))
+	d.valid(t, status, n.get(statusPath+"x"))
+	d.valid(t, status, n.get(statusPath+"asw_00000000-0000-4000-8000-00000000000c"))
+	verify := described{"post", "/api/verify", d.at("paths", "/api/verify", "post").(map[string]any)}
+	d.valid(t, verify, n.post("/api/verify", "", string(jcsOf(t, run["receipt"]))))
+	d.valid(t, verify, n.post("/api/verify", "", `{}`))
+	quick := described{"post", quickPath, d.at("paths", quickPath, "post").(map[string]any)}
+	for _, v := range verdicts {
+		d.valid(t, quick, n.post(quickPath, key, v.body))
+	}
+	for _, a := range []answer{n.post(quickPath, "", ""), n.post(quickPath, "bad", ""), n.post(quickPath, key, "{"), n.post(quickPath, key, strings.Repeat(" ", 70_000))} {
+		d.valid(t, quick, a)
+	}
+}
+
+// The schema's own words decide: what it refuses the service refuses, what it
+// accepts is answered.
+func TestPublishedSchemaAndServiceAgree(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	d := n.openAPIDocument()
+	key := n.issueKey()
+	for _, path := range actionPaths {
+		compiled := d.schema(t, "paths", path, "post", "requestBody", "content", "application/json", "schema")
+		for _, c := range badMembers {
+			instance, err := jsonschema.UnmarshalJSON(strings.NewReader(c.body))
+			if err == nil && compiled.Validate(instance) == nil {
+				t.Errorf("%s: the published schema accepts %s", path, c.name)
+			}
+		}
+		for _, v := range verdicts {
+			instance, err := jsonschema.UnmarshalJSON(strings.NewReader(v.body))
+			if err != nil || compiled.Validate(instance) != nil {
+				t.Errorf("%s: the published schema refuses %s", path, v.body)
+			}
+			n.wants(n.post(path, key, v.body), 200)
+		}
+	}
+}
+
+func TestDocumentIsTheSameBytesUntilSomethingChanges(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	first := n.get("/openapi.json")
+	for range 3 {
+		again, err := newOpenAPI(n.server)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(again.body, first.body) {
+			t.Fatal("two builds differ")
+		}
+	}
+	other, err := New(Config{App: n.app, Projections: n.projections, Log: n.server.log, Contact: "operator@example.com"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(other.openAPI.body, first.body) {
+		t.Error("two servers of one configuration differ")
+	}
+	for _, path := range []string{"/openapi.json", "/.well-known/jwks.json"} {
+		a := n.get(path)
+		etag := a.header.Get("ETag")
+		if want := `"` + sha256Hex(a.body)[:16] + `"`; etag != want {
+			t.Errorf("%s: ETag %s, want %s", path, etag, want)
+		}
+		if a.header.Get("Cache-Control") != "public, max-age=300" || a.header.Get("Access-Control-Allow-Origin") != "*" || a.header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: %v", path, a.header)
+		}
+		for _, have := range []string{etag, "W/" + etag, `"x", ` + etag, "*"} {
+			if b := n.send("GET", path, "", "If-None-Match", have); b.status != 304 || len(b.body) != 0 || b.header.Get("ETag") != etag {
+				t.Errorf("%s with If-None-Match %s: %v", path, have, b)
+			}
+		}
+		if b := n.send("GET", path, "", "If-None-Match", `"0000000000000000"`); b.status != 200 || !bytes.Equal(b.body, a.body) {
+			t.Errorf("%s with another tag: %d", path, b.status)
+		}
+		head := n.send("HEAD", path, "")
+		if head.status != 200 || len(head.body) != 0 || head.header.Get("ETag") != etag || head.header.Get("Content-Type") != a.header.Get("Content-Type") {
+			t.Errorf("HEAD %s: %v %v", path, head, head.header)
+		}
+		// The address of a document never comes from the request.
+		if b := n.send("GET", path, "", "X-Forwarded-Host", canary, "X-Forwarded-Proto", canary, "Host", canary); !bytes.Equal(b.body, a.body) {
+			t.Errorf("%s follows the request's host", path)
+		}
+	}
+}
+
+// A declaration that does not hold together stops the program at its start.
+func TestEveryServiceIsComplete(t *testing.T) {
+	seen := map[string]bool{}
+	for _, s := range Services() {
+		if seen[s.Name] || seen[s.Operation] || s.PriceCents < 1 || s.Title == "" || s.Summary == "" || s.Input() == nil || s.Output() == nil {
+			t.Errorf("%s is declared twice, or incomplete", s.Name)
+		}
+		seen[s.Name], seen[s.Operation] = true, true
+		if _, err := s.Evaluate([]byte(s.Example)); err != nil {
+			t.Errorf("the example of %s: %v", s.Name, err)
+		}
+	}
+	if len(seen) == 0 {
+		t.Error("there is no service")
+	}
+}

@@ -1,0 +1,97 @@
+// Package api is countersign over HTTP: a table of operations and the one path
+// every request takes through it.
+//
+//	serve   who is calling: nobody, an API key, an organization's token or session, later a payment
+//	admit   may this caller make this call, and what pays for it
+//	decode  the body: limit, content type, one strict parse, the schema
+//	run     the command or query; a command appends before it answers
+//	settle  what a payment still owes (x402 only)
+//	reply   one function writes answers, one function writes errors
+//
+// An operation is one line of a table; the route, the validation, the OpenAPI
+// document and the metrics all follow from it.
+package api
+
+import (
+	"net/http"
+	"reflect"
+	"slices"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/policy"
+)
+
+// operation is one endpoint.
+type operation struct {
+	id, method, path string
+	summary          string
+	service          *policy.Service // priced; nil for what is free
+	key              bool            // needs an API key though it is free
+	right            commands.Right  // needs somebody who has this right in an organization
+	signedIn         bool            // needs a session, of whomever
+	input, output    reflect.Type    // nil: no JSON body
+	parses           bool            // run reads the text as it was sent; input only describes it
+	example          string          // of the input
+	success          int
+	media            string // of the answer; empty: application/json
+	errors           []int  // statuses beside success
+	bareErrors       bool   // bodies of errors are exactly {error}
+	limit            int64  // octets of body
+	run              func(*Server, *call) (reply, error)
+
+	schema *schema // of the input, compiled once
+}
+
+// operations is every endpoint of the service, in the order of the documents.
+func operations() []*operation {
+	table := slices.Concat(
+		serviceOperations(),
+		assuranceOperations(),
+		organizationOperations(),
+		own([]*operation{workflowStatus, verifyRecord, issueFreeKey, freeKeyStatus, listRules, health, openAPI, jwks}),
+	)
+	for _, op := range table {
+		if op.limit == 0 {
+			op.limit = limitOther
+		}
+		if op.success == 0 {
+			op.success = http.StatusOK
+		}
+		if op.media == "" {
+			op.media = "application/json"
+		}
+	}
+	return table
+}
+
+// own copies operations: what a server fills in is its own.
+func own(table []*operation) []*operation {
+	copied := make([]*operation, len(table))
+	for i, op := range table {
+		o := *op
+		copied[i] = &o
+	}
+	return copied
+}
+
+// call is one request on its way through an operation.
+type call struct {
+	op             *operation
+	request        *http.Request
+	credential     credential
+	principal      commands.Principal // of an operation with a right
+	session        *session           // nil without one
+	idempotencyKey string
+	body           []byte // canonical JSON, nil where the operation takes none
+	text           []byte // as it was sent, where the operation parses it itself
+	vars           map[string]string
+}
+
+// reply is an answer: a value to be written as canonical JSON, or text that is.
+type reply struct {
+	value  any    // marshalled, unless body is set
+	body   []byte // canonical JSON, or whatever contentType says
+	header http.Header
+	media  string // empty: application/json
+	status int    // 0: the operation's success
+}

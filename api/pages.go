@@ -1,0 +1,247 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"errors"
+	"html/template"
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"github.com/gorilla/mux"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/policy"
+)
+
+//go:embed site/templates/*.html
+var templateFiles embed.FS
+
+var templates = template.Must(template.ParseFS(templateFiles, "site/templates/*.html"))
+
+// page is one address for people. Its form is read like a browser sends it; the
+// session, if there is one, is loaded before and kept after.
+type page struct {
+	method, path string
+	run          func(*Server, *visit) (view, error)
+}
+
+// visit is one request for a page.
+type visit struct {
+	request *http.Request
+	session *session   // nil without one
+	form    url.Values // of a POST
+	vars    map[string]string
+}
+
+// view is what a page shows: a template with its data, or another address.
+type view struct {
+	template string
+	data     any
+	location string // see other
+	status   int
+}
+
+// shown is what every template gets.
+type shown struct {
+	SignedIn bool
+	Data     any
+}
+
+// pages is every page of the part for members.
+func (s *Server) pages() []page {
+	list := []page{
+		{http.MethodGet, "/sign-in", showSignIn},
+		{http.MethodPost, "/sign-in", postSignIn},
+		{http.MethodGet, "/sign-in/confirm", showConfirm},
+		{http.MethodPost, "/sign-in/confirm", postConfirm},
+		{http.MethodGet, "/account", showAccount},
+		{http.MethodPost, "/account/organization", postOrganization},
+		{http.MethodPost, "/sign-out", postSignOut},
+		{http.MethodGet, "/reviews", listReviews},
+		{http.MethodGet, "/reviews/{id}", showReview},
+		{http.MethodPost, "/reviews/{id}", postReview},
+	}
+	if s.outbox != nil {
+		list = append(list, page{http.MethodGet, "/outbox", showOutbox})
+	}
+	return list
+}
+
+// page is the path of a request for a page.
+func (s *Server) page(p page) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if rec, ok := w.(*recorder); ok {
+			rec.route = p.path
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), handlerTimeout)
+		defer cancel()
+		v := &visit{request: r.WithContext(ctx), vars: mux.Vars(r)}
+		shows, err := s.visit(w, v, p)
+		if kept := s.sessions.keep(w, v.session); err == nil {
+			err = kept
+		}
+		if err != nil {
+			shows = s.pageError(w, v, err)
+		}
+		s.show(w, v, shows)
+	}
+}
+
+func (s *Server) visit(w http.ResponseWriter, v *visit, p page) (view, error) {
+	if s.sessions.origin.Check(v.request) != nil {
+		return view{}, policy.Refuse(commands.CodeForbidden, "", "cross-origin request refused")
+	}
+	var err error
+	if v.session, err = s.sessions.load(v.request); err != nil {
+		return view{}, err
+	}
+	if p.method == http.MethodPost {
+		if v.form, err = readForm(w, v.request); err != nil {
+			return view{}, err
+		}
+	}
+	return p.run(s, v)
+}
+
+// readForm reads a browser's form; nothing in the query is part of it.
+func readForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
+	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || media != "application/x-www-form-urlencoded" {
+		return nil, policy.Refuse(codeInvalidBody, "", "content type must be application/x-www-form-urlencoded")
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, limitOther)
+	if err := r.ParseForm(); err != nil {
+		var overLimit *http.MaxBytesError
+		if errors.As(err, &overLimit) {
+			return nil, policy.Refuse(codeTooLarge, "", "the body is too large")
+		}
+		return nil, policy.Refuse(codeInvalidBody, "", "the form could not be read")
+	}
+	return r.PostForm, nil
+}
+
+// failed is what the error page says.
+type failed struct {
+	Status  int
+	Message string
+}
+
+func (s *Server) pageError(w http.ResponseWriter, v *visit, err error) view {
+	status, problem := s.problemOf(w, v.request, err)
+	return view{template: "error.html", data: failed{status, problem.Error}, status: status}
+}
+
+// show writes a page. No script runs on it, nothing is loaded from elsewhere,
+// nobody frames it, and no address of it is told to others.
+func (s *Server) show(w http.ResponseWriter, v *visit, shows view) {
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Security-Policy", "default-src 'self'; script-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'")
+	h.Set("Referrer-Policy", "no-referrer")
+	if strings.HasPrefix(s.app.BaseURL, "https://") {
+		h.Set("Strict-Transport-Security", "max-age=31536000")
+	}
+	if shows.location != "" {
+		h.Set("Location", shows.location)
+		w.WriteHeader(http.StatusSeeOther)
+		return
+	}
+	var body bytes.Buffer
+	if err := templates.ExecuteTemplate(&body, shows.template, shown{SignedIn: v.session != nil, Data: shows.data}); err != nil {
+		s.fail(w, v.request, false, err)
+		return
+	}
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	if shows.status == 0 {
+		shows.status = http.StatusOK
+	}
+	w.WriteHeader(shows.status)
+	if v.request.Method != http.MethodHead {
+		_, _ = w.Write(body.Bytes())
+	}
+}
+
+func showSignIn(_ *Server, v *visit) (view, error) {
+	return view{template: "sign-in.html", data: commands.LocalPath(v.request.URL.Query().Get("next"))}, nil
+}
+
+func postSignIn(s *Server, v *visit) (view, error) {
+	if err := s.sendLink(v.request, strings.TrimSpace(v.form.Get("email")), v.form.Get("next")); err != nil {
+		return view{}, err
+	}
+	return view{template: "sent.html", data: s.outbox != nil, status: http.StatusAccepted}, nil
+}
+
+// showConfirm shows a button: programs that look at links must not use them up.
+func showConfirm(_ *Server, v *visit) (view, error) {
+	return view{template: "confirm.html", data: v.request.URL.Query().Get("token")}, nil
+}
+
+func postConfirm(s *Server, v *visit) (view, error) {
+	who, err := s.app.ConfirmSignIn(v.request.Context(), v.form.Get("token"))
+	if err != nil {
+		return view{}, err
+	}
+	if v.session, err = s.sessions.begin(v.request, who.CustomerID); err != nil {
+		return view{}, err
+	}
+	return view{location: who.Next}, nil
+}
+
+// signInFirst sends somebody without a session to sign in and come back.
+func signInFirst(v *visit) view {
+	return view{location: "/sign-in?next=" + url.QueryEscape(v.request.URL.Path)}
+}
+
+func showAccount(s *Server, v *visit) (view, error) {
+	if v.session == nil {
+		return signInFirst(v), nil
+	}
+	as, err := s.signedInAs(v.request.Context(), v.session)
+	return view{template: "account.html", data: as}, err
+}
+
+func postOrganization(s *Server, v *visit) (view, error) {
+	if v.session == nil {
+		return signInFirst(v), nil
+	}
+	list, err := s.projections.Memberships(v.request.Context(), v.session.customer)
+	if err != nil {
+		return view{}, err
+	}
+	for _, m := range list {
+		if m.OrgID == v.form.Get("orgId") {
+			v.session.choose(m.OrgID)
+			return view{location: "/account"}, nil
+		}
+	}
+	return view{}, policy.Refuse(commands.CodeForbidden, "", "organization credential required")
+}
+
+func postSignOut(_ *Server, v *visit) (view, error) {
+	if v.session != nil {
+		if err := v.session.end(); err != nil {
+			return view{}, unavailable(err)
+		}
+	}
+	return view{location: "/sign-in"}, nil
+}
+
+// showOutbox answers only to a name of this machine: another site whose name was
+// made to point here must not read the letters.
+func showOutbox(s *Server, v *visit) (view, error) {
+	host := v.request.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if ip, err := netip.ParseAddr(strings.Trim(host, "[]")); host != "localhost" && (err != nil || !ip.IsLoopback()) {
+		return view{}, policy.Refuse(codeNotFound, "", "not found")
+	}
+	return view{template: "outbox.html", data: s.outbox.Letters()}, nil
+}

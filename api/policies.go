@@ -1,0 +1,120 @@
+package api
+
+import (
+	"net/http"
+	"reflect"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// policyDraft is a policy that was frozen and may be activated, once.
+type policyDraft struct {
+	DraftID    string              `json:"draftId"`
+	PolicyID   string              `json:"policyId"`
+	Policy     jsontext.Value      `json:"policy"`
+	PolicyHash string              `json:"policyHash" jsonschema:"pattern=^[a-f0-9]{64}$"`
+	Author     string              `json:"author"`
+	DraftedAt  string              `json:"draftedAt" jsonschema:"format=date-time"`
+	Activated  bool                `json:"activated"`
+	Lint       []events.PolicyLint `json:"lint"`
+}
+
+func showDraft(d commands.Draft) policyDraft {
+	return policyDraft{d.DraftID, d.PolicyID, d.Canonical, d.Hash, d.Author, d.DraftedAt, d.Activated, d.Lint}
+}
+
+// policyActivation is one version that is, or was, in force.
+type policyActivation struct {
+	PolicyID          string         `json:"policyId"`
+	Version           int            `json:"version"`
+	Policy            jsontext.Value `json:"policy"`
+	PolicyHash        string         `json:"policyHash" jsonschema:"pattern=^[a-f0-9]{64}$"`
+	ActivatedSequence int64          `json:"activatedSequence"`
+	ActivatedAt       string         `json:"activatedAt" jsonschema:"format=date-time"`
+	DraftID           string         `json:"draftId"`
+	Author            string         `json:"author"`
+	Activator         string         `json:"activator"`
+	SelfActivated     bool           `json:"selfActivated"`
+	Reason            string         `json:"reason"`
+	Changed           []string       `json:"changed" jsonschema_description:"Members that differ from the version before."`
+}
+
+func showActivation(v commands.Activation) policyActivation {
+	return policyActivation{v.PolicyID, v.Version, v.Canonical, v.Hash, v.ActivatedSequence, v.ActivatedAt,
+		v.DraftID, v.Author, v.Activator, v.SelfActivated, v.Reason, v.Changed}
+}
+
+type policyList struct {
+	Active      *policyActivation  `json:"active" jsonschema:"nullable"`
+	Drafts      []policyDraft      `json:"drafts" jsonschema_description:"The oldest first."`
+	Activations []policyActivation `json:"activations" jsonschema_description:"The oldest first; the last one is active."`
+}
+
+var listPolicies = &operation{
+	id: "list_policies", method: http.MethodGet, path: "/api/assurance/policies",
+	summary: "The policy in force, and every draft and activation there ever was.",
+	right:   commands.RightPolicies, output: reflect.TypeFor[policyList](), errors: []int{401, 403, 503},
+	run: func(s *Server, c *call) (reply, error) {
+		drafts, activations, err := s.app.Policies(c.request.Context(), c.principal)
+		if err != nil {
+			return reply{}, err
+		}
+		list := policyList{Drafts: []policyDraft{}, Activations: []policyActivation{}}
+		for _, d := range drafts {
+			list.Drafts = append(list.Drafts, showDraft(d))
+		}
+		for _, v := range activations {
+			list.Activations = append(list.Activations, showActivation(v))
+		}
+		if n := len(list.Activations); n > 0 {
+			list.Active = &list.Activations[n-1]
+		}
+		return reply{value: list}, nil
+	},
+}
+
+var draftPolicy = &operation{
+	id: "draft_policy", method: http.MethodPost, path: "/api/assurance/policies",
+	summary: "Freeze a policy, without version, as a draft that can be activated.",
+	right:   commands.RightDraft, input: reflect.TypeFor[jsontext.Value](), parses: true, output: reflect.TypeFor[policyDraft](),
+	example: `{"policyId":"default","maxUsdPerTransaction":5,"allowedHosts":["api.example.com"],"requireHttps":true}`,
+	success: http.StatusCreated, limit: limitPolicy, errors: []int{400, 401, 403, 413, 503},
+	run: func(s *Server, c *call) (reply, error) {
+		d, err := s.app.DraftPolicy(c.request.Context(), c.principal, c.text)
+		return reply{value: showDraft(d)}, err
+	},
+}
+
+type activationOrder struct {
+	Reason string `json:"reason" jsonschema:"minLength=1,maxLength=1000" jsonschema_description:"Why; it stands in the ledger."`
+}
+
+var activatePolicy = &operation{
+	id: "activate_policy", method: http.MethodPost, path: "/api/assurance/policies/{draftEventId}/activate",
+	summary: "Put a draft in force from its own ledger position on. Not the own one; needs a sign-in within 10 minutes.",
+	right:   commands.RightActivate, input: reflect.TypeFor[activationOrder](), output: reflect.TypeFor[policyActivation](),
+	example: `{"reason":"lower the limit, ticket 4711"}`,
+	success: http.StatusCreated, errors: []int{400, 401, 403, 404, 409, 413, 503},
+	run: func(s *Server, c *call) (reply, error) {
+		var in activationOrder
+		if err := canon.Decode(c.body, &in); err != nil {
+			return reply{}, err
+		}
+		v, err := s.app.ActivatePolicy(c.request.Context(), c.principal, c.vars["draftEventId"], in.Reason)
+		return reply{value: showActivation(v)}, err
+	},
+}
+
+var previewPolicy = &operation{
+	id: "preview_policy", method: http.MethodGet, path: "/api/assurance/policies/{draftEventId}/preview",
+	summary: "The decisions of the last 30 days that would be others under a draft.",
+	right:   commands.RightDraft, output: reflect.TypeFor[commands.Preview](), errors: []int{401, 403, 404, 503},
+	run: func(s *Server, c *call) (reply, error) {
+		preview, err := s.app.PreviewDraft(c.request.Context(), c.principal, c.vars["draftEventId"])
+		return reply{value: preview}, err
+	},
+}

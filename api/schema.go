@@ -1,0 +1,348 @@
+package api
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	invopop "github.com/invopop/jsonschema"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// schema is the JSON Schema (2020-12) of a Go struct: published in the OpenAPI
+// document and used, unchanged, to validate.
+type schema struct {
+	document map[string]any
+	compiled *jsonschema.Schema
+}
+
+// newSchema makes and compiles the schema of a request. With nullIsAbsent an
+// optional member may be null, which means that it is not there.
+func newSchema(t reflect.Type, nullIsAbsent bool) (*schema, error) {
+	document, err := schemaOf(t)
+	if err != nil {
+		return nil, err
+	}
+	if nullIsAbsent {
+		allowNull(document)
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.DefaultDraft(jsonschema.Draft2020)
+	compiler.AssertFormat()
+	compiler.UseRegexpEngine(ecmaRegexp)
+	if err := compiler.AddResource("request.json", plain(document)); err != nil {
+		return nil, err
+	}
+	compiled, err := compiler.Compile("request.json")
+	if err != nil {
+		return nil, fmt.Errorf("schema of %s: %w", t, err)
+	}
+	return &schema{document, compiled}, nil
+}
+
+// schemaOf makes the JSON Schema of a Go type from its struct tags.
+func schemaOf(t reflect.Type) (map[string]any, error) {
+	reflector := invopop.Reflector{Anonymous: true, DoNotReference: true, Mapper: func(t reflect.Type) *invopop.Schema {
+		switch {
+		case t == reflect.TypeFor[jsontext.Value]():
+			return &invopop.Schema{Type: "object", Description: "Any JSON object."}
+		case t.Kind() == reflect.Interface:
+			return &invopop.Schema{}
+		}
+		return nil
+	}}
+	text, err := json.Marshal(reflector.ReflectFromType(t))
+	if err != nil {
+		return nil, err
+	}
+	var document map[string]any
+	if err := json.Unmarshal(text, &document); err != nil {
+		return nil, err
+	}
+	delete(document, "$schema")
+	walk(document, func(s map[string]any) {
+		// Nullable is anyOf everywhere: the generator writes oneOf.
+		if one, ok := s["oneOf"].([]any); ok && len(one) == 2 && isNull(one[1]) {
+			delete(s, "oneOf")
+			s["anyOf"] = one
+		}
+	})
+	return document, nil
+}
+
+func isNull(s any) bool {
+	m, ok := s.(map[string]any)
+	return ok && len(m) == 1 && m["type"] == "null"
+}
+
+// walk visits a schema and all its subschemas.
+func walk(s any, visit func(map[string]any)) {
+	switch s := s.(type) {
+	case map[string]any:
+		visit(s)
+		for _, name := range sortedKeys(s) {
+			if name == "properties" {
+				for _, property := range s[name].(map[string]any) {
+					walk(property, visit)
+				}
+			} else if name != "enum" && name != "default" && name != "examples" && name != "const" {
+				walk(s[name], visit)
+			}
+		}
+	case []any:
+		for _, element := range s {
+			walk(element, visit)
+		}
+	}
+}
+
+func allowNull(document map[string]any) {
+	walk(document, func(s map[string]any) {
+		properties, _ := s["properties"].(map[string]any)
+		required, _ := s["required"].([]any)
+		for name, property := range properties {
+			p, _ := property.(map[string]any)
+			if _, nullable := p["anyOf"]; nullable || slices.Contains(required, any(name)) || len(p) == 0 {
+				continue
+			}
+			properties[name] = map[string]any{"anyOf": []any{p, map[string]any{"type": "null"}}}
+		}
+	})
+}
+
+// plain turns numbers into what the validator's own decoder would give.
+func plain(document map[string]any) any {
+	text, err := json.Marshal(document)
+	if err != nil {
+		return document
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		return document
+	}
+	return value
+}
+
+// edgePattern is the specification's pattern for text that neither starts nor
+// ends with white space.
+const edgePattern = `^(?:\S|\S[\s\S]*\S)$`
+
+// ecmaSpace is \s of ECMA-262, which includes NBSP and the byte order mark.
+const ecmaSpace = `\t\n\v\f\r \x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}`
+
+// ecmaRegexp compiles a pattern of a schema with the white space of ECMA-262.
+func ecmaRegexp(pattern string) (jsonschema.Regexp, error) {
+	if pattern == edgePattern {
+		return noWhiteEdges{}, nil // two look-ups for what costs the engine a pass per rune
+	}
+	goPattern := strings.NewReplacer(`[\s\S]`, `(?s:.)`, `\s`, `[`+ecmaSpace+`]`, `\S`, `[^`+ecmaSpace+`]`).Replace(pattern)
+	return regexp.Compile(goPattern)
+}
+
+type noWhiteEdges struct{}
+
+var edgeSpace = regexp.MustCompile(`^[` + ecmaSpace + `]|[` + ecmaSpace + `]$`)
+
+// MatchString says whether the text is not empty and has no white space at its edges.
+func (noWhiteEdges) MatchString(text string) bool {
+	if text == "" {
+		return false
+	}
+	const edge = 4 // octets of the longest rune
+	head, tail := text[:min(edge, len(text))], text[max(0, len(text)-edge):]
+	return !edgeSpace.MatchString(head[:firstRune(head)]) && !edgeSpace.MatchString(tail[lastRune(tail):])
+}
+
+// String is the pattern.
+func (noWhiteEdges) String() string { return edgePattern }
+
+func firstRune(s string) int { return len(string([]rune(s)[:1])) }
+
+func lastRune(s string) int {
+	r := []rune(s)
+	return len(s) - len(string(r[len(r)-1:]))
+}
+
+// validate checks a body that passed the strict parse. The error is a
+// *policy.Error for the first offence in document order.
+func (s *schema) validate(body []byte) error {
+	instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
+	if err != nil {
+		return policy.Refuse("invalid_json", "", "invalid JSON")
+	}
+	err = s.compiled.Validate(instance)
+	var invalid *jsonschema.ValidationError
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	order := documentOrder(body)
+	var first *policy.Error
+	var firstAt int
+	for _, leaf := range leaves(invalid) {
+		refusal := refusalOf(leaf)
+		at := refusal.at(order)
+		if first == nil || at < firstAt {
+			first, firstAt = refusal.err, at
+		}
+	}
+	if first == nil {
+		return policy.Refuse("invalid_request", "", "the body does not have the documented shape")
+	}
+	return first
+}
+
+// leaves are the errors that say something, without those of the null branch of
+// an optional member.
+func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
+	if len(e.Causes) == 0 {
+		return []*jsonschema.ValidationError{e}
+	}
+	var found []*jsonschema.ValidationError
+	for _, cause := range e.Causes {
+		found = append(found, leaves(cause)...)
+	}
+	if _, ok := e.ErrorKind.(*kind.AnyOf); ok {
+		own := slices.DeleteFunc(slices.Clone(found), func(e *jsonschema.ValidationError) bool {
+			k, ok := e.ErrorKind.(*kind.Type)
+			return ok && slices.Equal(k.Want, []string{"null"})
+		})
+		if len(own) > 0 {
+			return own
+		}
+	}
+	return found
+}
+
+// placed is a refusal with where it counts in document order: the pointers of
+// the offending values, the first of which counts, or of the object that lacks
+// one.
+type placed struct {
+	err    *policy.Error
+	places []string
+	holder string
+}
+
+// at is where the refusal counts; a missing member is missed at the end of its
+// object.
+func (p placed) at(order map[string]int) int {
+	first, found := order[p.holder+endOfObject], false
+	for _, place := range p.places {
+		if n, known := order[place]; known && (!found || n < first) {
+			first, found = n, true
+		}
+	}
+	return first
+}
+
+func refusalOf(e *jsonschema.ValidationError) placed {
+	pointer := ""
+	for _, part := range e.InstanceLocation {
+		pointer += "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(part)
+	}
+	at := func(code, path, message string) placed {
+		path = canon.SafePointer(path)
+		name := strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", ".")
+		if name == "" {
+			name = "the body"
+		}
+		return placed{&policy.Error{Code: code, Path: path, Message: name + " " + message}, []string{pointer}, pointer}
+	}
+	switch k := e.ErrorKind.(type) {
+	case *kind.Required:
+		p := at("missing_field", pointer+"/"+k.Missing[0], "is required")
+		p.places = nil
+		return p
+	case *kind.AdditionalProperties:
+		p := at("unknown_field", pointer, "has an unknown member")
+		p.places = nil
+		for _, name := range k.Properties { // in the order of a Go map
+			p.places = append(p.places, pointer+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
+		}
+		return p
+	case *kind.Type:
+		return at("wrong_type", pointer, "must be "+article(k.Want))
+	case *kind.MinLength:
+		return at("out_of_range", pointer, fmt.Sprintf("must have at least %d characters", k.Want))
+	case *kind.MaxLength:
+		return at("too_long", pointer, fmt.Sprintf("must have at most %d characters", k.Want))
+	case *kind.MinItems:
+		return at("out_of_range", pointer, fmt.Sprintf("must have at least %d items", k.Want))
+	case *kind.MaxItems:
+		return at("too_many_items", pointer, fmt.Sprintf("must have at most %d items", k.Want))
+	case *kind.UniqueItems:
+		return at("out_of_range", pointer, "must not repeat an item")
+	case *kind.Enum:
+		return at("invalid_enum", pointer, "is not one of the documented values")
+	case *kind.Const:
+		return at("invalid_enum", pointer, "is not the documented value")
+	case *kind.Pattern:
+		if k.Want == edgePattern {
+			return at("out_of_range", pointer, "must not start or end with white space")
+		}
+		return at("out_of_range", pointer, "does not have the documented form")
+	case *kind.Format:
+		if strings.HasPrefix(k.Want, "date") {
+			return at("invalid_date", pointer, "is not a "+k.Want)
+		}
+		return at("out_of_range", pointer, "is not a "+k.Want)
+	case *kind.Minimum, *kind.Maximum, *kind.ExclusiveMinimum, *kind.ExclusiveMaximum:
+		return at("out_of_range", pointer, "is out of range")
+	}
+	return at("invalid_request", pointer, "does not have the documented shape")
+}
+
+func article(want []string) string {
+	if len(want) == 0 {
+		return "of another type"
+	}
+	if strings.ContainsRune("aio", rune(want[0][0])) {
+		return "an " + want[0]
+	}
+	return "a " + want[0]
+}
+
+// endOfObject follows the pointer of an object for the place where it ends. No
+// member name that passed the strict parse holds a NUL.
+const endOfObject = "\x00"
+
+// documentOrder numbers the values of a text by their pointers, and the ends of
+// its objects.
+func documentOrder(body []byte) map[string]int {
+	order := map[string]int{}
+	dec := jsontext.NewDecoder(bytes.NewReader(body))
+	for n := 0; ; n++ {
+		token, err := dec.ReadToken()
+		if err != nil {
+			return order
+		}
+		pointer := string(dec.StackPointer())
+		switch token.Kind() {
+		case '}':
+			order[pointer+endOfObject] = n
+		case ']':
+		default:
+			if _, seen := order[pointer]; !seen {
+				order[pointer] = n
+			}
+		}
+	}
+}
+
+func sortedKeys(m map[string]any) []string {
+	names := make([]string, 0, len(m))
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

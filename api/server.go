@@ -1,0 +1,302 @@
+package api
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/gorilla/mux"
+	"github.com/oklog/ulid/v2"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/projections"
+)
+
+// Config is what a server is told.
+type Config struct {
+	App            *commands.App
+	Projections    *projections.Projections
+	Log            *slog.Logger
+	RateLimit      bool           // false only on a loopback listener
+	TrustedProxies []netip.Prefix // whose X-Forwarded-For counts
+	Contact        string         // e-mail address in the OpenAPI document
+	Mail           Mailer         // nil: sign-in answers 503
+	Outbox         *Outbox        // shown as a page, if there is one
+}
+
+// Server answers HTTP requests.
+type Server struct {
+	app         *commands.App
+	projections *projections.Projections
+	log         *slog.Logger
+	proxies     []netip.Prefix
+	contact     string
+	rates       *rates
+	sessions    *sessions
+	mail        Mailer
+	outbox      *Outbox
+	metrics     *metrics
+	operations  []*operation
+	openAPI     document
+	slots       chan struct{} // one per request in flight
+	draining    atomic.Bool   // owned by whoever stops the server: readiness fails first
+}
+
+// New builds a server and everything that follows from the operations table. It
+// fails if a declaration does not hold together.
+func New(c Config) (*Server, error) {
+	s := &Server{
+		app: c.App, projections: c.Projections, log: c.Log, proxies: c.TrustedProxies, contact: c.Contact,
+		rates: newRates(c.RateLimit, c.App.Clock), metrics: newMetrics(c.App.Ledger, c.Projections),
+		mail: c.Mail, outbox: c.Outbox,
+		operations: operations(), slots: make(chan struct{}, maxInFlight),
+	}
+	for _, op := range s.operations {
+		if op.input == nil {
+			continue
+		}
+		var err error
+		// The quick gate's contract knows no null.
+		nullIsAbsent := op.service != nil && !op.service.Bare
+		if op.schema, err = newSchema(op.input, nullIsAbsent); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if s.sessions, err = newSessions(c.App.Ledger.Pool(), c.App.BaseURL, c.App.Clock); err != nil {
+		return nil, err
+	}
+	s.openAPI, err = newOpenAPI(s)
+	return s, err
+}
+
+// Handler is the public listener's.
+func (s *Server) Handler() http.Handler {
+	router, paths := mux.NewRouter().SkipClean(true).UseEncodedPath(), mux.NewRouter().UseEncodedPath()
+	allowed := map[string][]string{}
+	add := func(path string, handler http.Handler, methods ...string) {
+		if slices.Contains(methods, http.MethodGet) {
+			methods = append(methods, http.MethodHead)
+		}
+		if allowed[path] == nil {
+			paths.Path(path).Name(path)
+		}
+		allowed[path] = append(allowed[path], methods...)
+		router.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+			if rec, ok := w.(*recorder); ok {
+				rec.route = path
+			}
+			handler.ServeHTTP(w, r)
+		}).Methods(methods...)
+	}
+	for _, op := range s.operations {
+		add(op.path, s.handle(op), op.method)
+	}
+	for _, p := range s.pages() {
+		add(p.path, s.page(p), p.method)
+	}
+	add("/healthz", http.HandlerFunc(s.healthz), http.MethodGet)
+	add("/readyz", http.HandlerFunc(s.readyz), http.MethodGet)
+	router.NotFoundHandler = http.HandlerFunc(s.notFound)
+	router.MethodNotAllowedHandler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var match mux.RouteMatch
+		if paths.Match(r, &match) {
+			w.Header().Set("Allow", strings.Join(allowed[match.Route.GetName()], ", "))
+		}
+		s.fail(w, r, bareErrors(r), policy.Refuse(codeMethod, "", "method not allowed"))
+	})
+	return s.around(router)
+}
+
+func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
+	s.fail(w, r, bareErrors(r), policy.Refuse(codeNotFound, "", "not found"))
+}
+
+// bareErrors says whether a request that reached no operation is for a part of
+// the service whose errors are exactly {error}.
+func bareErrors(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/assurance/") }
+
+type contextKey int
+
+const requestIDKey contextKey = 0
+
+func requestID(ctx context.Context) string {
+	id, _ := ctx.Value(requestIDKey).(string)
+	return id
+}
+
+// recorder notes route and status for log and metrics.
+type recorder struct {
+	http.ResponseWriter
+	route  string
+	status int
+}
+
+// WriteHeader notes the status on its way.
+func (r *recorder) WriteHeader(status int) {
+	if r.status == 0 {
+		r.status = status
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+// around is what every request passes, matched or not: id, bounds, one recover,
+// one log line, the metrics.
+func (s *Server) around(router *mux.Router) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		start := time.Now()
+		id := "req_" + ulid.MustNew(ulid.Timestamp(start), rand.Reader).String()
+		rec := &recorder{ResponseWriter: w, route: "unmatched"}
+		h := rec.Header()
+		h.Set("X-Request-Id", id)
+		h.Set("X-Content-Type-Options", "nosniff")
+		r = r.WithContext(context.WithValue(r.Context(), requestIDKey, id))
+		defer func() {
+			if p := recover(); p != nil {
+				s.metrics.panics.Inc()
+				s.fail(rec, r, bareErrors(r), fmt.Errorf("panic: %v", p))
+			}
+			s.metrics.observe(rec.route, rec.status, time.Since(start))
+			s.log.Info("request", "requestId", id, "method", methodForLog(r.Method), "route", rec.route, "status", rec.status,
+				"duration", time.Since(start).Round(time.Microsecond))
+		}()
+		if r.URL.IsAbs() || r.URL.Host != "" { // a proxy's form of request: we are none
+			h.Set("Connection", "close")
+			s.fail(rec, r, false, policy.Refuse(codeInvalidBody, "", "the request target must be a path"))
+			return
+		}
+		if !plainPath(r.URL.EscapedPath()) {
+			s.notFound(rec, r)
+			return
+		}
+		select {
+		case s.slots <- struct{}{}:
+			defer func() { <-s.slots }()
+		default:
+			s.fail(rec, r, bareErrors(r), policy.Refuse(commands.CodeUnavailable, "", "temporarily unavailable; retry with the same idempotencyKey"))
+			return
+		}
+		router.ServeHTTP(rec, r)
+	})
+}
+
+// methodForLog is the method if it is one of HTTP's; a caller may send any word.
+func methodForLog(method string) string {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+		return method
+	}
+	return "other"
+}
+
+// plainPath refuses what some reader would take for another path: empty and dot
+// segments, encoded slashes and dots, NUL.
+func plainPath(path string) bool {
+	if !strings.HasPrefix(path, "/") {
+		return false
+	}
+	lower := strings.ToLower(path)
+	for _, encoded := range []string{"%2f", "%2e", "%5c", "%00"} {
+		if strings.Contains(lower, encoded) {
+			return false
+		}
+	}
+	segments := strings.Split(path[1:], "/")
+	for i, segment := range segments {
+		if segment == "." || segment == ".." || segment == "" && (i < len(segments)-1 || i > 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// clientAddress is the network address a request comes from: the peer's, or what
+// configured proxies say of it.
+func (s *Server) clientAddress(r *http.Request) string {
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	address := peer.Addr().Unmap()
+	trusted := func(a netip.Addr) bool {
+		return slices.ContainsFunc(s.proxies, func(p netip.Prefix) bool { return p.Contains(a) })
+	}
+	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for i := len(hops) - 1; i >= 0 && trusted(address); i-- {
+		next, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
+		if err != nil {
+			break
+		}
+		address = next.Unmap()
+	}
+	return address.String()
+}
+
+// HTTP wraps a handler with the time-outs and sizes of every listener.
+func HTTP(handler http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler: handler, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout,
+		WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+}
+
+// Bounded is a listener with a bound on its open connections.
+func Bounded(l net.Listener) net.Listener {
+	return &boundedListener{Listener: l, slots: make(chan struct{}, maxConnections)}
+}
+
+type boundedListener struct {
+	net.Listener
+	slots chan struct{}
+}
+
+// Accept waits for a connection and a free slot for it.
+func (l *boundedListener) Accept() (net.Conn, error) {
+	l.slots <- struct{}{}
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		<-l.slots
+		return nil, err
+	}
+	return &boundedConn{Conn: conn, release: func() { <-l.slots }}, nil
+}
+
+type boundedConn struct {
+	net.Conn
+	closed  atomic.Bool
+	release func()
+}
+
+// Close frees the slot, once.
+func (c *boundedConn) Close() error {
+	if c.closed.CompareAndSwap(false, true) {
+		c.release()
+	}
+	return c.Conn.Close()
+}
+
+// Drain makes readiness fail, so that a balancer stops sending requests.
+func (s *Server) Drain() { s.draining.Store(true) }
+
+// unavailable is the refusal for a ledger that cannot be read now.
+func unavailable(err error) error {
+	if errors.Is(err, ledger.ErrTampered) {
+		return err
+	}
+	return &commands.Unavailable{Cause: err}
+}

@@ -1,0 +1,105 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/actionrisk"
+	"github.com/countersign/countersign/policy/actionsafety"
+	"github.com/countersign/countersign/policy/attest"
+	"github.com/countersign/countersign/policy/bond"
+	"github.com/countersign/countersign/policy/cashflow"
+	"github.com/countersign/countersign/policy/dealanalyzer"
+	"github.com/countersign/countersign/policy/emailcheck"
+	"github.com/countersign/countersign/policy/evidence"
+	"github.com/countersign/countersign/policy/investmentevidence"
+	"github.com/countersign/countersign/policy/mcprisk"
+	"github.com/countersign/countersign/policy/options"
+	"github.com/countersign/countersign/policy/paymentpolicy"
+	"github.com/countersign/countersign/policy/portfoliorisk"
+	"github.com/countersign/countersign/policy/reviewtriage"
+	"github.com/countersign/countersign/policy/spendassurance"
+	"github.com/countersign/countersign/policy/walletscreen"
+	"github.com/countersign/countersign/policy/waterfall"
+	"github.com/countersign/countersign/policy/x402provenance"
+)
+
+// Services is every priced service. A new one is a folder in policy and a line
+// here; all else follows from its declaration.
+func Services() []policy.Service {
+	return []policy.Service{
+		actionrisk.Quick,
+		actionsafety.Run,
+		actionrisk.Score,
+		reviewtriage.Service,
+		paymentpolicy.Service,
+		spendassurance.Service,
+		attest.Service,
+		evidence.Service,
+		x402provenance.Service,
+		mcprisk.Service,
+		walletscreen.Service,
+		emailcheck.Service,
+		portfoliorisk.Service,
+		cashflow.Service,
+		waterfall.Service,
+		bond.Service,
+		options.Service,
+		dealanalyzer.Service,
+		investmentevidence.Service,
+	}
+}
+
+// servicePath is where a service is called.
+func servicePath(s policy.Service) string { return "/api/agent-services/" + s.Name }
+
+func serviceOperations() []*operation {
+	var table []*operation
+	for _, s := range Services() {
+		table = append(table, &operation{
+			id: s.Operation, method: http.MethodPost, path: servicePath(s), summary: s.Summary,
+			service: &s, input: s.Input(), output: s.Output(), example: s.Example,
+			limit: serviceLimit(s), errors: []int{400, 401, 402, 409, 413, 429, 503},
+			run: (*Server).runService,
+		})
+	}
+	return table
+}
+
+func serviceLimit(s policy.Service) int64 {
+	family, _, _ := strings.Cut(s.Name, "/")
+	switch family {
+	case "action-safety", "command-risk", "review-triage":
+		return limitActionSafety
+	}
+	return limitComponent
+}
+
+func (s *Server) runService(c *call) (reply, error) {
+	answer, err := s.app.RunService(c.request.Context(), commands.Call{
+		Service: *c.op.service, Caller: c.credential.caller, Body: c.body, IdempotencyKey: c.idempotencyKey,
+	})
+	if err != nil {
+		return reply{}, err
+	}
+	r := reply{body: answer.Body, header: http.Header{
+		"Cache-Control": {"private, no-store"},
+		"Ratelimit":     {fmt.Sprintf(`"month";r=%d;t=%d`, answer.Remaining, s.secondsUntil(answer.ResetsAt))},
+	}}
+	if c.op.service.Ruleset != nil {
+		version, _ := c.op.service.Ruleset()
+		r.header.Set("Ruleset-Version", version)
+	}
+	if answer.Replayed {
+		r.header.Set("Idempotent-Replayed", "true")
+	}
+	return r, nil
+}
+
+func (s *Server) secondsUntil(t time.Time) int64 {
+	return max(int64(t.Sub(s.app.Clock())/time.Second), 0)
+}

@@ -1,0 +1,111 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"reflect"
+	"strings"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/projections"
+)
+
+type signInRequest struct {
+	Email string `json:"email" jsonschema:"minLength=3,maxLength=254" jsonschema_description:"Where the link goes."`
+	Next  string `json:"next,omitempty" jsonschema:"maxLength=500" jsonschema_description:"Local path to go to afterwards."`
+}
+
+type signInAnswer struct {
+	Message string `json:"message"`
+}
+
+// linkSent is the one answer, whether anybody knows the address or not.
+const linkSent = "if the address can receive mail, a sign-in link is on its way; it works once, for 10 minutes"
+
+var requestSignIn = &operation{
+	id: "request_sign_in", method: http.MethodPost, path: "/api/auth/sign-in",
+	summary: "Mail a sign-in link. The answer does not tell whether the address is known.",
+	input:   reflect.TypeFor[signInRequest](), output: reflect.TypeFor[signInAnswer](),
+	example: `{"email":"ada@example.com"}`,
+	success: http.StatusAccepted, errors: []int{400, 413, 429, 503},
+	run: func(s *Server, c *call) (reply, error) {
+		var in signInRequest
+		if err := canon.Decode(c.body, &in); err != nil {
+			return reply{}, err
+		}
+		err := s.sendLink(c.request, in.Email, in.Next)
+		return reply{value: signInAnswer{linkSent}}, err
+	},
+}
+
+// sendLink makes a link and mails it.
+func (s *Server) sendLink(r *http.Request, email, next string) error {
+	if s.mail == nil {
+		return policy.Refuse(codeNoMail, "", "mail is not configured")
+	}
+	if !s.rates.allow("sign-in from "+s.clientAddress(r)) || !s.rates.allow("sign-in to "+strings.ToLower(email)) {
+		return policy.Refuse(codeRateLimited, "", "too many sign-in links, try again later")
+	}
+	link, err := s.app.RequestSignIn(r.Context(), email, next)
+	if err != nil {
+		return err
+	}
+	address := s.app.BaseURL + "/sign-in/confirm?token=" + url.QueryEscape(link.Token)
+	err = s.mail.Send(r.Context(), Letter{To: link.Address, At: s.app.Clock(), Subject: "Sign in to Countersign", Link: address,
+		Text: "Open this link and press the button to sign in. It works once, for 10 minutes.\n\n" + address +
+			"\n\nIf you did not ask for it, do nothing.\n"})
+	if err != nil {
+		s.log.Warn("mail was not sent", "requestId", requestID(r.Context()))
+		return policy.Refuse(commands.CodeUnavailable, "", "the mail could not be sent, try again")
+	}
+	return nil
+}
+
+// signedInAs is who a session is.
+type signedInAs struct {
+	CustomerID    string                   `json:"customerId"`
+	OrgID         *string                  `json:"orgId" jsonschema:"nullable" jsonschema_description:"The organization the session acts for, once chosen."`
+	SignedInAt    string                   `json:"signedInAt" jsonschema:"format=date-time"`
+	Organizations []projections.Membership `json:"organizations"`
+}
+
+// Chosen says whether the session acts for an organization.
+func (a signedInAs) Chosen(orgID string) bool { return a.OrgID != nil && *a.OrgID == orgID }
+
+var getSession = &operation{
+	id: "get_session", method: http.MethodGet, path: "/api/auth/session",
+	summary:  "Who is signed in, and the organizations the session can act for.",
+	signedIn: true, output: reflect.TypeFor[signedInAs](), errors: []int{401, 403, 503},
+	run: func(s *Server, c *call) (reply, error) {
+		as, err := s.signedInAs(c.request.Context(), c.session)
+		return reply{value: as}, err
+	},
+}
+
+func (s *Server) signedInAs(ctx context.Context, session *session) (signedInAs, error) {
+	list, err := s.projections.Memberships(ctx, session.customer)
+	if err != nil {
+		return signedInAs{}, err
+	}
+	as := signedInAs{CustomerID: session.customer, SignedInAt: commands.Stamp(session.signedIn), Organizations: list}
+	if session.org != "" {
+		as.OrgID = &session.org
+	}
+	return as, nil
+}
+
+var signOut = &operation{
+	id: "sign_out", method: http.MethodPost, path: "/api/auth/sign-out",
+	summary:  "End the session.",
+	signedIn: true, input: reflect.TypeFor[struct{}](), output: reflect.TypeFor[state](),
+	example: `{}`, errors: []int{400, 401, 403, 413, 503},
+	run: func(s *Server, c *call) (reply, error) {
+		if err := c.session.end(); err != nil {
+			return reply{}, unavailable(err)
+		}
+		return reply{value: state{c.session.customer, "signed out"}}, nil
+	},
+}

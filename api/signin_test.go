@@ -1,0 +1,636 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/projections"
+)
+
+// clock is a machine's clock that a test moves.
+type clock struct {
+	mu  sync.Mutex
+	off time.Duration
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Add(c.off)
+}
+
+func (c *clock) add(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.off += d
+}
+
+// site is one node behind a real listener.
+type site struct {
+	*httptest.Server
+	app    *commands.App
+	clock  *clock
+	outbox *api.Outbox
+	logs   *lockedBuffer
+}
+
+// newSite opens a node on a database. Its log is kept, so that a test can look
+// for secrets in it.
+func newSite(t *testing.T, db *ledgertest.DB) *site {
+	t.Helper()
+	return newSiteAt(t, db, "")
+}
+
+// newSiteAt has another base URL than the listener's.
+func newSiteAt(t *testing.T, db *ledgertest.DB, baseURL string) *site {
+	t.Helper()
+	return newSiteWith(t, db, baseURL, api.NewOutbox(slog.New(slog.DiscardHandler)))
+}
+
+func newSiteWith(t *testing.T, db *ledgertest.DB, baseURL string, outbox *api.Outbox, changes ...func(*api.Config)) *site {
+	t.Helper()
+	s := &site{clock: &clock{}, logs: &lockedBuffer{}, outbox: outbox}
+	log := slog.New(slog.NewJSONHandler(s.logs, nil))
+	l, err := ledger.Open(t.Context(), db.URL, ledger.Options{Clock: s.clock.Now, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	signer, err := seal.NewSigner(bytes.Repeat([]byte{7}, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.app = &commands.App{Ledger: l, Signer: signer, Clock: s.clock.Now}
+	if err := l.Activate(t.Context(), signer, s.app.NewID("evt_")); err != nil {
+		t.Fatal(err)
+	}
+	kek, err := ledger.DeriveKEK(signer.Seed())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.app.Vault, err = l.OpenVault(t.Context(), kek); err != nil {
+		t.Fatal(err)
+	}
+	views, err := projections.Start(t.Context(), l, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(views.Close)
+	s.Server = httptest.NewUnstartedServer(nil)
+	if s.app.BaseURL = baseURL; baseURL == "" {
+		s.app.BaseURL = "http://" + s.Listener.Addr().String()
+	}
+	config := api.Config{App: s.app, Projections: views, Log: log}
+	if outbox != nil {
+		config.Mail, config.Outbox = outbox, outbox
+	}
+	for _, change := range changes {
+		change(&config)
+	}
+	server, err := api.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Config.Handler = server.Handler()
+	s.Start()
+	t.Cleanup(s.Close)
+	return s
+}
+
+// lockedBuffer is a log that is written to and read at once.
+type lockedBuffer struct {
+	mu   sync.Mutex // guards text
+	text bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// String is what was logged.
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// browser is somebody with cookies who does not follow redirects.
+type browser struct {
+	t    *testing.T
+	site *site
+	http *http.Client
+}
+
+func (s *site) browser(t *testing.T) *browser {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &browser{t, s, &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+}
+
+// answer is a response that was read.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func (b *browser) do(method, path, media, body string, header ...string) answer {
+	b.t.Helper()
+	r, err := http.NewRequestWithContext(context.Background(), method, b.site.URL+path, strings.NewReader(body))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if media != "" {
+		r.Header.Set("Content-Type", media)
+	}
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Add(header[i], header[i+1])
+	}
+	response, err := b.http.Do(r)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return answer{response.StatusCode, response.Header, string(text)}
+}
+
+func (b *browser) get(path string, header ...string) answer {
+	b.t.Helper()
+	return b.do(http.MethodGet, path, "", "", header...)
+}
+
+func (b *browser) post(path, body string, header ...string) answer {
+	b.t.Helper()
+	return b.do(http.MethodPost, path, "application/json", body, header...)
+}
+
+func (b *browser) form(path string, fields url.Values, header ...string) answer {
+	b.t.Helper()
+	return b.do(http.MethodPost, path, "application/x-www-form-urlencoded", fields.Encode(), header...)
+}
+
+func (b *browser) want(got answer, status int, body string) {
+	b.t.Helper()
+	if got.status != status || !strings.Contains(got.body, body) {
+		b.t.Errorf("got %d %s, want %d %s", got.status, got.body, status, body)
+	}
+}
+
+var linkPattern = regexp.MustCompile(`token=([A-Za-z0-9_-]{43})`)
+
+// link asks for a link and returns the secret in the letter.
+func (b *browser) link(email, next string) string {
+	b.t.Helper()
+	b.want(b.post("/api/auth/sign-in", `{"email":"`+email+`","next":"`+next+`"}`), http.StatusAccepted, "on its way")
+	letters := b.site.outbox.Letters()
+	if len(letters) == 0 || letters[0].To != email {
+		b.t.Fatalf("no letter to %s", email)
+	}
+	return linkPattern.FindStringSubmatch(letters[0].Text)[1]
+}
+
+// signIn goes the whole way.
+func (b *browser) signIn(email string) {
+	b.t.Helper()
+	if got := b.form("/sign-in/confirm", url.Values{"token": {b.link(email, "")}}); got.status != http.StatusSeeOther {
+		b.t.Fatalf("sign in: %d %s", got.status, got.body)
+	}
+}
+
+func TestSignInMakesASession(t *testing.T) {
+	s := newSite(t, ledgertest.New(t))
+	b := s.browser(t)
+	b.want(b.get("/api/auth/session"), 401, `{"error":"authentication required"}`)
+	b.signIn("ada@example.com")
+	b.want(b.get("/api/auth/session"), 200, `"organizations":[]`)
+	b.want(b.get("/account"), 200, "You are a member of none")
+	b.want(b.post("/api/auth/sign-out", `{}`), 200, "signed out")
+	b.want(b.get("/api/auth/session"), 401, "authentication required")
+	if got := b.get("/account"); got.status != http.StatusSeeOther || got.header.Get("Location") != "/sign-in?next=%2Faccount" {
+		t.Errorf("account without a session: %d %s", got.status, got.header.Get("Location"))
+	}
+}
+
+func TestLinkWorksOnce(t *testing.T) {
+	s := newSite(t, ledgertest.New(t))
+	b := s.browser(t)
+	token := b.link("ada@example.com", "")
+	// Looking does not use it up: browsers, scanners, HEAD.
+	for range 3 {
+		b.want(b.get("/sign-in/confirm?token="+token), 200, `value="`+token+`"`)
+		b.want(b.do(http.MethodHead, "/sign-in/confirm?token="+token, "", ""), 200, "")
+	}
+	confirm := url.Values{"token": {token}}
+	if got := b.form("/sign-in/confirm", confirm); got.status != http.StatusSeeOther {
+		t.Fatalf("%d %s", got.status, got.body)
+	}
+	other := s.browser(t)
+	other.want(other.form("/sign-in/confirm", confirm), 410, "was used or is too old")
+	other.want(other.get("/api/auth/session"), 401, "authentication required")
+	// In the query it is not read by what would use it up.
+	fresh := other.link("ada@example.com", "")
+	other.want(other.form("/sign-in/confirm?token="+fresh, url.Values{}), 410, "was used")
+	if got := other.form("/sign-in/confirm", url.Values{"token": {fresh}}); got.status != http.StatusSeeOther {
+		t.Errorf("after a try by the query: %d", got.status)
+	}
+}
+
+func TestLinkRace(t *testing.T) {
+	s := newSite(t, ledgertest.New(t))
+	token := s.browser(t).link("ada@example.com", "")
+	statuses := make(chan int, 8)
+	for range cap(statuses) {
+		b := s.browser(t)
+		go func() { statuses <- b.form("/sign-in/confirm", url.Values{"token": {token}}).status }()
+	}
+	count := map[int]int{}
+	for range cap(statuses) {
+		count[<-statuses]++
+	}
+	if count[http.StatusSeeOther] != 1 || count[http.StatusGone] != cap(statuses)-1 {
+		t.Errorf("one link, eight browsers: %v", count)
+	}
+}
+
+func TestOldAndNewerLinks(t *testing.T) {
+	s := newSite(t, ledgertest.New(t))
+	b := s.browser(t)
+	first := b.link("ada@example.com", "")
+	second := b.link("ada@example.com", "")
+	b.want(b.form("/sign-in/confirm", url.Values{"token": {first}}), 410, "was used or is too old")
+	s.clock.add(10 * time.Minute)
+	b.want(b.form("/sign-in/confirm", url.Values{"token": {second}}), 410, "was used or is too old")
+	for _, bad := range []string{"", "x", strings.Repeat("A", 43), strings.Repeat("a", 42) + "!", strings.Repeat("A", 5000), "a\x00b"} {
+		b.want(b.form("/sign-in/confirm", url.Values{"token": {bad}}), 410, "was used or is too old")
+	}
+}
+
+func TestSignInTellsNobodyWhoIsKnown(t *testing.T) {
+	s := newSite(t, ledgertest.New(t))
+	b := s.browser(t)
+	if _, err := s.app.CreateOrganization(t.Context(), "operator", "Acme", "team", "ada@example.com"); err != nil {
+		t.Fatal(err)
+	}
+	known := b.post("/api/auth/sign-in", `{"email":"ada@example.com"}`)
+	unknown := b.post("/api/auth/sign-in", `{"email":"eve@example.com"}`)
+	if known.status != 202 || known.body != unknown.body || known.status != unknown.status {
+		t.Errorf("known %d %s, unknown %d %s", known.status, known.body, unknown.status, unknown.body)
+	}
+	head, err := s.app.Ledger.Head(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.link("nobody@example.com", "")
+	if after, err := s.app.Ledger.Head(t.Context()); err != nil || after != head {
+		t.Errorf("asking for a link appended %d events, %v", after-head, err)
+	}
+}
+
+func TestAddressesWithMoreThanOneLine(t *testing.T) {
+	s := newSite(t, ledgertest.New(t))
+	b := s.browser(t)
+	for _, bad := range []string{
+		`ada@example.com\r\nBcc: eve@example.com`, `ada@example.com\nX: y`, `ada@example.com\u0000`, `Ada <ada@example.com>`,
+		`ada@example.com, eve@example.com`, `ada`, `@`, `ada@`, ` ada@example.com`, `ada@example.com `, `ada\u202e@example.com`, `ada\u200b@example.com`,
+	} {
+		b.want(b.post("/api/auth/sign-in", `{"email":"`+bad+`"}`), 400, `{"error":"`)
+	}
+	b.want(b.form("/sign-in", url.Values{"email": {"ada@example.com\r\nBcc: eve@example.com"}}), 400, "email must be one e-mail address")
+	if n := len(s.outbox.Letters()); n != 0 {
+		t.Errorf("%d letters were sent", n)
+	}
+	for _, l := range []api.Letter{{To: "a@example.com\r\nBcc: b@example.com", Subject: "x"}, {To: "a@example.com", Subject: "x\r\nBcc: b@example.com"}, {To: "A <a@example.com>"}} {
+		if err := s.outbox.Send(t.Context(), l); err == nil {
+			t.Errorf("%q was sent", l)
+		}
+	}
+}
+
+func TestNextStaysHere(t *testing.T) {
+	s := newSite(t, ledgertest.New(t))
+	for next, want := range map[string]string{
+		"/reviews":                     "/reviews",
+		"/reviews?limit=5":             "/reviews?limit=5",
+		"":                             "/account",
+		"/":                            "/account",
+		"//evil.example":               "/account",
+		"https://evil.example":         "/account",
+		"javascript:alert(1)":          "/account",
+		`/\\evil.example`:              "/account",
+		`/\t/evil.example`:             "/account",
+		`/reviews\r\nSet-Cookie: a=b`:  "/account",
+		"evil.example":                 "/account",
+		"/" + strings.Repeat("a", 499): "/" + strings.Repeat("a", 499),
+	} {
+		b := s.browser(t)
+		got := b.form("/sign-in/confirm", url.Values{"token": {b.link("ada@example.com", next)}})
+		if where := got.header.Get("Location"); where != want || got.status != http.StatusSeeOther || len(got.header["Set-Cookie"]) != 1 {
+			t.Errorf("next %q leads to %q, want %q", next, where, want)
+		}
+	}
+	b := s.browser(t)
+	b.want(b.get("/sign-in?next=%22%3E%3Cscript%3E"), 200, `value="/account"`)
+}
+
+func TestSessionFixation(t *testing.T) {
+	s := newSite(t, ledgertest.New(t))
+	planted := strings.Repeat("A", 43)
+	b := s.browser(t)
+	home, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.http.Jar.SetCookies(home, []*http.Cookie{{Name: "countersign_session", Value: planted, Path: "/"}})
+	b.signIn("ada@example.com")
+	first := b.cookie()
+	if first == planted || len(first) != 43 {
+		t.Fatalf("signed in under the cookie that was there before: %q", first)
+	}
+	// Signing in again makes another token and ends the old session.
+	b.signIn("bob@example.com")
+	second := b.cookie()
+	if second == first {
+		t.Error("signing in again kept the token")
+	}
+	for _, old := range []string{planted, first} {
+		thief := s.browser(t)
+		thief.want(thief.get("/api/auth/session", "Cookie", "countersign_session="+old), 401, "authentication required")
+	}
+	b.want(b.get("/api/auth/session"), 200, "customerId")
+}
+
+// cookie is the session's secret, as the browser has it.
+func (b *browser) cookie() string {
+	b.t.Helper()
+	home, err := url.Parse(b.site.URL)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, c := range b.http.Jar.Cookies(home) {
+		if c.Name == "countersign_session" {
+			return c.Value
+		}
+	}
+	return ""
+}
+
+func TestCookieAndTableHoldWhatTheyShould(t *testing.T) {
+	s := newSite(t, ledgertest.New(t))
+	b := s.browser(t)
+	got := b.form("/sign-in/confirm", url.Values{"token": {b.link("ada@example.com", "")}})
+	cookie := got.header.Get("Set-Cookie")
+	for _, part := range []string{"countersign_session=", "Path=/", "HttpOnly", "SameSite=Lax"} {
+		if !strings.Contains(cookie, part) {
+			t.Errorf("cookie %q lacks %s", cookie, part)
+		}
+	}
+	if strings.Contains(cookie, "Secure") || strings.Contains(cookie, "Domain") || got.header.Get("Cache-Control") != "no-store" {
+		t.Errorf("cookie %q on plain loopback, cache %q", cookie, got.header.Get("Cache-Control"))
+	}
+	var stored string
+	if err := s.app.Ledger.Pool().QueryRow(t.Context(), `select string_agg(row_to_json(r)::text, ' ') from sessions r`).Scan(&stored); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(stored, b.cookie()) {
+		t.Error("the table holds the session's secret")
+	}
+	// The secrets of link and session, and the address, are in no log line.
+	if text := s.logs.String(); strings.Contains(text, b.cookie()) || strings.Contains(text, "ada@example.com") ||
+		linkPattern.MatchString(text) || !strings.Contains(text, "/sign-in/confirm") {
+		t.Errorf("log: %s", text)
+	}
+}
+
+func TestSecureCookieUnderTLS(t *testing.T) {
+	s := newSiteAt(t, ledgertest.New(t), "https://countersign.example")
+	b := s.browser(t)
+	got := b.form("/sign-in/confirm", url.Values{"token": {b.link("ada@example.com", "")}})
+	cookie := got.header.Get("Set-Cookie")
+	if !strings.HasPrefix(cookie, "__Host-countersign_session=") || !strings.Contains(cookie, "; Secure") || strings.Contains(cookie, "Domain") {
+		t.Errorf("cookie %q", cookie)
+	}
+	if got := b.get("/sign-in"); got.header.Get("Strict-Transport-Security") == "" {
+		t.Error("no HSTS under https")
+	}
+}
+
+func TestSessionEnds(t *testing.T) {
+	s := newSite(t, ledgertest.New(t))
+	idle, busy := s.browser(t), s.browser(t)
+	idle.signIn("ada@example.com")
+	busy.signIn("bob@example.com")
+	// Idle for 12 hours; busy lives on, until its 7 days are over.
+	for range 13 {
+		s.clock.add(11 * time.Hour)
+		busy.want(busy.get("/api/auth/session"), 200, "customerId")
+		s.clock.add(time.Minute)
+	}
+	idle.want(idle.get("/api/auth/session"), 401, "authentication required")
+	for range 2 {
+		s.clock.add(11 * time.Hour)
+		busy.want(busy.get("/api/auth/session"), 200, "customerId")
+	}
+	s.clock.add(3 * time.Hour) // 168 hours and 13 minutes in all
+	busy.want(busy.get("/api/auth/session"), 401, "authentication required")
+}
+
+func TestSignOutEndsTheSessionForEverybody(t *testing.T) {
+	s := newSite(t, ledgertest.New(t))
+	b := s.browser(t)
+	b.signIn("ada@example.com")
+	secret := b.cookie()
+	if got := b.form("/sign-out", url.Values{}); got.status != http.StatusSeeOther || b.cookie() != "" {
+		t.Errorf("sign out: %d, cookie %q", got.status, b.cookie())
+	}
+	thief := s.browser(t)
+	thief.want(thief.get("/api/auth/session", "Cookie", "countersign_session="+secret), 401, "authentication required")
+}
+
+func TestCrossOriginRequestsAreRefused(t *testing.T) {
+	s := newSite(t, ledgertest.New(t))
+	b := s.browser(t)
+	b.signIn("ada@example.com")
+	for name, header := range map[string][]string{
+		"fetch metadata":  {"Sec-Fetch-Site", "cross-site"},
+		"same site":       {"Sec-Fetch-Site", "same-site"},
+		"another origin":  {"Origin", "https://evil.example"},
+		"the null origin": {"Origin", "null"},
+	} {
+		b.want(b.post("/api/auth/sign-out", `{}`, header...), 403, `{"error":"cross-origin request refused"}`)
+		b.want(b.form("/sign-out", url.Values{}, header...), 403, "cross-origin request refused")
+		b.want(b.form("/sign-in/confirm", url.Values{"token": {"x"}}, header...), 403, "cross-origin request refused")
+		if got := b.get("/api/auth/session", header...); got.status != 200 {
+			t.Errorf("%s: a GET was refused: %d", name, got.status)
+		}
+	}
+	b.want(b.post("/api/auth/sign-out", `{}`, "Origin", s.URL, "Sec-Fetch-Site", "same-origin"), 200, "signed out")
+}
+
+// TestFormsAreNotTakenForTheAPI: a form on another site can send these content
+// types without asking first.
+func TestFormsAreNotTakenForTheAPI(t *testing.T) {
+	s := newSite(t, ledgertest.New(t))
+	b := s.browser(t)
+	b.signIn("ada@example.com")
+	for _, media := range []string{"text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""} {
+		b.want(b.do(http.MethodPost, "/api/auth/sign-out", media, `{}`), 400, "ontent")
+	}
+	b.want(b.do(http.MethodPost, "/sign-out", "application/json", `{}`), 400, "content type")
+	b.want(b.get("/api/auth/session"), 200, "customerId")
+}
+
+func TestPagesAreClosed(t *testing.T) {
+	s := newSite(t, ledgertest.New(t))
+	b := s.browser(t)
+	for _, path := range []string{"/sign-in", "/sign-in/confirm?token=%22%3E%3Cscript%3Ealert(1)%3C/script%3E", "/outbox"} {
+		got := b.get(path)
+		csp := got.header.Get("Content-Security-Policy")
+		if got.status != 200 || !strings.Contains(csp, "script-src 'none'") || !strings.Contains(csp, "frame-ancestors 'none'") ||
+			got.header.Get("X-Content-Type-Options") != "nosniff" || got.header.Get("Referrer-Policy") != "no-referrer" ||
+			got.header.Get("Cache-Control") != "no-store" || strings.Contains(got.body, "<script") {
+			t.Errorf("%s: %d %v %s", path, got.status, got.header, got.body)
+		}
+	}
+	if got := b.do(http.MethodDelete, "/sign-in", "", ""); got.status != 405 || got.header.Get("Allow") == "" {
+		t.Errorf("DELETE /sign-in: %d, Allow %q", got.status, got.header.Get("Allow"))
+	}
+}
+
+// TestOutboxAnswersToThisMachineOnly: a name of somebody else's that was made to
+// point here is not this machine's.
+func TestOutboxAnswersToThisMachineOnly(t *testing.T) {
+	s := newSite(t, ledgertest.New(t))
+	b := s.browser(t)
+	token := b.link("ada@example.com", "")
+	b.want(b.get("/outbox"), 200, token)
+	for host, want := range map[string]int{"evil.example": 404, "evil.example:8080": 404, "10.0.0.1": 404, "localhost:1": 200, "[::1]:1": 200, "127.0.0.1": 200} {
+		r, err := http.NewRequest(http.MethodGet, s.URL+"/outbox", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = host
+		response, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != want {
+			t.Errorf("host %s: %d, want %d", host, response.StatusCode, want)
+		}
+	}
+}
+
+func TestNoMailIsSaid(t *testing.T) {
+	s := newSiteWith(t, ledgertest.New(t), "", nil)
+	b := s.browser(t)
+	b.want(b.post("/api/auth/sign-in", `{"email":"ada@example.com"}`), 503, `{"error":"mail is not configured"}`)
+	b.want(b.get("/outbox"), 404, "not found")
+}
+
+func TestMailServerAddress(t *testing.T) {
+	for _, good := range []string{"smtp://localhost?from=a@example.com", "smtps://u:p@mail.example.com:465?from=a@example.com", "smtp://mail.example.com:2525?from=a@example.com"} {
+		if _, err := api.NewSMTP(good); err != nil {
+			t.Errorf("%s: %v", good, err)
+		}
+	}
+	for _, bad := range []string{"", "mail.example.com", "http://mail.example.com?from=a@example.com", "smtp://h", "smtp://u:hunter2@h?from=a", "smtp://u:hunter2@h:x?from=a@example.com"} {
+		if _, err := api.NewSMTP(bad); err == nil || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
+// TestSessionOnTwoNodes: no node keeps anything of a session in memory.
+func TestSessionOnTwoNodes(t *testing.T) {
+	db := ledgertest.New(t)
+	one, two := newSite(t, db), newSite(t, db)
+	b := one.browser(t)
+	b.signIn("ada@example.com")
+	there := &browser{t, two, b.http} // cookies do not know of ports
+	there.want(there.get("/api/auth/session"), 200, "customerId")
+	there.want(there.post("/api/auth/sign-out", `{}`), 200, "signed out")
+	b.want(b.get("/api/auth/session"), 401, "authentication required")
+}
+
+// TestWithoutSigner: who is known stays known; what needs the vault is 503.
+func TestWithoutSigner(t *testing.T) {
+	s := newSite(t, ledgertest.New(t))
+	n := newTenant(t, s, "team", "ada@example.com")
+	b := s.browser(t)
+	b.signIn("ada@example.com")
+	s.app.Signer, s.app.Vault = nil, nil
+	b.want(b.get("/api/assurance/members"), 200, `"email":""`)
+	b.want(b.get("/api/assurance/policies"), 200, "active")
+	b.want(b.post("/api/assurance/members", `{"email":"bob@example.com","role":"admin"}`), 503, `{"error":"signing is unavailable`)
+	program := s.browser(t)
+	program.want(program.get("/api/assurance/policies", "Authorization", "Bearer "+n.token), 403, "missing scope policy:draft")
+	program.want(program.post("/api/auth/sign-in", `{"email":"ada@example.com"}`), 503, "signing is unavailable")
+}
+
+// brokenMail is a mail server that takes nothing.
+type brokenMail struct{}
+
+func (brokenMail) Send(context.Context, api.Letter) error {
+	return errors.New("421 ada@example.com: try later")
+}
+
+func TestMailThatFailsIsSaid(t *testing.T) {
+	s := newSiteWith(t, ledgertest.New(t), "", nil, func(c *api.Config) { c.Mail = brokenMail{} })
+	b := s.browser(t)
+	b.want(b.post("/api/auth/sign-in", `{"email":"ada@example.com"}`), 503, `{"error":"the mail could not be sent, try again"}`)
+	if strings.Contains(s.logs.String(), "ada@example.com") {
+		t.Error("the log holds the address that the mail server repeated")
+	}
+}
+
+// TestSignInIsSlowedDown: ten links a minute for one address, and ten to one
+// mailbox from whichever address.
+func TestSignInIsSlowedDown(t *testing.T) {
+	outbox := api.NewOutbox(slog.New(slog.DiscardHandler))
+	s := newSiteWith(t, ledgertest.New(t), "", outbox, func(c *api.Config) {
+		c.RateLimit, c.TrustedProxies = true, []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	})
+	b := s.browser(t)
+	ask := func(email, from string) answer {
+		t.Helper()
+		return b.post("/api/auth/sign-in", `{"email":"`+email+`"}`, "X-Forwarded-For", from)
+	}
+	for n := range 10 {
+		b.want(ask(fmt.Sprintf("a%d@example.com", n), "192.0.2.1"), 202, "on its way")
+	}
+	b.want(ask("b@example.com", "192.0.2.1"), 429, `{"error":"too many sign-in links, try again later"}`)
+	for n := range 10 {
+		b.want(ask("Ada@example.com", fmt.Sprintf("198.51.100.%d", n)), 202, "on its way")
+	}
+	b.want(ask("ada@example.com", "198.51.100.99"), 429, "too many")
+	s.clock.add(time.Minute)
+	b.want(ask("ada@example.com", "192.0.2.1"), 202, "on its way")
+}

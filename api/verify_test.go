@@ -1,0 +1,419 @@
+package api
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/countersign/countersign/ledger/seal"
+)
+
+// verification is what POST /api/verify says, by check.
+func (n *node) verification(envelope any) (valid bool, checks map[string]string) {
+	n.t.Helper()
+	text, err := json.Marshal(envelope)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	a := n.post("/api/verify", "", string(text))
+	n.wants(a, http.StatusOK)
+	m := a.members(n.t)
+	checks = map[string]string{}
+	for _, c := range asList(m["checks"]) {
+		check, _ := c.(map[string]any)
+		checks[fmt.Sprint(check["name"])] = fmt.Sprint(check["result"])
+	}
+	valid, _ = m["valid"].(bool)
+	return valid, checks
+}
+
+// copyOf is a deep copy, to be changed.
+func copyOf(t *testing.T, m map[string]any) map[string]any {
+	t.Helper()
+	text, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c map[string]any
+	if err := json.Unmarshal(text, &c); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestVerifyAGoodReceipt(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	_, run := n.runWorkflow(n.issueKey(), verdicts[3].body)
+	receipt, _ := run["receipt"].(map[string]any)
+	n.unchanged(func() {
+		valid, checks := n.verification(receipt)
+		want := map[string]string{"algorithms": "pass", "recordHash": "pass", "key": "pass", "signature": "pass", "ledger": "pass"}
+		if diff := cmp.Diff(want, checks); !valid || diff != "" {
+			t.Errorf("valid %v %s", valid, diff)
+		}
+		// Without its place in the ledger the record is still what was signed.
+		alone := copyOf(t, receipt)
+		delete(alone, "ledger")
+		delete(alone, "verify")
+		if valid, checks := n.verification(alone); !valid || checks["ledger"] != "unknown" {
+			t.Errorf("without its place: valid %v %v", valid, checks)
+		}
+		// Another spelling of the same record is the same record.
+		text, err := json.Marshal(receipt, json.Deterministic(false))
+		if err != nil {
+			t.Fatal(err)
+		}
+		spaced := strings.ReplaceAll(string(text), `":`, "\" :\n\t")
+		if m := n.post("/api/verify", "", spaced).members(t); m["valid"] != true {
+			t.Errorf("with white space: %v", m)
+		}
+	})
+}
+
+// Each change of any value, anywhere in record, integrity and place, is found,
+// and so is each member that is added or taken away.
+func TestVerifyFindsEveryMutation(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	key := n.issueKey()
+	_, run := n.runWorkflow(key, verdicts[3].body)
+	_, other := n.runWorkflow(key, verdicts[0].body)
+	receipt, _ := run["receipt"].(map[string]any)
+	mutations := 0
+	for _, part := range []string{"record", "integrity", "ledger"} {
+		for _, path := range pathsOf(receipt[part], part) {
+			changed := copyOf(t, receipt)
+			if !mutate(changed, strings.Split(path, "/")) {
+				continue
+			}
+			mutations++
+			if valid, checks := n.verification(changed); valid {
+				t.Errorf("a change of %s is not found: %v", path, checks)
+			}
+		}
+	}
+	if mutations < 35 {
+		t.Errorf("only %d mutations were tried", mutations)
+	}
+	for name, change := range map[string]func(map[string]any){
+		"member added":   func(e map[string]any) { e["record"].(map[string]any)["x"] = 1.0 },
+		"member removed": func(e map[string]any) { delete(e["record"].(map[string]any), "outputHash") },
+		"empty record":   func(e map[string]any) { e["record"] = map[string]any{} },
+		"record of another receipt": func(e map[string]any) {
+			e["record"] = other["receipt"].(map[string]any)["record"]
+		},
+		"place of another receipt": func(e map[string]any) {
+			e["ledger"] = other["receipt"].(map[string]any)["ledger"]
+		},
+		"position beyond the ledger": func(e map[string]any) {
+			e["ledger"].(map[string]any)["position"] = 1e9
+		},
+		"position before the key": func(e map[string]any) {
+			e["ledger"].(map[string]any)["position"] = 0.0
+		},
+		"negative position": func(e map[string]any) {
+			e["ledger"].(map[string]any)["position"] = -1.0
+		},
+		"padded signature": func(e map[string]any) {
+			i := e["integrity"].(map[string]any)
+			i["signature"] = fmt.Sprint(i["signature"]) + "\n"
+		},
+		"url alphabet": func(e map[string]any) {
+			i := e["integrity"].(map[string]any)
+			raw, _ := base64.StdEncoding.DecodeString(fmt.Sprint(i["signature"]))
+			i["signature"] = base64.RawURLEncoding.EncodeToString(raw)
+		},
+		"upper-case hash": func(e map[string]any) {
+			i := e["integrity"].(map[string]any)
+			i["recordHash"] = strings.ToUpper(fmt.Sprint(i["recordHash"]))
+		},
+	} {
+		changed := copyOf(t, receipt)
+		change(changed)
+		if valid, checks := n.verification(changed); valid {
+			t.Errorf("%s is not found: %v", name, checks)
+		}
+	}
+}
+
+// A record that another key signed is not ours, whatever it says.
+func TestVerifyRefusesAForeignSignature(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	_, run := n.runWorkflow(n.issueKey(), verdicts[3].body)
+	receipt, _ := run["receipt"].(map[string]any)
+	foreign, err := seal.NewSigner(bytes.Repeat([]byte{9}, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged, err := foreign.Sign(seal.TypeReceipt, receipt["record"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if valid, checks := n.verification(forged); valid || checks["key"] != "fail" || checks["signature"] != "unknown" {
+		t.Errorf("valid %v %v", valid, checks)
+	}
+	forged.Integrity.KeyID = n.app.Signer.KeyID()
+	if valid, checks := n.verification(forged); valid || checks["signature"] != "fail" {
+		t.Errorf("under our key's name: valid %v %v", valid, checks)
+	}
+}
+
+// pathsOf lists the paths of all values that have no members.
+func pathsOf(v any, path string) []string {
+	var found []string
+	switch v := v.(type) {
+	case map[string]any:
+		for _, name := range sortedKeys(v) {
+			found = append(found, pathsOf(v[name], path+"/"+name)...)
+		}
+	case []any:
+		for i, element := range v {
+			found = append(found, pathsOf(element, fmt.Sprintf("%s/%d", path, i))...)
+		}
+	default:
+		return []string{path}
+	}
+	return found
+}
+
+// mutate changes the value at a path into another of its type.
+func mutate(v any, path []string) bool {
+	if list, ok := v.([]any); ok {
+		var i int
+		_, _ = fmt.Sscan(path[0], &i)
+		if len(path) > 1 {
+			return mutate(list[i], path[1:])
+		}
+		list[i] = other(list[i])
+		return true
+	}
+	m := v.(map[string]any)
+	if len(path) > 1 {
+		return mutate(m[path[0]], path[1:])
+	}
+	m[path[0]] = other(m[path[0]])
+	return true
+}
+
+func other(v any) any {
+	switch v := v.(type) {
+	case string:
+		if v == "" {
+			return "x"
+		}
+		last := byte('0')
+		if v[len(v)-1] == '0' {
+			last = '1'
+		}
+		return v[:len(v)-1] + string(last)
+	case float64:
+		return v + 1
+	case bool:
+		return !v
+	}
+	return "x" // null
+}
+
+func TestVerifyRefusesWhatIsNoEnvelope(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	_, run := n.runWorkflow(n.issueKey(), verdicts[0].body)
+	receipt, _ := run["receipt"].(map[string]any)
+	good := string(jcsOf(t, receipt))
+	for name, body := range map[string]string{
+		"empty": "", "garbage": canary, "list": "[]", "string": `"` + canary + `"`, "null": "null", "empty object": "{}",
+		"record only":        `{"record":{}}`,
+		"record a string":    `{"record":"` + canary + `","integrity":` + string(jcsOf(t, receipt["integrity"])) + `}`,
+		"record null":        `{"record":null,"integrity":` + string(jcsOf(t, receipt["integrity"])) + `}`,
+		"record a list":      `{"record":[],"integrity":` + string(jcsOf(t, receipt["integrity"])) + `}`,
+		"integrity null":     `{"record":{},"integrity":null}`,
+		"no signature":       strings.Replace(good, `"signature":`, `"signaturE":`, 1),
+		"unknown member":     strings.Replace(good, `{"integrity"`, `{"`+canary+`":1,"integrity"`, 1),
+		"duplicate record":   strings.Replace(good, `"record":`, `"record":{},"record":`, 1),
+		"duplicate inside":   strings.Replace(good, `"issuedAt":`, `"issuedAt":1,"issuedAt":`, 1),
+		"position a string":  strings.Replace(good, `"position":`, `"position":"`+canary+`","x":`, 1),
+		"position fraction":  strings.Replace(good, `"position":`, `"position":0.5,"x":`, 1),
+		"trailing":           good + good,
+		"deep":               `{"record":` + strings.Repeat(`{"a":`, 64) + "1" + strings.Repeat("}", 64) + `,"integrity":{}}`,
+		"lone surrogate":     strings.Replace(good, `"service":"`, `"service":"\ud800`, 1),
+		"integer beyond":     strings.Replace(good, `"riskScore":`, `"riskScore":9007199254740993,"y":`, 1),
+		"signature a number": strings.Replace(good, `"signature":"`, `"signature":1,"z":"`, 1),
+	} {
+		n.refused(n.post("/api/verify", "", body), 400, "-", "-")
+		if t.Failed() {
+			t.Fatal(name)
+		}
+	}
+	n.refused(n.send("POST", "/api/verify", good, "Content-Type", "text/plain"), 400, "invalid_request", "")
+}
+
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{machineClock: true})
+	a := n.get("/api/health")
+	n.wants(a, 200)
+	if diff := cmp.Diff(map[string]any{"status": "ok", "site": n.url, "name": "Countersign", "payments": "off"}, a.members(t)); diff != "" {
+		t.Error(diff)
+	}
+	n.wants(n.get("/healthz"), 200)
+	ready := n.get("/readyz")
+	n.wants(ready, 200)
+	if diff := cmp.Diff(map[string]any{"ready": true, "failed": []any{}}, ready.members(t)); diff != "" {
+		t.Error(diff)
+	}
+	for _, path := range []string{"/api/health", "/healthz", "/readyz"} {
+		if head := n.send("HEAD", path, ""); head.status != 200 || len(head.body) != 0 {
+			t.Errorf("HEAD %s: %v", path, head)
+		}
+		if got := n.get(path).header.Get("Cache-Control"); got != "no-store" {
+			t.Errorf("%s: Cache-Control %q", path, got)
+		}
+	}
+
+	// Readiness fails first when the node stops; it still answers.
+	n.server.Drain()
+	n.notReady("draining")
+	n.wants(n.get("/healthz"), 200)
+	n.wants(n.post(quickPath, n.issueKey(), `{"command":"ls"}`), 200)
+	if m := n.get("/api/health").members(t); m["status"] != "degraded" {
+		t.Errorf("health says %v", m["status"])
+	}
+}
+
+// notReady fails the test unless readiness names exactly these reasons.
+func (n *node) notReady(reasons ...any) {
+	n.t.Helper()
+	a := n.get("/readyz")
+	n.wants(a, http.StatusServiceUnavailable)
+	if diff := cmp.Diff(map[string]any{"ready": false, "failed": reasons}, a.members(n.t)); diff != "" {
+		n.t.Error(diff)
+	}
+	n.discreet(a)
+}
+
+// A clock that differs from the database's is named; nothing is refused for it.
+func TestReadinessNamesAWrongClock(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{clock: newClock(time.Now().Add(time.Hour))})
+	n.notReady("clock")
+	n.wants(n.post(quickPath, n.issueKey(), `{"command":"ls"}`), 200)
+}
+
+// Another schema than the program's is named.
+func TestReadinessNamesAnotherSchema(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{machineClock: true})
+	n.super(`update public.schema_migrations set version = version + 1`)
+	n.notReady("migrations")
+	n.super(`update public.schema_migrations set version = version - 1`)
+	n.wants(n.get("/readyz"), 200)
+}
+
+// A parked event is named.
+func TestReadinessNamesAParkedEvent(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{machineClock: true})
+	const poison = "asw_00000000-0000-4000-8000-00000000000a"
+	n.appendWorkflow(poison, 1, []byte(`{}`))
+	n.bare(n.get(statusPath+poison), 503, "status temporarily unavailable")
+	n.notReady("projections")
+}
+
+// Without its database the node stays up: every endpoint that needs it is 503,
+// nothing shows why, and it recovers by itself.
+func TestDatabaseGone(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{machineClock: true})
+	key := n.issueKey()
+	body := `{"command":"ls","idempotencyKey":"k"}`
+	first, run := n.runWorkflow(key, body)
+	n.cutDatabase(false)
+	for _, path := range actionPaths {
+		a := n.post(path, key, `{"command":"ls"}`)
+		n.refused(a, 503, "temporarily_unavailable", "")
+		if a.header.Get("Retry-After") == "" {
+			t.Errorf("%s: 503 without Retry-After", path)
+		}
+	}
+	n.refused(n.post(runPath, key, body), 503, "temporarily_unavailable", "")
+	n.refused(n.post(quickPath, unknownKey("000000000000"), `{"command":"ls"}`), 503, "temporarily_unavailable", "")
+	n.refused(n.post("/api/keys/free", "", `{"email":"gone@example.com"}`), 503, "temporarily_unavailable", "")
+	n.refused(n.send("GET", "/api/keys/free/status", "", "X-API-Key", key), 503, "temporarily_unavailable", "")
+	n.bare(n.get(statusPath+fmt.Sprint(run["workflowId"])), 503, "status temporarily unavailable")
+	n.refused(n.get("/.well-known/jwks.json"), 503, "temporarily_unavailable", "")
+	if a := n.post("/api/verify", "", string(jcsOf(t, run["receipt"]))); a.status != 503 {
+		t.Errorf("verify: %v", a)
+	}
+	n.wants(n.get("/healthz"), 200)
+	n.wants(n.get("/openapi.json"), 200)
+	health := n.get("/api/health")
+	n.wants(health, 200)
+	if health.members(t)["status"] != "degraded" {
+		t.Errorf("%v", health)
+	}
+	n.notReady("database")
+	n.refused(n.post(quickPath, "malformed", "{}"), 401, "unauthorized", "")
+
+	n.cutDatabase(true)
+	deadline := time.Now().Add(20 * time.Second)
+	for n.get("/readyz").status != 200 {
+		if time.Now().After(deadline) {
+			t.Fatalf("not ready again: %v", n.get("/readyz"))
+		}
+	}
+	if replay := n.post(runPath, key, body); replay.status != 200 || !bytes.Equal(replay.body, first.body) {
+		t.Errorf("replay afterwards: %v", replay)
+	}
+	n.wants(n.post(runPath, key, `{"command":"ls"}`), 200)
+	if used := n.used(key); used != 2 {
+		t.Errorf("%d calls metered: what was 503 left a trace", used)
+	}
+}
+
+// A panic is one 500 with a request id, one log line and one count; the node goes
+// on. Beyond the bound of requests in flight the answer is 503.
+func TestPanicAndOverload(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	n.server.operations = append(n.server.operations, &operation{id: "panic", method: http.MethodGet, path: "/api/panic", success: 200,
+		run: func(*Server, *call) (reply, error) { panic("broken") }})
+	handler := n.server.Handler()
+	answerTo := func(path string) answer {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		return answer{w.Code, w.Header(), w.Body.Bytes()}
+	}
+	a := answerTo("/api/panic")
+	n.refused(a, 500, "internal_error", "")
+	id := a.header.Get("X-Request-Id")
+	if string(a.body) != `{"code":"internal_error","error":"internal error"}` || !strings.HasPrefix(id, "req_") {
+		t.Errorf("%v, request %s", a, id)
+	}
+	if line := linesWith(n.log.String(), id); !strings.Contains(line, "panic: broken") || !strings.Contains(line, `"status":500`) {
+		t.Errorf("logged: %s", line)
+	}
+	n.wants(answerTo("/healthz"), 200)
+
+	for range maxInFlight {
+		n.server.slots <- struct{}{}
+	}
+	full := answerTo("/api/health")
+	n.refused(full, 503, "temporarily_unavailable", "")
+	if full.header.Get("Retry-After") == "" {
+		t.Error("503 without Retry-After")
+	}
+	for range maxInFlight {
+		<-n.server.slots
+	}
+	n.wants(answerTo("/api/health"), 200)
+}

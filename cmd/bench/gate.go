@@ -1,0 +1,138 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/countersign/countersign/policy/actionrisk"
+)
+
+// gateCmd measures the engine alone.
+type gateCmd struct {
+	Corpus string `help:"File of JSON lines with command, category and expect {minRisk, maxRisk}; default: the examples of the rules." placeholder:"FILE"`
+	Rounds int    `help:"Times each command is judged." default:"20"`
+}
+
+// example is one line of a corpus.
+type example struct {
+	Command  string `json:"command"`
+	Category string `json:"category"`
+	Source   string `json:"source"`
+	Expect   struct {
+		MinRisk string `json:"minRisk"`
+		MaxRisk string `json:"maxRisk"`
+	} `json:"expect"`
+}
+
+// Run prints the engine's time per command, and per category what was stopped.
+func (c *gateCmd) Run(context.Context) error {
+	examples, err := c.examples()
+	if err != nil {
+		return err
+	}
+	actionrisk.Assess(actionrisk.Action{Command: "ls"}) // tables are read once
+	var times []time.Duration
+	for _, e := range examples {
+		best := time.Duration(1 << 62)
+		for range c.Rounds {
+			began := time.Now()
+			actionrisk.Assess(actionrisk.Action{Command: e.Command})
+			best = min(best, time.Since(began))
+		}
+		times = append(times, best)
+	}
+	slices.Sort(times)
+	all := sample{latencies: times}
+	fmt.Printf("%d commands, best of %d rounds each: p50 %s, p99 %s, max %s\n", len(examples), c.Rounds,
+		all.quantile(.5), all.quantile(.99), times[len(times)-1])
+	table(examples)
+	return nil
+}
+
+func (c *gateCmd) examples() ([]example, error) {
+	var examples []example
+	if c.Corpus == "" {
+		for _, rule := range actionrisk.Rules() {
+			for _, command := range rule.Yes {
+				examples = append(examples, example{Command: command, Category: rule.ID})
+			}
+			for _, command := range rule.No {
+				examples = append(examples, example{Command: command, Category: rule.ID})
+			}
+		}
+		return examples, nil
+	}
+	f, err := os.Open(c.Corpus)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var e example
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			return nil, fmt.Errorf("%s: %w", c.Corpus, err)
+		}
+		examples = append(examples, e)
+	}
+	return examples, lines.Err()
+}
+
+// table prints per source and category how many of the actions that must be
+// stopped were stopped, and how many of the others.
+func table(examples []example) {
+	type counts struct{ block, stopped, allow, falseStops int }
+	byName := map[string]*counts{}
+	count := func(name string, must, stopped bool) {
+		if byName[name] == nil {
+			byName[name] = &counts{}
+		}
+		n := byName[name]
+		switch {
+		case must && stopped:
+			n.block, n.stopped = n.block+1, n.stopped+1
+		case must:
+			n.block++
+		case stopped:
+			n.allow, n.falseStops = n.allow+1, n.falseStops+1
+		default:
+			n.allow++
+		}
+	}
+	for _, e := range examples {
+		if e.Expect.MinRisk == "" {
+			continue
+		}
+		must := e.Expect.MinRisk == "high" || e.Expect.MinRisk == "critical"
+		stopped := actionrisk.Assess(actionrisk.Action{Command: e.Command}).RequiresApproval
+		count(e.Source, must, stopped)
+		count(e.Category, must, stopped)
+	}
+	if len(byName) == 0 {
+		return
+	}
+	names := make([]string, 0, len(byName))
+	for name := range byName {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	fmt.Printf("%-40s %6s %8s %6s %12s\n", "category", "block", "stopped", "allow", "false stops")
+	for _, name := range names {
+		n := byName[name]
+		fmt.Printf("%-40s %6d %7.1f%% %6d %11.1f%%\n", name, n.block, percent(n.stopped, n.block), n.allow, percent(n.falseStops, n.allow))
+	}
+}
+
+func percent(part, whole int) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return 100 * float64(part) / float64(whole)
+}

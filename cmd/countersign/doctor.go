@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/ledger/localpg"
+	"github.com/countersign/countersign/migrations"
+	"github.com/countersign/countersign/policy/actionrisk"
+)
+
+// doctorCmd looks at everything a service needs and says what to do about it.
+type doctorCmd struct {
+	data
+	Health string `help:"Only ask a running service's /readyz; for container health checks." placeholder:"URL"`
+	Hook   bool   `help:"Only look at the guards of coding agents: start each hook as its agent would and check that it blocks a canary."`
+	Agent  string `help:"With --hook: only this agent (claude, codex, cursor, gemini)." enum:",claude,codex,cursor,gemini" default:""`
+
+	HookCommand []string `arg:"" optional:"" name:"hook-command" help:"With --hook, after --: the hook's command, instead of what the settings name."`
+}
+
+// finding is one thing doctor looked at.
+type finding struct {
+	Name   string `json:"name"`
+	State  string `json:"state"` // ok, warning or bad
+	Detail string `json:"detail"`
+}
+
+// Run prints the findings; a bad one is exit code 1.
+func (c *doctorCmd) Run(ctx context.Context, o *output) error {
+	var findings []finding
+	switch {
+	case !c.Hook && (c.Agent != "" || len(c.HookCommand) > 0):
+		return errors.New("an agent and a hook's command belong to --hook")
+	case c.Health != "":
+		findings = []finding{readiness(ctx, c.Health)}
+	case c.Hook:
+		findings = c.guards(ctx)
+	default:
+		findings = c.examine(ctx)
+	}
+	var b strings.Builder
+	bad := false
+	for _, f := range findings {
+		fmt.Fprintf(&b, "%-8s %-10s %s\n", f.State, f.Name, f.Detail)
+		bad = bad || f.State == "bad"
+	}
+	if err := o.result(findings, b.String()); err != nil {
+		return err
+	}
+	if bad {
+		return errNo
+	}
+	return nil
+}
+
+func readiness(ctx context.Context, base string) finding {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(base, "/")+"/readyz", nil)
+	if err != nil {
+		return finding{"readyz", "bad", "the address is not a URL"}
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return finding{"readyz", "bad", "no answer"}
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return finding{"readyz", "bad", "not ready: " + answer.Status}
+	}
+	return finding{"readyz", "ok", "ready"}
+}
+
+func (c *doctorCmd) examine(ctx context.Context) []finding {
+	version, hash := actionrisk.Ruleset()
+	found := []finding{{"rules", "ok", fmt.Sprintf("rule set %s, %s…, %d rules", version, hash[:12], len(actionrisk.Rules()))}, c.key()}
+	n, err := openNode(ctx, &c.data, false, true, "", slog.New(slog.DiscardHandler), func(string, ...any) {})
+	if err != nil {
+		detail := err.Error()
+		if errors.Is(err, localpg.ErrNoPostgres) {
+			detail = "\n" + detail
+		}
+		return append(found, finding{"database", "bad", detail})
+	}
+	defer n.close()
+	found = append(found, n.database(ctx)...)
+	report, err := n.ledger.VerifyDatabase(ctx, nil)
+	switch {
+	case err != nil:
+		found = append(found, finding{"ledger", "bad", err.Error()})
+	case len(report.Faults) > 0:
+		found = append(found, finding{"ledger", "bad", fmt.Sprintf("%d faults, the first: %s (countersign verify lists them)", len(report.Faults), report.Faults[0])})
+	default:
+		found = append(found, finding{"ledger", "ok", fmt.Sprintf("%d events verify, origin %s", report.Events, report.Origin)})
+	}
+	return found
+}
+
+// key looks at the signing key before the database is opened.
+func (c *doctorCmd) key() finding {
+	switch {
+	case c.SigningKey != "":
+		if _, err := parseSeed(c.SigningKey); err != nil {
+			return finding{"signer", "bad", "SIGNING_KEY: " + err.Error()}
+		}
+		return finding{"signer", "ok", "SIGNING_KEY is an Ed25519 seed"}
+	case !c.private():
+		return finding{"signer", "bad", "no SIGNING_KEY: signed services answer 503"}
+	}
+	_, err := os.Stat(filepath.Join(c.dir(), "signing.key"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return finding{"signer", "ok", "a development key will be made at the first start"}
+	}
+	return finding{"signer", "warning", "a development key made here; set SIGNING_KEY for anything that must last"}
+}
+
+// database looks at the server behind the ledger.
+func (n *node) database(ctx context.Context) []finding {
+	var version, user, superuser, checksums, fsync, fullPage string
+	var now time.Time
+	err := n.ledger.Pool().QueryRow(ctx, `select current_setting('server_version'), session_user,
+		(select rolsuper::text from pg_roles where rolname = session_user),
+		current_setting('data_checksums'), current_setting('fsync'), current_setting('full_page_writes'), now()`).
+		Scan(&version, &user, &superuser, &checksums, &fsync, &fullPage, &now)
+	if err != nil {
+		return []finding{{"database", "bad", err.Error()}}
+	}
+	found := []finding{{"database", "ok", fmt.Sprintf("PostgreSQL %s, schema %d", version, migrations.Latest())}}
+	if superuser == "true" {
+		found = append(found, finding{"role", "warning", "the login is a superuser: use one that may only become " + migrations.AppRole})
+	}
+	if checksums != "on" {
+		found = append(found, finding{"checksums", "warning", "data checksums are off: pg_checksums --enable"})
+	}
+	if fsync != "on" || fullPage != "on" {
+		found = append(found, finding{"durability", "bad", "fsync or full_page_writes is off: an acknowledged event may be lost"})
+	}
+	if skew := time.Since(now); skew.Abs() > 2*time.Second {
+		found = append(found, finding{"clock", "warning", fmt.Sprintf("this clock and the database's differ by %s", skew.Round(time.Millisecond))})
+	}
+	return found
+}

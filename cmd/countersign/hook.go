@@ -1,0 +1,249 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/policy/actionrisk"
+)
+
+// hookCmd is the guard of a coding agent: the agent's pre-tool event comes on
+// standard input, the answer in the agent's own format goes to standard output.
+// It needs no network, database or key, and whatever goes wrong is a block:
+//
+//	low, medium   no interference: the agent's own permissions decide
+//	high          ask the user, or deny where nobody would be asked
+//	critical      deny
+//
+// An answer is exit code 0. A failure (no JSON, an unknown shape, a panic, the
+// time limit) is exit code 2 with the reason on standard error, which each of
+// the four agents takes for a block, and beside it the agent's own denial. A
+// crash of the Go runtime and a wrong flag are exit code 2 as well.
+type hookCmd struct {
+	Agent       string `help:"Whose format to answer in: ${enum}. auto looks at the event, and then never asks." enum:"auto,claude,codex,cursor,gemini" default:"auto"`
+	Install     string `help:"Print the configuration for an agent (claude, codex, cursor, gemini) and where it goes; write nothing." placeholder:"AGENT" enum:",claude,codex,cursor,gemini" default:""`
+	Ask         string `help:"Whether high risk may be asked about: auto (where the agent is known to stop and ask), always (wherever its format has a word for it), never (deny)." enum:"auto,always,never" default:"auto"`
+	Strict      bool   `help:"One step stricter: ask about medium risk, deny high."`
+	FailClosed  bool   `help:"Treat a command that no rule knows and that is not proven read-only as high. Off by default: builds and tests are such commands, and a guard that asks about each of them gets switched off." name:"fail-closed"`
+	Environment string `help:"Environment the agent's commands reach." name:"environment"`
+}
+
+// Run answers one event.
+func (c *hookCmd) Run(o *output) error {
+	if c.Install != "" {
+		_, err := io.WriteString(o.stdout, agent(c.Install).install(ownPath()))
+		return err
+	}
+	r := c.guard().answer(os.Stdin)
+	if _, err := io.WriteString(o.stdout, r.stdout); err != nil {
+		return fmt.Errorf("blocked: write the answer: %w", err)
+	}
+	return r.failure
+}
+
+func (c *hookCmd) guard() guard {
+	g := guard{ask: c.Ask, strict: c.Strict, failClosed: c.FailClosed, environment: c.Environment,
+		limit: hookLimit, judge: actionrisk.ScoreAction}
+	if c.Agent != "auto" {
+		g.agent = agent(c.Agent)
+	}
+	return g
+}
+
+// guard is the policy of one hook.
+type guard struct {
+	agent       agent // empty: told from the event
+	ask         string
+	strict      bool
+	failClosed  bool
+	environment string
+	limit       time.Duration
+	judge       func(actionrisk.Action) actionrisk.ScoreOutput
+}
+
+// reply is what the hook says: standard output, and why it failed if it did.
+type reply struct {
+	stdout  string
+	failure error
+}
+
+// decision is what becomes of an agent's action.
+type decision string
+
+const (
+	pass  decision = "pass" // no interference
+	query decision = "ask"
+	deny  decision = "deny"
+)
+
+// answer reads one event and answers it within the limit. The goroutine ends
+// with its reply or with the process: nothing waits for it after the limit.
+func (g guard) answer(stdin io.Reader) reply {
+	done := make(chan reply, 1)
+	go func() {
+		by := g.agent
+		defer func() {
+			if recover() != nil { // the value may repeat the event, so it is not shown
+				done <- refuse(by, errors.New("the guard failed"))
+			}
+		}()
+		done <- g.respond(stdin, &by)
+	}()
+	timer := time.NewTimer(g.limit)
+	defer timer.Stop()
+	select {
+	case r := <-done:
+		return r
+	case <-timer.C:
+		return refuse(g.agent, fmt.Errorf("no verdict within %s", g.limit))
+	}
+}
+
+// respond is answer without limit and recovery; by becomes the agent as soon as
+// it is known.
+func (g guard) respond(stdin io.Reader, by *agent) reply {
+	text, err := io.ReadAll(io.LimitReader(stdin, maxEvent+1))
+	switch {
+	case err != nil:
+		return refuse(*by, errors.New("the event cannot be read"))
+	case len(text) > maxEvent:
+		return refuse(*by, errors.New("the event is longer than 1 MiB"))
+	}
+	got, err := readEvent(text, g.agent)
+	*by = got.by
+	if err != nil {
+		return refuse(*by, err)
+	}
+	d, reason := g.decide(got)
+	return reply{stdout: got.by.answer(d, reason)}
+}
+
+// refuse blocks because the guard could not do its work.
+func refuse(by agent, cause error) reply {
+	err := fmt.Errorf("blocked: %w; countersign doctor --hook looks into it", cause)
+	return reply{stdout: by.answer(deny, "countersign: "+err.Error()), failure: err}
+}
+
+// decide judges every step of an event; the worst one decides.
+func (g guard) decide(got asked) (decision, string) {
+	worst := actionrisk.Low
+	var reasons []string
+	for _, s := range got.steps {
+		level, why := g.step(got, s)
+		if level > worst {
+			worst, reasons = level, nil
+		}
+		if level == worst {
+			reasons = append(reasons, why...)
+		}
+	}
+	d := verdictOf(worst, g.strict)
+	if d == query && !g.mayAsk(got) {
+		d = deny
+	}
+	return d, wording(worst, d, reasons)
+}
+
+func verdictOf(level actionrisk.Level, strict bool) decision {
+	if strict && level >= actionrisk.Medium {
+		level++
+	}
+	switch {
+	case level < actionrisk.High:
+		return pass
+	case level == actionrisk.High:
+		return query
+	}
+	return deny
+}
+
+func (g guard) mayAsk(got asked) bool {
+	switch g.ask {
+	case "always":
+		return got.canAsk
+	case "auto":
+		return got.canAsk && got.asksHold
+	}
+	return false
+}
+
+// step judges one step and names the rules behind its level.
+func (g guard) step(got asked, s step) (actionrisk.Level, []string) {
+	score := g.judge(actionrisk.Action{Command: s.command, Cwd: got.cwd,
+		Environment: g.environment, FailClosedOnUnmatched: g.failClosed && s.shell})
+	level := levelOf(score.Risk)
+	var why []string
+	for _, r := range score.MatchedRules {
+		if levelOf(r.Severity) != level || len(why) == maxReasons {
+			break // matched rules come highest first
+		}
+		where := s.shown
+		if where == "" {
+			where = r.Evidence.Excerpt
+		}
+		why = append(why, ruleText(r.Title, r.ID, where, r.Remediation))
+	}
+	if level < actionrisk.High && s.changesGuard(score) {
+		return actionrisk.High, []string{ruleText("Changes the settings that hold this guard", "hook.guard-settings", s.shown,
+			"let the user edit the agent's settings")}
+	}
+	return level, why
+}
+
+// levelOf reads a level's name; a name it does not know is the highest.
+func levelOf(name string) actionrisk.Level {
+	for l := actionrisk.Low; l < actionrisk.Critical; l++ {
+		if l.String() == name {
+			return l
+		}
+	}
+	return actionrisk.Critical
+}
+
+// ruleText is one rule in words. The excerpt is masked already; quoting keeps
+// control characters away from a terminal.
+func ruleText(title, id, where, instead string) string {
+	text := title + " (" + id + ")"
+	if where != "" {
+		text += " in " + strconv.Quote(where)
+	}
+	if instead != "" {
+		text += "; instead: " + instead
+	}
+	return text
+}
+
+// wording is the reason the user or the model reads.
+func wording(level actionrisk.Level, d decision, reasons []string) string {
+	if d == pass {
+		return ""
+	}
+	if len(reasons) > maxReasons {
+		reasons = reasons[:maxReasons]
+	}
+	text := "countersign: " + level.String() + " risk: " + strings.Join(reasons, ". ") + "."
+	if d == deny {
+		text += " Do not try another form of it: take the safer way, or ask the user to run it."
+	}
+	return text
+}
+
+// Limits of the hook.
+const (
+	// maxEvent is the longest event that is read. Edits carry whole files, so it
+	// is far above a command; more is no honest event.
+	maxEvent = 1 << 20
+	// hookLimit is the guard's own time: below every agent's default (60 s and
+	// more) and below what the printed configurations set (10 s). A host that
+	// runs into its own limit lets the action through.
+	hookLimit = 2 * time.Second
+	// maxReasons keeps an answer short enough to be read.
+	maxReasons = 3
+	// maxShown is how much of a path an answer repeats, in code points.
+	maxShown = 120
+)

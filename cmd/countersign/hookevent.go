@@ -1,0 +1,368 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/policy/actionrisk"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// agent is a coding agent whose hook format is spoken; empty if unknown.
+type agent string
+
+// The agents, and where their formats are described:
+//
+//	claude  code.claude.com/docs/en/hooks: PreToolUse {tool_name, tool_input, cwd, permission_mode}
+//	        -> {hookSpecificOutput: {hookEventName, permissionDecision allow|deny|ask|defer, permissionDecisionReason}};
+//	        exit 2 blocks with stderr as the reason, any other code and a time-out let the call through
+//	        (unless the entry says onFailure: block). An "ask" is not held in the permission modes
+//	        auto and bypassPermissions, where nobody is asked.
+//	codex   developers.openai.com/codex/hooks: the same shapes with turn_id and model; unknown members of
+//	        an answer, "ask", a bare "allow" and a denial without a reason fail open; exit 2 needs text on
+//	        stderr. apply_patch sends the patch as tool_input.command.
+//	cursor  cursor.com/docs/hooks: beforeShellExecution {command, cwd}, beforeMCPExecution {tool_name,
+//	        tool_input as JSON text}, beforeReadFile {file_path}, preToolUse {tool_name, tool_input}
+//	        -> {permission allow|deny|ask, user_message, agent_message}; an answer without permission is
+//	        invalid and blocks; "ask" exists for the first two events and is reported not to hold everywhere.
+//	gemini  geminicli.com/docs/hooks/reference: BeforeTool {tool_name, tool_input, cwd}
+//	        -> {decision allow|deny, reason}; exit 2 blocks with stderr as the reason.
+const (
+	claude agent = "claude"
+	codex  agent = "codex"
+	cursor agent = "cursor"
+	gemini agent = "gemini"
+)
+
+// agents lists them in the order in which they are looked for.
+var agents = []agent{claude, codex, cursor, gemini}
+
+// event is what is read of an agent's event; everything else in it is ignored.
+type event struct {
+	Name           string         `json:"hook_event_name"`
+	ToolName       string         `json:"tool_name"`
+	ToolInput      jsontext.Value `json:"tool_input"`
+	Command        string         `json:"command"`
+	FilePath       string         `json:"file_path"`
+	Cwd            string         `json:"cwd"`
+	WorkspaceRoots []string       `json:"workspace_roots"`
+	PermissionMode string         `json:"permission_mode"`
+	TurnID         string         `json:"turn_id"`
+	Model          jsontext.Value `json:"model"`
+	CursorVersion  string         `json:"cursor_version"`
+}
+
+// input is what is read of the arguments of an agent's own tools.
+type input struct {
+	Command          string `json:"command"`
+	FilePath         string `json:"file_path"`
+	NotebookPath     string `json:"notebook_path"`
+	Path             string `json:"path"`
+	AbsolutePath     string `json:"absolute_path"`
+	TargetFile       string `json:"target_file"`
+	Workdir          string `json:"workdir"`
+	WorkingDirectory string `json:"working_directory"`
+	DirPath          string `json:"dir_path"`
+	Directory        string `json:"directory"`
+}
+
+// asked is what an agent wants to do.
+type asked struct {
+	by       agent
+	canAsk   bool // the format has a word for asking at this event
+	asksHold bool // and the agent is known to stop for it
+	cwd      string
+	steps    []step
+}
+
+// step is one action as the engine judges it. A file tool becomes the command
+// with the same effect, so that both ways have one verdict.
+type step struct {
+	command string
+	shell   bool   // the agent's own command, not a stand-in or a tool call
+	shown   string // what a reason quotes instead of the command's excerpt, masked
+	writes  string // the file a stand-in changes
+}
+
+var errShape = errors.New("the event has an unknown shape")
+
+// readEvent reads an event strictly. The agent is known on return as soon as
+// the event tells it, also beside an error.
+func readEvent(text []byte, named agent) (asked, error) {
+	got := asked{by: named}
+	if err := canon.Check(text); err != nil {
+		return got, fmt.Errorf("the event is refused: %w", err)
+	}
+	var e event
+	if err := json.Unmarshal(text, &e); err != nil {
+		return got, errShape // the cause may repeat the event
+	}
+	told, ok := e.agent()
+	if !ok {
+		return got, errShape
+	}
+	if named == "" {
+		got.by = told
+	}
+	got.cwd = e.Cwd
+	if got.cwd == "" && len(e.WorkspaceRoots) > 0 {
+		got.cwd = e.WorkspaceRoots[0]
+	}
+	switch got.by {
+	case claude:
+		got.canAsk = true
+		// An agent that only looks like this one might not know "ask", so it has
+		// to be named, and the mode has to be one in which somebody is asked.
+		got.asksHold = named == claude && slices.Contains([]string{"", "default", "acceptEdits", "plan"}, e.PermissionMode)
+	case cursor:
+		got.canAsk = e.Name == "beforeShellExecution" || e.Name == "beforeMCPExecution"
+	}
+	return got, got.read(e)
+}
+
+// agent tells who sent an event. What both of two agents might have sent is
+// taken for the one that knows fewer answers.
+func (e event) agent() (agent, bool) {
+	switch e.Name {
+	case "BeforeTool":
+		return gemini, true
+	case "beforeShellExecution", "beforeMCPExecution", "beforeReadFile", "preToolUse":
+		return cursor, true
+	case "PreToolUse":
+		switch {
+		case e.CursorVersion != "":
+			return cursor, true
+		case e.TurnID != "", len(e.Model) > 0:
+			return codex, true
+		}
+		return claude, true
+	}
+	return "", false
+}
+
+// read fills in the steps.
+func (a *asked) read(e event) error {
+	switch e.Name {
+	case "beforeShellExecution":
+		return a.run(e.Command)
+	case "beforeMCPExecution": // command is the server's here, not the agent's
+		return a.call(e)
+	case "beforeReadFile":
+		return a.files("cat", e.FilePath)
+	}
+	kind := toolKind(e.ToolName)
+	switch kind {
+	case "own":
+		return nil
+	case "":
+		return a.call(e)
+	}
+	var in input
+	if len(e.ToolInput) == 0 || json.Unmarshal(e.ToolInput, &in) != nil {
+		return errShape
+	}
+	switch kind {
+	case "run":
+		a.within(in)
+		return a.run(in.Command)
+	case "patch":
+		return a.patch(in.Command)
+	}
+	return a.files(kind, in.FilePath, in.NotebookPath, in.Path, in.AbsolutePath, in.TargetFile)
+}
+
+// within moves to the folder a shell tool's own argument names.
+func (a *asked) within(in input) {
+	for _, dir := range []string{in.Workdir, in.WorkingDirectory, in.DirPath, in.Directory} {
+		switch {
+		case dir == "":
+		case path.IsAbs(dir) || strings.HasPrefix(dir, "~"):
+			a.cwd = dir
+		default:
+			a.cwd = path.Join(a.cwd, dir)
+		}
+	}
+}
+
+func (a *asked) run(command string) error {
+	command = strings.TrimSpace(command)
+	if command == "" {
+		return errors.New("the event has no command")
+	}
+	a.steps = append(a.steps, step{command: command, shell: true})
+	return nil
+}
+
+// call is a tool call in the form the engine knows from MCP.
+func (a *asked) call(e event) error {
+	if e.ToolName == "" {
+		return errShape
+	}
+	args := e.ToolInput
+	if len(args) == 0 || args.Kind() == 'n' {
+		args = jsontext.Value("{}")
+	}
+	if args.Kind() == '"' { // the arguments as JSON text: as strict as the event itself
+		var inner string
+		if json.Unmarshal(args, &inner) != nil || canon.Check([]byte(inner)) != nil {
+			return errors.New("the event's tool_input is refused: invalid JSON")
+		}
+	}
+	tool := e.ToolName[strings.LastIndexByte(e.ToolName, ':')+1:] // MCP:server:tool
+	name, err := jsontext.AppendQuote(nil, tool)
+	if err != nil || tool == "" {
+		return errShape
+	}
+	a.steps = append(a.steps, step{command: `{"name":` + string(name) + `,"arguments":` + string(args) + `}`})
+	return nil
+}
+
+// files are the file tools: one stand-in for each path that is named.
+func (a *asked) files(verb string, paths ...string) error {
+	before := len(a.steps)
+	for _, p := range paths {
+		if p == "" {
+			continue
+		}
+		s := step{command: verb + " -- " + quotePath(p), shown: shownPath(p)}
+		if verb != "cat" {
+			s.writes = p
+		}
+		a.steps = append(a.steps, s)
+	}
+	if len(a.steps) == before {
+		return errors.New("the event names no file")
+	}
+	return nil
+}
+
+// patch reads the files a patch touches from its header lines.
+func (a *asked) patch(text string) error {
+	before := len(a.steps)
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		for _, h := range [...]struct{ head, verb string }{
+			{"*** Add File: ", "tee"}, {"*** Update File: ", "tee"}, {"*** Move to: ", "tee"}, {"*** Delete File: ", "rm"},
+		} {
+			if p, ok := strings.CutPrefix(line, h.head); ok {
+				if err := a.files(h.verb, strings.TrimSpace(p)); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	if len(a.steps) == before {
+		return errors.New("the event's patch names no file")
+	}
+	return nil
+}
+
+// toolKind is what one of an agent's own tools does: run a command, apply a
+// patch, or the command a file tool is like; own for what stays inside the
+// agent; empty for every other tool, which is judged by name and arguments.
+func toolKind(name string) string {
+	switch strings.ToLower(name) {
+	case "bash", "powershell", "shell", "run_shell_command", "run_terminal_cmd":
+		return "run"
+	case "apply_patch":
+		return "patch"
+	case "write", "edit", "multiedit", "notebookedit", "strreplace", "write_file", "replace", "edit_file", "search_replace", "tabwrite":
+		return "tee"
+	case "read", "notebookread", "read_file", "tabread":
+		return "cat"
+	case "delete", "delete_file":
+		return "rm"
+	case "bashoutput", "taskoutput", "killshell", "killbash", "taskstop", "task", "agent", "todoread", "todowrite", "write_todos", "update_plan",
+		"glob", "grep", "ls", "list_directory", "search_file_content", "grep_search", "semanticsearch", "readlints",
+		"askuserquestion", "ask_user", "enterplanmode", "exitplanmode", "enter_plan_mode", "exit_plan_mode", "skill", "slashcommand", "toolsearch":
+		return "own"
+	}
+	return ""
+}
+
+// guardSettings are the files that hold a hook: who may write them can switch
+// the guard off.
+var guardSettings = []string{".claude/settings.json", ".claude/settings.local.json", ".codex/hooks.json", ".codex/config.toml",
+	".cursor/hooks.json", ".gemini/settings.json"}
+
+// changesGuard tells whether a step may change such a file: a file tool by the
+// path it writes, anything else by naming one without being proven read-only.
+func (s step) changesGuard(score actionrisk.ScoreOutput) bool {
+	text := s.command
+	switch {
+	case s.writes != "":
+		text = path.Clean(strings.ReplaceAll(s.writes, `\`, "/"))
+	case s.shown != "", score.Coverage.ReadOnly, !s.shell && levelOf(score.Risk) < actionrisk.Medium:
+		return false
+	}
+	text = strings.ToLower(text) // some file systems do not tell case apart
+	return slices.ContainsFunc(guardSettings, func(f string) bool { return strings.Contains(text, f) })
+}
+
+// quotePath is a path as one shell word; a leading ~ stays the home folder.
+func quotePath(p string) string {
+	home := ""
+	if p == "~" || strings.HasPrefix(p, "~/") {
+		home, p = p[:min(2, len(p))], p[min(2, len(p)):]
+	}
+	return home + "'" + strings.ReplaceAll(p, "'", `'\''`) + "'"
+}
+
+func shownPath(p string) string {
+	runes := []rune(actionrisk.Mask(p))
+	if len(runes) > maxShown {
+		return string(runes[:maxShown]) + "…"
+	}
+	return string(runes)
+}
+
+// answer is a decision in the agent's format. No interference is said without
+// an "allow" where that would skip the agent's own permissions.
+func (a agent) answer(d decision, reason string) string {
+	var value any = struct{}{}
+	switch {
+	case a == "":
+		return ""
+	case a == cursor && d == pass: // an answer without permission is invalid there
+		value = cursorAnswer{Permission: "allow"}
+	case a == cursor:
+		value = cursorAnswer{Permission: string(d), UserMessage: reason, AgentMessage: reason}
+	case d == pass:
+	case a == gemini:
+		value = geminiAnswer{Decision: string(deny), Reason: reason}
+	default:
+		value = claudeAnswer{claudeDecision{HookEventName: "PreToolUse", PermissionDecision: string(d), PermissionDecisionReason: reason}}
+	}
+	text, err := canon.Marshal(value)
+	if err != nil {
+		panic(err) // answer's caller turns it into a block
+	}
+	return string(text) + "\n"
+}
+
+type claudeAnswer struct {
+	HookSpecificOutput claudeDecision `json:"hookSpecificOutput"`
+}
+
+type claudeDecision struct {
+	HookEventName            string `json:"hookEventName"`
+	PermissionDecision       string `json:"permissionDecision"`
+	PermissionDecisionReason string `json:"permissionDecisionReason"`
+}
+
+type cursorAnswer struct {
+	Permission   string `json:"permission"`
+	UserMessage  string `json:"user_message,omitempty"`
+	AgentMessage string `json:"agent_message,omitempty"`
+}
+
+type geminiAnswer struct {
+	Decision string `json:"decision"`
+	Reason   string `json:"reason,omitempty"`
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// install is the configuration of an agent in words, with self as the program.
+// The file names and members are those of the agents' own documentation.
+func (a agent) install(self string) string {
+	quoted, err := jsontext.AppendQuote(nil, shellWord(self)+" gate hook --agent "+string(a))
+	if err != nil {
+		return "" // a path that is not UTF-8 has no JSON form
+	}
+	i := installs[a]
+	return fmt.Sprintf("%s\n\n%s\n\n%s\n\nThen: countersign doctor --hook --agent %s\n",
+		i.where, strings.ReplaceAll(i.entry, "COMMAND", string(quoted)), i.notes, a)
+}
+
+var installs = map[agent]struct{ where, entry, notes string }{
+	claude: {
+		"Claude Code: merge this into ~/.claude/settings.json (every project) or .claude/settings.json (this one).",
+		`{
+  "hooks": {
+    "PreToolUse": [
+      {
+        "matcher": "Bash|PowerShell|Read|Write|Edit|MultiEdit|NotebookEdit|mcp__.*",
+        "hooks": [
+          {"type": "command", "command": COMMAND, "timeout": 10, "onFailure": "block"}
+        ]
+      }
+    ]
+  }
+}`,
+		`onFailure makes Claude Code block when the hook cannot be started; it needs 2.1.295 or later, and
+without it a wrong path lets every command through. High risk is asked about in the modes default,
+acceptEdits and plan, and denied in the others, where nobody would be asked.`,
+	},
+	codex: {
+		"Codex CLI: merge this into ~/.codex/hooks.json (every project) or .codex/hooks.json (this one).",
+		`{
+  "hooks": {
+    "PreToolUse": [
+      {
+        "matcher": "^(Bash|apply_patch|mcp__.*)$",
+        "hooks": [
+          {"type": "command", "command": COMMAND, "timeout": 10}
+        ]
+      }
+    ]
+  }
+}`,
+		`Codex runs a new or changed hook only after you trusted it: open /hooks in Codex. Until then it is
+skipped without a word. Codex has no "ask" before a tool: high risk is denied. Older versions need
+hooks = true under [features] in config.toml.`,
+	},
+	cursor: {
+		"Cursor: merge this into ~/.cursor/hooks.json (every project) or .cursor/hooks.json (this one).",
+		`{
+  "version": 1,
+  "hooks": {
+    "beforeShellExecution": [{"command": COMMAND, "failClosed": true}],
+    "beforeMCPExecution": [{"command": COMMAND, "failClosed": true}],
+    "preToolUse": [{"command": COMMAND, "failClosed": true, "matcher": "Write|Edit|StrReplace|Delete"}]
+  }
+}`,
+		`failClosed makes Cursor block when the hook cannot be started. Cursor's "ask" is reported not to stop
+the agent everywhere, so high risk is denied; --ask always in the command makes it ask.`,
+	},
+	gemini: {
+		"Gemini CLI: merge this into ~/.gemini/settings.json (every project) or .gemini/settings.json (this one).",
+		`{
+  "hooks": {
+    "BeforeTool": [
+      {
+        "matcher": "run_shell_command|read_file|write_file|replace|mcp_.*",
+        "hooks": [
+          {"name": "countersign", "type": "command", "command": COMMAND, "timeout": 10000}
+        ]
+      }
+    ]
+  }
+}`,
+		`Hooks of a project run only in a trusted folder. Gemini's documented answers are allow and deny: high
+risk is denied. Gemini goes on when a hook cannot be started, so keep the path right.`,
+	},
+}
+
+// ownPath is how a configuration names this program: by its full path, since
+// agents start hooks with a PATH of their own.
+func ownPath() string {
+	self, err := os.Executable()
+	if err != nil || strings.Contains(self, "go-build") { // "go run" removes it
+		return "countersign"
+	}
+	return self
+}
+
+// shellWord quotes a path for a shell only where it needs it.
+func shellWord(s string) string {
+	if strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+:@") == "" {
+		return s
+	}
+	return quotePath(s)
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/countersign/countersign/commands"
+)
+
+// keyCmd issues and revokes API keys.
+type keyCmd struct {
+	Issue  keyIssueCmd  `cmd:"" help:"Issue a free key. It is shown once."`
+	Revoke keyRevokeCmd `cmd:"" help:"End a key at once."`
+}
+
+type keyIssueCmd struct {
+	Email string `required:"" help:"Whose key it is."`
+	data
+}
+
+// Run prints the key.
+func (c *keyIssueCmd) Run(ctx context.Context, o *output) error {
+	n, err := openNode(ctx, &c.data, false, true, "", slog.New(slog.DiscardHandler), func(string, ...any) {})
+	if err != nil {
+		return err
+	}
+	defer n.close()
+	issued, err := n.app.IssueFreeKey(ctx, c.Email)
+	if err != nil {
+		return err
+	}
+	return o.result(map[string]any{"apiKey": issued.APIKey, "keyId": issued.KeyID, "plan": "free",
+		"callsPerMonth": commands.FreeCallsPerMonth, "resetsAt": commands.Stamp(issued.ResetsAt)},
+		fmt.Sprintf("%s\n%d calls a month; shown this once\n", issued.APIKey, commands.FreeCallsPerMonth))
+}
+
+type keyRevokeCmd struct {
+	ID     string `arg:"" help:"The 12 characters after svck_."`
+	Reason string `required:"" help:"Why; it is recorded."`
+	data
+}
+
+// Run revokes the key.
+func (c *keyRevokeCmd) Run(ctx context.Context, o *output) error {
+	n, err := openNode(ctx, &c.data, false, true, "", slog.New(slog.DiscardHandler), func(string, ...any) {})
+	if err != nil {
+		return err
+	}
+	defer n.close()
+	if err := n.app.RevokeKey(ctx, c.ID, c.Reason); err != nil {
+		return err
+	}
+	return o.result(map[string]string{"id": c.ID, "state": "revoked"}, "revoked\n")
+}

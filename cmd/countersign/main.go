@@ -1,0 +1,117 @@
+// Command countersign is the service and everything an operator, an auditor or a
+// developer does with it from a terminal.
+//
+//	countersign serve               start the service (and its own PostgreSQL)
+//	countersign demo                the main job from end to end, explained
+//	countersign gate "COMMAND"      the verdict on a command, offline
+//	countersign gate hook           the guard of a coding agent, offline
+//	countersign verify [FILE]       check a signed record, or the whole ledger
+//	countersign key issue|revoke    API keys
+//	countersign org create|…        organizations, members, tokens
+//	countersign policy activate|…   the policy of an organization
+//	countersign migrate             the database schema
+//	countersign doctor              what works here and what does not
+//
+// Results go to stdout, logs to stderr. Exit codes: 0 done, 1 the answer is no
+// (tampered, needs approval), 2 it could not be done.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/countersign/countersign/ledger/localpg"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// cli is every flag, environment name and help text of the program.
+type cli struct {
+	JSON bool `help:"Print results as JSON." name:"json"`
+
+	Serve   serveCmd   `cmd:"" help:"Start the service; without DATABASE_URL also a PostgreSQL of its own."`
+	Demo    demoCmd    `cmd:"" help:"The main job from end to end in a scratch folder, explained step by step."`
+	Gate    gateCmd    `cmd:"" help:"The verdict on a command, offline; as a hook the guard of a coding agent."`
+	Verify  verifyCmd  `cmd:"" help:"Check a signed record, or (no file named) the whole ledger. Exit 1: something is false."`
+	Key     keyCmd     `cmd:"" help:"API keys."`
+	Org     orgCmd     `cmd:"" help:"Organizations, their members and tokens."`
+	Policy  policyCmd  `cmd:"" help:"The policy of an organization: check, draft, activate, preview, explain."`
+	Check   checkCmd   `cmd:"" help:"Just before executing: is this pending call the one that was decided about? Exit 1: it may not be made."`
+	Migrate migrateCmd `cmd:"" help:"The database schema."`
+	Doctor  doctorCmd  `cmd:"" help:"Check what works here, in words."`
+	Config  configCmd  `cmd:"" help:"Print every setting, its value (secrets masked) and where it comes from."`
+	Version versionCmd `cmd:"" help:"Print the version."`
+}
+
+// errNo is an answer of no: exit code 1, everything is said already.
+var errNo = errors.New("no")
+
+// output is where a subcommand's result goes.
+type output struct {
+	stdout, stderr io.Writer
+	json           bool
+}
+
+// result prints a value as JSON if that was asked for, else the text.
+func (o *output) result(value any, text string) error {
+	if o.json {
+		body, err := canon.Marshal(value)
+		if err != nil {
+			return err
+		}
+		text = string(body) + "\n"
+	}
+	_, err := io.WriteString(o.stdout, text)
+	return err
+}
+
+func main() {
+	localpg.DieWithGoRun() // first: "go run" does not pass signals on
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run is main without the process around it.
+func run(args []string, stdout, stderr io.Writer) (code int) {
+	var c cli
+	exited := -1
+	parser, err := kong.New(&c, kong.Name("countersign"),
+		kong.Description("Deterministic verdicts on what AI agents are about to do, signed and kept in a verifiable ledger."),
+		kong.Writers(stdout, stderr), kong.Exit(func(code int) { exited = code }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.UsageOnError(), secretsFromFiles)
+	if err != nil {
+		return fail(stderr, err)
+	}
+	command, err := parser.Parse(args)
+	if exited >= 0 { // --help has been printed
+		return exited
+	}
+	if err != nil {
+		return fail(stderr, fmt.Errorf("%w (countersign --help lists the commands)", err))
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	go func() { // a second signal ends at once
+		<-ctx.Done()
+		stop()
+	}()
+	command.BindTo(ctx, (*context.Context)(nil))
+	err = command.Run(&output{stdout: stdout, stderr: stderr, json: c.JSON})
+	switch {
+	case errors.Is(err, errNo):
+		return 1
+	case err != nil:
+		return fail(stderr, err)
+	}
+	return 0
+}
+
+func fail(stderr io.Writer, err error) int {
+	fmt.Fprintf(stderr, "countersign: %v\n", err)
+	return 2
+}

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/localpg"
+	"github.com/countersign/countersign/migrations"
+)
+
+// node is a program's access to the ledger: the database, started for it if need
+// be, the ledger on it, and the commands.
+type node struct {
+	app    *commands.App
+	ledger *ledger.Ledger
+	server *privateServer // nil with DATABASE_URL
+	log    *slog.Logger
+}
+
+// openNode starts or joins the database of the settings, brings its schema up to
+// date if it is ours to do, and opens the ledger. development allows a signing
+// key to be made.
+func openNode(ctx context.Context, d *data, migrate, development bool, baseURL string, log *slog.Logger, say func(string, ...any)) (*node, error) {
+	n := &node{log: log}
+	url := d.DatabaseURL
+	if d.private() {
+		server, err := startPrivate(ctx, d, log, say)
+		if err != nil {
+			return nil, err
+		}
+		n.server, url, migrate = server, server.url(migrations.AppRole), true
+	}
+	if err := n.open(ctx, d, url, migrate, development, baseURL); err != nil {
+		n.close()
+		return nil, err
+	}
+	return n, nil
+}
+
+func (n *node) open(ctx context.Context, d *data, url string, migrate, development bool, baseURL string) error {
+	if migrate {
+		owner := url
+		if n.server != nil {
+			owner = n.server.url(migrations.OwnerRole)
+		}
+		if err := migrations.Up(ctx, owner, d.Origin); err != nil {
+			return err
+		}
+	} else if err := checkSchema(ctx, url); err != nil {
+		return err
+	}
+	signer, err := d.signer(development && d.private())
+	if err != nil {
+		return err
+	}
+	if n.ledger, err = ledger.Open(ctx, url, ledger.Options{Log: n.log}); err != nil {
+		return err
+	}
+	n.app = &commands.App{Ledger: n.ledger, Signer: signer, Clock: time.Now, BaseURL: strings.TrimSuffix(baseURL, "/"), Environment: "live"}
+	if d.private() {
+		n.app.Environment = "dev" // its keys may be development keys
+	}
+	if signer != nil {
+		if err := n.ledger.Activate(ctx, signer, "evt_"+ulid.Make().String()); err != nil {
+			if errors.Is(err, ledger.ErrForeignKey) {
+				return fmt.Errorf("%w: it belongs to another environment or was retired; start with the key that signed this ledger", err)
+			}
+			return fmt.Errorf("activate the signing key: %w", err)
+		}
+	}
+	return n.openVault(ctx, d)
+}
+
+func (n *node) openVault(ctx context.Context, d *data) error {
+	var kek []byte
+	var err error
+	switch {
+	case d.DataKEK != "":
+		if kek, err = hex.DecodeString(d.DataKEK); err != nil || len(kek) != 32 {
+			return errors.New("DATA_KEK: want 64 hex digits")
+		}
+	case n.app.Signer != nil:
+		if kek, err = ledger.DeriveKEK(n.app.Signer.Seed()); err != nil {
+			return err
+		}
+	default:
+		return nil // what needs the vault answers 503
+	}
+	n.app.Vault, err = n.ledger.OpenVault(ctx, kek)
+	return err
+}
+
+// checkSchema refuses a database whose schema this program does not know.
+func checkSchema(ctx context.Context, url string) error {
+	current, latest, dirty, err := migrations.Status(ctx, url)
+	switch {
+	case err != nil:
+		return err
+	case dirty:
+		return fmt.Errorf("migration %d failed half-way: repair it, then countersign migrate force %d", current, current)
+	case current < latest:
+		return fmt.Errorf("the schema is at %d and this program needs %d: run countersign migrate up, or serve --migrate", current, latest)
+	case current > latest:
+		return fmt.Errorf("the schema is at %d and this program knows %d: start a newer program", current, latest)
+	}
+	return nil
+}
+
+func (n *node) close() {
+	if n.ledger != nil {
+		n.ledger.Close()
+	}
+	if n.server != nil {
+		n.server.stop()
+	}
+}
+
+// privateServer keeps a private PostgreSQL running: when the one it started or
+// joined goes away, it starts or joins the next.
+type privateServer struct {
+	options localpg.Options
+	log     *slog.Logger
+	end     context.CancelFunc
+	done    sync.WaitGroup
+
+	mu     sync.Mutex // guards server
+	server *localpg.Server
+}
+
+func startPrivate(ctx context.Context, d *data, log *slog.Logger, say func(string, ...any)) (*privateServer, error) {
+	options := localpg.Options{DataDir: d.dir(), NoFetch: d.NoFetch, Log: writerFunc(say)}
+	server, err := localpg.Start(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	background, end := context.WithCancel(context.WithoutCancel(ctx))
+	p := &privateServer{options: options, log: log, end: end, server: server}
+	p.done.Go(func() { p.watch(background) })
+	return p, nil
+}
+
+func (p *privateServer) current() *localpg.Server {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.server
+}
+
+func (p *privateServer) url(role string) string { return p.current().URL(role) }
+
+func (p *privateServer) watch(ctx context.Context) {
+	for {
+		select {
+		case <-p.current().Done():
+		case <-ctx.Done():
+			return
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		p.log.Warn("the private PostgreSQL went away; starting it again")
+		server, err := localpg.Start(ctx, p.options)
+		if err != nil {
+			p.log.Error("the private PostgreSQL does not start", "error", err)
+			select {
+			case <-time.After(time.Second):
+			case <-ctx.Done():
+			}
+			continue
+		}
+		p.mu.Lock()
+		p.server = server
+		p.mu.Unlock()
+	}
+}
+
+func (p *privateServer) stop() {
+	p.end()
+	p.done.Wait()
+	if err := p.current().Stop(); err != nil {
+		p.log.Error("stop the private PostgreSQL", "error", err)
+	}
+}
+
+// writerFunc gives what is written to a function, line by line.
+type writerFunc func(string, ...any)
+
+// Write implements io.Writer.
+func (f writerFunc) Write(p []byte) (int, error) {
+	f("%s", strings.TrimRight(string(p), "\n"))
+	return len(p), nil
+}
+
+// isTerminal says whether a person is reading.
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// newLog writes text for people and JSON for machines, always to stderr.
+func newLog(level slog.Level) *slog.Logger {
+	options := &slog.HandlerOptions{Level: level}
+	if isTerminal(os.Stderr) {
+		return slog.New(slog.NewTextHandler(os.Stderr, options))
+	}
+	return slog.New(slog.NewJSONHandler(os.Stderr, options))
+}

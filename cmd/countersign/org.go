@@ -1,0 +1,268 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/commands"
+)
+
+// orgCmd is what the operator does about organizations. It acts as "operator",
+// and the ledger says so.
+type orgCmd struct {
+	Create orgCreateCmd `cmd:"" help:"Make an organization with its first owner."`
+	Update orgUpdateCmd `cmd:"" help:"Rename it, change its plan, suspend, lapse or resume it."`
+	List   orgListCmd   `cmd:"" help:"List all organizations."`
+	Show   orgShowCmd   `cmd:"" help:"Show one with its members."`
+	Member orgMemberCmd `cmd:"" help:"Members and their roles."`
+	Token  orgTokenCmd  `cmd:"" help:"Bearer tokens."`
+}
+
+// open gives a subcommand the commands, without a log.
+func (d *data) open(ctx context.Context) (*node, error) {
+	return openNode(ctx, d, false, true, "", slog.New(slog.DiscardHandler), func(string, ...any) {})
+}
+
+// asOperator runs a step for an organization as the operator.
+func (d *data) asOperator(ctx context.Context, orgID string, step func(*commands.App, commands.Principal) error) error {
+	n, err := d.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer n.close()
+	p, err := n.app.Operator(ctx, orgID)
+	if err != nil {
+		return err
+	}
+	return step(n.app, p)
+}
+
+type orgCreateCmd struct {
+	Name  string `required:"" help:"Name of the organization."`
+	Plan  string `required:"" enum:"team,business" help:"team or business."`
+	Owner string `required:"" help:"E-mail address of its first owner." placeholder:"EMAIL"`
+	data
+}
+
+// Run prints the organization.
+func (c *orgCreateCmd) Run(ctx context.Context, o *output) error {
+	n, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer n.close()
+	org, err := n.app.CreateOrganization(ctx, "operator", c.Name, c.Plan, c.Owner)
+	if err != nil {
+		return err
+	}
+	return o.result(org, fmt.Sprintf("%s\nnext: countersign org token issue --org %[1]s; countersign policy activate --org %[1]s --file FILE --reason TEXT\n", org.OrgID))
+}
+
+type orgUpdateCmd struct {
+	Org    string `required:"" help:"Id of the organization." placeholder:"ID"`
+	Name   string `help:"New name."`
+	Plan   string `help:"team or business."`
+	State  string `help:"active, suspended or lapsed."`
+	Reason string `required:"" help:"Why; it is recorded." placeholder:"TEXT"`
+	data
+}
+
+// Run prints the organization as it is now.
+func (c *orgUpdateCmd) Run(ctx context.Context, o *output) error {
+	n, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer n.close()
+	org, err := n.app.UpdateOrganization(ctx, "operator", c.Org,
+		commands.OrganizationChange{Name: c.Name, Plan: c.Plan, State: c.State, Reason: c.Reason})
+	if err != nil {
+		return err
+	}
+	return o.result(org, describeOrganization(org))
+}
+
+func describeOrganization(o commands.OrganizationInfo) string {
+	return fmt.Sprintf("%s  %-8s %-9s %3d members  %s\n", o.OrgID, o.Plan, o.State, o.Members, o.Name)
+}
+
+type orgListCmd struct{ data }
+
+// Run prints one line per organization.
+func (c *orgListCmd) Run(ctx context.Context, o *output) error {
+	n, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer n.close()
+	list, err := n.app.Organizations(ctx)
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	for _, org := range list {
+		text.WriteString(describeOrganization(org))
+	}
+	return o.result(list, text.String())
+}
+
+type orgShowCmd struct {
+	Org string `arg:"" help:"Id of the organization."`
+	data
+}
+
+// shownOrganization is an organization with its members.
+type shownOrganization struct {
+	commands.OrganizationInfo
+	MemberList []commands.MemberInfo `json:"memberList"`
+}
+
+// Run prints the organization and its members.
+func (c *orgShowCmd) Run(ctx context.Context, o *output) error {
+	return c.asOperator(ctx, c.Org, func(app *commands.App, p commands.Principal) error {
+		org, err := app.Organization(ctx, c.Org)
+		if err != nil {
+			return err
+		}
+		members, err := app.Members(ctx, p)
+		if err != nil {
+			return err
+		}
+		text := describeOrganization(org)
+		for _, m := range members {
+			text += fmt.Sprintf("  %s  %-9s %s\n", m.MemberID, m.Role, m.Email)
+		}
+		return o.result(shownOrganization{org, members}, text)
+	})
+}
+
+type orgMemberCmd struct {
+	Add    memberAddCmd    `cmd:"" help:"Give somebody a role; a member gets another one."`
+	Remove memberRemoveCmd `cmd:"" help:"End a membership, and the member's tokens, at once."`
+}
+
+type memberAddCmd struct {
+	Org   string `required:"" help:"Id of the organization." placeholder:"ID"`
+	Email string `required:"" help:"Whose membership it is."`
+	Role  string `required:"" enum:"owner,admin,developer,auditor" help:"owner, admin, developer or auditor."`
+	data
+}
+
+// Run prints the member.
+func (c *memberAddCmd) Run(ctx context.Context, o *output) error {
+	return c.asOperator(ctx, c.Org, func(app *commands.App, p commands.Principal) error {
+		m, err := app.AddMember(ctx, p, c.Email, c.Role)
+		if err != nil {
+			return err
+		}
+		return o.result(m, fmt.Sprintf("%s  %s\n", m.MemberID, m.Role))
+	})
+}
+
+type memberRemoveCmd struct {
+	Org    string `required:"" help:"Id of the organization." placeholder:"ID"`
+	Member string `arg:"" help:"Id of the member."`
+	data
+}
+
+// Run removes the member.
+func (c *memberRemoveCmd) Run(ctx context.Context, o *output) error {
+	return c.asOperator(ctx, c.Org, func(app *commands.App, p commands.Principal) error {
+		if err := app.RemoveMember(ctx, p, c.Member); err != nil {
+			return err
+		}
+		return o.result(map[string]string{"memberId": c.Member, "state": "removed"}, "removed\n")
+	})
+}
+
+type orgTokenCmd struct {
+	Issue  tokenIssueCmd  `cmd:"" help:"Issue a token. It is shown once."`
+	List   tokenListCmd   `cmd:"" help:"List the tokens of an organization."`
+	Revoke tokenRevokeCmd `cmd:"" help:"End a token at once."`
+}
+
+type tokenIssueCmd struct {
+	Org     string   `required:"" help:"Id of the organization." placeholder:"ID"`
+	Scopes  []string `help:"What it may do; default assurance:decide,assurance:receipt,assurance:read." placeholder:"SCOPE"`
+	Expires string   `help:"Days until it expires, such as 90d (the default); at most 365d." placeholder:"DAYS"`
+	Name    string   `help:"What it is for."`
+	Member  string   `help:"Id of the member whose token it is." placeholder:"ID"`
+	From    []string `help:"Networks it may be used from." placeholder:"CIDR"`
+	Rotate  string   `help:"Id of the token this one follows; that one lives 24 hours longer." placeholder:"ID"`
+	data
+}
+
+// Run prints the token.
+func (c *tokenIssueCmd) Run(ctx context.Context, o *output) error {
+	days, err := parseDays(c.Expires)
+	if err != nil {
+		return err
+	}
+	return c.asOperator(ctx, c.Org, func(app *commands.App, p commands.Principal) error {
+		issued, err := app.IssueToken(ctx, p, commands.TokenOrder{Name: c.Name, Scopes: c.Scopes, Days: days,
+			Addresses: c.From, Member: c.Member, Rotates: c.Rotate})
+		if err != nil {
+			return err
+		}
+		return o.result(issued, fmt.Sprintf("%s\n%s until %s; shown this once\n",
+			issued.Token, strings.Join(issued.Scopes, " "), issued.ExpiresAt))
+	})
+}
+
+// parseDays reads "90d", "90" or a duration of whole days; empty is 0.
+func parseDays(text string) (int, error) {
+	if text == "" {
+		return 0, nil
+	}
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		text = days
+	}
+	if d, err := time.ParseDuration(text); err == nil && d > 0 && d%(24*time.Hour) == 0 {
+		return int(d / (24 * time.Hour)), nil
+	}
+	var days int
+	if _, err := fmt.Sscanf(text+"\n", "%d\n", &days); err != nil || days < 1 {
+		return 0, fmt.Errorf("--expires wants days, such as 90d")
+	}
+	return days, nil
+}
+
+type tokenListCmd struct {
+	Org string `required:"" help:"Id of the organization." placeholder:"ID"`
+	data
+}
+
+// Run prints one line per token.
+func (c *tokenListCmd) Run(ctx context.Context, o *output) error {
+	return c.asOperator(ctx, c.Org, func(app *commands.App, p commands.Principal) error {
+		tokens, err := app.Tokens(ctx, p)
+		if err != nil {
+			return err
+		}
+		var text strings.Builder
+		for _, t := range tokens {
+			fmt.Fprintf(&text, "%s  %-8s until %s  %s  %s\n", t.TokenID, t.State, t.ExpiresAt, strings.Join(t.Scopes, " "), t.Name)
+		}
+		return o.result(tokens, text.String())
+	})
+}
+
+type tokenRevokeCmd struct {
+	Org    string `required:"" help:"Id of the organization." placeholder:"ID"`
+	ID     string `arg:"" help:"The 12 characters after svco_."`
+	Reason string `help:"Why; it is recorded." placeholder:"TEXT"`
+	data
+}
+
+// Run revokes the token.
+func (c *tokenRevokeCmd) Run(ctx context.Context, o *output) error {
+	return c.asOperator(ctx, c.Org, func(app *commands.App, p commands.Principal) error {
+		if err := app.RevokeToken(ctx, p, strings.TrimPrefix(c.ID, "svco_"), c.Reason); err != nil {
+			return err
+		}
+		return o.result(map[string]string{"tokenId": c.ID, "state": "revoked"}, "revoked\n")
+	})
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/countersign/countersign/ledger/ledgertest"
+)
+
+// operator runs subcommands on one database.
+type operator struct {
+	t    *testing.T
+	base []string
+}
+
+func newOperator(t *testing.T) *operator {
+	t.Helper()
+	db := ledgertest.New(t)
+	return &operator{t, []string{"--database-url", db.URL, "--signing-key", strings.Repeat("07", 32)}}
+}
+
+// run returns what a subcommand printed, and wants an exit code.
+func (o *operator) run(code int, args ...string) string {
+	o.t.Helper()
+	var stdout, stderr bytes.Buffer
+	if got := run(append(args, o.base...), &stdout, &stderr); got != code {
+		o.t.Fatalf("%v: exit %d, want %d: %s%s", args, got, code, stdout.String(), stderr.String())
+	}
+	return stdout.String()
+}
+
+// value runs a subcommand with --json and returns one member of its result.
+func (o *operator) value(name string, args ...string) string {
+	o.t.Helper()
+	var members map[string]any
+	text := o.run(0, append([]string{"--json"}, args...)...)
+	if err := json.Unmarshal([]byte(text), &members); err != nil {
+		o.t.Fatalf("%v: %s", args, text)
+	}
+	value, _ := members[name].(string)
+	if value == "" {
+		o.t.Fatalf("%v: no %s in %s", args, name, text)
+	}
+	return value
+}
+
+func (o *operator) file(text string) string {
+	o.t.Helper()
+	path := filepath.Join(o.t.TempDir(), "policy.json")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		o.t.Fatal(err)
+	}
+	return path
+}
+
+func TestOrganizationOnTheCommandLine(t *testing.T) {
+	o := newOperator(t)
+	org := o.value("orgId", "org", "create", "--name", "Acme", "--plan", "team", "--owner", "ada@example.com")
+	member := o.value("memberId", "org", "member", "add", "--org", org, "--email", "bob@example.com", "--role", "developer")
+	if text := o.run(0, "org", "show", org); !strings.Contains(text, "bob@example.com") || !strings.Contains(text, "owner") {
+		t.Errorf("show: %s", text)
+	}
+	token := o.value("token", "org", "token", "issue", "--org", org, "--expires", "30d", "--member", member)
+	if !regexp.MustCompile(`^svco_[0-9a-z]{12}_[A-Za-z0-9_-]{43}_[A-Za-z0-9_-]{6}$`).MatchString(token) {
+		t.Errorf("token %q", token)
+	}
+	if text := o.run(0, "org", "token", "list", "--org", org); !strings.Contains(text, "active") || strings.Contains(text, token) {
+		t.Errorf("list: %s", text)
+	}
+	o.run(0, "org", "token", "issue", "--org", org, "--rotate", token[5:17])
+	if text := o.run(0, "org", "token", "list", "--org", org); !strings.Contains(text, "rotating") {
+		t.Errorf("list: %s", text)
+	}
+	o.run(0, "org", "token", "revoke", "--org", org, token[5:17], "--reason", "leaked")
+	if text := o.run(0, "org", "token", "list", "--org", org); !strings.Contains(text, "revoked") {
+		t.Errorf("list: %s", text)
+	}
+	o.run(0, "org", "member", "remove", "--org", org, member)
+	o.run(2, "org", "member", "remove", "--org", org, member)
+	o.run(0, "org", "update", "--org", org, "--state", "suspended", "--reason", "abuse")
+	if text := o.run(0, "org", "list"); !strings.Contains(text, "suspended") || !strings.Contains(text, org) {
+		t.Errorf("list: %s", text)
+	}
+	o.run(2, "org", "show", "org_01JD3Z8W5T0000000000000000")
+	o.run(2, "org", "create", "--name", "Acme", "--plan", "free", "--owner", "ada@example.com")
+	o.run(2, "org", "token", "issue", "--org", org, "--expires", "soon")
+	o.run(2, "org", "token", "issue", "--org", org, "--expires", "400d")
+	if text := o.run(0, "verify"); !strings.Contains(text, "VALID") {
+		t.Errorf("verify: %s", text)
+	}
+}
+
+func TestPolicyOnTheCommandLine(t *testing.T) {
+	o := newOperator(t)
+	org := o.value("orgId", "org", "create", "--name", "Acme", "--plan", "business", "--owner", "ada@example.com")
+	good := o.file(`{"policyId":"default","maxUsdPerTransaction":5,"allowedHosts":["api.example.com"]}`)
+	bad := o.file(`{"policyId":"default","allowedHosts":["https://api.example.com"]}`)
+	lint := func(code int, file string) string {
+		t.Helper()
+		var stdout, stderr bytes.Buffer
+		if got := run([]string{"policy", "lint", file}, &stdout, &stderr); got != code {
+			t.Errorf("lint: exit %d, want %d: %s", got, code, stderr.String())
+		}
+		return stdout.String()
+	}
+	if text := lint(0, good); !strings.Contains(text, "policy.no_allowed_pay_to") {
+		t.Errorf("lint: %s", text)
+	}
+	if text := lint(1, bad); !strings.Contains(text, "refused: ") {
+		t.Errorf("lint: %s", text)
+	}
+	lint(2, filepath.Join(t.TempDir(), "none.json"))
+	o.run(2, "policy", "draft", "--org", org, "--file", bad)
+	draft := o.value("draftId", "policy", "draft", "--org", org, "--file", good)
+	if text := o.run(0, "policy", "show", "--org", org); !strings.Contains(text, draft) || !strings.Contains(text, "no policy is active") {
+		t.Errorf("show: %s", text)
+	}
+	o.run(0, "policy", "preview", "--org", org, "--draft", draft)
+	o.run(2, "policy", "activate", "--org", org, "--reason", "neither file nor draft")
+	o.run(2, "policy", "activate", "--org", org, "--draft", draft)
+	if text := o.run(0, "policy", "activate", "--org", org, "--draft", draft, "--reason", "first"); !strings.Contains(text, "version 1 ") {
+		t.Errorf("activate: %s", text)
+	}
+	o.run(2, "policy", "activate", "--org", org, "--draft", draft, "--reason", "again")
+	if text := o.run(0, "policy", "activate", "--org", org, "--file", good, "--reason", "the same"); !strings.Contains(text, "version 2 ") || !strings.Contains(text, "changed: nothing") {
+		t.Errorf("activate: %s", text)
+	}
+	if text := o.run(0, "policy", "freeze", "--org", org, "--reason", "leak"); !strings.Contains(text, "version 3 ") {
+		t.Errorf("freeze: %s", text)
+	}
+	if text := o.run(0, "policy", "show", "--org", org); !strings.Contains(text, `"allowedHosts":[],"allowedMcpServers":[]`) {
+		t.Errorf("show: %s", text)
+	}
+	o.run(2, "policy", "explain", "--org", org, "asd_01JD3Z8W5T0000000000000000")
+}

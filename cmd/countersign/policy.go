@@ -1,0 +1,257 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/assurance"
+)
+
+// policyCmd is the life of an organization's policy.
+type policyCmd struct {
+	Lint     policyLintCmd     `cmd:"" help:"Check a policy, offline. Exit 1: it is refused."`
+	Draft    policyDraftCmd    `cmd:"" help:"Freeze a policy as a draft."`
+	Activate policyActivateCmd `cmd:"" help:"Put a draft in force, or a file in one step."`
+	Show     policyShowCmd     `cmd:"" help:"The policy in force, its drafts and its history."`
+	Preview  policyPreviewCmd  `cmd:"" help:"The decisions of the last 30 days that would change. Exit 1: some would."`
+	Freeze   policyFreezeCmd   `cmd:"" help:"Emergency stop: allow no host and no MCP server from now on."`
+	Explain  policyExplainCmd  `cmd:"" help:"Rule by rule, what a decision compared with what."`
+}
+
+type policyLintCmd struct {
+	File string `arg:"" help:"The policy as JSON, without version; - for stdin."`
+}
+
+// linted is the answer about a file.
+type linted struct {
+	Accepted   bool             `json:"accepted"`
+	Error      string           `json:"error,omitempty"`
+	PolicyID   string           `json:"policyId,omitempty"`
+	PolicyHash string           `json:"policyHash,omitempty"`
+	Warnings   []policy.Finding `json:"warnings"`
+}
+
+// Run prints what is refused, or what a reader should know.
+func (c *policyLintCmd) Run(o *output) error {
+	text, err := readInput(c.File)
+	if err != nil {
+		return err
+	}
+	draft, err := assurance.Lint(text)
+	if err != nil {
+		if err := o.result(linted{Error: err.Error(), Warnings: []policy.Finding{}}, "refused: "+err.Error()+"\n"); err != nil {
+			return err
+		}
+		return errNo
+	}
+	said := fmt.Sprintf("accepted, hash %s\n", draft.Hash)
+	for _, w := range draft.Warnings {
+		said += fmt.Sprintf("  %-7s %s %s: %s %s\n", w.Severity, w.ID, w.Path, w.Message, w.Evidence)
+	}
+	return o.result(linted{true, "", draft.PolicyID, draft.Hash, append([]policy.Finding{}, draft.Warnings...)}, said)
+}
+
+type policyDraftCmd struct {
+	Org  string `required:"" help:"Id of the organization." placeholder:"ID"`
+	File string `required:"" help:"The policy as JSON, without version; - for stdin."`
+	data
+}
+
+// Run prints the draft's id.
+func (c *policyDraftCmd) Run(ctx context.Context, o *output) error {
+	text, err := readInput(c.File)
+	if err != nil {
+		return err
+	}
+	return c.asOperator(ctx, c.Org, func(app *commands.App, p commands.Principal) error {
+		d, err := app.DraftPolicy(ctx, p, text)
+		if err != nil {
+			return err
+		}
+		return o.result(map[string]any{"draftId": d.DraftID, "policyId": d.PolicyID, "policyHash": d.Hash, "lint": d.Lint},
+			fmt.Sprintf("%s\nnext: countersign policy preview --org %s --draft %[1]s\n", d.DraftID, c.Org))
+	})
+}
+
+type policyActivateCmd struct {
+	Org    string `required:"" help:"Id of the organization." placeholder:"ID"`
+	File   string `help:"The policy: drafted and activated in one append." xor:"what" required:""`
+	Draft  string `help:"Id of a draft." xor:"what" required:"" placeholder:"ID"`
+	Reason string `required:"" help:"Why; it is recorded." placeholder:"TEXT"`
+	data
+}
+
+// Run prints the version that is in force now.
+func (c *policyActivateCmd) Run(ctx context.Context, o *output) error {
+	var text []byte
+	if c.File != "" {
+		var err error
+		if text, err = readInput(c.File); err != nil {
+			return err
+		}
+	}
+	return c.asOperator(ctx, c.Org, func(app *commands.App, p commands.Principal) error {
+		var v commands.Activation
+		var err error
+		if c.Draft != "" {
+			v, err = app.ActivatePolicy(ctx, p, c.Draft, c.Reason)
+		} else {
+			v, err = app.DraftAndActivate(ctx, p, text, c.Reason)
+		}
+		if err != nil {
+			return err
+		}
+		return o.result(shownActivation(v), describeActivation(v))
+	})
+}
+
+func shownActivation(v commands.Activation) map[string]any {
+	return map[string]any{"policyId": v.PolicyID, "version": v.Version, "policy": jsontext.Value(v.Canonical), "policyHash": v.Hash,
+		"activatedSequence": v.ActivatedSequence, "activatedAt": v.ActivatedAt, "draftId": v.DraftID, "author": v.Author,
+		"activator": v.Activator, "selfActivated": v.SelfActivated, "reason": v.Reason, "changed": v.Changed}
+}
+
+func describeActivation(v commands.Activation) string {
+	changed := "nothing"
+	if len(v.Changed) > 0 {
+		changed = strings.Join(v.Changed, ", ")
+	}
+	return fmt.Sprintf("version %d since sequence %d (%s), by %s: %s; changed: %s\n",
+		v.Version, v.ActivatedSequence, v.ActivatedAt, v.Activator, v.Reason, changed)
+}
+
+type policyShowCmd struct {
+	Org string `required:"" help:"Id of the organization." placeholder:"ID"`
+	data
+}
+
+// Run prints every version and every draft that waits, and the policy in force.
+func (c *policyShowCmd) Run(ctx context.Context, o *output) error {
+	return c.asOperator(ctx, c.Org, func(app *commands.App, p commands.Principal) error {
+		drafts, activations, err := app.Policies(ctx, p)
+		if err != nil {
+			return err
+		}
+		waiting, versions, text := []map[string]any{}, []map[string]any{}, ""
+		for _, v := range activations {
+			versions = append(versions, shownActivation(v))
+			text += describeActivation(v)
+		}
+		for _, d := range drafts {
+			if !d.Activated {
+				waiting = append(waiting, map[string]any{"draftId": d.DraftID, "policy": jsontext.Value(d.Canonical), "policyHash": d.Hash,
+					"author": d.Author, "draftedAt": d.DraftedAt, "lint": d.Lint})
+				text += fmt.Sprintf("draft %s of %s by %s\n", d.DraftID, d.DraftedAt, d.Author)
+			}
+		}
+		var active any
+		if n := len(activations); n > 0 {
+			active = versions[n-1]
+			text += string(activations[n-1].Canonical) + "\n"
+		} else {
+			text += "no policy is active: every decision answers 409\n"
+		}
+		return o.result(map[string]any{"active": active, "activations": versions, "drafts": waiting}, text)
+	})
+}
+
+type policyFreezeCmd struct {
+	Org    string `required:"" help:"Id of the organization." placeholder:"ID"`
+	Reason string `required:"" help:"Why; it is recorded." placeholder:"TEXT"`
+	data
+}
+
+// Run prints the version that stops everything.
+func (c *policyFreezeCmd) Run(ctx context.Context, o *output) error {
+	return c.asOperator(ctx, c.Org, func(app *commands.App, p commands.Principal) error {
+		v, err := app.FreezePolicy(ctx, p, c.Reason)
+		if err != nil {
+			return err
+		}
+		return o.result(shownActivation(v), describeActivation(v))
+	})
+}
+
+type policyPreviewCmd struct {
+	Org   string `required:"" help:"Id of the organization." placeholder:"ID"`
+	File  string `help:"The policy as JSON, without version; - for stdin." xor:"what" required:""`
+	Draft string `help:"Id of a draft." xor:"what" required:"" placeholder:"ID"`
+	data
+}
+
+// Run prints each decision that would be another one.
+func (c *policyPreviewCmd) Run(ctx context.Context, o *output) error {
+	var text []byte
+	if c.File != "" {
+		var err error
+		if text, err = readInput(c.File); err != nil {
+			return err
+		}
+	}
+	return c.asOperator(ctx, c.Org, func(app *commands.App, p commands.Principal) error {
+		var preview commands.Preview
+		var err error
+		if c.Draft != "" {
+			preview, err = app.PreviewDraft(ctx, p, c.Draft)
+		} else {
+			preview, err = app.PreviewPolicy(ctx, p, text)
+		}
+		if err != nil {
+			return err
+		}
+		said := fmt.Sprintf("%d decisions since %s, %d would change\n", preview.Decisions, preview.Since, len(preview.Flips)+preview.More)
+		for _, f := range preview.Flips {
+			said += fmt.Sprintf("  %s  %s  %s -> %s  %s\n", f.DecisionID, f.Protocol, f.Before, f.After, strings.Join(f.RuleIDs, ", "))
+		}
+		if preview.NotEvaluated > 0 {
+			said += fmt.Sprintf("%d were made by an engine this program does not have\n", preview.NotEvaluated)
+		}
+		if err := o.result(preview, said); err != nil {
+			return err
+		}
+		if len(preview.Flips) > 0 {
+			return errNo
+		}
+		return nil
+	})
+}
+
+type policyExplainCmd struct {
+	Decision string `arg:"" help:"Id of the decision."`
+	Org      string `required:"" help:"Id of the organization." placeholder:"ID"`
+	data
+}
+
+// Run prints every rule; a decision that cannot be reproduced is exit code 1.
+func (c *policyExplainCmd) Run(ctx context.Context, o *output) error {
+	return c.asOperator(ctx, c.Org, func(app *commands.App, p commands.Principal) error {
+		x, err := app.ExplainDecision(ctx, p, c.Decision)
+		if err != nil {
+			return err
+		}
+		said := fmt.Sprintf("%s: %s, %s, policy version %d\nintent  %s\npolicy  %s\n", x.DecisionID, x.Decision, x.IssuedAt, x.PolicyVersion, x.Normalized, x.Policy)
+		for _, r := range x.Rules {
+			said += fmt.Sprintf("%-12s %s: %s\n", r.Result, r.RuleID, r.Condition)
+			if r.Result != "passed" {
+				said += fmt.Sprintf("             %s: %s; wanted %s, got %s (%s)\n", r.Field, r.Message, r.Expected, r.Actual, r.Source)
+			}
+		}
+		if x.Reproduced {
+			said += "REPRODUCED: the same decision and findings when evaluated again\n"
+		} else {
+			said += "NOT REPRODUCED\n"
+		}
+		if err := o.result(x, said); err != nil {
+			return err
+		}
+		if !x.Reproduced {
+			return errNo
+		}
+		return nil
+	})
+}

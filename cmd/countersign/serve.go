@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/projections"
+)
+
+// serveCmd starts the service.
+type serveCmd struct {
+	data
+	service
+	Verbose bool `help:"Log every request." short:"v"`
+}
+
+const shutdownWithin = 20 * time.Second
+
+// Run serves until a signal, then stops in the order in which nothing that was
+// begun is lost: readiness, requests, projections, appends, database.
+func (c *serveCmd) Run(ctx context.Context, o *output) error {
+	level := slog.LevelWarn
+	if c.Verbose || !isTerminal(os.Stderr) {
+		level = slog.LevelInfo
+	}
+	s, err := c.start(ctx, newLog(level), o.stderr)
+	if err != nil {
+		return err
+	}
+	if err := s.announce(o); err != nil {
+		return err
+	}
+	return s.wait(ctx)
+}
+
+// running is a service that answers.
+type running struct {
+	cmd              *serveCmd
+	node             *node
+	projections      *projections.Projections
+	api              *api.Server
+	public, internal *http.Server
+	address, metrics string
+	members          string // how they sign in, for people
+	failed           chan error
+}
+
+func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writer) (_ *running, err error) {
+	proxies, err := c.proxies()
+	if err != nil {
+		return nil, err
+	}
+	if c.RateLimit == "off" && !loopback(c.Listen) {
+		return nil, errors.New("RATE_LIMIT=off is for a loopback listener only")
+	}
+	listener, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w; choose another address with --listen 127.0.0.1:PORT", c.Listen, errors.Unwrap(err))
+	}
+	s := &running{cmd: c, address: listener.Addr().String(), failed: make(chan error, 2)}
+	defer func() {
+		if err != nil {
+			_ = listener.Close()
+			s.close(context.Background())
+		}
+	}()
+	if c.BaseURL == "" {
+		c.BaseURL = "http://" + s.address
+	}
+	say := func(format string, args ...any) { fmt.Fprintf(progress, "countersign: "+format+"\n", args...) }
+	if s.node, err = openNode(ctx, &c.data, c.Migrate, loopback(c.Listen), c.BaseURL, log, say); err != nil {
+		return nil, err
+	}
+	if s.projections, err = projections.Start(ctx, s.node.ledger, log); err != nil {
+		return nil, err
+	}
+	config := api.Config{App: s.node.app, Projections: s.projections, Log: log,
+		RateLimit: c.RateLimit == "on", TrustedProxies: proxies, Contact: c.ContactEmail}
+	if s.members, err = c.mail(&config); err != nil {
+		return nil, err
+	}
+	if s.api, err = api.New(config); err != nil {
+		return nil, err
+	}
+	internal, err := net.Listen("tcp", c.MetricsListen)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s for metrics: %w", c.MetricsListen, errors.Unwrap(err))
+	}
+	s.metrics = internal.Addr().String()
+	s.public, s.internal = api.HTTP(s.api.Handler(), log), api.HTTP(s.api.Internal(), log)
+	go func() { s.failed <- s.public.Serve(api.Bounded(listener)) }()
+	go func() { s.failed <- s.internal.Serve(internal) }()
+	return s, nil
+}
+
+// mail chooses where sign-in links go: a mail server, or an outbox that only
+// this machine can look into, or nowhere (sign-in answers 503).
+func (c *serveCmd) mail(config *api.Config) (said string, err error) {
+	switch {
+	case c.SMTPURL != "":
+		config.Mail, err = api.NewSMTP(c.SMTPURL)
+		return "sign in at " + c.BaseURL + "/sign-in", err
+	case c.private() && loopback(c.Listen):
+		config.Outbox = api.NewOutbox(config.Log)
+		config.Mail = config.Outbox
+		return "sign in at " + c.BaseURL + "/sign-in; letters lie in " + c.BaseURL + "/outbox", nil
+	}
+	return "sign-in answers 503 (set SMTP_URL)", nil
+}
+
+// announce tells where things are and where to go next.
+func (s *running) announce(o *output) error {
+	key := "none: signed services answer 503 (set SIGNING_KEY)"
+	if signer := s.node.app.Signer; signer != nil {
+		key = signer.KeyID()
+		if s.cmd.SigningKey == "" {
+			key += " (development key, made here)"
+		}
+	}
+	where := "DATABASE_URL"
+	if s.cmd.private() {
+		where = s.cmd.dir() + " (removing this folder removes everything)"
+	}
+	text := fmt.Sprintf(`countersign answers at %[1]s
+  ledger    %[2]s, kept in %[3]s
+  signing   %[4]s
+  payments  off: use a free key
+  members   %[6]s
+  metrics   http://%[5]s/metrics
+next, in another terminal:
+  curl -s %[1]s/api/keys/free -H 'Content-Type: application/json' -d '{"email":"you@example.com"}'
+  curl -s %[1]s/api/agent-services/action-safety/quick -H 'Content-Type: application/json' \
+       -H 'X-API-Key: THE_KEY' -d '{"command":"git push --force origin main"}'
+stop with Ctrl-C
+`, s.cmd.BaseURL, s.node.ledger.Origin(), where, key, s.metrics, s.members)
+	return o.result(map[string]string{
+		"baseUrl": s.cmd.BaseURL, "origin": s.node.ledger.Origin(), "keyId": s.node.app.Signer.KeyID(), "metrics": "http://" + s.metrics + "/metrics",
+	}, text)
+}
+
+// wait returns when a signal came or a listener failed, after everything ended.
+func (s *running) wait(ctx context.Context) error {
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-s.failed:
+		err = fmt.Errorf("serve: %w", err)
+	}
+	s.api.Drain()
+	if s.cmd.Drain > 0 {
+		time.Sleep(s.cmd.Drain)
+	}
+	s.close(context.WithoutCancel(ctx))
+	return err
+}
+
+// close stops whatever was started. What a listener says at its end is no error.
+func (s *running) close(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, shutdownWithin)
+	defer cancel()
+	if s.public != nil {
+		_ = s.public.Shutdown(ctx)
+		_ = s.internal.Close()
+	}
+	if s.projections != nil {
+		s.projections.Close()
+	}
+	if s.node != nil {
+		s.node.close()
+	}
+}

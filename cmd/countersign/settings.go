@@ -1,0 +1,241 @@
+package main
+
+import (
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"crypto/ed25519"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/countersign/countersign/ledger/localpg"
+	"github.com/countersign/countersign/ledger/seal"
+)
+
+// data is where the ledger is: every subcommand that touches it has these.
+type data struct {
+	Data        string `help:"Data folder of the private PostgreSQL." env:"DATA_DIR" placeholder:"DIR"`
+	DatabaseURL string `help:"PostgreSQL to use instead of a private one." env:"DATABASE_URL" name:"database-url" placeholder:"URL" secret:""`
+	NoFetch     bool   `help:"Never download PostgreSQL."`
+	Origin      string `help:"Name of the ledger, for ever: a schemeless URL you control. Only the first start needs it." env:"LEDGER_ORIGIN" name:"ledger-origin" placeholder:"NAME"`
+	SigningKey  string `help:"Ed25519 seed that signs records: 64 hex digits or PKCS #8 PEM." env:"SIGNING_KEY" name:"signing-key" secret:"" placeholder:"KEY"`
+	DataKEK     string `help:"Key of 64 hex digits that wraps the data keys of personal members; derived from the signing key by default." env:"DATA_KEK" name:"data-kek" secret:"" placeholder:"KEY"`
+}
+
+func (d *data) dir() string {
+	if d.Data != "" {
+		return d.Data
+	}
+	return localpg.DefaultDataDir()
+}
+
+// private says whether the ledger is in a PostgreSQL of our own.
+func (d *data) private() bool { return d.DatabaseURL == "" }
+
+// service is what serve is told beyond where the ledger is.
+type service struct {
+	Listen         string        `help:"Address of the public listener." env:"LISTEN" default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
+	BaseURL        string        `help:"Address under which callers reach the service; default: the listener's." env:"BASE_URL" name:"base-url" placeholder:"URL"`
+	MetricsListen  string        `help:"Address of the listener for metrics and profiles; default: a free loopback port." env:"METRICS_LISTEN" name:"metrics-listen" default:"127.0.0.1:0" placeholder:"HOST:PORT"`
+	RateLimit      string        `help:"on or off; off only on a loopback listener." env:"RATE_LIMIT" name:"rate-limit" default:"on" enum:"on,off"`
+	TrustedProxies []string      `help:"Networks whose X-Forwarded-For counts." env:"TRUSTED_PROXIES" name:"trusted-proxies" placeholder:"CIDR"`
+	ContactEmail   string        `help:"E-mail address for callers; needed when the base URL is not loopback." env:"CONTACT_EMAIL" name:"contact-email" placeholder:"EMAIL"`
+	SMTPURL        string        `help:"Mail server for sign-in links; without it they lie in /outbox, on the private database and a loopback listener only." env:"SMTP_URL" name:"smtp-url" secret:"" placeholder:"URL"`
+	Migrate        bool          `help:"Bring the schema of DATABASE_URL up to date first."`
+	Drain          time.Duration `help:"How long readiness fails before the listener closes at the end." default:"0s"`
+}
+
+// loopback says whether only this machine can reach an address.
+func loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	if host == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback()
+}
+
+func (s *service) proxies() ([]netip.Prefix, error) {
+	var prefixes []netip.Prefix
+	for _, text := range s.TrustedProxies {
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, errors.New("TRUSTED_PROXIES must list networks such as 10.0.0.0/8")
+		}
+		prefixes = append(prefixes, prefix)
+	}
+	return prefixes, nil
+}
+
+// secretsFromFiles gives every secret a twin: NAME_FILE names a file that holds
+// it, closed to everybody else.
+var secretsFromFiles = kong.Resolvers(kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+	if _, secret := flag.Tag.Get("secret"), flag.Tag.Has("secret"); !secret || len(flag.Envs) == 0 {
+		return nil, nil
+	}
+	name := flag.Envs[0] + "_FILE"
+	path := os.Getenv(name)
+	if path == "" {
+		return nil, nil
+	}
+	if os.Getenv(flag.Envs[0]) != "" {
+		return nil, fmt.Errorf("%s and %s are both set: unset one", flag.Envs[0], name)
+	}
+	text, err := readSecret(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return text, nil
+}))
+
+// readSecret reads a file that nobody else may read.
+func readSecret(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", withoutPath(err)
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return "", fmt.Errorf("the file is open to others: chmod 600 %s", path)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", withoutPath(err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+func withoutPath(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+// signer makes the record signer of the settings. On the private database, and
+// only if nobody but this machine can ask, a development key is made and kept.
+func (d *data) signer(development bool) (*seal.Signer, error) {
+	text := d.SigningKey
+	if text == "" && development {
+		var err error
+		if text, err = developmentKey(filepath.Join(d.dir(), "signing.key")); err != nil {
+			return nil, err
+		}
+	}
+	if text == "" {
+		return nil, nil
+	}
+	seed, err := parseSeed(text)
+	if err != nil {
+		return nil, fmt.Errorf("SIGNING_KEY: %w", err)
+	}
+	return seal.NewSigner(seed)
+}
+
+func developmentKey(path string) (string, error) {
+	text, err := readSecret(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return text, err
+	}
+	seed := make([]byte, ed25519.SeedSize)
+	rand.Read(seed)
+	text = hex.EncodeToString(seed)
+	// O_EXCL: of two starts at once one makes the key and the other reads it.
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return readSecret(path)
+	}
+	if err != nil {
+		return "", fmt.Errorf("keep the development signing key: %w", err)
+	}
+	_, err = f.WriteString(text + "\n")
+	return text, errors.Join(err, f.Sync(), f.Close())
+}
+
+// parseSeed reads an Ed25519 seed: 64 hex digits or PKCS #8 PEM.
+func parseSeed(text string) ([]byte, error) {
+	bad := errors.New("want an Ed25519 seed as 64 hex digits or PKCS #8 PEM")
+	if block, _ := pem.Decode([]byte(text)); block != nil {
+		parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+		key, ok := parsed.(ed25519.PrivateKey)
+		if err != nil || !ok {
+			return nil, bad
+		}
+		return key.Seed(), nil
+	}
+	seed, err := hex.DecodeString(text)
+	if err != nil || len(seed) != ed25519.SeedSize {
+		return nil, bad
+	}
+	return seed, nil
+}
+
+// configCmd prints the settings.
+type configCmd struct {
+	data
+	service
+}
+
+// setting is one line of it.
+type setting struct {
+	Name   string `json:"name"`
+	Value  string `json:"value"`
+	Source string `json:"source"`
+}
+
+// Run prints name, value and source of each setting, and names of the
+// environment that look like typos of ours.
+func (c *configCmd) Run(o *output) error {
+	var settings []setting
+	var text strings.Builder
+	known := []string{}
+	for _, part := range []any{c.data, c.service} {
+		v := reflect.ValueOf(part)
+		for field, value := range v.Fields() {
+			env := field.Tag.Get("env")
+			if env == "" {
+				continue
+			}
+			known = append(known, env)
+			s := setting{Name: env, Value: fmt.Sprint(value.Interface()), Source: "default"}
+			switch {
+			case os.Getenv(env) != "":
+				s.Source = "environment"
+			case os.Getenv(env+"_FILE") != "":
+				s.Source = "file"
+			case s.Value != field.Tag.Get("default") && !value.IsZero():
+				s.Source = "flag"
+			}
+			if _, secret := field.Tag.Lookup("secret"); secret && s.Value != "" {
+				s.Value = "********"
+			}
+			settings = append(settings, s)
+			fmt.Fprintf(&text, "%-16s %-12s %s\n", s.Name, s.Source, s.Value)
+		}
+	}
+	for _, entry := range os.Environ() {
+		name, _, _ := strings.Cut(entry, "=")
+		for _, prefix := range []string{"LEDGER_", "SIGNING_", "CHECKPOINT_", "X402_", "STRIPE_", "SMTP_"} {
+			if strings.HasPrefix(name, prefix) && !slices.Contains(known, strings.TrimSuffix(name, "_FILE")) {
+				fmt.Fprintf(o.stderr, "countersign: %s is set, but no setting has this name\n", name)
+			}
+		}
+	}
+	return o.result(settings, text.String())
+}

@@ -1,0 +1,223 @@
+// Package cmd_test holds the house to its plan: which folders there are, which
+// way imports point, and that everything exported says what it is. It parses the
+// files, since an answer of the go command would come from the test cache.
+package cmd_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/countersign/countersign/"
+
+// rooms are the top-level folders and what each may import of ours, by prefix.
+// More than one entry of a folder: the longest prefix counts.
+var rooms = map[string][]string{
+	"policy":            {"policy"},
+	"migrations":        {},
+	"ledger":            {"ledger", "policy/canon", "migrations"},
+	"ledger/localpg":    {"migrations"},
+	"ledger/ledgertest": {"ledger/localpg", "migrations"},
+	"projections":       {"ledger", "policy", "migrations"},
+	"commands":          {"ledger", "policy"},
+	"api":               {"api", "commands", "projections", "ledger", "policy", "migrations"},
+	"cmd":               {"api", "commands", "projections", "ledger", "policy", "migrations"},
+}
+
+// file is one Go file of the project.
+type file struct {
+	path, folder string
+	test         bool
+	syntax       *ast.File
+}
+
+func files(t *testing.T) []file {
+	t.Helper()
+	var found []file
+	fset := token.NewFileSet()
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := d.Name()
+		if d.IsDir() && path != ".." && (strings.HasPrefix(name, ".") || name == "testdata" || name == "node_modules") {
+			return fs.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(name, ".go") {
+			return nil
+		}
+		syntax, err := parser.ParseFile(fset, path, nil, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		relative := filepath.ToSlash(strings.TrimPrefix(path, ".."+string(filepath.Separator)))
+		folder, _, _ := strings.Cut(relative+"/", "/"+name+"/")
+		found = append(found, file{relative, folder, strings.HasSuffix(name, "_test.go"), syntax})
+		return nil
+	})
+	if err != nil || len(found) < 50 {
+		t.Fatalf("%d files, %v", len(found), err)
+	}
+	return found
+}
+
+func TestNoOtherTopLevelFolder(t *testing.T) {
+	entries, err := os.ReadDir("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if _, known := rooms[e.Name()]; e.IsDir() && !known && !strings.HasPrefix(e.Name(), ".") && e.Name() != "bin" {
+			t.Errorf("the house has no room %s", e.Name())
+		}
+	}
+}
+
+func TestArrowsPointOneWay(t *testing.T) {
+	prefixes := slices.SortedFunc(maps.Keys(rooms), func(a, b string) int { return len(b) - len(a) })
+	for _, f := range files(t) {
+		if f.test {
+			continue // a test may stand anywhere and look at anything
+		}
+		i := slices.IndexFunc(prefixes, func(p string) bool { return f.folder == p || strings.HasPrefix(f.folder, p+"/") })
+		if i < 0 {
+			t.Errorf("%s is in no room", f.path)
+			continue
+		}
+		for _, spec := range f.syntax.Imports {
+			path, ours := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), module)
+			if !ours {
+				continue
+			}
+			allowed := slices.ContainsFunc(rooms[prefixes[i]], func(p string) bool { return path == p || strings.HasPrefix(path, p+"/") })
+			if !allowed {
+				t.Errorf("%s imports %s: %s may import %v", f.path, path, prefixes[i], rooms[prefixes[i]])
+			}
+		}
+	}
+}
+
+// forbidden are the packages that would let the outside into a rule.
+var forbidden = []string{"os", "net", "net/http", "time", "math/rand", "math/rand/v2", "crypto/rand", "context", "io/fs", "log", "log/slog", "syscall", "unsafe"}
+
+func TestPolicyIsPure(t *testing.T) {
+	for _, f := range files(t) {
+		if f.test || !strings.HasPrefix(f.folder, "policy") {
+			continue
+		}
+		for _, spec := range f.syntax.Imports {
+			path := strings.Trim(spec.Path.Value, `"`)
+			if path == "time" && calendarOnly(f.syntax) {
+				continue
+			}
+			if slices.Contains(forbidden, path) {
+				t.Errorf("%s imports %s", f.path, path)
+			}
+		}
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.GoStmt:
+				t.Errorf("%s starts a goroutine", f.path)
+			case *ast.FuncDecl:
+				if n.Name.Name == "init" {
+					t.Errorf("%s has an init: a list one can read is better", f.path)
+				}
+			}
+			return true
+		})
+	}
+}
+
+// calendarOnly says whether a file uses package time for dates and durations
+// alone, never for a clock or a timer.
+func calendarOnly(f *ast.File) bool {
+	pure := true
+	ast.Inspect(f, func(n ast.Node) bool {
+		s, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		if x, ok := s.X.(*ast.Ident); ok && x.Name == "time" {
+			pure = pure && !slices.Contains([]string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker", "Local", "LoadLocation"}, s.Sel.Name)
+		}
+		return true
+	})
+	return pure
+}
+
+func TestEveryPackageSaysWhatItIs(t *testing.T) {
+	said := map[string]bool{}
+	for _, f := range files(t) {
+		if f.folder == "cmd" || f.test && !said[f.folder] {
+			continue
+		}
+		text := ""
+		if f.syntax.Doc != nil {
+			text = f.syntax.Doc.Text()
+		}
+		said[f.folder] = said[f.folder] || strings.HasPrefix(text, "Package "+f.syntax.Name.Name+" ") || strings.HasPrefix(text, "Command ")
+	}
+	for folder, ok := range said {
+		if !ok {
+			t.Errorf("package %s has no comment that begins with its name", folder)
+		}
+	}
+}
+
+func TestEverythingExportedHasAComment(t *testing.T) {
+	for _, f := range files(t) {
+		if f.test {
+			continue
+		}
+		for _, decl := range f.syntax.Decls {
+			switch d := decl.(type) {
+			case *ast.FuncDecl:
+				if d.Name.IsExported() && d.Doc == nil && exportedReceiver(d) {
+					t.Errorf("%s: %s has no comment", f.path, d.Name.Name)
+				}
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					undocumented(t, f.path, d, spec)
+				}
+			}
+		}
+	}
+}
+
+func exportedReceiver(d *ast.FuncDecl) bool {
+	if d.Recv == nil {
+		return true
+	}
+	name := d.Recv.List[0].Type
+	if star, ok := name.(*ast.StarExpr); ok {
+		name = star.X
+	}
+	if index, ok := name.(*ast.IndexExpr); ok {
+		name = index.X
+	}
+	ident, ok := name.(*ast.Ident)
+	return ok && ident.IsExported()
+}
+
+func undocumented(t *testing.T, path string, d *ast.GenDecl, spec ast.Spec) {
+	switch s := spec.(type) {
+	case *ast.TypeSpec:
+		if s.Name.IsExported() && d.Doc == nil && s.Doc == nil {
+			t.Errorf("%s: type %s has no comment", path, s.Name.Name)
+		}
+	case *ast.ValueSpec:
+		for _, name := range s.Names {
+			if name.IsExported() && d.Doc == nil && s.Doc == nil && s.Comment == nil {
+				t.Errorf("%s: %s has no comment", path, name.Name)
+			}
+		}
+	}
+}

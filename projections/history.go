@@ -32,6 +32,8 @@ var history = projection{
 		events.TypeOrganizationCreated, events.TypeOrganizationUpdated, events.TypeMemberAdded, events.TypeMemberRemoved,
 		events.TypeOrganizationTokenIssued, events.TypeOrganizationTokenRevoked,
 		events.TypePolicyDrafted, events.TypePolicyActivated,
+		events.TypeCustomerBound, events.TypePurchaseFulfilled, events.TypePurchaseRefunded, events.TypeSubscriptionUpdated,
+		events.TypeEntitlementGranted, events.TypeEntitlementRevoked, events.TypeDownloadConsumed,
 	},
 	apply: applyHistory,
 }

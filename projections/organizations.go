@@ -27,6 +27,8 @@ var organizations = projection{
 		events.TypeOrganizationTokenIssued, events.TypeOrganizationTokenRevoked,
 		events.TypePolicyDrafted, events.TypePolicyActivated,
 		events.TypeDecisionRecorded, events.TypeApprovalRecorded, events.TypeReceiptRecorded,
+		events.TypeCustomerBound, events.TypePurchaseFulfilled, events.TypePurchaseRefunded, events.TypeSubscriptionUpdated,
+		events.TypeEntitlementGranted, events.TypeEntitlementRevoked, events.TypeDownloadConsumed,
 	},
 	apply: applyOrganizations,
 }

@@ -30,6 +30,8 @@ var status = projection{
 		events.TypeOrganizationTokenIssued, events.TypeOrganizationTokenRevoked,
 		events.TypePolicyDrafted, events.TypePolicyActivated,
 		events.TypeDecisionRecorded, events.TypeApprovalRecorded, events.TypeReceiptRecorded,
+		events.TypeCustomerBound, events.TypePurchaseFulfilled, events.TypePurchaseRefunded, events.TypeSubscriptionUpdated,
+		events.TypeEntitlementGranted, events.TypeEntitlementRevoked, events.TypeDownloadConsumed,
 	},
 	apply: applyStatus,
 	sweep: `delete from readmodels.workflow_status where expires_at < now() - interval '1 day'`,

@@ -37,6 +37,8 @@ var Types = []string{
 	TypeCustomerCreated, TypeOrganizationCreated, TypeOrganizationUpdated, TypeMemberAdded, TypeMemberRemoved,
 	TypeOrganizationTokenIssued, TypeOrganizationTokenRevoked, TypePolicyDrafted, TypePolicyActivated,
 	TypeDecisionRecorded, TypeApprovalRecorded, TypeReceiptRecorded,
+	TypeCustomerBound, TypePurchaseFulfilled, TypePurchaseRefunded, TypeSubscriptionUpdated,
+	TypeEntitlementGranted, TypeEntitlementRevoked, TypeDownloadConsumed,
 }
 
 // SigningKey is the record inside signing_key.activated. It is signed by the

@@ -1,0 +1,96 @@
+package events
+
+// Types of what is bought: purchases, subscriptions, the entitlements that follow
+// from them, and downloads. All stand in the tenant service.
+const (
+	TypeCustomerBound       = "customer.bound"
+	TypePurchaseFulfilled   = "purchase.fulfilled"
+	TypePurchaseRefunded    = "purchase.refunded"
+	TypeSubscriptionUpdated = "subscription.updated"
+	TypeEntitlementGranted  = "entitlement.granted"
+	TypeEntitlementRevoked  = "entitlement.revoked"
+	TypeDownloadConsumed    = "download.consumed"
+)
+
+// CustomerBound is customer.bound, schema version 1: a customer of the checkout
+// provider is this customer. It stands in billing/<provider customer> and in
+// customer/<customer id>. Subscription is the one a completed checkout began.
+type CustomerBound struct {
+	CustomerID       string `json:"customerId"`       // cus_…, ours
+	ProviderCustomer string `json:"providerCustomer"` // theirs
+	Product          string `json:"product,omitempty"`
+	Subscription     string `json:"subscription,omitempty"`
+}
+
+// PurchaseFulfilled is purchase.fulfilled, schema version 1: a one-time product
+// was paid for. By card it stands in billing/<provider customer>, by x402 it is
+// the first event of purchase/<purchase id>.
+type PurchaseFulfilled struct {
+	PurchaseID string `json:"purchaseId"` // pur_…
+	Product    string `json:"product"`
+	Source     string `json:"source"`               // "card" or "x402"
+	CustomerID string `json:"customerId,omitempty"` // cus_…; none for an x402 purchase without an e-mail address
+	PriceCents int64  `json:"priceCents"`           // as paid
+
+	// By card.
+	Session string `json:"session,omitempty"` // the provider's checkout
+	Payment string `json:"payment,omitempty"` // the provider's payment; refunds name it. None if nothing had to be paid
+
+	// By x402.
+	PaymentID      string `json:"paymentId,omitempty"`      // pay_…
+	IdentifierHash string `json:"identifierHash,omitempty"` // SHA-256 of the payment identifier, if the buyer sent one
+}
+
+// PurchaseRefunded is purchase.refunded, schema version 1: what became of a
+// payment by card afterwards, in billing/<provider payment>, since not every
+// such fact names the provider's customer.
+type PurchaseRefunded struct {
+	Payment     string `json:"payment"`
+	Cause       string `json:"cause"`  // "refund" or "dispute"
+	State       string `json:"state"`  // refund: "full", "part" or "failed"; dispute: "open", "won" or "lost"
+	Object      string `json:"object"` // the provider's charge (full, part), refund (failed) or dispute
+	AmountCents int64  `json:"amountCents"`
+	ProviderAt  int64  `json:"providerAt"` // Unix seconds of the provider's event
+}
+
+// SubscriptionUpdated is subscription.updated, schema version 1, in
+// billing/<provider customer>: a subscription as the provider had it at
+// ProviderAt.
+type SubscriptionUpdated struct {
+	Subscription  string `json:"subscription"`
+	Product       string `json:"product,omitempty"`
+	Status        string `json:"status"`      // the provider's word
+	Change        string `json:"change"`      // "created", "updated", "deleted", "paused", "resumed", or "read" when we asked
+	PeriodStart   int64  `json:"periodStart"` // Unix seconds
+	PeriodEnd     int64  `json:"periodEnd"`   // Unix seconds
+	Ends          bool   `json:"ends"`        // it will not be renewed
+	ProviderAt    int64  `json:"providerAt"`  // Unix seconds of the provider's event
+	ProviderEvent string `json:"providerEvent"`
+}
+
+// EntitlementGranted is entitlement.granted, schema version 1, in
+// customer/<customer id>: access that no card payment gives.
+type EntitlementGranted struct {
+	Product    string `json:"product"`
+	Source     string `json:"source"`               // "operator" or "x402"
+	PurchaseID string `json:"purchaseId"`           // pur_…: what downloads are counted under
+	ValidUntil string `json:"validUntil,omitempty"` // RFC 3339; without it for ever
+	Reason     string `json:"reason,omitempty"`     // of the operator
+}
+
+// EntitlementRevoked is entitlement.revoked, schema version 1, in
+// customer/<customer id>: the operator ends access to a product, whatever it
+// rests on, until a later grant.
+type EntitlementRevoked struct {
+	Product string `json:"product"`
+	Reason  string `json:"reason"`
+}
+
+// DownloadConsumed is download.consumed, schema version 1, in
+// download/<purchase id>: its file was about to be sent. The link's secret is
+// nowhere; the hash of its hash is in the append's idempotency key.
+type DownloadConsumed struct {
+	PurchaseID string `json:"purchaseId"`
+	Product    string `json:"product"`
+	FileHash   string `json:"fileHash"` // SHA-256, hex
+}

@@ -34,6 +34,7 @@ var history = projection{
 		events.TypePolicyDrafted, events.TypePolicyActivated,
 		events.TypeCustomerBound, events.TypePurchaseFulfilled, events.TypePurchaseRefunded, events.TypeSubscriptionUpdated,
 		events.TypeEntitlementGranted, events.TypeEntitlementRevoked, events.TypeDownloadConsumed,
+		events.TypeAgentRegistered, events.TypeAgentVerified, events.TypeAgentClaimed, events.TypeAccessTokenRevoked, events.TypeCreditGranted,
 	},
 	apply: applyHistory,
 }

@@ -29,6 +29,7 @@ var organizations = projection{
 		events.TypeDecisionRecorded, events.TypeApprovalRecorded, events.TypeReceiptRecorded,
 		events.TypeCustomerBound, events.TypePurchaseFulfilled, events.TypePurchaseRefunded, events.TypeSubscriptionUpdated,
 		events.TypeEntitlementGranted, events.TypeEntitlementRevoked, events.TypeDownloadConsumed,
+		events.TypeAgentRegistered, events.TypeAgentVerified, events.TypeAgentClaimed, events.TypeAccessTokenRevoked, events.TypeCreditGranted,
 	},
 	apply: applyOrganizations,
 }

@@ -32,6 +32,7 @@ var status = projection{
 		events.TypeDecisionRecorded, events.TypeApprovalRecorded, events.TypeReceiptRecorded,
 		events.TypeCustomerBound, events.TypePurchaseFulfilled, events.TypePurchaseRefunded, events.TypeSubscriptionUpdated,
 		events.TypeEntitlementGranted, events.TypeEntitlementRevoked, events.TypeDownloadConsumed,
+		events.TypeAgentRegistered, events.TypeAgentVerified, events.TypeAgentClaimed, events.TypeAccessTokenRevoked, events.TypeCreditGranted,
 	},
 	apply: applyStatus,
 	sweep: `delete from readmodels.workflow_status where expires_at < now() - interval '1 day'`,

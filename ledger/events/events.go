@@ -39,6 +39,7 @@ var Types = []string{
 	TypeDecisionRecorded, TypeApprovalRecorded, TypeReceiptRecorded,
 	TypeCustomerBound, TypePurchaseFulfilled, TypePurchaseRefunded, TypeSubscriptionUpdated,
 	TypeEntitlementGranted, TypeEntitlementRevoked, TypeDownloadConsumed,
+	TypeAgentRegistered, TypeAgentVerified, TypeAgentClaimed, TypeAccessTokenRevoked, TypeCreditGranted,
 }
 
 // SigningKey is the record inside signing_key.activated. It is signed by the

@@ -1,0 +1,55 @@
+package events
+
+// Types of agents, their access tokens and their credit, in the tenant service.
+const (
+	TypeAgentRegistered    = "agent.registered"
+	TypeAgentVerified      = "agent.verified"
+	TypeAgentClaimed       = "agent.claimed"
+	TypeAccessTokenRevoked = "access_token.revoked"
+	TypeCreditGranted      = "credit.granted"
+)
+
+// AgentRegistered is agent.registered, schema version 1, first in the stream
+// agent/<client id>. The secret is nowhere.
+type AgentRegistered struct {
+	ClientID     string `json:"clientId"` // agt_…
+	Name         any    `json:"name" personal:"true"`
+	IdentityType string `json:"identityType"` // "anonymous" or "verified_email"
+	Email        any    `json:"email,omitempty" personal:"true"`
+	SecretHash   string `json:"secretHash"` // SHA-256 of the 32 octets, hex
+	Subject      string `json:"subject"`    // data key id under which the agent's calls are sealed
+}
+
+// AgentVerified is agent.verified, schema version 1, at most once in the stream
+// agent/<client id>: somebody with a mailbox stands for the agent.
+type AgentVerified struct {
+	ClientID    string `json:"clientId"`
+	CustomerID  string `json:"customerId"`  // cus_…
+	Method      string `json:"method"`      // "email" or "claim"
+	CreditCents int    `json:"creditCents"` // 0, but for the first agent of each of the first hundred customers
+}
+
+// AgentClaimed is agent.claimed, schema version 1, at most once in the stream
+// agent/<client id>.
+type AgentClaimed struct {
+	ClientID   string `json:"clientId"`
+	CustomerID string `json:"customerId"` // cus_…
+}
+
+// AccessTokenRevoked is access_token.revoked, schema version 1, in the stream
+// agent/<client id>. Without a token id it ends the agent: its tokens and its
+// secret.
+type AccessTokenRevoked struct {
+	ClientID  string `json:"clientId"`
+	TokenID   string `json:"tokenId,omitempty"`   // the token's jti
+	ExpiresAt string `json:"expiresAt,omitempty"` // of the token, RFC 3339: afterwards nobody needs to remember it
+	Reason    string `json:"reason"`
+}
+
+// CreditGranted is credit.granted, schema version 1, in the one stream
+// verified_agents, which takes a hundred of them and each customer once.
+type CreditGranted struct {
+	ClientID   string `json:"clientId"`
+	CustomerID string `json:"customerId"` // cus_…
+	Cents      int    `json:"cents"`
+}

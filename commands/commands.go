@@ -36,6 +36,9 @@ type App struct {
 	// are development keys. Empty is "dev".
 	Environment string
 
+	// Products is the catalogue.
+	Products []Product
+
 	keys    keyCache
 	orgs    orgCache
 	signing atomic.Pointer[signing]

@@ -277,26 +277,31 @@ func (a *App) CreateOrganization(ctx context.Context, actor, name, plan, ownerEm
 		return OrganizationInfo{}, err
 	}
 	return attempt(ctx, a, func(ctx context.Context) (OrganizationInfo, error) {
-		orgID := a.NewID("org_")
-		created, err := canon.Marshal(events.OrganizationCreated{OrgID: orgID, Name: name, Plan: plan})
-		if err != nil {
-			return OrganizationInfo{}, err
-		}
-		member, err := a.memberDraft(ctx, orgID, actor, owner, RoleOwner, address)
-		if err != nil {
-			return OrganizationInfo{}, err
-		}
-		member.Expect = unlimited
-		_, err = a.Ledger.Append(ctx, ledger.Append{Tenant: orgID, Drafts: []ledger.Draft{
-			{Stream: organizationStream, Expect: ledger.New(), ID: a.NewID("evt_"), Type: events.TypeOrganizationCreated,
-				SchemaVersion: 1, Actor: actor, Payload: created},
-			member,
-		}})
-		if err != nil {
-			return OrganizationInfo{}, err
-		}
-		return a.Organization(ctx, orgID)
+		return a.createOrganization(ctx, a.NewID("org_"), actor, name, plan, owner, address)
 	})
+}
+
+// createOrganization appends the organization and its first owner. If there is
+// one of this id already, its stream has moved.
+func (a *App) createOrganization(ctx context.Context, orgID, actor, name, plan, owner, address string, guards ...ledger.Guard) (OrganizationInfo, error) {
+	created, err := canon.Marshal(events.OrganizationCreated{OrgID: orgID, Name: name, Plan: plan})
+	if err != nil {
+		return OrganizationInfo{}, err
+	}
+	member, err := a.memberDraft(ctx, orgID, actor, owner, RoleOwner, address)
+	if err != nil {
+		return OrganizationInfo{}, err
+	}
+	member.Expect = unlimited
+	_, err = a.Ledger.Append(ctx, ledger.Append{Tenant: orgID, Drafts: []ledger.Draft{
+		{Stream: organizationStream, Expect: ledger.New(), ID: a.NewID("evt_"), Type: events.TypeOrganizationCreated,
+			SchemaVersion: 1, Actor: actor, Payload: created},
+		member,
+	}, Guards: guards})
+	if err != nil {
+		return OrganizationInfo{}, err
+	}
+	return a.Organization(ctx, orgID)
 }
 
 // memberDraft is member.added, with the address sealed in the organization's

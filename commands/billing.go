@@ -1,0 +1,331 @@
+package commands
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// What the checkout provider told stands in billing/<provider customer>, and what
+// became of a payment in billing/<provider payment>. Its deliveries come in any
+// order and more than once, so each fold below gives the same state for the same
+// facts in any order: facts are compared by the provider's own time.
+
+// billingStream is where the facts of a provider's customer, or of one of its
+// payments, stand.
+func billingStream(providerID string) string { return "billing/" + providerID }
+
+// billing is the fold of a provider customer's stream.
+type billing struct {
+	boundTo       string                                // the customer of the first completed checkout
+	purchases     map[string]events.PurchaseFulfilled   // by the provider's checkout
+	subscriptions map[string]events.SubscriptionUpdated // the fact that counts, by subscription
+	began         map[string]events.CustomerBound       // by subscription: the checkout that began it
+	guard         ledger.Guard
+}
+
+// apply folds one event of the stream.
+func (b billing) apply(e ledger.Event) (billing, error) {
+	switch e.Type {
+	case events.TypeCustomerBound:
+		var bound events.CustomerBound
+		if err := canon.Decode(e.Payload, &bound); err != nil {
+			return b, err
+		}
+		if b.boundTo == "" {
+			b.boundTo = bound.CustomerID
+		}
+		if bound.Subscription != "" {
+			b.began = withEntry(b.began, bound.Subscription, bound)
+		}
+	case events.TypePurchaseFulfilled:
+		var p events.PurchaseFulfilled
+		if err := canon.Decode(e.Payload, &p); err != nil {
+			return b, err
+		}
+		if known, ok := b.purchases[p.Session]; !ok || p.PurchaseID < known.PurchaseID {
+			b.purchases = withEntry(b.purchases, p.Session, p)
+		}
+	case events.TypeSubscriptionUpdated:
+		var s events.SubscriptionUpdated
+		if err := canon.Decode(e.Payload, &s); err != nil {
+			return b, err
+		}
+		if known, ok := b.subscriptions[s.Subscription]; !ok || compareFacts(s, known) > 0 {
+			b.subscriptions = withEntry(b.subscriptions, s.Subscription, s)
+		}
+	}
+	return b, nil
+}
+
+// withEntry is a copy of a map with one entry set.
+func withEntry[V any](m map[string]V, key string, value V) map[string]V {
+	changed := make(map[string]V, len(m)+1)
+	for k, v := range m {
+		changed[k] = v
+	}
+	changed[key] = value
+	return changed
+}
+
+// compareFacts orders two facts about one subscription by which one counts: the
+// greater one. Deleted is final; then the provider's time; of facts of one second
+// a subscription's first is the older one, and what is left is decided by the
+// longer period and the event's id, so that it is decided at all.
+func compareFacts(a, b events.SubscriptionUpdated) int {
+	rank := func(yes bool) int {
+		if yes {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(
+		cmp.Compare(rank(a.Change == "deleted"), rank(b.Change == "deleted")),
+		cmp.Compare(a.ProviderAt, b.ProviderAt),
+		cmp.Compare(rank(b.Change == "created"), rank(a.Change == "created")),
+		cmp.Compare(a.PeriodEnd, b.PeriodEnd),
+		cmp.Compare(a.ProviderEvent, b.ProviderEvent),
+	)
+}
+
+// payment is the fold of a provider payment's stream.
+type payment struct {
+	full, part int64                              // the provider's time of the newest such refund
+	failed     map[string]int64                   // by refund: when it was first known to have failed
+	disputes   map[string]events.PurchaseRefunded // the fact that counts, by dispute
+}
+
+// apply folds one event of the stream.
+func (p payment) apply(e ledger.Event) (payment, error) {
+	if e.Type != events.TypePurchaseRefunded {
+		return p, nil
+	}
+	var r events.PurchaseRefunded
+	if err := canon.Decode(e.Payload, &r); err != nil {
+		return p, err
+	}
+	switch {
+	case r.Cause == "dispute":
+		if known, ok := p.disputes[r.Object]; !ok || compareDisputes(r, known) > 0 {
+			p.disputes = withEntry(p.disputes, r.Object, r)
+		}
+	case r.State == "full":
+		p.full = max(p.full, r.ProviderAt)
+	case r.State == "part":
+		p.part = max(p.part, r.ProviderAt)
+	case r.State == "failed":
+		if known, ok := p.failed[r.Object]; !ok || r.ProviderAt < known {
+			p.failed = withEntry(p.failed, r.Object, r.ProviderAt)
+		}
+	}
+	return p, nil
+}
+
+// compareDisputes orders two facts about one dispute: the newest counts, and of
+// one second the one that ends it.
+func compareDisputes(a, b events.PurchaseRefunded) int {
+	rank := map[string]int{"open": 0, "won": 1, "lost": 2}
+	return cmp.Or(cmp.Compare(a.ProviderAt, b.ProviderAt), cmp.Compare(rank[a.State], rank[b.State]))
+}
+
+// status of what the payment bought. A part refund keeps access. A full refund
+// that failed afterwards, in any part, is none; one made anew is one again.
+func (p payment) status() string {
+	refunded := p.full > 0 && p.full >= p.part
+	for _, at := range p.failed {
+		refunded = refunded && at < p.full
+	}
+	if refunded {
+		return StatusRefunded
+	}
+	for _, d := range p.disputes {
+		if d.State != "won" {
+			return StatusDisputed
+		}
+	}
+	return StatusActive
+}
+
+// subscriptionStatus judges a subscription at a time: it is live while the
+// provider calls it active or trialing and its paid period lasts.
+func subscriptionStatus(s events.SubscriptionUpdated, now time.Time) string {
+	switch {
+	case s.Change == "deleted", s.Status == "canceled":
+		return StatusCanceled
+	case s.Status != "active" && s.Status != "trialing" && s.Status != "incomplete_expired":
+		return StatusPastDue
+	case s.Status == "incomplete_expired", s.PeriodEnd <= now.Unix():
+		return StatusExpired
+	}
+	return StatusActive
+}
+
+// account is everything a customer has bought, been granted and lost.
+type account struct {
+	customerID string
+	dataKey    string          // of the e-mail address
+	created    ledger.Event    // customer.created, which holds the address
+	providers  []string        // the provider's ids of the customer, the first bound first
+	accesses   []access        // each thing that gives, or gave, access
+	revoked    map[string]bool // products, by the operator
+	guards     []ledger.Guard  // of everything that was read, customer/<id> first
+}
+
+// access is one thing that gives access to a product.
+type access struct {
+	product, status, source string
+	reference               string    // pur_… or the provider's subscription
+	until                   time.Time // zero: for ever
+
+	subscription *events.SubscriptionUpdated
+	provider     string       // the provider's customer of a subscription
+	guard        ledger.Guard // of the stream a subscription is told in
+}
+
+var errNoCustomer = policy.Refuse(CodeNotFound, "", "customer not found")
+
+// readAccount folds a customer's own stream and everything the provider told.
+func (a *App) readAccount(ctx context.Context, customerID string) (account, error) {
+	acc := account{customerID: customerID, revoked: map[string]bool{}}
+	if !strings.HasPrefix(customerID, "cus_") {
+		return acc, errNoCustomer
+	}
+	history, err := a.Ledger.Read(ctx, ledger.ServiceTenant, "customer/"+customerID)
+	if err != nil {
+		return acc, err
+	}
+	acc.guards = []ledger.Guard{history.Guard()}
+	for _, e := range history.Events {
+		if acc, err = acc.apply(e, a.now()); err != nil {
+			return acc, err
+		}
+	}
+	if acc.dataKey == "" {
+		return acc, errNoCustomer
+	}
+	for _, provider := range acc.providers {
+		b, _, err := a.readBilling(ctx, provider)
+		if err != nil {
+			return acc, err
+		}
+		acc.guards = append(acc.guards, b.guard)
+		if err := a.addBilling(ctx, &acc, provider, b); err != nil {
+			return acc, err
+		}
+	}
+	return acc, nil
+}
+
+// apply folds one event of customer/<id>.
+func (acc account) apply(e ledger.Event, now time.Time) (account, error) {
+	switch e.Type {
+	case events.TypeCustomerCreated:
+		var created events.CustomerCreated
+		if err := clearMembers(e, &created); err != nil {
+			return acc, err
+		}
+		acc.dataKey, acc.created = created.Subject, e
+	case events.TypeCustomerBound:
+		var bound events.CustomerBound
+		if err := canon.Decode(e.Payload, &bound); err != nil {
+			return acc, err
+		}
+		if !slices.Contains(acc.providers, bound.ProviderCustomer) {
+			acc.providers = append(acc.providers, bound.ProviderCustomer)
+		}
+	case events.TypeEntitlementGranted:
+		var granted events.EntitlementGranted
+		if err := canon.Decode(e.Payload, &granted); err != nil {
+			return acc, err
+		}
+		return acc.grant(granted, now)
+	case events.TypeEntitlementRevoked:
+		var revoked events.EntitlementRevoked
+		if err := canon.Decode(e.Payload, &revoked); err != nil {
+			return acc, err
+		}
+		acc.revoked[revoked.Product] = true
+		// What the operator has granted before is over, whatever is granted later.
+		acc.accesses = slices.DeleteFunc(acc.accesses, func(x access) bool { return x.product == revoked.Product && x.source == SourceOperator })
+	}
+	return acc, nil
+}
+
+func (acc account) grant(granted events.EntitlementGranted, now time.Time) (account, error) {
+	given := access{product: granted.Product, status: StatusActive, source: granted.Source, reference: granted.PurchaseID}
+	if granted.ValidUntil != "" {
+		until, err := time.Parse(time.RFC3339, granted.ValidUntil)
+		if err != nil {
+			return acc, ledger.ErrTampered
+		}
+		if given.until = until; !now.Before(until) {
+			given.status = StatusExpired
+		}
+	}
+	acc.accesses = append(acc.accesses, given)
+	if granted.Source == SourceOperator {
+		delete(acc.revoked, granted.Product)
+	}
+	return acc, nil
+}
+
+func (a *App) readBilling(ctx context.Context, provider string) (billing, ledger.History, error) {
+	history, err := a.Ledger.Read(ctx, ledger.ServiceTenant, billingStream(provider))
+	b := billing{guard: history.Guard()}
+	for _, e := range history.Events {
+		if err == nil {
+			b, err = b.apply(e)
+		}
+	}
+	return b, history, err
+}
+
+// addBilling adds what the account owns of a provider customer's facts.
+func (a *App) addBilling(ctx context.Context, acc *account, provider string, b billing) error {
+	for _, p := range b.purchases {
+		if p.CustomerID != acc.customerID {
+			continue
+		}
+		status, err := a.paymentStatus(ctx, p.Payment)
+		if err != nil {
+			return err
+		}
+		acc.accesses = append(acc.accesses, access{product: p.Product, status: status, source: SourceCard, reference: p.PurchaseID})
+	}
+	for id, s := range b.subscriptions {
+		owner, product := b.boundTo, s.Product
+		if began, ok := b.began[id]; ok {
+			owner, product = began.CustomerID, cmp.Or(product, began.Product)
+		}
+		if owner != acc.customerID {
+			continue
+		}
+		acc.accesses = append(acc.accesses, access{product: product, status: subscriptionStatus(s, a.now()), source: SourceCard,
+			reference: id, until: time.Unix(s.PeriodEnd, 0).UTC(), subscription: &s, provider: provider, guard: b.guard})
+	}
+	return nil
+}
+
+func (a *App) paymentStatus(ctx context.Context, providerPayment string) (string, error) {
+	if providerPayment == "" {
+		return StatusActive, nil // nothing had to be paid
+	}
+	history, err := a.Ledger.Read(ctx, ledger.ServiceTenant, billingStream(providerPayment))
+	if err != nil {
+		return "", err
+	}
+	var p payment
+	for _, e := range history.Events {
+		if p, err = p.apply(e); err != nil {
+			return "", err
+		}
+	}
+	return p.status(), nil
+}

@@ -1,0 +1,269 @@
+package commands
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// States of an entitlement. Only an active one is live.
+const (
+	StatusActive   = "active"
+	StatusCanceled = "canceled"
+	StatusPastDue  = "past_due"
+	StatusExpired  = "expired"
+	StatusRefunded = "refunded"
+	StatusDisputed = "disputed"
+	StatusRevoked  = "revoked"
+)
+
+// What an entitlement rests on.
+const (
+	SourceCard     = "card"
+	SourceX402     = "x402"
+	SourceOperator = "operator"
+)
+
+// CodeNoEntitlement is the code for a product that was never bought or granted;
+// of any other entitlement that is not live, its state is the code.
+const CodeNoEntitlement = "none"
+
+// Entitlement is a customer's access to one product, judged when it is asked for.
+type Entitlement struct {
+	Product    string  `json:"product"`
+	Status     string  `json:"status" jsonschema:"enum=active,enum=canceled,enum=past_due,enum=expired,enum=refunded,enum=disputed,enum=revoked"`
+	ValidUntil *string `json:"validUntil" jsonschema:"nullable"`
+	Source     string  `json:"source" jsonschema:"enum=card,enum=x402,enum=operator"`
+
+	reference    string // pur_… or the provider's subscription
+	provider     string // the provider's customer of a subscription
+	subscription *events.SubscriptionUpdated
+	guard        ledger.Guard
+}
+
+// Stale says whether the entitlement is a subscription whose paid period is over
+// without any news of it: the provider must be asked.
+func (e Entitlement) Stale() (subscription string, stale bool) {
+	if e.subscription == nil || e.Status != StatusExpired || e.subscription.Status == "incomplete_expired" {
+		return "", false
+	}
+	return e.reference, true
+}
+
+// Entitlements lists a customer's access to every product that was ever bought or
+// granted, by product. An unknown customer is CodeNotFound.
+func (a *App) Entitlements(ctx context.Context, customerID string) ([]Entitlement, error) {
+	acc, err := a.readAccount(ctx, customerID)
+	if err != nil {
+		return nil, refusal(err)
+	}
+	return acc.entitlements(), nil
+}
+
+// entitlements is for each product the best of what gives access to it.
+func (acc account) entitlements() []Entitlement {
+	list := []Entitlement{}
+	best := map[string]access{}
+	for _, x := range acc.accesses {
+		if known, ok := best[x.product]; !ok || x.better(known) {
+			best[x.product] = x
+		}
+	}
+	for product := range acc.revoked {
+		x := best[product]
+		x.product, x.status, x.source = product, StatusRevoked, cmp.Or(x.source, SourceOperator)
+		best[product] = x
+	}
+	for _, x := range best {
+		e := Entitlement{Product: x.product, Status: x.status, Source: x.source,
+			reference: x.reference, provider: x.provider, subscription: x.subscription, guard: x.guard}
+		if !x.until.IsZero() {
+			until := Stamp(x.until)
+			e.ValidUntil = &until
+		}
+		list = append(list, e)
+	}
+	slices.SortFunc(list, func(a, b Entitlement) int { return strings.Compare(a.Product, b.Product) })
+	return list
+}
+
+// worse lists the states from the one that tells most about lost access.
+var worse = []string{StatusActive, StatusPastDue, StatusDisputed, StatusCanceled, StatusExpired, StatusRefunded}
+
+// better says whether x is what to show of two: the live one, the longer one.
+func (x access) better(than access) bool {
+	if x.status != than.status {
+		return slices.Index(worse, x.status) < slices.Index(worse, than.status)
+	}
+	if !x.until.Equal(than.until) {
+		return x.until.IsZero() || !than.until.IsZero() && x.until.After(than.until)
+	}
+	return x.reference < than.reference
+}
+
+// Entitlement is a customer's access to a product, refused with its state, or
+// "none", as code unless it is live.
+func (a *App) Entitlement(ctx context.Context, customerID, product string) (Entitlement, error) {
+	list, err := a.Entitlements(ctx, customerID)
+	if err != nil {
+		return Entitlement{}, err
+	}
+	for _, e := range list {
+		if e.Product != product {
+			continue
+		}
+		if e.Status != StatusActive {
+			return e, policy.Refuse(e.Status, "", "no live entitlement")
+		}
+		return e, nil
+	}
+	return Entitlement{}, policy.Refuse(CodeNoEntitlement, "", "no live entitlement")
+}
+
+// ProviderCustomer is the provider's customer whose subscription a customer can
+// manage: of a live one, else of one that a payment would revive. CodeNotFound
+// without any.
+func (a *App) ProviderCustomer(ctx context.Context, customerID string) (string, error) {
+	list, err := a.Entitlements(ctx, customerID)
+	if err != nil {
+		return "", err
+	}
+	for _, status := range []string{StatusActive, StatusPastDue} {
+		for _, e := range list {
+			if e.subscription != nil && e.Status == status {
+				return e.provider, nil
+			}
+		}
+	}
+	return "", policy.Refuse(CodeNotFound, "", "no active subscription")
+}
+
+// CheckoutIdentity is what the provider is told about a signed-in buyer: the
+// customer it has of them already, or the e-mail address.
+func (a *App) CheckoutIdentity(ctx context.Context, customerID string) (providerCustomer, email string, err error) {
+	acc, err := a.readAccount(ctx, customerID)
+	if err != nil {
+		return "", "", refusal(err)
+	}
+	for _, provider := range acc.providers {
+		if strings.HasPrefix(provider, "cus_") { // a checkout may have made no customer
+			return provider, "", nil
+		}
+	}
+	email, err = a.addressOf(ctx, acc)
+	return "", email, err
+}
+
+// addressOf is the customer's e-mail address, empty once erased.
+func (a *App) addressOf(ctx context.Context, acc account) (string, error) {
+	if a.Vault == nil {
+		return "", policy.Refuse(CodeNoSigner, "", signingUnavailable)
+	}
+	var created events.CustomerCreated
+	if err := a.Vault.Open(ctx, acc.created, &created); err != nil {
+		if errors.Is(err, ledger.ErrErased) {
+			return "", nil
+		}
+		return "", refusal(err)
+	}
+	address, _ := created.Email.(string)
+	return address, nil
+}
+
+// CustomerByEmail finds the customer of an e-mail address, and makes nothing.
+func (a *App) CustomerByEmail(ctx context.Context, email string) (string, error) {
+	address, err := checkEmail(email)
+	if err != nil {
+		return "", err
+	}
+	if a.Vault == nil {
+		return "", policy.Refuse(CodeNoSigner, "", signingUnavailable)
+	}
+	reference := a.Vault.Reference(ledger.ServiceTenant, "email:"+address)
+	var dataKey string
+	err = a.Ledger.Reading(ctx, func() error {
+		return a.Ledger.Pool().QueryRow(ctx, `select key_id from subject_keys
+			where p = 0 and tenant = $1 and subject_ref = $2 and destroyed_us is null`, ledger.ServiceTenant, reference[:]).Scan(&dataKey)
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", errNoCustomer
+	}
+	if err != nil {
+		return "", refusal(err)
+	}
+	stored, err := a.Ledger.ByKey(ctx, ledger.ServiceTenant, ledger.IdemKey("customer", dataKey), ledger.Hash{})
+	if err != nil {
+		return "", refusal(err)
+	}
+	if stored == nil {
+		return "", errNoCustomer
+	}
+	var created events.CustomerCreated
+	err = clearMembers(stored[0], &created)
+	return created.CustomerID, err
+}
+
+// GrantEntitlement gives a customer access to a product of the catalogue, for
+// ever or until a time, as the operator. It also ends a revocation.
+func (a *App) GrantEntitlement(ctx context.Context, customerID, product string, until time.Time, reason string) (Entitlement, error) {
+	if _, known := a.Product(product); !known {
+		return Entitlement{}, policy.Refuse(CodeNotFound, "/product", "product not found")
+	}
+	if !until.IsZero() && !until.After(a.now()) {
+		return Entitlement{}, policy.Refuse("out_of_range", "/until", "until must be in the future")
+	}
+	granted := events.EntitlementGranted{Product: product, Source: SourceOperator, PurchaseID: a.NewID("pur_"), Reason: reason}
+	if !until.IsZero() {
+		granted.ValidUntil = Stamp(until)
+	}
+	return a.operate(ctx, customerID, product, events.TypeEntitlementGranted, reason, granted)
+}
+
+// RevokeEntitlement ends a customer's access to a product, whatever it rests on,
+// as the operator.
+func (a *App) RevokeEntitlement(ctx context.Context, customerID, product, reason string) (Entitlement, error) {
+	return a.operate(ctx, customerID, product, events.TypeEntitlementRevoked, reason, events.EntitlementRevoked{Product: product, Reason: reason})
+}
+
+func (a *App) operate(ctx context.Context, customerID, product, eventType, reason string, stored any) (Entitlement, error) {
+	if err := checkText("reason", reason, maxReason); err != nil {
+		return Entitlement{}, err
+	}
+	if err := checkText("product", product, maxName); err != nil {
+		return Entitlement{}, err
+	}
+	return attempt(ctx, a, func(ctx context.Context) (Entitlement, error) {
+		acc, err := a.readAccount(ctx, customerID)
+		if err != nil {
+			return Entitlement{}, err
+		}
+		payload, err := canon.Marshal(stored)
+		if err != nil {
+			return Entitlement{}, err
+		}
+		result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, Drafts: []ledger.Draft{{
+			Stream: acc.guards[0].Stream, Expect: unlimited, ID: a.NewID("evt_"), Type: eventType, SchemaVersion: 1, Actor: "operator", Payload: payload}}})
+		if err != nil {
+			return Entitlement{}, err
+		}
+		if acc, err = acc.apply(result.Events[0], a.now()); err != nil {
+			return Entitlement{}, err
+		}
+		for _, e := range acc.entitlements() {
+			if e.Product == product {
+				return e, nil
+			}
+		}
+		return Entitlement{}, nil
+	})
+}

@@ -1,0 +1,167 @@
+package commands
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"strings"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// ProviderEvent says where a fact of the checkout provider comes from. Its id
+// makes recording it twice impossible.
+type ProviderEvent struct {
+	ID string // evt_…, theirs
+	At int64  // Unix seconds
+}
+
+// key is the idempotency key of what is recorded for the event. Its content is
+// the event's id, since a repeated delivery differs in members that mean nothing.
+func (e ProviderEvent) key() (key, content ledger.Hash) {
+	return ledger.IdemKey("webhook", "stripe:"+e.ID), sha256.Sum256([]byte(e.ID))
+}
+
+// RecordSubscription records a subscription as the provider tells it, and lets
+// the organization that rests on it follow. customer is the provider's.
+func (a *App) RecordSubscription(ctx context.Context, from ProviderEvent, customer string, s events.SubscriptionUpdated) error {
+	s.ProviderAt, s.ProviderEvent = from.At, from.ID
+	if err := a.recordFact(ctx, from, billingStream(customer), events.TypeSubscriptionUpdated, s); err != nil {
+		return err
+	}
+	b, _, err := a.readBilling(ctx, customer)
+	if err != nil {
+		return refusal(err)
+	}
+	owner := b.boundTo
+	if began, ok := b.began[s.Subscription]; ok {
+		owner = began.CustomerID
+	}
+	if owner == "" {
+		return nil // its checkout has not been told yet
+	}
+	return a.followPlan(ctx, owner)
+}
+
+// RecordRefund records what became of a payment: a refund, a dispute.
+func (a *App) RecordRefund(ctx context.Context, from ProviderEvent, r events.PurchaseRefunded) error {
+	r.ProviderAt = from.At
+	return a.recordFact(ctx, from, billingStream(r.Payment), events.TypePurchaseRefunded, r)
+}
+
+// recordFact appends one fact whose place in its stream does not matter, once.
+func (a *App) recordFact(ctx context.Context, from ProviderEvent, stream, eventType string, stored any) error {
+	payload, err := canon.Marshal(stored)
+	if err != nil {
+		return err
+	}
+	key, content := from.key()
+	_, err = a.Ledger.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, IdemKey: key, ContentHash: content, Drafts: []ledger.Draft{{
+		Stream: stream, Expect: unlimited, ID: a.NewID("evt_"), Type: eventType, SchemaVersion: 1, Actor: "stripe", Payload: payload}}})
+	return refusal(err)
+}
+
+// organizationOfSubscriptions is the organization that a customer's Team and
+// Business subscriptions carry. There is one per customer, so its id is made from
+// the customer's, and a subscription bought anew continues it.
+func organizationOfSubscriptions(customerID string) string {
+	return "org_" + strings.TrimPrefix(customerID, "cus_")
+}
+
+// followPlan makes a customer's organization what the customer's subscriptions
+// say: started with the first live one, on the greatest plan of those that live,
+// lapsed without any. An organization that the operator suspended stays so. It
+// changes nothing that is right already, so it may run at any time, and runs
+// after every fact: what a crash has left out is made up for by the next delivery.
+func (a *App) followPlan(ctx context.Context, customerID string) error {
+	_, err := attempt(ctx, a, func(ctx context.Context) (struct{}, error) {
+		acc, err := a.readAccount(ctx, customerID)
+		if err != nil {
+			return struct{}{}, err
+		}
+		plan, ever := a.planOf(acc)
+		if !ever {
+			return struct{}{}, nil
+		}
+		orgID := organizationOfSubscriptions(customerID)
+		o, history, err := a.readOrganization(ctx, orgID)
+		switch {
+		case errors.Is(err, errNoOrganization):
+			return struct{}{}, a.startOrganization(ctx, acc, orgID, plan)
+		case err != nil:
+			return struct{}{}, err
+		}
+		change := a.changeOf(o, plan)
+		if change == (events.OrganizationUpdated{}) {
+			return struct{}{}, nil
+		}
+		p := Principal{OrgID: orgID, ActorID: "stripe", Guards: acc.guards}
+		_, err = a.appendAs(ctx, p, []ledger.Draft{{Stream: organizationStream, Expect: history.At(), Type: events.TypeOrganizationUpdated}}, []any{change})
+		return struct{}{}, err
+	})
+	return err
+}
+
+// planOf is the greatest plan among the account's live subscriptions, empty if
+// none is live; ever says whether there was one at all.
+func (a *App) planOf(acc account) (plan string, ever bool) {
+	for _, x := range acc.accesses {
+		product, _ := a.Product(x.product)
+		if x.subscription == nil || product.Plan == "" {
+			continue
+		}
+		ever = true
+		if x.status == StatusActive && plan != PlanBusiness && !acc.revoked[x.product] {
+			plan = product.Plan
+		}
+	}
+	return plan, ever
+}
+
+func (a *App) startOrganization(ctx context.Context, acc account, orgID, plan string) error {
+	if plan == "" {
+		return nil
+	}
+	address, err := a.addressOf(ctx, acc)
+	if err != nil || address == "" {
+		return err // of somebody erased nothing is started
+	}
+	name := strings.ToUpper(plan[:1]) + plan[1:] + " organization"
+	_, err = a.createOrganization(ctx, orgID, acc.customerID, name, plan, acc.customerID, address, acc.guards...)
+	return err
+}
+
+// changeOf is what the organization lacks to be on a plan, or to be without one.
+func (a *App) changeOf(o organization, plan string) events.OrganizationUpdated {
+	switch {
+	case o.state == StateSuspended:
+	case plan == "" && o.state == StateActive:
+		return events.OrganizationUpdated{State: StateLapsed, PlanEndedAt: Stamp(a.now()), Reason: "the subscription is not live"}
+	case plan != "" && (o.state != StateActive || o.plan != plan):
+		return events.OrganizationUpdated{State: StateActive, Plan: plan, Reason: "the subscription is live"}
+	}
+	return events.OrganizationUpdated{}
+}
+
+// StaleSubscriptions are a customer's subscriptions whose paid period is over
+// without any news, for whoever can ask the provider about them.
+func (a *App) StaleSubscriptions(ctx context.Context, customerID string) ([]string, error) {
+	list, err := a.Entitlements(ctx, customerID)
+	if err != nil {
+		var refused *policy.Error
+		if errors.As(err, &refused) && refused.Code == CodeNotFound {
+			return nil, nil
+		}
+		return nil, err
+	}
+	var stale []string
+	for _, e := range list {
+		if subscription, is := e.Stale(); is {
+			stale = append(stale, subscription)
+		}
+	}
+	return stale, nil
+}

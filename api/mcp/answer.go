@@ -1,0 +1,129 @@
+package mcp
+
+import (
+	"bytes"
+	"net/http"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// failure is a JSON-RPC error as it is answered.
+type failure struct {
+	id   jsontext.Value // nil where the message has none, or could not be read
+	code int64
+	text string // empty: what texts has for the code
+	data any
+}
+
+// texts are what errors of the protocol say. The SDK's own repeat what was sent.
+var texts = map[int64]string{
+	jsonrpc.CodeParseError:     "invalid JSON",
+	jsonrpc.CodeInvalidRequest: "not a request of the Model Context Protocol",
+	jsonrpc.CodeMethodNotFound: "method not found",
+	jsonrpc.CodeInvalidParams: "the params do not have the documented form; from 2026-07-28 on, params._meta holds " +
+		"io.modelcontextprotocol/protocolVersion and io.modelcontextprotocol/clientCapabilities",
+	jsonrpc.CodeInternalError:                 "internal error",
+	sdk.CodeHeaderMismatch:                    "MCP-Protocol-Version, Mcp-Method or Mcp-Name is missing or does not say what the message says",
+	sdk.CodeMissingRequiredClientCapabilities: "the client lacks a capability",
+	sdk.CodeUnsupportedProtocolVersion:        "unsupported protocol version",
+}
+
+// refuse writes a failure.
+func refuse(w http.ResponseWriter, status int, f failure) {
+	if f.text == "" {
+		f.text = texts[f.code]
+	}
+	body := struct {
+		JSONRPC string         `json:"jsonrpc"`
+		ID      jsontext.Value `json:"id,omitzero"`
+		Error   struct {
+			Code    int64  `json:"code"`
+			Message string `json:"message"`
+			Data    any    `json:"data,omitzero"`
+		} `json:"error"`
+	}{JSONRPC: "2.0", ID: f.id}
+	body.Error.Code, body.Error.Message, body.Error.Data = f.code, f.text, f.data
+	text, err := json.Marshal(body, json.Deterministic(true), jsontext.EscapeForHTML(true))
+	if err != nil {
+		text = []byte(`{"jsonrpc":"2.0","error":{"code":-32603,"message":"internal error"}}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(text)
+}
+
+// keptResponse holds back what the SDK answers, until it is known to be no error.
+type keptResponse struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+// Header implements http.ResponseWriter.
+func (k *keptResponse) Header() http.Header { return k.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (k *keptResponse) WriteHeader(status int) {
+	if k.status == 0 {
+		k.status = status
+	}
+}
+
+// Write implements http.ResponseWriter.
+func (k *keptResponse) Write(p []byte) (int, error) {
+	k.WriteHeader(http.StatusOK)
+	return k.body.Write(p)
+}
+
+// writeTo passes a result on as it is and writes an error again: its code is the
+// SDK's, its text ours.
+func (k *keptResponse) writeTo(w http.ResponseWriter, m message, e *exchange) {
+	media := k.header.Get("Content-Type")
+	switch {
+	case k.status == 0: // the caller has gone
+		refuse(w, http.StatusServiceUnavailable, failure{id: m.id, code: jsonrpc.CodeInternalError, text: ErrUnavailable.Error()})
+		return
+	case k.status == http.StatusAccepted:
+		w.WriteHeader(k.status)
+		return
+	case !strings.HasPrefix(media, "application/json") && media != "text/event-stream": // the SDK's plain texts
+		code := int64(jsonrpc.CodeInvalidRequest)
+		if k.status >= http.StatusInternalServerError {
+			k.status, code = http.StatusServiceUnavailable, jsonrpc.CodeInternalError
+		}
+		refuse(w, k.status, failure{id: m.id, code: code})
+		return
+	}
+	if f, failed := k.failure(m, e); failed {
+		refuse(w, k.status, f)
+		return
+	}
+	w.Header().Set("Content-Type", media)
+	w.WriteHeader(k.status)
+	_, _ = w.Write(k.body.Bytes())
+}
+
+// failure reads the error out of a JSON-RPC response, if it is one.
+func (k *keptResponse) failure(m message, e *exchange) (failure, bool) {
+	var response struct {
+		Error *struct {
+			Code int64          `json:"code"`
+			Data jsontext.Value `json:"data"`
+		} `json:"error"`
+	}
+	if json.Unmarshal(k.body.Bytes(), &response) != nil || response.Error == nil {
+		return failure{}, false
+	}
+	f := failure{id: m.id, code: response.Error.Code, text: e.said}
+	if response.Error.Data != nil {
+		f.data = response.Error.Data
+	}
+	if _, known := texts[f.code]; !known {
+		f.code = jsonrpc.CodeInternalError
+	}
+	return f, true
+}

@@ -1,0 +1,299 @@
+package mcp
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// modern is the first protocol version without a handshake.
+const modern = "2026-07-28"
+
+// Names in _meta of a request.
+const (
+	metaVersion = "io.modelcontextprotocol/protocolVersion"
+	metaPayment = "x402/payment"
+)
+
+// ServeHTTP answers one request.
+func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Add("Vary", "Origin")
+	origin, ours := d.origin(r.Header.Values("Origin"))
+	switch {
+	case !d.ownHost(r.Host):
+		refuse(w, http.StatusForbidden, failure{code: jsonrpc.CodeInvalidRequest, text: "this host name is not served here"})
+		return
+	case !ours:
+		refuse(w, http.StatusForbidden, failure{code: jsonrpc.CodeInvalidRequest, text: "this origin is not allowed"})
+		return
+	}
+	if origin != "" {
+		h.Set("Access-Control-Allow-Origin", origin)
+		h.Set("Access-Control-Expose-Headers", "WWW-Authenticate, X-Request-Id")
+	}
+	switch r.Method {
+	case http.MethodPost:
+		d.post(w, r)
+	case http.MethodOptions:
+		h.Set("Allow", "POST, OPTIONS")
+		h.Set("Access-Control-Allow-Methods", "POST")
+		h.Set("Access-Control-Allow-Headers", "Accept, Content-Type, Authorization, X-API-Key, MCP-Protocol-Version, Mcp-Method, Mcp-Name, "+
+			"Mcp-Session-Id, Last-Event-ID, PAYMENT-SIGNATURE, Idempotency-Key, Access-Control-Expose-Headers")
+		h.Set("Access-Control-Max-Age", "600")
+		w.WriteHeader(http.StatusNoContent)
+	default: // no stream to listen to and no session to end
+		h.Set("Allow", "POST, OPTIONS")
+		refuse(w, http.StatusMethodNotAllowed, failure{code: jsonrpc.CodeInvalidRequest, text: "method not allowed"})
+	}
+}
+
+// ownHost says whether a request names us, whatever the port.
+func (d *Door) ownHost(host string) bool {
+	name := strings.ToLower(hostname(host))
+	return name == d.host || d.config.Loopback && isLoopback(name)
+}
+
+func hostname(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		return name
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+}
+
+func isLoopback(name string) bool {
+	if name == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(name)
+	return err == nil && ip.IsLoopback()
+}
+
+// origin is the page a request comes from, if it names one, and whether it may.
+func (d *Door) origin(values []string) (origin string, allowed bool) {
+	switch len(values) {
+	case 0:
+		return "", true
+	case 1:
+	default:
+		return "", false
+	}
+	o, ok := parseOrigin(values[0])
+	if !ok {
+		return "", false
+	}
+	return values[0], slices.Contains(d.origins, o.String()) || d.config.Loopback && isLoopback(o.Hostname())
+}
+
+// parseOrigin reads scheme, host and port. "null" is none.
+func parseOrigin(text string) (*url.URL, bool) {
+	o, err := url.Parse(strings.ToLower(text))
+	if err != nil || o.Host == "" || o.Scheme != "http" && o.Scheme != "https" || o.Scheme+"://"+o.Host != strings.ToLower(text) {
+		return nil, false
+	}
+	if o.Scheme == "http" && o.Port() == "80" || o.Scheme == "https" && o.Port() == "443" {
+		o.Host = strings.TrimSuffix(o.Host, ":"+o.Port())
+	}
+	return o, true
+}
+
+func (d *Door) post(w http.ResponseWriter, r *http.Request) {
+	text, status, refused := readMessage(w, r)
+	if refused != nil {
+		refuse(w, status, *refused)
+		return
+	}
+	m, refused := parseMessage(text)
+	if refused == nil {
+		refused = m.checkHeaders(r.Header)
+	}
+	if refused != nil {
+		refuse(w, http.StatusBadRequest, *refused)
+		return
+	}
+	if !d.config.Admit(w, r) {
+		return
+	}
+	if answered := m.answerHere(w); answered {
+		return
+	}
+	e := &exchange{request: r, payment: m.payment}
+	inner := r.Clone(context.WithValue(r.Context(), exchangeKey, e))
+	inner.Body, inner.ContentLength = io.NopCloser(strings.NewReader(string(text))), int64(len(text))
+	inner.Header.Set("Content-Type", "application/json")
+	inner.Header.Set("Accept", "application/json, text/event-stream") // the SDK wants both, whatever it will send
+	inner.Header.Del("Last-Event-Id")
+	if m.name != "" {
+		inner.Header.Set("Mcp-Name", m.name)
+	}
+	kept := &keptResponse{header: http.Header{}}
+	d.next.ServeHTTP(kept, inner)
+	kept.writeTo(w, m, e)
+}
+
+// readMessage reads a body of the right size and kind.
+func readMessage(w http.ResponseWriter, r *http.Request) ([]byte, int, *failure) {
+	tooLarge := &failure{code: jsonrpc.CodeInvalidRequest, text: "the message is larger than " + strconv.Itoa(maxMessage) + " bytes"}
+	if r.ContentLength > maxMessage {
+		return nil, http.StatusRequestEntityTooLarge, tooLarge
+	}
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
+	var overLimit *http.MaxBytesError
+	switch {
+	case errors.As(err, &overLimit):
+		return nil, http.StatusRequestEntityTooLarge, tooLarge
+	case err != nil:
+		return nil, http.StatusBadRequest, &failure{code: jsonrpc.CodeInvalidRequest, text: "the body could not be read"}
+	}
+	media, params, err := mime.ParseMediaType(strings.Join(r.Header.Values("Content-Type"), ","))
+	if charset := params["charset"]; err != nil || media != "application/json" || charset != "" && !strings.EqualFold(charset, "utf-8") {
+		return nil, http.StatusUnsupportedMediaType, &failure{code: jsonrpc.CodeInvalidRequest, text: "content type must be application/json"}
+	}
+	if len(r.Header.Values("Content-Encoding")) > 0 {
+		return nil, http.StatusUnsupportedMediaType, &failure{code: jsonrpc.CodeInvalidRequest, text: "content encoding is not supported"}
+	}
+	return text, 0, nil
+}
+
+// message is what the door reads of a JSON-RPC message.
+type message struct {
+	id      jsontext.Value // nil in a notification
+	method  string         // empty in a response
+	version string         // from the header; empty without one
+	said    bool           // whether _meta names a version
+	name    string         // of Mcp-Name, decoded
+	payment jsontext.Value
+}
+
+// parseMessage reads a message strictly: all of it, so that no later reader takes
+// the last of two equal members for the only one.
+func parseMessage(text []byte) (message, *failure) {
+	if err := canon.Check(text); err != nil {
+		return message{}, &failure{code: jsonrpc.CodeParseError, text: err.Error()}
+	}
+	invalid := func(id jsontext.Value, text string) (message, *failure) {
+		return message{}, &failure{id: id, code: jsonrpc.CodeInvalidRequest, text: text}
+	}
+	switch jsontext.Value(text).Kind() {
+	case '{':
+	case '[':
+		return invalid(nil, "batches are not supported")
+	default:
+		return invalid(nil, "not a JSON-RPC 2.0 message")
+	}
+	var members map[string]jsontext.Value
+	if err := json.Unmarshal(text, &members); err != nil {
+		return invalid(nil, "not a JSON-RPC 2.0 message")
+	}
+	m := message{id: members["id"]}
+	if m.id != nil && !isID(m.id) {
+		return invalid(nil, "id must be a string or an integer")
+	}
+	_, isResult := members["result"]
+	_, isError := members["error"]
+	switch method := members["method"]; {
+	case string(members["jsonrpc"]) != `"2.0"`:
+		return invalid(m.id, "not a JSON-RPC 2.0 message")
+	case method == nil && m.id != nil && (isResult || isError):
+	case method == nil || method.Kind() != '"':
+		return invalid(m.id, "method is required")
+	case json.Unmarshal(method, &m.method) != nil || m.method == "":
+		return invalid(m.id, "method is required")
+	}
+	var params struct {
+		Meta map[string]jsontext.Value `json:"_meta"`
+	}
+	if json.Unmarshal(members["params"], &params) == nil { // else the SDK refuses them
+		m.payment = params.Meta[metaPayment]
+		_, m.said = params.Meta[metaVersion]
+	}
+	return m, nil
+}
+
+func isID(id jsontext.Value) bool {
+	if id.Kind() == '"' {
+		return true
+	}
+	_, err := strconv.ParseInt(string(id), 10, 64)
+	return err == nil
+}
+
+// checkHeaders reads the headers that mirror a message. That they agree with it,
+// the SDK checks.
+func (m *message) checkHeaders(h http.Header) *failure {
+	for _, name := range []string{"Mcp-Protocol-Version", "Mcp-Method", "Mcp-Name"} {
+		if len(h.Values(name)) > 1 {
+			return &failure{id: m.id, code: sdk.CodeHeaderMismatch}
+		}
+	}
+	m.version = h.Get("Mcp-Protocol-Version")
+	if supported := sdk.SupportedProtocolVersions(); m.version != "" && !slices.Contains(supported, m.version) {
+		data := map[string]any{"supported": supported}
+		if isVersion(m.version) {
+			data["requested"] = m.version
+		}
+		return &failure{id: m.id, code: sdk.CodeUnsupportedProtocolVersion, data: data}
+	}
+	var ok bool
+	if m.name, ok = decodeHeader(h.Get("Mcp-Name")); !ok {
+		return &failure{id: m.id, code: sdk.CodeHeaderMismatch}
+	}
+	return nil
+}
+
+// isVersion says whether a text looks enough like a version to be said back.
+func isVersion(text string) bool {
+	return len(text) <= maxVersion && strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_") == ""
+}
+
+// decodeHeader reads a header that may be given as =?base64?…?=.
+func decodeHeader(value string) (string, bool) {
+	encoded, ok := strings.CutPrefix(value, "=?base64?")
+	if !ok {
+		return value, true
+	}
+	if encoded, ok = strings.CutSuffix(encoded, "?="); !ok {
+		return value, true
+	}
+	decoded, err := base64.StdEncoding.DecodeString(encoded)
+	return string(decoded), err == nil
+}
+
+// legacyMethods are the calls that the versions with a handshake may make here.
+var legacyMethods = []string{"initialize", "ping", "tools/list", "tools/call", "resources/list",
+	"resources/templates/list", "resources/read", "prompts/list", "prompts/get"}
+
+// answerHere answers what is not worth the SDK's while: a response to nothing, a
+// notification nobody knows, and methods we do not have for clients that know no
+// status but 200 for it.
+func (m message) answerHere(w http.ResponseWriter) bool {
+	if m.version >= modern || m.said {
+		return false
+	}
+	switch {
+	case m.id == nil, m.method == "":
+		w.WriteHeader(http.StatusAccepted)
+	case !slices.Contains(legacyMethods, m.method):
+		refuse(w, http.StatusOK, failure{id: m.id, code: jsonrpc.CodeMethodNotFound})
+	default:
+		return false
+	}
+	return true
+}

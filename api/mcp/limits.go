@@ -1,0 +1,7 @@
+package mcp
+
+const (
+	maxMessage = 524_288 // octets, as of a record to verify: half of what a component takes over REST
+	ttl        = 300_000 // milliseconds that lists and public texts may be kept, as their twins over HTTP
+	maxVersion = 32      // characters of a protocol version that are said back to its sender
+)

@@ -9,6 +9,7 @@ package commands
 
 import (
 	"context"
+	"crypto/ed25519"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -39,7 +40,14 @@ type App struct {
 	// Products is the catalogue.
 	Products []Product
 
+	// TokenKeys are the keys of access tokens: the first signs, all verify. None:
+	// no tokens are issued and none is good.
+	TokenKeys []ed25519.PrivateKey
+	// SupportClients are the agents (agt_…) whose tokens may carry support:read.
+	SupportClients []string
+
 	keys    keyCache
+	agents  agentCache
 	orgs    orgCache
 	signing atomic.Pointer[signing]
 	ids     idSource

@@ -14,6 +14,11 @@ const (
 	cachedKeys     = 10_000 // API keys whose streams a node remembers
 	cachedPolicies = 1000   // policies in normal form; each may have thousands of entries
 
+	// agentCreditCents are given to the first agent of each of the first
+	// creditedCustomers: the first $1 of calls of the first 100 verified agents.
+	agentCreditCents  = 100
+	creditedCustomers = 100
+
 	maxName       = 200              // characters of a name that people give
 	maxReason     = 1000             // characters: enough for a sentence and a ticket
 	linkLives     = 10 * time.Minute // of a sign-in link
@@ -27,6 +32,7 @@ const (
 	tokenDays        = 90  // life of an organization token unless asked otherwise
 	maxTokenDays     = 365 // nobody remembers a secret's places for longer
 	rotationOverlap  = 24 * time.Hour
+	maxAccessToken   = 4096                // octets; ours have a quarter of it
 	freshSignIn      = 10 * time.Minute    // for what changes rights and rules
 	evidenceReadable = 90 * 24 * time.Hour // after a plan has ended: evidence is never hostage
 )

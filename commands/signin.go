@@ -22,7 +22,7 @@ import (
 // CodeGone is a sign-in link that is used, old or followed by a newer one.
 const CodeGone = "gone"
 
-var errLink = policy.Refuse(CodeGone, "", "the sign-in link was used or is too old, ask for a new one")
+var errLink = policy.Refuse(CodeGone, "", "the link was used or is too old, ask for a new one")
 
 // SignInLink is the secret of a link, to be mailed to the address and kept
 // nowhere.
@@ -31,10 +31,12 @@ type SignInLink struct {
 	Token   string // 32 octets, base64url
 }
 
-// linked is what a link carries, encrypted under a key made from its secret.
+// linked is what a link carries, encrypted under a key made from its secret. A
+// link with an agent verifies that agent and signs nobody in.
 type linked struct {
 	Address string `json:"address"`
-	Next    string `json:"next"`
+	Next    string `json:"next,omitempty"`
+	Agent   string `json:"agent,omitempty"` // agt_…
 }
 
 // RequestSignIn makes a link for an address, whether anybody knows it or not. An
@@ -47,21 +49,26 @@ func (a *App) RequestSignIn(ctx context.Context, email, next string) (SignInLink
 	if a.Vault == nil {
 		return SignInLink{}, policy.Refuse(CodeNoSigner, "", signingUnavailable)
 	}
+	return a.makeLink(ctx, "email:"+address, linked{Address: address, Next: LocalPath(next)})
+}
+
+// makeLink keeps one link of a subject.
+func (a *App) makeLink(ctx context.Context, subject string, l linked) (SignInLink, error) {
 	secret := make([]byte, 32)
 	rand.Read(secret)
 	hash := sha256.Sum256(secret)
-	box, err := boxOf(secret, linked{address, LocalPath(next)})
+	box, err := boxOf(secret, l)
 	if err != nil {
 		return SignInLink{}, err
 	}
-	reference := a.Vault.Reference(ledger.ServiceTenant, "email:"+address)
+	reference := a.Vault.Reference(ledger.ServiceTenant, subject)
 	_, err = a.Ledger.Pool().Exec(ctx, `insert into signin_links (p, subject_ref, token_hash, box, expires_at) values (0, $1, $2, $3, $4)
 		on conflict (p, subject_ref) do update set token_hash = excluded.token_hash, box = excluded.box, expires_at = excluded.expires_at`,
 		reference[:], hash[:], box, a.now().Add(linkLives))
 	if err != nil {
 		return SignInLink{}, refusal(&Unavailable{err})
 	}
-	return SignInLink{address, base64.RawURLEncoding.EncodeToString(secret)}, nil
+	return SignInLink{l.Address, base64.RawURLEncoding.EncodeToString(secret)}, nil
 }
 
 // SignedIn is who has confirmed a link, and where to go then.
@@ -72,22 +79,14 @@ type SignedIn struct {
 // ConfirmSignIn uses a link up: it works once. The first link an address
 // confirms makes it a customer.
 func (a *App) ConfirmSignIn(ctx context.Context, token string) (SignedIn, error) {
-	secret, err := base64.RawURLEncoding.Strict().DecodeString(token)
-	if err != nil || len(secret) != 32 {
-		return SignedIn{}, errLink
-	}
-	hash := sha256.Sum256(secret)
-	var box []byte
-	err = a.Ledger.Pool().QueryRow(ctx, `delete from signin_links where p = 0 and token_hash = $1 and expires_at > $2 returning box`,
-		hash[:], a.now()).Scan(&box)
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return SignedIn{}, errLink
-	case err != nil:
-		return SignedIn{}, refusal(&Unavailable{err})
-	}
-	l, err := openBox(secret, box)
+	l, hash, err := a.openLink(ctx, token)
 	if err != nil {
+		return SignedIn{}, err
+	}
+	if l.Agent != "" {
+		return SignedIn{}, errLink
+	}
+	if err := a.dropLink(ctx, hash); err != nil {
 		return SignedIn{}, err
 	}
 	customer, err := a.EnsureCustomer(ctx, l.Address)
@@ -95,6 +94,38 @@ func (a *App) ConfirmSignIn(ctx context.Context, token string) (SignedIn, error)
 		return SignedIn{}, err
 	}
 	return SignedIn{customer, l.Address, l.Next}, a.sweepSignIn(ctx)
+}
+
+// openLink reads a link that is good, and leaves it.
+func (a *App) openLink(ctx context.Context, token string) (linked, ledger.Hash, error) {
+	secret, err := base64.RawURLEncoding.Strict().DecodeString(token)
+	if err != nil || len(secret) != 32 {
+		return linked{}, ledger.Hash{}, errLink
+	}
+	hash := ledger.Hash(sha256.Sum256(secret))
+	var box []byte
+	err = a.Ledger.Pool().QueryRow(ctx, `select box from signin_links where p = 0 and token_hash = $1 and expires_at > $2`,
+		hash[:], a.now()).Scan(&box)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return linked{}, hash, errLink
+	case err != nil:
+		return linked{}, hash, refusal(&Unavailable{err})
+	}
+	l, err := openBox(secret, box)
+	return l, hash, err
+}
+
+// dropLink uses a link up. Of two who do it at once one is refused.
+func (a *App) dropLink(ctx context.Context, hash ledger.Hash) error {
+	dropped, err := a.Ledger.Pool().Exec(ctx, `delete from signin_links where p = 0 and token_hash = $1`, hash[:])
+	switch {
+	case err != nil:
+		return refusal(&Unavailable{err})
+	case dropped.RowsAffected() == 0:
+		return errLink
+	}
+	return nil
 }
 
 // sweepSignIn forgets links and sessions that are over. Every sign-in does it, so

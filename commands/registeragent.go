@@ -1,0 +1,297 @@
+package commands
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// An agent's secret has the form of an API key with another prefix; it is found
+// by the client id that comes with it.
+//
+//	svca_<12 id>_<43 secret>_<6 check>
+const (
+	agentPrefix       = "agt_"
+	agentSecretPrefix = "svca_"
+)
+
+// Types of identity an agent may register with.
+const (
+	IdentityAnonymous     = "anonymous"
+	IdentityVerifiedEmail = "verified_email"
+)
+
+// AgentOrder is what an agent says about itself.
+type AgentOrder struct {
+	Name         string
+	IdentityType string // empty: anonymous
+	Email        string // with verified_email, of whoever stands for the agent
+}
+
+// RegisteredAgent is an agent just registered. Secret is shown once and kept
+// nowhere; Address is where a link is to be mailed, empty for nowhere.
+type RegisteredAgent struct {
+	ClientID, Secret, IdentityType, Address string
+	RegisteredAt                            time.Time
+}
+
+// RegisterAgent makes an OAuth client. Anybody may: until somebody stands for the
+// agent it can read the catalogue and start a checkout.
+func (a *App) RegisterAgent(ctx context.Context, order AgentOrder) (RegisteredAgent, error) {
+	if order.IdentityType == "" {
+		order.IdentityType = IdentityAnonymous
+	}
+	if err := order.check(); err != nil {
+		return RegisteredAgent{}, err
+	}
+	if a.Vault == nil {
+		return RegisteredAgent{}, policy.Refuse(CodeNoSigner, "", signingUnavailable)
+	}
+	order.Email = strings.ToLower(order.Email)
+	return attempt(ctx, a, func(ctx context.Context) (RegisteredAgent, error) { return a.registerAgent(ctx, order) })
+}
+
+func (o AgentOrder) check() error {
+	if err := checkText("client_name", o.Name, maxName); err != nil {
+		return err
+	}
+	switch {
+	case o.IdentityType != IdentityAnonymous && o.IdentityType != IdentityVerifiedEmail:
+		return policy.Refuse("invalid_enum", "/identity_type", "identity_type must be anonymous or verified_email")
+	case o.Email != "" && o.IdentityType == IdentityAnonymous:
+		return policy.Refuse("inconsistent_input", "/email", "email goes with identity_type verified_email")
+	case o.Email != "":
+		_, err := checkEmail(o.Email)
+		return err
+	}
+	return nil
+}
+
+func (a *App) registerAgent(ctx context.Context, o AgentOrder) (RegisteredAgent, error) {
+	id, eventID := a.NewID(agentPrefix), a.NewID("evt_")
+	subject := "agent:" + id
+	stored := events.AgentRegistered{ClientID: id, Name: o.Name, IdentityType: o.IdentityType}
+	if o.Email != "" {
+		subject, stored.Email = "email:"+o.Email, o.Email
+	}
+	var err error
+	if stored.Subject, err = a.Vault.Subject(ctx, ledger.ServiceTenant, subject, a.NewID("sub_")); err != nil {
+		return RegisteredAgent{}, err
+	}
+	text, _, secret := newCredential(agentSecretPrefix)
+	hash := sha256.Sum256(secret)
+	stored.SecretHash = hex.EncodeToString(hash[:])
+	payload, err := a.Vault.Seal(ctx, ledger.ServiceTenant, eventID, stored.Subject, stored)
+	if err != nil {
+		return RegisteredAgent{}, err
+	}
+	result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, Drafts: []ledger.Draft{{
+		Stream: agentStream(id), Expect: ledger.New(), ID: eventID, Type: events.TypeAgentRegistered,
+		SchemaVersion: 1, Actor: "system", Payload: payload}}})
+	if err != nil {
+		return RegisteredAgent{}, err
+	}
+	return RegisteredAgent{ClientID: id, Secret: text, IdentityType: o.IdentityType, Address: o.Email, RegisteredAt: result.Events[0].Occurred()}, nil
+}
+
+func agentStream(id string) string { return "agent/" + id }
+
+// isAgentID says whether a text has the form of a client id.
+func isAgentID(text string) bool {
+	id, ok := strings.CutPrefix(text, agentPrefix)
+	_, err := ulid.ParseStrict(id)
+	return ok && err == nil
+}
+
+// agent is a registered agent as its stream tells.
+type agent struct {
+	id       string
+	hash     [32]byte // of the secret
+	dataKey  string   // under which its calls are sealed
+	verified bool     // somebody stands for it
+	credit   int      // cents granted
+	customer string   // cus_… of who claimed it
+	revoked  bool
+	ended    map[string]bool // ids of tokens revoked before their time
+	guard    ledger.Guard
+}
+
+// foldAgent is the agent of a stream; of an empty one the zero agent.
+func foldAgent(h ledger.History, now time.Time) (agent, error) {
+	g := agent{ended: map[string]bool{}, guard: h.Guard()}
+	for _, e := range h.Events {
+		if err := g.apply(e, now); err != nil {
+			return agent{}, err
+		}
+	}
+	return g, nil
+}
+
+func (g *agent) apply(e ledger.Event, now time.Time) error {
+	switch e.Type {
+	case events.TypeAgentRegistered:
+		var registered events.AgentRegistered
+		if err := clearMembers(e, &registered); err != nil {
+			return err
+		}
+		if n, err := hex.Decode(g.hash[:], []byte(registered.SecretHash)); err != nil || n != len(g.hash) {
+			return ledger.ErrTampered
+		}
+		g.id, g.dataKey = registered.ClientID, registered.Subject
+	case events.TypeAgentVerified:
+		var verified events.AgentVerified
+		if err := canon.Decode(e.Payload, &verified); err != nil {
+			return err
+		}
+		g.verified, g.credit = true, verified.CreditCents
+	case events.TypeAgentClaimed:
+		var claimed events.AgentClaimed
+		if err := canon.Decode(e.Payload, &claimed); err != nil {
+			return err
+		}
+		g.customer = claimed.CustomerID
+	case events.TypeAccessTokenRevoked:
+		var revoked events.AccessTokenRevoked
+		if err := canon.Decode(e.Payload, &revoked); err != nil {
+			return err
+		}
+		if revoked.TokenID == "" {
+			g.revoked = true
+			return nil
+		}
+		expires, err := time.Parse(time.RFC3339, revoked.ExpiresAt)
+		if err != nil {
+			return ledger.ErrTampered
+		}
+		if now.Before(expires) {
+			g.ended[revoked.TokenID] = true
+		}
+	}
+	return nil
+}
+
+// agentCache remembers streams of agents. Whoever asks compares the version with
+// the ledger's, so a revocation or a claim counts at once on every node.
+type agentCache struct {
+	mu     sync.Mutex // guards agents
+	agents map[string]agent
+}
+
+func (c *agentCache) get(id string) (agent, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g, ok := c.agents[id]
+	return g, ok
+}
+
+func (c *agentCache) put(g agent) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.agents == nil || len(c.agents) >= cachedKeys {
+		c.agents = map[string]agent{}
+	}
+	c.agents[g.id] = g
+}
+
+// agentOf is an agent as its stream is now; an unknown id is the zero agent.
+func (a *App) agentOf(ctx context.Context, id string) (agent, error) {
+	if !isAgentID(id) {
+		return agent{}, nil
+	}
+	if known, ok := a.agents.get(id); ok {
+		version, err := a.Ledger.Version(ctx, ledger.ServiceTenant, agentStream(id))
+		if err != nil || version == known.guard.Version {
+			return known, err
+		}
+	}
+	history, err := a.Ledger.Read(ctx, ledger.ServiceTenant, agentStream(id))
+	if err != nil {
+		return agent{}, err
+	}
+	g, err := foldAgent(history, a.Clock())
+	if err == nil && g.id != "" { // unknown ids must not fill the cache
+		a.agents.put(g)
+	}
+	return g, err
+}
+
+// CodeInvalidClient is a client id and secret that do not belong together, in
+// RFC 6749's word.
+const CodeInvalidClient = "invalid_client"
+
+// Client is an agent that has shown its secret.
+type Client struct{ agent agent }
+
+// ID is the client id.
+func (c Client) ID() string { return c.agent.id }
+
+// AuthenticateClient returns the client behind an id and a secret. A malformed,
+// unknown or revoked one is CodeInvalidClient, in one text and after one
+// comparison.
+func (a *App) AuthenticateClient(ctx context.Context, id, secret string) (Client, error) {
+	_, octets, _ := parseCredential(agentSecretPrefix, secret)
+	g, err := a.agentOf(ctx, id)
+	if err != nil {
+		return Client{}, refusal(err)
+	}
+	hash := sha256.Sum256(octets)
+	if subtle.ConstantTimeCompare(hash[:], g.hash[:]) != 1 || g.id == "" || g.revoked {
+		return Client{}, policy.Refuse(CodeInvalidClient, "", "client authentication failed")
+	}
+	return Client{g}, nil
+}
+
+// RevokeAgent ends an agent at once: its tokens and its secret. Ending it again
+// changes nothing.
+func (a *App) RevokeAgent(ctx context.Context, id, reason string) error {
+	if err := checkText("reason", reason, maxReason); err != nil {
+		return err
+	}
+	_, err := attempt(ctx, a, func(ctx context.Context) (struct{}, error) {
+		g, err := a.agentOf(ctx, id)
+		switch {
+		case err != nil:
+			return struct{}{}, err
+		case g.id == "":
+			return struct{}{}, policy.Refuse(CodeNotFound, "", "agent not found")
+		case g.revoked:
+			return struct{}{}, nil
+		}
+		_, err = a.appendAgent(ctx, g, "operator", ledger.Hash{}, nil, fact{events.TypeAccessTokenRevoked, events.AccessTokenRevoked{ClientID: g.id, Reason: reason}})
+		return struct{}{}, err
+	})
+	return err
+}
+
+// fact is an event that is to stand in an agent's stream.
+type fact struct {
+	eventType string
+	stored    any
+}
+
+// appendAgent appends facts to an agent's stream, which must not have moved, and
+// more after them.
+func (a *App) appendAgent(ctx context.Context, g agent, actor string, key ledger.Hash, more []ledger.Draft, facts ...fact) (ledger.Result, error) {
+	var drafts []ledger.Draft
+	for i, f := range facts {
+		payload, err := canon.Marshal(f.stored)
+		if err != nil {
+			return ledger.Result{}, err
+		}
+		at := ledger.History{Events: make([]ledger.Event, g.guard.Version+int64(i))}.At()
+		drafts = append(drafts, ledger.Draft{Stream: g.guard.Stream, Expect: at, ID: a.NewID("evt_"), Type: f.eventType,
+			SchemaVersion: 1, Actor: actor, Payload: payload})
+	}
+	return a.Ledger.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, IdemKey: key, Drafts: append(drafts, more...)})
+}

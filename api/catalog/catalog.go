@@ -1,0 +1,203 @@
+// Package catalog reads what is sold: catalog.json and the files that buyers of
+// one-time products download. A catalogue is the only list of these prices.
+//
+//	{"products": [
+//	  {"slug": "kit", "name": "Kit", "description": "What it is and for whom.", "kind": "one_time",
+//	   "priceCents": 100, "deliverable": "ZIP archive: …", "file": "files/kit"},
+//	  {"slug": "pass", "name": "Pass", "description": "…", "kind": "subscription",
+//	   "priceCents": 2900, "deliverable": "3500 credit cents per paid month.", "creditCents": 3500},
+//	  {"slug": "team", "name": "Team", "description": "…", "kind": "subscription",
+//	   "priceCents": 9900, "deliverable": "An organization.", "plan": "team"}
+//	]}
+//
+// file is relative to the catalogue: one file, or a folder, which becomes a ZIP
+// archive with the same octets every time. Subscriptions are paid monthly.
+package catalog
+
+import (
+	"archive/zip"
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+//go:embed catalog.json all:files
+var embedded embed.FS
+
+const (
+	maxCatalog = 1 << 20  // octets of catalog.json
+	maxFile    = 16 << 20 // octets of a product's file: each is kept in memory
+	maxText    = 1000     // characters of a description
+	minPrice   = 50       // cents: the checkout provider's least
+	maxPrice   = 99_999_999
+)
+
+var slug = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+
+// stored is catalog.json.
+type stored struct {
+	Products []product `json:"products"`
+}
+
+type product struct {
+	Slug        string `json:"slug"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Kind        string `json:"kind"`
+	PriceCents  int64  `json:"priceCents"`
+	Deliverable string `json:"deliverable"`
+	Plan        string `json:"plan,omitempty"`
+	CreditCents int64  `json:"creditCents,omitzero"`
+	File        string `json:"file,omitempty"`
+}
+
+// Default is the catalogue that is built in.
+func Default() ([]commands.Product, error) { return read(embedded, "catalog.json") }
+
+// Load reads a catalogue file. Whatever is wrong with it is an error that names
+// the product and the member.
+func Load(name string) ([]commands.Product, error) {
+	root, err := os.OpenRoot(filepath.Dir(name)) // a product's file cannot be elsewhere
+	if err != nil {
+		return nil, fmt.Errorf("read the catalogue: %w", err)
+	}
+	defer root.Close()
+	return read(root.FS(), filepath.Base(name))
+}
+
+func read(files fs.FS, name string) ([]commands.Product, error) {
+	text, err := readFile(files, name, maxCatalog)
+	if err != nil {
+		return nil, fmt.Errorf("read the catalogue: %w", err)
+	}
+	var s stored
+	if err := canon.Decode(text, &s); err != nil {
+		var where string
+		var refused *canon.Error
+		if errors.As(err, &refused) && refused.Path != "" {
+			where = refused.Path + ": "
+		}
+		return nil, fmt.Errorf("read the catalogue: %s%w", where, err)
+	}
+	list := []commands.Product{}
+	for i, p := range s.Products {
+		made, err := p.read(files)
+		if err == nil && slices.ContainsFunc(list, func(other commands.Product) bool { return other.Slug == p.Slug }) {
+			err = errors.New("slug: another product has it")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the catalogue: /products/%d (%q): %w", i, p.Slug, err)
+		}
+		list = append(list, made)
+	}
+	return list, nil
+}
+
+// read checks one product and reads its file.
+func (p product) read(files fs.FS) (commands.Product, error) {
+	if err := p.check(); err != nil {
+		return commands.Product{}, err
+	}
+	made := commands.Product{Slug: p.Slug, Name: p.Name, Description: p.Description, Kind: p.Kind,
+		PriceCents: p.PriceCents, Deliverable: p.Deliverable, Plan: p.Plan, CreditCents: p.CreditCents}
+	if p.File == "" {
+		return made, nil
+	}
+	info, err := fs.Stat(files, p.File)
+	if err == nil && info.IsDir() {
+		made.FileName = path.Base(p.File) + ".zip"
+		made.Content, err = archive(files, p.File)
+	} else if err == nil {
+		made.FileName = path.Base(p.File)
+		made.Content, err = readFile(files, p.File, maxFile)
+	}
+	if err == nil && len(made.Content) == 0 {
+		err = errors.New("it is empty")
+	}
+	if err != nil {
+		return made, fmt.Errorf("file: %w", err)
+	}
+	return made, nil
+}
+
+func (p product) check() error {
+	oneTime := p.Kind == commands.OneTime
+	switch {
+	case !slug.MatchString(p.Slug) || len(p.Slug) > 64:
+		return errors.New("slug: want lower-case letters and digits with single dashes between, at most 64")
+	case p.Name == "" || len(p.Name) > 100:
+		return errors.New("name: want 1 to 100 characters")
+	case p.Description == "" || len(p.Description) > maxText:
+		return errors.New("description: want 1 to 1000 characters")
+	case p.Deliverable == "" || len(p.Deliverable) > maxText:
+		return errors.New("deliverable: want 1 to 1000 characters")
+	case !oneTime && p.Kind != commands.Subscription:
+		return errors.New("kind: want one_time or subscription")
+	case p.PriceCents < minPrice || p.PriceCents > maxPrice:
+		return errors.New("priceCents: want 50 to 99999999")
+	case oneTime != (p.File != ""):
+		return errors.New("file: a one-time product has one, a subscription has none")
+	case p.File != "" && !fs.ValidPath(p.File):
+		return errors.New("file: want a path below the catalogue, with / between")
+	case p.Plan != "" && (oneTime || p.Plan != commands.PlanTeam && p.Plan != commands.PlanBusiness):
+		return errors.New("plan: team or business, of a subscription")
+	case p.CreditCents < 0 || p.CreditCents > maxPrice || p.CreditCents > 0 && oneTime:
+		return errors.New("creditCents: want 1 to 99999999, of a subscription")
+	}
+	return nil
+}
+
+func readFile(files fs.FS, name string, most int64) ([]byte, error) {
+	f, err := files.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(text)) > most {
+		err = fmt.Errorf("%s is larger than %d octets", name, most)
+	}
+	return text, err
+}
+
+// archive packs a folder, in the order of names and without times, so that the
+// same files give the same octets.
+func archive(files fs.FS, folder string) ([]byte, error) {
+	var packed bytes.Buffer
+	w := zip.NewWriter(&packed)
+	err := fs.WalkDir(files, folder, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := readFile(files, name, maxFile)
+		if err != nil {
+			return err
+		}
+		entry, err := w.Create(path.Join(path.Base(folder), name[len(folder)+1:]))
+		if err != nil {
+			return err
+		}
+		if _, err := entry.Write(text); err != nil {
+			return err
+		}
+		if packed.Len() > maxFile {
+			return fmt.Errorf("%s is larger than %d octets", folder, maxFile)
+		}
+		return nil
+	})
+	if err := errors.Join(err, w.Close()); err != nil {
+		return nil, err
+	}
+	return packed.Bytes(), nil
+}

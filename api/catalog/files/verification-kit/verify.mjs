@@ -1,0 +1,104 @@
+#!/usr/bin/env node
+// verify.mjs: checks signed records of Countersign without Countersign.
+//
+//   node verify.mjs --keys jwks.json record.json [record.json …]
+//
+// jwks.json is the operator's /.well-known/jwks.json, taken from a place you
+// trust and kept: a verifier never takes a key from the record it checks.
+// A file holds one envelope {record, integrity, …}, or anything that contains
+// envelopes (an API answer, a page of the history, an array): all are found and
+// checked. Exit code 0: all hold. 1: one does not, or a file holds none.
+//
+// Node.js 18 or newer, no packages. The whole method is these lines:
+//   1. canonical form of the record: RFC 8785 (JCS)
+//   2. recordHash = SHA-256 of it, hex
+//   3. keyId = first 16 hex digits of SHA-256 of the 32-octet public key
+//   4. Ed25519 over the DSSE encoding: "DSSEv1 " + len(type) + " " + type + " " + len(record) + " " + record
+
+import { createHash, createPublicKey, verify } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+
+// RFC 8785: members sorted by UTF-16 code units, numbers and strings as
+// ECMAScript prints them, no white space.
+export function canonical(value) {
+  if (Array.isArray(value)) return '[' + value.map(canonical).join(',') + ']';
+  if (value !== null && typeof value === 'object') {
+    const names = Object.keys(value).sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
+    return '{' + names.map((n) => JSON.stringify(n) + ':' + canonical(value[n])).join(',') + '}';
+  }
+  return JSON.stringify(value);
+}
+
+const sha256 = (bytes) => createHash('sha256').update(bytes).digest('hex');
+
+export function readKeys(text) {
+  const keys = new Map();
+  for (const jwk of JSON.parse(text).keys) {
+    if (jwk.kty !== 'OKP' || jwk.crv !== 'Ed25519') continue;
+    const octets = Buffer.from(jwk.x, 'base64url');
+    const id = sha256(octets).slice(0, 16);
+    if (jwk.kid !== id) throw new Error(`key ${jwk.kid} is not named after its octets`);
+    keys.set(id, { jwk, key: createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x: jwk.x }, format: 'jwk' }) });
+  }
+  return keys;
+}
+
+// check returns what does not hold; an empty list is a valid record.
+export function check(envelope, keys) {
+  const { record, integrity } = envelope;
+  const wrong = [];
+  const must = (name, holds) => holds || wrong.push(name);
+  must('canonicalization', integrity.canonicalization === 'svc-stable-json-v1');
+  must('hashAlgorithm', integrity.hashAlgorithm === 'sha256');
+  must('signatureAlgorithm', integrity.signatureAlgorithm === 'Ed25519');
+  const body = Buffer.from(canonical(record), 'utf8');
+  must('recordHash', sha256(body) === integrity.recordHash);
+  const known = keys.get(integrity.keyId);
+  if (!known || known.jwk.svc_purpose !== 'record') {
+    wrong.push('key: not among the trusted record keys');
+    return wrong;
+  }
+  const place = envelope.ledger;
+  if (place) {
+    must('key: not valid at this ledger position', place.position >= known.jwk.svc_from_position &&
+      (known.jwk.svc_to_position === null || known.jwk.svc_to_position === undefined || place.position <= known.jwk.svc_to_position));
+  }
+  const type = Buffer.from(integrity.payloadType, 'utf8');
+  const signed = Buffer.concat([Buffer.from(`DSSEv1 ${type.length} `), type, Buffer.from(` ${body.length} `), body]);
+  must('signature', verify(null, signed, known.key, Buffer.from(integrity.signature, 'base64')));
+  return wrong;
+}
+
+// envelopes finds every signed record in a JSON value.
+export function* envelopes(value, path = '') {
+  if (value === null || typeof value !== 'object') return;
+  if (value.record !== undefined && value.integrity?.recordHash !== undefined) yield [path || '/', value];
+  for (const [name, member] of Object.entries(value)) yield* envelopes(member, `${path}/${name}`);
+}
+
+function main(args) {
+  const at = args.indexOf('--keys');
+  if (at < 0 || args.length < 3) {
+    console.error('usage: node verify.mjs --keys jwks.json record.json [record.json …]');
+    return 2;
+  }
+  const keys = readKeys(readFileSync(args[at + 1], 'utf8'));
+  const files = args.filter((_, i) => i !== at && i !== at + 1);
+  let code = 0;
+  for (const file of files) {
+    let found = 0;
+    for (const [path, envelope] of envelopes(JSON.parse(readFileSync(file, 'utf8')))) {
+      found++;
+      const wrong = check(envelope, keys);
+      console.log(`${wrong.length ? 'INVALID' : 'VALID  '}  ${file} ${path}${wrong.length ? '  ' + wrong.join(', ') : ''}`);
+      if (wrong.length) code = 1;
+    }
+    if (!found) {
+      console.log(`NONE     ${file} holds no signed record`);
+      code = 1;
+    }
+  }
+  return code;
+}
+
+if (process.argv[1]?.endsWith('verify.mjs')) process.exitCode = main(process.argv.slice(2));

@@ -25,25 +25,27 @@ const (
 // statusOf is the one table from codes to statuses. Every other code is about
 // the input: 400.
 var statusOf = map[string]int{
-	commands.CodeUnauthorized:   http.StatusUnauthorized,
-	commands.CodeNotFound:       http.StatusNotFound,
-	commands.CodeKeyReused:      http.StatusConflict,
-	commands.CodeForbidden:      http.StatusForbidden,
-	commands.CodeConflict:       http.StatusConflict,
-	commands.CodeNoActivePolicy: http.StatusConflict,
-	commands.CodeNoMatch:        http.StatusConflict,
-	assurance.CodeOtherPolicy:   http.StatusConflict,
-	assurance.CodeWeakerPolicy:  http.StatusConflict,
-	commands.CodeTooManyKeys:    http.StatusTooManyRequests,
-	commands.CodeQuota:          http.StatusTooManyRequests,
-	commands.CodeNoSigner:       http.StatusServiceUnavailable,
-	commands.CodeUnavailable:    http.StatusServiceUnavailable,
-	commands.CodeNotConfigured:  http.StatusServiceUnavailable,
-	codeTooLarge:                http.StatusRequestEntityTooLarge,
-	codeMethod:                  http.StatusMethodNotAllowed,
-	commands.CodeGone:           http.StatusGone,
-	codeNoMail:                  http.StatusServiceUnavailable,
-	codeRateLimited:             http.StatusTooManyRequests,
+	commands.CodeUnauthorized:      http.StatusUnauthorized,
+	commands.CodeNotFound:          http.StatusNotFound,
+	commands.CodeKeyReused:         http.StatusConflict,
+	commands.CodeForbidden:         http.StatusForbidden,
+	commands.CodeInsufficientScope: http.StatusForbidden,
+	commands.CodeInvalidClient:     http.StatusUnauthorized,
+	commands.CodeConflict:          http.StatusConflict,
+	commands.CodeNoActivePolicy:    http.StatusConflict,
+	commands.CodeNoMatch:           http.StatusConflict,
+	assurance.CodeOtherPolicy:      http.StatusConflict,
+	assurance.CodeWeakerPolicy:     http.StatusConflict,
+	commands.CodeTooManyKeys:       http.StatusTooManyRequests,
+	commands.CodeQuota:             http.StatusTooManyRequests,
+	commands.CodeNoSigner:          http.StatusServiceUnavailable,
+	commands.CodeUnavailable:       http.StatusServiceUnavailable,
+	commands.CodeNotConfigured:     http.StatusServiceUnavailable,
+	codeTooLarge:                   http.StatusRequestEntityTooLarge,
+	codeMethod:                     http.StatusMethodNotAllowed,
+	commands.CodeGone:              http.StatusGone,
+	codeNoMail:                     http.StatusServiceUnavailable,
+	codeRateLimited:                http.StatusTooManyRequests,
 }
 
 // problem is the body of every error. On operations with bare errors only the
@@ -65,7 +67,9 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, bare bool, err err
 	h.Set("Cache-Control", "no-store")
 	switch {
 	case status == http.StatusUnauthorized:
-		h.Set("WWW-Authenticate", challenge(err))
+		if h.Get("WWW-Authenticate") == "" {
+			h.Set("WWW-Authenticate", s.challenge("", invalidToken(r), ""))
+		}
 		h.Set("Connection", "close") // whatever body was sent is not read
 	case status == http.StatusServiceUnavailable && h.Get("Retry-After") == "":
 		h.Set("Retry-After", "2")
@@ -84,14 +88,6 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, bare bool, err err
 	h.Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(text)
-}
-
-// challenge is what a 401 asks for; only a credential that was sent can be wrong.
-func challenge(err error) string {
-	if errors.Is(err, commands.ErrNoOrganizationCredential) {
-		return `Bearer realm="countersign"`
-	}
-	return `Bearer realm="countersign", error="invalid_token"`
 }
 
 func (s *Server) problemOf(w http.ResponseWriter, r *http.Request, err error) (int, problem) {

@@ -68,6 +68,7 @@ func newOpenAPI(s *Server) (document, error) {
 			"securitySchemes": object{
 				"apiKey": object{"type": "apiKey", "in": "header", "name": "X-API-Key"},
 				"bearer": object{"type": "http", "scheme": "bearer"},
+				"oauth2": s.describeOAuth(),
 				"organizationToken": object{"type": "http", "scheme": "bearer",
 					"description": "svco_…, issued by POST /api/assurance/tokens or countersign org token issue."},
 				"session": object{"type": "apiKey", "in": "cookie", "name": s.sessions.cookie.Name,
@@ -116,7 +117,7 @@ func (op *operation) describe() (object, error) {
 	if op.key {
 		o["security"] = []any{object{"apiKey": []any{}}, object{"bearer": []any{}}}
 	}
-	if op.right != "" || op.signedIn {
+	if op.right != "" || op.signedIn || op.scope != "" {
 		o["security"] = op.describeSecurity()
 	}
 	if len(parameters) > 0 {
@@ -129,6 +130,16 @@ func (op *operation) describe() (object, error) {
 // enough.
 func (op *operation) describeSecurity() []any {
 	session := object{"session": []any{}}
+	if op.scope != "" {
+		ways := []any{object{"oauth2": []any{op.scope}}}
+		if op.scope != commands.ScopeSupport {
+			ways = append(ways, session)
+		}
+		if op.open {
+			ways = append([]any{object{}}, ways...)
+		}
+		return ways
+	}
 	if scope := commands.ScopeOf(op.right); scope != "" {
 		return []any{object{"organizationToken": []any{scope}}, session}
 	}

@@ -29,6 +29,8 @@ type operation struct {
 	key              bool            // needs an API key though it is free
 	right            commands.Right  // needs somebody who has this right in an organization
 	signedIn         bool            // needs a session, of whomever
+	scope            string          // needs a customer: a session, or an agent with this scope
+	open             bool            // with a scope: nobody may call, too
 	input, output    reflect.Type    // nil: no JSON body
 	parses           bool            // run reads the text as it was sent; input only describes it
 	example          string          // of the input
@@ -81,6 +83,8 @@ type call struct {
 	credential     credential
 	principal      commands.Principal // of an operation with a right
 	session        *session           // nil without one
+	agent          *commands.Agent    // who showed an access token; nil without one
+	customer       string             // cus_… whose things an operation with a scope is about
 	idempotencyKey string
 	body           []byte // canonical JSON, nil where the operation takes none
 	text           []byte // as it was sent, where the operation parses it itself

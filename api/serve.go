@@ -32,6 +32,7 @@ func (s *Server) handle(op *operation) http.HandlerFunc {
 			err = kept
 		}
 		if err != nil {
+			s.challengeFor(w.Header(), r, op, err)
 			s.fail(w, r, op.bareErrors, err)
 			return
 		}
@@ -69,6 +70,8 @@ func (s *Server) serve(c *call) error {
 	switch {
 	case c.op.right != "" || c.op.signedIn:
 		return s.serveOrganization(c)
+	case c.op.scope != "":
+		return s.serveCustomer(c)
 	case c.op.service == nil && !c.op.key:
 		return nil
 	}

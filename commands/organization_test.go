@@ -121,7 +121,7 @@ func TestTokenActsForItsOrganizationOnly(t *testing.T) {
 	if err := p.May(commands.RightDecide); err != nil {
 		t.Error(err)
 	}
-	wantRefusal(t, p.May(commands.RightExport), "forbidden", "missing scope export:read")
+	wantRefusal(t, p.May(commands.RightExport), "insufficient_scope", "missing scope export:read")
 	wantRefusal(t, p.May(commands.RightManage), "forbidden", "a signed-in session is required")
 	clean(t, a)
 }

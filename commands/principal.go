@@ -98,6 +98,7 @@ var ErrNoOrganizationCredential = policy.Refuse(CodeUnauthorized, "", "authentic
 var (
 	errToken           = policy.Refuse(CodeUnauthorized, "", "invalid or expired token")
 	errOtherCredential = forbidden("organization credential required")
+	errOtherKind       = policy.Refuse(CodeInsufficientScope, "", "organization credential required")
 	errPlan            = forbidden("organization plan required")
 	errSuspended       = forbidden("organization is suspended")
 )
@@ -146,8 +147,9 @@ func (p Principal) has(g grant) error {
 	switch {
 	case p.Role == RoleToken && g.scope == "":
 		return forbidden("a signed-in session is required")
-	case p.Role == RoleToken && !slices.Contains(p.Scopes, g.scope),
-		p.Role != RoleToken && g.scope != "" && !slices.Contains(g.roles, p.Role):
+	case p.Role == RoleToken && !slices.Contains(p.Scopes, g.scope):
+		return policy.Refuse(CodeInsufficientScope, "", "missing scope "+g.scope)
+	case p.Role != RoleToken && g.scope != "" && !slices.Contains(g.roles, p.Role):
 		return forbidden("missing scope " + g.scope)
 	case p.Role != RoleToken && !slices.Contains(g.roles, p.Role):
 		return forbidden("missing role " + strings.Join(slices.DeleteFunc(slices.Clone(g.roles),
@@ -207,7 +209,8 @@ func (p Principal) Allows(address string) bool {
 
 // AuthenticateOrganization returns the principal behind a bearer token. A
 // malformed, unknown, expired or revoked one is CodeUnauthorized, in one text and
-// after one comparison; a good credential of another kind is CodeForbidden. What
+// after one comparison; a good credential of another kind, an API key or an
+// agent's access token, is CodeInsufficientScope. What
 // it knows of token and organization may be a moment old: an append names the
 // Guards, a read asks Confirm.
 func (a *App) AuthenticateOrganization(ctx context.Context, bearer string) (Principal, error) {
@@ -218,10 +221,16 @@ func (a *App) AuthenticateOrganization(ctx context.Context, bearer string) (Prin
 			}
 			return Principal{}, err
 		}
-		return Principal{}, errOtherCredential
+		return Principal{}, errOtherKind
 	}
-	p, err := a.tokenPrincipal(ctx, bearer)
-	return p, refusal(err)
+	if strings.HasPrefix(bearer, tokenPrefix) {
+		p, err := a.tokenPrincipal(ctx, bearer)
+		return p, refusal(err)
+	}
+	if _, err := a.AuthenticateAgent(ctx, bearer); err != nil {
+		return Principal{}, err
+	}
+	return Principal{}, errOtherKind
 }
 
 // SessionPrincipal returns the principal of a signed-in member. Not a member (any

@@ -77,7 +77,7 @@ func TestWhatChangesRightsNeedsAFreshSignIn(t *testing.T) {
 func TestRefusalsNameWhatIsMissing(t *testing.T) {
 	auditor, token := commands.Principal{Role: commands.RoleAuditor}, commands.Principal{Role: commands.RoleToken}
 	wantRefusal(t, auditor.May(commands.RightDecide), "forbidden", "missing scope assurance:decide")
-	wantRefusal(t, token.May(commands.RightRead), "forbidden", "missing scope assurance:read")
+	wantRefusal(t, token.May(commands.RightRead), "insufficient_scope", "missing scope assurance:read")
 	wantRefusal(t, token.May(commands.RightActivate), "forbidden", "a signed-in session is required")
 	wantRefusal(t, auditor.May(commands.RightManage), "forbidden", "missing role owner or admin")
 	wantRefusal(t, auditor.May(commands.RightErase), "forbidden", "missing role owner")

@@ -61,7 +61,7 @@ func TestBadTokensAreOneAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = a.AuthenticateOrganization(t.Context(), key.APIKey)
-	wantRefusal(t, err, "forbidden", "organization credential required")
+	wantRefusal(t, err, "insufficient_scope", "organization credential required")
 }
 
 func TestSecretsAreNowhere(t *testing.T) {

@@ -59,17 +59,26 @@ type problem struct {
 	PayPerCall bool   `json:"payPerCall,omitzero"`
 }
 
-// fail writes every error of the service. What has no code of ours is an
-// internal error: the caller learns the request id, the log the rest.
+// fail writes every error of the service.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, bare bool, err error) {
-	status, body := s.problemOf(w, r, err)
+	refused := s.refused(r, bare, err)
 	h := w.Header()
+	for name, values := range refused.header {
+		h[name] = values
+	}
+	w.WriteHeader(refused.status)
+	_, _ = w.Write(refused.body)
+}
+
+// refused is what an error becomes, over HTTP and over MCP. What has no code of
+// ours is an internal error: the caller learns the request id, the log the rest.
+func (s *Server) refused(r *http.Request, bare bool, err error) reply {
+	h := http.Header{}
+	status, body := s.problemOf(h, r, err)
 	h.Set("Cache-Control", "no-store")
 	switch {
 	case status == http.StatusUnauthorized:
-		if h.Get("WWW-Authenticate") == "" {
-			h.Set("WWW-Authenticate", s.challenge("", invalidToken(r), ""))
-		}
+		h.Set("WWW-Authenticate", s.challenge("", invalidToken(r), ""))
 		h.Set("Connection", "close") // whatever body was sent is not read
 	case status == http.StatusServiceUnavailable && h.Get("Retry-After") == "":
 		h.Set("Retry-After", "2")
@@ -86,19 +95,18 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, bare bool, err err
 		text = []byte(`{"error":"internal error"}`)
 	}
 	h.Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(text)
+	return reply{status: status, header: h, body: text}
 }
 
-func (s *Server) problemOf(w http.ResponseWriter, r *http.Request, err error) (int, problem) {
+func (s *Server) problemOf(h http.Header, r *http.Request, err error) (int, problem) {
 	var quota *commands.QuotaExhausted
 	var unavailable *commands.Unavailable
 	var refused *policy.Error
 	switch {
 	case errors.As(err, &quota):
 		upgrade := s.app.BaseURL + "/pricing#monthly-pass"
-		w.Header().Set("Link", "<"+upgrade+`>; rel="upgrade"`)
-		w.Header().Set("Retry-After", strconv.FormatInt(s.secondsUntil(quota.ResetsAt), 10))
+		h.Set("Link", "<"+upgrade+`>; rel="upgrade"`)
+		h.Set("Retry-After", strconv.FormatInt(s.secondsUntil(quota.ResetsAt), 10))
 		return http.StatusTooManyRequests, problem{Error: quota.Error(), Code: commands.CodeQuota,
 			UpgradeURL: upgrade, ResetsAt: commands.Stamp(quota.ResetsAt), PayPerCall: true}
 	case errors.Is(err, projections.ErrNotFound):

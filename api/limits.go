@@ -9,6 +9,7 @@ const (
 	writeTimeout      = 40 * time.Second
 	idleTimeout       = 60 * time.Second
 	handlerTimeout    = 15 * time.Second // database work has 5 s of it
+	paidTimeout       = 35 * time.Second // asking whether it would settle, settling, and the same
 	maxHeaderBytes    = 64 << 10         // payment headers are large
 	maxConnections    = 16_384           // further ones wait in the accept queue
 	maxInFlight       = 1024             // beyond it 503: a queue would only hide the overload

@@ -25,15 +25,16 @@ import (
 type operation struct {
 	id, method, path string
 	summary          string
-	service          *policy.Service // priced; nil for what is free
-	key              bool            // needs an API key though it is free
-	right            commands.Right  // needs somebody who has this right in an organization
-	signedIn         bool            // needs a session, of whomever
-	scope            string          // needs a customer: a session, or an agent with this scope
-	open             bool            // with a scope: nobody may call, too
-	input, output    reflect.Type    // nil: no JSON body
-	parses           bool            // run reads the text as it was sent; input only describes it
-	example          string          // of the input
+	service          *policy.Service                    // priced; nil for what is free
+	sells            func(*Server, *call) (sale, error) // what is for sale otherwise: priced, and only payments pay
+	key              bool                               // needs an API key though it is free
+	right            commands.Right                     // needs somebody who has this right in an organization
+	signedIn         bool                               // needs a session, of whomever
+	scope            string                             // needs a customer: a session, or an agent with this scope
+	open             bool                               // with a scope: nobody may call, too
+	input, output    reflect.Type                       // nil: no JSON body
+	parses           bool                               // run reads the text as it was sent; input only describes it
+	example          string                             // of the input
 	success          int
 	media            string // of the answer; empty: application/json
 	errors           []int  // statuses beside success
@@ -76,10 +77,21 @@ func own(table []*operation) []*operation {
 	return copied
 }
 
-// call is one request on its way through an operation.
+// sale is what a priced call sells. The error of an operation's sells is that of
+// what is not for sale, before anybody is asked to pay.
+type sale struct {
+	cents       int
+	description string
+}
+
+// call is one request on its way through an operation. It may come over HTTP or
+// from an MCP tool call: then request is the one that carried the message, whose
+// credential counts and whose body does not.
 type call struct {
 	op             *operation
 	request        *http.Request
+	tool           *toolCall // nil over HTTP
+	sale           sale      // of a priced operation
 	credential     credential
 	principal      commands.Principal // of an operation with a right
 	session        *session           // nil without one

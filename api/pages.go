@@ -133,7 +133,7 @@ type failed struct {
 }
 
 func (s *Server) pageError(w http.ResponseWriter, v *visit, err error) view {
-	status, problem := s.problemOf(w, v.request, err)
+	status, problem := s.problemOf(w.Header(), v.request, err)
 	return view{template: "error.html", data: failed{status, problem.Error}, status: status}
 }
 

@@ -7,13 +7,16 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/gorilla/mux"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
@@ -24,7 +27,7 @@ import (
 func (s *Server) handle(op *operation) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		// An append once begun is finished whatever becomes of the client.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), handlerTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), op.timeout())
 		defer cancel()
 		c := &call{op: op, request: r.WithContext(ctx), vars: mux.Vars(r)}
 		result, err := s.pass(w, c)
@@ -40,6 +43,33 @@ func (s *Server) handle(op *operation) http.HandlerFunc {
 	}
 }
 
+// toolCall is what an MCP tool call brings instead of a path and a body.
+type toolCall struct {
+	vars      map[string]string // of the operation's path
+	query     url.Values
+	arguments []byte         // as sent, for an operation that takes a body
+	payment   jsontext.Value // of _meta["x402/payment"]; nil for none
+}
+
+// tool takes an MCP tool call through the steps of its operation, the same as
+// over HTTP. The request is the one that carried the message: its credential, its
+// Idempotency-Key and its address count; its cookies and PAYMENT-SIGNATURE, which
+// name no tool, do not. What an error becomes, refused says.
+func (s *Server) tool(r *http.Request, op *operation, t toolCall) (reply, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), op.timeout())
+	defer cancel()
+	inner := r.Clone(ctx)
+	inner.Method, inner.Body, inner.ContentLength = op.method, http.NoBody, 0
+	inner.URL = &url.URL{Path: op.path, RawQuery: t.query.Encode()}
+	for _, name := range []string{"Cookie", "Payment-Signature", "X-Payment"} {
+		inner.Header.Del(name)
+	}
+	if t.vars == nil {
+		t.vars = map[string]string{}
+	}
+	return s.pass(nil, &call{op: op, request: inner, tool: &t, vars: t.vars})
+}
+
 // pass takes a call through its steps; the first refusal is the answer.
 func (s *Server) pass(w http.ResponseWriter, c *call) (reply, error) {
 	if err := s.serve(c); err != nil {
@@ -51,42 +81,81 @@ func (s *Server) pass(w http.ResponseWriter, c *call) (reply, error) {
 	if err := s.decode(w, c); err != nil {
 		return reply{}, err
 	}
-	result, err := c.op.run(s, c)
-	if err != nil {
-		return reply{}, err
-	}
-	return s.settle(c, result)
+	return c.op.run(s, c)
 }
 
-// credential is what a request shows for itself.
+// means is the kind of thing a request shows for itself.
+type means int
+
+// What a request may show.
+const (
+	nothing        means = iota
+	byPayment            // PAYMENT-SIGNATURE
+	byKey                // an API key
+	byAgent              // an agent's access token
+	byOrganization       // an organization's token: good, and cannot pay
+)
+
+// credential is what a request shows for itself, found good.
 type credential struct {
-	present bool
-	caller  commands.Caller
+	means  means
+	caller commands.Caller // byKey
+	agent  commands.Agent  // byAgent
 }
 
-// serve finds out who is calling. The first of X-API-Key and Authorization
-// counts, one of them twice is refused, and nothing in the query does.
+// serve finds out who is calling. The first of PAYMENT-SIGNATURE, X-API-Key and
+// Authorization counts, one of them twice is refused, and nothing in the query
+// does.
 func (s *Server) serve(c *call) error {
 	switch {
 	case c.op.right != "" || c.op.signedIn:
 		return s.serveOrganization(c)
 	case c.op.scope != "":
 		return s.serveCustomer(c)
-	case c.op.service == nil && !c.op.key:
+	case !c.op.priced() && !c.op.key:
 		return nil
+	}
+	if err := s.servePrice(c); err != nil {
+		return err
 	}
 	key, present, err := apiKey(c.request.Header)
 	if err != nil || !present {
 		return err
 	}
-	caller, err := s.app.Authenticate(c.request.Context(), key)
-	if c.op.service != nil && isRefusal(err, commands.CodeUnauthorized) {
-		// An organization's token is good and cannot pay: its bearer may pay otherwise.
-		if _, err := s.app.AuthenticateOrganization(c.request.Context(), key); !isRefusal(err, commands.CodeUnauthorized) {
-			return err
-		}
+	return s.serveCredential(c, key)
+}
+
+// servePrice finds out what is for sale.
+func (s *Server) servePrice(c *call) error {
+	switch {
+	case c.op.service != nil:
+		c.sale = sale{c.op.service.PriceCents, c.op.service.Summary}
+	case c.op.sells != nil:
+		var err error
+		c.sale, err = c.op.sells(s, c)
+		return err
 	}
-	c.credential = credential{true, caller}
+	return nil
+}
+
+// serveCredential tells an API key, an agent's token and an organization's token
+// apart. Where an API key is asked for, only that will do.
+func (s *Server) serveCredential(c *call, text string) (err error) {
+	ctx := c.request.Context()
+	switch {
+	case !c.op.priced():
+	case strings.HasPrefix(text, "svco_"):
+		// It is good and cannot pay: its bearer may pay otherwise.
+		_, err = s.app.AuthenticateOrganization(ctx, text)
+		c.credential.means = byOrganization
+		return err
+	case strings.Count(text, ".") == 2: // a JWT
+		c.credential.agent, err = s.app.AuthenticateAgent(ctx, text)
+		c.credential.means = byAgent
+		return err
+	}
+	c.credential.caller, err = s.app.Authenticate(ctx, text)
+	c.credential.means = byKey
 	return err
 }
 
@@ -116,20 +185,49 @@ func apiKey(h http.Header) (key string, present bool, err error) {
 	return "", false, nil
 }
 
-// admit decides whether the caller may make the call and what pays for it. A
-// priced call without a credential is for x402, which is not configured yet.
+// admit decides whether the caller may make the call and what pays for it.
 func (s *Server) admit(c *call) error {
 	switch {
-	case c.credential.present:
-		return nil
 	case c.op.right != "":
 		return c.principal.May(c.op.right)
-	case c.op.service != nil:
-		return policy.Refuse(commands.CodeNotConfigured, "", "x402 not configured")
-	case c.op.key:
+	case c.op.priced():
+		return s.admitPaying(c)
+	case c.op.key && c.credential.means != byKey:
 		return policy.Refuse(commands.CodeUnauthorized, "", "an API key is required")
 	}
 	return nil
+}
+
+// admitPaying answers who has nothing to pay with, before the body is read.
+func (s *Server) admitPaying(c *call) error {
+	able := c.op.service != nil
+	switch c.credential.means {
+	case byKey:
+	case byAgent:
+		if able {
+			var err error
+			if able, err = s.app.CanPay(c.request.Context(), c.credential.agent, c.sale.cents); err != nil {
+				return err
+			}
+		}
+	default:
+		able = false
+	}
+	if able {
+		return nil
+	}
+	return policy.Refuse(commands.CodeNotConfigured, "", "x402 not configured")
+}
+
+// priced says whether a call costs anything.
+func (op *operation) priced() bool { return op.service != nil || op.sells != nil }
+
+// timeout of a call: one that may have to wait for a settlement has longer.
+func (op *operation) timeout() time.Duration {
+	if op.priced() {
+		return paidTimeout
+	}
+	return handlerTimeout
 }
 
 // decode reads the body of an operation that takes one.
@@ -141,7 +239,7 @@ func (s *Server) decode(w http.ResponseWriter, c *call) error {
 	if c.op.input == nil {
 		return nil
 	}
-	text, err := readBody(w, c.request, c.op.limit)
+	text, err := c.readBody(w)
 	if err != nil {
 		return err
 	}
@@ -158,18 +256,32 @@ func (s *Server) decode(w http.ResponseWriter, c *call) error {
 	return c.sameKey()
 }
 
+// readBody is the body as it was sent: of a tool call, its arguments.
+func (c *call) readBody(w http.ResponseWriter) ([]byte, error) {
+	if c.tool == nil {
+		return readBody(w, c.request, c.op.limit)
+	}
+	if int64(len(c.tool.arguments)) > c.op.limit {
+		return nil, tooLarge(c.op.limit)
+	}
+	return c.tool.arguments, nil
+}
+
+func tooLarge(limit int64) error {
+	return policy.Refuse(codeTooLarge, "", "request body is larger than "+strconv.FormatInt(limit, 10)+" bytes")
+}
+
 // readBody checks size before form, as the contract orders them: what is too large
 // is refused whatever it claims to be.
 func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
-	tooLarge := policy.Refuse(codeTooLarge, "", "request body is larger than "+strconv.FormatInt(limit, 10)+" bytes")
 	if r.ContentLength > limit {
-		return nil, tooLarge
+		return nil, tooLarge(limit)
 	}
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	var overLimit *http.MaxBytesError
 	switch {
 	case errors.As(err, &overLimit):
-		return nil, tooLarge
+		return nil, tooLarge(limit)
 	case err != nil:
 		return nil, policy.Refuse(codeInvalidBody, "", "the body could not be read")
 	}
@@ -211,10 +323,6 @@ func (c *call) sameKey() error {
 	c.idempotencyKey = member.Key
 	return nil
 }
-
-// settle is where a payment that was claimed before the answer was computed is
-// settled before it is shown. What a key pays for is final once it is appended.
-func (s *Server) settle(_ *call, result reply) (reply, error) { return result, nil }
 
 // reply writes every answer that is not an error.
 func (s *Server) reply(w http.ResponseWriter, r *http.Request, op *operation, result reply) {

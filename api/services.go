@@ -80,16 +80,18 @@ func serviceLimit(s policy.Service) int64 {
 }
 
 func (s *Server) runService(c *call) (reply, error) {
-	answer, err := s.app.RunService(c.request.Context(), commands.Call{
-		Service: *c.op.service, Caller: c.credential.caller, Body: c.body, IdempotencyKey: c.idempotencyKey,
-	})
+	order := commands.Call{Service: *c.op.service, Caller: c.credential.caller, Body: c.body, IdempotencyKey: c.idempotencyKey}
+	if c.credential.means == byAgent {
+		order.Agent = &c.credential.agent
+	}
+	answer, err := s.app.RunService(c.request.Context(), order)
 	if err != nil {
 		return reply{}, err
 	}
-	r := reply{body: answer.Body, header: http.Header{
-		"Cache-Control": {"private, no-store"},
-		"Ratelimit":     {fmt.Sprintf(`"month";r=%d;t=%d`, answer.Remaining, s.secondsUntil(answer.ResetsAt))},
-	}}
+	r := reply{body: answer.Body, header: http.Header{"Cache-Control": {"private, no-store"}}}
+	if c.credential.means == byKey {
+		r.header.Set("RateLimit", fmt.Sprintf(`"month";r=%d;t=%d`, answer.Remaining, s.secondsUntil(answer.ResetsAt)))
+	}
 	if c.op.service.Ruleset != nil {
 		version, _ := c.op.service.Ruleset()
 		r.header.Set("Ruleset-Version", version)

@@ -132,12 +132,18 @@ func parseCredential(prefix, key string) (id string, secret []byte, ok bool) {
 	return key[5:17], secret, err == nil
 }
 
-// Caller is who makes a call, and how it is paid for.
+// Caller is the bearer of an API key.
 type Caller struct {
-	KeyID   string // key_…
-	id      string // public part of the key, names its stream
-	dataKey string // under which the caller's requests and answers are sealed
-	guard   ledger.Guard
+	KeyID      string // key_…
+	CustomerID string // cus_… in whose account the key was issued; empty for a free key
+	id         string // public part of the key, names its stream
+	dataKey    string // under which the caller's requests and answers are sealed
+	guard      ledger.Guard
+}
+
+// party is the caller as the one a call is recorded of.
+func (c Caller) party() party {
+	return party{actor: c.KeyID, dataKey: c.dataKey, subject: "key:" + c.KeyID, guards: []ledger.Guard{c.guard}}
 }
 
 // knownKey is an issued key as its stream tells, at a version of the stream.
@@ -302,8 +308,13 @@ func (a *App) Usage(ctx context.Context, caller Caller) (Usage, error) {
 	return Usage{Used: used, Remaining: max(FreeCallsPerMonth-used, 0), ResetsAt: nextMonth(now)}, nil
 }
 
+// usageStream counts the free calls of a month. Keys of one account share it.
 func usageStream(caller Caller, now time.Time) string {
-	return "usage/" + caller.KeyID + "/" + month(now)
+	owner := caller.KeyID
+	if caller.CustomerID != "" {
+		owner = caller.CustomerID
+	}
+	return "usage/" + owner + "/" + month(now)
 }
 
 func month(t time.Time) string { return t.UTC().Format("2006-01") }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -19,21 +20,47 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Call is one request to a service, decoded and admitted.
+// Call is one request to a service, decoded and admitted. An agent pays if there
+// is one, else the caller.
 type Call struct {
 	Service        policy.Service
 	Caller         Caller
+	Agent          *Agent
 	Body           []byte // canonical JSON that passed the service's schema
 	IdempotencyKey string // empty: every call is its own
+}
+
+// party is whom a call is answered to: it is recorded under this name and sealed
+// under this data key.
+type party struct {
+	actor   string
+	dataKey string
+	subject string // of a data key of the party's own, where that one was erased
+	guards  []ledger.Guard
+}
+
+func (c Call) party() party {
+	if c.Agent != nil {
+		return c.Agent.party()
+	}
+	return c.Caller.party()
 }
 
 // Reply is the answer of a service, read from what was stored.
 type Reply struct {
 	Body      []byte // canonical JSON
 	Replayed  bool
-	Remaining int64 // free calls left this month
+	Charge    string // what paid for it: "free", "pass" or "credit"
+	Remaining int64  // free calls left this month
 	ResetsAt  time.Time
 }
+
+// Kinds of charges.
+const (
+	chargedFree   = "free"
+	chargedPass   = "pass"
+	chargedCredit = "credit"
+)
 
 // prepared is an answer that nobody has seen yet, with everything that is to be
 // appended for it. What pays for the call decides when it becomes true.
@@ -62,13 +89,25 @@ func (a *App) RunService(ctx context.Context, call Call) (Reply, error) {
 	return attempt(ctx, a, func(ctx context.Context) (Reply, error) {
 		if !first {
 			var err error
-			if call.Caller, err = a.current(ctx, call.Caller); err != nil {
+			if call, err = a.currentCall(ctx, call); err != nil {
 				return Reply{}, err
 			}
 		}
 		first = false
 		return a.runService(ctx, call)
 	})
+}
+
+// currentCall is the call with its caller or agent as it is now.
+func (a *App) currentCall(ctx context.Context, call Call) (Call, error) {
+	if call.Agent == nil {
+		var err error
+		call.Caller, err = a.current(ctx, call.Caller)
+		return call, err
+	}
+	agent, err := a.currentAgent(ctx, *call.Agent)
+	call.Agent = &agent
+	return call, err
 }
 
 func (a *App) runService(ctx context.Context, call Call) (Reply, error) {
@@ -91,7 +130,7 @@ func (a *App) runService(ctx context.Context, call Call) (Reply, error) {
 func (c Call) identity() (key, content ledger.Hash) {
 	body := c.Body
 	if c.IdempotencyKey != "" {
-		key = ledger.IdemKey("call:"+c.Service.Operation+":"+c.Caller.KeyID, c.IdempotencyKey)
+		key = ledger.IdemKey("call:"+c.Service.Operation+":"+c.party().actor, c.IdempotencyKey)
 		body = withoutKey(body)
 	}
 	return key, sha256.Sum256(append([]byte("svc-request-v1\n"+c.Service.Operation+"\n"), body...))
@@ -115,7 +154,7 @@ func (a *App) prepare(ctx context.Context, call Call) (prepared, error) {
 		return prepared{}, err
 	}
 	p := prepared{answer: answer, call: events.CallCompleted{
-		Service: call.Service.Name, Version: policy.Version, Charge: "free", PriceCents: call.Service.PriceCents,
+		Service: call.Service.Name, Version: policy.Version, PriceCents: call.Service.PriceCents,
 		InputHash: answer.InputHash, OutputHash: answer.OutputHash, Request: jsontext.Value(call.Body),
 	}}
 	if call.Service.Ruleset != nil {
@@ -204,45 +243,99 @@ func withMembers(body []byte, more map[string]any) ([]byte, error) {
 	return canon.Object(members), nil
 }
 
-// QuotaExhausted is a free key that has used its month.
+// QuotaExhausted is a key that has used its month and has no pass to draw on.
 type QuotaExhausted struct{ ResetsAt time.Time }
 
 // Error says so.
 func (q *QuotaExhausted) Error() string { return "monthly quota is used up" }
 
-// charge makes the prepared answer true: call.completed in the stream of the
-// caller's month, counted and limited there, and everything else in the same
-// append.
+// fund is what a call can be paid from: the stream that its call.completed counts
+// in, and what must still hold when it lands there.
+type fund struct {
+	charge string // "free", "pass" or "credit"
+	stream string
+	expect ledger.Expect
+	used   int // cents of the pass or credit that are used, with this call
+	guards []ledger.Guard
+}
+
+// charge makes the prepared answer true: call.completed in the stream of what
+// pays for the call, and everything else in the same append. A key pays with the
+// free calls of its month, then with the pass of its account; an agent with its
+// credit, then with the pass of who claimed it.
 func (a *App) charge(ctx context.Context, call Call, key, content ledger.Hash, p prepared) (Reply, error) {
+	if call.Agent != nil {
+		f, ok, err := a.agentFund(ctx, *call.Agent, call.Service.PriceCents)
+		if err == nil && !ok {
+			err = &PaymentRequired{}
+		}
+		if err != nil {
+			return Reply{}, err
+		}
+		return a.chargeFund(ctx, call, key, content, p, f)
+	}
 	now := a.now()
-	drafts, err := a.drafts(ctx, call, p, now)
+	free := fund{charge: chargedFree, stream: usageStream(call.Caller, now), expect: ledger.Any(FreeCallsPerMonth)}
+	r, err := a.chargeFund(ctx, call, key, content, p, free)
+	if !errors.Is(err, ledger.ErrLimit) {
+		return r, err
+	}
+	f, ok, err := a.chargePass(ctx, call.Caller.CustomerID, call.Service.PriceCents)
+	if err == nil && !ok {
+		err = &QuotaExhausted{ResetsAt: nextMonth(now)}
+	}
+	if err != nil {
+		return Reply{}, err
+	}
+	return a.chargeFund(ctx, call, key, content, p, f)
+}
+
+// agentFund is what an agent can pay from; false if it cannot.
+func (a *App) agentFund(ctx context.Context, agent Agent, priceCents int) (fund, bool, error) {
+	f, ok, err := a.chargeCredit(ctx, agent, priceCents)
+	if ok || err != nil || agent.CustomerID == "" {
+		return f, ok, err
+	}
+	return a.chargePass(ctx, agent.CustomerID, priceCents)
+}
+
+// CanPay says whether an agent could pay for a call of this price now.
+func (a *App) CanPay(ctx context.Context, agent Agent, priceCents int) (bool, error) {
+	_, ok, err := a.agentFund(ctx, agent, priceCents)
+	if err != nil {
+		return false, refusal(err)
+	}
+	return ok, nil
+}
+
+func (a *App) chargeFund(ctx context.Context, call Call, key, content ledger.Hash, p prepared, f fund) (Reply, error) {
+	drafts, err := a.drafts(ctx, call, p, f)
 	if err != nil {
 		return Reply{}, err
 	}
 	result, err := a.Ledger.Append(ctx, ledger.Append{
 		Tenant: ledger.ServiceTenant, IdemKey: key, ContentHash: content,
-		Drafts: drafts, Guards: append(p.guards, call.Caller.guard),
+		Drafts: drafts, Guards: slices.Concat(p.guards, call.party().guards, f.guards),
 	})
 	switch {
-	case errors.Is(err, ledger.ErrLimit):
-		return Reply{}, &QuotaExhausted{ResetsAt: nextMonth(now)}
 	case err != nil:
 		return Reply{}, err
 	case result.Replayed:
 		return a.replay(ctx, result.Events, nil)
 	}
-	return reply(result.Events, p.answer.Body)
+	return reply(result.Events, f.charge, p.answer.Body)
 }
 
-func (a *App) drafts(ctx context.Context, call Call, p prepared, now time.Time) ([]ledger.Draft, error) {
-	id := a.NewID("evt_")
-	payload, err := a.sealCall(ctx, id, call.Caller, p.call)
+func (a *App) drafts(ctx context.Context, call Call, p prepared, f fund) ([]ledger.Draft, error) {
+	id, by := a.NewID("evt_"), call.party()
+	p.call.Charge, p.call.UsedCents = f.charge, f.used
+	payload, err := a.sealCall(ctx, id, by, p.call)
 	if err != nil {
 		return nil, err
 	}
 	drafts := []ledger.Draft{{
-		Stream: usageStream(call.Caller, now), Expect: ledger.Any(FreeCallsPerMonth),
-		ID: id, Type: events.TypeCallCompleted, SchemaVersion: 1, Actor: call.Caller.KeyID, Payload: payload,
+		Stream: f.stream, Expect: f.expect,
+		ID: id, Type: events.TypeCallCompleted, SchemaVersion: 1, Actor: by.actor, Payload: payload,
 	}}
 	if p.call.Integrity != nil {
 		drafts[0].KeyID = p.record.Integrity.KeyID
@@ -253,7 +346,7 @@ func (a *App) drafts(ctx context.Context, call Call, p prepared, now time.Time) 
 			return nil, fmt.Errorf("payload of %s: %w", e.eventType, err)
 		}
 		d := ledger.Draft{Stream: e.stream, Expect: ledger.New(), ID: a.NewID("evt_"), Type: e.eventType,
-			SchemaVersion: 1, Actor: call.Caller.KeyID, Payload: payload}
+			SchemaVersion: 1, Actor: by.actor, Payload: payload}
 		if e.signed {
 			d.KeyID = p.record.Integrity.KeyID
 		}
@@ -262,14 +355,14 @@ func (a *App) drafts(ctx context.Context, call Call, p prepared, now time.Time) 
 	return drafts, nil
 }
 
-// sealCall seals request and answer under the data key of the caller. If the
-// person behind an API key was erased, the key goes on, sealed for itself alone.
-func (a *App) sealCall(ctx context.Context, eventID string, caller Caller, completed events.CallCompleted) ([]byte, error) {
-	payload, err := a.Vault.Seal(ctx, ledger.ServiceTenant, eventID, caller.dataKey, completed)
+// sealCall seals request and answer under the data key of the party. If the
+// person behind it was erased, the party goes on, sealed for itself alone.
+func (a *App) sealCall(ctx context.Context, eventID string, by party, completed events.CallCompleted) ([]byte, error) {
+	payload, err := a.Vault.Seal(ctx, ledger.ServiceTenant, eventID, by.dataKey, completed)
 	if !errors.Is(err, ledger.ErrErased) {
 		return payload, err
 	}
-	dataKey, err := a.Vault.Subject(ctx, ledger.ServiceTenant, "key:"+caller.KeyID, a.NewID("sub_"))
+	dataKey, err := a.Vault.Subject(ctx, ledger.ServiceTenant, by.subject, a.NewID("sub_"))
 	if err != nil {
 		return nil, err
 	}
@@ -292,15 +385,18 @@ func (a *App) replay(ctx context.Context, stored []ledger.Event, err error) (Rep
 	if err != nil {
 		return Reply{}, err
 	}
-	r, err := reply(stored, body)
+	r, err := reply(stored, call.Charge, body)
 	r.Replayed = true
 	return r, err
 }
 
 // reply is the stored answer with the one member that only the committed events
 // can give: where in the ledger the receipt's record stands.
-func reply(stored []ledger.Event, body []byte) (Reply, error) {
-	r := Reply{Body: body, Remaining: FreeCallsPerMonth - stored[0].Version, ResetsAt: nextMonth(stored[0].Occurred())}
+func reply(stored []ledger.Event, charge string, body []byte) (Reply, error) {
+	r := Reply{Body: body, Charge: charge, ResetsAt: nextMonth(stored[0].Occurred())}
+	if charge == chargedFree {
+		r.Remaining = FreeCallsPerMonth - stored[0].Version
+	}
 	for _, e := range stored {
 		if e.KeyID == "" {
 			continue

@@ -90,12 +90,15 @@ type KeyRevoked struct {
 }
 
 // CallCompleted is call.completed, schema version 1: one answered call. It stands
-// in the stream of what paid for it (usage/<key id>/<yyyy-mm>).
+// in the stream of what paid for it: usage/<key or customer id>/<yyyy-mm>,
+// pass/<subscription>/<period start>, credit/<client id>, payment/<payment id>.
 type CallCompleted struct {
 	Service        string          `json:"service"` // path suffix
 	Version        string          `json:"version"`
-	Charge         string          `json:"charge"` // "free"
+	Charge         string          `json:"charge"` // "free", "pass", "credit" or "x402"
 	PriceCents     int             `json:"priceCents"`
+	UsedCents      int             `json:"usedCents,omitzero"`  // of the pass or credit, with this call
+	PaymentID      string          `json:"paymentId,omitempty"` // pay_…, of an x402 call
 	InputHash      string          `json:"inputHash"`
 	OutputHash     string          `json:"outputHash"`
 	RulesetVersion string          `json:"rulesetVersion,omitempty"`

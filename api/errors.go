@@ -64,7 +64,9 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, bare bool, err err
 	refused := s.refused(r, bare, err)
 	h := w.Header()
 	for name, values := range refused.header {
-		h[name] = values
+		if _, said := h[name]; !said { // whoever knew better has spoken
+			h[name] = values
+		}
 	}
 	w.WriteHeader(refused.status)
 	_, _ = w.Write(refused.body)

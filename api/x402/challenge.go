@@ -1,0 +1,147 @@
+package x402
+
+import (
+	"encoding/base64"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Names of the extensions.
+const (
+	ExtensionIdentifier = "payment-identifier"
+	ExtensionBazaar     = "bazaar"
+)
+
+// paymentIdentifier lets a buyer name a payment itself.
+var paymentIdentifier = jsontext.Value(`{"info":{"required":false},"schema":{` + draft + `,"type":"object","properties":{` +
+	`"required":{"type":"boolean"},"id":{"type":"string","minLength":16,"maxLength":128,"pattern":"^[a-zA-Z0-9_-]+$"}},"required":["required"]}}`)
+
+const draft = `"$schema":"https://json-schema.org/draft/2020-12/schema"`
+
+// Discovery is what an index of paid services learns from a challenge.
+type Discovery struct {
+	Example jsontext.Value // a request that is answered
+	Answer  jsontext.Value // its answer
+	Input   map[string]any // JSON Schema of requests
+	Output  map[string]any // and of answers
+}
+
+// Challenge asks for a price. Without discovery, as over MCP, where it would cost
+// a model tokens, it offers the payment identifier alone.
+//
+// Buyers send the extensions back inside PAYMENT-SIGNATURE, so the header stays
+// below MaxChallenge, whatever its error says. What does not fit is left out,
+// what says least first: the example answer, the schema of the answer, the
+// schema of the request, the whole extension.
+func (t Terms) Challenge(r Resource, cents int, d *Discovery) PaymentRequired {
+	p := PaymentRequired{
+		X402Version: Version, Error: PaymentIsRequired, Resource: r, Accepts: []Requirements{t.Offer(cents)},
+		Extensions: map[string]jsontext.Value{ExtensionIdentifier: paymentIdentifier},
+	}
+	if d == nil {
+		return p
+	}
+	for _, bazaar := range d.forms() {
+		p.Extensions[ExtensionBazaar] = bazaar
+		longest := p.WithError(strings.Repeat("x", 80))
+		if base64.StdEncoding.EncodedLen(len(longest.JSON())) < MaxChallenge {
+			return p
+		}
+	}
+	delete(p.Extensions, ExtensionBazaar)
+	return p
+}
+
+// forms are the extension's values, the fullest first.
+func (d *Discovery) forms() []jsontext.Value {
+	object := map[string]any{"type": "object"}
+	input, output := shallow(d.Input), shallow(d.Output)
+	return []jsontext.Value{
+		bazaar(d.Example, d.Answer, input, output),
+		bazaar(d.Example, nil, input, output),
+		bazaar(d.Example, nil, input, nil),
+		bazaar(d.Example, nil, object, nil),
+	}
+}
+
+// bazaar describes one POST of JSON. info is valid under schema.
+func bazaar(example, answer jsontext.Value, input, output map[string]any) jsontext.Value {
+	info := map[string]any{"input": map[string]any{"type": "http", "method": "POST", "bodyType": "json", "body": example}}
+	properties := map[string]any{"input": map[string]any{
+		"type": "object",
+		"properties": map[string]any{
+			"type": constant("http"), "method": constant("POST"), "bodyType": constant("json"), "body": input,
+		},
+		"required": []string{"type", "method", "bodyType", "body"},
+	}}
+	if output != nil {
+		shown := map[string]any{"type": "json"}
+		if answer != nil {
+			shown["example"] = answer
+		}
+		info["output"] = shown
+		properties["output"] = map[string]any{
+			"type":       "object",
+			"properties": map[string]any{"type": constant("json"), "example": output},
+			"required":   []string{"type"},
+		}
+	}
+	return encode(map[string]any{"info": info, "schema": map[string]any{
+		"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object",
+		"properties": properties, "required": []string{"input"},
+	}})
+}
+
+func constant(text string) map[string]any { return map[string]any{"const": text} }
+
+// shallow is a schema's top level: names, types and enums of its members.
+func shallow(schema map[string]any) map[string]any {
+	members := map[string]any{}
+	properties, _ := schema["properties"].(map[string]any)
+	for name, property := range properties {
+		members[name] = typeOf(property)
+	}
+	return map[string]any{"type": "object", "properties": members}
+}
+
+// typeOf keeps type and enum of a schema; of one that allows null, too, nothing
+// that the null would break.
+func typeOf(schema any) map[string]any {
+	s, _ := schema.(map[string]any)
+	kept := map[string]any{}
+	for _, word := range []string{"type", "enum", "const"} {
+		if value, has := s[word]; has {
+			kept[word] = value
+		}
+	}
+	alternatives, _ := s["anyOf"].([]any)
+	if len(alternatives) == 2 && len(kept) == 0 {
+		one, null := typeOf(alternatives[0]), typeOf(alternatives[1])
+		if name, ok := one["type"].(string); ok && null["type"] == "null" && one["enum"] == nil {
+			kept["type"] = []string{name, "null"}
+		}
+	}
+	return kept
+}
+
+// ReadRequired reads the header PAYMENT-REQUIRED, as a buyer does.
+func ReadRequired(header string) (PaymentRequired, error) {
+	var p PaymentRequired
+	return p, readHeader(header, &p)
+}
+
+// ReadResponse reads the header PAYMENT-RESPONSE, as a buyer does.
+func ReadResponse(header string) (SettleResponse, error) {
+	var r SettleResponse
+	return r, readHeader(header, &r)
+}
+
+func readHeader(header string, into any) error {
+	text, err := base64.StdEncoding.DecodeString(header)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, into)
+}

@@ -1,0 +1,146 @@
+package x402
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// asset is a token that default clients pay with: 6 decimals, pegged to the US
+// dollar, EIP-3009.
+type asset struct {
+	network       string
+	address       string
+	name, version string // of its EIP-712 domain; a wrong name makes every signature fail
+}
+
+// assets is USDC where it is. Any other asset must be named in the settings.
+var assets = []asset{
+	{"eip155:8453", "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913", "USD Coin", "2"},
+	{"eip155:84532", "0x036CbD53842c5426634e7929541eC2318f3dCF7e", "USDC", "2"},
+	{"eip155:1", "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48", "USD Coin", "2"},
+	{"eip155:43114", "0xB97EF9Ef8734C71904D8002F8b6Bc66Dd9c48a6E", "USD Coin", "2"},
+}
+
+// testNetworks are those whose money is worth nothing: the only ones on which a
+// payment may be settled in the ledger alone.
+var testNetworks = []string{"eip155:84532", "eip155:11155111", "eip155:31337"}
+
+// DevNetwork and DevPayTo are what the development mode offers unless it is told
+// otherwise. Nobody should send anything to that address.
+const (
+	DevNetwork = "eip155:84532"
+	DevPayTo   = "0x329EdA9C18561571bA257177847A993E354e81b7"
+)
+
+// chainID is the number of an EVM network such as eip155:84532.
+func chainID(network string) (int64, bool) {
+	digits, evm := strings.CutPrefix(network, "eip155:")
+	n, err := strconv.ParseInt(digits, 10, 64)
+	return n, evm && err == nil && n > 0 && strconv.FormatInt(n, 10) == digits
+}
+
+// Settings are the terms as an operator writes them. Each error of NewTerms names
+// the setting.
+type Settings struct {
+	Network           string // X402_NETWORK, "eip155:8453"
+	PayTo             string // X402_PAY_TO
+	Asset             string // X402_ASSET; empty: USDC, where it is known
+	AssetName         string // X402_ASSET_NAME
+	AssetVersion      string // X402_ASSET_VERSION
+	MaxTimeoutSeconds int    // X402_MAX_TIMEOUT_SECONDS; 0: 300
+	Dev               bool   // only test networks; defaults for network and payTo
+}
+
+// Terms is on what terms we are paid, price apart.
+type Terms struct {
+	Network, Asset, PayTo string
+	AssetName             string // of the EIP-712 domain
+	AssetVersion          string
+	MaxTimeoutSeconds     int
+	chainID               int64
+}
+
+// NewTerms checks the settings.
+func NewTerms(s Settings) (Terms, error) {
+	if s.Dev {
+		s.Network, s.PayTo = cmp.Or(s.Network, DevNetwork), cmp.Or(s.PayTo, DevPayTo)
+	}
+	t := Terms{Network: s.Network, AssetName: s.AssetName, AssetVersion: s.AssetVersion, MaxTimeoutSeconds: s.MaxTimeoutSeconds}
+	var ok bool
+	if t.chainID, ok = chainID(s.Network); !ok {
+		return Terms{}, errors.New("X402_NETWORK: want a network such as eip155:8453")
+	}
+	if s.Dev && !slices.Contains(testNetworks, s.Network) {
+		return Terms{}, fmt.Errorf("X402_NETWORK: X402_MODE=dev moves no money, so it needs a test network: %s", strings.Join(testNetworks, ", "))
+	}
+	payTo, err := ParseAddress(s.PayTo)
+	if err != nil {
+		return Terms{}, fmt.Errorf("X402_PAY_TO: %w", err)
+	}
+	t.PayTo = payTo.String()
+	if err := t.setAsset(s); err != nil {
+		return Terms{}, err
+	}
+	if t.MaxTimeoutSeconds == 0 {
+		t.MaxTimeoutSeconds = defaultTimeout
+	}
+	if t.MaxTimeoutSeconds < minTimeout || t.MaxTimeoutSeconds > maxTimeout {
+		return Terms{}, fmt.Errorf("X402_MAX_TIMEOUT_SECONDS: want %d to %d", minTimeout, maxTimeout)
+	}
+	return t, nil
+}
+
+// setAsset takes the asset of the settings, or USDC. A known asset brings its
+// domain; one that contradicts it would make every payment fail.
+func (t *Terms) setAsset(s Settings) error {
+	known := asset{}
+	for _, a := range assets {
+		if a.network == s.Network && (s.Asset == "" || strings.EqualFold(a.address, s.Asset)) {
+			known = a
+		}
+	}
+	address, err := ParseAddress(cmp.Or(s.Asset, known.address))
+	if err != nil {
+		return fmt.Errorf("X402_ASSET: %w", err)
+	}
+	t.Asset = address.String()
+	t.AssetName, t.AssetVersion = cmp.Or(s.AssetName, known.name), cmp.Or(s.AssetVersion, known.version)
+	switch {
+	case t.AssetName == "":
+		return errors.New("X402_ASSET_NAME: want the EIP-712 name of the asset")
+	case t.AssetVersion == "":
+		return errors.New("X402_ASSET_VERSION: want the EIP-712 version of the asset")
+	case known.name != "" && (t.AssetName != known.name || t.AssetVersion != known.version):
+		return fmt.Errorf("X402_ASSET_NAME, X402_ASSET_VERSION: this asset calls itself %q, version %q", known.name, known.version)
+	}
+	return nil
+}
+
+// Symbol is how people call the asset.
+func (t Terms) Symbol() string {
+	for _, a := range assets {
+		if a.network == t.Network && a.address == t.Asset {
+			return "USDC"
+		}
+	}
+	return t.AssetName
+}
+
+// Domain is what a buyer signs under.
+func (t Terms) Domain() Domain {
+	address, _ := parseAddress(t.Asset)
+	return Domain{Name: t.AssetName, Version: t.AssetVersion, ChainID: t.chainID, Asset: address}
+}
+
+// Offer is what we ask for a price in US cents: the asset counts millionths.
+func (t Terms) Offer(cents int) Requirements {
+	return Requirements{
+		Scheme: Scheme, Network: t.Network, Amount: strconv.FormatInt(int64(cents)*10_000, 10),
+		Asset: t.Asset, PayTo: t.PayTo, MaxTimeoutSeconds: t.MaxTimeoutSeconds,
+		Extra: Extra{Name: t.AssetName, Version: t.AssetVersion},
+	}
+}

@@ -1,0 +1,246 @@
+package x402
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"math/big"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// Payment is a payment as it was sent: well-formed, not yet verified.
+type Payment struct {
+	commands.Payment
+	accepted      Requirements
+	resource      string // empty: not sent
+	authorization Authorization
+	signature     []byte
+}
+
+// Resource is the URL that the payment names, or nothing.
+func (p *Payment) Resource() string { return p.resource }
+
+// Authorization is what was signed.
+func (p *Payment) Authorization() Authorization { return p.authorization }
+
+// wirePayment is PAYMENT-SIGNATURE, taken apart in the order in which its members
+// are judged: another version may look quite different.
+type wirePayment struct {
+	Version    jsontext.Value `json:"x402Version"`
+	Accepted   jsontext.Value `json:"accepted"`
+	Payload    jsontext.Value `json:"payload"`
+	Resource   *Resource      `json:"resource"`
+	Extensions jsontext.Value `json:"extensions"`
+}
+
+type wireExact struct {
+	Signature     string `json:"signature"`
+	Authorization struct {
+		From        string `json:"from"`
+		To          string `json:"to"`
+		Value       string `json:"value"`
+		ValidAfter  string `json:"validAfter"`
+		ValidBefore string `json:"validBefore"`
+		Nonce       string `json:"nonce"`
+	} `json:"authorization"`
+}
+
+func refuse(reason string) error { return &commands.PaymentRefused{Reason: reason} }
+
+// Decode reads the header PAYMENT-SIGNATURE. The error is a
+// *commands.PaymentRefused, or a *policy.Error for a malformed payment identifier.
+func Decode(header string) (*Payment, error) {
+	if len(header) > MaxHeader || strings.ContainsAny(header, "\r\n") {
+		return nil, refuse(ReasonPayload)
+	}
+	text, err := base64.StdEncoding.DecodeString(header)
+	if err != nil {
+		return nil, refuse(ReasonPayload)
+	}
+	return Read(text)
+}
+
+// Read reads the payment of an MCP call, where it is a JSON object.
+func Read(text []byte) (*Payment, error) {
+	if len(text) > MaxHeader || canon.Check(text) != nil || jsontext.Value(text).Kind() != '{' {
+		return nil, refuse(ReasonPayload)
+	}
+	var version struct {
+		Version jsontext.Value `json:"x402Version"`
+	}
+	if err := json.Unmarshal(text, &version); err != nil || string(version.Version) != "2" {
+		return nil, refuse(ReasonVersion)
+	}
+	var wire wirePayment
+	if err := json.Unmarshal(text, &wire); err != nil {
+		return nil, refuse(ReasonPayload)
+	}
+	p := &Payment{}
+	p.Payload, p.Accepted = jsontext.Value(text), wire.Accepted
+	if err := p.read(wire); err != nil {
+		return nil, err
+	}
+	var err error
+	p.Identifier, err = identifier(wire.Extensions)
+	return p, err
+}
+
+// read takes accepted and payload, which must have the form of the scheme.
+func (p *Payment) read(wire wirePayment) error {
+	var exact wireExact
+	if wire.Accepted.Kind() != '{' || json.Unmarshal(wire.Accepted, &p.accepted) != nil ||
+		wire.Payload.Kind() != '{' || json.Unmarshal(wire.Payload, &exact) != nil {
+		return refuse(ReasonPayload)
+	}
+	if wire.Resource != nil {
+		p.resource = wire.Resource.URL
+	}
+	ok := make([]bool, 6)
+	from := exact.Authorization
+	p.authorization.From, ok[0] = parseAddress(from.From)
+	p.authorization.To, ok[1] = parseAddress(from.To)
+	p.authorization.Nonce, ok[2] = parseHash(from.Nonce)
+	p.authorization.Value, ok[3] = parseUint(from.Value)
+	p.authorization.ValidAfter, ok[4] = parseUint(from.ValidAfter)
+	p.authorization.ValidBefore, ok[5] = parseUint(from.ValidBefore)
+	for _, good := range ok {
+		if !good {
+			return refuse(ReasonPayload)
+		}
+	}
+	digits, prefixed := strings.CutPrefix(exact.Signature, "0x")
+	signature, err := hex.DecodeString(digits)
+	if err != nil || !prefixed || len(signature) == 0 {
+		return refuse(ReasonPayload)
+	}
+	p.signature = signature
+	p.fill()
+	return nil
+}
+
+// fill sets what commands knows of the payment: what was signed, in one spelling.
+func (p *Payment) fill() {
+	a := p.authorization
+	p.Network, p.Asset = p.accepted.Network, p.accepted.Asset
+	if asset, ok := parseAddress(p.Asset); ok {
+		p.Asset = asset.String()
+	}
+	p.Signature = "0x" + hex.EncodeToString(p.signature)
+	p.Payer, p.PayTo, p.Nonce = a.From.String(), a.To.String(), a.Nonce.String()
+	p.Amount = a.Value.String()
+	p.ValidAfter, p.ValidBefore = seconds(a.ValidAfter), seconds(a.ValidBefore)
+	p.ID = ID(p.Network, p.Asset, p.Payer, p.Nonce)
+}
+
+// seconds is a time of the chain; one after the end of int64 is that end.
+func seconds(n *big.Int) int64 {
+	if n.IsInt64() {
+		return n.Int64()
+	}
+	return 1<<63 - 1
+}
+
+// ID names a payment: it is the same for every authorization that could be spent
+// with its nonce, of which only one can be.
+func ID(network, asset, payer, nonce string) string {
+	sum := Keccak([]byte(strings.ToLower(network + "|" + asset + "|" + payer + "|" + nonce)))
+	return "pay_" + hex.EncodeToString(sum[:16])
+}
+
+var identifierForm = regexp.MustCompile(`^[A-Za-z0-9_-]{16,128}$`)
+
+// identifier is the buyer's own id of the payment; it may send none.
+func identifier(extensions jsontext.Value) (string, error) {
+	var sent struct {
+		Identifier struct {
+			Info struct {
+				ID *string `json:"id"`
+			} `json:"info"`
+		} `json:"payment-identifier"`
+	}
+	if len(extensions) == 0 {
+		return "", nil
+	}
+	err := json.Unmarshal(extensions, &sent)
+	id := sent.Identifier.Info.ID
+	if err == nil && id == nil {
+		return "", nil
+	}
+	if err != nil || !identifierForm.MatchString(*id) {
+		return "", policy.Refuse("invalid_payment_identifier", "", "payment-identifier must have 16 to 128 letters, digits, hyphens and underscores")
+	}
+	return *id, nil
+}
+
+// Verify holds a payment that is not yet known against what we offer for a call,
+// at a time. resource is the URL of the challenge. The error is a
+// *commands.PaymentRefused with the reason.
+//
+// A signature that is longer than a wallet's is a contract's, and only the chain
+// can judge it: Verify leaves it to the settler.
+func (p *Payment) Verify(offer Requirements, resource string, now time.Time) error {
+	if !p.accepted.equal(offer) {
+		return refuse(ReasonNoMatch)
+	}
+	if !samePath(p.resource, resource) {
+		return refuse(ReasonResource)
+	}
+	a := p.authorization
+	switch {
+	case a.To.String() != offer.PayTo:
+		return refuse(ReasonRecipient)
+	case a.Value.String() != offer.Amount:
+		return refuse(ReasonValue)
+	case p.ValidBefore < unixCeil(now.Add(windowLeft)),
+		p.ValidBefore > now.Add(time.Duration(offer.MaxTimeoutSeconds)*time.Second+windowSlack).Unix():
+		return refuse(ReasonValidBefore)
+	case p.ValidAfter > now.Unix():
+		return refuse(ReasonValidAfter)
+	case len(p.signature) == minSignature && !p.signedByPayer():
+		return refuse(ReasonSignature)
+	}
+	return nil
+}
+
+// unixCeil is a time in seconds, rounded up.
+func unixCeil(t time.Time) int64 { return t.Add(time.Second - 1).Unix() }
+
+// equal says whether a buyer took our offer: addresses in any case, everything
+// else as we wrote it.
+func (r Requirements) equal(offer Requirements) bool {
+	r.Asset, offer.Asset = strings.ToLower(r.Asset), strings.ToLower(offer.Asset)
+	r.PayTo, offer.PayTo = strings.ToLower(r.PayTo), strings.ToLower(offer.PayTo)
+	return r == offer
+}
+
+// samePath says whether a payment was made out for the call. Host and query do
+// not matter: proxies change them.
+func samePath(sent, ours string) bool {
+	if sent == "" {
+		return true
+	}
+	s, err := url.Parse(sent)
+	o, err2 := url.Parse(ours)
+	return err == nil && err2 == nil && s.Path == o.Path
+}
+
+// signedByPayer checks a wallet's signature under the domain of the accepted asset.
+func (p *Payment) signedByPayer() bool {
+	chain, known := chainID(p.accepted.Network)
+	asset, ok := parseAddress(p.accepted.Asset)
+	if !known || !ok {
+		return false
+	}
+	domain := Domain{Name: p.accepted.Extra.Name, Version: p.accepted.Extra.Version, ChainID: chain, Asset: asset}
+	signer, ok := signerOf(p.authorization.Digest(domain), p.signature)
+	return ok && signer == p.authorization.From
+}

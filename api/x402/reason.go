@@ -1,0 +1,38 @@
+package x402
+
+import "regexp"
+
+// Reasons for which we refuse a payment ourselves. All are the protocol's own but
+// ReasonNoMatch, which clients of the reference server know, and the last two.
+const (
+	ReasonPayload         = "invalid_payload"
+	ReasonVersion         = "invalid_x402_version"
+	ReasonResource        = "resource_mismatch"
+	ReasonNoMatch         = "No matching payment requirements"
+	ReasonRecipient       = "invalid_exact_evm_recipient_mismatch"
+	ReasonValue           = "invalid_exact_evm_payload_authorization_value_mismatch"
+	ReasonValidBefore     = "invalid_exact_evm_payload_authorization_valid_before"
+	ReasonValidAfter      = "invalid_exact_evm_payload_authorization_valid_after"
+	ReasonSignature       = "invalid_exact_evm_signature"
+	ReasonPending         = "settlement_pending"
+	ReasonVerifyError     = "unexpected_verify_error"
+	ReasonSettleError     = "unexpected_settle_error"
+	ReasonUsedElsewhere   = "authorization_used_elsewhere"
+	ReasonExpiredUnused   = "authorization_expired_unused"
+	reasonUnsupported     = "unsupported_scheme"
+	reasonInvalidState    = "invalid_transaction_state"
+	suffixNonceUsed       = "_nonce_already_used"
+	suffixFailed          = "_transaction_failed"
+	suffixSimulationFails = "_transaction_simulation_failed"
+)
+
+var plainReason = regexp.MustCompile(`^[a-z0-9_]{1,80}$`)
+
+// passOn is a facilitator's reason, if it looks like one: what else a foreign
+// server says does not reach a buyer.
+func passOn(reason, otherwise string) string {
+	if plainReason.MatchString(reason) || reason == ReasonNoMatch {
+		return reason
+	}
+	return otherwise
+}

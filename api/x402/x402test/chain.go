@@ -1,0 +1,363 @@
+package x402test
+
+import (
+	"encoding/hex"
+	"fmt"
+	"io"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/api/x402"
+)
+
+// Topics of the events of an EIP-3009 token.
+var (
+	authorizationUsed     = x402.Keccak([]byte("AuthorizationUsed(address,bytes32)"))
+	authorizationCanceled = x402.Keccak([]byte("AuthorizationCanceled(address,bytes32)"))
+	transfer              = x402.Keccak([]byte("Transfer(address,address,uint256)"))
+)
+
+// maxRange is how many blocks public nodes search for logs at once.
+const maxRange = 2_000
+
+// blockTime is the distance of two blocks.
+const blockTime = 2 * time.Second
+
+// Log is one event of a transaction.
+type Log struct {
+	Address x402.Address
+	Topics  []x402.Hash
+	Data    []byte
+}
+
+// Used is the event by which a token says that an authorization was spent.
+func Used(token, payer x402.Address, nonce x402.Hash) Log {
+	return Log{token, []x402.Hash{authorizationUsed, word(payer), nonce}, nil}
+}
+
+// Canceled is the event by which it says that one never can be.
+func Canceled(token, payer x402.Address, nonce x402.Hash) Log {
+	return Log{token, []x402.Hash{authorizationCanceled, word(payer), nonce}, nil}
+}
+
+// Transferred is the event of a transfer.
+func Transferred(token, from, to x402.Address, value *big.Int) Log {
+	return Log{token, []x402.Hash{transfer, word(from), word(to)}, value.FillBytes(make([]byte, 32))}
+}
+
+func word(a x402.Address) (w x402.Hash) {
+	copy(w[12:], a[:])
+	return w
+}
+
+type transaction struct {
+	hash   x402.Hash
+	block  int64
+	status int
+	logs   []Log
+}
+
+// Chain is a chain with a JSON-RPC node. Its blocks are two seconds apart.
+type Chain struct {
+	URL string
+
+	mu           sync.Mutex // over all that follows
+	chainID      int64
+	genesis      time.Time
+	head         int64
+	lag          int64
+	down         bool
+	transactions []transaction
+	spent        map[string]bool // token, payer, nonce: used or canceled
+	transfers    int
+	calls        map[string]int
+}
+
+// NewChain starts a chain with the id of Base Sepolia whose head is as old as the
+// clock says now. It ends with the test.
+func NewChain(t testing.TB, clock func() time.Time) *Chain {
+	now := clock()
+	c := &Chain{chainID: 84532, genesis: now.Add(-10_000 * blockTime), head: 10_000, spent: map[string]bool{}, calls: map[string]int{}}
+	server := httptest.NewServer(c)
+	t.Cleanup(server.Close)
+	c.URL = server.URL
+	return c
+}
+
+// SetID makes it another chain.
+func (c *Chain) SetID(id int64) { c.do(func() { c.chainID = id }) }
+
+// Advance mines empty blocks until the head is as late as t.
+func (c *Chain) Advance(t time.Time) {
+	c.do(func() { c.head = max(c.head, int64(t.Sub(c.genesis)/blockTime)) })
+}
+
+// Lag makes the node answer as if the last blocks had not come yet.
+func (c *Chain) Lag(blocks int64) { c.do(func() { c.lag = blocks }) }
+
+// Down makes the node answer 503, or serve again.
+func (c *Chain) Down(down bool) { c.do(func() { c.down = down }) }
+
+// Transfers is how many payments were settled on the chain.
+func (c *Chain) Transfers() int {
+	var n int
+	c.do(func() { n = c.transfers })
+	return n
+}
+
+// Calls is how often a JSON-RPC method was asked for.
+func (c *Chain) Calls(method string) int {
+	var n int
+	c.do(func() { n = c.calls[method] })
+	return n
+}
+
+// Settle spends an authorization, to whomever, in a block of its own. It fails
+// if the nonce was used or canceled.
+func (c *Chain) Settle(token x402.Address, a x402.Authorization) (x402.Hash, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.spent[spend(token, a.From, a.Nonce)] {
+		return x402.Hash{}, fmt.Errorf("x402test: the authorization is used or canceled")
+	}
+	c.transfers++
+	return c.mine(1, Used(token, a.From, a.Nonce), Transferred(token, a.From, a.To, a.Value)), nil
+}
+
+// Mine adds a block with one transaction. What its logs use and cancel is spent.
+func (c *Chain) Mine(logs ...Log) x402.Hash {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mine(1, logs...)
+}
+
+// MineReverted adds a block with a transaction that failed, whatever its logs say.
+func (c *Chain) MineReverted(logs ...Log) x402.Hash {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mine(0, logs...)
+}
+
+func (c *Chain) mine(status int, logs ...Log) x402.Hash {
+	c.head++
+	hash := Word("transaction " + strconv.Itoa(len(c.transactions)))
+	c.transactions = append(c.transactions, transaction{hash, c.head, status, logs})
+	for _, l := range logs {
+		if status == 1 && l.Topics[0] != transfer {
+			c.spent[fmt.Sprint(l.Address, l.Topics[1], l.Topics[2])] = true
+		}
+	}
+	return hash
+}
+
+func spend(token, payer x402.Address, nonce x402.Hash) string {
+	return fmt.Sprint(token, word(payer), nonce)
+}
+
+func (c *Chain) do(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f()
+}
+
+type request struct {
+	ID     jsontext.Value   `json:"id"`
+	Method string           `json:"method"`
+	Params []jsontext.Value `json:"params"`
+}
+
+// ServeHTTP answers one JSON-RPC request.
+func (c *Chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.down {
+		http.Error(w, "bad gateway", http.StatusServiceUnavailable)
+		return
+	}
+	text, _ := io.ReadAll(r.Body)
+	var q request
+	if err := json.Unmarshal(text, &q); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	c.calls[q.Method]++
+	answer := map[string]any{"jsonrpc": "2.0", "id": q.ID}
+	if result, err := c.answer(q); err != nil {
+		answer["error"] = map[string]any{"code": -32602, "message": err.Error()}
+	} else {
+		answer["result"] = result
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(must(json.Marshal(answer)))
+}
+
+func (c *Chain) answer(q request) (any, error) {
+	switch q.Method {
+	case "eth_chainId":
+		return quantity(c.chainID), nil
+	case "eth_blockNumber":
+		return quantity(c.seen()), nil
+	case "eth_getBlockByNumber":
+		return c.block(q)
+	case "eth_getLogs":
+		return c.logs(q)
+	case "eth_getTransactionReceipt":
+		return c.receipt(q)
+	case "eth_call":
+		return c.authorizationState(q)
+	}
+	return nil, fmt.Errorf("the method %s does not exist", q.Method)
+}
+
+// seen is the head as the node knows it.
+func (c *Chain) seen() int64 { return c.head - c.lag }
+
+func (c *Chain) number(tag string) int64 {
+	if tag == "latest" {
+		return c.seen()
+	}
+	n, err := strconv.ParseInt(strings.TrimPrefix(tag, "0x"), 16, 64)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+func (c *Chain) block(q request) (any, error) {
+	var tag string
+	if err := param(q, 0, &tag); err != nil {
+		return nil, err
+	}
+	n := c.number(tag)
+	if n < 0 || n > c.seen() {
+		return nil, nil
+	}
+	at := c.genesis.Add(time.Duration(n) * blockTime)
+	return map[string]any{"number": quantity(n), "timestamp": quantity(at.Unix())}, nil
+}
+
+func (c *Chain) logs(q request) (any, error) {
+	var filter struct {
+		Address   string `json:"address"`
+		Topics    []any  `json:"topics"`
+		FromBlock string `json:"fromBlock"`
+		ToBlock   string `json:"toBlock"`
+	}
+	if err := param(q, 0, &filter); err != nil {
+		return nil, err
+	}
+	from, to := c.number(filter.FromBlock), c.number(filter.ToBlock)
+	if to-from+1 > maxRange {
+		return nil, fmt.Errorf("query exceeds max block range %d", maxRange)
+	}
+	found := []any{}
+	for _, tx := range c.transactions {
+		for i, l := range tx.logs {
+			if tx.status == 1 && tx.block >= from && tx.block <= min(to, c.seen()) && strings.EqualFold(l.Address.String(), filter.Address) && matches(l.Topics, filter.Topics) {
+				found = append(found, tx.log(i))
+			}
+		}
+	}
+	return found, nil
+}
+
+// matches compares topics with a filter: a text, a list of texts or null each.
+func matches(topics []x402.Hash, filter []any) bool {
+	for i, want := range filter {
+		if i >= len(topics) {
+			return false
+		}
+		alternatives, list := want.([]any)
+		if !list {
+			alternatives = []any{want}
+		}
+		matched := want == nil
+		for _, text := range alternatives {
+			matched = matched || text == topics[i].String()
+		}
+		if !matched {
+			return false
+		}
+	}
+	return true
+}
+
+func (t transaction) log(i int) map[string]any {
+	l := t.logs[i]
+	topics := []string{}
+	for _, topic := range l.Topics {
+		topics = append(topics, topic.String())
+	}
+	return map[string]any{
+		"address": strings.ToLower(l.Address.String()), "topics": topics, "data": hexadecimal(l.Data), "removed": false,
+		"blockNumber": quantity(t.block), "transactionHash": t.hash.String(), "logIndex": quantity(int64(i) + 7),
+	}
+}
+
+func (c *Chain) receipt(q request) (any, error) {
+	var hash string
+	if err := param(q, 0, &hash); err != nil {
+		return nil, err
+	}
+	for _, tx := range c.transactions {
+		if tx.hash.String() != hash || tx.block > c.seen() {
+			continue
+		}
+		logs := []any{}
+		for i := range tx.logs {
+			logs = append(logs, tx.log(i))
+		}
+		return map[string]any{"status": quantity(int64(tx.status)), "blockNumber": quantity(tx.block), "transactionHash": hash, "logs": logs}, nil
+	}
+	return nil, nil
+}
+
+// authorizationState answers the one function that is called, by the state at a
+// block.
+func (c *Chain) authorizationState(q request) (any, error) {
+	var call struct {
+		To   string `json:"to"`
+		Data string `json:"data"`
+	}
+	var tag string
+	if err := param(q, 0, &call); err != nil {
+		return nil, err
+	}
+	if err := param(q, 1, &tag); err != nil {
+		return nil, err
+	}
+	selector := x402.Keccak([]byte("authorizationState(address,bytes32)"))
+	if len(call.Data) != 2+8+128 || call.Data[:10] != hexadecimal(selector[:4]) {
+		return nil, fmt.Errorf("execution reverted")
+	}
+	state := make([]byte, 32)
+	for _, tx := range c.transactions {
+		for _, l := range tx.logs {
+			if tx.status == 1 && tx.block <= c.number(tag) && l.Topics[0] != transfer && strings.EqualFold(l.Address.String(), call.To) &&
+				hex.EncodeToString(append(l.Topics[1][:], l.Topics[2][:]...)) == call.Data[10:] {
+				state[31] = 1
+			}
+		}
+	}
+	return hexadecimal(state), nil
+}
+
+func param(q request, i int, into any) error {
+	if i >= len(q.Params) {
+		return fmt.Errorf("missing value for argument %d", i)
+	}
+	return json.Unmarshal(q.Params[i], into)
+}
+
+func quantity(n int64) string { return "0x" + strconv.FormatInt(n, 16) }
+
+func hexadecimal(b []byte) string { return "0x" + hex.EncodeToString(b) }

@@ -1,0 +1,289 @@
+package x402test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/api/x402"
+	"github.com/countersign/countersign/commands"
+)
+
+// Kinds of faults. Those that begin with SettleThen move the money first.
+const (
+	Delay          = "delay"            // answers rightly, but only after Release
+	Status         = "status"           // an empty answer with Fault.Status
+	HTML           = "html"             // an error page with status 502
+	Garbage        = "garbage"          // 200 and half of a JSON text
+	Drop           = "drop"             // closes the connection without an answer
+	Hang           = "hang"             // never answers
+	Refuse         = "refuse"           // says no, for Fault.Reason, with Fault.Status or 200
+	SettleThenDrop = "settle-then-drop" // the answer is lost
+	SettleThenHang = "settle-then-hang" // the answer does not come
+	SettleThen500  = "settle-then-500"  // the answer is an error
+	Pending        = "pending"          // moves the money, and says that it does not know yet
+	NotSupported   = "not-supported"    // of "supported": a list without our kind
+)
+
+// Fault is what is done wrong with one request.
+type Fault struct {
+	Kind   string
+	Status int
+	Reason string
+}
+
+// Facilitator verifies payments and settles them on a Chain.
+type Facilitator struct {
+	URL string
+
+	chain    *Chain
+	clock    func() time.Time
+	mu       sync.Mutex // over all that follows
+	arrived  *sync.Cond
+	bearer   string
+	next     map[string][]Fault
+	always   map[string]Fault
+	counts   map[string]int
+	last     map[string]jsontext.Value
+	released chan struct{}
+	over     chan struct{} // closed when the test ends
+}
+
+// NewFacilitator starts one that is as good as real: it checks signature, window,
+// amount and nonce. It ends with the test.
+func NewFacilitator(t testing.TB, chain *Chain, clock func() time.Time) *Facilitator {
+	f := &Facilitator{
+		chain: chain, clock: clock, next: map[string][]Fault{}, always: map[string]Fault{}, counts: map[string]int{},
+		last: map[string]jsontext.Value{}, released: make(chan struct{}), over: make(chan struct{}),
+	}
+	f.arrived = sync.NewCond(&f.mu)
+	server := httptest.NewServer(f)
+	t.Cleanup(func() {
+		close(f.over)
+		server.Close()
+	})
+	f.URL = server.URL
+	return f
+}
+
+// Next makes the next requests to an endpoint ("verify", "settle", "supported")
+// go wrong, in this order; a Fault without Kind is none.
+func (f *Facilitator) Next(endpoint string, faults ...Fault) {
+	f.do(func() { f.next[endpoint] = append(f.next[endpoint], faults...) })
+}
+
+// Always makes every request to an endpoint go wrong, or with Fault{} none.
+func (f *Facilitator) Always(endpoint string, fault Fault) {
+	f.do(func() { f.always[endpoint] = fault })
+}
+
+// Require makes it refuse with 401 who does not send this bearer token.
+func (f *Facilitator) Require(bearer string) { f.do(func() { f.bearer = bearer }) }
+
+// Release lets all delayed requests go on.
+func (f *Facilitator) Release() {
+	f.do(func() {
+		close(f.released)
+		f.released = make(chan struct{})
+	})
+}
+
+// Calls is how many requests an endpoint has had.
+func (f *Facilitator) Calls(endpoint string) int {
+	var n int
+	f.do(func() { n = f.counts[endpoint] })
+	return n
+}
+
+// Await waits until an endpoint has had so many requests.
+func (f *Facilitator) Await(endpoint string, calls int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for f.counts[endpoint] < calls {
+		f.arrived.Wait()
+	}
+}
+
+// Last is the body of an endpoint's latest request.
+func (f *Facilitator) Last(endpoint string) jsontext.Value {
+	var text jsontext.Value
+	f.do(func() { text = f.last[endpoint] })
+	return text
+}
+
+func (f *Facilitator) do(what func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	what()
+}
+
+// arrive counts a request and says what is to go wrong with it.
+func (f *Facilitator) arrive(endpoint string, body []byte) (fault Fault, bearer string, released chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.counts[endpoint]++
+	f.last[endpoint] = body
+	f.arrived.Broadcast()
+	fault = f.always[endpoint]
+	if queue := f.next[endpoint]; len(queue) > 0 {
+		fault, f.next[endpoint] = queue[0], queue[1:]
+	}
+	return fault, f.bearer, f.released
+}
+
+// ServeHTTP answers /verify, /settle and /supported.
+func (f *Facilitator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	endpoint := strings.Trim(r.URL.Path, "/")
+	fault, bearer, released := f.arrive(endpoint, body)
+	if bearer != "" && r.Header.Get("Authorization") != "Bearer "+bearer {
+		write(w, http.StatusUnauthorized, map[string]any{"error": "unauthorized"})
+		return
+	}
+	if fault.Kind == Delay {
+		select {
+		case <-released:
+		case <-f.over:
+		}
+		fault = Fault{}
+	}
+	if strings.HasPrefix(fault.Kind, "settle-then-") || fault.Kind == Pending {
+		f.settle(body)
+	}
+	if f.faulty(w, r, endpoint, fault) {
+		return
+	}
+	switch endpoint {
+	case "supported":
+		write(w, http.StatusOK, supported(f.network()))
+	case "verify":
+		write(w, http.StatusOK, f.verify(body))
+	case "settle":
+		write(w, http.StatusOK, f.settle(body))
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+func (f *Facilitator) network() string {
+	f.chain.mu.Lock()
+	defer f.chain.mu.Unlock()
+	return "eip155:" + strconv.FormatInt(f.chain.chainID, 10)
+}
+
+func supported(network string) any {
+	kind := map[string]any{"x402Version": 2, "scheme": "exact", "network": network}
+	return map[string]any{"kinds": []any{map[string]any{"x402Version": 1, "scheme": "exact", "network": "base-sepolia"}, kind}, "extensions": []any{}, "signers": map[string]any{}}
+}
+
+// faulty answers wrongly, if it is to.
+func (f *Facilitator) faulty(w http.ResponseWriter, r *http.Request, endpoint string, fault Fault) bool {
+	switch fault.Kind {
+	case "":
+		return false
+	case Status:
+		w.WriteHeader(fault.Status)
+	case SettleThen500:
+		write(w, http.StatusInternalServerError, map[string]any{"error": "internal error"})
+	case HTML:
+		w.Header().Set("Content-Type", "text/html")
+		w.WriteHeader(http.StatusBadGateway)
+		_, _ = w.Write([]byte("<html><h1>502 Bad Gateway</h1></html>"))
+	case Garbage:
+		_, _ = w.Write([]byte(`{"success":true,"isValid":tr`))
+	case Drop, SettleThenDrop:
+		panic(http.ErrAbortHandler)
+	case Hang, SettleThenHang:
+		select {
+		case <-r.Context().Done():
+		case <-f.over:
+		}
+	case Refuse:
+		write(w, max(fault.Status, http.StatusOK), refusal(endpoint, fault.Reason))
+	case Pending:
+		write(w, http.StatusOK, refusal(endpoint, x402.ReasonPending))
+	case NotSupported:
+		write(w, http.StatusOK, supported("eip155:1"))
+	default:
+		panic("x402test: no fault is called " + fault.Kind)
+	}
+	return true
+}
+
+func refusal(endpoint, reason string) any {
+	if endpoint == "verify" {
+		return map[string]any{"isValid": false, "invalidReason": reason}
+	}
+	return map[string]any{"success": false, "errorReason": reason, "transaction": "", "network": "eip155:84532"}
+}
+
+// judge reads and verifies a request as a facilitator does.
+func (f *Facilitator) judge(body []byte) (*x402.Payment, error) {
+	var q struct {
+		Payload      jsontext.Value    `json:"paymentPayload"`
+		Requirements x402.Requirements `json:"paymentRequirements"`
+	}
+	if err := json.Unmarshal(body, &q); err != nil {
+		return nil, &commands.PaymentRefused{Reason: x402.ReasonPayload}
+	}
+	p, err := x402.Read(q.Payload)
+	if err != nil {
+		return nil, err
+	}
+	return p, p.Verify(q.Requirements, p.Resource(), f.clock())
+}
+
+func reasonOf(err error) string {
+	var refused *commands.PaymentRefused
+	if errors.As(err, &refused) {
+		return refused.Reason
+	}
+	return x402.ReasonVerifyError
+}
+
+func (f *Facilitator) verify(body []byte) any {
+	p, err := f.judge(body)
+	if err == nil && f.chain.isSpent(p) {
+		err = &commands.PaymentRefused{Reason: "invalid_exact_evm_nonce_already_used"}
+	}
+	if err != nil {
+		return refusal("verify", reasonOf(err))
+	}
+	return map[string]any{"isValid": true, "payer": p.Payer}
+}
+
+func (f *Facilitator) settle(body []byte) any {
+	p, err := f.judge(body)
+	if err != nil {
+		return refusal("settle", reasonOf(err))
+	}
+	hash, err := f.chain.Settle(address(p.Asset), p.Authorization())
+	if err != nil {
+		return refusal("settle", "invalid_exact_evm_nonce_already_used")
+	}
+	return x402.SettleResponse{Success: true, Payer: p.Payer, Transaction: hash.String(), Network: p.Network}
+}
+
+func (c *Chain) isSpent(p *x402.Payment) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.spent[spend(address(p.Asset), p.Authorization().From, p.Authorization().Nonce)]
+}
+
+func write(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(must(json.Marshal(body)))
+}

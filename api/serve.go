@@ -53,15 +53,15 @@ type toolCall struct {
 
 // tool takes an MCP tool call through the steps of its operation, the same as
 // over HTTP. The request is the one that carried the message: its credential, its
-// Idempotency-Key and its address count; its cookies and PAYMENT-SIGNATURE, which
-// name no tool, do not. What an error becomes, refused says.
+// Idempotency-Key and its address count; its cookies, PAYMENT-SIGNATURE and
+// If-None-Match, which name no tool, do not. What an error becomes, refused says.
 func (s *Server) tool(r *http.Request, op *operation, t toolCall) (reply, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), op.timeout())
 	defer cancel()
 	inner := r.Clone(ctx)
 	inner.Method, inner.Body, inner.ContentLength = op.method, http.NoBody, 0
 	inner.URL = &url.URL{Path: op.path, RawQuery: t.query.Encode()}
-	for _, name := range []string{"Cookie", "Payment-Signature", "X-Payment"} {
+	for _, name := range []string{"Cookie", "Payment-Signature", "X-Payment", "If-None-Match"} {
 		inner.Header.Del(name)
 	}
 	if t.vars == nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/gorilla/mux"
 	"github.com/oklog/ulid/v2"
 
+	"github.com/countersign/countersign/api/mcp"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/policy"
@@ -33,6 +34,8 @@ type Config struct {
 	Contact        string         // e-mail address in the OpenAPI document
 	Mail           Mailer         // nil: sign-in answers 503
 	Outbox         *Outbox        // shown as a page, if there is one
+	Loopback       bool           // the listener is: every loopback name of it is good at /mcp
+	MCPOrigins     []string       // web origins that may use /mcp, beside the own one
 }
 
 // Server answers HTTP requests.
@@ -49,6 +52,7 @@ type Server struct {
 	metrics     *metrics
 	operations  []*operation
 	openAPI     document
+	mcp         *mcp.Door
 	slots       chan struct{} // one per request in flight
 	draining    atomic.Bool   // owned by whoever stops the server: readiness fails first
 }
@@ -77,7 +81,10 @@ func New(c Config) (*Server, error) {
 	if s.sessions, err = newSessions(c.App.Ledger.Pool(), c.App.BaseURL, c.App.Clock); err != nil {
 		return nil, err
 	}
-	s.openAPI, err = newOpenAPI(s)
+	if s.openAPI, err = newOpenAPI(s); err != nil {
+		return nil, err
+	}
+	s.mcp, err = newDoor(s, c)
 	return s, err
 }
 
@@ -93,12 +100,7 @@ func (s *Server) Handler() http.Handler {
 			paths.Path(path).Name(path)
 		}
 		allowed[path] = append(allowed[path], methods...)
-		router.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-			if rec, ok := w.(*recorder); ok {
-				rec.route = path
-			}
-			handler.ServeHTTP(w, r)
-		}).Methods(methods...)
+		router.Handle(path, routed(path, handler)).Methods(methods...)
 	}
 	for _, op := range s.operations {
 		add(op.path, s.handle(op), op.method)
@@ -108,6 +110,7 @@ func (s *Server) Handler() http.Handler {
 	}
 	add("/healthz", http.HandlerFunc(s.healthz), http.MethodGet)
 	add("/readyz", http.HandlerFunc(s.readyz), http.MethodGet)
+	router.Handle("/mcp", routed("/mcp", s.mcp)) // every method: it says itself which it takes
 	router.NotFoundHandler = http.HandlerFunc(s.notFound)
 	router.MethodNotAllowedHandler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var match mux.RouteMatch
@@ -117,6 +120,16 @@ func (s *Server) Handler() http.Handler {
 		s.fail(w, r, bareErrors(r), policy.Refuse(codeMethod, "", "method not allowed"))
 	})
 	return s.around(router)
+}
+
+// routed notes the route for log and metrics.
+func routed(path string, handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if rec, ok := w.(*recorder); ok {
+			rec.route = path
+		}
+		handler.ServeHTTP(w, r)
+	})
 }
 
 func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {

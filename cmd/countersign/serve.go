@@ -83,7 +83,8 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 		return nil, err
 	}
 	config := api.Config{App: s.node.app, Projections: s.projections, Log: log,
-		RateLimit: c.RateLimit == "on", TrustedProxies: proxies, Contact: c.ContactEmail}
+		RateLimit: c.RateLimit == "on", TrustedProxies: proxies, Contact: c.ContactEmail,
+		Loopback: loopback(c.Listen), MCPOrigins: c.MCPOrigins}
 	if s.members, err = c.mail(&config); err != nil {
 		return nil, err
 	}
@@ -135,6 +136,7 @@ func (s *running) announce(o *output) error {
   payments  off: use a free key
   members   %[6]s
   metrics   http://%[5]s/metrics
+  mcp       %[1]s/mcp
 next, in another terminal:
   curl -s %[1]s/api/keys/free -H 'Content-Type: application/json' -d '{"email":"you@example.com"}'
   curl -s %[1]s/api/agent-services/action-safety/quick -H 'Content-Type: application/json' \

@@ -54,6 +54,7 @@ type service struct {
 	TrustedProxies []string      `help:"Networks whose X-Forwarded-For counts." env:"TRUSTED_PROXIES" name:"trusted-proxies" placeholder:"CIDR"`
 	ContactEmail   string        `help:"E-mail address for callers; needed when the base URL is not loopback." env:"CONTACT_EMAIL" name:"contact-email" placeholder:"EMAIL"`
 	SMTPURL        string        `help:"Mail server for sign-in links; without it they lie in /outbox, on the private database and a loopback listener only." env:"SMTP_URL" name:"smtp-url" secret:"" placeholder:"URL"`
+	MCPOrigins     []string      `help:"Web origins that may use /mcp, beside the own one." env:"MCP_ALLOWED_ORIGINS" name:"mcp-allowed-origins" placeholder:"ORIGIN"`
 	Migrate        bool          `help:"Bring the schema of DATABASE_URL up to date first."`
 	Drain          time.Duration `help:"How long readiness fails before the listener closes at the end." default:"0s"`
 }
@@ -231,7 +232,7 @@ func (c *configCmd) Run(o *output) error {
 	}
 	for _, entry := range os.Environ() {
 		name, _, _ := strings.Cut(entry, "=")
-		for _, prefix := range []string{"LEDGER_", "SIGNING_", "CHECKPOINT_", "X402_", "STRIPE_", "SMTP_"} {
+		for _, prefix := range []string{"LEDGER_", "SIGNING_", "CHECKPOINT_", "X402_", "STRIPE_", "SMTP_", "MCP_"} {
 			if strings.HasPrefix(name, prefix) && !slices.Contains(known, strings.TrimSuffix(name, "_FILE")) {
 				fmt.Fprintf(o.stderr, "countersign: %s is set, but no setting has this name\n", name)
 			}

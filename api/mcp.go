@@ -1,0 +1,290 @@
+package api
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/url"
+	"reflect"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/api/mcp"
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/actionrisk"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// tool is an operation under the name by which a model calls it.
+type tool struct {
+	op                       *operation
+	name, title, description string
+	readOnly                 bool
+	arguments                reflect.Type // what over HTTP stands in path and query; nil: the body
+	split                    func(canonical []byte) (toolCall, error)
+}
+
+// workflowArguments are those of get_action_safety_workflow_status.
+type workflowArguments struct {
+	WorkflowID string `json:"workflowId" jsonschema:"pattern=^asw_[0-9a-f-]{36}$" jsonschema_description:"As agent_action_safety_loop answered it."`
+}
+
+// historyArguments are those of list_assurance_history.
+type historyArguments struct {
+	Limit  int    `json:"limit,omitempty" jsonschema:"minimum=1,maximum=100,default=25"`
+	Cursor string `json:"cursor,omitempty" jsonschema:"maxLength=200" jsonschema_description:"nextCursor of the page before."`
+}
+
+// noArguments are those of tools that take none.
+type noArguments struct{}
+
+// tools is every tool: each service from its one declaration, and what else of the
+// operations an agent needs to use them. An operation that is not served has none.
+func (s *Server) tools() []tool {
+	var table []tool
+	for _, op := range s.operations {
+		if op.service != nil {
+			table = append(table, serviceTool(op))
+		}
+	}
+	for _, t := range []tool{
+		{name: "get_action_safety_workflow_status", title: "Workflow status", readOnly: true,
+			description: "The status record of an action-safety workflow, kept for 30 days. Call it to see what became of a workflow, or to show it to a person. Free.",
+			arguments:   reflect.TypeFor[workflowArguments](), split: workflowCall},
+		{name: "verify_record", title: "Verify a record", readOnly: true,
+			description: "Checks a signed decision, receipt or attestation: form, hash, key, signature, place in the ledger. Call it before you rely on a record somebody hands you. Free."},
+		{name: "list_products", title: "Products", readOnly: true, arguments: reflect.TypeFor[noArguments](), split: plainCall,
+			description: "What can be bought here once or by subscription, with prices and where to pay. Free."},
+		{name: "get_pricing", title: "Prices", readOnly: true, arguments: reflect.TypeFor[noArguments](), split: plainCall,
+			description: "The price of every tool, the free calls of a key and what the monthly pass adds. Free."},
+		{name: "authorize_purchase_intent", title: "Authorize a purchase",
+			description: "A signed allow, deny or needs_review about one exact x402 purchase or MCP tool call, under your organization's active policy. Call it before you pay or act, and act only on allow. Needs an organization token. " + oneKey},
+		{name: "record_execution_receipt", title: "Record a receipt",
+			description: "Binds what was observed of an execution to its decision, in a signed receipt, once per decision. Call it after the purchase or call, whatever came of it. Needs an organization token."},
+		{name: "list_assurance_history", title: "Decisions and receipts", readOnly: true,
+			description: "Your organization's decisions and receipts, the newest first. Needs an organization token.",
+			arguments:   reflect.TypeFor[historyArguments](), split: historyCall},
+	} {
+		if t.op = s.operation(operationOf[t.name]); t.op != nil {
+			table = append(table, t)
+		}
+	}
+	return table
+}
+
+// operationOf names the operation behind each tool that is no service.
+var operationOf = map[string]string{
+	"get_action_safety_workflow_status": workflowStatus.id,
+	"verify_record":                     verifyRecord.id,
+	"list_products":                     "list_products",
+	"get_pricing":                       "get_pricing",
+	"authorize_purchase_intent":         decide.id,
+	"record_execution_receipt":          bindReceipt.id,
+	"list_assurance_history":            assuranceHistory.id,
+}
+
+// oneKey is what whoever calls with a key must know.
+const oneKey = "One key per purchase you intend; on a retry send the same key; never invent a new one after a time-out."
+
+// serviceTool is a service as a tool. What leaves no signed receipt changes
+// nothing but the count of calls.
+func serviceTool(op *operation) tool {
+	description := fmt.Sprintf("%s Price: $%s per call, by an x402 payment in _meta[\"x402/payment\"] or an API key.", op.service.Summary, usd(op.service.PriceCents))
+	if properties, _ := op.schema.document["properties"].(object); properties["idempotencyKey"] != nil {
+		description += " " + oneKey
+	}
+	return tool{op: op, name: op.id, title: op.service.Title, description: description, readOnly: !op.service.Signed}
+}
+
+// usd is an amount in cents as dollars.
+func usd(cents int) string { return fmt.Sprintf("%d.%02d", cents/100, cents%100) }
+
+// declare is the tool as the door shows and calls it.
+func (s *Server) declare(t tool) (mcp.Tool, error) {
+	output, err := t.op.answerSchema()
+	if err != nil {
+		return mcp.Tool{}, err
+	}
+	declared := mcp.Tool{Name: t.name, Title: t.title, Description: t.description, ReadOnly: t.readOnly, Output: output}
+	check := t.op.schema
+	if t.arguments != nil {
+		if check, err = newSchema(t.arguments, false); err != nil {
+			return mcp.Tool{}, err
+		}
+	}
+	declared.Input = check.document
+	if t.op.service != nil {
+		declared.PriceUSD = usd(t.op.service.PriceCents)
+		// A client may hold structured content to this even where it says that
+		// payment is required.
+		declared.Output = object{"type": "object", "anyOf": []any{output, paymentRequiredSchema}}
+	}
+	declared.Call = func(_ context.Context, c mcp.Call) mcp.Result {
+		order := toolCall{arguments: c.Arguments, payment: c.Payment}
+		var err error
+		if t.split != nil {
+			order, err = split(t, check, c.Arguments)
+		}
+		var answer reply
+		if err == nil {
+			answer, err = s.tool(c.Request, t.op, order)
+		}
+		return s.toolResult(c.Request, t, answer, err)
+	}
+	return declared, nil
+}
+
+// paymentRequiredSchema is what a priced tool answers whoever has not paid.
+var paymentRequiredSchema = object{
+	"type": "object", "required": []any{"x402Version", "accepts"},
+	"properties": object{
+		"x402Version": object{"type": "integer", "const": 2},
+		"error":       object{"type": "string"},
+		"resource":    object{"type": "object"},
+		"accepts":     object{"type": "array", "items": object{"type": "object"}},
+		"extensions":  object{"type": "object"},
+	},
+}
+
+// split reads arguments that over HTTP would stand in path and query.
+func split(t tool, check *schema, arguments []byte) (toolCall, error) {
+	canonical, err := canon.Canonical(arguments)
+	if err != nil {
+		return toolCall{}, err
+	}
+	if err := check.validate(arguments); err != nil {
+		return toolCall{}, err
+	}
+	return t.split(canonical)
+}
+
+func plainCall([]byte) (toolCall, error) { return toolCall{}, nil }
+
+func workflowCall(canonical []byte) (toolCall, error) {
+	var in workflowArguments
+	err := canon.DecodeChecked(canonical, &in)
+	return toolCall{vars: map[string]string{"workflowId": in.WorkflowID}}, err
+}
+
+func historyCall(canonical []byte) (toolCall, error) {
+	var in historyArguments
+	err := canon.DecodeChecked(canonical, &in)
+	query := url.Values{"cursor": {in.Cursor}}
+	if in.Limit != 0 {
+		query.Set("limit", strconv.Itoa(in.Limit))
+	}
+	return toolCall{query: query}, err
+}
+
+// toolResult is the answer over HTTP as a tool's result: the body of success as
+// text and structured, that of an error as text alone. Only the demand for a
+// payment is structured too, since a client reads it to pay.
+func (s *Server) toolResult(r *http.Request, t tool, answer reply, err error) mcp.Result {
+	if err == nil && answer.body == nil {
+		answer.body, err = canon.Marshal(answer.value)
+	}
+	result := mcp.Result{Structured: true}
+	if err != nil {
+		answer = s.refused(r, t.op.bareErrors, err)
+		result.Failed, result.Structured = true, answer.status == http.StatusPaymentRequired
+		if result.Structured {
+			answer.body = asToolDemand(answer.body, t.name)
+		}
+	}
+	result.Body = answer.body
+	if settled := paymentResponse(answer.header); settled != nil {
+		result.Meta = map[string]any{"x402/payment-response": settled}
+	}
+	return result
+}
+
+// asToolDemand makes the demand for a payment one for a tool: it names the tool,
+// and leaves out what tells indexers of the HTTP twin.
+func asToolDemand(body []byte, name string) []byte {
+	var demand struct {
+		Resource   map[string]jsontext.Value `json:"resource"`
+		Extensions map[string]jsontext.Value `json:"extensions"`
+	}
+	members, err := canon.Members(body)
+	if err != nil || json.Unmarshal(body, &demand) != nil || demand.Resource == nil {
+		return body
+	}
+	demand.Resource["url"] = jsontext.Value(strconv.Quote("mcp://tool/" + name)) // a name is letters and underscores
+	members["resource"] = canon.Object(demand.Resource)
+	delete(demand.Extensions, "bazaar")
+	delete(members, "extensions")
+	if len(demand.Extensions) > 0 {
+		members["extensions"] = canon.Object(demand.Extensions)
+	}
+	return canon.Object(members)
+}
+
+// paymentResponse is the header PAYMENT-RESPONSE as the object it encodes.
+func paymentResponse(h http.Header) any {
+	text, err := base64.StdEncoding.DecodeString(h.Get("Payment-Response"))
+	if err != nil || !jsontext.Value(text).IsValid() {
+		return nil
+	}
+	var settled map[string]any
+	if json.Unmarshal(text, &settled) != nil {
+		return nil
+	}
+	return settled
+}
+
+// newDoor opens the door for the Model Context Protocol.
+func newDoor(s *Server, c Config) (*mcp.Door, error) {
+	config := mcp.Config{
+		Name: "countersign", Title: "Countersign", Version: policy.Version, Website: s.app.BaseURL,
+		Instructions: "Call action_safety_quick_gate before each consequential action and follow its nextRecommendedCall. " +
+			"Pay with an API key in X-API-Key (POST " + s.app.BaseURL + "/api/keys/free issues one) or with an x402 payment in _meta[\"x402/payment\"], for the terms that an unpaid call answers. " +
+			"After a time-out or 503 repeat the same call with the same idempotencyKey or the same payment; never make a new one for it.",
+		BaseURL: s.app.BaseURL, Loopback: c.Loopback, Origins: c.MCPOrigins,
+		Admit: s.admitMessage,
+		Panicked: func(ctx context.Context, value any) {
+			s.metrics.panics.Inc()
+			s.log.Error("internal error", "requestId", requestID(ctx), "error", fmt.Errorf("panic: %v", value))
+		},
+		Resources: s.resources(), Prompts: prompts(),
+	}
+	for _, t := range s.tools() {
+		declared, err := s.declare(t)
+		if err != nil {
+			return nil, fmt.Errorf("MCP tool %s: %w", t.name, err)
+		}
+		config.Tools = append(config.Tools, declared)
+	}
+	return mcp.New(config)
+}
+
+// admitMessage refuses a message whose credential is bad, whatever it asks for:
+// so a client learns that it must get another one. None is fine.
+func (s *Server) admitMessage(w http.ResponseWriter, r *http.Request) bool {
+	err := s.checkCredential(r)
+	if err == nil {
+		return true
+	}
+	refused := s.refused(r, false, err)
+	if refused.status == http.StatusUnauthorized {
+		refused.header.Set("WWW-Authenticate", s.challenge("/mcp", "invalid_token", commands.ScopeCatalog))
+	}
+	for name, values := range refused.header {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(refused.status)
+	_, _ = w.Write(refused.body)
+	return false
+}
+
+// checkCredential looks at a credential as a priced call does.
+func (s *Server) checkCredential(r *http.Request) error {
+	text, present, err := apiKey(r.Header)
+	if err != nil || !present {
+		return err
+	}
+	return s.serveCredential(&call{op: s.operation(actionrisk.Quick.Operation), request: r}, text)
+}

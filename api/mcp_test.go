@@ -1,0 +1,532 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/go-cmp/cmp"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// eras are a version with a handshake and one without.
+var eras = []string{"2025-11-25", "2026-07-28"}
+
+// carrier adds headers to what a client sends, as a person would configure them.
+type carrier struct{ header http.Header }
+
+// RoundTrip implements http.RoundTripper.
+func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	for name, values := range c.header {
+		r.Header[name] = values
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// dial is the official client, connected; the headers are name, value …
+func (n *node) dial(version string, headers ...string) *sdk.ClientSession {
+	n.t.Helper()
+	header := http.Header{}
+	for i := 0; i < len(headers); i += 2 {
+		header.Set(headers[i], headers[i+1])
+	}
+	client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
+	session, err := client.Connect(n.t.Context(), &sdk.StreamableClientTransport{Endpoint: n.url + "/mcp", DisableStandaloneSSE: true,
+		HTTPClient: &http.Client{Transport: carrier{header}}}, &sdk.ClientSessionOptions{ProtocolVersion: version})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.t.Cleanup(func() { _ = session.Close() })
+	return session
+}
+
+// toolAnswer is what a tool answered.
+type toolAnswer struct {
+	isError    bool
+	structured string // canonical; empty without
+	text       string
+	meta       map[string]any
+}
+
+// callTool calls a tool with arguments as they are written.
+func (n *node) callTool(session *sdk.ClientSession, name, arguments string, meta ...any) toolAnswer {
+	n.t.Helper()
+	params := &sdk.CallToolParams{Name: name, Arguments: jsonRaw(arguments)}
+	for i := 0; i < len(meta); i += 2 {
+		if params.Meta == nil {
+			params.Meta = sdk.Meta{}
+		}
+		params.Meta[meta[i].(string)] = meta[i+1]
+	}
+	result, err := session.CallTool(n.t.Context(), params)
+	if err != nil {
+		n.t.Fatalf("%s: %v", name, err)
+	}
+	a := toolAnswer{isError: result.IsError, meta: result.Meta}
+	if len(result.Content) != 1 {
+		n.t.Fatalf("%s: %d contents", name, len(result.Content))
+	}
+	a.text = result.Content[0].(*sdk.TextContent).Text
+	if result.StructuredContent != nil {
+		text, err := canon.Marshal(result.StructuredContent)
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		a.structured = string(text)
+	}
+	return a
+}
+
+// jsonRaw is JSON the SDK's encoder does not touch.
+type jsonRaw string
+
+// MarshalJSON implements json.Marshaler.
+func (r jsonRaw) MarshalJSON() ([]byte, error) { return []byte(r), nil }
+
+// refusedTool fails the test unless the answer is an error: text alone, the body
+// that REST gives.
+func (n *node) refusedTool(a toolAnswer, status int, rest answer) {
+	n.t.Helper()
+	if rest.status != status || !a.isError || a.structured != "" || a.text != string(rest.body) {
+		n.t.Errorf("tool %+v, REST %v, want %d", a, rest, status)
+	}
+}
+
+// each tool of the table agrees with the operation behind it: name, schema and
+// price.
+func TestEachToolIsItsOperation(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	for _, era := range eras {
+		list, err := n.dial(era).ListTools(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := map[string]*sdk.Tool{}
+		for _, tool := range list.Tools {
+			found[tool.Name] = tool
+		}
+		for _, s := range Services() {
+			tool, op := found[s.Operation], n.server.operation(s.Operation)
+			if tool == nil {
+				t.Errorf("%s is no tool", s.Operation)
+				continue
+			}
+			price := fmt.Sprintf("%d.%02d", s.PriceCents/100, s.PriceCents%100)
+			if diff := cmp.Diff(map[string]any{"usd": price}, tool.Meta["x402/price"]); diff != "" || !strings.Contains(tool.Description, "$"+price) {
+				t.Errorf("%s: price (-want +got):\n%s%s", s.Operation, diff, tool.Description)
+			}
+			if diff := cmp.Diff(plainJSON(t, op.schema.document), tool.InputSchema); diff != "" {
+				t.Errorf("%s: input schema (-REST +MCP):\n%s", s.Operation, diff)
+			}
+			if tool.Annotations.ReadOnlyHint == s.Signed || !tool.Annotations.IdempotentHint || *tool.Annotations.DestructiveHint || *tool.Annotations.OpenWorldHint || tool.Title == "" {
+				t.Errorf("%s: %+v", s.Operation, tool.Annotations)
+			}
+			if keyed := strings.Contains(tool.Description, oneKey); keyed != strings.Contains(fmt.Sprint(tool.InputSchema), "idempotencyKey") {
+				t.Errorf("%s: takes a key, or not: %s", s.Operation, tool.Description)
+			}
+		}
+		for name, id := range operationOf {
+			if _, is := found[name]; is != (n.server.operation(id) != nil) {
+				t.Errorf("%s: tool %v", name, is)
+			}
+		}
+		for name, tool := range found {
+			for which, schema := range map[string]any{"input": tool.InputSchema, "output": tool.OutputSchema} {
+				if m, _ := schema.(map[string]any); m["type"] != "object" {
+					t.Errorf("%s: the root of the %s schema is no object: %v", name, which, m["type"])
+				}
+				compileJSON(t, name, schema)
+			}
+		}
+	}
+}
+
+func plainJSON(t *testing.T, v any) any {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var decoded any
+	if err := json.Unmarshal(text, &decoded); err != nil {
+		t.Fatal(err)
+	}
+	return decoded
+}
+
+func compileJSON(t *testing.T, name string, schema any) *jsonschema.Schema {
+	t.Helper()
+	text, err := json.Marshal(schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.DefaultDraft(jsonschema.Draft2020)
+	compiler.UseRegexpEngine(ecmaRegexp)
+	if err := compiler.AddResource("tool.json", document); err != nil {
+		t.Fatal(err)
+	}
+	compiled, err := compiler.Compile("tool.json")
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return compiled
+}
+
+// The same arguments give the same structured content over REST and MCP, for every
+// service, in both eras; it fits the tool's output schema.
+func TestEveryServiceAnswersTheSameOverBoth(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	key := n.issueKey()
+	list, err := n.dial(eras[1]).ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outputs := map[string]any{}
+	for _, tool := range list.Tools {
+		outputs[tool.Name] = tool.OutputSchema
+	}
+	for _, s := range Services() {
+		rest := n.post(servicePath(s), key, s.Example, "Idempotency-Key", "key-"+s.Operation)
+		n.wants(rest, 200)
+		for _, era := range eras {
+			a := n.callTool(n.dial(era, "X-API-Key", key, "Idempotency-Key", "key-"+s.Operation), s.Operation, s.Example)
+			if a.isError || a.structured != string(rest.body) || a.text != string(rest.body) {
+				t.Errorf("%s %s: %+v\nREST %s", era, s.Operation, a, rest.body)
+			}
+			if s.Signed {
+				continue // each answer has a receipt of its own
+			}
+			if a = n.callTool(n.dial(era, "Authorization", "Bearer "+key), s.Operation, s.Example); a.structured != string(rest.body) {
+				t.Errorf("%s %s afresh: %+v\nREST %s", era, s.Operation, a, rest.body)
+			}
+		}
+		instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(rest.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := compileJSON(t, s.Operation, outputs[s.Operation]).Validate(instance); err != nil {
+			t.Errorf("%s: %v", s.Operation, err)
+		}
+	}
+}
+
+// A tool call goes through the same gate: counted, limited, refused in the same
+// words.
+func TestToolsGoThroughTheGate(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	key := n.issueKey()
+	for _, era := range eras {
+		keyed, nobody := n.dial(era, "X-API-Key", key), n.dial(era)
+		before := n.used(key)
+		if a := n.callTool(keyed, "action_safety_quick_gate", `{"command":"git push --force origin main"}`); a.isError || !strings.Contains(a.structured, `"risk":"critical"`) {
+			t.Errorf("%+v", a)
+		}
+		if used := n.used(key); used != before+1 {
+			t.Errorf("%d calls used, before it %d", used, before)
+		}
+		n.unchanged(func() {
+			for _, bad := range []string{`{}`, `{"command":5}`, `{"command":"ls","` + canary + `":1}`, `{"command":" ls"}`, `[]`, `null`, `"ls"`} {
+				a := n.callTool(keyed, "action_safety_quick_gate", bad)
+				n.refusedTool(a, 400, n.post(quickPath, key, bad))
+			}
+			n.refusedTool(n.callTool(nobody, "action_safety_quick_gate", `{}`), 503, n.post(quickPath, "", `{}`))
+		})
+	}
+	n.spend(key, 250-n.used(key))
+	for _, era := range eras {
+		a := n.callTool(n.dial(era, "X-API-Key", key), "action_safety_quick_gate", `{"command":"ls"}`)
+		rest := n.post(quickPath, key, `{"command":"ls"}`)
+		n.exhausted(rest)
+		n.refusedTool(a, 429, rest)
+	}
+}
+
+// What changes nothing of anybody's needs no credential.
+func TestFreeTools(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	key := n.issueKey()
+	run := n.post(runPath, key, `{"command":"ls"}`)
+	n.wants(run, 200)
+	id := run.members(t)["workflowId"].(string)
+	receipt, err := canon.Marshal(run.members(t)["receipt"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	status := n.get("/api/agent-workflows/action-safety/status/" + id)
+	n.wants(status, 200)
+	verified := n.post("/api/verify", "", string(receipt))
+	n.wants(verified, 200)
+	for _, era := range eras {
+		session := n.dial(era)
+		if a := n.callTool(session, "get_action_safety_workflow_status", `{"workflowId":"`+id+`"}`); a.isError || a.structured != string(status.body) {
+			t.Errorf("%+v, REST %v", a, status)
+		}
+		if a := n.callTool(session, "verify_record", string(receipt)); a.isError || a.structured != string(verified.body) || !strings.Contains(a.text, `"valid":true`) {
+			t.Errorf("%+v, REST %v", a, verified)
+		}
+		unknown := "asw_00000000-0000-4000-8000-000000000000"
+		n.refusedTool(n.callTool(session, "get_action_safety_workflow_status", `{"workflowId":"`+unknown+`"}`), 404,
+			n.get("/api/agent-workflows/action-safety/status/"+unknown))
+		for _, bad := range []string{`{}`, `{"workflowId":5}`, `{"workflowId":"../` + canary + `"}`, `{"workflowId":"` + id + `","more":1}`} {
+			if a := n.callTool(session, "get_action_safety_workflow_status", bad); !a.isError || a.structured != "" || strings.Contains(a.text, canary) {
+				t.Errorf("%s: %+v", bad, a)
+			}
+		}
+		result, err := session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "countersign://workflows/" + id})
+		if err != nil || result.Contents[0].Text != string(status.body) || result.Contents[0].MIMEType != "application/json" {
+			t.Errorf("%v %v", result, err)
+		}
+	}
+}
+
+// A message with a bad credential is 401 and says where to get a good one; it is
+// looked at whatever the message asks for.
+func TestABadCredentialIsNoMessage(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	key := n.issueKey()
+	list := `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`
+	for _, headers := range [][]string{
+		{"X-API-Key", canary}, {"X-API-Key", key[:len(key)-1]}, {"Authorization", "Bearer " + canary}, {"Authorization", "Basic " + key},
+		{"Authorization", "Bearer svco_" + canary}, {"Authorization", "Bearer a.b.c"}, {"X-API-Key", ""},
+		{"X-API-Key", key, "X-API-Key", key}, {"Authorization", "Bearer " + key, "Authorization", "Bearer " + key},
+	} {
+		a := n.send(http.MethodPost, "/mcp", list, append([]string{"Content-Type", "application/json"}, headers...)...)
+		n.refused(a, 401, "-", "")
+		want := `Bearer realm="countersign", resource_metadata="` + n.url + `/.well-known/oauth-protected-resource/mcp", error="invalid_token", scope="catalog:read"`
+		if got := a.header.Get("WWW-Authenticate"); got != want {
+			t.Errorf("%v: WWW-Authenticate %q, want %q", headers, got, want)
+		}
+	}
+	for _, headers := range [][]string{nil, {"X-API-Key", key}, {"Authorization", "Bearer " + key}, {"Authorization", "Bearer " + n.organizationToken()}, {"Cookie", "countersign_session=" + canary}} {
+		if a := n.send(http.MethodPost, "/mcp", list, append([]string{"Content-Type", "application/json"}, headers...)...); a.status != 200 {
+			t.Errorf("%v: %v", headers, a)
+		}
+	}
+}
+
+// The organization's tools and resources: the same records as over REST, and
+// nobody else's.
+func TestOrganizationTools(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	token, other, key := n.tokenWithPolicy(), n.tokenWithPolicy(), n.issueKey()
+	bearer := func(token string) []string {
+		return []string{"Content-Type", "application/json", "Authorization", "Bearer " + token}
+	}
+	order := func(era string) string {
+		return `{"protocol":"x402","idempotencyKey":"purchase-` + era + `","subject":{"runId":"run-1"},"intent":{"resourceUrl":"https://api.weather.example/v1/forecast?city=Oslo",` +
+			`"method":"GET","scheme":"exact","network":"base","asset":"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913","payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amountUnits":"250000"}}`
+	}
+	for _, era := range eras {
+		mine, theirs := n.dial(era, "Authorization", "Bearer "+token), n.dial(era, "Authorization", "Bearer "+other)
+		decided := n.callTool(mine, "authorize_purchase_intent", order(era))
+		again := n.send(http.MethodPost, "/api/assurance/decisions", order(era), bearer(token)...)
+		if n.wants(again, 200); decided.isError || decided.structured != string(again.body) || !strings.Contains(decided.text, `"decision":"allow"`) {
+			t.Errorf("%+v, REST %v", decided, again)
+		}
+		var decision struct {
+			Record struct {
+				DecisionID  string `json:"decisionId"`
+				BindingHash string `json:"bindingHash"`
+			} `json:"record"`
+			Integrity struct {
+				RecordHash string `json:"recordHash"`
+			} `json:"integrity"`
+		}
+		again.decode(t, &decision)
+		receipt := `{"decisionId":"` + decision.Record.DecisionID + `","decisionRecordHash":"` + decision.Integrity.RecordHash + `","bindingHash":"` + decision.Record.BindingHash +
+			`","protocol":"x402","outcome":"fulfilled","responseStatus":200}`
+		bound := n.callTool(mine, "record_execution_receipt", receipt)
+		rebound := n.send(http.MethodPost, "/api/assurance/receipts", receipt, bearer(token)...)
+		if n.wants(rebound, 200); bound.isError || bound.structured != string(rebound.body) {
+			t.Errorf("%+v, REST %v", bound, rebound)
+		}
+		receiptID := rebound.members(t)["record"].(map[string]any)["receiptId"].(string)
+		for _, query := range []struct{ arguments, rest string }{{`{}`, ""}, {`{"limit":1}`, "?limit=1"}} {
+			listed := n.callTool(mine, "list_assurance_history", query.arguments)
+			rest := n.send(http.MethodGet, "/api/assurance/history"+query.rest, "", bearer(token)...)
+			if n.wants(rest, 200); listed.isError || listed.structured != string(rest.body) {
+				t.Errorf("%+v, REST %v", listed, rest)
+			}
+			cursor := rest.members(t)["nextCursor"]
+			if query.rest == "" {
+				continue
+			}
+			listed = n.callTool(mine, "list_assurance_history", fmt.Sprintf(`{"limit":1,"cursor":%q}`, cursor))
+			if rest := n.send(http.MethodGet, fmt.Sprintf("/api/assurance/history?limit=1&cursor=%s", cursor), "", bearer(token)...); listed.structured != string(rest.body) {
+				t.Errorf("%+v, REST %v", listed, rest)
+			}
+		}
+		for uri, path := range map[string]string{
+			"countersign://decisions/" + decision.Record.DecisionID: "/api/assurance/decisions/" + decision.Record.DecisionID,
+			"countersign://receipts/" + receiptID:                   "/api/assurance/receipts/" + receiptID,
+		} {
+			read, err := mine.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: uri})
+			if rest := n.send(http.MethodGet, path, "", bearer(token)...); err != nil || read.Contents[0].Text != string(rest.body) || read.CacheScope == "public" {
+				t.Errorf("%s: %v %v", uri, read, err)
+			}
+			for who, session := range map[string]*sdk.ClientSession{"another organization": theirs, "a key": n.dial(era, "X-API-Key", key), "nobody": n.dial(era)} {
+				if _, err := session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: uri}); notFoundError(err) != nil {
+					t.Errorf("%s reads %s: %v", who, uri, err)
+				}
+			}
+		}
+		for name, arguments := range map[string]string{"authorize_purchase_intent": order("nobody"), "record_execution_receipt": receipt, "list_assurance_history": `{}`} {
+			n.unchanged(func() {
+				if a := n.callTool(n.dial(era), name, arguments); a.text != `{"error":"authentication required"}` || !a.isError || a.structured != "" {
+					t.Errorf("%s without a credential: %+v", name, a)
+				}
+				if a := n.callTool(n.dial(era, "X-API-Key", key), name, arguments); a.text != `{"error":"organization credential required"}` || !a.isError {
+					t.Errorf("%s with a key: %+v", name, a)
+				}
+			})
+		}
+	}
+}
+
+// tokenWithPolicy is a live token of a new organization that allows something.
+func (n *node) tokenWithPolicy() string {
+	n.t.Helper()
+	o, err := n.app.CreateOrganization(n.t.Context(), "operator", "Acme", "team", fmt.Sprintf("owner%d@example.com", addresses.Add(1)))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	operator, err := n.app.Operator(n.t.Context(), o.OrgID)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	if _, err := n.app.DraftAndActivate(n.t.Context(), operator, []byte(`{"policyId":"default","maxUsdPerTransaction":1,"allowedNetworks":["base"],"requireHttps":true}`), "test"); err != nil {
+		n.t.Fatal(err)
+	}
+	issued, err := n.app.IssueToken(n.t.Context(), operator, commands.TokenOrder{Scopes: commands.Scopes})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return issued.Token
+}
+
+// notFoundError is nil for the error of what is not there.
+func notFoundError(err error) error {
+	if err != nil && strings.Contains(err.Error(), "resource not found") {
+		return nil
+	}
+	return fmt.Errorf("not the error of an unknown resource: %w", err)
+}
+
+// The documents are resources, byte for byte; the policy in force is one for its
+// organization.
+func TestResourcesAndPrompts(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	token := n.tokenWithPolicy()
+	for _, era := range eras {
+		session := n.dial(era)
+		list, err := session.ListResources(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range list.Resources {
+			path := map[string]string{"rules": "/api/rules", "pricing": "/api/pricing", "keys": "/.well-known/jwks.json", "openapi": "/openapi.json"}[r.Name]
+			read, err := session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: r.URI})
+			if rest := n.get(path); err != nil || rest.status != 200 || read.Contents[0].Text != string(rest.body) {
+				t.Errorf("%s: %v, REST %v", r.URI, err, rest)
+			}
+		}
+		if len(list.Resources) < 3 {
+			t.Errorf("%d resources", len(list.Resources))
+		}
+		if _, err := session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "countersign://policy/active"}); notFoundError(err) != nil {
+			t.Errorf("anybody reads the policy: %v", err)
+		}
+		read, err := n.dial(era, "Authorization", "Bearer "+token).ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "countersign://policy/active"})
+		if err != nil || !jsontext.Value(read.Contents[0].Text).IsValid() || !strings.Contains(read.Contents[0].Text, `"maxUsdPerTransaction":1`) {
+			t.Errorf("%v %v", read, err)
+		}
+		for name, arguments := range map[string]map[string]string{
+			"preflight_command":  {"command": "rm -rf <x>", "environment": "production"},
+			"authorize_purchase": {"intent": "a forecast <x>"},
+			"explain_decision":   {"decisionId": "asd_<x>"},
+		} {
+			prompt, err := session.GetPrompt(t.Context(), &sdk.GetPromptParams{Name: name, Arguments: arguments})
+			if err != nil || !strings.Contains(prompt.Messages[0].Content.(*sdk.TextContent).Text, "<x>") {
+				t.Errorf("%s: %v %v", name, prompt, err)
+			}
+			if _, err := session.GetPrompt(t.Context(), &sdk.GetPromptParams{Name: name}); err == nil {
+				t.Errorf("%s without arguments", name)
+			}
+		}
+	}
+}
+
+// What a message holds is refused as a whole before anything of it is used.
+func TestMessagesAreReadStrictly(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	key := n.issueKey()
+	n.unchanged(func() {
+		a := n.post("/mcp", key, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"action_safety_quick_gate","arguments":{"command":"ls","command":"rm -rf /"}}}`)
+		if a.status != 400 || !strings.Contains(string(a.body), `"code":-32700`) {
+			t.Errorf("%v", a)
+		}
+		a = n.post("/mcp", key, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"action_safety_quick_gate","arguments":{"command":"ls","COMMAND":"rm -rf /"}}}`)
+		if a.status != 200 || !strings.Contains(string(a.body), "unknown_field") {
+			t.Errorf("%v", a)
+		}
+	})
+	for _, headers := range [][]string{{"Origin", "https://evil.example"}, {"Origin", "null"}} {
+		if a := n.post("/mcp", key, `{}`, headers...); a.status != 403 {
+			t.Errorf("%v: %v", headers, a)
+		}
+	}
+	if a := n.raw("POST /mcp HTTP/1.1\r\nHost: evil.example\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"); a.status != 403 {
+		t.Errorf("another host: %v", a)
+	}
+	for _, method := range []string{http.MethodGet, http.MethodDelete, http.MethodPatch} {
+		if a := n.send(method, "/mcp", ""); a.status != 405 || a.header.Get("Allow") != "POST, OPTIONS" {
+			t.Errorf("%s: %v", method, a)
+		}
+	}
+}
+
+// One server answers many at once, each for itself.
+func TestToolsAtOnce(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	sessions := make([]*sdk.ClientSession, 8)
+	for i := range sessions {
+		sessions[i] = n.dial(eras[i%2], "X-API-Key", n.issueKey())
+	}
+	errs := make([]error, 64)
+	parallel(len(errs), func(i int) {
+		command := fmt.Sprintf("echo %d", i)
+		result, err := sessions[i%8].CallTool(context.Background(), &sdk.CallToolParams{Name: "command_risk_score", Arguments: map[string]any{"command": command}})
+		if err != nil || result.IsError {
+			errs[i] = fmt.Errorf("%v %w", result, err)
+		}
+	})
+	for i, err := range errs {
+		if err != nil {
+			t.Errorf("call %d: %v", i, err)
+		}
+	}
+}

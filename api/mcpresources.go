@@ -1,0 +1,128 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/api/mcp"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// resources are what a model may read: the documents everybody may, a workflow,
+// and with an organization's token its records. What is not there and what is
+// somebody else's are one answer.
+func (s *Server) resources() []mcp.Resource {
+	const media = "application/json"
+	var list []mcp.Resource
+	for _, r := range []struct{ name, title, description, operation string }{
+		{"rules", "Rules", "Every rule of the action-safety services, with what it looks for, its level, and examples.", listRules.id},
+		{"pricing", "Prices", "The price of every tool, the free calls of a key and what the monthly pass adds.", "get_pricing"},
+		{"keys", "Public keys", "The public keys of signed records (a JWK set), with the ledger positions between which each is valid.", jwks.id},
+		{"openapi", "OpenAPI document", "The same services over HTTP.", openAPI.id},
+	} {
+		op := s.operation(r.operation)
+		if op == nil {
+			continue
+		}
+		list = append(list, mcp.Resource{URI: "countersign://" + r.name, Name: r.name, Title: r.title, Description: r.description,
+			Media: media, Listed: true, Public: true, Read: s.reads(op, "")})
+	}
+	return append(list,
+		mcp.Resource{URI: "countersign://workflows/{workflowId}", Name: "workflow", Title: "Workflow status", Media: media,
+			Description: "The status record of an action-safety workflow.", Read: s.reads(s.operation(workflowStatus.id), "workflowId")},
+		mcp.Resource{URI: "countersign://decisions/{id}", Name: "decision", Title: "Decision", Media: media,
+			Description: "A recorded decision, as it was signed. Needs an organization token.", Read: s.reads(s.operation(getDecision.id), "decisionId")},
+		mcp.Resource{URI: "countersign://receipts/{id}", Name: "receipt", Title: "Receipt", Media: media,
+			Description: "A recorded receipt, as it was signed. Needs an organization token.", Read: s.reads(s.operation(getReceipt.id), "receiptId")},
+		mcp.Resource{URI: "countersign://policy/active", Name: "active-policy", Title: "Active policy", Media: media,
+			Description: "The organization's policy in force. Needs an organization token that may read policies.", Read: s.readActivePolicy},
+	)
+}
+
+// operation finds an operation by its id; nil if it is not served.
+func (s *Server) operation(id string) *operation {
+	for _, op := range s.operations {
+		if op.id == id {
+			return op
+		}
+	}
+	return nil
+}
+
+// reads is a resource that an operation answers, the variable of its URI being
+// one of the operation's path.
+func (s *Server) reads(op *operation, variable string) func(context.Context, *http.Request, string) (string, error) {
+	return func(_ context.Context, r *http.Request, value string) (string, error) {
+		body, err := s.read(r, op, map[string]string{variable: value})
+		return string(body), err
+	}
+}
+
+func (s *Server) read(r *http.Request, op *operation, vars map[string]string) ([]byte, error) {
+	answer, err := s.tool(r, op, toolCall{vars: vars})
+	switch {
+	case err != nil && s.refused(r, false, err).status >= http.StatusInternalServerError:
+		return nil, mcp.ErrUnavailable
+	case err != nil:
+		return nil, mcp.ErrNotFound
+	case answer.body != nil:
+		return answer.body, nil
+	}
+	return canon.Marshal(answer.value)
+}
+
+// readActivePolicy is the policy out of the list of all there ever were.
+func (s *Server) readActivePolicy(_ context.Context, r *http.Request, _ string) (string, error) {
+	body, err := s.read(r, s.operation(listPolicies.id), nil)
+	if err != nil {
+		return "", err
+	}
+	var list struct {
+		Active jsontext.Value `json:"active"`
+	}
+	if err := json.Unmarshal(body, &list); err != nil {
+		return "", err
+	}
+	if list.Active.Kind() != '{' {
+		return "", mcp.ErrNotFound
+	}
+	return string(list.Active), nil
+}
+
+// prompts are texts for a person to start with.
+func prompts() []mcp.Prompt {
+	return []mcp.Prompt{
+		{Name: "preflight_command", Title: "Check a command before it runs",
+			Description: "Have one command judged before anything runs it.",
+			Arguments: []mcp.Argument{
+				{Name: "command", Description: "The command, exactly as it would run.", Required: true},
+				{Name: "environment", Description: "Where it would run, for example production."},
+			},
+			Text: func(a map[string]string) string {
+				where := ""
+				if a["environment"] != "" {
+					where = ` and this environment: "` + a["environment"] + `"`
+				}
+				return "Do not run anything yet. Call action_safety_quick_gate with exactly this command" + where + ":\n\n" + a["command"] +
+					"\n\nThen follow its nextRecommendedCall, and tell me the risk, the rules it matched and what you recommend. Run the command only if the verdict allows it and I say so."
+			}},
+		{Name: "authorize_purchase", Title: "Authorize a purchase",
+			Description: "Have one purchase decided under the organization's policy before anything is paid.",
+			Arguments:   []mcp.Argument{{Name: "intent", Description: "What is to be bought, where and for how much.", Required: true}},
+			Text: func(a map[string]string) string {
+				return "Before anything is paid, call authorize_purchase_intent for this purchase, with one idempotencyKey that you keep for every retry:\n\n" + a["intent"] +
+					"\n\nPay only if the decision is allow, exactly what it is about. On needs_review ask me to have it approved; on deny stop and show me the rules. " +
+					"Afterwards call record_execution_receipt with what you observed."
+			}},
+		{Name: "explain_decision", Title: "Explain a decision",
+			Description: "Say in plain words why a decision came out as it did.",
+			Arguments:   []mcp.Argument{{Name: "decisionId", Description: "asd_…", Required: true}},
+			Text: func(a map[string]string) string {
+				return "Read the resource countersign://decisions/" + a["decisionId"] + ", check it with verify_record, and explain to me in plain words " +
+					"what was asked, which rules decided, under which policy version, and what would have to change for another outcome."
+			}},
+	}
+}

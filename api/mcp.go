@@ -109,19 +109,24 @@ func (s *Server) declare(t tool) (mcp.Tool, error) {
 	if err != nil {
 		return mcp.Tool{}, err
 	}
-	declared := mcp.Tool{Name: t.name, Title: t.title, Description: t.description, ReadOnly: t.readOnly, Output: output}
+	declared := mcp.Tool{Name: t.name, Title: t.title, Description: t.description, ReadOnly: t.readOnly}
 	check := t.op.schema
 	if t.arguments != nil {
 		if check, err = newSchema(t.arguments, false); err != nil {
 			return mcp.Tool{}, err
 		}
 	}
-	declared.Input = check.document
 	if t.op.service != nil {
 		declared.PriceUSD = usd(t.op.service.PriceCents)
 		// A client may hold structured content to this even where it says that
 		// payment is required.
-		declared.Output = object{"type": "object", "anyOf": []any{output, paymentRequiredSchema}}
+		output = object{"type": "object", "anyOf": []any{output, paymentRequiredSchema}}
+	}
+	if declared.Input, err = canon.Marshal(check.document); err != nil {
+		return mcp.Tool{}, err
+	}
+	if declared.Output, err = canon.Marshal(output); err != nil {
+		return mcp.Tool{}, err
 	}
 	declared.Call = func(_ context.Context, c mcp.Call) mcp.Result {
 		order := toolCall{arguments: c.Arguments, payment: c.Payment}

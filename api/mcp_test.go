@@ -147,6 +147,11 @@ func TestEachToolIsItsOperation(t *testing.T) {
 					t.Errorf("%s: the root of the %s schema is no object: %v", name, which, m["type"])
 				}
 				compileJSON(t, name, schema)
+				walk(schema, func(s map[string]any) {
+					if s["items"] == true || s["additionalProperties"] == true && len(s) == 1 {
+						t.Errorf("%s: somewhere the %s schema is just true, which not every client takes", name, which)
+					}
+				})
 			}
 		}
 	}

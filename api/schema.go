@@ -50,7 +50,8 @@ func newSchema(t reflect.Type, nullIsAbsent bool) (*schema, error) {
 	return &schema{document, compiled}, nil
 }
 
-// schemaOf makes the JSON Schema of a Go type from its struct tags.
+// schemaOf makes the JSON Schema of a Go type from its struct tags. A type that is
+// read from more than one type of JSON names them: JSONSchemaTypes.
 func schemaOf(t reflect.Type) (map[string]any, error) {
 	reflector := invopop.Reflector{Anonymous: true, DoNotReference: true, Mapper: func(t reflect.Type) *invopop.Schema {
 		switch {
@@ -58,6 +59,13 @@ func schemaOf(t reflect.Type) (map[string]any, error) {
 			return &invopop.Schema{Type: "object", Description: "Any JSON object."}
 		case t.Kind() == reflect.Interface:
 			return &invopop.Schema{}
+		}
+		if several, ok := reflect.Zero(t).Interface().(interface{ JSONSchemaTypes() []string }); ok {
+			schema := &invopop.Schema{}
+			for _, name := range several.JSONSchemaTypes() {
+				schema.AnyOf = append(schema.AnyOf, &invopop.Schema{Type: name})
+			}
+			return schema
 		}
 		return nil
 	}}

@@ -9,12 +9,16 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // canary is what a caller sends and must not find in an error.
 const canary = "CANARY7f3a91"
+
+// anyObject is the schema of tools that look for themselves.
+var anyObject = jsontext.Value(`{"type":"object"}`)
 
 // open opens a door with one of each behind it, on a loopback listener whose base
 // URL is a public one.
@@ -34,16 +38,16 @@ func open(t testing.TB, change func(*Config)) *httptest.Server {
 		Panicked: func(context.Context, any) {},
 		Tools: []Tool{
 			{Name: "echo", Title: "Echo", Description: "Says it again.", PriceUSD: "0.25", ReadOnly: true,
-				Input: map[string]any{"type": "object"}, Output: map[string]any{"type": "object"},
+				Input: anyObject, Output: anyObject,
 				Call: func(_ context.Context, c Call) Result {
 					body, _ := json.Marshal(map[string]any{"arguments": c.Arguments, "payment": c.Payment, "key": c.Request.Header.Get("X-Api-Key")}, json.Deterministic(true))
 					return Result{Body: body, Structured: true, Meta: map[string]any{"x402/payment-response": map[string]any{"success": true}}}
 				}},
-			{Name: "refuse", Input: map[string]any{"type": "object"},
+			{Name: "refuse", Input: anyObject,
 				Call: func(context.Context, Call) Result { return Result{Body: []byte(`{"error":"no"}`), Failed: true} }},
-			{Name: "garble", Input: map[string]any{"type": "object"},
+			{Name: "garble", Input: anyObject,
 				Call: func(context.Context, Call) Result { return Result{Body: []byte(`{`), Structured: true} }},
-			{Name: "panic", Input: map[string]any{"type": "object"}, Call: func(context.Context, Call) Result { panic("at the disco") }},
+			{Name: "panic", Input: anyObject, Call: func(context.Context, Call) Result { panic("at the disco") }},
 		},
 		Resources: []Resource{
 			{URI: "test://rules", Name: "rules", Media: "application/json", Listed: true, Public: true,

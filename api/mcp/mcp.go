@@ -50,9 +50,9 @@ type Config struct {
 // Tool is something a model may call.
 type Tool struct {
 	Name, Title, Description string
-	Input, Output            any    // JSON Schemas of type object
-	PriceUSD                 string // "0.01"; empty where it is free
-	ReadOnly                 bool   // changes nothing
+	Input, Output            jsontext.Value // JSON Schemas of type object, as text: they are sent with every list
+	PriceUSD                 string         // "0.01"; empty where it is free
+	ReadOnly                 bool           // changes nothing
 	Call                     func(context.Context, Call) Result
 }
 

@@ -131,9 +131,12 @@ func (t Tool) add(server *sdk.Server) (err error) {
 	}()
 	no := false
 	declared := &sdk.Tool{
-		Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.Input, OutputSchema: t.Output,
+		Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: json.RawMessage(t.Input),
 		Annotations: &sdk.ToolAnnotations{Title: t.Title, ReadOnlyHint: t.ReadOnly, IdempotentHint: true,
 			DestructiveHint: &no, OpenWorldHint: &no},
+	}
+	if t.Output != nil {
+		declared.OutputSchema = json.RawMessage(t.Output)
 	}
 	if t.PriceUSD != "" {
 		declared.Meta = sdk.Meta{"x402/price": map[string]string{"usd": t.PriceUSD}}

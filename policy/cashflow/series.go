@@ -46,9 +46,9 @@ func (f *Flow) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return fmt.Errorf("neither a number nor an object")
 }
 
-// JSONSchemaAlias leaves the items of a list open: struct tags cannot say
-// "number or object", so that Evaluate says it.
-func (Flow) JSONSchemaAlias() any { return new(any) }
+// JSONSchemaTypes are the types of JSON that are a flow; struct tags cannot say
+// "number or object". That all of a list are of one kind, Evaluate says.
+func (Flow) JSONSchemaTypes() []string { return []string{"number", "object"} }
 
 // series is a checked list of flows, ascending in time.
 type series struct {

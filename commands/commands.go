@@ -49,9 +49,9 @@ type App struct {
 	// Settler moves the money of x402 payments; nil is x402 off.
 	Settler Settler
 	// Settling takes a claimed payment to its end behind the call that claimed it,
-	// as Settle does, and closes the channel when it has done what it can for now.
-	// Whoever serves runs it. Nil: the call does it itself.
-	Settling func(paymentID string, first bool) (ended <-chan struct{})
+	// by Settle from this attempt on, and closes the channel when it has done what
+	// it can for now. Whoever serves runs it. Nil: the call does it itself.
+	Settling func(paymentID string, attempt int) (ended <-chan struct{})
 	// PaymentWait bounds how long an answer waits for its settlement; 0: 12 s.
 	PaymentWait time.Duration
 

@@ -11,6 +11,12 @@ const (
 	// Retention of a workflow's status record.
 	Retention = 720 * time.Hour
 
+	paymentWait        = 12 * time.Second       // for a settlement, before the answer is "not known yet": clients give up after 15 to 30 s
+	pollPayment        = 250 * time.Millisecond // of a payment that another node may be settling
+	settleAttempts     = 3                      // in a row, before the payment has to wait its turn
+	firstAttemptWithin = 25 * time.Second       // after the claim: a minute later others may take the payment up, and a call to settle lasts 30 s
+	claimTries         = 5                      // as of any command whose streams move
+
 	cachedKeys     = 10_000 // API keys whose streams a node remembers
 	cachedPolicies = 1000   // policies in normal form; each may have thousands of entries
 

@@ -2,9 +2,16 @@ package commands
 
 import (
 	"context"
+	"fmt"
+	"strconv"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy/canon"
 )
 
 // Payment is an x402 payment as its buyer signed it: an authorization to transfer
@@ -79,10 +86,20 @@ type Settlement struct {
 
 // PaymentRefused is a payment that is not accepted: nothing moved, and a new one
 // may be signed.
-type PaymentRefused struct{ Reason string }
+type PaymentRefused struct {
+	Reason  string
+	Settled bool // it was claimed, and refused when it was to be settled
+}
 
 // Error is the reason, as the protocol names it.
 func (p *PaymentRefused) Error() string { return p.Reason }
+
+// SettlementPending is a payment whose end is not known yet: 503, and never a
+// demand to pay again. The same payment sent again gets the answer.
+type SettlementPending struct{ PaymentID string }
+
+// Error says so.
+func (*SettlementPending) Error() string { return "settlement_pending" }
 
 // PaymentRequired is a caller that is good and has nothing left to pay with: it
 // may sign a payment.
@@ -90,3 +107,95 @@ type PaymentRequired struct{}
 
 // Error says so.
 func (*PaymentRequired) Error() string { return "payment required" }
+
+// What a payment has come to. The first two are open, the others final.
+const (
+	PaymentIsClaimed = "claimed"
+	PaymentIsUnknown = "unknown"
+	PaymentIsSettled = "settled"
+	PaymentIsRefused = "refused"
+)
+
+// paymentState is the fold of payment/<id>. Without a claim it is the zero state.
+type paymentState struct {
+	state     string // empty: nobody has claimed it
+	claim     events.PaymentClaimed
+	claimedAt time.Time
+	settled   events.PaymentSettled
+	refused   events.PaymentRefused
+	requested *events.RefundRequested
+	refund    string // "requested", "approved" or "sent"; empty: none
+	sent      events.RefundSent
+	history   ledger.History
+}
+
+func (s paymentState) open() bool { return s.state == PaymentIsClaimed || s.state == PaymentIsUnknown }
+
+func paymentStream(id string) string { return "payment/" + id }
+
+// apply folds one event. What else stands in the stream, the call that was paid
+// for, changes nothing.
+func (s paymentState) apply(e ledger.Event) (paymentState, error) {
+	var err error
+	switch e.Type {
+	case events.TypePaymentClaimed:
+		s.state, s.claimedAt = PaymentIsClaimed, e.Occurred()
+		err = canon.Decode(e.Payload, &s.claim)
+	case events.TypePaymentUnknown:
+		s.state = PaymentIsUnknown
+	case events.TypePaymentSettled:
+		s.state = PaymentIsSettled
+		err = canon.Decode(e.Payload, &s.settled)
+	case events.TypePaymentRefused:
+		s.state = PaymentIsRefused
+		err = canon.Decode(e.Payload, &s.refused)
+	case events.TypeRefundRequested:
+		s.refund, s.requested = "requested", &events.RefundRequested{}
+		err = canon.Decode(e.Payload, s.requested)
+	case events.TypeRefundApproved:
+		s.refund = "approved"
+	case events.TypeRefundSent:
+		s.refund = "sent"
+		err = canon.Decode(e.Payload, &s.sent)
+	}
+	return s, err
+}
+
+// readPayment folds a payment's stream.
+func (a *App) readPayment(ctx context.Context, id string) (paymentState, error) {
+	history, err := a.Ledger.Read(ctx, ledger.ServiceTenant, paymentStream(id))
+	s := paymentState{history: history}
+	for _, e := range history.Events {
+		if err == nil {
+			s, err = s.apply(e)
+		}
+	}
+	return s, err
+}
+
+// payment is the claimed payment as it was sent.
+func (s paymentState) payment() (Payment, error) {
+	c := s.claim
+	p := Payment{
+		ID: c.PaymentID, Signature: c.Signature, Network: c.Network, Asset: c.Asset, Payer: c.Payer, PayTo: c.PayTo,
+		Amount: c.Amount, Nonce: c.Nonce, Identifier: c.Identifier, Payload: jsontext.Value(c.Payload),
+		ClaimedAt: s.claimedAt, HeadBlock: c.HeadBlock,
+	}
+	var sent struct {
+		Accepted jsontext.Value `json:"accepted"`
+	}
+	err := json.Unmarshal(p.Payload, &sent)
+	p.Accepted = sent.Accepted
+	for _, n := range []struct {
+		text string
+		into *int64
+	}{{c.ValidAfter, &p.ValidAfter}, {c.ValidBefore, &p.ValidBefore}} {
+		if err == nil {
+			*n.into, err = strconv.ParseInt(n.text, 10, 64)
+		}
+	}
+	if err != nil {
+		return Payment{}, fmt.Errorf("read the claim of %s: %w", c.PaymentID, err)
+	}
+	return p, nil
+}

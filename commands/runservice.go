@@ -2,10 +2,10 @@ package commands
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -28,6 +28,9 @@ type Call struct {
 	Agent          *Agent
 	Body           []byte // canonical JSON that passed the service's schema
 	IdempotencyKey string // empty: every call is its own
+
+	payment *Payment // what pays for it otherwise
+	payer   party    // of the payment
 }
 
 // party is whom a call is answered to: it is recorded under this name and sealed
@@ -40,7 +43,10 @@ type party struct {
 }
 
 func (c Call) party() party {
-	if c.Agent != nil {
+	switch {
+	case c.payment != nil:
+		return c.payer
+	case c.Agent != nil:
 		return c.Agent.party()
 	}
 	return c.Caller.party()
@@ -50,9 +56,10 @@ func (c Call) party() party {
 type Reply struct {
 	Body      []byte // canonical JSON
 	Replayed  bool
-	Charge    string // what paid for it: "free", "pass" or "credit"
+	Charge    string // what paid for it: "free", "pass", "credit" or "x402"
 	Remaining int64  // free calls left this month
 	ResetsAt  time.Time
+	Payment   *Receipt // with "x402"
 }
 
 // Kinds of charges.
@@ -60,6 +67,7 @@ const (
 	chargedFree   = "free"
 	chargedPass   = "pass"
 	chargedCredit = "credit"
+	chargedX402   = "x402"
 )
 
 // prepared is an answer that nobody has seen yet, with everything that is to be
@@ -124,16 +132,15 @@ func (a *App) runService(ctx context.Context, call Call) (Reply, error) {
 	return a.charge(ctx, call, key, content, p)
 }
 
-// identity is the call's key in the ledger and the hash of what it asks for:
-// SHA-256("svc-request-v1\n" ‖ operation ‖ "\n" ‖ canonical body). The key's
-// operation names the caller, so that nobody can probe another's keys.
+// identity is the call's key in the ledger and the hash of what it asks for. The
+// key's operation names the caller, so that nobody can probe another's keys.
 func (c Call) identity() (key, content ledger.Hash) {
 	body := c.Body
 	if c.IdempotencyKey != "" {
 		key = ledger.IdemKey("call:"+c.Service.Operation+":"+c.party().actor, c.IdempotencyKey)
 		body = withoutKey(body)
 	}
-	return key, sha256.Sum256(append([]byte("svc-request-v1\n"+c.Service.Operation+"\n"), body...))
+	return key, RequestHash(c.Service.Operation, body)
 }
 
 // withoutKey takes the member idempotencyKey out: key and content are apart.
@@ -179,6 +186,8 @@ type receiptRecord struct {
 	OutputHash     string           `json:"outputHash"`
 	Decision       *string          `json:"decision"`
 	IssuedAt       string           `json:"issuedAt"`
+	PaymentID      string           `json:"paymentId,omitempty"`  // pay_…, of an x402 call
+	Settlement     string           `json:"settlement,omitempty"` // "dev": no money moved
 	Workflow       *events.Workflow `json:"workflow,omitempty"`
 }
 
@@ -197,6 +206,12 @@ func (a *App) sign(ctx context.Context, call Call, p *prepared) error {
 	}
 	if p.answer.Decision != "" {
 		record.Decision = &p.answer.Decision
+	}
+	if call.payment != nil {
+		record.PaymentID = call.payment.ID
+		if a.Settler.Mode() == ModeDev {
+			record.Settlement = ModeDev
+		}
 	}
 	members := map[string]any{}
 	switch call.Service.Operation {
@@ -241,6 +256,48 @@ func withMembers(body []byte, more map[string]any) ([]byte, error) {
 		}
 	}
 	return canon.Object(members), nil
+}
+
+// RunPaidService is RunService for a call that an x402 payment pays for. Errors
+// beside those: what Pay returns.
+func (a *App) RunPaidService(ctx context.Context, call Call, p Payment) (Reply, error) {
+	if a.Vault == nil {
+		return Reply{}, policy.Refuse(CodeNoSigner, "", signingUnavailable)
+	}
+	_, content := call.identity()
+	call.payment = &p
+	receipt, err := a.Pay(ctx, p, Paid{Operation: call.Service.Operation, RequestHash: content, PriceCents: call.Service.PriceCents,
+		Prepare: func(ctx context.Context) (Promise, error) { return a.promise(ctx, call) }})
+	if err != nil {
+		return Reply{}, err
+	}
+	r, err := a.replay(ctx, receipt.Events, nil)
+	r.Replayed, r.Payment = receipt.Replayed, &receipt
+	return r, refusal(err)
+}
+
+// promise is the prepared answer as the payment's claim keeps it.
+func (a *App) promise(ctx context.Context, call Call) (Promise, error) {
+	p, err := a.prepare(ctx, call)
+	if err != nil {
+		return Promise{}, err
+	}
+	subject := "payer:" + call.payment.Network + ":" + strings.ToLower(call.payment.Payer)
+	call.payer = party{actor: call.payment.Payer, subject: subject}
+	if call.payer.dataKey, err = a.Vault.Subject(ctx, ledger.ServiceTenant, subject, a.NewID("sub_")); err != nil {
+		return Promise{}, err
+	}
+	p.call.PaymentID = call.payment.ID
+	drafts, err := a.drafts(ctx, call, p, fund{charge: chargedX402, stream: paymentStream(call.payment.ID)})
+	if err != nil {
+		return Promise{}, err
+	}
+	promise := Promise{Guards: p.guards, OutputHash: p.answer.OutputHash, EngineVersion: policy.Version}
+	for i, d := range drafts {
+		promise.Events = append(promise.Events, events.PreparedEvent{Stream: d.Stream, Joins: i == 0, ID: d.ID, Type: d.Type,
+			SchemaVersion: d.SchemaVersion, Actor: d.Actor, KeyID: d.KeyID, Payload: d.Payload})
+	}
+	return promise, nil
 }
 
 // QuotaExhausted is a key that has used its month and has no pass to draw on.

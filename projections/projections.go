@@ -39,7 +39,7 @@ type projection struct {
 }
 
 // all lists every projection.
-var all = []projection{status, organizations, history}
+var all = []projection{status, organizations, history, payments}
 
 const (
 	readYourWrites = 2 * time.Second       // a query waits no longer for its projection

@@ -33,6 +33,8 @@ var status = projection{
 		events.TypeCustomerBound, events.TypePurchaseFulfilled, events.TypePurchaseRefunded, events.TypeSubscriptionUpdated,
 		events.TypeEntitlementGranted, events.TypeEntitlementRevoked, events.TypeDownloadConsumed,
 		events.TypeAgentRegistered, events.TypeAgentVerified, events.TypeAgentClaimed, events.TypeAccessTokenRevoked, events.TypeCreditGranted,
+		events.TypePaymentClaimed, events.TypePaymentSettled, events.TypePaymentRefused, events.TypePaymentUnknown,
+		events.TypeRefundRequested, events.TypeRefundApproved, events.TypeRefundSent,
 	},
 	apply: applyStatus,
 	sweep: `delete from readmodels.workflow_status where expires_at < now() - interval '1 day'`,

@@ -40,6 +40,8 @@ var Types = []string{
 	TypeCustomerBound, TypePurchaseFulfilled, TypePurchaseRefunded, TypeSubscriptionUpdated,
 	TypeEntitlementGranted, TypeEntitlementRevoked, TypeDownloadConsumed,
 	TypeAgentRegistered, TypeAgentVerified, TypeAgentClaimed, TypeAccessTokenRevoked, TypeCreditGranted,
+	TypePaymentClaimed, TypePaymentSettled, TypePaymentRefused, TypePaymentUnknown,
+	TypeRefundRequested, TypeRefundApproved, TypeRefundSent,
 }
 
 // SigningKey is the record inside signing_key.activated. It is signed by the

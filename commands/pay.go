@@ -1,0 +1,297 @@
+package commands
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// A payment is spent in steps that may each be the last one this process makes:
+//
+//	claim    the payment belongs to this request; answer and events are prepared
+//	settle   the money moves, or it is found out whether it has moved
+//	record   payment.settled and the prepared events, in one append
+//	answer   from the ledger, whoever asks
+//
+// Between claim and record the outcome is open, and whoever serves takes it to its
+// end: nobody is charged without the answer being kept for the same payment.
+
+// Paid is what a payment is claimed for.
+type Paid struct {
+	Operation   string      // id
+	RequestHash ledger.Hash // of RequestHash
+	PriceCents  int
+	// Prepare computes the answer and everything that is to be recorded with it,
+	// signed and sealed. It is called only for a payment that nobody has claimed;
+	// nothing of it is visible before the payment has settled.
+	Prepare func(context.Context) (Promise, error)
+}
+
+// Promise is what becomes true when a payment has settled: at most 62 events.
+type Promise struct {
+	Events        []events.PreparedEvent
+	Guards        []ledger.Guard // what the events rest on
+	OutputHash    string
+	EngineVersion string
+}
+
+// Receipt is a settled payment with what it was paid for.
+type Receipt struct {
+	PaymentID, Transaction, Payer, Network, Amount, Mode string
+	// Events are those that were promised, as they landed.
+	Events   []ledger.Event
+	Replayed bool // it had been claimed by an earlier request
+}
+
+// RequestHash is the hash of what a request asks for:
+// SHA-256("svc-request-v1\n" ‖ operation ‖ "\n" ‖ canonical body).
+func RequestHash(operation string, canonical []byte) ledger.Hash {
+	return sha256.Sum256(append([]byte("svc-request-v1\n"+operation+"\n"), canonical...))
+}
+
+// errOtherRequest is a payment that belongs to something else.
+var (
+	errOtherRequest    = policy.Refuse(CodeConflict, "", "this payment was made for another request")
+	errOtherIdentifier = policy.Refuse(CodeConflict, "", "this payment identifier was used with another payment")
+	errNoFacilitator   = policy.Refuse(CodeNoFacilitator, "", "payment facilitator unavailable, nothing was charged")
+)
+
+// CodeNoFacilitator is a payment that nobody can verify now.
+const CodeNoFacilitator = "payment_facilitator_unavailable"
+
+// KnownPayment says whether a payment has been claimed, by whatever request. Then
+// neither its window nor our price matters any more, but its signature must be
+// the one that was claimed: else it is refused.
+func (a *App) KnownPayment(ctx context.Context, p Payment) (bool, error) {
+	s, err := a.readPayment(ctx, p.ID)
+	if err != nil {
+		return false, refusal(err)
+	}
+	if s.state != "" && s.claim.Signature != p.Signature {
+		return true, &PaymentRefused{Reason: "invalid_exact_evm_signature"}
+	}
+	return s.state != "", nil
+}
+
+// Pay spends a payment, whose signature was verified or is that of its claim, on
+// one request, and returns what was promised for it. A payment that was spent on
+// the same request before gives the same, for ever; one that was spent on another
+// is a conflict. Errors beside refusals: *PaymentRefused, *SettlementPending.
+func (a *App) Pay(ctx context.Context, p Payment, paid Paid) (Receipt, error) {
+	if a.Settler == nil {
+		return Receipt{}, errNotConfigured
+	}
+	s, claimed, err := a.claimed(ctx, p, paid)
+	switch {
+	case err != nil:
+		return Receipt{}, err
+	case s.claim.Signature != p.Signature:
+		return Receipt{}, &PaymentRefused{Reason: "invalid_exact_evm_signature"}
+	case s.claim.RequestHash != paid.RequestHash.String():
+		return Receipt{}, errOtherRequest
+	}
+	attempt := 2 // who has not claimed it cannot know that nothing was sent
+	if claimed {
+		attempt = 1
+	}
+	if s, err = a.outcome(ctx, s, attempt); err != nil {
+		return Receipt{}, refusal(err)
+	}
+	return a.receipt(ctx, s, !claimed)
+}
+
+// claimed is the payment's state once somebody has claimed it, and whether that
+// was this request. The ledger's budget is for each step: the facilitator, in
+// between, has its own time.
+func (a *App) claimed(ctx context.Context, p Payment, paid Paid) (s paymentState, ours bool, err error) {
+	verified := false
+	for range claimTries {
+		if s, err = a.readPayment(ctx, p.ID); err != nil || s.state != "" {
+			return s, ours, refusal(err)
+		}
+		promise, err := paid.Prepare(ctx)
+		if err != nil {
+			return s, false, refusal(err)
+		}
+		// Verifying comes first: a payment that was spent elsewhere must not be
+		// claimed here.
+		if !verified {
+			if err := a.verify(ctx, p); err != nil {
+				return s, false, err
+			}
+			verified = true
+		}
+		ours, err = a.claim(ctx, p, paid, promise)
+		switch {
+		case errors.Is(err, ledger.ErrMoved): // claimed by now, or what was prepared rests on something old
+			a.signing.Store(nil)
+		case err != nil:
+			return s, false, refusal(err)
+		}
+	}
+	return s, false, &Unavailable{ledger.ErrMoved}
+}
+
+func (a *App) verify(ctx context.Context, p Payment) error {
+	err := a.Settler.Verify(ctx, p)
+	var refused *PaymentRefused
+	if err == nil || errors.As(err, &refused) {
+		return err
+	}
+	return &unasked{err}
+}
+
+// claim makes the payment this request's. It is false if an equal request was
+// faster.
+func (a *App) claim(ctx context.Context, p Payment, paid Paid, promise Promise) (bool, error) {
+	claim := events.PaymentClaimed{
+		PaymentID: p.ID, Operation: paid.Operation, RequestHash: paid.RequestHash.String(), PriceCents: paid.PriceCents, Mode: a.Settler.Mode(),
+		Network: p.Network, Asset: p.Asset, Payer: p.Payer, PayTo: p.PayTo, Amount: p.Amount, Nonce: p.Nonce, Signature: p.Signature,
+		ValidAfter: strconv.FormatInt(p.ValidAfter, 10), ValidBefore: strconv.FormatInt(p.ValidBefore, 10),
+		Identifier: p.Identifier, Payload: string(p.Payload), HeadBlock: a.Settler.Head(ctx),
+		OutputHash: promise.OutputHash, EngineVersion: promise.EngineVersion, Prepared: promise.Events,
+	}
+	payload, err := canon.Marshal(claim)
+	if err != nil {
+		return false, err
+	}
+	draft := ledger.Draft{Stream: paymentStream(p.ID), Expect: ledger.New(), ID: a.NewID("evt_"),
+		Type: events.TypePaymentClaimed, SchemaVersion: 1, Actor: p.Payer, Payload: payload}
+	result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, IdemKey: claimKey(p),
+		ContentHash: paid.RequestHash, Drafts: []ledger.Draft{draft}, Guards: promise.Guards})
+	switch {
+	case errors.Is(err, ledger.ErrKeyReused), err == nil && result.Replayed && result.Events[0].Stream != draft.Stream:
+		return false, a.reused(ctx, p)
+	case errors.Is(err, ledger.ErrTooLarge):
+		return false, errTooLarge
+	}
+	return err == nil && !result.Replayed, err
+}
+
+// claimKey is the claim's key in the ledger: the payment's, or the buyer's own id
+// of it, which is good once for each of our addresses. The two are kept apart, so
+// that nobody can spoil another's payment by giving its id to one of his own.
+func claimKey(p Payment) ledger.Hash {
+	if p.Identifier == "" {
+		return ledger.IdemKey("payment", p.ID)
+	}
+	return ledger.IdemKey("payment_identifier", p.PayTo+"|"+p.Identifier)
+}
+
+// reused tells the two conflicts of a claim apart.
+func (a *App) reused(ctx context.Context, p Payment) error {
+	s, err := a.readPayment(ctx, p.ID)
+	switch {
+	case err != nil:
+		return err
+	case s.state == "":
+		return errOtherIdentifier
+	}
+	return errOtherRequest
+}
+
+var (
+	errNotConfigured = policy.Refuse(CodeNotConfigured, "", "x402 not configured")
+	errTooLarge      = policy.Refuse("too_large", "", "request and answer are too large to be kept")
+)
+
+// unasked is a facilitator that did not answer: the caller is told that nothing
+// was charged, the log gets the cause.
+type unasked struct{ cause error }
+
+// Error is for the log.
+func (u *unasked) Error() string { return "verify a payment: " + u.cause.Error() }
+
+// Unwrap returns the refusal that the API knows. The cause is not among it: that
+// the facilitator's time was over says nothing about the ledger.
+func (u *unasked) Unwrap() error { return errNoFacilitator }
+
+// outcome waits for the end of a claimed payment: it is the state afterwards,
+// still open if the time was over. Settling goes on behind it.
+func (a *App) outcome(ctx context.Context, s paymentState, attempt int) (paymentState, error) {
+	if !s.open() {
+		return s, nil
+	}
+	id := s.claim.PaymentID
+	if a.Settling == nil {
+		for n := attempt; n < attempt+settleAttempts && s.open(); n++ {
+			if _, err := a.Settle(ctx, id, n); err != nil {
+				return s, err
+			}
+			var err error
+			if s, err = a.readPayment(ctx, id); err != nil {
+				return s, err
+			}
+		}
+		return s, nil
+	}
+	wait := a.PaymentWait
+	if wait == 0 {
+		wait = paymentWait
+	}
+	over := time.NewTimer(wait)
+	defer over.Stop()
+	poll := time.NewTicker(pollPayment) // another node may be settling it
+	defer poll.Stop()
+	ended := a.Settling(id, attempt)
+	for {
+		select {
+		case <-ended:
+			ended = nil
+		case <-poll.C:
+		case <-over.C:
+			return s, nil
+		case <-ctx.Done():
+			return s, nil
+		}
+		now, err := a.readPayment(ctx, id)
+		if err != nil {
+			return s, err
+		}
+		if s = now; !s.open() {
+			return s, nil
+		}
+	}
+}
+
+// settlementKey is the key of the append that makes a promise true.
+func settlementKey(id string) ledger.Hash { return ledger.IdemKey("settlement", id) }
+
+// receipt is what the ledger says of a payment.
+func (a *App) receipt(ctx context.Context, s paymentState, replayed bool) (Receipt, error) {
+	switch s.state {
+	case PaymentIsSettled:
+	case PaymentIsRefused:
+		return Receipt{}, &PaymentRefused{Reason: s.refused.Reason, Settled: true}
+	default:
+		return Receipt{}, &SettlementPending{PaymentID: s.claim.PaymentID}
+	}
+	hash, err := s.requestHash()
+	if err != nil {
+		return Receipt{}, err
+	}
+	landed, err := a.Ledger.ByKey(ctx, ledger.ServiceTenant, settlementKey(s.claim.PaymentID), hash)
+	if err != nil {
+		return Receipt{}, refusal(err)
+	}
+	if len(landed) != len(s.claim.Prepared)+1 {
+		return Receipt{}, ledger.ErrTampered
+	}
+	return Receipt{PaymentID: s.claim.PaymentID, Transaction: s.settled.Transaction, Payer: s.settled.Payer, Network: s.claim.Network,
+		Amount: s.claim.Amount, Mode: s.claim.Mode, Events: landed[1:], Replayed: replayed}, nil
+}
+
+func (s paymentState) requestHash() (hash ledger.Hash, err error) {
+	if n, err := hex.Decode(hash[:], []byte(s.claim.RequestHash)); err != nil || n != len(hash) {
+		return hash, ledger.ErrTampered
+	}
+	return hash, nil
+}

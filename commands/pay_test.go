@@ -1,0 +1,447 @@
+package commands_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"pgregory.net/rapid"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/ledgertest"
+)
+
+// bank is a settler whose answers a test chooses. It moves the money of a payment
+// once at most, as a chain does, and counts.
+type bank struct {
+	mode string
+
+	mu      sync.Mutex
+	verify  error
+	script  []answered // of the next attempts; afterwards they go well
+	moved   map[string]bool
+	asked   int
+	attempt []int
+}
+
+// answered is what becomes of an attempt: whether the money moves, and what is
+// said about it. A settlement without state is a true one.
+type answered struct {
+	moves bool
+	says  commands.Settlement
+}
+
+func newBank(mode string) *bank { return &bank{mode: mode, moved: map[string]bool{}} }
+
+// Mode implements commands.Settler.
+func (b *bank) Mode() string { return b.mode }
+
+// Configured implements commands.Settler.
+func (b *bank) Configured() bool { return true }
+
+// Head implements commands.Settler.
+func (b *bank) Head(context.Context) int64 { return 7 }
+
+// Verify implements commands.Settler.
+func (b *bank) Verify(context.Context, commands.Payment) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.asked++
+	return b.verify
+}
+
+// Settle implements commands.Settler.
+func (b *bank) Settle(_ context.Context, p commands.Payment, attempt int) commands.Settlement {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.attempt = append(b.attempt, attempt)
+	next := answered{moves: true}
+	if len(b.script) > 0 {
+		next, b.script = b.script[0], b.script[1:]
+	}
+	if next.moves {
+		b.moved[p.ID] = true
+	}
+	if next.says.State == "" {
+		return commands.Settlement{State: commands.Settled, Transaction: "tx:" + p.ID, Evidence: "facilitator"}
+	}
+	return next.says
+}
+
+func (b *bank) transfers() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.moved)
+}
+
+var (
+	lost    = answered{true, commands.Settlement{State: commands.Unknown, Reason: "unexpected_settle_error"}}
+	timeout = answered{false, commands.Settlement{State: commands.Unknown, Reason: "unexpected_settle_error"}}
+	refused = answered{false, commands.Settlement{State: commands.Refused, Reason: "insufficient_funds"}}
+	expired = answered{false, commands.Settlement{State: commands.Refused, Reason: "authorization_expired_unused"}}
+)
+
+// paymentOf is a payment as api/x402 makes one of what a buyer sent.
+func paymentOf(n int) commands.Payment {
+	return commands.Payment{
+		ID: fmt.Sprintf("pay_%032x", n), Signature: fmt.Sprintf("0x%0130x", n), Network: "eip155:84532", Asset: "0x036CbD53842c5426634e7929541eC2318f3dCF7e",
+		Payer: "0x2595b01b6f646B1d5A5939fE555f7e6AC6D0bfE4", PayTo: "0x329EdA9C18561571bA257177847A993E354e81b7", Amount: "10000",
+		Nonce: fmt.Sprintf("0x%064x", n), ValidAfter: 0, ValidBefore: 1_800_000_300,
+		Payload: jsontext.Value(`{"x402Version":2,"accepted":{"scheme":"exact"}}`), Accepted: jsontext.Value(`{"scheme":"exact"}`),
+	}
+}
+
+func paidApp(t *testing.T, b *bank) *commands.App {
+	a := openApp(t, ledgertest.New(t), newClock())
+	a.Settler = b
+	t.Cleanup(func() { clean2(t, a) })
+	return a
+}
+
+// clean2 is clean for a cleanup, when the test's context has ended.
+func clean2(t *testing.T, a *commands.App) {
+	t.Helper()
+	report, err := a.Ledger.VerifyDatabase(context.Background(), nil)
+	if err != nil || len(report.Faults) > 0 {
+		t.Errorf("verify: %v %v", err, report.Faults)
+	}
+}
+
+func types(list []ledger.Event) []string {
+	var names []string
+	for _, e := range list {
+		names = append(names, e.Type)
+	}
+	return names
+}
+
+// Claim, settle, record: the events of a paid workflow, and the same payment again.
+func TestEventsOfAPaidCall(t *testing.T) {
+	b := newBank("dev")
+	a := paidApp(t, b)
+	before := len(everything(t, a))
+	call := runCall(t, commands.Caller{}, "", "rm -rf /")
+	first, err := a.RunPaidService(t.Context(), call, paymentOf(1))
+	if err != nil || first.Charge != "x402" || first.Payment.Transaction == "" || first.Replayed {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	added := everything(t, a)[before:]
+	want := []string{events.TypePaymentClaimed, events.TypePaymentSettled, events.TypeCallCompleted, events.TypeWorkflowCompleted}
+	if !slices.Equal(types(added), want) || added[0].More != 0 || added[1].More != 2 {
+		t.Fatalf("%v", types(added))
+	}
+	for _, e := range added[:3] {
+		if e.Stream != "payment/"+paymentOf(1).ID || e.Actor != paymentOf(1).Payer {
+			t.Errorf("%s stands in %s, by %s", e.Type, e.Stream, e.Actor)
+		}
+	}
+	var stored events.CallCompleted
+	if err := a.Vault.Open(t.Context(), added[2], &stored); err != nil || stored.Charge != "x402" || stored.PaymentID != paymentOf(1).ID || stored.PriceCents != 25 {
+		t.Errorf("%+v, %v", stored, err)
+	}
+	if !bytes.Contains(first.Body, []byte(`"paymentId":"`+paymentOf(1).ID+`"`)) || !bytes.Contains(first.Body, []byte(`"settlement":"dev"`)) {
+		t.Errorf("the receipt names neither payment nor mode: %s", first.Body)
+	}
+	a.Signer = nil // what is stored needs no key
+	again, err := a.RunPaidService(t.Context(), call, paymentOf(1))
+	if err != nil || !again.Replayed || !bytes.Equal(again.Body, first.Body) || again.Payment.Transaction != first.Payment.Transaction {
+		t.Errorf("%+v, %v", again, err)
+	}
+	if b.transfers() != 1 || len(everything(t, a)) != before+4 {
+		t.Errorf("%d transfers", b.transfers())
+	}
+}
+
+// A payment belongs to the request it was claimed for.
+func TestReplayRulesOfAPayment(t *testing.T) {
+	b := newBank("facilitator")
+	a := paidApp(t, b)
+	quick := quickCall(t, commands.Caller{}, "", "ls")
+	if _, err := a.RunPaidService(t.Context(), quick, paymentOf(1)); err != nil {
+		t.Fatal(err)
+	}
+	other := paymentOf(1)
+	for name, call := range map[string]commands.Call{"other body": quickCall(t, commands.Caller{}, "", "ls /tmp"), "other service": runCall(t, commands.Caller{}, "", "ls")} {
+		_, err := a.RunPaidService(t.Context(), call, other)
+		wantRefusal(t, err, commands.CodeConflict, "this payment was made for another request")
+		if t.Failed() {
+			t.Fatal(name)
+		}
+	}
+	forged := paymentOf(1)
+	forged.Signature = paymentOf(2).Signature
+	var no *commands.PaymentRefused
+	if _, err := a.RunPaidService(t.Context(), quick, forged); !errors.As(err, &no) || no.Reason != "invalid_exact_evm_signature" {
+		t.Errorf("another signature: %v", err)
+	}
+	if known, err := a.KnownPayment(t.Context(), forged); !known || !errors.As(err, &no) {
+		t.Errorf("another signature: %v, %v", known, err)
+	}
+	if known, err := a.KnownPayment(t.Context(), paymentOf(2)); known || err != nil {
+		t.Errorf("a new payment: %v, %v", known, err)
+	}
+	if b.transfers() != 1 {
+		t.Errorf("%d transfers", b.transfers())
+	}
+}
+
+// A payment identifier is good once, and cannot spoil somebody else's payment.
+func TestPaymentIdentifier(t *testing.T) {
+	b := newBank("facilitator")
+	a := paidApp(t, b)
+	quick := quickCall(t, commands.Caller{}, "", "ls")
+	first, second := paymentOf(1), paymentOf(2)
+	first.Identifier, second.Identifier = "0123456789abcdef", "0123456789abcdef"
+	if _, err := a.RunPaidService(t.Context(), quick, first); err != nil {
+		t.Fatal(err)
+	}
+	for _, call := range []commands.Call{quick, quickCall(t, commands.Caller{}, "", "ls /tmp")} {
+		_, err := a.RunPaidService(t.Context(), call, second)
+		wantRefusal(t, err, commands.CodeConflict, "this payment identifier was used with another payment")
+	}
+	squatter := paymentOf(3)
+	squatter.Identifier = paymentOf(4).ID
+	if _, err := a.RunPaidService(t.Context(), quick, squatter); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.RunPaidService(t.Context(), quick, paymentOf(4)); err != nil {
+		t.Errorf("somebody's payment is spoilt: %v", err)
+	}
+	second.Identifier = ""
+	if _, err := a.RunPaidService(t.Context(), quick, second); err != nil {
+		t.Errorf("the payment is lost with its identifier: %v", err)
+	}
+	if b.transfers() != 4 {
+		t.Errorf("%d transfers", b.transfers())
+	}
+}
+
+// Nothing is claimed, and nothing settled, that does not verify or compute.
+func TestNothingIsClaimedBeforeItVerifies(t *testing.T) {
+	b := newBank("facilitator")
+	a := paidApp(t, b)
+	before := len(everything(t, a))
+	b.verify = &commands.PaymentRefused{Reason: "insufficient_funds"}
+	var no *commands.PaymentRefused
+	if _, err := a.RunPaidService(t.Context(), quickCall(t, commands.Caller{}, "", "ls"), paymentOf(1)); !errors.As(err, &no) || no.Settled || no.Reason != "insufficient_funds" {
+		t.Errorf("%v", err)
+	}
+	b.verify = errors.New("connection refused")
+	_, err := a.RunPaidService(t.Context(), quickCall(t, commands.Caller{}, "", "ls"), paymentOf(1))
+	wantRefusal(t, err, commands.CodeNoFacilitator, "payment facilitator unavailable, nothing was charged")
+	b.verify, b.asked = nil, 0
+	if _, err := a.RunPaidService(t.Context(), quickCall(t, commands.Caller{}, "", " ls"), paymentOf(1)); err == nil || b.asked != 0 {
+		t.Errorf("an invalid request was verified %d times: %v", b.asked, err)
+	}
+	a.Signer = nil
+	_, err = a.RunPaidService(t.Context(), runCall(t, commands.Caller{}, "", "ls"), paymentOf(1))
+	wantRefusal(t, err, commands.CodeNoSigner, "signing is unavailable, nothing was written or charged")
+	if n := len(everything(t, a)); n != before || b.transfers() != 0 || len(b.attempt) != 0 {
+		t.Errorf("%d events, %d transfers, attempts %v", n-before, b.transfers(), b.attempt)
+	}
+}
+
+// Only the first attempt's refusal is one. While the end is not known the answer
+// is "not known", never a demand to pay again.
+func TestThreeOutcomesOfSettling(t *testing.T) {
+	for name, c := range map[string]struct {
+		script []answered
+		ends   string
+		events []string
+	}{
+		"settled":                   {nil, "settled", []string{"payment.claimed", "payment.settled", "call.completed"}},
+		"refused":                   {[]answered{refused}, "refused", []string{"payment.claimed", "payment.refused"}},
+		"lost, then found":          {[]answered{lost}, "settled", []string{"payment.claimed", "payment.unknown", "payment.settled", "call.completed"}},
+		"lost, then refused":        {[]answered{lost, refused}, "settled", []string{"payment.claimed", "payment.unknown", "payment.settled", "call.completed"}},
+		"never heard of":            {[]answered{timeout, timeout, refused}, "unknown", []string{"payment.claimed", "payment.unknown"}},
+		"unused, as the chain says": {[]answered{timeout, expired}, "refused", []string{"payment.claimed", "payment.unknown", "payment.refused"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBank("facilitator")
+			a := paidApp(t, b)
+			before := len(everything(t, a))
+			b.script = c.script
+			_, err := a.RunPaidService(t.Context(), quickCall(t, commands.Caller{}, "", "ls"), paymentOf(1))
+			var no *commands.PaymentRefused
+			var pending *commands.SettlementPending
+			switch c.ends {
+			case "settled":
+				if err != nil {
+					t.Error(err)
+				}
+			case "refused":
+				if !errors.As(err, &no) || !no.Settled {
+					t.Error(err)
+				}
+			case "unknown":
+				if !errors.As(err, &pending) || pending.PaymentID != paymentOf(1).ID {
+					t.Error(err)
+				}
+			}
+			if got := types(everything(t, a)[before:]); !slices.Equal(got, c.events) {
+				t.Errorf("%v", got)
+			}
+			info, err := a.Payment(t.Context(), paymentOf(1).ID)
+			if err != nil || info.State != c.ends {
+				t.Errorf("%+v, %v", info, err)
+			}
+			if b.attempt[0] != 1 || slices.Contains(b.attempt[1:], 1) {
+				t.Errorf("attempts %v", b.attempt)
+			}
+		})
+	}
+}
+
+// A process that dies after the claim, or after the money has moved, leaves a
+// claim that anybody can bring to its end: without a signing key, on any node.
+func TestAClaimHealsWithoutItsNode(t *testing.T) {
+	for name, died := range map[string]answered{"before settling": timeout, "between settling and recording": lost} {
+		t.Run(name, func(t *testing.T) {
+			db, c, b := ledgertest.New(t), newClock(), newBank("facilitator")
+			first, second := openApp(t, db, c), openApp(t, db, c)
+			defer clean(t, second)
+			b.script = []answered{died}
+			first.Settler, second.Settler = b, b
+			second.Signer = nil
+			call := runCall(t, commands.Caller{}, "", "rm -rf /")
+			// The node takes the payment up and is gone.
+			first.Settling = func(string, int) <-chan struct{} { return nil }
+			first.PaymentWait = time.Nanosecond
+			var pending *commands.SettlementPending
+			if _, err := first.RunPaidService(t.Context(), call, paymentOf(1)); !errors.As(err, &pending) {
+				t.Fatal(err)
+			}
+			state, err := second.Settle(t.Context(), paymentOf(1).ID, 2)
+			if err != nil || state != "unknown" {
+				t.Fatalf("%s, %v", state, err)
+			}
+			r, err := second.RunPaidService(t.Context(), call, paymentOf(1))
+			if err != nil || !r.Replayed || b.transfers() != 1 || slices.Contains(b.attempt, 1) {
+				t.Errorf("%+v, %v, %d transfers, attempts %v", r, err, b.transfers(), b.attempt)
+			}
+			if state, err := second.Settle(t.Context(), paymentOf(1).ID, 3); state != "settled" || err != nil || b.transfers() != 1 {
+				t.Errorf("settled once more: %s, %v", state, err)
+			}
+		})
+	}
+}
+
+// Eight at once, on two nodes: one claim, one transfer, equal answers.
+func TestEightEqualPaymentsAtOnce(t *testing.T) {
+	db, c, b := ledgertest.New(t), newClock(), newBank("facilitator")
+	nodes := []*commands.App{openApp(t, db, c), openApp(t, db, c)}
+	defer clean(t, nodes[0])
+	b.script = []answered{lost}
+	call := runCall(t, commands.Caller{}, "", "rm -rf /")
+	bodies, errs := make([][]byte, 8), make([]error, 8)
+	var all sync.WaitGroup
+	for i := range bodies {
+		nodes[i%2].Settler = b
+		all.Go(func() {
+			r, err := nodes[i%2].RunPaidService(t.Context(), call, paymentOf(1))
+			bodies[i], errs[i] = r.Body, err
+		})
+	}
+	all.Wait()
+	for i := range bodies {
+		if errs[i] != nil || !bytes.Equal(bodies[i], bodies[0]) {
+			t.Errorf("%d: %s, %v", i, bodies[i], errs[i])
+		}
+	}
+	claims, settlements := 0, 0
+	for _, e := range everything(t, nodes[0]) {
+		switch e.Type {
+		case events.TypePaymentClaimed:
+			claims++
+		case events.TypePaymentSettled:
+			settlements++
+		}
+	}
+	if claims != 1 || settlements != 1 || b.transfers() != 1 {
+		t.Errorf("%d claims, %d settlements, %d transfers", claims, settlements, b.transfers())
+	}
+}
+
+// What an operator has found out ends an open payment, once.
+func TestResolvePayment(t *testing.T) {
+	b := newBank("facilitator")
+	a := paidApp(t, b)
+	for i, tx := range []string{"0xabc", ""} {
+		b.script = []answered{lost, timeout, timeout}
+		call := runCall(t, commands.Caller{}, "", "rm -rf /")
+		var pending *commands.SettlementPending
+		if _, err := a.RunPaidService(t.Context(), call, paymentOf(i)); !errors.As(err, &pending) {
+			t.Fatal(err)
+		}
+		if tx == "" {
+			_, err := a.ResolvePayment(t.Context(), paymentOf(i).ID, tx)
+			wantRefusal(t, err, commands.CodeConflict, "the payment can still be settled: wait until its window has passed")
+			a.Clock = func() time.Time { return time.Unix(1_800_000_301, 0) }
+		}
+		for range 2 {
+			info, err := a.ResolvePayment(t.Context(), paymentOf(i).ID, tx)
+			if err != nil || info.Transaction != tx || (info.State == "settled") != (tx != "") {
+				t.Errorf("%+v, %v", info, err)
+			}
+		}
+		_, err := a.ResolvePayment(t.Context(), paymentOf(i).ID, tx+"0xdef")
+		var no *commands.PaymentRefused
+		if err == nil {
+			t.Error("a payment has two ends")
+		}
+		if r, err := a.RunPaidService(t.Context(), call, paymentOf(i)); tx != "" && (err != nil || r.Payment.Transaction != tx) || tx == "" && !errors.As(err, &no) {
+			t.Errorf("%+v, %v", r, err)
+		}
+	}
+	_, err := a.ResolvePayment(t.Context(), paymentOf(9).ID, "0xabc")
+	wantRefusal(t, err, commands.CodeNotFound, "payment not found")
+}
+
+// Whatever the attempts say and whoever asks: at most one transfer; an answer only
+// when the money has moved; an end that stays.
+func TestPaymentsUnderAnyFaults(t *testing.T) {
+	db, c := ledgertest.New(t), newClock()
+	a := openApp(t, db, c)
+	defer clean(t, a)
+	n := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		n++
+		b := newBank("facilitator")
+		b.script = rapid.SliceOfN(rapid.SampledFrom([]answered{{moves: true}, lost, timeout, refused}), 0, 6).Draw(rt, "script")
+		a.Settler = b
+		call := quickCall(t, commands.Caller{}, "", fmt.Sprint("ls ", n))
+		end := ""
+		for range rapid.IntRange(1, 3).Draw(rt, "asked") {
+			_, err := a.RunPaidService(t.Context(), call, paymentOf(n))
+			var no *commands.PaymentRefused
+			var pending *commands.SettlementPending
+			now := "open"
+			switch {
+			case err == nil:
+				now = "settled"
+				if b.transfers() != 1 {
+					rt.Fatal("an answer for nothing")
+				}
+			case errors.As(err, &no):
+				now = "refused"
+				if b.transfers() != 0 {
+					rt.Fatal("refused, and the money has moved")
+				}
+			case !errors.As(err, &pending):
+				rt.Fatal(err)
+			}
+			if end != "" && end != "open" && now != end {
+				rt.Fatalf("%s became %s", end, now)
+			}
+			end = now
+		}
+	})
+}

@@ -1,0 +1,240 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// Settle makes one attempt to bring a claimed payment to its end, records what it
+// shows and returns the state afterwards. The first attempt is 1, and only the
+// claiming process makes it; whoever comes later cannot know that nothing was
+// sent before. Two that settle one payment at once are harmless: the nonce is
+// good once, a late refusal is never definite, and the second append is refused.
+func (a *App) Settle(ctx context.Context, id string, attempt int) (state string, err error) {
+	s, err := a.readPayment(ctx, id)
+	switch {
+	case err != nil:
+		return "", err
+	case s.state == "":
+		return "", errNoPayment
+	case !s.open():
+		return s.state, nil
+	case a.Settler == nil:
+		return s.state, errNotConfigured
+	case s.claim.Mode != a.Settler.Mode():
+		return s.state, fmt.Errorf("%s was claimed in mode %s: only an operator can resolve it now", id, s.claim.Mode)
+	}
+	p, err := s.payment()
+	if err != nil {
+		return s.state, err
+	}
+	if a.Clock().Sub(s.claimedAt) > firstAttemptWithin {
+		attempt = max(attempt, 2) // somebody else may have taken it up by now
+	}
+	found := a.Settler.Settle(ctx, p, attempt)
+	if found.State == Refused && attempt > 1 && !provenUnused[found.Reason] {
+		found.State = Unknown
+	}
+	return a.recordEnd(context.WithoutCancel(ctx), id, found)
+}
+
+// provenUnused are the reasons that the chain itself gives: they hold however
+// often was tried before.
+var provenUnused = map[string]bool{"authorization_used_elsewhere": true, "authorization_expired_unused": true}
+
+var errNoPayment = policy.Refuse(CodeNotFound, "", "payment not found")
+
+// recordEnd appends what an attempt has shown. An end that is recorded already
+// stands.
+func (a *App) recordEnd(ctx context.Context, id string, found Settlement) (string, error) {
+	return ledger.Retry(ctx, func(ctx context.Context) (string, error) {
+		s, err := a.readPayment(ctx, id)
+		if err != nil || !s.open() {
+			return s.state, err
+		}
+		switch found.State {
+		case Settled:
+			return a.recordSettled(ctx, s, found)
+		case Refused:
+			return a.appendPayment(ctx, s, PaymentIsRefused, "system", events.TypePaymentRefused,
+				events.PaymentRefused{PaymentID: id, Reason: found.Reason, Mode: s.claim.Mode, Evidence: operatorOnly(found.Evidence)})
+		}
+		if s.state == PaymentIsUnknown {
+			return s.state, nil
+		}
+		return a.appendPayment(ctx, s, PaymentIsUnknown, "system", events.TypePaymentUnknown,
+			events.PaymentUnknown{PaymentID: id, Reason: found.Reason, Mode: s.claim.Mode})
+	})
+}
+
+func operatorOnly(evidence string) string {
+	if evidence == EvidenceOperator {
+		return evidence
+	}
+	return ""
+}
+
+// EvidenceOperator is what a person has found out.
+const EvidenceOperator = "operator"
+
+// appendPayment appends one event to the payment's stream, as it was read.
+func (a *App) appendPayment(ctx context.Context, s paymentState, becomes, actor, eventType string, stored any) (string, error) {
+	payload, err := canon.Marshal(stored)
+	if err != nil {
+		return s.state, err
+	}
+	_, err = a.Ledger.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, Drafts: []ledger.Draft{{Stream: s.history.Stream, Expect: s.history.At(),
+		ID: a.NewID("evt_"), Type: eventType, SchemaVersion: 1, Actor: actor, Payload: payload}}})
+	if err != nil {
+		return s.state, err
+	}
+	return becomes, nil
+}
+
+// recordSettled makes the promise of the claim true. Nothing is signed again: the
+// prepared records were, and their key must still be active.
+func (a *App) recordSettled(ctx context.Context, s paymentState, found Settlement) (string, error) {
+	payer := found.Payer
+	if payer == "" {
+		payer = s.claim.Payer
+	}
+	payload, err := canon.Marshal(events.PaymentSettled{PaymentID: s.claim.PaymentID, Transaction: found.Transaction,
+		Payer: payer, Mode: s.claim.Mode, Evidence: found.Evidence})
+	if err != nil {
+		return s.state, err
+	}
+	hash, err := s.requestHash()
+	if err != nil {
+		return s.state, err
+	}
+	order := ledger.Append{Tenant: ledger.ServiceTenant, IdemKey: settlementKey(s.claim.PaymentID), ContentHash: hash,
+		Drafts: []ledger.Draft{{Stream: s.history.Stream, Expect: s.history.At(), ID: a.NewID("evt_"),
+			Type: events.TypePaymentSettled, SchemaVersion: 1, Actor: s.claim.Payer, Payload: payload}}}
+	var signedBy []string
+	for _, e := range s.claim.Prepared {
+		expect := ledger.New()
+		if e.Joins {
+			expect = unlimited
+		}
+		order.Drafts = append(order.Drafts, ledger.Draft{Stream: e.Stream, Expect: expect, ID: e.ID, Type: e.Type,
+			SchemaVersion: e.SchemaVersion, Actor: e.Actor, KeyID: e.KeyID, Payload: e.Payload})
+		if e.KeyID != "" {
+			signedBy = append(signedBy, e.KeyID)
+		}
+	}
+	if order.Guards, err = a.stillActive(ctx, signedBy); err != nil {
+		return s.state, err
+	}
+	if _, err := a.Ledger.Append(ctx, order); err != nil {
+		return s.state, err
+	}
+	return PaymentIsSettled, nil
+}
+
+// stillActive is the guard under which records that these keys have signed may be
+// appended: nothing signed by a retired key lands after its retirement.
+func (a *App) stillActive(ctx context.Context, keyIDs []string) ([]ledger.Guard, error) {
+	if len(keyIDs) == 0 {
+		return nil, nil
+	}
+	ring, history, err := a.Ledger.Keyring(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range keyIDs {
+		if key, known := ring[id]; !known || key.To != 0 {
+			return nil, fmt.Errorf("the key %s that signed the answer was retired before the payment had settled", id)
+		}
+	}
+	return []ledger.Guard{history.Guard()}, nil
+}
+
+// ResolvePayment records what the operator has found out about an open payment:
+// the transaction that settled it, or that it never will be. One that has ended
+// already stays as it is: a conflict, unless it is the same end.
+func (a *App) ResolvePayment(ctx context.Context, id, transaction string) (PaymentInfo, error) {
+	s, err := a.readPayment(ctx, id)
+	if err != nil {
+		return PaymentInfo{}, refusal(err)
+	}
+	wanted := Settlement{State: Settled, Transaction: transaction, Evidence: EvidenceOperator}
+	if transaction == "" {
+		wanted = Settlement{State: Refused, Reason: "authorization_expired_unused", Evidence: EvidenceOperator}
+	}
+	switch {
+	case s.state == "":
+		return PaymentInfo{}, errNoPayment
+	case transaction == "" && s.open() && a.Clock().Unix() <= s.validBefore():
+		return PaymentInfo{}, policy.Refuse(CodeConflict, "", "the payment can still be settled: wait until its window has passed")
+	case s.open():
+		if _, err = a.recordEnd(ctx, id, wanted); err != nil {
+			return PaymentInfo{}, refusal(err)
+		}
+	}
+	if s, err = a.readPayment(ctx, id); err != nil {
+		return PaymentInfo{}, refusal(err)
+	}
+	if s.state != string(wanted.State) || s.settled.Transaction != transaction {
+		return PaymentInfo{}, policy.Refuse(CodeConflict, "", "the payment has ended otherwise: "+s.state)
+	}
+	return s.info(), nil
+}
+
+func (s paymentState) validBefore() int64 {
+	p, err := s.payment()
+	if err != nil {
+		return math.MaxInt64 // whoever cannot read it must not say that it is over
+	}
+	return p.ValidBefore
+}
+
+// PaymentInfo is a payment as its stream tells.
+type PaymentInfo struct {
+	PaymentID   string `json:"paymentId"`
+	State       string `json:"state"`
+	Operation   string `json:"operation"`
+	Mode        string `json:"mode"`
+	PriceCents  int    `json:"priceCents"`
+	Network     string `json:"network"`
+	Asset       string `json:"asset"`
+	Amount      string `json:"amount"`
+	Payer       string `json:"payer"`
+	PayTo       string `json:"payTo"`
+	Nonce       string `json:"nonce"`
+	ValidBefore string `json:"validBefore"`
+	ClaimedAt   string `json:"claimedAt"`
+	Transaction string `json:"transaction,omitempty"`
+	Evidence    string `json:"evidence,omitempty"`
+	Reason      string `json:"reason,omitempty"`
+	Refund      string `json:"refund,omitempty"`
+}
+
+func (s paymentState) info() PaymentInfo {
+	c := s.claim
+	info := PaymentInfo{PaymentID: c.PaymentID, State: s.state, Operation: c.Operation, Mode: c.Mode, PriceCents: c.PriceCents, Network: c.Network,
+		Asset: c.Asset, Amount: c.Amount, Payer: c.Payer, PayTo: c.PayTo, Nonce: c.Nonce, ClaimedAt: Stamp(s.claimedAt),
+		Transaction: s.settled.Transaction, Evidence: s.settled.Evidence, Reason: s.refused.Reason, Refund: s.refund}
+	if at := s.validBefore(); at != math.MaxInt64 {
+		info.ValidBefore = Stamp(time.Unix(at, 0))
+	}
+	return info
+}
+
+// Payment tells what a payment has come to.
+func (a *App) Payment(ctx context.Context, id string) (PaymentInfo, error) {
+	s, err := a.readPayment(ctx, id)
+	switch {
+	case err != nil:
+		return PaymentInfo{}, refusal(err)
+	case s.state == "":
+		return PaymentInfo{}, errNoPayment
+	}
+	return s.info(), nil
+}

@@ -1,0 +1,113 @@
+package events
+
+import "github.com/go-json-experiment/json/jsontext"
+
+// Types of x402 payments and of the refunds that follow some of them, in the
+// tenant service. All stand in payment/<payment id>.
+const (
+	TypePaymentClaimed  = "payment.claimed"
+	TypePaymentSettled  = "payment.settled"
+	TypePaymentRefused  = "payment.refused"
+	TypePaymentUnknown  = "payment.unknown"
+	TypeRefundRequested = "refund.requested"
+	TypeRefundApproved  = "refund.approved"
+	TypeRefundSent      = "refund.sent"
+)
+
+// PaymentClaimed is payment.claimed, schema version 1, first in its stream: from
+// here on the payment belongs to one request. Everything the request's answer
+// rests on is in it, so that only the money is missing: whoever finds out that it
+// has moved appends Prepared as it stands.
+type PaymentClaimed struct {
+	PaymentID   string `json:"paymentId"`
+	Operation   string `json:"operation"`   // id
+	RequestHash string `json:"requestHash"` // hex
+	PriceCents  int    `json:"priceCents"`
+	Mode        string `json:"mode"` // "dev" or "facilitator"
+
+	// What was signed, in one spelling.
+	Network     string `json:"network"`
+	Asset       string `json:"asset"`
+	Payer       string `json:"payer"`
+	PayTo       string `json:"payTo"`
+	Amount      string `json:"amount"`
+	Nonce       string `json:"nonce"`
+	ValidAfter  string `json:"validAfter"`  // Unix seconds
+	ValidBefore string `json:"validBefore"` // Unix seconds
+	Signature   string `json:"signature"`
+
+	Identifier string `json:"identifier,omitempty"` // the buyer's own, from the extension payment-identifier
+	Payload    string `json:"payload"`              // the PaymentPayload, JSON as it was received
+	HeadBlock  int64  `json:"headBlock,omitzero"`   // of the chain, if somebody asked
+
+	OutputHash    string          `json:"outputHash,omitempty"`
+	EngineVersion string          `json:"engineVersion,omitempty"`
+	Prepared      []PreparedEvent `json:"prepared"`
+}
+
+// PreparedEvent is an event that becomes true when the payment has settled. Its
+// personal members are sealed already.
+type PreparedEvent struct {
+	Stream        string         `json:"stream"`
+	Joins         bool           `json:"joins,omitzero"` // the stream may have events; without it this is its first
+	ID            string         `json:"id"`             // evt_…
+	Type          string         `json:"type"`
+	SchemaVersion int            `json:"schemaVersion"`
+	Actor         string         `json:"actor"`
+	KeyID         string         `json:"keyId,omitempty"`
+	Payload       jsontext.Value `json:"payload"`
+}
+
+// PaymentSettled is payment.settled, schema version 1: the money has moved. The
+// prepared events of the claim follow it in the same append.
+type PaymentSettled struct {
+	PaymentID   string `json:"paymentId"`
+	Transaction string `json:"transaction"`
+	Payer       string `json:"payer"`
+	Mode        string `json:"mode"`
+	Evidence    string `json:"evidence"` // "facilitator", "chain", "dev" or "operator"
+}
+
+// PaymentRefused is payment.refused, schema version 1: the money has not moved and
+// will not. Nothing that was prepared becomes true.
+type PaymentRefused struct {
+	PaymentID string `json:"paymentId"`
+	Reason    string `json:"reason"`
+	Mode      string `json:"mode"`
+	Evidence  string `json:"evidence,omitempty"` // "operator", where it was one
+}
+
+// PaymentUnknown is payment.unknown, schema version 1, at most once: an attempt to
+// settle had no clear end. A settled or refused follows.
+type PaymentUnknown struct {
+	PaymentID string `json:"paymentId"`
+	Reason    string `json:"reason"`
+	Mode      string `json:"mode"`
+}
+
+// RefundRequested is refund.requested, schema version 1, at most once: a settled
+// call whose output its documented inputs do not reproduce.
+type RefundRequested struct {
+	PaymentID            string `json:"paymentId"`
+	RecordedOutputHash   string `json:"recordedOutputHash"`
+	RecomputedOutputHash string `json:"recomputedOutputHash,omitempty"` // none: that engine version is no longer there
+	EngineVersion        string `json:"engineVersion"`                  // of the record
+	Amount               string `json:"amount"`
+	Asset                string `json:"asset"`
+	Network              string `json:"network"`
+	To                   string `json:"to"`
+}
+
+// RefundApproved is refund.approved, schema version 1, at most once: the operator
+// reserves the amount.
+type RefundApproved struct {
+	PaymentID string `json:"paymentId"`
+	Reason    string `json:"reason,omitempty"`
+}
+
+// RefundSent is refund.sent, schema version 1, at most once: the operator has paid
+// it back, outside.
+type RefundSent struct {
+	PaymentID   string `json:"paymentId"`
+	Transaction string `json:"transaction"`
+}

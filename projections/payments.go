@@ -1,0 +1,180 @@
+package projections
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// payments knows which payments are open, for whoever settles them, and what the
+// others have come to. Only the stream of a payment decides about it.
+var payments = projection{
+	name:    "payments",
+	tables:  "payments",
+	version: 1,
+	handles: []string{
+		events.TypePaymentClaimed, events.TypePaymentSettled, events.TypePaymentRefused, events.TypePaymentUnknown,
+		events.TypeRefundRequested, events.TypeRefundApproved, events.TypeRefundSent,
+	},
+	ignores: []string{
+		events.TypeSigningKeyActivated, events.TypeSigningKeyRetired,
+		events.TypeKeyRequested, events.TypeKeyIssued, events.TypeKeyRevoked, events.TypeCallCompleted,
+		events.TypeWorkflowCompleted, events.TypeCustomerCreated,
+		events.TypeOrganizationCreated, events.TypeOrganizationUpdated, events.TypeMemberAdded, events.TypeMemberRemoved,
+		events.TypeOrganizationTokenIssued, events.TypeOrganizationTokenRevoked,
+		events.TypePolicyDrafted, events.TypePolicyActivated,
+		events.TypeDecisionRecorded, events.TypeApprovalRecorded, events.TypeReceiptRecorded,
+		events.TypeCustomerBound, events.TypePurchaseFulfilled, events.TypePurchaseRefunded, events.TypeSubscriptionUpdated,
+		events.TypeEntitlementGranted, events.TypeEntitlementRevoked, events.TypeDownloadConsumed,
+		events.TypeAgentRegistered, events.TypeAgentVerified, events.TypeAgentClaimed, events.TypeAccessTokenRevoked, events.TypeCreditGranted,
+	},
+	apply: applyPayments,
+}
+
+func applyPayments(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
+	if e.Type == events.TypePaymentClaimed {
+		var c events.PaymentClaimed
+		if err := canon.Decode(e.Payload, &c); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `insert into payments (payment_id, state, mode, operation, payer, network, amount, price_cents, claimed_at, claimed_pos)
+			values ($1, 'claimed', $2, $3, $4, $5, $6, $7, $8, $9)`,
+			c.PaymentID, c.Mode, c.Operation, c.Payer, c.Network, c.Amount, c.PriceCents, e.Occurred(), e.Position)
+		return err
+	}
+	var change struct {
+		state, transaction, reason, refund string
+	}
+	var id string
+	var err error
+	switch e.Type {
+	case events.TypePaymentSettled:
+		var s events.PaymentSettled
+		err = canon.Decode(e.Payload, &s)
+		id, change.state, change.transaction = s.PaymentID, "settled", s.Transaction
+	case events.TypePaymentRefused:
+		var r events.PaymentRefused
+		err = canon.Decode(e.Payload, &r)
+		id, change.state, change.reason = r.PaymentID, "refused", r.Reason
+	case events.TypePaymentUnknown:
+		var u events.PaymentUnknown
+		err = canon.Decode(e.Payload, &u)
+		id, change.state, change.reason = u.PaymentID, "unknown", u.Reason
+	case events.TypeRefundRequested:
+		var r events.RefundRequested
+		err = canon.Decode(e.Payload, &r)
+		id, change.refund = r.PaymentID, "requested"
+	case events.TypeRefundApproved:
+		var r events.RefundApproved
+		err = canon.Decode(e.Payload, &r)
+		id, change.refund = r.PaymentID, "approved"
+	case events.TypeRefundSent:
+		var r events.RefundSent
+		err = canon.Decode(e.Payload, &r)
+		id, change.refund = r.PaymentID, "sent"
+	}
+	if err != nil {
+		return err
+	}
+	// A settled payment forgets why it was unknown.
+	_, err = tx.Exec(ctx, `update payments set state = coalesce(nullif($2, ''), state), transaction = coalesce(nullif($3, ''), transaction),
+		reason = case when $2 = '' then reason else $4 end, refund = coalesce(nullif($5, ''), refund) where payment_id = $1`,
+		id, change.state, change.transaction, change.reason, change.refund)
+	return err
+}
+
+// Payment is one line of the operator's list.
+type Payment struct {
+	PaymentID   string    `json:"paymentId"`
+	State       string    `json:"state"`
+	Mode        string    `json:"mode"`
+	Operation   string    `json:"operation"`
+	Payer       string    `json:"payer"`
+	Network     string    `json:"network"`
+	Amount      string    `json:"amount"`
+	PriceCents  int       `json:"priceCents"`
+	Transaction string    `json:"transaction,omitempty"`
+	Reason      string    `json:"reason,omitempty"`
+	Refund      string    `json:"refund,omitempty"`
+	ClaimedAt   time.Time `json:"claimedAt"`
+}
+
+const selectPayments = `select payment_id, state, mode, operation, payer, network, amount, price_cents, transaction, reason, refund, claimed_at
+	from readmodels.payments where `
+
+func (p *Projections) payments(ctx context.Context, where string, args ...any) ([]Payment, error) {
+	rows, err := p.ledger.Pool().Query(ctx, selectPayments+where, args...)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Payment])
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
+	}
+	return append([]Payment{}, list...), nil
+}
+
+// OpenPayments lists up to limit payments whose end is not known, the oldest
+// first, as far as the read model has come: whoever settles them looks again.
+func (p *Projections) OpenPayments(ctx context.Context, limit int) ([]Payment, error) {
+	return p.payments(ctx, `state in ('claimed', 'unknown') order by claimed_pos limit $1`, limit)
+}
+
+// Payments lists up to limit payments, the newest first: of one state, or of all
+// if it is empty; "open" are those whose end is not known. It waits until
+// everything appended before the call is visible: ErrBehind.
+func (p *Projections) Payments(ctx context.Context, state string, limit int) ([]Payment, error) {
+	if err := p.waitAll(ctx, payments.name, ledger.ServiceTenant); err != nil {
+		return nil, err
+	}
+	return p.payments(ctx, `($1 = '' or state = $1 or $1 = 'open' and state in ('claimed', 'unknown')) order by claimed_pos desc limit $2`, state, limit)
+}
+
+// Refunds lists up to limit payments with a refund, the oldest first: of one
+// state, or of all if it is empty. It waits as Payments does.
+func (p *Projections) Refunds(ctx context.Context, state string, limit int) ([]Payment, error) {
+	if err := p.waitAll(ctx, payments.name, ledger.ServiceTenant); err != nil {
+		return nil, err
+	}
+	return p.payments(ctx, `refund <> '' and ($1 = '' or refund = $1) order by claimed_pos limit $2`, state, limit)
+}
+
+// PaymentSummary counts the payments whose end is not known.
+type PaymentSummary struct {
+	Claimed, Unknown int64
+	Oldest           time.Time // claim of one; zero: there is none
+}
+
+// PaymentSummary counts the payments whose end is not known, as far as the read
+// model has come.
+func (p *Projections) PaymentSummary(ctx context.Context) (PaymentSummary, error) {
+	var s PaymentSummary
+	var oldest *time.Time
+	err := p.ledger.Pool().QueryRow(ctx, `select count(*) filter (where state = 'claimed'), count(*) filter (where state = 'unknown'),
+			min(claimed_at) filter (where state in ('claimed', 'unknown'))
+		from readmodels.payments where state in ('claimed', 'unknown')`).Scan(&s.Claimed, &s.Unknown, &oldest)
+	if err != nil {
+		return s, fmt.Errorf("%w: %w", ErrBehind, err)
+	}
+	if oldest != nil {
+		s.Oldest = *oldest
+	}
+	return s, nil
+}
+
+// SettledModes says whether payments were ever settled in the ledger alone, and
+// whether on a chain. It waits as Payments does.
+func (p *Projections) SettledModes(ctx context.Context) (dev, facilitator bool, err error) {
+	if err := p.waitAll(ctx, payments.name, ledger.ServiceTenant); err != nil {
+		return false, false, err
+	}
+	err = p.ledger.Pool().QueryRow(ctx, `select exists (select from readmodels.payments where state = 'settled' and mode = 'dev'),
+		exists (select from readmodels.payments where state = 'settled' and mode = 'facilitator')`).Scan(&dev, &facilitator)
+	return dev, facilitator, err
+}

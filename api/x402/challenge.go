@@ -2,6 +2,7 @@ package x402
 
 import (
 	"encoding/base64"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -15,10 +16,10 @@ const (
 )
 
 // paymentIdentifier lets a buyer name a payment itself.
-var paymentIdentifier = jsontext.Value(`{"info":{"required":false},"schema":{` + draft + `,"type":"object","properties":{` +
+var paymentIdentifier = jsontext.Value(`{"info":{"required":false},"schema":{"$schema":"` + draft + `","type":"object","properties":{` +
 	`"required":{"type":"boolean"},"id":{"type":"string","minLength":16,"maxLength":128,"pattern":"^[a-zA-Z0-9_-]+$"}},"required":["required"]}}`)
 
-const draft = `"$schema":"https://json-schema.org/draft/2020-12/schema"`
+const draft = "https://json-schema.org/draft/2020-12/schema"
 
 // Discovery is what an index of paid services learns from a challenge.
 type Discovery struct {
@@ -89,7 +90,7 @@ func bazaar(example, answer jsontext.Value, input, output map[string]any) jsonte
 		}
 	}
 	return encode(map[string]any{"info": info, "schema": map[string]any{
-		"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object",
+		"$schema": draft, "type": "object",
 		"properties": properties, "required": []string{"input"},
 	}})
 }
@@ -106,8 +107,7 @@ func shallow(schema map[string]any) map[string]any {
 	return map[string]any{"type": "object", "properties": members}
 }
 
-// typeOf keeps type and enum of a schema; of one that allows null, too, nothing
-// that the null would break.
+// typeOf keeps type and enum of a schema, with null where that is allowed, too.
 func typeOf(schema any) map[string]any {
 	s, _ := schema.(map[string]any)
 	kept := map[string]any{}
@@ -117,10 +117,14 @@ func typeOf(schema any) map[string]any {
 		}
 	}
 	alternatives, _ := s["anyOf"].([]any)
-	if len(alternatives) == 2 && len(kept) == 0 {
-		one, null := typeOf(alternatives[0]), typeOf(alternatives[1])
-		if name, ok := one["type"].(string); ok && null["type"] == "null" && one["enum"] == nil {
-			kept["type"] = []string{name, "null"}
+	if len(alternatives) != 2 {
+		return kept
+	}
+	one := typeOf(alternatives[0])
+	if name, ok := one["type"].(string); ok && typeOf(alternatives[1])["type"] == "null" {
+		kept["type"] = []string{name, "null"}
+		if values, ok := one["enum"].([]any); ok {
+			kept["enum"] = append(slices.Clone(values), nil)
 		}
 	}
 	return kept

@@ -274,6 +274,7 @@ func (s *Server) admitMessage(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	}
 	refused := s.refused(r, false, err)
+	refused.header.Del("Connection") // the body has been read
 	if refused.status == http.StatusUnauthorized {
 		refused.header.Set("WWW-Authenticate", s.challenge("/mcp", "invalid_token", commands.ScopeCatalog))
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -322,11 +323,16 @@ func TestABadCredentialIsNoMessage(t *testing.T) {
 			t.Errorf("%v: WWW-Authenticate %q, want %q", headers, got, want)
 		}
 	}
-	for _, headers := range [][]string{nil, {"X-API-Key", key}, {"Authorization", "Bearer " + key}, {"Authorization", "Bearer " + n.organizationToken()}, {"Cookie", "countersign_session=" + canary}} {
+	agent := n.register()
+	token := n.token(agent, "")
+	for _, headers := range [][]string{nil, {"X-API-Key", key}, {"Authorization", "Bearer " + key}, {"Authorization", "Bearer " + n.organizationToken()},
+		{"Authorization", "Bearer " + token}, {"Cookie", "countersign_session=" + canary}} {
 		if a := n.send(http.MethodPost, "/mcp", list, append([]string{"Content-Type", "application/json"}, headers...)...); a.status != 200 {
 			t.Errorf("%v: %v", headers, a)
 		}
 	}
+	n.form("/api/auth/revoke", agent, url.Values{"token": {token}})
+	n.refused(n.send(http.MethodPost, "/mcp", list, "Content-Type", "application/json", "Authorization", "Bearer "+token), 401, "unauthorized", "")
 }
 
 // The organization's tools and resources: the same records as over REST, and

@@ -36,10 +36,12 @@ func Any(limit int64) Expect { return Expect{expectAny, limit} }
 type History struct {
 	Tenant, Stream string
 	Events         []Event
+
+	before int64 // events that Last has not read
 }
 
 // Version of the last event, 0 for none.
-func (h History) Version() int64 { return int64(len(h.Events)) }
+func (h History) Version() int64 { return h.before + int64(len(h.Events)) }
 
 // At demands that the stream still ends where the history does.
 func (h History) At() Expect { return Expect{expectAt, h.Version()} }

@@ -119,6 +119,30 @@ func TestExpectationsAndGuards(t *testing.T) {
 	clean(t, l, 2)
 }
 
+// The end of a stream says as much about its version as the whole of it.
+func TestLastStandsForTheWholeStream(t *testing.T) {
+	l := open(t, ledgertest.New(t))
+	for n := range int64(4) {
+		last, err := l.Last(t.Context(), "service", "s")
+		if err != nil || last.Version() != n || int64(len(last.Events)) != min(n, 1) {
+			t.Fatalf("%d events, version %d, %v; want %d", len(last.Events), last.Version(), err, n)
+		}
+		whole, err := l.Read(t.Context(), "service", "s")
+		if err != nil || last.At() != whole.At() || last.Guard() != whole.Guard() {
+			t.Fatalf("%v and %v, %v", last.Guard(), whole.Guard(), err)
+		}
+		if n > 0 && last.Events[0].ID != whole.Events[n-1].ID {
+			t.Errorf("%s is not the last event", last.Events[0].ID)
+		}
+		if _, err := l.Append(t.Context(), one("s", last.At(), fmt.Sprintf("last_%d", n))); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.Append(t.Context(), one("s", last.At(), fmt.Sprintf("late_%d", n))); !errors.Is(err, ledger.ErrMoved) {
+			t.Errorf("an append after a stale end: %v", err)
+		}
+	}
+}
+
 func TestWhatCannotBeAppended(t *testing.T) {
 	l := open(t, ledgertest.New(t))
 	big := one("s", ledger.New(), "a")

@@ -98,6 +98,20 @@ func (l *Ledger) Read(ctx context.Context, tenant, stream string) (History, erro
 	return History{Tenant: tenant, Stream: stream, Events: events}, nil
 }
 
+// Last is the end of a stream: a history of its last event alone, or of none. It
+// is enough where each event carries the total.
+func (l *Ledger) Last(ctx context.Context, tenant, stream string) (History, error) {
+	events, err := l.query(ctx, `tenant = $1 and stream = $2 order by version desc limit 1`, tenant, stream)
+	if err != nil {
+		return History{}, err
+	}
+	h := History{Tenant: tenant, Stream: stream, Events: events}
+	if len(events) == 1 {
+		h.before = events[0].Version - 1
+	}
+	return h, nil
+}
+
 // Version is the number of a stream's last event, 0 for none.
 func (l *Ledger) Version(ctx context.Context, tenant, stream string) (int64, error) {
 	var version int64

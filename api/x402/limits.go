@@ -24,8 +24,8 @@ const (
 	chainEvery      = 2 * time.Second // about a block
 	chainTimeout    = 10 * time.Second
 	blocksPerQuery  = 2_000            // what public nodes answer eth_getLogs for
-	maxQueries      = 500              // of eth_getLogs for one proof: three weeks of blocks
 	blocksBefore    = 10               // before the claim: the clocks of chain and node differ
 	expiredFor      = 30 * time.Second // by the chain's own clock, before unused counts as never
+	headTimeout     = 2 * time.Second  // a claim waits for it, and can do without
 	maxConfirmation = 1_000
 )

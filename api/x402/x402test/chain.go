@@ -76,6 +76,7 @@ type Chain struct {
 	head         int64
 	lag          int64
 	down         bool
+	hidden       bool
 	transactions []transaction
 	spent        map[string]bool // token, payer, nonce: used or canceled
 	transfers    int
@@ -106,6 +107,16 @@ func (c *Chain) Lag(blocks int64) { c.do(func() { c.lag = blocks }) }
 
 // Down makes the node answer 503, or serve again.
 func (c *Chain) Down(down bool) { c.do(func() { c.down = down }) }
+
+// HideLogs makes the node find no logs, as one that has not indexed them yet.
+func (c *Chain) HideLogs(hidden bool) { c.do(func() { c.hidden = hidden }) }
+
+// Head is the number of the last block.
+func (c *Chain) Head() int64 {
+	var n int64
+	c.do(func() { n = c.head })
+	return n
+}
 
 // Transfers is how many payments were settled on the chain.
 func (c *Chain) Transfers() int {
@@ -262,7 +273,7 @@ func (c *Chain) logs(q request) (any, error) {
 	found := []any{}
 	for _, tx := range c.transactions {
 		for i, l := range tx.logs {
-			if tx.status == 1 && tx.block >= from && tx.block <= min(to, c.seen()) && strings.EqualFold(l.Address.String(), filter.Address) && matches(l.Topics, filter.Topics) {
+			if !c.hidden && tx.status == 1 && tx.block >= from && tx.block <= min(to, c.seen()) && strings.EqualFold(l.Address.String(), filter.Address) && matches(l.Topics, filter.Topics) {
 				found = append(found, tx.log(i))
 			}
 		}

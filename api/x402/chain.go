@@ -1,0 +1,320 @@
+package x402
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/commands"
+)
+
+// Topics of the events by which an EIP-3009 token says what became of an
+// authorization, and of the transfer that follows.
+const (
+	topicUsed     = "0x98de503528ee59b575ef0c0a2576a82497bfc029a5685b209e9ec333479b10a5" // AuthorizationUsed(address,bytes32)
+	topicCanceled = "0x1cdd46ff242716cdaa72d159d339a485b3438398348d68f09d7c8c0a59353d81" // AuthorizationCanceled(address,bytes32)
+	topicTransfer = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef" // Transfer(address,address,uint256)
+
+	selectorState = "0xe94a0102" // authorizationState(address,bytes32)
+)
+
+// chain asks an Ethereum node what became of a payment. Only what the node says
+// completely is evidence: a node that lags, fails or contradicts itself is none.
+type chain struct {
+	client        client
+	id            int64
+	confirmations int64
+	checked       atomic.Bool // the node is of this chain
+}
+
+var errOtherChain = errors.New("the node belongs to another chain than X402_NETWORK")
+
+func newChain(address, network string, confirmations int) (*chain, error) {
+	id, ok := chainID(network)
+	if !ok {
+		return nil, errors.New("X402_NETWORK: want a network such as eip155:8453")
+	}
+	c, err := newClient(address, "")
+	if err != nil {
+		return nil, fmt.Errorf("X402_RPC_URL: %w", err)
+	}
+	return &chain{client: c, id: id, confirmations: int64(confirmations)}, nil
+}
+
+// check makes sure, once, that the node is of our chain.
+func (c *chain) check(ctx context.Context) error {
+	if c.checked.Load() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, chainTimeout)
+	defer cancel()
+	var id quantity
+	if err := c.ask(ctx, &id, "eth_chainId"); err != nil {
+		return err
+	}
+	if int64(id) != c.id {
+		return errOtherChain
+	}
+	c.checked.Store(true)
+	return nil
+}
+
+// quantity is a number of JSON-RPC: 0x and hex digits.
+type quantity int64
+
+// UnmarshalJSON reads the quoted text.
+func (q *quantity) UnmarshalJSON(text []byte) error {
+	var digits string
+	if err := json.Unmarshal(text, &digits); err != nil {
+		return err
+	}
+	digits, prefixed := strings.CutPrefix(digits, "0x")
+	n, err := strconv.ParseUint(digits, 16, 63)
+	if err != nil || !prefixed {
+		return errors.New("not a quantity")
+	}
+	*q = quantity(n)
+	return nil
+}
+
+func (q quantity) text() string { return "0x" + strconv.FormatInt(int64(q), 16) }
+
+// ask calls a method of the node. A null leaves into as it is.
+func (c *chain) ask(ctx context.Context, into any, method string, params ...any) error {
+	if params == nil {
+		params = []any{}
+	}
+	status, text, err := c.client.call(ctx, "", encode(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params}))
+	if err != nil {
+		return fmt.Errorf("%s: %w", method, err)
+	}
+	var answer struct {
+		Result jsontext.Value `json:"result"`
+		Error  *struct {
+			Code int64 `json:"code"`
+		} `json:"error"`
+	}
+	switch err := json.Unmarshal(text, &answer); {
+	case err != nil || status != 200 && answer.Error == nil:
+		return fmt.Errorf("%s: status %d without a result", method, status)
+	case answer.Error != nil:
+		return fmt.Errorf("%s: error %d", method, answer.Error.Code)
+	case answer.Result == nil:
+		return fmt.Errorf("%s: no result", method)
+	case answer.Result.Kind() == 'n':
+		return nil
+	}
+	if err := json.Unmarshal(answer.Result, into); err != nil {
+		return fmt.Errorf("%s: a result of another form", method)
+	}
+	return nil
+}
+
+type block struct {
+	number int64
+	at     time.Time
+}
+
+// latest is the head of the chain as the node knows it.
+func (c *chain) latest(ctx context.Context) (block, error) { return c.block(ctx, "latest") }
+
+func (c *chain) at(ctx context.Context, number int64) (block, error) {
+	return c.block(ctx, quantity(number).text())
+}
+
+func (c *chain) block(ctx context.Context, tag string) (block, error) {
+	if err := c.check(ctx); err != nil {
+		return block{}, err
+	}
+	var b *struct {
+		Number    quantity `json:"number"`
+		Timestamp quantity `json:"timestamp"`
+	}
+	if err := c.ask(ctx, &b, "eth_getBlockByNumber", tag, false); err != nil {
+		return block{}, err
+	}
+	if b == nil {
+		return block{}, errors.New("eth_getBlockByNumber: the node does not have the block")
+	}
+	return block{int64(b.Number), time.Unix(int64(b.Timestamp), 0)}, nil
+}
+
+// first is where to begin looking for a payment: some blocks before it was
+// claimed, for before that it had been verified to be unused.
+func (c *chain) first(ctx context.Context, p commands.Payment, head block) (int64, error) {
+	if p.HeadBlock > 0 {
+		return max(p.HeadBlock-blocksBefore, 0), nil
+	}
+	since := p.ClaimedAt
+	if since.IsZero() { // no longer before its end than a window may be
+		since = time.Unix(p.ValidBefore, 0).Add(-maxTimeout*time.Second - windowSlack)
+	}
+	var failed error
+	later := sort.Search(int(head.number), func(n int) bool {
+		if failed != nil {
+			return false
+		}
+		b, err := c.at(ctx, int64(n))
+		failed = err
+		return b.at.After(since)
+	})
+	return max(int64(later)-blocksBefore, 0), failed
+}
+
+// prove looks for what became of a payment. The error is why there is no proof,
+// if there is a reason beside that nothing has happened yet.
+func (c *chain) prove(ctx context.Context, p commands.Payment) (_ commands.Settlement, proven bool, err error) {
+	head, err := c.latest(ctx)
+	if err != nil {
+		return commands.Settlement{}, false, err
+	}
+	if c.confirmations > 1 {
+		if head, err = c.at(ctx, max(head.number-c.confirmations+1, 0)); err != nil {
+			return commands.Settlement{}, false, err
+		}
+	}
+	from, err := c.first(ctx, p, head)
+	if err != nil {
+		return commands.Settlement{}, false, err
+	}
+	over := time.Unix(p.ValidBefore, 0).Add(expiredFor)
+	for ; from <= head.number; from += blocksPerQuery {
+		last := min(from+blocksPerQuery-1, head.number)
+		log, err := c.find(ctx, p, from, last)
+		if err != nil {
+			return commands.Settlement{}, false, err
+		}
+		if log != nil {
+			s, err := c.judge(ctx, p, *log)
+			return s, err == nil, err
+		}
+		// No token spends an authorization after its end.
+		if b, err := c.at(ctx, last); err != nil || b.at.After(over) {
+			return c.expired(ctx, p, head, err)
+		}
+	}
+	return commands.Settlement{}, false, nil
+}
+
+// expired proves that a payment for which no event was found before its end can
+// never settle. Nodes may answer before they have indexed their events, so the
+// token itself is asked, too.
+func (c *chain) expired(ctx context.Context, p commands.Payment, head block, err error) (commands.Settlement, bool, error) {
+	if err != nil {
+		return commands.Settlement{}, false, err
+	}
+	var state string
+	payer, nonce := topicOf(p.Payer), strings.ToLower(p.Nonce)
+	call := map[string]any{"to": p.Asset, "data": selectorState + payer[2:] + strings.TrimPrefix(nonce, "0x")}
+	if err := c.ask(ctx, &state, "eth_call", call, quantity(head.number).text()); err != nil {
+		return commands.Settlement{}, false, err
+	}
+	if state != (Hash{}).String() {
+		return commands.Settlement{}, false, errors.New("the token says that the authorization is used, and the node does not show where")
+	}
+	return commands.Settlement{State: commands.Refused, Reason: ReasonExpiredUnused, Evidence: "chain"}, true, nil
+}
+
+// event is a log of a transaction.
+type event struct {
+	Address     string   `json:"address"`
+	Topics      []string `json:"topics"`
+	Data        string   `json:"data"`
+	Block       quantity `json:"blockNumber"`
+	Transaction string   `json:"transactionHash"`
+	Index       quantity `json:"logIndex"`
+	Removed     bool     `json:"removed"`
+}
+
+// topicOf is an address as it stands in a topic: a word in lower case.
+func topicOf(address string) string {
+	return "0x" + strings.Repeat("0", 24) + strings.ToLower(strings.TrimPrefix(address, "0x"))
+}
+
+// of says whether the event is the asset's, with these topics.
+func (e event) of(asset string, topics ...string) bool {
+	if !strings.EqualFold(e.Address, asset) || e.Removed || len(e.Topics) < len(topics) {
+		return false
+	}
+	for i, topic := range topics {
+		if !strings.EqualFold(e.Topics[i], topic) {
+			return false
+		}
+	}
+	return true
+}
+
+// find looks through blocks for the event that ended the authorization.
+func (c *chain) find(ctx context.Context, p commands.Payment, from, to int64) (*event, error) {
+	var found []event
+	filter := map[string]any{
+		"address": p.Asset, "fromBlock": quantity(from).text(), "toBlock": quantity(to).text(),
+		"topics": []any{[]string{topicUsed, topicCanceled}, topicOf(p.Payer), strings.ToLower(p.Nonce)},
+	}
+	if err := c.ask(ctx, &found, "eth_getLogs", filter); err != nil {
+		return nil, err
+	}
+	for _, e := range found {
+		used, canceled := e.of(p.Asset, topicUsed, topicOf(p.Payer), p.Nonce), e.of(p.Asset, topicCanceled, topicOf(p.Payer), p.Nonce)
+		if (used || canceled) && int64(e.Block) >= from && int64(e.Block) <= to {
+			return &e, nil
+		}
+	}
+	return nil, nil
+}
+
+// judge says whether the transaction that used the authorization paid us: the
+// asset's next event is the transfer. The payer may have signed the same nonce
+// for somebody else.
+func (c *chain) judge(ctx context.Context, p commands.Payment, end event) (commands.Settlement, error) {
+	elsewhere := commands.Settlement{State: commands.Refused, Reason: ReasonUsedElsewhere, Evidence: "chain"}
+	if end.of(p.Asset, topicCanceled) {
+		return elsewhere, nil
+	}
+	var receipt *struct {
+		Status quantity `json:"status"`
+		Block  quantity `json:"blockNumber"`
+		Logs   []event  `json:"logs"`
+	}
+	if err := c.ask(ctx, &receipt, "eth_getTransactionReceipt", end.Transaction); err != nil {
+		return commands.Settlement{}, err
+	}
+	if receipt == nil || receipt.Status != 1 || receipt.Block != end.Block || !goodTransaction(end.Transaction) {
+		return commands.Settlement{}, errors.New("the node contradicts itself about the transaction")
+	}
+	used := false
+	for _, e := range receipt.Logs {
+		switch {
+		case !used:
+			used = e.Index == end.Index && e.of(p.Asset, topicUsed, topicOf(p.Payer), p.Nonce)
+		case e.of(p.Asset):
+			if e.of(p.Asset, topicTransfer, topicOf(p.Payer), topicOf(p.PayTo)) && sameAmount(e.Data, p.Amount) {
+				return commands.Settlement{State: commands.Settled, Transaction: end.Transaction, Payer: p.Payer, Evidence: "chain"}, nil
+			}
+			return elsewhere, nil
+		}
+	}
+	if !used {
+		return commands.Settlement{}, errors.New("the node contradicts itself about the events of the transaction")
+	}
+	return elsewhere, nil
+}
+
+// sameAmount compares the data of a transfer with a decimal amount.
+func sameAmount(data, amount string) bool {
+	n, ok := parseUint(amount)
+	if !ok {
+		return false
+	}
+	var want Hash
+	n.FillBytes(want[:])
+	return strings.EqualFold(data, want.String())
+}

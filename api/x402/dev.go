@@ -1,0 +1,38 @@
+package x402
+
+import (
+	"context"
+
+	"github.com/countersign/countersign/commands"
+)
+
+// Dev settles in the ledger alone: no money moves. Signatures are verified for
+// real, and a nonce is used once its payment is recorded as settled.
+type Dev struct{}
+
+// Mode is "dev".
+func (Dev) Mode() string { return commands.ModeDev }
+
+// Configured is true: nobody needs to be asked.
+func (Dev) Configured() bool { return true }
+
+// Head is 0: there is no chain.
+func (Dev) Head(context.Context) int64 { return 0 }
+
+// Verify refuses what the payer's own key has not signed. There is no chain that
+// could judge a contract's signature.
+func (Dev) Verify(_ context.Context, p commands.Payment) error {
+	payment, err := Read(p.Payload)
+	if err != nil {
+		return err
+	}
+	if !payment.signedByPayer() {
+		return refuse(ReasonSignature)
+	}
+	return nil
+}
+
+// Settle says that the payment is settled: the record of it is the settlement.
+func (Dev) Settle(_ context.Context, p commands.Payment, _ int) commands.Settlement {
+	return commands.Settlement{State: commands.Settled, Transaction: "dev:" + p.ID, Payer: p.Payer, Evidence: "dev"}
+}

@@ -1,0 +1,15 @@
+package x402
+
+import (
+	"net/http"
+	"time"
+)
+
+// AskChainAfter makes a settle call ask the chain beside it so soon and so often.
+func (f *Facilitator) AskChainAfter(d time.Duration) { f.chainAfter, f.chainEvery = d, d }
+
+// Through sends what goes to the facilitator another way.
+func (f *Facilitator) Through(t http.RoundTripper) { f.client.http.Transport = t }
+
+// MaxInFlight is how many calls to the facilitator there may be at once.
+const MaxInFlight = maxInFlight

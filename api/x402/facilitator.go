@@ -1,0 +1,347 @@
+package x402
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/commands"
+)
+
+// FacilitatorConfig is who settles for us.
+type FacilitatorConfig struct {
+	URL           string // X402_FACILITATOR_URL
+	Bearer        string // X402_FACILITATOR_BEARER; empty: none
+	Minimal       bool   // X402_FACILITATOR_MINIMAL: send only what every facilitator knows
+	RPCURL        string // X402_RPC_URL; empty: the chain is not asked
+	Confirmations int    // X402_CONFIRMATIONS, the block itself counted; 0: 1
+	Network       string
+	Log           *slog.Logger
+}
+
+// Facilitator settles on a chain, through a server that broadcasts the transfer,
+// and proves by the chain itself what that server does not say.
+type Facilitator struct {
+	client  client
+	minimal bool
+	network string
+	chain   *chain // nil: not asked
+	log     *slog.Logger
+	slots   chan struct{} // one per call to the facilitator
+
+	// When the chain is asked beside a settle call, and how often then.
+	chainAfter, chainEvery time.Duration
+
+	configured atomic.Bool
+	mu         sync.Mutex
+	misses     int // clear answers in a row without our kind; under mu
+}
+
+// NewFacilitator checks the settings; its errors name the one that is wrong.
+func NewFacilitator(c FacilitatorConfig) (*Facilitator, error) {
+	f := &Facilitator{
+		minimal: c.Minimal, network: c.Network, log: c.Log, slots: make(chan struct{}, maxInFlight),
+		chainAfter: chainAfter, chainEvery: chainEvery,
+	}
+	var err error
+	if f.client, err = newClient(strings.TrimRight(c.URL, "/"), c.Bearer); err != nil {
+		return nil, fmt.Errorf("X402_FACILITATOR_URL: %w", err)
+	}
+	if c.Confirmations < 0 || c.Confirmations > maxConfirmation {
+		return nil, fmt.Errorf("X402_CONFIRMATIONS: want 1 to %d", maxConfirmation)
+	}
+	if c.RPCURL == "" {
+		return f, nil
+	}
+	f.chain, err = newChain(c.RPCURL, c.Network, max(c.Confirmations, 1))
+	return f, err
+}
+
+// Mode is "facilitator".
+func (f *Facilitator) Mode() string { return commands.ModeFacilitator }
+
+// Configured says whether the facilitator has shown that it settles our kind of
+// payment.
+func (f *Facilitator) Configured() bool { return f.configured.Load() }
+
+// Proves says whether the chain is asked what became of a payment.
+func (f *Facilitator) Proves() bool { return f.chain != nil }
+
+// Head is the last block of the chain.
+func (f *Facilitator) Head(ctx context.Context) int64 {
+	if f.chain == nil {
+		return 0
+	}
+	ctx, cancel := context.WithTimeout(ctx, headTimeout)
+	defer cancel()
+	head, err := f.chain.latest(ctx)
+	if err != nil {
+		return 0
+	}
+	return head.number
+}
+
+// Start asks facilitator and chain for the first time. An error is a chain that
+// is another than the network of the settings; who does not answer yet is asked
+// again later.
+func (f *Facilitator) Start(ctx context.Context) error {
+	if f.chain != nil {
+		err := f.chain.check(ctx)
+		if errors.Is(err, errOtherChain) {
+			return fmt.Errorf("X402_RPC_URL: %w", err)
+		}
+		if err != nil {
+			f.log.Warn("the chain does not answer; lost settlements stay unknown until it does", "error", err)
+		}
+	}
+	f.recheck(ctx)
+	return nil
+}
+
+// Run asks the facilitator again and again what it supports, until ctx ends.
+func (f *Facilitator) Run(ctx context.Context) {
+	wait := time.Second
+	for {
+		if f.Configured() {
+			wait = recheckEvery
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		wait = min(2*wait, recheckEvery)
+		f.recheck(ctx)
+	}
+}
+
+// recheck turns x402 on when the facilitator shows our kind, and off when it has
+// clearly not shown it several times. An outage changes nothing: payments that
+// are under way need it as soon as it is back.
+func (f *Facilitator) recheck(ctx context.Context) {
+	supported, err := f.supported(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			f.log.Warn("the payment facilitator does not say what it supports", "error", err)
+		}
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if supported {
+		f.misses = 0
+		if !f.configured.Swap(true) {
+			f.log.Info("x402 is configured", "network", f.network)
+		}
+		return
+	}
+	if f.misses++; f.misses >= missesUntilOff && f.configured.Swap(false) {
+		f.log.Error("the payment facilitator no longer supports our network: x402 is off", "network", f.network)
+	}
+}
+
+// supported says whether the facilitator settles our kind; the error is that it
+// gave no clear answer.
+func (f *Facilitator) supported(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, supportTimeout)
+	defer cancel()
+	status, text, err := f.client.call(ctx, "/supported", nil)
+	if err != nil {
+		return false, err
+	}
+	var answer struct {
+		Kinds []struct {
+			Version int    `json:"x402Version"`
+			Scheme  string `json:"scheme"`
+			Network string `json:"network"`
+		} `json:"kinds"`
+	}
+	if err := json.Unmarshal(text, &answer); err != nil || status != 200 || answer.Kinds == nil {
+		return false, fmt.Errorf("status %d without a list of kinds", status)
+	}
+	for _, k := range answer.Kinds {
+		if k.Version == Version && k.Scheme == Scheme && k.Network == f.network {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+var errBusy = errors.New("too many payments are under way")
+
+// Verify asks the facilitator. Nothing is claimed yet, so who does not get a turn
+// at once is refused.
+func (f *Facilitator) Verify(ctx context.Context, p commands.Payment) error {
+	select {
+	case f.slots <- struct{}{}:
+	default:
+		return errBusy
+	}
+	defer func() { <-f.slots }()
+	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
+	defer cancel()
+	status, text, err := f.client.call(ctx, "/verify", f.request(p))
+	if err != nil {
+		return fmt.Errorf("ask the facilitator: %w", err)
+	}
+	var answer struct {
+		IsValid       *bool  `json:"isValid"`
+		InvalidReason string `json:"invalidReason"`
+	}
+	switch err := json.Unmarshal(text, &answer); {
+	case err != nil || answer.IsValid == nil || status != 200 && !refuses(status):
+		return fmt.Errorf("ask the facilitator: status %d without a verdict", status)
+	case !*answer.IsValid:
+		return refuse(passOn(answer.InvalidReason, ReasonVerifyError))
+	case status != 200:
+		return fmt.Errorf("ask the facilitator: valid, with status %d", status)
+	}
+	return nil
+}
+
+// refuses says whether a status may carry a refusal, which comes as 200, too.
+func refuses(status int) bool { return status >= 400 && status < 500 }
+
+// request is the body of /verify and /settle. The terms are the ones the buyer
+// took, also if ours have changed since.
+func (f *Facilitator) request(p commands.Payment) []byte {
+	payload := p.Payload
+	if f.minimal {
+		var wire wirePayment
+		if err := json.Unmarshal(p.Payload, &wire); err == nil {
+			payload = encode(map[string]any{"x402Version": Version, "accepted": wire.Accepted, "payload": wire.Payload})
+		}
+	}
+	return encode(struct {
+		Version      int            `json:"x402Version"`
+		Payload      jsontext.Value `json:"paymentPayload"`
+		Requirements jsontext.Value `json:"paymentRequirements"`
+	}{Version, payload, p.Accepted})
+}
+
+// Settle has the facilitator broadcast the transfer. A call that takes long is
+// overtaken by the chain, if that may be asked, and from the second attempt on
+// the chain is asked first: then the transfer may have happened already.
+func (f *Facilitator) Settle(ctx context.Context, p commands.Payment, attempt int) commands.Settlement {
+	if attempt > 1 && f.chain != nil {
+		if s, proven := f.prove(ctx, p); proven {
+			return s
+		}
+	}
+	// Both goroutines end with this call: the context does, and the channels have room.
+	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+	defer cancel()
+	answered, proven := make(chan commands.Settlement, 1), make(chan commands.Settlement, 1)
+	go func() { answered <- f.settle(ctx, p, attempt) }()
+	if f.chain != nil {
+		go f.watch(ctx, p, proven)
+	}
+	select {
+	case s := <-answered:
+		return s
+	case s := <-proven:
+		return s
+	}
+}
+
+// watch looks for the transfer on the chain until it is proven or ctx ends.
+func (f *Facilitator) watch(ctx context.Context, p commands.Payment, proven chan<- commands.Settlement) {
+	wait := f.chainAfter
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		wait = f.chainEvery
+		if s, ok := f.prove(ctx, p); ok {
+			proven <- s
+			return
+		}
+	}
+}
+
+func (f *Facilitator) prove(ctx context.Context, p commands.Payment) (commands.Settlement, bool) {
+	ctx, cancel := context.WithTimeout(ctx, chainTimeout)
+	defer cancel()
+	s, proven, err := f.chain.prove(ctx, p)
+	if err != nil && ctx.Err() == nil {
+		f.log.Warn("the chain is no evidence for a payment", "payment", p.ID, "error", err)
+	}
+	return s, proven
+}
+
+// settle asks the facilitator once. The claim is made, so it waits for its turn.
+func (f *Facilitator) settle(ctx context.Context, p commands.Payment, attempt int) commands.Settlement {
+	select {
+	case f.slots <- struct{}{}:
+	case <-ctx.Done():
+		return unknown(ReasonSettleError)
+	}
+	defer func() { <-f.slots }()
+	status, text, err := f.client.call(ctx, "/settle", f.request(p))
+	if err != nil {
+		f.log.Warn("the facilitator did not say how a payment ended", "payment", p.ID, "attempt", attempt, "error", err)
+		return unknown(ReasonSettleError)
+	}
+	s := outcome(status, text, p, attempt)
+	if s.State == commands.Unknown {
+		f.log.Warn("the facilitator does not know how a payment ended", "payment", p.ID, "attempt", attempt, "status", status, "reason", s.Reason)
+	}
+	return s
+}
+
+func unknown(reason string) commands.Settlement {
+	return commands.Settlement{State: commands.Unknown, Reason: reason}
+}
+
+// outcome is what an answer to /settle proves. Only two things are proof: that it
+// succeeded, with a transaction on our network; and on the first attempt a reason
+// for which nothing can have been broadcast.
+func outcome(status int, text jsontext.Value, p commands.Payment, attempt int) commands.Settlement {
+	var answer struct {
+		Success     *bool  `json:"success"`
+		ErrorReason string `json:"errorReason"`
+		Transaction string `json:"transaction"`
+		Network     string `json:"network"`
+	}
+	if err := json.Unmarshal(text, &answer); err != nil || answer.Success == nil {
+		return unknown(ReasonSettleError)
+	}
+	switch {
+	case *answer.Success:
+		if status == 200 && answer.Network == p.Network && goodTransaction(answer.Transaction) {
+			return commands.Settlement{State: commands.Settled, Transaction: answer.Transaction, Payer: p.Payer, Evidence: "facilitator"}
+		}
+	case attempt == 1 && (status == 200 || refuses(status)) && answer.Transaction == "" && beforeBroadcast(answer.ErrorReason):
+		return commands.Settlement{State: commands.Refused, Reason: passOn(answer.ErrorReason, ReasonSettleError)}
+	default:
+		return unknown(passOn(answer.ErrorReason, ReasonSettleError))
+	}
+	return unknown(ReasonSettleError)
+}
+
+// goodTransaction says whether a text can be recorded as a transaction.
+func goodTransaction(text string) bool {
+	return text != "" && len(text) <= maxTransaction && strings.Trim(text, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_:-") == ""
+}
+
+// beforeBroadcast says whether a reason proves that nothing was broadcast: a
+// nonce may have been used, and a transaction have failed, by us.
+func beforeBroadcast(reason string) bool {
+	for _, late := range []string{suffixNonceUsed, suffixFailed, suffixSimulationFails} {
+		if strings.HasSuffix(reason, late) {
+			return false
+		}
+	}
+	return reason != reasonInvalidState &&
+		(strings.HasPrefix(reason, "insufficient_") || strings.HasPrefix(reason, "invalid_") || reason == reasonUnsupported)
+}

@@ -18,6 +18,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/ed25519"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
@@ -90,6 +91,9 @@ func (l *logText) String() string {
 // testSeed is the signing key of a test's service.
 var testSeed = bytes.Repeat([]byte{7}, 32)
 
+// testTokenKey signs access tokens.
+var testTokenKey = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{9}, 32))
+
 // setup is what a test wants otherwise. The zero value is a node with a signing
 // key on a new database, whose clock stands at the present.
 type setup struct {
@@ -139,7 +143,7 @@ func startNode(t *testing.T, s setup) *node {
 		t.Fatal(err)
 	}
 	t.Cleanup(l.Close)
-	n.app = &commands.App{Ledger: l, Clock: now}
+	n.app = &commands.App{Ledger: l, Clock: now, TokenKeys: []ed25519.PrivateKey{testTokenKey}}
 	n.keys(s)
 	if n.projections, err = projections.Start(t.Context(), l, log); err != nil {
 		t.Fatal(err)

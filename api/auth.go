@@ -99,13 +99,13 @@ func (s *Server) challengeFor(h http.Header, r *http.Request, op *operation, err
 	case isRefusal(err, commands.CodeInsufficientScope):
 		h.Set("WWW-Authenticate", s.challenge("", "insufficient_scope", scope))
 	case isRefusal(err, commands.CodeUnauthorized):
-		h.Set("WWW-Authenticate", s.challenge("", invalidToken(r), scope))
+		h.Set("WWW-Authenticate", s.challenge("", invalidToken(r, err), scope))
 	}
 }
 
 // invalidToken is what a 401 says: only a credential that was sent can be wrong.
-func invalidToken(r *http.Request) string {
-	if len(r.Header["Authorization"])+len(r.Header["X-Api-Key"]) == 0 {
+func invalidToken(r *http.Request, err error) string {
+	if isMissing(err) || len(r.Header["Authorization"])+len(r.Header["X-Api-Key"]) == 0 {
 		return ""
 	}
 	return "invalid_token"

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -9,6 +10,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/invopop/jsonschema"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy/canon"
 )
 
@@ -36,18 +41,32 @@ func (d document) answer(c *call) reply {
 	return r
 }
 
-// jwk is one public key (RFC 7517, RFC 8037) with the positions between which
-// events may carry its signatures.
+// jwk is one public key (RFC 7517, RFC 8037), with the positions between which
+// events may carry its signatures if it signs what is in events.
 type jwk struct {
-	KTY  string `json:"kty"`
-	CRV  string `json:"crv"`
-	X    string `json:"x"`
-	Use  string `json:"use"`
-	Alg  string `json:"alg"`
-	KID  string `json:"kid"`
-	For  string `json:"svc_purpose"`
+	KTY string `json:"kty"`
+	CRV string `json:"crv"`
+	X   string `json:"x"`
+	Use string `json:"use"`
+	Alg string `json:"alg"`
+	KID string `json:"kid"`
+	For string `json:"svc_purpose" jsonschema:"enum=record,enum=access_token"`
+	*between
+}
+
+type between struct {
 	From int64  `json:"svc_from_position"`
 	To   *int64 `json:"svc_to_position" jsonschema:"nullable"`
+}
+
+// JSONSchemaExtend says that keys of access tokens have no positions.
+func (jwk) JSONSchemaExtend(s *jsonschema.Schema) {
+	s.Required = slices.DeleteFunc(s.Required, func(name string) bool { return strings.HasSuffix(name, "_position") })
+}
+
+func newJWK(public ed25519.PublicKey, purpose string) jwk {
+	return jwk{KTY: "OKP", CRV: "Ed25519", X: base64.RawURLEncoding.EncodeToString(public),
+		Use: "sig", Alg: "EdDSA", KID: seal.KeyID(public), For: purpose}
 }
 
 type jwkSet struct {
@@ -56,7 +75,7 @@ type jwkSet struct {
 
 var jwks = &operation{
 	id: "get_jwks", method: http.MethodGet, path: "/.well-known/jwks.json",
-	summary: "The public keys of signed records, with the ledger positions between which each is valid.",
+	summary: "The public keys of signed records, with the ledger positions between which each is valid, and of access tokens.",
 	output:  reflect.TypeFor[jwkSet](), media: "application/jwk-set+json", errors: []int{503},
 	run: func(s *Server, c *call) (reply, error) {
 		ring, _, err := s.app.Ledger.Keyring(c.request.Context())
@@ -65,18 +84,131 @@ var jwks = &operation{
 		}
 		set := jwkSet{Keys: []jwk{}}
 		for _, key := range ring {
-			k := jwk{KTY: "OKP", CRV: "Ed25519", X: base64.RawURLEncoding.EncodeToString(key.Public),
-				Use: "sig", Alg: "EdDSA", KID: key.ID, For: key.Purpose, From: key.From}
-			if key.To > 0 {
+			k := newJWK(key.Public, key.Purpose)
+			if k.between = (&between{From: key.From}); key.To > 0 {
 				k.To = &key.To
 			}
 			set.Keys = append(set.Keys, k)
 		}
 		slices.SortFunc(set.Keys, func(a, b jwk) int { return int(a.From - b.From) })
-		body, err := canon.Marshal(set)
-		if err != nil {
-			return reply{}, err
+		for _, key := range s.app.TokenKeys {
+			set.Keys = append(set.Keys, newJWK(key.Public().(ed25519.PublicKey), "access_token"))
 		}
-		return newDocument(body, c.op.media).answer(c), nil
+		return documentOf(c, set)
 	},
 }
+
+// documentOf answers with a document that is a pure function of the
+// configuration.
+func documentOf(c *call, value any) (reply, error) {
+	body, err := canon.Marshal(value)
+	if err != nil {
+		return reply{}, err
+	}
+	return newDocument(body, c.op.media).answer(c), nil
+}
+
+// authorizationServer is the metadata of RFC 8414, with what agents look for
+// beside it.
+type authorizationServer struct {
+	Issuer               string    `json:"issuer" jsonschema:"format=uri"`
+	Authorization        string    `json:"authorization_endpoint" jsonschema:"format=uri" jsonschema_description:"There is no such flow here; clients refuse metadata without it."`
+	Token                string    `json:"token_endpoint" jsonschema:"format=uri"`
+	Registration         string    `json:"registration_endpoint" jsonschema:"format=uri"`
+	Revocation           string    `json:"revocation_endpoint" jsonschema:"format=uri"`
+	Introspection        string    `json:"introspection_endpoint" jsonschema:"format=uri"`
+	JWKS                 string    `json:"jwks_uri" jsonschema:"format=uri"`
+	Scopes               []string  `json:"scopes_supported"`
+	ResponseTypes        []string  `json:"response_types_supported"`
+	GrantTypes           []string  `json:"grant_types_supported"`
+	TokenMethods         []string  `json:"token_endpoint_auth_methods_supported"`
+	RevocationMethods    []string  `json:"revocation_endpoint_auth_methods_supported"`
+	IntrospectionMethods []string  `json:"introspection_endpoint_auth_methods_supported"`
+	Documentation        string    `json:"service_documentation" jsonschema:"format=uri"`
+	AgentAuth            agentAuth `json:"agent_auth"`
+}
+
+type agentAuth struct {
+	Skill         string   `json:"skill" jsonschema:"format=uri"`
+	Register      string   `json:"register_uri" jsonschema:"format=uri"`
+	Claim         string   `json:"claim_uri" jsonschema:"format=uri"`
+	Revocation    string   `json:"revocation_uri" jsonschema:"format=uri"`
+	IdentityTypes []string `json:"identity_types_supported"`
+}
+
+// openIDConfiguration is the same for readers that look only there. No ID tokens
+// are issued.
+type openIDConfiguration struct {
+	authorizationServer
+	SubjectTypes []string `json:"subject_types_supported"`
+	IDTokenAlgs  []string `json:"id_token_signing_alg_values_supported"`
+}
+
+func (s *Server) authorizationServer() authorizationServer {
+	base := s.app.BaseURL
+	methods := []string{methodBasic, methodPost}
+	return authorizationServer{
+		Issuer: base, Authorization: base + authorizePath, Token: base + requestAccessToken.path, Registration: base + registerAgent.path,
+		Revocation: base + revokeAccessToken.path, Introspection: base + introspectAccessToken.path, JWKS: base + jwks.path,
+		Scopes: commands.AgentScopes, ResponseTypes: []string{}, GrantTypes: []string{grantClientCredentials},
+		TokenMethods: methods, RevocationMethods: methods, IntrospectionMethods: methods, Documentation: base + "/docs",
+		AgentAuth: agentAuth{Skill: base + "/auth.md", Register: base + registerAgent.path, Claim: base + claimAgent.path,
+			Revocation: base + revokeAccessToken.path, IdentityTypes: []string{commands.IdentityAnonymous, commands.IdentityVerifiedEmail}},
+	}
+}
+
+// protectedResource is the metadata of RFC 9728.
+type protectedResource struct {
+	Resource      string   `json:"resource" jsonschema:"format=uri"`
+	Servers       []string `json:"authorization_servers"`
+	Scopes        []string `json:"scopes_supported"`
+	Methods       []string `json:"bearer_methods_supported"`
+	JWKS          string   `json:"jwks_uri" jsonschema:"format=uri"`
+	Name          string   `json:"resource_name"`
+	Documentation string   `json:"resource_documentation" jsonschema:"format=uri"`
+	Policy        string   `json:"resource_policy_uri" jsonschema:"format=uri"`
+	Terms         string   `json:"resource_tos_uri" jsonschema:"format=uri"`
+}
+
+func (s *Server) protectedResource(path string, scopes []string) protectedResource {
+	base := s.app.BaseURL
+	return protectedResource{Resource: base + path, Servers: []string{base}, Scopes: scopes, Methods: []string{"header"},
+		JWKS: base + jwks.path, Name: "Countersign", Documentation: base + "/docs", Policy: base + "/privacy", Terms: base + "/terms"}
+}
+
+// The metadata documents. The second of the protected resources is where RFC 9728
+// puts that of {base}/mcp, for whose tools the scopes of a customer are no use.
+var (
+	oauthServer = &operation{
+		id: "get_oauth_authorization_server", method: http.MethodGet, path: "/.well-known/oauth-authorization-server",
+		summary: "Where agents register and get access tokens (RFC 8414).",
+		output:  reflect.TypeFor[authorizationServer](),
+		run:     func(s *Server, c *call) (reply, error) { return documentOf(c, s.authorizationServer()) },
+	}
+	openIDDocument = &operation{
+		id: "get_openid_configuration", method: http.MethodGet, path: "/.well-known/openid-configuration",
+		summary: "The same metadata at OpenID's address. No ID tokens are issued.",
+		output:  reflect.TypeFor[openIDConfiguration](),
+		run: func(s *Server, c *call) (reply, error) {
+			return documentOf(c, openIDConfiguration{s.authorizationServer(), []string{"public"}, []string{"EdDSA"}})
+		},
+	}
+	resourceDocument = &operation{
+		id: "get_oauth_protected_resource", method: http.MethodGet, path: protectedResourcePath,
+		summary: "Which authorization server issues tokens for this service (RFC 9728).",
+		output:  reflect.TypeFor[protectedResource](),
+		run: func(s *Server, c *call) (reply, error) {
+			return documentOf(c, s.protectedResource("", commands.AgentScopes))
+		},
+	}
+	mcpResourceDocument = &operation{
+		id: "get_oauth_protected_resource_mcp", method: http.MethodGet, path: protectedResourcePath + mcpPath,
+		summary: "Which authorization server issues tokens for the MCP endpoint (RFC 9728).",
+		output:  reflect.TypeFor[protectedResource](),
+		run: func(s *Server, c *call) (reply, error) {
+			return documentOf(c, s.protectedResource(mcpPath, []string{commands.ScopeCatalog, commands.ScopeCheckout}))
+		},
+	}
+)
+
+const mcpPath = "/mcp"

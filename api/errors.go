@@ -80,7 +80,7 @@ func (s *Server) refused(r *http.Request, bare bool, err error) reply {
 	h.Set("Cache-Control", "no-store")
 	switch {
 	case status == http.StatusUnauthorized:
-		h.Set("WWW-Authenticate", s.challenge("", invalidToken(r), ""))
+		h.Set("WWW-Authenticate", s.challenge("", invalidToken(r, err), ""))
 		h.Set("Connection", "close") // whatever body was sent is not read
 	case status == http.StatusServiceUnavailable && h.Get("Retry-After") == "":
 		h.Set("Retry-After", "2")
@@ -89,10 +89,15 @@ func (s *Server) refused(r *http.Request, bare bool, err error) reply {
 	case status == http.StatusRequestEntityTooLarge:
 		h.Set("Connection", "close")
 	}
-	if bare {
-		body = problem{Error: body.Error}
+	var shown any = body
+	var oauth *oauthRefusal
+	switch {
+	case errors.As(err, &oauth):
+		shown = oauth.in(status, body)
+	case bare:
+		shown = problem{Error: body.Error}
 	}
-	text, err := canon.Marshal(body)
+	text, err := canon.Marshal(shown)
 	if err != nil {
 		text = []byte(`{"error":"internal error"}`)
 	}

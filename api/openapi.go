@@ -46,6 +46,10 @@ func newOpenAPI(s *Server) (document, error) {
 	if err != nil {
 		return document{}, err
 	}
+	oauthProblems, err := schemaOf(reflect.TypeFor[oauthProblem]())
+	if err != nil {
+		return document{}, err
+	}
 	contact := s.contact
 	if contact == "" {
 		contact = "operator@countersign.invalid"
@@ -64,11 +68,12 @@ func newOpenAPI(s *Server) (document, error) {
 		"servers": []any{object{"url": s.app.BaseURL}},
 		"paths":   paths,
 		"components": object{
-			"schemas": object{"Error": problems},
+			"schemas": object{"Error": problems, "OAuthError": oauthProblems},
 			"securitySchemes": object{
 				"apiKey": object{"type": "apiKey", "in": "header", "name": "X-API-Key"},
 				"bearer": object{"type": "http", "scheme": "bearer"},
 				"oauth2": s.describeOAuth(),
+				"client": object{"type": "http", "scheme": "basic", "description": "client_id and client_secret, each form-encoded; they may stand in the body instead."},
 				"organizationToken": object{"type": "http", "scheme": "bearer",
 					"description": "svco_…, issued by POST /api/assurance/tokens or countersign org token issue."},
 				"session": object{"type": "apiKey", "in": "cookie", "name": s.sessions.cookie.Name,
@@ -84,9 +89,9 @@ func newOpenAPI(s *Server) (document, error) {
 
 // describe is one operation of the document.
 func (op *operation) describe() (object, error) {
-	responses := object{"default": problemResponse("Any other refusal.")}
+	responses := object{"default": op.problemResponse("Any other refusal.")}
 	for _, status := range op.errors {
-		responses[strconv.Itoa(status)] = problemResponse(http.StatusText(status))
+		responses[strconv.Itoa(status)] = op.problemResponse(http.StatusText(status))
 	}
 	answer, err := op.answerSchema()
 	if err != nil {
@@ -102,7 +107,11 @@ func (op *operation) describe() (object, error) {
 		if op.example != "" {
 			media["example"] = jsontext.Value(op.example)
 		}
-		o["requestBody"] = object{"required": true, "content": object{"application/json": media}}
+		content := object{"application/json": media}
+		if op.form {
+			content["application/x-www-form-urlencoded"] = object{"schema": op.schema.document}
+		}
+		o["requestBody"] = object{"required": true, "content": content}
 	}
 	var parameters []any
 	for _, name := range pathParameters(op.path) {
@@ -119,6 +128,9 @@ func (op *operation) describe() (object, error) {
 	}
 	if op.right != "" || op.signedIn || op.scope != "" {
 		o["security"] = op.describeSecurity()
+	}
+	if op.security != nil {
+		o["security"] = op.security
 	}
 	if len(parameters) > 0 {
 		o["parameters"] = parameters
@@ -159,9 +171,13 @@ func (op *operation) describePrice(o, responses object) {
 	responses["429"].(object)["headers"] = object{"Link": header("Where to get more calls, rel=upgrade.")}
 }
 
-func problemResponse(description string) object {
+func (op *operation) problemResponse(description string) object {
+	name := "Error"
+	if op.oauth != "" {
+		name = "OAuthError"
+	}
 	return object{"description": description, "content": object{"application/json": object{
-		"schema": object{"$ref": "#/components/schemas/Error"}}}}
+		"schema": object{"$ref": "#/components/schemas/" + name}}}}
 }
 
 // answerSchema is the schema of a 200: the output, for an enveloped service with

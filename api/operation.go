@@ -34,6 +34,9 @@ type operation struct {
 	open             bool                               // with a scope: nobody may call, too
 	input, output    reflect.Type                       // nil: no JSON body
 	parses           bool                               // run reads the text as it was sent; input only describes it
+	oauth            string                             // an OAuth endpoint: its code for bad input; errors are in its form
+	form             bool                               // the body may be a form; of an OAuth endpoint
+	security         []any                              // for the document, where it does not follow from the rest
 	example          string                             // of the input
 	success          int
 	media            string // of the answer; empty: application/json
@@ -51,7 +54,9 @@ func operations() []*operation {
 		serviceOperations(),
 		assuranceOperations(),
 		organizationOperations(),
-		own([]*operation{workflowStatus, verifyRecord, issueFreeKey, freeKeyStatus, listRules, health, openAPI, jwks}),
+		own([]*operation{workflowStatus, verifyRecord, issueFreeKey, freeKeyStatus, listRules, health, openAPI, jwks,
+			oauthServer, openIDDocument, resourceDocument, mcpResourceDocument,
+			registerAgent, requestAccessToken, revokeAccessToken, introspectAccessToken, claimAgent}),
 	)
 	for _, op := range table {
 		if op.limit == 0 {

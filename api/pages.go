@@ -60,6 +60,8 @@ func (s *Server) pages() []page {
 		{http.MethodPost, "/sign-in", postSignIn},
 		{http.MethodGet, "/sign-in/confirm", showConfirm},
 		{http.MethodPost, "/sign-in/confirm", postConfirm},
+		{http.MethodGet, confirmAgentPath, showConfirmAgent},
+		{http.MethodPost, confirmAgentPath, postConfirmAgent},
 		{http.MethodGet, "/account", showAccount},
 		{http.MethodPost, "/account/organization", postOrganization},
 		{http.MethodPost, "/sign-out", postSignOut},
@@ -192,6 +194,18 @@ func postConfirm(s *Server, v *visit) (view, error) {
 		return view{}, err
 	}
 	return view{location: who.Next}, nil
+}
+
+// confirmAgentPath is where the link goes that verifies an agent.
+const confirmAgentPath = "/agents/confirm"
+
+func showConfirmAgent(_ *Server, v *visit) (view, error) {
+	return view{template: "agent-confirm.html", data: v.request.URL.Query().Get("token")}, nil
+}
+
+func postConfirmAgent(s *Server, v *visit) (view, error) {
+	agent, err := s.app.ConfirmAgent(v.request.Context(), v.form.Get("token"))
+	return view{template: "agent-confirmed.html", data: agent}, err
 }
 
 // signInFirst sends somebody without a session to sign in and come back.

@@ -36,6 +36,9 @@ func (s *Server) handle(op *operation) http.HandlerFunc {
 		}
 		if err != nil {
 			s.challengeFor(w.Header(), r, op, err)
+			if op.oauth != "" {
+				err = &oauthRefusal{err, op.oauth}
+			}
 			s.fail(w, r, op.bareErrors, err)
 			return
 		}
@@ -238,6 +241,12 @@ func (s *Server) decode(w http.ResponseWriter, c *call) error {
 	}
 	if c.op.input == nil {
 		return nil
+	}
+	if c.op.oauth != "" {
+		if c.body, err = readOAuth(w, c.request, c.op); err == nil {
+			err = c.op.schema.validate(c.body)
+		}
+		return err
 	}
 	text, err := c.readBody(w)
 	if err != nil {

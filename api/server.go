@@ -108,6 +108,7 @@ func (s *Server) Handler() http.Handler {
 	for _, p := range s.pages() {
 		add(p.path, s.page(p), p.method)
 	}
+	add(authorizePath, http.HandlerFunc(s.authorize), http.MethodGet)
 	add("/healthz", http.HandlerFunc(s.healthz), http.MethodGet)
 	add("/readyz", http.HandlerFunc(s.readyz), http.MethodGet)
 	router.Handle("/mcp", routed("/mcp", s.mcp)) // every method: it says itself which it takes

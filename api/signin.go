@@ -43,21 +43,34 @@ var requestSignIn = &operation{
 
 // sendLink makes a link and mails it.
 func (s *Server) sendLink(r *http.Request, email, next string) error {
-	if s.mail == nil {
-		return policy.Refuse(codeNoMail, "", "mail is not configured")
-	}
-	if !s.rates.allow("sign-in from "+s.clientAddress(r)) || !s.rates.allow("sign-in to "+strings.ToLower(email)) {
-		return policy.Refuse(codeRateLimited, "", "too many sign-in links, try again later")
+	if err := s.mayMail(r, email); err != nil {
+		return err
 	}
 	link, err := s.app.RequestSignIn(r.Context(), email, next)
 	if err != nil {
 		return err
 	}
 	address := s.app.BaseURL + "/sign-in/confirm?token=" + url.QueryEscape(link.Token)
-	err = s.mail.Send(r.Context(), Letter{To: link.Address, At: s.app.Clock(), Subject: "Sign in to Countersign", Link: address,
+	return s.post(r, Letter{To: link.Address, At: s.app.Clock(), Subject: "Sign in to Countersign", Link: address,
 		Text: "Open this link and press the button to sign in. It works once, for 10 minutes.\n\n" + address +
 			"\n\nIf you did not ask for it, do nothing.\n"})
-	if err != nil {
+}
+
+// mayMail says whether a link may be mailed to an address, of whatever kind:
+// nobody fills another's mailbox with our letters.
+func (s *Server) mayMail(r *http.Request, email string) error {
+	if s.mail == nil {
+		return policy.Refuse(codeNoMail, "", "mail is not configured")
+	}
+	if !s.rates.allow("mail from "+s.clientAddress(r)) || !s.rates.allow("mail to "+strings.ToLower(email)) {
+		return policy.Refuse(codeRateLimited, "", "too many links were mailed, try again later")
+	}
+	return nil
+}
+
+// post sends a letter.
+func (s *Server) post(r *http.Request, l Letter) error {
+	if err := s.mail.Send(r.Context(), l); err != nil {
 		s.log.Warn("mail was not sent", "requestId", requestID(r.Context()))
 		return policy.Refuse(commands.CodeUnavailable, "", "the mail could not be sent, try again")
 	}

@@ -3,6 +3,7 @@ package api_test
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"io"
@@ -79,7 +80,7 @@ func newSiteWith(t *testing.T, db *ledgertest.DB, baseURL string, outbox *api.Ou
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.app = &commands.App{Ledger: l, Signer: signer, Clock: s.clock.Now}
+	s.app = &commands.App{Ledger: l, Signer: signer, Clock: s.clock.Now, TokenKeys: []ed25519.PrivateKey{ed25519.NewKeyFromSeed(bytes.Repeat([]byte{9}, 32))}}
 	if err := l.Activate(t.Context(), signer, s.app.NewID("evt_")); err != nil {
 		t.Fatal(err)
 	}
@@ -626,7 +627,7 @@ func TestSignInIsSlowedDown(t *testing.T) {
 	for n := range 10 {
 		b.want(ask(fmt.Sprintf("a%d@example.com", n), "192.0.2.1"), 202, "on its way")
 	}
-	b.want(ask("b@example.com", "192.0.2.1"), 429, `{"error":"too many sign-in links, try again later"}`)
+	b.want(ask("b@example.com", "192.0.2.1"), 429, `{"error":"too many links were mailed, try again later"}`)
 	for n := range 10 {
 		b.want(ask("Ada@example.com", fmt.Sprintf("198.51.100.%d", n)), 202, "on its way")
 	}

@@ -107,8 +107,8 @@ func (a *App) registerAgent(ctx context.Context, o AgentOrder) (RegisteredAgent,
 
 func agentStream(id string) string { return "agent/" + id }
 
-// isAgentID says whether a text has the form of a client id.
-func isAgentID(text string) bool {
+// IsAgentID says whether a text has the form of an agent's client id.
+func IsAgentID(text string) bool {
 	id, ok := strings.CutPrefix(text, agentPrefix)
 	_, err := ulid.ParseStrict(id)
 	return ok && err == nil
@@ -206,7 +206,7 @@ func (c *agentCache) put(g agent) {
 
 // agentOf is an agent as its stream is now; an unknown id is the zero agent.
 func (a *App) agentOf(ctx context.Context, id string) (agent, error) {
-	if !isAgentID(id) {
+	if !IsAgentID(id) {
 		return agent{}, nil
 	}
 	if known, ok := a.agents.get(id); ok {

@@ -11,7 +11,7 @@ import (
 // keyCmd issues and revokes API keys.
 type keyCmd struct {
 	Issue  keyIssueCmd  `cmd:"" help:"Issue a free key. It is shown once."`
-	Revoke keyRevokeCmd `cmd:"" help:"End a key at once."`
+	Revoke keyRevokeCmd `cmd:"" help:"End a key, or an agent with all its tokens, at once."`
 }
 
 type keyIssueCmd struct {
@@ -36,19 +36,23 @@ func (c *keyIssueCmd) Run(ctx context.Context, o *output) error {
 }
 
 type keyRevokeCmd struct {
-	ID     string `arg:"" help:"The 12 characters after svck_."`
+	ID     string `arg:"" help:"The 12 characters after svck_, or an agent's client id (agt_...)."`
 	Reason string `required:"" help:"Why; it is recorded."`
 	data
 }
 
-// Run revokes the key.
+// Run revokes the key or the agent.
 func (c *keyRevokeCmd) Run(ctx context.Context, o *output) error {
 	n, err := openNode(ctx, &c.data, false, true, "", slog.New(slog.DiscardHandler), func(string, ...any) {})
 	if err != nil {
 		return err
 	}
 	defer n.close()
-	if err := n.app.RevokeKey(ctx, c.ID, c.Reason); err != nil {
+	revoke := n.app.RevokeKey
+	if commands.IsAgentID(c.ID) {
+		revoke = n.app.RevokeAgent
+	}
+	if err := revoke(ctx, c.ID, c.Reason); err != nil {
 		return err
 	}
 	return o.result(map[string]string{"id": c.ID, "state": "revoked"}, "revoked\n")

@@ -79,6 +79,12 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 	if s.node, err = openNode(ctx, &c.data, c.Migrate, loopback(c.Listen), c.BaseURL, log, say); err != nil {
 		return nil, err
 	}
+	if s.node.app.TokenKeys, err = c.tokenKeys(s.node.app.Signer); err != nil {
+		return nil, err
+	}
+	if s.node.app.SupportClients, err = c.supportClients(); err != nil {
+		return nil, err
+	}
 	if s.projections, err = projections.Start(ctx, s.node.ledger, log); err != nil {
 		return nil, err
 	}
@@ -126,6 +132,10 @@ func (s *running) announce(o *output) error {
 			key += " (development key, made here)"
 		}
 	}
+	agents := "register at " + s.cmd.BaseURL + "/api/auth/register"
+	if len(s.node.app.TokenKeys) == 0 {
+		agents = "no access tokens (set TOKEN_KEY)"
+	}
 	where := "DATABASE_URL"
 	if s.cmd.private() {
 		where = s.cmd.dir() + " (removing this folder removes everything)"
@@ -135,6 +145,7 @@ func (s *running) announce(o *output) error {
   signing   %[4]s
   payments  off: use a free key
   members   %[6]s
+  agents    %[7]s
   metrics   http://%[5]s/metrics
   mcp       %[1]s/mcp
 next, in another terminal:
@@ -142,7 +153,7 @@ next, in another terminal:
   curl -s %[1]s/api/agent-services/action-safety/quick -H 'Content-Type: application/json' \
        -H 'X-API-Key: THE_KEY' -d '{"command":"git push --force origin main"}'
 stop with Ctrl-C
-`, s.cmd.BaseURL, s.node.ledger.Origin(), where, key, s.metrics, s.members)
+`, s.cmd.BaseURL, s.node.ledger.Origin(), where, key, s.metrics, s.members, agents)
 	return o.result(map[string]string{
 		"baseUrl": s.cmd.BaseURL, "origin": s.node.ledger.Origin(), "keyId": s.node.app.Signer.KeyID(), "metrics": "http://" + s.metrics + "/metrics",
 	}, text)

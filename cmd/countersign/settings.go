@@ -21,6 +21,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/localpg"
 	"github.com/countersign/countersign/ledger/seal"
 )
@@ -55,6 +56,8 @@ type service struct {
 	ContactEmail   string        `help:"E-mail address for callers; needed when the base URL is not loopback." env:"CONTACT_EMAIL" name:"contact-email" placeholder:"EMAIL"`
 	SMTPURL        string        `help:"Mail server for sign-in links; without it they lie in /outbox, on the private database and a loopback listener only." env:"SMTP_URL" name:"smtp-url" secret:"" placeholder:"URL"`
 	MCPOrigins     []string      `help:"Web origins that may use /mcp, beside the own one." env:"MCP_ALLOWED_ORIGINS" name:"mcp-allowed-origins" placeholder:"ORIGIN"`
+	TokenKey       string        `help:"Ed25519 seeds of access tokens, as the signing key's but another; the first signs, further ones after a comma verify while keys rotate." env:"TOKEN_KEY" name:"token-key" secret:"" placeholder:"KEY"`
+	SupportClients []string      `help:"Agents (agt_...) whose tokens may carry support:read." env:"SUPPORT_CLIENTS" name:"support-clients" placeholder:"ID"`
 	Migrate        bool          `help:"Bring the schema of DATABASE_URL up to date first."`
 	Drain          time.Duration `help:"How long readiness fails before the listener closes at the end." default:"0s"`
 }
@@ -149,6 +152,45 @@ func (d *data) signer(development bool) (*seal.Signer, error) {
 	return seal.NewSigner(seed)
 }
 
+// tokenKeys are the keys of access tokens. They are other keys than the record
+// key: what one signs must never pass for what the other does.
+func (c *serveCmd) tokenKeys(signer *seal.Signer) ([]ed25519.PrivateKey, error) {
+	text := c.TokenKey
+	if text == "" && c.private() && loopback(c.Listen) {
+		var err error
+		if text, err = developmentKey(filepath.Join(c.dir(), "token.key")); err != nil {
+			return nil, err
+		}
+	}
+	if text == "" {
+		return nil, nil
+	}
+	var keys []ed25519.PrivateKey
+	for part := range strings.SplitSeq(text, ",") {
+		seed, err := parseSeed(strings.TrimSpace(part))
+		if err != nil {
+			return nil, fmt.Errorf("TOKEN_KEY: %w", err)
+		}
+		key := ed25519.NewKeyFromSeed(seed)
+		if commands.TokenKeyID(key) == signer.KeyID() {
+			return nil, errors.New("TOKEN_KEY is the signing key: access tokens need a key of their own")
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
+// supportClients are checked, since a typing error would grant nothing silently.
+func (c *serveCmd) supportClients() ([]string, error) {
+	for _, id := range c.SupportClients {
+		if !commands.IsAgentID(id) {
+			return nil, errors.New("SUPPORT_CLIENTS must list client ids such as agt_01KAH0000000000000000000000")
+		}
+	}
+	return c.SupportClients, nil
+}
+
+// developmentKey reads a key of the data folder, which the first start makes.
 func developmentKey(path string) (string, error) {
 	text, err := readSecret(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -163,7 +205,7 @@ func developmentKey(path string) (string, error) {
 		return readSecret(path)
 	}
 	if err != nil {
-		return "", fmt.Errorf("keep the development signing key: %w", err)
+		return "", fmt.Errorf("keep the development key %s: %w", filepath.Base(path), err)
 	}
 	_, err = f.WriteString(text + "\n")
 	return text, errors.Join(err, f.Sync(), f.Close())

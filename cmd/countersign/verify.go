@@ -159,6 +159,7 @@ func (k keyFile) addJWKS(text []byte) error {
 	var set struct {
 		Keys []struct {
 			KID, X, CRV string
+			For         string `json:"svc_purpose"`
 			From        int64  `json:"svc_from_position"`
 			To          *int64 `json:"svc_to_position"`
 		}
@@ -173,6 +174,9 @@ func (k keyFile) addJWKS(text []byte) error {
 		public, err := base64.RawURLEncoding.DecodeString(key.X)
 		if err != nil || key.CRV != "Ed25519" || len(public) != ed25519.PublicKeySize || seal.KeyID(public) != key.KID {
 			continue // a key of another kind
+		}
+		if key.For != "" && key.For != "record" {
+			continue // a key for other things must not sign records
 		}
 		trusted := trustedKey{public: public, from: key.From}
 		if key.To != nil {

@@ -1,0 +1,68 @@
+// Both generations of the TypeScript SDK as clients, unmodified: every service by
+// its example (the SDK holds the answer to the tool's output schema), what a tool
+// says to whoever cannot pay, and what else there is to read.
+import assert from 'node:assert/strict';
+import { Client as V1 } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport as V1Transport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { Client as V2, StreamableHTTPClientTransport as V2Transport } from '@modelcontextprotocol/client';
+
+const [base, keyOne, keyTwo] = process.argv.slice(2);
+const endpoint = new URL(base + '/mcp');
+const openapi = await (await fetch(base + '/openapi.json')).json();
+const priced = Object.values(openapi.paths).flatMap(Object.values).filter(op => op['x-payment-info']?.price?.mode === 'fixed');
+assert.ok(priced.length >= 19, `${priced.length} priced operations`);
+
+async function v1(headers, authProvider) {
+  const client = new V1({ name: 'acceptance', version: '1' });
+  await client.connect(new V1Transport(endpoint, { requestInit: { headers }, authProvider }));
+  return client;
+}
+const v2 = mode => async (headers, authProvider) => {
+  const client = new V2({ name: 'acceptance', version: '1' }, { versionNegotiation: { mode } });
+  await client.connect(new V2Transport(endpoint, { requestInit: { headers }, authProvider }));
+  return client;
+};
+const kinds = { 'sdk 1': v1, 'client 2, legacy': v2('legacy'), 'client 2, 2026-07-28': v2({ pin: '2026-07-28' }), 'client 2, auto': v2('auto') };
+
+// every service, by the example its OpenAPI operation gives
+async function services(connect, key) {
+  const client = await connect({ 'X-API-Key': key });
+  const { tools } = await client.listTools();
+  for (const op of priced) {
+    const tool = tools.find(t => t.name === op.operationId);
+    assert.ok(tool, `${op.operationId} is no tool`);
+    assert.equal(tool._meta['x402/price'].usd, op['x-payment-info'].price.amount);
+    const body = op.requestBody.content['application/json'];
+    assert.deepEqual(tool.inputSchema, body.schema);
+    const result = await client.callTool({ name: tool.name, arguments: body.example });
+    assert.ok(!result.isError, `${tool.name}: ${JSON.stringify(result.content)}`);
+    assert.deepEqual(JSON.parse(result.content[0].text), result.structuredContent);
+  }
+  await client.close();
+  return priced.length;
+}
+
+// free: what may be read and asked without a credential
+async function free(connect) {
+  const client = await connect({});
+  for (const { uri } of (await client.listResources()).resources) {
+    const { contents } = await client.readResource({ uri });
+    JSON.parse(contents[0].text);
+  }
+  assert.equal((await client.listResourceTemplates()).resourceTemplates.length, 4);
+  await assert.rejects(client.readResource({ uri: 'countersign://decisions/asd_01JD3Z8W5T0000000000000000' }), e => e.code === -32602);
+  await assert.rejects(client.callTool({ name: 'no_such_tool', arguments: {} }));
+  const { prompts } = await client.listPrompts();
+  assert.equal(prompts.length, 3);
+  const prompt = await client.getPrompt({ name: 'preflight_command', arguments: { command: 'rm -rf /' } });
+  assert.match(prompt.messages[0].content.text, /rm -rf \//);
+  const bad = await client.callTool({ name: 'get_action_safety_workflow_status', arguments: { workflowId: 'asw_00000000-0000-4000-8000-000000000000' } });
+  assert.ok(bad.isError && bad.structuredContent === undefined);
+  await client.close();
+}
+
+for (const [name, connect] of Object.entries(kinds)) {
+  const tried = await services(connect, name.startsWith('sdk') || name.endsWith('legacy') ? keyOne : keyTwo);
+  await free(connect);
+  console.log(`mcp: ${name}: ${tried} services, resources and prompts`);
+}

@@ -1,0 +1,423 @@
+package api
+
+import (
+	"encoding/base64"
+	"errors"
+	"mime"
+	"net/http"
+	"net/url"
+	"reflect"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/invopop/jsonschema"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// The OAuth endpoints speak RFC 6749, 7009, 7591 and 7662: errors are
+// {error, error_description}, a body may be a form, and members that nobody here
+// knows are ignored.
+
+// Words of those documents.
+const (
+	grantClientCredentials = "client_credentials"
+	methodBasic            = "client_secret_basic"
+	methodPost             = "client_secret_post"
+
+	codeInvalidRequest  = "invalid_request"
+	codeInvalidMetadata = "invalid_client_metadata"
+	codeGrantType       = "unsupported_grant_type"
+	codeResponseType    = "unsupported_response_type"
+	codeServerError     = "server_error"
+)
+
+// oauthProblem is the body of their errors.
+type oauthProblem struct {
+	Error       string `json:"error" jsonschema_description:"A code of RFC 6749, 7591 or 8707."`
+	Description string `json:"error_description" jsonschema_description:"One clause for people."`
+}
+
+// oauthRefusal is a refusal by an OAuth endpoint, in whose words code names bad
+// input.
+type oauthRefusal struct {
+	error
+	code string
+}
+
+// Unwrap returns the refusal itself.
+func (o *oauthRefusal) Unwrap() error { return o.error }
+
+// in says the problem in OAuth's words.
+func (o *oauthRefusal) in(status int, p problem) oauthProblem {
+	switch p.Code {
+	case commands.CodeInvalidClient, commands.CodeInvalidScope, commands.CodeInvalidTarget, codeGrantType, codeResponseType:
+		return oauthProblem{p.Code, p.Error}
+	}
+	switch {
+	case status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests:
+		return oauthProblem{commands.CodeUnavailable, p.Error}
+	case status >= http.StatusInternalServerError:
+		return oauthProblem{codeServerError, p.Error}
+	}
+	return oauthProblem{o.code, p.Error}
+}
+
+// readOAuth reads the body of an OAuth endpoint as canonical JSON: a form becomes
+// an object of the members the operation knows. Members without a value are as
+// good as absent.
+func readOAuth(w http.ResponseWriter, r *http.Request, op *operation) ([]byte, error) {
+	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if !op.form || err != nil || media != "application/x-www-form-urlencoded" {
+		text, err := readBody(w, r, op.limit)
+		if err != nil {
+			return nil, err
+		}
+		return canon.Canonical(text)
+	}
+	if len(r.Header.Values("Content-Encoding")) > 0 {
+		return nil, policy.Refuse(codeInvalidBody, "", "content encoding is not supported")
+	}
+	form, err := readForm(w, r)
+	if err != nil {
+		return nil, err
+	}
+	members := map[string]string{}
+	properties, _ := op.schema.document["properties"].(map[string]any)
+	for _, name := range sortedKeys(properties) {
+		switch values := form[name]; {
+		case len(values) > 1:
+			return nil, policy.Refuse(codeInvalidBody, "/"+name, name+" is given twice")
+		case len(values) == 1 && values[0] != "":
+			members[name] = values[0]
+		}
+	}
+	text, err := canon.Marshal(members)
+	if err != nil {
+		return nil, policy.Refuse(codeInvalidBody, "", "the form is not UTF-8")
+	}
+	return text, nil
+}
+
+// lenient is the part of a request whose other members are ignored.
+type lenient struct{}
+
+// JSONSchemaExtend lets other members pass.
+func (lenient) JSONSchemaExtend(s *jsonschema.Schema) { s.AdditionalProperties = jsonschema.TrueSchema }
+
+// registration is client metadata (RFC 7591). What has no use here is checked
+// for its type and ignored.
+type registration struct {
+	lenient
+	Name          string   `json:"client_name" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"For people who read about the agent."`
+	IdentityType  string   `json:"identity_type,omitempty" jsonschema:"enum=anonymous,enum=verified_email" jsonschema_description:"With verified_email and an address, its owner is mailed a link that verifies the agent."`
+	Email         string   `json:"email,omitempty" jsonschema:"minLength=3,maxLength=254" jsonschema_description:"Of who stands for the agent; with verified_email."`
+	Method        string   `json:"token_endpoint_auth_method,omitempty" jsonschema_description:"client_secret_basic or client_secret_post; any other becomes the first."`
+	RedirectURIs  []string `json:"redirect_uris,omitempty"`
+	GrantTypes    []string `json:"grant_types,omitempty"`
+	ResponseTypes []string `json:"response_types,omitempty"`
+	Scope         string   `json:"scope,omitempty"`
+	Contacts      []string `json:"contacts,omitempty"`
+	ClientURI     string   `json:"client_uri,omitempty"`
+	LogoURI       string   `json:"logo_uri,omitempty"`
+	TermsURI      string   `json:"tos_uri,omitempty"`
+	PolicyURI     string   `json:"policy_uri,omitempty"`
+	JWKSURI       string   `json:"jwks_uri,omitempty"`
+	SoftwareID    string   `json:"software_id,omitempty"`
+	Version       string   `json:"software_version,omitempty"`
+}
+
+// registered is a client just made. The secret in it is shown this once.
+type registered struct {
+	ClientID      string   `json:"client_id"`
+	Secret        string   `json:"client_secret"`
+	IssuedAt      int64    `json:"client_id_issued_at"`
+	SecretExpires int64    `json:"client_secret_expires_at" jsonschema_description:"0: never."`
+	Name          string   `json:"client_name"`
+	IdentityType  string   `json:"identity_type"`
+	GrantTypes    []string `json:"grant_types"`
+	ResponseTypes []string `json:"response_types"`
+	Method        string   `json:"token_endpoint_auth_method"`
+	Scope         string   `json:"scope"`
+}
+
+var registerAgent = &operation{
+	id: "register_agent", method: http.MethodPost, path: "/api/auth/register",
+	summary: "Register an agent as an OAuth client (RFC 7591). Its secret is shown once.",
+	input:   reflect.TypeFor[registration](), output: reflect.TypeFor[registered](),
+	example: `{"client_name":"Ada's buyer"}`,
+	oauth:   codeInvalidMetadata, success: http.StatusCreated, errors: []int{400, 413, 429, 503},
+	run: func(s *Server, c *call) (reply, error) {
+		if !s.rates.allow("register from " + s.clientAddress(c.request)) {
+			return reply{}, policy.Refuse(codeRateLimited, "", "too many agents were registered, try again later")
+		}
+		var in registration
+		if err := json.Unmarshal(c.body, &in); err != nil {
+			return reply{}, err
+		}
+		if in.Email != "" {
+			if err := s.mayMail(c.request, in.Email); err != nil {
+				return reply{}, err
+			}
+		}
+		made, err := s.app.RegisterAgent(c.request.Context(), commands.AgentOrder{Name: in.Name, IdentityType: in.IdentityType, Email: in.Email})
+		if err != nil {
+			return reply{}, err
+		}
+		if made.Address != "" {
+			if err := s.sendAgentLink(c.request, made); err != nil {
+				return reply{}, err
+			}
+		}
+		if in.Method != methodPost {
+			in.Method = methodBasic
+		}
+		return shownAgain(registered{
+			ClientID: made.ClientID, Secret: made.Secret, IssuedAt: made.RegisteredAt.Unix(), Name: in.Name, IdentityType: made.IdentityType,
+			GrantTypes: []string{grantClientCredentials}, ResponseTypes: []string{}, Method: in.Method,
+			Scope: commands.ScopeCatalog + " " + commands.ScopeCheckout,
+		})
+	},
+}
+
+// shownAgain is an answer that repeats what a caller said, with <, > and &
+// escaped for whoever takes it for a page.
+func shownAgain(value any) (reply, error) {
+	body, err := json.Marshal(value, json.Deterministic(true), jsontext.EscapeForHTML(true))
+	return reply{body: body}, err
+}
+
+// sendAgentLink mails the link that verifies an agent. It says nothing that the
+// agent said: anybody may register one with anybody's address.
+func (s *Server) sendAgentLink(r *http.Request, made commands.RegisteredAgent) error {
+	link, err := s.app.RequestAgentLink(r.Context(), made.Address, made.ClientID)
+	if err != nil {
+		return err
+	}
+	address := s.app.BaseURL + confirmAgentPath + "?token=" + url.QueryEscape(link.Token)
+	return s.post(r, Letter{To: link.Address, At: s.app.Clock(), Subject: "Verify an agent for Countersign", Link: address,
+		Text: "An agent, " + made.ClientID + ", was registered with your address.\nOpen this link and press the button if it is yours. It works once, for 10 minutes.\n\n" +
+			address + "\n\nIf you know nothing of it, do nothing.\n"})
+}
+
+// tokenRequest asks for an access token (RFC 6749, section 4.4; RFC 8707).
+type tokenRequest struct {
+	lenient
+	GrantType string `json:"grant_type" jsonschema_description:"client_credentials"`
+	Scope     string `json:"scope,omitempty" jsonschema:"maxLength=1000" jsonschema_description:"Scopes apart by spaces; what the agent may have of them is granted. Without it: all it may have."`
+	Resource  string `json:"resource,omitempty" jsonschema:"maxLength=2048" jsonschema_description:"The base URL, or that of the MCP endpoint."`
+	clientFields
+}
+
+// clientFields are a client's id and secret in the body; Basic authorization is
+// the other way.
+type clientFields struct {
+	ClientID string `json:"client_id,omitempty" jsonschema:"maxLength=200"`
+	Secret   string `json:"client_secret,omitempty" jsonschema:"maxLength=200"`
+}
+
+type accessToken struct {
+	AccessToken string `json:"access_token"`
+	TokenType   string `json:"token_type" jsonschema:"enum=Bearer"`
+	ExpiresIn   int64  `json:"expires_in"`
+	Scope       string `json:"scope"`
+}
+
+var requestAccessToken = &operation{
+	id: "request_access_token", method: http.MethodPost, path: "/api/auth/token",
+	summary: "Get an access token with the client credentials (RFC 6749).",
+	input:   reflect.TypeFor[tokenRequest](), output: reflect.TypeFor[accessToken](),
+	example: `{"grant_type":"client_credentials","client_id":"agt_01KAH0000000000000000000000","client_secret":"svca_…"}`,
+	oauth:   codeInvalidRequest, form: true, security: byClient, errors: []int{400, 401, 413, 503},
+	run: func(s *Server, c *call) (reply, error) {
+		var in tokenRequest
+		if err := json.Unmarshal(c.body, &in); err != nil {
+			return reply{}, err
+		}
+		client, err := s.client(c, in.clientFields)
+		if err != nil {
+			return reply{}, err
+		}
+		if in.GrantType != grantClientCredentials {
+			return reply{}, policy.Refuse(codeGrantType, "/grant_type", "grant_type must be client_credentials")
+		}
+		token, err := s.app.IssueAccessToken(client, in.Scope, in.Resource)
+		if err != nil {
+			return reply{}, err
+		}
+		return reply{value: accessToken{token.Text, "Bearer", int64(token.ExpiresIn.Seconds()), token.Scope},
+			header: http.Header{"Cache-Control": {"no-store"}, "Pragma": {"no-cache"}}}, nil
+	},
+}
+
+// byClient is how the endpoints of clients are secured.
+var byClient = []any{object{"client": []any{}}, object{}}
+
+// client authenticates the client of a request: by Basic authorization or by
+// members of the body, never both.
+func (s *Server) client(c *call, in clientFields) (commands.Client, error) {
+	bad := policy.Refuse(commands.CodeInvalidClient, "", "client authentication failed")
+	switch values := c.request.Header["Authorization"]; {
+	case len(values) > 1:
+		return commands.Client{}, bad
+	case len(values) == 1:
+		basic, ok := basicClient(values[0])
+		if !ok {
+			return commands.Client{}, bad
+		}
+		if in.Secret != "" || in.ClientID != "" && in.ClientID != basic.ClientID {
+			return commands.Client{}, policy.Refuse(codeInvalidBody, "", "the client must authenticate in one way only")
+		}
+		in = basic
+	}
+	return s.app.AuthenticateClient(c.request.Context(), in.ClientID, in.Secret)
+}
+
+// basicClient reads a Basic authorization, whose two parts are form-encoded
+// (RFC 6749, section 2.3.1).
+func basicClient(header string) (clientFields, bool) {
+	scheme, text, _ := strings.Cut(header, " ")
+	pair, err := base64.StdEncoding.DecodeString(text)
+	id, secret, ok := strings.Cut(string(pair), ":")
+	if !strings.EqualFold(scheme, "Basic") || err != nil || !ok {
+		return clientFields{}, false
+	}
+	id, idErr := url.QueryUnescape(id)
+	secret, secretErr := url.QueryUnescape(secret)
+	return clientFields{id, secret}, idErr == nil && secretErr == nil
+}
+
+// tokenQuery names a token to be ended or told about (RFC 7009, RFC 7662).
+type tokenQuery struct {
+	lenient
+	Token string `json:"token" jsonschema:"minLength=1"`
+	Hint  string `json:"token_type_hint,omitempty"`
+	clientFields
+}
+
+// query reads it and authenticates the client.
+func (s *Server) query(c *call) (commands.Client, string, error) {
+	var in tokenQuery
+	if err := json.Unmarshal(c.body, &in); err != nil {
+		return commands.Client{}, "", err
+	}
+	client, err := s.client(c, in.clientFields)
+	return client, in.Token, err
+}
+
+const tokenQueryExample = `{"token":"eyJ…","client_id":"agt_01KAH0000000000000000000000","client_secret":"svca_…"}`
+
+var revokeAccessToken = &operation{
+	id: "revoke_access_token", method: http.MethodPost, path: "/api/auth/revoke",
+	summary: "End an access token of the client (RFC 7009). A token that is not live, or not the client's, changes nothing.",
+	input:   reflect.TypeFor[tokenQuery](), output: reflect.TypeFor[struct{}](), example: tokenQueryExample,
+	oauth: codeInvalidRequest, form: true, security: byClient, errors: []int{400, 401, 413, 429, 503},
+	run: func(s *Server, c *call) (reply, error) {
+		client, token, err := s.query(c)
+		if err != nil {
+			return reply{}, err
+		}
+		// A token costs nothing to get, and its end is recorded for ever.
+		if !s.rates.allow("revoke by " + client.ID()) {
+			return reply{}, policy.Refuse(codeRateLimited, "", "too many tokens were revoked, try again later")
+		}
+		return reply{value: struct{}{}}, s.app.RevokeAccessToken(c.request.Context(), client, token)
+	},
+}
+
+// introspection tells about a token; of one that is not live only that.
+type introspection struct {
+	Active    bool   `json:"active"`
+	Scope     string `json:"scope,omitempty"`
+	ClientID  string `json:"client_id,omitempty"`
+	TokenType string `json:"token_type,omitempty"`
+	Subject   string `json:"sub,omitempty"`
+	Audience  string `json:"aud,omitempty"`
+	Issuer    string `json:"iss,omitempty"`
+	TokenID   string `json:"jti,omitempty"`
+	IssuedAt  int64  `json:"iat,omitzero"`
+	ExpiresAt int64  `json:"exp,omitzero"`
+}
+
+var introspectAccessToken = &operation{
+	id: "introspect_access_token", method: http.MethodPost, path: "/api/auth/introspect",
+	summary: "Whether an access token is live, and what it allows (RFC 7662).",
+	input:   reflect.TypeFor[tokenQuery](), output: reflect.TypeFor[introspection](), example: tokenQueryExample,
+	oauth: codeInvalidRequest, form: true, security: byClient, errors: []int{400, 401, 413, 503},
+	run: func(s *Server, c *call) (reply, error) {
+		_, token, err := s.query(c)
+		if err != nil {
+			return reply{}, err
+		}
+		t, err := s.app.Introspect(c.request.Context(), token)
+		if err != nil || !t.Active {
+			return reply{value: introspection{}}, err
+		}
+		return reply{value: introspection{Active: true, Scope: strings.Join(t.Agent.Scopes, " "), ClientID: t.Agent.ClientID, TokenType: "Bearer",
+			Subject: t.Agent.ClientID, Audience: s.app.BaseURL, Issuer: s.app.BaseURL, TokenID: t.TokenID,
+			IssuedAt: t.IssuedAt.Unix(), ExpiresAt: t.ExpiresAt.Unix()}}, nil
+	},
+}
+
+// authorizePath is in the metadata because clients refuse metadata without it.
+const authorizePath = "/api/auth/authorize"
+
+// authorize refuses the flow that is not spoken here.
+func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
+	s.fail(w, r, false, &oauthRefusal{policy.Refuse(codeResponseType, "", "only the client credentials grant is supported"), codeInvalidRequest})
+}
+
+// claimed is what became of an agent.
+type claimed struct {
+	Status   string   `json:"status" jsonschema:"enum=claimed"`
+	ClientID string   `json:"clientId"`
+	Scopes   []string `json:"scopes" jsonschema_description:"What tokens issued from now on may carry."`
+	Next     string   `json:"next"`
+}
+
+// errNoCustomer is a claim without a session.
+var errNoCustomer = policy.Refuse(commands.CodeUnauthorized, "", "authentication required: sign in as a customer, too")
+
+// claimAgent takes no body: the bearer token, which no other site can make a
+// browser send, is what shows that the request is meant.
+var claimAgent = &operation{
+	id: "claim_agent", method: http.MethodPost, path: "/api/auth/claim",
+	summary:  "Claim an agent for the signed-in customer: session cookie and the agent's bearer token together.",
+	output:   reflect.TypeFor[claimed](),
+	security: []any{object{"oauth2": []any{}, "session": []any{}}}, errors: []int{401, 403, 409, 429, 503},
+	run: func(s *Server, c *call) (reply, error) {
+		if !s.rates.allow("claim from " + s.clientAddress(c.request)) {
+			return reply{}, policy.Refuse(codeRateLimited, "", "too many agents were claimed, try again later")
+		}
+		bearer, present, err := organizationCredential(c.request.Header)
+		if err == nil && !present {
+			err = commands.ErrNoOrganizationCredential
+		}
+		if err != nil {
+			return reply{}, err
+		}
+		agent, err := s.app.AuthenticateAgent(c.request.Context(), bearer)
+		if err != nil {
+			return reply{}, err
+		}
+		if c.session, err = s.sessions.load(c.request); err != nil {
+			return reply{}, err
+		}
+		switch {
+		case c.session == nil:
+			return reply{}, errNoCustomer
+		case s.sessions.origin.Check(c.request) != nil:
+			return reply{}, policy.Refuse(commands.CodeForbidden, "", "cross-origin request refused")
+		}
+		scopes, err := s.app.ClaimAgent(c.request.Context(), agent, c.session.customer)
+		return reply{value: claimed{"claimed", agent.ClientID, scopes, "request a new token"}}, err
+	},
+}
+
+// isMissing says whether a refusal is about a credential that was not sent.
+func isMissing(err error) bool {
+	return errors.Is(err, commands.ErrNoOrganizationCredential) || errors.Is(err, errNoCustomer)
+}

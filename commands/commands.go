@@ -57,6 +57,7 @@ type App struct {
 
 	keys    keyCache
 	agents  agentCache
+	turns   turns
 	orgs    orgCache
 	signing atomic.Pointer[signing]
 	ids     idSource

@@ -322,12 +322,17 @@ type fund struct {
 // credit, then with the pass of who claimed it.
 func (a *App) charge(ctx context.Context, call Call, key, content ledger.Hash, p prepared) (Reply, error) {
 	if call.Agent != nil {
-		f, ok, err := a.agentFund(ctx, *call.Agent, call.Service.PriceCents)
-		if err == nil && !ok {
-			err = &PaymentRequired{}
-		}
+		done, err := a.turns.take(ctx, call.Agent.payer())
 		if err != nil {
 			return Reply{}, err
+		}
+		defer done()
+		f, ok, err := a.agentFund(ctx, *call.Agent, call.Service.PriceCents)
+		switch {
+		case err != nil:
+			return Reply{}, err
+		case !ok:
+			return a.unpaid(ctx, key, content, &PaymentRequired{})
 		}
 		return a.chargeFund(ctx, call, key, content, p, f)
 	}
@@ -337,14 +342,35 @@ func (a *App) charge(ctx context.Context, call Call, key, content ledger.Hash, p
 	if !errors.Is(err, ledger.ErrLimit) {
 		return r, err
 	}
-	f, ok, err := a.chargePass(ctx, call.Caller.CustomerID, call.Service.PriceCents)
-	if err == nil && !ok {
-		err = &QuotaExhausted{ResetsAt: nextMonth(now)}
+	if call.Caller.CustomerID == "" {
+		return Reply{}, &QuotaExhausted{ResetsAt: nextMonth(now)}
 	}
+	done, err := a.turns.take(ctx, call.Caller.CustomerID)
 	if err != nil {
 		return Reply{}, err
 	}
+	defer done()
+	f, ok, err := a.chargePass(ctx, call.Caller.CustomerID, call.Service.PriceCents)
+	switch {
+	case err != nil:
+		return Reply{}, err
+	case !ok:
+		return a.unpaid(ctx, key, content, &QuotaExhausted{ResetsAt: nextMonth(now)})
+	}
 	return a.chargeFund(ctx, call, key, content, p, f)
+}
+
+// unpaid refuses a call that nothing is left for, unless its equal was paid for
+// while it waited for its turn.
+func (a *App) unpaid(ctx context.Context, key, content ledger.Hash, refused error) (Reply, error) {
+	if key == (ledger.Hash{}) {
+		return Reply{}, refused
+	}
+	stored, err := a.Ledger.ByKey(ctx, ledger.ServiceTenant, key, content)
+	if err == nil && stored == nil {
+		err = refused
+	}
+	return a.replay(ctx, stored, err)
 }
 
 // agentFund is what an agent can pay from; false if it cannot.
@@ -356,8 +382,13 @@ func (a *App) agentFund(ctx context.Context, agent Agent, priceCents int) (fund,
 	return a.chargePass(ctx, agent.CustomerID, priceCents)
 }
 
-// CanPay says whether an agent could pay for a call of this price now.
+// CanPay says whether an agent could pay for a call of this price. One that was
+// granted credit may try: a call it has paid for is answered again, whatever is
+// left.
 func (a *App) CanPay(ctx context.Context, agent Agent, priceCents int) (bool, error) {
+	if agent.agent.credit > 0 {
+		return true, nil
+	}
 	_, ok, err := a.agentFund(ctx, agent, priceCents)
 	if err != nil {
 		return false, refusal(err)

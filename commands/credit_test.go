@@ -1,0 +1,203 @@
+package commands_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// creditedAgent is a claimed agent, the first of its customer.
+func creditedAgent(t testing.TB, a *commands.App, email string) commands.Agent {
+	t.Helper()
+	token, agent := tokenOf(t, a)
+	if _, err := a.ClaimAgent(t.Context(), agent, newCustomer(t, a, email)); err != nil {
+		t.Fatal(err)
+	}
+	agent, err := a.AuthenticateAgent(t.Context(), token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return agent
+}
+
+func agentCall(t testing.TB, g commands.Agent, key, command string) commands.Call {
+	t.Helper()
+	call := quickCall(t, commands.Caller{}, key, command)
+	call.Agent = &g
+	return call
+}
+
+// spent is the last total in the agent's credit stream; the totals before it must
+// rise by the price of each call.
+func spent(t testing.TB, a *commands.App, clientID string) (cents, calls int) {
+	t.Helper()
+	history, err := a.Ledger.Read(t.Context(), ledger.ServiceTenant, "credit/"+clientID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, e := range history.Events {
+		members, err := canon.Members(e.Payload)
+		if err != nil {
+			t.Fatal(err)
+		}
+		price, used := 0, 0
+		if _, err := fmt.Sscan(string(members["priceCents"])+" "+string(members["usedCents"]), &price, &used); err != nil {
+			t.Fatal(err)
+		}
+		if cents += price; used != cents || string(members["charge"]) != `"credit"` || e.Type != events.TypeCallCompleted || e.Actor != clientID {
+			t.Errorf("event %d of %s: used %d, want %d; %s", i+1, clientID, used, cents, members["charge"])
+		}
+	}
+	return cents, len(history.Events)
+}
+
+func TestCreditPaysUntilItIsUsedUp(t *testing.T) {
+	a := openTokens(t, ledgertest.New(t), newClock())
+	defer clean(t, a)
+	agent := creditedAgent(t, a, "ada@example.com")
+	first, err := a.RunService(t.Context(), agentCall(t, agent, "k1", "ls"))
+	if err != nil || first.Charge != "credit" {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	again, err := a.RunService(t.Context(), agentCall(t, agent, "k1", "ls"))
+	if err != nil || !again.Replayed || string(again.Body) != string(first.Body) {
+		t.Errorf("%+v, %v", again, err)
+	}
+	// Whole calls only: three of 25 cents fit beside the one of a cent, four do not.
+	for i := range 4 {
+		call := agentCall(t, agent, "", "ls")
+		call.Service = runCall(t, commands.Caller{}, "", "ls").Service
+		_, err := a.RunService(t.Context(), call)
+		var unpaid *commands.PaymentRequired
+		if (i == 3) != errors.As(err, &unpaid) || i < 3 && err != nil {
+			t.Fatalf("call %d of 25 cents: %v", i+1, err)
+		}
+	}
+	balance, err := a.Credit(t.Context(), agent)
+	if err != nil || *balance != (commands.Balance{TotalCents: 100, UsedCents: 76, Calls: 4}) {
+		t.Errorf("%+v, %v", balance, err)
+	}
+	for i := range 25 {
+		_, err := a.RunService(t.Context(), agentCall(t, agent, "", "ls"))
+		if (i < 24) != (err == nil) {
+			t.Fatalf("cent %d: %v", 77+i, err)
+		}
+	}
+	if cents, calls := spent(t, a, agent.ClientID); cents != 100 || calls != 28 {
+		t.Errorf("%d cents in %d calls", cents, calls)
+	}
+	// What was paid for is answered still.
+	if again, err = a.RunService(t.Context(), agentCall(t, agent, "k1", "ls")); err != nil || string(again.Body) != string(first.Body) {
+		t.Errorf("%+v, %v", again, err)
+	}
+	if able, err := a.CanPay(t.Context(), agent, 1); !able || err != nil {
+		t.Errorf("a replay would be refused at the door: %v, %v", able, err)
+	}
+}
+
+func TestAgentWithoutCreditCannotPay(t *testing.T) {
+	a := openTokens(t, ledgertest.New(t), newClock())
+	_, agent := tokenOf(t, a)
+	if able, err := a.CanPay(t.Context(), agent, 1); able || err != nil {
+		t.Errorf("%v, %v", able, err)
+	}
+	if balance, err := a.Credit(t.Context(), agent); balance != nil || err != nil {
+		t.Errorf("%+v, %v", balance, err)
+	}
+	before := len(everything(t, a))
+	var unpaid *commands.PaymentRequired
+	if _, err := a.RunService(t.Context(), agentCall(t, agent, "", "ls")); !errors.As(err, &unpaid) {
+		t.Errorf("%v", err)
+	}
+	if n := len(everything(t, a)) - before; n != 0 {
+		t.Errorf("%d events", n)
+	}
+}
+
+// 120 calls at once on two nodes: exactly 100 cents are spent.
+func TestCreditRace(t *testing.T) {
+	db, c := ledgertest.New(t), newClock()
+	nodes := []*commands.App{openTokens(t, db, c), openTokens(t, db, c)}
+	defer clean(t, nodes[0])
+	agent := creditedAgent(t, nodes[0], "ada@example.com")
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	paid, refused := 0, 0
+	for i := range 120 {
+		call := agentCall(t, agent, fmt.Sprintf("k%d", i), "ls")
+		all.Go(func() {
+			_, err := nodes[i%2].RunService(t.Context(), call)
+			for n := 0; isUnavailable(err) && n < 20; n++ { // as the caller is told to
+				_, err = nodes[i%2].RunService(t.Context(), call)
+			}
+			var unpaid *commands.PaymentRequired
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil:
+				paid++
+			case errors.As(err, &unpaid):
+				refused++
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if cents, calls := spent(t, nodes[0], agent.ClientID); cents != 100 || calls != 100 || paid != 100 || refused != 20 {
+		t.Errorf("%d cents in %d calls; %d paid, %d refused", cents, calls, paid, refused)
+	}
+}
+
+func isUnavailable(err error) bool {
+	var u *commands.Unavailable
+	return errors.As(err, &u)
+}
+
+// Eight equal calls for the last cent: one is paid for, all are answered.
+func TestEqualCallsForTheLastCent(t *testing.T) {
+	a := openTokens(t, ledgertest.New(t), newClock())
+	defer clean(t, a)
+	agent := creditedAgent(t, a, "ada@example.com")
+	for range 99 {
+		if _, err := a.RunService(t.Context(), agentCall(t, agent, "", "ls")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var all sync.WaitGroup
+	for range 8 {
+		call := agentCall(t, agent, "last", "ls")
+		all.Go(func() {
+			if _, err := a.RunService(t.Context(), call); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if cents, calls := spent(t, a, agent.ClientID); cents != 100 || calls != 100 {
+		t.Errorf("%d cents in %d calls", cents, calls)
+	}
+}
+
+// A token revoked between the door and the append pays for nothing.
+func TestRevokedAgentSpendsNothing(t *testing.T) {
+	db, c := ledgertest.New(t), newClock()
+	a, b := openTokens(t, db, c), openTokens(t, db, c)
+	defer clean(t, a)
+	agent := creditedAgent(t, a, "ada@example.com")
+	if err := b.RevokeAgent(t.Context(), agent.ClientID, "leaked"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := a.RunService(t.Context(), agentCall(t, agent, "", "ls"))
+	wantRefusal(t, err, "unauthorized", "invalid or expired token")
+	if _, calls := spent(t, a, agent.ClientID); calls != 0 {
+		t.Errorf("%d calls", calls)
+	}
+}

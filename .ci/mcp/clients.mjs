@@ -4,7 +4,8 @@
 import assert from 'node:assert/strict';
 import { Client as V1 } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as V1Transport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { Client as V2, StreamableHTTPClientTransport as V2Transport } from '@modelcontextprotocol/client';
+import { ClientCredentialsProvider as V1Credentials } from '@modelcontextprotocol/sdk/client/auth-extensions.js';
+import { Client as V2, StreamableHTTPClientTransport as V2Transport, ClientCredentialsProvider as V2Credentials } from '@modelcontextprotocol/client';
 
 const [base, keyOne, keyTwo] = process.argv.slice(2);
 const endpoint = new URL(base + '/mcp');
@@ -65,4 +66,21 @@ for (const [name, connect] of Object.entries(kinds)) {
   const tried = await services(connect, name.startsWith('sdk') || name.endsWith('legacy') ? keyOne : keyTwo);
   await free(connect);
   console.log(`mcp: ${name}: ${tried} services, resources and prompts`);
+}
+
+// A client whose access token has ended finds its way from the 401 to a new one:
+// the metadata of resource and server, client_credentials, the call again.
+const registered = await (await fetch(base + '/api/auth/register', {
+  method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ client_name: 'acceptance' }),
+})).json();
+for (const [name, connect] of Object.entries(kinds)) {
+  const Provider = name.startsWith('sdk') ? V1Credentials : V2Credentials;
+  const provider = new Provider({ clientId: registered.client_id, clientSecret: registered.client_secret, expectedIssuer: base });
+  provider.saveTokens({ access_token: 'ended.ended.ended', token_type: 'Bearer' });
+  const client = await connect({}, provider);
+  assert.ok((await client.listTools()).tools.length >= priced.length);
+  assert.notEqual(provider.tokens().access_token, 'ended.ended.ended');
+  assert.match(provider.tokens().scope, /catalog:read/);
+  await client.close();
+  console.log(`mcp: ${name}: from a 401 to a new access token`);
 }

@@ -32,8 +32,7 @@ func ParseCall(text []byte) (PendingCall, error) {
 	if err != nil {
 		return PendingCall{}, err
 	}
-	hash, err := ActionHash(r.Protocol, r.Normalized)
-	return PendingCall{r.Protocol, hash}, err
+	return PendingCall{r.Protocol, ActionHash(r.Protocol, r.Normalized)}, nil
 }
 
 // MayExecute says why a pending call may not be made now under a decision, and

@@ -99,14 +99,14 @@ func ParseDecision(text []byte) (DecisionRequest, error) {
 	if asserted != nil {
 		r.Assertion = &Assertion{asserted.PolicyID, asserted.Version, canon.Hash(asserted.canonical), asserted.rules, asserted.denied()}
 	}
-	if r.Canonical, err = canon.Canonical(text); err != nil {
+	if r.Canonical, err = canon.CanonicalChecked(text); err != nil {
 		return DecisionRequest{}, err
 	}
 	if r.SubjectHash, err = hashOf("", subject.raw); err != nil {
 		return DecisionRequest{}, err
 	}
-	r.ActionHash, err = ActionHash(r.Protocol, r.Normalized)
-	return r, err
+	r.ActionHash = ActionHash(r.Protocol, r.Normalized)
+	return r, nil
 }
 
 func text200(into *string) func(value) error { return text(into, maxIdempotencyKey) }
@@ -219,9 +219,13 @@ func (r *intentReader) finish(into *DecisionRequest) error {
 	if err != nil {
 		return err
 	}
-	into.Normalized = r.n
-	into.Intent, err = canon.Marshal(r.members)
-	return err
+	for name, raw := range r.members {
+		if r.members[name], err = canon.CanonicalChecked(raw); err != nil {
+			return err
+		}
+	}
+	into.Normalized, into.Intent = r.n, canon.Object(r.members)
+	return nil
 }
 
 // keep replaces a URL as accepted by itself without credentials: records are

@@ -42,37 +42,25 @@ func object(v value, fields []field, other func(name string) error) error {
 	if v.raw.Kind() != '{' {
 		return refuse("wrong_type", v.name, " must be an object")
 	}
-	seen := map[string]bool{}
-	dec := jsontext.NewDecoder(bytes.NewReader(v.raw))
-	if _, err := dec.ReadToken(); err != nil {
-		return errShape
-	}
-	for dec.PeekKind() != '}' {
-		token, err := dec.ReadToken()
-		if err != nil {
-			return errShape
-		}
-		name := token.String()
-		raw, err := dec.ReadValue()
-		if err != nil {
-			return errShape
-		}
+	seen := make([]bool, len(fields))
+	err := canon.Walk(v.raw, func(name string, raw jsontext.Value) error {
 		i := indexOf(fields, name)
-		if i < 0 {
-			if other != nil {
-				if err := other(name); err != nil {
-					return err
-				}
+		if i >= 0 {
+			seen[i] = true
+			return fields[i].read(value{raw, member(v.name, name)})
+		}
+		if other != nil {
+			if err := other(name); err != nil {
+				return err
 			}
-			return unknown(v.name)
 		}
-		seen[name] = true
-		if err := fields[i].read(value{bytes.Clone(raw), member(v.name, name)}); err != nil {
-			return err
-		}
+		return unknown(v.name)
+	})
+	if err != nil {
+		return err
 	}
-	for _, f := range fields {
-		if f.required && !seen[f.name] {
+	for i, f := range fields {
+		if f.required && !seen[i] {
 			return refuse("missing_field", member(v.name, f.name), " is required")
 		}
 	}
@@ -121,11 +109,11 @@ func (v value) text() (string, error) {
 	if v.raw.Kind() != '"' {
 		return "", refuse("wrong_type", v.name, " must be a string")
 	}
-	var s string
-	if err := json.Unmarshal(v.raw, &s); err != nil {
+	s, err := jsontext.AppendUnquote(nil, v.raw)
+	if err != nil {
 		return "", errShape
 	}
-	return s, nil
+	return string(s), nil
 }
 
 // text reads a string of 1 to most characters without white space at an edge or

@@ -3,6 +3,10 @@ package assurance
 import (
 	"crypto/sha256"
 	"encoding/hex"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/policy/canon"
 )
 
 const (
@@ -12,11 +16,11 @@ const (
 
 // ActionHash binds what is to be done, and nothing about who asks or when: the
 // executor computes it again from the pending call.
-func ActionHash(protocol string, n Intent) (string, error) {
-	a := map[string]string{}
+func ActionHash(protocol string, n Intent) string {
+	a := map[string]jsontext.Value{}
 	put := func(name, value string) {
 		if value != "" {
-			a[name] = value
+			a[name] = quoted(value)
 		}
 	}
 	if protocol == MCP {
@@ -37,7 +41,15 @@ func ActionHash(protocol string, n Intent) (string, error) {
 		}
 		put("paymentIdentifier", n.PaymentIdentifier)
 	}
-	return hashOf(actionDomain, map[string]any{"protocol": protocol, "intent": a})
+	action := canon.Object(map[string]jsontext.Value{"protocol": quoted(protocol), "intent": canon.Object(a)})
+	return canon.Hash(append([]byte(actionDomain), action...))
+}
+
+// quoted is a text in canonical form. Texts of a request were read strictly, so
+// there is nothing in them that has none.
+func quoted(text string) jsontext.Value {
+	b, _ := jsontext.AppendQuote(nil, text)
+	return b
 }
 
 // Binding is what a bindingHash binds together.

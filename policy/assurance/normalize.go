@@ -1,13 +1,12 @@
 package assurance
 
 import (
-	"bytes"
 	"regexp"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/policy/normal"
 )
 
@@ -96,26 +95,15 @@ func (r *intentReader) payload() error {
 	return r.keep("paymentPayloadResource", u)
 }
 
-// memberText is a member of an object if it is there and a text, else empty.
+// memberText is a member of a checked object if it is there and a text, else empty.
 func memberText(object []byte, name string) string {
-	dec := jsontext.NewDecoder(bytes.NewReader(object))
-	if token, err := dec.ReadToken(); err != nil || token.Kind() != '{' {
-		return ""
-	}
-	for dec.PeekKind() == '"' {
-		token, err := dec.ReadToken()
-		if err != nil {
-			return ""
+	found := value{}
+	_ = canon.Walk(object, func(n string, raw jsontext.Value) error {
+		if n == name {
+			found.raw = raw
 		}
-		found := token.String() == name
-		raw, err := dec.ReadValue()
-		if err != nil {
-			return ""
-		}
-		var text string
-		if found && json.Unmarshal(raw, &text) == nil {
-			return text
-		}
-	}
-	return ""
+		return nil
+	})
+	text, _ := found.text() // empty for what is no text
+	return text
 }

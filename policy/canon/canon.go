@@ -153,6 +153,14 @@ func Canonical(text []byte) ([]byte, error) {
 	if err := Check(text); err != nil {
 		return nil, err
 	}
+	return CanonicalChecked(text)
+}
+
+// CanonicalChecked is Canonical for a text that Check has accepted before.
+func CanonicalChecked(text []byte) ([]byte, error) {
+	if canonical, ok := plain(text); ok {
+		return canonical, nil
+	}
 	v := jsontext.Value(bytes.Clone(text))
 	if err := v.Canonicalize(); err != nil {
 		return nil, &Error{"invalid_json", "", "invalid JSON: no canonical form"}
@@ -203,6 +211,9 @@ func Marshal(v any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if canonical, ok := plain(text); ok {
+		return canonical, nil
+	}
 	// The encoder writes valid, unique, well-nested UTF-8. What is left of Check
 	// is rare enough to look for its traces first.
 	if suspect(text) {
@@ -241,8 +252,12 @@ func suspect(text []byte) bool {
 	return false
 }
 
-// Members takes a canonical object apart, without reading what is in it.
+// Members takes a canonical object apart, without reading what is in it. The
+// values are parts of the object, not copies.
 func Members(canonical []byte) (map[string]jsontext.Value, error) {
+	if members, ok := plainMembers(canonical); ok {
+		return members, nil
+	}
 	var members map[string]jsontext.Value
 	return members, json.Unmarshal(canonical, &members)
 }

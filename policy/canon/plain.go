@@ -1,0 +1,292 @@
+package canon
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Nearly every text is plain: member names of ASCII without escapes, strings
+// whose escapes have their one short spelling, integers of at most 15 characters,
+// at most 64 deep. Its canonical form is its tokens as they stand, with the
+// members in order, and one pass over the octets makes it. What is not plain goes
+// the long way.
+
+// plain returns the canonical form of a valid JSON text without duplicate
+// members; ok is false if the text is not plain.
+func plain(text []byte) (canonical []byte, ok bool) {
+	w := plainWriter{src: text, dst: make([]byte, 0, len(text))}
+	if !w.value() {
+		return nil, false
+	}
+	w.space()
+	return w.dst, w.at == len(text)
+}
+
+type plainWriter struct {
+	src     []byte
+	at      int
+	dst     []byte
+	depth   int
+	members []plainMember // of the objects that are open, the innermost last
+	moved   []byte        // room to reorder in
+}
+
+// plainMember is a member as it stands in dst, name, colon and value.
+type plainMember struct {
+	name       []byte
+	start, end int
+}
+
+func (w *plainWriter) space() {
+	for w.at < len(w.src) && (w.src[w.at] == ' ' || w.src[w.at] == '\n' || w.src[w.at] == '\t' || w.src[w.at] == '\r') {
+		w.at++
+	}
+}
+
+// next skips white space and takes the octet if it is the one.
+func (w *plainWriter) next(c byte) bool {
+	w.space()
+	if w.at < len(w.src) && w.src[w.at] == c {
+		w.at++
+		return true
+	}
+	return false
+}
+
+func (w *plainWriter) value() bool {
+	w.space()
+	if w.at == len(w.src) {
+		return false
+	}
+	switch c := w.src[w.at]; {
+	case c == '{' || c == '[':
+		if w.depth++; w.depth > MaxDepth {
+			return false
+		}
+		ok := c == '{' && w.object() || c == '[' && w.array()
+		w.depth--
+		return ok
+	case c == '"':
+		_, ok := w.text(false)
+		return ok
+	case c == '-' || c >= '0' && c <= '9':
+		return w.integer()
+	}
+	start := w.at // true, false, null
+	for w.at < len(w.src) && w.src[w.at] >= 'a' && w.src[w.at] <= 'z' {
+		w.at++
+	}
+	w.dst = append(w.dst, w.src[start:w.at]...)
+	return w.at > start
+}
+
+// integer is a number whose canonical form is its own; "-0" is not one.
+func (w *plainWriter) integer() bool {
+	start := w.at
+	for w.at++; w.at < len(w.src) && w.src[w.at] >= '0' && w.src[w.at] <= '9'; w.at++ {
+	}
+	if w.at < len(w.src) && (w.src[w.at] == '.' || w.src[w.at] == 'e' || w.src[w.at] == 'E') {
+		return false
+	}
+	token := w.src[start:w.at]
+	w.dst = append(w.dst, token...)
+	return len(token) <= 15 && !bytes.HasPrefix(token, []byte("-0"))
+}
+
+// text copies a string and returns what is between its quotes.
+func (w *plainWriter) text(isName bool) (inside []byte, ok bool) {
+	start := w.at
+	w.at = skipText(w.src, start)
+	inside = w.src[start+1 : w.at-1]
+	if isName && !isASCII(inside) {
+		return nil, false
+	}
+	for rest := inside; ; {
+		escape := bytes.IndexByte(rest, '\\')
+		if escape < 0 {
+			w.dst = append(w.dst, w.src[start:w.at]...)
+			return inside, true
+		}
+		if isName || strings.IndexByte(`"\bfnrt`, rest[escape+1]) < 0 {
+			return nil, false
+		}
+		rest = rest[escape+2:]
+	}
+}
+
+func isASCII(text []byte) bool {
+	for _, c := range text {
+		if c >= 0x80 {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *plainWriter) array() bool {
+	w.at++
+	w.dst = append(w.dst, '[')
+	for n := 0; !w.next(']'); n++ {
+		if n > 0 {
+			if !w.next(',') {
+				return false
+			}
+			w.dst = append(w.dst, ',')
+		}
+		if !w.value() {
+			return false
+		}
+	}
+	w.dst = append(w.dst, ']')
+	return true
+}
+
+func (w *plainWriter) object() bool {
+	w.at++
+	w.dst = append(w.dst, '{')
+	start, first, inOrder := len(w.dst), len(w.members), true
+	for !w.next('}') {
+		if len(w.members) > first {
+			if !w.next(',') {
+				return false
+			}
+			w.dst = append(w.dst, ',')
+		}
+		m := plainMember{start: len(w.dst)}
+		w.space()
+		var ok bool
+		if w.at == len(w.src) || w.src[w.at] != '"' {
+			return false
+		}
+		if m.name, ok = w.text(true); !ok || !w.next(':') {
+			return false
+		}
+		w.dst = append(w.dst, ':')
+		if !w.value() {
+			return false
+		}
+		m.end = len(w.dst)
+		inOrder = inOrder && (len(w.members) == first || bytes.Compare(w.members[len(w.members)-1].name, m.name) < 0)
+		w.members = append(w.members, m)
+	}
+	if !inOrder {
+		w.reorder(start, w.members[first:])
+	}
+	w.members = w.members[:first]
+	w.dst = append(w.dst, '}')
+	return true
+}
+
+// reorder writes the members of the object that begins at start anew, by name:
+// of ASCII names the order of the octets is that of the UTF-16 code units.
+func (w *plainWriter) reorder(start int, members []plainMember) {
+	slices.SortFunc(members, func(a, b plainMember) int { return bytes.Compare(a.name, b.name) })
+	w.moved = append(w.moved[:0], w.dst[start:]...)
+	w.dst = w.dst[:start]
+	for i, m := range members {
+		if i > 0 {
+			w.dst = append(w.dst, ',')
+		}
+		w.dst = append(w.dst, w.moved[m.start-start:m.end-start]...)
+	}
+}
+
+// plainMembers takes a canonical object apart whose own names have no escapes.
+func plainMembers(canonical []byte) (members map[string]jsontext.Value, ok bool) {
+	end := len(canonical) - 1
+	if end < 1 || canonical[0] != '{' || canonical[end] != '}' {
+		return nil, false
+	}
+	members = make(map[string]jsontext.Value, 16)
+	for at := 1; at < end; at++ { // behind the brace or a comma
+		if canonical[at] != '"' {
+			return nil, false
+		}
+		name := bytes.IndexByte(canonical[at+1:], '"')
+		if name < 0 || bytes.IndexByte(canonical[at+1:at+1+name], '\\') >= 0 {
+			return nil, false
+		}
+		value := at + 1 + name + 2 // behind the quote and the colon
+		next := skip(canonical, value)
+		if canonical[value-1] != ':' || next > end || next < end && canonical[next] != ',' {
+			return nil, false
+		}
+		members[string(canonical[at+1:at+1+name])] = jsontext.Value(canonical[value:next:next])
+		at = next
+	}
+	return members, true
+}
+
+// skip returns where a value of an object or array ends, with the white space
+// behind it.
+func skip(text []byte, at int) int {
+	for depth := 0; at < len(text); at++ {
+		switch text[at] {
+		case '"':
+			at = skipText(text, at) - 1
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth < 0 {
+				return at
+			}
+		case ',':
+			if depth == 0 {
+				return at
+			}
+		}
+	}
+	return at
+}
+
+// skipText returns the place behind a string.
+func skipText(text []byte, at int) int {
+	for at++; ; {
+		end := bytes.IndexByte(text[at:], '"')
+		if end < 0 {
+			return len(text)
+		}
+		escape := bytes.IndexByte(text[at:at+end], '\\')
+		if escape < 0 {
+			return at + end + 1
+		}
+		if at += escape + 2; at > len(text) {
+			return len(text)
+		}
+	}
+}
+
+// Walk calls for each member of an object, in the order of the text, which Check
+// has accepted. The values are parts of the text, not copies. It ends at the
+// first error.
+func Walk(object []byte, member func(name string, value jsontext.Value) error) error {
+	w := plainWriter{src: object}
+	if !w.next('{') {
+		return errNoObject
+	}
+	for n := 0; !w.next('}'); n++ {
+		if n > 0 && !w.next(',') {
+			return errNoObject
+		}
+		w.space()
+		start := w.at
+		w.at = skipText(object, start)
+		name, err := jsontext.AppendUnquote(nil, object[start:w.at])
+		if err != nil || !w.next(':') {
+			return errNoObject
+		}
+		w.space()
+		start = w.at
+		w.at = skip(object, start)
+		if err := member(string(name), bytes.TrimRight(object[start:w.at:w.at], " \t\r\n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errNoObject cannot be: the text was checked.
+var errNoObject = &Error{"invalid_json", "", "invalid JSON: not an object"}

@@ -74,6 +74,10 @@ type Append struct {
 	ContentHash Hash // of the request without its idempotency key
 	Drafts      []Draft
 	Guards      []Guard
+	// Issued is the time that the payload states, to the millisecond. Where the
+	// clock is behind the tenant's last event, whose node had another clock, it
+	// must not be before that event: ErrMoved. The zero value states none.
+	Issued time.Time
 }
 
 // Result is what became of an append.

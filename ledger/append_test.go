@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -319,4 +320,43 @@ func TestWhatTheOtherNodeWroteIsNotMoved(t *testing.T) {
 		t.Errorf("an append at the true version: %v", err)
 	}
 	clean(t, a, 7)
+}
+
+// Who repeats an old request does it again: only its first repetition takes the
+// batch it is in off the fast path.
+func TestAnOldKeyIsRememberedWhenItIsRepeated(t *testing.T) {
+	db := ledgertest.New(t)
+	first := one("s", ledger.New(), "1")
+	first.IdemKey = ledger.IdemKey("test", "k")
+	if _, err := open(t, db).Append(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	l := open(t, db) // a node that has not seen the key
+	for n := range 3 {
+		first.Drafts[0].ID, first.Drafts[0].Stream = fmt.Sprint("evt_again_", n), fmt.Sprint("s", n)
+		if r, err := l.Append(t.Context(), first); err != nil || !r.Replayed || r.Events[0].ID != "evt_1" {
+			t.Fatalf("repetition %d: %+v, %v", n, r, err)
+		}
+	}
+	if got := l.Stats().LockPath.Load(); got != 1 {
+		t.Errorf("%d batches by the lock path, want the first", got)
+	}
+	clean(t, l, 1)
+}
+
+// A signed payload of 3 KB lies in its row, not compressed and not in a table of
+// its own: that would cost an append as much as all the rest.
+func TestASignedPayloadStaysInItsRow(t *testing.T) {
+	db := ledgertest.New(t)
+	l := open(t, db)
+	a := one("s", ledger.New(), "1")
+	a.Drafts[0].Payload = []byte(`{"pad":"` + strings.Repeat("x", 6000) + `"}`)
+	if _, err := l.Append(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	var stored, elsewhere int
+	if err := l.Pool().QueryRow(t.Context(), `select pg_column_size(payload), pg_relation_size(reltoastrelid)
+		from events, pg_class where oid = 'events'::regclass`).Scan(&stored, &elsewhere); err != nil || stored < 6000 || elsewhere != 0 {
+		t.Errorf("%d octets in the row, %d elsewhere, %v", stored, elsewhere, err)
+	}
 }

@@ -87,6 +87,9 @@ func (s *Subscriber) send(ctx context.Context, out chan<- *message.Message) {
 			sleep(ctx, nil, gather)
 		case s.deliver(ctx, out, events):
 			position, pause = events[len(events)-1].Position, first
+			if len(events) >= busyFeed && len(events) < feedBatch {
+				sleep(ctx, nil, gatherBusy)
+			}
 		default:
 			known = false // another node may have moved the checkpoint
 			sleep(ctx, nil, pause)

@@ -119,6 +119,9 @@ func (p *planner) add(a *Append) (outcome, error) {
 			return outcome{err: fmt.Errorf("%w: %s", ErrMoved, g.Stream)}, nil
 		}
 	}
+	if behind := p.nowUS < tenant.occurredUS; behind && !a.Issued.IsZero() && a.Issued.UnixMilli() < tenant.occurredUS/1000 {
+		return outcome{err: fmt.Errorf("%w: the time of the last event of %s", ErrMoved, a.Tenant)}, nil
+	}
 	versions, refusal, err := p.versions(a)
 	if err != nil || refusal != nil {
 		return outcome{err: refusal}, err

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"testing"
+	"time"
 )
 
 // table stands for Postgres in the planner's simulation: it has the constraints
@@ -205,5 +206,30 @@ func TestPlanRefusesOnlyTheOffender(t *testing.T) {
 	}
 	if again := p.outcomes[2]; !again.replayed || len(again.events) != 1 || again.events[0].Position != 1 {
 		t.Errorf("an equal append of the same batch got %+v, want the first one's event", again)
+	}
+}
+
+// A record says when it was issued. Where the clock is behind the tenant's last
+// event, the record must know that event; where it is not, a batch may well be
+// later than its records.
+func TestPlanRefusesARecordIssuedBeforeTheLastEvent(t *testing.T) {
+	const last = 1_795_186_800_500_900 // microseconds
+	before := (&table{}).heads()
+	before.tenants["t"] = tenantHead{sequence: 1, occurredUS: last}
+	for _, tc := range []struct {
+		now, issued int64 // microseconds from the last event on
+		want        error
+	}{
+		{-3600e6, -3600e6, ErrMoved}, // a node whose clock is an hour behind
+		{-3600e6, -900, nil},         // the same, which took the time from the last event, to the millisecond
+		{-3600e6, -901, ErrMoved},
+		{0, -1e6, nil}, // it waited in the queue
+		{1e6, -1e6, nil},
+	} {
+		p, err := makePlan("o/0", last+tc.now, before, []*Append{{Tenant: "t", Issued: time.UnixMicro(last + tc.issued),
+			Drafts: []Draft{{Stream: "s", Expect: New(), ID: "s", Type: "x", Payload: []byte(`{}`)}}}})
+		if err != nil || !errors.Is(p.outcomes[0].err, tc.want) {
+			t.Errorf("%+v: %v, %v", tc, p.outcomes[0].err, err)
+		}
 	}
 }

@@ -366,6 +366,9 @@ func (s *sequencer) locked(ctx context.Context, appends []*Append) (_ []outcome,
 		s.heads = &heads{epoch: h.epoch, tenants: map[string]tenantHead{}, streams: map[streamName]int64{}, keys: s.recent}
 	}
 	s.heads.advance(h)
+	for k, hit := range h.keys.(keyMap) {
+		s.recent.add(k, hit) // who repeats an old request once does so again
+	}
 	s.keep(&p)
 	return p.outcomes, nil
 }

@@ -1,0 +1,1 @@
+alter table events reset (toast_tuple_target);

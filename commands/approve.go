@@ -81,9 +81,9 @@ func (a *App) approve(ctx context.Context, p Principal, in assurance.ApprovalInp
 	if err != nil {
 		return Recorded{}, err
 	}
-	return a.appendRecord(ctx, p, ledger.Draft{Stream: c.history.Stream, Expect: c.history.At(), ID: a.NewID("evt_"),
+	return a.appendRecord(ctx, p, signedRecord{envelope, ledger.Draft{Stream: c.history.Stream, Expect: c.history.At(), ID: a.NewID("evt_"),
 		Type: events.TypeApprovalRecorded, SchemaVersion: 1, Actor: p.ActorID, KeyID: signer.KeyID(), Payload: payload},
-		envelope, []ledger.Guard{guard}, key, content)
+		[]ledger.Guard{guard}, now}, key, content)
 }
 
 // Record returns a signed record of a decision's stream: the decision itself, its

@@ -150,7 +150,7 @@ func (a *App) bindReceipt(ctx context.Context, p Principal, r assurance.ReceiptR
 	if err != nil {
 		return Recorded{}, err
 	}
-	return a.appendRecord(ctx, p, ledger.Draft{Stream: c.history.Stream, Expect: c.history.At(), ID: a.NewID("evt_"),
+	return a.appendRecord(ctx, p, signedRecord{envelope, ledger.Draft{Stream: c.history.Stream, Expect: c.history.At(), ID: a.NewID("evt_"),
 		Type: events.TypeReceiptRecorded, SchemaVersion: 1, Actor: p.ActorID, KeyID: signer.KeyID(), Payload: payload},
-		envelope, []ledger.Guard{guard}, key, content)
+		[]ledger.Guard{guard}, received}, key, content)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -39,17 +40,26 @@ func (a *App) Decide(ctx context.Context, p Principal, r assurance.DecisionReque
 	}
 	delete(members, "idempotencyKey") // key and content are apart
 	content := ledger.Hash(sha256.Sum256(canon.Object(members)))
+	// Nearly every request is a new one, so the first attempt asks the database
+	// nothing: the append finds out whether the key was used. Whatever else is in
+	// the way is met again behind a look-up, since a stored answer comes first.
+	looked := !a.subjects.known(p.OrgID, r.Subject)
 	recorded, err := attemptAs(ctx, a, p, RightDecide, func(ctx context.Context, p Principal) (Recorded, error) {
+		if !looked {
+			looked = true
+			if d, _, err := a.prepareDecision(ctx, p, r, time.Time{}); err == nil {
+				return a.appendRecord(ctx, p, d, key, content)
+			}
+		}
 		stored, last, err := a.Ledger.Lookup(ctx, p.OrgID, key, content)
 		if err != nil || stored != nil {
 			return a.stored(ctx, p, stored, err)
 		}
-		ruling, guards, err := a.rule(ctx, p, r)
+		d, guards, err := a.prepareDecision(ctx, p, r, last)
 		if err != nil {
 			return Recorded{}, a.settled(ctx, p, guards, err)
 		}
-		ruling.IssuedAt, ruling.ClockAdjusted = a.issueTime(last)
-		return a.record(ctx, p, ruling, guards, key, content)
+		return a.appendRecord(ctx, p, d, key, content)
 	})
 	return recorded, inWords(err, "idempotencyKey was already used with different content")
 }
@@ -106,33 +116,52 @@ func (a *App) settled(ctx context.Context, p Principal, guards []ledger.Guard, r
 	return refused
 }
 
-// record signs a ruling and appends it.
-func (a *App) record(ctx context.Context, p Principal, ruling assurance.Ruling, guards []ledger.Guard, key, content ledger.Hash) (Recorded, error) {
+// signedRecord is a signed record that is ready to be appended.
+type signedRecord struct {
+	envelope seal.Envelope
+	draft    ledger.Draft
+	guards   []ledger.Guard // what it rests on, beside the principal
+	issued   time.Time
+}
+
+// prepareDecision rules and signs. last is the time of the organization's last
+// event as far as it is known; where the clock is behind that, the append finds
+// out. Its guards are what an error rests on.
+func (a *App) prepareDecision(ctx context.Context, p Principal, r assurance.DecisionRequest, last time.Time) (signedRecord, []ledger.Guard, error) {
+	ruling, guards, err := a.rule(ctx, p, r)
+	if err != nil {
+		return signedRecord{}, guards, err
+	}
+	ruling.IssuedAt, ruling.ClockAdjusted = a.issueTime(last)
+	d, err := a.signDecision(ctx, p, ruling)
+	d.guards = append(d.guards, guards...)
+	return d, nil, err
+}
+
+func (a *App) signDecision(ctx context.Context, p Principal, ruling assurance.Ruling) (signedRecord, error) {
 	signer, guard, err := a.signer(ctx)
 	if err != nil {
-		return Recorded{}, err
+		return signedRecord{}, err
 	}
 	ruling.DecisionID = a.NewID("asd_")
 	record, err := ruling.Record()
 	if err != nil {
-		return Recorded{}, err
+		return signedRecord{}, err
 	}
 	envelope, err := signer.Sign(assurance.DecisionType, record)
 	if err != nil {
-		return Recorded{}, err
+		return signedRecord{}, err
 	}
 	stored := events.DecisionRecorded{Integrity: envelope.Integrity, VerifyURL: a.verifyURL(), Member: p.Member}
 	if ruling.Request.Assertion != nil {
 		if stored.Asserted, err = canon.Marshal(ruling.Request.Assertion.Rules); err != nil {
-			return Recorded{}, err
+			return signedRecord{}, err
 		}
 	}
 	d := ledger.Draft{Stream: decisionStream(ruling.DecisionID), Expect: ledger.New(), ID: a.NewID("evt_"),
 		Type: events.TypeDecisionRecorded, SchemaVersion: 1, Actor: p.ActorID, KeyID: signer.KeyID()}
-	if d.Payload, err = a.sealDecision(ctx, p.OrgID, d.ID, signer, record.Subject, envelope.Record, stored); err != nil {
-		return Recorded{}, err
-	}
-	return a.appendRecord(ctx, p, d, envelope, append(guards, guard), key, content)
+	d.Payload, err = a.sealDecision(ctx, p.OrgID, d.ID, signer, record.Subject, envelope.Record, stored)
+	return signedRecord{envelope, d, []ledger.Guard{guard}, ruling.IssuedAt}, err
 }
 
 func decisionStream(id string) string { return "decision/" + id }
@@ -158,17 +187,19 @@ func (a *App) issueTime(last time.Time) (issued time.Time, adjusted bool) {
 
 // appendRecord appends a signed record and answers with it, or with the one that
 // an equal request had appended before.
-func (a *App) appendRecord(ctx context.Context, p Principal, d ledger.Draft, envelope seal.Envelope, guards []ledger.Guard, key, content ledger.Hash) (Recorded, error) {
+func (a *App) appendRecord(ctx context.Context, p Principal, r signedRecord, key, content ledger.Hash) (Recorded, error) {
 	result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: p.OrgID, IdemKey: key, ContentHash: content,
-		Drafts: []ledger.Draft{d}, Guards: append(guards, p.Guards...)})
+		Drafts: []ledger.Draft{r.draft}, Guards: append(r.guards, p.Guards...), Issued: r.issued})
 	switch {
+	case errors.Is(err, ledger.ErrKeyReused):
+		return Recorded{}, a.settled(ctx, p, nil, err)
 	case err != nil:
 		return Recorded{}, err
 	case result.Replayed:
 		return a.stored(ctx, p, result.Events, nil)
 	}
-	envelope.Ledger, envelope.Verify = placeOf(result.Events[0]), &seal.VerifyAt{URL: a.verifyURL(), Method: "POST"}
-	return Recorded{Envelope: envelope}, nil
+	r.envelope.Ledger, r.envelope.Verify = placeOf(result.Events[0]), &seal.VerifyAt{URL: a.verifyURL(), Method: "POST"}
+	return Recorded{Envelope: r.envelope}, nil
 }
 
 // personalMembers are the members of a decision record that are about a person.
@@ -187,27 +218,22 @@ func (a *App) sealDecision(ctx context.Context, orgID, eventID string, signer *s
 		return nil, err
 	}
 	members["record"] = record
-	if s.AgentID == "" && s.Purpose == "" {
+	if subjectName(s) == "" {
 		return canon.Object(members), nil
 	}
 	if a.Vault == nil {
 		return nil, seal.ErrNoSigner
 	}
-	subject := "agent:" + s.AgentID
-	if s.AgentID == "" {
-		subject = "run:" + s.RunID
+	dataKey, err := a.subjects.of(ctx, a, orgID, subjectName(s))
+	if err != nil {
+		return nil, err
 	}
-	for first := true; ; first = false {
-		dataKey, err := a.subjects.of(ctx, a, orgID, subject)
-		if err != nil {
-			return nil, err
-		}
-		payload, err := a.Vault.SealRecord(ctx, orgID, eventID, dataKey, signer, members, personalMembers...)
-		if !first || !errors.Is(err, ledger.ErrErased) {
-			return payload, err
-		}
-		a.subjects.clear() // the subject was erased: the next decision begins a new key
+	payload, err := a.Vault.SealRecord(ctx, orgID, eventID, dataKey, signer, members, personalMembers...)
+	if errors.Is(err, ledger.ErrErased) {
+		a.subjects.clear() // the next attempt begins a new key
+		err = fmt.Errorf("%w: %w", ledger.ErrMoved, err)
 	}
+	return payload, err
 }
 
 // stored answers from an event of the ledger alone. Nothing is appended that could
@@ -285,10 +311,30 @@ func (c *ruleCache) of(active ActivePolicy) (assurance.StoredPolicy, error) {
 	return p, nil
 }
 
+// subjectName is whose data key seals the personal members of a record; empty
+// for a subject that has none.
+func subjectName(s assurance.Subject) string {
+	switch {
+	case s.AgentID != "":
+		return "agent:" + s.AgentID
+	case s.Purpose != "":
+		return "run:" + s.RunID
+	}
+	return ""
+}
+
 // subjectCache remembers the data keys of agents.
 type subjectCache struct {
 	mu   sync.Mutex // guards keys
 	keys map[string]string
+}
+
+// known says that no data key has to be made for a subject.
+func (c *subjectCache) known(orgID string, s assurance.Subject) bool {
+	name := subjectName(s)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return name == "" || c.keys[orgID+"\x00"+name] != ""
 }
 
 func (c *subjectCache) of(ctx context.Context, a *App, orgID, subject string) (string, error) {

@@ -315,9 +315,24 @@ func TestDecisionOfAnErasedAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.add(61 * time.Second) // the longest that an unwrapped key lives
+	keys := func() (n int) {
+		if err := owner.QueryRow(ctx, `select count(*) from subject_keys where tenant = $1`, orgID).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	before := keys()
+	_, err = a.Decide(ctx, p, decisionRequest(t, "k1", "allow"))
+	wantRefusal(t, err, "conflict", "the record under this idempotencyKey was erased")
+	if after := keys(); after != before {
+		t.Errorf("a replay made %d new keys for an erased agent", after-before)
+	}
 	decided(t, a, p, "k2", "allow")
 	_, err = a.Decide(ctx, p, decisionRequest(t, "k1", "allow"))
 	wantRefusal(t, err, "conflict", "the record under this idempotencyKey was erased")
+	if after := keys(); after != before+1 {
+		t.Errorf("%d new keys, want one for the new decision", after-before)
+	}
 	if receipt := bind(t, a, p, evidence(t, d, "rejected", a.Clock())); receipt.Conformance != "conforming" {
 		t.Errorf("%+v", receipt)
 	}

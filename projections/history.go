@@ -38,7 +38,8 @@ var history = projection{
 		events.TypePaymentClaimed, events.TypePaymentSettled, events.TypePaymentRefused, events.TypePaymentUnknown,
 		events.TypeRefundRequested, events.TypeRefundApproved, events.TypeRefundSent,
 	},
-	apply: applyHistory,
+	apply:    applyHistory,
+	applyRun: applyDecisions,
 }
 
 // alertReused is a settlement that receipts of two decisions claim.
@@ -67,7 +68,8 @@ type HistoryItem struct {
 func applyHistory(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 	switch e.Type {
 	case events.TypeDecisionRecorded:
-		return applyDecision(ctx, tx, e)
+		_, err := applyDecisions(ctx, tx, []ledger.Event{e})
+		return err
 	case events.TypeReceiptRecorded:
 		return applyReceipt(ctx, tx, e)
 	}
@@ -90,18 +92,42 @@ func itemOf(e ledger.Event, kind string, integrity seal.Integrity) HistoryItem {
 		Ledger: seal.Place{Position: e.Position, Tenant: e.Tenant, Sequence: e.Sequence, EventHash: e.Hash.String()}}
 }
 
-func applyDecision(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
+// applyDecisions inserts the decisions that a list begins with.
+func applyDecisions(ctx context.Context, tx pgx.Tx, list []ledger.Event) (n int, err error) {
+	var rows historyRows
+	for n < len(list) && list[n].Type == events.TypeDecisionRecorded {
+		item, err := decisionItem(list[n])
+		if err != nil {
+			return 0, err
+		}
+		if err := rows.add(list[n], item, nil); err != nil {
+			return 0, err
+		}
+		n++
+	}
+	return n, rows.insert(ctx, tx)
+}
+
+func decisionItem(e ledger.Event) (HistoryItem, error) {
 	var stored struct {
-		Record struct {
-			assurance.DecisionRecord
+		Record struct { // what is listed, of assurance.DecisionRecord
+			IssuedAt   string              `json:"issuedAt"`
+			DecisionID string              `json:"decisionId"`
+			Protocol   string              `json:"protocol"`
+			Decision   string              `json:"decision"`
+			Findings   []assurance.Finding `json:"findings"`
+			Policy     struct {
+				PolicyID string `json:"policyId"`
+				Version  int64  `json:"version"`
+			} `json:"policy"`
 			Subject struct {
-				RunID string `json:"runId"` // the other members may be commitments
+				RunID string `json:"runId"`
 			} `json:"subject"`
 		} `json:"record"`
 		Integrity seal.Integrity `json:"integrity"`
 	}
 	if err := json.Unmarshal(e.Payload, &stored); err != nil {
-		return err
+		return HistoryItem{}, err
 	}
 	r := stored.Record
 	item := itemOf(e, "decision", stored.Integrity)
@@ -110,17 +136,35 @@ func applyDecision(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 	for _, f := range r.Findings {
 		item.RuleIDs = append(item.RuleIDs, f.RuleID)
 	}
-	return insertItem(ctx, tx, e, item, nil)
+	return item, nil
 }
 
-func insertItem(ctx context.Context, tx pgx.Tx, e ledger.Event, item HistoryItem, settlement *string) error {
+// historyRows are rows of the table, as one array per column.
+type historyRows struct {
+	tenants, kinds, decisionIDs, actors, decisions, items []string
+	sequences                                             []int64
+	receiptIDs, settlements                               []*string
+}
+
+func (h *historyRows) add(e ledger.Event, item HistoryItem, settlement *string) error {
 	text, err := canon.Marshal(item)
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, `insert into history (tenant, sequence, kind, decision_id, receipt_id, actor, decision, settlement_id, item)
-		values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-		e.Tenant, e.Sequence, item.Kind, item.DecisionID, item.ReceiptID, e.Actor, item.Decision, settlement, string(text))
+	h.tenants, h.sequences, h.kinds = append(h.tenants, e.Tenant), append(h.sequences, e.Sequence), append(h.kinds, item.Kind)
+	h.decisionIDs, h.receiptIDs = append(h.decisionIDs, item.DecisionID), append(h.receiptIDs, item.ReceiptID)
+	h.actors, h.decisions = append(h.actors, e.Actor), append(h.decisions, item.Decision)
+	h.settlements, h.items = append(h.settlements, settlement), append(h.items, string(text))
+	return nil
+}
+
+func (h *historyRows) insert(ctx context.Context, tx pgx.Tx) error {
+	if len(h.items) == 0 {
+		return nil
+	}
+	_, err := tx.Exec(ctx, `insert into history (tenant, sequence, kind, decision_id, receipt_id, actor, decision, settlement_id, item)
+		select * from unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[])`,
+		h.tenants, h.sequences, h.kinds, h.decisionIDs, h.receiptIDs, h.actors, h.decisions, h.settlements, h.items)
 	return err
 }
 
@@ -147,7 +191,11 @@ func applyReceipt(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 	for _, f := range r.Findings {
 		item.RuleIDs = append(item.RuleIDs, f.RuleID)
 	}
-	if err := insertItem(ctx, tx, e, item, r.SettlementID); err != nil || r.SettlementID == nil {
+	var row historyRows
+	if err := row.add(e, item, r.SettlementID); err != nil {
+		return err
+	}
+	if err := row.insert(ctx, tx); err != nil || r.SettlementID == nil {
 		return err
 	}
 	// Both decisions and both receipts show it, whichever came first.

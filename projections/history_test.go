@@ -126,10 +126,22 @@ func TestHistory(t *testing.T) {
 		Type: "decision.recorded", SchemaVersion: 1, Actor: "system", Payload: []byte(`{"record":[]}`)}}}); err != nil {
 		t.Fatal(err)
 	}
+	after, err := assurance.ParseDecision([]byte(`{"protocol":"mcp","idempotencyKey":"after","subject":{"runId":"after"},"intent":{"serverId":"files","toolName":"read"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, who := range []commands.Principal{one, two} {
+		if _, err := a.Decide(ctx, who, after); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for tries := 0; ; tries++ {
-		_, err = p.History(ctx, one.OrgID, nil, 1, "")
-		if err == nil {
+		page, err = p.History(ctx, one.OrgID, nil, 1, "")
+		if err == nil && page.Items[0].RunID == "after" {
 			break
+		}
+		if err == nil {
+			t.Fatalf("the newest is %+v", page.Items[0])
 		}
 		if !errors.Is(err, projections.ErrBehind) || tries > 20 {
 			t.Fatalf("the other organization: %v", err)

@@ -35,7 +35,10 @@ type projection struct {
 	handles []string // types of events that change it
 	ignores []string // all others: a test fails for a type that is in neither
 	apply   func(context.Context, pgx.Tx, ledger.Event) error
-	sweep   string // deletes rows nobody is shown any more; empty for none
+	// applyRun, if there is one, applies the first events of a list in one
+	// statement, as many as can go together, and says how many.
+	applyRun func(context.Context, pgx.Tx, []ledger.Event) (int, error)
+	sweep    string // deletes rows nobody is shown any more; empty for none
 }
 
 // all lists every projection.
@@ -247,29 +250,28 @@ func (r *run) passes(batch []ledger.Event) bool {
 func (r *run) step(ctx context.Context, batch []ledger.Event) error {
 	last := batch[len(batch)-1]
 	err := pgx.BeginFunc(ctx, r.ledger.Pool(), func(tx pgx.Tx) error {
-		position, err := r.lock(ctx, tx)
+		position, dead, err := r.begin(ctx, tx)
 		if err != nil {
 			return err
 		}
-		// Rows and checkpoint are lost together, if at all, and made again.
-		if _, err := tx.Exec(ctx, `set local search_path = readmodels, public; set local synchronous_commit = off`); err != nil {
-			return err
-		}
+		var ready []ledger.Event
 		for _, e := range batch {
-			if e.Position <= position || !slices.Contains(r.handles, e.Type) {
-				continue
-			}
-			if parked, err := r.parked(ctx, tx, e.Tenant, e.Stream); err != nil {
-				return err
-			} else if parked {
+			switch {
+			case e.Position <= position || !slices.Contains(r.handles, e.Type):
+			case !dead[[2]string{e.Tenant, e.Stream}]:
+				ready = append(ready, e)
+			default:
 				if err := r.park(ctx, tx, e, "an earlier event of the stream is parked"); err != nil {
 					return err
 				}
-				continue
 			}
-			if err := r.try(ctx, tx, e); err != nil {
-				return fmt.Errorf("apply %s at %d to %s: %w", e.Type, e.Position, r.name, err)
+		}
+		for len(ready) > 0 {
+			n, err := r.try(ctx, tx, ready)
+			if err != nil {
+				return fmt.Errorf("apply %s at %d to %s: %w", ready[0].Type, ready[0].Position, r.name, err)
 			}
+			ready = ready[n:]
 		}
 		return r.move(ctx, tx, last, position)
 	})
@@ -280,18 +282,51 @@ func (r *run) step(ctx context.Context, batch []ledger.Event) error {
 	return err
 }
 
-// try is apply with its failures told apart: the event's, a panic among them, are
-// errPoison.
-func (r *run) try(ctx context.Context, tx pgx.Tx, e ledger.Event) (err error) {
+// begin locks the checkpoint and reads it, and the streams (tenant, name) with
+// parked events, in one round trip.
+func (r *run) begin(ctx context.Context, tx pgx.Tx) (position int64, dead map[[2]string]bool, err error) {
+	batch := &pgx.Batch{}
+	// Rows and checkpoint are lost together, if at all, and made again.
+	batch.Queue(`set local search_path = readmodels, public`)
+	batch.Queue(`set local synchronous_commit = off`)
+	batch.Queue(`select pos from public.projection_checkpoint where name = $1 and p = 0 for update skip locked`, r.name).
+		QueryRow(func(row pgx.Row) error { return row.Scan(&position) })
+	batch.Queue(`select distinct tenant, stream from public.projection_dead where name = $1 and p = 0`, r.name).
+		Query(func(rows pgx.Rows) error {
+			var stream [2]string
+			_, err := pgx.ForEachRow(rows, []any{&stream[0], &stream[1]}, func() error {
+				if dead == nil {
+					dead = map[[2]string]bool{}
+				}
+				dead[stream] = true
+				return nil
+			})
+			return err
+		})
+	if err = tx.SendBatch(ctx, batch).Close(); errors.Is(err, pgx.ErrNoRows) {
+		err = errElsewhere
+	}
+	return position, dead, err
+}
+
+// try applies the first events and says how many. Their own failures, a panic
+// among them, are errPoison.
+func (r *run) try(ctx context.Context, tx pgx.Tx, ready []ledger.Event) (n int, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: panic: %v", errPoison, p)
 		}
 	}()
-	if err = r.apply(ctx, tx, e); err == nil || databaseFailed(ctx, tx, err) {
-		return err
+	if r.applyRun != nil {
+		n, err = r.applyRun(ctx, tx, ready)
 	}
-	return fmt.Errorf("%w: %w", errPoison, err)
+	if err == nil && n == 0 {
+		n, err = 1, r.apply(ctx, tx, ready[0])
+	}
+	if err == nil || databaseFailed(ctx, tx, err) {
+		return n, err
+	}
+	return 0, fmt.Errorf("%w: %w", errPoison, err)
 }
 
 // databaseFailed says whether a failure passes by itself: the connection is gone,

@@ -142,12 +142,11 @@ func (s *Server) servePrice(c *call) error {
 }
 
 // serveCredential tells an API key, an agent's token and an organization's token
-// apart. Where an API key is asked for, only that will do.
+// apart. Where nothing is sold, an organization's token is no key.
 func (s *Server) serveCredential(c *call, text string) (err error) {
 	ctx := c.request.Context()
 	switch {
-	case !c.op.priced():
-	case strings.HasPrefix(text, "svco_"):
+	case c.op.priced() && strings.HasPrefix(text, "svco_"):
 		// It is good and cannot pay: its bearer may pay otherwise.
 		_, err = s.app.AuthenticateOrganization(ctx, text)
 		c.credential.means = byOrganization
@@ -195,7 +194,7 @@ func (s *Server) admit(c *call) error {
 		return c.principal.May(c.op.right)
 	case c.op.priced():
 		return s.admitPaying(c)
-	case c.op.key && c.credential.means != byKey:
+	case c.op.key && c.credential.means != byKey && c.credential.means != byAgent:
 		return policy.Refuse(commands.CodeUnauthorized, "", "an API key is required")
 	}
 	return nil
@@ -355,6 +354,7 @@ func (s *Server) reply(w http.ResponseWriter, r *http.Request, op *operation, re
 		media = "application/json"
 	}
 	h.Set("Content-Type", media)
+	h.Set("Content-Length", strconv.Itoa(len(body))) // without it what is longer than 2 KB would be sent in chunks
 	status := result.status
 	if status == 0 {
 		status = op.success

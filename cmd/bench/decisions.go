@@ -1,11 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net/http"
+	"os"
+	"runtime/pprof"
+	"strings"
 	"time"
 
 	"github.com/countersign/countersign/commands"
@@ -17,7 +18,8 @@ type decisionsCmd struct {
 	Runs    int           `help:"Runs of each; the median counts." default:"3"`
 	During  time.Duration `help:"Length of each run." default:"3s"`
 	Callers []int         `help:"Numbers of callers." default:"1,32"`
-	Agents  int           `help:"Different agents whose ids are sealed." default:"100"`
+	Agents  int           `help:"Different agents whose ids are sealed; 0 for decisions without an agentId." default:"100"`
+	Profile string        `help:"Write a CPU profile of all decisions to this file."`
 }
 
 // Run prints one line per number of callers: the ratio is decisions to appends.
@@ -36,25 +38,66 @@ func (c *decisionsCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%-10s %12s %12s %8s %22s %22s\n", "in flight", "appends/s", "decisions/s", "ratio", "append p50/p99 ms", "decision p50/p99 ms")
+	fmt.Printf("%-10s %12s %12s %8s %20s %20s %28s\n", "in flight", "appends/s", "decisions/s", "ratio",
+		"append p50/p99 ms", "decision p50/p99 ms", "us of CPU, program + database")
 	for _, callers := range c.Callers {
 		var appends, decisions []sample
 		for range c.Runs {
-			a, err := appendLoad(ctx, s, 1, callers, c.During)
+			a, err := service.measured(ctx, s, func() (sample, error) { return appendLoad(ctx, s, 1, callers, c.During) })
 			if err != nil {
 				return err
 			}
-			d, err := service.decide(ctx, token, callers, c.Agents, c.During)
+			d, err := service.measured(ctx, s, func() (sample, error) {
+				defer profiled(c.Profile)()
+				return service.decide(ctx, token, callers, c.Agents, c.During)
+			})
 			if err != nil {
 				return err
 			}
 			appends, decisions = append(appends, a), append(decisions, d)
 		}
 		a, d := median(appends), median(decisions)
-		fmt.Printf("%-10d %12.0f %12.0f %8.2f %22s %22s\n", callers, a.perSecond, d.perSecond, d.perSecond/a.perSecond,
-			ms(a.quantile(.5))+" / "+ms(a.quantile(.99)), ms(d.quantile(.5))+" / "+ms(d.quantile(.99)))
+		fmt.Printf("%-10d %12.0f %12.0f %8.2f %20s %20s %28s\n", callers, a.perSecond, d.perSecond, d.perSecond/a.perSecond,
+			ms(a.quantile(.5))+" / "+ms(a.quantile(.99)), ms(d.quantile(.5))+" / "+ms(d.quantile(.99)),
+			a.used.per(len(a.latencies))+", "+d.used.per(len(d.latencies)))
 	}
 	return check(ctx, s)
+}
+
+// measured counts the processor time of a load until the read models have caught
+// up with it: work put off is work.
+func (b *benchService) measured(ctx context.Context, s *scratch, load func() (sample, error)) (sample, error) {
+	before := s.cpuNow()
+	result, err := load()
+	for err == nil {
+		lags, failed := b.projections.Lags(ctx)
+		behind := int64(0)
+		for _, lag := range lags {
+			behind += lag.Behind
+		}
+		if err = failed; behind == 0 {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	after := s.cpuNow()
+	result.used = cpu{after.process - before.process, after.database - before.database}
+	return result, err
+}
+
+// profiled starts a CPU profile; what it returns ends it.
+func profiled(file string) (end func()) {
+	if file == "" {
+		return func() {}
+	}
+	f, err := os.Create(file)
+	if err != nil || pprof.StartCPUProfile(f) != nil {
+		return func() {}
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		_ = f.Close()
+	}
 }
 
 // organization makes one with a policy in force and returns a token.
@@ -77,28 +120,29 @@ func (b *benchService) organization(ctx context.Context) (string, error) {
 
 // decide asks for a new decision with every call.
 func (b *benchService) decide(ctx context.Context, token string, callers, agents int, during time.Duration) (sample, error) {
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: callers}}
-	defer client.CloseIdleConnections()
+	clients := make([]*client, callers)
+	for i := range clients {
+		c, err := newClient(strings.TrimPrefix(b.base, "http://"))
+		if err != nil {
+			return sample{}, err
+		}
+		defer c.close()
+		clients[i] = c
+	}
 	run := time.Now().UnixNano()
+	headers := "Authorization: Bearer " + token + "\r\n"
 	return load(callers, during, func(caller, n int) error {
-		body := fmt.Appendf(nil, `{"protocol":"x402","idempotencyKey":"bench-%d-%d-%d","subject":{"runId":"run-%d","agentId":"agent-%d"},"intent":{`+
+		agent := ""
+		if agents > 0 {
+			agent = fmt.Sprintf(`,"agentId":"agent-%d"`, (caller*7919+n)%agents)
+		}
+		body := fmt.Appendf(nil, `{"protocol":"x402","idempotencyKey":"bench-%d-%d-%d","subject":{"runId":"run-%d"%s},"intent":{`+
 			`"resourceUrl":"https://api.weather.example/v1/forecast?city=Oslo","method":"GET","scheme":"exact","network":"base",`+
 			`"asset":"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913","payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amountUnits":"250000"}}`,
-			run, caller, n, caller, (caller*7919+n)%agents)
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, b.base+"/api/assurance/decisions", bytes.NewReader(body))
-		if err != nil {
-			return err
-		}
-		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("Authorization", "Bearer "+token)
-		answer, err := client.Do(r)
-		if err != nil {
-			return err
-		}
-		defer answer.Body.Close()
-		text, err := io.ReadAll(answer.Body)
-		if err != nil || answer.StatusCode != http.StatusCreated {
-			return fmt.Errorf("decision: %s %s %v", answer.Status, text, err)
+			run, caller, n, caller, agent)
+		status, answer, err := clients[caller].post("/api/assurance/decisions", headers, body)
+		if err != nil || status != http.StatusCreated {
+			return fmt.Errorf("decision: %d %s %w", status, answer, err)
 		}
 		return nil
 	})

@@ -50,6 +50,7 @@ func main() {
 // scratch is a database for one run.
 type scratch struct {
 	app, owner string
+	dir        string // of the PostgreSQL it started; empty for one that was there
 	close      func()
 }
 
@@ -68,7 +69,7 @@ func newScratch(ctx context.Context) (*scratch, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &scratch{app: server.URL(migrations.AppRole), owner: server.URL(migrations.OwnerRole), close: func() {
+	s := &scratch{app: server.URL(migrations.AppRole), owner: server.URL(migrations.OwnerRole), dir: dir, close: func() {
 		_ = server.Stop()
 		_ = os.RemoveAll(dir)
 	}}
@@ -83,6 +84,7 @@ func newScratch(ctx context.Context) (*scratch, error) {
 type sample struct {
 	perSecond float64
 	latencies []time.Duration // sorted
+	used      cpu             // by all of them, where it was asked for
 }
 
 func (s sample) quantile(q float64) time.Duration {

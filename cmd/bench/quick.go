@@ -61,9 +61,10 @@ func (c *quickCmd) Run(ctx context.Context) error {
 
 // benchService is the whole service on a loopback listener.
 type benchService struct {
-	base  string
-	app   *commands.App
-	close func()
+	base        string
+	app         *commands.App
+	projections *projections.Projections
+	close       func()
 }
 
 func startService(ctx context.Context, s *scratch) (*benchService, error) {
@@ -101,7 +102,7 @@ func startService(ctx context.Context, s *scratch) (*benchService, error) {
 	}
 	httpServer := api.HTTP(server.Handler(), log)
 	go func() { _ = httpServer.Serve(listener) }()
-	return &benchService{base: "http://" + listener.Addr().String(), app: app, close: func() {
+	return &benchService{base: "http://" + listener.Addr().String(), app: app, projections: p, close: func() {
 		_ = httpServer.Close()
 		p.Close()
 		l.Close()

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+)
+
+// client is one keep-alive HTTP/1.1 connection that does no more than a load
+// generator must: on a machine it shares with the server every cycle of a full
+// client would count as the server's.
+type client struct {
+	conn   net.Conn
+	answer *bufio.Reader
+	buffer []byte
+}
+
+func newClient(address string) (*client, error) {
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return &client{conn: conn, answer: bufio.NewReaderSize(conn, 16<<10)}, nil
+}
+
+func (c *client) close() { _ = c.conn.Close() }
+
+// post sends a body and returns the answer's status and body, which is good
+// until the next call. headers are whole lines.
+func (c *client) post(path, headers string, body []byte) (status int, answer []byte, err error) {
+	c.buffer = fmt.Appendf(c.buffer[:0], "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n",
+		path, c.conn.RemoteAddr(), len(body), headers)
+	c.buffer = append(c.buffer, body...)
+	if _, err := c.conn.Write(c.buffer); err != nil {
+		return 0, nil, err
+	}
+	line, err := c.answer.ReadSlice('\n')
+	if err != nil || len(line) < len("HTTP/1.1 200") {
+		return 0, nil, errors.Join(errors.New("no status line"), err)
+	}
+	if status, err = strconv.Atoi(string(line[len("HTTP/1.1 "):len("HTTP/1.1 200")])); err != nil {
+		return 0, nil, err
+	}
+	length := -1
+	for {
+		if line, err = c.answer.ReadSlice('\n'); err != nil {
+			return 0, nil, err
+		}
+		line = bytes.TrimRight(line, "\r\n")
+		if len(line) == 0 {
+			break
+		}
+		if name, value, _ := bytes.Cut(line, []byte(": ")); string(name) == "Content-Length" {
+			if length, err = strconv.Atoi(string(value)); err != nil {
+				return 0, nil, err
+			}
+		}
+	}
+	if length < 0 {
+		return 0, nil, errors.New("an answer without Content-Length")
+	}
+	c.buffer = append(c.buffer[:0], make([]byte, length)...)
+	_, err = io.ReadFull(c.answer, c.buffer)
+	return status, c.buffer, err
+}

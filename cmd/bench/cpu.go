@@ -1,0 +1,60 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// cpu is the processor time that somebody has used so far, user and system.
+type cpu struct{ process, database time.Duration }
+
+// cpuNow reads what Linux counts: of this process (client and service), and of
+// the scratch's own PostgreSQL. Elsewhere it knows nothing.
+func (s *scratch) cpuNow() cpu {
+	var c cpu
+	c.process, _ = cpuOf("/proc/self/stat")
+	pid, err := os.ReadFile(filepath.Join(s.dir, "pg", "postmaster.pid"))
+	if err != nil {
+		return c
+	}
+	postmaster, _, _ := strings.Cut(string(pid), "\n")
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, path := range stats {
+		if used, parent := cpuOf(path); parent == postmaster || path == "/proc/"+postmaster+"/stat" {
+			c.database += used
+		}
+	}
+	return c
+}
+
+// cpuOf reads a stat file: after the name in parentheses the parent is the
+// second field, and the 12th to 15th are the ticks of 10 ms that the process and
+// its ended children have used, so that a total never falls.
+func cpuOf(path string) (used time.Duration, parent string) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0, ""
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	fields := strings.Fields(rest)
+	if len(fields) < 15 {
+		return 0, ""
+	}
+	for _, field := range fields[11:15] {
+		ticks, _ := strconv.ParseInt(field, 10, 64)
+		used += time.Duration(ticks) * 10 * time.Millisecond
+	}
+	return used, fields[1]
+}
+
+// per is the microseconds of processor time of each of n operations.
+func (c cpu) per(n int) string {
+	if n == 0 || c.process == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%d + %d", c.process.Microseconds()/int64(n), c.database.Microseconds()/int64(n))
+}

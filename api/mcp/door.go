@@ -221,7 +221,9 @@ func parseMessage(text []byte) (message, *failure) {
 		Meta map[string]jsontext.Value `json:"_meta"`
 	}
 	if json.Unmarshal(members["params"], &params) == nil { // else the SDK refuses them
-		m.payment = params.Meta[metaPayment]
+		if m.payment = params.Meta[metaPayment]; m.payment.Kind() == 'n' {
+			m.payment = nil // null is none
+		}
 		_, m.said = params.Meta[metaVersion]
 	}
 	return m, nil

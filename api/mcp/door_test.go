@@ -478,6 +478,12 @@ func TestAToolGetsWhatWasSent(t *testing.T) {
 			t.Errorf("%s: no payment response in %v", name, r.Result.Meta)
 		}
 	}
+	for _, none := range []string{`{}`, `{"x402/payment":null}`} {
+		a := send(t, s, http.MethodPost, legacy("tools/call", `"name":"echo","_meta":`+none))
+		if !strings.Contains(a.body, `\"payment\":null`) {
+			t.Errorf("without a payment: %s", a.body)
+		}
+	}
 	a := send(t, s, http.MethodPost, legacy("tools/call", `"name":"refuse"`))
 	if a.status != 200 || strings.Contains(a.body, "structuredContent") || !strings.Contains(a.body, `"isError":true`) || !strings.Contains(a.body, `{\"error\":\"no\"}`) {
 		t.Errorf("a tool that refuses: %d %s", a.status, a.body)

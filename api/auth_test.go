@@ -567,3 +567,39 @@ func TestRegistrationsAndClaimsAreLimited(t *testing.T) {
 		t.Errorf("a refused revocation took effect: %v", err)
 	}
 }
+
+// The first $1 of calls is free: an agent with credit pays with its token, sees
+// what is left, and is asked to pay otherwise when nothing is.
+func TestAgentPaysWithItsCredit(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	d := n.openAPIDocument()
+	c := n.register()
+	bearer := []string{"Content-Type", "application/json", "Authorization", "Bearer " + n.token(c, "")}
+	status := described{"get", "/api/keys/free/status", d.at("paths", "/api/keys/free/status", "get").(map[string]any)}
+	left := func(want any) {
+		t.Helper()
+		a := n.send(http.MethodGet, status.path, "", bearer[2:]...)
+		n.wants(a, 200)
+		d.valid(t, status, a)
+		m := a.members(t)
+		credits, _ := m["credits"].(map[string]any)
+		if m["plan"] != "agent" || credits["remainingCents"] != want || credits["periodEndsAt"] != nil {
+			t.Errorf("%s", a.body)
+		}
+	}
+	run := func() answer { return n.send(http.MethodPost, runPath, `{"command":"ls"}`, bearer...) }
+	left(nil)
+	n.unchanged(func() { n.refused(run(), 503, "x402_not_configured", "") })
+	n.wants(n.claim("Cookie", n.signIn("ada@example.com"), "Authorization", bearer[3]), 200)
+	left(100.0)
+	for i := range 4 {
+		n.wants(run(), 200)
+		left(float64(75 - 25*i))
+	}
+	n.unchanged(func() { n.refused(run(), 503, "x402_not_configured", "") })
+	left(0.0)
+	n.wants(n.form("/api/auth/revoke", c, url.Values{"token": {strings.TrimPrefix(bearer[3], "Bearer ")}}), 200)
+	n.refused(run(), 401, "unauthorized", "")
+	n.refused(n.send(http.MethodGet, status.path, "", bearer[2:]...), 401, "unauthorized", "")
+}

@@ -116,6 +116,8 @@ func (s *Server) problemOf(h http.Header, r *http.Request, err error) (int, prob
 		h.Set("Retry-After", strconv.FormatInt(s.secondsUntil(quota.ResetsAt), 10))
 		return http.StatusTooManyRequests, problem{Error: quota.Error(), Code: commands.CodeQuota,
 			UpgradeURL: upgrade, ResetsAt: commands.Stamp(quota.ResetsAt), PayPerCall: true}
+	case errors.As(err, new(*commands.PaymentRequired)):
+		return http.StatusServiceUnavailable, problem{Error: "x402 not configured", Code: commands.CodeNotConfigured}
 	case errors.Is(err, projections.ErrNotFound):
 		return http.StatusNotFound, problem{Error: "status not found or expired"}
 	case errors.Is(err, projections.ErrBehind):

@@ -49,9 +49,9 @@ var issueFreeKey = &operation{
 	},
 }
 
-// keyStatus is what a key has used of its month.
+// keyStatus is what a key has used of its month, or an agent of its credit.
 type keyStatus struct {
-	Plan           string   `json:"plan"`
+	Plan           string   `json:"plan" jsonschema:"enum=free,enum=agent"`
 	CallsPerMonth  int      `json:"callsPerMonth"`
 	CallsUsed      int64    `json:"callsUsed"`
 	CallsRemaining int64    `json:"callsRemaining"`
@@ -60,12 +60,25 @@ type keyStatus struct {
 	Upgrade        upgrade  `json:"upgrade"`
 }
 
-// credits are what a pass has left; free keys have none.
+// credits are what is left of a pass, or of an agent's credit, which has no end;
+// keys issued to a bare address have neither.
 type credits struct {
-	TotalCents     int    `json:"totalCents"`
-	UsedCents      int    `json:"usedCents"`
-	RemainingCents int    `json:"remainingCents"`
-	PeriodEndsAt   string `json:"periodEndsAt" jsonschema:"format=date-time"`
+	TotalCents     int     `json:"totalCents"`
+	UsedCents      int     `json:"usedCents"`
+	RemainingCents int     `json:"remainingCents"`
+	PeriodEndsAt   *string `json:"periodEndsAt" jsonschema:"nullable,format=date-time"`
+}
+
+func creditsOf(b *commands.Balance) *credits {
+	if b == nil {
+		return nil
+	}
+	shown := &credits{TotalCents: b.TotalCents, UsedCents: b.UsedCents, RemainingCents: b.TotalCents - b.UsedCents}
+	if !b.EndsAt.IsZero() {
+		ends := commands.Stamp(b.EndsAt)
+		shown.PeriodEndsAt = &ends
+	}
+	return shown
 }
 
 // upgrade is the way to more calls.
@@ -78,9 +91,12 @@ type upgrade struct {
 
 var freeKeyStatus = &operation{
 	id: "get_free_key_status", method: http.MethodGet, path: "/api/keys/free/status",
-	summary: "Plan, calls used and remaining, and when the month ends. Never metered.",
+	summary: "Plan, calls used and remaining, and when the month ends; of an agent, its credit. Never metered.",
 	key:     true, output: reflect.TypeFor[keyStatus](), errors: []int{401, 503},
 	run: func(s *Server, c *call) (reply, error) {
+		if c.credential.means == byAgent {
+			return s.agentStatus(c)
+		}
 		used, err := s.app.Usage(c.request.Context(), c.credential.caller)
 		if err != nil {
 			return reply{}, err
@@ -88,7 +104,24 @@ var freeKeyStatus = &operation{
 		return reply{value: keyStatus{
 			Plan: "free", CallsPerMonth: commands.FreeCallsPerMonth,
 			CallsUsed: used.Used, CallsRemaining: used.Remaining, ResetsAt: commands.Stamp(used.ResetsAt),
-			Upgrade: upgrade{URL: s.app.BaseURL + "/pricing#monthly-pass", Product: "monthly-pass", PriceCents: 2900, CreditCents: 3500},
+			Upgrade: s.upgrade(),
 		}}, nil
 	},
+}
+
+func (s *Server) upgrade() upgrade {
+	return upgrade{URL: s.app.BaseURL + "/pricing#monthly-pass", Product: "monthly-pass", PriceCents: 2900, CreditCents: 3500}
+}
+
+// agentStatus is an agent's: it has no free calls but may have credit.
+func (s *Server) agentStatus(c *call) (reply, error) {
+	balance, err := s.app.Credit(c.request.Context(), c.credential.agent)
+	if err != nil {
+		return reply{}, err
+	}
+	status := keyStatus{Plan: "agent", ResetsAt: commands.Stamp(s.app.MonthEnds()), Credits: creditsOf(balance), Upgrade: s.upgrade()}
+	if balance != nil {
+		status.CallsUsed = balance.Calls
+	}
+	return reply{value: status}, nil
 }

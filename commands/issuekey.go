@@ -317,6 +317,9 @@ func usageStream(caller Caller, now time.Time) string {
 	return "usage/" + owner + "/" + month(now)
 }
 
+// MonthEnds is when the free calls of this month end.
+func (a *App) MonthEnds() time.Time { return nextMonth(a.now()) }
+
 func month(t time.Time) string { return t.UTC().Format("2006-01") }
 
 func nextMonth(t time.Time) time.Time {

@@ -46,6 +46,15 @@ var statusOf = map[string]int{
 	commands.CodeGone:              http.StatusGone,
 	codeNoMail:                     http.StatusServiceUnavailable,
 	codeRateLimited:                http.StatusTooManyRequests,
+	codeNoCheckout:                 http.StatusServiceUnavailable,
+	codeCheckoutFailed:             http.StatusServiceUnavailable,
+	commands.CodeNoEntitlement:     http.StatusForbidden,
+	commands.StatusCanceled:        http.StatusForbidden,
+	commands.StatusPastDue:         http.StatusForbidden,
+	commands.StatusExpired:         http.StatusForbidden,
+	commands.StatusRefunded:        http.StatusForbidden,
+	commands.StatusDisputed:        http.StatusForbidden,
+	commands.StatusRevoked:         http.StatusForbidden,
 }
 
 // problem is the body of every error. On operations with bare errors only the

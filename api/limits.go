@@ -30,6 +30,14 @@ const (
 	maxOutbox          = 50  // letters the local outbox keeps
 	openReviews        = 100 // shown at once, the newest first
 
+	limitWebhook       = 262_144          // a checkout with all its line items
+	signatureTolerance = 5 * time.Minute  // of a webhook: longer, and an old one could be sent again
+	maxSignatureHeader = 4096             // some signatures while secrets rotate
+	checkoutTimeout    = 10 * time.Second // of the checkout provider
+	maxCheckouts       = 16               // requests to it at once; further ones 503
+	maxProviderAnswer  = 1 << 20          // octets; a checkout is a tenth of it
+	maxSlug            = 64               // characters of a product's slug, and of the provider's words
+
 	maxIdempotencyKey = 200 // characters, as the specification's
 
 	keysPerMinute    = 10     // free keys per network address

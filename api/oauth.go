@@ -72,7 +72,7 @@ func (o *oauthRefusal) in(status int, p problem) oauthProblem {
 func readOAuth(w http.ResponseWriter, r *http.Request, op *operation) ([]byte, error) {
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if !op.form || err != nil || media != "application/x-www-form-urlencoded" {
-		text, err := readBody(w, r, op.limit)
+		text, err := readBody(w, r, op.limit, false)
 		if err != nil {
 			return nil, err
 		}

@@ -111,7 +111,7 @@ func (op *operation) describe() (object, error) {
 		if op.form {
 			content["application/x-www-form-urlencoded"] = object{"schema": op.schema.document}
 		}
-		o["requestBody"] = object{"required": true, "content": content}
+		o["requestBody"] = object{"required": !op.optional, "content": content}
 	}
 	var parameters []any
 	for _, name := range pathParameters(op.path) {

@@ -33,6 +33,7 @@ type operation struct {
 	scope            string                             // needs a customer: a session, or an agent with this scope
 	open             bool                               // with a scope: nobody may call, too
 	input, output    reflect.Type                       // nil: no JSON body
+	optional         bool                               // the body may be absent, which is {}
 	parses           bool                               // run reads the text as it was sent; input only describes it
 	oauth            string                             // an OAuth endpoint: its code for bad input; errors are in its form
 	form             bool                               // the body may be a form; of an OAuth endpoint
@@ -57,6 +58,8 @@ func operations() []*operation {
 		own([]*operation{workflowStatus, verifyRecord, issueFreeKey, freeKeyStatus, listRules, health, openAPI, jwks,
 			oauthServer, openIDDocument, resourceDocument, mcpResourceDocument,
 			registerAgent, requestAccessToken, revokeAccessToken, introspectAccessToken, claimAgent}),
+		own([]*operation{getCheckout, createCheckout, listProducts, getBillingPortal, openBillingPortal,
+			getEntitlement, supportEntitlements}),
 	)
 	for _, op := range table {
 		if op.limit == 0 {

@@ -267,7 +267,10 @@ func (s *Server) decode(w http.ResponseWriter, c *call) error {
 // readBody is the body as it was sent: of a tool call, its arguments.
 func (c *call) readBody(w http.ResponseWriter) ([]byte, error) {
 	if c.tool == nil {
-		return readBody(w, c.request, c.op.limit)
+		return readBody(w, c.request, c.op.limit, c.op.optional)
+	}
+	if c.op.optional && len(c.tool.arguments) == 0 {
+		return []byte("{}"), nil
 	}
 	if int64(len(c.tool.arguments)) > c.op.limit {
 		return nil, tooLarge(c.op.limit)
@@ -281,7 +284,7 @@ func tooLarge(limit int64) error {
 
 // readBody checks size before form, as the contract orders them: what is too large
 // is refused whatever it claims to be.
-func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+func readBody(w http.ResponseWriter, r *http.Request, limit int64, optional bool) ([]byte, error) {
 	if r.ContentLength > limit {
 		return nil, tooLarge(limit)
 	}
@@ -292,6 +295,8 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 		return nil, tooLarge(limit)
 	case err != nil:
 		return nil, policy.Refuse(codeInvalidBody, "", "the body could not be read")
+	case optional && len(text) == 0:
+		return []byte("{}"), nil
 	}
 	media, params, err := mime.ParseMediaType(strings.Join(r.Header.Values("Content-Type"), ","))
 	if charset := params["charset"]; err != nil || media != "application/json" || charset != "" && !strings.EqualFold(charset, "utf-8") {

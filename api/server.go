@@ -36,6 +36,7 @@ type Config struct {
 	Outbox         *Outbox        // shown as a page, if there is one
 	Loopback       bool           // the listener is: every loopback name of it is good at /mcp
 	MCPOrigins     []string       // web origins that may use /mcp, beside the own one
+	Checkout       Checkout       // nil: card checkout answers 503
 }
 
 // Server answers HTTP requests.
@@ -49,6 +50,7 @@ type Server struct {
 	sessions    *sessions
 	mail        Mailer
 	outbox      *Outbox
+	checkout    Checkout
 	metrics     *metrics
 	operations  []*operation
 	openAPI     document
@@ -63,7 +65,7 @@ func New(c Config) (*Server, error) {
 	s := &Server{
 		app: c.App, projections: c.Projections, log: c.Log, proxies: c.TrustedProxies, contact: c.Contact,
 		rates: newRates(c.RateLimit, c.App.Clock), metrics: newMetrics(c.App.Ledger, c.Projections),
-		mail: c.Mail, outbox: c.Outbox,
+		mail: c.Mail, outbox: c.Outbox, checkout: c.Checkout,
 		operations: operations(), slots: make(chan struct{}, maxInFlight),
 	}
 	for _, op := range s.operations {
@@ -109,6 +111,7 @@ func (s *Server) Handler() http.Handler {
 		add(p.path, s.page(p), p.method)
 	}
 	add(authorizePath, http.HandlerFunc(s.authorize), http.MethodGet)
+	add("/api/webhooks/stripe", http.HandlerFunc(s.webhook), http.MethodPost)
 	add("/healthz", http.HandlerFunc(s.healthz), http.MethodGet)
 	add("/readyz", http.HandlerFunc(s.readyz), http.MethodGet)
 	router.Handle("/mcp", routed("/mcp", s.mcp)) // every method: it says itself which it takes

@@ -51,15 +51,6 @@ type Entitlement struct {
 	guard        ledger.Guard
 }
 
-// Stale says whether the entitlement is a subscription whose paid period is over
-// without any news of it: the provider must be asked.
-func (e Entitlement) Stale() (subscription string, stale bool) {
-	if e.subscription == nil || e.Status != StatusExpired || e.subscription.Status == "incomplete_expired" {
-		return "", false
-	}
-	return e.reference, true
-}
-
 // Entitlements lists a customer's access to every product that was ever bought or
 // granted, by product. An unknown customer is CodeNotFound.
 func (a *App) Entitlements(ctx context.Context, customerID string) ([]Entitlement, error) {

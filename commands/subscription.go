@@ -147,7 +147,8 @@ func (a *App) changeOf(o organization, plan string) events.OrganizationUpdated {
 }
 
 // StaleSubscriptions are a customer's subscriptions whose paid period is over
-// without any news, for whoever can ask the provider about them.
+// without any news, for whoever can ask the provider about them. What was asked
+// about just now is not among them.
 func (a *App) StaleSubscriptions(ctx context.Context, customerID string) ([]string, error) {
 	list, err := a.Entitlements(ctx, customerID)
 	if err != nil {
@@ -159,8 +160,9 @@ func (a *App) StaleSubscriptions(ctx context.Context, customerID string) ([]stri
 	}
 	var stale []string
 	for _, e := range list {
-		if subscription, is := e.Stale(); is {
-			stale = append(stale, subscription)
+		if s := e.subscription; s != nil && e.Status == StatusExpired && s.Status != "incomplete_expired" &&
+			(s.Change != "read" || a.now().Unix()-s.ProviderAt >= askAgain) {
+			stale = append(stale, s.Subscription)
 		}
 	}
 	return stale, nil

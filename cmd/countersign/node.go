@@ -60,6 +60,10 @@ func (n *node) open(ctx context.Context, d *data, url string, migrate, developme
 	} else if err := checkSchema(ctx, url); err != nil {
 		return err
 	}
+	products, err := d.products()
+	if err != nil {
+		return err
+	}
 	signer, err := d.signer(development && d.private())
 	if err != nil {
 		return err
@@ -67,7 +71,7 @@ func (n *node) open(ctx context.Context, d *data, url string, migrate, developme
 	if n.ledger, err = ledger.Open(ctx, url, ledger.Options{Log: n.log}); err != nil {
 		return err
 	}
-	n.app = &commands.App{Ledger: n.ledger, Signer: signer, Clock: time.Now, BaseURL: strings.TrimSuffix(baseURL, "/"), Environment: "live"}
+	n.app = &commands.App{Ledger: n.ledger, Signer: signer, Clock: time.Now, BaseURL: strings.TrimSuffix(baseURL, "/"), Environment: "live", Products: products}
 	if d.private() {
 		n.app.Environment = "dev" // its keys may be development keys
 	}

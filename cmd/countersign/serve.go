@@ -50,6 +50,7 @@ type running struct {
 	public, internal *http.Server
 	address, metrics string
 	members          string // how they sign in, for people
+	checkout         string // how they pay by card
 	failed           chan error
 }
 
@@ -94,6 +95,9 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 	if s.members, err = c.mail(&config); err != nil {
 		return nil, err
 	}
+	if s.checkout, err = c.card(&config); err != nil {
+		return nil, err
+	}
 	if s.api, err = api.New(config); err != nil {
 		return nil, err
 	}
@@ -123,6 +127,15 @@ func (c *serveCmd) mail(config *api.Config) (said string, err error) {
 	return "sign-in answers 503 (set SMTP_URL)", nil
 }
 
+// card chooses the checkout provider; without one, card checkout answers 503.
+func (c *serveCmd) card(config *api.Config) (said string, err error) {
+	if c.StripeKey == "" && c.StripeWebhook == "" {
+		return "off: card checkout answers 503 (set STRIPE_SECRET_KEY and STRIPE_WEBHOOK_SECRET)", nil
+	}
+	config.Checkout, err = api.NewStripe(api.StripeConfig{SecretKey: c.StripeKey, WebhookSecrets: c.StripeWebhook, APIBase: c.StripeAPIBase, Clock: time.Now})
+	return "Stripe; send webhooks to " + c.BaseURL + "/api/webhooks/stripe", err
+}
+
 // announce tells where things are and where to go next.
 func (s *running) announce(o *output) error {
 	key := "none: signed services answer 503 (set SIGNING_KEY)"
@@ -146,6 +159,7 @@ func (s *running) announce(o *output) error {
   payments  off: use a free key
   members   %[6]s
   agents    %[7]s
+  checkout  %[8]s
   metrics   http://%[5]s/metrics
   mcp       %[1]s/mcp
 next, in another terminal:
@@ -153,7 +167,7 @@ next, in another terminal:
   curl -s %[1]s/api/agent-services/action-safety/quick -H 'Content-Type: application/json' \
        -H 'X-API-Key: THE_KEY' -d '{"command":"git push --force origin main"}'
 stop with Ctrl-C
-`, s.cmd.BaseURL, s.node.ledger.Origin(), where, key, s.metrics, s.members, agents)
+`, s.cmd.BaseURL, s.node.ledger.Origin(), where, key, s.metrics, s.members, agents, s.checkout)
 	return o.result(map[string]string{
 		"baseUrl": s.cmd.BaseURL, "origin": s.node.ledger.Origin(), "keyId": s.node.app.Signer.KeyID(), "metrics": "http://" + s.metrics + "/metrics",
 	}, text)

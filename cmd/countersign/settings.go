@@ -21,6 +21,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/countersign/countersign/api/catalog"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/localpg"
 	"github.com/countersign/countersign/ledger/seal"
@@ -33,6 +34,7 @@ type data struct {
 	NoFetch     bool   `help:"Never download PostgreSQL."`
 	Origin      string `help:"Name of the ledger, for ever: a schemeless URL you control. Only the first start needs it." env:"LEDGER_ORIGIN" name:"ledger-origin" placeholder:"NAME"`
 	SigningKey  string `help:"Ed25519 seed that signs records: 64 hex digits or PKCS #8 PEM." env:"SIGNING_KEY" name:"signing-key" secret:"" placeholder:"KEY"`
+	CatalogFile string `help:"Catalogue of products that takes the place of the built-in one." env:"CATALOG_FILE" name:"catalog-file" placeholder:"FILE"`
 	DataKEK     string `help:"Key of 64 hex digits that wraps the data keys of personal members; derived from the signing key by default." env:"DATA_KEK" name:"data-kek" secret:"" placeholder:"KEY"`
 }
 
@@ -58,6 +60,9 @@ type service struct {
 	MCPOrigins     []string      `help:"Web origins that may use /mcp, beside the own one." env:"MCP_ALLOWED_ORIGINS" name:"mcp-allowed-origins" placeholder:"ORIGIN"`
 	TokenKey       string        `help:"Ed25519 seeds of access tokens, as the signing key's but another; the first signs, further ones after a comma verify while keys rotate." env:"TOKEN_KEY" name:"token-key" secret:"" placeholder:"KEY"`
 	SupportClients []string      `help:"Agents (agt_...) whose tokens may carry support:read." env:"SUPPORT_CLIENTS" name:"support-clients" placeholder:"ID"`
+	StripeKey      string        `help:"Secret key of the Stripe account for card checkout; without it, checkout answers 503." env:"STRIPE_SECRET_KEY" name:"stripe-secret-key" secret:"" placeholder:"KEY"`
+	StripeWebhook  string        `help:"Signing secret of the webhook at /api/webhooks/stripe; two with a comma between while rotating." env:"STRIPE_WEBHOOK_SECRET" name:"stripe-webhook-secret" secret:"" placeholder:"SECRET"`
+	StripeAPIBase  string        `help:"Loopback address that takes the place of Stripe's, for tests." env:"STRIPE_API_BASE" name:"stripe-api-base" placeholder:"URL"`
 	Migrate        bool          `help:"Bring the schema of DATABASE_URL up to date first."`
 	Drain          time.Duration `help:"How long readiness fails before the listener closes at the end." default:"0s"`
 }
@@ -130,6 +135,18 @@ func withoutPath(err error) error {
 		return p.Err
 	}
 	return err
+}
+
+// products reads the catalogue: the file of the settings, or the built-in one.
+func (d *data) products() ([]commands.Product, error) {
+	if d.CatalogFile == "" {
+		return catalog.Default()
+	}
+	list, err := catalog.Load(d.CatalogFile)
+	if err != nil {
+		return nil, fmt.Errorf("CATALOG_FILE: %w", err)
+	}
+	return list, nil
 }
 
 // signer makes the record signer of the settings. On the private database, and

@@ -1,0 +1,74 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"reflect"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/events"
+)
+
+// portalTerms says who can open the billing portal.
+type portalTerms struct {
+	Message      string `json:"message"`
+	RequiresAuth bool   `json:"requiresAuth"`
+	Scope        string `json:"scope"`
+}
+
+var getBillingPortal = &operation{
+	id: "get_billing_portal", method: http.MethodGet, path: "/api/billing-portal",
+	summary: "Who can open the billing portal.",
+	output:  reflect.TypeFor[portalTerms](),
+	run: func(*Server, *call) (reply, error) {
+		return reply{value: portalTerms{
+			"POST opens the billing portal of the signed-in customer, or of the customer who claimed the agent. An e-mail address is not accepted.",
+			true, commands.ScopeBilling}}, nil
+	},
+}
+
+var openBillingPortal = &operation{
+	id: "open_billing_portal", method: http.MethodPost, path: "/api/billing-portal",
+	summary: "The address where the customer manages subscriptions. Who the customer is follows from session or token alone.",
+	scope:   commands.ScopeBilling, input: reflect.TypeFor[struct{}](), optional: true, output: reflect.TypeFor[address](),
+	example: `{}`, errors: []int{400, 401, 403, 404, 413, 503},
+	run: func(s *Server, c *call) (reply, error) {
+		if s.checkout == nil {
+			return reply{}, errNoCheckout
+		}
+		ctx := c.request.Context()
+		s.resync(ctx, c.customer)
+		provider, err := s.app.ProviderCustomer(ctx, c.customer)
+		if err != nil {
+			return reply{}, err
+		}
+		url, err := s.checkout.Portal(ctx, provider, s.app.BaseURL+"/account")
+		return reply{value: address{url}}, s.providerError(ctx, err)
+	},
+}
+
+// resync asks the provider about subscriptions whose paid period is over without
+// any news of it: a notice may have been lost. What cannot be learnt stays as it
+// is, and is asked again a little later.
+func (s *Server) resync(ctx context.Context, customer string) {
+	if s.checkout == nil {
+		return
+	}
+	stale, err := s.app.StaleSubscriptions(ctx, customer)
+	for _, id := range stale {
+		now := s.app.Clock()
+		if err != nil || !s.rates.allow("subscription "+id) {
+			break
+		}
+		from := commands.ProviderEvent{ID: fmt.Sprintf("read_%s_%d", id, now.Unix()), At: now.Unix()}
+		var provider string
+		var fact events.SubscriptionUpdated
+		if provider, fact, err = s.checkout.Subscription(ctx, id); err == nil {
+			err = s.app.RecordSubscription(ctx, from, provider, fact)
+		}
+	}
+	if err != nil {
+		s.log.Warn("ask the checkout provider", "requestId", requestID(ctx), "error", err)
+	}
+}

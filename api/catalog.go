@@ -1,0 +1,70 @@
+package api
+
+import (
+	"net/http"
+	"reflect"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// productList is what is sold.
+type productList struct {
+	Products []productSummary `json:"products"`
+}
+
+// productSummary is one product, and the ways to pay for it.
+type productSummary struct {
+	Slug        string       `json:"slug"`
+	Name        string       `json:"name"`
+	Description string       `json:"description"`
+	Kind        string       `json:"kind" jsonschema:"enum=one_time,enum=subscription"`
+	PriceCents  int64        `json:"priceCents"`
+	Currency    string       `json:"currency" jsonschema:"enum=USD"`
+	Interval    *string      `json:"interval" jsonschema:"nullable"`
+	URL         string       `json:"url" jsonschema:"format=uri"`
+	Checkout    bool         `json:"checkout" jsonschema_description:"It can be bought by card now: POST /api/checkout."`
+	X402        *productX402 `json:"x402" jsonschema:"nullable" jsonschema_description:"It can be bought over x402 now. Default clients pay at most $1 at once."`
+	Deliverable string       `json:"deliverable"`
+}
+
+// productX402 is where and for how much a product is bought over x402.
+type productX402 struct {
+	URL     string `json:"url" jsonschema:"format=uri"`
+	Amount  string `json:"amount"`
+	Network string `json:"network"`
+}
+
+var listProducts = &operation{
+	id: "list_products", method: http.MethodGet, path: "/api/catalog",
+	summary: "The products: what each is, what it costs, and the ways to buy it.",
+	output:  reflect.TypeFor[productList](),
+	run: func(s *Server, c *call) (reply, error) {
+		d, err := s.catalogue()
+		if err != nil {
+			return reply{}, err
+		}
+		return d.answer(c), nil
+	},
+}
+
+// summaries are the products as everybody is told of them.
+func (s *Server) summaries() []productSummary {
+	list := []productSummary{}
+	for _, p := range s.app.Products {
+		sum := productSummary{Slug: p.Slug, Name: p.Name, Description: p.Description, Kind: p.Kind, PriceCents: p.PriceCents,
+			Currency: "USD", URL: s.app.BaseURL + "/pricing#" + p.Slug, Checkout: s.checkout != nil, Deliverable: p.Deliverable}
+		if p.Kind == commands.Subscription {
+			month := "month"
+			sum.Interval = &month
+		}
+		list = append(list, sum)
+	}
+	return list
+}
+
+// catalogue is the document everybody is given.
+func (s *Server) catalogue() (document, error) {
+	body, err := canon.Marshal(productList{s.summaries()})
+	return newDocument(body, "application/json"), err
+}

@@ -1,0 +1,122 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// Checkout is the provider where people pay by card. Nil is none: what needs it
+// answers 503.
+type Checkout interface {
+	// Begin makes a checkout and returns its address.
+	Begin(context.Context, CheckoutOrder) (url string, err error)
+	// Portal makes an address where the provider's customer manages subscriptions.
+	Portal(ctx context.Context, customer, returnURL string) (url string, err error)
+	// Subscription reads a subscription as it is now, and whose it is there.
+	Subscription(ctx context.Context, id string) (customer string, now events.SubscriptionUpdated, err error)
+	// Signed checks that a notice is the provider's, and recent.
+	Signed(body []byte, header http.Header) error
+}
+
+// CheckoutOrder is one product for one buyer.
+type CheckoutOrder struct {
+	Product               commands.Product
+	CustomerID            string // cus_…, ours, of a signed-in buyer
+	ProviderCustomer      string // what the provider calls that buyer, if it knows them
+	Email                 string // else the address, if there is one
+	SuccessURL, CancelURL string
+}
+
+const (
+	codeNoCheckout      = "checkout_not_configured"
+	codeCheckoutFailed  = "checkout_unavailable"
+	checkoutDescription = "Card checkout by the provider's own page. Products: GET /api/catalog. One-time products can be bought over x402 as well: POST /api/purchase/{slug}."
+)
+
+var errNoCheckout = policy.Refuse(codeNoCheckout, "", "checkout provider not configured")
+
+// errCheckout is whatever the provider did not do.
+var errCheckout = policy.Refuse(codeCheckoutFailed, "", "checkout provider unavailable")
+
+// legalURLs are the policies a buyer agrees to.
+type legalURLs struct {
+	Terms   string `json:"terms" jsonschema:"format=uri"`
+	Privacy string `json:"privacy" jsonschema:"format=uri"`
+	Refunds string `json:"refunds" jsonschema:"format=uri"`
+}
+
+type checkoutTerms struct {
+	Policies legalURLs `json:"policies"`
+	Message  string    `json:"message"`
+}
+
+var getCheckout = &operation{
+	id: "get_checkout", method: http.MethodGet, path: "/api/checkout",
+	summary: "The policies of a purchase, and how to make one.",
+	output:  reflect.TypeFor[checkoutTerms](),
+	run: func(s *Server, c *call) (reply, error) {
+		base := s.app.BaseURL
+		return reply{value: checkoutTerms{legalURLs{base + "/terms", base + "/privacy", base + "/refunds"}, checkoutDescription}}, nil
+	},
+}
+
+type checkoutRequest struct {
+	Slug string `json:"slug" jsonschema:"minLength=1,maxLength=64,pattern=^[a-z0-9]+(-[a-z0-9]+)*$" jsonschema_description:"A product of GET /api/catalog."`
+}
+
+// address is where to go.
+type address struct {
+	URL string `json:"url" jsonschema:"format=uri"`
+}
+
+var createCheckout = &operation{
+	id: "create_checkout", method: http.MethodPost, path: "/api/checkout",
+	summary: "Begin a card checkout and get its address. No credential is needed; what is bought belongs to whoever is signed in, else to the e-mail address typed there.",
+	scope:   commands.ScopeCheckout, open: true,
+	input: reflect.TypeFor[checkoutRequest](), output: reflect.TypeFor[address](),
+	example: `{"slug":"verification-kit"}`, errors: []int{400, 401, 403, 404, 413, 503},
+	run: func(s *Server, c *call) (reply, error) {
+		var in checkoutRequest
+		if err := canon.Decode(c.body, &in); err != nil {
+			return reply{}, err
+		}
+		url, err := s.beginCheckout(c.request.Context(), in.Slug, c.customer)
+		return reply{value: address{url}}, err
+	},
+}
+
+// beginCheckout makes a checkout for a customer of ours, or for nobody yet.
+func (s *Server) beginCheckout(ctx context.Context, slug, customer string) (string, error) {
+	product, known := s.app.Product(slug)
+	switch {
+	case !known:
+		return "", policy.Refuse(codeNotFound, "/slug", "slug: product not found")
+	case s.checkout == nil:
+		return "", errNoCheckout
+	}
+	order := CheckoutOrder{Product: product, CustomerID: customer,
+		SuccessURL: s.app.BaseURL + "/account", CancelURL: s.app.BaseURL + "/pricing"}
+	if customer != "" {
+		var err error
+		if order.ProviderCustomer, order.Email, err = s.app.CheckoutIdentity(ctx, customer); err != nil {
+			return "", err
+		}
+	}
+	url, err := s.checkout.Begin(ctx, order)
+	return url, s.providerError(ctx, err)
+}
+
+// providerError logs what the provider said and tells the caller one thing.
+func (s *Server) providerError(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	s.log.Warn("checkout provider", "requestId", requestID(ctx), "error", err)
+	return errCheckout
+}

@@ -13,6 +13,10 @@ func (sh *shell) builtin(v *invocation) (flow, bool) {
 		sh.chdir(v)
 		return flow{known: true}, true
 	case "export", "declare", "typeset", "local", "readonly":
+		if len(v.operands) == 0 && v.exe != "local" {
+			e.match(&item{kind: kindExe, name: v.exe, inv: v, src: v.src, from: v.from, to: v.to})
+			return flow{taint: fromEnviron, via: v.exe}, true
+		}
 		for _, w := range v.argv[1:] {
 			if name, _, ok := strings.Cut(w.Text, "="); ok {
 				sh.set(name, w.tail(len(name)+1))
@@ -38,6 +42,10 @@ func (sh *shell) builtin(v *invocation) (flow, bool) {
 		}
 		return flow{known: true}, true
 	case "set":
+		if len(v.argv) == 1 {
+			e.match(&item{kind: kindExe, name: v.exe, inv: v, src: v.src, from: v.from, to: v.to})
+			return flow{taint: fromEnviron, via: v.exe}, true
+		}
 		sh.setParams(v)
 		return flow{known: true}, true
 	case "unset":

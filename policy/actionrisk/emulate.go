@@ -3,8 +3,10 @@ package actionrisk
 import (
 	"encoding/base64"
 	"encoding/hex"
+	"math/big"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -67,6 +69,10 @@ func (e *engine) emulate(sh *shell, v *invocation) (flow, bool) {
 			sh.write(redir{">", w}, f, nil)
 			return flow{known: true}, true
 		}
+	case "cast":
+		if w, ok := largestNumber(v); ok {
+			return flow{known: true, word: w}, true
+		}
 	case "find", "fd", "fdfind", "ls":
 		return listing(v), true
 	case "pwd":
@@ -91,6 +97,28 @@ func (e *engine) emulate(sh *shell, v *invocation) (flow, bool) {
 		}
 	}
 	return e.filter(sh, v)
+}
+
+// largestNumber is what cast max-uint and cast max-int print.
+func largestNumber(v *invocation) (Word, bool) {
+	if len(v.operands) == 0 {
+		return Word{}, false
+	}
+	bits := 256
+	if len(v.operands) > 1 {
+		if n, err := strconv.Atoi(strings.TrimLeft(v.operands[1].Text, "uint")); err == nil && n > 0 && n <= 256 {
+			bits = n
+		}
+	}
+	switch v.operands[0].Text {
+	case "max-uint", "maxu":
+	case "max-int", "maxi":
+		bits--
+	default:
+		return Word{}, false
+	}
+	n := new(big.Int).Lsh(big.NewInt(1), uint(bits))
+	return Word{Text: n.Sub(n, big.NewInt(1)).String(), At: -1, Span: v.argv[0].Span}, true
 }
 
 func pathPart(v *invocation) (flow, bool) {

@@ -179,17 +179,20 @@ type engine struct {
 	findings    []Finding
 	segment     int
 	invocations int
-	braced      int               // words made of braces
-	rounds      int               // values of loops run through
-	decoded     int               // bytes of decoded text so far
-	files       map[string]flow   // written by the command itself
-	programs    map[string]string // programs that the command gave other names
-	unpacked    bool              // an archive from the network was unpacked
-	sinks       map[string]sink   // what >(…) runs, by the name of its file
-	unproven    bool              // something ran that is not proven read-only
-	loose       bool              // some program matched no rule and is not proven read-only
-	ran         bool              // something ran at all
-	background  bool              // something runs beside the rest
+	braced      int                // words made of braces
+	rounds      int                // values of loops run through
+	decoded     int                // bytes of decoded text so far
+	files       map[string]flow    // written by the command itself
+	programs    map[string]string  // programs that the command gave other names
+	gitConfig   map[string]Word    // what git config set before
+	texts       map[string]parsed  // parsed so far
+	classes     map[seenFrom]class // of the paths looked at so far
+	unpacked    bool               // an archive from the network was unpacked
+	sinks       map[string]sink    // what >(…) runs, by the name of its file
+	unproven    bool               // something ran that is not proven read-only
+	loose       bool               // some program matched no rule and is not proven read-only
+	ran         bool               // something ran at all
+	background  bool               // something runs beside the rest
 	unparsed    bool
 	tooDeep     bool
 	uncertain   []string

@@ -221,11 +221,3 @@ func hasProgram(v *invocation) bool {
 	}
 	return found
 }
-
-// foreignLanguages are interpreters whose program texts nobody here reads.
-var foreignLanguages = setOf("julia R Rscript tclsh wish expect guile racket sbcl clisp ghci runghc runhaskell erl elixir iex scala kotlin groovy jshell swift octave gnuplot m4 sqlite-utils duckdb-wasm nu xonsh elvish")
-
-// foreignProgram: an interpreter of another language is given its program as text.
-func foreignProgram(v *invocation) bool {
-	return foreignLanguages[v.exe] && (hasProgram(v) || v.has("-eval") || v.has("--expr") || v.stdin.known && v.stdin.word.Text != "")
-}

@@ -89,12 +89,14 @@ func (e *engine) output(sh *shell, v *invocation) flow {
 	}
 	f := flow{via: v.exe, taint: v.stdin.taint, layer: v.stdin.layer}
 	in := func(group string) bool { return slices.Contains(e.groups[group], v.exe) }
+	quiet := false // what it fetches goes to a file
 	switch {
-	case in("downloaders"):
+	case in("downloaders") || connects(v):
 		f.taint = fromNetwork
 		if local(v) && !localCounts(v.exe) || fetchesNothing(v) {
 			f.taint = 0
 		}
+		quiet = savesAll(v)
 	case in("dumpers"):
 		f.taint |= fromDump
 	case v.exe == "history":
@@ -127,8 +129,111 @@ func (e *engine) output(sh *shell, v *invocation) flow {
 		f.taint |= v.argv[i].Taint & (fromSecret | fromDump | fromEnviron)
 	}
 	e.copies(sh, v)
+	e.transforms(sh, v)
 	e.downloads(sh, v, f)
+	if quiet {
+		return flow{known: true}
+	}
 	return f
+}
+
+// connects: a program of many uses that is pointed at another machine here, whose
+// answer it prints.
+func connects(v *invocation) bool {
+	switch v.exe {
+	case "socat":
+		for _, w := range v.operands {
+			kind, _, _ := strings.Cut(strings.ToLower(w.Text), ":")
+			if strings.HasPrefix(kind, "tcp") || strings.HasPrefix(kind, "udp") || strings.HasPrefix(kind, "openssl") || strings.HasPrefix(kind, "sctp") {
+				return true
+			}
+		}
+	case "openssl":
+		return v.has("s_client") && !local(v)
+	case "scp", "rsync", "sftp":
+		return len(v.operands) > 0 && remotePath(v.operands[0].Text)
+	}
+	return false
+}
+
+// remotePath: host:path, host::module/path, rsync://host/path.
+func remotePath(t string) bool {
+	i := strings.IndexByte(t, ':')
+	return i > 1 && strings.IndexByte(t[:i], '/') < 0 && t[0] != '.' && t[0] != '~'
+}
+
+// savesAll: everything that is fetched is saved to files, nothing is printed.
+func savesAll(v *invocation) bool {
+	stdout := func(w Word) bool { return w.Text == "-" || w.Text == "/dev/stdout" || w.Text == "/dev/fd/1" }
+	saved, urls := 0, 0
+	for i := range v.opts {
+		switch o := &v.opts[i]; o.name {
+		case "-o", "--output", "-O", "--remote-name", "--output-document", "--download":
+			if (o.name == "-o" || o.name == "-O") && v.exe == "wget" && (o.name == "-o" || stdout(o.value)) || stdout(o.value) {
+				return false
+			}
+			saved++
+		case "--remote-name-all":
+			return true
+		}
+	}
+	for _, w := range v.operands {
+		if _, _, _, ok := urlOf(w.Text); ok || strings.IndexByte(w.Text, '.') > 0 || !w.known() {
+			urls++
+		}
+	}
+	switch v.exe {
+	case "wget", "aria2c", "axel", "scp", "rsync", "sftp":
+		return true
+	case "curl", "http", "https", "xh", "xhs", "fetch":
+		return saved > 0 && saved >= urls
+	}
+	return false
+}
+
+// transforms: what a program makes of files keeps where they came from, under the
+// name it is told to write.
+func (e *engine) transforms(sh *shell, v *invocation) {
+	to, from := Word{}, v.operands
+	switch v.exe {
+	case "sort", "gpg", "gpg2", "age", "iconv", "zstd", "shuf", "openssl", "pandoc", "qpdf", "convert":
+		to, _ = v.value("-o", "--output", "-out")
+		if in, ok := v.value("-in"); ok {
+			from = []Word{in}
+		}
+	case "uniq", "xxd", "lz4", "csplit", "uuencode":
+		if len(from) == 2 {
+			from, to = from[:1], from[1]
+		}
+	case "zip", "7z", "7za", "7zz", "rar", "ar":
+		for i, w := range from { // the archive comes first, after the command's letter
+			if len(w.Text) > 2 || v.exe == "zip" {
+				from, to = from[i+1:], w
+				break
+			}
+		}
+	case "split":
+		to = Word{Text: "xaa"}
+		if len(from) == 2 {
+			from, to = from[:1], Word{Text: from[1].Text + "aa"}
+		}
+	case "gunzip", "bunzip2", "unxz", "unzstd", "gzip", "bzip2", "xz":
+		if len(from) == 1 && (strings.HasPrefix(v.exe, "un") || strings.Contains(v.exe, "un") || v.has("-d")) {
+			if name := from[0].Text; strings.LastIndexByte(name, '.') > 0 {
+				to = Word{Text: name[:strings.LastIndexByte(name, '.')]}
+			}
+		}
+	}
+	if to.Text == "" {
+		return
+	}
+	f := flow{via: v.exe}
+	for _, w := range from {
+		f.taint |= e.readFile(sh, w).taint
+	}
+	if f.taint != 0 {
+		e.remember(sh, to, f, false)
+	}
 }
 
 // fetchesNothing: the options say that no text comes from elsewhere.
@@ -138,6 +243,8 @@ func fetchesNothing(v *invocation) bool {
 		return v.has("-z")
 	case "http", "https", "xh", "xhs":
 		return v.has("--offline")
+	case "socat":
+		return strings.Contains(strings.ToLower(v.operands[0].Text), "listen")
 	case "curl":
 		w, ok := v.value("--url")
 		return ok && len(v.operands) == 0 && strings.HasPrefix(w.Text, "file:")
@@ -179,7 +286,7 @@ func unpacks(v *invocation) bool {
 func (e *engine) copies(sh *shell, v *invocation) {
 	var from, to Word
 	switch v.exe {
-	case "cp", "mv", "install", "ln", "link", "rsync", "ditto":
+	case "cp", "mv", "install", "ln", "link", "rsync", "scp", "ditto":
 		if len(v.operands) != 2 {
 			return
 		}
@@ -197,6 +304,9 @@ func (e *engine) copies(sh *shell, v *invocation) {
 		return
 	}
 	e.renames(sh, from, to)
+	if remotePath(from.Text) {
+		return
+	}
 	if f := e.readFile(sh, from); f.known || f.taint != 0 {
 		e.remember(sh, to, f, false)
 	}
@@ -208,7 +318,21 @@ func (e *engine) downloads(sh *shell, v *invocation, f flow) {
 		return
 	}
 	if w, ok := v.value("-o", "--output", "-O", "--output-document", "-OutFile", "--out"); ok {
+		if c := e.classOf(w, sh.cwd); c&(isSystem|isAccounts|isDevice) != 0 {
+			sh.write(redir{">", w}, f, nil)
+		}
 		e.remember(sh, w, flow{taint: fromNetwork, via: v.exe}, false)
+		return
+	}
+	if v.exe == "scp" || v.exe == "rsync" || v.exe == "sftp" {
+		name := Word{Text: "."}
+		if len(v.operands) > 1 {
+			name = v.operands[len(v.operands)-1]
+		}
+		if name.Text == "." || strings.HasSuffix(name.Text, "/") {
+			name.Text = path.Join(name.Text, path.Base(v.operands[0].Text[strings.LastIndexByte(v.operands[0].Text, ':')+1:]))
+		}
+		e.remember(sh, name, flow{taint: fromNetwork, via: v.exe}, false)
 		return
 	}
 	if v.exe == "wget" || v.has("-O") || v.has("-J") || v.has("--remote-name") {

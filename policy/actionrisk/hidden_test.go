@@ -36,7 +36,8 @@ func readHidden(t testing.TB, name string) []hiddenCase {
 var hiddenFiles = []struct {
 	name string
 	stop bool
-}{{"stop1", true}, {"allow1", false}, {"stop2", true}, {"allow2", false}}
+}{{"stop1", true}, {"allow1", false}, {"stop2", true}, {"allow2", false},
+	{"stop3", true}, {"obscured3", true}, {"allow3", false}}
 
 // TestHidden: what is hidden or indirect is stopped, what only looks like it is
 // not.

@@ -11,11 +11,11 @@ import (
 // 'n' deletes an index or a collection of a service.
 var inlineSinks = map[string]byte{
 	"system": 's', "popen": 's', "popen2": 's', "popen3": 's', "getoutput": 's', "getstatusoutput": 's', "shell_exec": 's', "passthru": 's', "proc_open": 's',
-	"execSync": 's', "check_output": 'v', "check_call": 'v', "Popen": 'v', "capture2": 'v', "capture2e": 'v', "capture3": 'v',
+	"execSync": 's', "create_subprocess_shell": 's', "create_subprocess_exec": 'v', "check_output": 'v', "check_call": 'v', "Popen": 'v', "capture2": 'v', "capture2e": 'v', "capture3": 'v',
 	"spawn": 'v', "spawnSync": 'v', "execFile": 'v', "execFileSync": 'v', "execvp": 'v', "execv": 'v', "execlp": 'v', "execl": 'v', "spawnlp": 'v',
 	"rmtree": 'd', "rmSync": 'd', "rm_rf": 'd', "rm_r": 'd', "remove_dir": 'd', "remove_entry_secure": 'd', "remove_tree": 'd', "rimraf": 'd', "emptyDirSync": 'd', "removeSync": 'd', "rmdirSync": 'd', "removedirs": 'd', "remove_entry": 'd',
 	"unlink": 'u', "unlinkSync": 'u', "remove": 'u', "rm_f": 'u',
-	"readFileSync": 'r', "readFile": 'r', "file_get_contents": 'r', "readlines": 'r', "read_text": 'r', "read_bytes": 'r', "open": 'r', "createReadStream": 'r',
+	"readfile": 'r', "fopen": 'r', "readFileSync": 'r', "readFile": 'r', "file_get_contents": 'r', "readlines": 'r', "read_text": 'r', "read_bytes": 'r', "open": 'r', "createReadStream": 'r',
 	"eval": 'e', "exec": 'e', "Function": 'e', "assert": 'e', "instance_eval": 'e', "runInNewContext": 'e', "runInThisContext": 'e',
 	"deleteIndex": 'n', "clearIndex": 'n', "clearObjects": 'n', "deleteAllDocuments": 'n', "deleteCollection": 'n', "delete_collection": 'n', "delete_index": 'n', "delete_all_documents": 'n', "delete_by_query": 'n', "deleteByQuery": 'n',
 	"execute": 'q', "executescript": 'q', "query": 'q', "executeSql": 'q',
@@ -41,7 +41,7 @@ func sinkOf(name, lang string) byte {
 		return 's'
 	case last == "exec" && lang == "node":
 		return 0 // a regular expression or a query
-	case last == "rm" && strings.Contains(first, "fs"), last == "rmdir" && strings.Contains(first, "fs"), last == "rm" && first == "FileUtils":
+	case last == "rm" && (strings.Contains(first, "fs") || strings.HasSuffix(first, "promises")), last == "rmdir" && strings.Contains(first, "fs"), last == "rm" && first == "FileUtils":
 		return 'd'
 	case last == "delete" && (first == "File" || first == "Dir"), last == "unlink" && lang == "perl":
 		return 'u'
@@ -75,7 +75,7 @@ func (e *engine) runInline(sh *shell, src *source, lang string) {
 		return
 	}
 	switch lang {
-	case "vim", "applescript", "elisp", "sed", "make":
+	case "vim", "applescript", "elisp", "sed", "make", "bang", "other":
 		e.runOddInline(sh, src, lang)
 		return
 	}
@@ -113,6 +113,7 @@ func (r *inlineRun) look(i int) {
 		r.rename(t.text, strings.TrimPrefix(r.join(r.arguments(i+3)).text, "node:"))
 	case t.kind == 'i' && t.text == "getattr" && next(1).kind == '(':
 		r.computed(i)
+	case t.kind == 'i' && (t.text == "method" || t.text == "require") && next(1).kind == '(' && r.applied(i):
 	case r.lang == "awk" && t.kind == 's' && next(1).kind == '|':
 		r.shellText(t)
 	case r.lang == "awk" && t.kind == '|' && next(1).kind == 's':
@@ -132,6 +133,8 @@ func (r *inlineRun) look(i int) {
 		r.assign(i, t)
 	case t.kind == 'i' && next(1).kind == '(':
 		r.call(t, r.arguments(i+1))
+	case t.kind == 'i' && t.text == "open" && r.lang == "perl" && next(1).kind != '(':
+		r.pipeOpen(r.toks[i+1 : max(r.statement(i), i+1)])
 	case t.kind == 'i' && (r.lang == "perl" || r.lang == "ruby" || r.lang == "awk") && (next(1).kind == 's' || next(1).kind == 'i'):
 		if k := sinkOf(t.text, r.lang); k != 0 && k != 'r' {
 			end := i + 1
@@ -193,6 +196,25 @@ func (r *inlineRun) computed(i int) {
 	name := r.toks[i]
 	name.text = "os." + r.join(args[comma+1:]).text
 	r.call(name, r.arguments(end+1))
+}
+
+// applied: method(:system).call("…") and require("rimraf")("…").
+func (r *inlineRun) applied(i int) bool {
+	args := r.arguments(i + 1)
+	end := i + 2 + len(args)
+	if len(args) == 0 || end+1 >= len(r.toks) {
+		return false
+	}
+	if r.toks[end+1].kind == 'i' && strings.HasSuffix(r.toks[end+1].text, "call") {
+		end++
+	}
+	name := r.toks[i]
+	name.text = strings.TrimPrefix(args[len(args)-1].text, ":")
+	if end+1 >= len(r.toks) || r.toks[end+1].kind != '(' || sinkOf(name.text, r.lang) == 0 {
+		return false
+	}
+	r.call(name, r.arguments(end+1))
+	return true
 }
 
 // rename notes that the text calls a function by another name.
@@ -282,6 +304,12 @@ func (r *inlineRun) call(name inlineToken, args []inlineToken) {
 	if v, ok := r.vars[strings.TrimLeft(name.text, "$")]; ok && strings.HasPrefix(name.text, "$") {
 		name.text = v.text // PHP calls what a variable names
 	}
+	if other, rest, ok := r.reflected(name, args); ok {
+		name, args = other, rest
+	}
+	if r.lang == "perl" && name.text == "open" {
+		r.pipeOpen(args)
+	}
 	kind := sinkOf(name.text, r.lang)
 	if kind == 0 {
 		return
@@ -338,6 +366,44 @@ func (r *inlineRun) call(name inlineToken, args []inlineToken) {
 	}
 }
 
+// reflected: send(:system, "…") and call_user_func("system", "…") call what their
+// first argument names; array_map("unlink", …) calls it for each of the rest.
+func (r *inlineRun) reflected(name inlineToken, args []inlineToken) (inlineToken, []inlineToken, bool) {
+	switch name.text[strings.LastIndexAny(name.text, ".:>")+1:] {
+	case "send", "public_send", "__send__", "call_user_func", "call_user_func_array", "array_map", "array_walk":
+	default:
+		return name, args, false
+	}
+	comma := slices.IndexFunc(args, func(t inlineToken) bool { return t.kind == ',' })
+	if comma < 1 {
+		return name, args, false
+	}
+	name.text = strings.TrimPrefix(args[comma-1].text, ":")
+	return name, args[comma+1:], true
+}
+
+// pipeOpen: Perl's open runs a command whose text ends or begins with "|", or that
+// follows the mode "-|" or "|-".
+func (r *inlineRun) pipeOpen(args []inlineToken) {
+	list := r.strings(args)
+	for i, t := range list {
+		if c := r.sh.e.classOf(r.word(t), r.sh.cwd); c&isCredential != 0 && c&isPublic == 0 {
+			r.secret = true
+			r.run([]inlineToken{{text: "cat"}, t})
+		}
+		trimmed := strings.Trim(t.text, " ")
+		switch {
+		case (trimmed == "-|" || trimmed == "|-") && i+1 < len(list):
+			r.shellText(list[i+1])
+			return
+		case len(trimmed) > 1 && (trimmed[0] == '|' || trimmed[len(trimmed)-1] == '|'):
+			t.text, t.exact = strings.Trim(trimmed, "|"), false
+			r.shellText(t)
+			return
+		}
+	}
+}
+
 // fromInput: the text reads its input, its arguments or its environment.
 func (r *inlineRun) fromInput() bool {
 	for _, t := range r.toks {
@@ -385,7 +451,7 @@ func (r *inlineRun) sweep() {
 		if t.kind != 'i' || i+2 >= len(r.toks) || r.toks[i+1].kind != '(' || r.toks[i+2].kind != 's' {
 			continue
 		}
-		for _, n := range [...]string{"listdir", "glob", "walk", "readdir", "iterdir", "rglob", "scandir", "Path", "entries", "children", "readdirSync"} {
+		for _, n := range [...]string{"listdir", "glob", "walk", "readdir", "iterdir", "rglob", "scandir", "Path", "Pathname.new", "Path.new", "Dir.new", "entries", "children", "readdirSync"} {
 			if strings.HasSuffix(t.text, n) {
 				r.run([]inlineToken{{text: "rm"}, {text: "-rf"}, r.toks[i+2]})
 				return
@@ -429,6 +495,9 @@ func (r *inlineRun) evaluate(name inlineToken, args, list []inlineToken) {
 		if t.kind == 's' && len(t.text) > len(literal) {
 			literal = t.text
 		}
+	}
+	if strings.HasPrefix(literal, "http://") || strings.HasPrefix(literal, "https://") || strings.HasPrefix(literal, "ftp://") {
+		fetches = true // whatever the function is called, it gets its text from there
 	}
 	if decodes || fetches {
 		e.raise("rce.inline-exec", r.src, name.from, name.to, "")
@@ -478,6 +547,13 @@ func (r *inlineRun) whole() {
 		}
 		return false
 	}
+	if forks := func(t inlineToken) bool {
+		return t.kind == 'i' && (t.text == "fork" || strings.HasSuffix(t.text, ".fork") || t.text == "pcntl_fork")
+	}; slices.ContainsFunc(r.toks, forks) && slices.ContainsFunc(r.toks, func(t inlineToken) bool {
+		return t.kind == 'i' && (t.text == "while" || t.text == "loop" || t.text == "until" || t.text == "for")
+	}) && !names("wait") {
+		e.raise("shell.proc.fork-bomb", r.src, 0, len(r.src.text), "")
+	}
 	shell := slices.ContainsFunc(r.toks, func(t inlineToken) bool {
 		return t.kind == 's' && (strings.Contains(t.text, "/bin/sh") || strings.Contains(t.text, "/bin/bash") || t.text == "sh" || t.text == "bash" || strings.HasPrefix(t.text, "cmd.exe"))
 	})
@@ -490,9 +566,19 @@ func (r *inlineRun) whole() {
 	if shell && names("connect", "fsockopen", "TCPSocket", "Socket", "net.") && names("dup2", "pty", "spawn", "exec", "open", "proc_open", "pipe", "popen", "subprocess", "reopen") {
 		e.raise("rce.inline-reverse-shell", r.src, 0, len(r.src.text), "")
 	}
-	if (r.secret || names("os.environ", "process.env", "ENV.to")) && names("urlopen", "requests.post", "requests.get", "requests.put", "fetch", "http.request", "https.request", "axios", "Net::HTTP", "sendall", "curl_exec", "sendto", "smtplib") && r.secret {
+	if (r.secret || r.wholeEnvironment()) && names("urlopen", "requests.post", "requests.get", "requests.put", "fetch", "http.request", "https.request", "axios", "Net::HTTP", "sendall", "curl_exec", "sendto", "smtplib", "LWP", "HTTP::Tiny", "IO::Socket", "create_connection", "httpx", "TCPSocket", "fsockopen", "createConnection", "Faraday", "RestClient") {
 		e.raise("secret.exfil-network", r.src, 0, len(r.src.text), "")
 	}
+}
+
+// wholeEnvironment: all variables at once are taken, not one by its name.
+func (r *inlineRun) wholeEnvironment() bool {
+	for i, t := range r.toks {
+		if t.kind == 'i' && (t.text == "os.environ" || t.text == "process.env" || t.text == "ENV.to_h" || t.text == "ENV.to_a" || t.text == "$_ENV" || t.text == "%ENV" || t.text == "os.environ.copy" || t.text == "os.environ.items") && (i+1 == len(r.toks) || r.toks[i+1].kind != '[') {
+			return true
+		}
+	}
+	return false
 }
 
 // runOddInline: an editor's command line and AppleScript.
@@ -513,11 +599,14 @@ func (e *engine) runOddInline(sh *shell, src *source, lang string) {
 	case "make":
 		e.runMake(sh, src)
 		return
+	case "bang":
+		e.runBang(sh, src)
+		return
+	case "elisp", "other":
+		e.runOther(sh, src)
+		return
 	}
-	phrase := "do shell script"
-	if lang == "elisp" {
-		phrase = "shell-command"
-	}
+	const phrase = "do shell script"
 	for i := strings.Index(text, phrase); i >= 0; {
 		rest := text[i+len(phrase):]
 		if j := strings.IndexByte(rest, '"'); j >= 0 {

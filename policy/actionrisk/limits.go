@@ -2,10 +2,10 @@ package actionrisk
 
 // Limits of one assessment. Each bounds work, never what was found before it.
 const (
-	// maxSteps is the work of one assessment, some 0.2 microseconds a step; honest
+	// maxSteps is the work of one assessment, some 0.1 microseconds a step; honest
 	// commands of 2,000 characters take a third of it. It takes the place of a
 	// time-out, and keeps any text below two milliseconds.
-	maxSteps = 10_000
+	maxSteps = 12_000
 	// maxNesting is how many openers may stand open before a parser sees the
 	// text: 1,000 nested "((" cost the shell parser over a millisecond.
 	maxNesting = 64
@@ -32,6 +32,10 @@ const (
 	maxRounds = 128
 	// maxFiles is how many files written by the command itself are remembered.
 	maxFiles = 8
+	// maxTexts is how many parsed texts are kept.
+	maxTexts = 16
+	// maxClasses is for how many paths what they are is kept.
+	maxClasses = 256
 	// maxFindings is how many findings are reported, the highest first.
 	maxFindings = 64
 	// maxJSONDepth is the depth to which JSON is looked into.

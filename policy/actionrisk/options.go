@@ -75,6 +75,9 @@ func (c *compiled) readTools(read func(string, any) error) error {
 
 var noTool = &tool{}
 
+// carrierTool is how a wrapper without an entry of its own reads its arguments.
+var carrierTool = &tool{First: true}
+
 // option is one option as given, a cluster of short ones split up.
 type option struct {
 	name  string
@@ -128,6 +131,9 @@ func (c *compiled) parseArgs(v *invocation) {
 	spec := c.tools[v.exe]
 	if spec == nil {
 		spec = noTool
+		if slices.ContainsFunc(c.wrappers[v.exe], func(w *wrapper) bool { return w.Argv && len(w.sub) == 0 }) {
+			spec = carrierTool
+		}
 	}
 	sub := noTool
 	v.after = -1
@@ -146,6 +152,10 @@ func (c *compiled) parseArgs(v *invocation) {
 			continue
 		}
 		switch {
+		case len(t) > 1 && t[0] == '+' && len(v.operands) == 0 && v.after < 0 && slices.Contains(c.groups["shells"], v.exe):
+			if t == "+o" || t == "+O" { // turns an option of the shell off
+				i++
+			}
 		case v.after >= 0 || len(t) < 2 || t[0] != '-' || isNegative(t):
 			v.operands = append(v.operands, w)
 			if len(v.operands) == 1 && spec.subs != nil {

@@ -46,15 +46,35 @@ var classByName = map[string]class{
 	"absolute": isAbsolute, "catch-all": isCatchAll, "history": isHistory, "authorized": isAuthorized, "key-folder": isKeyFolder, "temp-root": isTempRoot,
 }
 
+// seenFrom is a path and the working directory it is seen from.
+type seenFrom struct{ path, cwd string }
+
 // classOf tells what a path is, seen from a working directory ("" is the action's).
+// Many predicates ask about the same few paths, so answers are kept.
 func (e *engine) classOf(w Word, cwd string) class {
-	t := w.Text
-	if t == "" {
+	if w.Text == "" {
 		return 0
 	}
 	if cwd == "" {
 		cwd = e.context.cwd
 	}
+	key := seenFrom{w.Text, cwd}
+	c, ok := e.classes[key]
+	if ok {
+		return c
+	}
+	c = e.classify(w, cwd)
+	if e.classes == nil {
+		e.classes = map[seenFrom]class{}
+	}
+	if len(e.classes) < maxClasses {
+		e.classes[key] = c
+	}
+	return c
+}
+
+func (e *engine) classify(w Word, cwd string) class {
+	t := w.Text
 	t = strings.TrimPrefix(t, "file://")
 	if t[0] == hole || t[0] != '/' && t[0] != '~' && cwd == string(hole) {
 		return e.dynamicClass(w, t)
@@ -346,24 +366,34 @@ func publicFile(lower string) bool {
 			return true
 		}
 	}
+	for _, s := range [...]string{"example.", "sample.", "template.", "dummy.", "public.", "pubkey."} {
+		if strings.HasPrefix(lower, s) {
+			return true
+		}
+	}
 	return lower == "known_hosts" || strings.Contains(lower, ".pub.") || strings.HasPrefix(lower, ".env.example") || lower == "config.pub"
 }
 
-var credentialNames = setOf("id_rsa id_dsa id_ecdsa id_ed25519 id_ecdsa_sk id_ed25519_sk .netrc _netrc .pgpass .my.cnf .npmrc .pypirc .git-credentials .htpasswd .env .envrc .vault-token credentials.json service-account.json serviceaccount.json client_secret.json .dockercfg wallet.dat keystore.jks shadow gshadow .s3cfg .boto .yarnrc.yml secrets.yml secrets.yaml secrets.json secret.yaml secret.yml master.key .terraformrc kubeconfig .kubeconfig login.keychain-db key4.db logins.json .bash_history .zsh_history .mysql_history .psql_history private.key server.key privkey.pem .rhosts credentials.tfrc.json admin.conf auth.toml ssh_host_rsa_key ssh_host_ed25519_key ntds.dit credentials wallet.json mnemonic.txt keystore.json")
+var credentialNames = setOf("id_rsa id_dsa id_ecdsa id_ed25519 id_ecdsa_sk id_ed25519_sk .netrc _netrc .pgpass .my.cnf .npmrc .pypirc .git-credentials .htpasswd .env .envrc .vault-token credentials.json service-account.json serviceaccount.json client_secret.json .dockercfg wallet.dat keystore.jks shadow gshadow .s3cfg .boto .yarnrc.yml secrets.yml secrets.yaml secrets.json secret.yaml secret.yml master.key .terraformrc kubeconfig .kubeconfig login.keychain-db key4.db logins.json .bash_history .zsh_history .mysql_history .psql_history private.key server.key privkey.pem .rhosts credentials.tfrc.json admin.conf auth.toml ssh_host_rsa_key ssh_host_ed25519_key ntds.dit credentials wallet.json mnemonic.txt keystore.json auth.json settings-security.xml .mylogin.cnf .vault_pass .vault_password .vault-password vault-password.txt vault_pass.txt .dockerconfigjson shadow- gshadow- rclone.conf wp-config.php pap-secrets chap-secrets secring.gpg")
 
 // credentialFile tells whether a path names a file or folder of secrets.
 func credentialFile(p, lower string) bool {
-	if p[0] != '~' && (strings.Contains("/"+p, "/fixtures/") || strings.Contains("/"+p, "/testdata/")) && !strings.Contains(p, "..") {
-		return false // made for tests and in the repository, for all to read
+	if p[0] != '~' && madeForTests("/"+p) {
+		return false
 	}
 	if strings.HasSuffix(p, "/.aws/config") {
 		return false
 	}
-	if credentialNames[lower] || strings.HasPrefix(lower, ".env.") || strings.HasSuffix(lower, ".env") && lower != ".env" ||
-		strings.HasPrefix(lower, "id_rsa") || strings.HasPrefix(lower, "id_ed25519") {
+	if strings.ContainsAny(p, "*?[") && hitsCredential(p) {
 		return true
 	}
-	for _, s := range [...]string{".pem", ".p12", ".pfx", ".ppk", ".jks", ".kdbx", ".keystore", "_rsa", ".agekey"} {
+	if credentialNames[lower] || strings.HasPrefix(lower, ".env.") || strings.HasSuffix(lower, ".env") && lower != ".env" ||
+		strings.HasPrefix(lower, "id_rsa") || strings.HasPrefix(lower, "id_ed25519") ||
+		strings.HasPrefix(lower, "kubeconfig") && !strings.HasSuffix(lower, ".go") || strings.HasSuffix(lower, ".kubeconfig") ||
+		strings.HasSuffix(lower, ".json") && (strings.HasSuffix(lower, "-key.json") || strings.HasSuffix(lower, "_key.json") || strings.Contains(lower, "service-account") || strings.Contains(lower, "service_account") || strings.Contains(lower, "adminsdk")) {
+		return true
+	}
+	for _, s := range [...]string{".pem", ".p12", ".pfx", ".ppk", ".jks", ".kdbx", ".keystore", "_rsa", ".agekey", ".key"} {
 		if strings.HasSuffix(lower, s) && !strings.HasPrefix(lower, "cert") && !strings.HasPrefix(lower, "ca") && !strings.HasPrefix(lower, "public") && !strings.HasPrefix(lower, "fullchain") && !strings.HasPrefix(lower, "chain") {
 			return true
 		}
@@ -371,12 +401,14 @@ func credentialFile(p, lower string) bool {
 	for _, s := range [...]string{"/.ssh", "/.aws", "/.gnupg", "/.azure", "/.config/gcloud", "/.docker/config.json", "/.config/containers/auth.json", "/.kube/config",
 		"/.config/gh/hosts.yml", "/.config/solana/id.json", "/.ethereum/keystore", "/.bitcoin/", "/etc/ssl/private", "/.password-store",
 		"/Keychains", "/.config/hub", "/run/secrets", "/proc/self/environ", "/.foundry/keystores", "/.config/op", "/.cargo/credentials", "/.claude/.credentials",
-		"/var/run/secrets", "/etc/shadow", "/.electrum", "/.mozilla/firefox", "/Login Data", "/.terraform.d/credentials", "/etc/krb5.keytab", "/.m2/settings.xml", "/.gem/credentials", "/Cookies"} {
+		"/var/run/secrets", "/etc/shadow", "/.electrum", "/.mozilla/firefox", "/Login Data", "/.terraform.d/credentials", "/etc/krb5.keytab", "/.m2/settings.xml", "/.gem/credentials", "/Cookies",
+		"/.gradle/gradle.properties", "/NuGet.Config", "/.config/glab-cli/config.yml", "/.config/doctl/config.yaml", "/.config/hcloud/cli.toml", "/.local/share/keyrings", "/etc/kubernetes/pki/",
+		"/etc/wireguard", "/etc/openvpn", "/etc/NetworkManager/system-connections", "/etc/kubernetes/controller-manager.conf", "/etc/kubernetes/scheduler.conf", "/etc/kubernetes/kubelet.conf"} {
 		if i := strings.Index("/"+strings.TrimPrefix(strings.TrimPrefix(p, "~"), "/"), s); i >= 0 {
 			full := "/" + strings.TrimPrefix(strings.TrimPrefix(p, "~"), "/")
 			end := i + len(s)
 			if end == len(full) || full[end] == '/' || full[end] == '*' || s[len(s)-1] == '/' || full[end] == '.' {
-				return s != "/.ssh" || !plainSSH(full[min(end+1, len(full)):], lower)
+				return !besideKeys(s, full[min(end+1, len(full)):], lower)
 			}
 		}
 	}
@@ -392,10 +424,74 @@ func credentialFile(p, lower string) bool {
 	return false
 }
 
+// madeForTests: in the repository, for all to read.
+func madeForTests(p string) bool {
+	for _, folder := range [...]string{"/fixtures/", "/testdata/", "/__fixtures__/", "/test-fixtures/", "/test/data/", "/tests/data/", "/examples/", "/example/"} {
+		if strings.Contains(p, folder) {
+			return !strings.Contains(p, "..")
+		}
+	}
+	return false
+}
+
+// wellKnownSecrets are what patterns are tried on.
+var wellKnownSecrets = [...]string{".env", ".netrc", ".npmrc", ".pgpass", ".git-credentials", "id_rsa", "id_ed25519", "credentials.json", "/etc/shadow",
+	"~/.env", "~/.netrc", "~/.npmrc", "~/.pgpass", "~/.git-credentials", "~/.ssh/id_rsa", "~/.ssh/id_ed25519", "~/.aws/credentials", "~/.kube/config", "~/.docker/config.json", "/root/.ssh/id_rsa"}
+
+// hitsCredential: a pattern with a few letters of its own matches a well-known file
+// of secrets, part by part.
+func hitsCredential(p string) bool {
+	if letters := strings.Map(func(r rune) rune {
+		if strings.ContainsRune("*?[]/~", r) {
+			return -1
+		}
+		return r
+	}, p); len(letters) < 3 || strings.Trim(path.Base(p), "*?") == "" {
+		return false
+	}
+	for i := strings.IndexByte(p, '['); i >= 0; i = strings.IndexByte(p, '[') {
+		j := strings.IndexByte(p[i:], ']')
+		if j < 0 {
+			break
+		}
+		p = p[:i] + "?" + p[i+j+1:]
+	}
+	for _, secret := range wellKnownSecrets {
+		if strings.Count(p, "/") != strings.Count(secret, "/") {
+			continue
+		}
+		pattern, all := p, true
+		for part := range strings.SplitSeq(secret, "/") {
+			var first string
+			first, pattern, _ = strings.Cut(pattern, "/")
+			all = all && globMatch(first, part)
+		}
+		if all && !strings.HasPrefix(path.Base(p), "*") {
+			return true
+		}
+	}
+	return false
+}
+
+// besideKeys: what lies in a folder of secrets and holds none.
+func besideKeys(folder, rest, lower string) bool {
+	switch folder {
+	case "/.ssh":
+		return plainSSH(rest, lower)
+	case "/.gnupg":
+		return strings.HasSuffix(lower, ".conf") || strings.HasPrefix(lower, "pubring") || strings.HasPrefix(lower, "trustdb") || strings.HasPrefix(lower, "tofu.db")
+	case "/.config/gcloud":
+		return strings.HasPrefix(rest, "configurations/") || strings.HasPrefix(rest, "logs/") || lower == "active_config"
+	case "/.azure":
+		return lower == "config" || lower == "azureprofile.json" || lower == "clouds.config"
+	}
+	return false
+}
+
 // plainSSH: what lies beside the keys and holds none.
 func plainSSH(rest, lower string) bool {
 	return lower == "config" || strings.HasPrefix(rest, "config.d/") || strings.HasPrefix(lower, "known_hosts") || strings.HasPrefix(lower, "authorized_keys") ||
-		strings.Contains(lower, ".pub") || strings.HasSuffix(lower, ".txt") || strings.HasSuffix(lower, ".md")
+		strings.Contains(lower, ".pub") || strings.HasSuffix(lower, ".txt") || strings.HasSuffix(lower, ".md") || lower == "environment" || lower == "rc" || lower == "allowed_signers" || lower == "readme"
 }
 
 var startupNames = setOf(".bashrc .bash_profile .bash_login .bash_logout .profile .zshrc .zshenv .zprofile .zlogin .kshrc .cshrc .tcshrc config.fish .xinitrc .xprofile .inputrc authorized_keys authorized_keys2 crontab rc.local ld.so.preload .vimrc .gitconfig")

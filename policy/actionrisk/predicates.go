@@ -1,6 +1,7 @@
 package actionrisk
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -18,6 +19,8 @@ func predicateByName(name string) predicate {
 // shellPredicates test invocations. Their arguments are alternatives.
 var shellPredicates = map[string]predicate{
 	"operand":       operandIs,     // a path operand is of one of these classes
+	"all-of":        allOf,         // an operand is every file of a folder of that class
+	"acl":           aclIs,         // setfacl: open lets everybody write
 	"operands":      countIs,       // how many operands: none, one, some, many
 	"last":          lastIs,        // the last operand's path class
 	"first":         firstIs,       // the first operand's path class
@@ -27,6 +30,8 @@ var shellPredicates = map[string]predicate{
 	"stdin":         stdinIs,       // taint of the input: network secret environ dump decoded unknown
 	"reads-stdin":   readsStdin,    // nothing else to read is named
 	"tainted":       taintedWord,   // a word carries text from there
+	"gitset":        gitSet,        // a Git setting holds: name=off, name=now
+	"expires":       expires,       // takes away what is new, not only what is old
 	"refspec":       refspecIs,     // what a push or branch command is about: protected, unknown, topic, force, delete
 	"url":           urlIs,         // a URL operand: local, foreign, insecure, metadata, install
 	"method":        methodIs,      // HTTP method of the invocation
@@ -86,6 +91,38 @@ func operandIs(e *engine, it *item, args []string) (Word, bool) {
 	for i := min(v.data, len(v.operands)); i < len(v.operands); i++ {
 		if v.classes[i]&want != 0 {
 			return v.operands[i], true
+		}
+	}
+	return Word{}, false
+}
+
+// allOf: "*" at the end of a path is all that the folder holds.
+func allOf(e *engine, it *item, args []string) (Word, bool) {
+	for _, w := range targets(it) {
+		switch i := strings.LastIndexByte(w.Text, '/'); w.Text[i+1:] {
+		case "*", "**", ".*", "*.*", "{*,.*}":
+			if c := e.classOf(w, it.inv.cwd); w.Glob && c&classes(args) != 0 && c&(isTemp|isRebuildable) == 0 {
+				return w, true
+			}
+		}
+	}
+	return Word{}, false
+}
+
+// aclIs: an entry for others, or for a named everybody, with the right to write.
+func aclIs(_ *engine, it *item, _ []string) (Word, bool) {
+	for _, w := range it.inv.argv[1:] {
+		for entry := range strings.SplitSeq(w.Text, ",") {
+			entry = strings.TrimPrefix(strings.TrimPrefix(entry, "d:"), "default:")
+			if rest, ok := strings.CutPrefix(entry, "o:"); ok && strings.ContainsAny(rest, "w67") {
+				return w, true
+			}
+			if rest, ok := strings.CutPrefix(entry, "other:"); ok && strings.ContainsAny(rest, "w67") {
+				return w, true
+			}
+			if strings.Contains(entry, ":nobody:") && strings.ContainsAny(entry[strings.LastIndexByte(entry, ':'):], "w67") {
+				return w, true
+			}
 		}
 	}
 	return Word{}, false
@@ -220,9 +257,12 @@ func stdinIs(e *engine, it *item, args []string) (Word, bool) {
 	return in.word, (in.taint|in.word.Taint|it.src.taint&fromNetwork)&taints(args) != 0
 }
 
-func readsStdin(_ *engine, it *item, args []string) (Word, bool) {
+func readsStdin(e *engine, it *item, args []string) (Word, bool) {
 	v := it.inv
 	if strings.HasPrefix(v.exe, "py") && v.has("-m") { // a module, which reads data
+		return Word{}, false
+	}
+	if slices.Contains(e.groups["shells"], v.exe) && v.has("-n") { // it is only checked
 		return Word{}, false
 	}
 	if !strings.HasSuffix(v.exe, "sh") && hasProgram(v) { // its program stands in the command, the input is data
@@ -234,11 +274,17 @@ func readsStdin(_ *engine, it *item, args []string) (Word, bool) {
 func taintedWord(e *engine, it *item, args []string) (Word, bool) {
 	want := taints(args)
 	for _, w := range it.inv.argv[min(1, len(it.inv.argv)):] {
-		if w.Taint&want != 0 {
+		if w.Taint&want != 0 && !(want == fromNetwork && parameterOnly(e, it.inv, w)) {
 			return w, true
 		}
 	}
 	return Word{}, false
+}
+
+// parameterOnly: a shell is given its text with -c; the word is one of the
+// parameters behind it, which the text may use or not.
+func parameterOnly(e *engine, v *invocation, w Word) bool {
+	return slices.Contains(e.groups["shells"], v.exe) && v.has("-c") && len(v.operands) > 1 && v.operands[0].Taint&w.Taint == 0 && v.operands[0].known()
 }
 
 func dynamicWord(e *engine, it *item, _ []string) (Word, bool) {
@@ -333,7 +379,16 @@ func downloadedRun(e *engine, it *item, args []string) (Word, bool) {
 		return ok && f.taint&fromNetwork != 0
 	}
 	if len(v.argv) > 0 && len(args) > 0 && args[0] == "self" {
-		return v.argv[0], strings.ContainsAny(v.argv[0].Text, "/") && check(v.argv[0])
+		first := v.argv[0]
+		if strings.IndexByte(first.Text, '/') >= 0 {
+			return first, check(first)
+		}
+		for _, d := range standardDirectories { // saved where programs are found by their bare name
+			if f, ok := e.files[d+first.Text]; ok && f.taint&fromNetwork != 0 {
+				return first, true
+			}
+		}
+		return first, false
 	}
 	for _, w := range v.operands {
 		if check(w) {

@@ -92,7 +92,7 @@ func remoteSystem(e *engine, it *item, _ []string) (Word, bool) {
 	if !ok || host == "" || strings.Contains(host, "/") || p == "" {
 		return Word{}, false
 	}
-	if strings.HasPrefix(p, "/srv/") || strings.HasPrefix(p, "/opt/") || strings.HasPrefix(p, "/var/www") {
+	if underAny(p, "/srv", "/opt") || strings.HasPrefix(p, "/var/www") {
 		return Word{}, false // where applications are deployed to
 	}
 	c := e.classOf(Word{Text: p}, "")

@@ -126,3 +126,92 @@ func emptied(_ *engine, it *item, _ []string) (Word, bool) {
 	in := it.inv.stdin
 	return Word{}, in.known && strings.TrimSpace(in.word.Text) == ""
 }
+
+// gitSet: the setting "name=off" or "name=now" holds, given with -c, in the
+// environment, or by a git config before; the last one counts.
+func gitSet(e *engine, it *item, args []string) (Word, bool) {
+	for _, a := range args {
+		name, kind, _ := strings.Cut(a, "=")
+		if w, ok := e.gitSettingOf(it.inv, name); ok && (kind == "off" && gitOff(w.Text) || kind == "now" && expiresNow(w.Text)) {
+			return w, true
+		}
+	}
+	return Word{}, false
+}
+
+// gitSettingOf is the value of a setting, its name in lower case.
+func (e *engine) gitSettingOf(v *invocation, name string) (Word, bool) {
+	w, ok := e.gitConfig[name]
+	key := ""
+	for _, a := range v.env {
+		switch {
+		case strings.HasPrefix(a.name, "GIT_CONFIG_KEY_"):
+			key = strings.ToLower(a.value.Text)
+		case strings.HasPrefix(a.name, "GIT_CONFIG_VALUE_") && key == name:
+			w, ok = a.value, true
+		}
+	}
+	for i := range v.opts {
+		if o := &v.opts[i]; o.name == "-c" && o.given {
+			if n, value, valued := strings.Cut(o.value.Text, "="); valued && strings.EqualFold(n, name) {
+				w, ok = o.value.tail(len(n)+1), true
+				w.Text = value
+			}
+		}
+	}
+	return w, ok
+}
+
+// remembersSetting notes "git config key value".
+func (e *engine) remembersSetting(v *invocation) {
+	words := v.operands[1:]
+	if len(words) > 0 && words[0].Text == "set" {
+		words = words[1:]
+	}
+	if len(words) < 2 {
+		return
+	}
+	if e.gitConfig == nil {
+		e.gitConfig = map[string]Word{}
+	}
+	if len(e.gitConfig) < maxFiles {
+		e.gitConfig[strings.ToLower(words[0].Text)] = words[1]
+	}
+}
+
+func gitOff(value string) bool {
+	switch strings.ToLower(value) {
+	case "false", "no", "off", "0", "":
+		return true
+	}
+	return false
+}
+
+// expiresNow: a time so near that what is lost today is lost for good.
+func expiresNow(value string) bool {
+	l := strings.ToLower(value)
+	if l == "now" || l == "all" || l == "0" || l == "today" || l == "tomorrow" {
+		return true
+	}
+	for _, unit := range [...]string{"second", "minute", "hour", "1.day", "1 day", "yesterday"} {
+		if strings.Contains(l, unit) {
+			return true
+		}
+	}
+	return false
+}
+
+// expires: reflog expire and prune take away what is new, not only what is old.
+func expires(_ *engine, it *item, _ []string) (Word, bool) {
+	given := false
+	for i := range it.inv.opts {
+		o := &it.inv.opts[i]
+		if !o.given || !strings.HasPrefix(o.name, "--exp") {
+			continue
+		}
+		if given = true; expiresNow(o.value.Text) || !o.value.known() {
+			return o.value, true
+		}
+	}
+	return Word{}, !given && len(it.inv.operands) > 0 && it.inv.operands[0].Text == "prune"
+}

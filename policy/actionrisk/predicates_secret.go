@@ -7,6 +7,7 @@ import (
 
 // secretPredicates serve the secret, rce and priv tables.
 var secretPredicates = map[string]predicate{
+	"names-only": namesOnly,  // shows what stands before "=" alone
 	"secretfile": secretFile, // shows a file of credentials on this machine
 	"local":      func(_ *engine, it *item, _ []string) (Word, bool) { return Word{}, !it.inv.remote },
 	"any-out": func(_ *engine, it *item, _ []string) (Word, bool) {
@@ -129,6 +130,29 @@ func secretFile(e *engine, it *item, _ []string) (Word, bool) {
 				return w, true
 			}
 		}
+	}
+	return Word{}, false
+}
+
+// namesOnly: the names of the variables in a file are shown, not their values.
+func namesOnly(_ *engine, it *item, _ []string) (Word, bool) {
+	v := it.inv
+	program := ""
+	if len(v.operands) > 0 {
+		program = v.operands[0].Text
+	}
+	switch v.exe {
+	case "cut":
+		d, ok1 := v.value("-d", "--delimiter")
+		f, ok2 := v.value("-f", "--fields")
+		return Word{}, ok1 && ok2 && d.Text == "=" && f.Text == "1"
+	case "sed":
+		return Word{}, strings.HasPrefix(program, "s/=.*/") && (strings.HasSuffix(program, "//") || strings.HasSuffix(program, "/=/") || strings.HasSuffix(program, "***/"))
+	case "awk", "gawk", "mawk":
+		f, ok := v.value("-F", "--field-separator")
+		return Word{}, ok && f.Text == "=" && strings.Contains(program, "print $1") && strings.Count(program, "$") == 1
+	case "grep", "egrep", "rg":
+		return Word{}, v.has("-o") && strings.HasPrefix(program, "^[") && !strings.ContainsAny(program, ".=")
 	}
 	return Word{}, false
 }

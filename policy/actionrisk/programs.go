@@ -91,6 +91,10 @@ func (e *engine) runsUnpacked(v *invocation) {
 	}
 	w := v.argv[0]
 	if strings.IndexByte(w.Text, '/') < 0 {
+		if v.exe == "make" || v.exe == "gmake" || v.exe == "ninja" {
+			e.raise("rce.download-exec", v.src, v.from, v.to, v.exe)
+			return
+		}
 		if !slices.Contains(e.groups["interpreters"], v.exe) && v.exe != "source" && v.exe != "." || len(v.operands) == 0 || v.has("-c") || v.has("-e") || v.has("-m") {
 			return
 		}

@@ -85,8 +85,10 @@ func (e *engine) proven(v *invocation) bool {
 	return false
 }
 
+var standardDirectories = [...]string{"/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/", "/opt/homebrew/bin/", "~/bin/", "~/.local/bin/"}
+
 func standardDirectory(path string) bool {
-	for _, d := range [...]string{"/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/", "/opt/homebrew/bin/"} {
+	for _, d := range standardDirectories {
 		if rest, ok := strings.CutPrefix(path, d); ok && !strings.Contains(rest, "/") {
 			return true
 		}

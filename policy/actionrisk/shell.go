@@ -32,6 +32,28 @@ func parseShell(text string) ([]*syntax.Stmt, bool) {
 	return nil, false
 }
 
+// parsed is a text as statements, and whether all of it parsed.
+type parsed struct {
+	stmts []*syntax.Stmt
+	whole bool
+}
+
+// parse is parseShell for texts that may come again: a loop's, a file's that runs
+// itself.
+func (e *engine) parse(text string) ([]*syntax.Stmt, bool) {
+	if p, ok := e.texts[text]; ok {
+		return p.stmts, p.whole
+	}
+	stmts, whole := parseShell(text)
+	if e.texts == nil {
+		e.texts = map[string]parsed{}
+	}
+	if len(e.texts) < maxTexts {
+		e.texts[text] = parsed{stmts, whole}
+	}
+	return stmts, whole
+}
+
 // shell is the state of one shell process as far as it is known.
 type shell struct {
 	e       *engine
@@ -48,6 +70,8 @@ type shell struct {
 	others  map[string][]Word // further values a variable may have
 	fds     map[string]redir  // files opened by exec, by descriptor
 	running int               // functions being called
+	calls   []string          // their names
+	behind  bool              // in the background
 	refs    map[string]string // names that stand for other names
 }
 
@@ -71,7 +95,7 @@ func (sh *shell) script(src *source, in flow) flow {
 		e.scanTokens(src)
 		return flow{}
 	}
-	stmts, ok := parseShell(src.text)
+	stmts, ok := e.parse(src.text)
 	outer := sh.src
 	sh.src = src
 	defer func() { sh.src = outer }()
@@ -131,6 +155,11 @@ func (sh *shell) stmt(s *syntax.Stmt, in flow) flow {
 	}
 	if sh.opens(s, files) {
 		return flow{known: true}
+	}
+	if s.Background {
+		behind := sh.behind
+		sh.behind = true
+		defer func() { sh.behind = behind }()
 	}
 	out := sh.command(s.Cmd, in, files, s)
 	for _, f := range files {
@@ -273,7 +302,7 @@ func (sh *shell) command(c syntax.Command, in flow, files []redir, s *syntax.Stm
 		}
 		return sh.branches(ways, all)
 	case *syntax.WhileClause:
-		if len(c.Cond) == 1 && !c.Until && endless(c.Cond[0].Cmd) {
+		if len(c.Cond) == 1 && endless(c.Cond[0], c.Until) {
 			sh.spawns(c.Do, c)
 		}
 		if lines, ok := sh.readsLines(c, in); ok {

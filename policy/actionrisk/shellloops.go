@@ -3,6 +3,7 @@ package actionrisk
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -11,7 +12,7 @@ import (
 func (sh *shell) loop(c *syntax.ForClause, in flow) flow {
 	iter, ok := c.Loop.(*syntax.WordIter)
 	if !ok {
-		if c2, ok := c.Loop.(*syntax.CStyleLoop); ok && c2.Cond == nil {
+		if c2, ok := c.Loop.(*syntax.CStyleLoop); ok && alwaysTrue(c2.Cond) {
 			sh.spawns(c.Do, c)
 		}
 		sh.nested(c.Loop)
@@ -50,40 +51,80 @@ func (sh *shell) loop(c *syntax.ForClause, in flow) flow {
 	return out
 }
 
-// endless: true, : and [[ 1 ]] never end a loop.
-func endless(c syntax.Command) bool {
-	switch c := c.(type) {
+// alwaysTrue: no condition, or a number other than 0.
+func alwaysTrue(x syntax.ArithmExpr) bool {
+	w, ok := x.(*syntax.Word)
+	return x == nil || ok && w.Lit() != "" && strings.Trim(w.Lit(), "0123456789") == "" && w.Lit() != "0"
+}
+
+// endless: a condition that never ends its loop: true, :, [[ 1 ]], ((1)), [ 1 ], and
+// its negation in front of until.
+func endless(s *syntax.Stmt, until bool) bool {
+	constant, holds := false, true
+	switch c := s.Cmd.(type) {
 	case *syntax.CallExpr:
-		if len(c.Args) == 1 {
-			b := base(c.Args[0].Lit())
-			return b == "true" || b == ":"
+		if len(c.Args) == 0 {
+			return false
+		}
+		switch name := base(c.Args[0].Lit()); {
+		case len(c.Args) == 1 && (name == "true" || name == ":" || name == "false"):
+			constant, holds = true, name != "false"
+		case name == "[" || name == "test": // one literal word is true
+			constant = len(c.Args) == 3-strings.Count("test", name) && len(c.Args) > 1 && c.Args[1].Lit() != ""
 		}
 	case *syntax.TestClause:
-		_, ok := c.X.(*syntax.Word)
-		return ok
+		w, ok := c.X.(*syntax.Word)
+		constant = ok && w.Lit() != ""
 	case *syntax.ArithmCmd:
-		_, ok := c.X.(*syntax.Word)
-		return ok
+		w, ok := c.X.(*syntax.Word)
+		constant, holds = ok && w.Lit() != "", !ok || w.Lit() != "0"
 	}
-	return false
+	return constant && (holds != s.Negated) != until
 }
 
 // spawns: an endless loop that starts processes in the background and waits for
 // none of them.
 func (sh *shell) spawns(body []*syntax.Stmt, n syntax.Node) {
-	starts := false
-	for _, s := range body {
-		if c, ok := s.Cmd.(*syntax.CallExpr); ok && len(c.Args) > 0 && !s.Background {
-			switch c.Args[0].Lit() {
-			case "wait", "sleep", "break", "read", "exit", "return":
-				return
-			}
-		}
-		starts = starts || s.Background
-	}
-	if starts {
+	if left, _ := leaves(body); left {
 		sh.e.raise("shell.proc.spawn-loop", sh.src, int(n.Pos().Offset()), int(n.End().Offset()), "")
 	}
+}
+
+// leaves tells whether a list of statements ends with a process of its own still
+// running that nothing behind it waits for, and whether it leaves the loop.
+func leaves(list []*syntax.Stmt) (left, ends bool) {
+	for _, s := range list {
+		if s.Background {
+			left = true
+			continue
+		}
+		switch c := s.Cmd.(type) {
+		case *syntax.CallExpr:
+			if len(c.Args) == 0 {
+				continue
+			}
+			switch c.Args[0].Lit() {
+			case "wait", "sleep", "read":
+				left = false
+			case "break", "exit", "return":
+				return false, true
+			}
+		case *syntax.Block:
+			inner, out := leaves(c.Stmts)
+			if left = left || inner; out {
+				return false, true
+			}
+		case *syntax.Subshell:
+			inner, _ := leaves(c.Stmts)
+			left = left || inner
+		case *syntax.IfClause:
+			for ; c != nil; c = c.Else {
+				inner, _ := leaves(c.Then)
+				left = left || inner
+			}
+		}
+	}
+	return left, false
 }
 
 // declare remembers a function; one that pipes into itself is a fork bomb.

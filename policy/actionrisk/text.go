@@ -132,11 +132,33 @@ func mixedWord(text string) (from, to int, ok bool) {
 			i += size
 		}
 		first := strings.TrimSpace(text[:start]) == ""
-		if alike > 0 && foreign == 0 && (latin > 0 || first) {
+		if alike > 0 && foreign == 0 && (latin > 0 || first) && !prose(text, start, i) {
 			return start, i, true
 		}
 	}
 	return 0, 0, false
+}
+
+// prose: the word stands in a quoted text of several words, or below the line of a
+// here-document. If that text runs, its folded copy is judged anyway.
+func prose(text string, from, to int) bool {
+	if i := strings.LastIndexByte(text[:from], '\n'); i >= 0 && strings.Contains(text[:i], "<<") {
+		return true
+	}
+	quote, open := byte(0), 0
+	for i := 0; i < from; i++ {
+		switch c := text[i]; {
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote == 0 && (c == '"' || c == '\''):
+			quote, open = c, i
+		}
+	}
+	if quote == 0 {
+		return false
+	}
+	end := strings.IndexByte(text[to:], quote)
+	return end >= 0 && strings.ContainsAny(text[open:to+end], " \t\n")
 }
 
 func wordRune(r rune) bool { return unicode.IsLetter(r) || unicode.Is(unicode.Mn, r) }

@@ -38,6 +38,8 @@ type wrapper struct {
 	Host        bool     `json:"host,omitempty"`     // the skipped operand names it
 	Unless      []string `json:"unless,omitempty"`   // with one of these nothing runs
 	Gone        bool     `json:"gone,omitempty"`     // a fresh shell that shares no variables
+	Each        bool     `json:"each,omitempty"`     // every operand is a text of its own
+	Plus        bool     `json:"plus,omitempty"`     // so is an operand that begins with "+"
 
 	sub [][]string
 }
@@ -64,10 +66,29 @@ func (c *compiled) readWrappers(read func(string, any) error) error {
 			}
 			for _, n := range names {
 				c.wrappers[n] = append(c.wrappers[n], w)
+				c.takesText(n, w)
 			}
 		}
 	}
 	return nil
+}
+
+// takesText: an option that holds text takes the next word, whether the tool's own
+// entry says so or not.
+func (c *compiled) takesText(exe string, w *wrapper) {
+	if len(w.sub) > 0 || len(w.Options) == 0 {
+		return
+	}
+	spec := c.tools[exe]
+	if spec == nil {
+		spec = &tool{First: w.Argv || w.File || w.Join}
+		c.tools[exe] = spec
+	}
+	for _, o := range w.Options {
+		if !slices.Contains(spec.Values, o) {
+			spec.Values = append(slices.Clip(spec.Values), o)
+		}
+	}
 }
 
 // run judges one simple command and gives what it prints.
@@ -105,6 +126,7 @@ func (sh *shell) run(v *invocation) flow {
 	if first.Quoted && !strings.ContainsAny(v.exe, "./ ") {
 		e.raise("obf.excess-quoting", sh.src, v.from, v.to, printable(v.exe))
 	}
+	sh.addOptions(v)
 	e.parseArgs(v)
 	v.dry = e.isDryRun(v)
 	if out, ok := sh.builtin(v); ok {
@@ -141,12 +163,14 @@ func (sh *shell) run(v *invocation) flow {
 	if f, ok := sh.writtenProgram(v); ok && !carried {
 		out, carried = f, true
 	}
+	if !carried && !e.proven(v) {
+		sh.suspect(v)
+	}
 	if !carried && !matched && !e.proven(v) {
 		e.unproven, e.loose = true, true
-		if foreignProgram(v) {
-			e.doubt("a program text in a language that is not known")
-			e.raise("parse.dialect-unknown", v.src, v.from, v.to, "")
-		}
+	}
+	if (v.exe == "ssh" || v.exe == "mosh") && carried { // what another machine prints
+		return flow{taint: out.taint | fromNetwork, via: v.exe}
 	}
 	if carried {
 		if f, ok := e.filter(sh, v); ok && !out.known {
@@ -158,6 +182,53 @@ func (sh *shell) run(v *invocation) flow {
 		return out
 	}
 	return e.output(sh, v)
+}
+
+// addOptions puts the options that tar takes from its variable before its own.
+func (sh *shell) addOptions(v *invocation) {
+	if v.exe != "tar" && v.exe != "gtar" {
+		return
+	}
+	text := Word{}
+	if w := sh.vars["TAR_OPTIONS"]; len(w) == 1 {
+		text = w[0]
+	}
+	for _, a := range v.env {
+		if a.name == "TAR_OPTIONS" {
+			text = a.value
+		}
+	}
+	if text.Text == "" || !text.known() {
+		return
+	}
+	argv := []Word{v.argv[0]}
+	for _, t := range optionWords(text.Text) {
+		argv = append(argv, Word{Text: t, At: -1, Span: text.Span, Taint: text.Taint})
+	}
+	v.argv = append(argv, v.argv[1:]...)
+}
+
+// optionWords splits a list of options at blanks outside of quotes.
+func optionWords(text string) []string {
+	var out []string
+	var b strings.Builder
+	quote := rune(0)
+	for _, r := range text + " " {
+		switch {
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote == 0 && (r == '\'' || r == '"'):
+			quote = r
+		case quote == 0 && (r == ' ' || r == '\t'):
+			if b.Len() > 0 {
+				out = append(out, b.String())
+				b.Reset()
+			}
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return out
 }
 
 // defined runs functions and aliases that the text itself defines.
@@ -182,6 +253,11 @@ func (sh *shell) defined(v *invocation) (flow, bool) {
 	}
 	inner := *sh
 	inner.running++
+	if sh.behind && slices.Contains(sh.calls, first.Text) { // it starts itself beside itself
+		sh.e.raise("shell.proc.fork-bomb", sh.src, v.from, v.to, printable(first.Text))
+		return flow{}, true
+	}
+	inner.calls = append(slices.Clip(sh.calls), first.Text)
 	inner.params, inner.src = v.argv[1:], f.src
 	if inner.params == nil {
 		inner.params = []Word{}
@@ -236,6 +312,9 @@ func isHelp(v *invocation) bool {
 		case "--version", "-version", "-V", "--help", "-help", "help", "version", "-h", "-v":
 			return v.argv[1].Text != "-h" && v.argv[1].Text != "-v" || !slices.Contains([]string{"shutdown", "sh"}, v.exe)
 		}
+	}
+	if v.exe == "git" && len(v.operands) > 0 && gitCommands[v.operands[0].Text] && v.operands[0].Text != "grep" && v.has("-h") {
+		return true // every command of Git prints its usage, wherever the option stands
 	}
 	for _, o := range v.opts {
 		if (o.name == "--help" || o.name == "-help" && slices.Contains(noShortHelp, v.exe)) && !o.given {
@@ -331,6 +410,16 @@ func (sh *shell) unwrap(w *wrapper, v *invocation) (flow, bool) {
 			sh.cwd, sh.vars, sh.funcs, sh.aliases = inner.cwd, inner.vars, inner.funcs, inner.aliases
 		}
 		return out, true
+	case w.Each || w.Plus:
+		for _, text := range rest {
+			if w.Each || strings.HasPrefix(text.Text, "+") {
+				if w.Plus {
+					text = text.tail(1)
+				}
+				out, done = inner.interpret(w.Lang, text, v, v.exe, nil), true
+			}
+		}
+		return out, done
 	case w.Script && v.exe == "npm":
 		for _, pair := range rest {
 			if name, _, ok := strings.Cut(pair.Text, "="); ok && strings.HasPrefix(name, "scripts.") {
@@ -358,6 +447,9 @@ func (sh *shell) unwrap(w *wrapper, v *invocation) (flow, bool) {
 
 // argv runs words that are an inner command.
 func (sh *shell) argv(words []Word, w *wrapper, v *invocation) flow {
+	if len(words) > 1 && words[0].Text == "-c" { // flock FILE -c TEXT, su USER -- -c TEXT
+		return sh.interpret("shell", words[1], v, v.exe+" -c", nil)
+	}
 	src := *sh.src
 	src.via = append(slices.Clip(src.via), v.exe)
 	src.depth++

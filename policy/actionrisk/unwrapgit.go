@@ -23,6 +23,15 @@ func (sh *shell) gitSettings(v *invocation) {
 		}
 		sh.interpret("shell", value, v, "git alias", nil)
 	}
+	if len(v.operands) > 2 && v.operands[0].Text == "config" {
+		sh.e.remembersSetting(v)
+	}
+	if len(v.operands) > 2 && v.operands[0].Text == "config" && gitRuns(strings.ToLower(v.operands[1].Text)) {
+		sh.gitProgram(v, v.operands[2])
+	}
+	if w, ok := v.value("--exec-path"); ok && !strings.HasPrefix(w.Text, "/usr/") {
+		sh.e.raise("git.config.run", sh.src, v.from, v.to, printable(w.Text))
+	}
 	key := Word{}
 	for _, a := range v.env {
 		sh.gitVariable(v, a.name, a.value)
@@ -69,10 +78,29 @@ func (sh *shell) gitSetting(v *invocation, name string, value Word) {
 		sh.gitVariable(v, "GIT_SSH_COMMAND", value)
 		return
 	}
-	switch name {
-	case "core.pager", "core.editor", "core.fsmonitor", "diff.external", "sequence.editor", "gpg.program", "credential.helper", "core.hookspath", "core.askpass":
+	if gitRuns(name) {
 		sh.gitProgram(v, value)
 	}
+}
+
+// gitRuns: a setting whose value Git starts as a program.
+func gitRuns(name string) bool {
+	switch name {
+	case "core.pager", "core.editor", "core.fsmonitor", "core.hookspath", "core.askpass", "core.gitproxy", "core.alternaterefscommand", "diff.external", "sequence.editor",
+		"gpg.program", "credential.helper", "interactive.difffilter", "uploadpack.packobjectshook", "instaweb.httpd", "sendemail.smtpserver":
+		return true
+	}
+	section, _, _ := strings.Cut(name, ".")
+	switch last := name[strings.LastIndexByte(name, '.')+1:]; section {
+	case "pager":
+		return true
+	case "merge", "mergetool", "difftool", "diff", "filter", "browser", "man", "guitool", "trailer", "gpg", "credential", "remote":
+		switch last {
+		case "driver", "cmd", "command", "textconv", "clean", "smudge", "process", "path", "program", "helper", "uploadpack", "receivepack":
+			return true
+		}
+	}
+	return false
 }
 
 // gitCommands cannot be replaced by aliases.
@@ -104,16 +132,36 @@ func (sh *shell) gitProgram(v *invocation, value Word) {
 	sh.interpret("shell", value, v, "git setting", nil)
 }
 
+// hookVariable: a variable that holds a command, by its name: RSYNC_RSH,
+// KUBE_EDITOR, SYSTEMD_PAGER, SSH_ASKPASS.
+func hookVariable(name string) bool {
+	switch name {
+	case "PS0", "PS1", "PAGER", "EDITOR", "VISUAL", "BROWSER", "PROMPT_COMMAND", "LESSOPEN", "LESSCLOSE", "BASH_ENV", "ENV", "PS4", "FCEDIT", "SVN_SSH", "RSYNC_CONNECT_PROG":
+		return true
+	}
+	for _, suffix := range [...]string{"PAGER", "_EDITOR", "_RSH", "_ASKPASS"} {
+		if strings.HasSuffix(name, suffix) && !strings.HasPrefix(name, "GIT_") {
+			return true
+		}
+	}
+	return false
+}
+
 // variableRuns: variables whose value a program starts or loads.
 func (sh *shell) variableRuns(v *invocation, a assign) {
 	if len(a.name) == 3 && a.name[:2] == "PS" && !strings.ContainsAny(a.value.Text, "`") && !strings.Contains(a.value.Text, "$(") {
 		return // a prompt
 	}
-	switch a.name {
-	case "PS0", "PS1", "PAGER", "MANPAGER", "EDITOR", "VISUAL", "BROWSER", "PROMPT_COMMAND", "LESSOPEN", "BASH_ENV", "ENV", "PS4":
-		if f, ok := sh.e.files[fileKey(sh.cwd, a.value.Text)]; ok && f.known {
-			f.word.Taint |= f.taint
-			sh.interpret("shell", f.word, v, a.name, nil)
+	switch hook := hookVariable(a.name); {
+	case hook:
+		if f, ok := sh.e.files[fileKey(sh.cwd, a.value.Text)]; ok {
+			if f.taint&fromNetwork != 0 {
+				sh.e.raise("rce.download-exec", sh.src, v.from, v.to, printable(a.value.Text))
+			}
+			if f.known {
+				f.word.Taint |= f.taint
+				sh.interpret("shell", f.word, v, a.name, nil)
+			}
 			return
 		}
 		if strings.ContainsAny(a.value.Text, " /$`") {
@@ -124,7 +172,11 @@ func (sh *shell) variableRuns(v *invocation, a assign) {
 			}
 			sh.interpret("shell", text, v, a.name, nil)
 		}
-	case "LD_PRELOAD", "LD_AUDIT", "DYLD_INSERT_LIBRARIES":
+	case a.name == "NODE_OPTIONS" || a.name == "PERL5OPT" || a.name == "RUBYOPT" || a.name == "PYTHONSTARTUP" || a.name == "JAVA_TOOL_OPTIONS":
+		if strings.Contains(a.value.Text, "/tmp/") || strings.Contains(a.value.Text, "/dev/shm/") {
+			sh.e.raise("rce.library-preload", sh.src, v.from, v.to, printable(a.value.Text))
+		}
+	case a.name == "LD_PRELOAD" || a.name == "LD_AUDIT" || a.name == "DYLD_INSERT_LIBRARIES":
 		if a.value.Text != "" && !strings.Contains(a.value.Text, "jemalloc") && !strings.Contains(a.value.Text, "tcmalloc") && !strings.Contains(a.value.Text, "mimalloc") {
 			sh.e.raise("rce.library-preload", sh.src, v.from, v.to, printable(a.value.Text))
 		}

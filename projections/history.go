@@ -108,32 +108,42 @@ func applyDecisions(ctx context.Context, tx pgx.Tx, list []ledger.Event) (n int,
 	return n, rows.insert(ctx, tx)
 }
 
+// decisionItem lists a decision. Of its record, most of which is not listed, only
+// those members are read.
 func decisionItem(e ledger.Event) (HistoryItem, error) {
-	var stored struct {
-		Record struct { // what is listed, of assurance.DecisionRecord
-			IssuedAt   string              `json:"issuedAt"`
-			DecisionID string              `json:"decisionId"`
-			Protocol   string              `json:"protocol"`
-			Decision   string              `json:"decision"`
-			Findings   []assurance.Finding `json:"findings"`
-			Policy     struct {
-				PolicyID string `json:"policyId"`
-				Version  int64  `json:"version"`
-			} `json:"policy"`
-			Subject struct {
-				RunID string `json:"runId"`
-			} `json:"subject"`
-		} `json:"record"`
-		Integrity seal.Integrity `json:"integrity"`
-	}
-	if err := json.Unmarshal(e.Payload, &stored); err != nil {
+	payload, err := canon.Members(e.Payload)
+	if err != nil {
 		return HistoryItem{}, err
 	}
-	r := stored.Record
-	item := itemOf(e, "decision", stored.Integrity)
-	item.RecordedAt, item.DecisionID, item.Protocol, item.RunID = r.IssuedAt, r.DecisionID, r.Protocol, r.Subject.RunID
-	item.Decision, item.PolicyID, item.PolicyVersion = r.Decision, r.Policy.PolicyID, r.Policy.Version
-	for _, f := range r.Findings {
+	record, err := canon.Members(payload["record"])
+	if err != nil {
+		return HistoryItem{}, err
+	}
+	item := itemOf(e, "decision", seal.Integrity{})
+	var findings []struct {
+		RuleID string `json:"ruleId"`
+	}
+	var policy struct {
+		PolicyID string `json:"policyId"`
+		Version  int64  `json:"version"`
+	}
+	var subject struct {
+		RunID string `json:"runId"`
+	}
+	for _, member := range []struct {
+		text jsontext.Value
+		into any
+	}{
+		{payload["integrity"], &item.Integrity}, {record["issuedAt"], &item.RecordedAt}, {record["decisionId"], &item.DecisionID},
+		{record["protocol"], &item.Protocol}, {record["decision"], &item.Decision}, {record["findings"], &findings},
+		{record["policy"], &policy}, {record["subject"], &subject},
+	} {
+		if err := json.Unmarshal(member.text, member.into); err != nil {
+			return HistoryItem{}, err
+		}
+	}
+	item.RunID, item.PolicyID, item.PolicyVersion = subject.RunID, policy.PolicyID, policy.Version
+	for _, f := range findings {
 		item.RuleIDs = append(item.RuleIDs, f.RuleID)
 	}
 	return item, nil

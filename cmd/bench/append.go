@@ -22,7 +22,13 @@ type appendCmd struct {
 }
 
 // payload makes a row of about 650 octets with the ledger's other columns.
-var payload = bytes.Join([][]byte{[]byte(`{"pad":"`), bytes.Repeat([]byte("x"), 230), []byte(`"}`)}, nil)
+var payload = padded(240)
+
+// padded is a payload of a number of octets.
+func padded(octets int) []byte {
+	const before, after = `{"pad":"`, `"}`
+	return bytes.Join([][]byte{[]byte(before), bytes.Repeat([]byte("x"), octets-len(before+after)), []byte(after)}, nil)
+}
 
 // Run prints one line per number of callers.
 func (c *appendCmd) Run(ctx context.Context) error {
@@ -39,7 +45,7 @@ func (c *appendCmd) Run(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("anchor: %w", err)
 			}
-			b, err := appendLoad(ctx, s, 1, callers, c.During)
+			b, err := appendLoad(ctx, s, 1, callers, c.During, payload)
 			if err != nil {
 				return fmt.Errorf("append: %w", err)
 			}
@@ -54,7 +60,7 @@ func (c *appendCmd) Run(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			b, err := appendLoad(ctx, s, 2, 64, c.During)
+			b, err := appendLoad(ctx, s, 2, 64, c.During, payload)
 			if err != nil {
 				return err
 			}
@@ -103,7 +109,7 @@ func anchor(ctx context.Context, s *scratch, callers int, during time.Duration) 
 }
 
 // appendLoad appends one event per call to streams of their own.
-func appendLoad(ctx context.Context, s *scratch, nodes, callers int, during time.Duration) (sample, error) {
+func appendLoad(ctx context.Context, s *scratch, nodes, callers int, during time.Duration, payload []byte) (sample, error) {
 	ledgers := make([]*ledger.Ledger, nodes)
 	for i := range ledgers {
 		l, err := ledger.Open(ctx, s.app, ledger.Options{Log: slog.New(slog.DiscardHandler)})

@@ -22,6 +22,10 @@ type decisionsCmd struct {
 	Profile string        `help:"Write a CPU profile of all decisions to this file."`
 }
 
+// decisionOctets is the payload of a decision's event: how much of the distance
+// to the bare append is the size alone, an append of that size shows.
+const decisionOctets = 3050
+
 // Run prints one line per number of callers: the ratio is decisions to appends.
 func (c *decisionsCmd) Run(ctx context.Context) error {
 	s, err := newScratch(ctx)
@@ -38,12 +42,16 @@ func (c *decisionsCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%-10s %12s %12s %8s %20s %20s %28s\n", "in flight", "appends/s", "decisions/s", "ratio",
-		"append p50/p99 ms", "decision p50/p99 ms", "us of CPU, program + database")
+	fmt.Printf("%-10s %10s %10s %12s %8s %20s %20s   %s\n", "in flight", "appends/s", "of 3 KB/s", "decisions/s", "ratio",
+		"append p50/p99 ms", "decision p50/p99 ms", "us of CPU of each, program + database")
 	for _, callers := range c.Callers {
-		var appends, decisions []sample
+		var appends, large, decisions []sample
 		for range c.Runs {
-			a, err := service.measured(ctx, s, func() (sample, error) { return appendLoad(ctx, s, 1, callers, c.During) })
+			a, err := service.measured(ctx, s, func() (sample, error) { return appendLoad(ctx, s, 1, callers, c.During, payload) })
+			if err != nil {
+				return err
+			}
+			b, err := service.measured(ctx, s, func() (sample, error) { return appendLoad(ctx, s, 1, callers, c.During, padded(decisionOctets)) })
 			if err != nil {
 				return err
 			}
@@ -54,12 +62,12 @@ func (c *decisionsCmd) Run(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			appends, decisions = append(appends, a), append(decisions, d)
+			appends, large, decisions = append(appends, a), append(large, b), append(decisions, d)
 		}
-		a, d := median(appends), median(decisions)
-		fmt.Printf("%-10d %12.0f %12.0f %8.2f %20s %20s %28s\n", callers, a.perSecond, d.perSecond, d.perSecond/a.perSecond,
+		a, b, d := median(appends), median(large), median(decisions)
+		fmt.Printf("%-10d %10.0f %10.0f %12.0f %8.2f %20s %20s   %s; %s; %s\n", callers, a.perSecond, b.perSecond, d.perSecond, d.perSecond/a.perSecond,
 			ms(a.quantile(.5))+" / "+ms(a.quantile(.99)), ms(d.quantile(.5))+" / "+ms(d.quantile(.99)),
-			a.used.per(len(a.latencies))+", "+d.used.per(len(d.latencies)))
+			a.used.per(len(a.latencies)), b.used.per(len(b.latencies)), d.used.per(len(d.latencies)))
 	}
 	return check(ctx, s)
 }

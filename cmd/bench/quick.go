@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/countersign/countersign/api"
@@ -41,7 +43,7 @@ func (c *quickCmd) Run(ctx context.Context) error {
 	for _, callers := range c.Callers {
 		var appends, calls []sample
 		for range c.Runs {
-			a, err := appendLoad(ctx, s, 1, callers, c.During)
+			a, err := appendLoad(ctx, s, 1, callers, c.During, payload)
 			if err != nil {
 				return err
 			}
@@ -69,6 +71,9 @@ type benchService struct {
 
 func startService(ctx context.Context, s *scratch) (*benchService, error) {
 	log := slog.New(slog.DiscardHandler)
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(300) // as countersign serve does
+	}
 	l, err := ledger.Open(ctx, s.app, ledger.Options{Log: log})
 	if err != nil {
 		return nil, err

@@ -603,3 +603,30 @@ func TestAgentPaysWithItsCredit(t *testing.T) {
 	n.refused(run(), 401, "unauthorized", "")
 	n.refused(n.send(http.MethodGet, status.path, "", bearer[2:]...), 401, "unauthorized", "")
 }
+
+// While the database is away nothing is registered, granted or claimed: 503. What
+// was asked then can be asked again.
+func TestDatabaseAwayFromTheOAuthEndpoints(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	c := n.register()
+	token, cookie := n.token(c, ""), n.signIn("ada@example.com")
+	claim := func() answer { return n.claim("Cookie", cookie, "Authorization", "Bearer "+token) }
+	n.cutDatabase(false)
+	n.oauthRefused(n.post("/api/auth/register", "", `{"client_name":"b"}`), 503, "temporarily_unavailable")
+	n.oauthRefused(n.form("/api/auth/token", c, url.Values{"grant_type": {"client_credentials"}}), 503, "temporarily_unavailable")
+	n.oauthRefused(n.form("/api/auth/introspect", c, url.Values{"token": {token}}), 503, "temporarily_unavailable")
+	n.oauthRefused(n.form("/api/auth/revoke", c, url.Values{"token": {token}}), 503, "temporarily_unavailable")
+	n.refused(claim(), 503, "-", "")
+	n.cutDatabase(true)
+	a := claim()
+	for range 10 { // connections from before lie in the pool still
+		if a.status == 503 {
+			a = claim()
+		}
+	}
+	n.wants(a, 200)
+	if got := n.token(c, "billing:manage"); got == "" {
+		t.Error("no token after the claim")
+	}
+}

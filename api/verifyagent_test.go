@@ -1,0 +1,100 @@
+package api_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/ledger/ledgertest"
+)
+
+// agentLink registers an agent with an address and returns the mailed secret.
+func (b *browser) agentLink(email string) (clientID, token string) {
+	b.t.Helper()
+	got := b.post("/api/auth/register", `{"client_name":"free money at evil.example","identity_type":"verified_email","email":"`+email+`"}`)
+	b.want(got, http.StatusCreated, `"identity_type":"verified_email"`)
+	var made struct {
+		ClientID string `json:"client_id"`
+	}
+	if err := json.Unmarshal([]byte(got.body), &made); err != nil {
+		b.t.Fatal(err)
+	}
+	letter := b.site.outbox.Letters()[0]
+	if letter.To != strings.ToLower(email) || !strings.Contains(letter.Text, made.ClientID) || strings.Contains(letter.Subject+letter.Text, "evil.example") {
+		b.t.Errorf("the letter: %+v", letter)
+	}
+	found := linkPattern.FindStringSubmatch(letter.Text)
+	if found == nil || !strings.HasPrefix(letter.Link, b.site.app.BaseURL+"/agents/confirm?token=") {
+		b.t.Fatalf("the link: %s", letter.Link)
+	}
+	return made.ClientID, found[1]
+}
+
+// An agent with verified_email is verified when its owner confirms the mailed
+// link: looking at it, as scanners do, verifies nothing.
+func TestMailedLinkVerifiesAnAgent(t *testing.T) {
+	s := newSite(t, ledgertest.New(t))
+	b := s.browser(t)
+	clientID, token := b.agentLink("Ada@example.com")
+	head := func() int64 {
+		t.Helper()
+		position, err := s.app.Ledger.Head(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return position
+	}
+	before := head()
+	for range 3 {
+		b.want(b.get("/agents/confirm?token="+token), 200, `value="`+token+`"`)
+		b.want(b.do(http.MethodHead, "/agents/confirm?token="+token, "", ""), 200, "")
+	}
+	b.want(b.form("/agents/confirm?token="+token, url.Values{}), 410, "was used or is too old")
+	b.want(b.form("/agents/confirm", url.Values{"token": {token}}, "Origin", "https://evil.example", "Sec-Fetch-Site", "cross-site"), 403, "cross-origin")
+	if head() != before {
+		t.Error("looking at the link verified the agent")
+	}
+	b.want(b.form("/agents/confirm", url.Values{"token": {token}}), 200, "<code>"+clientID+"</code> is verified")
+	if head() != before+3 { // customer.created, agent.verified, credit.granted
+		t.Errorf("%d events", head()-before)
+	}
+	b.want(b.form("/agents/confirm", url.Values{"token": {token}}), 410, "was used or is too old")
+	if b.cookie() != "" {
+		t.Error("verifying an agent signed somebody in")
+	}
+	_, old := b.agentLink("ada@example.com")
+	s.clock.add(10 * time.Minute)
+	b.want(b.form("/agents/confirm", url.Values{"token": {old}}), 410, "was used or is too old")
+	if strings.Contains(s.logs.String(), token) || strings.Contains(strings.ToLower(s.logs.String()), "ada@example.com") {
+		t.Error("the log holds a secret or an address")
+	}
+}
+
+// Without a mail server nobody can be asked, so nothing is registered. Without an
+// address none is needed: the agent is verified when it is claimed.
+func TestVerifiedEmailNeedsMail(t *testing.T) {
+	s := newSiteWith(t, ledgertest.New(t), "", nil)
+	b := s.browser(t)
+	before, err := s.app.Ledger.Head(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.want(b.post("/api/auth/register", `{"client_name":"buyer","identity_type":"verified_email","email":"ada@example.com"}`), 503,
+		`{"error":"temporarily_unavailable","error_description":"mail is not configured"}`)
+	if after, err := s.app.Ledger.Head(t.Context()); err != nil || after != before {
+		t.Errorf("%d events, %v", after-before, err)
+	}
+	b.want(b.post("/api/auth/register", `{"client_name":"buyer","identity_type":"verified_email"}`), 201, "verified_email")
+	broken := newSiteWith(t, ledgertest.New(t), "", nil, func(c *api.Config) { c.Mail = brokenMail{} })
+	b = broken.browser(t)
+	b.want(b.post("/api/auth/register", `{"client_name":"buyer","identity_type":"verified_email","email":"ada@example.com"}`), 503,
+		`{"error":"temporarily_unavailable","error_description":"the mail could not be sent, try again"}`)
+	if strings.Contains(broken.logs.String(), "ada@example.com") {
+		t.Error("the log holds the address that the mail server repeated")
+	}
+}

@@ -230,8 +230,6 @@ type event struct {
 	Data        string   `json:"data"`
 	Block       quantity `json:"blockNumber"`
 	Transaction string   `json:"transactionHash"`
-	Index       quantity `json:"logIndex"`
-	Removed     bool     `json:"removed"`
 }
 
 // topicOf is an address as it stands in a topic: a word in lower case.
@@ -241,7 +239,7 @@ func topicOf(address string) string {
 
 // of says whether the event is the asset's, with these topics.
 func (e event) of(asset string, topics ...string) bool {
-	if !strings.EqualFold(e.Address, asset) || e.Removed || len(e.Topics) < len(topics) {
+	if !strings.EqualFold(e.Address, asset) || len(e.Topics) < len(topics) {
 		return false
 	}
 	for i, topic := range topics {
@@ -294,7 +292,7 @@ func (c *chain) judge(ctx context.Context, p commands.Payment, end event) (comma
 	for _, e := range receipt.Logs {
 		switch {
 		case !used:
-			used = e.Index == end.Index && e.of(p.Asset, topicUsed, topicOf(p.Payer), p.Nonce)
+			used = e.of(p.Asset, topicUsed, topicOf(p.Payer), p.Nonce)
 		case e.of(p.Asset):
 			if e.of(p.Asset, topicTransfer, topicOf(p.Payer), topicOf(p.PayTo)) && sameAmount(e.Data, p.Amount) {
 				return commands.Settlement{State: commands.Settled, Transaction: end.Transaction, Payer: p.Payer, Evidence: "chain"}, nil

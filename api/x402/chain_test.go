@@ -77,6 +77,10 @@ func TestWhatTheChainProves(t *testing.T) {
 			p.HeadBlock -= 9_000
 			_, _ = c.Settle(o.Domain.Asset, o.Authorization)
 		}, "settled"},
+		{"the transfer, in the first block of a query", func(c *x402test.Chain, o x402test.Order, p *commands.Payment) {
+			p.HeadBlock = c.Head() + 1 - 2_000 + 10 // the search begins ten blocks before
+			_, _ = c.Settle(o.Domain.Asset, o.Authorization)
+		}, "settled"},
 		{"the transfer among others", func(c *x402test.Chain, o x402test.Order, _ *commands.Payment) {
 			a, token := o.Authorization, o.Domain.Asset
 			c.Mine(x402test.Transferred(token, a.From, thief, a.Value), x402test.Used(token, thief, a.Nonce), x402test.Transferred(token, thief, a.To, a.Value),
@@ -114,6 +118,15 @@ func TestWhatTheChainProves(t *testing.T) {
 		{"a transaction that failed", func(c *x402test.Chain, o x402test.Order, _ *commands.Payment) {
 			a, token := o.Authorization, o.Domain.Asset
 			c.MineReverted(x402test.Used(token, a.From, a.Nonce), x402test.Transferred(token, a.From, a.To, a.Value))
+		}, wait},
+		{"a transaction that failed, on a node that shows its logs", func(c *x402test.Chain, o x402test.Order, _ *commands.Payment) {
+			a, token := o.Authorization, o.Domain.Asset
+			c.MineReverted(x402test.Used(token, a.From, a.Nonce), x402test.Transferred(token, a.From, a.To, a.Value))
+			c.Confuse(true)
+		}, wait},
+		{"the transfer, while the chain is reorganized", func(c *x402test.Chain, o x402test.Order, _ *commands.Payment) {
+			_, _ = c.Settle(o.Domain.Asset, o.Authorization)
+			c.Confuse(true)
 		}, wait},
 		{"its end, unused", func(c *x402test.Chain, _ x402test.Order, _ *commands.Payment) {
 			c.Advance(now.Add(300*time.Second + 32*time.Second))

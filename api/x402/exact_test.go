@@ -111,6 +111,7 @@ func exacts(t testing.TB) []exact {
 	const signature = x402.ReasonSignature
 	add("high s", sepolia, 1, signature, func(o *x402test.Order) { o.Signature = highS(o.Sign()) })
 	add("v of 29", sepolia, 1, signature, func(o *x402test.Order) { o.Signature = o.Sign(); o.Signature[64] = 29 })
+	add("v of a compressed key", sepolia, 1, signature, func(o *x402test.Order) { o.Signature = o.Sign(); o.Signature[64] -= 27 - 4 })
 	add("r of zero", sepolia, 1, signature, func(o *x402test.Order) { o.Signature = o.Sign(); clear(o.Signature[:32]) })
 	add("other signer", sepolia, 1, signature, func(o *x402test.Order) { o.Wallet = x402test.NewWallet("thief") })
 	add("domain of another name", sepolia, 1, signature, func(o *x402test.Order) { o.Domain.Name = "USD Coin" })
@@ -162,7 +163,7 @@ func exacts(t testing.TB) []exact {
 	edit("leading zero", payload, `"value":"10000"`, `"value":"010000"`)
 	edit("a number for a string", payload, `"value":"10000"`, `"value":10000`)
 	edit("a sign", payload, `"value":"10000"`, `"value":"+10000"`)
-	edit("more than 256 bits", payload, `"value":"10000"`, `"value":"1`+strings.Repeat("0", 77)+`9"`)
+	edit("more than 256 bits", payload, `"value":"10000"`, `"value":"`+new(big.Int).Lsh(big.NewInt(1), 256).String()+`"`)
 	edit("the member twice", payload, `"value":"10000"`, `"value":"10000","value":"10000"`)
 	edit("the member in capitals", payload, `"value":"10000"`, `"VALUE":"10000"`)
 	edit("no hex", payload, `"signature":"0x`, `"signature":"0xzz`)

@@ -207,6 +207,19 @@ func TestSuccessNeedsATransactionOnOurNetwork(t *testing.T) {
 			}
 		})
 	}
+	for _, status := range []int{202, 400, 500} {
+		m := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, `{"success":true,"isValid":true,"transaction":"0xabc","network":"eip155:84532"}`)
+		})
+		p, _ := m.payment("one")
+		if s := m.facilitator.Settle(t.Context(), p, 1); s.State != commands.Unknown {
+			t.Errorf("success with status %d ended as %+v", status, s)
+		}
+		if err := m.facilitator.Verify(t.Context(), p); err == nil {
+			t.Errorf("valid with status %d is valid", status)
+		}
+	}
 	m := answering(t, func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"success":true,"transaction":"0xabc","network":"eip155:84532","payer":"0x0","later":{"a":1}}`)
 	})

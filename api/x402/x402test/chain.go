@@ -77,6 +77,7 @@ type Chain struct {
 	lag          int64
 	down         bool
 	hidden       bool
+	confused     bool
 	transactions []transaction
 	spent        map[string]bool // token, payer, nonce: used or canceled
 	transfers    int
@@ -110,6 +111,11 @@ func (c *Chain) Down(down bool) { c.do(func() { c.down = down }) }
 
 // HideLogs makes the node find no logs, as one that has not indexed them yet.
 func (c *Chain) HideLogs(hidden bool) { c.do(func() { c.hidden = hidden }) }
+
+// Confuse makes the node contradict itself: it finds the logs of transactions that
+// failed, too, and receipts say a later block than the logs, as after the chain
+// was reorganized.
+func (c *Chain) Confuse(confused bool) { c.do(func() { c.confused = confused }) }
 
 // Head is the number of the last block.
 func (c *Chain) Head() int64 {
@@ -273,7 +279,7 @@ func (c *Chain) logs(q request) (any, error) {
 	found := []any{}
 	for _, tx := range c.transactions {
 		for i, l := range tx.logs {
-			if !c.hidden && tx.status == 1 && tx.block >= from && tx.block <= min(to, c.seen()) && strings.EqualFold(l.Address.String(), filter.Address) && matches(l.Topics, filter.Topics) {
+			if !c.hidden && (tx.status == 1 || c.confused) && tx.block >= from && tx.block <= min(to, c.seen()) && strings.EqualFold(l.Address.String(), filter.Address) && matches(l.Topics, filter.Topics) {
 				found = append(found, tx.log(i))
 			}
 		}
@@ -327,7 +333,11 @@ func (c *Chain) receipt(q request) (any, error) {
 		for i := range tx.logs {
 			logs = append(logs, tx.log(i))
 		}
-		return map[string]any{"status": quantity(int64(tx.status)), "blockNumber": quantity(tx.block), "transactionHash": hash, "logs": logs}, nil
+		block := tx.block
+		if c.confused && tx.status == 1 {
+			block++
+		}
+		return map[string]any{"status": quantity(int64(tx.status)), "blockNumber": quantity(block), "transactionHash": hash, "logs": logs}, nil
 	}
 	return nil, nil
 }

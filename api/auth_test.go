@@ -630,3 +630,52 @@ func TestDatabaseAwayFromTheOAuthEndpoints(t *testing.T) {
 		t.Error("no token after the claim")
 	}
 }
+
+// Each request of auth.md works as it stands there, with what the ones before it
+// gave in the place of its capital letters.
+func TestRequestsOfAuthMDWork(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	a := n.get("/auth.md")
+	if a.status != 200 || a.header.Get("Content-Type") != "text/markdown; charset=utf-8" || !strings.HasPrefix(string(a.body), "# auth.md\n") || !strings.Contains(string(a.body), n.url+"/sign-in") {
+		t.Fatalf("%v %v", a, a.header)
+	}
+	for i, step := range []string{"Discover", "Register", "Claim", "Exchange", "Use", "Revoke"} {
+		if !strings.Contains(string(a.body), fmt.Sprintf("\n## %d. %s\n", i+1, step)) {
+			t.Errorf("step %d is not %s", i+1, step)
+		}
+	}
+	for _, scope := range commands.AgentScopes {
+		if !strings.Contains(string(a.body), "| `"+scope+"` | "+scopeMeanings[scope]+" |\n") {
+			t.Errorf("%s is not explained", scope)
+		}
+	}
+	blocks := strings.Split(string(a.body), "```http\n")[1:]
+	if len(blocks) != 7 {
+		t.Fatalf("%d requests", len(blocks))
+	}
+	blocks[3], blocks[4] = blocks[4], blocks[3] // a claim needs a token: step 3 says so
+	values := []string{"SESSION", n.signIn("ada@example.com")}
+	for _, block := range blocks {
+		text, _, _ := strings.Cut(block, "\n```")
+		text = strings.NewReplacer(values...).Replace(text)
+		head, body, _ := strings.Cut(text, "\n\n")
+		lines := strings.Split(head, "\n")
+		method, path, _ := strings.Cut(lines[0], " ")
+		var headers []string
+		for _, line := range lines[1:] {
+			name, value, _ := strings.Cut(line, ": ")
+			headers = append(headers, name, value)
+		}
+		a := n.send(method, path, body, headers...)
+		if a.status != 200 && a.status != 201 {
+			t.Fatalf("%s: %v", lines[0], a)
+		}
+		m := a.members(t)
+		for member, placeholder := range map[string]string{"client_id": "CLIENT_ID", "client_secret": "CLIENT_SECRET", "access_token": "ACCESS_TOKEN"} {
+			if value, has := m[member].(string); has {
+				values = append(values, placeholder, value)
+			}
+		}
+	}
+}

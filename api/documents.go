@@ -1,14 +1,17 @@
 package api
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"crypto/sha256"
+	_ "embed"
 	"encoding/base64"
 	"encoding/hex"
 	"net/http"
 	"reflect"
 	"slices"
 	"strings"
+	"text/template"
 
 	"github.com/invopop/jsonschema"
 
@@ -152,7 +155,7 @@ func (s *Server) authorizationServer() authorizationServer {
 		Revocation: base + revokeAccessToken.path, Introspection: base + introspectAccessToken.path, JWKS: base + jwks.path,
 		Scopes: commands.AgentScopes, ResponseTypes: []string{}, GrantTypes: []string{grantClientCredentials},
 		TokenMethods: methods, RevocationMethods: methods, IntrospectionMethods: methods, Documentation: base + "/docs",
-		AgentAuth: agentAuth{Skill: base + "/auth.md", Register: base + registerAgent.path, Claim: base + claimAgent.path,
+		AgentAuth: agentAuth{Skill: base + authPath, Register: base + registerAgent.path, Claim: base + claimAgent.path,
 			Revocation: base + revokeAccessToken.path, IdentityTypes: []string{commands.IdentityAnonymous, commands.IdentityVerifiedEmail}},
 	}
 }
@@ -211,4 +214,29 @@ var (
 	}
 )
 
-const mcpPath = "/mcp"
+const (
+	mcpPath  = "/mcp"
+	authPath = "/auth.md"
+)
+
+//go:embed site/content/auth.md
+var authText string
+
+var authTemplate = template.Must(template.New("auth.md").Parse(authText))
+
+// authDocument tells an agent in words what the metadata tells a client.
+var authDocument = &operation{
+	id: "get_auth_md", method: http.MethodGet, path: authPath,
+	summary: "How an agent registers, gets tokens and is claimed, step by step.",
+	output:  reflect.TypeFor[string](), media: "text/markdown; charset=utf-8",
+	run: func(s *Server, c *call) (reply, error) {
+		type scope struct{ Name, Grants string }
+		var scopes []scope
+		for _, name := range commands.AgentScopes {
+			scopes = append(scopes, scope{name, scopeMeanings[name]})
+		}
+		var text bytes.Buffer
+		err := authTemplate.Execute(&text, map[string]any{"Base": s.app.BaseURL, "Scopes": scopes})
+		return newDocument(text.Bytes(), c.op.media).answer(c), err
+	},
+}

@@ -56,7 +56,7 @@ func operations() []*operation {
 		assuranceOperations(),
 		organizationOperations(),
 		own([]*operation{workflowStatus, verifyRecord, issueFreeKey, freeKeyStatus, listRules, health, openAPI, jwks,
-			oauthServer, openIDDocument, resourceDocument, mcpResourceDocument,
+			oauthServer, openIDDocument, resourceDocument, mcpResourceDocument, authDocument,
 			registerAgent, requestAccessToken, revokeAccessToken, introspectAccessToken, claimAgent}),
 		own([]*operation{getCheckout, createCheckout, listProducts, getBillingPortal, openBillingPortal,
 			getEntitlement, supportEntitlements}),

@@ -37,6 +37,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign/countersign/api/catalog"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/ledgertest"
@@ -144,6 +145,9 @@ func startNode(t *testing.T, s setup) *node {
 	}
 	t.Cleanup(l.Close)
 	n.app = &commands.App{Ledger: l, Clock: now, TokenKeys: []ed25519.PrivateKey{testTokenKey}}
+	if n.app.Products, err = catalog.Default(); err != nil {
+		t.Fatal(err)
+	}
 	n.keys(s)
 	if n.projections, err = projections.Start(t.Context(), l, log); err != nil {
 		t.Fatal(err)

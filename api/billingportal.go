@@ -52,7 +52,7 @@ var openBillingPortal = &operation{
 // any news of it: a notice may have been lost. What cannot be learnt stays as it
 // is, and is asked again a little later.
 func (s *Server) resync(ctx context.Context, customer string) {
-	if s.checkout == nil {
+	if s.checkout == nil || customer == "" {
 		return
 	}
 	stale, err := s.app.StaleSubscriptions(ctx, customer)

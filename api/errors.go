@@ -120,7 +120,7 @@ func (s *Server) problemOf(h http.Header, r *http.Request, err error) (int, prob
 	var refused *policy.Error
 	switch {
 	case errors.As(err, &quota):
-		upgrade := s.app.BaseURL + "/pricing#monthly-pass"
+		upgrade := s.upgradeURL()
 		h.Set("Link", "<"+upgrade+`>; rel="upgrade"`)
 		h.Set("Retry-After", strconv.FormatInt(s.secondsUntil(quota.ResetsAt), 10))
 		return http.StatusTooManyRequests, problem{Error: quota.Error(), Code: commands.CodeQuota,

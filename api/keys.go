@@ -101,16 +101,34 @@ var freeKeyStatus = &operation{
 		if err != nil {
 			return reply{}, err
 		}
+		s.resync(c.request.Context(), c.credential.caller.CustomerID)
+		pass, err := s.app.Pass(c.request.Context(), c.credential.caller.CustomerID)
+		if err != nil {
+			return reply{}, err
+		}
 		return reply{value: keyStatus{
 			Plan: "free", CallsPerMonth: commands.FreeCallsPerMonth,
 			CallsUsed: used.Used, CallsRemaining: used.Remaining, ResetsAt: commands.Stamp(used.ResetsAt),
-			Upgrade: s.upgrade(),
+			Credits: creditsOf(pass), Upgrade: s.upgrade(),
 		}}, nil
 	},
 }
 
+// upgrade names the pass of the catalogue; without one, only paying per call is
+// left.
 func (s *Server) upgrade() upgrade {
-	return upgrade{URL: s.app.BaseURL + "/pricing#monthly-pass", Product: "monthly-pass", PriceCents: 2900, CreditCents: 3500}
+	u := upgrade{URL: s.upgradeURL()}
+	if pass, sold := s.app.PassProduct(); sold {
+		u.Product, u.PriceCents, u.CreditCents = pass.Slug, int(pass.PriceCents), int(pass.CreditCents)
+	}
+	return u
+}
+
+func (s *Server) upgradeURL() string {
+	if pass, sold := s.app.PassProduct(); sold {
+		return s.app.BaseURL + "/pricing#" + pass.Slug
+	}
+	return s.app.BaseURL + "/pricing"
 }
 
 // agentStatus is an agent's: it has no free calls but may have credit.
@@ -120,6 +138,14 @@ func (s *Server) agentStatus(c *call) (reply, error) {
 		return reply{}, err
 	}
 	status := keyStatus{Plan: "agent", ResetsAt: commands.Stamp(s.app.MonthEnds()), Credits: creditsOf(balance), Upgrade: s.upgrade()}
+	if balance == nil {
+		// Without credit of its own it draws on the pass of who claimed it.
+		s.resync(c.request.Context(), c.credential.agent.CustomerID)
+		if balance, err = s.app.Pass(c.request.Context(), c.credential.agent.CustomerID); err != nil {
+			return reply{}, err
+		}
+		status.Credits = creditsOf(balance)
+	}
 	if balance != nil {
 		status.CallsUsed = balance.Calls
 	}

@@ -59,7 +59,7 @@ func operations() []*operation {
 			oauthServer, openIDDocument, resourceDocument, mcpResourceDocument, authDocument,
 			registerAgent, requestAccessToken, revokeAccessToken, introspectAccessToken, claimAgent}),
 		own([]*operation{getCheckout, createCheckout, listProducts, getBillingPortal, openBillingPortal,
-			getEntitlement, supportEntitlements}),
+			getEntitlement, supportEntitlements, issueAccountKey, listAccountKeys, revokeAccountKey}),
 	)
 	for _, op := range table {
 		if op.limit == 0 {

@@ -185,14 +185,54 @@ type access struct {
 	until                   time.Time // zero: for ever
 
 	subscription *events.SubscriptionUpdated
-	provider     string       // the provider's customer of a subscription
-	guard        ledger.Guard // of the stream a subscription is told in
+	provider     string // the provider's customer of a subscription
 }
 
 var errNoCustomer = policy.Refuse(CodeNotFound, "", "customer not found")
 
 // readAccount folds a customer's own stream and everything the provider told.
 func (a *App) readAccount(ctx context.Context, customerID string) (account, error) {
+	acc, all, err := a.readBillings(ctx, customerID)
+	for i, provider := range acc.providers {
+		if err == nil {
+			acc.addSubscriptions(provider, all[i], a.now())
+			err = a.addPurchases(ctx, &acc, all[i])
+		}
+	}
+	return acc, err
+}
+
+// readSubscriptions is readAccount without what was bought once and what became
+// of the payments for it.
+func (a *App) readSubscriptions(ctx context.Context, customerID string) (account, error) {
+	acc, all, err := a.readBillings(ctx, customerID)
+	for i, provider := range acc.providers {
+		if err == nil {
+			acc.addSubscriptions(provider, all[i], a.now())
+		}
+	}
+	return acc, err
+}
+
+func (a *App) readBillings(ctx context.Context, customerID string) (account, []billing, error) {
+	acc, err := a.readCustomer(ctx, customerID)
+	if err != nil {
+		return account{}, nil, err
+	}
+	var all []billing
+	for _, provider := range acc.providers {
+		b, _, err := a.readBilling(ctx, provider)
+		if err != nil {
+			return account{}, nil, err
+		}
+		acc.guards = append(acc.guards, b.guard)
+		all = append(all, b)
+	}
+	return acc, all, nil
+}
+
+// readCustomer folds the customer's own stream.
+func (a *App) readCustomer(ctx context.Context, customerID string) (account, error) {
 	acc := account{customerID: customerID, revoked: map[string]bool{}}
 	if !strings.HasPrefix(customerID, "cus_") {
 		return acc, errNoCustomer
@@ -209,16 +249,6 @@ func (a *App) readAccount(ctx context.Context, customerID string) (account, erro
 	}
 	if acc.dataKey == "" {
 		return acc, errNoCustomer
-	}
-	for _, provider := range acc.providers {
-		b, _, err := a.readBilling(ctx, provider)
-		if err != nil {
-			return acc, err
-		}
-		acc.guards = append(acc.guards, b.guard)
-		if err := a.addBilling(ctx, &acc, provider, b); err != nil {
-			return acc, err
-		}
 	}
 	return acc, nil
 }
@@ -287,8 +317,8 @@ func (a *App) readBilling(ctx context.Context, provider string) (billing, ledger
 	return b, history, err
 }
 
-// addBilling adds what the account owns of a provider customer's facts.
-func (a *App) addBilling(ctx context.Context, acc *account, provider string, b billing) error {
+// addPurchases adds what the account owns of a provider customer's purchases.
+func (a *App) addPurchases(ctx context.Context, acc *account, b billing) error {
 	for _, p := range b.purchases {
 		if p.CustomerID != acc.customerID {
 			continue
@@ -299,6 +329,12 @@ func (a *App) addBilling(ctx context.Context, acc *account, provider string, b b
 		}
 		acc.accesses = append(acc.accesses, access{product: p.Product, status: status, source: SourceCard, reference: p.PurchaseID})
 	}
+	return nil
+}
+
+// addSubscriptions adds what the account owns of a provider customer's
+// subscriptions, judged at a time.
+func (acc *account) addSubscriptions(provider string, b billing, now time.Time) {
 	for id, s := range b.subscriptions {
 		owner, product := b.boundTo, s.Product
 		if began, ok := b.began[id]; ok {
@@ -307,10 +343,9 @@ func (a *App) addBilling(ctx context.Context, acc *account, provider string, b b
 		if owner != acc.customerID {
 			continue
 		}
-		acc.accesses = append(acc.accesses, access{product: product, status: subscriptionStatus(s, a.now()), source: SourceCard,
-			reference: id, until: time.Unix(s.PeriodEnd, 0).UTC(), subscription: &s, provider: provider, guard: b.guard})
+		acc.accesses = append(acc.accesses, access{product: product, status: subscriptionStatus(s, now), source: SourceCard,
+			reference: id, until: time.Unix(s.PeriodEnd, 0).UTC(), subscription: &s, provider: provider})
 	}
-	return nil
 }
 
 func (a *App) paymentStatus(ctx context.Context, providerPayment string) (string, error) {

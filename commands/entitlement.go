@@ -48,7 +48,6 @@ type Entitlement struct {
 	reference    string // pur_… or the provider's subscription
 	provider     string // the provider's customer of a subscription
 	subscription *events.SubscriptionUpdated
-	guard        ledger.Guard
 }
 
 // Entitlements lists a customer's access to every product that was ever bought or
@@ -77,7 +76,7 @@ func (acc account) entitlements() []Entitlement {
 	}
 	for _, x := range best {
 		e := Entitlement{Product: x.product, Status: x.status, Source: x.source,
-			reference: x.reference, provider: x.provider, subscription: x.subscription, guard: x.guard}
+			reference: x.reference, provider: x.provider, subscription: x.subscription}
 		if !x.until.IsZero() {
 			until := Stamp(x.until)
 			e.ValidUntil = &until
@@ -142,7 +141,7 @@ func (a *App) ProviderCustomer(ctx context.Context, customerID string) (string, 
 // CheckoutIdentity is what the provider is told about a signed-in buyer: the
 // customer it has of them already, or the e-mail address.
 func (a *App) CheckoutIdentity(ctx context.Context, customerID string) (providerCustomer, email string, err error) {
-	acc, err := a.readAccount(ctx, customerID)
+	acc, err := a.readCustomer(ctx, customerID)
 	if err != nil {
 		return "", "", refusal(err)
 	}

@@ -226,7 +226,7 @@ func (a *App) lookUpKey(ctx context.Context, id string) (knownKey, error) {
 				return knownKey{}, ledger.ErrTampered
 			}
 			known.revoked = false
-			known.caller = Caller{KeyID: issued.KeyID, id: id, dataKey: issued.Subject}
+			known.caller = Caller{KeyID: issued.KeyID, CustomerID: issued.CustomerID, id: id, dataKey: issued.Subject}
 		case events.TypeKeyRevoked:
 			known.revoked = true
 		}
@@ -252,6 +252,10 @@ func (a *App) current(ctx context.Context, caller Caller) (Caller, error) {
 
 // RevokeKey ends a key at once. Revoking it again changes nothing.
 func (a *App) RevokeKey(ctx context.Context, id, reason string) error {
+	return a.revokeKey(ctx, id, "operator", reason)
+}
+
+func (a *App) revokeKey(ctx context.Context, id, actor, reason string) error {
 	_, err := attempt(ctx, a, func(ctx context.Context) (struct{}, error) {
 		a.keys.clear()
 		known, err := a.lookUpKey(ctx, id)
@@ -259,7 +263,7 @@ func (a *App) RevokeKey(ctx context.Context, id, reason string) error {
 			return struct{}{}, err
 		}
 		if known.caller.KeyID == "" {
-			return struct{}{}, policy.Refuse(CodeNotFound, "", "key not found")
+			return struct{}{}, errNoKey
 		}
 		if known.revoked {
 			return struct{}{}, nil
@@ -274,7 +278,7 @@ func (a *App) RevokeKey(ctx context.Context, id, reason string) error {
 		}
 		_, err = a.Ledger.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, Drafts: []ledger.Draft{{
 			Stream: history.Stream, Expect: history.At(), ID: a.NewID("evt_"), Type: events.TypeKeyRevoked,
-			SchemaVersion: 1, Actor: "operator", Payload: payload}}})
+			SchemaVersion: 1, Actor: actor, Payload: payload}}})
 		a.keys.clear()
 		return struct{}{}, err
 	})

@@ -35,6 +35,8 @@ const (
 	maxMembers    = 1000 // of an organization: its stream is read as a whole
 	maxAddresses  = 100  // networks a token is bound to
 
+	maxAccountKeys = 100 // ever, of one account: each is looked at to list them
+
 	askAgain = 60 // seconds: how often the checkout provider is asked about one subscription
 
 	tokenDays        = 90  // life of an organization token unless asked otherwise

@@ -78,7 +78,7 @@ func organizationOfSubscriptions(customerID string) string {
 // after every fact: what a crash has left out is made up for by the next delivery.
 func (a *App) followPlan(ctx context.Context, customerID string) error {
 	_, err := attempt(ctx, a, func(ctx context.Context) (struct{}, error) {
-		acc, err := a.readAccount(ctx, customerID)
+		acc, err := a.readSubscriptions(ctx, customerID)
 		if err != nil {
 			return struct{}{}, err
 		}

@@ -71,9 +71,11 @@ type SigningKeyRetired struct {
 
 // KeyRequested is key.requested, schema version 1: it counts the free keys of an
 // e-mail address and month in the stream free_keys/<reference>/<yyyy-mm>, whose
-// name holds the address only under a key that can be destroyed.
+// name holds the address only under a key that can be destroyed; and it lists the
+// keys of an account in the stream account_keys/<customer id>.
 type KeyRequested struct {
-	KeyID string `json:"keyId"` // key_…
+	KeyID string `json:"keyId"`        // key_…
+	ID    string `json:"id,omitempty"` // of a key in an account: its public part, which names its stream
 }
 
 // KeyIssued is key.issued, schema version 1, first in the stream key/<key id>.
@@ -82,7 +84,8 @@ type KeyIssued struct {
 	Plan       string `json:"plan"`  // "free"
 	SecretHash string `json:"secretHash"`
 	Email      any    `json:"email" personal:"true"`
-	Subject    string `json:"subject"` // data key id under which calls with this key are sealed
+	Subject    string `json:"subject"`              // data key id under which calls with this key are sealed
+	CustomerID string `json:"customerId,omitempty"` // cus_… in whose account it was issued
 }
 
 // KeyRevoked is key.revoked, schema version 1.

@@ -1,0 +1,46 @@
+package api
+
+import (
+	"net/http"
+	"reflect"
+
+	"github.com/countersign/countersign/commands"
+)
+
+var issueAccountKey = &operation{
+	id: "issue_account_key", method: http.MethodPost, path: "/api/account/keys",
+	summary:  "Issue an API key in the account. All its keys share one count of free calls and then draw on the account's pass. It is shown once.",
+	signedIn: true, input: reflect.TypeFor[struct{}](), optional: true, output: reflect.TypeFor[freeKey](),
+	example: `{}`, success: http.StatusCreated, errors: []int{400, 401, 403, 413, 429, 503},
+	run: func(s *Server, c *call) (reply, error) {
+		issued, err := s.app.IssueAccountKey(c.request.Context(), c.session.customer)
+		return reply{value: freeKey{
+			APIKey: issued.APIKey, KeyID: issued.KeyID, Plan: "free", CallsPerMonth: commands.FreeCallsPerMonth,
+			ResetsAt: commands.Stamp(issued.ResetsAt), StatusURL: s.app.BaseURL + "/api/keys/free/status",
+		}}, err
+	},
+}
+
+type accountKeyList struct {
+	Keys []commands.AccountKey `json:"keys"`
+}
+
+var listAccountKeys = &operation{
+	id: "list_account_keys", method: http.MethodGet, path: "/api/account/keys",
+	summary:  "The API keys of the account, without their secrets.",
+	signedIn: true, output: reflect.TypeFor[accountKeyList](), errors: []int{401, 403, 503},
+	run: func(s *Server, c *call) (reply, error) {
+		list, err := s.app.AccountKeys(c.request.Context(), c.session.customer)
+		return reply{value: accountKeyList{list}}, err
+	},
+}
+
+var revokeAccountKey = &operation{
+	id: "revoke_account_key", method: http.MethodDelete, path: "/api/account/keys/{id}",
+	summary:  "End an API key of the account at once.",
+	signedIn: true, output: reflect.TypeFor[state](), errors: []int{401, 403, 404, 503},
+	run: func(s *Server, c *call) (reply, error) {
+		err := s.app.RevokeAccountKey(c.request.Context(), c.session.customer, c.vars["id"])
+		return reply{value: state{c.vars["id"], "revoked"}}, err
+	},
+}

@@ -1,0 +1,237 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/events"
+)
+
+// subscriber is somebody with a pass and a key of the account.
+type subscriber struct {
+	*browser
+	site *site
+	fake *stripeFake
+	key  string
+	from time.Time
+}
+
+func newSubscriber(t *testing.T) *subscriber {
+	t.Helper()
+	s, f := newStorefront(t)
+	ada := s.signedIn(t, "ada@example.com")
+	u := &subscriber{browser: ada, site: s, fake: f, from: s.app.Clock()}
+	f.checkout(ada, "monthly-pass")
+	f.deliver(f.notice("customer.subscription.created", u.from, f.subscription("cus_p", "active", u.from, u.from.Add(30*day), false)),
+		f.notice("checkout.session.completed", u.from, f.paid("cus_p", "ada@example.com", nil)))
+	u.key = u.newKey()
+	return u
+}
+
+func (u *subscriber) newKey() string {
+	u.t.Helper()
+	got := u.post("/api/account/keys", ``)
+	u.want(got, 201, `"callsPerMonth":250`)
+	var issued struct{ APIKey string }
+	if err := json.Unmarshal([]byte(got.body), &issued); err != nil {
+		u.t.Fatal(err)
+	}
+	return issued.APIKey
+}
+
+// call sends a call at 25 cents or, quick, at one.
+func (u *subscriber) call(key, path, body string) answer {
+	u.t.Helper()
+	return u.site.browser(u.t).post("/api/agent-services/"+path, body, "X-API-Key", key)
+}
+
+func (u *subscriber) quick(key string) answer {
+	u.t.Helper()
+	return u.call(key, "action-safety/quick", `{"command":"ls"}`)
+}
+
+// useMonth uses the free calls of the account's month.
+func (u *subscriber) useMonth() {
+	u.t.Helper()
+	var all sync.WaitGroup
+	for range 10 {
+		all.Go(func() {
+			for range commands.FreeCallsPerMonth / 10 {
+				u.quick(u.key)
+			}
+		})
+	}
+	all.Wait()
+}
+
+func (u *subscriber) status(says string) {
+	u.t.Helper()
+	u.want(u.site.browser(u.t).get("/api/keys/free/status", "X-API-Key", u.key), 200, says)
+}
+
+// The keys of an account share its free calls, then draw on its pass, each call
+// with its price, until a call costs more than is left.
+func TestPassPaysForWhatIsNotFree(t *testing.T) {
+	u := newSubscriber(t)
+	second := u.newKey()
+	u.status(`"credits":{"periodEndsAt":"` + commands.Stamp(time.Unix(u.from.Add(30*day).Unix(), 0)) + `","remainingCents":3500,"totalCents":3500,"usedCents":0}`)
+	u.useMonth()
+	u.status(`"callsRemaining":0`)
+	u.status(`"usedCents":0`)
+	if got := u.quick(second); got.status != 200 || !strings.HasPrefix(got.header.Get("RateLimit"), `"month";r=0;`) {
+		t.Errorf("a call of the pass: %d %v", got.status, got.header)
+	}
+	u.status(`"remainingCents":3499,"totalCents":3500,"usedCents":1`)
+	u.want(u.call(u.key, "action-safety/run", `{"command":"ls"}`), 200, `"receipt"`)
+	u.status(`"usedCents":26`)
+	// What is refused is not paid for, and what is repeated is paid for once.
+	u.want(u.call(u.key, "action-safety/quick", `{}`), 400, "command")
+	for range 3 {
+		got := u.site.browser(t).post("/api/agent-services/action-safety/quick", `{"command":"ls"}`, "X-API-Key", u.key, "Idempotency-Key", "once")
+		u.want(got, 200, "scored")
+	}
+	u.status(`"usedCents":27`)
+	// A key of a bare address, even the buyer's, draws on nothing.
+	free, err := u.site.app.IssueFreeKey(t.Context(), "ada@example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.want(u.site.browser(t).get("/api/keys/free/status", "X-API-Key", free.APIKey), 200, `"credits":null`)
+}
+
+// At the last cents many calls at once draw exactly what is left.
+func TestPassAtItsLastUnit(t *testing.T) {
+	u := newSubscriber(t)
+	u.useMonth()
+	for i := range u.site.app.Products { // 30 cents are left for one call of 25 and five of one
+		if u.site.app.Products[i].Slug == "monthly-pass" {
+			u.site.app.Products[i].CreditCents = 30
+		}
+	}
+	u.want(u.call(u.key, "action-safety/run", `{"command":"ls"}`), 200, "")
+	u.want(u.call(u.key, "action-safety/run", `{"command":"ls"}`), 429, `"code":"quota_exhausted"`)
+	var mu sync.Mutex
+	statuses := map[int]int{}
+	var all sync.WaitGroup
+	for range 12 {
+		all.Go(func() {
+			got := u.quick(u.key)
+			mu.Lock()
+			defer mu.Unlock()
+			statuses[got.status]++
+		})
+	}
+	all.Wait()
+	if statuses[200] != 5 || statuses[429] != 7 {
+		t.Errorf("%v, want 5 answers and 7 times 429", statuses)
+	}
+	got := u.quick(u.key)
+	upgrade := u.site.app.BaseURL + "/pricing#monthly-pass"
+	if got.status != 429 || got.header.Get("Link") != "<"+upgrade+`>; rel="upgrade"` || got.header.Get("Retry-After") == "" || !strings.Contains(got.body, `"upgradeUrl":"`+upgrade+`"`) {
+		t.Errorf("%d %v %s", got.status, got.header, got.body)
+	}
+	u.status(`"remainingCents":0,"totalCents":30,"usedCents":30`)
+}
+
+// A new period has its own credit; what was left lapses. No pass while the
+// subscription is not live.
+func TestPassFollowsTheSubscription(t *testing.T) {
+	u := newSubscriber(t)
+	u.useMonth()
+	u.want(u.quick(u.key), 200, "scored")
+	tell := func(kind, status string, from, to time.Time, after time.Duration) {
+		u.fake.deliver(u.fake.notice("customer.subscription."+kind, u.from.Add(after), u.fake.subscription("cus_p", status, from, to, false)))
+	}
+	tell("updated", "past_due", u.from, u.from.Add(30*day), time.Second)
+	u.want(u.quick(u.key), 429, "quota")
+	u.status(`"credits":null`)
+	tell("updated", "active", u.from.Add(time.Hour), u.from.Add(31*day), 2*time.Second)
+	u.status(`"remainingCents":3500`)
+	u.want(u.quick(u.key), 200, "scored")
+	// The operator ends it, and gives it back.
+	customer := u.customer()
+	if _, err := u.site.app.RevokeEntitlement(t.Context(), customer, "monthly-pass", "abuse"); err != nil {
+		t.Fatal(err)
+	}
+	u.entitled("monthly-pass", "revoked")
+	u.want(u.quick(u.key), 429, "quota")
+	if _, err := u.site.app.GrantEntitlement(t.Context(), customer, "monthly-pass", time.Time{}, "it was a mistake"); err != nil {
+		t.Fatal(err)
+	}
+	u.entitled("monthly-pass", "active")
+	u.want(u.quick(u.key), 200, "scored")
+	tell("deleted", "canceled", u.from, u.from.Add(31*day), 3*time.Second)
+	u.want(u.quick(u.key), 429, "quota")
+}
+
+func (u *subscriber) customer() string {
+	u.t.Helper()
+	id, err := u.site.app.CustomerByEmail(u.t.Context(), "ada@example.com")
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	return id
+}
+
+// Where a call of the pass stands in the ledger.
+func TestPassStream(t *testing.T) {
+	u := newSubscriber(t)
+	u.useMonth()
+	for range 3 {
+		u.want(u.quick(u.key), 200, "scored")
+	}
+	stream := fmt.Sprintf("pass/sub_%s/%d", u.fake.last, u.from.Unix())
+	history, err := u.site.app.Ledger.Read(t.Context(), "service", stream)
+	if err != nil || len(history.Events) != 3 {
+		t.Fatalf("%s has %d events, %v", stream, len(history.Events), err)
+	}
+	for i, e := range history.Events {
+		var call events.CallCompleted
+		if err := u.site.app.Vault.Open(t.Context(), e, &call); err != nil || call.Charge != "pass" || call.UsedCents != i+1 || call.PriceCents != 1 {
+			t.Errorf("%d: %+v, %v", i, call, err)
+		}
+	}
+	usage, err := u.site.app.Ledger.Version(t.Context(), "service", "usage/"+u.customer()+"/"+u.from.UTC().Format("2006-01"))
+	if err != nil || usage != commands.FreeCallsPerMonth {
+		t.Errorf("%d free calls of the account, %v", usage, err)
+	}
+}
+
+func TestAccountKeys(t *testing.T) {
+	s, _ := newStorefront(t)
+	ada, eve := s.signedIn(t, "ada@example.com"), s.signedIn(t, "eve@example.com")
+	ada.want(s.browser(t).post("/api/account/keys", ``), 401, "authentication required")
+	ada.want(ada.post("/api/account/keys", `{"email":"x@example.com"}`), 400, "unknown member")
+	ada.want(ada.post("/api/account/keys", ``, "Origin", "https://evil.example"), 403, "cross-origin")
+	u := &subscriber{browser: ada, site: s}
+	first, second := u.newKey(), u.newKey()
+	var list struct {
+		Keys []struct{ KeyID, Prefix, State string }
+	}
+	read := func() {
+		t.Helper()
+		if err := json.Unmarshal([]byte(ada.get("/api/account/keys").body), &list); err != nil || len(list.Keys) != 2 {
+			t.Fatalf("%v in %s", err, ada.get("/api/account/keys").body)
+		}
+	}
+	read()
+	if strings.Contains(ada.get("/api/account/keys").body, first[18:61]) || list.Keys[0].Prefix != first[:17] || list.Keys[1].Prefix != second[:17] {
+		t.Errorf("%+v", list)
+	}
+	eve.want(eve.get("/api/account/keys"), 200, `{"keys":[]}`)
+	eve.want(eve.do("DELETE", "/api/account/keys/"+list.Keys[0].KeyID, "", ""), 404, "key not found")
+	u.want(u.quick(first), 200, "scored")
+	ada.want(ada.do("DELETE", "/api/account/keys/"+list.Keys[0].KeyID, "", ""), 200, "revoked")
+	ada.want(ada.do("DELETE", "/api/account/keys/"+list.Keys[0].KeyID, "", ""), 200, "revoked")
+	u.want(u.quick(first), 401, "API key is not valid")
+	u.want(u.quick(second), 200, "scored")
+	u.want(s.browser(t).get("/api/keys/free/status", "X-API-Key", second), 200, `"callsUsed":2`) // the account's
+	if read(); list.Keys[0].State != "revoked" || list.Keys[1].State != "active" {
+		t.Errorf("%+v", list)
+	}
+}

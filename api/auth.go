@@ -15,7 +15,7 @@ import (
 //	                              empty where the scope needs no claim
 //	nobody                        where the operation is open
 //
-// call.customer says whose things they are, call.agent which agent asks.
+// call.customer says whose things they are, call.credential whether an agent asks.
 
 // serveCustomer finds out for whom an operation with a scope is called. With a
 // credential in a header the cookie does not count.
@@ -64,7 +64,7 @@ func (s *Server) serveAgent(c *call, bearer string) error {
 	if err != nil {
 		return err
 	}
-	c.agent, c.customer = &agent, agent.CustomerID
+	c.credential, c.customer = credential{means: byAgent, agent: agent}, agent.CustomerID
 	return agent.May(c.op.scope)
 }
 

@@ -376,15 +376,33 @@ func TestScopeByEndpoint(t *testing.T) {
 	c := n.register()
 	n.wants(n.claim("Cookie", n.signIn("ada@example.com"), "Authorization", "Bearer "+n.token(c, "")), 200)
 	n.app.SupportClients = []string{c.id}
-	key := n.issueKey()
+	key, cookie := n.issueKey(), n.signIn("ada@example.com")
+	got := map[string]string{}
+	for _, op := range customerOperations() {
+		got[op.id] = op.scope
+	}
+	want := map[string]string{"create_checkout": "checkout:create", "open_billing_portal": "billing:manage",
+		"get_entitlement": "entitlements:read", "list_customer_entitlements": "support:read"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
 	for _, op := range customerOperations() {
 		path, body := op.example0(), op.example
 		call := func(headers ...string) answer {
 			return n.send(op.method, path, body, append([]string{"Content-Type", "application/json"}, headers...)...)
 		}
 		ask := n.server.challenge("", "", op.scope)
+		a := call("Cookie", cookie)
+		if refused := a.header.Get("WWW-Authenticate") != ""; refused != (op.scope == "support:read") {
+			t.Errorf("%s with a session: %v", op.id, a)
+		}
+		foreign := call("Cookie", cookie, "Origin", "https://evil.example", "Sec-Fetch-Site", "cross-site")
+		if changes := op.method != http.MethodGet && !op.open; changes != (foreign.status == 403 && strings.Contains(string(foreign.body), "cross-origin")) {
+			t.Errorf("%s from another site: %v", op.id, foreign)
+		}
 		for _, scope := range commands.AgentScopes {
-			a := call("Authorization", "Bearer "+n.token(c, scope))
+			// With a credential in a header the cookie does not count.
+			a := call("Authorization", "Bearer "+n.token(c, scope), "Cookie", cookie)
 			got := a.header.Get("WWW-Authenticate")
 			if want := n.server.challenge("", "insufficient_scope", op.scope); scope != op.scope && (a.status != 403 || got != want) {
 				t.Errorf("%s with %s: %v %s", op.id, scope, a, got)

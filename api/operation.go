@@ -103,7 +103,6 @@ type call struct {
 	credential     credential
 	principal      commands.Principal // of an operation with a right
 	session        *session           // nil without one
-	agent          *commands.Agent    // who showed an access token; nil without one
 	customer       string             // cus_… whose things an operation with a scope is about
 	idempotencyKey string
 	body           []byte // canonical JSON, nil where the operation takes none

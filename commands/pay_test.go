@@ -30,6 +30,7 @@ type bank struct {
 	moved   map[string]bool
 	asked   int
 	attempt []int
+	during  func() // of the next attempt
 }
 
 // answered is what becomes of an attempt: whether the money moves, and what is
@@ -60,6 +61,13 @@ func (b *bank) Verify(context.Context, commands.Payment) error {
 
 // Settle implements commands.Settler.
 func (b *bank) Settle(_ context.Context, p commands.Payment, attempt int) commands.Settlement {
+	b.mu.Lock()
+	during := b.during
+	b.during = nil
+	b.mu.Unlock()
+	if during != nil {
+		during()
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.attempt = append(b.attempt, attempt)
@@ -331,6 +339,66 @@ func TestAClaimHealsWithoutItsNode(t *testing.T) {
 				t.Errorf("settled once more: %s, %v", state, err)
 			}
 		})
+	}
+}
+
+// While one node makes the first attempt another takes the payment up, and the
+// money moves: that the first one is refused afterwards proves nothing.
+func TestARefusalBesideAnotherAttemptIsNotDefinite(t *testing.T) {
+	db, c, b := ledgertest.New(t), newClock(), newBank("facilitator")
+	first, second := openApp(t, db, c), openApp(t, db, c)
+	defer clean(t, second)
+	first.Settler, second.Settler = b, b
+	b.script = []answered{lost, refused, timeout, timeout}
+	b.during = func() {
+		if state, err := second.Settle(t.Context(), paymentOf(1).ID, 2); state != "unknown" || err != nil {
+			t.Errorf("%s, %v", state, err)
+		}
+	}
+	call := quickCall(t, commands.Caller{}, "", "ls")
+	var pending *commands.SettlementPending
+	if _, err := first.RunPaidService(t.Context(), call, paymentOf(1)); !errors.As(err, &pending) {
+		t.Error(err)
+	}
+	if _, err := first.RunPaidService(t.Context(), call, paymentOf(1)); err != nil || b.transfers() != 1 {
+		t.Errorf("%v, %d transfers", err, b.transfers())
+	}
+}
+
+// A first attempt that comes late is none.
+func TestALateFirstAttemptIsNone(t *testing.T) {
+	c, b := newClock(), newBank("facilitator")
+	a := openApp(t, ledgertest.New(t), c)
+	defer clean(t, a)
+	a.Settler = b
+	a.Settling = func(id string, attempt int) <-chan struct{} {
+		c.add(26 * time.Second)
+		b.script = []answered{refused}
+		if state, err := a.Settle(t.Context(), id, attempt); state != "unknown" || err != nil {
+			t.Errorf("%s, %v", state, err)
+		}
+		return nil
+	}
+	a.PaymentWait = time.Nanosecond
+	var pending *commands.SettlementPending
+	if _, err := a.RunPaidService(t.Context(), quickCall(t, commands.Caller{}, "", "ls"), paymentOf(1)); !errors.As(err, &pending) || b.attempt[0] != 2 {
+		t.Errorf("%v, attempts %v", err, b.attempt)
+	}
+}
+
+// A payment that was claimed in one mode is never settled in another.
+func TestNoSilentChangeOfMode(t *testing.T) {
+	b := newBank("dev")
+	a := paidApp(t, b)
+	b.script = []answered{timeout, timeout, timeout}
+	call := quickCall(t, commands.Caller{}, "", "ls")
+	var pending *commands.SettlementPending
+	if _, err := a.RunPaidService(t.Context(), call, paymentOf(1)); !errors.As(err, &pending) {
+		t.Fatal(err)
+	}
+	b.mode = "facilitator"
+	if state, err := a.Settle(t.Context(), paymentOf(1).ID, 2); state != "unknown" || err == nil || len(b.attempt) != 3 {
+		t.Errorf("%s, %v, attempts %v", state, err, b.attempt)
 	}
 }
 

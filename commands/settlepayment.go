@@ -14,9 +14,10 @@ import (
 
 // Settle makes one attempt to bring a claimed payment to its end, records what it
 // shows and returns the state afterwards. The first attempt is 1, and only the
-// claiming process makes it; whoever comes later cannot know that nothing was
-// sent before. Two that settle one payment at once are harmless: the nonce is
-// good once, a late refusal is never definite, and the second append is refused.
+// claiming process makes it. Whoever comes later cannot know that nothing was sent
+// before, and says so in the ledger: from then on no refusal is definite, not even
+// the first attempt's, unless the chain proves it. Two that settle one payment at
+// once are harmless: the nonce is good once, and the second append is refused.
 func (a *App) Settle(ctx context.Context, id string, attempt int) (state string, err error) {
 	s, err := a.readPayment(ctx, id)
 	switch {
@@ -38,11 +39,14 @@ func (a *App) Settle(ctx context.Context, id string, attempt int) (state string,
 	if a.Clock().Sub(s.claimedAt) > firstAttemptWithin {
 		attempt = max(attempt, 2) // somebody else may have taken it up by now
 	}
-	found := a.Settler.Settle(ctx, p, attempt)
-	if found.State == Refused && attempt > 1 && !provenUnused[found.Reason] {
-		found.State = Unknown
+	recording := context.WithoutCancel(ctx)
+	if attempt > 1 && s.state == PaymentIsClaimed {
+		state, err := a.recordEnd(recording, id, Settlement{State: Unknown, Reason: "settlement_pending"})
+		if err != nil || state != PaymentIsUnknown {
+			return state, err
+		}
 	}
-	return a.recordEnd(context.WithoutCancel(ctx), id, found)
+	return a.recordEnd(recording, id, a.Settler.Settle(ctx, p, attempt))
 }
 
 // provenUnused are the reasons that the chain itself gives: they hold however
@@ -63,6 +67,9 @@ func (a *App) recordEnd(ctx context.Context, id string, found Settlement) (strin
 		case Settled:
 			return a.recordSettled(ctx, s, found)
 		case Refused:
+			if s.state == PaymentIsUnknown && !provenUnused[found.Reason] && found.Evidence != EvidenceOperator {
+				return s.state, nil
+			}
 			return a.appendPayment(ctx, s, PaymentIsRefused, "system", events.TypePaymentRefused,
 				events.PaymentRefused{PaymentID: id, Reason: found.Reason, Mode: s.claim.Mode, Evidence: operatorOnly(found.Evidence)})
 		}

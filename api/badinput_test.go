@@ -288,9 +288,9 @@ func TestWrongMethodIs405WithAllow(t *testing.T) {
 	key := n.issueKey()
 	methods := []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND"}
 	for path, allow := range map[string]string{
-		quickPath: "POST", runPath: "POST", scorePath: "POST", triagePath: "POST", "/api/keys/free": "POST", "/api/verify": "POST",
-		"/api/keys/free/status": "GET, HEAD", "/api/health": "GET, HEAD", "/openapi.json": "GET, HEAD", "/healthz": "GET, HEAD", "/readyz": "GET, HEAD",
-		"/api/agent-workflows/action-safety/status/asw_00000000-0000-0000-0000-000000000000": "GET, HEAD",
+		quickPath: "POST, OPTIONS", runPath: "POST, OPTIONS", scorePath: "POST, OPTIONS", triagePath: "POST, OPTIONS", "/api/keys/free": "POST, OPTIONS", "/api/verify": "POST, OPTIONS",
+		"/api/keys/free/status": "GET, HEAD, OPTIONS", "/api/health": "GET, HEAD", "/openapi.json": "GET, HEAD", "/healthz": "GET, HEAD", "/readyz": "GET, HEAD",
+		"/api/agent-workflows/action-safety/status/asw_00000000-0000-0000-0000-000000000000": "GET, HEAD, OPTIONS",
 	} {
 		for _, method := range methods {
 			if strings.Contains(allow, method) {

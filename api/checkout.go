@@ -58,6 +58,7 @@ type checkoutTerms struct {
 
 var getCheckout = &operation{
 	id: "get_checkout", method: http.MethodGet, path: "/api/checkout",
+	cors:    true,
 	summary: "The policies of a purchase, and how to make one.",
 	output:  reflect.TypeFor[checkoutTerms](),
 	run: func(s *Server, c *call) (reply, error) {
@@ -77,6 +78,7 @@ type address struct {
 
 var createCheckout = &operation{
 	id: "create_checkout", method: http.MethodPost, path: "/api/checkout",
+	cors:    true,
 	summary: "Begin a card checkout and get its address. No credential is needed; what is bought belongs to whoever is signed in, else to the e-mail address typed there.",
 	scope:   commands.ScopeCheckout, open: true,
 	input: reflect.TypeFor[checkoutRequest](), output: reflect.TypeFor[address](),

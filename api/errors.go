@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/assurance"
@@ -41,6 +42,7 @@ var statusOf = map[string]int{
 	commands.CodeNoSigner:          http.StatusServiceUnavailable,
 	commands.CodeUnavailable:       http.StatusServiceUnavailable,
 	commands.CodeNotConfigured:     http.StatusServiceUnavailable,
+	commands.CodeNoFacilitator:     http.StatusServiceUnavailable,
 	codeTooLarge:                   http.StatusRequestEntityTooLarge,
 	codeMethod:                     http.StatusMethodNotAllowed,
 	commands.CodeGone:              http.StatusGone,
@@ -66,6 +68,8 @@ type problem struct {
 	UpgradeURL string `json:"upgradeUrl,omitempty" jsonschema:"format=uri"`
 	ResetsAt   string `json:"resetsAt,omitempty" jsonschema:"format=date-time"`
 	PayPerCall bool   `json:"payPerCall,omitzero"`
+	PaymentID  string `json:"paymentId,omitempty" jsonschema:"pattern=^pay_[0-9a-f]{32}$"`
+	Retry      string `json:"retry,omitempty" jsonschema_description:"What to do about a payment whose end is not known yet."`
 }
 
 // fail writes every error of the service.
@@ -85,6 +89,10 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, bare bool, err err
 // ours is an internal error: the caller learns the request id, the log the rest.
 func (s *Server) refused(r *http.Request, bare bool, err error) reply {
 	h := http.Header{}
+	var d *demand
+	if errors.As(err, &d) {
+		return d.reply()
+	}
 	status, body := s.problemOf(h, r, err)
 	h.Set("Cache-Control", "no-store")
 	switch {
@@ -116,6 +124,7 @@ func (s *Server) refused(r *http.Request, bare bool, err error) reply {
 
 func (s *Server) problemOf(h http.Header, r *http.Request, err error) (int, problem) {
 	var quota *commands.QuotaExhausted
+	var open *pending
 	var unavailable *commands.Unavailable
 	var refused *policy.Error
 	switch {
@@ -125,16 +134,21 @@ func (s *Server) problemOf(h http.Header, r *http.Request, err error) (int, prob
 		h.Set("Retry-After", strconv.FormatInt(s.secondsUntil(quota.ResetsAt), 10))
 		return http.StatusTooManyRequests, problem{Error: quota.Error(), Code: commands.CodeQuota,
 			UpgradeURL: upgrade, ResetsAt: commands.Stamp(quota.ResetsAt), PayPerCall: true}
-	case errors.As(err, new(*commands.PaymentRequired)):
-		return http.StatusServiceUnavailable, problem{Error: "x402 not configured", Code: commands.CodeNotConfigured}
+	case errors.As(err, &open):
+		h.Set(x402.HeaderResponse, open.response.Header())
+		return http.StatusServiceUnavailable, problem{Error: open.Error(), Code: open.Error(), PaymentID: open.paymentID,
+			Retry: "send the same PAYMENT-SIGNATURE again; do not sign a new payment"}
 	case errors.Is(err, projections.ErrNotFound):
 		return http.StatusNotFound, problem{Error: "status not found or expired"}
 	case errors.Is(err, projections.ErrBehind):
 		s.log.Warn("read model behind", "requestId", requestID(r.Context()), "error", err)
 		return http.StatusServiceUnavailable, problem{Error: "status temporarily unavailable"}
 	case errors.As(err, &refused):
-		if errors.As(err, &unavailable) {
+		switch {
+		case errors.As(err, &unavailable):
 			s.log.Warn("unavailable", "requestId", requestID(r.Context()), "error", unavailable.Cause)
+		case refused.Code == commands.CodeNoFacilitator:
+			s.log.Warn("payment facilitator unavailable", "requestId", requestID(r.Context()), "error", err)
 		}
 		status, ok := statusOf[refused.Code]
 		if !ok {

@@ -27,7 +27,7 @@ var health = &operation{
 		if len(s.Ready(c.request.Context())) > 0 {
 			state = "degraded"
 		}
-		return reply{value: healthStatus{state, s.app.BaseURL, "Countersign", "off"}}, nil
+		return reply{value: healthStatus{state, s.app.BaseURL, "Countersign", s.paymentMode()}}, nil
 	},
 }
 
@@ -43,17 +43,22 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	if len(failed) > 0 {
 		status = http.StatusServiceUnavailable
 	}
-	s.reply(w, r, &operation{}, reply{status: status, value: map[string]any{"ready": len(failed) == 0, "failed": failed}})
+	said := map[string]any{"ready": len(failed) == 0, "failed": failed}
+	if open := s.openPayments(r.Context()); open > 0 { // they need somebody's attention, and no other node
+		said["openPayments"] = open
+	}
+	s.reply(w, r, &operation{}, reply{status: status, value: said})
 }
 
 const (
+	readyTimeout = 2 * time.Second
 	maxLag       = 10_000          // events a read model may be behind
 	maxClockSkew = 2 * time.Second // between this node and the database
 )
 
 // Ready names what keeps the node from serving, sorted; none if all is well.
 func (s *Server) Ready(ctx context.Context) []string {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	failed := []string{}
 	if s.draining.Load() {

@@ -38,6 +38,17 @@ const (
 	maxProviderAnswer  = 1 << 20          // octets; a checkout is a tenth of it
 	maxSlug            = 64               // characters of a product's slug, and of the provider's words
 
+	// Settling payments that nobody waits for.
+	settlingAtOnce       = 8
+	settlingScan         = 1000 // open payments looked at in one go
+	attemptsInRow        = 3    // before a payment waits its turn
+	firstSettlingPause   = time.Second
+	longestSettlingPause = time.Minute
+	settlingTimeout      = 45 * time.Second // of one attempt: the facilitator has 30 s, asking the chain and the ledger the rest
+	claimIsOrphan        = time.Minute      // after which the node that claimed is done or dead
+	settlingDay          = 24 * time.Hour   // after which a payment is looked at every
+	settlingHour         = time.Hour
+
 	maxIdempotencyKey = 200 // characters, as the specification's
 
 	keysPerMinute    = 10     // free keys per network address

@@ -20,6 +20,7 @@ type metrics struct {
 	registry *prometheus.Registry
 	requests *prometheus.HistogramVec
 	panics   prometheus.Counter
+	attempts *prometheus.HistogramVec
 }
 
 func newMetrics(l *ledger.Ledger, p *projections.Projections) *metrics {
@@ -29,9 +30,13 @@ func newMetrics(l *ledger.Ledger, p *projections.Projections) *metrics {
 			Name: "countersign_request_seconds", Help: "Duration of requests by route and status.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 15},
 		}, []string{"route", "status"}),
+		attempts: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "countersign_settle_seconds", Help: "Duration of attempts to settle a payment by the state afterwards.",
+			Buckets: []float64{.005, .05, .25, .5, 1, 2, 5, 10, 20, 30, 45},
+		}, []string{"state"}),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{Name: "countersign_panics_total", Help: "Panics caught in handlers."}),
 	}
-	m.registry.MustRegister(m.requests, m.panics, collectors.NewGoCollector(), lags{p})
+	m.registry.MustRegister(m.requests, m.panics, m.attempts, collectors.NewGoCollector(), lags{p}, openPayments{p})
 	stats := l.Stats()
 	for name, counter := range map[string]interface{ Load() int64 }{
 		"events": &stats.Events, "batches": &stats.Batches, "fast_path": &stats.FastPath,
@@ -46,6 +51,38 @@ func newMetrics(l *ledger.Ledger, p *projections.Projections) *metrics {
 
 func (m *metrics) observe(route string, status int, d time.Duration) {
 	m.requests.WithLabelValues(route, strconv.Itoa(status)).Observe(d.Seconds())
+}
+
+func (m *metrics) settled(state string, d time.Duration) {
+	m.attempts.WithLabelValues(state).Observe(d.Seconds())
+}
+
+// openPayments collects what is not settled yet.
+type openPayments struct{ p *projections.Projections }
+
+var (
+	openMetric   = prometheus.NewDesc("countersign_open_payments", "Payments whose end is not known.", []string{"state"}, nil)
+	oldestMetric = prometheus.NewDesc("countersign_open_payment_age_seconds", "Age of the oldest payment whose end is not known.", nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (openPayments) Describe(ch chan<- *prometheus.Desc) { ch <- openMetric; ch <- oldestMetric }
+
+// Collect implements prometheus.Collector.
+func (o openPayments) Collect(ch chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	open, err := o.p.PaymentSummary(ctx)
+	if err != nil {
+		return // the database is down, as other metrics show
+	}
+	ch <- prometheus.MustNewConstMetric(openMetric, prometheus.GaugeValue, float64(open.Claimed), "claimed")
+	ch <- prometheus.MustNewConstMetric(openMetric, prometheus.GaugeValue, float64(open.Unknown), "unknown")
+	age := 0.0
+	if !open.Oldest.IsZero() {
+		age = time.Since(open.Oldest).Seconds()
+	}
+	ch <- prometheus.MustNewConstMetric(oldestMetric, prometheus.GaugeValue, age)
 }
 
 // lags collects how far each read model is behind.

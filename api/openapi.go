@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy"
@@ -46,6 +47,10 @@ func newOpenAPI(s *Server) (document, error) {
 	if err != nil {
 		return document{}, err
 	}
+	demands, err := schemaOf(reflect.TypeFor[x402.PaymentRequired]())
+	if err != nil {
+		return document{}, err
+	}
 	oauthProblems, err := schemaOf(reflect.TypeFor[oauthProblem]())
 	if err != nil {
 		return document{}, err
@@ -68,7 +73,7 @@ func newOpenAPI(s *Server) (document, error) {
 		"servers": []any{object{"url": s.app.BaseURL}},
 		"paths":   paths,
 		"components": object{
-			"schemas": object{"Error": problems, "OAuthError": oauthProblems},
+			"schemas": object{"Error": problems, "PaymentRequired": demands, "OAuthError": oauthProblems},
 			"securitySchemes": object{
 				"apiKey": object{"type": "apiKey", "in": "header", "name": "X-API-Key"},
 				"bearer": object{"type": "http", "scheme": "bearer"},
@@ -117,6 +122,9 @@ func (op *operation) describe() (object, error) {
 	for _, name := range pathParameters(op.path) {
 		parameters = append(parameters, object{"name": name, "in": "path", "required": true, "schema": object{"type": "string"}})
 	}
+	if op.priced() {
+		op.describePayment(responses)
+	}
 	if op.service != nil {
 		parameters = append(parameters, object{"name": "Idempotency-Key", "in": "header", "required": false,
 			"description": "The same key and body give the stored answer, unmetered; the same key with another body is 409.",
@@ -160,15 +168,27 @@ func (op *operation) describeSecurity() []any {
 
 func (op *operation) describePrice(o, responses object) {
 	o["x-payment-info"] = object{
-		"price":     object{"mode": "fixed", "currency": "USD", "amount": fmt.Sprintf("%d.%02d", op.service.PriceCents/100, op.service.PriceCents%100)},
+		"price":     object{"mode": "fixed", "currency": "USD", "amount": usd(op.service.PriceCents)},
 		"protocols": []any{object{"x402": object{}}},
 	}
 	o["security"] = []any{object{}, object{"apiKey": []any{}}, object{"bearer": []any{}}}
-	header := func(description string) object {
-		return object{"description": description, "required": true, "schema": object{"type": "string"}}
+	responses["429"].(object)["headers"] = object{"Link": requiredHeader("Where to get more calls, rel=upgrade.")}
+}
+
+func requiredHeader(description string) object {
+	return object{"description": description, "required": true, "schema": object{"type": "string"}}
+}
+
+// describePayment is the 402 of every call that costs something: its price stands
+// in the answer, also where it depends on what is bought.
+func (op *operation) describePayment(responses object) {
+	responses["402"] = object{
+		"description": "Payment required: what to sign, or why a payment was refused.",
+		"headers":     object{"PAYMENT-REQUIRED": requiredHeader("Base64 of the body.")},
+		"content":     object{"application/json": object{"schema": object{"$ref": "#/components/schemas/PaymentRequired"}}},
 	}
-	responses["402"].(object)["headers"] = object{"PAYMENT-REQUIRED": header("Base64 of the x402 PaymentRequired object.")}
-	responses["429"].(object)["headers"] = object{"Link": header("Where to get more calls, rel=upgrade.")}
+	responses[strconv.Itoa(op.success)].(object)["headers"] = object{"PAYMENT-RESPONSE": object{
+		"description": "Base64 of the x402 SettleResponse, where a payment paid.", "schema": object{"type": "string"}}}
 }
 
 func (op *operation) problemResponse(description string) object {

@@ -32,6 +32,7 @@ type operation struct {
 	signedIn         bool                               // needs a session, of whomever
 	scope            string                             // needs a customer: a session, or an agent with this scope
 	open             bool                               // with a scope: nobody may call, too
+	cors             bool                               // free, and pages of every origin may call it
 	input, output    reflect.Type                       // nil: no JSON body
 	optional         bool                               // the body may be absent, which is {}
 	parses           bool                               // run reads the text as it was sent; input only describes it
@@ -60,6 +61,7 @@ func operations() []*operation {
 			registerAgent, requestAccessToken, revokeAccessToken, introspectAccessToken, claimAgent}),
 		own([]*operation{getCheckout, createCheckout, listProducts, getBillingPortal, openBillingPortal,
 			getEntitlement, supportEntitlements, issueAccountKey, listAccountKeys, revokeAccountKey}),
+		own([]*operation{showPricing, x402Manifest, x402ManifestJSON}),
 	)
 	for _, op := range table {
 		if op.limit == 0 {

@@ -18,6 +18,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
@@ -27,9 +28,12 @@ import (
 func (s *Server) handle(op *operation) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		// An append once begun is finished whatever becomes of the client.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), op.timeout())
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), op.timeout(len(r.Header[x402.HeaderSignature]) > 0))
 		defer cancel()
 		c := &call{op: op, request: r.WithContext(ctx), vars: mux.Vars(r)}
+		if op.anyOrigin() {
+			expose(w.Header())
+		}
 		result, err := s.pass(w, c)
 		if kept := s.sessions.keep(w, c.session); err == nil {
 			err = kept
@@ -59,12 +63,12 @@ type toolCall struct {
 // Idempotency-Key and its address count; its cookies, PAYMENT-SIGNATURE and
 // If-None-Match, which name no tool, do not. What an error becomes, refused says.
 func (s *Server) tool(r *http.Request, op *operation, t toolCall) (reply, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), op.timeout())
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), op.timeout(t.payment != nil))
 	defer cancel()
 	inner := r.Clone(ctx)
 	inner.Method, inner.Body, inner.ContentLength = op.method, http.NoBody, 0
 	inner.URL = &url.URL{Path: op.path, RawQuery: t.query.Encode()}
-	for _, name := range []string{"Cookie", "Payment-Signature", "X-Payment", "If-None-Match"} {
+	for _, name := range []string{"Cookie", x402.HeaderSignature, x402.HeaderV1, "If-None-Match"} {
 		inner.Header.Del(name)
 	}
 	if t.vars == nil {
@@ -75,6 +79,14 @@ func (s *Server) tool(r *http.Request, op *operation, t toolCall) (reply, error)
 
 // pass takes a call through its steps; the first refusal is the answer.
 func (s *Server) pass(w http.ResponseWriter, c *call) (reply, error) {
+	answer, err := s.steps(w, c)
+	if err != nil {
+		return reply{}, s.asDemand(c, err)
+	}
+	return answer, nil
+}
+
+func (s *Server) steps(w http.ResponseWriter, c *call) (reply, error) {
 	if err := s.serve(c); err != nil {
 		return reply{}, err
 	}
@@ -101,9 +113,10 @@ const (
 
 // credential is what a request shows for itself, found good.
 type credential struct {
-	means  means
-	caller commands.Caller // byKey
-	agent  commands.Agent  // byAgent
+	means   means
+	payment commands.Payment // byPayment
+	caller  commands.Caller  // byKey
+	agent   commands.Agent   // byAgent
 }
 
 // serve finds out who is calling. The first of PAYMENT-SIGNATURE, X-API-Key and
@@ -120,6 +133,11 @@ func (s *Server) serve(c *call) error {
 	}
 	if err := s.servePrice(c); err != nil {
 		return err
+	}
+	if c.op.priced() {
+		if paying, err := s.servePayment(c); paying || err != nil {
+			return err
+		}
 	}
 	key, present, err := apiKey(c.request.Header)
 	if err != nil || !present {
@@ -204,6 +222,8 @@ func (s *Server) admit(c *call) error {
 func (s *Server) admitPaying(c *call) error {
 	able := c.op.service != nil
 	switch c.credential.means {
+	case byPayment:
+		return nil
 	case byKey:
 	case byAgent:
 		if able {
@@ -218,15 +238,15 @@ func (s *Server) admitPaying(c *call) error {
 	if able {
 		return nil
 	}
-	return policy.Refuse(commands.CodeNotConfigured, "", "x402 not configured")
+	return &commands.PaymentRequired{}
 }
 
 // priced says whether a call costs anything.
 func (op *operation) priced() bool { return op.service != nil || op.sells != nil }
 
 // timeout of a call: one that may have to wait for a settlement has longer.
-func (op *operation) timeout() time.Duration {
-	if op.priced() {
+func (op *operation) timeout(paying bool) time.Duration {
+	if op.priced() && paying {
 		return paidTimeout
 	}
 	return handlerTimeout

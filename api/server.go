@@ -18,6 +18,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/countersign/countersign/api/mcp"
+	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/policy"
@@ -36,6 +37,7 @@ type Config struct {
 	Outbox         *Outbox        // shown as a page, if there is one
 	Loopback       bool           // the listener is: every loopback name of it is good at /mcp
 	MCPOrigins     []string       // web origins that may use /mcp, beside the own one
+	Terms          x402.Terms     // on which payments are taken, if App has a Settler
 	Checkout       Checkout       // nil: card checkout answers 503
 }
 
@@ -54,6 +56,9 @@ type Server struct {
 	metrics     *metrics
 	operations  []*operation
 	openAPI     document
+	terms       x402.Terms
+	demands     map[string]x402.PaymentRequired // the 402 of each service, by operation
+	settling    *settling
 	mcp         *mcp.Door
 	slots       chan struct{} // one per request in flight
 	draining    atomic.Bool   // owned by whoever stops the server: readiness fails first
@@ -65,7 +70,7 @@ func New(c Config) (*Server, error) {
 	s := &Server{
 		app: c.App, projections: c.Projections, log: c.Log, proxies: c.TrustedProxies, contact: c.Contact,
 		rates: newRates(c.RateLimit, c.App.Clock), metrics: newMetrics(c.App.Ledger, c.Projections),
-		mail: c.Mail, outbox: c.Outbox, checkout: c.Checkout,
+		mail: c.Mail, outbox: c.Outbox, terms: c.Terms, checkout: c.Checkout,
 		operations: operations(), slots: make(chan struct{}, maxInFlight),
 	}
 	for _, op := range s.operations {
@@ -82,6 +87,13 @@ func New(c Config) (*Server, error) {
 	var err error
 	if s.sessions, err = newSessions(c.App.Ledger.Pool(), c.App.BaseURL, c.App.Clock); err != nil {
 		return nil, err
+	}
+	if err = s.makeDemands(); err != nil {
+		return nil, err
+	}
+	s.settling = newSettling(s.app, s.projections, s.log, s.metrics)
+	if s.app.Settler != nil {
+		s.app.Settling = s.settling.take
 	}
 	if s.openAPI, err = newOpenAPI(s); err != nil {
 		return nil, err
@@ -104,8 +116,15 @@ func (s *Server) Handler() http.Handler {
 		allowed[path] = append(allowed[path], methods...)
 		router.Handle(path, routed(path, handler)).Methods(methods...)
 	}
+	preflights := map[string][]string{}
 	for _, op := range s.operations {
 		add(op.path, s.handle(op), op.method)
+		if op.anyOrigin() {
+			preflights[op.path] = append(preflights[op.path], op.method)
+		}
+	}
+	for path, methods := range preflights {
+		add(path, preflight(methods), http.MethodOptions)
 	}
 	for _, p := range s.pages() {
 		add(p.path, s.page(p), p.method)

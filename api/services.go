@@ -84,12 +84,15 @@ func (s *Server) runService(c *call) (reply, error) {
 	if c.credential.means == byAgent {
 		order.Agent = &c.credential.agent
 	}
-	answer, err := s.app.RunService(c.request.Context(), order)
+	answer, err := s.runPaid(c, order)
 	if err != nil {
 		return reply{}, err
 	}
 	r := reply{body: answer.Body, header: http.Header{"Cache-Control": {"private, no-store"}}}
-	if c.credential.means == byKey {
+	switch c.credential.means {
+	case byPayment:
+		r.header = paid(*answer.Payment)
+	case byKey:
 		r.header.Set("RateLimit", fmt.Sprintf(`"month";r=%d;t=%d`, answer.Remaining, s.secondsUntil(answer.ResetsAt)))
 	}
 	if c.op.service.Ruleset != nil {
@@ -100,6 +103,13 @@ func (s *Server) runService(c *call) (reply, error) {
 		r.header.Set("Idempotent-Replayed", "true")
 	}
 	return r, nil
+}
+
+func (s *Server) runPaid(c *call, order commands.Call) (commands.Reply, error) {
+	if c.credential.means == byPayment {
+		return s.app.RunPaidService(c.request.Context(), order, c.credential.payment)
+	}
+	return s.app.RunService(c.request.Context(), order)
 }
 
 func (s *Server) secondsUntil(t time.Time) int64 {

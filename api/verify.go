@@ -25,6 +25,7 @@ type inclusion struct {
 
 var verifyRecord = &operation{
 	id: "verify_record", method: http.MethodPost, path: "/api/verify",
+	cors:    true,
 	summary: "Check a signed record: form, hash, key, signature, and its place in the ledger. Free.",
 	input:   reflect.TypeFor[seal.Envelope](), output: reflect.TypeFor[verification](),
 	limit: limitVerify, errors: []int{400, 413, 503},

@@ -10,6 +10,7 @@ import (
 
 var workflowStatus = &operation{
 	id: "get_action_safety_workflow_status", method: http.MethodGet, path: "/api/agent-workflows/action-safety/status/{workflowId}",
+	cors:    true,
 	summary: "The status record of a workflow, kept for 30 days. Free.",
 	output:  reflect.TypeFor[projections.StatusRecord](), errors: []int{400, 404, 503}, bareErrors: true,
 	run: func(s *Server, c *call) (reply, error) {

@@ -1,0 +1,347 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/api/x402"
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// takesPayments says whether x402 is configured now.
+func (s *Server) takesPayments() bool { return s.app.Settler != nil && s.app.Settler.Configured() }
+
+// paymentMode is "off", "dev" or "facilitator".
+func (s *Server) paymentMode() string {
+	if s.app.Settler == nil {
+		return commands.ModeOff
+	}
+	return s.app.Settler.Mode()
+}
+
+var errNotConfigured = policy.Refuse(commands.CodeNotConfigured, "", "x402 not configured")
+
+// servePayment reads the payment of a call, if it brings one, and holds it against
+// the terms of the call; one that is known already is held against itself.
+func (s *Server) servePayment(c *call) (present bool, err error) {
+	var sent *x402.Payment
+	switch values := c.request.Header[x402.HeaderSignature]; {
+	case c.tool != nil:
+		if c.tool.payment == nil {
+			return false, nil
+		}
+		sent, err = x402.Read(c.tool.payment)
+	case len(values) == 0:
+		return false, nil
+	case len(values) > 1:
+		err = &commands.PaymentRefused{Reason: x402.ReasonPayload}
+	default:
+		sent, err = x402.Decode(values[0])
+	}
+	if !s.takesPayments() {
+		return true, errNotConfigured
+	}
+	if err != nil {
+		return true, err
+	}
+	known, err := s.app.KnownPayment(c.request.Context(), sent.Payment)
+	if err == nil && !known {
+		err = sent.Verify(s.terms.Offer(c.sale.cents), s.resource(c).URL, s.app.Clock())
+	}
+	c.credential = credential{means: byPayment, payment: sent.Payment}
+	return true, err
+}
+
+// resource names what a call buys. Its address is ours, never the Host header's.
+func (s *Server) resource(c *call) x402.Resource {
+	r := x402.Resource{URL: s.app.BaseURL + c.request.URL.Path, Description: c.sale.description, MimeType: "application/json"}
+	if c.tool != nil {
+		r.URL = "mcp://tool/" + c.op.id
+	}
+	return r
+}
+
+// demand is the answer 402: what to pay, and what became of a payment that was
+// claimed and then refused.
+type demand struct {
+	required x402.PaymentRequired
+	response *x402.SettleResponse
+}
+
+// Error is the reason.
+func (d *demand) Error() string { return d.required.Error }
+
+// reply is the 402: header and body are the same object, since many agents read
+// the body first.
+func (d *demand) reply() reply {
+	h := http.Header{"Cache-Control": {"no-store"}, "Content-Type": {"application/json"}, x402.HeaderRequired: {d.required.Header()}}
+	if d.response != nil {
+		h.Set(x402.HeaderResponse, d.response.Header())
+	}
+	return reply{status: http.StatusPaymentRequired, header: h, body: d.required.JSON()}
+}
+
+// pending is the answer 503 to a payment whose end is not known: a 402 would make
+// the buyer sign and pay again.
+type pending struct {
+	paymentID string
+	response  x402.SettleResponse
+}
+
+// Error says so.
+func (p *pending) Error() string { return x402.ReasonPending }
+
+// asDemand makes the refusals of payments answers to a call.
+func (s *Server) asDemand(c *call, err error) error {
+	var refused *commands.PaymentRefused
+	var required *commands.PaymentRequired
+	var open *commands.SettlementPending
+	failed := x402.SettleResponse{Network: c.credential.payment.Network, Payer: c.credential.payment.Payer}
+	switch {
+	case errors.As(err, &open):
+		failed.ErrorReason = x402.ReasonPending
+		return &pending{open.PaymentID, failed}
+	case errors.As(err, &refused):
+		d := &demand{required: s.demanded(c).WithError(refused.Reason)}
+		if refused.Settled {
+			failed.ErrorReason = refused.Reason
+			d.response = &failed
+		}
+		return d
+	case !errors.As(err, &required):
+		return err
+	case !s.takesPayments():
+		return errNotConfigured
+	}
+	d := &demand{required: s.demanded(c)}
+	if len(c.request.Header[x402.HeaderV1]) > 0 && c.credential.means == nothing {
+		d.required = d.required.WithError(x402.VersionIsRequired)
+	}
+	return d
+}
+
+// demanded is what a call costs. That of a service over HTTP, which tells indexers
+// how to call it, was made at the start.
+func (s *Server) demanded(c *call) x402.PaymentRequired {
+	if made, ok := s.demands[c.op.id]; ok && c.tool == nil {
+		return made
+	}
+	return s.terms.Challenge(s.resource(c), c.sale.cents, nil)
+}
+
+// makeDemands makes the 402 of every service.
+func (s *Server) makeDemands() error {
+	s.demands = map[string]x402.PaymentRequired{}
+	if s.app.Settler == nil {
+		return nil
+	}
+	for _, op := range s.operations {
+		if op.service == nil {
+			continue
+		}
+		answer, err := op.service.Evaluate([]byte(op.example))
+		if err != nil {
+			return fmt.Errorf("example of %s: %w", op.id, err)
+		}
+		output, err := op.answerSchema()
+		if err != nil {
+			return err
+		}
+		example, err := canon.Canonical([]byte(op.example))
+		if err != nil {
+			return err
+		}
+		resource := x402.Resource{URL: s.app.BaseURL + op.path, Description: op.service.Summary, MimeType: "application/json"}
+		s.demands[op.id] = s.terms.Challenge(resource, op.service.PriceCents, &x402.Discovery{
+			Example: jsontext.Value(example), Answer: jsontext.Value(answer.Body), Input: op.schema.document, Output: output})
+	}
+	return nil
+}
+
+// paid is the header of an answer that was paid for.
+func paid(r commands.Receipt) http.Header {
+	response := x402.SettleResponse{Success: true, Payer: r.Payer, Transaction: r.Transaction, Network: r.Network, Amount: r.Amount}
+	return http.Header{"Cache-Control": {"private, no-store"}, x402.HeaderResponse: {response.Header()}}
+}
+
+// Headers that let a page of another origin call what needs no cookie.
+const (
+	exposedHeaders = "PAYMENT-REQUIRED, PAYMENT-RESPONSE, Link, Retry-After, RateLimit, Idempotent-Replayed"
+	allowedHeaders = "PAYMENT-SIGNATURE, X-API-Key, Authorization, Content-Type, Idempotency-Key, Access-Control-Expose-Headers"
+)
+
+// anyOrigin says whether pages of every origin may call an operation.
+func (op *operation) anyOrigin() bool { return op.priced() || op.key || op.cors }
+
+// preflight answers a browser that asks before such a call.
+func preflight(methods []string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		h := w.Header()
+		h.Set("Access-Control-Allow-Origin", "*")
+		h.Set("Access-Control-Allow-Methods", strings.Join(methods, ", "))
+		h.Set("Access-Control-Allow-Headers", allowedHeaders)
+		h.Set("Access-Control-Max-Age", "600")
+		w.WriteHeader(http.StatusNoContent)
+	}
+}
+
+func expose(h http.Header) {
+	h.Set("Access-Control-Allow-Origin", "*")
+	h.Set("Access-Control-Expose-Headers", exposedHeaders)
+}
+
+// offered is one line of the manifest.
+type offered struct {
+	Resource x402.Resource       `json:"resource"`
+	Type     string              `json:"type" jsonschema:"enum=http"`
+	Method   string              `json:"method"`
+	Accepts  []x402.Requirements `json:"accepts"`
+	Input    map[string]any      `json:"input,omitempty"`
+}
+
+// manifest tells indexers what can be paid for, and how.
+type manifest struct {
+	Configured   bool      `json:"configured"`
+	Version      int       `json:"version"`
+	X402Version  int       `json:"x402Version"`
+	Resources    []string  `json:"resources"`
+	Items        []offered `json:"items"`
+	Network      string    `json:"network,omitempty"`
+	Asset        string    `json:"asset,omitempty"`
+	AssetSymbol  string    `json:"assetSymbol,omitempty"`
+	PayTo        string    `json:"payTo,omitempty"`
+	Settlement   string    `json:"settlement,omitempty" jsonschema:"enum=dev,enum=facilitator"`
+	Instructions string    `json:"instructions"`
+}
+
+func manifestAt(id, path string) *operation {
+	return &operation{
+		id: id, method: http.MethodGet, path: path,
+		summary: "What can be paid for over x402, and on what terms. Disabled unless configured is true.",
+		output:  reflect.TypeFor[manifest](),
+		run: func(s *Server, c *call) (reply, error) {
+			body, err := canon.Marshal(s.manifest())
+			if err != nil {
+				return reply{}, err
+			}
+			return newDocument(body, "application/json").answer(c), nil
+		},
+	}
+}
+
+var (
+	x402Manifest     = manifestAt("get_x402_manifest", "/.well-known/x402")
+	x402ManifestJSON = manifestAt("get_x402_manifest_json", "/.well-known/x402.json")
+)
+
+// manifest is made when it is asked for: a facilitator may come and go.
+func (s *Server) manifest() manifest {
+	m := manifest{Version: 1, X402Version: x402.Version, Resources: []string{}, Items: []offered{},
+		Instructions: "Payments are off: use an API key in X-API-Key (POST " + s.app.BaseURL + "/api/keys/free issues one)."}
+	if !s.takesPayments() {
+		return m
+	}
+	m.Configured, m.Settlement = true, s.app.Settler.Mode()
+	m.Network, m.Asset, m.AssetSymbol, m.PayTo = s.terms.Network, s.terms.Asset, s.terms.Symbol(), s.terms.PayTo
+	m.Instructions = "Send the request. Sign one of the offers of its 402 answer and send the same request again with PAYMENT-SIGNATURE. " +
+		"On a time-out or 503 send the same PAYMENT-SIGNATURE again; do not sign a new payment."
+	if m.Settlement == commands.ModeDev {
+		m.Instructions = "Development: signatures are checked and no money moves. " + m.Instructions
+	}
+	for _, op := range s.operations {
+		if op.service == nil {
+			continue
+		}
+		d := s.demands[op.id]
+		m.add(offered{Resource: d.Resource, Type: "http", Method: op.method, Accepts: d.Accepts, Input: op.schema.document})
+	}
+	for _, p := range s.app.Products {
+		if p.Kind != commands.OneTime {
+			continue
+		}
+		m.add(offered{Type: "http", Method: http.MethodPost, Accepts: []x402.Requirements{s.terms.Offer(int(p.PriceCents))},
+			Resource: x402.Resource{URL: s.app.BaseURL + "/api/purchase/" + p.Slug, Description: p.Description, MimeType: "application/json"}})
+	}
+	return m
+}
+
+func (m *manifest) add(o offered) {
+	m.Resources, m.Items = append(m.Resources, o.Resource.URL), append(m.Items, o)
+}
+
+// pricing is what every service costs.
+type pricing struct {
+	Version           string          `json:"version"`
+	Services          []pricedService `json:"services"`
+	FreeCallsPerMonth int             `json:"freeCallsPerMonth"`
+	Pass              *pricedPass     `json:"pass" jsonschema:"nullable"`
+}
+
+type pricedService struct {
+	OperationID string `json:"operationId"`
+	Path        string `json:"path"`
+	MCPTool     string `json:"mcpTool"`
+	PriceCents  int    `json:"priceCents"`
+	PriceUSD    string `json:"priceUsd"`
+	PassCredits int    `json:"passCredits"`
+}
+
+// pricedPass is the product that adds credit to a customer's calls every month.
+type pricedPass struct {
+	Product     string `json:"product"`
+	URL         string `json:"url" jsonschema:"format=uri"`
+	PriceCents  int64  `json:"priceCents"`
+	PriceUSD    string `json:"priceUsd"`
+	CreditCents int64  `json:"creditCents"`
+}
+
+var showPricing = &operation{
+	id: "get_pricing", method: http.MethodGet, path: "/api/pricing",
+	summary: "What every service costs, the free calls of a key and the monthly pass.",
+	output:  reflect.TypeFor[pricing](),
+	run: func(s *Server, c *call) (reply, error) {
+		body, err := canon.Marshal(s.pricing())
+		if err != nil {
+			return reply{}, err
+		}
+		return newDocument(body, "application/json").answer(c), nil
+	},
+}
+
+func (s *Server) pricing() pricing {
+	p := pricing{Version: policy.Version, Services: []pricedService{}, FreeCallsPerMonth: commands.FreeCallsPerMonth}
+	for _, op := range s.operations {
+		if op.service == nil {
+			continue
+		}
+		p.Services = append(p.Services, pricedService{OperationID: op.id, Path: op.path, MCPTool: op.id,
+			PriceCents: op.service.PriceCents, PriceUSD: usd(op.service.PriceCents), PassCredits: op.service.PriceCents})
+	}
+	for _, product := range s.app.Products {
+		if product.Kind == commands.Subscription && product.CreditCents > 0 {
+			p.Pass = &pricedPass{Product: product.Slug, URL: s.app.BaseURL + "/pricing#" + product.Slug, PriceCents: product.PriceCents,
+				PriceUSD: usd(int(product.PriceCents)), CreditCents: product.CreditCents}
+			break
+		}
+	}
+	return p
+}
+
+// openPayments counts the payments whose end is not known.
+func (s *Server) openPayments(ctx context.Context) int64 {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	summary, err := s.projections.PaymentSummary(ctx)
+	if err != nil {
+		return 0 // the database is down, as other checks show
+	}
+	return summary.Claimed + summary.Unknown
+}

@@ -73,7 +73,8 @@ func (sh *shell) builtin(v *invocation) (flow, bool) {
 	case "source", ".":
 		if len(v.operands) > 0 {
 			f, ok := e.files[fileKey(sh.cwd, v.operands[0].Text)]
-			if v.operands[0].Text == "/dev/stdin" || v.operands[0].Text == "/dev/fd/0" || v.operands[0].Text == "/proc/self/fd/0" {
+			if fd, descr := descriptor(v.operands[0].Text); v.operands[0].Text == "/dev/stdin" || descr && fd == "0" {
+				v.operands[0].Text, v.operands[0].At = "/dev/stdin", -1
 				f, ok = v.stdin, true
 			}
 			if ok && f.known {

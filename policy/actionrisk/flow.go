@@ -73,7 +73,7 @@ func (e *engine) readFile(sh *shell, name Word) flow {
 
 // descriptor is the number in /dev/fd/3 and its kind.
 func descriptor(p string) (string, bool) {
-	for _, prefix := range [...]string{"/dev/fd/", "/proc/self/fd/", "/proc/thread-self/fd/"} {
+	for _, prefix := range [...]string{"/dev/fd/", "/proc/self/fd/", "/proc/thread-self/fd/", "/proc/" + string(hole) + "/fd/"} { // the last is $$
 		if fd, ok := strings.CutPrefix(p, prefix); ok {
 			return fd, true
 		}
@@ -108,6 +108,7 @@ func (e *engine) output(sh *shell, v *invocation) flow {
 	case in("summaries"):
 		f.taint = 0
 	case in("readers"), in("packers"):
+		f.taint |= e.packed(sh, v)
 		for _, w := range v.operands[min(v.data, len(v.operands)):] {
 			f.taint |= e.readFile(sh, w).taint
 		}
@@ -236,6 +237,32 @@ func (e *engine) transforms(sh *shell, v *invocation) {
 	}
 }
 
+// packed is the taint of what tar packs by its options: files below -C, a list on
+// its input, a file more.
+func (e *engine) packed(sh *shell, v *invocation) taint {
+	var t taint
+	switch v.exe {
+	case "tar", "gtar", "bsdtar":
+	default:
+		return 0
+	}
+	if folder, ok := v.value("-C", "--directory"); ok {
+		for _, w := range v.operands {
+			w.Text = path.Join(folder.Text, w.Text)
+			t |= e.readFile(sh, w).taint
+		}
+	}
+	if w, ok := v.value("--add-file"); ok {
+		t |= e.readFile(sh, w).taint
+	}
+	if w, ok := v.value("-T", "--files-from"); ok && w.Text == "-" && v.stdin.known {
+		for line := range strings.Lines(v.stdin.word.Text) {
+			t |= e.readFile(sh, Word{Text: strings.TrimSpace(line)}).taint
+		}
+	}
+	return t
+}
+
 // fetchesNothing: the options say that no text comes from elsewhere.
 func fetchesNothing(v *invocation) bool {
 	switch v.exe {
@@ -298,6 +325,13 @@ func (e *engine) copies(sh *shell, v *invocation) {
 			} else if rest, ok := strings.CutPrefix(w.Text, "of="); ok {
 				to = Word{Text: rest}
 			}
+		}
+		if from.Text == "" && to.Text != "" {
+			e.remember(sh, to, v.stdin, false)
+		}
+	case "sponge":
+		if len(v.operands) == 1 {
+			e.remember(sh, v.operands[0], v.stdin, v.has("-a"))
 		}
 	}
 	if from.Text == "" || to.Text == "" {

@@ -100,6 +100,7 @@ type invocation struct {
 	cwd      string
 	host     string // runs on that host (ssh), in that container
 	root     bool   // runs as root for sure
+	direct   bool   // started by a program, which knows no functions and aliases
 	remote   bool   // elsewhere: paths are not those of this machine
 	dry      bool
 	src      *source

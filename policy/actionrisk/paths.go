@@ -146,7 +146,21 @@ func relativeClass(p, given string) class {
 	return isRelative
 }
 
-func isVCSName(s string) bool { return s == ".git" || s == ".hg" || s == ".svn" || s == ".jj" }
+func isVCSName(s string) bool {
+	if strings.ContainsAny(s, "*?[") && len(s) > 2 && s[0] == '.' { // a pattern that takes it with it
+		for i := strings.IndexByte(s, '['); i >= 0; i = strings.IndexByte(s, '[') {
+			j := strings.IndexByte(s[i:], ']')
+			if j < 0 {
+				return false
+			}
+			s = s[:i] + "?" + s[i+j+1:]
+		}
+		return strings.Trim(s, ".*?") != "" && globMatch(s, ".git")
+	}
+	return vcsFolder(s)
+}
+
+func vcsFolder(s string) bool { return s == ".git" || s == ".hg" || s == ".svn" || s == ".jj" }
 
 var sourceNames = setOf("src lib app apps packages internal cmd pkg server client backend frontend services source sources tests test docs migrations components modules api core config infra terraform scripts crates include")
 

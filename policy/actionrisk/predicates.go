@@ -18,33 +18,34 @@ func predicateByName(name string) predicate {
 
 // shellPredicates test invocations. Their arguments are alternatives.
 var shellPredicates = map[string]predicate{
-	"operand":       operandIs,     // a path operand is of one of these classes
-	"all-of":        allOf,         // an operand is every file of a folder of that class
-	"acl":           aclIs,         // setfacl: open lets everybody write
-	"operands":      countIs,       // how many operands: none, one, some, many
-	"last":          lastIs,        // the last operand's path class
-	"first":         firstIs,       // the first operand's path class
-	"word":          wordIs,        // an operand equals one of these words, or begins with one ending in *
-	"contains":      contains,      // any word or option value contains one of these, in any case
-	"option":        optionIs,      // "--opt=value|…" or option given
-	"stdin":         stdinIs,       // taint of the input: network secret environ dump decoded unknown
-	"reads-stdin":   readsStdin,    // nothing else to read is named
-	"tainted":       taintedWord,   // a word carries text from there
-	"gitset":        gitSet,        // a Git setting holds: name=off, name=now
-	"expires":       expires,       // takes away what is new, not only what is old
-	"refspec":       refspecIs,     // what a push or branch command is about: protected, unknown, topic, force, delete
-	"url":           urlIs,         // a URL operand: local, foreign, insecure, metadata, install
-	"method":        methodIs,      // HTTP method of the invocation
-	"upload":        uploads,       // sends a body or a file
-	"var":           varIs,         // a word holds an unknown variable: secret, any
-	"dynamic":       dynamicWord,   // an operand is unknown
-	"root":          runsAsRoot,    // runs as root for sure
-	"mode":          modeIs,        // chmod mode: open, setuid
-	"unpinned":      unpinned,      // a package without an exact version
-	"foreign":       foreignSource, // a package from a URL, path or VCS
-	"downloaded":    downloadedRun, // runs a file the command itself downloaded
-	"mount":         mountIs,       // a container mount of: root, docker-socket, system
-	"exact":         exactOption,   // an option exactly so, no abbreviation
+	"operand":       operandIs,       // a path operand is of one of these classes
+	"all-of":        allOf,           // an operand is every file of a folder of that class
+	"acl":           aclIs,           // setfacl: open lets everybody write
+	"operands":      countIs,         // how many operands: none, one, some, many
+	"last":          lastIs,          // the last operand's path class
+	"first":         firstIs,         // the first operand's path class
+	"word":          wordIs,          // an operand equals one of these words, or begins with one ending in *
+	"contains":      contains,        // any word or option value contains one of these, in any case
+	"option":        optionIs,        // "--opt=value|…" or option given
+	"stdin":         stdinIs,         // taint of the input: network secret environ dump decoded unknown
+	"reads-stdin":   readsStdin,      // nothing else to read is named
+	"tainted":       taintedWord,     // a word carries text from there
+	"gitset":        gitSet,          // a Git setting holds: name=off, name=now
+	"expires":       expires,         // takes away what is new, not only what is old
+	"refspec":       refspecIs,       // what a push or branch command is about: protected, unknown, topic, force, delete
+	"url":           urlIs,           // a URL operand: local, foreign, insecure, metadata, install
+	"method":        methodIs,        // HTTP method of the invocation
+	"upload":        uploads,         // sends a body or a file
+	"var":           varIs,           // a word holds an unknown variable: secret, any
+	"dynamic":       dynamicWord,     // an operand is unknown
+	"root":          runsAsRoot,      // runs as root for sure
+	"mode":          modeIs,          // chmod mode: open, setuid
+	"unpinned":      unpinned,        // a package without an exact version
+	"foreign":       foreignSource,   // a package from a URL, path or VCS
+	"loads":         loadsDownloaded, // the value of an option names a file that the command itself downloaded
+	"downloaded":    downloadedRun,   // runs a file the command itself downloaded
+	"mount":         mountIs,         // a container mount of: root, docker-socket, system
+	"exact":         exactOption,     // an option exactly so, no abbreviation
 	"signal":        signalIs,
 	"findfilter":    findFilter,
 	"junk":          findJunk,
@@ -268,7 +269,7 @@ func readsStdin(e *engine, it *item, args []string) (Word, bool) {
 	if !strings.HasSuffix(v.exe, "sh") && hasProgram(v) { // its program stands in the command, the input is data
 		return Word{}, false
 	}
-	return Word{}, len(v.operands) == 0 || v.operands[0].Text == "-" || v.has("-s") || strings.HasPrefix(v.operands[0].Text, "/dev/stdin") || v.operands[0].Text == "/dev/fd/0"
+	return Word{}, len(v.operands) == 0 || v.operands[0].Text == "-" || v.has("-s") || strings.HasPrefix(v.operands[0].Text, "/dev/stdin") || v.operands[0].Text == "/dev/fd/0" || v.operands[0].Text == "/proc/self/fd/0"
 }
 
 func taintedWord(e *engine, it *item, args []string) (Word, bool) {
@@ -393,6 +394,16 @@ func downloadedRun(e *engine, it *item, args []string) (Word, bool) {
 	for _, w := range v.operands {
 		if check(w) {
 			return w, true
+		}
+	}
+	return Word{}, false
+}
+
+func loadsDownloaded(e *engine, it *item, _ []string) (Word, bool) {
+	for i := range it.inv.opts {
+		o := &it.inv.opts[i]
+		if f, ok := e.files[fileKey(it.inv.cwd, o.value.Text)]; ok && o.given && f.taint&fromNetwork != 0 {
+			return o.value, true
 		}
 	}
 	return Word{}, false

@@ -1,6 +1,9 @@
 package actionrisk
 
-import "strings"
+import (
+	"path"
+	"strings"
+)
 
 // branchClass of a name: protected names are whole segments, never substrings.
 func protectedBranch(name string) bool {
@@ -84,7 +87,8 @@ func discards(e *engine, it *item, _ []string) (Word, bool) {
 	}
 	for _, w := range v.operands[min(1, len(v.operands)):] {
 		switch {
-		case w.Text == "." || w.Text == ".." || strings.HasPrefix(w.Text, "../") || w.Text == "*" || w.Text == ":/" || strings.HasPrefix(w.Text, "./"), w.Glob:
+		case strings.HasPrefix(path.Clean(w.Text), "..") || path.Clean(w.Text) == "." || strings.HasPrefix(w.Text, "./"), w.Glob,
+			strings.HasPrefix(w.Text, ":"), strings.ContainsAny(w.Text, "*?["): // no branch has such a name
 			return w, true
 		case looksFile(w.Text) && e.classOf(w, "")&isGenerated == 0:
 			return w, true
@@ -206,7 +210,7 @@ func expires(_ *engine, it *item, _ []string) (Word, bool) {
 	given := false
 	for i := range it.inv.opts {
 		o := &it.inv.opts[i]
-		if !o.given || !strings.HasPrefix(o.name, "--exp") {
+		if !o.given || !strings.HasPrefix(o.name, "--exp") && !strings.HasPrefix(o.name, "--pr") {
 			continue
 		}
 		if given = true; expiresNow(o.value.Text) || !o.value.known() {

@@ -7,9 +7,10 @@ import (
 
 // secretPredicates serve the secret, rce and priv tables.
 var secretPredicates = map[string]predicate{
-	"names-only": namesOnly,  // shows what stands before "=" alone
-	"secretfile": secretFile, // shows a file of credentials on this machine
-	"local":      func(_ *engine, it *item, _ []string) (Word, bool) { return Word{}, !it.inv.remote },
+	"serves-secrets": servesSecrets, // a web server whose root holds credentials
+	"names-only":     namesOnly,     // shows what stands before "=" alone
+	"secretfile":     secretFile,    // shows a file of credentials on this machine
+	"local":          func(_ *engine, it *item, _ []string) (Word, bool) { return Word{}, !it.inv.remote },
 	"any-out": func(_ *engine, it *item, _ []string) (Word, bool) {
 		return Word{}, !it.inv.has("-pubout") && !it.inv.has("-pubin") && !it.inv.has("-check")
 	},
@@ -132,6 +133,63 @@ func secretFile(e *engine, it *item, _ []string) (Word, bool) {
 		}
 	}
 	return Word{}, false
+}
+
+// servesSecrets: a web server for one folder, which is a folder of keys, a home
+// directory or the root.
+func servesSecrets(e *engine, it *item, _ []string) (Word, bool) {
+	v := it.inv
+	name := v.exe
+	if name == "npx" && len(v.operands) > 0 {
+		name = base(v.operands[0].Text)
+	}
+	folder := Word{Text: "."}
+	option := func(names ...string) {
+		for _, n := range names {
+			if w, ok := v.value(n); ok {
+				folder = w
+			} else if w, ok := wordAfter(v, n); ok {
+				folder = w
+			}
+		}
+	}
+	switch {
+	case strings.HasPrefix(name, "py"):
+		if module, ok := v.value("-m"); !ok || module.Text != "http.server" && module.Text != "SimpleHTTPServer" {
+			return Word{}, false
+		}
+		option("-d", "--directory")
+	case name == "php":
+		if !v.has("-S") {
+			return Word{}, false
+		}
+		option("-t")
+	case name == "ruby":
+		if !v.has("httpd") && !slices.ContainsFunc(v.argv, func(w Word) bool { return w.Text == "httpd" }) {
+			return Word{}, false
+		}
+		folder = v.argv[len(v.argv)-1]
+	case name == "busybox":
+		if !v.has("httpd") {
+			return Word{}, false
+		}
+		option("-h")
+	case name == "caddy":
+		if !v.has("file-server") {
+			return Word{}, false
+		}
+		option("--root", "-r")
+	case name == "serve" || name == "http-server" || name == "darkhttpd" || name == "webfsd" || name == "httpd":
+		if len(v.operands) > 0 {
+			folder = v.operands[len(v.operands)-1]
+		}
+	default:
+		return Word{}, false
+	}
+	if folder.Text == "." && v.cwd == "" {
+		return Word{}, false
+	}
+	return folder, e.classOf(folder, v.cwd)&(isCredential|isHome|isRoot) != 0 || folder.Text == "." && e.classOf(Word{Text: v.cwd}, "")&(isCredential|isHome|isRoot) != 0
 }
 
 // namesOnly: the names of the variables in a file are shown, not their values.

@@ -150,10 +150,14 @@ func (sh *shell) stmt(s *syntax.Stmt, in flow) flow {
 	sh.e.background = sh.e.background || s.Background
 	var files []redir
 	quiet := false
-	for _, r := range s.Redirs {
-		in, files, quiet = sh.redirect(r, in, files, quiet)
+	made := make([]redir, len(s.Redirs)) // the file of each, if it names one
+	for i, r := range s.Redirs {
+		before := len(files)
+		if in, files, quiet = sh.redirect(r, in, files, quiet); len(files) > before {
+			made[i] = files[len(files)-1]
+		}
 	}
-	if sh.opens(s, files) {
+	if sh.opens(s, made) {
 		return flow{known: true}
 	}
 	if s.Background {
@@ -175,16 +179,23 @@ func (sh *shell) stmt(s *syntax.Stmt, in flow) flow {
 
 // opens: exec without a command keeps its redirections open under their
 // descriptors.
-func (sh *shell) opens(s *syntax.Stmt, files []redir) bool {
+func (sh *shell) opens(s *syntax.Stmt, made []redir) bool {
 	c, ok := s.Cmd.(*syntax.CallExpr)
 	if !ok || len(c.Args) != 1 || c.Args[0].Lit() != "exec" || len(s.Redirs) == 0 {
 		return false
 	}
 	sh.e.ran = true
+	if sh.fds = maps.Clone(sh.fds); sh.fds == nil { // a subshell's are its own
+		sh.fds = map[string]redir{}
+	}
 	for i, r := range s.Redirs {
-		name := "1"
+		name, chosen := "1", false
+		if r.Op == syntax.RdrIn || r.Op == syntax.RdrInOut || r.Op == syntax.DplIn || r.Op == syntax.WordHdoc || r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc {
+			name = "0"
+		}
 		if r.N != nil {
 			name = strings.Trim(r.N.Value, "{}")
+			chosen = strings.HasPrefix(r.N.Value, "{")
 		}
 		var f redir
 		switch {
@@ -197,23 +208,21 @@ func (sh *shell) opens(s *syntax.Stmt, files []redir) bool {
 			}
 			f = redir{"<", Word{Text: "/dev/fd/" + name, At: -1}}
 			sh.e.remember(sh, f.file, known(text), false)
-		case i < len(files):
-			f = files[i]
+		case r.Op == syntax.DplOut && strings.HasPrefix(r.Word.Lit(), "-"):
+			delete(sh.fds, name)
+			continue
+		case made[i].op != "":
+			f = made[i]
 		default:
 			continue
 		}
-		if len(name) > 1 { // {name}: the shell chooses a number and keeps it there
+		if chosen { // {name}: the shell chooses a number and keeps it there
 			sh.set(name, Word{Text: "fd-" + name, At: -1})
 			name = "fd-" + name
 		}
-		if strings.HasPrefix(sh.text(r.Word).Text, "-") && r.Op == syntax.DplOut {
-			delete(sh.fds, name)
-			continue
+		if len(sh.fds) < 2*maxFiles {
+			sh.fds[name] = f
 		}
-		if sh.fds == nil {
-			sh.fds = map[string]redir{}
-		}
-		sh.fds[name] = f
 	}
 	return true
 }
@@ -237,7 +246,7 @@ func (sh *shell) redirect(r *syntax.Redirect, in flow, files []redir, quiet bool
 		}
 		if f, ok := sh.fds[strings.TrimSuffix(w.Text, "-")]; ok {
 			if r.Op == syntax.DplIn && f.op == "<" {
-				return sh.e.readFile(sh, f.file), files, quiet
+				return sh.e.readFile(sh, f.file), append(files, f), quiet
 			}
 			return in, append(files, f), quiet || toStdout(r)
 		}
@@ -338,11 +347,35 @@ func (sh *shell) command(c syntax.Command, in flow, files []redir, s *syntax.Stm
 	case *syntax.TimeClause:
 		return sh.stmt(c.Stmt, in)
 	case *syntax.CoprocClause:
-		return sh.stmt(c.Stmt, in)
+		return sh.coprocess(c, in)
 	case *syntax.TestClause, *syntax.ArithmCmd, *syntax.LetClause:
 		sh.nested(c)
 	}
 	sh.e.ran = true
+	return flow{known: true}
+}
+
+// coprocess runs beside the rest; what it prints and what it reads are files whose
+// descriptors stand in an array.
+func (sh *shell) coprocess(c *syntax.CoprocClause, in flow) flow {
+	name := "COPROC"
+	if c.Name != nil {
+		name = sh.text(c.Name).Text
+	}
+	out := sh.fork().stmt(c.Stmt, in)
+	prints, reads := Word{Text: "/dev/fd/of-" + name, At: -1}, Word{Text: "/dev/fd/to-" + name, At: -1}
+	sh.e.remember(sh, prints, out, false)
+	if sh.e.sinks == nil {
+		sh.e.sinks = map[string]sink{}
+	}
+	if len(sh.e.sinks) < maxFiles {
+		sh.e.sinks[reads.Text] = sink{sh.fork(), []*syntax.Stmt{c.Stmt}}
+	}
+	if sh.fds = maps.Clone(sh.fds); sh.fds == nil {
+		sh.fds = map[string]redir{}
+	}
+	sh.fds["of-"+name], sh.fds["to-"+name] = redir{"<", prints}, redir{">", reads}
+	sh.setAll(name, []Word{{Text: "of-" + name, At: -1}, {Text: "to-" + name, At: -1}})
 	return flow{known: true}
 }
 

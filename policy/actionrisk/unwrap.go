@@ -128,6 +128,7 @@ func (sh *shell) run(v *invocation) flow {
 	}
 	sh.addOptions(v)
 	e.parseArgs(v)
+	sh.fromDescriptor(v)
 	v.dry = e.isDryRun(v)
 	if out, ok := sh.builtin(v); ok {
 		return out
@@ -149,6 +150,7 @@ func (sh *shell) run(v *invocation) flow {
 	}
 	var out flow
 	carried := false
+	e.runsUnpacked(v)
 	for _, w := range e.wrappers[v.exe] {
 		if len(w.sub) > 0 && !v.underAny(w.sub) || slices.ContainsFunc(w.Unless, v.has) {
 			continue
@@ -158,7 +160,6 @@ func (sh *shell) run(v *invocation) flow {
 		}
 	}
 	matched := e.match(&item{kind: kindExe, name: v.exe, inv: v, src: v.src, from: v.from, to: v.to})
-	e.runsUnpacked(v)
 	e.unpacks(v)
 	if f, ok := sh.writtenProgram(v); ok && !carried {
 		out, carried = f, true
@@ -169,7 +170,7 @@ func (sh *shell) run(v *invocation) flow {
 	if !carried && !matched && !e.proven(v) {
 		e.unproven, e.loose = true, true
 	}
-	if (v.exe == "ssh" || v.exe == "mosh") && carried { // what another machine prints
+	if (v.exe == "ssh" || v.exe == "mosh") && carried && !out.known { // what another machine prints
 		return flow{taint: out.taint | fromNetwork, via: v.exe}
 	}
 	if carried {
@@ -182,6 +183,20 @@ func (sh *shell) run(v *invocation) flow {
 		return out
 	}
 	return e.output(sh, v)
+}
+
+// fromDescriptor: an interpreter that is given /dev/fd/3 as its file reads what is
+// open there, as if it were its input.
+func (sh *shell) fromDescriptor(v *invocation) {
+	if len(sh.fds) == 0 || len(v.operands) == 0 || v.exe != "source" && v.exe != "." && !slices.Contains(sh.e.groups["interpreters"], v.exe) {
+		return
+	}
+	if fd, ok := descriptor(v.operands[0].Text); ok {
+		if f, ok := sh.fds[fd]; ok {
+			v.stdin = sh.e.readFile(sh, f.file)
+			v.operands[0].Text, v.operands[0].At = "/dev/stdin", -1
+		}
+	}
 }
 
 // addOptions puts the options that tar takes from its variable before its own.
@@ -233,6 +248,9 @@ func optionWords(text string) []string {
 
 // defined runs functions and aliases that the text itself defines.
 func (sh *shell) defined(v *invocation) (flow, bool) {
+	if v.direct {
+		return flow{}, false
+	}
 	first := v.argv[0]
 	if a, ok := sh.aliases[first.Text]; ok && sh.running < maxDepth && !first.Quoted {
 		inner := *sh
@@ -468,7 +486,7 @@ func (sh *shell) argv(words []Word, w *wrapper, v *invocation) flow {
 				one := *v
 				one.stdin.word.Text, one.stdin.word.At = line, -1
 				each := inner
-				each.run(&invocation{src: &src, argv: appendInput(slices.Clone(argv), &one), stdin: flow{known: true}, env: v.env, redirs: v.redirs, from: v.from, to: v.to})
+				each.run(&invocation{src: &src, direct: true, argv: appendInput(slices.Clone(argv), &one), stdin: flow{known: true}, env: v.env, redirs: v.redirs, from: v.from, to: v.to})
 			}
 			one := *v
 			one.stdin.word.Text, one.stdin.word.At = lines[min(len(lines), maxLoop)-1], -1
@@ -477,7 +495,7 @@ func (sh *shell) argv(words []Word, w *wrapper, v *invocation) flow {
 		argv = appendInput(argv, v)
 		stdin = flow{known: true}
 	}
-	out := inner.run(&invocation{src: &src, argv: argv, stdin: stdin, env: v.env, redirs: v.redirs, from: v.from, to: v.to})
+	out := inner.run(&invocation{src: &src, direct: v.exe != "time" || len(v.env) > 0, argv: argv, stdin: stdin, env: v.env, redirs: v.redirs, from: v.from, to: v.to})
 	switch v.exe {
 	case "builtin", "command", "time", "exec": // in this shell itself: what is set stays
 		sh.cwd, sh.vars, sh.funcs, sh.aliases = inner.cwd, inner.vars, inner.funcs, inner.aliases

@@ -337,7 +337,7 @@ func goodTransaction(text string) bool {
 // beforeBroadcast says whether a reason proves that nothing was broadcast: a
 // nonce may have been used, and a transaction have failed, by us.
 func beforeBroadcast(reason string) bool {
-	for _, late := range []string{suffixNonceUsed, suffixFailed, suffixSimulationFails} {
+	for _, late := range []string{suffixNonceUsed, suffixFailed, suffixSimulationFails, suffixOtherTransfer} {
 		if strings.HasSuffix(reason, late) {
 			return false
 		}

@@ -163,6 +163,7 @@ func TestARefusalIsProofOnlyBeforeABroadcast(t *testing.T) {
 		{"invalid_exact_evm_nonce_already_used", 200, 1, commands.Unknown, "invalid_exact_evm_nonce_already_used"},
 		{"invalid_exact_evm_transaction_failed", 200, 1, commands.Unknown, "invalid_exact_evm_transaction_failed"},
 		{"invalid_exact_evm_transaction_simulation_failed", 200, 1, commands.Unknown, "invalid_exact_evm_transaction_simulation_failed"},
+		{"invalid_exact_evm_transfer_event_mismatch", 200, 1, commands.Unknown, "invalid_exact_evm_transfer_event_mismatch"},
 		{"invalid_transaction_state", 200, 1, commands.Unknown, "invalid_transaction_state"},
 		{"settlement_pending", 200, 1, commands.Unknown, x402.ReasonPending},
 		{"unexpected_settle_error", 200, 1, commands.Unknown, x402.ReasonSettleError},

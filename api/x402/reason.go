@@ -24,6 +24,7 @@ const (
 	suffixNonceUsed       = "_nonce_already_used"
 	suffixFailed          = "_transaction_failed"
 	suffixSimulationFails = "_transaction_simulation_failed"
+	suffixOtherTransfer   = "_transfer_event_mismatch" // after the transaction was mined
 )
 
 var plainReason = regexp.MustCompile(`^[a-z0-9_]{1,80}$`)

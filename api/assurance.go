@@ -67,7 +67,11 @@ var decide = &operation{
 		if c.idempotencyKey != "" && c.idempotencyKey != request.IdempotencyKey {
 			return reply{}, policy.Refuse("inconsistent_input", "/idempotencyKey", "idempotencyKey and the Idempotency-Key header differ")
 		}
-		return signed(s.app.Decide(c.request.Context(), c.principal, request))
+		recorded, err := s.app.Decide(c.request.Context(), c.principal, request)
+		if recorded.Decision == assurance.NeedsReview {
+			s.reviews.tell(c.principal, recorded.Envelope)
+		}
+		return signed(recorded, err)
 	},
 }
 

@@ -27,8 +27,11 @@ const (
 	sessionSeenEvery   = time.Minute // how exactly idling is measured: not every request writes
 	sessionTokenLength = 43          // 32 octets, base64url
 	smtpTimeout        = 10 * time.Second
-	maxOutbox          = 50  // letters the local outbox keeps
-	openReviews        = 100 // shown at once, the newest first
+	maxOutbox          = 50               // letters the local outbox keeps
+	openReviews        = 100              // shown at once, the newest first
+	reviewMailEvery    = 10 * time.Minute // letters about waiting decisions, to each organization
+	reviewMailTimeout  = 30 * time.Second // of one round of letters
+	maxReviewValue     = 500              // characters of a value in a letter; the page has all
 
 	limitWebhook       = 262_144          // a checkout with all its line items
 	signatureTolerance = 5 * time.Minute  // of a webhook: longer, and an old one could be sent again

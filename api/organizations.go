@@ -15,8 +15,8 @@ import (
 // decisions and receipts.
 func organizationOperations() []*operation {
 	table := own([]*operation{
-		getOrganization, chooseOrganization, listMembers, addMember, removeMember, listTokens, issueToken, revokeToken,
-		listPolicies, draftPolicy, previewPolicy, activatePolicy,
+		getOrganization, chooseOrganization, renameOrganization, listMembers, addMember, removeMember, listTokens, issueToken, revokeToken,
+		listPolicies, draftPolicy, previewPolicy, activatePolicy, freezePolicy,
 		requestSignIn, getSession, signOut,
 	})
 	for _, op := range table {
@@ -51,7 +51,7 @@ var chooseOrganization = &operation{
 		}
 		list, err := s.projections.Memberships(c.request.Context(), c.session.customer)
 		if err != nil {
-			return reply{}, err
+			return reply{}, ofHistory(err)
 		}
 		i := slices.IndexFunc(list, func(m projections.Membership) bool { return m.OrgID == in.OrgID })
 		if i < 0 { // unknown or somebody else's: one answer
@@ -59,6 +59,26 @@ var chooseOrganization = &operation{
 		}
 		c.session.choose(in.OrgID)
 		return reply{value: list[i]}, nil
+	},
+}
+
+type newName struct {
+	Name   string `json:"name" jsonschema:"minLength=1,maxLength=200"`
+	Reason string `json:"reason" jsonschema:"minLength=1,maxLength=1000" jsonschema_description:"Why; it stands in the ledger."`
+}
+
+var renameOrganization = &operation{
+	id: "rename_organization", method: http.MethodPatch, path: "/api/assurance/organization",
+	summary: "Rename the organization. Needs a sign-in within 10 minutes.",
+	right:   commands.RightManage, input: reflect.TypeFor[newName](), output: reflect.TypeFor[commands.OrganizationInfo](),
+	example: `{"name":"Acme","reason":"merger"}`, errors: []int{400, 401, 403, 413, 503},
+	run: func(s *Server, c *call) (reply, error) {
+		var in newName
+		if err := canon.Decode(c.body, &in); err != nil {
+			return reply{}, err
+		}
+		o, err := s.app.RenameOrganization(c.request.Context(), c.principal, in.Name, in.Reason)
+		return reply{value: o}, err
 	},
 }
 

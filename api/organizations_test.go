@@ -32,6 +32,7 @@ var routes = []struct {
 	{"POST", "/api/assurance/decisions/asd_01JD3Z8W5T0000000000000000/approval", "owner admin", 400},
 	{"GET", "/api/assurance/decisions/asd_01JD3Z8W5T0000000000000000/approval", "owner admin developer auditor assurance:read", 404},
 	{"GET", "/api/assurance/organization", "owner admin developer auditor policy:draft", 200},
+	{"PATCH", "/api/assurance/organization", "owner admin", 400},
 	{"GET", "/api/assurance/members", "owner admin", 200},
 	{"POST", "/api/assurance/members", "owner admin", 400},
 	{"DELETE", "/api/assurance/members/cus_01JD3Z8W5T0000000000000000", "owner admin", 404},
@@ -42,6 +43,7 @@ var routes = []struct {
 	{"POST", "/api/assurance/policies", "owner admin developer policy:draft", 400},
 	{"GET", "/api/assurance/policies/evt_01JD3Z8W5T0000000000000000/preview", "owner admin developer policy:draft", 404},
 	{"POST", "/api/assurance/policies/evt_01JD3Z8W5T0000000000000000/activate", "owner admin", 400},
+	{"POST", "/api/assurance/policies/freeze", "owner admin", 400},
 }
 
 // TestEveryRouteIsInTheTable: no operation is without a lock, and none is left
@@ -76,7 +78,7 @@ func TestEveryRouteIsInTheTable(t *testing.T) {
 func (b *browser) door(method, path string, header ...string) answer {
 	b.t.Helper()
 	body := ""
-	if method == http.MethodPost {
+	if method == http.MethodPost || method == http.MethodPatch {
 		body = `{"nothing":true}`
 	}
 	return b.do(method, path, "application/json", body, header...)
@@ -216,7 +218,7 @@ func TestStaleSignIn(t *testing.T) {
 	s.clock.add(10*time.Minute + time.Second)
 	for _, route := range routes {
 		want, message := route.status, ""
-		if strings.HasSuffix(route.path, "/activate") || route.method != http.MethodGet && (strings.Contains(route.path, "/members") || strings.Contains(route.path, "/tokens")) {
+		if strings.HasSuffix(route.path, "/activate") || strings.HasSuffix(route.path, "/freeze") || route.method == http.MethodPatch || route.method != http.MethodGet && (strings.Contains(route.path, "/members") || strings.Contains(route.path, "/tokens")) {
 			want, message = 403, "sign in again to do this"
 		}
 		got := owner.door(route.method, route.path)
@@ -374,6 +376,57 @@ func TestPolicyOverTheAPI(t *testing.T) {
 	clean(t, s)
 }
 
+// TestFreezeOverTheAPI: one admin stops everything, two are needed to go on.
+func TestFreezeOverTheAPI(t *testing.T) {
+	s := newSite(t, ledgertest.New(t))
+	c := newCrew(t, s, "business", "acme.example")
+	if got := c.decide(t, decisionBody("k1", weather)).decision(t).Record.Decision; got != "allow" {
+		t.Fatalf("before: %s", got)
+	}
+	admin, owner, dev := c.people["admin"], c.people["owner"], c.people["developer"]
+	const freeze = "/api/assurance/policies/freeze"
+	dev.want(dev.post(freeze, `{"reason":"x"}`), 403, "missing role owner or admin")
+	admin.want(admin.post(freeze, `{}`), 400, "reason is required")
+	frozen := admin.post(freeze, `{"reason":"incident 17"}`)
+	admin.want(frozen, 201, `"allowedHosts":[]`)
+	admin.want(frozen, 201, `"allowedMcpServers":[]`)
+	admin.want(frozen, 201, `"reason":"incident 17","selfActivated":true`)
+	if got := c.decide(t, decisionBody("k2", weather)).decision(t).Record.Decision; got != "deny" {
+		t.Errorf("frozen: %s", got)
+	}
+	drafted := admin.post("/api/assurance/policies", `{"policyId":"default","requireHttps":true}`)
+	var draft struct {
+		DraftID string `json:"draftId"`
+	}
+	if err := json.Unmarshal([]byte(drafted.body), &draft); err != nil {
+		t.Fatal(err)
+	}
+	thaw := "/api/assurance/policies/" + draft.DraftID + "/activate"
+	admin.want(admin.post(thaw, `{"reason":"over"}`), 403, "an own draft is activated by another admin")
+	owner.want(owner.post(thaw, `{"reason":"over"}`), 201, `"version":3`)
+	if got := c.decide(t, decisionBody("k3", weather)).decision(t).Record.Decision; got != "allow" {
+		t.Errorf("after: %s", got)
+	}
+	clean(t, s)
+}
+
+// TestRenameOverTheAPI: plan and state are not the members' to change.
+func TestRenameOverTheAPI(t *testing.T) {
+	s := newSite(t, ledgertest.New(t))
+	c := newCrew(t, s, "team", "acme.example")
+	admin := c.people["admin"]
+	rename := func(body string) answer {
+		return admin.do(http.MethodPatch, "/api/assurance/organization", "application/json", body)
+	}
+	admin.want(rename(`{"name":"Acme Two","reason":"merger"}`), 200, `"name":"Acme Two"`)
+	admin.want(admin.get("/api/assurance/organization"), 200, `"name":"Acme Two"`)
+	admin.want(rename(`{"name":"Acme Two"}`), 400, "reason is required")
+	admin.want(rename(`{"name":"","reason":"x"}`), 400, "name")
+	admin.want(rename(`{"name":" a","reason":"x"}`), 400, "name")
+	admin.want(rename(`{"name":"Acme","reason":"x","plan":"business"}`), 400, "unknown")
+	clean(t, s)
+}
+
 // TestSessionOfTwoOrganizations must say for which it acts.
 func TestSessionOfTwoOrganizations(t *testing.T) {
 	s := newSite(t, ledgertest.New(t))
@@ -526,7 +579,8 @@ func TestDatabaseAway(t *testing.T) {
 			"token": nobody.door(route.method, route.path, "Authorization", "Bearer "+c.tokens[commands.ScopeRead]),
 		} {
 			// What is known without the database may be said: a missing scope, a bad body.
-			if got.status != 503 && got.status != 403 && got.status != 400 || got.status == 503 && got.header.Get("Retry-After") == "" || strings.Contains(got.body, "SQLSTATE") {
+			away := `{"error":"temporarily unavailable; retry with the same idempotencyKey"}`
+			if got.status != 503 && got.status != 403 && got.status != 400 || got.status == 503 && (got.header.Get("Retry-After") == "" || got.body != away) || strings.Contains(got.body, "SQLSTATE") {
 				t.Errorf("%s %s as %s: %d %s", route.method, route.path, who, got.status, got.body)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/gorilla/mux"
@@ -21,6 +22,20 @@ import (
 
 //go:embed site/templates/*.html
 var templateFiles embed.FS
+
+//go:embed site/style.css
+var style []byte
+
+// showStyle gives the pages their one style sheet.
+func showStyle(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Type", "text/css; charset=utf-8")
+	h.Set("Cache-Control", "public, max-age=3600")
+	h.Set("Content-Length", strconv.Itoa(len(style)))
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(style)
+	}
+}
 
 var templates = template.Must(template.ParseFS(templateFiles, "site/templates/*.html"))
 

@@ -109,6 +109,22 @@ var activatePolicy = &operation{
 	},
 }
 
+var freezePolicy = &operation{
+	id: "freeze_policies", method: http.MethodPost, path: "/api/assurance/policies/freeze",
+	summary: "The emergency stop: from its own ledger position on no host and no MCP server is allowed, until a draft is activated. One admin is enough; needs a sign-in within 10 minutes.",
+	right:   commands.RightActivate, input: reflect.TypeFor[activationOrder](), output: reflect.TypeFor[policyActivation](),
+	example: `{"reason":"an agent runs wild, incident 17"}`,
+	success: http.StatusCreated, errors: []int{400, 401, 403, 413, 503},
+	run: func(s *Server, c *call) (reply, error) {
+		var in activationOrder
+		if err := canon.Decode(c.body, &in); err != nil {
+			return reply{}, err
+		}
+		v, err := s.app.FreezePolicy(c.request.Context(), c.principal, in.Reason)
+		return reply{value: showActivation(v)}, err
+	},
+}
+
 var previewPolicy = &operation{
 	id: "preview_policy", method: http.MethodGet, path: "/api/assurance/policies/{draftEventId}/preview",
 	summary: "The decisions of the last 30 days that would be others under a draft.",

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/events"
@@ -64,7 +65,7 @@ func showReview(s *Server, v *visit) (view, error) {
 	if r.Explanation, err = s.app.ExplainDecision(ctx, p, v.vars["id"]); err != nil {
 		return view{}, err
 	}
-	if r.Action, err = action(r.Explanation); err != nil {
+	if r.Action, err = action(r.Explanation.Normalized); err != nil {
 		return view{}, err
 	}
 	for _, rule := range r.Explanation.Rules {
@@ -89,9 +90,9 @@ func showReview(s *Server, v *visit) (view, error) {
 }
 
 // action lists the members of the normalized intent, sorted.
-func action(x commands.Explanation) ([]member, error) {
+func action(normalized jsontext.Value) ([]member, error) {
 	var members map[string]any
-	if err := json.Unmarshal(x.Normalized, &members); err != nil {
+	if err := json.Unmarshal(normalized, &members); err != nil {
 		return nil, err
 	}
 	list := []member{}

@@ -52,6 +52,7 @@ type Server struct {
 	sessions    *sessions
 	mail        Mailer
 	outbox      *Outbox
+	reviews     *reviewMail
 	checkout    Checkout
 	metrics     *metrics
 	operations  []*operation
@@ -84,6 +85,7 @@ func New(c Config) (*Server, error) {
 			return nil, err
 		}
 	}
+	s.reviews = &reviewMail{app: c.App, mail: c.Mail, log: c.Log, waiting: map[string]*waiting{}}
 	var err error
 	if s.sessions, err = newSessions(c.App.Ledger.Pool(), c.App.BaseURL, c.App.Clock); err != nil {
 		return nil, err
@@ -131,6 +133,7 @@ func (s *Server) Handler() http.Handler {
 	}
 	add(authorizePath, http.HandlerFunc(s.authorize), http.MethodGet)
 	add("/api/webhooks/stripe", http.HandlerFunc(s.webhook), http.MethodPost)
+	add("/style.css", http.HandlerFunc(showStyle), http.MethodGet)
 	add("/healthz", http.HandlerFunc(s.healthz), http.MethodGet)
 	add("/readyz", http.HandlerFunc(s.readyz), http.MethodGet)
 	router.Handle("/mcp", routed("/mcp", s.mcp)) // every method: it says itself which it takes
@@ -325,6 +328,10 @@ func (c *boundedConn) Close() error {
 	}
 	return c.Conn.Close()
 }
+
+// Close ends what goes on behind the answers: letters that are on their way are
+// finished, those that would be sent later are not. It may be called twice.
+func (s *Server) Close() { s.reviews.close() }
 
 // Drain makes readiness fail, so that a balancer stops sending requests.
 func (s *Server) Drain() { s.draining.Store(true) }

@@ -308,7 +308,7 @@ func (s *Server) onlyOrganization(ctx context.Context, as *session) error {
 	list, err := s.projections.Memberships(ctx, as.customer)
 	switch {
 	case err != nil:
-		return err
+		return ofHistory(err)
 	case len(list) == 0:
 		return policy.Refuse(commands.CodeForbidden, "", "organization credential required")
 	case len(list) > 1:

@@ -83,7 +83,7 @@ func (a *App) approve(ctx context.Context, p Principal, in assurance.ApprovalInp
 	}
 	return a.appendRecord(ctx, p, signedRecord{envelope, ledger.Draft{Stream: c.history.Stream, Expect: c.history.At(), ID: a.NewID("evt_"),
 		Type: events.TypeApprovalRecorded, SchemaVersion: 1, Actor: p.ActorID, KeyID: signer.KeyID(), Payload: payload},
-		[]ledger.Guard{guard}, now}, key, content)
+		[]ledger.Guard{guard}, now, ""}, key, content)
 }
 
 // Record returns a signed record of a decision's stream: the decision itself, its
@@ -123,4 +123,28 @@ func (a *App) Record(ctx context.Context, p Principal, decisionID, eventType str
 		err = errNoDecision
 	}
 	return envelope, inWords(refusal(err), "")
+}
+
+// Reviewers are the addresses of the members who may resolve a decision that a
+// member has asked for: all who have the right but that member, unless there is
+// nobody else. An erased address is none.
+func (a *App) Reviewers(ctx context.Context, orgID, member string) ([]string, error) {
+	list, err := a.membersOf(ctx, orgID)
+	if err != nil {
+		return nil, err
+	}
+	var others, own []string
+	for _, m := range list {
+		switch {
+		case m.Email == "" || !slices.Contains(grants[RightApprove].roles, m.Role):
+		case m.MemberID == member:
+			own = append(own, m.Email)
+		default:
+			others = append(others, m.Email)
+		}
+	}
+	if len(others) == 0 {
+		return own, nil
+	}
+	return others, nil
 }

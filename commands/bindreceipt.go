@@ -152,5 +152,5 @@ func (a *App) bindReceipt(ctx context.Context, p Principal, r assurance.ReceiptR
 	}
 	return a.appendRecord(ctx, p, signedRecord{envelope, ledger.Draft{Stream: c.history.Stream, Expect: c.history.At(), ID: a.NewID("evt_"),
 		Type: events.TypeReceiptRecorded, SchemaVersion: 1, Actor: p.ActorID, KeyID: signer.KeyID(), Payload: payload},
-		[]ledger.Guard{guard}, received}, key, content)
+		[]ledger.Guard{guard}, received, ""}, key, content)
 }

@@ -21,7 +21,8 @@ import (
 // Recorded is a signed record of an organization, as it stands in the ledger.
 type Recorded struct {
 	Envelope seal.Envelope
-	Replayed bool // an equal request had been answered before
+	Replayed bool   // an equal request had been answered before
+	Decision string // of a new decision; else empty
 }
 
 // Decide judges a purchase intent under the organization's active policy and
@@ -122,6 +123,7 @@ type signedRecord struct {
 	draft    ledger.Draft
 	guards   []ledger.Guard // what it rests on, beside the principal
 	issued   time.Time
+	decision string // of a decision
 }
 
 // prepareDecision rules and signs. last is the time of the organization's last
@@ -161,7 +163,7 @@ func (a *App) signDecision(ctx context.Context, p Principal, ruling assurance.Ru
 	d := ledger.Draft{Stream: decisionStream(ruling.DecisionID), Expect: ledger.New(), ID: a.NewID("evt_"),
 		Type: events.TypeDecisionRecorded, SchemaVersion: 1, Actor: p.ActorID, KeyID: signer.KeyID()}
 	d.Payload, err = a.sealDecision(ctx, p.OrgID, d.ID, signer, record.Subject, envelope.Record, stored)
-	return signedRecord{envelope, d, []ledger.Guard{guard}, ruling.IssuedAt}, err
+	return signedRecord{envelope, d, []ledger.Guard{guard}, ruling.IssuedAt, ruling.Evaluation.Decision}, err
 }
 
 func decisionStream(id string) string { return "decision/" + id }
@@ -199,7 +201,7 @@ func (a *App) appendRecord(ctx context.Context, p Principal, r signedRecord, key
 		return a.stored(ctx, p, result.Events, nil)
 	}
 	r.envelope.Ledger, r.envelope.Verify = placeOf(result.Events[0]), &seal.VerifyAt{URL: a.verifyURL(), Method: "POST"}
-	return Recorded{Envelope: r.envelope}, nil
+	return Recorded{Envelope: r.envelope, Decision: r.decision}, nil
 }
 
 // personalMembers are the members of a decision record that are about a person.

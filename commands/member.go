@@ -29,7 +29,11 @@ func (a *App) Members(ctx context.Context, p Principal) ([]MemberInfo, error) {
 	if err := p.May(RightMembers); err != nil {
 		return nil, err
 	}
-	o, history, err := a.readOrganization(ctx, p.OrgID)
+	return a.membersOf(ctx, p.OrgID)
+}
+
+func (a *App) membersOf(ctx context.Context, orgID string) ([]MemberInfo, error) {
+	o, history, err := a.readOrganization(ctx, orgID)
 	if err != nil {
 		return nil, refusal(err)
 	}
@@ -179,26 +183,46 @@ func (a *App) UpdateOrganization(ctx context.Context, actor, orgID string, c Org
 		return OrganizationInfo{}, err
 	}
 	return attempt(ctx, a, func(ctx context.Context) (OrganizationInfo, error) {
-		o, history, err := a.readOrganization(ctx, orgID)
-		if err != nil {
-			return OrganizationInfo{}, err
-		}
-		updated := events.OrganizationUpdated{Name: c.Name, Plan: c.Plan, State: c.State, Reason: c.Reason}
-		if c.State == StateLapsed {
-			ended := c.PlanEnded
-			if ended.IsZero() {
-				ended = a.now()
-			}
-			updated.PlanEndedAt = Stamp(ended)
-		}
-		p := Principal{OrgID: orgID, ActorID: actor}
-		appended, err := a.appendAs(ctx, p, []ledger.Draft{{Stream: organizationStream, Expect: history.At(), Type: events.TypeOrganizationUpdated}}, []any{updated})
-		if err != nil {
-			return OrganizationInfo{}, err
-		}
-		o, err = o.apply(appended[0])
-		return o.info(), err
+		return a.updateOrganization(ctx, Principal{OrgID: orgID, ActorID: actor}, c)
 	})
+}
+
+// RenameOrganization is what members change themselves; plan and state are the
+// operator's and the subscription's.
+func (a *App) RenameOrganization(ctx context.Context, p Principal, name, reason string) (OrganizationInfo, error) {
+	if err := p.May(RightManage); err != nil {
+		return OrganizationInfo{}, err
+	}
+	if err := checkText("name", name, maxName); err != nil {
+		return OrganizationInfo{}, err
+	}
+	if err := checkText("reason", reason, maxReason); err != nil {
+		return OrganizationInfo{}, err
+	}
+	return attemptAs(ctx, a, p, RightManage, func(ctx context.Context, p Principal) (OrganizationInfo, error) {
+		return a.updateOrganization(ctx, p, OrganizationChange{Name: name, Reason: reason})
+	})
+}
+
+func (a *App) updateOrganization(ctx context.Context, p Principal, c OrganizationChange) (OrganizationInfo, error) {
+	o, history, err := a.readOrganization(ctx, p.OrgID)
+	if err != nil {
+		return OrganizationInfo{}, err
+	}
+	updated := events.OrganizationUpdated{Name: c.Name, Plan: c.Plan, State: c.State, Reason: c.Reason}
+	if c.State == StateLapsed {
+		ended := c.PlanEnded
+		if ended.IsZero() {
+			ended = a.now()
+		}
+		updated.PlanEndedAt = Stamp(ended)
+	}
+	appended, err := a.appendAs(ctx, p, []ledger.Draft{{Stream: organizationStream, Expect: history.At(), Type: events.TypeOrganizationUpdated}}, []any{updated})
+	if err != nil {
+		return OrganizationInfo{}, err
+	}
+	o, err = o.apply(appended[0])
+	return o.info(), err
 }
 
 func (c OrganizationChange) check() error {

@@ -203,6 +203,9 @@ func (s *running) close(ctx context.Context) {
 		_ = s.public.Shutdown(ctx)
 		_ = s.internal.Close()
 	}
+	if s.api != nil {
+		s.api.Close()
+	}
 	if s.projections != nil {
 		s.projections.Close()
 	}

@@ -2,17 +2,14 @@ package api
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
 	"net/http"
 	"net/url"
 	"reflect"
 	"strconv"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/countersign/countersign/api/mcp"
+	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/actionrisk"
@@ -196,49 +193,14 @@ func (s *Server) toolResult(r *http.Request, t tool, answer reply, err error) mc
 	if err != nil {
 		answer = s.refused(r, t.op.bareErrors, err)
 		result.Failed, result.Structured = true, answer.status == http.StatusPaymentRequired
-		if result.Structured {
-			answer.body = asToolDemand(answer.body, t.name)
-		}
 	}
 	result.Body = answer.body
-	if settled := paymentResponse(answer.header); settled != nil {
-		result.Meta = map[string]any{"x402/payment-response": settled}
+	if header := answer.header.Get(x402.HeaderResponse); header != "" {
+		if ended, err := x402.ReadResponse(header); err == nil {
+			result.Meta = map[string]any{"x402/payment-response": ended}
+		}
 	}
 	return result
-}
-
-// asToolDemand makes the demand for a payment one for a tool: it names the tool,
-// and leaves out what tells indexers of the HTTP twin.
-func asToolDemand(body []byte, name string) []byte {
-	var demand struct {
-		Resource   map[string]jsontext.Value `json:"resource"`
-		Extensions map[string]jsontext.Value `json:"extensions"`
-	}
-	members, err := canon.Members(body)
-	if err != nil || json.Unmarshal(body, &demand) != nil || demand.Resource == nil {
-		return body
-	}
-	demand.Resource["url"] = jsontext.Value(strconv.Quote("mcp://tool/" + name)) // a name is letters and underscores
-	members["resource"] = canon.Object(demand.Resource)
-	delete(demand.Extensions, "bazaar")
-	delete(members, "extensions")
-	if len(demand.Extensions) > 0 {
-		members["extensions"] = canon.Object(demand.Extensions)
-	}
-	return canon.Object(members)
-}
-
-// paymentResponse is the header PAYMENT-RESPONSE as the object it encodes.
-func paymentResponse(h http.Header) any {
-	text, err := base64.StdEncoding.DecodeString(h.Get("Payment-Response"))
-	if err != nil || !jsontext.Value(text).IsValid() {
-		return nil
-	}
-	var settled map[string]any
-	if json.Unmarshal(text, &settled) != nil {
-		return nil
-	}
-	return settled
 }
 
 // newDoor opens the door for the Model Context Protocol.

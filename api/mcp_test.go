@@ -137,9 +137,23 @@ func TestEachToolIsItsOperation(t *testing.T) {
 				t.Errorf("%s: takes a key, or not: %s", s.Operation, tool.Description)
 			}
 		}
+		var priced struct {
+			Services []struct {
+				MCPTool  string `json:"mcpTool"`
+				PriceUSD string `json:"priceUsd"`
+			} `json:"services"`
+		}
+		if n.get("/api/pricing").decode(t, &priced); len(priced.Services) != len(Services()) {
+			t.Errorf("%d services have a price", len(priced.Services))
+		}
+		for _, p := range priced.Services {
+			if found[p.MCPTool] == nil || cmp.Diff(map[string]any{"usd": p.PriceUSD}, found[p.MCPTool].Meta["x402/price"]) != "" {
+				t.Errorf("the price list says %+v", p)
+			}
+		}
 		for name, id := range operationOf {
-			if _, is := found[name]; is != (n.server.operation(id) != nil) {
-				t.Errorf("%s: tool %v", name, is)
+			if found[name] == nil || n.server.operation(id) == nil {
+				t.Errorf("%s is no tool, or %s no operation", name, id)
 			}
 		}
 		for name, tool := range found {
@@ -463,7 +477,7 @@ func TestResourcesAndPrompts(t *testing.T) {
 				t.Errorf("%s: %v, REST %v", r.URI, err, rest)
 			}
 		}
-		if len(list.Resources) < 3 {
+		if len(list.Resources) != 4 {
 			t.Errorf("%d resources", len(list.Resources))
 		}
 		if _, err := session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "countersign://policy/active"}); notFoundError(err) != nil {

@@ -1,0 +1,249 @@
+package api
+
+import (
+	"context"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/go-cmp/cmp"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/countersign/countersign/api/x402"
+	"github.com/countersign/countersign/api/x402/x402test"
+	"github.com/countersign/countersign/commands"
+)
+
+// takePayments starts the node's server again, with x402.
+func (n *node) takePayments(settler commands.Settler) {
+	n.t.Helper()
+	terms, err := x402.NewTerms(x402.Settings{Dev: true})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	listener := httptest.NewUnstartedServer(nil)
+	n.url = "http://" + listener.Listener.Addr().String()
+	n.app.BaseURL, n.app.Settler = n.url, settler
+	if n.server, err = New(Config{App: n.app, Projections: n.projections, Log: n.server.log, Terms: terms}); err != nil {
+		n.t.Fatal(err)
+	}
+	n.t.Cleanup(func() { n.server.Close(context.Background()) })
+	listener.Config = HTTP(n.server.Handler(), n.server.log)
+	listener.Start()
+	n.t.Cleanup(listener.Close)
+}
+
+const (
+	gate    = "action_safety_quick_gate"
+	command = `{"command":"git push --force origin main"}`
+)
+
+// demanded is what a tool says to whoever has not paid.
+func (n *node) demanded(a toolAnswer) x402.PaymentRequired {
+	n.t.Helper()
+	var required x402.PaymentRequired
+	if err := json.Unmarshal([]byte(a.structured), &required); err != nil || !a.isError {
+		n.t.Fatalf("%+v: %v", a, err)
+	}
+	var text, structured any
+	if json.Unmarshal([]byte(a.text), &text) != nil || json.Unmarshal([]byte(a.structured), &structured) != nil {
+		n.t.Fatalf("%+v", a)
+	}
+	if diff := cmp.Diff(structured, text); diff != "" {
+		n.t.Errorf("text and structured content differ:\n%s", diff)
+	}
+	return required
+}
+
+// ended is how the payment ended that a tool was paid with.
+func ended(t *testing.T, a toolAnswer) x402.SettleResponse {
+	t.Helper()
+	text, err := json.Marshal(a.meta["x402/payment-response"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r x402.SettleResponse
+	if err := json.Unmarshal(text, &r); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return r
+}
+
+func payment(o x402test.Order) any { return jsonRaw(o.JSON()) }
+
+// Unpaid, a tool names its price, as REST does; paid, it answers once and for all,
+// over REST too; and a payment for one call is none for another.
+func TestToolsArePaidFor(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	n.takePayments(x402.Dev{})
+	wallet := x402test.NewWallet("payer")
+	rest, err := x402.ReadRequired(n.post(quickPath, "", "").header.Get("Payment-Required"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, era := range eras {
+		// Over HTTP a payment names no tool; in a message it does.
+		session := n.dial(era, "PAYMENT-SIGNATURE", wallet.Order(rest, "in the header "+era, n.clock.Now()).Header())
+		var required x402.PaymentRequired
+		n.unchanged(func() { required = n.demanded(n.callTool(session, gate, command)) })
+		if required.Resource.URL != "mcp://tool/"+gate || required.Error != "Payment required" || required.Extensions["bazaar"] != nil || required.Extensions["payment-identifier"] == nil {
+			t.Errorf("%+v", required)
+		}
+		if diff := cmp.Diff(rest.Accepts, required.Accepts); diff != "" {
+			t.Errorf("offers (-REST +MCP):\n%s", diff)
+		}
+		order := wallet.Order(required, "nonce "+era, n.clock.Now())
+		paid := n.callTool(session, gate, command, "x402/payment", payment(order))
+		if response := ended(t, paid); paid.isError || !strings.Contains(paid.structured, `"risk":"critical"`) || paid.structured != paid.text ||
+			!response.Success || response.Payer != wallet.Address.String() || response.Amount != "10000" || !strings.HasPrefix(response.Transaction, "dev:pay_") {
+			t.Errorf("%+v", paid)
+		}
+		n.unchanged(func() {
+			again := n.callTool(session, gate, command, "x402/payment", payment(order))
+			if diff := cmp.Diff(ended(t, paid), ended(t, again)); diff != "" || again.structured != paid.structured {
+				t.Errorf("again: %+v\n%s", again, diff)
+			}
+			over := n.post(quickPath, "", command, "PAYMENT-SIGNATURE", order.Header())
+			if over.status != 200 || string(over.body) != paid.structured {
+				t.Errorf("over REST: %v", over)
+			}
+			n.refusedTool(n.callTool(session, gate, `{"command":"ls"}`, "x402/payment", payment(order)), 409,
+				n.post(quickPath, "", `{"command":"ls"}`, "PAYMENT-SIGNATURE", order.Header()))
+			other := wallet.Order(required, "other "+era, n.clock.Now())
+			n.refusedTool(n.callTool(session, gate, `{}`, "x402/payment", payment(other)), 400,
+				n.post(quickPath, "", `{}`, "PAYMENT-SIGNATURE", wallet.Order(rest, "other "+era, n.clock.Now()).Header()))
+		})
+	}
+}
+
+// A payment that is not accepted is answered with the reason and a new offer, and
+// nothing is charged; a good key beside it is not looked at.
+func TestAToolsBadPayments(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	key := n.issueKey()
+	n.takePayments(x402.Dev{})
+	wallet := x402test.NewWallet("payer")
+	session := n.dial(eras[1], "X-API-Key", key)
+	required := n.demanded(n.callTool(n.dial(eras[1]), gate, command))
+	dear := n.demanded(n.callTool(n.dial(eras[1]), "options_price", `{}`))
+	good := wallet.Order(required, "good", n.clock.Now())
+	tampered := good
+	tampered.Signature = wallet.Order(required, "another", n.clock.Now()).Sign()
+	elsewhere := good
+	elsewhere.Resource = "mcp://tool/command_risk_score"
+	n.unchanged(func() {
+		for reason, sent := range map[string]any{
+			"invalid_payload":                  "a string",
+			"invalid_x402_version":             map[string]any{"x402Version": 1},
+			"invalid_exact_evm_signature":      payment(tampered),
+			"resource_mismatch":                payment(elsewhere),
+			"No matching payment requirements": payment(wallet.Order(dear, "dear", n.clock.Now())),
+		} {
+			again := n.demanded(n.callTool(session, gate, command, "x402/payment", sent))
+			if again.Error != reason {
+				t.Errorf("%s: %q", reason, again.Error)
+			}
+			if diff := cmp.Diff(required.WithError(reason), again); diff != "" {
+				t.Errorf("%s is no new offer (-want +got):\n%s", reason, diff)
+			}
+		}
+	})
+}
+
+// A payment whose end is not known is no demand for another: text alone, and the
+// state beside it.
+func TestAToolsPaymentWithoutAnEnd(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	chain := x402test.NewChain(t, n.clock.Now)
+	facilitator := x402test.NewFacilitator(t, chain, n.clock.Now)
+	terms, err := x402.NewTerms(x402.Settings{Dev: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	settler, err := x402.NewFacilitator(x402.FacilitatorConfig{URL: facilitator.URL, Network: terms.Network, Log: n.server.log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := settler.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	n.takePayments(settler)
+	n.app.PaymentWait = time.Millisecond
+	facilitator.Always("settle", x402test.Fault{Kind: x402test.SettleThenDrop})
+	session := n.dial(eras[1])
+	order := x402test.NewWallet("payer").Order(n.demanded(n.callTool(session, gate, command)), "nonce", n.clock.Now())
+	a := n.callTool(session, gate, command, "x402/payment", payment(order))
+	if response := ended(t, a); !a.isError || a.structured != "" || response.Success || response.ErrorReason != "settlement_pending" {
+		t.Errorf("%+v", a)
+	}
+	var problem struct {
+		Error, Code, PaymentID, Retry string
+	}
+	if err := json.Unmarshal([]byte(a.text), &problem, json.MatchCaseInsensitiveNames(true)); err != nil || problem.Error != "settlement_pending" ||
+		problem.Code != "settlement_pending" || !strings.HasPrefix(problem.PaymentID, "pay_") || problem.Retry == "" {
+		t.Errorf("%s: %v", a.text, err)
+	}
+	facilitator.Await("settle", 1)
+	if transfers := chain.Transfers(); transfers != 1 {
+		t.Errorf("%d transfers", transfers)
+	}
+}
+
+// A key at its quota is told so, and the same call works when it is paid for.
+func TestAToolAtTheQuotaIsPaidFor(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	key := n.issueKey()
+	n.spend(key, 250)
+	n.takePayments(x402.Dev{})
+	session := n.dial(eras[0], "X-API-Key", key)
+	if a := n.callTool(session, gate, command); !a.isError || a.structured != "" || !strings.Contains(a.text, `"payPerCall":true`) {
+		t.Errorf("%+v", a)
+	}
+	order := x402test.NewWallet("payer").Order(n.demanded(n.callTool(n.dial(eras[0]), gate, command)), "nonce", n.clock.Now())
+	if a := n.callTool(session, gate, command, "x402/payment", payment(order)); a.isError || !ended(t, a).Success {
+		t.Errorf("%+v", a)
+	}
+}
+
+// What a client's validator holds a demand to is the tool's output schema.
+func TestADemandFitsTheOutputSchema(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	n.takePayments(x402.Dev{})
+	session := n.dial(eras[1])
+	list, err := session.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tool := range list.Tools {
+		op := n.server.operation(tool.Name)
+		if op == nil || op.service == nil {
+			continue
+		}
+		result, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: tool.Name, Arguments: map[string]any{}})
+		if err != nil || !result.IsError {
+			t.Errorf("%s: %v %v", tool.Name, result, err)
+			continue
+		}
+		if err := compileJSON(t, tool.Name, tool.OutputSchema).Validate(result.StructuredContent); err != nil {
+			t.Errorf("%s: %v", tool.Name, err)
+		}
+		var demand struct {
+			Accepts []x402.Requirements `json:"accepts"`
+		}
+		text, _ := json.Marshal(result.StructuredContent)
+		if err := json.Unmarshal(text, &demand); err != nil {
+			t.Fatal(err)
+		}
+		want := []x402.Requirements{n.server.terms.Offer(op.service.PriceCents)}
+		if diff := cmp.Diff(want, demand.Accepts); diff != "" {
+			t.Errorf("%s: offers (-want +got):\n%s", tool.Name, diff)
+		}
+	}
+}

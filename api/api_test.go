@@ -161,7 +161,7 @@ func startNode(t *testing.T, s setup) *node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(n.server.Close)
+	t.Cleanup(func() { n.server.Close(context.Background()) })
 	listener.Config = HTTP(n.server.Handler(), log)
 	listener.Start()
 	t.Cleanup(listener.Close)

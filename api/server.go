@@ -329,10 +329,6 @@ func (c *boundedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// Close ends what goes on behind the answers: letters that are on their way are
-// finished, those that would be sent later are not. It may be called twice.
-func (s *Server) Close() { s.reviews.close() }
-
 // Drain makes readiness fail, so that a balancer stops sending requests.
 func (s *Server) Drain() { s.draining.Store(true) }
 

@@ -214,9 +214,11 @@ func (s *settling) due(p projections.Payment, start bool) bool {
 	return start || p.State == commands.PaymentIsUnknown || age >= claimIsOrphan
 }
 
-// Close ends the pauses of settling and waits, until ctx ends, for the attempts
-// that are under way. It may be called twice.
+// Close ends what goes on behind the answers: the pauses of settling and of
+// letters to reviewers. It waits, until ctx ends, for what is under way. It may be
+// called twice.
 func (s *Server) Close(ctx context.Context) {
+	s.reviews.close(ctx)
 	s.settling.mu.Lock()
 	s.settling.closed = true
 	s.settling.mu.Unlock()

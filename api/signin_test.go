@@ -112,7 +112,7 @@ func newSiteWith(t *testing.T, db *ledgertest.DB, baseURL string, outbox *api.Ou
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(server.Close)
+	t.Cleanup(func() { server.Close(context.Background()) })
 	s.server, s.Config.Handler = server, server.Handler()
 	s.Start()
 	t.Cleanup(s.Close)

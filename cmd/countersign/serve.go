@@ -204,7 +204,7 @@ func (s *running) close(ctx context.Context) {
 		_ = s.internal.Close()
 	}
 	if s.api != nil {
-		s.api.Close()
+		s.api.Close(ctx)
 	}
 	if s.projections != nil {
 		s.projections.Close()

@@ -1,0 +1,169 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/policy/assurance"
+)
+
+// reviewMail tells an organization's reviewers that a decision waits for them: of
+// the first one at once, of those that follow in one letter each 10 minutes, so
+// that an agent in a loop fills no mailbox. A letter is a hint that may be lost
+// with the process; the page /reviews is what counts.
+type reviewMail struct {
+	app  *commands.App
+	mail Mailer // nil: nobody is told
+	log  *slog.Logger
+
+	mu      sync.Mutex // guards what follows
+	waiting map[string]*waiting
+	closed  bool
+	running sync.WaitGroup // letters on their way
+}
+
+// waiting is an organization that was written to a short time ago.
+type waiting struct {
+	timer *time.Timer // of the next letter
+	more  int         // decisions since the last one
+	last  reviewNote
+}
+
+// reviewNote is a decision that needs a review, and the member who asked for it.
+type reviewNote struct {
+	orgID, member string
+	record        jsontext.Value
+}
+
+func (m *reviewMail) tell(p commands.Principal, decision seal.Envelope) {
+	if m.mail == nil {
+		return
+	}
+	n := reviewNote{p.OrgID, p.Member, decision.Record}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if w := m.waiting[n.orgID]; w != nil {
+		w.more, w.last = w.more+1, n
+		return
+	}
+	if m.closed {
+		return
+	}
+	m.waiting[n.orgID] = &waiting{timer: time.AfterFunc(reviewMailEvery, func() { m.later(n.orgID) })}
+	m.send(n, 0)
+}
+
+// later writes about the decisions since the last letter, if there are any.
+func (m *reviewMail) later(orgID string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	w := m.waiting[orgID]
+	switch {
+	case w == nil || m.closed:
+	case w.more == 0:
+		delete(m.waiting, orgID)
+	default:
+		m.send(w.last, w.more-1)
+		w.more = 0
+		w.timer.Reset(reviewMailEvery)
+	}
+}
+
+// close ends the timers and waits, until ctx ends, for the letters that are on
+// their way.
+func (m *reviewMail) close(ctx context.Context) {
+	m.mu.Lock()
+	m.closed = true
+	for _, w := range m.waiting {
+		w.timer.Stop()
+	}
+	m.mu.Unlock()
+	over := make(chan struct{})
+	go func() {
+		m.running.Wait()
+		close(over)
+	}()
+	select {
+	case <-over:
+	case <-ctx.Done():
+	}
+}
+
+// send is called with the lock held.
+func (m *reviewMail) send(n reviewNote, others int) {
+	m.running.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), reviewMailTimeout)
+		defer cancel()
+		if err := m.write(ctx, n, others); err != nil {
+			m.log.Warn("reviewers were not told of a decision", "orgId", n.orgID, "error", err)
+		}
+	})
+}
+
+func (m *reviewMail) write(ctx context.Context, n reviewNote, others int) error {
+	reviewers, err := m.app.Reviewers(ctx, n.orgID, n.member)
+	if err != nil {
+		return err
+	}
+	letter, err := reviewLetter(n.record, others, m.app.BaseURL)
+	if err != nil {
+		return err
+	}
+	letter.At = m.app.Clock()
+	for _, letter.To = range reviewers {
+		if err = m.mail.Send(ctx, letter); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reviewLetter shows the exact action in normal form and what the rules found.
+// The values are an agent's; none has a line break.
+func reviewLetter(record jsontext.Value, others int, baseURL string) (Letter, error) {
+	d, err := assurance.ReadDecision(record)
+	if err != nil {
+		return Letter{}, err
+	}
+	normalized, err := json.Marshal(d.Normalized)
+	if err != nil {
+		return Letter{}, err
+	}
+	members, err := action(normalized)
+	if err != nil {
+		return Letter{}, err
+	}
+	l := Letter{Subject: "A decision waits for your review: " + d.DecisionID, Link: baseURL + "/reviews/" + d.DecisionID}
+	var text strings.Builder
+	fmt.Fprintf(&text, "An agent wants to do what a person has to decide about.\n\nDecision %s of %s, %s, policy version %d.\n\nThe exact action (%s):\n",
+		d.DecisionID, d.OrgID, d.IssuedAt, d.Policy.Version, d.Protocol)
+	for _, m := range members {
+		fmt.Fprintf(&text, "  %s: %s\n", m.Name, clip(m.Value))
+	}
+	text.WriteString("\nWhat the rules found:\n")
+	for _, f := range d.Findings {
+		fmt.Fprintf(&text, "  %s %s, %s: %s; wanted %s, got %s\n", f.Effect, f.RuleID, f.Field, f.Message, clip(f.Expected), clip(f.Actual))
+	}
+	fmt.Fprintf(&text, "\nResolve it: %s\n", l.Link)
+	if others > 0 {
+		fmt.Fprintf(&text, "\n%d more wait since the last letter: %s/reviews\n", others, baseURL)
+	}
+	l.Text = text.String()
+	return l, nil
+}
+
+func clip(text string) string {
+	if runes := []rune(text); len(runes) > maxReviewValue {
+		return string(runes[:maxReviewValue]) + "... (the page has all of it)"
+	}
+	return text
+}

@@ -1,0 +1,118 @@
+package api_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/ledger/ledgertest"
+)
+
+// TestReviewersAreTold: whoever may resolve a decision gets the exact action by
+// mail, but not who asked for it; many decisions make few letters.
+func TestReviewersAreTold(t *testing.T) {
+	s := newSite(t, ledgertest.New(t))
+	c := newCrew(t, s, "business", "acme.example")
+	seen := len(s.outbox.Letters())
+	fresh := func(later string) []api.Letter {
+		t.Helper()
+		s.server.ReviewLetters(later)
+		all := s.outbox.Letters()
+		letters := all[:len(all)-seen]
+		seen = len(all)
+		return letters
+	}
+	to := func(letters []api.Letter) []string {
+		var addresses []string
+		for _, l := range letters {
+			addresses = append(addresses, l.To)
+		}
+		slices.Sort(addresses)
+		return addresses
+	}
+	unclear := strings.Replace(weather, `"network":"base",`, "", 1)
+	both := []string{"admin@acme.example", "owner@acme.example"}
+
+	id := c.decide(t, decisionBody("k1", unclear)).decision(t).Record.DecisionID
+	letters := fresh("")
+	if !slices.Equal(to(letters), both) {
+		t.Fatalf("letters to %s", to(letters))
+	}
+	for _, part := range []string{id, "resourceUrl: https://api.weather.example/v1/forecast?city=Oslo", "amountUnits: 250000",
+		"needs_review x402.network.missing, network:", "Resolve it: " + s.app.BaseURL + "/reviews/" + id} {
+		if !strings.Contains(letters[0].Text, part) {
+			t.Errorf("the letter lacks %q:\n%s", part, letters[0].Text)
+		}
+	}
+	if letters[0].Link != s.app.BaseURL+"/reviews/"+id || strings.Contains(letters[0].Text, "run-1") {
+		t.Errorf("link %s, text %s", letters[0].Link, letters[0].Text)
+	}
+
+	c.decide(t, decisionBody("k1", unclear)) // a replay
+	c.decide(t, decisionBody("allowed", weather))
+	for n := range 3 {
+		c.decide(t, decisionBody(fmt.Sprint("more", n), unclear))
+	}
+	if letters := fresh(""); len(letters) != 0 {
+		t.Errorf("%d letters too early", len(letters))
+	}
+	if letters := fresh(c.orgID); !slices.Equal(to(letters), both) || !strings.Contains(letters[0].Text, "2 more wait since the last letter") {
+		t.Errorf("the later letters: %+v", letters)
+	}
+	if letters := fresh(c.orgID); len(letters) != 0 {
+		t.Errorf("%d letters about nothing", len(letters))
+	}
+	admin := c.people["admin"]
+	admin.want(admin.post("/api/assurance/decisions", decisionBody("mine", unclear)), 201, "needs_review")
+	if letters := fresh(""); !slices.Equal(to(letters), []string{"owner@acme.example"}) {
+		t.Errorf("of an admin's own decision: %s", to(letters))
+	}
+	if strings.Contains(s.logs.String(), "acme.example") {
+		t.Error("the log holds an address")
+	}
+	clean(t, s)
+}
+
+// TestATeamsOnlyAdminIsTold: there is nobody else.
+func TestATeamsOnlyAdminIsTold(t *testing.T) {
+	s := newSite(t, ledgertest.New(t))
+	newTenant(t, s, "team", "ada@example.com")
+	ada := s.browser(t)
+	ada.signIn("ada@example.com")
+	ada.want(ada.post("/api/assurance/decisions", decisionBody("k", strings.Replace(weather, `"network":"base",`, "", 1))), 201, "needs_review")
+	s.server.ReviewLetters("")
+	if l := s.outbox.Letters()[0]; l.To != "ada@example.com" || !strings.Contains(l.Subject, "waits for your review") {
+		t.Errorf("%+v", l)
+	}
+}
+
+// refusing is a mail server that takes nothing, and says to whom.
+type refusing struct{}
+
+func (refusing) Send(_ context.Context, l api.Letter) error { return errors.New("550 no such mailbox") }
+
+// TestDecisionsDoNotWaitForTheMail: a letter that cannot be sent is a line in the
+// log, after the closing nobody is told, and the decision is recorded all the same.
+func TestDecisionsDoNotWaitForTheMail(t *testing.T) {
+	s := newSiteWith(t, ledgertest.New(t), "", nil, func(c *api.Config) { c.Mail = refusing{} })
+	n := newTenant(t, s, "team", "ada@example.com")
+	unclear := strings.Replace(weather, `"network":"base",`, "", 1)
+	n.decide(t, decisionBody("k1", unclear)).decision(t)
+	s.server.ReviewLetters("")
+	if log := s.logs.String(); !strings.Contains(log, "reviewers were not told") || strings.Contains(log, "ada@") {
+		t.Errorf("log %s", log)
+	}
+	s.server.Close(t.Context())
+	s.server.Close(t.Context())
+	told := strings.Count(s.logs.String(), "reviewers were not told")
+	n.decide(t, decisionBody("k2", unclear)).decision(t)
+	s.server.ReviewLetters(n.orgID)
+	if again := strings.Count(s.logs.String(), "reviewers were not told"); again != told {
+		t.Error("a letter after the closing")
+	}
+	clean(t, s)
+}

@@ -40,7 +40,7 @@ type historyArguments struct {
 type noArguments struct{}
 
 // tools is every tool: each service from its one declaration, and what else of the
-// operations an agent needs to use them. An operation that is not served has none.
+// operations an agent needs to use them.
 func (s *Server) tools() []tool {
 	var table []tool
 	for _, op := range s.operations {
@@ -48,40 +48,27 @@ func (s *Server) tools() []tool {
 			table = append(table, serviceTool(op))
 		}
 	}
-	for _, t := range []tool{
-		{name: "get_action_safety_workflow_status", title: "Workflow status", readOnly: true,
+	return append(table,
+		tool{op: s.operation(workflowStatus.id), name: workflowStatus.id, title: "Workflow status", readOnly: true,
 			description: "The status record of an action-safety workflow, kept for 30 days. Call it to see what became of a workflow, or to show it to a person. Free.",
 			arguments:   reflect.TypeFor[workflowArguments](), split: workflowCall},
-		{name: "verify_record", title: "Verify a record", readOnly: true,
+		tool{op: s.operation(verifyRecord.id), name: verifyRecord.id, title: "Verify a record", readOnly: true,
 			description: "Checks a signed decision, receipt or attestation: form, hash, key, signature, place in the ledger. Call it before you rely on a record somebody hands you. Free."},
-		{name: "list_products", title: "Products", readOnly: true, arguments: reflect.TypeFor[noArguments](), split: plainCall,
-			description: "What can be bought here once or by subscription, with prices and where to pay. Free."},
-		{name: "get_pricing", title: "Prices", readOnly: true, arguments: reflect.TypeFor[noArguments](), split: plainCall,
-			description: "The price of every tool, the free calls of a key and what the monthly pass adds. Free."},
-		{name: "authorize_purchase_intent", title: "Authorize a purchase",
-			description: "A signed allow, deny or needs_review about one exact x402 purchase or MCP tool call, under your organization's active policy. Call it before you pay or act, and act only on allow. Needs an organization token. " + oneKey},
-		{name: "record_execution_receipt", title: "Record a receipt",
+		tool{op: s.operation(listProducts.id), name: listProducts.id, title: "Products", readOnly: true,
+			description: "What can be bought here once or by subscription, with prices and where to pay. Free.",
+			arguments:   reflect.TypeFor[noArguments](), split: plainCall},
+		tool{op: s.operation(showPricing.id), name: showPricing.id, title: "Prices", readOnly: true,
+			description: "The price of every tool, the free calls of a key and what the monthly pass adds. Free.",
+			arguments:   reflect.TypeFor[noArguments](), split: plainCall},
+		tool{op: s.operation(decide.id), name: "authorize_purchase_intent", title: "Authorize a purchase",
+			description: "A signed allow, deny or needs_review about one exact x402 purchase or MCP tool call, under your organization's active policy. " +
+				"Call it before you pay or act, and act only on allow. Needs an organization token. " + oneKey},
+		tool{op: s.operation(bindReceipt.id), name: "record_execution_receipt", title: "Record a receipt",
 			description: "Binds what was observed of an execution to its decision, in a signed receipt, once per decision. Call it after the purchase or call, whatever came of it. Needs an organization token."},
-		{name: "list_assurance_history", title: "Decisions and receipts", readOnly: true,
+		tool{op: s.operation(assuranceHistory.id), name: "list_assurance_history", title: "Decisions and receipts", readOnly: true,
 			description: "Your organization's decisions and receipts, the newest first. Needs an organization token.",
 			arguments:   reflect.TypeFor[historyArguments](), split: historyCall},
-	} {
-		if t.op = s.operation(operationOf[t.name]); t.op != nil {
-			table = append(table, t)
-		}
-	}
-	return table
-}
-
-// operationOf names the operation behind each tool that is no service.
-var operationOf = map[string]string{
-	"get_action_safety_workflow_status": workflowStatus.id,
-	"verify_record":                     verifyRecord.id,
-	"list_products":                     "list_products",
-	"get_pricing":                       "get_pricing",
-	"authorize_purchase_intent":         decide.id,
-	"record_execution_receipt":          bindReceipt.id,
-	"list_assurance_history":            assuranceHistory.id,
+	)
 }
 
 // oneKey is what whoever calls with a key must know.

@@ -17,18 +17,14 @@ import (
 func (s *Server) resources() []mcp.Resource {
 	const media = "application/json"
 	var list []mcp.Resource
-	for _, r := range []struct{ name, title, description, operation string }{
+	for _, r := range []struct{ name, title, description, id string }{
 		{"rules", "Rules", "Every rule of the action-safety services, with what it looks for, its level, and examples.", listRules.id},
-		{"pricing", "Prices", "The price of every tool, the free calls of a key and what the monthly pass adds.", "get_pricing"},
+		{"pricing", "Prices", "The price of every tool, the free calls of a key and what the monthly pass adds.", showPricing.id},
 		{"keys", "Public keys", "The public keys of signed records (a JWK set), with the ledger positions between which each is valid.", jwks.id},
 		{"openapi", "OpenAPI document", "The same services over HTTP.", openAPI.id},
 	} {
-		op := s.operation(r.operation)
-		if op == nil {
-			continue
-		}
 		list = append(list, mcp.Resource{URI: "countersign://" + r.name, Name: r.name, Title: r.title, Description: r.description,
-			Media: media, Listed: true, Public: true, Read: s.reads(op, "")})
+			Media: media, Listed: true, Public: true, Read: s.reads(s.operation(r.id), "")})
 	}
 	return append(list,
 		mcp.Resource{URI: "countersign://workflows/{workflowId}", Name: "workflow", Title: "Workflow status", Media: media,

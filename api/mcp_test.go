@@ -542,6 +542,27 @@ func TestMessagesAreReadStrictly(t *testing.T) {
 	}
 }
 
+// Without the database nothing is answered for good: what a model asked it can ask
+// again, and so can a client whose key could not be looked up.
+func TestToolsWhileTheDatabaseIsAway(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	key, unseen, body := n.issueKey(), n.issueKey(), `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"action_safety_quick_gate","arguments":{"command":"ls"}}}`
+	session := n.dial(eras[1], "X-API-Key", key)
+	n.callTool(session, "action_safety_quick_gate", `{"command":"ls"}`) // the node knows this key
+	n.cutDatabase(false)
+	n.refusedTool(n.callTool(session, "action_safety_quick_gate", `{"command":"ls"}`), 503, n.post(quickPath, key, `{"command":"ls"}`))
+	n.refused(n.post("/mcp", unseen, body), 503, "temporarily_unavailable", "")
+	_, err := session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "countersign://workflows/asw_00000000-0000-4000-8000-000000000000"})
+	if err == nil || !strings.Contains(err.Error(), "temporarily unavailable") {
+		t.Errorf("%v", err)
+	}
+	n.cutDatabase(true)
+	if a := n.post("/mcp", unseen, body); a.status != 200 || !strings.Contains(string(a.body), `\"risk\":\"low\"`) {
+		t.Errorf("%v", a)
+	}
+}
+
 // One server answers many at once, each for itself.
 func TestToolsAtOnce(t *testing.T) {
 	t.Parallel()

@@ -211,6 +211,27 @@ func TestAToolAtTheQuotaIsPaidFor(t *testing.T) {
 	}
 }
 
+// An agent's access token pays with the agent's credit, as over REST; what it does
+// not cover may be paid for.
+func TestAnAgentsTokenPaysForTools(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	n.takePayments(x402.Dev{})
+	poor, rich := n.register(), n.register()
+	n.wants(n.claim("Cookie", n.signIn("owner@example.com"), "Authorization", "Bearer "+n.token(rich, ""), "Origin", n.url, "Content-Type", "application/json"), 200)
+	for _, era := range eras {
+		n.demanded(n.callTool(n.dial(era, "Authorization", "Bearer "+n.token(poor, "")), gate, command))
+		session := n.dial(era, "Authorization", "Bearer "+n.token(rich, ""))
+		if a := n.callTool(session, gate, command); a.isError || a.meta["x402/payment-response"] != nil || !strings.Contains(a.structured, `"risk":"critical"`) {
+			t.Errorf("%+v", a)
+		}
+	}
+	status := n.send("GET", "/api/keys/free/status", "", "Authorization", "Bearer "+n.token(rich, ""))
+	if n.wants(status, 200); !strings.Contains(string(status.body), `"usedCents":2`) {
+		t.Errorf("%v", status)
+	}
+}
+
 // What a client's validator holds a demand to is the tool's output schema.
 func TestADemandFitsTheOutputSchema(t *testing.T) {
 	t.Parallel()

@@ -697,3 +697,21 @@ func TestRequestsOfAuthMDWork(t *testing.T) {
 		}
 	}
 }
+
+// FuzzBasicClient reads any header: what it takes apart has the two parts that
+// make the same header again.
+func FuzzBasicClient(f *testing.F) {
+	for _, header := range []string{basic(client{"agt_01KAAAAAAAAAAAAAAAAAAAAAAA", "svca_x"}), "Basic ", "basic OjpZ", "Bearer a.b.c", "Basic %%%"} {
+		f.Add(header)
+	}
+	f.Fuzz(func(t *testing.T, header string) {
+		c, ok := basicClient(header)
+		if !ok {
+			return
+		}
+		again, ok := basicClient(basic(client{c.ClientID, c.Secret}))
+		if !ok || again != c {
+			t.Errorf("%q: %+v, then %+v", header, c, again)
+		}
+	})
+}

@@ -132,21 +132,24 @@ func (s *Server) upgradeURL() string {
 	return s.app.BaseURL + "/pricing"
 }
 
-// agentStatus is an agent's: it has no free calls but may have credit.
+// agentStatus is an agent's: it has no free calls but may have credit, and then
+// the pass of who claimed it.
 func (s *Server) agentStatus(c *call) (reply, error) {
 	balance, err := s.app.Credit(c.request.Context(), c.credential.agent)
 	if err != nil {
 		return reply{}, err
 	}
-	status := keyStatus{Plan: "agent", ResetsAt: commands.Stamp(s.app.MonthEnds()), Credits: creditsOf(balance), Upgrade: s.upgrade()}
-	if balance == nil {
-		// Without credit of its own it draws on the pass of who claimed it.
+	if balance == nil || balance.UsedCents == balance.TotalCents {
 		s.resync(c.request.Context(), c.credential.agent.CustomerID)
-		if balance, err = s.app.Pass(c.request.Context(), c.credential.agent.CustomerID); err != nil {
+		pass, err := s.app.Pass(c.request.Context(), c.credential.agent.CustomerID)
+		if err != nil {
 			return reply{}, err
 		}
-		status.Credits = creditsOf(balance)
+		if pass != nil {
+			balance = pass
+		}
 	}
+	status := keyStatus{Plan: "agent", ResetsAt: commands.Stamp(s.app.MonthEnds()), Credits: creditsOf(balance), Upgrade: s.upgrade()}
 	if balance != nil {
 		status.CallsUsed = balance.Calls
 	}

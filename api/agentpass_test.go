@@ -1,0 +1,51 @@
+package api_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/countersign/countersign/commands"
+)
+
+// An agent that a subscriber has claimed spends its credit first, and what that
+// cannot pay for whole is drawn from the pass.
+func TestAgentDrawsOnThePassOfWhoClaimedIt(t *testing.T) {
+	u := newSubscriber(t)
+	r, err := u.site.app.RegisterAgent(t.Context(), commands.AgentOrder{Name: "buyer"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := u.site.app.AuthenticateClient(t.Context(), r.ClientID, r.Secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := u.site.app.IssueAccessToken(client, "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent := u.site.browser(t)
+	status := func(says string) {
+		t.Helper()
+		u.want(agent.get("/api/keys/free/status", "Authorization", "Bearer "+token.Text), 200, says)
+	}
+	run := func(service string, want int) {
+		t.Helper()
+		u.want(agent.post("/api/agent-services/action-safety/"+service, `{"command":"ls"}`, "Authorization", "Bearer "+token.Text), want, "")
+	}
+	status(`"credits":null`)
+	u.want(u.do(http.MethodPost, "/api/auth/claim", "", "", "Authorization", "Bearer "+token.Text), 200, "claimed")
+	status(`"credits":{"periodEndsAt":null,"remainingCents":100,"totalCents":100,"usedCents":0}`)
+	for range 3 {
+		run("run", 200)
+	}
+	run("quick", 200)
+	status(`"remainingCents":24,"totalCents":100,"usedCents":76`)
+	run("run", 200) // 25 cents: the pass
+	u.status(`"usedCents":25`)
+	for range 24 {
+		run("quick", 200)
+	}
+	status(`"remainingCents":3475,"totalCents":3500,"usedCents":25`)
+	run("quick", 200)
+	u.status(`"usedCents":26`)
+}

@@ -25,9 +25,16 @@
 // asset, payTo, amountUnits (without units amountUsd, as its decimal text) and
 // paymentIdentifier; for MCP serverId, serverUrl, toolName, toolArgumentsHash. The
 // executor computes assuranceActionHash from the pending call alone, just before
-// it acts: whoever got one call approved cannot make another. The recipe in Python
-// and TypeScript, run by the tests, is in testdata/recipe; "countersign check"
-// does it on the command line, with the signatures.
+// it acts: whoever got one call approved cannot make another.
+//
+// Normal form is: the method in upper case; of a URL scheme and host in lower case
+// and ASCII, no default port, userinfo or fragment, a path of at least "/"; the
+// network by its CAIP-2 name; EVM addresses in lower case; amountUsd as decimal text
+// without trailing zeros; everything else as it is. The record's member normalized
+// shows it. For a call in that form the recipe takes 20 lines of Python or 22 of
+// TypeScript (testdata/recipe, run by the tests, where numbers in arguments are
+// integers); spelled otherwise it has another hash and is not made. "countersign
+// check" takes any spelling, and checks the signatures as well.
 //
 // Worked example: x402, GET https://api.weather.example/v1/forecast?city=Oslo,
 // scheme exact, network eip155:8453, asset

@@ -34,18 +34,23 @@ var openBillingPortal = &operation{
 	scope:   commands.ScopeBilling, input: reflect.TypeFor[struct{}](), optional: true, output: reflect.TypeFor[address](),
 	example: `{}`, errors: []int{400, 401, 403, 404, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {
-		if s.checkout == nil {
-			return reply{}, errNoCheckout
-		}
-		ctx := c.request.Context()
-		s.resync(ctx, c.customer)
-		provider, err := s.app.ProviderCustomer(ctx, c.customer)
-		if err != nil {
-			return reply{}, err
-		}
-		url, err := s.checkout.Portal(ctx, provider, s.app.BaseURL+"/account")
-		return reply{value: address{url}}, s.providerError(ctx, err)
+		url, err := s.billingPortal(c.request.Context(), c.customer)
+		return reply{value: address{url}}, err
 	},
+}
+
+// billingPortal is where a customer of ours manages subscriptions.
+func (s *Server) billingPortal(ctx context.Context, customer string) (string, error) {
+	if s.checkout == nil {
+		return "", errNoCheckout
+	}
+	s.resync(ctx, customer)
+	provider, err := s.app.ProviderCustomer(ctx, customer)
+	if err != nil {
+		return "", err
+	}
+	url, err := s.checkout.Portal(ctx, provider, s.app.BaseURL+"/account")
+	return url, s.providerError(ctx, err)
 }
 
 // resync asks the provider about subscriptions whose paid period is over without

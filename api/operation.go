@@ -60,7 +60,7 @@ func operations() []*operation {
 			oauthServer, openIDDocument, resourceDocument, mcpResourceDocument, authDocument,
 			registerAgent, requestAccessToken, revokeAccessToken, introspectAccessToken, claimAgent}),
 		own([]*operation{getCheckout, createCheckout, listProducts, getBillingPortal, openBillingPortal,
-			getEntitlement, supportEntitlements, issueAccountKey, listAccountKeys, revokeAccountKey}),
+			getEntitlement, createDownload, supportEntitlements, issueAccountKey, listAccountKeys, revokeAccountKey}),
 		own([]*operation{showPricing, x402Manifest, x402ManifestJSON}),
 	)
 	for _, op := range table {

@@ -79,6 +79,8 @@ func (s *Server) pages() []page {
 		{http.MethodPost, confirmAgentPath, postConfirmAgent},
 		{http.MethodGet, "/account", showAccount},
 		{http.MethodPost, "/account/organization", postOrganization},
+		{http.MethodPost, "/account/download", postDownload},
+		{http.MethodPost, "/account/billing", postBilling},
 		{http.MethodPost, "/sign-out", postSignOut},
 		{http.MethodGet, "/reviews", listReviews},
 		{http.MethodGet, "/reviews/{id}", showReview},
@@ -159,7 +161,7 @@ func (s *Server) pageError(w http.ResponseWriter, v *visit, err error) view {
 func (s *Server) show(w http.ResponseWriter, v *visit, shows view) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Security-Policy", "default-src 'self'; script-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'")
+	h.Set("Content-Security-Policy", "default-src 'self'; script-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'self' https://checkout.stripe.com https://billing.stripe.com")
 	h.Set("Referrer-Policy", "no-referrer")
 	if strings.HasPrefix(s.app.BaseURL, "https://") {
 		h.Set("Strict-Transport-Security", "max-age=31536000")
@@ -233,7 +235,62 @@ func showAccount(s *Server, v *visit) (view, error) {
 		return signInFirst(v), nil
 	}
 	as, err := s.signedInAs(v.request.Context(), v.session)
-	return view{template: "account.html", data: as}, err
+	if err != nil {
+		return view{}, err
+	}
+	bought, err := s.bought(v.request.Context(), v.session.customer)
+	return view{template: "account.html", data: accountPage{as, bought}}, err
+}
+
+// accountPage is what somebody who is signed in sees.
+type accountPage struct {
+	signedInAs
+	Bought []boughtProduct
+}
+
+// boughtProduct is a product the customer has, or had, access to.
+type boughtProduct struct {
+	commands.Entitlement
+	Name         string
+	Downloadable bool
+	Subscription bool
+}
+
+func (s *Server) bought(ctx context.Context, customer string) ([]boughtProduct, error) {
+	s.resync(ctx, customer)
+	list, err := s.app.Entitlements(ctx, customer)
+	if err != nil {
+		return nil, err
+	}
+	var bought []boughtProduct
+	for _, e := range list {
+		b := boughtProduct{Entitlement: e, Name: e.Product}
+		if p, known := s.app.Product(e.Product); known {
+			b.Name = p.Name
+			b.Downloadable = p.FileName != "" && e.Status == commands.StatusActive
+			b.Subscription = p.Kind == commands.Subscription && s.checkout != nil
+		}
+		bought = append(bought, b)
+	}
+	return bought, nil
+}
+
+// postDownload leads to the page with the button.
+func postDownload(s *Server, v *visit) (view, error) {
+	if v.session == nil {
+		return signInFirst(v), nil
+	}
+	l, err := s.app.CustomerDownload(v.request.Context(), v.session.customer, v.form.Get("slug"))
+	return view{location: s.downloadLink(l).DownloadURL}, err
+}
+
+// postBilling leads to the provider's page.
+func postBilling(s *Server, v *visit) (view, error) {
+	if v.session == nil {
+		return signInFirst(v), nil
+	}
+	to, err := s.billingPortal(v.request.Context(), v.session.customer)
+	return view{location: to}, err
 }
 
 func postOrganization(s *Server, v *visit) (view, error) {

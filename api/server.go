@@ -132,6 +132,7 @@ func (s *Server) Handler() http.Handler {
 		add(p.path, s.page(p), p.method)
 	}
 	add(authorizePath, http.HandlerFunc(s.authorize), http.MethodGet)
+	add("/api/downloads/{token}", http.HandlerFunc(s.download), http.MethodGet, http.MethodPost)
 	add("/api/webhooks/stripe", http.HandlerFunc(s.webhook), http.MethodPost)
 	add("/style.css", http.HandlerFunc(showStyle), http.MethodGet)
 	add("/healthz", http.HandlerFunc(s.healthz), http.MethodGet)

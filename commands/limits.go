@@ -35,6 +35,10 @@ const (
 	maxMembers    = 1000 // of an organization: its stream is read as a whole
 	maxAddresses  = 100  // networks a token is bound to
 
+	downloadLives = 15 * time.Minute // of a link to a file
+	maxDownloads  = 20               // of one purchase: enough for every machine of its buyer
+	forgetLinks   = 24 * time.Hour   // after which an old link is as unknown as any other
+
 	maxAccountKeys = 100 // ever, of one account: each is looked at to list them
 
 	askAgain = 60 // seconds: how often the checkout provider is asked about one subscription

@@ -1,0 +1,80 @@
+package api
+
+import (
+	"mime"
+	"net/http"
+	"path"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/gorilla/mux"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/policy"
+)
+
+// downloadLink is where a file can be fetched once.
+type downloadLink struct {
+	DownloadURL string `json:"downloadUrl" jsonschema:"format=uri"`
+	ExpiresAt   string `json:"expiresAt" jsonschema:"format=date-time"`
+}
+
+func (s *Server) downloadLink(l commands.DownloadLink) downloadLink {
+	return downloadLink{s.app.BaseURL + "/api/downloads/" + l.Token, commands.Stamp(l.ExpiresAt)}
+}
+
+var createDownload = &operation{
+	id: "create_download", method: http.MethodPost, path: "/api/entitlements/{slug}/downloads",
+	summary: "A link to the file of a product the customer has live access to. It works once, for 15 minutes.",
+	scope:   commands.ScopeEntitlements, input: reflect.TypeFor[struct{}](), optional: true, output: reflect.TypeFor[downloadLink](),
+	example: `{}`, success: http.StatusCreated, errors: []int{400, 401, 403, 404, 409, 413, 503},
+	run: func(s *Server, c *call) (reply, error) {
+		l, err := s.app.CustomerDownload(c.request.Context(), c.customer, c.vars["slug"])
+		return reply{value: s.downloadLink(l)}, err
+	},
+}
+
+// download is what a link leads to. A browser is shown a button, since programs
+// that look at links before people do must not use them up; its POST, and a GET
+// of anything that is no browser, gets the file. HEAD uses nothing up.
+func (s *Server) download(w http.ResponseWriter, r *http.Request) {
+	token := mux.Vars(r)["token"]
+	browser := strings.Contains(r.Header.Get("Accept"), "text/html")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Referrer-Policy", "no-referrer")
+	product, err := commands.Product{}, error(nil)
+	switch {
+	case r.Method == http.MethodPost && s.sessions.origin.Check(r) != nil:
+		err = policy.Refuse(commands.CodeForbidden, "", "cross-origin request refused")
+	case r.Method == http.MethodHead, r.Method == http.MethodGet && browser:
+		product, err = s.app.LookUpDownload(r.Context(), token)
+	default:
+		product, err = s.app.ConsumeDownload(r.Context(), token)
+	}
+	switch v := (&visit{request: r}); {
+	case err != nil && browser:
+		s.show(w, v, s.pageError(w, v, err))
+	case err != nil:
+		s.fail(w, r, false, err)
+	case r.Method == http.MethodGet && browser:
+		s.show(w, v, view{template: "download.html", data: product})
+	default:
+		sendFile(w, r, product)
+	}
+}
+
+func sendFile(w http.ResponseWriter, r *http.Request, p commands.Product) {
+	media := mime.TypeByExtension(path.Ext(p.FileName))
+	if media == "" || path.Ext(p.FileName) == ".zip" { // the machine's table may know it by another name
+		media = map[bool]string{true: "application/zip", false: "application/octet-stream"}[path.Ext(p.FileName) == ".zip"]
+	}
+	h := w.Header()
+	h.Set("Content-Type", media)
+	h.Set("Content-Length", strconv.Itoa(len(p.Content)))
+	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": p.FileName}))
+	w.WriteHeader(http.StatusOK)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(p.Content)
+	}
+}

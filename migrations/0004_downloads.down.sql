@@ -1,0 +1,5 @@
+begin;
+
+drop table download_links;
+
+commit;

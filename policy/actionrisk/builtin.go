@@ -2,6 +2,8 @@ package actionrisk
 
 import (
 	"path"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -55,7 +57,16 @@ func (sh *shell) builtin(v *invocation) (flow, bool) {
 		}
 		e.match(&item{kind: kindExe, name: v.exe, inv: v, src: v.src, from: v.from, to: v.to})
 		return flow{known: true}, true
-	case "unalias", "shift", "shopt", "popd", "return", "exit", "break", "continue":
+	case "shift":
+		n := 1
+		if len(v.operands) > 0 {
+			n, _ = strconv.Atoi(v.operands[0].Text)
+		}
+		if sh.params != nil {
+			sh.params = sh.params[min(max(n, 0), len(sh.params)):]
+		}
+		return flow{known: true}, true
+	case "unalias", "shopt", "popd", "return", "exit", "break", "continue":
 		return flow{known: true}, true
 	case "eval":
 		if len(v.argv) > 1 {
@@ -69,6 +80,10 @@ func (sh *shell) builtin(v *invocation) (flow, bool) {
 		return flow{known: true}, true
 	case "read", "mapfile", "readarray":
 		sh.read(v)
+		bad := func(o option) bool { return strings.HasPrefix(o.name, "--") }                   // none is long
+		if w, ok := v.value("-C"); ok && v.exe != "read" && !slices.ContainsFunc(v.opts, bad) { // called every few lines
+			sh.interpretHere(w, v, v.exe+" -C")
+		}
 		return flow{known: true}, true
 	case "source", ".":
 		if len(v.operands) > 0 {

@@ -56,7 +56,13 @@ func filtered(v *invocation, program, text string) (string, bool) {
 		return sedText(program, text)
 	case "awk", "gawk", "mawk":
 		return awkText(v, program, text)
-	case "grep", "egrep", "fgrep", "rg", "sort", "uniq", "shuf", "head", "tail", "fmt", "column", "iconv", "expand", "dos2unix":
+	case "head":
+		if w, ok := v.value("-c", "--bytes"); ok {
+			n, err := strconv.Atoi(w.Text)
+			return text[:min(max(n, 0), len(text))], err == nil
+		}
+		return text, true
+	case "grep", "egrep", "fgrep", "rg", "sort", "uniq", "shuf", "tail", "fmt", "column", "iconv", "expand", "dos2unix":
 		return text, true // a choice or an order of the lines: all of them may run
 	case "fold", "paste":
 		return strings.ReplaceAll(text, "\n", " "), v.exe == "paste"

@@ -110,6 +110,9 @@ func (e *engine) output(sh *shell, v *invocation) flow {
 	case in("readers"), in("packers"):
 		f.taint |= e.packed(sh, v)
 		for _, w := range v.operands[min(v.data, len(v.operands)):] {
+			if v.has("--no-recursion") && !w.Glob && e.classOf(w, sh.cwd)&isKeyFolder != 0 {
+				continue // the folder's name alone
+			}
 			f.taint |= e.readFile(sh, w).taint
 		}
 		for i := range v.redirs {

@@ -471,10 +471,12 @@ func hitsCredential(p string) bool {
 		p = p[:i] + "?" + p[i+j+1:]
 	}
 	for _, secret := range wellKnownSecrets {
-		if strings.Count(p, "/") != strings.Count(secret, "/") {
+		pattern, all := p, true
+		if strings.IndexByte(secret, '/') < 0 { // in whatever folder
+			pattern = path.Base(p)
+		} else if strings.Count(p, "/") != strings.Count(secret, "/") {
 			continue
 		}
-		pattern, all := p, true
 		for part := range strings.SplitSeq(secret, "/") {
 			var first string
 			first, pattern, _ = strings.Cut(pattern, "/")

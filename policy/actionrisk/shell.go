@@ -72,6 +72,7 @@ type shell struct {
 	running int               // functions being called
 	calls   []string          // their names
 	behind  bool              // in the background
+	saved   map[string][]Word // what the locals of the function hide, nil outside of functions
 	refs    map[string]string // names that stand for other names
 }
 
@@ -161,6 +162,7 @@ func (sh *shell) stmt(s *syntax.Stmt, in flow) flow {
 		return flow{known: true}
 	}
 	if s.Background {
+		sh.apart(s)
 		behind := sh.behind
 		sh.behind = true
 		defer func() { sh.behind = behind }()
@@ -209,6 +211,9 @@ func (sh *shell) opens(s *syntax.Stmt, made []redir) bool {
 			f = redir{"<", Word{Text: "/dev/fd/" + name, At: -1}}
 			sh.e.remember(sh, f.file, known(text), false)
 		case r.Op == syntax.DplOut && strings.HasPrefix(r.Word.Lit(), "-"):
+			if chosen {
+				name = "fd-" + name
+			}
 			delete(sh.fds, name)
 			continue
 		case made[i].op != "":
@@ -341,7 +346,9 @@ func (sh *shell) command(c syntax.Command, in flow, files []redir, s *syntax.Stm
 		sh.declare(c)
 	case *syntax.DeclClause:
 		for _, a := range c.Args {
+			sh.hide(c, a)
 			sh.assign(a)
+			sh.hooks(a, int(c.Pos().Offset()), int(c.End().Offset()))
 		}
 		sh.refers(c.Args)
 	case *syntax.TimeClause:
@@ -382,7 +389,9 @@ func (sh *shell) coprocess(c *syntax.CoprocClause, in flow) flow {
 func (sh *shell) binary(c *syntax.BinaryCmd, in flow) flow {
 	switch c.Op {
 	case syntax.Pipe, syntax.PipeAll:
+		sh.apart(c.X)
 		out := sh.stmt(c.X, in)
+		sh.apart(c.Y)
 		sh.e.segment++
 		return sh.stmt(c.Y, out)
 	}
@@ -392,6 +401,14 @@ func (sh *shell) binary(c *syntax.BinaryCmd, in flow) flow {
 		sh.maybe(call.Assigns)
 	}
 	return join(out, sh.stmt(c.Y, in))
+}
+
+// apart: assignments of their own in a pipe or in the background happen in another
+// process; the values before them stay possible.
+func (sh *shell) apart(s *syntax.Stmt) {
+	if call, ok := s.Cmd.(*syntax.CallExpr); ok && len(call.Args) == 0 {
+		sh.maybe(call.Assigns)
+	}
 }
 
 func (sh *shell) assign(a *syntax.Assign) {
@@ -423,6 +440,40 @@ func (sh *shell) assign(a *syntax.Assign) {
 	}
 }
 
+// hide keeps the value that a local variable of a function takes the place of.
+func (sh *shell) hide(c *syntax.DeclClause, a *syntax.Assign) {
+	if sh.saved == nil || a.Name == nil || c.Variant.Value == "export" || c.Variant.Value == "readonly" {
+		return
+	}
+	if _, done := sh.saved[a.Name.Value]; !done && len(sh.saved) < 2*maxFiles {
+		sh.saved[a.Name.Value] = sh.vars[a.Name.Value]
+	}
+}
+
+// restore gives the variables back that a function's locals hid.
+func (sh *shell) restore(saved map[string][]Word) {
+	for name, list := range saved {
+		if list == nil {
+			delete(sh.vars, name)
+		} else {
+			sh.vars[name] = list
+		}
+	}
+}
+
+// hooks runs what a variable makes the shell run later.
+func (sh *shell) hooks(a *syntax.Assign, from, to int) {
+	if a.Name == nil {
+		return
+	}
+	switch name := a.Name.Value; name {
+	case "PROMPT_COMMAND", "BASH_ENV", "PS4", "PS1", "PS0":
+		if w := sh.vars[name]; len(w) == 1 {
+			sh.variableRuns(&invocation{src: sh.src, from: from, to: to}, assign{name, w[0]})
+		}
+	}
+}
+
 func (sh *shell) set(name string, w Word) { sh.setAll(name, []Word{w}) }
 
 func (sh *shell) setAll(name string, list []Word) {
@@ -447,10 +498,7 @@ func (sh *shell) call(c *syntax.CallExpr, in flow, files []redir) flow {
 	if len(c.Args) == 0 {
 		for _, a := range c.Assigns {
 			sh.assign(a)
-			if a.Name != nil && (a.Name.Value == "PROMPT_COMMAND" || a.Name.Value == "BASH_ENV" || a.Name.Value == "PS4" || a.Name.Value == "PS1" || a.Name.Value == "PS0") && len(sh.vars[a.Name.Value]) == 1 {
-				v := &invocation{src: sh.src, from: int(c.Pos().Offset()), to: int(c.End().Offset())}
-				sh.variableRuns(v, assign{a.Name.Value, sh.vars[a.Name.Value][0]})
-			}
+			sh.hooks(a, int(c.Pos().Offset()), int(c.End().Offset()))
 		}
 		sh.e.ran = true
 		return flow{known: true}

@@ -1,6 +1,7 @@
 package actionrisk
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -166,6 +167,7 @@ func (sh *shell) run(v *invocation) flow {
 	}
 	if !carried && !e.proven(v) {
 		sh.suspect(v)
+		sh.notFound(v)
 	}
 	if !carried && !matched && !e.proven(v) {
 		e.unproven, e.loose = true, true
@@ -246,6 +248,17 @@ func optionWords(text string) []string {
 	return out
 }
 
+// notFound: the shell calls a function of this name for a program it does not find.
+func (sh *shell) notFound(v *invocation) {
+	for _, name := range [...]string{"command_not_found_handle", "command_not_found_handler"} {
+		if _, ok := sh.funcs[name]; ok && sh.e.stranger(v.exe) && sh.running < maxDepth {
+			again := *v
+			again.argv = append([]Word{{Text: name, At: -1}}, v.argv...)
+			sh.defined(&again)
+		}
+	}
+}
+
 // defined runs functions and aliases that the text itself defines.
 func (sh *shell) defined(v *invocation) (flow, bool) {
 	if v.direct {
@@ -276,11 +289,13 @@ func (sh *shell) defined(v *invocation) (flow, bool) {
 		return flow{}, true
 	}
 	inner.calls = append(slices.Clip(sh.calls), first.Text)
-	inner.params, inner.src = v.argv[1:], f.src
+	inner.params, inner.src, inner.saved = v.argv[1:], f.src, map[string][]Word{}
 	if inner.params == nil {
 		inner.params = []Word{}
 	}
-	return inner.stmt(f.body, v.stdin), true
+	out := inner.stmt(f.body, v.stdin)
+	inner.restore(inner.saved)
+	return out, true
 }
 
 // quote makes a shell word of a text; a hole becomes an unknown variable.
@@ -526,6 +541,9 @@ func (sh *shell) interpret(lang string, w Word, v *invocation, via string, param
 	switch lang {
 	case "shell":
 		inner := *sh
+		if via != "alias" && len(sh.vars) > 0 && e.budget.spend(len(sh.vars)/4) { // a shell of its own
+			inner.vars = maps.Clone(sh.vars)
+		}
 		inner.params = params
 		return inner.script(&src, v.stdin)
 	case "sql":

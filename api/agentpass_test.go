@@ -48,4 +48,17 @@ func TestAgentDrawsOnThePassOfWhoClaimedIt(t *testing.T) {
 	status(`"remainingCents":3475,"totalCents":3500,"usedCents":25`)
 	run("quick", 200)
 	u.status(`"usedCents":26`)
+	// At the end of both, what was paid for is answered still, and nothing else.
+	once := func(key string, want int) {
+		t.Helper()
+		u.want(agent.post("/api/agent-services/action-safety/quick", `{"command":"ls"}`, "Authorization", "Bearer "+token.Text, "Idempotency-Key", key), want, "")
+	}
+	once("first", 200)
+	for i := range u.site.app.Products {
+		if u.site.app.Products[i].Slug == "monthly-pass" {
+			u.site.app.Products[i].CreditCents = 27
+		}
+	}
+	once("second", 503) // x402 is not configured here
+	once("first", 200)
 }

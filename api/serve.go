@@ -228,7 +228,7 @@ func (s *Server) admitPaying(c *call) error {
 	case byAgent:
 		if able {
 			var err error
-			if able, err = s.app.CanPay(c.request.Context(), c.credential.agent, c.sale.cents); err != nil {
+			if able, err = s.app.CanPay(c.request.Context(), c.credential.agent); err != nil {
 				return err
 			}
 		}

@@ -97,7 +97,7 @@ func TestCreditPaysUntilItIsUsedUp(t *testing.T) {
 	if again, err = a.RunService(t.Context(), agentCall(t, agent, "k1", "ls")); err != nil || string(again.Body) != string(first.Body) {
 		t.Errorf("%+v, %v", again, err)
 	}
-	if able, err := a.CanPay(t.Context(), agent, 1); !able || err != nil {
+	if able, err := a.CanPay(t.Context(), agent); !able || err != nil {
 		t.Errorf("a replay would be refused at the door: %v, %v", able, err)
 	}
 }
@@ -105,7 +105,7 @@ func TestCreditPaysUntilItIsUsedUp(t *testing.T) {
 func TestAgentWithoutCreditCannotPay(t *testing.T) {
 	a := openTokens(t, ledgertest.New(t), newClock())
 	_, agent := tokenOf(t, a)
-	if able, err := a.CanPay(t.Context(), agent, 1); able || err != nil {
+	if able, err := a.CanPay(t.Context(), agent); able || err != nil {
 		t.Errorf("%v, %v", able, err)
 	}
 	if balance, err := a.Credit(t.Context(), agent); balance != nil || err != nil {

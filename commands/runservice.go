@@ -382,18 +382,18 @@ func (a *App) agentFund(ctx context.Context, agent Agent, priceCents int) (fund,
 	return a.chargePass(ctx, agent.CustomerID, priceCents)
 }
 
-// CanPay says whether an agent could pay for a call of this price. One that was
-// granted credit may try: a call it has paid for is answered again, whatever is
-// left.
-func (a *App) CanPay(ctx context.Context, agent Agent, priceCents int) (bool, error) {
-	if agent.agent.credit > 0 {
-		return true, nil
+// CanPay says whether an agent has anything to pay with: credit, or the pass of
+// who claimed it. How much is left is asked later, since a call it has paid for is
+// answered again, whatever is left.
+func (a *App) CanPay(ctx context.Context, agent Agent) (bool, error) {
+	if agent.agent.credit > 0 || agent.CustomerID == "" {
+		return agent.agent.credit > 0, nil
 	}
-	_, ok, err := a.agentFund(ctx, agent, priceCents)
+	live, _, err := a.passesOf(ctx, agent.CustomerID)
 	if err != nil {
 		return false, refusal(err)
 	}
-	return ok, nil
+	return len(live) > 0, nil
 }
 
 func (a *App) chargeFund(ctx context.Context, call Call, key, content ledger.Hash, p prepared, f fund) (Reply, error) {

@@ -38,6 +38,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/api/catalog"
+	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/ledgertest"
@@ -105,6 +106,9 @@ type setup struct {
 	noSigner     bool   // no signing key, but a vault: DATA_KEK is set
 	noVault      bool   // neither
 	rateLimit    bool
+	dev          bool             // x402 settles in the ledger alone
+	settler      commands.Settler // of x402 otherwise; nil: off
+	wait         time.Duration    // of an answer for its settlement; 0 is the service's own
 }
 
 // node is the service as one process runs it.
@@ -148,6 +152,14 @@ func startNode(t *testing.T, s setup) *node {
 	if n.app.Products, err = catalog.Default(); err != nil {
 		t.Fatal(err)
 	}
+	if n.app.Settler = s.settler; s.dev {
+		n.app.Settler = x402.Dev{}
+	}
+	n.app.PaymentWait = s.wait
+	terms, err := x402.NewTerms(x402.Settings{Dev: true})
+	if err != nil {
+		t.Fatal(err)
+	}
 	n.keys(s)
 	if n.projections, err = projections.Start(t.Context(), l, log); err != nil {
 		t.Fatal(err)
@@ -157,11 +169,15 @@ func startNode(t *testing.T, s setup) *node {
 	n.url = "http://" + listener.Listener.Addr().String()
 	n.app.BaseURL = n.url
 	n.server, err = New(Config{App: n.app, Projections: n.projections, Log: log, RateLimit: s.rateLimit,
-		Contact: "operator@example.com", Mail: NewOutbox(log)})
+		Contact: "operator@example.com", Mail: NewOutbox(log), Terms: terms})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { n.server.Close(context.Background()) })
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		n.server.Close(ctx)
+	})
 	listener.Config = HTTP(n.server.Handler(), log)
 	listener.Start()
 	t.Cleanup(listener.Close)

@@ -125,6 +125,10 @@ func (a *App) claimed(ctx context.Context, p Payment, paid Paid) (s paymentState
 		// claimed here.
 		if !verified {
 			if err := a.verify(ctx, p); err != nil {
+				// An equal request may have claimed and settled it meanwhile.
+				if now, readErr := a.readPayment(ctx, p.ID); readErr == nil && now.state != "" {
+					return now, false, nil
+				}
 				return s, false, err
 			}
 			verified = true

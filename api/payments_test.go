@@ -1,0 +1,809 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"math/big"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/countersign/countersign/api/x402"
+	"github.com/countersign/countersign/api/x402/x402test"
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/policy/actionrisk"
+)
+
+// buyer signs payments for the calls of a node.
+var buyer = x402test.NewWallet("payer")
+
+// unpaid asks for the price of a call as an indexer does.
+func (n *node) unpaid(path string) x402.PaymentRequired {
+	n.t.Helper()
+	a := n.send(http.MethodPost, path, "")
+	n.demands(a, x402.PaymentIsRequired)
+	required, err := x402.ReadRequired(a.header.Get(x402.HeaderRequired))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return required
+}
+
+// demands fails the test unless the answer is a 402 with this reason, whose header
+// and body are the same object, within 4 KiB.
+func (n *node) demands(a answer, reason string) {
+	n.t.Helper()
+	n.wants(a, http.StatusPaymentRequired)
+	header := a.header.Get(x402.HeaderRequired)
+	text, err := base64.StdEncoding.DecodeString(header)
+	if err != nil || !bytes.Equal(text, a.body) || len(header) >= x402.MaxChallenge {
+		n.t.Errorf("PAYMENT-REQUIRED of %d characters is not the body, %v", len(header), err)
+	}
+	if got := a.members(n.t)["error"]; got != reason {
+		n.t.Errorf("error %q, want %q", got, reason)
+	}
+	want := map[string]string{"Cache-Control": "no-store", "Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": exposedHeaders}
+	for name, value := range want {
+		if a.header.Get(name) != value {
+			n.t.Errorf("%s is %q", name, a.header.Get(name))
+		}
+	}
+	n.discreet(a)
+}
+
+// order is a payment for a call, not yet signed.
+func (n *node) order(path, nonce string) x402test.Order {
+	n.t.Helper()
+	return buyer.Order(n.unpaid(path), n.t.Name()+nonce, n.clock.Now())
+}
+
+// pay sends a call with a payment.
+func (n *node) pay(path, payment, body string) answer {
+	n.t.Helper()
+	return n.post(path, "", body, "PAYMENT-SIGNATURE", payment)
+}
+
+// settled fails the test unless the answer is a paid 200.
+func (n *node) settled(a answer) x402.SettleResponse {
+	n.t.Helper()
+	n.wants(a, http.StatusOK)
+	response, err := x402.ReadResponse(a.header.Get(x402.HeaderResponse))
+	if err != nil || !response.Success || response.Transaction == "" || response.Payer != buyer.Address.String() || response.Network != x402.DevNetwork {
+		n.t.Errorf("PAYMENT-RESPONSE %+v, %v", response, err)
+	}
+	if a.header.Get("Cache-Control") != "private, no-store" || a.header.Get("Access-Control-Allow-Origin") != "*" {
+		n.t.Errorf("%v", a.header)
+	}
+	return response
+}
+
+// unsettled fails the test unless the answer says that the end of the payment is
+// not known.
+func (n *node) unsettled(a answer) {
+	n.t.Helper()
+	n.wants(a, http.StatusServiceUnavailable)
+	m := a.members(n.t)
+	if id, _ := m["paymentId"].(string); m["error"] != "settlement_pending" || m["code"] != "settlement_pending" || !strings.HasPrefix(id, "pay_") ||
+		m["retry"] != "send the same PAYMENT-SIGNATURE again; do not sign a new payment" || a.header.Get("Retry-After") != "2" {
+		n.t.Errorf("%v %v", a, a.header)
+	}
+	response, err := x402.ReadResponse(a.header.Get(x402.HeaderResponse))
+	if err != nil || response.Success || response.ErrorReason != "settlement_pending" || a.header.Get(x402.HeaderRequired) != "" {
+		n.t.Errorf("PAYMENT-RESPONSE %+v, %v", response, err)
+	}
+}
+
+// recorded are the types of the events of payments, in order.
+func (n *node) recorded() []string {
+	n.t.Helper()
+	all, err := n.app.Ledger.After(context.Background(), 0, 1000)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	types := []string{}
+	for _, e := range all {
+		if strings.HasPrefix(e.Stream, "payment/") {
+			types = append(types, e.Type)
+		}
+	}
+	return types
+}
+
+const lsBody = `{"command":"ls"}`
+
+func TestPaidCallInDevelopmentMode(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{dev: true})
+	payment := n.order(quickPath, "").Header()
+	first := n.pay(quickPath, payment, lsBody)
+	response := n.settled(first)
+	if response.Transaction != "dev:"+x402.ID(x402.DevNetwork, n.server.terms.Asset, buyer.Address.String(), x402test.Word(t.Name()).String()) || response.Amount != "10000" {
+		t.Errorf("%+v", response)
+	}
+	if got := n.recorded(); !slices.Equal(got, []string{events.TypePaymentClaimed, events.TypePaymentSettled, events.TypeCallCompleted}) {
+		t.Errorf("%v", got)
+	}
+	n.unchanged(func() {
+		again := n.pay(quickPath, payment, `{ "command" : "ls" }`)
+		if n.settled(again) != response || !bytes.Equal(again.body, first.body) || again.header.Get("Idempotent-Replayed") != "true" {
+			t.Errorf("the same payment again: %v", again)
+		}
+		n.refused(n.pay(quickPath, payment, `{"command":"ls /tmp"}`), 409, commands.CodeConflict, "")
+	})
+	var health struct {
+		Payments string `json:"payments"`
+	}
+	n.get("/api/health").decode(t, &health)
+	if health.Payments != "dev" {
+		t.Errorf("health says %q", health.Payments)
+	}
+}
+
+// The signed receipt of a paid call names the payment and says that no money moved.
+func TestPaidReceiptNamesThePayment(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{dev: true})
+	a := n.pay(runPath, n.order(runPath, "").Header(), `{"command":"rm -rf /"}`)
+	n.settled(a)
+	var run struct {
+		WorkflowID string
+		Receipt    struct {
+			Record struct{ PaymentID, Settlement string }
+		}
+	}
+	if err := json.Unmarshal(a.body, &run, json.MatchCaseInsensitiveNames(true)); err != nil || run.Receipt.Record.Settlement != "dev" || !strings.HasPrefix(run.Receipt.Record.PaymentID, "pay_") {
+		t.Errorf("%+v, %v", run.Receipt.Record, err)
+	}
+	n.wants(n.get("/api/agent-workflows/action-safety/status/"+run.WorkflowID), 200)
+	var envelope struct {
+		Receipt map[string]any `json:"receipt"`
+	}
+	a.decode(t, &envelope)
+	text, _ := json.Marshal(envelope.Receipt)
+	verdict := n.post("/api/verify", "", string(text)).members(t)
+	if verdict["valid"] != true {
+		t.Errorf("%v", verdict)
+	}
+}
+
+// Who pays how, with which body, in which mode: the order of the gate.
+func TestGate(t *testing.T) {
+	t.Parallel()
+	good, invalid, garbage, large, form := lsBody, `{"command":" ls"}`, `{"command"`, `{"command":"`+strings.Repeat("x", 70_000)+`"}`, lsBody
+	type credential struct {
+		name    string
+		headers func(n *node) []string
+	}
+	header := func(pairs ...string) func(*node) []string { return func(*node) []string { return pairs } }
+	credentials := []credential{
+		{"none", header()},
+		{"a payment", func(n *node) []string { return []string{"PAYMENT-SIGNATURE", n.freshPayment()} }},
+		{"two payments", func(n *node) []string {
+			return []string{"PAYMENT-SIGNATURE", n.freshPayment(), "PAYMENT-SIGNATURE", n.freshPayment()}
+		}},
+		{"garbage for a payment", header("PAYMENT-SIGNATURE", canary)},
+		{"a payment of version 1", header("X-PAYMENT", "eyJ4NDAyVmVyc2lvbiI6MX0=")},
+		{"a key", func(n *node) []string { return []string{"X-API-Key", n.issueKey()} }},
+		{"a payment beside a bad key", func(n *node) []string {
+			return []string{"PAYMENT-SIGNATURE", n.freshPayment(), "X-API-Key", canary}
+		}},
+		{"a bad payment beside a key", func(n *node) []string { return []string{"PAYMENT-SIGNATURE", canary, "X-API-Key", n.issueKey()} }},
+		{"a bad key", header("X-API-Key", canary)},
+		{"an unknown token", header("Authorization", "Bearer a.b.c")},
+		{"a token twice", header("Authorization", "Bearer a.b.c", "Authorization", "Bearer a.b.c")},
+	}
+	bodies := map[string]string{"good": good, "invalid": invalid, "garbage": garbage, "large": large, "form": form, "none": ""}
+	// Statuses by mode: off, dev. One number is the answer whatever the body is.
+	whatever := func(off, dev int) map[string][2]int {
+		m := map[string][2]int{}
+		for body := range bodies {
+			m[body] = [2]int{off, dev}
+		}
+		return m
+	}
+	pays := func(offGood, devGood int) map[string][2]int {
+		return map[string][2]int{"good": {offGood, devGood}, "invalid": {min(offGood*2, 400), 400}, "garbage": {min(offGood*2, 400), 400},
+			"large": {min(offGood*3, 413), 413}, "form": {min(offGood*2, 400), 400}, "none": {min(offGood*2, 400), 400}}
+	}
+	want := map[string]map[string][2]int{
+		"none": whatever(503, 402), "a payment": {}, "two payments": whatever(503, 402), "garbage for a payment": whatever(503, 402),
+		"a payment of version 1": whatever(503, 402), "a key": pays(200, 200), "a bad payment beside a key": whatever(503, 402),
+		"a bad key": whatever(401, 401), "an unknown token": whatever(401, 401), "a token twice": whatever(401, 401),
+	}
+	paying := map[string][2]int{"good": {503, 200}, "invalid": {503, 400}, "garbage": {503, 400}, "large": {503, 413}, "form": {503, 400}, "none": {503, 400}}
+	want["a payment"], want["a payment beside a bad key"] = paying, paying
+	for mode, n := range []*node{startNode(t, setup{}), startNode(t, setup{dev: true})} {
+		for _, c := range credentials {
+			for name, body := range bodies {
+				media := "application/json"
+				if name == "form" {
+					media = "application/x-www-form-urlencoded"
+				}
+				headers := append([]string{"Content-Type", media}, c.headers(n)...)
+				before := n.head()
+				a := n.send(http.MethodPost, quickPath, body, headers...)
+				if status := want[c.name][name][mode]; a.status != status {
+					t.Errorf("mode %d, %s, %s body: %v, want %d", mode, c.name, name, a, status)
+				}
+				if after := n.head(); (after != before) != (a.status == 200) {
+					t.Errorf("mode %d, %s, %s body: %d events", mode, c.name, name, after-before)
+				}
+				n.discreet(a)
+				if a.status == 402 && len(a.body) == 0 || a.status == 503 && !strings.Contains(string(a.body), "x402 not configured") {
+					t.Errorf("mode %d, %s, %s body: %v", mode, c.name, name, a)
+				}
+			}
+		}
+	}
+}
+
+var freshPayments int
+
+// freshPayment is a payment for the quick gate that nobody has seen; where x402 is
+// off, one that would be good elsewhere.
+func (n *node) freshPayment() string {
+	freshPayments++
+	terms := n.server.terms
+	required := terms.Challenge(x402.Resource{URL: n.url + quickPath}, 1, nil)
+	return buyer.Order(required, fmt.Sprint(n.t.Name(), "fresh", freshPayments), n.clock.Now()).Header()
+}
+
+// Nobody gets anything for a payment that is not as we asked for it.
+func TestTamperedPayments(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{dev: true})
+	now := n.clock.Now().Unix()
+	for name, c := range map[string]struct {
+		change func(*x402test.Order)
+		reason string
+	}{
+		"amount of the terms":    {func(o *x402test.Order) { o.Accepted.Amount = "1" }, x402.ReasonNoMatch},
+		"too little":             {func(o *x402test.Order) { o.Authorization.Value = big.NewInt(9999) }, x402.ReasonValue},
+		"too much":               {func(o *x402test.Order) { o.Authorization.Value = big.NewInt(10001) }, x402.ReasonValue},
+		"recipient of the terms": {func(o *x402test.Order) { o.Accepted.PayTo = buyer.Address.String() }, x402.ReasonNoMatch},
+		"recipient":              {func(o *x402test.Order) { o.Authorization.To = buyer.Address }, x402.ReasonRecipient},
+		"network":                {func(o *x402test.Order) { o.Accepted.Network = "eip155:8453" }, x402.ReasonNoMatch},
+		"chain id signed":        {func(o *x402test.Order) { o.Domain.ChainID = 1 }, x402.ReasonSignature},
+		"expired":                {func(o *x402test.Order) { o.Authorization.ValidBefore = big.NewInt(now + 5) }, x402.ReasonValidBefore},
+		"valid for too long":     {func(o *x402test.Order) { o.Authorization.ValidBefore = big.NewInt(now + 361) }, x402.ReasonValidBefore},
+		"not yet valid":          {func(o *x402test.Order) { o.Authorization.ValidAfter = big.NewInt(now + 60) }, x402.ReasonValidAfter},
+		"another's signature":    {func(o *x402test.Order) { o.Wallet = x402test.NewWallet("thief") }, x402.ReasonSignature},
+		"nonce changed after signing": {func(o *x402test.Order) {
+			o.Signature = o.Sign()
+			o.Authorization.Nonce = x402test.Word("another")
+		}, x402.ReasonSignature},
+		"version 1":             {func(o *x402test.Order) { o.Version = 1 }, x402.ReasonVersion},
+		"of another endpoint":   {func(o *x402test.Order) { o.Resource = n.url + runPath }, x402.ReasonResource},
+		"a contract's, long":    {func(o *x402test.Order) { o.Signature = bytes.Repeat([]byte{1}, 200) }, x402.ReasonSignature},
+		"a signature too short": {func(o *x402test.Order) { o.Signature = bytes.Repeat([]byte{1}, 64) }, x402.ReasonSignature},
+	} {
+		n.unchanged(func() {
+			o := n.order(quickPath, name)
+			c.change(&o)
+			a := n.pay(quickPath, o.Header(), lsBody)
+			if a.status != http.StatusPaymentRequired {
+				t.Errorf("%s: %v", name, a)
+				return
+			}
+			n.demands(a, c.reason)
+		})
+	}
+	n.unchanged(func() {
+		o := n.order(quickPath, "malformed").Named("short")
+		n.refused(n.pay(quickPath, o.Header(), lsBody), 400, "invalid_payment_identifier", "")
+	})
+}
+
+// A payment of the same price fits another endpoint until it is claimed; then it
+// belongs to one request.
+func TestOnePaymentOneRequest(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{dev: true})
+	o := n.order(runPath, "")
+	o.Resource = ""
+	n.settled(n.pay(runPath, o.Header(), lsBody))
+	n.unchanged(func() {
+		n.refused(n.pay("/api/agent-services/review-triage/submit", o.Header(), exampleOf(t, "review-triage/submit")), 409, commands.CodeConflict, "")
+		n.refused(n.pay(runPath, o.Header(), `{"command":"pwd"}`), 409, commands.CodeConflict, "")
+		n.refused(n.pay(runPath, o.Header(), `{"command":" pwd"}`), 400, "-", "-") // the body is judged first
+		forged := o
+		forged.Signature = bytes.Repeat([]byte{1}, 65)
+		n.demands(n.pay(runPath, forged.Header(), lsBody), x402.ReasonSignature)
+	})
+	named := n.order(quickPath, "named").Named("0123456789abcdef")
+	n.settled(n.pay(quickPath, named.Header(), lsBody))
+	n.unchanged(func() {
+		other := n.order(quickPath, "other").Named("0123456789abcdef")
+		n.refused(n.pay(quickPath, other.Header(), lsBody), 409, commands.CodeConflict, "")
+	})
+}
+
+func exampleOf(t *testing.T, name string) string {
+	for _, s := range Services() {
+		if s.Name == name {
+			return s.Example
+		}
+	}
+	t.Fatalf("no service %s", name)
+	return ""
+}
+
+// Neither time, nor another price, nor a restart, nor a lost key loses what was
+// paid for: a nonce that was used in development mode stays used.
+func TestPaidAnswerForEver(t *testing.T) {
+	t.Parallel()
+	db := ledgertest.New(t)
+	first := startNode(t, setup{on: db, dev: true})
+	payment := first.order(runPath, "").Header()
+	before := first.pay(runPath, payment, lsBody)
+	first.settled(before)
+	second := startNode(t, setup{on: db, dev: true, clock: newClock(first.clock.Now().Add(400 * 24 * time.Hour)), noSigner: true})
+	second.server.terms.MaxTimeoutSeconds = 60 // other terms
+	second.unchanged(func() {
+		again := second.pay(runPath, payment, lsBody)
+		second.settled(again)
+		if diff := cmp.Diff(string(before.body), string(again.body)); diff != "" {
+			t.Error(diff)
+		}
+		second.refused(second.pay(runPath, payment, `{"command":"pwd"}`), 409, commands.CodeConflict, "")
+	})
+}
+
+// Eight times the same payment at once: one claim, equal answers, never a 402.
+func TestEightEqualPaymentsAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, nodes := range []int{1, 2} {
+		t.Run(fmt.Sprint(nodes, " nodes"), func(t *testing.T) {
+			t.Parallel()
+			f := newFake(t)
+			db, clock := ledgertest.New(t), f.clock
+			var all []*node
+			for range nodes {
+				all = append(all, startNode(t, setup{on: db, clock: clock, settler: f.settler(t)}))
+			}
+			payment := all[0].order(quickPath, "").Header()
+			answers := make([]answer, 8)
+			parallel(len(answers), func(i int) {
+				var err error
+				if answers[i], err = all[i%nodes].try(http.MethodPost, quickPath, lsBody, append(asJSON(""), "PAYMENT-SIGNATURE", payment)...); err != nil {
+					t.Error(err)
+				}
+			})
+			for i, a := range answers {
+				all[0].settled(a)
+				if !bytes.Equal(a.body, answers[0].body) || a.header.Get(x402.HeaderResponse) != answers[0].header.Get(x402.HeaderResponse) {
+					t.Errorf("answer %d is %v", i, a)
+				}
+			}
+			claims := slices.DeleteFunc(all[0].recorded(), func(name string) bool { return name != events.TypePaymentClaimed })
+			if len(claims) != 1 || f.chain.Transfers() != 1 {
+				t.Errorf("%d claims, %d transfers", len(claims), f.chain.Transfers())
+			}
+		})
+	}
+}
+
+// fake is a facilitator and its chain.
+type fake struct {
+	clock       *testClock
+	chain       *x402test.Chain
+	facilitator *x402test.Facilitator
+}
+
+func newFake(t *testing.T) *fake {
+	f := &fake{clock: newClock(time.Now())}
+	f.chain = x402test.NewChain(t, f.clock.Now)
+	f.facilitator = x402test.NewFacilitator(t, f.chain, f.clock.Now)
+	return f
+}
+
+// settler is a node's own access to both.
+func (f *fake) settler(t *testing.T) *x402.Facilitator {
+	t.Helper()
+	s, err := x402.NewFacilitator(x402.FacilitatorConfig{URL: f.facilitator.URL, RPCURL: f.chain.URL, Network: x402.DevNetwork, Log: slog.New(slog.DiscardHandler)})
+	if err == nil {
+		err = s.Start(t.Context())
+	}
+	if err != nil || !s.Configured() {
+		t.Fatalf("configured %v, %v", s.Configured(), err)
+	}
+	return s
+}
+
+// Whatever goes wrong between us and the facilitator: charged once or not at all,
+// an answer for every charge, never a 402 while the end is not known.
+func TestFaultsOfTheFacilitator(t *testing.T) {
+	t.Parallel()
+	type fault = x402test.Fault
+	for name, c := range map[string]struct {
+		verify, settle []fault
+		status         int // of the first answer
+		reason         string
+		transfers      int // in the end
+		settles        int // calls in the end; -1: any number
+	}{
+		"all is well":                      {nil, nil, 200, "", 1, 1},
+		"verify refuses":                   {[]fault{{Kind: x402test.Refuse, Reason: "insufficient_funds"}}, nil, 402, "insufficient_funds", 0, 0},
+		"verify refuses with a status":     {[]fault{{Kind: x402test.Refuse, Reason: "insufficient_funds", Status: 400}}, nil, 402, "insufficient_funds", 0, 0},
+		"verify answers 500":               {[]fault{{Kind: x402test.Status, Status: 500}}, nil, 503, "", 0, 0},
+		"verify answers a page":            {[]fault{{Kind: x402test.HTML}}, nil, 503, "", 0, 0},
+		"verify answers garbage":           {[]fault{{Kind: x402test.Garbage}}, nil, 503, "", 0, 0},
+		"verify is cut":                    {[]fault{{Kind: x402test.Drop}}, nil, 503, "", 0, 0},
+		"settle refuses":                   {nil, []fault{{Kind: x402test.Refuse, Reason: "insufficient_funds"}}, 402, "insufficient_funds", 0, 1},
+		"settle says the nonce is used":    {nil, []fault{{Kind: x402test.Refuse, Reason: "invalid_exact_evm_nonce_already_used"}}, 200, "", 1, -1},
+		"settle answers 500 before":        {nil, []fault{{Kind: x402test.Status, Status: 500}}, 200, "", 1, -1},
+		"settle answers a page":            {nil, []fault{{Kind: x402test.HTML}}, 200, "", 1, -1},
+		"settle answers garbage":           {nil, []fault{{Kind: x402test.Garbage}}, 200, "", 1, -1},
+		"settle is cut before":             {nil, []fault{{Kind: x402test.Drop}}, 200, "", 1, -1},
+		"settle is cut after":              {nil, []fault{{Kind: x402test.SettleThenDrop}}, 200, "", 1, -1},
+		"settle answers 500 after":         {nil, []fault{{Kind: x402test.SettleThen500}}, 200, "", 1, -1},
+		"settle is pending":                {nil, []fault{{Kind: x402test.Pending}}, 200, "", 1, -1},
+		"settle is cut before, then after": {nil, []fault{{Kind: x402test.Drop}, {Kind: x402test.SettleThenDrop}}, 200, "", 1, -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFake(t)
+			n := startNode(t, setup{clock: f.clock, settler: f.settler(t)})
+			payment := n.order(quickPath, "").Header()
+			f.facilitator.Next("verify", c.verify...)
+			f.facilitator.Next("settle", c.settle...)
+			a := n.pay(quickPath, payment, lsBody)
+			switch c.status {
+			case 200:
+				n.settled(a)
+			case 402:
+				n.demands(a, c.reason)
+				if response := a.header.Get(x402.HeaderResponse); (response != "") != (c.settles > 0) {
+					t.Errorf("PAYMENT-RESPONSE %q", response)
+				}
+			case 503:
+				n.refused(a, 503, commands.CodeNoFacilitator, "")
+				if len(n.recorded()) != 0 {
+					t.Errorf("recorded %v", n.recorded())
+				}
+			}
+			if f.chain.Transfers() != c.transfers || c.settles >= 0 && f.facilitator.Calls("settle") != c.settles {
+				t.Errorf("%d transfers, %d calls", f.chain.Transfers(), f.facilitator.Calls("settle"))
+			}
+			// The same payment once more: what was refused before the claim may be good
+			// now, what was claimed stays what it is.
+			again := n.pay(quickPath, payment, lsBody)
+			switch {
+			case c.status == 402 && c.settles > 0:
+				n.demands(again, c.reason)
+			default:
+				n.settled(again)
+				if f.chain.Transfers() != 1 {
+					t.Errorf("%d transfers", f.chain.Transfers())
+				}
+			}
+		})
+	}
+}
+
+// An invalid request is not even verified.
+func TestInvalidRequestIsNotVerified(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	n := startNode(t, setup{clock: f.clock, settler: f.settler(t)})
+	n.unchanged(func() {
+		n.refused(n.pay(quickPath, n.order(quickPath, "").Header(), `{"command":" ls"}`), 400, "-", "/command")
+	})
+	if f.facilitator.Calls("verify") != 0 || f.facilitator.Calls("settle") != 0 {
+		t.Errorf("%d verified, %d settled", f.facilitator.Calls("verify"), f.facilitator.Calls("settle"))
+	}
+}
+
+// A settlement that takes longer than an answer waits goes on behind it, and the
+// same payment gets the answer. So it does if the buyer hangs up.
+func TestSlowSettlement(t *testing.T) {
+	t.Parallel()
+	for name, hangUp := range map[string]bool{"the buyer waits": false, "the buyer hangs up": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFake(t)
+			n := startNode(t, setup{clock: f.clock, settler: f.settler(t), wait: 50 * time.Millisecond})
+			payment := n.order(quickPath, "").Header()
+			f.facilitator.Next("settle", x402test.Fault{Kind: x402test.Delay})
+			if hangUp {
+				ctx, cancel := context.WithCancel(t.Context())
+				r, err := http.NewRequestWithContext(ctx, http.MethodPost, n.url+quickPath, strings.NewReader(lsBody))
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.Header.Set("Content-Type", "application/json")
+				r.Header.Set("Payment-Signature", payment)
+				go func() {
+					f.facilitator.Await("settle", 1)
+					cancel()
+				}()
+				if answer, err := n.client.Do(r); err == nil {
+					_ = answer.Body.Close() // it was faster
+				}
+			} else {
+				n.unsettled(n.pay(quickPath, payment, lsBody))
+				n.refused(n.pay(quickPath, payment, `{"command":"pwd"}`), 409, commands.CodeConflict, "")
+			}
+			f.facilitator.Release()
+			n.app.PaymentWait = 30 * time.Second
+			n.settled(n.pay(quickPath, payment, lsBody))
+			if f.chain.Transfers() != 1 || f.facilitator.Calls("settle") != 1 {
+				t.Errorf("%d transfers, %d calls", f.chain.Transfers(), f.facilitator.Calls("settle"))
+			}
+		})
+	}
+}
+
+// The node dies when the money has moved and nobody has written it down; at its
+// next start, the reconciler finds out, and the buyer gets what was paid for.
+func TestReconcilerFindsOutWhatBecameOfAPayment(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		fault  x402test.Fault
+		calls  int
+		expire bool
+		status int
+	}{
+		"settled, not recorded":       {x402test.Fault{Kind: x402test.SettleThenDrop}, 1, false, 200},
+		"claimed, not settled":        {x402test.Fault{Kind: x402test.Drop}, 2, false, 200},
+		"never settled, and too late": {x402test.Fault{Kind: x402test.Drop}, 1, true, 402},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFake(t)
+			db := ledgertest.New(t)
+			first := startNode(t, setup{on: db, clock: f.clock, settler: f.settler(t), wait: time.Nanosecond})
+			payment := first.order(runPath, "").Header()
+			f.facilitator.Next("settle", c.fault)
+			// It makes the one attempt whose answer is lost, and is gone.
+			first.app.Settling = func(id string, attempt int) <-chan struct{} {
+				p, _ := first.app.Payment(t.Context(), id)
+				if p.State != commands.PaymentIsClaimed || attempt != 1 {
+					t.Errorf("%+v, attempt %d", p, attempt)
+				}
+				first.app.Settler.Settle(t.Context(), claimedPayment(t, first, id), 1)
+				return nil
+			}
+			first.unsettled(first.pay(runPath, payment, lsBody))
+			if got := first.recorded(); !slices.Equal(got, []string{events.TypePaymentClaimed}) {
+				t.Fatalf("%v", got)
+			}
+			if c.expire {
+				f.clock.set(f.clock.Now().Add(10 * time.Minute))
+				f.chain.Advance(f.clock.Now())
+			}
+			second := startNode(t, setup{on: db, clock: f.clock, settler: f.settler(t), noSigner: true})
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() { second.server.Reconcile(ctx); close(done) }()
+			defer func() { cancel(); <-done }()
+			a := second.pay(runPath, payment, lsBody)
+			switch c.status {
+			case 200:
+				second.settled(a)
+			default:
+				second.demands(a, x402.ReasonExpiredUnused)
+			}
+			if want := map[bool]int{true: 0, false: 1}[c.expire]; f.chain.Transfers() != want || f.facilitator.Calls("settle") != c.calls {
+				t.Errorf("%d transfers, %d calls", f.chain.Transfers(), f.facilitator.Calls("settle"))
+			}
+			if open, err := second.projections.Payments(t.Context(), "open", 10); err != nil || len(open) != 0 {
+				t.Errorf("%+v, %v", open, err)
+			}
+		})
+	}
+}
+
+// claimedPayment is a payment as its claim has it.
+func claimedPayment(t *testing.T, n *node, id string) commands.Payment {
+	history, err := n.app.Ledger.Read(t.Context(), ledger.ServiceTenant, "payment/"+id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var claim events.PaymentClaimed
+	if err := json.Unmarshal(history.Events[0].Payload, &claim); err != nil {
+		t.Fatal(err)
+	}
+	p, err := x402.Read([]byte(claim.Payload))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.Payment
+}
+
+// The reconciler alone, without anybody who asks again, brings a payment to its end.
+func TestReconcilerNeedsNoBuyer(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	n := startNode(t, setup{clock: f.clock, settler: f.settler(t), wait: time.Nanosecond})
+	f.facilitator.Always("settle", x402test.Fault{Kind: x402test.Drop})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { n.server.Reconcile(ctx); close(done) }()
+	defer func() { cancel(); <-done }()
+	n.unsettled(n.pay(quickPath, n.order(quickPath, "").Header(), lsBody))
+	f.facilitator.Await("settle", 3) // the row of the call that claimed it
+	if ready := n.get("/readyz").members(t); ready["openPayments"] != 1.0 {
+		t.Errorf("%v", ready)
+	}
+	f.facilitator.Always("settle", x402test.Fault{})
+	f.clock.set(f.clock.Now().Add(2 * time.Minute)) // it is due
+	f.facilitator.Await("settle", 4)
+	for n.head() < 5 {
+		if _, err := n.projections.Payments(t.Context(), "open", 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := n.projections.Payments(t.Context(), "settled", 10)
+	if err != nil || len(list) != 1 || f.chain.Transfers() != 1 {
+		t.Errorf("%+v, %v, %d transfers", list, err, f.chain.Transfers())
+	}
+}
+
+// A facilitator that does not settle our kind of payment, or does not answer, is
+// none; x402 is on as soon as it does.
+func TestNotConfiguredUntilTheFacilitatorSupportsUs(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	f.facilitator.Next("supported", x402test.Fault{Kind: x402test.NotSupported})
+	settler, err := x402.NewFacilitator(x402.FacilitatorConfig{URL: f.facilitator.URL, Network: x402.DevNetwork, Log: slog.New(slog.DiscardHandler)})
+	if err == nil {
+		err = settler.Start(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := startNode(t, setup{clock: f.clock, settler: settler})
+	n.refused(n.send(http.MethodPost, quickPath, ""), 503, commands.CodeNotConfigured, "")
+	if m := n.get("/.well-known/x402").members(t); m["configured"] != false || len(m["resources"].([]any)) != 0 || m["payTo"] != nil {
+		t.Errorf("%v", m)
+	}
+	if err := settler.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	n.unpaid(quickPath)
+	if m := n.get("/.well-known/x402").members(t); m["configured"] != true || m["settlement"] != "facilitator" {
+		t.Errorf("%v", m)
+	}
+}
+
+// Every place that names a price names the same one.
+func TestEveryPriceFollowsFromItsDeclaration(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{dev: true})
+	var manifest manifest
+	n.get("/.well-known/x402").decode(t, &manifest)
+	if diff := cmp.Diff(string(n.get("/.well-known/x402.json").body), string(n.get("/.well-known/x402").body)); diff != "" {
+		t.Error(diff)
+	}
+	var pricing pricing
+	n.get("/api/pricing").decode(t, &pricing)
+	var document struct {
+		Paths map[string]map[string]struct {
+			OperationID string `json:"operationId"`
+			Price       *struct {
+				Price struct{ Amount string }
+			} `json:"x-payment-info"`
+		}
+	}
+	if err := json.Unmarshal(n.get("/openapi.json").body, &document, json.MatchCaseInsensitiveNames(true)); err != nil {
+		t.Fatal(err)
+	}
+	if len(pricing.Services) != len(Services()) || pricing.FreeCallsPerMonth != 250 || pricing.Pass == nil || pricing.Pass.PriceUSD != "29.00" || pricing.Pass.CreditCents != 3500 {
+		t.Errorf("%+v", pricing)
+	}
+	for i, s := range Services() {
+		path := servicePath(s)
+		required := n.unpaid(path)
+		units := fmt.Sprint(s.PriceCents * 10_000)
+		dollars := fmt.Sprintf("%d.%02d", s.PriceCents/100, s.PriceCents%100)
+		if required.Resource.URL != n.url+path || len(required.Accepts) != 1 || required.Accepts[0].Amount != units {
+			t.Errorf("%s: the 402 is %+v", s.Name, required)
+		}
+		if p := pricing.Services[i]; p != (pricedService{s.Operation, path, s.Operation, s.PriceCents, dollars, s.PriceCents}) {
+			t.Errorf("%s: the price list has %+v", s.Name, p)
+		}
+		if item := manifest.Items[i]; item.Resource != required.Resource || !cmp.Equal(item.Accepts, required.Accepts) || manifest.Resources[i] != n.url+path || item.Input == nil {
+			t.Errorf("%s: the manifest has %+v", s.Name, item)
+		}
+		if o := document.Paths[path]["post"]; o.OperationID != s.Operation || o.Price == nil || o.Price.Price.Amount != dollars {
+			t.Errorf("%s: OpenAPI has %+v", s.Name, o)
+		}
+	}
+	products := manifest.Items[len(Services()):]
+	for _, p := range n.app.Products {
+		if p.Kind != commands.OneTime {
+			continue
+		}
+		i := slices.IndexFunc(products, func(o offered) bool { return o.Resource.URL == n.url+"/api/purchase/"+p.Slug })
+		if i < 0 || products[i].Accepts[0].Amount != fmt.Sprint(p.PriceCents*10_000) {
+			t.Errorf("%s: the manifest has %+v", p.Slug, products)
+		}
+	}
+	for _, s := range Services() {
+		if s.Operation != actionrisk.Quick.Operation {
+			continue
+		}
+		var quick struct {
+			Next *struct {
+				OperationID string `json:"operationId"`
+				PriceCents  int    `json:"priceCents"`
+			} `json:"nextRecommendedCall"`
+		}
+		a := n.pay(servicePath(s), n.order(servicePath(s), "next").Header(), `{"command":"rm -rf /"}`)
+		a.decode(t, &quick)
+		if quick.Next != nil && quick.Next.PriceCents != 25 && quick.Next.PriceCents != 10 {
+			t.Errorf("%+v", quick.Next)
+		}
+	}
+}
+
+// A browser's page may call what needs no cookie, from anywhere.
+func TestPreflight(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{dev: true})
+	for _, path := range []string{quickPath, "/api/keys/free", "/api/keys/free/status", "/api/verify", "/api/checkout"} {
+		a := n.send(http.MethodOptions, path, "", "Origin", "https://shop.example", "Access-Control-Request-Method", "POST")
+		if a.status != 204 || a.header.Get("Access-Control-Allow-Origin") != "*" || a.header.Get("Access-Control-Allow-Headers") != allowedHeaders ||
+			a.header.Get("Access-Control-Max-Age") != "600" || a.header.Get("Access-Control-Allow-Methods") == "" || a.header.Get("Access-Control-Allow-Credentials") != "" {
+			t.Errorf("%s: %v %v", path, a, a.header)
+		}
+	}
+	for _, path := range []string{"/api/assurance/decisions", "/api/auth/token", "/api/entitlements/x", "/api/billing-portal"} {
+		if a := n.send(http.MethodOptions, path, "", "Origin", "https://shop.example"); a.header.Get("Access-Control-Allow-Origin") != "" {
+			t.Errorf("%s: %v", path, a.header)
+		}
+	}
+	if a := n.send(http.MethodPost, quickPath, lsBody, "Content-Type", "application/json", "X-API-Key", "x"); a.header.Get("Access-Control-Allow-Origin") != "*" {
+		t.Errorf("a 401: %v", a.header)
+	}
+}
+
+// A key at its quota is told that the same call can be paid for, and so it is.
+func TestRefusedAtTheQuotaWorksWhenPaid(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{dev: true})
+	key := n.issueKey()
+	parallel(10, func(int) {
+		for range commands.FreeCallsPerMonth / 10 {
+			if a, err := n.try(http.MethodPost, quickPath, lsBody, asJSON(key)...); err != nil || a.status != 200 {
+				t.Errorf("%v, %v", a, err)
+			}
+		}
+	})
+	a := n.post(quickPath, key, lsBody)
+	n.refused(a, 429, commands.CodeQuota, "")
+	m := a.members(t)
+	if m["payPerCall"] != true || m["upgradeUrl"] != n.url+"/pricing#monthly-pass" || !strings.Contains(a.header.Get("Link"), `rel="upgrade"`) || a.header.Get("Retry-After") == "" {
+		t.Errorf("%v %v", m, a.header)
+	}
+	n.settled(n.post(quickPath, key, lsBody, "PAYMENT-SIGNATURE", n.order(quickPath, "").Header()))
+	if used := n.used(key); used != commands.FreeCallsPerMonth {
+		t.Errorf("%d calls used", used)
+	}
+}
+
+// Nothing of a payment is logged, and what a buyer asked and was told is sealed.
+func TestPaidCallsAreSealed(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{dev: true})
+	n.settled(n.pay(quickPath, n.order(quickPath, "").Header(), `{"command":"echo `+canary+`"}`))
+	n.absent(canary)
+	signature := n.order(quickPath, "unsent")
+	if strings.Contains(n.log.String(), hex.EncodeToString(signature.Sign())) || strings.Contains(n.log.String(), url.QueryEscape(signature.Header())) {
+		t.Error("the log holds a payment")
+	}
+}

@@ -46,7 +46,7 @@ func (t Terms) Challenge(r Resource, cents int, d *Discovery) PaymentRequired {
 	}
 	for _, bazaar := range d.forms() {
 		p.Extensions[ExtensionBazaar] = bazaar
-		longest := p.WithError(strings.Repeat("x", 80))
+		longest := p.WithError(strings.Repeat("x", longestReason))
 		if base64.StdEncoding.EncodedLen(len(longest.JSON())) < MaxChallenge {
 			return p
 		}

@@ -135,7 +135,7 @@ func AddressOf(key *secp256k1.PublicKey) (a Address) {
 // 27 or 28, and its s is in the lower half: the other half would be a second
 // signature of the same payment, which no token accepts.
 func signerOf(digest Hash, signature []byte) (Address, bool) {
-	if len(signature) != minSignature {
+	if len(signature) != walletSignature {
 		return Address{}, false
 	}
 	v := signature[64]

@@ -170,6 +170,8 @@ func exacts(t testing.TB) []exact {
 	edit("no signature", payload, `"signature":"0x`, `"signature":"","was":"0x`)
 	edit("a version of text", x402.ReasonVersion, `"x402Version":2`, `"x402Version":"2"`)
 	edit("no version", x402.ReasonVersion, `"x402Version":2`, `"version":2`)
+	edit("a resource of text", payload, `"resource":{"url":`, `"resource":"x","was":{"url":`)
+	edit("no resource but null", "", `"resource":{`, `"resource":null,"was":{`)
 	edit("an unknown member", "", `"x402Version":2`, `"x402Version":2,"later":{"a":[1]}`)
 	edit("an unknown member of accepted", "", `"scheme":"exact"`, `"scheme":"exact","later":1`)
 	edit("20 kB", payload, `"x402Version":2`, `"x402Version":2,"later":"`+strings.Repeat("x", 15_000)+`"`)

@@ -52,11 +52,14 @@ func NewFacilitator(c FacilitatorConfig) (*Facilitator, error) {
 		chainAfter: chainAfter, chainEvery: chainEvery,
 	}
 	var err error
+	if strings.Contains(c.URL, "?") {
+		return nil, errors.New("X402_FACILITATOR_URL: want a URL to which /verify can be appended")
+	}
 	if f.client, err = newClient(strings.TrimRight(c.URL, "/"), c.Bearer); err != nil {
 		return nil, fmt.Errorf("X402_FACILITATOR_URL: %w", err)
 	}
-	if c.Confirmations < 0 || c.Confirmations > maxConfirmation {
-		return nil, fmt.Errorf("X402_CONFIRMATIONS: want 1 to %d", maxConfirmation)
+	if c.Confirmations < 0 || c.Confirmations > maxConfirmations {
+		return nil, fmt.Errorf("X402_CONFIRMATIONS: want 1 to %d", maxConfirmations)
 	}
 	if c.RPCURL == "" {
 		return f, nil
@@ -108,7 +111,7 @@ func (f *Facilitator) Start(ctx context.Context) error {
 
 // Run asks the facilitator again and again what it supports, until ctx ends.
 func (f *Facilitator) Run(ctx context.Context) {
-	wait := time.Second
+	wait := firstRecheck
 	for {
 		if f.Configured() {
 			wait = recheckEvery

@@ -373,6 +373,9 @@ func TestAddressesOfTheSettingsMustBeAuthentic(t *testing.T) {
 			}
 		}
 	}
+	if _, err := x402.NewFacilitator(x402.FacilitatorConfig{URL: "https://facilitator.example?a=b", Network: x402.DevNetwork}); err == nil {
+		t.Error("nothing can be appended to a query")
+	}
 	_, err := x402.NewFacilitator(x402.FacilitatorConfig{URL: "https://facilitator.example", Network: x402.DevNetwork, Confirmations: -1})
 	if err == nil || !strings.HasPrefix(err.Error(), "X402_CONFIRMATIONS") {
 		t.Errorf("minus one confirmation: %v", err)

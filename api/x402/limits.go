@@ -2,30 +2,54 @@ package x402
 
 import "time"
 
-// Bounds of what is read and waited for.
+// Octets and characters of what is read and written.
 const (
-	MaxHeader       = 16_384  // characters of PAYMENT-SIGNATURE: Node's limit for all headers together
-	MaxChallenge    = 4_096   // characters of PAYMENT-REQUIRED stay below: proxies cut a response head at 4 KiB, and clients echo it
-	maxAnswer       = 1 << 20 // octets of an answer of facilitator or chain
+	// MaxHeader is how long PAYMENT-SIGNATURE may be: Node's limit for all headers
+	// together.
+	MaxHeader = 16_384
+
+	// MaxChallenge is what PAYMENT-REQUIRED stays below: proxies cut the head of an
+	// answer at 4 KiB, and buyers send most of it back.
+	MaxChallenge = 4_096
+
+	longestReason   = 80      // characters of a challenge's error
+	walletSignature = 65      // octets; other lengths are contracts' signatures
+	maxAnswer       = 1 << 20 // of facilitator and chain; a receipt has some kilobytes
 	maxTransaction  = 200     // characters; a hash has 66
-	minSignature    = 65      // octets; a wallet's own. Longer ones are contracts'
-	maxInFlight     = 32      // calls to the facilitator; more are refused before anything is claimed
-	defaultTimeout  = 300     // seconds a payment may take: outlasts all attempts
-	minTimeout      = 60
-	maxTimeout      = 600
-	windowLeft      = 6 * time.Second  // what must be left of a payment's window, to get it into a block
-	windowSlack     = 60 * time.Second // how much longer it may be than asked, for clocks that differ
-	verifyTimeout   = 10 * time.Second
-	settleTimeout   = 30 * time.Second
-	supportTimeout  = 10 * time.Second
-	recheckEvery    = time.Minute
-	missesUntilOff  = 3               // clear answers without our kind
-	chainAfter      = 5 * time.Second // when the chain is asked beside a settle call that has not answered
-	chainEvery      = 2 * time.Second // about a block
-	chainTimeout    = 10 * time.Second
-	blocksPerQuery  = 2_000            // what public nodes answer eth_getLogs for
-	blocksBefore    = 10               // before the claim: the clocks of chain and node differ
-	expiredFor      = 30 * time.Second // by the chain's own clock, before unused counts as never
-	headTimeout     = 2 * time.Second  // a claim waits for it, and can do without
-	maxConfirmation = 1_000
+)
+
+// Seconds and times of a payment's window.
+const (
+	defaultTimeout = 300 // a payment may take; outlasts all attempts
+	minTimeout     = 60
+	maxTimeout     = 600
+
+	windowLeft  = 6 * time.Second  // must be left of it, to get into a block
+	windowSlack = 60 * time.Second // it may be longer than asked: clocks differ
+	expiredFor  = 30 * time.Second // by the chain's own clock, before unused counts as never
+)
+
+// How long others are waited for, and how often asked.
+const (
+	verifyTimeout  = 10 * time.Second
+	settleTimeout  = 30 * time.Second // a transfer takes blocks
+	supportTimeout = 10 * time.Second
+	chainTimeout   = 10 * time.Second // for one proof
+	headTimeout    = 2 * time.Second  // a claim waits for it, and can do without
+
+	firstRecheck   = time.Second // doubled until the facilitator has shown our kind
+	recheckEvery   = time.Minute
+	missesUntilOff = 3 // clear answers without our kind; a mistake of a moment is none
+
+	chainAfter = 5 * time.Second // when a settle call that has not answered is looked up
+	chainEvery = 2 * time.Second // about a block
+
+	maxInFlight = 32 // calls to the facilitator; more are refused before anything is claimed
+)
+
+// Blocks of the chain.
+const (
+	blocksPerQuery   = 2_000 // what public nodes answer eth_getLogs for
+	blocksBefore     = 10    // a claim: its node's clock and head may be ahead
+	maxConfirmations = 1_000
 )

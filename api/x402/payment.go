@@ -38,7 +38,7 @@ type wirePayment struct {
 	Version    jsontext.Value `json:"x402Version"`
 	Accepted   jsontext.Value `json:"accepted"`
 	Payload    jsontext.Value `json:"payload"`
-	Resource   *Resource      `json:"resource"`
+	Resource   jsontext.Value `json:"resource"`
 	Extensions jsontext.Value `json:"extensions"`
 }
 
@@ -74,15 +74,9 @@ func Read(text []byte) (*Payment, error) {
 	if len(text) > MaxHeader || canon.Check(text) != nil || jsontext.Value(text).Kind() != '{' {
 		return nil, refuse(ReasonPayload)
 	}
-	var version struct {
-		Version jsontext.Value `json:"x402Version"`
-	}
-	if err := json.Unmarshal(text, &version); err != nil || string(version.Version) != "2" {
-		return nil, refuse(ReasonVersion)
-	}
 	var wire wirePayment
-	if err := json.Unmarshal(text, &wire); err != nil {
-		return nil, refuse(ReasonPayload)
+	if err := json.Unmarshal(text, &wire); err != nil || string(wire.Version) != "2" {
+		return nil, refuse(ReasonVersion)
 	}
 	p := &Payment{}
 	p.Payload, p.Accepted = jsontext.Value(text), wire.Accepted
@@ -101,9 +95,11 @@ func (p *Payment) read(wire wirePayment) error {
 		wire.Payload.Kind() != '{' || json.Unmarshal(wire.Payload, &exact) != nil {
 		return refuse(ReasonPayload)
 	}
-	if wire.Resource != nil {
-		p.resource = wire.Resource.URL
+	var resource Resource
+	if wire.Resource != nil && json.Unmarshal(wire.Resource, &resource) != nil {
+		return refuse(ReasonPayload)
 	}
+	p.resource = resource.URL
 	ok := make([]bool, 6)
 	from := exact.Authorization
 	p.authorization.From, ok[0] = parseAddress(from.From)
@@ -205,7 +201,7 @@ func (p *Payment) Verify(offer Requirements, resource string, now time.Time) err
 		return refuse(ReasonValidBefore)
 	case p.ValidAfter > now.Unix():
 		return refuse(ReasonValidAfter)
-	case len(p.signature) == minSignature && !p.signedByPayer():
+	case len(p.signature) == walletSignature && !p.signedByPayer():
 		return refuse(ReasonSignature)
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 	"github.com/countersign/countersign/ledger/localpg"
 	"github.com/countersign/countersign/migrations"
 	"github.com/countersign/countersign/policy/actionrisk"
+	"github.com/countersign/countersign/projections"
 )
 
 // doctorCmd looks at everything a service needs and says what to do about it.
@@ -93,6 +94,7 @@ func (c *doctorCmd) examine(ctx context.Context) []finding {
 	}
 	defer n.close()
 	found = append(found, n.database(ctx)...)
+	found = append(found, n.payments(ctx)...)
 	report, err := n.ledger.VerifyDatabase(ctx, nil)
 	switch {
 	case err != nil:
@@ -103,6 +105,24 @@ func (c *doctorCmd) examine(ctx context.Context) []finding {
 		found = append(found, finding{"ledger", "ok", fmt.Sprintf("%d events verify, origin %s", report.Events, report.Origin)})
 	}
 	return found
+}
+
+// payments looks for those whose end is not known.
+func (n *node) payments(ctx context.Context) []finding {
+	p, err := projections.Start(ctx, n.ledger, n.log)
+	if err != nil {
+		return []finding{{"payments", "bad", err.Error()}}
+	}
+	defer p.Close()
+	open, err := p.Payments(ctx, "open", reconcileAtOnce)
+	switch {
+	case err != nil:
+		return []finding{{"payments", "bad", err.Error()}}
+	case len(open) == 0:
+		return []finding{{"payments", "ok", "none is open"}}
+	}
+	return []finding{{"payments", "warning", fmt.Sprintf("%d are open, the oldest (%s) since %s: countersign payments reconcile, or resolve",
+		len(open), open[len(open)-1].PaymentID, open[len(open)-1].ClaimedAt.UTC().Format(time.RFC3339))}}
 }
 
 // key looks at the signing key before the database is opened.

@@ -28,10 +28,11 @@ type served struct {
 	base string
 }
 
-// serveIn starts the service on a data folder and waits for its address.
-func serveIn(t *testing.T, dir string) *served {
+// serveIn starts the service on a data folder, with NAME=value settings, and waits for its address.
+func serveIn(t *testing.T, dir string, settings ...string) *served {
 	t.Helper()
 	cmd := program("serve", "--listen", "127.0.0.1:0", "--data", dir)
+	cmd.Env = append(cmd.Env, settings...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.StdoutPipe()

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/countersign/countersign/api"
@@ -20,6 +21,7 @@ import (
 type serveCmd struct {
 	data
 	service
+	x402Settings
 	Verbose bool `help:"Log every request." short:"v"`
 }
 
@@ -57,6 +59,9 @@ type running struct {
 	address, metrics string
 	members          string // how they sign in, for people
 	checkout         string // how they pay by card
+	payments         *settler
+	background       context.CancelFunc // of what settles payments
+	working          sync.WaitGroup
 	failed           chan error
 }
 
@@ -95,9 +100,16 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 	if s.projections, err = projections.Start(ctx, s.node.ledger, log); err != nil {
 		return nil, err
 	}
+	if s.payments, err = c.x402Settings.open(ctx, &c.data, c.Listen, log); err != nil {
+		return nil, err
+	}
+	if err = c.rightLedger(ctx, s.payments, s.projections); err != nil {
+		return nil, err
+	}
+	s.node.app.Settler = s.payments.Settler
 	config := api.Config{App: s.node.app, Projections: s.projections, Log: log,
 		RateLimit: c.RateLimit == "on", TrustedProxies: proxies, Contact: c.ContactEmail,
-		Loopback: loopback(c.Listen), MCPOrigins: c.MCPOrigins}
+		Loopback: loopback(c.Listen), MCPOrigins: c.MCPOrigins, Terms: s.payments.terms}
 	if s.members, err = c.mail(&config); err != nil {
 		return nil, err
 	}
@@ -115,7 +127,17 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 	s.public, s.internal = api.HTTP(s.api.Handler(), log), api.HTTP(s.api.Internal(), log)
 	go func() { s.failed <- s.public.Serve(api.Bounded(listener)) }()
 	go func() { s.failed <- s.internal.Serve(internal) }()
+	s.settle(ctx)
 	return s, nil
+}
+
+// settle starts what finds out about payments until close ends it.
+func (s *running) settle(ctx context.Context) {
+	ctx, s.background = context.WithCancel(context.WithoutCancel(ctx))
+	s.working.Go(func() { s.api.Reconcile(ctx) })
+	if s.payments.run != nil {
+		s.working.Go(func() { s.payments.run(ctx) })
+	}
 }
 
 // mail chooses where sign-in links go: a mail server, or an outbox that only
@@ -162,7 +184,7 @@ func (s *running) announce(o *output) error {
 	text := fmt.Sprintf(`countersign answers at %[1]s
   ledger    %[2]s, kept in %[3]s
   signing   %[4]s
-  payments  off: use a free key
+  payments  %[9]s
   members   %[6]s
   agents    %[7]s
   checkout  %[8]s
@@ -173,7 +195,7 @@ next, in another terminal:
   curl -s %[1]s/api/agent-services/action-safety/quick -H 'Content-Type: application/json' \
        -H 'X-API-Key: THE_KEY' -d '{"command":"git push --force origin main"}'
 stop with Ctrl-C
-`, s.cmd.BaseURL, s.node.ledger.Origin(), where, key, s.metrics, s.members, agents, s.checkout)
+`, s.cmd.BaseURL, s.node.ledger.Origin(), where, key, s.metrics, s.members, agents, s.checkout, s.payments.said)
 	return o.result(map[string]string{
 		"baseUrl": s.cmd.BaseURL, "origin": s.node.ledger.Origin(), "keyId": s.node.app.Signer.KeyID(), "metrics": "http://" + s.metrics + "/metrics",
 	}, text)
@@ -202,6 +224,10 @@ func (s *running) close(ctx context.Context) {
 	if s.public != nil {
 		_ = s.public.Shutdown(ctx)
 		_ = s.internal.Close()
+	}
+	if s.background != nil {
+		s.background()
+		s.working.Wait()
 	}
 	if s.api != nil {
 		s.api.Close(ctx)

@@ -250,6 +250,7 @@ func parseSeed(text string) ([]byte, error) {
 type configCmd struct {
 	data
 	service
+	x402Settings
 }
 
 // setting is one line of it.
@@ -265,7 +266,7 @@ func (c *configCmd) Run(o *output) error {
 	var settings []setting
 	var text strings.Builder
 	known := []string{}
-	for _, part := range []any{c.data, c.service} {
+	for _, part := range []any{c.data, c.service, c.x402Settings} {
 		v := reflect.ValueOf(part)
 		for field, value := range v.Fields() {
 			env := field.Tag.Get("env")

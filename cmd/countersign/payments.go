@@ -1,0 +1,259 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/countersign/countersign/api/x402"
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/projections"
+)
+
+// x402Settings are on what terms payments are taken, and who settles them.
+type x402Settings struct {
+	X402Mode       string `help:"off, dev (signatures are checked, no money moves) or facilitator; default: dev on the private database and a loopback listener, else off." env:"X402_MODE" name:"x402-mode" enum:",off,dev,facilitator" default:""`
+	X402Network    string `help:"Network of the payments, such as eip155:8453 (Base)." env:"X402_NETWORK" name:"x402-network" placeholder:"NETWORK"`
+	X402PayTo      string `help:"Address that is paid." env:"X402_PAY_TO" name:"x402-pay-to" placeholder:"ADDRESS"`
+	X402Asset      string `help:"Address of the asset; default: USDC, where it is known." env:"X402_ASSET" name:"x402-asset" placeholder:"ADDRESS"`
+	X402AssetName  string `help:"Its EIP-712 name." env:"X402_ASSET_NAME" name:"x402-asset-name" placeholder:"NAME"`
+	X402AssetVer   string `help:"Its EIP-712 version." env:"X402_ASSET_VERSION" name:"x402-asset-version" placeholder:"VERSION"`
+	X402MaxTimeout int    `help:"Seconds a payment may take, 60 to 600." env:"X402_MAX_TIMEOUT_SECONDS" name:"x402-max-timeout-seconds" default:"300"`
+	X402URL        string `help:"Facilitator that verifies and settles." env:"X402_FACILITATOR_URL" name:"x402-facilitator-url" placeholder:"URL"`
+	X402Bearer     string `help:"Bearer token for it." env:"X402_FACILITATOR_BEARER" name:"x402-facilitator-bearer" secret:"" placeholder:"TOKEN"`
+	X402Minimal    bool   `help:"Send it only what every facilitator knows." env:"X402_FACILITATOR_MINIMAL" name:"x402-facilitator-minimal"`
+	X402RPC        string `help:"JSON-RPC node of the network, which proves what became of a payment when the facilitator does not say. Recommended." env:"X402_RPC_URL" name:"x402-rpc-url" secret:"" placeholder:"URL"`
+	X402Confirm    int    `help:"Blocks that must stand on a transfer, its own counted." env:"X402_CONFIRMATIONS" name:"x402-confirmations" default:"1"`
+	X402Remote     bool   `help:"Allow X402_MODE=dev where others can reach the service: they get paid answers for nothing." name:"x402-dev-allow-remote"`
+	X402DevLedger  bool   `help:"Allow X402_MODE=facilitator on a ledger that holds settlements of the dev mode." name:"accept-dev-ledger"`
+}
+
+// settler is who settles, and on what terms; nil with mode off.
+type settler struct {
+	commands.Settler
+	terms x402.Terms
+	run   func(context.Context) // beside the service; may be nil
+	said  string                // for people
+}
+
+// open checks the settings of the mode; errors name the one that is wrong.
+func (x *x402Settings) open(ctx context.Context, d *data, listen string, log *slog.Logger) (*settler, error) {
+	local := d.private() && loopback(listen)
+	mode := x.X402Mode
+	if mode == "" {
+		mode = commands.ModeOff
+		if local {
+			mode = commands.ModeDev
+		}
+		if x.X402URL != "" {
+			return nil, errors.New("X402_FACILITATOR_URL is set: set X402_MODE=facilitator, too, or unset it")
+		}
+	}
+	terms, err := x402.NewTerms(x402.Settings{Network: x.X402Network, PayTo: x.X402PayTo, Asset: x.X402Asset, AssetName: x.X402AssetName,
+		AssetVersion: x.X402AssetVer, MaxTimeoutSeconds: x.X402MaxTimeout, Dev: mode == commands.ModeDev})
+	switch {
+	case mode == commands.ModeOff:
+		return &settler{said: "off: use a free key (X402_MODE turns them on)"}, nil
+	case err != nil:
+		return nil, err
+	case mode == commands.ModeFacilitator:
+		return x.openFacilitator(ctx, terms, log)
+	case x.X402URL != "":
+		return nil, errors.New("X402_MODE=dev asks no facilitator: unset X402_FACILITATOR_URL, or set X402_MODE=facilitator")
+	case !local && !x.X402Remote:
+		return nil, errors.New("X402_MODE=dev moves no money, so it needs a loopback listener (LISTEN) and the private database (no DATABASE_URL), or --x402-dev-allow-remote")
+	}
+	return &settler{Settler: x402.Dev{}, terms: terms,
+		said: "dev: signatures are checked, no money moves (" + terms.Network + ", to " + terms.PayTo + ")"}, nil
+}
+
+func (x *x402Settings) openFacilitator(ctx context.Context, terms x402.Terms, log *slog.Logger) (*settler, error) {
+	if x.X402URL == "" {
+		return nil, errors.New("X402_MODE=facilitator needs X402_FACILITATOR_URL")
+	}
+	f, err := x402.NewFacilitator(x402.FacilitatorConfig{URL: x.X402URL, Bearer: x.X402Bearer, Minimal: x.X402Minimal,
+		RPCURL: x.X402RPC, Confirmations: x.X402Confirm, Network: terms.Network, Log: log})
+	if err == nil {
+		err = f.Start(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	said := fmt.Sprintf("facilitator, %s on %s to %s", terms.Symbol(), terms.Network, terms.PayTo)
+	if !f.Configured() {
+		said += "; off until the facilitator says that it supports this network"
+	}
+	if !f.Proves() {
+		log.Warn("without X402_RPC_URL a payment whose settlement gets no answer stays unknown until an operator resolves it")
+		said += "; set X402_RPC_URL, or lost settlements stay unknown"
+	}
+	return &settler{Settler: f, terms: terms, run: f.Run, said: said}, nil
+}
+
+// rightLedger refuses a mode on a ledger of the other one: what was settled for
+// nothing must not stand beside what was paid for.
+func (x *x402Settings) rightLedger(ctx context.Context, s *settler, p *projections.Projections) error {
+	if s.Settler == nil {
+		return nil
+	}
+	dev, facilitator, err := p.SettledModes(ctx)
+	switch {
+	case err != nil:
+		return err
+	case facilitator && s.Mode() == commands.ModeDev:
+		return errors.New("this ledger holds settlements on a chain, so X402_MODE=dev must not be used with it: set X402_MODE=facilitator or off")
+	case dev && s.Mode() == commands.ModeFacilitator && !x.X402DevLedger:
+		return errors.New("this ledger holds settlements of X402_MODE=dev, which moved no money: start with a new ledger, or with --accept-dev-ledger")
+	}
+	return nil
+}
+
+// paymentsCmd are payments as an operator sees them.
+type paymentsCmd struct {
+	List      paymentsListCmd      `cmd:"" help:"List payments, the newest first."`
+	Show      paymentsShowCmd      `cmd:"" help:"Show what a payment has come to."`
+	Reconcile paymentsReconcileCmd `cmd:"" help:"Find out now what became of every open payment. Exit 1: some are still open."`
+	Resolve   paymentsResolveCmd   `cmd:"" help:"Record what you have found out about an open payment."`
+}
+
+// withProjections runs do beside the read models, which may have to catch up.
+func (d *data) withProjections(ctx context.Context, do func(*node, *projections.Projections) error) error {
+	log := newLog(slog.LevelWarn)
+	n, err := openNode(ctx, d, false, true, "", log, func(string, ...any) {})
+	if err != nil {
+		return err
+	}
+	defer n.close()
+	p, err := projections.Start(ctx, n.ledger, log)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	return do(n, p)
+}
+
+type paymentsListCmd struct {
+	State string `help:"Only open, claimed, unknown, settled or refused ones." enum:",open,claimed,unknown,settled,refused" default:""`
+	Limit int    `help:"At most so many." default:"50"`
+	data
+}
+
+// Run prints one line per payment.
+func (c *paymentsListCmd) Run(ctx context.Context, o *output) error {
+	return c.withProjections(ctx, func(_ *node, p *projections.Projections) error {
+		list, err := p.Payments(ctx, c.State, c.Limit)
+		if err != nil {
+			return err
+		}
+		return o.result(list, paymentLines(list))
+	})
+}
+
+func paymentLines(list []projections.Payment) string {
+	var text strings.Builder
+	for _, p := range list {
+		fmt.Fprintf(&text, "%s  %-8s %s  $%d.%02d  %s  %s\n", p.PaymentID, p.State, commands.Stamp(p.ClaimedAt), p.PriceCents/100, p.PriceCents%100,
+			p.Operation, strings.TrimSpace(p.Transaction+" "+p.Reason))
+	}
+	return text.String()
+}
+
+type paymentsShowCmd struct {
+	ID string `arg:"" help:"Id of the payment, pay_..."`
+	data
+}
+
+// Run prints the payment.
+func (c *paymentsShowCmd) Run(ctx context.Context, o *output) error {
+	return c.withNode(ctx, func(app *commands.App) error {
+		info, err := app.Payment(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		return o.result(info, paymentText(info))
+	})
+}
+
+func paymentText(p commands.PaymentInfo) string {
+	var text strings.Builder
+	for _, line := range [][2]string{{"payment", p.PaymentID}, {"state", p.State}, {"reason", p.Reason}, {"transaction", p.Transaction}, {"evidence", p.Evidence},
+		{"mode", p.Mode}, {"operation", p.Operation}, {"amount", p.Amount + " of " + p.Asset + " on " + p.Network}, {"payer", p.Payer}, {"paid to", p.PayTo},
+		{"nonce", p.Nonce}, {"claimed", p.ClaimedAt}, {"valid until", p.ValidBefore}, {"refund", p.Refund}} {
+		if line[1] != "" {
+			fmt.Fprintf(&text, "%-12s %s\n", line[0], line[1])
+		}
+	}
+	return text.String()
+}
+
+// withNode runs do with the commands of the ledger.
+func (d *data) withNode(ctx context.Context, do func(*commands.App) error) error {
+	n, err := openNode(ctx, d, false, true, "", newLog(slog.LevelWarn), func(string, ...any) {})
+	if err != nil {
+		return err
+	}
+	defer n.close()
+	return do(n.app)
+}
+
+type paymentsReconcileCmd struct {
+	x402Settings
+	data
+}
+
+// Run makes one attempt at each open payment and prints what it has come to.
+func (c *paymentsReconcileCmd) Run(ctx context.Context, o *output) error {
+	return c.withProjections(ctx, func(n *node, p *projections.Projections) error {
+		s, err := c.x402Settings.open(ctx, &c.data, "127.0.0.1:0", n.log)
+		if err != nil {
+			return err
+		}
+		if n.app.Settler = s.Settler; s.Settler == nil {
+			return errors.New("X402_MODE is off: nobody can be asked")
+		}
+		open, err := p.Payments(ctx, "open", reconcileAtOnce)
+		if err != nil {
+			return err
+		}
+		still, text, found := false, strings.Builder{}, []commands.PaymentInfo{}
+		for _, payment := range open {
+			if _, err := n.app.Settle(ctx, payment.PaymentID, 2); err != nil {
+				fmt.Fprintf(o.stderr, "countersign: %s: %v\n", payment.PaymentID, err)
+			}
+			info, err := n.app.Payment(ctx, payment.PaymentID)
+			if err != nil {
+				return err
+			}
+			still = still || info.State == commands.PaymentIsClaimed || info.State == commands.PaymentIsUnknown
+			found = append(found, info)
+			fmt.Fprintf(&text, "%s  %s  %s\n", info.PaymentID, info.State, info.Transaction+info.Reason)
+		}
+		if err := o.result(found, text.String()); err != nil || !still {
+			return err
+		}
+		return errNo
+	})
+}
+
+// reconcileAtOnce bounds one run of reconcile.
+const reconcileAtOnce = 1000
+
+type paymentsResolveCmd struct {
+	ID      string `arg:"" help:"Id of the payment, pay_..."`
+	Settled string `help:"The transaction that settled it." placeholder:"TX" xor:"end" required:""`
+	Refused bool   `help:"It never will be: its window has passed, and its nonce is unused." xor:"end" required:""`
+	data
+}
+
+// Run records the end.
+func (c *paymentsResolveCmd) Run(ctx context.Context, o *output) error {
+	return c.withNode(ctx, func(app *commands.App) error {
+		info, err := app.ResolvePayment(ctx, c.ID, c.Settled)
+		if err != nil {
+			return err
+		}
+		return o.result(info, paymentText(info))
+	})
+}

@@ -1,0 +1,231 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/countersign/countersign/api/x402"
+	"github.com/countersign/countersign/api/x402/x402test"
+	"github.com/countersign/countersign/commands"
+)
+
+// Each mode says which setting it lacks, and none takes the place of another.
+func TestStartConditionsOfX402(t *testing.T) {
+	chain := x402test.NewChain(t, time.Now)
+	facilitator := x402test.NewFacilitator(t, chain, time.Now)
+	private, other := data{}, data{DatabaseURL: "postgres://x"}
+	const here, everywhere = "127.0.0.1:8080", "0.0.0.0:8080"
+	complete := x402Settings{X402Mode: "facilitator", X402URL: facilitator.URL, X402Network: x402.DevNetwork, X402PayTo: x402.DevPayTo, X402RPC: chain.URL}
+	with := func(change func(*x402Settings)) x402Settings {
+		x := complete
+		change(&x)
+		return x
+	}
+	for name, c := range map[string]struct {
+		settings x402Settings
+		data     data
+		listen   string
+		mode     string // or, if it does not start,
+		names    string // the setting in its error
+	}{
+		"a newcomer's":                 {x402Settings{}, private, here, "dev", ""},
+		"where others can reach it":    {x402Settings{}, private, everywhere, "off", ""},
+		"with a database":              {x402Settings{}, other, here, "off", ""},
+		"off":                          {x402Settings{X402Mode: "off"}, private, here, "off", ""},
+		"off, with other settings":     {x402Settings{X402Mode: "off", X402Network: "nonsense"}, private, here, "off", ""},
+		"dev with a database":          {x402Settings{X402Mode: "dev"}, other, here, "", "DATABASE_URL"},
+		"dev where others can":         {x402Settings{X402Mode: "dev"}, private, everywhere, "", "LISTEN"},
+		"dev, allowed":                 {x402Settings{X402Mode: "dev", X402Remote: true}, other, everywhere, "dev", ""},
+		"dev on a real network":        {x402Settings{X402Mode: "dev", X402Network: "eip155:8453"}, private, here, "", "X402_NETWORK"},
+		"dev with a facilitator":       {x402Settings{X402Mode: "dev", X402URL: facilitator.URL}, private, here, "", "X402_FACILITATOR_URL"},
+		"a facilitator without a mode": {x402Settings{X402URL: facilitator.URL}, private, here, "", "X402_MODE"},
+		"facilitator":                  {complete, other, everywhere, "facilitator", ""},
+		"facilitator without URL":      {with(func(x *x402Settings) { x.X402URL = "" }), other, here, "", "X402_FACILITATOR_URL"},
+		"facilitator in the clear":     {with(func(x *x402Settings) { x.X402URL = "http://facilitator.example" }), other, here, "", "X402_FACILITATOR_URL"},
+		"facilitator without network":  {with(func(x *x402Settings) { x.X402Network = "" }), other, here, "", "X402_NETWORK"},
+		"facilitator without payTo":    {with(func(x *x402Settings) { x.X402PayTo = "" }), other, here, "", "X402_PAY_TO"},
+		"payTo with a bad checksum":    {with(func(x *x402Settings) { x.X402PayTo = strings.Replace(x402.DevPayTo, "9E", "9e", 1) }), other, here, "", "X402_PAY_TO"},
+		"another chain's node":         {with(func(x *x402Settings) { x.X402Network = "eip155:8453" }), other, here, "", "X402_RPC_URL"},
+		"too long a time":              {with(func(x *x402Settings) { x.X402MaxTimeout = 601 }), other, here, "", "X402_MAX_TIMEOUT_SECONDS"},
+	} {
+		s, err := c.settings.open(t.Context(), &c.data, c.listen, slog.New(slog.DiscardHandler))
+		if c.names != "" {
+			if err == nil || !strings.Contains(err.Error(), c.names) {
+				t.Errorf("%s: %v, want an error that names %s", name, err, c.names)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		mode := "off"
+		if s.Settler != nil {
+			mode = s.Mode()
+		}
+		if mode != c.mode || !strings.HasPrefix(s.said, c.mode) {
+			t.Errorf("%s: mode %s, %q", name, mode, s.said)
+		}
+	}
+}
+
+// callUnpaid asks for the price and signs what is offered.
+func callUnpaid(t *testing.T, base, nonce string) string {
+	t.Helper()
+	status, header, _ := callPaid(t, base, "", `{}`)
+	if status != http.StatusPaymentRequired {
+		t.Fatalf("%d", status)
+	}
+	return x402test.NewWallet("payer").Pay(t, header.Get(x402.HeaderRequired), nonce, time.Now())
+}
+
+func callPaid(t *testing.T, base, payment, body string) (int, http.Header, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+runPath, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if payment != "" {
+		r.Header.Set("Payment-Signature", payment)
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, nil, ""
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, response.Header, string(text)
+}
+
+// TestFaultKillNineBetweenSettlingAndRecording kills the service when the money
+// has moved and nothing is written down. The next one finds out, the buyer gets
+// the answer for the same payment, and nobody is charged twice. Afterwards the
+// ledger takes no other mode.
+func TestFaultKillNineBetweenSettlingAndRecording(t *testing.T) {
+	t.Parallel()
+	dir := dataDir(t)
+	chain := x402test.NewChain(t, time.Now)
+	facilitator := x402test.NewFacilitator(t, chain, time.Now)
+	settings := []string{"X402_MODE=facilitator", "X402_FACILITATOR_URL=" + facilitator.URL, "X402_NETWORK=" + x402.DevNetwork,
+		"X402_PAY_TO=" + x402.DevPayTo, "X402_RPC_URL=" + chain.URL}
+	first := serveIn(t, dir, settings...)
+	payment := callUnpaid(t, first.base, t.Name())
+	facilitator.Next("settle", x402test.Fault{Kind: x402test.SettleThenHang})
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		callPaid(t, first.base, payment, `{"command":"rm -rf /"}`)
+	}()
+	facilitator.Await("settle", 1)
+	if err := first.cmd.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = first.cmd.Wait()
+	<-gone
+	second := serveIn(t, dir, settings...)
+	status, header, answer := callPaid(t, second.base, payment, `{"command":"rm -rf /"}`)
+	response, err := x402.ReadResponse(header.Get(x402.HeaderResponse))
+	if status != http.StatusOK || err != nil || !response.Success || chain.Transfers() != 1 {
+		t.Fatalf("%d %s, %+v, %v, %d transfers", status, answer, response, err, chain.Transfers())
+	}
+	operator := func(code int, args ...string) string {
+		t.Helper()
+		cmd := program(append(args, "--data", dir)...)
+		cmd.Env = append(cmd.Env, settings...)
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		out, err := cmd.Output()
+		if got := cmd.ProcessState.ExitCode(); got != code {
+			t.Fatalf("%v: exit %d, want %d: %v %s%s", args, got, code, err, out, stderr.String())
+		}
+		return string(out) + stderr.String()
+	}
+	var list []commands.PaymentInfo
+	if err := json.Unmarshal([]byte(operator(0, "--json", "payments", "list", "--state", "settled")), &list); err != nil || len(list) != 1 || list[0].Transaction != response.Transaction {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if text := operator(0, "payments", "show", list[0].PaymentID); !strings.Contains(text, "evidence     chain") || !strings.Contains(text, "state        settled") {
+		t.Errorf("%s", text)
+	}
+	operator(0, "payments", "reconcile") // nothing is open
+	operator(2, "payments", "resolve", list[0].PaymentID, "--refused")
+	operator(2, "payments", "resolve", list[0].PaymentID)
+	stop(t, second.cmd)
+	settings = []string{"X402_MODE=dev"}
+	if text := operator(2, "serve", "--listen", "127.0.0.1:0"); !strings.Contains(text, "X402_MODE=dev must not be used with it") {
+		t.Errorf("%s", text)
+	}
+}
+
+// stop ends a service as an operator does.
+func stop(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+}
+
+// What stays unknown ends when the operator says how.
+func TestResolveOnTheCommandLine(t *testing.T) {
+	t.Parallel()
+	dir := dataDir(t)
+	chain := x402test.NewChain(t, time.Now)
+	facilitator := x402test.NewFacilitator(t, chain, time.Now)
+	settings := []string{"X402_MODE=facilitator", "X402_FACILITATOR_URL=" + facilitator.URL, "X402_NETWORK=" + x402.DevNetwork, "X402_PAY_TO=" + x402.DevPayTo}
+	served := serveIn(t, dir, settings...)
+	payment := callUnpaid(t, served.base, t.Name())
+	facilitator.Always("settle", x402test.Fault{Kind: x402test.SettleThenDrop}) // and there is no chain to ask
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		facilitator.Await("settle", 2)
+		cancel()
+	}()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, served.base+runPath, strings.NewReader(`{"command":"ls"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Payment-Signature", payment)
+	if response, err := http.DefaultClient.Do(r); err == nil {
+		_ = response.Body.Close()
+		t.Fatal("an answer for a payment whose end is not known: ", response.Status)
+	}
+	operator := func(code int, args ...string) string {
+		t.Helper()
+		cmd := program(append(args, "--data", dir)...)
+		cmd.Env = append(cmd.Env, settings...)
+		out, err := cmd.Output()
+		if got := cmd.ProcessState.ExitCode(); got != code {
+			t.Fatalf("%v: exit %d, want %d: %v %s", args, got, code, err, out)
+		}
+		return string(out)
+	}
+	var list []commands.PaymentInfo
+	if err := json.Unmarshal([]byte(operator(1, "--json", "payments", "reconcile")), &list); err != nil || len(list) != 1 || list[0].State != "unknown" {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	if text := operator(0, "doctor"); !strings.Contains(text, "warning  payments   1 are open") {
+		t.Errorf("%s", text)
+	}
+	operator(0, "payments", "resolve", list[0].PaymentID, "--settled", "0xabc")
+	status, header, answer := callPaid(t, served.base, payment, `{"command":"ls"}`)
+	if response, err := x402.ReadResponse(header.Get(x402.HeaderResponse)); status != 200 || err != nil || response.Transaction != "0xabc" {
+		t.Errorf("%d %s, %+v, %v", status, answer, response, err)
+	}
+	stop(t, served.cmd)
+}

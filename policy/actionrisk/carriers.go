@@ -79,6 +79,8 @@ func (sh *shell) suspectOptions(v *invocation) {
 		}
 		if given {
 			w = w.tail(len(name) + 1)
+		} else if i+1 < len(v.argv) && strings.HasPrefix(v.argv[i+1].Text, "-") {
+			continue
 		} else if i+1 < len(v.argv) {
 			i++
 			w = v.argv[i]

@@ -184,6 +184,7 @@ type engine struct {
 	decoded     int                // bytes of decoded text so far
 	files       map[string]flow    // written by the command itself
 	programs    map[string]string  // programs that the command gave other names
+	links       []link             // made by the command itself
 	gitConfig   map[string]Word    // what git config set before
 	texts       map[string]parsed  // parsed so far
 	classes     map[seenFrom]class // of the paths looked at so far

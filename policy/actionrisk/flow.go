@@ -341,6 +341,7 @@ func (e *engine) copies(sh *shell, v *invocation) {
 		return
 	}
 	e.renames(sh, from, to)
+	e.linked(sh, v, from, to)
 	if remotePath(from.Text) {
 		return
 	}

@@ -35,12 +35,42 @@ func (e *engine) runOther(sh *shell, src *source) {
 			e.carried(sh, src, i+1, end, "rm -rf "+quote(value), name)
 		case starts && e.actsText(value):
 			e.carried(sh, src, i+1, end, value, "program text")
+		case starts && e.acts(value) && value != "":
+			if command, last := wordsFrom(text, i); last > end {
+				e.carried(sh, src, i+1, last, command, "program text")
+				end = last
+			}
 		}
 		i = end
 	}
 	if starts {
 		e.runTcl(sh, src)
 	}
+}
+
+// wordsFrom joins the strings from i on that stand in one list or call: "rm", c("-rf",
+// "/"). It gives the place of the last quote as well.
+func wordsFrom(text string, i int) (string, int) {
+	var words []string
+	last := i
+	for {
+		end := closingQuote(text, i)
+		if end < 0 {
+			break
+		}
+		words = append(words, quote(text[i+1:end]))
+		last = end
+		next := strings.IndexAny(text[end+1:], "\"'`")
+		if next < 0 || len(words) > 16 {
+			break
+		}
+		between := strings.Trim(text[end+1:end+1+next], " \t\n,()[]{}:=>*")
+		if between != "" && between != "c" && between != "args" && between != "list" && between != "Array" && between != "List" && between != "Seq" {
+			break
+		}
+		i = end + 1 + next
+	}
+	return strings.Join(words, " "), last
 }
 
 // startsPrograms: a name of what starts programs stands in the text.

@@ -11,7 +11,7 @@ import (
 // 'n' deletes an index or a collection of a service.
 var inlineSinks = map[string]byte{
 	"system": 's', "popen": 's', "popen2": 's', "popen3": 's', "getoutput": 's', "getstatusoutput": 's', "shell_exec": 's', "passthru": 's', "proc_open": 's',
-	"execSync": 's', "create_subprocess_shell": 's', "create_subprocess_exec": 'v', "check_output": 'v', "check_call": 'v', "Popen": 'v', "capture2": 'v', "capture2e": 'v', "capture3": 'v',
+	"execSync": 's', "create_subprocess_shell": 's', "create_subprocess_exec": 'v', "check_output": 'v', "check_call": 'v', "Popen": 'v', "Command": 'v', "capture2": 'v', "capture2e": 'v', "capture3": 'v',
 	"spawn": 'v', "spawnSync": 'v', "execFile": 'v', "execFileSync": 'v', "execvp": 'v', "execv": 'v', "execlp": 'v', "execl": 'v', "spawnlp": 'v',
 	"rmtree": 'd', "rmSync": 'd', "rm_rf": 'd', "rm_r": 'd', "remove_dir": 'd', "remove_entry_secure": 'd', "remove_tree": 'd', "rimraf": 'd', "emptyDirSync": 'd', "removeSync": 'd', "rmdirSync": 'd', "removedirs": 'd', "remove_entry": 'd',
 	"unlink": 'u', "unlinkSync": 'u', "remove": 'u', "rm_f": 'u',
@@ -135,7 +135,7 @@ func (r *inlineRun) look(i int) {
 		r.call(t, r.arguments(i+1))
 	case t.kind == 'i' && t.text == "open" && r.lang == "perl" && next(1).kind != '(':
 		r.pipeOpen(r.toks[i+1 : max(r.statement(i), i+1)])
-	case t.kind == 'i' && (r.lang == "perl" || r.lang == "ruby" || r.lang == "awk") && (next(1).kind == 's' || next(1).kind == 'i'):
+	case t.kind == 'i' && (r.lang == "perl" || r.lang == "ruby" || r.lang == "awk") && (next(1).kind == 's' || next(1).kind == 'i' || next(1).kind == '[' && r.lang == "ruby"):
 		if k := sinkOf(t.text, r.lang); k != 0 && k != 'r' {
 			end := i + 1
 			for end < len(r.toks) && r.toks[end].kind != ';' && r.toks[end].kind != '}' {
@@ -280,7 +280,14 @@ func (r *inlineRun) strings(args []inlineToken) []inlineToken {
 		if i < len(args) && (args[i].kind != ',' || depth > 0) {
 			continue
 		}
-		if part := args[start:i]; len(part) > 0 {
+		part := args[start:i]
+		if len(part) > 1 && part[0].kind == '*' { // a list as arguments
+			part = part[1:]
+		}
+		if len(part) > 3 && part[0].kind == '{' && part[1].text == "args" && part[3].kind == '[' { // {args: ["-rf"]}
+			part = part[3:]
+		}
+		if len(part) > 0 {
 			if t, _, ok := r.value(part, 0); !ok && part[0].kind == '[' && len(part) < len(args)+1 {
 				out = append(out, r.strings(part[1:min(closing(part, 0, '[', ']'), len(part))])...)
 			} else if !ok || t.kind != 0 {

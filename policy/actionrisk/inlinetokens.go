@@ -52,6 +52,11 @@ func scanInline(text, lang string, b *budget) []inlineToken {
 			out = append(out, inlineToken{kind: 'i', text: text[i:j], from: i, to: j})
 			i = j
 		default:
+			if list, end := wordList(text, i, lang); end > 0 {
+				out = append(out, list...)
+				i = end
+				continue
+			}
 			if lang == "ruby" && strings.HasPrefix(text[i:], "%x") && i+2 < len(text) {
 				if t, ok := quotedWord(text, i+1, i+2, "perl"); ok {
 					t.kind = 'x'
@@ -65,6 +70,39 @@ func scanInline(text, lang string, b *budget) []inlineToken {
 		}
 	}
 	return out
+}
+
+// wordList is Ruby's %w[a b] as the tokens of ["a", "b"], and where it ends.
+func wordList(text string, i int, lang string) ([]inlineToken, int) {
+	if lang != "ruby" || i+2 >= len(text) || text[i] != '%' || text[i+1] != 'w' && text[i+1] != 'W' {
+		return nil, 0
+	}
+	open := strings.IndexByte("([{<", text[i+2])
+	if open < 0 {
+		return nil, 0
+	}
+	end := strings.IndexByte(text[i:], ")]}>"[open])
+	if end < 0 {
+		return nil, 0
+	}
+	end += i
+	out := []inlineToken{{kind: '[', text: "[", from: i, to: i + 1}}
+	for at := i + 3; at < end; {
+		word := strings.TrimLeft(text[at:end], " \t\n")
+		at = end - len(word)
+		if j := strings.IndexAny(word, " \t\n"); j >= 0 {
+			word = word[:j]
+		}
+		if word == "" {
+			break
+		}
+		if len(out) > 1 {
+			out = append(out, inlineToken{kind: ',', text: ",", from: at, to: at})
+		}
+		out = append(out, inlineToken{kind: 's', text: word, from: at, to: at + len(word), exact: true})
+		at += len(word)
+	}
+	return append(out, inlineToken{kind: ']', text: "]", from: end, to: end + 1}), end + 1
 }
 
 func lineEnd(text string, i int) int {

@@ -75,6 +75,9 @@ func (e *engine) classOf(w Word, cwd string) class {
 
 func (e *engine) classify(w Word, cwd string) class {
 	t := w.Text
+	if len(e.links) > 0 {
+		t = e.behindLink(t, cwd)
+	}
 	t = strings.TrimPrefix(t, "file://")
 	if t[0] == hole || t[0] != '/' && t[0] != '~' && cwd == string(hole) {
 		return e.dynamicClass(w, t)
@@ -101,6 +104,32 @@ func (e *engine) classify(w Word, cwd string) class {
 		c |= isAbsolute
 	}
 	return c | kindOfFile(full)
+}
+
+// behindLink is a path through a link that the command itself made.
+func (e *engine) behindLink(t, cwd string) string {
+	full := t
+	if t[0] != '/' && t[0] != '~' && cwd != "" {
+		full = cwd + "/" + t
+	}
+	for _, l := range e.links {
+		if rest, ok := strings.CutPrefix(full, l.at); ok && strings.HasPrefix(rest, "/") {
+			return strings.TrimSuffix(l.to, "/") + rest
+		}
+	}
+	return t
+}
+
+// link is a symbolic link to an absolute path.
+type link struct{ at, to string }
+
+// linked notes what "ln -s" makes; what was said about paths before may be wrong.
+func (e *engine) linked(sh *shell, v *invocation, from, to Word) {
+	if v.exe != "ln" || !v.has("-s") && !v.has("--symbolic") || from.Text == "" || from.Text[0] != '/' && from.Text[0] != '~' || len(e.links) >= maxFiles {
+		return
+	}
+	e.links = append(e.links, link{fileKey(sh.cwd, to.Text), from.Text})
+	clear(e.classes)
 }
 
 // dynamicClass: the beginning is unknown; what follows may still tell.

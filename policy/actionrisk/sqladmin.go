@@ -345,11 +345,14 @@ func (p *sqlParser) transfer(verb string, i, end int) {
 			p.add("server.file-write", file, i, end)
 		}
 	case "load":
+		file := p.stringAt(p.firstOf(i, end, "infile") + 1)
 		switch {
+		case p.is(i+1, "data") && file != "" && kindOfFile(file)&(isCredential|isAccounts) != 0: // of whichever machine
+			p.add("server.file-read", file, i, end)
 		case p.is(i+1, "data") && p.has(i, end, "local"), p.is(i+1, "data") && p.has(i, end, "inpath"), p.is(i+1, "xml"):
 			p.add("insert", "", i, end)
 		case p.is(i+1, "data"):
-			p.add("server.file-read", p.stringAt(p.firstOf(i, end, "infile")+1), i, end)
+			p.add("server.file-read", file, i, end)
 		case p.toks[min(i+1, len(p.toks)-1)].kind == sqlString && i+2 >= end && strings.Contains(p.stringAt(i+1), "/"):
 			p.add("server.program", p.stringAt(i+1), i, end)
 		}

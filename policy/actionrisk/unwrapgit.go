@@ -7,7 +7,7 @@ import "strings"
 func (sh *shell) gitSettings(v *invocation) {
 	for i := range v.opts {
 		o := &v.opts[i]
-		if o.name == "-c" && o.given {
+		if (o.name == "-c" || o.name == "--config") && o.given {
 			if name, _, ok := strings.Cut(o.value.Text, "="); ok && len(v.operands) > 0 {
 				sh.gitSetting(v, strings.ToLower(name), o.value.tail(len(name)+1))
 			}

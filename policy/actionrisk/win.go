@@ -404,8 +404,8 @@ func (w *winShell) finish(start, end int, text string, quoted bool) Word {
 	}
 	if name, ok := strings.CutPrefix(text, "$"); ok && !w.cmd {
 		word.Text = w.variable(strings.ToLower(strings.Trim(name, "{}")), text)
-	} else if strings.HasPrefix(text, "%") && strings.HasSuffix(text, "%") && len(text) > 2 {
-		word.Text = w.variable("env:"+strings.ToLower(strings.Trim(text, "%")), text)
+	} else if name, tail, ok := strings.Cut(strings.TrimPrefix(text, "%"), "%"); ok && name != "" && text[0] == '%' && (tail == "" || tail[0] == '\\' || tail[0] == '/') {
+		word.Text = w.variable("env:"+strings.ToLower(name)+strings.ReplaceAll(tail, "/", `\`), text)
 	}
 	return word
 }
@@ -419,12 +419,14 @@ func (w *winShell) variable(name, text string) string {
 	switch name {
 	case "home", "env:userprofile", "env:homepath", "profile":
 		return "~" + tail
+	case "env:appdata", "env:localappdata":
+		return "~/AppData" + tail
 	case "env:systemdrive":
 		return "C:/" + strings.TrimPrefix(tail, "/")
 	case "env:systemroot", "env:windir", "env:programfiles", "pshome", "env:programdata":
 		return "C:/Windows" + tail
 	case "env:temp", "env:tmp":
-		return "/tmp/x" + tail
+		return "C:/Temp/x" + tail
 	case "true", "false", "null":
 		return name
 	case "_", "psitem":

@@ -382,7 +382,7 @@ func TestScopeByEndpoint(t *testing.T) {
 		got[op.id] = op.scope
 	}
 	want := map[string]string{"create_checkout": "checkout:create", "open_billing_portal": "billing:manage",
-		"get_entitlement": "entitlements:read", "list_customer_entitlements": "support:read"}
+		"get_entitlement": "entitlements:read", "create_download": "entitlements:read", "list_customer_entitlements": "support:read"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -38,7 +38,7 @@ type productX402 struct {
 var listProducts = &operation{
 	id: "list_products", method: http.MethodGet, path: "/api/catalog",
 	summary: "The products: what each is, what it costs, and the ways to buy it.",
-	output:  reflect.TypeFor[productList](),
+	output:  reflect.TypeFor[productList](), cors: true,
 	run: func(s *Server, c *call) (reply, error) {
 		d, err := s.catalogue()
 		if err != nil {
@@ -57,6 +57,10 @@ func (s *Server) summaries() []productSummary {
 		if p.Kind == commands.Subscription {
 			month := "month"
 			sum.Interval = &month
+		}
+		if p.Kind == commands.OneTime && s.takesPayments() {
+			terms := s.terms.Offer(int(p.PriceCents))
+			sum.X402 = &productX402{s.app.BaseURL + "/api/purchase/" + p.Slug, terms.Amount, terms.Network}
 		}
 		list = append(list, sum)
 	}

@@ -34,6 +34,7 @@ type CheckoutOrder struct {
 }
 
 const (
+	codeNoProduct       = "product_not_found"
 	codeNoCheckout      = "checkout_not_configured"
 	codeCheckoutFailed  = "checkout_unavailable"
 	checkoutDescription = "Card checkout by the provider's own page. Products: GET /api/catalog. One-time products can be bought over x402 as well: POST /api/purchase/{slug}."
@@ -98,7 +99,7 @@ func (s *Server) beginCheckout(ctx context.Context, slug, customer string) (stri
 	product, known := s.app.Product(slug)
 	switch {
 	case !known:
-		return "", policy.Refuse(codeNotFound, "/slug", "slug: product not found")
+		return "", policy.Refuse(codeNoProduct, "/slug", "slug: product not found")
 	case s.checkout == nil:
 		return "", errNoCheckout
 	}

@@ -48,6 +48,7 @@ var statusOf = map[string]int{
 	commands.CodeGone:              http.StatusGone,
 	codeNoMail:                     http.StatusServiceUnavailable,
 	codeRateLimited:                http.StatusTooManyRequests,
+	codeNoProduct:                  http.StatusNotFound,
 	codeNoCheckout:                 http.StatusServiceUnavailable,
 	codeCheckoutFailed:             http.StatusServiceUnavailable,
 	commands.CodeNoEntitlement:     http.StatusForbidden,

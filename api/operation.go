@@ -59,7 +59,7 @@ func operations() []*operation {
 		own([]*operation{workflowStatus, verifyRecord, issueFreeKey, freeKeyStatus, listRules, health, openAPI, jwks,
 			oauthServer, openIDDocument, resourceDocument, mcpResourceDocument, authDocument,
 			registerAgent, requestAccessToken, revokeAccessToken, introspectAccessToken, claimAgent}),
-		own([]*operation{getCheckout, createCheckout, listProducts, getBillingPortal, openBillingPortal,
+		own([]*operation{purchaseProduct, probePurchase, getCheckout, createCheckout, listProducts, getBillingPortal, openBillingPortal,
 			getEntitlement, createDownload, supportEntitlements, issueAccountKey, listAccountKeys, revokeAccountKey}),
 		own([]*operation{showPricing, x402Manifest, x402ManifestJSON}),
 	)

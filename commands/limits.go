@@ -37,6 +37,7 @@ const (
 
 	downloadLives = 15 * time.Minute // of a link to a file
 	maxDownloads  = 20               // of one purchase: enough for every machine of its buyer
+	fetchAgain    = 15 * time.Minute // after the first download, for a payment that names no identifier: it may have broken off
 	forgetLinks   = 24 * time.Hour   // after which an old link is as unknown as any other
 
 	maxAccountKeys = 100 // ever, of one account: each is looked at to list them

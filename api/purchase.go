@@ -1,0 +1,69 @@
+package api
+
+import (
+	"net/http"
+	"reflect"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// purchaseRequest is for the order's record.
+type purchaseRequest struct {
+	Email string `json:"email,omitempty" jsonschema:"format=email,minLength=3,maxLength=254" jsonschema_description:"Whom the purchase belongs to: visible after signing in with it. It is stored sealed."`
+}
+
+// fulfilment is a product that was paid for.
+type fulfilment struct {
+	Status     string `json:"status" jsonschema:"enum=fulfilled"`
+	Product    string `json:"product"`
+	PurchaseID string `json:"purchaseId"`
+	downloadLink
+}
+
+var purchaseProduct = &operation{
+	id: "purchase_product", method: http.MethodPost, path: "/api/purchase/{slug}",
+	summary: "Buy a one-time product over x402: its price is in the 402 answer. Paid, the answer has a link that works once, for 15 minutes. On a time-out or 503 send the same payment again.",
+	sells:   sellProduct,
+	input:   reflect.TypeFor[purchaseRequest](), optional: true, output: reflect.TypeFor[fulfilment](),
+	example: `{"email":"ada@example.com"}`, errors: []int{400, 401, 402, 404, 409, 413, 503},
+	run: func(s *Server, c *call) (reply, error) {
+		var in purchaseRequest
+		if err := canon.Decode(c.body, &in); err != nil {
+			return reply{}, err
+		}
+		return s.purchase(c, in.Email)
+	},
+}
+
+var probePurchase = &operation{
+	id: "probe_purchase", method: http.MethodGet, path: "/api/purchase/{slug}",
+	summary: "The price of a product as its 402 answer; with a payment the same as POST without a body.",
+	sells:   sellProduct,
+	output:  reflect.TypeFor[fulfilment](), errors: []int{400, 401, 402, 404, 409, 503},
+	run: func(s *Server, c *call) (reply, error) { return s.purchase(c, "") },
+}
+
+// sellProduct finds what a purchase is of.
+func sellProduct(s *Server, c *call) (sale, error) {
+	product, known := s.app.Product(c.vars["slug"])
+	switch {
+	case !known:
+		return sale{}, policy.Refuse(codeNoProduct, "", "product not found")
+	case product.Kind != commands.OneTime:
+		return sale{}, policy.Refuse("subscription_product", "/slug", "slug: a subscription cannot be bought over x402, use the checkout")
+	}
+	return sale{int(product.PriceCents), product.Description}, nil
+}
+
+func (s *Server) purchase(c *call, email string) (reply, error) {
+	product, _ := s.app.Product(c.vars["slug"])
+	done, err := s.app.PurchaseProduct(c.request.Context(), product, email, c.credential.payment)
+	if err != nil {
+		return reply{}, err
+	}
+	h := paid(done.Payment)
+	h.Set("Cache-Control", "no-store")
+	return reply{header: h, value: fulfilment{"fulfilled", done.Product, done.PurchaseID, s.downloadLink(done.Link)}}, nil
+}

@@ -1,0 +1,302 @@
+package api_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/api/x402"
+	"github.com/countersign/countersign/api/x402/x402test"
+	"github.com/countersign/countersign/ledger/events"
+)
+
+// withX402 takes payments that are settled in the ledger alone.
+func withX402(t *testing.T) func(*api.Config) {
+	return func(c *api.Config) {
+		terms, err := x402.NewTerms(x402.Settings{Dev: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Terms, c.App.Settler = terms, x402.Dev{}
+	}
+}
+
+// shop is a storefront that takes payments, and a wallet.
+type shop struct {
+	*browser
+	site   *site
+	wallet *x402test.Wallet
+}
+
+func newShop(t *testing.T, changes ...func(*api.Config)) *shop {
+	t.Helper()
+	s, _ := newStorefront(t, append([]func(*api.Config){withX402(t)}, changes...)...)
+	return &shop{s.browser(t), s, x402test.NewWallet("payer")}
+}
+
+// order is a payment for a product that nobody has sent yet.
+func (s *shop) order(slug, nonce string) x402test.Order {
+	s.t.Helper()
+	got := s.post("/api/purchase/"+slug, ``)
+	required, err := x402.ReadRequired(got.header.Get("PAYMENT-REQUIRED"))
+	if got.status != 402 || err != nil {
+		s.t.Fatalf("%d %s, %v", got.status, got.body, err)
+	}
+	return s.wallet.Order(required, nonce, s.site.app.Clock())
+}
+
+// fulfilled is the answer to a good purchase.
+type fulfilled struct {
+	Status, Product, DownloadURL, ExpiresAt, PurchaseID string
+}
+
+func (s *shop) buy(o x402test.Order, slug, body string) fulfilled {
+	s.t.Helper()
+	got := s.post("/api/purchase/"+slug, body, "PAYMENT-SIGNATURE", o.Header())
+	return s.fulfilled(got, slug)
+}
+
+func (s *shop) fulfilled(got answer, slug string) fulfilled {
+	s.t.Helper()
+	var f fulfilled
+	if err := json.Unmarshal([]byte(got.body), &f); err != nil || got.status != 200 || f.Status != "fulfilled" || f.Product != slug ||
+		!strings.HasPrefix(f.PurchaseID, "pur_") || !strings.HasPrefix(f.DownloadURL, s.site.app.BaseURL+"/api/downloads/") ||
+		got.header.Get("PAYMENT-RESPONSE") == "" || got.header.Get("Cache-Control") != "no-store" {
+		s.t.Fatalf("%d %s %v", got.status, got.body, got.header)
+	}
+	return f
+}
+
+// fetch downloads a fulfilled purchase.
+func (s *shop) fetch(f fulfilled) {
+	s.t.Helper()
+	got := s.site.browser(s.t).get(strings.TrimPrefix(f.DownloadURL, s.site.app.BaseURL))
+	s.want(got, 200, "PK")
+}
+
+func TestPurchase(t *testing.T) {
+	s := newShop(t)
+	probe := s.get("/api/purchase/verification-kit")
+	required, err := x402.ReadRequired(probe.header.Get("PAYMENT-REQUIRED"))
+	if err != nil || probe.status != 402 || required.Accepts[0].Amount != "1000000" || required.Resource.URL != s.site.app.BaseURL+"/api/purchase/verification-kit" {
+		t.Fatalf("%d %s %v", probe.status, probe.body, err)
+	}
+	if got := s.order("policy-starter-pack", "price").Accepted.Amount; got != "19000000" {
+		t.Errorf("the pack costs %s", got)
+	}
+	order := s.order("verification-kit", "one")
+	bought := s.buy(order, "verification-kit", `{"email":"Cleo@example.com"}`)
+	if bought.ExpiresAt == "" {
+		t.Error("no expiresAt")
+	}
+	s.fetch(bought)
+	// It is the customer's whose address was given, once signed in.
+	cleo := s.site.signedIn(t, "cleo@example.com")
+	cleo.want(cleo.get("/api/entitlements/verification-kit"), 200, `{"product":"verification-kit","source":"x402","status":"active","validUntil":null}`)
+	path := cleo.newLink("verification-kit")
+	cleo.want(cleo.get(path), 200, "PK")
+	// And in the ledger it is a purchase of its own, counted with its downloads.
+	history, err := s.site.app.Ledger.Read(t.Context(), "service", "purchase/"+bought.PurchaseID)
+	if err != nil || len(history.Events) != 1 || history.Events[0].Type != events.TypePurchaseFulfilled {
+		t.Errorf("%+v, %v", history.Events, err)
+	}
+	if n, err := s.site.app.Ledger.Version(t.Context(), "service", "download/"+bought.PurchaseID); n != 2 || err != nil {
+		t.Errorf("%d downloads, %v", n, err)
+	}
+	// The catalogue says where and for how much.
+	s.want(s.get("/api/catalog"), 200, `"x402":{"amount":"1000000","network":"`+required.Accepts[0].Network+`","url":"`+s.site.app.BaseURL+`/api/purchase/verification-kit"}`)
+}
+
+// The rows of the gate, for a purchase.
+func TestPurchaseErrors(t *testing.T) {
+	s := newShop(t)
+	off, _ := newStorefront(t)
+	key, err := s.site.app.IssueFreeKey(t.Context(), "key@example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	org, err := s.site.app.CreateOrganization(t.Context(), "operator", "Acme", "team", "owner@example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if org.OrgID == "" {
+		t.Fatal("no organization")
+	}
+	order := s.order("verification-kit", "errors")
+	before := s.site.eventCount(t)
+	for _, c := range []struct {
+		name   string
+		b      *browser
+		method string
+		path   string
+		body   string
+		header []string
+		status int
+		says   string
+	}{
+		{"unknown product", s.browser, "POST", "nothing", ``, nil, 404, "product not found"},
+		{"unknown product, x402 off", off.browser(t), "POST", "nothing", ``, nil, 404, "product not found"},
+		{"unknown product, paid", s.browser, "POST", "nothing", ``, []string{"PAYMENT-SIGNATURE", order.Header()}, 404, "product not found"},
+		{"subscription product", s.browser, "POST", "monthly-pass", ``, nil, 400, "subscription"},
+		{"subscription product, x402 off", off.browser(t), "GET", "monthly-pass", ``, nil, 400, "subscription"},
+		{"not configured", off.browser(t), "POST", "verification-kit", ``, nil, 503, "x402 not configured"},
+		{"not configured, probe", off.browser(t), "GET", "verification-kit", ``, nil, 503, "x402 not configured"},
+		{"not configured, with a payment", off.browser(t), "POST", "verification-kit", ``, []string{"PAYMENT-SIGNATURE", order.Header()}, 503, "x402 not configured"},
+		{"nothing to pay with, whatever the body", s.browser, "POST", "verification-kit", `{`, nil, 402, "Payment required"},
+		{"a key cannot pay here", s.browser, "POST", "verification-kit", ``, []string{"X-API-Key", key.APIKey}, 402, "Payment required"},
+		{"a bad key", s.browser, "POST", "verification-kit", ``, []string{"X-API-Key", "svck_bad"}, 401, "API key is not valid"},
+		{"a payment that is no payment", s.browser, "POST", "verification-kit", ``, []string{"PAYMENT-SIGNATURE", "bm8="}, 402, "invalid_payload"},
+		{"a payment twice", s.browser, "POST", "verification-kit", ``, []string{"PAYMENT-SIGNATURE", order.Header(), "PAYMENT-SIGNATURE", order.Header()}, 402, "invalid_payload"},
+		{"a payment for another product", s.browser, "POST", "policy-starter-pack", ``, []string{"PAYMENT-SIGNATURE", order.Header()}, 402, "No matching payment requirements"},
+		{"paid, bad body", s.browser, "POST", "verification-kit", `{"mail":"a@example.com"}`, []string{"PAYMENT-SIGNATURE", order.Header()}, 400, "unknown member"},
+		{"paid, bad address", s.browser, "POST", "verification-kit", `{"email":"a b@example.com"}`, []string{"PAYMENT-SIGNATURE", order.Header()}, 400, "email"},
+		{"paid, address with a line break", s.browser, "POST", "verification-kit", `{"email":"a@example.com\r\nBcc: b@example.com"}`, []string{"PAYMENT-SIGNATURE", order.Header()}, 400, "email"},
+		{"paid, too large", s.browser, "POST", "verification-kit", `{"email":"` + strings.Repeat("a", 20_000) + `"}`, []string{"PAYMENT-SIGNATURE", order.Header()}, 413, "larger"},
+		{"another method", s.browser, "DELETE", "verification-kit", ``, nil, 405, "method not allowed"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := *c.b
+			b.t = t
+			media := ""
+			if c.body != "" {
+				media = "application/json"
+			}
+			b.want(b.do(c.method, "/api/purchase/"+c.path, media, c.body, c.header...), c.status, c.says)
+		})
+	}
+	if n := s.site.eventCount(t) - before; n != 0 {
+		t.Errorf("%d events were appended", n)
+	}
+	s.buy(order, "verification-kit", ``) // nothing of it was charged
+}
+
+// A payment sent again is the same purchase; its link is for its buyer.
+func TestRepeatedPurchasePayment(t *testing.T) {
+	s := newShop(t)
+	refused := `"error":"sign in with the e-mail of the order"`
+	again := func(o x402test.Order) answer {
+		return s.do(http.MethodGet, "/api/purchase/verification-kit", "", "", "PAYMENT-SIGNATURE", o.Header())
+	}
+	t.Run("without an identifier", func(t *testing.T) {
+		order := s.order("verification-kit", "plain")
+		first := s.buy(order, "verification-kit", ``)
+		// Until the first download: its answer may have been lost.
+		s.site.clock.add(day)
+		second := s.fulfilled(again(order), "verification-kit")
+		if second.PurchaseID != first.PurchaseID || second.DownloadURL == first.DownloadURL {
+			t.Errorf("%+v after %+v", second, first)
+		}
+		s.fetch(second)
+		s.site.clock.add(15*time.Minute - time.Second)
+		s.fulfilled(again(order), "verification-kit")
+		s.site.clock.add(time.Second)
+		s.want(again(order), 409, refused)
+	})
+	t.Run("with an identifier", func(t *testing.T) {
+		plain := s.order("verification-kit", "named")
+		order := plain.Named("order-4711-0000001")
+		first := s.buy(order, "verification-kit", ``)
+		s.fetch(first)
+		s.site.clock.add(30 * day)
+		if got := s.fulfilled(again(order), "verification-kit"); got.PurchaseID != first.PurchaseID {
+			t.Errorf("%+v", got)
+		}
+		// What anybody could copy from the chain has no identifier, or another.
+		s.want(again(plain), 409, refused)
+		s.want(again(plain.Named("order-4711-0000002")), 409, refused)
+	})
+	t.Run("for another product or with another body", func(t *testing.T) {
+		order := s.order("verification-kit", "other")
+		first := s.buy(order, "verification-kit", `{"email":"dora@example.com"}`)
+		if got := s.buy(order, "verification-kit", `{"email":"eve@example.com"}`); got.PurchaseID != first.PurchaseID {
+			t.Errorf("%+v", got)
+		}
+		s.site.signedIn(t, "eve@example.com").entitled("verification-kit", "none")
+		s.site.signedIn(t, "dora@example.com").entitled("verification-kit", "active")
+		s.want(s.post("/api/purchase/policy-starter-pack", ``, "PAYMENT-SIGNATURE", order.Header()), 409, "another request")
+	})
+	t.Run("eight at once", func(t *testing.T) {
+		order := s.order("verification-kit", "race")
+		before := s.site.eventCount(t)
+		answers := make([]answer, 8)
+		var all sync.WaitGroup
+		for i := range answers {
+			all.Go(func() { answers[i] = again(order) })
+		}
+		all.Wait()
+		ids := map[string]bool{}
+		for _, got := range answers {
+			ids[s.fulfilled(got, "verification-kit").PurchaseID] = true
+		}
+		list, err := s.site.app.Ledger.After(t.Context(), before, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var types []string
+		for _, e := range list {
+			if e.Type != events.TypePaymentUnknown { // said by whoever came second, before the end was known
+				types = append(types, e.Type)
+			}
+		}
+		if diff := cmp.Diff([]string{"payment.claimed", "payment.settled", "purchase.fulfilled"}, types); diff != "" || len(ids) != 1 {
+			t.Errorf("%d purchases\n%s", len(ids), diff)
+		}
+	})
+}
+
+// Money that does not move buys nothing, and money of which it is not known does
+// not buy twice.
+func TestPurchaseWhenSettlingFails(t *testing.T) {
+	var facilitator *x402test.Facilitator
+	var chain *x402test.Chain
+	s := newShop(t, func(c *api.Config) {
+		chain = x402test.NewChain(t, c.App.Clock)
+		facilitator = x402test.NewFacilitator(t, chain, c.App.Clock)
+		settler, err := x402.NewFacilitator(x402.FacilitatorConfig{URL: facilitator.URL, Network: c.Terms.Network, RPCURL: chain.URL, Log: c.Log})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := settler.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		c.App.Settler = settler
+	})
+	facilitator.Next("settle", x402test.Fault{Kind: x402test.Refuse, Reason: "insufficient_funds"})
+	refused := s.order("verification-kit", "refused")
+	s.want(s.post("/api/purchase/verification-kit", `{"email":"fay@example.com"}`, "PAYMENT-SIGNATURE", refused.Header()), 402, "")
+	s.site.signedIn(t, "fay@example.com").entitled("verification-kit", "none")
+	facilitator.Next("settle", x402test.Fault{Kind: x402test.SettleThenDrop})
+	lost := s.order("verification-kit", "lost")
+	s.buy(lost, "verification-kit", `{"email":"fay@example.com"}`)
+	s.site.signedIn(t, "fay@example.com").entitled("verification-kit", "active")
+	if n := chain.Transfers(); n != 1 {
+		t.Errorf("%d transfers", n)
+	}
+}
+
+// Nothing of the buyer's address is stored in the clear, with the payment neither.
+func TestPurchaseSealsTheAddress(t *testing.T) {
+	s := newShop(t)
+	s.buy(s.order("verification-kit", "sealed"), "verification-kit", `{"email":"canary-buyer@example.com"}`)
+	list, err := s.site.app.Ledger.After(t.Context(), 0, 500)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var types []string
+	for _, e := range list {
+		types = append(types, e.Type)
+		if strings.Contains(string(e.Payload), "canary-buyer") {
+			t.Errorf("%s holds the address", e.Type)
+		}
+	}
+	want := []string{"signing_key.activated", "customer.created", "payment.claimed", "payment.settled", "purchase.fulfilled", "entitlement.granted"}
+	if diff := cmp.Diff(want, types); diff != "" {
+		t.Error(diff)
+	}
+}

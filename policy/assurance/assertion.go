@@ -116,9 +116,15 @@ func blockList(of func(Rules) []string, covers func(wide, narrow string) bool) f
 	}
 }
 
+// allCovered looks for an equal entry first: lists have thousands of entries, and
+// mostly the same.
 func allCovered(narrow, wide []string, covers func(wide, narrow string) bool) bool {
+	same := make(map[string]bool, len(wide))
+	for _, w := range wide {
+		same[w] = true
+	}
 	for _, n := range narrow {
-		if !slices.ContainsFunc(wide, func(w string) bool { return covers(w, n) }) {
+		if !same[n] && !slices.ContainsFunc(wide, func(w string) bool { return covers(w, n) }) {
 			return false
 		}
 	}
@@ -144,22 +150,16 @@ func toolBlockCovers(wide, narrow string) bool {
 }
 
 // hostCovers says whether every URL the narrow entry of an allow list allows is
-// allowed by the wide one.
+// allowed by the wide one. Both are in normal form and end in their port, if they
+// have one, so their texts decide.
 func hostCovers(wide, narrow string) bool {
-	w, err1 := normal.ParseHostEntry(wide)
-	n, err2 := normal.ParseHostEntry(narrow)
-	if err1 != nil || err2 != nil || w.Port != n.Port {
-		return false
-	}
-	if w.Host == n.Host {
-		return w.Wildcard == n.Wildcard
-	}
-	return w.Wildcard && strings.HasSuffix(n.Host, "."+w.Host)
+	below, wildcard := strings.CutPrefix(wide, "*")
+	return wide == narrow || wildcard && strings.HasSuffix(narrow, below)
 }
 
 func hostBlockCovers(wide, narrow string) bool {
-	w, err1 := normal.ParseHostEntry(wide)
-	n, err2 := normal.ParseHostEntry(narrow)
+	w, err1 := normal.NormalHostEntry(wide)
+	n, err2 := normal.NormalHostEntry(narrow)
 	return err1 == nil && err2 == nil && blockCovers(w, n)
 }
 
@@ -169,7 +169,7 @@ func blockCovers(wide, narrow normal.HostEntry) bool {
 	if wide.Host == narrow.Host {
 		return !wide.Wildcard || narrow.Wildcard
 	}
-	return strings.HasSuffix(narrow.Host, "."+wide.Host)
+	return normal.IsBelow(narrow.Host, wide.Host)
 }
 
 func compareMaximum(asserted, active Rules) relation {

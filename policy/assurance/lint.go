@@ -68,7 +68,7 @@ func (p *statedPolicy) contradiction() error {
 			return err
 		}
 		for _, entry := range p.rules.BlockedHosts {
-			if blocked, err := normal.ParseHostEntry(entry); err == nil && blockCovers(blocked, allowed) {
+			if blocked, err := normal.NormalHostEntry(entry); err == nil && blockCovers(blocked, allowed) {
 				return refuse("inconsistent_input", "policy.allowedHosts."+strconv.Itoa(i), " is covered by blockedHosts")
 			}
 		}

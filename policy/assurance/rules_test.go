@@ -3,6 +3,7 @@ package assurance_test
 import (
 	"embed"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -185,5 +186,38 @@ func TestAssertions(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, c.Want)
 			}
 		})
+	}
+}
+
+// Lists of a policy and of an assertion may have a thousand entries each. What is
+// in normal form is not brought there again for every pair: that took seconds.
+func TestLongListsCostLittle(t *testing.T) {
+	var active, asserted []string
+	for i := range 1000 {
+		active = append(active, fmt.Sprintf(`"*.h%d.example.com"`, i))
+		asserted = append(asserted, fmt.Sprintf(`"a.h%d.example.com"`, i))
+	}
+	list := func(allowed, blocked []string) string {
+		return `{"policyId":"p","version":1,"allowedHosts":[` + strings.Join(allowed, ",") + `],"blockedHosts":[` + strings.Join(blocked, ",") + `]}`
+	}
+	p, err := assurance.ReadPolicy([]byte(list(active, asserted)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := assurance.ParseDecision([]byte(`{"protocol":"x402","idempotencyKey":"k","subject":{"runId":"r"},"intent":{"resourceUrl":"https://b.h999.example.com/","method":"GET"},
+		"policy":` + list(asserted, active) + `}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stricter, err := r.Assertion.Compare(p); err != nil || len(stricter) != 2 {
+		t.Fatalf("stricter in %v, %v", stricter, err)
+	}
+	if n := testing.AllocsPerRun(1, func() { _, _ = r.Assertion.Compare(p) }); n > 200 {
+		t.Errorf("comparing makes %.0f allocations", n)
+	}
+	if n := testing.AllocsPerRun(1, func() {
+		assurance.Evaluate(assurance.EngineVersion, r.Protocol, p.Rules, &r.Assertion.Rules, r.Normalized)
+	}); n > 200 {
+		t.Errorf("evaluating makes %.0f allocations", n)
 	}
 }

@@ -199,6 +199,17 @@ func ParseHostEntry(raw string) (HostEntry, error) {
 	return e, nil
 }
 
+// NormalHostEntry reads an entry whose host is in normal form already. It does not
+// bring it there: an entry in another form matches nothing.
+func NormalHostEntry(text string) (HostEntry, error) {
+	name, port, ok := cutPort(text)
+	if !ok {
+		return HostEntry{}, ErrHostEntry
+	}
+	host, wildcard := strings.CutPrefix(name, "*.")
+	return HostEntry{host, wildcard, port}, nil
+}
+
 // cutPort splits "host:port"; port is 0 where none stands.
 func cutPort(raw string) (host string, port int, ok bool) {
 	colon := strings.LastIndexByte(raw, ':')
@@ -244,5 +255,11 @@ func (e HostEntry) covers(host string, below bool) bool {
 	if host == e.Host {
 		return !e.Wildcard
 	}
-	return (e.Wildcard || below) && strings.HasSuffix(host, "."+e.Host)
+	return (e.Wildcard || below) && IsBelow(host, e.Host)
+}
+
+// IsBelow says whether a normal host is a subdomain of another.
+func IsBelow(host, parent string) bool {
+	labels, ok := strings.CutSuffix(host, parent)
+	return ok && strings.HasSuffix(labels, ".")
 }

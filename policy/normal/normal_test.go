@@ -3,6 +3,7 @@ package normal_test
 import (
 	"errors"
 	"math/big"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -143,6 +144,16 @@ func TestHostEntries(t *testing.T) {
 		u, err := normal.ParseURL(tc.url)
 		if err != nil || e.Allows(u) != tc.allows || e.Blocks(u) != tc.blocked {
 			t.Errorf("%s on %s: allows %v, blocks %v, %v", tc.entry, tc.url, e.Allows(u), e.Blocks(u), err)
+		}
+		text := e.Host
+		if e.Wildcard {
+			text = "*." + text
+		}
+		if e.Port != 0 {
+			text += ":" + strconv.Itoa(e.Port)
+		}
+		if again, err := normal.NormalHostEntry(text); err != nil || again != e {
+			t.Errorf("%s in normal form is %s, read as %+v, %v", tc.entry, text, again, err)
 		}
 	}
 	for _, entry := range []string{"", "*", "*.", "a.*.b", "**.a", "https://a.example", "a.example/x", "a.example:0", "a.example:65536", "a.example:x", "127.1", "*.127.0.0.1", "a b", "u@a.example"} {

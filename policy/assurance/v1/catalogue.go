@@ -57,7 +57,12 @@ var catalogue = []Rule{
 func Catalogue() []Rule { return slices.Clone(catalogue) }
 
 // RuleIDs lists the rules of a protocol, sorted.
-func RuleIDs(protocol string) []string {
+func RuleIDs(protocol string) []string { return slices.Clone(ruleIDs[protocol]) }
+
+// ruleIDs is made once: every decision names its rules.
+var ruleIDs = map[string][]string{X402: idsOf(X402), MCP: idsOf(MCP)}
+
+func idsOf(protocol string) []string {
 	ids := []string{}
 	for _, rule := range catalogue {
 		if slices.Contains(rule.Protocols, protocol) {

@@ -1,11 +1,14 @@
 // Both generations of the TypeScript SDK as clients, unmodified: every service by
 // its example (the SDK holds the answer to the tool's output schema), what a tool
-// says to whoever cannot pay, and what else there is to read.
+// says to whoever has not paid and to whoever pays, the way from a 401 to an access
+// token, and what else there is to read.
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { Client as V1 } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as V1Transport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ClientCredentialsProvider as V1Credentials } from '@modelcontextprotocol/sdk/client/auth-extensions.js';
 import { Client as V2, StreamableHTTPClientTransport as V2Transport, ClientCredentialsProvider as V2Credentials } from '@modelcontextprotocol/client';
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
 
 const [base, keyOne, keyTwo] = process.argv.slice(2);
 const endpoint = new URL(base + '/mcp');
@@ -83,4 +86,51 @@ for (const [name, connect] of Object.entries(kinds)) {
   assert.match(provider.tokens().scope, /catalog:read/);
   await client.close();
   console.log(`mcp: ${name}: from a 401 to a new access token`);
+}
+
+// Unpaid, a tool names its price in a form the client accepts; paid, it answers
+// and says how the payment ended; paid again, it answers the same, over REST too;
+// and a payment made for one call is none for another.
+const account = privateKeyToAccount(generatePrivateKey());
+async function sign(required) {
+  const accepted = required.accepts[0];
+  const authorization = {
+    from: account.address, to: accepted.payTo, value: accepted.amount, validAfter: '0',
+    validBefore: String(Math.floor(Date.now() / 1000) + accepted.maxTimeoutSeconds), nonce: '0x' + randomBytes(32).toString('hex'),
+  };
+  const number = type => name => ({ name, type });
+  const signature = await account.signTypedData({
+    domain: { name: accepted.extra.name, version: accepted.extra.version, chainId: Number(accepted.network.split(':')[1]), verifyingContract: accepted.asset },
+    primaryType: 'TransferWithAuthorization',
+    types: { TransferWithAuthorization: [...['from', 'to'].map(number('address')), ...['value', 'validAfter', 'validBefore'].map(number('uint256')), number('bytes32')('nonce')] },
+    message: { ...authorization, value: BigInt(authorization.value), validAfter: 0n, validBefore: BigInt(authorization.validBefore) },
+  });
+  return { x402Version: 2, accepted, resource: required.resource, extensions: required.extensions, payload: { signature, authorization } };
+}
+for (const [name, connect] of Object.entries(kinds)) {
+  const client = await connect({});
+  await client.listTools(); // from here on the client holds answers to their schemas
+  const call = (command, payment) => client.callTool({ name: 'action_safety_quick_gate', arguments: { command }, ...(payment && { _meta: { 'x402/payment': payment } }) });
+  const unpaid = await call('git push --force origin main');
+  assert.ok(unpaid.isError && unpaid.structuredContent.x402Version === 2 && unpaid.structuredContent.accepts[0].amount === '10000');
+  assert.equal(unpaid.structuredContent.resource.url, 'mcp://tool/action_safety_quick_gate');
+  assert.equal(unpaid.structuredContent.extensions?.bazaar, undefined);
+  assert.deepEqual(JSON.parse(unpaid.content[0].text), unpaid.structuredContent);
+  const payment = await sign(unpaid.structuredContent);
+  const paid = await call('git push --force origin main', payment);
+  assert.ok(!paid.isError, JSON.stringify(paid));
+  assert.equal(paid.structuredContent.risk, 'critical');
+  assert.ok(paid._meta['x402/payment-response'].success);
+  const again = await call('git push --force origin main', payment);
+  assert.deepEqual([again.structuredContent, again._meta['x402/payment-response']], [paid.structuredContent, paid._meta['x402/payment-response']]);
+  const overREST = await fetch(base + '/api/agent-services/action-safety/quick', {
+    method: 'POST', body: JSON.stringify({ command: 'git push --force origin main' }),
+    headers: { 'Content-Type': 'application/json', 'PAYMENT-SIGNATURE': Buffer.from(JSON.stringify(payment)).toString('base64') },
+  });
+  assert.equal(overREST.status, 200);
+  assert.deepEqual(await overREST.json(), paid.structuredContent);
+  const other = await call('ls', payment);
+  assert.ok(other.isError && other.structuredContent === undefined && /another request/.test(other.content[0].text), JSON.stringify(other));
+  await client.close();
+  console.log(`mcp: ${name}: unpaid, paid, paid again, and for another call`);
 }

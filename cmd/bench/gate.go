@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 
@@ -17,6 +19,7 @@ import (
 type gateCmd struct {
 	Corpus string `help:"File of JSON lines with command, category and expect {minRisk, maxRisk}; default: the examples of the rules." placeholder:"FILE"`
 	Rounds int    `help:"Times each command is judged." default:"20"`
+	Filled bool   `help:"Also judge texts of 2,000 characters, each filled with one of the commands."`
 }
 
 // example is one line of a corpus.
@@ -37,7 +40,20 @@ func (c *gateCmd) Run(context.Context) error {
 		return err
 	}
 	actionrisk.Assess(actionrisk.Action{Command: "ls"}) // tables are read once
-	var times []time.Duration
+	c.measure("commands", examples)
+	if c.Filled {
+		c.measure("filled texts", filled(examples))
+	}
+	table(examples)
+	return nil
+}
+
+// measure prints how long the engine takes for each of the commands, and for which
+// it takes longest.
+func (c *gateCmd) measure(what string, examples []example) {
+	times := make([]time.Duration, 0, len(examples))
+	var worst time.Duration
+	slowest := ""
 	for _, e := range examples {
 		best := time.Duration(1 << 62)
 		for range c.Rounds {
@@ -45,14 +61,31 @@ func (c *gateCmd) Run(context.Context) error {
 			actionrisk.Assess(actionrisk.Action{Command: e.Command})
 			best = min(best, time.Since(began))
 		}
+		if best > worst {
+			worst, slowest = best, e.Command
+		}
 		times = append(times, best)
 	}
 	slices.Sort(times)
 	all := sample{latencies: times}
-	fmt.Printf("%d commands, best of %d rounds each: p50 %s, p99 %s, max %s\n", len(examples), c.Rounds,
-		all.quantile(.5), all.quantile(.99), times[len(times)-1])
-	table(examples)
-	return nil
+	fmt.Printf("%d %s, best of %d rounds each: p50 %s, p99 %s, max %s (%.60q)\n", len(examples), what, c.Rounds,
+		all.quantile(.5), all.quantile(.99), worst, slowest)
+}
+
+// filled makes of each command the longest text the quick gate takes: repeated line
+// by line, and in one line.
+func filled(examples []example) []example {
+	const longest = 2000
+	var out []example
+	for _, e := range examples {
+		for _, end := range []string{"\n", " "} {
+			one := e.Command + end
+			if n := longest / utf8.RuneCountInString(one); n > 1 {
+				out = append(out, example{Command: strings.TrimSpace(strings.Repeat(one, n))})
+			}
+		}
+	}
+	return out
 }
 
 func (c *gateCmd) examples() ([]example, error) {

@@ -68,7 +68,7 @@ func (sh *shell) array(a *syntax.Assign) {
 		sh.setElement(a.Name.Value, el.Index, sh.text(el.Value), false)
 		list = slices.Clone(sh.vars[a.Name.Value])
 	}
-	if !sh.e.budget.spend(1 + len(list)/4) {
+	if !sh.e.budget.spend(1 + len(list)/2) { // the list is copied
 		list = nil
 	}
 	sh.setAll(a.Name.Value, list)

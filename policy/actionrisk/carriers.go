@@ -13,13 +13,15 @@ import (
 
 // suspect runs what a program that no wrapper entry covers seems to carry.
 func (sh *shell) suspect(v *invocation) {
-	if len(v.argv) < 2 || slices.Contains(sh.e.groups["speakers"], v.exe) || v.dry {
+	if len(v.argv) < 2 || slices.Contains(sh.e.groups["speakers"], v.exe) || v.dry || sh.suspects >= maxSuspects || !sh.e.budget.spend(len(v.argv)/2) {
 		return
 	}
+	inner := *sh
+	inner.suspects++
 	if i := sh.e.carriedFrom(v); i > 0 {
-		sh.argv(v.argv[i:], &wrapper{}, v)
+		inner.argv(v.argv[i:], &wrapper{}, v)
 	}
-	sh.suspectOptions(v)
+	inner.suspectOptions(v)
 }
 
 // carriedFrom is the word at which a carried command begins, or 0.

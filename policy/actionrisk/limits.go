@@ -32,6 +32,11 @@ const (
 	maxRounds = 128
 	// maxFiles is how many files written by the command itself are remembered.
 	maxFiles = 8
+	// maxSuspects is how many programs that no table knows may stand one inside the
+	// other; wrappers that are known count as depth alone.
+	maxSuspects = 3
+	// maxLooks is at how many words with look-alike letters in prose is looked.
+	maxLooks = 16
 	// maxTexts is how many parsed texts are kept.
 	maxTexts = 16
 	// maxClasses is for how many paths what they are is kept.

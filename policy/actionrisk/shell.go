@@ -56,24 +56,25 @@ func (e *engine) parse(text string) ([]*syntax.Stmt, bool) {
 
 // shell is the state of one shell process as far as it is known.
 type shell struct {
-	e       *engine
-	src     *source
-	vars    map[string][]Word // scalars have one word
-	funcs   map[string]function
-	aliases map[string]Word
-	cwd     string // "" is the action's own
-	zero    Word   // $0 of bash -c, if given
-	params  []Word // $1 …
-	root    bool   // runs as root
-	remote  bool   // runs on another machine
-	host    string
-	others  map[string][]Word // further values a variable may have
-	fds     map[string]redir  // files opened by exec, by descriptor
-	running int               // functions being called
-	calls   []string          // their names
-	behind  bool              // in the background
-	saved   map[string][]Word // what the locals of the function hide, nil outside of functions
-	refs    map[string]string // names that stand for other names
+	e        *engine
+	src      *source
+	vars     map[string][]Word // scalars have one word
+	funcs    map[string]function
+	aliases  map[string]Word
+	cwd      string // "" is the action's own
+	zero     Word   // $0 of bash -c, if given
+	params   []Word // $1 …
+	root     bool   // runs as root
+	remote   bool   // runs on another machine
+	host     string
+	others   map[string][]Word // further values a variable may have
+	fds      map[string]redir  // files opened by exec, by descriptor
+	running  int               // functions being called
+	calls    []string          // their names
+	suspects int               // programs around this one of which it is only suspected that they carry it
+	behind   bool              // in the background
+	saved    map[string][]Word // what the locals of the function hide, nil outside of functions
+	refs     map[string]string // names that stand for other names
 }
 
 type function struct {

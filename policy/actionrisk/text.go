@@ -108,7 +108,7 @@ func joins(previous, r rune, rest string) bool {
 // a program name, a path or a host stands. Words wholly of another script are
 // words.
 func mixedWord(text string) (from, to int, ok bool) {
-	for i := 0; i < len(text); {
+	for i, looks := 0, 0; i < len(text) && looks < maxLooks; {
 		r, size := utf8.DecodeRuneInString(text[i:])
 		if !wordRune(r) {
 			i += size
@@ -132,8 +132,11 @@ func mixedWord(text string) (from, to int, ok bool) {
 			i += size
 		}
 		first := strings.TrimSpace(text[:start]) == ""
-		if alike > 0 && foreign == 0 && (latin > 0 || first) && !prose(text, start, i) {
-			return start, i, true
+		if alike > 0 && foreign == 0 && (latin > 0 || first) {
+			if !prose(text, start, i) {
+				return start, i, true
+			}
+			looks++
 		}
 	}
 	return 0, 0, false

@@ -45,7 +45,7 @@ func (s *Server) tools() []tool {
 	var table []tool
 	for _, op := range s.operations {
 		if op.service != nil {
-			table = append(table, serviceTool(op))
+			table = append(table, s.serviceTool(op))
 		}
 	}
 	return append(table,
@@ -76,12 +76,20 @@ const oneKey = "One key per purchase you intend; on a retry send the same key; n
 
 // serviceTool is a service as a tool. What leaves no signed receipt changes
 // nothing but the count of calls.
-func serviceTool(op *operation) tool {
-	description := fmt.Sprintf("%s Price: $%s per call, by an x402 payment in _meta[\"x402/payment\"] or an API key.", op.service.Summary, usd(op.service.PriceCents))
+func (s *Server) serviceTool(op *operation) tool {
+	description := fmt.Sprintf("%s Price: $%s per call, by %s.", op.service.Summary, usd(op.service.PriceCents), s.meansOfPayment())
 	if properties, _ := op.schema.document["properties"].(object); properties["idempotencyKey"] != nil {
 		description += " " + oneKey
 	}
 	return tool{op: op, name: op.id, title: op.service.Title, description: description, readOnly: !op.service.Signed}
+}
+
+// meansOfPayment is what a call may be paid with here.
+func (s *Server) meansOfPayment() string {
+	if s.app.Settler == nil {
+		return "an API key in X-API-Key"
+	}
+	return "an API key in X-API-Key or an x402 payment in _meta[\"x402/payment\"]"
 }
 
 // usd is an amount in cents as dollars.
@@ -104,7 +112,11 @@ func (s *Server) declare(t tool) (mcp.Tool, error) {
 		declared.PriceUSD = usd(t.op.service.PriceCents)
 		// A client may hold structured content to this even where it says that
 		// payment is required.
-		output = object{"type": "object", "anyOf": []any{output, paymentRequiredSchema}}
+		demand, err := schemaOf(reflect.TypeFor[x402.PaymentRequired]())
+		if err != nil {
+			return mcp.Tool{}, err
+		}
+		output = object{"type": "object", "anyOf": []any{output, demand}}
 	}
 	if declared.Input, err = canon.Marshal(check.document); err != nil {
 		return mcp.Tool{}, err
@@ -125,18 +137,6 @@ func (s *Server) declare(t tool) (mcp.Tool, error) {
 		return s.toolResult(c.Request, t, answer, err)
 	}
 	return declared, nil
-}
-
-// paymentRequiredSchema is what a priced tool answers whoever has not paid.
-var paymentRequiredSchema = object{
-	"type": "object", "required": []any{"x402Version", "accepts"},
-	"properties": object{
-		"x402Version": object{"type": "integer", "const": 2},
-		"error":       object{"type": "string"},
-		"resource":    object{"type": "object"},
-		"accepts":     object{"type": "array", "items": object{"type": "object"}},
-		"extensions":  object{"type": "object"},
-	},
 }
 
 // split reads arguments that over HTTP would stand in path and query.
@@ -195,7 +195,7 @@ func newDoor(s *Server, c Config) (*mcp.Door, error) {
 	config := mcp.Config{
 		Name: "countersign", Title: "Countersign", Version: policy.Version, Website: s.app.BaseURL,
 		Instructions: "Call action_safety_quick_gate before each consequential action and follow its nextRecommendedCall. " +
-			"Pay with an API key in X-API-Key (POST " + s.app.BaseURL + "/api/keys/free issues one) or with an x402 payment in _meta[\"x402/payment\"], for the terms that an unpaid call answers. " +
+			"Pay by " + s.meansOfPayment() + "; POST " + s.app.BaseURL + "/api/keys/free issues a key. " +
 			"After a time-out or 503 repeat the same call with the same idempotencyKey or the same payment; never make a new one for it.",
 		BaseURL: s.app.BaseURL, Loopback: c.Loopback, Origins: c.MCPOrigins,
 		Admit: s.admitMessage,

@@ -133,6 +133,9 @@ func TestEachToolIsItsOperation(t *testing.T) {
 			if tool.Annotations.ReadOnlyHint == s.Signed || !tool.Annotations.IdempotentHint || *tool.Annotations.DestructiveHint || *tool.Annotations.OpenWorldHint || tool.Title == "" {
 				t.Errorf("%s: %+v", s.Operation, tool.Annotations)
 			}
+			if strings.Contains(tool.Description, "x402/payment") {
+				t.Errorf("%s: x402 is off: %s", s.Operation, tool.Description)
+			}
 			if keyed := strings.Contains(tool.Description, oneKey); keyed != strings.Contains(fmt.Sprint(tool.InputSchema), "idempotencyKey") {
 				t.Errorf("%s: takes a key, or not: %s", s.Operation, tool.Description)
 			}

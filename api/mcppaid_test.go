@@ -1,8 +1,7 @@
 package api
 
 import (
-	"context"
-	"net/http/httptest"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -13,27 +12,7 @@ import (
 
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/api/x402/x402test"
-	"github.com/countersign/countersign/commands"
 )
-
-// takePayments starts the node's server again, with x402.
-func (n *node) takePayments(settler commands.Settler) {
-	n.t.Helper()
-	terms, err := x402.NewTerms(x402.Settings{Dev: true})
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	listener := httptest.NewUnstartedServer(nil)
-	n.url = "http://" + listener.Listener.Addr().String()
-	n.app.BaseURL, n.app.Settler = n.url, settler
-	if n.server, err = New(Config{App: n.app, Projections: n.projections, Log: n.server.log, Terms: terms}); err != nil {
-		n.t.Fatal(err)
-	}
-	n.t.Cleanup(func() { n.server.Close(context.Background()) })
-	listener.Config = HTTP(n.server.Handler(), n.server.log)
-	listener.Start()
-	n.t.Cleanup(listener.Close)
-}
 
 const (
 	gate    = "action_safety_quick_gate"
@@ -77,8 +56,7 @@ func payment(o x402test.Order) any { return jsonRaw(o.JSON()) }
 // over REST too; and a payment for one call is none for another.
 func TestToolsArePaidFor(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, setup{})
-	n.takePayments(x402.Dev{})
+	n := startNode(t, setup{dev: true})
 	wallet := x402test.NewWallet("payer")
 	rest, err := x402.ReadRequired(n.post(quickPath, "", "").header.Get("Payment-Required"))
 	if err != nil {
@@ -123,9 +101,8 @@ func TestToolsArePaidFor(t *testing.T) {
 // nothing is charged; a good key beside it is not looked at.
 func TestAToolsBadPayments(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, setup{})
+	n := startNode(t, setup{dev: true})
 	key := n.issueKey()
-	n.takePayments(x402.Dev{})
 	wallet := x402test.NewWallet("payer")
 	session := n.dial(eras[1], "X-API-Key", key)
 	required := n.demanded(n.callTool(n.dial(eras[1]), gate, command))
@@ -158,22 +135,17 @@ func TestAToolsBadPayments(t *testing.T) {
 // state beside it.
 func TestAToolsPaymentWithoutAnEnd(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, setup{})
-	chain := x402test.NewChain(t, n.clock.Now)
-	facilitator := x402test.NewFacilitator(t, chain, n.clock.Now)
-	terms, err := x402.NewTerms(x402.Settings{Dev: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	settler, err := x402.NewFacilitator(x402.FacilitatorConfig{URL: facilitator.URL, Network: terms.Network, Log: n.server.log})
+	clock := newClock(time.Now())
+	chain := x402test.NewChain(t, clock.Now)
+	facilitator := x402test.NewFacilitator(t, chain, clock.Now)
+	settler, err := x402.NewFacilitator(x402.FacilitatorConfig{URL: facilitator.URL, Network: x402.DevNetwork, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := settler.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	n.takePayments(settler)
-	n.app.PaymentWait = time.Millisecond
+	n := startNode(t, setup{clock: clock, settler: settler, wait: time.Millisecond})
 	facilitator.Always("settle", x402test.Fault{Kind: x402test.SettleThenDrop})
 	session := n.dial(eras[1])
 	order := x402test.NewWallet("payer").Order(n.demanded(n.callTool(session, gate, command)), "nonce", n.clock.Now())
@@ -197,10 +169,9 @@ func TestAToolsPaymentWithoutAnEnd(t *testing.T) {
 // A key at its quota is told so, and the same call works when it is paid for.
 func TestAToolAtTheQuotaIsPaidFor(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, setup{})
+	n := startNode(t, setup{dev: true})
 	key := n.issueKey()
 	n.spend(key, 250)
-	n.takePayments(x402.Dev{})
 	session := n.dial(eras[0], "X-API-Key", key)
 	if a := n.callTool(session, gate, command); !a.isError || a.structured != "" || !strings.Contains(a.text, `"payPerCall":true`) {
 		t.Errorf("%+v", a)
@@ -215,8 +186,7 @@ func TestAToolAtTheQuotaIsPaidFor(t *testing.T) {
 // not cover may be paid for.
 func TestAnAgentsTokenPaysForTools(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, setup{})
-	n.takePayments(x402.Dev{})
+	n := startNode(t, setup{dev: true})
 	poor, rich := n.register(), n.register()
 	n.wants(n.claim("Cookie", n.signIn("owner@example.com"), "Authorization", "Bearer "+n.token(rich, ""), "Origin", n.url, "Content-Type", "application/json"), 200)
 	for _, era := range eras {
@@ -235,8 +205,7 @@ func TestAnAgentsTokenPaysForTools(t *testing.T) {
 // What a client's validator holds a demand to is the tool's output schema.
 func TestADemandFitsTheOutputSchema(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, setup{})
-	n.takePayments(x402.Dev{})
+	n := startNode(t, setup{dev: true})
 	session := n.dial(eras[1])
 	list, err := session.ListTools(t.Context(), nil)
 	if err != nil {
@@ -246,6 +215,9 @@ func TestADemandFitsTheOutputSchema(t *testing.T) {
 		op := n.server.operation(tool.Name)
 		if op == nil || op.service == nil {
 			continue
+		}
+		if !strings.Contains(tool.Description, "x402/payment") {
+			t.Errorf("%s does not say how to pay: %s", tool.Name, tool.Description)
 		}
 		result, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: tool.Name, Arguments: map[string]any{}})
 		if err != nil || !result.IsError {

@@ -17,6 +17,7 @@ const (
 	// Octets of a body. The action's twelve members fit eight times.
 	limitActionSafety = 65_536
 	limitComponent    = 1_048_576
+	limitRefund       = 524_288
 	limitVerify       = 524_288
 	limitOther        = 16_384
 

@@ -61,7 +61,7 @@ func operations() []*operation {
 			registerAgent, requestAccessToken, revokeAccessToken, introspectAccessToken, claimAgent}),
 		own([]*operation{purchaseProduct, probePurchase, getCheckout, createCheckout, listProducts, getBillingPortal, openBillingPortal,
 			getEntitlement, createDownload, supportEntitlements, issueAccountKey, listAccountKeys, revokeAccountKey}),
-		own([]*operation{showPricing, x402Manifest, x402ManifestJSON}),
+		own([]*operation{showPricing, x402Manifest, x402ManifestJSON, requestRefund}),
 	)
 	for _, op := range table {
 		if op.limit == 0 {

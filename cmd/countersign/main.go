@@ -10,6 +10,7 @@
 //	countersign org create|…        organizations, members, tokens
 //	countersign policy activate|…   the policy of an organization
 //	countersign payments list|…     payments over x402
+//	countersign refunds list|…      what is paid back
 //	countersign migrate             the database schema
 //	countersign doctor              what works here and what does not
 //
@@ -45,6 +46,7 @@ type cli struct {
 	Policy   policyCmd   `cmd:"" help:"The policy of an organization: check, draft, activate, preview, explain."`
 	Check    checkCmd    `cmd:"" help:"Just before executing: is this pending call the one that was decided about? Exit 1: it may not be made."`
 	Payments paymentsCmd `cmd:"" help:"Payments over x402, for operators."`
+	Refunds  refundsCmd  `cmd:"" help:"Refunds of payments over x402, for operators."`
 	Migrate  migrateCmd  `cmd:"" help:"The database schema."`
 	Doctor   doctorCmd   `cmd:"" help:"Check what works here, in words."`
 	Config   configCmd   `cmd:"" help:"Print every setting, its value (secrets masked) and where it comes from."`

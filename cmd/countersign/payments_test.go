@@ -164,6 +164,12 @@ func TestFaultKillNineBetweenSettlingAndRecording(t *testing.T) {
 	operator(0, "payments", "reconcile") // nothing is open
 	operator(2, "payments", "resolve", list[0].PaymentID, "--refused")
 	operator(2, "payments", "resolve", list[0].PaymentID)
+	if text := operator(0, "refunds", "list"); text != "" {
+		t.Errorf("%s", text)
+	}
+	operator(2, "refunds", "show", list[0].PaymentID)
+	operator(2, "refunds", "approve", list[0].PaymentID)
+	operator(2, "refunds", "sent", list[0].PaymentID, "--transaction", "0xabc")
 	stop(t, second.cmd)
 	settings = []string{"X402_MODE=dev"}
 	if text := operator(2, "serve", "--listen", "127.0.0.1:0"); !strings.Contains(text, "X402_MODE=dev must not be used with it") {

@@ -1,0 +1,69 @@
+package api
+
+import (
+	"net/http"
+	"reflect"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// refundRequest asks whether a paid answer follows from its request.
+type refundRequest struct {
+	PaymentID string         `json:"paymentId" jsonschema:"pattern=^pay_[0-9a-f]{32}$"`
+	Operation string         `json:"operation" jsonschema:"minLength=1,maxLength=100" jsonschema_description:"The operationId of the call that was paid for."`
+	Request   jsontext.Value `json:"request" jsonschema_description:"The body of that call."`
+}
+
+// reproduction is what recomputing has shown.
+type reproduction struct {
+	PaymentID            string  `json:"paymentId"`
+	Reproduced           bool    `json:"reproduced"`
+	RecordedOutputHash   string  `json:"recordedOutputHash" jsonschema:"pattern=^[a-f0-9]{64}$"`
+	RecomputedOutputHash *string `json:"recomputedOutputHash" jsonschema:"nullable" jsonschema_description:"null: the engine version of the record is not there any more."`
+	EngineVersion        string  `json:"engineVersion"`
+	Refund               *refund `json:"refund" jsonschema:"nullable"`
+}
+
+// refund is what is paid back, and how far that has come.
+type refund struct {
+	State       string `json:"state" jsonschema:"enum=requested,enum=approved,enum=sent"`
+	Amount      string `json:"amount"`
+	Asset       string `json:"asset"`
+	Network     string `json:"network"`
+	To          string `json:"to"`
+	Transaction string `json:"transaction,omitempty"`
+}
+
+var requestRefund = &operation{
+	id: "request_refund", method: http.MethodPost, path: "/api/refunds",
+	summary: "Recompute a paid answer from its request. If it is another one, the payment is refunded.",
+	input:   reflect.TypeFor[refundRequest](), output: reflect.TypeFor[reproduction](),
+	limit: limitRefund, errors: []int{400, 404, 409, 413, 503},
+	run: func(s *Server, c *call) (reply, error) {
+		var in refundRequest
+		if err := canon.DecodeChecked(c.body, &in); err != nil {
+			return reply{}, err
+		}
+		op := s.operation(in.Operation)
+		if op == nil || op.service == nil {
+			return reply{}, policy.Refuse("unknown_operation", "/operation", "operation names no service")
+		}
+		shown, err := s.app.RequestRefund(c.request.Context(), commands.RefundOrder{PaymentID: in.PaymentID, Service: *op.service, Request: in.Request})
+		if err != nil {
+			return reply{}, err
+		}
+		r := reproduction{PaymentID: shown.PaymentID, Reproduced: shown.Reproduced, RecordedOutputHash: shown.RecordedOutputHash, EngineVersion: shown.EngineVersion}
+		if shown.RecomputedOutputHash != "" {
+			r.RecomputedOutputHash = &shown.RecomputedOutputHash
+		}
+		if shown.Refund != nil {
+			back := refund(*shown.Refund)
+			r.Refund = &back
+		}
+		return reply{value: r}, nil
+	},
+}

@@ -1,0 +1,52 @@
+package api
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/countersign/countersign/api/x402"
+	"github.com/countersign/countersign/commands"
+)
+
+// Every service's paid example reproduces, so none is refunded.
+func TestEveryPaidExampleReproduces(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{dev: true})
+	d := n.openAPIDocument()
+	refunds := described{"post", "/api/refunds", d.at("paths", "/api/refunds", "post").(map[string]any)}
+	for _, s := range Services() {
+		path := servicePath(s)
+		o := n.order(path, s.Name)
+		n.settled(n.pay(path, o.Header(), s.Example))
+		id := x402.ID(x402.DevNetwork, n.server.terms.Asset, buyer.Address.String(), o.Authorization.Nonce.String())
+		a := n.post("/api/refunds", "", fmt.Sprintf(`{"paymentId":%q,"operation":%q,"request":%s}`, id, s.Operation, s.Example))
+		n.wants(a, 200)
+		d.valid(t, refunds, a)
+		m := a.members(t)
+		if m["reproduced"] != true || m["refund"] != nil || m["recordedOutputHash"] != m["recomputedOutputHash"] || m["paymentId"] != id {
+			t.Errorf("%s: %v", s.Name, m)
+		}
+	}
+}
+
+func TestRefundRefusals(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{dev: true})
+	o := n.order(quickPath, "")
+	n.settled(n.pay(quickPath, o.Header(), lsBody))
+	id := x402.ID(x402.DevNetwork, n.server.terms.Asset, buyer.Address.String(), o.Authorization.Nonce.String())
+	ask := func(id, operation, request string) answer {
+		return n.post("/api/refunds", "", fmt.Sprintf(`{"paymentId":%q,"operation":%q,"request":%s}`, id, operation, request))
+	}
+	const quick = "action_safety_quick_gate"
+	n.unchanged(func() {
+		n.wants(ask(id, quick, ` { "command" : "ls" } `), 200)
+		n.refused(ask("pay_"+strings.Repeat("0", 32), quick, lsBody), 404, commands.CodeNotFound, "")
+		n.refused(ask(id, quick, `{"command":"pwd"}`), 409, commands.CodeConflict, "")
+		n.refused(ask(id, "agent_action_safety_loop", lsBody), 409, commands.CodeConflict, "")
+		n.refused(ask(id, canary, lsBody), 400, "unknown_operation", "/operation")
+		n.refused(ask("pay_1", quick, lsBody), 400, "-", "/paymentId")
+		n.refused(ask(id, quick, `7`), 400, "-", "/request")
+	})
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/projections"
+)
+
+// refundsCmd are refunds as an operator handles them: nothing is paid by us.
+type refundsCmd struct {
+	List    refundsListCmd    `cmd:"" help:"List payments with a refund, the oldest first."`
+	Show    refundsShowCmd    `cmd:"" help:"Show a refund: how much goes where."`
+	Approve refundsApproveCmd `cmd:"" help:"Approve a requested refund. Then pay it, and record that with sent."`
+	Sent    refundsSentCmd    `cmd:"" help:"Record the transaction by which an approved refund was paid."`
+}
+
+type refundsListCmd struct {
+	State string `help:"Only requested, approved or sent ones." enum:",requested,approved,sent" default:""`
+	Limit int    `help:"At most so many." default:"50"`
+	data
+}
+
+// Run prints one line per refund.
+func (c *refundsListCmd) Run(ctx context.Context, o *output) error {
+	return c.withProjections(ctx, func(_ *node, p *projections.Projections) error {
+		list, err := p.Refunds(ctx, c.State, c.Limit)
+		if err != nil {
+			return err
+		}
+		var text strings.Builder
+		for _, p := range list {
+			fmt.Fprintf(&text, "%s  %-9s %s  %s  %s\n", p.PaymentID, p.Refund, p.Amount, p.Payer, p.Operation)
+		}
+		return o.result(list, text.String())
+	})
+}
+
+type refundsShowCmd struct {
+	ID string `arg:"" help:"Id of the payment, pay_..."`
+	data
+}
+
+// Run prints the refund.
+func (c *refundsShowCmd) Run(ctx context.Context, o *output) error {
+	return c.withNode(ctx, func(app *commands.App) error {
+		r, err := app.Refund(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		return o.refund(c.ID, r)
+	})
+}
+
+// refund prints one.
+func (o *output) refund(paymentID string, r commands.Refund) error {
+	text := fmt.Sprintf("%s of %s on %s to %s  %s", r.Amount, r.Asset, r.Network, r.To, r.State)
+	return o.result(map[string]string{"paymentId": paymentID, "state": r.State, "amount": r.Amount, "asset": r.Asset, "network": r.Network,
+		"to": r.To, "transaction": r.Transaction}, strings.TrimSpace(text+"  "+r.Transaction)+"\n")
+}
+
+type refundsApproveCmd struct {
+	ID     string `arg:"" help:"Id of the payment, pay_..."`
+	Reason string `help:"Why; it is recorded." placeholder:"TEXT"`
+	data
+}
+
+// Run approves the refund.
+func (c *refundsApproveCmd) Run(ctx context.Context, o *output) error {
+	return c.withNode(ctx, func(app *commands.App) error {
+		r, err := app.ApproveRefund(ctx, c.ID, c.Reason)
+		if err != nil {
+			return err
+		}
+		return o.refund(c.ID, r)
+	})
+}
+
+type refundsSentCmd struct {
+	ID          string `arg:"" help:"Id of the payment, pay_..."`
+	Transaction string `required:"" help:"The transaction." placeholder:"TX"`
+	data
+}
+
+// Run records the transaction.
+func (c *refundsSentCmd) Run(ctx context.Context, o *output) error {
+	return c.withNode(ctx, func(app *commands.App) error {
+		r, err := app.SendRefund(ctx, c.ID, c.Transaction)
+		if err != nil {
+			return err
+		}
+		return o.refund(c.ID, r)
+	})
+}

@@ -1,0 +1,151 @@
+package commands
+
+import (
+	"context"
+
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy"
+)
+
+// Refund is promised for any settled call whose documented inputs do not
+// reproduce the output. We hold no wallet: an operator approves, pays outside and
+// records the transaction.
+type Refund struct {
+	State       string // "requested", "approved" or "sent"
+	Amount      string
+	Asset       string
+	Network     string
+	To          string
+	Transaction string // of what was sent
+}
+
+// Reproduction is what recomputing a paid answer has shown.
+type Reproduction struct {
+	PaymentID            string
+	Reproduced           bool
+	RecordedOutputHash   string
+	RecomputedOutputHash string // empty: that engine version is not here any more
+	EngineVersion        string // of the record
+	Refund               *Refund
+}
+
+// RefundOrder asks to recompute what a payment has paid for.
+type RefundOrder struct {
+	PaymentID string
+	Service   policy.Service
+	Request   []byte // canonical JSON, as it was paid for
+}
+
+// RequestRefund recomputes a paid answer with the engine version that gave it. If
+// the output is another, or the version is gone, a refund is requested, once.
+// Refusals: not_found; conflict, if the request is not the one that was paid for or
+// nothing was charged.
+func (a *App) RequestRefund(ctx context.Context, order RefundOrder) (Reproduction, error) {
+	return attempt(ctx, a, func(ctx context.Context) (Reproduction, error) {
+		s, err := a.readPayment(ctx, order.PaymentID)
+		switch {
+		case err != nil:
+			return Reproduction{}, err
+		case s.state == "":
+			return Reproduction{}, errNoPayment
+		case s.claim.RequestHash != RequestHash(order.Service.Operation, withoutKey(order.Request)).String():
+			return Reproduction{}, policy.Refuse(CodeConflict, "", "this is not the request that the payment was made for")
+		case s.state != PaymentIsSettled:
+			return Reproduction{}, policy.Refuse(CodeConflict, "", "the payment has not been settled, so nothing was charged")
+		}
+		r := Reproduction{PaymentID: order.PaymentID, RecordedOutputHash: s.claim.OutputHash, EngineVersion: s.claim.EngineVersion}
+		if s.claim.EngineVersion == policy.Version {
+			answer, err := order.Service.EvaluateCanonical(withoutKey(order.Request))
+			if err == nil {
+				r.RecomputedOutputHash = answer.OutputHash
+			}
+			// An engine that refuses now what it answered then does not reproduce it.
+			r.Reproduced = err == nil && answer.OutputHash == s.claim.OutputHash
+		}
+		if !r.Reproduced && s.requested == nil {
+			if s, err = a.requestRefund(ctx, s, r); err != nil {
+				return Reproduction{}, err
+			}
+		}
+		r.Refund = s.refunding()
+		return r, nil
+	})
+}
+
+func (a *App) requestRefund(ctx context.Context, s paymentState, r Reproduction) (paymentState, error) {
+	requested := events.RefundRequested{PaymentID: r.PaymentID, RecordedOutputHash: r.RecordedOutputHash, RecomputedOutputHash: r.RecomputedOutputHash,
+		EngineVersion: r.EngineVersion, Amount: s.claim.Amount, Asset: s.claim.Asset, Network: s.claim.Network, To: s.settled.Payer}
+	if _, err := a.appendPayment(ctx, s, s.state, "system", events.TypeRefundRequested, requested); err != nil {
+		return s, err
+	}
+	s.refund, s.requested = refundRequested, &requested
+	return s, nil
+}
+
+// States of a refund.
+const (
+	refundRequested = "requested"
+	refundApproved  = "approved"
+	refundSent      = "sent"
+)
+
+// refunding is the payment's refund, nil without one.
+func (s paymentState) refunding() *Refund {
+	if s.requested == nil {
+		return nil
+	}
+	r := s.requested
+	return &Refund{State: s.refund, Amount: r.Amount, Asset: r.Asset, Network: r.Network, To: r.To, Transaction: s.sent.Transaction}
+}
+
+// ApproveRefund reserves a requested refund's amount. Approving it again changes
+// nothing.
+func (a *App) ApproveRefund(ctx context.Context, paymentID, reason string) (Refund, error) {
+	return a.moveRefund(ctx, paymentID, refundRequested, refundApproved, events.TypeRefundApproved,
+		events.RefundApproved{PaymentID: paymentID, Reason: reason}, func(Refund) bool { return true })
+}
+
+// SendRefund records the transaction by which an approved refund was paid, outside.
+// Recording it again changes nothing; another transaction is a conflict.
+func (a *App) SendRefund(ctx context.Context, paymentID, transaction string) (Refund, error) {
+	return a.moveRefund(ctx, paymentID, refundApproved, refundSent, events.TypeRefundSent,
+		events.RefundSent{PaymentID: paymentID, Transaction: transaction}, func(r Refund) bool { return r.Transaction == transaction })
+}
+
+// moveRefund takes a refund one step further, from the state before it.
+func (a *App) moveRefund(ctx context.Context, paymentID, from, to, eventType string, stored any, same func(Refund) bool) (Refund, error) {
+	return attempt(ctx, a, func(ctx context.Context) (Refund, error) {
+		s, err := a.readPayment(ctx, paymentID)
+		if err != nil {
+			return Refund{}, err
+		}
+		r := s.refunding()
+		switch {
+		case r == nil:
+			return Refund{}, policy.Refuse(CodeNotFound, "", "refund not found")
+		case r.State == to && same(*r):
+			return *r, nil
+		case r.State != from:
+			return Refund{}, policy.Refuse(CodeConflict, "", "the refund is "+r.State+", not "+from)
+		}
+		if _, err = a.appendPayment(ctx, s, s.state, "operator", eventType, stored); err != nil {
+			return Refund{}, err
+		}
+		if s, err = a.readPayment(ctx, paymentID); err != nil {
+			return Refund{}, err
+		}
+		return *s.refunding(), nil
+	})
+}
+
+// Refund tells the refund of a payment.
+func (a *App) Refund(ctx context.Context, paymentID string) (Refund, error) {
+	s, err := a.readPayment(ctx, paymentID)
+	if err != nil {
+		return Refund{}, refusal(err)
+	}
+	if r := s.refunding(); r != nil {
+		return *r, nil
+	}
+	return Refund{}, policy.Refuse(CodeNotFound, "", "refund not found")
+}

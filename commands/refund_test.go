@@ -1,0 +1,110 @@
+package commands_test
+
+import (
+	"testing"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/actionrisk"
+)
+
+// An honest answer reproduces and is not refunded, however often one asks.
+func TestReproducedAnswerIsNotRefunded(t *testing.T) {
+	a := paidApp(t, newBank("dev"))
+	call := runCall(t, commands.Caller{}, "", "rm -rf /")
+	if _, err := a.RunPaidService(t.Context(), call, paymentOf(1)); err != nil {
+		t.Fatal(err)
+	}
+	before := len(everything(t, a))
+	order := commands.RefundOrder{PaymentID: paymentOf(1).ID, Service: call.Service, Request: call.Body}
+	for range 2 {
+		r, err := a.RequestRefund(t.Context(), order)
+		if err != nil || !r.Reproduced || r.Refund != nil || r.RecordedOutputHash != r.RecomputedOutputHash || r.EngineVersion != policy.Version {
+			t.Errorf("%+v, %v", r, err)
+		}
+	}
+	other := order
+	other.Request = quickCall(t, commands.Caller{}, "", "ls").Body
+	_, err := a.RequestRefund(t.Context(), other)
+	wantRefusal(t, err, commands.CodeConflict, "this is not the request that the payment was made for")
+	other = order
+	other.Service = actionrisk.Quick
+	_, err = a.RequestRefund(t.Context(), other)
+	wantRefusal(t, err, commands.CodeConflict, "this is not the request that the payment was made for")
+	other = order
+	other.PaymentID = paymentOf(2).ID
+	_, err = a.RequestRefund(t.Context(), other)
+	wantRefusal(t, err, commands.CodeNotFound, "payment not found")
+	_, err = a.ApproveRefund(t.Context(), order.PaymentID, "")
+	wantRefusal(t, err, commands.CodeNotFound, "refund not found")
+	if n := len(everything(t, a)); n != before {
+		t.Errorf("%d events", n-before)
+	}
+}
+
+type echoInput struct {
+	Command string `json:"command"`
+}
+
+type echoOutput struct {
+	Answer string `json:"answer"`
+}
+
+// An answer that its input does not give is refunded: requested once, approved,
+// paid, each step once and in this order. Nothing is refunded that was not charged.
+func TestRefundOfAnAnswerThatDoesNotReproduce(t *testing.T) {
+	b := newBank("dev")
+	a := paidApp(t, b)
+	drift := ""
+	broken := policy.Declare(policy.Service{Name: "broken/echo", PriceCents: 1, Bare: true}, func(in echoInput) (echoOutput, error) {
+		drift += "!"
+		return echoOutput{in.Command + drift}, nil
+	})
+	call := quickCall(t, commands.Caller{}, "", "ls")
+	call.Service = broken
+	if _, err := a.RunPaidService(t.Context(), call, paymentOf(1)); err != nil {
+		t.Fatal(err)
+	}
+	order := commands.RefundOrder{PaymentID: paymentOf(1).ID, Service: broken, Request: call.Body}
+	for range 3 {
+		r, err := a.RequestRefund(t.Context(), order)
+		if err != nil || r.Reproduced || r.Refund == nil || r.Refund.State != "requested" || r.Refund.To != paymentOf(1).Payer || r.Refund.Amount != "10000" {
+			t.Fatalf("%+v, %v", r, err)
+		}
+	}
+	requests := 0
+	for _, e := range everything(t, a) {
+		if e.Type == events.TypeRefundRequested {
+			requests++
+		}
+	}
+	if requests != 1 {
+		t.Errorf("requested %d times", requests)
+	}
+	_, err := a.SendRefund(t.Context(), order.PaymentID, "0xabc")
+	wantRefusal(t, err, commands.CodeConflict, "the refund is requested, not approved")
+	for range 2 {
+		if r, err := a.ApproveRefund(t.Context(), order.PaymentID, "drift"); err != nil || r.State != "approved" {
+			t.Errorf("%+v, %v", r, err)
+		}
+	}
+	for range 2 {
+		if r, err := a.SendRefund(t.Context(), order.PaymentID, "0xabc"); err != nil || r.State != "sent" || r.Transaction != "0xabc" {
+			t.Errorf("%+v, %v", r, err)
+		}
+	}
+	_, err = a.SendRefund(t.Context(), order.PaymentID, "0xdef")
+	wantRefusal(t, err, commands.CodeConflict, "the refund is sent, not approved")
+	_, err = a.ApproveRefund(t.Context(), order.PaymentID, "again")
+	wantRefusal(t, err, commands.CodeConflict, "the refund is sent, not requested")
+	// The answer that was paid for stays what it is.
+	if r, err := a.RunPaidService(t.Context(), call, paymentOf(1)); err != nil || !r.Replayed {
+		t.Errorf("%+v, %v", r, err)
+	}
+	b.script = []answered{refused}
+	_, _ = a.RunPaidService(t.Context(), call, paymentOf(2))
+	order.PaymentID = paymentOf(2).ID
+	_, err = a.RequestRefund(t.Context(), order)
+	wantRefusal(t, err, commands.CodeConflict, "the payment has not been settled, so nothing was charged")
+}

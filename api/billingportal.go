@@ -55,10 +55,10 @@ func (s *Server) billingPortal(ctx context.Context, customer string) (string, er
 
 // resync asks the provider about subscriptions whose paid period is over without
 // any news of it: a notice may have been lost. What cannot be learnt stays as it
-// is, and is asked again a little later.
-func (s *Server) resync(ctx context.Context, customer string) {
+// is, and is asked again a little later. It says whether anything was learnt.
+func (s *Server) resync(ctx context.Context, customer string) (learnt bool) {
 	if s.checkout == nil || customer == "" {
-		return
+		return false
 	}
 	stale, err := s.app.StaleSubscriptions(ctx, customer)
 	for _, id := range stale {
@@ -71,9 +71,11 @@ func (s *Server) resync(ctx context.Context, customer string) {
 		var fact events.SubscriptionUpdated
 		if provider, fact, err = s.checkout.Subscription(ctx, id); err == nil {
 			err = s.app.RecordSubscription(ctx, from, provider, fact)
+			learnt = true
 		}
 	}
 	if err != nil {
 		s.log.Warn("ask the checkout provider", "requestId", requestID(ctx), "error", err)
 	}
+	return learnt
 }

@@ -169,6 +169,19 @@ func TestPassFollowsTheSubscription(t *testing.T) {
 	u.want(u.quick(u.key), 429, "quota")
 }
 
+// The period was renewed and the notice of it lost: the next call that needs the
+// pass finds out.
+func TestPassWhoseRenewalNobodyTold(t *testing.T) {
+	u := newSubscriber(t)
+	u.site.clock.add(31 * day)
+	u.useMonth()
+	u.want(u.quick(u.key), 429, "quota")
+	u.fake.subscription("cus_p", "active", u.from.Add(30*day), u.from.Add(60*day), false)
+	u.want(u.quick(u.key), 429, "quota") // asked just now
+	u.site.clock.add(time.Minute)
+	u.want(u.quick(u.key), 200, "scored")
+}
+
 func (u *subscriber) customer() string {
 	u.t.Helper()
 	id, err := u.site.app.CustomerByEmail(u.t.Context(), "ada@example.com")

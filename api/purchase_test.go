@@ -13,7 +13,9 @@ import (
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/api/x402/x402test"
+	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy/canon"
 )
 
 // withX402 takes payments that are settled in the ledger alone.
@@ -111,6 +113,31 @@ func TestPurchase(t *testing.T) {
 	}
 	// The catalogue says where and for how much.
 	s.want(s.get("/api/catalog"), 200, `"x402":{"amount":"1000000","network":"`+required.Accepts[0].Network+`","url":"`+s.site.app.BaseURL+`/api/purchase/verification-kit"}`)
+}
+
+// What the operator has sent back buys nothing any more.
+func TestPurchaseWhoseMoneyWasSentBack(t *testing.T) {
+	s := newShop(t)
+	bought := s.buy(s.order("verification-kit", "back"), "verification-kit", `{"email":"gus@example.com"}`)
+	gus := s.site.signedIn(t, "gus@example.com")
+	gus.entitled("verification-kit", "active")
+	history, err := s.site.app.Ledger.Read(t.Context(), "service", "purchase/"+bought.PurchaseID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stored events.PurchaseFulfilled
+	if err := json.Unmarshal(history.Events[0].Payload, &stored); err != nil {
+		t.Fatal(err)
+	}
+	payload, err := canon.Marshal(events.RefundSent{PaymentID: stored.PaymentID, Transaction: "0x1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.site.app.Ledger.Append(t.Context(), ledger.Append{Tenant: "service", Drafts: []ledger.Draft{{Stream: "payment/" + stored.PaymentID,
+		Expect: ledger.Any(100), ID: s.site.app.NewID("evt_"), Type: events.TypeRefundSent, SchemaVersion: 1, Actor: "operator", Payload: payload}}}); err != nil {
+		t.Fatal(err)
+	}
+	gus.entitled("verification-kit", "refunded")
 }
 
 // The rows of the gate, for a purchase.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -109,7 +110,13 @@ func (s *Server) runPaid(c *call, order commands.Call) (commands.Reply, error) {
 	if c.credential.means == byPayment {
 		return s.app.RunPaidService(c.request.Context(), order, c.credential.payment)
 	}
-	return s.app.RunService(c.request.Context(), order)
+	ctx := c.request.Context()
+	answer, err := s.app.RunService(ctx, order)
+	var quota *commands.QuotaExhausted
+	if errors.As(err, &quota) && s.resync(ctx, order.Caller.CustomerID) {
+		return s.app.RunService(ctx, order) // the pass was paid for again, and nobody had told
+	}
+	return answer, err
 }
 
 func (s *Server) secondsUntil(t time.Time) int64 {

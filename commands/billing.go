@@ -199,7 +199,38 @@ func (a *App) readAccount(ctx context.Context, customerID string) (account, erro
 			err = a.addPurchases(ctx, &acc, all[i])
 		}
 	}
+	if err == nil {
+		err = a.markSentBack(ctx, &acc)
+	}
 	return acc, err
+}
+
+// markSentBack ends access that an x402 payment gave and whose money the operator
+// has sent back.
+func (a *App) markSentBack(ctx context.Context, acc *account) error {
+	for i, x := range acc.accesses {
+		if x.source != SourceX402 {
+			continue
+		}
+		history, err := a.Ledger.Read(ctx, ledger.ServiceTenant, "purchase/"+x.reference)
+		if err != nil {
+			return err
+		}
+		for _, e := range history.Events {
+			var bought events.PurchaseFulfilled
+			if err := canon.Decode(e.Payload, &bought); err != nil {
+				return err
+			}
+			paid, err := a.readPayment(ctx, bought.PaymentID)
+			if err != nil {
+				return err
+			}
+			if paid.refund == "sent" {
+				acc.accesses[i].status = StatusRefunded
+			}
+		}
+	}
+	return nil
 }
 
 // readSubscriptions is readAccount without what was bought once and what became

@@ -11,6 +11,7 @@
 //	countersign policy activate|…   the policy of an organization
 //	countersign payments list|…     payments over x402
 //	countersign refunds list|…      what is paid back
+//	countersign entitlements list|… customers' access to products
 //	countersign migrate             the database schema
 //	countersign doctor              what works here and what does not
 //
@@ -37,20 +38,21 @@ import (
 type cli struct {
 	JSON bool `help:"Print results as JSON." name:"json"`
 
-	Serve    serveCmd    `cmd:"" help:"Start the service; without DATABASE_URL also a PostgreSQL of its own."`
-	Demo     demoCmd     `cmd:"" help:"The main job from end to end in a scratch folder, explained step by step."`
-	Gate     gateCmd     `cmd:"" help:"The verdict on a command, offline; as a hook the guard of a coding agent."`
-	Verify   verifyCmd   `cmd:"" help:"Check a signed record, or (no file named) the whole ledger. Exit 1: something is false."`
-	Key      keyCmd      `cmd:"" help:"API keys."`
-	Org      orgCmd      `cmd:"" help:"Organizations, their members and tokens."`
-	Policy   policyCmd   `cmd:"" help:"The policy of an organization: check, draft, activate, preview, explain."`
-	Check    checkCmd    `cmd:"" help:"Just before executing: is this pending call the one that was decided about? Exit 1: it may not be made."`
-	Payments paymentsCmd `cmd:"" help:"Payments over x402, for operators."`
-	Refunds  refundsCmd  `cmd:"" help:"Refunds of payments over x402, for operators."`
-	Migrate  migrateCmd  `cmd:"" help:"The database schema."`
-	Doctor   doctorCmd   `cmd:"" help:"Check what works here, in words."`
-	Config   configCmd   `cmd:"" help:"Print every setting, its value (secrets masked) and where it comes from."`
-	Version  versionCmd  `cmd:"" help:"Print the version."`
+	Serve        serveCmd        `cmd:"" help:"Start the service; without DATABASE_URL also a PostgreSQL of its own."`
+	Demo         demoCmd         `cmd:"" help:"The main job from end to end in a scratch folder, explained step by step."`
+	Gate         gateCmd         `cmd:"" help:"The verdict on a command, offline; as a hook the guard of a coding agent."`
+	Verify       verifyCmd       `cmd:"" help:"Check a signed record, or (no file named) the whole ledger. Exit 1: something is false."`
+	Key          keyCmd          `cmd:"" help:"API keys."`
+	Org          orgCmd          `cmd:"" help:"Organizations, their members and tokens."`
+	Policy       policyCmd       `cmd:"" help:"The policy of an organization: check, draft, activate, preview, explain."`
+	Check        checkCmd        `cmd:"" help:"Just before executing: is this pending call the one that was decided about? Exit 1: it may not be made."`
+	Payments     paymentsCmd     `cmd:"" help:"Payments over x402, for operators."`
+	Refunds      refundsCmd      `cmd:"" help:"Refunds of payments over x402, for operators."`
+	Entitlements entitlementsCmd `cmd:"" help:"Customers' access to products, for operators: list, grant, revoke."`
+	Migrate      migrateCmd      `cmd:"" help:"The database schema."`
+	Doctor       doctorCmd       `cmd:"" help:"Check what works here, in words."`
+	Config       configCmd       `cmd:"" help:"Print every setting, its value (secrets masked) and where it comes from."`
+	Version      versionCmd      `cmd:"" help:"Print the version."`
 }
 
 // errNo is an answer of no: exit code 1, everything is said already.

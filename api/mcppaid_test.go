@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"log/slog"
 	"strings"
 	"testing"
@@ -131,10 +132,9 @@ func TestAToolsBadPayments(t *testing.T) {
 	})
 }
 
-// A payment whose end is not known is no demand for another: text alone, and the
-// state beside it.
-func TestAToolsPaymentWithoutAnEnd(t *testing.T) {
-	t.Parallel()
+// settlingNode is a node whose payments are settled on a chain.
+func settlingNode(t *testing.T, wait time.Duration) (*node, *x402test.Facilitator, *x402test.Chain) {
+	t.Helper()
 	clock := newClock(time.Now())
 	chain := x402test.NewChain(t, clock.Now)
 	facilitator := x402test.NewFacilitator(t, chain, clock.Now)
@@ -145,7 +145,42 @@ func TestAToolsPaymentWithoutAnEnd(t *testing.T) {
 	if err := settler.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	n := startNode(t, setup{clock: clock, settler: settler, wait: time.Millisecond})
+	return startNode(t, setup{clock: clock, settler: settler, wait: wait}), facilitator, chain
+}
+
+// A buyer who hangs up while the payment settles has paid once and fetches the
+// answer later, in both eras: in one of them a request that ends cancels its call.
+func TestABuyerHangsUpOnATool(t *testing.T) {
+	t.Parallel()
+	n, facilitator, chain := settlingNode(t, 0)
+	for i, era := range eras {
+		session := n.dial(era)
+		order := x402test.NewWallet("payer").Order(n.demanded(n.callTool(session, gate, command)), "nonce "+era, n.clock.Now())
+		facilitator.Next("settle", x402test.Fault{Kind: x402test.Delay})
+		ctx, hangUp := context.WithCancel(t.Context())
+		gone := make(chan error)
+		go func() {
+			_, err := session.CallTool(ctx, &sdk.CallToolParams{Name: gate, Arguments: jsonRaw(command), Meta: sdk.Meta{"x402/payment": payment(order)}})
+			gone <- err
+		}()
+		facilitator.Await("settle", i+1)
+		hangUp()
+		if err := <-gone; err == nil {
+			t.Error("the call was answered before it settled")
+		}
+		facilitator.Release()
+		a := n.callTool(n.dial(era), gate, command, "x402/payment", payment(order))
+		if a.isError || !ended(t, a).Success || chain.Transfers() != i+1 {
+			t.Errorf("%s: %d transfers, %+v", era, chain.Transfers(), a)
+		}
+	}
+}
+
+// A payment whose end is not known is no demand for another: text alone, and the
+// state beside it.
+func TestAToolsPaymentWithoutAnEnd(t *testing.T) {
+	t.Parallel()
+	n, facilitator, chain := settlingNode(t, time.Millisecond)
 	facilitator.Always("settle", x402test.Fault{Kind: x402test.SettleThenDrop})
 	session := n.dial(eras[1])
 	order := x402test.NewWallet("payer").Order(n.demanded(n.callTool(session, gate, command)), "nonce", n.clock.Now())

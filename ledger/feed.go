@@ -131,6 +131,16 @@ func (t *tail) add(events []Event) {
 	}
 }
 
+// last is the position of the last event this node has committed; 0 for none.
+func (t *tail) last() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.events) == 0 {
+		return 0
+	}
+	return t.events[len(t.events)-1].Position
+}
+
 // after returns up to a batch of events above a position, none if it does not
 // hold the next one.
 func (t *tail) after(position int64) []Event {

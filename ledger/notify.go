@@ -2,13 +2,15 @@ package ledger
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// channel carries "there are new events" between the nodes of one database.
+// channel carries "there are events up to this position" between the nodes of one
+// database.
 const channel = "countersign_events"
 
 // coalesce is how long the notifier waits for more commits before it tells the
@@ -51,10 +53,16 @@ func (l *Ledger) listen(ctx context.Context) {
 		if _, err := conn.Exec(ctx, `listen `+channel); err != nil {
 			return err
 		}
+		l.wake.signal() // also after a reconnect: something may have been missed
 		for {
-			l.wake.signal() // also after a reconnect: something may have been missed
-			if _, err := conn.WaitForNotification(ctx); err != nil {
+			told, err := conn.WaitForNotification(ctx)
+			if err != nil {
 				return err
+			}
+			// What this node has committed itself its readers know already: without
+			// this each of them would ask the database after each commit, for nothing.
+			if position, err := strconv.ParseInt(told.Payload, 10, 64); err != nil || position > l.tail.last() {
+				l.wake.signal()
 			}
 		}
 	})
@@ -71,7 +79,7 @@ func (l *Ledger) notify(ctx context.Context) {
 			if !sleep(ctx, l.own.wait(), 0) || !sleep(ctx, nil, coalesce) {
 				return ctx.Err()
 			}
-			if _, err := conn.Exec(ctx, `notify `+channel); err != nil {
+			if _, err := conn.Exec(ctx, `select pg_notify($1, $2)`, channel, strconv.FormatInt(l.tail.last(), 10)); err != nil {
 				return err
 			}
 		}

@@ -68,9 +68,14 @@ type shown struct {
 	Data     any
 }
 
-// pages is every page of the part for members.
+// pages is every page.
 func (s *Server) pages() []page {
 	list := []page{
+		{http.MethodGet, "/pricing", showPrices},
+		{http.MethodPost, "/pricing", postBuy},
+		{http.MethodGet, "/terms", plainPage("terms.html")},
+		{http.MethodGet, "/privacy", plainPage("privacy.html")},
+		{http.MethodGet, "/refunds", plainPage("refunds.html")},
 		{http.MethodGet, "/sign-in", showSignIn},
 		{http.MethodPost, "/sign-in", postSignIn},
 		{http.MethodGet, "/sign-in/confirm", showConfirm},

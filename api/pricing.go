@@ -1,0 +1,53 @@
+package api
+
+import (
+	"github.com/countersign/countersign/commands"
+)
+
+// The pages that a price list, a 429 and a checkout point to. What they say comes
+// from the same declarations as the documents for programs.
+
+// pricingPage is what everything costs.
+type pricingPage struct {
+	pricing
+	Products []pricedProduct
+	Checkout bool // card checkout is there
+	X402     bool // calls can be paid over x402 now
+}
+
+// pricedProduct is a product with its price in words.
+type pricedProduct struct {
+	productSummary
+	PriceUSD string
+}
+
+func showPrices(s *Server, _ *visit) (view, error) {
+	page := pricingPage{pricing: s.pricing(), Checkout: s.checkout != nil, X402: s.takesPayments()}
+	for _, p := range s.summaries() {
+		page.Products = append(page.Products, pricedProduct{p, usd(int(p.PriceCents))})
+	}
+	return view{template: "pricing.html", data: page}, nil
+}
+
+// postBuy begins a card checkout. Whoever is signed in buys for their account.
+func postBuy(s *Server, v *visit) (view, error) {
+	customer := ""
+	if v.session != nil {
+		customer = v.session.customer
+	}
+	to, err := s.beginCheckout(v.request.Context(), v.form.Get("slug"), customer)
+	return view{location: to}, err
+}
+
+// plainPage is a page that is the same for everybody.
+func plainPage(template string) func(*Server, *visit) (view, error) {
+	return func(s *Server, _ *visit) (view, error) {
+		return view{template: template, data: plainData{s.contact, commands.FreeCallsPerMonth}}, nil
+	}
+}
+
+// plainData is what such a page needs to know.
+type plainData struct {
+	Contact           string
+	FreeCallsPerMonth int
+}

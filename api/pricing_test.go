@@ -1,0 +1,44 @@
+package api_test
+
+import (
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/ledger/ledgertest"
+)
+
+// The page shows every price once, under the address that others name, and leads
+// to the checkout.
+func TestPricesAreShownAndLeadToTheCheckout(t *testing.T) {
+	s, _ := newStorefront(t)
+	b := s.browser(t)
+	page := b.get("/pricing")
+	for _, p := range s.app.Products {
+		b.want(page, 200, `<h3 id="`+p.Slug+`">`)
+	}
+	for _, service := range api.Services() {
+		if n := strings.Count(page.body, "/api/agent-services/"+service.Name+"</code>"); n != 1 {
+			t.Errorf("%s stands %d times", service.Name, n)
+		}
+	}
+	got := b.form("/pricing", url.Values{"slug": {"monthly-pass"}})
+	if to := got.header.Get("Location"); got.status != http.StatusSeeOther || !strings.HasPrefix(to, "http") {
+		t.Errorf("%d to %q", got.status, to)
+	}
+	b.want(b.form("/pricing", url.Values{"slug": {"nothing"}}), 404, "product not found")
+}
+
+func TestPagesThatTheShopNamesAreThere(t *testing.T) {
+	s := newSite(t, ledgertest.New(t))
+	b := s.browser(t)
+	for _, address := range regexp.MustCompile(`"(http[^"]+/[a-z]+)"`).FindAllStringSubmatch(b.get("/api/checkout").body, -1) {
+		page := b.get(strings.TrimPrefix(address[1], s.app.BaseURL))
+		b.want(page, 200, "<h1>")
+	}
+	b.want(b.get("/pricing"), 200, "Card checkout is not configured here")
+	b.want(b.form("/pricing", url.Values{"slug": {"monthly-pass"}}), 404, "product not found") // nothing is sold here
+}

@@ -33,7 +33,14 @@ type productX402 struct {
 	URL     string `json:"url" jsonschema:"format=uri"`
 	Amount  string `json:"amount"`
 	Network string `json:"network"`
+	Note    string `json:"note,omitempty"`
 }
+
+// aboveCap is said of a price that x402 clients do not pay unless told to.
+const (
+	defaultCapCents = 100
+	aboveCap        = "above $1, the most that default clients pay at once: raise the limit of yours"
+)
 
 var listProducts = &operation{
 	id: "list_products", method: http.MethodGet, path: "/api/catalog",
@@ -60,7 +67,10 @@ func (s *Server) summaries() []productSummary {
 		}
 		if p.Kind == commands.OneTime && s.takesPayments() {
 			terms := s.terms.Offer(int(p.PriceCents))
-			sum.X402 = &productX402{s.app.BaseURL + "/api/purchase/" + p.Slug, terms.Amount, terms.Network}
+			sum.X402 = &productX402{URL: s.app.BaseURL + "/api/purchase/" + p.Slug, Amount: terms.Amount, Network: terms.Network}
+			if p.PriceCents > defaultCapCents {
+				sum.X402.Note = aboveCap
+			}
 		}
 		list = append(list, sum)
 	}

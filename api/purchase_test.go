@@ -111,7 +111,10 @@ func TestPurchase(t *testing.T) {
 	if n, err := s.site.app.Ledger.Version(t.Context(), "service", "download/"+bought.PurchaseID); n != 2 || err != nil {
 		t.Errorf("%d downloads, %v", n, err)
 	}
-	// The catalogue says where and for how much.
+	// The catalogue says where and for how much, and what default clients do not pay.
+	if got := s.get("/api/catalog"); strings.Count(got.body, "above $1") != 1 {
+		t.Errorf("the catalogue warns %d times", strings.Count(got.body, "above $1"))
+	}
 	s.want(s.get("/api/catalog"), 200, `"x402":{"amount":"1000000","network":"`+required.Accepts[0].Network+`","url":"`+s.site.app.BaseURL+`/api/purchase/verification-kit"}`)
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
@@ -341,6 +342,76 @@ func TestSubscriptionCarriesTheOrganization(t *testing.T) {
 	if n := s.eventCount(t) - before; n != 3 {
 		t.Errorf("%d events: want the subscription, its binding and the organization's", n)
 	}
+}
+
+// What a crash between a fact and the organization has left out, the next
+// delivery of the same notice makes up for.
+func TestOrganizationAfterACrash(t *testing.T) {
+	s, f := newStorefront(t)
+	now := s.app.Clock()
+	ada := s.signedIn(t, "ada@example.com")
+	f.checkout(ada, "team")
+	bought := f.notice("checkout.session.completed", now, f.paid("cus_p", "ada@example.com", nil))
+	products := s.app.Products
+	s.app.Products = nil // so nothing follows from the facts
+	f.deliver(f.notice("customer.subscription.created", now, f.subscription("cus_p", "active", now, now.Add(30*day), false)), bought)
+	ada.want(ada.get("/api/auth/session"), 200, `"organizations":[]`)
+	s.app.Products = products
+	before := s.eventCount(t)
+	f.deliver(bought)
+	ada.want(ada.get("/api/auth/session"), 200, `"name":"Team organization"`)
+	if n := s.eventCount(t) - before; n != 2 {
+		t.Errorf("%d events: want the organization and its owner", n)
+	}
+	// The operator's word counts, too.
+	customer, err := s.app.CustomerByEmail(t.Context(), "ada@example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.app.RevokeEntitlement(t.Context(), customer, "team", "abuse"); err != nil {
+		t.Fatal(err)
+	}
+	ada.want(ada.get("/api/assurance/organization"), 200, `"state":"lapsed"`)
+	if _, err := s.app.GrantEntitlement(t.Context(), customer, "team", time.Time{}, "a mistake"); err != nil {
+		t.Fatal(err)
+	}
+	ada.want(ada.get("/api/assurance/organization"), 200, `"state":"active"`)
+	// A suspended organization stays so, whatever is paid.
+	org := "org_" + strings.TrimPrefix(customer, "cus_")
+	if _, err := s.app.UpdateOrganization(t.Context(), "operator", org, commands.OrganizationChange{State: "suspended", Reason: "abuse"}); err != nil {
+		t.Fatal(err)
+	}
+	f.deliver(f.notice("customer.subscription.updated", now.Add(time.Second), f.subscription("cus_p", "active", now, now.Add(60*day), false)))
+	ada.want(ada.get("/api/assurance/organization"), 403, "organization is suspended")
+}
+
+// Notices that say different things at once leave the organization as the facts
+// say in the end.
+func TestOrganizationUnderARace(t *testing.T) {
+	s, f := newStorefront(t)
+	now := s.app.Clock()
+	ada := s.signedIn(t, "ada@example.com")
+	f.checkout(ada, "team")
+	f.deliver(f.notice("customer.subscription.created", now, f.subscription("cus_p", "active", now, now.Add(30*day), false)),
+		f.notice("checkout.session.completed", now, f.paid("cus_p", "ada@example.com", nil)))
+	var bodies []string
+	for i, status := range []string{"past_due", "active", "past_due", "active", "unpaid", "past_due"} {
+		bodies = append(bodies, f.notice("customer.subscription.updated", now.Add(time.Duration(i+1)*time.Second), f.subscription("cus_p", status, now, now.Add(30*day), false)))
+	}
+	var all sync.WaitGroup
+	for _, body := range bodies {
+		all.Go(func() {
+			for range 20 { // as the provider does after 503
+				if f.send(body, sign(body, testWebhookSecret, s.app.Clock())).status == 200 {
+					return
+				}
+			}
+			t.Error("a notice was never taken")
+		})
+	}
+	all.Wait()
+	ada.entitled("team", "past_due")
+	ada.want(ada.get("/api/assurance/organization"), 200, `"state":"lapsed"`)
 }
 
 func TestWebhookSignatures(t *testing.T) {

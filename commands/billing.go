@@ -225,7 +225,7 @@ func (a *App) markSentBack(ctx context.Context, acc *account) error {
 			if err != nil {
 				return err
 			}
-			if paid.refund == "sent" {
+			if paid.refund == refundSent {
 				acc.accesses[i].status = StatusRefunded
 			}
 		}

@@ -232,7 +232,7 @@ func (a *App) operate(ctx context.Context, customerID, product, eventType, reaso
 	if err := checkText("product", product, maxName); err != nil {
 		return Entitlement{}, err
 	}
-	return attempt(ctx, a, func(ctx context.Context) (Entitlement, error) {
+	e, err := attempt(ctx, a, func(ctx context.Context) (Entitlement, error) {
 		acc, err := a.readAccount(ctx, customerID)
 		if err != nil {
 			return Entitlement{}, err
@@ -256,4 +256,8 @@ func (a *App) operate(ctx context.Context, customerID, product, eventType, reaso
 		}
 		return Entitlement{}, nil
 	})
+	if err != nil {
+		return e, err
+	}
+	return e, a.followPlan(ctx, customerID) // the product may carry an organization
 }

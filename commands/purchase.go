@@ -2,8 +2,9 @@ package commands
 
 import (
 	"context"
-	"regexp"
-	"slices"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
@@ -11,129 +12,111 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// CompletedCheckout is a checkout that the provider says is paid, or that
-// nothing had to be paid for.
-type CompletedCheckout struct {
-	Session      string // the provider's checkout
-	Customer     string // the provider's customer
-	Payment      string // the provider's payment; none for a subscription
-	Subscription string // the provider's subscription; none for a one-time product
-	Product      string // slug, as we named it when the checkout was made
-	Reference    string // cus_… of who was signed in then; else empty
-	Email        string // as typed at the checkout
-	AmountCents  int64
+// purchaseOperation names every purchase over x402, however it was asked for: a
+// payment sent again by GET is the same request.
+const purchaseOperation = "purchase_product"
+
+// Fulfilment is a product that was paid for over x402, with a link to its file.
+type Fulfilment struct {
+	PurchaseID, Product string
+	Link                DownloadLink
+	Payment             Receipt
 }
 
-var customerID = regexp.MustCompile(`^cus_[0-9A-HJKMNP-TV-Z]{26}$`)
+var errSignIn = policy.Refuse(CodeConflict, "", "sign in with the e-mail of the order")
 
-// FulfilCheckout records what a completed checkout bought, and whose it is: the
-// customer's who was signed in, else the one's that this provider customer is
-// bound to, else the one's who receives mail at the typed address. That is safe:
-// only whoever receives it can sign in. Of one checkout the first report counts.
-func (a *App) FulfilCheckout(ctx context.Context, from ProviderEvent, c CompletedCheckout) error {
-	owner, err := attempt(ctx, a, func(ctx context.Context) (string, error) { return a.fulfilCheckout(ctx, from, c) })
+// PurchaseProduct sells a one-time product for a payment. With an e-mail address
+// the purchase belongs to its customer, who is made one if need be: that is safe,
+// since only whoever receives mail there can sign in. Errors: those of Pay, and
+// of a payment sent again by who may not be its buyer CodeConflict.
+func (a *App) PurchaseProduct(ctx context.Context, product Product, email string, p Payment) (Fulfilment, error) {
+	address := ""
+	if email != "" {
+		var err error
+		if address, err = checkEmail(email); err != nil {
+			return Fulfilment{}, err
+		}
+	}
+	body, err := canon.Marshal(map[string]string{"slug": product.Slug})
 	if err != nil {
+		return Fulfilment{}, err
+	}
+	receipt, err := a.Pay(ctx, p, Paid{Operation: purchaseOperation, RequestHash: RequestHash(purchaseOperation, body), PriceCents: int(product.PriceCents),
+		Prepare: func(ctx context.Context) (Promise, error) { return a.promiseProduct(ctx, product, address, p) }})
+	if err != nil {
+		return Fulfilment{}, err
+	}
+	var bought events.PurchaseFulfilled
+	if len(receipt.Events) == 0 || receipt.Events[0].Type != events.TypePurchaseFulfilled {
+		return Fulfilment{}, ledger.ErrTampered
+	}
+	if err := canon.Decode(receipt.Events[0].Payload, &bought); err != nil {
+		return Fulfilment{}, err
+	}
+	if receipt.Replayed {
+		if err := a.mayFetchAgain(ctx, bought, p); err != nil {
+			return Fulfilment{}, err
+		}
+	}
+	link, err := a.mintDownload(ctx, bought.PurchaseID, bought.Product)
+	return Fulfilment{bought.PurchaseID, bought.Product, link, receipt}, err
+}
+
+// promiseProduct is what a purchase records when its payment has settled.
+func (a *App) promiseProduct(ctx context.Context, product Product, address string, p Payment) (Promise, error) {
+	bought := events.PurchaseFulfilled{PurchaseID: a.NewID("pur_"), Product: product.Slug, Source: SourceX402,
+		PriceCents: product.PriceCents, PaymentID: p.ID, IdentifierHash: identifierHash(p)}
+	output, err := canon.Marshal(map[string]string{"status": "fulfilled", "product": product.Slug, "fileHash": product.FileHash()})
+	if err != nil {
+		return Promise{}, err
+	}
+	promise := Promise{OutputHash: canon.Hash(output), EngineVersion: policy.Version}
+	if address != "" {
+		if bought.CustomerID, err = a.EnsureCustomer(ctx, address); err != nil {
+			return Promise{}, err
+		}
+	}
+	prepare := func(stream, eventType string, joins bool, stored any) error {
+		payload, err := canon.Marshal(stored)
+		promise.Events = append(promise.Events, events.PreparedEvent{Stream: stream, Joins: joins, ID: a.NewID("evt_"), Type: eventType,
+			SchemaVersion: 1, Actor: p.Payer, Payload: payload})
 		return err
 	}
-	return a.followPlan(ctx, owner)
+	if err := prepare("purchase/"+bought.PurchaseID, events.TypePurchaseFulfilled, false, bought); err != nil || address == "" {
+		return promise, err
+	}
+	return promise, prepare("customer/"+bought.CustomerID, events.TypeEntitlementGranted, true,
+		events.EntitlementGranted{Product: product.Slug, Source: SourceX402, PurchaseID: bought.PurchaseID})
 }
 
-func (a *App) fulfilCheckout(ctx context.Context, from ProviderEvent, c CompletedCheckout) (string, error) {
-	b, billingHistory, err := a.readBilling(ctx, c.Customer)
-	if err != nil {
-		return "", err
+// identifierHash is the payment identifier as a purchase keeps it; empty without
+// one.
+func identifierHash(p Payment) string {
+	if p.Identifier == "" {
+		return ""
 	}
-	owner, err := a.ownerOf(ctx, b, c)
-	if err != nil {
-		return "", err
-	}
-	customerHistory, err := a.Ledger.Read(ctx, ledger.ServiceTenant, "customer/"+owner)
-	if err != nil {
-		return "", err
-	}
-	bound := events.CustomerBound{CustomerID: owner, ProviderCustomer: c.Customer}
-	var facts []billingFact
-	switch _, known := b.purchases[c.Session]; {
-	case c.Subscription != "":
-		bound.Product, bound.Subscription = c.Product, c.Subscription
-	case !known:
-		facts = append(facts, billingFact{billingHistory, events.TypePurchaseFulfilled, events.PurchaseFulfilled{PurchaseID: a.NewID("pur_"),
-			Product: c.Product, Source: SourceCard, CustomerID: owner, PriceCents: c.AmountCents, Session: c.Session, Payment: c.Payment}})
-	}
-	if _, began := b.began[c.Subscription]; b.boundTo == "" || c.Subscription != "" && !began {
-		facts = append(facts, billingFact{billingHistory, events.TypeCustomerBound, bound})
-	}
-	known, err := knowsProvider(customerHistory, c.Customer)
-	if err != nil {
-		return "", err
-	}
-	if !known {
-		bound.Product, bound.Subscription = "", ""
-		facts = append(facts, billingFact{customerHistory, events.TypeCustomerBound, bound})
-	}
-	return owner, a.appendFacts(ctx, from, facts)
+	sum := sha256.Sum256([]byte(p.Identifier))
+	return hex.EncodeToString(sum[:])
 }
 
-// ownerOf is whose a completed checkout is.
-func (a *App) ownerOf(ctx context.Context, b billing, c CompletedCheckout) (string, error) {
-	if customerID.MatchString(c.Reference) {
-		version, err := a.Ledger.Version(ctx, ledger.ServiceTenant, "customer/"+c.Reference)
-		if err != nil || version > 0 {
-			return c.Reference, err
+// mayFetchAgain says whether a payment sent again gets a link. Once settled, its
+// authorization and signature are on the chain for everybody to copy; the payment
+// identifier is not. Who sent one must send it again. Where none was sent, a link
+// is given until the first download, since its answer may have been lost, and for
+// 15 minutes from then.
+func (a *App) mayFetchAgain(ctx context.Context, bought events.PurchaseFulfilled, p Payment) error {
+	if bought.IdentifierHash != "" {
+		if subtle.ConstantTimeCompare([]byte(identifierHash(p)), []byte(bought.IdentifierHash)) != 1 {
+			return errSignIn
 		}
-	}
-	if b.boundTo != "" {
-		return b.boundTo, nil
-	}
-	address, err := checkEmail(c.Email)
-	if err != nil {
-		return "", policy.Refuse("missing_field", "", "the checkout names nobody it could belong to")
-	}
-	return a.EnsureCustomer(ctx, address)
-}
-
-// knowsProvider says whether a customer's stream names the provider's customer.
-func knowsProvider(customer ledger.History, provider string) (bool, error) {
-	acc := account{revoked: map[string]bool{}}
-	for _, e := range customer.Events {
-		if e.Type != events.TypeCustomerBound {
-			continue
-		}
-		var err error
-		if acc, err = acc.apply(e, e.Occurred()); err != nil {
-			return false, err
-		}
-	}
-	return slices.Contains(acc.providers, provider), nil
-}
-
-// billingFact is an event to be appended at the end of a stream that was read.
-type billingFact struct {
-	history   ledger.History
-	eventType string
-	stored    any
-}
-
-// appendFacts appends what a provider's event tells, all or nothing, once.
-// Nothing new is nothing to append.
-func (a *App) appendFacts(ctx context.Context, from ProviderEvent, facts []billingFact) error {
-	if len(facts) == 0 {
 		return nil
 	}
-	var drafts []ledger.Draft
-	for _, f := range facts {
-		payload, err := canon.Marshal(f.stored)
-		if err != nil {
-			return err
-		}
-		expect := f.history.At()
-		if slices.ContainsFunc(drafts, func(d ledger.Draft) bool { return d.Stream == f.history.Stream }) {
-			expect = unlimited // follows the one before it, which is at the end
-		}
-		drafts = append(drafts, ledger.Draft{Stream: f.history.Stream, Expect: expect, ID: a.NewID("evt_"), Type: f.eventType,
-			SchemaVersion: 1, Actor: "stripe", Payload: payload})
+	history, err := a.Ledger.Read(ctx, ledger.ServiceTenant, downloadStream(bought.PurchaseID))
+	if err != nil {
+		return refusal(err)
 	}
-	key, content := from.key()
-	_, err := a.Ledger.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, IdemKey: key, ContentHash: content, Drafts: drafts})
-	return err
+	if len(history.Events) > 0 && a.now().Sub(history.Events[0].Occurred()) >= fetchAgain {
+		return errSignIn
+	}
+	return nil
 }

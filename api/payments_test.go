@@ -179,86 +179,183 @@ func TestPaidReceiptNamesThePayment(t *testing.T) {
 	}
 }
 
-// Who pays how, with which body, in which mode: the order of the gate.
+// door is one way into the gate.
+type door struct {
+	name     string
+	resource func(n *node) string
+	cents    int
+	body     string // that is answered
+	bodies   map[string]string
+	call     func(n *node, headers []string, payment *x402test.Order, body string) int
+}
+
+func overHTTP(path string) func(*node, []string, *x402test.Order, string) int {
+	return func(n *node, headers []string, payment *x402test.Order, body string) int {
+		media := "application/json"
+		if body == "a=b" {
+			media = "application/x-www-form-urlencoded"
+		}
+		headers = append([]string{"Content-Type", media}, headers...)
+		if payment != nil {
+			headers = append(headers, "PAYMENT-SIGNATURE", payment.Header())
+		}
+		a := n.send(http.MethodPost, path, body, headers...)
+		n.discreet(a)
+		if a.status == 402 {
+			n.demands(a, a.members(n.t)["error"].(string))
+		}
+		return a.status
+	}
+}
+
+// overMCP calls a tool and says which status its answer stands for.
+func overMCP(tool string) func(*node, []string, *x402test.Order, string) int {
+	return func(n *node, headers []string, payment *x402test.Order, body string) int {
+		meta := `"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}`
+		if payment != nil {
+			meta += `,"x402/payment":` + string(payment.JSON())
+		}
+		for i := 0; i < len(headers); i += 2 { // over MCP a payment is in the message
+			if headers[i] == "PAYMENT-SIGNATURE" {
+				meta += `,"x402/payment":` + fmt.Sprintf("%q", headers[i+1])
+				headers = slices.Delete(slices.Clone(headers), i, i+2)
+			}
+		}
+		a := n.send(http.MethodPost, "/mcp", fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s,"_meta":{%s}}}`, tool, body, meta),
+			append([]string{"Content-Type", "application/json", "Accept", "application/json, text/event-stream", "MCP-Protocol-Version", "2026-07-28",
+				"Mcp-Method", "tools/call", "Mcp-Name", tool}, headers...)...)
+		n.discreet(a)
+		if a.status != 200 {
+			return a.status
+		}
+		var message struct {
+			Result struct {
+				IsError    bool           `json:"isError"`
+				Structured map[string]any `json:"structuredContent"`
+				Content    []struct {
+					Text string `json:"text"`
+				} `json:"content"`
+			} `json:"result"`
+		}
+		a.decode(n.t, &message)
+		var refused problem
+		switch {
+		case !message.Result.IsError:
+			return 200
+		case message.Result.Structured["accepts"] != nil:
+			return 402
+		case len(message.Result.Content) != 1 || json.Unmarshal([]byte(message.Result.Content[0].Text), &refused) != nil:
+			n.t.Errorf("%s", a.body)
+		}
+		if status, known := statusOf[refused.Code]; known {
+			return status
+		}
+		return 400
+	}
+}
+
+// Who pays how, with which body, in which mode, through which door: one order.
 func TestGate(t *testing.T) {
 	t.Parallel()
-	good, invalid, garbage, large, form := lsBody, `{"command":" ls"}`, `{"command"`, `{"command":"`+strings.Repeat("x", 70_000)+`"}`, lsBody
-	type credential struct {
+	large := `{"command":"` + strings.Repeat("x", 70_000) + `"}`
+	product := "/api/purchase/policy-starter-pack"
+	doors := []door{
+		{"REST", func(n *node) string { return n.url + quickPath }, 1, lsBody,
+			map[string]string{"invalid": `{"command":" ls"}`, "garbage": `{"command"`, "large": large, "form": "a=b", "none": ""}, overHTTP(quickPath)},
+		{"MCP", func(*node) string { return "mcp://tool/" + gate }, 1, lsBody, map[string]string{"invalid": `{"command":" ls"}`}, overMCP(gate)},
+		{"a purchase", func(n *node) string { return n.url + product }, 0, `{}`,
+			map[string]string{"invalid": `{"email":7}`, "garbage": `{"email"`, "large": large, "form": "a=b"}, overHTTP(product)},
+	}
+	nodes := []*node{startNode(t, setup{}), startNode(t, setup{dev: true})}
+	malformed := map[string]int{"invalid": 400, "garbage": 400, "large": 413, "form": 400, "none": 400}
+	// What each credential is answered with a good body: x402 off, x402 on. judged:
+	// then the body is read, and may be refused.
+	for _, c := range []struct {
 		name    string
 		headers func(n *node) []string
-	}
-	header := func(pairs ...string) func(*node) []string { return func(*node) []string { return pairs } }
-	credentials := []credential{
-		{"none", header()},
-		{"a payment", func(n *node) []string { return []string{"PAYMENT-SIGNATURE", n.freshPayment()} }},
-		{"two payments", func(n *node) []string {
-			return []string{"PAYMENT-SIGNATURE", n.freshPayment(), "PAYMENT-SIGNATURE", n.freshPayment()}
-		}},
-		{"garbage for a payment", header("PAYMENT-SIGNATURE", canary)},
-		{"a payment of version 1", header("X-PAYMENT", "eyJ4NDAyVmVyc2lvbiI6MX0=")},
-		{"a key", func(n *node) []string { return []string{"X-API-Key", n.issueKey()} }},
-		{"a payment beside a bad key", func(n *node) []string {
-			return []string{"PAYMENT-SIGNATURE", n.freshPayment(), "X-API-Key", canary}
-		}},
-		{"a bad payment beside a key", func(n *node) []string { return []string{"PAYMENT-SIGNATURE", canary, "X-API-Key", n.issueKey()} }},
-		{"a bad key", header("X-API-Key", canary)},
-		{"an unknown token", header("Authorization", "Bearer a.b.c")},
-		{"a token twice", header("Authorization", "Bearer a.b.c", "Authorization", "Bearer a.b.c")},
-	}
-	bodies := map[string]string{"good": good, "invalid": invalid, "garbage": garbage, "large": large, "form": form, "none": ""}
-	// Statuses by mode: off, dev. One number is the answer whatever the body is.
-	whatever := func(off, dev int) map[string][2]int {
-		m := map[string][2]int{}
-		for body := range bodies {
-			m[body] = [2]int{off, dev}
-		}
-		return m
-	}
-	pays := func(offGood, devGood int) map[string][2]int {
-		return map[string][2]int{"good": {offGood, devGood}, "invalid": {min(offGood*2, 400), 400}, "garbage": {min(offGood*2, 400), 400},
-			"large": {min(offGood*3, 413), 413}, "form": {min(offGood*2, 400), 400}, "none": {min(offGood*2, 400), 400}}
-	}
-	want := map[string]map[string][2]int{
-		"none": whatever(503, 402), "a payment": {}, "two payments": whatever(503, 402), "garbage for a payment": whatever(503, 402),
-		"a payment of version 1": whatever(503, 402), "a key": pays(200, 200), "a bad payment beside a key": whatever(503, 402),
-		"a bad key": whatever(401, 401), "an unknown token": whatever(401, 401), "a token twice": whatever(401, 401),
-	}
-	paying := map[string][2]int{"good": {503, 200}, "invalid": {503, 400}, "garbage": {503, 400}, "large": {503, 413}, "form": {503, 400}, "none": {503, 400}}
-	want["a payment"], want["a payment beside a bad key"] = paying, paying
-	for mode, n := range []*node{startNode(t, setup{}), startNode(t, setup{dev: true})} {
-		for _, c := range credentials {
-			for name, body := range bodies {
-				media := "application/json"
-				if name == "form" {
-					media = "application/x-www-form-urlencoded"
+		pays    bool
+		off, on int
+		judged  [2]bool
+		buys    [2]int // of a purchase, where that is another answer
+	}{
+		{"nothing", nil, false, 503, 402, [2]bool{}, [2]int{}},
+		{"a payment", nil, true, 503, 200, [2]bool{false, true}, [2]int{}},
+		{"a payment beside a bad key", with("X-API-Key", canary), true, 503, 200, [2]bool{false, true}, [2]int{}},
+		{"garbage for a payment", with("PAYMENT-SIGNATURE", canary), false, 503, 402, [2]bool{}, [2]int{}},
+		{"garbage for a payment beside a key", func(n *node) []string { return []string{"PAYMENT-SIGNATURE", canary, "X-API-Key", n.issueKey()} }, false, 503, 402, [2]bool{}, [2]int{}},
+		{"a payment of version 1", with("X-PAYMENT", "eyJ4NDAyVmVyc2lvbiI6MX0="), false, 503, 402, [2]bool{}, [2]int{}},
+		{"a key", func(n *node) []string { return []string{"X-API-Key", n.issueKey()} }, false, 200, 200, [2]bool{true, true}, [2]int{503, 402}},
+		{"a key as bearer", func(n *node) []string { return []string{"Authorization", "Bearer " + n.issueKey()} }, false, 200, 200, [2]bool{true, true}, [2]int{503, 402}},
+		{"an organization's token", func(n *node) []string { return []string{"Authorization", "Bearer " + n.organizationToken()} }, false, 503, 402, [2]bool{}, [2]int{}},
+		{"an agent without credit", func(n *node) []string {
+			return []string{"Authorization", "Bearer " + n.token(n.register(), "catalog:read")}
+		}, false, 503, 402, [2]bool{}, [2]int{}},
+		{"a bad key", with("X-API-Key", canary), false, 401, 401, [2]bool{}, [2]int{}},
+		{"an unknown token", with("Authorization", "Bearer a.b.c"), false, 401, 401, [2]bool{}, [2]int{}},
+		{"a token twice", with("Authorization", "Bearer a.b.c", "Authorization", "Bearer a.b.c"), false, 401, 401, [2]bool{}, [2]int{}},
+	} {
+		for mode, n := range nodes {
+			for _, d := range doors {
+				want, judged := []int{c.off, c.on}[mode], c.judged[mode]
+				if d.name == "a purchase" && c.buys[mode] != 0 {
+					want, judged = c.buys[mode], false
 				}
-				headers := append([]string{"Content-Type", media}, c.headers(n)...)
-				before := n.head()
-				a := n.send(http.MethodPost, quickPath, body, headers...)
-				if status := want[c.name][name][mode]; a.status != status {
-					t.Errorf("mode %d, %s, %s body: %v, want %d", mode, c.name, name, a, status)
+				if d.name == "MCP" && strings.Contains(c.name, "beside a bad key") {
+					continue // a message with a bad credential does not come in
 				}
-				if after := n.head(); (after != before) != (a.status == 200) {
-					t.Errorf("mode %d, %s, %s body: %d events", mode, c.name, name, after-before)
+				try := func(name, body string, want int) {
+					var headers []string
+					if c.headers != nil {
+						headers = c.headers(n)
+					}
+					var order *x402test.Order
+					if c.pays {
+						cents := d.cents
+						if cents == 0 {
+							p, _ := n.app.Product("policy-starter-pack")
+							cents = int(p.PriceCents)
+						}
+						o := buyer.Order(n.server.terms.Challenge(x402.Resource{URL: d.resource(n)}, cents, nil), fmt.Sprint(t.Name(), d.name, c.name, name), n.clock.Now())
+						order = &o
+					}
+					before := n.head()
+					if got := d.call(n, headers, order, body); got != want {
+						t.Errorf("x402 %s, %s, %s, %s body: %d, want %d", []string{"off", "on"}[mode], d.name, c.name, name, got, want)
+					}
+					if after := n.head(); (after != before) != (want == 200) {
+						t.Errorf("x402 %s, %s, %s, %s body: %d events", []string{"off", "on"}[mode], d.name, c.name, name, after-before)
+					}
 				}
-				n.discreet(a)
-				if a.status == 402 && len(a.body) == 0 || a.status == 503 && !strings.Contains(string(a.body), "x402 not configured") {
-					t.Errorf("mode %d, %s, %s body: %v", mode, c.name, name, a)
+				try("good", d.body, want)
+				for name, body := range d.bodies {
+					if judged {
+						try(name, body, malformed[name])
+					} else {
+						try(name, body, want)
+					}
 				}
 			}
 		}
 	}
 }
 
-var freshPayments int
+func with(pairs ...string) func(*node) []string { return func(*node) []string { return pairs } }
 
-// freshPayment is a payment for the quick gate that nobody has seen; where x402 is
-// off, one that would be good elsewhere.
-func (n *node) freshPayment() string {
-	freshPayments++
-	terms := n.server.terms
-	required := terms.Challenge(x402.Resource{URL: n.url + quickPath}, 1, nil)
-	return buyer.Order(required, fmt.Sprint(n.t.Name(), "fresh", freshPayments), n.clock.Now()).Header()
+// What is sent twice is none, and what cannot be bought is no question of payment.
+func TestGateBeforeTheCredential(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{dev: true})
+	payment := n.order(quickPath, "").Header()
+	n.unchanged(func() {
+		n.demands(n.post(quickPath, "", lsBody, "PAYMENT-SIGNATURE", payment, "PAYMENT-SIGNATURE", payment), x402.ReasonPayload)
+		n.demands(n.post(quickPath, "", lsBody, "X-PAYMENT", "e30="), x402.VersionIsRequired)
+		for _, headers := range [][]string{nil, {"PAYMENT-SIGNATURE", payment}, {"X-API-Key", canary}} {
+			n.refused(n.post("/api/purchase/no-such-product", "", "{}", headers...), 404, "-", "-")
+			n.refused(n.post("/api/purchase/monthly-pass", "", "{}", headers...), 400, "-", "-")
+			n.refused(n.post("/api/agent-services/no-such/service", "", "{}", headers...), 404, "-", "-")
+			n.refused(n.send(http.MethodPut, quickPath, "{}", headers...), 405, "-", "-")
+		}
+	})
 }
 
 // Nobody gets anything for a payment that is not as we asked for it.

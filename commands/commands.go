@@ -94,6 +94,8 @@ func refusal(err error) error {
 	switch {
 	case errors.Is(err, ledger.ErrKeyReused):
 		return policy.Refuse(CodeKeyReused, "", "idempotency key was used with other content")
+	case errors.Is(err, ledger.ErrTooLarge):
+		return errTooLarge
 	case errors.Is(err, seal.ErrNoSigner):
 		return policy.Refuse(CodeNoSigner, "", signingUnavailable)
 	case errors.Is(err, ledger.ErrUnknown), errors.Is(err, ledger.ErrBusy), errors.Is(err, ledger.ErrStopped),

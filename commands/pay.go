@@ -174,8 +174,6 @@ func (a *App) claim(ctx context.Context, p Payment, paid Paid, promise Promise) 
 	switch {
 	case errors.Is(err, ledger.ErrKeyReused), err == nil && result.Replayed && result.Events[0].Stream != draft.Stream:
 		return false, a.reused(ctx, p)
-	case errors.Is(err, ledger.ErrTooLarge):
-		return false, errTooLarge
 	}
 	return err == nil && !result.Replayed, err
 }

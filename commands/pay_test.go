@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/policy"
 )
 
 // bank is a settler whose answers a test chooses. It moves the money of a payment
@@ -257,6 +259,27 @@ func TestNothingIsClaimedBeforeItVerifies(t *testing.T) {
 	}
 }
 
+// What is too large to be kept is not paid for.
+func TestNobodyPaysForWhatCannotBeKept(t *testing.T) {
+	b := newBank("facilitator")
+	a := paidApp(t, b)
+	_, caller := newKey(t, a, "ada@example.com")
+	before := len(everything(t, a))
+	call := quickCall(t, caller, "", "ls")
+	for _, octets := range []int{600 << 10, 2 << 20} {
+		call.Service = policy.Declare(policy.Service{Name: "large/answer", PriceCents: 1, Bare: true}, func(echoInput) (echoOutput, error) {
+			return echoOutput{strings.Repeat("x", octets)}, nil
+		})
+		_, err := a.RunPaidService(t.Context(), call, paymentOf(1))
+		wantRefusal(t, err, "too_large", "request and answer are too large to be kept")
+	}
+	_, err := a.RunService(t.Context(), call)
+	wantRefusal(t, err, "too_large", "request and answer are too large to be kept")
+	if n := len(everything(t, a)); n != before || b.asked != 0 {
+		t.Errorf("%d events, verified %d times", n-before, b.asked)
+	}
+}
+
 // Only the first attempt's refusal is one. While the end is not known the answer
 // is "not known", never a demand to pay again.
 func TestThreeOutcomesOfSettling(t *testing.T) {
@@ -411,8 +434,8 @@ func TestEightEqualPaymentsAtOnce(t *testing.T) {
 	call := runCall(t, commands.Caller{}, "", "rm -rf /")
 	bodies, errs := make([][]byte, 8), make([]error, 8)
 	var all sync.WaitGroup
+	nodes[0].Settler, nodes[1].Settler = b, b
 	for i := range bodies {
-		nodes[i%2].Settler = b
 		all.Go(func() {
 			r, err := nodes[i%2].RunPaidService(t.Context(), call, paymentOf(1))
 			bodies[i], errs[i] = r.Body, err

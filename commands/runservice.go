@@ -279,8 +279,11 @@ func (a *App) RunPaidService(ctx context.Context, call Call, p Payment) (Reply, 
 // promise is the prepared answer as the payment's claim keeps it.
 func (a *App) promise(ctx context.Context, call Call) (Promise, error) {
 	p, err := a.prepare(ctx, call)
-	if err != nil {
+	switch {
+	case err != nil:
 		return Promise{}, err
+	case len(p.answer.Body) > maxPaidAnswer:
+		return Promise{}, errTooLarge
 	}
 	subject := "payer:" + call.payment.Network + ":" + strings.ToLower(call.payment.Payer)
 	call.payer = party{actor: call.payment.Payer, subject: subject}

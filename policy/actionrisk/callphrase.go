@@ -34,6 +34,9 @@ func looksPhrase(text string) bool {
 	if !phraseVerbs[w] || strings.HasPrefix(rest, "(") {
 		return false
 	}
+	if name, _, assigns := strings.Cut(rest, "="); w == "export" && assigns && syntaxName(name) {
+		return false // a variable of the shell
+	}
 	low := strings.ToLower(rest)
 	switch w {
 	case "x402":

@@ -31,6 +31,8 @@ func (e *engine) carriedFrom(v *invocation) int {
 	for i := 1; i < len(v.argv); i++ {
 		t := v.argv[i].Text
 		switch {
+		case !begun && i == 1 && slices.Contains(e.groups["prose-words"], strings.TrimSuffix(t, ":")):
+			return 0
 		case t == "--" || slices.Contains(e.groups["run-words"], t):
 			begun = true
 		case strings.HasPrefix(t, "-") || strings.Contains(t, "="):

@@ -54,7 +54,7 @@ func (e *engine) emulate(sh *shell, v *invocation) (flow, bool) {
 	case "tr":
 		return e.translate(sh, v)
 	case "tar", "gtar", "bsdtar":
-		if w, ok := v.value("-f", "--file"); ok && w.Text != "-" && (v.has("-c") || v.has("--create") || v.has("-r")) {
+		if w, ok := v.value("-f", "--file"); ok && w.Text != "-" && w.Text != "/dev/stdout" && w.Text != "/dev/fd/1" && (v.has("-c") || v.has("--create") || v.has("-r")) {
 			f := flow{via: "tar"}
 			for _, w := range v.operands {
 				f.taint |= e.readFile(sh, w).taint

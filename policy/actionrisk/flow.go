@@ -60,7 +60,7 @@ func (e *engine) readFile(sh *shell, name Word) flow {
 	if name.Text == "/dev/null" {
 		return flow{known: true}
 	}
-	f := flow{via: "file", taint: name.Taint &^ fromStdin}
+	f := flow{via: "file", taint: name.Taint&^fromStdin | e.within(sh.cwd, name)}
 	if strings.HasPrefix(name.Text, "/dev/tcp/") || strings.HasPrefix(name.Text, "/dev/udp/") {
 		f.taint |= fromNetwork
 	}
@@ -69,6 +69,30 @@ func (e *engine) readFile(sh *shell, name Word) flow {
 		f.taint |= fromSecret
 	}
 	return f
+}
+
+// within is the taint of what the command itself wrote above or below a path: a
+// folder that was copied, a file that was put into one.
+func (e *engine) within(cwd string, name Word) taint {
+	if len(e.files) == 0 || !name.known() || name.Text == "" {
+		return 0
+	}
+	key := strings.TrimSuffix(fileKey(cwd, strings.TrimRight(name.Text, "*")), "/")
+	if key == "." || key == "/" || key == "~" || key == "/dev" {
+		return 0
+	}
+	var t taint
+	for file, f := range e.files {
+		switch {
+		case strings.HasPrefix(file, key+"/"):
+			if t |= f.taint & (fromSecret | fromDump | fromEnviron); kindOfFile(file)&(isCredential|isPublic) == isCredential {
+				t |= fromSecret
+			}
+		case strings.HasPrefix(key, file+"/"):
+			t |= f.taint & (fromSecret | fromDump | fromEnviron)
+		}
+	}
+	return t
 }
 
 // descriptor is the number in /dev/fd/3 and its kind.
@@ -195,6 +219,9 @@ func savesAll(v *invocation) bool {
 	return false
 }
 
+// suffixOf is what a packer puts behind the name of the file that it packs.
+var suffixOf = map[string]string{"gzip": ".gz", "pigz": ".gz", "bzip2": ".bz2", "pbzip2": ".bz2", "xz": ".xz", "lzma": ".lzma", "lzop": ".lzo", "brotli": ".br", "compress": ".Z"}
+
 // transforms: what a program makes of files keeps where they came from, under the
 // name it is told to write.
 func (e *engine) transforms(sh *shell, v *invocation) {
@@ -221,11 +248,17 @@ func (e *engine) transforms(sh *shell, v *invocation) {
 		if len(from) == 2 {
 			from, to = from[:1], Word{Text: from[1].Text + "aa"}
 		}
+	case "pigz", "pbzip2", "lzma", "lzop", "brotli", "compress":
+		if len(from) == 1 {
+			to = Word{Text: from[0].Text + suffixOf[v.exe]}
+		}
 	case "gunzip", "bunzip2", "unxz", "unzstd", "gzip", "bzip2", "xz":
 		if len(from) == 1 && (strings.HasPrefix(v.exe, "un") || strings.Contains(v.exe, "un") || v.has("-d")) {
 			if name := from[0].Text; strings.LastIndexByte(name, '.') > 0 {
 				to = Word{Text: name[:strings.LastIndexByte(name, '.')]}
 			}
+		} else if len(from) == 1 {
+			to = Word{Text: from[0].Text + suffixOf[v.exe]}
 		}
 	}
 	if to.Text == "" {

@@ -98,10 +98,11 @@ type invocation struct {
 	redirs   []redir
 	stdin    flow
 	cwd      string
-	host     string // runs on that host (ssh), in that container
-	root     bool   // runs as root for sure
-	direct   bool   // started by a program, which knows no functions and aliases
-	remote   bool   // elsewhere: paths are not those of this machine
+	host     string           // runs on that host (ssh), in that container
+	root     bool             // runs as root for sure
+	fds      map[string]redir // open when it starts
+	direct   bool             // started by a program, which knows no functions and aliases
+	remote   bool             // elsewhere: paths are not those of this machine
 	dry      bool
 	src      *source
 	from, to int

@@ -362,7 +362,7 @@ func kindOfFile(p string) class {
 	if strings.Trim(name, "*") == "" {
 		folder = path.Base(path.Dir(p))
 	}
-	if keyFolders[folder] {
+	if keyFolders[folder] || strings.HasSuffix(p, "/.aws/config") { // read for its profiles, but not to be sent
 		c |= isKeyFolder
 	}
 	if publicFile(lower) {

@@ -391,7 +391,10 @@ func downloadedRun(e *engine, it *item, args []string) (Word, bool) {
 		}
 		return first, false
 	}
-	for _, w := range v.operands {
+	for i, w := range v.operands {
+		if i > 0 && len(args) > 0 && args[0] == "script" { // its program; the others are data
+			break
+		}
 		if check(w) {
 			return w, true
 		}

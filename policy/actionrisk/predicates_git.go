@@ -122,7 +122,19 @@ func configValue(_ *engine, it *item, _ []string) (Word, bool) {
 	if len(v.operands) > 2 && strings.HasPrefix(strings.ToLower(v.operands[1].Text), "alias.") && !strings.HasPrefix(v.operands[2].Text, "!") {
 		return Word{}, false // another name of a git command, which is judged itself
 	}
+	if len(v.operands) > 2 && usualProgram(v.operands[2].Text) {
+		return Word{}, false
+	}
 	return Word{}, len(v.operands) > 2 && !v.has("--get") && !v.has("--unset")
+}
+
+var usualPrograms = setOf("vim vi nvim nano emacs emacsclient micro hx helix code codium subl mate idea less more most cat delta diff-so-fancy bat true false store cache osxkeychain manager manager-core libsecret wincred git-lfs nbstripout ssh meld vimdiff")
+
+// usualProgram: a program people set for Git, by its bare name and with nothing of
+// the shell behind it.
+func usualProgram(value string) bool {
+	first, rest, _ := strings.Cut(strings.TrimPrefix(value, "!gh"), " ")
+	return usualPrograms[first] && !strings.ContainsAny(rest, ";|&`$<>(") && !strings.Contains(rest, "Command=")
 }
 
 // emptied: a redirection that writes nothing.

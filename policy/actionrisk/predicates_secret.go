@@ -7,6 +7,8 @@ import (
 
 // secretPredicates serve the secret, rce and priv tables.
 var secretPredicates = map[string]predicate{
+	"sent-copy":      sentCopy,      // an operand is, holds or lies in a copy of credentials that the command itself made
+	"remote-archive": remoteArchive, // the archive that it writes is on another machine
 	"serves-secrets": servesSecrets, // a web server whose root holds credentials
 	"names-only":     namesOnly,     // shows what stands before "=" alone
 	"secretfile":     secretFile,    // shows a file of credentials on this machine
@@ -133,6 +135,34 @@ func secretFile(e *engine, it *item, _ []string) (Word, bool) {
 		}
 	}
 	return Word{}, false
+}
+
+func sentCopy(e *engine, it *item, _ []string) (Word, bool) {
+	for _, w := range it.inv.operands {
+		f, ok := e.files[fileKey(it.inv.cwd, w.Text)]
+		if ok && f.taint&(fromSecret|fromDump|fromEnviron) != 0 || e.within(it.inv.cwd, w) != 0 {
+			return w, true
+		}
+	}
+	return Word{}, false
+}
+
+// remoteArchive: tar, cpio and pax write to host:path over ssh or rsh, given as an
+// option or, for tar, in TAPE.
+func remoteArchive(_ *engine, it *item, _ []string) (Word, bool) {
+	v := it.inv
+	if v.has("-x") || v.has("-t") || v.has("-r") && v.exe == "pax" || v.has("--force-local") {
+		return Word{}, false
+	}
+	w, ok := v.value("-f", "--file", "-F", "-O")
+	if !ok && strings.HasSuffix(v.exe, "tar") {
+		for _, a := range v.env {
+			if a.name == "TAPE" {
+				w = a.value
+			}
+		}
+	}
+	return w, w.Text != "" && remotePath(w.Text)
 }
 
 // servesSecrets: a web server for one folder, which is a folder of keys, a home
@@ -360,7 +390,12 @@ func sentFile(e *engine, it *item, _ []string) (Word, bool) {
 		} else if o.name != "-T" && !strings.HasSuffix(o.name, "-file") {
 			continue
 		}
-		if f, ok := e.files[fileKey(it.inv.cwd, w.Text)]; ok && f.taint&(fromSecret|fromDump|fromEnviron) != 0 {
+		if fd, ok := descriptor(w.Text); ok {
+			if f, ok := it.inv.fds[fd]; ok && f.op == "<" {
+				w = f.file
+			}
+		}
+		if f, ok := e.files[fileKey(it.inv.cwd, w.Text)]; ok && f.taint&(fromSecret|fromDump|fromEnviron) != 0 || !ok && e.within(it.inv.cwd, w) != 0 {
 			return w, true
 		}
 		if c := e.classOf(w, it.inv.cwd); c&isCredential != 0 && c&isPublic == 0 || c&isAccounts != 0 {
@@ -442,6 +477,15 @@ func socatFile(e *engine, it *item, _ []string) (Word, bool) {
 		switch k := strings.ToUpper(kind); {
 		case strings.HasPrefix(k, "TCP"), strings.HasPrefix(k, "UDP"), strings.HasPrefix(k, "OPENSSL"):
 			net = true
+		case k == "FD":
+			file := it.inv.fds[rest].file.Text
+			net = net || strings.HasPrefix(file, "/dev/tcp/") || strings.HasPrefix(file, "/dev/udp/")
+		case k == "EXEC" || k == "SYSTEM":
+			for _, part := range strings.FieldsFunc(rest, func(r rune) bool { return strings.ContainsRune(" '\"\\,;|", r) }) {
+				if c := e.classOf(Word{Text: part}, it.inv.cwd); c&isCredential != 0 && c&isPublic == 0 {
+					file = w
+				}
+			}
 		case k == "OPEN" || k == "FILE" || k == "GOPEN":
 			rest, _, _ = strings.Cut(strings.Trim(rest, "'\""), ",")
 			if c := e.classOf(Word{Text: rest}, it.inv.cwd); c&isCredential != 0 && c&isPublic == 0 {

@@ -219,8 +219,10 @@ func (sh *shell) opens(s *syntax.Stmt, made []redir) bool {
 			continue
 		case made[i].op != "":
 			f = made[i]
-		default:
-			continue
+		default: // a copy of what this very line has opened
+			if f = sh.fds[strings.TrimSuffix(r.Word.Lit(), "-")]; f.op == "" {
+				continue
+			}
 		}
 		if chosen { // {name}: the shell chooses a number and keeps it there
 			sh.set(name, Word{Text: "fd-" + name, At: -1})
@@ -254,7 +256,7 @@ func (sh *shell) redirect(r *syntax.Redirect, in flow, files []redir, quiet bool
 			if r.Op == syntax.DplIn && f.op == "<" {
 				return sh.e.readFile(sh, f.file), append(files, f), quiet
 			}
-			return in, append(files, f), quiet || toStdout(r)
+			return in, append(files, redir{">", f.file}), quiet || toStdout(r)
 		}
 		return in, files, quiet
 	case syntax.RdrIn, syntax.RdrInOut:

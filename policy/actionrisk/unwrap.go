@@ -42,6 +42,7 @@ func (sh *shell) run(v *invocation) flow {
 		e.raise("obf.excess-quoting", sh.src, v.from, v.to, printable(v.exe))
 	}
 	sh.addOptions(v)
+	v.fds = sh.fds
 	e.parseArgs(v)
 	sh.fromDescriptor(v)
 	v.dry = e.isDryRun(v)
@@ -115,10 +116,18 @@ func (sh *shell) fromDescriptor(v *invocation) {
 	}
 }
 
-// addOptions puts the options that tar takes from its variable before its own.
+// addOptions puts the options that tar takes from its variables before its own, and
+// writes those without a dash, as in "tar czf", with one.
 func (sh *shell) addOptions(v *invocation) {
-	if v.exe != "tar" && v.exe != "gtar" {
+	if v.exe != "tar" && v.exe != "gtar" && v.exe != "bsdtar" {
 		return
+	}
+	if t := v.word(1).Text; t != "" && t[0] != '-' && strings.Trim(t, "ctxruvzjJpkfhaOUWSPAdmow") == "" && strings.ContainsAny(t, "ctxru") {
+		v.argv = slices.Clone(v.argv)
+		v.argv[1].At = -1
+		if v.argv[1].Text = "-" + strings.ReplaceAll(t, "f", ""); strings.ContainsRune(t, 'f') {
+			v.argv[1].Text += "f" // its value is the next word, wherever the letter stands
+		}
 	}
 	text := Word{}
 	if w := sh.vars["TAR_OPTIONS"]; len(w) == 1 {

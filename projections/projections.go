@@ -249,7 +249,7 @@ func (r *run) passes(batch []ledger.Event) bool {
 // below the checkpoint were applied before.
 func (r *run) step(ctx context.Context, batch []ledger.Event) error {
 	last := batch[len(batch)-1]
-	err := pgx.BeginFunc(ctx, r.ledger.Pool(), func(tx pgx.Tx) error {
+	err := pgx.BeginTxFunc(ctx, r.ledger.Pool(), pgx.TxOptions{BeginQuery: begin}, func(tx pgx.Tx) error {
 		position, dead, err := r.begin(ctx, tx)
 		if err != nil {
 			return err
@@ -282,13 +282,14 @@ func (r *run) step(ctx context.Context, batch []ledger.Event) error {
 	return err
 }
 
+// begin opens the transaction of a step. Rows and checkpoint are lost together, if
+// at all, and made again.
+const begin = `begin; set local search_path = readmodels, public; set local synchronous_commit = off`
+
 // begin locks the checkpoint and reads it, and the streams (tenant, name) with
 // parked events, in one round trip.
 func (r *run) begin(ctx context.Context, tx pgx.Tx) (position int64, dead map[[2]string]bool, err error) {
 	batch := &pgx.Batch{}
-	// Rows and checkpoint are lost together, if at all, and made again.
-	batch.Queue(`set local search_path = readmodels, public`)
-	batch.Queue(`set local synchronous_commit = off`)
 	batch.Queue(`select pos from public.projection_checkpoint where name = $1 and p = 0 for update skip locked`, r.name).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&position) })
 	batch.Queue(`select distinct tenant, stream from public.projection_dead where name = $1 and p = 0`, r.name).

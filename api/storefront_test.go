@@ -266,6 +266,15 @@ func TestSubscription(t *testing.T) {
 		ada.entitled("monthly-pass", c.want)
 	}
 	ada.want(ada.post("/api/billing-portal", `{}`), 404, "no active subscription")
+	// Somebody has taken our mark away at the provider: it is ours all the same.
+	f.checkout(ada, "team")
+	f.deliver(f.notice("customer.subscription.created", now, f.subscription("cus_p", "active", now, end, false)),
+		f.notice("checkout.session.completed", now, f.paid("cus_p", "ada@example.com", nil)))
+	ada.entitled("team", "active")
+	unmarked := f.subscription("cus_p", "canceled", now, end, false)
+	unmarked["metadata"] = fields{}
+	f.deliver(f.notice("customer.subscription.deleted", now.Add(time.Second), unmarked))
+	ada.entitled("team", "canceled")
 }
 
 // A paid period that ends without news is asked about.

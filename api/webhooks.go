@@ -97,7 +97,7 @@ func (s *Server) recordNotice(r *http.Request, n notice) error {
 		return nil
 	}
 	customer, fact, err := readSubscription(n.Data.Object, change)
-	if err != nil || fact.Product == "" { // not sold by us
+	if err != nil {
 		return err
 	}
 	return s.app.RecordSubscription(ctx, from, customer, fact)

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -26,8 +27,21 @@ func (e ProviderEvent) key() (key, content ledger.Hash) {
 }
 
 // RecordSubscription records a subscription as the provider tells it, and lets
-// the organization that rests on it follow. customer is the provider's.
+// the organization that rests on it follow. customer is the provider's. One that
+// names no product is ours only if it did before.
 func (a *App) RecordSubscription(ctx context.Context, from ProviderEvent, customer string, s events.SubscriptionUpdated) error {
+	if s.Product == "" {
+		b, _, err := a.readBilling(ctx, customer)
+		if err != nil {
+			return refusal(err)
+		}
+		_, told := b.subscriptions[s.Subscription]
+		began, sold := b.began[s.Subscription]
+		if !told && !sold {
+			return nil
+		}
+		s.Product = cmp.Or(b.subscriptions[s.Subscription].Product, began.Product)
+	}
 	s.ProviderAt, s.ProviderEvent = from.At, from.ID
 	if err := a.recordFact(ctx, from, billingStream(customer), events.TypeSubscriptionUpdated, s); err != nil {
 		return err

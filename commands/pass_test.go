@@ -1,0 +1,83 @@
+package commands
+
+import (
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/ledgertest"
+)
+
+// A call that was judged payable lands only if nothing that its pass rests on has
+// moved since.
+func TestPassIsGuarded(t *testing.T) {
+	db := ledgertest.New(t)
+	l, err := ledger.Open(t.Context(), db.URL, ledger.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	kek := make([]byte, 32)
+	a := &App{Ledger: l, Clock: time.Now, Products: []Product{{Slug: "pass", Kind: Subscription, PriceCents: 100, CreditCents: 30}}}
+	if a.Vault, err = l.OpenVault(t.Context(), kek); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now().Unix()
+	told := 0
+	tell := func(change string) {
+		t.Helper()
+		told++
+		err := a.RecordSubscription(t.Context(), ProviderEvent{ID: "evt_" + change + string(rune('0'+told)), At: now + int64(told)}, "cus_p",
+			events.SubscriptionUpdated{Subscription: "sub_p", Product: "pass", Status: "active", Change: change, PeriodStart: now, PeriodEnd: now + 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	tell("created")
+	if err := a.FulfilCheckout(t.Context(), ProviderEvent{ID: "evt_bought", At: now},
+		CompletedCheckout{Session: "cs_p", Customer: "cus_p", Subscription: "sub_p", Product: "pass", Email: "ada@example.com"}); err != nil {
+		t.Fatal(err)
+	}
+	customer, err := a.CustomerByEmail(t.Context(), "ada@example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, moves := range map[string]func(){
+		"the provider told":    func() { tell("updated") },
+		"the operator revoked": func() { a.mustRevoke(t, customer) },
+	} {
+		f, ok, err := a.chargePass(t.Context(), customer, 30)
+		if err != nil || !ok || f.charge != chargedPass || f.used != 30 {
+			t.Fatalf("%s: %+v, %v, %v", name, f, ok, err)
+		}
+		moves()
+		_, err = a.Ledger.Append(t.Context(), ledger.Append{Tenant: ledger.ServiceTenant, Guards: f.guards, Drafts: []ledger.Draft{{
+			Stream: f.stream, Expect: f.expect, ID: a.NewID("evt_"), Type: events.TypeCallCompleted, SchemaVersion: 1, Actor: "key_1", Payload: []byte(`{}`)}}})
+		if !errors.Is(err, ledger.ErrMoved) {
+			t.Errorf("%s: %v, want that it has moved", name, err)
+		}
+		if _, err := a.GrantEntitlement(t.Context(), customer, "pass", time.Time{}, "again"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, ok, err := a.chargePass(t.Context(), customer, 31); ok || err != nil {
+		t.Errorf("a call above the rest: %v, %v", ok, err)
+	}
+	if _, ok, err := a.chargePass(t.Context(), "", 1); ok || err != nil {
+		t.Errorf("a call of nobody: %v, %v", ok, err)
+	}
+	tell("deleted")
+	if _, ok, err := a.chargePass(t.Context(), customer, 1); ok || err != nil {
+		t.Errorf("a call after the end: %v, %v", ok, err)
+	}
+}
+
+func (a *App) mustRevoke(t *testing.T, customer string) {
+	t.Helper()
+	if _, err := a.RevokeEntitlement(t.Context(), customer, "pass", "abuse"); err != nil {
+		t.Fatal(err)
+	}
+}

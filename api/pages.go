@@ -84,6 +84,8 @@ func (s *Server) pages() []page {
 		{http.MethodPost, confirmAgentPath, postConfirmAgent},
 		{http.MethodGet, "/account", showAccount},
 		{http.MethodPost, "/account/organization", postOrganization},
+		{http.MethodPost, "/account/keys", postKey},
+		{http.MethodPost, "/account/keys/revoke", postRevokeKey},
 		{http.MethodPost, "/account/download", postDownload},
 		{http.MethodPost, "/account/billing", postBilling},
 		{http.MethodPost, "/sign-out", postSignOut},
@@ -244,13 +246,36 @@ func showAccount(s *Server, v *visit) (view, error) {
 		return view{}, err
 	}
 	bought, err := s.bought(v.request.Context(), v.session.customer)
-	return view{template: "account.html", data: accountPage{as, bought}}, err
+	if err != nil {
+		return view{}, err
+	}
+	keys, err := s.app.AccountKeys(v.request.Context(), v.session.customer)
+	return view{template: "account.html", data: accountPage{as, bought, keys}}, err
 }
 
 // accountPage is what somebody who is signed in sees.
 type accountPage struct {
 	signedInAs
 	Bought []boughtProduct
+	Keys   []commands.AccountKey
+}
+
+// postKey shows a new key of the account, this once.
+func postKey(s *Server, v *visit) (view, error) {
+	if v.session == nil {
+		return signInFirst(v), nil
+	}
+	issued, err := s.app.IssueAccountKey(v.request.Context(), v.session.customer)
+	return view{template: "key.html", data: issued.APIKey, status: http.StatusCreated}, err
+}
+
+// postRevokeKey ends a key of the account.
+func postRevokeKey(s *Server, v *visit) (view, error) {
+	if v.session == nil {
+		return signInFirst(v), nil
+	}
+	err := s.app.RevokeAccountKey(v.request.Context(), v.session.customer, v.form.Get("keyId"))
+	return view{location: "/account"}, err
 }
 
 // boughtProduct is a product the customer has, or had, access to.

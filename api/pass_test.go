@@ -3,6 +3,8 @@ package api_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -247,4 +249,30 @@ func TestAccountKeys(t *testing.T) {
 	if read(); list.Keys[0].State != "revoked" || list.Keys[1].State != "active" {
 		t.Errorf("%+v", list)
 	}
+}
+
+// The same in a browser.
+func TestAccountKeysOnThePage(t *testing.T) {
+	s, _ := newStorefront(t)
+	ada := s.signedIn(t, "ada@example.com")
+	got := ada.form("/account/keys", nil)
+	key := regexp.MustCompile(`svck_[A-Za-z0-9_-]{63}`).FindString(got.body)
+	if got.status != 201 || key == "" {
+		t.Fatalf("%d %s", got.status, got.body)
+	}
+	u := &subscriber{browser: ada, site: s}
+	u.want(u.quick(key), 200, "scored")
+	page := ada.get("/account")
+	ada.want(page, 200, "<code>"+key[:17]+"</code> active")
+	id := regexp.MustCompile(`name="keyId" value="(key_[0-9A-Z]{26})"`).FindStringSubmatch(page.body)
+	if id == nil || strings.Contains(page.body, key) {
+		t.Fatalf("%s", page.body)
+	}
+	eve := s.signedIn(t, "eve@example.com")
+	eve.want(eve.form("/account/keys/revoke", url.Values{"keyId": {id[1]}}), 404, "key not found")
+	ada.want(ada.form("/account/keys/revoke", url.Values{"keyId": {id[1]}}, "Origin", "https://evil.example"), 403, "cross-origin")
+	ada.want(ada.form("/account/keys/revoke", url.Values{"keyId": {id[1]}}), 303, "")
+	ada.want(ada.get("/account"), 200, "<code>"+key[:17]+"</code> revoked")
+	u.want(u.quick(key), 401, "API key is not valid")
+	s.browser(t).want(s.browser(t).form("/account/keys", nil), 303, "")
 }

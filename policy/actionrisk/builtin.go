@@ -66,7 +66,10 @@ func (sh *shell) builtin(v *invocation) (flow, bool) {
 			sh.params = sh.params[min(max(n, 0), len(sh.params)):]
 		}
 		return flow{known: true}, true
-	case "unalias", "shopt", "popd", "return", "exit", "break", "continue":
+	case "exit", "return":
+		e.left = true
+		return flow{known: true}, true
+	case "unalias", "shopt", "popd", "break", "continue":
 		return flow{known: true}, true
 	case "eval":
 		if len(v.argv) > 1 {
@@ -75,7 +78,7 @@ func (sh *shell) builtin(v *invocation) (flow, bool) {
 		return flow{known: true}, true
 	case "trap":
 		if len(v.operands) > 1 && v.operands[0].Text != "-" {
-			sh.interpretHere(v.operands[0], v, "trap")
+			sh.trap(v)
 		}
 		return flow{known: true}, true
 	case "read", "mapfile", "readarray":
@@ -103,6 +106,28 @@ func (sh *shell) builtin(v *invocation) (flow, bool) {
 		return flow{}, true
 	}
 	return flow{}, false
+}
+
+// trap runs the text at once, or, where it waits for the end and uses a variable
+// that nothing has set yet, at the end, with the values of then.
+func (sh *shell) trap(v *invocation) {
+	e, text := sh.e, v.operands[0]
+	waits := slices.ContainsFunc(v.operands[1:], func(w Word) bool { return w.Text == "EXIT" || w.Text == "0" })
+	_, calls := sh.funcs[text.Text]
+	if !waits || strings.IndexByte(text.Text, '$') < 0 && !calls || len(e.later) >= maxFiles {
+		sh.interpretHere(text, v, "trap")
+		return
+	}
+	then := sh.fork()
+	src := sh.src
+	e.later = append(e.later, func() {
+		at := sh
+		if e.left { // what is set behind an exit is never set
+			at = then
+		}
+		at.src = src
+		at.interpretHere(text, v, "trap")
+	})
 }
 
 // interpretHere runs text in this shell itself, so that what it sets stays.

@@ -184,6 +184,8 @@ type engine struct {
 	decoded     int                // bytes of decoded text so far
 	files       map[string]flow    // written by the command itself
 	programs    map[string]string  // programs that the command gave other names
+	later       []func()           // what traps run at the end
+	left        bool               // an exit or return stands somewhere
 	links       []link             // made by the command itself
 	gitConfig   map[string]Word    // what git config set before
 	texts       map[string]parsed  // parsed so far
@@ -220,6 +222,9 @@ func assess(a Action) (Assessment, int) {
 	e.context = readContext(&e.action)
 	whole := source{text: a.Command, at: 0, span: Span{0, len(a.Command)}}
 	route := e.top(whole)
+	for i := 0; i < len(e.later); i++ { // one may add another
+		e.later[i]()
+	}
 	if e.background && len(e.files) > 0 { // a file may be read before the line that writes it, by a pipe with a name
 		e.segment = 0
 		e.top(whole)

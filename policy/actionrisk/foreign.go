@@ -31,7 +31,7 @@ func (e *engine) runOther(sh *shell, src *source) {
 		}
 		value := text[i+1 : end]
 		switch name := calledBefore(text[:i]); {
-		case deletesTree(name, text):
+		case deletesTree(name, text) || deletesTree(calledAfter(text[end+1:]), ""):
 			e.carried(sh, src, i+1, end, "rm -rf "+quote(value), name)
 		case starts && e.actsText(value):
 			e.carried(sh, src, i+1, end, value, "program text")
@@ -107,6 +107,20 @@ func calledBefore(text string) string {
 	return text[i:]
 }
 
+// calledAfter is the method called on what the argument makes: File("x").deleteDir().
+func calledAfter(text string) string {
+	rest, ok := strings.CutPrefix(strings.TrimLeft(text, " \t)"), ".")
+	if !ok {
+		return ""
+	}
+	for i := 0; i < len(rest); i++ {
+		if !isNameByte(rest[i]) {
+			return rest[:i]
+		}
+	}
+	return rest
+}
+
 // closingQuote is where the string that opens at i ends on its line, or -1.
 func closingQuote(text string, i int) int {
 	for j := i + 1; j < len(text); j++ {
@@ -145,7 +159,16 @@ func (e *engine) runTcl(sh *shell, src *source) {
 func (e *engine) runBang(sh *shell, src *source) {
 	e.eachLine(src.text, ";\n", func(from, to int) {
 		line := strings.TrimLeft(src.text[from:to], " \t:%")
-		for _, prefix := range [...]string{"!", "\\!", "shell ", "platform shell ", "system ", "silent !", "exec !", "system("} {
+		i := max(strings.Index(line, "system("), strings.Index(line, "os.execute("), strings.Index(line, "popen("))
+		if i >= 0 { // a function of the editor's own language
+			if j := strings.IndexAny(line[i:], "'\""); j >= 0 {
+				if k := closingQuote(line, i+j); k > 0 {
+					e.carried(sh, src, from, to, line[i+j+1:k], "system")
+					return
+				}
+			}
+		}
+		for _, prefix := range [...]string{"!", "\\!", "shell ", "platform shell ", "system ", "silent !", "exec !"} {
 			if rest, ok := strings.CutPrefix(line, prefix); ok && rest != "" {
 				e.carried(sh, src, from, to, rest, strings.TrimSpace(prefix))
 				return

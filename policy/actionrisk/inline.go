@@ -62,8 +62,9 @@ type inlineRun struct {
 	lang   string
 	toks   []inlineToken
 	vars   map[string]inlineToken
-	names  map[string]string // other names that the text gives to functions
-	secret bool              // reads credentials
+	each   map[string][]inlineToken // the strings a loop's variable goes through
+	names  map[string]string        // other names that the text gives to functions
+	secret bool                     // reads credentials
 }
 
 // runInline looks for calls that run, delete, read or send in a program text of
@@ -83,12 +84,55 @@ func (e *engine) runInline(sh *shell, src *source, lang string) {
 	inner.src = src
 	r := &inlineRun{sh: &inner, src: src, lang: lang, toks: scanInline(src.text, lang, &e.budget), vars: map[string]inlineToken{}}
 	for i := range r.toks {
+		r.loops(i)
+	}
+	for i := range r.toks {
 		r.look(i)
 	}
 	r.whole()
 	if lang == "awk" && len(e.findings) == 0 && !strings.Contains(src.text, "system") && !strings.Contains(src.text, "|") && !strings.Contains(src.text, ">") {
 		e.unproven = false
 	}
+}
+
+// loops notes the strings that a variable goes through: for c in [...], for (const c
+// of [...]), [...].forEach(c => …), %w[...].each { |c| … }, foreach ([...] as $c).
+func (r *inlineRun) loops(i int) {
+	if r.toks[i].kind != '[' {
+		return
+	}
+	end := closing(r.toks, i, '[', ']')
+	if end >= len(r.toks) {
+		return
+	}
+	var list []inlineToken
+	for _, t := range r.toks[i+1 : end] {
+		switch {
+		case t.kind == 's':
+			list = append(list, t)
+		case t.kind != ',':
+			return
+		}
+	}
+	name := ""
+	if i > 1 && (r.toks[i-1].text == "in" || r.toks[i-1].text == "of") {
+		name = r.toks[i-2].text
+	}
+	if end+1 < len(r.toks) {
+		after := r.toks[end+1].text
+		for j := end + 2; j < min(end+5, len(r.toks)) && name == "" && (after == ".forEach" || after == ".map" || after == ".each" || after == "as"); j++ {
+			if r.toks[j].kind == 'i' {
+				name = r.toks[j].text
+			}
+		}
+	}
+	if name == "" || len(list) == 0 || len(list) > maxLoop {
+		return
+	}
+	if r.each == nil {
+		r.each = map[string][]inlineToken{}
+	}
+	r.each[name] = list
 }
 
 // look judges what begins at token i.
@@ -310,6 +354,14 @@ func (r *inlineRun) call(name inlineToken, args []inlineToken) {
 	}
 	if v, ok := r.vars[strings.TrimLeft(name.text, "$")]; ok && strings.HasPrefix(name.text, "$") {
 		name.text = v.text // PHP calls what a variable names
+	}
+	if len(args) == 1 && args[0].kind == 'i' && r.each[args[0].text] != nil && sinkOf(name.text, r.lang) != 0 {
+		list := r.each[args[0].text]
+		delete(r.each, args[0].text)
+		for _, t := range list {
+			r.call(name, []inlineToken{t})
+		}
+		return
 	}
 	if other, rest, ok := r.reflected(name, args); ok {
 		name, args = other, rest
@@ -613,7 +665,10 @@ func (e *engine) runOddInline(sh *shell, src *source, lang string) {
 		e.runOther(sh, src)
 		return
 	}
-	const phrase = "do shell script"
+	phrase := "do shell script"
+	if !strings.Contains(text, phrase) {
+		phrase = "do script"
+	}
 	for i := strings.Index(text, phrase); i >= 0; {
 		rest := text[i+len(phrase):]
 		if j := strings.IndexByte(rest, '"'); j >= 0 {

@@ -39,7 +39,7 @@ var shellPredicates = map[string]predicate{
 	"var":           varIs,           // a word holds an unknown variable: secret, any
 	"dynamic":       dynamicWord,     // an operand is unknown
 	"root":          runsAsRoot,      // runs as root for sure
-	"mode":          modeIs,          // chmod mode: open, setuid
+	"mode":          modeIs,          // chmod mode: open, closed, setuid
 	"unpinned":      unpinned,        // a package without an exact version
 	"foreign":       foreignSource,   // a package from a URL, path or VCS
 	"loads":         loadsDownloaded, // the value of an option names a file that the command itself downloaded
@@ -306,12 +306,26 @@ func modeIs(_ *engine, it *item, args []string) (Word, bool) {
 	}
 	for _, w := range it.inv.argv[1:] {
 		for _, a := range args {
-			if a == "open" && openMode(w.Text) || a == "setuid" && setuidMode(w.Text) {
+			if a == "open" && openMode(w.Text) || a == "setuid" && setuidMode(w.Text) || a == "closed" && closedMode(w.Text) {
 				return w, true
 			}
 		}
 	}
 	return Word{}, false
+}
+
+// closedMode takes the right to read or to run away from everybody.
+func closedMode(m string) bool {
+	if m != "" && strings.Trim(m, "0") == "" {
+		return true
+	}
+	for part := range strings.SplitSeq(m, ",") {
+		who, what, ok := strings.Cut(part, "-")
+		if ok && (who == "" || strings.Contains(who, "a") || strings.Contains(who, "u") && strings.Contains(who, "o")) && strings.Trim(who, "ugoa") == "" && strings.ContainsAny(what, "rx") {
+			return true
+		}
+	}
+	return false
 }
 
 func openMode(m string) bool {

@@ -373,6 +373,8 @@ func sendsInput(e *engine, it *item, _ []string) (Word, bool) {
 		return Word{}, v.has("-") && !slices.ContainsFunc(v.operands, func(w Word) bool { return w.Text == "login" })
 	case "scp", "sftp", "rsync", "rclone":
 		return Word{}, v.has("rcat")
+	case "ssh", "mosh":
+		return Word{}, !v.has("-n") && !v.has("-f") // these give it no input
 	}
 	return Word{}, !local(v)
 }

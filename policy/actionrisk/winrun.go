@@ -48,6 +48,17 @@ func (w *winShell) run(list []winCommand, i int) {
 	}
 }
 
+// listsEnvironment: all variables of the environment are listed, not one by name.
+func listsEnvironment(text string) bool {
+	l := strings.ToLower(text)
+	for _, n := range [...]string{"childitem env:", "gci env:", "dir env:", "ls env:", "getenvironmentvariables("} {
+		if strings.Contains(l, n) {
+			return true
+		}
+	}
+	return false
+}
+
 func (w *winShell) isServiceControl(words []Word) bool {
 	return len(words) > 1 && slices.Contains([]string{"stop", "delete", "config", "query", "start", "create"}, strings.ToLower(words[1].Text))
 }
@@ -96,6 +107,9 @@ func (w *winShell) judge(list []winCommand, i int, name, raw string, opts map[st
 	case "remove-itemproperty":
 		posix("reg", "delete", winFirst(args).Text)
 	case "invoke-webrequest", "invoke-restmethod":
+		if (opts["-body"] || opts["-infile"]) && listsEnvironment(w.e.action.Command) {
+			w.e.raise("secret.exfil-network", w.src, c.from, c.to, "Env:")
+		}
 		w.web(c, opts, args)
 	case "invoke-expression":
 		for _, a := range args {

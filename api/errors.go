@@ -82,6 +82,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, bare bool, err err
 			h[name] = values
 		}
 	}
+	h.Set("Content-Length", strconv.Itoa(len(refused.body)))
 	w.WriteHeader(refused.status)
 	_, _ = w.Write(refused.body)
 }
@@ -136,6 +137,9 @@ func (s *Server) problemOf(h http.Header, r *http.Request, err error) (int, prob
 		return http.StatusTooManyRequests, problem{Error: quota.Error(), Code: commands.CodeQuota,
 			UpgradeURL: upgrade, ResetsAt: commands.Stamp(quota.ResetsAt), PayPerCall: true}
 	case errors.As(err, &open):
+		if open.cause != nil {
+			s.log.Warn("the end of a payment could not be read", "requestId", requestID(r.Context()), "paymentId", open.paymentID, "error", open.cause)
+		}
 		h.Set(x402.HeaderResponse, open.response.Header())
 		return http.StatusServiceUnavailable, problem{Error: open.Error(), Code: open.Error(), PaymentID: open.paymentID,
 			Retry: "send the same PAYMENT-SIGNATURE again; do not sign a new payment"}

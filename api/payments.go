@@ -94,6 +94,7 @@ func (d *demand) reply() reply {
 type pending struct {
 	paymentID string
 	response  x402.SettleResponse
+	cause     error // for the log; may be nil
 }
 
 // Error says so.
@@ -108,7 +109,7 @@ func (s *Server) asDemand(c *call, err error) error {
 	switch {
 	case errors.As(err, &open):
 		failed.ErrorReason = x402.ReasonPending
-		return &pending{open.PaymentID, failed}
+		return &pending{open.PaymentID, failed, open.Cause}
 	case errors.As(err, &refused):
 		d := &demand{required: s.demanded(c).WithError(refused.Reason)}
 		if refused.Settled {
@@ -228,11 +229,7 @@ func manifestAt(id, path string) *operation {
 		summary: "What can be paid for over x402, and on what terms. Disabled unless configured is true.",
 		output:  reflect.TypeFor[manifest](),
 		run: func(s *Server, c *call) (reply, error) {
-			body, err := canon.Marshal(s.manifest())
-			if err != nil {
-				return reply{}, err
-			}
-			return newDocument(body, "application/json").answer(c), nil
+			return s.manifests[s.takesPayments()].answer(c), nil
 		},
 	}
 }
@@ -242,11 +239,25 @@ var (
 	x402ManifestJSON = manifestAt("get_x402_manifest_json", "/.well-known/x402.json")
 )
 
-// manifest is made when it is asked for: a facilitator may come and go.
-func (s *Server) manifest() manifest {
+// makeManifests makes both, since a facilitator may come and go, and the prices.
+func (s *Server) makeManifests() error {
+	s.manifests = map[bool]document{}
+	for _, configured := range []bool{false, s.app.Settler != nil} {
+		body, err := canon.Marshal(s.manifest(configured))
+		if err != nil {
+			return err
+		}
+		s.manifests[configured] = newDocument(body, "application/json")
+	}
+	body, err := canon.Marshal(s.pricing())
+	s.prices = newDocument(body, "application/json")
+	return err
+}
+
+func (s *Server) manifest(configured bool) manifest {
 	m := manifest{Version: 1, X402Version: x402.Version, Resources: []string{}, Items: []offered{},
 		Instructions: "Payments are off: use an API key in X-API-Key (POST " + s.app.BaseURL + "/api/keys/free issues one)."}
-	if !s.takesPayments() {
+	if !configured {
 		return m
 	}
 	m.Configured, m.Settlement = true, s.app.Settler.Mode()
@@ -308,11 +319,7 @@ var showPricing = &operation{
 	summary: "What every service costs, the free calls of a key and the monthly pass.",
 	output:  reflect.TypeFor[pricing](),
 	run: func(s *Server, c *call) (reply, error) {
-		body, err := canon.Marshal(s.pricing())
-		if err != nil {
-			return reply{}, err
-		}
-		return newDocument(body, "application/json").answer(c), nil
+		return s.prices.answer(c), nil
 	},
 }
 

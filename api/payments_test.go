@@ -591,6 +591,40 @@ func TestFaultsOfTheFacilitator(t *testing.T) {
 	}
 }
 
+// The money has moved, the database is away, and there is no chain to ask: what the
+// facilitator said is kept until it can be recorded.
+func TestDatabaseGoneBetweenSettlingAndRecording(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	settler, err := x402.NewFacilitator(x402.FacilitatorConfig{URL: f.facilitator.URL, Network: x402.DevNetwork, Log: slog.New(slog.DiscardHandler)})
+	if err == nil {
+		err = settler.Start(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := startNode(t, setup{clock: f.clock, settler: settler})
+	payment := n.order(quickPath, "").Header()
+	f.facilitator.Next("settle", x402test.Fault{Kind: x402test.Delay})
+	answered := make(chan answer, 1)
+	go func() {
+		a, err := n.try(http.MethodPost, quickPath, lsBody, append(asJSON(""), "PAYMENT-SIGNATURE", payment)...)
+		if err != nil {
+			t.Error(err)
+		}
+		answered <- a
+	}()
+	f.facilitator.Await("settle", 1)
+	n.cutDatabase(false)
+	f.facilitator.Release()
+	n.unsettled(<-answered)
+	n.cutDatabase(true)
+	n.settled(n.pay(quickPath, payment, lsBody))
+	if f.chain.Transfers() != 1 || f.facilitator.Calls("settle") != 1 {
+		t.Errorf("%d transfers, %d calls", f.chain.Transfers(), f.facilitator.Calls("settle"))
+	}
+}
+
 // An invalid request is not even verified.
 func TestInvalidRequestIsNotVerified(t *testing.T) {
 	t.Parallel()

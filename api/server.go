@@ -59,6 +59,8 @@ type Server struct {
 	openAPI     document
 	terms       x402.Terms
 	demands     map[string]x402.PaymentRequired // the 402 of each service, by operation
+	manifests   map[bool]document               // of x402, by whether it is configured
+	prices      document
 	settling    *settling
 	mcp         *mcp.Door
 	slots       chan struct{} // one per request in flight
@@ -90,7 +92,7 @@ func New(c Config) (*Server, error) {
 	if s.sessions, err = newSessions(c.App.Ledger.Pool(), c.App.BaseURL, c.App.Clock); err != nil {
 		return nil, err
 	}
-	if err = s.makeDemands(); err != nil {
+	if err = errors.Join(s.makeDemands(), s.makeManifests()); err != nil {
 		return nil, err
 	}
 	s.settling = newSettling(s.app, s.projections, s.log, s.metrics)

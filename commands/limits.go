@@ -16,6 +16,7 @@ const (
 	settleAttempts     = 3                      // in a row, before the payment has to wait its turn
 	firstAttemptWithin = 25 * time.Second       // after the claim: a minute later others may take the payment up, and a call to settle lasts 30 s
 	maxPaidAnswer      = 512 << 10              // octets: sealed, it stands in the claim, and in the call.completed after it
+	recordAgain        = 250 * time.Millisecond // after the end of a payment could not be recorded
 	claimTries         = 5                      // as of any command whose streams move
 
 	cachedKeys     = 10_000 // API keys whose streams a node remembers

@@ -89,6 +89,21 @@ func (a *App) Pay(ctx context.Context, p Payment, paid Paid) (Receipt, error) {
 	if a.Settler == nil {
 		return Receipt{}, errNotConfigured
 	}
+	r, err := a.pay(ctx, p, paid)
+	return r, pendingOf(p, err)
+}
+
+// pendingOf makes what the ledger could not tell "not known yet": the payment may
+// have been claimed, or settled, or neither, and the same one sent again finds out.
+func pendingOf(p Payment, err error) error {
+	var unavailable *Unavailable
+	if errors.As(err, &unavailable) {
+		return &SettlementPending{p.ID, err}
+	}
+	return err
+}
+
+func (a *App) pay(ctx context.Context, p Payment, paid Paid) (Receipt, error) {
 	s, claimed, err := a.claimed(ctx, p, paid)
 	switch {
 	case err != nil:
@@ -103,7 +118,7 @@ func (a *App) Pay(ctx context.Context, p Payment, paid Paid) (Receipt, error) {
 		attempt = 1
 	}
 	if s, err = a.outcome(ctx, s, attempt); err != nil {
-		return Receipt{}, refusal(err)
+		return Receipt{}, &SettlementPending{p.ID, err}
 	}
 	return a.receipt(ctx, s, !claimed)
 }

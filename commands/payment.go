@@ -96,7 +96,10 @@ func (p *PaymentRefused) Error() string { return p.Reason }
 
 // SettlementPending is a payment whose end is not known yet: 503, and never a
 // demand to pay again. The same payment sent again gets the answer.
-type SettlementPending struct{ PaymentID string }
+type SettlementPending struct {
+	PaymentID string
+	Cause     error // for the log, where the ledger could not tell; else nil
+}
 
 // Error says so.
 func (*SettlementPending) Error() string { return "settlement_pending" }

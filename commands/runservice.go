@@ -273,7 +273,7 @@ func (a *App) RunPaidService(ctx context.Context, call Call, p Payment) (Reply, 
 	}
 	r, err := a.replay(ctx, receipt.Events, nil)
 	r.Replayed, r.Payment = receipt.Replayed, &receipt
-	return r, refusal(err)
+	return r, pendingOf(p, refusal(err))
 }
 
 // promise is the prepared answer as the payment's claim keeps it.

@@ -39,14 +39,31 @@ func (a *App) Settle(ctx context.Context, id string, attempt int) (state string,
 	if a.Clock().Sub(s.claimedAt) > firstAttemptWithin {
 		attempt = max(attempt, 2) // somebody else may have taken it up by now
 	}
-	recording := context.WithoutCancel(ctx)
 	if attempt > 1 && s.state == PaymentIsClaimed {
-		state, err := a.recordEnd(recording, id, Settlement{State: Unknown, Reason: "settlement_pending"})
+		state, err := a.recordEnd(ctx, id, Settlement{State: Unknown, Reason: "settlement_pending"})
 		if err != nil || state != PaymentIsUnknown {
 			return state, err
 		}
 	}
-	return a.recordEnd(recording, id, a.Settler.Settle(ctx, p, attempt))
+	return a.keep(ctx, id, a.Settler.Settle(ctx, p, attempt))
+}
+
+// keep records what an attempt has shown, and does not give up soon: that the money
+// has moved may be known here alone, and the database may be away for a while.
+func (a *App) keep(ctx context.Context, id string, found Settlement) (string, error) {
+	for {
+		state, err := a.recordEnd(context.WithoutCancel(ctx), id, found)
+		if err == nil || found.State == Unknown {
+			return state, err
+		}
+		again := time.NewTimer(recordAgain)
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			again.Stop()
+			return state, err
+		}
+	}
 }
 
 // provenUnused are the reasons that the chain itself gives: they hold however

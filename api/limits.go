@@ -51,6 +51,7 @@ const (
 	settlingTimeout      = 45 * time.Second // of one attempt: the facilitator has 30 s, asking the chain and the ledger the rest
 	claimIsOrphan        = time.Minute      // after which the node that claimed is done or dead
 	settlingDay          = 24 * time.Hour   // after which a payment is looked at every
+	sampledCalls         = 100              // recomputed once a day
 	settlingHour         = time.Hour
 
 	maxIdempotencyKey = 200 // characters, as the specification's

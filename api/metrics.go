@@ -21,6 +21,8 @@ type metrics struct {
 	requests *prometheus.HistogramVec
 	panics   prometheus.Counter
 	attempts *prometheus.HistogramVec
+
+	irreproducible prometheus.Counter
 }
 
 func newMetrics(l *ledger.Ledger, p *projections.Projections) *metrics {
@@ -36,7 +38,9 @@ func newMetrics(l *ledger.Ledger, p *projections.Projections) *metrics {
 		}, []string{"state"}),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{Name: "countersign_panics_total", Help: "Panics caught in handlers."}),
 	}
-	m.registry.MustRegister(m.requests, m.panics, m.attempts, collectors.NewGoCollector(), lags{p}, openPayments{p})
+	m.irreproducible = prometheus.NewCounter(prometheus.CounterOpts{Name: "countersign_irreproducible_calls_total",
+		Help: "Settled calls that gave another output when they were recomputed."})
+	m.registry.MustRegister(m.irreproducible, m.requests, m.panics, m.attempts, collectors.NewGoCollector(), lags{p}, openPayments{p})
 	stats := l.Stats()
 	for name, counter := range map[string]interface{ Load() int64 }{
 		"events": &stats.Events, "batches": &stats.Batches, "fast_path": &stats.FastPath,

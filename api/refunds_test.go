@@ -7,6 +7,7 @@ import (
 
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/policy"
 )
 
 // Every service's paid example reproduces, so none is refunded.
@@ -49,4 +50,27 @@ func TestRefundRefusals(t *testing.T) {
 		n.refused(ask("pay_1", quick, lsBody), 400, "-", "/paymentId")
 		n.refused(ask(id, quick, `7`), 400, "-", "/request")
 	})
+}
+
+// The daily sample is silent about honest calls and loud about others.
+func TestSampleRaisesTheAlarm(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{dev: true})
+	n.settled(n.pay(quickPath, n.order(quickPath, "").Header(), lsBody))
+	const alarm = "a settled call does not reproduce"
+	if n.server.sample(t.Context()); strings.Contains(n.log.String(), alarm) {
+		t.Errorf("%s", n.log)
+	}
+	type input struct {
+		Command string `json:"command"`
+	}
+	type output struct {
+		Command string `json:"command"`
+	}
+	changed := policy.Declare(policy.Service{Name: "changed", Operation: "action_safety_quick_gate", Bare: true},
+		func(in input) (output, error) { return output(in), nil })
+	n.server.operation(changed.Operation).service = &changed
+	if n.server.sample(t.Context()); !strings.Contains(n.log.String(), alarm) {
+		t.Errorf("%s", n.log)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/projections"
 )
 
@@ -147,12 +148,47 @@ func (s *Server) Reconcile(ctx context.Context) {
 	}
 	tick := time.NewTicker(firstSettlingPause)
 	defer tick.Stop()
+	sampled := time.Time{}
 	for start := true; ; start = false {
 		s.settling.sweep(ctx, start)
+		if now := s.app.Clock(); now.Sub(sampled) >= settlingDay {
+			sampled = now
+			s.sample(ctx)
+		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return
+		}
+	}
+}
+
+// sample recomputes the newest settled calls once a day and raises the alarm for
+// each that gives another output: whoever paid for it would get a refund.
+func (s *Server) sample(ctx context.Context) {
+	settled, err := s.projections.Payments(ctx, commands.PaymentIsSettled, sampledCalls)
+	if err != nil {
+		if ctx.Err() == nil {
+			s.log.Warn("settled payments cannot be listed", "error", err)
+		}
+		return
+	}
+	for _, p := range settled {
+		good, err := s.app.Recheck(ctx, p.PaymentID, func(id string) (policy.Service, bool) {
+			op := s.operation(id)
+			if op == nil || op.service == nil {
+				return policy.Service{}, false
+			}
+			return *op.service, true
+		})
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			s.log.Warn("a settled call could not be recomputed", "paymentId", p.PaymentID, "error", err)
+		case !good:
+			s.metrics.irreproducible.Inc()
+			s.log.Error("a settled call does not reproduce", "paymentId", p.PaymentID)
 		}
 	}
 }

@@ -2,9 +2,12 @@ package commands
 
 import (
 	"context"
+	"errors"
 
+	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
 )
 
 // Refund is promised for any settled call whose documented inputs do not
@@ -70,6 +73,39 @@ func (a *App) RequestRefund(ctx context.Context, order RefundOrder) (Reproductio
 		r.Refund = s.refunding()
 		return r, nil
 	})
+}
+
+// Recheck recomputes a settled call from what the ledger keeps of it, and says
+// whether it still gives what was paid for. What cannot be recomputed, because it is
+// no call, is erased, or was answered by another engine version, is no fault.
+func (a *App) Recheck(ctx context.Context, paymentID string, services func(operation string) (policy.Service, bool)) (bool, error) {
+	s, err := a.readPayment(ctx, paymentID)
+	if err != nil {
+		return false, refusal(err)
+	}
+	service, known := services(s.claim.Operation)
+	if !known || s.state != PaymentIsSettled || s.claim.EngineVersion != policy.Version || a.Vault == nil {
+		return true, nil
+	}
+	for _, e := range s.history.Events {
+		if e.Type != events.TypeCallCompleted {
+			continue
+		}
+		var call events.CallCompleted
+		switch err := a.Vault.Open(ctx, e, &call); {
+		case errors.Is(err, ledger.ErrErased):
+			return true, nil
+		case err != nil:
+			return false, refusal(err)
+		}
+		request, err := canon.Marshal(call.Request)
+		if err != nil {
+			return false, err
+		}
+		answer, err := service.EvaluateCanonical(request)
+		return err == nil && answer.OutputHash == call.OutputHash, nil
+	}
+	return false, ledger.ErrTampered
 }
 
 func (a *App) requestRefund(ctx context.Context, s paymentState, r Reproduction) (paymentState, error) {

@@ -24,6 +24,10 @@ func TestReproducedAnswerIsNotRefunded(t *testing.T) {
 			t.Errorf("%+v, %v", r, err)
 		}
 	}
+	services := func(string) (policy.Service, bool) { return call.Service, true }
+	if good, err := a.Recheck(t.Context(), order.PaymentID, services); !good || err != nil {
+		t.Errorf("%v, %v", good, err)
+	}
 	other := order
 	other.Request = quickCall(t, commands.Caller{}, "", "ls").Body
 	_, err := a.RequestRefund(t.Context(), other)
@@ -81,6 +85,15 @@ func TestRefundOfAnAnswerThatDoesNotReproduce(t *testing.T) {
 	}
 	if requests != 1 {
 		t.Errorf("requested %d times", requests)
+	}
+	services := func(service policy.Service) func(string) (policy.Service, bool) {
+		return func(operation string) (policy.Service, bool) { return service, operation == service.Operation }
+	}
+	if good, err := a.Recheck(t.Context(), order.PaymentID, services(broken)); good || err != nil {
+		t.Errorf("an answer that does not reproduce: %v, %v", good, err)
+	}
+	if good, err := a.Recheck(t.Context(), order.PaymentID, services(actionrisk.Quick)); !good || err != nil {
+		t.Errorf("a service that is not there any more: %v, %v", good, err)
 	}
 	_, err := a.SendRefund(t.Context(), order.PaymentID, "0xabc")
 	wantRefusal(t, err, commands.CodeConflict, "the refund is requested, not approved")

@@ -13,14 +13,17 @@ func (e *engine) filter(sh *shell, v *invocation) (flow, bool) {
 	in, rest := v.stdin, v.operands
 	program := Word{}
 	switch v.exe {
-	case "sed", "awk", "gawk", "mawk", "grep", "egrep", "fgrep", "rg":
+	case "sed", "awk", "gawk", "mawk", "grep", "egrep", "fgrep", "rg", "jq", "yq":
+		if v.exe == "jq" && v.has("-n") && len(rest) > 0 && strings.Contains(rest[0].Text, `"`) { // it prints its program's own strings
+			return flow{taint: fromBuilt, via: v.exe}, true
+		}
 		if len(rest) > 0 {
 			program, rest = rest[0], rest[1:]
 		}
 		if w, ok := v.value("-e", "--expression"); ok {
 			program, rest = w, v.operands
 		}
-	case "head", "tail", "sort", "uniq", "shuf", "cut", "nl", "paste", "fold", "fmt", "column", "tee", "iconv", "expand", "dos2unix", "od", "hexdump", "bc", "dc", "jq", "perl", "python3", "python", "ruby", "node", "php":
+	case "head", "tail", "sort", "uniq", "shuf", "cut", "nl", "paste", "fold", "fmt", "column", "tee", "iconv", "expand", "dos2unix", "od", "hexdump", "bc", "dc", "perl", "python3", "python", "ruby", "node", "php":
 	default:
 		return flow{}, false
 	}

@@ -339,6 +339,14 @@ func unpacks(v *invocation) bool {
 	switch v.exe {
 	case "zcat", "gzcat", "bzcat", "xzcat", "zstdcat", "lz4cat", "gunzip", "bunzip2", "unxz", "uncompress", "uudecode":
 		return true
+	case "unzip", "unrar", "ar":
+		return v.has("-p") || v.has("p")
+	case "tar", "gtar", "bsdtar":
+		return v.has("-O") || v.has("--to-stdout")
+	case "7z", "7za", "7zz":
+		return v.has("-so")
+	case "ascii85", "base58", "base91", "basenc", "base64url":
+		return v.has("-d") || v.has("--decode")
 	case "gzip", "bzip2", "xz", "zstd", "gpg", "age":
 		return v.has("-d") || v.has("--decrypt") || v.has("--decompress")
 	}

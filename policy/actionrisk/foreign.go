@@ -43,7 +43,7 @@ func (e *engine) runOther(sh *shell, src *source) {
 		}
 		i = end
 	}
-	if starts {
+	if starts || strings.Contains(text, "file delete") {
 		e.runTcl(sh, src)
 	}
 }
@@ -88,7 +88,7 @@ func startsPrograms(text string) bool {
 // of their name.
 func deletesTree(name, text string) bool {
 	switch name {
-	case "rm_rf", "rm_rf!", "rmtree", "rm-rf", "delete-directory", "delete_directory", "deleteDirectory", "deleteRecursively", "deleteDir", "remove_dir_all", "removeDirectoryRecursive", "removeTree", "removePathForcibly", "del_dir_r", "delTree", "delete-directory/files":
+	case "rm_rf", "rm_rf!", "rmtree", "rm-rf", "delete-directory", "delete_directory", "deleteDirectory", "deleteRecursively", "deleteDir", "remove_dir_all", "removeDirectoryRecursive", "removeTree", "removePathForcibly", "removeItem", "del_dir_r", "delTree", "delete-directory/files":
 		return true
 	case "rm", "rmdir", "unlink", "remove", "delete":
 		l := strings.ToLower(text)
@@ -100,6 +100,9 @@ func deletesTree(name, text string) bool {
 // calledBefore is the last part of the name that stands before an argument.
 func calledBefore(text string) string {
 	text = strings.TrimRight(text, " \t([,")
+	if label, ok := strings.CutSuffix(text, ":"); ok { // removeItem(atPath: "x")
+		text = strings.TrimRight(strings.TrimRight(label, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"), " \t([,")
+	}
 	i := len(text)
 	for i > 0 && (isNameByte(text[i-1]) || strings.IndexByte("-!/", text[i-1]) >= 0) {
 		i--
@@ -142,6 +145,10 @@ func closingQuote(text string, i int) int {
 func (e *engine) runTcl(sh *shell, src *source) {
 	e.eachLine(src.text, ";\n[]{}", func(from, to int) {
 		line := strings.TrimLeft(src.text[from:to], " \t")
+		if rest, ok := strings.CutPrefix(line, "file delete "); ok && strings.Contains(rest, "-force") {
+			rest = strings.ReplaceAll(strings.ReplaceAll(rest, "-force", ""), "--", "")
+			e.carried(sh, src, from, to, "rm -rf "+rest, "file delete")
+		}
 		for _, verb := range [...]string{"exec ", "spawn ", "system ", "send "} {
 			if rest, ok := strings.CutPrefix(line, verb); ok {
 				rest = strings.Trim(strings.TrimPrefix(rest, "-- "), `"`)

@@ -8,12 +8,16 @@ import (
 // What a called name does, by its last part. The value says how its arguments
 // are taken: 's' shell text, 'v' words of a command, 'd' deletes a tree,
 // 'u' deletes a file, 'r' reads a file, 'e' evaluates text, 'q' SQL,
-// 'n' deletes an index or a collection of a service.
+// 'n' deletes an index or a collection of a service, 'w' writes over a file, 'm'
+// moves one, 'c' changes its mode, 'k' sends a signal.
 var inlineSinks = map[string]byte{
 	"system": 's', "popen": 's', "popen2": 's', "popen3": 's', "getoutput": 's', "getstatusoutput": 's', "shell_exec": 's', "passthru": 's', "proc_open": 's',
 	"execSync": 's', "create_subprocess_shell": 's', "create_subprocess_exec": 'v', "check_output": 'v', "check_call": 'v', "Popen": 'v', "Command": 'v', "capture2": 'v', "capture2e": 'v', "capture3": 'v',
 	"spawn": 'v', "spawnSync": 'v', "execFile": 'v', "execFileSync": 'v', "execvp": 'v', "execv": 'v', "execlp": 'v', "execl": 'v', "spawnlp": 'v',
 	"rmtree": 'd', "rmSync": 'd', "rm_rf": 'd', "rm_r": 'd', "remove_dir": 'd', "remove_entry_secure": 'd', "remove_tree": 'd', "rimraf": 'd', "emptyDirSync": 'd', "removeSync": 'd', "rmdirSync": 'd', "removedirs": 'd', "remove_entry": 'd',
+	"writeFileSync": 'w', "writeFile": 'w', "file_put_contents": 'w', "truncate": 'w', "truncateSync": 'w', "write_text": 'w', "write_bytes": 'w',
+	"rename": 'm', "renameSync": 'm', "move": 'm', "chmod": 'c', "chmodSync": 'c', "lchmod": 'c', "kill": 'k', "killpg": 'k',
+	"spawnv": 'v', "spawnvp": 'v', "spawnve": 'v', "spawnl": 'v', "posix_spawn": 'v', "posix_spawnp": 'v', "pcntl_exec": 'v', "execve": 'v', "execvpe": 'v', "execle": 'v', "execlpe": 'v',
 	"unlink": 'u', "unlinkSync": 'u', "remove": 'u', "rm_f": 'u',
 	"readfile": 'r', "fopen": 'r', "readFileSync": 'r', "readFile": 'r', "file_get_contents": 'r', "readlines": 'r', "read_text": 'r', "read_bytes": 'r', "open": 'r', "createReadStream": 'r',
 	"eval": 'e', "exec": 'e', "Function": 'e', "assert": 'e', "instance_eval": 'e', "runInNewContext": 'e', "runInThisContext": 'e',
@@ -29,7 +33,15 @@ func sinkOf(name, lang string) byte {
 	switch {
 	case strings.HasPrefix(first, "subprocess") || first == "sp" && last == "run":
 		return 'v'
+	case (last == "run" || last == "call") && first == "" && i == 0 && lang == "python":
+		return 'v' // a method of what a call gave, as __import__("subprocess").run
 	case last == "run" || last == "call":
+		return 0
+	case (last == "rm" || last == "rmdir") && first == "" && i == 0 && lang == "node":
+		return 'd'
+	case last == "write" && (first == "File" || first == "IO"):
+		return 'w'
+	case (last == "rename" || last == "move" || last == "chmod" || last == "kill") && i >= 0 && first != "os" && first != "shutil" && first != "fs" && first != "File" && first != "Process" && first != "process" && first != "FileUtils" && first != "":
 		return 0
 	case last == "delete" && strings.HasSuffix(first, "indices"):
 		return 'n'
@@ -160,6 +172,8 @@ func (r *inlineRun) look(i int) {
 	case t.kind == 'i' && (t.text == "method" || t.text == "require") && next(1).kind == '(' && r.applied(i):
 	case r.lang == "awk" && t.kind == 's' && next(1).kind == '|':
 		r.shellText(t)
+	case r.lang == "awk" && t.kind == '>' && next(1).kind == 's':
+		r.read(t, []inlineToken{next(1), {kind: 's', text: "w"}})
 	case r.lang == "awk" && t.kind == '|' && next(1).kind == 's':
 		r.shellText(next(1))
 	case t.kind == 'i' && next(2).kind == 'i' && (next(1).kind == ':' || next(1).text == "as") && sinkOf(t.text, r.lang) != 0:
@@ -388,6 +402,12 @@ func (r *inlineRun) call(name inlineToken, args []inlineToken) {
 		list = []inlineToken{{kind: 's', text: string(hole), from: args[0].from, to: args[0].to}}
 	}
 	e := r.sh.e
+	if text, ok := formatted(args); ok && kind == 's' {
+		list = []inlineToken{text}
+	}
+	if kind == 'v' && len(list) > 1 && list[0].text == string(hole) && strings.Contains(name.text, "spawn") {
+		list = list[1:] // the mode
+	}
 	switch kind {
 	case 's', 'v':
 		if decodes(args) {
@@ -407,8 +427,27 @@ func (r *inlineRun) call(name inlineToken, args []inlineToken) {
 		r.run(list)
 	case 'd':
 		r.run(append([]inlineToken{{text: "rm"}, {text: "-rf"}}, list[0]))
+	case 'w':
+		if list[0].text != string(hole) {
+			r.read(name, []inlineToken{list[0], {kind: 's', text: "w"}})
+		}
+	case 'm':
+		if len(list) > 1 {
+			r.run(append([]inlineToken{{text: "mv"}}, list[:2]...))
+		}
+	case 'c':
+		if mode := octal(args); mode != "" {
+			r.run([]inlineToken{{text: "chmod"}, {text: mode}, list[len(list)-1]})
+			r.run([]inlineToken{{text: "chmod"}, {text: mode}, list[0]})
+		}
+	case 'k':
+		for j, t := range args {
+			if t.kind == '-' && j+1 < len(args) && args[j+1].text == "1" {
+				r.run([]inlineToken{{text: "kill"}, {text: "-9"}, {text: "-1", from: t.from, to: t.to}})
+			}
+		}
 	case 'u':
-		if list[0].text == string(hole) {
+		if strings.IndexByte(list[0].text, hole) >= 0 {
 			r.sweep()
 		}
 		r.run(append([]inlineToken{{text: "rm"}}, list[0]))
@@ -445,6 +484,15 @@ func (r *inlineRun) reflected(name inlineToken, args []inlineToken) (inlineToken
 // follows the mode "-|" or "|-".
 func (r *inlineRun) pipeOpen(args []inlineToken) {
 	list := r.strings(args)
+	if slices.ContainsFunc(list, func(t inlineToken) bool {
+		return slices.Contains(r.sh.e.groups["shells"], base(strings.Trim(t.text, "| ")))
+	}) {
+		for _, t := range r.toks { // what is printed to a shell
+			if t.kind == 's' && r.sh.e.actsText(t.text) {
+				r.shellText(t)
+			}
+		}
+	}
 	for i, t := range list {
 		if c := r.sh.e.classOf(r.word(t), r.sh.cwd); c&isCredential != 0 && c&isPublic == 0 {
 			r.secret = true
@@ -455,12 +503,50 @@ func (r *inlineRun) pipeOpen(args []inlineToken) {
 		case (trimmed == "-|" || trimmed == "|-") && i+1 < len(list):
 			r.shellText(list[i+1])
 			return
+		case len(trimmed) > 1 && trimmed[0] == '>':
+			t.text, t.exact = strings.TrimLeft(trimmed, "> "), false
+			r.read(t, []inlineToken{t, {kind: 's', text: "w"}})
 		case len(trimmed) > 1 && (trimmed[0] == '|' || trimmed[len(trimmed)-1] == '|'):
 			t.text, t.exact = strings.Trim(trimmed, "|"), false
 			r.shellText(t)
 			return
 		}
 	}
+}
+
+// octal is a mode written as a number: 0777, 0o777.
+func octal(args []inlineToken) string {
+	for _, t := range args {
+		if digits := strings.TrimPrefix(strings.TrimPrefix(t.text, "0o"), "0"); t.kind == 'i' && len(digits) == 3 && strings.Trim(digits, "01234567") == "" {
+			return digits
+		}
+	}
+	return ""
+}
+
+// formatted is Python's "…" % x and "…".format(x) with the strings put in.
+func formatted(args []inlineToken) (inlineToken, bool) {
+	if len(args) < 3 || args[0].kind != 's' {
+		return inlineToken{}, false
+	}
+	mark := ""
+	switch {
+	case args[1].kind == '%':
+		mark = "%s"
+	case args[1].text == ".format":
+		mark = "{}"
+	default:
+		return inlineToken{}, false
+	}
+	out := args[0]
+	out.exact = false
+	for _, t := range args[2:] {
+		if t.kind == 's' {
+			out.text = strings.Replace(out.text, mark, t.text, 1)
+		}
+	}
+	out.text = strings.ReplaceAll(out.text, mark, string(hole))
+	return out, true
 }
 
 // fromInput: the text reads its input, its arguments or its environment.
@@ -510,7 +596,7 @@ func (r *inlineRun) sweep() {
 		if t.kind != 'i' || i+2 >= len(r.toks) || r.toks[i+1].kind != '(' || r.toks[i+2].kind != 's' {
 			continue
 		}
-		for _, n := range [...]string{"listdir", "glob", "walk", "readdir", "iterdir", "rglob", "scandir", "Path", "Pathname.new", "Path.new", "Dir.new", "entries", "children", "readdirSync"} {
+		for _, n := range [...]string{"listdir", "glob", "walk", "readdir", "iterdir", "foreach", "each_child", "opendir", "rglob", "scandir", "Path", "Pathname.new", "Path.new", "Dir.new", "entries", "children", "readdirSync"} {
 			if strings.HasSuffix(t.text, n) {
 				r.run([]inlineToken{{text: "rm"}, {text: "-rf"}, r.toks[i+2]})
 				return

@@ -61,6 +61,9 @@ func (sh *shell) run(v *invocation) flow {
 	if v.exe == "git" {
 		sh.gitSettings(v)
 	}
+	if module, ok := v.value("-m"); ok && slices.Contains(e.groups["pythons"], v.exe) && e.acts(module.Text) {
+		return sh.argv(append([]Word{module}, v.operands...), &wrapper{}, v) // python -m pip
+	}
 	for _, a := range v.env {
 		sh.variableRuns(v, a)
 	}
@@ -94,7 +97,7 @@ func (sh *shell) run(v *invocation) flow {
 		if f, ok := e.filter(sh, v); ok && !out.known {
 			return f
 		}
-		if !out.known && (v.has("-c") || v.has("-e") || v.has("-r") || v.has("-E") || v.exe == "awk" || v.exe == "gawk") && !slices.Contains(e.groups["shells"], v.exe) && e.prints(v.exe) {
+		if !out.known && (v.has("-c") || v.has("-e") || v.has("-r") || v.has("-E") || v.has("-p") || v.has("--print") || v.has("--eval") || v.exe == "awk" || v.exe == "gawk") && !slices.Contains(e.groups["shells"], v.exe) && e.prints(v.exe) {
 			out.taint |= fromBuilt
 		}
 		return out

@@ -111,7 +111,22 @@ func (w *winShell) judge(list []winCommand, i int, name, raw string, opts map[st
 			w.e.raise("secret.exfil-network", w.src, c.from, c.to, "Env:")
 		}
 		w.web(c, opts, args)
+	case "start-process":
+		if len(args) > 1 { // the program and its list of arguments
+			text := args[0]
+			for _, a := range args[1:] {
+				text.Text, text.At = text.Text+" "+strings.Trim(a.Text, ","), -1
+			}
+			w.inner(text, "Start-Process")
+		} else {
+			posix(append([]string{raw}, texts(args)...)...)
+		}
 	case "invoke-expression":
+		if len(args) == 0 && i > 0 && c.piped && len(list[i-1].words) > 0 {
+			if text := list[i-1].words[0]; text.Quoted || strings.IndexByte(text.Text, ' ') > 0 {
+				w.inner(text, "Invoke-Expression")
+			}
+		}
 		for _, a := range args {
 			if a.known() && strings.TrimSpace(a.Text) != "" {
 				w.inner(a, "Invoke-Expression")

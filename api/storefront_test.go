@@ -217,6 +217,15 @@ func TestGuestBuysByCard(t *testing.T) {
 	dispute["status"] = "won"
 	f.deliver(f.notice("charge.dispute.closed", now.Add(5*time.Second), dispute))
 	bob.entitled("verification-kit", "active")
+	dispute["id"], dispute["status"] = "du_2", "warning_needs_response" // an inquiry
+	f.deliver(f.notice("charge.dispute.created", now.Add(6*time.Second), dispute))
+	bob.entitled("verification-kit", "disputed")
+	dispute["status"] = "warning_closed"
+	f.deliver(f.notice("charge.dispute.closed", now.Add(7*time.Second), dispute))
+	bob.entitled("verification-kit", "active")
+	dispute["id"], dispute["status"] = "du_3", "lost"
+	f.deliver(f.notice("charge.dispute.closed", now.Add(8*time.Second), dispute))
+	bob.entitled("verification-kit", "disputed")
 }
 
 func TestWhoseACheckoutIs(t *testing.T) {

@@ -14,17 +14,7 @@ import (
 // A call that was judged payable lands only if nothing that its pass rests on has
 // moved since.
 func TestPassIsGuarded(t *testing.T) {
-	db := ledgertest.New(t)
-	l, err := ledger.Open(t.Context(), db.URL, ledger.Options{Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(l.Close)
-	kek := make([]byte, 32)
-	a := &App{Ledger: l, Clock: time.Now, Products: []Product{{Slug: "pass", Kind: Subscription, PriceCents: 100, CreditCents: 30}}}
-	if a.Vault, err = l.OpenVault(t.Context(), kek); err != nil {
-		t.Fatal(err)
-	}
+	a := newTestApp(t, Product{Slug: "pass", Kind: Subscription, PriceCents: 100, CreditCents: 30})
 	now := time.Now().Unix()
 	told := 0
 	tell := func(change string) {
@@ -73,6 +63,70 @@ func TestPassIsGuarded(t *testing.T) {
 	if _, ok, err := a.chargePass(t.Context(), customer, 1); ok || err != nil {
 		t.Errorf("a call after the end: %v, %v", ok, err)
 	}
+}
+
+// An organization is started, or changed, only if the subscriptions are still what
+// they were when it was judged.
+func TestPlanIsGuarded(t *testing.T) {
+	a := newTestApp(t, Product{Slug: "team", Kind: Subscription, PriceCents: 100, Plan: PlanTeam})
+	now := time.Now().Unix()
+	tell := func(id, change string, at int64) {
+		t.Helper()
+		if err := a.RecordSubscription(t.Context(), ProviderEvent{ID: id, At: at}, "cus_p",
+			events.SubscriptionUpdated{Subscription: "sub_p", Product: "team", Status: "active", Change: change, PeriodStart: now, PeriodEnd: now + 1000}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The checkout is told first, so that no organization is there yet.
+	if err := a.FulfilCheckout(t.Context(), ProviderEvent{ID: "evt_bought", At: now},
+		CompletedCheckout{Session: "cs_p", Customer: "cus_p", Subscription: "sub_p", Product: "team", Email: "ada@example.com"}); err != nil {
+		t.Fatal(err)
+	}
+	customer, err := a.CustomerByEmail(t.Context(), "ada@example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func() account {
+		t.Helper()
+		acc, err := a.readSubscriptions(t.Context(), customer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return acc
+	}
+	orgID, old := organizationOfSubscriptions(customer), read()
+	tell("evt_1", "created", now+1) // which starts it
+	if err := a.startOrganization(t.Context(), old, orgID+"X", PlanTeam); !errors.Is(err, ledger.ErrMoved) {
+		t.Errorf("start: %v, want that it has moved", err)
+	}
+	old = read()
+	o, history, err := a.readOrganization(t.Context(), orgID)
+	if err != nil || o.plan != PlanTeam || o.state != StateActive {
+		t.Fatalf("%+v, %v", o, err)
+	}
+	tell("evt_2", "updated", now+2)
+	if err := a.changePlan(t.Context(), old, o, history, ""); !errors.Is(err, ledger.ErrMoved) {
+		t.Errorf("change: %v, want that it has moved", err)
+	}
+	if err := a.changePlan(t.Context(), read(), o, history, ""); err != nil {
+		t.Error(err)
+	}
+}
+
+// newTestApp is an app with a vault on a ledger of its own.
+func newTestApp(t *testing.T, products ...Product) *App {
+	t.Helper()
+	db := ledgertest.New(t)
+	l, err := ledger.Open(t.Context(), db.URL, ledger.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	a := &App{Ledger: l, Clock: time.Now, Products: products}
+	if a.Vault, err = l.OpenVault(t.Context(), make([]byte, 32)); err != nil {
+		t.Fatal(err)
+	}
+	return a
 }
 
 func (a *App) mustRevoke(t *testing.T, customer string) {

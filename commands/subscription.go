@@ -108,13 +108,7 @@ func (a *App) followPlan(ctx context.Context, customerID string) error {
 		case err != nil:
 			return struct{}{}, err
 		}
-		change := a.changeOf(o, plan)
-		if change == (events.OrganizationUpdated{}) {
-			return struct{}{}, nil
-		}
-		p := Principal{OrgID: orgID, ActorID: "stripe", Guards: acc.guards}
-		_, err = a.appendAs(ctx, p, []ledger.Draft{{Stream: organizationStream, Expect: history.At(), Type: events.TypeOrganizationUpdated}}, []any{change})
-		return struct{}{}, err
+		return struct{}{}, a.changePlan(ctx, acc, o, history, plan)
 	})
 	return err
 }
@@ -145,6 +139,18 @@ func (a *App) startOrganization(ctx context.Context, acc account, orgID, plan st
 	}
 	name := strings.ToUpper(plan[:1]) + plan[1:] + " organization"
 	_, err = a.createOrganization(ctx, orgID, acc.customerID, name, plan, acc.customerID, address, acc.guards...)
+	return err
+}
+
+// changePlan makes an organization what the account says it should be, as long as
+// the account is as it was read.
+func (a *App) changePlan(ctx context.Context, acc account, o organization, history ledger.History, plan string) error {
+	change := a.changeOf(o, plan)
+	if change == (events.OrganizationUpdated{}) {
+		return nil
+	}
+	p := Principal{OrgID: o.id, ActorID: "stripe", Guards: acc.guards}
+	_, err := a.appendAs(ctx, p, []ledger.Draft{{Stream: organizationStream, Expect: history.At(), Type: events.TypeOrganizationUpdated}}, []any{change})
 	return err
 }
 

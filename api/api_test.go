@@ -12,7 +12,8 @@ package api
 // A second node on the same database is startNode(t, setup{on: n.db, clock: n.clock}).
 // n.unchanged(key, func() { … }) fails the test if anything was appended, and so
 // metered. When the test ends, the whole chain is verified, and everything that
-// was logged is searched for the canary: plant it wherever a caller can write.
+// was logged is searched for secrets and for the canary: plant it wherever a
+// caller can write.
 
 import (
 	"bufio"
@@ -139,8 +140,8 @@ func startNode(t *testing.T, s setup) *node {
 	}
 	log := slog.New(slog.NewJSONHandler(n.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	t.Cleanup(func() {
-		if strings.Contains(n.log.String(), canary) {
-			t.Errorf("the log holds a caller's secret:\n%s", linesWith(n.log.String(), canary))
+		if found := SecretsIn(n.log.String()); found != nil {
+			t.Errorf("the log holds a secret:\n%s", strings.Join(found, ""))
 		}
 	})
 	l, err := ledger.Open(t.Context(), n.db.URL, ledger.Options{Clock: now, Log: log})

@@ -71,7 +71,12 @@ func newSiteAt(t *testing.T, db *ledgertest.DB, baseURL string) *site {
 func newSiteWith(t *testing.T, db *ledgertest.DB, baseURL string, outbox *api.Outbox, changes ...func(*api.Config)) *site {
 	t.Helper()
 	s := &site{clock: &clock{}, logs: &lockedBuffer{}, outbox: outbox}
-	log := slog.New(slog.NewJSONHandler(s.logs, nil))
+	log := slog.New(slog.NewJSONHandler(s.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	t.Cleanup(func() {
+		if found := api.SecretsIn(s.logs.String()); found != nil {
+			t.Errorf("the log holds a secret:\n%s", strings.Join(found, ""))
+		}
+	})
 	l, err := ledger.Open(t.Context(), db.URL, ledger.Options{Clock: s.clock.Now, Log: log})
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,58 @@
+package api
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// secretShapes are the forms of what must stand in no log: every test of this
+// folder ends with a search of everything its nodes have logged.
+var secretShapes = regexp.MustCompile(strings.Join([]string{
+	canary,
+	`sv(ck|co)_[0-9a-z]{12}_`,   // API key, organization token
+	`eyJ[A-Za-z0-9_-]{8,}\.eyJ`, // access token
+	`(token=|/downloads/|session=)[A-Za-z0-9_-]{20}`, // mailed link, download, session
+	`[rs]k_(test|live)_`, `whsec_`,                   // of the checkout provider
+	`0x[0-9a-fA-F]{130}`, `eyJ4NDAyVmVyc2lvbiI`, // a payment's signature, the payment
+	`(?i)(bearer|basic) [A-Za-z0-9+/=_.-]{16}`,
+	`[A-Za-z0-9._+-]+@[a-z-]+\.(com|org|net)\b`, // e-mail addresses are people's
+}, "|"))
+
+// SecretsIn are the lines of a log that hold a secret.
+func SecretsIn(log string) []string {
+	var found []string
+	for line := range strings.Lines(log) {
+		if secretShapes.MatchString(line) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+// The search itself finds what it is there to find.
+func TestSecretsAreFound(t *testing.T) {
+	for _, secret := range []string{
+		canary,
+		"svck_0123456789ab_" + strings.Repeat("a", 43), "svco_0123456789ab_",
+		"eyJhbGciOiJFZERTQSJ9.eyJpc3MiOiJ4In0.sig",
+		"/sign-in/confirm?token=" + strings.Repeat("x", 43), "/api/downloads/" + strings.Repeat("x", 43), "countersign_session=" + strings.Repeat("x", 43),
+		"sk_test_1", "rk_live_1", "whsec_1",
+		"0x" + strings.Repeat("aB", 65), "eyJ4NDAyVmVyc2lvbiI6Mn0=",
+		"Bearer abcdefghijklmnopqrst", "basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==",
+		"ada.lovelace+x@example.com",
+	} {
+		if len(SecretsIn(`{"msg":"ok"}`+"\n"+`{"msg":"`+secret+`"}`+"\n")) != 1 {
+			t.Errorf("%s is not found", secret)
+		}
+	}
+	for _, harmless := range []string{
+		`{"msg":"request","requestId":"req_01M7ZDDVS3CZ7YA1WNGWM28TBZ","route":"/api/downloads/{token}","status":200}`,
+		"pay_a4f8178d6d66aa8fb4c02fc8478cda78 cus_01M7ZDDVS3CZ7YA1WNGWM28TBZ 0x329EdA9C18561571bA257177847A993E354e81b7",
+		"basic check of bearer tokens",
+	} {
+		if found := SecretsIn(harmless); found != nil {
+			t.Errorf("%q is taken for a secret", found)
+		}
+	}
+}

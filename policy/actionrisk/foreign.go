@@ -19,7 +19,7 @@ func (e *engine) runOther(sh *shell, src *source) {
 	if !e.budget.spend(1 + len(text)/8) {
 		return
 	}
-	starts := startsPrograms(text)
+	starts, feeds := startsPrograms(text), e.feedsShell(text)
 	for i := 0; i < len(text); i++ {
 		c := text[i]
 		if c != '"' && c != '\'' && c != '`' {
@@ -33,6 +33,8 @@ func (e *engine) runOther(sh *shell, src *source) {
 		switch name := calledBefore(text[:i]); {
 		case deletesTree(name, text) || deletesTree(calledAfter(text[end+1:]), ""):
 			e.carried(sh, src, i+1, end, "rm -rf "+quote(value), name)
+		case starts && feeds && (strings.HasPrefix(value, "echo ") || strings.HasPrefix(value, "printf ")):
+			e.carried(sh, src, i+1, end, value+" | sh", "program text")
 		case starts && e.actsText(value):
 			e.carried(sh, src, i+1, end, value, "program text")
 		case starts && e.acts(value) && value != "":
@@ -46,6 +48,19 @@ func (e *engine) runOther(sh *shell, src *source) {
 	if starts || strings.Contains(text, "file delete") {
 		e.runTcl(sh, src)
 	}
+}
+
+// feedsShell: a string of the text is the bare name of a shell, which then reads what
+// another one prints.
+func (e *engine) feedsShell(text string) bool {
+	for _, shell := range e.groups["shells"] {
+		for _, quote := range [...]string{`"`, "'", "`"} {
+			if strings.Contains(text, quote+shell+quote) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // wordsFrom joins the strings from i on that stand in one list or call: "rm", c("-rf",

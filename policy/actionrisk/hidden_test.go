@@ -39,7 +39,7 @@ var hiddenFiles = []struct {
 }{{"stop1", true}, {"allow1", false}, {"stop2", true}, {"allow2", false},
 	{"stop3", true}, {"obscured3", true}, {"allow3", false}, {"stop4", true}, {"obscured4", true}, {"allow4", false},
 	{"stop5", true}, {"obscured5", true}, {"allow5", false},
-	{"stop6", true}, {"obscured6", true}, {"allow6", false}}
+	{"stop6", true}, {"obscured6", true}, {"allow6", false}, {"obscured7", true}, {"allow7", false}}
 
 // TestHidden: what is hidden or indirect is stopped, what only looks like it is
 // not.

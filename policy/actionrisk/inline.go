@@ -187,7 +187,7 @@ func (r *inlineRun) look(i int) {
 		if v, _, ok := r.value(r.toks[:r.statement(i)], i+2); ok && v.text != "" || next(2).text == "array" {
 			r.assign(i, t)
 		}
-	case t.kind == 'i' && next(1).kind == '=' && (next(2).kind == 's' || next(2).kind == '['):
+	case t.kind == 'i' && next(1).kind == '=' && (next(2).kind == 's' || next(2).kind == '[' || next(2).kind == '(' && r.lang == "perl" || next(2).kind == '{' && r.lang == "lua"):
 		r.assign(i, t)
 	case t.kind == 'i' && next(1).kind == '(':
 		r.call(t, r.arguments(i+1))
@@ -207,13 +207,10 @@ func (r *inlineRun) look(i int) {
 // assign notes the text that a variable is given at token i.
 func (r *inlineRun) assign(i int, t inlineToken) {
 	toks := r.toks[i+2 : max(r.statement(i), i+2)]
-	if list := len(toks) > 1 && (toks[0].kind == '[' || toks[0].text == "array" && toks[1].kind == '('); list {
+	if list := len(toks) > 1 && (toks[0].kind == '[' || toks[0].text == "array" && toks[1].kind == '(' || r.lang == "perl" && toks[0].kind == '(' || r.lang == "lua" && toks[0].kind == '{'); list {
 		if _, _, ok := r.value(toks, 0); !ok {
-			at := slices.IndexFunc(toks, func(t inlineToken) bool { return t.kind == '[' || t.kind == '(' })
-			shut := byte(']')
-			if toks[at].kind == '(' {
-				shut = ')'
-			}
+			at := slices.IndexFunc(toks, func(t inlineToken) bool { return t.kind == '[' || t.kind == '(' || t.kind == '{' })
+			shut := map[byte]byte{'[': ']', '(': ')', '{': '}'}[toks[at].kind]
 			end := max(min(closing(toks, at, toks[at].kind, shut), len(toks)), at+1)
 			if words := r.strings(toks[at+1 : end]); len(words) > 0 {
 				v := r.listed(words, " ", t)
@@ -524,8 +521,19 @@ func octal(args []inlineToken) string {
 	return ""
 }
 
-// formatted is Python's "…" % x and "…".format(x) with the strings put in.
+// formatted is Python's "…" % x and "…".format(x) with the strings put in, and Lua's
+// table.concat({…}).
 func formatted(args []inlineToken) (inlineToken, bool) {
+	if len(args) > 3 && args[0].text == "table.concat" && args[2].kind == '{' { // Lua: the words of a table
+		end := closing(args, 2, '{', '}')
+		var words []string
+		for _, t := range args[3:min(end, len(args))] {
+			if t.kind == 's' {
+				words = append(words, t.text)
+			}
+		}
+		return inlineToken{kind: 's', text: strings.Join(words, " "), from: args[0].from, to: args[min(end, len(args)-1)].to}, len(words) > 0
+	}
 	if len(args) < 3 || args[0].kind != 's' {
 		return inlineToken{}, false
 	}

@@ -488,8 +488,14 @@ func socatFile(e *engine, it *item, _ []string) (Word, bool) {
 					file = w
 				}
 			}
-		case k == "OPEN" || k == "FILE" || k == "GOPEN":
+		case k == "OPEN" || k == "FILE" || k == "GOPEN" || k == "PIPE" || k == "CREATE" || rest == "" && strings.Contains(w.Text, "/"):
+			if rest == "" {
+				rest = w.Text
+			}
 			rest, _, _ = strings.Cut(strings.Trim(rest, "'\""), ",")
+			if f, ok := e.files[fileKey(it.inv.cwd, rest)]; ok && f.taint&(fromSecret|fromDump|fromEnviron) != 0 {
+				file = w
+			}
 			if c := e.classOf(Word{Text: rest}, it.inv.cwd); c&isCredential != 0 && c&isPublic == 0 {
 				file = w
 			}

@@ -33,6 +33,9 @@ type Paid struct {
 	// signed and sealed. It is called only for a payment that nobody has claimed;
 	// nothing of it is visible before the payment has settled.
 	Prepare func(context.Context) (Promise, error)
+	// VerifyFirst is for a Prepare that writes: nothing is written for a payment that
+	// does not verify. Where it only computes, what cannot be computed is not verified.
+	VerifyFirst bool
 }
 
 // Promise is what becomes true when a payment has settled: at most 62 events.
@@ -128,25 +131,25 @@ func (a *App) pay(ctx context.Context, p Payment, paid Paid) (Receipt, error) {
 // between, has its own time.
 func (a *App) claimed(ctx context.Context, p Payment, paid Paid) (s paymentState, ours bool, err error) {
 	verified := false
+	verify := func() error {
+		if verified {
+			return nil
+		}
+		err := a.verify(ctx, p)
+		verified = err == nil
+		return err
+	}
 	for range claimTries {
 		if s, err = a.readPayment(ctx, p.ID); err != nil || s.state != "" {
 			return s, ours, refusal(err)
 		}
-		promise, err := paid.Prepare(ctx)
+		promise, err := paid.ready(ctx, verify)
 		if err != nil {
-			return s, false, refusal(err)
-		}
-		// Verifying comes first: a payment that was spent elsewhere must not be
-		// claimed here.
-		if !verified {
-			if err := a.verify(ctx, p); err != nil {
-				// An equal request may have claimed and settled it meanwhile.
-				if now, readErr := a.readPayment(ctx, p.ID); readErr == nil && now.state != "" {
-					return now, false, nil
-				}
-				return s, false, err
+			// An equal request may have claimed and settled it meanwhile.
+			if now, readErr := a.readPayment(ctx, p.ID); readErr == nil && now.state != "" {
+				return now, false, nil
 			}
-			verified = true
+			return s, false, refusal(err)
 		}
 		ours, err = a.claim(ctx, p, paid, promise)
 		switch {
@@ -157,6 +160,21 @@ func (a *App) claimed(ctx context.Context, p Payment, paid Paid) (s paymentState
 		}
 	}
 	return s, false, &Unavailable{ledger.ErrMoved}
+}
+
+// ready is the promise of a payment that verifies: both before the claim, since a
+// payment that was spent elsewhere must not be claimed here.
+func (p Paid) ready(ctx context.Context, verify func() error) (Promise, error) {
+	if p.VerifyFirst {
+		if err := verify(); err != nil {
+			return Promise{}, err
+		}
+	}
+	promise, err := p.Prepare(ctx)
+	if err == nil {
+		err = verify()
+	}
+	return promise, err
 }
 
 func (a *App) verify(ctx context.Context, p Payment) error {

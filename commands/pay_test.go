@@ -259,6 +259,23 @@ func TestNothingIsClaimedBeforeItVerifies(t *testing.T) {
 	}
 }
 
+// A purchase that is not paid for makes no customer.
+func TestARefusedPurchaseLeavesNoTrace(t *testing.T) {
+	b := newBank("facilitator")
+	a := paidApp(t, b)
+	before := len(everything(t, a))
+	product := commands.Product{Slug: "kit", Kind: commands.OneTime, PriceCents: 100, FileName: "kit.zip", Content: []byte("kit")}
+	for _, verify := range []error{&commands.PaymentRefused{Reason: "insufficient_funds"}, errors.New("connection refused")} {
+		b.verify = verify
+		if _, err := a.PurchaseProduct(t.Context(), product, "ada@example.com", paymentOf(1)); err == nil {
+			t.Error("bought for nothing")
+		}
+	}
+	if n := len(everything(t, a)); n != before || b.asked != 2 {
+		t.Errorf("%d events, verified %d times", n-before, b.asked)
+	}
+}
+
 // What is too large to be kept is not paid for.
 func TestNobodyPaysForWhatCannotBeKept(t *testing.T) {
 	b := newBank("facilitator")

@@ -41,7 +41,7 @@ func (a *App) PurchaseProduct(ctx context.Context, product Product, email string
 	if err != nil {
 		return Fulfilment{}, err
 	}
-	receipt, err := a.Pay(ctx, p, Paid{Operation: purchaseOperation, RequestHash: RequestHash(purchaseOperation, body), PriceCents: int(product.PriceCents),
+	receipt, err := a.Pay(ctx, p, Paid{Operation: purchaseOperation, RequestHash: RequestHash(purchaseOperation, body), PriceCents: int(product.PriceCents), VerifyFirst: true,
 		Prepare: func(ctx context.Context) (Promise, error) { return a.promiseProduct(ctx, product, address, p) }})
 	if err != nil {
 		return Fulfilment{}, err

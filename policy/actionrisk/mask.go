@@ -47,6 +47,23 @@ func mask(text string) string {
 	return b.String()
 }
 
+// hide takes the secrets of the command out of a text made from it: where quotes fell
+// away or words were joined, the text alone does not show where a secret begins.
+func hide(command, text string) string {
+	const telling = 8 // fewer characters at a cut end tell nothing
+	for _, s := range secretsIn(command) {
+		secret := command[s.Start:s.End]
+		text = strings.ReplaceAll(text, secret, "[secret]")
+		for n := len(secret) - 1; n >= telling; n-- {
+			if rest, ok := strings.CutSuffix(text, secret[:n]); ok {
+				text = rest + "[secret]"
+				break
+			}
+		}
+	}
+	return text
+}
+
 // tokenPrefixes begin the tokens of well-known services.
 var tokenPrefixes = []string{"sk-", "sk_live_", "sk_test_", "rk_live_", "whsec_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "AKIA", "ASIA",
 	"xoxb-", "xoxp-", "xoxa-", "xoxs-", "xapp-", "npm_", "pypi-", "AIza", "ya29.", "SG.", "dop_v1_", "hf_", "shpat_", "EAAC", "eyJ", "dckr_pat_", "hvs.", "pscale_tkn_", "xprv", "figd_", "lin_api_", "ops_ey"}

@@ -154,7 +154,7 @@ func (c *compiled) parseArgs(v *invocation) {
 			continue
 		}
 		switch {
-		case len(t) > 1 && t[0] == '+' && len(v.operands) == 0 && v.after < 0 && slices.Contains(c.groups["shells"], v.exe):
+		case len(t) > 1 && t[0] == '+' && strings.Trim(t[1:], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == "" && len(v.operands) == 0 && v.after < 0 && slices.Contains(c.groups["shells"], v.exe):
 			if t == "+o" || t == "+O" { // turns an option of the shell off
 				i++
 			}

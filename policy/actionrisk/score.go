@@ -128,15 +128,15 @@ func (f *Finding) show(command string) MatchedRule {
 	out := MatchedRule{
 		ID: f.Rule.ID, Category: f.Rule.Category, Severity: f.Level.String(), BaseSeverity: f.Base.String(),
 		Title: f.Rule.Title, Effect: f.Rule.Effect, Reversible: f.Rule.Reversible,
-		Evidence: Evidence{Excerpt: excerpt(command, f.Span)}, Segment: f.Segment, Via: f.Via,
-		Target: f.Target, Context: f.Context, Remediation: f.Rule.Instead,
+		Evidence: Evidence{Excerpt: excerpt(command, f.Span)}, Segment: f.Segment, Via: make([]string, len(f.Via)),
+		Target: hide(command, f.Target), Context: f.Context, Remediation: f.Rule.Instead,
 	}
 	out.Evidence.Start, out.Evidence.End = f.Span.Start, f.Span.End
 	if f.Decoded != "" {
-		out.Decoded = printable(f.Decoded)
+		out.Decoded = hide(command, printable(f.Decoded))
 	}
-	if out.Via == nil {
-		out.Via = []string{}
+	for i, via := range f.Via { // a program that no table knows may have any name
+		out.Via[i] = hide(command, printable(via))
 	}
 	if out.Context == nil {
 		out.Context = []Adjustment{}

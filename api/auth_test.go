@@ -382,7 +382,7 @@ func TestScopeByEndpoint(t *testing.T) {
 		got[op.id] = op.scope
 	}
 	want := map[string]string{"create_checkout": "checkout:create", "open_billing_portal": "billing:manage",
-		"get_entitlement": "entitlements:read", "create_download": "entitlements:read", "list_customer_entitlements": "support:read"}
+		"get_entitlement": "entitlements:read", "list_customer_entitlements": "support:read"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -514,7 +514,7 @@ func TestMetadataDocuments(t *testing.T) {
 		"registration_endpoint": n.url + "/api/auth/register", "revocation_endpoint": n.url + "/api/auth/revoke",
 		"introspection_endpoint": n.url + "/api/auth/introspect", "jwks_uri": n.url + "/.well-known/jwks.json", "scopes_supported": scopes,
 		"response_types_supported": []any{}, "grant_types_supported": []any{"client_credentials"}, "token_endpoint_auth_methods_supported": methods,
-		"revocation_endpoint_auth_methods_supported": methods, "introspection_endpoint_auth_methods_supported": methods, "service_documentation": n.url + "/docs",
+		"revocation_endpoint_auth_methods_supported": methods, "introspection_endpoint_auth_methods_supported": methods, "service_documentation": n.url + "/auth.md",
 		"agent_auth": map[string]any{"skill": n.url + "/auth.md", "register_uri": n.url + "/api/auth/register", "claim_uri": n.url + "/api/auth/claim",
 			"revocation_uri": n.url + "/api/auth/revoke", "identity_types_supported": []any{"anonymous", "verified_email"}},
 	}
@@ -526,7 +526,7 @@ func TestMetadataDocuments(t *testing.T) {
 		t.Error(diff)
 	}
 	resource := map[string]any{"resource": n.url, "authorization_servers": []any{n.url}, "scopes_supported": scopes, "bearer_methods_supported": []any{"header"},
-		"jwks_uri": n.url + "/.well-known/jwks.json", "resource_name": "Countersign", "resource_documentation": n.url + "/docs",
+		"jwks_uri": n.url + "/.well-known/jwks.json", "resource_name": "Countersign", "resource_documentation": n.url + "/auth.md",
 		"resource_policy_uri": n.url + "/privacy", "resource_tos_uri": n.url + "/terms"}
 	if diff := cmp.Diff(resource, read("/.well-known/oauth-protected-resource")); diff != "" {
 		t.Error(diff)

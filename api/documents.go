@@ -154,7 +154,7 @@ func (s *Server) authorizationServer() authorizationServer {
 		Issuer: base, Authorization: base + authorizePath, Token: base + requestAccessToken.path, Registration: base + registerAgent.path,
 		Revocation: base + revokeAccessToken.path, Introspection: base + introspectAccessToken.path, JWKS: base + jwks.path,
 		Scopes: commands.AgentScopes, ResponseTypes: []string{}, GrantTypes: []string{grantClientCredentials},
-		TokenMethods: methods, RevocationMethods: methods, IntrospectionMethods: methods, Documentation: base + "/docs",
+		TokenMethods: methods, RevocationMethods: methods, IntrospectionMethods: methods, Documentation: base + authPath,
 		AgentAuth: agentAuth{Skill: base + authPath, Register: base + registerAgent.path, Claim: base + claimAgent.path,
 			Revocation: base + revokeAccessToken.path, IdentityTypes: []string{commands.IdentityAnonymous, commands.IdentityVerifiedEmail}},
 	}
@@ -176,7 +176,7 @@ type protectedResource struct {
 func (s *Server) protectedResource(path string, scopes []string) protectedResource {
 	base := s.app.BaseURL
 	return protectedResource{Resource: base + path, Servers: []string{base}, Scopes: scopes, Methods: []string{"header"},
-		JWKS: base + jwks.path, Name: "Countersign", Documentation: base + "/docs", Policy: base + "/privacy", Terms: base + "/terms"}
+		JWKS: base + jwks.path, Name: "Countersign", Documentation: base + authPath, Policy: base + "/privacy", Terms: base + "/terms"}
 }
 
 // The metadata documents. The second of the protected resources is where RFC 9728

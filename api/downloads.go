@@ -26,11 +26,12 @@ func (s *Server) downloadLink(l commands.DownloadLink) downloadLink {
 
 var createDownload = &operation{
 	id: "create_download", method: http.MethodPost, path: "/api/entitlements/{slug}/downloads",
-	summary: "A link to the file of a product the customer has live access to. It works once, for 15 minutes.",
-	scope:   commands.ScopeEntitlements, input: reflect.TypeFor[struct{}](), optional: true, output: reflect.TypeFor[downloadLink](),
+	summary: "A link to the file of a product the signed-in customer has live access to. It works once, for 15 minutes.",
+	// Not for agents: their scope is to inspect, and every download uses up one of few.
+	signedIn: true, input: reflect.TypeFor[struct{}](), optional: true, output: reflect.TypeFor[downloadLink](),
 	example: `{}`, success: http.StatusCreated, errors: []int{400, 401, 403, 404, 409, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {
-		l, err := s.app.CustomerDownload(c.request.Context(), c.customer, c.vars["slug"])
+		l, err := s.app.CustomerDownload(c.request.Context(), c.session.customer, c.vars["slug"])
 		return reply{value: s.downloadLink(l)}, err
 	},
 }

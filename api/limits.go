@@ -54,6 +54,9 @@ const (
 	sampledCalls         = 100              // recomputed once a day
 	settlingHour         = time.Hour
 
+	// An address nobody has, for a service that only its own machine can reach.
+	noContact = "operator@countersign.invalid"
+
 	maxIdempotencyKey = 200 // characters, as the specification's
 
 	keysPerMinute    = 10     // free keys per network address

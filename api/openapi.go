@@ -55,10 +55,6 @@ func newOpenAPI(s *Server) (document, error) {
 	if err != nil {
 		return document{}, err
 	}
-	contact := s.contact
-	if contact == "" {
-		contact = "operator@countersign.invalid"
-	}
 	body, err := canon.Marshal(object{
 		"openapi": "3.1.0",
 		"info": object{
@@ -66,7 +62,7 @@ func newOpenAPI(s *Server) (document, error) {
 			"summary":     "Deterministic verdicts on what AI agents are about to do, signed and kept in a verifiable ledger.",
 			"description": "Ask before a consequential action, act on the verdict, verify the record without trusting the server.",
 			"license":     object{"name": "Apache-2.0", "identifier": "Apache-2.0"},
-			"contact":     object{"email": contact},
+			"contact":     object{"email": s.contact},
 			"x-guidance": "Call action-safety/quick first and follow its nextRecommendedCall. Send X-API-Key (POST /api/keys/free issues one). " +
 				"On a time-out or 503 repeat the request with the same Idempotency-Key.",
 		},

@@ -32,6 +32,16 @@ func TestPricesAreShownAndLeadToTheCheckout(t *testing.T) {
 	b.want(b.form("/pricing", url.Values{"slug": {"nothing"}}), 404, "product not found")
 }
 
+// Where no address is set, the machine's own users are told one that nobody has,
+// not none.
+func TestPagesNameWhomToAsk(t *testing.T) {
+	s := newSite(t, ledgertest.New(t))
+	b := s.browser(t)
+	for _, path := range []string{"/terms", "/privacy", "/refunds"} {
+		b.want(b.get(path), 200, "mailto:operator@countersign.invalid")
+	}
+}
+
 func TestPagesThatTheShopNamesAreThere(t *testing.T) {
 	s := newSite(t, ledgertest.New(t))
 	b := s.browser(t)

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -71,7 +72,7 @@ type Server struct {
 // fails if a declaration does not hold together.
 func New(c Config) (*Server, error) {
 	s := &Server{
-		app: c.App, projections: c.Projections, log: c.Log, proxies: c.TrustedProxies, contact: c.Contact,
+		app: c.App, projections: c.Projections, log: c.Log, proxies: c.TrustedProxies, contact: cmp.Or(c.Contact, noContact),
 		rates: newRates(c.RateLimit, c.App.Clock), metrics: newMetrics(c.App.Ledger, c.Projections),
 		mail: c.Mail, outbox: c.Outbox, terms: c.Terms, checkout: c.Checkout,
 		operations: operations(), slots: make(chan struct{}, maxInFlight),

@@ -25,13 +25,13 @@ type sessions struct {
 }
 
 func newSessions(pool *pgxpool.Pool, baseURL string, clock func() time.Time) (*sessions, error) {
-	s := &sessions{manager: scs.New(), origin: http.NewCrossOriginProtection(), clock: clock}
+	// Not scs.New: it starts a goroutine for a store in memory, which never ends.
+	manager := &scs.SessionManager{Store: sessionStore{pool}, HashTokenInStore: true, Lifetime: sessionLifetime, IdleTimeout: sessionIdle,
+		Codec: scs.GobCodec{}}
+	s := &sessions{manager: manager, origin: http.NewCrossOriginProtection(), clock: clock}
 	if err := s.origin.AddTrustedOrigin(baseURL); err != nil {
 		return nil, err
 	}
-	s.manager.Store = sessionStore{pool}
-	s.manager.HashTokenInStore = true
-	s.manager.Lifetime, s.manager.IdleTimeout = sessionLifetime, sessionIdle
 	s.cookie = http.Cookie{Name: "countersign_session", Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode}
 	if strings.HasPrefix(baseURL, "https://") {
 		// Browsers take this name only from the host itself, over TLS, for all paths.
@@ -287,11 +287,12 @@ func (s *Server) member(ctx context.Context, as *session, onlyReads bool) (comma
 
 func (s *Server) servePrincipal(c *call, bearer string) error {
 	var err error
-	if c.principal, err = s.app.AuthenticateOrganization(c.request.Context(), bearer); err != nil {
-		return err
-	}
-	if c.op.right == "" {
+	c.principal, err = s.app.AuthenticateOrganization(c.request.Context(), bearer)
+	switch { // no good credential helps where a person must have signed in
+	case c.op.right == "" && (err == nil || isRefusal(err, commands.CodeInsufficientScope)):
 		return policy.Refuse(commands.CodeForbidden, "", "a signed-in session is required")
+	case err != nil:
+		return err
 	}
 	if !c.principal.Allows(s.clientAddress(c.request)) {
 		return policy.Refuse(commands.CodeForbidden, "", "token may not be used from this address")

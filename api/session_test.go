@@ -3,6 +3,8 @@ package api
 import (
 	"net/http"
 	"net/http/httptest"
+	"runtime/pprof"
+	"strings"
 	"testing"
 	"time"
 
@@ -115,6 +117,18 @@ func TestRenewingDoesNotPutTheEndOff(t *testing.T) {
 	}
 	if renewed.role != "owner" || renewed.customer != "cus_1" {
 		t.Errorf("%+v", renewed)
+	}
+}
+
+// The library's own constructor starts one for a store that is not used.
+func TestSessionsStartNoGoroutine(t *testing.T) {
+	newDesk(t, time.Now)
+	var stacks strings.Builder
+	if err := pprof.Lookup("goroutine").WriteTo(&stacks, 1); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(stacks.String(), "memstore") {
+		t.Error("a store in memory has been started")
 	}
 }
 

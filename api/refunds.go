@@ -13,7 +13,7 @@ import (
 
 // refundRequest asks whether a paid answer follows from its request.
 type refundRequest struct {
-	PaymentID string         `json:"paymentId" jsonschema:"pattern=^pay_[0-9a-f]{32}$"`
+	PaymentID string         `json:"paymentId" jsonschema:"pattern=^pay_[0-9a-f]{32}$" jsonschema_description:"pay_ and the first 32 hex digits of keccak256 over network|asset|payer|nonce of the payment, in lower case. Signed receipts name it."`
 	Operation string         `json:"operation" jsonschema:"minLength=1,maxLength=100" jsonschema_description:"The operationId of the call that was paid for."`
 	Request   jsontext.Value `json:"request" jsonschema_description:"The body of that call."`
 }
@@ -40,7 +40,7 @@ type refund struct {
 
 var requestRefund = &operation{
 	id: "request_refund", method: http.MethodPost, path: "/api/refunds",
-	summary: "Recompute a paid answer from its request. If it is another one, the payment is refunded.",
+	summary: "Recompute a paid answer from its request. If it is another one, the payment is refunded. Purchases are refunded by the operator.",
 	input:   reflect.TypeFor[refundRequest](), output: reflect.TypeFor[reproduction](),
 	limit: limitRefund, errors: []int{400, 404, 409, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {
@@ -49,8 +49,11 @@ var requestRefund = &operation{
 			return reply{}, err
 		}
 		op := s.operation(in.Operation)
-		if op == nil || op.service == nil {
-			return reply{}, policy.Refuse("unknown_operation", "/operation", "operation names no service")
+		switch {
+		case op != nil && op.sells != nil: // a file is what it is: there is nothing to compute again
+			return reply{}, policy.Refuse("unknown_operation", "/operation", "operation is a purchase, which the operator refunds: "+s.app.BaseURL+"/refunds says whom to ask")
+		case op == nil || op.service == nil:
+			return reply{}, policy.Refuse("unknown_operation", "/operation", "operation names no service: send the operationId of the call that was paid for")
 		}
 		shown, err := s.app.RequestRefund(c.request.Context(), commands.RefundOrder{PaymentID: in.PaymentID, Service: *op.service, Request: in.Request})
 		if err != nil {

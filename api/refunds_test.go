@@ -47,6 +47,13 @@ func TestRefundRefusals(t *testing.T) {
 		n.refused(ask(id, quick, `{"command":"pwd"}`), 409, commands.CodeConflict, "")
 		n.refused(ask(id, "agent_action_safety_loop", lsBody), 409, commands.CodeConflict, "")
 		n.refused(ask(id, canary, lsBody), 400, "unknown_operation", "/operation")
+		for _, purchase := range []string{"purchase_product", "probe_purchase"} {
+			a := ask(id, purchase, `{}`)
+			n.refused(a, 400, "unknown_operation", "/operation")
+			if !strings.Contains(string(a.body), n.url+"/refunds says whom to ask") {
+				t.Errorf("%s leads nowhere: %s", purchase, a.body)
+			}
+		}
 		n.refused(ask("pay_1", quick, lsBody), 400, "-", "/paymentId")
 		n.refused(ask(id, quick, `7`), 400, "-", "/request")
 	})

@@ -50,11 +50,13 @@ func (a *App) RequestRefund(ctx context.Context, order RefundOrder) (Reproductio
 		case err != nil:
 			return Reproduction{}, err
 		case s.state == "":
-			return Reproduction{}, errNoPayment
+			return Reproduction{}, policy.Refuse(CodeNotFound, "", "payment not found: its id follows from network, asset, payer and nonce of what was signed")
 		case s.claim.RequestHash != RequestHash(order.Service.Operation, withoutKey(order.Request)).String():
-			return Reproduction{}, policy.Refuse(CodeConflict, "", "this is not the request that the payment was made for")
+			return Reproduction{}, policy.Refuse(CodeConflict, "", "this is not the request that the payment was made for: send operation and body as they were paid for")
+		case s.open():
+			return Reproduction{}, policy.Refuse(CodeConflict, "", "the payment has not been settled yet: send the call with the same payment again for its answer")
 		case s.state != PaymentIsSettled:
-			return Reproduction{}, policy.Refuse(CodeConflict, "", "the payment has not been settled, so nothing was charged")
+			return Reproduction{}, policy.Refuse(CodeConflict, "", "the payment was refused, so nothing was charged")
 		}
 		r := Reproduction{PaymentID: order.PaymentID, RecordedOutputHash: s.claim.OutputHash, EngineVersion: s.claim.EngineVersion}
 		if s.claim.EngineVersion == policy.Version {

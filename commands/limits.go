@@ -13,6 +13,7 @@ const (
 
 	paymentWait        = 12 * time.Second       // for a settlement, before the answer is "not known yet": clients give up after 15 to 30 s
 	pollPayment        = 250 * time.Millisecond // of a payment that another node may be settling
+	claimIsTaken       = 2 * time.Second        // up by then, if the node that claimed is alive: an equal request may do it
 	settleAttempts     = 3                      // in a row, before the payment has to wait its turn
 	firstAttemptWithin = 25 * time.Second       // after the claim: a minute later others may take the payment up, and a call to settle lasts 30 s
 	maxPaidAnswer      = 512 << 10              // octets: sealed, it stands in the claim, and in the call.completed after it

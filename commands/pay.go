@@ -276,8 +276,13 @@ func (a *App) outcome(ctx context.Context, s paymentState, attempt int) (payment
 	defer over.Stop()
 	poll := time.NewTicker(pollPayment) // another node may be settling it
 	defer poll.Stop()
-	ended := a.Settling(id, attempt)
-	for {
+	var ended <-chan struct{}
+	for asked := false; ; {
+		// Whoever has not claimed it leaves a new claim to whoever has: an attempt
+		// beside the first one would make its refusal indefinite.
+		if !asked && (attempt == 1 || s.state == PaymentIsUnknown || a.Clock().Sub(s.claimedAt) >= claimIsTaken) {
+			ended, asked = a.Settling(id, attempt), true
+		}
 		select {
 		case <-ended:
 			ended = nil

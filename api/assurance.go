@@ -98,12 +98,7 @@ func enveloped(e seal.Envelope) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	members, err := canon.Members(text)
-	if err != nil {
-		return reply{}, err
-	}
-	members["record"] = record
-	return reply{body: canon.Object(members), header: http.Header{"Cache-Control": {"private, no-store"}}}, nil
+	return reply{body: canon.Put(text, record, "record"), header: http.Header{"Cache-Control": {"private, no-store"}}}, nil
 }
 
 var bindReceipt = &operation{

@@ -28,28 +28,19 @@ func (v *Vault) SealRecord(ctx context.Context, tenant, eventID, keyID string, s
 		return nil, err
 	}
 	members := maps.Clone(stored)
-	record, err := canon.Members(members["record"])
-	if err != nil {
-		return nil, err
-	}
+	record := members["record"]
 	var openings []opening
 	for _, pointer := range pointers {
-		path := parts(pointer)
-		inner, present := record[path[0]]
+		start, end, present := canon.Find(record, parts(pointer)...)
 		if !present {
 			continue
 		}
-		record[path[0]], err = change(inner, path[1:], func(value jsontext.Value) (jsontext.Value, error) {
-			o := opening{Pointer: "/record" + pointer, Salt: make([]byte, 32), Value: value}
-			rand.Read(o.Salt)
-			openings = append(openings, o)
-			return jsontext.Value(`{"$committed":"` + o.commitment() + `"}`), nil
-		})
-		if err != nil {
-			return nil, err
-		}
+		o := opening{Pointer: "/record" + pointer, Salt: make([]byte, 32), Value: record[start:end]}
+		rand.Read(o.Salt)
+		openings = append(openings, o)
+		record = canon.Put(record, []byte(`{"$committed":"`+o.commitment()+`"}`), parts(pointer)...)
 	}
-	members["record"] = canon.Object(record)
+	members["record"] = record
 	signed, err := signer.SignCanonical(seal.TypeCommitted, members["record"])
 	if err != nil {
 		return nil, err
@@ -69,41 +60,17 @@ func (v *Vault) SealRecord(ctx context.Context, tenant, eventID, keyID string, s
 
 func parts(pointer string) []string { return strings.Split(strings.TrimPrefix(pointer, "/"), "/") }
 
-// change replaces the value at a path within canonical JSON; where there is none,
-// nothing changes.
-func change(value jsontext.Value, path []string, with func(jsontext.Value) (jsontext.Value, error)) (jsontext.Value, error) {
-	if len(path) == 0 {
-		return with(value)
-	}
-	members, err := canon.Members(value)
-	if err != nil {
-		return nil, err
-	}
-	inner, present := members[path[0]]
-	if !present {
-		return value, nil
-	}
-	if members[path[0]], err = change(inner, path[1:], with); err != nil {
-		return nil, err
-	}
-	return canon.Object(members), nil
-}
-
 // reopen puts the values of openings back in the place of their commitments.
 func reopen(e Event, members map[string]jsontext.Value, openings []opening) error {
 	for _, o := range openings {
 		path := parts(o.Pointer)
 		name, inner := path[0], path[1:]
-		found := false
-		value, err := change(members[name], inner, func(stored jsontext.Value) (jsontext.Value, error) {
-			var c committed
-			found = json.Unmarshal(stored, &c) == nil && c.Commitment == o.commitment()
-			return o.Value, nil
-		})
-		if err != nil || !found {
+		start, end, found := canon.Find(members[name], inner...)
+		var c committed
+		if !found || json.Unmarshal(members[name][start:end], &c) != nil || c.Commitment != o.commitment() {
 			return fmt.Errorf("%w: commitment %s of %s", ErrTampered, o.Pointer, e.ID)
 		}
-		members[name] = value
+		members[name] = canon.Put(members[name], o.Value, inner...)
 	}
 	return nil
 }

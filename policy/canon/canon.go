@@ -207,6 +207,9 @@ func where(path string) string {
 // Marshal returns the canonical form of a Go value. It fails where the value
 // has none (a float that is not finite, an integer beyond 2^53-1, a NUL).
 func Marshal(v any) ([]byte, error) {
+	if canonical, ok := direct(v); ok {
+		return canonical, nil
+	}
 	text, err := json.Marshal(v, json.Deterministic(true))
 	if err != nil {
 		return nil, err

@@ -6,4 +6,8 @@ const (
 	MaxMembers = 10_000    // per object; more is an attack on whoever sorts them
 	MaxNumber  = 40        // characters of a number token: the longest double needs 24
 	MaxInteger = 1<<53 - 1 // RFC 7493: beyond it readers disagree
+
+	// keptWriter is how large a buffer is kept for the next value: most records
+	// have a few KB.
+	keptWriter = 64 << 10
 )

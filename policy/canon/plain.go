@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -17,13 +18,19 @@ import (
 // plain returns the canonical form of a valid JSON text without duplicate
 // members; ok is false if the text is not plain.
 func plain(text []byte) (canonical []byte, ok bool) {
-	w := plainWriter{src: text, dst: make([]byte, 0, len(text))}
-	if !w.value() {
-		return nil, false
+	w := plainWriters.Get().(*plainWriter)
+	defer plainWriters.Put(w)
+	w.src, w.at, w.dst, w.depth, w.members = text, 0, make([]byte, 0, len(text)), 0, w.members[:0]
+	if ok = w.value(); ok {
+		w.space()
+		canonical, ok = w.dst, w.at == len(text)
 	}
-	w.space()
-	return w.dst, w.at == len(text)
+	w.src, w.dst = nil, nil
+	clear(w.members)
+	return canonical, ok
 }
+
+var plainWriters = sync.Pool{New: func() any { return new(plainWriter) }}
 
 type plainWriter struct {
 	src     []byte
@@ -218,6 +225,42 @@ func plainMembers(canonical []byte) (members map[string]jsontext.Value, ok bool)
 		at = next
 	}
 	return members, true
+}
+
+// Find returns where in a canonical object the value at a path of names stands,
+// names that need no escapes. An empty path is the whole.
+func Find(canonical []byte, path ...string) (start, end int, found bool) {
+	start, end = 0, len(canonical)
+	for _, name := range path {
+		if start, end, found = findMember(canonical, start, end, name); !found {
+			return 0, 0, false
+		}
+	}
+	return start, end, true
+}
+
+func findMember(text []byte, object, end int, name string) (start, next int, found bool) {
+	if object == end || text[object] != '{' {
+		return 0, 0, false
+	}
+	for at := object + 1; at < end && text[at] == '"'; at = next + 1 { // behind the brace or a comma
+		colon := skipText(text, at)
+		next = skip(text, colon+1)
+		if string(text[at+1:colon-1]) == name {
+			return colon + 1, next, true
+		}
+	}
+	return 0, 0, false
+}
+
+// Put replaces the value that Find finds by another one in canonical form, in a
+// copy of the object, which stays canonical; without one it is the object.
+func Put(canonical, value []byte, path ...string) []byte {
+	start, end, found := Find(canonical, path...)
+	if !found {
+		return canonical
+	}
+	return slices.Concat(canonical[:start], value, canonical[end:])
 }
 
 // skip returns where a value of an object or array ends, with the white space

@@ -182,6 +182,19 @@ func (l *Ledger) Tenant(ctx context.Context, tenant string, from int64, limit in
 	return l.query(ctx, `tenant = $1 and tseq >= $2 order by tseq limit $3`, tenant, from, limit)
 }
 
+// BySequence returns a tenant's events by their sequences, those that exist.
+func (l *Ledger) BySequence(ctx context.Context, tenant string, sequences []int64) (map[int64]Event, error) {
+	found := make(map[int64]Event, len(sequences))
+	if len(sequences) == 0 {
+		return found, nil
+	}
+	events, err := l.query(ctx, `tenant = $1 and tseq = any($2)`, tenant, sequences)
+	for _, e := range events {
+		found[e.Sequence] = e
+	}
+	return found, err
+}
+
 // After returns up to limit events above a position, in order.
 func (l *Ledger) After(ctx context.Context, position int64, limit int) ([]Event, error) {
 	return l.query(ctx, `pos > $1 order by pos limit $2`, position, limit)

@@ -23,7 +23,7 @@ import (
 var history = projection{
 	name:    "history",
 	tables:  "history",
-	version: 1,
+	version: 2,
 	handles: []string{events.TypeDecisionRecorded, events.TypeApprovalRecorded, events.TypeReceiptRecorded},
 	ignores: []string{
 		events.TypeSigningKeyActivated, events.TypeSigningKeyRetired,
@@ -92,17 +92,19 @@ func itemOf(e ledger.Event, kind string, integrity seal.Integrity) HistoryItem {
 		Ledger: seal.Place{Position: e.Position, Tenant: e.Tenant, Sequence: e.Sequence, EventHash: e.Hash.String()}}
 }
 
-// applyDecisions inserts the decisions that a list begins with.
+// applyDecisions inserts the decisions that a list begins with. What is shown of
+// them is read from their events by whoever lists them: far more are written.
 func applyDecisions(ctx context.Context, tx pgx.Tx, list []ledger.Event) (n int, err error) {
 	var rows historyRows
 	for n < len(list) && list[n].Type == events.TypeDecisionRecorded {
-		item, err := decisionItem(list[n])
-		if err != nil {
-			return 0, err
+		var id, decision string
+		for name, into := range map[string]*string{"decisionId": &id, "decision": &decision} {
+			start, end, _ := canon.Find(list[n].Payload, "record", name)
+			if err := json.Unmarshal(list[n].Payload[start:end], into); err != nil {
+				return 0, fmt.Errorf("%s: %w", name, err)
+			}
 		}
-		if err := rows.add(list[n], item, nil); err != nil {
-			return 0, err
-		}
+		rows.add(list[n], "decision", id, decision, nil, nil, nil)
 		n++
 	}
 	return n, rows.insert(ctx, tx)
@@ -151,25 +153,20 @@ func decisionItem(e ledger.Event) (HistoryItem, error) {
 
 // historyRows are rows of the table, as one array per column.
 type historyRows struct {
-	tenants, kinds, decisionIDs, actors, decisions, items []string
-	sequences                                             []int64
-	receiptIDs, settlements                               []*string
+	tenants, kinds, decisionIDs, actors, decisions []string
+	sequences                                      []int64
+	receiptIDs, settlements, items                 []*string
 }
 
-func (h *historyRows) add(e ledger.Event, item HistoryItem, settlement *string) error {
-	text, err := canon.Marshal(item)
-	if err != nil {
-		return err
-	}
-	h.tenants, h.sequences, h.kinds = append(h.tenants, e.Tenant), append(h.sequences, e.Sequence), append(h.kinds, item.Kind)
-	h.decisionIDs, h.receiptIDs = append(h.decisionIDs, item.DecisionID), append(h.receiptIDs, item.ReceiptID)
-	h.actors, h.decisions = append(h.actors, e.Actor), append(h.decisions, item.Decision)
-	h.settlements, h.items = append(h.settlements, settlement), append(h.items, string(text))
-	return nil
+func (h *historyRows) add(e ledger.Event, kind, decisionID, decision string, receiptID, settlement, item *string) {
+	h.tenants, h.sequences, h.kinds = append(h.tenants, e.Tenant), append(h.sequences, e.Sequence), append(h.kinds, kind)
+	h.decisionIDs, h.receiptIDs = append(h.decisionIDs, decisionID), append(h.receiptIDs, receiptID)
+	h.actors, h.decisions = append(h.actors, e.Actor), append(h.decisions, decision)
+	h.settlements, h.items = append(h.settlements, settlement), append(h.items, item)
 }
 
 func (h *historyRows) insert(ctx context.Context, tx pgx.Tx) error {
-	if len(h.items) == 0 {
+	if len(h.tenants) == 0 {
 		return nil
 	}
 	_, err := tx.Exec(ctx, `insert into history (tenant, sequence, kind, decision_id, receipt_id, actor, decision, settlement_id, item)
@@ -186,13 +183,13 @@ func applyReceipt(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 	if err := json.Unmarshal(e.Payload, &stored); err != nil {
 		return err
 	}
-	var of HistoryItem // the decision it is bound to, which stands before it in the chain
-	var text string
-	if err := tx.QueryRow(ctx, `select item from history where tenant = $1 and decision_id = $2 and kind = 'decision'`,
-		e.Tenant, stored.Record.DecisionID).Scan(&text); err != nil {
+	var decision ledger.Event // it is bound to, which stands before it in the chain
+	if err := tx.QueryRow(ctx, `select e.payload from history h join public.events e on e.p = 0 and e.tenant = h.tenant and e.tseq = h.sequence
+		where h.tenant = $1 and h.decision_id = $2 and h.kind = 'decision'`, e.Tenant, stored.Record.DecisionID).Scan(&decision.Payload); err != nil {
 		return fmt.Errorf("the decision of a receipt: %w", err)
 	}
-	if err := json.Unmarshal([]byte(text), &of); err != nil {
+	of, err := decisionItem(decision)
+	if err != nil {
 		return err
 	}
 	r, item := stored.Record, itemOf(e, "receipt", stored.Integrity)
@@ -201,15 +198,18 @@ func applyReceipt(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 	for _, f := range r.Findings {
 		item.RuleIDs = append(item.RuleIDs, f.RuleID)
 	}
-	var row historyRows
-	if err := row.add(e, item, r.SettlementID); err != nil {
+	text, err := canon.Marshal(item)
+	if err != nil {
 		return err
 	}
+	var row historyRows
+	shown := string(text)
+	row.add(e, item.Kind, item.DecisionID, item.Decision, item.ReceiptID, r.SettlementID, &shown)
 	if err := row.insert(ctx, tx); err != nil || r.SettlementID == nil {
 		return err
 	}
 	// Both decisions and both receipts show it, whichever came first.
-	_, err := tx.Exec(ctx, `update history set alerts = array[$3::text] where tenant = $1 and decision_id in (
+	_, err = tx.Exec(ctx, `update history set alerts = array[$3::text] where tenant = $1 and decision_id in (
 			select decision_id from history where tenant = $1 and settlement_id = $2)
 		and (select count(*) from history where tenant = $1 and settlement_id = $2) > 1`, e.Tenant, *r.SettlementID, alertReused)
 	return err
@@ -230,27 +230,12 @@ func (p *Projections) History(ctx context.Context, tenant string, actors []strin
 	if err := p.waitAll(ctx, history.name, tenant); err != nil {
 		return HistoryPage{}, err
 	}
-	rows, err := p.ledger.Pool().Query(ctx, `select item, alerts from readmodels.history
-		where tenant = $1 and sequence < $2 and ($3::text[] is null or actor = any($3)) order by sequence desc limit $4`,
+	items, err := p.items(ctx, tenant, `tenant = $1 and sequence < $2 and ($3::text[] is null or actor = any($3)) order by sequence desc limit $4`,
 		tenant, sequenceOf(cursor), actors, limit+1)
 	if err != nil {
-		return HistoryPage{}, fmt.Errorf("%w: %w", ErrBehind, err)
+		return HistoryPage{}, err
 	}
-	page := HistoryPage{Items: []HistoryItem{}, Limit: limit}
-	var text string
-	var alerts []string
-	_, err = pgx.ForEachRow(rows, []any{&text, &alerts}, func() error {
-		var item HistoryItem
-		if err := json.Unmarshal([]byte(text), &item); err != nil {
-			return err
-		}
-		item.Alerts = append([]string{}, alerts...)
-		page.Items = append(page.Items, item)
-		return nil
-	})
-	if err != nil {
-		return HistoryPage{}, fmt.Errorf("%w: %w", ErrBehind, err)
-	}
+	page := HistoryPage{Items: items, Limit: limit}
 	if len(page.Items) > limit {
 		page.Items = page.Items[:limit]
 		next := cursorOf(page.Items[limit-1].Sequence)
@@ -300,24 +285,49 @@ func (p *Projections) OpenReviews(ctx context.Context, tenant string, limit int)
 	if err := p.waitAll(ctx, history.name, tenant); err != nil {
 		return nil, err
 	}
-	rows, err := p.ledger.Pool().Query(ctx, `select item from readmodels.history h
-		where tenant = $1 and kind = 'decision' and decision = 'needs_review' and verdict is null
+	return p.items(ctx, tenant, `tenant = $1 and kind = 'decision' and decision = 'needs_review' and verdict is null
 			and not exists (select from readmodels.history r where r.tenant = h.tenant and r.decision_id = h.decision_id and r.kind = 'receipt')
 		order by sequence desc limit $2`, tenant, limit)
+}
+
+// items lists rows of a tenant's history: of receipts what was made of them, of
+// decisions what their events say.
+func (p *Projections) items(ctx context.Context, tenant, where string, args ...any) ([]HistoryItem, error) {
+	rows, err := p.ledger.Pool().Query(ctx, `select sequence, item, alerts from readmodels.history h where `+where, args...)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
 	}
-	texts, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	type row struct {
+		Sequence int64
+		Item     *string
+		Alerts   []string
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[row])
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
 	}
-	items := []HistoryItem{}
-	for _, text := range texts {
-		var item HistoryItem
-		if err := json.Unmarshal(jsontext.Value(text), &item); err != nil {
-			return nil, err
+	var sequences []int64
+	for _, r := range list {
+		if r.Item == nil {
+			sequences = append(sequences, r.Sequence)
 		}
-		items = append(items, item)
+	}
+	decisions, err := p.ledger.BySequence(ctx, tenant, sequences)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
+	}
+	items := make([]HistoryItem, len(list))
+	for i, r := range list {
+		switch {
+		case r.Item != nil:
+			err = json.Unmarshal([]byte(*r.Item), &items[i])
+		default:
+			items[i], err = decisionItem(decisions[r.Sequence])
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: list event %d of %s: %w", ErrBehind, r.Sequence, tenant, err)
+		}
+		items[i].Alerts = append([]string{}, r.Alerts...)
 	}
 	return items, nil
 }

@@ -1,6 +1,7 @@
--- Decisions and receipts of organizations, as the history shows them. item is
--- the canonical JSON that is served, without its alerts: those come later, when
--- another receipt names the same settlement.
+-- Decisions and receipts of organizations, as the history lists them. item is of
+-- a receipt the canonical JSON that is served, without its alerts: those come
+-- later, when another receipt names the same settlement. What is served of a
+-- decision is read from its event.
 create table history (
     tenant        text collate "C" not null,
     sequence      bigint not null,
@@ -12,7 +13,7 @@ create table history (
     verdict       text collate "C", -- of a person about the decision
     settlement_id text collate "C",
     alerts        text[] not null default '{}',
-    item          text not null,
+    item          text,
     primary key (tenant, sequence)
 );
 

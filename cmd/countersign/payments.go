@@ -147,8 +147,22 @@ func (c *paymentsListCmd) Run(ctx context.Context, o *output) error {
 		if err != nil {
 			return err
 		}
-		return o.result(list, paymentLines(list))
+		return o.result(listed(list), paymentLines(list))
 	})
+}
+
+// listedPayment is a payment with its time as everything else writes times.
+type listedPayment struct {
+	projections.Payment
+	ClaimedAt string `json:"claimedAt"`
+}
+
+func listed(list []projections.Payment) []listedPayment {
+	shown := []listedPayment{}
+	for _, payment := range list {
+		shown = append(shown, listedPayment{payment, commands.Stamp(payment.ClaimedAt)})
+	}
+	return shown
 }
 
 func paymentLines(list []projections.Payment) string {

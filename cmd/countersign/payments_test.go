@@ -145,7 +145,7 @@ func TestFaultKillNineBetweenSettlingAndRecording(t *testing.T) {
 	operator := func(code int, args ...string) string {
 		t.Helper()
 		cmd := program(append(args, "--data", dir)...)
-		cmd.Env = append(cmd.Env, settings...)
+		cmd.Env = append(append(cmd.Env, settings...), "TZ=Asia/Tokyo")
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
 		out, err := cmd.Output()
@@ -157,6 +157,9 @@ func TestFaultKillNineBetweenSettlingAndRecording(t *testing.T) {
 	var list []commands.PaymentInfo
 	if err := json.Unmarshal([]byte(operator(0, "--json", "payments", "list", "--state", "settled")), &list); err != nil || len(list) != 1 || list[0].Transaction != response.Transaction {
 		t.Errorf("%+v, %v", list, err)
+	}
+	if at, err := time.Parse("2006-01-02T15:04:05.000Z", list[0].ClaimedAt); err != nil || commands.Stamp(at) != list[0].ClaimedAt {
+		t.Errorf("claimed at %s, want a time as the API writes it", list[0].ClaimedAt)
 	}
 	if text := operator(0, "payments", "show", list[0].PaymentID); !strings.Contains(text, "evidence     chain") || !strings.Contains(text, "state        settled") {
 		t.Errorf("%s", text)

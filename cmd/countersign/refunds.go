@@ -34,7 +34,7 @@ func (c *refundsListCmd) Run(ctx context.Context, o *output) error {
 		for _, p := range list {
 			fmt.Fprintf(&text, "%s  %-9s %s  %s  %s\n", p.PaymentID, p.Refund, p.Amount, p.Payer, p.Operation)
 		}
-		return o.result(list, text.String())
+		return o.result(listed(list), text.String())
 	})
 }
 

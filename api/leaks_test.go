@@ -10,8 +10,8 @@ import (
 // folder ends with a search of everything its nodes have logged.
 var secretShapes = regexp.MustCompile(strings.Join([]string{
 	canary,
-	`sv(ck|co)_[0-9a-z]{12}_`,   // API key, organization token
-	`eyJ[A-Za-z0-9_-]{8,}\.eyJ`, // access token
+	`sv(ck|co|ca)_[0-9a-z]{12}_`, // API key, organization token, client secret
+	`eyJ[A-Za-z0-9_-]{8,}\.eyJ`,  // access token
 	`(token=|/downloads/|session=)[A-Za-z0-9_-]{20}`, // mailed link, download, session
 	`[rs]k_(test|live)_`, `whsec_`,                   // of the checkout provider
 	`0x[0-9a-fA-F]{130}`, `eyJ4NDAyVmVyc2lvbiI`, // a payment's signature, the payment
@@ -34,7 +34,7 @@ func SecretsIn(log string) []string {
 func TestSecretsAreFound(t *testing.T) {
 	for _, secret := range []string{
 		canary,
-		"svck_0123456789ab_" + strings.Repeat("a", 43), "svco_0123456789ab_",
+		"svck_0123456789ab_" + strings.Repeat("a", 43), "svco_0123456789ab_", "svca_0123456789ab_",
 		"eyJhbGciOiJFZERTQSJ9.eyJpc3MiOiJ4In0.sig",
 		"/sign-in/confirm?token=" + strings.Repeat("x", 43), "/api/downloads/" + strings.Repeat("x", 43), "countersign_session=" + strings.Repeat("x", 43),
 		"sk_test_1", "rk_live_1", "whsec_1",

@@ -24,7 +24,6 @@ import (
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/ledgertest"
-	"github.com/countersign/countersign/policy/actionrisk"
 )
 
 // buyer signs payments for the calls of a node.
@@ -856,29 +855,35 @@ func TestEveryPriceFollowsFromItsDeclaration(t *testing.T) {
 		}
 	}
 	products := manifest.Items[len(Services()):]
-	for _, p := range n.app.Products {
+	var catalogue productList
+	n.get("/api/catalog").decode(t, &catalogue)
+	for at, p := range n.app.Products {
+		shown := catalogue.Products[at]
+		if shown.Slug != p.Slug || shown.PriceCents != p.PriceCents || (shown.X402 != nil) != (p.Kind == commands.OneTime) {
+			t.Errorf("%s: the catalogue has %+v", p.Slug, shown)
+		}
 		if p.Kind != commands.OneTime {
 			continue
+		}
+		demand := n.unpaid("/api/purchase/" + p.Slug).Accepts[0]
+		if shown.X402.Amount != demand.Amount || shown.X402.Network != demand.Network || demand.Amount != fmt.Sprint(p.PriceCents*10_000) ||
+			(shown.X402.Note != "") != (p.PriceCents > defaultCapCents) {
+			t.Errorf("%s: the catalogue has %+v, the 402 %+v", p.Slug, shown.X402, demand)
 		}
 		i := slices.IndexFunc(products, func(o offered) bool { return o.Resource.URL == n.url+"/api/purchase/"+p.Slug })
 		if i < 0 || products[i].Accepts[0].Amount != fmt.Sprint(p.PriceCents*10_000) {
 			t.Errorf("%s: the manifest has %+v", p.Slug, products)
 		}
 	}
-	for _, s := range Services() {
-		if s.Operation != actionrisk.Quick.Operation {
+	for _, v := range verdicts {
+		var quick quickResult
+		n.pay(quickPath, n.order(quickPath, v.risk).Header(), v.body).decode(t, &quick)
+		next := quick.NextRecommendedCall
+		if next == nil {
 			continue
 		}
-		var quick struct {
-			Next *struct {
-				OperationID string `json:"operationId"`
-				PriceCents  int    `json:"priceCents"`
-			} `json:"nextRecommendedCall"`
-		}
-		a := n.pay(servicePath(s), n.order(servicePath(s), "next").Header(), `{"command":"rm -rf /"}`)
-		a.decode(t, &quick)
-		if quick.Next != nil && quick.Next.PriceCents != 25 && quick.Next.PriceCents != 10 {
-			t.Errorf("%+v", quick.Next)
+		if i := slices.IndexFunc(pricing.Services, func(p pricedService) bool { return p.Path == next.Path }); i < 0 || pricing.Services[i].PriceCents != next.PriceCents {
+			t.Errorf("after %s the quick gate names %+v", v.risk, next)
 		}
 	}
 }

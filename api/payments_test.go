@@ -10,6 +10,7 @@ import (
 	"math/big"
 	"net/http"
 	"net/url"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -771,6 +772,9 @@ func TestReconcilerNeedsNoBuyer(t *testing.T) {
 		t.Errorf("%v", ready)
 	}
 	f.facilitator.Always("settle", x402test.Fault{})
+	for !n.server.settling.rests() { // when it is due again is reckoned from the end of the row
+		runtime.Gosched()
+	}
 	f.clock.set(f.clock.Now().Add(2 * time.Minute)) // it is due
 	f.facilitator.Await("settle", 4)
 	for n.head() < 5 {
@@ -782,6 +786,13 @@ func TestReconcilerNeedsNoBuyer(t *testing.T) {
 	if err != nil || len(list) != 1 || f.chain.Transfers() != 1 {
 		t.Errorf("%+v, %v, %d transfers", list, err, f.chain.Transfers())
 	}
+}
+
+// rests says that nothing is being settled here, and something is due again.
+func (s *settling) rests() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.active) == 0 && len(s.next) > 0
 }
 
 // A facilitator that does not settle our kind of payment, or does not answer, is

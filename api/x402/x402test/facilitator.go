@@ -56,6 +56,7 @@ type Facilitator struct {
 	last     map[string]jsontext.Value
 	released chan struct{}
 	over     chan struct{} // closed when the test ends
+	t        testing.TB
 }
 
 // NewFacilitator starts one that is as good as real: it checks signature, window,
@@ -63,7 +64,7 @@ type Facilitator struct {
 func NewFacilitator(t testing.TB, chain *Chain, clock func() time.Time) *Facilitator {
 	f := &Facilitator{
 		chain: chain, clock: clock, next: map[string][]Fault{}, always: map[string]Fault{}, counts: map[string]int{},
-		last: map[string]jsontext.Value{}, released: make(chan struct{}), over: make(chan struct{}),
+		last: map[string]jsontext.Value{}, released: make(chan struct{}), over: make(chan struct{}), t: t,
 	}
 	f.arrived = sync.NewCond(&f.mu)
 	server := httptest.NewServer(f)
@@ -104,12 +105,24 @@ func (f *Facilitator) Calls(endpoint string) int {
 	return n
 }
 
-// Await waits until an endpoint has had so many requests.
+// Await waits until an endpoint has had so many requests. If they do not come, the
+// test says so instead of hanging; it is called by the test's own goroutine.
 func (f *Facilitator) Await(endpoint string, calls int) {
+	f.t.Helper()
+	late := false
+	giveUp := time.AfterFunc(time.Minute, func() {
+		f.do(func() { late = true })
+		f.arrived.Broadcast()
+	})
+	defer giveUp.Stop()
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	for f.counts[endpoint] < calls {
+	for f.counts[endpoint] < calls && !late {
 		f.arrived.Wait()
+	}
+	had := f.counts[endpoint]
+	f.mu.Unlock()
+	if had < calls {
+		f.t.Fatalf("%s had %d requests within a minute, want %d", endpoint, had, calls)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"strings"
 
 	"github.com/countersign/countersign/api/x402"
@@ -263,6 +264,9 @@ type paymentsResolveCmd struct {
 
 // Run records the end.
 func (c *paymentsResolveCmd) Run(ctx context.Context, o *output) error {
+	if err := checkTransaction("--settled", c.Settled); !c.Refused && err != nil {
+		return err
+	}
 	return c.withNode(ctx, func(app *commands.App) error {
 		info, err := app.ResolvePayment(ctx, c.ID, c.Settled)
 		if err != nil {
@@ -270,4 +274,15 @@ func (c *paymentsResolveCmd) Run(ctx context.Context, o *output) error {
 		}
 		return o.result(info, paymentText(info))
 	})
+}
+
+var transactionForm = regexp.MustCompile(`^0x[0-9a-fA-F]{64}$`)
+
+// checkTransaction refuses what cannot be a transaction of the chain: it is
+// recorded for ever, and none at all would mean the opposite.
+func checkTransaction(flag, transaction string) error {
+	if !transactionForm.MatchString(transaction) {
+		return errors.New(flag + ": want a transaction: 0x and 64 hex digits")
+	}
+	return nil
 }

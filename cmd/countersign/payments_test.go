@@ -172,7 +172,7 @@ func TestFaultKillNineBetweenSettlingAndRecording(t *testing.T) {
 	}
 	operator(2, "refunds", "show", list[0].PaymentID)
 	operator(2, "refunds", "approve", list[0].PaymentID)
-	operator(2, "refunds", "sent", list[0].PaymentID, "--transaction", "0xabc")
+	operator(2, "refunds", "sent", list[0].PaymentID, "--transaction", "0x"+strings.Repeat("ab", 32))
 	stop(t, second.cmd)
 	settings = []string{"X402_MODE=dev"}
 	if text := operator(2, "serve", "--listen", "127.0.0.1:0"); !strings.Contains(text, "X402_MODE=dev must not be used with it") {
@@ -224,6 +224,7 @@ func TestResolveOnTheCommandLine(t *testing.T) {
 		}
 		return string(out)
 	}
+	transaction := "0x" + strings.Repeat("ab", 32)
 	var list []commands.PaymentInfo
 	if err := json.Unmarshal([]byte(operator(1, "--json", "payments", "reconcile")), &list); err != nil || len(list) != 1 || list[0].State != "unknown" {
 		t.Fatalf("%+v, %v", list, err)
@@ -231,9 +232,18 @@ func TestResolveOnTheCommandLine(t *testing.T) {
 	if text := operator(0, "doctor"); !strings.Contains(text, "warning  payments   1 are open") {
 		t.Errorf("%s", text)
 	}
-	operator(0, "payments", "resolve", list[0].PaymentID, "--settled", "0xabc")
+	// A variable of a script that is not set, say, must not end it as refused.
+	for _, tx := range []string{"", "0xabc", transaction + "0", strings.Repeat("a", 66), list[0].PaymentID} {
+		for _, args := range [][]string{{"payments", "resolve", list[0].PaymentID, "--settled=" + tx}, {"refunds", "sent", list[0].PaymentID, "--transaction=" + tx}} {
+			out, err := program(append(args, "--data", dir)...).CombinedOutput()
+			if err == nil || !strings.Contains(string(out), "want a transaction: 0x and 64 hex digits") {
+				t.Errorf("%v: %v, %s", args, err, out)
+			}
+		}
+	}
+	operator(0, "payments", "resolve", list[0].PaymentID, "--settled", transaction)
 	status, header, answer := callPaid(t, served.base, payment, `{"command":"ls"}`)
-	if response, err := x402.ReadResponse(header.Get(x402.HeaderResponse)); status != 200 || err != nil || response.Transaction != "0xabc" {
+	if response, err := x402.ReadResponse(header.Get(x402.HeaderResponse)); status != 200 || err != nil || response.Transaction != transaction {
 		t.Errorf("%d %s, %+v, %v", status, answer, response, err)
 	}
 	stop(t, served.cmd)

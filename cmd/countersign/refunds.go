@@ -86,6 +86,9 @@ type refundsSentCmd struct {
 
 // Run records the transaction.
 func (c *refundsSentCmd) Run(ctx context.Context, o *output) error {
+	if err := checkTransaction("--transaction", c.Transaction); err != nil {
+		return err
+	}
 	return c.withNode(ctx, func(app *commands.App) error {
 		r, err := app.SendRefund(ctx, c.ID, c.Transaction)
 		if err != nil {

@@ -21,23 +21,10 @@ import (
 
 // history lists the decisions and receipts of each organization.
 var history = projection{
-	name:    "history",
-	tables:  "history",
-	version: 2,
-	handles: []string{events.TypeDecisionRecorded, events.TypeApprovalRecorded, events.TypeReceiptRecorded},
-	ignores: []string{
-		events.TypeSigningKeyActivated, events.TypeSigningKeyRetired,
-		events.TypeKeyRequested, events.TypeKeyIssued, events.TypeKeyRevoked, events.TypeCallCompleted,
-		events.TypeWorkflowCompleted, events.TypeCustomerCreated,
-		events.TypeOrganizationCreated, events.TypeOrganizationUpdated, events.TypeMemberAdded, events.TypeMemberRemoved,
-		events.TypeOrganizationTokenIssued, events.TypeOrganizationTokenRevoked,
-		events.TypePolicyDrafted, events.TypePolicyActivated,
-		events.TypeCustomerBound, events.TypePurchaseFulfilled, events.TypePurchaseRefunded, events.TypeSubscriptionUpdated,
-		events.TypeEntitlementGranted, events.TypeEntitlementRevoked, events.TypeDownloadConsumed,
-		events.TypeAgentRegistered, events.TypeAgentVerified, events.TypeAgentClaimed, events.TypeAccessTokenRevoked, events.TypeCreditGranted,
-		events.TypePaymentClaimed, events.TypePaymentSettled, events.TypePaymentRefused, events.TypePaymentUnknown,
-		events.TypeRefundRequested, events.TypeRefundApproved, events.TypeRefundSent,
-	},
+	name:     "history",
+	tables:   "history",
+	version:  2,
+	handles:  []string{events.TypeDecisionRecorded, events.TypeApprovalRecorded, events.TypeReceiptRecorded},
 	apply:    applyHistory,
 	applyRun: applyDecisions,
 }

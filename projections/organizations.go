@@ -20,19 +20,6 @@ var organizations = projection{
 	handles: []string{
 		events.TypeOrganizationCreated, events.TypeOrganizationUpdated, events.TypeMemberAdded, events.TypeMemberRemoved,
 	},
-	ignores: []string{
-		events.TypeSigningKeyActivated, events.TypeSigningKeyRetired,
-		events.TypeKeyRequested, events.TypeKeyIssued, events.TypeKeyRevoked, events.TypeCallCompleted,
-		events.TypeWorkflowCompleted, events.TypeCustomerCreated,
-		events.TypeOrganizationTokenIssued, events.TypeOrganizationTokenRevoked,
-		events.TypePolicyDrafted, events.TypePolicyActivated,
-		events.TypeDecisionRecorded, events.TypeApprovalRecorded, events.TypeReceiptRecorded,
-		events.TypeCustomerBound, events.TypePurchaseFulfilled, events.TypePurchaseRefunded, events.TypeSubscriptionUpdated,
-		events.TypeEntitlementGranted, events.TypeEntitlementRevoked, events.TypeDownloadConsumed,
-		events.TypeAgentRegistered, events.TypeAgentVerified, events.TypeAgentClaimed, events.TypeAccessTokenRevoked, events.TypeCreditGranted,
-		events.TypePaymentClaimed, events.TypePaymentSettled, events.TypePaymentRefused, events.TypePaymentUnknown,
-		events.TypeRefundRequested, events.TypeRefundApproved, events.TypeRefundSent,
-	},
 	apply: applyOrganizations,
 }
 

@@ -22,18 +22,6 @@ var payments = projection{
 		events.TypePaymentClaimed, events.TypePaymentSettled, events.TypePaymentRefused, events.TypePaymentUnknown,
 		events.TypeRefundRequested, events.TypeRefundApproved, events.TypeRefundSent,
 	},
-	ignores: []string{
-		events.TypeSigningKeyActivated, events.TypeSigningKeyRetired,
-		events.TypeKeyRequested, events.TypeKeyIssued, events.TypeKeyRevoked, events.TypeCallCompleted,
-		events.TypeWorkflowCompleted, events.TypeCustomerCreated,
-		events.TypeOrganizationCreated, events.TypeOrganizationUpdated, events.TypeMemberAdded, events.TypeMemberRemoved,
-		events.TypeOrganizationTokenIssued, events.TypeOrganizationTokenRevoked,
-		events.TypePolicyDrafted, events.TypePolicyActivated,
-		events.TypeDecisionRecorded, events.TypeApprovalRecorded, events.TypeReceiptRecorded,
-		events.TypeCustomerBound, events.TypePurchaseFulfilled, events.TypePurchaseRefunded, events.TypeSubscriptionUpdated,
-		events.TypeEntitlementGranted, events.TypeEntitlementRevoked, events.TypeDownloadConsumed,
-		events.TypeAgentRegistered, events.TypeAgentVerified, events.TypeAgentClaimed, events.TypeAccessTokenRevoked, events.TypeCreditGranted,
-	},
 	apply: applyPayments,
 }
 

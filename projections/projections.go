@@ -32,8 +32,7 @@ type projection struct {
 	name    string
 	tables  string // to drop before they are made anew
 	version int
-	handles []string // types of events that change it
-	ignores []string // all others: a test fails for a type that is in neither
+	handles []string // types of events that change it; no others reach it
 	apply   func(context.Context, pgx.Tx, ledger.Event) error
 	// applyRun, if there is one, applies the first events of a list in one
 	// statement, as many as can go together, and says how many.

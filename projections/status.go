@@ -22,22 +22,8 @@ var status = projection{
 	tables:  "workflow_status",
 	version: 1,
 	handles: []string{events.TypeWorkflowCompleted},
-	ignores: []string{
-		events.TypeSigningKeyActivated, events.TypeSigningKeyRetired,
-		events.TypeKeyRequested, events.TypeKeyIssued, events.TypeKeyRevoked, events.TypeCallCompleted,
-		events.TypeCustomerCreated, events.TypeOrganizationCreated, events.TypeOrganizationUpdated,
-		events.TypeMemberAdded, events.TypeMemberRemoved,
-		events.TypeOrganizationTokenIssued, events.TypeOrganizationTokenRevoked,
-		events.TypePolicyDrafted, events.TypePolicyActivated,
-		events.TypeDecisionRecorded, events.TypeApprovalRecorded, events.TypeReceiptRecorded,
-		events.TypeCustomerBound, events.TypePurchaseFulfilled, events.TypePurchaseRefunded, events.TypeSubscriptionUpdated,
-		events.TypeEntitlementGranted, events.TypeEntitlementRevoked, events.TypeDownloadConsumed,
-		events.TypeAgentRegistered, events.TypeAgentVerified, events.TypeAgentClaimed, events.TypeAccessTokenRevoked, events.TypeCreditGranted,
-		events.TypePaymentClaimed, events.TypePaymentSettled, events.TypePaymentRefused, events.TypePaymentUnknown,
-		events.TypeRefundRequested, events.TypeRefundApproved, events.TypeRefundSent,
-	},
-	apply: applyStatus,
-	sweep: `delete from readmodels.workflow_status where expires_at < now() - interval '1 day'`,
+	apply:   applyStatus,
+	sweep:   `delete from readmodels.workflow_status where expires_at < now() - interval '1 day'`,
 }
 
 // StatusRecord is what the status endpoint answers. A record with an action

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -108,34 +107,6 @@ func rowCount(t *testing.T, l *ledger.Ledger) (n int) {
 		t.Fatal(err)
 	}
 	return n
-}
-
-// A type of event that a projection neither handles nor ignores would be lost
-// without a word.
-func TestEveryTypeIsHandledOrIgnoredByEachProjection(t *testing.T) {
-	names := map[string]bool{}
-	for _, p := range all {
-		if names[p.name] || p.version < 1 || p.tables == "" || p.apply == nil || len(p.handles) == 0 {
-			t.Errorf("projection %s is incomplete, or there twice", p.name)
-		}
-		names[p.name] = true
-		for _, eventType := range events.Types {
-			if slices.Contains(p.handles, eventType) == slices.Contains(p.ignores, eventType) {
-				t.Errorf("%s neither handles nor ignores %s, or both", p.name, eventType)
-			}
-		}
-		for _, known := range slices.Concat(p.handles, p.ignores) {
-			if !slices.Contains(events.Types, known) {
-				t.Errorf("%s knows %s, which is no type of event", p.name, known)
-			}
-		}
-		if known := slices.Concat(p.handles, p.ignores); len(slices.Compact(slices.Sorted(slices.Values(known)))) != len(known) {
-			t.Errorf("%s names a type twice", p.name)
-		}
-	}
-	if duplicates := slices.Compact(slices.Sorted(slices.Values(events.Types))); len(duplicates) != len(events.Types) {
-		t.Error("the catalogue of types names one twice")
-	}
 }
 
 // A batch delivered twice, or in parts that overlap, is applied once.

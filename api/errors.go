@@ -60,6 +60,10 @@ var statusOf = map[string]int{
 	commands.StatusRevoked:         http.StatusForbidden,
 }
 
+// notConfigured are the codes that waiting does not change: whoever is told to come
+// back in two seconds does so for ever.
+var notConfigured = map[string]bool{commands.CodeNotConfigured: true, codeNoCheckout: true, codeNoMail: true}
+
 // problem is the body of every error. On operations with bare errors only the
 // first member is there.
 type problem struct {
@@ -101,7 +105,7 @@ func (s *Server) refused(r *http.Request, bare bool, err error) reply {
 	case status == http.StatusUnauthorized:
 		h.Set("WWW-Authenticate", s.challenge("", invalidToken(r, err), ""))
 		h.Set("Connection", "close") // whatever body was sent is not read
-	case status == http.StatusServiceUnavailable && h.Get("Retry-After") == "":
+	case status == http.StatusServiceUnavailable && h.Get("Retry-After") == "" && !notConfigured[body.Code]:
 		h.Set("Retry-After", "2")
 	case status == http.StatusTooManyRequests && h.Get("Retry-After") == "":
 		h.Set("Retry-After", retryLimited)

@@ -291,7 +291,7 @@ func TestWithoutACredentialX402IsNotConfigured(t *testing.T) {
 				for _, headers := range [][]string{nil, {"X-PAYMENT", canary}, {"Cookie", "countersign_session=" + strings.Repeat("x", 43)}} {
 					a := n.send("POST", path+"?api_key="+key+"&access_token="+key, body, headers...)
 					n.refused(a, 503, "x402_not_configured", "")
-					if m := a.members(t); m["error"] != "x402 not configured" {
+					if m := a.members(t); m["error"] != "x402 not configured" || a.header.Get("Retry-After") != "" {
 						t.Errorf("%v", a)
 					}
 				}

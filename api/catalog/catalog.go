@@ -27,6 +27,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"time"
 
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy/canon"
@@ -171,8 +172,12 @@ func readFile(files fs.FS, name string, most int64) ([]byte, error) {
 	return text, err
 }
 
-// archive packs a folder, in the order of names and without times, so that the
-// same files give the same octets.
+// firstDay is the earliest time an archive can say; none at all is no date to some
+// who unpack it.
+var firstDay = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// archive packs a folder, in the order of names and with one time for all, so that
+// the same files give the same octets.
 func archive(files fs.FS, folder string) ([]byte, error) {
 	var packed bytes.Buffer
 	w := zip.NewWriter(&packed)
@@ -184,7 +189,7 @@ func archive(files fs.FS, folder string) ([]byte, error) {
 		if err != nil {
 			return err
 		}
-		entry, err := w.Create(path.Join(path.Base(folder), name[len(folder)+1:]))
+		entry, err := w.CreateHeader(&zip.FileHeader{Name: path.Join(path.Base(folder), name[len(folder)+1:]), Method: zip.Deflate, Modified: firstDay})
 		if err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -46,6 +47,9 @@ func unpack(t *testing.T, slug string) map[string][]byte {
 	}
 	files := map[string][]byte{}
 	for _, f := range archive.File {
+		if got := f.Modified.UTC().Format(time.DateOnly); got != "1980-01-01" {
+			t.Errorf("%s is of %s", f.Name, got)
+		}
 		r, err := f.Open()
 		if err != nil {
 			t.Fatal(err)

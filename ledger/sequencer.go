@@ -396,7 +396,13 @@ func (s *sequencer) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := asApplication(ctx, conn); err != nil {
+	err = asApplication(ctx, conn)
+	if err == nil {
+		// Batches differ in their length only, and the planner, which is wrong about
+		// it in any case, would plan guarded ones anew each time.
+		_, err = conn.Exec(ctx, `set plan_cache_mode = force_generic_plan`)
+	}
+	if err != nil {
 		_ = conn.Close(ctx)
 		return err
 	}

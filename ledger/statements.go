@@ -22,10 +22,12 @@ const swapHead = `with head as (
 
 // A guard has moved if its stream has a next version. The head is compared in
 // the same statement, so what the guards' snapshot shows is what the rows follow.
+// The look-up is lateral, with an order and a limit: so the plan is one step into
+// the streams' index per guard, whatever the size of the table it was made for.
 const swapGuards = ` and not exists (
-		select from unnest($24::text[], $25::text[], $26::bigint[]) g (tenant, stream, version)
-		where exists (select from events e
-			where e.p = 0 and e.tenant = g.tenant and e.stream = g.stream and e.version = g.version + 1))`
+		select from unnest($24::text[], $25::text[], $26::bigint[]) g (tenant, stream, version),
+		lateral (select from events e where e.p = 0 and e.tenant = g.tenant and e.stream = g.stream and e.version > g.version
+			order by e.version limit 1) moved)`
 
 const swapInsert = ` returning p)
 	insert into events (p, ` + columns + `) select 0, r.* from head, ` + rows + ` r`

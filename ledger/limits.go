@@ -24,6 +24,6 @@ const (
 	pollInterval = time.Second
 	gather       = 2 * time.Millisecond  // a woken reader waits for more
 	busyFeed     = 16                    // events of a batch that tell of more to come
-	gatherBusy   = 10 * time.Millisecond // then a reader waits for so long: a batch costs it as much as many events
+	gatherBusy   = 20 * time.Millisecond // then a reader waits for so long: a batch costs it as much as many events
 	tailLength   = 4096                  // events that readers need not fetch
 )

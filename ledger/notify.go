@@ -14,8 +14,9 @@ import (
 const channel = "countersign_events"
 
 // coalesce is how long the notifier waits for more commits before it tells the
-// other nodes: commits that carry a NOTIFY queue up behind each other.
-const coalesce = 2 * time.Millisecond
+// other nodes: commits that carry a NOTIFY queue up behind each other, and under
+// load a reader waits as long anyway (gatherBusy).
+const coalesce = 20 * time.Millisecond
 
 // broadcast wakes everybody who waits. The zero value is ready.
 type broadcast struct {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -38,7 +39,7 @@ func (v *Vault) SealRecord(ctx context.Context, tenant, eventID, keyID string, s
 		o := opening{Pointer: "/record" + pointer, Salt: make([]byte, 32), Value: record[start:end]}
 		rand.Read(o.Salt)
 		openings = append(openings, o)
-		record = canon.Put(record, []byte(`{"$committed":"`+o.commitment()+`"}`), parts(pointer)...)
+		record = slices.Concat(record[:start], []byte(`{"$committed":"`+o.commitment()+`"}`), record[end:])
 	}
 	members["record"] = record
 	signed, err := signer.SignCanonical(seal.TypeCommitted, members["record"])

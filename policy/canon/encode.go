@@ -141,7 +141,11 @@ func (w *writer) base64(v reflect.Value) bool {
 // canonical appends a text that is JSON already, in canonical form.
 func (w *writer) canonical(v reflect.Value) bool {
 	text := jsontext.Value(v.Bytes())
-	if !text.IsValid() {
+	switch {
+	case text == nil:
+		w.dst = append(w.dst, "null"...)
+		return true
+	case !text.IsValid():
 		return false
 	}
 	inner := plainWriter{src: text, dst: w.dst, depth: w.depth}

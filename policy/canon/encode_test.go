@@ -47,9 +47,9 @@ func anyText() *rapid.Generator[string] {
 }
 
 func anyRaw() *rapid.Generator[jsontext.Value] {
-	return rapid.Map(rapid.OneOf(rapid.SampledFrom([]string{`null`, `""`, `[]`, ` {"b" : 1, "a":"\u0041"} `, `1.50`, `-0`, `9007199254740992`, `"\u0000"`,
+	return rapid.OneOf(rapid.Just(jsontext.Value(nil)), rapid.Map(rapid.OneOf(rapid.SampledFrom([]string{`null`, `""`, `[]`, ` {"b" : 1, "a":"\u0041"} `, `1.50`, `-0`, `9007199254740992`, `"\u0000"`,
 		`{"a":1,"a":2}`, `{`, ``, `[1] 2`, "\"\xff\"", strings.Repeat("[", 63) + strings.Repeat("]", 63)}), rapid.Just(`{"x":[1,true,null]}`)),
-		func(s string) jsontext.Value { return jsontext.Value(s) })
+		func(s string) jsontext.Value { return jsontext.Value(s) }))
 }
 
 func anyInside() *rapid.Generator[inside] {

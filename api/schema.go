@@ -300,9 +300,9 @@ func refusalOf(e *jsonschema.ValidationError) placed {
 		return at("out_of_range", pointer, "does not have the documented form")
 	case *kind.Format:
 		if strings.HasPrefix(k.Want, "date") {
-			return at("invalid_date", pointer, "is not a "+k.Want)
+			return at("invalid_date", pointer, "does not have the format "+k.Want)
 		}
-		return at("out_of_range", pointer, "is not a "+k.Want)
+		return at("out_of_range", pointer, "does not have the format "+k.Want)
 	case *kind.Minimum, *kind.Maximum, *kind.ExclusiveMinimum, *kind.ExclusiveMaximum:
 		return at("out_of_range", pointer, "is out of range")
 	}

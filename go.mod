@@ -8,7 +8,6 @@ require (
 	github.com/alexedwards/scs/v2 v2.9.0
 	github.com/cockroachdb/apd/v3 v3.2.3
 	github.com/decred/dcrd/dcrec/secp256k1/v4 v4.4.1
-	github.com/go-jose/go-jose/v4 v4.1.8
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3
 	github.com/golang-jwt/jwt/v5 v5.3.1
 	github.com/golang-migrate/migrate/v4 v4.20.1

@@ -79,7 +79,8 @@ func (a *App) RequestRefund(ctx context.Context, order RefundOrder) (Reproductio
 
 // Recheck recomputes a settled call from what the ledger keeps of it, and says
 // whether it still gives what was paid for. What cannot be recomputed, because it is
-// no call, is erased, or was answered by another engine version, is no fault.
+// no call, is erased, or was answered by another engine version or rule
+// set, is no fault.
 func (a *App) Recheck(ctx context.Context, paymentID string, services func(operation string) (policy.Service, bool)) (bool, error) {
 	s, err := a.readPayment(ctx, paymentID)
 	if err != nil {
@@ -99,6 +100,11 @@ func (a *App) Recheck(ctx context.Context, paymentID string, services func(opera
 			return true, nil
 		case err != nil:
 			return false, refusal(err)
+		}
+		if service.Ruleset != nil {
+			if _, hash := service.Ruleset(); hash != call.RulesetHash {
+				return true, nil
+			}
 		}
 		request, err := canon.Marshal(call.Request)
 		if err != nil {

@@ -1,6 +1,7 @@
 package commands_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/countersign/countersign/commands"
@@ -91,6 +92,11 @@ func TestRefundOfAnAnswerThatDoesNotReproduce(t *testing.T) {
 	}
 	if good, err := a.Recheck(t.Context(), order.PaymentID, services(broken)); good || err != nil {
 		t.Errorf("an answer that does not reproduce: %v, %v", good, err)
+	}
+	newer := broken
+	newer.Ruleset = func() (version, hash string) { return "2099.1.1", strings.Repeat("0", 64) }
+	if good, err := a.Recheck(t.Context(), order.PaymentID, services(newer)); !good || err != nil {
+		t.Errorf("an answer under other rules raises the alarm: %v, %v", good, err)
 	}
 	if good, err := a.Recheck(t.Context(), order.PaymentID, services(actionrisk.Quick)); !good || err != nil {
 		t.Errorf("a service that is not there any more: %v, %v", good, err)

@@ -37,7 +37,7 @@ func TestVaultSealsAndOpens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if bytes.Contains(payload, []byte("ada")) || !bytes.Contains(payload, []byte(`"$committed"`)) {
+	if bytes.Contains(payload, []byte("ada@")) || !bytes.Contains(payload, []byte(`"$committed"`)) {
 		t.Errorf("the payload shows the person: %s", payload)
 	}
 	result, err := l.Append(ctx, ledger.Append{Tenant: "service", Drafts: []ledger.Draft{{

@@ -51,7 +51,7 @@ func TestVaultSealsInsideASignedRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if bytes.Contains(payload, []byte("ada")) || bytes.Count(payload, []byte(`"$committed"`)) != 1 || !bytes.Contains(payload, []byte(`"runId":"r1"`)) {
+	if bytes.Contains(payload, []byte(`"ada"`)) || bytes.Count(payload, []byte(`"$committed"`)) != 1 || !bytes.Contains(payload, []byte(`"runId":"r1"`)) {
 		t.Errorf("payload %s", payload)
 	}
 	draft := ledger.Draft{Stream: "decision/1", Expect: ledger.New(), ID: "evt_1", Type: "decision.recorded", SchemaVersion: 1, KeyID: signer.KeyID(), Payload: payload}

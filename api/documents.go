@@ -240,3 +240,26 @@ var authDocument = &operation{
 		return newDocument(text.Bytes(), c.op.media).answer(c), err
 	},
 }
+
+//go:embed site/content/llms.txt
+var llmsText string
+
+var llmsTemplate = template.Must(template.New("llms.txt").Parse(llmsText))
+
+// llmsDocument tells a model what is here and what it costs (llmstxt.org), from
+// the same declarations as every other list.
+var llmsDocument = &operation{
+	id: "get_llms_txt", method: http.MethodGet, path: "/llms.txt",
+	summary: "What is here, what it costs and where to begin, for language models.",
+	output:  reflect.TypeFor[string](), media: "text/plain; charset=utf-8",
+	run: func(s *Server, c *call) (reply, error) {
+		summaries := map[string]string{}
+		for _, op := range s.operations {
+			summaries[op.id] = op.summary
+		}
+		var text bytes.Buffer
+		err := llmsTemplate.Execute(&text, map[string]any{"Base": s.app.BaseURL, "X402": s.takesPayments(),
+			"Pricing": s.pricing(), "Summaries": summaries, "Products": s.pricedProducts()})
+		return newDocument(text.Bytes(), c.op.media).answer(c), err
+	},
+}

@@ -57,7 +57,7 @@ func operations() []*operation {
 		assuranceOperations(),
 		organizationOperations(),
 		own([]*operation{workflowStatus, verifyRecord, issueFreeKey, freeKeyStatus, listRules, health, openAPI, jwks,
-			oauthServer, openIDDocument, resourceDocument, mcpResourceDocument, authDocument,
+			oauthServer, openIDDocument, resourceDocument, mcpResourceDocument, authDocument, llmsDocument,
 			registerAgent, requestAccessToken, revokeAccessToken, introspectAccessToken, claimAgent}),
 		own([]*operation{purchaseProduct, probePurchase, getCheckout, createCheckout, listProducts, getBillingPortal, openBillingPortal,
 			getEntitlement, createDownload, supportEntitlements, issueAccountKey, listAccountKeys, revokeAccountKey}),

@@ -22,11 +22,14 @@ type pricedProduct struct {
 }
 
 func showPrices(s *Server, _ *visit) (view, error) {
-	page := pricingPage{pricing: s.pricing(), Checkout: s.checkout != nil, X402: s.takesPayments()}
+	return view{template: "pricing.html", data: pricingPage{s.pricing(), s.pricedProducts(), s.checkout != nil, s.takesPayments()}}, nil
+}
+
+func (s *Server) pricedProducts() (list []pricedProduct) {
 	for _, p := range s.summaries() {
-		page.Products = append(page.Products, pricedProduct{p, usd(int(p.PriceCents))})
+		list = append(list, pricedProduct{p, usd(int(p.PriceCents))})
 	}
-	return view{template: "pricing.html", data: page}, nil
+	return list
 }
 
 // postBuy begins a card checkout. Whoever is signed in buys for their account.

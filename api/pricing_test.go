@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -51,4 +52,46 @@ func TestPagesThatTheShopNamesAreThere(t *testing.T) {
 	}
 	b.want(b.get("/pricing"), 200, "Card checkout is not configured here")
 	b.want(b.form("/pricing", url.Values{"slug": {"monthly-pass"}}), 404, "product not found") // nothing is sold here
+}
+
+// llms.txt has the form of llmstxt.org, every price, and no link that leads nowhere.
+func TestLlmsTxtNamesEveryPriceAndItsLinksAnswer(t *testing.T) {
+	s, _ := newStorefront(t)
+	b := s.browser(t)
+	got := b.get("/llms.txt")
+	text := got.body
+	if got.status != 200 || got.header.Get("Content-Type") != "text/plain; charset=utf-8" || !strings.HasPrefix(text, "# Countersign\n\n> ") {
+		t.Fatalf("%d %v %s", got.status, got.header, text)
+	}
+	_, sections, _ := strings.Cut(text, "\n## ")
+	for line := range strings.Lines("## " + sections) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "## ") {
+			continue
+		}
+		link := regexp.MustCompile(`^- \[[^\]]+\]\((http[^)]+)\): .`).FindStringSubmatch(line)
+		if link == nil {
+			t.Errorf("no link: %s", line)
+			continue
+		}
+		path, fragment, _ := strings.Cut(strings.TrimPrefix(link[1], s.app.BaseURL), "#")
+		if page := b.get(path); page.status != 200 || fragment != "" && !strings.Contains(page.body, `id="`+fragment+`"`) {
+			t.Errorf("%s: %d", link[1], page.status)
+		}
+	}
+	for _, service := range api.Services() {
+		if want := fmt.Sprintf("POST /api/agent-services/%s, $%d.%02d per call", service.Name, service.PriceCents/100, service.PriceCents%100); !strings.Contains(text, want) {
+			t.Errorf("%s is not there", want)
+		}
+	}
+	for _, p := range s.app.Products {
+		if want := fmt.Sprintf("#%s): $%d.%02d", p.Slug, p.PriceCents/100, p.PriceCents%100); !strings.Contains(text, want) {
+			t.Errorf("%s is not there", want)
+		}
+	}
+	for _, part := range []string{"/openapi.json", "/mcp", "\n## Optional\n"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("%s is not there", part)
+		}
+	}
 }

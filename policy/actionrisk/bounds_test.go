@@ -75,8 +75,8 @@ func TestHonestSteps(t *testing.T) {
 	for _, a := range seeds(t) {
 		check(a)
 	}
-	for _, f := range hiddenFiles {
-		for _, c := range readHidden(t, f.name) {
+	for _, name := range hiddenFiles(t) {
+		for _, c := range readHidden(t, name) {
 			check(Action{Command: c.command})
 		}
 	}

@@ -147,8 +147,8 @@ func TestSameForAllProcessors(t *testing.T) {
 // what only names them is not.
 func TestMetamorphic(t *testing.T) {
 	checks := 0
-	for _, f := range hiddenFiles {
-		for _, c := range readHidden(t, f.name) {
+	for _, name := range hiddenFiles(t) {
+		for _, c := range readHidden(t, name) {
 			own := Assess(Action{Command: c.command})
 			if own.Coverage.Route != "shell" || !own.Coverage.Parsed || strings.Contains(c.command, "alias") {
 				continue
@@ -167,8 +167,8 @@ func TestMetamorphic(t *testing.T) {
 				}
 			}
 			for _, name := range []string{"echo", "printf", "grep", "commit", "gh body", "unused", "heredoc file"} {
-				if strings.Contains(c.command, "EOF") {
-					continue
+				if strings.Contains(c.command, "EOF") || strings.Contains(strings.Join(own.RuleIDs(), " "), "text.") {
+					continue // what deceives a reader does so wherever it stands
 				}
 				checks++
 				if got := Assess(Action{Command: mentions[name](c.command)}); got.Risk >= High {
@@ -213,8 +213,8 @@ func TestDialectUnknown(t *testing.T) {
 
 // TestContextIsMonotone: production >= unlabelled >= development for the batches.
 func TestContextIsMonotone(t *testing.T) {
-	for _, f := range hiddenFiles {
-		for _, c := range readHidden(t, f.name) {
+	for _, name := range hiddenFiles(t) {
+		for _, c := range readHidden(t, name) {
 			checkAssessment(t, Action{Command: c.command})
 		}
 	}

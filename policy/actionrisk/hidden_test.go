@@ -2,6 +2,7 @@ package actionrisk
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -31,33 +32,37 @@ func readHidden(t testing.TB, name string) []hiddenCase {
 	return out
 }
 
-// hiddenFiles are batches written before the engine was tried on them, and
-// whether their actions must be stopped.
-var hiddenFiles = []struct {
-	name string
-	stop bool
-}{{"stop1", true}, {"allow1", false}, {"stop2", true}, {"allow2", false},
-	{"stop3", true}, {"obscured3", true}, {"allow3", false}, {"stop4", true}, {"obscured4", true}, {"allow4", false},
-	{"stop5", true}, {"obscured5", true}, {"allow5", false},
-	{"stop6", true}, {"obscured6", true}, {"allow6", false}, {"obscured7", true}, {"allow7", false}}
+// hiddenFiles are the batches of testdata/hidden, each written and labelled before
+// the engine was tried on it. What an allowN file holds must not be stopped; what
+// stopN and obscuredN hold must.
+func hiddenFiles(t testing.TB) []string {
+	names, err := filepath.Glob("testdata/hidden/*.txt")
+	if err != nil || len(names) == 0 {
+		t.Fatal("no batches", err)
+	}
+	for i, name := range names {
+		names[i] = strings.TrimSuffix(filepath.Base(name), ".txt")
+	}
+	return names
+}
 
 // TestHidden: what is hidden or indirect is stopped, what only looks like it is
 // not.
 func TestHidden(t *testing.T) {
-	for _, f := range hiddenFiles {
-		wrong := 0
-		cases := readHidden(t, f.name)
+	for _, name := range hiddenFiles(t) {
+		stop, wrong := !strings.HasPrefix(name, "allow"), 0
+		cases := readHidden(t, name)
 		for _, c := range cases {
 			got := Assess(Action{Command: c.command})
-			right := (got.Risk >= High) == f.stop
+			right := (got.Risk >= High) == stop
 			if !right {
 				wrong++
 			}
 			if right == c.open {
-				t.Errorf("%s: %v %v (open %v): %s", f.name, got.Risk, got.RuleIDs(), c.open, c.command)
+				t.Errorf("%s: %v %v (open %v): %s", name, got.Risk, got.RuleIDs(), c.open, c.command)
 			}
 		}
-		t.Logf("%s: %d of %d as labelled", f.name, len(cases)-wrong, len(cases))
+		t.Logf("%s: %d of %d as labelled", name, len(cases)-wrong, len(cases))
 	}
 }
 

@@ -54,9 +54,10 @@ acceptEdits and plan, and denied in the others, where nobody would be asked.`,
   }
 }`,
 		`Codex runs a new or changed hook only after you trusted it: open /hooks in Codex. Until then it is
-skipped without a word. Codex has no "ask" before a tool: high risk is denied. What the model types into
-a running program is not shown to hooks, so a bare shell or SQL console counts as high. Codex goes on when
-the hook cannot be started or is too slow, so keep the path right. Older versions need hooks = true under
+skipped without a word, and so are all hooks of a project that is not trusted. Codex has no "ask" before
+a tool: high risk is denied. What the model types into a running program is not shown to hooks, so a shell
+or SQL console without its command counts as high. Codex goes on when the hook cannot be started or is too
+slow, so keep the path right. Older versions need hooks = true under
 [features] in config.toml.`,
 	},
 	cursor: {
@@ -86,9 +87,9 @@ the agent everywhere, so high risk is denied; --ask always in the command makes 
     ]
   }
 }`,
-		`Hooks of a project run only in a trusted folder. Gemini's documented answers are allow and deny: high
-risk is denied. Gemini CLI 0.61.0 blocks every call when the command is not there, and goes on when it
-gives no answer in time or exits with 1, so keep the path right.`,
+		`Hooks of a project run only in a trusted folder, and --skip-trust leaves them out. Gemini's documented
+answers are allow and deny: high risk is denied. Gemini CLI 0.61.0 blocks every call when the command is
+not there, and goes on when it exits with 1 or gives no answer in time, so keep the path right.`,
 	},
 }
 

@@ -80,8 +80,9 @@ func toolClass(name string) string {
 	t := verbs()
 	words := toolWords(name)
 	money, plain, runs, shellNoun := false, false, false, false
-	for _, w := range words {
-		money = money || t.nouns[w] || t.nouns[strings.TrimSuffix(w, "s")]
+	verb := slices.IndexFunc(words, func(w string) bool { return t.class[w] != "" })
+	for i, w := range words {
+		money = money || i != verb && (t.nouns[w] || t.nouns[strings.TrimSuffix(w, "s")])
 		plain = plain || t.plain[w] || t.plain[strings.TrimSuffix(w, "s")]
 		runs = runs || t.shellVerb[w]
 		shellNoun = shellNoun || t.shellSay[w] || t.shellSay[strings.TrimSuffix(w, "s")]

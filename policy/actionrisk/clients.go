@@ -36,6 +36,7 @@ type clientTable struct {
 		Rule    string   `json:"rule"`
 	} `json:"rpc"`
 	Services serviceTable `json:"services"`
+	Code     codeTable    `json:"code"`
 
 	byExe  map[string][]*client
 	local  map[string]bool
@@ -68,6 +69,7 @@ func (c *compiled) readClients(read func(string, any) error) error {
 		c.known(n)
 	}
 	t.Services.index()
+	t.Code.index()
 	for _, r := range t.RPC {
 		for _, m := range r.Methods {
 			t.method[m] = r.Rule

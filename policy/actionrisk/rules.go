@@ -22,6 +22,8 @@ import (
 //	kind "sql"   name = statement verb ("delete"); tags = what the classifier knows
 //	             about it ("object=table", "where=none", "tautology")
 //	kind "call"  name = function ("approve"); tags; kind "pay", kind "tool" alike
+//	kind "money" name = the id of the rule; what clients.json and the parsers of
+//	             calls and payments found
 //	kind "redir" name = ">" or ">>"; its one operand is the file written
 //
 // A domain is (1) a pure classifier that calls e.match(&item{…}) for what it
@@ -74,10 +76,10 @@ var tableFiles = []string{"shell", "git", "sql", "nosql", "orm", "infra", "k8s",
 	"http", "secret", "rce", "priv", "wallet", "x402", "mcp", "text"}
 
 // supportFiles are the tables that are not rules.
-var supportFiles = []string{"groups", "wrappers", "wrappers_sql", "tools", "tools_sql", "readonly", "dryrun", "paths", "verbs", "env", "amounts"}
+var supportFiles = []string{"groups", "wrappers", "wrappers_sql", "tools", "tools_sql", "readonly", "dryrun", "paths", "verbs", "env", "amounts", "clients"}
 
 // rulesetVersion is YYYY.MM.N; TestRulesetVersion fails when a table changed and it did not.
-const rulesetVersion = "2026.11.10"
+const rulesetVersion = "2026.11.11"
 
 // compiled is everything read from the tables, made once.
 type compiled struct {
@@ -91,6 +93,7 @@ type compiled struct {
 	wrappers map[string][]*wrapper
 	readonly map[string][]*proof
 	dryrun   map[string][]*proof
+	clients  clientTable
 	hash     string
 }
 
@@ -198,7 +201,10 @@ func (c *compiled) support() error {
 	if err := c.readWrappers(read); err != nil {
 		return err
 	}
-	return c.readProofs(read)
+	if err := c.readProofs(read); err != nil {
+		return err
+	}
+	return c.readClients(read)
 }
 
 // names replaces "@group" by the group's names.

@@ -74,10 +74,10 @@ var tableFiles = []string{"shell", "git", "sql", "nosql", "orm", "infra", "k8s",
 	"http", "secret", "rce", "priv", "wallet", "x402", "mcp", "text"}
 
 // supportFiles are the tables that are not rules.
-var supportFiles = []string{"groups", "wrappers", "wrappers_sql", "tools", "tools_sql", "readonly", "dryrun", "paths", "verbs", "env", "amounts"}
+var supportFiles = []string{"groups", "wrappers", "wrappers_sql", "reads", "tools", "tools_sql", "readonly", "dryrun", "paths", "verbs", "env", "amounts"}
 
 // rulesetVersion is YYYY.MM.N; TestRulesetVersion fails when a table changed and it did not.
-const rulesetVersion = "2026.11.10"
+const rulesetVersion = "2026.11.11"
 
 // compiled is everything read from the tables, made once.
 type compiled struct {
@@ -91,7 +91,11 @@ type compiled struct {
 	wrappers map[string][]*wrapper
 	readonly map[string][]*proof
 	dryrun   map[string][]*proof
-	hash     string
+	reads    map[string][]*read
+	// what a command line is called in a file of settings
+	commandKeys, commandSections map[string]bool
+	lifecycle                    []string
+	hash                         string
 }
 
 // matcher is a Matcher ready to run.
@@ -196,6 +200,9 @@ func (c *compiled) support() error {
 		return err
 	}
 	if err := c.readWrappers(read); err != nil {
+		return err
+	}
+	if err := c.readReads(read); err != nil {
 		return err
 	}
 	return c.readProofs(read)

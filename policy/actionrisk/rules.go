@@ -76,7 +76,7 @@ var tableFiles = []string{"shell", "git", "sql", "nosql", "orm", "infra", "k8s",
 	"http", "secret", "rce", "priv", "wallet", "x402", "mcp", "text"}
 
 // supportFiles are the tables that are not rules.
-var supportFiles = []string{"groups", "wrappers", "wrappers_sql", "tools", "tools_sql", "readonly", "dryrun", "paths", "verbs", "env", "amounts", "clients"}
+var supportFiles = []string{"groups", "wrappers", "wrappers_sql", "reads", "tools", "tools_sql", "readonly", "dryrun", "paths", "verbs", "env", "amounts", "clients"}
 
 // rulesetVersion is YYYY.MM.N; TestRulesetVersion fails when a table changed and it did not.
 const rulesetVersion = "2026.11.11"
@@ -94,7 +94,11 @@ type compiled struct {
 	readonly map[string][]*proof
 	dryrun   map[string][]*proof
 	clients  clientTable
-	hash     string
+	reads    map[string][]*read
+	// what a command line is called in a file of settings
+	commandKeys, commandSections map[string]bool
+	lifecycle                    []string
+	hash                         string
 }
 
 // matcher is a Matcher ready to run.
@@ -202,6 +206,9 @@ func (c *compiled) support() error {
 		return err
 	}
 	if err := c.readProofs(read); err != nil {
+		return err
+	}
+	if err := c.readReads(read); err != nil {
 		return err
 	}
 	return c.readClients(read)

@@ -75,6 +75,7 @@ type shell struct {
 	behind   bool              // in the background
 	saved    map[string][]Word // what the locals of the function hide, nil outside of functions
 	refs     map[string]string // names that stand for other names
+	carrier  *invocation       // whose program text is being read
 }
 
 type function struct {

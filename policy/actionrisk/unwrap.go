@@ -81,6 +81,7 @@ func (sh *shell) run(v *invocation) flow {
 	matched := e.match(&item{kind: kindExe, name: v.exe, inv: v, src: v.src, from: v.from, to: v.to})
 	matched = e.clientCall(v) || matched
 	e.unpacks(v)
+	sh.readsWritten(v)
 	if f, ok := sh.writtenProgram(v); ok && !carried {
 		out, carried = f, true
 	}
@@ -361,7 +362,9 @@ func (sh *shell) interpret(lang string, w Word, v *invocation, via string, param
 	case "any":
 		e.route(&src)
 	default:
-		e.runInline(sh, &src, lang)
+		inner := *sh
+		inner.params, inner.carrier = params, v
+		e.runInline(&inner, &src, lang)
 		if lang == "node" || lang == "python" {
 			e.runCalls(&src)
 		}

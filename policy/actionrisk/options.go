@@ -29,6 +29,7 @@ type tool struct {
 	DataUnless []string `json:"dataUnless,omitempty"`
 
 	subs map[string]*tool
+	made bool // by another table: says nothing about the program as a whole
 }
 
 type toolTable struct {

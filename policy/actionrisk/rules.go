@@ -74,24 +74,27 @@ var tableFiles = []string{"shell", "git", "sql", "nosql", "orm", "infra", "k8s",
 	"http", "secret", "rce", "priv", "wallet", "x402", "mcp", "text"}
 
 // supportFiles are the tables that are not rules.
-var supportFiles = []string{"groups", "wrappers", "wrappers_sql", "tools", "tools_sql", "readonly", "dryrun", "paths", "verbs", "env", "amounts"}
+var supportFiles = []string{"groups", "wrappers", "wrappers_sql", "effects", "tools", "tools_sql", "readonly", "dryrun", "paths", "verbs", "env", "amounts"}
 
 // rulesetVersion is YYYY.MM.N; TestRulesetVersion fails when a table changed and it did not.
 const rulesetVersion = "2026.11.10"
 
 // compiled is everything read from the tables, made once.
 type compiled struct {
-	rules    []Rule
-	byID     map[string]*Rule
-	exe      map[string][]*matcher // kind exe and redir, by name
-	other    map[string][]*matcher // other kinds, by kind + " " + name
-	anyExe   []*matcher            // exe "*"
-	groups   map[string][]string
-	tools    map[string]*tool
-	wrappers map[string][]*wrapper
-	readonly map[string][]*proof
-	dryrun   map[string][]*proof
-	hash     string
+	rules     []Rule
+	byID      map[string]*Rule
+	exe       map[string][]*matcher // kind exe and redir, by name
+	other     map[string][]*matcher // other kinds, by kind + " " + name
+	anyExe    []*matcher            // exe "*"
+	groups    map[string][]string
+	tools     map[string]*tool
+	wrappers  map[string][]*wrapper
+	effects   map[string][]*effect
+	variables map[string]*variable // by name
+	families  []family             // those with a part that may be anything
+	readonly  map[string][]*proof
+	dryrun    map[string][]*proof
+	hash      string
 }
 
 // matcher is a Matcher ready to run.
@@ -196,6 +199,12 @@ func (c *compiled) support() error {
 		return err
 	}
 	if err := c.readWrappers(read); err != nil {
+		return err
+	}
+	if err := c.readVariables(read); err != nil {
+		return err
+	}
+	if err := c.readEffects(read); err != nil {
 		return err
 	}
 	return c.readProofs(read)

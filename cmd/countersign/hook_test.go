@@ -154,6 +154,53 @@ func TestHookDetection(t *testing.T) {
 	checkReply(t, cursor, r, deny, "git.reset.hard")
 }
 
+// TestHookGuardSettings: what changes the settings that hold the guard is asked
+// about, by whatever command, and what only reads or mentions them is not.
+func TestHookGuardSettings(t *testing.T) {
+	for command, want := range map[string]decision{
+		"echo {} > .gemini/settings.json":                         query,
+		"mkdir -p .claude && echo {} > .claude/settings.json":     query,
+		"cp a .codex/hooks.json":                                  query,
+		"rm .codex/hooks.json":                                    query,
+		"cd .codex && rm hooks.json":                              query,
+		"cd .codex; echo {} > hooks.json":                         query,
+		"rm -rf .codex":                                           query,
+		"rm -rf ./.gemini/":                                       query,
+		"mv .claude .c":                                           query,
+		"chmod -R a-r '.cursor'":                                  query,
+		"f=.claude; rm -r $f":                                     query,
+		"sed -i s/block/allow/ .claude/settings.json":             query,
+		"sed --in-place=.bak -e s/a/b/ ~/.codex/config.toml":      query,
+		"awk -i inplace 1 .claude/settings.local.json":            query,
+		"xxd -r dump .claude/settings.json":                       query,
+		"jq . .claude/settings.json | tee .claude/settings.json":  query,
+		"python3 -c \"open('.CLAUDE/settings.json','w')\"":        query,
+		"codex features disable hooks":                            query,
+		"git checkout -- .claude/settings.json":                   query,
+		"git commit -m x && rm -rf .claude":                       query,
+		"cat .codex/hooks.json":                                   pass,
+		"ls -la .claude":                                          pass,
+		"cat .claude/settings.json 2>/dev/null | jq .hooks":       pass,
+		"grep -i hooks .claude/settings.json":                     pass,
+		"sed -n 1,20p .claude/settings.json":                      pass,
+		"mkdir -p .claude/commands":                               pass,
+		"mkdir -p .claude && echo hi > .claude/commands.md":       pass,
+		"rm -r .codex/log":                                        pass,
+		"git add .claude/settings.json":                           pass,
+		"git commit -m 'hold the guard in .claude/settings.json'": pass,
+		"npx eslint . --ignore-pattern .claude":                   pass,
+		"tar --exclude .claude -czf app.tgz .":                    pass,
+		"codex features list":                                     pass,
+	} {
+		for _, cwd := range []string{"/home/u/app", "/tmp/app"} {
+			r := asHook(t, hookCmd{Agent: "claude"}, strings.Replace(string(claude.canary(command)), `"cwd":"`, `"cwd":"`+cwd+`","_":"`, 1))
+			if got, _ := claude.understands(0, []byte(r.stdout), ""); got != want {
+				t.Errorf("%q in %s: %s, want %s: %s", command, cwd, got, want, r.stdout)
+			}
+		}
+	}
+}
+
 // TestHookFailClosed: unmatched commands are asked about only on request.
 func TestHookFailClosed(t *testing.T) {
 	event := string(claude.canary("frobnicate --all"))
@@ -371,10 +418,11 @@ func TestHookInstall(t *testing.T) {
 					t.Errorf("--agent %s: exit %d: %s", other, code, out)
 				}
 			}
-			// A wrong path lets everything through, and doctor says so.
+			// A wrong path lets everything through, or nothing, and doctor says which.
 			broken := strings.ReplaceAll(selfInstall(t, a), os.Args[0], filepath.Join(project, "gone"))
 			place(t, filepath.Join(home, a.home()), broken)
-			if code, out := doctorHook(t, project); code != 1 || !strings.Contains(out, "NOT GUARDED") || !strings.Contains(out, "full path") {
+			says := map[agent]string{claude: "blocks everything from 2.1.295 on", codex: "NOT GUARDED", cursor: "blocks everything", gemini: "blocks everything"}
+			if code, out := doctorHook(t, project); code != 1 || !strings.Contains(out, says[a]) || !strings.Contains(out, "full path") {
 				t.Errorf("wrong path: exit %d: %s", code, out)
 			}
 		})
@@ -395,7 +443,13 @@ func TestDoctorHook(t *testing.T) {
 		{"answer thrown away", "codex", self + " gate hook --agent codex >/dev/null", 1, "NOT GUARDED"},
 		{"exit code 1", "claude", "exit 1", 1, "only 0 with a denial, or 2, blocks"},
 		{"says nothing", "codex", "true", 1, "NOT GUARDED"},
-		{"not there", "gemini", "/nonexistent/countersign gate hook", 1, "cannot be started"},
+		{"not there", "codex", "/nonexistent/countersign gate hook", 1, "cannot be started"},
+		{"not there, which Gemini CLI takes for a denial", "gemini", "/nonexistent/countersign gate hook", 1, "blocks everything"},
+		{"exit code 2 without a word", "gemini", "exit 2", 1, "NOT GUARDED"},
+		{"exit code 2 without a word", "claude", "exit 2", 1, "blocks everything"},
+		{"exit code 1 beside an answer", "gemini", self + " gate hook --agent gemini; exit 1", 0, "blocks the canary"},
+		{"exit code 1 and words", "gemini", "echo no; exit 1", 1, "NOT GUARDED"},
+		{"words", "codex", "echo no", 1, "NOT GUARDED"},
 		{"blocks everything", "cursor", "echo no >&2; exit 2", 1, "blocks everything"},
 		{"codex is asked", "codex", `echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"ask","permissionDecisionReason":"x"}}'`, 1, "NOT GUARDED"},
 		{"an answer for another agent", "cursor", self + " gate hook --agent gemini", 1, "NOT GUARDED"},

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // canaryCommand must be blocked by every guard, and does nothing if it should
@@ -32,6 +33,7 @@ type installed struct {
 	by      agent
 	place   string   // the settings file, or "the command line"
 	argv    []string // what is started
+	closed  bool     // the agent blocks when the hook fails
 	warning string   // what its entry lacks
 }
 
@@ -70,11 +72,18 @@ func (h installed) try(ctx context.Context) []finding {
 		return []finding{{"hook", "bad", fmt.Sprintf("%s (%s): ", h.by, h.place) + fmt.Sprintf(format, args...)}}
 	}
 	got := h.fire(ctx, h.by.canary(canaryCommand))
-	if got.outcome != deny {
+	switch {
+	case got.outcome == pass && got.code != 0 && h.closed:
+		since := ""
+		if h.by == claude {
+			since = " from 2.1.295 on, nothing before"
+		}
+		return bad("blocks everything%s: the hook fails (%s). %s", since, got.detail, h.advice(got))
+	case got.outcome != deny:
 		return bad("NOT GUARDED: the canary went through (%s). %s", got.detail, h.advice(got))
 	}
 	if got := h.fire(ctx, h.by.canary(passCommand)); got.outcome != pass {
-		return bad("blocks everything: %q was stopped too (%s); nobody keeps such a guard switched on", passCommand, got.detail)
+		return bad("blocks everything: %q was stopped too (%s). %s", passCommand, got.detail, h.advice(got))
 	}
 	found := []finding{{"hook", "ok", fmt.Sprintf("%s (%s): blocks the canary, lets %q pass", h.by, h.place, passCommand)}}
 	whole := h.by.canary(canaryCommand)
@@ -91,6 +100,8 @@ func (h installed) advice(got fired) string {
 	switch {
 	case got.code == 126 || got.code == 127 || got.code < 0:
 		return "Its command cannot be started: write the full path of countersign"
+	case got.outcome == deny:
+		return "Nobody keeps such a guard switched on"
 	case got.code > 2 || got.code == 1:
 		return "The agent goes on after such an exit code: only 0 with a denial, or 2, blocks"
 	}
@@ -160,6 +171,20 @@ func (h installed) fire(ctx context.Context, event []byte) fired {
 // understands is how an agent reads a hook's answer. Whatever an agent takes
 // for a failed hook lets the action through.
 func (a agent) understands(code int, stdout []byte, stderr string) (decision, string) {
+	if a == gemini { // it reads either output, and an answer in JSON beside any exit code
+		text := bytes.TrimSpace(stdout)
+		if len(text) == 0 {
+			text = bytes.TrimSpace([]byte(stderr))
+		}
+		switch {
+		case jsontext.Value(text).IsValid():
+			code, stdout = 0, text
+		case code > 1 && len(text) > 0:
+			return deny, fmt.Sprintf("exit code %d", code)
+		case code == 2:
+			return pass, "exit code 2 without a reason on standard error"
+		}
+	}
 	switch {
 	case code == 2 && a == codex && strings.TrimSpace(stderr) == "":
 		return pass, "exit code 2 without a reason on standard error"
@@ -319,9 +344,11 @@ func (a agent) inSettings(file string, s settings) []installed {
 				h.argv = append([]string{e.Command}, e.Args...)
 			}
 			switch {
-			case a == cursor && !e.FailClosed:
+			case a == cursor && e.FailClosed, a == claude && e.OnFailure == "block":
+				h.closed = true
+			case a == cursor:
 				h.warning = "without failClosed Cursor goes on when the hook cannot be started"
-			case a == claude && e.OnFailure != "block":
+			case a == claude:
 				h.warning = "without onFailure: block Claude Code goes on when the hook cannot be started"
 			case a == codex:
 				h.warning = "whether Codex trusts this hook cannot be seen from here: look at /hooks in Codex"

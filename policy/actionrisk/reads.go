@@ -34,7 +34,7 @@ type readTable struct {
 	Reads     []read   `json:"reads"`
 }
 
-func (c *compiled) readReads(from func(string, any) error) error {
+func (c *compiled) readReads(from tableReader) error {
 	var t readTable
 	if err := from("reads", &t); err != nil {
 		return err

@@ -77,6 +77,7 @@ type inlineRun struct {
 	each   map[string][]inlineToken // the strings a loop's variable goes through
 	names  map[string]string        // other names that the text gives to functions
 	secret bool                     // reads credentials
+	mongo  bool                     // the text is for MongoDB's shell
 }
 
 // runInline looks for calls that run, delete, read or send in a program text of
@@ -92,9 +93,13 @@ func (e *engine) runInline(sh *shell, src *source, lang string) {
 		e.runOddInline(sh, src, lang)
 		return
 	}
+	mongo := lang == "mongo"
+	if mongo {
+		lang = "node"
+	}
 	inner := *sh
 	inner.src = src
-	r := &inlineRun{sh: &inner, src: src, lang: lang, toks: scanInline(src.text, lang, &e.budget), vars: map[string]inlineToken{}}
+	r := &inlineRun{sh: &inner, src: src, lang: lang, mongo: mongo, toks: scanInline(src.text, lang, &e.budget), vars: map[string]inlineToken{}}
 	for i := range r.toks {
 		r.loops(i)
 	}
@@ -379,6 +384,9 @@ func (r *inlineRun) call(name inlineToken, args []inlineToken) {
 	}
 	if r.lang == "perl" && name.text == "open" {
 		r.pipeOpen(args)
+	}
+	if r.database(name, args) {
+		return
 	}
 	kind := sinkOf(name.text, r.lang)
 	if kind == 0 {
@@ -678,7 +686,11 @@ func (r *inlineRun) evaluate(name inlineToken, args, list []inlineToken) {
 	w.Text, w.At = text, -1
 	src := r.src.inside(w, r.lang+" "+name.text)
 	src.layers++
-	if src.layers <= maxLayers {
+	switch {
+	case src.layers > maxLayers:
+	case r.mongo:
+		e.runStore(r.sh, &src, "mongo", nil)
+	default:
 		e.runInline(r.sh, &src, r.lang)
 	}
 }

@@ -77,7 +77,7 @@ var tableFiles = []string{"shell", "git", "sql", "nosql", "orm", "infra", "k8s",
 var supportFiles = []string{"groups", "wrappers", "wrappers_sql", "tools", "tools_sql", "readonly", "dryrun", "paths", "verbs", "env", "amounts"}
 
 // rulesetVersion is YYYY.MM.N; TestRulesetVersion fails when a table changed and it did not.
-const rulesetVersion = "2026.11.10"
+const rulesetVersion = "2026.11.11"
 
 // compiled is everything read from the tables, made once.
 type compiled struct {

@@ -40,14 +40,7 @@ func (e *engine) runSQL(src *source, client *invocation) flow {
 		name = client.exe
 	}
 	words := clientWords(client, src.text)
-	switch name {
-	case "mongosh", "mongo":
-		e.runMongo(src, text, words)
-		return flow{}
-	case "redis-cli", "valkey-cli", "keydb-cli":
-		e.runRedis(src, text, words)
-		return flow{}
-	case "":
+	if sqlClients[name] == 0 { // a bare text, or a client of many engines
 		if looksMongo(text) {
 			e.runMongo(src, text, words)
 			return flow{}
@@ -178,6 +171,9 @@ func clientWords(v *invocation, text string) string {
 		if strings.HasPrefix(a.name, "PG") || strings.HasSuffix(a.name, "_ENV") || strings.HasSuffix(a.name, "URL") {
 			b.WriteString(" " + a.value.Text)
 		}
+	}
+	if v.has("--local") && localStore(v.exe) {
+		b.WriteString(" local")
 	}
 	b.WriteString(" " + v.host)
 	return b.String()

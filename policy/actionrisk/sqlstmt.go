@@ -328,7 +328,7 @@ func (p *sqlParser) truncation(i, end int) {
 // sqlObjectWords maps the words that follow CREATE, DROP and ALTER to the kind
 // of object; "" skips a modifier. Kinds of two words are folded to one.
 var sqlObjectWords = map[string]string{
-	"table": "table", "tables": "table", "database": "database", "databases": "database", "schema": "schema", "keyspace": "database",
+	"table": "table", "tables": "table", "database": "database", "databases": "database", "db": "database", "schema": "schema", "keyspace": "database",
 	"catalog": "database", "collection": "table", "view": "view", "index": "index", "sequence": "other",
 	"function": "routine", "procedure": "routine", "proc": "routine", "trigger": "trigger", "event": "event", "rule": "rule",
 	"aggregate": "other", "operator": "other", "type": "type", "domain": "other", "role": "role", "user": "role",

@@ -23,6 +23,9 @@ func (p *sqlParser) whereShape(lo, hi int, target string) string {
 		return "scoped"
 	}
 	at := p.find(lo, hi, depth, "where")
+	if at < 0 && p.find(lo, hi, depth, "from") < 0 { // EdgeQL: DELETE User FILTER …
+		at = p.find(lo, hi, depth, "filter")
+	}
 	if at < 0 {
 		return "unbounded"
 	}

@@ -78,6 +78,7 @@ type inlineRun struct {
 	names   map[string]string        // other names that the text gives to functions
 	secret  bool                     // reads credentials
 	billing byte                     // 0: not looked yet, 1: uses no payment service, 2: uses one
+	mongo   bool                     // the text is for MongoDB's shell
 }
 
 // runInline looks for calls that run, delete, read or send in a program text of
@@ -91,9 +92,13 @@ func (e *engine) runInline(sh *shell, src *source, lang string) {
 	if e.runOddInline(sh, src, lang) {
 		return
 	}
+	mongo := lang == "mongo"
+	if mongo {
+		lang = "node"
+	}
 	inner := *sh
 	inner.src = src
-	r := &inlineRun{sh: &inner, src: src, lang: lang, toks: scanInline(src.text, lang, &e.budget), vars: map[string]inlineToken{}}
+	r := &inlineRun{sh: &inner, src: src, lang: lang, mongo: mongo, toks: scanInline(src.text, lang, &e.budget), vars: map[string]inlineToken{}}
 	for i := range r.toks {
 		r.loops(i)
 	}
@@ -381,6 +386,9 @@ func (r *inlineRun) call(name inlineToken, args []inlineToken) {
 		r.pipeOpen(args)
 	}
 	r.money(name, args, name.computed)
+	if r.database(name, args) {
+		return
+	}
 	kind := sinkOf(name.text, r.lang)
 	if kind == 0 {
 		return
@@ -679,7 +687,11 @@ func (r *inlineRun) evaluate(name inlineToken, args, list []inlineToken) {
 	w.Text, w.At = text, -1
 	src := r.src.inside(w, r.lang+" "+name.text)
 	src.layers++
-	if src.layers <= maxLayers {
+	switch {
+	case src.layers > maxLayers:
+	case r.mongo:
+		e.runStore(r.sh, &src, "mongo", nil)
+	default:
 		e.runInline(r.sh, &src, r.lang)
 	}
 }

@@ -293,6 +293,7 @@ func (sh *shell) write(r redir, out flow, s *syntax.Stmt) {
 	if c := e.classOf(r.file, sh.cwd); c&(isTemp|isNullDevice) == 0 {
 		e.unproven = true
 	}
+	sh.wireFile(r.file, out)
 	e.remember(sh, r.file, out, r.op == ">>")
 }
 

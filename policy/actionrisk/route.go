@@ -42,11 +42,12 @@ func (e *engine) route(src *source) string {
 	if looksPhrase(text) && e.runPhrase(src) {
 		name = "action"
 	}
-	if looksWindows(text) {
+	lang, sure := e.looksWindows(text)
+	if lang != "" {
 		e.ran, name = true, "powershell"
-		e.runWindows(src, "powershell")
+		e.runWindows(src, lang)
 	}
-	if name != "" && !looksShell(text) {
+	if sure || name != "" && lang == "" && !looksShell(text) {
 		return name
 	}
 	if h := httpLine(text); h != nil {

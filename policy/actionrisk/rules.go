@@ -67,17 +67,28 @@ type Matcher struct {
 // table is a file of rules.
 type table struct {
 	Rules []Rule `json:"rules"`
+	// Also holds further ways to the effect of a rule of another table, so that
+	// what belongs to one family of tools stands in one place.
+	Also []addition `json:"also,omitempty"`
+}
+
+// addition are further alternatives of a rule, with their own examples.
+type addition struct {
+	ID    string    `json:"id"`
+	Match []Matcher `json:"match"`
+	Yes   []string  `json:"yes"`
+	No    []string  `json:"no"`
 }
 
 // tableFiles are the rule tables in the order of GET /api/rules.
 var tableFiles = []string{"shell", "git", "sql", "nosql", "orm", "infra", "k8s", "cloud", "deploy",
-	"http", "secret", "rce", "priv", "wallet", "x402", "mcp", "text"}
+	"http", "secret", "rce", "priv", "wallet", "x402", "mcp", "text", "win"}
 
 // supportFiles are the tables that are not rules.
-var supportFiles = []string{"groups", "wrappers", "wrappers_sql", "tools", "tools_sql", "readonly", "dryrun", "paths", "verbs", "env", "amounts"}
+var supportFiles = []string{"groups", "wrappers", "wrappers_sql", "tools", "tools_sql", "readonly", "dryrun", "paths", "verbs", "env", "amounts", "windows"}
 
 // rulesetVersion is YYYY.MM.N; TestRulesetVersion fails when a table changed and it did not.
-const rulesetVersion = "2026.11.10"
+const rulesetVersion = "2026.11.11"
 
 // compiled is everything read from the tables, made once.
 type compiled struct {
@@ -91,6 +102,7 @@ type compiled struct {
 	wrappers map[string][]*wrapper
 	readonly map[string][]*proof
 	dryrun   map[string][]*proof
+	windows  *windowsNames
 	hash     string
 }
 
@@ -126,6 +138,7 @@ var ruleset = sync.OnceValue(func() *compiled {
 func compile() (*compiled, error) {
 	c := &compiled{byID: map[string]*Rule{}, exe: map[string][]*matcher{}, other: map[string][]*matcher{}}
 	all := map[string]any{}
+	var also []addition
 	for _, name := range append(slices.Clone(supportFiles), tableFiles...) {
 		text, err := tables.ReadFile("rules/" + name + ".json")
 		if err != nil {
@@ -141,7 +154,7 @@ func compile() (*compiled, error) {
 			if err := canon.Decode(text, &t); err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}
-			c.rules = append(c.rules, t.Rules...)
+			c.rules, also = append(c.rules, t.Rules...), append(also, t.Also...)
 		}
 	}
 	canonical, err := canon.Marshal(all)
@@ -150,6 +163,9 @@ func compile() (*compiled, error) {
 	}
 	c.hash = canon.Hash(canonical)
 	if err := c.support(); err != nil {
+		return nil, err
+	}
+	if err := c.extend(also); err != nil {
 		return nil, err
 	}
 	for i := range c.rules {
@@ -168,6 +184,19 @@ func compile() (*compiled, error) {
 		}
 	}
 	return c, nil
+}
+
+// extend adds the alternatives that stand in other tables than their rule.
+func (c *compiled) extend(also []addition) error {
+	for _, a := range also {
+		i := slices.IndexFunc(c.rules, func(r Rule) bool { return r.ID == a.ID })
+		if i < 0 {
+			return fmt.Errorf("no rule %s to add to", a.ID)
+		}
+		r := &c.rules[i]
+		r.Match, r.Yes, r.No = append(r.Match, a.Match...), append(r.Yes, a.Yes...), append(r.No, a.No...)
+	}
+	return nil
 }
 
 // support reads the tables that are not rules.
@@ -196,6 +225,9 @@ func (c *compiled) support() error {
 		return err
 	}
 	if err := c.readWrappers(read); err != nil {
+		return err
+	}
+	if err := c.readWindows(read); err != nil {
 		return err
 	}
 	return c.readProofs(read)
@@ -248,7 +280,11 @@ func (c *compiled) add(r *Rule, m Matcher) error {
 			return fmt.Errorf("no predicate %q", subject)
 		}
 		if classes != "" {
-			cond.args = strings.Split(classes, "|")
+			if cond.args = strings.Split(classes, "|"); windowsPredicates[subject] != nil {
+				if cond.args, err = c.names(cond.args); err != nil {
+					return err
+				}
+			}
 		}
 		if subject == "operand" || subject == "option" {
 			for _, a := range cond.args {

@@ -79,6 +79,7 @@ func (sh *shell) run(v *invocation) flow {
 		}
 	}
 	matched := e.match(&item{kind: kindExe, name: v.exe, inv: v, src: v.src, from: v.from, to: v.to})
+	matched = sh.program(v) || matched
 	e.unpacks(v)
 	if f, ok := sh.writtenProgram(v); ok && !carried {
 		out, carried = f, true

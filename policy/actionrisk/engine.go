@@ -189,6 +189,7 @@ type engine struct {
 	links       []link             // made by the command itself
 	gitConfig   map[string]Word    // what git config set before
 	winEnv      map[string]psValue // environment variables set in PowerShell or cmd
+	specials    map[string]func(*winShell, *psCall) psValue
 	texts       map[string]parsed  // parsed so far
 	classes     map[seenFrom]class // of the paths looked at so far
 	unpacked    bool               // an archive from the network was unpacked

@@ -96,6 +96,11 @@ func (e *engine) classify(w Word, cwd string) class {
 		return relativeClass(path.Clean(t), t) | kindOfFile(t)
 	}
 	full = path.Clean(full)
+	if len(cwd) > 1 && cwd[1] == ':' {
+		if c, ok := belowDrive(full, t, cwd); ok {
+			return c
+		}
+	}
 	if t[0] != '/' && t[0] != '~' && cwd[0] != '/' && cwd[0] != '~' {
 		return relativeClass(full, t) | kindOfFile(full)
 	}
@@ -112,7 +117,11 @@ func (e *engine) behindLink(t, cwd string) string {
 	if t[0] != '/' && t[0] != '~' && cwd != "" {
 		full = cwd + "/" + t
 	}
+	full = strings.TrimPrefix(full, "./")
 	for _, l := range e.links {
+		if l.mounted && strings.TrimSuffix(full, "/") == l.at {
+			return l.to
+		}
 		if rest, ok := strings.CutPrefix(full, l.at); ok && strings.HasPrefix(rest, "/") {
 			return strings.TrimSuffix(l.to, "/") + rest
 		}
@@ -120,15 +129,31 @@ func (e *engine) behindLink(t, cwd string) string {
 	return t
 }
 
-// link is a symbolic link to an absolute path.
-type link struct{ at, to string }
+// link is a symbolic link to an absolute path, or a folder that is mounted. To delete
+// a link leaves its folder; to delete a mounted one empties it.
+type link struct {
+	at, to  string
+	mounted bool
+}
 
 // linked notes what "ln -s" makes; what was said about paths before may be wrong.
 func (e *engine) linked(sh *shell, v *invocation, from, to Word) {
-	if v.exe != "ln" || !v.has("-s") && !v.has("--symbolic") || from.Text == "" || from.Text[0] != '/' && from.Text[0] != '~' || len(e.links) >= maxFiles {
+	if v.exe != "ln" || !v.has("-s") && !v.has("--symbolic") || from.Text == "" || from.Text[0] != '/' && from.Text[0] != '~' && !strings.Contains(from.Text, ":/") || len(e.links) >= maxFiles {
 		return
 	}
-	e.links = append(e.links, link{fileKey(sh.cwd, to.Text), from.Text})
+	e.links = append(e.links, link{at: fileKey(sh.cwd, to.Text), to: from.Text})
+	clear(e.classes)
+}
+
+// seenAt notes that a folder is mounted at a place.
+func (e *engine) seenAt(sh *shell, at Word, folder string) {
+	if !at.known() || at.Text == "" || folder == "" || len(e.links) >= maxFiles {
+		return
+	}
+	if folder[0] != '/' && folder[0] != '~' && sh.cwd != "" {
+		folder = sh.cwd + "/" + folder
+	}
+	e.links = append(e.links, link{at: strings.TrimSuffix(fileKey(sh.cwd, at.Text), "/"), to: folder, mounted: true})
 	clear(e.classes)
 }
 
@@ -342,6 +367,20 @@ func windowsClass(t string) (class, bool) {
 		return isRebuildable | isAbsolute, true
 	}
 	return isOutside | isAbsolute | kindOfFile(p), true
+}
+
+// belowDrive judges a path seen from a folder of Windows: all that is in it, or what
+// is named where the folder is no place to work in.
+func belowDrive(full, t, cwd string) (class, bool) {
+	all := relativeClass(path.Clean(t), t)&isCatchAll != 0
+	if c, ok := windowsClass(cwd); !all && (!ok || c&(isRoot|isHome|isSystem) == 0) {
+		return 0, false
+	}
+	c, ok := windowsClass(strings.TrimRight(full, "*"))
+	if all {
+		c |= isCatchAll
+	}
+	return c, ok
 }
 
 // kindOfFile is what a file is by its name.

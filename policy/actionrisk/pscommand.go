@@ -256,7 +256,7 @@ func (w *winShell) finish(c *psCall, out psValue) psValue {
 
 // cmdlet judges a command of PowerShell.
 func (w *winShell) cmdlet(c *psCall, spec *cmdlet) psValue {
-	special, ok := w.e.windows.specials[c.name]
+	special, ok := w.e.specials[c.name]
 	if !ok {
 		w.blocks(c)
 	}
@@ -495,8 +495,11 @@ func (w *winShell) start(c *psCall, argv []Word, in flow) flow {
 			return flow{}
 		}
 	}
-	if f, ok := w.e.files[fileKey(w.sh.cwd, name)]; ok && f.taint&fromNetwork != 0 {
+	switch f := w.e.files[fileKey(w.sh.cwd, name)]; {
+	case f.taint&fromNetwork != 0:
 		w.raise("rce.download-exec", c)
+	case f.taint&fromDecoder != 0:
+		w.raise("obf.decode-exec", c)
 	}
 	for i := range argv {
 		if i > 0 && strings.Contains(argv[i].Text, `:\`) || strings.HasPrefix(argv[i].Text, `.\`) || strings.HasPrefix(argv[i].Text, `~\`) {

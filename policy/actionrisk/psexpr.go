@@ -410,7 +410,7 @@ func (r *psReader) expand(body string) psValue {
 	inner := psReader{w: r.w, text: body}
 	out := psValue{}
 	var b strings.Builder
-	for inner.i < len(body) && b.Len() < maxDecoded && r.w.e.budget.spend(1) {
+	for inner.i < len(body) && b.Len() < maxDecoded {
 		switch c := body[inner.i]; {
 		case c == '`' && inner.i+1 < len(body):
 			b.WriteString(psEscape(body[inner.i+1]))

@@ -24,7 +24,7 @@ func (w *winShell) invoke(v psValue, name string, args []psValue, from, to int) 
 		w.reverse(from, to)
 		return psValue{}
 	}
-	if v.kind == psType {
+	if v.kind == psType || strings.HasPrefix(v.text, "text.encoding") {
 		if out, ok := w.static(v.text, name, args); ok {
 			return out
 		}
@@ -45,7 +45,7 @@ func (w *winShell) invoke(v psValue, name string, args []psValue, from, to int) 
 		w.e.unproven = true
 	}
 	out := psUnknown(v.taints() | c.taints())
-	if v.kind == psType && name == "new" || v.kind == psObject {
+	if v.kind == psType || v.kind == psObject {
 		out = psThing(v.text, v.taints()|c.taints())
 	}
 	return out
@@ -96,7 +96,11 @@ func (w *winShell) member(m *winMember, c *psCall) psValue {
 	case m.Write != "" && len(c.args) > 1:
 		w.write(c.args[0].str(), c.args[1], m.Write, c.to)
 	}
-	return w.gives(c, m.Gives, flow{})
+	out := w.gives(c, m.Gives, flow{})
+	if out.kind == psObject {
+		out.text = c.noun
+	}
+	return out
 }
 
 // blockMember calls members of script blocks, and of what runs one for each.
@@ -262,6 +266,12 @@ func (w *winShell) static(on, name string, args []psValue) (psValue, bool) {
 		return char(all.flatFirst()), true
 	case "convert::toint32", "convert::tobyte", "convert::toint16":
 		return radix(args), true
+	case "type::gettypefromprogid":
+		return psThing("com:"+strings.ToLower(all.flatFirst().str()), 0), true
+	case "type::gettypefromclsid":
+		return psThing("com:mmc20.application", 0), true
+	case "activator::createinstance":
+		return all.flatFirst(), true
 	case "io.path::combine", "io.path::join":
 		return psValue{text: strings.Join(all.texts(), "/"), taint: all.taints()}, true
 	case "io.path::gettemppath":

@@ -39,6 +39,9 @@ func (w *winShell) lookup(name string) psValue {
 	case "executioncontext", "host":
 		return psThing(name, 0)
 	}
+	if v, ok := w.vars["_"]; ok && name == "__" { // what the shell around it took for a variable of its own
+		return v
+	}
 	v := psUnknown(0)
 	v.output = name == "_" || name == "psitem" || name == "input"
 	return v

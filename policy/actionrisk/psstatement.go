@@ -358,7 +358,7 @@ const psEnds = " \t\r\n;|&(){}<>,"
 // variables are resolved.
 func (r *psReader) bare() string {
 	var b strings.Builder
-	for r.i < len(r.text) && r.w.e.budget.spend(1) {
+	for r.i < len(r.text) {
 		c := r.text[r.i]
 		switch {
 		case c == '`' && r.i+1 < len(r.text):

@@ -51,6 +51,9 @@ func (sh *shell) windows(v *invocation, lang string) flow {
 			i++
 		case isPrefixOf(name, "file", 1):
 			e.unproven = true
+			if i+1 < len(v.argv) {
+				sh.scriptFile(v.argv[i+1], v)
+			}
 			return out
 		}
 	}
@@ -63,6 +66,19 @@ func (sh *shell) windows(v *invocation, lang string) flow {
 	e.unproven = true
 	e.match(&item{kind: kindExe, name: v.exe, inv: v, src: v.src, from: v.from, to: v.to})
 	return out
+}
+
+// scriptFile runs a file of PowerShell that the command itself wrote or fetched.
+func (sh *shell) scriptFile(file Word, v *invocation) {
+	f, ok := sh.e.files[fileKey(sh.cwd, strings.ReplaceAll(file.Text, `\`, "/"))]
+	switch {
+	case !ok:
+	case f.taint&fromNetwork != 0:
+		sh.e.raise("rce.download-exec", v.src, v.from, v.to, printable(file.Text))
+	case f.known:
+		f.word.Taint |= f.taint
+		sh.interpret("powershell", f.word, v, v.exe+" -File", nil)
+	}
 }
 
 // cmdlet judges a PowerShell command met in another shell.
@@ -155,34 +171,41 @@ func (c *compiled) looksWindows(text string) (lang string, sure bool) {
 	first = strings.TrimSuffix(first, ".exe")
 	if verb, noun, ok := strings.Cut(first, "-"); ok {
 		if names.verbs[verb] && noun != "" && strings.Trim(noun, "abcdefghijklmnopqrstuvwxyz0123456789") == "" {
-			return "powershell", names.cmdlets[first] != nil
+			return "powershell", names.cmdlets[first] != nil || text[0] >= 'A' && text[0] <= 'Z' && strings.IndexByte(text[:end], '-') > 0
 		}
 	}
-	if (names.programs[first] || c.other["program "+first] != nil && strings.ContainsAny(rest, `\/%`)) && meantForWindows(first, strings.ToLower(rest)) {
-		return c.windowsLanguage(first, text), false
+	if (names.programs[first] || c.other["program "+first] != nil && strings.ContainsAny(rest, `\/%`)) && names.meantForWindows(first, strings.ToLower(rest)) {
+		lang := c.windowsLanguage(first, text)
+		return lang, names.Elsewhere[first] == nil && (lang == "powershell" || !strings.ContainsAny(text, ";\n'")) && !looksShell(text)
 	}
 	if i := strings.IndexByte(first, '/'); i > 0 && names.internal[first[:i]] != nil { // del/s
 		return "cmd", false
 	}
-	return c.looksExpression(text)
+	if lang, sure := c.looksExpression(text); lang != "" {
+		return lang, sure
+	}
+	return names.windowsLater(text), false
 }
 
-// unixToo are names that mean something elsewhere as well, and what tells that
-// Windows is meant.
-var unixToo = map[string][]string{
-	"erase": {"/", "\\"}, "rd": {"/", "\\"}, "rmdir": {" /", "\\"}, "format": {":"}, "sc": {" stop", " delete", " config", " query", " start", " create", " \\\\", " -", " failure", " sdset"},
-	"net": {" user", " localgroup", " stop", " share", " use", " accounts", " group", " start"}, "reg": {" "}, "cipher": {" /"}, "ri": {" -", "\\"}, "copy": {"\\", ":", " /", " nul "}, "move": {"\\", " /"}, "ren": {"\\"},
-	"start": {" ", "\""}, "call": {"\\", "%", ":"}, "if": {" exist ", "errorlevel", " defined ", " ($", " (($", " (("}, "for": {" %", " /f "}, "set": {"%", "!", " /p", " /a "}, "echo": {".bat", ".cmd", ".vbs", "| cmd", "|cmd", "%comspec%", "| diskpart", "|iex", "| iex"},
-	"cd": {" /d ", "\\", " c:"}, "pushd": {"\\", ":"}, "dir": {"\\", " /", " -rec", " env:"}, "type": {"\\", ":"}, "foreach": {" ($", "($", "-object"}, "function": {"param", "invoke-", "remove-", "iex", "$_", "-recurse"}, "filter": {"$_"}, "try": {"{", " {"}, "do": {" {", "{"}, "while": {" ($", "($"}, "switch": {" ($", "($"}, "param": {"("},
-	"ls": {" env:", "-recurse", "| ri", "| del"}, "rm": {" -r -fo", "-recurse", "-fo ", "$env:"}, "shutdown": {" /"}, "at": {" \\\\"}, "route": {" delete", " add", " /f", " -f"}, "arp": {" -d"}, "expand": {"\\", "http"}, "select": {" -"}, "write": {" -", " \"", " '"},
-	"gc": {" -", "\\", " $", " ."}, "sl": {"\\"}, "mi": {"\\"}, "ni": {" -", "\\"}, "si": {" -", "\\", "env:"}, "cat": {"| iex", "|iex", "$env:", "c:\\", "| invoke-"}, "cp": {"$env:", "-recurse", "~\\", "c:\\"}, "kill": {" -name", " -id", " -processname"},
-	"curl": {" -uri", " -outfile", "-usebasicparsing", "|iex", "| iex", ".exe&", ".exe &", ".exe; ", "| powershell", "%temp%", "$env:"}, "wget": {" -uri", " -outfile", "-usebasicparsing", "|iex", "| iex", "$env:", "%temp%"}, "subst": {":"}, "compact": {" /"}, "convert": {" /fs"}, "label": {":"}, "title": {"&"},
-	"ps": {"| kill", "| spps", "| stop-process", "|kill", "| ?", "| where"}, "rp": {" -", "hk"}, "sp": {" -", "hk"}, "gp": {" -", "hk"}, "cli": {" -"}, "ac": {" -", "\\"}, "r": {""}, "reset": {" session"}, "control": {" "}, "where": {" /r"}, "find": {" /i ", " /v "}, "sort": {" /r"}, "more": {" /e"}, "sleep": {" -s"}, "dsget": {" "}, "filter-": {""}, "query": {" user", " session"},
+// windowsLater: a text that begins with a program of any system goes on as only
+// PowerShell or cmd does.
+func (t *windowsTable) windowsLater(text string) string {
+	for _, s := range t.Marks {
+		if strings.Contains(text, s) {
+			return "powershell"
+		}
+	}
+	if i := strings.IndexByte(text, '%'); i >= 0 && i+2 < len(text) && text[i+1] >= 'A' && text[i+1] <= 'Z' {
+		if n := strings.IndexAny(text[i+1:], "% :"); n > 1 && text[i+1+n] != ' ' && strings.ContainsAny(text, `\&`) {
+			return "cmd"
+		}
+	}
+	return ""
 }
 
 // meantForWindows: the rest of the text tells what a name of many meanings means.
-func meantForWindows(first, rest string) bool {
-	marks, ok := unixToo[first]
+func (t *windowsTable) meantForWindows(first, rest string) bool {
+	marks, ok := t.Elsewhere[first]
 	if !ok {
 		return true
 	}
@@ -197,19 +220,16 @@ func meantForWindows(first, rest string) bool {
 // windowsLanguage tells cmd from PowerShell where nobody said which it is.
 func (c *compiled) windowsLanguage(first, text string) string {
 	names := c.windows
-	if strings.ContainsAny(text, "$`{") && !strings.Contains(text, "${") && !strings.Contains(text, "%") || strings.Contains(text, " -Recurse") || strings.Contains(text, "-ErrorAction") {
+	alias, internal := names.Aliases[first] != "" || names.cmdlets[first] != nil, names.internal[first] != nil
+	later := names.windowsLater(text)
+	switch {
+	case later == "cmd":
+		return later
+	case alias && !internal, later != "":
 		return "powershell"
-	}
-	if names.internal[first] != nil || strings.ContainsAny(text, "^%!&") {
-		if alias := names.Aliases[first]; alias != "" && !strings.ContainsAny(text, "/^%&") && strings.Contains(text, " -") {
-			return "powershell"
-		}
+	case internal && !(alias && strings.Contains(text, " -") && !strings.ContainsAny(text, "/^%&")):
 		return "cmd"
-	}
-	if names.Aliases[first] != "" || names.cmdlets[first] != nil {
-		return "powershell"
-	}
-	if strings.Contains(text, ";") && !strings.Contains(text, "&") {
+	case strings.ContainsAny(text, "$`{") && !strings.ContainsAny(text, "%^"), strings.Contains(text, ";") && !strings.Contains(text, "&"), internal:
 		return "powershell"
 	}
 	return "cmd"
@@ -260,7 +280,7 @@ func (c *compiled) looksGroup(text string) (string, bool) {
 // looksVariable: a statement that begins with a variable of PowerShell.
 func looksVariable(text string) (string, bool) {
 	j := 1
-	for j < len(text) && (isNameByte(text[j]) || strings.IndexByte(":{}", text[j]) >= 0) {
+	for j < len(text) && (isNameByte(text[j]) || strings.IndexByte(":{}`", text[j]) >= 0) {
 		j++
 	}
 	rest := strings.TrimLeft(text[j:], " ")
@@ -269,7 +289,7 @@ func looksVariable(text string) (string, bool) {
 		return "", false
 	case strings.HasPrefix(rest, "=") && (j < len(text) && text[j] == ' ' || strings.ContainsAny(text, " ;")) || strings.HasPrefix(rest, "+="):
 		return "powershell", true
-	case text[j-1] == '}' && !strings.Contains(text[:j], "env:"):
+	case text[j-1] == '}' && !strings.Contains(text[:j], "env:") && !strings.HasPrefix(rest, "."):
 		return "", false
 	case strings.HasPrefix(rest, ".") && j < len(text) && text[j] == '.' && len(rest) > 1 && isNameByte(rest[1]), strings.HasPrefix(rest, "|"), strings.HasPrefix(rest, "["), strings.HasPrefix(rest, ","):
 		return "powershell", strings.Contains(rest, "(") || strings.Contains(rest, "-Az") || strings.Contains(rest, "=")
@@ -304,6 +324,9 @@ func (e *engine) runWindows(src *source, lang string) {
 	if lang == "cmd" {
 		w.runCmd(text)
 		return
+	}
+	if e.specials == nil {
+		e.specials = psSpecials()
 	}
 	r := psReader{w: w, text: text}
 	r.statements(0)

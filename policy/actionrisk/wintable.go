@@ -19,7 +19,11 @@ type windowsTable struct {
 	Paths    map[string]string `json:"paths"`    // "get-x.property": the path that it gives
 	Verbs    []string          `json:"verbs"`    // with which the names of commands begin
 	Programs []string          `json:"programs"` // by which text is known to be meant for Windows
-	Carriers []winCarrier      `json:"carriers"` // programs that start others
+	// Elsewhere are names that mean something on other systems as well, and what tells
+	// that Windows is meant; Marks stand only in PowerShell.
+	Elsewhere map[string][]string `json:"elsewhere"`
+	Marks     []string            `json:"marks"`
+	Carriers  []winCarrier        `json:"carriers"` // programs that start others
 }
 
 // cmdlet says how a command reads its parameters and what does the same elsewhere.
@@ -59,11 +63,10 @@ type windowsNames struct {
 	programs map[string]bool
 	carriers map[string][]*winCarrier
 	switches map[string]bool
-	specials map[string]func(w *winShell, c *psCall) psValue
 }
 
 func (c *compiled) readWindows(read func(string, any) error) error {
-	t := &windowsNames{cmdlets: map[string]*cmdlet{}, internal: map[string]*cmdlet{}, members: map[string][]*winMember{}, verbs: map[string]bool{}, programs: map[string]bool{}, carriers: map[string][]*winCarrier{}, switches: map[string]bool{}, specials: psSpecials()}
+	t := &windowsNames{cmdlets: map[string]*cmdlet{}, internal: map[string]*cmdlet{}, members: map[string][]*winMember{}, verbs: map[string]bool{}, programs: map[string]bool{}, carriers: map[string][]*winCarrier{}, switches: map[string]bool{}}
 	if err := read("windows", &t.windowsTable); err != nil {
 		return err
 	}

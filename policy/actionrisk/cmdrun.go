@@ -20,8 +20,7 @@ func (w *winShell) cmdRun(c *psCall, args []Word, text string, in flow) flow {
 	case "echo":
 		return w.cmdEcho(text)
 	case "set":
-		w.cmdSet(rest, in)
-		return flow{known: true}
+		return w.cmdSet(rest, in)
 	case "cd", "chdir", "pushd":
 		if dirs := notOptions(args[1:]); len(dirs) > 0 {
 			w.posix(c, append(words("cd"), w.argWord(dirs[0].Text, 0)), flow{})
@@ -44,7 +43,11 @@ func (w *winShell) cmdRun(c *psCall, args []Word, text string, in flow) flow {
 			return flow{}
 		}
 	}
-	if spec := w.e.windows.internal[name]; spec != nil && (len(spec.Run) > 0 || w.e.other["program "+name] == nil) {
+	if w.e.other["program "+name] != nil {
+		w.sh.src = w.src
+		w.sh.program(&invocation{src: w.src, from: c.from, to: c.to, exe: name, argv: args})
+	}
+	if spec := w.e.windows.internal[name]; spec != nil && (len(spec.Run) > 0 || w.e.exe[name] == nil) {
 		return w.cmdInternal(c, spec, args, in)
 	}
 	args[0].Text = strings.TrimPrefix(args[0].Text, "@")
@@ -83,30 +86,32 @@ func (w *winShell) cmdEcho(text string) flow {
 	return flow{known: word.known(), word: word, line: true}
 }
 
-// cmdSet is set NAME=value.
-func (w *winShell) cmdSet(text string, in flow) {
+// cmdSet is set NAME=value; with /p what stands there is printed, and the value read.
+func (w *winShell) cmdSet(text string, in flow) flow {
 	text = strings.TrimSpace(text)
 	low := strings.ToLower(text)
 	switch {
 	case strings.HasPrefix(low, "/p"):
-		name, _, _ := strings.Cut(strings.TrimSpace(text[2:]), "=")
+		name, prompt, _ := strings.Cut(strings.TrimSpace(text[2:]), "=")
 		v := psUnknown(in.taint)
 		if in.known {
 			v = psString(in.word.Text)
 		}
 		w.setEnvironment(strings.Trim(name, `" `), v)
-		return
+		prompt, _, _ = strings.Cut(strings.TrimLeft(prompt, `"`), `"`)
+		return flow{known: true, word: Word{Text: prompt, At: -1, Span: w.wholeSpan()}}
 	case strings.HasPrefix(low, "/a"):
-		return
+		return flow{known: true}
 	}
 	name, value, ok := strings.Cut(strings.Trim(text, `"`), "=")
 	if !ok {
-		return
+		return flow{}
 	}
 	if strings.HasPrefix(text, `"`) {
 		value, _, _ = strings.Cut(value, `"`)
 	}
 	w.setEnvironment(strings.TrimSpace(name), psString(strings.ReplaceAll(value, "^", "")))
+	return flow{known: true}
 }
 
 func notOptions(args []Word) []Word {

@@ -336,6 +336,9 @@ func (w *winShell) gives(c *psCall, what string, out flow) psValue {
 	}
 	v := psThing(c.name, t|c.taints()&(fromSecret|fromEnviron|fromDump|fromNetwork|fromDecoder))
 	v.output = true
+	if c.verb == "get" && len(c.values()) > 0 { // what is asked for goes with it
+		v.keys, v.items = []string{"identity"}, []psValue{c.values()[0]}
+	}
 	return v
 }
 
@@ -384,6 +387,9 @@ func (w *winShell) template(c *psCall, words []string) []Word {
 
 // argWord makes a word of a value: paths are written as POSIX writes them.
 func (w *winShell) argWord(text string, t taint) Word {
+	if strings.EqualFold(text, "nul") {
+		text = "/dev/null"
+	}
 	if strings.Contains(text, `\`) && !strings.ContainsAny(text, "\n\"'<>|") {
 		text = strings.ReplaceAll(text, `\`, "/")
 	}
@@ -464,6 +470,8 @@ func (w *winShell) native(c *psCall) psValue {
 		case item.value.kind == psBlock:
 			w.runBlock(item.value, &psCall{input: c.input, from: c.from, to: c.to})
 			argv = append(argv, Word{Text: item.value.str(), At: -1})
+		case item.value.kind == psHash:
+			argv = append(argv, Word{Text: item.raw, At: -1})
 		default:
 			for _, t := range item.value.texts() {
 				argv = append(argv, Word{Text: t, At: -1, Glob: strings.ContainsAny(t, "*?"), Taint: item.value.taints()})
@@ -485,6 +493,12 @@ func (w *winShell) native(c *psCall) psValue {
 // start starts a program, or a script that the command itself wrote.
 func (w *winShell) start(c *psCall, argv []Word, in flow) flow {
 	name := strings.ReplaceAll(argv[0].Text, `\`, "/")
+	for _, suffix := range [...]string{"", ".cmd", ".bat", ".exe", ".ps1"} {
+		if _, ok := w.e.files[fileKey(w.sh.cwd, name+suffix)]; ok {
+			name += suffix
+			break
+		}
+	}
 	argv[0].Text = name
 	if lang := scriptSuffixes[strings.ToLower(path.Ext(name))]; lang != "" {
 		if f, ok := w.e.files[fileKey(w.sh.cwd, name)]; ok && f.known {
@@ -496,6 +510,8 @@ func (w *winShell) start(c *psCall, argv []Word, in flow) flow {
 		}
 	}
 	switch f := w.e.files[fileKey(w.sh.cwd, name)]; {
+	case foreignShare(name):
+		w.raise("rce.download-exec", c)
 	case f.taint&fromNetwork != 0:
 		w.raise("rce.download-exec", c)
 	case f.taint&fromDecoder != 0:
@@ -507,6 +523,17 @@ func (w *winShell) start(c *psCall, argv []Word, in flow) flow {
 		}
 	}
 	return w.posix(c, argv, in)
+}
+
+// foreignShare: a path on a machine that is named by its number or over HTTP.
+func foreignShare(name string) bool {
+	rest, ok := strings.CutPrefix(name, "//")
+	if !ok {
+		return false
+	}
+	host, path, _ := strings.Cut(rest, "/")
+	host, _, dav := strings.Cut(host, "@")
+	return dav || numericHost(host) || strings.HasPrefix(strings.ToLower(path), "davwwwroot")
 }
 
 // scriptSuffixes say in which language a file is.
@@ -531,6 +558,9 @@ func (w *winShell) write(file string, v psValue, op string, to int) {
 		return
 	}
 	f := flow{taint: v.taints()}
+	if strings.HasPrefix(file, `\\`) && f.taint&(fromSecret|fromEnviron|fromDump) != 0 { // on another machine
+		w.e.raise("secret.exfil-network", w.src, 0, len(w.src.text), printable(file))
+	}
 	if v.kind != psObject && v.known() {
 		f.known, f.word = true, Word{Text: strings.Join(v.texts(), "\n"), At: -1, Taint: f.taint}
 	}

@@ -82,6 +82,9 @@ func (w *winShell) removeListed(c *psCall, v, root psValue) {
 	}
 	for _, p := range root.texts() {
 		word := w.argWord(w.resolve(p), 0)
+		if filter != "" && kindOfFile(filter)&isData != 0 && w.e.classOf(word, w.sh.cwd)&isAbsolute != 0 {
+			w.raise("shell.storage.snapshot-delete", c) // databases and backups, wherever they are kept
+		}
 		if strings.ContainsAny(p, "*?") && filter == "" { // a pattern is a filter of its own
 			if i := strings.LastIndexByte(word.Text, '/'); strings.Trim(word.Text[i+1:], "*.") != "" {
 				filter = word.Text[i+1:]

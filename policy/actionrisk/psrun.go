@@ -107,6 +107,9 @@ func (w *winShell) assign(left string, v psValue) {
 	}
 	if rest, ok := strings.CutPrefix(name, "function:"); ok {
 		w.funcs[rest] = w.dynamicBlock(v)
+		if rest == "prompt" || rest == "psconsolehostreadline" || rest == "tabexpansion2" { // the host calls these
+			w.runBlock(w.funcs[rest], &psCall{to: len(w.src.text)})
+		}
 		return
 	}
 	if i := strings.IndexByte(name, '['); i > 0 { // $h['key'] = …

@@ -375,17 +375,23 @@ func (w *winShell) sqlcmd(c *psCall) psValue {
 // cimInstance names what WMI is asked for.
 func (w *winShell) cimInstance(c *psCall) psValue {
 	name := w.value(c, "classname")
-	if v, ok := c.param("class"); ok {
-		name = v
+	for _, other := range [...]string{"class", "path"} {
+		if v, ok := c.param(other); ok {
+			name = v
+		}
 	}
 	text := strings.ToLower(name.str())
 	if q, ok := c.param("query"); ok {
 		if _, rest, ok := strings.Cut(strings.ToLower(q.str()), " from "); ok {
-			text, _, _ = strings.Cut(strings.TrimSpace(rest), " ")
+			text, rest, _ = strings.Cut(strings.TrimSpace(rest), " ")
+			text += strings.TrimRight(" "+rest[:min(len(rest), len("where"))], " ")
 		}
 	}
 	if text == "" && c.input.kind == psObject {
 		return c.input
+	}
+	if _, ok := c.param("filter"); ok || strings.Contains(text, " where ") {
+		text += " where"
 	}
 	v := psThing("wmi:"+text, 0)
 	v.output = true

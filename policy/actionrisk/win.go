@@ -63,6 +63,9 @@ func (sh *shell) windows(v *invocation, lang string) flow {
 		v.stdin = flow{known: true}
 		return sh.interpret(lang, w, v, v.exe, nil)
 	}
+	if v.stdin.taint&fromNetwork != 0 && lang == "cmd" { // the tables know PowerShell as an interpreter
+		e.raise("rce.pipe-to-shell", sh.src, v.from, v.to, "")
+	}
 	e.unproven = true
 	e.match(&item{kind: kindExe, name: v.exe, inv: v, src: v.src, from: v.from, to: v.to})
 	return out
@@ -292,7 +295,7 @@ func looksVariable(text string) (string, bool) {
 	case text[j-1] == '}' && !strings.Contains(text[:j], "env:") && !strings.HasPrefix(rest, "."):
 		return "", false
 	case strings.HasPrefix(rest, ".") && j < len(text) && text[j] == '.' && len(rest) > 1 && isNameByte(rest[1]), strings.HasPrefix(rest, "|"), strings.HasPrefix(rest, "["), strings.HasPrefix(rest, ","):
-		return "powershell", strings.Contains(rest, "(") || strings.Contains(rest, "-Az") || strings.Contains(rest, "=")
+		return "powershell", strings.ContainsAny(rest, "(=") || strings.Contains(rest, "-Az") || rest[0] == '.' && rest[1] >= 'A' && rest[1] <= 'Z'
 	}
 	return "", false
 }

@@ -162,7 +162,7 @@ func argIs(_ *engine, it *item, args []string) (Word, bool) {
 		}
 		return textLike(p.whole, args)
 	}
-	for _, v := range c.values() {
+	for _, v := range append(c.values(), c.input.items...) { // what is piped in was named before
 		if w, ok := textLike(v.deepTexts(), args); ok {
 			return w, true
 		}
@@ -218,7 +218,8 @@ func givenAny(_ *engine, it *item, _ []string) (Word, bool) {
 }
 
 // lineIs: the words follow each other somewhere in the command. A word of the
-// table may begin or end in "*"; backslashes are written "/".
+// table may hold "*", which is any text, or be \*, which is a "*"; backslashes are
+// written "/".
 func lineIs(_ *engine, it *item, args []string) (Word, bool) {
 	p, _ := it.fact.(*programFact)
 	if p == nil {
@@ -232,7 +233,7 @@ func lineIs(_ *engine, it *item, args []string) (Word, bool) {
 				break
 			}
 			n := 0
-			for n < len(want) && (want[n] == words[i+n] || strings.IndexByte(want[n], '*') >= 0 && globMatch(want[n], words[i+n])) {
+			for n < len(want) && (want[n] == words[i+n] || want[n] == `\*` && words[i+n] == "*" || strings.IndexByte(want[n], '*') >= 0 && globMatch(want[n], words[i+n])) {
 				n++
 			}
 			if n == len(want) {
@@ -278,6 +279,8 @@ type winCarrier struct {
 	Lang    string   `json:"lang,omitempty"`    // cmd, if nothing else
 	Fetch   bool     `json:"fetch,omitempty"`   // what follows the URL is the file that it is saved to
 	Decode  []string `json:"decode,omitempty"`  // with one of these, the last word is a file made of another
+	Encode  []string `json:"encode,omitempty"`  // so it is with one of these, and nothing is hidden by it
+	Named   string   `json:"named,omitempty"`   // what follows this within a word is a command line
 }
 
 // carry runs what a program of Windows is told to start, and remembers what it fetches.
@@ -309,13 +312,29 @@ func (sh *shell) carry(c *winCarrier, v *invocation) {
 			to.Text = strings.ReplaceAll(to.Text, `\`, "/")
 			sh.e.remember(sh, to, flow{taint: fromNetwork, via: v.exe}, false)
 			return
-		case slices.Contains(c.Decode, low):
-			to := v.argv[len(v.argv)-1]
-			to.Text = strings.ReplaceAll(to.Text, `\`, "/")
-			sh.e.remember(sh, to, flow{taint: fromDecoder, via: v.exe}, false)
+		case slices.Contains(c.Decode, low), slices.Contains(c.Encode, low):
+			sh.remade(v, i, slices.Contains(c.Decode, low))
 			return
+		case c.Named != "" && strings.Contains(low, c.Named):
+			w := v.argv[i].tail(strings.Index(low, c.Named) + len(c.Named))
+			w.Text, w.At = strings.Trim(w.Text, `"'};`), -1
+			sh.runCarried(c, []Word{w}, v)
 		}
 	}
+}
+
+// remade: the last word is a file made of the one behind the option at i.
+func (sh *shell) remade(v *invocation, i int, hidden bool) {
+	if i+1 >= len(v.argv) {
+		return
+	}
+	from, to := v.argv[i+1], v.argv[len(v.argv)-1]
+	from.Text, to.Text = strings.ReplaceAll(from.Text, `\`, "/"), strings.ReplaceAll(to.Text, `\`, "/")
+	f := flow{taint: sh.e.readFile(sh, from).taint &^ fromStdin, via: v.exe}
+	if hidden {
+		f.taint |= fromDecoder
+	}
+	sh.e.remember(sh, to, f, false)
 }
 
 // runCarried runs words that are a command line.

@@ -188,6 +188,8 @@ type engine struct {
 	left        bool               // an exit or return stands somewhere
 	links       []link             // made by the command itself
 	gitConfig   map[string]Word    // what git config set before
+	winEnv      map[string]psValue // environment variables set in PowerShell or cmd
+	specials    map[string]func(*winShell, *psCall) psValue
 	texts       map[string]parsed  // parsed so far
 	classes     map[seenFrom]class // of the paths looked at so far
 	unpacked    bool               // an archive from the network was unpacked

@@ -105,6 +105,8 @@ func deletesTree(name, text string) bool {
 	switch name {
 	case "rm_rf", "rm_rf!", "rmtree", "rm-rf", "delete-directory", "delete_directory", "deleteDirectory", "deleteRecursively", "deleteDir", "remove_dir_all", "removeDirectoryRecursive", "removeTree", "removePathForcibly", "removeItem", "del_dir_r", "delTree", "delete-directory/files":
 		return true
+	case "Delete", "DeleteDirectory":
+		return strings.Contains(text, "Directory")
 	case "rm", "rmdir", "unlink", "remove", "delete":
 		l := strings.ToLower(text)
 		return strings.Contains(l, "recursive") || strings.Contains(l, "force=true") || strings.Contains(l, "'s'")

@@ -8,7 +8,7 @@ import (
 // predicateByName finds a predicate of any domain. The list is closed: a table
 // can only combine what stands here.
 func predicateByName(name string) predicate {
-	for _, m := range [...]map[string]predicate{shellPredicates, secretPredicates, sqlPredicates, moneyPredicates, servicePredicates} {
+	for _, m := range [...]map[string]predicate{shellPredicates, secretPredicates, sqlPredicates, moneyPredicates, servicePredicates, windowsPredicates} {
 		if p, ok := m[name]; ok {
 			return p
 		}

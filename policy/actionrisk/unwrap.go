@@ -82,6 +82,7 @@ func (sh *shell) run(v *invocation) flow {
 	acted := sh.effects(v)
 	matched := e.match(&item{kind: kindExe, name: v.exe, inv: v, src: v.src, from: v.from, to: v.to}) || acted
 	matched = e.clientCall(v) || matched
+	matched = sh.program(v) || matched
 	e.unpacks(v)
 	sh.readsWritten(v)
 	sh.wire(v)

@@ -78,6 +78,8 @@ type flow struct {
 	line  bool   // a line end follows the text
 	via   string // decoder that made it
 	layer int
+	edit  string      // what filters on its way wrote into a text that is not known
+	makes *invocation // a dry run that printed what it would have made
 }
 
 const (
@@ -286,7 +288,7 @@ func (e *engine) match(it *item) bool {
 	found := false
 	try := func(list []*matcher) {
 		for _, m := range list {
-			if it.inv != nil && it.inv.dry && !rulesOutlastDryRun(m.rule.ID) {
+			if it.inv != nil && (it.inv.dry || it.inv.scratch) && !rulesOutlastDryRun(m.rule.ID) {
 				continue
 			}
 			if about, ok := m.matches(e, it); ok {

@@ -102,6 +102,7 @@ func (e *engine) runInline(sh *shell, src *source, lang string) {
 		r.look(i)
 	}
 	r.whole()
+	r.services()
 	if lang == "awk" && len(e.findings) == 0 && !strings.Contains(src.text, "system") && !strings.Contains(src.text, "|") && !strings.Contains(src.text, ">") {
 		e.unproven = false
 	}

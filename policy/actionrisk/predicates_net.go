@@ -163,7 +163,7 @@ func methodIs(_ *engine, it *item, args []string) (Word, bool) {
 }
 
 func httpMethod(v *invocation) string {
-	if w, ok := v.value("-X", "--request", "--method", "-Method"); ok {
+	if w, ok := v.value("-X", "--request", "--method", "-Method", "--http-method", "-m"); ok {
 		return strings.ToUpper(w.Text)
 	}
 	switch v.exe {

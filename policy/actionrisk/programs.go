@@ -33,10 +33,17 @@ func programPath(w Word) bool {
 // its path: by its "#!" line, else as shell text.
 func (sh *shell) writtenProgram(v *invocation) (flow, bool) {
 	e, first := sh.e, v.argv[0]
-	if len(e.files) == 0 || strings.IndexByte(first.Text, '/') < 0 || !first.known() {
+	if len(e.files) == 0 || !first.known() {
 		return flow{}, false
 	}
+	params := v.argv[1:]
 	f, ok := e.files[fileKey(sh.cwd, first.Text)]
+	if strings.IndexByte(first.Text, '/') < 0 {
+		if f, ok = sh.onPath(v, v.exe); !ok && len(v.operands) > 0 { // a plugin: kubectl-x is "kubectl x"
+			f, ok = sh.onPath(v, v.exe+"-"+v.operands[0].Text)
+			params = params[min(1+slices.IndexFunc(params, func(w Word) bool { return w.Text == v.operands[0].Text }), len(params)):]
+		}
+	}
 	if !ok || !f.known || f.word.Text == "" {
 		return flow{}, false
 	}
@@ -56,7 +63,29 @@ func (sh *shell) writtenProgram(v *invocation) (flow, bool) {
 			}
 		}
 	}
-	return sh.interpret(lang, f.word, v, "file", v.argv[1:]), true
+	return sh.interpret(lang, f.word, v, "file", params), true
+}
+
+// onPath is the file that the command itself wrote under the name of a program, into
+// a folder where programs are looked for.
+func (sh *shell) onPath(v *invocation, name string) (flow, bool) {
+	if strings.ContainsAny(name, "/"+string(hole)) {
+		return flow{}, false
+	}
+	for _, folder := range standardDirectories {
+		if f, ok := sh.e.files[folder+name]; ok {
+			return f, true
+		}
+	}
+	for folder := range strings.SplitSeq(sh.variable(v, "PATH").Text, ":") {
+		if folder == "" || strings.IndexByte(folder, hole) >= 0 {
+			continue
+		}
+		if f, ok := sh.e.files[fileKey(sh.cwd, strings.TrimSuffix(folder, "/")+"/"+name)]; ok {
+			return f, true
+		}
+	}
+	return flow{}, false
 }
 
 // unpacks notes that an archive from the network was unpacked here.

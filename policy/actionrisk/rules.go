@@ -74,7 +74,7 @@ var tableFiles = []string{"shell", "git", "sql", "nosql", "orm", "infra", "k8s",
 	"http", "secret", "rce", "priv", "wallet", "x402", "mcp", "text"}
 
 // supportFiles are the tables that are not rules.
-var supportFiles = []string{"groups", "wrappers", "wrappers_sql", "tools", "tools_sql", "readonly", "dryrun", "paths", "verbs", "env", "amounts"}
+var supportFiles = []string{"groups", "wrappers", "wrappers_sql", "wrappers_ops", "tools", "tools_sql", "readonly", "dryrun", "paths", "verbs", "env", "amounts", "resources", "sdk"}
 
 // rulesetVersion is YYYY.MM.N; TestRulesetVersion fails when a table changed and it did not.
 const rulesetVersion = "2026.11.10"
@@ -91,7 +91,10 @@ type compiled struct {
 	wrappers map[string][]*wrapper
 	readonly map[string][]*proof
 	dryrun   map[string][]*proof
-	hash     string
+	// resources are what configuration tools describe, by kind
+	resources map[string][]*resourceEntry
+	sdks      []sdkEntry
+	hash      string
 }
 
 // matcher is a Matcher ready to run.
@@ -196,6 +199,12 @@ func (c *compiled) support() error {
 		return err
 	}
 	if err := c.readWrappers(read); err != nil {
+		return err
+	}
+	if err := c.readResources(read); err != nil {
+		return err
+	}
+	if err := c.readSDKs(read); err != nil {
 		return err
 	}
 	return c.readProofs(read)

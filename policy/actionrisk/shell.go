@@ -66,6 +66,7 @@ type shell struct {
 	params   []Word // $1 …
 	root     bool   // runs as root
 	remote   bool   // runs on another machine
+	scratch  bool   // in a container made for it: what it deletes is missed by nobody
 	host     string
 	others   map[string][]Word // further values a variable may have
 	fds      map[string]redir  // files opened by exec, by descriptor

@@ -40,6 +40,11 @@ type wrapper struct {
 	Gone        bool     `json:"gone,omitempty"`     // a fresh shell that shares no variables
 	Each        bool     `json:"each,omitempty"`     // every operand is a text of its own
 	Plus        bool     `json:"plus,omitempty"`     // so is an operand that begins with "+"
+	// Beside: what it carries runs beside what it does itself. Folder: patterns of the
+	// names of files that it reads by itself, if the command wrote them.
+	Beside bool     `json:"beside,omitempty"`
+	Dry    bool     `json:"dry,omitempty"` // a dry run runs it, too
+	Folder []string `json:"folder,omitempty"`
 
 	sub [][]string
 }
@@ -50,7 +55,7 @@ type wrapperTable struct {
 
 func (c *compiled) readWrappers(read func(string, any) error) error {
 	c.wrappers = map[string][]*wrapper{}
-	for _, file := range [...]string{"wrappers", "wrappers_sql"} {
+	for _, file := range [...]string{"wrappers", "wrappers_sql", "wrappers_ops"} {
 		var t wrapperTable
 		if err := read(file, &t); err != nil {
 			return err
@@ -93,7 +98,7 @@ func (c *compiled) takesText(exe string, w *wrapper) {
 
 // unwrap runs what a wrapper carries and tells whether there was anything.
 func (sh *shell) unwrap(w *wrapper, v *invocation) (flow, bool) {
-	if v.dry {
+	if v.dry && !w.Dry {
 		return flow{}, false
 	}
 	inner, skip := sh.around(w, v)
@@ -103,6 +108,16 @@ func (sh *shell) unwrap(w *wrapper, v *invocation) (flow, bool) {
 	skip = assignments(w, v, skip)
 	rest := v.operands[min(skip, len(v.operands)):]
 	switch {
+	case len(w.Folder) > 0:
+		return inner.folder(w, v)
+	case w.Lang == "function":
+		inner.functionWords(v, skip)
+		return flow{}, true
+	case w.Lang == "edited": // what an editor that needs no person writes
+		for _, name := range [...]string{"KUBE_EDITOR", "VISUAL", "EDITOR"} {
+			sh.edited(sh.variable(v, name).Text, v)
+		}
+		return flow{}, true
 	case len(w.After) > 0:
 		return sh.afterWord(inner, w, v)
 	case len(w.Flag) > 0 && slices.ContainsFunc(w.Flag, v.has) && len(rest) > 0:

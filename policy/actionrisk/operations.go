@@ -1,0 +1,209 @@
+package actionrisk
+
+import (
+	"maps"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Texts that the tools of operations act on: manifests, compose files, build files,
+// client settings, playbooks, recipes, configurations. What they describe is turned
+// into facts for the tables, or into the commands that would have the same effect.
+
+// operations judges a text of such a language, which v is given.
+func (sh *shell) operations(lang string, src *source, v *invocation) {
+	e := sh.e
+	e.unproven = true
+	if src.depth > maxDepth || len(src.text) > maxText || !e.budget.spend(len(src.text)/16) {
+		e.tooDeep = true
+		return
+	}
+	switch lang {
+	case "manifest":
+		sh.manifests(src, v)
+	case "compose":
+		sh.composeFile(src, v)
+	case "dockerfile":
+		sh.buildFile(src, v)
+	case "kubeconfig":
+		sh.clientConfig(src, v)
+	case "playbook":
+		sh.playbook(src, v)
+	case "resource":
+		sh.moduleWords(src, v)
+	case "puppet":
+		sh.puppet(src, v)
+	case "chef":
+		sh.chef(src, v)
+	case "jinja":
+		sh.lookups(src, v)
+	case "hcl":
+		sh.configuration(src, v)
+	case "commands":
+		sh.commandList(src, v)
+	case "body":
+		sh.queryBody(src, v)
+	}
+}
+
+// folder runs what the command itself has written into the files that a program
+// reads by their name.
+func (sh *shell) folder(w *wrapper, v *invocation) (out flow, done bool) {
+	if len(sh.e.files) == 0 {
+		return out, false
+	}
+	for _, name := range slices.Sorted(maps.Keys(sh.e.files)) {
+		f := sh.e.files[name]
+		for _, pattern := range w.Folder {
+			if globMatch(pattern, path.Base(name)) && f.known && f.word.Text != "" {
+				f.word.Taint |= f.taint
+				out, done = sh.interpret(w.Lang, f.word, v, v.exe+" file", nil), true
+				break
+			}
+		}
+	}
+	return out, done
+}
+
+// piece is a Word of a part of a text.
+func piece(src *source, n *jsonNode) Word {
+	span, _ := src.where(n.start, n.end)
+	w := Word{Text: n.text, Span: span, At: -1, Taint: src.taint}
+	w.Glob = strings.ContainsAny(n.text, "*?[")
+	return w
+}
+
+// beside is the shell in which a text of src runs on behalf of another program.
+func (sh *shell) beside(src *source, via string) *shell {
+	inner := *sh
+	s := *src
+	s.via = append(slices.Clip(src.via), via)
+	s.depth++
+	inner.src = &s
+	return &inner
+}
+
+// start runs words as a command at the place of v.
+func (sh *shell) start(words []Word, v *invocation) flow {
+	if len(words) == 0 || sh.src.depth > maxDepth {
+		return flow{}
+	}
+	return sh.run(&invocation{src: sh.src, direct: true, argv: words, stdin: flow{known: true}, from: v.from, to: v.to})
+}
+
+// startNode runs what a member "command" or "args" of a description holds: a list of
+// words, or a text.
+func (sh *shell) startNode(src *source, v *invocation, nodes ...*jsonNode) {
+	var words []Word
+	for _, n := range nodes {
+		switch {
+		case n == nil:
+		case n.kind == '[':
+			for _, k := range n.kids {
+				words = append(words, piece(src, k))
+			}
+		case n.text != "":
+			words = append(words, piece(src, n))
+		}
+	}
+	at := &invocation{exe: v.exe, src: sh.src, to: len(sh.src.text), stdin: flow{known: true}}
+	switch {
+	case len(words) == 1 && strings.Contains(words[0].Text, " "):
+		sh.interpret("shell", words[0], at, "command", nil)
+	case len(words) > 1 && words[0].Text == "-c": // to a shell that is not named
+		sh.interpret("shell", words[1], at, "command", nil)
+	case len(words) > 0:
+		sh.start(words, at)
+	}
+}
+
+// commandList runs the commands of a list that a cloud hands to its machines:
+// commands=["a","b"], {"commands":["a"]}, or lines.
+func (sh *shell) commandList(src *source, v *invocation) {
+	text := src.text
+	shift := 0
+	for _, key := range [...]string{"startup-script=", "commands=", "command=", "script="} {
+		if i := strings.Index(text, key); i >= 0 {
+			text, shift = text[i+len(key):], i+len(key)
+			break
+		}
+	}
+	if v.exe == "gcloud" && shift == 0 {
+		return // other metadata
+	}
+	inner := *src
+	inner.text, inner.at = text, -1
+	inner.span, _ = src.where(shift, len(src.text))
+	run := sh.beside(&inner, "commands")
+	run.remote, run.cwd = true, ""
+	at := &invocation{exe: v.exe, src: run.src, to: len(text), stdin: flow{known: true}}
+	if text == "" || text[0] != '[' && text[0] != '{' {
+		run.interpret("shell", Word{Text: text, At: -1, Span: inner.span, Taint: src.taint}, at, "commands", nil)
+		return
+	}
+	for _, n := range yamlDocuments(text, &sh.e.budget) {
+		if list := n.search([]string{"commands", "scripts", "command", "text"}, 0); list != nil {
+			n = list
+		}
+		lines := []string{}
+		for _, k := range n.kids {
+			lines = append(lines, k.text)
+		}
+		if n.text != "" {
+			lines = append(lines, n.text)
+		}
+		run.interpret("shell", Word{Text: strings.Join(lines, "\n"), At: -1, Span: inner.span, Taint: src.taint}, at, "commands", nil)
+	}
+}
+
+// search is the first member of one of these names at any depth.
+func (n *jsonNode) search(names []string, depth int) *jsonNode {
+	if n == nil || depth > maxJSONDepth {
+		return nil
+	}
+	if found := n.get(names...); found != nil {
+		return found
+	}
+	for _, k := range n.kids {
+		if found := k.search(names, depth+1); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// queryPaths are ends of addresses under which a service runs the SQL it is sent.
+var queryPaths = [...]string{"/query", "/sql", "/statements", "/statement", "/execute", "/_sql", "/exec", "/queries", "/rpc/query", "/rpc/exec_sql", "/pipeline", "/batch"}
+
+// queryBody judges the SQL in the body of a request, if the address is one under which
+// it runs.
+func (sh *shell) queryBody(src *source, v *invocation) {
+	runs := false
+	for _, w := range v.argv[1:] {
+		_, _, rest, ok := urlOf(w.Text)
+		if !ok {
+			continue
+		}
+		p, _, _ := strings.Cut(rest, "?")
+		runs = runs || datastorePort(w.Text) || slices.ContainsFunc(queryPaths[:], func(end string) bool { return strings.HasSuffix(strings.TrimSuffix(p, "/"), end) })
+	}
+	if !runs {
+		return
+	}
+	text := Word{Text: src.text, At: -1, Span: src.span}
+	for _, key := range [...]string{"q=", "query=", "sql="} {
+		text.Text = strings.TrimPrefix(text.Text, key)
+	}
+	if strings.HasPrefix(text.Text, "{") {
+		for _, n := range yamlDocuments(src.text, &sh.e.budget) {
+			if q := n.search([]string{"query", "sql", "statement", "stmt", "q", "command"}, 0); q != nil {
+				text = piece(src, q)
+			}
+		}
+	}
+	if looksSQL(text.Text) {
+		inner := src.inside(text, "request")
+		sh.e.runSQL(&inner, nil)
+	}
+}

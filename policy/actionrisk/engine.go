@@ -288,7 +288,7 @@ func (e *engine) match(it *item) bool {
 	found := false
 	try := func(list []*matcher) {
 		for _, m := range list {
-			if it.inv != nil && (it.inv.dry || it.inv.scratch) && !rulesOutlastDryRun(m.rule.ID) {
+			if it.inv != nil && (it.inv.dry && !rulesOutlastDryRun(m.rule.ID) || it.inv.scratch && !rulesOutlastScratch(m.rule.ID)) {
 				continue
 			}
 			if about, ok := m.matches(e, it); ok {
@@ -319,6 +319,12 @@ func rulesOutlastDryRun(id string) bool {
 		return true
 	}
 	return false
+}
+
+// rulesOutlastScratch: what a container made for one run deletes, or whom it lets in,
+// is gone with it; what it fetches, runs and sends is not.
+func rulesOutlastScratch(id string) bool {
+	return rulesOutlastDryRun(id) && !strings.HasPrefix(id, "priv.")
 }
 
 // doubt notes something that could not be known.

@@ -75,7 +75,8 @@ func (w *manifestWalk) node(n *jsonNode, key string) {
 		return
 	}
 	if path := n.str("path"); n.get("op") != nil && path != "" { // a JSON patch: one member by its path
-		w.member(n, path[strings.LastIndexByte(path, '/')+1:], n.get("value"))
+		segments := strings.Split(strings.TrimRight(path, "-/0123456789"), "/")
+		w.member(n, segments[len(segments)-1], n.get("value"))
 	}
 	if n.get("command") != nil || n.get("args") != nil {
 		w.commands = append(w.commands, []*jsonNode{n.get("command"), n.get("args")})
@@ -165,7 +166,11 @@ func (w *manifestWalk) access(of *jsonNode, key string, v *jsonNode) {
 			w.tag("all-rights")
 		}
 	case "subjects":
-		for _, s := range v.kids {
+		subjects := v.kids
+		if v.kind == '{' { // one that a patch adds
+			subjects = []*jsonNode{v}
+		}
+		for _, s := range subjects {
 			switch s.str("name") {
 			case "system:anonymous", "system:unauthenticated", "system:authenticated", "system:masters", "system:serviceaccounts":
 				w.tag("all-rights")

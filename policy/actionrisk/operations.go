@@ -15,6 +15,12 @@ import (
 func (sh *shell) operations(lang string, src *source, v *invocation) {
 	e := sh.e
 	e.unproven = true
+	if rest, ok := strings.CutPrefix(src.text, "="); ok { // -p='[…]'
+		src.text = rest
+		if src.at >= 0 {
+			src.at++
+		}
+	}
 	if src.depth > maxDepth || len(src.text) > maxText || !e.budget.spend(len(src.text)/16) {
 		e.tooDeep = true
 		return
@@ -205,5 +211,22 @@ func (sh *shell) queryBody(src *source, v *invocation) {
 	if looksSQL(text.Text) {
 		inner := src.inside(text, "request")
 		sh.e.runSQL(&inner, nil)
+	}
+}
+
+// settings runs the commands that the settings of a client hold: a program that gives
+// it credentials each time it is used.
+func (sh *shell) settings(file, text Word, v *invocation) {
+	switch {
+	case strings.HasSuffix(file.Text, ".aws/config") || strings.HasSuffix(file.Text, ".aws/credentials"):
+		for line := range strings.Lines(text.Text) {
+			if name, value, ok := strings.Cut(line, "="); ok && (strings.TrimSpace(name) == "credential_process" || strings.TrimSpace(name) == "cli_pager") {
+				one := text
+				one.Text, one.At = strings.TrimSpace(value), -1
+				sh.interpret("shell", one, v, "credential_process", nil)
+			}
+		}
+	case strings.HasSuffix(file.Text, ".kube/config"):
+		sh.interpret("kubeconfig", text, v, "kubeconfig", nil)
 	}
 }

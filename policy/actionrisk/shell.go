@@ -290,6 +290,9 @@ func (sh *shell) write(r redir, out flow, s *syntax.Stmt) {
 		e.unproven = true
 	}
 	e.remember(sh, r.file, out, r.op == ">>")
+	if out.known && out.word.Text != "" {
+		sh.settings(r.file, out.word, v)
+	}
 }
 
 // command runs one command of any kind with the given input.

@@ -26,7 +26,7 @@ func (sh *shell) composeFile(src *source, v *invocation) {
 				name = services.keys[i]
 			}
 			sh.e.match(&item{kind: kindCompose, name: "service", tags: w.tags, src: src, from: s.start, to: s.end, target: printable(name), words: placeOf(v)})
-			inner := sh.beside(src, "container")
+			inner := sh.behalf(src, "container")
 			inner.remote, inner.cwd, inner.scratch = true, "", !w.mounts
 			inner.startNode(inner.src, v, s.get("entrypoint"))
 			inner.startNode(inner.src, v, s.get("command"))
@@ -81,7 +81,7 @@ func (w *manifestWalk) service(s *jsonNode) {
 // buildFile runs the steps of a Dockerfile. They run in a container that is made for
 // them: what they delete is missed by nobody, what they fetch, run or send counts.
 func (sh *shell) buildFile(src *source, v *invocation) {
-	inner := sh.beside(src, "build")
+	inner := sh.behalf(src, "build")
 	inner.remote, inner.scratch, inner.cwd, inner.vars = true, true, "", nil
 	at := &invocation{exe: v.exe, src: inner.src, to: len(src.text), stdin: flow{known: true}}
 	lines := strings.Split(src.text, "\n")

@@ -99,7 +99,7 @@ func (p *playbookRun) module(name string, args, task *jsonNode) {
 	} else if items != nil {
 		rounds = []*jsonNode{items}
 	}
-	inner := p.sh.beside(p.src, name)
+	inner := p.sh.behalf(p.src, name)
 	inner.remote = p.sh.remote || !p.local
 	for _, it := range rounds {
 		r := &resource{kind: name, from: args}
@@ -193,7 +193,7 @@ func (p *playbookRun) filled(text string, it *jsonNode) string {
 // -m NAME -a ARGS, salt TARGET FUNCTION ARGS, pyinfra HOST OPERATION ARGS, puppet
 // resource TYPE NAME ARGS, bolt task run NAME ARGS.
 func (sh *shell) moduleWords(src *source, v *invocation) {
-	inner := sh.beside(src, v.exe)
+	inner := sh.behalf(src, v.exe)
 	inner.remote = true
 	switch v.exe {
 	case "ansible":
@@ -221,7 +221,7 @@ func (sh *shell) moduleWords(src *source, v *invocation) {
 // functionWords judges the words that name a function of such a tool and its
 // arguments; first is the place of the name.
 func (sh *shell) functionWords(v *invocation, first int) {
-	inner := sh.beside(sh.src, v.exe)
+	inner := sh.behalf(sh.src, v.exe)
 	if w, ok := v.value("-m", "--module-name"); ok && v.exe == "ansible" { // a module without arguments
 		inner.describe(&resource{kind: w.Text}, v)
 		return
@@ -312,7 +312,7 @@ func (sh *shell) puppet(src *source, v *invocation) {
 
 // puppetBodies are the titles and properties between the braces of one kind.
 func (sh *shell) puppetBodies(src *source, kind string, toks []inlineToken, v *invocation) {
-	inner := sh.beside(src, kind)
+	inner := sh.behalf(src, kind)
 	for at := 0; at < len(toks); {
 		colon := at
 		for depth := 0; colon < len(toks) && (toks[colon].kind != ':' || depth > 0); colon++ {
@@ -390,7 +390,7 @@ func (r *inlineRun) values(toks []inlineToken, i int) []Word {
 func (sh *shell) chef(src *source, v *invocation) {
 	sh.e.runInline(sh, src, "ruby")
 	toks := scanInline(src.text, "ruby", &sh.e.budget)
-	inner := sh.beside(src, "recipe")
+	inner := sh.behalf(src, "recipe")
 	r := &inlineRun{sh: inner, src: src, lang: "ruby", toks: toks}
 	for i := 0; i+1 < len(toks); i++ {
 		if toks[i].kind != 'i' || strings.ContainsAny(toks[i].text, ".:") || !sh.e.budget.spend(1) {

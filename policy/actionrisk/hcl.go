@@ -13,7 +13,7 @@ func (sh *shell) configuration(src *source, v *invocation) {
 		}
 		return
 	}
-	inner := sh.beside(src, "configuration")
+	inner := sh.behalf(src, "configuration")
 	toks := scanInline(text, "hcl", &sh.e.budget)
 	for i := 0; i+2 < len(toks); i++ {
 		name, sign, value := toks[i], toks[i+1], toks[i+2]
@@ -78,7 +78,7 @@ func (sh *shell) configurationNode(src *source, n *jsonNode, v *invocation, dept
 	if n == nil || depth > maxJSONDepth || !sh.e.budget.spend(1) {
 		return
 	}
-	inner := sh.beside(src, "configuration")
+	inner := sh.behalf(src, "configuration")
 	for i, k := range n.kids {
 		if n.kind == '{' && (n.keys[i] == "program" || n.keys[i] == "command" || n.keys[i] == "inline") {
 			inner.startNode(inner.src, v, k)

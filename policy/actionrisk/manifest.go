@@ -45,7 +45,7 @@ func (sh *shell) manifest(src *source, n *jsonNode, v *invocation, depth int) {
 	meta := n.get("metadata")
 	sh.e.match(&item{kind: kindManifest, name: kind, tags: w.tags, src: src, from: n.start, to: n.end,
 		target: printable(meta.str("name")), words: meta.str("namespace") + " " + placeOf(v)})
-	inner := sh.beside(src, "container")
+	inner := sh.behalf(src, "container")
 	inner.remote, inner.cwd, inner.scratch = true, "", !w.mounts
 	for _, c := range w.commands {
 		inner.startNode(inner.src, v, c...)
@@ -266,7 +266,7 @@ func (sh *shell) applied(f flow, v *invocation) {
 		return strings.HasPrefix(w.Text, "--dry-run") || w.Text == "client" || w.Text == "server"
 	})
 	made.dry, made.opts, made.operands = false, nil, nil
-	inner := sh.beside(sh.src, v.exe)
+	inner := sh.behalf(sh.src, v.exe)
 	inner.run(&invocation{src: inner.src, argv: made.argv, stdin: made.stdin, env: made.env, from: v.from, to: v.to})
 }
 
@@ -278,7 +278,7 @@ func (sh *shell) clientConfig(src *source, v *invocation) {
 			continue
 		}
 		for _, u := range users.kids {
-			inner := sh.beside(src, "credential plugin")
+			inner := sh.behalf(src, "credential plugin")
 			user := u.get("user")
 			if x := user.get("exec"); x != nil {
 				inner.startNode(inner.src, v, x.get("command"), x.get("args"))

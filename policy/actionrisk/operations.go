@@ -1,8 +1,6 @@
 package actionrisk
 
 import (
-	"maps"
-	"path"
 	"slices"
 	"strings"
 )
@@ -48,28 +46,7 @@ func (sh *shell) operations(lang string, src *source, v *invocation) {
 		sh.configuration(src, v)
 	case "commands":
 		sh.commandList(src, v)
-	case "body":
-		sh.queryBody(src, v)
 	}
-}
-
-// folder runs what the command itself has written into the files that a program
-// reads by their name.
-func (sh *shell) folder(w *wrapper, v *invocation) (out flow, done bool) {
-	if len(sh.e.files) == 0 {
-		return out, false
-	}
-	for _, name := range slices.Sorted(maps.Keys(sh.e.files)) {
-		f := sh.e.files[name]
-		for _, pattern := range w.Folder {
-			if globMatch(pattern, path.Base(name)) && f.known && f.word.Text != "" {
-				f.word.Taint |= f.taint
-				out, done = sh.interpret(w.Lang, f.word, v, v.exe+" file", nil), true
-				break
-			}
-		}
-	}
-	return out, done
 }
 
 // piece is a Word of a part of a text.
@@ -80,8 +57,8 @@ func piece(src *source, n *jsonNode) Word {
 	return w
 }
 
-// beside is the shell in which a text of src runs on behalf of another program.
-func (sh *shell) beside(src *source, via string) *shell {
+// behalf is the shell in which a text of src runs on behalf of another program.
+func (sh *shell) behalf(src *source, via string) *shell {
 	inner := *sh
 	s := *src
 	s.via = append(slices.Clip(src.via), via)
@@ -141,7 +118,7 @@ func (sh *shell) commandList(src *source, v *invocation) {
 	inner := *src
 	inner.text, inner.at = text, -1
 	inner.span, _ = src.where(shift, len(src.text))
-	run := sh.beside(&inner, "commands")
+	run := sh.behalf(&inner, "commands")
 	run.remote, run.cwd = true, ""
 	at := &invocation{exe: v.exe, src: run.src, to: len(text), stdin: flow{known: true}}
 	if text == "" || text[0] != '[' && text[0] != '{' {
@@ -177,41 +154,6 @@ func (n *jsonNode) search(names []string, depth int) *jsonNode {
 		}
 	}
 	return nil
-}
-
-// queryPaths are ends of addresses under which a service runs the SQL it is sent.
-var queryPaths = [...]string{"/query", "/sql", "/statements", "/statement", "/execute", "/_sql", "/exec", "/queries", "/rpc/query", "/rpc/exec_sql", "/pipeline", "/batch"}
-
-// queryBody judges the SQL in the body of a request, if the address is one under which
-// it runs.
-func (sh *shell) queryBody(src *source, v *invocation) {
-	runs := false
-	for _, w := range v.argv[1:] {
-		_, _, rest, ok := urlOf(w.Text)
-		if !ok {
-			continue
-		}
-		p, _, _ := strings.Cut(rest, "?")
-		runs = runs || datastorePort(w.Text) || slices.ContainsFunc(queryPaths[:], func(end string) bool { return strings.HasSuffix(strings.TrimSuffix(p, "/"), end) })
-	}
-	if !runs {
-		return
-	}
-	text := Word{Text: src.text, At: -1, Span: src.span}
-	for _, key := range [...]string{"q=", "query=", "sql="} {
-		text.Text = strings.TrimPrefix(text.Text, key)
-	}
-	if strings.HasPrefix(text.Text, "{") {
-		for _, n := range yamlDocuments(src.text, &sh.e.budget) {
-			if q := n.search([]string{"query", "sql", "statement", "stmt", "q", "command"}, 0); q != nil {
-				text = piece(src, q)
-			}
-		}
-	}
-	if looksSQL(text.Text) {
-		inner := src.inside(text, "request")
-		sh.e.runSQL(&inner, nil)
-	}
 }
 
 // settings runs the commands that the settings of a client hold: a program that gives

@@ -36,7 +36,7 @@ type resourceTable struct {
 	Resources []resourceEntry `json:"resources"`
 }
 
-func (c *compiled) readResources(read func(string, any) error) error {
+func (c *compiled) readResources(read tableReader) error {
 	var t resourceTable
 	if err := read("resources", &t); err != nil {
 		return err

@@ -25,15 +25,15 @@ type sdkTable struct {
 	SDKs []sdkEntry `json:"sdks"`
 }
 
-func (c *compiled) readSDKs(read func(string, any) error) error {
+func (c *compiled) readSDKs(read tableReader) error {
 	var t sdkTable
 	err := read("sdk", &t)
 	c.sdks = t.SDKs
 	return err
 }
 
-// services judges the calls of a program text to the libraries that it loads.
-func (r *inlineRun) services() {
+// libraries judges the calls of a program text to the libraries that it loads.
+func (r *inlineRun) libraries() {
 	e := r.sh.e
 	var loaded []*sdkEntry
 	for i := range e.sdks {
@@ -54,7 +54,7 @@ func (r *inlineRun) services() {
 		name := snake(strings.TrimSuffix(t.text[strings.LastIndexByte(t.text, '.')+1:], "Command"))
 		for _, s := range loaded {
 			if rest, ok := s.calls(name, t.text); ok && e.budget.spend(4) {
-				r.service(s, t, name, rest, r.arguments(i+1))
+				r.standsFor(s, t, name, rest, r.arguments(i+1))
 				break
 			}
 		}
@@ -84,8 +84,8 @@ func (s *sdkEntry) calls(name, dotted string) (string, bool) {
 	return "", false
 }
 
-// service runs the command that has the effect of one call.
-func (r *inlineRun) service(s *sdkEntry, at inlineToken, name, rest string, args []inlineToken) {
+// standsFor runs the command that has the effect of one call.
+func (r *inlineRun) standsFor(s *sdkEntry, at inlineToken, name, rest string, args []inlineToken) {
 	list := r.strings(args)
 	if s.Text {
 		if len(list) > 0 && list[0].text != string(hole) {

@@ -69,8 +69,8 @@ func (w *manifestWalk) service(s *jsonNode) {
 		if m.kind == '"' {
 			p, _, _ = strings.Cut(m.text, ":")
 		}
+		w.mounts = true // a named volume, too, outlives the container
 		if strings.HasPrefix(p, "/") || strings.HasPrefix(p, "~") || strings.HasPrefix(p, ".") || strings.HasPrefix(p, "$") {
-			w.mounts = true
 			if p != "/etc/localtime" && p != "/etc/timezone" && !strings.HasPrefix(p, "/usr/share") {
 				w.hostPath(p)
 			}
@@ -123,4 +123,35 @@ func (sh *shell) buildFile(src *source, v *invocation) {
 		}
 		inner.interpret("shell", Word{Text: rest, At: -1, Span: inner.src.span, Taint: src.taint}, at, "RUN", nil)
 	}
+}
+
+// container judges what the interface of Docker is told to make.
+func (sh *shell) container(src *source, n *jsonNode, v *invocation) {
+	w := &manifestWalk{sh: sh, src: src}
+	host := n.get("HostConfig")
+	if host.get("Privileged").truth() {
+		w.tag("privileged")
+	}
+	if host.str("PidMode") == "host" || host.str("IpcMode") == "host" || host.str("UsernsMode") == "host" {
+		w.tag("hostPID")
+	}
+	for _, c := range host.get("CapAdd").kidsOrNone() {
+		if strongCapabilities[strings.ToUpper(c.text)] {
+			w.tag("capability")
+		}
+	}
+	for _, m := range append(host.get("Binds").kidsOrNone(), host.get("Mounts").kidsOrNone()...) {
+		p := m.str("Source")
+		if m.kind == '"' {
+			p, _, _ = strings.Cut(m.text, ":")
+		}
+		if strings.HasPrefix(p, "/") {
+			w.mounts = true
+			w.hostPath(p)
+		}
+	}
+	sh.e.match(&item{kind: kindCompose, name: "service", tags: w.tags, src: src, from: n.start, to: n.end, target: printable(n.str("Image")), words: placeOf(v)})
+	inner := sh.behalf(src, "container")
+	inner.remote, inner.cwd, inner.scratch = true, "", !w.mounts
+	inner.startNode(inner.src, v, n.get("Entrypoint"), n.get("Cmd"))
 }

@@ -208,6 +208,8 @@ func connects(v *invocation) bool {
 		return v.has("s_client") && !local(v)
 	case "scp", "rsync", "sftp":
 		return len(v.operands) > 0 && remotePath(v.operands[0].Text)
+	case "aws", "gsutil", "gcloud", "az", "rclone", "mc", "s3cmd", "s5cmd", "b2": // a stored object, printed
+		return v.underAny(printsObject) && slices.ContainsFunc(v.operands, func(w Word) bool { return w.Text == "-" || w.Text == "cat" || w.Text == "/dev/stdout" })
 	case "helm", "kustomize", "kubectl", "oc": // what is described elsewhere
 		return v.underAny(remoteDescriptions) && (v.has("--repo") || slices.ContainsFunc(v.operands, func(w Word) bool {
 			return strings.Contains(w.Text, "://") || strings.HasPrefix(w.Text, "github.com/") || strings.HasPrefix(w.Text, "git@")
@@ -215,6 +217,9 @@ func connects(v *invocation) bool {
 	}
 	return false
 }
+
+// printsObject are the commands of object stores that can print one.
+var printsObject = [][]string{{"s3", "cp"}, {"cp"}, {"cat"}, {"storage", "cp"}, {"storage", "cat"}, {"storage", "blob", "download"}, {"get"}, {"s3api", "get-object"}}
 
 // remoteDescriptions are the commands that print manifests made from what they are
 // pointed at.

@@ -32,6 +32,10 @@ func (sh *shell) configuration(src *source, v *invocation) {
 				}
 			}
 		case "command", "inline", "create_command", "destroy_command", "query", "user_data", "before_hook", "after_hook":
+			if i+5 < len(toks) && value.kind == 's' && toks[i+3].text == "args" && toks[i+5].kind == '[' { // a program and its words
+				r.run(append([]inlineToken{value}, r.strings(toks[i+6:min(closing(toks, i+5, '[', ']'), len(toks))])...))
+				continue
+			}
 			sh.hclText(r, toks, i+2, v)
 		}
 	}

@@ -337,6 +337,9 @@ func (w *jsonWalk) shape(n *jsonNode) bool {
 		return w.e.money(w.src, n.start, n.end, n.str("payTo"), ids...)
 	case n.get("apiVersion") != nil && n.get("kind") != nil:
 		return w.manifest(n)
+	case n.get("HostConfig") != nil:
+		(&shell{e: w.e, src: w.src}).container(w.src, n, &invocation{exe: "json", src: w.src})
+		return true
 	case n.get("Statement") != nil:
 		return w.iamPolicy(n)
 	case n.get("mcpServers") != nil:

@@ -128,6 +128,10 @@ func (w *manifestWalk) member(of *jsonNode, key string, v *jsonNode) {
 		if v.text == "privileged" {
 			w.tag("guard-off")
 		}
+	case "finalizers":
+		if v.kind == 'n' || v.kind == '[' && len(v.kids) == 0 {
+			w.tag("no-finalizers")
+		}
 	case "failurePolicy":
 		if v.text == "Ignore" {
 			w.tag("guard-off")

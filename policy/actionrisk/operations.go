@@ -46,6 +46,10 @@ func (sh *shell) operations(lang string, src *source, v *invocation) {
 		sh.configuration(src, v)
 	case "commands":
 		sh.commandList(src, v)
+	case "console":
+		sh.console(src, v)
+	case "apibody":
+		sh.apiBody(src, v)
 	}
 }
 
@@ -121,12 +125,19 @@ func (sh *shell) commandList(src *source, v *invocation) {
 	run := sh.behalf(&inner, "commands")
 	run.remote, run.cwd = true, ""
 	at := &invocation{exe: v.exe, src: run.src, to: len(text), stdin: flow{known: true}}
+	if f, ok := sh.e.files[fileKey(sh.cwd, strings.TrimPrefix(strings.TrimPrefix(text, "file://"), "@"))]; ok && f.known {
+		text = f.word.Text
+	}
+	if strings.HasPrefix(text, "#cloud-config") {
+		run.cloudConfig(text, at)
+		return
+	}
 	if text == "" || text[0] != '[' && text[0] != '{' {
 		run.interpret("shell", Word{Text: text, At: -1, Span: inner.span, Taint: src.taint}, at, "commands", nil)
 		return
 	}
 	for _, n := range yamlDocuments(text, &sh.e.budget) {
-		if list := n.search([]string{"commands", "scripts", "command", "text"}, 0); list != nil {
+		if list := n.search([]string{"commands", "scripts", "commandToExecute", "command", "script", "text"}, 0); list != nil {
 			n = list
 		}
 		lines := []string{}
@@ -170,5 +181,54 @@ func (sh *shell) settings(file, text Word, v *invocation) {
 		}
 	case strings.HasSuffix(file.Text, ".kube/config"):
 		sh.interpret("kubeconfig", text, v, "kubeconfig", nil)
+	}
+}
+
+// console runs the lines of ansible-console: a module and its arguments each.
+func (sh *shell) console(src *source, v *invocation) {
+	inner := sh.behalf(src, v.exe)
+	inner.remote = true
+	for line := range strings.Lines(src.text) {
+		module, args, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if module == "" || module == "cd" || module == "exit" || !sh.e.budget.spend(2) {
+			continue
+		}
+		if len(sh.e.resources[kindOf(module)]) == 0 {
+			module, args = "shell", strings.TrimSpace(line)
+		}
+		r := &resource{kind: module}
+		assigned(r, Word{Text: strings.TrimPrefix(args, "!"), At: -1, Span: inner.src.span, Taint: src.taint})
+		inner.describe(r, v)
+	}
+}
+
+// apiBody judges what is sent to the interface of a cluster, of a container daemon or
+// of a build server, which makes or runs it.
+func (sh *shell) apiBody(src *source, v *invocation) {
+	for _, w := range v.argv[1:] {
+		_, _, path, _ := urlOf(w.Text)
+		switch {
+		case strings.Contains(path, "/apis/") || strings.Contains(path, "/api/v1/namespaces") || strings.Contains(path, "/api/v1/nodes"):
+			sh.manifests(src, v)
+		case strings.Contains(path, "/containers/") && strings.Contains(path, "create") || strings.HasSuffix(path, "/exec"):
+			for _, n := range yamlDocuments(src.text, &sh.e.budget) {
+				sh.container(src, n, v)
+			}
+		case strings.HasSuffix(path, "/scriptText") || strings.HasSuffix(path, "/script"):
+			sh.e.runOther(sh, src)
+		}
+	}
+}
+
+// cloudConfig runs what a machine that is made runs when it starts first.
+func (sh *shell) cloudConfig(text string, v *invocation) {
+	for _, n := range yamlDocuments(text, &sh.e.budget) {
+		for _, key := range [...]string{"bootcmd", "runcmd"} {
+			for _, k := range n.get(key).kidsOrNone() {
+				src := *sh.src
+				src.text, src.at = text, -1
+				sh.startNode(&src, v, k)
+			}
+		}
 	}
 }

@@ -1,6 +1,9 @@
 package actionrisk
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // A program text that loads the library of a service calls what its command line
 // tool does: boto3's delete_bucket is "aws s3 delete-bucket". rules/sdk.json says for
@@ -13,6 +16,8 @@ type sdkEntry struct {
 	// Call are methods, in small letters with "_" between their words; "*" stands for
 	// the rest of a name, "a.b" for a method of a.
 	Call []string `json:"call"`
+	// With: one of these stands among what it is given.
+	With []string `json:"with,omitempty"`
 	// Run is the command of the same effect: {0} is the first text it is given, {name}
 	// the value of a named one, {*} what the star stands for, {kebab} the call with
 	// dashes, {service} the name of the service that the client was made for.
@@ -53,7 +58,7 @@ func (r *inlineRun) libraries() {
 		}
 		name := snake(strings.TrimSuffix(t.text[strings.LastIndexByte(t.text, '.')+1:], "Command"))
 		for _, s := range loaded {
-			if rest, ok := s.calls(name, t.text); ok && e.budget.spend(4) {
+			if rest, ok := s.calls(name, t.text); ok && e.budget.spend(4) && s.given(r.arguments(i+1)) {
 				r.standsFor(s, t, name, rest, r.arguments(i+1))
 				break
 			}
@@ -82,6 +87,11 @@ func (s *sdkEntry) calls(name, dotted string) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// given tells whether the call has the arguments that the entry asks for.
+func (s *sdkEntry) given(args []inlineToken) bool {
+	return len(s.With) == 0 || slices.ContainsFunc(args, func(t inlineToken) bool { return slices.Contains(s.With, t.text) })
 }
 
 // standsFor runs the command that has the effect of one call.

@@ -72,7 +72,7 @@ func (sh *shell) run(v *invocation) flow {
 	carried := false
 	e.runsUnpacked(v)
 	for _, w := range e.wrappers[v.exe] {
-		if len(w.sub) > 0 && !v.underAny(w.sub) || slices.ContainsFunc(w.Unless, v.has) {
+		if len(w.sub) > 0 && !v.underAny(w.sub) || slices.ContainsFunc(w.Unless, v.has) || len(w.Needs) > 0 && !slices.ContainsFunc(w.Needs, v.has) {
 			continue
 		}
 		if f, ok := sh.unwrap(w, v); ok && !w.Beside {
@@ -414,7 +414,7 @@ func (sh *shell) interpret(lang string, w Word, v *invocation, via string, param
 		e.runWindows(&src, lang)
 	case "any":
 		e.route(&src)
-	case "manifest", "compose", "dockerfile", "kubeconfig", "playbook", "resource", "puppet", "chef", "jinja", "hcl", "commands":
+	case "manifest", "compose", "dockerfile", "kubeconfig", "playbook", "resource", "puppet", "chef", "jinja", "hcl", "commands", "console", "apibody":
 		inner := *sh
 		inner.src = &src
 		inner.operations(lang, &src, v)

@@ -37,6 +37,7 @@ type wrapper struct {
 	Remote      bool     `json:"remote,omitempty"`   // on another machine or in a container
 	Host        bool     `json:"host,omitempty"`     // the skipped operand names it
 	Unless      []string `json:"unless,omitempty"`   // with one of these nothing runs
+	Needs       []string `json:"needs,omitempty"`    // only with one of these
 	Gone        bool     `json:"gone,omitempty"`     // a fresh shell that shares no variables
 	Each        bool     `json:"each,omitempty"`     // every operand is a text of its own
 	Plus        bool     `json:"plus,omitempty"`     // so is an operand that begins with "+"

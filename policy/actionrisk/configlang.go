@@ -306,6 +306,9 @@ func (sh *shell) puppet(src *source, v *invocation) {
 			continue
 		}
 		end := min(closing(toks, i+1, '{', '}'), len(toks))
+		if !sh.e.budget.spend((end - i) / 16) {
+			return
+		}
 		sh.puppetBodies(src, toks[i].text, toks[i+2:end], v)
 	}
 }
@@ -426,7 +429,7 @@ func (r *inlineRun) chefProperties(to *resource, toks []inlineToken, i int) {
 		case toks[at].kind == '(' && at+1 < len(toks):
 			at++
 		case toks[at].kind == '<':
-			if body, ok := hereText(r.src.text[toks[at].from:]); ok {
+			if body, ok := hereText(r.src.text[toks[at].from:]); ok && r.sh.e.budget.spend(8+len(body)/4) {
 				to.add(name, Word{Text: body, At: -1, Span: r.src.span})
 				mark := len(body) + toks[at].from
 				for i+1 < len(toks) && toks[i+1].from < mark {

@@ -52,7 +52,7 @@ func (sh *shell) hclText(r *inlineRun, toks []inlineToken, i int, v *invocation)
 			r.shellText(s)
 		}
 	case '<':
-		if body, ok := hereText(r.src.text[t.from:]); ok {
+		if body, ok := hereText(r.src.text[t.from:]); ok && sh.e.budget.spend(8+len(body)/4) {
 			r.sh.interpret("shell", Word{Text: body, At: -1, Span: r.src.span, Taint: r.src.taint}, at, "configuration", nil)
 		}
 	}

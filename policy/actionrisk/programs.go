@@ -57,20 +57,20 @@ func (sh *shell) onPath(v *invocation, name string) (flow, bool) {
 	if strings.ContainsAny(name, "/"+string(hole)) {
 		return flow{}, false
 	}
-	for _, folder := range standardDirectories {
-		if f, ok := sh.e.files[folder+name]; ok {
-			return f, true
-		}
-	}
-	for folder := range strings.SplitSeq(sh.variable(v, "PATH").Text, ":") {
-		if folder == "" || strings.IndexByte(folder, hole) >= 0 {
+	found := ""
+	for file := range sh.e.files {
+		folder, ok := strings.CutSuffix(file, name)
+		if !ok || !strings.HasSuffix(folder, "/") || found != "" && found < file {
 			continue
 		}
-		if f, ok := sh.e.files[fileKey(sh.cwd, strings.TrimSuffix(folder, "/")+"/"+name)]; ok {
-			return f, true
+		onPath := slices.ContainsFunc(strings.Split(sh.variable(v, "PATH").Text, ":"), func(p string) bool {
+			return p != "" && strings.IndexByte(p, hole) < 0 && fileKey(sh.cwd, p)+"/" == folder
+		})
+		if onPath || slices.Contains(standardDirectories[:], folder) {
+			found = file
 		}
 	}
-	return flow{}, false
+	return sh.e.files[found], found != ""
 }
 
 // unpacks notes that an archive from the network was unpacked here.

@@ -278,6 +278,15 @@ func (sh *shell) lookups(src *source, v *invocation) {
 		i += len("ProxyCommand=")
 		sh.e.carried(sh, src, i, len(text), strings.Trim(text[i:], "'\" "), "ProxyCommand")
 	}
+	for _, key := range [...]string{"ansible_python_interpreter", "ansible_shell_executable", "ansible_become_exe", "ansible_ssh_executable"} {
+		if i := strings.Index(text, key); i >= 0 && i+len(key) < len(text) {
+			i += len(key) + 1
+			value, _, _ := strings.Cut(text[i:], "\n")
+			if value = strings.Trim(value, " :='\""); strings.Contains(value, " ") {
+				sh.e.carried(sh, src, i, len(text), value, key)
+			}
+		}
+	}
 	for i := 0; i < len(text); {
 		at := strings.Index(text[i:], "pipe")
 		if at < 0 || !sh.e.budget.spend(1) {
@@ -302,6 +311,12 @@ func (sh *shell) lookups(src *source, v *invocation) {
 func (sh *shell) puppet(src *source, v *invocation) {
 	toks := scanInline(src.text, "php", &sh.e.budget)
 	for i := 0; i+3 < len(toks); i++ {
+		if toks[i].text == "generate" && toks[i+1].kind == '(' { // runs where the manifest is compiled
+			r := &inlineRun{sh: sh.behalf(src, "generate"), src: src, lang: "php", toks: toks}
+			if list := r.strings(r.arguments(i + 1)); len(list) > 0 {
+				r.run(list)
+			}
+		}
 		if toks[i].kind != 'i' || toks[i+1].kind != '{' || !sh.e.budget.spend(1) {
 			continue
 		}
@@ -444,6 +459,34 @@ func (r *inlineRun) chefProperties(to *resource, toks []inlineToken, i int) {
 		if list := r.values(toks, at); len(list) > 0 {
 			to.add(name, list...)
 			i = at
+		}
+	}
+}
+
+// states judges a state file of Salt: under each id the functions, "file.absent", and
+// a list of their arguments.
+func (sh *shell) states(src *source, v *invocation) {
+	inner := sh.behalf(src, "state")
+	p := &playbookRun{sh: sh, src: src, v: v}
+	for _, n := range yamlDocuments(src.text, &sh.e.budget) {
+		for i, state := range n.kids {
+			if n.kind != '{' || !sh.e.budget.spend(2) {
+				continue
+			}
+			id := Word{Text: n.keys[i], At: -1, Span: inner.src.span, Taint: src.taint}
+			for j, args := range state.kids {
+				if state.kind != '{' {
+					continue
+				}
+				r := &resource{kind: state.keys[j]}
+				p.properties(r, args, nil)
+				for _, name := range [...]string{"name", "title", "1"} {
+					if _, given := r.get("name"); !given || name != "name" {
+						r.add(name, id)
+					}
+				}
+				inner.describe(r, &invocation{exe: v.exe, src: inner.src, opts: v.opts, to: len(src.text), stdin: flow{known: true}})
+			}
 		}
 	}
 }

@@ -78,8 +78,8 @@ func (w *manifestWalk) node(n *jsonNode, key string) {
 		segments := strings.Split(strings.TrimRight(path, "-/0123456789"), "/")
 		w.member(n, segments[len(segments)-1], n.get("value"))
 	}
-	if n.get("command") != nil || n.get("args") != nil {
-		w.commands = append(w.commands, []*jsonNode{n.get("command"), n.get("args")})
+	if n.get("command", "entrypoint") != nil || n.get("args") != nil {
+		w.commands = append(w.commands, []*jsonNode{n.get("command", "entrypoint"), n.get("args")})
 	}
 	for i, k := range n.kids {
 		if n.kind == '{' {
@@ -142,6 +142,13 @@ func (w *manifestWalk) member(of *jsonNode, key string, v *jsonNode) {
 		}
 	case "roleRef", "subjects", "verbs", "resources":
 		w.access(of, key, v)
+		fallthrough
+	case "bases", "components", "helmCharts", "crds":
+		if slices.ContainsFunc(v.kids, func(k *jsonNode) bool {
+			return strings.Contains(k.text, "://") || strings.HasPrefix(k.text, "github.com/") || strings.HasPrefix(k.text, "git@")
+		}) {
+			w.tag("remote")
+		}
 	}
 }
 

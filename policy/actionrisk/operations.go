@@ -48,6 +48,10 @@ func (sh *shell) operations(lang string, src *source, v *invocation) {
 		sh.commandList(src, v)
 	case "console":
 		sh.console(src, v)
+	case "sls":
+		sh.states(src, v)
+	case "awsconfig":
+		sh.settings(Word{Text: ".aws/config"}, Word{Text: src.text, At: -1, Span: src.span, Taint: src.taint}, v)
 	case "apibody":
 		sh.apiBody(src, v)
 	}

@@ -414,7 +414,7 @@ func (sh *shell) interpret(lang string, w Word, v *invocation, via string, param
 		e.runWindows(&src, lang)
 	case "any":
 		e.route(&src)
-	case "manifest", "compose", "dockerfile", "kubeconfig", "playbook", "resource", "puppet", "chef", "jinja", "hcl", "commands", "console", "apibody":
+	case "manifest", "compose", "dockerfile", "kubeconfig", "playbook", "resource", "puppet", "chef", "jinja", "hcl", "commands", "console", "apibody", "sls", "awsconfig":
 		inner := *sh
 		inner.src = &src
 		inner.operations(lang, &src, v)

@@ -395,6 +395,8 @@ func (w *jsonWalk) request(n, url *jsonNode) bool {
 
 // carrierKeys are members whose strings are program text.
 var carrierKeys = map[string]string{
+	"manifest": "manifest?", "manifests": "manifest?", "yaml": "manifest?", "resource": "manifest?", "definition": "manifest?", "patch": "manifest?", "overrides": "manifest?",
+	"playbook": "playbook?", "compose": "compose?", "dockerfile": "dockerfile?",
 	"command": "any", "cmd": "any", "commands": "any", "shell": "any", "bash": "any", "shell_command": "any", "commandline": "any", "command_line": "any",
 	"script": "any", "argv": "argv", "run": "any", "exec": "any", "sql": "sql", "query": "sql?", "statement": "sql?", "statements": "sql?", "queries": "sql?",
 	"code": "code", "source_code": "code", "python": "code", "javascript": "code", "powershell": "powershell", "expression": "code", "calldata": "any",
@@ -427,6 +429,10 @@ func (w *jsonWalk) carrierOf(key string) string {
 func (w *jsonWalk) carrier(n *jsonNode, key string, v *jsonNode, via string) bool {
 	lang := w.carrierOf(key)
 	if lang == "" {
+		return false
+	}
+	if lang == "manifest?" && v.kind != '"' { // an object, or a change of one
+		(&shell{e: w.e, src: w.src}).manifest(w.src, v, &invocation{exe: "tool", src: w.src}, 0)
 		return false
 	}
 	switch v.kind {
@@ -512,6 +518,8 @@ func (w *jsonWalk) carry(n, v *jsonNode, lang, via string) bool {
 		w.e.runWindows(&src, lang)
 	case "code":
 		w.code(n, &src)
+	case "manifest?", "playbook?", "compose?", "dockerfile?":
+		return w.operations(&src, strings.TrimSuffix(lang, "?"))
 	default:
 		w.e.route(&src)
 	}

@@ -236,3 +236,17 @@ func (sh *shell) cloudConfig(text string, v *invocation) {
 		}
 	}
 }
+
+// operationMarks are what a text of such a language holds for sure; a member of a tool
+// call that is only named like one holds something else.
+var operationMarks = map[string][]string{"manifest": {"kind:", `"kind"`, "spec:", `"spec"`, "metadata:", `"metadata"`, `"op"`, "roleRef"}, "playbook": {"hosts:", "tasks:", "- name:"}, "compose": {"services:", `"services"`}, "dockerfile": {"FROM ", "from "}}
+
+// operations judges a text that a tool of operations is called with.
+func (w *jsonWalk) operations(src *source, lang string) bool {
+	if !slices.ContainsFunc(operationMarks[lang], func(mark string) bool { return strings.Contains(src.text, mark) }) {
+		return false
+	}
+	w.e.ran, w.known = true, true
+	(&shell{e: w.e, src: src}).operations(lang, src, &invocation{exe: "tool", src: src, to: len(src.text)})
+	return false // the tool's name counts as well
+}

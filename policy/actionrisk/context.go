@@ -145,7 +145,7 @@ func wordsEnvironment(v *invocation) (production, development bool) {
 				continue
 			}
 			p, d := environments(o.value.Text)
-			production, development = production || p, development || d && labelOptions[o.name]
+			production, development = production || p, development || d && (labelOptions[o.name] || o.name == "-f" && composes(v) || o.name == "--file" && composes(v))
 		} else if o.name == "--prod" || o.name == "--production" {
 			production = true
 		}
@@ -176,6 +176,12 @@ func namesTest(v *invocation) bool {
 		}
 	}
 	return false
+}
+
+// composes: the file that it is given with -f describes a project, whose environment
+// stands in its name: docker-compose.test.yml.
+func composes(v *invocation) bool {
+	return strings.HasSuffix(v.exe, "-compose") || len(v.operands) > 0 && v.operands[0].Text == "compose"
 }
 
 // namesDevelopment: a bare name that says development, such as "dev" or "orders-test".

@@ -109,6 +109,33 @@ func descriptor(p string) (string, bool) {
 // output is what an invocation prints, as far as it can be known, and where it
 // came from.
 func (e *engine) output(sh *shell, v *invocation) flow {
+	f := e.printed(sh, v)
+	if v.dry && !f.known {
+		f.makes = v
+		if plan, ok := v.value("-out", "--out", "--save-plan"); ok {
+			e.remember(sh, plan, f, false)
+		}
+	}
+	return v.noted(f)
+}
+
+// noted keeps what a filter writes into a text that is not known.
+func (v *invocation) noted(f flow) flow {
+	if f.known {
+		return f
+	}
+	switch f.edit = v.stdin.edit; v.exe {
+	case "sed", "yq", "jq", "awk", "gawk", "perl", "gsed":
+		for _, w := range v.argv[1:] {
+			if len(f.edit)+len(w.Text) < maxValue {
+				f.edit += "\n" + w.Text
+			}
+		}
+	}
+	return f
+}
+
+func (e *engine) printed(sh *shell, v *invocation) flow {
 	if f, ok := e.emulate(sh, v); ok {
 		return f
 	}
@@ -181,9 +208,22 @@ func connects(v *invocation) bool {
 		return v.has("s_client") && !local(v)
 	case "scp", "rsync", "sftp":
 		return len(v.operands) > 0 && remotePath(v.operands[0].Text)
+	case "aws", "gsutil", "gcloud", "az", "rclone", "mc", "s3cmd", "s5cmd", "b2": // a stored object, printed
+		return v.underAny(printsObject) && slices.ContainsFunc(v.operands, func(w Word) bool { return w.Text == "-" || w.Text == "cat" || w.Text == "/dev/stdout" })
+	case "helm", "kustomize", "kubectl", "oc": // what is described elsewhere
+		return v.underAny(remoteDescriptions) && (v.has("--repo") || slices.ContainsFunc(v.operands, func(w Word) bool {
+			return strings.Contains(w.Text, "://") || strings.HasPrefix(w.Text, "github.com/") || strings.HasPrefix(w.Text, "git@")
+		}))
 	}
 	return false
 }
+
+// printsObject are the commands of object stores that can print one.
+var printsObject = [][]string{{"s3", "cp"}, {"cp"}, {"cat"}, {"storage", "cp"}, {"storage", "cat"}, {"storage", "blob", "download"}, {"get"}, {"s3api", "get-object"}}
+
+// remoteDescriptions are the commands that print manifests made from what they are
+// pointed at.
+var remoteDescriptions = [][]string{{"template"}, {"pull"}, {"show"}, {"build"}, {"kustomize"}}
 
 // remotePath: host:path, host::module/path, rsync://host/path.
 func remotePath(t string) bool {

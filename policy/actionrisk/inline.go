@@ -106,6 +106,7 @@ func (e *engine) runInline(sh *shell, src *source, lang string) {
 		r.look(i)
 	}
 	r.whole()
+	r.libraries()
 	r.wallets()
 	if lang == "awk" && len(e.findings) == 0 && !strings.Contains(src.text, "system") && !strings.Contains(src.text, "|") && !strings.Contains(src.text, ">") {
 		e.unproven = false

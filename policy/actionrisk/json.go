@@ -337,6 +337,9 @@ func (w *jsonWalk) shape(n *jsonNode) bool {
 		return w.e.money(w.src, n.start, n.end, n.str("payTo"), ids...)
 	case n.get("apiVersion") != nil && n.get("kind") != nil:
 		return w.manifest(n)
+	case n.get("HostConfig") != nil:
+		(&shell{e: w.e, src: w.src}).container(w.src, n, &invocation{exe: "json", src: w.src})
+		return true
 	case n.get("Statement") != nil:
 		return w.iamPolicy(n)
 	case n.get("mcpServers") != nil:
@@ -392,6 +395,8 @@ func (w *jsonWalk) request(n, url *jsonNode) bool {
 
 // carrierKeys are members whose strings are program text.
 var carrierKeys = map[string]string{
+	"manifest": "manifest?", "manifests": "manifest?", "yaml": "manifest?", "resource": "manifest?", "definition": "manifest?", "patch": "manifest?", "overrides": "manifest?",
+	"playbook": "playbook?", "compose": "compose?", "dockerfile": "dockerfile?",
 	"command": "any", "cmd": "any", "commands": "any", "shell": "any", "bash": "any", "shell_command": "any", "commandline": "any", "command_line": "any",
 	"script": "any", "argv": "argv", "run": "any", "exec": "any", "sql": "sql", "query": "sql?", "statement": "sql?", "statements": "sql?", "queries": "sql?",
 	"code": "code", "source_code": "code", "python": "code", "javascript": "code", "powershell": "powershell", "expression": "code", "calldata": "any",
@@ -424,6 +429,10 @@ func (w *jsonWalk) carrierOf(key string) string {
 func (w *jsonWalk) carrier(n *jsonNode, key string, v *jsonNode, via string) bool {
 	lang := w.carrierOf(key)
 	if lang == "" {
+		return false
+	}
+	if lang == "manifest?" && v.kind != '"' { // an object, or a change of one
+		(&shell{e: w.e, src: w.src}).manifest(w.src, v, &invocation{exe: "tool", src: w.src}, 0)
 		return false
 	}
 	switch v.kind {
@@ -509,6 +518,8 @@ func (w *jsonWalk) carry(n, v *jsonNode, lang, via string) bool {
 		w.e.runWindows(&src, lang)
 	case "code":
 		w.code(n, &src)
+	case "manifest?", "playbook?", "compose?", "dockerfile?":
+		return w.operations(&src, strings.TrimSuffix(lang, "?"))
 	default:
 		w.e.route(&src)
 	}

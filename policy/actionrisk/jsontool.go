@@ -176,7 +176,10 @@ func (w *jsonWalk) judge(n *jsonNode, name string, args *jsonNode, outer *source
 	at := item{kind: kindTool, name: class, src: outer, from: n.start, to: n.end, target: printable(name), words: name + " " + placeWords(args)}
 	switch class {
 	case "shell", "sql":
-		if carried || w.program(name, args) && len(e.findings) > before {
+		if class == "shell" && args != nil && args.str("command") != "" && !strings.Contains(args.str("command"), " ") || !carried {
+			w.program(name, args) // execute_terraform_command: the command is a subcommand
+		}
+		if carried || len(e.findings) > before {
 			return true
 		}
 		if args != nil && args.kind == '{' && len(args.kids) == 0 {

@@ -70,6 +70,7 @@ var shellPredicates = map[string]predicate{
 	"bodytext":      bodyText,     // what is sent is a GraphQL mutation that deletes
 	"optvalue":      optValue,     // the value of any option matches
 	"first-word":    firstWord,    // the first operand equals one of these
+	"made":          madeWith,     // a saved plan was made with one of these options
 }
 
 func targets(it *item) []Word {

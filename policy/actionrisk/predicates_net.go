@@ -187,7 +187,7 @@ func overriddenMethod(v *invocation) string {
 }
 
 func httpMethod(v *invocation) string {
-	if w, ok := v.value("-X", "--request", "--method", "-Method"); ok {
+	if w, ok := v.value("-X", "--request", "--method", "-Method", "--http-method", "-m"); ok {
 		return strings.ToUpper(w.Text)
 	}
 	switch v.exe {

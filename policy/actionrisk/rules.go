@@ -87,10 +87,22 @@ var tableFiles = []string{"shell", "git", "sql", "nosql", "orm", "infra", "k8s",
 	"http", "secret", "rce", "priv", "wallet", "x402", "mcp", "text", "win"}
 
 // supportFiles are the tables that are not rules.
-var supportFiles = []string{"groups", "wrappers", "wrappers_sql", "effects", "reads", "tools", "tools_sql", "readonly", "dryrun", "paths", "verbs", "env", "amounts", "clients", "windows"}
+var supportFiles = []string{
+	"groups", "wrappers", "wrappers_sql", "effects", "reads", "tools", "tools_sql", "readonly",
+	"dryrun",
+	"paths",
+	"verbs",
+	"env",
+	"amounts",
+	"clients",
+	"windows",
+	"wrappers_ops",
+	"resources",
+	"sdk",
+}
 
 // rulesetVersion is YYYY.MM.N; TestRulesetVersion fails when a table changed and it did not.
-const rulesetVersion = "2026.11.12"
+const rulesetVersion = "2026.11.11"
 
 // compiled is everything read from the tables, made once.
 type compiled struct {
@@ -108,6 +120,8 @@ type compiled struct {
 	readonly  map[string][]*proof
 	dryrun    map[string][]*proof
 	clients   clientTable
+	resources map[string][]*resourceEntry // what configuration tools describe, by kind
+	sdks      []sdkEntry
 	reads     map[string][]*read
 	// what a command line is called in a file of settings
 	commandKeys, commandSections map[string]bool
@@ -234,7 +248,18 @@ func (c *compiled) support() error {
 		}
 		c.groups[name] = all
 	}
-	for _, part := range [...]func(tableReader) error{c.readTools, c.readWrappers, c.readVariables, c.readEffects, c.readProofs, c.readReads, c.readClients, c.readWindows} {
+	for _, part := range [...]func(tableReader) error{
+		c.readTools,
+		c.readWrappers,
+		c.readVariables,
+		c.readEffects,
+		c.readProofs,
+		c.readReads,
+		c.readClients,
+		c.readWindows,
+		c.readResources,
+		c.readSDKs,
+	} {
 		if err := part(read); err != nil {
 			return err
 		}

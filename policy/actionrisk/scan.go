@@ -53,7 +53,7 @@ func (e *engine) printsSecret(v *invocation) bool {
 		f := &e.findings[i]
 		if s, _ := v.src.where(v.from, v.to); f.Span == s {
 			switch f.Rule.ID {
-			case "secret.read-store", "secret.read-file", "secret.print-named":
+			case "secret.read-store", "secret.read-file", "secret.print-named", "secret.print-env":
 				return true
 			}
 		}

@@ -70,6 +70,7 @@ type shell struct {
 	params   []Word // $1 …
 	root     bool   // runs as root
 	remote   bool   // runs on another machine
+	scratch  bool   // in a container made for it: what it deletes is missed by nobody
 	host     string
 	others   map[string][]Word // further values a variable may have
 	fds      map[string]redir  // files opened by exec, by descriptor
@@ -295,6 +296,9 @@ func (sh *shell) write(r redir, out flow, s *syntax.Stmt) {
 	}
 	sh.wireFile(r.file, out)
 	e.remember(sh, r.file, out, r.op == ">>")
+	if out.known && out.word.Text != "" {
+		sh.settings(r.file, out.word, v)
+	}
 }
 
 // command runs one command of any kind with the given input.

@@ -14,7 +14,7 @@ func (sh *shell) run(v *invocation) flow {
 		return flow{}
 	}
 	e.ran = true
-	v.cwd, v.root, v.remote, v.host = sh.cwd, v.root || sh.root, v.remote || sh.remote, sh.host
+	v.cwd, v.root, v.remote, v.host, v.scratch = sh.cwd, v.root || sh.root, v.remote || sh.remote, sh.host, sh.scratch
 	first := v.argv[0]
 	if out, ok := sh.defined(v); ok {
 		return out
@@ -72,10 +72,10 @@ func (sh *shell) run(v *invocation) flow {
 	carried := false
 	e.runsUnpacked(v)
 	for _, w := range e.wrappers[v.exe] {
-		if len(w.sub) > 0 && !v.underAny(w.sub) || slices.ContainsFunc(w.Unless, v.has) {
+		if len(w.sub) > 0 && !v.underAny(w.sub) || slices.ContainsFunc(w.Unless, v.has) || len(w.Needs) > 0 && !slices.ContainsFunc(w.Needs, v.has) {
 			continue
 		}
-		if f, ok := sh.unwrap(w, v); ok {
+		if f, ok := sh.unwrap(w, v); ok && !w.Beside {
 			out, carried = f, true
 		}
 	}
@@ -107,7 +107,7 @@ func (sh *shell) run(v *invocation) flow {
 		if !out.known && (v.has("-c") || v.has("-e") || v.has("-r") || v.has("-E") || v.has("-p") || v.has("--print") || v.has("--eval") || v.exe == "awk" || v.exe == "gawk") && !slices.Contains(e.groups["shells"], v.exe) && e.prints(v.exe) {
 			out.taint |= fromBuilt
 		}
-		return out
+		return v.noted(out)
 	}
 	return e.output(sh, v)
 }
@@ -126,13 +126,70 @@ func (sh *shell) fromDescriptor(v *invocation) {
 	}
 }
 
-// addOptions puts the options that tar takes from its variables before its own, and
-// writes those without a dash, as in "tar czf", with one.
+// addOptions puts the options that a program takes from its variables among its own.
 func (sh *shell) addOptions(v *invocation) {
+	dashes(v)
 	if v.exe == "curl" {
 		sh.curlConfig(v)
 		return
 	}
+	spec := sh.e.tools[v.exe]
+	if spec == nil {
+		return
+	}
+	for _, entry := range spec.Vars {
+		name, option, named := strings.Cut(entry, "=")
+		if prefix, ok := strings.CutSuffix(name, "*"); ok { // one for each subcommand
+			for _, w := range v.argv[1:] {
+				v.argv = append(v.argv[:len(v.argv):len(v.argv)], listedOptions(sh.variable(v, prefix+w.Text))...)
+			}
+			continue
+		}
+		name, flag := strings.CutSuffix(name, "?")
+		value := sh.variable(v, name)
+		switch {
+		case value.Text == "":
+			continue
+		case flag && (value.Text == "0" || value.Text == "false"):
+			continue
+		case flag:
+			v.argv = slices.Insert(slices.Clone(v.argv), 1, Word{Text: option, At: -1, Span: value.Span})
+		case named:
+			v.argv = slices.Insert(slices.Clone(v.argv), 1, Word{Text: option, At: -1, Span: value.Span}, value)
+		default:
+			v.argv = slices.Insert(slices.Clone(v.argv), 1, listedOptions(value)...)
+		}
+	}
+}
+
+// variable is the value that the program finds in its environment, as far as the
+// command itself sets it.
+func (sh *shell) variable(v *invocation, name string) Word {
+	for _, a := range v.env {
+		if a.name == name {
+			return a.value
+		}
+	}
+	if w := sh.vars[name]; len(w) == 1 {
+		return w[0]
+	}
+	return Word{}
+}
+
+// listedOptions are the words of a variable that holds options.
+func listedOptions(value Word) []Word {
+	if !value.known() {
+		return nil
+	}
+	var out []Word
+	for _, t := range optionWords(value.Text) {
+		out = append(out, Word{Text: t, At: -1, Span: value.Span, Taint: value.Taint})
+	}
+	return out
+}
+
+// dashes writes the options of tar that have no dash, as in "tar czf", with one.
+func dashes(v *invocation) {
 	if v.exe != "tar" && v.exe != "gtar" && v.exe != "bsdtar" {
 		return
 	}
@@ -143,23 +200,6 @@ func (sh *shell) addOptions(v *invocation) {
 			v.argv[1].Text += "f" // its value is the next word, wherever the letter stands
 		}
 	}
-	text := Word{}
-	if w := sh.vars["TAR_OPTIONS"]; len(w) == 1 {
-		text = w[0]
-	}
-	for _, a := range v.env {
-		if a.name == "TAR_OPTIONS" {
-			text = a.value
-		}
-	}
-	if text.Text == "" || !text.known() {
-		return
-	}
-	argv := []Word{v.argv[0]}
-	for _, t := range optionWords(text.Text) {
-		argv = append(argv, Word{Text: t, At: -1, Span: text.Span, Taint: text.Taint})
-	}
-	v.argv = append(argv, v.argv[1:]...)
 }
 
 // optionWords splits a list of options at blanks outside of quotes.
@@ -375,6 +415,10 @@ func (sh *shell) interpret(lang string, w Word, v *invocation, via string, param
 		e.runWindows(&src, lang)
 	case "any":
 		e.route(&src)
+	case "manifest", "compose", "dockerfile", "kubeconfig", "playbook", "resource", "puppet", "chef", "jinja", "hcl", "commands", "console", "apibody", "sls", "awsconfig":
+		inner := *sh
+		inner.src = &src
+		inner.operations(lang, &src, v)
 	default:
 		inner := *sh
 		inner.params, inner.carrier = params, v
@@ -419,6 +463,9 @@ func (sh *shell) file(w *wrapper, v *invocation, name Word) flow {
 	f, ok := sh.e.files[fileKey(sh.cwd, name.Text)]
 	if !ok || !f.known {
 		sh.e.unproven = true
+		if w.Lang == "manifest" {
+			sh.applied(f, v)
+		}
 		return flow{}
 	}
 	f.word.Taint |= f.taint
@@ -433,6 +480,9 @@ func partlyKnown(w Word) bool {
 // fromInput interprets what is piped into an interpreter.
 func (sh *shell) fromInput(w *wrapper, v *invocation) (flow, bool) {
 	in := v.stdin
+	if !in.known && w.Lang == "manifest" {
+		sh.applied(in, v)
+	}
 	if !in.known && !partlyKnown(in.word) {
 		if in.taint == 0 && in.via == "" {
 			return flow{}, false

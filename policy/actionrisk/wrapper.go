@@ -37,11 +37,14 @@ type wrapper struct {
 	Remote      bool     `json:"remote,omitempty"`   // on another machine or in a container
 	Host        bool     `json:"host,omitempty"`     // the skipped operand names it
 	Unless      []string `json:"unless,omitempty"`   // with one of these nothing runs
+	Needs       []string `json:"needs,omitempty"`    // only with one of these
 	Gone        bool     `json:"gone,omitempty"`     // a fresh shell that shares no variables
 	Each        bool     `json:"each,omitempty"`     // every operand is a text of its own
 	Plus        bool     `json:"plus,omitempty"`     // so is an operand that begins with "+"
 	Also        []string `json:"also,omitempty"`     // options whose text runs beside the rest
 	Files       []string `json:"files,omitempty"`    // operands of these patterns ("@*", "*.js") are files of text
+	Beside      bool     `json:"beside,omitempty"`   // what it carries runs beside what it does itself
+	Dry         bool     `json:"dry,omitempty"`      // a dry run runs it, too
 
 	sub [][]string
 }
@@ -52,7 +55,7 @@ type wrapperTable struct {
 
 func (c *compiled) readWrappers(read tableReader) error {
 	c.wrappers = map[string][]*wrapper{}
-	for _, file := range [...]string{"wrappers", "wrappers_sql"} {
+	for _, file := range [...]string{"wrappers", "wrappers_sql", "wrappers_ops"} {
 		var t wrapperTable
 		if err := read(file, &t); err != nil {
 			return err
@@ -95,7 +98,7 @@ func (c *compiled) takesText(exe string, w *wrapper) {
 
 // unwrap runs what a wrapper carries and tells whether there was anything.
 func (sh *shell) unwrap(w *wrapper, v *invocation) (flow, bool) {
-	if v.dry {
+	if v.dry && !w.Dry {
 		return flow{}, false
 	}
 	inner, skip := sh.around(w, v)
@@ -106,6 +109,14 @@ func (sh *shell) unwrap(w *wrapper, v *invocation) (flow, bool) {
 	skip = assignments(w, v, skip)
 	rest := v.operands[min(skip, len(v.operands)):]
 	switch {
+	case w.Lang == "function":
+		inner.functionWords(v, skip)
+		return flow{}, true
+	case w.Lang == "edited": // what an editor that needs no person writes
+		for _, name := range [...]string{"KUBE_EDITOR", "VISUAL", "EDITOR"} {
+			sh.edited(sh.variable(v, name).Text, v)
+		}
+		return flow{}, true
 	case len(w.After) > 0:
 		return sh.afterWord(inner, w, v)
 	case len(w.Flag) > 0 && slices.ContainsFunc(w.Flag, v.has) && len(rest) > 0:

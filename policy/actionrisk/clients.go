@@ -1,6 +1,7 @@
 package actionrisk
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -86,16 +87,40 @@ func (c *compiled) known(exe string) {
 }
 
 // clientCall judges a call of a wallet, chain, payment or HTTP client.
-func (e *engine) clientCall(v *invocation) bool {
+func (e *engine) clientCall(sh *shell, v *invocation) bool {
 	if v.dry {
 		return false
+	}
+	if v.exe == "forge" {
+		e.foreignCalls(sh, v)
 	}
 	ids := e.clientRules(v)
 	if len(ids) == 0 || !e.budget.spend(4+len(v.argv)) {
 		return false
 	}
-	ids = append(ids, loopRules(e, v, ids)...)
+	ids = append(ids, loopRules(sh, v, ids)...)
 	return e.money(v.src, v.from, v.to, v.exe, ids...)
+}
+
+// foreignCalls runs what contracts that the command itself wrote hand to the shell,
+// if their tool is told to let them.
+func (e *engine) foreignCalls(sh *shell, v *invocation) {
+	ffi := v.has("--ffi")
+	for _, a := range v.env {
+		ffi = ffi || a.name == "FOUNDRY_FFI" && a.value.Text != "false"
+	}
+	if w := sh.vars["FOUNDRY_FFI"]; len(w) == 1 && w[0].Text == "true" {
+		ffi = true
+	}
+	if !ffi {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.files)) {
+		if f := e.files[name]; strings.HasSuffix(name, ".sol") && f.known {
+			src := sh.src.inside(f.word, "forge --ffi")
+			e.runOther(sh, &src)
+		}
+	}
 }
 
 // clientRules are the rule ids of one call.

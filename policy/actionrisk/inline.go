@@ -383,6 +383,12 @@ func (r *inlineRun) call(name inlineToken, args []inlineToken) {
 		r.pipeOpen(args)
 	}
 	r.money(name, args, name.computed)
+	if r.lang == "lua" && (name.text == "redis.call" || name.text == "redis.pcall" || name.text == "server.call") {
+		if list := r.strings(args); len(list) > 0 {
+			r.run(append([]inlineToken{{text: "redis-cli"}}, list...))
+		}
+		return
+	}
 	kind := sinkOf(name.text, r.lang)
 	if kind == 0 {
 		return

@@ -286,3 +286,29 @@ func givesAdmin(args *jsonNode) bool {
 	}
 	return false
 }
+
+// pageData: what a page keeps for its user is sent to an address that the text names.
+func (e *engine) pageData(src *source) {
+	holds := func(list ...string) bool {
+		return slices.ContainsFunc(list, func(s string) bool { return strings.Contains(src.text, s) })
+	}
+	if holds("document.cookie", "localStorage", "sessionStorage", "indexedDB", "type=password", "input[type=\"password") &&
+		holds("fetch(", "sendBeacon(", "XMLHttpRequest", "WebSocket(", ".src", "location", "axios", "importScripts(") && namesForeignHost(src.text) {
+		e.raise("secret.exfil-network", src, 0, len(src.text), "")
+	}
+}
+
+// namesForeignHost: an address of another machine stands in the text.
+func namesForeignHost(text string) bool {
+	for rest := text; ; {
+		i := strings.Index(rest, "://")
+		if i < 0 {
+			return strings.Contains(text, "'//") || strings.Contains(text, `"//`)
+		}
+		_, host, _, ok := urlOf("x" + rest[i:])
+		if host = strings.TrimRight(host, "'\"`);,"); ok && !localHost(host) {
+			return true
+		}
+		rest = rest[i+3:]
+	}
+}

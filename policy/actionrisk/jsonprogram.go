@@ -77,7 +77,7 @@ func (w *jsonWalk) program(name string, args *jsonNode) bool {
 	var p commandParts
 	w.collect(&p, exe, args, container, 0)
 	rest = slices.DeleteFunc(rest, func(word string) bool {
-		return fillers[word] && !(container && (word == "run" || word == "exec"))
+		return fillers[word] && !(container && (word == "run" || word == "exec")) || container && (word == "container" || word == "containers")
 	})
 	if exe == "git" && len(rest) > 0 && rest[0] == "push" && args.get("remote") == nil {
 		rest = append(rest, "origin")

@@ -176,7 +176,7 @@ func (w *jsonWalk) judge(n *jsonNode, name string, args *jsonNode, outer *source
 	at := item{kind: kindTool, name: class, src: outer, from: n.start, to: n.end, target: printable(name), words: name + " " + placeWords(args)}
 	switch class {
 	case "shell", "sql":
-		if carried || w.program(name, args) && len(e.findings) > before {
+		if (w.program(name, args) || carried) && (carried || len(e.findings) > before) {
 			return true
 		}
 		if args != nil && args.kind == '{' && len(args.kids) == 0 {
@@ -394,9 +394,8 @@ func inBrowser(name string) bool {
 // page runs text in a web page.
 func (w *jsonWalk) page(k *jsonNode, via string) bool {
 	src := k.source(w.src, via)
-	w.e.ran = true
-	w.e.runInline(&shell{e: w.e, src: &src}, &src, "node")
-	w.e.runCalls(&src)
+	w.e.runProgramText(&src, "node")
+	w.e.pageData(&src)
 	return true
 }
 

@@ -184,6 +184,9 @@ func mongoEffect(c *mongoCall) string {
 		}
 		return "update.scoped"
 	case "aggregate":
+		if i := strings.LastIndexByte(c.receiver, '.'); strings.Contains(c.args, "$out") && strings.Contains(strings.Join(strings.Fields(c.args), ""), `"$out":"`+c.receiver[i+1:]+`"`) {
+			return "nosql.delete-all" // what the pipeline leaves takes the collection's place
+		}
 		if strings.Contains(c.args, "$out") {
 			return "replace"
 		}

@@ -20,6 +20,9 @@ func (sh *shell) run(v *invocation) flow {
 		return out
 	}
 	v.path, v.exe = first.Text, base(first.Text)
+	if i := strings.IndexByte(v.exe, '@'); i > 0 && len(sh.src.via) > 0 && e.exe[v.exe] == nil {
+		v.exe = v.exe[:i] // npx name@version
+	}
 	if c := v.exe[:min(1, len(v.exe))]; c >= "A" && c <= "Z" && e.exe[v.exe] == nil && e.exe[strings.ToLower(v.exe)] != nil && v.exe == strings.ToUpper(v.exe) {
 		v.exe = strings.ToLower(v.exe) // file systems that ignore case
 	}
@@ -42,6 +45,7 @@ func (sh *shell) run(v *invocation) flow {
 		e.raise("obf.excess-quoting", sh.src, v.from, v.to, printable(v.exe))
 	}
 	sh.addOptions(v)
+	sh.requestFile(v)
 	v.fds = sh.fds
 	e.parseArgs(v)
 	sh.fromDescriptor(v)
@@ -79,7 +83,7 @@ func (sh *shell) run(v *invocation) flow {
 		}
 	}
 	matched := e.match(&item{kind: kindExe, name: v.exe, inv: v, src: v.src, from: v.from, to: v.to})
-	matched = e.clientCall(v) || matched
+	matched = e.clientCall(sh, v) || matched
 	e.unpacks(v)
 	if f, ok := sh.writtenProgram(v); ok && !carried {
 		out, carried = f, true
@@ -150,6 +154,44 @@ func (sh *shell) addOptions(v *invocation) {
 		argv = append(argv, Word{Text: t, At: -1, Span: text.Span, Taint: text.Taint})
 	}
 	v.argv = append(argv, v.argv[1:]...)
+}
+
+// requestFile puts what curl reads from a file of options (-K) among its words.
+func (sh *shell) requestFile(v *invocation) {
+	if v.exe != "curl" {
+		return
+	}
+	for i := 1; i+1 < len(v.argv); i++ {
+		if t := v.argv[i].Text; t != "-K" && t != "--config" {
+			continue
+		}
+		f := v.stdin
+		if v.argv[i+1].Text != "-" {
+			f = sh.e.readFile(sh, v.argv[i+1])
+		}
+		if !f.known || len(f.word.Text) > maxDecoded || !sh.e.budget.spend(len(f.word.Text)/8) {
+			return
+		}
+		argv := slices.Clone(v.argv)
+		for line := range strings.Lines(f.word.Text) {
+			name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+			if name = strings.TrimRight(name, "=:"); name == "" || name[0] == '#' {
+				continue
+			}
+			if name[0] != '-' {
+				name = "--" + name
+			}
+			value = strings.Trim(strings.TrimLeft(value, " =:"), `"`)
+			if name != "--url" {
+				argv = append(argv, Word{Text: name, At: -1, Span: v.argv[i].Span})
+			}
+			if value != "" {
+				argv = append(argv, Word{Text: value, At: -1, Span: v.argv[i].Span, Taint: f.taint | f.word.Taint})
+			}
+		}
+		v.argv = argv
+		return
+	}
 }
 
 // optionWords splits a list of options at blanks outside of quotes.

@@ -18,7 +18,7 @@ var contractVerbs = setOf(`approve increaseAllowance setApprovalForAll transfer 
  permit permitSingle permitBatch transferOwnership renounceOwnership acceptOwnership setOwner changeOwner setAdmin changeAdmin changeProxyAdmin addOwner addOwnerWithThreshold removeOwner swapOwner changeThreshold
  grantRole revokeRole renounceRole setupRole upgradeTo upgradeToAndCall upgrade upgradeAndCall setImplementation burn burnFrom multicall
  sendTransaction sendEth sendRawTransaction sendUserOperation selfdestruct destroy kill execTransaction emergencyWithdraw withdrawAll sweep sweepToken drain
- writeContract sendAndConfirmTransaction signTransaction signMessage signTypedData requestAirdrop sendCalls transferChecked approveChecked setAuthority closeAccount exportPrivateKey eth_sign personal_sign`)
+ writeContract sendAndConfirmTransaction signTransaction signMessage signTypedData requestAirdrop sendCalls transferChecked approveChecked setAuthority closeAccount exportPrivateKey signAuthorization eth_sign personal_sign`)
 
 // looksCall is the router's cheap test: calldata, or a first word that runs into
 // a parenthesis with one of the contract functions before it.
@@ -213,7 +213,7 @@ func (c *contractCall) rules(text string) []string {
 	case "permit", "permitSingle", "permitBatch":
 		return []string{permitRule(text)}
 	case "transferOwnership", "renounceOwnership", "acceptOwnership", "setOwner", "changeOwner", "setAdmin", "changeAdmin", "changeProxyAdmin",
-		"addOwner", "addOwnerWithThreshold", "removeOwner", "swapOwner", "changeThreshold", "selfdestruct", "destroy", "kill", "setAuthority":
+		"addOwner", "addOwnerWithThreshold", "removeOwner", "swapOwner", "changeThreshold", "signAuthorization", "selfdestruct", "destroy", "kill", "setAuthority":
 		return withZero("", "wallet.ownership")
 	case "grantRole", "revokeRole", "renounceRole", "setupRole":
 		return []string{"wallet.role-admin"}

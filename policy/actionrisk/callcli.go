@@ -189,6 +189,8 @@ func payClientRules(v *invocation, ids *ruleList) {
 	if v.operand(0) == "x402" { // awal x402 pay …
 		_, rest, _ := strings.Cut(words, " ")
 		words = rest
+	} else if v.exe == "awal" {
+		return // a wallet, whose calls clients.json lists
 	} else {
 		_, rest, _ := strings.Cut(words, " ")
 		words = "x402 " + rest

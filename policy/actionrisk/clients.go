@@ -149,7 +149,7 @@ func (e *engine) clientRules(v *invocation) []string {
 }
 
 func (e *engine) clientHolds(l *client, v *invocation) bool {
-	if len(l.sub) > 0 && !v.underAny(l.sub) ||
+	if len(l.sub) > 0 && !underLater(v, l.sub) ||
 		len(l.Any) > 0 && !slices.ContainsFunc(l.Any, v.has) || slices.ContainsFunc(l.None, v.has) {
 		return false
 	}
@@ -163,6 +163,27 @@ func (e *engine) clientHolds(l *client, v *invocation) bool {
 		return false
 	}
 	return len(l.Class) == 0 || slices.Contains(l.Class, operandClass(v))
+}
+
+// underLater is underAny, where the first operands may be the values of options that
+// the tool's entry does not list.
+func underLater(v *invocation, paths [][]string) bool {
+	if v.underAny(paths) {
+		return true
+	}
+	for n := 1; n < min(5, len(v.operands)); n++ {
+		before := v.operands[n-1]
+		i := slices.IndexFunc(v.argv, func(w Word) bool { return w.Text == before.Text && w.Span == before.Span })
+		if i < 2 || !strings.HasPrefix(v.argv[i-1].Text, "-") || strings.Contains(v.argv[i-1].Text, "=") {
+			return false
+		}
+		later := *v
+		later.operands = v.operands[n:]
+		if later.underAny(paths) {
+			return true
+		}
+	}
+	return false
 }
 
 // liveNetwork: the option is given, and what it names is not on this machine. It

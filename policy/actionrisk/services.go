@@ -43,17 +43,19 @@ func (t *serviceTable) isHost(host string) bool {
 // serviceClass is toolClass with an eye for what is only prepared: the last word
 // that names something decides.
 func serviceClass(words string) string {
-	class := toolClass(words)
-	if class != "money" {
-		return class
-	}
-	last := ""
-	for _, w := range toolWords(words) {
+	t, class, last := verbs(), toolClass(words), ""
+	for i, w := range toolWords(words) {
 		if strings.Trim(w, "0123456789") == w && len(w) > 2 {
 			last = w
 		}
+		if i > 0 && class == "write" && t.class[w] == "money" {
+			class = "money"
+		}
 	}
-	if ruleset().clients.Services.draft[last] || last == "create" && draftNamed(words) {
+	switch {
+	case class == "money" && t.class[last] == "read":
+		return "read"
+	case class == "money" && (ruleset().clients.Services.draft[last] || last == "create" && draftNamed(words)):
 		return "write"
 	}
 	return class

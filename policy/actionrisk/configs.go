@@ -16,6 +16,8 @@ func (e *engine) wroteConfig(sh *shell, name Word, f flow) {
 	}
 	file := strings.ToLower(name.Text)
 	switch {
+	case file == "package.json" || strings.HasSuffix(file, "/package.json"):
+		e.installScripts(sh, f.word)
 	case strings.HasSuffix(file, ".json") || strings.HasSuffix(file, ".toml"):
 		if slices.ContainsFunc(e.groups["agent-settings"], func(s string) bool { return strings.HasSuffix(file, s) }) {
 			e.agentSettings(sh, f.word)
@@ -44,6 +46,24 @@ func (e *engine) agentSettings(sh *shell, text Word) {
 		src.text = strings.TrimSpace(src.text)
 		w := jsonWalk{e: e, src: &src}
 		w.node(root, "")
+	}
+}
+
+// installScripts: what a package runs by itself when it is installed.
+func (e *engine) installScripts(sh *shell, text Word) {
+	src := sh.src.inside(text, "package.json")
+	root, _ := parseJSON(strings.TrimSpace(src.text))
+	scripts := root.get("scripts")
+	if scripts == nil {
+		return
+	}
+	for i, k := range scripts.kids {
+		switch name := scripts.keysAt(i); name {
+		case "preinstall", "install", "postinstall", "prepare", "preprepare", "postprepare", "prepublish":
+			if k.kind == '"' && e.budget.spend(8) {
+				e.carried(sh, &src, 0, len(src.text), k.text, name)
+			}
+		}
 	}
 }
 

@@ -350,6 +350,13 @@ func (w *jsonWalk) shape(n *jsonNode) bool {
 			return w.tool(n, name, nil)
 		}
 	}
+	if kind := n.str("type", "op", "kind"); kind != "" && n.get("path", "file_path", "filename", "file") != nil && toolClass(kind) == "destructive" {
+		w.files(kind, "destructive", n) // one operation of a patch
+		return true
+	}
+	if text := n.get("text", "keys"); text != nil && text.kind == '"' && (n.str("type") == "type" || n.str("action") == "type") && strings.HasSuffix(text.text, "\n") && w.e.actsText(text.text) {
+		return w.carry(n, text, "any", "typed")
+	}
 	if w.commandInParts(n) {
 		return true
 	}
@@ -394,8 +401,11 @@ func (w *jsonWalk) request(n, url *jsonNode) bool {
 var carrierKeys = map[string]string{
 	"command": "any", "cmd": "any", "commands": "any", "shell": "any", "bash": "any", "shell_command": "any", "commandline": "any", "command_line": "any",
 	"script": "any", "argv": "argv", "run": "any", "exec": "any", "sql": "sql", "query": "sql?", "statement": "sql?", "statements": "sql?", "queries": "sql?",
-	"code": "code", "source_code": "code", "python": "code", "javascript": "code", "powershell": "powershell", "expression": "code", "calldata": "any",
+	"code": "code", "cell": "code", "source_code": "code", "python": "code", "javascript": "code", "powershell": "powershell", "expression": "code", "calldata": "any",
 }
+
+// textKeys are members that are program text beside one that names its language.
+var textKeys = setOf("source src program cell snippet input")
 
 // carrierOf is the language of a member's text: by its whole name, or by a word of
 // it, such as cli_command and postCreateCommand.
@@ -423,6 +433,9 @@ func (w *jsonWalk) carrierOf(key string) string {
 // carrier runs a member's text if its name says that it is program text.
 func (w *jsonWalk) carrier(n *jsonNode, key string, v *jsonNode, via string) bool {
 	lang := w.carrierOf(key)
+	if lang == "" && v.kind == '"' && textKeys[plainKey(key)] && n.str("runtime", "interpreter", "kernel", "kernel_name", "language", "lang") != "" && n.get("path", "title", "name", "file_path", "description", "filename") == nil {
+		lang = "code"
+	}
 	if lang == "" {
 		return false
 	}
@@ -516,6 +529,28 @@ func (w *jsonWalk) carry(n, v *jsonNode, lang, via string) bool {
 	return true
 }
 
+// notebook runs the shell lines of a notebook's cell: "!rm x", "%%bash" at its head.
+func (w *jsonWalk) notebook(src *source) bool {
+	head, rest, _ := strings.Cut(src.text, "\n")
+	switch first, _, _ := strings.Cut(head, " "); first {
+	case "%%bash", "%%sh", "%%script", "%%shell", "%%system":
+		inner := *src
+		inner.text, inner.at = rest, -1
+		w.e.route(&inner)
+		return true
+	}
+	w.e.eachLine(src.text, "\n", func(from, to int) {
+		line := strings.TrimLeft(src.text[from:to], " \t")
+		for _, mark := range [...]string{"!!", "!", "%sx ", "%system "} {
+			if command, ok := strings.CutPrefix(line, mark); ok {
+				w.e.carried(&shell{e: w.e, src: src}, src, from, to, command, "notebook")
+				return
+			}
+		}
+	})
+	return false
+}
+
 // shellName: the text is the name of a shell, or says that one is wanted.
 func shellName(text string) bool {
 	switch strings.ToLower(base(text)) {
@@ -544,8 +579,11 @@ func shellLanguage(n, v *jsonNode) string {
 func (w *jsonWalk) code(n *jsonNode, src *source) {
 	e := w.e
 	e.ran = true
-	lang := strings.ToLower(n.str("language", "lang", "runtime", "interpreter"))
+	lang := strings.ToLower(n.str("language", "lang", "runtime", "interpreter", "kernel", "kernel_name"))
 	text := src.text
+	if w.notebook(src) {
+		return
+	}
 	switch {
 	case strings.HasPrefix(lang, "py"):
 		lang = "python"
@@ -556,6 +594,9 @@ func (w *jsonWalk) code(n *jsonNode, src *source) {
 		return
 	case lang == "sql":
 		e.runSQL(src, nil)
+		return
+	case lang == "powershell" || lang == "pwsh" || lang == "cmd":
+		e.runWindows(src, map[bool]string{true: "cmd", false: "powershell"}[lang == "cmd"])
 		return
 	case lang == "ruby" || lang == "perl" || lang == "php":
 	case strings.Contains(text, "require(") || strings.Contains(text, "const ") || strings.Contains(text, "=>") || strings.Contains(text, "await "):

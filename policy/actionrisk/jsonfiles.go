@@ -46,6 +46,9 @@ func (w *jsonWalk) files(name, class string, args *jsonNode) {
 		return
 	}
 	posts := verbs().posts(name)
+	if w.moves(name, args) {
+		return
+	}
 	content, paths := "", 0
 	if class == "write" || class == "unknown" {
 		content = w.content(args)
@@ -76,6 +79,29 @@ func (w *jsonWalk) files(name, class string, args *jsonNode) {
 		}
 	})
 }
+
+// moves judges a tool that moves or copies a file, or changes who may use it.
+func (w *jsonWalk) moves(name string, args *jsonNode) bool {
+	program := ""
+	for _, word := range toolWords(bareToolName(name)) {
+		if p := fileVerbs[word]; p != "" && program == "" {
+			program = p
+		}
+	}
+	from, to := args.get("source", "src", "from", "old_path", "oldPath", "source_path", "path", "file_path", "file"), args.get("destination", "dest", "to", "target", "new_path", "newPath", "destination_path", "mode", "permissions", "owner")
+	if program == "" || from == nil || to == nil || from.kind != '"' || to.text == "" {
+		return false
+	}
+	first, second := outOfTree(from.text), outOfTree(to.text)
+	if program == "chmod" || program == "chown" {
+		first, second = to.text, first
+	}
+	w.shell(from, program+" "+quote(first)+" "+quote(second))
+	return true
+}
+
+// fileVerbs are words of tools that handle whole files, with the program that does so.
+var fileVerbs = map[string]string{"move": "mv", "rename": "mv", "mv": "mv", "copy": "cp", "cp": "cp", "chmod": "chmod", "permissions": "chmod", "permission": "chmod", "chown": "chown", "owner": "chown", "symlink": "ln -s", "link": "ln -s"}
 
 // shell runs a command that stands for what is done to the member v.
 func (w *jsonWalk) shell(v *jsonNode, command string) {
@@ -206,6 +232,7 @@ var settings = []setting{
 	{[]string{"repo", "repository", "project", "settings", "visibility"}, "create", becomesPublic, "git.host.visibility-public"},
 	{[]string{"protection", "ruleset", "rulesets"}, "", dropsProtection, "git.host.protection-remove"},
 	{[]string{"bucket", "object", "acl", "blob", "s3", "storage", "container", "snapshot", "image"}, "", opensStore, "cloud.aws.public-acl"},
+	{[]string{"merge"}, "", overridesRules, "git.host.admin-merge"},
 	{[]string{"security", "ingress", "firewall", "sg", "rule"}, "", opensNetwork, "cloud.aws.network-open"},
 	{[]string{"policy", "role", "iam", "binding", "member", "permission"}, "", givesAdmin, "cloud.aws.iam-admin"},
 }
@@ -226,6 +253,16 @@ func (w *jsonWalk) changesSettings(name string, args *jsonNode) {
 func becomesPublic(args *jsonNode) bool {
 	private := args.get("private", "is_private", "isPrivate")
 	return strings.EqualFold(args.str("visibility", "repo_visibility"), "public") || private != nil && private.kind == 'f'
+}
+
+// overridesRules: a merge that does not wait for what protects the branch.
+func overridesRules(args *jsonNode) bool {
+	for i, k := range args.kids {
+		if key := plainKey(args.keysAt(i)); k.kind == 't' && (key == "admin" || strings.HasPrefix(key, "bypass") || strings.HasPrefix(key, "skip") || key == "force") {
+			return true
+		}
+	}
+	return false
 }
 
 // dropsProtection: reviews, checks or rules for administrators are switched off.
@@ -292,7 +329,7 @@ func (e *engine) pageData(src *source) {
 	holds := func(list ...string) bool {
 		return slices.ContainsFunc(list, func(s string) bool { return strings.Contains(src.text, s) })
 	}
-	if holds("document.cookie", "localStorage", "sessionStorage", "indexedDB", "type=password", "input[type=\"password") &&
+	if holds("document.cookie", "localStorage", "sessionStorage", "indexedDB", ".cookies(", "storageState(", "cookieStore", "type=password", "input[type=\"password") &&
 		holds("fetch(", "sendBeacon(", "XMLHttpRequest", "WebSocket(", ".src", "location", "axios", "importScripts(") && namesForeignHost(src.text) {
 		e.raise("secret.exfil-network", src, 0, len(src.text), "")
 	}

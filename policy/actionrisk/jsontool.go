@@ -23,6 +23,9 @@ func (w *jsonWalk) mcp(method string, params *jsonNode) bool {
 	if method == "tools/call" && params != nil {
 		return w.tool(params, params.str("name"), params.get("arguments", "args", "input"))
 	}
+	if params != nil && method == "resources/read" {
+		w.files(method, "read", params)
+	}
 	w.e.match(&item{kind: kindTool, name: "read", src: w.src, from: 0, to: len(w.src.text), target: printable(method)})
 	return true
 }
@@ -52,6 +55,9 @@ func (w *jsonWalk) tool(n *jsonNode, name string, args *jsonNode) bool {
 func (w *jsonWalk) judge(n *jsonNode, name string, args *jsonNode, outer *source) bool {
 	e := w.e
 	class := toolClass(bareToolName(name))
+	if class == "write" || class == "unknown" {
+		class = actionClass(name, class, args)
+	}
 	before := len(e.findings)
 	if w.addsServer(name, args) {
 		return true
@@ -86,11 +92,52 @@ func (w *jsonWalk) judge(n *jsonNode, name string, args *jsonNode, outer *source
 			break
 		}
 	case "destructive":
+		if w.onlyFile(name, args, before) {
+			return true
+		}
 		w.listProgramOf(name, args)
 	}
 	e.match(&at)
 	return true
 }
+
+// onlyFile: the tool deletes one file, which is what its path says it is.
+func (w *jsonWalk) onlyFile(name string, args *jsonNode, before int) bool {
+	file := args.get("path", "file_path", "filePath", "file", "filename")
+	if file == nil || file.kind != '"' || strings.ContainsAny(file.text, "*?") || len(w.e.findings) == before || !slices.Contains(toolWords(name), "file") {
+		return false
+	}
+	for _, f := range w.e.findings[before:] {
+		if f.Level > Low {
+			return false
+		}
+	}
+	return true
+}
+
+// actionClass: a tool of many uses is told by a member what it shall do.
+func actionClass(name, class string, args *jsonNode) string {
+	if args == nil || args.kind != '{' || hasWord(toolWords(name), verbs().small) {
+		return class
+	}
+	for _, key := range [...]string{"action", "operation", "operation_name", "op", "method", "mode", "verb", "command"} {
+		text := args.str(key)
+		if text == "" || len(text) > 40 || strings.ContainsAny(text, " /") {
+			continue
+		}
+		words := toolWords(strings.ToLower(text))
+		if len(words) > 0 && strongVerbs[words[0]] && !hasWord(words, verbs().small) {
+			return "destructive"
+		}
+		if c := toolClass(text); c == "money" && key != "method" {
+			return c
+		}
+	}
+	return class
+}
+
+// strongVerbs destroy whatever they are said of.
+var strongVerbs = setOf("delete remove destroy drop purge terminate wipe truncate revoke uninstall flush erase decommission teardown nuke flushall flushdb")
 
 // listProgramOf: a verb that is a program as well, with its words in a list.
 func (w *jsonWalk) listProgramOf(name string, args *jsonNode) {
@@ -235,6 +282,8 @@ func (w *jsonWalk) arguments(name, class string, args *jsonNode) bool {
 			// what is searched for
 		case browserCode[plainKey(key)] && k.kind == '"' && inBrowser(name):
 			carried = w.page(k, via) || carried
+		case typedKeys[key] && k.kind == '"' && inTerminal(name):
+			carried = w.carry(args, k, "any", via) || carried
 		case class == "read" && lang == "sql?" && k.kind == '"' && !looksSQL(k.text):
 		case w.carrier(args, args.keys[i], k, via):
 			carried = true
@@ -271,6 +320,20 @@ func (w *jsonWalk) payload(name, class string, k *jsonNode) bool {
 
 // browserCode are members whose text a browser runs in a page.
 var browserCode = setOf("function script expression code js javascript pagefunction evaluate snippet")
+
+// typedKeys are members whose text is typed into a terminal.
+var typedKeys = setOf("keys text input data line value chars characters stdin content")
+
+// inTerminal tells whether a tool types into a terminal.
+func inTerminal(name string) bool {
+	words := toolWords(name)
+	terminal := slices.ContainsFunc(words, func(w string) bool {
+		return w == "terminal" || w == "tmux" || w == "pty" || w == "tty" || w == "console" || w == "shell" || w == "screen" || w == "process"
+	})
+	return terminal && slices.ContainsFunc(words, func(w string) bool {
+		return w == "send" || w == "write" || w == "type" || w == "input" || w == "keys" || w == "stdin" || w == "paste" || w == "feed"
+	})
+}
 
 // inBrowser tells whether a tool works in a web page.
 func inBrowser(name string) bool {

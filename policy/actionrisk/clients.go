@@ -44,7 +44,7 @@ type clientTable struct {
 	method map[string]string // JSON-RPC method to rule
 }
 
-func (c *compiled) readClients(read func(string, any) error) error {
+func (c *compiled) readClients(read tableReader) error {
 	t := &c.clients
 	if err := read("clients", t); err != nil {
 		return err

@@ -78,6 +78,7 @@ type inlineRun struct {
 	names   map[string]string        // other names that the text gives to functions
 	secret  bool                     // reads credentials
 	billing byte                     // 0: not looked yet, 1: uses no payment service, 2: uses one
+	mongo   bool                     // the text is for MongoDB's shell
 }
 
 // runInline looks for calls that run, delete, read or send in a program text of
@@ -88,14 +89,16 @@ func (e *engine) runInline(sh *shell, src *source, lang string) {
 		e.tooDeep = true
 		return
 	}
-	switch lang {
-	case "vim", "applescript", "elisp", "sed", "make", "bang", "other":
-		e.runOddInline(sh, src, lang)
+	if e.runOddInline(sh, src, lang) {
 		return
+	}
+	mongo := lang == "mongo"
+	if mongo {
+		lang = "node"
 	}
 	inner := *sh
 	inner.src = src
-	r := &inlineRun{sh: &inner, src: src, lang: lang, toks: scanInline(src.text, lang, &e.budget), vars: map[string]inlineToken{}}
+	r := &inlineRun{sh: &inner, src: src, lang: lang, mongo: mongo, toks: scanInline(src.text, lang, &e.budget), vars: map[string]inlineToken{}}
 	for i := range r.toks {
 		r.loops(i)
 	}
@@ -387,6 +390,9 @@ func (r *inlineRun) call(name inlineToken, args []inlineToken) {
 		if list := r.strings(args); len(list) > 0 {
 			r.run(append([]inlineToken{{text: "redis-cli"}}, list...))
 		}
+		return
+	}
+	if r.database(name, args) {
 		return
 	}
 	kind := sinkOf(name.text, r.lang)
@@ -687,7 +693,11 @@ func (r *inlineRun) evaluate(name inlineToken, args, list []inlineToken) {
 	w.Text, w.At = text, -1
 	src := r.src.inside(w, r.lang+" "+name.text)
 	src.layers++
-	if src.layers <= maxLayers {
+	switch {
+	case src.layers > maxLayers:
+	case r.mongo:
+		e.runStore(r.sh, &src, "mongo", nil)
+	default:
 		e.runInline(r.sh, &src, r.lang)
 	}
 }
@@ -743,31 +753,37 @@ func (r *inlineRun) wholeEnvironment() bool {
 	return false
 }
 
-// runOddInline: an editor's command line and AppleScript.
-func (e *engine) runOddInline(sh *shell, src *source, lang string) {
-	text := src.text
-	if lang == "vim" {
-		i := strings.IndexByte(text, '!')
-		if i < 0 || strings.Trim(text[:i], ":%silent ") != "" || i+1 >= len(text) {
-			return
-		}
-		e.carried(sh, src, i+1, len(text), text[i+1:], "vim")
-		return
-	}
+// runOddInline runs a text of a language that has no calls with brackets: recipes,
+// settings, an editor's command line, AppleScript.
+func (e *engine) runOddInline(sh *shell, src *source, lang string) bool {
 	switch lang {
 	case "sed":
 		e.runSed(sh, src)
-		return
-	case "make":
-		e.runMake(sh, src)
-		return
+	case "make", "just":
+		e.runMake(sh, src, lang == "just")
+	case "cmake":
+		e.runCMake(sh, src)
+	case "settings":
+		e.runSettings(sh, src)
+	case "lines":
+		e.runLines(sh, src)
+	case "scripts":
+		e.runScripts(sh, src)
 	case "bang":
 		e.runBang(sh, src)
-		return
 	case "elisp", "other":
 		e.runOther(sh, src)
-		return
+	case "applescript":
+		e.runAppleScript(sh, src)
+	default:
+		return false
 	}
+	return true
+}
+
+// runAppleScript runs what AppleScript hands to the shell.
+func (e *engine) runAppleScript(sh *shell, src *source) {
+	text := src.text
 	phrase := "do shell script"
 	if !strings.Contains(text, phrase) {
 		phrase = "do script"
@@ -817,18 +833,5 @@ func (e *engine) runSed(sh *shell, src *source) {
 			}
 		}
 		at = end + 1
-	}
-}
-
-// runMake runs the recipe lines of a makefile.
-func (e *engine) runMake(sh *shell, src *source) {
-	at := 0
-	for line := range strings.Lines(src.text) {
-		if recipe, ok := strings.CutPrefix(line, "\t"); ok {
-			recipe = strings.TrimLeft(strings.TrimRight(recipe, "\n"), "@-+")
-			to := at + len(strings.TrimRight(line, "\n"))
-			e.carried(sh, src, to-len(recipe), to, recipe, "make")
-		}
-		at += len(line)
 	}
 }

@@ -112,7 +112,7 @@ func opensHost(args *jsonNode) bool {
 	}
 	for i, k := range args.kids {
 		key := strings.ToLower(args.keysAt(i))
-		if mountKeys[key] || key == "privileged" && k.kind == 't' || key == "hostconfig" || key == "host_config" {
+		if mountKeys[key] && k.kind != 't' || key == "privileged" && k.kind == 't' || key == "hostconfig" || key == "host_config" {
 			return true
 		}
 	}
@@ -147,7 +147,7 @@ func (w *jsonWalk) collect(p *commandParts, exe string, args *jsonNode, containe
 			if k.kind == '"' {
 				p.sub = append([]string{k.text}, p.sub...)
 			}
-		case container && mountKeys[key]:
+		case container && mountKeys[key] && k.kind != 't' && k.kind != 'f':
 			for _, m := range mounts(k) {
 				p.options = append(p.options, "-v", m)
 			}

@@ -183,6 +183,9 @@ func pasteHost(h string) bool {
 // methodIs: the HTTP method an HTTP client uses.
 func methodIs(_ *engine, it *item, args []string) (Word, bool) {
 	m := httpMethod(it.inv)
+	if other := overriddenMethod(it.inv); other != "" {
+		m = other
+	}
 	for _, a := range args {
 		if a == m {
 			return Word{}, true
@@ -191,10 +194,28 @@ func methodIs(_ *engine, it *item, args []string) (Word, bool) {
 	return Word{}, false
 }
 
-func httpMethod(v *invocation) string {
-	if m := overriddenMethod(v); m != "" {
-		return m
+// overriddenMethod is the method that a header, a parameter or a member of the form
+// puts in the place of the request's own, "" if none does.
+func overriddenMethod(v *invocation) string {
+	for _, w := range v.argv[min(1, len(v.argv)):] {
+		text := strings.ToUpper(w.Text)
+		for _, mark := range [...]string{"X-HTTP-METHOD-OVERRIDE", "X-HTTP-METHOD", "X-METHOD-OVERRIDE", "_METHOD", "X-HTTP-METHOD_OVERRIDE"} {
+			_, rest, ok := strings.Cut(text, mark)
+			if !ok {
+				continue
+			}
+			rest = strings.TrimLeft(rest, "\"': =")
+			for _, m := range [...]string{"DELETE", "PUT", "PATCH"} {
+				if strings.HasPrefix(rest, m) {
+					return m
+				}
+			}
+		}
 	}
+	return ""
+}
+
+func httpMethod(v *invocation) string {
 	if w, ok := v.value("-X", "--request", "--method", "-Method"); ok {
 		return strings.ToUpper(w.Text)
 	}
@@ -235,27 +256,6 @@ func httpMethod(v *invocation) string {
 		}
 	}
 	return "GET"
-}
-
-// overriddenMethod is the method that a header or a field tells the server to take
-// instead of the request's own.
-func overriddenMethod(v *invocation) string {
-	for i := 1; i < len(v.argv); i++ {
-		t := strings.ToLower(v.argv[i].Text)
-		for _, name := range [...]string{"x-http-method-override", "x-http-method", "x-method-override", "_method"} {
-			j := strings.Index(t, name)
-			if j < 0 || j+len(name) >= len(t) {
-				continue
-			}
-			value := strings.TrimLeft(t[j+len(name):], ": =\"")
-			for _, m := range [...]string{"DELETE", "PUT", "PATCH"} {
-				if strings.HasPrefix(value, strings.ToLower(m)) {
-					return m
-				}
-			}
-		}
-	}
-	return ""
 }
 
 var bodyOptions = []string{"-d", "--data", "--data-raw", "--data-binary", "--data-urlencode", "--data-ascii", "--json", "-F", "--form", "--form-string", "-T", "--upload-file", "--post-data", "--post-file", "--body-data", "--body-file"}

@@ -31,8 +31,8 @@ func (e *engine) route(src *source) string {
 			return "json"
 		}
 	}
-	name := ""
-	if looksSQL(text) {
+	name, doubtful := "", false
+	if doubtful = !looksSQL(text); !doubtful || laterSQL(text) {
 		e.ran, name = true, "sql"
 		e.runSQL(src, nil)
 	}
@@ -50,7 +50,7 @@ func (e *engine) route(src *source) string {
 		e.ran, name = true, "powershell"
 		e.runWindows(src, "powershell")
 	}
-	if name != "" && !looksShell(text) {
+	if name != "" && !looksShell(text) && !(doubtful && name == "sql") {
 		return name
 	}
 	if h := httpLine(text); h != nil {
@@ -101,11 +101,6 @@ func looksCode(text string) string {
 		return "node"
 	}
 	return ""
-}
-
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(text, "\n")
-	return line
 }
 
 // runProgramText judges a text that is a program by itself.

@@ -155,6 +155,9 @@ func (e *engine) clientHolds(l *client, v *invocation) bool {
 	}
 	if len(l.Text) > 0 {
 		text := argvText(v)
+		for _, a := range v.env {
+			text += " " + a.value.Text
+		}
 		if !slices.ContainsFunc(l.Text, func(s string) bool { return strings.Contains(text, s) }) {
 			return false
 		}

@@ -184,6 +184,10 @@ func requestMethod(name, last, text string) string {
 	switch last {
 	case "post", "put", "patch", "post_form", "postForm":
 		return strings.ToUpper(last[:min(5, len(last))])
+	case "curl_init":
+		if strings.Contains(text, "CURLOPT_POST") {
+			return "POST"
+		}
 	case "fetch", "request", "urlopen", "Request", "axios", "got":
 		if strings.Contains(text, "POST") || strings.Contains(text, "post") || strings.Contains(text, "data=") {
 			return "POST"
@@ -206,6 +210,12 @@ func (r *inlineRun) usesService() bool {
 			if t.sdk[first] || tok.kind == 's' && (strings.HasPrefix(first, "@") || strings.Contains(first, "-")) && slices.ContainsFunc(toolWords(first), func(w string) bool { return t.sdk[w] }) {
 				r.billing = 2
 			}
+		}
+		joined := strings.NewReplacer(`'+'`, "", `"+"`, "", `' + '`, "", `" + "`, "").Replace(r.src.text)
+		if len(joined) < len(r.src.text) && slices.ContainsFunc(t.SDKs, func(s string) bool {
+			return strings.Contains(joined, "'"+s+"'") || strings.Contains(joined, `"`+s+`"`)
+		}) {
+			r.billing = 2 // a name that is put together
 		}
 		if t.isTest(r.src.text) {
 			r.billing = 1

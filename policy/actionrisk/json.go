@@ -1,6 +1,7 @@
 package actionrisk
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -364,7 +365,7 @@ func (w *jsonWalk) shape(n *jsonNode) bool {
 		return w.transaction(n)
 	}
 	if url := n.get("url", "uri", "endpoint"); url != nil && url.kind == '"' && n.str("method") != "" {
-		return w.request(n, url)
+		return w.request(n, url, n.str("method"))
 	}
 	return false
 }
@@ -386,8 +387,15 @@ func (w *jsonWalk) isRequirements(list *jsonNode) bool {
 }
 
 // request is an HTTP request written as an object.
-func (w *jsonWalk) request(n, url *jsonNode) bool {
-	line := strings.ToUpper(n.str("method")) + " " + url.text
+func (w *jsonWalk) request(n, url *jsonNode, method string) bool {
+	line := strings.ToUpper(method) + " " + url.text
+	if body := n.get("body", "data", "json", "payload", "form"); body != nil {
+		text := body.text
+		if body.kind == '{' || body.kind == '[' {
+			text = w.src.text[body.start:body.end]
+		}
+		line += " " + text
+	}
 	span, _ := w.src.where(n.start, n.end)
 	inner := source{text: line, at: -1, span: span, via: w.src.via, depth: w.src.depth + 1}
 	if h := httpLine(line); h != nil && inner.depth <= maxDepth {
@@ -395,6 +403,23 @@ func (w *jsonWalk) request(n, url *jsonNode) bool {
 		return true
 	}
 	return false
+}
+
+// methodByName is the HTTP method that a tool's name says: http_post, put_request.
+func methodByName(name string) string {
+	words := toolWords(name)
+	if !slices.ContainsFunc(words, func(w string) bool {
+		return w == "http" || w == "request" || w == "rest" || w == "web" || w == "fetch" || w == "url"
+	}) {
+		return ""
+	}
+	for _, w := range words {
+		switch w {
+		case "post", "put", "patch", "delete":
+			return w
+		}
+	}
+	return ""
 }
 
 // carrierKeys are members whose strings are program text.

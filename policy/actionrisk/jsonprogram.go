@@ -34,7 +34,7 @@ func (e *engine) programOf(name string) (exe string, rest []string) {
 		if exe, sub, more := strings.Cut(w, " "); more && e.exe[exe] != nil { // compose
 			return exe, append([]string{sub}, words[i+1:]...)
 		}
-		if e.exe[w] != nil && verbs().class[w] == "" {
+		if e.exe[w] != nil && verbs().class[w] == "" && !alsoNouns[w] {
 			return w, words[i+1:]
 		}
 		if !fillers[w] && i > 0 || i > 1 {
@@ -43,6 +43,9 @@ func (e *engine) programOf(name string) (exe string, rest []string) {
 	}
 	return "", nil
 }
+
+// alsoNouns are programs whose names tools use for what they are about.
+var alsoNouns = setOf("http https x xh service host link mail at split pass op security account passwd")
 
 // commandParts are a tool's arguments as words of a command.
 type commandParts struct {

@@ -58,6 +58,12 @@ func (w *jsonWalk) judge(n *jsonNode, name string, args *jsonNode, outer *source
 	if class == "write" || class == "unknown" {
 		class = actionClass(name, class, args)
 	}
+	if class == "money" && preparedOnly(name) {
+		class = "write"
+	}
+	if showsKeyByName(name) {
+		e.raise("wallet.key-export", outer, n.start, n.end, printable(name))
+	}
 	before := len(e.findings)
 	if w.addsServer(name, args) {
 		return true
@@ -270,8 +276,11 @@ func (w *jsonWalk) arguments(name, class string, args *jsonNode) bool {
 		return false
 	}
 	w.files(name, class, args)
-	if w.shape(args) {
+	if !(class == "read" && args.get("to") != nil) && w.shape(args) {
 		return true
+	}
+	if url := args.get("url", "uri", "endpoint"); url != nil && url.kind == '"' && methodByName(name) != "" {
+		return w.request(args, url, methodByName(name))
 	}
 	carried := false
 	for i, k := range args.kids {

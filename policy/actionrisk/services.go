@@ -55,10 +55,25 @@ func serviceClass(words string) string {
 	switch {
 	case class == "money" && t.class[last] == "read":
 		return "read"
-	case class == "money" && (ruleset().clients.Services.draft[last] || last == "create" && draftNamed(words)):
+	case class == "money" && preparedOnly(words):
 		return "write"
 	}
 	return class
+}
+
+// preparedOnly: what a name says is made moves nothing yet: a link, a session, a
+// draft. The last word that names something tells, unless the verb is one of money.
+func preparedOnly(words string) bool {
+	t, last, first := verbs(), "", ""
+	for _, w := range toolWords(words) {
+		if strings.Trim(w, "0123456789") == w && len(w) > 2 {
+			last = w
+		}
+		if first == "" {
+			first = t.class[w]
+		}
+	}
+	return ruleset().clients.Services.draft[last] && first != "money" || last == "create" && draftNamed(words)
 }
 
 // draftNamed: "payment_links create", "checkout.sessions.create".
@@ -78,7 +93,7 @@ func (e *engine) serviceRules(v *invocation, ids *ruleList) {
 	if method == "GET" || method == "HEAD" || method == "OPTIONS" {
 		return
 	}
-	body := requestBody(v)
+	body := e.requestBody(v)
 	for _, part := range body {
 		if strings.Contains(part, `"method"`) {
 			e.rpcText(v, part)
@@ -153,12 +168,18 @@ func mutationField(text string) string {
 }
 
 // requestBody is what an HTTP client sends, as far as it is known.
-func requestBody(v *invocation) []string {
+func (e *engine) requestBody(v *invocation) []string {
 	var out []string
 	for i := range v.opts {
 		if o := &v.opts[i]; o.given && slices.Contains(bodyOptions, o.name) {
-			if strings.HasPrefix(o.value.Text, "@") && strings.HasPrefix(v.stdin.word.Text, "{") {
-				out = append(out, v.stdin.word.Text)
+			if file, ok := strings.CutPrefix(o.value.Text, "@"); ok {
+				f := v.stdin
+				if file != "-" {
+					f = e.files[fileKey(v.cwd, file)]
+				}
+				if f.known {
+					out = append(out, f.word.Text)
+				}
 			}
 			out = append(out, o.value.Text)
 		}

@@ -141,3 +141,21 @@ func (t *verbTable) namesMoney(words []string, verb int) bool {
 	}
 	return false
 }
+
+// showsKeyByName: a tool whose name says that it gives out the key of a wallet, and
+// not a new one.
+func showsKeyByName(name string) bool {
+	words := toolWords(name)
+	has := func(w string) bool { return slices.Contains(words, w) }
+	key := has("mnemonic") || has("seed") && has("phrase") || has("recovery") && has("phrase") || has("private") && (has("key") || has("keys")) || has("wallet") && has("export")
+	if !key {
+		return false
+	}
+	for _, w := range words {
+		switch w {
+		case "get", "export", "reveal", "show", "read", "dump", "backup", "fetch", "print", "display", "retrieve", "copy", "decrypt", "download":
+			return !has("create") && !has("generate") && !has("list") && !has("check") && !has("verify") && !has("ssh")
+		}
+	}
+	return false
+}

@@ -358,6 +358,9 @@ func (w *jsonWalk) shape(n *jsonNode) bool {
 	if text := n.get("text", "keys"); text != nil && text.kind == '"' && (n.str("type") == "type" || n.str("action") == "type") && strings.HasSuffix(text.text, "\n") && w.e.actsText(text.text) {
 		return w.carry(n, text, "any", "typed")
 	}
+	if n.get("address") != nil && n.get("yParity", "y_parity", "v") != nil && n.get("r") != nil && n.get("nonce") != nil { // EIP-7702, signed
+		return w.e.money(w.src, n.start, n.end, n.str("address"), "wallet.ownership")
+	}
 	if w.commandInParts(n) {
 		return true
 	}

@@ -64,6 +64,9 @@ func (w *jsonWalk) judge(n *jsonNode, name string, args *jsonNode, outer *source
 	if showsKeyByName(name) {
 		e.raise("wallet.key-export", outer, n.start, n.end, printable(name))
 	}
+	if opensPolicy(name, class, args) {
+		e.raise("x402.policy-off", outer, n.start, n.end, printable(name))
+	}
 	before := len(e.findings)
 	if w.addsServer(name, args) {
 		return true
@@ -94,6 +97,9 @@ func (w *jsonWalk) judge(n *jsonNode, name string, args *jsonNode, outer *source
 			return true
 		}
 	case "read":
+		if hasWord(toolWords(name), paidWords) && w.payment(name, args) {
+			return true
+		}
 		if w.documents(name, args) || injectsOption(args) && w.program(name, args) {
 			break
 		}
@@ -106,6 +112,9 @@ func (w *jsonWalk) judge(n *jsonNode, name string, args *jsonNode, outer *source
 	e.match(&at)
 	return true
 }
+
+// paidWords: a tool that fetches and pays for it.
+var paidWords = setOf("x402 paid pay l402")
 
 // onlyFile: the tool deletes one file, which is what its path says it is.
 func (w *jsonWalk) onlyFile(name string, args *jsonNode, before int) bool {

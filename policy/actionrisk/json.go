@@ -432,6 +432,36 @@ var carrierKeys = map[string]string{
 	"code": "code", "cell": "code", "source_code": "code", "python": "code", "javascript": "code", "powershell": "powershell", "expression": "code", "calldata": "any",
 }
 
+// encodedKey: the member's name says that its text is encoded: command_base64, b64.
+func encodedKey(key string) bool {
+	plain := plainKey(key)
+	return strings.Contains(plain, "base64") || strings.Contains(plain, "b64") || strings.HasPrefix(plain, "encoded")
+}
+
+// encoded runs what a member decodes to, if its name or the text itself says that it
+// is run.
+func (w *jsonWalk) encoded(n, v *jsonNode, key, via string) bool {
+	text, ok := decode64(strings.TrimSpace(v.text))
+	if !ok || len(text) > maxDecoded || w.e.decoded+len(text) > maxDecodedTotal || w.src.depth >= maxDepth {
+		return false
+	}
+	runs := false
+	for _, word := range [...]string{"command", "cmd", "script", "code", "exec", "shell", "payload"} {
+		runs = runs || strings.Contains(plainKey(key), word)
+	}
+	if !runs && !w.e.actsText(text) {
+		return false
+	}
+	w.e.decoded += len(text)
+	inner := *v
+	inner.text, inner.verbatim = text, false
+	lang := "any"
+	if strings.Contains(plainKey(key), "code") && !strings.HasPrefix(plainKey(key), "encoded") {
+		lang = "code"
+	}
+	return w.carry(n, &inner, lang, via+" base64")
+}
+
 // textKeys are members that are program text beside one that names its language.
 var textKeys = setOf("source src program cell snippet input")
 
@@ -463,6 +493,9 @@ func (w *jsonWalk) carrier(n *jsonNode, key string, v *jsonNode, via string) boo
 	lang := w.carrierOf(key)
 	if lang == "" && v.kind == '"' && textKeys[plainKey(key)] && n.str("runtime", "interpreter", "kernel", "kernel_name", "language", "lang") != "" && n.get("path", "title", "name", "file_path", "description", "filename") == nil {
 		lang = "code"
+	}
+	if lang == "" && v.kind == '"' && encodedKey(key) {
+		return w.encoded(n, v, key, via)
 	}
 	if lang == "" {
 		return false
@@ -629,7 +662,7 @@ func (w *jsonWalk) code(n *jsonNode, src *source) {
 	case lang == "ruby" || lang == "perl" || lang == "php":
 	case strings.Contains(text, "require(") || strings.Contains(text, "const ") || strings.Contains(text, "=>") || strings.Contains(text, "await "):
 		lang = "node"
-	case strings.Contains(text, "import ") || strings.Contains(text, "print(") || strings.Contains(text, "os.") || strings.Contains(text, "subprocess"):
+	case strings.Contains(text, "import ") || strings.Contains(text, "print(") || strings.Contains(text, "os.") || strings.Contains(text, "subprocess") || strings.Contains(text, "__import__("):
 		lang = "python"
 	default:
 		e.route(src)

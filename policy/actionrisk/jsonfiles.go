@@ -13,7 +13,7 @@ import (
 var pathKeys = setOf("path paths filepath filepaths file files filename filenames dir directory folder targetpath destination dest source sourcepath attachments attachment attachmentpath notebookpath localpath absolutepath relativepath keypath document documents imagepath uri target inputpath outputpath")
 
 // contentKeys are members whose text is written.
-var contentKeys = setOf("content contents text data newstring newstr newtext filetext body newsource inserttext patch codeedit replace replacement value")
+var contentKeys = setOf("content contents text data newstring newstr newtext filetext body newsource inserttext patch codeedit replace replacement value diff changes edit updates")
 
 // plainKey is a member's name without case and signs: filePath and file_path alike.
 func plainKey(key string) string {
@@ -49,11 +49,23 @@ func (w *jsonWalk) files(name, class string, args *jsonNode) {
 	if w.moves(name, args) {
 		return
 	}
+	w.searchesKeys(name, args)
 	content, paths := "", 0
 	if class == "write" || class == "unknown" {
 		content = w.content(args)
 	}
 	w.eachText(args, "", 0, func(key string, v *jsonNode) {
+		if strings.HasPrefix(v.text, "javascript:") {
+			w.page(v, "mcp:"+printable(name))
+			return
+		}
+		if (class == "write" || class == "unknown") && (strings.Contains(v.text, "*** ") || strings.Contains(v.text, "+++ ")) {
+			src := v.source(w.src, "patch")
+			src.at = -1
+			if w.e.runPatch(&src) {
+				return
+			}
+		}
 		if scheme, host, rest, ok := urlOf(v.text); ok && (scheme == "file" || metadataHost(host)) {
 			if scheme == "file" {
 				w.shell(v, "cat "+quote(filePath(host, rest)))
@@ -78,6 +90,23 @@ func (w *jsonWalk) files(name, class string, args *jsonNode) {
 			w.sends(v, outOfTree(v.text), posts)
 		}
 	})
+}
+
+// searchesKeys: a search through somebody's folders for what only keys look like.
+func (w *jsonWalk) searchesKeys(name string, args *jsonNode) {
+	pattern, folder := args.str("pattern", "query", "regex", "search"), args.str("path", "directory", "dir", "root", "folder")
+	if pattern == "" || folder == "" || !searches(name) {
+		return
+	}
+	if c := w.e.classOf(Word{Text: folder}, ""); c&(isHome|isRoot|isSystem) == 0 && !strings.HasPrefix(folder, "/home") && !strings.HasPrefix(folder, "/Users") && !strings.HasPrefix(folder, "/root") {
+		return
+	}
+	for _, sign := range [...]string{"PRIVATE KEY", "id_rsa", "id_ed25519", "AKIA", "\\.pem", "BEGIN RSA", "BEGIN OPENSSH", "aws_secret", "wallet.dat", ".kdbx", "seed phrase", "mnemonic"} {
+		if strings.Contains(pattern, sign) {
+			w.e.raise("secret.hunt", w.src, args.start, args.end, printable(pattern))
+			return
+		}
+	}
 }
 
 // moves judges a tool that moves or copies a file, or changes who may use it.
@@ -122,7 +151,11 @@ func (w *jsonWalk) content(args *jsonNode) string {
 	var b strings.Builder
 	w.eachText(args, "", 0, func(key string, v *jsonNode) {
 		if contentKeys[plainKey(key)] && b.Len()+len(v.text) < maxDecoded {
-			b.WriteString(v.text)
+			text := v.text
+			if plainKey(key) == "diff" {
+				text = strings.TrimPrefix(strings.ReplaceAll(text, "\n+", "\n"), "+")
+			}
+			b.WriteString(text)
 			b.WriteByte('\n')
 		}
 	})
@@ -169,12 +202,15 @@ func (t *verbTable) posts(name string) bool {
 }
 
 // posted: credentials stand in what is sent to others.
-func (w *jsonWalk) posted(name string, args *jsonNode) {
+func (w *jsonWalk) posted(name, class string, args *jsonNode) {
 	if !verbs().posts(name) || args == nil {
 		return
 	}
 	w.eachText(args, "", 0, func(_ string, v *jsonNode) {
-		if showsSecret(v.text) {
+		if class == "read" && !strings.Contains(v.text, "://") {
+			return // what is looked for
+		}
+		if showsSecret(v.text) || class != "read" && seedPhrase(v.text) {
 			w.e.raise("secret.exfil-publish", w.src, v.start, v.end, "")
 		}
 	})
@@ -207,6 +243,30 @@ func showsSecret(text string) bool {
 	return false
 }
 
+// seedPhrase: behind a word for it, twelve words or more as wallets write theirs: all
+// lower case, of three to eight letters.
+func seedPhrase(text string) bool {
+	low := strings.ToLower(text)
+	for _, word := range [...]string{"seed", "mnemonic", "recovery", "phrase"} {
+		_, rest, ok := strings.Cut(low, word)
+		if !ok {
+			continue
+		}
+		n := 0
+		for _, f := range strings.Fields(rest) {
+			if f = strings.Trim(f, `"',.:;=()[]`); f == "" {
+				continue
+			}
+			if len(f) < 3 || len(f) > 8 || strings.Trim(f, "abcdefghijklmnopqrstuvwxyz") != "" {
+				n = 0
+			} else if n++; n >= 12 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // mixed: letters of both cases and digits, as chance makes them, and no example.
 func mixed(word string) bool {
 	lower := strings.ToLower(word)
@@ -231,10 +291,12 @@ type setting struct {
 var settings = []setting{
 	{[]string{"repo", "repository", "project", "settings", "visibility"}, "create", becomesPublic, "git.host.visibility-public"},
 	{[]string{"protection", "ruleset", "rulesets"}, "", dropsProtection, "git.host.protection-remove"},
-	{[]string{"bucket", "object", "acl", "blob", "s3", "storage", "container", "snapshot", "image"}, "", opensStore, "cloud.aws.public-acl"},
 	{[]string{"merge"}, "", overridesRules, "git.host.admin-merge"},
+	{[]string{"bucket", "object", "acl", "blob", "s3", "storage", "container", "snapshot", "image", "iam", "policy", "db", "database", "instance", "rds", "cluster", "file", "share", "permission", "drive"}, "", opensStore, "cloud.service.public"},
+	{[]string{"db", "database", "instance", "rds", "cluster", "bucket", "table", "vault", "stack", "project", "service"}, "create", unguards, "cloud.service.guard-off"},
 	{[]string{"security", "ingress", "firewall", "sg", "rule"}, "", opensNetwork, "cloud.aws.network-open"},
-	{[]string{"policy", "role", "iam", "binding", "member", "permission"}, "", givesAdmin, "cloud.aws.iam-admin"},
+	{[]string{"policy", "role", "iam", "binding", "bindings", "member", "permission", "collaborator", "access", "user", "grant", "invite", "team", "org"}, "", givesAdmin, "cloud.service.access-change"},
+	{[]string{"deploy", "ssh", "key", "keys"}, "", addsWriteKey, "cloud.service.access-change"},
 }
 
 // changesSettings raises what the members of a writing tool change for everybody.
@@ -291,12 +353,34 @@ func dropsProtection(args *jsonNode) bool {
 func opensStore(args *jsonNode) bool {
 	for i, k := range args.kids {
 		key := plainKey(args.keysAt(i))
-		if strings.HasSuffix(key, "acl") && strings.HasPrefix(k.text, "public") || (key == "public" || key == "publicaccess" || key == "publiclyaccessible") && k.kind == 't' ||
-			strings.HasPrefix(key, "blockpublic") && k.kind == 'f' || k.text == "allUsers" || k.text == "allAuthenticatedUsers" {
+		switch {
+		case strings.HasSuffix(key, "acl") && strings.HasPrefix(k.text, "public"),
+			(key == "public" || key == "publicaccess" || key == "publiclyaccessible") && k.kind == 't',
+			strings.HasPrefix(key, "blockpublic") && k.kind == 'f',
+			k.text == "allUsers" || k.text == "allAuthenticatedUsers" || k.text == "anyoneWithLink" || key == "type" && k.text == "anyone",
+			(k.kind == '{' || k.kind == '[') && opensStore(k):
 			return true
 		}
 	}
 	return false
+}
+
+// unguards: what keeps data from being deleted is switched off.
+func unguards(args *jsonNode) bool {
+	for i, k := range args.kids {
+		key := plainKey(args.keysAt(i))
+		if k.kind == 'f' && (strings.Contains(key, "deletionprotection") || strings.Contains(key, "terminationprotection") || key == "versioning" || key == "backupenabled" || strings.Contains(key, "pointintimerecovery")) ||
+			k.text == "0" && strings.Contains(key, "backupretention") || key == "status" && k.text == "Suspended" {
+			return true
+		}
+	}
+	return false
+}
+
+// addsWriteKey: a key that may write to a repository.
+func addsWriteKey(args *jsonNode) bool {
+	only := args.get("read_only", "readOnly")
+	return only != nil && only.kind == 'f'
 }
 
 // opensNetwork: to every address, but for the ports that the web is served on.
@@ -315,9 +399,15 @@ func opensNetwork(args *jsonNode) bool {
 	return open
 }
 
+// givesAdmin: somebody may do everything from then on.
 func givesAdmin(args *jsonNode) bool {
-	for _, k := range args.kids {
-		if k.kind == '"' && (strings.HasSuffix(k.text, "AdministratorAccess") || k.text == "roles/owner" || k.text == "roles/editor" || k.text == "Owner" || k.text == "cluster-admin") || k.kind == '[' && givesAdmin(k) {
+	for i, k := range args.kids {
+		key := plainKey(args.keysAt(i))
+		text := strings.ToLower(k.text)
+		switch {
+		case k.kind == '"' && (strings.HasSuffix(k.text, "AdministratorAccess") || text == "roles/owner" || text == "roles/editor" || text == "cluster-admin"),
+			k.kind == '"' && args.get("user", "username", "user_id", "userId", "email", "member", "members", "principal", "collaborator", "login", "assignee", "group", "team") != nil && (key == "role" || key == "permission" || key == "rolename" || key == "accesslevel") && (text == "admin" || text == "owner" || text == "maintainer" || text == "administrator" || text == "superadmin"),
+			(k.kind == '[' || k.kind == '{') && givesAdmin(k):
 			return true
 		}
 	}

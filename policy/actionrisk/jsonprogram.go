@@ -168,6 +168,8 @@ func (w *jsonWalk) collect(p *commandParts, exe string, args *jsonNode, containe
 			} else {
 				p.sub = append(p.sub, words...)
 			}
+		case k.kind == '"' && key == "output" && exe == "kubectl":
+			p.options = append(p.options, "-o", k.text)
 		case k.kind == '"' && key == "namespace":
 			p.options = append(p.options, "-n", k.text)
 		case k.kind == '"' && (key == "image" || key == "remote" || strings.HasPrefix(k.text, "-")):

@@ -61,6 +61,12 @@ func (w *jsonWalk) judge(n *jsonNode, name string, args *jsonNode, outer *source
 	if class == "money" && preparedOnly(name) {
 		class = "write"
 	}
+	if makesKeyByName(name) {
+		e.raise("cloud.aws.credential-create", outer, n.start, n.end, printable(name))
+	}
+	if showsSecretByName(name) {
+		e.raise("secret.read-store", outer, n.start, n.end, printable(name))
+	}
 	if showsKeyByName(name) {
 		e.raise("wallet.key-export", outer, n.start, n.end, printable(name))
 	}
@@ -72,8 +78,8 @@ func (w *jsonWalk) judge(n *jsonNode, name string, args *jsonNode, outer *source
 		return true
 	}
 	carried := w.arguments(name, class, args)
+	w.posted(name, class, args)
 	if class == "write" || class == "unknown" || class == "money" {
-		w.posted(name, args)
 		w.changesSettings(name, args)
 	}
 	at := item{kind: kindTool, name: class, src: outer, from: n.start, to: n.end, target: printable(name), words: name + " " + placeWords(args)}
@@ -100,7 +106,7 @@ func (w *jsonWalk) judge(n *jsonNode, name string, args *jsonNode, outer *source
 		if hasWord(toolWords(name), paidWords) && w.payment(name, args) {
 			return true
 		}
-		if w.documents(name, args) || injectsOption(args) && w.program(name, args) {
+		if w.documents(name, args) || (injectsOption(args) || w.readsSecrets(name)) && w.program(name, args) {
 			break
 		}
 	case "destructive":
@@ -160,6 +166,15 @@ func (w *jsonWalk) listProgramOf(name string, args *jsonNode) {
 		w.listProgram(name, args)
 	}
 }
+
+// readsSecrets: the program behind the tool can show credentials, so what it reads
+// matters.
+func (w *jsonWalk) readsSecrets(name string) bool {
+	exe, _ := w.e.programOf(name)
+	return exe != "" && secretReaders[exe]
+}
+
+var secretReaders = setOf("kubectl oc vault op bw pass gopass doppler infisical sops gpg aws gcloud az gh heroku flyctl")
 
 // injectsOption: an argument that shall be a name is an option of the program
 // behind the tool.
@@ -223,26 +238,22 @@ func (w *jsonWalk) documents(name string, args *jsonNode) bool {
 	return true
 }
 
-// mutation judges a GraphQL mutation by the names of its fields.
+// mutation judges a GraphQL mutation by the names of its fields; the worst counts.
 func (w *jsonWalk) mutation(v *jsonNode) bool {
-	rest, ok := strings.CutPrefix(strings.TrimSpace(v.text), "mutation")
-	if !ok {
+	if !strings.HasPrefix(strings.TrimSpace(v.text), "mutation") {
 		return false
 	}
-	_, rest, ok = strings.Cut(rest, "{")
-	if !ok {
-		return false
+	worst, field := "", ""
+	for _, f := range mutationFields(v.text) {
+		class := toolClass(f)
+		if class == "unknown" || class == "read" {
+			class = "write"
+		}
+		if worst == "" || class == "destructive" || class == "money" && worst == "write" {
+			worst, field = class, f
+		}
 	}
-	field := strings.TrimLeft(rest, " \n\t")
-	end := 0
-	for end < len(field) && isNameByte(field[end]) {
-		end++
-	}
-	class := toolClass(field[:end])
-	if class == "unknown" || class == "read" {
-		class = "write"
-	}
-	return w.e.match(&item{kind: kindTool, name: class, src: w.src, from: v.start, to: v.end, target: printable(field[:end])})
+	return worst != "" && w.e.match(&item{kind: kindTool, name: worst, src: w.src, from: v.start, to: v.end, target: printable(field)})
 }
 
 // placeWords are the arguments that say where a tool acts.
@@ -275,8 +286,13 @@ func (w *jsonWalk) arguments(name, class string, args *jsonNode) bool {
 	}
 	via := "mcp:" + printable(name)
 	if args.kind == '"' {
-		if class == "shell" || class == "sql" {
+		switch {
+		case class == "shell" || class == "sql":
 			return w.carry(args, args, map[string]string{"shell": "any", "sql": "sql"}[class], via)
+		case languageOf(name) != "":
+			return w.programText(args, languageOf(name), via)
+		case hasWord(toolWords(name)[:1], verbs().shellVerb):
+			return w.carry(args, args, "any", via)
 		}
 		return false
 	}
@@ -298,7 +314,9 @@ func (w *jsonWalk) arguments(name, class string, args *jsonNode) bool {
 		switch {
 		case class == "read" && searches(name) && (strings.HasPrefix(lang, "sql?") || lang == "code"):
 			// what is searched for
-		case browserCode[plainKey(key)] && k.kind == '"' && inBrowser(name):
+		case languageOf(name) != "" && k.kind == '"' && (textKeys[key] || browserCode[key]):
+			carried = w.programText(k, languageOf(name), via) || carried
+		case browserCode[plainKey(key)] && k.kind == '"' && (inBrowser(name) || class == "shell" && strings.Contains(firstLine(k.text), "=>")):
 			carried = w.page(k, via) || carried
 		case typedKeys[key] && k.kind == '"' && inTerminal(name):
 			carried = w.carry(args, k, "any", via) || carried
@@ -315,6 +333,42 @@ func (w *jsonWalk) arguments(name, class string, args *jsonNode) bool {
 		}
 	}
 	return carried
+}
+
+// languageOf is the language of the texts that a tool runs, by its name.
+func languageOf(name string) string {
+	words := toolWords(bareToolName(name))
+	if len(words) == 0 || verbs().class[words[0]] == "read" {
+		return ""
+	}
+	for _, w := range words {
+		switch w {
+		case "python", "python3", "ipython", "jupyter", "py", "pyodide", "notebook", "kernel":
+			return "python"
+		case "node", "nodejs", "javascript", "js", "deno", "typescript":
+			return "node"
+		case "ruby", "irb", "rails":
+			return "ruby"
+		case "php":
+			return "php"
+		case "perl":
+			return "perl"
+		}
+	}
+	return ""
+}
+
+// programText runs a text of a language, with the shell lines of a notebook in it.
+func (w *jsonWalk) programText(k *jsonNode, lang, via string) bool {
+	if strings.TrimSpace(k.text) == "" || w.src.depth >= maxDepth {
+		return false
+	}
+	src := k.source(w.src, via)
+	if !w.notebook(&src) {
+		w.e.runProgramText(&src, lang)
+	}
+	w.known = true
+	return true
 }
 
 // payloadKeys are members that hold further arguments, as JSON in a string too.
@@ -349,13 +403,13 @@ func inTerminal(name string) bool {
 		return w == "terminal" || w == "tmux" || w == "pty" || w == "tty" || w == "console" || w == "shell" || w == "screen" || w == "process"
 	})
 	return terminal && slices.ContainsFunc(words, func(w string) bool {
-		return w == "send" || w == "write" || w == "type" || w == "input" || w == "keys" || w == "stdin" || w == "paste" || w == "feed"
+		return w == "send" || w == "write" || w == "type" || w == "input" || w == "keys" || w == "stdin" || w == "paste" || w == "feed" || w == "interact"
 	})
 }
 
 // inBrowser tells whether a tool works in a web page.
 func inBrowser(name string) bool {
-	return slices.ContainsFunc(toolWords(name), func(w string) bool {
+	return slices.ContainsFunc(toolWords(strings.ReplaceAll(name, "__", "_")), func(w string) bool {
 		return w == "browser" || w == "puppeteer" || w == "playwright" || w == "page" || w == "chrome" || w == "devtools" || w == "cdp" || w == "javascript" && strings.Contains(name, "tab")
 	})
 }

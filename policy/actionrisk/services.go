@@ -152,19 +152,45 @@ func developmentHost(host string) bool {
 
 // mutationField is the first field of a GraphQL mutation.
 func mutationField(text string) string {
+	if list := mutationFields(text); len(list) > 0 {
+		return list[0]
+	}
+	return ""
+}
+
+// mutationFields are the fields of a GraphQL mutation, without their other names.
+func mutationFields(text string) []string {
 	_, rest, ok := strings.Cut(text, "mutation")
 	if !ok {
-		return ""
+		return nil
 	}
-	if _, rest, ok = strings.Cut(rest, "{"); !ok {
-		return ""
+	open := strings.IndexByte(rest, '{')
+	if open < 0 {
+		return nil
 	}
-	rest = strings.TrimLeft(rest, " \n\t\\nr")
-	end := 0
-	for end < len(rest) && isNameByte(rest[end]) {
-		end++
+	rest = strings.NewReplacer(`\n`, "  ", `\r`, "  ", `\t`, "  ").Replace(rest[open+1:])
+	var out []string
+	depth := 0
+	for i := 0; i < len(rest) && len(out) < 32; i++ {
+		switch c := rest[i]; {
+		case c == '(' || c == '{' || c == '[':
+			depth++
+		case c == ')' || c == '}' || c == ']':
+			if depth--; depth < 0 {
+				return out
+			}
+		case depth == 0 && isNameByte(c):
+			j := i
+			for j < len(rest) && isNameByte(rest[j]) {
+				j++
+			}
+			if next := strings.TrimLeft(rest[j:], " \n\t"); !strings.HasPrefix(next, ":") {
+				out = append(out, rest[i:j])
+			}
+			i = j - 1
+		}
 	}
-	return rest[:end]
+	return out
 }
 
 // requestBody is what an HTTP client sends, as far as it is known.

@@ -114,6 +114,8 @@ func (t *verbTable) withNouns(class string, words []string, verb int) string {
 		return "sql"
 	case (class == "write" && !plain || class == "money") && t.namesMoney(words, verb):
 		return "money"
+	case class == "money" && words[verb] == "transfer" && hasWord(words, gifts):
+		return "destructive" // it is given away
 	case class == "money" && plain:
 		return "write"
 	case t.stop[words[verb]] && hasWord(words, t.guard):
@@ -123,6 +125,9 @@ func (t *verbTable) withNouns(class string, words []string, verb int) string {
 	}
 	return class
 }
+
+// gifts are what somebody else owns once it is transferred.
+var gifts = setOf("repository repo domain ownership owner organization org account workspace zone registrar")
 
 // hasWord: one of the words, or its singular, is of the set.
 func hasWord(words []string, set map[string]bool) bool {
@@ -158,4 +163,29 @@ func showsKeyByName(name string) bool {
 		}
 	}
 	return false
+}
+
+// showsSecretByName: a tool whose name says that it shows the value of a secret, not
+// its name alone.
+func showsSecretByName(name string) bool {
+	words := toolWords(name)
+	verb := false
+	for _, w := range words {
+		switch w {
+		case "list", "names", "name", "metadata", "describe", "check", "exists", "has", "count", "search", "create", "set", "put", "update", "delete", "policy", "rotate", "scan", "scanning", "alerts", "detect", "find", "validate", "csrf", "docs", "reset":
+			return false
+		case "get", "read", "reveal", "fetch", "show", "access", "retrieve", "export", "download", "view", "dump", "decrypt", "print":
+			verb = true
+		}
+	}
+	return verb && hasWord(words, secretNouns)
+}
+
+var secretNouns = setOf("secret password credential passphrase keystore")
+
+// makesKeyByName: a tool whose name says that it makes a key that lets somebody in.
+func makesKeyByName(name string) bool {
+	words := toolWords(name)
+	has := func(w string) bool { return slices.Contains(words, w) }
+	return (has("create") || has("generate") || has("issue") || has("add")) && has("key") && (has("access") || has("account") || has("root"))
 }

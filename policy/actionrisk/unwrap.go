@@ -86,6 +86,7 @@ func (sh *shell) run(v *invocation) flow {
 	acted := sh.effects(v)
 	matched := e.match(&item{kind: kindExe, name: v.exe, inv: v, src: v.src, from: v.from, to: v.to}) || acted
 	matched = e.clientCall(sh, v) || matched
+	sh.patchFiles(v)
 	if f, ok := sh.packageProgram(v); ok && !carried {
 		out, carried = f, true
 	}

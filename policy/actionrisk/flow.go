@@ -30,6 +30,7 @@ func (e *engine) remember(sh *shell, name Word, f flow, more bool) {
 		e.sinks[name.Text] = s
 		return
 	}
+	e.wroteConfig(sh, name, f)
 	if !name.known() || len(f.word.Text) > maxDecoded || name.Text == "/dev/null" {
 		return
 	}
@@ -186,11 +187,27 @@ func (e *engine) printed(sh *shell, v *invocation) flow {
 	}
 	e.copies(sh, v)
 	e.transforms(sh, v)
+	e.outputFile(sh, v)
 	e.downloads(sh, v, f)
 	if quiet {
 		return flow{known: true}
 	}
 	return f
+}
+
+// outputFile: Git's commands that print write to a file instead, if they are told to.
+func (e *engine) outputFile(sh *shell, v *invocation) {
+	if v.exe != "git" || len(v.operands) == 0 {
+		return
+	}
+	switch v.operands[0].Text {
+	case "diff", "log", "show", "shortlog", "whatchanged", "archive", "diff-tree", "diff-index", "rev-list", "reflog":
+		for i := range v.opts {
+			if o := &v.opts[i]; o.name == "--output" && o.given {
+				sh.write(redir{">", o.value}, flow{}, nil)
+			}
+		}
+	}
 }
 
 // connects: a program of many uses that is pointed at another machine here, whose

@@ -251,10 +251,18 @@ func (r *inlineRun) computed(i int) {
 	args := r.arguments(i + 1)
 	end := i + 2 + len(args)
 	comma := slices.IndexFunc(args, func(t inlineToken) bool { return t.kind == ',' })
-	if comma < 0 || end+1 >= len(r.toks) || r.toks[end+1].kind != '(' {
+	if comma < 0 || end+1 >= len(r.toks) {
 		return
 	}
 	name := r.toks[i]
+	if next := r.toks[end+1]; next.kind == 'i' && strings.HasPrefix(next.text, ".") && end+2 < len(r.toks) && r.toks[end+2].kind == '(' { // getattr(stripe, "Pay"+"out").create(…)
+		name.text, name.from = r.join(args[:comma]).text+"."+r.join(args[comma+1:]).text+next.text, next.from
+		r.money(name, r.arguments(end+2), true)
+		return
+	}
+	if r.toks[end+1].kind != '(' {
+		return
+	}
 	name.text, name.computed = "os."+r.join(args[comma+1:]).text, true
 	r.call(name, r.arguments(end+1))
 }
@@ -387,6 +395,12 @@ func (r *inlineRun) call(name inlineToken, args []inlineToken) {
 		r.pipeOpen(args)
 	}
 	r.money(name, args, name.computed)
+	if r.lang == "lua" && (name.text == "redis.call" || name.text == "redis.pcall" || name.text == "server.call") {
+		if list := r.strings(args); len(list) > 0 {
+			r.run(append([]inlineToken{{text: "redis-cli"}}, list...))
+		}
+		return
+	}
 	if r.database(name, args) {
 		return
 	}

@@ -583,6 +583,9 @@ var startupNames = setOf(".bashrc .bash_profile .bash_login .bash_logout .profil
 
 // startupFile: a file that runs by itself later, or lets somebody in.
 func startupFile(p, lower string) bool {
+	if strings.Contains(strings.ToLower(p), `\start menu\programs\startup\`) {
+		return true
+	}
 	if startupNames[lower] {
 		return true
 	}

@@ -1,6 +1,7 @@
 package actionrisk
 
 import (
+	"strconv"
 	"strings"
 )
 
@@ -135,11 +136,39 @@ func bodyText(_ *engine, it *item, _ []string) (Word, bool) {
 
 func metadataHost(h string) bool {
 	h, _, _ = strings.Cut(h, string(hole))
+	if n, ok := numberedHost(h); ok && n == 169<<24|254<<16|169<<8|254 || strings.HasSuffix(h, "::ffff:a9fe:a9fe") || strings.HasSuffix(h, "::ffff:169.254.169.254") || strings.HasPrefix(h, "169.254.169.254.") {
+		return true
+	}
 	switch h {
 	case "169.254.169.254", "metadata.google.internal", "169.254.170.2", "metadata", "100.100.100.200", "fd00:ec2::254", "0xa9fea9fe", "2852039166", "instance-data":
 		return true
 	}
 	return false
+}
+
+// numberedHost is an address written in numbers of any base and any grouping:
+// 0xa9fea9fe, 2852039166, 0251.0376.0251.0376, 169.16689662.
+func numberedHost(h string) (uint32, bool) {
+	if h == "" || h[0] < '0' || h[0] > '9' || len(h) > 48 {
+		return 0, false
+	}
+	parts := strings.Split(h, ".")
+	if len(parts) > 4 {
+		return 0, false
+	}
+	var out uint64
+	for i, p := range parts {
+		n, err := strconv.ParseUint(p, 0, 32)
+		last := i == len(parts)-1
+		if err != nil || !last && n > 255 || last && n >= 1<<(8*(5-len(parts))) {
+			return 0, false
+		}
+		if last {
+			return uint32(out<<(8*(5-len(parts))) | n), true
+		}
+		out = out<<8 | n
+	}
+	return 0, false
 }
 
 func pasteHost(h string) bool {

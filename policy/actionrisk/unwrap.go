@@ -20,6 +20,9 @@ func (sh *shell) run(v *invocation) flow {
 		return out
 	}
 	v.path, v.exe = first.Text, base(first.Text)
+	if i := strings.IndexByte(v.exe, '@'); i > 0 && len(sh.src.via) > 0 && e.exe[v.exe] == nil {
+		v.exe = v.exe[:i] // npx name@version
+	}
 	if c := v.exe[:min(1, len(v.exe))]; c >= "A" && c <= "Z" && e.exe[v.exe] == nil && e.exe[strings.ToLower(v.exe)] != nil && v.exe == strings.ToUpper(v.exe) {
 		v.exe = strings.ToLower(v.exe) // file systems that ignore case
 	}
@@ -81,8 +84,12 @@ func (sh *shell) run(v *invocation) flow {
 	}
 	acted := sh.effects(v)
 	matched := e.match(&item{kind: kindExe, name: v.exe, inv: v, src: v.src, from: v.from, to: v.to}) || acted
-	matched = e.clientCall(v) || matched
+	matched = e.clientCall(sh, v) || matched
 	matched = sh.program(v) || matched
+	sh.patchFiles(v)
+	if f, ok := sh.packageProgram(v); ok && !carried {
+		out, carried = f, true
+	}
 	e.unpacks(v)
 	sh.readsWritten(v)
 	sh.wire(v)
@@ -200,6 +207,32 @@ func dashes(v *invocation) {
 			v.argv[1].Text += "f" // its value is the next word, wherever the letter stands
 		}
 	}
+}
+
+// ownCommands are the commands of the package managers of Node themselves; any other
+// first word is a program of the project's.
+var ownCommands = setOf("install i add remove rm un uninstall unlink link update up upgrade run exec set config publish unpublish dlx why version info list ls init node audit cache global workspace workspaces import login logout patch rebuild prune store env deploy start test stop restart create bin pack root view search star team token help ci outdated approve doctor fund owner access deprecate pkg plugin plugins dedupe constraints npm x repl build upgrade-interactive licenses server setup fetch recursive m c get t tst ln r rb pm completion query sbom profile ping whoami shrinkwrap docs repo bugs edit explore find-dupes")
+
+// packageProgram runs the program of a project that "yarn hardhat run …", "pnpm exec x"
+// and their kind start.
+func (sh *shell) packageProgram(v *invocation) (flow, bool) {
+	if len(v.operands) == 0 || !slices.Contains(sh.e.groups["js-pm"], v.exe) {
+		return flow{}, false
+	}
+	n := 0
+	if first := v.operands[0].Text; first == "exec" || first == "workspace" && len(v.operands) > 2 {
+		n = map[string]int{"exec": 1, "workspace": 2}[first]
+	} else if v.exe == "npm" {
+		return flow{}, false
+	}
+	if n >= len(v.operands) || ownCommands[v.operands[n].Text] || !sh.e.acts(v.operands[n].Text) {
+		return flow{}, false
+	}
+	i := slices.IndexFunc(v.argv, func(w Word) bool { return w.Text == v.operands[n].Text && w.Span == v.operands[n].Span })
+	if i < 1 {
+		return flow{}, false
+	}
+	return sh.argv(v.argv[i:], &wrapper{}, v), true
 }
 
 // optionWords splits a list of options at blanks outside of quotes.

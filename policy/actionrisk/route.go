@@ -53,6 +53,7 @@ func (e *engine) route(src *source) string {
 		e.runHTTPLine(src, h)
 		return "http"
 	}
+	e.runProgram(src)
 	(&shell{e: e}).script(src, flow{})
 	if name == "" {
 		name = "shell"

@@ -1,0 +1,73 @@
+package actionrisk
+
+import "strings"
+
+// An action may be a program text itself, which no shell would take: a script with
+// its imports, a line for an application's console.
+
+// programBegins are beginnings of texts by their language.
+var programBegins = []struct{ prefix, holds, lang string }{
+	{"from ", " import ", "python"}, {"import ", "(", "python"}, {"#!/usr/bin/env python", "(", "python"}, {"#!/usr/bin/python", "(", "python"},
+	{"const ", "=", "node"}, {"let ", "=", "node"}, {"await ", "(", "node"}, {"import {", " from ", "node"}, {"(async", "=>", "node"}, {"async function", "{", "node"}, {"#!/usr/bin/env node", "(", "node"}, {"require(", ")", "node"},
+	{"require '", "'", "ruby"}, {"require \"", "\"", "ruby"}, {"#!/usr/bin/env ruby", "\n", "ruby"}, {"ActiveRecord::", ".", "ruby"},
+	{"<?php", ";", "php"}, {"<?=", ";", "php"}, {"use strict;", ";", "perl"}, {"use DBI;", ";", "perl"}, {"#!/usr/bin/perl", ";", "perl"}, {"#!/usr/bin/env perl", ";", "perl"},
+}
+
+// programLanguage is the language of a text that begins like a program, or "".
+func programLanguage(text string) string {
+	for _, p := range programBegins {
+		if rest, ok := strings.CutPrefix(text, p.prefix); ok && strings.Contains(rest, p.holds) && strings.Contains(rest, "(") {
+			if p.lang == "python" && (strings.Contains(rest, " from '") || strings.Contains(rest, " from \"")) {
+				return "node" // import x from 'y'
+			}
+			return p.lang
+		}
+	}
+	return consoleLine(text)
+}
+
+// consoleLine: User.objects.all().delete(), prisma.user.deleteMany(), $db->exec("…"):
+// names joined by points or arrows up to a bracket, as consoles of applications take.
+func consoleLine(text string) string {
+	lang, i := "python", 0
+	if strings.HasPrefix(text, "$") {
+		lang, i = "php", 1
+	}
+	start, joined := i, false
+	for i < len(text) {
+		switch {
+		case isNameByte(text[i]) || text[i] == '$':
+			i++
+		case text[i] == '.' && i > start && lang == "python":
+			joined = true
+			i++
+		case strings.HasPrefix(text[i:], "->") && lang == "php", strings.HasPrefix(text[i:], "::"):
+			if joined = true; text[i] == ':' {
+				lang = "php"
+			}
+			i += 2
+		case text[i] == '(' && joined && !strings.HasPrefix(strings.TrimLeft(text[i:], "() "), "{"):
+			return lang
+		default:
+			return ""
+		}
+	}
+	return ""
+}
+
+// runProgram judges a text that begins like a program; a shell's reading of it is
+// taken as well.
+func (e *engine) runProgram(src *source) {
+	text := strings.TrimLeft(src.text, " \t\r\n")
+	lang := programLanguage(text)
+	if lang == "" || src.depth >= maxDepth || !e.budget.spend(1+len(text)/8) {
+		return
+	}
+	e.ran = true
+	sh := &shell{e: e, src: src}
+	e.runInline(sh, src, lang)
+	if lang == "python" && consoleLine(text) != "" { // or a line of JavaScript
+		e.runInline(sh, src, "node")
+	}
+	e.runORM(src)
+}

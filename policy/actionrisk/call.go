@@ -103,6 +103,9 @@ func memberCall(text string) string {
 		return ""
 	}
 	name := strings.TrimPrefix(text[:open], "await ")
+	if driverEffects[name[strings.LastIndexByte(name, '.')+1:]].scoped != "" {
+		return "" // its filter says more than its name
+	}
 	if strings.IndexByte(name, '.') < 0 || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.$") != "" {
 		return ""
 	}

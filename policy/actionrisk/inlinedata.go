@@ -28,7 +28,7 @@ var sqlCalls = setOf(`execute executemany executescript execute_sql executeSql e
 	query queryRaw query_raw rawQuery raw_query raw rawSql execSQL execSql multi_query multiQuery real_query run all each none any one oneOrNone manyOrNone many result multi batch
 	$executeRaw $executeRawUnsafe $queryRaw $queryRawUnsafe executeRaw executeRawUnsafe queryRawUnsafe executeUpdate executeQuery executeLargeUpdate executeStatement executeNonQuery ExecuteNonQuery ExecuteSqlRaw ExecuteSqlRawAsync ExecuteSqlCommand FromSqlRaw
 	createQuery createNativeQuery createSQLQuery nativeQuery do prepare selectall_arrayref selectrow_array unprepared statement affectingStatement sql read_sql read_sql_query run_sql runSql
-	Exec ExecContext Query QueryRow QueryContext MustExec NamedExec Raw pg_query mysqli_query mysqli_multi_query mysql_query sqlite_exec odbc_exec sqlsrv_query oci_parse db_query unsafe command execute_query executeScript delete update select select_all select_value client_query simpleQuery`)
+	Exec ExecContext Query QueryRow QueryContext MustExec NamedExec Raw pg_query mysqli_query mysqli_multi_query mysql_query sqlite_exec odbc_exec sqlsrv_query oci_parse db_query unsafe command execute_command sendCommand send_command sendCommandRaw call execute_query executeScript delete update select select_all select_value client_query simpleQuery`)
 
 // wireCalls are methods that write bytes to a connection.
 var wireCalls = setOf("send sendall write sendto puts print syswrite end sendMessage writelines fwrite fputs socket_write stream_socket_sendto")
@@ -44,6 +44,16 @@ func (r *inlineRun) database(name inlineToken, args []inlineToken) bool {
 			effect = d.scoped
 		}
 		r.effect(effect, name, args)
+		return true
+	}
+	if last == "purge" && (strings.Contains(name.text, "control.") || strings.Contains(name.text, "ueue")) {
+		r.effect("nosql.queue-purge", name, args)
+		return true
+	}
+	if last == "load" && r.mongo {
+		if list := r.strings(args); len(list) > 0 {
+			r.sh.e.includedMongo(r.sh, r.src, list[0].text)
+		}
 		return true
 	}
 	if last == "drop" && (strings.Contains(name.text, "ollection") || strings.HasPrefix(name.text, "db.")) {
@@ -81,6 +91,11 @@ func (r *inlineRun) runsSQL(name inlineToken, args []inlineToken) bool {
 			r.sh.e.raise("sql.dynamic", r.src, name.from, name.to, "")
 		}
 		return false
+	}
+	if words := r.listed(r.strings(args), " ", name); looksRedis(words.text) {
+		src := r.src.inside(r.word(words), r.lang)
+		r.sh.e.runRedis(&src, words.text, "")
+		return true
 	}
 	if !looksSQL(text.text) {
 		return false

@@ -32,6 +32,7 @@ type sqlResult struct {
 	unknown  bool // at least one statement was not recognised
 	tooDeep  bool
 	steps    int
+	dumps    bool     // all rows and columns of a table are printed
 	includes []string // files that are read as SQL
 	printed  string   // SQL that a SELECT of literals gives out, holes filled with a name
 }
@@ -112,6 +113,7 @@ func classifyNested(text string, reads sqlReading, client sqlClient, nesting int
 			}
 		}
 		merged.readOnly = merged.readOnly && p.out.readOnly
+		merged.dumps = merged.dumps || p.out.dumps
 		merged.unknown = merged.unknown || p.out.unknown
 		merged.tooDeep = merged.tooDeep || p.out.tooDeep
 	}

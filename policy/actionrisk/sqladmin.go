@@ -347,6 +347,7 @@ func (p *sqlParser) transfer(verb string, i, end int) {
 			p.add("insert", target, i, end)
 			return
 		}
+		p.out.dumps = p.out.dumps || p.is(at, "to") && p.is(at+1, "stdout")
 		file := p.stringAt(at + 1)
 		remote := strings.Contains(file, "://") || p.op(at+1, "@")
 		switch {
@@ -455,7 +456,7 @@ func (p *sqlParser) administer(verb string, i, end int) {
 	case "change":
 		add("server.config")
 	case "install":
-		if p.isAny(i+1, "plugin") || p.raw(i+1) == "component" {
+		if p.isAny(i+1, "plugin") || p.raw(i+1) == "component" || strings.Contains(p.stringAt(p.firstOf(i, end, "from")+1), "://") || strings.HasPrefix(p.stringAt(i+1), "/") {
 			add("server.program")
 		} else {
 			add("ddl.additive")

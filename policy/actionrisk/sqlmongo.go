@@ -314,6 +314,12 @@ func (e *engine) runRedis(src *source, text, words string) {
 	e.sqlResult(src, &r, words)
 }
 
+// luaJoined puts the pieces of strings together: 'flush'..'all'.
+func luaJoined(script string) string {
+	script = strings.ReplaceAll(script, " .. ", "..")
+	return strings.NewReplacer("'..'", "", `"..""`, "", `".."`, "", `'.."`, "", `"..'`, "").Replace(script)
+}
+
 // trimEffect: a list or stream that is cut to nothing is emptied.
 func trimEffect(verb string, f []string) string {
 	args := f[min(2, len(f)):]
@@ -390,7 +396,7 @@ func redisEffects(f []string) []string {
 		}
 		return []string{"nosql.redis.config-write"}
 	case "EVAL", "EVALSHA", "FCALL":
-		script := strings.ToLower(strings.Join(f[1:], " "))
+		script := luaJoined(strings.ToLower(strings.Join(f[1:], " ")))
 		switch {
 		case strings.Contains(script, "flushall"), strings.Contains(script, "flushdb"):
 			return []string{"nosql.redis.flush"}

@@ -63,6 +63,9 @@ func (e *engine) runSQL(src *source, client *invocation) flow {
 	e.sqlResult(src, &result, words)
 	e.includedSQL(src, result.includes, client)
 	if result.printed == "" {
+		if result.dumps {
+			return flow{taint: fromDump}
+		}
 		return flow{}
 	}
 	return flow{known: true, word: Word{Text: result.printed, At: -1, Span: src.span}}

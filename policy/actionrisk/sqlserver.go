@@ -264,6 +264,10 @@ func (p *sqlParser) clientFile(path string, write bool, lo, hi int) {
 		return
 	}
 	command, via := "cat "+quote(path), "file"
+	if program, ok := strings.CutSuffix(strings.TrimSpace(path), "|"); ok {
+		p.programText(program, "file", lo, hi)
+		return
+	}
 	if write {
 		command = "echo " + quote(p.written(lo)) + " > " + quote(path)
 	}

@@ -83,6 +83,9 @@ func (p *sqlParser) query(verb string, i, end int) {
 		}
 	}
 	p.functions(i, end)
+	if p.nesting == 0 && p.toks[i].depth == 0 && p.head == verb && (verb == "table" || p.op(i+1, "*") && p.is(i+2, "from")) && !p.has(i, end, "where", "limit", "top", "join") {
+		p.out.dumps = true
+	}
 	if verb == "select" && p.nesting == 0 && p.toks[i].depth == 0 {
 		if text, known := p.literal(i+1, p.firstOf(i+1, end, "from", "where", "into")); known && len(text) < 400 && holdsSQL(strings.ToLower(text)) {
 			p.out.printed = text

@@ -28,6 +28,14 @@ func (e *engine) runStore(sh *shell, src *source, lang string, client *invocatio
 	}
 }
 
+// includedMongo runs a script that load() names, if the command itself wrote it.
+func (e *engine) includedMongo(sh *shell, src *source, name string) {
+	if f, ok := e.files[fileKey(sh.cwd, name)]; ok && f.known && src.depth < maxDepth {
+		inner := src.inside(f.word, "load")
+		e.runStore(sh, &inner, "mongo", nil)
+	}
+}
+
 // clientFile says which clients read a file when they start, and in which language.
 type clientFile struct {
 	name    string // the last parts of its path

@@ -69,15 +69,16 @@ func sinkOf(name, lang string) byte {
 
 // inlineRun is the state of one program text.
 type inlineRun struct {
-	sh     *shell
-	src    *source
-	lang   string
-	toks   []inlineToken
-	vars   map[string]inlineToken
-	each   map[string][]inlineToken // the strings a loop's variable goes through
-	names  map[string]string        // other names that the text gives to functions
-	secret bool                     // reads credentials
-	mongo  bool                     // the text is for MongoDB's shell
+	sh      *shell
+	src     *source
+	lang    string
+	toks    []inlineToken
+	vars    map[string]inlineToken
+	each    map[string][]inlineToken // the strings a loop's variable goes through
+	names   map[string]string        // other names that the text gives to functions
+	secret  bool                     // reads credentials
+	billing byte                     // 0: not looked yet, 1: uses no payment service, 2: uses one
+	mongo   bool                     // the text is for MongoDB's shell
 }
 
 // runInline looks for calls that run, delete, read or send in a program text of
@@ -88,9 +89,7 @@ func (e *engine) runInline(sh *shell, src *source, lang string) {
 		e.tooDeep = true
 		return
 	}
-	switch lang {
-	case "vim", "applescript", "elisp", "sed", "make", "bang", "other":
-		e.runOddInline(sh, src, lang)
+	if e.runOddInline(sh, src, lang) {
 		return
 	}
 	mongo := lang == "mongo"
@@ -107,6 +106,7 @@ func (e *engine) runInline(sh *shell, src *source, lang string) {
 		r.look(i)
 	}
 	r.whole()
+	r.wallets()
 	if lang == "awk" && len(e.findings) == 0 && !strings.Contains(src.text, "system") && !strings.Contains(src.text, "|") && !strings.Contains(src.text, ">") {
 		e.unproven = false
 	}
@@ -199,7 +199,7 @@ func (r *inlineRun) look(i int) {
 	case t.kind == 'i' && t.text == "open" && r.lang == "perl" && next(1).kind != '(':
 		r.pipeOpen(r.toks[i+1 : max(r.statement(i), i+1)])
 	case t.kind == 'i' && (r.lang == "perl" || r.lang == "ruby" || r.lang == "awk") && (next(1).kind == 's' || next(1).kind == 'i' || next(1).kind == '[' && r.lang == "ruby"):
-		if k := sinkOf(t.text, r.lang); k != 0 && k != 'r' {
+		if k := sinkOf(t.text, r.lang); k != 0 && k != 'r' || strings.Contains(t.text, ".") && r.usesService() {
 			end := i + 1
 			for end < len(r.toks) && r.toks[end].kind != ';' && r.toks[end].kind != '}' {
 				end++
@@ -254,7 +254,7 @@ func (r *inlineRun) computed(i int) {
 		return
 	}
 	name := r.toks[i]
-	name.text = "os." + r.join(args[comma+1:]).text
+	name.text, name.computed = "os."+r.join(args[comma+1:]).text, true
 	r.call(name, r.arguments(end+1))
 }
 
@@ -385,6 +385,7 @@ func (r *inlineRun) call(name inlineToken, args []inlineToken) {
 	if r.lang == "perl" && name.text == "open" {
 		r.pipeOpen(args)
 	}
+	r.money(name, args, name.computed)
 	if r.database(name, args) {
 		return
 	}
@@ -746,31 +747,37 @@ func (r *inlineRun) wholeEnvironment() bool {
 	return false
 }
 
-// runOddInline: an editor's command line and AppleScript.
-func (e *engine) runOddInline(sh *shell, src *source, lang string) {
-	text := src.text
-	if lang == "vim" {
-		i := strings.IndexByte(text, '!')
-		if i < 0 || strings.Trim(text[:i], ":%silent ") != "" || i+1 >= len(text) {
-			return
-		}
-		e.carried(sh, src, i+1, len(text), text[i+1:], "vim")
-		return
-	}
+// runOddInline runs a text of a language that has no calls with brackets: recipes,
+// settings, an editor's command line, AppleScript.
+func (e *engine) runOddInline(sh *shell, src *source, lang string) bool {
 	switch lang {
 	case "sed":
 		e.runSed(sh, src)
-		return
-	case "make":
-		e.runMake(sh, src)
-		return
+	case "make", "just":
+		e.runMake(sh, src, lang == "just")
+	case "cmake":
+		e.runCMake(sh, src)
+	case "settings":
+		e.runSettings(sh, src)
+	case "lines":
+		e.runLines(sh, src)
+	case "scripts":
+		e.runScripts(sh, src)
 	case "bang":
 		e.runBang(sh, src)
-		return
 	case "elisp", "other":
 		e.runOther(sh, src)
-		return
+	case "applescript":
+		e.runAppleScript(sh, src)
+	default:
+		return false
 	}
+	return true
+}
+
+// runAppleScript runs what AppleScript hands to the shell.
+func (e *engine) runAppleScript(sh *shell, src *source) {
+	text := src.text
 	phrase := "do shell script"
 	if !strings.Contains(text, phrase) {
 		phrase = "do script"
@@ -820,18 +827,5 @@ func (e *engine) runSed(sh *shell, src *source) {
 			}
 		}
 		at = end + 1
-	}
-}
-
-// runMake runs the recipe lines of a makefile.
-func (e *engine) runMake(sh *shell, src *source) {
-	at := 0
-	for line := range strings.Lines(src.text) {
-		if recipe, ok := strings.CutPrefix(line, "\t"); ok {
-			recipe = strings.TrimLeft(strings.TrimRight(recipe, "\n"), "@-+")
-			to := at + len(strings.TrimRight(line, "\n"))
-			e.carried(sh, src, to-len(recipe), to, recipe, "make")
-		}
-		at += len(line)
 	}
 }

@@ -56,12 +56,12 @@ func consoleLine(text string) string {
 }
 
 // runProgram judges a text that begins like a program; a shell's reading of it is
-// taken as well.
-func (e *engine) runProgram(src *source) {
+// taken as well. It tells whether there was one.
+func (e *engine) runProgram(src *source) bool {
 	text := strings.TrimLeft(src.text, " \t\r\n")
 	lang := programLanguage(text)
 	if lang == "" || src.depth >= maxDepth || !e.budget.spend(1+len(text)/8) {
-		return
+		return false
 	}
 	e.ran = true
 	sh := &shell{e: e, src: src}
@@ -70,4 +70,5 @@ func (e *engine) runProgram(src *source) {
 		e.runInline(sh, src, "node")
 	}
 	e.runORM(src)
+	return true
 }

@@ -53,7 +53,9 @@ func (e *engine) route(src *source) string {
 		e.runHTTPLine(src, h)
 		return "http"
 	}
-	e.runProgram(src)
+	if e.runProgram(src) && name == "" {
+		name = "program"
+	}
 	(&shell{e: e}).script(src, flow{})
 	if name == "" {
 		name = "shell"

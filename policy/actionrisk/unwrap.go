@@ -29,6 +29,7 @@ func (sh *shell) run(v *invocation) flow {
 	if name, ok := e.programs[fileKey(sh.cwd, first.Text)]; ok {
 		v.exe = name
 	}
+	v.exe = e.twin(strings.TrimPrefix(v.exe, "=")) // zsh: =rm is the file of rm
 	if first.Glob && (strings.ContainsAny(v.exe, "*?") || strings.IndexByte(v.exe, ']') > 1) {
 		e.raise("obf.dynamic-executable", sh.src, v.from, v.to, printable(v.exe))
 		for _, name := range [...]string{"rm", "dd", "sh", "bash", "cat", "curl", "shred", "chmod", "chown", "mkfs"} {
@@ -78,8 +79,11 @@ func (sh *shell) run(v *invocation) flow {
 			out, carried = f, true
 		}
 	}
-	matched := e.match(&item{kind: kindExe, name: v.exe, inv: v, src: v.src, from: v.from, to: v.to})
+	acted := sh.effects(v)
+	matched := e.match(&item{kind: kindExe, name: v.exe, inv: v, src: v.src, from: v.from, to: v.to}) || acted
+	matched = e.clientCall(v) || matched
 	e.unpacks(v)
+	sh.readsWritten(v)
 	sh.wire(v)
 	sh.requestBodies(v)
 	if f, ok := sh.writtenProgram(v); ok && !carried {
@@ -197,7 +201,7 @@ func (sh *shell) defined(v *invocation) (flow, bool) {
 		return flow{}, false
 	}
 	first := v.argv[0]
-	if a, ok := sh.aliases[first.Text]; ok && sh.running < maxDepth && !first.Quoted {
+	if a, ok := sh.aliasOf(first); ok && sh.running < maxDepth && !first.Quoted {
 		inner := *sh
 		inner.running++
 		inner.aliases = nil
@@ -351,6 +355,9 @@ func (sh *shell) interpret(lang string, w Word, v *invocation, via string, param
 	e.ran = true
 	switch lang {
 	case "shell":
+		if v.exe == "fish" {
+			src.text, src.at = fromFish(src.text), -1
+		}
 		inner := *sh
 		if via != "alias" && len(sh.vars) > 0 && e.budget.spend(len(sh.vars)/4) { // a shell of its own
 			inner.vars = maps.Clone(sh.vars)
@@ -368,7 +375,9 @@ func (sh *shell) interpret(lang string, w Word, v *invocation, via string, param
 	case "any":
 		e.route(&src)
 	default:
-		e.runInline(sh, &src, lang)
+		inner := *sh
+		inner.params, inner.carrier = params, v
+		e.runInline(&inner, &src, lang)
 		if lang == "node" || lang == "python" {
 			e.runCalls(&src)
 		}
@@ -415,10 +424,15 @@ func (sh *shell) file(w *wrapper, v *invocation, name Word) flow {
 	return sh.interpret(w.Lang, f.word, v, v.exe+" file", sh.params)
 }
 
+// partlyKnown: text with holes, as echo "rm -rf $x" prints.
+func partlyKnown(w Word) bool {
+	return strings.IndexByte(w.Text, hole) >= 0 && strings.Trim(w.Text, " \n\t"+string(hole)) != ""
+}
+
 // fromInput interprets what is piped into an interpreter.
 func (sh *shell) fromInput(w *wrapper, v *invocation) (flow, bool) {
 	in := v.stdin
-	if !in.known {
+	if !in.known && !partlyKnown(in.word) {
 		if in.taint == 0 && in.via == "" {
 			return flow{}, false
 		}

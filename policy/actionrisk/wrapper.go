@@ -50,7 +50,7 @@ type wrapperTable struct {
 	Wrappers []wrapper `json:"wrappers"`
 }
 
-func (c *compiled) readWrappers(read func(string, any) error) error {
+func (c *compiled) readWrappers(read tableReader) error {
 	c.wrappers = map[string][]*wrapper{}
 	for _, file := range [...]string{"wrappers", "wrappers_sql"} {
 		var t wrapperTable

@@ -124,6 +124,9 @@ func (e *engine) output(sh *shell, v *invocation) flow {
 		quiet = savesAll(v)
 	case in("dumpers"):
 		f.taint |= fromDump
+		if dropsFirst(v) {
+			f.via += dropsMark
+		}
 	case v.exe == "history":
 		f.taint |= fromEnviron
 	case v.exe == "env" || v.exe == "printenv" || v.exe == "set" || v.exe == "export" || v.exe == "declare":

@@ -211,6 +211,10 @@ func (e *engine) runBody(src *source, words string) {
 	if text == "" || src.depth > maxDepth || !e.budget.spend(1+len(text)/8) {
 		return
 	}
+	if text == "null" && (strings.Contains(words, "firebaseio.com") || strings.Contains(words, "firebasedatabase.app")) {
+		e.raise("nosql.delete-all", src, 0, len(src.text), "") // what was there is replaced by nothing
+		return
+	}
 	if text[0] == '{' || text[0] == '[' {
 		if root, _ := parseJSON(src.text); root != nil {
 			w := bodyWalk{jsonWalk{e: e, src: src}, words}
@@ -302,5 +306,8 @@ func (w *bodyWalk) deletion(n *jsonNode) {
 	removes := n.get("delete", "remove")
 	if all("deleteAll", "delete_all", "drop_all", "dropAll") || removes.str("query") == "*:*" || n.str("drop_op") == "ALL" {
 		w.e.raise("nosql.delete-all", w.src, n.start, n.end, "")
+	}
+	if n.get("remove_index") != nil {
+		w.e.raise("nosql.index-delete", w.src, n.start, n.end, "")
 	}
 }

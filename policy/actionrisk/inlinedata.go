@@ -37,6 +37,9 @@ var wireCalls = setOf("send sendall write sendto puts print syswrite end sendMes
 func (r *inlineRun) database(name inlineToken, args []inlineToken) bool {
 	cut := strings.LastIndexAny(name.text, ".:>")
 	last := strings.TrimLeft(name.text[cut+1:], "&")
+	if r.sends(name, args) {
+		return true
+	}
 	method := cut >= 0 || r.isMethod(name)
 	if d, ok := driverEffects[last]; ok && (method || d.scoped == "") {
 		effect := d.whole
@@ -56,6 +59,10 @@ func (r *inlineRun) database(name inlineToken, args []inlineToken) bool {
 		}
 		return true
 	}
+	if effect := r.mapperEffect(last, name, args); effect != "" {
+		r.effect(effect, name, args)
+		return true
+	}
 	if last == "drop" && (strings.Contains(name.text, "ollection") || strings.HasPrefix(name.text, "db.")) {
 		r.effect("nosql.collection-drop", name, args)
 		return true
@@ -72,6 +79,36 @@ func (r *inlineRun) database(name inlineToken, args []inlineToken) bool {
 		return false
 	}
 	return r.runsSQL(name, args)
+}
+
+// mapperEffect: methods of object mappers whose arguments, or whose chain, decide.
+func (r *inlineRun) mapperEffect(last string, name inlineToken, args []inlineToken) string {
+	text := ""
+	if len(args) > 0 {
+		from, to := max(args[0].from, 0), min(args[len(args)-1].to+2, len(r.src.text))
+		text = strings.Join(strings.Fields(r.src.text[min(from, to):to]), "")
+	}
+	before := r.src.text[:min(max(name.from, 0), len(r.src.text))]
+	chain := before[strings.LastIndexAny(before, ";\n")+1:] + name.text
+	switch last {
+	case "destroy":
+		if strings.Contains(text, "truncate:true") || strings.Contains(text, "where:{}") {
+			return "delete.unbounded"
+		}
+	case "sync", "synchronize":
+		if strings.Contains(text, "force:true") || text == "true" {
+			return "drop.schema"
+		}
+	case "drop":
+		if strings.HasSuffix(chain, "sequelize.drop") || strings.HasSuffix(chain, "schema.drop") {
+			return "drop.schema"
+		}
+	case "del":
+		if len(args) == 0 && (strings.Contains(chain, "knex") || strings.Contains(chain, "db(")) && !strings.Contains(chain, "where") {
+			return "delete.unbounded"
+		}
+	}
+	return ""
 }
 
 // isMethod: -> or a point stands before the name.

@@ -114,7 +114,7 @@ func datastorePort(t string) bool {
 func deletePath(rest string) bool {
 	l := strings.ToLower(rest)
 	l, _, _ = strings.Cut(l, "?")
-	for _, p := range [...]string{"/dodelete", "_delete_by_query", "/delete-batch", "/delete_series", "/destroy", "/delete", "/purge", "/clean_tombstones", "/dowipeoutworkspace", "/_all"} {
+	for _, p := range [...]string{"/dodelete", "_delete_by_query", "/delete-batch", "/delete_series", "/destroy", "/delete", "/purge", "/clean_tombstones", "/dowipeoutworkspace", "/_all", "/deleterange", "/deletemany", "/delete_all", "/delete-all", "/deleteall", "/truncate", "/wipe", "/collections/drop", "/databases/drop", "/partitions/drop", "/api/v1/reset", "/api/v2/reset", "/bulk-delete", "/bulk_delete", "/_bulk_delete", "/batchdelete"} {
 		if strings.HasSuffix(l, p) {
 			return true
 		}
@@ -191,7 +191,7 @@ func httpMethod(v *invocation) string {
 		return strings.ToUpper(w.Text)
 	}
 	switch v.exe {
-	case "http", "https", "xh", "xhs":
+	case "http", "https", "xh", "xhs", "httpie", "curlie", "restish":
 		if len(v.operands) > 0 {
 			switch m := strings.ToUpper(v.operands[0].Text); m {
 			case "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS":

@@ -59,6 +59,10 @@ func consoleLine(text string) string {
 // taken as well. It tells whether there was one.
 func (e *engine) runProgram(src *source) bool {
 	text := strings.TrimLeft(src.text, " \t\r\n")
+	if strings.Contains(text, "redis.call(") || strings.Contains(text, "redis.pcall(") {
+		e.runRedis(src, "EVAL "+strings.ReplaceAll(text, "\n", " "), "")
+		return true
+	}
 	lang := programLanguage(text)
 	if lang == "" || src.depth >= maxDepth || !e.budget.spend(1+len(text)/8) {
 		return false

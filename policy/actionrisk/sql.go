@@ -130,16 +130,17 @@ type sqlParser struct {
 	left    *int       // bytes of nested text that may still be classified
 	out     sqlResult
 
-	head      string            // verb of the statement under way
-	via       string            // set while a literal's text is classified
-	routine   string            // name of the routine whose body is under way
-	bodies    []string          // names of routines with effects in their body
-	vars      map[string]string // literal text assigned to @x, x or a prepared name
-	temporary []string          // tables this text created as temporary ones
-	unscoped  []string          // CTEs that select whole tables
-	loop      bool              // inside WHILE, LOOP or \watch: LIMIT scopes nothing
-	txStart   int               // index of the first fact of the open transaction, -1 if none
-	of        sqlClient
+	head       string            // verb of the statement under way
+	via        string            // set while a literal's text is classified
+	routine    string            // name of the routine whose body is under way
+	bodies     []string          // names of routines with effects in their body
+	vars       map[string]string // literal text assigned to @x, x or a prepared name
+	temporary  []string          // tables this text created as temporary ones
+	unscoped   []string          // CTEs that select whole tables
+	loop       bool              // inside WHILE, LOOP or \watch: LIMIT scopes nothing
+	txStart    int               // index of the first fact of the open transaction, -1 if none
+	selfJoined bool              // a table is joined with itself
+	of         sqlClient
 }
 
 func (p *sqlParser) run() {

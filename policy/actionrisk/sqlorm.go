@@ -7,26 +7,33 @@ import "strings"
 var ormEffects = []struct {
 	text           string
 	whole, limited string
+	needs          string // a word that the text must hold as well
 }{
-	{".delete_all", "delete.unbounded", "delete.scoped"},
-	{".destroy_all", "delete.unbounded", "delete.scoped"},
-	{".update_all", "update.unbounded", "update.scoped"},
-	{".objects.all().delete()", "delete.unbounded", "delete.unbounded"},
-	{".objects.all().update(", "update.unbounded", "update.unbounded"},
-	{").delete()", "delete.scoped", "delete.scoped"},
-	{"->truncate()", "truncate", "truncate"},
-	{"::truncate()", "truncate", "truncate"},
-	{"->delete()", "delete.unbounded", "delete.scoped"},
-	{"truncate: true", "truncate", "truncate"},
-	{".deleteMany()", "delete.unbounded", "delete.unbounded"},
-	{".deleteMany({})", "delete.unbounded", "delete.unbounded"},
-	{"drop_all(", "drop.schema", "drop.schema"},
-	{"drop_table(", "drop.table", "drop.table"},
-	{"dropSchema(", "drop.schema", "drop.schema"},
-	{".dropTable(", "drop.table", "drop.table"},
-	{"->dropIfExists(", "drop.table", "drop.table"},
-	{"::dropIfExists(", "drop.table", "drop.table"},
-	{"dropAllTables", "drop.schema", "drop.schema"},
+	{".delete_all", "delete.unbounded", "delete.scoped", ""},
+	{".destroy_all", "delete.unbounded", "delete.scoped", ""},
+	{".update_all", "update.unbounded", "update.scoped", ""},
+	{".objects.all().delete()", "delete.unbounded", "delete.unbounded", ""},
+	{".objects.all().update(", "update.unbounded", "update.unbounded", ""},
+	{").delete()", "delete.scoped", "delete.scoped", ""},
+	{"->truncate()", "truncate", "truncate", ""},
+	{"::truncate()", "truncate", "truncate", ""},
+	{"->delete()", "delete.unbounded", "delete.scoped", ""},
+	{"truncate: true", "truncate", "truncate", ""},
+	{".deleteMany()", "delete.unbounded", "delete.unbounded", ""},
+	{".deleteMany({})", "delete.unbounded", "delete.unbounded", ""},
+	{"drop_all(", "drop.schema", "drop.schema", ""},
+	{"drop_table(", "drop.table", "drop.table", ""},
+	{"dropSchema(", "drop.schema", "drop.schema", ""},
+	{".dropTable(", "drop.table", "drop.table", ""},
+	{"->dropIfExists(", "drop.table", "drop.table", ""},
+	{"::dropIfExists(", "drop.table", "drop.table", ""},
+	{"dropAllTables", "drop.schema", "drop.schema", ""},
+	{"].delete", "delete.unbounded", "delete.scoped", "Sequel"},
+	{"].truncate", "truncate", "truncate", "Sequel"},
+	{"EnsureDeleted(", "drop.database", "drop.database", ""},
+	{"EnsureDeletedAsync(", "drop.database", "drop.database", ""},
+	{".truncate({", "truncate", "truncate", ""},
+	{"Repo.delete_all", "delete.unbounded", "delete.scoped", ""},
 }
 
 // runORM finds calls of object mappers in program text, and SQL in its strings
@@ -40,7 +47,7 @@ func (e *engine) runORM(src *source) {
 	r.readOnly = true
 	for _, o := range ormEffects {
 		at := strings.Index(text, o.text)
-		if at < 0 || at > 0 && text[at-1] <= ' ' && o.text[0] == '.' {
+		if at < 0 || o.needs != "" && !strings.Contains(text, o.needs) || at > 0 && text[at-1] <= ' ' && o.text[0] == '.' {
 			continue
 		}
 		from := strings.LastIndexAny(text[:at], ";\n") + 1

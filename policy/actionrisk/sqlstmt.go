@@ -1,6 +1,7 @@
 package actionrisk
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -216,8 +217,20 @@ func (p *sqlParser) deletion(i, end int) {
 	if target == "" && p.hidden(end) {
 		return
 	}
+	p.selfJoined = p.joinsItself(i, end, target)
 	p.add("delete."+p.whereShape(i, end, target), target, i, end)
+	p.selfJoined = false
 	p.functions(i, end)
+}
+
+// joinsItself: DELETE FROM t … USING t v, or USING a query of all of t.
+func (p *sqlParser) joinsItself(i, end int, target string) bool {
+	at := p.find(i, end, p.toks[i].depth, "using")
+	if at < 0 {
+		return false
+	}
+	table, _ := p.name(at+1, end)
+	return sameTable(table, target) || slices.Contains(p.unscoped, strings.ToLower(table))
 }
 
 // hidden reports whether a # behind token end-1 made a comment of the name that

@@ -151,3 +151,19 @@ func (sh *shell) writesStartFile(name Word, f flow) {
 	}
 	sh.runStartFile(&c, f.word, &invocation{exe: client, src: sh.src, stdin: flow{known: true}, cwd: sh.cwd})
 }
+
+// dropsMark is put behind the name of a program that prints statements which drop
+// what is there before they create it again.
+const dropsMark = " --clean"
+
+func dropsFirst(v *invocation) bool {
+	return v.has("--clean") || v.exe == "pg_dump" && v.has("-c") || v.has("--add-drop-database")
+}
+
+// restored: a dump that drops first is given to a client.
+func (sh *shell) restored(in flow, v *invocation) {
+	if strings.HasSuffix(in.via, dropsMark) {
+		r := sqlResult{facts: []sqlFact{{effect: "drop.table", start: v.from, end: v.to}}}
+		sh.e.sqlResult(sh.src, &r, clientWords(v, ""))
+	}
+}

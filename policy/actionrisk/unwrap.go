@@ -86,6 +86,7 @@ func (sh *shell) run(v *invocation) flow {
 	sh.readsWritten(v)
 	sh.wire(v)
 	sh.requestBodies(v)
+	sh.otherRequests(v)
 	if f, ok := sh.writtenProgram(v); ok && !carried {
 		out, carried = f, true
 	}
@@ -440,6 +441,9 @@ func (sh *shell) fromInput(w *wrapper, v *invocation) (flow, bool) {
 		if in.taint&fromBuilt != 0 && w.Lang == "shell" {
 			sh.e.doubt("text that is interpreted is not known")
 			sh.e.raise("obf.dynamic-structure", sh.src, v.from, v.to, "")
+		}
+		if storeLanguage(w.Lang) {
+			sh.restored(in, v)
 		}
 		if in.taint&fromBuilt != 0 && storeLanguage(w.Lang) {
 			sh.e.raise("sql.dynamic", sh.src, v.from, v.to, "")

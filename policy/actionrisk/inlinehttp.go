@@ -1,0 +1,80 @@
+package actionrisk
+
+import "strings"
+
+// Requests that a program text sends: what the method says decides, as for the
+// clients of the command line.
+
+// httpLibraries are names by which a text is known to send requests.
+var httpLibraries = []string{"requests", "httpx", "aiohttp", "urllib", "http.client", "axios", "got", "ky", "superagent", "undici", "fetch", "$http", "Net::HTTP", "HTTParty", "RestClient", "Faraday", "HTTP::Tiny", "LWP", "Guzzle", "Http::", "curl_", "http.request", "https.request", "HttpClient", "XMLHttpRequest"}
+
+// requestCalls take the method as an argument.
+var requestCalls = setOf("request Request fetch axios ajax open create curl_setopt curl_setopt_array send_request urlopen do_request NewRequest requestAsync invoke send")
+
+// sends judges a call that sends a request with DELETE, and tells whether it was one.
+func (r *inlineRun) sends(name inlineToken, args []inlineToken) bool {
+	last := name.text[strings.LastIndexAny(name.text, ".:>")+1:]
+	list := r.strings(args)
+	switch {
+	case last == "delete" || last == "Delete" || last == "deleteAsync" || last == "DeleteAsync":
+		if len(list) == 0 || !addressLike(list[0].text) || !r.usesHTTP() {
+			return false
+		}
+		r.sendDelete(list[0])
+		return true
+	case requestCalls[last] && r.saysDelete(args):
+		for _, t := range append(list, r.toks...) {
+			if t.kind == 's' && addressLike(t.text) {
+				r.sendDelete(t)
+				return true
+			}
+		}
+		r.sendDelete(inlineToken{text: "https://" + string(hole), from: name.from, to: name.to})
+		return true
+	}
+	return false
+}
+
+// addressLike: a URL, a path, or something not known.
+func addressLike(t string) bool {
+	return strings.HasPrefix(t, "http") || strings.HasPrefix(t, "/") || strings.HasPrefix(t, string(hole))
+}
+
+// saysDelete: one of the arguments is the method DELETE.
+func (r *inlineRun) saysDelete(args []inlineToken) bool {
+	for _, t := range args {
+		if t.kind == 's' && strings.EqualFold(t.text, "delete") {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *inlineRun) usesHTTP() bool {
+	for _, n := range httpLibraries {
+		if strings.Contains(r.src.text, n) {
+			return true
+		}
+	}
+	return false
+}
+
+// sendDelete judges the request as curl's; a path alone is of the host that the
+// text names elsewhere.
+func (r *inlineRun) sendDelete(t inlineToken) {
+	address := t.text
+	if strings.HasPrefix(address, "/") {
+		for _, other := range r.toks {
+			if other.kind == 's' && other.text != "" {
+				if host, ok := looksHost(other.text); ok {
+					address = "https://" + host + t.text
+					break
+				}
+			}
+		}
+	}
+	src := r.src.inside(r.word(t), r.lang)
+	if src.depth <= maxDepth {
+		r.sh.e.runHTTPLine(&src, []string{"DELETE", strings.ReplaceAll(address, " ", "%20")})
+	}
+}

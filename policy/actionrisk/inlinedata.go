@@ -180,6 +180,9 @@ func (r *inlineRun) wholeFilter(args []inlineToken) bool {
 	}
 	first, _ := splitArg(r.src.text[from:to])
 	first = strings.Join(strings.Fields(first), "")
+	if strings.HasPrefix(first, "{where:{}") {
+		return true
+	}
 	if body, ok := strings.CutPrefix(first, "{where:"); ok {
 		first = strings.TrimSuffix(body, "}")
 	}

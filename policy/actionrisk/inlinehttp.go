@@ -9,7 +9,7 @@ import "strings"
 var httpLibraries = []string{"requests", "httpx", "aiohttp", "urllib", "http.client", "axios", "got", "ky", "superagent", "undici", "fetch", "$http", "Net::HTTP", "HTTParty", "RestClient", "Faraday", "HTTP::Tiny", "LWP", "Guzzle", "Http::", "curl_", "http.request", "https.request", "HttpClient", "XMLHttpRequest"}
 
 // requestCalls take the method as an argument.
-var requestCalls = setOf("request Request fetch axios ajax open create curl_setopt curl_setopt_array send_request urlopen do_request NewRequest requestAsync invoke send")
+var requestCalls = setOf("request Request fetch axios ajax open curl_setopt curl_setopt_array send_request urlopen do_request NewRequest requestAsync")
 
 // sends judges a call that sends a request with DELETE, and tells whether it was one.
 func (r *inlineRun) sends(name inlineToken, args []inlineToken) bool {
@@ -22,7 +22,7 @@ func (r *inlineRun) sends(name inlineToken, args []inlineToken) bool {
 		}
 		r.sendDelete(list[0])
 		return true
-	case requestCalls[last] && r.saysDelete(args):
+	case requestCalls[last] && r.saysDelete(args) && r.usesHTTP() && r.sh.e.budget.spend(1+len(r.toks)/8):
 		for _, t := range append(list, r.toks...) {
 			if t.kind == 's' && addressLike(t.text) {
 				r.sendDelete(t)
@@ -40,11 +40,21 @@ func addressLike(t string) bool {
 	return strings.HasPrefix(t, "http") || strings.HasPrefix(t, "/") || strings.HasPrefix(t, string(hole))
 }
 
-// saysDelete: one of the arguments is the method DELETE.
+// saysDelete: the method DELETE is an argument of its own, or what a member called
+// method is set to.
 func (r *inlineRun) saysDelete(args []inlineToken) bool {
-	for _, t := range args {
-		if t.kind == 's' && strings.EqualFold(t.text, "delete") {
+	for i, t := range args {
+		if t.kind != 's' || !strings.EqualFold(t.text, "delete") {
+			continue
+		}
+		if t.text == "DELETE" && (i == 0 || args[i-1].kind == ',') {
 			return true
+		}
+		for j := max(0, i-4); j < i; j++ {
+			switch strings.ToLower(strings.Trim(args[j].text, ".:'\"")) {
+			case "method", "type", "verb", "curlopt_customrequest", "http_method":
+				return true
+			}
 		}
 	}
 	return false

@@ -171,13 +171,13 @@ func overriddenMethod(v *invocation) string {
 	for _, w := range v.argv[min(1, len(v.argv)):] {
 		text := strings.ToUpper(w.Text)
 		for _, mark := range [...]string{"X-HTTP-METHOD-OVERRIDE", "X-HTTP-METHOD", "X-METHOD-OVERRIDE", "_METHOD", "X-HTTP-METHOD_OVERRIDE"} {
-			_, rest, ok := strings.Cut(text, mark)
-			if !ok {
+			before, rest, ok := strings.Cut(text, mark)
+			if !ok || before != "" && isNameByte(before[len(before)-1]) { // payment_method is another word
 				continue
 			}
 			rest = strings.TrimLeft(rest, "\"': =")
 			for _, m := range [...]string{"DELETE", "PUT", "PATCH"} {
-				if strings.HasPrefix(rest, m) {
+				if after, ok := strings.CutPrefix(rest, m); ok && (after == "" || !isNameByte(after[0])) {
 					return m
 				}
 			}

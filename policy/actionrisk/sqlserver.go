@@ -119,7 +119,7 @@ var sqlFunctionEffects = map[string]string{
 	"pg_read_file": "server.file-read", "pg_read_binary_file": "server.file-read", "pg_ls_dir": "server.file-read",
 	"pg_stat_file": "server.file-read", "lo_import": "server.file-read", "load_file": "server.file-read", "readfile": "server.file-read", "bfilename": "server.file-read",
 	"lo_export": "server.file-write", "pg_file_write": "server.file-write", "pg_file_unlink": "server.file-write",
-	"pg_file_rename": "server.file-write", "writefile": "server.file-write", "edit": "server.program",
+	"pg_file_rename": "server.file-write", "writefile": "server.file-write",
 	"utl_file.fremove": "server.file-write", "utl_file.frename": "server.file-write", "utl_file.fcopy": "server.file-write",
 	"dbms_xslprocessor.clob2file": "server.file-write", "dbms_advisor.create_file": "server.file-write", "dbms_lob.clob2file": "server.file-write", "dbms_file_transfer.put_file": "server.file-write",
 	"dbms_backup_restore.deletefile": "server.file-write", "dbms_cloud.delete_object": "server.file-write", "dbms_lob.fileopen": "server.file-read",

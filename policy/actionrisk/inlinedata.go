@@ -28,7 +28,7 @@ var sqlCalls = setOf(`execute executemany executescript execute_sql executeSql e
 	query queryRaw query_raw rawQuery raw_query raw rawSql execSQL execSql multi_query multiQuery real_query run all each none any one oneOrNone manyOrNone many result multi batch
 	$executeRaw $executeRawUnsafe $queryRaw $queryRawUnsafe executeRaw executeRawUnsafe queryRawUnsafe executeUpdate executeQuery executeLargeUpdate executeStatement executeNonQuery ExecuteNonQuery ExecuteSqlRaw ExecuteSqlRawAsync ExecuteSqlCommand FromSqlRaw
 	createQuery createNativeQuery createSQLQuery nativeQuery do prepare selectall_arrayref selectrow_array unprepared statement affectingStatement sql read_sql read_sql_query run_sql runSql
-	Exec ExecContext Query QueryRow QueryContext MustExec NamedExec Raw pg_query mysqli_query mysqli_multi_query mysql_query sqlite_exec odbc_exec sqlsrv_query oci_parse db_query unsafe command execute_command sendCommand send_command sendCommandRaw call execute_query executeScript delete update select select_all select_value client_query simpleQuery`)
+	Exec ExecContext Query QueryRow QueryContext MustExec NamedExec Raw pg_query mysqli_query mysqli_multi_query mysql_query sqlite_exec odbc_exec sqlsrv_query oci_parse db_query unsafe command execute_command sendCommand send_command sendCommandRaw call execute_query executeScript delete update select select_all select_value client_query simpleQuery dbExecute dbSendStatement dbSendQuery dbGetQuery sqlQuery sqlExec executeStatement`)
 
 // wireCalls are methods that write bytes to a connection.
 var wireCalls = setOf("send sendall write sendto puts print syswrite end sendMessage writelines fwrite fputs socket_write stream_socket_sendto")
@@ -63,7 +63,7 @@ func (r *inlineRun) database(name inlineToken, args []inlineToken) bool {
 		r.effect(effect, name, args)
 		return true
 	}
-	if last == "drop" && (strings.Contains(name.text, "ollection") || strings.HasPrefix(name.text, "db.")) {
+	if last == "drop" && len(args) == 0 && r.ofCollection(name) {
 		r.effect("nosql.collection-drop", name, args)
 		return true
 	}
@@ -79,6 +79,13 @@ func (r *inlineRun) database(name inlineToken, args []inlineToken) bool {
 		return false
 	}
 	return r.runsSQL(name, args)
+}
+
+// ofCollection: the chain in front of a method goes through a collection.
+func (r *inlineRun) ofCollection(name inlineToken) bool {
+	before := r.src.text[:min(max(name.from, 0), len(r.src.text))]
+	chain := before[strings.LastIndexAny(before, ";\n")+1:] + name.text
+	return strings.Contains(chain, "ollection") || strings.HasPrefix(name.text, "db.")
 }
 
 // mapperEffect: methods of object mappers whose arguments, or whose chain, decide.
@@ -114,7 +121,7 @@ func (r *inlineRun) mapperEffect(last string, name inlineToken, args []inlineTok
 // isMethod: -> or a point stands before the name.
 func (r *inlineRun) isMethod(name inlineToken) bool {
 	before := r.src.text[:min(max(name.from, 0), len(r.src.text))]
-	return strings.HasSuffix(before, "->") || strings.HasSuffix(before, ".") || strings.HasSuffix(before, "::")
+	return strings.HasSuffix(before, "->") || strings.HasSuffix(before, ".") || strings.HasSuffix(before, ":")
 }
 
 // runsSQL judges the SQL in a call's first argument and tells whether it is SQL.
@@ -133,6 +140,11 @@ func (r *inlineRun) runsSQL(name inlineToken, args []inlineToken) bool {
 		src := r.src.inside(r.word(words), r.lang)
 		r.sh.e.runRedis(&src, words.text, "")
 		return true
+	}
+	for _, t := range r.strings(args) { // behind the connection
+		if !looksSQL(text.text) && looksSQL(t.text) {
+			text = t
+		}
 	}
 	if !looksSQL(text.text) {
 		return false

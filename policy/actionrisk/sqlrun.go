@@ -278,8 +278,12 @@ func laterSQL(text string) bool {
 		if third = strings.TrimLeft(third, " "); second == "" || !strings.HasPrefix(third, "=") && !strings.HasPrefix(third, ":=") && !hasSQLWord(strings.ToLower(third[:min(len(third), 64)]), "to", "on", "off") {
 			return false
 		}
-	case "exec", "execute", "call", "print", "use", "go", "begin", "declare", "start", "savepoint", "prepare", "show", "commit", "rollback", "deallocate", "raiserror":
-		if second == "" && word != "go" && word != "begin" && word != "commit" && word != "rollback" {
+	case "go":
+		if line := strings.TrimLeft(skipSQLSpace(text)[2:], " \t;"); line == "" || line[0] != '\n' {
+			return false
+		}
+	case "exec", "execute", "call", "print", "use", "begin", "declare", "start", "savepoint", "prepare", "show", "commit", "rollback", "deallocate", "raiserror":
+		if second == "" && word != "begin" && word != "commit" && word != "rollback" {
 			return false
 		}
 	default:

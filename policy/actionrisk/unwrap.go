@@ -383,6 +383,9 @@ func (sh *shell) interpret(lang string, w Word, v *invocation, via string, param
 			e.runCalls(&src)
 		}
 		e.runORM(&src)
+		if lang == "other" {
+			e.runStringSQL(&src)
+		}
 	}
 	return flow{taint: v.stdin.taint}
 }

@@ -96,7 +96,6 @@ type item struct {
 	target   string
 	words    string // names that say where it acts (host, database), for kinds without an invocation
 	undone   bool   // rolled back, or only stored: medium at most
-	fact     any    // what the classifier of a domain knows; read by its predicates
 }
 
 // has tells whether an option, word or tag stands in the item.

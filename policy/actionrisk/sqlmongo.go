@@ -193,13 +193,13 @@ func mongoEffect(c *mongoCall) string {
 		}
 		return "update.scoped"
 	case "aggregate":
-		if !strings.Contains(c.args, "$out") {
-			return ""
-		}
-		if matchesNothing(c.args) {
+		return pipelineEffect(c)
+	case "bulkWrite":
+		return bulkEffect(c.args)
+	case "renameCollection":
+		if strings.HasSuffix(strings.ReplaceAll(c.args, " ", ""), ",true") { // what had the name is dropped
 			return "nosql.collection-drop"
 		}
-		return "replace"
 	case "createUser", "grantRolesToUser", "updateUser":
 		if strings.Contains(c.args, `"root"`) || strings.Contains(c.args, `'root'`) || strings.Contains(c.args, "dbAdminAnyDatabase") || strings.Contains(c.args, "userAdminAnyDatabase") {
 			return "privilege.superuser"
@@ -209,28 +209,6 @@ func mongoEffect(c *mongoCall) string {
 		return mongoCommand(first)
 	}
 	return mongoEffects[c.method]
-}
-
-// matchesNothing reports whether a pipeline gives no document, so that $out leaves
-// an empty collection.
-func matchesNothing(pipeline string) bool {
-	plain := strings.Join(strings.Fields(strings.NewReplacer(`"`, "", "'", "").Replace(pipeline)), "")
-	for _, none := range [...]string{"{$match:{_id:null}}", "{$match:{_id:{$exists:false}}}", "{$match:{$expr:false}}", "{$match:{_id:{$in:[]}}}", "{$match:{$nor:[{}]}}", "{$match:{_id:-1}}", "{$match:{_id:0}}", "{$limit:0}"} {
-		if strings.Contains(plain, none) {
-			return true
-		}
-	}
-	return false
-}
-
-// mongoAll reports whether a filter picks every document.
-func mongoAll(filter string) bool {
-	switch filter {
-	case "", "{}", "null", "{_id:{$exists:true}}", "{_id:{$ne:null}}", `{"_id":{"$exists":true}}`, `{"_id":{"$ne":null}}`,
-		"{$where:'true'}", `{$where:"true"}`, `{$where:"1"}`, "{_id:{$exists:1}}", "{$expr:true}", "{$or:[{}]}", "{$nor:[{_id:null}]}":
-		return true
-	}
-	return false
 }
 
 // mongoCommand names the effect of a command document.

@@ -215,6 +215,9 @@ func looksSQL(text string) bool {
 		low := strings.ToLower(rest)
 		return hasSQLWord(low, "to", "from", "on")
 	case "if", "begin", "while", "declare":
+		if word == "declare" && strings.HasPrefix(strings.TrimLeft(rest, " "), "-") { // bash's
+			return false
+		}
 		if low := strings.ToLower(rest); holdsSQL(low) && !strings.Contains(low, "; then") && !strings.Contains(low, ";then") && !strings.Contains(low, "; do") && !strings.Contains(low, "\ndo") && !strings.Contains(low, "\nthen") {
 			return true
 		}

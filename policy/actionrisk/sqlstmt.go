@@ -218,7 +218,11 @@ func (p *sqlParser) deletion(i, end int) {
 		return
 	}
 	p.selfJoined = p.joinsItself(i, end, target)
-	p.add("delete."+p.whereShape(i, end, target), target, i, end)
+	shape := p.whereShape(i, end, target)
+	if holdsAccounts(target) {
+		shape = "unbounded" // whoever is left out of it
+	}
+	p.add("delete."+shape, target, i, end)
 	p.selfJoined = false
 	p.functions(i, end)
 }
@@ -278,10 +282,17 @@ func (p *sqlParser) update(i, end int) {
 
 // systemTable records writes into the tables that hold the server's own accounts.
 func (p *sqlParser) systemTable(target string, i, end int) {
-	switch strings.ToLower(target) {
-	case "mysql.user", "mysql.global_priv", "pg_authid", "pg_catalog.pg_authid", "pg_shadow":
+	if holdsAccounts(target) {
 		p.add("privilege.superuser", target, i, end)
 	}
+}
+
+func holdsAccounts(table string) bool {
+	switch strings.ToLower(table) {
+	case "mysql.user", "mysql.global_priv", "mysql.db", "pg_authid", "pg_catalog.pg_authid", "pg_shadow", "sqlite_master", "sqlite_schema", "pg_class", "pg_catalog.pg_class", "pg_attribute":
+		return true
+	}
+	return false
 }
 
 func (p *sqlParser) insertion(verb string, i, end int) {

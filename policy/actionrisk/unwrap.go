@@ -422,6 +422,9 @@ func (sh *shell) file(w *wrapper, v *invocation, name Word) flow {
 	f, ok := sh.e.files[fileKey(sh.cwd, name.Text)]
 	if !ok || !f.known {
 		sh.e.unproven = true
+		if storeLanguage(w.Lang) && f.taint&(fromNetwork|fromBuilt) != 0 {
+			sh.e.raise("sql.dynamic", sh.src, v.from, v.to, printable(name.Text))
+		}
 		return flow{}
 	}
 	f.word.Taint |= f.taint

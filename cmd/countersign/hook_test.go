@@ -519,6 +519,8 @@ func TestDoctorHookSettings(t *testing.T) {
 		"open cursor":                     {".cursor/hooks.json", `{"version":1,"hooks":{"beforeShellExecution":[{"command":` + command + `}]}}`, 0, "without failClosed"},
 		"closed cursor that says nothing": {".cursor/hooks.json", `{"version":1,"hooks":{"beforeShellExecution":[{"command":"true # gate hook","failClosed":true}]}}`, 1, "blocks everything"},
 		"flags beside lists":              {".gemini/settings.json", `{"hooks":{"enabled":true,"BeforeTool":[{"matcher":"run_.*","hooks":[{"type":"command","command":` + command + `}]}]}}`, 0, "blocks the canary"},
+		"a member Codex does not know":    {".codex/hooks.json", `{"version":1,"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":` + command + `}]}]}}`, 1, "NOT GUARDED: Codex skips the whole file"},
+		"a member Codex knows":            {".codex/hooks.json", `{"description":"x","hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":` + command + `}]}]}}`, 0, "blocks the canary"},
 		"not JSON":                        {".gemini/settings.json", `{"hooks":{ // comment`, 1, "cannot be read as JSON"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -356,7 +356,7 @@ func (w *jsonWalk) shape(n *jsonNode) bool {
 	if n.str("to") != "" && (n.get("data") != nil || n.get("value") != nil) && strings.HasPrefix(n.str("to"), "0x") {
 		return w.transaction(n)
 	}
-	if url := n.get("url", "uri", "endpoint"); url != nil && url.kind == '"' && n.str("method") != "" {
+	if url := requestTo(n); url != nil {
 		return w.request(n, url)
 	}
 	return false
@@ -380,14 +380,45 @@ func (w *jsonWalk) isRequirements(list *jsonNode) bool {
 
 // request is an HTTP request written as an object.
 func (w *jsonWalk) request(n, url *jsonNode) bool {
-	line := strings.ToUpper(n.str("method")) + " " + url.text
+	line := strings.ToUpper(n.str("method", "http_method", "verb")) + " " + url.text
 	span, _ := w.src.where(n.start, n.end)
 	inner := source{text: line, at: -1, span: span, via: w.src.via, depth: w.src.depth + 1}
 	if h := httpLine(line); h != nil && inner.depth <= maxDepth {
 		w.e.runHTTPLine(&inner, h)
+		w.requestBody(n, url)
 		return true
 	}
 	return false
+}
+
+// requestBody judges what a request written as an object carries.
+func (w *jsonWalk) requestBody(n, url *jsonNode) {
+	body := n.get("body", "data", "json", "payload", "json_body", "content")
+	switch {
+	case body == nil || searchAddress(Word{Text: url.text}):
+	case body.kind == '"':
+		src := body.source(w.src, "body")
+		w.e.runBody(&src, url.text)
+	default:
+		inner := bodyWalk{jsonWalk{e: w.e, src: w.src}, url.text}
+		inner.node(body, "")
+	}
+}
+
+// requestTo is the address of a request written as an object, nil if it is none.
+func requestTo(n *jsonNode) *jsonNode {
+	if url := n.get("url", "uri", "endpoint"); url != nil && url.kind == '"' && n.str("method") != "" {
+		return url
+	}
+	path := n.get("path", "route")
+	if path == nil || path.kind != '"' || !strings.HasPrefix(path.text, "/") {
+		return nil
+	}
+	switch strings.ToUpper(n.str("method", "http_method", "verb")) {
+	case "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD":
+		return path
+	}
+	return nil
 }
 
 // carrierKeys are members whose strings are program text.

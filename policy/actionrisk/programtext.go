@@ -52,6 +52,9 @@ func consoleLine(text string) string {
 			return ""
 		}
 	}
+	if last := text[strings.LastIndexByte(text, '.')+1:]; joined && (last == "delete_all" || last == "destroy_all" || last == "truncate") {
+		return "ruby" // which needs no brackets
+	}
 	return ""
 }
 

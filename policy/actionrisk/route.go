@@ -46,6 +46,7 @@ func (e *engine) route(src *source) string {
 		e.ran, name = true, "powershell"
 		e.runWindows(src, "powershell")
 	}
+	program := e.runProgram(src)
 	if name != "" && !looksShell(text) && !(doubtful && name == "sql") {
 		return name
 	}
@@ -53,11 +54,11 @@ func (e *engine) route(src *source) string {
 		e.runHTTPLine(src, h)
 		return "http"
 	}
-	if e.runProgram(src) && name == "" {
-		name = "program"
-	}
 	(&shell{e: e}).script(src, flow{})
-	if name == "" {
+	switch {
+	case name == "" && program:
+		name = "program"
+	case name == "":
 		name = "shell"
 	}
 	return name

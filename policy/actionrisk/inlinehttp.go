@@ -11,11 +11,46 @@ var httpLibraries = []string{"requests", "httpx", "aiohttp", "urllib", "http.cli
 // requestCalls take the method as an argument.
 var requestCalls = setOf("request Request fetch axios ajax open curl_setopt curl_setopt_array send_request urlopen do_request NewRequest requestAsync")
 
+// bodyCalls send a body that stands in their arguments.
+var bodyCalls = setOf("post put patch request fetch axios send Post urlopen Request postForm post_form postJson")
+
+// bodyKeys are members and named arguments that hold the body itself.
+var bodyKeys = setOf("data body json content payload form")
+
+// bodies judges the statements in what a call sends: a member called query, a body
+// that is one.
+func (r *inlineRun) bodies(args []inlineToken) {
+	key := ""
+	for i, t := range args {
+		isKey := i+1 < len(args) && (args[i+1].kind == ':' || args[i+1].kind == '=' && args[i+1].to < len(r.src.text) && r.src.text[args[i+1].to] == '>')
+		switch {
+		case isKey:
+			key = strings.ToLower(strings.Trim(t.text, ".:"))
+		case t.kind == 's' && (queryKeys[key] || bodyKeys[key] || i > 0 && args[i-1].text == "JSON.stringify"):
+			src := r.src.inside(r.word(t), r.lang)
+			if src.depth <= maxDepth {
+				r.sh.e.runBody(&src, "")
+			}
+			key = ""
+		case t.kind == 's' || t.kind == 'i':
+			key = strings.ToLower(strings.Trim(t.text, ".:"))
+		case t.kind == ',':
+			key = ""
+		}
+	}
+}
+
 // sends judges a call that sends a request with DELETE, and tells whether it was one.
 func (r *inlineRun) sends(name inlineToken, args []inlineToken) bool {
 	last := name.text[strings.LastIndexAny(name.text, ".:>")+1:]
 	list := r.strings(args)
+	if bodyCalls[last] && r.usesHTTP() {
+		r.bodies(args)
+	}
 	switch {
+	case strings.Contains(name.text, "HTTP::Delete") && len(list) > 0:
+		r.sendDelete(list[0])
+		return true
 	case last == "delete" || last == "Delete" || last == "deleteAsync" || last == "DeleteAsync":
 		if len(list) == 0 || !addressLike(list[0].text) || !r.usesHTTP() {
 			return false
@@ -52,8 +87,10 @@ func (r *inlineRun) saysDelete(args []inlineToken) bool {
 		}
 		for j := max(0, i-4); j < i; j++ {
 			switch strings.ToLower(strings.Trim(args[j].text, ".:'\"")) {
-			case "method", "type", "verb", "curlopt_customrequest", "http_method":
+			case "method", "verb", "curlopt_customrequest", "http_method":
 				return true
+			case "type": // of jQuery; elsewhere it is what a record is about
+				return t.text == "DELETE"
 			}
 		}
 	}

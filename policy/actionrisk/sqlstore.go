@@ -167,3 +167,16 @@ func (sh *shell) restored(in flow, v *invocation) {
 		sh.e.sqlResult(sh.src, &r, clientWords(v, ""))
 	}
 }
+
+// buildsStatements: a command whose program prints what a database runs names what
+// destroys, or puts its text together so that nobody can read it. A program that
+// picks lines of a dump does neither.
+func buildsStatements(text string) bool {
+	low := strings.ToLower(text)
+	for _, word := range [...]string{"drop", "truncate", "delete", "alter ", "grant ", "update ", "flush", "remove", "chr(", "char(", "charcode", "reverse", "decode", "pack(", "rot13", "[::-1]", "atob", "b64", "unhex", "fromhex"} {
+		if strings.Contains(low, word) {
+			return true
+		}
+	}
+	return false
+}

@@ -451,7 +451,7 @@ func (sh *shell) fromInput(w *wrapper, v *invocation) (flow, bool) {
 		if storeLanguage(w.Lang) {
 			sh.restored(in, v)
 		}
-		if in.taint&fromBuilt != 0 && storeLanguage(w.Lang) {
+		if in.taint&fromBuilt != 0 && storeLanguage(w.Lang) && buildsStatements(sh.src.text) {
 			sh.e.raise("sql.dynamic", sh.src, v.from, v.to, "")
 		}
 		return flow{taint: in.taint &^ fromStdin}, true

@@ -151,9 +151,20 @@ func (r *inlineRun) runsSQL(name inlineToken, args []inlineToken) bool {
 	}
 	src := r.src.inside(r.word(text), r.lang)
 	if src.depth <= maxDepth {
-		r.sh.e.runSQL(&src, nil)
+		r.sh.e.runSQL(&src, r.library())
 	}
 	return true
+}
+
+// library is the client that a text with a database in itself stands for, nil if it
+// is none: its files are the user's.
+func (r *inlineRun) library() *invocation {
+	for _, name := range [...]string{"duckdb", "sqlite3"} {
+		if strings.Contains(r.src.text, name) {
+			return &invocation{exe: name, cwd: r.sh.cwd, src: r.src}
+		}
+	}
+	return nil
 }
 
 // firstText is the first argument as a string: put together, formatted, or Perl's

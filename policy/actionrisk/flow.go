@@ -152,6 +152,9 @@ func (e *engine) printed(sh *shell, v *invocation) flow {
 		quiet = savesAll(v)
 	case in("dumpers"):
 		f.taint |= fromDump
+		if dropsFirst(v) {
+			f.via += dropsMark
+		}
 	case v.exe == "history":
 		f.taint |= fromEnviron
 	case v.exe == "env" || v.exe == "printenv" || v.exe == "set" || v.exe == "export" || v.exe == "declare":
@@ -210,6 +213,9 @@ func (e *engine) outputFile(sh *shell, v *invocation) {
 	}
 }
 
+// objectStores are the clients of stores of objects.
+var objectStores = setOf("aws gsutil gcloud az rclone mc s3cmd s5cmd b2")
+
 // connects: a program of many uses that is pointed at another machine here, whose
 // answer it prints.
 func connects(v *invocation) bool {
@@ -225,8 +231,11 @@ func connects(v *invocation) bool {
 		return v.has("s_client") && !local(v)
 	case "scp", "rsync", "sftp":
 		return len(v.operands) > 0 && remotePath(v.operands[0].Text)
-	case "aws", "gsutil", "gcloud", "az", "rclone", "mc", "s3cmd", "s5cmd", "b2": // a stored object, printed
+	}
+	if objectStores[v.exe] {
 		return v.underAny(printsObject) && slices.ContainsFunc(v.operands, func(w Word) bool { return w.Text == "-" || w.Text == "cat" || w.Text == "/dev/stdout" })
+	}
+	switch v.exe {
 	case "helm", "kustomize", "kubectl", "oc": // what is described elsewhere
 		return v.underAny(remoteDescriptions) && (v.has("--repo") || slices.ContainsFunc(v.operands, func(w Word) bool {
 			return strings.Contains(w.Text, "://") || strings.HasPrefix(w.Text, "github.com/") || strings.HasPrefix(w.Text, "git@")

@@ -370,8 +370,8 @@ func (w *jsonWalk) shape(n *jsonNode) bool {
 	if n.str("to") != "" && (n.get("data") != nil || n.get("value") != nil) && strings.HasPrefix(n.str("to"), "0x") {
 		return w.transaction(n)
 	}
-	if url := n.get("url", "uri", "endpoint"); url != nil && url.kind == '"' && n.str("method") != "" {
-		return w.request(n, url, n.str("method"))
+	if url := requestTo(n); url != nil {
+		return w.request(n, url, n.str(methodKeys...))
 	}
 	return false
 }
@@ -395,7 +395,7 @@ func (w *jsonWalk) isRequirements(list *jsonNode) bool {
 // request is an HTTP request written as an object.
 func (w *jsonWalk) request(n, url *jsonNode, method string) bool {
 	line := strings.ToUpper(method) + " " + url.text
-	if body := n.get("body", "data", "json", "payload", "form"); body != nil {
+	if body := n.get("body", "data", "json", "payload", "form", "json_body", "content"); body != nil {
 		text := body.text
 		if body.kind == '{' || body.kind == '[' {
 			text = w.src.text[body.start:body.end]
@@ -426,6 +426,25 @@ func methodByName(name string) string {
 		}
 	}
 	return ""
+}
+
+// methodKeys name the method of a request written as an object.
+var methodKeys = []string{"method", "http_method", "verb"}
+
+// requestTo is the address of a request written as an object, nil if it is none.
+func requestTo(n *jsonNode) *jsonNode {
+	if url := n.get("url", "uri", "endpoint"); url != nil && url.kind == '"' && n.str("method") != "" {
+		return url
+	}
+	path := n.get("path", "route")
+	if path == nil || path.kind != '"' || !strings.HasPrefix(path.text, "/") {
+		return nil
+	}
+	switch strings.ToUpper(n.str(methodKeys...)) {
+	case "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD":
+		return path
+	}
+	return nil
 }
 
 // carrierKeys are members whose strings are program text.

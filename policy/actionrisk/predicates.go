@@ -256,6 +256,9 @@ func stdinIs(e *engine, it *item, args []string) (Word, bool) {
 		if a == "text" && in.known && in.word.Text != "" {
 			return in.word, true
 		}
+		if a == "object" && objectStores[in.via] {
+			return in.word, true
+		}
 	}
 	return in.word, (in.taint|in.word.Taint|it.src.taint&fromNetwork)&taints(args) != 0
 }

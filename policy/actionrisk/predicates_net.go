@@ -115,7 +115,7 @@ func datastorePort(t string) bool {
 func deletePath(rest string) bool {
 	l := strings.ToLower(rest)
 	l, _, _ = strings.Cut(l, "?")
-	for _, p := range [...]string{"/dodelete", "_delete_by_query", "/delete-batch", "/delete_series", "/destroy", "/delete", "/purge", "/clean_tombstones", "/dowipeoutworkspace", "/_all"} {
+	for _, p := range [...]string{"/dodelete", "_delete_by_query", "/delete-batch", "/delete_series", "/destroy", "/delete", "/purge", "/clean_tombstones", "/dowipeoutworkspace", "/_all", "/deleterange", "/deletemany", "/delete_all", "/delete-all", "/deleteall", "/truncate", "/wipe", "/collections/drop", "/databases/drop", "/partitions/drop", "/api/v1/reset", "/api/v2/reset", "/bulk-delete", "/bulk_delete", "/_bulk_delete", "/batchdelete"} {
 		if strings.HasSuffix(l, p) {
 			return true
 		}
@@ -200,13 +200,13 @@ func overriddenMethod(v *invocation) string {
 	for _, w := range v.argv[min(1, len(v.argv)):] {
 		text := strings.ToUpper(w.Text)
 		for _, mark := range [...]string{"X-HTTP-METHOD-OVERRIDE", "X-HTTP-METHOD", "X-METHOD-OVERRIDE", "_METHOD", "X-HTTP-METHOD_OVERRIDE"} {
-			_, rest, ok := strings.Cut(text, mark)
-			if !ok {
+			before, rest, ok := strings.Cut(text, mark)
+			if !ok || before != "" && isNameByte(before[len(before)-1]) { // payment_method is another word
 				continue
 			}
 			rest = strings.TrimLeft(rest, "\"': =")
 			for _, m := range [...]string{"DELETE", "PUT", "PATCH"} {
-				if strings.HasPrefix(rest, m) {
+				if after, ok := strings.CutPrefix(rest, m); ok && (after == "" || !isNameByte(after[0])) {
 					return m
 				}
 			}
@@ -220,7 +220,7 @@ func httpMethod(v *invocation) string {
 		return strings.ToUpper(w.Text)
 	}
 	switch v.exe {
-	case "http", "https", "xh", "xhs":
+	case "http", "https", "xh", "xhs", "httpie", "curlie", "restish":
 		if len(v.operands) > 0 {
 			switch m := strings.ToUpper(v.operands[0].Text); m {
 			case "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS":

@@ -94,6 +94,7 @@ func (sh *shell) run(v *invocation) flow {
 	sh.readsWritten(v)
 	sh.wire(v)
 	sh.requestBodies(v)
+	sh.otherRequests(v)
 	if f, ok := sh.writtenProgram(v); ok && !carried {
 		out, carried = f, true
 	}
@@ -460,6 +461,9 @@ func (sh *shell) interpret(lang string, w Word, v *invocation, via string, param
 			e.runCalls(&src)
 		}
 		e.runORM(&src)
+		if lang == "other" {
+			e.runStringSQL(&src)
+		}
 	}
 	return flow{taint: v.stdin.taint}
 }
@@ -499,6 +503,9 @@ func (sh *shell) file(w *wrapper, v *invocation, name Word) flow {
 		if w.Lang == "manifest" {
 			sh.applied(f, v)
 		}
+		if storeLanguage(w.Lang) && f.taint&(fromNetwork|fromBuilt) != 0 {
+			sh.e.raise("sql.dynamic", sh.src, v.from, v.to, printable(name.Text))
+		}
 		return flow{}
 	}
 	f.word.Taint |= f.taint
@@ -525,7 +532,10 @@ func (sh *shell) fromInput(w *wrapper, v *invocation) (flow, bool) {
 			sh.e.doubt("text that is interpreted is not known")
 			sh.e.raise("obf.dynamic-structure", sh.src, v.from, v.to, "")
 		}
-		if in.taint&fromBuilt != 0 && storeLanguage(w.Lang) {
+		if storeLanguage(w.Lang) {
+			sh.restored(in, v)
+		}
+		if in.taint&fromBuilt != 0 && storeLanguage(w.Lang) && buildsStatements(sh.src.text) {
 			sh.e.raise("sql.dynamic", sh.src, v.from, v.to, "")
 		}
 		return flow{taint: in.taint &^ fromStdin}, true

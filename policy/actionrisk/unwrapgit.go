@@ -166,7 +166,7 @@ func (sh *shell) variableRuns(v *invocation, a assign) {
 		}
 		if strings.ContainsAny(a.value.Text, " /$`") {
 			text := a.value
-			if strings.HasPrefix(a.name, "PS") { // a prompt: only what stands in substitutions runs
+			if len(a.name) == 3 && strings.HasPrefix(a.name, "PS") { // a prompt: only what stands in substitutions runs
 				text.Text, text.At = ": \""+strings.ReplaceAll(text.Text, `"`, `\"`)+"\"", -1
 			}
 			text.Text = strings.TrimPrefix(text.Text, "|")

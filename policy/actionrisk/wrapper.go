@@ -81,15 +81,19 @@ func (c *compiled) readWrappers(read tableReader) error {
 // takesText: an option that holds text takes the next word, whether the tool's own
 // entry says so or not.
 func (c *compiled) takesText(exe string, w *wrapper) {
-	if len(w.sub) > 0 || len(w.Options) == 0 {
+	options := slices.Concat(w.Options, w.FileOptions, w.Also)
+	if len(w.sub) > 0 { // a short option may mean something else elsewhere
+		options = slices.DeleteFunc(options, func(o string) bool { return !strings.HasPrefix(o, "--") })
+	}
+	if len(options) == 0 {
 		return
 	}
 	spec := c.tools[exe]
 	if spec == nil {
-		spec = &tool{First: w.Argv || w.File || w.Join}
+		spec = &tool{First: len(w.sub) == 0 && (w.Argv || w.File || w.Join)}
 		c.tools[exe] = spec
 	}
-	for _, o := range w.Options {
+	for _, o := range options {
 		if !slices.Contains(spec.Values, o) {
 			spec.Values = append(slices.Clip(spec.Values), o)
 		}

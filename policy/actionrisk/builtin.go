@@ -32,7 +32,11 @@ func (sh *shell) builtin(v *invocation) (flow, bool) {
 				if sh.aliases == nil {
 					sh.aliases = map[string]Word{}
 				}
-				sh.aliases[name] = w.tail(len(name) + 1)
+				text := w.tail(len(name) + 1)
+				if v.has("-s") { // zsh: of files whose name ends so
+					name = "*." + name
+				}
+				sh.aliases[name] = text
 			}
 		}
 		return flow{known: true}, true

@@ -34,7 +34,8 @@ type effect struct {
 }
 
 type effectTable struct {
-	Effects []effect `json:"effects"`
+	Effects []effect       `json:"effects"`
+	Modules []moduleEffect `json:"modules"`
 }
 
 func (c *compiled) readEffects(read func(string, any) error) error {
@@ -42,7 +43,7 @@ func (c *compiled) readEffects(read func(string, any) error) error {
 	if err := read("effects", &t); err != nil {
 		return err
 	}
-	c.effects = map[string][]*effect{}
+	c.effects, c.modules = map[string][]*effect{}, t.Modules
 	for i := range t.Effects {
 		f := &t.Effects[i]
 		for _, s := range f.Sub {
@@ -150,6 +151,7 @@ func (f *effect) words(v *invocation) []Word {
 // say, and tells whether there was anything.
 func (sh *shell) effects(v *invocation) bool {
 	done := false
+	sh.modules(v)
 	for _, f := range sh.e.effects[v.exe] {
 		if v.dry || !f.holds(v) {
 			continue
@@ -179,6 +181,16 @@ func (sh *shell) act(as []string, words []Word, v *invocation) {
 		sh.mixes(v, words)
 	case "@send":
 		sh.sends(v, words)
+	case "@options":
+		sh.options(v, words)
+	case "@option":
+		for _, w := range words {
+			sh.plain([]string{v.exe}, settingsAsOptions(w), v)
+		}
+	case "@config":
+		for _, w := range words {
+			sh.e.configured(sh, as[1], sh.e.readFile(sh, w))
+		}
 	case ">", ">>":
 		for _, w := range words {
 			sh.writesTo(as[0], w, v)

@@ -17,7 +17,8 @@ type variable struct {
 }
 
 type variableTable struct {
-	Variables []variable `json:"variables"`
+	Variables []variable   `json:"variables"`
+	Files     []configFile `json:"files"`
 }
 
 func (c *compiled) readVariables(read func(string, any) error) error {
@@ -25,7 +26,7 @@ func (c *compiled) readVariables(read func(string, any) error) error {
 	if err := read("env", &t); err != nil {
 		return err
 	}
-	c.variables = map[string]*variable{}
+	c.variables, c.configs = map[string]*variable{}, t.Files
 	for i := range t.Variables {
 		a := &t.Variables[i]
 		for _, name := range a.Name {

@@ -34,6 +34,7 @@ func (e *engine) remember(sh *shell, name Word, f flow, more bool) {
 		return
 	}
 	key := fileKey(sh.cwd, name.Text)
+	e.configured(sh, key, f)
 	old, ok := e.files[key]
 	if !ok && len(e.files) >= maxFiles {
 		return
@@ -155,6 +156,9 @@ func (e *engine) output(sh *shell, v *invocation) flow {
 	}
 	for i := range v.argv {
 		f.taint |= v.argv[i].Taint & (fromSecret | fromDump | fromEnviron)
+	}
+	if w, ok := e.spoken(v); ok && f.taint&fromNetwork == 0 && !in("readers") {
+		f.word, f.known = w, w.known()
 	}
 	e.copies(sh, v)
 	e.transforms(sh, v)

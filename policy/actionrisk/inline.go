@@ -87,9 +87,7 @@ func (e *engine) runInline(sh *shell, src *source, lang string) {
 		e.tooDeep = true
 		return
 	}
-	switch lang {
-	case "vim", "applescript", "elisp", "sed", "make", "bang", "other":
-		e.runOddInline(sh, src, lang)
+	if e.runOddLanguage(sh, src, lang) {
 		return
 	}
 	inner := *sh
@@ -734,49 +732,6 @@ func (r *inlineRun) wholeEnvironment() bool {
 	return false
 }
 
-// runOddInline: an editor's command line and AppleScript.
-func (e *engine) runOddInline(sh *shell, src *source, lang string) {
-	text := src.text
-	if lang == "vim" {
-		i := strings.IndexByte(text, '!')
-		if i < 0 || strings.Trim(text[:i], ":%silent ") != "" || i+1 >= len(text) {
-			return
-		}
-		e.carried(sh, src, i+1, len(text), text[i+1:], "vim")
-		return
-	}
-	switch lang {
-	case "sed":
-		e.runSed(sh, src)
-		return
-	case "make":
-		e.runMake(sh, src)
-		return
-	case "bang":
-		e.runBang(sh, src)
-		return
-	case "elisp", "other":
-		e.runOther(sh, src)
-		return
-	}
-	phrase := "do shell script"
-	if !strings.Contains(text, phrase) {
-		phrase = "do script"
-	}
-	for i := strings.Index(text, phrase); i >= 0; {
-		rest := text[i+len(phrase):]
-		if j := strings.IndexByte(rest, '"'); j >= 0 {
-			t := stringToken(text, i+len(phrase)+j, "applescript")
-			e.carried(sh, src, t.from, t.to, t.text, phrase)
-		}
-		k := strings.Index(rest, phrase)
-		if k < 0 {
-			return
-		}
-		i += len(phrase) + k
-	}
-}
-
 // carried interprets text[from:to] of a source as shell.
 func (e *engine) carried(sh *shell, src *source, from, to int, text, via string) {
 	span, _ := src.where(from, to)
@@ -808,18 +763,5 @@ func (e *engine) runSed(sh *shell, src *source) {
 			}
 		}
 		at = end + 1
-	}
-}
-
-// runMake runs the recipe lines of a makefile.
-func (e *engine) runMake(sh *shell, src *source) {
-	at := 0
-	for line := range strings.Lines(src.text) {
-		if recipe, ok := strings.CutPrefix(line, "\t"); ok {
-			recipe = strings.TrimLeft(strings.TrimRight(recipe, "\n"), "@-+")
-			to := at + len(strings.TrimRight(line, "\n"))
-			e.carried(sh, src, to-len(recipe), to, recipe, "make")
-		}
-		at += len(line)
 	}
 }

@@ -91,7 +91,9 @@ type compiled struct {
 	wrappers  map[string][]*wrapper
 	effects   map[string][]*effect
 	variables map[string]*variable // by name
-	families  []family             // those with a part that may be anything
+	modules   []moduleEffect
+	configs   []configFile
+	families  []family // those with a part that may be anything
 	readonly  map[string][]*proof
 	dryrun    map[string][]*proof
 	hash      string

@@ -29,7 +29,7 @@ func (sh *shell) run(v *invocation) flow {
 	if name, ok := e.programs[fileKey(sh.cwd, first.Text)]; ok {
 		v.exe = name
 	}
-	v.exe = e.twin(strings.TrimPrefix(v.exe, "=")) // zsh: =rm is the file of rm
+	v.exe = e.twin(strings.TrimLeft(v.exe, "=!")) // zsh: =rm is the file of rm; an alias that the shell runs begins with "!"
 	if first.Glob && (strings.ContainsAny(v.exe, "*?") || strings.IndexByte(v.exe, ']') > 1) {
 		e.raise("obf.dynamic-executable", sh.src, v.from, v.to, printable(v.exe))
 		for _, name := range [...]string{"rm", "dd", "sh", "bash", "cat", "curl", "shred", "chmod", "chown", "mkfs"} {
@@ -72,7 +72,7 @@ func (sh *shell) run(v *invocation) flow {
 	carried := false
 	e.runsUnpacked(v)
 	for _, w := range e.wrappers[v.exe] {
-		if len(w.sub) > 0 && !v.underAny(w.sub) || slices.ContainsFunc(w.Unless, v.has) {
+		if len(w.sub) > 0 && !v.underAny(w.sub) || slices.ContainsFunc(w.Unless, v.has) || len(w.Only) > 0 && !slices.ContainsFunc(w.Only, v.hasLike) {
 			continue
 		}
 		if f, ok := sh.unwrap(w, v); ok {
@@ -354,7 +354,7 @@ func (sh *shell) interpret(lang string, w Word, v *invocation, via string, param
 		if via != "alias" && len(sh.vars) > 0 && e.budget.spend(len(sh.vars)/4) { // a shell of its own
 			inner.vars = maps.Clone(sh.vars)
 		}
-		inner.params = params
+		inner.params, inner.zsh = params, sh.zsh || v.exe == "zsh"
 		return inner.script(&src, v.stdin)
 	case "sql":
 		out := e.runSQL(&src, v)

@@ -1,6 +1,7 @@
 package actionrisk
 
 import (
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -40,6 +41,14 @@ type wrapper struct {
 	Gone        bool     `json:"gone,omitempty"`     // a fresh shell that shares no variables
 	Each        bool     `json:"each,omitempty"`     // every operand is a text of its own
 	Plus        bool     `json:"plus,omitempty"`     // so is an operand that begins with "+"
+	// Only: one of these must stand there, as in effects.json.
+	Only []string `json:"only,omitempty"`
+	// Settings: of an option's value "name=text" the text, if the name ends so; "*"
+	// for any name, "data:" for an address that holds the text itself.
+	Settings []string `json:"settings,omitempty"`
+	Commas   bool     `json:"commas,omitempty"` // the words of a text stand between commas
+	// Reads are the files of the working folder that it reads unasked.
+	Reads []string `json:"reads,omitempty"`
 
 	sub [][]string
 }
@@ -99,6 +108,9 @@ func (sh *shell) unwrap(w *wrapper, v *invocation) (flow, bool) {
 	inner, skip := sh.around(w, v)
 	if out, ok := inner.optionTexts(w, v); ok {
 		return out, true
+	}
+	if len(w.Reads) > 0 {
+		return inner.readsUnasked(w, v)
 	}
 	skip = assignments(w, v, skip)
 	rest := v.operands[min(skip, len(v.operands)):]
@@ -190,13 +202,15 @@ func optionText(o *option, w *wrapper, v *invocation) (Word, bool) {
 	} else if o.name == "--checkpoint-action" {
 		return Word{}, false
 	}
-	if o.name == "-o" && w.Lang == "shell" {
-		name, rest, ok := strings.Cut(text.Text, "=")
-		if !ok || !strings.HasSuffix(strings.ToLower(name), "command") {
-			return Word{}, false
+	if len(w.Settings) > 0 {
+		return settingText(text, w.Settings)
+	}
+	if w.Commas {
+		parts := strings.Split(text.Text, ",")
+		for i := range parts {
+			parts[i] = quote(parts[i])
 		}
-		text = text.tail(len(name) + 1)
-		text.Text = rest
+		text.Text, text.At = strings.Join(parts, " "), -1
 	}
 	if v.exe == "env" {
 		for _, w := range v.operands {
@@ -204,6 +218,69 @@ func optionText(o *option, w *wrapper, v *invocation) (Word, bool) {
 		}
 	}
 	return text, true
+}
+
+// settingText is the text that a setting "name=text" holds, if its name ends in one
+// of the suffixes, or that an address "data:…" holds.
+func settingText(w Word, suffixes []string) (Word, bool) {
+	if slices.Contains(suffixes, "data:") {
+		text, ok := dataAddress(w.Text)
+		w.Text, w.At, w.Taint = text, -1, w.Taint|fromDecoder
+		return w, ok
+	}
+	name, _, ok := strings.Cut(w.Text, "=")
+	if !ok {
+		return Word{}, false
+	}
+	lower := strings.ToLower(name)
+	for _, s := range suffixes {
+		if s == "*" || strings.HasSuffix(lower, s) {
+			rest := w.tail(len(name) + 1)
+			if t := strings.Trim(rest.Text, `"'`); t != rest.Text {
+				rest.Text, rest.At = t, -1
+			}
+			if t := strings.TrimPrefix(rest.Text, "!"); t != rest.Text { // an alias that the shell runs
+				rest.Text, rest.At = t, -1
+			}
+			return rest, true
+		}
+	}
+	return Word{}, false
+}
+
+// dataAddress is the text that an address "data:type;base64,…" holds.
+func dataAddress(t string) (string, bool) {
+	rest, ok := strings.CutPrefix(t, "data:")
+	kind, text, comma := strings.Cut(rest, ",")
+	if !ok || !comma || len(text) > maxDecoded {
+		return "", false
+	}
+	if plain, err := url.PathUnescape(text); err == nil {
+		text = plain
+	}
+	if strings.HasSuffix(kind, ";base64") {
+		return decode64(text)
+	}
+	return text, true
+}
+
+// readsUnasked runs the files that the program reads by itself, where the command
+// wrote them.
+func (sh *shell) readsUnasked(w *wrapper, v *invocation) (out flow, done bool) {
+	for _, name := range w.Reads {
+		f, ok := sh.e.files[fileKey(sh.cwd, name)]
+		if !ok {
+			continue
+		}
+		if f.taint&fromNetwork != 0 {
+			sh.e.raise("rce.download-exec", v.src, v.from, v.to, name)
+		}
+		if f.known {
+			f.word.Taint |= f.taint
+			out, done = sh.interpret(w.Lang, f.word, v, name, nil), true
+		}
+	}
+	return out, done
 }
 
 // assignments takes the NAME=value words in front of the inner command into its

@@ -45,6 +45,8 @@ func sinkOf(name, lang string) byte {
 		return 0
 	case last == "delete" && strings.HasSuffix(first, "indices"):
 		return 'n'
+	case last == "sh" && lang == "ruby" && i < 0: // of Rake
+		return 's'
 	case last == "execute" && lang == "lua":
 		return 's'
 	case last == "exec" && (strings.Contains(first, "child_process") || first == "cp" || lang == "node" && first == "" || strings.HasSuffix(first, "os")):
@@ -512,7 +514,7 @@ func (r *inlineRun) pipeOpen(args []inlineToken) {
 // octal is a mode written as a number: 0777, 0o777.
 func octal(args []inlineToken) string {
 	for _, t := range args {
-		if digits := strings.TrimPrefix(strings.TrimPrefix(t.text, "0o"), "0"); t.kind == 'i' && len(digits) == 3 && strings.Trim(digits, "01234567") == "" {
+		if digits := strings.TrimPrefix(strings.TrimPrefix(t.text, "0o"), "0"); t.kind == 'i' && (len(digits) == 3 || len(digits) == 4 && digits[0] < '8') && strings.Trim(digits, "01234567") == "" {
 			return digits
 		}
 	}

@@ -174,6 +174,10 @@ var yamlRuns = setOf("run script scripts command commands cmd cmds shell exec ra
 // runYAML runs the commands of a task runner's file: the value of a key, the lines
 // of a block, the items of a list.
 func (e *engine) runYAML(sh *shell, src *source) {
+	if text := strings.TrimSpace(src.text); text != "" && (text[0] == '[' || text[0] == '{') {
+		e.runFlow(sh, src)
+		return
+	}
 	at, block := 0, -1 // block: the indentation of a key whose value is what follows
 	for line := range strings.Lines(src.text) {
 		if !e.budget.spend(1) {
@@ -206,6 +210,27 @@ func (e *engine) runYAML(sh *shell, src *source) {
 			continue
 		}
 		e.carried(sh, src, from, to, yamlText(value), "yaml")
+	}
+}
+
+// runFlow runs the commands of YAML written as JSON.
+func (e *engine) runFlow(sh *shell, src *source) {
+	key := ""
+	for i := 0; i < len(src.text) && e.budget.spend(1); i++ {
+		if src.text[i] != '"' && src.text[i] != '\'' {
+			continue
+		}
+		end := closingQuote(src.text, i)
+		if end < 0 {
+			return
+		}
+		value := src.text[i+1 : end]
+		if strings.HasPrefix(strings.TrimLeft(src.text[end+1:], " "), ":") {
+			key = value[strings.LastIndexByte(value, '.')+1:]
+		} else if yamlRuns[key] {
+			e.carried(sh, src, i+1, end, strings.ReplaceAll(value, `\"`, `"`), "yaml")
+		}
+		i = end
 	}
 }
 
@@ -354,6 +379,9 @@ func (e *engine) runBang(sh *shell, src *source) {
 		line := strings.TrimLeft(src.text[from:to], " \t:%")
 		if word, _, ok := strings.Cut(line, " "); ok && bangLanguages[word] != "" { // its text may hold ";" itself
 			rest := src.text[to-len(line)+len(word):]
+			if e.bangCall(sh, src, from, to, line) {
+				return
+			}
 			e.carriedAs(sh, src, to-len(line), len(src.text), strings.TrimSpace(rest), bangLanguages[word], word)
 			return
 		}

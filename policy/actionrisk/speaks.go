@@ -37,7 +37,7 @@ func (e *engine) spoken(v *invocation) (Word, bool) {
 			t = strings.TrimPrefix(t, form)
 		}
 		if t = filledForm(t); e.actsText(t) {
-			w.Text, w.At, w.Lone = unescape(t), -1, false
+			w.Text, w.At, w.Lone = strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\0`, "\n").Replace(t), -1, false
 			return w, true
 		}
 	}

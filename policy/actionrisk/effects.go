@@ -181,6 +181,10 @@ func (sh *shell) act(as []string, words []Word, v *invocation) {
 		sh.mixes(v, words)
 	case "@send":
 		sh.sends(v, words)
+	case "@address":
+		for _, w := range words {
+			sh.interpret("socat", w, v, v.exe, nil)
+		}
 	case "@options":
 		sh.options(v, words)
 	case "@option":

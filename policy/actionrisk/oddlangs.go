@@ -15,6 +15,7 @@ func (e *engine) runOddLanguage(sh *shell, src *source, lang string) bool {
 		e.runBang(sh, src)
 	case "applescript":
 		e.runAppleScript(sh, src)
+		e.runAutomation(sh, src)
 	case "elisp", "other":
 		e.runOther(sh, src)
 	case "sed":
@@ -35,6 +36,8 @@ func (e *engine) runOddLanguage(sh *shell, src *source, lang string) bool {
 		e.runMacros(sh, src, macro{"run{", "}", "shell"})
 	case "fzf":
 		e.runChooser(sh, src)
+	case "socat":
+		e.runSocat(sh, src)
 	case "zargs":
 		e.runZargs(sh, src)
 	default:
@@ -348,6 +351,21 @@ func (e *engine) runChooser(sh *shell, src *source) {
 	}
 }
 
+// runSocat runs the program of an address EXEC:… or SYSTEM:…
+func (e *engine) runSocat(sh *shell, src *source) {
+	kind, text, ok := strings.Cut(src.text, ":")
+	if kind = strings.ToUpper(kind); !ok || kind != "EXEC" && kind != "SYSTEM" && kind != "SHELL" {
+		return
+	}
+	text = strings.Trim(text, `"'`)
+	if i := strings.LastIndexAny(text, ","); i > 0 && strings.Trim(text[i+1:], "abcdefghijklmnopqrstuvwxyz=0123456789") == "" { // options of the address
+		text = text[:i]
+	}
+	if e.actsText(text) {
+		e.carried(sh, src, len(kind)+1, len(src.text), text, "socat")
+	}
+}
+
 // runZargs: zsh's zargs -- words -- command.
 func (e *engine) runZargs(sh *shell, src *source) {
 	words, command, ok := strings.Cut(strings.TrimPrefix(src.text, "-- "), " -- ")
@@ -467,5 +485,17 @@ func (e *engine) runAppleScript(sh *shell, src *source) {
 			return
 		}
 		i += len(phrase) + k
+	}
+}
+
+// runAutomation runs what JavaScript for Automation hands to the shell.
+func (e *engine) runAutomation(sh *shell, src *source) {
+	for _, verb := range [...]string{"doShellScript(", "doScript("} {
+		if i := strings.Index(src.text, verb); i >= 0 {
+			if open := i + len(verb); open < len(src.text) && closingQuote(src.text, open) > 0 {
+				end := closingQuote(src.text, open)
+				e.carried(sh, src, open+1, end, src.text[open+1:end], "doShellScript")
+			}
+		}
 	}
 }

@@ -154,6 +154,24 @@ func TestHookDetection(t *testing.T) {
 	checkReply(t, cursor, r, deny, "git.reset.hard")
 }
 
+// TestHookCursorStartsClaudesHooks: Cursor runs the hooks of Claude Code's settings
+// as well, with an event of its own, and reads no answer but its own.
+func TestHookCursorStartsClaudesHooks(t *testing.T) {
+	event := `{"conversation_id":"agent-0ff308c9-62ff-40c5-be3f-03f1639700e5","generation_id":"agent-0ff308c9-62ff-40c5-be3f-03f1639700e5","model":"unknown","tool_name":"Shell","tool_input":{"command":"mkfs.ext4 /dev/countersign-canary","cwd":"/home/u/app","timeout":5000},"tool_use_id":"2460353c","cwd":"/home/u/app","session_id":"agent-0ff308c9-62ff-40c5-be3f-03f1639700e5","hook_event_name":"preToolUse","cursor_version":"1.0.0","workspace_roots":["/home/u/app"],"user_email":null,"transcript_path":null}`
+	checkReply(t, cursor, asHook(t, hookCmd{Agent: "claude"}, event), deny, "shell.disk.mkfs")
+	event = strings.Replace(event, "mkfs.ext4 /dev/countersign-canary", "git reset --hard", 1)
+	checkReply(t, cursor, asHook(t, hookCmd{Agent: "claude", Ask: "always"}, event), deny, "git.reset.hard")
+	checkReply(t, cursor, asHook(t, hookCmd{Agent: "claude"}, strings.Replace(event, "git reset --hard", "git status", 1)), pass, "-")
+}
+
+// TestHookArgumentsAsText: arguments that come as JSON text are read as JSON.
+func TestHookArgumentsAsText(t *testing.T) {
+	r := asHook(t, hookCmd{Agent: "cursor"}, `{"conversation_id":"agent-0ff308c9-62ff-40c5-be3f-03f1639700e5","generation_id":"agent-0ff308c9-62ff-40c5-be3f-03f1639700e5","model":"unknown","tool_name":"execute_sql","tool_input":"{\"sql\":\"drop table users\"}","mcp_server_name":"db","command":"db","session_id":"agent-0ff308c9-62ff-40c5-be3f-03f1639700e5","hook_event_name":"beforeMCPExecution","cursor_version":"1.0.0","workspace_roots":["/home/u/app"],"user_email":null,"transcript_path":null}`)
+	if !strings.Contains(r.stdout, `in \"drop table users\"`) {
+		t.Error(r.stdout)
+	}
+}
+
 // TestHookGuardSettings: what changes the settings that hold the guard is asked
 // about, by whatever command, and what only reads or mentions them is not.
 func TestHookGuardSettings(t *testing.T) {
@@ -450,6 +468,10 @@ func TestDoctorHook(t *testing.T) {
 		{"exit code 1 beside an answer", "gemini", self + " gate hook --agent gemini; exit 1", 0, "blocks the canary"},
 		{"exit code 1 and words", "gemini", "echo no; exit 1", 1, "NOT GUARDED"},
 		{"words", "codex", "echo no", 1, "NOT GUARDED"},
+		{"words", "cursor", "echo no", 1, "blocks everything"},
+		{"an answer with a word nobody knows", "cursor", `echo '{"permission":"maybe"}'`, 1, "blocks everything"},
+		{"an answer without the word", "cursor", `echo '{}'`, 1, "NOT GUARDED"},
+		{"says nothing", "cursor", "true", 1, "NOT GUARDED"},
 		{"blocks everything", "cursor", "echo no >&2; exit 2", 1, "blocks everything"},
 		{"codex is asked", "codex", `echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"ask","permissionDecisionReason":"x"}}'`, 1, "NOT GUARDED"},
 		{"an answer for another agent", "cursor", self + " gate hook --agent gemini", 1, "NOT GUARDED"},
@@ -487,16 +509,17 @@ func TestDoctorHookSettings(t *testing.T) {
 		code       int
 		says       string
 	}{
-		"project's settings":    {".claude/settings.json", `{"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":` + command + `}]}]}}`, 0, "onFailure"},
-		"words":                 {".claude/settings.local.json", `{"hooks":{"PreToolUse":[{"matcher":"*","hooks":[{"command":"` + os.Args[0] + `","args":["gate","hook"],"onFailure":"block"}]}]}}`, 0, "blocks the canary"},
-		"matcher for others":    {".claude/settings.json", `{"hooks":{"PreToolUse":[{"matcher":"Write|Edit","hooks":[{"type":"command","command":` + command + `}]}]}}`, 1, "no guard"},
-		"matcher that is wrong": {".claude/settings.json", `{"hooks":{"PreToolUse":[{"matcher":"(","hooks":[{"type":"command","command":` + command + `}]}]}}`, 1, "no guard"},
-		"another event":         {".claude/settings.json", `{"hooks":{"PostToolUse":[{"hooks":[{"type":"command","command":` + command + `}]}]}}`, 1, "no guard"},
-		"all hooks off":         {".claude/settings.json", `{"disableAllHooks":true,"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":` + command + `}]}]}}`, 1, "disableAllHooks"},
-		"somebody else's hook":  {".cursor/hooks.json", `{"version":1,"hooks":{"beforeShellExecution":[{"command":"touch started"}]}}`, 1, "no guard"},
-		"open cursor":           {".cursor/hooks.json", `{"version":1,"hooks":{"beforeShellExecution":[{"command":` + command + `}]}}`, 0, "without failClosed"},
-		"flags beside lists":    {".gemini/settings.json", `{"hooks":{"enabled":true,"BeforeTool":[{"matcher":"run_.*","hooks":[{"type":"command","command":` + command + `}]}]}}`, 0, "blocks the canary"},
-		"not JSON":              {".gemini/settings.json", `{"hooks":{ // comment`, 1, "cannot be read as JSON"},
+		"project's settings":              {".claude/settings.json", `{"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":` + command + `}]}]}}`, 0, "onFailure"},
+		"words":                           {".claude/settings.local.json", `{"hooks":{"PreToolUse":[{"matcher":"*","hooks":[{"command":"` + os.Args[0] + `","args":["gate","hook"],"onFailure":"block"}]}]}}`, 0, "blocks the canary"},
+		"matcher for others":              {".claude/settings.json", `{"hooks":{"PreToolUse":[{"matcher":"Write|Edit","hooks":[{"type":"command","command":` + command + `}]}]}}`, 1, "no guard"},
+		"matcher that is wrong":           {".claude/settings.json", `{"hooks":{"PreToolUse":[{"matcher":"(","hooks":[{"type":"command","command":` + command + `}]}]}}`, 1, "no guard"},
+		"another event":                   {".claude/settings.json", `{"hooks":{"PostToolUse":[{"hooks":[{"type":"command","command":` + command + `}]}]}}`, 1, "no guard"},
+		"all hooks off":                   {".claude/settings.json", `{"disableAllHooks":true,"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":` + command + `}]}]}}`, 1, "disableAllHooks"},
+		"somebody else's hook":            {".cursor/hooks.json", `{"version":1,"hooks":{"beforeShellExecution":[{"command":"touch started"}]}}`, 1, "no guard"},
+		"open cursor":                     {".cursor/hooks.json", `{"version":1,"hooks":{"beforeShellExecution":[{"command":` + command + `}]}}`, 0, "without failClosed"},
+		"closed cursor that says nothing": {".cursor/hooks.json", `{"version":1,"hooks":{"beforeShellExecution":[{"command":"true # gate hook","failClosed":true}]}}`, 1, "blocks everything"},
+		"flags beside lists":              {".gemini/settings.json", `{"hooks":{"enabled":true,"BeforeTool":[{"matcher":"run_.*","hooks":[{"type":"command","command":` + command + `}]}]}}`, 0, "blocks the canary"},
+		"not JSON":                        {".gemini/settings.json", `{"hooks":{ // comment`, 1, "cannot be read as JSON"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, project := hookFolders(t)

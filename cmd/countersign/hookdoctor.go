@@ -73,7 +73,7 @@ func (h installed) try(ctx context.Context) []finding {
 	}
 	got := h.fire(ctx, h.by.canary(canaryCommand))
 	switch {
-	case got.outcome == pass && got.code != 0 && h.closed:
+	case got.outcome == pass && got.failed && h.closed:
 		since := ""
 		if h.by == claude {
 			since = " from 2.1.295 on, nothing before"
@@ -141,7 +141,8 @@ func (a agent) canary(command string) []byte {
 type fired struct {
 	outcome decision
 	detail  string
-	code    int // -1: not started or killed
+	code    int  // -1: not started or killed
+	failed  bool // it did not answer, which an agent may be told to take for a denial
 }
 
 // fire starts the hook with one event on standard input.
@@ -159,13 +160,13 @@ func (h installed) fire(ctx context.Context, event []byte) fired {
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
-		return fired{pass, fmt.Sprintf("no answer within %s", hookPatience), -1}
+		return fired{pass, fmt.Sprintf("no answer within %s", hookPatience), -1, true}
 	case err != nil && !errors.As(err, &exit):
-		return fired{pass, "it cannot be started", -1}
+		return fired{pass, "it cannot be started", -1, true}
 	}
 	code := cmd.ProcessState.ExitCode()
 	d, detail := h.by.understands(code, stdout.Bytes(), stderr.String())
-	return fired{d, detail, code}
+	return fired{d, detail, code, code != 0 || h.by == cursor && len(bytes.TrimSpace(stdout.Bytes())) == 0}
 }
 
 // understands is how an agent reads a hook's answer. Whatever an agent takes
@@ -192,8 +193,6 @@ func (a agent) understands(code int, stdout []byte, stderr string) (decision, st
 		return deny, "exit code 2"
 	case code != 0:
 		return pass, fmt.Sprintf("exit code %d", code)
-	case len(bytes.TrimSpace(stdout)) == 0 && a == cursor:
-		return deny, "an empty answer, which is invalid"
 	case len(bytes.TrimSpace(stdout)) == 0:
 		return pass, "an empty answer"
 	}
@@ -219,6 +218,8 @@ func (a agent) understands(code int, stdout []byte, stderr string) (decision, st
 		}
 	}
 	switch {
+	case a == cursor && !slices.Contains([]string{"", "allow", "ask", "deny"}, said):
+		return deny, "an unknown permission"
 	case said == "ask" && a != gemini && a != codex:
 		return query, "ask"
 	case said != "deny" && (said != "block" || a == cursor):

@@ -17,9 +17,9 @@ import (
 // agent is a coding agent whose hook format is spoken; empty if unknown.
 type agent string
 
-// The agents, and where their formats are described. Those of Claude Code
-// 2.1.330, Codex 0.169.0 and Gemini CLI 0.61.0 are held to the agents
-// themselves by .ci/hooks; Cursor's is what its documentation says.
+// The agents, and where their formats are described. Claude Code 2.1.330, Codex
+// 0.169.0, Gemini CLI 0.61.0 and the local agent of Cursor's SDK 1.0.32 are what
+// .ci/hooks holds them to.
 //
 //	claude  code.claude.com/docs/en/hooks: PreToolUse {tool_name, tool_input, cwd, permission_mode}
 //	        -> {hookSpecificOutput: {hookEventName, permissionDecision allow|deny|ask|defer, permissionDecisionReason}};
@@ -33,8 +33,11 @@ type agent string
 //	        JavaScript of the model calls is sent call by call; what write_stdin types is not sent at all.
 //	cursor  cursor.com/docs/hooks: beforeShellExecution {command, cwd}, beforeMCPExecution {tool_name,
 //	        tool_input as JSON text}, beforeReadFile {file_path}, preToolUse {tool_name, tool_input}
-//	        -> {permission allow|deny|ask, user_message, agent_message}; an answer without permission is
-//	        invalid and blocks; "ask" exists for the first two events and is reported not to hold everywhere.
+//	        -> {permission allow|deny|ask, user_message, agent_message}; exit 2, an answer that is not JSON
+//	        and an unknown permission block; another exit code, no answer and a time-out let the call through
+//	        (unless the entry says failClosed), and so does an answer without permission. "ask" exists for
+//	        the first two events, and in the SDK, where nobody can be asked, lets the call through. It runs the
+//	        PreToolUse hooks of Claude Code's settings as preToolUse, and reads its own answers only.
 //	gemini  geminicli.com/docs/hooks/reference: BeforeTool {tool_name, tool_input, cwd}
 //	        -> {decision allow|deny, reason}, read from stdout or else from stderr; text that is not JSON is
 //	        a denial from exit code 2 on and is passed over below; no text and a time-out let the call
@@ -76,6 +79,7 @@ type input struct {
 	WorkingDirectory string `json:"working_directory"`
 	DirPath          string `json:"dir_path"`
 	Directory        string `json:"directory"`
+	Cwd              string `json:"cwd"`
 }
 
 // asked is what an agent wants to do.
@@ -113,7 +117,7 @@ func readEvent(text []byte, named agent) (asked, error) {
 	if !ok {
 		return got, errShape
 	}
-	if named == "" {
+	if named == "" || named == claude && told == cursor { // Cursor starts the hooks of Claude Code's settings, too
 		got.by = told
 	}
 	got.cwd = e.Cwd
@@ -185,7 +189,7 @@ func (a *asked) read(e event) error {
 
 // within moves to the folder a shell tool's own argument names.
 func (a *asked) within(in input) {
-	for _, dir := range []string{in.Workdir, in.WorkingDirectory, in.DirPath, in.Directory} {
+	for _, dir := range []string{in.Workdir, in.WorkingDirectory, in.DirPath, in.Directory, in.Cwd} {
 		switch {
 		case dir == "":
 		case path.IsAbs(dir) || strings.HasPrefix(dir, "~"):
@@ -219,6 +223,7 @@ func (a *asked) call(e event) error {
 		if json.Unmarshal(args, &inner) != nil || canon.Check([]byte(inner)) != nil {
 			return errors.New("the event's tool_input is refused: invalid JSON")
 		}
+		args = jsontext.Value(inner)
 	}
 	tool := e.ToolName[strings.LastIndexByte(e.ToolName, ':')+1:] // MCP:server:tool
 	name, err := jsontext.AppendQuote(nil, tool)
@@ -316,7 +321,7 @@ func (a agent) answer(d decision, reason string) string {
 	switch {
 	case a == "":
 		return ""
-	case a == cursor && d == pass: // an answer without permission is invalid there
+	case a == cursor && d == pass: // whose documentation wants a permission in every answer
 		value = cursorAnswer{Permission: "allow"}
 	case a == cursor:
 		value = cursorAnswer{Permission: string(d), UserMessage: reason, AgentMessage: reason}

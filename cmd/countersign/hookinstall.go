@@ -67,11 +67,12 @@ slow, so keep the path right. Older versions need hooks = true under
   "hooks": {
     "beforeShellExecution": [{"command": COMMAND, "failClosed": true}],
     "beforeMCPExecution": [{"command": COMMAND, "failClosed": true}],
-    "preToolUse": [{"command": COMMAND, "failClosed": true, "matcher": "Write|Edit|StrReplace|Delete"}]
+    "preToolUse": [{"command": COMMAND, "failClosed": true, "matcher": "Read|Write|Edit|StrReplace|Delete"}]
   }
 }`,
-		`failClosed makes Cursor block when the hook cannot be started. Cursor's "ask" is reported not to stop
-the agent everywhere, so high risk is denied; --ask always in the command makes it ask.`,
+		`failClosed makes Cursor block when the hook cannot be started or is too slow. Where nobody can be
+asked Cursor lets an "ask" through, so high risk is denied; --ask always in the command makes it ask.
+Cursor also runs the hooks of Claude Code's settings; this one answers there in Cursor's format.`,
 	},
 	gemini: {
 		"Gemini CLI: merge this into ~/.gemini/settings.json (every project) or .gemini/settings.json (this one).",

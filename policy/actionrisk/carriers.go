@@ -57,7 +57,7 @@ func (e *engine) stranger(exe string) bool {
 // acts: the word names a program that a table knows as doing something.
 func (e *engine) acts(word string) bool {
 	name := base(word)
-	return (e.exe[name] != nil || e.wrappers[name] != nil) && name != "." && name != "source"
+	return (e.exe[name] != nil || e.wrappers[name] != nil || e.reads[name] != nil) && name != "." && name != "source"
 }
 
 // actsText: the text is a command line of such a program.

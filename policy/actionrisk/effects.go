@@ -38,7 +38,7 @@ type effectTable struct {
 	Modules []moduleEffect `json:"modules"`
 }
 
-func (c *compiled) readEffects(read func(string, any) error) error {
+func (c *compiled) readEffects(read tableReader) error {
 	var t effectTable
 	if err := read("effects", &t); err != nil {
 		return err

@@ -23,7 +23,7 @@ type variableTable struct {
 	Files     []configFile `json:"files"`
 }
 
-func (c *compiled) readVariables(read func(string, any) error) error {
+func (c *compiled) readVariables(read tableReader) error {
 	var t variableTable
 	if err := read("env", &t); err != nil {
 		return err

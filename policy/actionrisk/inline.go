@@ -71,14 +71,16 @@ func sinkOf(name, lang string) byte {
 
 // inlineRun is the state of one program text.
 type inlineRun struct {
-	sh     *shell
-	src    *source
-	lang   string
-	toks   []inlineToken
-	vars   map[string]inlineToken
-	each   map[string][]inlineToken // the strings a loop's variable goes through
-	names  map[string]string        // other names that the text gives to functions
-	secret bool                     // reads credentials
+	sh      *shell
+	src     *source
+	lang    string
+	toks    []inlineToken
+	vars    map[string]inlineToken
+	each    map[string][]inlineToken // the strings a loop's variable goes through
+	names   map[string]string        // other names that the text gives to functions
+	secret  bool                     // reads credentials
+	billing byte                     // 0: not looked yet, 1: uses no payment service, 2: uses one
+	mongo   bool                     // the text is for MongoDB's shell
 }
 
 // runInline looks for calls that run, delete, read or send in a program text of
@@ -92,9 +94,13 @@ func (e *engine) runInline(sh *shell, src *source, lang string) {
 	if e.runOddLanguage(sh, src, lang) {
 		return
 	}
+	mongo := lang == "mongo"
+	if mongo {
+		lang = "node"
+	}
 	inner := *sh
 	inner.src = src
-	r := &inlineRun{sh: &inner, src: src, lang: lang, toks: scanInline(src.text, lang, &e.budget), vars: map[string]inlineToken{}}
+	r := &inlineRun{sh: &inner, src: src, lang: lang, mongo: mongo, toks: scanInline(src.text, lang, &e.budget), vars: map[string]inlineToken{}}
 	for i := range r.toks {
 		r.loops(i)
 	}
@@ -102,6 +108,7 @@ func (e *engine) runInline(sh *shell, src *source, lang string) {
 		r.look(i)
 	}
 	r.whole()
+	r.wallets()
 	if lang == "awk" && len(e.findings) == 0 && !strings.Contains(src.text, "system") && !strings.Contains(src.text, "|") && !strings.Contains(src.text, ">") {
 		e.unproven = false
 	}
@@ -194,7 +201,7 @@ func (r *inlineRun) look(i int) {
 	case t.kind == 'i' && t.text == "open" && r.lang == "perl" && next(1).kind != '(':
 		r.pipeOpen(r.toks[i+1 : max(r.statement(i), i+1)])
 	case t.kind == 'i' && (r.lang == "perl" || r.lang == "ruby" || r.lang == "awk") && (next(1).kind == 's' || next(1).kind == 'i' || next(1).kind == '[' && r.lang == "ruby"):
-		if k := sinkOf(t.text, r.lang); k != 0 && k != 'r' {
+		if k := sinkOf(t.text, r.lang); k != 0 && k != 'r' || strings.Contains(t.text, ".") && r.usesService() {
 			end := i + 1
 			for end < len(r.toks) && r.toks[end].kind != ';' && r.toks[end].kind != '}' {
 				end++
@@ -249,7 +256,7 @@ func (r *inlineRun) computed(i int) {
 		return
 	}
 	name := r.toks[i]
-	name.text = "os." + r.join(args[comma+1:]).text
+	name.text, name.computed = "os."+r.join(args[comma+1:]).text, true
 	r.call(name, r.arguments(end+1))
 }
 
@@ -379,6 +386,10 @@ func (r *inlineRun) call(name inlineToken, args []inlineToken) {
 	}
 	if r.lang == "perl" && name.text == "open" {
 		r.pipeOpen(args)
+	}
+	r.money(name, args, name.computed)
+	if r.database(name, args) {
+		return
 	}
 	kind := sinkOf(name.text, r.lang)
 	if kind == 0 {
@@ -678,7 +689,11 @@ func (r *inlineRun) evaluate(name inlineToken, args, list []inlineToken) {
 	w.Text, w.At = text, -1
 	src := r.src.inside(w, r.lang+" "+name.text)
 	src.layers++
-	if src.layers <= maxLayers {
+	switch {
+	case src.layers > maxLayers:
+	case r.mongo:
+		e.runStore(r.sh, &src, "mongo", nil)
+	default:
 		e.runInline(r.sh, &src, r.lang)
 	}
 }

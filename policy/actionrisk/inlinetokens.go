@@ -9,6 +9,7 @@ type inlineToken struct {
 	from, to int    // in the source; of a string the bytes between its quotes
 	exact    bool   // text stands verbatim there
 	list     bool   // text is the words of a list, joined by blanks
+	computed bool   // a name that the text puts together
 }
 
 // scanInline cuts a program text into tokens. It knows strings and comments and

@@ -2,9 +2,9 @@ package actionrisk
 
 import "strings"
 
-// Small languages in which other programs are told what to run: makefiles, YAML of
-// task runners, package.json, resources of configuration tools, macros of rpm and
-// TeX, key bindings of a chooser. Each function finds the texts that run and hands
+// Small languages in which other programs are told what to run: makefiles, settings,
+// editors' commands, resources of configuration tools, macros of rpm and TeX, key
+// bindings of a chooser. Each function finds the texts that run and hands
 // them on; what else stands there is data.
 
 // runOddLanguage judges a text of such a language and tells whether there is one of
@@ -20,12 +20,16 @@ func (e *engine) runOddLanguage(sh *shell, src *source, lang string) bool {
 		e.runOther(sh, src)
 	case "sed":
 		e.runSed(sh, src)
-	case "make":
-		e.runMake(sh, src)
-	case "yaml":
-		e.runYAML(sh, src)
-	case "package":
-		e.runPackage(sh, src)
+	case "make", "just":
+		e.runMake(sh, src, lang == "just")
+	case "cmake":
+		e.runCMake(sh, src)
+	case "settings":
+		e.runSettings(sh, src)
+	case "lines":
+		e.runLines(sh, src)
+	case "scripts":
+		e.runScripts(sh, src)
 	case "resources":
 		e.runResources(sh, src)
 	case "percent":
@@ -94,184 +98,6 @@ func (e *engine) carriedAs(sh *shell, src *source, from, to int, text, lang, via
 	inner := *sh
 	inner.src = src
 	inner.interpret(lang, Word{Text: text, Span: span, At: -1}, &invocation{exe: via, src: src, from: from, to: to, stdin: flow{known: true}}, via, nil)
-}
-
-// runMake runs the recipe lines of a makefile, what stands behind "target: ;", and
-// what $(shell …) and != run while it is read.
-func (e *engine) runMake(sh *shell, src *source) {
-	e.runMacros(sh, src, macro{"$(shell ", ")", "shell"})
-	inner := *sh
-	at := 0
-	for line := range strings.Lines(src.text) {
-		if !e.budget.spend(1) {
-			return
-		}
-		text := strings.TrimRight(line, "\n")
-		to := at + len(text)
-		at += len(line)
-		recipe, ok := strings.CutPrefix(text, "\t")
-		if !ok && strings.HasPrefix(text, "  ") { // of a justfile
-			recipe, ok = strings.TrimLeft(text, " "), true
-		}
-		if !ok {
-			if target, rest, colon := strings.Cut(text, ":"); colon && !strings.ContainsAny(target, "=\"'") {
-				_, recipe, ok = strings.Cut(rest, ";")
-			}
-		}
-		if !ok {
-			if name, value, assigned := strings.Cut(text, "!="); assigned && syntaxName(strings.TrimSpace(name)) {
-				recipe, ok = value, true
-			}
-		}
-		if !ok {
-			if name, value, assigned := strings.Cut(text, "="); assigned {
-				if name = strings.TrimRight(name, " :?+"); syntaxName(name) {
-					inner.vars = withVar(inner.vars, name, Word{Text: strings.TrimSpace(value), At: -1, Span: src.span})
-				}
-			}
-			continue
-		}
-		recipe = strings.TrimLeft(recipe, "@-+ ")
-		e.carried(&inner, src, to-len(recipe), to, makeText(recipe), "make")
-	}
-}
-
-// withVar is a copy of the variables with one more.
-func withVar(vars map[string][]Word, name string, w Word) map[string][]Word {
-	out := map[string][]Word{name: {w}}
-	for k, v := range vars {
-		if k != name {
-			out[k] = v
-		}
-	}
-	return out
-}
-
-// makeText writes make's $(NAME) and $$ the way a shell does.
-func makeText(recipe string) string {
-	if strings.IndexByte(recipe, '$') < 0 {
-		return recipe
-	}
-	var b strings.Builder
-	for i := 0; i < len(recipe); i++ {
-		if recipe[i] == '$' && i+1 < len(recipe) {
-			switch recipe[i+1] {
-			case '$':
-				i++
-			case '(':
-				if j := strings.IndexByte(recipe[i:], ')'); j > 0 && syntaxName(recipe[i+2:i+j]) {
-					b.WriteString("${" + recipe[i+2:i+j] + "}")
-					i += j
-					continue
-				}
-			}
-		}
-		b.WriteByte(recipe[i])
-	}
-	return b.String()
-}
-
-// yamlRuns are the keys of YAML whose value is a command.
-var yamlRuns = setOf("run script scripts command commands cmd cmds shell exec raw before_script after_script entrypoint hooks sh entry pre post win_shell")
-
-// runYAML runs the commands of a task runner's file: the value of a key, the lines
-// of a block, the items of a list.
-func (e *engine) runYAML(sh *shell, src *source) {
-	if text := strings.TrimSpace(src.text); text != "" && (text[0] == '[' || text[0] == '{') {
-		e.runFlow(sh, src)
-		return
-	}
-	at, block := 0, -1 // block: the indentation of a key whose value is what follows
-	for line := range strings.Lines(src.text) {
-		if !e.budget.spend(1) {
-			return
-		}
-		text := strings.TrimRight(line, "\n")
-		from, to := at, at+len(text)
-		at += len(line)
-		item := strings.TrimLeft(text, " ")
-		indent := len(text) - len(item)
-		item = strings.TrimPrefix(item, "- ")
-		if item == "" {
-			continue
-		}
-		if block >= 0 && indent > block || block >= 0 && indent == block && strings.HasPrefix(strings.TrimLeft(text, " "), "- ") {
-			if _, value, ok := strings.Cut(item, ": "); !ok || strings.ContainsAny(value, "'\"") || strings.Contains(item[:len(item)-len(value)], " -") {
-				e.carried(sh, src, from, to, yamlText(item), "yaml")
-				continue
-			}
-		} else {
-			block = -1
-		}
-		key, value, ok := strings.Cut(item, ":")
-		key = strings.Trim(key, `"' `)
-		if key = key[strings.LastIndexByte(key, '.')+1:]; !ok || !yamlRuns[key] {
-			continue
-		}
-		if value = strings.TrimSpace(value); value == "" || value[0] == '|' || value[0] == '>' {
-			block = indent
-			continue
-		}
-		e.carried(sh, src, from, to, yamlText(value), "yaml")
-	}
-}
-
-// runFlow runs the commands of YAML written as JSON.
-func (e *engine) runFlow(sh *shell, src *source) {
-	key := ""
-	for i := 0; i < len(src.text) && e.budget.spend(1); i++ {
-		if src.text[i] != '"' && src.text[i] != '\'' {
-			continue
-		}
-		end := closingQuote(src.text, i)
-		if end < 0 {
-			return
-		}
-		value := src.text[i+1 : end]
-		if strings.HasPrefix(strings.TrimLeft(src.text[end+1:], " "), ":") {
-			key = value[strings.LastIndexByte(value, '.')+1:]
-		} else if yamlRuns[key] {
-			e.carried(sh, src, i+1, end, strings.ReplaceAll(value, `\"`, `"`), "yaml")
-		}
-		i = end
-	}
-}
-
-// yamlText is a value without its quotes, or a list as words.
-func yamlText(value string) string {
-	if len(value) > 1 && value[0] == '[' {
-		words := strings.FieldsFunc(strings.Trim(value, "[]"), func(r rune) bool { return r == ',' })
-		for i := range words {
-			words[i] = quote(strings.Trim(strings.TrimSpace(words[i]), `"'`))
-		}
-		return strings.Join(words, " ")
-	}
-	if n := len(value) - 1; n > 0 && (value[0] == '"' || value[0] == '\'') && value[n] == value[0] {
-		return value[1:n]
-	}
-	return value
-}
-
-// runPackage runs the scripts of a package.json.
-func (e *engine) runPackage(sh *shell, src *source) {
-	i := strings.Index(src.text, `"scripts"`)
-	if i < 0 {
-		return
-	}
-	value := false // strings take turns: a name, its text
-	for i += len(`"scripts"`); i < len(src.text) && src.text[i] != '}' && e.budget.spend(1); i++ {
-		if src.text[i] != '"' {
-			continue
-		}
-		end := closingQuote(src.text, i)
-		if end < 0 {
-			return
-		}
-		if value {
-			e.carried(sh, src, i+1, end, strings.ReplaceAll(src.text[i+1:end], `\"`, `"`), "npm script")
-		}
-		value, i = !value, end
-	}
 }
 
 // resourceRuns are the resources of Puppet and Chef that run a command; those of

@@ -36,7 +36,7 @@ type toolTable struct {
 	Tools []tool `json:"tools"`
 }
 
-func (c *compiled) readTools(read func(string, any) error) error {
+func (c *compiled) readTools(read tableReader) error {
 	var t toolTable
 	for _, file := range [...]string{"tools", "tools_sql"} {
 		var part toolTable

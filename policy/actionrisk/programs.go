@@ -41,22 +41,7 @@ func (sh *shell) writtenProgram(v *invocation) (flow, bool) {
 		return flow{}, false
 	}
 	f.word.Taint |= f.taint
-	lang := "shell"
-	if line, ok := strings.CutPrefix(f.word.Text, "#!"); ok {
-		line, _, _ = strings.Cut(line, "\n")
-		if words := strings.Fields(line); len(words) > 0 {
-			name := base(words[0])
-			if name == "env" && len(words) > 1 {
-				name = base(words[len(words)-1])
-			}
-			for _, w := range e.wrappers[name] {
-				if w.File && w.Lang != "" {
-					lang = w.Lang
-				}
-			}
-		}
-	}
-	return sh.interpret(lang, f.word, v, "file", v.argv[1:]), true
+	return sh.interpret(e.shebang(f.word.Text), f.word, v, "file", v.argv[1:]), true
 }
 
 // unpacks notes that an archive from the network was unpacked here.

@@ -22,6 +22,8 @@ import (
 //	kind "sql"   name = statement verb ("delete"); tags = what the classifier knows
 //	             about it ("object=table", "where=none", "tautology")
 //	kind "call"  name = function ("approve"); tags; kind "pay", kind "tool" alike
+//	kind "money" name = the id of the rule; what clients.json and the parsers of
+//	             calls and payments found
 //	kind "redir" name = ">" or ">>"; its one operand is the file written
 //
 // A domain is (1) a pure classifier that calls e.match(&item{…}) for what it
@@ -74,10 +76,10 @@ var tableFiles = []string{"shell", "git", "sql", "nosql", "orm", "infra", "k8s",
 	"http", "secret", "rce", "priv", "wallet", "x402", "mcp", "text"}
 
 // supportFiles are the tables that are not rules.
-var supportFiles = []string{"groups", "wrappers", "wrappers_sql", "effects", "tools", "tools_sql", "readonly", "dryrun", "paths", "verbs", "env", "amounts"}
+var supportFiles = []string{"groups", "wrappers", "wrappers_sql", "effects", "reads", "tools", "tools_sql", "readonly", "dryrun", "paths", "verbs", "env", "amounts", "clients"}
 
 // rulesetVersion is YYYY.MM.N; TestRulesetVersion fails when a table changed and it did not.
-const rulesetVersion = "2026.11.10"
+const rulesetVersion = "2026.11.11"
 
 // compiled is everything read from the tables, made once.
 type compiled struct {
@@ -96,7 +98,12 @@ type compiled struct {
 	families  []family // those with a part that may be anything
 	readonly  map[string][]*proof
 	dryrun    map[string][]*proof
-	hash      string
+	clients   clientTable
+	reads     map[string][]*read
+	// what a command line is called in a file of settings
+	commandKeys, commandSections map[string]bool
+	lifecycle                    []string
+	hash                         string
 }
 
 // matcher is a Matcher ready to run.
@@ -175,6 +182,9 @@ func compile() (*compiled, error) {
 	return c, nil
 }
 
+// tableReader decodes one table into a value; a table that is not there leaves it alone.
+type tableReader = func(name string, into any) error
+
 // support reads the tables that are not rules.
 func (c *compiled) support() error {
 	read := func(name string, into any) error {
@@ -197,19 +207,12 @@ func (c *compiled) support() error {
 		}
 		c.groups[name] = all
 	}
-	if err := c.readTools(read); err != nil {
-		return err
+	for _, part := range [...]func(tableReader) error{c.readTools, c.readWrappers, c.readVariables, c.readEffects, c.readProofs, c.readReads, c.readClients} {
+		if err := part(read); err != nil {
+			return err
+		}
 	}
-	if err := c.readWrappers(read); err != nil {
-		return err
-	}
-	if err := c.readVariables(read); err != nil {
-		return err
-	}
-	if err := c.readEffects(read); err != nil {
-		return err
-	}
-	return c.readProofs(read)
+	return nil
 }
 
 // names replaces "@group" by the group's names.

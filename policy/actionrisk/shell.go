@@ -81,6 +81,7 @@ type shell struct {
 	zsh      bool              // this shell is zsh
 	saved    map[string][]Word // what the locals of the function hide, nil outside of functions
 	refs     map[string]string // names that stand for other names
+	carrier  *invocation       // whose program text is being read
 }
 
 type function struct {
@@ -294,6 +295,7 @@ func (sh *shell) write(r redir, out flow, s *syntax.Stmt) {
 	if c := e.classOf(r.file, sh.cwd); c&(isTemp|isNullDevice) == 0 {
 		e.unproven = true
 	}
+	sh.wireFile(r.file, out)
 	e.remember(sh, r.file, out, r.op == ">>")
 }
 

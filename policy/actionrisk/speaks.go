@@ -36,7 +36,7 @@ func (e *engine) spoken(v *invocation) (Word, bool) {
 		for _, form := range [...]string{"go-template=", "jsonpath=", "template=", "custom-columns="} {
 			t = strings.TrimPrefix(t, form)
 		}
-		if t = filledForm(t); e.actsText(t) {
+		if t = filledForm(t); e.actsText(t) || v.exe == "git" && strings.HasPrefix(t, "delete ") { // what update-ref --stdin takes
 			w.Text, w.At, w.Lone = strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\0`, "\n").Replace(t), -1, false
 			return w, true
 		}

@@ -81,7 +81,11 @@ func (sh *shell) run(v *invocation) flow {
 	}
 	acted := sh.effects(v)
 	matched := e.match(&item{kind: kindExe, name: v.exe, inv: v, src: v.src, from: v.from, to: v.to}) || acted
+	matched = e.clientCall(v) || matched
 	e.unpacks(v)
+	sh.readsWritten(v)
+	sh.wire(v)
+	sh.requestBodies(v)
 	if f, ok := sh.writtenProgram(v); ok && !carried {
 		out, carried = f, true
 	}
@@ -124,6 +128,10 @@ func (sh *shell) fromDescriptor(v *invocation) {
 // addOptions puts the options that tar takes from its variables before its own, and
 // writes those without a dash, as in "tar czf", with one.
 func (sh *shell) addOptions(v *invocation) {
+	if v.exe == "curl" {
+		sh.curlConfig(v)
+		return
+	}
 	if v.exe != "tar" && v.exe != "gtar" && v.exe != "bsdtar" {
 		return
 	}
@@ -360,12 +368,16 @@ func (sh *shell) interpret(lang string, w Word, v *invocation, via string, param
 		out := e.runSQL(&src, v)
 		out.taint |= v.stdin.taint
 		return out
+	case "mongo", "redis", "body":
+		e.runStore(sh, &src, lang, v)
 	case "powershell", "cmd":
 		e.runWindows(&src, lang)
 	case "any":
 		e.route(&src)
 	default:
-		e.runInline(sh, &src, lang)
+		inner := *sh
+		inner.params, inner.carrier = params, v
+		e.runInline(&inner, &src, lang)
 		if lang == "node" || lang == "python" {
 			e.runCalls(&src)
 		}
@@ -379,6 +391,12 @@ func (sh *shell) unknownText(lang string, w Word, v *invocation) flow {
 	e := sh.e
 	e.unproven = true
 	if name, ok := strings.CutPrefix(w.Var, "$("); ok && slices.Contains(e.groups["shell-setup"], strings.TrimSuffix(name, ")")) {
+		return flow{}
+	}
+	if storeLanguage(lang) {
+		if w.Taint&(fromNetwork|fromDecoder|fromBuilt) != 0 {
+			e.raise("sql.dynamic", sh.src, v.from, v.to, "")
+		}
 		return flow{}
 	}
 	if w.Taint&(fromNetwork|fromDecoder) != 0 {
@@ -422,6 +440,9 @@ func (sh *shell) fromInput(w *wrapper, v *invocation) (flow, bool) {
 		if in.taint&fromBuilt != 0 && w.Lang == "shell" {
 			sh.e.doubt("text that is interpreted is not known")
 			sh.e.raise("obf.dynamic-structure", sh.src, v.from, v.to, "")
+		}
+		if in.taint&fromBuilt != 0 && storeLanguage(w.Lang) {
+			sh.e.raise("sql.dynamic", sh.src, v.from, v.to, "")
 		}
 		return flow{taint: in.taint &^ fromStdin}, true
 	}

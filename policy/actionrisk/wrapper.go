@@ -47,8 +47,8 @@ type wrapper struct {
 	// for any name, "data:" for an address that holds the text itself.
 	Settings []string `json:"settings,omitempty"`
 	Commas   bool     `json:"commas,omitempty"` // the words of a text stand between commas
-	// Reads are the files of the working folder that it reads unasked.
-	Reads []string `json:"reads,omitempty"`
+	Also        []string `json:"also,omitempty"`     // options whose text runs beside the rest
+	Files       []string `json:"files,omitempty"`    // operands of these patterns ("@*", "*.js") are files of text
 
 	sub [][]string
 }
@@ -57,7 +57,7 @@ type wrapperTable struct {
 	Wrappers []wrapper `json:"wrappers"`
 }
 
-func (c *compiled) readWrappers(read func(string, any) error) error {
+func (c *compiled) readWrappers(read tableReader) error {
 	c.wrappers = map[string][]*wrapper{}
 	for _, file := range [...]string{"wrappers", "wrappers_sql"} {
 		var t wrapperTable
@@ -106,11 +106,9 @@ func (sh *shell) unwrap(w *wrapper, v *invocation) (flow, bool) {
 		return flow{}, false
 	}
 	inner, skip := sh.around(w, v)
+	beside := inner.beside(w, v)
 	if out, ok := inner.optionTexts(w, v); ok {
 		return out, true
-	}
-	if len(w.Reads) > 0 {
-		return inner.readsUnasked(w, v)
 	}
 	skip = assignments(w, v, skip)
 	rest := v.operands[min(skip, len(v.operands)):]
@@ -126,7 +124,7 @@ func (sh *shell) unwrap(w *wrapper, v *invocation) (flow, bool) {
 		return flow{known: true}, true
 	case w.Argv && len(rest) > 0:
 		return sh.words(inner, rest, w, v), true
-	case w.Each || w.Plus:
+	case w.Each && len(rest) > 0 || w.Plus:
 		return inner.eachText(rest, w, v)
 	case w.Script && v.exe == "npm":
 		return inner.npmScripts(rest, w, v)
@@ -143,9 +141,34 @@ func (sh *shell) unwrap(w *wrapper, v *invocation) (flow, bool) {
 		inner.params = rest[1:]
 		return inner.file(w, v, rest[0]), true
 	case w.Stdin:
-		return inner.fromInput(w, v)
+		out, ok := inner.fromInput(w, v)
+		return out, ok || beside
 	}
-	return flow{}, false
+	return flow{}, beside
+}
+
+// beside runs the texts and files that a program reads before it comes to the rest:
+// what its start file holds, what an option adds, files among its operands.
+func (sh *shell) beside(w *wrapper, v *invocation) (done bool) {
+	sh.startFiles(w, v)
+	for i := range v.opts {
+		if o := &v.opts[i]; o.given && slices.Contains(w.Also, o.name) {
+			sh.interpret(w.Lang, o.value, v, v.exe+" "+o.name, nil)
+			done = true
+		}
+	}
+	for _, operand := range v.operands {
+		for _, pattern := range w.Files {
+			if matchWord(pattern, operand.Text) {
+				if pattern == "@*" {
+					operand.Text, operand.At = strings.TrimLeft(operand.Text, "@"), -1
+				}
+				sh.file(w, v, operand)
+				done = true
+			}
+		}
+	}
+	return done
 }
 
 // around is the shell in which a wrapper runs what it carries, and how many
@@ -262,25 +285,6 @@ func dataAddress(t string) (string, bool) {
 		return decode64(text)
 	}
 	return text, true
-}
-
-// readsUnasked runs the files that the program reads by itself, where the command
-// wrote them.
-func (sh *shell) readsUnasked(w *wrapper, v *invocation) (out flow, done bool) {
-	for _, name := range w.Reads {
-		f, ok := sh.e.files[fileKey(sh.cwd, name)]
-		if !ok {
-			continue
-		}
-		if f.taint&fromNetwork != 0 {
-			sh.e.raise("rce.download-exec", v.src, v.from, v.to, name)
-		}
-		if f.known {
-			f.word.Taint |= f.taint
-			out, done = sh.interpret(w.Lang, f.word, v, name, nil), true
-		}
-	}
-	return out, done
 }
 
 // assignments takes the NAME=value words in front of the inner command into its

@@ -47,8 +47,8 @@ type wrapper struct {
 	// for any name, "data:" for an address that holds the text itself.
 	Settings []string `json:"settings,omitempty"`
 	Commas   bool     `json:"commas,omitempty"` // the words of a text stand between commas
-	Also        []string `json:"also,omitempty"`     // options whose text runs beside the rest
-	Files       []string `json:"files,omitempty"`    // operands of these patterns ("@*", "*.js") are files of text
+	Also     []string `json:"also,omitempty"`   // options whose text runs beside the rest
+	Files    []string `json:"files,omitempty"`  // operands of these patterns ("@*", "*.js") are files of text
 
 	sub [][]string
 }

@@ -420,7 +420,7 @@ func kindOfFile(p string) class {
 	return c
 }
 
-var keyFolders = setOf("certs secrets private keys credentials .secrets private_keys keystore keystores")
+var keyFolders = setOf("certs secrets private keys credentials .secrets private_keys keystore keystores .kube .docker")
 
 // publicFile: named like a secret, meant to be read.
 func publicFile(lower string) bool {

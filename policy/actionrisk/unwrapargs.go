@@ -130,6 +130,9 @@ func foundBy(v *invocation) Word {
 	}
 	name := "*"
 	for i := 1; i+1 < len(v.argv); i++ {
+		if before := v.argv[i-1].Text; before == "!" || before == "-not" || i+3 < len(v.argv) && v.argv[i+2].Text == "-prune" && v.argv[i+3].Text == "-o" {
+			continue // all but those
+		}
 		switch v.argv[i].Text {
 		case "-name", "-iname":
 			name = v.argv[i+1].Text

@@ -181,6 +181,16 @@ func (sh *shell) act(as []string, words []Word, v *invocation) {
 		sh.mixes(v, words)
 	case "@send":
 		sh.sends(v, words)
+	case "@sendat":
+		for _, w := range words {
+			if i := strings.LastIndexByte(w.Text, '@'); i >= 0 {
+				sh.sends(v, []Word{w.tail(i + 1)})
+			}
+		}
+	case "@puts":
+		for _, w := range words {
+			sh.puts(v, w)
+		}
 	case "@address":
 		for _, w := range words {
 			sh.interpret("socat", w, v, v.exe, nil)
@@ -256,6 +266,15 @@ func (sh *shell) mixes(v *invocation, words []Word) {
 	for _, w := range words {
 		if t != 0 {
 			sh.e.remember(sh, w, flow{taint: t, via: v.exe}, true)
+		}
+	}
+}
+
+// puts: the commands of a file transfer program, "put file".
+func (sh *shell) puts(v *invocation, w Word) {
+	for command := range strings.SplitSeq(w.Text, ";") {
+		if words := strings.Fields(command); len(words) > 1 && (words[0] == "put" || words[0] == "mput" || words[0] == "reput") {
+			sh.sends(v, []Word{{Text: words[1], At: -1, Span: w.Span}})
 		}
 	}
 }

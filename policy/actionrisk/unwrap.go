@@ -26,7 +26,7 @@ func (sh *shell) run(v *invocation) flow {
 	if strings.IndexByte(v.exe, hole) >= 0 {
 		return sh.dynamic(v)
 	}
-	if name, ok := e.programs[fileKey(sh.cwd, first.Text)]; ok {
+	if name, ok := e.programNamed(sh.cwd, first.Text); ok {
 		v.exe = name
 	}
 	v.exe = e.twin(strings.TrimLeft(v.exe, "=!")) // zsh: =rm is the file of rm; an alias that the shell runs begins with "!"
@@ -206,7 +206,11 @@ func (sh *shell) defined(v *invocation) (flow, bool) {
 		inner.running++
 		inner.aliases = nil
 		text := a
-		for _, w := range v.argv[1:] {
+		for i, w := range v.argv[1:] {
+			if next, ok := sh.aliasOf(w); ok && i == 0 && strings.HasSuffix(a.Text, " ") { // such an alias is followed by another
+				text.Text, text.At = text.Text+next.Text, -1
+				continue
+			}
 			text.Text, text.At = text.Text+" "+quote(w.Text), -1
 		}
 		return inner.interpret("shell", text, v, "alias", nil), true

@@ -7,6 +7,9 @@ import (
 
 // parallel runs GNU parallel's command once for each value.
 func (sh *shell) parallel(rest []Word, v *invocation) (flow, bool) {
+	if len(rest) > 0 && (v.has("--pipe") || v.has("--pipepart")) { // each reads a part of the input
+		return sh.argv(rest, &wrapper{}, v), true
+	}
 	command, values := rest, []Word(nil)
 	if i := slices.IndexFunc(rest, func(w Word) bool { return strings.HasPrefix(w.Text, ":::") }); i >= 0 {
 		command, values = rest[:i], rest[i+1:]

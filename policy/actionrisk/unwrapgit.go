@@ -24,7 +24,10 @@ func (sh *shell) gitSettings(v *invocation) {
 		sh.interpret("shell", value, v, "git alias", nil)
 	}
 	if len(v.operands) > 2 && v.operands[0].Text == "config" {
-		sh.e.remembersSetting(v)
+		sh.e.remembersSetting(v.operands[1:])
+	}
+	if len(v.operands) > 2 && v.operands[0].Text == "remote" && v.operands[1].Text == "add" && (v.has("--mirror") || v.has("--mirror=push")) {
+		sh.e.remembersSetting([]Word{{Text: "remote." + v.operands[2].Text + ".mirror"}, {Text: "true", At: -1, Span: v.operands[2].Span}})
 	}
 	if len(v.operands) > 2 && v.operands[0].Text == "config" && gitRuns(strings.ToLower(v.operands[1].Text)) {
 		sh.gitProgram(v, v.operands[2])
@@ -33,6 +36,9 @@ func (sh *shell) gitSettings(v *invocation) {
 		sh.e.pushSettings(v)
 	}
 	if w, ok := v.value("--exec-path"); ok && !strings.HasPrefix(w.Text, "/usr/") {
+		sh.e.raise("git.config.run", sh.src, v.from, v.to, printable(w.Text))
+	}
+	if w, ok := v.value("--template"); ok && worldWritable(w.Text) {
 		sh.e.raise("git.config.run", sh.src, v.from, v.to, printable(w.Text))
 	}
 	key := Word{}

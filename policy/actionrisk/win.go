@@ -277,6 +277,8 @@ func (w *winShell) commands() []winCommand {
 				n = len(text) - i - 2
 			}
 			i += n + 2
+		case c == '<': // of a comparison or an input file; no word begins with it
+			i++
 		case c == '|' && i+1 < len(text) && text[i+1] != '|':
 			flush(i, true)
 			i++

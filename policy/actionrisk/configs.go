@@ -45,6 +45,11 @@ func (sh *shell) config(c *configFile, text Word) {
 		}
 		line = strings.TrimSpace(line)
 		for _, key := range c.Keys {
+			if _, value, ok := strings.Cut(line, "="); key == "=!" && ok && strings.HasPrefix(strings.TrimSpace(value), "!") { // an alias of Git
+				w := text
+				w.Text, w.At = strings.TrimPrefix(strings.TrimSpace(value), "!"), -1
+				sh.interpret("shell", w, v, "alias", nil)
+			}
 			rest, ok := cutFold(line, key)
 			if !ok {
 				continue
@@ -52,6 +57,9 @@ func (sh *shell) config(c *configFile, text Word) {
 			if trimmed := strings.TrimLeft(rest, " \t=:+\"'"); trimmed != rest || key == "|" {
 				w := text
 				w.Text, w.At = strings.TrimRight(trimmed, "\"'"), -1
+				if worldWritable(w.Text) && !strings.ContainsAny(w.Text, " \t") {
+					sh.e.raise("rce.library-preload", sh.src, 0, len(sh.src.text), printable(w.Text))
+				}
 				w.Text = strings.NewReplacer("%%", "%", "%h", "host", "%p", "22", "%r", "user").Replace(w.Text)
 				sh.interpret("shell", w, v, key, nil)
 			}

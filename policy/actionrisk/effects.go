@@ -81,7 +81,11 @@ func (c *compiled) takesValues(exe string, f *effect) {
 		spec.subs[word] = &sub
 		spec = &sub
 	}
-	for _, o := range slices.Concat(f.Take, f.In) {
+	for _, o := range slices.Concat(f.Take, f.In, f.All, f.Any, f.None) {
+		name, _, valued := strings.Cut(o, "=")
+		if o = name; !valued && !slices.Contains(f.Take, o) && !slices.Contains(f.In, o) || o == "" || strings.HasPrefix(o, "--") && valued {
+			continue
+		}
 		if o[0] == '-' && !slices.Contains(spec.Values, o) {
 			spec.Values = append(slices.Clip(spec.Values), o)
 		}

@@ -494,7 +494,7 @@ func (sh *shell) exports(c *syntax.DeclClause, a *syntax.Assign) {
 	}
 	if w := sh.vars[a.Name.Value]; len(w) == 1 {
 		v := &invocation{src: sh.src, from: int(c.Pos().Offset()), to: int(c.End().Offset())}
-		sh.variableActs(v, a.Name.Value, w[0])
+		sh.variableRuns(v, assign{a.Name.Value, w[0]})
 	}
 }
 

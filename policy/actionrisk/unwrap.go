@@ -415,7 +415,7 @@ func (sh *shell) unknownText(lang string, w Word, v *invocation) flow {
 
 // file interprets a file that the command itself wrote.
 func (sh *shell) file(w *wrapper, v *invocation, name Word) flow {
-	if name.Text == "-" || name.Text == "/dev/stdin" {
+	if fd, ok := descriptor(name.Text); name.Text == "-" || name.Text == "/dev/stdin" || ok && fd == "0" {
 		out, _ := sh.fromInput(w, v)
 		return out
 	}

@@ -1,6 +1,7 @@
 package actionrisk
 
 import (
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -132,6 +133,17 @@ func (sh *shell) unwrap(w *wrapper, v *invocation) (flow, bool) {
 		return inner.interpret(w.Lang, rest[0], v, v.exe, nil), true
 	case w.Parallel:
 		return inner.parallel(rest, v)
+	case w.Join && len(rest) > 0 && w.Host && strings.HasPrefix(rest[0].Text, "-"): // options behind the host
+		for len(rest) > 0 && strings.HasPrefix(rest[0].Text, "-") {
+			if slices.Contains(sh.e.tools[v.exe].Values, rest[0].Text) {
+				rest = rest[1:]
+			}
+			rest = rest[min(1, len(rest)):]
+		}
+		if len(rest) == 0 {
+			return inner.fromInput(w, v)
+		}
+		return inner.interpret(w.Lang, joinWords(rest, sh.src), v, v.exe, nil), true
 	case w.Join && len(rest) > 0:
 		if len(rest) > 1 && slices.Contains(sh.e.groups["shells"], base(rest[0].Text)) {
 			inner.argv(rest, w, v) // what was meant; joined, the quotes are lost
@@ -177,6 +189,12 @@ func (sh *shell) around(w *wrapper, v *invocation) (*shell, int) {
 	inner := *sh
 	if w.Gone {
 		inner.vars, inner.funcs, inner.aliases, inner.params = nil, nil, nil, nil
+	}
+	if w.Lang == "shell" && len(v.env) > 0 && !w.Gone { // a shell that is given variables
+		inner.vars = maps.Clone(sh.vars)
+		for _, a := range v.env {
+			inner.set(a.name, a.value)
+		}
 	}
 	if w.Root {
 		user, ok := v.value("-u", "--user", "-g")

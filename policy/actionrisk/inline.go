@@ -776,7 +776,7 @@ func (e *engine) runSed(sh *shell, src *source) {
 		case len(line) > 3 && line[0] == 's' && !isNameByte(line[1]) && line[1] != ' ':
 			parts := strings.Split(strings.ReplaceAll(line, "\\"+line[1:2], "\x01"), line[1:2])
 			if len(parts) == 4 && strings.ContainsRune(parts[3], 'e') && strings.Trim(parts[3], "egiIpmM0123456789") == "" {
-				e.carried(sh, src, from, min(end, len(text)), strings.ReplaceAll(parts[2], "\x01", line[1:2]), "sed s///e")
+				e.carried(sh, src, from, min(end, len(text)), strings.ReplaceAll(strings.ReplaceAll(parts[2], "&", string(hole)), "\x01", line[1:2]), "sed s///e")
 			}
 		}
 		at = end + 1

@@ -334,6 +334,9 @@ func systemPath(p string) bool {
 	if underAny(p, "/var/www", "/var/log", "/var/lib/docker/tmp", "/usr/local", "/usr/src") && strings.Count(p, "/") > 2 && !strings.HasSuffix(p, "/bin") && !strings.HasSuffix(p, "/lib") {
 		return false
 	}
+	if strings.Contains(p, "/keyrings/") { // keys of package sources, which every installation guide adds
+		return false
+	}
 	if p == "/opt" || p == "/srv" || p == "/mnt" || p == "/media" || p == "/home" {
 		return true
 	}

@@ -35,6 +35,7 @@ func (e *engine) remember(sh *shell, name Word, f flow, more bool) {
 		return
 	}
 	key := fileKey(sh.cwd, name.Text)
+	e.configured(sh, key, f)
 	old, ok := e.files[key]
 	if !ok && len(e.files) >= maxFiles {
 		return
@@ -84,8 +85,11 @@ func (e *engine) within(cwd string, name Word) taint {
 		return 0
 	}
 	var t taint
+	pattern := strings.HasSuffix(name.Text, "*")
 	for file, f := range e.files {
 		switch {
+		case pattern && strings.HasPrefix(file, key):
+			t |= f.taint & (fromSecret | fromDump | fromEnviron)
 		case strings.HasPrefix(file, key+"/"):
 			if t |= f.taint & (fromSecret | fromDump | fromEnviron); kindOfFile(file)&(isCredential|isPublic) == isCredential {
 				t |= fromSecret
@@ -165,6 +169,11 @@ func (e *engine) printed(sh *shell, v *invocation) flow {
 		f.taint = 0
 	case in("readers"), in("packers"):
 		f.taint |= e.packed(sh, v)
+		for i := range v.argv[1:] { // also as the value of an option
+			if c := e.classOf(v.argv[i+1], sh.cwd); c&isCredential != 0 && c&isPublic == 0 && !sh.remote {
+				f.taint |= fromSecret
+			}
+		}
 		for _, w := range v.operands[min(v.data, len(v.operands)):] {
 			if v.has("--no-recursion") && !w.Glob && e.classOf(w, sh.cwd)&isKeyFolder != 0 {
 				continue // the folder's name alone
@@ -187,6 +196,9 @@ func (e *engine) printed(sh *shell, v *invocation) flow {
 	}
 	for i := range v.argv {
 		f.taint |= v.argv[i].Taint & (fromSecret | fromDump | fromEnviron)
+	}
+	if w, ok := e.spoken(v); ok && f.taint&fromNetwork == 0 && !in("readers") {
+		f.word, f.known = w, w.known()
 	}
 	e.copies(sh, v)
 	e.transforms(sh, v)
@@ -453,7 +465,11 @@ func (e *engine) copies(sh *shell, v *invocation) {
 	if remotePath(from.Text) {
 		return
 	}
-	if f := e.readFile(sh, from); f.known || f.taint != 0 {
+	f := e.readFile(sh, from)
+	if from.Text == "/dev/stdin" {
+		f = v.stdin
+	}
+	if f.known || f.taint != 0 {
 		e.remember(sh, to, f, false)
 	}
 }

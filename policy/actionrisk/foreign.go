@@ -178,29 +178,6 @@ func (e *engine) runTcl(sh *shell, src *source) {
 	})
 }
 
-// runBang runs what the command language of an editor, a debugger or a file
-// transfer program hands to the shell: "!rm x", "shell rm x".
-func (e *engine) runBang(sh *shell, src *source) {
-	e.eachLine(src.text, ";\n", func(from, to int) {
-		line := strings.TrimLeft(src.text[from:to], " \t:%")
-		i := max(strings.Index(line, "system("), strings.Index(line, "os.execute("), strings.Index(line, "popen("))
-		if i >= 0 { // a function of the editor's own language
-			if j := strings.IndexAny(line[i:], "'\""); j >= 0 {
-				if k := closingQuote(line, i+j); k > 0 {
-					e.carried(sh, src, from, to, line[i+j+1:k], "system")
-					return
-				}
-			}
-		}
-		for _, prefix := range [...]string{"!", "\\!", "shell ", "platform shell ", "system ", "silent !", "exec !"} {
-			if rest, ok := strings.CutPrefix(line, prefix); ok && rest != "" {
-				e.carried(sh, src, from, to, rest, strings.TrimSpace(prefix))
-				return
-			}
-		}
-	})
-}
-
 // eachLine calls f with the bounds of each piece between two of the separators.
 func (e *engine) eachLine(text, separators string, f func(from, to int)) {
 	for from := 0; from < len(text); {

@@ -339,6 +339,9 @@ func systemPath(p string) bool {
 	if underAny(p, "/var/www", "/var/log", "/var/lib/docker/tmp", "/usr/local", "/usr/src") && strings.Count(p, "/") > 2 && !strings.HasSuffix(p, "/bin") && !strings.HasSuffix(p, "/lib") {
 		return false
 	}
+	if strings.Contains(p, "/keyrings/") { // keys of package sources, which every installation guide adds
+		return false
+	}
 	if p == "/opt" || p == "/srv" || p == "/mnt" || p == "/media" || p == "/home" {
 		return true
 	}
@@ -439,7 +442,7 @@ func kindOfFile(p string) class {
 	return c
 }
 
-var keyFolders = setOf("certs secrets private keys credentials .secrets private_keys keystore keystores")
+var keyFolders = setOf("certs secrets private keys credentials .secrets private_keys keystore keystores .kube .docker")
 
 // publicFile: named like a secret, meant to be read.
 func publicFile(lower string) bool {

@@ -1,6 +1,7 @@
 package actionrisk
 
 import (
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -23,6 +24,22 @@ func (e *engine) renames(sh *shell, from, to Word) {
 		e.programs[key] = name
 	}
 }
+
+// programNamed is what a program is that the command put somewhere under this name,
+// perhaps into a folder that it searches.
+func (e *engine) programNamed(cwd, name string) (string, bool) {
+	if is, ok := e.programs[fileKey(cwd, name)]; ok || len(e.programs) == 0 || strings.IndexByte(name, '/') >= 0 || !e.stranger(name) {
+		return is, ok
+	}
+	for _, d := range sortedKeys(e.programs) {
+		if path.Base(d) == name {
+			return e.programs[d], true
+		}
+	}
+	return "", false
+}
+
+func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
 
 // programPath: a path of a folder for programs, or what which(1) printed.
 func programPath(w Word) bool {

@@ -116,7 +116,8 @@ type compiled struct {
 	wrappers  map[string][]*wrapper
 	effects   map[string][]*effect
 	variables map[string]*variable // by name
-	families  []family             // those with a part that may be anything
+	configs   []configFile
+	families  []family // those with a part that may be anything
 	readonly  map[string][]*proof
 	dryrun    map[string][]*proof
 	clients   clientTable

@@ -37,7 +37,9 @@ func (e *engine) scanPiece(src *source, from, to int, words []string) {
 		if i > 64 {
 			break
 		}
-		w = strings.Trim(w, `"'{}$`)
+		if w = strings.Trim(w, `"'{}`); strings.HasPrefix(w, "$") {
+			w = string(hole)
+		}
 		if w != "" {
 			v.argv = append(v.argv, Word{Text: w, At: -1, Span: span})
 		}

@@ -29,10 +29,10 @@ func (sh *shell) run(v *invocation) flow {
 	if strings.IndexByte(v.exe, hole) >= 0 {
 		return sh.dynamic(v)
 	}
-	if name, ok := e.programs[fileKey(sh.cwd, first.Text)]; ok {
+	if name, ok := e.programNamed(sh.cwd, first.Text); ok {
 		v.exe = name
 	}
-	v.exe = e.twin(strings.TrimPrefix(v.exe, "=")) // zsh: =rm is the file of rm
+	v.exe = e.twin(strings.TrimLeft(v.exe, "=!")) // zsh: =rm is the file of rm; an alias that the shell runs begins with "!"
 	if first.Glob && (strings.ContainsAny(v.exe, "*?") || strings.IndexByte(v.exe, ']') > 1) {
 		e.raise("obf.dynamic-executable", sh.src, v.from, v.to, printable(v.exe))
 		for _, name := range [...]string{"rm", "dd", "sh", "bash", "cat", "curl", "shred", "chmod", "chown", "mkfs"} {
@@ -75,7 +75,7 @@ func (sh *shell) run(v *invocation) flow {
 	carried := false
 	e.runsUnpacked(v)
 	for _, w := range e.wrappers[v.exe] {
-		if len(w.sub) > 0 && !v.underAny(w.sub) || slices.ContainsFunc(w.Unless, v.has) || len(w.Needs) > 0 && !slices.ContainsFunc(w.Needs, v.has) {
+		if len(w.sub) > 0 && !v.underAny(w.sub) || slices.ContainsFunc(w.Unless, v.has) || len(w.Only) > 0 && !slices.ContainsFunc(w.Only, v.hasLike) {
 			continue
 		}
 		if f, ok := sh.unwrap(w, v); ok && !w.Beside {
@@ -281,7 +281,11 @@ func (sh *shell) defined(v *invocation) (flow, bool) {
 		inner.running++
 		inner.aliases = nil
 		text := a
-		for _, w := range v.argv[1:] {
+		for i, w := range v.argv[1:] {
+			if next, ok := sh.aliasOf(w); ok && i == 0 && strings.HasSuffix(a.Text, " ") { // such an alias is followed by another
+				text.Text, text.At = text.Text+next.Text, -1
+				continue
+			}
 			text.Text, text.At = text.Text+" "+quote(w.Text), -1
 		}
 		return inner.interpret("shell", text, v, "alias", nil), true
@@ -437,7 +441,7 @@ func (sh *shell) interpret(lang string, w Word, v *invocation, via string, param
 		if via != "alias" && len(sh.vars) > 0 && e.budget.spend(len(sh.vars)/4) { // a shell of its own
 			inner.vars = maps.Clone(sh.vars)
 		}
-		inner.params = params
+		inner.params, inner.zsh = params, sh.zsh || v.exe == "zsh"
 		return inner.script(&src, v.stdin)
 	case "sql":
 		out := e.runSQL(&src, v)
@@ -493,7 +497,7 @@ func (sh *shell) unknownText(lang string, w Word, v *invocation) flow {
 
 // file interprets a file that the command itself wrote.
 func (sh *shell) file(w *wrapper, v *invocation, name Word) flow {
-	if name.Text == "-" || name.Text == "/dev/stdin" {
+	if fd, ok := descriptor(name.Text); name.Text == "-" || name.Text == "/dev/stdin" || ok && fd == "0" {
 		out, _ := sh.fromInput(w, v)
 		return out
 	}

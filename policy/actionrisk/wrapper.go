@@ -1,6 +1,8 @@
 package actionrisk
 
 import (
+	"maps"
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -37,7 +39,6 @@ type wrapper struct {
 	Remote      bool     `json:"remote,omitempty"`   // on another machine or in a container
 	Host        bool     `json:"host,omitempty"`     // the skipped operand names it
 	Unless      []string `json:"unless,omitempty"`   // with one of these nothing runs
-	Needs       []string `json:"needs,omitempty"`    // only with one of these
 	Gone        bool     `json:"gone,omitempty"`     // a fresh shell that shares no variables
 	Each        bool     `json:"each,omitempty"`     // every operand is a text of its own
 	Plus        bool     `json:"plus,omitempty"`     // so is an operand that begins with "+"
@@ -45,6 +46,12 @@ type wrapper struct {
 	Files       []string `json:"files,omitempty"`    // operands of these patterns ("@*", "*.js") are files of text
 	Beside      bool     `json:"beside,omitempty"`   // what it carries runs beside what it does itself
 	Dry         bool     `json:"dry,omitempty"`      // a dry run runs it, too
+	// Only: one of these must stand there, as in effects.json.
+	Only []string `json:"only,omitempty"`
+	// Settings: of an option's value "name=text" the text, if the name ends so; "*"
+	// for any name, "data:" for an address that holds the text itself.
+	Settings []string `json:"settings,omitempty"`
+	Commas   bool     `json:"commas,omitempty"` // the words of a text stand between commas
 
 	sub [][]string
 }
@@ -140,6 +147,17 @@ func (sh *shell) unwrap(w *wrapper, v *invocation) (flow, bool) {
 		return inner.interpret(w.Lang, rest[0], v, v.exe, nil), true
 	case w.Parallel:
 		return inner.parallel(rest, v)
+	case w.Join && len(rest) > 0 && w.Host && strings.HasPrefix(rest[0].Text, "-"): // options behind the host
+		for len(rest) > 0 && strings.HasPrefix(rest[0].Text, "-") {
+			if slices.Contains(sh.e.tools[v.exe].Values, rest[0].Text) {
+				rest = rest[1:]
+			}
+			rest = rest[min(1, len(rest)):]
+		}
+		if len(rest) == 0 {
+			return inner.fromInput(w, v)
+		}
+		return inner.interpret(w.Lang, joinWords(rest, sh.src), v, v.exe, nil), true
 	case w.Join && len(rest) > 0:
 		if len(rest) > 1 && slices.Contains(sh.e.groups["shells"], base(rest[0].Text)) {
 			inner.argv(rest, w, v) // what was meant; joined, the quotes are lost
@@ -185,6 +203,12 @@ func (sh *shell) around(w *wrapper, v *invocation) (*shell, int) {
 	inner := *sh
 	if w.Gone {
 		inner.vars, inner.funcs, inner.aliases, inner.params = nil, nil, nil, nil
+	}
+	if w.Lang == "shell" && len(v.env) > 0 && !w.Gone { // a shell that is given variables
+		inner.vars = maps.Clone(sh.vars)
+		for _, a := range v.env {
+			inner.set(a.name, a.value)
+		}
 	}
 	if w.Root {
 		user, ok := v.value("-u", "--user", "-g")
@@ -233,18 +257,64 @@ func optionText(o *option, w *wrapper, v *invocation) (Word, bool) {
 	} else if o.name == "--checkpoint-action" {
 		return Word{}, false
 	}
-	if o.name == "-o" && w.Lang == "shell" {
-		name, rest, ok := strings.Cut(text.Text, "=")
-		if !ok || !strings.HasSuffix(strings.ToLower(name), "command") {
-			return Word{}, false
+	if len(w.Settings) > 0 {
+		return settingText(text, w.Settings)
+	}
+	if w.Commas {
+		parts := strings.Split(text.Text, ",")
+		for i := range parts {
+			parts[i] = quote(parts[i])
 		}
-		text = text.tail(len(name) + 1)
-		text.Text = rest
+		text.Text, text.At = strings.Join(parts, " "), -1
 	}
 	if v.exe == "env" {
 		for _, w := range v.operands {
 			text.Text, text.At = text.Text+" "+quote(w.Text), -1
 		}
+	}
+	return text, true
+}
+
+// settingText is the text that a setting "name=text" holds, if its name ends in one
+// of the suffixes, or that an address "data:…" holds.
+func settingText(w Word, suffixes []string) (Word, bool) {
+	if slices.Contains(suffixes, "data:") {
+		text, ok := dataAddress(w.Text)
+		w.Text, w.At, w.Taint = text, -1, w.Taint|fromDecoder
+		return w, ok
+	}
+	name, _, ok := strings.Cut(w.Text, "=")
+	if !ok {
+		return Word{}, false
+	}
+	lower := strings.ToLower(name)
+	for _, s := range suffixes {
+		if s == "*" || strings.HasSuffix(lower, s) {
+			rest := w.tail(len(name) + 1)
+			if t := strings.Trim(rest.Text, `"'`); t != rest.Text {
+				rest.Text, rest.At = t, -1
+			}
+			if t := strings.TrimPrefix(rest.Text, "!"); t != rest.Text { // an alias that the shell runs
+				rest.Text, rest.At = t, -1
+			}
+			return rest, true
+		}
+	}
+	return Word{}, false
+}
+
+// dataAddress is the text that an address "data:type;base64,…" holds.
+func dataAddress(t string) (string, bool) {
+	rest, ok := strings.CutPrefix(t, "data:")
+	kind, text, comma := strings.Cut(rest, ",")
+	if !ok || !comma || len(text) > maxDecoded {
+		return "", false
+	}
+	if plain, err := url.PathUnescape(text); err == nil {
+		text = plain
+	}
+	if strings.HasSuffix(kind, ";base64") {
+		return decode64(text)
 	}
 	return text, true
 }

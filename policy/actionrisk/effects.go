@@ -152,9 +152,8 @@ func (f *effect) words(v *invocation) []Word {
 }
 
 // effects judges what the invocation does to its words besides what its own rules
-// say, and tells whether there was anything.
-func (sh *shell) effects(v *invocation) bool {
-	done := false
+// say. It proves nothing about the rest of the invocation.
+func (sh *shell) effects(v *invocation) {
 	sh.modules(v)
 	for _, f := range sh.e.effects[v.exe] {
 		if v.dry || !f.holds(v) {
@@ -168,10 +167,8 @@ func (sh *shell) effects(v *invocation) bool {
 		if folder, ok := v.value(f.In...); ok {
 			inner.chdir(&invocation{operands: []Word{folder}})
 		}
-		done = true
 		inner.act(f.As, words, v)
 	}
-	return done
 }
 
 // act does to the words what an effect says.

@@ -79,8 +79,8 @@ func (sh *shell) run(v *invocation) flow {
 			out, carried = f, true
 		}
 	}
-	acted := sh.effects(v)
-	matched := e.match(&item{kind: kindExe, name: v.exe, inv: v, src: v.src, from: v.from, to: v.to}) || acted
+	sh.effects(v)
+	matched := e.match(&item{kind: kindExe, name: v.exe, inv: v, src: v.src, from: v.from, to: v.to})
 	matched = e.clientCall(v) || matched
 	e.unpacks(v)
 	sh.readsWritten(v)

@@ -45,11 +45,8 @@ func ansibleArgs(args Word) []Word {
 	if strings.HasPrefix(strings.TrimSpace(text), "{") {
 		text = strings.NewReplacer("{", "", "}", "", `":`, "=", `"`, "", ",", " ", "= ", "=").Replace(text)
 	}
-	var words []Word
-	for _, t := range optionWords(text) {
-		words = append(words, Word{Text: t, At: -1, Span: args.Span, Taint: args.Taint, Var: args.Var})
-	}
-	return words
+	args.Text = text
+	return splitWords(args)
 }
 
 // module judges one module with its parameters.

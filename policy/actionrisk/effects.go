@@ -151,25 +151,22 @@ func (f *effect) words(v *invocation) []Word {
 }
 
 // effects judges what the invocation does to its words besides what its own rules
-// say, and tells whether there was anything.
-func (sh *shell) effects(v *invocation) bool {
-	done := false
+// say. It proves nothing about the rest of the invocation.
+func (sh *shell) effects(v *invocation) {
 	for _, f := range sh.e.effects[v.exe] {
 		if v.dry || !f.holds(v) {
 			continue
 		}
 		words := f.words(v)
-		if len(words) == 0 || !sh.e.budget.spend(4+len(words)) {
+		if len(words) == 0 && f.As[0] != "@assign" || !sh.e.budget.spend(4+len(words)) {
 			continue
 		}
 		inner := *sh
 		if folder, ok := v.value(f.In...); ok {
 			inner.chdir(&invocation{operands: []Word{folder}})
 		}
-		done = true
 		inner.act(f.As, words, v)
 	}
-	return done
 }
 
 // act does to the words what an effect says.
@@ -192,6 +189,20 @@ func (sh *shell) act(as []string, words []Word, v *invocation) {
 	case "@puts":
 		for _, w := range words {
 			sh.puts(v, w)
+		}
+	case "@putsfile":
+		for _, w := range words {
+			sh.puts(v, sh.e.readFile(sh, w).word)
+		}
+	case "@assign":
+		sh.assigned(v, words)
+	case "@load":
+		for _, w := range words {
+			sh.loads(v, w)
+		}
+	case "@split":
+		for _, w := range words {
+			sh.plain(as[1:], splitWords(w), v)
 		}
 	case "@address":
 		for _, w := range words {
@@ -272,9 +283,43 @@ func (sh *shell) mixes(v *invocation, words []Word) {
 	}
 }
 
+// assigned: make takes NAME=text as a variable, whose text it may run.
+func (sh *shell) assigned(v *invocation, words []Word) {
+	all := slices.Clone(v.env)
+	for _, w := range words {
+		if name, _, ok := strings.Cut(w.Text, "="); ok && syntaxName(name) {
+			value := w.tail(len(name) + 1)
+			all = append(all, assign{name, value})
+			sh.variableActs(v, name, value)
+		}
+	}
+	for _, a := range all {
+		if strings.Contains(a.value.Text, "$(shell ") {
+			sh.interpret("make", a.value, v, v.exe, nil)
+		}
+	}
+}
+
+// loads: the program starts what the word names, or runs it as text.
+func (sh *shell) loads(v *invocation, w Word) {
+	if worldWritable(w.Text) {
+		sh.e.raise("rce.library-preload", v.src, v.from, v.to, printable(w.Text))
+	}
+	sh.interpret("shell", w, v, v.exe, nil)
+}
+
+// splitWords are the words of a text.
+func splitWords(w Word) []Word {
+	var out []Word
+	for _, t := range optionWords(w.Text) {
+		out = append(out, Word{Text: t, At: -1, Span: w.Span, Taint: w.Taint, Var: w.Var})
+	}
+	return out
+}
+
 // puts: the commands of a file transfer program, "put file".
 func (sh *shell) puts(v *invocation, w Word) {
-	for command := range strings.SplitSeq(w.Text, ";") {
+	for command := range strings.FieldsFuncSeq(w.Text, func(r rune) bool { return r == ';' || r == '\n' }) {
 		if words := strings.Fields(command); len(words) > 1 && (words[0] == "put" || words[0] == "mput" || words[0] == "reput") {
 			sh.sends(v, []Word{{Text: words[1], At: -1, Span: w.Span}})
 		}

@@ -88,10 +88,7 @@ func (sh *shell) variableActs(v *invocation, name string, value Word) {
 		if is.Assign {
 			words[0].Text, words[0].At = name+"="+value.Text, -1
 		} else if !is.Whole {
-			words = words[:0]
-			for _, t := range optionWords(value.Text) {
-				words = append(words, Word{Text: t, At: -1, Span: value.Span, Taint: value.Taint})
-			}
+			words = splitWords(value)
 		}
 		of := *v
 		of.exe, of.argv, of.src = name, []Word{{Text: name, At: -1, Span: value.Span}}, sh.src

@@ -367,6 +367,9 @@ func (sh *shell) command(c syntax.Command, in flow, files []redir, s *syntax.Stm
 			sh.exports(c, a)
 		}
 		sh.refers(c.Args)
+		if listsVariables(c) {
+			return flow{taint: fromEnviron, via: c.Variant.Value}
+		}
 	case *syntax.TimeClause:
 		return sh.stmt(c.Stmt, in)
 	case *syntax.CoprocClause:
@@ -489,6 +492,16 @@ func (sh *shell) hooks(a *syntax.Assign, from, to int) {
 			sh.variableRuns(&invocation{src: sh.src, from: from, to: to}, assign{name, w[0]})
 		}
 	}
+}
+
+// listsVariables: export, declare -p and their kind without a name print them all.
+func listsVariables(c *syntax.DeclClause) bool {
+	for _, a := range c.Args {
+		if a.Name != nil {
+			return false
+		}
+	}
+	return c.Variant.Value != "local"
 }
 
 // exports: a variable that every later command sees.

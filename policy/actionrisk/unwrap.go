@@ -82,8 +82,8 @@ func (sh *shell) run(v *invocation) flow {
 			out, carried = f, true
 		}
 	}
-	acted := sh.effects(v)
-	matched := e.match(&item{kind: kindExe, name: v.exe, inv: v, src: v.src, from: v.from, to: v.to}) || acted
+	sh.effects(v)
+	matched := e.match(&item{kind: kindExe, name: v.exe, inv: v, src: v.src, from: v.from, to: v.to})
 	matched = e.clientCall(sh, v) || matched
 	matched = sh.program(v) || matched
 	sh.patchFiles(v)

@@ -8,17 +8,23 @@ import (
 func (sh *shell) playbook(src *source, v *invocation) {
 	for _, n := range yamlDocuments(src.text, &sh.e.budget) {
 		p := &playbookRun{sh: sh, src: src, v: v, vars: map[string]string{}}
-		for _, o := range v.opts { // -e name=value
-			if o.name == "-e" || o.name == "--extra-vars" {
-				for pair := range strings.FieldsSeq(o.value.Text) {
-					if name, value, ok := strings.Cut(pair, "="); ok {
-						p.vars[name] = value
-					}
-				}
-			}
-		}
+		p.extraVars(v)
 		sh.lookups(src, v)
 		p.tasks(n, true)
+	}
+}
+
+// extraVars takes the variables given as -e name=value.
+func (p *playbookRun) extraVars(v *invocation) {
+	for _, o := range v.opts {
+		if o.name != "-e" && o.name != "--extra-vars" {
+			continue
+		}
+		for pair := range strings.FieldsSeq(o.value.Text) {
+			if name, value, ok := strings.Cut(pair, "="); ok && len(p.vars) < 64 {
+				p.vars[name] = value
+			}
+		}
 	}
 }
 
@@ -200,14 +206,19 @@ func (sh *shell) moduleWords(src *source, v *invocation) {
 	if w, ok := v.value("-m", "--module-name"); ok {
 		r.kind = w.Text
 	}
+	p := &playbookRun{sh: sh, src: src, v: v, vars: map[string]string{}}
+	p.extraVars(v)
 	text := strings.TrimSpace(src.text)
 	if strings.HasPrefix(text, "{") && !strings.HasPrefix(text, "{{") {
-		p := &playbookRun{sh: sh, src: src, v: v}
 		for _, n := range yamlDocuments(src.text, &sh.e.budget) {
 			p.properties(r, n, nil)
 		}
 	} else {
-		assigned(r, Word{Text: src.text, At: src.at, Span: src.span, Taint: src.taint})
+		w := Word{Text: p.filled(src.text, nil), At: -1, Span: src.span, Taint: src.taint}
+		if w.Text == src.text {
+			w.At = src.at
+		}
+		assigned(r, w)
 	}
 	inner.describe(r, v)
 }

@@ -83,6 +83,7 @@ func (sh *shell) run(v *invocation) flow {
 	matched := e.match(&item{kind: kindExe, name: v.exe, inv: v, src: v.src, from: v.from, to: v.to}) || acted
 	matched = e.clientCall(v) || matched
 	e.unpacks(v)
+	sh.editsInPlace(v)
 	sh.readsWritten(v)
 	sh.wire(v)
 	sh.requestBodies(v)

@@ -39,6 +39,7 @@ func TestYAML(t *testing.T) {
 		`{"a": [1, {"b": "\n"}], "c": null}`:                       `{a=[1,{b="\n"}],c=null}`,
 		"\"a b\": 1\n'c': 2":                                       `{a b=1,c=2}`,
 		"- hosts: all\n  tasks:\n    - x.y: {name: n}\n":           `[{hosts="all",tasks=[{x.y={name="n"}}]}]`,
+		"{spec:{replicas:0,image:a:1},\"x\":[{a:b}]}":              `{spec={replicas=0,image="a:1"},x=[{a="b"}]}`,
 		"just text": `"just text"`,
 	} {
 		b := budget{left: maxSteps}

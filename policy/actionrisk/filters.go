@@ -14,6 +14,9 @@ func (e *engine) filter(sh *shell, v *invocation) (flow, bool) {
 	program := Word{}
 	switch v.exe {
 	case "sed", "awk", "gawk", "mawk", "grep", "egrep", "fgrep", "rg", "jq", "yq":
+		if v.exe == "jq" && v.has("-n") && len(rest) > 0 && literalObject(rest[0].Text) {
+			return flow{word: rest[0], known: true, line: true, taint: rest[0].Taint}, true
+		}
 		if v.exe == "jq" && v.has("-n") && len(rest) > 0 && strings.Contains(rest[0].Text, `"`) { // it prints its program's own strings
 			return flow{taint: fromBuilt, via: v.exe}, true
 		}
@@ -244,4 +247,11 @@ func hasProgram(v *invocation) bool {
 		}
 	}
 	return found
+}
+
+// literalObject: a program of jq that is an object or a list without anything to
+// compute.
+func literalObject(program string) bool {
+	program = strings.TrimSpace(program)
+	return program != "" && (program[0] == '{' || program[0] == '[') && !strings.ContainsAny(program, "$|()"+string(hole)) && !strings.Contains(program, "input")
 }

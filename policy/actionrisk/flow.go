@@ -124,12 +124,35 @@ func (e *engine) output(sh *shell, v *invocation) flow {
 	return v.noted(f)
 }
 
+// editsInPlace keeps what a filter writes into files that are not known.
+func (sh *shell) editsInPlace(v *invocation) {
+	switch v.exe {
+	case "sed", "gsed", "yq", "perl":
+	default:
+		return
+	}
+	if !v.has("-i") && !v.has("--in-place") && !v.has("--inplace") && !v.has("-pi") {
+		return
+	}
+	for _, w := range v.operands {
+		if !strings.HasSuffix(w.Text, ".yaml") && !strings.HasSuffix(w.Text, ".yml") && !strings.HasSuffix(w.Text, ".json") {
+			continue
+		}
+		if f := sh.e.readFile(sh, w); !f.known {
+			one := *v
+			one.stdin = f
+			sh.e.remember(sh, w, one.noted(f), false)
+		}
+	}
+}
+
 // noted keeps what a filter writes into a text that is not known.
 func (v *invocation) noted(f flow) flow {
 	if f.known {
 		return f
 	}
-	switch f.edit = v.stdin.edit; v.exe {
+	f.edit = v.stdin.edit
+	switch v.exe {
 	case "sed", "yq", "jq", "awk", "gawk", "perl", "gsed":
 		for _, w := range v.argv[1:] {
 			if len(f.edit)+len(w.Text) < maxValue {
@@ -165,6 +188,8 @@ func (e *engine) printed(sh *shell, v *invocation) flow {
 		if len(v.operands) == 0 && !(v.exe == "env" && (v.has("-i") || v.has("--ignore-environment"))) {
 			f.taint |= fromEnviron
 		}
+	case (v.exe == "docker" || v.exe == "podman") && v.underAny([][]string{{"inspect"}, {"container", "inspect"}}) && !v.has("-f") && !v.has("--format"): // with its variables
+		f.taint |= fromEnviron
 	case in("summaries"):
 		f.taint = 0
 	case in("readers"), in("packers"):

@@ -21,8 +21,12 @@ type manifestWalk struct {
 
 // manifests judges the objects of a text given to kubectl and its kind.
 func (sh *shell) manifests(src *source, v *invocation) {
-	for _, n := range yamlDocuments(src.text, &sh.e.budget) {
-		sh.manifest(src, n, v, 0)
+	text := *src
+	if name, value, ok := strings.Cut(text.text, "="); ok && strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-[]") == "" && strings.HasPrefix(value, "{") { // --set-json a.b={…}
+		text.text, text.at = value, -1
+	}
+	for _, n := range yamlDocuments(text.text, &sh.e.budget) {
+		sh.manifest(&text, n, v, 0)
 	}
 }
 
@@ -120,7 +124,7 @@ func (w *manifestWalk) member(of *jsonNode, key string, v *jsonNode) {
 				w.tag("capability")
 			}
 		}
-	case "replicas", "maxReplicas":
+	case "replicas", "maxReplicas", "replicaCount":
 		if v.text == "0" {
 			w.tag("no-replicas")
 		}

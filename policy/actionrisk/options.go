@@ -31,6 +31,8 @@ type tool struct {
 	// the value of one, "NAME?=-x" switches one on, "NAME_*" holds those of the
 	// subcommand that stands for the star.
 	Vars []string `json:"vars,omitempty"`
+	// Tracks are first words that change nothing in what the rest means: gcloud beta.
+	Tracks []string `json:"tracks,omitempty"`
 
 	subs map[string]*tool
 	made bool // by another table: says nothing about the program as a whole
@@ -164,6 +166,7 @@ func (c *compiled) parseArgs(v *invocation) {
 			if t == "+o" || t == "+O" { // turns an option of the shell off
 				i++
 			}
+		case len(v.operands) == 0 && v.after < 0 && slices.Contains(spec.Tracks, t):
 		case v.after >= 0 || len(t) < 2 || t[0] != '-' || isNegative(t):
 			v.operands = append(v.operands, w)
 			if len(v.operands) == 1 && spec.subs != nil {

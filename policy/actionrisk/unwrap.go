@@ -91,6 +91,7 @@ func (sh *shell) run(v *invocation) flow {
 		out, carried = f, true
 	}
 	e.unpacks(v)
+	sh.editsInPlace(v)
 	sh.readsWritten(v)
 	sh.wire(v)
 	sh.requestBodies(v)

@@ -307,7 +307,7 @@ func (r *yamlReader) flow(at, depth int) (*jsonNode, int) {
 		return n, n.end
 	}
 	end := at
-	for end < len(r.text) && strings.IndexByte(",]}\n", r.text[end]) < 0 && !(r.text[end] == ':' && (end+1 >= len(r.text) || strings.IndexByte(" ,]}\n", r.text[end+1]) >= 0)) {
+	for end < len(r.text) && strings.IndexByte(",]}\n", r.text[end]) < 0 && !(r.text[end] == ':' && (end+1 >= len(r.text) || strings.IndexByte(" ,]}\n{[\"", r.text[end+1]) >= 0)) {
 		end++
 	}
 	n.text, n.end = unquoted(r.text[at:end]), end
@@ -336,6 +336,9 @@ func (r *yamlReader) members(n *jsonNode, at, depth int) int {
 		v, end := r.flow(at, depth+1)
 		if v == nil {
 			return len(r.text)
+		}
+		if colon := strings.IndexByte(r.text[at:end], ':'); n.kind == '{' && colon > 0 && syntaxName(r.text[at:at+colon]) { // {spec:{replicas:0}}, as jq writes it
+			v, end = &jsonNode{kind: '"', text: r.text[at : at+colon], start: at, end: at + colon}, at+colon
 		}
 		key := ""
 		if next := r.blank(end); n.kind == '{' && next < len(r.text) && r.text[next] == ':' {

@@ -39,6 +39,7 @@ func TestYAML(t *testing.T) {
 		`{"a": [1, {"b": "\n"}], "c": null}`:                       `{a=[1,{b="\n"}],c=null}`,
 		"\"a b\": 1\n'c': 2":                                       `{a b=1,c=2}`,
 		"- hosts: all\n  tasks:\n    - x.y: {name: n}\n":           `[{hosts="all",tasks=[{x.y={name="n"}}]}]`,
+		"{spec:{replicas:0,image:a:1},\"x\":[{a:b}]}":              `{spec={replicas=0,image="a:1"},x=[{a="b"}]}`,
 		"just text": `"just text"`,
 	} {
 		b := budget{left: maxSteps}
@@ -53,4 +54,43 @@ func TestYAML(t *testing.T) {
 	if docs := yamlDocuments("a: 1\n---\nb: 2\n---\n", &b); len(docs) != 2 {
 		t.Errorf("%d documents of two", len(docs))
 	}
+}
+
+// FuzzOperations: no text breaks the readers of what operations tools are given, and
+// what the YAML reader gives lies inside the text.
+func FuzzOperations(f *testing.F) {
+	for _, s := range operationBombs {
+		f.Add(s)
+	}
+	for _, s := range []string{"a: 1\nb:\n- c\n", "{a: [b, {c: d}]}", "x: |\n  y\n z", "- - - a", "'a': \"b\nc", "{a:{b:0}}", "[}", "a: &x !t\n"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if len(text) > 4000 {
+			return
+		}
+		b := budget{left: maxSteps}
+		var walk func(n *jsonNode)
+		walk = func(n *jsonNode) {
+			if n == nil {
+				return
+			}
+			if n.start < 0 || n.start > len(text) || n.end > len(text)+1 || n.kind == '{' && len(n.keys) != len(n.kids) {
+				t.Fatalf("%q: %d %d", text, n.start, n.end)
+			}
+			for _, k := range n.kids {
+				walk(k)
+			}
+		}
+		for _, n := range yamlDocuments(text, &b) {
+			walk(n)
+		}
+		for _, lang := range []string{"manifest", "compose", "dockerfile", "kubeconfig", "playbook", "resource", "puppet", "chef", "jinja", "hcl", "commands", "console", "sls"} {
+			e := &engine{compiled: ruleset(), budget: budget{left: maxSteps}}
+			src := source{text: text, at: 0, span: Span{0, len(text)}}
+			e.action.Command = text
+			v := &invocation{exe: "ansible", argv: []Word{{Text: "ansible"}}, src: &src, to: len(text)}
+			(&shell{e: e, src: &src}).operations(lang, &src, v)
+		}
+	})
 }

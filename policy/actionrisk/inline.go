@@ -648,6 +648,9 @@ var fetchNames = []string{"urlopen", "requests.get", "fetch(", "http.get", "http
 // into, anything else that is decoded or downloaded is a finding of its own.
 func (r *inlineRun) evaluate(name inlineToken, args, list []inlineToken) {
 	e := r.sh.e
+	if strings.HasSuffix(name.text, "Function") && len(list) > 1 { // the names of its parameters stand first
+		list = list[len(list)-1:]
+	}
 	decodes, fetches, literal := false, false, ""
 	for _, t := range args {
 		if t.kind == 'i' {

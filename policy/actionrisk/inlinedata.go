@@ -30,6 +30,9 @@ var sqlCalls = setOf(`execute executemany executescript execute_sql executeSql e
 	createQuery createNativeQuery createSQLQuery nativeQuery do prepare selectall_arrayref selectrow_array unprepared statement affectingStatement sql read_sql read_sql_query run_sql runSql
 	Exec ExecContext Query QueryRow QueryContext MustExec NamedExec Raw pg_query mysqli_query mysqli_multi_query mysql_query sqlite_exec odbc_exec sqlsrv_query oci_parse db_query unsafe command execute_command sendCommand send_command sendCommandRaw call execute_query executeScript delete update select select_all select_value client_query simpleQuery dbExecute dbSendStatement dbSendQuery dbGetQuery sqlQuery sqlExec executeStatement`)
 
+// consoleCalls run a command of the application's own console.
+var consoleCalls = map[string]string{"call_command": "manage.py", "Artisan::call": "artisan", "execute_from_command_line": "manage.py"}
+
 // wireCalls are methods that write bytes to a connection.
 var wireCalls = setOf("send sendall write sendto puts print syswrite end sendMessage writelines fwrite fputs socket_write stream_socket_sendto")
 
@@ -66,6 +69,12 @@ func (r *inlineRun) database(name inlineToken, args []inlineToken) bool {
 	if last == "drop" && len(args) == 0 && r.ofCollection(name) {
 		r.effect("nosql.collection-drop", name, args)
 		return true
+	}
+	if program := consoleCalls[name.text[max(strings.LastIndexByte(name.text, '.'), -1)+1:]]; program != "" {
+		if list := r.strings(args); len(list) > 0 {
+			r.run(append([]inlineToken{{text: program}}, list...))
+			return true
+		}
 	}
 	if wireCalls[last] && method {
 		for _, t := range r.strings(args) {

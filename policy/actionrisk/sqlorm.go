@@ -1,6 +1,9 @@
 package actionrisk
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // ormEffects are what the methods of object mappers do to a whole table unless
 // a filter stands before them in the chain.
@@ -33,6 +36,10 @@ var ormEffects = []struct {
 	{"EnsureDeleted(", "drop.database", "drop.database", ""},
 	{"EnsureDeletedAsync(", "drop.database", "drop.database", ""},
 	{".truncate({", "truncate", "truncate", ""},
+	{"(&:delete_all)", "delete.unbounded", "delete.unbounded", ""},
+	{"(&:destroy_all)", "delete.unbounded", "delete.unbounded", ""},
+	{"each(&:destroy", "delete.unbounded", "delete.scoped", ""},
+	{"each(&:delete)", "delete.unbounded", "delete.scoped", ""},
 	{".flushall", "nosql.redis.flush", "nosql.redis.flush", "edis"},
 	{".flushdb", "nosql.redis.flush", "nosql.redis.flush", "edis"},
 	{".database.drop", "nosql.database-drop", "nosql.database-drop", "Mongo"},
@@ -45,6 +52,9 @@ var ormEffects = []struct {
 	{`ref("/").set(null`, "nosql.database-drop", "nosql.database-drop", ""},
 	{"Repo.delete_all", "delete.unbounded", "delete.scoped", ""},
 }
+
+// chainFilters are parts of a chain that pick rows.
+var chainFilters = []string{"where", "Where", "filter(", "find(", "find_by", "findBy", "findOrFail", "findOne", "findFirst", "limit(", "first", "get("}
 
 // runStringSQL runs the SQL in the strings of a text in a language without a scanner,
 // where a function that takes SQL stands before them.
@@ -105,7 +115,7 @@ func (e *engine) runORM(src *source) {
 		}
 		from := strings.LastIndexAny(text[:at], ";\n") + 1
 		effect, chain := o.whole, text[from:at]
-		if strings.Contains(chain, "where") || strings.Contains(chain, "filter(") || strings.Contains(chain, "find") || strings.Contains(chain, "limit(") {
+		if slices.ContainsFunc(chainFilters, func(f string) bool { return strings.Contains(chain, f) }) {
 			effect = o.limited
 		}
 		r.facts = append(r.facts, sqlFact{effect: effect, start: from, end: at + len(o.text)})

@@ -161,7 +161,7 @@ func clientWords(v *invocation, text string) string {
 	}
 	var b strings.Builder
 	for _, w := range v.operands {
-		if w.Text != text && !strings.ContainsAny(w.Text, " \n") {
+		if w.Text != text && !strings.ContainsAny(w.Text, " \n") && !strings.Contains(w.Text, "/dev/") {
 			b.WriteString(" " + w.Text)
 		}
 	}

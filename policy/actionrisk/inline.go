@@ -321,6 +321,7 @@ func (r *inlineRun) word(t inlineToken) Word {
 }
 
 func (r *inlineRun) shellText(t inlineToken) {
+	r.feedsClient(t.text)
 	r.sh.interpret("shell", r.word(t), &invocation{exe: r.lang, src: r.src, from: t.from, to: t.to, stdin: flow{known: true}}, r.lang, nil)
 }
 
@@ -582,6 +583,7 @@ func (r *inlineRun) fromInput() bool {
 
 // run judges words as a command.
 func (r *inlineRun) run(list []inlineToken) {
+	r.feedsClient(r.listed(list, " ", list[0]).text)
 	v := &invocation{src: r.src, from: list[len(list)-1].from, to: list[len(list)-1].to, stdin: flow{known: true}}
 	for _, t := range list {
 		w := r.word(t)

@@ -28,7 +28,7 @@ var sqlCalls = setOf(`execute executemany executescript execute_sql executeSql e
 	query queryRaw query_raw rawQuery raw_query raw rawSql execSQL execSql multi_query multiQuery real_query run all each none any one oneOrNone manyOrNone many result multi batch
 	$executeRaw $executeRawUnsafe $queryRaw $queryRawUnsafe executeRaw executeRawUnsafe queryRawUnsafe executeUpdate executeQuery executeLargeUpdate executeStatement executeNonQuery ExecuteNonQuery ExecuteSqlRaw ExecuteSqlRawAsync ExecuteSqlCommand FromSqlRaw
 	createQuery createNativeQuery createSQLQuery nativeQuery do prepare selectall_arrayref selectrow_array unprepared statement affectingStatement sql read_sql read_sql_query run_sql runSql
-	Exec ExecContext Query QueryRow QueryContext MustExec NamedExec Raw pg_query mysqli_query mysqli_multi_query mysql_query sqlite_exec odbc_exec sqlsrv_query oci_parse db_query unsafe command execute_command sendCommand send_command sendCommandRaw call execute_query executeScript delete update select select_all select_value client_query simpleQuery dbExecute dbSendStatement dbSendQuery dbGetQuery sqlQuery sqlExec executeStatement`)
+	Exec ExecContext Query QueryRow QueryContext MustExec NamedExec Raw pg_query mysqli_query mysqli_multi_query mysql_query sqlite_exec odbc_exec sqlsrv_query oci_parse db_query unsafe command execute_command sendCommand send_command sendCommandRaw call execute_query executeScript delete update select select_all select_value client_query simpleQuery sendline dbExecute dbSendStatement dbSendQuery dbGetQuery sqlQuery sqlExec executeStatement`)
 
 // consoleCalls run a command of the application's own console.
 var consoleCalls = map[string]string{"call_command": "manage.py", "Artisan::call": "artisan", "execute_from_command_line": "manage.py"}
@@ -125,6 +125,40 @@ func (r *inlineRun) mapperEffect(last string, name inlineToken, args []inlineTok
 		}
 	}
 	return ""
+}
+
+// feedsClient: a text that starts a database's client without a statement hands its
+// own strings to it: popen("psql"), input=b"drop table x".
+func (r *inlineRun) feedsClient(command string) {
+	fields := strings.Fields(strings.Trim(command, "| "))
+	if len(fields) == 0 || !r.sh.e.readsStatements(base(fields[0])) {
+		return
+	}
+	for _, f := range fields[1:] {
+		switch f {
+		case "-c", "-e", "-Q", "-f", "-q", "--command", "--execute", "--eval", "--file":
+			return
+		}
+	}
+	client := &invocation{exe: base(fields[0]), cwd: r.sh.cwd, src: r.src}
+	for _, t := range r.toks {
+		if t.kind == 's' && (looksSQL(t.text) || looksRedis(t.text) || looksMongo(t.text)) && r.sh.e.budget.spend(4) {
+			src := r.src.inside(r.word(t), r.lang)
+			if src.depth <= maxDepth {
+				r.sh.e.runSQL(&src, client)
+			}
+		}
+	}
+}
+
+// readsStatements: a client that runs what it is given on its input.
+func (e *engine) readsStatements(exe string) bool {
+	for _, w := range e.wrappers[exe] {
+		if w.Stdin && len(w.sub) == 0 && storeLanguage(w.Lang) {
+			return true
+		}
+	}
+	return false
 }
 
 // isMethod: -> or a point stands before the name.

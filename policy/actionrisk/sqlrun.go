@@ -19,7 +19,7 @@ var sqlClients = map[string]sqlReading{
 }
 
 // embeddedSQL are the clients that hold the database themselves.
-var embeddedSQL = setOf("duckdb sqlite3 sqlite litecli clickhouse-local sqlite-utils h2 datasette dsq q textql trdsql octosql")
+var embeddedSQL = setOf("cqlsh duckdb sqlite3 sqlite litecli clickhouse-local sqlite-utils h2 datasette dsq q textql trdsql octosql")
 
 // transactionalDDL are the clients whose servers undo DDL on ROLLBACK.
 var transactionalDDL = map[string]bool{"psql": true, "pgcli": true, "sqlite3": true, "sqlcmd": true, "duckdb": true}

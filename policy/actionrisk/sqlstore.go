@@ -180,3 +180,13 @@ func buildsStatements(text string) bool {
 	}
 	return false
 }
+
+// decodesText: programs that make text of letters. Dumps are kept packed and sealed,
+// too, but not written in letters.
+func decodesText(program string) bool {
+	switch program {
+	case "base64", "gbase64", "base32", "basenc", "xxd", "uudecode", "rev", "tr", "ascii85", "base58":
+		return true
+	}
+	return false
+}

@@ -363,6 +363,11 @@ func (sh *shell) interpret(lang string, w Word, v *invocation, via string, param
 		if via != "alias" && len(sh.vars) > 0 && e.budget.spend(len(sh.vars)/4) { // a shell of its own
 			inner.vars = maps.Clone(sh.vars)
 		}
+		if via != "alias" && len(v.env) > 0 && (len(sh.vars) == 0 || !e.budget.spent) { // NAME=value in front of it
+			for _, a := range v.env {
+				inner.set(a.name, a.value)
+			}
+		}
 		inner.params = params
 		return inner.script(&src, v.stdin)
 	case "sql":
@@ -450,6 +455,9 @@ func (sh *shell) fromInput(w *wrapper, v *invocation) (flow, bool) {
 		}
 		if storeLanguage(w.Lang) {
 			sh.restored(in, v)
+			if in.taint&fromDecoder != 0 && decodesText(in.via) {
+				sh.e.raise("sql.dynamic", sh.src, v.from, v.to, "")
+			}
 		}
 		if in.taint&fromBuilt != 0 && storeLanguage(w.Lang) && buildsStatements(sh.src.text) {
 			sh.e.raise("sql.dynamic", sh.src, v.from, v.to, "")

@@ -103,6 +103,7 @@ func (e *engine) runInline(sh *shell, src *source, lang string) {
 		r.loops(i)
 	}
 	for i := range r.toks {
+		r.tagged(i)
 		r.look(i)
 	}
 	r.whole()

@@ -1,6 +1,9 @@
 package actionrisk
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Program text that calls a database: the methods of drivers and object mappers,
 // SQL in their arguments, and bytes that are written to a connection.
@@ -119,12 +122,36 @@ func (r *inlineRun) mapperEffect(last string, name inlineToken, args []inlineTok
 		if strings.HasSuffix(chain, "sequelize.drop") || strings.HasSuffix(chain, "schema.drop") {
 			return "drop.schema"
 		}
+	case "delete":
+		rest := r.src.text[min(max(name.to, 0), len(r.src.text)):]
+		if end := strings.IndexAny(rest, ";\n"); end >= 0 {
+			rest = rest[:end]
+		}
+		filtered := slices.ContainsFunc(chainFilters, func(f string) bool { return strings.Contains(chain, f) || strings.Contains(rest, f) })
+		if len(args) == 0 && strings.Contains(chain, ".query(") && !filtered || len(args) > 0 && strings.Contains(r.src.text, "drizzle") && !filtered {
+			return "delete.unbounded"
+		}
 	case "del":
 		if len(args) == 0 && (strings.Contains(chain, "knex") || strings.Contains(chain, "db(")) && !strings.Contains(chain, "where") {
 			return "delete.unbounded"
 		}
 	}
 	return ""
+}
+
+// tagged: sql`drop table x` hands the text behind a name to it.
+func (r *inlineRun) tagged(i int) {
+	t := r.toks[i]
+	if r.lang != "node" || t.kind != 's' || i == 0 || r.toks[i-1].kind != 'i' || r.toks[i-1].to >= len(r.src.text) || r.src.text[r.toks[i-1].to] != '`' {
+		return
+	}
+	name := r.toks[i-1].text
+	if sqlCalls[name[strings.LastIndexByte(name, '.')+1:]] && looksSQL(t.text) {
+		src := r.src.inside(r.word(t), r.lang)
+		if src.depth <= maxDepth {
+			r.sh.e.runSQL(&src, nil)
+		}
+	}
 }
 
 // feedsClient: a text that starts a database's client without a statement hands its

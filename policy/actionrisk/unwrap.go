@@ -85,6 +85,7 @@ func (sh *shell) run(v *invocation) flow {
 	e.unpacks(v)
 	sh.readsWritten(v)
 	sh.wire(v)
+	e.migrations(v)
 	sh.requestBodies(v)
 	sh.otherRequests(v)
 	if f, ok := sh.writtenProgram(v); ok && !carried {

@@ -105,6 +105,7 @@ func (e *engine) runInline(sh *shell, src *source, lang string) {
 		r.loops(i)
 	}
 	for i := range r.toks {
+		r.tagged(i)
 		r.look(i)
 	}
 	r.whole()
@@ -332,6 +333,7 @@ func (r *inlineRun) word(t inlineToken) Word {
 }
 
 func (r *inlineRun) shellText(t inlineToken) {
+	r.feedsClient(t.text)
 	r.sh.interpret("shell", r.word(t), &invocation{exe: r.lang, src: r.src, from: t.from, to: t.to, stdin: flow{known: true}}, r.lang, nil)
 }
 
@@ -398,7 +400,10 @@ func (r *inlineRun) call(name inlineToken, args []inlineToken) {
 	}
 	r.money(name, args, name.computed)
 	if r.lang == "lua" && (name.text == "redis.call" || name.text == "redis.pcall" || name.text == "server.call") {
-		if list := r.strings(args); len(list) > 0 {
+		list := slices.DeleteFunc(r.strings(args), func(t inlineToken) bool { // KEYS[1] is one key, not a pattern
+			return strings.Trim(t.text, string(hole)) == ""
+		})
+		if len(list) > 0 {
 			r.run(append([]inlineToken{{text: "redis-cli"}}, list...))
 		}
 		return
@@ -599,6 +604,7 @@ func (r *inlineRun) fromInput() bool {
 
 // run judges words as a command.
 func (r *inlineRun) run(list []inlineToken) {
+	r.feedsClient(r.listed(list, " ", list[0]).text)
 	v := &invocation{src: r.src, from: list[len(list)-1].from, to: list[len(list)-1].to, stdin: flow{known: true}}
 	for _, t := range list {
 		w := r.word(t)
@@ -665,6 +671,9 @@ var fetchNames = []string{"urlopen", "requests.get", "fetch(", "http.get", "http
 // into, anything else that is decoded or downloaded is a finding of its own.
 func (r *inlineRun) evaluate(name inlineToken, args, list []inlineToken) {
 	e := r.sh.e
+	if strings.HasSuffix(name.text, "Function") && len(list) > 1 { // the names of its parameters stand first
+		list = list[len(list)-1:]
+	}
 	decodes, fetches, literal := false, false, ""
 	for _, t := range args {
 		if t.kind == 'i' {

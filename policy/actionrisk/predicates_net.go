@@ -33,6 +33,15 @@ func localHost(h string) bool {
 
 // looksHost: "localhost:3000/x", "example.org/path" without a scheme.
 func looksHost(t string) (string, bool) {
+	if name, rest, ok := strings.Cut(t, ":"); ok && rest != "" && rest[0] >= '0' && rest[0] <= '9' {
+		port, _, path := strings.Cut(rest, "/")
+		if port = strings.TrimLeft(port, "0123456789"); port == "" && name == "" {
+			return "localhost", true // httpie's short form
+		}
+		if port == "" && path && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == "" { // es:9200/x, a name without a domain
+			return name, true
+		}
+	}
 	host, _, _ := strings.Cut(t, "/")
 	host, _, _ = strings.Cut(host, ":")
 	host, _, _ = strings.Cut(host, "?")

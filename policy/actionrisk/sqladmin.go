@@ -87,6 +87,8 @@ func (p *sqlParser) account(i, end int, target string) {
 	found := false
 	for j := i + 2; j < end; j++ {
 		switch {
+		case p.is(j, "set") && p.setting(p.raw(j+1), p.settingValue(j+2, end), i, end):
+			found = true
 		case p.is(j, "superuser"), p.raw(j) == "sysadmin" && p.is(i+1, "server"), p.raw(j) == "sysdba":
 			p.add("privilege.superuser", target, i, end)
 			found = true

@@ -1,6 +1,9 @@
 package actionrisk
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // ormEffects are what the methods of object mappers do to a whole table unless
 // a filter stands before them in the chain.
@@ -33,6 +36,20 @@ var ormEffects = []struct {
 	{"EnsureDeleted(", "drop.database", "drop.database", ""},
 	{"EnsureDeletedAsync(", "drop.database", "drop.database", ""},
 	{".truncate({", "truncate", "truncate", ""},
+	{".query.delete()", "delete.unbounded", "delete.unbounded", ""},
+	{".all().delete()", "delete.unbounded", "delete.scoped", ""},
+	{".delete().execute()", "delete.unbounded", "delete.scoped", ""},
+	{".delete()", "nosql.collection-drop", "nosql.delete-scoped", "dynamodb"},
+	{".delete_prefix(", "nosql.delete-all", "nosql.delete-all", "etcd"},
+	{".reset()", "nosql.database-drop", "nosql.database-drop", "chromadb"},
+	{"delete_all=True", "nosql.delete-all", "nosql.delete-all", ""},
+	{", recursive=True)", "nosql.delete-all", "nosql.delete-all", "azoo"},
+	{".delete('", "nosql.database-drop", "nosql.database-drop", "couchdb.Server"},
+	{`.delete("`, "nosql.database-drop", "nosql.database-drop", "couchdb.Server"},
+	{"(&:delete_all)", "delete.unbounded", "delete.unbounded", ""},
+	{"(&:destroy_all)", "delete.unbounded", "delete.unbounded", ""},
+	{"each(&:destroy", "delete.unbounded", "delete.scoped", ""},
+	{"each(&:delete)", "delete.unbounded", "delete.scoped", ""},
 	{".flushall", "nosql.redis.flush", "nosql.redis.flush", "edis"},
 	{".flushdb", "nosql.redis.flush", "nosql.redis.flush", "edis"},
 	{".database.drop", "nosql.database-drop", "nosql.database-drop", "Mongo"},
@@ -46,6 +63,9 @@ var ormEffects = []struct {
 	{"Repo.delete_all", "delete.unbounded", "delete.scoped", ""},
 }
 
+// chainFilters are parts of a chain that pick rows.
+var chainFilters = []string{"where", "Where", "filter(", "find(", "find_by", "findBy", "findOrFail", "findOne", "findFirst", "limit(", "first", "get("}
+
 // runStringSQL runs the SQL in the strings of a text in a language without a scanner,
 // where a function that takes SQL stands before them.
 func (e *engine) runStringSQL(src *source) {
@@ -58,7 +78,7 @@ func (e *engine) runStringSQL(src *source) {
 		if end < 0 {
 			continue
 		}
-		if value := text[i+1 : end]; looksSQL(value) && src.depth < maxDepth && e.givenSQL(text[:i]) {
+		if value := text[i+1 : end]; looksSQL(value) && src.depth < maxDepth && (e.givenSQL(text[:i]) || strings.Contains(text, "spawn") && calledBefore(text[:i]) == "send") {
 			inner := *src
 			inner.text, inner.at, inner.depth = value, -1, src.depth+1
 			inner.span, _ = src.where(i+1, end)
@@ -105,7 +125,7 @@ func (e *engine) runORM(src *source) {
 		}
 		from := strings.LastIndexAny(text[:at], ";\n") + 1
 		effect, chain := o.whole, text[from:at]
-		if strings.Contains(chain, "where") || strings.Contains(chain, "filter(") || strings.Contains(chain, "find") || strings.Contains(chain, "limit(") {
+		if slices.ContainsFunc(chainFilters, func(f string) bool { return strings.Contains(chain, f) }) {
 			effect = o.limited
 		}
 		r.facts = append(r.facts, sqlFact{effect: effect, start: from, end: at + len(o.text)})

@@ -19,7 +19,7 @@ var sqlClients = map[string]sqlReading{
 }
 
 // embeddedSQL are the clients that hold the database themselves.
-var embeddedSQL = setOf("duckdb sqlite3 sqlite litecli clickhouse-local sqlite-utils h2 datasette dsq q textql trdsql octosql")
+var embeddedSQL = setOf("cqlsh duckdb sqlite3 sqlite litecli clickhouse-local sqlite-utils h2 datasette dsq q textql trdsql octosql")
 
 // transactionalDDL are the clients whose servers undo DDL on ROLLBACK.
 var transactionalDDL = map[string]bool{"psql": true, "pgcli": true, "sqlite3": true, "sqlcmd": true, "duckdb": true}
@@ -161,7 +161,7 @@ func clientWords(v *invocation, text string) string {
 	}
 	var b strings.Builder
 	for _, w := range v.operands {
-		if w.Text != text && !strings.ContainsAny(w.Text, " \n") {
+		if w.Text != text && !strings.ContainsAny(w.Text, " \n") && !strings.Contains(w.Text, "/dev/") {
 			b.WriteString(" " + w.Text)
 		}
 	}

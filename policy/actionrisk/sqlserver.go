@@ -201,6 +201,15 @@ func (p *sqlParser) special(name string, i, close int) bool {
 			p.add("server.file-read", path, i, close+1)
 			return true
 		}
+	case "periodic.iterate", "periodic.commit", "cypher.run", "cypher.doit", "cypher.runmany", "periodic.submit": // of Neo4j's apoc
+		var parts []string
+		for _, a := range p.list(i+2, close) {
+			if text, ok := p.literal(a[0], a[1]); ok {
+				parts = append(parts, text)
+			}
+		}
+		p.nested(strings.Join(parts, " "), name, i, close+1)
+		return true
 	case "dbms_scheduler.create_job", "dbms_scheduler.create_program":
 		p.schedulerJob(i, close)
 		return true
@@ -245,6 +254,9 @@ func serverPath(path string) bool {
 func (p *sqlParser) schedulerJob(i, close int) {
 	kind := strings.ToLower(p.argument(i+2, close, "job_type") + p.argument(i+2, close, "program_type"))
 	action := p.argument(i+2, close, "job_action") + p.argument(i+2, close, "program_action")
+	if list := p.list(i+2, close); kind == "" && len(list) > 2 { // by their places
+		kind, action = strings.ToLower(p.stringAt(list[1][0])), p.stringAt(list[2][0])
+	}
 	switch kind {
 	case "executable", "external_script":
 		p.add("server.program", action, i, close+1)

@@ -2,6 +2,7 @@ package actionrisk
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -179,4 +180,43 @@ func buildsStatements(text string) bool {
 		}
 	}
 	return false
+}
+
+// decodesText: programs that make text of letters. Dumps are kept packed and sealed,
+// too, but not written in letters.
+func decodesText(program string) bool {
+	switch program {
+	case "base64", "gbase64", "base32", "basenc", "xxd", "uudecode", "rev", "tr", "ascii85", "base58":
+		return true
+	}
+	return false
+}
+
+// migrators apply the files of statements that lie in a folder.
+var migrators = map[string][]string{
+	"flyway": {"migrate"}, "migrate": {"up", "down"}, "dbmate": {"up", "migrate"}, "goose": {"up", "up-to", "up-by-one"}, "sqlx": {"run"}, "diesel": {"run"}, "supabase": {"push", "up"},
+	"prisma": {"deploy", "dev"}, "atlas": {"apply"}, "wrangler": {"apply"}, "tern": {"migrate"}, "sqitch": {"deploy"}, "liquibase": {"update"}, "node-pg-migrate": {"up"}, "refinery": {"migrate"}, "evolve": {"migrate"}, "hasura": {"apply"},
+}
+
+// migrations runs the statements that the command itself has put where a migration
+// tool finds them.
+func (e *engine) migrations(v *invocation) {
+	words := migrators[v.exe]
+	if len(e.files) == 0 || len(words) == 0 || v.dry || !slices.ContainsFunc(words, v.has) {
+		return
+	}
+	var names []string
+	for name, f := range e.files {
+		back := strings.HasSuffix(name, ".down.sql") && !v.has("down")
+		if f.known && strings.HasSuffix(name, ".sql") && !back {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		src := v.src.inside(e.files[name].word, v.exe)
+		if src.depth <= maxDepth {
+			e.runSQL(&src, nil)
+		}
+	}
 }

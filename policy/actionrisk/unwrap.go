@@ -94,6 +94,7 @@ func (sh *shell) run(v *invocation) flow {
 	sh.editsInPlace(v)
 	sh.readsWritten(v)
 	sh.wire(v)
+	e.migrations(v)
 	sh.requestBodies(v)
 	sh.otherRequests(v)
 	if f, ok := sh.writtenProgram(v); ok && !carried {
@@ -443,6 +444,11 @@ func (sh *shell) interpret(lang string, w Word, v *invocation, via string, param
 			inner.vars = maps.Clone(sh.vars)
 		}
 		inner.params, inner.zsh = params, sh.zsh || v.exe == "zsh"
+		if via != "alias" && len(v.env) > 0 && (len(sh.vars) == 0 || !e.budget.spent) { // NAME=value in front of it
+			for _, a := range v.env {
+				inner.set(a.name, a.value)
+			}
+		}
 		return inner.script(&src, v.stdin)
 	case "sql":
 		out := e.runSQL(&src, v)
@@ -539,6 +545,9 @@ func (sh *shell) fromInput(w *wrapper, v *invocation) (flow, bool) {
 		}
 		if storeLanguage(w.Lang) {
 			sh.restored(in, v)
+			if in.taint&fromDecoder != 0 && decodesText(in.via) {
+				sh.e.raise("sql.dynamic", sh.src, v.from, v.to, "")
+			}
 		}
 		if in.taint&fromBuilt != 0 && storeLanguage(w.Lang) && buildsStatements(sh.src.text) {
 			sh.e.raise("sql.dynamic", sh.src, v.from, v.to, "")

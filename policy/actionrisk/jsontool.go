@@ -339,6 +339,9 @@ func (w *jsonWalk) arguments(name, class string, args *jsonNode) bool {
 			w.node(k, key)
 		}
 	}
+	if !carried && class == "shell" && len(args.kids) == 1 && args.kids[0].kind == '"' {
+		carried = w.carry(args, args.kids[0], "any", via)
+	}
 	return carried
 }
 

@@ -136,6 +136,9 @@ func (e *engine) clientRules(v *invocation) []string {
 		e.serviceRules(v, &ids)
 		return ids
 	}
+	if liveScript(e, v) {
+		ids.add("wallet.service-move")
+	}
 	for _, l := range e.clients.byExe[v.exe] {
 		if e.clientHolds(l, v) {
 			l.rules(v, &ids)
@@ -215,7 +218,44 @@ func operandClass(v *invocation) string {
 		b.WriteString(v.operands[i].Text)
 		b.WriteByte(' ')
 	}
-	return serviceClass(b.String())
+	class := serviceClass(b.String())
+	if words := toolWords(b.String()); class != "read" && hasWord(words[:min(2, len(words))], movingVerbs) {
+		return "money"
+	}
+	return class
+}
+
+// movingVerbs move money as the first words of a payment service's client.
+var movingVerbs = setOf("send fund capture withdraw payout pay transfer topup")
+
+// liveScript: a script whose name says that it moves money is told to do it for real.
+func liveScript(e *engine, v *invocation) bool {
+	if len(v.operands) == 0 || !slices.Contains(e.groups["interpreters"], v.exe) && v.exe != "tsx" && v.exe != "go" {
+		return false
+	}
+	i := 0
+	if v.operands[0].Text == "run" && len(v.operands) > 1 {
+		i = 1
+	}
+	name := base(v.operands[i].Text)
+	if dot := strings.LastIndexByte(name, '.'); dot > 0 {
+		name = name[:dot]
+	} else {
+		return false
+	}
+	if serviceClass(name) != "money" && !hasWord(toolWords(name), e.clients.Services.move) || strings.Contains(name, "test") {
+		return false
+	}
+	text := strings.ToLower(argvText(v))
+	if strings.Contains(text, "dry") || strings.Contains(text, "sandbox") || strings.Contains(text, "staging") {
+		return false
+	}
+	for _, w := range [...]string{"--live", "--prod", "production", "mainnet", "--execute", "--for-real", "--no-dry", "--commit", "--confirm", "--yes"} {
+		if strings.Contains(text, w) {
+			return true
+		}
+	}
+	return false
 }
 
 // rules adds the effect of a line.

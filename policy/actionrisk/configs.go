@@ -49,6 +49,9 @@ func (e *engine) agentSettings(sh *shell, text Word) {
 	}
 }
 
+// installHooks are the scripts that the package managers of Node run by themselves.
+var installHooks = setOf("preinstall install postinstall prepare preprepare postprepare prepublish")
+
 // installScripts: what a package runs by itself when it is installed.
 func (e *engine) installScripts(sh *shell, text Word) {
 	src := sh.src.inside(text, "package.json")
@@ -58,11 +61,8 @@ func (e *engine) installScripts(sh *shell, text Word) {
 		return
 	}
 	for i, k := range scripts.kids {
-		switch name := scripts.keysAt(i); name {
-		case "preinstall", "install", "postinstall", "prepare", "preprepare", "postprepare", "prepublish":
-			if k.kind == '"' && e.budget.spend(8) {
-				e.carried(sh, &src, 0, len(src.text), k.text, name)
-			}
+		if name := scripts.keysAt(i); installHooks[name] && k.kind == '"' && e.budget.spend(8) {
+			e.carried(sh, &src, 0, len(src.text), k.text, name)
 		}
 	}
 }

@@ -302,7 +302,15 @@ func (w *jsonWalk) node(n *jsonNode, key string) {
 	}
 	switch n.kind {
 	case '[':
+		if key == "" && len(n.kids) > 1 && allStrings(n) && w.e.acts(n.kids[0].text) { // ["rm", "-rf", "/"]
+			w.known = w.runWords(n, strs(n)) || w.known
+			return
+		}
 		for _, k := range n.kids {
+			if key == "steps" && k.kind == '"' && w.e.actsText(k.text) {
+				w.carry(n, k, "any", "json")
+				continue
+			}
 			w.node(k, key)
 		}
 	case '{':
@@ -343,6 +351,10 @@ func (w *jsonWalk) shape(n *jsonNode) bool {
 		return true
 	case n.get("Statement") != nil:
 		return w.iamPolicy(n)
+	case n.get("scripts") != nil && n.get("scripts").kind == '{' && w.installs(n):
+		return true
+	case n.get("collection", "index", "table", "bucket", "topic") != nil && n.str("operation", "op") != "" && toolNameOf(n) == "":
+		return w.storeCall(n, n.str("operation", "op"))
 	case n.get("mcpServers") != nil:
 		return w.servers(n.get("mcpServers"))
 	}
@@ -411,6 +423,29 @@ func (w *jsonWalk) request(n, url *jsonNode, method string) bool {
 	return false
 }
 
+// installs runs what a package's description runs when it is installed.
+func (w *jsonWalk) installs(n *jsonNode) bool {
+	scripts, found := n.get("scripts"), false
+	for i, k := range scripts.kids {
+		if k.kind == '"' && installHooks[scripts.keysAt(i)] {
+			found = w.carry(scripts, k, "any", "package.json") || found
+		}
+	}
+	return found
+}
+
+// storeCall is an operation on a data store written as an object.
+func (w *jsonWalk) storeCall(n *jsonNode, operation string) bool {
+	if w.documents(operation, n) {
+		return true
+	}
+	words := toolWords(operation)
+	if len(words) == 0 || !strongVerbs[words[0]] || strings.HasSuffix(operation, "One") || strings.HasSuffix(operation, "_one") {
+		return false
+	}
+	return w.e.match(&item{kind: kindTool, name: "destructive", src: w.src, from: n.start, to: n.end, target: printable(operation), words: placeWords(n)})
+}
+
 // methodByName is the HTTP method that a tool's name says: http_post, put_request.
 func methodByName(name string) string {
 	words := toolWords(name)
@@ -451,7 +486,7 @@ func requestTo(n *jsonNode) *jsonNode {
 var carrierKeys = map[string]string{
 	"manifest": "manifest?", "manifests": "manifest?", "yaml": "manifest?", "resource": "manifest?", "definition": "manifest?", "patch": "manifest?", "overrides": "manifest?",
 	"playbook": "playbook?", "compose": "compose?", "dockerfile": "dockerfile?",
-	"command": "any", "cmd": "any", "commands": "any", "shell": "any", "bash": "any", "shell_command": "any", "commandline": "any", "command_line": "any",
+	"command": "any", "cmd": "any", "commands": "any", "shell": "any", "bash": "any", "shell_command": "any", "commandline": "any", "command_line": "any", "cmdline": "any", "cmd_line": "any", "oneliner": "any", "before_script": "any", "after_script": "any",
 	"script": "any", "argv": "argv", "run": "any", "exec": "any", "sql": "sql", "query": "sql?", "statement": "sql?", "statements": "sql?", "queries": "sql?",
 	"code": "code", "cell": "code", "source_code": "code", "python": "code", "javascript": "code", "powershell": "powershell", "expression": "code", "calldata": "any",
 }
@@ -591,6 +626,9 @@ func (w *jsonWalk) carry(n, v *jsonNode, lang, via string) bool {
 				src.text += " " + quote(a.text)
 			}
 			src.at = -1
+		}
+		if input := n.get("stdin", "input"); lang == "any" && input != nil && input != v && input.kind == '"' && input.text != "" && len(input.text) < maxDecoded {
+			src.text, src.at = src.text+" <<< "+quote(input.text), -1
 		}
 		if env := environment(n); env != "" && lang == "any" {
 			src.text, src.at = env+src.text, -1

@@ -1,6 +1,7 @@
 package actionrisk
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -16,7 +17,7 @@ func (w *jsonWalk) payment(name string, args *jsonNode) bool {
 	symbol := firstOf(flat, "asset", "currency", "token", "symbol", "coin", "token_address", "mint")
 	words := strings.ToLower(name)
 	p := phrase{url: firstOf(flat, "url", "resource", "resource_url", "endpoint", "resourceurl"), to: to}
-	if strings.Contains(words, "approve") || strings.Contains(words, "allowance") {
+	if (strings.Contains(words, "approve") || strings.Contains(words, "allowance")) && (to != "" || symbol != "") {
 		return w.e.money(w.src, args.start, args.end, to, approveRule(callAmount(value, assetOf(symbol))))
 	}
 	a := amount{asset: assetOf(symbol), value: parseNumber(strings.TrimLeft(value, "$"))}
@@ -46,6 +47,78 @@ func (w *jsonWalk) payment(name string, args *jsonNode) bool {
 		return w.e.money(w.src, args.start, args.end, to, withZero(to, a.transferRule())...)
 	}
 	return false
+}
+
+// contract judges a tool that calls a function of a contract, or is named after one.
+func (w *jsonWalk) contract(name, class string, args *jsonNode) bool {
+	if class == "read" || args == nil || args.kind != '{' {
+		return false
+	}
+	words := toolWords(bareToolName(name))
+	function := args.str("functionName", "function_name", "function", "method", "func", "entrypoint")
+	if i := strings.IndexByte(function, '('); i > 0 {
+		function = function[:i]
+	}
+	about := hasWord(words, map[string]bool{"contract": true, "evm": true, "chain": true, "onchain": true, "abi": true})
+	switch {
+	case function != "" && about:
+	case about && slices.Contains(words, "deploy"):
+		return w.e.money(w.src, args.start, args.end, name, "wallet.contract-run")
+	case contractVerbs[camel(words)] && !commonNames[camel(words)] && len(words) > 1 && !generalNames[camel(words)]:
+		function = camel(words)
+	default:
+		return false
+	}
+	call := contractCall{name: function, receiver: args.str("contract", "address", "token", "contract_address", "contractAddress")}
+	if list := args.get("args", "arguments", "params", "inputs", "functionArgs"); list != nil && list.kind == '[' {
+		for _, k := range list.kids {
+			call.args = append(call.args, k.text)
+		}
+	} else {
+		for _, k := range args.kids {
+			if k.kind == '"' || k.kind == '0' || k.kind == 't' || k.kind == 'f' {
+				call.args = append(call.args, k.text)
+			}
+		}
+	}
+	ids := call.rules(w.src.text)
+	if len(ids) == 0 {
+		ids = []string{"wallet.contract-run"}
+	}
+	return w.e.money(w.src, args.start, args.end, function, ids...)
+}
+
+// camel joins words as a contract's function: setApprovalForAll.
+func camel(words []string) string {
+	var b strings.Builder
+	for i, word := range words {
+		if i > 0 && word != "" {
+			word = strings.ToUpper(word[:1]) + word[1:]
+		}
+		b.WriteString(word)
+	}
+	return b.String()
+}
+
+// walletKeys raises a wallet's key that stands among the arguments, and the signature
+// of a text that nobody can read.
+func (w *jsonWalk) walletKeys(name string, args *jsonNode) {
+	if args == nil || args.kind != '{' {
+		return
+	}
+	for i, k := range args.kids {
+		switch plainKey(args.keysAt(i)) {
+		case "privatekey", "mnemonic", "seedphrase", "secretkey", "recoveryphrase":
+			if k.kind == '"' && len(k.text) >= 32 && !strings.HasPrefix(k.text, "test test test") {
+				w.e.money(w.src, k.start, k.end, "", "wallet.key-in-argv")
+			}
+		case "message", "hash", "digest":
+			raw := args.get("raw")
+			if hasWord(toolWords(name), map[string]bool{"sign": true}) && strings.HasPrefix(k.text, "0x") && len(k.text) == 66 && (raw != nil && raw.kind == 't' || plainKey(args.keysAt(i)) != "message") {
+				w.e.money(w.src, k.start, k.end, "", "wallet.blind-sign")
+			}
+		}
+	}
 }
 
 // opensPolicy: a tool that sets what a wallet may spend takes the limit away.

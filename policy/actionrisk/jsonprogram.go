@@ -246,6 +246,9 @@ var (
 // commandInParts runs {program: "dd", argv: ["if=…"]} and its kind.
 func (w *jsonWalk) commandInParts(n *jsonNode) bool {
 	head := n.get(headKeys...)
+	if list := n.get("args", "argv"); head == nil && list != nil && list.kind == '[' && allStrings(list) && len(list.kids) > 1 && w.e.acts(list.kids[0].text) && toolNameOf(n) == "" {
+		return w.runWords(n, strs(list)) // {process: {args: ["rm", …]}}
+	}
 	if head == nil || strings.ContainsAny(head.text, " \n") && head.kind == '"' {
 		return false
 	}

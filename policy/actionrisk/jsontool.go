@@ -58,8 +58,15 @@ func (w *jsonWalk) judge(n *jsonNode, name string, args *jsonNode, outer *source
 	if class == "write" || class == "unknown" {
 		class = actionClass(name, class, args)
 	}
-	if class == "money" && preparedOnly(name) {
+	switch {
+	case class == "money" && (preparedOnly(name) || !saysSum(name, args)):
 		class = "write"
+	case (class == "write" || class == "unknown") && paysFor(name, args):
+		class = "money"
+	}
+	w.walletKeys(name, args)
+	if w.contract(name, class, args) {
+		return true
 	}
 	if makesKeyByName(name) {
 		e.raise("cloud.aws.credential-create", outer, n.start, n.end, printable(name))
@@ -121,6 +128,12 @@ func (w *jsonWalk) judge(n *jsonNode, name string, args *jsonNode, outer *source
 
 // paidWords: a tool that fetches and pays for it.
 var paidWords = setOf("x402 paid pay l402")
+
+// paysFor: what is booked or ordered is paid at once.
+func paysFor(name string, args *jsonNode) bool {
+	return args.get("payment", "payment_source", "paymentMethodId", "payment_method_id", "card_id") != nil &&
+		hasWord(toolWords(name), map[string]bool{"book": true, "reserve": true, "order": true, "confirm": true, "place": true, "submit": true, "create": true, "complete": true, "renew": true, "subscribe": true})
+}
 
 // onlyFile: the tool deletes one file, which is what its path says it is.
 func (w *jsonWalk) onlyFile(name string, args *jsonNode, before int) bool {
@@ -216,13 +229,7 @@ func (w *jsonWalk) documents(name string, args *jsonNode) bool {
 	for len(words) > 1 && (words[0] == "mongo" || words[0] == "mongodb" || words[0] == "db") {
 		words = words[1:]
 	}
-	method := ""
-	for i, word := range words {
-		if i > 0 && word != "" {
-			word = strings.ToUpper(word[:1]) + word[1:]
-		}
-		method += word
-	}
+	method := camel(words)
 	var list []string
 	for _, key := range [...]string{"filter", "query", "pipeline", "update", "replacement", "document", "documents", "options"} {
 		if k := args.get(key); k != nil && (k.kind == '{' || k.kind == '[') {
@@ -331,6 +338,9 @@ func (w *jsonWalk) arguments(name, class string, args *jsonNode) bool {
 		case k.kind == '{' || k.kind == '[':
 			w.node(k, key)
 		}
+	}
+	if !carried && class == "shell" && len(args.kids) == 1 && args.kids[0].kind == '"' {
+		carried = w.carry(args, args.kids[0], "any", via)
 	}
 	return carried
 }

@@ -69,12 +69,15 @@ func preparedOnly(words string) bool {
 		if strings.Trim(w, "0123456789") == w && len(w) > 2 {
 			last = w
 		}
-		if first == "" {
-			first = t.class[w]
+		if first == "" && t.class[w] != "" {
+			first = w
 		}
 	}
-	return ruleset().clients.Services.draft[last] && first != "money" || last == "create" && draftNamed(words)
+	return ruleset().clients.Services.draft[last] && !carriesOut[first] && t.class[first] != "money" || last == "create" && draftNamed(words)
 }
+
+// carriesOut are verbs that finish what was prepared.
+var carriesOut = setOf("finalize confirm capture submit approve execute release complete process")
 
 // draftNamed: "payment_links create", "checkout.sessions.create".
 func draftNamed(words string) bool {

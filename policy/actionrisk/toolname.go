@@ -106,7 +106,8 @@ func toolClass(name string) string {
 
 // withNouns is the class of a verb with what stands beside it.
 func (t *verbTable) withNouns(class string, words []string, verb int) string {
-	runs, plain := hasWord(words, t.shellVerb), hasWord(words, t.plain)
+	beside := slices.Concat(words[:verb], words[verb+1:])
+	runs, plain := hasWord(words, t.shellVerb), hasWord(beside, t.plain)
 	switch {
 	case runs && hasWord(words, t.shellSay), class == "shell":
 		return "shell"
@@ -116,7 +117,9 @@ func (t *verbTable) withNouns(class string, words []string, verb int) string {
 		return "money"
 	case class == "money" && words[verb] == "transfer" && hasWord(words, gifts):
 		return "destructive" // it is given away
-	case class == "money" && plain:
+	case class == "money" && t.class[words[len(words)-1]] == "read" && len(words) > verb+1:
+		return "read" // charge_status, redeem_check
+	case class == "money" && plain && !surePays[words[verb]]:
 		return "write"
 	case t.stop[words[verb]] && hasWord(words, t.guard):
 		return "destructive"
@@ -124,6 +127,29 @@ func (t *verbTable) withNouns(class string, words []string, verb int) string {
 		return "write"
 	}
 	return class
+}
+
+// surePays are verbs of money whatever they are said of; others need a sum or a noun.
+var surePays = setOf("pay refund buy purchase payout sell reimburse disburse remit donate invest topup wire payroll cashout")
+
+// saysSum: the arguments of a tool with a verb that may be one of money say that it is.
+func saysSum(name string, args *jsonNode) bool {
+	words := toolWords(name)
+	t := verbs()
+	verb := slices.IndexFunc(words, func(w string) bool { return t.class[w] != "" })
+	if verb < 0 || t.class[words[verb]] != "money" || surePays[words[verb]] || t.namesMoney(words, verb) {
+		return true
+	}
+	if args == nil || args.kind != '{' {
+		return true
+	}
+	for i := range args.kids {
+		switch key := plainKey(args.keysAt(i)); key {
+		case "amount", "value", "quantity", "qty", "price", "total", "asset", "currency", "token", "symbol", "coin", "recipient", "payee", "amountusd", "usd", "side", "invoice", "charge", "paymentintent", "account", "wallet", "to", "destination", "shares", "notional", "items", "cart", "payment", "destinations", "recipients", "outputs", "transfers", "address":
+			return true
+		}
+	}
+	return len(args.kids) == 0
 }
 
 // gifts are what somebody else owns once it is transferred.

@@ -36,7 +36,7 @@ type psParam struct {
 
 func (p *psParam) is(value string) bool {
 	for _, t := range p.value.texts() {
-		if t = strings.ToLower(t); t == value || strings.IndexByte(value, '*') >= 0 && globMatch(value, t) {
+		if t = strings.ToLower(t); t == value || value == `\*` && t == "*" || strings.IndexByte(value, '*') >= 0 && globMatch(value, t) {
 			return true
 		}
 	}

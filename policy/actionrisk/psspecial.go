@@ -39,6 +39,7 @@ func psSpecials() map[string]func(w *winShell, c *psCall) psValue {
 		"add-type":                (*winShell).addType,
 		"set-location":            (*winShell).setLocation,
 		"select-object":           (*winShell).selectObject,
+		"select-string":           (*winShell).selectString,
 		"stop-process":            (*winShell).stopProcess,
 		"new-psdrive":             (*winShell).newDrive,
 		"new-scheduledtaskaction": (*winShell).taskAction,
@@ -390,11 +391,16 @@ func (w *winShell) cimInstance(c *psCall) psValue {
 	if text == "" && c.input.kind == psObject {
 		return c.input
 	}
-	if _, ok := c.param("filter"); ok || strings.Contains(text, " where ") {
+	filter, ok := c.param("filter")
+	if ok {
 		text += " where"
 	}
 	v := psThing("wmi:"+text, 0)
 	v.output = true
+	if q, ok := c.param("query"); ok {
+		filter = q
+	}
+	v.keys, v.items = []string{"filter"}, []psValue{filter}
 	return v
 }
 
@@ -480,10 +486,41 @@ func (w *winShell) stopProcess(c *psCall) psValue {
 		w.posix(c, argv, flow{})
 		return psValue{}
 	}
-	if c.piped && c.input.text == "get-process" && len(c.input.keys) == 0 {
-		w.posix(c, words("pkill", "x"), flow{})
+	if c.piped && c.input.text == "get-process" {
+		argv := words("kill", "-9", "-1")
+		if len(c.input.keys) > 0 { // some of them
+			argv = words("pkill", "x")
+		}
+		w.posix(c, argv, flow{})
 	}
 	return psValue{}
+}
+
+// selectString searches texts, or the files that a listing gives.
+func (w *winShell) selectString(c *psCall) psValue {
+	argv := words("grep")
+	root, listed := c.input.member("root")
+	if c.on("recurse") || listed {
+		argv = words("grep", "-r")
+	}
+	if v, ok := c.param("pattern"); ok {
+		argv = append(argv, w.argWord(strings.Join(v.texts(), "|"), 0))
+	}
+	for _, name := range [...]string{"path", "literalpath"} {
+		if v, ok := c.param(name); ok {
+			root, listed = v, true
+		}
+	}
+	if !listed { // texts
+		v := c.input
+		v.output = true
+		return v
+	}
+	for _, t := range root.texts() {
+		argv = append(argv, w.argWord(t, root.taints()))
+	}
+	out := w.posix(c, argv, flow{})
+	return w.gives(c, "", out)
 }
 
 // newDrive gives a place another name.

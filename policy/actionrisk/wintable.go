@@ -175,7 +175,7 @@ func textLike(texts, patterns []string) (Word, bool) {
 	for _, t := range texts {
 		low := strings.ToLower(strings.ReplaceAll(t, `\`, "/"))
 		for _, p := range patterns {
-			if low == p || strings.IndexByte(p, '*') >= 0 && globMatch(p, low) {
+			if low == p || p == `\*` && low == "*" || strings.IndexByte(p, '*') >= 0 && globMatch(p, low) {
 				return Word{Text: t}, true
 			}
 		}

@@ -3,21 +3,25 @@
 // them left their file behind and what the model was told of the others. To be
 // started where nothing but loopback is reachable:
 //
-//	node agents.mjs FOLDER COUNTERSIGN NODE_MODULES
+//	node agents.mjs FOLDER COUNTERSIGN NODE_MODULES [NODE22]
+//
+// NODE22 is for Cursor, which is left out without it.
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import http from 'node:http';
 import os from 'node:os';
 import path from 'node:path';
+import { answer as answerCursor } from './cursor.mjs';
 import { answer } from './model.mjs';
-import { broken, mcpTools, sessions } from './sessions.mjs';
+import { sessions as all, broken, mcpTools } from './sessions.mjs';
 
-const [top, countersign, modules] = process.argv.slice(2);
-const patience = 60_000; // for one agent; it needs a few seconds
+const [top, countersign, modules, node22] = process.argv.slice(2);
+const sessions = all.filter(session => session.agent !== 'cursor' || node22);
+const patience = 120_000; // for one agent; it needs a few seconds on an idle machine
 const failures = [];
 let calls = 0;
 
-const settingsFile = { claude: '.claude/settings.json', codex: '.codex/hooks.json', gemini: '.gemini/settings.json' };
+const settingsFile = { claude: '.claude/settings.json', codex: '.codex/hooks.json', cursor: '.cursor/hooks.json', gemini: '.gemini/settings.json' };
 
 // run starts a program and collects what it says; it never outlives its time.
 function run(argv, options) {
@@ -53,7 +57,7 @@ const programs = {
   claude({ home, env, args }, base, server) {
     fs.writeFileSync(path.join(home, '../mcp.json'), JSON.stringify({ mcpServers: { db: server } }));
     Object.assign(env, { ANTHROPIC_BASE_URL: base, ANTHROPIC_API_KEY: 'none', CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1', DISABLE_AUTOUPDATER: '1', DISABLE_TELEMETRY: '1' });
-    return ['@anthropic-ai/claude-code/cli-wrapper.cjs', '-p', 'go', ...args];
+    return [process.execPath, path.join(modules, '@anthropic-ai/claude-code/cli-wrapper.cjs'), '-p', 'go', ...args];
   },
   codex({ home, args }, base, server) {
     const config = `model = "gpt-6-sol"
@@ -69,7 +73,11 @@ command = ${JSON.stringify(server.command)}
 args = ${JSON.stringify(server.args)}
 `;
     fs.writeFileSync(path.join(home, '.codex/config.toml'), config);
-    return ['@openai/codex/bin/codex.js', 'exec', '--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox', ...args, 'go'];
+    return [process.execPath, path.join(modules, '@openai/codex/bin/codex.js'), 'exec', '--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox', ...args, 'go'];
+  },
+  cursor({ env }, base) {
+    Object.assign(env, { CURSOR_BACKEND_URL: base, NODE_NO_WARNINGS: '1' });
+    return [node22, path.resolve('cursorclient.mjs')];
   },
   gemini({ env, args, settings }, base, server) {
     Object.assign(settings, {
@@ -80,7 +88,7 @@ args = ${JSON.stringify(server.args)}
       telemetry: { enabled: false },
     });
     Object.assign(env, { GOOGLE_GEMINI_BASE_URL: base, GEMINI_API_KEY: 'none' });
-    return ['@google/gemini-cli/bundle/gemini.js', '-m', 'gemini-2.5-pro', '--approval-mode', 'yolo', ...args, '-p', 'go'];
+    return [process.execPath, path.join(modules, '@google/gemini-cli/bundle/gemini.js'), '-m', 'gemini-2.5-pro', '--approval-mode', 'yolo', ...args, '-p', 'go'];
   },
 };
 
@@ -88,22 +96,23 @@ args = ${JSON.stringify(server.args)}
 async function prepare(session, base) {
   const folder = path.join(top, `${session.agent} ${session.name}`.replaceAll(' ', '-'));
   const [home, project] = [path.join(folder, 'home'), path.join(folder, 'project')];
-  const file = settingsFile[session.agent];
+  const installed = session.installed ?? session.agent;
+  const file = settingsFile[installed];
   for (const made of [path.join(home, file, '..'), project, path.join(folder, 'tmp')]) fs.mkdirSync(made, { recursive: true });
   fs.writeFileSync(path.join(project, '.env'), 'NAME=value\n');
   Object.assign(session, { home, project, env: { ...environment(folder, home), ...session.env } });
   session.steps = JSON.parse(JSON.stringify(session.steps).replaceAll('PROJECT', project).replaceAll('HOME', home));
 
-  const printed = await run([countersign, 'gate', 'hook', '--install', session.agent], { env: session.env });
-  const guard = session.hooks ? { hooks: session.hooks } : JSON.parse(printed.said.split('\n\n')[1]);
+  const printed = await run([countersign, 'gate', 'hook', '--install', installed], { env: session.env });
+  const guard = JSON.parse(printed.said.split('\n\n')[1]); // Codex takes no member it does not know, Cursor wants its version
+  if (session.hooks) guard.hooks = session.hooks;
   session.settings = session.inProject ? {} : guard;
   if (session.inProject) {
     fs.mkdirSync(path.join(project, file, '..'));
     fs.writeFileSync(path.join(project, file), JSON.stringify(guard));
   }
   const server = { command: process.execPath, args: [path.resolve('mcp.mjs'), project, ...mcpTools] };
-  const [script, ...args] = programs[session.agent](session, base, server);
-  session.argv = [process.execPath, path.join(modules, script), ...args];
+  session.argv = programs[session.agent](session, base, server);
   fs.writeFileSync(path.join(home, file), JSON.stringify(session.settings));
 }
 
@@ -141,13 +150,13 @@ async function doctor() {
 
 const server = http.createServer((request, response) => {
   const [, index, rest] = request.url.match(/^\/(\d+)(\/[^?]*)/) ?? [];
-  let text = '';
-  request.on('data', more => {
-    text += more;
-  });
+  const parts = [];
+  request.on('data', part => parts.push(part));
   request.on('end', () => {
+    const [session, body] = [sessions[index], Buffer.concat(parts)];
     try {
-      answer(sessions[index], rest, JSON.parse(text), response);
+      if (session.agent === 'cursor') answerCursor(session, rest, body, request.headers['content-type'], response);
+      else answer(session, rest, JSON.parse(body), response);
     } catch {
       response.writeHead(404).end('{}');
     }

@@ -17,26 +17,35 @@ const mcpSteps = agent => [
 ];
 
 // broken are hooks that do not answer as ours does, and what becomes of a call
-// in each agent; closed is Claude Code with onFailure. README and doctor --hook
-// say the same.
+// in each agent; closed where the entry says onFailure or failClosed. README and
+// doctor --hook say the same.
 export const broken = {
-  gone: { command: '/nonexistent/countersign gate hook', claude: 'runs', closed: 'stops', codex: 'runs', gemini: 'stops' },
-  refuses: { command: 'echo why >&2; exit 2', claude: 'stops', closed: 'stops', codex: 'stops', gemini: 'stops' },
-  silent: { command: 'exit 2', claude: 'stops', closed: 'stops', codex: 'runs', gemini: 'runs' },
-  fails: { command: 'exit 1', claude: 'runs', closed: 'stops', codex: 'runs', gemini: 'runs' },
-  babbles: { command: 'echo garbage', claude: 'runs', closed: 'runs', codex: 'runs', gemini: 'runs' },
-  late: { command: 'sleep 30', claude: 'runs', closed: 'stops', codex: 'runs', gemini: 'runs' },
+  gone: { command: '/nonexistent/countersign gate hook', claude: 'runs', codex: 'runs', cursor: 'runs', gemini: 'stops', closed: { claude: 'stops', cursor: 'stops' } },
+  refuses: { command: 'echo why >&2; exit 2', claude: 'stops', codex: 'stops', cursor: 'stops', gemini: 'stops', closed: { claude: 'stops', cursor: 'stops' } },
+  silent: { command: 'exit 2', claude: 'stops', codex: 'runs', cursor: 'stops', gemini: 'runs', closed: { claude: 'stops', cursor: 'stops' } },
+  fails: { command: 'exit 1', claude: 'runs', codex: 'runs', cursor: 'runs', gemini: 'runs', closed: { claude: 'stops', cursor: 'stops' } },
+  babbles: { command: 'echo garbage', claude: 'runs', codex: 'runs', cursor: 'stops', gemini: 'runs', closed: { claude: 'runs', cursor: 'stops' } },
+  nothing: { command: 'true', claude: 'runs', codex: 'runs', cursor: 'runs', gemini: 'runs', closed: { claude: 'runs', cursor: 'stops' } },
+  late: { command: 'sleep 30', claude: 'runs', codex: 'runs', cursor: 'runs', gemini: 'runs', closed: { claude: 'stops', cursor: 'stops' } },
 };
-const brokenSteps = (agent, prefix = '') =>
-  Object.entries(broken).map(([name, hook]) => ({ call: mcp[agent](prefix + name), leaves: prefix + name, told: hook[prefix ? 'closed' : agent] === 'stops' ? '' : undefined }));
-// brokenHooks gives the server's tools the hooks of their names, a second each.
-const brokenHooks = (timeout, matcher, more = {}) =>
-  Object.entries(broken).map(([name, { command }]) => ({ matcher: matcher(name), hooks: [{ name, type: 'command', command, timeout, ...more }] }));
+const brokenSteps = (agent, call = mcp[agent]) => [
+  ...Object.entries(broken).map(([name, hook]) => ({ call: call(name), leaves: name, told: hook[agent] === 'stops' ? '' : undefined })),
+  ...Object.entries(broken)
+    .filter(([, hook]) => hook.closed[agent])
+    .map(([name, hook]) => ({ call: call(`closed_${name}`), leaves: `closed_${name}`, told: hook.closed[agent] === 'stops' ? '' : undefined })),
+];
+// patience is what a hook is given, in seconds: next to nothing where it is late
+// anyway, enough for a busy machine elsewhere.
+const patience = name => (name === 'late' ? 1 : 10);
+// brokenHooks gives the server's tools the hooks of their names.
+const brokenHooks = (unit, matcher, more = {}) =>
+  Object.entries(broken).map(([name, { command }]) => ({ matcher: matcher(name), hooks: [{ name, type: 'command', command, timeout: patience(name) * unit, ...more }] }));
 
 const bash = command => ({ command, description: 'x' });
 const claudeFlags = ['--allowedTools', 'Bash Write Edit Read Monitor mcp__db', '--mcp-config', '../mcp.json', '--strict-mcp-config'];
 const asking = mode => [...claudeFlags, '--permission-prompt-tool', 'mcp__db__approve', '--permission-mode', mode];
 const critical = 'mkfs.ext4 /dev/countersign-canary'; // there is no such device
+const shell = command => ({ tool: 'shell', input: { command } });
 const high = 'touch high; git reset --hard';
 // A session is one run of an agent with the hook as it is pasted from --install
 // into the home folder's settings, or the project's, or with other hooks.
@@ -75,7 +84,7 @@ export const sessions = [
     name: 'broken hooks',
     args: claudeFlags,
     hooks: { PreToolUse: [...brokenHooks(1, name => `mcp__db__${name}`), ...brokenHooks(1, name => `mcp__db__closed_${name}`, { onFailure: 'block' })] },
-    steps: [...brokenSteps('claude'), ...brokenSteps('claude', 'closed_')],
+    steps: brokenSteps('claude'),
   },
 
   // Codex, which new models drive through JavaScript.
@@ -113,6 +122,40 @@ export const sessions = [
     args: ['--dangerously-bypass-hook-trust'],
     hooks: { PreToolUse: brokenHooks(1, name => `^mcp__db__${name}$`) },
     steps: brokenSteps('codex'),
+  },
+
+  // Cursor, the local agent of its SDK.
+  {
+    agent: 'cursor',
+    name: 'pasted',
+    steps: [
+      { call: shell('touch low'), leaves: 'low' },
+      { call: shell(`touch critical; ${critical}`), leaves: 'critical', told: '(shell.disk.mkfs)' },
+      { call: shell(high), leaves: 'high', told: '(git.reset.hard)' },
+      runs('write', { path: 'PROJECT/plain', text: 'x' }, 'plain'),
+      stops('write', { path: 'PROJECT/.cursor/hooks.json', text: '{}' }, '.cursor/hooks.json', '(hook.guard-settings)'),
+      stops('read', { path: 'PROJECT/.env' }, undefined, '(secret.read-file)'),
+      stops('mcp', { server: 'db', tool: 'execute_sql', args: { sql: 'drop table users' } }, 'execute_sql', '(sql.drop.table)'),
+    ],
+  },
+  { agent: 'cursor', name: 'in the project', inProject: true, steps: [{ call: shell(`touch critical; ${critical}`), leaves: 'critical', told: '(shell.disk.mkfs)' }] },
+  // It starts the hooks of Claude Code's settings, too.
+  {
+    agent: 'cursor',
+    name: 'with the settings of claude',
+    installed: 'claude',
+    steps: [{ call: shell(`touch critical; ${critical}`), leaves: 'critical', told: '(shell.disk.mkfs)' }],
+  },
+  {
+    agent: 'cursor',
+    name: 'broken hooks',
+    hooks: {
+      beforeShellExecution: Object.entries(broken).flatMap(([name, { command }]) => [
+        { command, timeout: patience(name), matcher: `touch ${name}$` },
+        { command, timeout: patience(name), matcher: `touch closed_${name}$`, failClosed: true },
+      ]),
+    },
+    steps: brokenSteps('cursor', name => shell(`touch ${name}`)),
   },
 
   // Gemini CLI.

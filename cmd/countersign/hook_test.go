@@ -323,6 +323,7 @@ func FuzzHookEvent(f *testing.F) {
 		f.Add(by.canary("git reset --hard"))
 	}
 	f.Add([]byte(`{"hook_event_name":"PreToolUse","tool_name":"apply_patch","tool_input":{"command":"*** Delete File: ~/x"}}`))
+	f.Add([]byte(`{"hook_event_name":"beforeShellExecution"}`))
 	f.Add([]byte(`{"hook_event_name":"beforeMCPExecution","tool_name":"MCP:a:b","tool_input":"{\"command\":\"ls\"}"}`))
 	f.Fuzz(func(t *testing.T, event []byte) {
 		for _, by := range append([]agent{""}, agents...) {
@@ -333,7 +334,8 @@ func FuzzHookEvent(f *testing.F) {
 			if by == "" {
 				continue
 			}
-			got, detail := by.understands(0, []byte(r.stdout), "")
+			from, _ := readEvent(event, by) // who reads the answer: an event of Cursor's is not Claude Code's
+			got, detail := from.by.understands(0, []byte(r.stdout), "")
 			if r.failure != nil && got != deny {
 				t.Fatalf("%s: %v is %s (%s)", by, r.failure, got, detail)
 			}
@@ -519,6 +521,8 @@ func TestDoctorHookSettings(t *testing.T) {
 		"open cursor":                     {".cursor/hooks.json", `{"version":1,"hooks":{"beforeShellExecution":[{"command":` + command + `}]}}`, 0, "without failClosed"},
 		"closed cursor that says nothing": {".cursor/hooks.json", `{"version":1,"hooks":{"beforeShellExecution":[{"command":"true # gate hook","failClosed":true}]}}`, 1, "blocks everything"},
 		"flags beside lists":              {".gemini/settings.json", `{"hooks":{"enabled":true,"BeforeTool":[{"matcher":"run_.*","hooks":[{"type":"command","command":` + command + `}]}]}}`, 0, "blocks the canary"},
+		"a member Codex does not know":    {".codex/hooks.json", `{"version":1,"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":` + command + `}]}]}}`, 1, "NOT GUARDED: Codex skips the whole file"},
+		"a member Codex knows":            {".codex/hooks.json", `{"description":"x","hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":` + command + `}]}]}}`, 0, "blocks the canary"},
 		"not JSON":                        {".gemini/settings.json", `{"hooks":{ // comment`, 1, "cannot be read as JSON"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -306,6 +307,10 @@ func installedHooks(only agent) ([]installed, []finding) {
 				found = append(found, finding{"hook", "warning", fmt.Sprintf("%s (%s): cannot be read as JSON; give the hook's command after --", a, file)})
 				continue
 			}
+			if name := a.refused(text); name != "" {
+				found = append(found, finding{"hook", "bad", fmt.Sprintf("%s (%s): NOT GUARDED: Codex skips the whole file, because it does not know the member %q", a, file, name)})
+				continue
+			}
 			these = append(these, a.inSettings(file, s)...)
 			if s.DisableAllHooks { // one file switches off the hooks of all
 				off = file
@@ -318,6 +323,21 @@ func installedHooks(only agent) ([]installed, []finding) {
 		hooks = append(hooks, these...)
 	}
 	return hooks, found
+}
+
+// refused is a member for which an agent skips a whole settings file, if there is
+// one: Codex takes none it does not know.
+func (a agent) refused(text []byte) string {
+	var members map[string]jsontext.Value
+	if a != codex || json.Unmarshal(text, &members) != nil {
+		return ""
+	}
+	delete(members, "description")
+	delete(members, "hooks")
+	if len(members) == 0 {
+		return ""
+	}
+	return slices.Min(slices.Collect(maps.Keys(members)))
 }
 
 // inSettings are the guards one settings file starts before a shell command.

@@ -18,7 +18,7 @@ import (
 type agent string
 
 // The agents, and where their formats are described. Claude Code 2.1.330, Codex
-// 0.169.0, Gemini CLI 0.61.0 and the local agent of Cursor's SDK 1.0.32 are what
+// 0.169.0, Gemini CLI 0.61.0 and the local agent of Cursor's SDK 1.0.31 are what
 // .ci/hooks holds them to.
 //
 //	claude  code.claude.com/docs/en/hooks: PreToolUse {tool_name, tool_input, cwd, permission_mode}

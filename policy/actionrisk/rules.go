@@ -90,7 +90,7 @@ var tableFiles = []string{"shell", "git", "sql", "nosql", "orm", "infra", "k8s",
 var supportFiles = []string{"groups", "wrappers", "wrappers_sql", "effects", "reads", "tools", "tools_sql", "readonly", "dryrun", "paths", "verbs", "env", "amounts", "clients", "windows"}
 
 // rulesetVersion is YYYY.MM.N; TestRulesetVersion fails when a table changed and it did not.
-const rulesetVersion = "2026.11.12"
+const rulesetVersion = "2026.11.13"
 
 // compiled is everything read from the tables, made once.
 type compiled struct {

@@ -64,7 +64,12 @@ type psCall struct {
 func (c *psCall) splat(v psValue) {
 	if v.kind != psHash {
 		for _, item := range v.list() {
-			c.items = append(c.items, psItem{value: item, raw: item.str()})
+			t := item.str()
+			if len(t) > 1 && t[0] == '-' && isWord(t[1:]) && t[1] > '9' {
+				c.items = append(c.items, psItem{name: strings.ToLower(t[1:]), raw: t})
+				continue
+			}
+			c.items = append(c.items, psItem{value: item, raw: t})
 		}
 		return
 	}

@@ -36,6 +36,8 @@ func psSpecials() map[string]func(w *winShell, c *psCall) psValue {
 		"get-wmiobject":           (*winShell).cimInstance,
 		"get-cimclass":            (*winShell).cimInstance,
 		"invoke-command":          (*winShell).invokeCommand,
+		"invoke-item":             (*winShell).invokeItem,
+		"import-module":           (*winShell).importModule,
 		"add-type":                (*winShell).addType,
 		"set-location":            (*winShell).setLocation,
 		"select-object":           (*winShell).selectObject,
@@ -494,6 +496,21 @@ func (w *winShell) stopProcess(c *psCall) psValue {
 		w.posix(c, argv, flow{})
 	}
 	return psValue{}
+}
+
+// invokeItem opens a file by whatever opens its kind, a program by starting it.
+func (w *winShell) invokeItem(c *psCall) psValue {
+	path := w.value(c, "path")
+	w.start(c, []Word{{Text: path.str(), At: -1, Taint: path.taints()}}, flow{})
+	return psValue{}
+}
+
+// importModule runs a file of code.
+func (w *winShell) importModule(c *psCall) psValue {
+	for _, t := range w.value(c, "name").texts() {
+		w.sh.scriptFile(Word{Text: t, At: -1}, &invocation{src: w.src, from: c.from, to: c.to, exe: "Import-Module"})
+	}
+	return psThing("module", 0)
 }
 
 // selectString searches texts, or the files that a listing gives.

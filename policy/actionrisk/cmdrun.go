@@ -67,8 +67,8 @@ func (w *winShell) forTaint() taint {
 
 // cmdEcho is what echo prints.
 func (w *winShell) cmdEcho(text string) flow {
-	text = strings.TrimLeft(text, "@ \t")
-	text = text[min(len("echo"), len(text)):]
+	at := max(strings.Index(strings.ToLower(text), "echo"), 0) // a redirection may stand in front of it
+	text = text[min(at+len("echo"), len(text)):]
 	if text != "" {
 		text = text[1:]
 	}
@@ -235,7 +235,7 @@ func (w *winShell) cmdInternal(c *psCall, spec *cmdlet, args []Word, in flow) fl
 	c.params = append(c.params, psParam{name: "path", value: psListOf(paths), has: true})
 	argv := w.template(c, spec.Run)
 	if len(argv) == 0 {
-		return flow{known: true}
+		return flow{}
 	}
 	return w.posix(c, argv, in)
 }

@@ -298,11 +298,14 @@ func (w *winShell) cmdVariable(text string, mark byte) (string, int) {
 			j--
 		}
 	}
-	if j >= len(text) || !isNameByte(text[j]) || j+1 < len(text) && isNameByte(text[j+1]) {
+	if j >= len(text) || !isNameByte(text[j]) {
 		return "", 0
 	}
 	if v, ok := w.vars["%"+text[j:j+1]]; ok {
 		return v.str(), j + 1
+	}
+	if j+1 < len(text) && isNameByte(text[j+1]) {
+		return "", 0
 	}
 	if text[j] >= '0' && text[j] <= '9' {
 		return string(hole), j + 1
@@ -467,7 +470,7 @@ func (w *winShell) cmdForValues(head, list string) []psValue {
 			unknown.taint = f.taint
 		}
 	}
-	if !known {
+	if !known || strings.TrimSpace(text) == "" {
 		return []psValue{psListOf([]psValue{unknown, unknown, unknown})}
 	}
 	return cmdTokens(head, text)

@@ -35,7 +35,7 @@ func (e *engine) runOther(sh *shell, src *source) {
 			e.carried(sh, src, i+1, end, "rm -rf "+quote(value), name)
 		case starts && feeds && (strings.HasPrefix(value, "echo ") || strings.HasPrefix(value, "printf ")):
 			e.carried(sh, src, i+1, end, value+" | sh", "program text")
-		case starts && e.actsText(value):
+		case starts && (e.actsText(value) || e.windowsLine(value)):
 			e.carried(sh, src, i+1, end, value, "program text")
 		case starts && e.acts(value) && value != "":
 			if command, last := wordsFrom(text, i); last > end {
@@ -48,6 +48,13 @@ func (e *engine) runOther(sh *shell, src *source) {
 	if starts || strings.Contains(text, "file delete") {
 		e.runTcl(sh, src)
 	}
+}
+
+// windowsLine: a command line for a command interpreter, or a program, of Windows.
+func (e *engine) windowsLine(text string) bool {
+	first, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
+	name := strings.ToLower(base(first))
+	return rest != "" && (windowsShell(name) != "" || e.other["program "+name] != nil)
 }
 
 // feedsShell: a string of the text is the bare name of a shell, which then reads what
@@ -107,6 +114,8 @@ func deletesTree(name, text string) bool {
 		return true
 	case "Delete", "DeleteDirectory":
 		return strings.Contains(text, "Directory")
+	case "DeleteFolder", "deleteFolder", "deletefolder":
+		return true
 	case "rm", "rmdir", "unlink", "remove", "delete":
 		l := strings.ToLower(text)
 		return strings.Contains(l, "recursive") || strings.Contains(l, "force=true") || strings.Contains(l, "'s'")

@@ -218,7 +218,7 @@ func vcsFolder(s string) bool { return s == ".git" || s == ".hg" || s == ".svn" 
 
 var sourceNames = setOf("src lib app apps packages internal cmd pkg server client backend frontend services source sources tests test docs migrations components modules api core config infra terraform scripts crates include")
 
-var rebuildableNames = setOf("node_modules bower_components dist build out target .next .nuxt .output .svelte-kit .turbo .parcel-cache .cache coverage .nyc_output htmlcov .coverage .pytest_cache .mypy_cache .ruff_cache .tox .nox .venv venv __pycache__ .gradle .terraform .serverless .angular .vite .eggs .ipynb_checkpoints DerivedData Pods .dart_tool .bundle tmp temp logs .tmp cmake-build-debug cmake-build-release bazel-bin bazel-out bazel-testlogs _build .stack-work dist-newstyle elm-stuff .expo storybook-static .docusaurus public/build site-packages .hypothesis Caches .yarn/cache .pnpm-store .vercel .wrangler test-results playwright-report .jest-cache .eslintcache .sass-cache obj artifacts")
+var rebuildableNames = setOf("node_modules bower_components dist build out target .next .nuxt .output .svelte-kit .turbo .parcel-cache .cache coverage .nyc_output htmlcov .coverage .pytest_cache .mypy_cache .ruff_cache .tox .nox .venv venv __pycache__ .gradle .terraform .serverless .angular .vite .eggs .ipynb_checkpoints DerivedData Pods .dart_tool .bundle tmp temp logs .tmp cmake-build-debug cmake-build-release bazel-bin bazel-out bazel-testlogs _build .stack-work dist-newstyle elm-stuff .expo storybook-static .docusaurus public/build site-packages .hypothesis Caches .yarn/cache .pnpm-store .vercel .wrangler test-results playwright-report .jest-cache .eslintcache .sass-cache obj artifacts npm-cache yarn-cache pnpm-cache INetCache CrashDumps .vs TestResults v3-cache plugins-cache")
 
 func setOf(words string) map[string]bool {
 	m := map[string]bool{}
@@ -270,6 +270,9 @@ func (e *engine) absoluteClass(p, given string) class {
 	}
 	if strings.HasPrefix(p, "/dev/") {
 		return isDevice | isSystem
+	}
+	if strings.Contains(p, "/AppData/Local/Temp/") {
+		return isTemp
 	}
 	if c := homeClass(p); c != 0 {
 		if c == isHome {
@@ -360,8 +363,8 @@ func windowsClass(t string) (class, bool) {
 	switch {
 	case rest == "":
 		return isRoot | isCatchAll | isAbsolute, true
-	case underAny(rest, "windows", "program files", "program files (x86)", "programdata"):
-		return isSystem | isAbsolute, true
+	case underAny(rest, "windows", "program files", "program files (x86)", "programdata", "efi", "boot", "bootmgr", "recovery", "system volume information"):
+		return isSystem | isAbsolute | kindOfFile(p) | kindOfFile(strings.ReplaceAll(t, `\`, "/")), true
 	case rest == "users" || strings.HasPrefix(rest, "users/") && strings.Count(rest, "/") == 1:
 		return isHome | isAbsolute, true
 	case underAny(rest, "temp", "windows/temp") || strings.Contains(rest, "/appdata/local/temp"):
@@ -369,7 +372,7 @@ func windowsClass(t string) (class, bool) {
 	case rebuildable(rest):
 		return isRebuildable | isAbsolute, true
 	}
-	return isOutside | isAbsolute | kindOfFile(p), true
+	return isOutside | isAbsolute | kindOfFile(p) | kindOfFile(strings.ReplaceAll(t, `\`, "/")), true
 }
 
 // belowDrive judges a path seen from a folder of Windows: all that is in it, or what
@@ -489,7 +492,7 @@ func credentialFile(p, lower string) bool {
 		"/var/run/secrets", "/etc/shadow", "/.electrum", "/.mozilla/firefox", "/Login Data", "/.terraform.d/credentials", "/etc/krb5.keytab", "/.m2/settings.xml", "/.gem/credentials", "/Cookies",
 		"/.gradle/gradle.properties", "/NuGet.Config", "/.config/glab-cli/config.yml", "/.config/doctl/config.yaml", "/.config/hcloud/cli.toml", "/.local/share/keyrings", "/etc/kubernetes/pki/",
 		"/etc/wireguard", "/etc/openvpn", "/etc/NetworkManager/system-connections", "/etc/kubernetes/controller-manager.conf", "/etc/kubernetes/scheduler.conf", "/etc/kubernetes/kubelet.conf",
-		"/AppData/Roaming/Microsoft/Credentials", "/AppData/Local/Microsoft/Credentials", "/AppData/Roaming/Microsoft/Protect", "/AppData/Local/Microsoft/Vault", "/Windows/System32/config/SAM", "/Windows/System32/config/SECURITY", "/Windows/NTDS", "/Microsoft/Crypto/RSA", "/.IdentityService", "/AppData/Roaming/gcloud", "/AppData/Roaming/gnupg"} {
+		"/AppData/Roaming/Microsoft/Credentials", "/AppData/Local/Microsoft/Credentials", "/AppData/Roaming/Microsoft/Protect", "/AppData/Local/Microsoft/Vault", "/Windows/System32/config/SAM", "/Windows/System32/config/SECURITY", "/Windows/NTDS", "/windows/ntds", "/windows/system32/config/sam", "/windows/system32/config/security", "/appdata/roaming/microsoft/credentials", "/appdata/roaming/microsoft/protect", "/Microsoft/Crypto/RSA", "/.IdentityService", "/AppData/Roaming/gcloud", "/AppData/Roaming/gnupg"} {
 		if i := strings.Index("/"+strings.TrimPrefix(strings.TrimPrefix(p, "~"), "/"), s); i >= 0 {
 			full := "/" + strings.TrimPrefix(strings.TrimPrefix(p, "~"), "/")
 			end := i + len(s)

@@ -108,7 +108,7 @@ func (e *engine) unpacks(v *invocation) {
 		return
 	}
 	for _, w := range v.argv[1:] {
-		if f, ok := e.files[fileKey(v.cwd, w.Text)]; ok && f.taint&fromNetwork != 0 {
+		if f, ok := e.files[fileKey(v.cwd, w.Text)]; ok && f.taint&fromNetwork != 0 || foreignShare(w.Text) {
 			e.unpacked = true
 		}
 	}
@@ -131,7 +131,7 @@ func (e *engine) runsUnpacked(v *invocation) {
 		}
 		w = v.operands[0]
 	}
-	if strings.HasPrefix(w.Text, "/") && !strings.HasPrefix(w.Text, "/tmp/") || strings.HasPrefix(w.Text, "~") {
+	if c, ok := windowsClass(w.Text); ok && c&isSystem != 0 || strings.HasPrefix(w.Text, "/") && !strings.HasPrefix(w.Text, "/tmp/") || strings.HasPrefix(w.Text, "~") {
 		return
 	}
 	e.raise("rce.download-exec", v.src, v.from, v.to, printable(w.Text))

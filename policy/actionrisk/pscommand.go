@@ -36,7 +36,7 @@ type psParam struct {
 
 func (p *psParam) is(value string) bool {
 	for _, t := range p.value.texts() {
-		if t = strings.ToLower(t); t == value || strings.IndexByte(value, '*') >= 0 && globMatch(value, t) {
+		if t = strings.ToLower(t); t == value || value == `\*` && t == "*" || strings.IndexByte(value, '*') >= 0 && globMatch(value, t) {
 			return true
 		}
 	}
@@ -64,7 +64,12 @@ type psCall struct {
 func (c *psCall) splat(v psValue) {
 	if v.kind != psHash {
 		for _, item := range v.list() {
-			c.items = append(c.items, psItem{value: item, raw: item.str()})
+			t := item.str()
+			if len(t) > 1 && t[0] == '-' && isWord(t[1:]) && t[1] > '9' {
+				c.items = append(c.items, psItem{name: strings.ToLower(t[1:]), raw: t})
+				continue
+			}
+			c.items = append(c.items, psItem{value: item, raw: t})
 		}
 		return
 	}

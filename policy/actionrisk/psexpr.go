@@ -380,7 +380,8 @@ func (r *psReader) hash() psValue {
 // blockValue reads { … } without running it.
 func (r *psReader) blockValue() psValue {
 	end := matching(r.text, r.i)
-	v := psValue{kind: psBlock, block: *r.w.src, from: r.i + 1, to: min(end, len(r.text))}
+	src := *r.w.src
+	v := psValue{kind: psBlock, block: &src, from: r.i + 1, to: min(end, len(r.text))}
 	v.from = min(v.from, v.to)
 	v.block.text = r.text
 	if len(r.text) != len(r.w.src.text) { // text that the command built

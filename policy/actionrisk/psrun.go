@@ -201,7 +201,7 @@ func (w *winShell) runBlock(b psValue, c *psCall) psValue {
 	}
 	w.running++
 	saved := w.src
-	src := b.block
+	src := *b.block
 	w.src = &src
 	if len(c.items) > 0 || len(c.args) > 0 {
 		w.set("args", psListOf(c.values()))
@@ -285,7 +285,7 @@ func (w *winShell) dynamicBlock(v psValue) psValue {
 		src.layers++
 		w.e.raise("obf.decode-exec", w.src, 0, len(w.src.text), "")
 	}
-	return psValue{kind: psBlock, block: src, to: len(text), taint: v.taints()}
+	return psValue{kind: psBlock, block: &src, to: len(text), taint: v.taints()}
 }
 
 func (w *winShell) wholeSpan() Span {

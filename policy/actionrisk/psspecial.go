@@ -36,9 +36,12 @@ func psSpecials() map[string]func(w *winShell, c *psCall) psValue {
 		"get-wmiobject":           (*winShell).cimInstance,
 		"get-cimclass":            (*winShell).cimInstance,
 		"invoke-command":          (*winShell).invokeCommand,
+		"invoke-item":             (*winShell).invokeItem,
+		"import-module":           (*winShell).importModule,
 		"add-type":                (*winShell).addType,
 		"set-location":            (*winShell).setLocation,
 		"select-object":           (*winShell).selectObject,
+		"select-string":           (*winShell).selectString,
 		"stop-process":            (*winShell).stopProcess,
 		"new-psdrive":             (*winShell).newDrive,
 		"new-scheduledtaskaction": (*winShell).taskAction,
@@ -390,11 +393,16 @@ func (w *winShell) cimInstance(c *psCall) psValue {
 	if text == "" && c.input.kind == psObject {
 		return c.input
 	}
-	if _, ok := c.param("filter"); ok || strings.Contains(text, " where ") {
+	filter, ok := c.param("filter")
+	if ok {
 		text += " where"
 	}
 	v := psThing("wmi:"+text, 0)
 	v.output = true
+	if q, ok := c.param("query"); ok {
+		filter = q
+	}
+	v.keys, v.items = []string{"filter"}, []psValue{filter}
 	return v
 }
 
@@ -480,10 +488,56 @@ func (w *winShell) stopProcess(c *psCall) psValue {
 		w.posix(c, argv, flow{})
 		return psValue{}
 	}
-	if c.piped && c.input.text == "get-process" && len(c.input.keys) == 0 {
-		w.posix(c, words("pkill", "x"), flow{})
+	if c.piped && c.input.text == "get-process" {
+		argv := words("kill", "-9", "-1")
+		if len(c.input.keys) > 0 { // some of them
+			argv = words("pkill", "x")
+		}
+		w.posix(c, argv, flow{})
 	}
 	return psValue{}
+}
+
+// invokeItem opens a file by whatever opens its kind, a program by starting it.
+func (w *winShell) invokeItem(c *psCall) psValue {
+	path := w.value(c, "path")
+	w.start(c, []Word{{Text: path.str(), At: -1, Taint: path.taints()}}, flow{})
+	return psValue{}
+}
+
+// importModule runs a file of code.
+func (w *winShell) importModule(c *psCall) psValue {
+	for _, t := range w.value(c, "name").texts() {
+		w.sh.scriptFile(Word{Text: t, At: -1}, &invocation{src: w.src, from: c.from, to: c.to, exe: "Import-Module"})
+	}
+	return psThing("module", 0)
+}
+
+// selectString searches texts, or the files that a listing gives.
+func (w *winShell) selectString(c *psCall) psValue {
+	argv := words("grep")
+	root, listed := c.input.member("root")
+	if c.on("recurse") || listed {
+		argv = words("grep", "-r")
+	}
+	if v, ok := c.param("pattern"); ok {
+		argv = append(argv, w.argWord(strings.Join(v.texts(), "|"), 0))
+	}
+	for _, name := range [...]string{"path", "literalpath"} {
+		if v, ok := c.param(name); ok {
+			root, listed = v, true
+		}
+	}
+	if !listed { // texts
+		v := c.input
+		v.output = true
+		return v
+	}
+	for _, t := range root.texts() {
+		argv = append(argv, w.argWord(t, root.taints()))
+	}
+	out := w.posix(c, argv, flow{})
+	return w.gives(c, "", out)
 }
 
 // newDrive gives a place another name.

@@ -24,7 +24,7 @@ type psValue struct {
 	number   bool      // a text that is a number
 	items    []psValue // of a list; values of a hash table
 	keys     []string  // of a hash table, in lower case
-	block    source    // a script block's text stands in block.text[from:to]
+	block    *source   // a script block's text stands in block.text[from:to]
 	from, to int
 	taint    taint
 	output   bool // of a command whose output is not known
@@ -239,7 +239,7 @@ func psArithmetic(op string, a, b psValue) psValue {
 func psRange(a, b psValue) psValue {
 	x, ok1 := a.int()
 	y, ok2 := b.int()
-	if !ok1 || !ok2 || x-y > maxDecoded || y-x > maxDecoded {
+	if !ok1 || !ok2 || x-y > maxRange || y-x > maxRange {
 		return psUnknown(0)
 	}
 	step := 1

@@ -359,7 +359,7 @@ var noShortHelp = []string{"terraform", "tofu", "terragrunt", "packer", "vault",
 func isHelp(v *invocation) bool {
 	if len(v.argv) == 2 {
 		switch v.argv[1].Text {
-		case "--version", "-version", "-V", "--help", "-help", "help", "version", "-h", "-v":
+		case "/?", "--version", "-version", "-V", "--help", "-help", "help", "version", "-h", "-v":
 			return v.argv[1].Text != "-h" && v.argv[1].Text != "-v" || !slices.Contains([]string{"shutdown", "sh"}, v.exe)
 		}
 	}

@@ -260,6 +260,8 @@ func (c *compiled) looksExpression(text string) (string, bool) {
 		}
 	case text[0] == '$' && len(text) > 3:
 		return looksVariable(text)
+	case text[0] == '>' && strings.Contains(text, "echo"):
+		return "cmd", false
 	case text[0] == '%' && len(text) > 3 && strings.IndexByte(text[1:], '%') > 0:
 		return "cmd", true
 	}

@@ -1,6 +1,7 @@
 package actionrisk
 
 import (
+	"path"
 	"slices"
 	"strings"
 )
@@ -23,6 +24,7 @@ type windowsTable struct {
 	// that Windows is meant; Marks stand only in PowerShell.
 	Elsewhere map[string][]string `json:"elsewhere"`
 	Marks     []string            `json:"marks"`
+	Loaders   []string            `json:"loaders"`  // programs that run or install the files they are given
 	Carriers  []winCarrier        `json:"carriers"` // programs that start others
 }
 
@@ -175,7 +177,7 @@ func textLike(texts, patterns []string) (Word, bool) {
 	for _, t := range texts {
 		low := strings.ToLower(strings.ReplaceAll(t, `\`, "/"))
 		for _, p := range patterns {
-			if low == p || strings.IndexByte(p, '*') >= 0 && globMatch(p, low) {
+			if low == p || p == `\*` && low == "*" || strings.IndexByte(p, '*') >= 0 && globMatch(p, low) {
 				return Word{Text: t}, true
 			}
 		}
@@ -253,6 +255,9 @@ type programFact struct{ words, whole []string }
 func (sh *shell) program(v *invocation) bool {
 	e, name := sh.e, strings.ToLower(v.exe)
 	carries, judged := e.windows.carriers[name], e.other["program "+name] != nil
+	if len(e.files) > 0 && slices.Contains(e.windows.Loaders, name) {
+		sh.load(v)
+	}
 	if len(carries) == 0 && !judged {
 		return false
 	}
@@ -268,6 +273,24 @@ func (sh *shell) program(v *invocation) bool {
 		sh.carry(c, v)
 	}
 	return judged && e.match(&item{kind: "program", name: name, src: v.src, from: v.from, to: v.to, fact: f, words: strings.Join(f.words, " ")})
+}
+
+// load: a program that runs or installs the files it is given; one of them was
+// written or fetched by the command itself.
+func (sh *shell) load(v *invocation) {
+	for _, w := range v.argv[1:] {
+		name, _, _ := strings.Cut(strings.ReplaceAll(w.Text, `\`, "/"), ",")
+		f, ok := sh.e.files[fileKey(sh.cwd, name)]
+		switch {
+		case !ok:
+		case f.taint&(fromNetwork|fromDecoder) != 0:
+			sh.e.raise("rce.download-exec", v.src, v.from, v.to, printable(name))
+		case f.known && scriptSuffixes[strings.ToLower(path.Ext(name))] != "":
+			src := sh.src.inside(f.word, v.exe)
+			src.at = -1
+			sh.e.runLanguage(sh, &src, scriptSuffixes[strings.ToLower(path.Ext(name))])
+		}
+	}
 }
 
 // winCarrier is a program of Windows that starts another, or fetches a file.

@@ -128,7 +128,7 @@ func (e *engine) adjust(r *Rule, it *item) (Level, []Adjustment) {
 }
 
 // labelOptions are options whose value says where a command works.
-var labelOptions = setOf("--context --kube-context -n --namespace --profile --project --stage -s --stack --env -e --environment --workspace -w -a --app --config --cluster --target --subscription -P --account -l --limit -i --inventory -var-file --var-file --db --database --dbname -d --host -h --org --space --branch")
+var labelOptions = setOf("--context --kube-context -n --namespace --profile --project --stage -s --stack --env -e --environment --workspace -w -a --app --config --cluster --target --subscription -P --account -l --limit -i --inventory -var-file --var-file -chdir --db --database --dbname -d --host -h --org --space --branch")
 
 // wordsEnvironment reads the environment from the words of the command itself.
 // Production is believed wherever it stands; development only where a label

@@ -107,6 +107,9 @@ func (sh *shell) run(v *invocation) flow {
 	if !carried && !matched && !e.proven(v) {
 		e.unproven, e.loose = true, true
 	}
+	if carried && e.changesItself(v) {
+		e.unproven = true
+	}
 	if (v.exe == "ssh" || v.exe == "mosh") && carried && !out.known { // what another machine prints
 		return flow{taint: out.taint | fromNetwork, via: v.exe}
 	}

@@ -179,7 +179,24 @@ func (e *engine) runTcl(sh *shell, src *source) {
 // runBang runs what the command language of an editor, a debugger or a file
 // transfer program hands to the shell: "!rm x", "shell rm x".
 func (e *engine) runBang(sh *shell, src *source) {
-	e.eachLine(src.text, ";\n", func(from, to int) {
+	e.eachLine(src.text, "\n", func(from, to int) {
+		line := strings.TrimLeft(src.text[from:to], " \t:%")
+		word, rest, _ := strings.Cut(line, " ")
+		if lang := e.code.embedded[word]; lang != "" && rest != "" {
+			span, _ := src.where(from, to)
+			w := Word{Text: strings.TrimPrefix(rest, "<< EOF"), Span: span, At: -1}
+			inner := src.inside(w, word)
+			e.runInline(sh, &inner, lang)
+			return
+		}
+		e.runBangLine(sh, src, from, to)
+	})
+}
+
+// runBangLine runs what the commands of one line hand to the shell.
+func (e *engine) runBangLine(sh *shell, src *source, start, end int) {
+	e.eachLine(src.text[start:end], ";", func(from, to int) {
+		from, to = from+start, to+start
 		line := strings.TrimLeft(src.text[from:to], " \t:%")
 		i := max(strings.Index(line, "system("), strings.Index(line, "os.execute("), strings.Index(line, "popen("))
 		if i >= 0 { // a function of the editor's own language

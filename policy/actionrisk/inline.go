@@ -9,7 +9,9 @@ import (
 // are taken: 's' shell text, 'v' words of a command, 'd' deletes a tree,
 // 'u' deletes a file, 'r' reads a file, 'e' evaluates text, 'q' SQL,
 // 'n' deletes an index or a collection of a service, 'w' writes over a file, 'm'
-// moves one, 'c' changes its mode, 'k' sends a signal.
+// moves one, 'c' changes its mode, 'k' sends a signal, 'l' runs a file or an address,
+// 'a' saves an address to a file, 'p' runs what a pickled text says, 'D' deletes a
+// tree if its arguments say so. Names of single languages stand in code.json.
 var inlineSinks = map[string]byte{
 	"system": 's', "popen": 's', "popen2": 's', "popen3": 's', "getoutput": 's', "getstatusoutput": 's', "shell_exec": 's', "passthru": 's', "proc_open": 's',
 	"execSync": 's', "create_subprocess_shell": 's', "create_subprocess_exec": 'v', "check_output": 'v', "check_call": 'v', "Popen": 'v', "Command": 'v', "capture2": 'v', "capture2e": 'v', "capture3": 'v',
@@ -27,6 +29,15 @@ var inlineSinks = map[string]byte{
 
 // sinkOf says what a call of a dotted name does.
 func sinkOf(name, lang string) byte {
+	name = strings.TrimSuffix(name, "!")
+	if n, ok := named(ruleset().code.calls, name, lang); ok {
+		return n.does
+	}
+	return commonSink(name, lang)
+}
+
+// commonSink is sinkOf for what the scripting languages have in common.
+func commonSink(name, lang string) byte {
 	i := strings.LastIndexAny(name, ".:")
 	last := name[i+1:]
 	first := strings.TrimSuffix(name[:max(i, 0)], ":")
@@ -77,6 +88,7 @@ type inlineRun struct {
 	each   map[string][]inlineToken // the strings a loop's variable goes through
 	names  map[string]string        // other names that the text gives to functions
 	secret bool                     // reads credentials
+	from   map[string]origin        // where names get their text from, once somebody asks
 }
 
 // runInline looks for calls that run, delete, read or send in a program text of
@@ -92,7 +104,11 @@ func (e *engine) runInline(sh *shell, src *source, lang string) {
 	}
 	inner := *sh
 	inner.src = src
+	if ruleset().code.language(lang).Strings {
+		e.runOther(&inner, src)
+	}
 	r := &inlineRun{sh: &inner, src: src, lang: lang, toks: scanInline(src.text, lang, &e.budget), vars: map[string]inlineToken{}}
+	r.given()
 	for i := range r.toks {
 		r.loops(i)
 	}
@@ -168,14 +184,17 @@ func (r *inlineRun) look(i int) {
 	case t.kind == 'i' && t.text == "getattr" && next(1).kind == '(':
 		r.computed(i)
 	case t.kind == 'i' && (t.text == "method" || t.text == "require") && next(1).kind == '(' && r.applied(i):
-	case r.lang == "awk" && t.kind == 's' && next(1).kind == '|':
-		r.shellText(t)
+	case r.lang == "awk" && t.kind == '|':
+		r.awkPipe(i)
 	case r.lang == "awk" && t.kind == '>' && next(1).kind == 's':
 		r.read(t, []inlineToken{next(1), {kind: 's', text: "w"}})
-	case r.lang == "awk" && t.kind == '|' && next(1).kind == 's':
-		r.shellText(next(1))
+	case (t.kind == 's' || t.kind == ']') && next(1).kind == 'i' && next(2).kind == '(' && next(3).kind == ')' && strings.HasPrefix(next(1).text, "."):
+		r.onReceiver(next(1), nil)
 	case t.kind == 'i' && next(2).kind == 'i' && (next(1).kind == ':' || next(1).text == "as") && sinkOf(t.text, r.lang) != 0:
 		r.rename(next(2).text, t.text)
+	case t.kind == 'i' && t.text[0] == '.' && next(1).kind != '(' && i > 0 && strings.IndexByte(")]s", r.toks[i-1].kind) >= 0 && r.onReceiver(t, nil):
+	case t.kind == 'i' && next(1).kind == '=' && startSettings[strings.ToLower(t.text[strings.LastIndexByte(t.text, '.')+1:])] && next(2).kind != '=':
+		r.startedBy(i)
 	case t.kind == 'i' && next(1).kind == '=' && next(2).kind == 'i':
 		for j := i + 2; j < min(i+12, len(r.toks)) && r.toks[j].kind != ';'; j++ {
 			if s := r.toks[j]; s.kind == 'i' && sinkOf(s.text, r.lang) != 0 && (j+1 == len(r.toks) || r.toks[j+1].kind != '(') {
@@ -191,16 +210,22 @@ func (r *inlineRun) look(i int) {
 		r.call(t, r.arguments(i+1))
 	case t.kind == 'i' && t.text == "open" && r.lang == "perl" && next(1).kind != '(':
 		r.pipeOpen(r.toks[i+1 : max(r.statement(i), i+1)])
-	case t.kind == 'i' && (r.lang == "perl" || r.lang == "ruby" || r.lang == "awk") && (next(1).kind == 's' || next(1).kind == 'i' || next(1).kind == '[' && r.lang == "ruby"):
+	case t.kind == 'i' && ruleset().code.language(r.lang).Bare && (next(1).kind == 's' || next(1).kind == 'i' || next(1).kind == '[' && r.lang != "awk" && r.lang != "perl"):
 		if k := sinkOf(t.text, r.lang); k != 0 && k != 'r' {
 			end := i + 1
-			for end < len(r.toks) && r.toks[end].kind != ';' && r.toks[end].kind != '}' {
+			for end < len(r.toks) && r.toks[end].kind != ';' && r.toks[end].kind != '}' && !bareEnds[r.toks[end].text] && (end == i+1 || strings.IndexByte(r.src.text[min(r.toks[end-1].to, r.toks[end].from):r.toks[end].from], '\n') < 0) {
 				end++
 			}
 			r.call(t, r.toks[i+1:end])
 		}
 	}
 }
+
+// bareEnds end the arguments of a call without brackets.
+var bareEnds = setOf("end do if unless or and then else rescue while until in")
+
+// startSettings name the program that an object is going to start.
+var startSettings = setOf("launchpath executableurl filename")
 
 // assign notes the text that a variable is given at token i.
 func (r *inlineRun) assign(i int, t inlineToken) {
@@ -337,6 +362,9 @@ func (r *inlineRun) strings(args []inlineToken) []inlineToken {
 		if len(part) > 1 && part[0].kind == '*' { // a list as arguments
 			part = part[1:]
 		}
+		if len(part) > 2 && part[0].kind == 'i' && part[1].kind == ':' && part[2].kind != ':' { // atPath: "x"
+			part = part[2:]
+		}
 		if len(part) > 3 && part[0].kind == '{' && part[1].text == "args" && part[3].kind == '[' { // {args: ["-rf"]}
 			part = part[3:]
 		}
@@ -378,8 +406,16 @@ func (r *inlineRun) call(name inlineToken, args []inlineToken) {
 	if r.lang == "perl" && name.text == "open" {
 		r.pipeOpen(args)
 	}
-	kind := sinkOf(name.text, r.lang)
+	if r.onReceiver(name, args) {
+		return
+	}
+	kind := r.kindOf(name, args)
 	if kind == 0 {
+		return
+	}
+	if one, other, ok := alternatives(args); ok {
+		r.call(name, one)
+		r.call(name, other)
 		return
 	}
 	if kind == 'n' {
@@ -405,26 +441,25 @@ func (r *inlineRun) call(name inlineToken, args []inlineToken) {
 	}
 	switch kind {
 	case 's', 'v':
-		if decodes(args) {
-			e.raise("obf.decode-exec", r.src, name.from, name.to, "")
-		}
-		if strings.IndexByte(list[0].text, ' ') >= 0 || len(list) == 1 || args[0].kind == 's' && kind == 's' && r.lang != "perl" && r.lang != "ruby" {
-			if list[0].text == string(hole) {
-				if r.lang == "awk" || r.fromInput() {
-					e.raise("obf.dynamic-structure", r.src, name.from, name.to, "")
-				}
-				e.doubt("a program text runs a command that is not known")
-				return
-			}
-			r.shellText(list[0])
-			return
-		}
-		r.run(list)
+		r.starts(kind, name, args, list)
+	case 'l':
+		r.loads(name, args, list[0])
+	case 'a':
+		r.saves(list)
+	case 'p':
+		r.unknown(name, args)
 	case 'd':
+		for len(list) > 1 && strings.HasPrefix(list[0].text, "-") { // its options
+			list = list[1:]
+		}
+		if slices.ContainsFunc(args, r.lists) { // the files of a folder, one by one
+			r.sweep()
+		}
 		r.run(append([]inlineToken{{text: "rm"}, {text: "-rf"}}, list[0]))
 	case 'w':
 		if list[0].text != string(hole) {
 			r.read(name, []inlineToken{list[0], {kind: 's', text: "w"}})
+			r.keeps(list[0], args, list[1:])
 		}
 	case 'm':
 		if len(list) > 1 {
@@ -442,7 +477,7 @@ func (r *inlineRun) call(name inlineToken, args []inlineToken) {
 			}
 		}
 	case 'u':
-		if strings.IndexByte(list[0].text, hole) >= 0 {
+		if strings.IndexByte(list[0].text, hole) >= 0 || slices.ContainsFunc(args, r.lists) {
 			r.sweep()
 		}
 		r.run(append([]inlineToken{{text: "rm"}}, list[0]))
@@ -471,7 +506,10 @@ func (r *inlineRun) reflected(name inlineToken, args []inlineToken) (inlineToken
 	if comma < 1 {
 		return name, args, false
 	}
-	name.text = strings.TrimPrefix(args[comma-1].text, ":")
+	name.text = strings.TrimPrefix(r.join(args[:comma]).text, ":")
+	if args[comma-1].kind == 'i' {
+		name.text = args[comma-1].text
+	}
 	return name, args[comma+1:], true
 }
 
@@ -497,6 +535,9 @@ func (r *inlineRun) pipeOpen(args []inlineToken) {
 		switch {
 		case (trimmed == "-|" || trimmed == "|-") && i+1 < len(list):
 			r.shellText(list[i+1])
+			return
+		case (trimmed == ">" || trimmed == ">>" || trimmed == "+>") && i+1 < len(list):
+			r.read(t, []inlineToken{list[i+1], {kind: 's', text: map[bool]string{true: "a", false: "w"}[trimmed == ">>"]}})
 			return
 		case len(trimmed) > 1 && trimmed[0] == '>':
 			t.text, t.exact = strings.TrimLeft(trimmed, "> "), false
@@ -602,11 +643,9 @@ func (r *inlineRun) sweep() {
 		if t.kind != 'i' || i+2 >= len(r.toks) || r.toks[i+1].kind != '(' || r.toks[i+2].kind != 's' {
 			continue
 		}
-		for _, n := range [...]string{"listdir", "glob", "walk", "readdir", "iterdir", "foreach", "each_child", "opendir", "rglob", "scandir", "Path", "Pathname.new", "Path.new", "Dir.new", "entries", "children", "readdirSync"} {
-			if strings.HasSuffix(t.text, n) {
-				r.run([]inlineToken{{text: "rm"}, {text: "-rf"}, r.toks[i+2]})
-				return
-			}
+		if r.lists(t) {
+			r.run([]inlineToken{{text: "rm"}, {text: "-rf"}, r.toks[i+2]})
+			return
 		}
 	}
 }
@@ -622,6 +661,7 @@ func (r *inlineRun) read(name inlineToken, list []inlineToken) {
 		}
 		v := &invocation{exe: op, operands: []Word{w}, argv: []Word{{Text: op}, w}, after: -1, cwd: r.sh.cwd, src: r.src, from: name.from, to: list[0].to, stdin: flow{taint: fromStdin}}
 		e.match(&item{kind: kindRedir, name: op, inv: v, src: r.src, from: name.from, to: list[0].to})
+		r.keepsWritten(name, list[0])
 		return
 	}
 	if c := e.classOf(w, r.sh.cwd); c&isCredential != 0 && c&isPublic == 0 {
@@ -652,6 +692,9 @@ func (r *inlineRun) evaluate(name inlineToken, args, list []inlineToken) {
 	}
 	if decodes || fetches {
 		e.raise("rce.inline-exec", r.src, name.from, name.to, "")
+	}
+	if !decodes && !fetches && strings.IndexByte(list[0].text, hole) >= 0 && (r.unknown(name, args) || r.fetchesAtAll(name)) {
+		return
 	}
 	if !decodes && !fetches && literal == "" && r.fromInput() {
 		e.raise("obf.dynamic-structure", r.src, name.from, name.to, "")
@@ -752,6 +795,8 @@ func (e *engine) runOddInline(sh *shell, src *source, lang string) bool {
 		e.runBang(sh, src)
 	case "elisp", "other":
 		e.runOther(sh, src)
+	case "generate":
+		e.runGenerate(sh, src)
 	case "applescript":
 		e.runAppleScript(sh, src)
 	default:
@@ -763,6 +808,10 @@ func (e *engine) runOddInline(sh *shell, src *source, lang string) bool {
 // runAppleScript runs what AppleScript hands to the shell.
 func (e *engine) runAppleScript(sh *shell, src *source) {
 	text := src.text
+	if strings.Contains(text, "doShellScript(") { // the same in JavaScript
+		e.runInline(sh, src, "node")
+		return
+	}
 	phrase := "do shell script"
 	if !strings.Contains(text, phrase) {
 		phrase = "do script"

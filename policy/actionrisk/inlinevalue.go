@@ -25,11 +25,6 @@ func (r *inlineRun) join(toks []inlineToken) inlineToken {
 			continue
 		}
 		switch t := toks[i]; {
-		case t.kind == 'i' && homeNames[t.text[strings.LastIndexAny(t.text, ".:")+1:]] && t.text != "home":
-			add(inlineToken{kind: 's', text: "~", from: t.from, to: t.to})
-			if i+2 < len(toks) && toks[i+1].kind == '(' && toks[i+2].kind == ')' {
-				i += 2
-			}
 		case t.kind == 'i' && i+1 < len(toks) && toks[i+1].kind == 's' && (r.lang == "perl" || r.lang == "ruby"):
 			// a call without brackets
 		case t.kind == 'i' && t.text == "require" && i+1 < len(toks) && toks[i+1].kind == '(':
@@ -50,18 +45,34 @@ func (r *inlineRun) join(toks []inlineToken) inlineToken {
 	return out
 }
 
-// homeNames are what languages call the home directory.
-var homeNames = setOf("homedir home HOME USERPROFILE")
-
 // value is the text that begins at token i, with the methods called on it, and
 // the index behind it.
 func (r *inlineRun) value(toks []inlineToken, i int) (out inlineToken, next int, ok bool) {
 	t := toks[i]
+	if text, after, known := r.standsFor(toks, i); known {
+		return inlineToken{kind: 's', text: text, from: t.from, to: toks[after-1].to}, after, true
+	}
 	switch {
 	case t.kind == 's':
-		out, next = t, i+1
-	case t.kind == '[':
-		end := closing(toks, i, '[', ']')
+		out, next = r.filled(t), i+1
+	case t.kind == '(':
+		end := closing(toks, i, '(', ')')
+		if end+1 >= len(toks) || toks[end+1].kind != 'i' || toks[end+1].text[0] != '.' {
+			return out, i, false
+		}
+		if out = r.join(toks[i+1 : end]); out.to == 0 || strings.IndexByte(out.text, hole) >= 0 {
+			return out, i, false
+		}
+		next = end + 1
+	case t.kind == '[' || t.kind == '{':
+		shut := map[byte]byte{'[': ']', '{': '}'}[t.kind]
+		end := closing(toks, i, t.kind, shut)
+		if text, after, known := r.fromNumbers(toks, i, end); known {
+			return inlineToken{kind: 's', text: text, from: t.from, to: toks[after-1].to}, after, true
+		}
+		if end+1 < len(toks) && toks[end+1].text == ".pack" {
+			return r.packed(toks, i, end)
+		}
 		if end+1 >= len(toks) || toks[end+1].text != ".join" {
 			return out, i, false
 		}
@@ -136,6 +147,15 @@ func (r *inlineRun) callValue(name string, args []inlineToken) (string, bool) {
 	if last == "" || len(args) == 0 || !knownCalls[last] && name != "Buffer.from" {
 		return "", false
 	}
+	if text, ok := numbered(args); ok && (charCalls[last] || slices.ContainsFunc(args, makesChars)) {
+		return text, true
+	}
+	if slices.ContainsFunc(args, makesChars) && last != "chr" && last != "fromCharCode" {
+		return "", false // characters that are computed
+	}
+	if formatCalls[last] && name[0] != '.' {
+		return r.sprintf(args)
+	}
 	list := r.strings(args)
 	arg := func(i int) string {
 		if i < len(list) {
@@ -164,7 +184,7 @@ func (r *inlineRun) callValue(name string, args []inlineToken) (string, bool) {
 			return r.decoded(arg(0), decode64)
 		}
 		return arg(0), len(list) > 0
-	case "unhexlify", "fromhex", "hex2bin":
+	case "unhexlify", "fromhex", "hex2bin", "a2b_hex", "FromHexString", "decode16", "fromHex", "hexToBytes":
 		return r.decoded(arg(0), decodeHex)
 	case "strrev", "reversed", "reverse":
 		return r.decoded(arg(0), reverse)
@@ -194,7 +214,10 @@ func (r *inlineRun) callValue(name string, args []inlineToken) (string, bool) {
 	return r.decoded(arg(0), decode64)
 }
 
-var knownCalls = setOf("bytes bytearray chr fromCharCode fromCodePoint unhexlify fromhex hex2bin strrev reversed reverse str_rot13 rot13 decode pack implode join b64decode base64_decode decode64 decode_base64 atob strict_decode64 urlsafe_b64decode urlsafe_decode64 standard_b64decode decodebytes")
+var knownCalls = setOf("bytes bytearray chr fromCharCode fromCodePoint unhexlify fromhex hex2bin strrev reversed reverse str_rot13 rot13 decode pack implode join b64decode base64_decode decode64 decode_base64 atob strict_decode64 urlsafe_b64decode urlsafe_decode64 standard_b64decode decodebytes base64decode base64dec DecodeString FromBase64String decodeBase64 a2b_base64 a2b_hex FromHexString decode16 fromHex hexToBytes char rawToChar intToUtf8 sprintf Sprintf format")
+
+// charCalls make a text of the numbers of its characters, formatCalls of a format.
+var charCalls, formatCalls = setOf("bytes bytearray chr fromCharCode fromCodePoint char rawToChar intToUtf8 pack"), setOf("sprintf Sprintf format")
 
 // decoded applies a decoder within the limits of the whole assessment.
 func (r *inlineRun) decoded(text string, by func(string) (string, bool)) (string, bool) {
@@ -253,7 +276,13 @@ func (r *inlineRun) method(of inlineToken, toks []inlineToken, i int) (string, i
 		case "decode", "encode", "toString", "strip", "trim", "to_s", "first", "split", "splitlines":
 			text = strings.TrimSpace(text)
 		case "join":
-			if of.list { // its words are joined already
+			if slices.ContainsFunc(args, makesChars) {
+				chars, known := numbered(args)
+				if !known {
+					return string(hole), next, true
+				}
+				text = chars
+			} else if of.list { // its words are joined already
 			} else if chars, ok := numbered(args); ok {
 				text = chars
 			} else if len(list) > 1 {
@@ -302,16 +331,11 @@ func numbered(toks []inlineToken) (string, bool) {
 	for _, t := range toks {
 		if n, err := strconv.ParseInt(t.text, 0, 32); err == nil && t.kind == 'i' && n >= ' ' {
 			b.WriteRune(rune(n))
+		} else if strings.IndexByte("-+^*/&%", t.kind) >= 0 && t.text != "&" {
+			return "", false // computed
 		}
 	}
 	return b.String(), b.Len() > 2
-}
-
-// decodes tells whether a decoder stands among tokens.
-func decodes(toks []inlineToken) bool {
-	return slices.ContainsFunc(toks, func(t inlineToken) bool {
-		return t.kind == 'i' && (strings.HasSuffix(t.text, "Buffer.from") || slices.ContainsFunc(decoderNames, func(d string) bool { return strings.Contains(t.text, d) }))
-	})
 }
 
 // indexed: x["sys"+"tem"]("…") calls what its string names.

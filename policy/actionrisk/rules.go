@@ -74,7 +74,7 @@ var tableFiles = []string{"shell", "git", "sql", "nosql", "orm", "infra", "k8s",
 	"http", "secret", "rce", "priv", "wallet", "x402", "mcp", "text"}
 
 // supportFiles are the tables that are not rules.
-var supportFiles = []string{"groups", "wrappers", "wrappers_sql", "reads", "tools", "tools_sql", "readonly", "dryrun", "paths", "verbs", "env", "amounts"}
+var supportFiles = []string{"groups", "wrappers", "wrappers_sql", "reads", "code", "tools", "tools_sql", "readonly", "dryrun", "paths", "verbs", "env", "amounts"}
 
 // rulesetVersion is YYYY.MM.N; TestRulesetVersion fails when a table changed and it did not.
 const rulesetVersion = "2026.11.11"
@@ -92,6 +92,7 @@ type compiled struct {
 	readonly map[string][]*proof
 	dryrun   map[string][]*proof
 	reads    map[string][]*read
+	code     *code
 	// what a command line is called in a file of settings
 	commandKeys, commandSections map[string]bool
 	lifecycle                    []string
@@ -203,6 +204,9 @@ func (c *compiled) support() error {
 		return err
 	}
 	if err := c.readReads(read); err != nil {
+		return err
+	}
+	if err := c.readCode(read); err != nil {
 		return err
 	}
 	return c.readProofs(read)

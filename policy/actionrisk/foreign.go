@@ -102,8 +102,11 @@ func startsPrograms(text string) bool {
 // deletesTree: functions that delete a folder and what is in it, by the last part
 // of their name.
 func deletesTree(name, text string) bool {
+	if i := strings.LastIndexByte(name, '/'); i >= 0 && name != "delete-directory/files" { // Clojure: fs/delete-tree
+		name = name[i+1:]
+	}
 	switch name {
-	case "rm_rf", "rm_rf!", "rmtree", "rm-rf", "delete-directory", "delete_directory", "deleteDirectory", "deleteRecursively", "deleteDir", "remove_dir_all", "removeDirectoryRecursive", "removeTree", "removePathForcibly", "removeItem", "del_dir_r", "delTree", "delete-directory/files":
+	case "rm_rf", "rm_rf!", "rmtree", "rm-rf", "delete-directory", "delete_directory", "deleteDirectory", "deleteRecursively", "deleteDir", "remove_dir_all", "removeDirectoryRecursive", "removeTree", "removePathForcibly", "removeItem", "del_dir_r", "delTree", "delete-directory/files", "delete-tree":
 		return true
 	case "rm", "rmdir", "unlink", "remove", "delete":
 		l := strings.ToLower(text)

@@ -195,6 +195,8 @@ func (r *inlineRun) look(i int) {
 	case t.kind == 'i' && t.text[0] == '.' && next(1).kind != '(' && i > 0 && strings.IndexByte(")]s", r.toks[i-1].kind) >= 0 && r.onReceiver(t, nil):
 	case t.kind == 'i' && next(1).kind == '=' && startSettings[strings.ToLower(t.text[strings.LastIndexByte(t.text, '.')+1:])] && next(2).kind != '=':
 		r.startedBy(i)
+	case t.kind == 'i' && (next(1).kind == '+' || next(1).text == ".") && next(2).kind == '=':
+		r.append(i, t)
 	case t.kind == 'i' && next(1).kind == '=' && next(2).kind == 'i':
 		for j := i + 2; j < min(i+12, len(r.toks)) && r.toks[j].kind != ';'; j++ {
 			if s := r.toks[j]; s.kind == 'i' && sinkOf(s.text, r.lang) != 0 && (j+1 == len(r.toks) || r.toks[j+1].kind != '(') {
@@ -246,6 +248,21 @@ func (r *inlineRun) assign(i int, t inlineToken) {
 	if v := r.join(toks); v.to > 0 {
 		r.vars[strings.TrimLeft(t.text, "$@")] = v
 	}
+}
+
+// append notes what is put behind a variable's text: c += " -rf".
+func (r *inlineRun) append(i int, t inlineToken) {
+	name := strings.TrimLeft(t.text, "$@")
+	old, ok := r.vars[name]
+	if !ok {
+		return
+	}
+	more := r.join(r.toks[i+3 : max(r.statement(i), i+3)])
+	if more.to == 0 || len(old.text)+len(more.text) > maxValue {
+		more.text = string(hole)
+	}
+	old.text, old.exact, old.list = old.text+more.text, false, false
+	r.vars[name] = old
 }
 
 // imports: "from subprocess import run, call as c".

@@ -304,6 +304,8 @@ func (r *inlineRun) receiver(name inlineToken) (inlineToken, bool) {
 	if first, _, dotted := strings.Cut(strings.TrimLeft(name.text, "$@"), "."); dotted && first != "" {
 		v, ok := r.vars[first]
 		return v, ok
+	} else if !dotted {
+		return inlineToken{}, false
 	}
 	for i := r.index(name) - 1; i >= 0; {
 		switch t := r.toks[i]; t.kind {

@@ -16,6 +16,8 @@ type codeTable struct {
 	Embedded []codeWords `json:"embedded"`
 	// Values are names, or calls of them, that stand for a known text.
 	Values []codeValue `json:"values"`
+	// Joins put their arguments together, with this text between them.
+	Joins []codeValue `json:"joins"`
 	// Builders make a text that nobody reads in the open of another one; Fetchers get
 	// one from the network; Listers give the files of a folder.
 	Builders []string `json:"builders"`
@@ -70,6 +72,7 @@ type codeName struct {
 type code struct {
 	languages                   map[string]*language
 	embedded                    map[string]string // language by word
+	joins                       map[string][]codeName
 	calls, receivers, values    map[string][]codeName
 	builders, fetchers, listers map[string][]codeName
 }
@@ -110,6 +113,10 @@ func (c *compiled) readCode(from func(string, any) error) error {
 	c.code.values = map[string][]codeName{}
 	for _, v := range t.Values {
 		names(c.code.values, v.Names, codeName{text: v.Text})
+	}
+	c.code.joins = map[string][]codeName{}
+	for _, j := range t.Joins {
+		names(c.code.joins, j.Names, codeName{text: j.Text})
 	}
 	c.code.builders, c.code.fetchers, c.code.listers = map[string][]codeName{}, map[string][]codeName{}, map[string][]codeName{}
 	names(c.code.builders, t.Builders, codeName{})

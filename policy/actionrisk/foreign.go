@@ -45,7 +45,7 @@ func (e *engine) runOther(sh *shell, src *source) {
 		}
 		i = end
 	}
-	if starts || strings.Contains(text, "file delete") {
+	if starts || strings.Contains(text, "file delete") || strings.Contains(text, "geturl") {
 		e.runTcl(sh, src)
 	}
 }
@@ -79,8 +79,8 @@ func wordsFrom(text string, i int) (string, int) {
 		if next < 0 || len(words) > 16 {
 			break
 		}
-		between := strings.Trim(text[end+1:end+1+next], " \t\n,()[]{}:=>*")
-		if between != "" && between != "c" && between != "args" && between != "list" && between != "Array" && between != "List" && between != "Seq" {
+		between := strings.Trim(text[end+1:end+1+next], " \t\n,()[]{}:=>*|;")
+		if between != "" && between != "c" && between != "args" && between != "list" && between != "Array" && between != "List" && strings.Trim(strings.ReplaceAll(between, "nil", ""), " ") != "" && between != "Seq" {
 			break
 		}
 		i = end + 1 + next
@@ -167,6 +167,9 @@ func (e *engine) runTcl(sh *shell, src *source) {
 			rest = strings.ReplaceAll(strings.ReplaceAll(rest, "-force", ""), "--", "")
 			e.carried(sh, src, from, to, "rm -rf "+rest, "file delete")
 		}
+		if (strings.HasPrefix(line, "eval") || strings.HasPrefix(line, "source") || strings.HasPrefix(line, "uplevel")) && strings.Contains(src.text, "geturl") {
+			e.raise("rce.inline-exec", src, from, to, "")
+		}
 		for _, verb := range [...]string{"exec ", "spawn ", "system ", "send "} {
 			if rest, ok := strings.CutPrefix(line, verb); ok {
 				rest = strings.Trim(strings.TrimPrefix(rest, "-- "), `"`)
@@ -210,7 +213,7 @@ func (e *engine) runBangLine(sh *shell, src *source, start, end int) {
 				}
 			}
 		}
-		for _, prefix := range [...]string{"!", "\\!", "shell ", "platform shell ", "system ", "silent !", "exec !"} {
+		for _, prefix := range [...]string{"!", "\\!", "shell ", ".shell ", ".system ", "platform shell ", "system ", "silent !", "exec !"} {
 			if rest, ok := strings.CutPrefix(line, prefix); ok && rest != "" {
 				e.carried(sh, src, from, to, rest, strings.TrimSpace(prefix))
 				return

@@ -80,15 +80,16 @@ func commonSink(name, lang string) byte {
 
 // inlineRun is the state of one program text.
 type inlineRun struct {
-	sh     *shell
-	src    *source
-	lang   string
-	toks   []inlineToken
-	vars   map[string]inlineToken
-	each   map[string][]inlineToken // the strings a loop's variable goes through
-	names  map[string]string        // other names that the text gives to functions
-	secret bool                     // reads credentials
-	from   map[string]origin        // where names get their text from, once somebody asks
+	sh      *shell
+	src     *source
+	lang    string
+	toks    []inlineToken
+	vars    map[string]inlineToken
+	each    map[string][]inlineToken // the strings a loop's variable goes through
+	names   map[string]string        // other names that the text gives to functions
+	secret  bool                     // reads credentials
+	changed map[string]bool          // names whose text is changed in place
+	from    map[string]origin        // where names get their text from, once somebody asks
 }
 
 // runInline looks for calls that run, delete, read or send in a program text of
@@ -155,11 +156,19 @@ func (r *inlineRun) loops(i int) {
 	if name == "" || len(list) == 0 || len(list) > maxLoop {
 		return
 	}
+	r.goesThrough(name, list)
+}
+
+// goesThrough notes the strings that a name may stand for.
+func (r *inlineRun) goesThrough(name string, list []inlineToken) {
 	if r.each == nil {
 		r.each = map[string][]inlineToken{}
 	}
-	r.each[name] = list
+	r.each[strings.TrimLeft(name, "$@")] = list
 }
+
+// braceLists are the languages in which a brace begins a list.
+var braceLists = setOf("lua c java csharp go")
 
 // look judges what begins at token i.
 func (r *inlineRun) look(i int) {
@@ -173,13 +182,14 @@ func (r *inlineRun) look(i int) {
 	switch {
 	case t.kind == 'x', t.kind == 's' && i > 0 && r.toks[i-1].kind == 'i' && strings.HasSuffix(r.toks[i-1].text, "$") && r.lang == "node":
 		r.shellText(t)
+	case t.kind == 'i' && r.lang == "python" && (t.text == "import" || t.text == "from") && next(1).kind == 'i' && len(r.sh.e.files) > 0 && r.imported(next(1)):
 	case t.kind == 'i' && t.text == "import" && next(2).text == "as":
 		r.rename(next(3).text, next(1).text)
 	case t.kind == 'i' && t.text == "from" && next(2).text == "import":
 		r.imports(next(1).text, i+3)
 	case t.kind == '[':
 		r.indexed(i)
-	case t.kind == 'i' && next(1).kind == '=' && (next(2).text == "require" || next(2).text == "__import__" || strings.HasSuffix(next(2).text, "import_module")) && next(3).kind == '(':
+	case t.kind == 'i' && next(1).kind == '=' && (next(2).text == "require" || next(2).text == "__import__" || strings.HasSuffix(next(2).text, "import_module")) && next(3).kind == '(' && !strings.HasPrefix(r.after(closing(r.toks, i+3, '(', ')')), "."):
 		r.rename(t.text, strings.TrimPrefix(r.join(r.arguments(i+3)).text, "node:"))
 	case t.kind == 'i' && t.text == "getattr" && next(1).kind == '(':
 		r.computed(i)
@@ -197,6 +207,8 @@ func (r *inlineRun) look(i int) {
 		r.startedBy(i)
 	case t.kind == 'i' && (next(1).kind == '+' || next(1).text == ".") && next(2).kind == '=':
 		r.append(i, t)
+	case t.kind == 'i' && (next(1).kind == '[' && next(2).kind == ']' && next(3).kind == '=' || next(1).kind == ',' && next(2).kind == 'i' && next(3).kind == '='):
+		r.assignAt(i+3, t)
 	case t.kind == 'i' && next(1).kind == '=' && next(2).kind == 'i':
 		for j := i + 2; j < min(i+12, len(r.toks)) && r.toks[j].kind != ';'; j++ {
 			if s := r.toks[j]; s.kind == 'i' && sinkOf(s.text, r.lang) != 0 && (j+1 == len(r.toks) || r.toks[j+1].kind != '(') {
@@ -206,10 +218,28 @@ func (r *inlineRun) look(i int) {
 		if v, _, ok := r.value(r.toks[:r.statement(i)], i+2); ok && v.text != "" || next(2).text == "array" {
 			r.assign(i, t)
 		}
-	case t.kind == 'i' && next(1).kind == '=' && (next(2).kind == 's' || next(2).kind == '[' || next(2).kind == '(' && r.lang == "perl" || next(2).kind == '{' && r.lang == "lua"):
+	case t.kind == 'i' && next(1).kind == '=' && (next(2).kind == 's' || next(2).kind == '[' || next(2).kind == '(' && r.lang == "perl" || next(2).kind == '{' && braceLists[r.lang]):
 		r.assign(i, t)
+	case t.kind == 'i' && next(1).kind == '=' && next(2).kind == '{': // by name
+		var list []inlineToken
+		for _, v := range r.toks[i+2 : min(closing(r.toks, i+2, '{', '}'), len(r.toks))] {
+			if v.kind == 's' && len(list) < maxLoop {
+				list = append(list, v)
+			}
+		}
+		if len(list) > 0 {
+			r.goesThrough(strings.TrimLeft(t.text, "$@"), list)
+		}
+	case t.kind == 'i' && next(1).kind == '(' && i > 1 && r.toks[i-1].kind == '>' && r.toks[i-2].kind == '|': // what is piped is the first argument
+		left := slices.Clone(r.toks[r.statementStart(i-2) : i-2])
+		if args := r.arguments(i + 1); len(args) > 0 {
+			left = append(append(left, inlineToken{kind: ',', text: ","}), args...)
+		}
+		r.call(t, left)
 	case t.kind == 'i' && next(1).kind == '(':
 		r.call(t, r.arguments(i+1))
+	case t.kind == 'i' && r.lang == "perl" && t.text == "unlink" && (next(1).kind == '}' || next(1).kind == ';' || next(1).kind == 0):
+		r.sweep()
 	case t.kind == 'i' && t.text == "open" && r.lang == "perl" && next(1).kind != '(':
 		r.pipeOpen(r.toks[i+1 : max(r.statement(i), i+1)])
 	case t.kind == 'i' && ruleset().code.language(r.lang).Bare && (next(1).kind == 's' || next(1).kind == 'i' || next(1).kind == '[' && r.lang != "awk" && r.lang != "perl"):
@@ -229,9 +259,29 @@ var bareEnds = setOf("end do if unless or and then else rescue while until in")
 // startSettings name the program that an object is going to start.
 var startSettings = setOf("launchpath executableurl filename")
 
+// after is the text of the token behind i.
+func (r *inlineRun) after(i int) string {
+	if i+1 < len(r.toks) {
+		return r.toks[i+1].text
+	}
+	return ""
+}
+
+// imported runs a module that the command itself wrote.
+func (r *inlineRun) imported(name inlineToken) bool {
+	if _, ok := r.sh.e.writtenFile(r.sh, name.text); !ok {
+		return false
+	}
+	r.module(name, name.text)
+	return true
+}
+
 // assign notes the text that a variable is given at token i.
-func (r *inlineRun) assign(i int, t inlineToken) {
-	toks := r.toks[i+2 : max(r.statement(i), i+2)]
+func (r *inlineRun) assign(i int, t inlineToken) { r.assignAt(i+1, t) }
+
+// assignAt notes what the sign at i gives to a variable.
+func (r *inlineRun) assignAt(i int, t inlineToken) {
+	toks := r.toks[i+1 : max(r.statement(i), i+1)]
 	if list := len(toks) > 1 && (toks[0].kind == '[' || toks[0].text == "array" && toks[1].kind == '(' || r.lang == "perl" && toks[0].kind == '(' || r.lang == "lua" && toks[0].kind == '{'); list {
 		if _, _, ok := r.value(toks, 0); !ok {
 			at := slices.IndexFunc(toks, func(t inlineToken) bool { return t.kind == '[' || t.kind == '(' || t.kind == '{' })
@@ -379,8 +429,17 @@ func (r *inlineRun) strings(args []inlineToken) []inlineToken {
 		if len(part) > 1 && part[0].kind == '*' { // a list as arguments
 			part = part[1:]
 		}
-		if len(part) > 2 && part[0].kind == 'i' && part[1].kind == ':' && part[2].kind != ':' { // atPath: "x"
+		if len(part) > 2 && part[0].kind == 'i' && (part[1].kind == ':' && part[2].kind != ':' || part[1].kind == '=' && part[2].kind != '=') { // atPath: "x", shell=True
+			if part[1].kind == '=' && !textArguments[part[0].text] {
+				start = i + 1
+				continue
+			}
 			part = part[2:]
+		}
+		if inner := listInside(part); inner != nil && len(inner) < len(args) {
+			out = append(out, r.strings(inner)...)
+			start = i + 1
+			continue
 		}
 		if len(part) > 3 && part[0].kind == '{' && part[1].text == "args" && part[3].kind == '[' { // {args: ["-rf"]}
 			part = part[3:]
@@ -389,7 +448,10 @@ func (r *inlineRun) strings(args []inlineToken) []inlineToken {
 			if t, _, ok := r.value(part, 0); !ok && part[0].kind == '[' && len(part) < len(args)+1 {
 				out = append(out, r.strings(part[1:min(closing(part, 0, '[', ']'), len(part))])...)
 			} else if !ok || t.kind != 0 {
-				if t = r.join(part); t.to > 0 {
+				if t = r.join(part); t.to == 0 && len(part) == 1 && part[0].kind == 'i' && syntaxName(part[0].text) && part[0].text[0] > '9' { // a name of one letter
+					t = inlineToken{kind: 's', text: string(hole), from: part[0].from, to: part[0].to}
+				}
+				if t.to > 0 {
 					out = append(out, t)
 				}
 			}
@@ -398,6 +460,45 @@ func (r *inlineRun) strings(args []inlineToken) []inlineToken {
 	}
 	return out
 }
+
+// textArguments are names of arguments whose value is what a call is about.
+var textArguments = setOf("args command cmd popenargs path target src source text file name filename dir directory x code expr cmdline executable prog argv url")
+
+// listInside gives what stands in a list that is written as a call or with a type:
+// List.of("rm"), []string{"rm"}, vec!["rm"], &["rm"]; nil if it is none.
+func listInside(part []inlineToken) []inlineToken {
+	for i, t := range part[:min(len(part), 6)] {
+		switch t.kind {
+		case '[':
+			if i > 0 && part[i-1].kind == 'i' { // an index
+				return nil
+			}
+		}
+		switch t.kind {
+		case 'i':
+			if !listNames[t.text[strings.LastIndexAny(t.text, ".:")+1:]] {
+				return nil
+			}
+		case '&', '!', ']':
+		case '(', '{', '[':
+			shut := map[byte]byte{'(': ')', '{': '}', '[': ']'}[t.kind]
+			end := closing(part, i, t.kind, shut)
+			if end == i+1 { // []string
+				continue
+			}
+			if i == 0 || end+1 != len(part) {
+				return nil
+			}
+			return part[i+1 : end]
+		default:
+			return nil
+		}
+	}
+	return nil
+}
+
+// listNames make or name the type of a list.
+var listNames = setOf("of asList listOf arrayOf mutableListOf List Seq Array Vector c list vec tuple array string String str new OsString object arrayListOf Vec from")
 
 // call judges one call.
 func (r *inlineRun) call(name inlineToken, args []inlineToken) {
@@ -409,13 +510,14 @@ func (r *inlineRun) call(name inlineToken, args []inlineToken) {
 	if v, ok := r.vars[strings.TrimLeft(name.text, "$")]; ok && strings.HasPrefix(name.text, "$") {
 		name.text = v.text // PHP calls what a variable names
 	}
-	if len(args) == 1 && args[0].kind == 'i' && r.each[args[0].text] != nil && sinkOf(name.text, r.lang) != 0 {
-		list := r.each[args[0].text]
-		delete(r.each, args[0].text)
-		for _, t := range list {
-			r.call(name, []inlineToken{t})
+	if len(args) > 0 && args[0].kind == 'i' && (len(args) == 1 || args[1].kind == ',' || args[1].kind == '[') && sinkOf(name.text, r.lang) != 0 {
+		if list := r.each[strings.TrimLeft(args[0].text, "$@")]; list != nil {
+			delete(r.each, strings.TrimLeft(args[0].text, "$@"))
+			for _, t := range list {
+				r.call(name, []inlineToken{t})
+			}
+			return
 		}
-		return
 	}
 	if other, rest, ok := r.reflected(name, args); ok {
 		name, args = other, rest
@@ -656,14 +758,33 @@ func (r *inlineRun) sweep() {
 			}
 		}
 	}
+	var folder, pattern inlineToken
 	for i, t := range r.toks {
-		if t.kind != 'i' || i+2 >= len(r.toks) || r.toks[i+1].kind != '(' || r.toks[i+2].kind != 's' {
+		if !r.lists(t) {
 			continue
 		}
-		if r.lists(t) {
-			r.run([]inlineToken{{text: "rm"}, {text: "-rf"}, r.toks[i+2]})
-			return
+		var list []inlineToken
+		if i+1 < len(r.toks) && r.toks[i+1].kind == '(' {
+			list = r.strings(r.arguments(i + 1))
 		}
+		if of, ok := r.receiver(t); ok && strings.Contains(t.text, ".") {
+			list = append(list, of)
+		}
+		for _, s := range list {
+			switch plain := strings.Trim(strings.Trim(s.text, "*/."), string(hole)); {
+			case strings.IndexByte(s.text, hole) >= 0 || s.text == "":
+			case strings.ContainsAny(s.text, "*?[") && strings.Trim(s.text[strings.LastIndexByte(s.text, '/')+1:], "*.") != "":
+				pattern = s
+			case folder.to == 0 && (plain != "" || strings.HasPrefix(s.text, "/") || s.text == "."):
+				folder = s
+			}
+		}
+	}
+	switch {
+	case pattern.to > 0: // a filter
+		r.run([]inlineToken{{text: "rm"}, pattern})
+	case folder.to > 0:
+		r.run([]inlineToken{{text: "rm"}, {text: "-rf"}, folder})
 	}
 }
 
@@ -704,6 +825,7 @@ func (r *inlineRun) evaluate(name inlineToken, args, list []inlineToken) {
 			literal = t.text
 		}
 	}
+	decodes = decodes || r.origin(args)&builtText != 0
 	if strings.HasPrefix(literal, "http://") || strings.HasPrefix(literal, "https://") || strings.HasPrefix(literal, "ftp://") {
 		fetches = true // whatever the function is called, it gets its text from there
 	}
@@ -812,6 +934,10 @@ func (e *engine) runOddInline(sh *shell, src *source, lang string) bool {
 		e.runBang(sh, src)
 	case "elisp", "other":
 		e.runOther(sh, src)
+	case "functions":
+		e.runFunctions(sh, src)
+	case "xml":
+		e.runXML(sh, src)
 	case "generate":
 		e.runGenerate(sh, src)
 	case "applescript":

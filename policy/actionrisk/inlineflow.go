@@ -15,8 +15,14 @@ const (
 	fetchedText                    // from the network
 )
 
-// given takes what the command line hands to the text: awk's -v name=value.
+// given takes what the command line hands to the text, awk's -v name=value, and notes
+// the variables whose text is changed in place.
 func (r *inlineRun) given() {
+	if strings.Contains(r.src.text, "=~") || strings.IndexByte(r.src.text, '^') >= 0 {
+		for i := range r.toks {
+			r.changes(i)
+		}
+	}
 	if r.lang != "awk" || r.sh.carrier == nil {
 		return
 	}
@@ -25,6 +31,28 @@ func (r *inlineRun) given() {
 			r.vars[name] = inlineToken{kind: 's', text: value, to: len(r.src.text)}
 		}
 	}
+}
+
+// changes notes a variable that is changed in place at token i: s[i] ^= 1, $c =~ tr/…/…/.
+func (r *inlineRun) changes(i int) {
+	name := ""
+	switch t := r.toks[i]; {
+	case i+3 < len(r.toks) && r.toks[i+1].kind == '=' && r.toks[i+2].kind == '~' && (r.toks[i+3].text == "tr" || r.toks[i+3].text == "y"):
+		if name = t.text; t.kind == ')' { // ($c = "…") =~ tr
+			name = r.toks[min(opening(r.toks, i, '(', ')')+1, i)].text
+		}
+	case t.kind == 'i' && i+1 < len(r.toks) && r.toks[i+1].kind == '[':
+		if end := closing(r.toks, i+1, '[', ']'); end+1 < len(r.toks) && (r.toks[end+1].kind == '^' || r.toks[end+1].kind == '=' && slices.ContainsFunc(r.toks[end+2:min(end+12, len(r.toks))], func(t inlineToken) bool { return t.kind == '^' })) {
+			name = t.text
+		}
+	}
+	if name == "" {
+		return
+	}
+	if r.changed == nil {
+		r.changed = map[string]bool{}
+	}
+	r.changed[strings.TrimLeft(name, "$@")] = true
 }
 
 // origins looks through assignments and functions, twice, since a function may stand
@@ -61,12 +89,8 @@ func (r *inlineRun) madeAt(i int) (string, []inlineToken) {
 		return next.text, r.toks[max(i-24, 0):i]
 	case next.kind == '=' && r.toks[i+2].kind != '=', (next.kind == '+' || next.kind == '.') && r.toks[i+2].kind == '=':
 		return name, r.toks[i+2 : max(r.statement(i), i+2)]
-	case next.kind == '[': // s[i] ^= 1
-		end := closing(r.toks, i+1, '[', ']')
-		if end+2 < len(r.toks) && (r.toks[end+1].kind == '^' || r.toks[end+1].kind == '=' && slices.ContainsFunc(r.toks[end+2:min(end+12, len(r.toks))], func(t inlineToken) bool { return t.kind == '^' })) {
-			delete(r.vars, name)
-			return name, []inlineToken{{kind: 'i', text: "xor"}}
-		}
+	case next.kind == ',' && i+3 < len(r.toks) && r.toks[i+2].kind == 'i' && r.toks[i+3].kind == '=':
+		return name, r.toks[i+4 : max(r.statement(i+3), i+4)]
 	}
 	return "", nil
 }
@@ -81,6 +105,8 @@ func (r *inlineRun) origin(toks []inlineToken) (o origin) {
 		switch {
 		case t.kind == '[' && i+4 < len(toks) && toks[i+1].kind == ':' && toks[i+2].kind == ':' && toks[i+3].kind == '-':
 			o |= builtText // backwards
+		case t.kind == '^' && !powers[r.lang]:
+			o |= builtText
 		case t.kind == 's' && i > 1 && clientModules[t.text] && i+2 < len(toks) && (toks[i-2].text == "require" || toks[i-2].text == "import") && strings.HasPrefix(toks[i+2].text, "."):
 			o |= fetchedText
 		case t.kind == 's' && i > 0 && strings.Contains(t.text, "://") && strings.HasSuffix(toks[max(i-2, 0)].text, "file_get_contents"):
@@ -90,18 +116,32 @@ func (r *inlineRun) origin(toks []inlineToken) (o origin) {
 			continue
 		}
 		name := strings.TrimSuffix(t.text, "!")
+		if first, rest, ok := strings.Cut(name, "."); ok && r.names[first] != "" {
+			name = r.names[first] + "." + rest
+		}
+		if strings.HasSuffix(name, "code") && i+2 < len(toks) && toks[i+2].kind == 's' && codecNames[strings.ToLower(toks[i+2].text)] {
+			o |= builtText // decode("rot13")
+		}
 		if _, ok := named(c.builders, name, r.lang); ok || strings.HasSuffix(name, "Buffer.from") {
 			o |= builtText
 		}
 		if _, ok := named(c.fetchers, name, r.lang); ok || strings.HasPrefix(name, "urllib") || strings.HasPrefix(name, "Net::HTTP") || strings.HasPrefix(name, "LWP") {
 			o |= fetchedText
 		}
-		if first, _, _ := strings.Cut(strings.TrimLeft(name, "$@"), "."); r.from != nil && first != "" {
-			o |= r.from[first]
+		if first, _, _ := strings.Cut(strings.TrimLeft(name, "$@"), "."); first != "" {
+			if o |= r.from[first]; r.changed[first] {
+				o |= builtText
+			}
 		}
 	}
 	return o
 }
+
+// powers are the languages in which "^" is no exclusive or.
+var powers = setOf("r lua julia octave haskell ocaml scala")
+
+// codecNames are codecs that hide a text.
+var codecNames = setOf("rot13 rot_13 rot-13 hex hex_codec base64 base64_codec zlib bz2 uu latin-1-hex utf-7 utf_7 punycode")
 
 // clientModules are modules of JavaScript that fetch.
 var clientModules = setOf("http https node:http node:https axios got node-fetch undici needle superagent request bent ky")
@@ -150,7 +190,7 @@ func (r *inlineRun) starts(kind byte, name inlineToken, args, list []inlineToken
 	if r.origin(args)&builtText != 0 && (len(list) == 1 || kind == 's') && first != string(hole) && decodesAny(args) {
 		e.raise("obf.decode-exec", r.src, name.from, name.to, "")
 	}
-	if slices.Contains(e.groups["shells"], base(first)) && (len(list) == 1 || slices.ContainsFunc(list[1:], func(t inlineToken) bool { return t.text == string(hole) })) && r.unknown(name, args) {
+	if slices.Contains(e.groups["shells"], base(first)) && r.unknown(name, args) {
 		return
 	}
 	if r.lang == "csharp" || r.lang == "swift" || r.lang == "rust" {
@@ -275,7 +315,10 @@ func (r *inlineRun) onReceiver(name inlineToken, args []inlineToken) bool {
 		return false // the path is its argument
 	}
 	of, ok := r.receiver(name)
-	if !ok || of.text == "" {
+	if !ok || strings.Trim(of.text, string(hole)) == "" {
+		if strings.Contains(name.text, ".") && (kind == 'd' || kind == 'u' || kind == 'D') {
+			r.sweep()
+		}
 		return false
 	}
 	if kind == 'D' {
@@ -316,6 +359,11 @@ func (r *inlineRun) receiver(name inlineToken) (inlineToken, bool) {
 			return r.listed(list, " ", t), len(list) > 0
 		case ')':
 			open := opening(r.toks, i, '(', ')')
+			if open+1 == i && open > 0 {
+				if text, _, known := r.standsFor(r.toks, open-1); known {
+					return inlineToken{kind: 's', text: text, from: r.toks[open-1].from, to: t.to}, true
+				}
+			}
 			if open+1 == i { // resolve(): what that is called on
 				if i = open - 2; open < 2 || r.toks[open-1].kind != 'i' || !strings.HasPrefix(r.toks[open-1].text, ".") {
 					return inlineToken{}, false
@@ -371,19 +419,35 @@ func (r *inlineRun) loads(name inlineToken, args []inlineToken, what inlineToken
 		r.unknown(name, args)
 		return
 	}
-	for _, suffix := range [...]string{"", ".js", ".mjs", ".ts", ".py", ".rb", ".pl", ".php", ".lua", ".R", ".jl"} {
-		if f, ok := e.files[fileKey(r.sh.cwd, what.text+suffix)]; ok {
-			switch {
-			case f.known:
-				w := f.word
-				src := r.src.inside(w, r.lang)
-				e.runInline(r.sh, &src, r.lang)
-			case f.taint&fromNetwork != 0:
-				e.raise("rce.download-exec", r.src, name.from, name.to, printable(what.text))
-			}
-			return
+	r.module(name, what.text)
+}
+
+// module runs a file that the command wrote and the text now loads by this name.
+func (r *inlineRun) module(at inlineToken, name string) {
+	e := r.sh.e
+	f, ok := e.writtenFile(r.sh, name)
+	switch {
+	case !ok:
+	case f.known && r.src.depth < maxDepth:
+		src := r.src.inside(f.word, r.lang)
+		e.runInline(r.sh, &src, r.lang)
+	case f.taint&fromNetwork != 0:
+		e.raise("rce.download-exec", r.src, at.from, at.to, printable(name))
+	}
+}
+
+// writtenFile is the file that the command wrote under a name, or under the name of
+// the module that it holds.
+func (e *engine) writtenFile(sh *shell, name string) (flow, bool) {
+	if len(e.files) == 0 {
+		return flow{}, false
+	}
+	for _, suffix := range [...]string{"", ".py", "/__main__.py", "/__init__.py", ".js", ".mjs", ".cjs", ".ts", "/index.js", ".rb", ".pm", ".pl", ".lua", ".jl"} {
+		if f, ok := e.files[fileKey(sh.cwd, name+suffix)]; ok {
+			return f, true
 		}
 	}
+	return flow{}, false
 }
 
 // moduleHost: programs of its language import modules from there as from a registry.
@@ -410,7 +474,7 @@ func (r *inlineRun) keeps(file inlineToken, args, content []inlineToken) {
 	switch o := r.origin(args); {
 	case len(content) > 0 && strings.IndexByte(content[0].text, hole) < 0:
 		f.word, f.known = r.word(content[0]), true
-	case o&fetchedText != 0:
+	case o&fetchedText != 0, len(content) == 0 && r.origin(r.toks)&fetchedText != 0:
 		f.taint = fromNetwork
 	case o&builtText != 0:
 		f.taint = fromDecoder
@@ -451,6 +515,11 @@ func (r *inlineRun) awkPipe(i int) {
 		from--
 	}
 	left := r.join(r.toks[from:i])
+	if from > 0 && r.toks[from-1].text == "printf" {
+		if text, ok := r.sprintf(r.toks[from:i]); ok {
+			left.text, left.exact = text, false
+		}
+	}
 	if r.toks[right].text == "getline" {
 		if left.to > 0 && left.text != string(hole) {
 			r.shellText(left)

@@ -54,7 +54,7 @@ func scanInline(text, lang string, b *budget) []inlineToken {
 			i = min(i, len(text))
 		case isNameByte(c) || c == '$' || c == '@' || c == '.':
 			j := i + 1
-			for j < len(text) && (isNameByte(text[j]) || text[j] == '.' || strings.HasPrefix(text[j:], "::") || text[j] == ':' && text[j-1] == ':' || text[j] == '!' && (lang == "ruby" || lang == "elixir" || lang == "crystal")) {
+			for j < len(text) && (isNameByte(text[j]) || text[j] == '.' || strings.HasPrefix(text[j:], "::") || text[j] == ':' && text[j-1] == ':' || text[j] == ':' && lang == "erlang" && j+1 < len(text) && isNameByte(text[j+1]) || text[j] == '!' && (lang == "ruby" || lang == "elixir" || lang == "crystal")) {
 				j++
 			}
 			if t, ok := quotedWord(text, i, j, lang); ok {

@@ -1,6 +1,7 @@
 package actionrisk
 
 import (
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,6 +30,9 @@ func (r *inlineRun) join(toks []inlineToken) inlineToken {
 			// a call without brackets
 		case t.kind == 'i' && t.text == "require" && i+1 < len(toks) && toks[i+1].kind == '(':
 			i = closing(toks, i+1, '(', ')') // a module, no text
+		case t.kind == 'i' && i+1 < len(toks) && toks[i+1].kind == '(' && r.makes(t):
+			add(inlineToken{kind: 's', text: string(hole), from: t.from, to: t.to})
+			i = closing(toks, i+1, '(', ')')
 		case t.kind == 'i' && i+1 < len(toks) && toks[i+1].kind == '(':
 			// a call such as expanduser("~"): its argument says enough
 		case t.kind == ',' || t.kind == ';' || t.kind == ')' || t.kind == ']':
@@ -45,6 +49,25 @@ func (r *inlineRun) join(toks []inlineToken) inlineToken {
 	return out
 }
 
+// makes: the call gives another text than its arguments: a decoder, or a function of
+// the text itself that builds one.
+func (r *inlineRun) makes(t inlineToken) bool {
+	if _, ok := named(ruleset().code.builders, t.text, r.lang); ok {
+		return true
+	}
+	return syntaxName(t.text) && r.origins()[t.text] != 0
+}
+
+// statementStart is the index of the first token of the statement that token i stands in.
+func (r *inlineRun) statementStart(i int) int {
+	for j := i; j > 0 && j > i-256; j-- {
+		if k := r.toks[j-1].kind; k == ';' || k == '{' || k == '}' {
+			return j
+		}
+	}
+	return max(i-256, 0)
+}
+
 // value is the text that begins at token i, with the methods called on it, and
 // the index behind it.
 func (r *inlineRun) value(toks []inlineToken, i int) (out inlineToken, next int, ok bool) {
@@ -53,6 +76,11 @@ func (r *inlineRun) value(toks []inlineToken, i int) (out inlineToken, next int,
 		return inlineToken{kind: 's', text: text, from: t.from, to: toks[after-1].to}, after, true
 	}
 	switch {
+	case t.kind == 'i' && (t.text == "require" || t.text == "__import__") && i+1 < len(toks) && toks[i+1].kind == '(': // of a module
+		if end := closing(toks, i+1, '(', ')'); end+1 < len(toks) && toks[end+1].kind == 'i' && toks[end+1].text[0] == '.' {
+			return r.value(toks, end+1)
+		}
+		return out, i, false
 	case t.kind == 's':
 		out, next = r.filled(t), i+1
 	case t.kind == '(':
@@ -91,7 +119,7 @@ func (r *inlineRun) value(toks []inlineToken, i int) (out inlineToken, next int,
 	case t.kind == 'i':
 		name, rest, _ := strings.Cut(strings.TrimRight(strings.TrimLeft(t.text, "$@"), "."), ".")
 		v, found := r.vars[name]
-		if !found {
+		if !found || r.changed[name] {
 			return out, i, false
 		}
 		out, next = v, i+1
@@ -144,7 +172,7 @@ func (r *inlineRun) listed(list []inlineToken, sep string, at inlineToken) inlin
 // by number, reversals.
 func (r *inlineRun) callValue(name string, args []inlineToken) (string, bool) {
 	last := name[strings.LastIndexAny(name, ".:")+1:]
-	if last == "" || len(args) == 0 || !knownCalls[last] && name != "Buffer.from" {
+	if last == "" || len(args) == 0 || !knownCalls[last] && ruleset().code.joins[last] == nil && name != "Buffer.from" {
 		return "", false
 	}
 	if text, ok := numbered(args); ok && (charCalls[last] || slices.ContainsFunc(args, makesChars)) {
@@ -155,6 +183,9 @@ func (r *inlineRun) callValue(name string, args []inlineToken) (string, bool) {
 	}
 	if formatCalls[last] && name[0] != '.' {
 		return r.sprintf(args)
+	}
+	if n, ok := named(ruleset().code.joins, name, r.lang); ok {
+		return r.joined(args, n.text)
 	}
 	list := r.strings(args)
 	arg := func(i int) string {
@@ -186,6 +217,8 @@ func (r *inlineRun) callValue(name string, args []inlineToken) (string, bool) {
 		return arg(0), len(list) > 0
 	case "unhexlify", "fromhex", "hex2bin", "a2b_hex", "FromHexString", "decode16", "fromHex", "hexToBytes":
 		return r.decoded(arg(0), decodeHex)
+	case "decodeURIComponent", "decodeURI", "unescape", "unquote", "urldecode", "rawurldecode":
+		return r.decoded(arg(0), percentDecoded)
 	case "strrev", "reversed", "reverse":
 		return r.decoded(arg(0), reverse)
 	case "str_rot13", "rot13":
@@ -214,7 +247,7 @@ func (r *inlineRun) callValue(name string, args []inlineToken) (string, bool) {
 	return r.decoded(arg(0), decode64)
 }
 
-var knownCalls = setOf("bytes bytearray chr fromCharCode fromCodePoint unhexlify fromhex hex2bin strrev reversed reverse str_rot13 rot13 decode pack implode join b64decode base64_decode decode64 decode_base64 atob strict_decode64 urlsafe_b64decode urlsafe_decode64 standard_b64decode decodebytes base64decode base64dec DecodeString FromBase64String decodeBase64 a2b_base64 a2b_hex FromHexString decode16 fromHex hexToBytes char rawToChar intToUtf8 sprintf Sprintf format")
+var knownCalls = setOf("bytes bytearray chr fromCharCode fromCodePoint unhexlify fromhex hex2bin strrev reversed reverse str_rot13 rot13 decode pack implode join b64decode base64_decode decode64 decode_base64 atob strict_decode64 urlsafe_b64decode urlsafe_decode64 standard_b64decode decodebytes base64decode base64dec DecodeString FromBase64String decodeBase64 a2b_base64 a2b_hex FromHexString decode16 fromHex hexToBytes char rawToChar intToUtf8 decodeURIComponent decodeURI unescape unquote urldecode rawurldecode sprintf Sprintf format")
 
 // charCalls make a text of the numbers of its characters, formatCalls of a format.
 var charCalls, formatCalls = setOf("bytes bytearray chr fromCharCode fromCodePoint char rawToChar intToUtf8 pack"), setOf("sprintf Sprintf format")
@@ -231,6 +264,37 @@ func (r *inlineRun) decoded(text string, by func(string) (string, bool)) (string
 	}
 	e.decoded += len(out)
 	return strings.ReplaceAll(out, string(hole), " "), true
+}
+
+// joined is the text of arguments put together: paste("a", "b", sep=""), path.join.
+func (r *inlineRun) joined(args []inlineToken, sep string) (string, bool) {
+	var parts []string
+	for _, part := range splitArguments(args) {
+		if len(part) == 3 && part[1].kind == '=' && (part[0].text == "sep" || part[0].text == "collapse") {
+			if part[0].text == "sep" || len(parts) == 1 {
+				sep = part[2].text
+			}
+			continue
+		}
+		t := r.join(part)
+		if t.to == 0 || strings.IndexByte(t.text, hole) >= 0 {
+			return "", false
+		}
+		if sep == "/" && strings.HasPrefix(t.text, "/") && r.lang != "go" && r.lang != "ruby" && r.lang != "r" {
+			parts = nil // an absolute path stands for itself
+		}
+		parts = append(parts, t.text)
+	}
+	if len(parts) == 0 {
+		return "", false
+	}
+	return strings.Join(parts, sep), true
+}
+
+// percentDecoded is a text with its %72 put as characters.
+func percentDecoded(s string) (string, bool) {
+	out, err := url.PathUnescape(s)
+	return out, err == nil
 }
 
 func rot13(s string) (string, bool) {
@@ -273,7 +337,12 @@ func (r *inlineRun) method(of inlineToken, toks []inlineToken, i int) (string, i
 	}
 	for _, name := range strings.Split(t.text[1:], ".") {
 		switch name {
-		case "decode", "encode", "toString", "strip", "trim", "to_s", "first", "split", "splitlines":
+		case "split", "chars":
+			if len(list) == 1 && list[0].text == "" || name == "chars" {
+				break // its characters
+			}
+			text = strings.TrimSpace(text)
+		case "decode", "encode", "toString", "strip", "trim", "to_s", "first", "splitlines":
 			text = strings.TrimSpace(text)
 		case "join":
 			if slices.ContainsFunc(args, makesChars) {
@@ -282,6 +351,7 @@ func (r *inlineRun) method(of inlineToken, toks []inlineToken, i int) (string, i
 					return string(hole), next, true
 				}
 				text = chars
+			} else if r.lang != "python" && len(list) <= 1 { // what it is called on is the list
 			} else if of.list { // its words are joined already
 			} else if chars, ok := numbered(args); ok {
 				text = chars

@@ -407,7 +407,7 @@ func downloadedRun(e *engine, it *item, args []string) (Word, bool) {
 		return first, false
 	}
 	for i, w := range v.operands {
-		if i > 0 && len(args) > 0 && args[0] == "script" { // its program; the others are data
+		if len(args) > 0 && args[0] == "script" && (i > 0 || v.has("-m") && slices.Contains(e.groups["pythons"], v.exe)) { // its program; the others are data
 			break
 		}
 		if check(w) {

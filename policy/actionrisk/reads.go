@@ -113,6 +113,9 @@ func (sh *shell) runsRead(r *read, v *invocation, name string, f flow) {
 	e := sh.e
 	switch {
 	case f.known:
+		if f.taint&fromDecoder != 0 {
+			e.raise("obf.decode-exec", sh.src, v.from, v.to, printable(name))
+		}
 		f.word.Taint |= f.taint
 		sh.interpret(r.Lang, f.word, v, v.exe, nil)
 	case r.Compile:

@@ -61,8 +61,13 @@ func (sh *shell) run(v *invocation) flow {
 	if v.exe == "git" {
 		sh.gitSettings(v)
 	}
-	if module, ok := v.value("-m"); ok && slices.Contains(e.groups["pythons"], v.exe) && e.acts(module.Text) {
-		return sh.argv(append([]Word{module}, v.operands...), &wrapper{}, v) // python -m pip
+	if module, ok := v.value("-m"); ok && slices.Contains(e.groups["pythons"], v.exe) {
+		if _, written := e.writtenFile(sh, module.Text); written {
+			return sh.file(&wrapper{Lang: "python"}, v, module)
+		}
+		if e.acts(module.Text) {
+			return sh.argv(append([]Word{module}, v.operands...), &wrapper{}, v) // python -m pip
+		}
 	}
 	for _, a := range v.env {
 		sh.variableRuns(v, a)
@@ -395,7 +400,7 @@ func (sh *shell) file(w *wrapper, v *invocation, name Word) flow {
 		out, _ := sh.fromInput(w, v)
 		return out
 	}
-	f, ok := sh.e.files[fileKey(sh.cwd, name.Text)]
+	f, ok := sh.e.writtenFile(sh, name.Text)
 	if !ok || !f.known {
 		sh.e.unproven = true
 		return flow{}

@@ -88,6 +88,8 @@ type inlineRun struct {
 	each    map[string][]inlineToken // the strings a loop's variable goes through
 	names   map[string]string        // other names that the text gives to functions
 	secret  bool                     // reads credentials
+	swept   bool                     // the folders whose files it deletes are judged
+	input   *bool                    // it reads its input, once somebody asks
 	changed map[string]bool          // names whose text is changed in place
 	from    map[string]origin        // where names get their text from, once somebody asks
 }
@@ -182,7 +184,7 @@ func (r *inlineRun) look(i int) {
 	switch {
 	case t.kind == 'x', t.kind == 's' && i > 0 && r.toks[i-1].kind == 'i' && strings.HasSuffix(r.toks[i-1].text, "$") && r.lang == "node":
 		r.shellText(t)
-	case t.kind == 'i' && r.lang == "python" && (t.text == "import" || t.text == "from") && next(1).kind == 'i' && len(r.sh.e.files) > 0 && r.imported(next(1)):
+	case t.kind == 'i' && r.lang == "python" && (t.text == "from" || t.text == "import" && (i < 2 || r.toks[i-2].text != "from")) && next(1).kind == 'i' && len(r.sh.e.files) > 0 && r.imported(next(1)):
 	case t.kind == 'i' && t.text == "import" && next(2).text == "as":
 		r.rename(next(3).text, next(1).text)
 	case t.kind == 'i' && t.text == "from" && next(2).text == "import":
@@ -231,7 +233,11 @@ func (r *inlineRun) look(i int) {
 			r.goesThrough(strings.TrimLeft(t.text, "$@"), list)
 		}
 	case t.kind == 'i' && next(1).kind == '(' && i > 1 && r.toks[i-1].kind == '>' && r.toks[i-2].kind == '|': // what is piped is the first argument
-		left := slices.Clone(r.toks[r.statementStart(i-2) : i-2])
+		start := r.statementStart(i - 2)
+		if !r.sh.e.budget.spend(1 + (i-start)/2) {
+			return
+		}
+		left := slices.Clone(r.toks[start : i-2])
 		if args := r.arguments(i + 1); len(args) > 0 {
 			left = append(append(left, inlineToken{kind: ',', text: ","}), args...)
 		}
@@ -528,11 +534,12 @@ func (r *inlineRun) call(name inlineToken, args []inlineToken) {
 	if r.onReceiver(name, args) {
 		return
 	}
+	e := r.sh.e
 	kind := r.kindOf(name, args)
 	if kind == 0 {
 		return
 	}
-	if one, other, ok := alternatives(args); ok {
+	if one, other, ok := alternatives(args); ok && e.budget.spend(1+len(args)/2) {
 		r.call(name, one)
 		r.call(name, other)
 		return
@@ -551,7 +558,6 @@ func (r *inlineRun) call(name inlineToken, args []inlineToken) {
 		}
 		list = []inlineToken{{kind: 's', text: string(hole), from: args[0].from, to: args[0].to}}
 	}
-	e := r.sh.e
 	if text, ok := formatted(args); ok && kind == 's' {
 		list = []inlineToken{text}
 	}
@@ -717,6 +723,14 @@ func formatted(args []inlineToken) (inlineToken, bool) {
 
 // fromInput: the text reads its input, its arguments or its environment.
 func (r *inlineRun) fromInput() bool {
+	if r.input == nil {
+		reads := r.readsInput()
+		r.input = &reads
+	}
+	return *r.input
+}
+
+func (r *inlineRun) readsInput() bool {
 	for _, t := range r.toks {
 		if t.kind == 'i' {
 			for _, n := range [...]string{"sys.stdin", "sys.argv", "input", "process.argv", "process.stdin", "ARGV", "ARGF", "STDIN", "gets", "$argv", "$_GET", "os.environ", "process.env"} {
@@ -751,6 +765,10 @@ func (r *inlineRun) run(list []inlineToken) {
 // sweep: files of a listed folder are deleted one by one; the folder is what
 // matters.
 func (r *inlineRun) sweep() {
+	if r.swept || !r.sh.e.budget.spend(1+len(r.toks)/4) {
+		return
+	}
+	r.swept = true
 	for _, t := range r.toks { // a filter: not the folder as a whole
 		for _, n := range [...]string{"endswith", "fnmatch", "endsWith", "end_with?", ".suffix", "startswith", ".match", "extname"} {
 			if t.kind == 'i' && strings.HasSuffix(t.text, n) {

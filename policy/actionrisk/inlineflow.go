@@ -64,8 +64,8 @@ func (r *inlineRun) origins() map[string]origin {
 	r.from = map[string]origin{}
 	for range 2 {
 		for i := range r.toks {
-			if name, body := r.madeAt(i); len(body) > 0 {
-				if o := r.origin(body); o != 0 && len(r.from) < maxLoop && r.sh.e.budget.spend(len(body)/4) {
+			if name, body := r.madeAt(i); len(body) > 0 && r.sh.e.budget.spend(1+len(body)/2) {
+				if o := r.origin(body); o != 0 && len(r.from) < maxLoop {
 					r.from[name] |= o
 				}
 			}
@@ -229,6 +229,9 @@ func (r *inlineRun) chained(name inlineToken, list []inlineToken) []inlineToken 
 			words = append(words, inlineToken{kind: 's', text: word, from: list[1].from, to: list[1].to})
 		}
 		return append(list[:1:1], words...)
+	}
+	if !r.sh.e.budget.spend(1 + len(r.toks)/4) {
+		return list
 	}
 	for i, t := range r.toks {
 		if t.from < name.from || t.kind != 'i' || i+1 >= len(r.toks) {
@@ -428,7 +431,7 @@ func (r *inlineRun) module(at inlineToken, name string) {
 	f, ok := e.writtenFile(r.sh, name)
 	switch {
 	case !ok:
-	case f.known && r.src.depth < maxDepth:
+	case f.known && r.src.depth < maxDepth && f.word.Text != r.src.text:
 		src := r.src.inside(f.word, r.lang)
 		e.runInline(r.sh, &src, r.lang)
 	case f.taint&fromNetwork != 0:
@@ -511,8 +514,11 @@ func (r *inlineRun) awkPipe(i int) {
 		right++
 	}
 	from := i
-	for from > 0 && strings.IndexByte(";{}(", r.toks[from-1].kind) < 0 && !awkWords[r.toks[from-1].text] && !strings.Contains(r.src.text[r.toks[from-1].to:r.toks[from].from], "\n") {
+	for from > max(0, i-64) && strings.IndexByte(";{}(", r.toks[from-1].kind) < 0 && !awkWords[r.toks[from-1].text] && !strings.Contains(r.src.text[r.toks[from-1].to:r.toks[from].from], "\n") {
 		from--
+	}
+	if !r.sh.e.budget.spend(1 + (i-from)/2) {
+		return
 	}
 	left := r.join(r.toks[from:i])
 	if from > 0 && r.toks[from-1].text == "printf" {
@@ -527,8 +533,11 @@ func (r *inlineRun) awkPipe(i int) {
 		return
 	}
 	end := right
-	for end < len(r.toks) && strings.IndexByte(";{})", r.toks[end].kind) < 0 && (end == right || !strings.Contains(r.src.text[r.toks[end-1].to:r.toks[end].from], "\n")) {
+	for end < min(len(r.toks), right+64) && strings.IndexByte(";{})", r.toks[end].kind) < 0 && (end == right || !strings.Contains(r.src.text[r.toks[end-1].to:r.toks[end].from], "\n")) {
 		end++
+	}
+	if !r.sh.e.budget.spend(1 + (end-right)/2) {
+		return
 	}
 	command := r.join(r.toks[right:end])
 	if command.to == 0 {

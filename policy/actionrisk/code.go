@@ -18,6 +18,8 @@ type codeTable struct {
 	Values []codeValue `json:"values"`
 	// Joins put their arguments together, with this text between them.
 	Joins []codeValue `json:"joins"`
+	// Through give the text of their argument, or a path made of it.
+	Through []string `json:"through"`
 	// Builders make a text that nobody reads in the open of another one; Fetchers get
 	// one from the network; Listers give the files of a folder.
 	Builders []string `json:"builders"`
@@ -72,7 +74,7 @@ type codeName struct {
 type code struct {
 	languages                   map[string]*language
 	embedded                    map[string]string // language by word
-	joins                       map[string][]codeName
+	through, joins              map[string][]codeName
 	calls, receivers, values    map[string][]codeName
 	builders, fetchers, listers map[string][]codeName
 }
@@ -119,6 +121,8 @@ func (c *compiled) readCode(from func(string, any) error) error {
 		names(c.code.joins, j.Names, codeName{text: j.Text})
 	}
 	c.code.builders, c.code.fetchers, c.code.listers = map[string][]codeName{}, map[string][]codeName{}, map[string][]codeName{}
+	c.code.through = map[string][]codeName{}
+	names(c.code.through, t.Through, codeName{})
 	names(c.code.builders, t.Builders, codeName{})
 	names(c.code.fetchers, t.Fetchers, codeName{})
 	names(c.code.listers, t.Listers, codeName{})

@@ -88,6 +88,7 @@ type inlineRun struct {
 	each    map[string][]inlineToken // the strings a loop's variable goes through
 	names   map[string]string        // other names that the text gives to functions
 	secret  bool                     // reads credentials
+	feeds   bool                     // a shell is started that it may write to
 	swept   bool                     // the folders whose files it deletes are judged
 	input   *bool                    // it reads its input, once somebody asks
 	changed map[string]bool          // names whose text is changed in place
@@ -125,12 +126,21 @@ func (e *engine) runInline(sh *shell, src *source, lang string) {
 }
 
 // loops notes the strings that a variable goes through: for c in [...], for (const c
-// of [...]), [...].forEach(c => …), %w[...].each { |c| … }, foreach ([...] as $c).
+// of [...]), [...].forEach(c => …), %w[...].each { |c| … }, foreach ([...] as $c),
+// for c in ("a", "b"), range []string{"a"}.
 func (r *inlineRun) loops(i int) {
-	if r.toks[i].kind != '[' {
+	open := r.toks[i].kind
+	if open != '[' && open != '(' && open != '{' {
 		return
 	}
-	end := closing(r.toks, i, '[', ']')
+	before := ""
+	if i > 0 {
+		before = r.toks[i-1].text
+	}
+	if open == '(' && before != "in" && before != "listOf" && before != "arrayOf" || open == '{' && before != "string" {
+		return
+	}
+	end := closing(r.toks, i, open, map[byte]byte{'[': ']', '(': ')', '{': '}'}[open])
 	if end >= len(r.toks) {
 		return
 	}
@@ -144,8 +154,13 @@ func (r *inlineRun) loops(i int) {
 		}
 	}
 	name := ""
-	if i > 1 && (r.toks[i-1].text == "in" || r.toks[i-1].text == "of") {
+	switch {
+	case i > 1 && (before == "in" || before == "of"):
 		name = r.toks[i-2].text
+	case i > 2 && (before == "listOf" || before == "arrayOf") && r.toks[i-2].text == "in":
+		name = r.toks[i-3].text
+	case i > 5 && open == '{' && r.toks[i-4].text == "range":
+		name = r.toks[i-6].text
 	}
 	if end+1 < len(r.toks) {
 		after := r.toks[end+1].text
@@ -200,6 +215,9 @@ func (r *inlineRun) look(i int) {
 		r.awkPipe(i)
 	case r.lang == "awk" && t.kind == '>' && next(1).kind == 's':
 		r.read(t, []inlineToken{next(1), {kind: 's', text: "w"}})
+		if left := r.awkPrinted(i); left.to > 0 && strings.IndexByte(left.text, hole) < 0 {
+			r.sh.e.remember(r.sh, r.word(next(1)), flow{word: r.word(left), known: true}, false)
+		}
 	case (t.kind == 's' || t.kind == ']') && next(1).kind == 'i' && next(2).kind == '(' && next(3).kind == ')' && strings.HasPrefix(next(1).text, "."):
 		r.onReceiver(next(1), nil)
 	case t.kind == 'i' && next(2).kind == 'i' && (next(1).kind == ':' || next(1).text == "as") && sinkOf(t.text, r.lang) != 0:
@@ -209,7 +227,7 @@ func (r *inlineRun) look(i int) {
 		r.startedBy(i)
 	case t.kind == 'i' && (next(1).kind == '+' || next(1).text == ".") && next(2).kind == '=':
 		r.append(i, t)
-	case t.kind == 'i' && (next(1).kind == '[' && next(2).kind == ']' && next(3).kind == '=' || next(1).kind == ',' && next(2).kind == 'i' && next(3).kind == '='):
+	case t.kind == 'i' && (next(1).kind == '[' && next(2).kind == ']' && next(3).kind == '=' || next(1).kind == ',' && next(2).kind == 'i' && next(3).kind == '=' && !r.argument(i)):
 		r.assignAt(i+3, t)
 	case t.kind == 'i' && next(1).kind == '=' && next(2).kind == 'i':
 		for j := i + 2; j < min(i+12, len(r.toks)) && r.toks[j].kind != ';'; j++ {
@@ -217,7 +235,7 @@ func (r *inlineRun) look(i int) {
 				r.rename(t.text, s.text)
 			}
 		}
-		if v, _, ok := r.value(r.toks[:r.statement(i)], i+2); ok && v.text != "" || next(2).text == "array" {
+		if v, _, ok := r.value(r.toks[:r.statement(i)], i+2); ok && v.text != "" || next(2).text == "array" || next(3).kind == '(' && r.passes(next(2)) {
 			r.assign(i, t)
 		}
 	case t.kind == 'i' && next(1).kind == '=' && (next(2).kind == 's' || next(2).kind == '[' || next(2).kind == '(' && r.lang == "perl" || next(2).kind == '{' && braceLists[r.lang]):
@@ -262,6 +280,36 @@ func (r *inlineRun) look(i int) {
 // bareEnds end the arguments of a call without brackets.
 var bareEnds = setOf("end do if unless or and then else rescue while until in")
 
+// argument: the names in front of token i, with commas between them, begin behind a
+// bracket.
+func (r *inlineRun) argument(i int) bool {
+	for i > 0 && (r.toks[i-1].kind == ',' || r.toks[i-1].kind == 'i' && r.toks[i].kind == ',') {
+		i--
+	}
+	return i > 0 && (r.toks[i-1].kind == '(' || r.toks[i-1].kind == '[' || r.toks[i-1].kind == 's')
+}
+
+// place is which of the names before the sign at i a name is, and whether there are
+// several.
+func (r *inlineRun) place(t inlineToken, i int) (int, bool) {
+	k, n := 0, 0
+	for j := i - 1; j > 0 && r.toks[j].kind == 'i'; j -= 2 {
+		if n++; r.toks[j].from == t.from {
+			k = n
+		}
+		if r.toks[j-1].kind != ',' {
+			break
+		}
+	}
+	return n - k, n > 1 && k > 0
+}
+
+// passes: the call gives the text of its argument, or a path made of it.
+func (r *inlineRun) passes(t inlineToken) bool {
+	_, ok := named(ruleset().code.through, t.text, r.lang)
+	return ok
+}
+
 // startSettings name the program that an object is going to start.
 var startSettings = setOf("launchpath executableurl filename")
 
@@ -288,6 +336,11 @@ func (r *inlineRun) assign(i int, t inlineToken) { r.assignAt(i+1, t) }
 // assignAt notes what the sign at i gives to a variable.
 func (r *inlineRun) assignAt(i int, t inlineToken) {
 	toks := r.toks[i+1 : max(r.statement(i), i+1)]
+	if values := splitArguments(toks); len(values) > 1 { // a, b = "x", "y"
+		if k, several := r.place(t, i); several && k < len(values) {
+			toks = values[k]
+		}
+	}
 	if list := len(toks) > 1 && (toks[0].kind == '[' || toks[0].text == "array" && toks[1].kind == '(' || r.lang == "perl" && toks[0].kind == '(' || r.lang == "lua" && toks[0].kind == '{'); list {
 		if _, _, ok := r.value(toks, 0); !ok {
 			at := slices.IndexFunc(toks, func(t inlineToken) bool { return t.kind == '[' || t.kind == '(' || t.kind == '{' })
@@ -467,6 +520,43 @@ func (r *inlineRun) strings(args []inlineToken) []inlineToken {
 	return out
 }
 
+// handsOn judges a call that does nothing by itself: what it writes to a shell that
+// was started, and what it does to each of the files of a folder.
+func (r *inlineRun) handsOn(name inlineToken, args []inlineToken) {
+	last := name.text[strings.LastIndexAny(name.text, ".:")+1:]
+	if r.feeds && feedCalls[last] {
+		for _, t := range r.strings(args) {
+			if r.sh.e.actsText(t.text) {
+				r.shellText(t)
+			}
+		}
+	}
+	for _, part := range splitArguments(args) {
+		if len(part) == 1 && part[0].kind == 'i' && strings.IndexByte("udD", commonOrNamed(part[0].text, r.lang)) >= 0 { // lapply(files, unlink)
+			r.sweep()
+		}
+	}
+	if r.lists(name) {
+		for _, t := range r.strings(args) {
+			if c := r.sh.e.classOf(r.word(t), r.sh.cwd); c&isCredential != 0 && c&isPublic == 0 {
+				r.secret = true
+				r.run([]inlineToken{{text: "cat"}, t})
+			}
+		}
+	}
+}
+
+// feedCalls write to a program that was started.
+var feedCalls = setOf("communicate write end puts sendline send sendLine print println write_all writelines")
+
+// commonOrNamed is what a name does, or a byte that is no kind.
+func commonOrNamed(name, lang string) byte {
+	if k := sinkOf(name, lang); k != 0 {
+		return k
+	}
+	return '-'
+}
+
 // textArguments are names of arguments whose value is what a call is about.
 var textArguments = setOf("args command cmd popenargs path target src source text file name filename dir directory x code expr cmdline executable prog argv url")
 
@@ -537,6 +627,7 @@ func (r *inlineRun) call(name inlineToken, args []inlineToken) {
 	e := r.sh.e
 	kind := r.kindOf(name, args)
 	if kind == 0 {
+		r.handsOn(name, args)
 		return
 	}
 	if one, other, ok := alternatives(args); ok && e.budget.spend(1+len(args)/2) {
@@ -784,6 +875,8 @@ func (r *inlineRun) sweep() {
 		var list []inlineToken
 		if i+1 < len(r.toks) && r.toks[i+1].kind == '(' {
 			list = r.strings(r.arguments(i + 1))
+		} else if i+1 < len(r.toks) && r.toks[i+1].kind == 's' {
+			list = r.toks[i+1 : i+2]
 		}
 		if of, ok := r.receiver(t); ok && strings.Contains(t.text, ".") {
 			list = append(list, of)
@@ -843,7 +936,9 @@ func (r *inlineRun) evaluate(name inlineToken, args, list []inlineToken) {
 			literal = t.text
 		}
 	}
-	decodes = decodes || r.origin(args)&builtText != 0
+	r.origins()
+	o := r.origin(args)
+	decodes, fetches = decodes || o&builtText != 0, fetches || o&fetchedText != 0
 	if strings.HasPrefix(literal, "http://") || strings.HasPrefix(literal, "https://") || strings.HasPrefix(literal, "ftp://") {
 		fetches = true // whatever the function is called, it gets its text from there
 	}

@@ -18,6 +18,9 @@ const (
 // given takes what the command line hands to the text, awk's -v name=value, and notes
 // the variables whose text is changed in place.
 func (r *inlineRun) given() {
+	for i := range r.toks {
+		r.defines(i)
+	}
 	if strings.Contains(r.src.text, "=~") || strings.IndexByte(r.src.text, '^') >= 0 {
 		for i := range r.toks {
 			r.changes(i)
@@ -31,6 +34,60 @@ func (r *inlineRun) given() {
 			r.vars[name] = inlineToken{kind: 's', text: value, to: len(r.src.text)}
 		}
 	}
+}
+
+// defines notes a function that hands its arguments on to what starts, deletes or
+// evaluates: def run(c): os.system(c).
+func (r *inlineRun) defines(i int) {
+	t := r.toks[i]
+	name, from := "", i+2
+	switch {
+	case t.kind != 'i' || i+3 >= len(r.toks):
+		return
+	case definers[t.text] && r.toks[i+1].kind == 'i':
+		name = r.toks[i+1].text
+	case r.toks[i+1].kind == '=' && (r.toks[i+2].text == "lambda" || r.toks[i+2].text == "function" || r.arrow(i+2)):
+		name = t.text
+	default:
+		return
+	}
+	params := map[string]bool{"_": true, "args": true, "1": true}
+	j := from
+	for ; j < min(from+16, len(r.toks)); j++ {
+		if k := r.toks[j].kind; k == 'i' {
+			params[strings.TrimLeft(r.toks[j].text, "$@")] = true
+		} else if k == ')' || k == ':' || k == '>' || k == '{' {
+			break
+		}
+	}
+	for end := min(j+60, len(r.toks)); j+2 < end && !definers[r.toks[j+1].text]; j++ {
+		s := r.toks[j]
+		if s.kind != 'i' || r.toks[j+1].kind != '(' || strings.IndexByte("svdDue", commonOrNamed(s.text, r.lang)) < 0 {
+			continue
+		}
+		for _, a := range r.toks[j+2 : min(j+6, len(r.toks))] {
+			if a.kind == 'i' && params[strings.TrimLeft(a.text, "$@")] {
+				r.rename(name, s.text)
+				return
+			}
+			if a.kind == ')' {
+				break
+			}
+		}
+	}
+}
+
+// arrow: a function begins at i, written with an arrow.
+func (r *inlineRun) arrow(i int) bool {
+	for j := i; j+1 < min(i+10, len(r.toks)); j++ {
+		if r.toks[j].kind == '=' && r.toks[j+1].kind == '>' {
+			return true
+		}
+		if k := r.toks[j].kind; k == ';' || k == 's' {
+			return false
+		}
+	}
+	return false
 }
 
 // changes notes a variable that is changed in place at token i: s[i] ^= 1, $c =~ tr/…/…/.
@@ -65,7 +122,11 @@ func (r *inlineRun) origins() map[string]origin {
 	for range 2 {
 		for i := range r.toks {
 			if name, body := r.madeAt(i); len(body) > 0 && r.sh.e.budget.spend(1+len(body)/2) {
-				if o := r.origin(body); o != 0 && len(r.from) < maxLoop {
+				o := r.origin(body)
+				if i+1 < len(r.toks) && r.toks[i+1].kind == '+' && slices.ContainsFunc(body, func(t inlineToken) bool { return t.kind == 'i' }) {
+					o |= r.origin(r.toks) & fetchedText // gathered piece by piece
+				}
+				if o != 0 && len(r.from) < maxLoop {
 					r.from[name] |= o
 				}
 			}
@@ -89,7 +150,7 @@ func (r *inlineRun) madeAt(i int) (string, []inlineToken) {
 		return next.text, r.toks[max(i-24, 0):i]
 	case next.kind == '=' && r.toks[i+2].kind != '=', (next.kind == '+' || next.kind == '.') && r.toks[i+2].kind == '=':
 		return name, r.toks[i+2 : max(r.statement(i), i+2)]
-	case next.kind == ',' && i+3 < len(r.toks) && r.toks[i+2].kind == 'i' && r.toks[i+3].kind == '=':
+	case next.kind == ',' && i+3 < len(r.toks) && r.toks[i+2].kind == 'i' && r.toks[i+3].kind == '=' && !r.argument(i):
 		return name, r.toks[i+4 : max(r.statement(i+3), i+4)]
 	}
 	return "", nil
@@ -107,6 +168,8 @@ func (r *inlineRun) origin(toks []inlineToken) (o origin) {
 			o |= builtText // backwards
 		case t.kind == '^' && !powers[r.lang]:
 			o |= builtText
+		case t.kind == 's' && (strings.HasPrefix(t.text, "curl ") || strings.HasPrefix(t.text, "wget ")):
+			o |= fetchedText
 		case t.kind == 's' && i > 1 && clientModules[t.text] && i+2 < len(toks) && (toks[i-2].text == "require" || toks[i-2].text == "import") && strings.HasPrefix(toks[i+2].text, "."):
 			o |= fetchedText
 		case t.kind == 's' && i > 0 && strings.Contains(t.text, "://") && strings.HasSuffix(toks[max(i-2, 0)].text, "file_get_contents"):
@@ -190,8 +253,17 @@ func (r *inlineRun) starts(kind byte, name inlineToken, args, list []inlineToken
 	if r.origin(args)&builtText != 0 && (len(list) == 1 || kind == 's') && first != string(hole) && decodesAny(args) {
 		e.raise("obf.decode-exec", r.src, name.from, name.to, "")
 	}
-	if slices.Contains(e.groups["shells"], base(first)) && r.unknown(name, args) {
-		return
+	if slices.Contains(e.groups["shells"], base(first)) {
+		if r.feeds = true; r.unknown(name, args) {
+			return
+		}
+		for i, t := range args {
+			if i+2 < len(args) && inputArguments[t.text] && (args[i+1].kind == '=' || args[i+1].kind == ':') {
+				if text := r.join(args[i+2:]); text.to > 0 && strings.IndexByte(text.text, hole) < 0 {
+					r.shellText(text)
+				}
+			}
+		}
 	}
 	if r.lang == "csharp" || r.lang == "swift" || r.lang == "rust" {
 		list = r.chained(name, list)
@@ -209,6 +281,9 @@ func (r *inlineRun) starts(kind byte, name inlineToken, args, list []inlineToken
 	}
 	r.shellText(list[0])
 }
+
+// inputArguments name what a program that is started reads.
+var inputArguments = setOf("input stdin_data stdin")
 
 // decodesAny: a decoder stands among tokens, not only what makes single characters.
 func decodesAny(toks []inlineToken) bool {
@@ -475,7 +550,7 @@ func (r *inlineRun) keeps(file inlineToken, args, content []inlineToken) {
 	f := flow{via: r.lang}
 	r.origins()
 	switch o := r.origin(args); {
-	case len(content) > 0 && strings.IndexByte(content[0].text, hole) < 0:
+	case len(content) > 0 && strings.IndexByte(content[0].text, hole) < 0 && o == 0:
 		f.word, f.known = r.word(content[0]), true
 	case o&fetchedText != 0, len(content) == 0 && r.origin(r.toks)&fetchedText != 0:
 		f.taint = fromNetwork
@@ -513,19 +588,7 @@ func (r *inlineRun) awkPipe(i int) {
 	if r.toks[right].kind == '&' && right+1 < len(r.toks) {
 		right++
 	}
-	from := i
-	for from > max(0, i-64) && strings.IndexByte(";{}(", r.toks[from-1].kind) < 0 && !awkWords[r.toks[from-1].text] && !strings.Contains(r.src.text[r.toks[from-1].to:r.toks[from].from], "\n") {
-		from--
-	}
-	if !r.sh.e.budget.spend(1 + (i-from)/2) {
-		return
-	}
-	left := r.join(r.toks[from:i])
-	if from > 0 && r.toks[from-1].text == "printf" {
-		if text, ok := r.sprintf(r.toks[from:i]); ok {
-			left.text, left.exact = text, false
-		}
-	}
+	left := r.awkPrinted(i)
 	if r.toks[right].text == "getline" {
 		if left.to > 0 && left.text != string(hole) {
 			r.shellText(left)
@@ -553,6 +616,24 @@ func (r *inlineRun) awkPipe(i int) {
 	if command.text != string(hole) {
 		r.shellText(command)
 	}
+}
+
+// awkPrinted is the text that stands before a pipe or a file: what awk prints there.
+func (r *inlineRun) awkPrinted(i int) inlineToken {
+	from := i
+	for from > max(0, i-64) && strings.IndexByte(";{}(", r.toks[from-1].kind) < 0 && !awkWords[r.toks[from-1].text] && !strings.Contains(r.src.text[r.toks[from-1].to:r.toks[from].from], "\n") {
+		from--
+	}
+	if !r.sh.e.budget.spend(1 + (i-from)/2) {
+		return inlineToken{}
+	}
+	left := r.join(r.toks[from:i])
+	if from > 0 && r.toks[from-1].text == "printf" {
+		if text, ok := r.sprintf(r.toks[from:i]); ok {
+			left.text, left.exact = text, false
+		}
+	}
+	return left
 }
 
 // awkWords stand before what awk prints.

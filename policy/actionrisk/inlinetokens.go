@@ -70,6 +70,11 @@ func scanInline(text, lang string, b *budget) []inlineToken {
 				i = end
 				continue
 			}
+			if t, ok := percentString(text, i, lang); ok {
+				out = append(out, t)
+				i = min(t.to+1, len(text))
+				continue
+			}
 			if lang == "ruby" && strings.HasPrefix(text[i:], "%x") && i+2 < len(text) {
 				if t, ok := quotedWord(text, i+1, i+2, "perl"); ok {
 					t.kind = 'x'
@@ -99,6 +104,25 @@ func assigns(text, lang string) int {
 		return 2
 	}
 	return 0
+}
+
+// percentString is Ruby's %q(a), %Q{a} and %(a).
+func percentString(text string, i int, lang string) (inlineToken, bool) {
+	if lang != "ruby" && lang != "crystal" || text[i] != '%' || i+2 >= len(text) {
+		return inlineToken{}, false
+	}
+	j := i + 1
+	if text[j] == 'q' || text[j] == 'Q' {
+		j++
+	}
+	if strings.IndexByte("([{<", text[j]) < 0 {
+		return inlineToken{}, false
+	}
+	end := strings.IndexByte(text[j:], ")]}>"[strings.IndexByte("([{<", text[j])])
+	if end < 0 {
+		return inlineToken{}, false
+	}
+	return inlineToken{kind: 's', text: text[j+1 : j+end], from: j + 1, to: j + end, exact: true}, true
 }
 
 // wordList is Ruby's %w[a b] as the tokens of ["a", "b"], and where it ends.

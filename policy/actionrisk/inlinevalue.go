@@ -2,6 +2,7 @@ package actionrisk
 
 import (
 	"net/url"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,11 +31,14 @@ func (r *inlineRun) join(toks []inlineToken) inlineToken {
 			// a call without brackets
 		case t.kind == 'i' && t.text == "require" && i+1 < len(toks) && toks[i+1].kind == '(':
 			i = closing(toks, i+1, '(', ')') // a module, no text
-		case t.kind == 'i' && i+1 < len(toks) && toks[i+1].kind == '(' && r.makes(t):
-			add(inlineToken{kind: 's', text: string(hole), from: t.from, to: t.to})
-			i = closing(toks, i+1, '(', ')')
 		case t.kind == 'i' && i+1 < len(toks) && toks[i+1].kind == '(':
-			// a call such as expanduser("~"): its argument says enough
+			end := min(closing(toks, i+1, '(', ')'), len(toks))
+			if text, ok := r.passed(t, toks[i+2:end], n > 0); ok {
+				add(inlineToken{kind: 's', text: text, from: t.from, to: t.to})
+			}
+			i = end
+		case t.kind == '/' && n > 0 && r.lang == "python" && !strings.HasSuffix(out.text, "/"): // Path("a") / "b"
+			out.text, out.exact = out.text+"/", false
 		case t.kind == ',' || t.kind == ';' || t.kind == ')' || t.kind == ']':
 			return out
 		case t.kind == 'i' && strings.Trim(t.text, ".") != "" && (len(t.text) > 1 || n > 0) && !isPrefix(t.text):
@@ -47,6 +51,22 @@ func (r *inlineRun) join(toks []inlineToken) inlineToken {
 		}
 	}
 	return out
+}
+
+// passed is the text that a call gives which is not known itself: expanduser("~"), where
+// the first argument says enough; of a method, only what a decoder makes is not known.
+func (r *inlineRun) passed(t inlineToken, args []inlineToken, after bool) (string, bool) {
+	if r.makes(t) || len(args) > 0 && r.origin(args)&builtText != 0 {
+		return string(hole), true
+	}
+	if t.text[0] == '.' && after {
+		return "", false
+	}
+	if parts := splitArguments(args); len(parts) > 0 {
+		first := r.join(parts[0])
+		return first.text, first.to > 0
+	}
+	return string(hole), t.text[0] != '.'
 }
 
 // makes: the call gives another text than its arguments: a decoder, or a function of
@@ -109,7 +129,7 @@ func (r *inlineRun) value(toks []inlineToken, i int) (out inlineToken, next int,
 			sep = toks[end+3].text
 		}
 		return r.listed(list, sep, t), min(closing(toks, end+2, '(', ')')+1, len(toks)), len(list) > 0
-	case t.kind == 'i' && i+1 < len(toks) && toks[i+1].kind == '(':
+	case t.kind == 'i' && i+1 < len(toks) && toks[i+1].kind == '(' && !r.methodOfVariable(t):
 		end := closing(toks, i+1, '(', ')')
 		text, known := r.callValue(t.text, toks[i+2:min(end, len(toks))])
 		if !known || strings.IndexByte(text, hole) >= 0 {
@@ -134,6 +154,16 @@ func (r *inlineRun) value(toks []inlineToken, i int) (out inlineToken, next int,
 	for next < len(toks) {
 		text, after, changed := r.method(out, toks, next)
 		if !changed {
+			if toks[next].kind == 'i' && len(toks[next].text) > 1 && toks[next].text[0] == '.' {
+				if r.makes(toks[next]) {
+					return out, i, false
+				}
+				if next == i { // a method or member that is not known leaves the text
+					if next++; next < len(toks) && toks[next].kind == '(' {
+						next = min(closing(toks, next, '(', ')')+1, len(toks))
+					}
+				}
+			}
 			break
 		}
 		if text != out.text {
@@ -142,6 +172,13 @@ func (r *inlineRun) value(toks []inlineToken, i int) (out inlineToken, next int,
 		next = after
 	}
 	return out, next, true
+}
+
+// methodOfVariable: the dotted name begins with a variable whose text is known.
+func (r *inlineRun) methodOfVariable(t inlineToken) bool {
+	first, _, dotted := strings.Cut(strings.TrimLeft(t.text, "$@"), ".")
+	_, ok := r.vars[first]
+	return dotted && ok
 }
 
 // closing is the index of the sign that closes the one at i, or len(toks).
@@ -359,6 +396,13 @@ func (r *inlineRun) method(of inlineToken, toks []inlineToken, i int) (string, i
 				text = r.listed(list, text, t).text
 			} else if len(list) == 1 {
 				text = list[0].text
+			}
+		case "parent", "parentFile", "dirname":
+			switch {
+			case text == ".", strings.HasSuffix(text, ".."):
+				text = path.Join(text, "..")
+			default:
+				text = path.Dir(text)
 			}
 		case "reverse":
 			text, _ = reverse(text)

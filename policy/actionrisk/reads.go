@@ -19,6 +19,7 @@ type read struct {
 	// Compile: the file is made into a program; a downloaded one is not run by that.
 	Compile bool     `json:"compile,omitempty"`
 	Unless  []string `json:"unless,omitempty"` // with one of these it is not read
+	Always  bool     `json:"always,omitempty"` // even by a dry run
 
 	sub [][]string
 }
@@ -31,7 +32,15 @@ type readTable struct {
 	Sections []string `json:"sections"`
 	// Lifecycle are the scripts that an installation runs by itself.
 	Lifecycle []string `json:"lifecycle"`
-	Reads     []read   `json:"reads"`
+	// Variables are those of the environment that name a file which a program loads.
+	Variables []readVariable `json:"variables"`
+	Reads     []read         `json:"reads"`
+}
+
+// readVariable says in which language the files are that a variable names.
+type readVariable struct {
+	Lang  string   `json:"lang"`
+	Names []string `json:"names"`
 }
 
 func (c *compiled) readReads(from func(string, any) error) error {
@@ -40,6 +49,12 @@ func (c *compiled) readReads(from func(string, any) error) error {
 		return err
 	}
 	c.commandKeys, c.commandSections, c.lifecycle = setOf(strings.Join(t.Keys, " ")), setOf(strings.Join(t.Sections, " ")), t.Lifecycle
+	c.readVariables = map[string]string{}
+	for _, v := range t.Variables {
+		for _, n := range v.Names {
+			c.readVariables[n] = v.Lang
+		}
+	}
 	c.reads = map[string][]*read{}
 	for i := range t.Reads {
 		r := &t.Reads[i]
@@ -62,13 +77,13 @@ func (c *compiled) readReads(from func(string, any) error) error {
 func (sh *shell) readsWritten(v *invocation) {
 	e := sh.e
 	rows := e.reads[v.exe]
-	if len(e.files) == 0 || len(rows) == 0 || v.dry {
+	if len(e.files) == 0 || len(rows) == 0 {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.files)) {
 		f := e.files[name]
 		for _, r := range rows {
-			if !e.budget.spend(1+len(r.Files)) || !r.takes(sh, v, name) {
+			if v.dry && !r.Always || !e.budget.spend(1+len(r.Files)) || !r.takes(sh, v, name) {
 				continue
 			}
 			sh.runsRead(r, v, name, f)
@@ -141,4 +156,20 @@ func commandLine(v *invocation) string {
 		b.WriteString(w.Text + "\x00")
 	}
 	return b.String()
+}
+
+// variableReads runs the files that the command wrote and a variable in front of a
+// program makes it load: RUBYOPT=-r./x, NODE_OPTIONS="--require ./x.js".
+func (sh *shell) variableReads(v *invocation, a assign) {
+	e := sh.e
+	lang := e.readVariables[a.name]
+	if lang == "" || len(e.files) == 0 {
+		return
+	}
+	for word := range strings.FieldsFuncSeq(a.value.Text, func(r rune) bool { return r == ' ' || r == '=' }) {
+		name := strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(word, "-r"), "-M"), "@")
+		if f, ok := e.writtenFile(sh, name); ok {
+			sh.runsRead(&read{Lang: lang}, v, name, f)
+		}
+	}
 }

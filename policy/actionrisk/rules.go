@@ -96,6 +96,7 @@ type compiled struct {
 	// what a command line is called in a file of settings
 	commandKeys, commandSections map[string]bool
 	lifecycle                    []string
+	readVariables                map[string]string // language by name
 	hash                         string
 }
 

@@ -129,6 +129,9 @@ func (e *engine) carriedValue(sh *shell, src *source, from, to int, value string
 			words = append(words, strings.Trim(strings.TrimSpace(word), `"'`))
 		}
 		if len(words) > 1 && strings.IndexByte(words[0], ' ') < 0 {
+			for i := range words {
+				words[i] = quote(words[i])
+			}
 			value = strings.Join(words, " ")
 		} else {
 			value = strings.Join(words, "\n")

@@ -71,6 +71,7 @@ func (sh *shell) run(v *invocation) flow {
 	}
 	for _, a := range v.env {
 		sh.variableRuns(v, a)
+		sh.variableReads(v, a)
 	}
 	var out flow
 	carried := false

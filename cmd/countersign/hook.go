@@ -174,8 +174,9 @@ func (g guard) mayAsk(got asked) bool {
 
 // step judges one step and names the rules behind its level.
 func (g guard) step(got asked, s step) (actionrisk.Level, []string) {
-	score := g.judge(actionrisk.Action{Command: s.command, Cwd: got.cwd,
-		Environment: g.environment, FailClosedOnUnmatched: g.failClosed && s.shell})
+	action := actionrisk.Action{Command: s.command, Cwd: got.cwd,
+		Environment: g.environment, FailClosedOnUnmatched: g.failClosed && s.shell}
+	score := g.judge(action)
 	level := levelOf(score.Risk)
 	var why []string
 	for _, r := range score.MatchedRules {
@@ -188,9 +189,14 @@ func (g guard) step(got asked, s step) (actionrisk.Level, []string) {
 		}
 		why = append(why, ruleText(r.Title, r.ID, where, r.Remediation))
 	}
-	if level < actionrisk.High && s.changesGuard(score) {
+	switch {
+	case level >= actionrisk.High:
+	case s.changesGuard(score):
 		return actionrisk.High, []string{ruleText("Changes the settings that hold this guard", "hook.guard-settings", s.shown,
 			"let the user edit the agent's settings")}
+	case got.by == codex && s.shell && g.takesInput(action):
+		return actionrisk.High, []string{ruleText("Opens a shell or console, and what is typed into it later is not shown to this guard",
+			"hook.unseen-input", "", "give it the command to run, as in sh -c 'COMMAND'")}
 	}
 	return level, why
 }

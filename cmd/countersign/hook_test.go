@@ -154,6 +154,71 @@ func TestHookDetection(t *testing.T) {
 	checkReply(t, cursor, r, deny, "git.reset.hard")
 }
 
+// TestHookCursorStartsClaudesHooks: Cursor runs the hooks of Claude Code's settings
+// as well, with an event of its own, and reads no answer but its own.
+func TestHookCursorStartsClaudesHooks(t *testing.T) {
+	event := `{"conversation_id":"agent-0ff308c9-62ff-40c5-be3f-03f1639700e5","generation_id":"agent-0ff308c9-62ff-40c5-be3f-03f1639700e5","model":"unknown","tool_name":"Shell","tool_input":{"command":"mkfs.ext4 /dev/countersign-canary","cwd":"/home/u/app","timeout":5000},"tool_use_id":"2460353c","cwd":"/home/u/app","session_id":"agent-0ff308c9-62ff-40c5-be3f-03f1639700e5","hook_event_name":"preToolUse","cursor_version":"1.0.0","workspace_roots":["/home/u/app"],"user_email":null,"transcript_path":null}`
+	checkReply(t, cursor, asHook(t, hookCmd{Agent: "claude"}, event), deny, "shell.disk.mkfs")
+	event = strings.Replace(event, "mkfs.ext4 /dev/countersign-canary", "git reset --hard", 1)
+	checkReply(t, cursor, asHook(t, hookCmd{Agent: "claude", Ask: "always"}, event), deny, "git.reset.hard")
+	checkReply(t, cursor, asHook(t, hookCmd{Agent: "claude"}, strings.Replace(event, "git reset --hard", "git status", 1)), pass, "-")
+}
+
+// TestHookArgumentsAsText: arguments that come as JSON text are read as JSON.
+func TestHookArgumentsAsText(t *testing.T) {
+	r := asHook(t, hookCmd{Agent: "cursor"}, `{"conversation_id":"agent-0ff308c9-62ff-40c5-be3f-03f1639700e5","generation_id":"agent-0ff308c9-62ff-40c5-be3f-03f1639700e5","model":"unknown","tool_name":"execute_sql","tool_input":"{\"sql\":\"drop table users\"}","mcp_server_name":"db","command":"db","session_id":"agent-0ff308c9-62ff-40c5-be3f-03f1639700e5","hook_event_name":"beforeMCPExecution","cursor_version":"1.0.0","workspace_roots":["/home/u/app"],"user_email":null,"transcript_path":null}`)
+	if !strings.Contains(r.stdout, `in \"drop table users\"`) {
+		t.Error(r.stdout)
+	}
+}
+
+// TestHookGuardSettings: what changes the settings that hold the guard is asked
+// about, by whatever command, and what only reads or mentions them is not.
+func TestHookGuardSettings(t *testing.T) {
+	for command, want := range map[string]decision{
+		"echo {} > .gemini/settings.json":                         query,
+		"mkdir -p .claude && echo {} > .claude/settings.json":     query,
+		"cp a .codex/hooks.json":                                  query,
+		"rm .codex/hooks.json":                                    query,
+		"cd .codex && rm hooks.json":                              query,
+		"cd .codex; echo {} > hooks.json":                         query,
+		"rm -rf .codex":                                           query,
+		"rm -rf ./.gemini/":                                       query,
+		"mv .claude .c":                                           query,
+		"chmod -R a-r '.cursor'":                                  query,
+		"f=.claude; rm -r $f":                                     query,
+		"sed -i s/block/allow/ .claude/settings.json":             query,
+		"sed --in-place=.bak -e s/a/b/ ~/.codex/config.toml":      query,
+		"awk -i inplace 1 .claude/settings.local.json":            query,
+		"xxd -r dump .claude/settings.json":                       query,
+		"jq . .claude/settings.json | tee .claude/settings.json":  query,
+		"python3 -c \"open('.CLAUDE/settings.json','w')\"":        query,
+		"codex features disable hooks":                            query,
+		"git checkout -- .claude/settings.json":                   query,
+		"git commit -m x && rm -rf .claude":                       query,
+		"cat .codex/hooks.json":                                   pass,
+		"ls -la .claude":                                          pass,
+		"cat .claude/settings.json 2>/dev/null | jq .hooks":       pass,
+		"grep -i hooks .claude/settings.json":                     pass,
+		"sed -n 1,20p .claude/settings.json":                      pass,
+		"mkdir -p .claude/commands":                               pass,
+		"mkdir -p .claude && echo hi > .claude/commands.md":       pass,
+		"rm -r .codex/log":                                        pass,
+		"git add .claude/settings.json":                           pass,
+		"git commit -m 'hold the guard in .claude/settings.json'": pass,
+		"npx eslint . --ignore-pattern .claude":                   pass,
+		"tar --exclude .claude -czf app.tgz .":                    pass,
+		"codex features list":                                     pass,
+	} {
+		for _, cwd := range []string{"/home/u/app", "/tmp/app"} {
+			r := asHook(t, hookCmd{Agent: "claude"}, strings.Replace(string(claude.canary(command)), `"cwd":"`, `"cwd":"`+cwd+`","_":"`, 1))
+			if got, _ := claude.understands(0, []byte(r.stdout), ""); got != want {
+				t.Errorf("%q in %s: %s, want %s: %s", command, cwd, got, want, r.stdout)
+			}
+		}
+	}
+}
+
 // TestHookFailClosed: unmatched commands are asked about only on request.
 func TestHookFailClosed(t *testing.T) {
 	event := string(claude.canary("frobnicate --all"))
@@ -258,6 +323,7 @@ func FuzzHookEvent(f *testing.F) {
 		f.Add(by.canary("git reset --hard"))
 	}
 	f.Add([]byte(`{"hook_event_name":"PreToolUse","tool_name":"apply_patch","tool_input":{"command":"*** Delete File: ~/x"}}`))
+	f.Add([]byte(`{"hook_event_name":"beforeShellExecution"}`))
 	f.Add([]byte(`{"hook_event_name":"beforeMCPExecution","tool_name":"MCP:a:b","tool_input":"{\"command\":\"ls\"}"}`))
 	f.Fuzz(func(t *testing.T, event []byte) {
 		for _, by := range append([]agent{""}, agents...) {
@@ -268,7 +334,8 @@ func FuzzHookEvent(f *testing.F) {
 			if by == "" {
 				continue
 			}
-			got, detail := by.understands(0, []byte(r.stdout), "")
+			from, _ := readEvent(event, by) // who reads the answer: an event of Cursor's is not Claude Code's
+			got, detail := from.by.understands(0, []byte(r.stdout), "")
 			if r.failure != nil && got != deny {
 				t.Fatalf("%s: %v is %s (%s)", by, r.failure, got, detail)
 			}
@@ -371,10 +438,11 @@ func TestHookInstall(t *testing.T) {
 					t.Errorf("--agent %s: exit %d: %s", other, code, out)
 				}
 			}
-			// A wrong path lets everything through, and doctor says so.
+			// A wrong path lets everything through, or nothing, and doctor says which.
 			broken := strings.ReplaceAll(selfInstall(t, a), os.Args[0], filepath.Join(project, "gone"))
 			place(t, filepath.Join(home, a.home()), broken)
-			if code, out := doctorHook(t, project); code != 1 || !strings.Contains(out, "NOT GUARDED") || !strings.Contains(out, "full path") {
+			says := map[agent]string{claude: "blocks everything from 2.1.295 on", codex: "NOT GUARDED", cursor: "blocks everything", gemini: "blocks everything"}
+			if code, out := doctorHook(t, project); code != 1 || !strings.Contains(out, says[a]) || !strings.Contains(out, "full path") {
 				t.Errorf("wrong path: exit %d: %s", code, out)
 			}
 		})
@@ -395,7 +463,17 @@ func TestDoctorHook(t *testing.T) {
 		{"answer thrown away", "codex", self + " gate hook --agent codex >/dev/null", 1, "NOT GUARDED"},
 		{"exit code 1", "claude", "exit 1", 1, "only 0 with a denial, or 2, blocks"},
 		{"says nothing", "codex", "true", 1, "NOT GUARDED"},
-		{"not there", "gemini", "/nonexistent/countersign gate hook", 1, "cannot be started"},
+		{"not there", "codex", "/nonexistent/countersign gate hook", 1, "cannot be started"},
+		{"not there, which Gemini CLI takes for a denial", "gemini", "/nonexistent/countersign gate hook", 1, "blocks everything"},
+		{"exit code 2 without a word", "gemini", "exit 2", 1, "NOT GUARDED"},
+		{"exit code 2 without a word", "claude", "exit 2", 1, "blocks everything"},
+		{"exit code 1 beside an answer", "gemini", self + " gate hook --agent gemini; exit 1", 0, "blocks the canary"},
+		{"exit code 1 and words", "gemini", "echo no; exit 1", 1, "NOT GUARDED"},
+		{"words", "codex", "echo no", 1, "NOT GUARDED"},
+		{"words", "cursor", "echo no", 1, "blocks everything"},
+		{"an answer with a word nobody knows", "cursor", `echo '{"permission":"maybe"}'`, 1, "blocks everything"},
+		{"an answer without the word", "cursor", `echo '{}'`, 1, "NOT GUARDED"},
+		{"says nothing", "cursor", "true", 1, "NOT GUARDED"},
 		{"blocks everything", "cursor", "echo no >&2; exit 2", 1, "blocks everything"},
 		{"codex is asked", "codex", `echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"ask","permissionDecisionReason":"x"}}'`, 1, "NOT GUARDED"},
 		{"an answer for another agent", "cursor", self + " gate hook --agent gemini", 1, "NOT GUARDED"},
@@ -433,16 +511,19 @@ func TestDoctorHookSettings(t *testing.T) {
 		code       int
 		says       string
 	}{
-		"project's settings":    {".claude/settings.json", `{"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":` + command + `}]}]}}`, 0, "onFailure"},
-		"words":                 {".claude/settings.local.json", `{"hooks":{"PreToolUse":[{"matcher":"*","hooks":[{"command":"` + os.Args[0] + `","args":["gate","hook"],"onFailure":"block"}]}]}}`, 0, "blocks the canary"},
-		"matcher for others":    {".claude/settings.json", `{"hooks":{"PreToolUse":[{"matcher":"Write|Edit","hooks":[{"type":"command","command":` + command + `}]}]}}`, 1, "no guard"},
-		"matcher that is wrong": {".claude/settings.json", `{"hooks":{"PreToolUse":[{"matcher":"(","hooks":[{"type":"command","command":` + command + `}]}]}}`, 1, "no guard"},
-		"another event":         {".claude/settings.json", `{"hooks":{"PostToolUse":[{"hooks":[{"type":"command","command":` + command + `}]}]}}`, 1, "no guard"},
-		"all hooks off":         {".claude/settings.json", `{"disableAllHooks":true,"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":` + command + `}]}]}}`, 1, "disableAllHooks"},
-		"somebody else's hook":  {".cursor/hooks.json", `{"version":1,"hooks":{"beforeShellExecution":[{"command":"touch started"}]}}`, 1, "no guard"},
-		"open cursor":           {".cursor/hooks.json", `{"version":1,"hooks":{"beforeShellExecution":[{"command":` + command + `}]}}`, 0, "without failClosed"},
-		"flags beside lists":    {".gemini/settings.json", `{"hooks":{"enabled":true,"BeforeTool":[{"matcher":"run_.*","hooks":[{"type":"command","command":` + command + `}]}]}}`, 0, "blocks the canary"},
-		"not JSON":              {".gemini/settings.json", `{"hooks":{ // comment`, 1, "cannot be read as JSON"},
+		"project's settings":              {".claude/settings.json", `{"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":` + command + `}]}]}}`, 0, "onFailure"},
+		"words":                           {".claude/settings.local.json", `{"hooks":{"PreToolUse":[{"matcher":"*","hooks":[{"command":"` + os.Args[0] + `","args":["gate","hook"],"onFailure":"block"}]}]}}`, 0, "blocks the canary"},
+		"matcher for others":              {".claude/settings.json", `{"hooks":{"PreToolUse":[{"matcher":"Write|Edit","hooks":[{"type":"command","command":` + command + `}]}]}}`, 1, "no guard"},
+		"matcher that is wrong":           {".claude/settings.json", `{"hooks":{"PreToolUse":[{"matcher":"(","hooks":[{"type":"command","command":` + command + `}]}]}}`, 1, "no guard"},
+		"another event":                   {".claude/settings.json", `{"hooks":{"PostToolUse":[{"hooks":[{"type":"command","command":` + command + `}]}]}}`, 1, "no guard"},
+		"all hooks off":                   {".claude/settings.json", `{"disableAllHooks":true,"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":` + command + `}]}]}}`, 1, "disableAllHooks"},
+		"somebody else's hook":            {".cursor/hooks.json", `{"version":1,"hooks":{"beforeShellExecution":[{"command":"touch started"}]}}`, 1, "no guard"},
+		"open cursor":                     {".cursor/hooks.json", `{"version":1,"hooks":{"beforeShellExecution":[{"command":` + command + `}]}}`, 0, "without failClosed"},
+		"closed cursor that says nothing": {".cursor/hooks.json", `{"version":1,"hooks":{"beforeShellExecution":[{"command":"true # gate hook","failClosed":true}]}}`, 1, "blocks everything"},
+		"flags beside lists":              {".gemini/settings.json", `{"hooks":{"enabled":true,"BeforeTool":[{"matcher":"run_.*","hooks":[{"type":"command","command":` + command + `}]}]}}`, 0, "blocks the canary"},
+		"a member Codex does not know":    {".codex/hooks.json", `{"version":1,"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":` + command + `}]}]}}`, 1, "NOT GUARDED: Codex skips the whole file"},
+		"a member Codex knows":            {".codex/hooks.json", `{"description":"x","hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":` + command + `}]}]}}`, 0, "blocks the canary"},
+		"not JSON":                        {".gemini/settings.json", `{"hooks":{ // comment`, 1, "cannot be read as JSON"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, project := hookFolders(t)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // canaryCommand must be blocked by every guard, and does nothing if it should
@@ -32,6 +34,7 @@ type installed struct {
 	by      agent
 	place   string   // the settings file, or "the command line"
 	argv    []string // what is started
+	closed  bool     // the agent blocks when the hook fails
 	warning string   // what its entry lacks
 }
 
@@ -70,11 +73,18 @@ func (h installed) try(ctx context.Context) []finding {
 		return []finding{{"hook", "bad", fmt.Sprintf("%s (%s): ", h.by, h.place) + fmt.Sprintf(format, args...)}}
 	}
 	got := h.fire(ctx, h.by.canary(canaryCommand))
-	if got.outcome != deny {
+	switch {
+	case got.outcome == pass && got.failed && h.closed:
+		since := ""
+		if h.by == claude {
+			since = " from 2.1.295 on, nothing before"
+		}
+		return bad("blocks everything%s: the hook fails (%s). %s", since, got.detail, h.advice(got))
+	case got.outcome != deny:
 		return bad("NOT GUARDED: the canary went through (%s). %s", got.detail, h.advice(got))
 	}
 	if got := h.fire(ctx, h.by.canary(passCommand)); got.outcome != pass {
-		return bad("blocks everything: %q was stopped too (%s); nobody keeps such a guard switched on", passCommand, got.detail)
+		return bad("blocks everything: %q was stopped too (%s). %s", passCommand, got.detail, h.advice(got))
 	}
 	found := []finding{{"hook", "ok", fmt.Sprintf("%s (%s): blocks the canary, lets %q pass", h.by, h.place, passCommand)}}
 	whole := h.by.canary(canaryCommand)
@@ -91,6 +101,8 @@ func (h installed) advice(got fired) string {
 	switch {
 	case got.code == 126 || got.code == 127 || got.code < 0:
 		return "Its command cannot be started: write the full path of countersign"
+	case got.outcome == deny:
+		return "Nobody keeps such a guard switched on"
 	case got.code > 2 || got.code == 1:
 		return "The agent goes on after such an exit code: only 0 with a denial, or 2, blocks"
 	}
@@ -130,7 +142,8 @@ func (a agent) canary(command string) []byte {
 type fired struct {
 	outcome decision
 	detail  string
-	code    int // -1: not started or killed
+	code    int  // -1: not started or killed
+	failed  bool // it did not answer, which an agent may be told to take for a denial
 }
 
 // fire starts the hook with one event on standard input.
@@ -148,18 +161,32 @@ func (h installed) fire(ctx context.Context, event []byte) fired {
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
-		return fired{pass, fmt.Sprintf("no answer within %s", hookPatience), -1}
+		return fired{pass, fmt.Sprintf("no answer within %s", hookPatience), -1, true}
 	case err != nil && !errors.As(err, &exit):
-		return fired{pass, "it cannot be started", -1}
+		return fired{pass, "it cannot be started", -1, true}
 	}
 	code := cmd.ProcessState.ExitCode()
 	d, detail := h.by.understands(code, stdout.Bytes(), stderr.String())
-	return fired{d, detail, code}
+	return fired{d, detail, code, code != 0 || h.by == cursor && len(bytes.TrimSpace(stdout.Bytes())) == 0}
 }
 
 // understands is how an agent reads a hook's answer. Whatever an agent takes
 // for a failed hook lets the action through.
 func (a agent) understands(code int, stdout []byte, stderr string) (decision, string) {
+	if a == gemini { // it reads either output, and an answer in JSON beside any exit code
+		text := bytes.TrimSpace(stdout)
+		if len(text) == 0 {
+			text = bytes.TrimSpace([]byte(stderr))
+		}
+		switch {
+		case jsontext.Value(text).IsValid():
+			code, stdout = 0, text
+		case code > 1 && len(text) > 0:
+			return deny, fmt.Sprintf("exit code %d", code)
+		case code == 2:
+			return pass, "exit code 2 without a reason on standard error"
+		}
+	}
 	switch {
 	case code == 2 && a == codex && strings.TrimSpace(stderr) == "":
 		return pass, "exit code 2 without a reason on standard error"
@@ -167,8 +194,6 @@ func (a agent) understands(code int, stdout []byte, stderr string) (decision, st
 		return deny, "exit code 2"
 	case code != 0:
 		return pass, fmt.Sprintf("exit code %d", code)
-	case len(bytes.TrimSpace(stdout)) == 0 && a == cursor:
-		return deny, "an empty answer, which is invalid"
 	case len(bytes.TrimSpace(stdout)) == 0:
 		return pass, "an empty answer"
 	}
@@ -194,6 +219,8 @@ func (a agent) understands(code int, stdout []byte, stderr string) (decision, st
 		}
 	}
 	switch {
+	case a == cursor && !slices.Contains([]string{"", "allow", "ask", "deny"}, said):
+		return deny, "an unknown permission"
 	case said == "ask" && a != gemini && a != codex:
 		return query, "ask"
 	case said != "deny" && (said != "block" || a == cursor):
@@ -280,6 +307,10 @@ func installedHooks(only agent) ([]installed, []finding) {
 				found = append(found, finding{"hook", "warning", fmt.Sprintf("%s (%s): cannot be read as JSON; give the hook's command after --", a, file)})
 				continue
 			}
+			if name := a.refused(text); name != "" {
+				found = append(found, finding{"hook", "bad", fmt.Sprintf("%s (%s): NOT GUARDED: Codex skips the whole file, because it does not know the member %q", a, file, name)})
+				continue
+			}
 			these = append(these, a.inSettings(file, s)...)
 			if s.DisableAllHooks { // one file switches off the hooks of all
 				off = file
@@ -292,6 +323,21 @@ func installedHooks(only agent) ([]installed, []finding) {
 		hooks = append(hooks, these...)
 	}
 	return hooks, found
+}
+
+// refused is a member for which an agent skips a whole settings file, if there is
+// one: Codex takes none it does not know.
+func (a agent) refused(text []byte) string {
+	var members map[string]jsontext.Value
+	if a != codex || json.Unmarshal(text, &members) != nil {
+		return ""
+	}
+	delete(members, "description")
+	delete(members, "hooks")
+	if len(members) == 0 {
+		return ""
+	}
+	return slices.Min(slices.Collect(maps.Keys(members)))
 }
 
 // inSettings are the guards one settings file starts before a shell command.
@@ -319,9 +365,11 @@ func (a agent) inSettings(file string, s settings) []installed {
 				h.argv = append([]string{e.Command}, e.Args...)
 			}
 			switch {
-			case a == cursor && !e.FailClosed:
+			case a == cursor && e.FailClosed, a == claude && e.OnFailure == "block":
+				h.closed = true
+			case a == cursor:
 				h.warning = "without failClosed Cursor goes on when the hook cannot be started"
-			case a == claude && e.OnFailure != "block":
+			case a == claude:
 				h.warning = "without onFailure: block Claude Code goes on when the hook cannot be started"
 			case a == codex:
 				h.warning = "whether Codex trusts this hook cannot be seen from here: look at /hooks in Codex"

@@ -17,22 +17,31 @@ import (
 // agent is a coding agent whose hook format is spoken; empty if unknown.
 type agent string
 
-// The agents, and where their formats are described:
+// The agents, and where their formats are described. Claude Code 2.1.330, Codex
+// 0.169.0, Gemini CLI 0.61.0 and the local agent of Cursor's SDK 1.0.31 are what
+// .ci/hooks holds them to.
 //
 //	claude  code.claude.com/docs/en/hooks: PreToolUse {tool_name, tool_input, cwd, permission_mode}
 //	        -> {hookSpecificOutput: {hookEventName, permissionDecision allow|deny|ask|defer, permissionDecisionReason}};
 //	        exit 2 blocks with stderr as the reason, any other code and a time-out let the call through
-//	        (unless the entry says onFailure: block). An "ask" is not held in the permission modes
-//	        auto and bypassPermissions, where nobody is asked.
+//	        (unless the entry says onFailure: block), and so does an answer that is not JSON. An "ask"
+//	        reaches a permission prompt tool in every mode; where there is nobody to ask the call is denied.
+//	        Its Monitor tool sends what it runs as Bash.
 //	codex   developers.openai.com/codex/hooks: the same shapes with turn_id and model; unknown members of
 //	        an answer, "ask", a bare "allow" and a denial without a reason fail open; exit 2 needs text on
-//	        stderr. apply_patch sends the patch as tool_input.command.
+//	        stderr. cwd is the folder of the call. apply_patch sends the patch as tool_input.command. What
+//	        JavaScript of the model calls is sent call by call; what write_stdin types is not sent at all.
 //	cursor  cursor.com/docs/hooks: beforeShellExecution {command, cwd}, beforeMCPExecution {tool_name,
 //	        tool_input as JSON text}, beforeReadFile {file_path}, preToolUse {tool_name, tool_input}
-//	        -> {permission allow|deny|ask, user_message, agent_message}; an answer without permission is
-//	        invalid and blocks; "ask" exists for the first two events and is reported not to hold everywhere.
+//	        -> {permission allow|deny|ask, user_message, agent_message}; exit 2, an answer that is not JSON
+//	        and an unknown permission block; another exit code, no answer and a time-out let the call through
+//	        (unless the entry says failClosed), and so does an answer without permission. "ask" exists for
+//	        the first two events, and in the SDK, where nobody can be asked, lets the call through. It runs the
+//	        PreToolUse hooks of Claude Code's settings as preToolUse, and reads its own answers only.
 //	gemini  geminicli.com/docs/hooks/reference: BeforeTool {tool_name, tool_input, cwd}
-//	        -> {decision allow|deny, reason}; exit 2 blocks with stderr as the reason.
+//	        -> {decision allow|deny, reason}, read from stdout or else from stderr; text that is not JSON is
+//	        a denial from exit code 2 on and is passed over below; no text and a time-out let the call
+//	        through. An "ask" is known to new versions only, and without a terminal it waits for ever.
 const (
 	claude agent = "claude"
 	codex  agent = "codex"
@@ -70,6 +79,7 @@ type input struct {
 	WorkingDirectory string `json:"working_directory"`
 	DirPath          string `json:"dir_path"`
 	Directory        string `json:"directory"`
+	Cwd              string `json:"cwd"`
 }
 
 // asked is what an agent wants to do.
@@ -107,7 +117,7 @@ func readEvent(text []byte, named agent) (asked, error) {
 	if !ok {
 		return got, errShape
 	}
-	if named == "" {
+	if named == "" || named == claude && told == cursor { // Cursor starts the hooks of Claude Code's settings, too
 		got.by = told
 	}
 	got.cwd = e.Cwd
@@ -118,7 +128,7 @@ func readEvent(text []byte, named agent) (asked, error) {
 	case claude:
 		got.canAsk = true
 		// An agent that only looks like this one might not know "ask", so it has
-		// to be named, and the mode has to be one in which somebody is asked.
+		// to be named, and the mode has to be one of those who want to be asked.
 		got.asksHold = named == claude && slices.Contains([]string{"", "default", "acceptEdits", "plan"}, e.PermissionMode)
 	case cursor:
 		got.canAsk = e.Name == "beforeShellExecution" || e.Name == "beforeMCPExecution"
@@ -179,7 +189,7 @@ func (a *asked) read(e event) error {
 
 // within moves to the folder a shell tool's own argument names.
 func (a *asked) within(in input) {
-	for _, dir := range []string{in.Workdir, in.WorkingDirectory, in.DirPath, in.Directory} {
+	for _, dir := range []string{in.Workdir, in.WorkingDirectory, in.DirPath, in.Directory, in.Cwd} {
 		switch {
 		case dir == "":
 		case path.IsAbs(dir) || strings.HasPrefix(dir, "~"):
@@ -213,6 +223,7 @@ func (a *asked) call(e event) error {
 		if json.Unmarshal(args, &inner) != nil || canon.Check([]byte(inner)) != nil {
 			return errors.New("the event's tool_input is refused: invalid JSON")
 		}
+		args = jsontext.Value(inner)
 	}
 	tool := e.ToolName[strings.LastIndexByte(e.ToolName, ':')+1:] // MCP:server:tool
 	name, err := jsontext.AppendQuote(nil, tool)
@@ -286,25 +297,6 @@ func toolKind(name string) string {
 	return ""
 }
 
-// guardSettings are the files that hold a hook: who may write them can switch
-// the guard off.
-var guardSettings = []string{".claude/settings.json", ".claude/settings.local.json", ".codex/hooks.json", ".codex/config.toml",
-	".cursor/hooks.json", ".gemini/settings.json"}
-
-// changesGuard tells whether a step may change such a file: a file tool by the
-// path it writes, anything else by naming one without being proven read-only.
-func (s step) changesGuard(score actionrisk.ScoreOutput) bool {
-	text := s.command
-	switch {
-	case s.writes != "":
-		text = path.Clean(strings.ReplaceAll(s.writes, `\`, "/"))
-	case s.shown != "", score.Coverage.ReadOnly, !s.shell && levelOf(score.Risk) < actionrisk.Medium:
-		return false
-	}
-	text = strings.ToLower(text) // some file systems do not tell case apart
-	return slices.ContainsFunc(guardSettings, func(f string) bool { return strings.Contains(text, f) })
-}
-
 // quotePath is a path as one shell word; a leading ~ stays the home folder.
 func quotePath(p string) string {
 	home := ""
@@ -329,7 +321,7 @@ func (a agent) answer(d decision, reason string) string {
 	switch {
 	case a == "":
 		return ""
-	case a == cursor && d == pass: // an answer without permission is invalid there
+	case a == cursor && d == pass: // whose documentation wants a permission in every answer
 		value = cursorAnswer{Permission: "allow"}
 	case a == cursor:
 		value = cursorAnswer{Permission: string(d), UserMessage: reason, AgentMessage: reason}

@@ -35,8 +35,8 @@ var installs = map[agent]struct{ where, entry, notes string }{
     ]
   }
 }`,
-		`onFailure makes Claude Code block when the hook cannot be started; it needs 2.1.295 or later, and
-without it a wrong path lets every command through. High risk is asked about in the modes default,
+		`onFailure makes Claude Code block when the hook cannot be started or is too slow; it needs 2.1.295 or
+later, and without it a wrong path lets every command through. High risk is asked about in the modes default,
 acceptEdits and plan, and denied in the others, where nobody would be asked.`,
 	},
 	codex: {
@@ -54,8 +54,11 @@ acceptEdits and plan, and denied in the others, where nobody would be asked.`,
   }
 }`,
 		`Codex runs a new or changed hook only after you trusted it: open /hooks in Codex. Until then it is
-skipped without a word. Codex has no "ask" before a tool: high risk is denied. Older versions need
-hooks = true under [features] in config.toml.`,
+skipped without a word, and so are all hooks of a project that is not trusted. Codex has no "ask" before
+a tool: high risk is denied. What the model types into a running program is not shown to hooks, so a shell
+or SQL console without its command counts as high. Codex goes on when the hook cannot be started or is too
+slow, so keep the path right. Older versions need hooks = true under
+[features] in config.toml.`,
 	},
 	cursor: {
 		"Cursor: merge this into ~/.cursor/hooks.json (every project) or .cursor/hooks.json (this one).",
@@ -64,11 +67,12 @@ hooks = true under [features] in config.toml.`,
   "hooks": {
     "beforeShellExecution": [{"command": COMMAND, "failClosed": true}],
     "beforeMCPExecution": [{"command": COMMAND, "failClosed": true}],
-    "preToolUse": [{"command": COMMAND, "failClosed": true, "matcher": "Write|Edit|StrReplace|Delete"}]
+    "preToolUse": [{"command": COMMAND, "failClosed": true, "matcher": "Read|Write|Edit|StrReplace|Delete"}]
   }
 }`,
-		`failClosed makes Cursor block when the hook cannot be started. Cursor's "ask" is reported not to stop
-the agent everywhere, so high risk is denied; --ask always in the command makes it ask.`,
+		`failClosed makes Cursor block when the hook cannot be started or is too slow. Where nobody can be
+asked Cursor lets an "ask" through, so high risk is denied; --ask always in the command makes it ask.
+Cursor also runs the hooks of Claude Code's settings; this one answers there in Cursor's format.`,
 	},
 	gemini: {
 		"Gemini CLI: merge this into ~/.gemini/settings.json (every project) or .gemini/settings.json (this one).",
@@ -84,8 +88,9 @@ the agent everywhere, so high risk is denied; --ask always in the command makes 
     ]
   }
 }`,
-		`Hooks of a project run only in a trusted folder. Gemini's documented answers are allow and deny: high
-risk is denied. Gemini goes on when a hook cannot be started, so keep the path right.`,
+		`Hooks of a project run only in a trusted folder, and --skip-trust leaves them out. Gemini's documented
+answers are allow and deny: high risk is denied. Gemini CLI 0.61.0 blocks every call when the command is
+not there, and goes on when it exits with 1 or gives no answer in time, so keep the path right.`,
 	},
 }
 

@@ -31,6 +31,9 @@ func (sh *shell) setElement(name string, x syntax.ArithmExpr, w Word, more bool)
 		sh.set(name, Word{Text: string(hole), At: -1, Span: w.Span, Var: name})
 		return
 	}
+	if sh.commandTable(name, key, w) {
+		return
+	}
 	list := slices.Clone(sh.vars[name])
 	i, err := strconv.Atoi(key)
 	if err != nil || i < 0 || i >= maxLoop {

@@ -10,6 +10,7 @@ import (
 // builtin runs what changes the shell itself.
 func (sh *shell) builtin(v *invocation) (flow, bool) {
 	e := sh.e
+	sh.subscripts(v)
 	switch v.exe {
 	case "cd", "pushd", "chdir":
 		sh.chdir(v)
@@ -83,15 +84,22 @@ func (sh *shell) builtin(v *invocation) (flow, bool) {
 		return flow{known: true}, true
 	case "read", "mapfile", "readarray":
 		sh.read(v)
-		bad := func(o option) bool { return strings.HasPrefix(o.name, "--") }                   // none is long
-		if w, ok := v.value("-C"); ok && v.exe != "read" && !slices.ContainsFunc(v.opts, bad) { // called every few lines
-			sh.interpretHere(w, v, v.exe+" -C")
-		}
+		sh.callbacks(v)
 		return flow{known: true}, true
+	case "compgen", "complete", "bind", "enable":
+		sh.callbacks(v)
+	case "history":
+		if v.has("-s") && len(v.operands) > 0 {
+			sh.set("!", joinWords(v.operands, sh.src))
+		}
+	case "fc":
+		if last := sh.vars["!"]; len(last) == 1 && (v.has("-s") || v.has("-e")) {
+			sh.interpretHere(last[0], v, "fc")
+		}
 	case "source", ".":
 		if len(v.operands) > 0 {
 			f, ok := e.files[fileKey(sh.cwd, v.operands[0].Text)]
-			if fd, descr := descriptor(v.operands[0].Text); v.operands[0].Text == "/dev/stdin" || descr && fd == "0" {
+			if fd, descr := descriptor(v.operands[0].Text); v.operands[0].Text == "/dev/stdin" || descr && (fd == "0" || !ok && v.stdin.known) {
 				v.operands[0].Text, v.operands[0].At = "/dev/stdin", -1
 				f, ok = v.stdin, true
 			}

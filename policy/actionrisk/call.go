@@ -37,6 +37,9 @@ func looksCall(text string) bool {
 		line = line[:n]
 	}
 	line = strings.TrimRight(line, " ")
+	if strings.ContainsAny(line[strings.LastIndexAny(line, "\n;")+1:], `'"`) {
+		return false // a word of a shell command that names a call
+	}
 	n := strings.LastIndexAny(line, " .=\t")
 	name := line[n+1:]
 	if n < 0 && strings.Contains(text, ").") && strings.Count(text, "(") > 1 && len(text) < 1000 { // IERC20(usdc).approve(…)

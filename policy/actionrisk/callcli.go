@@ -3,36 +3,9 @@ package actionrisk
 import (
 	"encoding/base64"
 	"slices"
+	"strconv"
 	"strings"
 )
-
-// clientRules are the rule ids of one call of a wallet or payment client; nil
-// for other programs and for calls that only read.
-func clientRules(v *invocation) []string {
-	var ids ruleList
-	switch v.exe {
-	case "cast":
-		castRules(v, &ids)
-	case "solana", "solana-keygen", "spl-token", "sugar", "metaboss":
-		solanaRules(v, &ids)
-	case "bitcoin-cli", "litecoin-cli", "dogecoin-cli", "elements-cli", "lncli", "lightning-cli", "electrum":
-		bitcoinRules(v, &ids)
-	case "near", "aptos", "sui", "xrpl", "tezos-client", "octez-client", "cardano-cli", "gaiad", "osmosisd", "tronweb", "flow", "starkli", "ton-cli", "algo", "goal", "polkadot", "subkey":
-		chainRules(v, &ids)
-	case "geth", "clef", "ethkey":
-		gethRules(v, &ids)
-	case "x402", "x402-cli", "x402curl", "x402-fetch", "awal", "purl", "agentcash", "payments-mcp":
-		payClientRules(v, &ids)
-	case "curl", "wget", "http", "https", "xh", "httpie":
-		headerRules(v, &ids)
-	default:
-		return nil
-	}
-	if literalKey(v) {
-		ids.add("wallet.key-in-argv")
-	}
-	return ids
-}
 
 // argvText is the words of an invocation as one text.
 func argvText(v *invocation) string {
@@ -61,37 +34,73 @@ func literalKey(v *invocation) bool {
 	return false
 }
 
-func castRules(v *invocation, ids *ruleList) {
+// castRules judges what cast signs, sends and shows.
+func (e *engine) castRules(v *invocation, ids *ruleList) {
 	switch v.operand(0) {
 	case "send":
 		ids.castSend(v)
-	case "publish":
+	case "publish", "mktx", "batch-mktx", "batch-send":
 		ids.add("wallet.blind-sign")
-	case "mktx":
-		ids.add("wallet.blind-sign")
+	case "rpc":
+		e.castRPC(v)
 	case "erc20", "erc20-token":
-		if slices.Contains([]string{"transfer", "approve", "burn"}, v.operand(1)) {
+		if slices.Contains([]string{"transfer", "approve", "burn", "mint"}, v.operand(1)) {
 			call := contractCall{receiver: v.operand(2), name: v.operand(1), args: []string{v.operand(3), v.operand(4)}}
 			for _, id := range call.rules("") {
 				ids.add(id)
 			}
 		}
 	case "wallet":
-		switch v.operand(1) {
-		case "private-key", "decrypt-keystore", "pk", "dk":
-			ids.add("wallet.key-export")
-		case "sign", "sign-auth":
-			if v.has("--no-hash") {
-				ids.add("wallet.blind-sign")
-			} else {
-				ids.add("wallet.sign-text")
-			}
-		case "import":
-			if v.has("--private-key") || v.has("--mnemonic") {
-				ids.add("wallet.key-in-argv")
-			}
+		ids.castWallet(v)
+	}
+	if v.has("--auth") {
+		ids.add("wallet.ownership") // EIP-7702: the account runs that contract's code from then on
+	}
+}
+
+// castWallet: keys shown, texts and authorizations signed.
+func (l *ruleList) castWallet(v *invocation) {
+	switch v.operand(1) {
+	case "private-key", "decrypt-keystore", "pk", "dk", "derive-private-key", "dpk":
+		l.add("wallet.key-export")
+	case "sign-auth", "sa":
+		l.add("wallet.ownership")
+	case "sign", "s":
+		switch {
+		case v.has("--no-hash"):
+			l.add("wallet.blind-sign")
+		case v.has("--data"):
+			l.add("wallet.permit-bounded")
+		default:
+			l.add("wallet.sign-text")
+		}
+	case "import", "i":
+		if v.has("--private-key") || v.has("--mnemonic") {
+			l.add("wallet.key-in-argv")
 		}
 	}
+}
+
+// castRPC judges cast rpc METHOD PARAMS… as the JSON-RPC request that it sends.
+func (e *engine) castRPC(v *invocation) {
+	params := "[]"
+	switch {
+	case v.has("--raw") && len(v.operands) > 2:
+		params = v.operand(2)
+	case v.has("--raw"):
+		params = v.stdin.word.Text
+	default:
+		var list []string
+		for _, w := range v.operands[min(2, len(v.operands)):] {
+			text := w.Text
+			if root, strict := parseJSON(text); root == nil || !strict {
+				text = strconv.Quote(text)
+			}
+			list = append(list, text)
+		}
+		params = "[" + strings.Join(list, ",") + "]"
+	}
+	e.rpcText(v, `{"method":`+strconv.Quote(v.operand(1))+`,"params":`+params+"}")
 }
 
 // castSend reads cast send TO [SIGNATURE [ARGS…]] [--value V].
@@ -144,41 +153,6 @@ func weiText(s string) string {
 	return s
 }
 
-func solanaRules(v *invocation, ids *ruleList) {
-	first, second := v.operand(0), v.operand(1)
-	switch v.exe + " " + first {
-	case "solana transfer", "solana pay":
-		ids.transfer(v.operand(2), "sol", second)
-	case "solana program":
-		switch second {
-		case "deploy", "upgrade", "write-buffer":
-			ids.add("wallet.upgrade")
-		case "set-upgrade-authority":
-			ids.add("wallet.ownership")
-		case "close":
-			ids.add("wallet.burn")
-		}
-	case "solana stake-authorize", "solana vote-authorize-voter", "spl-token authorize":
-		ids.add("wallet.ownership")
-	case "solana withdraw-stake", "solana withdraw-from-vote-account", "solana withdraw-from-nonce-account":
-		ids.transfer(v.operand(3), "sol", v.operand(2))
-	case "solana confirm", "solana balance", "solana airdrop", "solana config":
-	case "solana-keygen recover", "solana-keygen new":
-	case "spl-token transfer":
-		ids.transfer(v.operand(2), second, v.operand(3))
-	case "spl-token approve":
-		a := callAmount(v.operand(2), assetOf("tokens"))
-		if strings.EqualFold(v.operand(2), "all") {
-			a.unlimited = true
-		}
-		ids.add(approveRule(a))
-	case "spl-token burn", "spl-token close":
-		ids.add("wallet.burn")
-	case "spl-token revoke":
-		ids.add("wallet.approve-revoke")
-	}
-}
-
 // transfer adds the rule of moving an amount, "ALL" included, to a recipient.
 func (l *ruleList) transfer(value, symbol, to string) {
 	a := amount{asset: assetOf(symbol)}
@@ -193,66 +167,6 @@ func (l *ruleList) transfer(value, symbol, to string) {
 	}
 	for _, id := range withZero(to, a.transferRule()) {
 		l.add(id)
-	}
-}
-
-func bitcoinRules(v *invocation, ids *ruleList) {
-	switch v.operand(0) {
-	case "sendtoaddress", "send", "payto":
-		ids.transfer(v.operand(2), "btc", v.operand(1))
-	case "sendmany":
-		ids.add("wallet.transfer")
-	case "sendall":
-		ids.add("wallet.drain")
-	case "dumpprivkey", "dumpwallet", "getseed", "getprivatekeys":
-		ids.add("wallet.key-export")
-	case "listdescriptors":
-		if v.operand(1) == "true" {
-			ids.add("wallet.key-export")
-		}
-	case "sendrawtransaction", "signrawtransactionwithkey", "signrawtransactionwithwallet", "walletprocesspsbt", "broadcast":
-		ids.add("wallet.blind-sign")
-	case "importprivkey", "walletpassphrase", "sethdseed":
-		ids.add("wallet.key-in-argv")
-	case "payinvoice", "sendpayment", "pay", "keysend":
-		ids.add("wallet.transfer")
-	case "sendcoins", "withdraw":
-		if v.has("--sweepall") || v.operand(2) == "all" {
-			ids.add("wallet.drain")
-		} else {
-			ids.add("wallet.transfer")
-		}
-	}
-}
-
-func chainRules(v *invocation, ids *ruleList) {
-	text := strings.ToLower(argvText(v))
-	first := v.operand(0)
-	switch {
-	case first == "send" || first == "send-near" || first == "tokens" && strings.Contains(text, "send-near"):
-		ids.transfer(strings.TrimSuffix(strings.ToLower(v.operand(3)), "near"), "near", v.operand(2))
-	case first == "delete" || first == "delete-account" || strings.Contains(text, "account delete-account"):
-		ids.add("wallet.drain")
-	case strings.Contains(text, " account transfer"), strings.Contains(text, " client transfer-sui"), strings.Contains(text, " client pay"), strings.Contains(text, "bank send"), strings.Contains(text, "clerk send"), strings.Contains(text, " transfer "):
-		value, _ := v.value("--amount", "-a")
-		ids.transfer(value.Text, "tokens", "")
-		if strings.Contains(text, "pay-all-sui") {
-			ids.add("wallet.drain")
-		}
-	case strings.Contains(text, "keys export"), strings.Contains(text, "export-private-key"), strings.Contains(text, "export-account"), strings.Contains(text, "account export"), strings.Contains(text, "keytool export"), strings.Contains(text, "show address") && v.has("-S"):
-		ids.add("wallet.key-export")
-	case strings.Contains(text, "transaction submit"), strings.Contains(text, "execute-signed-tx"), strings.Contains(text, "tx broadcast"):
-		ids.add("wallet.blind-sign")
-	}
-}
-
-func gethRules(v *invocation, ids *ruleList) {
-	text := argvText(v)
-	switch {
-	case strings.Contains(text, "sendTransaction"):
-		ids.add("wallet.transfer")
-	case strings.Contains(text, "account export"), strings.Contains(text, "inspect --private"), v.exe == "ethkey" && v.has("--private"):
-		ids.add("wallet.key-export")
 	}
 }
 

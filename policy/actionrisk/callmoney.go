@@ -253,6 +253,7 @@ func (a amount) payRule(complete bool) string {
 
 var (
 	unlimited256 = new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), 255))
+	unlimited64  = new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), 63)) // chains whose amounts have 64 bits
 	unlimited160 = new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), 159))
 )
 

@@ -67,6 +67,12 @@ func (l *ruleList) add(id string) {
 	}
 }
 
+func (l *ruleList) addAll(ids []string) {
+	for _, id := range ids {
+		l.add(id)
+	}
+}
+
 // loopRule multiplies the amount by its repetitions.
 func (p *phrase) loopRule(add func(string), large string) {
 	if p.times == nil {

@@ -50,7 +50,8 @@ func (e *engine) carriedFrom(v *invocation) int {
 
 // stranger: no table says anything about the program.
 func (e *engine) stranger(exe string) bool {
-	return e.exe[exe] == nil && e.wrappers[exe] == nil && e.tools[exe] == nil && e.readonly[exe] == nil && e.dryrun[exe] == nil
+	t := e.tools[exe]
+	return e.exe[exe] == nil && e.wrappers[exe] == nil && (t == nil || t.made) && e.readonly[exe] == nil && e.dryrun[exe] == nil
 }
 
 // acts: the word names a program that a table knows as doing something.

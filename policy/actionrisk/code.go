@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// codeTable is code.json: what is known of programming languages.
-type codeTable struct {
+// programTable is code.json: what is known of programming languages.
+type programTable struct {
 	Languages []language `json:"languages"`
 	// Calls say what a called name does, Receivers what a method does to the path or
 	// command it is called on.
@@ -80,7 +80,7 @@ type code struct {
 }
 
 func (c *compiled) readCode(from func(string, any) error) error {
-	var t codeTable
+	var t programTable
 	if err := from("code", &t); err != nil {
 		return err
 	}

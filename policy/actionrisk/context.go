@@ -157,7 +157,25 @@ func wordsEnvironment(v *invocation) (production, development bool) {
 		}
 	}
 	p, d := environments(v.host)
-	return production || p, development || d
+	return production || p, development || d || v.has("--local") && localStore(v.exe) || httpClients[v.exe] && local(v) && namesTest(v)
+}
+
+// localStore: tools whose --local means a copy on this machine.
+func localStore(exe string) bool {
+	return exe == "wrangler" || exe == "supabase" || exe == "convex"
+}
+
+// namesTest: the address on this machine names something for development.
+func namesTest(v *invocation) bool {
+	for _, w := range v.operands {
+		_, rest, _ := strings.Cut(w.Text, "://")
+		if _, path, ok := strings.Cut(rest, "/"); ok {
+			if _, d := environments(path); d {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // namesDevelopment: a bare name that says development, such as "dev" or "orders-test".

@@ -231,6 +231,10 @@ func (b *builder) lit(p *syntax.Lit, quoted bool) {
 	}
 	v := p.Value
 	if strings.IndexByte(v, '\\') < 0 {
+		if i := strings.IndexByte(v, '('); i == 0 && !quoted && len(b.buf) > 0 && strings.HasSuffix(v, ")") { // zsh: (D) chooses among the files
+			b.glob = true
+			return
+		}
 		if !quoted && !b.whole && strings.ContainsAny(v, "*?[") {
 			b.glob = true
 		}

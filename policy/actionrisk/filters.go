@@ -106,8 +106,15 @@ func sedText(program, text string) (string, bool) {
 }
 
 func sedReplace(text, from, to string, all bool) string {
+	if i := strings.IndexByte(text, '\n'); i >= 0 && i+1 < len(text) { // line by line
+		var out strings.Builder
+		for line := range strings.Lines(text) {
+			out.WriteString(sedReplace(line, from, to, all))
+		}
+		return out.String()
+	}
 	plain := strings.Trim(from, "^$")
-	if strings.ContainsAny(plain, `.*[]\+?|(){}`) || strings.ContainsAny(to, `\`) || strings.Contains(text, "\n") && len(plain) < len(from) {
+	if strings.ContainsAny(plain, `.*[]\+?|(){}`) || strings.ContainsAny(to, `\`) {
 		return string(hole)
 	}
 	to = strings.ReplaceAll(to, "&", plain)

@@ -45,6 +45,7 @@ func (e *engine) remember(sh *shell, name Word, f flow, more bool) {
 		f = join(old, f)
 	}
 	e.files[key] = f
+	sh.writesStartFile(name, f)
 }
 
 // readFile is what reading a file gives.

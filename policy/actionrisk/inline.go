@@ -93,6 +93,8 @@ type inlineRun struct {
 	input   *bool                    // it reads its input, once somebody asks
 	changed map[string]bool          // names whose text is changed in place
 	from    map[string]origin        // where names get their text from, once somebody asks
+	billing byte                     // 0: not looked yet, 1: uses no payment service, 2: uses one
+	mongo   bool                     // the text is for MongoDB's shell
 }
 
 // runInline looks for calls that run, delete, read or send in a program text of
@@ -106,12 +108,16 @@ func (e *engine) runInline(sh *shell, src *source, lang string) {
 	if e.runOddInline(sh, src, lang) {
 		return
 	}
+	mongo := lang == "mongo"
+	if mongo {
+		lang = "node"
+	}
 	inner := *sh
 	inner.src = src
 	if ruleset().code.language(lang).Strings {
 		e.runOther(&inner, src)
 	}
-	r := &inlineRun{sh: &inner, src: src, lang: lang, toks: scanInline(src.text, lang, &e.budget), vars: map[string]inlineToken{}}
+	r := &inlineRun{sh: &inner, src: src, lang: lang, mongo: mongo, toks: scanInline(src.text, lang, &e.budget), vars: map[string]inlineToken{}}
 	r.given()
 	for i := range r.toks {
 		r.loops(i)
@@ -120,6 +126,7 @@ func (e *engine) runInline(sh *shell, src *source, lang string) {
 		r.look(i)
 	}
 	r.whole()
+	r.wallets()
 	if lang == "awk" && len(e.findings) == 0 && !strings.Contains(src.text, "system") && !strings.Contains(src.text, "|") && !strings.Contains(src.text, ">") {
 		e.unproven = false
 	}
@@ -267,7 +274,7 @@ func (r *inlineRun) look(i int) {
 	case t.kind == 'i' && t.text == "open" && r.lang == "perl" && next(1).kind != '(':
 		r.pipeOpen(r.toks[i+1 : max(r.statement(i), i+1)])
 	case t.kind == 'i' && ruleset().code.language(r.lang).Bare && (next(1).kind == 's' || next(1).kind == 'i' || next(1).kind == '[' && r.lang != "awk" && r.lang != "perl"):
-		if k := sinkOf(t.text, r.lang); k != 0 && k != 'r' {
+		if k := sinkOf(t.text, r.lang); k != 0 && k != 'r' || strings.Contains(t.text, ".") && r.usesService() {
 			end := i + 1
 			for end < len(r.toks) && r.toks[end].kind != ';' && r.toks[end].kind != '}' && !bareEnds[r.toks[end].text] && (end == i+1 || strings.IndexByte(r.src.text[min(r.toks[end-1].to, r.toks[end].from):r.toks[end].from], '\n') < 0) {
 				end++
@@ -398,7 +405,7 @@ func (r *inlineRun) computed(i int) {
 		return
 	}
 	name := r.toks[i]
-	name.text = "os." + r.join(args[comma+1:]).text
+	name.text, name.computed = "os."+r.join(args[comma+1:]).text, true
 	r.call(name, r.arguments(end+1))
 }
 
@@ -621,7 +628,8 @@ func (r *inlineRun) call(name inlineToken, args []inlineToken) {
 	if r.lang == "perl" && name.text == "open" {
 		r.pipeOpen(args)
 	}
-	if r.onReceiver(name, args) {
+	r.money(name, args, name.computed)
+	if r.database(name, args) || r.onReceiver(name, args) {
 		return
 	}
 	e := r.sh.e
@@ -971,7 +979,11 @@ func (r *inlineRun) evaluate(name inlineToken, args, list []inlineToken) {
 	w.Text, w.At = text, -1
 	src := r.src.inside(w, r.lang+" "+name.text)
 	src.layers++
-	if src.layers <= maxLayers {
+	switch {
+	case src.layers > maxLayers:
+	case r.mongo:
+		e.runStore(r.sh, &src, "mongo", nil)
+	default:
 		e.runInline(r.sh, &src, r.lang)
 	}
 }

@@ -10,6 +10,7 @@ type inlineToken struct {
 	exact    bool     // text stands verbatim there
 	list     bool     // text is the words of a list, joined by blanks
 	holes    []string // the expressions that stand in the text's holes
+	computed bool     // a name that the text puts together
 }
 
 // scanInline cuts a program text into tokens. It knows strings and comments and

@@ -464,5 +464,6 @@ func (r *inlineRun) indexed(i int) {
 		return
 	}
 	name.text = strings.TrimSuffix(strings.TrimSuffix(name.text, ".__dict__"), ")") + "." + text
+	name.computed = true
 	r.call(name, r.arguments(end+1))
 }

@@ -332,7 +332,7 @@ func (w *jsonWalk) shape(n *jsonNode) bool {
 		return w.tool(f, f.str("name"), f.get("arguments", "parameters"))
 	case n.get("types") != nil && n.get("message") != nil && n.get("primaryType") != nil:
 		return w.typedData(n)
-	case n.get("payTo") != nil && (n.get("maxAmountRequired") != nil || n.get("amount") != nil), n.get("x402Version") != nil, n.get("accepts") != nil && n.get("accepts").kind == '[' && w.isRequirements(n.get("accepts")), isAuthorization(n):
+	case n.get("payTo") != nil && n.get("maxAmountRequired", "amount", "scheme", "asset") != nil, n.get("x402Version") != nil, n.get("accepts") != nil && n.get("accepts").kind == '[' && w.isRequirements(n.get("accepts")), isAuthorization(n):
 		ids := x402Rules(n, w.src.text)
 		return w.e.money(w.src, n.start, n.end, n.str("payTo"), ids...)
 	case n.get("apiVersion") != nil && n.get("kind") != nil:
@@ -342,13 +342,16 @@ func (w *jsonWalk) shape(n *jsonNode) bool {
 	case n.get("mcpServers") != nil:
 		return w.servers(n.get("mcpServers"))
 	}
-	if name := n.str("name", "tool", "tool_name", "toolName", "function_name"); name != "" {
+	if name := toolNameOf(n); name != "" {
 		if args := n.get("arguments", "input", "args", "params", "parameters", "tool_input", "toolInput", "toolArguments"); args != nil {
 			return w.tool(n, name, args)
 		}
 		if n.str("type") == "tool_use" || n.str("type") == "function_call" {
 			return w.tool(n, name, nil)
 		}
+	}
+	if w.commandInParts(n) {
+		return true
 	}
 	if n.str("to") != "" && (n.get("data") != nil || n.get("value") != nil) && strings.HasPrefix(n.str("to"), "0x") {
 		return w.transaction(n)
@@ -357,6 +360,18 @@ func (w *jsonWalk) shape(n *jsonNode) bool {
 		return w.request(n, url)
 	}
 	return false
+}
+
+// toolNameOf is the name of the tool that an object calls, whatever the member is
+// called.
+func toolNameOf(n *jsonNode) string {
+	if name := n.str("name", "tool", "tool_name", "toolName", "function_name", "functionName", "recipient_name", "function", "tool_id"); name != "" {
+		return name
+	}
+	if action := n.str("action"); n.get("parameters", "params", "arguments", "input") != nil {
+		return action
+	}
+	return ""
 }
 
 func (w *jsonWalk) isRequirements(list *jsonNode) bool {
@@ -382,14 +397,40 @@ var carrierKeys = map[string]string{
 	"code": "code", "source_code": "code", "python": "code", "javascript": "code", "powershell": "powershell", "expression": "code", "calldata": "any",
 }
 
+// carrierOf is the language of a member's text: by its whole name, or by a word of
+// it, such as cli_command and postCreateCommand.
+func (w *jsonWalk) carrierOf(key string) string {
+	if lang := carrierKeys[strings.ToLower(strings.ReplaceAll(key, "-", "_"))]; lang != "" || strings.IndexByte(key, ' ') >= 0 || len(key) > 40 {
+		return lang
+	}
+	words := toolWords(key)
+	if len(words) < 2 {
+		return ""
+	}
+	switch words[len(words)-1] {
+	case "command", "commands", "cmd", "commandline", "script", "shell", "exec":
+		return "any"
+	case "sql":
+		return "sql"
+	case "code":
+		if words[0] != "error" && words[0] != "status" && words[0] != "exit" && words[0] != "country" && words[0] != "zip" && words[0] != "language" {
+			return "code"
+		}
+	}
+	return ""
+}
+
 // carrier runs a member's text if its name says that it is program text.
 func (w *jsonWalk) carrier(n *jsonNode, key string, v *jsonNode, via string) bool {
-	lang := carrierKeys[strings.ToLower(strings.ReplaceAll(key, "-", "_"))]
+	lang := w.carrierOf(key)
 	if lang == "" {
 		return false
 	}
 	switch v.kind {
 	case '"':
+		if plainKey(key) == "shell" && shellName(v.text) {
+			return false // the shell that the text beside it is for
+		}
 		return w.carry(n, v, lang, via)
 	case '[':
 		if args := n.get("args", "arguments"); args == nil && (lang == "any" || lang == "argv") && allStrings(v) {
@@ -442,11 +483,15 @@ func (w *jsonWalk) carry(n, v *jsonNode, lang, via string) bool {
 	}
 	src := v.source(w.src, via)
 	if lang == "any" {
+		lang = shellLanguage(n, v)
 		if args := n.get("args", "arguments"); args != nil && args.kind == '[' && allStrings(args) { // {command: "rm", args: ["-rf", "/"]}
 			for _, a := range args.kids {
 				src.text += " " + quote(a.text)
 			}
 			src.at = -1
+		}
+		if env := environment(n); env != "" && lang == "any" {
+			src.text, src.at = env+src.text, -1
 		}
 	}
 	switch lang {
@@ -459,7 +504,8 @@ func (w *jsonWalk) carry(n, v *jsonNode, lang, via string) bool {
 			return done
 		}
 		w.e.runSQL(&src, nil)
-	case "powershell":
+	case "powershell", "cmd":
+		w.e.ran = true
 		w.e.runWindows(&src, lang)
 	case "code":
 		w.code(n, &src)
@@ -468,6 +514,30 @@ func (w *jsonWalk) carry(n, v *jsonNode, lang, via string) bool {
 	}
 	w.known = true
 	return true
+}
+
+// shellName: the text is the name of a shell, or says that one is wanted.
+func shellName(text string) bool {
+	switch strings.ToLower(base(text)) {
+	case "sh", "bash", "zsh", "dash", "ksh", "fish", "powershell", "pwsh", "cmd", "true", "false", "default":
+		return true
+	}
+	return false
+}
+
+// shellLanguage is the language of a command by the shell that a neighbour names.
+func shellLanguage(n, v *jsonNode) string {
+	neighbour := n.get("shell", "interpreter", "shell_type", "executable")
+	if neighbour == nil || neighbour == v {
+		return "any"
+	}
+	switch strings.ToLower(base(neighbour.text)) {
+	case "powershell", "pwsh":
+		return "powershell"
+	case "cmd":
+		return "cmd"
+	}
+	return "any"
 }
 
 // code runs text of an interpreter; which one, its neighbours or its own words say.

@@ -82,35 +82,20 @@ func (w *jsonWalk) rpc(n *jsonNode, method string, params *jsonNode) bool {
 		first = params.kids[0]
 	}
 	report := func(ids ...string) bool { return w.e.money(w.src, n.start, n.end, method, ids...) }
-	switch method {
-	case "eth_sendTransaction", "eth_signTransaction":
-		return w.transaction(first)
-	case "wallet_sendCalls", "wallet_sendTransaction":
-		if calls := first.get("calls"); calls != nil {
-			for _, c := range calls.kids {
-				w.transaction(c)
-			}
-			return true
-		}
-		return w.transaction(first)
-	case "eth_sendRawTransaction", "eth_sign", "eth_sendUserOperation", "sendTransaction", "signTransaction", "signAllTransactions", "signAndSendTransaction", "eth_sendBundle", "personal_sendTransaction", "eth_sendRawTransactionConditional", "wallet_invokeSnap":
-		return report("wallet.blind-sign")
-	case "personal_sign", "signMessage", "solana_signMessage":
-		return report("wallet.sign-text")
-	case "eth_signTypedData", "eth_signTypedData_v3", "eth_signTypedData_v4":
+	switch rule := w.e.clients.method[method]; rule {
+	case "":
+	case "transaction":
+		return w.calls(first)
+	case "typed":
 		return w.signTyped(params, report)
-	case "personal_importRawKey", "personal_unlockAccount":
-		return report("wallet.key-in-argv")
-	case "personal_exportRawKey", "parity_exportAccount", "dumpprivkey", "dumpwallet", "debug_exportKey", "wallet_exportPrivateKey":
-		return report("wallet.key-export")
-	case "sendtoaddress", "sendall", "sendmany", "sendrawtransaction":
-		var l ruleList
+	case "bitcoin":
 		v := &invocation{exe: "bitcoin-cli", operands: []Word{{Text: method}}}
 		for _, k := range params.kidsOrNone() {
 			v.operands = append(v.operands, Word{Text: k.text})
 		}
-		bitcoinRules(v, &l)
-		return report(l...)
+		return report(w.e.clientRules(v)...)
+	default:
+		return report(rule)
 	}
 	for _, p := range [...]string{"eth_", "net_", "web3_", "get", "txpool_", "trace_", "debug_trace", "anvil_", "hardhat_", "evm_", "simulate"} {
 		if strings.HasPrefix(method, p) {
@@ -120,6 +105,22 @@ func (w *jsonWalk) rpc(n *jsonNode, method string, params *jsonNode) bool {
 	}
 	// some other JSON-RPC: a tool by another name
 	return w.tool(n, method, params)
+}
+
+// calls judges a transaction, or the several of a batch, with what it lets act
+// for the account.
+func (w *jsonWalk) calls(n *jsonNode) bool {
+	if n.get("authorizationList", "authorization_list") != nil {
+		w.e.money(w.src, n.start, n.end, "", "wallet.ownership")
+	}
+	list := n.get("calls")
+	if list == nil {
+		return w.transaction(n)
+	}
+	for _, c := range list.kids {
+		w.transaction(c)
+	}
+	return true
 }
 
 func (n *jsonNode) kidsOrNone() []*jsonNode {

@@ -14,16 +14,20 @@ const kindTool = "tool"
 
 // verbTable is verbs.json: words of tool names by what they do.
 type verbTable struct {
-	Read                              []string `json:"read"`
-	Write                             []string `json:"write"`
-	Destructive                       []string `json:"destructive"`
-	Money                             []string `json:"money"`
-	MoneyNouns                        []string `json:"moneyNouns"`
-	PlainNouns                        []string `json:"plainNouns"` // what may be transferred or ordered without money
-	Shell                             []string `json:"shell"`
-	ShellVerbs                        []string `json:"shellVerbs"`
-	ShellNouns                        []string `json:"shellNouns"`
-	SQL                               []string `json:"sql"`
+	Read                              []string          `json:"read"`
+	Write                             []string          `json:"write"`
+	Destructive                       []string          `json:"destructive"`
+	Money                             []string          `json:"money"`
+	MoneyNouns                        []string          `json:"moneyNouns"`
+	PlainNouns                        []string          `json:"plainNouns"` // what may be transferred or ordered without money
+	Shell                             []string          `json:"shell"`
+	ShellVerbs                        []string          `json:"shellVerbs"`
+	ShellNouns                        []string          `json:"shellNouns"`
+	SQL                               []string          `json:"sql"`
+	Programs                          map[string]string `json:"programs"` // words of a tool's name that mean a program
+	Posts                             []string          `json:"posts"`    // words of tools that send to others what they are given
+	Keeps                             []string          `json:"keeps"`    // words of tools that keep secrets
+	post, keep                        map[string]bool
 	class                             map[string]string
 	nouns, plain, shellVerb, shellSay map[string]bool
 }
@@ -45,6 +49,7 @@ var verbs = sync.OnceValue(func() *verbTable {
 			t.class[w] = c.name
 		}
 	}
+	t.post, t.keep = setOf(strings.Join(t.Posts, " ")), setOf(strings.Join(t.Keeps, " "))
 	t.nouns, t.plain = setOf(strings.Join(t.MoneyNouns, " ")), setOf(strings.Join(t.PlainNouns, " "))
 	t.shellVerb, t.shellSay = setOf(strings.Join(t.ShellVerbs, " ")), setOf(strings.Join(t.ShellNouns, " "))
 	return t
@@ -80,8 +85,9 @@ func toolClass(name string) string {
 	t := verbs()
 	words := toolWords(name)
 	money, plain, runs, shellNoun := false, false, false, false
-	for _, w := range words {
-		money = money || t.nouns[w] || t.nouns[strings.TrimSuffix(w, "s")]
+	verb := slices.IndexFunc(words, func(w string) bool { return t.class[w] != "" })
+	for i, w := range words {
+		money = money || i != verb && (t.nouns[w] || t.nouns[strings.TrimSuffix(w, "s")])
 		plain = plain || t.plain[w] || t.plain[strings.TrimSuffix(w, "s")]
 		runs = runs || t.shellVerb[w]
 		shellNoun = shellNoun || t.shellSay[w] || t.shellSay[strings.TrimSuffix(w, "s")]
@@ -157,13 +163,20 @@ func (w *jsonWalk) tool(n *jsonNode, name string, args *jsonNode) bool {
 // judge matches the tool's class, after its arguments.
 func (w *jsonWalk) judge(n *jsonNode, name string, args *jsonNode, outer *source) bool {
 	e := w.e
-	class := toolClass(name)
+	class := toolClass(bareToolName(name))
 	before := len(e.findings)
+	if w.addsServer(name, args) {
+		return true
+	}
 	carried := w.arguments(name, class, args)
+	if class == "write" || class == "unknown" || class == "money" {
+		w.posted(name, args)
+		w.changesSettings(name, args)
+	}
 	at := item{kind: kindTool, name: class, src: outer, from: n.start, to: n.end, target: printable(name), words: name + " " + placeWords(args)}
 	switch class {
 	case "shell", "sql":
-		if carried {
+		if carried || w.program(name, args) && len(e.findings) > before {
 			return true
 		}
 		if args != nil && args.kind == '{' && len(args.kids) == 0 {
@@ -177,58 +190,86 @@ func (w *jsonWalk) judge(n *jsonNode, name string, args *jsonNode, outer *source
 		if args.get("spender") != nil && w.payment("approve", args) {
 			return true
 		}
-		if (w.program(name, args) || carried) && len(e.findings) > before {
+		if (w.documents(name, args) || w.program(name, args) || carried) && len(e.findings) > before {
 			return true
 		}
+	case "read":
+		if w.documents(name, args) || injectsOption(args) && w.program(name, args) {
+			break
+		}
+	case "destructive":
+		w.listProgramOf(name, args)
 	}
 	e.match(&at)
 	return true
 }
 
-// program judges a tool that is named after a program (git_push, kubectl) as a
-// call of that program: its other words are subcommands, true members are
-// options, the rest are operands.
-func (w *jsonWalk) program(name string, args *jsonNode) bool {
-	words := toolWords(name)
-	if len(words) == 0 || args == nil || args.kind != '{' || w.src.depth >= maxDepth {
+// listProgramOf: a verb that is a program as well, with its words in a list.
+func (w *jsonWalk) listProgramOf(name string, args *jsonNode) {
+	if args != nil {
+		w.listProgram(name, args)
+	}
+}
+
+// injectsOption: an argument that shall be a name is an option of the program
+// behind the tool.
+func injectsOption(args *jsonNode) bool {
+	if args == nil {
 		return false
 	}
-	exe := words[0]
-	if exe == "k8s" || exe == "kube" {
-		exe = "kubectl"
-	}
-	if w.e.exe[exe] == nil || verbs().class[exe] != "" {
-		return false
-	}
-	argv := append([]string{exe}, words[1:]...)
-	if exe == "git" && len(words) > 1 && words[1] == "push" && args.get("remote") == nil {
-		argv = append(argv, "origin")
-	}
-	for i, k := range args.kids {
-		key := strings.ReplaceAll(strings.ToLower(args.keysAt(i)), "_", "-")
-		switch {
-		case k.kind == 't' && exe == "terraform":
-			argv = append(argv, "-"+key)
-		case k.kind == 't':
-			argv = append(argv, "--"+key)
-		case k.kind == '"' && key == "namespace":
-			argv = append(argv, "-n", k.text)
-		case k.kind == '"' && (key == "command" || key == "args" || key == "subcommand" || key == "cmd"):
-			argv = append(argv, strings.Fields(strings.TrimPrefix(k.text, exe+" "))...)
-		case k.kind == '"':
-			argv = append(argv, k.text)
-		case k.kind == '[':
-			for _, a := range k.kids {
-				argv = append(argv, a.text)
-			}
+	for _, k := range args.kids {
+		if k.kind == '"' && strings.HasPrefix(k.text, "-") || k.kind == '[' && injectsOption(k) {
+			return true
 		}
 	}
-	for i := range argv {
-		argv[i] = quote(argv[i])
+	return false
+}
+
+// addsServer: a tool that adds an MCP server, whose program then runs.
+func (w *jsonWalk) addsServer(name string, args *jsonNode) bool {
+	words := toolWords(name)
+	if args.get("command", "package", "url") == nil || !slices.Contains(words, "mcp") && !slices.Contains(words, "mcpserver") {
+		return false
 	}
-	src := source{text: strings.Join(argv, " "), at: -1, via: w.src.via, depth: w.src.depth + 1}
+	for _, word := range words {
+		switch word {
+		case "add", "install", "register", "create", "configure", "enable", "set", "connect":
+			return w.servers(&jsonNode{kind: '{', keys: []string{name}, kids: []*jsonNode{args}, start: args.start, end: args.end})
+		}
+	}
+	return false
+}
+
+// documents judges a tool of a document database as the shell's method of that
+// name: {collection, pipeline} of aggregate, {collection, filter} of delete_many.
+func (w *jsonWalk) documents(name string, args *jsonNode) bool {
+	collection := args.str("collection", "collectionName", "collection_name")
+	if collection == "" || w.src.depth >= maxDepth {
+		return false
+	}
+	words := toolWords(bareToolName(name))
+	for len(words) > 1 && (words[0] == "mongo" || words[0] == "mongodb" || words[0] == "db") {
+		words = words[1:]
+	}
+	method := ""
+	for i, word := range words {
+		if i > 0 && word != "" {
+			word = strings.ToUpper(word[:1]) + word[1:]
+		}
+		method += word
+	}
+	var list []string
+	for _, key := range [...]string{"filter", "query", "pipeline", "update", "replacement", "document", "documents", "options"} {
+		if k := args.get(key); k != nil && (k.kind == '{' || k.kind == '[') {
+			list = append(list, w.src.text[k.start:k.end])
+		}
+	}
+	src := source{text: "db." + collection + "." + method + "(" + strings.Join(list, ",") + ")", at: -1, via: w.src.via, depth: w.src.depth + 1}
 	src.span, _ = w.src.where(args.start, args.end)
-	(&shell{e: w.e}).script(&src, flow{})
+	if !looksMongo(src.text) || mongoEffect(&mongoCall{method: method, args: strings.Join(list, ","), receiver: "db." + collection}) == "" {
+		return false
+	}
+	w.e.runSQL(&src, nil)
 	return true
 }
 
@@ -293,26 +334,70 @@ func (w *jsonWalk) arguments(name, class string, args *jsonNode) bool {
 		w.node(args, "")
 		return false
 	}
-	w.files(class, args)
+	w.files(name, class, args)
 	if w.shape(args) {
 		return true
 	}
 	carried := false
 	for i, k := range args.kids {
 		key := strings.ToLower(args.keys[i])
+		lang := w.carrierOf(args.keys[i])
 		switch {
-		case class == "read" && searches(name) && (strings.HasPrefix(carrierKeys[key], "sql?") || carrierKeys[key] == "code"):
+		case class == "read" && searches(name) && (strings.HasPrefix(lang, "sql?") || lang == "code"):
 			// what is searched for
-		case w.carrier(args, key, k, via):
+		case browserCode[plainKey(key)] && k.kind == '"' && inBrowser(name):
+			carried = w.page(k, via) || carried
+		case class == "read" && lang == "sql?" && k.kind == '"' && !looksSQL(k.text):
+		case w.carrier(args, args.keys[i], k, via):
 			carried = true
 		case k.kind == '"' && class == "shell" && (key == "input" || key == "text" || key == "line" || key == "value"),
 			k.kind == '"' && class == "sql" && (key == "query" || key == "input" || key == "q" || key == "text"):
 			carried = w.carry(args, k, map[string]string{"shell": "any", "sql": "sql"}[class], via) || carried
+		case k.kind == '"' && (class == "shell" || payloadKeys[key]) && w.payload(name, class, k):
+			carried = true
 		case k.kind == '{' || k.kind == '[':
 			w.node(k, key)
 		}
 	}
 	return carried
+}
+
+// payloadKeys are members that hold further arguments, as JSON in a string too.
+var payloadKeys = setOf("payload input arguments args params parameters request tool_input toolinput call data")
+
+// payload judges JSON in a string as the arguments themselves.
+func (w *jsonWalk) payload(name, class string, k *jsonNode) bool {
+	text := strings.TrimSpace(k.text)
+	if text == "" || text[0] != '{' || w.src.depth >= maxDepth || !w.e.budget.spend(len(text)/4) {
+		return false
+	}
+	root, strict := parseJSON(text)
+	if root == nil || !strict {
+		return false
+	}
+	src := k.source(w.src, "json")
+	src.text, src.at = text, -1
+	sub := jsonWalk{e: w.e, src: &src}
+	return sub.arguments(name, class, root) || sub.known
+}
+
+// browserCode are members whose text a browser runs in a page.
+var browserCode = setOf("function script expression code js javascript pagefunction evaluate snippet")
+
+// inBrowser tells whether a tool works in a web page.
+func inBrowser(name string) bool {
+	return slices.ContainsFunc(toolWords(name), func(w string) bool {
+		return w == "browser" || w == "puppeteer" || w == "playwright" || w == "page" || w == "chrome" || w == "devtools" || w == "cdp" || w == "javascript" && strings.Contains(name, "tab")
+	})
+}
+
+// page runs text in a web page.
+func (w *jsonWalk) page(k *jsonNode, via string) bool {
+	src := k.source(w.src, via)
+	w.e.ran = true
+	w.e.runInline(&shell{e: w.e, src: &src}, &src, "node")
+	w.e.runCalls(&src)
+	return true
 }
 
 // searches tells whether a reading tool looks for its query rather than runs it.
@@ -327,33 +412,6 @@ func searches(name string) bool {
 		}
 	}
 	return found
-}
-
-// files judges a path argument as the shell command that does the same.
-func (w *jsonWalk) files(class string, args *jsonNode) {
-	path := args.get("path", "file_path", "filepath", "filename", "file", "dir", "directory", "target_path", "destination", "source")
-	if path == nil || path.kind != '"' || path.text == "" || w.src.depth >= maxDepth {
-		return
-	}
-	src := path.source(w.src, "")
-	src.via, src.at = w.src.via, -1
-	switch class {
-	case "destructive":
-		src.text = "rm -rf " + quote(path.text)
-	case "read":
-		src.text = "cat " + quote(path.text)
-	case "write":
-		if args.get("content", "contents", "text", "data", "new_string", "new_str", "file_text") == nil {
-			return
-		}
-		src.text = "echo x > " + quote(path.text)
-		if content := args.str("content", "contents", "text", "data", "new_string", "new_str", "file_text"); len(content) < 400 && !strings.Contains(content, "\n") {
-			src.text = "echo " + quote(content) + " > " + quote(path.text)
-		}
-	default:
-		return
-	}
-	w.e.route(&src)
 }
 
 // runToolPhrase reads "call tool NAME with {…}" and "mcp call NAME {…}".

@@ -43,6 +43,9 @@ const (
 	maxClasses = 256
 	// maxFindings is how many findings are reported, the highest first.
 	maxFindings = 64
+	// maxLaterSQL is how many statements behind a doubtful first one are looked at to
+	// tell whether a text is SQL; scripts set two or three settings first.
+	maxLaterSQL = 8
 	// maxJSONDepth is the depth to which JSON is looked into.
 	maxJSONDepth = 64
 	// maxText is the longest text that is looked at at all; the contract has

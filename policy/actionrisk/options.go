@@ -29,13 +29,14 @@ type tool struct {
 	DataUnless []string `json:"dataUnless,omitempty"`
 
 	subs map[string]*tool
+	made bool // by another table: says nothing about the program as a whole
 }
 
 type toolTable struct {
 	Tools []tool `json:"tools"`
 }
 
-func (c *compiled) readTools(read func(string, any) error) error {
+func (c *compiled) readTools(read tableReader) error {
 	var t toolTable
 	for _, file := range [...]string{"tools", "tools_sql"} {
 		var part toolTable

@@ -10,6 +10,9 @@ import (
 
 // param is what a parameter expansion becomes.
 func (sh *shell) param(p *syntax.ParamExp) []Word {
+	if p.Param == nil && p.NestedParam == nil && p.Exp != nil { // zsh: ${:-text}
+		return []Word{sh.text(p.Exp.Word)}
+	}
 	if p.Param == nil || p.Names != 0 {
 		return []Word{sh.unknown("", p)}
 	}
@@ -17,6 +20,9 @@ func (sh *shell) param(p *syntax.ParamExp) []Word {
 	list, set := sh.lookup(name, p)
 	if p.Index != nil && !p.Excl && !p.Length {
 		list = sh.index(list, p)
+	}
+	if p.Flags != nil {
+		list = sh.flagged(list, p)
 	}
 	switch {
 	case p.Length:
@@ -143,6 +149,8 @@ func (sh *shell) operator(list []Word, set bool, p *syntax.ParamExp) []Word {
 		return []Word{arg}
 	case syntax.ErrorUnset, syntax.ErrorUnsetOrNull:
 		return list
+	case syntax.OtherParamOps:
+		return sh.transformed(list, arg.Text, p)
 	}
 	out := make([]Word, len(list))
 	for i, w := range list {

@@ -112,7 +112,11 @@ func (e *engine) behindLink(t, cwd string) string {
 	if t[0] != '/' && t[0] != '~' && cwd != "" {
 		full = cwd + "/" + t
 	}
+	full = strings.TrimPrefix(full, "./")
 	for _, l := range e.links {
+		if l.mounted && strings.TrimSuffix(full, "/") == l.at {
+			return l.to
+		}
 		if rest, ok := strings.CutPrefix(full, l.at); ok && strings.HasPrefix(rest, "/") {
 			return strings.TrimSuffix(l.to, "/") + rest
 		}
@@ -120,15 +124,31 @@ func (e *engine) behindLink(t, cwd string) string {
 	return t
 }
 
-// link is a symbolic link to an absolute path.
-type link struct{ at, to string }
+// link is a symbolic link to an absolute path, or a folder that is mounted. To delete
+// a link leaves its folder; to delete a mounted one empties it.
+type link struct {
+	at, to  string
+	mounted bool
+}
 
 // linked notes what "ln -s" makes; what was said about paths before may be wrong.
 func (e *engine) linked(sh *shell, v *invocation, from, to Word) {
 	if v.exe != "ln" || !v.has("-s") && !v.has("--symbolic") || from.Text == "" || from.Text[0] != '/' && from.Text[0] != '~' || len(e.links) >= maxFiles {
 		return
 	}
-	e.links = append(e.links, link{fileKey(sh.cwd, to.Text), from.Text})
+	e.links = append(e.links, link{at: fileKey(sh.cwd, to.Text), to: from.Text})
+	clear(e.classes)
+}
+
+// seenAt notes that a folder is mounted at a place.
+func (e *engine) seenAt(sh *shell, at Word, folder string) {
+	if !at.known() || at.Text == "" || folder == "" || len(e.links) >= maxFiles {
+		return
+	}
+	if folder[0] != '/' && folder[0] != '~' && sh.cwd != "" {
+		folder = sh.cwd + "/" + folder
+	}
+	e.links = append(e.links, link{at: strings.TrimSuffix(fileKey(sh.cwd, at.Text), "/"), to: folder, mounted: true})
 	clear(e.classes)
 }
 

@@ -169,12 +169,36 @@ func pasteHost(h string) bool {
 // methodIs: the HTTP method an HTTP client uses.
 func methodIs(_ *engine, it *item, args []string) (Word, bool) {
 	m := httpMethod(it.inv)
+	if other := overriddenMethod(it.inv); other != "" {
+		m = other
+	}
 	for _, a := range args {
 		if a == m {
 			return Word{}, true
 		}
 	}
 	return Word{}, false
+}
+
+// overriddenMethod is the method that a header, a parameter or a member of the form
+// puts in the place of the request's own, "" if none does.
+func overriddenMethod(v *invocation) string {
+	for _, w := range v.argv[min(1, len(v.argv)):] {
+		text := strings.ToUpper(w.Text)
+		for _, mark := range [...]string{"X-HTTP-METHOD-OVERRIDE", "X-HTTP-METHOD", "X-METHOD-OVERRIDE", "_METHOD", "X-HTTP-METHOD_OVERRIDE"} {
+			_, rest, ok := strings.Cut(text, mark)
+			if !ok {
+				continue
+			}
+			rest = strings.TrimLeft(rest, "\"': =")
+			for _, m := range [...]string{"DELETE", "PUT", "PATCH"} {
+				if strings.HasPrefix(rest, m) {
+					return m
+				}
+			}
+		}
+	}
+	return ""
 }
 
 func httpMethod(v *invocation) string {

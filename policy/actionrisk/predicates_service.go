@@ -1,6 +1,9 @@
 package actionrisk
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // servicePredicates look at what a client of a service is told on its input, in
 // the words after its name, and in the paths of other machines.
@@ -15,6 +18,7 @@ var servicePredicates = map[string]predicate{
 	"decoded-file":   decodedFile,   // runs a file that the command itself decoded
 	"puts-secret":    putsSecret,    // a transfer client is told to send a file of credentials
 	"lastword":       lastWord,      // the last word is one of these
+	"below":          below,         // "retention.ms= 1000": a word sets the name to a number below
 	"safe-last":      safeLast,      // the last of two opposite options makes it harmless
 }
 
@@ -68,6 +72,26 @@ func remoteStartup(e *engine, it *item, _ []string) (Word, bool) {
 		return Word{}, false
 	}
 	return w, e.classOf(Word{Text: p}, "")&(isStartup|isAuthorized) != 0
+}
+
+// below: a word holds NAME=number, alone or in a list, and the number is smaller.
+func below(_ *engine, it *item, args []string) (Word, bool) {
+	name, limit, _ := strings.Cut(args[0], " ")
+	most, err := strconv.ParseInt(limit, 10, 64)
+	if it.inv == nil || err != nil {
+		return Word{}, false
+	}
+	for _, w := range it.inv.argv {
+		_, rest, ok := strings.Cut(w.Text, name)
+		end := 0
+		for end < len(rest) && (rest[end] >= '0' && rest[end] <= '9' || end == 0 && rest[end] == '-') {
+			end++
+		}
+		if n, err := strconv.ParseInt(rest[:end], 10, 64); ok && err == nil && n >= 0 && n < most {
+			return w, true
+		}
+	}
+	return Word{}, false
 }
 
 // objectGlob: gs://bucket/* and its kind name everything below.

@@ -24,7 +24,7 @@ type proofTable struct {
 	Proofs []proof `json:"proofs"`
 }
 
-func (c *compiled) readProofs(read func(string, any) error) error {
+func (c *compiled) readProofs(read tableReader) error {
 	for _, file := range [...]struct {
 		name string
 		into *map[string][]*proof

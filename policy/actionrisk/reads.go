@@ -32,29 +32,15 @@ type readTable struct {
 	Sections []string `json:"sections"`
 	// Lifecycle are the scripts that an installation runs by itself.
 	Lifecycle []string `json:"lifecycle"`
-	// Variables are those of the environment that name a file which a program loads.
-	Variables []readVariable `json:"variables"`
-	Reads     []read         `json:"reads"`
+	Reads     []read   `json:"reads"`
 }
 
-// readVariable says in which language the files are that a variable names.
-type readVariable struct {
-	Lang  string   `json:"lang"`
-	Names []string `json:"names"`
-}
-
-func (c *compiled) readReads(from func(string, any) error) error {
+func (c *compiled) readReads(from tableReader) error {
 	var t readTable
 	if err := from("reads", &t); err != nil {
 		return err
 	}
 	c.commandKeys, c.commandSections, c.lifecycle = setOf(strings.Join(t.Keys, " ")), setOf(strings.Join(t.Sections, " ")), t.Lifecycle
-	c.readVariables = map[string]string{}
-	for _, v := range t.Variables {
-		for _, n := range v.Names {
-			c.readVariables[n] = v.Lang
-		}
-	}
 	c.reads = map[string][]*read{}
 	for i := range t.Reads {
 		r := &t.Reads[i]
@@ -156,20 +142,4 @@ func commandLine(v *invocation) string {
 		b.WriteString(w.Text + "\x00")
 	}
 	return b.String()
-}
-
-// variableReads runs the files that the command wrote and a variable in front of a
-// program makes it load: RUBYOPT=-r./x, NODE_OPTIONS="--require ./x.js".
-func (sh *shell) variableReads(v *invocation, a assign) {
-	e := sh.e
-	lang := e.readVariables[a.name]
-	if lang == "" || len(e.files) == 0 {
-		return
-	}
-	for word := range strings.FieldsFuncSeq(a.value.Text, func(r rune) bool { return r == ' ' || r == '=' }) {
-		name := strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(word, "-r"), "-M"), "@")
-		if f, ok := e.writtenFile(sh, name); ok {
-			sh.runsRead(&read{Lang: lang}, v, name, f)
-		}
-	}
 }

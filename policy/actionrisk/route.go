@@ -31,8 +31,8 @@ func (e *engine) route(src *source) string {
 			return "json"
 		}
 	}
-	name := ""
-	if looksSQL(text) {
+	name, doubtful := "", false
+	if doubtful = !looksSQL(text); !doubtful || laterSQL(text) {
 		e.ran, name = true, "sql"
 		e.runSQL(src, nil)
 	}
@@ -46,7 +46,7 @@ func (e *engine) route(src *source) string {
 		e.ran, name = true, "powershell"
 		e.runWindows(src, "powershell")
 	}
-	if name != "" && !looksShell(text) {
+	if name != "" && !looksShell(text) && !(doubtful && name == "sql") {
 		return name
 	}
 	if h := httpLine(text); h != nil {

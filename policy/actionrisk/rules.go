@@ -22,6 +22,8 @@ import (
 //	kind "sql"   name = statement verb ("delete"); tags = what the classifier knows
 //	             about it ("object=table", "where=none", "tautology")
 //	kind "call"  name = function ("approve"); tags; kind "pay", kind "tool" alike
+//	kind "money" name = the id of the rule; what clients.json and the parsers of
+//	             calls and payments found
 //	kind "redir" name = ">" or ">>"; its one operand is the file written
 //
 // A domain is (1) a pure classifier that calls e.match(&item{…}) for what it
@@ -74,29 +76,32 @@ var tableFiles = []string{"shell", "git", "sql", "nosql", "orm", "infra", "k8s",
 	"http", "secret", "rce", "priv", "wallet", "x402", "mcp", "text"}
 
 // supportFiles are the tables that are not rules.
-var supportFiles = []string{"groups", "wrappers", "wrappers_sql", "reads", "code", "tools", "tools_sql", "readonly", "dryrun", "paths", "verbs", "env", "amounts"}
+var supportFiles = []string{"groups", "wrappers", "wrappers_sql", "effects", "reads", "code", "tools", "tools_sql", "readonly", "dryrun", "paths", "verbs", "env", "amounts", "clients"}
 
 // rulesetVersion is YYYY.MM.N; TestRulesetVersion fails when a table changed and it did not.
 const rulesetVersion = "2026.11.11"
 
 // compiled is everything read from the tables, made once.
 type compiled struct {
-	rules    []Rule
-	byID     map[string]*Rule
-	exe      map[string][]*matcher // kind exe and redir, by name
-	other    map[string][]*matcher // other kinds, by kind + " " + name
-	anyExe   []*matcher            // exe "*"
-	groups   map[string][]string
-	tools    map[string]*tool
-	wrappers map[string][]*wrapper
-	readonly map[string][]*proof
-	dryrun   map[string][]*proof
-	reads    map[string][]*read
-	code     *code
+	rules     []Rule
+	byID      map[string]*Rule
+	exe       map[string][]*matcher // kind exe and redir, by name
+	other     map[string][]*matcher // other kinds, by kind + " " + name
+	anyExe    []*matcher            // exe "*"
+	groups    map[string][]string
+	tools     map[string]*tool
+	wrappers  map[string][]*wrapper
+	effects   map[string][]*effect
+	variables map[string]*variable // by name
+	families  []family             // those with a part that may be anything
+	readonly  map[string][]*proof
+	dryrun    map[string][]*proof
+	clients   clientTable
+	reads     map[string][]*read
+	code      *code
 	// what a command line is called in a file of settings
 	commandKeys, commandSections map[string]bool
 	lifecycle                    []string
-	readVariables                map[string]string // language by name
 	hash                         string
 }
 
@@ -176,6 +181,9 @@ func compile() (*compiled, error) {
 	return c, nil
 }
 
+// tableReader decodes one table into a value; a table that is not there leaves it alone.
+type tableReader = func(name string, into any) error
+
 // support reads the tables that are not rules.
 func (c *compiled) support() error {
 	read := func(name string, into any) error {
@@ -198,19 +206,12 @@ func (c *compiled) support() error {
 		}
 		c.groups[name] = all
 	}
-	if err := c.readTools(read); err != nil {
-		return err
+	for _, part := range [...]func(tableReader) error{c.readTools, c.readWrappers, c.readVariables, c.readEffects, c.readProofs, c.readReads, c.readCode, c.readClients} {
+		if err := part(read); err != nil {
+			return err
+		}
 	}
-	if err := c.readWrappers(read); err != nil {
-		return err
-	}
-	if err := c.readReads(read); err != nil {
-		return err
-	}
-	if err := c.readCode(read); err != nil {
-		return err
-	}
-	return c.readProofs(read)
+	return nil
 }
 
 // names replaces "@group" by the group's names.

@@ -17,6 +17,9 @@ func (e *engine) scanTokens(src *source) {
 		}
 		piece := strings.Fields(text[start : start+end])
 		if len(piece) > 0 {
+			if next := start + end; next+1 < len(text) && (text[next] == '(' || text[next] == '`') {
+				piece = append(piece, string(hole)) // what a substitution prints
+			}
 			pieces++
 			e.scanPiece(src, start, start+end, piece)
 		}

@@ -9,8 +9,8 @@ import (
 // "ExecStart=". Which keys those are stands in reads.json; the files are YAML, TOML,
 // INI or JSON, and one walk over lines and one over trees do for all of them.
 
-// setting is where the walk over the lines stands.
-type setting struct {
+// openLine is where the walk over the lines stands.
+type openLine struct {
 	indent  int    // of the line
 	key     string // last key of this indent
 	section bool   // what stands deeper is a command by name
@@ -25,7 +25,7 @@ func (e *engine) runSettings(sh *shell, src *source) {
 			return
 		}
 	}
-	var open []setting
+	var open []openLine
 	goals := e.goalsOf(sh, src)
 	e.eachLine(src.text, "\n", func(from, to int) {
 		line := src.text[from:to]
@@ -37,7 +37,7 @@ func (e *engine) runSettings(sh *shell, src *source) {
 		if strings.HasPrefix(text, "[") && strings.HasSuffix(strings.TrimSpace(text), "]") && !strings.ContainsAny(text, ",\"'") {
 			name := strings.Trim(strings.TrimSpace(text), "[] ")
 			last := name[strings.LastIndexAny(name, ".:")+1:]
-			open = []setting{{indent: -1, key: last, section: e.commandSections[strings.ToLower(last)]}}
+			open = []openLine{{indent: -1, key: last, section: e.commandSections[strings.ToLower(last)]}}
 			return
 		}
 		for strings.HasPrefix(text, "- ") {
@@ -50,13 +50,13 @@ func (e *engine) runSettings(sh *shell, src *source) {
 		if len(goals) > 0 && len(open) > 1 && open[0].section && !goals[open[1].key] {
 			return
 		}
-		open = e.settingLine(sh, src, open, setting{indent: indent}, text, to)
+		open = e.settingLine(sh, src, open, openLine{indent: indent}, text, to)
 	})
 }
 
 // settingLine judges one line; it gives the lines that are open behind it.
-func (e *engine) settingLine(sh *shell, src *source, open []setting, s setting, text string, to int) []setting {
-	above := setting{}
+func (e *engine) settingLine(sh *shell, src *source, open []openLine, s openLine, text string, to int) []openLine {
+	above := openLine{}
 	if len(open) > 0 {
 		above = open[len(open)-1]
 	}
@@ -264,9 +264,9 @@ func (e *engine) runCMake(sh *shell, src *source) {
 		switch {
 		case name == "file" && len(words) > 1 && (words[0] == "REMOVE_RECURSE" || words[0] == "REMOVE"):
 			flag := map[string]string{"REMOVE_RECURSE": "rm -rf ", "REMOVE": "rm -f "}[words[0]]
-			e.carried(sh, src, from, to, flag+shellWords(words[1:]), "cmake file")
+			e.carried(sh, src, from, to, flag+cmakeCommand(words[1:]), "cmake file")
 		case name == "file" && len(words) > 2 && (words[0] == "WRITE" || words[0] == "APPEND"):
-			e.carried(sh, src, from, to, "printf x > "+shellWords(words[1:2]), "cmake file")
+			e.carried(sh, src, from, to, "printf x > "+cmakeCommand(words[1:2]), "cmake file")
 		case name == "exec_program" && len(words) > 0:
 			e.carried(sh, src, from, to, strings.Join(words, " "), name)
 		default:
@@ -286,7 +286,7 @@ func (e *engine) cmakeCommands(sh *shell, src *source, from, to int, words []str
 			end++
 		}
 		if end > i+1 {
-			e.carried(sh, src, from, to, shellWords(words[i+1:end]), "cmake")
+			e.carried(sh, src, from, to, cmakeCommand(words[i+1:end]), "cmake")
 		}
 	}
 }
@@ -303,8 +303,8 @@ func cmakeWords(text string) []string {
 		"${CMAKE_BINARY_DIR}", "build", "${CMAKE_CURRENT_BINARY_DIR}", "build", "${PROJECT_BINARY_DIR}", "build").Replace(text))
 }
 
-// shellWords joins words for a shell, quoted but for the variables in them.
-func shellWords(words []string) string {
+// cmakeCommand joins words for a shell, quoted but for the variables in them.
+func cmakeCommand(words []string) string {
 	out := make([]string, len(words))
 	for i, w := range words {
 		if strings.Contains(w, "${") || strings.ContainsAny(w, "*?") && !strings.ContainsAny(w, " '\"") {

@@ -7,13 +7,14 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// parserPair is a shell parser and its lenient twin. A parser is not safe for
-// two goroutines, so pairs are pooled.
-type parserPair struct{ strict, lenient *syntax.Parser }
+// parserPair is a shell parser, one for zsh, and a lenient twin. A parser is not safe
+// for two goroutines, so they are pooled.
+type parserPair struct{ strict, zsh, lenient *syntax.Parser }
 
 func newParser() *parserPair {
 	return &parserPair{
 		strict:  syntax.NewParser(syntax.Variant(syntax.LangBash)),
+		zsh:     syntax.NewParser(syntax.Variant(syntax.LangZsh)),
 		lenient: syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.RecoverErrors(5)),
 	}
 }
@@ -24,6 +25,9 @@ func parseShell(text string) ([]*syntax.Stmt, bool) {
 	defer pool.Put(p)
 	f, err := p.strict.Parse(strings.NewReader(text), "")
 	if err == nil {
+		return f.Stmts, true
+	}
+	if f, err = p.zsh.Parse(strings.NewReader(text), ""); err == nil {
 		return f.Stmts, true
 	}
 	if f, err = p.lenient.Parse(strings.NewReader(text), ""); err == nil && f != nil {
@@ -289,6 +293,7 @@ func (sh *shell) write(r redir, out flow, s *syntax.Stmt) {
 	if c := e.classOf(r.file, sh.cwd); c&(isTemp|isNullDevice) == 0 {
 		e.unproven = true
 	}
+	sh.wireFile(r.file, out)
 	e.remember(sh, r.file, out, r.op == ">>")
 }
 
@@ -353,6 +358,7 @@ func (sh *shell) command(c syntax.Command, in flow, files []redir, s *syntax.Stm
 			sh.hide(c, a)
 			sh.assign(a)
 			sh.hooks(a, int(c.Pos().Offset()), int(c.End().Offset()))
+			sh.exports(c, a)
 		}
 		sh.refers(c.Args)
 	case *syntax.TimeClause:
@@ -419,7 +425,8 @@ func (sh *shell) assign(a *syntax.Assign) {
 	switch {
 	case a.Naked || a.Name == nil:
 		if a.Value != nil {
-			sh.text(a.Value)
+			v := &invocation{exe: "declare", src: sh.src, from: int(a.Pos().Offset()), to: int(a.End().Offset()), argv: []Word{{Text: "declare"}, sh.text(a.Value)}}
+			sh.subscripts(v)
 		}
 	case a.Array != nil:
 		sh.array(a)
@@ -475,6 +482,17 @@ func (sh *shell) hooks(a *syntax.Assign, from, to int) {
 		if w := sh.vars[name]; len(w) == 1 {
 			sh.variableRuns(&invocation{src: sh.src, from: from, to: to}, assign{name, w[0]})
 		}
+	}
+}
+
+// exports: a variable that every later command sees.
+func (sh *shell) exports(c *syntax.DeclClause, a *syntax.Assign) {
+	if a.Name == nil || a.Value == nil || c.Variant.Value == "local" || c.Variant.Value == "readonly" {
+		return
+	}
+	if w := sh.vars[a.Name.Value]; len(w) == 1 {
+		v := &invocation{src: sh.src, from: int(c.Pos().Offset()), to: int(c.End().Offset())}
+		sh.variableActs(v, a.Name.Value, w[0])
 	}
 }
 

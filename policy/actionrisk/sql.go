@@ -1,6 +1,7 @@
 package actionrisk
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -31,7 +32,8 @@ type sqlResult struct {
 	unknown  bool // at least one statement was not recognised
 	tooDeep  bool
 	steps    int
-	printed  string // SQL that a SELECT of literals gives out, holes filled with a name
+	includes []string // files that are read as SQL
+	printed  string   // SQL that a SELECT of literals gives out, holes filled with a name
 }
 
 // maxSQLNesting bounds SQL inside literals inside SQL. Real generators stop at
@@ -46,11 +48,18 @@ const maxSQLNested = 16 << 10
 const maxSQLDepth = 64
 
 // classifySQL names the effects of a text under every reading in reads that can
-// differ for it. sure says that the server is known to undo DDL on ROLLBACK. It
-// is total: text that is no SQL has no effects.
-func classifySQL(text string, reads sqlReading, sure bool) sqlResult {
+// differ for it, as the client that is given it would take it. It is total: text
+// that is no SQL has no effects.
+func classifySQL(text string, reads sqlReading, client sqlClient) sqlResult {
 	left := maxSQLNested
-	return classifyNested(text, sqlReadings(text, reads), sure, 0, &left)
+	return classifyNested(text, sqlReadings(text, reads), client, 0, &left)
+}
+
+// sqlClient is what is known of the client that is given a text.
+type sqlClient struct {
+	name          string
+	transactional bool // its server undoes DDL on ROLLBACK
+	embedded      bool // it is the database itself: server files are the user's
 }
 
 // sqlReadings drops the readings that cannot differ from another for the text.
@@ -71,14 +80,14 @@ func sqlReadings(text string, reads sqlReading) sqlReading {
 	return reads
 }
 
-func classifyNested(text string, reads sqlReading, sure bool, nesting int, left *int) sqlResult {
+func classifyNested(text string, reads sqlReading, client sqlClient, nesting int, left *int) sqlResult {
 	var merged sqlResult
 	first := true
 	for _, read := range [...]sqlReading{sqlANSI, sqlMySQL, sqlSlash} {
 		if reads&read == 0 {
 			continue
 		}
-		p := sqlParser{text: text, read: read, nesting: nesting, left: left, sure: sure}
+		p := sqlParser{text: text, read: read, nesting: nesting, left: left, of: client}
 		p.run()
 		merged.steps += len(p.toks) + p.out.steps
 		if first {
@@ -95,6 +104,11 @@ func classifyNested(text string, reads sqlReading, sure bool, nesting int, left 
 		for _, c := range p.out.shell {
 			if !slices.Contains(merged.shell, c) {
 				merged.shell = append(merged.shell, c)
+			}
+		}
+		for _, name := range p.out.includes {
+			if !slices.Contains(merged.includes, name) {
+				merged.includes = append(merged.includes, name)
 			}
 		}
 		merged.readOnly = merged.readOnly && p.out.readOnly
@@ -123,7 +137,7 @@ type sqlParser struct {
 	unscoped  []string          // CTEs that select whole tables
 	loop      bool              // inside WHILE, LOOP or \watch: LIMIT scopes nothing
 	txStart   int               // index of the first fact of the open transaction, -1 if none
-	sure      bool              // the client is known, and its DDL can be rolled back
+	of        sqlClient
 }
 
 func (p *sqlParser) run() {
@@ -154,6 +168,9 @@ func (p *sqlParser) run() {
 		}
 	}
 	p.callBodies()
+	if list := lineCommands[cmp.Or(sameLines[p.of.name], p.of.name)]; p.nesting == 0 && len(list) > 0 {
+		p.clientLines(list)
+	}
 	if len(p.out.facts) > 0 || len(p.out.shell) > 0 || p.out.unknown {
 		p.out.readOnly = false
 	}
@@ -382,7 +399,18 @@ func (p *sqlParser) bare(lo, hi int) {
 		p.assign(p.raw(lo), lo+2, hi)
 		return
 	}
+	if raw := p.raw(lo); p.toks[lo].kind == sqlParam && len(raw) > 1 && raw[0] == ':' { // psql puts a variable in
+		p.add("dynamic", raw, lo, hi)
+		return
+	}
 	name, next := p.name(lo, hi)
+	before := len(p.out.facts)
+	if p.op(next, "(") {
+		p.functions(lo, hi)
+	}
+	if len(p.out.facts) > before {
+		return
+	}
 	name = strings.ToLower(name[strings.LastIndexByte(name, '.')+1:])
 	if strings.HasPrefix(name, "sp_executesql") || strings.HasPrefix(name, "sp_msforeach") {
 		p.dynamic(next, hi, lo)
@@ -422,7 +450,7 @@ var sqlVerbs = func() map[string]bool {
 		analyze analyse optimize reindex cluster refresh lock unlock flush purge kill shutdown restart restore backup
 		recover attach detach pragma checkpoint discard listen notify print raiserror return if while loop reconfigure
 		undrop undo move install change stop system security dump exchange handler batch delimiter waitfor dbcc put get
-		list ls source repair check exit quit rebuild export clear remove msck cache uncache suspend resume go into enable disable history for raise perform elseif elsif else match`) {
+		list ls source repair check exit quit rebuild export clear remove msck cache uncache suspend resume go into enable disable history for raise perform elseif elsif else match runscript flashback`) {
 		m[v] = true
 	}
 	return m

@@ -52,7 +52,7 @@ func TestSQLEffects(t *testing.T) {
 			slices.Sort(words)
 			want = strings.Join(slices.Compact(words), " ")
 		}
-		r := classifySQL(text, sqlAnyReading, false)
+		r := classifySQL(text, sqlAnyReading, sqlClient{})
 		if diff := cmp.Diff(want, sqlSummary(r)); diff != "" {
 			t.Errorf("line %d: %s\n(-want +got)\n%s", n+1, text, diff)
 		}
@@ -89,13 +89,13 @@ func FuzzSQLTokens(f *testing.F) {
 				t.Fatalf("reading %d: %d of %d bytes", read, at, len(text))
 			}
 		}
-		r := classifySQL(text, sqlAnyReading, false)
+		r := classifySQL(text, sqlAnyReading, sqlClient{})
 		for _, f := range r.facts {
 			if f.start < 0 || f.end > len(text) || f.start >= f.end {
 				t.Fatalf("span %d..%d outside", f.start, f.end)
 			}
 		}
-		if sqlSummary(r) != sqlSummary(classifySQL(text, sqlAnyReading, false)) {
+		if sqlSummary(r) != sqlSummary(classifySQL(text, sqlAnyReading, sqlClient{})) {
 			t.Fatal("two answers")
 		}
 	})

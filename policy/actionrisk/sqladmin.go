@@ -21,6 +21,10 @@ func (p *sqlParser) create(i, end int) {
 		}
 		p.add("ddl.additive", target, i, end)
 	case "table":
+		if replaces && p.selectsNothing(p.firstOf(i, end, "select"), end) {
+			p.add("truncate", target, i, end)
+			return
+		}
 		if replaces {
 			p.add("replace", target, i, end)
 			return
@@ -164,7 +168,7 @@ func (p *sqlParser) alter(i, end int) {
 	case "system", "instance":
 		if p.is(i+2, "kill") || p.is(i+2, "disconnect") {
 			p.add("server.kill-session", "", i, end)
-		} else {
+		} else if !p.setting(p.raw(i+3), p.settingValue(i+4, end), i, end) {
 			p.add("server.config", p.raw(i+3), i, end)
 		}
 	case "database", "account", "server":
@@ -192,7 +196,12 @@ func (p *sqlParser) alter(i, end int) {
 }
 
 func (p *sqlParser) alterDatabase(i, end int, target string) {
+	if at := p.firstOf(i, end, "set"); p.setting(p.raw(at+1), p.settingValue(at+2, end), i, end) {
+		return
+	}
 	switch {
+	case p.raw(end-1) == "on" && p.raw(end-2) == "trustworthy":
+		p.add("privilege.superuser", target, i, end) // its owner becomes whoever owns the server
 	case p.raw(end-1) == "offline", p.has(i, end, "offline"):
 		p.add("server.shutdown", target, i, end)
 	case p.has(i, end, "immediate") || strings.Contains(strings.ToLower(p.text[p.toks[i].start:p.toks[end-1].end]), "single_user"):
@@ -288,6 +297,10 @@ func (p *sqlParser) alterAction(i, lo, hi int, target string) {
 	case "alter", "modify", "change":
 		p.alterColumn(i, lo, hi, target)
 	default:
+		if p.raw(lo) == "engine" && (p.raw(lo+1) == "blackhole" || p.raw(lo+2) == "blackhole") {
+			add("truncate")
+			return
+		}
 		add("ddl.rewrite")
 	}
 }
@@ -340,11 +353,19 @@ func (p *sqlParser) transfer(verb string, i, end int) {
 		case p.is(at, "from") && (file == "" || remote):
 			p.add("insert", target, i, end)
 		case p.is(at, "from"):
-			p.add("server.file-read", file, i, end)
+			if p.of.embedded {
+				p.add("insert", target, i, end)
+			} else {
+				p.add("server.file-read", file, i, end)
+			}
 		case file != "" && !remote:
-			p.add("server.file-write", file, i, end)
+			p.serverFile("server.file-write", file, i, end)
 		}
 	case "load":
+		if p.raw(i+1) == "csv" {
+			p.loadCSV(i, end)
+			return
+		}
 		file := p.stringAt(p.firstOf(i, end, "infile") + 1)
 		switch {
 		case p.is(i+1, "data") && file != "" && kindOfFile(file)&(isCredential|isAccounts) != 0: // of whichever machine
@@ -363,13 +384,43 @@ func (p *sqlParser) transfer(verb string, i, end int) {
 	}
 }
 
+// loadCSV: Neo4j reads a file of the server, or of another one.
+func (p *sqlParser) loadCSV(i, end int) {
+	url := p.stringAt(p.firstOf(i, end, "from") + 1)
+	if file, ok := strings.CutPrefix(url, "file:"); ok && kindOfFile("/"+strings.TrimLeft(file, "/"))&(isCredential|isAccounts) != 0 {
+		p.add("server.file-read", file, i, end)
+		return
+	}
+	p.add("insert", "", i, end)
+}
+
 // administer handles the remaining verbs.
 func (p *sqlParser) administer(verb string, i, end int) {
 	add := func(effect string) { p.add(effect, "", i, end) }
 	switch verb {
 	case "rename":
 		add("ddl.rename")
-	case "comment", "analyze", "analyse", "undrop", "attach", "backup":
+	case "attach":
+		if runsAsPage(p.stringAt(p.firstOf(i, end, "database")+1) + p.stringAt(i+1)) {
+			add("server.file-write")
+		} else {
+			add("ddl.additive")
+		}
+	case "runscript":
+		if strings.Contains(p.stringAt(p.firstOf(i, end, "from")+1), "://") {
+			add("dynamic")
+		} else {
+			p.out.includes = append(p.out.includes, p.stringAt(p.firstOf(i, end, "from")+1))
+		}
+	case "flashback":
+		if p.has(i, end, "before") {
+			add("ddl.rename")
+		} else {
+			add("truncate")
+		}
+	case "remove":
+		p.drop(i, end)
+	case "comment", "analyze", "analyse", "undrop", "backup":
 		add("ddl.additive")
 	case "vacuum", "reindex", "refresh", "cluster", "optimize", "rebuild":
 		p.maintain(verb, i, end)
@@ -436,9 +487,20 @@ func (p *sqlParser) administer(verb string, i, end int) {
 	}
 }
 
+// runsAsPage: a file that a web server runs.
+func runsAsPage(path string) bool {
+	switch strings.ToLower(path[strings.LastIndexByte(path, '.')+1:]) {
+	case "php", "phtml", "php5", "jsp", "jspx", "asp", "aspx", "cgi", "cfm":
+		return true
+	}
+	return false
+}
+
 func (p *sqlParser) maintain(verb string, i, end int) {
 	online := p.has(i, end, "concurrently")
 	switch {
+	case verb == "vacuum" && p.raw(end-1) == "hours" && p.raw(end-2) == "0", verb == "vacuum" && p.raw(end-2) == "0" && p.raw(end-3) == "retain":
+		p.add("truncate", "", i, end) // a table's history is what recovery needs
 	case verb == "vacuum" && p.has(i, end, "full"), verb == "cluster", verb == "optimize":
 		p.add("ddl.rewrite", "", i, end)
 	case verb == "vacuum" || online || verb == "refresh" && !p.is(i+1, "materialized"):

@@ -5,6 +5,73 @@ import (
 	"strings"
 )
 
+// Database clients have commands of their own beside SQL: they run programs, read
+// and write files of the machine they run on, and put variables into the text.
+
+// clientAction says what a client's command does with its argument.
+type clientAction byte
+
+const (
+	clientShows    clientAction = 's' // shows something, or sets how things are shown
+	clientShell    clientAction = '!' // a shell runs it
+	clientIncludes clientAction = 'f' // a file of statements, or a program behind "|"
+	clientWrites   clientAction = 'w' // a file is written, or a program behind "|" is fed
+	clientReads    clientAction = 'r' // a file of data, or a program behind "|"
+	clientLoads    clientAction = 'l' // a library
+	clientReplaces clientAction = 'x' // the database is overwritten
+	clientExpands  clientAction = 'b' // what stands in backticks is run
+)
+
+// clientCommands are commands that begin with a sign no statement begins with.
+var clientCommands = func() map[string]clientAction {
+	m := map[string]clientAction{}
+	for action, names := range map[clientAction]string{
+		clientShows: `\l \z \x \c \q \timing \pset \conninfo \h \? \a \t \s \p \encoding \sf \sv \l+ \connect \r \H \C \f \errverbose \password
+			.tables .schema .headers .mode .databases .indexes .indices .dump .quit .exit .help .show .width .timer .stats .explain .fullschema .separator .nullvalue .version .header .eqp .bail .changes .echo .prompt .parameter .open .cd .print .limit .lint .sha3sum .dbinfo .timeout .auth .columns .rows .maxrows .keyword .highlight`,
+		clientShell:    `.shell .system .sh \P`,
+		clientIncludes: `.read \i \ir \include \include_relative \. \source`,
+		clientWrites:   `\o \w \out \write \T .output .once .excel .www .log .save .backup .clone .trace`,
+		clientReads:    `.import`,
+		clientLoads:    `.load`,
+		clientReplaces: `.restore`,
+		clientExpands:  `\set \setenv \if \elif \echo \qecho \warn \prompt \unset \else \endif`,
+	} {
+		for name := range strings.FieldsSeq(names) {
+			m[name] = action
+		}
+	}
+	return m
+}()
+
+// lineCommand is a command of one client that begins with a word of its own.
+type lineCommand struct {
+	prefix string
+	action clientAction
+}
+
+// lineCommands are those words by client, in lower case.
+var lineCommands = map[string][]lineCommand{
+	"mysql":        {{"system ", clientShell}, {"pager ", clientShell}, {"nopager", clientShows}, {"source ", clientIncludes}, {"tee ", clientWrites}},
+	"sqlplus":      {{"host ", clientShell}, {"ho ", clientShell}, {"!", clientShell}, {"$", clientShell}, {"@@", clientIncludes}, {"@", clientIncludes}, {"start ", clientIncludes}, {"spool off", clientShows}, {"spool ", clientWrites}},
+	"sqlcmd":       {{":!!", clientShell}, {"!!", clientShell}, {":r ", clientIncludes}, {":out ", clientWrites}, {":error ", clientWrites}},
+	"impala-shell": {{"shell ", clientShell}, {"!", clientShell}, {"source ", clientIncludes}, {"src ", clientIncludes}},
+	"beeline":      {{"!sh ", clientShell}, {"!run ", clientIncludes}, {"!record ", clientWrites}},
+	"hive":         {{"!", clientShell}, {"dfs ", clientShell}, {"source ", clientIncludes}},
+	"spark-sql":    {{"!", clientShell}, {"source ", clientIncludes}},
+	"cqlsh":        {{"source ", clientIncludes}, {"capture off", clientShows}, {"capture ", clientWrites}},
+	"snowsql":      {{"!system ", clientShell}, {"!source ", clientIncludes}, {"!load ", clientIncludes}, {"!spool off", clientShows}, {"!spool ", clientWrites}},
+	"isql-fb":      {{"shell ", clientShell}, {"input ", clientIncludes}, {"in ", clientIncludes}, {"output ", clientWrites}},
+	"db2":          {{"!", clientShell}, {"host ", clientShell}},
+	"bteq":         {{".os ", clientShell}, {".run file ", clientIncludes}, {".run file=", clientIncludes}},
+	"nzsql":        {{`\! `, clientShell}},
+	"exaplus":      {{"host ", clientShell}, {"@", clientIncludes}},
+	"cypher-shell": {{":source ", clientIncludes}},
+	"ij":           {{"run ", clientIncludes}},
+}
+
+// sameLines are clients that know the commands of another one.
+var sameLines = map[string]string{"mariadb": "mysql", "mycli": "mysql", "mysqlsh": "mysql", "sqlcl": "sqlplus", "sql": "sqlplus", "osql": "sqlcmd", "mssql-cli": "sqlcmd", "sqlline": "beeline", "isql": "isql-fb"}
+
 // client handles a command of the database client, or a statement end that runs
 // the result of the query before it.
 func (p *sqlParser) client(i int) {
@@ -26,33 +93,74 @@ func (p *sqlParser) client(i int) {
 		p.carry(strings.TrimLeft(text, `\!`), "client-shell", i)
 		return
 	}
-	switch name {
-	case `\copy`:
+	if name == `\copy` {
 		p.copyMeta(rest, i)
-	case ".shell", ".system":
-		p.carry(rest, "client-shell", i)
-	case `\o`, `\w`, `\out`, `\write`, ".output", ".once", ".import", ".excel":
-		if at := strings.IndexByte(rest, '|'); at >= 0 {
-			p.carry(strings.Trim(rest[at+1:], `'"`), "client-shell", i)
-		}
-		p.out.readOnly = false
-	case ".load":
-		p.add("server.program", rest, i, i+1)
-	case ".restore":
-		p.add("replace", rest, i, i+1)
-	default:
-		if strings.HasPrefix(name, `\d`) || slices.Contains(clientReads, name) {
-			return
-		}
+		return
+	}
+	if action, ok := clientCommands[name]; ok {
+		p.clientAct(action, rest, i)
+	} else if !strings.HasPrefix(name, `\d`) {
 		p.out.readOnly = false
 	}
 }
 
-// clientReads are client commands that only show something.
-var clientReads = []string{`\l`, `\z`, `\x`, `\c`, `\q`, `\echo`, `\timing`, `\pset`, `\conninfo`, `\h`, `\?`, `\a`, `\t`, `\s`, `\p`, `\encoding`, `\sf`, `\sv`, `\l+`, `\connect`,
+// clientAct judges one command of a client by what it does with its argument.
+func (p *sqlParser) clientAct(action clientAction, rest string, i int) {
+	rest = strings.TrimSpace(rest)
+	if words := optionWords(rest); len(words) > 0 && strings.HasPrefix(words[0], "|") && action != clientShell && action != clientExpands {
+		command := rest[1:]
+		if rest[0] != '|' { // in quotes
+			command = words[0][1:]
+		}
+		p.carry(command, "client-shell", i)
+		p.out.readOnly = false
+		return
+	}
+	switch action {
+	case clientShows:
+		return
+	case clientShell:
+		p.carry(rest, "client-shell", i)
+	case clientIncludes:
+		name, _, _ := strings.Cut(strings.Trim(rest, `'";`), " ")
+		p.out.includes = append(p.out.includes, name)
+	case clientWrites:
+		name := strings.Trim(lastField(rest), `'";`)
+		if name != "" && name != "stdout" && !strings.HasPrefix(name, "-") {
+			p.programText("echo x > "+quote(name), "client-file", i, i+1)
+		}
+	case clientReads:
+		for _, w := range optionWords(rest) {
+			if command, ok := strings.CutPrefix(w, "|"); ok {
+				p.carry(command, "client-shell", i)
+			}
+		}
+	case clientLoads:
+		p.add("server.program", rest, i, i+1)
+	case clientReplaces:
+		p.add("replace", rest, i, i+1)
+	case clientExpands:
+		for {
+			_, after, ok := strings.Cut(rest, "`")
+			if !ok {
+				break
+			}
+			var command string
+			command, rest, _ = strings.Cut(after, "`")
+			p.carry(command, "client-shell", i)
+		}
+		return
+	}
+	p.out.readOnly = false
+}
 
-	".tables", ".schema", ".headers", ".mode", ".databases", ".indexes", ".indices", ".dump", ".quit", ".exit", ".help", ".show", ".width", ".timer",
-	".stats", ".explain", ".fullschema", ".separator", ".nullvalue", ".version", ".header", ".eqp"}
+func lastField(text string) string {
+	fields := strings.Fields(text)
+	if len(fields) == 0 {
+		return ""
+	}
+	return fields[len(fields)-1]
+}
 
 func (p *sqlParser) carry(text, via string, i int) {
 	p.out.shell = append(p.out.shell, sqlCarried{strings.TrimSpace(text), via, p.toks[i].start, p.toks[i].end})
@@ -84,4 +192,135 @@ func (p *sqlParser) copyMeta(rest string, i int) {
 	if strings.Contains(lower, " from ") && !strings.HasPrefix(strings.TrimSpace(lower), "(") {
 		p.add("insert", "", i, i+1)
 	}
+	if at := strings.LastIndex(lower, " to "); at >= 0 {
+		if name, _, _ := strings.Cut(strings.TrimSpace(rest[at+len(" to "):]), " "); strings.ContainsAny(name, "/~") {
+			p.programText("echo x > "+quote(strings.Trim(name, `'`)), "client-file", i, i+1)
+		}
+	}
+}
+
+// clientLines handles the commands that begin with a word, line by line.
+func (p *sqlParser) clientLines(list []lineCommand) {
+	at := 0
+	for line := range strings.Lines(p.text) {
+		start := at + len(line) - len(strings.TrimLeft(line, " \t"))
+		at += len(line)
+		line = strings.TrimSpace(line)
+		if p.out.steps++; line == "" || len(p.toks) == 0 {
+			continue
+		}
+		lower := strings.ToLower(line[:min(len(line), 16)])
+		for _, c := range list {
+			if strings.HasPrefix(lower, c.prefix) {
+				i, _ := slices.BinarySearchFunc(p.toks, start, func(t sqlToken, at int) int { return t.start - at })
+				rest := strings.TrimRight(line[len(c.prefix):], "; ")
+				if c.prefix == "dfs " {
+					rest = "hdfs dfs " + rest
+				}
+				p.clientAct(c.action, rest, min(i, len(p.toks)-1))
+				break
+			}
+		}
+	}
+}
+
+// clientVariables is how a client is given variables and writes them in its text.
+type clientVariables struct {
+	define  []string // what begins a line that sets one, in lower case
+	options []string // options with name=value
+	forms   []string // how one is written, "?" standing for its name
+	joined  bool     // the words of a value are joined
+}
+
+var variablesOf = map[string]clientVariables{
+	"psql":         {[]string{`\set `}, []string{"-v", "--set", "--variable"}, []string{`:'?'`, `:"?"`, `:?`}, true},
+	"sqlcmd":       {[]string{":setvar "}, []string{"-v"}, []string{"$(?)"}, false},
+	"sqlplus":      {[]string{"define ", "def "}, nil, []string{"&&?.", "&?.", "&&?", "&?"}, false},
+	"snowsql":      {[]string{"!define "}, []string{"-D", "--variable"}, []string{"&?"}, false},
+	"hive":         {[]string{"set hivevar:", "set hiveconf:", "set "}, []string{"--hivevar", "--hiveconf", "-hiveconf", "-hivevar", "-d", "--define"}, []string{"${hivevar:?}", "${hiveconf:?}", "${?}"}, false},
+	"impala-shell": {nil, []string{"--var"}, []string{"${var:?}"}, false},
+}
+
+var sameVariables = map[string]string{"pgcli": "psql", "usql": "psql", "ysqlsh": "psql", "gsql": "psql", "vsql": "psql", "nzsql": "psql", "osql": "sqlcmd", "mssql-cli": "sqlcmd", "sqlcl": "sqlplus", "sql": "sqlplus", "beeline": "hive", "spark-sql": "hive", "": "psql"}
+
+// expandClient puts the variables that the text and the options set into the text.
+func (e *engine) expandClient(name, text string, client *invocation) string {
+	if other, ok := sameVariables[name]; ok {
+		name = other
+	}
+	how, ok := variablesOf[name]
+	if !ok {
+		return text
+	}
+	set := map[string]string{}
+	if client != nil {
+		for i := range client.opts {
+			if o := &client.opts[i]; o.given && slices.Contains(how.options, o.name) {
+				if k, v, ok := strings.Cut(o.value.Text, "="); ok && k != "" {
+					set[k] = v
+				}
+			}
+		}
+	}
+	if len(set) == 0 && !slices.ContainsFunc(how.define, func(d string) bool { return strings.Contains(strings.ToLower(text), d) }) {
+		return text
+	}
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		if !e.budget.spend(1+len(set)) || out.Len() > maxDecoded {
+			break
+		}
+		line = putVariables(line, how.forms, set)
+		k, v, ok := definition(line, &how)
+		if ok && len(set) < maxLoop && len(v) < maxValue {
+			set[k] = v
+		}
+		out.WriteString(line)
+	}
+	return out.String()
+}
+
+// definition reads a line that sets a variable.
+func definition(line string, how *clientVariables) (name, value string, ok bool) {
+	trimmed := strings.TrimSpace(line)
+	for _, d := range how.define {
+		if len(trimmed) <= len(d) || !strings.EqualFold(trimmed[:len(d)], d) {
+			continue
+		}
+		rest := strings.TrimRight(trimmed[len(d):], "; ")
+		name, value, ok = strings.Cut(strings.Replace(rest, "=", " ", 1), " ")
+		sep := " "
+		if how.joined {
+			sep = ""
+			name, value, ok = strings.Cut(rest, " ")
+		}
+		return name, strings.Join(optionWords(value), sep), ok && name != ""
+	}
+	return "", "", false
+}
+
+// putVariables writes the values where the text names the variables. A name ends
+// where its letters end, and "::" in front is a cast.
+func putVariables(line string, forms []string, set map[string]string) string {
+	for _, form := range forms {
+		mark, after, _ := strings.Cut(form, "?")
+		from := 0
+		for from < len(line) && len(line) <= maxDecoded {
+			i := strings.Index(line[from:], mark)
+			if i < 0 {
+				break
+			}
+			i += from
+			j := i + len(mark)
+			for j < len(line) && isSQLWordByte(line[j]) {
+				j++
+			}
+			value, ok := set[line[i+len(mark):j]]
+			if from = i + len(mark); ok && strings.HasPrefix(line[j:], after) && !(i > 0 && mark == ":" && (line[i-1] == ':' || isSQLWordByte(line[i-1]))) {
+				line = line[:i] + value + line[j+len(after):]
+				from = i + len(value)
+			}
+		}
+	}
+	return line
 }

@@ -17,7 +17,7 @@ func (p *sqlParser) nested(text, via string, i, end int) bool {
 		return true
 	}
 	end = min(max(end, i+1), len(p.toks))
-	inner := classifyNested(text, sqlReadings(text, p.read|sqlANSI), p.sure, p.nesting+1, p.left)
+	inner := classifyNested(text, sqlReadings(text, p.read|sqlANSI), p.of, p.nesting+1, p.left)
 	p.out.steps += inner.steps + len(text)/8
 	p.out.tooDeep = p.out.tooDeep || inner.tooDeep
 	start, stop := p.toks[i].start, p.toks[end-1].end
@@ -70,7 +70,7 @@ func (p *sqlParser) literal(lo, hi int) (text string, known bool) {
 			i = close + 1
 		case t.kind == sqlWord || t.kind == sqlName || t.kind == sqlParam:
 			name, next := p.name(i, hi)
-			if s, ok := p.vars[strings.ToLower(name)]; ok {
+			if s, ok := p.variable(name); ok {
 				b.WriteString(s)
 				known = true
 			} else if !p.isAny(i, "as", "varchar", "text", "using", "into") && !p.op(i-1, "::") {
@@ -177,6 +177,17 @@ func reversed(s string) string {
 	return string(r)
 }
 
+// variable is the text that was given to a name; Snowflake and Oracle write $name
+// and :name where it is used.
+func (p *sqlParser) variable(name string) (string, bool) {
+	name = strings.ToLower(name)
+	if s, ok := p.vars[name]; ok {
+		return s, true
+	}
+	s, ok := p.vars[strings.TrimLeft(name, "$:")]
+	return s, ok
+}
+
 // assign remembers the literal text of a variable or a prepared statement.
 func (p *sqlParser) assign(name string, lo, hi int) {
 	if text, known := p.literal(lo, hi); known && len(text) <= 4096 {
@@ -190,7 +201,14 @@ func (p *sqlParser) assign(name string, lo, hi int) {
 // set handles SET and DECLARE: variables, and the settings that matter.
 func (p *sqlParser) set(verb string, i, end int) {
 	if p.isAny(i+1, "global", "persist", "persist_only") || strings.HasPrefix(p.raw(i+1), "@@global") || strings.HasPrefix(p.raw(i+1), "persist") {
-		p.add("server.config", p.raw(i+2), i, end)
+		at := i + 2
+		if strings.HasPrefix(p.raw(i+1), "@@") { // @@global.name, @@persist.name
+			for at = i + 1; at < end && !p.op(at+1, "=") && !p.op(at+1, ":="); at++ {
+			}
+		}
+		if name := strings.TrimLeft(p.raw(at), "."); !p.setting(name[strings.LastIndexByte(name, '.')+1:], p.settingValue(at+1, end), i, end) {
+			p.add("server.config", p.raw(i+2), i, end)
+		}
 		return
 	}
 	if p.is(i+1, "password") {
@@ -263,7 +281,7 @@ func (p *sqlParser) execute(verb string, i, end int) {
 			return
 		}
 		if _, ok := p.vars[strings.ToLower(name)]; !ok && !p.op(next, "||") && !p.op(next, "+") && (procedure != "format" && procedure != "concat" || !p.op(next, "(")) {
-			if p.routine != "" || p.via != "" || p.is(i+1, "immediate") || p.nesting > 0 {
+			if verb != "exec" && (p.routine != "" || p.via != "" || p.is(i+1, "immediate") || p.nesting > 0) {
 				p.add("dynamic", name, i, end)
 			}
 			p.out.unknown = true
@@ -288,98 +306,6 @@ func (p *sqlParser) dynamic(lo, hi, i int) {
 		return
 	}
 	p.add("dynamic", "", i, hi)
-}
-
-// procedure names the effect of a system procedure.
-func (p *sqlParser) procedure(name string, i, args, end int) bool {
-	first := p.stringAt(args)
-	switch {
-	case name == "xp_cmdshell":
-		p.add("server.program", first, i, end)
-		if first != "" {
-			p.out.shell = append(p.out.shell, sqlCarried{first, "xp_cmdshell", p.toks[args].start, p.toks[args].end})
-		}
-	case strings.HasPrefix(name, "sp_oa"), strings.HasPrefix(name, "xp_reg"), strings.HasPrefix(name, "xp_instance_reg"), name == "sp_execute_external_script", name == "sp_addextendedproc", name == "sp_start_job":
-		p.add("server.program", name, i, end)
-	case name == "xp_dirtree", name == "xp_fileexist", name == "xp_subdirs":
-		p.add("server.file-read", first, i, end)
-	case name == "sp_addsrvrolemember":
-		p.add("privilege.superuser", first, i, end)
-	case name == "sp_addrolemember":
-		if strings.HasPrefix(strings.ToLower(first), "db_owner") {
-			p.add("privilege.grant-all", first, i, end)
-		} else {
-			p.add("privilege.grant", first, i, end)
-		}
-	case name == "sp_password":
-		p.add("privilege.password", "", i, end)
-	case name == "sp_addlogin", name == "sp_grantlogin", name == "sp_adduser", name == "sp_grantdbaccess":
-		p.add("privilege.grant", first, i, end)
-	case name == "sp_configure":
-		if strings.EqualFold(first, "xp_cmdshell") || strings.Contains(strings.ToLower(first), "ole automation") {
-			p.add("server.program", first, i, end)
-		} else {
-			p.add("server.config", first, i, end)
-		}
-	case name == "sp_rename", name == "sp_renamedb":
-		p.add("ddl.rename", first, i, end)
-	case strings.HasPrefix(name, "sp_drop"), name == "sp_detach_db", name == "sp_delete_backuphistory", name == "sp_delete_job":
-		p.add("drop.other", first, i, end)
-	case strings.HasPrefix(name, "sp_help"), name == "sp_who", name == "sp_who2", name == "sp_columns", name == "sp_tables", name == "sp_lock", name == "sp_spaceused", name == "sp_databases":
-		return true
-	default:
-		return false
-	}
-	return true
-}
-
-// sqlFunctionEffects are functions of common servers that do more than compute.
-var sqlFunctionEffects = map[string]string{
-	"pg_terminate_backend": "server.kill-session", "pg_cancel_backend": "server.kill-session",
-	"pg_read_file": "server.file-read", "pg_read_binary_file": "server.file-read", "pg_ls_dir": "server.file-read",
-	"pg_stat_file": "server.file-read", "lo_import": "server.file-read", "load_file": "server.file-read", "readfile": "server.file-read",
-	"lo_export": "server.file-write", "pg_file_write": "server.file-write", "pg_file_unlink": "server.file-write",
-	"pg_file_rename": "server.file-write", "writefile": "server.file-write",
-	"load_extension": "server.program", "sys_exec": "server.program", "sys_eval": "server.program", "sys_bineval": "server.program",
-	"xp_cmdshell": "server.program", "shell_exec": "server.program", "runjava": "server.program",
-	"pg_reload_conf": "server.config", "pg_rotate_logfile": "server.config", "pg_switch_wal": "server.config", "pg_promote": "server.config",
-	"pg_stat_reset": "server.config", "pg_drop_replication_slot": "drop.other", "unschedule": "drop.other", "lo_unlink": "delete.scoped",
-	"setval": "update.scoped", "drop_chunks": "delete.scoped", "pg_advisory_lock": "ddl.lock",
-}
-
-// sqlTextFunctions run SQL that stands in one of their arguments.
-var sqlTextFunctions = map[string]bool{"dblink_exec": true, "dblink": true, "dblink_send_query": true, "query_to_xml": true,
-
-	"openquery": true, "openrowset": true, "schedule": true, "schedule_in_database": true, "exec_sql": true, "execute_sql": true, "run_sql": true, "run_command_on_workers": true,
-	"sqlite_exec": true, "parse": true, "exec_ddl_statement": true}
-
-// functions finds calls with effects in [lo,hi).
-func (p *sqlParser) functions(lo, hi int) {
-	for i := lo; i+1 < hi; i++ {
-		if p.toks[i].kind != sqlWord && p.toks[i].kind != sqlName || !p.op(i+1, "(") {
-			continue
-		}
-		name := sqlUnquote(p.raw(i))
-		close := p.closes(i+1, hi)
-		if close < 0 {
-			close = hi
-		}
-		if effect := sqlFunctionEffects[name]; effect != "" {
-			p.add(effect, p.stringAt(i+2), i, close+1)
-			continue
-		}
-		if sqlTextFunctions[name] {
-			for _, a := range p.list(i+2, close) {
-				if text, known := p.literal(a[0], a[1]); known && strings.IndexByte(text, ' ') > 0 {
-					p.nested(text, name, i, close+1)
-				}
-			}
-			continue
-		}
-		if !sqlPureFunction(name) && p.toks[i].word == "" {
-			p.out.readOnly = false
-		}
-	}
 }
 
 // sqlPureFunctionList are functions that only compute; a call of anything else

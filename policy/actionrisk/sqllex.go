@@ -60,7 +60,7 @@ comment commit concurrently connection connector constraint container conversion
 data database databases dba dbcc deallocate declare default deferrable definer delete delimiter deny desc describe detach
 dictionary dimension directory disable discard disk distinct do domain drop dump dumpfile dynamic each edge elasticsearch
 else elseif elsif enable encryption end endpoint engine event except exchange exclusive exec execute exists exit explain
-expression external extension failed false family fetch file filegroup files filter first flush for force foreign format
+expression external extension failed false family fetch file filegroup files filter first flashback flush for force foreign format
 from full fulltext function functions garbage generator global go grant graph group grants handler having header help hint history host
 identified if ignore ilike immediate import in index indexes infile inner inpath input insert install instance
 instead integration intersect into is isolation job join key keyspace keys kill language large last left level library like
@@ -72,7 +72,7 @@ plpythonu plsh pltclu policies policy pragma prepare primary print privileges pr
 program projection property proxy public publication purge query quick quota raise raiserror read reassign rebuild
 reconfigure recover recovery recreate recycle references refresh regexp reindex relay release reload remote remove rename repair
 replace replica replication reset resource restart restore restrict resume return returning revoke right rlike role
-rollback roles routine row rows rule rules savepoint schema schemas score sec secret security select sequence sequences server service session set
+rollback roles routine row rows rule rules runscript savepoint schema schemas score sec secret security select sequence sequences server service session set
 share show shutdown similar sink skip slave soname some source sql stage start starts statistics status stdin stdout stop
 storage stream streams strict structure subscription superuser suspend symmetric synonym system table tables tablespace
 tag task temp template temporary text then to top topic tran transaction transform trigger true truncate trust type

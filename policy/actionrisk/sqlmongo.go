@@ -2,6 +2,7 @@ package actionrisk
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -123,6 +124,7 @@ var mongoEffects = map[string]string{
 	"dropIndex": "drop.other", "dropIndexes": "drop.other", "dropUser": "drop.other", "dropRole": "drop.other", "dropAllUsers": "drop.other",
 	"renameCollection": "ddl.rename", "updateOne": "update.scoped", "replaceOne": "update.scoped", "findOneAndUpdate": "update.scoped", "findOneAndReplace": "update.scoped",
 	"insertOne": "insert", "insertMany": "insert", "insert": "insert", "save": "replace", "bulkWrite": "update.scoped",
+	"truncate": "nosql.delete-all", "_truncate": "nosql.delete-all", "_drop": "nosql.collection-drop", "_dropDatabase": "nosql.database-drop", "_remove": "nosql.delete-scoped",
 	"createIndex": "ddl.additive", "ensureIndex": "ddl.additive", "createCollection": "ddl.additive", "createView": "ddl.additive",
 	"shutdownServer": "server.shutdown", "killOp": "server.kill-session", "fsyncLock": "server.config", "changeUserPassword": "privilege.password",
 	"setProfilingLevel": "server.config", "resync": "server.config",
@@ -184,10 +186,13 @@ func mongoEffect(c *mongoCall) string {
 		}
 		return "update.scoped"
 	case "aggregate":
-		if strings.Contains(c.args, "$out") {
-			return "replace"
+		if !strings.Contains(c.args, "$out") {
+			return ""
 		}
-		return ""
+		if matchesNothing(c.args) {
+			return "nosql.collection-drop"
+		}
+		return "replace"
 	case "createUser", "grantRolesToUser", "updateUser":
 		if strings.Contains(c.args, `"root"`) || strings.Contains(c.args, `'root'`) || strings.Contains(c.args, "dbAdminAnyDatabase") || strings.Contains(c.args, "userAdminAnyDatabase") {
 			return "privilege.superuser"
@@ -197,6 +202,18 @@ func mongoEffect(c *mongoCall) string {
 		return mongoCommand(first)
 	}
 	return mongoEffects[c.method]
+}
+
+// matchesNothing reports whether a pipeline gives no document, so that $out leaves
+// an empty collection.
+func matchesNothing(pipeline string) bool {
+	plain := strings.Join(strings.Fields(strings.NewReplacer(`"`, "", "'", "").Replace(pipeline)), "")
+	for _, none := range [...]string{"{$match:{_id:null}}", "{$match:{_id:{$exists:false}}}", "{$match:{$expr:false}}", "{$match:{_id:{$in:[]}}}", "{$match:{$nor:[{}]}}", "{$match:{_id:-1}}", "{$match:{_id:0}}", "{$limit:0}"} {
+		if strings.Contains(plain, none) {
+			return true
+		}
+	}
+	return false
 }
 
 // mongoAll reports whether a filter picks every document.
@@ -260,7 +277,7 @@ func looksRedis(text string) bool {
 	first, rest, _ := strings.Cut(strings.TrimLeft(text, " \t\r\n"), " ")
 	switch strings.ToUpper(strings.TrimRight(first, ";\n")) {
 	case "FLUSHALL", "FLUSHDB":
-		return true
+		return rest == "" || strings.EqualFold(rest, "ASYNC") || strings.EqualFold(rest, "SYNC") || strings.ContainsAny(rest, "\n;")
 	case "CONFIG":
 		return strings.HasPrefix(strings.ToUpper(rest), "SET ")
 	}
@@ -297,6 +314,27 @@ func (e *engine) runRedis(src *source, text, words string) {
 	e.sqlResult(src, &r, words)
 }
 
+// trimEffect: a list or stream that is cut to nothing is emptied.
+func trimEffect(verb string, f []string) string {
+	args := f[min(2, len(f)):]
+	last := func(n int) int64 {
+		if n >= len(args) {
+			return -1
+		}
+		v, err := strconv.ParseInt(args[n], 10, 64)
+		if err != nil {
+			return -1
+		}
+		return v
+	}
+	empties := verb == "XTRIM" && len(args) > 1 && strings.EqualFold(args[0], "MAXLEN") && (last(len(args)-1) == 0 || last(1) == 0)
+	empties = empties || verb == "LTRIM" && len(args) == 2 && (last(0) > last(1) && last(1) >= 0 || last(0) == -1 && args[0] == "-1" && args[1] == "0")
+	if empties {
+		return "nosql.queue-purge"
+	}
+	return "insert"
+}
+
 // redisEffects names what one command does; "" stands for a change no rule knows.
 func redisEffects(f []string) []string {
 	second := ""
@@ -304,8 +342,31 @@ func redisEffects(f []string) []string {
 		second = strings.ToUpper(f[1])
 	}
 	switch verb := strings.ToUpper(f[0]); verb {
-	case "FLUSHALL", "FLUSHDB":
+	case "FLUSHALL", "FLUSHDB", "FLUSH_ALL": // the last one is memcached's
 		return []string{"nosql.redis.flush"}
+	case "XTRIM", "LTRIM":
+		return []string{trimEffect(verb, f)}
+	case "XGROUP":
+		if second == "DESTROY" || second == "SETID" {
+			return []string{"nosql.consumer-reset"}
+		}
+		return []string{"insert"}
+	case "SCRIPT", "FUNCTION":
+		switch second {
+		case "FLUSH", "DELETE", "RESTORE", "KILL":
+			return []string{map[string]string{"SCRIPT": "drop.other", "FUNCTION": "nosql.redis.config-write"}[verb]}
+		case "LIST", "EXISTS", "DUMP", "STATS":
+			return nil
+		}
+		return []string{"insert"}
+	case "SENTINEL":
+		switch second {
+		case "REMOVE", "RESET", "FLUSHCONFIG", "FAILOVER", "SET", "MONITOR":
+			return []string{"nosql.redis.config-write"}
+		}
+		return nil
+	case "MIGRATE":
+		return []string{"nosql.delete-scoped"}
 	case "CONFIG":
 		if second == "SET" || second == "REWRITE" {
 			return []string{"nosql.redis.config-write"}
@@ -321,7 +382,7 @@ func redisEffects(f []string) []string {
 	case "SHUTDOWN":
 		return []string{"server.shutdown"}
 	case "SLAVEOF", "REPLICAOF", "CLUSTER", "FAILOVER", "ACL", "MODULE", "DEBUG", "SWAPDB":
-		if verb == "CLUSTER" && (second == "INFO" || second == "NODES" || second == "SLOTS") || verb == "ACL" && (second == "LIST" || second == "WHOAMI") || verb == "MODULE" && second == "LIST" {
+		if verb == "CLUSTER" && (second == "KEYSLOT" || second == "MYID" || second == "SHARDS" || second == "COUNTKEYSINSLOT" || second == "INFO" || second == "NODES" || second == "SLOTS") || verb == "ACL" && (second == "CAT" || second == "GETUSER" || second == "USERS" || second == "LOG" || second == "LIST" || second == "WHOAMI") || verb == "MODULE" && second == "LIST" {
 			return nil
 		}
 		if verb == "MODULE" {

@@ -15,8 +15,11 @@ var sqlClients = map[string]sqlReading{
 	"sqlite3": sqlANSI, "sqlite": sqlANSI, "duckdb": sqlANSI,
 	"mysql": sqlMySQL, "mariadb": sqlMySQL, "mycli": sqlMySQL,
 	"sqlcmd": sqlANSI, "osql": sqlANSI, "isql": sqlANSI, "sqlplus": sqlANSI, "sqlcl": sqlANSI,
-	"cqlsh": sqlSlash | sqlANSI,
+	"cqlsh": sqlSlash | sqlANSI, "nzsql": sqlANSI, "usql": sqlANSI, "mysqlsh": sqlMySQL, "mssql-cli": sqlANSI, "litecli": sqlANSI,
 }
+
+// embeddedSQL are the clients that hold the database themselves.
+var embeddedSQL = setOf("duckdb sqlite3 sqlite litecli clickhouse-local sqlite-utils h2 datasette dsq q textql trdsql octosql")
 
 // transactionalDDL are the clients whose servers undo DDL on ROLLBACK.
 var transactionalDDL = map[string]bool{"psql": true, "pgcli": true, "sqlite3": true, "sqlcmd": true, "duckdb": true}
@@ -37,14 +40,7 @@ func (e *engine) runSQL(src *source, client *invocation) flow {
 		name = client.exe
 	}
 	words := clientWords(client, src.text)
-	switch name {
-	case "mongosh", "mongo":
-		e.runMongo(src, text, words)
-		return flow{}
-	case "redis-cli", "valkey-cli", "keydb-cli":
-		e.runRedis(src, text, words)
-		return flow{}
-	case "":
+	if sqlClients[name] == 0 { // a bare text, or a client of many engines
 		if looksMongo(text) {
 			e.runMongo(src, text, words)
 			return flow{}
@@ -58,8 +54,14 @@ func (e *engine) runSQL(src *source, client *invocation) flow {
 	if reads == 0 {
 		reads = sqlAnyReading
 	}
-	result := classifySQL(text, reads, transactionalDDL[name])
+	if whole := e.expandClient(name, text, client); whole != text {
+		carrier := *src
+		carrier.text, carrier.at = whole, -1
+		src, text = &carrier, whole
+	}
+	result := classifySQL(text, reads, sqlClient{name, transactionalDDL[name], embeddedSQL[name]})
 	e.sqlResult(src, &result, words)
+	e.includedSQL(src, result.includes, client)
 	if result.printed == "" {
 		return flow{}
 	}
@@ -101,6 +103,29 @@ func (e *engine) sqlResult(src *source, r *sqlResult, words string) {
 			e.doubt("a statement of an unknown dialect")
 			e.raise("parse.dialect-unknown", src, 0, len(src.text), "")
 		}
+	}
+}
+
+// includedSQL runs the files that a client is told to read, if the command itself
+// wrote them.
+func (e *engine) includedSQL(src *source, names []string, client *invocation) {
+	cwd := e.context.cwd
+	if client != nil {
+		cwd = client.cwd
+	}
+	for _, name := range names {
+		f, ok := e.files[fileKey(cwd, name)]
+		if !ok || src.depth >= maxDepth || !e.budget.spend(4) {
+			continue
+		}
+		if !f.known {
+			if f.taint&fromNetwork != 0 {
+				e.raise("sql.dynamic", src, 0, len(src.text), name)
+			}
+			continue
+		}
+		inner := src.inside(f.word, "include")
+		e.runSQL(&inner, client)
 	}
 }
 
@@ -147,6 +172,9 @@ func clientWords(v *invocation, text string) string {
 			b.WriteString(" " + a.value.Text)
 		}
 	}
+	if v.has("--local") && localStore(v.exe) {
+		b.WriteString(" local")
+	}
 	b.WriteString(" " + v.host)
 	return b.String()
 }
@@ -175,7 +203,7 @@ func looksSQL(text string) bool {
 		return sqlSecond(word, next, rest)
 	case "delete":
 		third, _ := sqlWordAt(skipSQLSpace(after))
-		return next == "from" || next == "top" || third == "from" || third == "where"
+		return next == "from" || next == "top" || third == "from" || third == "where" || deletesByName(rest)
 	case "update":
 		return hasSQLWord(strings.ToLower(after), "set") && strings.Contains(after, "=") && !strings.HasPrefix(strings.TrimSpace(rest), "-")
 	case "drop", "create", "alter", "truncate":
@@ -187,17 +215,79 @@ func looksSQL(text string) bool {
 		if low := strings.ToLower(rest); holdsSQL(low) && !strings.Contains(low, "; then") && !strings.Contains(low, ";then") && !strings.Contains(low, "; do") && !strings.Contains(low, "\ndo") && !strings.Contains(low, "\nthen") {
 			return true
 		}
+	case "for": // FOR x IN c REMOVE x IN c, where a shell has "; do"
+		low := strings.ToLower(rest)
+		return hasSQLWord(low, "in") && hasSQLWord(low, "remove") && !strings.Contains(low, ";") && !hasSQLWord(low, "do")
 	case "exec", "execute", "call":
-		return strings.HasPrefix(next, "sp_") || strings.HasPrefix(next, "xp_") || next == "immediate" || next == "master" ||
+		name := procedureName(rest)
+		return strings.HasPrefix(name, "sp_") || strings.HasPrefix(name, "xp_") || next == "immediate" || next == "master" ||
 			strings.HasPrefix(strings.TrimSpace(rest), "(") || strings.Contains(text, "xp_cmdshell") || word == "call" && strings.Contains(rest, "(")
 	}
 	return sqlPair(word, next, rest)
 }
 
+// procedureName is the last part of a dotted name in front of its arguments, in lower
+// case: msdb.dbo.sp_add_job, [master]..[xp_cmdshell].
+func procedureName(rest string) string {
+	rest = strings.TrimLeft(rest, " \t\n")
+	end := 0
+	for end < len(rest) && (isSQLWordByte(rest[end]) || strings.IndexByte(".[]\"", rest[end]) >= 0) {
+		end++
+	}
+	name := rest[:end]
+	return strings.Trim(strings.ToLower(name[strings.LastIndexByte(name, '.')+1:]), "[]\"")
+}
+
 // holdsSQL: blocks of SQL Server and PL/SQL are known by the statements in them.
 func holdsSQL(low string) bool {
-	for _, s := range [...]string{"drop table", "drop database", "drop schema", "delete from", "truncate table", "exec(", "exec (", "execute immediate", "sp_executesql", "xp_cmdshell", " set @"} {
+	for _, s := range [...]string{"drop table", "drop database", "drop schema", "delete from", "truncate table", "exec(", "exec (", "execute immediate", "sp_executesql", "xp_cmdshell", " set @", "dbms_", "utl_file.", "utl_http.", "insert into", "apex_", "owa_"} {
 		if strings.Contains(low, s) {
+			return true
+		}
+	}
+	return false
+}
+
+// deletesByName: DELETE with MySQL's modifiers, or of tables that FROM names again
+// ("DELETE o.*, i FROM …").
+func deletesByName(rest string) bool {
+	words := strings.Fields(strings.ToLower(rest[:min(len(rest), 256)]))
+	for i, w := range words {
+		switch {
+		case w == "from":
+			return i > 0 && (strings.Contains(words[i-1], ".*") || i > 1)
+		case w == "low_priority" || w == "quick" || w == "ignore", strings.HasSuffix(w, ","), i+1 < len(words) && words[i+1] == "from" && strings.HasSuffix(w, ".*"):
+		case i > 0 && strings.HasSuffix(words[i-1], ","):
+		default:
+			return false
+		}
+	}
+	return false
+}
+
+// laterSQL: a text that begins with a statement some shell would take too (SET x =
+// 1, EXEC p, PRINT 'x') and goes on with one that only a database knows.
+func laterSQL(text string) bool {
+	word, rest := sqlWordAt(skipSQLSpace(text))
+	second, third := sqlWordAt(skipSQLSpace(rest))
+	switch word {
+	case "set":
+		if third = strings.TrimLeft(third, " "); second == "" || !strings.HasPrefix(third, "=") && !strings.HasPrefix(third, ":=") && !hasSQLWord(strings.ToLower(third[:min(len(third), 64)]), "to", "on", "off") {
+			return false
+		}
+	case "exec", "execute", "call", "print", "use", "go", "begin", "declare", "start", "savepoint", "prepare", "show", "commit", "rollback", "deallocate", "raiserror":
+		if second == "" && word != "go" && word != "begin" && word != "commit" && word != "rollback" {
+			return false
+		}
+	default:
+		return false
+	}
+	for n := 0; n < maxLaterSQL; n++ {
+		at := strings.IndexAny(rest, ";\n")
+		if at < 0 {
+			return false
+		}
+		if rest = skipSQLSpace(rest[at+1:]); looksSQL(rest) {
 			return true
 		}
 	}
@@ -260,14 +350,14 @@ func truncates(rest string) bool {
 
 // sqlPairs are verbs that are also programs or words, with what must follow.
 var sqlPairs = map[string]string{
-	"show": "* ", "describe": "* ", "use": "* ", "analyze": "table|verbose", "vacuum": "full|analyze|verbose|freeze|;| ", "optimize": "table", "reindex": "table|index|database|schema|system|concurrently",
+	"show": "* ", "describe": "* ", "use": "* ", "analyze": "table|verbose", "vacuum": "*retain|full|analyze|verbose|freeze|;| ", "optimize": "table", "reindex": "table|index|database|schema|system|concurrently",
 	"cluster": "* using", "refresh": "materialized|table", "rename": "table", "replace": "into", "lock": "table|tables", "flush": "tables|privileges|logs|hosts|table|binary|status", "purge": "binary|master|recyclebin|table",
 	"kill": "query|connection", "shutdown": "abort|immediate|transactional|normal|nowait", "set": "global|persist|session|password|role|search_path|@|local", "reset": "master|slave|replica|query|all|binary",
 	"begin": ";|transaction|work|tran|immediate|try|isolation| ", "start": "transaction|slave|replica", "commit": ";", "rollback": ";", "do": "$|language", "declare": "@", "prepare": "*from|*as|transaction",
-	"copy": "*from '|*from s|*to '|*to p|*from p|into|(|*to s", "load": "data|xml", "bulk": "insert", "import": "foreign", "comment": "on", "reassign": "owned", "pragma": "*", "attach": "database|'", "detach": "database|table",
+	"copy": "*from '|*from s|*to '|*to p|*from p|into|(|*to s", "load": "data|xml|csv", "bulk": "insert", "import": "foreign", "comment": "on", "reassign": "owned", "pragma": "*", "attach": "database|'", "detach": "database|table",
 	"backup": "database|log", "restore": "database|log", "stop": "slave|replica", "change": "master|replication", "install": "plugin|component", "dbcc": "*", "match": "(",
 	"exchange": "tables", "undrop": "table|database|schema", "security": "label", "discard": "all", "notify": "*;", "system": "drop|stop|start|reload|flush|shutdown|kill", "if": "exists (|object_id",
-	"while": "1=1|1 = 1|(1=1|exists", "delimiter": "*", "go": "", "flushall": "", "flushdb": "", "config": "set ", "msck": "repair", "xp_cmdshell": "'", "sp_executesql": "n'|'", "sp_configure": "'", "unload": "(", "waitfor": "delay", "handler": "*open", "savepoint": "*;", "table": "*;"}
+	"remove": "database|namespace|table|ns |db ", "runscript": "from", "flashback": "database|table", "while": "1=1|1 = 1|(1=1|exists", "delimiter": "*", "go": "", "flushall": "", "flushdb": "", "config": "set ", "msck": "repair", "xp_cmdshell": "'", "sp_executesql": "n'|'", "sp_configure": "'", "unload": "(", "waitfor": "delay", "handler": "*open", "savepoint": "*;", "table": "*;"}
 
 // sqlPair looks a word up in sqlPairs: alternatives that the rest must begin
 // with, or with * that it must hold; "* " alone asks only for a name and an end.

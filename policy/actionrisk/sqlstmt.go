@@ -43,7 +43,10 @@ func (p *sqlParser) statement(verb string, i, end int) {
 		p.set(verb, i, end)
 	case "copy", "load", "bulk", "import", "unload":
 		p.transfer(verb, i, end)
-	case "while", "loop", "for":
+	case "for":
+		p.aql(i, end)
+		p.loop = true
+	case "while", "loop":
 		p.loop = true
 	case "match":
 		p.cypher(i, end)
@@ -121,11 +124,24 @@ func (p *sqlParser) cypher(i, end int) {
 	}
 	effect := "nosql.delete-all"
 	for j := i; j < at; j++ {
-		if p.is(j, "where") || p.op(j, "{") {
+		if p.is(j, "where") || p.op(j, "{") && p.toks[j].depth > p.toks[i].depth { // (n {id: 5}), not CALL { … }
 			effect = "nosql.delete-scoped"
 		}
 	}
 	p.add(effect, "", i, end)
+}
+
+// aql handles FOR x IN c … REMOVE x IN c of ArangoDB.
+func (p *sqlParser) aql(i, end int) {
+	at := p.firstOf(i, end, "remove")
+	if at == end || !p.has(i, at, "in") {
+		return
+	}
+	effect := "nosql.delete-all"
+	if p.has(i, at, "filter", "limit", "search") {
+		effect = "nosql.delete-scoped"
+	}
+	p.add(effect, p.raw(end-1), i, end)
 }
 
 // explain plans a statement, or runs it under ANALYZE.
@@ -184,6 +200,9 @@ func (p *sqlParser) deletion(i, end int) {
 		j++
 	}
 	target, next := p.name(j, end)
+	for p.op(next, ",") { // DELETE a, b FROM …
+		_, next = p.name(next+1, end)
+	}
 	if p.is(next, "from") && !p.is(i+1, "from") { // DELETE alias FROM t, or CQL columns
 		target, _ = p.name(next+1, end)
 	}
@@ -261,7 +280,10 @@ func (p *sqlParser) insertion(verb string, i, end int) {
 		}
 		j++
 	}
-	target, _ := p.name(j, end)
+	target, next := p.name(j, end)
+	if effect == "replace" && p.selectsNothing(p.firstOf(next, end, "select"), end) {
+		effect = "truncate"
+	}
 	p.add(effect, target, i, end)
 	p.systemTable(target, i, end)
 	p.functions(i, end)
@@ -306,7 +328,7 @@ func (p *sqlParser) truncation(i, end int) {
 // sqlObjectWords maps the words that follow CREATE, DROP and ALTER to the kind
 // of object; "" skips a modifier. Kinds of two words are folded to one.
 var sqlObjectWords = map[string]string{
-	"table": "table", "tables": "table", "database": "database", "databases": "database", "schema": "schema", "keyspace": "database",
+	"table": "table", "tables": "table", "database": "database", "databases": "database", "db": "database", "schema": "schema", "keyspace": "database",
 	"catalog": "database", "collection": "table", "view": "view", "index": "index", "sequence": "other",
 	"function": "routine", "procedure": "routine", "proc": "routine", "trigger": "trigger", "event": "event", "rule": "rule",
 	"aggregate": "other", "operator": "other", "type": "type", "domain": "other", "role": "role", "user": "role",
@@ -324,7 +346,7 @@ var sqlObjectWords = map[string]string{
 	"temporary": "", "temp": "", "materialized": "view", "external": "", "foreign": "foreign", "global": "", "local": "",
 	"unique": "", "fulltext": "", "spatial": "", "recursive": "", "unlogged": "", "transient": "", "dynamic": "",
 	"public": "", "pluggable": "", "clustered": "", "nonclustered": "", "columnstore": "", "trusted": "", "procedural": "", "editionable": "",
-	"force": "", "or": "", "replace": "", "alter": "", "if": "", "not": "", "exists": "", "hypertable": "table", "edition": "other",
+	"all": "", "objects": "schema", "namespace": "database", "force": "", "or": "", "replace": "", "alter": "", "if": "", "not": "", "exists": "", "hypertable": "table", "edition": "other",
 	"graph": "database", "space": "database", "vertex": "table", "edge": "table", "secret": "other", "macro": "routine", "service": "other",
 	"symmetric": "other", "asymmetric": "other", "master": "other", "endpoint": "other", "audit": "other", "application": "other", "virtual": "", "row": "policy", "masking": "policy", "security": "policy", "network": "policy", "file": "other", "secondary": "", "hot": "", "replica": "other", "snapshot": "table", "backup": "database", "changefeed": "other", "schedule": "other", "schedules": "other", "changefeeds": "other", "placement": "other",
 }
@@ -438,7 +460,8 @@ func (p *sqlParser) transaction(verb string, i, end int) {
 	switch verb {
 	case "begin":
 		if i+1 < end && !p.isAny(i+1, "tran", "transaction", "work", "isolation", "read", "immediate", "exclusive") && p.raw(i+1) != "deferred" {
-			return // a block
+			p.functions(i, end) // a block
+			return
 		}
 		p.txStart = len(p.out.facts)
 	case "start":
@@ -485,7 +508,7 @@ func (p *sqlParser) undo() {
 		return
 	}
 	for _, f := range p.out.facts[from:] {
-		if escapesRollback(f.effect, p.sure) {
+		if escapesRollback(f.effect, p.of.transactional) {
 			return
 		}
 	}

@@ -23,6 +23,9 @@ func (p *sqlParser) whereShape(lo, hi int, target string) string {
 		return "scoped"
 	}
 	at := p.find(lo, hi, depth, "where")
+	if at < 0 && p.find(lo, hi, depth, "from") < 0 { // EdgeQL: DELETE User FILTER …
+		at = p.find(lo, hi, depth, "filter")
+	}
 	if at < 0 {
 		return "unbounded"
 	}
@@ -338,10 +341,10 @@ func (p *sqlParser) subquery(lo, hi int, target string) truth {
 	lo, hi = p.peel(lo, hi)
 	from := p.find(lo, hi, p.toks[min(lo, len(p.toks)-1)].depth, "from")
 	if from < 0 {
-		if p.is(lo, "select") && target == "" && p.find(lo, hi, p.toks[lo].depth, "where") < 0 {
-			return allRows // EXISTS (SELECT 1)
-		}
-		return someRows
+		return p.rowlessSubquery(lo, hi, target)
+	}
+	if p.selectsNothing(lo, hi) {
+		return noRows
 	}
 	table, next := p.name(from+1, hi)
 	if target != "" && !sameTable(table, target) && !slices.Contains(p.unscoped, strings.ToLower(table)) {
@@ -351,6 +354,39 @@ func (p *sqlParser) subquery(lo, hi int, target string) truth {
 		return allRows
 	}
 	return someRows
+}
+
+// rowlessSubquery judges EXISTS (SELECT 1 WHERE …), which reads no table.
+func (p *sqlParser) rowlessSubquery(lo, hi int, target string) truth {
+	if !p.is(lo, "select") || target != "" {
+		return someRows
+	}
+	at := p.find(lo, hi, p.toks[lo].depth, "where")
+	if at < 0 {
+		return allRows // EXISTS (SELECT 1)
+	}
+	return p.judge(at+1, hi, "")
+}
+
+// selectsNothing reports whether the SELECT at lo has a condition that no row
+// meets, or LIMIT 0: what is written from it is emptied.
+func (p *sqlParser) selectsNothing(lo, hi int) bool {
+	if lo < 0 || !p.is(lo, "select") {
+		return false
+	}
+	depth := p.toks[lo].depth
+	if p.limit(lo, hi, depth) == 0 {
+		return true
+	}
+	at := p.find(lo, hi, depth, "where")
+	if at < 0 || p.find(lo, hi, depth, "union") >= 0 {
+		return false
+	}
+	end := at + 1
+	for end < hi && p.toks[end].depth >= depth && !(p.toks[end].depth == depth && p.isAny(end, "group", "having", "order", "limit", "fetch")) {
+		end++
+	}
+	return p.judge(at+1, end, "") == noRows
 }
 
 // wholeTable reports whether nothing after FROM table narrows the rows.

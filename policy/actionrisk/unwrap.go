@@ -29,6 +29,7 @@ func (sh *shell) run(v *invocation) flow {
 	if name, ok := e.programs[fileKey(sh.cwd, first.Text)]; ok {
 		v.exe = name
 	}
+	v.exe = e.twin(strings.TrimPrefix(v.exe, "=")) // zsh: =rm is the file of rm
 	if first.Glob && (strings.ContainsAny(v.exe, "*?") || strings.IndexByte(v.exe, ']') > 1) {
 		e.raise("obf.dynamic-executable", sh.src, v.from, v.to, printable(v.exe))
 		for _, name := range [...]string{"rm", "dd", "sh", "bash", "cat", "curl", "shred", "chmod", "chown", "mkfs"} {
@@ -71,7 +72,6 @@ func (sh *shell) run(v *invocation) flow {
 	}
 	for _, a := range v.env {
 		sh.variableRuns(v, a)
-		sh.variableReads(v, a)
 	}
 	var out flow
 	carried := false
@@ -84,9 +84,13 @@ func (sh *shell) run(v *invocation) flow {
 			out, carried = f, true
 		}
 	}
-	matched := e.match(&item{kind: kindExe, name: v.exe, inv: v, src: v.src, from: v.from, to: v.to})
+	acted := sh.effects(v)
+	matched := e.match(&item{kind: kindExe, name: v.exe, inv: v, src: v.src, from: v.from, to: v.to}) || acted
+	matched = e.clientCall(v) || matched
 	e.unpacks(v)
 	sh.readsWritten(v)
+	sh.wire(v)
+	sh.requestBodies(v)
 	if f, ok := sh.writtenProgram(v); ok && !carried {
 		out, carried = f, true
 	}
@@ -129,6 +133,10 @@ func (sh *shell) fromDescriptor(v *invocation) {
 // addOptions puts the options that tar takes from its variables before its own, and
 // writes those without a dash, as in "tar czf", with one.
 func (sh *shell) addOptions(v *invocation) {
+	if v.exe == "curl" {
+		sh.curlConfig(v)
+		return
+	}
 	if v.exe != "tar" && v.exe != "gtar" && v.exe != "bsdtar" {
 		return
 	}
@@ -198,7 +206,7 @@ func (sh *shell) defined(v *invocation) (flow, bool) {
 		return flow{}, false
 	}
 	first := v.argv[0]
-	if a, ok := sh.aliases[first.Text]; ok && sh.running < maxDepth && !first.Quoted {
+	if a, ok := sh.aliasOf(first); ok && sh.running < maxDepth && !first.Quoted {
 		inner := *sh
 		inner.running++
 		inner.aliases = nil
@@ -352,6 +360,9 @@ func (sh *shell) interpret(lang string, w Word, v *invocation, via string, param
 	e.ran = true
 	switch lang {
 	case "shell":
+		if v.exe == "fish" {
+			src.text, src.at = fromFish(src.text), -1
+		}
 		inner := *sh
 		if via != "alias" && len(sh.vars) > 0 && e.budget.spend(len(sh.vars)/4) { // a shell of its own
 			inner.vars = maps.Clone(sh.vars)
@@ -362,6 +373,8 @@ func (sh *shell) interpret(lang string, w Word, v *invocation, via string, param
 		out := e.runSQL(&src, v)
 		out.taint |= v.stdin.taint
 		return out
+	case "mongo", "redis", "body":
+		e.runStore(sh, &src, lang, v)
 	case "powershell", "cmd":
 		e.runWindows(&src, lang)
 	case "any":
@@ -383,6 +396,12 @@ func (sh *shell) unknownText(lang string, w Word, v *invocation) flow {
 	e := sh.e
 	e.unproven = true
 	if name, ok := strings.CutPrefix(w.Var, "$("); ok && slices.Contains(e.groups["shell-setup"], strings.TrimSuffix(name, ")")) {
+		return flow{}
+	}
+	if storeLanguage(lang) {
+		if w.Taint&(fromNetwork|fromDecoder|fromBuilt) != 0 {
+			e.raise("sql.dynamic", sh.src, v.from, v.to, "")
+		}
 		return flow{}
 	}
 	if w.Taint&(fromNetwork|fromDecoder) != 0 {
@@ -410,10 +429,15 @@ func (sh *shell) file(w *wrapper, v *invocation, name Word) flow {
 	return sh.interpret(w.Lang, f.word, v, v.exe+" file", sh.params)
 }
 
+// partlyKnown: text with holes, as echo "rm -rf $x" prints.
+func partlyKnown(w Word) bool {
+	return strings.IndexByte(w.Text, hole) >= 0 && strings.Trim(w.Text, " \n\t"+string(hole)) != ""
+}
+
 // fromInput interprets what is piped into an interpreter.
 func (sh *shell) fromInput(w *wrapper, v *invocation) (flow, bool) {
 	in := v.stdin
-	if !in.known {
+	if !in.known && !partlyKnown(in.word) {
 		if in.taint == 0 && in.via == "" {
 			return flow{}, false
 		}
@@ -421,6 +445,9 @@ func (sh *shell) fromInput(w *wrapper, v *invocation) (flow, bool) {
 		if in.taint&fromBuilt != 0 && w.Lang == "shell" {
 			sh.e.doubt("text that is interpreted is not known")
 			sh.e.raise("obf.dynamic-structure", sh.src, v.from, v.to, "")
+		}
+		if in.taint&fromBuilt != 0 && storeLanguage(w.Lang) {
+			sh.e.raise("sql.dynamic", sh.src, v.from, v.to, "")
 		}
 		return flow{taint: in.taint &^ fromStdin}, true
 	}

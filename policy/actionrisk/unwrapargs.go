@@ -88,6 +88,10 @@ func (sh *shell) afterWord(inner *shell, w *wrapper, v *invocation) (flow, bool)
 	var out flow
 	done := false
 	for i := 1; i < len(v.argv); i++ {
+		if name, _, ok := strings.Cut(v.argv[i].Text, "="); ok && w.Lang != "" && slices.Contains(w.After, name+"=") { // --execute=text
+			out, done = inner.interpret(w.Lang, v.argv[i].tail(len(name)+1), v, v.exe, nil), true
+			continue
+		}
 		if !slices.Contains(w.After, v.argv[i].Text) {
 			continue
 		}

@@ -175,13 +175,11 @@ func (sh *shell) variableRuns(v *invocation, a assign) {
 			}
 			sh.interpret("shell", text, v, a.name, nil)
 		}
-	case a.name == "NODE_OPTIONS" || a.name == "PERL5OPT" || a.name == "RUBYOPT" || a.name == "PYTHONSTARTUP" || a.name == "JAVA_TOOL_OPTIONS":
-		if strings.Contains(a.value.Text, "/tmp/") || strings.Contains(a.value.Text, "/dev/shm/") {
-			sh.e.raise("rce.library-preload", sh.src, v.from, v.to, printable(a.value.Text))
-		}
 	case a.name == "LD_PRELOAD" || a.name == "LD_AUDIT" || a.name == "DYLD_INSERT_LIBRARIES":
 		if a.value.Text != "" && !strings.Contains(a.value.Text, "jemalloc") && !strings.Contains(a.value.Text, "tcmalloc") && !strings.Contains(a.value.Text, "mimalloc") {
 			sh.e.raise("rce.library-preload", sh.src, v.from, v.to, printable(a.value.Text))
 		}
+	default:
+		sh.variableActs(v, a.name, a.value)
 	}
 }

@@ -40,6 +40,8 @@ type wrapper struct {
 	Gone        bool     `json:"gone,omitempty"`     // a fresh shell that shares no variables
 	Each        bool     `json:"each,omitempty"`     // every operand is a text of its own
 	Plus        bool     `json:"plus,omitempty"`     // so is an operand that begins with "+"
+	Also        []string `json:"also,omitempty"`     // options whose text runs beside the rest
+	Files       []string `json:"files,omitempty"`    // operands of these patterns ("@*", "*.js") are files of text
 
 	sub [][]string
 }
@@ -48,7 +50,7 @@ type wrapperTable struct {
 	Wrappers []wrapper `json:"wrappers"`
 }
 
-func (c *compiled) readWrappers(read func(string, any) error) error {
+func (c *compiled) readWrappers(read tableReader) error {
 	c.wrappers = map[string][]*wrapper{}
 	for _, file := range [...]string{"wrappers", "wrappers_sql"} {
 		var t wrapperTable
@@ -97,6 +99,7 @@ func (sh *shell) unwrap(w *wrapper, v *invocation) (flow, bool) {
 		return flow{}, false
 	}
 	inner, skip := sh.around(w, v)
+	beside := inner.beside(w, v)
 	if out, ok := inner.optionTexts(w, v); ok {
 		return out, true
 	}
@@ -114,7 +117,7 @@ func (sh *shell) unwrap(w *wrapper, v *invocation) (flow, bool) {
 		return flow{known: true}, true
 	case w.Argv && len(rest) > 0:
 		return sh.words(inner, rest, w, v), true
-	case w.Each || w.Plus:
+	case w.Each && len(rest) > 0 || w.Plus:
 		return inner.eachText(rest, w, v)
 	case w.Script && v.exe == "npm":
 		return inner.npmScripts(rest, w, v)
@@ -131,9 +134,34 @@ func (sh *shell) unwrap(w *wrapper, v *invocation) (flow, bool) {
 		inner.params = rest[1:]
 		return inner.file(w, v, rest[0]), true
 	case w.Stdin:
-		return inner.fromInput(w, v)
+		out, ok := inner.fromInput(w, v)
+		return out, ok || beside
 	}
-	return flow{}, false
+	return flow{}, beside
+}
+
+// beside runs the texts and files that a program reads before it comes to the rest:
+// what its start file holds, what an option adds, files among its operands.
+func (sh *shell) beside(w *wrapper, v *invocation) (done bool) {
+	sh.startFiles(w, v)
+	for i := range v.opts {
+		if o := &v.opts[i]; o.given && slices.Contains(w.Also, o.name) {
+			sh.interpret(w.Lang, o.value, v, v.exe+" "+o.name, nil)
+			done = true
+		}
+	}
+	for _, operand := range v.operands {
+		for _, pattern := range w.Files {
+			if matchWord(pattern, operand.Text) {
+				if pattern == "@*" {
+					operand.Text, operand.At = strings.TrimLeft(operand.Text, "@"), -1
+				}
+				sh.file(w, v, operand)
+				done = true
+			}
+		}
+	}
+	return done
 }
 
 // around is the shell in which a wrapper runs what it carries, and how many

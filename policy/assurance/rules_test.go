@@ -8,30 +8,29 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/assurance"
-	"github.com/countersign/countersign/policy/normal/normaltest"
+	"github.com/countersign/countersign/policy/policytest"
 )
 
 //go:embed testdata/*.txtar
 var testdata embed.FS
 
-// cases reads a case file. Unlike normaltest.Parse it keeps numbers as they are
+// cases reads a case file. Unlike policytest.Cases it keeps numbers as they are
 // written: amounts beyond a double's digits matter here.
-func cases(t testing.TB, file string) []normaltest.Case {
+func cases(t testing.TB, file string) []policytest.Case {
 	t.Helper()
 	archive, err := testdata.ReadFile("testdata/" + file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var base []byte
-	var all []normaltest.Case
+	var all []policytest.Case
 	for _, section := range txtar.Parse(archive).Files {
 		if section.Name == "base" {
 			base = section.Data
@@ -41,7 +40,7 @@ func cases(t testing.TB, file string) []normaltest.Case {
 		if !ok {
 			t.Fatalf("%s: no line between patch and answer", section.Name)
 		}
-		all = append(all, normaltest.Case{Name: section.Name, Body: merge(t, base, []byte(patch)), Want: strings.TrimSpace(want)})
+		all = append(all, policytest.Case{Name: section.Name, Body: merge(t, base, []byte(patch)), Want: strings.TrimSpace(want)})
 	}
 	return all
 }

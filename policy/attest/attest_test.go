@@ -12,7 +12,7 @@ import (
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/attest"
 	"github.com/countersign/countersign/policy/canon"
-	"github.com/countersign/countersign/policy/normal/normaltest"
+	"github.com/countersign/countersign/policy/policytest"
 )
 
 func answer(t testing.TB, body string) attest.Output {
@@ -41,7 +41,7 @@ func told(out attest.Output) string {
 
 func merged(t testing.TB, base, patch string) string {
 	t.Helper()
-	body, err := normaltest.Merge([]byte(base), []byte(patch))
+	body, err := policytest.Merge([]byte(base), []byte(patch))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package bond_test
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -11,10 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/bond"
 	"github.com/countersign/countersign/policy/money"
-	"github.com/countersign/countersign/policy/money/boundstest"
+	"github.com/countersign/countersign/policy/policytest"
 )
 
 func ptr[T any](x T) *T { return &x }
@@ -31,26 +29,9 @@ func (c bondCase) input() bond.Input {
 	return in
 }
 
-type fataler interface {
-	Helper()
-	Fatalf(string, ...any)
-}
-
-func evaluate(t fataler, in bond.Input) bond.Output {
+func evaluate(t policytest.TB, in bond.Input) bond.Output {
 	t.Helper()
-	out, err := bond.Evaluate(in)
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
-	return out
-}
-
-func ids(findings []policy.Finding) []string {
-	list := []string{}
-	for _, f := range findings {
-		list = append(list, f.ID)
-	}
-	return list
+	return policytest.Must(t, bond.Evaluate, in)
 }
 
 // near allows the last of 12 digits to differ.
@@ -104,14 +85,7 @@ func TestBondsAgainstAnotherComputation(t *testing.T) {
 
 // The example of the contract, digit by digit, through the whole service.
 func TestWorkedExample(t *testing.T) {
-	a, err := bond.Service.Evaluate([]byte(bond.Service.Example))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got map[string]any
-	if err := json.Unmarshal(a.Body, &got); err != nil {
-		t.Fatal(err)
-	}
+	got := policytest.Members(t, bond.Service, bond.Service.Example)
 	for name, want := range map[string]any{
 		"mode": "bond", "accruedInterest": 0.0577445652174, "cleanPrice": 101.930858067, "dirtyPrice": 101.988602632,
 		"couponsRemaining": 13.0, "macaulayDuration": 5.74245333887, "modifiedDuration": 5.63234107093,
@@ -156,7 +130,7 @@ func TestCallsAndWorst(t *testing.T) {
 	if !near(*out.YieldToWorst, tc.want.callYields[2]) || *out.WorstDate != "2029-05-15" {
 		t.Errorf("worst %v on %s", *out.YieldToWorst, *out.WorstDate)
 	}
-	if !cmp.Equal(ids(out.Findings), []string{"callable_below_worst"}) {
+	if !cmp.Equal(policytest.IDs(out.Findings), []string{"callable_below_worst"}) {
 		t.Errorf("findings %v", out.Findings)
 	}
 	dear := bondCases[0].input()
@@ -328,10 +302,7 @@ func TestDurationIsTheDerivative(t *testing.T) {
 func refused(t *testing.T, body, code, path string) {
 	t.Helper()
 	_, err := bond.Service.Evaluate([]byte(body))
-	var refusal *policy.Error
-	if !errors.As(err, &refusal) || refusal.Code != code || refusal.Path != path {
-		t.Errorf("%s: got %+v (%v), want %s at %s", body, refusal, err, code, path)
-	}
+	policytest.Refused(t, body, err, code, path)
 }
 
 func TestRefusalsOfABond(t *testing.T) {
@@ -375,7 +346,7 @@ func TestRefusalsOfABond(t *testing.T) {
 }
 
 func TestBoundsOfTheSchemaAreKept(t *testing.T) {
-	n := boundstest.Check(t, bond.Service,
+	n := policytest.Bounds(t, bond.Service,
 		`{"faceValue":100,"couponRate":0.04,"settlementDate":"2025-05-20","maturityDate":"2031-11-15","yieldToMaturity":0.04,"redemption":101,
 		  "couponSteps":[{"fromDate":"2027-11-15","couponRate":0.06}],"callSchedule":[{"date":"2027-11-15","price":102}]}`,
 		`{"faceValue":100,"couponRate":0.04,"settlementDate":"2025-05-20","maturityDate":"2031-11-15","cleanPrice":99,"amortization":[{"date":"2027-11-15","amount":6}]}`,
@@ -397,12 +368,12 @@ func TestFindingsOfABond(t *testing.T) {
 		if err := json.Unmarshal([]byte("{"+members+"}"), &in); err != nil {
 			t.Fatal(err)
 		}
-		if got := ids(evaluate(t, in).Findings); !cmp.Equal(got, []string{id}) {
+		if got := policytest.IDs(evaluate(t, in).Findings); !cmp.Equal(got, []string{id}) {
 			t.Errorf("%s: got %v", id, got)
 		}
 	}
 	in := bond.Input{CouponRate: ptr(0.05), YearsToMaturity: ptr(5.0), YieldToMaturity: ptr(0.2501)}
-	if got := ids(evaluate(t, in).Findings); !cmp.Equal(got, []string{"distressed_price"}) {
+	if got := policytest.IDs(evaluate(t, in).Findings); !cmp.Equal(got, []string{"distressed_price"}) {
 		t.Errorf("high yield: got %v", got)
 	}
 	// A dirty price below the accrued interest leaves no clean price to yield on.
@@ -428,19 +399,8 @@ func TestStepsApplyFromTheirPeriod(t *testing.T) {
 }
 
 func FuzzEvaluate(f *testing.F) {
-	f.Add([]byte(bond.Service.Example))
-	f.Add([]byte(`{"principal":18500,"annualRate":0.0649,"termMonths":36,"startDate":"2025-01-31","balloonAmount":10,"interestOnlyMonths":3,"upfrontFees":2,"extraMonthlyPayment":1}`))
-	f.Add([]byte(`{"couponRate":0.04,"settlementDate":"2025-05-20","maturityDate":"2031-11-15","cleanPrice":99,"amortization":[{"date":"2027-11-15","amount":6}],"callSchedule":[{"date":"2027-11-15","price":102}]}`))
-	f.Add([]byte(`{"couponRate":1,"yearsToMaturity":100,"frequency":12,"dirtyPrice":1e-9}`))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		a, err := bond.Service.Evaluate(body)
-		b, again := bond.Service.Evaluate(body)
-		var refusal *policy.Error
-		if err != nil && !errors.As(err, &refusal) {
-			t.Fatalf("not a refusal: %v", err)
-		}
-		if string(a.Body) != string(b.Body) || (err == nil) != (again == nil) {
-			t.Fatal("two answers to one request")
-		}
-	})
+	policytest.FuzzPure(f, bond.Service,
+		`{"principal":18500,"annualRate":0.0649,"termMonths":36,"startDate":"2025-01-31","balloonAmount":10,"interestOnlyMonths":3,"upfrontFees":2,"extraMonthlyPayment":1}`,
+		`{"couponRate":0.04,"settlementDate":"2025-05-20","maturityDate":"2031-11-15","cleanPrice":99,"amortization":[{"date":"2027-11-15","amount":6}],"callSchedule":[{"date":"2027-11-15","price":102}]}`,
+		`{"couponRate":1,"yearsToMaturity":100,"frequency":12,"dirtyPrice":1e-9}`)
 }

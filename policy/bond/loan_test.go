@@ -11,6 +11,7 @@ import (
 	"github.com/countersign/countersign/policy/bond"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/policy/money"
+	"github.com/countersign/countersign/policy/policytest"
 )
 
 func (c loanCase) input() bond.Input {
@@ -168,7 +169,7 @@ func TestFindingsOfALoan(t *testing.T) {
 		{loanCase{principal: 1000, rate: 0.05, months: 12, extra: 50}, []string{"early_payoff"}},
 		{loanCase{principal: 1200, rate: 0, months: 12}, []string{"zero_rate"}},
 	} {
-		if got := ids(evaluate(t, tc.input()).Findings); !cmp.Equal(got, tc.want) {
+		if got := policytest.IDs(evaluate(t, tc.input()).Findings); !cmp.Equal(got, tc.want) {
 			t.Errorf("%+v: got %v, want %v", tc.loanCase, got, tc.want)
 		}
 	}

@@ -1,59 +1,30 @@
 package cashflow_test
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/countersign/countersign/policy"
-	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/policy/cashflow"
-	"github.com/countersign/countersign/policy/money/boundstest"
+	"github.com/countersign/countersign/policy/policytest"
 )
 
 func ptr[T any](x T) *T { return &x }
 
-type fataler interface {
-	Helper()
-	Fatalf(string, ...any)
-}
-
-func evaluate(t fataler, in cashflow.Input) cashflow.Output {
+func evaluate(t policytest.TB, in cashflow.Input) cashflow.Output {
 	t.Helper()
-	out, err := cashflow.Evaluate(in)
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
-	return out
+	return policytest.Must(t, cashflow.Evaluate, in)
 }
 
 // ask reads a request given as JSON members.
 func ask(t *testing.T, members string) cashflow.Output {
 	t.Helper()
-	var in cashflow.Input
-	if err := canon.Decode([]byte("{"+members+"}"), &in); err != nil {
-		t.Fatalf("%s: %v", members, err)
-	}
-	out, err := cashflow.Evaluate(in)
-	if err != nil {
-		t.Fatalf("%s: %v", members, err)
-	}
-	return out
-}
-
-func ids(findings []policy.Finding) []string {
-	list := []string{}
-	for _, f := range findings {
-		list = append(list, f.ID)
-	}
-	return list
+	return policytest.Ask(t, cashflow.Evaluate, members)
 }
 
 // is compares an optional number with 12 digits, the last of which may differ.
@@ -82,14 +53,7 @@ func ExampleEvaluate() {
 
 // The example of the contract, digit by digit, through the whole service.
 func TestWorkedExample(t *testing.T) {
-	a, err := cashflow.Service.Evaluate([]byte(cashflow.Service.Example))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got map[string]any
-	if err := json.Unmarshal(a.Body, &got); err != nil {
-		t.Fatal(err)
-	}
+	got := policytest.Members(t, cashflow.Service, cashflow.Service.Example)
 	for name, want := range map[string]any{
 		"mode": "periodic", "npv": 115.030737184, "irr": 0.128205923472, "irrAnnualized": 0.128205923472, "xirr": nil,
 		"irrRoots": []any{0.128205923472}, "irrStatus": "unique", "moic": 1.29166666667, "dpi": 1.29166666667, "rvpi": 0.0,
@@ -184,7 +148,7 @@ func TestStatusOfRoots(t *testing.T) {
 				t.Errorf("%s: root %v, want %v", tc.flows, out.IRRRoots[i], want)
 			}
 		}
-		got := slices.DeleteFunc(ids(out.Findings), func(id string) bool { return !strings.HasPrefix(id, "irr_") })
+		got := slices.DeleteFunc(policytest.IDs(out.Findings), func(id string) bool { return !strings.HasPrefix(id, "irr_") })
 		if diff := cmp.Diff(tc.findings, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.flows, diff)
 		}
@@ -236,8 +200,8 @@ func TestPayback(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", tc.members, show(out.PaybackPeriod), tc.want)
 		}
 		for _, id := range tc.found {
-			if !slices.Contains(ids(out.Findings), id) {
-				t.Errorf("%s: findings %v, want %s", tc.members, ids(out.Findings), id)
+			if !slices.Contains(policytest.IDs(out.Findings), id) {
+				t.Errorf("%s: findings %v, want %s", tc.members, policytest.IDs(out.Findings), id)
 			}
 		}
 	}
@@ -325,7 +289,7 @@ func TestFindings(t *testing.T) {
 		`"dcf":{"cashFlows":[100],"discountRate":0.1,"terminalMethod":"exitMultiple","exitMultiple":3.1,"terminalMetric":100}`: {"terminal_value_dominates"},
 		`"cashFlows":[1e15,1e15,1e15,1e15,1e15,1e15,1e15,1e15,1e15,1e15]`:                                                      {"irr_no_sign_change", "no_contributions", "number_out_of_range"},
 	} {
-		if diff := cmp.Diff(want, ids(ask(t, members).Findings)); diff != "" {
+		if diff := cmp.Diff(want, policytest.IDs(ask(t, members).Findings)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", members, diff)
 		}
 	}
@@ -380,15 +344,12 @@ func TestRefusals(t *testing.T) {
 		`"dcf":{"cashFlows":[1],"discountRate":0.1,"terminalMethod":"exitMultiple","exitMultiple":5}`:   {"missing_field", "/dcf/terminalMetric"},
 	} {
 		_, err := cashflow.Service.Evaluate([]byte("{" + members + "}"))
-		var refusal *policy.Error
-		if !errors.As(err, &refusal) || refusal.Code != want[0] || refusal.Path != want[1] {
-			t.Errorf("%.120s: got %+v (%v), want %v", members, refusal, err, want)
-		}
+		policytest.Refused(t, members, err, want[0], want[1])
 	}
 }
 
 func TestBoundsOfTheSchemaAreKept(t *testing.T) {
-	n := boundstest.Check(t, cashflow.Service,
+	n := policytest.Bounds(t, cashflow.Service,
 		`{"cashFlows":[-100,50,80],"discountRate":0.1,"periodsPerYear":4,"residualValue":5,"financeRate":0.1,"reinvestRate":0.1,
 		  "dcf":{"cashFlows":[1,2],"discountRate":0.1,"exitMultiple":5,"terminalMetric":7,"terminalMethod":"exitMultiple","netDebt":1,"sharesOutstanding":3,"terminalGrowthRate":0.02}}`)
 	if n != 22 {
@@ -468,18 +429,7 @@ func TestInvestmentProperties(t *testing.T) {
 }
 
 func FuzzEvaluate(f *testing.F) {
-	f.Add([]byte(cashflow.Service.Example))
-	f.Add([]byte(`{"cashFlows":[{"date":"2025-01-01","amount":-5},{"date":"2026-01-01","amount":6}],"residualValue":1,"discountRate":0.1}`))
-	f.Add([]byte(`{"cashFlows":[1,-3,3,-1],"financeRate":0.1,"reinvestRate":0.1,"dcf":{"cashFlows":[1],"discountRate":0.1,"terminalMethod":"gordon","terminalGrowthRate":0.01}}`))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		a, err := cashflow.Service.Evaluate(body)
-		b, again := cashflow.Service.Evaluate(body)
-		var refusal *policy.Error
-		if err != nil && !errors.As(err, &refusal) {
-			t.Fatalf("not a refusal: %v", err)
-		}
-		if string(a.Body) != string(b.Body) || (err == nil) != (again == nil) {
-			t.Fatal("two answers to one request")
-		}
-	})
+	policytest.FuzzPure(f, cashflow.Service,
+		`{"cashFlows":[{"date":"2025-01-01","amount":-5},{"date":"2026-01-01","amount":6}],"residualValue":1,"discountRate":0.1}`,
+		`{"cashFlows":[1,-3,3,-1],"financeRate":0.1,"reinvestRate":0.1,"dcf":{"cashFlows":[1],"discountRate":0.1,"terminalMethod":"gordon","terminalGrowthRate":0.01}}`)
 }

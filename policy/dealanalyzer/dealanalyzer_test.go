@@ -1,7 +1,6 @@
 package dealanalyzer_test
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -13,31 +12,13 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	"pgregory.net/rapid"
 
-	"github.com/countersign/countersign/policy"
-	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/policy/dealanalyzer"
-	"github.com/countersign/countersign/policy/money/boundstest"
+	"github.com/countersign/countersign/policy/policytest"
 )
 
 func ask(t *testing.T, members string) dealanalyzer.Output {
 	t.Helper()
-	var in dealanalyzer.Input
-	if err := canon.Decode([]byte("{"+members+"}"), &in); err != nil {
-		t.Fatalf("%s: %v", members, err)
-	}
-	out, err := dealanalyzer.Evaluate(in)
-	if err != nil {
-		t.Fatalf("%s: %v", members, err)
-	}
-	return out
-}
-
-func ids(findings []policy.Finding) []string {
-	list := []string{}
-	for _, f := range findings {
-		list = append(list, f.ID)
-	}
-	return list
+	return policytest.Ask(t, dealanalyzer.Evaluate, members)
 }
 
 func ExampleEvaluate() {
@@ -153,7 +134,7 @@ func TestFindings(t *testing.T) {
 		base + `,"terminal":{"method":"gordon","growthRate":0.02},"sensitivity":{"discountRates":[0.02,0.03],"terminalValues":[0.02]}`: {
 			"terminal_value_dominates", "grid_cell_undefined"},
 	} {
-		got := ids(ask(t, members).Findings)
+		got := policytest.IDs(ask(t, members).Findings)
 		for _, id := range want {
 			if !slices.Contains(got, id) {
 				t.Errorf("%s: got %v, want %s", members, got, id)
@@ -174,7 +155,7 @@ func TestFindings(t *testing.T) {
 			t.Errorf("path %s", f.Path)
 		}
 	}
-	if out := ask(t, `"purchasePrice":1000,"cashFlows":[-5,2000],"discountRate":0.1,`+exit); slices.Contains(ids(out.Findings), "debt_service_shortfall") {
+	if out := ask(t, `"purchasePrice":1000,"cashFlows":[-5,2000],"discountRate":0.1,`+exit); slices.Contains(policytest.IDs(out.Findings), "debt_service_shortfall") {
 		t.Error("a shortfall of debt service without debt")
 	}
 }
@@ -222,15 +203,12 @@ func TestRefusals(t *testing.T) {
 		base + `,` + exit + `,"leverage":2`:                                                                                           {"unknown_field", ""},
 	} {
 		_, err := dealanalyzer.Service.Evaluate([]byte("{" + members + "}"))
-		var refusal *policy.Error
-		if !errors.As(err, &refusal) || refusal.Code != want[0] || refusal.Path != want[1] {
-			t.Errorf("%.200s: got %+v (%v), want %v", members, refusal, err, want)
-		}
+		policytest.Refused(t, members, err, want[0], want[1])
 	}
 }
 
 func TestBoundsOfTheSchemaAreKept(t *testing.T) {
-	n := boundstest.Check(t, dealanalyzer.Service,
+	n := policytest.Bounds(t, dealanalyzer.Service,
 		`{"purchasePrice":1000,"transactionCosts":5,"cashFlows":[100,100],"discountRate":0.1,"terminal":{"method":"exitMultiple","exitMultiple":8,"metric":150},
 		  "debt":{"amount":500,"annualRate":0.06,"type":"amortizing","termYears":5}}`,
 		`{"purchasePrice":1000,"cashFlows":[100,100],"discountRate":0.1,"terminal":{"method":"gordon","growthRate":0.02},
@@ -280,19 +258,8 @@ func TestDebtAtTheDiscountRateAddsNothing(t *testing.T) {
 }
 
 func FuzzEvaluate(f *testing.F) {
-	f.Add([]byte(dealanalyzer.Service.Example))
-	f.Add([]byte(`{"purchasePrice":1000,"cashFlows":[100,-100],"discountRate":0.1,"terminal":{"method":"gordon","growthRate":0.02},"debt":{"amount":5,"annualRate":1,"type":"amortizing","termYears":1},"sensitivity":{"discountRates":[0.01],"terminalValues":[0.02]}}`))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		a, err := dealanalyzer.Service.Evaluate(body)
-		b, again := dealanalyzer.Service.Evaluate(body)
-		var refusal *policy.Error
-		if err != nil && !errors.As(err, &refusal) {
-			t.Fatalf("not a refusal: %v", err)
-		}
-		if string(a.Body) != string(b.Body) || (err == nil) != (again == nil) {
-			t.Fatal("two answers to one request")
-		}
-	})
+	policytest.FuzzPure(f, dealanalyzer.Service,
+		`{"purchasePrice":1000,"cashFlows":[100,-100],"discountRate":0.1,"terminal":{"method":"gordon","growthRate":0.02},"debt":{"amount":5,"annualRate":1,"type":"amortizing","termYears":1},"sensitivity":{"discountRates":[0.01],"terminalValues":[0.02]}}`)
 }
 
 func TestExampleOfTheDeclaration(t *testing.T) {

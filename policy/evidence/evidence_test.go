@@ -1,7 +1,6 @@
 package evidence_test
 
 import (
-	"embed"
 	"errors"
 	"fmt"
 	"strings"
@@ -13,23 +12,8 @@ import (
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/policy/evidence"
-	"github.com/countersign/countersign/policy/normal/normaltest"
+	"github.com/countersign/countersign/policy/policytest"
 )
-
-//go:embed testdata/rules.txtar
-var testdata embed.FS
-
-func cases(t testing.TB) []normaltest.Case {
-	archive, err := testdata.ReadFile("testdata/rules.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := normaltest.Parse(archive)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
 
 func verify(t testing.TB, body []byte) evidence.Output {
 	t.Helper()
@@ -56,7 +40,7 @@ func told(out evidence.Output) string {
 
 func TestRules(t *testing.T) {
 	outcomes := map[string]map[string]bool{}
-	for _, c := range cases(t) {
+	for _, c := range policytest.Cases(t, "testdata/rules.txtar") {
 		t.Run(c.Name, func(t *testing.T) {
 			out := verify(t, c.Body)
 			if got := told(out); got != c.Want {
@@ -89,7 +73,7 @@ func TestRules(t *testing.T) {
 }
 
 func TestConfidence(t *testing.T) {
-	for _, c := range cases(t) {
+	for _, c := range policytest.Cases(t, "testdata/rules.txtar") {
 		out := verify(t, c.Body)
 		switch c.Name {
 		case "a good bundle":
@@ -200,19 +184,10 @@ func TestRefusals(t *testing.T) {
 }
 
 func FuzzBundle(f *testing.F) {
-	for _, c := range cases(f) {
+	for _, c := range policytest.Cases(f, "testdata/rules.txtar") {
 		f.Add(c.Body)
 	}
-	f.Fuzz(func(t *testing.T, body []byte) {
-		first, err := evidence.Service.Evaluate(body)
-		var refusal *policy.Error
-		if err != nil && !errors.As(err, &refusal) {
-			t.Fatalf("another kind of error: %v", err)
-		}
-		if again, _ := evidence.Service.Evaluate(body); string(first.Body) != string(again.Body) {
-			t.Fatal("two answers")
-		}
-	})
+	policytest.FuzzPure(f, evidence.Service)
 }
 
 func Example() {

@@ -1,7 +1,6 @@
 package investmentevidence_test
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -11,24 +10,15 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/countersign/countersign/policy"
-	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/policy/cashflow"
 	"github.com/countersign/countersign/policy/investmentevidence"
-	"github.com/countersign/countersign/policy/money/boundstest"
+	"github.com/countersign/countersign/policy/policytest"
 	"github.com/countersign/countersign/policy/portfoliorisk"
 )
 
 func ask(t *testing.T, members string) investmentevidence.Output {
 	t.Helper()
-	var in investmentevidence.Input
-	if err := canon.Decode([]byte("{"+members+"}"), &in); err != nil {
-		t.Fatalf("%.200s: %v", members, err)
-	}
-	out, err := investmentevidence.Evaluate(in)
-	if err != nil {
-		t.Fatalf("%.200s: %v", members, err)
-	}
-	return out
+	return policytest.Ask(t, investmentevidence.Evaluate, members)
 }
 
 // outcomes are the rows as "id outcome".
@@ -165,15 +155,12 @@ func TestRefusals(t *testing.T) {
 		`{"portfolio":[]}`: {"wrong_type", "/portfolio"},
 	} {
 		_, err := investmentevidence.Service.Evaluate([]byte(body))
-		var refusal *policy.Error
-		if !errors.As(err, &refusal) || refusal.Code != want[0] || refusal.Path != want[1] {
-			t.Errorf("%s: got %+v (%v), want %v", body, refusal, err, want)
-		}
+		policytest.Refused(t, body, err, want[0], want[1])
 	}
 }
 
 func TestBoundsOfTheSchemaAreKept(t *testing.T) {
-	n := boundstest.Check(t, investmentevidence.Service,
+	n := policytest.Bounds(t, investmentevidence.Service,
 		`{"cashFlow":{"cashFlows":[-1200,400,500,650],"discountRate":0.08,"residualValue":1},
 		  "portfolio":{"positions":[{"symbol":"A","marketValue":5}],"portfolioReturns":[0.01,0.02],"riskFreeRate":0.1,"confidenceLevel":0.9}}`)
 	if n != 10 {
@@ -209,17 +196,6 @@ func TestVerdictCountsFailures(t *testing.T) {
 }
 
 func FuzzEvaluate(f *testing.F) {
-	f.Add([]byte(investmentevidence.Service.Example))
-	f.Add([]byte(`{"cashFlow":{"cashFlows":[{"date":"2025-01-01","amount":-100},{"date":"2026-01-01","amount":105}],"discountRate":0.1}}`))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		a, err := investmentevidence.Service.Evaluate(body)
-		b, again := investmentevidence.Service.Evaluate(body)
-		var refusal *policy.Error
-		if err != nil && !errors.As(err, &refusal) {
-			t.Fatalf("not a refusal: %v", err)
-		}
-		if string(a.Body) != string(b.Body) || (err == nil) != (again == nil) {
-			t.Fatal("two answers to one request")
-		}
-	})
+	policytest.FuzzPure(f, investmentevidence.Service,
+		`{"cashFlow":{"cashFlows":[{"date":"2025-01-01","amount":-100},{"date":"2026-01-01","amount":105}],"discountRate":0.1}}`)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/policy/mcprisk"
-	"github.com/countersign/countersign/policy/normal/normaltest"
+	"github.com/countersign/countersign/policy/policytest"
 )
 
 //go:embed testdata
@@ -140,15 +140,7 @@ func TestEveryStringIsScanned(t *testing.T) {
 }
 
 func TestManifests(t *testing.T) {
-	archive, err := testdata.ReadFile("testdata/manifests.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cases, err := normaltest.Parse(archive)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range cases {
+	for _, c := range policytest.Cases(t, "testdata/manifests.txtar") {
 		t.Run(c.Name, func(t *testing.T) {
 			out := judge(t, decode(t, c.Body))
 			got := fmt.Sprintf("%s %s %v:", out.Recommendation, out.RiskLevel, out.RiskScore)
@@ -180,12 +172,7 @@ func TestEveryRuleSpeaks(t *testing.T) {
 		_, text, _ := strings.Cut(line, " | ")
 		note(judge(t, described(text)))
 	}
-	archive, _ := testdata.ReadFile("testdata/manifests.txtar")
-	cases, err := normaltest.Parse(archive)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range cases {
+	for _, c := range policytest.Cases(t, "testdata/manifests.txtar") {
 		note(judge(t, decode(t, c.Body)))
 	}
 	note(judge(t, many(41)))
@@ -410,24 +397,14 @@ func TestDeterministic(t *testing.T) {
 }
 
 func FuzzManifest(f *testing.F) {
-	f.Add([]byte(mcprisk.Service.Example))
 	for _, line := range lines(f, "poisoned.txt") {
 		body, err := json.Marshal(described(line))
 		if err == nil {
 			f.Add(body)
 		}
 	}
-	f.Add([]byte(`{"manifest":{"command":"docker","args":["run","-v","/:/host","x"],"env":{"K":"v"},"auth":{"scopes":["*"]}}}`))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		first, err := mcprisk.Service.Evaluate(body)
-		var refusal *policy.Error
-		if err != nil && !errors.As(err, &refusal) {
-			t.Fatalf("another kind of error: %v", err)
-		}
-		if again, _ := mcprisk.Service.Evaluate(body); string(first.Body) != string(again.Body) {
-			t.Fatal("two answers")
-		}
-	})
+	policytest.FuzzPure(f, mcprisk.Service,
+		`{"manifest":{"command":"docker","args":["run","-v","/:/host","x"],"env":{"K":"v"},"auth":{"scopes":["*"]}}}`)
 }
 
 func Example() {

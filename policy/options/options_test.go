@@ -1,18 +1,15 @@
 package options_test
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"testing"
 
-	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/countersign/countersign/policy"
-	"github.com/countersign/countersign/policy/money/boundstest"
 	"github.com/countersign/countersign/policy/options"
+	"github.com/countersign/countersign/policy/policytest"
 )
 
 // option is what the tests vary: type, spot, strike, years, rate, yield, volatility.
@@ -29,24 +26,9 @@ func (o option) input() options.Input {
 		RiskFreeRate: o.r, DividendYield: &o.q, Volatility: &o.v}
 }
 
-func evaluate(t interface {
-	Helper()
-	Fatalf(string, ...any)
-}, in options.Input) options.Output {
+func evaluate(t policytest.TB, in options.Input) options.Output {
 	t.Helper()
-	out, err := options.Evaluate(in)
-	if err != nil {
-		t.Fatalf("%+v: %v", in, err)
-	}
-	return out
-}
-
-func ids(findings []policy.Finding) []string {
-	list := []string{}
-	for _, f := range findings {
-		list = append(list, f.ID)
-	}
-	return list
+	return policytest.Must(t, options.Evaluate, in)
 }
 
 func near(got, want, tolerance float64) bool {
@@ -82,14 +64,7 @@ func TestClosedForm(t *testing.T) {
 
 // The worked example of the contract, digit by digit, through the whole service.
 func TestWorkedExample(t *testing.T) {
-	a, err := options.Service.Evaluate([]byte(options.Service.Example))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got map[string]any
-	if err := json.Unmarshal(a.Body, &got); err != nil {
-		t.Fatal(err)
-	}
+	got := policytest.Members(t, options.Service, options.Service.Example)
 	for name, want := range map[string]any{
 		"price": 10.161027672, "d1": 0.43511558047, "d2": 0.258338885173, "parityCounterpartPrice": 4.24541401498,
 		"probabilityInTheMoney": 0.601927310765, "intrinsicValue": 5.0, "moneyness": "itm", "service": "options-price",
@@ -269,7 +244,7 @@ func TestMarketPriceOutsideTheBounds(t *testing.T) {
 		in := o.input()
 		in.MarketPrice = &p
 		out := evaluate(t, in)
-		if out.ImpliedVolatility != nil || !cmp.Equal(ids(out.Findings), []string{"no_implied_volatility"}) {
+		if out.ImpliedVolatility != nil || !cmp.Equal(policytest.IDs(out.Findings), []string{"no_implied_volatility"}) {
 			t.Errorf("%v: implied %v, findings %v", p, out.ImpliedVolatility, out.Findings)
 		}
 		in.Volatility = nil
@@ -288,10 +263,7 @@ func TestMarketPriceOutsideTheBounds(t *testing.T) {
 func refused(t *testing.T, in options.Input, code, path string) {
 	t.Helper()
 	_, err := options.Evaluate(in)
-	var refusal *policy.Error
-	if !errors.As(err, &refusal) || refusal.Code != code || refusal.Path != path {
-		t.Errorf("got %+v (%v), want %s at %s", refusal, err, code, path)
-	}
+	policytest.Refused(t, in, err, code, path)
 }
 
 func TestRefusals(t *testing.T) {
@@ -314,15 +286,12 @@ func TestRefusals(t *testing.T) {
 		`{"optionType":"call","spot":"1","strike":1,"timeToExpiryYears":1,"riskFreeRate":0,"volatility":1}`:                                {"wrong_type", "/spot"},
 	} {
 		_, err := options.Service.Evaluate([]byte(text))
-		var refusal *policy.Error
-		if !errors.As(err, &refusal) || refusal.Code != want[0] || refusal.Path != want[1] {
-			t.Errorf("%s: got %+v, want %v", text, refusal, want)
-		}
+		policytest.Refused(t, text, err, want[0], want[1])
 	}
 }
 
 func TestBoundsOfTheSchemaAreKept(t *testing.T) {
-	n := boundstest.Check(t, options.Service, options.Service.Example,
+	n := policytest.Bounds(t, options.Service, options.Service.Example,
 		`{"optionType":"call","spot":100,"strike":95,"timeToExpiryYears":1,"riskFreeRate":0,"volatility":0.2,"marketPrice":10}`)
 	if n != 14 {
 		t.Errorf("%d limits tried", n)
@@ -338,7 +307,7 @@ func TestFindings(t *testing.T) {
 		"deep_out_of_the_money": {"call", 100, 300, 1, 0.01, 0, 0.2},
 		"degenerate_inputs":     {"call", 100, 100, 1, 0.01, 0, 0},
 	} {
-		if got := ids(evaluate(t, o.input()).Findings); !cmp.Equal(got, []string{id}) {
+		if got := policytest.IDs(evaluate(t, o.input()).Findings); !cmp.Equal(got, []string{id}) {
 			t.Errorf("%+v: got %v, want %s", o, got, id)
 		}
 	}
@@ -369,20 +338,9 @@ func TestMoneyness(t *testing.T) {
 
 // Whatever decodes is answered or refused, never a panic, and twice the same.
 func FuzzEvaluate(f *testing.F) {
-	f.Add([]byte(options.Service.Example))
-	f.Add([]byte(`{"optionType":"put","spot":1e-9,"strike":1e12,"timeToExpiryYears":100,"riskFreeRate":-2,"volatility":10,"exerciseStyle":"american"}`))
-	f.Add([]byte(`{"optionType":"put","spot":10,"strike":12,"valuationDate":"2025-01-01","expiryDate":"2026-01-01","riskFreeRate":0,"marketPrice":3}`))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		a, err := options.Service.Evaluate(body)
-		b, again := options.Service.Evaluate(body)
-		var refusal *policy.Error
-		if err != nil && !errors.As(err, &refusal) {
-			t.Fatalf("not a refusal: %v", err)
-		}
-		if string(a.Body) != string(b.Body) || (err == nil) != (again == nil) {
-			t.Fatal("two answers to one request")
-		}
-	})
+	policytest.FuzzPure(f, options.Service,
+		`{"optionType":"put","spot":1e-9,"strike":1e12,"timeToExpiryYears":100,"riskFreeRate":-2,"volatility":10,"exerciseStyle":"american"}`,
+		`{"optionType":"put","spot":10,"strike":12,"valuationDate":"2025-01-01","expiryDate":"2026-01-01","riskFreeRate":0,"marketPrice":3}`)
 }
 
 func BenchmarkEuropean(b *testing.B) {

@@ -1,7 +1,6 @@
 package paymentpolicy_test
 
 import (
-	"embed"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,24 +12,9 @@ import (
 
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
-	"github.com/countersign/countersign/policy/normal/normaltest"
 	"github.com/countersign/countersign/policy/paymentpolicy"
+	"github.com/countersign/countersign/policy/policytest"
 )
-
-//go:embed testdata/*.txtar
-var testdata embed.FS
-
-func cases(t testing.TB, file string) []normaltest.Case {
-	archive, err := testdata.ReadFile("testdata/" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := normaltest.Parse(archive)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
 
 func decide(t testing.TB, body []byte) paymentpolicy.Output {
 	var in paymentpolicy.Input
@@ -56,7 +40,7 @@ func told(out paymentpolicy.Output) string {
 func TestRules(t *testing.T) {
 	spoke := map[string]bool{}
 	for _, file := range []string{"rules.txtar", "content.txtar"} {
-		for _, c := range cases(t, file) {
+		for _, c := range policytest.Cases(t, "testdata/"+file) {
 			t.Run(c.Name, func(t *testing.T) {
 				out := decide(t, c.Body)
 				if got := told(out); got != c.Want {
@@ -102,7 +86,7 @@ func TestEffectsAndSeverities(t *testing.T) {
 	}
 	got := map[string]string{}
 	for _, file := range []string{"rules.txtar", "content.txtar"} {
-		for _, c := range cases(t, file) {
+		for _, c := range policytest.Cases(t, "testdata/"+file) {
 			for _, f := range decide(t, c.Body).Findings {
 				said := f.Effect + " " + f.Severity
 				if f.ID == "payment_identifier_missing" && said == "deny high" {
@@ -153,7 +137,7 @@ func TestRefusals(t *testing.T) {
 		{"wrong type", `{"payment":{"amountUnits":40000}}`, "wrong_type", "/payment/amountUnits"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			body, err := normaltest.Merge([]byte(good), []byte(tc.patch))
+			body, err := policytest.Merge([]byte(good), []byte(tc.patch))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -170,7 +154,7 @@ func TestRefusals(t *testing.T) {
 		"most hosts":          `{"policy":{"policyId":"p","version":1,"allowedHosts":` + entries(1000) + `}}`,
 		"largest amount":      `{"payment":{"amountUsd":1000000000},"expected":{"toleranceBps":10000}}`,
 	} {
-		body, err := normaltest.Merge([]byte(good), []byte(patch))
+		body, err := policytest.Merge([]byte(good), []byte(patch))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -243,13 +227,13 @@ func TestRestrictionsNeverWeaken(t *testing.T) {
 		`{"policy":{"blockedHosts":["api.weather.example"]}}`, `{"policy":{"requireExactScheme":true}}`, `{"policy":{"requireResourceBinding":true}}`,
 		`{"policy":{"requirePaymentIdentifier":true}}`, `{"policy":{"allowedAssets":[]}}`, `{"policy":{"allowedMethods":["PATCH"]}}`, `{"policy":{"dailyLimitUsd":0}}`,
 	}
-	for _, c := range cases(t, "rules.txtar") {
+	for _, c := range policytest.Cases(t, "testdata/rules.txtar") {
 		if strings.Contains(c.Want, "no_policy") {
 			continue
 		}
 		before := decide(t, c.Body).Decision
 		for _, restriction := range restrictions {
-			body, err := normaltest.Merge(c.Body, []byte(restriction))
+			body, err := policytest.Merge(c.Body, []byte(restriction))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -262,7 +246,7 @@ func TestRestrictionsNeverWeaken(t *testing.T) {
 
 // The same body gives the same bytes.
 func TestDeterministic(t *testing.T) {
-	for _, c := range cases(t, "content.txtar") {
+	for _, c := range policytest.Cases(t, "testdata/content.txtar") {
 		first, err := paymentpolicy.Service.Evaluate(c.Body)
 		if err != nil {
 			t.Fatal(err)
@@ -278,21 +262,11 @@ func TestDeterministic(t *testing.T) {
 
 func FuzzEvaluate(f *testing.F) {
 	for _, file := range []string{"rules.txtar", "content.txtar"} {
-		for _, c := range cases(f, file) {
+		for _, c := range policytest.Cases(f, "testdata/"+file) {
 			f.Add(c.Body)
 		}
 	}
-	f.Fuzz(func(t *testing.T, body []byte) {
-		first, err := paymentpolicy.Service.Evaluate(body)
-		var refusal *policy.Error
-		if err != nil && !errors.As(err, &refusal) {
-			t.Fatalf("another kind of error: %v", err)
-		}
-		again, _ := paymentpolicy.Service.Evaluate(body)
-		if string(first.Body) != string(again.Body) {
-			t.Fatal("two answers")
-		}
-	})
+	policytest.FuzzPure(f, paymentpolicy.Service)
 }
 
 func BenchmarkEvaluate(b *testing.B) {

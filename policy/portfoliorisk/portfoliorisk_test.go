@@ -1,7 +1,6 @@
 package portfoliorisk_test
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -13,9 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	"pgregory.net/rapid"
 
-	"github.com/countersign/countersign/policy"
-	"github.com/countersign/countersign/policy/canon"
-	"github.com/countersign/countersign/policy/money/boundstest"
+	"github.com/countersign/countersign/policy/policytest"
 	"github.com/countersign/countersign/policy/portfoliorisk"
 )
 
@@ -24,23 +21,7 @@ func ptr[T any](x T) *T { return &x }
 // ask reads a request given as JSON members.
 func ask(t *testing.T, members string) portfoliorisk.Output {
 	t.Helper()
-	var in portfoliorisk.Input
-	if err := canon.Decode([]byte("{"+members+"}"), &in); err != nil {
-		t.Fatalf("%.200s: %v", members, err)
-	}
-	out, err := portfoliorisk.Evaluate(in)
-	if err != nil {
-		t.Fatalf("%.200s: %v", members, err)
-	}
-	return out
-}
-
-func ids(findings []policy.Finding) []string {
-	list := []string{}
-	for _, f := range findings {
-		list = append(list, f.ID)
-	}
-	return list
+	return policytest.Ask(t, portfoliorisk.Evaluate, members)
 }
 
 func ExampleEvaluate() {
@@ -95,14 +76,7 @@ func TestPortfoliosAgainstAnotherComputation(t *testing.T) {
 
 // The worked example of the contract, digit by digit.
 func TestWorkedExample(t *testing.T) {
-	a, err := portfoliorisk.Service.Evaluate([]byte(portfoliorisk.Service.Example))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got map[string]any
-	if err := json.Unmarshal(a.Body, &got); err != nil {
-		t.Fatal(err)
-	}
+	got := policytest.Members(t, portfoliorisk.Service, portfoliorisk.Service.Example)
 	for name, want := range map[string]any{
 		"volatility": 0.04472135955, "sharpe": -0.2683281573, "sortino": -0.375734574651, "maxDrawdown": 0.016,
 		"concentrationHHI": 0.52, "effectiveHoldings": 1.92307692308, "diversificationRatio": 1.99884410788,
@@ -133,7 +107,7 @@ func TestUnavailableIsNull(t *testing.T) {
 		t.Errorf("no deviation: %+v", flat)
 	}
 	ruined := ask(t, `"positions":[{"symbol":"A","weight":2,"returns":[-0.9,0.1]},{"symbol":"B","weight":-1,"returns":[0,0]}]`)
-	if ruined.AnnualizedReturn != nil || ruined.Calmar != nil || *ruined.MaxDrawdown <= 1 || !slices.Contains(ids(ruined.Findings), "annual_return_undefined") {
+	if ruined.AnnualizedReturn != nil || ruined.Calmar != nil || *ruined.MaxDrawdown <= 1 || !slices.Contains(policytest.IDs(ruined.Findings), "annual_return_undefined") {
 		t.Errorf("ruined: %+v", ruined)
 	}
 	lost := ask(t, `"positions":[{"symbol":"A","weight":1,"returns":[-1,0.1]}]`)
@@ -156,7 +130,7 @@ func TestFindings(t *testing.T) {
 		`"positions":[{"symbol":"A","weight":1.5},{"symbol":"B","weight":-0.5}]`:                         {"single_position_concentration", "few_holdings", "leverage", "no_return_history", "short_exposure", "single_position_concentration"},
 		`"positions":[{"symbol":"A","weight":1}],"portfolioReturns":[` + months + `],"riskFreeRate":0.9`: {"single_position_concentration", "few_holdings", "negative_sharpe"},
 	} {
-		if diff := cmp.Diff(want, ids(ask(t, members).Findings)); diff != "" {
+		if diff := cmp.Diff(want, policytest.IDs(ask(t, members).Findings)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", members, diff)
 		}
 	}
@@ -164,7 +138,7 @@ func TestFindings(t *testing.T) {
 	for i := range 10 {
 		positions = append(positions, fmt.Sprintf(`{"symbol":"S%d","weight":0.1,"sector":"%d"}`, i, i%4))
 	}
-	if got := ids(ask(t, `"positions":[`+strings.Join(positions, ",")+`]`).Findings); !slices.Equal(got, []string{"no_return_history", "sector_concentration", "sector_concentration"}) {
+	if got := policytest.IDs(ask(t, `"positions":[`+strings.Join(positions, ",")+`]`).Findings); !slices.Equal(got, []string{"no_return_history", "sector_concentration", "sector_concentration"}) {
 		t.Errorf("a tenth each, 30 %% in two sectors: %v", got)
 	}
 }
@@ -220,15 +194,12 @@ func TestRefusals(t *testing.T) {
 		`"positions":[` + a + `,` + b + `],"portfolioReturns":[0.1,0],"benchmarkReturns":[0,11]`:                           {"out_of_range", "/benchmarkReturns/1"},
 	} {
 		_, err := portfoliorisk.Service.Evaluate([]byte("{" + members + "}"))
-		var refusal *policy.Error
-		if !errors.As(err, &refusal) || refusal.Code != want[0] || refusal.Path != want[1] {
-			t.Errorf("%.200s: got %+v (%v), want %v", members, refusal, err, want)
-		}
+		policytest.Refused(t, members, err, want[0], want[1])
 	}
 }
 
 func TestBoundsOfTheSchemaAreKept(t *testing.T) {
-	n := boundstest.Check(t, portfoliorisk.Service,
+	n := policytest.Bounds(t, portfoliorisk.Service,
 		`{"positions":[{"symbol":"A","weight":1}],"portfolioReturns":[0.1,0.2],"riskFreeRate":0.1,"periodsPerYear":4,"confidenceLevel":0.9}`,
 		`{"positions":[{"symbol":"A","marketValue":1}]}`)
 	if n != 10 {
@@ -295,19 +266,8 @@ func TestExtremeReturnsHaveAScore(t *testing.T) {
 }
 
 func FuzzEvaluate(f *testing.F) {
-	f.Add([]byte(portfoliorisk.Service.Example))
-	f.Add([]byte(`{"positions":[{"symbol":"A","marketValue":5,"sector":"x"},{"symbol":"B","marketValue":-1}],"portfolioReturns":[0.1,-0.2,0.3],"benchmarkReturns":[0,0.1,0.2]}`))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		a, err := portfoliorisk.Service.Evaluate(body)
-		b, again := portfoliorisk.Service.Evaluate(body)
-		var refusal *policy.Error
-		if err != nil && !errors.As(err, &refusal) {
-			t.Fatalf("not a refusal: %v", err)
-		}
-		if string(a.Body) != string(b.Body) || (err == nil) != (again == nil) {
-			t.Fatal("two answers to one request")
-		}
-	})
+	policytest.FuzzPure(f, portfoliorisk.Service,
+		`{"positions":[{"symbol":"A","marketValue":5,"sector":"x"},{"symbol":"B","marketValue":-1}],"portfolioReturns":[0.1,-0.2,0.3],"benchmarkReturns":[0,0.1,0.2]}`)
 }
 
 func BenchmarkHundredPositionsThousandReturns(b *testing.B) {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/attest"
-	"github.com/countersign/countersign/policy/normal/normaltest"
 	"github.com/countersign/countersign/policy/paymentpolicy"
+	"github.com/countersign/countersign/policy/policytest"
 	"github.com/countersign/countersign/policy/spendassurance"
 	"github.com/countersign/countersign/policy/walletscreen"
 )
@@ -31,7 +31,7 @@ const (
 
 func merged(t testing.TB, patch string) []byte {
 	t.Helper()
-	body, err := normaltest.Merge([]byte(good), []byte(patch))
+	body, err := policytest.Merge([]byte(good), []byte(patch))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestDecisionIsTheStrictest(t *testing.T) {
 	for p, payment := range payments {
 		for w, wallet := range wallets {
 			for e, bundle := range bundles {
-				body, err := normaltest.Merge(merged(t, payment), []byte(`{`+wallet+`,`+bundle+`}`))
+				body, err := policytest.Merge(merged(t, payment), []byte(`{`+wallet+`,`+bundle+`}`))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -189,16 +189,7 @@ func TestDecisionIsTheStrictest(t *testing.T) {
 func FuzzEvaluate(f *testing.F) {
 	f.Add([]byte(good))
 	f.Add(merged(f, `{`+cleanWallet+`,`+fullBundle+`}`))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		first, err := spendassurance.Service.Evaluate(body)
-		var refusal *policy.Error
-		if err != nil && !errors.As(err, &refusal) {
-			t.Fatalf("another kind of error: %v", err)
-		}
-		if again, _ := spendassurance.Service.Evaluate(body); string(first.Body) != string(again.Body) {
-			t.Fatal("two answers")
-		}
-	})
+	policytest.FuzzPure(f, spendassurance.Service)
 }
 
 func Example() {

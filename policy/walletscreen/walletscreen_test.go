@@ -1,7 +1,6 @@
 package walletscreen_test
 
 import (
-	"embed"
 	"errors"
 	"fmt"
 	"strconv"
@@ -14,24 +13,9 @@ import (
 
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
-	"github.com/countersign/countersign/policy/normal/normaltest"
+	"github.com/countersign/countersign/policy/policytest"
 	"github.com/countersign/countersign/policy/walletscreen"
 )
-
-//go:embed testdata/rules.txtar
-var testdata embed.FS
-
-func cases(t testing.TB) []normaltest.Case {
-	archive, err := testdata.ReadFile("testdata/rules.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := normaltest.Parse(archive)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
 
 func score(t testing.TB, body []byte) walletscreen.Output {
 	var in walletscreen.Input
@@ -58,7 +42,7 @@ func told(out walletscreen.Output) string {
 }
 
 func TestRules(t *testing.T) {
-	for _, c := range cases(t) {
+	for _, c := range policytest.Cases(t, "testdata/rules.txtar") {
 		t.Run(c.Name, func(t *testing.T) {
 			out := score(t, c.Body)
 			if got := told(out); got != c.Want {
@@ -163,7 +147,7 @@ func TestRefusals(t *testing.T) {
 		{"declared", `{"fundSource":{"declared":"lottery","verified":true}}`, "invalid_enum", "/fundSource/declared"},
 		{"unknown member", `{"fundSource":{"declared":"other","verified":true,"note":"x"}}`, "unknown_field", "/fundSource"},
 	} {
-		body, err := normaltest.Merge([]byte(`{"address":"abc"}`), []byte(tc.patch))
+		body, err := policytest.Merge([]byte(`{"address":"abc"}`), []byte(tc.patch))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -200,19 +184,10 @@ func TestEvidenceNeverLowersTheScore(t *testing.T) {
 }
 
 func FuzzEvaluate(f *testing.F) {
-	for _, c := range cases(f) {
+	for _, c := range policytest.Cases(f, "testdata/rules.txtar") {
 		f.Add(c.Body)
 	}
-	f.Fuzz(func(t *testing.T, body []byte) {
-		first, err := walletscreen.Service.Evaluate(body)
-		var refusal *policy.Error
-		if err != nil && !errors.As(err, &refusal) {
-			t.Fatalf("another kind of error: %v", err)
-		}
-		if again, _ := walletscreen.Service.Evaluate(body); string(first.Body) != string(again.Body) {
-			t.Fatal("two answers")
-		}
-	})
+	policytest.FuzzPure(f, walletscreen.Service)
 }
 
 func Example() {

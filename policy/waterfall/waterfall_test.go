@@ -1,7 +1,6 @@
 package waterfall_test
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -12,45 +11,22 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	"pgregory.net/rapid"
 
-	"github.com/countersign/countersign/policy"
-	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/policy/money"
-	"github.com/countersign/countersign/policy/money/boundstest"
+	"github.com/countersign/countersign/policy/policytest"
 	"github.com/countersign/countersign/policy/waterfall"
 )
 
 func ptr[T any](x T) *T { return &x }
 
-type fataler interface {
-	Helper()
-	Fatalf(string, ...any)
-}
-
-func evaluate(t fataler, in waterfall.Input) waterfall.Output {
+func evaluate(t policytest.TB, in waterfall.Input) waterfall.Output {
 	t.Helper()
-	out, err := waterfall.Evaluate(in)
-	if err != nil {
-		t.Fatalf("%+v: %v", in, err)
-	}
-	return out
+	return policytest.Must(t, waterfall.Evaluate, in)
 }
 
 // ask reads a request given as JSON members.
 func ask(t *testing.T, members string) waterfall.Output {
 	t.Helper()
-	var in waterfall.Input
-	if err := canon.Decode([]byte("{"+members+"}"), &in); err != nil {
-		t.Fatalf("%s: %v", members, err)
-	}
-	return evaluate(t, in)
-}
-
-func ids(findings []policy.Finding) []string {
-	list := []string{}
-	for _, f := range findings {
-		list = append(list, f.ID)
-	}
-	return list
+	return policytest.Ask(t, waterfall.Evaluate, members)
 }
 
 func ExampleEvaluate() {
@@ -288,7 +264,7 @@ func TestFindings(t *testing.T) {
 		`"contributedCapital":1e12,"preferredReturnRate":1,"holdingPeriodYears":100,"distributableAmount":1e12`: {"number_out_of_range", "preferred_return_unpaid"},
 		`"contributedCapital":1,"preferredReturnRate":0,"holdingPeriodYears":0.001,"distributableAmount":1e12`:  {"number_out_of_range"},
 	} {
-		if diff := cmp.Diff(want, ids(ask(t, members).Findings)); diff != "" {
+		if diff := cmp.Diff(want, policytest.IDs(ask(t, members).Findings)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", members, diff)
 		}
 	}
@@ -332,10 +308,7 @@ func TestLargestAmounts(t *testing.T) {
 func refused(t *testing.T, members, code, path string) {
 	t.Helper()
 	_, err := waterfall.Service.Evaluate([]byte("{" + members + "}"))
-	var refusal *policy.Error
-	if !errors.As(err, &refusal) || refusal.Code != code || refusal.Path != path {
-		t.Errorf("%.200s: got %+v (%v), want %s at %s", members, refusal, err, code, path)
-	}
+	policytest.Refused(t, members, err, code, path)
 }
 
 func TestRefusals(t *testing.T) {
@@ -394,7 +367,7 @@ func TestProceedsOfOneEvent(t *testing.T) {
 }
 
 func TestBoundsOfTheSchemaAreKept(t *testing.T) {
-	n := boundstest.Check(t, waterfall.Service,
+	n := policytest.Bounds(t, waterfall.Service,
 		`{"contributedCapital":4000000,"distributableAmount":7500000,"preferredReturnRate":0.08,"holdingPeriodYears":4,"carryRate":0.2,"catchUpRate":0,"gpCommitmentRate":0.02}`,
 		`{"contributedCapital":4000000,"distributableAmount":7500000,"holdingPeriodYears":4,"hurdles":[{"rate":0.05,"carryRate":0.2}]}`,
 		`{"preferredReturnRate":0.08,"events":[{"date":"2020-01-01","type":"contribution","amount":100},{"date":"2021-01-01","type":"distribution","amount":200}]}`)
@@ -404,20 +377,9 @@ func TestBoundsOfTheSchemaAreKept(t *testing.T) {
 }
 
 func FuzzEvaluate(f *testing.F) {
-	f.Add([]byte(waterfall.Service.Example))
-	f.Add([]byte(`{"style":"american","preferredReturnRate":0.08,"events":[{"date":"2020-01-01","type":"contribution","amount":100,"dealId":"A"},{"date":"2021-01-01","type":"distribution","amount":200,"dealId":"B"}]}`))
-	f.Add([]byte(`{"contributedCapital":1,"distributableAmount":3,"holdingPeriodYears":2.5,"compounding":"monthly","hurdles":[{"rate":0.05,"carryRate":0.2},{"rate":0.5,"carryRate":0.3}]}`))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		a, err := waterfall.Service.Evaluate(body)
-		b, again := waterfall.Service.Evaluate(body)
-		var refusal *policy.Error
-		if err != nil && !errors.As(err, &refusal) {
-			t.Fatalf("not a refusal: %v", err)
-		}
-		if string(a.Body) != string(b.Body) || (err == nil) != (again == nil) {
-			t.Fatal("two answers to one request")
-		}
-	})
+	policytest.FuzzPure(f, waterfall.Service,
+		`{"style":"american","preferredReturnRate":0.08,"events":[{"date":"2020-01-01","type":"contribution","amount":100,"dealId":"A"},{"date":"2021-01-01","type":"distribution","amount":200,"dealId":"B"}]}`,
+		`{"contributedCapital":1,"distributableAmount":3,"holdingPeriodYears":2.5,"compounding":"monthly","hurdles":[{"rate":0.05,"carryRate":0.2},{"rate":0.5,"carryRate":0.3}]}`)
 }
 
 func BenchmarkThousandEventsSixHurdles(b *testing.B) {

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/policytest"
 	"github.com/countersign/countersign/policy/x402provenance"
 )
 
@@ -286,17 +287,7 @@ func TestRepeatingChangesNothing(t *testing.T) {
 }
 
 func FuzzEvaluate(f *testing.F) {
-	f.Add([]byte(x402provenance.Service.Example))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		first, err := x402provenance.Service.Evaluate(body)
-		var refusal *policy.Error
-		if err != nil && !errors.As(err, &refusal) {
-			t.Fatalf("another kind of error: %v", err)
-		}
-		if again, _ := x402provenance.Service.Evaluate(body); string(first.Body) != string(again.Body) {
-			t.Fatal("two answers")
-		}
-	})
+	policytest.FuzzPure(f, x402provenance.Service)
 }
 
 func Example() {

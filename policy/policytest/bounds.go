@@ -1,8 +1,4 @@
-// Package boundstest proves that the bounds a service's schema states are the
-// bounds its function keeps: for every number of an example that carries
-// minimum, maximum, exclusiveMinimum or exclusiveMaximum tags it asks the
-// service at the limit and one step beyond.
-package boundstest
+package policytest
 
 import (
 	"errors"
@@ -18,10 +14,12 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// Check runs through the numbers of the examples (requests that are answered)
-// and returns how many limits it tried. Beyond a limit the service must refuse
+// Bounds proves that the bounds a service's schema states are the bounds its
+// function keeps: for every number of the examples (requests that are answered)
+// that carries minimum, maximum, exclusiveMinimum or exclusiveMaximum tags it asks
+// the service at the limit and one step beyond. It returns how many limits it tried. Beyond a limit the service must refuse
 // with out_of_range at the number's path; at the limit it must not.
-func Check(t *testing.T, service policy.Service, examples ...string) int {
+func Bounds(t *testing.T, service policy.Service, examples ...string) int {
 	t.Helper()
 	tried := map[string]bool{}
 	for _, example := range examples {

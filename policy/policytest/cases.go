@@ -1,21 +1,8 @@
-// Package normaltest reads the case files of the policy tests. A file is a txtar
-// archive: the section "base" is a good request, and every other section is one
-// case, named after what it shows:
-//
-//	-- base --
-//	{"payment": {"method": "GET"}}
-//	-- another method than expected --
-//	{"expected": {"method": "POST"}}
-//	---
-//	deny: method_mismatch
-//
-// Above the line stands a JSON merge patch (RFC 7396) over the base, below it what
-// the test wants, in the test's own words.
-package normaltest
+package policytest
 
 import (
-	"fmt"
 	"strings"
+	"testing"
 
 	"github.com/go-json-experiment/json"
 	"github.com/rogpeppe/go-internal/txtar"
@@ -28,26 +15,42 @@ type Case struct {
 	Want string // trimmed
 }
 
-// Parse reads an archive.
-func Parse(archive []byte) ([]Case, error) {
+// Cases reads a case file. It is a txtar archive: the section "base" is a good
+// request, and every other section is one case, named after what it shows:
+//
+//	-- base --
+//	{"payment": {"method": "GET"}}
+//	-- another method than expected --
+//	{"expected": {"method": "POST"}}
+//	---
+//	deny: method_mismatch
+//
+// Above the line stands a JSON merge patch (RFC 7396) over the base, below it what
+// the test wants, in the test's own words.
+func Cases(t testing.TB, file string) []Case {
+	t.Helper()
+	archive, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var base []byte
 	var cases []Case
-	for _, section := range txtar.Parse(archive).Files {
+	for _, section := range archive.Files {
 		if section.Name == "base" {
 			base = section.Data
 			continue
 		}
 		patch, want, ok := strings.Cut(string(section.Data), "\n---\n")
 		if !ok {
-			return nil, fmt.Errorf("%s: no line between patch and answer", section.Name)
+			t.Fatalf("%s: no line between patch and answer", section.Name)
 		}
 		body, err := Merge(base, []byte(patch))
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", section.Name, err)
+			t.Fatalf("%s: %v", section.Name, err)
 		}
 		cases = append(cases, Case{section.Name, body, strings.TrimSpace(want)})
 	}
-	return cases, nil
+	return cases
 }
 
 // Merge applies a JSON merge patch: objects merge, null removes, the rest replaces.

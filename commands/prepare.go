@@ -1,0 +1,136 @@
+package commands
+
+import (
+	"context"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/actionsafety"
+	"github.com/countersign/countersign/policy/attest"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// prepared is an answer that nobody has seen yet, with everything that is to be
+// appended for it. What pays for the call decides when it becomes true.
+type prepared struct {
+	answer policy.Answer
+	record seal.Envelope  // the signed receipt, if the service gives one
+	extra  []extra        // events beside call.completed
+	guards []ledger.Guard // what the signature rests on
+	call   events.CallCompleted
+}
+
+type extra struct {
+	stream, eventType string
+	stored            any
+	signed            bool // holds the record, in call.completed's place
+}
+
+// prepare computes the answer and signs what must be signed. Nothing is visible
+// yet.
+func (a *App) prepare(ctx context.Context, call Call) (prepared, error) {
+	answer, err := call.Service.EvaluateCanonical(call.Body)
+	if err != nil {
+		return prepared{}, err
+	}
+	p := prepared{answer: answer, call: events.CallCompleted{
+		Service: call.Service.Name, Version: policy.Version, PriceCents: call.Service.PriceCents,
+		InputHash: answer.InputHash, OutputHash: answer.OutputHash, Request: jsontext.Value(call.Body),
+	}}
+	if call.Service.Ruleset != nil {
+		p.call.RulesetVersion, p.call.RulesetHash = call.Service.Ruleset()
+	}
+	if call.Service.Signed {
+		if err := a.sign(ctx, call, &p); err != nil {
+			return prepared{}, err
+		}
+	}
+	p.call.Answer = jsontext.Value(p.answer.Body)
+	return p, nil
+}
+
+// receiptRecord is what the receipt of a service states. No raw input is in it.
+type receiptRecord struct {
+	ReceiptID      string           `json:"receiptId"`
+	ReceiptVersion string           `json:"receiptVersion"`
+	Service        string           `json:"service"`
+	ServiceVersion string           `json:"serviceVersion"`
+	InputHash      string           `json:"inputHash"`
+	OutputHash     string           `json:"outputHash"`
+	Decision       *string          `json:"decision"`
+	IssuedAt       string           `json:"issuedAt"`
+	PaymentID      string           `json:"paymentId,omitempty"`  // pay_…, of an x402 call
+	Settlement     string           `json:"settlement,omitempty"` // "dev": no money moved
+	Workflow       *events.Workflow `json:"workflow,omitempty"`
+}
+
+// sign makes the receipt and puts it into the answer, with what else a service
+// says only when it is recorded: a workflow, an attestation.
+func (a *App) sign(ctx context.Context, call Call, p *prepared) error {
+	signer, guard, err := a.signer(ctx)
+	if err != nil {
+		return err
+	}
+	now := a.now()
+	record := receiptRecord{
+		ReceiptID: a.NewID("asr_"), ReceiptVersion: "svc-receipt-v1",
+		Service: call.Service.Label(), ServiceVersion: policy.Version,
+		InputHash: p.answer.InputHash, OutputHash: p.answer.OutputHash, IssuedAt: Stamp(now),
+	}
+	if p.answer.Decision != "" {
+		record.Decision = &p.answer.Decision
+	}
+	if call.payment != nil {
+		record.PaymentID = call.payment.ID
+		if a.Settler.Mode() == ModeDev {
+			record.Settlement = ModeDev
+		}
+	}
+	members := map[string]any{}
+	switch call.Service.Operation {
+	case actionsafety.Run.Operation:
+		if record.Workflow, err = newWorkflow(p.answer.Body, now); err == nil {
+			members = workflowMembers(*record.Workflow, a.BaseURL)
+		}
+	case attest.Service.Operation:
+		members, err = a.attestation(signer, call.Body, now)
+	}
+	if err != nil {
+		return err
+	}
+	if p.record, err = signer.Sign(seal.TypeReceipt, record); err != nil {
+		return err
+	}
+	p.guards = append(p.guards, guard)
+	p.record.Verify = &seal.VerifyAt{URL: a.BaseURL + "/api/verify", Method: "POST"}
+	members["receipt"] = p.record
+	if p.answer.Body, err = withMembers(p.answer.Body, members); err != nil {
+		return err
+	}
+	if record.Workflow != nil {
+		p.extra = append(p.extra, extra{"workflow/" + record.Workflow.WorkflowID, events.TypeWorkflowCompleted,
+			events.WorkflowCompleted{Workflow: *record.Workflow, Record: p.record.Record,
+				Integrity: &p.record.Integrity, VerifyURL: p.record.Verify.URL}, true})
+		return nil
+	}
+	p.call.Record, p.call.Integrity = p.record.Record, &p.record.Integrity
+	return nil
+}
+
+// withMembers adds members to a canonical object.
+func withMembers(body []byte, more map[string]any) ([]byte, error) {
+	members, err := canon.Members(body)
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range more {
+		if members[name], err = canon.Marshal(value); err != nil {
+			return nil, err
+		}
+	}
+	return canon.Object(members), nil
+}

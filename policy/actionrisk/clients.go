@@ -1,0 +1,221 @@
+package actionrisk
+
+import (
+	"slices"
+	"strings"
+)
+
+// client is a line of clients.json: what a call of a program that holds keys or
+// money does. Everything given must hold; of the lines about a program the first
+// that holds counts.
+type client struct {
+	Exe   []string `json:"exe"`
+	Sub   []string `json:"sub,omitempty"`   // one of these paths begins the operands
+	Any   []string `json:"any,omitempty"`   // one of these options or words stands there
+	None  []string `json:"none,omitempty"`  // none of them
+	Text  []string `json:"text,omitempty"`  // one of these stands anywhere in the words
+	Live  []string `json:"live,omitempty"`  // one of these options is given, and names no network of this machine
+	Class []string `json:"class,omitempty"` // what the words say that it does, as of a tool's name
+	// Rule is the id of the effect; "transfer" and "approve" are judged by the
+	// amount, which stands at operand "#2" or in the option named here.
+	Rule   string `json:"rule"`
+	To     string `json:"to,omitempty"`
+	Amount string `json:"amount,omitempty"`
+	Asset  string `json:"asset,omitempty"` // a symbol, or the operand that is one
+	Scale  int    `json:"scale,omitempty"` // decimals, if the amount is in base units
+
+	sub [][]string
+}
+
+// clientTable is clients.json.
+type clientTable struct {
+	Clients []client `json:"clients"`
+	Local   []string `json:"local"` // networks that live on this machine
+	RPC     []struct {
+		Methods []string `json:"methods"`
+		Rule    string   `json:"rule"`
+	} `json:"rpc"`
+	Services serviceTable `json:"services"`
+	Code     codeTable    `json:"code"`
+
+	byExe  map[string][]*client
+	local  map[string]bool
+	method map[string]string // JSON-RPC method to rule
+}
+
+func (c *compiled) readClients(read tableReader) error {
+	t := &c.clients
+	if err := read("clients", t); err != nil {
+		return err
+	}
+	t.byExe, t.method, t.local = map[string][]*client{}, map[string]string{}, setOf(strings.Join(t.Local, " "))
+	for i := range t.Clients {
+		l := &t.Clients[i]
+		for _, s := range l.Sub {
+			l.sub = append(l.sub, strings.Fields(s))
+		}
+		names, err := c.names(l.Exe)
+		if err != nil {
+			return err
+		}
+		for _, n := range names {
+			t.byExe[n] = append(t.byExe[n], l)
+		}
+	}
+	for n := range t.byExe {
+		c.known(n)
+	}
+	for _, n := range [...]string{"cast", "x402", "x402-cli", "x402curl", "x402-fetch", "awal", "purl", "agentcash", "payments-mcp"} {
+		c.known(n)
+	}
+	t.Services.index()
+	t.Code.index()
+	for _, r := range t.RPC {
+		for _, m := range r.Methods {
+			t.method[m] = r.Rule
+		}
+	}
+	return nil
+}
+
+// known notes that the engine says something about a program that no rule lists.
+func (c *compiled) known(exe string) {
+	if c.exe[exe] == nil {
+		c.exe[exe] = []*matcher{}
+	}
+}
+
+// clientCall judges a call of a wallet, chain, payment or HTTP client.
+func (e *engine) clientCall(v *invocation) bool {
+	if v.dry {
+		return false
+	}
+	ids := e.clientRules(v)
+	if len(ids) == 0 || !e.budget.spend(4+len(v.argv)) {
+		return false
+	}
+	ids = append(ids, loopRules(e, v, ids)...)
+	return e.money(v.src, v.from, v.to, v.exe, ids...)
+}
+
+// clientRules are the rule ids of one call.
+func (e *engine) clientRules(v *invocation) []string {
+	var ids ruleList
+	switch v.exe {
+	case "cast":
+		e.castRules(v, &ids)
+	case "x402", "x402-cli", "x402curl", "x402-fetch", "awal", "purl", "agentcash", "payments-mcp":
+		payClientRules(v, &ids)
+	case "curl", "wget", "http", "https", "xh", "xhs", "httpie", "curlie":
+		headerRules(v, &ids)
+		e.serviceRules(v, &ids)
+		return ids
+	}
+	for _, l := range e.clients.byExe[v.exe] {
+		if e.clientHolds(l, v) {
+			l.rules(v, &ids)
+			break
+		}
+	}
+	if e.exe[v.exe] != nil && literalKey(v) && (len(e.clients.byExe[v.exe]) > 0 || len(ids) > 0 || v.exe == "cast") {
+		ids.add("wallet.key-in-argv")
+	}
+	return ids
+}
+
+func (e *engine) clientHolds(l *client, v *invocation) bool {
+	if len(l.sub) > 0 && !v.underAny(l.sub) ||
+		len(l.Any) > 0 && !slices.ContainsFunc(l.Any, v.has) || slices.ContainsFunc(l.None, v.has) {
+		return false
+	}
+	if len(l.Text) > 0 {
+		text := argvText(v)
+		if !slices.ContainsFunc(l.Text, func(s string) bool { return strings.Contains(text, s) }) {
+			return false
+		}
+	}
+	if len(l.Live) > 0 && !slices.ContainsFunc(l.Live, func(o string) bool { return e.liveNetwork(v, o) }) {
+		return false
+	}
+	return len(l.Class) == 0 || slices.Contains(l.Class, operandClass(v))
+}
+
+// liveNetwork: the option is given, and what it names is not on this machine. It
+// may also stand behind the operands that a tool hands on.
+func (e *engine) liveNetwork(v *invocation, name string) bool {
+	for i, w := range v.argv {
+		value, ok := "", w.Text == name
+		if ok && i+1 < len(v.argv) && !strings.HasPrefix(v.argv[i+1].Text, "-") {
+			value = v.argv[i+1].Text
+		}
+		if !ok {
+			value, ok = strings.CutPrefix(w.Text, name+"=")
+		}
+		if ok {
+			return !e.clients.local[strings.ToLower(value)]
+		}
+	}
+	return false
+}
+
+// operandClass reads the first words behind a service's client as the name of a
+// tool: "payouts create", "post /v1/charges".
+func operandClass(v *invocation) string {
+	var b strings.Builder
+	for i := range min(3, len(v.operands)) {
+		b.WriteString(v.operands[i].Text)
+		b.WriteByte(' ')
+	}
+	return serviceClass(b.String())
+}
+
+// rules adds the effect of a line.
+func (l *client) rules(v *invocation, ids *ruleList) {
+	asset := l.at(v, l.Asset)
+	if asset == "" {
+		asset = l.Asset
+	}
+	value := l.at(v, l.Amount)
+	switch l.Rule {
+	case "transfer":
+		if n := parseNumber(value); n != nil && l.Scale > 0 {
+			value = scaled(n, l.Scale).FloatString(l.Scale)
+		}
+		ids.transfer(plainNumber(value), asset, l.at(v, l.To))
+	case "approve":
+		a := callAmount(value, assetOf(asset))
+		if n := parseNumber(value); strings.EqualFold(value, "all") || n != nil && n.Cmp(unlimited64) >= 0 {
+			a.unlimited = true
+		}
+		ids.add(approveRule(a))
+	default:
+		ids.add(l.Rule)
+	}
+}
+
+// plainNumber is "75" of "75 NEAR" and "2500" of "2500uatom".
+func plainNumber(value string) string {
+	if n := len(value) - len(strings.TrimLeft(value, "0123456789.,_")); n > 0 {
+		return strings.TrimRight(value[:n], ".,_")
+	}
+	return value
+}
+
+// at is the text of operand "#n" or of an option; "" if there is none.
+func (l *client) at(v *invocation, place string) string {
+	switch {
+	case place == "":
+	case place[0] == '#':
+		return v.operand(int(place[1] - '0'))
+	case place[0] == '-':
+		for i, w := range v.argv {
+			if w.Text == place && i+1 < len(v.argv) {
+				return v.argv[i+1].Text
+			}
+			if value, ok := strings.CutPrefix(w.Text, place+"="); ok {
+				return value
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,155 @@
+package actionrisk
+
+import "strings"
+
+// Program text that calls a database: the methods of drivers and object mappers,
+// SQL in their arguments, and bytes that are written to a connection.
+
+// driverEffects are the effects of drivers' methods by their names: on everything,
+// and on what a filter picks if the method takes one.
+var driverEffects = map[string]struct{ whole, scoped string }{
+	"dropDatabase": {"nosql.database-drop", ""}, "drop_database": {"nosql.database-drop", ""}, "_dropDatabase": {"nosql.database-drop", ""}, "DropDatabase": {"nosql.database-drop", ""}, "deleteDatabase": {"nosql.database-drop", ""}, "drop_keyspace": {"nosql.database-drop", ""},
+	"dropCollection": {"nosql.collection-drop", ""}, "drop_collection": {"nosql.collection-drop", ""}, "_drop": {"nosql.collection-drop", ""}, "deleteTable": {"nosql.collection-drop", ""}, "delete_table": {"nosql.collection-drop", ""}, "DropCollection": {"nosql.collection-drop", ""},
+	"deleteMany": {"nosql.delete-all", "nosql.delete-scoped"}, "delete_many": {"nosql.delete-all", "nosql.delete-scoped"}, "DeleteMany": {"nosql.delete-all", "nosql.delete-scoped"},
+	"updateMany": {"update.unbounded", "update.scoped"}, "update_many": {"update.unbounded", "update.scoped"}, "UpdateMany": {"update.unbounded", "update.scoped"},
+	"flushall": {"nosql.redis.flush", ""}, "flushdb": {"nosql.redis.flush", ""}, "flushAll": {"nosql.redis.flush", ""}, "flushDb": {"nosql.redis.flush", ""}, "flushDB": {"nosql.redis.flush", ""}, "FlushAll": {"nosql.redis.flush", ""}, "FlushDB": {"nosql.redis.flush", ""}, "flush_all": {"nosql.redis.flush", ""},
+	"config_set": {"nosql.redis.config-write", ""}, "configSet": {"nosql.redis.config-write", ""},
+	"dropSchema": {"drop.schema", ""}, "drop_schema": {"drop.schema", ""}, "dropAllTables": {"drop.schema", ""}, "dropAllSchemas": {"drop.schema", ""}, "drop_all": {"drop.schema", ""}, "dropAllSequences": {"drop.other", ""},
+	"dropTable": {"drop.table", ""}, "drop_table": {"drop.table", ""}, "dropTableIfExists": {"drop.table", ""}, "drop_tables": {"drop.table", ""}, "DropTable": {"drop.table", ""}, "DropTableIfExists": {"drop.table", ""},
+	"dropColumn": {"drop.column", ""}, "removeColumn": {"drop.column", ""}, "remove_column": {"drop.column", ""}, "drop_column": {"drop.column", ""}, "DropColumn": {"drop.column", ""},
+	"truncate_table": {"truncate", ""}, "truncateTable": {"truncate", ""}, "truncate_all": {"truncate", ""},
+	"purgeQueue": {"nosql.queue-purge", ""}, "purge_queue": {"nosql.queue-purge", ""}, "queue_purge": {"nosql.queue-purge", ""}, "queuePurge": {"nosql.queue-purge", ""}, "deleteQueue": {"nosql.queue-purge", ""}, "delete_queue": {"nosql.queue-purge", ""}, "queue_delete": {"nosql.queue-purge", ""}, "obliterate": {"nosql.queue-purge", ""},
+	"deleteTopics": {"nosql.topic-delete", ""}, "delete_topics": {"nosql.topic-delete", ""}, "deleteTopic": {"nosql.topic-delete", ""}, "delete_topic": {"nosql.topic-delete", ""}, "DeleteTopics": {"nosql.topic-delete", ""}, "delete_stream": {"nosql.topic-delete", ""}, "deleteStream": {"nosql.topic-delete", ""},
+	"deleteAllInBatch": {"delete.unbounded", ""}, "deleteAllRows": {"delete.unbounded", ""},
+}
+
+// sqlCalls are functions that run the SQL in their first argument.
+var sqlCalls = setOf(`execute executemany executescript execute_sql executeSql exec_driver_sql execute_immediate exec exec_query exec_sql exec_update exec_delete
+	query queryRaw query_raw rawQuery raw_query raw rawSql execSQL execSql multi_query multiQuery real_query run all each none any one oneOrNone manyOrNone many result multi batch
+	$executeRaw $executeRawUnsafe $queryRaw $queryRawUnsafe executeRaw executeRawUnsafe queryRawUnsafe executeUpdate executeQuery executeLargeUpdate executeStatement executeNonQuery ExecuteNonQuery ExecuteSqlRaw ExecuteSqlRawAsync ExecuteSqlCommand FromSqlRaw
+	createQuery createNativeQuery createSQLQuery nativeQuery do prepare selectall_arrayref selectrow_array unprepared statement affectingStatement sql read_sql read_sql_query run_sql runSql
+	Exec ExecContext Query QueryRow QueryContext MustExec NamedExec Raw pg_query mysqli_query mysqli_multi_query mysql_query sqlite_exec odbc_exec sqlsrv_query oci_parse db_query unsafe command execute_query executeScript delete update select select_all select_value client_query simpleQuery`)
+
+// wireCalls are methods that write bytes to a connection.
+var wireCalls = setOf("send sendall write sendto puts print syswrite end sendMessage writelines fwrite fputs socket_write stream_socket_sendto")
+
+// database judges a call of a driver's method and tells whether it was one.
+func (r *inlineRun) database(name inlineToken, args []inlineToken) bool {
+	cut := strings.LastIndexAny(name.text, ".:>")
+	last := strings.TrimLeft(name.text[cut+1:], "&")
+	method := cut >= 0 || r.isMethod(name)
+	if d, ok := driverEffects[last]; ok && (method || d.scoped == "") {
+		effect := d.whole
+		if d.scoped != "" && !r.wholeFilter(args) {
+			effect = d.scoped
+		}
+		r.effect(effect, name, args)
+		return true
+	}
+	if last == "drop" && (strings.Contains(name.text, "ollection") || strings.HasPrefix(name.text, "db.")) {
+		r.effect("nosql.collection-drop", name, args)
+		return true
+	}
+	if wireCalls[last] && method {
+		for _, t := range r.strings(args) {
+			if t.kind == 's' && looksWire(t.text) {
+				src := r.src.inside(r.word(t), r.lang)
+				r.sh.e.runWire(r.sh, &src, "")
+			}
+		}
+	}
+	if !sqlCalls[last] || !method && !strings.Contains(last, "_") {
+		return false
+	}
+	return r.runsSQL(name, args)
+}
+
+// isMethod: -> or a point stands before the name.
+func (r *inlineRun) isMethod(name inlineToken) bool {
+	before := r.src.text[:min(max(name.from, 0), len(r.src.text))]
+	return strings.HasSuffix(before, "->") || strings.HasSuffix(before, ".") || strings.HasSuffix(before, "::")
+}
+
+// runsSQL judges the SQL in a call's first argument and tells whether it is SQL.
+func (r *inlineRun) runsSQL(name inlineToken, args []inlineToken) bool {
+	if len(args) == 0 {
+		return false
+	}
+	text, ok := r.firstText(args)
+	if !ok || text.text == string(hole) {
+		if decodesAny(args) && strings.Contains(strings.ToLower(name.text), "quer") || decodesAny(args) && strings.Contains(strings.ToLower(name.text), "execute") {
+			r.sh.e.raise("sql.dynamic", r.src, name.from, name.to, "")
+		}
+		return false
+	}
+	if !looksSQL(text.text) {
+		return false
+	}
+	src := r.src.inside(r.word(text), r.lang)
+	if src.depth <= maxDepth {
+		r.sh.e.runSQL(&src, nil)
+	}
+	return true
+}
+
+// firstText is the first argument as a string: put together, formatted, or Perl's
+// join of a list.
+func (r *inlineRun) firstText(args []inlineToken) (inlineToken, bool) {
+	if text, ok := formatted(args); ok {
+		return text, true
+	}
+	if args[0].text == "join" && len(args) > 1 {
+		rest := args[1:]
+		if rest[0].kind == '(' {
+			rest = rest[1:]
+		}
+		if list := r.strings(rest); len(list) > 1 {
+			return r.listed(list[1:], list[0].text, args[0]), true
+		}
+	}
+	if len(args) > 3 && args[0].kind == 'i' && args[1].kind == '(' && (strings.HasSuffix(args[0].text, "text") || strings.HasSuffix(args[0].text, "sql") || strings.HasSuffix(args[0].text, "raw") || strings.HasSuffix(args[0].text, "SQL") || strings.HasSuffix(args[0].text, "Statement")) {
+		return r.firstText(args[2:]) // text("…") of SQLAlchemy, Prisma.raw(`…`)
+	}
+	list := r.strings(args)
+	if len(list) == 0 {
+		return inlineToken{}, false
+	}
+	return list[0], true
+}
+
+// wholeFilter: no argument, or one that every document meets.
+func (r *inlineRun) wholeFilter(args []inlineToken) bool {
+	if len(args) == 0 {
+		return true
+	}
+	from, to := args[0].from, args[len(args)-1].to
+	if from < 0 || to > len(r.src.text) || from >= to {
+		return false
+	}
+	first, _ := splitArg(r.src.text[from:to])
+	first = strings.Join(strings.Fields(first), "")
+	if body, ok := strings.CutPrefix(first, "{where:"); ok {
+		first = strings.TrimSuffix(body, "}")
+	}
+	return mongoAll(strings.TrimSuffix(strings.TrimPrefix(first, "bson.M"), ",")) || first == "{data:" || strings.HasPrefix(first, "{data:") && !strings.Contains(r.src.text[from:to], "where")
+}
+
+// effect reports one effect of a call.
+func (r *inlineRun) effect(effect string, name inlineToken, args []inlineToken) {
+	to := name.to
+	if len(args) > 0 {
+		to = max(to, args[len(args)-1].to)
+	}
+	target := name.text
+	if list := r.strings(args); len(list) > 0 && list[0].kind == 's' && strings.IndexByte(list[0].text, hole) < 0 {
+		target = list[0].text
+	}
+	words := ""
+	for _, t := range r.toks { // the address of the server says where it acts
+		if t.kind == 's' && strings.Contains(t.text, "://") {
+			words += " " + t.text
+		}
+	}
+	res := sqlResult{facts: []sqlFact{{effect: effect, target: target, start: name.from, end: min(to, len(r.src.text))}}}
+	r.sh.e.sqlResult(r.src, &res, words)
+}

@@ -1,0 +1,288 @@
+package actionrisk
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// What a tool does to files, addresses and settings by the members of its
+// arguments: what it reads, writes, deletes and sends out.
+
+// pathKeys are members that name files.
+var pathKeys = setOf("path paths filepath filepaths file files filename filenames dir directory folder targetpath destination dest source sourcepath attachments attachment attachmentpath notebookpath localpath absolutepath relativepath keypath document documents imagepath uri target inputpath outputpath")
+
+// contentKeys are members whose text is written.
+var contentKeys = setOf("content contents text data newstring newstr newtext filetext body newsource inserttext patch codeedit replace replacement value")
+
+// plainKey is a member's name without case and signs: filePath and file_path alike.
+func plainKey(key string) string {
+	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(key))
+}
+
+// eachText calls f with every string below n and the name of its member, as deep
+// as arguments go.
+func (w *jsonWalk) eachText(n *jsonNode, key string, depth int, f func(key string, v *jsonNode)) {
+	if n == nil || depth > 6 || !w.e.budget.spend(1) {
+		return
+	}
+	for i, k := range n.kids {
+		name := n.keysAt(i)
+		if n.kind == '[' {
+			name = key
+		}
+		switch k.kind {
+		case '"':
+			f(name, k)
+		case '{', '[':
+			w.eachText(k, name, depth+1, f)
+		}
+	}
+}
+
+// files judges paths and addresses as the shell commands that do the same.
+func (w *jsonWalk) files(name, class string, args *jsonNode) {
+	if w.src.depth >= maxDepth {
+		return
+	}
+	posts := verbs().posts(name)
+	content, paths := "", 0
+	if class == "write" || class == "unknown" {
+		content = w.content(args)
+	}
+	w.eachText(args, "", 0, func(key string, v *jsonNode) {
+		if scheme, host, rest, ok := urlOf(v.text); ok && (scheme == "file" || metadataHost(host)) {
+			if scheme == "file" {
+				w.shell(v, "cat "+quote(filePath(host, rest)))
+			} else {
+				w.shell(v, "curl "+quote(v.text))
+			}
+			return
+		}
+		if !pathKeys[plainKey(key)] || v.text == "" || len(v.text) > 512 || strings.Contains(v.text, "\n") || paths > 16 {
+			return
+		}
+		paths++
+		file := quote(outOfTree(v.text))
+		switch {
+		case class == "destructive":
+			w.shell(v, "rm -rf "+file)
+		case class == "read":
+			w.shell(v, "cat "+file)
+		case content != "" && !posts:
+			w.shell(v, "printf %s "+quote(content)+" > "+file)
+		case (class == "write" || class == "unknown") && (posts || content == ""):
+			w.sends(v, outOfTree(v.text), posts)
+		}
+	})
+}
+
+// shell runs a command that stands for what is done to the member v.
+func (w *jsonWalk) shell(v *jsonNode, command string) {
+	src := v.source(w.src, "")
+	src.via, src.at, src.text = w.src.via, -1, command
+	w.e.route(&src)
+}
+
+// sends: a file of credentials is handed to a tool that sends it out.
+func (w *jsonWalk) sends(v *jsonNode, file string, posts bool) {
+	if c := w.e.classOf(Word{Text: file}, ""); posts && c&isCredential != 0 && c&isPublic == 0 {
+		w.e.raise("secret.exfil-publish", w.src, v.start, v.end, printable(file))
+	}
+}
+
+// content is the text that a tool writes: one member, or the new lines of edits.
+func (w *jsonWalk) content(args *jsonNode) string {
+	var b strings.Builder
+	w.eachText(args, "", 0, func(key string, v *jsonNode) {
+		if contentKeys[plainKey(key)] && b.Len()+len(v.text) < maxDecoded {
+			b.WriteString(v.text)
+			b.WriteByte('\n')
+		}
+	})
+	if b.Len() == 0 && args.get("content", "contents", "text", "data", "new_string", "new_str", "file_text") != nil {
+		return "x"
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// outOfTree: "../../etc/cron.d/x" leaves the folder that it is relative to for one
+// of the system; how many levels there are nobody knows.
+func outOfTree(name string) string {
+	if !strings.Contains(name, "../") {
+		return name
+	}
+	clean := path.Clean(name)
+	rest := strings.TrimLeft(clean, "./")
+	first, _, _ := strings.Cut(rest, "/")
+	if strings.HasPrefix(clean, "../") && slices.Contains([]string{"etc", "root", "home", "proc", "var", "usr", "bin", "sbin", "boot", "lib", "opt", "sys", "dev"}, first) {
+		return "/" + rest
+	}
+	return name
+}
+
+// filePath is the path of a file: address.
+func filePath(host, rest string) string {
+	if len(host) == 1 || strings.HasSuffix(host, ":") { // file://C:/x
+		return host + rest
+	}
+	return rest
+}
+
+// posts tells whether a tool of that name sends to others what it is given; one
+// that keeps secrets does not.
+func (t *verbTable) posts(name string) bool {
+	found := false
+	for _, w := range toolWords(bareToolName(name)) {
+		if t.keep[w] {
+			return false
+		}
+		found = found || t.post[w]
+	}
+	return found
+}
+
+// posted: credentials stand in what is sent to others.
+func (w *jsonWalk) posted(name string, args *jsonNode) {
+	if !verbs().posts(name) || args == nil {
+		return
+	}
+	w.eachText(args, "", 0, func(_ string, v *jsonNode) {
+		if showsSecret(v.text) {
+			w.e.raise("secret.exfil-publish", w.src, v.start, v.end, "")
+		}
+	})
+}
+
+// showsSecret: a text holds what only a real credential looks like: a private key,
+// a token of a known service, a long value given to a name that means a secret.
+func showsSecret(text string) bool {
+	for _, s := range secretsIn(text) {
+		word := text[s.Start:s.End]
+		switch {
+		case strings.HasPrefix(word, "-----BEGIN"):
+			if strings.Contains(word, "PRIVATE KEY") {
+				return true
+			}
+		case strings.HasPrefix(word, "sk_test_") || strings.HasPrefix(word, "eyJ") || strings.HasPrefix(word, "0x") || len(word) == 64 && !afterKeyWord(text[:s.Start]):
+		case secretWord(word) || embedded(word) >= 0:
+			return true
+		default:
+			if end := strings.IndexAny(text[s.Start:], " \t\n\"'`,;"); end > 0 {
+				word = text[s.Start : s.Start+end]
+			} else {
+				word = text[s.Start:]
+			}
+			if len(word) >= 16 && mixed(word) && strings.ContainsAny(text[max(0, s.Start-3):s.Start], "=:") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// mixed: letters of both cases and digits, as chance makes them, and no example.
+func mixed(word string) bool {
+	lower := strings.ToLower(word)
+	for _, w := range [...]string{"example", "xxxx", "your", "placeholder", "changeme", "dummy", "redacted", "://", "${", "process.env", "getenv"} {
+		if strings.Contains(lower, w) {
+			return false
+		}
+	}
+	return strings.ContainsAny(word, "0123456789") && lower != word && strings.ToUpper(word) != word
+}
+
+// setting is a member that opens something to everybody or takes a guard away.
+type setting struct {
+	about  []string // words of the tool's name, one of which must stand there
+	unless string   // with this one nothing that was there before changes
+	holds  func(args *jsonNode) bool
+	rule   string
+}
+
+// settings are the changes of repositories, stores and networks that a tool makes
+// by a member of its arguments.
+var settings = []setting{
+	{[]string{"repo", "repository", "project", "settings", "visibility"}, "create", becomesPublic, "git.host.visibility-public"},
+	{[]string{"protection", "ruleset", "rulesets"}, "", dropsProtection, "git.host.protection-remove"},
+	{[]string{"bucket", "object", "acl", "blob", "s3", "storage", "container", "snapshot", "image"}, "", opensStore, "cloud.aws.public-acl"},
+	{[]string{"security", "ingress", "firewall", "sg", "rule"}, "", opensNetwork, "cloud.aws.network-open"},
+	{[]string{"policy", "role", "iam", "binding", "member", "permission"}, "", givesAdmin, "cloud.aws.iam-admin"},
+}
+
+// changesSettings raises what the members of a writing tool change for everybody.
+func (w *jsonWalk) changesSettings(name string, args *jsonNode) {
+	if args == nil || args.kind != '{' {
+		return
+	}
+	words := toolWords(bareToolName(name))
+	for _, s := range settings {
+		if slices.ContainsFunc(words, func(word string) bool { return slices.Contains(s.about, word) }) && !slices.Contains(words, s.unless) && s.holds(args) {
+			w.e.raise(s.rule, w.src, args.start, args.end, printable(name))
+		}
+	}
+}
+
+func becomesPublic(args *jsonNode) bool {
+	private := args.get("private", "is_private", "isPrivate")
+	return strings.EqualFold(args.str("visibility", "repo_visibility"), "public") || private != nil && private.kind == 'f'
+}
+
+// dropsProtection: reviews, checks or rules for administrators are switched off.
+func dropsProtection(args *jsonNode) bool {
+	for i, k := range args.kids {
+		key := plainKey(args.keysAt(i))
+		switch {
+		case strings.HasPrefix(key, "allowforce") || strings.HasPrefix(key, "allowdelet"):
+			if k.kind == 't' {
+				return true
+			}
+		case strings.HasPrefix(key, "required") || strings.HasPrefix(key, "enforce"):
+			if k.kind == 'n' || k.kind == 'f' || k.text == "0" || k.text == "disabled" {
+				return true
+			}
+		case key == "enforcement" && k.text == "disabled":
+			return true
+		}
+		if k.kind == '{' && dropsProtection(k) {
+			return true
+		}
+	}
+	return false
+}
+
+func opensStore(args *jsonNode) bool {
+	for i, k := range args.kids {
+		key := plainKey(args.keysAt(i))
+		if strings.HasSuffix(key, "acl") && strings.HasPrefix(k.text, "public") || (key == "public" || key == "publicaccess" || key == "publiclyaccessible") && k.kind == 't' ||
+			strings.HasPrefix(key, "blockpublic") && k.kind == 'f' || k.text == "allUsers" || k.text == "allAuthenticatedUsers" {
+			return true
+		}
+	}
+	return false
+}
+
+// opensNetwork: to every address, but for the ports that the web is served on.
+func opensNetwork(args *jsonNode) bool {
+	open := false
+	for _, k := range args.kids {
+		if k.text == "443" || k.text == "80" {
+			return false
+		}
+		if k.text == "0.0.0.0/0" || k.text == "::/0" {
+			open = true
+		} else if k.kind == '[' || k.kind == '{' {
+			open = open || opensNetwork(k)
+		}
+	}
+	return open
+}
+
+func givesAdmin(args *jsonNode) bool {
+	for _, k := range args.kids {
+		if k.kind == '"' && (strings.HasSuffix(k.text, "AdministratorAccess") || k.text == "roles/owner" || k.text == "roles/editor" || k.text == "Owner" || k.text == "cluster-admin") || k.kind == '[' && givesAdmin(k) {
+			return true
+		}
+	}
+	return false
+}

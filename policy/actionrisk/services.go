@@ -1,0 +1,214 @@
+package actionrisk
+
+import (
+	"slices"
+	"strings"
+)
+
+// Payment services: what a request to their interfaces does is read from the
+// method and the words of its path, as a tool's name is. Their test modes move
+// nothing.
+
+// serviceTable is the part of clients.json about payment services.
+type serviceTable struct {
+	Hosts  []string `json:"hosts"`  // where they answer, but for their sandboxes
+	SDKs   []string `json:"sdks"`   // what program texts call their libraries
+	Test   []string `json:"test"`   // words that say that nothing real is moved
+	Drafts []string `json:"drafts"` // what is only prepared, with no money moved yet
+	Moves  []string `json:"moves"`  // path words that move money wherever they stand
+
+	sdk, draft, move map[string]bool
+}
+
+func (t *serviceTable) index() {
+	t.sdk, t.draft, t.move = setOf(strings.Join(t.SDKs, " ")), setOf(strings.Join(t.Drafts, " ")), setOf(strings.Join(t.Moves, " "))
+}
+
+// isTest: a key, a host or a setting of a service's test mode stands in the text.
+func (t *serviceTable) isTest(text string) bool {
+	text = strings.ToLower(text)
+	return slices.ContainsFunc(t.Test, func(w string) bool { return strings.Contains(text, w) })
+}
+
+// isHost: the host is one of a payment service, and none of its sandboxes.
+func (t *serviceTable) isHost(host string) bool {
+	for _, h := range t.Hosts {
+		if host == h || strings.HasSuffix(host, h) && host[len(host)-len(h)-1] == '.' {
+			return !strings.Contains(host, "sandbox") && !strings.Contains(host, "-test.") && !strings.HasPrefix(host, "test.") && !strings.Contains(host, "paper")
+		}
+	}
+	return false
+}
+
+// serviceClass is toolClass with an eye for what is only prepared: the last word
+// that names something decides.
+func serviceClass(words string) string {
+	class := toolClass(words)
+	if class != "money" {
+		return class
+	}
+	last := ""
+	for _, w := range toolWords(words) {
+		if strings.Trim(w, "0123456789") == w && len(w) > 2 {
+			last = w
+		}
+	}
+	if ruleset().clients.Services.draft[last] || last == "create" && draftNamed(words) {
+		return "write"
+	}
+	return class
+}
+
+// draftNamed: "payment_links create", "checkout.sessions.create".
+func draftNamed(words string) bool {
+	list := toolWords(words)
+	if len(list) < 2 {
+		return false
+	}
+	before := list[len(list)-2]
+	return ruleset().clients.Services.draft[before] || before == "intent" || before == "intents"
+}
+
+// serviceRules judges a request of an HTTP client: a wallet's JSON-RPC in its
+// body, or a call of a payment service.
+func (e *engine) serviceRules(v *invocation, ids *ruleList) {
+	method := httpMethod(v)
+	if method == "GET" || method == "HEAD" || method == "OPTIONS" {
+		return
+	}
+	body := requestBody(v)
+	for _, part := range body {
+		if strings.Contains(part, `"method"`) {
+			e.rpcText(v, part)
+		}
+	}
+	for i := 1; i < len(v.argv); i++ {
+		w := v.argv[i].Text
+		if _, host, _, ok := urlOf(w); !ok && !strings.HasPrefix(w, "api") || ok && localHost(host) {
+			continue
+		}
+		ids.addAll(e.serviceCall(method, w, strings.Join(body, " "), argvText(v)))
+	}
+}
+
+// serviceCall are the rule ids of one request; all is every word about it.
+func (e *engine) serviceCall(method, url, body, all string) []string {
+	t := &e.clients.Services
+	_, host, rest, ok := urlOf(url)
+	if !ok {
+		_, host, rest, _ = urlOf("https://" + url)
+	}
+	if method == "DELETE" || !e.budget.spend(len(url)/8+len(all)/64) || t.isTest(all) {
+		return nil
+	}
+	rest, _, _ = strings.Cut(rest, "?")
+	known := t.isHost(host)
+	class := serviceClass(strings.ToLower(method) + " " + rest)
+	if known && strings.HasSuffix(strings.TrimRight(rest, "/"), "graphql") {
+		class = toolClass(mutationField(body))
+	}
+	switch {
+	case known && class == "destructive":
+		return []string{"cloud.service.delete"}
+	case known && (class == "money" || strings.Contains(rest, "intents") && confirms(rest, body)):
+		return []string{"wallet.service-move"}
+	case !known && class == "money" && strings.Contains(strings.ToLower(body), "amount") && movesByPath(t, rest) && !developmentHost(host):
+		return []string{"wallet.service-move"}
+	}
+	return nil
+}
+
+// confirms: an intent to pay is carried out.
+func confirms(rest, body string) bool {
+	return strings.HasSuffix(rest, "/confirm") || strings.HasSuffix(rest, "/capture") || strings.Contains(body, "confirm=true") || strings.Contains(strings.ReplaceAll(body, " ", ""), `"confirm":true`)
+}
+
+// movesByPath: the path names a move of money on a host that nobody knows.
+func movesByPath(t *serviceTable, rest string) bool {
+	return slices.ContainsFunc(toolWords(rest), func(w string) bool { return t.move[w] })
+}
+
+func developmentHost(host string) bool {
+	_, dev := environments(host)
+	return dev || strings.Contains(host, "staging") || strings.Contains(host, "sandbox")
+}
+
+// mutationField is the first field of a GraphQL mutation.
+func mutationField(text string) string {
+	_, rest, ok := strings.Cut(text, "mutation")
+	if !ok {
+		return ""
+	}
+	if _, rest, ok = strings.Cut(rest, "{"); !ok {
+		return ""
+	}
+	rest = strings.TrimLeft(rest, " \n\t\\nr")
+	end := 0
+	for end < len(rest) && isNameByte(rest[end]) {
+		end++
+	}
+	return rest[:end]
+}
+
+// requestBody is what an HTTP client sends, as far as it is known.
+func requestBody(v *invocation) []string {
+	var out []string
+	for i := range v.opts {
+		if o := &v.opts[i]; o.given && slices.Contains(bodyOptions, o.name) {
+			if strings.HasPrefix(o.value.Text, "@") && strings.HasPrefix(v.stdin.word.Text, "{") {
+				out = append(out, v.stdin.word.Text)
+			}
+			out = append(out, o.value.Text)
+		}
+	}
+	switch v.exe {
+	case "http", "https", "xh", "xhs", "httpie":
+		var fields []string
+		for _, w := range v.operands {
+			name, value, ok := strings.Cut(w.Text, "=")
+			if ok && !strings.Contains(name, "/") {
+				fields = append(fields, `"`+strings.TrimSuffix(name, ":")+`":`+quoteJSON(value))
+			}
+		}
+		if len(fields) > 0 {
+			out = append(out, "{"+strings.Join(fields, ",")+"}")
+		}
+		if v.stdin.known && v.stdin.word.Text != "" {
+			out = append(out, v.stdin.word.Text)
+		}
+	}
+	return out
+}
+
+// quoteJSON is a value of httpie as JSON: itself if it is some already.
+func quoteJSON(value string) string {
+	if root, strict := parseJSON(value); root != nil && strict {
+		return value
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(value) + `"`
+}
+
+// rpcText judges a JSON-RPC request, or several, that a client sends to a node or
+// a wallet. Other methods than those of wallets are data here.
+func (e *engine) rpcText(v *invocation, text string) {
+	if len(text) > maxDecoded || !e.budget.spend(len(text)/4) || v.src.depth >= maxDepth {
+		return
+	}
+	root, _ := parseJSON(strings.TrimSpace(text))
+	if root == nil {
+		return
+	}
+	list := []*jsonNode{root}
+	if root.kind == '[' {
+		list = root.kids
+	}
+	src := *v.src
+	src.span, _ = v.src.where(v.from, v.to)
+	src.text, src.at, src.depth = text, -1, src.depth+1
+	for _, n := range list {
+		if method := n.str("method"); e.clients.method[method] != "" {
+			w := jsonWalk{e: e, src: &src}
+			w.rpc(n, method, n.get("params"))
+		}
+	}
+}

@@ -1,0 +1,348 @@
+package actionrisk
+
+import "strings"
+
+// What a server lets a statement do beyond its tables: procedures, functions and
+// settings that run programs, touch files or change who may do what.
+
+// sqlProcedures are the effects of procedures that servers bring along. An empty
+// effect marks one that only shows something.
+var sqlProcedures = map[string]string{
+	"sp_execute_external_script": "server.program", "sp_addextendedproc": "server.program", "sp_start_job": "server.program",
+	"sp_procoption": "server.program", "xp_servicecontrol": "server.program", "xp_cmdshell": "server.program",
+	"xp_dirtree": "server.file-read", "xp_fileexist": "server.file-read", "xp_subdirs": "server.file-read", "xp_readerrorlog": "",
+	"xp_delete_file": "server.file-write", "xp_delete_files": "server.file-write", "xp_copy_file": "server.file-write", "xp_copy_files": "server.file-write",
+	"sp_addsrvrolemember": "privilege.superuser", "sp_password": "privilege.password",
+	"sp_addlogin": "privilege.grant", "sp_grantlogin": "privilege.grant", "sp_adduser": "privilege.grant", "sp_grantdbaccess": "privilege.grant",
+	"sp_addlinkedserver": "server.config", "sp_addlinkedsrvlogin": "server.config", "sp_serveroption": "server.config", "sp_dboption": "server.config",
+	"sp_rename": "ddl.rename", "sp_renamedb": "ddl.rename", "sp_changeobjectowner": "privilege.grant", "sp_changedbowner": "privilege.grant",
+	"sp_detach_db": "drop.other", "sp_delete_backuphistory": "drop.other", "sp_delete_database_backuphistory": "drop.other", "sp_purge_jobhistory": "drop.other", "sp_cycle_errorlog": "server.config",
+	"sp_delete_job": "drop.other", "sp_delete_jobstep": "drop.other", "sp_delete_schedule": "drop.other", "sp_add_job": "ddl.additive", "sp_add_jobserver": "ddl.additive", "sp_add_schedule": "ddl.additive", "sp_add_jobschedule": "ddl.additive", "sp_attach_schedule": "ddl.additive", "sp_update_job": "server.config",
+	"sp_stop_job": "server.config", "sp_updatestats": "ddl.additive", "sp_recompile": "ddl.additive", "sp_refreshview": "ddl.additive",
+	"sp_who": "", "sp_who2": "", "sp_columns": "", "sp_tables": "", "sp_lock": "", "sp_spaceused": "", "sp_databases": "", "sp_stored_procedures": "", "sp_pkeys": "", "sp_fkeys": "", "sp_depends": "", "sp_linkedservers": "", "sp_monitor": "", "sp_helpdb": "",
+}
+
+// sqlProcedurePrefixes are families of procedures by the beginning of their names.
+var sqlProcedurePrefixes = []struct{ prefix, effect string }{
+	{"sp_oa", "server.program"}, {"xp_reg", "server.program"}, {"xp_instance_reg", "server.program"},
+	{"sp_drop", "drop.other"}, {"sp_help", ""},
+}
+
+// procedure names the effect of a system procedure, whose arguments stand in
+// [args,end).
+func (p *sqlParser) procedure(name string, i, args, end int) bool {
+	first := p.argument(args, end, "")
+	switch name {
+	case "xp_cmdshell":
+		p.programText(first, name, args, end)
+	case "sp_add_jobstep", "sp_update_jobstep":
+		p.jobStep(i, args, end)
+		return true
+	case "sp_addrolemember":
+		if strings.HasPrefix(strings.ToLower(first), "db_owner") {
+			p.add("privilege.grant-all", first, i, end)
+		} else {
+			p.add("privilege.grant", first, i, end)
+		}
+		return true
+	case "sp_configure":
+		effect := "server.config"
+		for _, o := range [...]string{"xp_cmdshell", "ole automation", "clr ", "external scripts", "ad hoc distributed"} {
+			if strings.HasPrefix(strings.ToLower(first), o) {
+				effect = "server.program"
+			}
+		}
+		p.add(effect, first, i, end)
+		return true
+	}
+	effect, known := sqlProcedures[name]
+	for _, f := range sqlProcedurePrefixes {
+		if !known && strings.HasPrefix(name, f.prefix) {
+			effect, known = f.effect, true
+		}
+	}
+	if effect != "" {
+		p.add(effect, first, i, end)
+	}
+	return known
+}
+
+// argument is the text of the argument @name or name => of a call in [lo,hi), or of
+// the first one.
+func (p *sqlParser) argument(lo, hi int, name string) string {
+	for j := lo; j < hi; j++ {
+		at := j + 2 // @name = '…'
+		if p.op(j+1, "=") && p.op(j+2, ">") {
+			at++ // name => '…'
+		}
+		if name != "" && strings.TrimPrefix(p.raw(j), "@") == name && p.op(j+1, "=") || name == "" && j == lo && p.toks[j].kind == sqlParam && p.op(j+1, "=") {
+			text, _ := p.literal(at, p.commaOr(at, hi))
+			return text
+		}
+	}
+	if name != "" {
+		return ""
+	}
+	if p.op(lo, "(") {
+		lo++
+	}
+	return p.stringAt(lo)
+}
+
+// programText hands text that the server gives a shell on.
+func (p *sqlParser) programText(text, via string, lo, hi int) {
+	if text != "" {
+		lo = min(lo, len(p.toks)-1)
+		p.out.shell = append(p.out.shell, sqlCarried{text, via, p.toks[lo].start, p.toks[min(max(hi, lo+1), len(p.toks))-1].end})
+	}
+}
+
+// jobStep: a step of an agent's job is SQL unless its subsystem says otherwise.
+func (p *sqlParser) jobStep(i, args, end int) {
+	command := p.argument(args, end, "command")
+	switch strings.ToLower(p.argument(args, end, "subsystem")) {
+	case "", "tsql":
+		p.add("ddl.additive", "", i, end)
+		if command != "" {
+			p.nested(command, "job", i, end)
+		}
+	default:
+		p.add("server.program", command, i, end)
+		p.programText(command, "job", args, end)
+	}
+}
+
+// sqlFunctionEffects are functions of common servers that do more than compute.
+// A name with a point is looked up with its package first.
+var sqlFunctionEffects = map[string]string{
+	"pg_terminate_backend": "server.kill-session", "pg_cancel_backend": "server.kill-session",
+	"pg_read_file": "server.file-read", "pg_read_binary_file": "server.file-read", "pg_ls_dir": "server.file-read",
+	"pg_stat_file": "server.file-read", "lo_import": "server.file-read", "load_file": "server.file-read", "readfile": "server.file-read", "bfilename": "server.file-read",
+	"lo_export": "server.file-write", "pg_file_write": "server.file-write", "pg_file_unlink": "server.file-write",
+	"pg_file_rename": "server.file-write", "writefile": "server.file-write", "edit": "server.program",
+	"utl_file.fremove": "server.file-write", "utl_file.frename": "server.file-write", "utl_file.fcopy": "server.file-write",
+	"dbms_xslprocessor.clob2file": "server.file-write", "dbms_advisor.create_file": "server.file-write", "dbms_lob.clob2file": "server.file-write", "dbms_file_transfer.put_file": "server.file-write",
+	"dbms_backup_restore.deletefile": "server.file-write", "dbms_cloud.delete_object": "server.file-write", "dbms_lob.fileopen": "server.file-read",
+	"load_extension": "server.program", "sys_exec": "server.program", "sys_eval": "server.program", "sys_bineval": "server.program",
+	"xp_cmdshell": "server.program", "shell_exec": "server.program", "runjava": "server.program", "dbms_java_test.funcall": "server.program", "dbms_java.grant_permission": "server.program", "aws_lambda.invoke": "server.program", "lambda_async": "server.program", "lambda_sync": "server.program",
+	"pg_reload_conf": "server.config", "pg_rotate_logfile": "server.config", "pg_switch_wal": "server.config", "pg_promote": "server.config",
+	"pg_stat_reset": "server.config", "pg_drop_replication_slot": "drop.other", "unschedule": "drop.other", "lo_unlink": "delete.scoped", "dbms_scheduler.drop_job": "drop.other", "dbms_scheduler.drop_program": "drop.other", "dbms_job.remove": "drop.other", "dbms_mview.refresh": "ddl.additive",
+	"dbms_rls.drop_policy": "privilege.rls-off", "dbms_fga.drop_policy": "privilege.rls-off", "dbms_redact.drop_policy": "privilege.rls-off",
+	"dbms_aqadm.purge_queue_table": "nosql.queue-purge", "dbms_aqadm.drop_queue_table": "nosql.queue-purge", "dbms_audit_mgmt.clean_audit_trail": "truncate", "dbms_goldengate_auth.grant_admin_privilege": "privilege.superuser",
+	"setval": "update.scoped", "drop_chunks": "delete.scoped", "pg_advisory_lock": "ddl.lock", "drop_distributed_table": "drop.table", "undistribute_table": "ddl.rewrite",
+}
+
+// sqlTextFunctions run SQL that stands in one of their arguments.
+var sqlTextFunctions = map[string]bool{"dblink_exec": true, "dblink": true, "dblink_send_query": true, "query_to_xml": true, "cursor_to_xml": true, "query_to_xml_and_xmlschema": true, "ts_stat": true, "crosstab": true,
+	"openquery": true, "openrowset": true, "schedule": true, "schedule_in_database": true, "exec_sql": true, "execute_sql": true, "run_sql": true, "run_command_on_workers": true, "run_command_on_shards": true, "run_command_on_placements": true,
+	"sqlite_exec": true, "parse": true, "exec_ddl_statement": true, "dbms_job.submit": true, "query": true, "xmltable": true, "eval": true, "external_query": true}
+
+// functions finds calls with effects in [lo,hi).
+func (p *sqlParser) functions(lo, hi int) {
+	for i := lo; i+1 < hi; i++ {
+		if p.toks[i].kind != sqlWord && p.toks[i].kind != sqlName || !p.op(i+1, "(") {
+			continue
+		}
+		close := p.closes(i+1, hi)
+		if close < 0 {
+			close = hi
+		}
+		p.function(i, close)
+	}
+}
+
+// function judges the call whose name stands at i and whose bracket closes at close.
+func (p *sqlParser) function(i, close int) {
+	name := sqlUnquote(p.raw(i))
+	whole := name
+	if p.op(i-1, ".") {
+		whole = sqlUnquote(p.raw(i-2)) + "." + name
+	}
+	if p.special(whole, i, close) {
+		return
+	}
+	effect, ok := sqlFunctionEffects[whole]
+	if !ok {
+		effect = sqlFunctionEffects[name]
+	}
+	if effect != "" {
+		p.serverFile(effect, p.stringAt(i+2), i, close+1)
+		return
+	}
+	if sqlTextFunctions[name] || sqlTextFunctions[whole] {
+		for _, a := range p.list(i+2, close) {
+			if text, known := p.literal(a[0], a[1]); known && strings.IndexByte(text, ' ') > 0 {
+				p.nested(text, name, i, close+1)
+			}
+		}
+		return
+	}
+	if !sqlPureFunction(name) && p.toks[i].word == "" {
+		p.out.readOnly = false
+	}
+}
+
+// serverFile records an effect on a file, which is the user's own if the client is
+// the database.
+func (p *sqlParser) serverFile(effect, path string, i, end int) {
+	if p.of.embedded && path != "" && strings.HasPrefix(effect, "server.file-") {
+		p.out.readOnly = false
+		p.clientFile(path, effect == "server.file-write", i, end)
+		return
+	}
+	p.add(effect, path, i, end)
+}
+
+// special judges the functions whose effect their arguments decide.
+func (p *sqlParser) special(name string, i, close int) bool {
+	switch name {
+	case "openrowset", "opendatasource":
+		if path := p.stringAt(i + 3); p.is(i+2, "bulk") && serverPath(path) {
+			p.add("server.file-read", path, i, close+1)
+			return true
+		}
+	case "dbms_scheduler.create_job", "dbms_scheduler.create_program":
+		p.schedulerJob(i, close)
+		return true
+	case "utl_file.fopen":
+		effect := "server.file-read"
+		if list := p.list(i+2, close); len(list) > 2 && strings.ContainsAny(strings.ToLower(p.stringAt(list[2][0])), "wa") {
+			effect = "server.file-write"
+		}
+		p.add(effect, p.stringAt(i+2), i, close+1)
+		return true
+	case "set_config", "pg_catalog.set_config":
+		if list := p.list(i+2, close); len(list) > 1 {
+			return p.setting(strings.ToLower(p.stringAt(list[0][0])), p.stringAt(list[1][0]), i, close+1)
+		}
+	case "executable":
+		command := p.stringAt(i + 2)
+		p.add("server.program", command, i, close+1)
+		p.programText(command, name, i+2, close)
+		return true
+	case "file":
+		path := p.stringAt(i + 2)
+		if p.is(i-1, "function") && p.head == "insert" {
+			p.clientFile(path, true, i, close)
+		} else if path != "" {
+			p.clientFile(path, false, i, close)
+		}
+		p.out.readOnly = false
+		return true
+	case "read_text", "read_blob", "read_csv", "read_csv_auto", "read_json", "read_json_auto", "read_ndjson", "sniff_csv":
+		p.clientFile(p.stringAt(i+2), false, i, close)
+		return true
+	}
+	return false
+}
+
+// serverPath: a file of the server itself, not an object of a store.
+func serverPath(path string) bool {
+	return strings.HasPrefix(path, "/") || strings.HasPrefix(path, `\\`) || len(path) > 2 && path[1] == ':' && path[2] == '\\'
+}
+
+// schedulerJob: Oracle's scheduler runs programs of the server, or a block.
+func (p *sqlParser) schedulerJob(i, close int) {
+	kind := strings.ToLower(p.argument(i+2, close, "job_type") + p.argument(i+2, close, "program_type"))
+	action := p.argument(i+2, close, "job_action") + p.argument(i+2, close, "program_action")
+	switch kind {
+	case "executable", "external_script":
+		p.add("server.program", action, i, close+1)
+		p.programText(action, "scheduler", i, close)
+	default:
+		p.add("ddl.additive", "", i, close+1)
+		if action != "" {
+			p.nested(action, "scheduler", i, close+1)
+		}
+	}
+}
+
+// clientFile hands the reading or writing of a file on as a shell's: what it is,
+// its path says.
+func (p *sqlParser) clientFile(path string, write bool, lo, hi int) {
+	if path == "" || strings.Contains(path, "://") {
+		return
+	}
+	command, via := "cat "+quote(path), "file"
+	if write {
+		command = "echo " + quote(p.written(lo)) + " > " + quote(path)
+	}
+	p.programText(command, via, lo, hi)
+}
+
+// written are the literals of the VALUES or SELECT behind token i, which a table
+// function or COPY writes.
+func (p *sqlParser) written(i int) string {
+	var out []string
+	size := 0
+	for j := i; j < len(p.toks) && p.toks[j].kind != sqlEnd && size < 2048; j++ {
+		if p.toks[j].kind == sqlString {
+			text := p.stringAt(j)
+			out = append(out, strings.ReplaceAll(text, `\n`, "\n"))
+			size += len(text)
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+// sqlSettings are settings of servers whose value is a program, a library or a file.
+var sqlSettings = map[string]string{
+	"archive_command": "server.program", "restore_command": "server.program", "archive_cleanup_command": "server.program", "recovery_end_command": "server.program", "ssl_passphrase_command": "server.program",
+	"archive_library": "server.program", "shared_preload_libraries": "server.program", "session_preload_libraries": "server.program", "local_preload_libraries": "server.program", "dynamic_library_path": "server.program", "jit_provider": "server.program",
+	"general_log_file": "server.file-write", "slow_query_log_file": "server.file-write", "init_connect": "dynamic", "init_slave": "dynamic", "init_replica": "dynamic", "secure_file_priv": "server.config",
+	"log_directory": "server.config", "log_filename": "server.config", "skip_grant_tables": "privilege.superuser", "plugin_dir": "server.program",
+}
+
+// sqlLibraries are the libraries that a PostgreSQL server is told to load every day.
+var sqlLibraries = setOf("pg_stat_statements auto_explain pg_cron timescaledb pgaudit citus pg_hint_plan pg_prewarm pg_wait_sampling pg_partman_bgw pgsodium supautils plan_filter pg_net vector pg_repack pg_qualstats pg_stat_kcache decoderbufs wal2json passwordcheck auth_delay credcheck pglogical rds_utils none pg_squeeze pgml vchord")
+
+// setting judges a setting given a value, and tells whether it is one that matters.
+func (p *sqlParser) setting(name, value string, i, end int) bool {
+	effect := sqlSettings[strings.TrimPrefix(name, "@@global.")]
+	if effect == "" {
+		return false
+	}
+	switch {
+	case strings.HasSuffix(name, "_libraries") && knownLibraries(value):
+		effect = "server.config"
+	case strings.HasSuffix(name, "_command") && harmlessCommand(value):
+		effect = "server.config"
+	case strings.HasSuffix(name, "_command"):
+		p.programText(value, name, i, end)
+	case effect == "dynamic":
+		if value == "" || p.nested(value, name, i, end) {
+			effect = "server.config"
+		}
+	}
+	p.add(effect, name, i, end)
+	return true
+}
+
+// settingValue is the literal behind = or TO at i.
+func (p *sqlParser) settingValue(i, end int) string {
+	if p.op(i, "=") || p.op(i, ":=") || p.is(i, "to") {
+		i++
+	}
+	text, _ := p.literal(i, end)
+	return text
+}
+
+func knownLibraries(list string) bool {
+	for name := range strings.SplitSeq(list, ",") {
+		if name = strings.Trim(name, " \"'"); name != "" && !sqlLibraries[name] {
+			return false
+		}
+	}
+	return true
+}
+
+// harmlessCommand: an archive command that keeps nothing, or copies the log with a
+// tool made for it.
+func harmlessCommand(text string) bool {
+	first, _, _ := strings.Cut(strings.TrimSpace(text), " ")
+	switch base(first) {
+	case "", "true", ":", "wal-g", "wal-e", "pgbackrest", "barman-wal-archive", "barman-wal-restore", "pg_probackup", "pg_archivecleanup", "envdir", "test", "cp", "rsync", "gzip":
+		return !strings.ContainsAny(strings.ReplaceAll(text, "&&", ""), ";|&`$") && !strings.Contains(text, "://")
+	}
+	return false
+}

@@ -1,0 +1,145 @@
+package actionrisk
+
+import (
+	"path"
+	"strings"
+)
+
+// Texts for stores that know no SQL, and the files in which clients of all of them
+// keep what they run when they start.
+
+// storeLanguage tells whether a text in a language is a database's to run.
+func storeLanguage(lang string) bool {
+	return lang == "sql" || lang == "mongo" || lang == "redis"
+}
+
+// runStore judges a text for MongoDB's shell, for Redis, or the body of a request.
+func (e *engine) runStore(sh *shell, src *source, lang string, client *invocation) {
+	text := strings.ReplaceAll(src.text, string(hole), "_")
+	words := clientWords(client, src.text)
+	switch lang {
+	case "mongo":
+		e.runMongo(src, text, words)
+		e.runInline(sh, src, "mongo")
+	case "redis":
+		e.runRedis(src, text, words)
+	case "body":
+		e.runBody(src, words)
+	}
+}
+
+// clientFile says which clients read a file when they start, and in which language.
+type clientFile struct {
+	name    string // the last parts of its path
+	clients string
+	lang    string
+	setting string // only the values of this setting are run
+}
+
+var clientFiles = []clientFile{
+	{".psqlrc", "psql", "sql", ""},
+	{".usqlrc", "usql", "sql", ""},
+	{".my.cnf", "mysql mariadb mysqladmin mysqldump", "sql", "init-command"},
+	{".mylogin.cnf", "mysql", "sql", "init-command"},
+	{"my.cnf", "mysqld mariadbd", "sql", "init-file"},
+	{".myclirc", "mycli", "sql", "init-commands"},
+	{".sqliterc", "sqlite3 sqlite", "sql", ""},
+	{".duckdbrc", "duckdb", "sql", ""},
+	{".mongoshrc.js", "mongosh", "mongo", ""},
+	{".mongorc.js", "mongo", "mongo", ""},
+	{"login.sql", "sqlplus sqlcl", "sql", ""},
+	{"glogin.sql", "sqlplus sqlcl", "sql", ""},
+	{".hiverc", "hive", "sql", ""},
+	{".arangosh.rc", "arangosh", "mongo", ""},
+}
+
+// fileOptionsOf are options, and variables, that name such a file.
+var fileOptionsOf = map[string]string{
+	"--defaults-file": ".my.cnf", "--defaults-extra-file": ".my.cnf", "-init": ".sqliterc", "--init": ".sqliterc", "--myclirc": ".myclirc",
+	"PSQLRC": ".psqlrc", "USQLRC": ".usqlrc",
+}
+
+// startsClient is the entry of a file by its name, if clients run what it holds.
+func startsClient(name string) (clientFile, bool) {
+	last := path.Base(name)
+	for _, f := range clientFiles {
+		if last == f.name && f.name[0] == '.' {
+			return f, true
+		}
+	}
+	return clientFile{}, false
+}
+
+// startFiles runs the start files of a client that the command itself wrote.
+func (sh *shell) startFiles(w *wrapper, v *invocation) {
+	if !storeLanguage(w.Lang) || len(sh.e.files) == 0 {
+		return
+	}
+	for i := range v.opts {
+		if o := &v.opts[i]; o.given && fileOptionsOf[o.name] != "" {
+			sh.startFile(o.value.Text, fileOptionsOf[o.name], v)
+		}
+	}
+	for _, name := range [...]string{"PSQLRC", "USQLRC"} {
+		if w := sh.vars[name]; len(w) == 1 {
+			sh.startFile(w[0].Text, fileOptionsOf[name], v)
+		}
+		for _, a := range v.env {
+			if a.name == name {
+				sh.startFile(a.value.Text, fileOptionsOf[name], v)
+			}
+		}
+	}
+	if strings.HasPrefix(v.exe, "sqlplus") || v.exe == "sqlcl" { // it looks where it is started
+		sh.startFile("login.sql", "login.sql", v)
+	}
+}
+
+// startFile runs a file as the start file of another name.
+func (sh *shell) startFile(name, as string, v *invocation) {
+	f, ok := sh.e.files[fileKey(sh.cwd, name)]
+	if !ok || !f.known || sh.src.depth >= maxDepth {
+		return
+	}
+	for _, c := range clientFiles {
+		if c.name == as {
+			sh.runStartFile(&c, f.word, v)
+			return
+		}
+	}
+}
+
+// runStartFile runs what a start file holds, or the values of its setting.
+func (sh *shell) runStartFile(c *clientFile, text Word, v *invocation) {
+	if c.setting == "" {
+		sh.interpret(c.lang, text, v, c.name, nil)
+		return
+	}
+	for line := range strings.Lines(text.Text) {
+		key, value, ok := strings.Cut(line, "=")
+		key = strings.ReplaceAll(strings.TrimSpace(key), "_", "-")
+		value = strings.Trim(strings.TrimSpace(value), `"'`)
+		word := Word{Text: value, At: -1, Span: text.Span}
+		switch {
+		case !ok || !sh.e.budget.spend(1):
+		case key == c.setting:
+			sh.interpret(c.lang, word, v, c.name, nil)
+		case key == "pager":
+			sh.interpret("shell", word, v, c.name, nil)
+		}
+	}
+}
+
+// writesStartFile runs what is written into a client's start file: it runs whenever
+// the client is started next.
+func (sh *shell) writesStartFile(name Word, f flow) {
+	c, ok := startsClient(name.Text)
+	if !ok || !f.known || sh.src.depth >= maxDepth {
+		return
+	}
+	client := c.clients
+	if i := strings.IndexByte(client, ' '); i > 0 {
+		client = client[:i]
+	}
+	sh.runStartFile(&c, f.word, &invocation{exe: client, src: sh.src, stdin: flow{known: true}, cwd: sh.cwd})
+}

@@ -1,0 +1,94 @@
+// Package policytest holds what the tests of every service ask for: an answer to
+// a request, the members of an answer, a refusal by code and path, and that the
+// same request always gets the same bytes.
+package policytest
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// TB is what a test and a property have in common.
+type TB interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// Must is the output of a function that must not refuse its input.
+func Must[I, O any](t TB, evaluate func(I) (O, error), in I) O {
+	t.Helper()
+	out, err := evaluate(in)
+	if err != nil {
+		t.Fatalf("%.300v: %v", in, err)
+	}
+	return out
+}
+
+// Ask is Must for a request that is given as the members of a JSON object.
+func Ask[I, O any](t TB, evaluate func(I) (O, error), members string) O {
+	t.Helper()
+	var in I
+	if err := canon.Decode([]byte("{"+members+"}"), &in); err != nil {
+		t.Fatalf("%.200s: %v", members, err)
+	}
+	return Must(t, evaluate, in)
+}
+
+// Members is the service's whole answer to a request, a JSON object, by its members.
+func Members(t TB, service policy.Service, request string) map[string]any {
+	t.Helper()
+	a, err := service.Evaluate([]byte(request))
+	if err != nil {
+		t.Fatalf("%.200s: %v", request, err)
+	}
+	var members map[string]any
+	if err := json.Unmarshal(a.Body, &members); err != nil {
+		t.Fatalf("%.200s: %v", request, err)
+	}
+	return members
+}
+
+// IDs are the ids of the findings in their order, never nil.
+func IDs(findings []policy.Finding) []string {
+	ids := make([]string, len(findings))
+	for i := range findings {
+		ids[i] = findings[i].ID
+	}
+	return ids
+}
+
+// Refused holds that err is a refusal with that code at that path; request is
+// named where it is not.
+func Refused(t TB, request any, err error, code, path string) {
+	t.Helper()
+	var refusal *policy.Error
+	if !errors.As(err, &refusal) || refusal.Code != code || refusal.Path != path {
+		t.Errorf("%.200v: got %+v (%v), want %s at %s", request, refusal, err, code, path)
+	}
+}
+
+// FuzzPure searches for a request that is neither answered nor refused, or that
+// gets two different answers; the service's own example is a seed.
+func FuzzPure(f *testing.F, service policy.Service, seeds ...string) {
+	f.Add([]byte(service.Example))
+	for _, seed := range seeds {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		a, err := service.Evaluate(body)
+		b, again := service.Evaluate(body)
+		var refusal *policy.Error
+		if err != nil && !errors.As(err, &refusal) {
+			t.Fatalf("not a refusal: %v", err)
+		}
+		if string(a.Body) != string(b.Body) || (err == nil) != (again == nil) {
+			t.Fatal("two answers to one request")
+		}
+	})
+}

@@ -18,6 +18,8 @@ type programTable struct {
 	Values []codeValue `json:"values"`
 	// Joins put their arguments together, with this text between them.
 	Joins []codeValue `json:"joins"`
+	// Environments are all variables of the environment at once.
+	Environments []string `json:"environments"`
 	// Through give the text of their argument, or a path made of it.
 	Through []string `json:"through"`
 	// Builders make a text that nobody reads in the open of another one; Fetchers get
@@ -60,7 +62,7 @@ type codeValue struct {
 // doing are the letters of what a call does, by its word in code.json; see
 // inlineSinks for what they mean.
 var doing = map[string]byte{"tree": 'd', "tree-if-recursive": 'D', "file": 'u', "shell": 's', "words": 'v', "code": 'e',
-	"loads": 'l', "write": 'w', "move": 'm', "mode": 'c', "saves": 'a', "unpickles": 'p'}
+	"loads": 'l', "write": 'w', "move": 'm', "mode": 'c', "saves": 'a', "unpickles": 'p', "read": 'r'}
 
 // codeName is a name of code.json, with what must stand before it.
 type codeName struct {
@@ -74,6 +76,7 @@ type codeName struct {
 type code struct {
 	languages                   map[string]*language
 	embedded                    map[string]string // language by word
+	environments                map[string]bool
 	through, joins              map[string][]codeName
 	calls, receivers, values    map[string][]codeName
 	builders, fetchers, listers map[string][]codeName
@@ -121,6 +124,7 @@ func (c *compiled) readCode(from func(string, any) error) error {
 		names(c.code.joins, j.Names, codeName{text: j.Text})
 	}
 	c.code.builders, c.code.fetchers, c.code.listers = map[string][]codeName{}, map[string][]codeName{}, map[string][]codeName{}
+	c.code.environments = setOf(strings.Join(t.Environments, " "))
 	c.code.through = map[string][]codeName{}
 	names(c.code.through, t.Through, codeName{})
 	names(c.code.builders, t.Builders, codeName{})

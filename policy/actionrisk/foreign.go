@@ -91,7 +91,7 @@ func wordsFrom(text string, i int) (string, int) {
 // startsPrograms: a name of what starts programs stands in the text.
 func startsPrograms(text string) bool {
 	l := strings.ToLower(text)
-	for _, n := range [...]string{"system", "exec", "spawn", "popen", "process", "shell", "cmd", "run", "subprocess", "open3"} {
+	for _, n := range [...]string{"system", "exec", "spawn", "popen", "process", "shell", "cmd", "run", "subprocess", "open3", "ffi"} {
 		if strings.Contains(l, n) {
 			return true
 		}

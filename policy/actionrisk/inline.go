@@ -1024,7 +1024,7 @@ func (r *inlineRun) whole() {
 	if shell && names("connect", "fsockopen", "TCPSocket", "Socket", "net.") && names("dup2", "pty", "spawn", "exec", "open", "proc_open", "pipe", "popen", "subprocess", "reopen") {
 		e.raise("rce.inline-reverse-shell", r.src, 0, len(r.src.text), "")
 	}
-	if (r.secret || r.wholeEnvironment()) && names("urlopen", "requests.post", "requests.get", "requests.put", "fetch", "http.request", "https.request", "axios", "Net::HTTP", "sendall", "curl_exec", "sendto", "smtplib", "LWP", "HTTP::Tiny", "IO::Socket", "create_connection", "httpx", "TCPSocket", "fsockopen", "createConnection", "Faraday", "RestClient") {
+	if (r.secret || r.wholeEnvironment()) && names("urlopen", "requests.post", "requests.get", "requests.put", "fetch", "http.request", "https.request", "axios", "Net::HTTP", "sendall", "curl_exec", "sendto", "gethostbyname", "getaddrinfo", "dns.lookup", "dns.resolve", "resolve4", "Resolv", "smtplib", "LWP", "HTTP::Tiny", "IO::Socket", "create_connection", "httpx", "TCPSocket", "fsockopen", "createConnection", "Faraday", "RestClient") {
 		e.raise("secret.exfil-network", r.src, 0, len(r.src.text), "")
 	}
 }
@@ -1032,7 +1032,7 @@ func (r *inlineRun) whole() {
 // wholeEnvironment: all variables at once are taken, not one by its name.
 func (r *inlineRun) wholeEnvironment() bool {
 	for i, t := range r.toks {
-		if t.kind == 'i' && (t.text == "os.environ" || t.text == "process.env" || t.text == "ENV.to_h" || t.text == "ENV.to_a" || t.text == "$_ENV" || t.text == "%ENV" || t.text == "os.environ.copy" || t.text == "os.environ.items") && (i+1 == len(r.toks) || r.toks[i+1].kind != '[') {
+		if t.kind == 'i' && ruleset().code.environments[t.text] && (i+1 == len(r.toks) || r.toks[i+1].kind != '[' && (r.toks[i+1].kind != '(' || i+2 < len(r.toks) && r.toks[i+2].kind == ')')) {
 			return true
 		}
 	}
@@ -1059,6 +1059,8 @@ func (e *engine) runOddInline(sh *shell, src *source, lang string) bool {
 		e.runBang(sh, src)
 	case "elisp", "other":
 		e.runOther(sh, src)
+	case "compose":
+		e.runCompose(sh, src)
 	case "functions":
 		e.runFunctions(sh, src)
 	case "xml":

@@ -412,6 +412,8 @@ func (r *inlineRun) onReceiver(name inlineToken, args []inlineToken) bool {
 		r.run([]inlineToken{{text: "rm"}, of})
 	case 's':
 		r.shellText(of)
+	case 'r':
+		r.read(name, []inlineToken{of})
 	case 'w':
 		r.read(name, []inlineToken{of, {kind: 's', text: "w"}})
 		r.keeps(of, args, r.strings(args))

@@ -397,6 +397,10 @@ func (r *inlineRun) method(of inlineToken, toks []inlineToken, i int) (string, i
 			} else if len(list) == 1 {
 				text = list[0].text
 			}
+		case "joinpath", "resolveSibling", "appendingPathComponent", "with_name":
+			for _, part := range list {
+				text = path.Join(text, part.text)
+			}
 		case "parent", "parentFile", "dirname":
 			switch {
 			case text == ".", strings.HasSuffix(text, ".."):

@@ -211,6 +211,19 @@ func (r *inlineRun) look(i int) {
 		r.rename(next(3).text, next(1).text)
 	case t.kind == 'i' && t.text == "from" && next(2).text == "import":
 		r.imports(next(1).text, i+3)
+	case t.kind == ')' && next(1).kind == '(' && r.lang == "php":
+		if open := opening(r.toks, i, '(', ')'); open == 0 || r.toks[open-1].kind != 'i' {
+			name := t
+			if name.text = r.join(r.toks[open+1 : i]).text; syntaxName(name.text) {
+				r.call(name, r.arguments(i+1))
+			}
+		}
+	case t.kind == 'i' && t.text == "as" && r.lang == "python" && next(1).kind == 'i' && i > 0 && r.toks[i-1].kind == ')':
+		if open := opening(r.toks, i-1, '(', ')'); open > 0 {
+			if text, _, known := r.standsFor(r.toks, open-1); known {
+				r.vars[next(1).text] = inlineToken{kind: 's', text: text, from: t.from, to: t.to}
+			}
+		}
 	case t.kind == '[':
 		r.indexed(i)
 	case t.kind == 'i' && next(1).kind == '=' && (next(2).text == "require" || next(2).text == "__import__" || strings.HasSuffix(next(2).text, "import_module")) && next(3).kind == '(' && !strings.HasPrefix(r.after(closing(r.toks, i+3, '(', ')')), "."):
@@ -267,6 +280,8 @@ func (r *inlineRun) look(i int) {
 			left = append(append(left, inlineToken{kind: ',', text: ","}), args...)
 		}
 		r.call(t, left)
+	case t.kind == 'i' && next(1).kind == '(' && i > 0 && definers[r.toks[i-1].text]:
+		// a definition
 	case t.kind == 'i' && next(1).kind == '(':
 		r.call(t, r.arguments(i+1))
 	case t.kind == 'i' && r.lang == "perl" && t.text == "unlink" && (next(1).kind == '}' || next(1).kind == ';' || next(1).kind == 0):
@@ -531,7 +546,20 @@ func (r *inlineRun) strings(args []inlineToken) []inlineToken {
 // was started, and what it does to each of the files of a folder.
 func (r *inlineRun) handsOn(name inlineToken, args []inlineToken) {
 	last := name.text[strings.LastIndexAny(name.text, ".:")+1:]
+	if list := r.strings(args); r.lang == "ruby" && last == "open" && len(list) > 0 && strings.HasPrefix(list[0].text, "|") {
+		list[0].text, list[0].exact = list[0].text[1:], false
+		r.shellText(list[0])
+	}
 	if r.feeds && feedCalls[last] {
+		for _, t := range r.strings(args) {
+			if r.sh.e.actsText(t.text) {
+				r.shellText(t)
+			}
+		}
+	}
+	if applyCalls[last] && slices.ContainsFunc(args, func(t inlineToken) bool {
+		return t.kind == 'i' && strings.IndexByte("se", commonOrNamed(t.text, r.lang)) >= 0
+	}) {
 		for _, t := range r.strings(args) {
 			if r.sh.e.actsText(t.text) {
 				r.shellText(t)
@@ -552,6 +580,9 @@ func (r *inlineRun) handsOn(name inlineToken, args []inlineToken) {
 		}
 	}
 }
+
+// applyCalls call a function with their other arguments.
+var applyCalls = setOf("preg_replace_callback array_map array_walk array_filter iterator_apply register_shutdown_function forward_static_call do.call Map lapply sapply vapply Reduce")
 
 // feedCalls write to a program that was started.
 var feedCalls = setOf("communicate write end puts sendline send sendLine print println write_all writelines")
@@ -616,8 +647,12 @@ func (r *inlineRun) call(name inlineToken, args []inlineToken) {
 	if len(args) > 0 && args[0].kind == 'i' && (len(args) == 1 || args[1].kind == ',' || args[1].kind == '[') && sinkOf(name.text, r.lang) != 0 {
 		if list := r.each[strings.TrimLeft(args[0].text, "$@")]; list != nil {
 			delete(r.each, strings.TrimLeft(args[0].text, "$@"))
+			rest := args[1:]
+			if len(rest) > 0 && rest[0].kind == '[' {
+				rest = nil
+			}
 			for _, t := range list {
-				r.call(name, []inlineToken{t})
+				r.call(name, append([]inlineToken{t}, rest...))
 			}
 			return
 		}
@@ -667,7 +702,7 @@ func (r *inlineRun) call(name inlineToken, args []inlineToken) {
 	case 's', 'v':
 		r.starts(kind, name, args, list)
 	case 'l':
-		r.loads(name, args, list[0])
+		r.loadsEach(name, args, list)
 	case 'a':
 		r.saves(list)
 	case 'p':
@@ -721,7 +756,19 @@ func (r *inlineRun) call(name inlineToken, args []inlineToken) {
 // reflected: send(:system, "…") and call_user_func("system", "…") call what their
 // first argument names; array_map("unlink", …) calls it for each of the rest.
 func (r *inlineRun) reflected(name inlineToken, args []inlineToken) (inlineToken, []inlineToken, bool) {
-	switch name.text[strings.LastIndexAny(name.text, ".:>")+1:] {
+	switch last := name.text[strings.LastIndexAny(name.text, ".:>")+1:]; last {
+	case "call", "apply": // execSync.call(null, "…"), Reflect.apply(execSync, null, ["…"])
+		of := strings.TrimSuffix(name.text, "."+last)
+		parts := splitArguments(args)
+		if of == "Reflect" && len(parts) > 2 {
+			of = parts[0][len(parts[0])-1].text
+			args, parts = args[len(parts[0])+1:], parts[1:]
+		}
+		if k := sinkOf(of, r.lang); r.lang != "node" || k == 0 || len(parts) < 2 || len(parts[0])+1 > len(args) {
+			return name, args, false
+		}
+		name.text = of
+		return name, args[len(parts[0])+1:], true
 	case "send", "public_send", "__send__", "call_user_func", "call_user_func_array", "array_map", "array_walk":
 	default:
 		return name, args, false

@@ -46,6 +46,8 @@ func (r *inlineRun) defines(i int) {
 		return
 	case definers[t.text] && r.toks[i+1].kind == 'i':
 		name = r.toks[i+1].text
+	case r.toks[i+1].kind == '(' && i > 0 && r.toks[i-1].kind == 'i' && r.opensBody(i+1):
+		name = t.text
 	case r.toks[i+1].kind == '=' && (r.toks[i+2].text == "lambda" || r.toks[i+2].text == "function" || r.arrow(i+2)):
 		name = t.text
 	default:
@@ -62,6 +64,11 @@ func (r *inlineRun) defines(i int) {
 	}
 	for end := min(j+60, len(r.toks)); j+2 < end && !definers[r.toks[j+1].text]; j++ {
 		s := r.toks[j]
+		first, _, dotted := strings.Cut(s.text, ".")
+		if n, ok := named(ruleset().code.receivers, s.text, r.lang); ok && dotted && params[first] && strings.IndexByte("duD", n.does) >= 0 {
+			r.rename(name, "remove_tree")
+			return
+		}
 		if s.kind != 'i' || r.toks[j+1].kind != '(' || strings.IndexByte("svdDue", commonOrNamed(s.text, r.lang)) < 0 {
 			continue
 		}
@@ -75,6 +82,16 @@ func (r *inlineRun) defines(i int) {
 			}
 		}
 	}
+}
+
+// opensBody: the bracket at i is followed by a brace, as that of a function is.
+func (r *inlineRun) opensBody(i int) bool {
+	switch r.lang {
+	case "c", "java", "csharp", "dart", "groovy":
+		end := closing(r.toks, i, '(', ')')
+		return end+1 < len(r.toks) && end < i+16 && r.toks[end+1].kind == '{'
+	}
+	return false
 }
 
 // arrow: a function begins at i, written with an arrow.
@@ -268,18 +285,27 @@ func (r *inlineRun) starts(kind byte, name inlineToken, args, list []inlineToken
 	if r.lang == "csharp" || r.lang == "swift" || r.lang == "rust" {
 		list = r.chained(name, list)
 	}
-	if strings.IndexByte(first, ' ') < 0 && len(list) > 1 && (args[0].kind != 's' || kind != 's' || r.lang == "perl" || r.lang == "ruby") || kind == 'v' && len(list) > 1 && r.lang == "csharp" {
-		r.run(list)
-		return
-	}
-	if first == string(hole) {
+	if strings.Trim(first, string(hole)) == "" && !slices.ContainsFunc(list, forces) { // which program it is, the text's caller says
 		if !r.unknown(name, args) && (r.lang == "awk" || r.fromInput()) {
 			e.raise("obf.dynamic-structure", r.src, name.from, name.to, "")
 		}
 		e.doubt("a program text runs a command that is not known")
 		return
 	}
+	if strings.IndexByte(first, ' ') < 0 && len(list) > 1 && (args[0].kind != 's' || kind != 's' || r.lang == "perl" || r.lang == "ruby") || kind == 'v' && len(list) > 1 && r.lang == "csharp" {
+		r.run(list)
+		return
+	}
 	r.shellText(list[0])
+}
+
+// forces: the word is an option that deletes trees or overrides a refusal.
+func forces(t inlineToken) bool {
+	switch t.text {
+	case "-rf", "-fr", "-Rf", "--force", "-f", "--hard", "-R", "-r", "--no-preserve-root", "--recursive":
+		return true
+	}
+	return false
 }
 
 // inputArguments name what a program that is started reads.
@@ -500,6 +526,13 @@ func (r *inlineRun) loads(name inlineToken, args []inlineToken, what inlineToken
 		return
 	}
 	r.module(name, what.text)
+}
+
+// loadsEach judges each of the texts that a call which loads is given.
+func (r *inlineRun) loadsEach(name inlineToken, args, list []inlineToken) {
+	for _, what := range list {
+		r.loads(name, args, what)
+	}
 }
 
 // module runs a file that the command wrote and the text now loads by this name.

@@ -1,6 +1,10 @@
 package actionrisk
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+	"unicode"
+)
 
 // inlineToken is a token of a program text in any of the scripting languages.
 type inlineToken struct {
@@ -41,7 +45,11 @@ func scanInline(text, lang string, b *budget) []inlineToken {
 			}
 			out = append(out, inlineToken{kind: 'i', text: "." + text[i+1:j], from: i, to: j})
 			i = j
-		case c == '<' && lang == "raku" && i > 0 && text[i-1] == ' ' && strings.IndexByte(text[i:], '>') > 0: // a list of words
+		case strings.HasPrefix(text[i:], "[[") && lang == "lua" && strings.Contains(text[i:], "]]"):
+			end := i + strings.Index(text[i:], "]]")
+			out = append(out, inlineToken{kind: 's', text: text[i+2 : end], from: i + 2, to: end, exact: true})
+			i = end + 2
+		case c == '<' && lang == "raku" && i > 0 && (text[i-1] == ' ' || text[i-1] == '(') && strings.IndexByte(text[i:], '>') > 0: // a list of words
 			end := i + strings.IndexByte(text[i:], '>')
 			out = append(out, inlineToken{kind: 's', text: strings.TrimSpace(text[i+1 : end]), from: i + 1, to: end, exact: true})
 			i = end + 1
@@ -225,6 +233,29 @@ func quotedWord(text string, i, j int, lang string) (inlineToken, bool) {
 	return t, true
 }
 
+// unicodeEscape reads u0072, u{72} and U00000072, and gives how many bytes they are.
+func unicodeEscape(text string) (rune, int) {
+	if text == "" || text[0] != 'u' && text[0] != 'U' {
+		return 0, 0
+	}
+	digits, used := "", 0
+	switch {
+	case strings.HasPrefix(text, "u{"):
+		if end := strings.IndexByte(text, '}'); end > 2 {
+			digits, used = text[2:end], end+1
+		}
+	case text[0] == 'u' && len(text) > 4:
+		digits, used = text[1:5], 5
+	case text[0] == 'U' && len(text) > 8:
+		digits, used = text[1:9], 9
+	}
+	n, err := strconv.ParseUint(digits, 16, 32)
+	if err != nil || n == 0 || n > unicode.MaxRune {
+		return 0, 0
+	}
+	return rune(n), used
+}
+
 // opensHole: an expression inside of a string begins the text.
 func (l *language) opensHole(text string) bool {
 	for _, h := range l.Holes {
@@ -263,6 +294,11 @@ func stringToken(text string, i int, lang string) inlineToken {
 			if d := text[j+1]; d >= '0' && d <= '7' {
 				n, used := digits(text[j+1:], 8, 3)
 				b = append(b, byte(n))
+				j += used
+				continue
+			}
+			if r, used := unicodeEscape(text[j+1:]); used > 0 {
+				b = append(b, string(r)...)
 				j += used
 				continue
 			}

@@ -41,6 +41,7 @@ func (r *inlineRun) join(toks []inlineToken) inlineToken {
 			out.text, out.exact = out.text+"/", false
 		case t.kind == ',' || t.kind == ';' || t.kind == ')' || t.kind == ']':
 			return out
+		case t.kind == 'i' && valueWords[t.text]:
 		case t.kind == 'i' && strings.Trim(t.text, ".") != "" && (len(t.text) > 1 || n > 0) && !isPrefix(t.text):
 			if n == 0 {
 				add(inlineToken{kind: 's', text: string(hole), from: t.from, to: t.to})
@@ -52,6 +53,9 @@ func (r *inlineRun) join(toks []inlineToken) inlineToken {
 	}
 	return out
 }
+
+// valueWords stand before a value and say nothing about it.
+var valueWords = setOf("new await try return yield ref mut const let var unsafe move not")
 
 // passed is the text that a call gives which is not known itself: expanduser("~"), where
 // the first argument says enough; of a method, only what a decoder makes is not known.

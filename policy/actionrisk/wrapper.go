@@ -78,7 +78,7 @@ func (c *compiled) readWrappers(read tableReader) error {
 // takesText: an option that holds text takes the next word, whether the tool's own
 // entry says so or not.
 func (c *compiled) takesText(exe string, w *wrapper) {
-	if len(w.sub) > 0 || len(w.Options) == 0 {
+	if len(w.sub) > 0 || len(w.Options)+len(w.FileOptions) == 0 {
 		return
 	}
 	spec := c.tools[exe]
@@ -86,7 +86,7 @@ func (c *compiled) takesText(exe string, w *wrapper) {
 		spec = &tool{First: w.Argv || w.File || w.Join}
 		c.tools[exe] = spec
 	}
-	for _, o := range w.Options {
+	for _, o := range append(slices.Clip(w.Options), w.FileOptions...) {
 		if !slices.Contains(spec.Values, o) {
 			spec.Values = append(slices.Clip(spec.Values), o)
 		}

@@ -17,7 +17,7 @@ import { sessions as all, broken, mcpTools } from './sessions.mjs';
 
 const [top, countersign, modules, node22] = process.argv.slice(2);
 const sessions = all.filter(session => session.agent !== 'cursor' || node22);
-const patience = 60_000; // for one agent; it needs a few seconds
+const patience = 120_000; // for one agent; it needs a few seconds on an idle machine
 const failures = [];
 let calls = 0;
 

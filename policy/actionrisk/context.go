@@ -112,7 +112,7 @@ func (e *engine) adjust(r *Rule, it *item) (Level, []Adjustment) {
 			out = append(out, Adjustment{dev, "development", -1})
 		}
 	}
-	if strings.Contains(r.Class, "b") && e.context.branch != "" {
+	if strings.Contains(r.Class, "b") && e.context.branch != "" && !namesTopics(e, it) {
 		level++
 		out = append(out, Adjustment{"branch", "protected", 1})
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json"
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
@@ -53,6 +54,33 @@ func TestLabelled(t *testing.T) {
 		got := Assess(c.action)
 		if got.Risk < c.min || got.Risk > c.max {
 			t.Errorf("%s: %q is %v %v, want %v..%v", c.domain, c.action.Command, got.Risk, got.RuleIDs(), c.min, c.max)
+		}
+	}
+}
+
+// TestLevels: the actions of testdata/levels.jsonl, which an author labelled by the
+// taxonomy before the engine was tried on them, context included, keep their level.
+// "open" marks those that are judged otherwise.
+func TestLevels(t *testing.T) {
+	text, err := os.ReadFile("testdata/levels.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		var c struct {
+			Action Action `json:"action"`
+			Min    string `json:"min"`
+			Max    string `json:"max"`
+			Why    string `json:"why"`
+			Open   bool   `json:"open"`
+		}
+		if err := json.Unmarshal([]byte(line), &c); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		got := Assess(c.Action)
+		right := got.Risk >= namedLevel(t, c.Min) && got.Risk <= namedLevel(t, c.Max)
+		if right == c.Open {
+			t.Errorf("%q is %v %v, want %s..%s by %q (open %v)", c.Action.Command, got.Risk, got.RuleIDs(), c.Min, c.Max, c.Why, c.Open)
 		}
 	}
 }

@@ -35,6 +35,9 @@ const (
 	// maxSuspects is how many programs that no table knows may stand one inside the
 	// other; wrappers that are known count as depth alone.
 	maxSuspects = 3
+	// maxPasswordWords is how many words of a command are looked through for passwords
+	// before it is shown.
+	maxPasswordWords = 64
 	// maxLooks is at how many words with look-alike letters in prose is looked.
 	maxLooks = 16
 	// maxTexts is how many parsed texts are kept.

@@ -1,6 +1,8 @@
 package actionrisk
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 )
 
@@ -73,6 +75,25 @@ var keyWords = []string{"password", "passwd", "passphrase", "pwd", "secret", "to
 
 // secretsIn lists what must not be shown, in order and without overlap.
 func secretsIn(text string) []Span {
+	found, more := secretWords(text), passwordsIn(text)
+	if len(more) == 0 {
+		return found
+	}
+	found = append(found, more...)
+	slices.SortFunc(found, func(a, b Span) int { return cmp.Compare(a.Start, b.Start) })
+	out := found[:1]
+	for _, s := range found[1:] {
+		if last := &out[len(out)-1]; s.Start <= last.End {
+			last.End = max(last.End, s.End)
+		} else {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// secretWords are the secrets that show by their form or by the word before them.
+func secretWords(text string) []Span {
 	var out []Span
 	for i := 0; i < len(text); {
 		start, end := i, i

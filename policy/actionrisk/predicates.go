@@ -40,6 +40,7 @@ var shellPredicates = map[string]predicate{
 	"var":           varIs,           // a word holds an unknown variable: secret, any
 	"dynamic":       dynamicWord,     // an operand is unknown
 	"root":          runsAsRoot,      // runs as root for sure
+	"copyof":        copyOf,          // a word is a copy of one of the programs, made by the command itself
 	"mode":          modeIs,          // chmod mode: open, closed, setuid
 	"unpinned":      unpinned,        // a package without an exact version
 	"foreign":       foreignSource,   // a package from a URL, path or VCS
@@ -301,6 +302,19 @@ func dynamicWord(e *engine, it *item, _ []string) (Word, bool) {
 func runsAsRoot(_ *engine, it *item, _ []string) (Word, bool) { return Word{}, it.inv.root }
 
 // modeIs looks at chmod's first operand.
+func copyOf(e *engine, it *item, names []string) (Word, bool) {
+	names, err := e.names(names)
+	if err != nil {
+		return Word{}, false
+	}
+	for _, w := range it.inv.operands {
+		if name, ok := e.programs[fileKey(it.inv.cwd, w.Text)]; ok && slices.Contains(names, name) {
+			return w, true
+		}
+	}
+	return Word{}, false
+}
+
 func modeIs(_ *engine, it *item, args []string) (Word, bool) {
 	if len(it.inv.argv) < 2 {
 		return Word{}, false

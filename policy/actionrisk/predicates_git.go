@@ -69,6 +69,16 @@ func refspecIs(e *engine, it *item, args []string) (Word, bool) {
 	return Word{}, false
 }
 
+// namesTopics: a push names what it is about, and none of it is protected, whatever
+// branch is checked out.
+func namesTopics(e *engine, it *item) bool {
+	if it == nil || it.inv == nil || !it.inv.underAny([][]string{{"push"}}) {
+		return false
+	}
+	_, topics := refspecIs(e, it, []string{"topic"})
+	return topics
+}
+
 func branchIs(e *engine, _ *item, _ []string) (Word, bool) { return Word{}, e.context.branch != "" }
 
 // discards: git checkout with paths throws changes away; with a branch it does not.

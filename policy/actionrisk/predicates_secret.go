@@ -25,6 +25,7 @@ var secretPredicates = map[string]predicate{
 	"huntpattern":   huntPattern,   // a pattern that credentials match
 	"scp-remote":    remoteOperand, // an operand is on another machine or in a bucket
 	"literalsecret": literalSecret, // a token stands in the words
+	"password":      password,      // a password stands in the words, by its option
 	"tokenhost":     tokenHost,     // a token of a known service goes to another host
 	"nettool": func(e *engine, it *item, _ []string) (Word, bool) {
 		return Word{}, slices.Contains(e.groups["netclients"], it.inv.exe) || slices.Contains(e.groups["downloaders"], it.inv.exe)

@@ -166,6 +166,10 @@ func TestMask(t *testing.T) {
 		"mysql --password=correcthorse -e x":                                            "correcthorse",
 		"x eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc":                                    "eyJhbGciOiJIUzI1NiJ9",
 		"AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY aws s3 ls":        "wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY",
+		"mysql -h db.example -pW1nter25 -e 'SELECT 1'":                                  "W1nter25",
+		"sudo docker login r.example -u robot -p hunter2x":                              "hunter2x",
+		"ssh h 'redis-cli -a s3cretpw ping'":                                            "s3cretpw",
+		"curl -u admin:hunter2x https://api.example.org":                                "hunter2x",
 		`{"api_key": "0123456789abcdef"}`:                                               "0123456789abcdef",
 	} {
 		if got := Mask(text); strings.Contains(got, secret) {
@@ -177,7 +181,7 @@ func TestMask(t *testing.T) {
 			t.Errorf("the score of %q shows the secret", text)
 		}
 	}
-	for _, text := range []string{"git commit -m 'reset password page'", "ls -la", "git show 31f4f73bce55a8d3985c5040ec8d550c22c285f8"} {
+	for _, text := range []string{"git commit -m 'reset password page'", "ls -la", "mysql -p shop", "docker run -p 8080:80 nginx", "curl -u \"$U:$P\" https://x.example", "mkdir -p a/b && mysql -e 'select 1'", "git show 31f4f73bce55a8d3985c5040ec8d550c22c285f8"} {
 		if got := Mask(text); got != text {
 			t.Errorf("Mask(%q) = %q", text, got)
 		}

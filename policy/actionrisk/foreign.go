@@ -235,3 +235,92 @@ func (e *engine) eachLine(text, separators string, f func(from, to int)) {
 		from = to + 1
 	}
 }
+
+func (e *engine) runOddInline(sh *shell, src *source, lang string) bool {
+	switch lang {
+	case "sed":
+		e.runSed(sh, src)
+	case "make", "just":
+		e.runMake(sh, src, lang == "just")
+	case "cmake":
+		e.runCMake(sh, src)
+	case "settings":
+		e.runSettings(sh, src)
+	case "lines":
+		e.runLines(sh, src)
+	case "scripts":
+		e.runScripts(sh, src)
+	case "bang":
+		e.runBang(sh, src)
+	case "elisp", "other":
+		e.runOther(sh, src)
+	case "compose":
+		e.runCompose(sh, src)
+	case "functions":
+		e.runFunctions(sh, src)
+	case "xml":
+		e.runXML(sh, src)
+	case "generate":
+		e.runGenerate(sh, src)
+	case "applescript":
+		e.runAppleScript(sh, src)
+	default:
+		return false
+	}
+	return true
+}
+
+func (e *engine) runAppleScript(sh *shell, src *source) {
+	text := src.text
+	if strings.Contains(text, "doShellScript(") { // the same in JavaScript
+		e.runInline(sh, src, "node")
+		return
+	}
+	phrase := "do shell script"
+	if !strings.Contains(text, phrase) {
+		phrase = "do script"
+	}
+	for i := strings.Index(text, phrase); i >= 0; {
+		rest := text[i+len(phrase):]
+		if j := strings.IndexByte(rest, '"'); j >= 0 {
+			t := stringToken(text, i+len(phrase)+j, "applescript")
+			e.carried(sh, src, t.from, t.to, t.text, phrase)
+		}
+		k := strings.Index(rest, phrase)
+		if k < 0 {
+			return
+		}
+		i += len(phrase) + k
+	}
+}
+
+func (e *engine) carried(sh *shell, src *source, from, to int, text, via string) {
+	span, _ := src.where(from, to)
+	w := Word{Text: text, Span: span, At: -1}
+	if src.at >= 0 && text == src.text[from:to] {
+		w.At = span.Start
+	}
+	inner := *sh
+	inner.src = src
+	inner.interpret("shell", w, &invocation{exe: via, src: src, from: from, to: to, stdin: flow{known: true}}, via, nil)
+}
+
+func (e *engine) runSed(sh *shell, src *source) {
+	e.unproven = e.unproven && strings.ContainsAny(src.text, "ew")
+	text := src.text
+	for at := 0; at < len(text); {
+		end := at + strings.IndexAny(text[at:]+";", ";\n")
+		line := strings.TrimLeft(text[at:min(end, len(text))], "0123456789$, \t!{")
+		from := min(end, len(text)) - len(line)
+		switch {
+		case strings.HasPrefix(line, "e "):
+			e.carried(sh, src, from+2, min(end, len(text)), line[2:], "sed e")
+		case len(line) > 3 && line[0] == 's' && !isNameByte(line[1]) && line[1] != ' ':
+			parts := strings.Split(strings.ReplaceAll(line, "\\"+line[1:2], "\x01"), line[1:2])
+			if len(parts) == 4 && strings.ContainsRune(parts[3], 'e') && strings.Trim(parts[3], "egiIpmM0123456789") == "" {
+				e.carried(sh, src, from, min(end, len(text)), strings.ReplaceAll(parts[2], "\x01", line[1:2]), "sed s///e")
+			}
+		}
+		at = end + 1
+	}
+}

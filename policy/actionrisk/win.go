@@ -306,8 +306,11 @@ func (w *winShell) commands() []winCommand {
 			if len(cur.words) == 0 {
 				cur.from = i
 			}
+			start := i
 			var word Word
-			word, i = w.word(i)
+			if word, i = w.word(i); i == start { // a sign that begins no word
+				i++
+			}
 			if word.Text != "" || word.Quoted {
 				cur.words = append(cur.words, word)
 			}

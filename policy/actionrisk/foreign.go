@@ -236,6 +236,8 @@ func (e *engine) eachLine(text, separators string, f func(from, to int)) {
 	}
 }
 
+// runOddInline runs a text of a language that has no calls with brackets: recipes,
+// settings, an editor's command line, AppleScript.
 func (e *engine) runOddInline(sh *shell, src *source, lang string) bool {
 	switch lang {
 	case "sed":
@@ -270,6 +272,7 @@ func (e *engine) runOddInline(sh *shell, src *source, lang string) bool {
 	return true
 }
 
+// runAppleScript runs what AppleScript hands to the shell.
 func (e *engine) runAppleScript(sh *shell, src *source) {
 	text := src.text
 	if strings.Contains(text, "doShellScript(") { // the same in JavaScript
@@ -294,6 +297,7 @@ func (e *engine) runAppleScript(sh *shell, src *source) {
 	}
 }
 
+// carried interprets text[from:to] of a source as shell.
 func (e *engine) carried(sh *shell, src *source, from, to int, text, via string) {
 	span, _ := src.where(from, to)
 	w := Word{Text: text, Span: span, At: -1}
@@ -305,6 +309,8 @@ func (e *engine) carried(sh *shell, src *source, from, to int, text, via string)
 	inner.interpret("shell", w, &invocation{exe: via, src: src, from: from, to: to, stdin: flow{known: true}}, via, nil)
 }
 
+// runSed looks for the two ways in which sed runs commands: "1e command" and
+// the flag e of s.
 func (e *engine) runSed(sh *shell, src *source) {
 	e.unproven = e.unproven && strings.ContainsAny(src.text, "ew")
 	text := src.text

@@ -132,27 +132,6 @@ func (e *engine) runInline(sh *shell, src *source, lang string) {
 	}
 }
 
-// loops notes the strings that a variable goes through: for c in [...], for (const c
-// of [...]), [...].forEach(c => …), %w[...].each { |c| … }, foreach ([...] as $c),
-// for c in ("a", "b"), range []string{"a"}.
-// goesThrough notes the strings that a name may stand for.
-// braceLists are the languages in which a brace begins a list.
-// bareEnds end the arguments of a call without brackets.
-// argument: the names in front of token i, with commas between them, begin behind a
-// bracket.
-// place is which of the names before the sign at i a name is, and whether there are
-// several.
-// passes: the call gives the text of its argument, or a path made of it.
-// startSettings name the program that an object is going to start.
-// after is the text of the token behind i.
-// imported runs a module that the command itself wrote.
-// assign notes the text that a variable is given at token i.
-// assignAt notes what the sign at i gives to a variable.
-// append notes what is put behind a variable's text: c += " -rf".
-// imports: "from subprocess import run, call as c".
-// computed: getattr(os, "sys"+"tem")("…") calls what its string names.
-// applied: method(:system).call("…") and require("rimraf")("…").
-// rename notes that the text calls a function by another name.
 // arguments are the tokens between the brackets that open at i.
 func (r *inlineRun) arguments(i int) []inlineToken {
 	depth := 0
@@ -192,23 +171,6 @@ func (r *inlineRun) shellText(t inlineToken) {
 	r.sh.interpret("shell", r.word(t), &invocation{exe: r.lang, src: r.src, from: t.from, to: t.to, stdin: flow{known: true}}, r.lang, nil)
 }
 
-// strings are the string arguments, those of lists one by one, up to 64.
-// handsOn judges a call that does nothing by itself: what it writes to a shell that
-// was started, and what it does to each of the files of a folder.
-// applyCalls call a function with their other arguments.
-// feedCalls write to a program that was started.
-// commonOrNamed is what a name does, or a byte that is no kind.
-// textArguments are names of arguments whose value is what a call is about.
-// listInside gives what stands in a list that is written as a call or with a type:
-// List.of("rm"), []string{"rm"}, vec!["rm"], &["rm"]; nil if it is none.
-// listNames make or name the type of a list.
-// reflected: send(:system, "…") and call_user_func("system", "…") call what their
-// first argument names; array_map("unlink", …) calls it for each of the rest.
-// pipeOpen: Perl's open runs a command whose text ends or begins with "|", or that
-// follows the mode "-|" or "|-".
-// octal is a mode written as a number: 0777, 0o777.
-// formatted is Python's "…" % x and "…".format(x) with the strings put in, and Lua's
-// table.concat({…}).
 // fromInput: the text reads its input, its arguments or its environment.
 func (r *inlineRun) fromInput() bool {
 	if r.input == nil {
@@ -254,6 +216,7 @@ func (r *inlineRun) run(list []inlineToken) {
 // matters.
 // read judges a file that is opened: for writing as a redirection, else as cat.
 var decoderNames = []string{"b64decode", "atob", "unhexlify", "fromhex", "decompress", "base64_decode", "decode64", "decode_base64", "unpack", "codecs.decode", "marshal.loads", "rot13", "a85decode", "b32decode"}
+
 var fetchNames = []string{"urlopen", "requests.get", "fetch(", "http.get", "https.get", "axios", "URI.open", "Net::HTTP", "LWP", "file_get_contents('http", "file_get_contents(\"http", "urllib", "http.client", "open-uri", "curl_exec"}
 
 // evaluate judges text that is run as a program: decoded literals are looked
@@ -364,10 +327,3 @@ func (r *inlineRun) wholeEnvironment() bool {
 	}
 	return false
 }
-
-// runOddInline runs a text of a language that has no calls with brackets: recipes,
-// settings, an editor's command line, AppleScript.
-// runAppleScript runs what AppleScript hands to the shell.
-// carried interprets text[from:to] of a source as shell.
-// runSed looks for the two ways in which sed runs commands: "1e command" and
-// the flag e of s.

@@ -5,6 +5,8 @@ import (
 	"strings"
 )
 
+// awkPipe judges awk's two pipes: what stands before "| getline" is a command, and so
+// is what stands behind any other, which, if it is a shell, runs what is printed.
 func (r *inlineRun) awkPipe(i int) {
 	if i+1 >= len(r.toks) || r.toks[i+1].kind == '|' || i > 0 && r.toks[i-1].kind == '|' {
 		return
@@ -43,6 +45,7 @@ func (r *inlineRun) awkPipe(i int) {
 	}
 }
 
+// awkPrinted is the text that stands before a pipe or a file: what awk prints there.
 func (r *inlineRun) awkPrinted(i int) inlineToken {
 	from := i
 	for from > max(0, i-64) && strings.IndexByte(";{}(", r.toks[from-1].kind) < 0 && !awkWords[r.toks[from-1].text] && !strings.Contains(r.src.text[r.toks[from-1].to:r.toks[from].from], "\n") {
@@ -60,4 +63,5 @@ func (r *inlineRun) awkPrinted(i int) inlineToken {
 	return left
 }
 
+// awkWords stand before what awk prints.
 var awkWords = setOf("print printf while if else do return")

@@ -7,6 +7,7 @@ import (
 	"strings"
 )
 
+// filled is a string with what stands in its holes put in, as far as it is known.
 func (r *inlineRun) filled(t inlineToken) inlineToken {
 	if len(t.holes) > 0 && r.sh.e.budget.spend(len(t.holes)) {
 		var b strings.Builder
@@ -36,8 +37,10 @@ func (r *inlineRun) filled(t inlineToken) inlineToken {
 	return t
 }
 
+// dollars are the languages in which "$name" stands for a variable inside of a string.
 var dollars = setOf("perl php julia groovy kotlin dart scala raku tcl")
 
+// replaceName puts a value in the place of "$name", where the name ends there.
 func replaceName(text, name, value string) string {
 	var b strings.Builder
 	for {
@@ -56,6 +59,8 @@ func replaceName(text, name, value string) string {
 	}
 }
 
+// standsFor is the text that a name, or a call of it, is known to stand for: the home
+// folder, a temporary one, the interpreter itself.
 func (r *inlineRun) standsFor(toks []inlineToken, i int) (string, int, bool) {
 	t := toks[i]
 	if t.kind != 'i' || len(t.text) < 3 {
@@ -88,8 +93,10 @@ func (r *inlineRun) standsFor(toks []inlineToken, i int) (string, int, bool) {
 	return "", i, false
 }
 
+// environCalls give a variable of the environment or a property by its name.
 var environCalls = setOf("getenv environ get env lookupenv var var_os getproperty system_getenv sys.getenv fetch environment get_env _env _server getenvironmentvariable")
 
+// makesChars: the token names what makes a character of a number.
 func makesChars(t inlineToken) bool {
 	if t.kind != 'i' {
 		return false
@@ -101,6 +108,8 @@ func makesChars(t inlineToken) bool {
 	return false
 }
 
+// fromNumbers is the text of a list of character numbers that what follows makes
+// characters of: [114, 109].map(c => String.fromCharCode(c)).join("").
 func (r *inlineRun) fromNumbers(toks []inlineToken, i, end int) (string, int, bool) {
 	if end >= len(toks) || end < i+4 {
 		return "", i, false
@@ -130,6 +139,7 @@ func (r *inlineRun) fromNumbers(toks []inlineToken, i, end int) (string, int, bo
 	return text, min(after, len(toks)), ok && made
 }
 
+// packed is Ruby's [hex].pack("H*") and its kin.
 func (r *inlineRun) packed(toks []inlineToken, i, end int) (out inlineToken, next int, ok bool) {
 	args := []inlineToken(nil)
 	if next = end + 2; next < len(toks) && toks[next].kind == '(' {
@@ -147,6 +157,7 @@ func (r *inlineRun) packed(toks []inlineToken, i, end int) (out inlineToken, nex
 	return inlineToken{kind: 's', text: text, from: toks[i].from, to: toks[end].to}, next, ok
 }
 
+// sprintf is the text that a format and its arguments give.
 func (r *inlineRun) sprintf(args []inlineToken) (string, bool) {
 	parts := splitArguments(args)
 	if len(parts) == 0 || len(parts[0]) != 1 || parts[0][0].kind != 's' {
@@ -185,6 +196,7 @@ func (r *inlineRun) sprintf(args []inlineToken) (string, bool) {
 	return b.String(), true
 }
 
+// splitArguments cuts arguments at the commas between them.
 func splitArguments(args []inlineToken) (out [][]inlineToken) {
 	depth, start := 0, 0
 	for i, t := range args {

@@ -151,6 +151,7 @@ func (r *inlineRun) actOnFile(kind byte, name inlineToken, args, list []inlineTo
 	}
 }
 
+// strings are the string arguments, those of lists one by one, up to 64.
 func (r *inlineRun) strings(args []inlineToken) []inlineToken {
 	var out []inlineToken
 	depth, start := 0, 0
@@ -202,6 +203,8 @@ func (r *inlineRun) strings(args []inlineToken) []inlineToken {
 	return out
 }
 
+// handsOn judges a call that does nothing by itself: what it writes to a shell that
+// was started, and what it does to each of the files of a folder.
 func (r *inlineRun) handsOn(name inlineToken, args []inlineToken) {
 	last := name.text[strings.LastIndexAny(name.text, ".:")+1:]
 	if list := r.strings(args); r.lang == "ruby" && last == "open" && len(list) > 0 && strings.HasPrefix(list[0].text, "|") {
@@ -239,10 +242,13 @@ func (r *inlineRun) handsOn(name inlineToken, args []inlineToken) {
 	}
 }
 
+// applyCalls call a function with their other arguments.
 var applyCalls = setOf("preg_replace_callback array_map array_walk array_filter iterator_apply register_shutdown_function forward_static_call do.call Map lapply sapply vapply Reduce")
 
+// feedCalls write to a program that was started.
 var feedCalls = setOf("communicate write end puts sendline send sendLine print println write_all writelines")
 
+// commonOrNamed is what a name does, or a byte that is no kind.
 func commonOrNamed(name, lang string) byte {
 	if k := sinkOf(name, lang); k != 0 {
 		return k
@@ -250,8 +256,11 @@ func commonOrNamed(name, lang string) byte {
 	return '-'
 }
 
+// textArguments are names of arguments whose value is what a call is about.
 var textArguments = setOf("args command cmd popenargs path target src source text file name filename dir directory x code expr cmdline executable prog argv url")
 
+// listInside gives what stands in a list that is written as a call or with a type:
+// List.of("rm"), []string{"rm"}, vec!["rm"], &["rm"]; nil if it is none.
 func listInside(part []inlineToken) []inlineToken {
 	for i, t := range part[:min(len(part), 6)] {
 		switch t.kind {
@@ -283,8 +292,11 @@ func listInside(part []inlineToken) []inlineToken {
 	return nil
 }
 
+// listNames make or name the type of a list.
 var listNames = setOf("of asList listOf arrayOf mutableListOf List Seq Array Vector c list vec tuple array string String str new OsString object arrayListOf Vec from")
 
+// reflected: send(:system, "…") and call_user_func("system", "…") call what their
+// first argument names; array_map("unlink", …) calls it for each of the rest.
 func (r *inlineRun) reflected(name inlineToken, args []inlineToken) (inlineToken, []inlineToken, bool) {
 	switch last := name.text[strings.LastIndexAny(name.text, ".:>")+1:]; last {
 	case "call", "apply": // execSync.call(null, "…"), Reflect.apply(execSync, null, ["…"])
@@ -314,6 +326,8 @@ func (r *inlineRun) reflected(name inlineToken, args []inlineToken) (inlineToken
 	return name, args[comma+1:], true
 }
 
+// pipeOpen: Perl's open runs a command whose text ends or begins with "|", or that
+// follows the mode "-|" or "|-".
 func (r *inlineRun) pipeOpen(args []inlineToken) {
 	list := r.strings(args)
 	if slices.ContainsFunc(list, func(t inlineToken) bool {
@@ -349,6 +363,7 @@ func (r *inlineRun) pipeOpen(args []inlineToken) {
 	}
 }
 
+// octal is a mode written as a number: 0777, 0o777.
 func octal(args []inlineToken) string {
 	for _, t := range args {
 		if digits := strings.TrimPrefix(strings.TrimPrefix(t.text, "0o"), "0"); t.kind == 'i' && len(digits) == 3 && strings.Trim(digits, "01234567") == "" {
@@ -358,6 +373,8 @@ func octal(args []inlineToken) string {
 	return ""
 }
 
+// formatted is Python's "…" % x and "…".format(x) with the strings put in, and Lua's
+// table.concat({…}).
 func formatted(args []inlineToken) (inlineToken, bool) {
 	if len(args) > 3 && args[0].text == "table.concat" && args[2].kind == '{' { // Lua: the words of a table
 		end := closing(args, 2, '{', '}')

@@ -5,6 +5,7 @@ import (
 	"strings"
 )
 
+// index is where a token stands, or -1.
 func (r *inlineRun) index(t inlineToken) int {
 	i, ok := slices.BinarySearchFunc(r.toks, t.from, func(t inlineToken, from int) int { return t.from - from })
 	if !ok {
@@ -13,6 +14,8 @@ func (r *inlineRun) index(t inlineToken) int {
 	return i
 }
 
+// onReceiver judges a method that does something to the path or command it is called
+// on: Path("/srv").rmtree(), "rm -rf /srv".execute().
 func (r *inlineRun) onReceiver(name inlineToken, args []inlineToken) bool {
 	does, ok := named(ruleset().code.receivers, strings.TrimSuffix(name.text, "!"), r.lang)
 	if !ok {
@@ -51,6 +54,8 @@ func (r *inlineRun) onReceiver(name inlineToken, args []inlineToken) bool {
 	return true
 }
 
+// receiver is the text that a method is called on, if it is a literal, a variable or
+// the one argument of a constructor.
 func (r *inlineRun) receiver(name inlineToken) (inlineToken, bool) {
 	if first, _, dotted := strings.Cut(strings.TrimLeft(name.text, "$@"), "."); dotted && first != "" {
 		v, ok := r.vars[first]
@@ -87,6 +92,7 @@ func (r *inlineRun) receiver(name inlineToken) (inlineToken, bool) {
 	return inlineToken{}, false
 }
 
+// opening is the index of the sign that the one at i closes, or 0.
 func opening(toks []inlineToken, i int, open, shut byte) int {
 	depth := 0
 	for ; i > 0; i-- {
@@ -102,6 +108,7 @@ func opening(toks []inlineToken, i int, open, shut byte) int {
 	return 0
 }
 
+// lists: the token names what gives the files of a folder.
 func (r *inlineRun) lists(t inlineToken) bool {
 	if t.kind != 'i' {
 		return false
@@ -110,6 +117,7 @@ func (r *inlineRun) lists(t inlineToken) bool {
 	return ok
 }
 
+// loads judges a call that runs a file or an address.
 func (r *inlineRun) loads(name inlineToken, args []inlineToken, what inlineToken) {
 	e := r.sh.e
 	if scheme, host, _, ok := urlOf(what.text); ok {
@@ -127,12 +135,14 @@ func (r *inlineRun) loads(name inlineToken, args []inlineToken, what inlineToken
 	r.module(name, what.text)
 }
 
+// loadsEach judges each of the texts that a call which loads is given.
 func (r *inlineRun) loadsEach(name inlineToken, args, list []inlineToken) {
 	for _, what := range list {
 		r.loads(name, args, what)
 	}
 }
 
+// module runs a file that the command wrote and the text now loads by this name.
 func (r *inlineRun) module(at inlineToken, name string) {
 	e := r.sh.e
 	f, ok := e.writtenFile(r.sh, name)
@@ -146,6 +156,8 @@ func (r *inlineRun) module(at inlineToken, name string) {
 	}
 }
 
+// writtenFile is the file that the command wrote under a name, or under the name of
+// the module that it holds.
 func (e *engine) writtenFile(sh *shell, name string) (flow, bool) {
 	if len(e.files) == 0 {
 		return flow{}, false
@@ -158,6 +170,7 @@ func (e *engine) writtenFile(sh *shell, name string) (flow, bool) {
 	return flow{}, false
 }
 
+// moduleHost: programs of its language import modules from there as from a registry.
 func moduleHost(host string) bool {
 	switch host {
 	case "deno.land", "jsr.io", "esm.sh", "cdn.skypack.dev", "unpkg.com", "cdn.jsdelivr.net", "esm.run", "ga.jspm.io":
@@ -166,6 +179,7 @@ func moduleHost(host string) bool {
 	return false
 }
 
+// saves notes the file that an address is saved to.
 func (r *inlineRun) saves(list []inlineToken) {
 	if len(list) < 2 || !strings.Contains(list[0].text, "://") && strings.IndexByte(list[0].text, hole) < 0 {
 		return
@@ -173,6 +187,7 @@ func (r *inlineRun) saves(list []inlineToken) {
 	r.sh.e.remember(r.sh, r.word(list[1]), flow{taint: fromNetwork, via: r.lang}, false)
 }
 
+// keeps notes what a call writes to a file, which may be run later.
 func (r *inlineRun) keeps(file inlineToken, args, content []inlineToken) {
 	f := flow{via: r.lang}
 	r.origins()
@@ -189,6 +204,7 @@ func (r *inlineRun) keeps(file inlineToken, args, content []inlineToken) {
 	}
 }
 
+// keepsWritten notes what open(file, "w").write(…) writes.
 func (r *inlineRun) keepsWritten(name, file inlineToken) {
 	i := r.index(name)
 	if i < 0 || i+1 >= len(r.toks) || r.toks[i+1].kind != '(' {
@@ -204,6 +220,8 @@ func (r *inlineRun) keepsWritten(name, file inlineToken) {
 	}
 }
 
+// sweep: files of a listed folder are deleted one by one; the folder is what
+// matters.
 func (r *inlineRun) sweep() {
 	if r.swept || !r.sh.e.budget.spend(1+len(r.toks)/4) {
 		return
@@ -248,6 +266,7 @@ func (r *inlineRun) sweep() {
 	}
 }
 
+// read judges a file that is opened: for writing as a redirection, else as cat.
 func (r *inlineRun) read(name inlineToken, list []inlineToken) {
 	e := r.sh.e
 	w := r.word(list[0])

@@ -169,6 +169,9 @@ func (r *inlineRun) bareEnd(i int) int {
 	return end
 }
 
+// loops notes the strings that a variable goes through: for c in [...], for (const c
+// of [...]), [...].forEach(c => …), %w[...].each { |c| … }, foreach ([...] as $c),
+// for c in ("a", "b"), range []string{"a"}.
 func (r *inlineRun) loops(i int) {
 	open := r.toks[i].kind
 	if open != '[' && open != '(' && open != '{' {
@@ -217,6 +220,7 @@ func (r *inlineRun) loops(i int) {
 	r.goesThrough(name, list)
 }
 
+// goesThrough notes the strings that a name may stand for.
 func (r *inlineRun) goesThrough(name string, list []inlineToken) {
 	if r.each == nil {
 		r.each = map[string][]inlineToken{}
@@ -224,10 +228,14 @@ func (r *inlineRun) goesThrough(name string, list []inlineToken) {
 	r.each[strings.TrimLeft(name, "$@")] = list
 }
 
+// braceLists are the languages in which a brace begins a list.
 var braceLists = setOf("lua c java csharp go")
 
+// bareEnds end the arguments of a call without brackets.
 var bareEnds = setOf("end do if unless or and then else rescue while until in")
 
+// argument: the names in front of token i, with commas between them, begin behind a
+// bracket.
 func (r *inlineRun) argument(i int) bool {
 	for i > 0 && (r.toks[i-1].kind == ',' || r.toks[i-1].kind == 'i' && r.toks[i].kind == ',') {
 		i--
@@ -235,6 +243,8 @@ func (r *inlineRun) argument(i int) bool {
 	return i > 0 && (r.toks[i-1].kind == '(' || r.toks[i-1].kind == '[' || r.toks[i-1].kind == 's')
 }
 
+// place is which of the names before the sign at i a name is, and whether there are
+// several.
 func (r *inlineRun) place(t inlineToken, i int) (int, bool) {
 	k, n := 0, 0
 	for j := i - 1; j > 0 && r.toks[j].kind == 'i'; j -= 2 {
@@ -248,13 +258,16 @@ func (r *inlineRun) place(t inlineToken, i int) (int, bool) {
 	return n - k, n > 1 && k > 0
 }
 
+// passes: the call gives the text of its argument, or a path made of it.
 func (r *inlineRun) passes(t inlineToken) bool {
 	_, ok := named(ruleset().code.through, t.text, r.lang)
 	return ok
 }
 
+// startSettings name the program that an object is going to start.
 var startSettings = setOf("launchpath executableurl filename")
 
+// after is the text of the token behind i.
 func (r *inlineRun) after(i int) string {
 	if i+1 < len(r.toks) {
 		return r.toks[i+1].text
@@ -262,6 +275,7 @@ func (r *inlineRun) after(i int) string {
 	return ""
 }
 
+// imported runs a module that the command itself wrote.
 func (r *inlineRun) imported(name inlineToken) bool {
 	if _, ok := r.sh.e.writtenFile(r.sh, name.text); !ok {
 		return false
@@ -270,8 +284,10 @@ func (r *inlineRun) imported(name inlineToken) bool {
 	return true
 }
 
+// assign notes the text that a variable is given at token i.
 func (r *inlineRun) assign(i int, t inlineToken) { r.assignAt(i+1, t) }
 
+// assignAt notes what the sign at i gives to a variable.
 func (r *inlineRun) assignAt(i int, t inlineToken) {
 	toks := r.toks[i+1 : max(r.statement(i), i+1)]
 	if values := splitArguments(toks); len(values) > 1 { // a, b = "x", "y"
@@ -297,6 +313,7 @@ func (r *inlineRun) assignAt(i int, t inlineToken) {
 	}
 }
 
+// append notes what is put behind a variable's text: c += " -rf".
 func (r *inlineRun) append(i int, t inlineToken) {
 	name := strings.TrimLeft(t.text, "$@")
 	old, ok := r.vars[name]
@@ -311,6 +328,7 @@ func (r *inlineRun) append(i int, t inlineToken) {
 	r.vars[name] = old
 }
 
+// imports: "from subprocess import run, call as c".
 func (r *inlineRun) imports(module string, i int) {
 	for ; i < len(r.toks) && r.toks[i].kind == 'i'; i++ {
 		name := r.toks[i].text
@@ -325,6 +343,7 @@ func (r *inlineRun) imports(module string, i int) {
 	}
 }
 
+// computed: getattr(os, "sys"+"tem")("…") calls what its string names.
 func (r *inlineRun) computed(i int) {
 	args := r.arguments(i + 1)
 	end := i + 2 + len(args)
@@ -337,6 +356,7 @@ func (r *inlineRun) computed(i int) {
 	r.call(name, r.arguments(end+1))
 }
 
+// applied: method(:system).call("…") and require("rimraf")("…").
 func (r *inlineRun) applied(i int) bool {
 	args := r.arguments(i + 1)
 	end := i + 2 + len(args)
@@ -355,6 +375,7 @@ func (r *inlineRun) applied(i int) bool {
 	return true
 }
 
+// rename notes that the text calls a function by another name.
 func (r *inlineRun) rename(to, from string) {
 	if r.names == nil {
 		r.names = map[string]string{}

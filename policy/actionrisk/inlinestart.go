@@ -5,6 +5,7 @@ import (
 	"strings"
 )
 
+// starts judges a call that starts a program: by a text for a shell, or by words.
 func (r *inlineRun) starts(kind byte, name inlineToken, args, list []inlineToken) {
 	e := r.sh.e
 	first := list[0].text
@@ -40,6 +41,7 @@ func (r *inlineRun) starts(kind byte, name inlineToken, args, list []inlineToken
 	r.shellText(list[0])
 }
 
+// forces: the word is an option that deletes trees or overrides a refusal.
 func forces(t inlineToken) bool {
 	switch t.text {
 	case "-rf", "-fr", "-Rf", "--force", "-f", "--hard", "-R", "-r", "--no-preserve-root", "--recursive":
@@ -48,14 +50,18 @@ func forces(t inlineToken) bool {
 	return false
 }
 
+// inputArguments name what a program that is started reads.
 var inputArguments = setOf("input stdin_data stdin")
 
+// decodesAny: a decoder stands among tokens, not only what makes single characters.
 func decodesAny(toks []inlineToken) bool {
 	return slices.ContainsFunc(toks, func(t inlineToken) bool {
 		return t.kind == 'i' && (strings.HasSuffix(t.text, "Buffer.from") || slices.ContainsFunc(decoderNames, func(d string) bool { return strings.Contains(t.text, d) }))
 	})
 }
 
+// chained adds the words that calls and settings elsewhere give to a program that is
+// started: Command::new("rm").arg("-rf"), psi.Arguments = "-rf /".
 func (r *inlineRun) chained(name inlineToken, list []inlineToken) []inlineToken {
 	if len(list) > 1 && r.lang != "csharp" {
 		return list
@@ -86,6 +92,8 @@ func (r *inlineRun) chained(name inlineToken, list []inlineToken) []inlineToken 
 	return list
 }
 
+// startedBy runs the program that a text names by settings: p.launchPath = "/bin/rm",
+// p.arguments = ["-rf", "/"].
 func (r *inlineRun) startedBy(i int) {
 	var list []inlineToken
 	for j, t := range r.toks {
@@ -108,6 +116,8 @@ func (r *inlineRun) startedBy(i int) {
 	}
 }
 
+// alternatives are the two arguments of one that depends on something: A if C else B,
+// C ? A : B.
 func alternatives(args []inlineToken) (one, other []inlineToken, ok bool) {
 	depth, mark := 0, -1
 	for i, t := range args {

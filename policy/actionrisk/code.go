@@ -12,8 +12,6 @@ type programTable struct {
 	// command it is called on.
 	Calls     []codeCall `json:"calls"`
 	Receivers []codeCall `json:"receivers"`
-	// Embedded are the words with which an editor or a debugger runs another language.
-	Embedded []codeWords `json:"embedded"`
 	// Values are names, or calls of them, that stand for a known text.
 	Values []codeValue `json:"values"`
 	// Joins put their arguments together, with this text between them.
@@ -49,11 +47,6 @@ type codeCall struct {
 	Names []string `json:"names"`
 }
 
-type codeWords struct {
-	Lang  string   `json:"lang"`
-	Words []string `json:"words"`
-}
-
 type codeValue struct {
 	Text  string   `json:"text"`
 	Names []string `json:"names"`
@@ -75,7 +68,6 @@ type codeName struct {
 // code is code.json ready to look up names by their last part.
 type code struct {
 	languages                   map[string]*language
-	embedded                    map[string]string // language by word
 	environments                map[string]bool
 	through, joins              map[string][]codeName
 	calls, receivers, values    map[string][]codeName
@@ -87,12 +79,7 @@ func (c *compiled) readCode(from func(string, any) error) error {
 	if err := from("code", &t); err != nil {
 		return err
 	}
-	c.code = &code{languages: map[string]*language{}, embedded: map[string]string{}}
-	for _, em := range t.Embedded {
-		for _, w := range em.Words {
-			c.code.embedded[w] = em.Lang
-		}
-	}
+	c.code = &code{languages: map[string]*language{}}
 	for i := range t.Languages {
 		for _, n := range t.Languages[i].Names {
 			c.code.languages[n] = &t.Languages[i]

@@ -80,7 +80,11 @@ func (c *compiled) takesValues(exe string, f *effect) {
 		spec.subs[word] = &sub
 		spec = &sub
 	}
-	for _, o := range slices.Concat(f.Take, f.In) {
+	for _, o := range slices.Concat(f.Take, f.In, f.All, f.Any, f.None) {
+		name, _, valued := strings.Cut(o, "=")
+		if o = name; !valued && !slices.Contains(f.Take, o) && !slices.Contains(f.In, o) || o == "" || strings.HasPrefix(o, "--") && valued {
+			continue
+		}
 		if o[0] == '-' && !slices.Contains(spec.Values, o) {
 			spec.Values = append(slices.Clip(spec.Values), o)
 		}
@@ -179,6 +183,30 @@ func (sh *shell) act(as []string, words []Word, v *invocation) {
 		sh.mixes(v, words)
 	case "@send":
 		sh.sends(v, words)
+	case "@sendat":
+		for _, w := range words {
+			if i := strings.LastIndexByte(w.Text, '@'); i >= 0 {
+				sh.sends(v, []Word{w.tail(i + 1)})
+			}
+		}
+	case "@puts":
+		for _, w := range words {
+			sh.puts(v, w)
+		}
+	case "@address":
+		for _, w := range words {
+			sh.interpret("socat", w, v, v.exe, nil)
+		}
+	case "@options":
+		sh.options(v, words)
+	case "@option":
+		for _, w := range words {
+			sh.plain([]string{v.exe}, settingsAsOptions(w), v)
+		}
+	case "@config":
+		for _, w := range words {
+			sh.e.configured(sh, as[1], sh.e.readFile(sh, w))
+		}
 	case ">", ">>":
 		for _, w := range words {
 			sh.writesTo(as[0], w, v)
@@ -240,6 +268,15 @@ func (sh *shell) mixes(v *invocation, words []Word) {
 	for _, w := range words {
 		if t != 0 {
 			sh.e.remember(sh, w, flow{taint: t, via: v.exe}, true)
+		}
+	}
+}
+
+// puts: the commands of a file transfer program, "put file".
+func (sh *shell) puts(v *invocation, w Word) {
+	for command := range strings.SplitSeq(w.Text, ";") {
+		if words := strings.Fields(command); len(words) > 1 && (words[0] == "put" || words[0] == "mput" || words[0] == "reput") {
+			sh.sends(v, []Word{{Text: words[1], At: -1, Span: w.Span}})
 		}
 	}
 }

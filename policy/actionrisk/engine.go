@@ -78,6 +78,8 @@ type flow struct {
 	line  bool   // a line end follows the text
 	via   string // decoder that made it
 	layer int
+	edit  string      // what filters on its way wrote into a text that is not known
+	makes *invocation // a dry run that printed what it would have made
 }
 
 const (
@@ -189,6 +191,8 @@ type engine struct {
 	left        bool               // an exit or return stands somewhere
 	links       []link             // made by the command itself
 	gitConfig   map[string]Word    // what git config set before
+	winEnv      map[string]psValue // environment variables set in PowerShell or cmd
+	specials    map[string]func(*winShell, *psCall) psValue
 	texts       map[string]parsed  // parsed so far
 	classes     map[seenFrom]class // of the paths looked at so far
 	unpacked    bool               // an archive from the network was unpacked
@@ -287,7 +291,7 @@ func (e *engine) match(it *item) bool {
 	found := false
 	try := func(list []*matcher) {
 		for _, m := range list {
-			if it.inv != nil && it.inv.dry && !rulesOutlastDryRun(m.rule.ID) {
+			if it.inv != nil && (it.inv.dry && !rulesOutlastDryRun(m.rule.ID) || it.inv.scratch && !rulesOutlastScratch(m.rule.ID)) {
 				continue
 			}
 			if about, ok := m.matches(e, it); ok {
@@ -318,6 +322,12 @@ func rulesOutlastDryRun(id string) bool {
 		return true
 	}
 	return false
+}
+
+// rulesOutlastScratch: what a container made for one run deletes, or whom it lets in,
+// is gone with it; what it fetches, runs and sends is not.
+func rulesOutlastScratch(id string) bool {
+	return rulesOutlastDryRun(id) && !strings.HasPrefix(id, "priv.")
 }
 
 // doubt notes something that could not be known.

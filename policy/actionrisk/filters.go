@@ -31,6 +31,14 @@ func (e *engine) filter(sh *shell, v *invocation) (flow, bool) {
 	if len(rest) > 0 && !interpreter {
 		in = e.readFile(sh, rest[len(rest)-1])
 	}
+	if w, ok := e.spoken(v); ok && !in.known && (v.exe == "jq" || v.exe == "yq") { // a program of its own makes a command of each line
+		return flow{word: w, taint: in.taint, via: v.exe}, true
+	}
+	if !in.known && v.exe == "sed" {
+		if text, ok := sedText(program.Text, "\x01"); ok && text != "\x01" {
+			return flow{word: Word{Text: strings.ReplaceAll(text, "\x01", string(hole)), At: -1, Span: v.argv[0].Span}, taint: in.taint, via: v.exe}, true
+		}
+	}
 	if !in.known || in.word.Text == "" || len(in.word.Text) > maxDecoded {
 		return flow{}, false
 	}

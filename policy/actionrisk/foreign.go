@@ -91,7 +91,7 @@ func wordsFrom(text string, i int) (string, int) {
 // startsPrograms: a name of what starts programs stands in the text.
 func startsPrograms(text string) bool {
 	l := strings.ToLower(text)
-	for _, n := range [...]string{"system", "exec", "spawn", "popen", "process", "shell", "cmd", "run", "subprocess", "open3", "ffi"} {
+	for _, n := range [...]string{"system", "exec", "spawn", "popen", "process", "shell", "cmd", "run", "subprocess", "open3", ".ffi("} {
 		if strings.Contains(l, n) {
 			return true
 		}
@@ -108,6 +108,8 @@ func deletesTree(name, text string) bool {
 	switch name {
 	case "rm_rf", "rm_rf!", "rmtree", "rm-rf", "delete-directory", "delete_directory", "deleteDirectory", "deleteRecursively", "deleteDir", "remove_dir_all", "removeDirectoryRecursive", "removeTree", "removePathForcibly", "removeItem", "del_dir_r", "delTree", "delete-directory/files", "delete-tree":
 		return true
+	case "Delete", "DeleteDirectory":
+		return strings.Contains(text, "Directory")
 	case "rm", "rmdir", "unlink", "remove", "delete":
 		l := strings.ToLower(text)
 		return strings.Contains(l, "recursive") || strings.Contains(l, "force=true") || strings.Contains(l, "'s'")
@@ -182,46 +184,6 @@ func (e *engine) runTcl(sh *shell, src *source) {
 	})
 }
 
-// runBang runs what the command language of an editor, a debugger or a file
-// transfer program hands to the shell: "!rm x", "shell rm x".
-func (e *engine) runBang(sh *shell, src *source) {
-	e.eachLine(src.text, "\n", func(from, to int) {
-		line := strings.TrimLeft(src.text[from:to], " \t:%")
-		word, rest, _ := strings.Cut(line, " ")
-		if lang := e.code.embedded[word]; lang != "" && rest != "" {
-			span, _ := src.where(from, to)
-			w := Word{Text: strings.TrimPrefix(rest, "<< EOF"), Span: span, At: -1}
-			inner := src.inside(w, word)
-			e.runInline(sh, &inner, lang)
-			return
-		}
-		e.runBangLine(sh, src, from, to)
-	})
-}
-
-// runBangLine runs what the commands of one line hand to the shell.
-func (e *engine) runBangLine(sh *shell, src *source, start, end int) {
-	e.eachLine(src.text[start:end], ";", func(from, to int) {
-		from, to = from+start, to+start
-		line := strings.TrimLeft(src.text[from:to], " \t:%")
-		i := max(strings.Index(line, "system("), strings.Index(line, "os.execute("), strings.Index(line, "popen("))
-		if i >= 0 { // a function of the editor's own language
-			if j := strings.IndexAny(line[i:], "'\""); j >= 0 {
-				if k := closingQuote(line, i+j); k > 0 {
-					e.carried(sh, src, from, to, line[i+j+1:k], "system")
-					return
-				}
-			}
-		}
-		for _, prefix := range [...]string{"!", "\\!", "shell ", ".shell ", ".system ", "platform shell ", "system ", "silent !", "exec !"} {
-			if rest, ok := strings.CutPrefix(line, prefix); ok && rest != "" {
-				e.carried(sh, src, from, to, rest, strings.TrimSpace(prefix))
-				return
-			}
-		}
-	})
-}
-
 // eachLine calls f with the bounds of each piece between two of the separators.
 func (e *engine) eachLine(text, separators string, f func(from, to int)) {
 	for from := 0; from < len(text); {
@@ -233,67 +195,6 @@ func (e *engine) eachLine(text, separators string, f func(from, to int)) {
 			f(from, to)
 		}
 		from = to + 1
-	}
-}
-
-// runOddInline runs a text of a language that has no calls with brackets: recipes,
-// settings, an editor's command line, AppleScript.
-func (e *engine) runOddInline(sh *shell, src *source, lang string) bool {
-	switch lang {
-	case "sed":
-		e.runSed(sh, src)
-	case "make", "just":
-		e.runMake(sh, src, lang == "just")
-	case "cmake":
-		e.runCMake(sh, src)
-	case "settings":
-		e.runSettings(sh, src)
-	case "lines":
-		e.runLines(sh, src)
-	case "scripts":
-		e.runScripts(sh, src)
-	case "bang":
-		e.runBang(sh, src)
-	case "elisp", "other":
-		e.runOther(sh, src)
-	case "compose":
-		e.runCompose(sh, src)
-	case "functions":
-		e.runFunctions(sh, src)
-	case "xml":
-		e.runXML(sh, src)
-	case "generate":
-		e.runGenerate(sh, src)
-	case "applescript":
-		e.runAppleScript(sh, src)
-	default:
-		return false
-	}
-	return true
-}
-
-// runAppleScript runs what AppleScript hands to the shell.
-func (e *engine) runAppleScript(sh *shell, src *source) {
-	text := src.text
-	if strings.Contains(text, "doShellScript(") { // the same in JavaScript
-		e.runInline(sh, src, "node")
-		return
-	}
-	phrase := "do shell script"
-	if !strings.Contains(text, phrase) {
-		phrase = "do script"
-	}
-	for i := strings.Index(text, phrase); i >= 0; {
-		rest := text[i+len(phrase):]
-		if j := strings.IndexByte(rest, '"'); j >= 0 {
-			t := stringToken(text, i+len(phrase)+j, "applescript")
-			e.carried(sh, src, t.from, t.to, t.text, phrase)
-		}
-		k := strings.Index(rest, phrase)
-		if k < 0 {
-			return
-		}
-		i += len(phrase) + k
 	}
 }
 
@@ -324,7 +225,7 @@ func (e *engine) runSed(sh *shell, src *source) {
 		case len(line) > 3 && line[0] == 's' && !isNameByte(line[1]) && line[1] != ' ':
 			parts := strings.Split(strings.ReplaceAll(line, "\\"+line[1:2], "\x01"), line[1:2])
 			if len(parts) == 4 && strings.ContainsRune(parts[3], 'e') && strings.Trim(parts[3], "egiIpmM0123456789") == "" {
-				e.carried(sh, src, from, min(end, len(text)), strings.ReplaceAll(parts[2], "\x01", line[1:2]), "sed s///e")
+				e.carried(sh, src, from, min(end, len(text)), strings.ReplaceAll(strings.ReplaceAll(parts[2], "&", string(hole)), "\x01", line[1:2]), "sed s///e")
 			}
 		}
 		at = end + 1

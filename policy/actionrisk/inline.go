@@ -56,6 +56,8 @@ func commonSink(name, lang string) byte {
 		return 0
 	case last == "delete" && strings.HasSuffix(first, "indices"):
 		return 'n'
+	case last == "sh" && lang == "ruby" && i < 0: // of Rake
+		return 's'
 	case last == "execute" && lang == "lua":
 		return 's'
 	case last == "exec" && (strings.Contains(first, "child_process") || first == "cp" || lang == "node" && first == "" || strings.HasSuffix(first, "os")):
@@ -105,7 +107,7 @@ func (e *engine) runInline(sh *shell, src *source, lang string) {
 		e.tooDeep = true
 		return
 	}
-	if e.runOddInline(sh, src, lang) {
+	if e.runOddLanguage(sh, src, lang) {
 		return
 	}
 	mongo := lang == "mongo"
@@ -126,6 +128,7 @@ func (e *engine) runInline(sh *shell, src *source, lang string) {
 		r.look(i)
 	}
 	r.whole()
+	r.libraries()
 	r.wallets()
 	if lang == "awk" && len(e.findings) == 0 && !strings.Contains(src.text, "system") && !strings.Contains(src.text, "|") && !strings.Contains(src.text, ">") {
 		e.unproven = false

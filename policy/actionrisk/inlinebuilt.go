@@ -59,9 +59,9 @@ func replaceName(text, name, value string) string {
 	}
 }
 
-// standsFor is the text that a name, or a call of it, is known to stand for: the home
+// knownName is the text that a name, or a call of it, is known to stand for: the home
 // folder, a temporary one, the interpreter itself.
-func (r *inlineRun) standsFor(toks []inlineToken, i int) (string, int, bool) {
+func (r *inlineRun) knownName(toks []inlineToken, i int) (string, int, bool) {
 	t := toks[i]
 	if t.kind != 'i' || len(t.text) < 3 {
 		return "", i, false

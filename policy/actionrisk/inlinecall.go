@@ -18,6 +18,12 @@ func (r *inlineRun) call(name inlineToken, args []inlineToken) {
 		r.pipeOpen(args)
 	}
 	r.money(name, args, name.computed)
+	if r.lang == "lua" && (name.text == "redis.call" || name.text == "redis.pcall" || name.text == "server.call") {
+		if list := r.strings(args); len(list) > 0 {
+			r.run(append([]inlineToken{{text: "redis-cli"}}, list...))
+		}
+		return
+	}
 	if r.database(name, args) || r.onReceiver(name, args) {
 		return
 	}
@@ -366,7 +372,7 @@ func (r *inlineRun) pipeOpen(args []inlineToken) {
 // octal is a mode written as a number: 0777, 0o777.
 func octal(args []inlineToken) string {
 	for _, t := range args {
-		if digits := strings.TrimPrefix(strings.TrimPrefix(t.text, "0o"), "0"); t.kind == 'i' && len(digits) == 3 && strings.Trim(digits, "01234567") == "" {
+		if digits := strings.TrimPrefix(strings.TrimPrefix(t.text, "0o"), "0"); t.kind == 'i' && (len(digits) == 3 || len(digits) == 4 && digits[0] < '8') && strings.Trim(digits, "01234567") == "" {
 			return digits
 		}
 	}

@@ -28,7 +28,7 @@ var sqlCalls = setOf(`execute executemany executescript execute_sql executeSql e
 	query queryRaw query_raw rawQuery raw_query raw rawSql execSQL execSql multi_query multiQuery real_query run all each none any one oneOrNone manyOrNone many result multi batch
 	$executeRaw $executeRawUnsafe $queryRaw $queryRawUnsafe executeRaw executeRawUnsafe queryRawUnsafe executeUpdate executeQuery executeLargeUpdate executeStatement executeNonQuery ExecuteNonQuery ExecuteSqlRaw ExecuteSqlRawAsync ExecuteSqlCommand FromSqlRaw
 	createQuery createNativeQuery createSQLQuery nativeQuery do prepare selectall_arrayref selectrow_array unprepared statement affectingStatement sql read_sql read_sql_query run_sql runSql
-	Exec ExecContext Query QueryRow QueryContext MustExec NamedExec Raw pg_query mysqli_query mysqli_multi_query mysql_query sqlite_exec odbc_exec sqlsrv_query oci_parse db_query unsafe command execute_query executeScript delete update select select_all select_value client_query simpleQuery`)
+	Exec ExecContext Query QueryRow QueryContext MustExec NamedExec Raw pg_query mysqli_query mysqli_multi_query mysql_query sqlite_exec odbc_exec sqlsrv_query oci_parse db_query unsafe command execute_command sendCommand send_command sendCommandRaw call execute_query executeScript delete update select select_all select_value client_query simpleQuery dbExecute dbSendStatement dbSendQuery dbGetQuery sqlQuery sqlExec executeStatement`)
 
 // wireCalls are methods that write bytes to a connection.
 var wireCalls = setOf("send sendall write sendto puts print syswrite end sendMessage writelines fwrite fputs socket_write stream_socket_sendto")
@@ -37,6 +37,9 @@ var wireCalls = setOf("send sendall write sendto puts print syswrite end sendMes
 func (r *inlineRun) database(name inlineToken, args []inlineToken) bool {
 	cut := strings.LastIndexAny(name.text, ".:>")
 	last := strings.TrimLeft(name.text[cut+1:], "&")
+	if r.sends(name, args) {
+		return true
+	}
 	method := cut >= 0 || r.isMethod(name)
 	if d, ok := driverEffects[last]; ok && (method || d.scoped == "") {
 		effect := d.whole
@@ -46,7 +49,21 @@ func (r *inlineRun) database(name inlineToken, args []inlineToken) bool {
 		r.effect(effect, name, args)
 		return true
 	}
-	if last == "drop" && (strings.Contains(name.text, "ollection") || strings.HasPrefix(name.text, "db.")) {
+	if last == "purge" && (strings.Contains(name.text, "control.") || strings.Contains(name.text, "ueue")) {
+		r.effect("nosql.queue-purge", name, args)
+		return true
+	}
+	if last == "load" && r.mongo {
+		if list := r.strings(args); len(list) > 0 {
+			r.sh.e.includedMongo(r.sh, r.src, list[0].text)
+		}
+		return true
+	}
+	if effect := r.mapperEffect(last, name, args); effect != "" {
+		r.effect(effect, name, args)
+		return true
+	}
+	if last == "drop" && len(args) == 0 && r.ofCollection(name) {
 		r.effect("nosql.collection-drop", name, args)
 		return true
 	}
@@ -64,10 +81,47 @@ func (r *inlineRun) database(name inlineToken, args []inlineToken) bool {
 	return r.runsSQL(name, args)
 }
 
+// ofCollection: the chain in front of a method goes through a collection.
+func (r *inlineRun) ofCollection(name inlineToken) bool {
+	before := r.src.text[:min(max(name.from, 0), len(r.src.text))]
+	chain := before[strings.LastIndexAny(before, ";\n")+1:] + name.text
+	return strings.Contains(chain, "ollection") || strings.HasPrefix(name.text, "db.")
+}
+
+// mapperEffect: methods of object mappers whose arguments, or whose chain, decide.
+func (r *inlineRun) mapperEffect(last string, name inlineToken, args []inlineToken) string {
+	text := ""
+	if len(args) > 0 {
+		from, to := max(args[0].from, 0), min(args[len(args)-1].to+2, len(r.src.text))
+		text = strings.Join(strings.Fields(r.src.text[min(from, to):to]), "")
+	}
+	before := r.src.text[:min(max(name.from, 0), len(r.src.text))]
+	chain := before[strings.LastIndexAny(before, ";\n")+1:] + name.text
+	switch last {
+	case "destroy":
+		if strings.Contains(text, "truncate:true") || strings.Contains(text, "where:{}") {
+			return "delete.unbounded"
+		}
+	case "sync", "synchronize":
+		if strings.Contains(text, "force:true") || text == "true" {
+			return "drop.schema"
+		}
+	case "drop":
+		if strings.HasSuffix(chain, "sequelize.drop") || strings.HasSuffix(chain, "schema.drop") {
+			return "drop.schema"
+		}
+	case "del":
+		if len(args) == 0 && (strings.Contains(chain, "knex") || strings.Contains(chain, "db(")) && !strings.Contains(chain, "where") {
+			return "delete.unbounded"
+		}
+	}
+	return ""
+}
+
 // isMethod: -> or a point stands before the name.
 func (r *inlineRun) isMethod(name inlineToken) bool {
 	before := r.src.text[:min(max(name.from, 0), len(r.src.text))]
-	return strings.HasSuffix(before, "->") || strings.HasSuffix(before, ".") || strings.HasSuffix(before, "::")
+	return strings.HasSuffix(before, "->") || strings.HasSuffix(before, ".") || strings.HasSuffix(before, ":")
 }
 
 // runsSQL judges the SQL in a call's first argument and tells whether it is SQL.
@@ -76,20 +130,44 @@ func (r *inlineRun) runsSQL(name inlineToken, args []inlineToken) bool {
 		return false
 	}
 	text, ok := r.firstText(args)
+	if list := r.strings(args); len(list) > 1 && (!ok || strings.Trim(text.text, string(hole)) == "") && looksSQL(list[1].text) {
+		text, ok = list[1], true // the connection stands before it
+	}
 	if !ok || text.text == string(hole) {
 		if decodesAny(args) && strings.Contains(strings.ToLower(name.text), "quer") || decodesAny(args) && strings.Contains(strings.ToLower(name.text), "execute") {
 			r.sh.e.raise("sql.dynamic", r.src, name.from, name.to, "")
 		}
 		return false
 	}
+	if words := r.listed(r.strings(args), " ", name); looksRedis(words.text) {
+		src := r.src.inside(r.word(words), r.lang)
+		r.sh.e.runRedis(&src, words.text, "")
+		return true
+	}
+	for _, t := range r.strings(args) { // behind the connection
+		if !looksSQL(text.text) && looksSQL(t.text) {
+			text = t
+		}
+	}
 	if !looksSQL(text.text) {
 		return false
 	}
 	src := r.src.inside(r.word(text), r.lang)
 	if src.depth <= maxDepth {
-		r.sh.e.runSQL(&src, nil)
+		r.sh.e.runSQL(&src, r.library())
 	}
 	return true
+}
+
+// library is the client that a text with a database in itself stands for, nil if it
+// is none: its files are the user's.
+func (r *inlineRun) library() *invocation {
+	for _, name := range [...]string{"duckdb", "sqlite3"} {
+		if strings.Contains(r.src.text, name) {
+			return &invocation{exe: name, cwd: r.sh.cwd, src: r.src}
+		}
+	}
+	return nil
 }
 
 // firstText is the first argument as a string: put together, formatted, or Perl's
@@ -128,6 +206,9 @@ func (r *inlineRun) wholeFilter(args []inlineToken) bool {
 	}
 	first, _ := splitArg(r.src.text[from:to])
 	first = strings.Join(strings.Fields(first), "")
+	if strings.HasPrefix(first, "{where:{}") {
+		return true
+	}
 	if body, ok := strings.CutPrefix(first, "{where:"); ok {
 		first = strings.TrimSuffix(body, "}")
 	}

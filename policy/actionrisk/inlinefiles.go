@@ -73,7 +73,7 @@ func (r *inlineRun) receiver(name inlineToken) (inlineToken, bool) {
 		case ')':
 			open := opening(r.toks, i, '(', ')')
 			if open+1 == i && open > 0 {
-				if text, _, known := r.standsFor(r.toks, open-1); known {
+				if text, _, known := r.knownName(r.toks, open-1); known {
 					return inlineToken{kind: 's', text: text, from: r.toks[open-1].from, to: t.to}, true
 				}
 			}

@@ -62,7 +62,7 @@ func (r *inlineRun) lookModule(i int) bool {
 		r.imports(next(1).text, i+3)
 	case t.text == "as" && r.lang == "python" && next(1).kind == 'i' && i > 0 && r.toks[i-1].kind == ')':
 		if open := opening(r.toks, i-1, '(', ')'); open > 0 {
-			if text, _, known := r.standsFor(r.toks, open-1); known {
+			if text, _, known := r.knownName(r.toks, open-1); known {
 				r.vars[next(1).text] = inlineToken{kind: 's', text: text, from: t.from, to: t.to}
 			}
 		}
@@ -348,10 +348,18 @@ func (r *inlineRun) computed(i int) {
 	args := r.arguments(i + 1)
 	end := i + 2 + len(args)
 	comma := slices.IndexFunc(args, func(t inlineToken) bool { return t.kind == ',' })
-	if comma < 0 || end+1 >= len(r.toks) || r.toks[end+1].kind != '(' {
+	if comma < 0 || end+1 >= len(r.toks) {
 		return
 	}
 	name := r.toks[i]
+	if next := r.toks[end+1]; next.kind == 'i' && strings.HasPrefix(next.text, ".") && end+2 < len(r.toks) && r.toks[end+2].kind == '(' { // getattr(stripe, "Pay"+"out").create(…)
+		name.text, name.from = r.join(args[:comma]).text+"."+r.join(args[comma+1:]).text+next.text, next.from
+		r.money(name, r.arguments(end+2), true)
+		return
+	}
+	if r.toks[end+1].kind != '(' {
+		return
+	}
 	name.text, name.computed = "os."+r.join(args[comma+1:]).text, true
 	r.call(name, r.arguments(end+1))
 }

@@ -28,6 +28,11 @@ func (r *inlineRun) starts(kind byte, name inlineToken, args, list []inlineToken
 		list = r.chained(name, list)
 	}
 	if strings.Trim(first, string(hole)) == "" && !slices.ContainsFunc(list, forces) { // which program it is, the text's caller says
+		last := args[len(args)-1]
+		if raw := r.src.text[min(max(args[0].from, 0), len(r.src.text)):min(max(last.to, 0), len(r.src.text))]; len(args) > 1 && e.actsText(raw) { // words without their quotes
+			r.shellText(inlineToken{kind: 's', text: raw, from: args[0].from, to: last.to})
+			return
+		}
 		if !r.unknown(name, args) && (r.lang == "awk" || r.fromInput()) {
 			e.raise("obf.dynamic-structure", r.src, name.from, name.to, "")
 		}

@@ -96,7 +96,7 @@ func (r *inlineRun) statementStart(i int) int {
 // the index behind it.
 func (r *inlineRun) value(toks []inlineToken, i int) (out inlineToken, next int, ok bool) {
 	t := toks[i]
-	if text, after, known := r.standsFor(toks, i); known {
+	if text, after, known := r.knownName(toks, i); known {
 		return inlineToken{kind: 's', text: text, from: t.from, to: toks[after-1].to}, after, true
 	}
 	switch {

@@ -11,7 +11,7 @@ func (w *jsonWalk) payment(name string, args *jsonNode) bool {
 	}
 	flat := map[string]string{}
 	flatten(args, flat, 0)
-	value := firstOf(flat, "amount", "amountusd", "amount_usd", "value", "usd", "maxamount", "max_amount", "max_price", "price", "total", "amountunits", "quantity", "maxamountrequired", "max_amount_usd", "maxamountusd")
+	value := firstOf(flat, "amount", "amountusd", "amount_usd", "value", "usd", "maxamount", "max_amount", "max_price", "maxpayment", "max_payment", "maxpaymentusd", "max_payment_usd", "maxprice", "max_usd", "budget", "price", "total", "amountunits", "quantity", "maxamountrequired", "max_amount_usd", "maxamountusd")
 	to := firstOf(flat, "to", "recipient", "payto", "pay_to", "destination", "address", "to_address", "payee", "spender", "receiver")
 	symbol := firstOf(flat, "asset", "currency", "token", "symbol", "coin", "token_address", "mint")
 	words := strings.ToLower(name)
@@ -24,7 +24,7 @@ func (w *jsonWalk) payment(name string, args *jsonNode) bool {
 		number, unitName, _ := strings.Cut(value, " ")
 		a.value, a.asset = parseNumber(number), assetOf(unitName)
 	}
-	if a.asset == nil && (strings.HasPrefix(value, "$") || firstOf(flat, "amountusd", "amount_usd", "usd", "max_amount_usd", "maxamountusd") != "") {
+	if a.asset == nil && (strings.HasPrefix(value, "$") || firstOf(flat, "amountusd", "amount_usd", "usd", "max_amount_usd", "maxamountusd", "maxpaymentusd", "max_payment_usd", "max_usd") != "") {
 		a.asset = assetOf("usd")
 	}
 	if n := firstOf(flat, "amountunits", "amount_units", "base_units"); n != "" && n == value && a.asset != nil && a.value != nil {
@@ -44,6 +44,22 @@ func (w *jsonWalk) payment(name string, args *jsonNode) bool {
 	}
 	if isZeroAddress(to) || isAddress(to) || a.asset != nil && (!a.asset.Pegged || strings.Contains(words, "transfer") || strings.Contains(words, "send") || a.isLarge()) {
 		return w.e.money(w.src, args.start, args.end, to, withZero(to, a.transferRule())...)
+	}
+	return false
+}
+
+// opensPolicy: a tool that sets what a wallet may spend takes the limit away.
+func opensPolicy(name, class string, args *jsonNode) bool {
+	words := toolWords(name)
+	spends := hasWord(words, map[string]bool{"spending": true, "spend": true, "payment": true, "wallet": true, "transaction": true, "x402": true, "payout": true, "transfer": true})
+	limits := hasWord(words, map[string]bool{"limit": true, "cap": true, "policy": true, "allowlist": true, "budget": true, "guardrail": true, "approval": true})
+	if !spends || !limits || class == "read" || args == nil {
+		return false
+	}
+	for _, k := range args.kids {
+		if k.kind == 'n' || k.kind == 'f' || k.kind == '"' && (isUnlimitedWord(k.text) || k.text == "none" || k.text == "*" || k.text == "disabled" || k.text == "off") || isUnlimited(parseNumber(k.text), true) {
+			return true
+		}
 	}
 	return false
 }
@@ -82,6 +98,9 @@ func (w *jsonWalk) rpc(n *jsonNode, method string, params *jsonNode) bool {
 		first = params.kids[0]
 	}
 	report := func(ids ...string) bool { return w.e.money(w.src, n.start, n.end, method, ids...) }
+	if first.get("tx_json", "tx_blob") != nil && first.get("secret", "seed", "tx_blob") != nil { // XRP Ledger
+		return report("wallet.transfer")
+	}
 	switch rule := w.e.clients.method[method]; rule {
 	case "":
 	case "transaction":

@@ -27,6 +27,10 @@ type tool struct {
 	// pattern of grep); none if one of DataUnless is given.
 	Data       int      `json:"data,omitempty"`
 	DataUnless []string `json:"dataUnless,omitempty"`
+	// Vars are variables from which it takes options: "NAME" holds options, "NAME=-x"
+	// the value of one, "NAME?=-x" switches one on, "NAME_*" holds those of the
+	// subcommand that stands for the star.
+	Vars []string `json:"vars,omitempty"`
 
 	subs map[string]*tool
 	made bool // by another table: says nothing about the program as a whole
@@ -105,6 +109,7 @@ type invocation struct {
 	direct   bool             // started by a program, which knows no functions and aliases
 	remote   bool             // elsewhere: paths are not those of this machine
 	dry      bool
+	scratch  bool // in a container made for it, whose files nobody misses
 	src      *source
 	from, to int
 	classes  []class // of the operands, once somebody asks

@@ -8,7 +8,7 @@ import (
 // predicateByName finds a predicate of any domain. The list is closed: a table
 // can only combine what stands here.
 func predicateByName(name string) predicate {
-	for _, m := range [...]map[string]predicate{shellPredicates, secretPredicates, sqlPredicates, moneyPredicates, servicePredicates} {
+	for _, m := range [...]map[string]predicate{shellPredicates, secretPredicates, sqlPredicates, moneyPredicates, servicePredicates, windowsPredicates} {
 		if p, ok := m[name]; ok {
 			return p
 		}
@@ -71,6 +71,7 @@ var shellPredicates = map[string]predicate{
 	"bodytext":      bodyText,     // what is sent is a GraphQL mutation that deletes
 	"optvalue":      optValue,     // the value of any option matches
 	"first-word":    firstWord,    // the first operand equals one of these
+	"made":          madeWith,     // a saved plan was made with one of these options
 }
 
 func targets(it *item) []Word {
@@ -256,6 +257,9 @@ func stdinIs(e *engine, it *item, args []string) (Word, bool) {
 		if a == "text" && in.known && in.word.Text != "" {
 			return in.word, true
 		}
+		if a == "object" && objectStores[in.via] {
+			return in.word, true
+		}
 	}
 	return in.word, (in.taint|in.word.Taint|it.src.taint&fromNetwork)&taints(args) != 0
 }
@@ -384,9 +388,19 @@ func unpinned(_ *engine, it *item, _ []string) (Word, bool) {
 	return packages[0], true
 }
 
-// foreignSource: a package that comes from a URL or a version control system.
-func foreignSource(_ *engine, it *item, _ []string) (Word, bool) {
-	for _, w := range targets(it) {
+// foreignSource: a package that comes from a URL or a version control system; "first" looks at the
+// first operand and the options only, what follows belongs to the package.
+func foreignSource(_ *engine, it *item, args []string) (Word, bool) {
+	list := targets(it)
+	if len(args) > 0 && len(list) > 1 && it.inv != nil {
+		list = list[:1]
+		for _, name := range [...]string{"-p", "--package", "--from", "--with"} {
+			if w, ok := it.inv.value(name); ok {
+				list = append(list, w)
+			}
+		}
+	}
+	for _, w := range list {
 		t := w.Text
 		for _, p := range [...]string{"http://", "https://", "git+", "git://", "ssh://", "hg+", "svn+", "github:", "gitlab:", "ftp://", "git@"} {
 			if strings.HasPrefix(t, p) || strings.Contains(t, "@"+p) || strings.Contains(t, "@ "+p) {

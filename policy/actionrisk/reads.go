@@ -19,7 +19,7 @@ type read struct {
 	// Compile: the file is made into a program; a downloaded one is not run by that.
 	Compile bool     `json:"compile,omitempty"`
 	Unless  []string `json:"unless,omitempty"` // with one of these it is not read
-	Always  bool     `json:"always,omitempty"` // even by a dry run
+	Dry     bool     `json:"dry,omitempty"`    // a dry run reads it, too
 
 	sub [][]string
 }
@@ -69,7 +69,7 @@ func (sh *shell) readsWritten(v *invocation) {
 	for _, name := range slices.Sorted(maps.Keys(e.files)) {
 		f := e.files[name]
 		for _, r := range rows {
-			if v.dry && !r.Always || !e.budget.spend(1+len(r.Files)) || !r.takes(sh, v, name) {
+			if !e.budget.spend(1+len(r.Files)) || !r.takes(sh, v, name) {
 				continue
 			}
 			sh.runsRead(r, v, name, f)
@@ -80,7 +80,7 @@ func (sh *shell) readsWritten(v *invocation) {
 
 // takes: the tool reads the file of this name.
 func (r *read) takes(sh *shell, v *invocation, name string) bool {
-	return (len(r.sub) == 0 || v.underAny(r.sub)) && !slices.ContainsFunc(r.Unless, v.has) &&
+	return (!v.dry || r.Dry) && (len(r.sub) == 0 || v.underAny(r.sub)) && !slices.ContainsFunc(r.Unless, v.has) &&
 		slices.ContainsFunc(r.Files, func(p string) bool { return namedLike(p, name) }) && (!r.Named || sh.names(v, name))
 }
 

@@ -42,11 +42,19 @@ func (e *engine) route(src *source) string {
 	if looksPhrase(text) && e.runPhrase(src) {
 		name = "action"
 	}
-	if looksWindows(text) {
-		e.ran, name = true, "powershell"
-		e.runWindows(src, "powershell")
+	lang, sure := e.looksWindows(text)
+	if name == "sql" && !doubtful && !sure {
+		lang = "" // select, insert and where are aliases there
 	}
-	if name != "" && !looksShell(text) && !(doubtful && name == "sql") {
+	if lang != "" {
+		e.ran, name = true, "powershell"
+		e.runWindows(src, lang)
+	}
+	program, certain := e.runProgram(src)
+	if certain {
+		name = "program"
+	}
+	if sure || name != "" && lang == "" && !looksShell(text) && !(doubtful && name == "sql") {
 		return name
 	}
 	if h := httpLine(text); h != nil {
@@ -54,7 +62,10 @@ func (e *engine) route(src *source) string {
 		return "http"
 	}
 	(&shell{e: e}).script(src, flow{})
-	if name == "" {
+	switch {
+	case name == "" && program:
+		name = "program"
+	case name == "":
 		name = "shell"
 	}
 	return name

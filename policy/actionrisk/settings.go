@@ -421,35 +421,3 @@ func attribute(tag, key string) (string, bool) {
 func unquoteXML(text string) string {
 	return strings.NewReplacer("&quot;", `"`, "&apos;", "'", "&lt;", "<", "&gt;", ">", "&amp;", "&").Replace(text)
 }
-
-// runCompose judges the services of a compose file as the containers that they are:
-// what they mount of this machine, and with which rights they run.
-func (e *engine) runCompose(sh *shell, src *source) {
-	var options []string
-	mounts := false
-	e.eachLine(src.text, "\n", func(from, to int) {
-		line := strings.TrimSpace(src.text[from:to])
-		item, listed := strings.CutPrefix(line, "- ")
-		if !listed {
-			mounts = strings.HasPrefix(line, "volumes:")
-			if rest, ok := strings.CutPrefix(line, "volumes:"); ok && strings.TrimSpace(rest) != "" { // volumes: ["/:/h"]
-				for mount := range strings.SplitSeq(strings.Trim(strings.TrimSpace(rest), "[]"), ",") {
-					options = append(options, "-v", quote(strings.Trim(mount, " \"'")))
-				}
-			}
-		}
-		switch mount, found := strings.CutPrefix(strings.TrimSpace(item), "source:"); {
-		case mounts && listed && !strings.Contains(item, ": "):
-			options = append(options, "-v", quote(strings.Trim(item, "\"' ")))
-		case found:
-			options = append(options, "-v", quote(strings.Trim(mount, "\"' ")+":/x"))
-		case strings.HasPrefix(line, "privileged:") && strings.Contains(line, "true"):
-			options = append(options, "--privileged")
-		case strings.HasPrefix(line, "pid:") && strings.Contains(line, "host"):
-			options = append(options, "--pid=host")
-		}
-	})
-	if len(options) > 0 {
-		e.carried(sh, src, 0, len(src.text), "docker run "+strings.Join(options, " ")+" x", "compose")
-	}
-}

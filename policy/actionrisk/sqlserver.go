@@ -119,7 +119,7 @@ var sqlFunctionEffects = map[string]string{
 	"pg_read_file": "server.file-read", "pg_read_binary_file": "server.file-read", "pg_ls_dir": "server.file-read",
 	"pg_stat_file": "server.file-read", "lo_import": "server.file-read", "load_file": "server.file-read", "readfile": "server.file-read", "bfilename": "server.file-read",
 	"lo_export": "server.file-write", "pg_file_write": "server.file-write", "pg_file_unlink": "server.file-write",
-	"pg_file_rename": "server.file-write", "writefile": "server.file-write", "edit": "server.program",
+	"pg_file_rename": "server.file-write", "writefile": "server.file-write",
 	"utl_file.fremove": "server.file-write", "utl_file.frename": "server.file-write", "utl_file.fcopy": "server.file-write",
 	"dbms_xslprocessor.clob2file": "server.file-write", "dbms_advisor.create_file": "server.file-write", "dbms_lob.clob2file": "server.file-write", "dbms_file_transfer.put_file": "server.file-write",
 	"dbms_backup_restore.deletefile": "server.file-write", "dbms_cloud.delete_object": "server.file-write", "dbms_lob.fileopen": "server.file-read",
@@ -135,7 +135,7 @@ var sqlFunctionEffects = map[string]string{
 // sqlTextFunctions run SQL that stands in one of their arguments.
 var sqlTextFunctions = map[string]bool{"dblink_exec": true, "dblink": true, "dblink_send_query": true, "query_to_xml": true, "cursor_to_xml": true, "query_to_xml_and_xmlschema": true, "ts_stat": true, "crosstab": true,
 	"openquery": true, "openrowset": true, "schedule": true, "schedule_in_database": true, "exec_sql": true, "execute_sql": true, "run_sql": true, "run_command_on_workers": true, "run_command_on_shards": true, "run_command_on_placements": true,
-	"sqlite_exec": true, "parse": true, "exec_ddl_statement": true, "dbms_job.submit": true, "query": true, "xmltable": true, "eval": true, "external_query": true}
+	"sqlite_exec": true, "parse": true, "exec_ddl_statement": true, "dbms_job.submit": true, "query": true, "xmltable": true, "eval": true, "external_query": true, "system.execute": true, "system.query": true, "execute_query": true}
 
 // functions finds calls with effects in [lo,hi).
 func (p *sqlParser) functions(lo, hi int) {
@@ -264,6 +264,10 @@ func (p *sqlParser) clientFile(path string, write bool, lo, hi int) {
 		return
 	}
 	command, via := "cat "+quote(path), "file"
+	if program, ok := strings.CutSuffix(strings.TrimSpace(path), "|"); ok {
+		p.programText(program, "file", lo, hi)
+		return
+	}
 	if write {
 		command = "echo " + quote(p.written(lo)) + " > " + quote(path)
 	}

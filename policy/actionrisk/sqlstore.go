@@ -28,6 +28,14 @@ func (e *engine) runStore(sh *shell, src *source, lang string, client *invocatio
 	}
 }
 
+// includedMongo runs a script that load() names, if the command itself wrote it.
+func (e *engine) includedMongo(sh *shell, src *source, name string) {
+	if f, ok := e.files[fileKey(sh.cwd, name)]; ok && f.known && src.depth < maxDepth {
+		inner := src.inside(f.word, "load")
+		e.runStore(sh, &inner, "mongo", nil)
+	}
+}
+
 // clientFile says which clients read a file when they start, and in which language.
 type clientFile struct {
 	name    string // the last parts of its path
@@ -142,4 +150,33 @@ func (sh *shell) writesStartFile(name Word, f flow) {
 		client = client[:i]
 	}
 	sh.runStartFile(&c, f.word, &invocation{exe: client, src: sh.src, stdin: flow{known: true}, cwd: sh.cwd})
+}
+
+// dropsMark is put behind the name of a program that prints statements which drop
+// what is there before they create it again.
+const dropsMark = " --clean"
+
+func dropsFirst(v *invocation) bool {
+	return v.has("--clean") || v.exe == "pg_dump" && v.has("-c") || v.has("--add-drop-database")
+}
+
+// restored: a dump that drops first is given to a client.
+func (sh *shell) restored(in flow, v *invocation) {
+	if strings.HasSuffix(in.via, dropsMark) {
+		r := sqlResult{facts: []sqlFact{{effect: "drop.table", start: v.from, end: v.to}}}
+		sh.e.sqlResult(sh.src, &r, clientWords(v, ""))
+	}
+}
+
+// buildsStatements: a command whose program prints what a database runs names what
+// destroys, or puts its text together so that nobody can read it. A program that
+// picks lines of a dump does neither.
+func buildsStatements(text string) bool {
+	low := strings.ToLower(text)
+	for _, word := range [...]string{"drop", "truncate", "delete", "alter ", "grant ", "update ", "flush", "remove", "chr(", "char(", "charcode", "reverse", "decode", "pack(", "rot13", "[::-1]", "atob", "b64", "unhex", "fromhex"} {
+		if strings.Contains(low, word) {
+			return true
+		}
+	}
+	return false
 }

@@ -185,6 +185,7 @@ type engine struct {
 	rounds      int                // values of loops run through
 	decoded     int                // bytes of decoded text so far
 	files       map[string]flow    // written by the command itself
+	ranFiles    map[string]bool    // files that tools ran, and how they were called
 	programs    map[string]string  // programs that the command gave other names
 	later       []func()           // what traps run at the end
 	left        bool               // an exit or return stands somewhere

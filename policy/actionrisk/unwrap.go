@@ -65,8 +65,13 @@ func (sh *shell) run(v *invocation) flow {
 	if v.exe == "git" {
 		sh.gitSettings(v)
 	}
-	if module, ok := v.value("-m"); ok && slices.Contains(e.groups["pythons"], v.exe) && e.acts(module.Text) {
-		return sh.argv(append([]Word{module}, v.operands...), &wrapper{}, v) // python -m pip
+	if module, ok := v.value("-m"); ok && slices.Contains(e.groups["pythons"], v.exe) {
+		if _, written := e.writtenFile(sh, module.Text); written {
+			return sh.file(&wrapper{Lang: "python"}, v, module)
+		}
+		if e.acts(module.Text) {
+			return sh.argv(moduleWords(v, module), &wrapper{}, v) // python -m pip
+		}
 	}
 	for _, a := range v.env {
 		sh.variableRuns(v, a)
@@ -123,6 +128,19 @@ func (sh *shell) run(v *invocation) flow {
 		return v.noted(out)
 	}
 	return e.output(sh, v)
+}
+
+// moduleWords are the module that "python -m" starts and all that stands behind it.
+func moduleWords(v *invocation, module Word) []Word {
+	for i, w := range v.argv {
+		if w.Text == "-m" && i+1 < len(v.argv) {
+			return v.argv[i+1:]
+		}
+		if strings.HasPrefix(w.Text, "-m") && w.Text[2:] == module.Text {
+			return append([]Word{module}, v.argv[i+1:]...)
+		}
+	}
+	return append([]Word{module}, v.operands...)
 }
 
 // fromDescriptor: an interpreter that is given /dev/fd/3 as its file reads what is
@@ -511,7 +529,10 @@ func (sh *shell) file(w *wrapper, v *invocation, name Word) flow {
 		out, _ := sh.fromInput(w, v)
 		return out
 	}
-	f, ok := sh.e.files[fileKey(sh.cwd, name.Text)]
+	f, ok := sh.e.writtenFile(sh, name.Text)
+	if rest, data := strings.CutPrefix(name.Text, "data:"); data {
+		f, ok = dataURL(rest, name), true
+	}
 	if !ok || !f.known {
 		sh.e.unproven = true
 		if w.Lang == "manifest" {
@@ -529,6 +550,18 @@ func (sh *shell) file(w *wrapper, v *invocation, name Word) flow {
 // partlyKnown: text with holes, as echo "rm -rf $x" prints.
 func partlyKnown(w Word) bool {
 	return strings.IndexByte(w.Text, hole) >= 0 && strings.Trim(w.Text, " \n\t"+string(hole)) != ""
+}
+
+// dataURL is the text that an address of the form data:type;base64,text holds.
+func dataURL(rest string, name Word) flow {
+	kind, text, ok := strings.Cut(rest, ",")
+	if strings.HasSuffix(kind, ";base64") {
+		text, ok = decode64(text)
+	} else if ok {
+		text, ok = percentDecoded(text)
+	}
+	name.Text, name.At = text, -1
+	return flow{word: name, known: ok && len(text) <= maxDecoded}
 }
 
 // fromInput interprets what is piped into an interpreter.

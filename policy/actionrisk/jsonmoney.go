@@ -112,6 +112,10 @@ func (w *jsonWalk) walletKeys(name string, args *jsonNode) {
 			if k.kind == '"' && len(k.text) >= 32 && !w.e.publicKey(k.text) {
 				w.e.money(w.src, k.start, k.end, "", "wallet.key-in-argv")
 			}
+		case "psbt", "rawtx", "rawtransaction", "signedtx", "signedtransaction", "serializedtransaction", "txhex", "rawhex":
+			if hasWord(toolWords(name), map[string]bool{"sign": true, "broadcast": true, "send": true, "submit": true, "execute": true, "publish": true, "push": true}) {
+				w.e.money(w.src, k.start, k.end, "", "wallet.blind-sign")
+			}
 		case "message", "hash", "digest":
 			raw := args.get("raw")
 			if hasWord(toolWords(name), map[string]bool{"sign": true}) && strings.HasPrefix(k.text, "0x") && len(k.text) == 66 && (raw != nil && raw.kind == 't' || plainKey(args.keysAt(i)) != "message") {

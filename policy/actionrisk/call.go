@@ -99,6 +99,9 @@ func (e *engine) runCalls(src *source) bool {
 	return found
 }
 
+// pageObjects hold what belongs to the page or program that is running.
+var pageObjects = setOf("localStorage sessionStorage document window console history caches cookieStore Array Object Math")
+
 // memberCall is the dotted name of a call that is the whole text and whose name
 // says that it destroys or moves money: gateway.customer.delete('x'). As shell it
 // does not even parse; as code it is an action.
@@ -108,6 +111,12 @@ func memberCall(text string) string {
 		return ""
 	}
 	name := strings.TrimPrefix(text[:open], "await ")
+	if first, _, _ := strings.Cut(name, "."); pageObjects[first] {
+		return ""
+	}
+	if driverEffects[name[strings.LastIndexByte(name, '.')+1:]].scoped != "" {
+		return "" // its filter says more than its name
+	}
 	if strings.IndexByte(name, '.') < 0 || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.$") != "" {
 		return ""
 	}

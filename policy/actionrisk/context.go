@@ -146,13 +146,14 @@ func wordsEnvironment(v *invocation) (production, development bool) {
 				continue
 			}
 			p, d := environments(o.value.Text)
-			production, development = production || p, development || d && labelOptions[o.name]
+			label := labelOptions[o.name] && !strings.HasPrefix(o.value.Text, "/dev/") || (o.name == "-f" || o.name == "--file") && composes(v)
+			production, development = production || p, development || d && label
 		} else if o.name == "--prod" || o.name == "--production" {
 			production = true
 		}
 	}
 	for _, a := range v.env {
-		if strings.HasSuffix(a.name, "_ENV") || strings.HasSuffix(a.name, "PROFILE") || a.name == "ENV" || a.name == "ENVIRONMENT" || a.name == "STAGE" {
+		if storeVariables[a.name] || strings.HasSuffix(a.name, "_ENV") || strings.HasSuffix(a.name, "PROFILE") || a.name == "ENV" || a.name == "ENVIRONMENT" || a.name == "STAGE" {
 			p, d := environments(a.value.Text)
 			production, development = production || p, development || d
 		}
@@ -178,6 +179,15 @@ func namesTest(v *invocation) bool {
 	}
 	return false
 }
+
+// composes: the file that it is given with -f describes a project, whose environment
+// stands in its name: docker-compose.test.yml.
+func composes(v *invocation) bool {
+	return strings.HasSuffix(v.exe, "-compose") || len(v.operands) > 0 && v.operands[0].Text == "compose"
+}
+
+// storeVariables say which database a program works on.
+var storeVariables = setOf("DATABASE_URL DB_URL DATABASE_URI SQLALCHEMY_DATABASE_URI MONGO_URL MONGO_URI MONGODB_URI MONGODB_URL REDIS_URL AMQP_URL PGHOST PGDATABASE DB_HOST DB_NAME DB_DATABASE MYSQL_HOST MYSQL_DATABASE")
 
 // namesDevelopment: a bare name that says development, such as "dev" or "orders-test".
 // Paths, hosts and addresses say nothing.

@@ -78,6 +78,8 @@ type flow struct {
 	line  bool   // a line end follows the text
 	via   string // decoder that made it
 	layer int
+	edit  string      // what filters on its way wrote into a text that is not known
+	makes *invocation // a dry run that printed what it would have made
 }
 
 const (
@@ -96,6 +98,7 @@ type item struct {
 	target   string
 	words    string // names that say where it acts (host, database), for kinds without an invocation
 	undone   bool   // rolled back, or only stored: medium at most
+	fact     any    // what the classifier of a domain knows; read by its predicates
 }
 
 // has tells whether an option, word or tag stands in the item.
@@ -187,6 +190,8 @@ type engine struct {
 	left        bool               // an exit or return stands somewhere
 	links       []link             // made by the command itself
 	gitConfig   map[string]Word    // what git config set before
+	winEnv      map[string]psValue // environment variables set in PowerShell or cmd
+	specials    map[string]func(*winShell, *psCall) psValue
 	texts       map[string]parsed  // parsed so far
 	classes     map[seenFrom]class // of the paths looked at so far
 	unpacked    bool               // an archive from the network was unpacked
@@ -285,7 +290,7 @@ func (e *engine) match(it *item) bool {
 	found := false
 	try := func(list []*matcher) {
 		for _, m := range list {
-			if it.inv != nil && it.inv.dry && !rulesOutlastDryRun(m.rule.ID) {
+			if it.inv != nil && (it.inv.dry && !rulesOutlastDryRun(m.rule.ID) || it.inv.scratch && !rulesOutlastScratch(m.rule.ID)) {
 				continue
 			}
 			if about, ok := m.matches(e, it); ok {
@@ -316,6 +321,12 @@ func rulesOutlastDryRun(id string) bool {
 		return true
 	}
 	return false
+}
+
+// rulesOutlastScratch: what a container made for one run deletes, or whom it lets in,
+// is gone with it; what it fetches, runs and sends is not.
+func rulesOutlastScratch(id string) bool {
+	return rulesOutlastDryRun(id) && !strings.HasPrefix(id, "priv.")
 }
 
 // doubt notes something that could not be known.

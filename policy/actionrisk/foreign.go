@@ -35,7 +35,7 @@ func (e *engine) runOther(sh *shell, src *source) {
 			e.carried(sh, src, i+1, end, "rm -rf "+quote(value), name)
 		case starts && feeds && (strings.HasPrefix(value, "echo ") || strings.HasPrefix(value, "printf ")):
 			e.carried(sh, src, i+1, end, value+" | sh", "program text")
-		case starts && e.actsText(value):
+		case starts && (e.actsText(value) || e.windowsLine(value)):
 			e.carried(sh, src, i+1, end, value, "program text")
 		case starts && e.acts(value) && value != "":
 			if command, last := wordsFrom(text, i); last > end {
@@ -48,6 +48,13 @@ func (e *engine) runOther(sh *shell, src *source) {
 	if starts || strings.Contains(text, "file delete") {
 		e.runTcl(sh, src)
 	}
+}
+
+// windowsLine: a command line for a command interpreter, or a program, of Windows.
+func (e *engine) windowsLine(text string) bool {
+	first, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
+	name := strings.ToLower(base(first))
+	return rest != "" && (windowsShell(name) != "" || e.other["program "+name] != nil)
 }
 
 // feedsShell: a string of the text is the bare name of a shell, which then reads what
@@ -104,6 +111,10 @@ func startsPrograms(text string) bool {
 func deletesTree(name, text string) bool {
 	switch name {
 	case "rm_rf", "rm_rf!", "rmtree", "rm-rf", "delete-directory", "delete_directory", "deleteDirectory", "deleteRecursively", "deleteDir", "remove_dir_all", "removeDirectoryRecursive", "removeTree", "removePathForcibly", "removeItem", "del_dir_r", "delTree", "delete-directory/files":
+		return true
+	case "Delete", "DeleteDirectory":
+		return strings.Contains(text, "Directory")
+	case "DeleteFolder", "deleteFolder", "deletefolder":
 		return true
 	case "rm", "rmdir", "unlink", "remove", "delete":
 		l := strings.ToLower(text)
@@ -171,29 +182,6 @@ func (e *engine) runTcl(sh *shell, src *source) {
 				if e.actsText(rest) {
 					e.carried(sh, src, from, to, rest, strings.TrimSpace(verb))
 				}
-			}
-		}
-	})
-}
-
-// runBang runs what the command language of an editor, a debugger or a file
-// transfer program hands to the shell: "!rm x", "shell rm x".
-func (e *engine) runBang(sh *shell, src *source) {
-	e.eachLine(src.text, ";\n", func(from, to int) {
-		line := strings.TrimLeft(src.text[from:to], " \t:%")
-		i := max(strings.Index(line, "system("), strings.Index(line, "os.execute("), strings.Index(line, "popen("))
-		if i >= 0 { // a function of the editor's own language
-			if j := strings.IndexAny(line[i:], "'\""); j >= 0 {
-				if k := closingQuote(line, i+j); k > 0 {
-					e.carried(sh, src, from, to, line[i+j+1:k], "system")
-					return
-				}
-			}
-		}
-		for _, prefix := range [...]string{"!", "\\!", "shell ", "platform shell ", "system ", "silent !", "exec !"} {
-			if rest, ok := strings.CutPrefix(line, prefix); ok && rest != "" {
-				e.carried(sh, src, from, to, rest, strings.TrimSpace(prefix))
-				return
 			}
 		}
 	})

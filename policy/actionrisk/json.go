@@ -346,6 +346,9 @@ func (w *jsonWalk) shape(n *jsonNode) bool {
 		return w.e.money(w.src, n.start, n.end, n.str("payTo"), ids...)
 	case n.get("apiVersion") != nil && n.get("kind") != nil:
 		return w.manifest(n)
+	case n.get("HostConfig") != nil:
+		(&shell{e: w.e, src: w.src}).container(w.src, n, &invocation{exe: "json", src: w.src})
+		return true
 	case n.get("Statement") != nil:
 		return w.iamPolicy(n)
 	case n.get("scripts") != nil && n.get("scripts").kind == '{' && w.installs(n):
@@ -379,8 +382,8 @@ func (w *jsonWalk) shape(n *jsonNode) bool {
 	if n.str("to") != "" && (n.get("data") != nil || n.get("value") != nil) && strings.HasPrefix(n.str("to"), "0x") {
 		return w.transaction(n)
 	}
-	if url := n.get("url", "uri", "endpoint"); url != nil && url.kind == '"' && n.str("method") != "" {
-		return w.request(n, url, n.str("method"))
+	if url := requestTo(n); url != nil {
+		return w.request(n, url, n.str(methodKeys...))
 	}
 	return false
 }
@@ -404,7 +407,7 @@ func (w *jsonWalk) isRequirements(list *jsonNode) bool {
 // request is an HTTP request written as an object.
 func (w *jsonWalk) request(n, url *jsonNode, method string) bool {
 	line := strings.ToUpper(method) + " " + url.text
-	if body := n.get("body", "data", "json", "payload", "form"); body != nil {
+	if body := n.get("body", "data", "json", "payload", "form", "json_body", "content"); body != nil {
 		text := body.text
 		if body.kind == '{' || body.kind == '[' {
 			text = w.src.text[body.start:body.end]
@@ -460,8 +463,29 @@ func methodByName(name string) string {
 	return ""
 }
 
+// methodKeys name the method of a request written as an object.
+var methodKeys = []string{"method", "http_method", "verb"}
+
+// requestTo is the address of a request written as an object, nil if it is none.
+func requestTo(n *jsonNode) *jsonNode {
+	if url := n.get("url", "uri", "endpoint"); url != nil && url.kind == '"' && n.str("method") != "" {
+		return url
+	}
+	path := n.get("path", "route")
+	if path == nil || path.kind != '"' || !strings.HasPrefix(path.text, "/") {
+		return nil
+	}
+	switch strings.ToUpper(n.str(methodKeys...)) {
+	case "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD":
+		return path
+	}
+	return nil
+}
+
 // carrierKeys are members whose strings are program text.
 var carrierKeys = map[string]string{
+	"manifest": "manifest?", "manifests": "manifest?", "yaml": "manifest?", "resource": "manifest?", "definition": "manifest?", "patch": "manifest?", "overrides": "manifest?",
+	"playbook": "playbook?", "compose": "compose?", "dockerfile": "dockerfile?",
 	"command": "any", "cmd": "any", "commands": "any", "shell": "any", "bash": "any", "shell_command": "any", "commandline": "any", "command_line": "any", "cmdline": "any", "cmd_line": "any", "oneliner": "any", "before_script": "any", "after_script": "any",
 	"script": "any", "argv": "argv", "run": "any", "exec": "any", "sql": "sql", "query": "sql?", "statement": "sql?", "statements": "sql?", "queries": "sql?",
 	"code": "code", "cell": "code", "source_code": "code", "python": "code", "javascript": "code", "powershell": "powershell", "expression": "code", "calldata": "any",
@@ -533,6 +557,10 @@ func (w *jsonWalk) carrier(n *jsonNode, key string, v *jsonNode, via string) boo
 		return w.encoded(n, v, key, via)
 	}
 	if lang == "" {
+		return false
+	}
+	if lang == "manifest?" && v.kind != '"' { // an object, or a change of one
+		(&shell{e: w.e, src: w.src}).manifest(w.src, v, &invocation{exe: "tool", src: w.src}, 0)
 		return false
 	}
 	switch v.kind {
@@ -621,6 +649,8 @@ func (w *jsonWalk) carry(n, v *jsonNode, lang, via string) bool {
 		w.e.runWindows(&src, lang)
 	case "code":
 		w.code(n, &src)
+	case "manifest?", "playbook?", "compose?", "dockerfile?":
+		return w.operations(&src, strings.TrimSuffix(lang, "?"))
 	default:
 		w.e.route(&src)
 	}

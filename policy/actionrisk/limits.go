@@ -44,6 +44,9 @@ const (
 	maxTexts = 16
 	// maxClasses is for how many paths what they are is kept.
 	maxClasses = 256
+	// maxRange is the longest a..b of PowerShell that is written out: a text has fewer
+	// characters.
+	maxRange = 2048
 	// maxFindings is how many findings are reported, the highest first.
 	maxFindings = 64
 	// maxLaterSQL is how many statements behind a doubtful first one are looked at to

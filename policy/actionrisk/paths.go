@@ -96,6 +96,11 @@ func (e *engine) classify(w Word, cwd string) class {
 		return relativeClass(path.Clean(t), t) | kindOfFile(t)
 	}
 	full = path.Clean(full)
+	if len(cwd) > 1 && cwd[1] == ':' {
+		if c, ok := belowDrive(full, t, cwd); ok {
+			return c
+		}
+	}
 	if t[0] != '/' && t[0] != '~' && cwd[0] != '/' && cwd[0] != '~' {
 		return relativeClass(full, t) | kindOfFile(full)
 	}
@@ -133,7 +138,7 @@ type link struct {
 
 // linked notes what "ln -s" makes; what was said about paths before may be wrong.
 func (e *engine) linked(sh *shell, v *invocation, from, to Word) {
-	if v.exe != "ln" || !v.has("-s") && !v.has("--symbolic") || from.Text == "" || from.Text[0] != '/' && from.Text[0] != '~' || len(e.links) >= maxFiles {
+	if v.exe != "ln" || !v.has("-s") && !v.has("--symbolic") || from.Text == "" || from.Text[0] != '/' && from.Text[0] != '~' && !strings.Contains(from.Text, ":/") || len(e.links) >= maxFiles {
 		return
 	}
 	e.links = append(e.links, link{at: fileKey(sh.cwd, to.Text), to: from.Text})
@@ -213,7 +218,7 @@ func vcsFolder(s string) bool { return s == ".git" || s == ".hg" || s == ".svn" 
 
 var sourceNames = setOf("src lib app apps packages internal cmd pkg server client backend frontend services source sources tests test docs migrations components modules api core config infra terraform scripts crates include")
 
-var rebuildableNames = setOf("node_modules bower_components dist build out target .next .nuxt .output .svelte-kit .turbo .parcel-cache .cache coverage .nyc_output htmlcov .coverage .pytest_cache .mypy_cache .ruff_cache .tox .nox .venv venv __pycache__ .gradle .terraform .serverless .angular .vite .eggs .ipynb_checkpoints DerivedData Pods .dart_tool .bundle tmp temp logs .tmp cmake-build-debug cmake-build-release bazel-bin bazel-out bazel-testlogs _build .stack-work dist-newstyle elm-stuff .expo storybook-static .docusaurus public/build site-packages .hypothesis Caches .yarn/cache .pnpm-store .vercel .wrangler test-results playwright-report .jest-cache .eslintcache .sass-cache obj artifacts")
+var rebuildableNames = setOf("node_modules bower_components dist build out target .next .nuxt .output .svelte-kit .turbo .parcel-cache .cache coverage .nyc_output htmlcov .coverage .pytest_cache .mypy_cache .ruff_cache .tox .nox .venv venv __pycache__ .gradle .terraform .serverless .angular .vite .eggs .ipynb_checkpoints DerivedData Pods .dart_tool .bundle tmp temp logs .tmp cmake-build-debug cmake-build-release bazel-bin bazel-out bazel-testlogs _build .stack-work dist-newstyle elm-stuff .expo storybook-static .docusaurus public/build site-packages .hypothesis Caches .yarn/cache .pnpm-store .vercel .wrangler test-results playwright-report .jest-cache .eslintcache .sass-cache obj artifacts npm-cache yarn-cache pnpm-cache INetCache CrashDumps .vs TestResults v3-cache plugins-cache")
 
 func setOf(words string) map[string]bool {
 	m := map[string]bool{}
@@ -265,6 +270,9 @@ func (e *engine) absoluteClass(p, given string) class {
 	}
 	if strings.HasPrefix(p, "/dev/") {
 		return isDevice | isSystem
+	}
+	if strings.Contains(p, "/AppData/Local/Temp/") {
+		return isTemp
 	}
 	if c := homeClass(p); c != 0 {
 		if c == isHome {
@@ -334,6 +342,9 @@ func systemPath(p string) bool {
 	if underAny(p, "/var/www", "/var/log", "/var/lib/docker/tmp", "/usr/local", "/usr/src") && strings.Count(p, "/") > 2 && !strings.HasSuffix(p, "/bin") && !strings.HasSuffix(p, "/lib") {
 		return false
 	}
+	if strings.Contains(p, "/keyrings/") { // keys of package sources, which every installation guide adds
+		return false
+	}
 	if p == "/opt" || p == "/srv" || p == "/mnt" || p == "/media" || p == "/home" {
 		return true
 	}
@@ -352,8 +363,8 @@ func windowsClass(t string) (class, bool) {
 	switch {
 	case rest == "":
 		return isRoot | isCatchAll | isAbsolute, true
-	case underAny(rest, "windows", "program files", "program files (x86)", "programdata"):
-		return isSystem | isAbsolute, true
+	case underAny(rest, "windows", "program files", "program files (x86)", "programdata", "efi", "boot", "bootmgr", "recovery", "system volume information"):
+		return isSystem | isAbsolute | kindOfFile(p) | kindOfFile(strings.ReplaceAll(t, `\`, "/")), true
 	case rest == "users" || strings.HasPrefix(rest, "users/") && strings.Count(rest, "/") == 1:
 		return isHome | isAbsolute, true
 	case underAny(rest, "temp", "windows/temp") || strings.Contains(rest, "/appdata/local/temp"):
@@ -361,7 +372,21 @@ func windowsClass(t string) (class, bool) {
 	case rebuildable(rest):
 		return isRebuildable | isAbsolute, true
 	}
-	return isOutside | isAbsolute | kindOfFile(p), true
+	return isOutside | isAbsolute | kindOfFile(p) | kindOfFile(strings.ReplaceAll(t, `\`, "/")), true
+}
+
+// belowDrive judges a path seen from a folder of Windows: all that is in it, or what
+// is named where the folder is no place to work in.
+func belowDrive(full, t, cwd string) (class, bool) {
+	all := relativeClass(path.Clean(t), t)&isCatchAll != 0
+	if c, ok := windowsClass(cwd); !all && (!ok || c&(isRoot|isHome|isSystem) == 0) {
+		return 0, false
+	}
+	c, ok := windowsClass(strings.TrimRight(full, "*"))
+	if all {
+		c |= isCatchAll
+	}
+	return c, ok
 }
 
 // kindOfFile is what a file is by its name.
@@ -406,7 +431,7 @@ func kindOfFile(p string) class {
 		return c
 	}
 	switch lower[i:] {
-	case ".db", ".sqlite", ".sqlite3", ".sql", ".bak", ".dump", ".pem", ".key", ".p12", ".pfx", ".jks", ".mdb", ".rdb", ".tfstate", ".backup", ".parquet":
+	case ".db", ".sqlite", ".sqlite3", ".sql", ".bak", ".dump", ".pem", ".key", ".p12", ".pfx", ".jks", ".mdb", ".rdb", ".tfstate", ".backup", ".parquet", ".mdf", ".ndf", ".ldf", ".edb", ".accdb", ".fdb", ".dbf", ".vhd", ".vhdx", ".avhdx", ".vmdk", ".pst", ".ost", ".vbk", ".vib":
 		c |= isData
 	case ".log":
 		c |= isLog
@@ -420,7 +445,7 @@ func kindOfFile(p string) class {
 	return c
 }
 
-var keyFolders = setOf("certs secrets private keys credentials .secrets private_keys keystore keystores .bitcoin .ethereum .electrum .monero .lnd .lightning .litecoin .dogecoin .near-credentials .gaia .osmosisd .brownie .starkli-wallets .sui .aptos wallets .electron-cash")
+var keyFolders = setOf("certs secrets private keys credentials .secrets private_keys keystore keystores .kube .docker .bitcoin .ethereum .electrum .monero .lnd .lightning .litecoin .dogecoin .near-credentials .gaia .osmosisd .brownie .starkli-wallets .sui .aptos wallets .electron-cash")
 
 // publicFile: named like a secret, meant to be read.
 func publicFile(lower string) bool {
@@ -437,7 +462,7 @@ func publicFile(lower string) bool {
 	return lower == "known_hosts" || strings.Contains(lower, ".pub.") || strings.HasPrefix(lower, ".env.example") || lower == "config.pub"
 }
 
-var credentialNames = setOf("id_rsa id_dsa id_ecdsa id_ed25519 id_ecdsa_sk id_ed25519_sk .netrc _netrc .pgpass .my.cnf .npmrc .pypirc .git-credentials .htpasswd .env .envrc .vault-token credentials.json service-account.json serviceaccount.json client_secret.json .dockercfg wallet.dat keystore.jks shadow gshadow .s3cfg .boto .yarnrc.yml secrets.yml secrets.yaml secrets.json secret.yaml secret.yml master.key .terraformrc kubeconfig .kubeconfig login.keychain-db key4.db logins.json .bash_history .zsh_history .mysql_history .psql_history private.key server.key privkey.pem .rhosts credentials.tfrc.json admin.conf auth.toml ssh_host_rsa_key ssh_host_ed25519_key ntds.dit credentials wallet.json mnemonic.txt keystore.json auth.json settings-security.xml .mylogin.cnf .vault_pass .vault_password .vault-password vault-password.txt vault_pass.txt .dockerconfigjson shadow- gshadow- rclone.conf wp-config.php pap-secrets chap-secrets secring.gpg")
+var credentialNames = setOf("id_rsa id_dsa id_ecdsa id_ed25519 id_ecdsa_sk id_ed25519_sk .netrc _netrc .pgpass .my.cnf .npmrc .pypirc .git-credentials .htpasswd .env .envrc .vault-token credentials.json service-account.json serviceaccount.json client_secret.json .dockercfg wallet.dat keystore.jks shadow gshadow .s3cfg .boto .yarnrc.yml secrets.yml secrets.yaml secrets.json secret.yaml secret.yml master.key .terraformrc kubeconfig .kubeconfig login.keychain-db key4.db logins.json .bash_history .zsh_history .mysql_history .psql_history private.key server.key privkey.pem .rhosts credentials.tfrc.json admin.conf auth.toml ssh_host_rsa_key ssh_host_ed25519_key ntds.dit credentials wallet.json mnemonic.txt keystore.json auth.json settings-security.xml .mylogin.cnf .vault_pass .vault_password .vault-password vault-password.txt vault_pass.txt .dockerconfigjson shadow- gshadow- rclone.conf wp-config.php pap-secrets chap-secrets secring.gpg consolehost_history.txt unattend.xml autounattend.xml sysprep.inf ntuser.dat recentservers.xml sitemanager.xml winscp.ini accesstokens.json azureprofile.json msal_token_cache.json msal_token_cache.bin publishsettings machinekeys")
 
 // credentialFile tells whether a path names a file or folder of secrets.
 func credentialFile(p, lower string) bool {
@@ -466,7 +491,8 @@ func credentialFile(p, lower string) bool {
 		"/Keychains", "/.config/hub", "/run/secrets", "/proc/self/environ", "/.foundry/keystores", "/.config/op", "/.cargo/credentials", "/.claude/.credentials",
 		"/var/run/secrets", "/etc/shadow", "/.electrum", "/.mozilla/firefox", "/Login Data", "/.terraform.d/credentials", "/etc/krb5.keytab", "/.m2/settings.xml", "/.gem/credentials", "/Cookies",
 		"/.gradle/gradle.properties", "/NuGet.Config", "/.config/glab-cli/config.yml", "/.config/doctl/config.yaml", "/.config/hcloud/cli.toml", "/.local/share/keyrings", "/etc/kubernetes/pki/",
-		"/etc/wireguard", "/etc/openvpn", "/etc/NetworkManager/system-connections", "/etc/kubernetes/controller-manager.conf", "/etc/kubernetes/scheduler.conf", "/etc/kubernetes/kubelet.conf"} {
+		"/etc/wireguard", "/etc/openvpn", "/etc/NetworkManager/system-connections", "/etc/kubernetes/controller-manager.conf", "/etc/kubernetes/scheduler.conf", "/etc/kubernetes/kubelet.conf",
+		"/AppData/Roaming/Microsoft/Credentials", "/AppData/Local/Microsoft/Credentials", "/AppData/Roaming/Microsoft/Protect", "/AppData/Local/Microsoft/Vault", "/Windows/System32/config/SAM", "/Windows/System32/config/SECURITY", "/Windows/NTDS", "/windows/ntds", "/windows/system32/config/sam", "/windows/system32/config/security", "/appdata/roaming/microsoft/credentials", "/appdata/roaming/microsoft/protect", "/Microsoft/Crypto/RSA", "/.IdentityService", "/AppData/Roaming/gcloud", "/AppData/Roaming/gnupg"} {
 		if i := strings.Index("/"+strings.TrimPrefix(strings.TrimPrefix(p, "~"), "/"), s); i >= 0 {
 			full := "/" + strings.TrimPrefix(strings.TrimPrefix(p, "~"), "/")
 			end := i + len(s)
@@ -572,7 +598,7 @@ func startupFile(p, lower string) bool {
 		return true
 	}
 	for _, s := range [...]string{"/etc/profile", "/etc/bash.bashrc", "/etc/cron", "/var/spool/cron", "/etc/systemd/system", "/.config/systemd/user",
-		"/lib/systemd/system", "/etc/init.d", "/LaunchAgents/", "/LaunchDaemons/", ".git/hooks/", "/.config/autostart", "/etc/ld.so.preload", "/etc/rc", "/etc/environment", "/etc/update-motd.d"} {
+		"/lib/systemd/system", "/etc/init.d", "/LaunchAgents/", "/LaunchDaemons/", ".git/hooks/", "/.config/autostart", "/etc/ld.so.preload", "/etc/rc", "/etc/environment", "/etc/update-motd.d", "/Programs/Startup/", "_profile.ps1", "/WindowsPowerShell/profile.ps1", "/PowerShell/profile.ps1", "/GroupPolicy/Machine/Scripts", "/GroupPolicy/User/Scripts", "/System32/Tasks/"} {
 		if strings.Contains(p, s) {
 			return true
 		}

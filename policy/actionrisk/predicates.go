@@ -8,7 +8,7 @@ import (
 // predicateByName finds a predicate of any domain. The list is closed: a table
 // can only combine what stands here.
 func predicateByName(name string) predicate {
-	for _, m := range [...]map[string]predicate{shellPredicates, secretPredicates, sqlPredicates, moneyPredicates, servicePredicates} {
+	for _, m := range [...]map[string]predicate{shellPredicates, secretPredicates, sqlPredicates, moneyPredicates, servicePredicates, windowsPredicates} {
 		if p, ok := m[name]; ok {
 			return p
 		}
@@ -70,6 +70,7 @@ var shellPredicates = map[string]predicate{
 	"bodytext":      bodyText,     // what is sent is a GraphQL mutation that deletes
 	"optvalue":      optValue,     // the value of any option matches
 	"first-word":    firstWord,    // the first operand equals one of these
+	"made":          madeWith,     // a saved plan was made with one of these options
 }
 
 func targets(it *item) []Word {
@@ -253,6 +254,9 @@ func stdinIs(e *engine, it *item, args []string) (Word, bool) {
 	in := it.inv.stdin
 	for _, a := range args {
 		if a == "text" && in.known && in.word.Text != "" {
+			return in.word, true
+		}
+		if a == "object" && objectStores[in.via] {
 			return in.word, true
 		}
 	}

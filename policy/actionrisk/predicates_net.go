@@ -33,6 +33,15 @@ func localHost(h string) bool {
 
 // looksHost: "localhost:3000/x", "example.org/path" without a scheme.
 func looksHost(t string) (string, bool) {
+	if name, rest, ok := strings.Cut(t, ":"); ok && rest != "" && rest[0] >= '0' && rest[0] <= '9' {
+		port, _, path := strings.Cut(rest, "/")
+		if port = strings.TrimLeft(port, "0123456789"); port == "" && name == "" {
+			return "localhost", true // httpie's short form
+		}
+		if port == "" && path && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == "" { // es:9200/x, a name without a domain
+			return name, true
+		}
+	}
 	host, _, _ := strings.Cut(t, "/")
 	host, _, _ = strings.Cut(host, ":")
 	host, _, _ = strings.Cut(host, "?")
@@ -115,7 +124,7 @@ func datastorePort(t string) bool {
 func deletePath(rest string) bool {
 	l := strings.ToLower(rest)
 	l, _, _ = strings.Cut(l, "?")
-	for _, p := range [...]string{"/dodelete", "_delete_by_query", "/delete-batch", "/delete_series", "/destroy", "/delete", "/purge", "/clean_tombstones", "/dowipeoutworkspace", "/_all"} {
+	for _, p := range [...]string{"/dodelete", "_delete_by_query", "/delete-batch", "/delete_series", "/destroy", "/delete", "/purge", "/clean_tombstones", "/dowipeoutworkspace", "/_all", "/deleterange", "/deletemany", "/delete_all", "/delete-all", "/deleteall", "/truncate", "/wipe", "/collections/drop", "/databases/drop", "/partitions/drop", "/api/v1/reset", "/api/v2/reset", "/bulk-delete", "/bulk_delete", "/_bulk_delete", "/batchdelete"} {
 		if strings.HasSuffix(l, p) {
 			return true
 		}
@@ -200,13 +209,13 @@ func overriddenMethod(v *invocation) string {
 	for _, w := range v.argv[min(1, len(v.argv)):] {
 		text := strings.ToUpper(w.Text)
 		for _, mark := range [...]string{"X-HTTP-METHOD-OVERRIDE", "X-HTTP-METHOD", "X-METHOD-OVERRIDE", "_METHOD", "X-HTTP-METHOD_OVERRIDE"} {
-			_, rest, ok := strings.Cut(text, mark)
-			if !ok {
+			before, rest, ok := strings.Cut(text, mark)
+			if !ok || before != "" && isNameByte(before[len(before)-1]) { // payment_method is another word
 				continue
 			}
 			rest = strings.TrimLeft(rest, "\"': =")
 			for _, m := range [...]string{"DELETE", "PUT", "PATCH"} {
-				if strings.HasPrefix(rest, m) {
+				if after, ok := strings.CutPrefix(rest, m); ok && (after == "" || !isNameByte(after[0])) {
 					return m
 				}
 			}
@@ -216,11 +225,11 @@ func overriddenMethod(v *invocation) string {
 }
 
 func httpMethod(v *invocation) string {
-	if w, ok := v.value("-X", "--request", "--method", "-Method"); ok {
+	if w, ok := v.value("-X", "--request", "--method", "-Method", "--http-method", "-m"); ok {
 		return strings.ToUpper(w.Text)
 	}
 	switch v.exe {
-	case "http", "https", "xh", "xhs":
+	case "http", "https", "xh", "xhs", "httpie", "curlie", "restish":
 		if len(v.operands) > 0 {
 			switch m := strings.ToUpper(v.operands[0].Text); m {
 			case "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS":

@@ -42,15 +42,19 @@ func (e *engine) route(src *source) string {
 	if looksPhrase(text) && e.runPhrase(src) {
 		name = "action"
 	}
-	if lang := looksCode(text); lang != "" {
-		name = "code"
-		e.runProgramText(src, lang)
+	lang, sure := e.looksWindows(text)
+	if name == "sql" && !doubtful && !sure {
+		lang = "" // select, insert and where are aliases there
 	}
-	if looksWindows(text) {
+	if lang != "" {
 		e.ran, name = true, "powershell"
-		e.runWindows(src, "powershell")
+		e.runWindows(src, lang)
 	}
-	if name != "" && !looksShell(text) && !(doubtful && name == "sql") {
+	program, certain := e.runProgram(src)
+	if certain {
+		name = "program"
+	}
+	if sure || name != "" && lang == "" && !looksShell(text) && !(doubtful && name == "sql") {
 		return name
 	}
 	if h := httpLine(text); h != nil {
@@ -58,7 +62,10 @@ func (e *engine) route(src *source) string {
 		return "http"
 	}
 	(&shell{e: e}).script(src, flow{})
-	if name == "" {
+	switch {
+	case name == "" && program:
+		name = "program"
+	case name == "":
 		name = "shell"
 	}
 	return name
@@ -69,48 +76,6 @@ func (e *engine) route(src *source) string {
 func looksShell(text string) bool {
 	return strings.Contains(text, "$(") || strings.ContainsRune(text, '`') && !strings.ContainsAny(text, ";") ||
 		strings.Contains(text, "&&") || strings.Contains(text, "||") && !strings.Contains(text, "'||'")
-}
-
-// looksCode is the language of a text whose first words begin a statement of it and
-// no command: "const x =", "await f(", "from x import y".
-func looksCode(text string) string {
-	first, rest, ok := strings.Cut(text, " ")
-	if !ok || !strings.Contains(rest, "(") {
-		return ""
-	}
-	second, after, _ := strings.Cut(strings.TrimLeft(rest, " "), " ")
-	switch first {
-	case "const", "await":
-		return "node"
-	case "let", "var":
-		if strings.HasPrefix(after, "=") && !strings.Contains(second, "=") {
-			return "node"
-		}
-	case "import":
-		switch {
-		case second == "{" || second == "*" || strings.Contains(after, " from '") || strings.Contains(after, ` from "`) || strings.HasPrefix(after, "from "):
-			return "node"
-		case syntaxName(strings.TrimRight(strings.ReplaceAll(firstLine(second), ".", "_"), ",;")) && strings.ContainsAny(rest, "\n;"):
-			return "python"
-		}
-	case "from":
-		if strings.HasPrefix(after, "import ") {
-			return "python"
-		}
-	case "async", "(async":
-		return "node"
-	}
-	return ""
-}
-
-// runProgramText judges a text that is a program by itself.
-func (e *engine) runProgramText(src *source, lang string) {
-	e.ran = true
-	e.runInline(&shell{e: e, src: src}, src, lang)
-	if !strings.HasPrefix(src.text, "await expect(") { // a test's assertion
-		e.runCalls(src)
-	}
-	e.runORM(src)
 }
 
 // httpLine splits "DELETE https://host/path" and "POST /path"; nil if it is none.

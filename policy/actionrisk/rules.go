@@ -69,17 +69,40 @@ type Matcher struct {
 // table is a file of rules.
 type table struct {
 	Rules []Rule `json:"rules"`
+	// Also holds further ways to the effect of a rule of another table, so that
+	// what belongs to one family of tools stands in one place.
+	Also []addition `json:"also,omitempty"`
+}
+
+// addition are further alternatives of a rule, with their own examples.
+type addition struct {
+	ID    string    `json:"id"`
+	Match []Matcher `json:"match"`
+	Yes   []string  `json:"yes"`
+	No    []string  `json:"no"`
 }
 
 // tableFiles are the rule tables in the order of GET /api/rules.
 var tableFiles = []string{"shell", "git", "sql", "nosql", "orm", "infra", "k8s", "cloud", "deploy",
-	"http", "secret", "rce", "priv", "wallet", "x402", "mcp", "text"}
+	"http", "secret", "rce", "priv", "wallet", "x402", "mcp", "text", "win"}
 
 // supportFiles are the tables that are not rules.
-var supportFiles = []string{"groups", "wrappers", "wrappers_sql", "effects", "reads", "tools", "tools_sql", "readonly", "dryrun", "paths", "verbs", "env", "amounts", "clients"}
+var supportFiles = []string{
+	"groups", "wrappers", "wrappers_sql", "effects", "reads", "tools", "tools_sql", "readonly",
+	"dryrun",
+	"paths",
+	"verbs",
+	"env",
+	"amounts",
+	"clients",
+	"windows",
+	"wrappers_ops",
+	"resources",
+	"sdk",
+}
 
 // rulesetVersion is YYYY.MM.N; TestRulesetVersion fails when a table changed and it did not.
-const rulesetVersion = "2026.11.11"
+const rulesetVersion = "2026.11.13"
 
 // compiled is everything read from the tables, made once.
 type compiled struct {
@@ -93,14 +116,18 @@ type compiled struct {
 	wrappers  map[string][]*wrapper
 	effects   map[string][]*effect
 	variables map[string]*variable // by name
-	families  []family             // those with a part that may be anything
+	configs   []configFile
+	families  []family // those with a part that may be anything
 	readonly  map[string][]*proof
 	dryrun    map[string][]*proof
 	clients   clientTable
+	resources map[string][]*resourceEntry // what configuration tools describe, by kind
+	sdks      []sdkEntry
 	reads     map[string][]*read
 	// what a command line is called in a file of settings
 	commandKeys, commandSections map[string]bool
 	lifecycle                    []string
+	windows                      *windowsNames
 	hash                         string
 }
 
@@ -136,6 +163,7 @@ var ruleset = sync.OnceValue(func() *compiled {
 func compile() (*compiled, error) {
 	c := &compiled{byID: map[string]*Rule{}, exe: map[string][]*matcher{}, other: map[string][]*matcher{}}
 	all := map[string]any{}
+	var also []addition
 	for _, name := range append(slices.Clone(supportFiles), tableFiles...) {
 		text, err := tables.ReadFile("rules/" + name + ".json")
 		if err != nil {
@@ -151,7 +179,7 @@ func compile() (*compiled, error) {
 			if err := canon.Decode(text, &t); err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}
-			c.rules = append(c.rules, t.Rules...)
+			c.rules, also = append(c.rules, t.Rules...), append(also, t.Also...)
 		}
 	}
 	canonical, err := canon.Marshal(all)
@@ -160,6 +188,9 @@ func compile() (*compiled, error) {
 	}
 	c.hash = canon.Hash(canonical)
 	if err := c.support(); err != nil {
+		return nil, err
+	}
+	if err := c.extend(also); err != nil {
 		return nil, err
 	}
 	for i := range c.rules {
@@ -178,6 +209,19 @@ func compile() (*compiled, error) {
 		}
 	}
 	return c, nil
+}
+
+// extend adds the alternatives that stand in other tables than their rule.
+func (c *compiled) extend(also []addition) error {
+	for _, a := range also {
+		i := slices.IndexFunc(c.rules, func(r Rule) bool { return r.ID == a.ID })
+		if i < 0 {
+			return fmt.Errorf("no rule %s to add to", a.ID)
+		}
+		r := &c.rules[i]
+		r.Match, r.Yes, r.No = append(r.Match, a.Match...), append(r.Yes, a.Yes...), append(r.No, a.No...)
+	}
+	return nil
 }
 
 // tableReader decodes one table into a value; a table that is not there leaves it alone.
@@ -205,7 +249,18 @@ func (c *compiled) support() error {
 		}
 		c.groups[name] = all
 	}
-	for _, part := range [...]func(tableReader) error{c.readTools, c.readWrappers, c.readVariables, c.readEffects, c.readProofs, c.readReads, c.readClients} {
+	for _, part := range [...]func(tableReader) error{
+		c.readTools,
+		c.readWrappers,
+		c.readVariables,
+		c.readEffects,
+		c.readProofs,
+		c.readReads,
+		c.readClients,
+		c.readWindows,
+		c.readResources,
+		c.readSDKs,
+	} {
 		if err := part(read); err != nil {
 			return err
 		}
@@ -260,7 +315,11 @@ func (c *compiled) add(r *Rule, m Matcher) error {
 			return fmt.Errorf("no predicate %q", subject)
 		}
 		if classes != "" {
-			cond.args = strings.Split(classes, "|")
+			if cond.args = strings.Split(classes, "|"); windowsPredicates[subject] != nil {
+				if cond.args, err = c.names(cond.args); err != nil {
+					return err
+				}
+			}
 		}
 		if subject == "operand" || subject == "option" {
 			for _, a := range cond.args {

@@ -2,7 +2,6 @@ package actionrisk
 
 import (
 	"encoding/base64"
-	"slices"
 	"strings"
 	"unicode/utf16"
 )
@@ -10,15 +9,6 @@ import (
 // PowerShell and cmd text is cut into commands by a small tokenizer and each
 // command is judged as the POSIX command that does the same, so that one table
 // decides how bad it is: Remove-Item -Recurse C:\ is rm -rf C:\ there.
-
-// winCommand is one command of a pipeline: its words, and whether the output
-// of the one before it is its input.
-type winCommand struct {
-	words      []Word
-	piped      bool
-	from, to   int
-	redirected string // file after >
-}
 
 // windowsShell is the language of a Windows command interpreter, "" if exe is none.
 func windowsShell(exe string) string {
@@ -61,6 +51,9 @@ func (sh *shell) windows(v *invocation, lang string) flow {
 			i++
 		case isPrefixOf(name, "file", 1):
 			e.unproven = true
+			if i+1 < len(v.argv) {
+				sh.scriptFile(v.argv[i+1], v)
+			}
 			return out
 		}
 	}
@@ -70,18 +63,30 @@ func (sh *shell) windows(v *invocation, lang string) flow {
 		v.stdin = flow{known: true}
 		return sh.interpret(lang, w, v, v.exe, nil)
 	}
+	if v.stdin.taint&fromNetwork != 0 && lang == "cmd" { // the tables know PowerShell as an interpreter
+		e.raise("rce.pipe-to-shell", sh.src, v.from, v.to, "")
+	}
 	e.unproven = true
 	e.match(&item{kind: kindExe, name: v.exe, inv: v, src: v.src, from: v.from, to: v.to})
 	return out
 }
 
-// cmdlets are the commands of PowerShell that do harm; in the text of another
-// shell they are still judged for what they are.
-var cmdlets = setOf("remove-item format-volume clear-disk initialize-disk remove-partition stop-computer restart-computer invoke-expression set-mppreference remove-itemproperty clear-content set-content clear-eventlog set-netfirewallprofile stop-process invoke-sqlcmd iex")
+// scriptFile runs a file of PowerShell that the command itself wrote or fetched.
+func (sh *shell) scriptFile(file Word, v *invocation) {
+	f, ok := sh.e.files[fileKey(sh.cwd, strings.ReplaceAll(file.Text, `\`, "/"))]
+	switch {
+	case !ok:
+	case f.taint&fromNetwork != 0:
+		sh.e.raise("rce.download-exec", v.src, v.from, v.to, printable(file.Text))
+	case f.known:
+		f.word.Taint |= f.taint
+		sh.interpret("powershell", f.word, v, v.exe+" -File", nil)
+	}
+}
 
 // cmdlet judges a PowerShell command met in another shell.
 func (sh *shell) cmdlet(v *invocation) (flow, bool) {
-	if strings.IndexByte(v.exe, '-') < 0 && v.exe != "iex" || !cmdlets[strings.ToLower(v.exe)] || sh.src.depth >= maxDepth {
+	if !sh.e.knownCmdlet(strings.ToLower(v.exe)) || sh.src.depth >= maxDepth {
 		return flow{}, false
 	}
 	src := *v.src
@@ -96,6 +101,15 @@ func (sh *shell) cmdlet(v *invocation) (flow, bool) {
 	src.depth++
 	sh.e.runWindows(&src, "powershell")
 	return flow{taint: v.stdin.taint}, true
+}
+
+// knownCmdlet: a name by which only PowerShell knows something.
+func (c *compiled) knownCmdlet(name string) bool {
+	verb, noun, ok := strings.Cut(name, "-")
+	if !ok {
+		return name == "iex" || name == "irm" || name == "iwr"
+	}
+	return noun != "" && c.windows.verbs[verb] && (c.windows.cmdlets[name] != nil || c.other["cmdlet "+verb] != nil && c.exe[name] == nil && c.tools[name] == nil && strings.IndexByte(noun, '-') < 0)
 }
 
 func isPrefixOf(s, whole string, least int) bool {
@@ -138,350 +152,189 @@ func decodeUTF16(s string) (string, bool) {
 	return string(raw), len(raw) > 0
 }
 
-// cmdletVerbs begin the names of PowerShell's commands.
-var cmdletVerbs = setOf("remove stop clear format set get new invoke start restart disable enable initialize out copy move rename add uninstall install test select where foreach import export write resize unregister register suspend dismount reset revoke grant send limit convertto convertfrom")
-
-// cmdCommands are commands of Windows that name nothing elsewhere, and what
-// their arguments must hold where they do.
-var cmdCommands = map[string]string{"del": "", "erase": " /", "rd": " /", "rmdir": " /", "format": ":", "reg": " ", "vssadmin": "", "wmic": "", "bcdedit": "",
-
-	"wbadmin": "", "schtasks": "", "taskkill": "", "icacls": "", "takeown": "", "cipher": " /", "diskpart": "", "fsutil": "", "iex": "", "iwr": "", "irm": "",
-	"powershell": "", "pwsh": "", "wevtutil": "", "netsh": "", "net": " /", "sc": " ", "robocopy": "/", "copy": "", "ri": " -", "gci": "", "attrib": "", "rem": ""}
-
-// looksWindows is the router's cheap test.
-func looksWindows(text string) bool {
-	end := strings.IndexAny(text, " \t\r\n(|;")
+// looksWindows is the router's cheap test; sure means that no other shell could
+// run the text.
+func (c *compiled) looksWindows(text string) (lang string, sure bool) {
+	names := c.windows
+	end := strings.IndexAny(text, " \t\r\n(){|;&,<>")
 	if end < 0 {
 		end = len(text)
 	}
-	first, rest := text[:end], strings.ToLower(text[end:])
-	if strings.ContainsAny(first, "`^\"") {
-		first = strings.NewReplacer("`", "", "^", "", `"`, "").Replace(first)
+	first, rest := text[:end], text[end:]
+	if strings.ContainsAny(first, "`^\"@") {
+		first = strings.NewReplacer("`", "", "^", "", `"`, "", "@", "").Replace(first)
 	}
-	first = strings.ToLower(strings.TrimSuffix(first, ".exe"))
+	if strings.Contains(first, "\u2013") {
+		first = strings.ReplaceAll(first, "\u2013", "-")
+	}
+	first = strings.ToLower(first)
+	if i := strings.LastIndexByte(first, '\\'); i >= 0 {
+		first = first[i+1:]
+	}
+	first = strings.TrimSuffix(first, ".exe")
 	if verb, noun, ok := strings.Cut(first, "-"); ok {
-		return cmdletVerbs[verb] && noun != "" && strings.Trim(noun, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
+		if names.verbs[verb] && noun != "" && strings.Trim(noun, "abcdefghijklmnopqrstuvwxyz0123456789") == "" {
+			return "powershell", names.cmdlets[first] != nil || text[0] >= 'A' && text[0] <= 'Z' && strings.IndexByte(text[:end], '-') > 0
+		}
 	}
-	if mark, ok := cmdCommands[first]; ok {
-		return strings.Contains(rest, mark) && first != "net" || first == "net" && (strings.Contains(rest, " user") || strings.Contains(rest, " localgroup") || strings.Contains(rest, " stop"))
+	if (names.programs[first] || c.other["program "+first] != nil && strings.ContainsAny(rest, `\/%`)) && names.meantForWindows(first, strings.ToLower(rest)) {
+		lang := c.windowsLanguage(first, text)
+		return lang, names.Elsewhere[first] == nil && c.exe[first] == nil && (lang == "powershell" || !strings.ContainsAny(text, ";\n'")) && !looksShell(text)
 	}
-	switch {
-	case strings.HasPrefix(text, "[System") || strings.HasPrefix(text, "[system") || strings.HasPrefix(text, "[IO.") || strings.HasPrefix(text, "[Text.") || strings.HasPrefix(text, "[Convert]"):
+	if i := strings.IndexByte(first, '/'); i > 0 && names.internal[first[:i]] != nil { // del/s
+		return "cmd", false
+	}
+	if lang, sure := c.looksExpression(text); lang != "" {
+		return lang, sure
+	}
+	return names.windowsLater(text), false
+}
+
+// windowsLater: a text that begins with a program of any system goes on as only
+// PowerShell or cmd does.
+func (t *windowsTable) windowsLater(text string) string {
+	for _, s := range t.Marks {
+		if strings.Contains(text, s) {
+			return "powershell"
+		}
+	}
+	if i := strings.IndexByte(text, '%'); i >= 0 && i+2 < len(text) && text[i+1] >= 'A' && text[i+1] <= 'Z' {
+		if n := strings.IndexAny(text[i+1:], "% :"); n > 1 && text[i+1+n] != ' ' && strings.ContainsAny(text, `\&`) {
+			return "cmd"
+		}
+	}
+	return ""
+}
+
+// meantForWindows: the rest of the text tells what a name of many meanings means.
+func (t *windowsTable) meantForWindows(first, rest string) bool {
+	marks, ok := t.Elsewhere[first]
+	if !ok {
 		return true
-	case strings.HasPrefix(text, "(New-Object") || strings.HasPrefix(text, "& (") || strings.HasPrefix(text, "&(") || strings.HasPrefix(text, "& '") || strings.HasPrefix(text, "& {"):
-		return true
-	case text[0] == '$' && len(text) > 3:
-		name, after, ok := strings.Cut(text, "=")
-		return ok && !strings.ContainsAny(strings.TrimSpace(name[1:]), " (){}'\"") && strings.TrimSpace(after) != "" && strings.Contains(name+after, " ")
+	}
+	for _, m := range marks {
+		if strings.Contains(rest, m) {
+			return true
+		}
 	}
 	return false
 }
 
+// windowsLanguage tells cmd from PowerShell where nobody said which it is.
+func (c *compiled) windowsLanguage(first, text string) string {
+	names := c.windows
+	alias, internal := names.Aliases[first] != "" || names.cmdlets[first] != nil, names.internal[first] != nil
+	later := names.windowsLater(text)
+	switch {
+	case later == "cmd":
+		return later
+	case alias && !internal, later != "":
+		return "powershell"
+	case internal && !(alias && strings.Contains(text, " -") && !strings.ContainsAny(text, "/^%&")):
+		return "cmd"
+	case strings.ContainsAny(text, "$`{") && !strings.ContainsAny(text, "%^"), strings.Contains(text, ";") && !strings.Contains(text, "&"), internal:
+		return "powershell"
+	}
+	return "cmd"
+}
+
+// looksExpression: the text begins with a value, an assignment or a call of
+// PowerShell, or with a variable of cmd.
+func (c *compiled) looksExpression(text string) (string, bool) {
+	switch {
+	case text[0] == '[' && len(text) > 3 && text[1] != ' ' && text[1] != '[':
+		if end := strings.IndexByte(text, ']'); end > 1 && strings.Trim(text[1:end], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._[]`") == "" {
+			rest := strings.TrimLeft(text[end+1:], " ]")
+			return "powershell", strings.HasPrefix(rest, "::") || strings.HasPrefix(rest, "$") || strings.HasPrefix(rest, ".")
+		}
+	case strings.HasPrefix(text, "& (") || strings.HasPrefix(text, "&(") || strings.HasPrefix(text, "& '") || strings.HasPrefix(text, "& {") || strings.HasPrefix(text, "&{") || strings.HasPrefix(text, "& $") || strings.HasPrefix(text, "&$") || strings.HasPrefix(text, "& \"") || strings.HasPrefix(text, ". (") || strings.HasPrefix(text, ".(") || strings.HasPrefix(text, ". {") || strings.HasPrefix(text, ".{") || strings.HasPrefix(text, "@{") || strings.HasPrefix(text, "@'") || strings.HasPrefix(text, "@\"") || strings.HasPrefix(text, ". ([") || strings.HasPrefix(text, "-join"):
+		return "powershell", true
+	case text[0] == '(' && len(text) > 2:
+		return c.looksGroup(text)
+	case text[0] == '\'' || text[0] == '"' || text[0] >= '0' && text[0] <= '9':
+		low := strings.ToLower(text)
+		for _, s := range [...]string{"| iex", "|iex", "| invoke-expression", "|invoke-expression", "-join", "|%{", "| %{", "|%", "| % {", "| foreach", "-replace", "| out-file", "| set-content", "-split", "|&(", "| &", "|.(", "| ."} {
+			if strings.Contains(low, s) {
+				return "powershell", strings.Contains(low, "iex") || strings.Contains(low, "%{")
+			}
+		}
+	case text[0] == '$' && len(text) > 3:
+		return looksVariable(text)
+	case text[0] == '>' && strings.Contains(text, "echo"):
+		return "cmd", false
+	case text[0] == '%' && len(text) > 3 && strings.IndexByte(text[1:], '%') > 0:
+		return "cmd", true
+	}
+	return "", false
+}
+
+// looksGroup: what stands in a parenthesis is PowerShell, or commands of cmd.
+func (c *compiled) looksGroup(text string) (string, bool) {
+	inner := strings.TrimLeft(text, "( \t")
+	if inner == "" {
+		return "", false
+	}
+	if strings.IndexByte("$[@'\"", inner[0]) >= 0 {
+		end := strings.LastIndexByte(text, ')')
+		return "powershell", end > 0 && strings.HasPrefix(text[end+1:], ".") || strings.Contains(text, ").") || inner[0] == '['
+	}
+	lang, _ := c.looksWindows(inner)
+	return lang, lang == "powershell" && strings.Contains(text, ").")
+}
+
+// looksVariable: a statement that begins with a variable of PowerShell.
+func looksVariable(text string) (string, bool) {
+	j := 1
+	for j < len(text) && (isNameByte(text[j]) || strings.IndexByte(":{}`", text[j]) >= 0) {
+		j++
+	}
+	rest := strings.TrimLeft(text[j:], " ")
+	switch {
+	case j == 1 || rest == "":
+		return "", false
+	case strings.HasPrefix(rest, "=") && (j < len(text) && text[j] == ' ' || strings.ContainsAny(text, " ;")) || strings.HasPrefix(rest, "+="):
+		return "powershell", true
+	case text[j-1] == '}' && !strings.Contains(text[:j], "env:") && !strings.HasPrefix(rest, "."):
+		return "", false
+	case strings.HasPrefix(rest, ".") && j < len(text) && text[j] == '.' && len(rest) > 1 && isNameByte(rest[1]), strings.HasPrefix(rest, "|"), strings.HasPrefix(rest, "["), strings.HasPrefix(rest, ","):
+		return "powershell", strings.ContainsAny(rest, "(=") || strings.Contains(rest, "-Az") || rest[0] == '.' && rest[1] >= 'A' && rest[1] <= 'Z'
+	}
+	return "", false
+}
+
 // runWindows reads src as PowerShell (lang "powershell") or cmd ("cmd").
 func (e *engine) runWindows(src *source, lang string) {
+	if strings.IndexByte(src.text, 0xE2) >= 0 { // dashes and quotes that PowerShell takes for its own
+		if plain := typographic.Replace(src.text); plain != src.text {
+			again := *src
+			again.text, again.at = plain, -1
+			src = &again
+		}
+	}
+	if strings.IndexByte(src.text, hole) >= 0 { // what the shell around it filled in, and nobody knows
+		again := *src
+		again.at = -1
+		again.text = strings.ReplaceAll(src.text, string(hole), map[string]string{"cmd": "%__%", "powershell": "$__"}[lang])
+		src = &again
+	}
 	text := src.text
 	if len(text) > maxText || nesting(text) > maxNesting || src.depth > maxDepth {
 		e.tooDeep = true
 		return
 	}
 	e.ran = true
-	w := winShell{e: e, src: src, cmd: lang == "cmd" || isCmdText(text), vars: map[string]string{}}
+	w := &winShell{e: e, src: src, vars: map[string]psValue{}, funcs: map[string]psValue{}, aliases: map[string]string{}, cmdText: text}
+	w.sh = &shell{e: e, src: src}
 	e.budget.spend(len(text) / 4)
-	w.expressions()
-	commands := w.commands()
-	for i := range commands {
-		w.run(commands, i)
+	if lang == "cmd" {
+		w.runCmd(text)
+		return
 	}
+	if e.specials == nil {
+		e.specials = psSpecials()
+	}
+	r := psReader{w: w, text: text}
+	r.statements(0)
 }
 
-// isCmdText tells cmd from PowerShell where nobody said which it is.
-func isCmdText(text string) bool {
-	first, rest, _ := strings.Cut(text, " ")
-	first = strings.ToLower(strings.ReplaceAll(first, "^", ""))
-	return slices.Contains([]string{"del", "erase", "rd", "rmdir", "format", "reg", "net", "sc", "copy"}, first) && strings.Contains(rest, "/") || strings.Contains(text, "^")
-}
-
-type winShell struct {
-	e    *engine
-	src  *source
-	cmd  bool
-	vars map[string]string
-}
-
-// expressions finds what the tokenizer cannot see: downloads that are run, and
-// .NET calls that delete or decode.
-func (w *winShell) expressions() {
-	low := strings.ToLower(strings.NewReplacer("`", "", "^", "").Replace(w.src.text))
-	runs := strings.Contains(low, "iex") || strings.Contains(low, "invoke-expression") || strings.Contains(low, "[scriptblock]::create") || strings.Contains(low, ".invokescript(")
-	loads := false
-	for _, s := range [...]string{"downloadstring", "iwr ", "irm ", "invoke-webrequest", "invoke-restmethod", "downloaddata", "curl ", "wget ", "start-bitstransfer"} {
-		loads = loads || strings.Contains(low, s)
-	}
-	end := len(w.src.text)
-	if runs && loads {
-		w.e.raise("rce.pipe-to-shell", w.src, 0, end, "")
-	}
-	if at := strings.Index(low, "frombase64string("); at >= 0 {
-		if text, ok := decodeUTF16(quotedAfter(w.src.text, at)); ok && runs {
-			w.e.raise("obf.decode-exec", w.src, 0, end, "")
-			inner := source{text: text, at: -1, via: append(append([]string(nil), w.src.via...), "FromBase64String"), depth: w.src.depth + 1, layers: w.src.layers + 1, taint: fromDecoder}
-			inner.span, _ = w.src.where(0, end)
-			w.e.runWindows(&inner, "powershell")
-		}
-	}
-	if at := strings.Index(low, "::delete("); at >= 0 && (strings.Contains(low, "io.directory]") || strings.Contains(low, "io.file]")) {
-		path := quotedAfter(w.src.text, at)
-		w.posix(0, end, Word{Text: path, At: -1}, "rm", "-rf", path)
-	}
-}
-
-// quotedAfter is the content of the first quoted text behind index at.
-func quotedAfter(text string, at int) string {
-	n := strings.IndexAny(text[min(at, len(text)):], `'"`)
-	if n < 0 {
-		return ""
-	}
-	open := at + n
-	end := strings.IndexByte(text[open+1:], text[open])
-	if end < 0 {
-		return text[open+1:]
-	}
-	return text[open+1 : open+1+end]
-}
-
-// commands cuts the text at separators outside quotes. Braces and parentheses
-// separate too: what stands in a block may run.
-func (w *winShell) commands() []winCommand {
-	text := w.src.text
-	var out []winCommand
-	cur := winCommand{}
-	flush := func(at int, piped bool) {
-		if len(cur.words) > 0 && len(out) < maxInvocations && !w.assigns(&cur) {
-			cur.to = at
-			out = append(out, cur)
-		}
-		cur = winCommand{piped: piped, from: at + 1}
-	}
-	for i := 0; i < len(text); {
-		c := text[i]
-		switch {
-		case c == ' ' || c == '\t' || c == '\r':
-			i++
-		case c == '#' && !w.cmd && (i == 0 || text[i-1] <= ' '):
-			for i < len(text) && text[i] != '\n' {
-				i++
-			}
-		case c == '<' && strings.HasPrefix(text[i:], "<#") && !w.cmd:
-			n := strings.Index(text[i:], "#>")
-			if n < 0 {
-				n = len(text) - i - 2
-			}
-			i += n + 2
-		case c == '|' && i+1 < len(text) && text[i+1] != '|':
-			flush(i, true)
-			i++
-		case c == ';' || c == '\n' || c == '|' || c == '&' && (w.cmd || i+1 < len(text) && text[i+1] == '&'):
-			flush(i, false)
-			i++
-		case c == '(' && len(cur.words) == 0 || c == '(' && len(cur.words) == 1 && (cur.words[0].Text == "&" || cur.words[0].Text == "."):
-			if word, next, ok := w.built(i); ok {
-				cur.words, i = append(cur.words, word), next
-				continue
-			}
-			flush(i, false)
-			i++
-		case c == '{' || c == '}' || c == '(' || c == ')':
-			piped := len(out) > 0 && c == '{' && (cur.piped || len(cur.words) > 0)
-			flush(i, piped)
-			i++
-		case c == '>':
-			i++
-			for i < len(text) && (text[i] == '>' || text[i] == ' ') {
-				i++
-			}
-			var word Word
-			word, i = w.word(i)
-			cur.redirected = word.Text
-		default:
-			if len(cur.words) == 0 {
-				cur.from = i
-			}
-			var word Word
-			word, i = w.word(i)
-			if word.Text != "" || word.Quoted {
-				cur.words = append(cur.words, word)
-			}
-		}
-	}
-	flush(len(text), false)
-	return out
-}
-
-// built evaluates a parenthesis that only builds text: 'a'+'b' or
-// '{1}{0}' -f 'b','a'.
-func (w *winShell) built(i int) (Word, int, bool) {
-	text := w.src.text
-	var parts []string
-	format, j := false, i+1
-	for j < len(text) && text[j] != ')' {
-		switch c := text[j]; {
-		case c == '\'' || c == '"':
-			part := quotedAfter(text, j)
-			parts = append(parts, part)
-			j += len(part) + 2
-		case c == ' ' || c == '+' || c == ',':
-			j++
-		case strings.HasPrefix(strings.ToLower(text[j:]), "-f ") || strings.HasPrefix(strings.ToLower(text[j:]), "-f'"):
-			format = true
-			j += 2
-		default:
-			return Word{}, i, false
-		}
-	}
-	if len(parts) == 0 {
-		return Word{}, i, false
-	}
-	value := strings.Join(parts, "")
-	if format {
-		value = parts[0]
-		for n, part := range parts[1:] {
-			value = strings.ReplaceAll(value, "{"+string(rune('0'+n%10))+"}", part)
-		}
-	}
-	end := min(j+1, len(text))
-	return w.finish(i, end, value, true), end, true
-}
-
-// word reads one word at i: quotes, ` and ^ escapes, literal variables, and
-// 'a'+'b' joined.
-func (w *winShell) word(i int) (Word, int) {
-	text := w.src.text
-	start := i
-	var b strings.Builder
-	quoted := false
-	for i < len(text) {
-		c := text[i]
-		switch {
-		case c == '\'' || c == '"':
-			quoted = true
-			j := i + 1
-			for j < len(text) && text[j] != c {
-				if text[j] == '`' && c == '"' && j+1 < len(text) {
-					j++
-				}
-				b.WriteByte(text[j])
-				j++
-			}
-			i = j + 1
-			if rest := strings.TrimLeft(text[min(i, len(text)):], " "); strings.HasPrefix(rest, "+") && !w.cmd { // 'Rem' + 'ove-Item'
-				next := strings.TrimLeft(rest[1:], " ")
-				if next != "" && (next[0] == '\'' || next[0] == '"') {
-					i = len(text) - len(next)
-				}
-			}
-			continue
-		case c == '`' && !w.cmd && i+1 < len(text), c == '^' && w.cmd && i+1 < len(text):
-			i++
-			if text[i] != '\n' {
-				b.WriteByte(text[i])
-			}
-		case strings.IndexByte(" \t\r\n;|(){}<>", c) >= 0 || c == '&' && i > start && w.cmd:
-			return w.finish(start, i, b.String(), quoted), i
-		default:
-			b.WriteByte(c)
-		}
-		i++
-	}
-	return w.finish(start, i, b.String(), quoted), max(i, start+1)
-}
-
-func (w *winShell) finish(start, end int, text string, quoted bool) Word {
-	end = min(end, len(w.src.text))
-	span, _ := w.src.where(start, end)
-	word := Word{Text: text, Span: span, At: -1, Quoted: quoted}
-	if w.src.at >= 0 && !quoted && w.src.text[start:end] == text {
-		word.At = w.src.at + start
-	}
-	if name, ok := strings.CutPrefix(text, "$"); ok && !w.cmd {
-		word.Text = w.variable(strings.ToLower(strings.Trim(name, "{}")), text)
-	} else if name, tail, ok := strings.Cut(strings.TrimPrefix(text, "%"), "%"); ok && name != "" && text[0] == '%' && (tail == "" || tail[0] == '\\' || tail[0] == '/') {
-		word.Text = w.variable("env:"+strings.ToLower(name)+strings.ReplaceAll(tail, "/", `\`), text)
-	}
-	return word
-}
-
-// variable is the value of a known variable; the others become a hole.
-func (w *winShell) variable(name, text string) string {
-	name, tail, found := strings.Cut(name, `\`)
-	if found {
-		tail = "/" + strings.ReplaceAll(tail, `\`, "/")
-	}
-	switch name {
-	case "home", "env:userprofile", "env:homepath", "profile":
-		return "~" + tail
-	case "env:appdata", "env:localappdata":
-		return "~/AppData" + tail
-	case "env:systemdrive":
-		return "C:/" + strings.TrimPrefix(tail, "/")
-	case "env:systemroot", "env:windir", "env:programfiles", "pshome", "env:programdata":
-		return "C:/Windows" + tail
-	case "env:temp", "env:tmp":
-		return "C:/Temp/x" + tail
-	case "true", "false", "null":
-		return name
-	case "_", "psitem":
-		return "$_"
-	case "pwd", "psscriptroot":
-		return "." + tail
-	}
-	if v, ok := w.vars[name]; ok {
-		return v + tail
-	}
-	if strings.HasPrefix(name, "_.") || strings.HasPrefix(name, "psitem.") {
-		return "$_"
-	}
-	if strings.ContainsAny(text, "=") {
-		return text
-	}
-	return string(hole) + tail
-}
-
-// assigns remembers $x = 'literal'.
-func (w *winShell) assigns(c *winCommand) bool {
-	if len(c.words) != 3 || c.words[1].Text != "=" || len(c.words[2].Text) > maxValue || c.words[2].Text == string(hole) {
-		return false
-	}
-	name, _, _ := strings.Cut(w.src.text[c.from:], "=")
-	name = strings.ToLower(strings.TrimSpace(name))
-	if !strings.HasPrefix(name, "$") || strings.ContainsAny(name, ".[ ") {
-		return false
-	}
-	w.vars[name[1:]] = c.words[2].Text
-	return true
-}
-
-// splitWindows parts options (-Name, /x) from arguments; lists are cut at commas.
-func splitWindows(words []Word) (map[string]bool, []Word) {
-	opts := map[string]bool{}
-	var args []Word
-	for _, word := range words {
-		t := word.Text
-		if !word.Quoted && len(t) > 1 && (t[0] == '-' || t[0] == '/' && len(t) <= 8 && !strings.Contains(t[1:], "/")) {
-			name, _, _ := strings.Cut(strings.ToLower(t), ":")
-			opts[name] = true
-			continue
-		}
-		if strings.Contains(t, ",") && !word.Quoted {
-			for part := range strings.SplitSeq(t, ",") {
-				if part != "" {
-					p := word
-					p.Text, p.At = part, -1
-					args = append(args, p)
-				}
-			}
-			continue
-		}
-		args = append(args, word)
-	}
-	return opts, args
-}
+var typographic = strings.NewReplacer("\u2013", "-", "\u2014", "-", "\u2015", "-", "\u2018", "'", "\u2019", "'", "\u201a", "'", "\u201b", "'", "\u201c", `"`, "\u201d", `"`, "\u201e", `"`)

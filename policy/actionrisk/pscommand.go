@@ -1,0 +1,594 @@
+package actionrisk
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// winShell is the state of a PowerShell or cmd session: what is set in one
+// statement holds in the next, and in the texts that are run from there.
+type winShell struct {
+	e       *engine
+	src     *source
+	sh      *shell // judges what is the same elsewhere
+	vars    map[string]psValue
+	funcs   map[string]psValue
+	aliases map[string]string
+	running int    // blocks and texts being run
+	cmdText string // the whole text, for places in it
+}
+
+// psItem is an argument as written: a parameter, or a value.
+type psItem struct {
+	name  string
+	value psValue
+	given bool // -name:value
+	raw   string
+}
+
+// psParam is a parameter and its value, if it has one.
+type psParam struct {
+	name  string
+	value psValue
+	has   bool
+}
+
+func (p *psParam) is(value string) bool {
+	for _, t := range p.value.texts() {
+		if t = strings.ToLower(t); t == value || value == `\*` && t == "*" || strings.IndexByte(value, '*') >= 0 && globMatch(value, t) {
+			return true
+		}
+	}
+	return !p.has && value == "true"
+}
+
+// psCall is one command with its arguments.
+type psCall struct {
+	name     string // as written, then the name it stands for
+	verb     string
+	noun     string
+	operator byte // & or . in front of it
+	target   psValue
+	items    []psItem
+	params   []psParam
+	args     []psValue
+	input    psValue
+	piped    bool
+	file     string // its output goes there
+	append   bool
+	from, to int
+}
+
+// splat takes the members of a table, or the elements of a list, as arguments.
+func (c *psCall) splat(v psValue) {
+	if v.kind != psHash {
+		for _, item := range v.list() {
+			t := item.str()
+			if len(t) > 1 && t[0] == '-' && isWord(t[1:]) && t[1] > '9' {
+				c.items = append(c.items, psItem{name: strings.ToLower(t[1:]), raw: t})
+				continue
+			}
+			c.items = append(c.items, psItem{value: item, raw: t})
+		}
+		return
+	}
+	for i, k := range v.keys {
+		c.items = append(c.items, psItem{name: k, value: v.items[i], given: true})
+	}
+}
+
+// param is the value of a parameter.
+func (c *psCall) param(name string) (psValue, bool) {
+	for i := range c.params {
+		if c.params[i].name == name {
+			return c.params[i].value, true
+		}
+	}
+	return psValue{}, false
+}
+
+// on: a switch is given, and not as false.
+func (c *psCall) on(name string) bool {
+	v, ok := c.param(name)
+	return ok && !strings.EqualFold(v.str(), "false")
+}
+
+// values are all of them, with and without a name.
+func (c *psCall) values() []psValue {
+	out := slices.Clone(c.args)
+	for i := range c.params {
+		if c.params[i].has {
+			out = append(out, c.params[i].value)
+		}
+	}
+	return out
+}
+
+func (c *psCall) about() Word {
+	for _, v := range c.values() {
+		if t := v.str(); t != "" && v.known() {
+			return Word{Text: t}
+		}
+	}
+	return Word{}
+}
+
+func (c *psCall) taints() taint {
+	t := c.input.taints()
+	for _, v := range c.values() {
+		t |= v.taints()
+	}
+	return t
+}
+
+// deepTexts are all texts in a value, those of lists and tables as well.
+func (v psValue) deepTexts() []string {
+	if v.kind != psList && v.kind != psHash {
+		return []string{v.str()}
+	}
+	var out []string
+	for i := range v.items {
+		out = append(out, v.items[i].deepTexts()...)
+	}
+	return out
+}
+
+// bind sorts the arguments into parameters and values.
+func (w *winShell) bind(c *psCall, spec *cmdlet) {
+	var loose []psValue
+	for i := 0; i < len(c.items); i++ {
+		item := &c.items[i]
+		if item.name == "" {
+			loose = append(loose, item.value)
+			continue
+		}
+		p := psParam{name: item.name, value: item.value, has: item.given}
+		takes := false
+		p.name, takes = w.parameter(item.name, spec)
+		if takes && !item.given && i+1 < len(c.items) && c.items[i+1].name == "" {
+			i++
+			p.value, p.has = c.items[i].value, true
+		}
+		c.params = append(c.params, p)
+	}
+	if spec != nil {
+		for _, name := range spec.Pos {
+			if _, ok := c.param(name); !ok && len(loose) > 0 {
+				c.params = append(c.params, psParam{name: name, value: loose[0], has: true})
+				loose = loose[1:]
+			}
+		}
+		if len(loose) > 0 && len(spec.Pos) > 0 { // more than it takes: all that it is about
+			last := spec.Pos[0]
+			for i := range c.params {
+				if c.params[i].name == last {
+					c.params[i].value = psListOf(append(slices.Clone(c.params[i].value.list()), loose...))
+				}
+			}
+		}
+	}
+	c.args = loose
+}
+
+// parameter is the whole name of an abbreviated parameter, and whether it takes a value.
+func (w *winShell) parameter(name string, spec *cmdlet) (string, bool) {
+	t := w.e.windows
+	if spec != nil {
+		for _, list := range [...][]string{spec.Pos, spec.Params} {
+			for _, full := range list {
+				if strings.HasPrefix(full, name) && !(t.switches[name] && full != name) {
+					return full, true
+				}
+			}
+		}
+	}
+	for _, full := range t.Options {
+		if name == full || len(name) > 5 && strings.HasPrefix(full, name) {
+			return full, true
+		}
+	}
+	for _, full := range t.Switches {
+		if name == full || strings.HasPrefix(full, name) && (spec != nil || len(name) > 2) {
+			return full, false
+		}
+	}
+	return name, spec == nil
+}
+
+// canonical is the name that a command is known by.
+func (w *winShell) canonical(name string) string {
+	name = strings.ToLower(base(strings.TrimSpace(name)))
+	for range 4 {
+		to, ok := w.aliases[name]
+		if !ok {
+			if to, ok = w.e.windows.Aliases[name]; !ok {
+				break
+			}
+		}
+		name = strings.ToLower(base(to))
+	}
+	return name
+}
+
+// run judges one command and gives its output.
+func (w *winShell) run(c *psCall) psValue {
+	e := w.e
+	if e.invocations++; e.invocations > maxInvocations || !e.budget.spend(16+2*len(c.items)) {
+		e.tooDeep = true
+		return psUnknown(0)
+	}
+	e.ran = true
+	if c.target.kind == psBlock || c.target.kind == psObject && c.target.text == "scriptblock" {
+		return w.runBlock(c.target, c)
+	}
+	if strings.IndexByte(base(c.name), hole) >= 0 || c.target.kind == psObject {
+		return w.dynamic(c)
+	}
+	name := w.canonical(c.name)
+	if f, ok := w.funcs[name]; ok && w.running < maxDepth {
+		w.bind(c, nil)
+		return w.runBlock(f, c)
+	}
+	if strings.EqualFold(name, "rem") || strings.HasPrefix(name, "::") {
+		return psValue{}
+	}
+	spec := e.windows.cmdlets[name]
+	if spec == nil && strings.IndexByte(name, '-') < 0 {
+		return w.finish(c, w.native(c))
+	}
+	c.name = name
+	c.verb, c.noun, _ = strings.Cut(name, "-")
+	w.bind(c, spec)
+	if c.on("whatif") || c.on("?") {
+		return psThing(name, 0)
+	}
+	return w.finish(c, w.cmdlet(c, spec))
+}
+
+// finish writes the output of a command to its file, if it has one.
+func (w *winShell) finish(c *psCall, out psValue) psValue {
+	if c.file != "" {
+		op := ">"
+		if c.append {
+			op = ">>"
+		}
+		w.write(c.file, out, op, c.to)
+		return psValue{}
+	}
+	return out
+}
+
+// cmdlet judges a command of PowerShell.
+func (w *winShell) cmdlet(c *psCall, spec *cmdlet) psValue {
+	special, ok := w.e.specials[c.name]
+	if !ok {
+		w.blocks(c)
+	}
+	w.defaults(c)
+	matched := w.match("cmdlet", c.verb, c)
+	if ok {
+		return special(w, c)
+	}
+	if spec != nil && spec.Write != "" {
+		w.writeBy(c, spec)
+		return psValue{}
+	}
+	if spec != nil && len(spec.Run) > 0 {
+		out := w.posix(c, w.template(c, spec.Run), w.inputFlow(c))
+		return w.gives(c, spec.Gives, out)
+	}
+	if !matched && c.verb != "get" && c.verb != "test" && c.verb != "format" && c.verb != "select" && c.verb != "measure" && c.verb != "sort" && spec == nil {
+		w.e.unproven, w.e.loose = true, true
+	}
+	gives := ""
+	if spec != nil {
+		gives = spec.Gives
+	}
+	return w.gives(c, gives, flow{})
+}
+
+// defaults adds what $PSDefaultParameterValues says.
+func (w *winShell) defaults(c *psCall) {
+	d, ok := w.vars["psdefaultparametervalues"]
+	if !ok {
+		return
+	}
+	for i, k := range d.keys {
+		if name, param, ok := strings.Cut(k, ":"); ok && globMatch(name, c.name) {
+			if _, given := c.param(param); !given {
+				c.params = append(c.params, psParam{name: param, value: d.items[i], has: true})
+			}
+		}
+	}
+}
+
+// match judges a command, or a member, by the tables.
+func (w *winShell) match(kind, name string, c *psCall) bool {
+	if w.e.other[kind+" "+name] == nil && w.e.other[kind+" *"] == nil {
+		return false
+	}
+	var words []string
+	for _, v := range c.values() {
+		words = append(words, v.deepTexts()...)
+	}
+	return w.e.match(&item{kind: kind, name: name, src: w.src, from: c.from, to: c.to, fact: c, words: strings.Join(words, " "), target: printable(c.about().Text)})
+}
+
+// gives is the output of a command.
+func (w *winShell) gives(c *psCall, what string, out flow) psValue {
+	t := out.taint | out.word.Taint
+	switch what {
+	case "input":
+		return c.input
+	case "args":
+		return psListOf(c.values())
+	case "path":
+		if vs := c.values(); len(vs) > 0 {
+			return psValue{text: vs[0].str(), taint: vs[0].taints()}
+		}
+	case "network":
+		t |= fromNetwork
+	case "secret":
+		t |= fromSecret
+	case "environ":
+		t |= fromEnviron
+	case "nothing":
+		return psValue{}
+	}
+	if out.known {
+		return psValue{text: out.word.Text, taint: t}
+	}
+	v := psThing(c.name, t|c.taints()&(fromSecret|fromEnviron|fromDump|fromNetwork|fromDecoder))
+	v.output = true
+	if c.verb == "get" && len(c.values()) > 0 { // what is asked for goes with it
+		v.keys, v.items = []string{"identity"}, []psValue{c.values()[0]}
+	}
+	return v
+}
+
+// blocks runs the script blocks among the arguments.
+func (w *winShell) blocks(c *psCall) {
+	for _, v := range c.values() {
+		for _, item := range v.list() {
+			if item.kind == psBlock {
+				w.runBlock(item, &psCall{input: c.input, from: c.from, to: c.to})
+			}
+		}
+	}
+}
+
+// template makes the words of the command that does the same.
+func (w *winShell) template(c *psCall, words []string) []Word {
+	var out []Word
+	for _, t := range words {
+		if t[0] != '{' {
+			out = append(out, Word{Text: t, At: -1})
+			continue
+		}
+		name := strings.Trim(t, "{}")
+		name, flag, isFlag := strings.Cut(name, "?")
+		name, option, isOption := strings.Cut(name, ":")
+		v, ok := c.param(name)
+		if name == "input" {
+			v, ok = c.input, c.piped
+		}
+		switch {
+		case !ok:
+		case isFlag:
+			if c.on(name) {
+				out = append(out, Word{Text: flag, At: -1})
+			}
+		case isOption:
+			out = append(out, Word{Text: option, At: -1}, w.argWord(v.str(), v.taints()))
+		default:
+			for _, one := range v.texts() {
+				out = append(out, w.argWord(one, v.taints()))
+			}
+		}
+	}
+	return out
+}
+
+// argWord makes a word of a value: paths are written as POSIX writes them.
+func (w *winShell) argWord(text string, t taint) Word {
+	if strings.EqualFold(text, "nul") {
+		text = "/dev/null"
+	}
+	if strings.Contains(text, `\`) && !strings.ContainsAny(text, "\n\"'<>|") {
+		text = strings.ReplaceAll(text, `\`, "/")
+	}
+	return Word{Text: text, At: -1, Glob: strings.ContainsAny(text, "*?"), Taint: t}
+}
+
+// inputFlow is what is piped in, as a program reads it.
+func (w *winShell) inputFlow(c *psCall) flow {
+	if !c.piped {
+		return flow{}
+	}
+	t := c.input.taints()
+	if c.input.kind == psText && c.input.known() || c.input.kind == psList && c.input.known() {
+		return flow{known: true, word: Word{Text: strings.Join(c.input.texts(), "\n"), At: -1, Taint: t}, taint: t}
+	}
+	return flow{taint: t | fromStdin, via: "pipe"}
+}
+
+// posix judges a command as if it had been given to a POSIX shell.
+func (w *winShell) posix(c *psCall, argv []Word, in flow) flow {
+	if len(argv) == 0 || w.src.depth >= maxDepth {
+		return flow{}
+	}
+	span, _ := w.src.where(c.from, min(max(c.to, c.from), len(w.src.text)))
+	for i := range argv {
+		argv[i].Span = span
+	}
+	at := *w.src
+	at.depth++
+	w.sh.src = &at
+	return w.sh.run(&invocation{src: w.src, from: c.from, to: c.to, argv: argv, stdin: in})
+}
+
+// words makes words of texts.
+func words(texts ...string) []Word {
+	out := make([]Word, len(texts))
+	for i, t := range texts {
+		out[i] = Word{Text: t, At: -1, Glob: strings.ContainsAny(t, "*?")}
+	}
+	return out
+}
+
+// raise adds a finding about a command.
+func (w *winShell) raise(id string, c *psCall) { w.e.raise(id, w.src, c.from, c.to, "") }
+
+// dynamic is a command whose name is not known.
+func (w *winShell) dynamic(c *psCall) psValue {
+	w.e.unproven = true
+	w.bind(c, nil)
+	w.blocks(c)
+	switch t := c.target.taints() | c.input.taints(); {
+	case c.target.kind == psObject && c.target.text == "command" && len(c.values()) == 0:
+		return psUnknown(t)
+	case t&fromNetwork != 0:
+		w.raise("rce.pipe-to-shell", c)
+	default:
+		w.e.doubt("which program runs is not known")
+		w.raise("obf.dynamic-executable", c)
+	}
+	return psUnknown(0)
+}
+
+// native runs a program, a script, or a command of cmd.
+func (w *winShell) native(c *psCall) psValue {
+	argv := []Word{{Text: c.name, At: -1, Taint: c.target.taints()}}
+	for i := range c.items {
+		item := &c.items[i]
+		switch {
+		case item.name != "":
+			text := "-" + item.name
+			if item.raw != "" {
+				text = item.raw
+			}
+			argv = append(argv, Word{Text: text, At: -1})
+			if item.given {
+				argv[len(argv)-1].Text += ":" + item.value.str()
+			}
+		case item.value.kind == psBlock:
+			w.runBlock(item.value, &psCall{input: c.input, from: c.from, to: c.to})
+			argv = append(argv, Word{Text: item.value.str(), At: -1})
+		case item.value.kind == psHash:
+			argv = append(argv, Word{Text: item.raw, At: -1})
+		default:
+			for _, t := range item.value.texts() {
+				argv = append(argv, Word{Text: t, At: -1, Glob: strings.ContainsAny(t, "*?"), Taint: item.value.taints()})
+			}
+		}
+	}
+	out := w.start(c, argv, w.inputFlow(c))
+	if out.known {
+		return psValue{text: out.word.Text, taint: out.taint | out.word.Taint}
+	}
+	v := psUnknown(out.taint)
+	v.output = true
+	if slices.Contains(w.e.groups["shell-setup"], base(c.name)) || strings.HasPrefix(base(c.name), "oh-my-") {
+		v.text = ""
+	}
+	return v
+}
+
+// start starts a program, or a script that the command itself wrote.
+func (w *winShell) start(c *psCall, argv []Word, in flow) flow {
+	name := strings.ReplaceAll(argv[0].Text, `\`, "/")
+	for _, suffix := range [...]string{"", ".cmd", ".bat", ".exe", ".ps1"} {
+		if _, ok := w.e.files[fileKey(w.sh.cwd, name+suffix)]; ok {
+			name += suffix
+			break
+		}
+	}
+	argv[0].Text = name
+	if lang := scriptSuffixes[strings.ToLower(path.Ext(name))]; lang != "" {
+		if f, ok := w.e.files[fileKey(w.sh.cwd, name)]; ok && f.known {
+			f.word.Taint |= f.taint
+			src := w.src.inside(f.word, name)
+			src.at = -1
+			w.e.runLanguage(w.sh, &src, lang)
+			return flow{}
+		}
+	}
+	switch f := w.e.files[fileKey(w.sh.cwd, name)]; {
+	case foreignShare(name):
+		w.raise("rce.download-exec", c)
+	case f.taint&fromNetwork != 0:
+		w.raise("rce.download-exec", c)
+	case f.taint&fromDecoder != 0:
+		w.raise("obf.decode-exec", c)
+	}
+	for i := range argv {
+		if i > 0 && strings.Contains(argv[i].Text, `:\`) || strings.HasPrefix(argv[i].Text, `.\`) || strings.HasPrefix(argv[i].Text, `~\`) {
+			argv[i] = w.argWord(argv[i].Text, argv[i].Taint)
+		}
+	}
+	return w.posix(c, argv, in)
+}
+
+// foreignShare: a path on a machine that is named by its number or over HTTP.
+func foreignShare(name string) bool {
+	rest, ok := strings.CutPrefix(name, "//")
+	if !ok {
+		return false
+	}
+	host, path, _ := strings.Cut(rest, "/")
+	host, _, dav := strings.Cut(host, "@")
+	return dav || numericHost(host) || strings.HasPrefix(strings.ToLower(path), "davwwwroot")
+}
+
+// scriptSuffixes say in which language a file is.
+var scriptSuffixes = map[string]string{".ps1": "powershell", ".psm1": "powershell", ".bat": "cmd", ".cmd": "cmd", ".vbs": "other", ".js": "other", ".wsf": "other", ".hta": "other"}
+
+// runLanguage runs a text of a language that Windows knows.
+func (e *engine) runLanguage(sh *shell, src *source, lang string) {
+	if src.depth > maxDepth {
+		e.tooDeep = true
+		return
+	}
+	if lang == "powershell" || lang == "cmd" {
+		e.runWindows(src, lang)
+		return
+	}
+	e.runOther(sh, src)
+}
+
+// write writes a value to a file.
+func (w *winShell) write(file string, v psValue, op string, to int) {
+	if file == "" || strings.EqualFold(file, "null") || strings.EqualFold(file, "nul") || file[0] == '&' {
+		return
+	}
+	f := flow{taint: v.taints()}
+	if strings.HasPrefix(file, `\\`) && f.taint&(fromSecret|fromEnviron|fromDump) != 0 { // on another machine
+		w.e.raise("secret.exfil-network", w.src, 0, len(w.src.text), printable(file))
+	}
+	if v.kind != psObject && v.known() {
+		f.known, f.word = true, Word{Text: strings.Join(v.texts(), "\n"), At: -1, Taint: f.taint}
+	}
+	at := *w.src
+	w.sh.src = &at
+	w.sh.write(redir{op, w.argWord(file, 0)}, f, nil)
+}
+
+// writeBy writes what a command is told to.
+func (w *winShell) writeBy(c *psCall, spec *cmdlet) {
+	v, ok := c.param(spec.Text)
+	if !ok {
+		v = c.input
+	}
+	op := spec.Write
+	if c.on("append") {
+		op = ">>"
+	}
+	for _, name := range [...]string{spec.Pos[0], "literalpath"} {
+		if file, ok := c.param(name); ok {
+			for _, t := range file.texts() {
+				w.write(t, v, op, c.to)
+			}
+		}
+	}
+}

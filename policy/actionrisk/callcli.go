@@ -43,9 +43,9 @@ func (c *compiled) publicKey(text string) bool {
 // castRules judges what cast signs, sends and shows.
 func (e *engine) castRules(v *invocation, ids *ruleList) {
 	switch v.operand(0) {
-	case "send":
+	case "send", "s":
 		ids.castSend(v)
-	case "publish", "mktx", "batch-mktx", "batch-send":
+	case "publish", "p", "mktx", "batch-mktx", "batch-send":
 		ids.add("wallet.blind-sign")
 	case "rpc":
 		e.castRPC(v)
@@ -56,7 +56,7 @@ func (e *engine) castRules(v *invocation, ids *ruleList) {
 				ids.add(id)
 			}
 		}
-	case "wallet":
+	case "wallet", "w":
 		ids.castWallet(v)
 	}
 	if v.has("--auth") {
@@ -154,7 +154,7 @@ func (ids *ruleList) castSend(v *invocation) {
 // computedNumber: another program computes the word in a way that is not followed.
 func computedNumber(w Word) bool {
 	switch strings.TrimSuffix(strings.TrimPrefix(w.Var, "$("), ")") {
-	case "python", "python3", "node", "bc", "dc", "perl", "ruby", "awk", "gawk", "php", "lua", "xxd", "base64", "tr", "rev", "jshell", "bun", "deno":
+	case "python", "python3", "node", "bc", "dc", "perl", "ruby", "awk", "gawk", "php", "lua", "xxd", "base64", "tr", "sed", "rev", "jshell", "bun", "deno":
 		return true
 	}
 	return w.Taint&(fromBuilt|fromDecoder) != 0

@@ -284,6 +284,9 @@ func (l *client) rules(v *invocation, ids *ruleList) {
 		if n := parseNumber(value); strings.EqualFold(value, "all") || n != nil && n.Cmp(unlimited64) >= 0 {
 			a.unlimited = true
 		}
+		if strings.IndexByte(value, hole) >= 0 && slices.ContainsFunc(v.operands, computedNumber) {
+			a.unlimited = true
+		}
 		ids.add(approveRule(a))
 	default:
 		ids.add(l.Rule)

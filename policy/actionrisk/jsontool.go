@@ -315,7 +315,7 @@ func (w *jsonWalk) arguments(name, class string, args *jsonNode) bool {
 		return false
 	}
 	w.files(name, class, args)
-	if !(class == "read" && args.get("to") != nil) && w.shape(args) {
+	if !(class == "read" && args.get("to", "address", "contract", "contractAddress", "contract_address") != nil) && w.shape(args) {
 		return true
 	}
 	if url := args.get("url", "uri", "endpoint"); url != nil && url.kind == '"' && methodByName(name) != "" {

@@ -177,6 +177,8 @@ func (w *winShell) property(v psValue, name string) psValue {
 		return v
 	case v.kind == psType:
 		return psThing(v.text+"."+name, 0)
+	case v.kind == psObject && pathProperties[name] && len(v.keys) > 0: // still what was listed
+		return v
 	case v.kind == psObject:
 		return psValue{kind: psObject, text: v.text, taint: v.taint, output: v.output, keys: []string{"." + name}, items: []psValue{{}}}
 	case v.kind == psList:
@@ -190,6 +192,9 @@ func (w *winShell) property(v psValue, name string) psValue {
 	u.output = v.output
 	return u
 }
+
+// pathProperties name the thing itself.
+var pathProperties = setOf("fullname name path pspath directory directoryname basename versioninfo")
 
 // runBlock runs a script block and gives what it gives.
 func (w *winShell) runBlock(b psValue, c *psCall) psValue {

@@ -184,10 +184,11 @@ func (c *compiled) looksWindows(text string) (lang string, sure bool) {
 	if i := strings.IndexByte(first, '/'); i > 0 && names.internal[first[:i]] != nil { // del/s
 		return "cmd", false
 	}
+	later := names.windowsLater(text)
 	if lang, sure := c.looksExpression(text); lang != "" {
-		return lang, sure
+		return lang, sure || later == lang
 	}
-	return names.windowsLater(text), false
+	return later, false
 }
 
 // windowsLater: a text that begins with a program of any system goes on as only
@@ -244,14 +245,16 @@ func (c *compiled) looksExpression(text string) (string, bool) {
 	switch {
 	case text[0] == '[' && len(text) > 3 && text[1] != ' ' && text[1] != '[':
 		if end := strings.IndexByte(text, ']'); end > 1 && strings.Trim(text[1:end], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._[]`") == "" {
-			rest := strings.TrimLeft(text[end+1:], " ]")
-			return "powershell", strings.HasPrefix(rest, "::") || strings.HasPrefix(rest, "$") || strings.HasPrefix(rest, ".")
+			return "powershell", strings.TrimSpace(text[end+1:]) != ""
 		}
 	case strings.HasPrefix(text, "& (") || strings.HasPrefix(text, "&(") || strings.HasPrefix(text, "& '") || strings.HasPrefix(text, "& {") || strings.HasPrefix(text, "&{") || strings.HasPrefix(text, "& $") || strings.HasPrefix(text, "&$") || strings.HasPrefix(text, "& \"") || strings.HasPrefix(text, ". (") || strings.HasPrefix(text, ".(") || strings.HasPrefix(text, ". {") || strings.HasPrefix(text, ".{") || strings.HasPrefix(text, "@{") || strings.HasPrefix(text, "@'") || strings.HasPrefix(text, "@\"") || strings.HasPrefix(text, ". ([") || strings.HasPrefix(text, "-join"):
 		return "powershell", true
 	case text[0] == '(' && len(text) > 2:
 		return c.looksGroup(text)
 	case text[0] == '\'' || text[0] == '"' || text[0] >= '0' && text[0] <= '9':
+		if end := quotedEnd(text, 0); text[0] < '0' && end+1 < len(text) && (text[end+1] == '[' || text[end+1] == '.' && strings.Contains(text[end:], "(")) {
+			return "powershell", true
+		}
 		low := strings.ToLower(text)
 		for _, s := range [...]string{"| iex", "|iex", "| invoke-expression", "|invoke-expression", "-join", "|%{", "| %{", "|%", "| % {", "| foreach", "-replace", "| out-file", "| set-content", "-split", "|&(", "| &", "|.(", "| ."} {
 			if strings.Contains(low, s) {

@@ -32,7 +32,11 @@ func (sh *shell) builtin(v *invocation) (flow, bool) {
 				if sh.aliases == nil {
 					sh.aliases = map[string]Word{}
 				}
-				sh.aliases[name] = w.tail(len(name) + 1)
+				text := w.tail(len(name) + 1)
+				if v.has("-s") { // zsh: of files whose name ends so
+					name = "*." + name
+				}
+				sh.aliases[name] = text
 			}
 		}
 		return flow{known: true}, true
@@ -97,6 +101,9 @@ func (sh *shell) builtin(v *invocation) (flow, bool) {
 			sh.interpretHere(last[0], v, "fc")
 		}
 	case "source", ".":
+		if len(v.operands) == 0 && v.stdin.known { // fish reads its input
+			sh.interpretHere(v.stdin.word, v, "source")
+		}
 		if len(v.operands) > 0 {
 			f, ok := e.files[fileKey(sh.cwd, v.operands[0].Text)]
 			if fd, descr := descriptor(v.operands[0].Text); v.operands[0].Text == "/dev/stdin" || descr && (fd == "0" || !ok && v.stdin.known) {

@@ -1,6 +1,7 @@
 package actionrisk
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -18,7 +19,8 @@ var contractVerbs = setOf(`approve increaseAllowance setApprovalForAll transfer 
  permit permitSingle permitBatch transferOwnership renounceOwnership acceptOwnership setOwner changeOwner setAdmin changeAdmin changeProxyAdmin addOwner addOwnerWithThreshold removeOwner swapOwner changeThreshold
  grantRole revokeRole renounceRole setupRole upgradeTo upgradeToAndCall upgrade upgradeAndCall setImplementation burn burnFrom multicall
  sendTransaction sendEth sendRawTransaction sendUserOperation selfdestruct destroy kill execTransaction emergencyWithdraw withdrawAll sweep sweepToken drain
- writeContract sendAndConfirmTransaction signTransaction signMessage signTypedData requestAirdrop sendCalls transferChecked approveChecked setAuthority closeAccount exportPrivateKey eth_sign personal_sign`)
+ writeContract sendAndConfirmTransaction signTransaction signMessage signTypedData requestAirdrop sendCalls transferChecked approveChecked setAuthority closeAccount exportPrivateKey signAuthorization enableModule disableModule setGuard setFallbackHandler diamondCut
+ execute executeBatch schedule scheduleBatch propose queue eth_sign personal_sign`)
 
 // looksCall is the router's cheap test: calldata, or a first word that runs into
 // a parenthesis with one of the contract functions before it.
@@ -84,7 +86,7 @@ func (e *engine) runCalls(src *source) bool {
 	found := false
 	for i := range calls {
 		c := &calls[i]
-		if commonNames[c.name] && !c.onChain() {
+		if (commonNames[c.name] || generalNames[c.name]) && !c.onChain() {
 			continue
 		}
 		if !e.budget.spend(2 + len(c.args)) {
@@ -97,6 +99,9 @@ func (e *engine) runCalls(src *source) bool {
 	return found
 }
 
+// pageObjects hold what belongs to the page or program that is running.
+var pageObjects = setOf("localStorage sessionStorage document window console history caches cookieStore Array Object Math")
+
 // memberCall is the dotted name of a call that is the whole text and whose name
 // says that it destroys or moves money: gateway.customer.delete('x'). As shell it
 // does not even parse; as code it is an action.
@@ -106,6 +111,12 @@ func memberCall(text string) string {
 		return ""
 	}
 	name := strings.TrimPrefix(text[:open], "await ")
+	if first, _, _ := strings.Cut(name, "."); pageObjects[first] {
+		return ""
+	}
+	if driverEffects[name[strings.LastIndexByte(name, '.')+1:]].scoped != "" {
+		return "" // its filter says more than its name
+	}
 	if strings.IndexByte(name, '.') < 0 || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.$") != "" {
 		return ""
 	}
@@ -134,10 +145,19 @@ func (e *engine) runMember(src *source) bool {
 // commonNames are functions that sockets, processes and queues have as well.
 var commonNames = setOf("kill destroy drain sweep upgrade permit burn transfer multicall setOwner addOwner removeOwner grantRole revokeRole")
 
+// deciders are what contracts are called that act for others by a general function.
+var deciders = []string{"timelock", "governor", "multisig", "dao", "safe", "executor", "smartaccount"}
+
+// generalNames are functions that everything has, and contracts that act for others too.
+var generalNames = setOf("execute executeBatch schedule scheduleBatch propose queue")
+
 // onChain reports whether a call of a common name is one of a contract: by an
 // address, an amount of a currency, or what its receiver is called.
 func (c *contractCall) onChain() bool {
 	receiver := strings.ToLower(c.receiver)
+	if generalNames[c.name] {
+		return slices.ContainsFunc(deciders, func(d string) bool { return strings.Contains(receiver, d) })
+	}
 	if receiver == "" || assetOf(receiver) != nil || isAddress(receiver) {
 		return receiver != "" || len(c.args) > 0
 	}
@@ -213,16 +233,18 @@ func (c *contractCall) rules(text string) []string {
 	case "permit", "permitSingle", "permitBatch":
 		return []string{permitRule(text)}
 	case "transferOwnership", "renounceOwnership", "acceptOwnership", "setOwner", "changeOwner", "setAdmin", "changeAdmin", "changeProxyAdmin",
-		"addOwner", "addOwnerWithThreshold", "removeOwner", "swapOwner", "changeThreshold", "selfdestruct", "destroy", "kill", "setAuthority":
+		"addOwner", "addOwnerWithThreshold", "removeOwner", "swapOwner", "changeThreshold", "signAuthorization", "enableModule", "disableModule", "setGuard", "setFallbackHandler", "selfdestruct", "destroy", "kill", "setAuthority":
 		return withZero("", "wallet.ownership")
 	case "grantRole", "revokeRole", "renounceRole", "setupRole":
 		return []string{"wallet.role-admin"}
-	case "upgradeTo", "upgradeToAndCall", "upgrade", "upgradeAndCall", "setImplementation":
+	case "upgradeTo", "upgradeToAndCall", "upgrade", "upgradeAndCall", "setImplementation", "diamondCut":
 		return []string{"wallet.upgrade"}
 	case "burn", "burnFrom":
 		return []string{"wallet.burn"}
 	case "emergencyWithdraw", "withdrawAll", "sweep", "sweepToken", "drain":
 		return []string{"wallet.drain"}
+	case "execute", "executeBatch", "schedule", "scheduleBatch", "propose", "queue":
+		return []string{"wallet.contract-run"}
 	case "execTransaction", "signTransaction", "sendRawTransaction", "sendUserOperation", "eth_sign", "sendAndConfirmTransaction":
 		return []string{"wallet.blind-sign"}
 	case "signMessage", "personal_sign":

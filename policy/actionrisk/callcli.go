@@ -125,7 +125,11 @@ func (ids *ruleList) castSend(v *invocation) {
 		name, _, _ := strings.Cut(signature, "(")
 		call := contractCall{receiver: to, name: name}
 		for _, w := range rest[1:] {
-			call.args = append(call.args, w.Text)
+			text := w.Text
+			if !w.known() && computedNumber(w) {
+				text = "maxuint256" // whoever computes it is not taken at his word
+			}
+			call.args = append(call.args, text)
 		}
 		for _, id := range call.rules("") {
 			ids.add(id)
@@ -143,6 +147,15 @@ func (ids *ruleList) castSend(v *invocation) {
 			ids.add(id)
 		}
 	}
+}
+
+// computedNumber: another program computes the word in a way that is not followed.
+func computedNumber(w Word) bool {
+	switch strings.TrimSuffix(strings.TrimPrefix(w.Var, "$("), ")") {
+	case "python", "python3", "node", "bc", "dc", "perl", "ruby", "awk", "gawk", "php", "lua", "xxd", "base64", "tr", "rev", "jshell", "bun", "deno":
+		return true
+	}
+	return w.Taint&(fromBuilt|fromDecoder) != 0
 }
 
 // weiText reads "1ether", "5gwei" and plain wei.
@@ -176,17 +189,23 @@ func payClientRules(v *invocation, ids *ruleList) {
 	if v.operand(0) == "x402" { // awal x402 pay …
 		_, rest, _ := strings.Cut(words, " ")
 		words = rest
+	} else if v.exe == "awal" {
+		return // a wallet, whose calls clients.json lists
 	} else {
 		_, rest, _ := strings.Cut(words, " ")
 		words = "x402 " + rest
 	}
-	if v.dry {
-		return
+	p := readPhrase(words)
+	if baseUnitClients[v.exe] {
+		if w, ok := v.value("--max-amount"); ok && p.amount.value != nil && !strings.ContainsAny(w.Text, ".$") {
+			p.amount.value = scaled(p.amount.value, assetOf("usdc").Decimals)
+		}
 	}
-	for _, id := range readPhrase(words).rules() {
-		ids.add(id)
-	}
+	ids.addAll(p.rules())
 }
+
+// baseUnitClients take their limit in millionths of a dollar.
+var baseUnitClients = setOf("awal purl")
 
 // headerRules: an HTTP request that carries a payment.
 func headerRules(v *invocation, ids *ruleList) {

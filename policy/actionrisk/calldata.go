@@ -131,15 +131,19 @@ var selectorNames = map[string]string{
 	"2f2ff15d": "grantRole", "d547741f": "revokeRole", "3659cfe6": "upgradeTo", "4f1ef286": "upgradeToAndCall", "ac9650d8": "multicall",
 	"42966c68": "burn", "79cc6790": "burnFrom", "42842e0e": "transferFrom", "b88d4fde": "transferFrom", "8fcbaf0c": "permit",
 	"87517c45": "approve160", "5ae401dc": "multicall", "1f0464d1": "multicall", "8f283970": "changeAdmin", "6a761202": "execTransaction",
-	"d0e30db0": "deposit", "2e1a7d4d": "withdraw", "db2e21bc": "emergencyWithdraw", "853828b6": "withdrawAll", "0d582f13": "addOwnerWithThreshold", "694e80c3": "changeThreshold", "e318b52b": "swapOwner", "f8dc5dd9": "removeOwner",
+	"d0e30db0": "deposit", "2e1a7d4d": "withdraw", "db2e21bc": "emergencyWithdraw", "853828b6": "withdrawAll", "0d582f13": "addOwnerWithThreshold", "694e80c3": "changeThreshold", "610b5925": "enableModule", "13af4035": "setOwner", "1f931c1c": "diamondCut", "b61d27f6": "execTransaction", "8d80ff0a": "execTransaction", "f242432a": "transferFrom", "2eb2c2d6": "transferFrom", "e318b52b": "swapOwner", "f8dc5dd9": "removeOwner",
 }
+
+// readSelectors are functions that only show something, whoever calls them.
+var readSelectors = setOf("70a08231 dd62ed3e 18160ddd 313ce567 95d89b41 06fdde03 8da5cb5b 6352211e 0902f1ac 50d25bcd 3850c7bd 01ffc9a7 e985e9c5 081812fc c87b56dd 7ecebe00 3644e515 91d14854 5c975abb feaf968c 07a2d13a 38d52e0f 2f745c59 d06ca61f")
 
 // calldataRules judges encoded calldata (hex without 0x); multicall is followed.
 func calldataRules(data string, token *asset, depth int) []string {
 	if len(data) < 8 || depth > 4 {
 		return nil
 	}
-	name := selectorNames[strings.ToLower(data[:8])]
+	selector := strings.ToLower(data[:8])
+	name := selectorNames[selector]
 	data = data[8:]
 	word := func(i int) string {
 		if len(data) < (i+1)*64 {
@@ -200,6 +204,9 @@ func calldataRules(data string, token *asset, depth int) []string {
 	case "multicall":
 		return innerCalldata(data, token, depth)
 	case "":
+		if readSelectors[selector] {
+			return []string{"wallet.sign-text"}
+		}
 		return nil
 	}
 	return (&contractCall{name: name}).rules("")

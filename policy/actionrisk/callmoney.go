@@ -337,6 +337,11 @@ func (e *engine) money(src *source, from, to int, target string, ids ...string) 
 	e.ran = true
 	found := false
 	for _, id := range ids {
+		if e.other[kindMoney+" "+id] == nil { // an effect of another domain
+			e.raise(id, src, from, to, printable(target))
+			found = true
+			continue
+		}
 		it := item{kind: kindMoney, name: id, src: src, from: from, to: to, target: printable(target)}
 		found = e.match(&it) || found
 	}

@@ -151,7 +151,7 @@ func (p *phrase) moves() bool {
 			second = p.words[1]
 		}
 		switch second {
-		case "balance", "info", "inspect", "discover", "search", "list", "quote", "verify", "status", "config", "help", "bazaar", "schema", "check", "--version", "version", "probe", "details":
+		case "balance", "info", "inspect", "discover", "search", "list", "quote", "verify", "status", "config", "help", "bazaar", "schema", "check", "--version", "version", "probe", "details", "address", "addresses", "login", "logout", "auth", "whoami", "history", "receipts", "wallet", "doctor", "init", "pricing", "show", "receive", "networks", "serve", "server", "facilitator":
 			return false
 		}
 		return true

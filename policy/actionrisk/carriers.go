@@ -72,13 +72,20 @@ func (e *engine) actsText(text string) bool {
 func (sh *shell) suspectOptions(v *invocation) {
 	e := sh.e
 	stranger := e.stranger(v.exe)
+	prose := 0 // words that say that a text is prose
 	for i := 1; i < len(v.argv); i++ {
 		w := v.argv[i]
+		if slices.Contains(e.groups["prose-words"], strings.TrimSuffix(w.Text, ":")) || slices.Contains(e.groups["text-options"], w.Text) {
+			prose++
+		}
 		name, _, given := strings.Cut(w.Text, "=")
 		switch {
 		case strings.HasPrefix(name, "--") && commandOption(name):
 		case stranger && (w.Text == "-c" || w.Text == "-e" || w.Text == "-x"):
 		case slices.Contains(e.groups["run-words"], w.Text):
+		case stranger && prose == 0 && w.Text[:min(1, len(w.Text))] != "-" && e.actsText(w.Text): // one word that is a command line
+			sh.interpret("shell", w, v, v.exe, nil)
+			continue
 		default:
 			continue
 		}
@@ -110,7 +117,7 @@ func afterDashes(v *invocation) []Word {
 func commandOption(name string) bool {
 	for part := range strings.SplitSeq(name[2:], "-") {
 		switch part {
-		case "exec", "execute", "command", "commands", "cmd", "shell", "hook", "script", "scripts", "pager", "editor", "program", "filter", "run", "rsh", "viewer", "askpass":
+		case "exec", "execute", "command", "commands", "cmd", "shell", "hook", "script", "scripts", "pager", "editor", "program", "filter", "run", "rsh", "viewer", "askpass", "wrap", "wrapper", "locker", "callback", "handler", "trigger", "launcher", "runner", "preexec", "postexec", "prehook", "posthook", "notifier", "opener":
 			return true
 		}
 	}

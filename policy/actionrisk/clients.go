@@ -1,6 +1,7 @@
 package actionrisk
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -86,16 +87,40 @@ func (c *compiled) known(exe string) {
 }
 
 // clientCall judges a call of a wallet, chain, payment or HTTP client.
-func (e *engine) clientCall(v *invocation) bool {
+func (e *engine) clientCall(sh *shell, v *invocation) bool {
 	if v.dry {
 		return false
+	}
+	if v.exe == "forge" {
+		e.foreignCalls(sh, v)
 	}
 	ids := e.clientRules(v)
 	if len(ids) == 0 || !e.budget.spend(4+len(v.argv)) {
 		return false
 	}
-	ids = append(ids, loopRules(e, v, ids)...)
+	ids = append(ids, loopRules(sh, v, ids)...)
 	return e.money(v.src, v.from, v.to, v.exe, ids...)
+}
+
+// foreignCalls runs what contracts that the command itself wrote hand to the shell,
+// if their tool is told to let them.
+func (e *engine) foreignCalls(sh *shell, v *invocation) {
+	ffi := v.has("--ffi")
+	for _, a := range v.env {
+		ffi = ffi || a.name == "FOUNDRY_FFI" && a.value.Text != "false"
+	}
+	if w := sh.vars["FOUNDRY_FFI"]; len(w) == 1 && w[0].Text == "true" {
+		ffi = true
+	}
+	if !ffi {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.files)) {
+		if f := e.files[name]; strings.HasSuffix(name, ".sol") && f.known {
+			src := sh.src.inside(f.word, "forge --ffi")
+			e.runOther(sh, &src)
+		}
+	}
 }
 
 // clientRules are the rule ids of one call.
@@ -111,6 +136,9 @@ func (e *engine) clientRules(v *invocation) []string {
 		e.serviceRules(v, &ids)
 		return ids
 	}
+	if liveScript(e, v) {
+		ids.add("wallet.service-move")
+	}
 	for _, l := range e.clients.byExe[v.exe] {
 		if e.clientHolds(l, v) {
 			l.rules(v, &ids)
@@ -124,12 +152,15 @@ func (e *engine) clientRules(v *invocation) []string {
 }
 
 func (e *engine) clientHolds(l *client, v *invocation) bool {
-	if len(l.sub) > 0 && !v.underAny(l.sub) ||
+	if len(l.sub) > 0 && !underLater(v, l.sub) ||
 		len(l.Any) > 0 && !slices.ContainsFunc(l.Any, v.has) || slices.ContainsFunc(l.None, v.has) {
 		return false
 	}
 	if len(l.Text) > 0 {
 		text := argvText(v)
+		for _, a := range v.env {
+			text += " " + a.value.Text
+		}
 		if !slices.ContainsFunc(l.Text, func(s string) bool { return strings.Contains(text, s) }) {
 			return false
 		}
@@ -138,6 +169,27 @@ func (e *engine) clientHolds(l *client, v *invocation) bool {
 		return false
 	}
 	return len(l.Class) == 0 || slices.Contains(l.Class, operandClass(v))
+}
+
+// underLater is underAny, where the first operands may be the values of options that
+// the tool's entry does not list.
+func underLater(v *invocation, paths [][]string) bool {
+	if v.underAny(paths) {
+		return true
+	}
+	for n := 1; n < min(5, len(v.operands)); n++ {
+		before := v.operands[n-1]
+		i := slices.IndexFunc(v.argv, func(w Word) bool { return w.Text == before.Text && w.Span == before.Span })
+		if i < 2 || !strings.HasPrefix(v.argv[i-1].Text, "-") || strings.Contains(v.argv[i-1].Text, "=") {
+			return false
+		}
+		later := *v
+		later.operands = v.operands[n:]
+		if later.underAny(paths) {
+			return true
+		}
+	}
+	return false
 }
 
 // liveNetwork: the option is given, and what it names is not on this machine. It
@@ -166,7 +218,44 @@ func operandClass(v *invocation) string {
 		b.WriteString(v.operands[i].Text)
 		b.WriteByte(' ')
 	}
-	return serviceClass(b.String())
+	class := serviceClass(b.String())
+	if words := toolWords(b.String()); class != "read" && hasWord(words[:min(2, len(words))], movingVerbs) {
+		return "money"
+	}
+	return class
+}
+
+// movingVerbs move money as the first words of a payment service's client.
+var movingVerbs = setOf("send fund capture withdraw payout pay transfer topup")
+
+// liveScript: a script whose name says that it moves money is told to do it for real.
+func liveScript(e *engine, v *invocation) bool {
+	if len(v.operands) == 0 || !slices.Contains(e.groups["interpreters"], v.exe) && v.exe != "tsx" && v.exe != "go" {
+		return false
+	}
+	i := 0
+	if v.operands[0].Text == "run" && len(v.operands) > 1 {
+		i = 1
+	}
+	name := base(v.operands[i].Text)
+	if dot := strings.LastIndexByte(name, '.'); dot > 0 {
+		name = name[:dot]
+	} else {
+		return false
+	}
+	if serviceClass(name) != "money" && !hasWord(toolWords(name), e.clients.Services.move) || strings.Contains(name, "test") {
+		return false
+	}
+	text := strings.ToLower(argvText(v))
+	if strings.Contains(text, "dry") || strings.Contains(text, "sandbox") || strings.Contains(text, "staging") {
+		return false
+	}
+	for _, w := range [...]string{"--live", "--prod", "production", "mainnet", "--execute", "--for-real", "--no-dry", "--commit", "--confirm", "--yes"} {
+		if strings.Contains(text, w) {
+			return true
+		}
+	}
+	return false
 }
 
 // rules adds the effect of a line.

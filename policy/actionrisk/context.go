@@ -2,6 +2,7 @@ package actionrisk
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -145,13 +146,14 @@ func wordsEnvironment(v *invocation) (production, development bool) {
 				continue
 			}
 			p, d := environments(o.value.Text)
-			production, development = production || p, development || d && labelOptions[o.name]
+			label := labelOptions[o.name] && !strings.HasPrefix(o.value.Text, "/dev/") || (o.name == "-f" || o.name == "--file") && composes(v)
+			production, development = production || p, development || d && label
 		} else if o.name == "--prod" || o.name == "--production" {
 			production = true
 		}
 	}
 	for _, a := range v.env {
-		if strings.HasSuffix(a.name, "_ENV") || strings.HasSuffix(a.name, "PROFILE") || a.name == "ENV" || a.name == "ENVIRONMENT" || a.name == "STAGE" {
+		if storeVariables[a.name] || strings.HasSuffix(a.name, "_ENV") || strings.HasSuffix(a.name, "PROFILE") || a.name == "ENV" || a.name == "ENVIRONMENT" || a.name == "STAGE" {
 			p, d := environments(a.value.Text)
 			production, development = production || p, development || d
 		}
@@ -178,6 +180,15 @@ func namesTest(v *invocation) bool {
 	return false
 }
 
+// composes: the file that it is given with -f describes a project, whose environment
+// stands in its name: docker-compose.test.yml.
+func composes(v *invocation) bool {
+	return strings.HasSuffix(v.exe, "-compose") || len(v.operands) > 0 && v.operands[0].Text == "compose"
+}
+
+// storeVariables say which database a program works on.
+var storeVariables = setOf("DATABASE_URL DB_URL DATABASE_URI SQLALCHEMY_DATABASE_URI MONGO_URL MONGO_URI MONGODB_URI MONGODB_URL REDIS_URL AMQP_URL PGHOST PGDATABASE DB_HOST DB_NAME DB_DATABASE MYSQL_HOST MYSQL_DATABASE")
+
 // namesDevelopment: a bare name that says development, such as "dev" or "orders-test".
 // Paths, hosts and addresses say nothing.
 func namesDevelopment(t string) bool {
@@ -188,20 +199,21 @@ func namesDevelopment(t string) bool {
 	return d
 }
 
+// testChainWords name networks whose money is worth nothing, or that end on this
+// machine.
+var testChainWords = []string{"sepolia", "goerli", "holesky", "testnet", "devnet", "mumbai", "amoy", "fuji", "eip155:84532", "eip155:11155111", "anvil", "localhost:8545", "127.0.0.1:8545",
+	"network hardhat", "network=hardhat", "hardhat_", "hoodi", "regtest", "signet", "simnet", "localnet", "localterra", "ganache", "chiado", "alfajores", "futurenet", "ghostnet", "shadownet", "preprod", "westend", "paseo", "shasta", "localhost:8899", "127.0.0.1:8899", "surfpool",
+	"--chain 31337", "--chain=31337", "--chain 1337", "--chain-id 31337", "--chain 11155111", "--chain 84532", "--chain-id 84532", "--chain 421614", "--chain 80002", "\"0x7a69\"", "\"0xaa36a7\"", "\"0x14a34\"", "chainid\":31337", "chainid\":11155111", "chainid\":84532",
+	"-network local", "-network=local", "--network dev", "--url local", "-u local", "bcrt1"}
+
 // testChain: the action itself names a test network.
 func testChain(e *engine, it *item) bool {
 	if it == nil {
 		return false
 	}
-	text := it.src.text
-	lower := strings.ToLower(text)
-	if strings.Contains(lower, "mainnet") {
+	lower := strings.ToLower(it.src.text)
+	if strings.Contains(lower, "mainnet") || !e.budget.spend(len(lower)/16) {
 		return false
 	}
-	for _, n := range [...]string{"sepolia", "goerli", "holesky", "testnet", "devnet", "mumbai", "amoy", "fuji", "eip155:84532", "eip155:11155111", "anvil", "localhost:8545", "127.0.0.1:8545", "hardhat", "hoodi"} {
-		if strings.Contains(lower, n) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(testChainWords, func(n string) bool { return strings.Contains(lower, n) })
 }

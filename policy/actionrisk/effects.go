@@ -80,7 +80,11 @@ func (c *compiled) takesValues(exe string, f *effect) {
 		spec.subs[word] = &sub
 		spec = &sub
 	}
-	for _, o := range slices.Concat(f.Take, f.In) {
+	for _, o := range slices.Concat(f.Take, f.In, f.All, f.Any, f.None) {
+		name, _, valued := strings.Cut(o, "=")
+		if o = name; !valued && !slices.Contains(f.Take, o) && !slices.Contains(f.In, o) || o == "" || strings.HasPrefix(o, "--") && valued {
+			continue
+		}
 		if o[0] == '-' && !slices.Contains(spec.Values, o) {
 			spec.Values = append(slices.Clip(spec.Values), o)
 		}
@@ -147,25 +151,22 @@ func (f *effect) words(v *invocation) []Word {
 }
 
 // effects judges what the invocation does to its words besides what its own rules
-// say, and tells whether there was anything.
-func (sh *shell) effects(v *invocation) bool {
-	done := false
+// say. It proves nothing about the rest of the invocation.
+func (sh *shell) effects(v *invocation) {
 	for _, f := range sh.e.effects[v.exe] {
 		if v.dry || !f.holds(v) {
 			continue
 		}
 		words := f.words(v)
-		if len(words) == 0 || !sh.e.budget.spend(4+len(words)) {
+		if len(words) == 0 && f.As[0] != "@assign" || !sh.e.budget.spend(4+len(words)) {
 			continue
 		}
 		inner := *sh
 		if folder, ok := v.value(f.In...); ok {
 			inner.chdir(&invocation{operands: []Word{folder}})
 		}
-		done = true
 		inner.act(f.As, words, v)
 	}
-	return done
 }
 
 // act does to the words what an effect says.
@@ -179,6 +180,44 @@ func (sh *shell) act(as []string, words []Word, v *invocation) {
 		sh.mixes(v, words)
 	case "@send":
 		sh.sends(v, words)
+	case "@sendat":
+		for _, w := range words {
+			if i := strings.LastIndexByte(w.Text, '@'); i >= 0 {
+				sh.sends(v, []Word{w.tail(i + 1)})
+			}
+		}
+	case "@puts":
+		for _, w := range words {
+			sh.puts(v, w)
+		}
+	case "@putsfile":
+		for _, w := range words {
+			sh.puts(v, sh.e.readFile(sh, w).word)
+		}
+	case "@assign":
+		sh.assigned(v, words)
+	case "@load":
+		for _, w := range words {
+			sh.loads(v, w)
+		}
+	case "@split":
+		for _, w := range words {
+			sh.plain(as[1:], splitWords(w), v)
+		}
+	case "@address":
+		for _, w := range words {
+			sh.interpret("socat", w, v, v.exe, nil)
+		}
+	case "@options":
+		sh.options(v, words)
+	case "@option":
+		for _, w := range words {
+			sh.plain([]string{v.exe}, settingsAsOptions(w), v)
+		}
+	case "@config":
+		for _, w := range words {
+			sh.e.configured(sh, as[1], sh.e.readFile(sh, w))
+		}
 	case ">", ">>":
 		for _, w := range words {
 			sh.writesTo(as[0], w, v)
@@ -240,6 +279,49 @@ func (sh *shell) mixes(v *invocation, words []Word) {
 	for _, w := range words {
 		if t != 0 {
 			sh.e.remember(sh, w, flow{taint: t, via: v.exe}, true)
+		}
+	}
+}
+
+// assigned: make takes NAME=text as a variable, whose text it may run.
+func (sh *shell) assigned(v *invocation, words []Word) {
+	all := slices.Clone(v.env)
+	for _, w := range words {
+		if name, _, ok := strings.Cut(w.Text, "="); ok && syntaxName(name) {
+			value := w.tail(len(name) + 1)
+			all = append(all, assign{name, value})
+			sh.variableActs(v, name, value)
+		}
+	}
+	for _, a := range all {
+		if strings.Contains(a.value.Text, "$(shell ") {
+			sh.interpret("make", a.value, v, v.exe, nil)
+		}
+	}
+}
+
+// loads: the program starts what the word names, or runs it as text.
+func (sh *shell) loads(v *invocation, w Word) {
+	if worldWritable(w.Text) {
+		sh.e.raise("rce.library-preload", v.src, v.from, v.to, printable(w.Text))
+	}
+	sh.interpret("shell", w, v, v.exe, nil)
+}
+
+// splitWords are the words of a text.
+func splitWords(w Word) []Word {
+	var out []Word
+	for _, t := range optionWords(w.Text) {
+		out = append(out, Word{Text: t, At: -1, Span: w.Span, Taint: w.Taint, Var: w.Var})
+	}
+	return out
+}
+
+// puts: the commands of a file transfer program, "put file".
+func (sh *shell) puts(v *invocation, w Word) {
+	for command := range strings.FieldsFuncSeq(w.Text, func(r rune) bool { return r == ';' || r == '\n' }) {
+		if words := strings.Fields(command); len(words) > 1 && (words[0] == "put" || words[0] == "mput" || words[0] == "reput") {
+			sh.sends(v, []Word{{Text: words[1], At: -1, Span: w.Span}})
 		}
 	}
 }

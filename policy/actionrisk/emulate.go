@@ -57,6 +57,8 @@ func (e *engine) emulate(sh *shell, v *invocation) (flow, bool) {
 			}
 			return f, v.stdin.taint != 0
 		}
+	case "envsubst":
+		return sh.substituted(v), v.stdin.word.Text != ""
 	case "rev":
 		return e.decode(sh, v, "rev", reverse)
 	case "tr":
@@ -89,6 +91,10 @@ func (e *engine) emulate(sh *shell, v *invocation) (flow, bool) {
 			w.Text = sh.cwd
 		}
 		return flow{known: true, word: w}, true
+	case "pgrep":
+		if len(v.operands) == 0 || v.operands[0].Text == "." || v.operands[0].Text == ".*" { // all processes, whom a signal to -1 reaches
+			return flow{known: true, word: Word{Text: "-1", At: -1, Span: v.argv[0].Span}}, true
+		}
 	case "mktemp":
 		return flow{known: true, word: Word{Text: "/tmp/tmp.file", At: -1, Span: v.argv[0].Span}}, true
 	case "true", "false", ":", "sleep", "wait", "cd", "test", "[":
@@ -232,6 +238,44 @@ func printf(v *invocation) flow {
 	}
 	f.word, f.known, f.taint = w, w.known(), f.taint|w.Taint
 	return f
+}
+
+// substituted is what envsubst makes of its input: $NAME and ${NAME} are replaced by
+// variables, or by what is not known.
+func (sh *shell) substituted(v *invocation) flow {
+	out := v.stdin
+	var b strings.Builder
+	text := out.word.Text
+	for i := 0; i < len(text) && b.Len() < maxDecoded; i++ {
+		j := i + 1
+		if brace := text[i] == '$' && j < len(text) && text[j] == '{'; brace {
+			j++
+		}
+		from := j
+		for text[i] == '$' && j < len(text) && isNameByte(text[j]) {
+			j++
+		}
+		if j == from {
+			b.WriteByte(text[i])
+			continue
+		}
+		value := string(hole)
+		if w := sh.vars[text[from:j]]; len(w) == 1 {
+			value = w[0].Text
+		}
+		for _, a := range v.env {
+			if a.name == text[from:j] {
+				value = a.value.Text
+			}
+		}
+		b.WriteString(value)
+		if i = j - 1; j < len(text) && text[j] == '}' && text[from-1] == '{' {
+			i = j
+		}
+	}
+	out.word.Text, out.word.At = b.String(), -1
+	out.known = out.known && strings.IndexByte(out.word.Text, hole) < 0
+	return out
 }
 
 func (e *engine) cat(sh *shell, v *invocation) (flow, bool) {

@@ -78,6 +78,8 @@ type flow struct {
 	line  bool   // a line end follows the text
 	via   string // decoder that made it
 	layer int
+	edit  string      // what filters on its way wrote into a text that is not known
+	makes *invocation // a dry run that printed what it would have made
 }
 
 const (
@@ -288,7 +290,7 @@ func (e *engine) match(it *item) bool {
 	found := false
 	try := func(list []*matcher) {
 		for _, m := range list {
-			if it.inv != nil && it.inv.dry && !rulesOutlastDryRun(m.rule.ID) {
+			if it.inv != nil && (it.inv.dry && !rulesOutlastDryRun(m.rule.ID) || it.inv.scratch && !rulesOutlastScratch(m.rule.ID)) {
 				continue
 			}
 			if about, ok := m.matches(e, it); ok {
@@ -319,6 +321,12 @@ func rulesOutlastDryRun(id string) bool {
 		return true
 	}
 	return false
+}
+
+// rulesOutlastScratch: what a container made for one run deletes, or whom it lets in,
+// is gone with it; what it fetches, runs and sends is not.
+func rulesOutlastScratch(id string) bool {
+	return rulesOutlastDryRun(id) && !strings.HasPrefix(id, "priv.")
 }
 
 // doubt notes something that could not be known.

@@ -12,12 +12,15 @@ type variable struct {
 	// As: the value is read as options of that command; Whole: as one word of it.
 	As    []string `json:"as,omitempty"`
 	Whole bool     `json:"whole,omitempty"`
+	// Assign: as one word NAME=value.
+	Assign bool `json:"assign,omitempty"`
 	// Loads: what lies where everybody may write is loaded as code.
 	Loads bool `json:"loads,omitempty"`
 }
 
 type variableTable struct {
-	Variables []variable `json:"variables"`
+	Variables []variable   `json:"variables"`
+	Files     []configFile `json:"files"`
 }
 
 func (c *compiled) readVariables(read tableReader) error {
@@ -25,7 +28,7 @@ func (c *compiled) readVariables(read tableReader) error {
 	if err := read("env", &t); err != nil {
 		return err
 	}
-	c.variables = map[string]*variable{}
+	c.variables, c.configs = map[string]*variable{}, t.Files
 	for i := range t.Variables {
 		a := &t.Variables[i]
 		for _, name := range a.Name {
@@ -82,11 +85,10 @@ func (sh *shell) variableActs(v *invocation, name string, value Word) {
 		sh.interpret(is.Lang, value, v, name, nil)
 	case len(is.As) > 0:
 		words := []Word{value}
-		if !is.Whole {
-			words = words[:0]
-			for _, t := range optionWords(value.Text) {
-				words = append(words, Word{Text: t, At: -1, Span: value.Span, Taint: value.Taint})
-			}
+		if is.Assign {
+			words[0].Text, words[0].At = name+"="+value.Text, -1
+		} else if !is.Whole {
+			words = splitWords(value)
 		}
 		of := *v
 		of.exe, of.argv, of.src = name, []Word{{Text: name, At: -1, Span: value.Span}}, sh.src

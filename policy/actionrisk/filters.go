@@ -14,6 +14,9 @@ func (e *engine) filter(sh *shell, v *invocation) (flow, bool) {
 	program := Word{}
 	switch v.exe {
 	case "sed", "awk", "gawk", "mawk", "grep", "egrep", "fgrep", "rg", "jq", "yq":
+		if v.exe == "jq" && v.has("-n") && len(rest) > 0 && literalObject(rest[0].Text) {
+			return flow{word: rest[0], known: true, line: true, taint: rest[0].Taint}, true
+		}
 		if v.exe == "jq" && v.has("-n") && len(rest) > 0 && strings.Contains(rest[0].Text, `"`) { // it prints its program's own strings
 			return flow{taint: fromBuilt, via: v.exe}, true
 		}
@@ -30,6 +33,14 @@ func (e *engine) filter(sh *shell, v *invocation) (flow, bool) {
 	interpreter := slices.Contains(e.groups["interpreters"], v.exe)
 	if len(rest) > 0 && !interpreter {
 		in = e.readFile(sh, rest[len(rest)-1])
+	}
+	if w, ok := e.spoken(v); ok && !in.known && (v.exe == "jq" || v.exe == "yq") { // a program of its own makes a command of each line
+		return flow{word: w, taint: in.taint, via: v.exe}, true
+	}
+	if !in.known && v.exe == "sed" {
+		if text, ok := sedText(program.Text, "\x01"); ok && text != "\x01" {
+			return flow{word: Word{Text: strings.ReplaceAll(text, "\x01", string(hole)), At: -1, Span: v.argv[0].Span}, taint: in.taint, via: v.exe}, true
+		}
 	}
 	if !in.known || in.word.Text == "" || len(in.word.Text) > maxDecoded {
 		return flow{}, false
@@ -236,4 +247,11 @@ func hasProgram(v *invocation) bool {
 		}
 	}
 	return found
+}
+
+// literalObject: a program of jq that is an object or a list without anything to
+// compute.
+func literalObject(program string) bool {
+	program = strings.TrimSpace(program)
+	return program != "" && (program[0] == '{' || program[0] == '[') && !strings.ContainsAny(program, "$|()"+string(hole)) && !strings.Contains(program, "input")
 }

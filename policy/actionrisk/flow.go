@@ -30,10 +30,12 @@ func (e *engine) remember(sh *shell, name Word, f flow, more bool) {
 		e.sinks[name.Text] = s
 		return
 	}
+	e.wroteConfig(sh, name, f)
 	if !name.known() || len(f.word.Text) > maxDecoded || name.Text == "/dev/null" {
 		return
 	}
 	key := fileKey(sh.cwd, name.Text)
+	e.configured(sh, key, f)
 	old, ok := e.files[key]
 	if !ok && len(e.files) >= maxFiles {
 		return
@@ -83,8 +85,11 @@ func (e *engine) within(cwd string, name Word) taint {
 		return 0
 	}
 	var t taint
+	pattern := strings.HasSuffix(name.Text, "*")
 	for file, f := range e.files {
 		switch {
+		case pattern && strings.HasPrefix(file, key):
+			t |= f.taint & (fromSecret | fromDump | fromEnviron)
 		case strings.HasPrefix(file, key+"/"):
 			if t |= f.taint & (fromSecret | fromDump | fromEnviron); kindOfFile(file)&(isCredential|isPublic) == isCredential {
 				t |= fromSecret
@@ -109,6 +114,56 @@ func descriptor(p string) (string, bool) {
 // output is what an invocation prints, as far as it can be known, and where it
 // came from.
 func (e *engine) output(sh *shell, v *invocation) flow {
+	f := e.printed(sh, v)
+	if v.dry && !f.known {
+		f.makes = v
+		if plan, ok := v.value("-out", "--out", "--save-plan"); ok {
+			e.remember(sh, plan, f, false)
+		}
+	}
+	return v.noted(f)
+}
+
+// editsInPlace keeps what a filter writes into files that are not known.
+func (sh *shell) editsInPlace(v *invocation) {
+	switch v.exe {
+	case "sed", "gsed", "yq", "perl":
+	default:
+		return
+	}
+	if !v.has("-i") && !v.has("--in-place") && !v.has("--inplace") && !v.has("-pi") {
+		return
+	}
+	for _, w := range v.operands {
+		if !strings.HasSuffix(w.Text, ".yaml") && !strings.HasSuffix(w.Text, ".yml") && !strings.HasSuffix(w.Text, ".json") {
+			continue
+		}
+		if f := sh.e.readFile(sh, w); !f.known {
+			one := *v
+			one.stdin = f
+			sh.e.remember(sh, w, one.noted(f), false)
+		}
+	}
+}
+
+// noted keeps what a filter writes into a text that is not known.
+func (v *invocation) noted(f flow) flow {
+	if f.known {
+		return f
+	}
+	f.edit = v.stdin.edit
+	switch v.exe {
+	case "sed", "yq", "jq", "awk", "gawk", "perl", "gsed":
+		for _, w := range v.argv[1:] {
+			if len(f.edit)+len(w.Text) < maxValue {
+				f.edit += "\n" + w.Text
+			}
+		}
+	}
+	return f
+}
+
+func (e *engine) printed(sh *shell, v *invocation) flow {
 	if f, ok := e.emulate(sh, v); ok {
 		return f
 	}
@@ -124,16 +179,26 @@ func (e *engine) output(sh *shell, v *invocation) flow {
 		quiet = savesAll(v)
 	case in("dumpers"):
 		f.taint |= fromDump
+		if dropsFirst(v) {
+			f.via += dropsMark
+		}
 	case v.exe == "history":
 		f.taint |= fromEnviron
 	case v.exe == "env" || v.exe == "printenv" || v.exe == "set" || v.exe == "export" || v.exe == "declare":
 		if len(v.operands) == 0 && !(v.exe == "env" && (v.has("-i") || v.has("--ignore-environment"))) {
 			f.taint |= fromEnviron
 		}
+	case (v.exe == "docker" || v.exe == "podman") && v.underAny([][]string{{"inspect"}, {"container", "inspect"}}) && !v.has("-f") && !v.has("--format"): // with its variables
+		f.taint |= fromEnviron
 	case in("summaries"):
 		f.taint = 0
 	case in("readers"), in("packers"):
 		f.taint |= e.packed(sh, v)
+		for i := range v.argv[1:] { // also as the value of an option
+			if c := e.classOf(v.argv[i+1], sh.cwd); c&isCredential != 0 && c&isPublic == 0 && !sh.remote {
+				f.taint |= fromSecret
+			}
+		}
 		for _, w := range v.operands[min(v.data, len(v.operands)):] {
 			if v.has("--no-recursion") && !w.Glob && e.classOf(w, sh.cwd)&isKeyFolder != 0 {
 				continue // the folder's name alone
@@ -157,14 +222,36 @@ func (e *engine) output(sh *shell, v *invocation) flow {
 	for i := range v.argv {
 		f.taint |= v.argv[i].Taint & (fromSecret | fromDump | fromEnviron)
 	}
+	if w, ok := e.spoken(v); ok && f.taint&fromNetwork == 0 && !in("readers") {
+		f.word, f.known = w, w.known()
+	}
 	e.copies(sh, v)
 	e.transforms(sh, v)
+	e.outputFile(sh, v)
 	e.downloads(sh, v, f)
 	if quiet {
 		return flow{known: true}
 	}
 	return f
 }
+
+// outputFile: Git's commands that print write to a file instead, if they are told to.
+func (e *engine) outputFile(sh *shell, v *invocation) {
+	if v.exe != "git" || len(v.operands) == 0 {
+		return
+	}
+	switch v.operands[0].Text {
+	case "diff", "log", "show", "shortlog", "whatchanged", "archive", "diff-tree", "diff-index", "rev-list", "reflog":
+		for i := range v.opts {
+			if o := &v.opts[i]; o.name == "--output" && o.given {
+				sh.write(redir{">", o.value}, flow{}, nil)
+			}
+		}
+	}
+}
+
+// objectStores are the clients of stores of objects.
+var objectStores = setOf("aws gsutil gcloud az rclone mc s3cmd s5cmd b2")
 
 // connects: a program of many uses that is pointed at another machine here, whose
 // answer it prints.
@@ -182,8 +269,24 @@ func connects(v *invocation) bool {
 	case "scp", "rsync", "sftp":
 		return len(v.operands) > 0 && remotePath(v.operands[0].Text)
 	}
+	if objectStores[v.exe] {
+		return v.underAny(printsObject) && slices.ContainsFunc(v.operands, func(w Word) bool { return w.Text == "-" || w.Text == "cat" || w.Text == "/dev/stdout" })
+	}
+	switch v.exe {
+	case "helm", "kustomize", "kubectl", "oc": // what is described elsewhere
+		return v.underAny(remoteDescriptions) && (v.has("--repo") || slices.ContainsFunc(v.operands, func(w Word) bool {
+			return strings.Contains(w.Text, "://") || strings.HasPrefix(w.Text, "github.com/") || strings.HasPrefix(w.Text, "git@")
+		}))
+	}
 	return false
 }
+
+// printsObject are the commands of object stores that can print one.
+var printsObject = [][]string{{"s3", "cp"}, {"cp"}, {"cat"}, {"storage", "cp"}, {"storage", "cat"}, {"storage", "blob", "download"}, {"get"}, {"s3api", "get-object"}}
+
+// remoteDescriptions are the commands that print manifests made from what they are
+// pointed at.
+var remoteDescriptions = [][]string{{"template"}, {"pull"}, {"show"}, {"build"}, {"kustomize"}}
 
 // remotePath: host:path, host::module/path, rsync://host/path.
 func remotePath(t string) bool {
@@ -387,7 +490,11 @@ func (e *engine) copies(sh *shell, v *invocation) {
 	if remotePath(from.Text) {
 		return
 	}
-	if f := e.readFile(sh, from); f.known || f.taint != 0 {
+	f := e.readFile(sh, from)
+	if from.Text == "/dev/stdin" {
+		f = v.stdin
+	}
+	if f.known || f.taint != 0 {
 		e.remember(sh, to, f, false)
 	}
 }

@@ -98,7 +98,7 @@ func wordsFrom(text string, i int) (string, int) {
 // startsPrograms: a name of what starts programs stands in the text.
 func startsPrograms(text string) bool {
 	l := strings.ToLower(text)
-	for _, n := range [...]string{"system", "exec", "spawn", "popen", "process", "shell", "cmd", "run", "subprocess", "open3"} {
+	for _, n := range [...]string{"system", "exec", "spawn", "popen", "process", "shell", "cmd", "run", "subprocess", "open3", ".ffi("} {
 		if strings.Contains(l, n) {
 			return true
 		}
@@ -182,29 +182,6 @@ func (e *engine) runTcl(sh *shell, src *source) {
 				if e.actsText(rest) {
 					e.carried(sh, src, from, to, rest, strings.TrimSpace(verb))
 				}
-			}
-		}
-	})
-}
-
-// runBang runs what the command language of an editor, a debugger or a file
-// transfer program hands to the shell: "!rm x", "shell rm x".
-func (e *engine) runBang(sh *shell, src *source) {
-	e.eachLine(src.text, ";\n", func(from, to int) {
-		line := strings.TrimLeft(src.text[from:to], " \t:%")
-		i := max(strings.Index(line, "system("), strings.Index(line, "os.execute("), strings.Index(line, "popen("))
-		if i >= 0 { // a function of the editor's own language
-			if j := strings.IndexAny(line[i:], "'\""); j >= 0 {
-				if k := closingQuote(line, i+j); k > 0 {
-					e.carried(sh, src, from, to, line[i+j+1:k], "system")
-					return
-				}
-			}
-		}
-		for _, prefix := range [...]string{"!", "\\!", "shell ", "platform shell ", "system ", "silent !", "exec !"} {
-			if rest, ok := strings.CutPrefix(line, prefix); ok && rest != "" {
-				e.carried(sh, src, from, to, rest, strings.TrimSpace(prefix))
-				return
 			}
 		}
 	})

@@ -2,6 +2,7 @@ package actionrisk
 
 import (
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 )
@@ -18,6 +19,10 @@ var queryKeys = setOf("sql query statement stmt statements queries ksql aql cyph
 
 // requestBodies judges what a client sends.
 func (sh *shell) requestBodies(v *invocation) {
+	if v.exe == "gh" || v.exe == "glab" {
+		sh.apiFields(v)
+		return
+	}
 	if !httpClients[v.exe] || v.dry {
 		return
 	}
@@ -72,6 +77,11 @@ func (sh *shell) curlConfig(v *invocation) {
 	}
 	if len(sh.e.files) > 0 && len(v.argv) > 1 && v.argv[1].Text != "-q" {
 		read(Word{Text: "~/.curlrc"})
+		for _, a := range v.env {
+			if a.name == "CURL_HOME" || a.name == "XDG_CONFIG_HOME" {
+				read(Word{Text: path.Join(a.value.Text, ".curlrc")})
+			}
+		}
 	}
 	if len(more) > 0 {
 		v.argv = append(append([]Word{v.argv[0]}, more...), v.argv[1:]...)
@@ -107,8 +117,8 @@ func configLine(line string, at Word) []Word {
 
 // searchAddress: the path names a search.
 func searchAddress(w Word) bool {
-	path, _, _ := strings.Cut(strings.ToLower(w.Text), "?")
-	return strings.Contains(path, "/search") || strings.Contains(path, "/_search") || strings.Contains(path, "autocomplete") || strings.Contains(path, "suggest")
+	address, _, _ := strings.Cut(strings.ToLower(w.Text), "?")
+	return strings.Contains(address, "/search") || strings.Contains(address, "/_search") || strings.Contains(address, "autocomplete") || strings.Contains(address, "suggest")
 }
 
 func isBodyOption(name string) bool {
@@ -147,6 +157,26 @@ func (sh *shell) optionBody(v *invocation, o *option, words string) {
 	sh.e.runBody(&src, words)
 }
 
+// apiFields are those of gh api: -f query=text, -F query=@file.
+func (sh *shell) apiFields(v *invocation) {
+	for i := range v.opts {
+		o := &v.opts[i]
+		key, value, ok := strings.Cut(o.value.Text, "=")
+		if !o.given || !ok || !queryKeys[key] {
+			continue
+		}
+		text := Word{Text: value, At: -1, Span: o.value.Span}
+		if name, ok := strings.CutPrefix(value, "@"); ok {
+			f := sh.e.readFile(sh, Word{Text: name})
+			if text = f.word; !f.known {
+				continue
+			}
+		}
+		src := sh.src.inside(text, v.exe)
+		sh.e.runStatement(&src)
+	}
+}
+
 // items are httpie's: key=value is a member of the body, key:=value one of JSON.
 func (sh *shell) items(v *invocation, words string) {
 	for _, w := range v.operands {
@@ -154,7 +184,7 @@ func (sh *shell) items(v *invocation, words string) {
 		if key = strings.TrimSuffix(key, ":"); !ok || strings.Contains(key, "://") {
 			continue
 		}
-		src := sh.src.inside(Word{Text: strings.TrimPrefix(value, "="), At: -1, Span: w.Span}, v.exe)
+		src := sh.src.inside(Word{Text: strings.Trim(strings.TrimPrefix(value, "="), `"`), At: -1, Span: w.Span}, v.exe)
 		if queryKeys[strings.ToLower(key)] {
 			sh.e.runStatement(&src)
 		}
@@ -167,8 +197,8 @@ func (sh *shell) items(v *invocation, words string) {
 
 // parameters judges the statements in an address: ?query=DROP%20TABLE%20x.
 func (sh *shell) parameters(w Word) {
-	path, query, _ := strings.Cut(w.Text, "?")
-	if strings.HasSuffix(path, "/query") { // InfluxDB's name for it
+	address, query, _ := strings.Cut(w.Text, "?")
+	if strings.HasSuffix(address, "/query") { // InfluxDB's name for it
 		query = strings.ReplaceAll("&"+query, "&q=", "&query=")
 	}
 	sh.e.runForm(&source{text: query, at: -1, span: w.Span, via: sh.src.via, depth: sh.src.depth + 1})
@@ -209,6 +239,10 @@ func (e *engine) runStatement(src *source) bool {
 func (e *engine) runBody(src *source, words string) {
 	text := strings.TrimSpace(src.text)
 	if text == "" || src.depth > maxDepth || !e.budget.spend(1+len(text)/8) {
+		return
+	}
+	if text == "null" && (strings.Contains(words, "firebaseio.com") || strings.Contains(words, "firebasedatabase.app")) {
+		e.raise("nosql.delete-all", src, 0, len(src.text), "") // what was there is replaced by nothing
 		return
 	}
 	if text[0] == '{' || text[0] == '[' {
@@ -302,5 +336,8 @@ func (w *bodyWalk) deletion(n *jsonNode) {
 	removes := n.get("delete", "remove")
 	if all("deleteAll", "delete_all", "drop_all", "dropAll") || removes.str("query") == "*:*" || n.str("drop_op") == "ALL" {
 		w.e.raise("nosql.delete-all", w.src, n.start, n.end, "")
+	}
+	if n.get("remove_index") != nil {
+		w.e.raise("nosql.index-delete", w.src, n.start, n.end, "")
 	}
 }

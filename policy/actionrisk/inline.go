@@ -45,6 +45,8 @@ func sinkOf(name, lang string) byte {
 		return 0
 	case last == "delete" && strings.HasSuffix(first, "indices"):
 		return 'n'
+	case last == "sh" && lang == "ruby" && i < 0: // of Rake
+		return 's'
 	case last == "execute" && lang == "lua":
 		return 's'
 	case last == "exec" && (strings.Contains(first, "child_process") || first == "cp" || lang == "node" && first == "" || strings.HasSuffix(first, "os")):
@@ -89,7 +91,7 @@ func (e *engine) runInline(sh *shell, src *source, lang string) {
 		e.tooDeep = true
 		return
 	}
-	if e.runOddInline(sh, src, lang) {
+	if e.runOddLanguage(sh, src, lang) {
 		return
 	}
 	mongo := lang == "mongo"
@@ -103,9 +105,11 @@ func (e *engine) runInline(sh *shell, src *source, lang string) {
 		r.loops(i)
 	}
 	for i := range r.toks {
+		r.tagged(i)
 		r.look(i)
 	}
 	r.whole()
+	r.libraries()
 	r.wallets()
 	if lang == "awk" && len(e.findings) == 0 && !strings.Contains(src.text, "system") && !strings.Contains(src.text, "|") && !strings.Contains(src.text, ">") {
 		e.unproven = false
@@ -250,10 +254,18 @@ func (r *inlineRun) computed(i int) {
 	args := r.arguments(i + 1)
 	end := i + 2 + len(args)
 	comma := slices.IndexFunc(args, func(t inlineToken) bool { return t.kind == ',' })
-	if comma < 0 || end+1 >= len(r.toks) || r.toks[end+1].kind != '(' {
+	if comma < 0 || end+1 >= len(r.toks) {
 		return
 	}
 	name := r.toks[i]
+	if next := r.toks[end+1]; next.kind == 'i' && strings.HasPrefix(next.text, ".") && end+2 < len(r.toks) && r.toks[end+2].kind == '(' { // getattr(stripe, "Pay"+"out").create(…)
+		name.text, name.from = r.join(args[:comma]).text+"."+r.join(args[comma+1:]).text+next.text, next.from
+		r.money(name, r.arguments(end+2), true)
+		return
+	}
+	if r.toks[end+1].kind != '(' {
+		return
+	}
 	name.text, name.computed = "os."+r.join(args[comma+1:]).text, true
 	r.call(name, r.arguments(end+1))
 }
@@ -321,6 +333,7 @@ func (r *inlineRun) word(t inlineToken) Word {
 }
 
 func (r *inlineRun) shellText(t inlineToken) {
+	r.feedsClient(t.text)
 	r.sh.interpret("shell", r.word(t), &invocation{exe: r.lang, src: r.src, from: t.from, to: t.to, stdin: flow{known: true}}, r.lang, nil)
 }
 
@@ -386,6 +399,15 @@ func (r *inlineRun) call(name inlineToken, args []inlineToken) {
 		r.pipeOpen(args)
 	}
 	r.money(name, args, name.computed)
+	if r.lang == "lua" && (name.text == "redis.call" || name.text == "redis.pcall" || name.text == "server.call") {
+		list := slices.DeleteFunc(r.strings(args), func(t inlineToken) bool { // KEYS[1] is one key, not a pattern
+			return strings.Trim(t.text, string(hole)) == ""
+		})
+		if len(list) > 0 {
+			r.run(append([]inlineToken{{text: "redis-cli"}}, list...))
+		}
+		return
+	}
 	if r.database(name, args) {
 		return
 	}
@@ -523,7 +545,7 @@ func (r *inlineRun) pipeOpen(args []inlineToken) {
 // octal is a mode written as a number: 0777, 0o777.
 func octal(args []inlineToken) string {
 	for _, t := range args {
-		if digits := strings.TrimPrefix(strings.TrimPrefix(t.text, "0o"), "0"); t.kind == 'i' && len(digits) == 3 && strings.Trim(digits, "01234567") == "" {
+		if digits := strings.TrimPrefix(strings.TrimPrefix(t.text, "0o"), "0"); t.kind == 'i' && (len(digits) == 3 || len(digits) == 4 && digits[0] < '8') && strings.Trim(digits, "01234567") == "" {
 			return digits
 		}
 	}
@@ -582,6 +604,7 @@ func (r *inlineRun) fromInput() bool {
 
 // run judges words as a command.
 func (r *inlineRun) run(list []inlineToken) {
+	r.feedsClient(r.listed(list, " ", list[0]).text)
 	v := &invocation{src: r.src, from: list[len(list)-1].from, to: list[len(list)-1].to, stdin: flow{known: true}}
 	for _, t := range list {
 		w := r.word(t)
@@ -648,6 +671,9 @@ var fetchNames = []string{"urlopen", "requests.get", "fetch(", "http.get", "http
 // into, anything else that is decoded or downloaded is a finding of its own.
 func (r *inlineRun) evaluate(name inlineToken, args, list []inlineToken) {
 	e := r.sh.e
+	if strings.HasSuffix(name.text, "Function") && len(list) > 1 { // the names of its parameters stand first
+		list = list[len(list)-1:]
+	}
 	decodes, fetches, literal := false, false, ""
 	for _, t := range args {
 		if t.kind == 'i' {
@@ -747,55 +773,6 @@ func (r *inlineRun) wholeEnvironment() bool {
 	return false
 }
 
-// runOddInline runs a text of a language that has no calls with brackets: recipes,
-// settings, an editor's command line, AppleScript.
-func (e *engine) runOddInline(sh *shell, src *source, lang string) bool {
-	switch lang {
-	case "sed":
-		e.runSed(sh, src)
-	case "make", "just":
-		e.runMake(sh, src, lang == "just")
-	case "cmake":
-		e.runCMake(sh, src)
-	case "settings":
-		e.runSettings(sh, src)
-	case "lines":
-		e.runLines(sh, src)
-	case "scripts":
-		e.runScripts(sh, src)
-	case "bang":
-		e.runBang(sh, src)
-	case "elisp", "other":
-		e.runOther(sh, src)
-	case "applescript":
-		e.runAppleScript(sh, src)
-	default:
-		return false
-	}
-	return true
-}
-
-// runAppleScript runs what AppleScript hands to the shell.
-func (e *engine) runAppleScript(sh *shell, src *source) {
-	text := src.text
-	phrase := "do shell script"
-	if !strings.Contains(text, phrase) {
-		phrase = "do script"
-	}
-	for i := strings.Index(text, phrase); i >= 0; {
-		rest := text[i+len(phrase):]
-		if j := strings.IndexByte(rest, '"'); j >= 0 {
-			t := stringToken(text, i+len(phrase)+j, "applescript")
-			e.carried(sh, src, t.from, t.to, t.text, phrase)
-		}
-		k := strings.Index(rest, phrase)
-		if k < 0 {
-			return
-		}
-		i += len(phrase) + k
-	}
-}
-
 // carried interprets text[from:to] of a source as shell.
 func (e *engine) carried(sh *shell, src *source, from, to int, text, via string) {
 	span, _ := src.where(from, to)
@@ -823,7 +800,7 @@ func (e *engine) runSed(sh *shell, src *source) {
 		case len(line) > 3 && line[0] == 's' && !isNameByte(line[1]) && line[1] != ' ':
 			parts := strings.Split(strings.ReplaceAll(line, "\\"+line[1:2], "\x01"), line[1:2])
 			if len(parts) == 4 && strings.ContainsRune(parts[3], 'e') && strings.Trim(parts[3], "egiIpmM0123456789") == "" {
-				e.carried(sh, src, from, min(end, len(text)), strings.ReplaceAll(parts[2], "\x01", line[1:2]), "sed s///e")
+				e.carried(sh, src, from, min(end, len(text)), strings.ReplaceAll(strings.ReplaceAll(parts[2], "&", string(hole)), "\x01", line[1:2]), "sed s///e")
 			}
 		}
 		at = end + 1

@@ -1,6 +1,9 @@
 package actionrisk
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Program text that calls a database: the methods of drivers and object mappers,
 // SQL in their arguments, and bytes that are written to a connection.
@@ -28,7 +31,10 @@ var sqlCalls = setOf(`execute executemany executescript execute_sql executeSql e
 	query queryRaw query_raw rawQuery raw_query raw rawSql execSQL execSql multi_query multiQuery real_query run all each none any one oneOrNone manyOrNone many result multi batch
 	$executeRaw $executeRawUnsafe $queryRaw $queryRawUnsafe executeRaw executeRawUnsafe queryRawUnsafe executeUpdate executeQuery executeLargeUpdate executeStatement executeNonQuery ExecuteNonQuery ExecuteSqlRaw ExecuteSqlRawAsync ExecuteSqlCommand FromSqlRaw
 	createQuery createNativeQuery createSQLQuery nativeQuery do prepare selectall_arrayref selectrow_array unprepared statement affectingStatement sql read_sql read_sql_query run_sql runSql
-	Exec ExecContext Query QueryRow QueryContext MustExec NamedExec Raw pg_query mysqli_query mysqli_multi_query mysql_query sqlite_exec odbc_exec sqlsrv_query oci_parse db_query unsafe command execute_query executeScript delete update select select_all select_value client_query simpleQuery`)
+	Exec ExecContext Query QueryRow QueryContext MustExec NamedExec Raw pg_query mysqli_query mysqli_multi_query mysql_query sqlite_exec odbc_exec sqlsrv_query oci_parse db_query unsafe command execute_command sendCommand send_command sendCommandRaw call execute_query executeScript delete update select select_all select_value client_query simpleQuery sendline dbExecute dbSendStatement dbSendQuery dbGetQuery sqlQuery sqlExec executeStatement`)
+
+// consoleCalls run a command of the application's own console.
+var consoleCalls = map[string]string{"call_command": "manage.py", "Artisan::call": "artisan", "execute_from_command_line": "manage.py"}
 
 // wireCalls are methods that write bytes to a connection.
 var wireCalls = setOf("send sendall write sendto puts print syswrite end sendMessage writelines fwrite fputs socket_write stream_socket_sendto")
@@ -37,6 +43,9 @@ var wireCalls = setOf("send sendall write sendto puts print syswrite end sendMes
 func (r *inlineRun) database(name inlineToken, args []inlineToken) bool {
 	cut := strings.LastIndexAny(name.text, ".:>")
 	last := strings.TrimLeft(name.text[cut+1:], "&")
+	if r.sends(name, args) {
+		return true
+	}
 	method := cut >= 0 || r.isMethod(name)
 	if d, ok := driverEffects[last]; ok && (method || d.scoped == "") {
 		effect := d.whole
@@ -46,9 +55,29 @@ func (r *inlineRun) database(name inlineToken, args []inlineToken) bool {
 		r.effect(effect, name, args)
 		return true
 	}
-	if last == "drop" && (strings.Contains(name.text, "ollection") || strings.HasPrefix(name.text, "db.")) {
+	if last == "purge" && (strings.Contains(name.text, "control.") || strings.Contains(name.text, "ueue")) {
+		r.effect("nosql.queue-purge", name, args)
+		return true
+	}
+	if last == "load" && r.mongo {
+		if list := r.strings(args); len(list) > 0 {
+			r.sh.e.includedMongo(r.sh, r.src, list[0].text)
+		}
+		return true
+	}
+	if effect := r.mapperEffect(last, name, args); effect != "" {
+		r.effect(effect, name, args)
+		return true
+	}
+	if last == "drop" && len(args) == 0 && r.ofCollection(name) {
 		r.effect("nosql.collection-drop", name, args)
 		return true
+	}
+	if program := consoleCalls[name.text[max(strings.LastIndexByte(name.text, '.'), -1)+1:]]; program != "" {
+		if list := r.strings(args); len(list) > 0 {
+			r.run(append([]inlineToken{{text: program}}, list...))
+			return true
+		}
 	}
 	if wireCalls[last] && method {
 		for _, t := range r.strings(args) {
@@ -64,10 +93,105 @@ func (r *inlineRun) database(name inlineToken, args []inlineToken) bool {
 	return r.runsSQL(name, args)
 }
 
+// ofCollection: the chain in front of a method goes through a collection.
+func (r *inlineRun) ofCollection(name inlineToken) bool {
+	before := r.src.text[:min(max(name.from, 0), len(r.src.text))]
+	chain := before[strings.LastIndexAny(before, ";\n")+1:] + name.text
+	return strings.Contains(chain, "ollection") || strings.HasPrefix(name.text, "db.")
+}
+
+// mapperEffect: methods of object mappers whose arguments, or whose chain, decide.
+func (r *inlineRun) mapperEffect(last string, name inlineToken, args []inlineToken) string {
+	text := ""
+	if len(args) > 0 {
+		from, to := max(args[0].from, 0), min(args[len(args)-1].to+2, len(r.src.text))
+		text = strings.Join(strings.Fields(r.src.text[min(from, to):to]), "")
+	}
+	before := r.src.text[:min(max(name.from, 0), len(r.src.text))]
+	chain := before[strings.LastIndexAny(before, ";\n")+1:] + name.text
+	switch last {
+	case "destroy":
+		if strings.Contains(text, "truncate:true") || strings.Contains(text, "where:{}") {
+			return "delete.unbounded"
+		}
+	case "sync", "synchronize":
+		if strings.Contains(text, "force:true") || text == "true" {
+			return "drop.schema"
+		}
+	case "drop":
+		if strings.HasSuffix(chain, "sequelize.drop") || strings.HasSuffix(chain, "schema.drop") {
+			return "drop.schema"
+		}
+	case "delete":
+		rest := r.src.text[min(max(name.to, 0), len(r.src.text)):]
+		if end := strings.IndexAny(rest, ";\n"); end >= 0 {
+			rest = rest[:end]
+		}
+		filtered := slices.ContainsFunc(chainFilters, func(f string) bool { return strings.Contains(chain, f) || strings.Contains(rest, f) })
+		if len(args) == 0 && strings.Contains(chain, ".query(") && !filtered || len(args) > 0 && strings.Contains(r.src.text, "drizzle") && !filtered {
+			return "delete.unbounded"
+		}
+	case "del":
+		if len(args) == 0 && (strings.Contains(chain, "knex") || strings.Contains(chain, "db(")) && !strings.Contains(chain, "where") {
+			return "delete.unbounded"
+		}
+	}
+	return ""
+}
+
+// tagged: sql`drop table x` hands the text behind a name to it.
+func (r *inlineRun) tagged(i int) {
+	t := r.toks[i]
+	if r.lang != "node" || t.kind != 's' || i == 0 || r.toks[i-1].kind != 'i' || r.toks[i-1].to >= len(r.src.text) || r.src.text[r.toks[i-1].to] != '`' {
+		return
+	}
+	name := r.toks[i-1].text
+	if sqlCalls[name[strings.LastIndexByte(name, '.')+1:]] && looksSQL(t.text) {
+		src := r.src.inside(r.word(t), r.lang)
+		if src.depth <= maxDepth {
+			r.sh.e.runSQL(&src, nil)
+		}
+	}
+}
+
+// feedsClient: a text that starts a database's client without a statement hands its
+// own strings to it: popen("psql"), input=b"drop table x".
+func (r *inlineRun) feedsClient(command string) {
+	fields := strings.Fields(strings.Trim(command, "| "))
+	if len(fields) == 0 || !r.sh.e.readsStatements(base(fields[0])) {
+		return
+	}
+	for _, f := range fields[1:] {
+		switch f {
+		case "-c", "-e", "-Q", "-f", "-q", "--command", "--execute", "--eval", "--file":
+			return
+		}
+	}
+	client := &invocation{exe: base(fields[0]), cwd: r.sh.cwd, src: r.src}
+	for _, t := range r.toks {
+		if t.kind == 's' && (looksSQL(t.text) || looksRedis(t.text) || looksMongo(t.text)) && r.sh.e.budget.spend(4) {
+			src := r.src.inside(r.word(t), r.lang)
+			if src.depth <= maxDepth {
+				r.sh.e.runSQL(&src, client)
+			}
+		}
+	}
+}
+
+// readsStatements: a client that runs what it is given on its input.
+func (e *engine) readsStatements(exe string) bool {
+	for _, w := range e.wrappers[exe] {
+		if w.Stdin && len(w.sub) == 0 && storeLanguage(w.Lang) {
+			return true
+		}
+	}
+	return false
+}
+
 // isMethod: -> or a point stands before the name.
 func (r *inlineRun) isMethod(name inlineToken) bool {
 	before := r.src.text[:min(max(name.from, 0), len(r.src.text))]
-	return strings.HasSuffix(before, "->") || strings.HasSuffix(before, ".") || strings.HasSuffix(before, "::")
+	return strings.HasSuffix(before, "->") || strings.HasSuffix(before, ".") || strings.HasSuffix(before, ":")
 }
 
 // runsSQL judges the SQL in a call's first argument and tells whether it is SQL.
@@ -82,14 +206,35 @@ func (r *inlineRun) runsSQL(name inlineToken, args []inlineToken) bool {
 		}
 		return false
 	}
+	if words := r.listed(r.strings(args), " ", name); looksRedis(words.text) {
+		src := r.src.inside(r.word(words), r.lang)
+		r.sh.e.runRedis(&src, words.text, "")
+		return true
+	}
+	for _, t := range r.strings(args) { // behind the connection
+		if !looksSQL(text.text) && looksSQL(t.text) {
+			text = t
+		}
+	}
 	if !looksSQL(text.text) {
 		return false
 	}
 	src := r.src.inside(r.word(text), r.lang)
 	if src.depth <= maxDepth {
-		r.sh.e.runSQL(&src, nil)
+		r.sh.e.runSQL(&src, r.library())
 	}
 	return true
+}
+
+// library is the client that a text with a database in itself stands for, nil if it
+// is none: its files are the user's.
+func (r *inlineRun) library() *invocation {
+	for _, name := range [...]string{"duckdb", "sqlite3"} {
+		if strings.Contains(r.src.text, name) {
+			return &invocation{exe: name, cwd: r.sh.cwd, src: r.src}
+		}
+	}
+	return nil
 }
 
 // firstText is the first argument as a string: put together, formatted, or Perl's
@@ -128,6 +273,9 @@ func (r *inlineRun) wholeFilter(args []inlineToken) bool {
 	}
 	first, _ := splitArg(r.src.text[from:to])
 	first = strings.Join(strings.Fields(first), "")
+	if strings.HasPrefix(first, "{where:{}") {
+		return true
+	}
 	if body, ok := strings.CutPrefix(first, "{where:"); ok {
 		first = strings.TrimSuffix(body, "}")
 	}

@@ -50,7 +50,7 @@ func (r *inlineRun) money(name inlineToken, args []inlineToken, computed bool) {
 		ids.add("wallet.key-export")
 	}
 	if len(ids) == 0 {
-		r.service(name.text, last, args, &ids)
+		r.service(name.text, name.from, last, args, &ids)
 	}
 	if len(ids) > 0 {
 		e.money(r.src, name.from, name.to, last, ids...)
@@ -85,7 +85,8 @@ func (r *inlineRun) showsKey(args []inlineToken) bool {
 			continue
 		}
 		last := lastName(strings.TrimRight(a.text, ".!"))
-		key = key || t.key[last] && strings.Contains(a.text, ".") || last == "decrypt" && strings.HasPrefix(a.text, "Account") || last == "extract_key_from_keyfile"
+		member := strings.Contains(a.text, ".") && slices.ContainsFunc(strings.Split(a.text, "."), func(part string) bool { return t.key[part] })
+		key = key || member || strings.HasSuffix(a.text, ".key.hex") || strings.HasSuffix(a.text, ".key.to_0x_hex") || last == "decrypt" && strings.HasPrefix(a.text, "Account") || last == "extract_key_from_keyfile"
 	}
 	if !key {
 		return false
@@ -142,7 +143,7 @@ func (r *inlineRun) repeats() bool {
 }
 
 // service judges calls of a payment service's library, and requests to one.
-func (r *inlineRun) service(name, last string, args []inlineToken, ids *ruleList) {
+func (r *inlineRun) service(name string, at int, last string, args []inlineToken, ids *ruleList) {
 	e := r.sh.e
 	if method := requestMethod(name, last, r.src.text); method != "" && len(args) > 0 {
 		if list := r.strings(args); len(list) > 0 && strings.Contains(list[0].text, "://") {
@@ -151,7 +152,10 @@ func (r *inlineRun) service(name, last string, args []inlineToken, ids *ruleList
 		}
 		return
 	}
-	if !strings.ContainsAny(name, ".:") || !r.usesService() {
+	if r.lang == "php" {
+		name = arrowName(r.src.text, at, name)
+	}
+	if !strings.ContainsAny(name, ".:>") || !r.usesService() {
 		return
 	}
 	class := serviceClass(name)
@@ -166,11 +170,24 @@ func (r *inlineRun) service(name, last string, args []inlineToken, ids *ruleList
 	}
 }
 
+// arrowName is a name with what stands before it in "$a->b->c".
+func arrowName(text string, at int, name string) string {
+	i := min(at, len(text))
+	for i > 1 && (isNameByte(text[i-1]) || text[i-1] == '$' || text[i-1] == '>' && text[i-2] == '-' || text[i-1] == '-' && i < len(text) && text[i] == '>') {
+		i--
+	}
+	return text[i:min(at, len(text))] + name
+}
+
 // requestMethod is the HTTP method of a call that sends a request, else "".
 func requestMethod(name, last, text string) string {
 	switch last {
 	case "post", "put", "patch", "post_form", "postForm":
 		return strings.ToUpper(last[:min(5, len(last))])
+	case "curl_init":
+		if strings.Contains(text, "CURLOPT_POST") {
+			return "POST"
+		}
 	case "fetch", "request", "urlopen", "Request", "axios", "got":
 		if strings.Contains(text, "POST") || strings.Contains(text, "post") || strings.Contains(text, "data=") {
 			return "POST"
@@ -193,6 +210,12 @@ func (r *inlineRun) usesService() bool {
 			if t.sdk[first] || tok.kind == 's' && (strings.HasPrefix(first, "@") || strings.Contains(first, "-")) && slices.ContainsFunc(toolWords(first), func(w string) bool { return t.sdk[w] }) {
 				r.billing = 2
 			}
+		}
+		joined := strings.NewReplacer(`'+'`, "", `"+"`, "", `' + '`, "", `" + "`, "").Replace(r.src.text)
+		if len(joined) < len(r.src.text) && slices.ContainsFunc(t.SDKs, func(s string) bool {
+			return strings.Contains(joined, "'"+s+"'") || strings.Contains(joined, `"`+s+`"`)
+		}) {
+			r.billing = 2 // a name that is put together
 		}
 		if t.isTest(r.src.text) {
 			r.billing = 1

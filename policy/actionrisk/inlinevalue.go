@@ -56,6 +56,9 @@ var homeNames = setOf("homedir home HOME USERPROFILE")
 // value is the text that begins at token i, with the methods called on it, and
 // the index behind it.
 func (r *inlineRun) value(toks []inlineToken, i int) (out inlineToken, next int, ok bool) {
+	if i >= len(toks) { // the statement ends before its value
+		return out, i, false
+	}
 	t := toks[i]
 	switch {
 	case t.kind == 's':

@@ -1,6 +1,7 @@
 package actionrisk
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -301,7 +302,15 @@ func (w *jsonWalk) node(n *jsonNode, key string) {
 	}
 	switch n.kind {
 	case '[':
+		if key == "" && len(n.kids) > 1 && allStrings(n) && w.e.acts(n.kids[0].text) { // ["rm", "-rf", "/"]
+			w.known = w.runWords(n, strs(n)) || w.known
+			return
+		}
 		for _, k := range n.kids {
+			if key == "steps" && k.kind == '"' && w.e.actsText(k.text) {
+				w.carry(n, k, "any", "json")
+				continue
+			}
 			w.node(k, key)
 		}
 	case '{':
@@ -337,8 +346,15 @@ func (w *jsonWalk) shape(n *jsonNode) bool {
 		return w.e.money(w.src, n.start, n.end, n.str("payTo"), ids...)
 	case n.get("apiVersion") != nil && n.get("kind") != nil:
 		return w.manifest(n)
+	case n.get("HostConfig") != nil:
+		(&shell{e: w.e, src: w.src}).container(w.src, n, &invocation{exe: "json", src: w.src})
+		return true
 	case n.get("Statement") != nil:
 		return w.iamPolicy(n)
+	case n.get("scripts") != nil && n.get("scripts").kind == '{' && w.installs(n):
+		return true
+	case n.get("collection", "index", "table", "bucket", "topic") != nil && n.str("operation", "op") != "" && toolNameOf(n) == "":
+		return w.storeCall(n, n.str("operation", "op"))
 	case n.get("mcpServers") != nil:
 		return w.servers(n.get("mcpServers"))
 	}
@@ -350,14 +366,24 @@ func (w *jsonWalk) shape(n *jsonNode) bool {
 			return w.tool(n, name, nil)
 		}
 	}
+	if kind := n.str("type", "op", "kind"); kind != "" && n.get("path", "file_path", "filename", "file") != nil && toolClass(kind) == "destructive" {
+		w.files(kind, "destructive", n) // one operation of a patch
+		return true
+	}
+	if text := n.get("text", "keys"); text != nil && text.kind == '"' && (n.str("type") == "type" || n.str("action") == "type") && strings.HasSuffix(text.text, "\n") && w.e.actsText(text.text) {
+		return w.carry(n, text, "any", "typed")
+	}
+	if n.get("address") != nil && n.get("yParity", "y_parity", "v") != nil && n.get("r") != nil && n.get("nonce") != nil { // EIP-7702, signed
+		return w.e.money(w.src, n.start, n.end, n.str("address"), "wallet.ownership")
+	}
 	if w.commandInParts(n) {
 		return true
 	}
 	if n.str("to") != "" && (n.get("data") != nil || n.get("value") != nil) && strings.HasPrefix(n.str("to"), "0x") {
 		return w.transaction(n)
 	}
-	if url := n.get("url", "uri", "endpoint"); url != nil && url.kind == '"' && n.str("method") != "" {
-		return w.request(n, url)
+	if url := requestTo(n); url != nil {
+		return w.request(n, url, n.str(methodKeys...))
 	}
 	return false
 }
@@ -379,8 +405,15 @@ func (w *jsonWalk) isRequirements(list *jsonNode) bool {
 }
 
 // request is an HTTP request written as an object.
-func (w *jsonWalk) request(n, url *jsonNode) bool {
-	line := strings.ToUpper(n.str("method")) + " " + url.text
+func (w *jsonWalk) request(n, url *jsonNode, method string) bool {
+	line := strings.ToUpper(method) + " " + url.text
+	if body := n.get("body", "data", "json", "payload", "form", "json_body", "content"); body != nil {
+		text := body.text
+		if body.kind == '{' || body.kind == '[' {
+			text = w.src.text[body.start:body.end]
+		}
+		line += " " + text
+	}
 	span, _ := w.src.where(n.start, n.end)
 	inner := source{text: line, at: -1, span: span, via: w.src.via, depth: w.src.depth + 1}
 	if h := httpLine(line); h != nil && inner.depth <= maxDepth {
@@ -390,12 +423,106 @@ func (w *jsonWalk) request(n, url *jsonNode) bool {
 	return false
 }
 
+// installs runs what a package's description runs when it is installed.
+func (w *jsonWalk) installs(n *jsonNode) bool {
+	scripts, found := n.get("scripts"), false
+	for i, k := range scripts.kids {
+		if k.kind == '"' && installHooks[scripts.keysAt(i)] {
+			found = w.carry(scripts, k, "any", "package.json") || found
+		}
+	}
+	return found
+}
+
+// storeCall is an operation on a data store written as an object.
+func (w *jsonWalk) storeCall(n *jsonNode, operation string) bool {
+	if w.documents(operation, n) {
+		return true
+	}
+	words := toolWords(operation)
+	if len(words) == 0 || !strongVerbs[words[0]] || strings.HasSuffix(operation, "One") || strings.HasSuffix(operation, "_one") {
+		return false
+	}
+	return w.e.match(&item{kind: kindTool, name: "destructive", src: w.src, from: n.start, to: n.end, target: printable(operation), words: placeWords(n)})
+}
+
+// methodByName is the HTTP method that a tool's name says: http_post, put_request.
+func methodByName(name string) string {
+	words := toolWords(name)
+	if !slices.ContainsFunc(words, func(w string) bool {
+		return w == "http" || w == "request" || w == "rest" || w == "web" || w == "fetch" || w == "url"
+	}) {
+		return ""
+	}
+	for _, w := range words {
+		switch w {
+		case "post", "put", "patch", "delete":
+			return w
+		}
+	}
+	return ""
+}
+
+// methodKeys name the method of a request written as an object.
+var methodKeys = []string{"method", "http_method", "verb"}
+
+// requestTo is the address of a request written as an object, nil if it is none.
+func requestTo(n *jsonNode) *jsonNode {
+	if url := n.get("url", "uri", "endpoint"); url != nil && url.kind == '"' && n.str("method") != "" {
+		return url
+	}
+	path := n.get("path", "route")
+	if path == nil || path.kind != '"' || !strings.HasPrefix(path.text, "/") {
+		return nil
+	}
+	switch strings.ToUpper(n.str(methodKeys...)) {
+	case "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD":
+		return path
+	}
+	return nil
+}
+
 // carrierKeys are members whose strings are program text.
 var carrierKeys = map[string]string{
-	"command": "any", "cmd": "any", "commands": "any", "shell": "any", "bash": "any", "shell_command": "any", "commandline": "any", "command_line": "any",
+	"manifest": "manifest?", "manifests": "manifest?", "yaml": "manifest?", "resource": "manifest?", "definition": "manifest?", "patch": "manifest?", "overrides": "manifest?",
+	"playbook": "playbook?", "compose": "compose?", "dockerfile": "dockerfile?",
+	"command": "any", "cmd": "any", "commands": "any", "shell": "any", "bash": "any", "shell_command": "any", "commandline": "any", "command_line": "any", "cmdline": "any", "cmd_line": "any", "oneliner": "any", "before_script": "any", "after_script": "any",
 	"script": "any", "argv": "argv", "run": "any", "exec": "any", "sql": "sql", "query": "sql?", "statement": "sql?", "statements": "sql?", "queries": "sql?",
-	"code": "code", "source_code": "code", "python": "code", "javascript": "code", "powershell": "powershell", "expression": "code", "calldata": "any",
+	"code": "code", "cell": "code", "source_code": "code", "python": "code", "javascript": "code", "powershell": "powershell", "expression": "code", "calldata": "any",
 }
+
+// encodedKey: the member's name says that its text is encoded: command_base64, b64.
+func encodedKey(key string) bool {
+	plain := plainKey(key)
+	return strings.Contains(plain, "base64") || strings.Contains(plain, "b64") || strings.HasPrefix(plain, "encoded")
+}
+
+// encoded runs what a member decodes to, if its name or the text itself says that it
+// is run.
+func (w *jsonWalk) encoded(n, v *jsonNode, key, via string) bool {
+	text, ok := decode64(strings.TrimSpace(v.text))
+	if !ok || len(text) > maxDecoded || w.e.decoded+len(text) > maxDecodedTotal || w.src.depth >= maxDepth {
+		return false
+	}
+	runs := false
+	for _, word := range [...]string{"command", "cmd", "script", "code", "exec", "shell", "payload"} {
+		runs = runs || strings.Contains(plainKey(key), word)
+	}
+	if !runs && !w.e.actsText(text) {
+		return false
+	}
+	w.e.decoded += len(text)
+	inner := *v
+	inner.text, inner.verbatim = text, false
+	lang := "any"
+	if strings.Contains(plainKey(key), "code") && !strings.HasPrefix(plainKey(key), "encoded") {
+		lang = "code"
+	}
+	return w.carry(n, &inner, lang, via+" base64")
+}
+
+// textKeys are members that are program text beside one that names its language.
+var textKeys = setOf("source src program cell snippet input")
 
 // carrierOf is the language of a member's text: by its whole name, or by a word of
 // it, such as cli_command and postCreateCommand.
@@ -423,7 +550,17 @@ func (w *jsonWalk) carrierOf(key string) string {
 // carrier runs a member's text if its name says that it is program text.
 func (w *jsonWalk) carrier(n *jsonNode, key string, v *jsonNode, via string) bool {
 	lang := w.carrierOf(key)
+	if lang == "" && v.kind == '"' && textKeys[plainKey(key)] && n.str("runtime", "interpreter", "kernel", "kernel_name", "language", "lang") != "" && n.get("path", "title", "name", "file_path", "description", "filename") == nil {
+		lang = "code"
+	}
+	if lang == "" && v.kind == '"' && encodedKey(key) {
+		return w.encoded(n, v, key, via)
+	}
 	if lang == "" {
+		return false
+	}
+	if lang == "manifest?" && v.kind != '"' { // an object, or a change of one
+		(&shell{e: w.e, src: w.src}).manifest(w.src, v, &invocation{exe: "tool", src: w.src}, 0)
 		return false
 	}
 	switch v.kind {
@@ -490,6 +627,9 @@ func (w *jsonWalk) carry(n, v *jsonNode, lang, via string) bool {
 			}
 			src.at = -1
 		}
+		if input := n.get("stdin", "input"); lang == "any" && input != nil && input != v && input.kind == '"' && input.text != "" && len(input.text) < maxDecoded {
+			src.text, src.at = src.text+" <<< "+quote(input.text), -1
+		}
 		if env := environment(n); env != "" && lang == "any" {
 			src.text, src.at = env+src.text, -1
 		}
@@ -509,11 +649,35 @@ func (w *jsonWalk) carry(n, v *jsonNode, lang, via string) bool {
 		w.e.runWindows(&src, lang)
 	case "code":
 		w.code(n, &src)
+	case "manifest?", "playbook?", "compose?", "dockerfile?":
+		return w.operations(&src, strings.TrimSuffix(lang, "?"))
 	default:
 		w.e.route(&src)
 	}
 	w.known = true
 	return true
+}
+
+// notebook runs the shell lines of a notebook's cell: "!rm x", "%%bash" at its head.
+func (w *jsonWalk) notebook(src *source) bool {
+	head, rest, _ := strings.Cut(src.text, "\n")
+	switch first, _, _ := strings.Cut(head, " "); first {
+	case "%%bash", "%%sh", "%%script", "%%shell", "%%system":
+		inner := *src
+		inner.text, inner.at = rest, -1
+		w.e.route(&inner)
+		return true
+	}
+	w.e.eachLine(src.text, "\n", func(from, to int) {
+		line := strings.TrimLeft(src.text[from:to], " \t")
+		for _, mark := range [...]string{"!!", "!", "%sx ", "%system "} {
+			if command, ok := strings.CutPrefix(line, mark); ok {
+				w.e.carried(&shell{e: w.e, src: src}, src, from, to, command, "notebook")
+				return
+			}
+		}
+	})
+	return false
 }
 
 // shellName: the text is the name of a shell, or says that one is wanted.
@@ -544,8 +708,11 @@ func shellLanguage(n, v *jsonNode) string {
 func (w *jsonWalk) code(n *jsonNode, src *source) {
 	e := w.e
 	e.ran = true
-	lang := strings.ToLower(n.str("language", "lang", "runtime", "interpreter"))
+	lang := strings.ToLower(n.str("language", "lang", "runtime", "interpreter", "kernel", "kernel_name"))
 	text := src.text
+	if w.notebook(src) {
+		return
+	}
 	switch {
 	case strings.HasPrefix(lang, "py"):
 		lang = "python"
@@ -557,10 +724,13 @@ func (w *jsonWalk) code(n *jsonNode, src *source) {
 	case lang == "sql":
 		e.runSQL(src, nil)
 		return
+	case lang == "powershell" || lang == "pwsh" || lang == "cmd":
+		e.runWindows(src, map[bool]string{true: "cmd", false: "powershell"}[lang == "cmd"])
+		return
 	case lang == "ruby" || lang == "perl" || lang == "php":
 	case strings.Contains(text, "require(") || strings.Contains(text, "const ") || strings.Contains(text, "=>") || strings.Contains(text, "await "):
 		lang = "node"
-	case strings.Contains(text, "import ") || strings.Contains(text, "print(") || strings.Contains(text, "os.") || strings.Contains(text, "subprocess"):
+	case strings.Contains(text, "import ") || strings.Contains(text, "print(") || strings.Contains(text, "os.") || strings.Contains(text, "subprocess") || strings.Contains(text, "__import__("):
 		lang = "python"
 	default:
 		e.route(src)

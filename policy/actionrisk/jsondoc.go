@@ -6,17 +6,7 @@ import (
 
 // manifest judges a Kubernetes object passed inline.
 func (w *jsonWalk) manifest(n *jsonNode) bool {
-	e := w.e
-	text := strings.Join(strings.Fields(w.src.text[n.start:n.end]), "")
-	switch kind := n.str("kind"); {
-	case strings.HasSuffix(kind, "RoleBinding") && strings.Contains(text, `"cluster-admin"`):
-		e.raise("infra.k8s.rbac-admin", w.src, n.start, n.end, kind)
-	case strings.HasSuffix(kind, "Role") && strings.Contains(text, `"verbs":["*"]`) && strings.Contains(text, `"resources":["*"]`):
-		e.raise("infra.k8s.rbac-admin", w.src, n.start, n.end, kind)
-	case strings.Contains(text, `"privileged":true`), strings.Contains(text, `"hostPID":true`), strings.Contains(text, `"hostPath":{"path":"/"`), strings.Contains(text, "docker.sock"):
-		e.raise("infra.k8s.privileged-pod", w.src, n.start, n.end, kind)
-	}
-	w.node(n.get("spec"), "spec")
+	(&shell{e: w.e, src: w.src}).manifest(w.src, n, &invocation{exe: "json", src: w.src}, 0)
 	return true
 }
 

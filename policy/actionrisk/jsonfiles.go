@@ -13,7 +13,7 @@ import (
 var pathKeys = setOf("path paths filepath filepaths file files filename filenames dir directory folder targetpath destination dest source sourcepath attachments attachment attachmentpath notebookpath localpath absolutepath relativepath keypath document documents imagepath uri target inputpath outputpath")
 
 // contentKeys are members whose text is written.
-var contentKeys = setOf("content contents text data newstring newstr newtext filetext body newsource inserttext patch codeedit replace replacement value")
+var contentKeys = setOf("content contents text data newstring newstr newtext filetext body newsource inserttext patch codeedit replace replacement value diff changes edit updates")
 
 // plainKey is a member's name without case and signs: filePath and file_path alike.
 func plainKey(key string) string {
@@ -46,11 +46,26 @@ func (w *jsonWalk) files(name, class string, args *jsonNode) {
 		return
 	}
 	posts := verbs().posts(name)
+	if w.moves(name, args) {
+		return
+	}
+	w.searchesKeys(name, args)
 	content, paths := "", 0
 	if class == "write" || class == "unknown" {
 		content = w.content(args)
 	}
 	w.eachText(args, "", 0, func(key string, v *jsonNode) {
+		if strings.HasPrefix(v.text, "javascript:") {
+			w.page(v, "mcp:"+printable(name))
+			return
+		}
+		if (class == "write" || class == "unknown") && (strings.Contains(v.text, "*** ") || strings.Contains(v.text, "+++ ")) {
+			src := v.source(w.src, "patch")
+			src.at = -1
+			if w.e.runPatch(&src) {
+				return
+			}
+		}
 		if scheme, host, rest, ok := urlOf(v.text); ok && (scheme == "file" || metadataHost(host)) {
 			if scheme == "file" {
 				w.shell(v, "cat "+quote(filePath(host, rest)))
@@ -77,6 +92,46 @@ func (w *jsonWalk) files(name, class string, args *jsonNode) {
 	})
 }
 
+// searchesKeys: a search through somebody's folders for what only keys look like.
+func (w *jsonWalk) searchesKeys(name string, args *jsonNode) {
+	pattern, folder := args.str("pattern", "query", "regex", "search"), args.str("path", "directory", "dir", "root", "folder")
+	if pattern == "" || folder == "" || !searches(name) {
+		return
+	}
+	if c := w.e.classOf(Word{Text: folder}, ""); c&(isHome|isRoot|isSystem) == 0 && !strings.HasPrefix(folder, "/home") && !strings.HasPrefix(folder, "/Users") && !strings.HasPrefix(folder, "/root") {
+		return
+	}
+	for _, sign := range [...]string{"PRIVATE KEY", "id_rsa", "id_ed25519", "AKIA", "\\.pem", "BEGIN RSA", "BEGIN OPENSSH", "aws_secret", "wallet.dat", ".kdbx", "seed phrase", "mnemonic"} {
+		if strings.Contains(pattern, sign) {
+			w.e.raise("secret.hunt", w.src, args.start, args.end, printable(pattern))
+			return
+		}
+	}
+}
+
+// moves judges a tool that moves or copies a file, or changes who may use it.
+func (w *jsonWalk) moves(name string, args *jsonNode) bool {
+	program := ""
+	for _, word := range toolWords(bareToolName(name)) {
+		if p := fileVerbs[word]; p != "" && program == "" {
+			program = p
+		}
+	}
+	from, to := args.get("source", "src", "from", "old_path", "oldPath", "source_path", "path", "file_path", "file"), args.get("destination", "dest", "to", "target", "new_path", "newPath", "destination_path", "mode", "permissions", "owner")
+	if program == "" || from == nil || to == nil || from.kind != '"' || to.text == "" {
+		return false
+	}
+	first, second := outOfTree(from.text), outOfTree(to.text)
+	if program == "chmod" || program == "chown" {
+		first, second = to.text, first
+	}
+	w.shell(from, program+" "+quote(first)+" "+quote(second))
+	return true
+}
+
+// fileVerbs are words of tools that handle whole files, with the program that does so.
+var fileVerbs = map[string]string{"move": "mv", "rename": "mv", "mv": "mv", "copy": "cp", "cp": "cp", "chmod": "chmod", "permissions": "chmod", "permission": "chmod", "chown": "chown", "owner": "chown", "symlink": "ln -s", "link": "ln -s"}
+
 // shell runs a command that stands for what is done to the member v.
 func (w *jsonWalk) shell(v *jsonNode, command string) {
 	src := v.source(w.src, "")
@@ -96,7 +151,11 @@ func (w *jsonWalk) content(args *jsonNode) string {
 	var b strings.Builder
 	w.eachText(args, "", 0, func(key string, v *jsonNode) {
 		if contentKeys[plainKey(key)] && b.Len()+len(v.text) < maxDecoded {
-			b.WriteString(v.text)
+			text := v.text
+			if plainKey(key) == "diff" {
+				text = strings.TrimPrefix(strings.ReplaceAll(text, "\n+", "\n"), "+")
+			}
+			b.WriteString(text)
 			b.WriteByte('\n')
 		}
 	})
@@ -143,12 +202,15 @@ func (t *verbTable) posts(name string) bool {
 }
 
 // posted: credentials stand in what is sent to others.
-func (w *jsonWalk) posted(name string, args *jsonNode) {
+func (w *jsonWalk) posted(name, class string, args *jsonNode) {
 	if !verbs().posts(name) || args == nil {
 		return
 	}
 	w.eachText(args, "", 0, func(_ string, v *jsonNode) {
-		if showsSecret(v.text) {
+		if class == "read" && !strings.Contains(v.text, "://") {
+			return // what is looked for
+		}
+		if showsSecret(v.text) || class != "read" && seedPhrase(v.text) {
 			w.e.raise("secret.exfil-publish", w.src, v.start, v.end, "")
 		}
 	})
@@ -181,6 +243,30 @@ func showsSecret(text string) bool {
 	return false
 }
 
+// seedPhrase: behind a word for it, twelve words or more as wallets write theirs: all
+// lower case, of three to eight letters.
+func seedPhrase(text string) bool {
+	low := strings.ToLower(text)
+	for _, word := range [...]string{"seed", "mnemonic", "recovery", "phrase"} {
+		_, rest, ok := strings.Cut(low, word)
+		if !ok {
+			continue
+		}
+		n := 0
+		for _, f := range strings.Fields(rest) {
+			if f = strings.Trim(f, `"',.:;=()[]`); f == "" {
+				continue
+			}
+			if len(f) < 3 || len(f) > 8 || strings.Trim(f, "abcdefghijklmnopqrstuvwxyz") != "" {
+				n = 0
+			} else if n++; n >= 12 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // mixed: letters of both cases and digits, as chance makes them, and no example.
 func mixed(word string) bool {
 	lower := strings.ToLower(word)
@@ -205,9 +291,12 @@ type setting struct {
 var settings = []setting{
 	{[]string{"repo", "repository", "project", "settings", "visibility"}, "create", becomesPublic, "git.host.visibility-public"},
 	{[]string{"protection", "ruleset", "rulesets"}, "", dropsProtection, "git.host.protection-remove"},
-	{[]string{"bucket", "object", "acl", "blob", "s3", "storage", "container", "snapshot", "image"}, "", opensStore, "cloud.aws.public-acl"},
+	{[]string{"merge"}, "", overridesRules, "git.host.admin-merge"},
+	{[]string{"bucket", "object", "acl", "blob", "s3", "storage", "container", "snapshot", "image", "iam", "policy", "db", "database", "instance", "rds", "cluster", "file", "share", "permission", "drive"}, "", opensStore, "cloud.service.public"},
+	{[]string{"db", "database", "instance", "rds", "cluster", "bucket", "table", "vault", "stack", "project", "service"}, "create", unguards, "cloud.service.guard-off"},
 	{[]string{"security", "ingress", "firewall", "sg", "rule"}, "", opensNetwork, "cloud.aws.network-open"},
-	{[]string{"policy", "role", "iam", "binding", "member", "permission"}, "", givesAdmin, "cloud.aws.iam-admin"},
+	{[]string{"policy", "role", "iam", "binding", "bindings", "member", "permission", "collaborator", "access", "user", "grant", "invite", "team", "org"}, "", givesAdmin, "cloud.service.access-change"},
+	{[]string{"deploy", "ssh", "key", "keys"}, "", addsWriteKey, "cloud.service.access-change"},
 }
 
 // changesSettings raises what the members of a writing tool change for everybody.
@@ -226,6 +315,16 @@ func (w *jsonWalk) changesSettings(name string, args *jsonNode) {
 func becomesPublic(args *jsonNode) bool {
 	private := args.get("private", "is_private", "isPrivate")
 	return strings.EqualFold(args.str("visibility", "repo_visibility"), "public") || private != nil && private.kind == 'f'
+}
+
+// overridesRules: a merge that does not wait for what protects the branch.
+func overridesRules(args *jsonNode) bool {
+	for i, k := range args.kids {
+		if key := plainKey(args.keysAt(i)); k.kind == 't' && (key == "admin" || strings.HasPrefix(key, "bypass") || strings.HasPrefix(key, "skip") || key == "force") {
+			return true
+		}
+	}
+	return false
 }
 
 // dropsProtection: reviews, checks or rules for administrators are switched off.
@@ -254,12 +353,34 @@ func dropsProtection(args *jsonNode) bool {
 func opensStore(args *jsonNode) bool {
 	for i, k := range args.kids {
 		key := plainKey(args.keysAt(i))
-		if strings.HasSuffix(key, "acl") && strings.HasPrefix(k.text, "public") || (key == "public" || key == "publicaccess" || key == "publiclyaccessible") && k.kind == 't' ||
-			strings.HasPrefix(key, "blockpublic") && k.kind == 'f' || k.text == "allUsers" || k.text == "allAuthenticatedUsers" {
+		switch {
+		case strings.HasSuffix(key, "acl") && strings.HasPrefix(k.text, "public"),
+			(key == "public" || key == "publicaccess" || key == "publiclyaccessible") && k.kind == 't',
+			strings.HasPrefix(key, "blockpublic") && k.kind == 'f',
+			k.text == "allUsers" || k.text == "allAuthenticatedUsers" || k.text == "anyoneWithLink" || key == "type" && k.text == "anyone",
+			(k.kind == '{' || k.kind == '[') && opensStore(k):
 			return true
 		}
 	}
 	return false
+}
+
+// unguards: what keeps data from being deleted is switched off.
+func unguards(args *jsonNode) bool {
+	for i, k := range args.kids {
+		key := plainKey(args.keysAt(i))
+		if k.kind == 'f' && (strings.Contains(key, "deletionprotection") || strings.Contains(key, "terminationprotection") || key == "versioning" || key == "backupenabled" || strings.Contains(key, "pointintimerecovery")) ||
+			k.text == "0" && strings.Contains(key, "backupretention") || key == "status" && k.text == "Suspended" {
+			return true
+		}
+	}
+	return false
+}
+
+// addsWriteKey: a key that may write to a repository.
+func addsWriteKey(args *jsonNode) bool {
+	only := args.get("read_only", "readOnly")
+	return only != nil && only.kind == 'f'
 }
 
 // opensNetwork: to every address, but for the ports that the web is served on.
@@ -278,11 +399,43 @@ func opensNetwork(args *jsonNode) bool {
 	return open
 }
 
+// givesAdmin: somebody may do everything from then on.
 func givesAdmin(args *jsonNode) bool {
-	for _, k := range args.kids {
-		if k.kind == '"' && (strings.HasSuffix(k.text, "AdministratorAccess") || k.text == "roles/owner" || k.text == "roles/editor" || k.text == "Owner" || k.text == "cluster-admin") || k.kind == '[' && givesAdmin(k) {
+	for i, k := range args.kids {
+		key := plainKey(args.keysAt(i))
+		text := strings.ToLower(k.text)
+		switch {
+		case k.kind == '"' && (strings.HasSuffix(k.text, "AdministratorAccess") || text == "roles/owner" || text == "roles/editor" || text == "cluster-admin"),
+			k.kind == '"' && args.get("user", "username", "user_id", "userId", "email", "member", "members", "principal", "collaborator", "login", "assignee", "group", "team") != nil && (key == "role" || key == "permission" || key == "rolename" || key == "accesslevel") && (text == "admin" || text == "owner" || text == "maintainer" || text == "administrator" || text == "superadmin"),
+			(k.kind == '[' || k.kind == '{') && givesAdmin(k):
 			return true
 		}
 	}
 	return false
+}
+
+// pageData: what a page keeps for its user is sent to an address that the text names.
+func (e *engine) pageData(src *source) {
+	holds := func(list ...string) bool {
+		return slices.ContainsFunc(list, func(s string) bool { return strings.Contains(src.text, s) })
+	}
+	if holds("document.cookie", "localStorage", "sessionStorage", "indexedDB", ".cookies(", "storageState(", "cookieStore", "type=password", "input[type=\"password") &&
+		holds("fetch(", "sendBeacon(", "XMLHttpRequest", "WebSocket(", ".src", "location", "axios", "importScripts(") && namesForeignHost(src.text) {
+		e.raise("secret.exfil-network", src, 0, len(src.text), "")
+	}
+}
+
+// namesForeignHost: an address of another machine stands in the text.
+func namesForeignHost(text string) bool {
+	for rest := text; ; {
+		i := strings.Index(rest, "://")
+		if i < 0 {
+			return strings.Contains(text, "'//") || strings.Contains(text, `"//`)
+		}
+		_, host, _, ok := urlOf("x" + rest[i:])
+		if host = strings.TrimRight(host, "'\"`);,"); ok && !localHost(host) {
+			return true
+		}
+		rest = rest[i+3:]
+	}
 }

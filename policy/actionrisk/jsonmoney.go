@@ -1,6 +1,7 @@
 package actionrisk
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -11,12 +12,12 @@ func (w *jsonWalk) payment(name string, args *jsonNode) bool {
 	}
 	flat := map[string]string{}
 	flatten(args, flat, 0)
-	value := firstOf(flat, "amount", "amountusd", "amount_usd", "value", "usd", "maxamount", "max_amount", "max_price", "price", "total", "amountunits", "quantity", "maxamountrequired", "max_amount_usd", "maxamountusd")
+	value := firstOf(flat, "amount", "amountusd", "amount_usd", "value", "usd", "maxamount", "max_amount", "max_price", "maxpayment", "max_payment", "maxpaymentusd", "max_payment_usd", "maxprice", "max_usd", "budget", "price", "total", "amountunits", "quantity", "maxamountrequired", "max_amount_usd", "maxamountusd")
 	to := firstOf(flat, "to", "recipient", "payto", "pay_to", "destination", "address", "to_address", "payee", "spender", "receiver")
 	symbol := firstOf(flat, "asset", "currency", "token", "symbol", "coin", "token_address", "mint")
 	words := strings.ToLower(name)
 	p := phrase{url: firstOf(flat, "url", "resource", "resource_url", "endpoint", "resourceurl"), to: to}
-	if strings.Contains(words, "approve") || strings.Contains(words, "allowance") {
+	if (strings.Contains(words, "approve") || strings.Contains(words, "allowance")) && (to != "" || symbol != "") {
 		return w.e.money(w.src, args.start, args.end, to, approveRule(callAmount(value, assetOf(symbol))))
 	}
 	a := amount{asset: assetOf(symbol), value: parseNumber(strings.TrimLeft(value, "$"))}
@@ -24,7 +25,7 @@ func (w *jsonWalk) payment(name string, args *jsonNode) bool {
 		number, unitName, _ := strings.Cut(value, " ")
 		a.value, a.asset = parseNumber(number), assetOf(unitName)
 	}
-	if a.asset == nil && (strings.HasPrefix(value, "$") || firstOf(flat, "amountusd", "amount_usd", "usd", "max_amount_usd", "maxamountusd") != "") {
+	if a.asset == nil && (strings.HasPrefix(value, "$") || firstOf(flat, "amountusd", "amount_usd", "usd", "max_amount_usd", "maxamountusd", "maxpaymentusd", "max_payment_usd", "max_usd") != "") {
 		a.asset = assetOf("usd")
 	}
 	if n := firstOf(flat, "amountunits", "amount_units", "base_units"); n != "" && n == value && a.asset != nil && a.value != nil {
@@ -44,6 +45,94 @@ func (w *jsonWalk) payment(name string, args *jsonNode) bool {
 	}
 	if isZeroAddress(to) || isAddress(to) || a.asset != nil && (!a.asset.Pegged || strings.Contains(words, "transfer") || strings.Contains(words, "send") || a.isLarge()) {
 		return w.e.money(w.src, args.start, args.end, to, withZero(to, a.transferRule())...)
+	}
+	return false
+}
+
+// contract judges a tool that calls a function of a contract, or is named after one.
+func (w *jsonWalk) contract(name, class string, args *jsonNode) bool {
+	if class == "read" || args == nil || args.kind != '{' {
+		return false
+	}
+	words := toolWords(bareToolName(name))
+	function := args.str("functionName", "function_name", "function", "method", "func", "entrypoint")
+	if i := strings.IndexByte(function, '('); i > 0 {
+		function = function[:i]
+	}
+	about := hasWord(words, map[string]bool{"contract": true, "evm": true, "chain": true, "onchain": true, "abi": true})
+	switch {
+	case function != "" && about:
+	case about && slices.Contains(words, "deploy"):
+		return w.e.money(w.src, args.start, args.end, name, "wallet.contract-run")
+	case contractVerbs[camel(words)] && !commonNames[camel(words)] && len(words) > 1 && !generalNames[camel(words)]:
+		function = camel(words)
+	default:
+		return false
+	}
+	call := contractCall{name: function, receiver: args.str("contract", "address", "token", "contract_address", "contractAddress")}
+	if list := args.get("args", "arguments", "params", "inputs", "functionArgs"); list != nil && list.kind == '[' {
+		for _, k := range list.kids {
+			call.args = append(call.args, k.text)
+		}
+	} else {
+		for _, k := range args.kids {
+			if k.kind == '"' || k.kind == '0' || k.kind == 't' || k.kind == 'f' {
+				call.args = append(call.args, k.text)
+			}
+		}
+	}
+	ids := call.rules(w.src.text)
+	if len(ids) == 0 {
+		ids = []string{"wallet.contract-run"}
+	}
+	return w.e.money(w.src, args.start, args.end, function, ids...)
+}
+
+// camel joins words as a contract's function: setApprovalForAll.
+func camel(words []string) string {
+	var b strings.Builder
+	for i, word := range words {
+		if i > 0 && word != "" {
+			word = strings.ToUpper(word[:1]) + word[1:]
+		}
+		b.WriteString(word)
+	}
+	return b.String()
+}
+
+// walletKeys raises a wallet's key that stands among the arguments, and the signature
+// of a text that nobody can read.
+func (w *jsonWalk) walletKeys(name string, args *jsonNode) {
+	if args == nil || args.kind != '{' {
+		return
+	}
+	for i, k := range args.kids {
+		switch plainKey(args.keysAt(i)) {
+		case "privatekey", "mnemonic", "seedphrase", "secretkey", "recoveryphrase":
+			if k.kind == '"' && len(k.text) >= 32 && !strings.HasPrefix(k.text, "test test test") {
+				w.e.money(w.src, k.start, k.end, "", "wallet.key-in-argv")
+			}
+		case "message", "hash", "digest":
+			raw := args.get("raw")
+			if hasWord(toolWords(name), map[string]bool{"sign": true}) && strings.HasPrefix(k.text, "0x") && len(k.text) == 66 && (raw != nil && raw.kind == 't' || plainKey(args.keysAt(i)) != "message") {
+				w.e.money(w.src, k.start, k.end, "", "wallet.blind-sign")
+			}
+		}
+	}
+}
+
+// opensPolicy: a tool that sets what a wallet may spend takes the limit away.
+func opensPolicy(name, class string, args *jsonNode) bool {
+	words := toolWords(name)
+	spends := hasWord(words, map[string]bool{"spending": true, "spend": true, "payment": true, "wallet": true, "transaction": true, "x402": true, "payout": true, "transfer": true})
+	limits := hasWord(words, map[string]bool{"limit": true, "cap": true, "policy": true, "allowlist": true, "budget": true, "guardrail": true, "approval": true})
+	if !spends || !limits || class == "read" || args == nil {
+		return false
+	}
+	for _, k := range args.kids {
+		if k.kind == 'n' || k.kind == 'f' || k.kind == '"' && (isUnlimitedWord(k.text) || k.text == "none" || k.text == "*" || k.text == "disabled" || k.text == "off") || isUnlimited(parseNumber(k.text), true) {
+			return true
+		}
 	}
 	return false
 }
@@ -82,6 +171,9 @@ func (w *jsonWalk) rpc(n *jsonNode, method string, params *jsonNode) bool {
 		first = params.kids[0]
 	}
 	report := func(ids ...string) bool { return w.e.money(w.src, n.start, n.end, method, ids...) }
+	if first.get("tx_json", "tx_blob") != nil && first.get("secret", "seed", "tx_blob") != nil { // XRP Ledger
+		return report("wallet.transfer")
+	}
 	switch rule := w.e.clients.method[method]; rule {
 	case "":
 	case "transaction":

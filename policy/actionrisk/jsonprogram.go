@@ -31,7 +31,10 @@ func (e *engine) programOf(name string) (exe string, rest []string) {
 		if other := verbs().Programs[w]; other != "" {
 			w = other
 		}
-		if e.exe[w] != nil && verbs().class[w] == "" {
+		if exe, sub, more := strings.Cut(w, " "); more && e.exe[exe] != nil { // compose
+			return exe, append([]string{sub}, words[i+1:]...)
+		}
+		if e.exe[w] != nil && verbs().class[w] == "" && !alsoNouns[w] {
 			return w, words[i+1:]
 		}
 		if !fillers[w] && i > 0 || i > 1 {
@@ -41,6 +44,9 @@ func (e *engine) programOf(name string) (exe string, rest []string) {
 	return "", nil
 }
 
+// alsoNouns are programs whose names tools use for what they are about.
+var alsoNouns = setOf("http https x xh service host link mail at split pass op security account passwd")
+
 // commandParts are a tool's arguments as words of a command.
 type commandParts struct {
 	sub, options, operands, inner []string
@@ -49,9 +55,12 @@ type commandParts struct {
 // actionKeys are members that say what the program shall do; so do commandKeys, but
 // for a container, where they are what it runs.
 var (
-	actionKeys  = setOf("action operation subcommand verb")
+	actionKeys  = setOf("action operation subcommand verb operation_name op")
 	commandKeys = setOf("command cmd args arguments argv cli_command")
 )
+
+// asideKeys say where a program runs, how long and why: no words of its command.
+var asideKeys = setOf("cwd workdir working_dir working_directory workingdirectory repo_path repopath repository_path project_dir project_path dir timeout timeout_ms description reason message title body comment explanation env environment labels is_background background region_name")
 
 // mountKeys are members that name folders of the host for a container.
 var mountKeys = setOf("volumes volume binds bind mounts mount")
@@ -64,6 +73,9 @@ func (w *jsonWalk) program(name string, args *jsonNode) bool {
 		return false
 	}
 	exe, rest := e.programOf(name)
+	if exe == "" && opensHost(args) {
+		exe, rest = "docker", []string{"run"}
+	}
 	if exe == "" {
 		return w.listProgram(name, args)
 	}
@@ -77,7 +89,7 @@ func (w *jsonWalk) program(name string, args *jsonNode) bool {
 	var p commandParts
 	w.collect(&p, exe, args, container, 0)
 	rest = slices.DeleteFunc(rest, func(word string) bool {
-		return fillers[word] && !(container && (word == "run" || word == "exec"))
+		return fillers[word] && !(container && (word == "run" || word == "exec")) || container && (word == "container" || word == "containers")
 	})
 	if exe == "git" && len(rest) > 0 && rest[0] == "push" && args.get("remote") == nil {
 		rest = append(rest, "origin")
@@ -93,6 +105,21 @@ func (w *jsonWalk) program(name string, args *jsonNode) bool {
 		argv = append(argv, part...)
 	}
 	return w.runWords(args, argv)
+}
+
+// opensHost: the arguments start a container with rights over, or folders of, the
+// machine that it runs on.
+func opensHost(args *jsonNode) bool {
+	if args.kind != '{' || args.get("image", "Image", "image_name", "imageName") == nil {
+		return false
+	}
+	for i, k := range args.kids {
+		key := strings.ToLower(args.keysAt(i))
+		if mountKeys[key] && k.kind != 't' || key == "privileged" && k.kind == 't' || key == "hostconfig" || key == "host_config" {
+			return true
+		}
+	}
+	return false
 }
 
 // listProgram is {tool: "dd", args: ["if=…"]} with a name that is a verb as well.
@@ -118,7 +145,12 @@ func (w *jsonWalk) collect(p *commandParts, exe string, args *jsonNode, containe
 		key := strings.ToLower(args.keysAt(i))
 		option := strings.ReplaceAll(key, "_", "-")
 		switch {
-		case container && mountKeys[key]:
+		case asideKeys[key]:
+		case key == "service" || key == "service_name": // aws {service: s3, operation: …}
+			if k.kind == '"' {
+				p.sub = append([]string{k.text}, p.sub...)
+			}
+		case container && mountKeys[key] && k.kind != 't' && k.kind != 'f':
 			for _, m := range mounts(k) {
 				p.options = append(p.options, "-v", m)
 			}
@@ -136,6 +168,8 @@ func (w *jsonWalk) collect(p *commandParts, exe string, args *jsonNode, containe
 			} else {
 				p.sub = append(p.sub, words...)
 			}
+		case k.kind == '"' && key == "output" && exe == "kubectl":
+			p.options = append(p.options, "-o", k.text)
 		case k.kind == '"' && key == "namespace":
 			p.options = append(p.options, "-n", k.text)
 		case k.kind == '"' && (key == "image" || key == "remote" || strings.HasPrefix(k.text, "-")):
@@ -145,7 +179,7 @@ func (w *jsonWalk) collect(p *commandParts, exe string, args *jsonNode, containe
 			p.operands = append(p.operands, k.text)
 		case k.kind == '[':
 			p.operands = append(p.operands, strs(k)...)
-		case k.kind == '{' && depth < 2 && key != "env" && key != "environment" && key != "labels":
+		case k.kind == '{' && depth < 2:
 			w.collect(p, exe, k, container, depth+1)
 		}
 	}
@@ -212,6 +246,9 @@ var (
 // commandInParts runs {program: "dd", argv: ["if=…"]} and its kind.
 func (w *jsonWalk) commandInParts(n *jsonNode) bool {
 	head := n.get(headKeys...)
+	if list := n.get("args", "argv"); head == nil && list != nil && list.kind == '[' && allStrings(list) && len(list.kids) > 1 && w.e.acts(list.kids[0].text) && toolNameOf(n) == "" {
+		return w.runWords(n, strs(list)) // {process: {args: ["rm", …]}}
+	}
 	if head == nil || strings.ContainsAny(head.text, " \n") && head.kind == '"' {
 		return false
 	}

@@ -3,123 +3,11 @@ package actionrisk
 import (
 	"slices"
 	"strings"
-	"sync"
-
-	"github.com/countersign/countersign/policy/canon"
 )
 
 // kindTool items are tool calls; their name is what the tool does by its name:
 // destructive, money, write, read, shell, sql or unknown.
 const kindTool = "tool"
-
-// verbTable is verbs.json: words of tool names by what they do.
-type verbTable struct {
-	Read                              []string          `json:"read"`
-	Write                             []string          `json:"write"`
-	Destructive                       []string          `json:"destructive"`
-	Money                             []string          `json:"money"`
-	MoneyNouns                        []string          `json:"moneyNouns"`
-	PlainNouns                        []string          `json:"plainNouns"` // what may be transferred or ordered without money
-	Shell                             []string          `json:"shell"`
-	ShellVerbs                        []string          `json:"shellVerbs"`
-	ShellNouns                        []string          `json:"shellNouns"`
-	SQL                               []string          `json:"sql"`
-	Programs                          map[string]string `json:"programs"` // words of a tool's name that mean a program
-	Posts                             []string          `json:"posts"`    // words of tools that send to others what they are given
-	Keeps                             []string          `json:"keeps"`    // words of tools that keep secrets
-	post, keep                        map[string]bool
-	class                             map[string]string
-	nouns, plain, shellVerb, shellSay map[string]bool
-}
-
-var verbs = sync.OnceValue(func() *verbTable {
-	text, err := tables.ReadFile("rules/verbs.json")
-	if err != nil {
-		panic("actionrisk: " + err.Error())
-	}
-	t := &verbTable{class: map[string]string{}}
-	if err := canon.Decode(text, t); err != nil {
-		panic("actionrisk: verbs: " + err.Error())
-	}
-	for _, c := range [...]struct {
-		name string
-		list []string
-	}{{"read", t.Read}, {"write", t.Write}, {"destructive", t.Destructive}, {"money", t.Money}, {"shell", t.Shell}, {"sql", t.SQL}} {
-		for _, w := range c.list {
-			t.class[w] = c.name
-		}
-	}
-	t.post, t.keep = setOf(strings.Join(t.Posts, " ")), setOf(strings.Join(t.Keeps, " "))
-	t.nouns, t.plain = setOf(strings.Join(t.MoneyNouns, " ")), setOf(strings.Join(t.PlainNouns, " "))
-	t.shellVerb, t.shellSay = setOf(strings.Join(t.ShellVerbs, " ")), setOf(strings.Join(t.ShellNouns, " "))
-	return t
-})
-
-// toolWords splits a tool's name at everything that is no letter or digit and
-// at changes of case. What stands before "__" names the server.
-func toolWords(name string) []string {
-	if n := strings.LastIndex(name, "__"); n >= 0 && n+2 < len(name) {
-		name = name[n+2:]
-	}
-	var words []string
-	start := -1
-	for i := 0; i <= len(name); i++ {
-		boundary := i == len(name) || !alnum(name[i])
-		if start >= 0 && (boundary || upper(name[i]) && !upper(name[i-1])) {
-			words = append(words, strings.ToLower(name[start:i]))
-			start = -1
-		}
-		if !boundary && start < 0 {
-			start = i
-		}
-		if len(words) > 16 {
-			break
-		}
-	}
-	return words
-}
-
-// toolClass says what a tool does by its name: the first verb decides, but a
-// destructive verb anywhere behind a conjunction counts too.
-func toolClass(name string) string {
-	t := verbs()
-	words := toolWords(name)
-	money, plain, runs, shellNoun := false, false, false, false
-	verb := slices.IndexFunc(words, func(w string) bool { return t.class[w] != "" })
-	for i, w := range words {
-		money = money || i != verb && (t.nouns[w] || t.nouns[strings.TrimSuffix(w, "s")])
-		plain = plain || t.plain[w] || t.plain[strings.TrimSuffix(w, "s")]
-		runs = runs || t.shellVerb[w]
-		shellNoun = shellNoun || t.shellSay[w] || t.shellSay[strings.TrimSuffix(w, "s")]
-	}
-	class := ""
-	for i, w := range words {
-		c := t.class[w]
-		if c == "" {
-			continue
-		}
-		if class == "" {
-			class = c
-		} else if c == "destructive" && i > 0 && (words[i-1] == "and" || words[i-1] == "or" || words[i-1] == "then") {
-			class = c
-		}
-	}
-	switch {
-	case len(words) > 0 && class == "read" && t.class[words[0]] == "read":
-	case runs && shellNoun, class == "shell":
-		class = "shell"
-	case class == "sql", runs && slices.ContainsFunc(words, func(w string) bool { return w == "query" || w == "statement" || t.class[w] == "sql" }):
-		class = "sql"
-	case money && (class == "write" || class == "money" || class == "" && runs):
-		class = "money"
-	case class == "money" && plain:
-		class = "write"
-	}
-	if class == "" {
-		return "unknown"
-	}
-	return class
-}
 
 // isMCPMethod: methods of the protocol that call no tool.
 func isMCPMethod(method string) bool {
@@ -134,6 +22,9 @@ func isMCPMethod(method string) bool {
 func (w *jsonWalk) mcp(method string, params *jsonNode) bool {
 	if method == "tools/call" && params != nil {
 		return w.tool(params, params.str("name"), params.get("arguments", "args", "input"))
+	}
+	if params != nil && method == "resources/read" {
+		w.files(method, "read", params)
 	}
 	w.e.match(&item{kind: kindTool, name: "read", src: w.src, from: 0, to: len(w.src.text), target: printable(method)})
 	return true
@@ -164,19 +55,44 @@ func (w *jsonWalk) tool(n *jsonNode, name string, args *jsonNode) bool {
 func (w *jsonWalk) judge(n *jsonNode, name string, args *jsonNode, outer *source) bool {
 	e := w.e
 	class := toolClass(bareToolName(name))
+	if class == "write" || class == "unknown" {
+		class = actionClass(name, class, args)
+	}
+	switch {
+	case class == "money" && (preparedOnly(name) || !saysSum(name, args)):
+		class = "write"
+	case (class == "write" || class == "unknown") && paysFor(name, args):
+		class = "money"
+	}
+	w.walletKeys(name, args)
+	if w.contract(name, class, args) {
+		return true
+	}
+	if makesKeyByName(name) {
+		e.raise("cloud.aws.credential-create", outer, n.start, n.end, printable(name))
+	}
+	if showsSecretByName(name) {
+		e.raise("secret.read-store", outer, n.start, n.end, printable(name))
+	}
+	if showsKeyByName(name) {
+		e.raise("wallet.key-export", outer, n.start, n.end, printable(name))
+	}
+	if opensPolicy(name, class, args) {
+		e.raise("x402.policy-off", outer, n.start, n.end, printable(name))
+	}
 	before := len(e.findings)
 	if w.addsServer(name, args) {
 		return true
 	}
 	carried := w.arguments(name, class, args)
+	w.posted(name, class, args)
 	if class == "write" || class == "unknown" || class == "money" {
-		w.posted(name, args)
 		w.changesSettings(name, args)
 	}
 	at := item{kind: kindTool, name: class, src: outer, from: n.start, to: n.end, target: printable(name), words: name + " " + placeWords(args)}
 	switch class {
 	case "shell", "sql":
-		if carried || w.program(name, args) && len(e.findings) > before {
+		if known := w.program(name, args); carried || known && len(e.findings) > before {
 			return true
 		}
 		if args != nil && args.kind == '{' && len(args.kids) == 0 {
@@ -194,15 +110,68 @@ func (w *jsonWalk) judge(n *jsonNode, name string, args *jsonNode, outer *source
 			return true
 		}
 	case "read":
-		if w.documents(name, args) || injectsOption(args) && w.program(name, args) {
+		if hasWord(toolWords(name), paidWords) && w.payment(name, args) {
+			return true
+		}
+		if w.documents(name, args) || (injectsOption(args) || w.readsSecrets(name)) && w.program(name, args) {
 			break
 		}
 	case "destructive":
+		if w.onlyFile(name, args, before) {
+			return true
+		}
 		w.listProgramOf(name, args)
 	}
 	e.match(&at)
 	return true
 }
+
+// paidWords: a tool that fetches and pays for it.
+var paidWords = setOf("x402 paid pay l402")
+
+// paysFor: what is booked or ordered is paid at once.
+func paysFor(name string, args *jsonNode) bool {
+	return args.get("payment", "payment_source", "paymentMethodId", "payment_method_id", "card_id") != nil &&
+		hasWord(toolWords(name), map[string]bool{"book": true, "reserve": true, "order": true, "confirm": true, "place": true, "submit": true, "create": true, "complete": true, "renew": true, "subscribe": true})
+}
+
+// onlyFile: the tool deletes one file, which is what its path says it is.
+func (w *jsonWalk) onlyFile(name string, args *jsonNode, before int) bool {
+	file := args.get("path", "file_path", "filePath", "file", "filename")
+	if file == nil || file.kind != '"' || strings.ContainsAny(file.text, "*?") || len(w.e.findings) == before || !slices.Contains(toolWords(name), "file") {
+		return false
+	}
+	for _, f := range w.e.findings[before:] {
+		if f.Level > Low {
+			return false
+		}
+	}
+	return true
+}
+
+// actionClass: a tool of many uses is told by a member what it shall do.
+func actionClass(name, class string, args *jsonNode) string {
+	if args == nil || args.kind != '{' || hasWord(toolWords(name), verbs().small) {
+		return class
+	}
+	for _, key := range [...]string{"action", "operation", "operation_name", "op", "method", "mode", "verb", "command"} {
+		text := args.str(key)
+		if text == "" || len(text) > 40 || strings.ContainsAny(text, " /") {
+			continue
+		}
+		words := toolWords(strings.ToLower(text))
+		if len(words) > 0 && strongVerbs[words[0]] && !hasWord(words, verbs().small) {
+			return "destructive"
+		}
+		if c := toolClass(text); c == "money" && key != "method" {
+			return c
+		}
+	}
+	return class
+}
+
+// strongVerbs destroy whatever they are said of.
+var strongVerbs = setOf("delete remove destroy drop purge terminate wipe truncate revoke uninstall flush erase decommission teardown nuke flushall flushdb")
 
 // listProgramOf: a verb that is a program as well, with its words in a list.
 func (w *jsonWalk) listProgramOf(name string, args *jsonNode) {
@@ -210,6 +179,15 @@ func (w *jsonWalk) listProgramOf(name string, args *jsonNode) {
 		w.listProgram(name, args)
 	}
 }
+
+// readsSecrets: the program behind the tool can show credentials, so what it reads
+// matters.
+func (w *jsonWalk) readsSecrets(name string) bool {
+	exe, _ := w.e.programOf(name)
+	return exe != "" && secretReaders[exe]
+}
+
+var secretReaders = setOf("kubectl oc vault op bw pass gopass doppler infisical sops gpg aws gcloud az gh heroku flyctl")
 
 // injectsOption: an argument that shall be a name is an option of the program
 // behind the tool.
@@ -251,13 +229,7 @@ func (w *jsonWalk) documents(name string, args *jsonNode) bool {
 	for len(words) > 1 && (words[0] == "mongo" || words[0] == "mongodb" || words[0] == "db") {
 		words = words[1:]
 	}
-	method := ""
-	for i, word := range words {
-		if i > 0 && word != "" {
-			word = strings.ToUpper(word[:1]) + word[1:]
-		}
-		method += word
-	}
+	method := camel(words)
 	var list []string
 	for _, key := range [...]string{"filter", "query", "pipeline", "update", "replacement", "document", "documents", "options"} {
 		if k := args.get(key); k != nil && (k.kind == '{' || k.kind == '[') {
@@ -273,26 +245,22 @@ func (w *jsonWalk) documents(name string, args *jsonNode) bool {
 	return true
 }
 
-// mutation judges a GraphQL mutation by the names of its fields.
+// mutation judges a GraphQL mutation by the names of its fields; the worst counts.
 func (w *jsonWalk) mutation(v *jsonNode) bool {
-	rest, ok := strings.CutPrefix(strings.TrimSpace(v.text), "mutation")
-	if !ok {
+	if !strings.HasPrefix(strings.TrimSpace(v.text), "mutation") {
 		return false
 	}
-	_, rest, ok = strings.Cut(rest, "{")
-	if !ok {
-		return false
+	worst, field := "", ""
+	for _, f := range mutationFields(v.text) {
+		class := toolClass(f)
+		if class == "unknown" || class == "read" {
+			class = "write"
+		}
+		if worst == "" || class == "destructive" || class == "money" && worst == "write" {
+			worst, field = class, f
+		}
 	}
-	field := strings.TrimLeft(rest, " \n\t")
-	end := 0
-	for end < len(field) && isNameByte(field[end]) {
-		end++
-	}
-	class := toolClass(field[:end])
-	if class == "unknown" || class == "read" {
-		class = "write"
-	}
-	return w.e.match(&item{kind: kindTool, name: class, src: w.src, from: v.start, to: v.end, target: printable(field[:end])})
+	return worst != "" && w.e.match(&item{kind: kindTool, name: worst, src: w.src, from: v.start, to: v.end, target: printable(field)})
 }
 
 // placeWords are the arguments that say where a tool acts.
@@ -325,8 +293,13 @@ func (w *jsonWalk) arguments(name, class string, args *jsonNode) bool {
 	}
 	via := "mcp:" + printable(name)
 	if args.kind == '"' {
-		if class == "shell" || class == "sql" {
+		switch {
+		case class == "shell" || class == "sql":
 			return w.carry(args, args, map[string]string{"shell": "any", "sql": "sql"}[class], via)
+		case languageOf(name) != "":
+			return w.programText(args, languageOf(name), via)
+		case hasWord(toolWords(name)[:1], verbs().shellVerb):
+			return w.carry(args, args, "any", via)
 		}
 		return false
 	}
@@ -335,8 +308,11 @@ func (w *jsonWalk) arguments(name, class string, args *jsonNode) bool {
 		return false
 	}
 	w.files(name, class, args)
-	if w.shape(args) {
+	if !(class == "read" && args.get("to") != nil) && w.shape(args) {
 		return true
+	}
+	if url := args.get("url", "uri", "endpoint"); url != nil && url.kind == '"' && methodByName(name) != "" {
+		return w.request(args, url, methodByName(name))
 	}
 	carried := false
 	for i, k := range args.kids {
@@ -345,8 +321,12 @@ func (w *jsonWalk) arguments(name, class string, args *jsonNode) bool {
 		switch {
 		case class == "read" && searches(name) && (strings.HasPrefix(lang, "sql?") || lang == "code"):
 			// what is searched for
-		case browserCode[plainKey(key)] && k.kind == '"' && inBrowser(name):
+		case languageOf(name) != "" && k.kind == '"' && (textKeys[key] || browserCode[key]):
+			carried = w.programText(k, languageOf(name), via) || carried
+		case browserCode[plainKey(key)] && k.kind == '"' && (inBrowser(name) || class == "shell" && strings.Contains(firstLine(k.text), "=>")):
 			carried = w.page(k, via) || carried
+		case typedKeys[key] && k.kind == '"' && inTerminal(name):
+			carried = w.carry(args, k, "any", via) || carried
 		case class == "read" && lang == "sql?" && k.kind == '"' && !looksSQL(k.text):
 		case w.carrier(args, args.keys[i], k, via):
 			carried = true
@@ -359,7 +339,46 @@ func (w *jsonWalk) arguments(name, class string, args *jsonNode) bool {
 			w.node(k, key)
 		}
 	}
+	if !carried && class == "shell" && len(args.kids) == 1 && args.kids[0].kind == '"' {
+		carried = w.carry(args, args.kids[0], "any", via)
+	}
 	return carried
+}
+
+// languageOf is the language of the texts that a tool runs, by its name.
+func languageOf(name string) string {
+	words := toolWords(bareToolName(name))
+	if len(words) == 0 || verbs().class[words[0]] == "read" {
+		return ""
+	}
+	for _, w := range words {
+		switch w {
+		case "python", "python3", "ipython", "jupyter", "py", "pyodide", "notebook", "kernel":
+			return "python"
+		case "node", "nodejs", "javascript", "js", "deno", "typescript":
+			return "node"
+		case "ruby", "irb", "rails":
+			return "ruby"
+		case "php":
+			return "php"
+		case "perl":
+			return "perl"
+		}
+	}
+	return ""
+}
+
+// programText runs a text of a language, with the shell lines of a notebook in it.
+func (w *jsonWalk) programText(k *jsonNode, lang, via string) bool {
+	if strings.TrimSpace(k.text) == "" || w.src.depth >= maxDepth {
+		return false
+	}
+	src := k.source(w.src, via)
+	if !w.notebook(&src) {
+		w.e.runProgramText(&src, lang)
+	}
+	w.known = true
+	return true
 }
 
 // payloadKeys are members that hold further arguments, as JSON in a string too.
@@ -384,9 +403,23 @@ func (w *jsonWalk) payload(name, class string, k *jsonNode) bool {
 // browserCode are members whose text a browser runs in a page.
 var browserCode = setOf("function script expression code js javascript pagefunction evaluate snippet")
 
+// typedKeys are members whose text is typed into a terminal.
+var typedKeys = setOf("keys text input data line value chars characters stdin content")
+
+// inTerminal tells whether a tool types into a terminal.
+func inTerminal(name string) bool {
+	words := toolWords(name)
+	terminal := slices.ContainsFunc(words, func(w string) bool {
+		return w == "terminal" || w == "tmux" || w == "pty" || w == "tty" || w == "console" || w == "shell" || w == "screen" || w == "process"
+	})
+	return terminal && slices.ContainsFunc(words, func(w string) bool {
+		return w == "send" || w == "write" || w == "type" || w == "input" || w == "keys" || w == "stdin" || w == "paste" || w == "feed" || w == "interact"
+	})
+}
+
 // inBrowser tells whether a tool works in a web page.
 func inBrowser(name string) bool {
-	return slices.ContainsFunc(toolWords(name), func(w string) bool {
+	return slices.ContainsFunc(toolWords(strings.ReplaceAll(name, "__", "_")), func(w string) bool {
 		return w == "browser" || w == "puppeteer" || w == "playwright" || w == "page" || w == "chrome" || w == "devtools" || w == "cdp" || w == "javascript" && strings.Contains(name, "tab")
 	})
 }
@@ -394,9 +427,8 @@ func inBrowser(name string) bool {
 // page runs text in a web page.
 func (w *jsonWalk) page(k *jsonNode, via string) bool {
 	src := k.source(w.src, via)
-	w.e.ran = true
-	w.e.runInline(&shell{e: w.e, src: &src}, &src, "node")
-	w.e.runCalls(&src)
+	w.e.runProgramText(&src, "node")
+	w.e.pageData(&src)
 	return true
 }
 

@@ -27,6 +27,12 @@ type tool struct {
 	// pattern of grep); none if one of DataUnless is given.
 	Data       int      `json:"data,omitempty"`
 	DataUnless []string `json:"dataUnless,omitempty"`
+	// Vars are variables from which it takes options: "NAME" holds options, "NAME=-x"
+	// the value of one, "NAME?=-x" switches one on, "NAME_*" holds those of the
+	// subcommand that stands for the star.
+	Vars []string `json:"vars,omitempty"`
+	// Tracks are first words that change nothing in what the rest means: gcloud beta.
+	Tracks []string `json:"tracks,omitempty"`
 
 	subs map[string]*tool
 	made bool // by another table: says nothing about the program as a whole
@@ -105,6 +111,7 @@ type invocation struct {
 	direct   bool             // started by a program, which knows no functions and aliases
 	remote   bool             // elsewhere: paths are not those of this machine
 	dry      bool
+	scratch  bool // in a container made for it, whose files nobody misses
 	src      *source
 	from, to int
 	classes  []class // of the operands, once somebody asks
@@ -159,6 +166,7 @@ func (c *compiled) parseArgs(v *invocation) {
 			if t == "+o" || t == "+O" { // turns an option of the shell off
 				i++
 			}
+		case len(v.operands) == 0 && v.after < 0 && slices.Contains(spec.Tracks, t):
 		case v.after >= 0 || len(t) < 2 || t[0] != '-' || isNegative(t):
 			v.operands = append(v.operands, w)
 			if len(v.operands) == 1 && spec.subs != nil {

@@ -24,6 +24,9 @@ func (sh *shell) param(p *syntax.ParamExp) []Word {
 	if p.Flags != nil {
 		list = sh.flagged(list, p)
 	}
+	if len(list) > 1 && (name == "*" || p.Index != nil && !p.Excl && !p.Length && p.Exp == nil && p.Slice == nil && sh.allAsOne(p.Index)) {
+		list = sh.joined(list)
+	}
 	switch {
 	case p.Length:
 		if set && list[0].known() {
@@ -59,7 +62,7 @@ func (sh *shell) param(p *syntax.ParamExp) []Word {
 // wellKnown are variables whose value every shell has; home stays "~".
 var wellKnown = map[string]string{"HOME": "~", "TMPDIR": "/tmp", "TMP": "/tmp", "TEMP": "/tmp",
 	"IFS": " ", "SHELL": "sh", "BASH": "bash", "PWD": ".", "EDITOR": "vi", "VISUAL": "vi", "PAGER": "less",
-	"OLDPWD": "-", "PYTHON": "python3", "RUNNER_TEMP": "/tmp", "XDG_CACHE_HOME": "~/.cache", "XDG_CONFIG_HOME": "~/.config"}
+	"OLDPWD": "./-", "PYTHON": "python3", "RUNNER_TEMP": "/tmp", "XDG_CACHE_HOME": "~/.cache", "XDG_CONFIG_HOME": "~/.config"}
 
 // lookup is the value of a variable and whether the text itself sets it.
 func (sh *shell) lookup(name string, n syntax.Node) ([]Word, bool) {
@@ -105,6 +108,26 @@ func (sh *shell) unknown(name string, n syntax.Node) Word {
 		w.Var = "?"
 	}
 	return w
+}
+
+// allAsOne: the index of ${a[*]}.
+func (sh *shell) allAsOne(x syntax.ArithmExpr) bool {
+	w, ok := x.(*syntax.Word)
+	return ok && w.Lit() == "*"
+}
+
+// joined is all elements as one word, where the text itself says what stands between
+// them: "${a[*]}" with another IFS.
+func (sh *shell) joined(list []Word) []Word {
+	ifs, ok := sh.vars["IFS"]
+	if !ok || len(ifs) != 1 || !ifs[0].known() {
+		return list
+	}
+	out := list[0]
+	for _, w := range list[1:] {
+		out.Text, out.At, out.Taint = out.Text+ifs[0].Text[:min(1, len(ifs[0].Text))]+w.Text, -1, out.Taint|w.Taint
+	}
+	return []Word{out}
 }
 
 // index is ${a[i]}: one element of a known array, or all of them.

@@ -342,6 +342,9 @@ func systemPath(p string) bool {
 	if underAny(p, "/var/www", "/var/log", "/var/lib/docker/tmp", "/usr/local", "/usr/src") && strings.Count(p, "/") > 2 && !strings.HasSuffix(p, "/bin") && !strings.HasSuffix(p, "/lib") {
 		return false
 	}
+	if strings.Contains(p, "/keyrings/") { // keys of package sources, which every installation guide adds
+		return false
+	}
 	if p == "/opt" || p == "/srv" || p == "/mnt" || p == "/media" || p == "/home" {
 		return true
 	}
@@ -442,7 +445,7 @@ func kindOfFile(p string) class {
 	return c
 }
 
-var keyFolders = setOf("certs secrets private keys credentials .secrets private_keys keystore keystores")
+var keyFolders = setOf("certs secrets private keys credentials .secrets private_keys keystore keystores .kube .docker")
 
 // publicFile: named like a secret, meant to be read.
 func publicFile(lower string) bool {
@@ -586,6 +589,9 @@ var startupNames = setOf(".bashrc .bash_profile .bash_login .bash_logout .profil
 
 // startupFile: a file that runs by itself later, or lets somebody in.
 func startupFile(p, lower string) bool {
+	if strings.Contains(strings.ToLower(p), `\start menu\programs\startup\`) {
+		return true
+	}
 	if startupNames[lower] {
 		return true
 	}

@@ -70,6 +70,7 @@ var shellPredicates = map[string]predicate{
 	"bodytext":      bodyText,     // what is sent is a GraphQL mutation that deletes
 	"optvalue":      optValue,     // the value of any option matches
 	"first-word":    firstWord,    // the first operand equals one of these
+	"made":          madeWith,     // a saved plan was made with one of these options
 }
 
 func targets(it *item) []Word {
@@ -255,6 +256,9 @@ func stdinIs(e *engine, it *item, args []string) (Word, bool) {
 		if a == "text" && in.known && in.word.Text != "" {
 			return in.word, true
 		}
+		if a == "object" && objectStores[in.via] {
+			return in.word, true
+		}
 	}
 	return in.word, (in.taint|in.word.Taint|it.src.taint&fromNetwork)&taints(args) != 0
 }
@@ -383,9 +387,19 @@ func unpinned(_ *engine, it *item, _ []string) (Word, bool) {
 	return packages[0], true
 }
 
-// foreignSource: a package that comes from a URL or a version control system.
-func foreignSource(_ *engine, it *item, _ []string) (Word, bool) {
-	for _, w := range targets(it) {
+// foreignSource: a package that comes from a URL or a version control system; "first" looks at the
+// first operand and the options only, what follows belongs to the package.
+func foreignSource(_ *engine, it *item, args []string) (Word, bool) {
+	list := targets(it)
+	if len(args) > 0 && len(list) > 1 && it.inv != nil {
+		list = list[:1]
+		for _, name := range [...]string{"-p", "--package", "--from", "--with"} {
+			if w, ok := it.inv.value(name); ok {
+				list = append(list, w)
+			}
+		}
+	}
+	for _, w := range list {
 		t := w.Text
 		for _, p := range [...]string{"http://", "https://", "git+", "git://", "ssh://", "hg+", "svn+", "github:", "gitlab:", "ftp://", "git@"} {
 			if strings.HasPrefix(t, p) || strings.Contains(t, "@"+p) || strings.Contains(t, "@ "+p) {

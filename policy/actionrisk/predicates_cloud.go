@@ -115,3 +115,14 @@ func firstWord(_ *engine, it *item, args []string) (Word, bool) {
 	w := it.inv.operands[0]
 	return w, slices.Contains(args, w.Text)
 }
+
+// madeWith: an operand is a plan that the command itself made with one of these
+// options.
+func madeWith(e *engine, it *item, args []string) (Word, bool) {
+	for _, w := range it.inv.operands {
+		if made := e.files[fileKey(it.inv.cwd, w.Text)].makes; made != nil && slices.ContainsFunc(args, made.has) {
+			return w, true
+		}
+	}
+	return Word{}, false
+}

@@ -189,8 +189,7 @@ func (e *engine) gitSettingOf(v *invocation, name string) (Word, bool) {
 }
 
 // remembersSetting notes "git config key value".
-func (e *engine) remembersSetting(v *invocation) {
-	words := v.operands[1:]
+func (e *engine) remembersSetting(words []Word) {
 	if len(words) > 0 && words[0].Text == "set" {
 		words = words[1:]
 	}

@@ -15,13 +15,14 @@ var moneyPredicates = map[string]predicate{
 
 // loopRules: a payment or transfer inside a loop is made as often as it runs.
 // How often is read from seq N or {1..N}; a loop without a number still counts.
-func loopRules(e *engine, v *invocation, ids []string) []string {
+func loopRules(sh *shell, v *invocation, ids []string) []string {
+	e := sh.e
 	moves := false
 	for _, id := range ids {
 		moves = moves || strings.HasPrefix(id, "x402.pay") || strings.HasPrefix(id, "wallet.transfer") || id == "x402.unknown-amount"
 	}
 	text := e.action.Command
-	if !moves || !slices.ContainsFunc(loopWords, func(w string) bool { return strings.Contains(text, w) }) && !slices.Contains(v.src.via, "xargs") {
+	if !moves || !slices.ContainsFunc(loopWords, func(w string) bool { return strings.Contains(text, w) }) && !slices.Contains(v.src.via, "xargs") && !callsItself(sh) {
 		return nil
 	}
 	out := []string{"x402.loop"}
@@ -33,6 +34,16 @@ func loopRules(e *engine, v *invocation, ids []string) []string {
 		}
 	}
 	return out
+}
+
+// callsItself: one of the functions that run is running already.
+func callsItself(sh *shell) bool {
+	for i, name := range sh.calls {
+		if slices.Contains(sh.calls[:i], name) {
+			return true
+		}
+	}
+	return false
 }
 
 var loopWords = []string{"while ", "until ", "for ", "xargs ", "parallel ", "watch "}

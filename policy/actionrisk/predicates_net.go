@@ -1,6 +1,7 @@
 package actionrisk
 
 import (
+	"strconv"
 	"strings"
 )
 
@@ -32,6 +33,15 @@ func localHost(h string) bool {
 
 // looksHost: "localhost:3000/x", "example.org/path" without a scheme.
 func looksHost(t string) (string, bool) {
+	if name, rest, ok := strings.Cut(t, ":"); ok && rest != "" && rest[0] >= '0' && rest[0] <= '9' {
+		port, _, path := strings.Cut(rest, "/")
+		if port = strings.TrimLeft(port, "0123456789"); port == "" && name == "" {
+			return "localhost", true // httpie's short form
+		}
+		if port == "" && path && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == "" { // es:9200/x, a name without a domain
+			return name, true
+		}
+	}
 	host, _, _ := strings.Cut(t, "/")
 	host, _, _ = strings.Cut(host, ":")
 	host, _, _ = strings.Cut(host, "?")
@@ -114,7 +124,7 @@ func datastorePort(t string) bool {
 func deletePath(rest string) bool {
 	l := strings.ToLower(rest)
 	l, _, _ = strings.Cut(l, "?")
-	for _, p := range [...]string{"/dodelete", "_delete_by_query", "/delete-batch", "/delete_series", "/destroy", "/delete", "/purge", "/clean_tombstones", "/dowipeoutworkspace", "/_all"} {
+	for _, p := range [...]string{"/dodelete", "_delete_by_query", "/delete-batch", "/delete_series", "/destroy", "/delete", "/purge", "/clean_tombstones", "/dowipeoutworkspace", "/_all", "/deleterange", "/deletemany", "/delete_all", "/delete-all", "/deleteall", "/truncate", "/wipe", "/collections/drop", "/databases/drop", "/partitions/drop", "/api/v1/reset", "/api/v2/reset", "/bulk-delete", "/bulk_delete", "/_bulk_delete", "/batchdelete"} {
 		if strings.HasSuffix(l, p) {
 			return true
 		}
@@ -135,11 +145,39 @@ func bodyText(_ *engine, it *item, _ []string) (Word, bool) {
 
 func metadataHost(h string) bool {
 	h, _, _ = strings.Cut(h, string(hole))
+	if n, ok := numberedHost(h); ok && n == 169<<24|254<<16|169<<8|254 || strings.HasSuffix(h, "::ffff:a9fe:a9fe") || strings.HasSuffix(h, "::ffff:169.254.169.254") || strings.HasPrefix(h, "169.254.169.254.") {
+		return true
+	}
 	switch h {
 	case "169.254.169.254", "metadata.google.internal", "169.254.170.2", "metadata", "100.100.100.200", "fd00:ec2::254", "0xa9fea9fe", "2852039166", "instance-data":
 		return true
 	}
 	return false
+}
+
+// numberedHost is an address written in numbers of any base and any grouping:
+// 0xa9fea9fe, 2852039166, 0251.0376.0251.0376, 169.16689662.
+func numberedHost(h string) (uint32, bool) {
+	if h == "" || h[0] < '0' || h[0] > '9' || len(h) > 48 {
+		return 0, false
+	}
+	parts := strings.Split(h, ".")
+	if len(parts) > 4 {
+		return 0, false
+	}
+	var out uint64
+	for i, p := range parts {
+		n, err := strconv.ParseUint(p, 0, 32)
+		last := i == len(parts)-1
+		if err != nil || !last && n > 255 || last && n >= 1<<(8*(5-len(parts))) {
+			return 0, false
+		}
+		if last {
+			return uint32(out<<(8*(5-len(parts))) | n), true
+		}
+		out = out<<8 | n
+	}
+	return 0, false
 }
 
 func pasteHost(h string) bool {
@@ -171,13 +209,13 @@ func overriddenMethod(v *invocation) string {
 	for _, w := range v.argv[min(1, len(v.argv)):] {
 		text := strings.ToUpper(w.Text)
 		for _, mark := range [...]string{"X-HTTP-METHOD-OVERRIDE", "X-HTTP-METHOD", "X-METHOD-OVERRIDE", "_METHOD", "X-HTTP-METHOD_OVERRIDE"} {
-			_, rest, ok := strings.Cut(text, mark)
-			if !ok {
+			before, rest, ok := strings.Cut(text, mark)
+			if !ok || before != "" && isNameByte(before[len(before)-1]) { // payment_method is another word
 				continue
 			}
 			rest = strings.TrimLeft(rest, "\"': =")
 			for _, m := range [...]string{"DELETE", "PUT", "PATCH"} {
-				if strings.HasPrefix(rest, m) {
+				if after, ok := strings.CutPrefix(rest, m); ok && (after == "" || !isNameByte(after[0])) {
 					return m
 				}
 			}
@@ -187,11 +225,11 @@ func overriddenMethod(v *invocation) string {
 }
 
 func httpMethod(v *invocation) string {
-	if w, ok := v.value("-X", "--request", "--method", "-Method"); ok {
+	if w, ok := v.value("-X", "--request", "--method", "-Method", "--http-method", "-m"); ok {
 		return strings.ToUpper(w.Text)
 	}
 	switch v.exe {
-	case "http", "https", "xh", "xhs":
+	case "http", "https", "xh", "xhs", "httpie", "curlie", "restish":
 		if len(v.operands) > 0 {
 			switch m := strings.ToUpper(v.operands[0].Text); m {
 			case "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS":

@@ -85,6 +85,14 @@ var secretPredicates = map[string]predicate{
 		w, ok := it.inv.value("--vacuum-time", "--vacuum-size")
 		return w, ok && (strings.HasPrefix(w.Text, "1s") || strings.HasPrefix(w.Text, "0") || w.Text == "1")
 	},
+	"sets": func(_ *engine, it *item, args []string) (Word, bool) { // sysctl: a value is given
+		for _, w := range it.inv.operands {
+			if strings.IndexByte(w.Text, '=') > 0 && slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(w.Text, a) }) {
+				return w, true
+			}
+		}
+		return Word{}, false
+	},
 	"procsys": func(_ *engine, it *item, _ []string) (Word, bool) {
 		w, ok := wordWith(it, "/proc/sys")
 		if !ok {

@@ -25,7 +25,7 @@ var servicePredicates = map[string]predicate{
 // inputIs looks at the lines that a client reads as commands: from a pipe, a
 // here-document or a here-string.
 func inputIs(_ *engine, it *item, args []string) (Word, bool) {
-	if it.inv == nil || !it.inv.stdin.known {
+	if it.inv == nil || !it.inv.stdin.known && !partlyKnown(it.inv.stdin.word) {
 		return Word{}, false
 	}
 	w := it.inv.stdin.word

@@ -1,6 +1,7 @@
 package actionrisk
 
 import (
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -24,6 +25,22 @@ func (e *engine) renames(sh *shell, from, to Word) {
 	}
 }
 
+// programNamed is what a program is that the command put somewhere under this name,
+// perhaps into a folder that it searches.
+func (e *engine) programNamed(cwd, name string) (string, bool) {
+	if is, ok := e.programs[fileKey(cwd, name)]; ok || len(e.programs) == 0 || strings.IndexByte(name, '/') >= 0 || !e.stranger(name) {
+		return is, ok
+	}
+	for _, d := range sortedKeys(e.programs) {
+		if path.Base(d) == name {
+			return e.programs[d], true
+		}
+	}
+	return "", false
+}
+
+func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
+
 // programPath: a path of a folder for programs, or what which(1) printed.
 func programPath(w Word) bool {
 	return strings.Contains(w.Text, "bin/") || w.At < 0 && !strings.Contains(w.Text, "/")
@@ -33,15 +50,44 @@ func programPath(w Word) bool {
 // its path: by its "#!" line, else as shell text.
 func (sh *shell) writtenProgram(v *invocation) (flow, bool) {
 	e, first := sh.e, v.argv[0]
-	if len(e.files) == 0 || strings.IndexByte(first.Text, '/') < 0 || !first.known() {
+	if len(e.files) == 0 || !first.known() {
 		return flow{}, false
 	}
+	params := v.argv[1:]
 	f, ok := e.files[fileKey(sh.cwd, first.Text)]
+	if strings.IndexByte(first.Text, '/') < 0 {
+		if f, ok = sh.onPath(v, v.exe); !ok && len(v.operands) > 0 { // a plugin: kubectl-x is "kubectl x"
+			f, ok = sh.onPath(v, v.exe+"-"+v.operands[0].Text)
+			params = params[min(1+slices.IndexFunc(params, func(w Word) bool { return w.Text == v.operands[0].Text }), len(params)):]
+		}
+	}
 	if !ok || !f.known || f.word.Text == "" {
 		return flow{}, false
 	}
 	f.word.Taint |= f.taint
-	return sh.interpret(e.shebang(f.word.Text), f.word, v, "file", v.argv[1:]), true
+	return sh.interpret(e.shebang(f.word.Text), f.word, v, "file", params), true
+}
+
+// onPath is the file that the command itself wrote under the name of a program, into
+// a folder where programs are looked for.
+func (sh *shell) onPath(v *invocation, name string) (flow, bool) {
+	if strings.ContainsAny(name, "/"+string(hole)) {
+		return flow{}, false
+	}
+	found := ""
+	for file := range sh.e.files {
+		folder, ok := strings.CutSuffix(file, name)
+		if !ok || !strings.HasSuffix(folder, "/") || found != "" && found < file {
+			continue
+		}
+		onPath := slices.ContainsFunc(strings.Split(sh.variable(v, "PATH").Text, ":"), func(p string) bool {
+			return p != "" && strings.IndexByte(p, hole) < 0 && fileKey(sh.cwd, p)+"/" == folder
+		})
+		if onPath || slices.Contains(standardDirectories[:], folder) {
+			found = file
+		}
+	}
+	return sh.e.files[found], found != ""
 }
 
 // unpacks notes that an archive from the network was unpacked here.

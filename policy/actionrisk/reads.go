@@ -19,6 +19,7 @@ type read struct {
 	// Compile: the file is made into a program; a downloaded one is not run by that.
 	Compile bool     `json:"compile,omitempty"`
 	Unless  []string `json:"unless,omitempty"` // with one of these it is not read
+	Dry     bool     `json:"dry,omitempty"`    // a dry run reads it, too
 
 	sub [][]string
 }
@@ -62,7 +63,7 @@ func (c *compiled) readReads(from tableReader) error {
 func (sh *shell) readsWritten(v *invocation) {
 	e := sh.e
 	rows := e.reads[v.exe]
-	if len(e.files) == 0 || len(rows) == 0 || v.dry {
+	if len(e.files) == 0 || len(rows) == 0 {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.files)) {
@@ -79,7 +80,7 @@ func (sh *shell) readsWritten(v *invocation) {
 
 // takes: the tool reads the file of this name.
 func (r *read) takes(sh *shell, v *invocation, name string) bool {
-	return (len(r.sub) == 0 || v.underAny(r.sub)) && !slices.ContainsFunc(r.Unless, v.has) &&
+	return (!v.dry || r.Dry) && (len(r.sub) == 0 || v.underAny(r.sub)) && !slices.ContainsFunc(r.Unless, v.has) &&
 		slices.ContainsFunc(r.Files, func(p string) bool { return namedLike(p, name) }) && (!r.Named || sh.names(v, name))
 }
 

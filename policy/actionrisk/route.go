@@ -43,9 +43,16 @@ func (e *engine) route(src *source) string {
 		name = "action"
 	}
 	lang, sure := e.looksWindows(text)
+	if name == "sql" && !doubtful && !sure {
+		lang = "" // select, insert and where are aliases there
+	}
 	if lang != "" {
 		e.ran, name = true, "powershell"
 		e.runWindows(src, lang)
+	}
+	program, certain := e.runProgram(src)
+	if certain {
+		name = "program"
 	}
 	if sure || name != "" && lang == "" && !looksShell(text) && !(doubtful && name == "sql") {
 		return name
@@ -55,7 +62,10 @@ func (e *engine) route(src *source) string {
 		return "http"
 	}
 	(&shell{e: e}).script(src, flow{})
-	if name == "" {
+	switch {
+	case name == "" && program:
+		name = "program"
+	case name == "":
 		name = "shell"
 	}
 	return name

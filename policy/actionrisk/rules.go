@@ -87,10 +87,22 @@ var tableFiles = []string{"shell", "git", "sql", "nosql", "orm", "infra", "k8s",
 	"http", "secret", "rce", "priv", "wallet", "x402", "mcp", "text", "win"}
 
 // supportFiles are the tables that are not rules.
-var supportFiles = []string{"groups", "wrappers", "wrappers_sql", "effects", "reads", "tools", "tools_sql", "readonly", "dryrun", "paths", "verbs", "env", "amounts", "clients", "windows"}
+var supportFiles = []string{
+	"groups", "wrappers", "wrappers_sql", "effects", "reads", "tools", "tools_sql", "readonly",
+	"dryrun",
+	"paths",
+	"verbs",
+	"env",
+	"amounts",
+	"clients",
+	"windows",
+	"wrappers_ops",
+	"resources",
+	"sdk",
+}
 
 // rulesetVersion is YYYY.MM.N; TestRulesetVersion fails when a table changed and it did not.
-const rulesetVersion = "2026.11.13"
+const rulesetVersion = "2026.11.20"
 
 // compiled is everything read from the tables, made once.
 type compiled struct {
@@ -104,10 +116,13 @@ type compiled struct {
 	wrappers  map[string][]*wrapper
 	effects   map[string][]*effect
 	variables map[string]*variable // by name
-	families  []family             // those with a part that may be anything
+	configs   []configFile
+	families  []family // those with a part that may be anything
 	readonly  map[string][]*proof
 	dryrun    map[string][]*proof
 	clients   clientTable
+	resources map[string][]*resourceEntry // what configuration tools describe, by kind
+	sdks      []sdkEntry
 	reads     map[string][]*read
 	// what a command line is called in a file of settings
 	commandKeys, commandSections map[string]bool
@@ -234,7 +249,18 @@ func (c *compiled) support() error {
 		}
 		c.groups[name] = all
 	}
-	for _, part := range [...]func(tableReader) error{c.readTools, c.readWrappers, c.readVariables, c.readEffects, c.readProofs, c.readReads, c.readClients, c.readWindows} {
+	for _, part := range [...]func(tableReader) error{
+		c.readTools,
+		c.readWrappers,
+		c.readVariables,
+		c.readEffects,
+		c.readProofs,
+		c.readReads,
+		c.readClients,
+		c.readWindows,
+		c.readResources,
+		c.readSDKs,
+	} {
 		if err := part(read); err != nil {
 			return err
 		}

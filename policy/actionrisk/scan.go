@@ -37,7 +37,9 @@ func (e *engine) scanPiece(src *source, from, to int, words []string) {
 		if i > 64 {
 			break
 		}
-		w = strings.Trim(w, `"'{}$`)
+		if w = strings.Trim(w, `"'{}`); strings.HasPrefix(w, "$") {
+			w = string(hole)
+		}
 		if w != "" {
 			v.argv = append(v.argv, Word{Text: w, At: -1, Span: span})
 		}
@@ -53,7 +55,7 @@ func (e *engine) printsSecret(v *invocation) bool {
 		f := &e.findings[i]
 		if s, _ := v.src.where(v.from, v.to); f.Span == s {
 			switch f.Rule.ID {
-			case "secret.read-store", "secret.read-file", "secret.print-named":
+			case "secret.read-store", "secret.read-file", "secret.print-named", "secret.print-env":
 				return true
 			}
 		}

@@ -43,21 +43,41 @@ func (t *serviceTable) isHost(host string) bool {
 // serviceClass is toolClass with an eye for what is only prepared: the last word
 // that names something decides.
 func serviceClass(words string) string {
-	class := toolClass(words)
-	if class != "money" {
-		return class
-	}
-	last := ""
-	for _, w := range toolWords(words) {
+	t, class, last := verbs(), toolClass(words), ""
+	for i, w := range toolWords(words) {
 		if strings.Trim(w, "0123456789") == w && len(w) > 2 {
 			last = w
 		}
+		if i > 0 && class == "write" && t.class[w] == "money" {
+			class = "money"
+		}
 	}
-	if ruleset().clients.Services.draft[last] || last == "create" && draftNamed(words) {
+	switch {
+	case class == "money" && t.class[last] == "read":
+		return "read"
+	case class == "money" && preparedOnly(words):
 		return "write"
 	}
 	return class
 }
+
+// preparedOnly: what a name says is made moves nothing yet: a link, a session, a
+// draft. The last word that names something tells, unless the verb is one of money.
+func preparedOnly(words string) bool {
+	t, last, first := verbs(), "", ""
+	for _, w := range toolWords(words) {
+		if strings.Trim(w, "0123456789") == w && len(w) > 2 {
+			last = w
+		}
+		if first == "" && t.class[w] != "" {
+			first = w
+		}
+	}
+	return ruleset().clients.Services.draft[last] && !carriesOut[first] && t.class[first] != "money" || last == "create" && draftNamed(words)
+}
+
+// carriesOut are verbs that finish what was prepared.
+var carriesOut = setOf("finalize confirm capture submit approve execute release complete process")
 
 // draftNamed: "payment_links create", "checkout.sessions.create".
 func draftNamed(words string) bool {
@@ -76,7 +96,7 @@ func (e *engine) serviceRules(v *invocation, ids *ruleList) {
 	if method == "GET" || method == "HEAD" || method == "OPTIONS" {
 		return
 	}
-	body := requestBody(v)
+	body := e.requestBody(v)
 	for _, part := range body {
 		if strings.Contains(part, `"method"`) {
 			e.rpcText(v, part)
@@ -135,28 +155,60 @@ func developmentHost(host string) bool {
 
 // mutationField is the first field of a GraphQL mutation.
 func mutationField(text string) string {
+	if list := mutationFields(text); len(list) > 0 {
+		return list[0]
+	}
+	return ""
+}
+
+// mutationFields are the fields of a GraphQL mutation, without their other names.
+func mutationFields(text string) []string {
 	_, rest, ok := strings.Cut(text, "mutation")
 	if !ok {
-		return ""
+		return nil
 	}
-	if _, rest, ok = strings.Cut(rest, "{"); !ok {
-		return ""
+	open := strings.IndexByte(rest, '{')
+	if open < 0 {
+		return nil
 	}
-	rest = strings.TrimLeft(rest, " \n\t\\nr")
-	end := 0
-	for end < len(rest) && isNameByte(rest[end]) {
-		end++
+	rest = strings.NewReplacer(`\n`, "  ", `\r`, "  ", `\t`, "  ").Replace(rest[open+1:])
+	var out []string
+	depth := 0
+	for i := 0; i < len(rest) && len(out) < 32; i++ {
+		switch c := rest[i]; {
+		case c == '(' || c == '{' || c == '[':
+			depth++
+		case c == ')' || c == '}' || c == ']':
+			if depth--; depth < 0 {
+				return out
+			}
+		case depth == 0 && isNameByte(c):
+			j := i
+			for j < len(rest) && isNameByte(rest[j]) {
+				j++
+			}
+			if next := strings.TrimLeft(rest[j:], " \n\t"); !strings.HasPrefix(next, ":") {
+				out = append(out, rest[i:j])
+			}
+			i = j - 1
+		}
 	}
-	return rest[:end]
+	return out
 }
 
 // requestBody is what an HTTP client sends, as far as it is known.
-func requestBody(v *invocation) []string {
+func (e *engine) requestBody(v *invocation) []string {
 	var out []string
 	for i := range v.opts {
 		if o := &v.opts[i]; o.given && slices.Contains(bodyOptions, o.name) {
-			if strings.HasPrefix(o.value.Text, "@") && strings.HasPrefix(v.stdin.word.Text, "{") {
-				out = append(out, v.stdin.word.Text)
+			if file, ok := strings.CutPrefix(o.value.Text, "@"); ok {
+				f := v.stdin
+				if file != "-" {
+					f = e.files[fileKey(v.cwd, file)]
+				}
+				if f.known {
+					out = append(out, f.word.Text)
+				}
 			}
 			out = append(out, o.value.Text)
 		}

@@ -19,43 +19,44 @@ func newParser() *parserPair {
 	}
 }
 
-// parseShell returns the statements of a text and whether all of it parsed.
-func parseShell(text string) ([]*syntax.Stmt, bool) {
+// parsed is a text as statements, and how it was read.
+type parsed struct {
+	stmts []*syntax.Stmt
+	whole bool // all of it parsed
+	zsh   bool // it parsed, but only as zsh
+}
+
+func parseShell(text string) parsed {
 	p := pool.Get().(*parserPair)
 	defer pool.Put(p)
 	f, err := p.strict.Parse(strings.NewReader(text), "")
 	if err == nil {
-		return f.Stmts, true
+		return parsed{stmts: f.Stmts, whole: true}
 	}
 	if f, err = p.zsh.Parse(strings.NewReader(text), ""); err == nil {
-		return f.Stmts, true
+		return parsed{stmts: f.Stmts, zsh: true}
 	}
 	if f, err = p.lenient.Parse(strings.NewReader(text), ""); err == nil && f != nil {
-		return f.Stmts, false
+		return parsed{stmts: f.Stmts}
 	}
-	return nil, false
-}
-
-// parsed is a text as statements, and whether all of it parsed.
-type parsed struct {
-	stmts []*syntax.Stmt
-	whole bool
+	return parsed{}
 }
 
 // parse is parseShell for texts that may come again: a loop's, a file's that runs
 // itself.
-func (e *engine) parse(text string) ([]*syntax.Stmt, bool) {
-	if p, ok := e.texts[text]; ok {
-		return p.stmts, p.whole
+func (e *engine) parse(text string) parsed {
+	p, ok := e.texts[text]
+	if ok {
+		return p
 	}
-	stmts, whole := parseShell(text)
+	p = parseShell(text)
 	if e.texts == nil {
 		e.texts = map[string]parsed{}
 	}
 	if len(e.texts) < maxTexts {
-		e.texts[text] = parsed{stmts, whole}
+		e.texts[text] = p
 	}
-	return stmts, whole
+	return p
 }
 
 // shell is the state of one shell process as far as it is known.
@@ -70,6 +71,7 @@ type shell struct {
 	params   []Word // $1 …
 	root     bool   // runs as root
 	remote   bool   // runs on another machine
+	scratch  bool   // in a container made for it: what it deletes is missed by nobody
 	host     string
 	others   map[string][]Word // further values a variable may have
 	fds      map[string]redir  // files opened by exec, by descriptor
@@ -77,6 +79,7 @@ type shell struct {
 	calls    []string          // their names
 	suspects int               // programs around this one of which it is only suspected that they carry it
 	behind   bool              // in the background
+	zsh      bool              // this shell is zsh
 	saved    map[string][]Word // what the locals of the function hide, nil outside of functions
 	refs     map[string]string // names that stand for other names
 	carrier  *invocation       // whose program text is being read
@@ -102,12 +105,12 @@ func (sh *shell) script(src *source, in flow) flow {
 		e.scanTokens(src)
 		return flow{}
 	}
-	stmts, ok := e.parse(src.text)
+	p := e.parse(src.text)
 	outer := sh.src
 	sh.src = src
 	defer func() { sh.src = outer }()
-	out := sh.stmts(stmts, in)
-	if !ok {
+	out := sh.stmts(p.stmts, in)
+	if !p.whole && !(p.zsh && sh.zsh) { // without zsh around it, it may as well be no shell text at all
 		e.unparsed = true
 		e.unproven = true
 		e.doubt("a part of the command could not be parsed")
@@ -295,6 +298,9 @@ func (sh *shell) write(r redir, out flow, s *syntax.Stmt) {
 	}
 	sh.wireFile(r.file, out)
 	e.remember(sh, r.file, out, r.op == ">>")
+	if out.known && out.word.Text != "" {
+		sh.settings(r.file, out.word, v)
+	}
 }
 
 // command runs one command of any kind with the given input.
@@ -361,6 +367,9 @@ func (sh *shell) command(c syntax.Command, in flow, files []redir, s *syntax.Stm
 			sh.exports(c, a)
 		}
 		sh.refers(c.Args)
+		if listsVariables(c) {
+			return flow{taint: fromEnviron, via: c.Variant.Value}
+		}
 	case *syntax.TimeClause:
 		return sh.stmt(c.Stmt, in)
 	case *syntax.CoprocClause:
@@ -485,6 +494,16 @@ func (sh *shell) hooks(a *syntax.Assign, from, to int) {
 	}
 }
 
+// listsVariables: export, declare -p and their kind without a name print them all.
+func listsVariables(c *syntax.DeclClause) bool {
+	for _, a := range c.Args {
+		if a.Name != nil {
+			return false
+		}
+	}
+	return c.Variant.Value != "local"
+}
+
 // exports: a variable that every later command sees.
 func (sh *shell) exports(c *syntax.DeclClause, a *syntax.Assign) {
 	if a.Name == nil || a.Value == nil || c.Variant.Value == "local" || c.Variant.Value == "readonly" {
@@ -492,7 +511,7 @@ func (sh *shell) exports(c *syntax.DeclClause, a *syntax.Assign) {
 	}
 	if w := sh.vars[a.Name.Value]; len(w) == 1 {
 		v := &invocation{src: sh.src, from: int(c.Pos().Offset()), to: int(c.End().Offset())}
-		sh.variableActs(v, a.Name.Value, w[0])
+		sh.variableRuns(v, assign{a.Name.Value, w[0]})
 	}
 }
 

@@ -232,7 +232,7 @@ func (sh *shell) nested(n syntax.Node) {
 			sh.fork().stmts(n.Stmts, flow{})
 			return false
 		case *syntax.SglQuoted:
-			sh.subscripts(&invocation{exe: "test", src: sh.src, from: int(n.Pos().Offset()), to: int(n.End().Offset()),
+			sh.subscripts(&invocation{exe: "let", src: sh.src, from: int(n.Pos().Offset()), to: int(n.End().Offset()),
 				argv: []Word{{Text: "test"}, {Text: n.Value, At: -1, Span: sh.spanOf(n)}}})
 		case *syntax.Lit:
 			if len(sh.vars) > 0 {

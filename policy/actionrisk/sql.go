@@ -32,6 +32,7 @@ type sqlResult struct {
 	unknown  bool // at least one statement was not recognised
 	tooDeep  bool
 	steps    int
+	dumps    bool     // all rows and columns of a table are printed
 	includes []string // files that are read as SQL
 	printed  string   // SQL that a SELECT of literals gives out, holes filled with a name
 }
@@ -112,6 +113,7 @@ func classifyNested(text string, reads sqlReading, client sqlClient, nesting int
 			}
 		}
 		merged.readOnly = merged.readOnly && p.out.readOnly
+		merged.dumps = merged.dumps || p.out.dumps
 		merged.unknown = merged.unknown || p.out.unknown
 		merged.tooDeep = merged.tooDeep || p.out.tooDeep
 	}
@@ -128,16 +130,17 @@ type sqlParser struct {
 	left    *int       // bytes of nested text that may still be classified
 	out     sqlResult
 
-	head      string            // verb of the statement under way
-	via       string            // set while a literal's text is classified
-	routine   string            // name of the routine whose body is under way
-	bodies    []string          // names of routines with effects in their body
-	vars      map[string]string // literal text assigned to @x, x or a prepared name
-	temporary []string          // tables this text created as temporary ones
-	unscoped  []string          // CTEs that select whole tables
-	loop      bool              // inside WHILE, LOOP or \watch: LIMIT scopes nothing
-	txStart   int               // index of the first fact of the open transaction, -1 if none
-	of        sqlClient
+	head       string            // verb of the statement under way
+	via        string            // set while a literal's text is classified
+	routine    string            // name of the routine whose body is under way
+	bodies     []string          // names of routines with effects in their body
+	vars       map[string]string // literal text assigned to @x, x or a prepared name
+	temporary  []string          // tables this text created as temporary ones
+	unscoped   []string          // CTEs that select whole tables
+	loop       bool              // inside WHILE, LOOP or \watch: LIMIT scopes nothing
+	txStart    int               // index of the first fact of the open transaction, -1 if none
+	selfJoined bool              // a table is joined with itself
+	of         sqlClient
 }
 
 func (p *sqlParser) run() {

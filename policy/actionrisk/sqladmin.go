@@ -87,6 +87,8 @@ func (p *sqlParser) account(i, end int, target string) {
 	found := false
 	for j := i + 2; j < end; j++ {
 		switch {
+		case p.is(j, "set") && p.setting(p.raw(j+1), p.settingValue(j+2, end), i, end):
+			found = true
 		case p.is(j, "superuser"), p.raw(j) == "sysadmin" && p.is(i+1, "server"), p.raw(j) == "sysdba":
 			p.add("privilege.superuser", target, i, end)
 			found = true
@@ -347,17 +349,14 @@ func (p *sqlParser) transfer(verb string, i, end int) {
 			p.add("insert", target, i, end)
 			return
 		}
+		p.out.dumps = p.out.dumps || p.is(at, "to") && p.is(at+1, "stdout")
 		file := p.stringAt(at + 1)
 		remote := strings.Contains(file, "://") || p.op(at+1, "@")
 		switch {
 		case p.is(at, "from") && (file == "" || remote):
 			p.add("insert", target, i, end)
 		case p.is(at, "from"):
-			if p.of.embedded {
-				p.add("insert", target, i, end)
-			} else {
-				p.add("server.file-read", file, i, end)
-			}
+			p.add(map[bool]string{true: "insert", false: "server.file-read"}[p.of.embedded], file, i, end)
 		case file != "" && !remote:
 			p.serverFile("server.file-write", file, i, end)
 		}
@@ -394,38 +393,26 @@ func (p *sqlParser) loadCSV(i, end int) {
 	p.add("insert", "", i, end)
 }
 
+// sqlPlainVerbs are verbs whose effect does not depend on what follows.
+var sqlPlainVerbs = map[string]string{
+	"rename": "ddl.rename", "exchange": "ddl.rename", "comment": "ddl.additive", "analyze": "ddl.additive", "analyse": "ddl.additive", "undrop": "ddl.additive", "backup": "ddl.additive",
+	"lock": "ddl.lock", "kill": "server.kill-session", "shutdown": "server.shutdown", "restart": "server.shutdown", "stop": "server.config", "change": "server.config", "reconfigure": "server.config",
+}
+
 // administer handles the remaining verbs.
 func (p *sqlParser) administer(verb string, i, end int) {
 	add := func(effect string) { p.add(effect, "", i, end) }
+	if effect := sqlPlainVerbs[verb]; effect != "" {
+		add(effect)
+		return
+	}
 	switch verb {
-	case "rename":
-		add("ddl.rename")
-	case "attach":
-		if runsAsPage(p.stringAt(p.firstOf(i, end, "database")+1) + p.stringAt(i+1)) {
-			add("server.file-write")
-		} else {
-			add("ddl.additive")
-		}
-	case "runscript":
-		if strings.Contains(p.stringAt(p.firstOf(i, end, "from")+1), "://") {
-			add("dynamic")
-		} else {
-			p.out.includes = append(p.out.includes, p.stringAt(p.firstOf(i, end, "from")+1))
-		}
-	case "flashback":
-		if p.has(i, end, "before") {
-			add("ddl.rename")
-		} else {
-			add("truncate")
-		}
+	case "attach", "detach", "restore", "runscript", "flashback", "install":
+		p.library(verb, i, end)
 	case "remove":
 		p.drop(i, end)
-	case "comment", "analyze", "analyse", "undrop", "backup":
-		add("ddl.additive")
 	case "vacuum", "reindex", "refresh", "cluster", "optimize", "rebuild":
 		p.maintain(verb, i, end)
-	case "lock":
-		add("ddl.lock")
 	case "flush":
 		if p.has(i, end, "lock") {
 			add("ddl.lock")
@@ -446,32 +433,6 @@ func (p *sqlParser) administer(verb string, i, end int) {
 		case p.isAny(i+1, "slave", "replica", "persist"):
 			add("server.config")
 		}
-	case "kill":
-		add("server.kill-session")
-	case "shutdown", "restart":
-		add("server.shutdown")
-	case "stop":
-		add("server.config")
-	case "change":
-		add("server.config")
-	case "install":
-		if p.isAny(i+1, "plugin") || p.raw(i+1) == "component" {
-			add("server.program")
-		} else {
-			add("ddl.additive")
-		}
-	case "restore":
-		if p.has(i, end, "replace") {
-			add("drop.database")
-		} else {
-			add("replace")
-		}
-	case "detach":
-		if p.has(i, end, "permanently") {
-			add("drop.other")
-		} else {
-			add("ddl.rewrite")
-		}
 	case "dbcc":
 		if strings.Contains(strings.ToLower(p.text[p.toks[i].start:p.toks[end-1].end]), "allow_data_loss") {
 			add("truncate")
@@ -480,11 +441,42 @@ func (p *sqlParser) administer(verb string, i, end int) {
 		p.pragma(i, end)
 	case "system":
 		p.systemVerb(i, end)
-	case "exchange":
-		add("ddl.rename")
-	case "reconfigure":
-		add("server.config")
 	}
+}
+
+// library handles verbs that bring databases, states and code in and take them away.
+func (p *sqlParser) library(verb string, i, end int) {
+	from := p.stringAt(p.firstOf(i, end, "from") + 1)
+	effect := "ddl.additive"
+	switch verb {
+	case "attach":
+		if runsAsPage(p.stringAt(p.firstOf(i, end, "database")+1) + p.stringAt(i+1)) {
+			effect = "server.file-write"
+		}
+	case "detach":
+		if effect = "ddl.rewrite"; p.has(i, end, "permanently") {
+			effect = "drop.other"
+		}
+	case "restore":
+		if effect = "replace"; p.has(i, end, "replace") {
+			effect = "drop.database"
+		}
+	case "flashback":
+		if effect = "truncate"; p.has(i, end, "before") { // TO BEFORE DROP brings it back
+			effect = "ddl.rename"
+		}
+	case "runscript":
+		if !strings.Contains(from, "://") {
+			p.out.includes = append(p.out.includes, from)
+			return
+		}
+		effect = "dynamic"
+	case "install":
+		if p.isAny(i+1, "plugin") || p.raw(i+1) == "component" || strings.Contains(from, "://") || strings.HasPrefix(p.stringAt(i+1), "/") {
+			effect = "server.program"
+		}
+	}
+	p.add(effect, "", i, end)
 }
 
 // runsAsPage: a file that a web server runs.

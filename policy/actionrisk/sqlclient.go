@@ -97,6 +97,10 @@ func (p *sqlParser) client(i int) {
 		p.copyMeta(rest, i)
 		return
 	}
+	if words := optionWords(rest); name == `\setenv` && len(words) > 1 && (strings.HasSuffix(words[0], "PAGER") || strings.HasSuffix(words[0], "EDITOR")) {
+		value := strings.Trim(strings.TrimSpace(rest[len(words[0]):]), `"'`)
+		p.carry(strings.ReplaceAll(value, `\"`, `"`), "client-shell", i)
+	}
 	if action, ok := clientCommands[name]; ok {
 		p.clientAct(action, rest, i)
 	} else if !strings.HasPrefix(name, `\d`) {
@@ -272,7 +276,7 @@ func (e *engine) expandClient(name, text string, client *invocation) string {
 		}
 		line = putVariables(line, how.forms, set)
 		k, v, ok := definition(line, &how)
-		if ok && len(set) < maxLoop && len(v) < maxValue {
+		if ok && !strings.Contains(v, "`") && len(set) < maxLoop && len(v) < maxValue {
 			set[k] = v
 		}
 		out.WriteString(line)

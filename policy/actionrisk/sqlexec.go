@@ -276,6 +276,13 @@ func (p *sqlParser) execute(verb string, i, end int) {
 			p.dynamic(next, end, i)
 			return
 		}
+		before := len(p.out.facts)
+		if p.op(next, "(") {
+			p.functions(i, end)
+		}
+		if len(p.out.facts) > before {
+			return
+		}
 		if p.procedure(procedure, i, next, end) || verb == "call" || verb == "perform" {
 			p.functions(i, end)
 			return

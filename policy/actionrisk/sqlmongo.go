@@ -2,7 +2,6 @@ package actionrisk
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -24,7 +23,12 @@ func looksMongo(text string) bool {
 		}
 		text = strings.TrimLeft(text[n:], " \t\r\n;")
 	}
-	return (strings.HasPrefix(text, "db.") || strings.HasPrefix(text, "db[")) && strings.Contains(text, "(")
+	return looksGremlin(text) || (strings.HasPrefix(text, "db.") || strings.HasPrefix(text, "db[")) && strings.Contains(text, "(")
+}
+
+// looksGremlin: g.V()… and g.E()… of graph databases.
+func looksGremlin(text string) bool {
+	return strings.HasPrefix(text, "g.V(") || strings.HasPrefix(text, "g.E(")
 }
 
 // mongoCalls finds the method calls outside strings and comments, in order.
@@ -174,6 +178,9 @@ func eachRemoved(text string, facts []sqlFact) bool {
 func mongoEffect(c *mongoCall) string {
 	first, _ := splitArg(c.args)
 	first = strings.Join(strings.Fields(first), "")
+	if c.method == "drop" && looksGremlin(c.receiver) && (strings.Contains(c.receiver, ".has(") || strings.Contains(c.receiver, ".hasId(") || !strings.Contains(c.receiver, "()")) {
+		return "nosql.delete-scoped"
+	}
 	switch c.method {
 	case "deleteMany", "remove":
 		if mongoAll(first) && !(c.method == "remove" && strings.Contains(c.args, "justOne")) {
@@ -186,13 +193,13 @@ func mongoEffect(c *mongoCall) string {
 		}
 		return "update.scoped"
 	case "aggregate":
-		if !strings.Contains(c.args, "$out") {
-			return ""
-		}
-		if matchesNothing(c.args) {
+		return pipelineEffect(c)
+	case "bulkWrite":
+		return bulkEffect(c.args)
+	case "renameCollection":
+		if strings.HasSuffix(strings.ReplaceAll(c.args, " ", ""), ",true") { // what had the name is dropped
 			return "nosql.collection-drop"
 		}
-		return "replace"
 	case "createUser", "grantRolesToUser", "updateUser":
 		if strings.Contains(c.args, `"root"`) || strings.Contains(c.args, `'root'`) || strings.Contains(c.args, "dbAdminAnyDatabase") || strings.Contains(c.args, "userAdminAnyDatabase") {
 			return "privilege.superuser"
@@ -202,28 +209,6 @@ func mongoEffect(c *mongoCall) string {
 		return mongoCommand(first)
 	}
 	return mongoEffects[c.method]
-}
-
-// matchesNothing reports whether a pipeline gives no document, so that $out leaves
-// an empty collection.
-func matchesNothing(pipeline string) bool {
-	plain := strings.Join(strings.Fields(strings.NewReplacer(`"`, "", "'", "").Replace(pipeline)), "")
-	for _, none := range [...]string{"{$match:{_id:null}}", "{$match:{_id:{$exists:false}}}", "{$match:{$expr:false}}", "{$match:{_id:{$in:[]}}}", "{$match:{$nor:[{}]}}", "{$match:{_id:-1}}", "{$match:{_id:0}}", "{$limit:0}"} {
-		if strings.Contains(plain, none) {
-			return true
-		}
-	}
-	return false
-}
-
-// mongoAll reports whether a filter picks every document.
-func mongoAll(filter string) bool {
-	switch filter {
-	case "", "{}", "null", "{_id:{$exists:true}}", "{_id:{$ne:null}}", `{"_id":{"$exists":true}}`, `{"_id":{"$ne":null}}`,
-		"{$where:'true'}", `{$where:"true"}`, `{$where:"1"}`, "{_id:{$exists:1}}", "{$expr:true}", "{$or:[{}]}", "{$nor:[{_id:null}]}":
-		return true
-	}
-	return false
 }
 
 // mongoCommand names the effect of a command document.
@@ -270,141 +255,4 @@ func splitArg(args string) (first, rest string) {
 		}
 	}
 	return args, ""
-}
-
-// looksRedis: words of the Redis protocol that are no program's name.
-func looksRedis(text string) bool {
-	first, rest, _ := strings.Cut(strings.TrimLeft(text, " \t\r\n"), " ")
-	switch strings.ToUpper(strings.TrimRight(first, ";\n")) {
-	case "FLUSHALL", "FLUSHDB":
-		return rest == "" || strings.EqualFold(rest, "ASYNC") || strings.EqualFold(rest, "SYNC") || strings.ContainsAny(rest, "\n;")
-	case "CONFIG":
-		return strings.HasPrefix(strings.ToUpper(rest), "SET ")
-	}
-	return false
-}
-
-// redisWrites are commands that change some keys.
-var redisWrites = strings.Fields("SET HSET LPUSH RPUSH SADD ZADD INCR DECR EXPIRE SETEX MSET RENAME PERSIST XADD PUBLISH HDEL LPOP RPOP SREM ZREM APPEND SETNX GETSET RESTORE MOVE COPY LTRIM XTRIM")
-
-// redisReads only show something.
-var redisReads = strings.Fields("GET MGET KEYS SCAN TTL TYPE INFO PING DBSIZE HGET HGETALL HKEYS LRANGE LLEN SMEMBERS SCARD ZRANGE EXISTS STRLEN MONITOR SLOWLOG MEMORY CLIENT COMMAND ECHO TIME XRANGE XLEN LASTSAVE OBJECT SUBSCRIBE HSCAN SSCAN ZSCAN RANDOMKEY PTTL")
-
-func (e *engine) runRedis(src *source, text, words string) {
-	r := sqlResult{readOnly: true}
-	at := 0
-	for line := range strings.SplitSeq(text, "\n") {
-		fields := strings.Fields(line)
-		if len(fields) > 0 {
-			r.steps += len(fields)
-			for i := range fields {
-				fields[i] = strings.Trim(fields[i], `"';`)
-			}
-			start := at + len(line) - len(strings.TrimLeft(line, " \t"))
-			end := at + len(strings.TrimRight(line, " \t\r"))
-			for _, effect := range redisEffects(fields) {
-				r.readOnly = false
-				if effect != "" {
-					r.facts = append(r.facts, sqlFact{effect: effect, target: strings.Join(fields[1:min(2, len(fields))], ""), start: start, end: end})
-				}
-			}
-		}
-		at += len(line) + 1
-	}
-	e.sqlResult(src, &r, words)
-}
-
-// trimEffect: a list or stream that is cut to nothing is emptied.
-func trimEffect(verb string, f []string) string {
-	args := f[min(2, len(f)):]
-	last := func(n int) int64 {
-		if n >= len(args) {
-			return -1
-		}
-		v, err := strconv.ParseInt(args[n], 10, 64)
-		if err != nil {
-			return -1
-		}
-		return v
-	}
-	empties := verb == "XTRIM" && len(args) > 1 && strings.EqualFold(args[0], "MAXLEN") && (last(len(args)-1) == 0 || last(1) == 0)
-	empties = empties || verb == "LTRIM" && len(args) == 2 && (last(0) > last(1) && last(1) >= 0 || last(0) == -1 && args[0] == "-1" && args[1] == "0")
-	if empties {
-		return "nosql.queue-purge"
-	}
-	return "insert"
-}
-
-// redisEffects names what one command does; "" stands for a change no rule knows.
-func redisEffects(f []string) []string {
-	second := ""
-	if len(f) > 1 {
-		second = strings.ToUpper(f[1])
-	}
-	switch verb := strings.ToUpper(f[0]); verb {
-	case "FLUSHALL", "FLUSHDB", "FLUSH_ALL": // the last one is memcached's
-		return []string{"nosql.redis.flush"}
-	case "XTRIM", "LTRIM":
-		return []string{trimEffect(verb, f)}
-	case "XGROUP":
-		if second == "DESTROY" || second == "SETID" {
-			return []string{"nosql.consumer-reset"}
-		}
-		return []string{"insert"}
-	case "SCRIPT", "FUNCTION":
-		switch second {
-		case "FLUSH", "DELETE", "RESTORE", "KILL":
-			return []string{map[string]string{"SCRIPT": "drop.other", "FUNCTION": "nosql.redis.config-write"}[verb]}
-		case "LIST", "EXISTS", "DUMP", "STATS":
-			return nil
-		}
-		return []string{"insert"}
-	case "SENTINEL":
-		switch second {
-		case "REMOVE", "RESET", "FLUSHCONFIG", "FAILOVER", "SET", "MONITOR":
-			return []string{"nosql.redis.config-write"}
-		}
-		return nil
-	case "MIGRATE":
-		return []string{"nosql.delete-scoped"}
-	case "CONFIG":
-		if second == "SET" || second == "REWRITE" {
-			return []string{"nosql.redis.config-write"}
-		}
-		if second == "GET" {
-			return nil
-		}
-	case "DEL", "UNLINK":
-		if len(f) > 1 && strings.ContainsAny(f[1], "*") {
-			return []string{"nosql.keys-delete-pattern"}
-		}
-		return []string{"nosql.delete-scoped"}
-	case "SHUTDOWN":
-		return []string{"server.shutdown"}
-	case "SLAVEOF", "REPLICAOF", "CLUSTER", "FAILOVER", "ACL", "MODULE", "DEBUG", "SWAPDB":
-		if verb == "CLUSTER" && (second == "KEYSLOT" || second == "MYID" || second == "SHARDS" || second == "COUNTKEYSINSLOT" || second == "INFO" || second == "NODES" || second == "SLOTS") || verb == "ACL" && (second == "CAT" || second == "GETUSER" || second == "USERS" || second == "LOG" || second == "LIST" || second == "WHOAMI") || verb == "MODULE" && second == "LIST" {
-			return nil
-		}
-		if verb == "MODULE" {
-			return []string{"server.program"}
-		}
-		return []string{"nosql.redis.config-write"}
-	case "EVAL", "EVALSHA", "FCALL":
-		script := strings.ToLower(strings.Join(f[1:], " "))
-		switch {
-		case strings.Contains(script, "flushall"), strings.Contains(script, "flushdb"):
-			return []string{"nosql.redis.flush"}
-		case strings.Contains(script, "del") && strings.Contains(script, "keys"):
-			return []string{"nosql.keys-delete-pattern"}
-		}
-		return []string{""}
-	default:
-		if slices.Contains(redisReads, verb) {
-			return nil
-		}
-		if slices.Contains(redisWrites, verb) {
-			return []string{"insert"}
-		}
-	}
-	return []string{""}
 }

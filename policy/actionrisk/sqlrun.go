@@ -19,7 +19,7 @@ var sqlClients = map[string]sqlReading{
 }
 
 // embeddedSQL are the clients that hold the database themselves.
-var embeddedSQL = setOf("duckdb sqlite3 sqlite litecli clickhouse-local sqlite-utils h2 datasette dsq q textql trdsql octosql")
+var embeddedSQL = setOf("cqlsh duckdb sqlite3 sqlite litecli clickhouse-local sqlite-utils h2 datasette dsq q textql trdsql octosql")
 
 // transactionalDDL are the clients whose servers undo DDL on ROLLBACK.
 var transactionalDDL = map[string]bool{"psql": true, "pgcli": true, "sqlite3": true, "sqlcmd": true, "duckdb": true}
@@ -63,6 +63,9 @@ func (e *engine) runSQL(src *source, client *invocation) flow {
 	e.sqlResult(src, &result, words)
 	e.includedSQL(src, result.includes, client)
 	if result.printed == "" {
+		if result.dumps {
+			return flow{taint: fromDump}
+		}
 		return flow{}
 	}
 	return flow{known: true, word: Word{Text: result.printed, At: -1, Span: src.span}}
@@ -158,7 +161,7 @@ func clientWords(v *invocation, text string) string {
 	}
 	var b strings.Builder
 	for _, w := range v.operands {
-		if w.Text != text && !strings.ContainsAny(w.Text, " \n") {
+		if w.Text != text && !strings.ContainsAny(w.Text, " \n") && !strings.Contains(w.Text, "/dev/") {
 			b.WriteString(" " + w.Text)
 		}
 	}
@@ -212,6 +215,9 @@ func looksSQL(text string) bool {
 		low := strings.ToLower(rest)
 		return hasSQLWord(low, "to", "from", "on")
 	case "if", "begin", "while", "declare":
+		if word == "declare" && strings.HasPrefix(strings.TrimLeft(rest, " "), "-") { // bash's
+			return false
+		}
 		if low := strings.ToLower(rest); holdsSQL(low) && !strings.Contains(low, "; then") && !strings.Contains(low, ";then") && !strings.Contains(low, "; do") && !strings.Contains(low, "\ndo") && !strings.Contains(low, "\nthen") {
 			return true
 		}
@@ -275,8 +281,12 @@ func laterSQL(text string) bool {
 		if third = strings.TrimLeft(third, " "); second == "" || !strings.HasPrefix(third, "=") && !strings.HasPrefix(third, ":=") && !hasSQLWord(strings.ToLower(third[:min(len(third), 64)]), "to", "on", "off") {
 			return false
 		}
-	case "exec", "execute", "call", "print", "use", "go", "begin", "declare", "start", "savepoint", "prepare", "show", "commit", "rollback", "deallocate", "raiserror":
-		if second == "" && word != "go" && word != "begin" && word != "commit" && word != "rollback" {
+	case "go":
+		if line := strings.TrimLeft(skipSQLSpace(text)[2:], " \t;"); line == "" || line[0] != '\n' {
+			return false
+		}
+	case "exec", "execute", "call", "print", "use", "begin", "declare", "start", "savepoint", "prepare", "show", "commit", "rollback", "deallocate", "raiserror":
+		if second == "" && word != "begin" && word != "commit" && word != "rollback" {
 			return false
 		}
 	default:

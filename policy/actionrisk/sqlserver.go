@@ -119,7 +119,7 @@ var sqlFunctionEffects = map[string]string{
 	"pg_read_file": "server.file-read", "pg_read_binary_file": "server.file-read", "pg_ls_dir": "server.file-read",
 	"pg_stat_file": "server.file-read", "lo_import": "server.file-read", "load_file": "server.file-read", "readfile": "server.file-read", "bfilename": "server.file-read",
 	"lo_export": "server.file-write", "pg_file_write": "server.file-write", "pg_file_unlink": "server.file-write",
-	"pg_file_rename": "server.file-write", "writefile": "server.file-write", "edit": "server.program",
+	"pg_file_rename": "server.file-write", "writefile": "server.file-write",
 	"utl_file.fremove": "server.file-write", "utl_file.frename": "server.file-write", "utl_file.fcopy": "server.file-write",
 	"dbms_xslprocessor.clob2file": "server.file-write", "dbms_advisor.create_file": "server.file-write", "dbms_lob.clob2file": "server.file-write", "dbms_file_transfer.put_file": "server.file-write",
 	"dbms_backup_restore.deletefile": "server.file-write", "dbms_cloud.delete_object": "server.file-write", "dbms_lob.fileopen": "server.file-read",
@@ -135,7 +135,7 @@ var sqlFunctionEffects = map[string]string{
 // sqlTextFunctions run SQL that stands in one of their arguments.
 var sqlTextFunctions = map[string]bool{"dblink_exec": true, "dblink": true, "dblink_send_query": true, "query_to_xml": true, "cursor_to_xml": true, "query_to_xml_and_xmlschema": true, "ts_stat": true, "crosstab": true,
 	"openquery": true, "openrowset": true, "schedule": true, "schedule_in_database": true, "exec_sql": true, "execute_sql": true, "run_sql": true, "run_command_on_workers": true, "run_command_on_shards": true, "run_command_on_placements": true,
-	"sqlite_exec": true, "parse": true, "exec_ddl_statement": true, "dbms_job.submit": true, "query": true, "xmltable": true, "eval": true, "external_query": true}
+	"sqlite_exec": true, "parse": true, "exec_ddl_statement": true, "dbms_job.submit": true, "query": true, "xmltable": true, "eval": true, "external_query": true, "system.execute": true, "system.query": true, "execute_query": true}
 
 // functions finds calls with effects in [lo,hi).
 func (p *sqlParser) functions(lo, hi int) {
@@ -201,6 +201,15 @@ func (p *sqlParser) special(name string, i, close int) bool {
 			p.add("server.file-read", path, i, close+1)
 			return true
 		}
+	case "periodic.iterate", "periodic.commit", "cypher.run", "cypher.doit", "cypher.runmany", "periodic.submit": // of Neo4j's apoc
+		var parts []string
+		for _, a := range p.list(i+2, close) {
+			if text, ok := p.literal(a[0], a[1]); ok {
+				parts = append(parts, text)
+			}
+		}
+		p.nested(strings.Join(parts, " "), name, i, close+1)
+		return true
 	case "dbms_scheduler.create_job", "dbms_scheduler.create_program":
 		p.schedulerJob(i, close)
 		return true
@@ -245,6 +254,9 @@ func serverPath(path string) bool {
 func (p *sqlParser) schedulerJob(i, close int) {
 	kind := strings.ToLower(p.argument(i+2, close, "job_type") + p.argument(i+2, close, "program_type"))
 	action := p.argument(i+2, close, "job_action") + p.argument(i+2, close, "program_action")
+	if list := p.list(i+2, close); kind == "" && len(list) > 2 { // by their places
+		kind, action = strings.ToLower(p.stringAt(list[1][0])), p.stringAt(list[2][0])
+	}
 	switch kind {
 	case "executable", "external_script":
 		p.add("server.program", action, i, close+1)
@@ -264,6 +276,10 @@ func (p *sqlParser) clientFile(path string, write bool, lo, hi int) {
 		return
 	}
 	command, via := "cat "+quote(path), "file"
+	if program, ok := strings.CutSuffix(strings.TrimSpace(path), "|"); ok {
+		p.programText(program, "file", lo, hi)
+		return
+	}
 	if write {
 		command = "echo " + quote(p.written(lo)) + " > " + quote(path)
 	}

@@ -1,6 +1,7 @@
 package actionrisk
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -83,6 +84,9 @@ func (p *sqlParser) query(verb string, i, end int) {
 		}
 	}
 	p.functions(i, end)
+	if p.nesting == 0 && p.toks[i].depth == 0 && p.head == verb && (verb == "table" || p.op(i+1, "*") && p.is(i+2, "from")) && !p.has(i, end, "where", "limit", "top", "join") {
+		p.out.dumps = true
+	}
 	if verb == "select" && p.nesting == 0 && p.toks[i].depth == 0 {
 		if text, known := p.literal(i+1, p.firstOf(i+1, end, "from", "where", "into")); known && len(text) < 400 && holdsSQL(strings.ToLower(text)) {
 			p.out.printed = text
@@ -213,8 +217,24 @@ func (p *sqlParser) deletion(i, end int) {
 	if target == "" && p.hidden(end) {
 		return
 	}
-	p.add("delete."+p.whereShape(i, end, target), target, i, end)
+	p.selfJoined = p.joinsItself(i, end, target)
+	shape := p.whereShape(i, end, target)
+	if holdsAccounts(target) {
+		shape = "unbounded" // whoever is left out of it
+	}
+	p.add("delete."+shape, target, i, end)
+	p.selfJoined = false
 	p.functions(i, end)
+}
+
+// joinsItself: DELETE FROM t … USING t v, or USING a query of all of t.
+func (p *sqlParser) joinsItself(i, end int, target string) bool {
+	at := p.find(i, end, p.toks[i].depth, "using")
+	if at < 0 {
+		return false
+	}
+	table, _ := p.name(at+1, end)
+	return sameTable(table, target) || slices.Contains(p.unscoped, strings.ToLower(table))
 }
 
 // hidden reports whether a # behind token end-1 made a comment of the name that
@@ -262,10 +282,17 @@ func (p *sqlParser) update(i, end int) {
 
 // systemTable records writes into the tables that hold the server's own accounts.
 func (p *sqlParser) systemTable(target string, i, end int) {
-	switch strings.ToLower(target) {
-	case "mysql.user", "mysql.global_priv", "pg_authid", "pg_catalog.pg_authid", "pg_shadow":
+	if holdsAccounts(target) {
 		p.add("privilege.superuser", target, i, end)
 	}
+}
+
+func holdsAccounts(table string) bool {
+	switch strings.ToLower(table) {
+	case "mysql.user", "mysql.global_priv", "mysql.db", "pg_authid", "pg_catalog.pg_authid", "pg_shadow", "sqlite_master", "sqlite_schema", "pg_class", "pg_catalog.pg_class", "pg_attribute":
+		return true
+	}
+	return false
 }
 
 func (p *sqlParser) insertion(verb string, i, end int) {

@@ -2,6 +2,7 @@ package actionrisk
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -25,6 +26,14 @@ func (e *engine) runStore(sh *shell, src *source, lang string, client *invocatio
 		e.runRedis(src, text, words)
 	case "body":
 		e.runBody(src, words)
+	}
+}
+
+// includedMongo runs a script that load() names, if the command itself wrote it.
+func (e *engine) includedMongo(sh *shell, src *source, name string) {
+	if f, ok := e.files[fileKey(sh.cwd, name)]; ok && f.known && src.depth < maxDepth {
+		inner := src.inside(f.word, "load")
+		e.runStore(sh, &inner, "mongo", nil)
 	}
 }
 
@@ -142,4 +151,72 @@ func (sh *shell) writesStartFile(name Word, f flow) {
 		client = client[:i]
 	}
 	sh.runStartFile(&c, f.word, &invocation{exe: client, src: sh.src, stdin: flow{known: true}, cwd: sh.cwd})
+}
+
+// dropsMark is put behind the name of a program that prints statements which drop
+// what is there before they create it again.
+const dropsMark = " --clean"
+
+func dropsFirst(v *invocation) bool {
+	return v.has("--clean") || v.exe == "pg_dump" && v.has("-c") || v.has("--add-drop-database")
+}
+
+// restored: a dump that drops first is given to a client.
+func (sh *shell) restored(in flow, v *invocation) {
+	if strings.HasSuffix(in.via, dropsMark) {
+		r := sqlResult{facts: []sqlFact{{effect: "drop.table", start: v.from, end: v.to}}}
+		sh.e.sqlResult(sh.src, &r, clientWords(v, ""))
+	}
+}
+
+// buildsStatements: a command whose program prints what a database runs names what
+// destroys, or puts its text together so that nobody can read it. A program that
+// picks lines of a dump does neither.
+func buildsStatements(text string) bool {
+	low := strings.ToLower(text)
+	for _, word := range [...]string{"drop", "truncate", "delete", "alter ", "grant ", "update ", "flush", "remove", "chr(", "char(", "charcode", "reverse", "decode", "pack(", "rot13", "[::-1]", "atob", "b64", "unhex", "fromhex"} {
+		if strings.Contains(low, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// decodesText: programs that make text of letters. Dumps are kept packed and sealed,
+// too, but not written in letters.
+func decodesText(program string) bool {
+	switch program {
+	case "base64", "gbase64", "base32", "basenc", "xxd", "uudecode", "rev", "tr", "ascii85", "base58":
+		return true
+	}
+	return false
+}
+
+// migrators apply the files of statements that lie in a folder.
+var migrators = map[string][]string{
+	"flyway": {"migrate"}, "migrate": {"up", "down"}, "dbmate": {"up", "migrate"}, "goose": {"up", "up-to", "up-by-one"}, "sqlx": {"run"}, "diesel": {"run"}, "supabase": {"push", "up"},
+	"prisma": {"deploy", "dev"}, "atlas": {"apply"}, "wrangler": {"apply"}, "tern": {"migrate"}, "sqitch": {"deploy"}, "liquibase": {"update"}, "node-pg-migrate": {"up"}, "refinery": {"migrate"}, "evolve": {"migrate"}, "hasura": {"apply"},
+}
+
+// migrations runs the statements that the command itself has put where a migration
+// tool finds them.
+func (e *engine) migrations(v *invocation) {
+	words := migrators[v.exe]
+	if len(e.files) == 0 || len(words) == 0 || v.dry || !slices.ContainsFunc(words, v.has) {
+		return
+	}
+	var names []string
+	for name, f := range e.files {
+		back := strings.HasSuffix(name, ".down.sql") && !v.has("down")
+		if f.known && strings.HasSuffix(name, ".sql") && !back {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		src := v.src.inside(e.files[name].word, v.exe)
+		if src.depth <= maxDepth {
+			e.runSQL(&src, nil)
+		}
+	}
 }

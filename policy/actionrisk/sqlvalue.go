@@ -70,6 +70,9 @@ func (p *sqlParser) constant(lo, hi int) sqlConst {
 			return sqlConst{kind: constText, text: sqlUnquote(p.text[t.start:t.end])}
 		}
 	}
+	if hi-lo == 3 && (p.op(lo+1, "*") && (p.raw(hi-1) == "0" || p.raw(lo) == "0") || p.op(lo+1, "%") && p.raw(hi-1) == "1") {
+		return sqlConst{kind: constNumber} // whatever the column is
+	}
 	if n, ok := p.sum(lo, hi); ok {
 		return sqlConst{kind: constNumber, number: n}
 	}
@@ -362,7 +365,10 @@ func (p *sqlParser) compare(left, right [2]int, operator string) truth {
 		}
 		return rows(operator == "<>" || operator == "!=")
 	}
-	if p.sameExpr(left, right) || sameColumn(p.column(left), p.column(right)) {
+	if p.boundary(left, right, operator) {
+		return allRows
+	}
+	if p.sameExpr(left, right) || sameColumn(p.column(left), p.column(right)) || p.selfJoined && sameKey(p.column(left), p.column(right)) {
 		return rows(holds(0, operator))
 	}
 	if l.kind != constNone {
@@ -381,6 +387,19 @@ func (p *sqlParser) compare(left, right [2]int, operator string) truth {
 		return allRows
 	}
 	return someRows
+}
+
+// boundary: id >= (SELECT min(id) FROM t), id <= (SELECT max(id) FROM t).
+func (p *sqlParser) boundary(left, right [2]int, operator string) bool {
+	lo, hi := p.peel(right[0], right[1])
+	end := map[string]string{">=": "min", "<=": "max"}[operator]
+	return end != "" && p.is(lo, "select") && p.raw(lo+1) == end && !p.has(lo, hi, "where", "limit", "group") && isKeyColumn(p.column(left))
+}
+
+// sameKey: u.id = v.id of a table that is joined with itself.
+func sameKey(a, b string) bool {
+	i, j := strings.LastIndexByte(a, '.'), strings.LastIndexByte(b, '.')
+	return a != "" && a[i+1:] == b[j+1:] && isKeyColumn(a)
 }
 
 // sameColumn: u.id = id is the same column if only one of them is qualified.

@@ -240,6 +240,9 @@ func (p *sqlParser) test(lo, hi int, target string) truth {
 		}
 		return someRows
 	}
+	if p.isAny(right[0], "any", "some") && p.op(right[0]+1, "(") && p.raw(right[0]+2) == "array" && p.op(right[0]+3, "(") {
+		return p.subquery(right[0]+3, right[1]-1, target)
+	}
 	if p.isAny(right[0], "any", "some") && p.op(right[0]+1, "(") && p.is(right[0]+2, "select") {
 		return p.subquery(right[0]+1, right[1], target)
 	}

@@ -14,22 +14,25 @@ func (sh *shell) run(v *invocation) flow {
 		return flow{}
 	}
 	e.ran = true
-	v.cwd, v.root, v.remote, v.host = sh.cwd, v.root || sh.root, v.remote || sh.remote, sh.host
+	v.cwd, v.root, v.remote, v.host, v.scratch = sh.cwd, v.root || sh.root, v.remote || sh.remote, sh.host, sh.scratch
 	first := v.argv[0]
 	if out, ok := sh.defined(v); ok {
 		return out
 	}
 	v.path, v.exe = first.Text, base(first.Text)
+	if i := strings.IndexByte(v.exe, '@'); i > 0 && len(sh.src.via) > 0 && e.exe[v.exe] == nil {
+		v.exe = v.exe[:i] // npx name@version
+	}
 	if c := v.exe[:min(1, len(v.exe))]; c >= "A" && c <= "Z" && e.exe[v.exe] == nil && e.exe[strings.ToLower(v.exe)] != nil && v.exe == strings.ToUpper(v.exe) {
 		v.exe = strings.ToLower(v.exe) // file systems that ignore case
 	}
 	if strings.IndexByte(v.exe, hole) >= 0 {
 		return sh.dynamic(v)
 	}
-	if name, ok := e.programs[fileKey(sh.cwd, first.Text)]; ok {
+	if name, ok := e.programNamed(sh.cwd, first.Text); ok {
 		v.exe = name
 	}
-	v.exe = e.twin(strings.TrimPrefix(v.exe, "=")) // zsh: =rm is the file of rm
+	v.exe = e.twin(strings.TrimLeft(v.exe, "=!")) // zsh: =rm is the file of rm; an alias that the shell runs begins with "!"
 	if first.Glob && (strings.ContainsAny(v.exe, "*?") || strings.IndexByte(v.exe, ']') > 1) {
 		e.raise("obf.dynamic-executable", sh.src, v.from, v.to, printable(v.exe))
 		for _, name := range [...]string{"rm", "dd", "sh", "bash", "cat", "curl", "shred", "chmod", "chown", "mkfs"} {
@@ -72,21 +75,28 @@ func (sh *shell) run(v *invocation) flow {
 	carried := false
 	e.runsUnpacked(v)
 	for _, w := range e.wrappers[v.exe] {
-		if len(w.sub) > 0 && !v.underAny(w.sub) || slices.ContainsFunc(w.Unless, v.has) {
+		if len(w.sub) > 0 && !v.underAny(w.sub) || slices.ContainsFunc(w.Unless, v.has) || len(w.Only) > 0 && !slices.ContainsFunc(w.Only, v.hasLike) {
 			continue
 		}
-		if f, ok := sh.unwrap(w, v); ok {
+		if f, ok := sh.unwrap(w, v); ok && !w.Beside {
 			out, carried = f, true
 		}
 	}
-	acted := sh.effects(v)
-	matched := e.match(&item{kind: kindExe, name: v.exe, inv: v, src: v.src, from: v.from, to: v.to}) || acted
-	matched = e.clientCall(v) || matched
+	sh.effects(v)
+	matched := e.match(&item{kind: kindExe, name: v.exe, inv: v, src: v.src, from: v.from, to: v.to})
+	matched = e.clientCall(sh, v) || matched
 	matched = sh.program(v) || matched
+	sh.patchFiles(v)
+	if f, ok := sh.packageProgram(v); ok && !carried {
+		out, carried = f, true
+	}
 	e.unpacks(v)
+	sh.editsInPlace(v)
 	sh.readsWritten(v)
 	sh.wire(v)
+	e.migrations(v)
 	sh.requestBodies(v)
+	sh.otherRequests(v)
 	if f, ok := sh.writtenProgram(v); ok && !carried {
 		out, carried = f, true
 	}
@@ -107,7 +117,7 @@ func (sh *shell) run(v *invocation) flow {
 		if !out.known && (v.has("-c") || v.has("-e") || v.has("-r") || v.has("-E") || v.has("-p") || v.has("--print") || v.has("--eval") || v.exe == "awk" || v.exe == "gawk") && !slices.Contains(e.groups["shells"], v.exe) && e.prints(v.exe) {
 			out.taint |= fromBuilt
 		}
-		return out
+		return v.noted(out)
 	}
 	return e.output(sh, v)
 }
@@ -126,13 +136,70 @@ func (sh *shell) fromDescriptor(v *invocation) {
 	}
 }
 
-// addOptions puts the options that tar takes from its variables before its own, and
-// writes those without a dash, as in "tar czf", with one.
+// addOptions puts the options that a program takes from its variables among its own.
 func (sh *shell) addOptions(v *invocation) {
+	dashes(v)
 	if v.exe == "curl" {
 		sh.curlConfig(v)
 		return
 	}
+	spec := sh.e.tools[v.exe]
+	if spec == nil {
+		return
+	}
+	for _, entry := range spec.Vars {
+		name, option, named := strings.Cut(entry, "=")
+		if prefix, ok := strings.CutSuffix(name, "*"); ok { // one for each subcommand
+			for _, w := range v.argv[1:] {
+				v.argv = append(v.argv[:len(v.argv):len(v.argv)], listedOptions(sh.variable(v, prefix+w.Text))...)
+			}
+			continue
+		}
+		name, flag := strings.CutSuffix(name, "?")
+		value := sh.variable(v, name)
+		switch {
+		case value.Text == "":
+			continue
+		case flag && (value.Text == "0" || value.Text == "false"):
+			continue
+		case flag:
+			v.argv = slices.Insert(slices.Clone(v.argv), 1, Word{Text: option, At: -1, Span: value.Span})
+		case named:
+			v.argv = slices.Insert(slices.Clone(v.argv), 1, Word{Text: option, At: -1, Span: value.Span}, value)
+		default:
+			v.argv = slices.Insert(slices.Clone(v.argv), 1, listedOptions(value)...)
+		}
+	}
+}
+
+// variable is the value that the program finds in its environment, as far as the
+// command itself sets it.
+func (sh *shell) variable(v *invocation, name string) Word {
+	for _, a := range v.env {
+		if a.name == name {
+			return a.value
+		}
+	}
+	if w := sh.vars[name]; len(w) == 1 {
+		return w[0]
+	}
+	return Word{}
+}
+
+// listedOptions are the words of a variable that holds options.
+func listedOptions(value Word) []Word {
+	if !value.known() {
+		return nil
+	}
+	var out []Word
+	for _, t := range optionWords(value.Text) {
+		out = append(out, Word{Text: t, At: -1, Span: value.Span, Taint: value.Taint})
+	}
+	return out
+}
+
+// dashes writes the options of tar that have no dash, as in "tar czf", with one.
+func dashes(v *invocation) {
 	if v.exe != "tar" && v.exe != "gtar" && v.exe != "bsdtar" {
 		return
 	}
@@ -143,23 +210,32 @@ func (sh *shell) addOptions(v *invocation) {
 			v.argv[1].Text += "f" // its value is the next word, wherever the letter stands
 		}
 	}
-	text := Word{}
-	if w := sh.vars["TAR_OPTIONS"]; len(w) == 1 {
-		text = w[0]
+}
+
+// ownCommands are the commands of the package managers of Node themselves; any other
+// first word is a program of the project's.
+var ownCommands = setOf("install i add remove rm un uninstall unlink link update up upgrade run exec set config publish unpublish dlx why version info list ls init node audit cache global workspace workspaces import login logout patch rebuild prune store env deploy start test stop restart create bin pack root view search star team token help ci outdated approve doctor fund owner access deprecate pkg plugin plugins dedupe constraints npm x repl build upgrade-interactive licenses server setup fetch recursive m c get t tst ln r rb pm completion query sbom profile ping whoami shrinkwrap docs repo bugs edit explore find-dupes")
+
+// packageProgram runs the program of a project that "yarn hardhat run …", "pnpm exec x"
+// and their kind start.
+func (sh *shell) packageProgram(v *invocation) (flow, bool) {
+	if len(v.operands) == 0 || !slices.Contains(sh.e.groups["js-pm"], v.exe) {
+		return flow{}, false
 	}
-	for _, a := range v.env {
-		if a.name == "TAR_OPTIONS" {
-			text = a.value
-		}
+	n := 0
+	if first := v.operands[0].Text; first == "exec" || first == "workspace" && len(v.operands) > 2 {
+		n = map[string]int{"exec": 1, "workspace": 2}[first]
+	} else if v.exe == "npm" {
+		return flow{}, false
 	}
-	if text.Text == "" || !text.known() {
-		return
+	if n >= len(v.operands) || ownCommands[v.operands[n].Text] || !sh.e.acts(v.operands[n].Text) {
+		return flow{}, false
 	}
-	argv := []Word{v.argv[0]}
-	for _, t := range optionWords(text.Text) {
-		argv = append(argv, Word{Text: t, At: -1, Span: text.Span, Taint: text.Taint})
+	i := slices.IndexFunc(v.argv, func(w Word) bool { return w.Text == v.operands[n].Text && w.Span == v.operands[n].Span })
+	if i < 1 {
+		return flow{}, false
 	}
-	v.argv = append(argv, v.argv[1:]...)
+	return sh.argv(v.argv[i:], &wrapper{}, v), true
 }
 
 // optionWords splits a list of options at blanks outside of quotes.
@@ -207,7 +283,11 @@ func (sh *shell) defined(v *invocation) (flow, bool) {
 		inner.running++
 		inner.aliases = nil
 		text := a
-		for _, w := range v.argv[1:] {
+		for i, w := range v.argv[1:] {
+			if next, ok := sh.aliasOf(w); ok && i == 0 && strings.HasSuffix(a.Text, " ") { // such an alias is followed by another
+				text.Text, text.At = text.Text+next.Text, -1
+				continue
+			}
 			text.Text, text.At = text.Text+" "+quote(w.Text), -1
 		}
 		return inner.interpret("shell", text, v, "alias", nil), true
@@ -366,7 +446,12 @@ func (sh *shell) interpret(lang string, w Word, v *invocation, via string, param
 		if via != "alias" && len(sh.vars) > 0 && e.budget.spend(len(sh.vars)/4) { // a shell of its own
 			inner.vars = maps.Clone(sh.vars)
 		}
-		inner.params = params
+		inner.params, inner.zsh = params, sh.zsh || v.exe == "zsh"
+		if via != "alias" && len(v.env) > 0 && (len(sh.vars) == 0 || !e.budget.spent) { // NAME=value in front of it
+			for _, a := range v.env {
+				inner.set(a.name, a.value)
+			}
+		}
 		return inner.script(&src, v.stdin)
 	case "sql":
 		out := e.runSQL(&src, v)
@@ -378,6 +463,10 @@ func (sh *shell) interpret(lang string, w Word, v *invocation, via string, param
 		e.runWindows(&src, lang)
 	case "any":
 		e.route(&src)
+	case "manifest", "compose", "dockerfile", "kubeconfig", "playbook", "resource", "puppet", "chef", "jinja", "hcl", "commands", "console", "apibody", "sls", "awsconfig":
+		inner := *sh
+		inner.src = &src
+		inner.operations(lang, &src, v)
 	default:
 		inner := *sh
 		inner.params, inner.carrier = params, v
@@ -386,6 +475,9 @@ func (sh *shell) interpret(lang string, w Word, v *invocation, via string, param
 			e.runCalls(&src)
 		}
 		e.runORM(&src)
+		if lang == "other" {
+			e.runStringSQL(&src)
+		}
 	}
 	return flow{taint: v.stdin.taint}
 }
@@ -415,13 +507,19 @@ func (sh *shell) unknownText(lang string, w Word, v *invocation) flow {
 
 // file interprets a file that the command itself wrote.
 func (sh *shell) file(w *wrapper, v *invocation, name Word) flow {
-	if name.Text == "-" || name.Text == "/dev/stdin" {
+	if fd, ok := descriptor(name.Text); name.Text == "-" || name.Text == "/dev/stdin" || ok && fd == "0" {
 		out, _ := sh.fromInput(w, v)
 		return out
 	}
 	f, ok := sh.e.files[fileKey(sh.cwd, name.Text)]
 	if !ok || !f.known {
 		sh.e.unproven = true
+		if w.Lang == "manifest" {
+			sh.applied(f, v)
+		}
+		if storeLanguage(w.Lang) && f.taint&(fromNetwork|fromBuilt) != 0 {
+			sh.e.raise("sql.dynamic", sh.src, v.from, v.to, printable(name.Text))
+		}
 		return flow{}
 	}
 	f.word.Taint |= f.taint
@@ -436,6 +534,9 @@ func partlyKnown(w Word) bool {
 // fromInput interprets what is piped into an interpreter.
 func (sh *shell) fromInput(w *wrapper, v *invocation) (flow, bool) {
 	in := v.stdin
+	if !in.known && w.Lang == "manifest" {
+		sh.applied(in, v)
+	}
 	if !in.known && !partlyKnown(in.word) {
 		if in.taint == 0 && in.via == "" {
 			return flow{}, false
@@ -445,7 +546,13 @@ func (sh *shell) fromInput(w *wrapper, v *invocation) (flow, bool) {
 			sh.e.doubt("text that is interpreted is not known")
 			sh.e.raise("obf.dynamic-structure", sh.src, v.from, v.to, "")
 		}
-		if in.taint&fromBuilt != 0 && storeLanguage(w.Lang) {
+		if storeLanguage(w.Lang) {
+			sh.restored(in, v)
+			if in.taint&fromDecoder != 0 && decodesText(in.via) {
+				sh.e.raise("sql.dynamic", sh.src, v.from, v.to, "")
+			}
+		}
+		if in.taint&fromBuilt != 0 && storeLanguage(w.Lang) && buildsStatements(sh.src.text) {
 			sh.e.raise("sql.dynamic", sh.src, v.from, v.to, "")
 		}
 		return flow{taint: in.taint &^ fromStdin}, true

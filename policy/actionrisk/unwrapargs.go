@@ -7,6 +7,9 @@ import (
 
 // parallel runs GNU parallel's command once for each value.
 func (sh *shell) parallel(rest []Word, v *invocation) (flow, bool) {
+	if len(rest) > 0 && (v.has("--pipe") || v.has("--pipepart")) { // each reads a part of the input
+		return sh.argv(rest, &wrapper{}, v), true
+	}
 	command, values := rest, []Word(nil)
 	if i := slices.IndexFunc(rest, func(w Word) bool { return strings.HasPrefix(w.Text, ":::") }); i >= 0 {
 		command, values = rest[:i], rest[i+1:]
@@ -130,6 +133,9 @@ func foundBy(v *invocation) Word {
 	}
 	name := "*"
 	for i := 1; i+1 < len(v.argv); i++ {
+		if before := v.argv[i-1].Text; before == "!" || before == "-not" || i+3 < len(v.argv) && v.argv[i+2].Text == "-prune" && v.argv[i+3].Text == "-o" {
+			continue // all but those
+		}
 		switch v.argv[i].Text {
 		case "-name", "-iname":
 			name = v.argv[i+1].Text

@@ -24,12 +24,21 @@ func (sh *shell) gitSettings(v *invocation) {
 		sh.interpret("shell", value, v, "git alias", nil)
 	}
 	if len(v.operands) > 2 && v.operands[0].Text == "config" {
-		sh.e.remembersSetting(v)
+		sh.e.remembersSetting(v.operands[1:])
+	}
+	if len(v.operands) > 2 && v.operands[0].Text == "remote" && v.operands[1].Text == "add" && (v.has("--mirror") || v.has("--mirror=push")) {
+		sh.e.remembersSetting([]Word{{Text: "remote." + v.operands[2].Text + ".mirror"}, {Text: "true", At: -1, Span: v.operands[2].Span}})
 	}
 	if len(v.operands) > 2 && v.operands[0].Text == "config" && gitRuns(strings.ToLower(v.operands[1].Text)) {
 		sh.gitProgram(v, v.operands[2])
 	}
+	if len(v.operands) > 0 && len(v.operands) < 3 && v.operands[0].Text == "push" {
+		sh.e.pushSettings(v)
+	}
 	if w, ok := v.value("--exec-path"); ok && !strings.HasPrefix(w.Text, "/usr/") {
+		sh.e.raise("git.config.run", sh.src, v.from, v.to, printable(w.Text))
+	}
+	if w, ok := v.value("--template"); ok && worldWritable(w.Text) {
 		sh.e.raise("git.config.run", sh.src, v.from, v.to, printable(w.Text))
 	}
 	key := Word{}
@@ -52,6 +61,25 @@ func (sh *shell) gitSettings(v *invocation) {
 		if w, ok := sh.vars[name]; ok && len(w) == 1 {
 			sh.gitVariable(v, name, w[0])
 		}
+	}
+}
+
+// pushSettings: what a push without refspecs pushes, by the settings of its remote.
+func (e *engine) pushSettings(v *invocation) {
+	remote := "origin"
+	if len(v.operands) > 1 {
+		remote = v.operands[1].Text
+	} else if w, ok := e.gitSettingOf(v, "remote.pushdefault"); ok {
+		remote = w.Text
+	}
+	if w, ok := e.gitSettingOf(v, "remote."+strings.ToLower(remote)+".push"); ok {
+		if len(v.operands) == 1 {
+			v.operands = append(v.operands, Word{Text: remote, At: -1, Span: w.Span})
+		}
+		v.operands = append(v.operands, w)
+	}
+	if w, ok := e.gitSettingOf(v, "remote."+strings.ToLower(remote)+".mirror"); ok && !gitOff(w.Text) {
+		v.opts = append(v.opts, option{name: "--mirror"})
 	}
 }
 
@@ -166,7 +194,7 @@ func (sh *shell) variableRuns(v *invocation, a assign) {
 		}
 		if strings.ContainsAny(a.value.Text, " /$`") {
 			text := a.value
-			if strings.HasPrefix(a.name, "PS") { // a prompt: only what stands in substitutions runs
+			if len(a.name) == 3 && strings.HasPrefix(a.name, "PS") { // a prompt: only what stands in substitutions runs
 				text.Text, text.At = ": \""+strings.ReplaceAll(text.Text, `"`, `\"`)+"\"", -1
 			}
 			text.Text = strings.TrimPrefix(text.Text, "|")

@@ -179,7 +179,7 @@ func (c *compiled) looksWindows(text string) (lang string, sure bool) {
 	}
 	if (names.programs[first] || c.other["program "+first] != nil && strings.ContainsAny(rest, `\/%`)) && names.meantForWindows(first, strings.ToLower(rest)) {
 		lang := c.windowsLanguage(first, text)
-		return lang, names.Elsewhere[first] == nil && (lang == "powershell" || !strings.ContainsAny(text, ";\n'")) && !looksShell(text)
+		return lang, names.Elsewhere[first] == nil && c.exe[first] == nil && (lang == "powershell" || !strings.ContainsAny(text, ";\n'")) && !looksShell(text)
 	}
 	if i := strings.IndexByte(first, '/'); i > 0 && names.internal[first[:i]] != nil { // del/s
 		return "cmd", false

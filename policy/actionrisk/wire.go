@@ -133,6 +133,10 @@ func (sh *shell) wire(v *invocation) {
 		src := sh.src.inside(v.stdin.word, v.exe)
 		sh.e.runWire(sh, &src, rawAddress(v))
 	case "curl", "wget":
+		if scheme, _, _, _ := urlOf(v.word(len(v.argv) - 1).Text); scheme == "telnet" && v.stdin.known {
+			src := sh.src.inside(v.stdin.word, v.exe)
+			sh.e.runWire(sh, &src, v.word(len(v.argv) - 1).Text[len("telnet://"):])
+		}
 		for i := range v.operands {
 			sh.wireURL(v.operands[i])
 		}

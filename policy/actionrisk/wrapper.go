@@ -1,6 +1,8 @@
 package actionrisk
 
 import (
+	"maps"
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -42,6 +44,14 @@ type wrapper struct {
 	Plus        bool     `json:"plus,omitempty"`     // so is an operand that begins with "+"
 	Also        []string `json:"also,omitempty"`     // options whose text runs beside the rest
 	Files       []string `json:"files,omitempty"`    // operands of these patterns ("@*", "*.js") are files of text
+	Beside      bool     `json:"beside,omitempty"`   // what it carries runs beside what it does itself
+	Dry         bool     `json:"dry,omitempty"`      // a dry run runs it, too
+	// Only: one of these must stand there, as in effects.json.
+	Only []string `json:"only,omitempty"`
+	// Settings: of an option's value "name=text" the text, if the name ends so; "*"
+	// for any name, "data:" for an address that holds the text itself.
+	Settings []string `json:"settings,omitempty"`
+	Commas   bool     `json:"commas,omitempty"` // the words of a text stand between commas
 
 	sub [][]string
 }
@@ -52,7 +62,7 @@ type wrapperTable struct {
 
 func (c *compiled) readWrappers(read tableReader) error {
 	c.wrappers = map[string][]*wrapper{}
-	for _, file := range [...]string{"wrappers", "wrappers_sql"} {
+	for _, file := range [...]string{"wrappers", "wrappers_sql", "wrappers_ops"} {
 		var t wrapperTable
 		if err := read(file, &t); err != nil {
 			return err
@@ -78,15 +88,19 @@ func (c *compiled) readWrappers(read tableReader) error {
 // takesText: an option that holds text takes the next word, whether the tool's own
 // entry says so or not.
 func (c *compiled) takesText(exe string, w *wrapper) {
-	if len(w.sub) > 0 || len(w.Options) == 0 {
+	options := slices.Concat(w.Options, w.FileOptions, w.Also)
+	if len(w.sub) > 0 { // a short option may mean something else elsewhere
+		options = slices.DeleteFunc(options, func(o string) bool { return !strings.HasPrefix(o, "--") })
+	}
+	if len(options) == 0 {
 		return
 	}
 	spec := c.tools[exe]
 	if spec == nil {
-		spec = &tool{First: w.Argv || w.File || w.Join}
+		spec = &tool{First: len(w.sub) == 0 && (w.Argv || w.File || w.Join)}
 		c.tools[exe] = spec
 	}
-	for _, o := range w.Options {
+	for _, o := range options {
 		if !slices.Contains(spec.Values, o) {
 			spec.Values = append(slices.Clip(spec.Values), o)
 		}
@@ -95,7 +109,7 @@ func (c *compiled) takesText(exe string, w *wrapper) {
 
 // unwrap runs what a wrapper carries and tells whether there was anything.
 func (sh *shell) unwrap(w *wrapper, v *invocation) (flow, bool) {
-	if v.dry {
+	if v.dry && !w.Dry {
 		return flow{}, false
 	}
 	inner, skip := sh.around(w, v)
@@ -106,6 +120,14 @@ func (sh *shell) unwrap(w *wrapper, v *invocation) (flow, bool) {
 	skip = assignments(w, v, skip)
 	rest := v.operands[min(skip, len(v.operands)):]
 	switch {
+	case w.Lang == "function":
+		inner.functionWords(v, skip)
+		return flow{}, true
+	case w.Lang == "edited": // what an editor that needs no person writes
+		for _, name := range [...]string{"KUBE_EDITOR", "VISUAL", "EDITOR"} {
+			sh.edited(sh.variable(v, name).Text, v)
+		}
+		return flow{}, true
 	case len(w.After) > 0:
 		return sh.afterWord(inner, w, v)
 	case len(w.Flag) > 0 && slices.ContainsFunc(w.Flag, v.has) && len(rest) > 0:
@@ -125,6 +147,17 @@ func (sh *shell) unwrap(w *wrapper, v *invocation) (flow, bool) {
 		return inner.interpret(w.Lang, rest[0], v, v.exe, nil), true
 	case w.Parallel:
 		return inner.parallel(rest, v)
+	case w.Join && len(rest) > 0 && w.Host && strings.HasPrefix(rest[0].Text, "-"): // options behind the host
+		for len(rest) > 0 && strings.HasPrefix(rest[0].Text, "-") {
+			if slices.Contains(sh.e.tools[v.exe].Values, rest[0].Text) {
+				rest = rest[1:]
+			}
+			rest = rest[min(1, len(rest)):]
+		}
+		if len(rest) == 0 {
+			return inner.fromInput(w, v)
+		}
+		return inner.interpret(w.Lang, joinWords(rest, sh.src), v, v.exe, nil), true
 	case w.Join && len(rest) > 0:
 		if len(rest) > 1 && slices.Contains(sh.e.groups["shells"], base(rest[0].Text)) {
 			inner.argv(rest, w, v) // what was meant; joined, the quotes are lost
@@ -170,6 +203,12 @@ func (sh *shell) around(w *wrapper, v *invocation) (*shell, int) {
 	inner := *sh
 	if w.Gone {
 		inner.vars, inner.funcs, inner.aliases, inner.params = nil, nil, nil, nil
+	}
+	if w.Lang == "shell" && len(v.env) > 0 && !w.Gone { // a shell that is given variables
+		inner.vars = maps.Clone(sh.vars)
+		for _, a := range v.env {
+			inner.set(a.name, a.value)
+		}
 	}
 	if w.Root {
 		user, ok := v.value("-u", "--user", "-g")
@@ -218,18 +257,64 @@ func optionText(o *option, w *wrapper, v *invocation) (Word, bool) {
 	} else if o.name == "--checkpoint-action" {
 		return Word{}, false
 	}
-	if o.name == "-o" && w.Lang == "shell" {
-		name, rest, ok := strings.Cut(text.Text, "=")
-		if !ok || !strings.HasSuffix(strings.ToLower(name), "command") {
-			return Word{}, false
+	if len(w.Settings) > 0 {
+		return settingText(text, w.Settings)
+	}
+	if w.Commas {
+		parts := strings.Split(text.Text, ",")
+		for i := range parts {
+			parts[i] = quote(parts[i])
 		}
-		text = text.tail(len(name) + 1)
-		text.Text = rest
+		text.Text, text.At = strings.Join(parts, " "), -1
 	}
 	if v.exe == "env" {
 		for _, w := range v.operands {
 			text.Text, text.At = text.Text+" "+quote(w.Text), -1
 		}
+	}
+	return text, true
+}
+
+// settingText is the text that a setting "name=text" holds, if its name ends in one
+// of the suffixes, or that an address "data:…" holds.
+func settingText(w Word, suffixes []string) (Word, bool) {
+	if slices.Contains(suffixes, "data:") {
+		text, ok := dataAddress(w.Text)
+		w.Text, w.At, w.Taint = text, -1, w.Taint|fromDecoder
+		return w, ok
+	}
+	name, _, ok := strings.Cut(w.Text, "=")
+	if !ok {
+		return Word{}, false
+	}
+	lower := strings.ToLower(name)
+	for _, s := range suffixes {
+		if s == "*" || strings.HasSuffix(lower, s) {
+			rest := w.tail(len(name) + 1)
+			if t := strings.Trim(rest.Text, `"'`); t != rest.Text {
+				rest.Text, rest.At = t, -1
+			}
+			if t := strings.TrimPrefix(rest.Text, "!"); t != rest.Text { // an alias that the shell runs
+				rest.Text, rest.At = t, -1
+			}
+			return rest, true
+		}
+	}
+	return Word{}, false
+}
+
+// dataAddress is the text that an address "data:type;base64,…" holds.
+func dataAddress(t string) (string, bool) {
+	rest, ok := strings.CutPrefix(t, "data:")
+	kind, text, comma := strings.Cut(rest, ",")
+	if !ok || !comma || len(text) > maxDecoded {
+		return "", false
+	}
+	if plain, err := url.PathUnescape(text); err == nil {
+		text = plain
+	}
+	if strings.HasSuffix(kind, ";base64") {
+		return decode64(text)
 	}
 	return text, true
 }

@@ -1,0 +1,80 @@
+package actionrisk
+
+import (
+	"slices"
+	"strings"
+)
+
+// Files that name commands which somebody else runs later: settings of coding
+// agents and editors, and jobs of a build service. What is written into them is
+// looked through, whoever writes it.
+
+// wroteConfig judges what the command writes into such a file.
+func (e *engine) wroteConfig(sh *shell, name Word, f flow) {
+	if !f.known || f.word.Text == "" || len(f.word.Text) > maxDecoded || sh.src.depth >= maxDepth {
+		return
+	}
+	file := strings.ToLower(name.Text)
+	switch {
+	case file == "package.json" || strings.HasSuffix(file, "/package.json"):
+		e.installScripts(sh, f.word)
+	case strings.HasSuffix(file, ".json") || strings.HasSuffix(file, ".toml"):
+		if slices.ContainsFunc(e.groups["agent-settings"], func(s string) bool { return strings.HasSuffix(file, s) }) {
+			e.agentSettings(sh, f.word)
+		}
+	case strings.HasSuffix(file, ".yml") || strings.HasSuffix(file, ".yaml"):
+		if strings.Contains(file, ".github/workflows/") || strings.Contains(file, ".gitlab-ci") || strings.Contains(file, ".circleci/") || strings.Contains(file, "pipelines") {
+			e.buildJob(sh, f.word)
+		}
+	}
+}
+
+// agentSettings: servers and hooks run by themselves; some settings take away the
+// questions that an agent asks first.
+func (e *engine) agentSettings(sh *shell, text Word) {
+	src := sh.src.inside(text, "settings")
+	if !e.budget.spend(len(src.text) / 4) {
+		return
+	}
+	for _, w := range e.groups["agent-unguarded"] {
+		if strings.Contains(strings.ReplaceAll(src.text, " ", ""), w) {
+			e.raise("priv.hardening-off", &src, 0, len(src.text), printable(w))
+			break
+		}
+	}
+	if root, _ := parseJSON(strings.TrimSpace(src.text)); root != nil {
+		src.text = strings.TrimSpace(src.text)
+		w := jsonWalk{e: e, src: &src}
+		w.node(root, "")
+	}
+}
+
+// installHooks are the scripts that the package managers of Node run by themselves.
+var installHooks = setOf("preinstall install postinstall prepare preprepare postprepare prepublish")
+
+// installScripts: what a package runs by itself when it is installed.
+func (e *engine) installScripts(sh *shell, text Word) {
+	src := sh.src.inside(text, "package.json")
+	root, _ := parseJSON(strings.TrimSpace(src.text))
+	scripts := root.get("scripts")
+	if scripts == nil {
+		return
+	}
+	for i, k := range scripts.kids {
+		if name := scripts.keysAt(i); installHooks[name] && k.kind == '"' && e.budget.spend(8) {
+			e.carried(sh, &src, 0, len(src.text), k.text, name)
+		}
+	}
+}
+
+// buildJob: a job that sends all secrets of the build service away.
+func (e *engine) buildJob(sh *shell, text Word) {
+	src := sh.src.inside(text, "build job")
+	e.eachLine(src.text, "\n", func(from, to int) {
+		line := strings.ReplaceAll(src.text[from:to], " ", "")
+		whole := strings.Contains(line, "toJSON(secrets)") || strings.Contains(line, "toJson(secrets)") || strings.Contains(line, "printenv|") || strings.Contains(line, "env|base64") || strings.Contains(line, "env|curl")
+		if whole && slices.ContainsFunc(e.groups["netclients"], func(c string) bool { return strings.Contains(src.text[from:to], c+" ") }) {
+			e.raise("secret.exfil-network", &src, from, to, "")
+		}
+	})
+}

@@ -1,0 +1,127 @@
+package actionrisk
+
+import "strings"
+
+// Requests that a program text sends: what the method says decides, as for the
+// clients of the command line.
+
+// httpLibraries are names by which a text is known to send requests.
+var httpLibraries = []string{"requests", "httpx", "aiohttp", "urllib", "http.client", "axios", "got", "ky", "superagent", "undici", "fetch", "$http", "Net::HTTP", "HTTParty", "RestClient", "Faraday", "HTTP::Tiny", "LWP", "Guzzle", "Http::", "curl_", "http.request", "https.request", "HttpClient", "XMLHttpRequest"}
+
+// requestCalls take the method as an argument.
+var requestCalls = setOf("request Request fetch axios ajax open curl_setopt curl_setopt_array send_request urlopen do_request NewRequest requestAsync")
+
+// bodyCalls send a body that stands in their arguments.
+var bodyCalls = setOf("post put patch request fetch axios send Post urlopen Request postForm post_form postJson")
+
+// bodyKeys are members and named arguments that hold the body itself.
+var bodyKeys = setOf("data body json content payload form")
+
+// bodies judges the statements in what a call sends: a member called query, a body
+// that is one.
+func (r *inlineRun) bodies(args []inlineToken) {
+	key := ""
+	for i, t := range args {
+		isKey := i+1 < len(args) && (args[i+1].kind == ':' || args[i+1].kind == '=' && args[i+1].to < len(r.src.text) && r.src.text[args[i+1].to] == '>')
+		switch {
+		case isKey:
+			key = strings.ToLower(strings.Trim(t.text, ".:"))
+		case t.kind == 's' && (queryKeys[key] || bodyKeys[key] || i > 0 && args[i-1].text == "JSON.stringify"):
+			src := r.src.inside(r.word(t), r.lang)
+			if src.depth <= maxDepth {
+				r.sh.e.runBody(&src, "")
+			}
+			key = ""
+		case t.kind == 's' || t.kind == 'i':
+			key = strings.ToLower(strings.Trim(t.text, ".:"))
+		case t.kind == ',':
+			key = ""
+		}
+	}
+}
+
+// sends judges a call that sends a request with DELETE, and tells whether it was one.
+func (r *inlineRun) sends(name inlineToken, args []inlineToken) bool {
+	last := name.text[strings.LastIndexAny(name.text, ".:>")+1:]
+	list := r.strings(args)
+	if bodyCalls[last] && r.usesHTTP() {
+		r.bodies(args)
+	}
+	switch {
+	case strings.Contains(name.text, "HTTP::Delete") && len(list) > 0:
+		r.sendDelete(list[0])
+		return true
+	case last == "delete" || last == "Delete" || last == "deleteAsync" || last == "DeleteAsync":
+		if len(list) == 0 || !addressLike(list[0].text) || !r.usesHTTP() {
+			return false
+		}
+		r.sendDelete(list[0])
+		return true
+	case requestCalls[last] && r.saysDelete(args) && r.usesHTTP() && r.sh.e.budget.spend(1+len(r.toks)/8):
+		for _, t := range append(list, r.toks...) {
+			if t.kind == 's' && addressLike(t.text) {
+				r.sendDelete(t)
+				return true
+			}
+		}
+		r.sendDelete(inlineToken{text: "https://" + string(hole), from: name.from, to: name.to})
+		return true
+	}
+	return false
+}
+
+// addressLike: a URL, a path, or something not known.
+func addressLike(t string) bool {
+	return strings.HasPrefix(t, "http") || strings.HasPrefix(t, "/") || strings.HasPrefix(t, string(hole))
+}
+
+// saysDelete: the method DELETE is an argument of its own, or what a member called
+// method is set to.
+func (r *inlineRun) saysDelete(args []inlineToken) bool {
+	for i, t := range args {
+		if t.kind != 's' || !strings.EqualFold(t.text, "delete") {
+			continue
+		}
+		if t.text == "DELETE" && (i == 0 || args[i-1].kind == ',') {
+			return true
+		}
+		for j := max(0, i-4); j < i; j++ {
+			switch strings.ToLower(strings.Trim(args[j].text, ".:'\"")) {
+			case "method", "verb", "curlopt_customrequest", "http_method":
+				return true
+			case "type": // of jQuery; elsewhere it is what a record is about
+				return t.text == "DELETE"
+			}
+		}
+	}
+	return false
+}
+
+func (r *inlineRun) usesHTTP() bool {
+	for _, n := range httpLibraries {
+		if strings.Contains(r.src.text, n) {
+			return true
+		}
+	}
+	return false
+}
+
+// sendDelete judges the request as curl's; a path alone is of the host that the
+// text names elsewhere.
+func (r *inlineRun) sendDelete(t inlineToken) {
+	address := t.text
+	if strings.HasPrefix(address, "/") {
+		for _, other := range r.toks {
+			if other.kind == 's' && other.text != "" {
+				if host, ok := looksHost(other.text); ok {
+					address = "https://" + host + t.text
+					break
+				}
+			}
+		}
+	}
+	src := r.src.inside(r.word(t), r.lang)
+	if src.depth <= maxDepth {
+		r.sh.e.runHTTPLine(&src, []string{"DELETE", strings.ReplaceAll(address, " ", "%20")})
+	}
+}

@@ -1,0 +1,217 @@
+package actionrisk
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// verbTable is verbs.json: words of tool names by what they do.
+type verbTable struct {
+	Read                              []string            `json:"read"`
+	Write                             []string            `json:"write"`
+	Destructive                       []string            `json:"destructive"`
+	Money                             []string            `json:"money"`
+	MoneyNouns                        []string            `json:"moneyNouns"`
+	PlainNouns                        []string            `json:"plainNouns"` // what may be transferred or ordered without money
+	Shell                             []string            `json:"shell"`
+	ShellVerbs                        []string            `json:"shellVerbs"`
+	ShellNouns                        []string            `json:"shellNouns"`
+	SQL                               []string            `json:"sql"`
+	Programs                          map[string]string   `json:"programs"` // words of a tool's name that mean a program
+	Posts                             []string            `json:"posts"`    // words of tools that send to others what they are given
+	Keeps                             []string            `json:"keeps"`    // words of tools that keep secrets
+	Guards                            []string            `json:"guards"`   // what watches or protects; to stop it is to destroy it
+	Stops                             []string            `json:"stops"`
+	Small                             []string            `json:"small"` // what is made again in a moment
+	Weak                              map[string][]string `json:"weak"`  // nouns that mean money only with these verbs
+	post, keep, guard, stop, small    map[string]bool
+	class                             map[string]string
+	nouns, plain, shellVerb, shellSay map[string]bool
+}
+
+var verbs = sync.OnceValue(func() *verbTable {
+	text, err := tables.ReadFile("rules/verbs.json")
+	if err != nil {
+		panic("actionrisk: " + err.Error())
+	}
+	t := &verbTable{class: map[string]string{}}
+	if err := canon.Decode(text, t); err != nil {
+		panic("actionrisk: verbs: " + err.Error())
+	}
+	for _, c := range [...]struct {
+		name string
+		list []string
+	}{{"read", t.Read}, {"write", t.Write}, {"destructive", t.Destructive}, {"money", t.Money}, {"shell", t.Shell}, {"sql", t.SQL}} {
+		for _, w := range c.list {
+			t.class[w] = c.name
+		}
+	}
+	t.guard, t.stop, t.small = setOf(strings.Join(t.Guards, " ")), setOf(strings.Join(t.Stops, " ")), setOf(strings.Join(t.Small, " "))
+	t.post, t.keep = setOf(strings.Join(t.Posts, " ")), setOf(strings.Join(t.Keeps, " "))
+	t.nouns, t.plain = setOf(strings.Join(t.MoneyNouns, " ")), setOf(strings.Join(t.PlainNouns, " "))
+	t.shellVerb, t.shellSay = setOf(strings.Join(t.ShellVerbs, " ")), setOf(strings.Join(t.ShellNouns, " "))
+	return t
+})
+
+// toolWords splits a tool's name at everything that is no letter or digit and
+// at changes of case. What stands before "__" names the server.
+func toolWords(name string) []string {
+	if n := strings.LastIndex(name, "__"); n >= 0 && n+2 < len(name) {
+		name = name[n+2:]
+	}
+	var words []string
+	start := -1
+	for i := 0; i <= len(name); i++ {
+		boundary := i == len(name) || !alnum(name[i])
+		if start >= 0 && (boundary || upper(name[i]) && !upper(name[i-1])) {
+			words = append(words, strings.ToLower(name[start:i]))
+			start = -1
+		}
+		if !boundary && start < 0 {
+			start = i
+		}
+		if len(words) > 16 {
+			break
+		}
+	}
+	return words
+}
+
+// toolClass says what a tool does by its name: the first verb decides, but a
+// destructive verb anywhere behind a conjunction counts too.
+func toolClass(name string) string {
+	t := verbs()
+	words := toolWords(name)
+	verb := slices.IndexFunc(words, func(w string) bool { return t.class[w] != "" })
+	if verb < 0 {
+		if t.namesMoney(words, -1) && hasWord(words, t.shellVerb) {
+			return "money"
+		}
+		return "unknown"
+	}
+	class := t.class[words[verb]]
+	for i, w := range words {
+		if t.class[w] == "destructive" && i > verb && (words[i-1] == "and" || words[i-1] == "or" || words[i-1] == "then") {
+			class = "destructive"
+		}
+	}
+	if class == "read" && verb == 0 {
+		return class
+	}
+	return t.withNouns(class, words, verb)
+}
+
+// withNouns is the class of a verb with what stands beside it.
+func (t *verbTable) withNouns(class string, words []string, verb int) string {
+	beside := slices.Concat(words[:verb], words[verb+1:])
+	runs, plain := hasWord(words, t.shellVerb), hasWord(beside, t.plain)
+	switch {
+	case runs && hasWord(words, t.shellSay), class == "shell":
+		return "shell"
+	case class == "sql", runs && slices.ContainsFunc(words, func(w string) bool { return w == "query" || w == "statement" || t.class[w] == "sql" }):
+		return "sql"
+	case (class == "write" && !plain || class == "money") && t.namesMoney(words, verb):
+		return "money"
+	case class == "money" && words[verb] == "transfer" && hasWord(words, gifts):
+		return "destructive" // it is given away
+	case class == "money" && t.class[words[len(words)-1]] == "read" && len(words) > verb+1:
+		return "read" // charge_status, redeem_check
+	case class == "money" && plain && !surePays[words[verb]]:
+		return "write"
+	case t.stop[words[verb]] && hasWord(words, t.guard):
+		return "destructive"
+	case class == "destructive" && hasWord(words, t.small):
+		return "write"
+	}
+	return class
+}
+
+// surePays are verbs of money whatever they are said of; others need a sum or a noun.
+var surePays = setOf("pay refund buy purchase payout sell reimburse disburse remit donate invest topup wire payroll cashout")
+
+// saysSum: the arguments of a tool with a verb that may be one of money say that it is.
+func saysSum(name string, args *jsonNode) bool {
+	words := toolWords(name)
+	t := verbs()
+	verb := slices.IndexFunc(words, func(w string) bool { return t.class[w] != "" })
+	if verb < 0 || t.class[words[verb]] != "money" || surePays[words[verb]] || t.namesMoney(words, verb) {
+		return true
+	}
+	if args == nil || args.kind != '{' {
+		return true
+	}
+	for i := range args.kids {
+		switch key := plainKey(args.keysAt(i)); key {
+		case "amount", "value", "quantity", "qty", "price", "total", "asset", "currency", "token", "symbol", "coin", "recipient", "payee", "amountusd", "usd", "side", "invoice", "charge", "paymentintent", "account", "wallet", "to", "destination", "shares", "notional", "items", "cart", "payment", "destinations", "recipients", "outputs", "transfers", "address":
+			return true
+		}
+	}
+	return len(args.kids) == 0
+}
+
+// gifts are what somebody else owns once it is transferred.
+var gifts = setOf("repository repo domain ownership owner organization org account workspace zone registrar")
+
+// hasWord: one of the words, or its singular, is of the set.
+func hasWord(words []string, set map[string]bool) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return set[w] || set[strings.TrimSuffix(w, "s")] })
+}
+
+// namesMoney: a noun beside the verb means money.
+func (t *verbTable) namesMoney(words []string, verb int) bool {
+	for i, w := range words {
+		if i == verb || !t.nouns[w] && !t.nouns[strings.TrimSuffix(w, "s")] {
+			continue
+		}
+		if only := t.Weak[strings.TrimSuffix(w, "s")]; only == nil || verb >= 0 && slices.Contains(only, words[verb]) {
+			return true
+		}
+	}
+	return false
+}
+
+// showsKeyByName: a tool whose name says that it gives out the key of a wallet, and
+// not a new one.
+func showsKeyByName(name string) bool {
+	words := toolWords(name)
+	has := func(w string) bool { return slices.Contains(words, w) }
+	key := has("mnemonic") || has("seed") && has("phrase") || has("recovery") && has("phrase") || has("private") && (has("key") || has("keys")) || has("wallet") && has("export")
+	if !key {
+		return false
+	}
+	for _, w := range words {
+		switch w {
+		case "get", "export", "reveal", "show", "read", "dump", "backup", "fetch", "print", "display", "retrieve", "copy", "decrypt", "download":
+			return !has("create") && !has("generate") && !has("list") && !has("check") && !has("verify") && !has("ssh")
+		}
+	}
+	return false
+}
+
+// showsSecretByName: a tool whose name says that it shows the value of a secret, not
+// its name alone.
+func showsSecretByName(name string) bool {
+	words := toolWords(name)
+	verb := false
+	for _, w := range words {
+		switch w {
+		case "list", "names", "name", "metadata", "describe", "check", "exists", "has", "count", "search", "create", "set", "put", "update", "delete", "policy", "rotate", "scan", "scanning", "alerts", "detect", "find", "validate", "csrf", "docs", "reset":
+			return false
+		case "get", "read", "reveal", "fetch", "show", "access", "retrieve", "export", "download", "view", "dump", "decrypt", "print":
+			verb = true
+		}
+	}
+	return verb && hasWord(words, secretNouns)
+}
+
+var secretNouns = setOf("secret password credential passphrase keystore")
+
+// makesKeyByName: a tool whose name says that it makes a key that lets somebody in.
+func makesKeyByName(name string) bool {
+	words := toolWords(name)
+	has := func(w string) bool { return slices.Contains(words, w) }
+	return (has("create") || has("generate") || has("issue") || has("add")) && has("key") && (has("access") || has("account") || has("root"))
+}

@@ -6,9 +6,11 @@ import (
 	"unicode/utf16"
 )
 
-// PowerShell and cmd text is cut into commands by a small tokenizer and each
-// command is judged as the POSIX command that does the same, so that one table
-// decides how bad it is: Remove-Item -Recurse C:\ is rm -rf C:\ there.
+// PowerShell (ps*.go) and cmd (cmd*.go) are read by small evaluators: what is known
+// is computed, every branch is taken, and each command that would run is judged. One
+// that a POSIX shell has too is judged as that (rules/windows.json), so that one table
+// decides how bad it is: Remove-Item -Recurse C:\ is rm -rf C:\ there. The others are
+// items of the kinds "cmdlet", "member" and "program" (rules/win.json, wintable.go).
 
 // windowsShell is the language of a Windows command interpreter, "" if exe is none.
 func windowsShell(exe string) string {

@@ -237,6 +237,9 @@ func liveScript(e *engine, v *invocation) bool {
 	if v.operands[0].Text == "run" && len(v.operands) > 1 {
 		i = 1
 	}
+	if strings.ContainsAny(v.operands[i].Text, " \n") { // a program text, not a file
+		return false
+	}
 	name := base(v.operands[i].Text)
 	if dot := strings.LastIndexByte(name, '.'); dot > 0 {
 		name = name[:dot]

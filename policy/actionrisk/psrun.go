@@ -83,7 +83,9 @@ func (w *winShell) setEnvironment(name string, v psValue) {
 func (w *winShell) assign(left string, v psValue) {
 	left = strings.ToLower(strings.TrimSpace(left))
 	for strings.HasPrefix(left, "[") { // [string]$x
-		left = strings.TrimSpace(left[min(matching(left, 0)+1, len(left)):])
+		end := min(matching(left, 0), len(left)-1)
+		v = cast(strings.TrimPrefix(left[1:max(end, 1)], "system."), v)
+		left = strings.TrimSpace(left[end+1:])
 	}
 	if strings.Contains(left, ",") && left[0] == '$' { // $a, $b = 1, 2
 		for i, one := range strings.Split(left, ",") {

@@ -65,7 +65,7 @@ func (sh *shell) windows(v *invocation, lang string) flow {
 		v.stdin = flow{known: true}
 		return sh.interpret(lang, w, v, v.exe, nil)
 	}
-	if v.stdin.taint&fromNetwork != 0 && lang == "cmd" { // the tables know PowerShell as an interpreter
+	if v.stdin.taint&fromNetwork != 0 {
 		e.raise("rce.pipe-to-shell", sh.src, v.from, v.to, "")
 	}
 	e.unproven = true

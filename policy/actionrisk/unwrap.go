@@ -380,9 +380,12 @@ var noShortHelp = []string{"terraform", "tofu", "terragrunt", "packer", "vault",
 func isHelp(v *invocation) bool {
 	if len(v.argv) == 2 {
 		switch v.argv[1].Text {
-		case "/?", "--version", "-version", "-V", "--help", "-help", "help", "version", "-h", "-v":
+		case "--version", "-version", "-V", "--help", "-help", "help", "version", "-h", "-v":
 			return v.argv[1].Text != "-h" && v.argv[1].Text != "-v" || !slices.Contains([]string{"shutdown", "sh"}, v.exe)
 		}
+	}
+	if v.argv[len(v.argv)-1].Text == "/?" {
+		return true
 	}
 	if v.exe == "git" && len(v.operands) > 0 && gitCommands[v.operands[0].Text] && v.operands[0].Text != "grep" && v.has("-h") {
 		return true // every command of Git prints its usage, wherever the option stands

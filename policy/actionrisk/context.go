@@ -159,6 +159,12 @@ func wordsEnvironment(v *invocation) (production, development bool) {
 		}
 	}
 	p, d := environments(v.host)
+	if v.exe == "aws" {
+		url, _ := v.value("--endpoint-url")
+		if _, host, _, ok := urlOf(url.Text); ok && localHost(host) { // an emulator
+			development = true
+		}
+	}
 	return production || p, development || d || v.has("--local") && localStore(v.exe) || httpClients[v.exe] && local(v) && namesTest(v)
 }
 

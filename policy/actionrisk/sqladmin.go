@@ -346,6 +346,9 @@ func (p *sqlParser) transfer(verb string, i, end int) {
 	case "copy":
 		at := p.find(i, end, p.toks[i].depth, "from", "to")
 		if at < 0 || p.is(i+1, "into") {
+			if p.stringAt(i+2) != "" && p.has(i, end, "credentials") { // into a bucket of another account
+				p.add("secret.exfil-network", p.stringAt(i+2), i, end)
+			}
 			p.add("insert", target, i, end)
 			return
 		}

@@ -134,7 +134,7 @@ func (e *engine) includedSQL(src *source, names []string, client *invocation) {
 
 // ruleOf is the rule id of an effect; those of SQL go without their domain.
 func ruleOf(effect string) string {
-	if strings.HasPrefix(effect, "nosql.") || strings.HasPrefix(effect, "orm.") {
+	if strings.HasPrefix(effect, "nosql.") || strings.HasPrefix(effect, "orm.") || strings.HasPrefix(effect, "secret.") {
 		return effect
 	}
 	return "sql." + effect

@@ -50,6 +50,9 @@ func (sh *shell) run(v *invocation) flow {
 	e.parseArgs(v)
 	sh.fromDescriptor(v)
 	v.dry = e.isDryRun(v)
+	for _, a := range v.env { // whatever the program is asked, it starts with them
+		sh.variableRuns(v, a)
+	}
 	if out, ok := sh.builtin(v); ok {
 		return out
 	}
@@ -72,9 +75,6 @@ func (sh *shell) run(v *invocation) flow {
 		if e.acts(module.Text) {
 			return sh.argv(moduleWords(v, module), &wrapper{}, v) // python -m pip
 		}
-	}
-	for _, a := range v.env {
-		sh.variableRuns(v, a)
 	}
 	var out flow
 	carried := false
@@ -125,9 +125,9 @@ func (sh *shell) run(v *invocation) flow {
 		if !out.known && (v.has("-c") || v.has("-e") || v.has("-r") || v.has("-E") || v.has("-p") || v.has("--print") || v.has("--eval") || v.exe == "awk" || v.exe == "gawk") && !slices.Contains(e.groups["shells"], v.exe) && e.prints(v.exe) {
 			out.taint |= fromBuilt
 		}
-		return v.noted(out)
+		return v.computed(v.noted(out))
 	}
-	return e.output(sh, v)
+	return v.computed(e.output(sh, v))
 }
 
 // moduleWords are the module that "python -m" starts and all that stands behind it.

@@ -182,7 +182,7 @@ func (sh *shell) variableRuns(v *invocation, a assign) {
 	}
 	switch hook := hookVariable(a.name); {
 	case hook:
-		if f, ok := sh.e.files[fileKey(sh.cwd, a.value.Text)]; ok {
+		if f, ok := sh.fileOrInput(v, a.value); ok {
 			if f.taint&fromNetwork != 0 {
 				sh.e.raise("rce.download-exec", sh.src, v.from, v.to, printable(a.value.Text))
 			}

@@ -326,6 +326,9 @@ func (r *inlineRun) reflected(name inlineToken, args []inlineToken) (inlineToken
 	}
 	comma := slices.IndexFunc(args, func(t inlineToken) bool { return t.kind == ',' })
 	if comma < 1 {
+		if len(args) > 0 && comma < 0 && strings.HasSuffix(name.text, "send") { // User.send("delete_all")
+			r.named(name.text[:strings.LastIndexAny(name.text, ".:")+1], r.join(args).text)
+		}
 		return name, args, false
 	}
 	name.text = strings.TrimPrefix(r.join(args[:comma]).text, ":")
@@ -333,6 +336,17 @@ func (r *inlineRun) reflected(name inlineToken, args []inlineToken) (inlineToken
 		name.text = args[comma-1].text
 	}
 	return name, args[comma+1:], true
+}
+
+// named judges a method of a mapper whose name is computed, as if it were written out.
+func (r *inlineRun) named(receiver, method string) {
+	if method = strings.TrimPrefix(method, ":"); method == "" || strings.IndexByte(method, hole) >= 0 {
+		return
+	}
+	src := *r.src
+	src.span, _ = r.src.where(0, len(r.src.text))
+	src.text, src.at = strings.TrimRight(receiver, ".:")+"."+method+"()", -1
+	r.sh.e.runORM(&src)
 }
 
 // pipeOpen: Perl's open runs a command whose text ends or begins with "|", or that

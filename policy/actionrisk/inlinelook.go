@@ -360,6 +360,7 @@ func (r *inlineRun) computed(i int) {
 	if r.toks[end+1].kind != '(' {
 		return
 	}
+	r.named(r.src.text[min(args[0].from, args[comma].from):args[comma].from], r.join(args[comma+1:]).text)
 	name.text, name.computed = "os."+r.join(args[comma+1:]).text, true
 	r.call(name, r.arguments(end+1))
 }

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // inlineToken is a token of a program text in any of the scripting languages.
@@ -71,7 +72,11 @@ func scanInline(text, lang string, b *budget) []inlineToken {
 				i = min(t.to+1, len(text))
 				continue
 			}
-			out = append(out, inlineToken{kind: 'i', text: text[i:j], from: i, to: j})
+			name := text[i:j]
+			if lang == "node" && strings.HasPrefix(text[j:], `\u`) {
+				name, j = escapedName(text, i, j)
+			}
+			out = append(out, inlineToken{kind: 'i', text: name, from: i, to: j})
 			i = j
 		default:
 			if list, end := wordList(text, i, lang); end > 0 {
@@ -254,6 +259,28 @@ func unicodeEscape(text string) (rune, int) {
 		return 0, 0
 	}
 	return rune(n), used
+}
+
+// escapedName goes on reading a name of JavaScript, which may hold escapes: e\u0078ec.
+func escapedName(text string, i, j int) (string, int) {
+	name := []byte(text[i:j])
+	for j < len(text) {
+		switch {
+		case isNameByte(text[j]) || text[j] == '.':
+			name = append(name, text[j])
+			j++
+		case strings.HasPrefix(text[j:], `\u`):
+			r, n := unicodeEscape(text[j+1:])
+			if n == 0 {
+				return string(name), j
+			}
+			name = utf8.AppendRune(name, r)
+			j += 1 + n
+		default:
+			return string(name), j
+		}
+	}
+	return string(name), j
 }
 
 // opensHole: an expression inside of a string begins the text.

@@ -146,7 +146,7 @@ func wordsEnvironment(v *invocation) (production, development bool) {
 				continue
 			}
 			p, d := environments(o.value.Text)
-			label := labelOptions[o.name] && !strings.HasPrefix(o.value.Text, "/dev/") || (o.name == "-f" || o.name == "--file") && composes(v)
+			label := labelOptions[o.name] && !strings.HasPrefix(o.value.Text, "/dev/") || (o.name == "-f" || o.name == "--file" || o.name == "-p" || o.name == "--project-name") && composes(v)
 			production, development = production || p, development || d && label
 		} else if o.name == "--prod" || o.name == "--production" {
 			production = true

@@ -191,6 +191,7 @@ type engine struct {
 	left        bool               // an exit or return stands somewhere
 	links       []link             // made by the command itself
 	gitConfig   map[string]Word    // what git config set before
+	hostAliases map[string]Word    // what gh alias set made before, by "gh NAME"
 	winEnv      map[string]psValue // environment variables set in PowerShell or cmd
 	specials    map[string]func(*winShell, *psCall) psValue
 	texts       map[string]parsed  // parsed so far

@@ -30,7 +30,11 @@ func (e *engine) runOther(sh *shell, src *source) {
 			continue // an apostrophe, or the quote of a Lisp
 		}
 		value := text[i+1 : end]
-		switch name := calledBefore(text[:i]); {
+		name := calledBefore(text[:i])
+		if pathFunctions[name] {
+			name = calledBefore(text[:strings.LastIndex(text[:i], name)])
+		}
+		switch {
 		case deletesTree(name, text) || deletesTree(calledAfter(text[end+1:]), ""):
 			e.carried(sh, src, i+1, end, "rm -rf "+quote(value), name)
 		case starts && feeds && (strings.HasPrefix(value, "echo ") || strings.HasPrefix(value, "printf ")):
@@ -49,6 +53,9 @@ func (e *engine) runOther(sh *shell, src *source) {
 		e.runTcl(sh, src)
 	}
 }
+
+// pathFunctions make a path of a path; what is done is done to what they give.
+var pathFunctions = setOf("expand-file-name file-name-as-directory file-truename concat path-expand normalizePath path.expand abspath expanduser joinpath")
 
 // windowsLine: a command line for a command interpreter, or a program, of Windows.
 func (e *engine) windowsLine(text string) bool {

@@ -308,7 +308,13 @@ var listNames = setOf("of asList listOf arrayOf mutableListOf List Seq Array Vec
 // first argument names; array_map("unlink", …) calls it for each of the rest.
 func (r *inlineRun) reflected(name inlineToken, args []inlineToken) (inlineToken, []inlineToken, bool) {
 	switch last := name.text[strings.LastIndexAny(name.text, ".:>")+1:]; last {
-	case "call", "apply": // execSync.call(null, "…"), Reflect.apply(execSync, null, ["…"])
+	case "apply":
+		if parts := splitArguments(args); r.lang == "elixir" && len(parts) > 2 && len(parts[2]) > 2 { // apply(File, :rm_rf!, [x])
+			name.text = strings.TrimPrefix(r.join(parts[0]).text, ".") + "." + strings.TrimLeft(parts[1][len(parts[1])-1].text, ":.")
+			return name, parts[2][1 : len(parts[2])-1], true
+		}
+		fallthrough
+	case "call": // execSync.call(null, "…"), Reflect.apply(execSync, null, ["…"])
 		of := strings.TrimSuffix(name.text, "."+last)
 		parts := splitArguments(args)
 		if of == "Reflect" && len(parts) > 2 {
@@ -327,7 +333,11 @@ func (r *inlineRun) reflected(name inlineToken, args []inlineToken) (inlineToken
 	comma := slices.IndexFunc(args, func(t inlineToken) bool { return t.kind == ',' })
 	if comma < 1 {
 		if len(args) > 0 && comma < 0 && strings.HasSuffix(name.text, "send") { // User.send("delete_all")
-			r.named(name.text[:strings.LastIndexAny(name.text, ".:")+1], r.join(args).text)
+			method := r.join(args).text
+			if last := args[len(args)-1]; method == "" && last.kind == 'i' { // :delete_all
+				method = last.text
+			}
+			r.named(name.text[:strings.LastIndexAny(name.text, ".:")+1], method)
 		}
 		return name, args, false
 	}
@@ -345,7 +355,10 @@ func (r *inlineRun) named(receiver, method string) {
 	}
 	src := *r.src
 	src.span, _ = r.src.where(0, len(r.src.text))
-	src.text, src.at = strings.TrimRight(receiver, ".:")+"."+method+"()", -1
+	if receiver = strings.TrimRight(receiver, ".:"); receiver == "" {
+		receiver = "Model" // what a call gave
+	}
+	src.text, src.at = receiver+"."+method+"()", -1
 	r.sh.e.runORM(&src)
 }
 

@@ -353,6 +353,7 @@ func (p *sqlParser) transfer(verb string, i, end int) {
 			return
 		}
 		p.out.dumps = p.out.dumps || p.is(at, "to") && p.is(at+1, "stdout")
+		p.functions(i+1, at)
 		file := p.stringAt(at + 1)
 		remote := strings.Contains(file, "://") || p.op(at+1, "@")
 		switch {

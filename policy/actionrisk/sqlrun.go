@@ -98,6 +98,9 @@ func (e *engine) sqlResult(src *source, r *sqlResult, words string) {
 		if strings.HasPrefix(c.via, "copy-program") {
 			in.taint = fromDump // the table's rows are its input
 		}
+		if c.via == "client-feeds" {
+			in.taint = fromBuilt
+		}
 		(&shell{e: e}).script(&inner, in)
 	}
 	if !matched && !r.readOnly {

@@ -50,6 +50,9 @@ func (sh *shell) run(v *invocation) flow {
 	e.parseArgs(v)
 	sh.fromDescriptor(v)
 	v.dry = e.isDryRun(v)
+	if w := sh.vars["BASH_ENV"]; len(w) == 1 && slices.Contains(e.groups["shells"], v.exe) {
+		sh.variableRuns(v, assign{"BASH_ENV", w[0]})
+	}
 	for _, a := range v.env { // whatever the program is asked, it starts with them
 		sh.variableRuns(v, a)
 	}
@@ -67,6 +70,9 @@ func (sh *shell) run(v *invocation) flow {
 	}
 	if v.exe == "git" {
 		sh.gitSettings(v)
+	}
+	if out, ok := sh.hostAlias(v); ok {
+		return out
 	}
 	if module, ok := v.value("-m"); ok && slices.Contains(e.groups["pythons"], v.exe) {
 		if _, written := e.writtenFile(sh, module.Text); written {

@@ -93,10 +93,33 @@ func TestRefusals(t *testing.T) {
 // sourceCwd is the working directory that all fixtures of a source assume.
 var sourceCwd = map[string]string{"nah": "/workspace/project"}
 
+// readJudged reads testdata/judged.txt: cases of an external corpus, by id, that we
+// refuse to follow one by one, judged by somebody who wrote no rule.
+func readJudged(t testing.TB) map[string]bool {
+	text, err := os.ReadFile("testdata/judged.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+			continue
+		}
+		parts := strings.SplitN(line, " | ", 3)
+		if len(parts) != 3 || parts[1] != "stopped" && parts[1] != "allowed" {
+			t.Fatalf("judged.txt: %q", line)
+		}
+		out[parts[0]+" "+parts[1]] = true
+	}
+	return out
+}
+
 // TestCorpus measures an external corpus named by GATE_CORPUS: block stopped and
 // allow stopped, by source and by half (ids ending in 0-9, and in a-f, which
 // nobody looks at). With GATE_CORPUS_OUT, misses of the first half go there. The
-// net lines leave out the cases where we differ on purpose (refused.txt).
+// net lines leave out the cases where we differ on purpose (refused.txt), the judged
+// lines those of judged.txt as well. With GATE_CORPUS_JUDGE, the other disagreements
+// of both halves go there, for somebody who writes no rules.
 func TestCorpus(t *testing.T) {
 	name := os.Getenv("GATE_CORPUS")
 	if name == "" {
@@ -128,7 +151,8 @@ func TestCorpus(t *testing.T) {
 			s.allow++
 		}
 	}
-	groups := readRefusals(t)
+	groups, judged := readRefusals(t), readJudged(t)
+	var disputed strings.Builder
 	counts := map[string]int{}
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, 1<<20)
@@ -148,6 +172,13 @@ func TestCorpus(t *testing.T) {
 		if g := refused(groups, got); block == high || g < 0 {
 			add("net "+c.Source+" "+half, block, high)
 			add("net all "+half, block, high)
+			if block == high || !judged[c.ID+" "+map[bool]string{true: "stopped", false: "allowed"}[high]] {
+				add("judged "+c.Source, block, high)
+				add("judged "+c.Source+" "+half, block, high)
+			}
+			if block != high {
+				fmt.Fprintf(&disputed, "%s\t%s\t%v\t%s\t%q\n", c.ID, c.Peer, got.Risk, strings.Join(got.RuleIDs(), ","), c.Command)
+			}
 		} else {
 			counts[fmt.Sprintf("%s %2d %s", half, g, groups[g].why)]++
 		}
@@ -177,9 +208,11 @@ func TestCorpus(t *testing.T) {
 	if os.Getenv("GATE_CORPUS_CATEGORIES") != "" {
 		t.Logf("allow stopped, by half and worst rule: %v", byRule)
 	}
-	if out := os.Getenv("GATE_CORPUS_OUT"); out != "" {
-		if err := os.WriteFile(out, []byte(misses.String()), 0o600); err != nil {
-			t.Fatal(err)
+	for name, text := range map[string]string{"GATE_CORPUS_OUT": misses.String(), "GATE_CORPUS_JUDGE": disputed.String()} {
+		if out := os.Getenv(name); out != "" {
+			if err := os.WriteFile(out, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }

@@ -32,6 +32,8 @@ type client struct {
 type clientTable struct {
 	Clients []client `json:"clients"`
 	Local   []string `json:"local"` // networks that live on this machine
+	// Aliases are short forms of subcommands, by what stands before them.
+	Aliases map[string]map[string]string `json:"aliases"`
 	RPC     []struct {
 		Methods []string `json:"methods"`
 		Rule    string   `json:"rule"`
@@ -126,6 +128,7 @@ func (e *engine) foreignCalls(sh *shell, v *invocation) {
 // clientRules are the rule ids of one call.
 func (e *engine) clientRules(v *invocation) []string {
 	var ids ruleList
+	v = e.clients.spelledOut(v)
 	switch v.exe {
 	case "cast":
 		e.castRules(v, &ids)
@@ -149,6 +152,25 @@ func (e *engine) clientRules(v *invocation) []string {
 		ids.add("wallet.key-in-argv")
 	}
 	return ids
+}
+
+// spelledOut is the call with its subcommands in their long form.
+func (t *clientTable) spelledOut(v *invocation) *invocation {
+	at, short := v.exe, t.Aliases[v.exe]
+	for i := 0; short != nil && i < len(v.operands); i++ {
+		long := short[v.operands[i].Text]
+		if long == "" {
+			long = v.operands[i].Text
+		} else {
+			of := *v
+			of.operands = slices.Clone(v.operands)
+			of.operands[i].Text, of.operands[i].At = long, -1
+			v = &of
+		}
+		at += " " + long
+		short = t.Aliases[at]
+	}
+	return v
 }
 
 func (e *engine) clientHolds(l *client, v *invocation) bool {
@@ -268,6 +290,11 @@ func (l *client) rules(v *invocation, ids *ruleList) {
 		asset = l.Asset
 	}
 	value := l.at(v, l.Amount)
+	if l.Rule == "approve" && strings.HasPrefix(l.Amount, "#") {
+		if i := int(l.Amount[1] - '0'); i < len(v.operands) {
+			value = amountText(v.operands[i])
+		}
+	}
 	switch l.Rule {
 	case "transfer":
 		if n := parseNumber(value); n != nil && l.Scale > 0 {

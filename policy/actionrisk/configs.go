@@ -42,10 +42,26 @@ func (e *engine) agentSettings(sh *shell, text Word) {
 			break
 		}
 	}
-	if root, _ := parseJSON(strings.TrimSpace(src.text)); root != nil {
-		src.text = strings.TrimSpace(src.text)
+	fragment := strings.HasPrefix(strings.TrimSpace(src.text), `"`)
+	if src.text = strings.TrimSpace(src.text); fragment { // the part of an object that an edit puts in
+		src.text, src.at = "{"+src.text+"}", -1
+	}
+	if root, _ := parseJSON(src.text); root != nil {
 		w := jsonWalk{e: e, src: &src}
 		w.node(root, "")
+		if fragment {
+			w.fragment(root)
+		}
+	}
+}
+
+// fragment judges members whose parent an edit leaves as it was: a server by its
+// name alone.
+func (w *jsonWalk) fragment(root *jsonNode) {
+	for i, k := range root.kids {
+		if k.kind == '{' && k.get("command") != nil && k.get("args") != nil {
+			w.servers(&jsonNode{kind: '{', keys: root.keys[i : i+1], kids: []*jsonNode{k}, start: k.start, end: k.end})
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package actionrisk
 
 import (
+	"math/big"
 	"slices"
 	"strings"
 )
@@ -39,6 +40,14 @@ func (w *jsonWalk) payment(name string, args *jsonNode) bool {
 	case a.value == nil:
 		return false
 	}
+	if times, loop := repetitions(flat); times != nil || loop {
+		if times != nil && a.value != nil {
+			a.value = new(big.Rat).Mul(a.value, times)
+		}
+		if loop {
+			w.e.money(w.src, args.start, args.end, to, "x402.loop")
+		}
+	}
 	if p.url != "" || strings.Contains(words, "x402") {
 		ids := append([]string{a.payRule(p.url != "" && firstOf(flat, "network", "chain", "chainid") != "")}, urlRules(p.url)...)
 		return w.e.money(w.src, args.start, args.end, to, ids...)
@@ -49,19 +58,37 @@ func (w *jsonWalk) payment(name string, args *jsonNode) bool {
 	return false
 }
 
+// timesKeys say how often something is done, scheduleKeys that it is done for ever.
+var (
+	timesKeys    = []string{"repeat", "repeats", "repetitions", "repeatcount", "repeat_count", "times", "iterations", "loops", "runs", "calls", "numcalls", "num_calls", "maxcalls", "max_calls", "num_requests", "requests", "numrequests", "occurrences", "concurrency"}
+	scheduleKeys = []string{"interval", "intervalms", "interval_ms", "intervalseconds", "interval_seconds", "every", "cron", "schedule", "frequency", "recurrence", "recurring", "forever", "rrule"}
+)
+
+// repetitions is how often a payment is made by its arguments, nil if they do not say
+// it, and whether that is a loop: many times, or until somebody stops it.
+func repetitions(flat map[string]string) (times *big.Rat, loop bool) {
+	text := firstOf(flat, timesKeys...)
+	if text == "" && firstOf(flat, "query", "q", "search", "prompt") == "" { // of a search it is how many results
+		text = flat["count"]
+	}
+	times = parseNumber(text)
+	if times != nil && (times.Cmp(ratOf("1")) <= 0 || !times.IsInt()) {
+		times = nil
+	}
+	loop = times != nil && times.Cmp(ratOf("20")) >= 0 || isUnlimitedWord(text) || text == "forever"
+	return times, loop || firstOf(flat, scheduleKeys...) != ""
+}
+
 // contract judges a tool that calls a function of a contract, or is named after one.
 func (w *jsonWalk) contract(name, class string, args *jsonNode) bool {
 	if class == "read" || args == nil || args.kind != '{' {
 		return false
 	}
 	words := toolWords(bareToolName(name))
-	function := args.str("functionName", "function_name", "function", "method", "func", "entrypoint")
-	if i := strings.IndexByte(function, '('); i > 0 {
-		function = function[:i]
-	}
+	function, data := contractFunction(args.str(functionKeys[:len(functionKeys)-1]...))
 	about := hasWord(words, map[string]bool{"contract": true, "evm": true, "chain": true, "onchain": true, "abi": true})
 	switch {
-	case function != "" && about:
+	case function+data != "" && about:
 	case about && slices.Contains(words, "deploy"):
 		return w.e.money(w.src, args.start, args.end, name, "wallet.contract-run")
 	case contractVerbs[camel(words)] && !commonNames[camel(words)] && len(words) > 1 && !generalNames[camel(words)]:
@@ -69,23 +96,7 @@ func (w *jsonWalk) contract(name, class string, args *jsonNode) bool {
 	default:
 		return false
 	}
-	call := contractCall{name: function, receiver: args.str("contract", "address", "token", "contract_address", "contractAddress")}
-	if list := args.get("args", "arguments", "params", "inputs", "functionArgs"); list != nil && list.kind == '[' {
-		for _, k := range list.kids {
-			call.args = append(call.args, k.text)
-		}
-	} else {
-		for _, k := range args.kids {
-			if k.kind == '"' || k.kind == '0' || k.kind == 't' || k.kind == 'f' {
-				call.args = append(call.args, k.text)
-			}
-		}
-	}
-	ids := call.rules(w.src.text)
-	if len(ids) == 0 {
-		ids = []string{"wallet.contract-run"}
-	}
-	return w.e.money(w.src, args.start, args.end, function, ids...)
+	return w.contractRun(args, args, args.str(receiverKeys...), function, data)
 }
 
 // camel joins words as a contract's function: setApprovalForAll.

@@ -222,7 +222,13 @@ func (w *jsonWalk) addsServer(name string, args *jsonNode) bool {
 // name: {collection, pipeline} of aggregate, {collection, filter} of delete_many.
 func (w *jsonWalk) documents(name string, args *jsonNode) bool {
 	collection := args.str("collection", "collectionName", "collection_name")
-	if collection == "" || w.src.depth >= maxDepth {
+	if w.src.depth >= maxDepth {
+		return false
+	}
+	if command := args.get("command", "cmd", "runCommand", "run_command", "document", "commandDocument"); command != nil && command.kind == '{' {
+		return w.mongo(args, "db.runCommand("+strings.ReplaceAll(w.src.text[command.start:command.end], " ", "")+")")
+	}
+	if collection == "" {
 		return false
 	}
 	words := toolWords(bareToolName(name))
@@ -236,13 +242,22 @@ func (w *jsonWalk) documents(name string, args *jsonNode) bool {
 			list = append(list, w.src.text[k.start:k.end])
 		}
 	}
-	src := source{text: "db." + collection + "." + method + "(" + strings.Join(list, ",") + ")", at: -1, via: w.src.via, depth: w.src.depth + 1}
-	src.span, _ = w.src.where(args.start, args.end)
-	if !looksMongo(src.text) || mongoEffect(&mongoCall{method: method, args: strings.Join(list, ","), receiver: "db." + collection}) == "" {
+	if mongoEffect(&mongoCall{method: method, args: strings.Join(list, ","), receiver: "db." + collection}) == "" {
 		return false
 	}
+	return w.mongo(args, "db."+collection+"."+method+"("+strings.Join(list, ",")+")")
+}
+
+// mongo runs a statement that stands for what the arguments say.
+func (w *jsonWalk) mongo(args *jsonNode, text string) bool {
+	if !looksMongo(text) {
+		return false
+	}
+	src := source{text: text, at: -1, via: w.src.via, depth: w.src.depth + 1}
+	src.span, _ = w.src.where(args.start, args.end)
+	before := len(w.e.findings)
 	w.e.runSQL(&src, nil)
-	return true
+	return len(w.e.findings) > before
 }
 
 // mutation judges a GraphQL mutation by the names of its fields; the worst counts.

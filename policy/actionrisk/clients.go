@@ -139,6 +139,7 @@ func (e *engine) clientRules(v *invocation) []string {
 		e.serviceRules(v, &ids)
 		return ids
 	}
+	payingScript(e, v, &ids)
 	if liveScript(e, v) {
 		ids.add("wallet.service-move")
 	}

@@ -266,7 +266,11 @@ func (r *inlineRun) computed(i int) {
 	if r.toks[end+1].kind != '(' {
 		return
 	}
-	name.text, name.computed = "os."+r.join(args[comma+1:]).text, true
+	called := r.join(args[comma+1:]).text
+	if called == "" || !syntaxName(called) {
+		r.unknownCall(name, r.arguments(end+1))
+	}
+	name.text, name.computed = "os."+called, true
 	r.call(name, r.arguments(end+1))
 }
 

@@ -46,6 +46,9 @@ func (r *inlineRun) money(name inlineToken, args []inlineToken, computed bool) {
 		call := contractCall{receiver: name.text[:len(name.text)-len(last)], name: last, args: r.argTexts(args)}
 		ids.addAll(call.rules(r.src.text))
 	}
+	if rule := r.walletMethod(last); rule != "" && len(ids) == 0 {
+		ids.add(rule)
+	}
 	if t.print[last] && r.showsKey(args) {
 		ids.add("wallet.key-export")
 	}
@@ -227,13 +230,20 @@ func (r *inlineRun) usesService() bool {
 // wallets looks for requests to a wallet by the name of their method.
 func (r *inlineRun) wallets() {
 	e := r.sh.e
-	for _, t := range r.toks {
-		if t.kind != 's' || strings.IndexByte(t.text, '_') < 1 || len(t.text) > 40 {
+	var shown [][2]int
+	looked := false
+	for i, t := range r.toks {
+		if t.kind != 's' || len(t.text) > 40 || e.clients.method[t.text] == "" || strings.IndexByte(t.text, '_') < 1 && !r.namesMethod(i) {
+			continue
+		}
+		if !looked {
+			shown, looked = r.shown(), true
+		}
+		if slices.ContainsFunc(shown, func(s [2]int) bool { return i > s[0] && i < s[1] }) {
 			continue
 		}
 		switch rule := e.clients.method[t.text]; rule {
-		case "", "bitcoin":
-		case "transaction":
+		case "transaction", "bitcoin":
 			e.money(r.src, t.from, t.to, t.text, "wallet.transfer")
 		case "typed":
 			e.money(r.src, t.from, t.to, t.text, "wallet.blind-sign")

@@ -136,10 +136,16 @@ func (r *inlineRun) listed(list []inlineToken, sep string, at inlineToken) inlin
 // by number, reversals.
 func (r *inlineRun) callValue(name string, args []inlineToken) (string, bool) {
 	last := name[strings.LastIndexAny(name, ".:")+1:]
+	if folder := tempCalls[last]; folder != "" {
+		return folder, true
+	}
 	if last == "" || len(args) == 0 || !knownCalls[last] && name != "Buffer.from" {
 		return "", false
 	}
 	list := r.strings(args)
+	if last == "join" && len(list) > 1 && r.joinsPath(name) {
+		return joinedPath(list), true
+	}
 	arg := func(i int) string {
 		if i < len(list) {
 			return list[i].text
@@ -326,6 +332,7 @@ func (r *inlineRun) indexed(i int) {
 	name := r.toks[i-1]
 	text := r.join(r.toks[i+1 : end]).text
 	if text == "" || !syntaxName(text) {
+		r.unknownCall(name, r.arguments(end+1))
 		return
 	}
 	name.text = strings.TrimSuffix(strings.TrimSuffix(name.text, ".__dict__"), ")") + "." + text

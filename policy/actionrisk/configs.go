@@ -16,6 +16,8 @@ func (e *engine) wroteConfig(sh *shell, name Word, f flow) {
 	}
 	file := strings.ToLower(name.Text)
 	switch {
+	case strings.HasPrefix(base(file), ".env"):
+		e.variablesFile(sh, f.word)
 	case file == "package.json" || strings.HasSuffix(file, "/package.json"):
 		e.installScripts(sh, f.word)
 	case strings.HasSuffix(file, ".json") || strings.HasSuffix(file, ".toml"):
@@ -27,6 +29,17 @@ func (e *engine) wroteConfig(sh *shell, name Word, f flow) {
 			e.buildJob(sh, f.word)
 		}
 	}
+}
+
+// variablesFile: variables that programs read from a file of them.
+func (e *engine) variablesFile(sh *shell, text Word) {
+	src := sh.src.inside(text, ".env")
+	e.eachLine(src.text, "\n", func(from, to int) {
+		name, value, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(src.text[from:to]), "export "), "=")
+		if ok && opensPayments(name, strings.Trim(value, `"' `)) {
+			e.raise("x402.policy-off", &src, from, to, printable(name))
+		}
+	})
 }
 
 // agentSettings: servers and hooks run by themselves; some settings take away the

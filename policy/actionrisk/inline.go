@@ -178,6 +178,8 @@ func (r *inlineRun) look(i int) {
 		r.rename(t.text, strings.TrimPrefix(r.join(r.arguments(i+3)).text, "node:"))
 	case t.kind == 'i' && t.text == "getattr" && next(1).kind == '(':
 		r.computed(i)
+	case t.kind == 'i' && strings.HasSuffix(t.text, ".const_get") && next(1).kind == '(':
+		r.constant(i)
 	case t.kind == 'i' && (t.text == "method" || t.text == "require") && next(1).kind == '(' && r.applied(i):
 	case r.lang == "awk" && t.kind == 's' && next(1).kind == '|':
 		r.shellText(t)
@@ -264,6 +266,7 @@ func (r *inlineRun) computed(i int) {
 		return
 	}
 	if r.toks[end+1].kind != '(' {
+		r.alias(i, r.join(args[:comma]).text, r.join(args[comma+1:]).text, args[0])
 		return
 	}
 	called := r.join(args[comma+1:]).text
@@ -508,7 +511,15 @@ func (r *inlineRun) reflected(name inlineToken, args []inlineToken) (inlineToken
 	if comma < 1 {
 		return name, args, false
 	}
-	name.text = strings.TrimPrefix(args[comma-1].text, ":")
+	receiver := ""
+	if i := strings.LastIndexByte(name.text, '.'); i > 0 {
+		receiver = name.text[:i+1]
+	}
+	called := args[comma-1].text
+	if args[0].kind == 's' {
+		called = r.join(args[:comma]).text
+	}
+	name.text = receiver + strings.TrimPrefix(called, ":")
 	return name, args[comma+1:], true
 }
 

@@ -83,7 +83,10 @@ func (r *inlineRun) argTexts(args []inlineToken) []string {
 func (r *inlineRun) showsKey(args []inlineToken) bool {
 	t := &r.sh.e.clients.Code
 	key := false
-	for _, a := range args {
+	for i, a := range args {
+		if a.kind == '[' && i > 0 { // by a name that is put together: wallet["private"+"Key"]
+			key = key || t.key[r.join(args[i+1:min(closing(args, i, '[', ']'), len(args))]).text]
+		}
 		if a.kind != 'i' {
 			continue
 		}

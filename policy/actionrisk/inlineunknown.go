@@ -33,6 +33,36 @@ func joinedPath(list []inlineToken) string {
 	return out
 }
 
+// alias notes that what stands before token i is another name of a member that is
+// named by a text: f = getattr(stripe.Transfer, "cre"+"ate"), f = wallet["send"].
+func (r *inlineRun) alias(i int, receiver, member string, at inlineToken) {
+	if i < 2 || r.toks[i-1].kind != '=' || r.toks[i-2].kind != 'i' || at.kind != 'i' || member == "" || !syntaxName(member) {
+		return
+	}
+	if receiver == "" || strings.IndexByte(receiver, hole) >= 0 {
+		receiver = at.text
+	}
+	r.rename(r.toks[i-2].text, strings.TrimRight(receiver, ".")+"."+member)
+}
+
+// constant: Stripe.const_get("Pay"+"out").create calls what its string names.
+func (r *inlineRun) constant(i int) {
+	args := r.arguments(i + 1)
+	end := i + 2 + len(args)
+	if end+1 >= len(r.toks) || r.toks[end].kind != 'i' && (r.toks[end].kind != ')' || r.toks[end+1].kind != 'i') {
+		return
+	}
+	if r.toks[end].kind == ')' {
+		end++
+	}
+	name := r.toks[end]
+	if !strings.HasPrefix(name.text, ".") || end+1 >= len(r.toks) || r.toks[end+1].kind != '(' {
+		return
+	}
+	name.text = strings.TrimSuffix(r.toks[i].text, ".const_get") + "." + r.join(args).text + name.text
+	r.money(name, r.arguments(end+1), true)
+}
+
 // unknownCall: a text about wallets or a payment service calls a function whose name
 // it computes, with an amount or an address among the arguments.
 func (r *inlineRun) unknownCall(at inlineToken, args []inlineToken) {

@@ -326,6 +326,9 @@ func decodes(toks []inlineToken) bool {
 // indexed: x["sys"+"tem"]("…") calls what its string names.
 func (r *inlineRun) indexed(i int) {
 	end := closing(r.toks, i, '[', ']')
+	if i > 1 && end < len(r.toks) && (end+1 == len(r.toks) || r.toks[end+1].kind != '(') {
+		r.alias(i-1, r.toks[i-1].text, r.join(r.toks[i+1:end]).text, r.toks[i-1])
+	}
 	if end+1 >= len(r.toks) || r.toks[end+1].kind != '(' || i == 0 {
 		return
 	}

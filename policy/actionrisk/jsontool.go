@@ -59,8 +59,10 @@ func (w *jsonWalk) judge(n *jsonNode, name string, args *jsonNode, outer *source
 		class = actionClass(name, class, args)
 	}
 	switch {
-	case class == "money" && (preparedOnly(name) || !saysSum(name, args)):
+	case class == "money" && (preparedOnly(name) && !sendsTo(name, args) || !saysSum(name, args)):
 		class = "write"
+	case (class == "write" || class == "unknown") && sendsTo(name, args):
+		class = "money"
 	case (class == "write" || class == "unknown") && paysFor(name, args):
 		class = "money"
 	}
@@ -134,6 +136,21 @@ func paysFor(name string, args *jsonNode) bool {
 	return args.get("payment", "payment_source", "paymentMethodId", "payment_method_id", "card_id") != nil &&
 		hasWord(toolWords(name), map[string]bool{"book": true, "reserve": true, "order": true, "confirm": true, "place": true, "submit": true, "create": true, "complete": true, "renew": true, "subscribe": true})
 }
+
+// sendsTo: whatever the tool is called, its arguments are those of a transfer: an
+// address of a chain and an amount of something.
+func sendsTo(name string, args *jsonNode) bool {
+	if args == nil || args.kind != '{' || hasWord(toolWords(name), asksFor) {
+		return false
+	}
+	flat := map[string]string{}
+	flatten(args, flat, 1)
+	to := firstOf(flat, "to", "recipient", "destination", "payee", "receiver", "to_address", "toaddress", "recipient_address", "recipientaddress", "dest", "beneficiary", "payto", "pay_to")
+	return isAddress(to) && firstOf(flat, "amount", "value", "lamports", "wei", "sats", "quantity", "amount_usd", "amountusd", "amount_wei", "amountwei") != "" && len(to) > 12
+}
+
+// asksFor are words of tools that only prepare, ask for or watch a transfer.
+var asksFor = setOf("invoice request link quote estimate simulate watch alert track label note record import draft template preview address contact whitelist rule budget forecast report csv log expense example faucet receive qr uri")
 
 // onlyFile: the tool deletes one file, which is what its path says it is.
 func (w *jsonWalk) onlyFile(name string, args *jsonNode, before int) bool {

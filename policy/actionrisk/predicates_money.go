@@ -70,7 +70,7 @@ func loopCount(text string) *big.Rat {
 // spendWords make a variable one about payments; limitWords one about their limits;
 // switchWords take a limit away if they are true.
 var (
-	spendWords  = setOf("x402 payment payments spend spending wallet payout payouts transfer transfers l402 paywall budget agentkit transaction transactions")
+	spendWords  = setOf("x402 payment payments spend spending wallet payout payouts transfer transfers l402 paywall agentkit transaction transactions")
 	limitWords  = setOf("max maximum limit limits cap caps budget policy allowlist whitelist approval approvals guard guardrail guardrails confirm confirmation ceiling threshold")
 	switchWords = setOf("auto skip no disable disabled bypass unlimited ignore allow unsafe")
 	payScripts  = setOf("pay x402 l402 payer buyer")

@@ -20,6 +20,8 @@ func (e *engine) wroteConfig(sh *shell, name Word, f flow) {
 		e.variablesFile(sh, f.word)
 	case file == "package.json" || strings.HasSuffix(file, "/package.json"):
 		e.installScripts(sh, f.word)
+	case strings.HasSuffix(file, ".json") && hasWord(toolWords(file), spendWords):
+		e.paymentSettings(sh, file, f.word)
 	case strings.HasSuffix(file, ".json") || strings.HasSuffix(file, ".toml"):
 		if slices.ContainsFunc(e.groups["agent-settings"], func(s string) bool { return strings.HasSuffix(file, s) }) {
 			e.agentSettings(sh, f.word)
@@ -40,6 +42,14 @@ func (e *engine) variablesFile(sh *shell, text Word) {
 			e.raise("x402.policy-off", &src, from, to, printable(name))
 		}
 	})
+}
+
+// paymentSettings: a file that says what a wallet may spend.
+func (e *engine) paymentSettings(sh *shell, file string, text Word) {
+	src := sh.src.inside(text, "settings")
+	if root, _ := parseJSON(strings.TrimSpace(src.text)); root != nil && e.budget.spend(len(src.text)/4) && opensPolicy(file, "write", root) {
+		e.raise("x402.policy-off", &src, 0, len(src.text), printable(file))
+	}
 }
 
 // agentSettings: servers and hooks run by themselves; some settings take away the

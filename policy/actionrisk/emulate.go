@@ -281,6 +281,9 @@ var printfBase = map[byte]int{'x': 16, 'X': 16, 'o': 8}
 
 // apply writes an argument as the directive says.
 func (p printfSpec) apply(text string) string {
+	if strings.IndexByte(text, hole) >= 0 {
+		return text // of a length that nobody knows
+	}
 	switch p.verb {
 	case 'q':
 		text = quote(text)

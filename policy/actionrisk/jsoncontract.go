@@ -10,7 +10,7 @@ import (
 
 var (
 	receiverKeys  = []string{"contract", "contractAddress", "contract_address", "address", "to", "target", "token", "tokenAddress", "token_address", "proxy", "proxyAddress", "vault"}
-	functionKeys  = []string{"functionName", "function_name", "function", "functionSignature", "function_signature", "signature", "selector", "functionSelector", "function_selector", "methodId", "method_id", "methodName", "method_name", "method", "func", "entrypoint", "sig", "fn", "call", "calldata"}
+	functionKeys  = []string{"functionName", "function_name", "function", "functionSignature", "function_signature", "signature", "selector", "functionSelector", "function_selector", "methodId", "method_id", "methodName", "method_name", "method", "func", "entrypoint", "sig", "fn", "abi_function", "abiFunction", "contractMethod", "contract_method", "contractFunction", "contract_function", "call", "calldata"}
 	argumentKeys  = []string{"args", "arguments", "params", "inputs", "functionArgs", "function_args", "parameters", "functionParams", "callArgs"}
 	viewWords     = setOf("view pure read call eth_call simulate static staticcall read_contract readcontract estimate")
 	mutabilityKey = []string{"stateMutability", "mutability", "type", "callType", "call_type", "mode", "action", "kind"}
@@ -45,7 +45,7 @@ func (w *jsonWalk) contractObject(n *jsonNode) bool {
 		return false
 	}
 	name, data := contractFunction(function)
-	if name != "" && !syntaxName(name) {
+	if name != "" && (!syntaxName(name) || name == strings.ToUpper(name)) { // GET and POST are of requests
 		return false
 	}
 	return w.contractRun(n, n, to, name, data)

@@ -408,10 +408,14 @@ var subjectKeys = setOf("user username userid userids useremail email emails mem
 // rightKeys name a right, a role, or a group that has it.
 var rightKeys = setOf("role roles rolename roletype roleid permission permissions permissionlevel accesslevel access level privilege privileges group groups groupname grouptype policy policyarn scope usertype usergroup membershiprole rights authority accessrole orgrole roleslug")
 
+func isRight(key string) bool {
+	return rightKeys[key] || strings.HasSuffix(key, "role") || strings.HasSuffix(key, "roles")
+}
+
 // masters are roles and groups whose members may do everything.
 var masters = setOf(`admin admins owner owners maintainer administrator administrators superadmin superuser sysadmin systemadmin systemadministrator globaladmin globaladministrator companyadministrator orgadmin organizationadmin
  orgowner organizationowner workspaceowner workspaceadmin accountadmin accountowner securityadmin privilegedroleadministrator primaryowner root domainadmins enterpriseadmins schemaadmins wheel sudo clusteradmin rolesowner roleseditor superadministrator tenantadmin fullaccess fullcontrol
- administratoraccess poweruseraccess iamfullaccess adminfullaccess dbowner useraccessadministrator rootadmin instanceadmin siteadmin serveradmin projectowner systemmasters`)
+ administratoraccess poweruseraccess iamfullaccess adminfullaccess dbowner useraccessadministrator rootadmin instanceadmin siteadmin serveradmin projectowner systemmasters realmadmin globaladministrators superusers dbadmin dbaadmin`)
 
 // masterName is a role's name without signs: SUPER_ADMIN, "Domain Admins", roles/owner.
 func masterName(text string) string {
@@ -429,8 +433,8 @@ func givesAdmin(args *jsonNode) bool {
 		text := strings.ToLower(k.text)
 		switch {
 		case k.kind == '"' && (strings.HasSuffix(k.text, "AdministratorAccess") || text == "roles/owner" || text == "roles/editor" || text == "cluster-admin"),
-			k.kind == '"' && subject && rightKeys[key] && masters[masterName(k.text)],
-			k.kind == '[' && subject && rightKeys[key] && slices.ContainsFunc(k.kids, func(k *jsonNode) bool { return masters[masterName(k.text)] }),
+			k.kind == '"' && subject && isRight(key) && masters[masterName(k.text)],
+			k.kind == '[' && subject && isRight(key) && slices.ContainsFunc(k.kids, func(k *jsonNode) bool { return masters[masterName(k.text)] }),
 			(key == "isadmin" || key == "issuperuser" || key == "superuser" || key == "issuperadmin" || key == "siteadmin" || key == "admin") && k.kind == 't' && subject,
 			(k.kind == '[' || k.kind == '{') && givesAdmin(k):
 			return true

@@ -1,6 +1,7 @@
 package actionrisk
 
 import (
+	"cmp"
 	"math/big"
 	"slices"
 	"strings"
@@ -94,7 +95,7 @@ func (w *jsonWalk) contract(name, class string, args *jsonNode) bool {
 	case contractVerbs[camel(words)] && !commonNames[camel(words)] && len(words) > 1 && !generalNames[camel(words)]:
 		function = camel(words)
 	default:
-		return false
+		return w.contractObject(args)
 	}
 	return w.contractRun(args, args, args.str(receiverKeys...), function, data)
 }
@@ -134,6 +135,9 @@ func (w *jsonWalk) walletKeys(name string, args *jsonNode) {
 
 // opensPolicy: a tool that sets what a wallet may spend takes the limit away.
 func opensPolicy(name, class string, args *jsonNode) bool {
+	if args != nil && args.kind == '{' && class != "read" && args.get("value", "val") != nil && opensPayments(args.str("key", "name", "setting", "path", "option", "variable", "field", "config_key"), cmp.Or(args.get("value", "val").text, "null")) {
+		return true // {"key":"x402.maxAmount","value":"unlimited"}
+	}
 	words := toolWords(name)
 	spends := hasWord(words, map[string]bool{"spending": true, "spend": true, "payment": true, "wallet": true, "transaction": true, "x402": true, "payout": true, "transfer": true})
 	limits := hasWord(words, map[string]bool{"limit": true, "cap": true, "policy": true, "allowlist": true, "budget": true, "guardrail": true, "approval": true})

@@ -59,7 +59,9 @@ func (w *jsonWalk) judge(n *jsonNode, name string, args *jsonNode, outer *source
 		class = actionClass(name, class, args)
 	}
 	switch {
-	case class == "money" && (preparedOnly(name) && !sendsTo(name, args) || !saysSum(name, args)):
+	case class == "read" && offersForSale(name, args):
+		class = "money"
+	case class == "money" && (preparedOnly(name) && !sendsTo(name, args) && !confirmed(args) || !saysSum(name, args)):
 		class = "write"
 	case (class == "write" || class == "unknown") && sendsTo(name, args):
 		class = "money"
@@ -149,6 +151,17 @@ func sendsTo(name string, args *jsonNode) bool {
 	return isAddress(to) && firstOf(flat, "amount", "value", "lamports", "wei", "sats", "quantity", "amount_usd", "amountusd", "amount_wei", "amountwei") != "" && len(to) > 12
 }
 
+// confirmed: the arguments say that what was prepared is carried out at once.
+func confirmed(args *jsonNode) bool {
+	c := args.get("confirm", "confirmed", "placeOrder", "place_order", "submit", "execute", "autoConfirm", "auto_confirm", "capture")
+	return c != nil && c.kind == 't'
+}
+
+// offersForSale: to list a token with a price is to offer it to everybody.
+func offersForSale(name string, args *jsonNode) bool {
+	return args.get("price", "listPrice", "list_price", "startPrice", "listingPrice") != nil && args.get("tokenId", "token_id", "mint", "nftId", "nft_id", "assetId") != nil && slices.Contains(toolWords(name), "list")
+}
+
 // asksFor are words of tools that only prepare, ask for or watch a transfer.
 var asksFor = setOf("invoice request link quote estimate simulate watch alert track label note record import draft template preview address contact whitelist rule budget forecast report csv log expense example faucet receive qr uri")
 
@@ -176,7 +189,7 @@ func actionClass(name, class string, args *jsonNode) string {
 		if text == "" || len(text) > 40 || strings.ContainsAny(text, " /") {
 			continue
 		}
-		words := toolWords(strings.ToLower(text))
+		words := toolWords(text)
 		if len(words) > 0 && strongVerbs[words[0]] && !hasWord(words, verbs().small) {
 			return "destructive"
 		}

@@ -83,7 +83,7 @@ func opensPayments(name, value string) bool {
 	if len(name) < 6 || len(value) > 32 || value == "" {
 		return false
 	}
-	words := toolWords(strings.ToLower(name))
+	words := toolWords(name)
 	if !hasWord(words, spendWords) {
 		return false
 	}
@@ -103,7 +103,7 @@ func payingScript(e *engine, v *invocation, ids *ruleList) {
 	}
 	a, told := amount{asset: assetOf("usdc")}, false
 	for _, s := range v.env {
-		words := toolWords(strings.ToLower(s.name))
+		words := toolWords(s.name)
 		told = told || slices.Contains(words, "x402") || slices.Contains(words, "l402")
 		if n := parseNumber(strings.TrimPrefix(s.value.Text, "$")); n != nil && hasWord(words, limitWords) && hasWord(words, spendWords) {
 			a.value = n

@@ -127,6 +127,9 @@ func (ids *ruleList) castSend(v *invocation) {
 		for _, w := range rest[1:] {
 			call.args = append(call.args, amountText(w))
 		}
+		if v.has("-1") { // read as an option, but all bits are set
+			call.args = append(call.args, "-1")
+		}
 		for _, id := range call.rules("") {
 			ids.add(id)
 		}

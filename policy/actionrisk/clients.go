@@ -134,6 +134,9 @@ func (e *engine) clientRules(v *invocation) []string {
 		e.castRules(v, &ids)
 	case "x402", "x402-cli", "x402curl", "x402-fetch", "awal", "purl", "agentcash", "payments-mcp":
 		payClientRules(v, &ids)
+	case "websocat", "wscat", "nc", "ncat", "netcat", "socat":
+		e.spokenRequest(v)
+		return ids
 	case "curl", "wget", "http", "https", "xh", "xhs", "httpie", "curlie":
 		headerRules(v, &ids)
 		e.serviceRules(v, &ids)
@@ -153,6 +156,17 @@ func (e *engine) clientRules(v *invocation) []string {
 		ids.add("wallet.key-in-argv")
 	}
 	return ids
+}
+
+// spokenRequest judges a wallet's JSON-RPC that is typed into a connection.
+func (e *engine) spokenRequest(v *invocation) {
+	text := v.stdin.word.Text
+	if given := (&client{}).at(v, "-x"); given != "" && v.exe == "wscat" {
+		text = given
+	}
+	if strings.Contains(text, "method") {
+		e.rpcText(v, text)
+	}
 }
 
 // spelledOut is the call with its subcommands in their long form.
@@ -253,7 +267,7 @@ var movingVerbs = setOf("send fund capture withdraw payout pay transfer topup")
 
 // liveScript: a script whose name says that it moves money is told to do it for real.
 func liveScript(e *engine, v *invocation) bool {
-	if e.exe[v.exe] == nil && len(v.argv) > 1 && hasWord(toolWords(v.exe), e.clients.Services.move) && !strings.Contains(v.exe, "test") {
+	if e.exe[v.exe] == nil && len(v.argv) > 1 && hasWord(toolWords(v.exe), e.clients.Services.move) && !hasWord(toolWords(v.exe), e.clients.Services.draft) && !strings.Contains(v.exe, "test") {
 		return forReal(v) // ./payout.sh --live
 	}
 	if len(v.operands) == 0 || !slices.Contains(e.groups["interpreters"], v.exe) && v.exe != "tsx" && v.exe != "go" {

@@ -187,7 +187,7 @@ func (r *inlineRun) look(i int) {
 		r.read(t, []inlineToken{next(1), {kind: 's', text: "w"}})
 	case r.lang == "awk" && t.kind == '|' && next(1).kind == 's':
 		r.shellText(next(1))
-	case t.kind == 'i' && next(2).kind == 'i' && (next(1).kind == ':' || next(1).text == "as") && sinkOf(t.text, r.lang) != 0:
+	case t.kind == 'i' && next(2).kind == 'i' && (next(1).kind == ':' || next(1).text == "as") && (sinkOf(t.text, r.lang) != 0 || next(3).kind != '(' && verbs().nouns[strings.TrimSuffix(t.text, "s")] && r.usesService()):
 		r.rename(next(2).text, t.text)
 	case t.kind == 'i' && next(1).kind == '=' && next(2).kind == 'i':
 		for j := i + 2; j < min(i+12, len(r.toks)) && r.toks[j].kind != ';'; j++ {

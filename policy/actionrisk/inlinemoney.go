@@ -31,6 +31,7 @@ func lastName(name string) string { return name[strings.LastIndexAny(name, ".:")
 
 // money judges one call. Its name may be computed; then runCalls has not seen it.
 func (r *inlineRun) money(name inlineToken, args []inlineToken, computed bool) {
+	name, args = direct(name, args)
 	e, last := r.sh.e, lastName(name.text)
 	t := &e.clients.Code
 	var ids ruleList
@@ -236,6 +237,9 @@ func (r *inlineRun) wallets() {
 	var shown [][2]int
 	looked := false
 	for i, t := range r.toks {
+		if t.kind == 's' && i+2 < len(r.toks) && r.toks[i+1].kind != ',' && r.toks[i+2].kind == 's' && len(t.text) <= 40 { // 'eth_send' + 'Transaction'
+			t.text = r.join(r.toks[i:min(i+6, len(r.toks))]).text
+		}
 		if t.kind != 's' || len(t.text) > 40 || e.clients.method[t.text] == "" || strings.IndexByte(t.text, '_') < 1 && !r.namesMethod(i) {
 			continue
 		}

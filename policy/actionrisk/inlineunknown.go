@@ -33,6 +33,20 @@ func joinedPath(list []inlineToken) string {
 	return out
 }
 
+// direct is a call by way of call, apply or bind as the call of the function itself.
+func direct(name inlineToken, args []inlineToken) (inlineToken, []inlineToken) {
+	if name.text == "Reflect.apply" && len(args) > 1 && args[0].kind == 'i' {
+		name.text = args[0].text
+		return name, args[1:]
+	}
+	for _, way := range [...]string{".call", ".apply", ".bind"} {
+		if f, ok := strings.CutSuffix(name.text, way); ok && strings.Contains(f, ".") {
+			name.text = f
+		}
+	}
+	return name, args
+}
+
 // alias notes that what stands before token i is another name of a member that is
 // named by a text: f = getattr(stripe.Transfer, "cre"+"ate"), f = wallet["send"].
 func (r *inlineRun) alias(i int, receiver, member string, at inlineToken) {

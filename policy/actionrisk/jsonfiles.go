@@ -433,7 +433,7 @@ func givesAdmin(args *jsonNode) bool {
 		text := strings.ToLower(k.text)
 		switch {
 		case k.kind == '"' && (strings.HasSuffix(k.text, "AdministratorAccess") || text == "roles/owner" || text == "roles/editor" || text == "cluster-admin"),
-			k.kind == '"' && subject && isRight(key) && masters[masterName(k.text)],
+			k.kind == '"' && subject && isRight(key) && (masters[masterName(k.text)] || strings.HasSuffix(text, "_admin")),
 			k.kind == '[' && subject && isRight(key) && slices.ContainsFunc(k.kids, func(k *jsonNode) bool { return masters[masterName(k.text)] }),
 			(key == "isadmin" || key == "issuperuser" || key == "superuser" || key == "issuperadmin" || key == "siteadmin" || key == "admin") && k.kind == 't' && subject,
 			(k.kind == '[' || k.kind == '{') && givesAdmin(k):

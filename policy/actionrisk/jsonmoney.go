@@ -121,8 +121,12 @@ func (w *jsonWalk) walletKeys(name string, args *jsonNode) {
 	for i, k := range args.kids {
 		switch plainKey(args.keysAt(i)) {
 		case "privatekey", "mnemonic", "seedphrase", "secretkey", "recoveryphrase":
-			if k.kind == '"' && len(k.text) >= 32 && !strings.HasPrefix(k.text, "test test test") {
+			if k.kind == '"' && len(k.text) >= 32 && !w.e.publicKey(k.text) {
 				w.e.money(w.src, k.start, k.end, "", "wallet.key-in-argv")
+			}
+		case "psbt", "rawtx", "rawtransaction", "signedtx", "signedtransaction", "serializedtransaction", "txhex", "rawhex":
+			if hasWord(toolWords(name), map[string]bool{"sign": true, "broadcast": true, "send": true, "submit": true, "execute": true, "publish": true, "push": true}) {
+				w.e.money(w.src, k.start, k.end, "", "wallet.blind-sign")
 			}
 		case "message", "hash", "digest":
 			raw := args.get("raw")

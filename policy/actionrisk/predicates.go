@@ -33,6 +33,7 @@ var shellPredicates = map[string]predicate{
 	"gitset":        gitSet,          // a Git setting holds: name=off, name=now
 	"expires":       expires,         // takes away what is new, not only what is old
 	"refspec":       refspecIs,       // what a push or branch command is about: protected, unknown, topic, force, delete
+	"program-url":   programURL,      // the program that it is to run is an address
 	"url":           urlIs,           // a URL operand: local, foreign, insecure, metadata, install
 	"method":        methodIs,        // HTTP method of the invocation
 	"upload":        uploads,         // sends a body or a file
@@ -434,7 +435,7 @@ func downloadedRun(e *engine, it *item, args []string) (Word, bool) {
 		return first, false
 	}
 	for i, w := range v.operands {
-		if i > 0 && len(args) > 0 && args[0] == "script" { // its program; the others are data
+		if len(args) > 0 && args[0] == "script" && (i > 0 || v.has("-m") && slices.Contains(e.groups["pythons"], v.exe)) { // its program; the others are data
 			break
 		}
 		if check(w) {

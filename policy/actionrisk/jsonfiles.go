@@ -422,7 +422,11 @@ func masterName(text string) string {
 	if i := strings.LastIndex(text, ":policy/"); i >= 0 {
 		text = text[i+len(":policy/"):]
 	}
-	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "", "/", "", ":", "", ".", "").Replace(text))
+	text = strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "", "/", "", ":", "", ".", "").Replace(text))
+	if one := strings.TrimSuffix(text, "s"); masters[one] { // Super Admins
+		return one
+	}
+	return text
 }
 
 // givesAdmin: somebody may do everything from then on.

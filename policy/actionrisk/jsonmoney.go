@@ -94,10 +94,26 @@ func (w *jsonWalk) contract(name, class string, args *jsonNode) bool {
 		return w.e.money(w.src, args.start, args.end, name, "wallet.contract-run")
 	case contractVerbs[camel(words)] && !commonNames[camel(words)] && len(words) > 1 && !generalNames[camel(words)]:
 		function = camel(words)
+	case namedAfter(words, args) != "":
+		function = namedAfter(words, args)
 	default:
 		return w.contractObject(args)
 	}
 	return w.contractRun(args, args, args.str(receiverKeys...), function, data)
+}
+
+// namedAfter is the function of a contract that the last words of a tool's name are, if
+// an address of a chain stands among the arguments: safe_add_owner is addOwner.
+func namedAfter(words []string, args *jsonNode) string {
+	if !slices.ContainsFunc(args.kids, func(k *jsonNode) bool { return k.kind == '"' && strings.HasPrefix(k.text, "0x") && isAddress(k.text) }) {
+		return ""
+	}
+	for i := max(0, len(words)-4); i+1 < len(words); i++ { // one word alone says too little
+		if f := camel(words[i:]); contractVerbs[f] && !generalNames[f] {
+			return f
+		}
+	}
+	return ""
 }
 
 // camel joins words as a contract's function: setApprovalForAll.

@@ -43,9 +43,9 @@ func (c *compiled) publicKey(text string) bool {
 // castRules judges what cast signs, sends and shows.
 func (e *engine) castRules(v *invocation, ids *ruleList) {
 	switch v.operand(0) {
-	case "send", "s":
+	case "send":
 		ids.castSend(v)
-	case "publish", "p", "mktx", "batch-mktx", "batch-send":
+	case "publish", "mktx", "batch-mktx", "batch-send":
 		ids.add("wallet.blind-sign")
 	case "rpc":
 		e.castRPC(v)
@@ -56,7 +56,7 @@ func (e *engine) castRules(v *invocation, ids *ruleList) {
 				ids.add(id)
 			}
 		}
-	case "wallet", "w":
+	case "wallet":
 		ids.castWallet(v)
 	}
 	if v.has("--auth") {
@@ -127,11 +127,10 @@ func (ids *ruleList) castSend(v *invocation) {
 		name, _, _ := strings.Cut(signature, "(")
 		call := contractCall{receiver: to, name: name}
 		for _, w := range rest[1:] {
-			text := w.Text
-			if !w.known() && computedNumber(w) {
-				text = "maxuint256" // whoever computes it is not taken at his word
-			}
-			call.args = append(call.args, text)
+			call.args = append(call.args, amountText(w))
+		}
+		if v.has("-1") { // read as an option, but all bits are set
+			call.args = append(call.args, "-1")
 		}
 		for _, id := range call.rules("") {
 			ids.add(id)
@@ -151,13 +150,21 @@ func (ids *ruleList) castSend(v *invocation) {
 	}
 }
 
+// amountText is an argument that may be an amount; one that another program computes
+// in a way that is not followed is taken for the largest.
+func amountText(w Word) string {
+	if !w.known() && (computedNumber(w) || strings.HasPrefix(w.Text, "0x"+string(hole))) {
+		return "maxuint256"
+	}
+	return w.Text
+}
+
+// numberMakers are programs that compute or build what they print.
+var numberMakers = setOf("python python3 node bc dc perl ruby awk gawk mawk php lua xxd base64 tr rev jshell bun deno sed gsed printf seq expr openssl od hexdump numfmt factor julia ghci ocaml elixir erl raku")
+
 // computedNumber: another program computes the word in a way that is not followed.
 func computedNumber(w Word) bool {
-	switch strings.TrimSuffix(strings.TrimPrefix(w.Var, "$("), ")") {
-	case "python", "python3", "node", "bc", "dc", "perl", "ruby", "awk", "gawk", "php", "lua", "xxd", "base64", "tr", "sed", "rev", "jshell", "bun", "deno":
-		return true
-	}
-	return w.Taint&(fromBuilt|fromDecoder) != 0
+	return numberMakers[strings.TrimSuffix(strings.TrimPrefix(w.Var, "$("), ")")] || w.Taint&(fromBuilt|fromDecoder) != 0
 }
 
 // weiText reads "1ether", "5gwei" and plain wei.

@@ -56,7 +56,10 @@ func callAmount(arg string, token *asset) amount {
 		}
 	}
 	n := parseNumber(low)
-	if isUnlimited(n, false) {
+	if n == nil && strings.ContainsAny(low, "*<~+-/&|^(") {
+		n = evaluate(low)
+	}
+	if isUnlimited(n, false) || isTypeMaximum(n) || n == nil && looksLargest(arg) {
 		a.unlimited, a.value = true, n
 		return a
 	}
@@ -163,7 +166,7 @@ func calldataRules(data string, token *asset, depth int) []string {
 		a := amount{asset: token, value: number(i)}
 		switch {
 		case a.value == nil:
-		case isUnlimited(a.value, false):
+		case isUnlimited(a.value, false), isTypeMaximum(a.value):
 			a.unlimited = true
 		case token != nil:
 			a.value = scaled(a.value, token.Decimals)

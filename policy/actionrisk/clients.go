@@ -32,6 +32,8 @@ type client struct {
 type clientTable struct {
 	Clients []client `json:"clients"`
 	Local   []string `json:"local"` // networks that live on this machine
+	// Aliases are short forms of subcommands, by what stands before them.
+	Aliases map[string]map[string]string `json:"aliases"`
 	// PublicKeys are the keys of test nodes, which everybody has.
 	PublicKeys []string `json:"publicKeys"`
 	RPC        []struct {
@@ -128,16 +130,21 @@ func (e *engine) foreignCalls(sh *shell, v *invocation) {
 // clientRules are the rule ids of one call.
 func (e *engine) clientRules(v *invocation) []string {
 	var ids ruleList
+	v = e.clients.spelledOut(v)
 	switch v.exe {
 	case "cast":
 		e.castRules(v, &ids)
 	case "x402", "x402-cli", "x402curl", "x402-fetch", "awal", "purl", "agentcash", "payments-mcp":
 		payClientRules(v, &ids)
+	case "websocat", "wscat", "nc", "ncat", "netcat", "socat":
+		e.spokenRequest(v)
+		return ids
 	case "curl", "wget", "http", "https", "xh", "xhs", "httpie", "curlie":
 		headerRules(v, &ids)
 		e.serviceRules(v, &ids)
 		return ids
 	}
+	payingScript(e, v, &ids)
 	if liveScript(e, v) {
 		ids.add("wallet.service-move")
 	}
@@ -154,6 +161,36 @@ func (e *engine) clientRules(v *invocation) []string {
 		ids.add("wallet.key-in-argv")
 	}
 	return ids
+}
+
+// spokenRequest judges a wallet's JSON-RPC that is typed into a connection.
+func (e *engine) spokenRequest(v *invocation) {
+	text := v.stdin.word.Text
+	if given := (&client{}).at(v, "-x"); given != "" && v.exe == "wscat" {
+		text = given
+	}
+	if strings.Contains(text, "method") {
+		e.rpcText(v, text)
+	}
+}
+
+// spelledOut is the call with its subcommands in their long form.
+func (t *clientTable) spelledOut(v *invocation) *invocation {
+	at, short := v.exe, t.Aliases[v.exe]
+	for i := 0; short != nil && i < len(v.operands); i++ {
+		long := short[v.operands[i].Text]
+		if long == "" {
+			long = v.operands[i].Text
+		} else {
+			of := *v
+			of.operands = slices.Clone(v.operands)
+			of.operands[i].Text, of.operands[i].At = long, -1
+			v = &of
+		}
+		at += " " + long
+		short = t.Aliases[at]
+	}
+	return v
 }
 
 func (e *engine) clientHolds(l *client, v *invocation) bool {
@@ -235,6 +272,9 @@ var movingVerbs = setOf("send fund capture withdraw payout pay transfer topup")
 
 // liveScript: a script whose name says that it moves money is told to do it for real.
 func liveScript(e *engine, v *invocation) bool {
+	if e.exe[v.exe] == nil && len(v.argv) > 1 && hasWord(toolWords(v.exe), e.clients.Services.move) && !hasWord(toolWords(v.exe), e.clients.Services.draft) && !strings.Contains(v.exe, "test") {
+		return forReal(v) // ./payout.sh --live
+	}
 	if len(v.operands) == 0 || !slices.Contains(e.groups["interpreters"], v.exe) && v.exe != "tsx" && v.exe != "go" {
 		return false
 	}
@@ -254,6 +294,11 @@ func liveScript(e *engine, v *invocation) bool {
 	if serviceClass(name) != "money" && !hasWord(toolWords(name), e.clients.Services.move) || strings.Contains(name, "test") {
 		return false
 	}
+	return forReal(v)
+}
+
+// forReal: the words of a call say that it shall not only try.
+func forReal(v *invocation) bool {
 	text := strings.ToLower(argvText(v))
 	if strings.Contains(text, "dry") || strings.Contains(text, "sandbox") || strings.Contains(text, "staging") {
 		return false
@@ -273,6 +318,11 @@ func (l *client) rules(v *invocation, ids *ruleList) {
 		asset = l.Asset
 	}
 	value := l.at(v, l.Amount)
+	if l.Rule == "approve" && strings.HasPrefix(l.Amount, "#") {
+		if i := int(l.Amount[1] - '0'); i < len(v.operands) {
+			value = amountText(v.operands[i])
+		}
+	}
 	switch l.Rule {
 	case "transfer":
 		if n := parseNumber(value); n != nil && l.Scale > 0 {

@@ -16,8 +16,12 @@ func (e *engine) wroteConfig(sh *shell, name Word, f flow) {
 	}
 	file := strings.ToLower(name.Text)
 	switch {
+	case strings.HasPrefix(base(file), ".env"):
+		e.variablesFile(sh, f.word)
 	case file == "package.json" || strings.HasSuffix(file, "/package.json"):
 		e.installScripts(sh, f.word)
+	case strings.HasSuffix(file, ".json") && hasWord(toolWords(file), spendWords):
+		e.paymentSettings(sh, file, f.word)
 	case strings.HasSuffix(file, ".json") || strings.HasSuffix(file, ".toml"):
 		if slices.ContainsFunc(e.groups["agent-settings"], func(s string) bool { return strings.HasSuffix(file, s) }) {
 			e.agentSettings(sh, f.word)
@@ -26,6 +30,25 @@ func (e *engine) wroteConfig(sh *shell, name Word, f flow) {
 		if strings.Contains(file, ".github/workflows/") || strings.Contains(file, ".gitlab-ci") || strings.Contains(file, ".circleci/") || strings.Contains(file, "pipelines") {
 			e.buildJob(sh, f.word)
 		}
+	}
+}
+
+// variablesFile: variables that programs read from a file of them.
+func (e *engine) variablesFile(sh *shell, text Word) {
+	src := sh.src.inside(text, ".env")
+	e.eachLine(src.text, "\n", func(from, to int) {
+		name, value, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(src.text[from:to]), "export "), "=")
+		if ok && opensPayments(name, strings.Trim(value, `"' `)) {
+			e.raise("x402.policy-off", &src, from, to, printable(name))
+		}
+	})
+}
+
+// paymentSettings: a file that says what a wallet may spend.
+func (e *engine) paymentSettings(sh *shell, file string, text Word) {
+	src := sh.src.inside(text, "settings")
+	if root, _ := parseJSON(strings.TrimSpace(src.text)); root != nil && e.budget.spend(len(src.text)/4) && opensPolicy(file, "write", root) {
+		e.raise("x402.policy-off", &src, 0, len(src.text), printable(file))
 	}
 }
 
@@ -42,10 +65,26 @@ func (e *engine) agentSettings(sh *shell, text Word) {
 			break
 		}
 	}
-	if root, _ := parseJSON(strings.TrimSpace(src.text)); root != nil {
-		src.text = strings.TrimSpace(src.text)
+	fragment := strings.HasPrefix(strings.TrimSpace(src.text), `"`)
+	if src.text = strings.TrimSpace(src.text); fragment { // the part of an object that an edit puts in
+		src.text, src.at = "{"+src.text+"}", -1
+	}
+	if root, _ := parseJSON(src.text); root != nil {
 		w := jsonWalk{e: e, src: &src}
 		w.node(root, "")
+		if fragment {
+			w.fragment(root)
+		}
+	}
+}
+
+// fragment judges members whose parent an edit leaves as it was: a server by its
+// name alone.
+func (w *jsonWalk) fragment(root *jsonNode) {
+	for i, k := range root.kids {
+		if k.kind == '{' && k.get("command") != nil && k.get("args") != nil {
+			w.servers(&jsonNode{kind: '{', keys: root.keys[i : i+1], kids: []*jsonNode{k}, start: k.start, end: k.end})
+		}
 	}
 }
 

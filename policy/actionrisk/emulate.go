@@ -1,6 +1,7 @@
 package actionrisk
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/hex"
 	"math/big"
@@ -214,18 +215,16 @@ func printf(v *invocation) flow {
 			b.WriteByte(format[i])
 			continue
 		}
-		switch i++; format[i] {
-		case '%':
+		spec := readSpec(format[i+1:])
+		switch i += spec.length; {
+		case spec.verb == '%':
 			b.WriteByte('%')
-		default:
-			if len(args) > 0 {
-				if format[i] == 'q' {
-					args[0].Text = quote(args[0].Text)
-				}
-				b.WriteString(args[0].Text)
-				w.Taint |= args[0].Taint
-				args = args[1:]
-			}
+		case len(args) > 0:
+			b.WriteString(spec.apply(args[0].Text))
+			w.Taint |= args[0].Taint
+			args = args[1:]
+		case len(v.argv) == 2 && spec.verb != 0:
+			b.WriteString(spec.apply("")) // the word for a missing argument is empty
 		}
 	}
 	f := flow{}
@@ -238,6 +237,82 @@ func printf(v *invocation) flow {
 	}
 	f.word, f.known, f.taint = w, w.known(), f.taint|w.Taint
 	return f
+}
+
+// printfSpec is one directive of printf: %-10s, %064d, %.0s, %x.
+type printfSpec struct {
+	verb             byte
+	left, zero       bool
+	width, precision int // precision -1: none given
+	length           int // bytes behind the percent sign
+}
+
+// readSpec reads the directive behind a percent sign.
+func readSpec(s string) printfSpec {
+	spec := printfSpec{precision: -1}
+	number := func(i int) (n, next int) {
+		for i < len(s) && s[i] >= '0' && s[i] <= '9' && n < maxValue {
+			n, i = 10*n+int(s[i]-'0'), i+1
+		}
+		return min(n, maxValue), i
+	}
+	i := 0
+	for i < len(s) && strings.IndexByte("-+ #0'", s[i]) >= 0 {
+		spec.left, spec.zero = spec.left || s[i] == '-', spec.zero || s[i] == '0'
+		i++
+	}
+	spec.width, i = number(i)
+	if i < len(s) && s[i] == '.' {
+		spec.precision, i = number(i + 1)
+	}
+	for i < len(s) && (s[i] == 'l' || s[i] == 'h' || s[i] == 'j' || s[i] == 'z') {
+		i++
+	}
+	if i < len(s) {
+		spec.verb = s[i]
+		i++
+	}
+	spec.length = i
+	return spec
+}
+
+// printfBase is the base of the numbers that a directive writes, if it is not 10.
+var printfBase = map[byte]int{'x': 16, 'X': 16, 'o': 8}
+
+// apply writes an argument as the directive says.
+func (p printfSpec) apply(text string) string {
+	if strings.IndexByte(text, hole) >= 0 {
+		return text // of a length that nobody knows
+	}
+	switch p.verb {
+	case 'q':
+		text = quote(text)
+	case 'c':
+		text = text[:min(1, len(text))]
+	case 's', 'b':
+		if p.precision >= 0 && p.precision < len(text) {
+			text = text[:p.precision]
+		}
+	case 'd', 'i', 'u', 'x', 'X', 'o':
+		if n, ok := new(big.Int).SetString(strings.TrimPrefix(text, "+"), 0); ok || text == "" && p.width+max(p.precision, 0) > 0 {
+			if n == nil {
+				n = new(big.Int)
+			}
+			text = n.Text(cmp.Or(printfBase[p.verb], 10))
+			if p.verb == 'X' {
+				text = strings.ToUpper(text)
+			}
+			text = strings.Repeat("0", max(0, p.precision-len(text))) + text
+		}
+	}
+	pad := max(0, p.width-len(text))
+	switch {
+	case p.left:
+		return text + strings.Repeat(" ", pad)
+	case p.zero && p.verb != 's':
+		return strings.Repeat("0", pad) + text
+	}
+	return strings.Repeat(" ", pad) + text
 }
 
 // substituted is what envsubst makes of its input: $NAME and ${NAME} are replaced by

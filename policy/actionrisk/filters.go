@@ -14,8 +14,13 @@ func (e *engine) filter(sh *shell, v *invocation) (flow, bool) {
 	program := Word{}
 	switch v.exe {
 	case "sed", "awk", "gawk", "mawk", "grep", "egrep", "fgrep", "rg", "jq", "yq":
-		if v.exe == "jq" && v.has("-n") && len(rest) > 0 && literalObject(rest[0].Text) {
-			return flow{word: rest[0], known: true, line: true, taint: rest[0].Taint}, true
+		if v.exe == "jq" {
+			rest = rest[min(len(rest), jqValues(v)):]
+		}
+		if v.exe == "jq" && v.has("-n") && len(rest) > 0 {
+			if w := jqFilled(v, rest[0]); literalObject(w.Text) {
+				return flow{word: w, known: true, line: true, taint: w.Taint}, true
+			}
 		}
 		if v.exe == "jq" && v.has("-n") && len(rest) > 0 && strings.Contains(rest[0].Text, `"`) { // it prints its program's own strings
 			return flow{taint: fromBuilt, via: v.exe}, true
@@ -272,4 +277,93 @@ func hasProgram(v *invocation) bool {
 func literalObject(program string) bool {
 	program = strings.TrimSpace(program)
 	return program != "" && (program[0] == '{' || program[0] == '[') && !strings.ContainsAny(program, "$|()"+string(hole)) && !strings.Contains(program, "input")
+}
+
+// jqFilled is a program of jq with its --arg values put in and its literal strings
+// joined: {m: ($a + "b")} is {m: "ab"}.
+func jqFilled(v *invocation, program Word) Word {
+	text := program.Text
+	for i := 0; i+2 < len(v.argv) && strings.IndexByte(text, '$') >= 0; i++ {
+		switch v.argv[i].Text {
+		case "--arg":
+			text = jqVariable(text, v.argv[i+1].Text, quoteJSON(v.argv[i+2].Text))
+		case "--argjson":
+			text = jqVariable(text, v.argv[i+1].Text, v.argv[i+2].Text)
+		}
+	}
+	if text == program.Text && strings.IndexByte(text, '+') < 0 || len(text) > maxValue {
+		return program
+	}
+	program.Text, program.At = joinedStrings(text), -1
+	return program
+}
+
+// jqValues counts the values of jq's --arg NAME VALUE before its program, which are
+// read as operands.
+func jqValues(v *invocation) int {
+	n := 0
+	for i := 1; i+2 < len(v.argv); i++ {
+		switch v.argv[i].Text {
+		case "--arg", "--argjson", "--slurpfile", "--rawfile":
+			if program := v.operands[min(n, len(v.operands)-1):]; len(program) > 0 && program[0].Span == v.argv[i+2].Span && program[0].Text == v.argv[i+2].Text {
+				n++
+			}
+			i += 2
+		}
+	}
+	return n
+}
+
+// jqVariable puts a value in place of $name and $ARGS.named.name.
+func jqVariable(text, name, value string) string {
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		if rest, ok := strings.CutPrefix(text[i:], "$"+name); ok && (rest == "" || !isNameByte(rest[0])) && b.Len() < maxValue {
+			b.WriteString(value)
+			i += len(name)
+			continue
+		}
+		b.WriteByte(text[i])
+	}
+	return b.String()
+}
+
+// joinedStrings joins "a" + "b" and takes the brackets off one string.
+func joinedStrings(text string) string {
+	var out []byte
+	for i := 0; i < len(text); i++ {
+		if text[i] != '"' {
+			out = append(out, text[i])
+			continue
+		}
+		end := skipQuoted(text, i)
+		head := strings.TrimRight(string(out), " ")
+		if before, ok := strings.CutSuffix(head, "+"); ok && strings.HasSuffix(strings.TrimRight(before, " "), `"`) {
+			before = strings.TrimRight(before, " ")
+			out = append([]byte(before[:len(before)-1]), text[i+1:end]...)
+		} else {
+			out = append(out, text[i:end]...)
+		}
+		i = end - 1
+		for rest := strings.TrimLeft(text[i+1:], " "); strings.HasPrefix(rest, ")"); rest = strings.TrimLeft(text[i+1:], " ") {
+			from := lastQuote(out)
+			open := strings.TrimRight(string(out[:from]), " ")
+			if !strings.HasSuffix(open, "(") {
+				break
+			}
+			out = append([]byte(open[:len(open)-1]), out[from:]...)
+			i = len(text) - len(rest)
+		}
+	}
+	return string(out)
+}
+
+// lastQuote is where the string begins that stands at the end.
+func lastQuote(text []byte) int {
+	for i := len(text) - 2; i >= 0; i-- {
+		if text[i] == '"' && (i == 0 || text[i-1] != '\\') {
+			return i
+		}
+	}
+	return 0
 }

@@ -341,10 +341,12 @@ func (r *inlineRun) reflected(name inlineToken, args []inlineToken) (inlineToken
 		}
 		return name, args, false
 	}
-	name.text = strings.TrimPrefix(r.join(args[:comma]).text, ":")
+	receiver := name.text[:strings.LastIndexByte(name.text, '.')+1]
+	called := r.join(args[:comma]).text
 	if args[comma-1].kind == 'i' {
-		name.text = args[comma-1].text
+		called = args[comma-1].text
 	}
+	name.text = receiver + strings.TrimPrefix(called, ":")
 	return name, args[comma+1:], true
 }
 

@@ -70,8 +70,10 @@ func (r *inlineRun) lookModule(i int) bool {
 		r.rename(t.text, strings.TrimPrefix(r.join(r.arguments(i+3)).text, "node:"))
 	case t.text == "getattr" && next(1).kind == '(':
 		r.computed(i)
+	case strings.HasSuffix(t.text, ".const_get") && next(1).kind == '(':
+		r.constant(i)
 	case (t.text == "method" || t.text == "require") && next(1).kind == '(' && r.applied(i):
-	case next(2).kind == 'i' && (next(1).kind == ':' || next(1).text == "as") && sinkOf(t.text, r.lang) != 0:
+	case next(2).kind == 'i' && (next(1).kind == ':' || next(1).text == "as") && (sinkOf(t.text, r.lang) != 0 || next(3).kind != '(' && verbs().nouns[strings.TrimSuffix(t.text, "s")] && r.usesService()):
 		r.rename(next(2).text, t.text)
 	default:
 		return false
@@ -358,10 +360,15 @@ func (r *inlineRun) computed(i int) {
 		return
 	}
 	if r.toks[end+1].kind != '(' {
+		r.alias(i, r.join(args[:comma]).text, r.join(args[comma+1:]).text, args[0])
 		return
 	}
-	r.named(r.src.text[min(args[0].from, args[comma].from):args[comma].from], r.join(args[comma+1:]).text)
-	name.text, name.computed = "os."+r.join(args[comma+1:]).text, true
+	called := r.join(args[comma+1:]).text
+	if called == "" || !syntaxName(called) {
+		r.unknownCall(name, r.arguments(end+1))
+	}
+	r.named(r.src.text[min(args[0].from, args[comma].from):args[comma].from], called)
+	name.text, name.computed = "os."+called, true
 	r.call(name, r.arguments(end+1))
 }
 

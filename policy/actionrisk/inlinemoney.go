@@ -31,6 +31,7 @@ func lastName(name string) string { return name[strings.LastIndexAny(name, ".:")
 
 // money judges one call. Its name may be computed; then runCalls has not seen it.
 func (r *inlineRun) money(name inlineToken, args []inlineToken, computed bool) {
+	name, args = direct(name, args)
 	e, last := r.sh.e, lastName(name.text)
 	t := &e.clients.Code
 	var ids ruleList
@@ -45,6 +46,9 @@ func (r *inlineRun) money(name inlineToken, args []inlineToken, computed bool) {
 	case computed && contractVerbs[last]:
 		call := contractCall{receiver: name.text[:len(name.text)-len(last)], name: last, args: r.argTexts(args)}
 		ids.addAll(call.rules(r.src.text))
+	}
+	if rule := r.walletMethod(last); rule != "" && len(ids) == 0 {
+		ids.add(rule)
 	}
 	if t.print[last] && r.showsKey(args) {
 		ids.add("wallet.key-export")
@@ -80,7 +84,10 @@ func (r *inlineRun) argTexts(args []inlineToken) []string {
 func (r *inlineRun) showsKey(args []inlineToken) bool {
 	t := &r.sh.e.clients.Code
 	key := false
-	for _, a := range args {
+	for i, a := range args {
+		if a.kind == '[' && i > 0 { // by a name that is put together: wallet["private"+"Key"]
+			key = key || t.key[r.join(args[i+1:min(closing(args, i, '[', ']'), len(args))]).text]
+		}
 		if a.kind != 'i' {
 			continue
 		}
@@ -227,18 +234,23 @@ func (r *inlineRun) usesService() bool {
 // wallets looks for requests to a wallet by the name of their method.
 func (r *inlineRun) wallets() {
 	e := r.sh.e
-	if !slices.ContainsFunc([]string{"request", "send", "fetch", "post", "rpc", "axios", "urlopen", "provider", "execute"}, func(n string) bool {
-		return slices.ContainsFunc(r.toks, func(t inlineToken) bool { return t.kind == 'i' && strings.Contains(strings.ToLower(t.text), n) })
-	}) {
-		return // it is shown, not sent
-	}
-	for _, t := range r.toks {
-		if t.kind != 's' || strings.IndexByte(t.text, '_') < 1 || len(t.text) > 40 {
+	var shown [][2]int
+	looked := false
+	for i, t := range r.toks {
+		if t.kind == 's' && i+2 < len(r.toks) && r.toks[i+1].kind != ',' && r.toks[i+2].kind == 's' && len(t.text) <= 40 { // 'eth_send' + 'Transaction'
+			t.text = r.join(r.toks[i:min(i+6, len(r.toks))]).text
+		}
+		if t.kind != 's' || len(t.text) > 40 || e.clients.method[t.text] == "" || strings.IndexByte(t.text, '_') < 1 && !r.namesMethod(i) {
+			continue
+		}
+		if !looked {
+			shown, looked = r.shown(), true
+		}
+		if slices.ContainsFunc(shown, func(s [2]int) bool { return i > s[0] && i < s[1] }) {
 			continue
 		}
 		switch rule := e.clients.method[t.text]; rule {
-		case "", "bitcoin":
-		case "transaction":
+		case "transaction", "bitcoin":
 			e.money(r.src, t.from, t.to, t.text, "wallet.transfer")
 		case "typed":
 			e.money(r.src, t.from, t.to, t.text, "wallet.blind-sign")

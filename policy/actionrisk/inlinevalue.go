@@ -216,6 +216,9 @@ func (r *inlineRun) listed(list []inlineToken, sep string, at inlineToken) inlin
 // by number, reversals.
 func (r *inlineRun) callValue(name string, args []inlineToken) (string, bool) {
 	last := name[strings.LastIndexAny(name, ".:")+1:]
+	if folder := tempCalls[last]; folder != "" {
+		return folder, true
+	}
 	if last == "" || len(args) == 0 || !knownCalls[last] && ruleset().code.joins[last] == nil && name != "Buffer.from" {
 		return "", false
 	}
@@ -232,6 +235,9 @@ func (r *inlineRun) callValue(name string, args []inlineToken) (string, bool) {
 		return r.joined(args, n.text)
 	}
 	list := r.strings(args)
+	if last == "join" && len(list) > 1 && r.joinsPath(name) {
+		return joinedPath(list), true
+	}
 	arg := func(i int) string {
 		if i < len(list) {
 			return list[i].text
@@ -466,12 +472,16 @@ func numbered(toks []inlineToken) (string, bool) {
 // indexed: x["sys"+"tem"]("…") calls what its string names.
 func (r *inlineRun) indexed(i int) {
 	end := closing(r.toks, i, '[', ']')
+	if i > 1 && end < len(r.toks) && (end+1 == len(r.toks) || r.toks[end+1].kind != '(') {
+		r.alias(i-1, r.toks[i-1].text, r.join(r.toks[i+1:end]).text, r.toks[i-1])
+	}
 	if end+1 >= len(r.toks) || r.toks[end+1].kind != '(' || i == 0 {
 		return
 	}
 	name := r.toks[i-1]
 	text := r.join(r.toks[i+1 : end]).text
 	if text == "" || !syntaxName(text) {
+		r.unknownCall(name, r.arguments(end+1))
 		return
 	}
 	name.text = strings.TrimSuffix(strings.TrimSuffix(name.text, ".__dict__"), ")") + "." + text

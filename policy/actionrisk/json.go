@@ -358,12 +358,12 @@ func (w *jsonWalk) shape(n *jsonNode) bool {
 	case n.get("mcpServers") != nil:
 		return w.servers(n.get("mcpServers"))
 	}
-	if target := n.str("contract", "contractAddress", "contract_address", "to", "address"); isAddress(target) && n.get("args", "arguments", "params", "inputs") != nil && n.get("functionName", "function_name", "function", "method", "signature") != nil && n.get("jsonrpc") == nil {
-		return w.contract("contract_call", "write", n)
+	if w.contractObject(n) {
+		return true
 	}
 	if name := toolNameOf(n); name != "" {
 		if args := n.get("arguments", "input", "args", "params", "parameters", "tool_input", "toolInput", "toolArguments"); args != nil {
-			return w.tool(n, name, args)
+			return w.tool(n, name, besides(n, args))
 		}
 		if n.str("type") == "tool_use" || n.str("type") == "function_call" {
 			return w.tool(n, name, nil)
@@ -401,6 +401,28 @@ func toolNameOf(n *jsonNode) string {
 		return action
 	}
 	return ""
+}
+
+// besides are a tool's arguments with what stands beside them in the call: files that
+// go with it, and how often it is made.
+func besides(n, args *jsonNode) *jsonNode {
+	if args.kind != '{' {
+		return args
+	}
+	out := args
+	for i, key := range n.keys {
+		plain := plainKey(key)
+		if n.kids[i] == args || key == "target" || key == "source" || !pathKeys[plain] && !slices.Contains(timesKeys, plain) && !slices.Contains(scheduleKeys, plain) {
+			continue
+		}
+		if out == args {
+			of := *args
+			of.keys, of.kids = slices.Clone(args.keys), slices.Clone(args.kids)
+			out = &of
+		}
+		out.keys, out.kids = append(out.keys, key), append(out.kids, n.kids[i])
+	}
+	return out
 }
 
 func (w *jsonWalk) isRequirements(list *jsonNode) bool {

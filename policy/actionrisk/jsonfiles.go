@@ -295,7 +295,7 @@ var settings = []setting{
 	{[]string{"bucket", "object", "acl", "blob", "s3", "storage", "container", "snapshot", "image", "iam", "policy", "db", "database", "instance", "rds", "cluster", "file", "share", "permission", "drive"}, "", opensStore, "cloud.service.public"},
 	{[]string{"db", "database", "instance", "rds", "cluster", "bucket", "table", "vault", "stack", "project", "service"}, "create", unguards, "cloud.service.guard-off"},
 	{[]string{"security", "ingress", "firewall", "sg", "rule"}, "", opensNetwork, "cloud.aws.network-open"},
-	{[]string{"policy", "role", "iam", "binding", "bindings", "member", "permission", "collaborator", "access", "user", "grant", "invite", "team", "org"}, "", givesAdmin, "cloud.service.access-change"},
+	{[]string{"policy", "role", "iam", "binding", "bindings", "member", "permission", "collaborator", "access", "user", "grant", "invite", "team", "org", "group", "groups", "account", "admin", "privilege", "privileges", "owner", "principal", "rbac", "membership", "users", "members", "roles", "permissions", "okta", "ldap", "directory", "ad", "entra", "keycloak", "auth0"}, "", givesAdmin, "cloud.service.access-change"},
 	{[]string{"deploy", "ssh", "key", "keys"}, "", addsWriteKey, "cloud.service.access-change"},
 }
 
@@ -305,6 +305,9 @@ func (w *jsonWalk) changesSettings(name string, args *jsonNode) {
 		return
 	}
 	words := toolWords(bareToolName(name))
+	if promotes(words) {
+		w.e.raise("cloud.service.access-change", w.src, args.start, args.end, printable(name))
+	}
 	for _, s := range settings {
 		if slices.ContainsFunc(words, func(word string) bool { return slices.Contains(s.about, word) }) && !slices.Contains(words, s.unless) && s.holds(args) {
 			w.e.raise(s.rule, w.src, args.start, args.end, printable(name))
@@ -399,16 +402,60 @@ func opensNetwork(args *jsonNode) bool {
 	return open
 }
 
+// subjectKeys say to whom a right is given.
+var subjectKeys = setOf("user username userid userids useremail email emails member members memberid principal principalid principalname principalarn collaborator login assignee group groupid team account accountid subject subjects serviceaccount identity grantee invitee usernames")
+
+// rightKeys name a right, a role, or a group that has it.
+var rightKeys = setOf("role roles rolename roletype roleid permission permissions permissionlevel accesslevel access level privilege privileges group groups groupname grouptype policy policyarn scope usertype usergroup membershiprole rights authority accessrole orgrole roleslug")
+
+func isRight(key string) bool {
+	return rightKeys[key] || strings.HasSuffix(key, "role") || strings.HasSuffix(key, "roles")
+}
+
+// masters are roles and groups whose members may do everything.
+var masters = setOf(`admin admins owner owners maintainer administrator administrators superadmin superuser sysadmin systemadmin systemadministrator globaladmin globaladministrator companyadministrator orgadmin organizationadmin
+ orgowner organizationowner workspaceowner workspaceadmin accountadmin accountowner securityadmin privilegedroleadministrator primaryowner root domainadmins enterpriseadmins schemaadmins wheel sudo clusteradmin rolesowner roleseditor superadministrator tenantadmin fullaccess fullcontrol
+ administratoraccess poweruseraccess iamfullaccess adminfullaccess dbowner useraccessadministrator rootadmin instanceadmin siteadmin serveradmin projectowner systemmasters realmadmin globaladministrators superusers dbadmin dbaadmin`)
+
+// masterName is a role's name without signs: SUPER_ADMIN, "Domain Admins", roles/owner.
+func masterName(text string) string {
+	if i := strings.LastIndex(text, ":policy/"); i >= 0 {
+		text = text[i+len(":policy/"):]
+	}
+	text = strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "", "/", "", ":", "", ".", "").Replace(text))
+	if one := strings.TrimSuffix(text, "s"); masters[one] { // Super Admins
+		return one
+	}
+	return text
+}
+
 // givesAdmin: somebody may do everything from then on.
 func givesAdmin(args *jsonNode) bool {
+	subject := slices.ContainsFunc(args.keys, func(k string) bool { return subjectKeys[plainKey(k)] })
 	for i, k := range args.kids {
 		key := plainKey(args.keysAt(i))
 		text := strings.ToLower(k.text)
 		switch {
 		case k.kind == '"' && (strings.HasSuffix(k.text, "AdministratorAccess") || text == "roles/owner" || text == "roles/editor" || text == "cluster-admin"),
-			k.kind == '"' && args.get("user", "username", "user_id", "userId", "email", "member", "members", "principal", "collaborator", "login", "assignee", "group", "team") != nil && (key == "role" || key == "roletype" || key == "permission" || key == "rolename" || key == "accesslevel") && (strings.HasSuffix(text, "_admin") || text == "admin" || text == "owner" || text == "maintainer" || text == "administrator" || text == "superadmin"),
+			k.kind == '"' && subject && isRight(key) && (masters[masterName(k.text)] || strings.HasSuffix(text, "_admin")),
+			k.kind == '[' && subject && isRight(key) && slices.ContainsFunc(k.kids, func(k *jsonNode) bool { return masters[masterName(k.text)] }),
+			(key == "isadmin" || key == "issuperuser" || key == "superuser" || key == "issuperadmin" || key == "siteadmin" || key == "admin") && k.kind == 't' && subject,
 			(k.kind == '[' || k.kind == '{') && givesAdmin(k):
 			return true
+		}
+	}
+	return false
+}
+
+// promotes: the tool's own name says that it gives somebody all rights.
+func promotes(words []string) bool {
+	last := len(words) - 1
+	for i, w := range words {
+		switch w {
+		case "assign", "grant", "promote", "elevate", "escalate":
+			return slices.ContainsFunc(words[i+1:], func(w string) bool { return masters[w] && w != "owner" && w != "owners" })
+		case "make", "set", "add":
+			return i < last && masters[words[last]] && words[last] != "owner" && words[last] != "owners" && words[last] != "maintainer"
 		}
 	}
 	return false

@@ -1,6 +1,8 @@
 package actionrisk
 
 import (
+	"cmp"
+	"math/big"
 	"slices"
 	"strings"
 )
@@ -39,11 +41,16 @@ func (w *jsonWalk) payment(name string, args *jsonNode) bool {
 	case a.value == nil:
 		return false
 	}
+	if times, loop := repetitions(flat); times != nil || loop {
+		if times != nil && a.value != nil {
+			a.value = new(big.Rat).Mul(a.value, times)
+		}
+		if loop {
+			w.e.money(w.src, args.start, args.end, to, "x402.loop")
+		}
+	}
 	if p.url != "" || strings.Contains(words, "x402") {
 		ids := append([]string{a.payRule(p.url != "" && firstOf(flat, "network", "chain", "chainid") != "")}, urlRules(p.url)...)
-		if n := parseNumber(firstOf(flat, "repeat", "times", "count", "repetitions", "iterations")); n != nil && n.Cmp(ratOf("1")) > 0 {
-			ids = append(ids, "x402.loop")
-		}
 		return w.e.money(w.src, args.start, args.end, to, ids...)
 	}
 	if isZeroAddress(to) || isAddress(to) || a.asset != nil && (!a.asset.Pegged || strings.Contains(words, "transfer") || strings.Contains(words, "send") || a.isLarge()) {
@@ -52,55 +59,62 @@ func (w *jsonWalk) payment(name string, args *jsonNode) bool {
 	return false
 }
 
+// timesKeys say how often something is done, scheduleKeys that it is done for ever.
+var (
+	timesKeys    = []string{"repeat", "repeats", "repetitions", "repeatcount", "repeat_count", "times", "iterations", "loops", "runs", "calls", "numcalls", "num_calls", "maxcalls", "max_calls", "num_requests", "requests", "numrequests", "occurrences", "concurrency"}
+	scheduleKeys = []string{"interval", "intervalms", "interval_ms", "intervalseconds", "interval_seconds", "every", "cron", "schedule", "frequency", "recurrence", "recurring", "forever", "rrule"}
+)
+
+// repetitions is how often a payment is made by its arguments, nil if they do not say
+// it, and whether that is a loop: many times, or until somebody stops it.
+func repetitions(flat map[string]string) (times *big.Rat, loop bool) {
+	text := firstOf(flat, timesKeys...)
+	if text == "" && firstOf(flat, "query", "q", "search", "prompt") == "" { // of a search it is how many results
+		text = flat["count"]
+	}
+	times = parseNumber(text)
+	if times != nil && (times.Cmp(ratOf("1")) <= 0 || !times.IsInt()) {
+		times = nil
+	}
+	loop = times != nil && times.Cmp(ratOf("20")) >= 0 || isUnlimitedWord(text) || text == "forever"
+	return times, loop || firstOf(flat, scheduleKeys...) != ""
+}
+
 // contract judges a tool that calls a function of a contract, or is named after one.
 func (w *jsonWalk) contract(name, class string, args *jsonNode) bool {
 	if class == "read" || args == nil || args.kind != '{' {
 		return false
 	}
 	words := toolWords(bareToolName(name))
-	function := args.str("functionName", "function_name", "function", "method", "func", "entrypoint", "signature")
-	if selector, ok := strings.CutPrefix(function, "0x"); ok && len(selector) == 8 {
-		if function = selectorNames[strings.ToLower(selector)]; function == "" {
-			function = "execTransaction" // nobody can read what it does
-		}
-	}
-	if i := strings.IndexByte(function, '('); i > 0 {
-		function = function[:i]
-	}
+	function, data := contractFunction(args.str(functionKeys[:len(functionKeys)-1]...))
 	about := hasWord(words, map[string]bool{"contract": true, "evm": true, "chain": true, "onchain": true, "abi": true})
 	switch {
-	case function != "" && about:
+	case function+data != "" && about:
 	case about && slices.Contains(words, "deploy"):
 		return w.e.money(w.src, args.start, args.end, name, "wallet.contract-run")
 	case contractVerbs[camel(words)] && !commonNames[camel(words)] && len(words) > 1 && !generalNames[camel(words)]:
 		function = camel(words)
+	case namedAfter(words, args) != "":
+		function = namedAfter(words, args)
 	default:
-		return false
+		return w.contractObject(args)
 	}
-	call := contractCall{name: function, receiver: args.str("contract", "address", "token", "contract_address", "contractAddress")}
-	if list := args.get("args", "arguments", "params", "inputs", "functionArgs"); list != nil && list.kind == '[' {
-		for _, k := range list.kids {
-			call.args = append(call.args, k.text)
-		}
-	} else {
-		for _, k := range args.kids {
-			if k.kind == '"' || k.kind == '0' || k.kind == 't' || k.kind == 'f' {
-				call.args = append(call.args, k.text)
-			}
-		}
-	}
-	ids := call.rules(w.src.text)
-	if len(ids) == 0 && (viewFunctions[function] || toolClass(function) == "read") {
-		return false
-	}
-	if len(ids) == 0 {
-		ids = []string{"wallet.contract-run"}
-	}
-	return w.e.money(w.src, args.start, args.end, function, ids...)
+	return w.contractRun(args, args, args.str(receiverKeys...), function, data)
 }
 
-// viewFunctions of contracts only show something.
-var viewFunctions = setOf("allowance owner ownerOf name symbol decimals totalSupply paused hasRole isApprovedForAll getApproved nonces tokenURI supportsInterface implementation admin slot0 latestAnswer latestRoundData convertToAssets convertToShares asset totalAssets isOwner getOwners getThreshold")
+// namedAfter is the function of a contract that the last words of a tool's name are, if
+// an address of a chain stands among the arguments: safe_add_owner is addOwner.
+func namedAfter(words []string, args *jsonNode) string {
+	if !slices.ContainsFunc(args.kids, func(k *jsonNode) bool { return k.kind == '"' && strings.HasPrefix(k.text, "0x") && isAddress(k.text) }) {
+		return ""
+	}
+	for i := max(0, len(words)-4); i+1 < len(words); i++ { // one word alone says too little
+		if f := camel(words[i:]); contractVerbs[f] && !generalNames[f] {
+			return f
+		}
+	}
+	return ""
+}
 
 // camel joins words as a contract's function: setApprovalForAll.
 func camel(words []string) string {
@@ -141,6 +155,9 @@ func (w *jsonWalk) walletKeys(name string, args *jsonNode) {
 
 // opensPolicy: a tool that sets what a wallet may spend takes the limit away.
 func opensPolicy(name, class string, args *jsonNode) bool {
+	if args != nil && args.kind == '{' && class != "read" && args.get("value", "val") != nil && opensPayments(args.str("key", "name", "setting", "path", "option", "variable", "field", "config_key"), cmp.Or(args.get("value", "val").text, "null")) {
+		return true // {"key":"x402.maxAmount","value":"unlimited"}
+	}
 	words := toolWords(name)
 	spends := hasWord(words, map[string]bool{"spending": true, "spend": true, "payment": true, "wallet": true, "transaction": true, "x402": true, "payout": true, "transfer": true})
 	limits := hasWord(words, map[string]bool{"limit": true, "cap": true, "policy": true, "allowlist": true, "budget": true, "guardrail": true, "approval": true})

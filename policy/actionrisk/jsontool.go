@@ -84,8 +84,12 @@ func callClass(name string, args *jsonNode) string {
 		class = actionClass(name, class, args)
 	}
 	switch {
-	case class == "money" && (preparedOnly(name) || !saysSum(name, args)):
+	case class == "read" && offersForSale(name, args):
+		return "money"
+	case class == "money" && (preparedOnly(name) && !sendsTo(name, args) && !confirmed(args) || !saysSum(name, args)):
 		return "write"
+	case (class == "write" || class == "unknown") && sendsTo(name, args):
+		return "money"
 	case (class == "write" || class == "unknown") && paysFor(name, args):
 		return "money"
 	}
@@ -149,6 +153,32 @@ func paysFor(name string, args *jsonNode) bool {
 		hasWord(toolWords(name), map[string]bool{"book": true, "reserve": true, "order": true, "confirm": true, "place": true, "submit": true, "create": true, "complete": true, "renew": true, "subscribe": true})
 }
 
+// sendsTo: whatever the tool is called, its arguments are those of a transfer: an
+// address of a chain and an amount of something.
+func sendsTo(name string, args *jsonNode) bool {
+	if args == nil || args.kind != '{' || hasWord(toolWords(name), asksFor) {
+		return false
+	}
+	flat := map[string]string{}
+	flatten(args, flat, 1)
+	to := firstOf(flat, "to", "recipient", "destination", "payee", "receiver", "to_address", "toaddress", "recipient_address", "recipientaddress", "dest", "beneficiary", "payto", "pay_to")
+	return isAddress(to) && firstOf(flat, "amount", "value", "lamports", "wei", "sats", "quantity", "amount_usd", "amountusd", "amount_wei", "amountwei") != "" && len(to) > 12
+}
+
+// confirmed: the arguments say that what was prepared is carried out at once.
+func confirmed(args *jsonNode) bool {
+	c := args.get("confirm", "confirmed", "placeOrder", "place_order", "submit", "execute", "autoConfirm", "auto_confirm", "capture")
+	return c != nil && c.kind == 't'
+}
+
+// offersForSale: to list a token with a price is to offer it to everybody.
+func offersForSale(name string, args *jsonNode) bool {
+	return args.get("price", "listPrice", "list_price", "startPrice", "listingPrice") != nil && args.get("tokenId", "token_id", "mint", "nftId", "nft_id", "assetId") != nil && slices.Contains(toolWords(name), "list")
+}
+
+// asksFor are words of tools that only prepare, ask for or watch a transfer.
+var asksFor = setOf("invoice request link quote estimate simulate watch alert track label note record import draft template preview address contact whitelist rule budget forecast report csv log expense example faucet receive qr uri")
+
 // onlyFile: the tool deletes one file, which is what its path says it is.
 func (w *jsonWalk) onlyFile(name string, args *jsonNode, before int) bool {
 	file := args.get("path", "file_path", "filePath", "file", "filename")
@@ -173,7 +203,7 @@ func actionClass(name, class string, args *jsonNode) string {
 		if text == "" || len(text) > 40 || strings.ContainsAny(text, " /") {
 			continue
 		}
-		words := toolWords(strings.ToLower(text))
+		words := toolWords(text)
 		if len(words) > 0 && strongVerbs[words[0]] && !hasWord(words, verbs().small) {
 			return "destructive"
 		}
@@ -229,7 +259,13 @@ func (w *jsonWalk) addsServer(name string, args *jsonNode) bool {
 // name: {collection, pipeline} of aggregate, {collection, filter} of delete_many.
 func (w *jsonWalk) documents(name string, args *jsonNode) bool {
 	collection := args.str("collection", "collectionName", "collection_name")
-	if collection == "" || w.src.depth >= maxDepth {
+	if w.src.depth >= maxDepth {
+		return false
+	}
+	if command := args.get("command", "cmd", "runCommand", "run_command", "document", "commandDocument"); command != nil && command.kind == '{' {
+		return w.mongo(args, "db.runCommand("+strings.ReplaceAll(w.src.text[command.start:command.end], " ", "")+")")
+	}
+	if collection == "" {
 		return false
 	}
 	words := toolWords(bareToolName(name))
@@ -243,13 +279,22 @@ func (w *jsonWalk) documents(name string, args *jsonNode) bool {
 			list = append(list, w.src.text[k.start:k.end])
 		}
 	}
-	src := source{text: "db." + collection + "." + method + "(" + strings.Join(list, ",") + ")", at: -1, via: w.src.via, depth: w.src.depth + 1}
-	src.span, _ = w.src.where(args.start, args.end)
-	if !looksMongo(src.text) || mongoEffect(&mongoCall{method: method, args: strings.Join(list, ","), receiver: "db." + collection}) == "" {
+	if mongoEffect(&mongoCall{method: method, args: strings.Join(list, ","), receiver: "db." + collection}) == "" {
 		return false
 	}
+	return w.mongo(args, "db."+collection+"."+method+"("+strings.Join(list, ",")+")")
+}
+
+// mongo runs a statement that stands for what the arguments say.
+func (w *jsonWalk) mongo(args *jsonNode, text string) bool {
+	if !looksMongo(text) {
+		return false
+	}
+	src := source{text: text, at: -1, via: w.src.via, depth: w.src.depth + 1}
+	src.span, _ = w.src.where(args.start, args.end)
+	before := len(w.e.findings)
 	w.e.runSQL(&src, nil)
-	return true
+	return len(w.e.findings) > before
 }
 
 // mutation judges a GraphQL mutation by the names of its fields; the worst counts.

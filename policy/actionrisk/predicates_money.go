@@ -68,3 +68,60 @@ func loopCount(text string) *big.Rat {
 	}
 	return nil
 }
+
+// spendWords make a variable one about payments; limitWords one about their limits;
+// switchWords take a limit away if they are true.
+var (
+	spendWords  = setOf("x402 payment payments spend spending wallet payout payouts transfer transfers l402 paywall agentkit transaction transactions")
+	limitWords  = setOf("max maximum limit limits cap caps budget policy allowlist whitelist approval approvals guard guardrail guardrails confirm confirmation ceiling threshold")
+	switchWords = setOf("auto skip no disable disabled bypass unlimited ignore allow unsafe")
+	payScripts  = setOf("pay x402 l402 payer buyer")
+	noLimits    = setOf("none unlimited off false disabled disable no infinity inf infinite -1 * any skip never null nil open allow-all allowall")
+)
+
+// opensPayments: a variable takes away the limit or the question before payments:
+// X402_SPEND_CAP=none, X402_SKIP_CONFIRM=1.
+func opensPayments(name, value string) bool {
+	if len(name) < 6 || len(value) > 32 || value == "" {
+		return false
+	}
+	words := toolWords(name)
+	if !hasWord(words, spendWords) {
+		return false
+	}
+	low := strings.ToLower(value)
+	if hasWord(words, limitWords) && !hasWord(words, switchWords) {
+		return noLimits[low] || isUnlimited(parseNumber(low), true) || isUnlimitedWord(low) && low != "max"
+	}
+	switches := slices.Contains(words, "unlimited") || hasWord(words, switchWords) && hasWord(words, limitWords)
+	return switches && (low == "1" || low == "true" || low == "yes" || low == "on" || low == "all")
+}
+
+// payingScript: a script whose name or variables say that it pays is given an address.
+// What its variables say that it may spend is its amount.
+func payingScript(e *engine, v *invocation, ids *ruleList) {
+	if len(v.operands) == 0 || !slices.Contains(e.groups["interpreters"], v.exe) && v.exe != "tsx" && v.exe != "ts-node" || v.has("-e") || v.has("-c") {
+		return
+	}
+	a, told := amount{asset: assetOf("usdc")}, false
+	for _, s := range v.env {
+		words := toolWords(s.name)
+		told = told || slices.Contains(words, "x402") || slices.Contains(words, "l402")
+		if n := parseNumber(strings.TrimPrefix(s.value.Text, "$")); n != nil && hasWord(words, limitWords) && hasWord(words, spendWords) {
+			a.value = n
+		}
+	}
+	name, _, _ := strings.Cut(base(v.operands[0].Text), ".")
+	told = told || hasWord(toolWords(name), payScripts)
+	paid := slices.ContainsFunc(v.operands[1:], func(w Word) bool { return strings.Contains(w.Text, "://") })
+	if !told || !paid && a.value == nil {
+		return
+	}
+	if a.value == nil {
+		a.value = ratOf("0.1")
+	}
+	ids.add(a.payRule(false))
+	for _, w := range v.operands[1:] {
+		ids.addAll(urlRules(w.Text))
+	}
+}

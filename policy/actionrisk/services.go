@@ -98,7 +98,7 @@ func (e *engine) serviceRules(v *invocation, ids *ruleList) {
 	}
 	body := e.requestBody(v)
 	for _, part := range body {
-		if strings.Contains(part, `"method"`) {
+		if strings.Contains(part, "method") {
 			e.rpcText(v, part)
 		}
 	}

@@ -111,6 +111,8 @@ func (t *verbTable) withNouns(class string, words []string, verb int) string {
 	switch {
 	case runs && hasWord(words, t.shellSay), class == "shell":
 		return "shell"
+	case class == "read" && words[verb] == "open" && t.namesMoney(words, verb):
+		return "money" // a position
 	case class == "sql", runs && slices.ContainsFunc(words, func(w string) bool { return w == "query" || w == "statement" || t.class[w] == "sql" }):
 		return "sql"
 	case (class == "write" && !plain || class == "money") && t.namesMoney(words, verb):
@@ -149,7 +151,7 @@ func saysSum(name string, args *jsonNode) bool {
 			return true
 		}
 	}
-	return len(args.kids) == 0
+	return len(args.kids) == 0 || confirmed(args)
 }
 
 // gifts are what somebody else owns once it is transferred.

@@ -180,6 +180,9 @@ func (sh *shell) variableRuns(v *invocation, a assign) {
 	if len(a.name) == 3 && a.name[:2] == "PS" && !strings.ContainsAny(a.value.Text, "`") && !strings.Contains(a.value.Text, "$(") {
 		return // a prompt
 	}
+	if opensPayments(a.name, a.value.Text) {
+		sh.e.raise("x402.policy-off", sh.src, v.from, v.to, printable(a.name))
+	}
 	switch hook := hookVariable(a.name); {
 	case hook:
 		if f, ok := sh.fileOrInput(v, a.value); ok {

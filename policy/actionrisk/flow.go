@@ -219,6 +219,9 @@ func (e *engine) printed(sh *shell, v *invocation) flow {
 	if unpacks(v) {
 		f.taint |= fromDecoder
 	}
+	if f.taint&fromNetwork == 0 && e.fromStore(v) {
+		f.taint |= fromStore
+	}
 	for i := range v.argv {
 		f.taint |= v.argv[i].Taint & (fromSecret | fromDump | fromEnviron)
 	}

@@ -1,6 +1,7 @@
 package actionrisk
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -45,6 +46,7 @@ func (e *engine) runOther(sh *shell, src *source) {
 		}
 		i = end
 	}
+	e.sendsSecret(src)
 	if starts || strings.Contains(text, "file delete") {
 		e.runTcl(sh, src)
 	}
@@ -179,7 +181,7 @@ func (e *engine) runTcl(sh *shell, src *source) {
 			if rest, ok := strings.CutPrefix(line, verb); ok {
 				rest = strings.Trim(strings.TrimPrefix(rest, "-- "), `"`)
 				rest = strings.TrimSuffix(strings.TrimSuffix(rest, `\n`), `\r`)
-				if e.actsText(rest) {
+				if e.actsText(rest) || slices.Contains(e.groups["shells"], base(rest)) {
 					e.carried(sh, src, from, to, rest, strings.TrimSpace(verb))
 				}
 			}

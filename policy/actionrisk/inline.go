@@ -184,7 +184,7 @@ func (r *inlineRun) look(i int) {
 	case r.lang == "awk" && t.kind == '>' && next(1).kind == 's':
 		r.read(t, []inlineToken{next(1), {kind: 's', text: "w"}})
 	case r.lang == "awk" && t.kind == '|' && next(1).kind == 's':
-		r.shellText(next(1))
+		r.awkPipe(i)
 	case t.kind == 'i' && next(2).kind == 'i' && (next(1).kind == ':' || next(1).text == "as") && sinkOf(t.text, r.lang) != 0:
 		r.rename(next(2).text, t.text)
 	case t.kind == 'i' && next(1).kind == '=' && next(2).kind == 'i':
@@ -795,6 +795,8 @@ func (e *engine) runSed(sh *shell, src *source) {
 		line := strings.TrimLeft(text[at:min(end, len(text))], "0123456789$, \t!{")
 		from := min(end, len(text)) - len(line)
 		switch {
+		case line == "e" && sh.carrier != nil: // runs what it reads
+			e.runsInput(sh, src, from)
 		case strings.HasPrefix(line, "e "):
 			e.carried(sh, src, from+2, min(end, len(text)), line[2:], "sed e")
 		case len(line) > 3 && line[0] == 's' && !isNameByte(line[1]) && line[1] != ' ':

@@ -1,6 +1,9 @@
 package actionrisk
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Small languages in which other programs are told what to run: makefiles, settings,
 // editors' commands, resources of configuration tools, macros of rpm and TeX, key
@@ -20,6 +23,10 @@ func (e *engine) runOddLanguage(sh *shell, src *source, lang string) bool {
 		e.runOther(sh, src)
 	case "sed":
 		e.runSed(sh, src)
+	case "m4":
+		e.runM4(sh, src)
+	case "nft":
+		e.runNft(sh, src)
 	case "make", "just":
 		e.runMake(sh, src, lang == "just")
 	case "cmake":
@@ -187,7 +194,7 @@ func (e *engine) runSocat(sh *shell, src *source) {
 	if i := strings.LastIndexAny(text, ","); i > 0 && strings.Trim(text[i+1:], "abcdefghijklmnopqrstuvwxyz=0123456789") == "" { // options of the address
 		text = text[:i]
 	}
-	if e.actsText(text) {
+	if e.actsText(text) || slices.Contains(e.groups["shells"], base(text)) {
 		e.carried(sh, src, len(kind)+1, len(src.text), text, "socat")
 	}
 }
@@ -203,6 +210,9 @@ func (e *engine) runZargs(sh *shell, src *source) {
 // bangPrefixes stand before a shell command in the command languages of editors,
 // debuggers and file transfer programs.
 var bangPrefixes = []string{"!", "\\!", "~!", "shell ", "platform shell ", "system ", "silent !", "silent! !", "exec !", "exe '!", "exec '!", "execute '!", "exe \"!", "execute \"!", "r !", "r!", "read !", "w !", "write !", "%!", "0r !", "0r!", "term ", "terminal ", "sh -c "}
+
+// bangShells are the commands of an editor that open a shell.
+var bangShells = setOf("sh shell sh! term terminal !")
 
 // bangLanguages are the commands of an editor or debugger that run another language.
 var bangLanguages = map[string]string{"py": "python", "py3": "python", "pyx": "python", "python": "python", "python3": "python", "pythonx": "python", "script": "python",
@@ -230,6 +240,10 @@ func (e *engine) runBang(sh *shell, src *source) {
 			return
 		}
 		if e.bangCall(sh, src, from, to, line) {
+			return
+		}
+		if bangShells[line] {
+			e.carried(sh, src, from, to, "sh", line)
 			return
 		}
 		for _, prefix := range bangPrefixes {

@@ -367,6 +367,7 @@ func (sh *shell) command(c syntax.Command, in flow, files []redir, s *syntax.Stm
 			sh.exports(c, a)
 		}
 		sh.refers(c.Args)
+		sh.shows(c)
 		if listsVariables(c) {
 			return flow{taint: fromEnviron, via: c.Variant.Value}
 		}

@@ -497,7 +497,7 @@ func (e *engine) copies(sh *shell, v *invocation) {
 	if from.Text == "/dev/stdin" {
 		f = v.stdin
 	}
-	if f.known || f.taint != 0 {
+	if f.known || f.taint != 0 || e.classOf(from, sh.cwd)&isPublic != 0 {
 		e.remember(sh, to, f, false)
 	}
 }

@@ -47,6 +47,7 @@ func (e *engine) runOther(sh *shell, src *source) {
 		i = end
 	}
 	e.sendsSecret(src)
+	e.deletesHome(sh, src)
 	if starts || strings.Contains(text, "file delete") {
 		e.runTcl(sh, src)
 	}

@@ -368,3 +368,30 @@ func (sh *shell) shows(c *syntax.DeclClause) {
 		sh.e.match(&item{kind: kindExe, name: v.exe, inv: v, src: v.src, from: from, to: to})
 	}
 }
+
+// treeDeleters are functions of such languages that delete a folder and what is in it;
+// those with a mark only if they are told so.
+var treeDeleters = []string{"removeItem(", "rmtree(", "rm_rf(", "removeDirectoryRecursive", "removePathForcibly", "delete-directory", "deleteRecursively(", "delete_dir(", "rm(", "unlink("}
+
+// deletesHome: the path that such a function is given is not written out but asked
+// for, and is the home of the user.
+func (e *engine) deletesHome(sh *shell, src *source) {
+	for _, name := range treeDeleters {
+		i := strings.Index(src.text, name)
+		if i < 0 {
+			continue
+		}
+		from := i + len(name)
+		arg := strings.TrimLeft(src.text[from:], " (")
+		if j := strings.IndexAny(arg, "\n;"); j >= 0 {
+			arg = arg[:j]
+		}
+		l := strings.ToLower(arg)
+		whole := strings.Contains(l, "homedir") || strings.Contains(l, "getenv(\"home") || strings.Contains(l, "env[\"home") || strings.Contains(l, "user.home")
+		recurses := len(name) > len("unlink(") || strings.Contains(strings.ToLower(src.text), "recursive")
+		if whole && recurses && strings.IndexByte(arg, '/') < 0 && !strings.Contains(l, "join") && !strings.Contains(l, "appending") {
+			e.carried(sh, src, i, from, "rm -rf ~", strings.TrimRight(name, "("))
+			return
+		}
+	}
+}

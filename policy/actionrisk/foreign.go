@@ -1,7 +1,6 @@
 package actionrisk
 
 import (
-	"slices"
 	"strings"
 )
 
@@ -182,7 +181,7 @@ func (e *engine) runTcl(sh *shell, src *source) {
 			if rest, ok := strings.CutPrefix(line, verb); ok {
 				rest = strings.Trim(strings.TrimPrefix(rest, "-- "), `"`)
 				rest = strings.TrimSuffix(strings.TrimSuffix(rest, `\n`), `\r`)
-				if e.actsText(rest) || slices.Contains(e.groups["shells"], base(rest)) {
+				if e.actsText(rest) {
 					e.carried(sh, src, from, to, rest, strings.TrimSpace(verb))
 				}
 			}

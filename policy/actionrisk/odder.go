@@ -1,6 +1,7 @@
 package actionrisk
 
 import (
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -164,6 +165,17 @@ func opensFirewall(e *engine, it *item, _ []string) (Word, bool) {
 	return in.word, !strings.Contains(in.word.Text, "DROP") && !strings.Contains(in.word.Text, "REJECT")
 }
 
+// shadowsProgram: a file from where everybody may write takes the place, or comes in
+// front, of a program of another name.
+func shadowsProgram(e *engine, it *item, _ []string) (Word, bool) {
+	list := it.inv.operands
+	if len(list) != 2 || !worldWritable(list[0].Text) {
+		return Word{}, false
+	}
+	folder, name := path.Split(list[1].Text)
+	return list[1], strings.HasSuffix(folder, "bin/") && name != "" && name != base(list[0].Text) && !e.stranger(name)
+}
+
 // startsShell: a multiplexer or a recorder that is given nothing to run runs a shell.
 func startsShell(_ *engine, it *item, _ []string) (Word, bool) {
 	v := it.inv
@@ -249,6 +261,10 @@ func (e *engine) sendsSecret(src *source) {
 		file := strings.ContainsAny(value, "/~.") && !strings.Contains(value, "://") && kindOfFile(value)&(isCredential|isPublic) == isCredential
 		secret = named || file
 		i = end
+	}
+	if i := strings.Index(text, "env("); i >= 0 && !secret { // Tcl
+		name, _, ok := strings.Cut(text[i+len("env("):], ")")
+		secret = ok && secretVariable(name)
 	}
 	if !secret {
 		return

@@ -1,9 +1,6 @@
 package actionrisk
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // Small languages in which other programs are told what to run: makefiles, settings,
 // editors' commands, resources of configuration tools, macros of rpm and TeX, key
@@ -194,7 +191,7 @@ func (e *engine) runSocat(sh *shell, src *source) {
 	if i := strings.LastIndexAny(text, ","); i > 0 && strings.Trim(text[i+1:], "abcdefghijklmnopqrstuvwxyz=0123456789") == "" { // options of the address
 		text = text[:i]
 	}
-	if e.actsText(text) || slices.Contains(e.groups["shells"], base(text)) {
+	if e.actsText(text) {
 		e.carried(sh, src, len(kind)+1, len(src.text), text, "socat")
 	}
 }

@@ -55,8 +55,13 @@ func toRoot(v *invocation) bool {
 func interactiveShell(_ *engine, it *item, _ []string) (Word, bool) {
 	v := it.inv
 	fed := v.stdin.known && v.stdin.word.Text != "" || v.stdin.taint&^fromStdin != 0 || v.stdin.via != "" ||
-		slices.ContainsFunc(v.redirs, func(r redir) bool { return r.op == "<" })
+		slices.ContainsFunc(v.redirs, func(r redir) bool { return r.op == "<" && !terminal(r.file) })
 	return v.argv[0], !fed && len(v.operands) == 0 && !v.has("-c") && !v.has("-n") && !v.has("--version") && !v.has("--help")
+}
+
+// terminal: the file is the terminal of somebody.
+func terminal(w Word) bool {
+	return w.Text == "/dev/tty" || strings.HasPrefix(w.Text, "/dev/pts/") || strings.Contains(w.Var, "tty")
 }
 
 // suRoot: su without a command, to root.

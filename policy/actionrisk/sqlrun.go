@@ -60,6 +60,7 @@ func (e *engine) runSQL(src *source, client *invocation) flow {
 		src, text = &carrier, whole
 	}
 	result := classifySQL(text, reads, sqlClient{name, transactionalDDL[name], embeddedSQL[name]})
+	result.root = client != nil && client.root
 	e.sqlResult(src, &result, words)
 	e.includedSQL(src, result.includes, client)
 	if result.printed == "" {
@@ -98,7 +99,7 @@ func (e *engine) sqlResult(src *source, r *sqlResult, words string) {
 		if strings.HasPrefix(c.via, "copy-program") {
 			in.taint = fromDump // the table's rows are its input
 		}
-		(&shell{e: e}).script(&inner, in)
+		(&shell{e: e, root: r.root && c.via == "client-shell"}).script(&inner, in)
 	}
 	if !matched && !r.readOnly {
 		e.unproven = true

@@ -158,3 +158,19 @@ func BenchmarkAssess(b *testing.B) {
 	}
 	report(b, times)
 }
+
+// TestReadOnly: what changes something by an option or an operand is not proven to
+// change nothing.
+func TestReadOnly(t *testing.T) {
+	for command, want := range map[string]bool{
+		"sed s/a/b/ f": true, "sed -i s/a/b/ f": false, "sed -i.bak s/a/b/ f": false, "sed --in-place s/a/b/ f": false,
+		"awk '{print $1}' f": true, "gawk -i inplace '{print}' f": false, "awk '{print > \"x\"}' f": false,
+		"xxd f": true, "xxd -r a b": false, "uniq a": true, "uniq a b": false, "tree src": true, "tree -o out.txt": false,
+		"date +%F": true, "date -s 10:00": false, "hostname": true, "hostname foo": false, "ifconfig eth0": true, "ifconfig eth0 down": false,
+		"find . -name x": true, "find . -name '*.go' -exec grep -l x {} +": true, "find . -delete": false, "vim f": false, "sort -o x x": false, "less f": true,
+	} {
+		if got := Assess(Action{Command: command}).Coverage.ReadOnly; got != want {
+			t.Errorf("%s: read-only %v", command, got)
+		}
+	}
+}

@@ -25,21 +25,27 @@ func (v *invocation) operand(i int) string {
 
 // literalKey: a secret key stands among the arguments, where every process list
 // shows it.
-func literalKey(v *invocation) bool {
+func (c *compiled) literalKey(v *invocation) bool {
 	for _, n := range [...]string{"--private-key", "--mnemonic", "--seed-phrase", "--secret-key", "--privateKey", "--private-keys", "--seed"} {
-		if w, ok := v.value(n); ok && len(w.Text) >= 16 && w.known() {
+		if w, ok := v.value(n); ok && len(w.Text) >= 16 && w.known() && !c.publicKey(w.Text) {
 			return true
 		}
 	}
 	return false
 }
 
+// publicKey: the key or the words of a test node, which everybody has.
+func (c *compiled) publicKey(text string) bool {
+	text = strings.TrimPrefix(strings.ToLower(text), "0x")
+	return strings.HasPrefix(text, "test test test test ") || slices.Contains(c.clients.PublicKeys, text)
+}
+
 // castRules judges what cast signs, sends and shows.
 func (e *engine) castRules(v *invocation, ids *ruleList) {
 	switch v.operand(0) {
-	case "send":
+	case "send", "s":
 		ids.castSend(v)
-	case "publish", "mktx", "batch-mktx", "batch-send":
+	case "publish", "p", "mktx", "batch-mktx", "batch-send":
 		ids.add("wallet.blind-sign")
 	case "rpc":
 		e.castRPC(v)
@@ -50,7 +56,7 @@ func (e *engine) castRules(v *invocation, ids *ruleList) {
 				ids.add(id)
 			}
 		}
-	case "wallet":
+	case "wallet", "w":
 		ids.castWallet(v)
 	}
 	if v.has("--auth") {
@@ -73,10 +79,6 @@ func (l *ruleList) castWallet(v *invocation) {
 			l.add("wallet.permit-bounded")
 		default:
 			l.add("wallet.sign-text")
-		}
-	case "import", "i":
-		if v.has("--private-key") || v.has("--mnemonic") {
-			l.add("wallet.key-in-argv")
 		}
 	}
 }
@@ -152,7 +154,7 @@ func (ids *ruleList) castSend(v *invocation) {
 // computedNumber: another program computes the word in a way that is not followed.
 func computedNumber(w Word) bool {
 	switch strings.TrimSuffix(strings.TrimPrefix(w.Var, "$("), ")") {
-	case "python", "python3", "node", "bc", "dc", "perl", "ruby", "awk", "gawk", "php", "lua", "xxd", "base64", "tr", "rev", "jshell", "bun", "deno":
+	case "python", "python3", "node", "bc", "dc", "perl", "ruby", "awk", "gawk", "php", "lua", "xxd", "base64", "tr", "sed", "rev", "jshell", "bun", "deno":
 		return true
 	}
 	return w.Taint&(fromBuilt|fromDecoder) != 0

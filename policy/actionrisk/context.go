@@ -128,7 +128,7 @@ func (e *engine) adjust(r *Rule, it *item) (Level, []Adjustment) {
 }
 
 // labelOptions are options whose value says where a command works.
-var labelOptions = setOf("--context --kube-context -n --namespace --profile --project --stage -s --stack --env -e --environment --workspace -w -a --app --config --cluster --target --subscription -P --account -l --limit -i --inventory -var-file --var-file --db --database --dbname -d --host -h --org --space --branch")
+var labelOptions = setOf("--context --kube-context -n --namespace --profile --project --stage -s --stack --env -e --environment --workspace -w -a --app --config --cluster --target --subscription -P --account -l --limit -i --inventory -var-file --var-file -chdir --db --database --dbname -d --host -h --org --space --branch")
 
 // wordsEnvironment reads the environment from the words of the command itself.
 // Production is believed wherever it stands; development only where a label
@@ -146,7 +146,7 @@ func wordsEnvironment(v *invocation) (production, development bool) {
 				continue
 			}
 			p, d := environments(o.value.Text)
-			label := labelOptions[o.name] && !strings.HasPrefix(o.value.Text, "/dev/") || (o.name == "-f" || o.name == "--file") && composes(v)
+			label := labelOptions[o.name] && !strings.HasPrefix(o.value.Text, "/dev/") || (o.name == "-f" || o.name == "--file" || o.name == "-p" || o.name == "--project-name") && composes(v)
 			production, development = production || p, development || d && label
 		} else if o.name == "--prod" || o.name == "--production" {
 			production = true
@@ -159,6 +159,12 @@ func wordsEnvironment(v *invocation) (production, development bool) {
 		}
 	}
 	p, d := environments(v.host)
+	if v.exe == "aws" {
+		url, _ := v.value("--endpoint-url")
+		if _, host, _, ok := urlOf(url.Text); ok && localHost(host) { // an emulator
+			development = true
+		}
+	}
 	return production || p, development || d || v.has("--local") && localStore(v.exe) || httpClients[v.exe] && local(v) && namesTest(v)
 }
 
@@ -212,7 +218,7 @@ func testChain(e *engine, it *item) bool {
 		return false
 	}
 	lower := strings.ToLower(it.src.text)
-	if strings.Contains(lower, "mainnet") || !e.budget.spend(len(lower)/16) {
+	if strings.Contains(lower, "mainnet") || strings.Contains(lower, "\"eip155:1\"") || strings.Contains(lower, "\"eip155:8453\"") || !e.budget.spend(len(lower)/16) {
 		return false
 	}
 	return slices.ContainsFunc(testChainWords, func(n string) bool { return strings.Contains(lower, n) })

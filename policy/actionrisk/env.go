@@ -96,9 +96,19 @@ func (sh *shell) variableActs(v *invocation, name string, value Word) {
 	}
 }
 
+// fileOrInput is what a file holds that the command itself wrote, or the program's
+// input where that is what the file stands for.
+func (sh *shell) fileOrInput(v *invocation, name Word) (flow, bool) {
+	if fd, ok := descriptor(name.Text); name.Text == "/dev/stdin" || ok && fd == "0" {
+		return v.stdin, true
+	}
+	f, ok := sh.e.files[fileKey(sh.cwd, name.Text)]
+	return f, ok
+}
+
 // loadsFile: the file that a variable names runs when the program starts.
 func (sh *shell) loadsFile(v *invocation, name string, value Word, lang string) {
-	f, ok := sh.e.files[fileKey(sh.cwd, value.Text)]
+	f, ok := sh.fileOrInput(v, value)
 	if !ok {
 		return
 	}

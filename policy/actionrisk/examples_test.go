@@ -89,7 +89,7 @@ func TestPredicatesUsed(t *testing.T) {
 			}
 		}
 	}
-	for _, list := range []map[string]predicate{shellPredicates, secretPredicates, sqlPredicates, moneyPredicates} {
+	for _, list := range []map[string]predicate{shellPredicates, secretPredicates, sqlPredicates, moneyPredicates, windowsPredicates} {
 		for name := range list {
 			if !used[name] {
 				t.Errorf("no table uses the predicate %s", name)

@@ -63,6 +63,24 @@ func (e *engine) prints(exe string) bool {
 	return exe == "awk" || exe == "gawk" || exe == "mawk" || exe == "lua" || slices.Contains(e.groups["interpreters"], exe)
 }
 
+// computed marks what a program prints that it makes of its own program text, which
+// is not followed.
+func (v *invocation) computed(out flow) flow {
+	made := false
+	switch v.exe {
+	case "jq", "yq", "gojq", "jaq":
+		made = v.has("-n") || v.has("--null-input")
+	case "dc":
+		made = v.has("-e") || v.stdin.known
+	case "m4":
+		made = v.stdin.known
+	}
+	if made && !out.known {
+		out.taint |= fromBuilt
+	}
+	return out
+}
+
 // filtered is what one filter makes of a text.
 func filtered(v *invocation, program, text string) (string, bool) {
 	switch v.exe {

@@ -177,7 +177,7 @@ func (e *engine) printed(sh *shell, v *invocation) flow {
 			f.taint = 0
 		}
 		quiet = savesAll(v)
-	case in("dumpers"):
+	case in("dumpers"), slices.Contains(e.groups["tf"], v.exe) && (v.has("-json") && v.underAny(tellsState) || v.underAny(tellsState[:1])):
 		f.taint |= fromDump
 		if dropsFirst(v) {
 			f.via += dropsMark
@@ -252,6 +252,10 @@ func (e *engine) outputFile(sh *shell, v *invocation) {
 		}
 	}
 }
+
+// tellsState: Terraform's outputs and state hold what its resources were given,
+// passwords too.
+var tellsState = [][]string{{"state", "pull"}, {"output"}, {"show"}}
 
 // objectStores are the clients of stores of objects.
 var objectStores = setOf("aws gsutil gcloud az rclone mc s3cmd s5cmd b2")
@@ -475,6 +479,9 @@ func (e *engine) copies(sh *shell, v *invocation) {
 				from = Word{Text: rest}
 			} else if rest, ok := strings.CutPrefix(w.Text, "of="); ok {
 				to = Word{Text: rest}
+				if !strings.HasPrefix(rest, "/dev/") {
+					sh.writesTo(">", w.tail(len("of=")), v)
+				}
 			}
 		}
 		if from.Text == "" && to.Text != "" {

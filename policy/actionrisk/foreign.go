@@ -30,7 +30,11 @@ func (e *engine) runOther(sh *shell, src *source) {
 			continue // an apostrophe, or the quote of a Lisp
 		}
 		value := text[i+1 : end]
-		switch name := calledBefore(text[:i]); {
+		name := calledBefore(text[:i])
+		if pathFunctions[name] {
+			name = calledBefore(text[:strings.LastIndex(text[:i], name)])
+		}
+		switch {
 		case deletesTree(name, text) || deletesTree(calledAfter(text[end+1:]), ""):
 			e.carried(sh, src, i+1, end, "rm -rf "+quote(value), name)
 		case starts && feeds && (strings.HasPrefix(value, "echo ") || strings.HasPrefix(value, "printf ")):
@@ -47,10 +51,13 @@ func (e *engine) runOther(sh *shell, src *source) {
 	}
 	e.sendsSecret(src)
 	e.deletesHome(sh, src)
-	if starts || strings.Contains(text, "file delete") {
+	if starts || strings.Contains(text, "file delete") || strings.Contains(text, "geturl") {
 		e.runTcl(sh, src)
 	}
 }
+
+// pathFunctions make a path of a path; what is done is done to what they give.
+var pathFunctions = setOf("expand-file-name file-name-as-directory file-truename concat path-expand normalizePath path.expand abspath expanduser joinpath")
 
 // windowsLine: a command line for a command interpreter, or a program, of Windows.
 func (e *engine) windowsLine(text string) bool {
@@ -88,8 +95,8 @@ func wordsFrom(text string, i int) (string, int) {
 		if next < 0 || len(words) > 16 {
 			break
 		}
-		between := strings.Trim(text[end+1:end+1+next], " \t\n,()[]{}:=>*")
-		if between != "" && between != "c" && between != "args" && between != "list" && between != "Array" && between != "List" && between != "Seq" {
+		between := strings.Trim(text[end+1:end+1+next], " \t\n,()[]{}:=>*|;")
+		if between != "" && between != "c" && between != "args" && between != "list" && between != "Array" && between != "List" && strings.Trim(strings.ReplaceAll(between, "nil", ""), " ") != "" && between != "Seq" {
 			break
 		}
 		i = end + 1 + next
@@ -111,8 +118,11 @@ func startsPrograms(text string) bool {
 // deletesTree: functions that delete a folder and what is in it, by the last part
 // of their name.
 func deletesTree(name, text string) bool {
+	if i := strings.LastIndexByte(name, '/'); i >= 0 && name != "delete-directory/files" { // Clojure: fs/delete-tree
+		name = name[i+1:]
+	}
 	switch name {
-	case "rm_rf", "rm_rf!", "rmtree", "rm-rf", "delete-directory", "delete_directory", "deleteDirectory", "deleteRecursively", "deleteDir", "remove_dir_all", "removeDirectoryRecursive", "removeTree", "removePathForcibly", "removeItem", "del_dir_r", "delTree", "delete-directory/files":
+	case "rm_rf", "rm_rf!", "rmtree", "rm-rf", "delete-directory", "delete_directory", "deleteDirectory", "deleteRecursively", "deleteDir", "remove_dir_all", "removeDirectoryRecursive", "removeTree", "removePathForcibly", "removeItem", "del_dir_r", "delTree", "delete-directory/files", "delete-tree":
 		return true
 	case "Delete", "DeleteDirectory":
 		return strings.Contains(text, "Directory")
@@ -171,17 +181,30 @@ func closingQuote(text string, i int) int {
 
 // runTcl runs the commands that Tcl and Expect start by words without quotes.
 func (e *engine) runTcl(sh *shell, src *source) {
+	client := "" // the program that text is sent to
 	e.eachLine(src.text, ";\n[]{}", func(from, to int) {
 		line := strings.TrimLeft(src.text[from:to], " \t")
 		if rest, ok := strings.CutPrefix(line, "file delete "); ok && strings.Contains(rest, "-force") {
 			rest = strings.ReplaceAll(strings.ReplaceAll(rest, "-force", ""), "--", "")
 			e.carried(sh, src, from, to, "rm -rf "+rest, "file delete")
 		}
+		if (strings.HasPrefix(line, "eval") || strings.HasPrefix(line, "source") || strings.HasPrefix(line, "uplevel")) && strings.Contains(src.text, "geturl") {
+			e.raise("rce.inline-exec", src, from, to, "")
+		}
 		for _, verb := range [...]string{"exec ", "spawn ", "system ", "send "} {
 			if rest, ok := strings.CutPrefix(line, verb); ok {
 				rest = strings.Trim(strings.TrimPrefix(rest, "-- "), `"`)
 				rest = strings.TrimSuffix(strings.TrimSuffix(rest, `\n`), `\r`)
-				if e.actsText(rest) {
+				if verb == "spawn " {
+					first, _, _ := strings.Cut(rest, " ")
+					client = base(first)
+				}
+				if e.readsStatements(client) && looksSQL(rest) && src.depth < maxDepth {
+					inner := *src
+					inner.text, inner.at, inner.depth = rest, -1, src.depth+1
+					inner.span, _ = src.where(from, to)
+					e.runSQL(&inner, &invocation{exe: client, cwd: sh.cwd, src: src})
+				} else if e.actsText(rest) {
 					e.carried(sh, src, from, to, rest, strings.TrimSpace(verb))
 				}
 			}
@@ -200,5 +223,41 @@ func (e *engine) eachLine(text, separators string, f func(from, to int)) {
 			f(from, to)
 		}
 		from = to + 1
+	}
+}
+
+// carried interprets text[from:to] of a source as shell.
+func (e *engine) carried(sh *shell, src *source, from, to int, text, via string) {
+	span, _ := src.where(from, to)
+	w := Word{Text: text, Span: span, At: -1}
+	if src.at >= 0 && text == src.text[from:to] {
+		w.At = span.Start
+	}
+	inner := *sh
+	inner.src = src
+	inner.interpret("shell", w, &invocation{exe: via, src: src, from: from, to: to, stdin: flow{known: true}}, via, nil)
+}
+
+// runSed looks for the two ways in which sed runs commands: "1e command" and
+// the flag e of s.
+func (e *engine) runSed(sh *shell, src *source) {
+	e.unproven = e.unproven && strings.ContainsAny(src.text, "ew")
+	text := src.text
+	for at := 0; at < len(text); {
+		end := at + strings.IndexAny(text[at:]+";", ";\n")
+		line := strings.TrimLeft(text[at:min(end, len(text))], "0123456789$, \t!{")
+		from := min(end, len(text)) - len(line)
+		switch {
+		case line == "e" && sh.carrier != nil: // runs what it reads
+			e.runsInput(sh, src, from)
+		case strings.HasPrefix(line, "e "):
+			e.carried(sh, src, from+2, min(end, len(text)), line[2:], "sed e")
+		case len(line) > 3 && line[0] == 's' && !isNameByte(line[1]) && line[1] != ' ':
+			parts := strings.Split(strings.ReplaceAll(line, "\\"+line[1:2], "\x01"), line[1:2])
+			if len(parts) == 4 && strings.ContainsRune(parts[3], 'e') && strings.Trim(parts[3], "egiIpmM0123456789") == "" {
+				e.carried(sh, src, from, min(end, len(text)), strings.ReplaceAll(strings.ReplaceAll(parts[2], "&", string(hole)), "\x01", line[1:2]), "sed s///e")
+			}
+		}
+		at = end + 1
 	}
 }

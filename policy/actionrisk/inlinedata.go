@@ -200,8 +200,11 @@ func (r *inlineRun) runsSQL(name inlineToken, args []inlineToken) bool {
 		return false
 	}
 	text, ok := r.firstText(args)
+	if list := r.strings(args); len(list) > 1 && (!ok || strings.Trim(text.text, string(hole)) == "") && looksSQL(list[1].text) {
+		text, ok = list[1], true // the connection stands before it
+	}
 	if !ok || text.text == string(hole) {
-		if decodes(args) && strings.Contains(strings.ToLower(name.text), "quer") || decodes(args) && strings.Contains(strings.ToLower(name.text), "execute") {
+		if decodesAny(args) && strings.Contains(strings.ToLower(name.text), "quer") || decodesAny(args) && strings.Contains(strings.ToLower(name.text), "execute") {
 			r.sh.e.raise("sql.dynamic", r.src, name.from, name.to, "")
 		}
 		return false

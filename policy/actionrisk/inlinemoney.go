@@ -227,6 +227,11 @@ func (r *inlineRun) usesService() bool {
 // wallets looks for requests to a wallet by the name of their method.
 func (r *inlineRun) wallets() {
 	e := r.sh.e
+	if !slices.ContainsFunc([]string{"request", "send", "fetch", "post", "rpc", "axios", "urlopen", "provider", "execute"}, func(n string) bool {
+		return slices.ContainsFunc(r.toks, func(t inlineToken) bool { return t.kind == 'i' && strings.Contains(strings.ToLower(t.text), n) })
+	}) {
+		return // it is shown, not sent
+	}
 	for _, t := range r.toks {
 		if t.kind != 's' || strings.IndexByte(t.text, '_') < 1 || len(t.text) > 40 {
 			continue

@@ -1,37 +1,59 @@
 package actionrisk
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
 
 // inlineToken is a token of a program text in any of the scripting languages.
 type inlineToken struct {
-	kind     byte   // 's' string, 'x' command text (backticks), 'i' name with its dots, else the sign itself
-	text     string // of a string its value, unknown parts as holes
-	from, to int    // in the source; of a string the bytes between its quotes
-	exact    bool   // text stands verbatim there
-	list     bool   // text is the words of a list, joined by blanks
-	computed bool   // a name that the text puts together
+	kind     byte     // 's' string, 'x' command text (backticks), 'i' name with its dots, else the sign itself
+	text     string   // of a string its value, unknown parts as holes
+	from, to int      // in the source; of a string the bytes between its quotes
+	exact    bool     // text stands verbatim there
+	list     bool     // text is the words of a list, joined by blanks
+	holes    []string // the expressions that stand in the text's holes
+	computed bool     // a name that the text puts together
 }
 
 // scanInline cuts a program text into tokens. It knows strings and comments and
 // nothing else, which is enough to tell a call from a mention.
 func scanInline(text, lang string, b *budget) []inlineToken {
 	var out []inlineToken
-	slashes := lang == "node" || lang == "php"
+	l := ruleset().code.language(lang)
 	for i := 0; i < len(text) && len(out) < 4096 && b.spend(1); {
 		c := text[i]
+		if end := l.comment(text, i); end > 0 {
+			i = end
+			continue
+		}
 		switch {
 		case c == ' ' || c == '\t' || c == '\n' || c == '\r':
 			i++
-		case c == '#' && lang != "node" && (i == 0 || text[i-1] != '$'):
-			i = lineEnd(text, i)
-		case slashes && strings.HasPrefix(text[i:], "//"):
-			i = lineEnd(text, i)
-		case slashes && strings.HasPrefix(text[i:], "/*"):
-			if j := strings.Index(text[i+2:], "*/"); j >= 0 {
-				i += j + 4
-			} else {
-				i = len(text)
+		case c == '\'' && l.Chars:
+			end := charEnd(text, i)
+			if end > i+1 {
+				t := inlineToken{kind: 's', text: string(unescape(text[i+1 : end])), from: i + 1, to: end}
+				out = append(out, t)
 			}
+			i = end + 1
+		case c == ':' && l.Dashes && i+1 < len(text) && isNameByte(text[i+1]):
+			j := i + 1
+			for j < len(text) && isNameByte(text[j]) {
+				j++
+			}
+			out = append(out, inlineToken{kind: 'i', text: "." + text[i+1:j], from: i, to: j})
+			i = j
+		case strings.HasPrefix(text[i:], "[[") && lang == "lua" && strings.Contains(text[i:], "]]"):
+			end := i + strings.Index(text[i:], "]]")
+			out = append(out, inlineToken{kind: 's', text: text[i+2 : end], from: i + 2, to: end, exact: true})
+			i = end + 2
+		case c == '<' && lang == "raku" && i > 0 && (text[i-1] == ' ' || text[i-1] == '(') && strings.IndexByte(text[i:], '>') > 0: // a list of words
+			end := i + strings.IndexByte(text[i:], '>')
+			out = append(out, inlineToken{kind: 's', text: strings.TrimSpace(text[i+1 : end]), from: i + 1, to: end, exact: true})
+			i = end + 1
 		case c == '"' || c == '\'' || c == '`':
 			t := stringToken(text, i, lang)
 			out = append(out, t)
@@ -42,7 +64,7 @@ func scanInline(text, lang string, b *budget) []inlineToken {
 			i = min(i, len(text))
 		case isNameByte(c) || c == '$' || c == '@' || c == '.':
 			j := i + 1
-			for j < len(text) && (isNameByte(text[j]) || text[j] == '.' || strings.HasPrefix(text[j:], "::") || text[j] == ':' && text[j-1] == ':' || text[j] == '!' && lang == "ruby") {
+			for j < len(text) && (isNameByte(text[j]) || text[j] == '.' || strings.HasPrefix(text[j:], "::") || text[j] == ':' && text[j-1] == ':' || text[j] == ':' && lang == "erlang" && j+1 < len(text) && isNameByte(text[j+1]) || text[j] == '!' && (lang == "ruby" || lang == "elixir" || lang == "crystal")) {
 				j++
 			}
 			if t, ok := quotedWord(text, i, j, lang); ok {
@@ -50,12 +72,21 @@ func scanInline(text, lang string, b *budget) []inlineToken {
 				i = min(t.to+1, len(text))
 				continue
 			}
-			out = append(out, inlineToken{kind: 'i', text: text[i:j], from: i, to: j})
+			name := text[i:j]
+			if lang == "node" && strings.HasPrefix(text[j:], `\u`) {
+				name, j = escapedName(text, i, j)
+			}
+			out = append(out, inlineToken{kind: 'i', text: name, from: i, to: j})
 			i = j
 		default:
 			if list, end := wordList(text, i, lang); end > 0 {
 				out = append(out, list...)
 				i = end
+				continue
+			}
+			if t, ok := percentString(text, i, lang); ok {
+				out = append(out, t)
+				i = min(t.to+1, len(text))
 				continue
 			}
 			if lang == "ruby" && strings.HasPrefix(text[i:], "%x") && i+2 < len(text) {
@@ -66,11 +97,46 @@ func scanInline(text, lang string, b *budget) []inlineToken {
 					continue
 				}
 			}
+			if n := assigns(text[i:], lang); n > 0 {
+				out = append(out, inlineToken{kind: '=', text: "=", from: i, to: i + n})
+				i += n
+				continue
+			}
 			out = append(out, inlineToken{kind: c, text: text[i : i+1], from: i, to: i + 1})
 			i++
 		}
 	}
 	return out
+}
+
+// assigns is how long a sign of assignment is that is not "=" alone.
+func assigns(text, lang string) int {
+	switch {
+	case strings.HasPrefix(text, ":=") && lang != "make":
+		return 2
+	case strings.HasPrefix(text, "<-") && lang == "r":
+		return 2
+	}
+	return 0
+}
+
+// percentString is Ruby's %q(a), %Q{a} and %(a).
+func percentString(text string, i int, lang string) (inlineToken, bool) {
+	if lang != "ruby" && lang != "crystal" || text[i] != '%' || i+2 >= len(text) {
+		return inlineToken{}, false
+	}
+	j := i + 1
+	if text[j] == 'q' || text[j] == 'Q' {
+		j++
+	}
+	if strings.IndexByte("([{<", text[j]) < 0 {
+		return inlineToken{}, false
+	}
+	end := strings.IndexByte(text[j:], ")]}>"[strings.IndexByte("([{<", text[j])])
+	if end < 0 {
+		return inlineToken{}, false
+	}
+	return inlineToken{kind: 's', text: text[j+1 : j+end], from: j + 1, to: j + end, exact: true}, true
 }
 
 // wordList is Ruby's %w[a b] as the tokens of ["a", "b"], and where it ends.
@@ -106,6 +172,40 @@ func wordList(text string, i int, lang string) ([]inlineToken, int) {
 	return append(out, inlineToken{kind: ']', text: "]", from: end, to: end + 1}), end + 1
 }
 
+// comment is where a comment that begins at i ends, or 0.
+func (l *language) comment(text string, i int) int {
+	for _, mark := range l.Comments {
+		if !strings.HasPrefix(text[i:], mark) {
+			continue
+		}
+		switch mark {
+		case "/*", "(*":
+			shut := map[string]string{"/*": "*/", "(*": "*)"}[mark]
+			if j := strings.Index(text[i+2:], shut); j >= 0 {
+				return i + j + 4
+			}
+			return len(text)
+		case "#":
+			if i > 0 && text[i-1] == '$' { // the length of an array in Perl
+				return 0
+			}
+		}
+		return max(lineEnd(text, i), i+1)
+	}
+	return 0
+}
+
+// charEnd is where the character ends that a single quote begins, or i itself: a
+// lifetime of Rust, a name of Haskell.
+func charEnd(text string, i int) int {
+	for _, n := range [...]int{2, 3, 5} {
+		if i+n < len(text) && text[i+n] == '\'' && (n == 2 || text[i+1] == '\\') {
+			return i + n
+		}
+	}
+	return i
+}
+
 func lineEnd(text string, i int) int {
 	if j := strings.IndexByte(text[i:], '\n'); j >= 0 {
 		return i + j
@@ -138,6 +238,61 @@ func quotedWord(text string, i, j int, lang string) (inlineToken, bool) {
 	return t, true
 }
 
+// unicodeEscape reads u0072, u{72} and U00000072, and gives how many bytes they are.
+func unicodeEscape(text string) (rune, int) {
+	if text == "" || text[0] != 'u' && text[0] != 'U' {
+		return 0, 0
+	}
+	digits, used := "", 0
+	switch {
+	case strings.HasPrefix(text, "u{"):
+		if end := strings.IndexByte(text, '}'); end > 2 {
+			digits, used = text[2:end], end+1
+		}
+	case text[0] == 'u' && len(text) > 4:
+		digits, used = text[1:5], 5
+	case text[0] == 'U' && len(text) > 8:
+		digits, used = text[1:9], 9
+	}
+	n, err := strconv.ParseUint(digits, 16, 32)
+	if err != nil || n == 0 || n > unicode.MaxRune {
+		return 0, 0
+	}
+	return rune(n), used
+}
+
+// escapedName goes on reading a name of JavaScript, which may hold escapes: e\u0078ec.
+func escapedName(text string, i, j int) (string, int) {
+	name := []byte(text[i:j])
+	for j < len(text) {
+		switch {
+		case isNameByte(text[j]) || text[j] == '.':
+			name = append(name, text[j])
+			j++
+		case strings.HasPrefix(text[j:], `\u`):
+			r, n := unicodeEscape(text[j+1:])
+			if n == 0 {
+				return string(name), j
+			}
+			name = utf8.AppendRune(name, r)
+			j += 1 + n
+		default:
+			return string(name), j
+		}
+	}
+	return string(name), j
+}
+
+// opensHole: an expression inside of a string begins the text.
+func (l *language) opensHole(text string) bool {
+	for _, h := range l.Holes {
+		if strings.HasPrefix(text, h) {
+			return true
+		}
+	}
+	return false
+}
+
 // stringToken reads one string that begins at text[i].
 func stringToken(text string, i int, lang string) inlineToken {
 	quote := text[i]
@@ -149,10 +304,11 @@ func stringToken(text string, i int, lang string) inlineToken {
 		}
 		return inlineToken{kind: 's', text: text[start:], from: start, to: len(text), exact: true}
 	}
-	template := quote == '`' && lang == "node" || quote == '"' && (lang == "ruby" || lang == "perl" || lang == "php") ||
+	l := ruleset().code.language(lang)
+	template := quote == '`' || quote == '"' && lang != "node" && lang != "python" ||
 		i > 0 && (text[i-1] == 'f' || text[i-1] == 'F') && lang == "python"
 	t := inlineToken{kind: 's', from: start, exact: true}
-	if quote == '`' && lang != "node" {
+	if quote == '`' && l.Ticks != "text" {
 		t.kind = 'x'
 	}
 	var b []byte
@@ -168,6 +324,11 @@ func stringToken(text string, i int, lang string) inlineToken {
 				j += used
 				continue
 			}
+			if r, used := unicodeEscape(text[j+1:]); used > 0 {
+				b = append(b, string(r)...)
+				j += used
+				continue
+			}
 			if text[j+1] == 'x' && len(e) > 0 {
 				b = append(b, e[0])
 				j += 3
@@ -175,15 +336,17 @@ func stringToken(text string, i int, lang string) inlineToken {
 			}
 			b = append(b, unescape(text[j:j+2])...)
 			j++
-		case template && (strings.HasPrefix(text[j:], "${") || strings.HasPrefix(text[j:], "#{") || text[j] == '{' && lang == "python"):
-			k := strings.IndexByte(text[j:], '}')
-			if k < 0 {
+		case template && l.opensHole(text[j:]):
+			k := balanced(text[j+strings.IndexAny(text[j:], "({"):])
+			end := j + strings.IndexAny(text[j:], "({") + k
+			if end >= len(text) {
 				b = append(b, text[j])
 				continue
 			}
 			t.exact = false
+			t.holes = append(t.holes, text[j+strings.IndexAny(text[j:], "({")+1:end])
 			b = append(b, hole)
-			j += k
+			j = end
 		default:
 			b = append(b, text[j])
 		}

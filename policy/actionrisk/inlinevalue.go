@@ -1,6 +1,8 @@
 package actionrisk
 
 import (
+	"net/url"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,19 +27,21 @@ func (r *inlineRun) join(toks []inlineToken) inlineToken {
 			continue
 		}
 		switch t := toks[i]; {
-		case t.kind == 'i' && homeNames[t.text[strings.LastIndexAny(t.text, ".:")+1:]] && t.text != "home":
-			add(inlineToken{kind: 's', text: "~", from: t.from, to: t.to})
-			if i+2 < len(toks) && toks[i+1].kind == '(' && toks[i+2].kind == ')' {
-				i += 2
-			}
 		case t.kind == 'i' && i+1 < len(toks) && toks[i+1].kind == 's' && (r.lang == "perl" || r.lang == "ruby"):
 			// a call without brackets
 		case t.kind == 'i' && t.text == "require" && i+1 < len(toks) && toks[i+1].kind == '(':
 			i = closing(toks, i+1, '(', ')') // a module, no text
 		case t.kind == 'i' && i+1 < len(toks) && toks[i+1].kind == '(':
-			// a call such as expanduser("~"): its argument says enough
+			end := min(closing(toks, i+1, '(', ')'), len(toks))
+			if text, ok := r.passed(t, toks[i+2:end], n > 0); ok {
+				add(inlineToken{kind: 's', text: text, from: t.from, to: t.to})
+			}
+			i = end
+		case t.kind == '/' && n > 0 && r.lang == "python" && !strings.HasSuffix(out.text, "/"): // Path("a") / "b"
+			out.text, out.exact = out.text+"/", false
 		case t.kind == ',' || t.kind == ';' || t.kind == ')' || t.kind == ']':
 			return out
+		case t.kind == 'i' && valueWords[t.text]:
 		case t.kind == 'i' && strings.Trim(t.text, ".") != "" && (len(t.text) > 1 || n > 0) && !isPrefix(t.text):
 			if n == 0 {
 				add(inlineToken{kind: 's', text: string(hole), from: t.from, to: t.to})
@@ -50,8 +54,43 @@ func (r *inlineRun) join(toks []inlineToken) inlineToken {
 	return out
 }
 
-// homeNames are what languages call the home directory.
-var homeNames = setOf("homedir home HOME USERPROFILE")
+// valueWords stand before a value and say nothing about it.
+var valueWords = setOf("new await try return yield ref mut const let var unsafe move not")
+
+// passed is the text that a call gives which is not known itself: expanduser("~"), where
+// the first argument says enough; of a method, only what a decoder makes is not known.
+func (r *inlineRun) passed(t inlineToken, args []inlineToken, after bool) (string, bool) {
+	if r.makes(t) || len(args) > 0 && r.origin(args)&builtText != 0 {
+		return string(hole), true
+	}
+	if t.text[0] == '.' && after {
+		return "", false
+	}
+	if parts := splitArguments(args); len(parts) > 0 {
+		first := r.join(parts[0])
+		return first.text, first.to > 0
+	}
+	return string(hole), t.text[0] != '.'
+}
+
+// makes: the call gives another text than its arguments: a decoder, or a function of
+// the text itself that builds one.
+func (r *inlineRun) makes(t inlineToken) bool {
+	if _, ok := named(ruleset().code.builders, t.text, r.lang); ok {
+		return true
+	}
+	return syntaxName(t.text) && r.origins()[t.text] != 0
+}
+
+// statementStart is the index of the first token of the statement that token i stands in.
+func (r *inlineRun) statementStart(i int) int {
+	for j := i; j > 0 && j > i-256; j-- {
+		if k := r.toks[j-1].kind; k == ';' || k == '{' || k == '}' {
+			return j
+		}
+	}
+	return max(i-256, 0)
+}
 
 // value is the text that begins at token i, with the methods called on it, and
 // the index behind it.
@@ -60,11 +99,35 @@ func (r *inlineRun) value(toks []inlineToken, i int) (out inlineToken, next int,
 		return out, i, false
 	}
 	t := toks[i]
+	if text, after, known := r.knownName(toks, i); known {
+		return inlineToken{kind: 's', text: text, from: t.from, to: toks[after-1].to}, after, true
+	}
 	switch {
+	case t.kind == 'i' && (t.text == "require" || t.text == "__import__") && i+1 < len(toks) && toks[i+1].kind == '(': // of a module
+		if end := closing(toks, i+1, '(', ')'); end+1 < len(toks) && toks[end+1].kind == 'i' && toks[end+1].text[0] == '.' {
+			return r.value(toks, end+1)
+		}
+		return out, i, false
 	case t.kind == 's':
-		out, next = t, i+1
-	case t.kind == '[':
-		end := closing(toks, i, '[', ']')
+		out, next = r.filled(t), i+1
+	case t.kind == '(':
+		end := closing(toks, i, '(', ')')
+		if end+1 >= len(toks) || toks[end+1].kind != 'i' || toks[end+1].text[0] != '.' {
+			return out, i, false
+		}
+		if out = r.join(toks[i+1 : end]); out.to == 0 || strings.IndexByte(out.text, hole) >= 0 {
+			return out, i, false
+		}
+		next = end + 1
+	case t.kind == '[' || t.kind == '{':
+		shut := map[byte]byte{'[': ']', '{': '}'}[t.kind]
+		end := closing(toks, i, t.kind, shut)
+		if text, after, known := r.fromNumbers(toks, i, end); known {
+			return inlineToken{kind: 's', text: text, from: t.from, to: toks[after-1].to}, after, true
+		}
+		if end+1 < len(toks) && toks[end+1].text == ".pack" {
+			return r.packed(toks, i, end)
+		}
 		if end+1 >= len(toks) || toks[end+1].text != ".join" {
 			return out, i, false
 		}
@@ -73,7 +136,7 @@ func (r *inlineRun) value(toks []inlineToken, i int) (out inlineToken, next int,
 			sep = toks[end+3].text
 		}
 		return r.listed(list, sep, t), min(closing(toks, end+2, '(', ')')+1, len(toks)), len(list) > 0
-	case t.kind == 'i' && i+1 < len(toks) && toks[i+1].kind == '(':
+	case t.kind == 'i' && i+1 < len(toks) && toks[i+1].kind == '(' && !r.methodOfVariable(t):
 		end := closing(toks, i+1, '(', ')')
 		text, known := r.callValue(t.text, toks[i+2:min(end, len(toks))])
 		if !known || strings.IndexByte(text, hole) >= 0 {
@@ -83,7 +146,7 @@ func (r *inlineRun) value(toks []inlineToken, i int) (out inlineToken, next int,
 	case t.kind == 'i':
 		name, rest, _ := strings.Cut(strings.TrimRight(strings.TrimLeft(t.text, "$@"), "."), ".")
 		v, found := r.vars[name]
-		if !found {
+		if !found || r.changed[name] {
 			return out, i, false
 		}
 		out, next = v, i+1
@@ -98,6 +161,16 @@ func (r *inlineRun) value(toks []inlineToken, i int) (out inlineToken, next int,
 	for next < len(toks) {
 		text, after, changed := r.method(out, toks, next)
 		if !changed {
+			if toks[next].kind == 'i' && len(toks[next].text) > 1 && toks[next].text[0] == '.' {
+				if r.makes(toks[next]) {
+					return out, i, false
+				}
+				if next == i { // a method or member that is not known leaves the text
+					if next++; next < len(toks) && toks[next].kind == '(' {
+						next = min(closing(toks, next, '(', ')')+1, len(toks))
+					}
+				}
+			}
 			break
 		}
 		if text != out.text {
@@ -106,6 +179,13 @@ func (r *inlineRun) value(toks []inlineToken, i int) (out inlineToken, next int,
 		next = after
 	}
 	return out, next, true
+}
+
+// methodOfVariable: the dotted name begins with a variable whose text is known.
+func (r *inlineRun) methodOfVariable(t inlineToken) bool {
+	first, _, dotted := strings.Cut(strings.TrimLeft(t.text, "$@"), ".")
+	_, ok := r.vars[first]
+	return dotted && ok
 }
 
 // closing is the index of the sign that closes the one at i, or len(toks).
@@ -136,8 +216,20 @@ func (r *inlineRun) listed(list []inlineToken, sep string, at inlineToken) inlin
 // by number, reversals.
 func (r *inlineRun) callValue(name string, args []inlineToken) (string, bool) {
 	last := name[strings.LastIndexAny(name, ".:")+1:]
-	if last == "" || len(args) == 0 || !knownCalls[last] && name != "Buffer.from" {
+	if last == "" || len(args) == 0 || !knownCalls[last] && ruleset().code.joins[last] == nil && name != "Buffer.from" {
 		return "", false
+	}
+	if text, ok := numbered(args); ok && (charCalls[last] || slices.ContainsFunc(args, makesChars)) {
+		return text, true
+	}
+	if slices.ContainsFunc(args, makesChars) && last != "chr" && last != "fromCharCode" {
+		return "", false // characters that are computed
+	}
+	if formatCalls[last] && name[0] != '.' {
+		return r.sprintf(args)
+	}
+	if n, ok := named(ruleset().code.joins, name, r.lang); ok {
+		return r.joined(args, n.text)
 	}
 	list := r.strings(args)
 	arg := func(i int) string {
@@ -167,8 +259,10 @@ func (r *inlineRun) callValue(name string, args []inlineToken) (string, bool) {
 			return r.decoded(arg(0), decode64)
 		}
 		return arg(0), len(list) > 0
-	case "unhexlify", "fromhex", "hex2bin":
+	case "unhexlify", "fromhex", "hex2bin", "a2b_hex", "FromHexString", "decode16", "fromHex", "hexToBytes":
 		return r.decoded(arg(0), decodeHex)
+	case "decodeURIComponent", "decodeURI", "unescape", "unquote", "urldecode", "rawurldecode":
+		return r.decoded(arg(0), percentDecoded)
 	case "strrev", "reversed", "reverse":
 		return r.decoded(arg(0), reverse)
 	case "str_rot13", "rot13":
@@ -197,7 +291,10 @@ func (r *inlineRun) callValue(name string, args []inlineToken) (string, bool) {
 	return r.decoded(arg(0), decode64)
 }
 
-var knownCalls = setOf("bytes bytearray chr fromCharCode fromCodePoint unhexlify fromhex hex2bin strrev reversed reverse str_rot13 rot13 decode pack implode join b64decode base64_decode decode64 decode_base64 atob strict_decode64 urlsafe_b64decode urlsafe_decode64 standard_b64decode decodebytes")
+var knownCalls = setOf("bytes bytearray chr fromCharCode fromCodePoint unhexlify fromhex hex2bin strrev reversed reverse str_rot13 rot13 decode pack implode join b64decode base64_decode decode64 decode_base64 atob strict_decode64 urlsafe_b64decode urlsafe_decode64 standard_b64decode decodebytes base64decode base64dec DecodeString FromBase64String decodeBase64 a2b_base64 a2b_hex FromHexString decode16 fromHex hexToBytes char rawToChar intToUtf8 decodeURIComponent decodeURI unescape unquote urldecode rawurldecode sprintf Sprintf format")
+
+// charCalls make a text of the numbers of its characters, formatCalls of a format.
+var charCalls, formatCalls = setOf("bytes bytearray chr fromCharCode fromCodePoint char rawToChar intToUtf8 pack"), setOf("sprintf Sprintf format")
 
 // decoded applies a decoder within the limits of the whole assessment.
 func (r *inlineRun) decoded(text string, by func(string) (string, bool)) (string, bool) {
@@ -211,6 +308,37 @@ func (r *inlineRun) decoded(text string, by func(string) (string, bool)) (string
 	}
 	e.decoded += len(out)
 	return strings.ReplaceAll(out, string(hole), " "), true
+}
+
+// joined is the text of arguments put together: paste("a", "b", sep=""), path.join.
+func (r *inlineRun) joined(args []inlineToken, sep string) (string, bool) {
+	var parts []string
+	for _, part := range splitArguments(args) {
+		if len(part) == 3 && part[1].kind == '=' && (part[0].text == "sep" || part[0].text == "collapse") {
+			if part[0].text == "sep" || len(parts) == 1 {
+				sep = part[2].text
+			}
+			continue
+		}
+		t := r.join(part)
+		if t.to == 0 || strings.IndexByte(t.text, hole) >= 0 {
+			return "", false
+		}
+		if sep == "/" && strings.HasPrefix(t.text, "/") && r.lang != "go" && r.lang != "ruby" && r.lang != "r" {
+			parts = nil // an absolute path stands for itself
+		}
+		parts = append(parts, t.text)
+	}
+	if len(parts) == 0 {
+		return "", false
+	}
+	return strings.Join(parts, sep), true
+}
+
+// percentDecoded is a text with its %72 put as characters.
+func percentDecoded(s string) (string, bool) {
+	out, err := url.PathUnescape(s)
+	return out, err == nil
 }
 
 func rot13(s string) (string, bool) {
@@ -253,16 +381,39 @@ func (r *inlineRun) method(of inlineToken, toks []inlineToken, i int) (string, i
 	}
 	for _, name := range strings.Split(t.text[1:], ".") {
 		switch name {
-		case "decode", "encode", "toString", "strip", "trim", "to_s", "first", "split", "splitlines":
+		case "split", "chars":
+			if len(list) == 1 && list[0].text == "" || name == "chars" {
+				break // its characters
+			}
+			text = strings.TrimSpace(text)
+		case "decode", "encode", "toString", "strip", "trim", "to_s", "first", "splitlines":
 			text = strings.TrimSpace(text)
 		case "join":
-			if of.list { // its words are joined already
+			if slices.ContainsFunc(args, makesChars) {
+				chars, known := numbered(args)
+				if !known {
+					return string(hole), next, true
+				}
+				text = chars
+			} else if r.lang != "python" && len(list) <= 1 { // what it is called on is the list
+			} else if of.list { // its words are joined already
 			} else if chars, ok := numbered(args); ok {
 				text = chars
 			} else if len(list) > 1 {
 				text = r.listed(list, text, t).text
 			} else if len(list) == 1 {
 				text = list[0].text
+			}
+		case "joinpath", "resolveSibling", "appendingPathComponent", "with_name":
+			for _, part := range list {
+				text = path.Join(text, part.text)
+			}
+		case "parent", "parentFile", "dirname":
+			switch {
+			case text == ".", strings.HasSuffix(text, ".."):
+				text = path.Join(text, "..")
+			default:
+				text = path.Dir(text)
 			}
 		case "reverse":
 			text, _ = reverse(text)
@@ -305,16 +456,11 @@ func numbered(toks []inlineToken) (string, bool) {
 	for _, t := range toks {
 		if n, err := strconv.ParseInt(t.text, 0, 32); err == nil && t.kind == 'i' && n >= ' ' {
 			b.WriteRune(rune(n))
+		} else if strings.IndexByte("-+^*/&%", t.kind) >= 0 && t.text != "&" {
+			return "", false // computed
 		}
 	}
 	return b.String(), b.Len() > 2
-}
-
-// decodes tells whether a decoder stands among tokens.
-func decodes(toks []inlineToken) bool {
-	return slices.ContainsFunc(toks, func(t inlineToken) bool {
-		return t.kind == 'i' && (strings.HasSuffix(t.text, "Buffer.from") || slices.ContainsFunc(decoderNames, func(d string) bool { return strings.Contains(t.text, d) }))
-	})
 }
 
 // indexed: x["sys"+"tem"]("…") calls what its string names.

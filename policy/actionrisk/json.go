@@ -358,6 +358,9 @@ func (w *jsonWalk) shape(n *jsonNode) bool {
 	case n.get("mcpServers") != nil:
 		return w.servers(n.get("mcpServers"))
 	}
+	if target := n.str("contract", "contractAddress", "contract_address", "to", "address"); isAddress(target) && n.get("args", "arguments", "params", "inputs") != nil && n.get("functionName", "function_name", "function", "method", "signature") != nil && n.get("jsonrpc") == nil {
+		return w.contract("contract_call", "write", n)
+	}
 	if name := toolNameOf(n); name != "" {
 		if args := n.get("arguments", "input", "args", "params", "parameters", "tool_input", "toolInput", "toolArguments"); args != nil {
 			return w.tool(n, name, args)

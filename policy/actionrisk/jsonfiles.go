@@ -406,7 +406,7 @@ func givesAdmin(args *jsonNode) bool {
 		text := strings.ToLower(k.text)
 		switch {
 		case k.kind == '"' && (strings.HasSuffix(k.text, "AdministratorAccess") || text == "roles/owner" || text == "roles/editor" || text == "cluster-admin"),
-			k.kind == '"' && args.get("user", "username", "user_id", "userId", "email", "member", "members", "principal", "collaborator", "login", "assignee", "group", "team") != nil && (key == "role" || key == "permission" || key == "rolename" || key == "accesslevel") && (text == "admin" || text == "owner" || text == "maintainer" || text == "administrator" || text == "superadmin"),
+			k.kind == '"' && args.get("user", "username", "user_id", "userId", "email", "member", "members", "principal", "collaborator", "login", "assignee", "group", "team") != nil && (key == "role" || key == "roletype" || key == "permission" || key == "rolename" || key == "accesslevel") && (strings.HasSuffix(text, "_admin") || text == "admin" || text == "owner" || text == "maintainer" || text == "administrator" || text == "superadmin"),
 			(k.kind == '[' || k.kind == '{') && givesAdmin(k):
 			return true
 		}

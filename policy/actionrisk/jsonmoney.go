@@ -41,6 +41,9 @@ func (w *jsonWalk) payment(name string, args *jsonNode) bool {
 	}
 	if p.url != "" || strings.Contains(words, "x402") {
 		ids := append([]string{a.payRule(p.url != "" && firstOf(flat, "network", "chain", "chainid") != "")}, urlRules(p.url)...)
+		if n := parseNumber(firstOf(flat, "repeat", "times", "count", "repetitions", "iterations")); n != nil && n.Cmp(ratOf("1")) > 0 {
+			ids = append(ids, "x402.loop")
+		}
 		return w.e.money(w.src, args.start, args.end, to, ids...)
 	}
 	if isZeroAddress(to) || isAddress(to) || a.asset != nil && (!a.asset.Pegged || strings.Contains(words, "transfer") || strings.Contains(words, "send") || a.isLarge()) {
@@ -55,7 +58,12 @@ func (w *jsonWalk) contract(name, class string, args *jsonNode) bool {
 		return false
 	}
 	words := toolWords(bareToolName(name))
-	function := args.str("functionName", "function_name", "function", "method", "func", "entrypoint")
+	function := args.str("functionName", "function_name", "function", "method", "func", "entrypoint", "signature")
+	if selector, ok := strings.CutPrefix(function, "0x"); ok && len(selector) == 8 {
+		if function = selectorNames[strings.ToLower(selector)]; function == "" {
+			function = "execTransaction" // nobody can read what it does
+		}
+	}
 	if i := strings.IndexByte(function, '('); i > 0 {
 		function = function[:i]
 	}
@@ -82,11 +90,17 @@ func (w *jsonWalk) contract(name, class string, args *jsonNode) bool {
 		}
 	}
 	ids := call.rules(w.src.text)
+	if len(ids) == 0 && (viewFunctions[function] || toolClass(function) == "read") {
+		return false
+	}
 	if len(ids) == 0 {
 		ids = []string{"wallet.contract-run"}
 	}
 	return w.e.money(w.src, args.start, args.end, function, ids...)
 }
+
+// viewFunctions of contracts only show something.
+var viewFunctions = setOf("allowance owner ownerOf name symbol decimals totalSupply paused hasRole isApprovedForAll getApproved nonces tokenURI supportsInterface implementation admin slot0 latestAnswer latestRoundData convertToAssets convertToShares asset totalAssets isOwner getOwners getThreshold")
 
 // camel joins words as a contract's function: setApprovalForAll.
 func camel(words []string) string {
@@ -109,8 +123,12 @@ func (w *jsonWalk) walletKeys(name string, args *jsonNode) {
 	for i, k := range args.kids {
 		switch plainKey(args.keysAt(i)) {
 		case "privatekey", "mnemonic", "seedphrase", "secretkey", "recoveryphrase":
-			if k.kind == '"' && len(k.text) >= 32 && !strings.HasPrefix(k.text, "test test test") {
+			if k.kind == '"' && len(k.text) >= 32 && !w.e.publicKey(k.text) {
 				w.e.money(w.src, k.start, k.end, "", "wallet.key-in-argv")
+			}
+		case "psbt", "rawtx", "rawtransaction", "signedtx", "signedtransaction", "serializedtransaction", "txhex", "rawhex":
+			if hasWord(toolWords(name), map[string]bool{"sign": true, "broadcast": true, "send": true, "submit": true, "execute": true, "publish": true, "push": true}) {
+				w.e.money(w.src, k.start, k.end, "", "wallet.blind-sign")
 			}
 		case "message", "hash", "digest":
 			raw := args.get("raw")

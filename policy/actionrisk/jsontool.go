@@ -54,32 +54,12 @@ func (w *jsonWalk) tool(n *jsonNode, name string, args *jsonNode) bool {
 // judge matches the tool's class, after its arguments.
 func (w *jsonWalk) judge(n *jsonNode, name string, args *jsonNode, outer *source) bool {
 	e := w.e
-	class := toolClass(bareToolName(name))
-	if class == "write" || class == "unknown" {
-		class = actionClass(name, class, args)
-	}
-	switch {
-	case class == "money" && (preparedOnly(name) || !saysSum(name, args)):
-		class = "write"
-	case (class == "write" || class == "unknown") && paysFor(name, args):
-		class = "money"
-	}
+	class := callClass(name, args)
 	w.walletKeys(name, args)
 	if w.contract(name, class, args) {
 		return true
 	}
-	if makesKeyByName(name) {
-		e.raise("cloud.aws.credential-create", outer, n.start, n.end, printable(name))
-	}
-	if showsSecretByName(name) {
-		e.raise("secret.read-store", outer, n.start, n.end, printable(name))
-	}
-	if showsKeyByName(name) {
-		e.raise("wallet.key-export", outer, n.start, n.end, printable(name))
-	}
-	if opensPolicy(name, class, args) {
-		e.raise("x402.policy-off", outer, n.start, n.end, printable(name))
-	}
+	w.saysByName(n, name, class, args, outer)
 	before := len(e.findings)
 	if w.addsServer(name, args) {
 		return true
@@ -89,41 +69,75 @@ func (w *jsonWalk) judge(n *jsonNode, name string, args *jsonNode, outer *source
 	if class == "write" || class == "unknown" || class == "money" {
 		w.changesSettings(name, args)
 	}
-	at := item{kind: kindTool, name: class, src: outer, from: n.start, to: n.end, target: printable(name), words: name + " " + placeWords(args)}
+	if w.judgedBetter(name, class, args, carried, before) {
+		return true
+	}
+	e.match(&item{kind: kindTool, name: class, src: outer, from: n.start, to: n.end, target: printable(name), words: name + " " + placeWords(args)})
+	return true
+}
+
+// callClass is the class of a call by the tool's name and by the members that tell
+// more about it.
+func callClass(name string, args *jsonNode) string {
+	class := toolClass(bareToolName(name))
+	if class == "write" || class == "unknown" {
+		class = actionClass(name, class, args)
+	}
+	switch {
+	case class == "money" && (preparedOnly(name) || !saysSum(name, args)):
+		return "write"
+	case (class == "write" || class == "unknown") && paysFor(name, args):
+		return "money"
+	}
+	return class
+}
+
+// saysByName raises what a tool's name says beside its class.
+func (w *jsonWalk) saysByName(n *jsonNode, name, class string, args *jsonNode, outer *source) {
+	for _, s := range [...]struct {
+		holds bool
+		rule  string
+	}{
+		{makesKeyByName(name), "cloud.aws.credential-create"},
+		{showsSecretByName(name), "secret.read-store"},
+		{showsKeyByName(name), "wallet.key-export"},
+		{opensPolicy(name, class, args), "x402.policy-off"},
+	} {
+		if s.holds {
+			w.e.raise(s.rule, outer, n.start, n.end, printable(name))
+		}
+	}
+}
+
+// judgedBetter tells whether the arguments, or the program that the tool is named
+// after, say what the call does better than its class.
+func (w *jsonWalk) judgedBetter(name, class string, args *jsonNode, carried bool, before int) bool {
+	found := func() bool { return len(w.e.findings) > before }
 	switch class {
 	case "shell", "sql":
-		if known := w.program(name, args); carried || known && len(e.findings) > before {
-			return true
-		}
-		if args != nil && args.kind == '{' && len(args.kids) == 0 {
-			return e.match(&at)
-		}
+		program := w.program(name, args)
+		return carried || program && found()
 	case "money":
-		if w.payment(name, args) {
-			return true
-		}
+		return w.payment(name, args)
 	case "write", "unknown":
-		if args.get("spender") != nil && w.payment("approve", args) {
-			return true
-		}
-		if (w.documents(name, args) || w.program(name, args) || carried) && len(e.findings) > before {
-			return true
-		}
+		return args.get("spender") != nil && w.payment("approve", args) ||
+			(w.documents(name, args) || w.program(name, args) || carried) && found()
 	case "read":
 		if hasWord(toolWords(name), paidWords) && w.payment(name, args) {
 			return true
 		}
-		if w.documents(name, args) || (injectsOption(args) || w.readsSecrets(name)) && w.program(name, args) {
-			break
+		if !w.documents(name, args) && (injectsOption(args) || w.readsSecrets(name)) {
+			w.program(name, args)
 		}
 	case "destructive":
 		if w.onlyFile(name, args, before) {
 			return true
 		}
-		w.listProgramOf(name, args)
+		if args != nil {
+			w.listProgram(name, args)
+		}
 	}
-	e.match(&at)
-	return true
+	return false
 }
 
 // paidWords: a tool that fetches and pays for it.
@@ -172,13 +186,6 @@ func actionClass(name, class string, args *jsonNode) string {
 
 // strongVerbs destroy whatever they are said of.
 var strongVerbs = setOf("delete remove destroy drop purge terminate wipe truncate revoke uninstall flush erase decommission teardown nuke flushall flushdb")
-
-// listProgramOf: a verb that is a program as well, with its words in a list.
-func (w *jsonWalk) listProgramOf(name string, args *jsonNode) {
-	if args != nil {
-		w.listProgram(name, args)
-	}
-}
 
 // readsSecrets: the program behind the tool can show credentials, so what it reads
 // matters.
@@ -308,7 +315,7 @@ func (w *jsonWalk) arguments(name, class string, args *jsonNode) bool {
 		return false
 	}
 	w.files(name, class, args)
-	if !(class == "read" && args.get("to") != nil) && w.shape(args) {
+	if !(class == "read" && args.get("to", "address", "contract", "contractAddress", "contract_address") != nil) && w.shape(args) {
 		return true
 	}
 	if url := args.get("url", "uri", "endpoint"); url != nil && url.kind == '"' && methodByName(name) != "" {
@@ -316,33 +323,44 @@ func (w *jsonWalk) arguments(name, class string, args *jsonNode) bool {
 	}
 	carried := false
 	for i, k := range args.kids {
-		key := strings.ToLower(args.keys[i])
-		lang := w.carrierOf(args.keys[i])
-		switch {
-		case class == "read" && searches(name) && (strings.HasPrefix(lang, "sql?") || lang == "code"):
-			// what is searched for
-		case languageOf(name) != "" && k.kind == '"' && (textKeys[key] || browserCode[key]):
-			carried = w.programText(k, languageOf(name), via) || carried
-		case browserCode[plainKey(key)] && k.kind == '"' && (inBrowser(name) || class == "shell" && strings.Contains(firstLine(k.text), "=>")):
-			carried = w.page(k, via) || carried
-		case typedKeys[key] && k.kind == '"' && inTerminal(name):
-			carried = w.carry(args, k, "any", via) || carried
-		case class == "read" && lang == "sql?" && k.kind == '"' && !looksSQL(k.text):
-		case w.carrier(args, args.keys[i], k, via):
-			carried = true
-		case k.kind == '"' && class == "shell" && (key == "input" || key == "text" || key == "line" || key == "value"),
-			k.kind == '"' && class == "sql" && (key == "query" || key == "input" || key == "q" || key == "text"):
-			carried = w.carry(args, k, map[string]string{"shell": "any", "sql": "sql"}[class], via) || carried
-		case k.kind == '"' && (class == "shell" || payloadKeys[key]) && w.payload(name, class, k):
-			carried = true
-		case k.kind == '{' || k.kind == '[':
-			w.node(k, key)
-		}
+		carried = w.argument(name, class, args, args.keys[i], k, via) || carried
 	}
 	if !carried && class == "shell" && len(args.kids) == 1 && args.kids[0].kind == '"' {
 		carried = w.carry(args, args.kids[0], "any", via)
 	}
 	return carried
+}
+
+// argument runs one member if it is program text.
+func (w *jsonWalk) argument(name, class string, args *jsonNode, member string, k *jsonNode, via string) bool {
+	key, lang := strings.ToLower(member), w.carrierOf(member)
+	if k.kind == '"' {
+		switch {
+		case languageOf(name) != "" && (textKeys[key] || browserCode[key]):
+			return w.programText(k, languageOf(name), via)
+		case browserCode[plainKey(key)] && (inBrowser(name) || class == "shell" && strings.Contains(firstLine(k.text), "=>")):
+			return w.page(k, via)
+		case typedKeys[key] && inTerminal(name):
+			return w.carry(args, k, "any", via)
+		case class == "read" && lang == "sql?" && !looksSQL(k.text):
+			return false
+		}
+	}
+	switch {
+	case class == "read" && searches(name) && (strings.HasPrefix(lang, "sql?") || lang == "code"):
+		return false // what is searched for
+	case w.carrier(args, member, k, via):
+		return true
+	case k.kind == '"' && class == "shell" && (key == "input" || key == "text" || key == "line" || key == "value"):
+		return w.carry(args, k, "any", via)
+	case k.kind == '"' && class == "sql" && (key == "query" || key == "input" || key == "q" || key == "text"):
+		return w.carry(args, k, "sql", via)
+	case k.kind == '"':
+		return (class == "shell" || payloadKeys[key]) && w.payload(name, class, k)
+	case k.kind == '{' || k.kind == '[':
+		w.node(k, key)
+	}
+	return false
 }
 
 // languageOf is the language of the texts that a tool runs, by its name.

@@ -284,3 +284,12 @@ func (m *makefile) value(name string, from, to, depth int) string {
 	}
 	return "${_}"
 }
+
+// runGenerate runs the lines with which a Go file asks for programs to be run.
+func (e *engine) runGenerate(sh *shell, src *source) {
+	e.eachLine(src.text, "\n", func(from, to int) {
+		if rest, ok := strings.CutPrefix(src.text[from:to], "//go:generate "); ok {
+			e.carried(sh, src, to-len(rest), to, rest, "go generate")
+		}
+	})
+}

@@ -197,52 +197,6 @@ func (e *engine) runM4(sh *shell, src *source) {
 	e.runMacros(sh, &plain, macro{"syscmd(", ")", "shell"})
 }
 
-// awkPipe runs the command that awk pipes what it prints to: print "rm " $1 | "sh".
-func (r *inlineRun) awkPipe(i int) {
-	start := i
-	for start > 0 && strings.IndexByte(";{}", r.toks[start-1].kind) < 0 && i-start < 64 {
-		start--
-	}
-	for start < i && !(r.toks[start].kind == 'i' && (r.toks[start].text == "print" || r.toks[start].text == "printf")) {
-		start++
-	}
-	in := flow{via: "awk", taint: fromStdin}
-	if r.sh.carrier != nil {
-		in.taint = r.sh.carrier.stdin.taint
-	}
-	if start+1 < i {
-		in = r.printed(r.toks[start+1 : i])
-	} else if r.sh.carrier != nil && r.sh.carrier.stdin.known {
-		in = r.sh.carrier.stdin
-	}
-	t := r.toks[i+1]
-	r.sh.interpret("shell", r.word(t), &invocation{exe: "awk", src: r.src, from: t.from, to: t.to, stdin: in}, "awk", nil)
-}
-
-// printed is what print makes of its arguments: the strings, and holes for the rest.
-func (r *inlineRun) printed(args []inlineToken) flow {
-	var b strings.Builder
-	form := len(args) > 0 && args[0].kind == 's' && len(args) > 1 && args[1].kind == ','
-	for _, t := range args {
-		switch {
-		case t.kind == 's':
-			b.WriteString(t.text)
-		case t.kind == ',' && form:
-		case t.kind == ',':
-			b.WriteByte(' ')
-		case t.kind == 'i' && !form:
-			b.WriteByte(hole)
-		}
-	}
-	text := b.String()
-	if form {
-		text = filledForm(args[0].text)
-	}
-	w := r.word(args[0])
-	w.Text, w.At, w.Lone, w.Var = text, -1, false, ""
-	return flow{word: w, known: w.known(), via: "awk", taint: fromBuilt}
-}
-
 // sendsSecret: a program text in a language without a scanner that names a credential
 // and a function that sends.
 func (e *engine) sendsSecret(src *source) {

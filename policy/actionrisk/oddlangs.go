@@ -34,6 +34,12 @@ func (e *engine) runOddLanguage(sh *shell, src *source, lang string) bool {
 		e.runLines(sh, src)
 	case "scripts":
 		e.runScripts(sh, src)
+	case "functions":
+		e.runFunctions(sh, src)
+	case "xml":
+		e.runXML(sh, src)
+	case "generate":
+		e.runGenerate(sh, src)
 	case "resources":
 		e.runResources(sh, src)
 	case "percent":

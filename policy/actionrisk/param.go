@@ -18,6 +18,11 @@ func (sh *shell) param(p *syntax.ParamExp) []Word {
 	}
 	name := p.Param.Value
 	list, set := sh.lookup(name, p)
+	if !set && absolute[name] && (p.Slice != nil || p.Exp != nil && p.Exp.Word != nil) {
+		if w, ok := sh.rootOf(p); ok {
+			return []Word{w}
+		}
+	}
 	if p.Index != nil && !p.Excl && !p.Length {
 		list = sh.index(list, p)
 	}
@@ -63,6 +68,24 @@ func (sh *shell) param(p *syntax.ParamExp) []Word {
 var wellKnown = map[string]string{"HOME": "~", "TMPDIR": "/tmp", "TMP": "/tmp", "TEMP": "/tmp",
 	"IFS": " ", "SHELL": "sh", "BASH": "bash", "PWD": ".", "EDITOR": "vi", "VISUAL": "vi", "PAGER": "less",
 	"OLDPWD": "./-", "PYTHON": "python3", "RUNNER_TEMP": "/tmp", "XDG_CACHE_HOME": "~/.cache", "XDG_CONFIG_HOME": "~/.config"}
+
+// absolute are variables whose value begins with a slash in every shell.
+var absolute = setOf("PWD HOME OLDPWD SHELL BASH")
+
+// rootOf: what is cut out of an absolute path whose rest is not known, if that is the
+// root: ${PWD:0:1}, ${HOME%%[!/]*}.
+func (sh *shell) rootOf(p *syntax.ParamExp) (Word, bool) {
+	w := Word{Text: "/a/b", At: -1, Span: sh.spanOf(p)}
+	if p.Slice != nil {
+		w = sh.slice(w, p.Slice)
+	} else {
+		switch p.Exp.Op {
+		case syntax.RemSmallPrefix, syntax.RemLargePrefix, syntax.RemSmallSuffix, syntax.RemLargeSuffix:
+			w.Text = trimOrCase(w.Text, sh.text(p.Exp.Word).Text, p.Exp.Op)
+		}
+	}
+	return w, w.Text == "/"
+}
 
 // lookup is the value of a variable and whether the text itself sets it.
 func (sh *shell) lookup(name string, n syntax.Node) ([]Word, bool) {

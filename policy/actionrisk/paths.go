@@ -445,7 +445,7 @@ func kindOfFile(p string) class {
 	return c
 }
 
-var keyFolders = setOf("certs secrets private keys credentials .secrets private_keys keystore keystores .kube .docker")
+var keyFolders = setOf("certs secrets private keys credentials .secrets private_keys keystore keystores .kube .docker .bitcoin .ethereum .electrum .monero .lnd .lightning .litecoin .dogecoin .near-credentials .gaia .osmosisd .brownie .starkli-wallets .sui .aptos wallets .electron-cash")
 
 // publicFile: named like a secret, meant to be read.
 func publicFile(lower string) bool {
@@ -487,7 +487,7 @@ func credentialFile(p, lower string) bool {
 		}
 	}
 	for _, s := range [...]string{"/.ssh", "/.aws", "/.gnupg", "/.azure", "/.config/gcloud", "/.docker/config.json", "/.config/containers/auth.json", "/.kube/config",
-		"/.config/gh/hosts.yml", "/.config/solana/id.json", "/.ethereum/keystore", "/.bitcoin/", "/etc/ssl/private", "/.password-store",
+		"/.config/gh/hosts.yml", "/.config/solana/id.json", "/.ethereum/keystore", "/.bitcoin/", "/.near-credentials/", "/.sui/sui_config/sui.keystore", "/.aptos/config.yaml", "/.lnd/wallet.db", "/.electrum/wallets", "/.brownie/accounts", "/.ape/accounts", "/.starkli-wallets/", "/.lightning/bitcoin/hsm_secret", "/etc/ssl/private", "/.password-store",
 		"/Keychains", "/.config/hub", "/run/secrets", "/proc/self/environ", "/.foundry/keystores", "/.config/op", "/.cargo/credentials", "/.claude/.credentials",
 		"/var/run/secrets", "/etc/shadow", "/.electrum", "/.mozilla/firefox", "/Login Data", "/.terraform.d/credentials", "/etc/krb5.keytab", "/.m2/settings.xml", "/.gem/credentials", "/Cookies",
 		"/.gradle/gradle.properties", "/NuGet.Config", "/.config/glab-cli/config.yml", "/.config/doctl/config.yaml", "/.config/hcloud/cli.toml", "/.local/share/keyrings", "/etc/kubernetes/pki/",
@@ -575,6 +575,8 @@ func besideKeys(folder, rest, lower string) bool {
 		return strings.HasPrefix(rest, "configurations/") || strings.HasPrefix(rest, "logs/") || lower == "active_config"
 	case "/.azure":
 		return lower == "config" || lower == "azureprofile.json" || lower == "clouds.config"
+	case "/.bitcoin/", "/.electrum":
+		return strings.HasSuffix(lower, ".log") || lower == "peers.dat" || lower == "banlist.json" || lower == "settings.json"
 	}
 	return false
 }

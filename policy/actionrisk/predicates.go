@@ -18,36 +18,32 @@ func predicateByName(name string) predicate {
 
 // shellPredicates test invocations. Their arguments are alternatives.
 var shellPredicates = map[string]predicate{
-	"operand":         operandIs,     // a path operand is of one of these classes
-	"all-of":          allOf,         // an operand is every file of a folder of that class
-	"acl":             aclIs,         // setfacl: open lets everybody write
-	"operands":        countIs,       // how many operands: none, one, some, many
-	"last":            lastIs,        // the last operand's path class
-	"first":           firstIs,       // the first operand's path class
-	"word":            wordIs,        // an operand equals one of these words, or begins with one ending in *
-	"contains":        contains,      // any word or option value contains one of these, in any case
-	"option":          optionIs,      // "--opt=value|…" or option given
-	"stdin":           stdinIs,       // taint of the input: network secret environ dump decoded unknown
-	"reads-stdin":     readsStdin,    // nothing else to read is named
-	"tainted":         taintedWord,   // a word carries text from there
-	"gitset":          gitSet,        // a Git setting holds: name=off, name=now
-	"expires":         expires,       // takes away what is new, not only what is old
-	"refspec":         refspecIs,     // what a push or branch command is about: protected, unknown, topic, force, delete
-	"url":             urlIs,         // a URL operand: local, foreign, insecure, metadata, install
-	"method":          methodIs,      // HTTP method of the invocation
-	"upload":          uploads,       // sends a body or a file
-	"var":             varIs,         // a word holds an unknown variable: secret, any
-	"dynamic":         dynamicWord,   // an operand is unknown
-	"root":            runsAsRoot,    // runs as root for sure
-	"copyof":          copyOf,        // a word is a copy of one of the programs, made by the command itself
-	"mode":            modeIs,        // chmod mode: open, closed, setuid
-	"unpinned":        unpinned,      // a package without an exact version
-	"foreign":         foreignSource, // a package from a URL, path or VCS
-	"foreignvalue":    foreignValue,  // so is the value of an option that names packages or a text to run
-	"foreignknown":    foreignKnown,  // of a registry that everybody uses
-	"opens-firewall":  opensFirewall,
-	"shadows-program": shadowsProgram,
-	"starts-shell":    startsShell,
+	"operand":         operandIs,       // a path operand is of one of these classes
+	"all-of":          allOf,           // an operand is every file of a folder of that class
+	"acl":             aclIs,           // setfacl: open lets everybody write
+	"operands":        countIs,         // how many operands: none, one, some, many
+	"last":            lastIs,          // the last operand's path class
+	"first":           firstIs,         // the first operand's path class
+	"word":            wordIs,          // an operand equals one of these words, or begins with one ending in *
+	"contains":        contains,        // any word or option value contains one of these, in any case
+	"option":          optionIs,        // "--opt=value|…" or option given
+	"stdin":           stdinIs,         // taint of the input: network secret environ dump decoded unknown
+	"reads-stdin":     readsStdin,      // nothing else to read is named
+	"tainted":         taintedWord,     // a word carries text from there
+	"gitset":          gitSet,          // a Git setting holds: name=off, name=now
+	"expires":         expires,         // takes away what is new, not only what is old
+	"refspec":         refspecIs,       // what a push or branch command is about: protected, unknown, topic, force, delete
+	"program-url":     programURL,      // the program that it is to run is an address
+	"url":             urlIs,           // a URL operand: local, foreign, insecure, metadata, install
+	"method":          methodIs,        // HTTP method of the invocation
+	"upload":          uploads,         // sends a body or a file
+	"var":             varIs,           // a word holds an unknown variable: secret, any
+	"dynamic":         dynamicWord,     // an operand is unknown
+	"root":            runsAsRoot,      // runs as root for sure
+	"copyof":          copyOf,          // a word is a copy of one of the programs, made by the command itself
+	"mode":            modeIs,          // chmod mode: open, closed, setuid
+	"unpinned":        unpinned,        // a package without an exact version
+	"foreign":         foreignSource,   // a package from a URL, path or VCS
 	"loads":           loadsDownloaded, // the value of an option names a file that the command itself downloaded
 	"downloaded":      downloadedRun,   // runs a file the command itself downloaded
 	"mount":           mountIs,         // a container mount of: root, docker-socket, system
@@ -76,6 +72,11 @@ var shellPredicates = map[string]predicate{
 	"optvalue":        optValue,     // the value of any option matches
 	"first-word":      firstWord,    // the first operand equals one of these
 	"made":            madeWith,     // a saved plan was made with one of these options
+	"foreignvalue":    foreignValue, // so is the value of an option that names packages or a text to run
+	"foreignknown":    foreignKnown, // of a registry that everybody uses
+	"opens-firewall":  opensFirewall,
+	"shadows-program": shadowsProgram,
+	"starts-shell":    startsShell,
 }
 
 func targets(it *item) []Word {
@@ -471,7 +472,7 @@ func downloadedRun(e *engine, it *item, args []string) (Word, bool) {
 		return first, false
 	}
 	for i, w := range v.operands {
-		if i > 0 && len(args) > 0 && args[0] == "script" { // its program; the others are data
+		if len(args) > 0 && args[0] == "script" && (i > 0 || v.has("-m") && slices.Contains(e.groups["pythons"], v.exe)) { // its program; the others are data
 			break
 		}
 		if check(w) {

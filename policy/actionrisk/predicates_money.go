@@ -8,9 +8,11 @@ import (
 
 // moneyPredicates are the predicates of the wallet, x402 and mcp tables.
 var moneyPredicates = map[string]predicate{
-	"literal-key": func(_ *engine, it *item, _ []string) (Word, bool) { return Word{}, it.inv != nil && literalKey(it.inv) },
-	"pinned-mcp":  pinnedMCP,   // the server that is added has an exact version
-	"mcp-server":  addsAServer, // an argument tells which server is added
+	"literal-key": func(e *engine, it *item, _ []string) (Word, bool) {
+		return Word{}, it.inv != nil && e.literalKey(it.inv)
+	},
+	"pinned-mcp": pinnedMCP,   // the server that is added has an exact version
+	"mcp-server": addsAServer, // an argument tells which server is added
 }
 
 // loopRules: a payment or transfer inside a loop is made as often as it runs.

@@ -101,10 +101,25 @@ func urlIs(e *engine, it *item, args []string) (Word, bool) {
 				a == "any", a == "metadata" && metadataHost(host), a == "paste" && pasteHost(host),
 				a == "insecure" && scheme == "http" && !localHost(host),
 				a == "foreign" && !localHost(host),
+				a == "program" && ok && !localHost(host) && !moduleHost(host),
 				a == "metadata-credentials" && metadataHost(host) && (strings.Contains(rest, "credentials") || strings.Contains(rest, "token") || strings.Contains(rest, "identity")):
 				return w, true
 			}
 		}
+	}
+	return Word{}, false
+}
+
+// programURL: the first operand that is no subcommand, the program that an interpreter
+// is to run, is an address of another machine.
+func programURL(_ *engine, it *item, _ []string) (Word, bool) {
+	for _, w := range it.inv.operands {
+		switch w.Text {
+		case "run", "script", "serve", "tool", "x":
+			continue
+		}
+		scheme, host, _, ok := urlOf(w.Text)
+		return w, ok && strings.HasPrefix(scheme, "http") && !localHost(host) && !moduleHost(host)
 	}
 	return Word{}, false
 }

@@ -14,8 +14,9 @@ type proof struct {
 	None []string `json:"none,omitempty"`
 	// Any: one of these must stand there.
 	Any []string `json:"any,omitempty"`
-	// Bare: no operand beyond the subcommand.
+	// Bare: no operand beyond the subcommand; Most: at most so many.
 	Bare bool `json:"bare,omitempty"`
+	Most int  `json:"most,omitempty"`
 
 	sub [][]string
 }
@@ -58,6 +59,9 @@ func (p *proof) holds(v *invocation) bool {
 	if len(p.Any) > 0 && !slices.ContainsFunc(p.Any, v.has) {
 		return false
 	}
+	if p.Most > 0 && len(v.operands) > p.Most {
+		return false
+	}
 	if p.Bare {
 		n := 0
 		if len(p.sub) > 0 {
@@ -80,6 +84,21 @@ func (e *engine) proven(v *invocation) bool {
 	for _, p := range e.readonly[v.exe] {
 		if p.holds(v) {
 			return true
+		}
+	}
+	return false
+}
+
+// changesItself: a program that runs the text it is given changes something by an
+// option of its own as well: sed -i.
+func (e *engine) changesItself(v *invocation) bool {
+	for _, p := range e.readonly[v.exe] {
+		for _, o := range p.None {
+			if v.has(o) && !slices.ContainsFunc(e.wrappers[v.exe], func(w *wrapper) bool {
+				return slices.Contains(w.After, o) || slices.Contains(w.Options, o) || slices.Contains(w.FileOptions, o)
+			}) {
+				return true
+			}
 		}
 	}
 	return false

@@ -234,11 +234,11 @@ func (w *winShell) run(c *psCall) psValue {
 		return psValue{}
 	}
 	spec := e.windows.cmdlets[name]
-	if spec == nil && strings.IndexByte(name, '-') < 0 {
+	verb, noun, _ := strings.Cut(name, "-")
+	if spec == nil && (noun == "" || !e.windows.verbs[verb]) {
 		return w.finish(c, w.native(c))
 	}
-	c.name = name
-	c.verb, c.noun, _ = strings.Cut(name, "-")
+	c.name, c.verb, c.noun = name, verb, noun
 	w.bind(c, spec)
 	if c.on("whatif") || c.on("?") {
 		return psThing(name, 0)
@@ -309,7 +309,7 @@ func (w *winShell) match(kind, name string, c *psCall) bool {
 		return false
 	}
 	var words []string
-	for _, v := range c.values() {
+	for _, v := range append(c.values(), c.input.items...) {
 		words = append(words, v.deepTexts()...)
 	}
 	return w.e.match(&item{kind: kind, name: name, src: w.src, from: c.from, to: c.to, fact: c, words: strings.Join(words, " "), target: printable(c.about().Text)})
@@ -323,6 +323,10 @@ func (w *winShell) gives(c *psCall, what string, out flow) psValue {
 		return c.input
 	case "args":
 		return psListOf(c.values())
+	case "joined":
+		return psValue{text: strings.Join(psListOf(c.values()).texts(), "/"), taint: c.taints()}
+	case "temp":
+		return psString("C:/Temp/x/tmp.tmp")
 	case "path":
 		if vs := c.values(); len(vs) > 0 {
 			return psValue{text: vs[0].str(), taint: vs[0].taints()}
@@ -489,6 +493,9 @@ func (w *winShell) native(c *psCall) psValue {
 	}
 	v := psUnknown(out.taint)
 	v.output = true
+	if slices.Contains(w.e.windows.Locators, strings.ToLower(base(c.name))) { // it finds what it is asked for
+		return psString(argv[len(argv)-1].Text)
+	}
 	if slices.Contains(w.e.groups["shell-setup"], base(c.name)) || strings.HasPrefix(base(c.name), "oh-my-") {
 		v.text = ""
 	}

@@ -44,6 +44,10 @@ func (w *winShell) removeItem(c *psCall) psValue {
 		switch d, _ := drive(p); {
 		case registryPath(p):
 			w.posix(c, append(words("reg", "delete"), Word{Text: p, At: -1}), flow{})
+		case d == "cert":
+			if strings.Contains(p, "*") || c.on("recurse") || !strings.Contains(strings.ToLower(p), "currentuser") {
+				w.raise("cloud.service.delete", c) // what services of the machine show to others
+			}
 		case d == "env" || d == "function" || d == "alias" || d == "variable":
 		default:
 			argv := words("rm")

@@ -225,8 +225,43 @@ func psCut(v psValue, name string, args []psValue) (psValue, bool) {
 	return out, true
 }
 
-// static computes the static members that only make or move text.
+// static computes the static members that only make or move text, or name things.
 func (w *winShell) static(on, name string, args []psValue) (psValue, bool) {
+	if v, ok := w.staticText(on, name, args); ok {
+		return v, true
+	}
+	all := psListOf(args)
+	switch on + "::" + name {
+	case "regex::unescape", "regex::escape", "uri::unescapedatastring", "web.httputility::urldecode", "net.webutility::urldecode", "net.webutility::htmldecode", "environment::expandenvironmentvariables":
+		if len(args) == 1 {
+			return w.unescaped(args[0]), true
+		}
+	case "convert::tochar", "char::convertfromutf32":
+		return char(all.flatFirst()), true
+	case "convert::toint32", "convert::tobyte", "convert::toint16":
+		return radix(args), true
+	case "type::gettypefromprogid":
+		return psThing("com:"+strings.ToLower(all.flatFirst().str()), 0), true
+	case "type::gettypefromclsid":
+		return psThing("com:mmc20.application", 0), true
+	case "activator::createinstance":
+		return all.flatFirst(), true
+	case "io.path::combine", "io.path::join":
+		return psValue{text: strings.Join(all.texts(), "/"), taint: all.taints()}, true
+	case "io.path::gettemppath":
+		return psString("C:/Temp/x/"), true
+	case "io.path::gettempfilename", "io.path::getrandomfilename":
+		return psString("C:/Temp/x/tmp.tmp"), true
+	case "environment::getfolderpath":
+		return psString("~/AppData"), true
+	case "environment::getenvironmentvariable":
+		return w.environment(all.flatFirst().str()), true
+	}
+	return psValue{}, false
+}
+
+// staticText computes the static members of texts and encodings.
+func (w *winShell) staticText(on, name string, args []psValue) (psValue, bool) {
 	all := psListOf(args)
 	switch on + "::" + name {
 	case "convert::frombase64string":
@@ -260,30 +295,6 @@ func (w *winShell) static(on, name string, args []psValue) (psValue, bool) {
 		if len(args) == 2 {
 			return psSplit(args[0], args[1], false), true
 		}
-	case "regex::unescape", "regex::escape", "uri::unescapedatastring", "web.httputility::urldecode", "net.webutility::urldecode", "net.webutility::htmldecode", "environment::expandenvironmentvariables":
-		if len(args) == 1 {
-			return w.unescaped(args[0]), true
-		}
-	case "convert::tochar", "char::convertfromutf32":
-		return char(all.flatFirst()), true
-	case "convert::toint32", "convert::tobyte", "convert::toint16":
-		return radix(args), true
-	case "type::gettypefromprogid":
-		return psThing("com:"+strings.ToLower(all.flatFirst().str()), 0), true
-	case "type::gettypefromclsid":
-		return psThing("com:mmc20.application", 0), true
-	case "activator::createinstance":
-		return all.flatFirst(), true
-	case "io.path::combine", "io.path::join":
-		return psValue{text: strings.Join(all.texts(), "/"), taint: all.taints()}, true
-	case "io.path::gettemppath":
-		return psString("C:/Temp/x/"), true
-	case "io.path::gettempfilename", "io.path::getrandomfilename":
-		return psString("C:/Temp/x/tmp.tmp"), true
-	case "environment::getfolderpath":
-		return psString("~/AppData"), true
-	case "environment::getenvironmentvariable":
-		return w.environment(all.flatFirst().str()), true
 	}
 	if strings.HasPrefix(on, "text.encoding") && (name == "getstring" || name == "getbytes") || strings.HasPrefix(on, "regex") && name == "matches" {
 		v := all.flatFirst()

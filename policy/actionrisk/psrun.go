@@ -83,7 +83,9 @@ func (w *winShell) setEnvironment(name string, v psValue) {
 func (w *winShell) assign(left string, v psValue) {
 	left = strings.ToLower(strings.TrimSpace(left))
 	for strings.HasPrefix(left, "[") { // [string]$x
-		left = strings.TrimSpace(left[min(matching(left, 0)+1, len(left)):])
+		end := min(matching(left, 0), len(left)-1)
+		v = cast(strings.TrimPrefix(left[1:max(end, 1)], "system."), v)
+		left = strings.TrimSpace(left[end+1:])
 	}
 	if strings.Contains(left, ",") && left[0] == '$' { // $a, $b = 1, 2
 		for i, one := range strings.Split(left, ",") {
@@ -177,6 +179,8 @@ func (w *winShell) property(v psValue, name string) psValue {
 		return v
 	case v.kind == psType:
 		return psThing(v.text+"."+name, 0)
+	case v.kind == psObject && pathProperties[name] && len(v.keys) > 0: // still what was listed
+		return v
 	case v.kind == psObject:
 		return psValue{kind: psObject, text: v.text, taint: v.taint, output: v.output, keys: []string{"." + name}, items: []psValue{{}}}
 	case v.kind == psList:
@@ -190,6 +194,9 @@ func (w *winShell) property(v psValue, name string) psValue {
 	u.output = v.output
 	return u
 }
+
+// pathProperties name the thing itself.
+var pathProperties = setOf("fullname name path pspath directory directoryname basename versioninfo")
 
 // runBlock runs a script block and gives what it gives.
 func (w *winShell) runBlock(b psValue, c *psCall) psValue {

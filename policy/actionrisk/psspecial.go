@@ -38,6 +38,8 @@ func psSpecials() map[string]func(w *winShell, c *psCall) psValue {
 		"invoke-command":          (*winShell).invokeCommand,
 		"invoke-item":             (*winShell).invokeItem,
 		"import-module":           (*winShell).importModule,
+		"remove-ciminstance":      (*winShell).removeInstance,
+		"remove-wmiobject":        (*winShell).removeInstance,
 		"add-type":                (*winShell).addType,
 		"set-location":            (*winShell).setLocation,
 		"select-object":           (*winShell).selectObject,
@@ -404,6 +406,15 @@ func (w *winShell) cimInstance(c *psCall) psValue {
 	}
 	v.keys, v.items = []string{"filter"}, []psValue{filter}
 	return v
+}
+
+// removeInstance deletes what WMI is asked for, where it is not piped in.
+func (w *winShell) removeInstance(c *psCall) psValue {
+	if !c.piped {
+		c.input = w.cimInstance(c)
+		w.match("cmdlet", c.verb, c)
+	}
+	return psValue{}
 }
 
 // cimMethod calls a method of WMI.

@@ -64,6 +64,9 @@ func (r *psReader) statement() psValue {
 	case kind == "function" || kind == "class" && next != 0:
 		r.i = after.i
 		r.function(kind)
+	case kind == "skip" && strings.IndexByte(r.text[after.i:], '{') > 0:
+		r.i = after.i + strings.IndexByte(r.text[after.i:], '{')
+		r.i = min(matching(r.text, r.i)+1, len(r.text))
 	case kind == "line" && next != 0:
 		for r.i < len(r.text) && r.text[r.i] != '\n' && r.text[r.i] != ';' {
 			r.step(1)

@@ -114,6 +114,17 @@ func (sh *shell) runsRead(r *read, v *invocation, name string, f flow) {
 	e := sh.e
 	switch {
 	case f.known:
+		once := strings.Join([]string{name, sh.cwd, commandLine(v), f.word.Text}, "\x00")
+		if e.ranFiles[once] { // it starts the tool again
+			return
+		}
+		if e.ranFiles == nil {
+			e.ranFiles = map[string]bool{}
+		}
+		e.ranFiles[once] = true
+		if f.taint&fromDecoder != 0 {
+			e.raise("obf.decode-exec", sh.src, v.from, v.to, printable(name))
+		}
 		f.word.Taint |= f.taint
 		sh.interpret(r.Lang, f.word, v, v.exe, nil)
 	case r.Compile:
@@ -122,4 +133,13 @@ func (sh *shell) runsRead(r *read, v *invocation, name string, f flow) {
 	case f.taint&fromDecoder != 0:
 		e.raise("obf.decode-exec", sh.src, v.from, v.to, printable(name))
 	}
+}
+
+// commandLine is the words of an invocation as one text.
+func commandLine(v *invocation) string {
+	var b strings.Builder
+	for _, w := range v.argv {
+		b.WriteString(w.Text + "\x00")
+	}
+	return b.String()
 }

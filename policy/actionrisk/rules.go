@@ -88,7 +88,7 @@ var tableFiles = []string{"shell", "git", "sql", "nosql", "orm", "infra", "k8s",
 
 // supportFiles are the tables that are not rules.
 var supportFiles = []string{
-	"groups", "wrappers", "wrappers_sql", "effects", "reads", "tools", "tools_sql", "readonly",
+	"groups", "wrappers", "wrappers_sql", "effects", "reads", "code", "tools", "tools_sql", "readonly",
 	"dryrun",
 	"paths",
 	"verbs",
@@ -124,6 +124,7 @@ type compiled struct {
 	resources map[string][]*resourceEntry // what configuration tools describe, by kind
 	sdks      []sdkEntry
 	reads     map[string][]*read
+	code      *code
 	// what a command line is called in a file of settings
 	commandKeys, commandSections map[string]bool
 	lifecycle                    []string
@@ -256,6 +257,7 @@ func (c *compiled) support() error {
 		c.readEffects,
 		c.readProofs,
 		c.readReads,
+		c.readCode,
 		c.readClients,
 		c.readWindows,
 		c.readResources,

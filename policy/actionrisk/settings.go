@@ -60,6 +60,7 @@ func (e *engine) settingLine(sh *shell, src *source, open []openLine, s openLine
 	if len(open) > 0 {
 		above = open[len(open)-1]
 	}
+	e.innerSettings(sh, src, text, to)
 	key, value, ok := keyed(text)
 	if !ok {
 		if above.command {
@@ -84,6 +85,32 @@ func (e *engine) settingLine(sh *shell, src *source, open []openLine, s openLine
 	return append(open, s)
 }
 
+// innerSettings runs the quoted command lines that stand behind a key within a line:
+// {run: "x"}, genrule(cmd = "x"), local-exec { command = "x" }.
+func (e *engine) innerSettings(sh *shell, src *source, text string, to int) {
+	for i := 1; i < len(text) && e.budget.spend(1); i++ {
+		if text[i] != '"' && text[i] != '\'' {
+			continue
+		}
+		end := closingQuote(text, i)
+		if end < 0 {
+			return
+		}
+		if before := strings.TrimRight(text[:i], " ["); before != "" && strings.IndexByte(":=", before[len(before)-1]) >= 0 {
+			before = strings.TrimRight(before[:len(before)-1], " \"'")
+			j := len(before)
+			for j > 0 && (isNameByte(before[j-1]) || before[j-1] == '-' || before[j-1] == '.') {
+				j--
+			}
+			if j > 0 && e.commandKeys[strings.ToLower(before[j:])] {
+				from := to - len(text) + i
+				e.carriedValue(sh, src, from, from+end-i+1, text[i:end+1])
+			}
+		}
+		i = end
+	}
+}
+
 // keyed splits "key: value" and "key = value".
 func keyed(text string) (key, value string, ok bool) {
 	i := strings.IndexAny(text, ":=")
@@ -102,6 +129,9 @@ func (e *engine) carriedValue(sh *shell, src *source, from, to int, value string
 			words = append(words, strings.Trim(strings.TrimSpace(word), `"'`))
 		}
 		if len(words) > 1 && strings.IndexByte(words[0], ' ') < 0 {
+			for i := range words {
+				words[i] = quote(words[i])
+			}
 			value = strings.Join(words, " ")
 		} else {
 			value = strings.Join(words, "\n")
@@ -308,4 +338,86 @@ func (e *engine) shebang(line string) string {
 		}
 	}
 	return lang
+}
+
+// runFunctions runs a text of functions that its reader calls one by one: a PKGBUILD.
+func (e *engine) runFunctions(sh *shell, src *source) {
+	text := src.text
+	for line := range strings.Lines(src.text) {
+		if name, _, ok := strings.Cut(line, "()"); ok && syntaxName(strings.TrimSpace(name)) {
+			text += "\n" + strings.TrimSpace(name)
+		}
+	}
+	e.carried(sh, src, 0, len(src.text), text, "functions")
+}
+
+// runXML runs the programs that a build in XML starts: executable="rm" with its
+// arguments, <executable>, Command="rm -rf x", the strings of a property list.
+func (e *engine) runXML(sh *shell, src *source) {
+	var words []string
+	start := 0
+	run := func(to int) {
+		if len(words) > 0 {
+			e.carried(sh, src, start, to, strings.Join(words, " "), "xml")
+		}
+		words = nil
+	}
+	text := src.text
+	for at := 0; at < len(text) && e.budget.spend(1); {
+		open := strings.IndexByte(text[at:], '<')
+		if open < 0 {
+			break
+		}
+		from := at + open
+		end := from + strings.IndexByte(text[from:]+">", '>')
+		tag := text[from+1 : min(end, len(text))]
+		at = min(end+1, len(text))
+		content := text[at : at+strings.IndexByte(text[at:]+"<", '<')]
+		name, _, _ := strings.Cut(strings.Trim(tag, "/"), " ")
+		switch strings.ToLower(name) {
+		case "executable", "commandlineargs", "argument", "arg", "string":
+			if value := strings.TrimSpace(content); value != "" && tag[0] != '/' {
+				if len(words) == 0 {
+					start = from
+				}
+				words = append(words, unquoteXML(value))
+			}
+		}
+		for _, key := range [...]string{"executable", "Command", "commandline", "value", "line", "file"} {
+			value, ok := attribute(tag, key)
+			switch {
+			case !ok:
+			case key == "Command":
+				e.carried(sh, src, from, at, value, "xml")
+			case key == "executable":
+				run(from)
+				start, words = from, []string{value}
+			case len(words) > 0:
+				words = append(words, value)
+			}
+		}
+		switch strings.ToLower(tag) {
+		case "/exec", "/configuration", "/execution", "/array", "/java":
+			run(at)
+		}
+	}
+	run(len(text))
+}
+
+// attribute is the value of an attribute of a tag.
+func attribute(tag, key string) (string, bool) {
+	i := strings.Index(tag, " "+key+"=")
+	if i < 0 || i+len(key)+2 >= len(tag) {
+		return "", false
+	}
+	rest := tag[i+len(key)+2:]
+	end := strings.IndexByte(rest[1:], rest[0])
+	if end < 0 {
+		return "", false
+	}
+	return unquoteXML(rest[1 : 1+end]), true
+}
+
+func unquoteXML(text string) string {
+	return strings.NewReplacer("&quot;", `"`, "&apos;", "'", "&lt;", "<", "&gt;", ">", "&amp;", "&").Replace(text)
 }

@@ -365,6 +365,9 @@ func (sh *shell) command(c syntax.Command, in flow, files []redir, s *syntax.Stm
 			sh.assign(a)
 			sh.hooks(a, int(c.Pos().Offset()), int(c.End().Offset()))
 			sh.exports(c, a)
+			if a.Name != nil && asNumber(c) {
+				sh.inArithmetic(a.Name.Value, c)
+			}
 		}
 		sh.refers(c.Args)
 		sh.shows(c)
@@ -493,6 +496,18 @@ func (sh *shell) hooks(a *syntax.Assign, from, to int) {
 			sh.variableRuns(&invocation{src: sh.src, from: from, to: to}, assign{name, w[0]})
 		}
 	}
+}
+
+// asNumber: declare -i takes its values for arithmetic.
+func asNumber(c *syntax.DeclClause) bool {
+	for _, a := range c.Args {
+		if a.Naked && a.Name == nil && a.Value != nil {
+			if lit := a.Value.Lit(); strings.HasPrefix(lit, "-") && strings.ContainsRune(lit, 'i') {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // listsVariables: export, declare -p and their kind without a name print them all.

@@ -346,10 +346,14 @@ func (p *sqlParser) transfer(verb string, i, end int) {
 	case "copy":
 		at := p.find(i, end, p.toks[i].depth, "from", "to")
 		if at < 0 || p.is(i+1, "into") {
+			if p.stringAt(i+2) != "" && p.has(i, end, "credentials") { // into a bucket of another account
+				p.add("secret.exfil-network", p.stringAt(i+2), i, end)
+			}
 			p.add("insert", target, i, end)
 			return
 		}
 		p.out.dumps = p.out.dumps || p.is(at, "to") && p.is(at+1, "stdout")
+		p.functions(i+1, at)
 		file := p.stringAt(at + 1)
 		remote := strings.Contains(file, "://") || p.op(at+1, "@")
 		switch {

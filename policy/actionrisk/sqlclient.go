@@ -116,7 +116,11 @@ func (p *sqlParser) clientAct(action clientAction, rest string, i int) {
 		if rest[0] != '|' { // in quotes
 			command = words[0][1:]
 		}
-		p.carry(command, "client-shell", i)
+		via := "client-shell"
+		if action == clientWrites {
+			via = "client-feeds" // what queries print is its input
+		}
+		p.carry(command, via, i)
 		p.out.readOnly = false
 		return
 	}

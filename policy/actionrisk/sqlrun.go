@@ -99,6 +99,9 @@ func (e *engine) sqlResult(src *source, r *sqlResult, words string) {
 		if strings.HasPrefix(c.via, "copy-program") {
 			in.taint = fromDump // the table's rows are its input
 		}
+		if c.via == "client-feeds" {
+			in.taint = fromBuilt
+		}
 		(&shell{e: e, root: r.root && c.via == "client-shell"}).script(&inner, in)
 	}
 	if !matched && !r.readOnly {
@@ -135,7 +138,7 @@ func (e *engine) includedSQL(src *source, names []string, client *invocation) {
 
 // ruleOf is the rule id of an effect; those of SQL go without their domain.
 func ruleOf(effect string) string {
-	if strings.HasPrefix(effect, "nosql.") || strings.HasPrefix(effect, "orm.") {
+	if strings.HasPrefix(effect, "nosql.") || strings.HasPrefix(effect, "orm.") || strings.HasPrefix(effect, "secret.") {
 		return effect
 	}
 	return "sql." + effect

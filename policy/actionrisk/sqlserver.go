@@ -213,6 +213,15 @@ func (p *sqlParser) special(name string, i, close int) bool {
 	case "dbms_scheduler.create_job", "dbms_scheduler.create_program":
 		p.schedulerJob(i, close)
 		return true
+	case "edit": // SQLite's shell hands the first argument, in a file, to the second
+		list := p.list(i+2, close)
+		if len(list) != 2 {
+			return false
+		}
+		text, _ := p.literal(list[0][0], list[0][1])
+		program, _ := p.literal(list[1][0], list[1][1])
+		p.programText("printf %s "+quote(text)+" > /tmp/edit; "+program+" /tmp/edit", "edit", i, close+1)
+		return true
 	case "utl_file.fopen":
 		effect := "server.file-read"
 		if list := p.list(i+2, close); len(list) > 2 && strings.ContainsAny(strings.ToLower(p.stringAt(list[2][0])), "wa") {
@@ -239,7 +248,13 @@ func (p *sqlParser) special(name string, i, close int) bool {
 		p.out.readOnly = false
 		return true
 	case "read_text", "read_blob", "read_csv", "read_csv_auto", "read_json", "read_json_auto", "read_ndjson", "sniff_csv":
-		p.clientFile(p.stringAt(i+2), false, i, close)
+		path := p.stringAt(i + 2)
+		if path == "" && p.raw(i+2) == "getenv" { // getenv('HOME') || '/x'
+			if text, ok := p.literal(i+6, close); ok {
+				path = "~" + text
+			}
+		}
+		p.clientFile(path, false, i, close)
 		return true
 	}
 	return false

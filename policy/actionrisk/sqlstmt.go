@@ -312,6 +312,9 @@ func (p *sqlParser) insertion(verb string, i, end int) {
 		effect = "truncate"
 	}
 	p.add(effect, target, i, end)
+	if p.is(j, "function") && p.raw(j+1) == "url" && p.firstOf(next, end, "from") > 0 {
+		p.add("secret.exfil-network", p.stringAt(j+3), i, end)
+	}
 	p.systemTable(target, i, end)
 	p.functions(i, end)
 }

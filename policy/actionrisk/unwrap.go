@@ -50,6 +50,12 @@ func (sh *shell) run(v *invocation) flow {
 	e.parseArgs(v)
 	sh.fromDescriptor(v)
 	v.dry = e.isDryRun(v)
+	if w := sh.vars["BASH_ENV"]; len(w) == 1 && slices.Contains(e.groups["shells"], v.exe) {
+		sh.variableRuns(v, assign{"BASH_ENV", w[0]})
+	}
+	for _, a := range v.env { // whatever the program is asked, it starts with them
+		sh.variableRuns(v, a)
+	}
 	if out, ok := sh.builtin(v); ok {
 		return out
 	}
@@ -68,11 +74,16 @@ func (sh *shell) run(v *invocation) flow {
 	if out, ok := sh.packedProgram(v); ok {
 		return out
 	}
-	if module, ok := v.value("-m"); ok && slices.Contains(e.groups["pythons"], v.exe) && e.acts(module.Text) {
-		return sh.argv(append([]Word{module}, v.operands...), &wrapper{}, v) // python -m pip
+	if out, ok := sh.hostAlias(v); ok {
+		return out
 	}
-	for _, a := range v.env {
-		sh.variableRuns(v, a)
+	if module, ok := v.value("-m"); ok && slices.Contains(e.groups["pythons"], v.exe) {
+		if _, written := e.writtenFile(sh, module.Text); written {
+			return sh.file(&wrapper{Lang: "python"}, v, module)
+		}
+		if e.acts(module.Text) {
+			return sh.argv(moduleWords(v, module), &wrapper{}, v) // python -m pip
+		}
 	}
 	var out flow
 	carried := false
@@ -110,6 +121,9 @@ func (sh *shell) run(v *invocation) flow {
 	if !carried && !matched && !e.proven(v) {
 		e.unproven, e.loose = true, true
 	}
+	if carried && e.changesItself(v) {
+		e.unproven = true
+	}
 	if (v.exe == "ssh" || v.exe == "mosh") && carried && !out.known { // what another machine prints
 		return flow{taint: out.taint | fromNetwork, via: v.exe}
 	}
@@ -123,9 +137,22 @@ func (sh *shell) run(v *invocation) flow {
 		if !out.known && (v.has("-c") || v.has("-e") || v.has("-r") || v.has("-E") || v.has("-p") || v.has("--print") || v.has("--eval") || v.exe == "awk" || v.exe == "gawk") && !slices.Contains(e.groups["shells"], v.exe) && e.prints(v.exe) {
 			out.taint |= fromBuilt
 		}
-		return v.noted(out)
+		return v.computed(v.noted(out))
 	}
-	return e.output(sh, v)
+	return v.computed(e.output(sh, v))
+}
+
+// moduleWords are the module that "python -m" starts and all that stands behind it.
+func moduleWords(v *invocation, module Word) []Word {
+	for i, w := range v.argv {
+		if w.Text == "-m" && i+1 < len(v.argv) {
+			return v.argv[i+1:]
+		}
+		if strings.HasPrefix(w.Text, "-m") && w.Text[2:] == module.Text {
+			return append([]Word{module}, v.argv[i+1:]...)
+		}
+	}
+	return append([]Word{module}, v.operands...)
 }
 
 // fromDescriptor: an interpreter that is given /dev/fd/3 as its file reads what is
@@ -365,9 +392,12 @@ var noShortHelp = []string{"terraform", "tofu", "terragrunt", "packer", "vault",
 func isHelp(v *invocation) bool {
 	if len(v.argv) == 2 {
 		switch v.argv[1].Text {
-		case "/?", "--version", "-version", "-V", "--help", "-help", "help", "version", "-h", "-v":
+		case "--version", "-version", "-V", "--help", "-help", "help", "version", "-h", "-v":
 			return v.argv[1].Text != "-h" && v.argv[1].Text != "-v" || !slices.Contains([]string{"shutdown", "sh"}, v.exe)
 		}
+	}
+	if v.argv[len(v.argv)-1].Text == "/?" {
+		return true
 	}
 	if v.exe == "git" && len(v.operands) > 0 && gitCommands[v.operands[0].Text] && v.operands[0].Text != "grep" && v.has("-h") {
 		return true // every command of Git prints its usage, wherever the option stands
@@ -514,7 +544,10 @@ func (sh *shell) file(w *wrapper, v *invocation, name Word) flow {
 		out, _ := sh.fromInput(w, v)
 		return out
 	}
-	f, ok := sh.e.files[fileKey(sh.cwd, name.Text)]
+	f, ok := sh.e.writtenFile(sh, name.Text)
+	if rest, data := strings.CutPrefix(name.Text, "data:"); data {
+		f, ok = dataURL(rest, name), true
+	}
 	if !ok || !f.known {
 		sh.e.unproven = true
 		if w.Lang == "manifest" {
@@ -532,6 +565,18 @@ func (sh *shell) file(w *wrapper, v *invocation, name Word) flow {
 // partlyKnown: text with holes, as echo "rm -rf $x" prints.
 func partlyKnown(w Word) bool {
 	return strings.IndexByte(w.Text, hole) >= 0 && strings.Trim(w.Text, " \n\t"+string(hole)) != ""
+}
+
+// dataURL is the text that an address of the form data:type;base64,text holds.
+func dataURL(rest string, name Word) flow {
+	kind, text, ok := strings.Cut(rest, ",")
+	if strings.HasSuffix(kind, ";base64") {
+		text, ok = decode64(text)
+	} else if ok {
+		text, ok = percentDecoded(text)
+	}
+	name.Text, name.At = text, -1
+	return flow{word: name, known: ok && len(text) <= maxDecoded}
 }
 
 // fromInput interprets what is piped into an interpreter.

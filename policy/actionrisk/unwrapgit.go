@@ -182,7 +182,7 @@ func (sh *shell) variableRuns(v *invocation, a assign) {
 	}
 	switch hook := hookVariable(a.name); {
 	case hook:
-		if f, ok := sh.e.files[fileKey(sh.cwd, a.value.Text)]; ok {
+		if f, ok := sh.fileOrInput(v, a.value); ok {
 			if f.taint&fromNetwork != 0 {
 				sh.e.raise("rce.download-exec", sh.src, v.from, v.to, printable(a.value.Text))
 			}
@@ -210,4 +210,39 @@ func (sh *shell) variableRuns(v *invocation, a assign) {
 	default:
 		sh.variableActs(v, a.name, a.value)
 	}
+}
+
+// hostAlias runs an alias that "gh alias set" or "glab alias set" made before, and
+// notes those that it makes.
+func (sh *shell) hostAlias(v *invocation) (flow, bool) {
+	e := sh.e
+	if v.exe != "gh" && v.exe != "glab" || len(v.operands) == 0 {
+		return flow{}, false
+	}
+	if v.operands[0].Text == "alias" {
+		if len(v.operands) > 3 && v.operands[1].Text == "set" && len(e.hostAliases) < maxFiles {
+			if e.hostAliases == nil {
+				e.hostAliases = map[string]Word{}
+			}
+			text := v.operands[3]
+			if v.has("--shell") {
+				text.Text, text.At = "!"+text.Text, -1
+			}
+			e.hostAliases[v.exe+" "+v.operands[2].Text] = text
+		}
+		return flow{}, false
+	}
+	text, ok := e.hostAliases[v.exe+" "+v.operands[0].Text]
+	if !ok {
+		return flow{}, false
+	}
+	if shell, ok := strings.CutPrefix(text.Text, "!"); ok {
+		text.Text, text.At = shell, -1
+	} else {
+		text.Text, text.At = v.exe+" "+text.Text, -1
+	}
+	for _, w := range v.operands[1:] {
+		text.Text += " " + quote(w.Text)
+	}
+	return sh.interpret("shell", text, v, v.exe+" alias", nil), true
 }

@@ -6,9 +6,11 @@ import (
 	"unicode/utf16"
 )
 
-// PowerShell and cmd text is cut into commands by a small tokenizer and each
-// command is judged as the POSIX command that does the same, so that one table
-// decides how bad it is: Remove-Item -Recurse C:\ is rm -rf C:\ there.
+// PowerShell (ps*.go) and cmd (cmd*.go) are read by small evaluators: what is known
+// is computed, every branch is taken, and each command that would run is judged. One
+// that a POSIX shell has too is judged as that (rules/windows.json), so that one table
+// decides how bad it is: Remove-Item -Recurse C:\ is rm -rf C:\ there. The others are
+// items of the kinds "cmdlet", "member" and "program" (rules/win.json, wintable.go).
 
 // windowsShell is the language of a Windows command interpreter, "" if exe is none.
 func windowsShell(exe string) string {
@@ -63,7 +65,7 @@ func (sh *shell) windows(v *invocation, lang string) flow {
 		v.stdin = flow{known: true}
 		return sh.interpret(lang, w, v, v.exe, nil)
 	}
-	if v.stdin.taint&fromNetwork != 0 && lang == "cmd" { // the tables know PowerShell as an interpreter
+	if v.stdin.taint&fromNetwork != 0 {
 		e.raise("rce.pipe-to-shell", sh.src, v.from, v.to, "")
 	}
 	e.unproven = true
@@ -184,10 +186,11 @@ func (c *compiled) looksWindows(text string) (lang string, sure bool) {
 	if i := strings.IndexByte(first, '/'); i > 0 && names.internal[first[:i]] != nil { // del/s
 		return "cmd", false
 	}
+	later := names.windowsLater(text)
 	if lang, sure := c.looksExpression(text); lang != "" {
-		return lang, sure
+		return lang, sure || later == lang
 	}
-	return names.windowsLater(text), false
+	return later, false
 }
 
 // windowsLater: a text that begins with a program of any system goes on as only
@@ -244,14 +247,16 @@ func (c *compiled) looksExpression(text string) (string, bool) {
 	switch {
 	case text[0] == '[' && len(text) > 3 && text[1] != ' ' && text[1] != '[':
 		if end := strings.IndexByte(text, ']'); end > 1 && strings.Trim(text[1:end], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._[]`") == "" {
-			rest := strings.TrimLeft(text[end+1:], " ]")
-			return "powershell", strings.HasPrefix(rest, "::") || strings.HasPrefix(rest, "$") || strings.HasPrefix(rest, ".")
+			return "powershell", strings.TrimSpace(text[end+1:]) != ""
 		}
 	case strings.HasPrefix(text, "& (") || strings.HasPrefix(text, "&(") || strings.HasPrefix(text, "& '") || strings.HasPrefix(text, "& {") || strings.HasPrefix(text, "&{") || strings.HasPrefix(text, "& $") || strings.HasPrefix(text, "&$") || strings.HasPrefix(text, "& \"") || strings.HasPrefix(text, ". (") || strings.HasPrefix(text, ".(") || strings.HasPrefix(text, ". {") || strings.HasPrefix(text, ".{") || strings.HasPrefix(text, "@{") || strings.HasPrefix(text, "@'") || strings.HasPrefix(text, "@\"") || strings.HasPrefix(text, ". ([") || strings.HasPrefix(text, "-join"):
 		return "powershell", true
 	case text[0] == '(' && len(text) > 2:
 		return c.looksGroup(text)
 	case text[0] == '\'' || text[0] == '"' || text[0] >= '0' && text[0] <= '9':
+		if end := quotedEnd(text, 0); text[0] < '0' && end+1 < len(text) && (text[end+1] == '[' || text[end+1] == '.' && strings.Contains(text[end:], "(")) {
+			return "powershell", true
+		}
 		low := strings.ToLower(text)
 		for _, s := range [...]string{"| iex", "|iex", "| invoke-expression", "|invoke-expression", "-join", "|%{", "| %{", "|%", "| % {", "| foreach", "-replace", "| out-file", "| set-content", "-split", "|&(", "| &", "|.(", "| ."} {
 			if strings.Contains(low, s) {

@@ -24,6 +24,7 @@ type windowsTable struct {
 	// that Windows is meant; Marks stand only in PowerShell.
 	Elsewhere map[string][]string `json:"elsewhere"`
 	Marks     []string            `json:"marks"`
+	Locators  []string            `json:"locators"` // programs that print where others are
 	Loaders   []string            `json:"loaders"`  // programs that run or install the files they are given
 	Carriers  []winCarrier        `json:"carriers"` // programs that start others
 }
@@ -113,6 +114,7 @@ var windowsPredicates = map[string]predicate{
 	"arg":   argIs,    // a value, of a parameter or without one, is so
 	"from":  fromIs,   // what is piped in is the output of that command
 	"bulk":  bulk,     // it is about all or many things: piped, a list, a pattern
+	"whole": whole,    // all that a listing gives is piped in
 	"line":  lineIs,   // words that follow each other, in any case
 	"given": givenAny, // at least that many values are given
 }
@@ -212,6 +214,11 @@ func bulk(_ *engine, it *item, _ []string) (Word, bool) {
 		}
 	}
 	return Word{}, false
+}
+
+func whole(_ *engine, it *item, _ []string) (Word, bool) {
+	c := callOf(it)
+	return Word{}, c != nil && c.piped && c.input.kind == psObject && len(c.input.keys) == 0
 }
 
 func givenAny(_ *engine, it *item, _ []string) (Word, bool) {

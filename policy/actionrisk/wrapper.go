@@ -52,8 +52,6 @@ type wrapper struct {
 	// for any name, "data:" for an address that holds the text itself.
 	Settings []string `json:"settings,omitempty"`
 	Commas   bool     `json:"commas,omitempty"` // the words of a text stand between commas
-	// Own: a text is the arguments of the program itself, unless it begins with "!".
-	Own bool `json:"own,omitempty"`
 	// Edits is the file that the program starts an editor on.
 	Edits string `json:"edits,omitempty"`
 
@@ -149,8 +147,6 @@ func (sh *shell) unwrap(w *wrapper, v *invocation) (flow, bool) {
 		return inner.npmScripts(rest, w, v)
 	case w.Edits != "":
 		return inner.edits(w.Edits, v)
-	case w.Own && len(rest) > 0:
-		return inner.interpret(w.Lang, ownText(rest[0], v), v, v.exe, nil), true
 	case w.Script && len(rest) > 0:
 		return inner.interpret(w.Lang, rest[0], v, v.exe, nil), true
 	case w.Parallel:
@@ -373,16 +369,6 @@ func (sh *shell) eachText(rest []Word, w *wrapper, v *invocation) (out flow, don
 		out, done = sh.interpret(w.Lang, text, v, v.exe, nil), true
 	}
 	return out, done
-}
-
-// ownText is the command line that an alias of a program stands for.
-func ownText(w Word, v *invocation) Word {
-	if text, ok := strings.CutPrefix(w.Text, "!"); ok {
-		w.Text, w.At = text, -1
-	} else if !v.has("-s") && !v.has("--shell") {
-		w.Text, w.At = v.exe+" "+w.Text, -1
-	}
-	return w
 }
 
 // npmScripts runs what npm pkg set writes into the scripts of a package.

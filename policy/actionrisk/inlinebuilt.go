@@ -1,0 +1,218 @@
+package actionrisk
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// filled is a string with what stands in its holes put in, as far as it is known.
+func (r *inlineRun) filled(t inlineToken) inlineToken {
+	if len(t.holes) > 0 && r.sh.e.budget.spend(len(t.holes)) {
+		var b strings.Builder
+		n := 0
+		for i := 0; i < len(t.text); i++ {
+			if t.text[i] != hole || n >= len(t.holes) {
+				b.WriteByte(t.text[i])
+				continue
+			}
+			inner := r.join(scanInline(t.holes[n], r.lang, &r.sh.e.budget))
+			if inner.to == 0 {
+				inner.text = string(hole)
+			}
+			b.WriteString(inner.text)
+			n++
+		}
+		t.text, t.exact, t.holes = b.String(), false, nil
+	}
+	if strings.IndexByte(t.text, '$') >= 0 && len(r.vars) > 0 && dollars[r.lang] {
+		for _, name := range slices.Backward(slices.Sorted(maps.Keys(r.vars))) { // the longer of two names first
+			v := r.vars[name]
+			if strings.Contains(t.text, "$"+name) && strings.IndexByte(v.text, hole) < 0 && len(t.text)+len(v.text) < maxValue {
+				t.text, t.exact = replaceName(t.text, name, v.text), false
+			}
+		}
+	}
+	return t
+}
+
+// dollars are the languages in which "$name" stands for a variable inside of a string.
+var dollars = setOf("perl php julia groovy kotlin dart scala raku tcl")
+
+// replaceName puts a value in the place of "$name", where the name ends there.
+func replaceName(text, name, value string) string {
+	var b strings.Builder
+	for {
+		i := strings.Index(text, "$"+name)
+		if i < 0 {
+			return b.String() + text
+		}
+		end := i + 1 + len(name)
+		b.WriteString(text[:i])
+		if end < len(text) && isNameByte(text[end]) {
+			b.WriteString(text[i:end])
+		} else {
+			b.WriteString(value)
+		}
+		text = text[end:]
+	}
+}
+
+// knownName is the text that a name, or a call of it, is known to stand for: the home
+// folder, a temporary one, the interpreter itself.
+func (r *inlineRun) knownName(toks []inlineToken, i int) (string, int, bool) {
+	t := toks[i]
+	if t.kind != 'i' || len(t.text) < 3 {
+		return "", i, false
+	}
+	next := i + 1
+	call := next < len(toks) && toks[next].kind == '('
+	if call {
+		next = min(closing(toks, next, '(', ')')+1, len(toks))
+	}
+	first, _, _ := strings.Cut(strings.TrimLeft(t.text, "$@"), ".")
+	if _, own := r.vars[first]; own {
+		return "", i, false
+	}
+	if n, ok := named(ruleset().code.values, t.text, r.lang); ok {
+		return n.text, next, true
+	}
+	if !call && (next >= len(toks) || toks[next].kind != '[') {
+		return "", i, false
+	}
+	if last := strings.ToLower(t.text[strings.LastIndexAny(t.text, ".:$")+1:]); environCalls[last] && i+2 < len(toks) && toks[i+2].kind == 's' {
+		switch toks[i+2].text {
+		case "HOME", "USERPROFILE", "user.home":
+			if !call {
+				next = min(closing(toks, next, '[', ']')+1, len(toks))
+			}
+			return "~", next, true
+		}
+	}
+	return "", i, false
+}
+
+// environCalls give a variable of the environment or a property by its name.
+var environCalls = setOf("getenv environ get env lookupenv var var_os getproperty system_getenv sys.getenv fetch environment get_env _env _server getenvironmentvariable")
+
+// makesChars: the token names what makes a character of a number.
+func makesChars(t inlineToken) bool {
+	if t.kind != 'i' {
+		return false
+	}
+	switch strings.ToLower(strings.TrimLeft(t.text[strings.LastIndexAny(t.text, ".:")+1:], "&:")) {
+	case "chr", "char", "fromcharcode", "fromcodepoint", "unichr", "tochar", "tochars", "rawtochar", "inttoutf8", "from_u32":
+		return true
+	}
+	return false
+}
+
+// fromNumbers is the text of a list of character numbers that what follows makes
+// characters of: [114, 109].map(c => String.fromCharCode(c)).join("").
+func (r *inlineRun) fromNumbers(toks []inlineToken, i, end int) (string, int, bool) {
+	if end >= len(toks) || end < i+4 {
+		return "", i, false
+	}
+	for _, t := range toks[i+1 : end] {
+		if _, err := strconv.ParseInt(t.text, 0, 32); t.kind != ',' && (t.kind != 'i' || err != nil) {
+			return "", i, false
+		}
+	}
+	after, made := end+1, r.lang == "c" || r.lang == "java" || r.lang == "go" || r.lang == "csharp" // an array of char, or bytes
+	for depth := 0; after < len(toks) && after < end+32; after++ {
+		t := toks[after]
+		switch t.kind {
+		case '(', '{', '[':
+			depth++
+		case ')', '}', ']':
+			depth--
+		case '-', '+', '^', '*', '%':
+			return "", i, false // computed
+		}
+		if depth < 0 || depth == 0 && (t.kind == ';' || t.kind == ',') {
+			break
+		}
+		made = made || makesChars(t)
+	}
+	text, ok := numbered(toks[i+1 : end])
+	return text, min(after, len(toks)), ok && made
+}
+
+// packed is Ruby's [hex].pack("H*") and its kin.
+func (r *inlineRun) packed(toks []inlineToken, i, end int) (out inlineToken, next int, ok bool) {
+	args := []inlineToken(nil)
+	if next = end + 2; next < len(toks) && toks[next].kind == '(' {
+		args = toks[next+1 : min(closing(toks, next, '(', ')'), len(toks))]
+		next = min(closing(toks, next, '(', ')')+1, len(toks))
+	}
+	how, text := r.join(args).text, ""
+	list := r.strings(toks[i+1 : end])
+	switch {
+	case strings.HasPrefix(how, "H") && len(list) > 0:
+		text, ok = r.decoded(list[0].text, decodeHex)
+	case how != "" && strings.Contains("CcU", how[:1]):
+		text, ok = numbered(toks[i+1 : end])
+	}
+	return inlineToken{kind: 's', text: text, from: toks[i].from, to: toks[end].to}, next, ok
+}
+
+// sprintf is the text that a format and its arguments give.
+func (r *inlineRun) sprintf(args []inlineToken) (string, bool) {
+	parts := splitArguments(args)
+	if len(parts) == 0 || len(parts[0]) != 1 || parts[0][0].kind != 's' {
+		return "", false
+	}
+	format := parts[0][0].text
+	parts = parts[1:]
+	var b strings.Builder
+	for i := 0; i < len(format); i++ {
+		if format[i] != '%' || i+1 >= len(format) {
+			b.WriteByte(format[i])
+			continue
+		}
+		i++
+		for i+1 < len(format) && strings.IndexByte("0123456789.-+ #l", format[i]) >= 0 {
+			i++
+		}
+		if format[i] == '%' {
+			b.WriteByte('%')
+			continue
+		}
+		if len(parts) == 0 || len(parts[0]) == 0 {
+			return "", false
+		}
+		n, err := strconv.ParseInt(parts[0][0].text, 0, 32)
+		switch text := r.join(parts[0]).text; {
+		case len(parts[0]) == 1 && parts[0][0].kind == 'i' && err == nil && format[i] == 'c':
+			b.WriteRune(rune(n))
+		case len(parts[0]) == 1 && parts[0][0].kind == 'i' && err == nil:
+			b.WriteString(parts[0][0].text)
+		default:
+			b.WriteString(text)
+		}
+		parts = parts[1:]
+	}
+	return b.String(), true
+}
+
+// splitArguments cuts arguments at the commas between them.
+func splitArguments(args []inlineToken) (out [][]inlineToken) {
+	depth, start := 0, 0
+	for i, t := range args {
+		switch t.kind {
+		case '(', '[', '{':
+			depth++
+		case ')', ']', '}':
+			depth--
+		case ',':
+			if depth == 0 {
+				out, start = append(out, args[start:i]), i+1
+			}
+		}
+	}
+	if start < len(args) {
+		out = append(out, args[start:])
+	}
+	return out
+}

@@ -60,10 +60,11 @@ func (e *engine) acts(word string) bool {
 	return (e.exe[name] != nil || e.wrappers[name] != nil || e.reads[name] != nil) && name != "." && name != "source"
 }
 
-// actsText: the text is a command line of such a program.
+// actsText: the text is a command line of such a program, or the bare name of a shell,
+// which asks whoever sits there.
 func (e *engine) actsText(text string) bool {
 	first, _, more := strings.Cut(strings.TrimSpace(text), " ")
-	return more && e.acts(first)
+	return more && e.acts(first) || !more && strings.HasSuffix(first, "sh") && slices.Contains(e.groups["shells"], base(first))
 }
 
 // suspectOptions runs the texts that options hand over to be run: by their name

@@ -169,6 +169,16 @@ func (sh *shell) effects(v *invocation) {
 	}
 }
 
+// fromStore: the program prints what others wrote into a store, a queue or a service.
+func (e *engine) fromStore(v *invocation) bool {
+	for _, f := range e.effects[v.exe] {
+		if f.As[0] == "@store" && f.holds(v) {
+			return true
+		}
+	}
+	return false
+}
+
 // act does to the words what an effect says.
 func (sh *shell) act(as []string, words []Word, v *invocation) {
 	switch as[0] {
@@ -210,6 +220,12 @@ func (sh *shell) act(as []string, words []Word, v *invocation) {
 		}
 	case "@options":
 		sh.options(v, words)
+	case "@listed":
+		sh.listed(as[1:], words, v)
+	case "@fetched":
+		for _, w := range words {
+			sh.e.remember(sh, w, flow{taint: fromNetwork, via: v.exe}, false)
+		}
 	case "@option":
 		for _, w := range words {
 			sh.plain([]string{v.exe}, settingsAsOptions(w), v)

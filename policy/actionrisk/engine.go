@@ -67,6 +67,7 @@ const (
 	fromDump                      // a database dump
 	fromDecoder                   // decoded by the command itself
 	fromStdin                     // unknown text of a pipe or terminal
+	fromStore                     // what others wrote into a store or a service
 	fromBuilt                     // text of the command itself, changed by a filter that cannot be followed
 )
 

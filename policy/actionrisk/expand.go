@@ -366,10 +366,8 @@ func (sh *shell) process(p *syntax.ProcSubst) Word {
 
 // arithmetic is the value of a literal expression, else a hole.
 func arithmetic(p *syntax.ArithmExp) string {
-	if w, ok := p.X.(*syntax.Word); ok {
-		if _, err := strconv.Atoi(w.Lit()); err == nil {
-			return w.Lit()
-		}
+	if n, ok := arithmeticValue(p.X, 0); ok {
+		return strconv.FormatInt(n, 10)
 	}
 	return string(hole)
 }

@@ -219,6 +219,9 @@ func (e *engine) printed(sh *shell, v *invocation) flow {
 	if unpacks(v) {
 		f.taint |= fromDecoder
 	}
+	if f.taint&fromNetwork == 0 && e.fromStore(v) {
+		f.taint |= fromStore
+	}
 	for i := range v.argv {
 		f.taint |= v.argv[i].Taint & (fromSecret | fromDump | fromEnviron)
 	}
@@ -501,7 +504,7 @@ func (e *engine) copies(sh *shell, v *invocation) {
 	if from.Text == "/dev/stdin" {
 		f = v.stdin
 	}
-	if f.known || f.taint != 0 {
+	if f.known || f.taint != 0 || e.classOf(from, sh.cwd)&isPublic != 0 {
 		e.remember(sh, to, f, false)
 	}
 }

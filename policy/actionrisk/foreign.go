@@ -49,6 +49,8 @@ func (e *engine) runOther(sh *shell, src *source) {
 		}
 		i = end
 	}
+	e.sendsSecret(src)
+	e.deletesHome(sh, src)
 	if starts || strings.Contains(text, "file delete") || strings.Contains(text, "geturl") {
 		e.runTcl(sh, src)
 	}
@@ -246,6 +248,8 @@ func (e *engine) runSed(sh *shell, src *source) {
 		line := strings.TrimLeft(text[at:min(end, len(text))], "0123456789$, \t!{")
 		from := min(end, len(text)) - len(line)
 		switch {
+		case line == "e" && sh.carrier != nil: // runs what it reads
+			e.runsInput(sh, src, from)
 		case strings.HasPrefix(line, "e "):
 			e.carried(sh, src, from+2, min(end, len(text)), line[2:], "sed e")
 		case len(line) > 3 && line[0] == 's' && !isNameByte(line[1]) && line[1] != ' ':

@@ -129,6 +129,7 @@ func (e *engine) runInline(sh *shell, src *source, lang string) {
 		r.look(i)
 	}
 	r.whole()
+	r.showsSecrets()
 	r.libraries()
 	r.wallets()
 	if lang == "awk" && len(e.findings) == 0 && !strings.Contains(src.text, "system") && !strings.Contains(src.text, "|") && !strings.Contains(src.text, ">") {
@@ -321,6 +322,9 @@ func (r *inlineRun) whole() {
 	}
 	if shell && names("connect", "fsockopen", "TCPSocket", "Socket", "net.") && names("dup2", "pty", "spawn", "exec", "open", "proc_open", "pipe", "popen", "subprocess", "reopen") {
 		e.raise("rce.inline-reverse-shell", r.src, 0, len(r.src.text), "")
+	}
+	if names("TCPSocket", "create_connection", "fsockopen", "IO::Socket", "socket.socket", "net.connect") && names("gets", "recv", "fgets", "readline") && names("popen", "system", "check_output", "getoutput", "shell_exec", "execSync", "proc_open") {
+		e.raise("rce.inline-reverse-shell", r.src, 0, len(r.src.text), "") // runs what the other end sends
 	}
 	if (r.secret || r.wholeEnvironment()) && names("urlopen", "requests.post", "requests.get", "requests.put", "fetch", "http.request", "https.request", "axios", "Net::HTTP", "sendall", "curl_exec", "sendto", "gethostbyname", "getaddrinfo", "dns.lookup", "dns.resolve", "resolve4", "Resolv", "smtplib", "LWP", "HTTP::Tiny", "IO::Socket", "create_connection", "httpx", "TCPSocket", "fsockopen", "createConnection", "Faraday", "RestClient") {
 		e.raise("secret.exfil-network", r.src, 0, len(r.src.text), "")

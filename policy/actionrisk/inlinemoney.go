@@ -244,7 +244,7 @@ func (r *inlineRun) wallets() {
 			continue
 		}
 		if !looked {
-			shown, looked = r.shown(), true
+			shown, looked = r.output(), true
 		}
 		if slices.ContainsFunc(shown, func(s [2]int) bool { return i > s[0] && i < s[1] }) {
 			continue

@@ -148,9 +148,9 @@ var showCalls = setOf("log info warn error debug print println puts pp pprint ec
 // readers are programs that may send what a text prints.
 var readers = []string{"curl", "wget", "http", "nc ", "ncat", "netcat", "socat", "websocat", "xargs", "cast", "grpcurl", "xh ", "openssl", "telnet", "/dev/tcp", "geth", "attach", "-cli"}
 
-// shown are the parts of the text that are only shown, while nobody reads what it
+// output are the parts of the text that are only shown, while nobody reads what it
 // prints; nil if somebody may.
-func (r *inlineRun) shown() [][2]int {
+func (r *inlineRun) output() [][2]int {
 	if slices.ContainsFunc(readers, func(w string) bool { return strings.Contains(r.sh.e.action.Command, w) }) {
 		return nil
 	}

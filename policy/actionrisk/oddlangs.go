@@ -20,6 +20,10 @@ func (e *engine) runOddLanguage(sh *shell, src *source, lang string) bool {
 		e.runOther(sh, src)
 	case "sed":
 		e.runSed(sh, src)
+	case "m4":
+		e.runM4(sh, src)
+	case "nft":
+		e.runNft(sh, src)
 	case "make", "just":
 		e.runMake(sh, src, lang == "just")
 	case "cmake":
@@ -210,6 +214,9 @@ func (e *engine) runZargs(sh *shell, src *source) {
 // debuggers and file transfer programs.
 var bangPrefixes = []string{"!", "\\!", "~!", "shell ", "platform shell ", "system ", "silent !", "silent! !", "exec !", "exe '!", "exec '!", "execute '!", "exe \"!", "execute \"!", "r !", "r!", "read !", "w !", "write !", "%!", "0r !", "0r!", "term ", "terminal ", "sh -c "}
 
+// bangShells are the commands of an editor that open a shell.
+var bangShells = setOf("sh shell sh! term terminal !")
+
 // bangLanguages are the commands of an editor or debugger that run another language.
 var bangLanguages = map[string]string{"py": "python", "py3": "python", "pyx": "python", "python": "python", "python3": "python", "pythonx": "python", "script": "python",
 	"lua": "lua", "ruby": "ruby", "rub": "ruby", "perl": "perl", "perldo": "perl", "luado": "lua", "pydo": "python", "py3do": "python"}
@@ -236,6 +243,10 @@ func (e *engine) runBang(sh *shell, src *source) {
 			return
 		}
 		if e.bangCall(sh, src, from, to, line) {
+			return
+		}
+		if bangShells[line] {
+			e.carried(sh, src, from, to, "sh", line)
 			return
 		}
 		for _, prefix := range bangPrefixes {

@@ -18,60 +18,65 @@ func predicateByName(name string) predicate {
 
 // shellPredicates test invocations. Their arguments are alternatives.
 var shellPredicates = map[string]predicate{
-	"operand":       operandIs,       // a path operand is of one of these classes
-	"all-of":        allOf,           // an operand is every file of a folder of that class
-	"acl":           aclIs,           // setfacl: open lets everybody write
-	"operands":      countIs,         // how many operands: none, one, some, many
-	"last":          lastIs,          // the last operand's path class
-	"first":         firstIs,         // the first operand's path class
-	"word":          wordIs,          // an operand equals one of these words, or begins with one ending in *
-	"contains":      contains,        // any word or option value contains one of these, in any case
-	"option":        optionIs,        // "--opt=value|…" or option given
-	"stdin":         stdinIs,         // taint of the input: network secret environ dump decoded unknown
-	"reads-stdin":   readsStdin,      // nothing else to read is named
-	"tainted":       taintedWord,     // a word carries text from there
-	"gitset":        gitSet,          // a Git setting holds: name=off, name=now
-	"expires":       expires,         // takes away what is new, not only what is old
-	"refspec":       refspecIs,       // what a push or branch command is about: protected, unknown, topic, force, delete
-	"program-url":   programURL,      // the program that it is to run is an address
-	"url":           urlIs,           // a URL operand: local, foreign, insecure, metadata, install
-	"method":        methodIs,        // HTTP method of the invocation
-	"upload":        uploads,         // sends a body or a file
-	"var":           varIs,           // a word holds an unknown variable: secret, any
-	"dynamic":       dynamicWord,     // an operand is unknown
-	"root":          runsAsRoot,      // runs as root for sure
-	"copyof":        copyOf,          // a word is a copy of one of the programs, made by the command itself
-	"mode":          modeIs,          // chmod mode: open, closed, setuid
-	"unpinned":      unpinned,        // a package without an exact version
-	"foreign":       foreignSource,   // a package from a URL, path or VCS
-	"loads":         loadsDownloaded, // the value of an option names a file that the command itself downloaded
-	"downloaded":    downloadedRun,   // runs a file the command itself downloaded
-	"mount":         mountIs,         // a container mount of: root, docker-socket, system
-	"exact":         exactOption,     // an option exactly so, no abbreviation
-	"signal":        signalIs,
-	"findfilter":    findFilter,
-	"junk":          findJunk,
-	"device":        deviceOperand, // of=… or an operand names a block device
-	"argfile":       argFile,       // a word "@file", "key=@file" or "=<file" names a path of that class
-	"assign":        assignIs,      // an operand NAME=value with that prefix
-	"branch":        branchIs,      // the action's branch: protected
-	"discards":      discards,      // git checkout of paths, not of a branch
-	"generated":     generated,     // all paths are files that tools generate
-	"configvalue":   configValue,   // git config with a value
-	"emptied":       emptied,       // nothing is written
-	"k8sother":      otherResource, // kubectl delete of a kind no other rule names
-	"awsplain":      plainAWS,      // an AWS call that no other rule is about
-	"awssecret":     awsSecret,     // the value is shown in the clear
-	"first-remote":  firstRemote,   // the remote of a git push
-	"verb":          verbIs,        // one of the first five operands is one of these words
-	"ruled":         alreadyRuled,  // another rule has matched this invocation
-	"known-service": knownService,
-	"unknown-tool":  unknownTool,  // no table knows the program
-	"remote-system": remoteSystem, // host:/system/path is written
-	"bodytext":      bodyText,     // what is sent is a GraphQL mutation that deletes
-	"optvalue":      optValue,     // the value of any option matches
-	"first-word":    firstWord,    // the first operand equals one of these
-	"made":          madeWith,     // a saved plan was made with one of these options
+	"operand":         operandIs,       // a path operand is of one of these classes
+	"all-of":          allOf,           // an operand is every file of a folder of that class
+	"acl":             aclIs,           // setfacl: open lets everybody write
+	"operands":        countIs,         // how many operands: none, one, some, many
+	"last":            lastIs,          // the last operand's path class
+	"first":           firstIs,         // the first operand's path class
+	"word":            wordIs,          // an operand equals one of these words, or begins with one ending in *
+	"contains":        contains,        // any word or option value contains one of these, in any case
+	"option":          optionIs,        // "--opt=value|…" or option given
+	"stdin":           stdinIs,         // taint of the input: network secret environ dump decoded unknown
+	"reads-stdin":     readsStdin,      // nothing else to read is named
+	"tainted":         taintedWord,     // a word carries text from there
+	"gitset":          gitSet,          // a Git setting holds: name=off, name=now
+	"expires":         expires,         // takes away what is new, not only what is old
+	"refspec":         refspecIs,       // what a push or branch command is about: protected, unknown, topic, force, delete
+	"program-url":     programURL,      // the program that it is to run is an address
+	"url":             urlIs,           // a URL operand: local, foreign, insecure, metadata, install
+	"method":          methodIs,        // HTTP method of the invocation
+	"upload":          uploads,         // sends a body or a file
+	"var":             varIs,           // a word holds an unknown variable: secret, any
+	"dynamic":         dynamicWord,     // an operand is unknown
+	"root":            runsAsRoot,      // runs as root for sure
+	"copyof":          copyOf,          // a word is a copy of one of the programs, made by the command itself
+	"mode":            modeIs,          // chmod mode: open, closed, setuid
+	"unpinned":        unpinned,        // a package without an exact version
+	"foreign":         foreignSource,   // a package from a URL, path or VCS
+	"loads":           loadsDownloaded, // the value of an option names a file that the command itself downloaded
+	"downloaded":      downloadedRun,   // runs a file the command itself downloaded
+	"mount":           mountIs,         // a container mount of: root, docker-socket, system
+	"exact":           exactOption,     // an option exactly so, no abbreviation
+	"signal":          signalIs,
+	"findfilter":      findFilter,
+	"junk":            findJunk,
+	"device":          deviceOperand, // of=… or an operand names a block device
+	"argfile":         argFile,       // a word "@file", "key=@file" or "=<file" names a path of that class
+	"assign":          assignIs,      // an operand NAME=value with that prefix
+	"branch":          branchIs,      // the action's branch: protected
+	"discards":        discards,      // git checkout of paths, not of a branch
+	"generated":       generated,     // all paths are files that tools generate
+	"configvalue":     configValue,   // git config with a value
+	"emptied":         emptied,       // nothing is written
+	"k8sother":        otherResource, // kubectl delete of a kind no other rule names
+	"awsplain":        plainAWS,      // an AWS call that no other rule is about
+	"awssecret":       awsSecret,     // the value is shown in the clear
+	"first-remote":    firstRemote,   // the remote of a git push
+	"verb":            verbIs,        // one of the first five operands is one of these words
+	"ruled":           alreadyRuled,  // another rule has matched this invocation
+	"known-service":   knownService,
+	"unknown-tool":    unknownTool,  // no table knows the program
+	"remote-system":   remoteSystem, // host:/system/path is written
+	"bodytext":        bodyText,     // what is sent is a GraphQL mutation that deletes
+	"optvalue":        optValue,     // the value of any option matches
+	"first-word":      firstWord,    // the first operand equals one of these
+	"made":            madeWith,     // a saved plan was made with one of these options
+	"foreignvalue":    foreignValue, // so is the value of an option that names packages or a text to run
+	"foreignknown":    foreignKnown, // of a registry that everybody uses
+	"opens-firewall":  opensFirewall,
+	"shadows-program": shadowsProgram,
+	"starts-shell":    startsShell,
 }
 
 func targets(it *item) []Word {
@@ -288,10 +293,10 @@ func taintedWord(e *engine, it *item, args []string) (Word, bool) {
 	return Word{}, false
 }
 
-// parameterOnly: a shell is given its text with -c; the word is one of the
-// parameters behind it, which the text may use or not.
+// parameterOnly: a shell is given its text with -c or in a file; the word is one of
+// the parameters behind it, which the text may use or not.
 func parameterOnly(e *engine, v *invocation, w Word) bool {
-	return slices.Contains(e.groups["shells"], v.exe) && v.has("-c") && len(v.operands) > 1 && v.operands[0].Taint&w.Taint == 0 && v.operands[0].known()
+	return slices.Contains(e.groups["shells"], v.exe) && !v.has("-s") && len(v.operands) > 1 && v.operands[0].Taint&w.Taint == 0 && v.operands[0].known()
 }
 
 func dynamicWord(e *engine, it *item, _ []string) (Word, bool) {
@@ -401,9 +406,41 @@ func foreignSource(_ *engine, it *item, args []string) (Word, bool) {
 		}
 	}
 	for _, w := range list {
-		t := w.Text
-		for _, p := range [...]string{"http://", "https://", "git+", "git://", "ssh://", "hg+", "svn+", "github:", "gitlab:", "ftp://", "git@"} {
-			if strings.HasPrefix(t, p) || strings.Contains(t, "@"+p) || strings.Contains(t, "@ "+p) {
+		if elsewhere(w.Text) {
+			return w, true
+		}
+	}
+	return Word{}, false
+}
+
+// elsewhere: a package that is named by its address.
+func elsewhere(t string) bool {
+	for _, p := range [...]string{"http://", "https://", "git+", "git://", "ssh://", "hg+", "svn+", "github:", "gitlab:", "ftp://", "git@"} {
+		if strings.HasPrefix(t, p) || strings.Contains(t, "@"+p) || strings.Contains(t, "@ "+p) {
+			return true
+		}
+	}
+	return false
+}
+
+// foreignValue looks at the options that name packages, or a text that runs.
+func foreignValue(_ *engine, it *item, _ []string) (Word, bool) {
+	for i := range it.inv.opts {
+		switch o := &it.inv.opts[i]; o.name {
+		case "--from", "--with", "--spec", "-r", "--requirement", "--with-requirements", "-c", "--constraint", "-f", "--file", "-S", "-u", "-l", "--load":
+			if elsewhere(o.value.Text) {
+				return o.value, true
+			}
+		}
+	}
+	return Word{}, false
+}
+
+// foreignKnown: the address is one of a registry.
+func foreignKnown(_ *engine, it *item, _ []string) (Word, bool) {
+	for _, w := range it.inv.operands {
+		for _, p := range [...]string{"https://deno.land/", "https://esm.sh/", "https://jsr.io/", "https://cdn.jsdelivr.net/", "https://flathub.org/", "https://dl.flathub.org/", "github:NixOS/", "https://rubygems.org/", "https://pypi.org/"} {
+			if strings.HasPrefix(w.Text, p) {
 				return w, true
 			}
 		}

@@ -38,10 +38,30 @@ func unpinnedSecond(_ *engine, it *item, _ []string) (Word, bool) {
 
 func rootShell(_ *engine, it *item, _ []string) (Word, bool) {
 	v := it.inv
-	if len(v.operands) > 0 {
+	if len(v.operands) > 0 || !toRoot(v) {
 		return Word{}, false
 	}
 	return Word{}, v.has("-i") || v.has("-s") || v.has("--login") || v.has("--shell")
+}
+
+// toRoot: sudo and its kind change to root, not to another user.
+func toRoot(v *invocation) bool {
+	user, ok := v.value("-u", "--user", "-U")
+	return !ok || !user.known() || user.Text == "root" || user.Text == "0" || user.Text == "#0"
+}
+
+// interactiveShell: a shell that is given nothing to run asks the terminal, or
+// whoever holds its other end, what to do.
+func interactiveShell(_ *engine, it *item, _ []string) (Word, bool) {
+	v := it.inv
+	fed := v.stdin.known && v.stdin.word.Text != "" || v.stdin.taint&^fromStdin != 0 || v.stdin.via != "" ||
+		slices.ContainsFunc(v.redirs, func(r redir) bool { return r.op == "<" && !terminal(r.file) })
+	return v.argv[0], !fed && len(v.operands) == 0 && !v.has("-c") && !v.has("-n") && !v.has("--version") && !v.has("--help")
+}
+
+// terminal: the file is the terminal of somebody.
+func terminal(w Word) bool {
+	return w.Text == "/dev/tty" || strings.HasPrefix(w.Text, "/dev/pts/") || strings.Contains(w.Var, "tty")
 }
 
 // suRoot: su without a command, to root.
@@ -61,7 +81,7 @@ func suRoot(_ *engine, it *item, _ []string) (Word, bool) {
 // innerShell: sudo with a bare shell behind it.
 func innerShell(e *engine, it *item, _ []string) (Word, bool) {
 	v := it.inv
-	if len(v.operands) == 0 || v.stdin.taint != 0 || v.stdin.known && v.stdin.word.Text != "" {
+	if len(v.operands) == 0 || !toRoot(v) || v.stdin.taint != 0 || v.stdin.known && v.stdin.word.Text != "" {
 		return Word{}, false
 	}
 	b := base(v.operands[0].Text)

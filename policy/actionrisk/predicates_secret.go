@@ -19,7 +19,36 @@ var secretPredicates = map[string]predicate{
 	"noinner": func(_ *engine, it *item, _ []string) (Word, bool) {
 		return Word{}, len(it.inv.argv) == 1 || it.inv.exe == "printenv"
 	},
-	"bare":          func(_ *engine, it *item, _ []string) (Word, bool) { return Word{}, len(it.inv.argv) == 1 },
+	"bare": func(_ *engine, it *item, _ []string) (Word, bool) { return Word{}, len(it.inv.argv) == 1 },
+	"jqenv": func(_ *engine, it *item, _ []string) (Word, bool) { // a filter that gives a variable with a credential, or all
+		for _, w := range it.inv.operands[:min(1, len(it.inv.operands))] {
+			t := strings.Trim(w.Text, "() ")
+			for _, p := range [...]string{"env.", "$ENV."} {
+				if name, ok := strings.CutPrefix(t, p); ok && secretName(name) {
+					return w, true
+				}
+			}
+			if t == "env" || t == "$ENV" {
+				return w, true
+			}
+		}
+		return Word{}, false
+	},
+	"envsearch": func(_ *engine, it *item, _ []string) (Word, bool) { // the environment is searched for credentials
+		in, list := it.inv.stdin, it.inv.operands
+		if in.taint&fromEnviron == 0 || len(list) != 1 {
+			return Word{}, false
+		}
+		switch in.via {
+		case "env", "printenv", "set", "export", "declare":
+			return list[0], secretName(list[0].Text)
+		}
+		return Word{}, false
+	},
+	"stdinvar": func(_ *engine, it *item, _ []string) (Word, bool) { // a variable with a credential is its input
+		w := it.inv.stdin.word
+		return w, secretName(w.Var) && it.inv.stdin.via == ""
+	},
 	"secretname":    secretOperand, // an operand is the name of a variable with a credential
 	"huntname":      huntName,      // find -name with the name of a credential file
 	"huntpattern":   huntPattern,   // a pattern that credentials match
@@ -57,12 +86,10 @@ var secretPredicates = map[string]predicate{
 	"removes": func(_ *engine, it *item, _ []string) (Word, bool) {
 		return Word{}, it.inv.has("remove") || it.inv.has("purge") || it.inv.has("erase") || it.inv.has("autoremove") || it.inv.has("--purge") || it.inv.has("-r") || it.inv.has("-P") || it.inv.has("-R") || it.inv.has("-e") || it.inv.has("-Rns") || it.inv.has("-Rdd") || it.inv.has("del")
 	},
-	"root-shell":  rootShell,
-	"su-root":     suRoot,
-	"inner-shell": innerShell,
-	"interactive": func(_ *engine, it *item, _ []string) (Word, bool) {
-		return Word{}, it.inv.has("-i") && len(it.inv.operands) == 0
-	},
+	"root-shell":      rootShell,
+	"su-root":         suRoot,
+	"inner-shell":     innerShell,
+	"interactive":     interactiveShell,
 	"sudoers":         sudoersFile,
 	"sudoers-operand": sudoersFile,
 	"contains-word":   containsWord, // a word, or a part of it between commas, equals
@@ -136,6 +163,9 @@ func secretFile(e *engine, it *item, _ []string) (Word, bool) {
 		}
 		if rest, ok := strings.CutPrefix(w.Text, "if="); ok {
 			t.Text = rest
+		}
+		if f, own := e.files[fileKey(it.inv.cwd, t.Text)]; own && f.taint&fromSecret != 0 && !f.known && f.via == "file" {
+			return w, true // a copy
 		}
 		if c := e.classOf(t, it.inv.cwd); c&isCredential != 0 && c&isPublic == 0 {
 			if _, own := e.files[fileKey(it.inv.cwd, t.Text)]; !own {

@@ -27,9 +27,18 @@ func (e *engine) renames(sh *shell, from, to Word) {
 
 // programNamed is what a program is that the command put somewhere under this name,
 // perhaps into a folder that it searches.
-func (e *engine) programNamed(cwd, name string) (string, bool) {
-	if is, ok := e.programs[fileKey(cwd, name)]; ok || len(e.programs) == 0 || strings.IndexByte(name, '/') >= 0 || !e.stranger(name) {
+func (sh *shell) programNamed(v *invocation, name string) (string, bool) {
+	e := sh.e
+	if is, ok := e.programs[fileKey(sh.cwd, name)]; ok || len(e.programs) == 0 || strings.IndexByte(name, '/') >= 0 {
 		return is, ok
+	}
+	if !e.stranger(name) { // then only a folder that is searched first counts
+		for _, folder := range sh.searched(v) {
+			if is, ok := e.programs[strings.TrimSuffix(folder, "/")+"/"+name]; ok {
+				return is, true
+			}
+		}
+		return "", false
 	}
 	for _, d := range sortedKeys(e.programs) {
 		if path.Base(d) == name {
@@ -80,14 +89,23 @@ func (sh *shell) onPath(v *invocation, name string) (flow, bool) {
 		if !ok || !strings.HasSuffix(folder, "/") || found != "" && found < file {
 			continue
 		}
-		onPath := slices.ContainsFunc(strings.Split(sh.variable(v, "PATH").Text, ":"), func(p string) bool {
-			return p != "" && strings.IndexByte(p, hole) < 0 && fileKey(sh.cwd, p)+"/" == folder
-		})
-		if onPath || slices.Contains(standardDirectories[:], folder) {
+		if slices.ContainsFunc(sh.searched(v), func(p string) bool { return strings.TrimSuffix(p, "/")+"/" == folder }) {
 			found = file
 		}
 	}
 	return sh.e.files[found], found != ""
+}
+
+// searched are the folders in which programs are looked for: those that the command
+// itself names, and the usual ones.
+func (sh *shell) searched(v *invocation) []string {
+	var out []string
+	for p := range strings.SplitSeq(sh.variable(v, "PATH").Text, ":") {
+		if p != "" && strings.IndexByte(p, hole) < 0 {
+			out = append(out, fileKey(sh.cwd, p))
+		}
+	}
+	return append(out, standardDirectories[:]...)
 }
 
 // unpacks notes that an archive from the network was unpacked here.

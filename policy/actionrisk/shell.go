@@ -370,6 +370,7 @@ func (sh *shell) command(c syntax.Command, in flow, files []redir, s *syntax.Stm
 			}
 		}
 		sh.refers(c.Args)
+		sh.shows(c)
 		if listsVariables(c) {
 			return flow{taint: fromEnviron, via: c.Variant.Value}
 		}

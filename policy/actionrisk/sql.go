@@ -32,6 +32,7 @@ type sqlResult struct {
 	unknown  bool // at least one statement was not recognised
 	tooDeep  bool
 	steps    int
+	root     bool     // the client runs as root
 	dumps    bool     // all rows and columns of a table are printed
 	includes []string // files that are read as SQL
 	printed  string   // SQL that a SELECT of literals gives out, holes filled with a name

@@ -60,6 +60,7 @@ func (e *engine) runSQL(src *source, client *invocation) flow {
 		src, text = &carrier, whole
 	}
 	result := classifySQL(text, reads, sqlClient{name, transactionalDDL[name], embeddedSQL[name]})
+	result.root = client != nil && client.root
 	e.sqlResult(src, &result, words)
 	e.includedSQL(src, result.includes, client)
 	if result.printed == "" {
@@ -101,7 +102,7 @@ func (e *engine) sqlResult(src *source, r *sqlResult, words string) {
 		if c.via == "client-feeds" {
 			in.taint = fromBuilt
 		}
-		(&shell{e: e}).script(&inner, in)
+		(&shell{e: e, root: r.root && c.via == "client-shell"}).script(&inner, in)
 	}
 	if !matched && !r.readOnly {
 		e.unproven = true

@@ -29,7 +29,7 @@ func (sh *shell) run(v *invocation) flow {
 	if strings.IndexByte(v.exe, hole) >= 0 {
 		return sh.dynamic(v)
 	}
-	if name, ok := e.programNamed(sh.cwd, first.Text); ok {
+	if name, ok := sh.programNamed(v, first.Text); ok {
 		v.exe = name
 	}
 	v.exe = e.twin(strings.TrimLeft(v.exe, "=!")) // zsh: =rm is the file of rm; an alias that the shell runs begins with "!"
@@ -70,6 +70,9 @@ func (sh *shell) run(v *invocation) flow {
 	}
 	if v.exe == "git" {
 		sh.gitSettings(v)
+	}
+	if out, ok := sh.packedProgram(v); ok {
+		return out
 	}
 	if out, ok := sh.hostAlias(v); ok {
 		return out
@@ -125,6 +128,9 @@ func (sh *shell) run(v *invocation) flow {
 		return flow{taint: out.taint | fromNetwork, via: v.exe}
 	}
 	if carried {
+		if !out.known && e.fromStore(v) {
+			out.taint |= fromStore
+		}
 		if f, ok := e.filter(sh, v); ok && !out.known {
 			return f
 		}
@@ -584,7 +590,7 @@ func (sh *shell) fromInput(w *wrapper, v *invocation) (flow, bool) {
 			return flow{}, false
 		}
 		sh.e.unproven = true
-		if in.taint&fromBuilt != 0 && w.Lang == "shell" {
+		if in.taint&(fromBuilt|fromStore) != 0 && w.Lang == "shell" {
 			sh.e.doubt("text that is interpreted is not known")
 			sh.e.raise("obf.dynamic-structure", sh.src, v.from, v.to, "")
 		}

@@ -52,6 +52,8 @@ type wrapper struct {
 	// for any name, "data:" for an address that holds the text itself.
 	Settings []string `json:"settings,omitempty"`
 	Commas   bool     `json:"commas,omitempty"` // the words of a text stand between commas
+	// Edits is the file that the program starts an editor on.
+	Edits string `json:"edits,omitempty"`
 
 	sub [][]string
 }
@@ -143,6 +145,8 @@ func (sh *shell) unwrap(w *wrapper, v *invocation) (flow, bool) {
 		return inner.eachText(rest, w, v)
 	case w.Script && v.exe == "npm":
 		return inner.npmScripts(rest, w, v)
+	case w.Edits != "":
+		return inner.edits(w.Edits, v)
 	case w.Script && len(rest) > 0:
 		return inner.interpret(w.Lang, rest[0], v, v.exe, nil), true
 	case w.Parallel:
@@ -219,7 +223,7 @@ func (sh *shell) around(w *wrapper, v *invocation) (*shell, int) {
 		skip += len(w.sub[0])
 	}
 	if w.Remote {
-		inner.remote, inner.cwd = true, ""
+		inner.remote, inner.cwd, inner.root = true, "", false // root here is not root there
 		if w.Host && len(v.operands) >= skip && skip > 0 {
 			inner.host = v.operands[skip-1].Text
 		}
@@ -268,6 +272,7 @@ func optionText(o *option, w *wrapper, v *invocation) (Word, bool) {
 		text.Text, text.At = strings.Join(parts, " "), -1
 	}
 	if v.exe == "env" {
+		text.Text = strings.NewReplacer(`\_`, " ", `\c`, "").Replace(text.Text) // blanks of env's own
 		for _, w := range v.operands {
 			text.Text, text.At = text.Text+" "+quote(w.Text), -1
 		}
@@ -344,6 +349,7 @@ func (sh *shell) words(inner *shell, rest []Word, w *wrapper, v *invocation) flo
 		inner.vars = nil
 	}
 	out := inner.argv(rest, w, v)
+	sh.otherReading(inner, rest, w, v)
 	switch v.exe {
 	case "builtin", "command", "time", "exec": // in this shell itself: what is set stays
 		sh.cwd, sh.vars, sh.funcs, sh.aliases = inner.cwd, inner.vars, inner.funcs, inner.aliases

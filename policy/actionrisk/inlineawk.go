@@ -36,7 +36,8 @@ func (r *inlineRun) awkPipe(i int) {
 	if words := strings.Fields(command.text); len(words) > 0 && slices.Contains(r.sh.e.groups["shells"], base(words[0])) {
 		if left.to > 0 && strings.Trim(left.text, string(hole)+" ") != "" {
 			r.shellText(left)
-		} else {
+		}
+		if !left.exact || strings.IndexByte(left.text, hole) >= 0 { // made of what it reads
 			r.sh.e.raise("obf.dynamic-structure", r.src, r.toks[i].from, r.toks[i].to, "")
 		}
 	}

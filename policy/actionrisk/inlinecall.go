@@ -330,24 +330,38 @@ func (r *inlineRun) reflected(name inlineToken, args []inlineToken) (inlineToken
 	default:
 		return name, args, false
 	}
-	comma := slices.IndexFunc(args, func(t inlineToken) bool { return t.kind == ',' })
-	if comma < 1 {
-		if len(args) > 0 && comma < 0 && strings.HasSuffix(name.text, "send") { // User.send("delete_all")
-			method := r.join(args).text
-			if last := args[len(args)-1]; method == "" && last.kind == 'i' { // :delete_all
-				method = last.text
-			}
-			r.named(name.text[:strings.LastIndexAny(name.text, ".:")+1], method)
+	parts := splitArguments(args)
+	if len(parts) == 0 || len(parts[0]) == 0 {
+		return name, args, false
+	}
+	first := parts[0]
+	called := strings.TrimPrefix(r.join(first).text, ":")
+	r.built(name, first, called)
+	if last := first[len(first)-1]; last.kind == 'i' && (called == "" || len(parts) > 1) { // :delete_all
+		called = last.text
+	}
+	if len(parts) == 1 {
+		if strings.HasSuffix(name.text, "send") { // User.send("delete_all")
+			r.named(name.text[:strings.LastIndexAny(name.text, ".:")+1], called)
 		}
 		return name, args, false
 	}
-	receiver := name.text[:strings.LastIndexByte(name.text, '.')+1]
-	called := r.join(args[:comma]).text
-	if args[comma-1].kind == 'i' {
-		called = args[comma-1].text
+	name.text = name.text[:strings.LastIndexByte(name.text, '.')+1] + called
+	return name, args[len(first)+1:], true
+}
+
+// built: the name of what is called is put together from pieces in a way that is not
+// followed, which honest programs do not do.
+func (r *inlineRun) built(name inlineToken, args []inlineToken, method string) {
+	pieces := 0
+	for _, t := range args {
+		if t.kind == 's' {
+			pieces++
+		}
 	}
-	name.text = receiver + strings.TrimPrefix(called, ":")
-	return name, args[comma+1:], true
+	if pieces > 1 && (method == "" || strings.IndexByte(method, hole) >= 0) {
+		r.sh.e.raise("obf.dynamic-structure", r.src, name.from, name.to, "")
+	}
 }
 
 // named judges a method of a mapper whose name is computed, as if it were written out.

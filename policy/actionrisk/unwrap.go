@@ -6,7 +6,9 @@ import (
 	"strings"
 )
 
-// run judges one simple command and gives what it prints.
+// run judges one simple command and gives what it prints: it finds out which program
+// that is and how it is called, lets whoever else takes the call have it, runs what
+// the program carries and holds the rest against the tables.
 func (sh *shell) run(v *invocation) flow {
 	e := sh.e
 	if e.invocations++; e.invocations > maxInvocations || !e.budget.spend(16+2*len(v.argv)) || sh.src.depth > maxDepth {
@@ -15,10 +17,43 @@ func (sh *shell) run(v *invocation) flow {
 	}
 	e.ran = true
 	v.cwd, v.root, v.remote, v.host, v.scratch = sh.cwd, v.root || sh.root, v.remote || sh.remote, sh.host, sh.scratch
-	first := v.argv[0]
 	if out, ok := sh.defined(v); ok {
 		return out
 	}
+	if !sh.identify(v) {
+		return sh.dynamic(v)
+	}
+	sh.arguments(v)
+	if out, ok := sh.taken(v); ok {
+		return out
+	}
+	out, carried := sh.carries(v)
+	matched := sh.effective(v)
+	if f, ok := sh.packageProgram(v); ok && !carried {
+		out, carried = f, true
+	}
+	if f, ok := sh.writtenProgram(v); ok && !carried {
+		out, carried = f, true
+	}
+	switch {
+	case carried && e.changesItself(v):
+		e.unproven = true
+	case !carried && !e.proven(v):
+		sh.suspect(v)
+		sh.notFound(v)
+		if !matched {
+			e.unproven, e.loose = true, true
+		}
+	}
+	if carried {
+		return sh.carriedOutput(v, out)
+	}
+	return v.computed(e.output(sh, v))
+}
+
+// identify finds out which program runs; false if that is not known.
+func (sh *shell) identify(v *invocation) bool {
+	e, first := sh.e, v.argv[0]
 	v.path, v.exe = first.Text, base(first.Text)
 	if i := strings.IndexByte(v.exe, '@'); i > 0 && len(sh.src.via) > 0 && e.exe[v.exe] == nil {
 		v.exe = v.exe[:i] // npx name@version
@@ -27,7 +62,7 @@ func (sh *shell) run(v *invocation) flow {
 		v.exe = strings.ToLower(v.exe) // file systems that ignore case
 	}
 	if strings.IndexByte(v.exe, hole) >= 0 {
-		return sh.dynamic(v)
+		return false
 	}
 	if name, ok := sh.programNamed(v, first.Text); ok {
 		v.exe = name
@@ -45,6 +80,13 @@ func (sh *shell) run(v *invocation) flow {
 	if first.Quoted && !strings.ContainsAny(v.exe, "./ ") {
 		e.raise("obf.excess-quoting", sh.src, v.from, v.to, printable(v.exe))
 	}
+	return true
+}
+
+// arguments reads how the program is called, and runs what it runs because of its
+// environment, whatever it is asked.
+func (sh *shell) arguments(v *invocation) {
+	e := sh.e
 	sh.addOptions(v)
 	v.fds = sh.fds
 	e.parseArgs(v)
@@ -53,40 +95,50 @@ func (sh *shell) run(v *invocation) flow {
 	if w := sh.vars["BASH_ENV"]; len(w) == 1 && slices.Contains(e.groups["shells"], v.exe) {
 		sh.variableRuns(v, assign{"BASH_ENV", w[0]})
 	}
-	for _, a := range v.env { // whatever the program is asked, it starts with them
+	for _, a := range v.env {
 		sh.variableRuns(v, a)
 	}
+}
+
+// taken: the call is one of the shell itself, asks for help only, or is another call
+// by its nature: of another shell, an alias, a packed program, a module.
+func (sh *shell) taken(v *invocation) (flow, bool) {
+	e := sh.e
 	if out, ok := sh.builtin(v); ok {
-		return out
+		return out, true
 	}
 	if isHelp(v) {
-		return flow{known: true}
+		return flow{known: true}, true
 	}
 	if lang := windowsShell(v.exe); lang != "" {
-		return sh.windows(v, lang)
+		return sh.windows(v, lang), true
 	}
 	if out, ok := sh.cmdlet(v); ok {
-		return out
+		return out, true
 	}
 	if v.exe == "git" {
 		sh.gitSettings(v)
 	}
 	if out, ok := sh.packedProgram(v); ok {
-		return out
+		return out, true
 	}
 	if out, ok := sh.hostAlias(v); ok {
-		return out
+		return out, true
 	}
 	if module, ok := v.value("-m"); ok && slices.Contains(e.groups["pythons"], v.exe) {
 		if _, written := e.writtenFile(sh, module.Text); written {
-			return sh.file(&wrapper{Lang: "python"}, v, module)
+			return sh.file(&wrapper{Lang: "python"}, v, module), true
 		}
 		if e.acts(module.Text) {
-			return sh.argv(moduleWords(v, module), &wrapper{}, v) // python -m pip
+			return sh.argv(moduleWords(v, module), &wrapper{}, v), true // python -m pip
 		}
 	}
-	var out flow
-	carried := false
+	return flow{}, false
+}
+
+// carries runs what the wrappers carry that know the program.
+func (sh *shell) carries(v *invocation) (out flow, carried bool) {
+	e := sh.e
 	e.runsUnpacked(v)
 	for _, w := range e.wrappers[v.exe] {
 		if len(w.sub) > 0 && !v.underAny(w.sub) || slices.ContainsFunc(w.Unless, v.has) || len(w.Only) > 0 && !slices.ContainsFunc(w.Only, v.hasLike) {
@@ -96,14 +148,17 @@ func (sh *shell) run(v *invocation) flow {
 			out, carried = f, true
 		}
 	}
+	return out, carried
+}
+
+// effective judges what the program does by itself, and tells whether a rule holds.
+func (sh *shell) effective(v *invocation) bool {
+	e := sh.e
 	sh.effects(v)
 	matched := e.match(&item{kind: kindExe, name: v.exe, inv: v, src: v.src, from: v.from, to: v.to})
 	matched = e.clientCall(sh, v) || matched
 	matched = sh.program(v) || matched
 	sh.patchFiles(v)
-	if f, ok := sh.packageProgram(v); ok && !carried {
-		out, carried = f, true
-	}
 	e.unpacks(v)
 	sh.editsInPlace(v)
 	sh.readsWritten(v)
@@ -111,35 +166,33 @@ func (sh *shell) run(v *invocation) flow {
 	e.migrations(v)
 	sh.requestBodies(v)
 	sh.otherRequests(v)
-	if f, ok := sh.writtenProgram(v); ok && !carried {
-		out, carried = f, true
-	}
-	if !carried && !e.proven(v) {
-		sh.suspect(v)
-		sh.notFound(v)
-	}
-	if !carried && !matched && !e.proven(v) {
-		e.unproven, e.loose = true, true
-	}
-	if carried && e.changesItself(v) {
-		e.unproven = true
-	}
-	if (v.exe == "ssh" || v.exe == "mosh") && carried && !out.known { // what another machine prints
-		return flow{taint: out.taint | fromNetwork, via: v.exe}
-	}
-	if carried {
-		if !out.known && e.fromStore(v) {
-			out.taint |= fromStore
-		}
-		if f, ok := e.filter(sh, v); ok && !out.known {
-			return f
-		}
-		if !out.known && (v.has("-c") || v.has("-e") || v.has("-r") || v.has("-E") || v.has("-p") || v.has("--print") || v.has("--eval") || v.exe == "awk" || v.exe == "gawk") && !slices.Contains(e.groups["shells"], v.exe) && e.prints(v.exe) {
-			out.taint |= fromBuilt
-		}
+	return matched
+}
+
+// carriedOutput is what a program prints that carried out.
+func (sh *shell) carriedOutput(v *invocation, out flow) flow {
+	e := sh.e
+	if out.known {
 		return v.computed(v.noted(out))
 	}
-	return v.computed(e.output(sh, v))
+	if v.exe == "ssh" || v.exe == "mosh" { // what another machine prints
+		return flow{taint: out.taint | fromNetwork, via: v.exe}
+	}
+	if e.fromStore(v) {
+		out.taint |= fromStore
+	}
+	if f, ok := e.filter(sh, v); ok {
+		return f
+	}
+	if (v.exe == "awk" || v.exe == "gawk" || hasProgramOption(v)) && !slices.Contains(e.groups["shells"], v.exe) && e.prints(v.exe) {
+		out.taint |= fromBuilt
+	}
+	return v.computed(v.noted(out))
+}
+
+// hasProgramOption: the program's text stands among its words.
+func hasProgramOption(v *invocation) bool {
+	return slices.ContainsFunc([]string{"-c", "-e", "-r", "-E", "-p", "--print", "--eval"}, v.has)
 }
 
 // moduleWords are the module that "python -m" starts and all that stands behind it.

@@ -81,7 +81,7 @@ func looksShell(text string) bool {
 // httpLine splits "DELETE https://host/path" and "POST /path"; nil if it is none.
 func httpLine(text string) []string {
 	method, rest, ok := strings.Cut(text, " ")
-	if !ok {
+	if !ok || strings.Contains(rest, " | ") { // LWP's GET, in a pipe
 		return nil
 	}
 	switch method {

@@ -20,6 +20,7 @@ const (
 	clientLoads    clientAction = 'l' // a library
 	clientReplaces clientAction = 'x' // the database is overwritten
 	clientExpands  clientAction = 'b' // what stands in backticks is run
+	clientDumps    clientAction = 'd' // the whole database is printed
 )
 
 // clientCommands are commands that begin with a sign no statement begins with.
@@ -27,11 +28,12 @@ var clientCommands = func() map[string]clientAction {
 	m := map[string]clientAction{}
 	for action, names := range map[clientAction]string{
 		clientShows: `\l \z \x \c \q \timing \pset \conninfo \h \? \a \t \s \p \encoding \sf \sv \l+ \connect \r \H \C \f \errverbose \password
-			.tables .schema .headers .mode .databases .indexes .indices .dump .quit .exit .help .show .width .timer .stats .explain .fullschema .separator .nullvalue .version .header .eqp .bail .changes .echo .prompt .parameter .open .cd .print .limit .lint .sha3sum .dbinfo .timeout .auth .columns .rows .maxrows .keyword .highlight`,
+			.tables .schema .headers .mode .databases .indexes .indices .quit .exit .help .show .width .timer .stats .explain .fullschema .separator .nullvalue .version .header .eqp .bail .changes .echo .prompt .parameter .open .cd .print .limit .lint .sha3sum .dbinfo .timeout .auth .columns .rows .maxrows .keyword .highlight`,
 		clientShell:    `.shell .system .sh \P`,
 		clientIncludes: `.read \i \ir \include \include_relative \. \source`,
 		clientWrites:   `\o \w \out \write \T .output .once .excel .www .log .save .backup .clone .trace`,
 		clientReads:    `.import`,
+		clientDumps:    `.dump`,
 		clientLoads:    `.load`,
 		clientReplaces: `.restore`,
 		clientExpands:  `\set \setenv \if \elif \echo \qecho \warn \prompt \unset \else \endif`,
@@ -127,6 +129,8 @@ func (p *sqlParser) clientAct(action clientAction, rest string, i int) {
 	switch action {
 	case clientShows:
 		return
+	case clientDumps:
+		p.out.dumps = true
 	case clientShell:
 		p.carry(rest, "client-shell", i)
 	case clientIncludes:

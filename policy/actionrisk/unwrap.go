@@ -107,7 +107,8 @@ func (sh *shell) taken(v *invocation) (flow, bool) {
 	if out, ok := sh.builtin(v); ok {
 		return out, true
 	}
-	if isHelp(v) {
+	if isHelp(v) || sh.scriptHelp(v) {
+		sh.notFound(v)
 		return flow{known: true}, true
 	}
 	if lang := windowsShell(v.exe); lang != "" {
@@ -345,6 +346,20 @@ func optionWords(text string) []string {
 		}
 	}
 	return out
+}
+
+// scriptHelp: a script of the project that is asked about itself: manage.py flush
+// --help. One that the command itself wrote or fetched may do anything then, too.
+func (sh *shell) scriptHelp(v *invocation) bool {
+	if len(v.operands) == 0 || v.argv[len(v.argv)-1].Text != "--help" || !slices.Contains(sh.e.groups["interpreters"], v.exe) || hasProgramOption(v) || v.has("-s") {
+		return false
+	}
+	script := v.operands[0]
+	if strings.HasPrefix(script.Text, "-") || strings.Contains(script.Text, "://") || !script.known() || strings.HasPrefix(script.Text, "/dev/") || script.Text == "-" || strings.HasPrefix(script.Text, "/tmp/") {
+		return false
+	}
+	_, written := sh.e.files[fileKey(sh.cwd, script.Text)]
+	return !written
 }
 
 // notFound: the shell calls a function of this name for a program it does not find.

@@ -73,6 +73,7 @@ func (e *engine) actsText(text string) bool {
 func (sh *shell) suspectOptions(v *invocation) {
 	e := sh.e
 	stranger := e.stranger(v.exe)
+	behind := afterDashes(v)
 	prose := 0 // words that say that a text is prose
 	for i := 1; i < len(v.argv); i++ {
 		w := v.argv[i]
@@ -98,8 +99,8 @@ func (sh *shell) suspectOptions(v *invocation) {
 			i++
 			w = v.argv[i]
 		}
-		if rest := afterDashes(v); e.acts(w.Text) && len(rest) > 0 && w.known() {
-			sh.argv(append([]Word{w}, rest...), &wrapper{}, v) // --exec /bin/rm -- -rf x
+		if len(behind) > 0 && e.acts(w.Text) && w.known() {
+			sh.argv(append([]Word{w}, behind...), &wrapper{}, v) // --exec /bin/rm -- -rf x
 		} else if e.actsText(w.Text) {
 			sh.interpret("shell", w, v, v.exe+" "+name, nil)
 		}
@@ -108,8 +109,10 @@ func (sh *shell) suspectOptions(v *invocation) {
 
 // afterDashes are the words behind "--".
 func afterDashes(v *invocation) []Word {
-	if i := slices.IndexFunc(v.argv, func(w Word) bool { return w.Text == "--" }); i >= 0 {
-		return v.argv[i+1:]
+	for i := range v.argv { // by index: a word is large
+		if v.argv[i].Text == "--" {
+			return v.argv[i+1:]
+		}
 	}
 	return nil
 }

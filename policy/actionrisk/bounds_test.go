@@ -101,8 +101,8 @@ func BenchmarkWorst(b *testing.B) {
 	all := allBombs()
 	for b.Loop() {
 		for n, text := range all {
-			best := 1e9 // the best of three tries: others use this machine too
-			for range 3 {
+			best := 1e9 // the best of ten tries: others use this machine too, and so does the collector
+			for range 10 {
 				start := nanotime()
 				Assess(Action{Command: text})
 				best = min(best, float64(nanotime()-start)/1e3)

@@ -114,10 +114,7 @@ func callAt(text, method string, start, open int, closing []int) mongoCall {
 	if end == 0 {
 		end = len(text)
 	}
-	from := start
-	for from > 0 && !strings.ContainsRune(" \t\n;{}>,", rune(text[from-1])) {
-		from--
-	}
+	from := strings.LastIndexAny(text[:start], " \t\n;{}>,") + 1
 	return mongoCall{method: method, args: strings.TrimSuffix(text[min(open+1, end):end], ")"), receiver: text[from:start], start: from, end: end}
 }
 

@@ -223,6 +223,9 @@ func (p *sqlParser) test(lo, hi int, target string) truth {
 		return p.alone(lo, hi)
 	}
 	left, right := [2]int{lo, at}, [2]int{at + width, hi}
+	if left[0] >= left[1] || right[0] >= right[1] { // nothing stands on one side
+		return someRows
+	}
 	switch operator {
 	case "is":
 		return p.isTest(left, right)

@@ -55,7 +55,7 @@ func (sh *shell) run(v *invocation) flow {
 func (sh *shell) identify(v *invocation) bool {
 	e, first := sh.e, v.argv[0]
 	v.path, v.exe = first.Text, base(first.Text)
-	if i := strings.IndexByte(v.exe, '@'); i > 0 && len(sh.src.via) > 0 && e.exe[v.exe] == nil {
+	if i := strings.IndexByte(v.exe, '@'); i > 0 && len(sh.src.via) > 0 && !first.Glob && e.exe[v.exe] == nil {
 		v.exe = v.exe[:i] // npx name@version
 	}
 	if c := v.exe[:min(1, len(v.exe))]; c >= "A" && c <= "Z" && e.exe[v.exe] == nil && e.exe[strings.ToLower(v.exe)] != nil && v.exe == strings.ToUpper(v.exe) {

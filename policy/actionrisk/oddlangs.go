@@ -40,8 +40,6 @@ func (e *engine) runOddLanguage(sh *shell, src *source, lang string) bool {
 		e.runXML(sh, src)
 	case "generate":
 		e.runGenerate(sh, src)
-	case "resources":
-		e.runResources(sh, src)
 	case "percent":
 		e.runMacros(sh, src, macro{"%(", ")", "shell"}, macro{"%{lua:", "}", "lua"})
 	case "tex":
@@ -108,64 +106,6 @@ func (e *engine) carriedAs(sh *shell, src *source, from, to int, text, lang, via
 	inner := *sh
 	inner.src = src
 	inner.interpret(lang, Word{Text: text, Span: span, At: -1}, &invocation{exe: via, src: src, from: from, to: to, stdin: flow{known: true}}, via, nil)
-}
-
-// resourceRuns are the resources of Puppet and Chef that run a command; those of
-// resourceDeletes delete their path when they are told to be absent.
-var (
-	resourceRuns    = setOf("exec execute bash script command shell_out")
-	resourceDeletes = setOf("file directory tidy remote_directory link")
-	resourceRemoves = setOf("package apt_package yum_package dnf_package user group service cron mount zfs zpool logical_volume volume_group")
-)
-
-// runResources judges what the resources of a configuration tool do: run a command,
-// delete a path, remove a package or an account.
-func (e *engine) runResources(sh *shell, src *source) {
-	text := src.text
-	for i := 0; i < len(text) && e.budget.spend(1); i++ {
-		if text[i] != '"' && text[i] != '\'' {
-			continue
-		}
-		end := closingQuote(text, i)
-		if end < 0 {
-			return
-		}
-		kind := calledBefore(strings.TrimRight(text[:i], " \t\n{"))
-		body := text[end+1:]
-		if j := nextResource(body); j >= 0 {
-			body = body[:j]
-		}
-		title, to := text[i+1:end], end
-		switch {
-		case resourceRuns[kind], kind == ">" && strings.HasSuffix(strings.TrimRight(text[:i], " =>"), "command"), kind == "command" || kind == "code":
-			e.carried(sh, src, i+1, to, title, kind)
-		case resourceDeletes[kind] && absent(body):
-			e.carried(sh, src, i+1, to, "rm -rf "+quote(title), kind)
-		case strings.HasSuffix(kind, "package") && absent(body):
-			e.carried(sh, src, i+1, to, "apt-get remove "+quote(title), kind)
-		case kind == "user" && absent(body):
-			e.carried(sh, src, i+1, to, "userdel "+quote(title), kind)
-		case resourceRemoves[kind] && absent(body) && kind != "cron" && kind != "service" && kind != "group":
-			e.carried(sh, src, i+1, to, "rm -rf "+quote("/media/"+title), kind)
-		}
-		i = end
-	}
-}
-
-// nextResource is where another resource begins.
-func nextResource(body string) int {
-	first := -1
-	for _, end := range [...]string{"}", "\nend", " end;", ";end"} {
-		if i := strings.Index(body, end); i >= 0 && (first < 0 || i < first) {
-			first = i
-		}
-	}
-	return first
-}
-
-// absent: a resource is to be there no more.
-func absent(body string) bool {
-	return strings.Contains(body, "absent") || strings.Contains(body, "purged") || strings.Contains(body, ":delete") || strings.Contains(body, ":remove") || strings.Contains(body, ":purge") || strings.Contains(body, "tidy") || strings.Contains(body, "matches =>")
 }
 
 // runChooser runs what a chooser's preview and key bindings run.

@@ -78,7 +78,7 @@ func (e *engine) runStringSQL(src *source) {
 		if end < 0 {
 			continue
 		}
-		if value := text[i+1 : end]; looksSQL(value) && src.depth < maxDepth && (e.givenSQL(text[:i]) || strings.Contains(text, "spawn") && calledBefore(text[:i]) == "send") {
+		if value := text[i+1 : end]; looksSQL(value) && src.depth < maxDepth && e.givenSQL(text[:i]) {
 			inner := *src
 			inner.text, inner.at, inner.depth = value, -1, src.depth+1
 			inner.span, _ = src.where(i+1, end)

@@ -9,17 +9,28 @@ import (
 // Mask hides secrets in a text that is shown to people.
 func Mask(text string) string { return mask(text) }
 
-// maskedExcerpt is command[start:end] for showing. The whole is masked before
+// guarded is a command and where its secrets stand, found once for everything that is
+// shown of it.
+type guarded struct {
+	command string
+	secrets []Span
+}
+
+func guard(command string) guarded { return guarded{command, secretsIn(command)} }
+
+// excerpt is the span's part of the command for showing. The whole is masked before
 // it is cut, so that a cut never uncovers part of a secret: what is masked in
 // the whole is masked in the part.
-func maskedExcerpt(command string, start, end int) string {
+func (g guarded) excerpt(span Span) string {
+	command := g.command
+	start := min(max(span.Start, 0), len(command))
+	end := max(start, min(max(span.End, 0), len(command)))
 	if start == 0 && end == len(command) {
 		return printable(command)
 	}
-	hidden := secretsIn(command)
 	var b strings.Builder
 	at := start
-	for _, s := range hidden {
+	for _, s := range g.secrets {
 		if s.End <= at || s.Start >= end {
 			continue
 		}
@@ -51,10 +62,10 @@ func mask(text string) string {
 
 // hide takes the secrets of the command out of a text made from it: where quotes fell
 // away or words were joined, the text alone does not show where a secret begins.
-func hide(command, text string) string {
+func (g guarded) hide(text string) string {
 	const telling = 8 // fewer characters at a cut end tell nothing
-	for _, s := range secretsIn(command) {
-		secret := command[s.Start:s.End]
+	for _, s := range g.secrets {
+		secret := g.command[s.Start:s.End]
 		text = strings.ReplaceAll(text, secret, "[secret]")
 		for n := len(secret) - 1; n >= telling; n-- {
 			if rest, ok := strings.CutSuffix(text, secret[:n]); ok {

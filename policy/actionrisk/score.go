@@ -99,11 +99,12 @@ func ScoreAction(a Action) ScoreOutput {
 		ActionBindingVersion: BindingVersion, ActionHash: Hash(a), Controls: Controls(got),
 		Coverage: got.Coverage, RulesetVersion: rulesetVersion, RulesetHash: ruleset().hash, Findings: []policy.Finding{},
 	}
+	command := guard(a.Command)
 	for i := range got.Findings {
 		f := &got.Findings[i]
-		out.MatchedRules = append(out.MatchedRules, f.show(a.Command))
+		out.MatchedRules = append(out.MatchedRules, f.show(command))
 		out.Findings = append(out.Findings, policy.Finding{ID: f.Rule.ID, Severity: f.Level.String(),
-			Message: f.Rule.Title, Path: "/command", Evidence: excerpt(a.Command, f.Span)})
+			Message: f.Rule.Title, Path: "/command", Evidence: command.excerpt(f.Span)})
 	}
 	out.Findings = append(out.Findings, got.notes()...)
 	out.Findings = policy.SortFindings(out.Findings)
@@ -124,29 +125,24 @@ func (a Assessment) notes() []policy.Finding {
 	return nil
 }
 
-func (f *Finding) show(command string) MatchedRule {
+func (f *Finding) show(command guarded) MatchedRule {
 	out := MatchedRule{
 		ID: f.Rule.ID, Category: f.Rule.Category, Severity: f.Level.String(), BaseSeverity: f.Base.String(),
 		Title: f.Rule.Title, Effect: f.Rule.Effect, Reversible: f.Rule.Reversible,
-		Evidence: Evidence{Excerpt: excerpt(command, f.Span)}, Segment: f.Segment, Via: make([]string, len(f.Via)),
-		Target: hide(command, f.Target), Context: f.Context, Remediation: f.Rule.Instead,
+		Evidence: Evidence{Excerpt: command.excerpt(f.Span)}, Segment: f.Segment, Via: make([]string, len(f.Via)),
+		Target: command.hide(f.Target), Context: f.Context, Remediation: f.Rule.Instead,
 	}
 	out.Evidence.Start, out.Evidence.End = f.Span.Start, f.Span.End
 	if f.Decoded != "" {
-		out.Decoded = hide(command, printable(f.Decoded))
+		out.Decoded = command.hide(printable(f.Decoded))
 	}
 	for i, via := range f.Via { // a program that no table knows may have any name
-		out.Via[i] = hide(command, printable(via))
+		out.Via[i] = command.hide(printable(via))
 	}
 	if out.Context == nil {
 		out.Context = []Adjustment{}
 	}
 	return out
-}
-
-func excerpt(command string, s Span) string {
-	start, end := min(max(s.Start, 0), len(command)), min(max(s.End, 0), len(command))
-	return maskedExcerpt(command, start, max(start, end))
 }
 
 // Recommendation is what score advises at a level.

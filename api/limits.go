@@ -32,7 +32,6 @@ const (
 	openReviews        = 100              // shown at once, the newest first
 	reviewMailEvery    = 10 * time.Minute // letters about waiting decisions, to each organization
 	reviewMailTimeout  = 30 * time.Second // of one round of letters
-	maxReviewValue     = 500              // characters of a value in a letter; the page has all
 
 	limitWebhook       = 262_144          // a checkout with all its line items
 	signatureTolerance = 5 * time.Minute  // of a webhook: longer, and an old one could be sent again

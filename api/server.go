@@ -19,6 +19,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/countersign/countersign/api/mcp"
+	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
@@ -54,6 +55,9 @@ type Server struct {
 	mail        Mailer
 	outbox      *Outbox
 	reviews     *reviewMail
+	web         *web.Pages
+	assets      []web.Asset
+	links       []web.Link // at the foot of every page
 	checkout    Checkout
 	metrics     *metrics
 	operations  []*operation
@@ -90,6 +94,13 @@ func New(c Config) (*Server, error) {
 	}
 	s.reviews = &reviewMail{app: c.App, mail: c.Mail, log: c.Log, waiting: map[string]*waiting{}}
 	var err error
+	if s.web, err = web.New(c.App.Clock); err != nil {
+		return nil, err
+	}
+	if s.assets, err = web.Assets(); err != nil {
+		return nil, err
+	}
+	s.links = footLinks(s.pages())
 	if s.sessions, err = newSessions(c.App.Ledger.Pool(), c.App.BaseURL, c.App.Clock); err != nil {
 		return nil, err
 	}
@@ -137,7 +148,9 @@ func (s *Server) Handler() http.Handler {
 	add(authorizePath, http.HandlerFunc(s.authorize), http.MethodGet)
 	add("/api/downloads/{token}", http.HandlerFunc(s.download), http.MethodGet, http.MethodPost)
 	add("/api/webhooks/stripe", http.HandlerFunc(s.webhook), http.MethodPost)
-	add("/style.css", http.HandlerFunc(showStyle), http.MethodGet)
+	for _, a := range s.assets {
+		add(a.Path, a, http.MethodGet)
+	}
 	add("/healthz", http.HandlerFunc(s.healthz), http.MethodGet)
 	add("/readyz", http.HandlerFunc(s.readyz), http.MethodGet)
 	router.Handle("/mcp", routed("/mcp", s.mcp)) // every method: it says itself which it takes

@@ -198,7 +198,7 @@ func newDoor(s *Server, c Config) (*mcp.Door, error) {
 			"Pay by " + s.meansOfPayment() + "; POST " + s.app.BaseURL + "/api/keys/free issues a key. " +
 			"After a time-out or 503 repeat the same call with the same idempotencyKey or the same payment; never make a new one for it.",
 		BaseURL: s.app.BaseURL, Loopback: c.Loopback, Origins: c.MCPOrigins,
-		Admit: s.admitMessage,
+		Admit: s.admitMessage, Unread: unreadMessage,
 		Panicked: func(ctx context.Context, value any) {
 			s.metrics.panics.Inc()
 			s.log.Error("internal error", "requestId", requestID(ctx), "error", fmt.Errorf("panic: %v", value))
@@ -213,6 +213,16 @@ func newDoor(s *Server, c Config) (*mcp.Door, error) {
 		config.Tools = append(config.Tools, declared)
 	}
 	return mcp.New(config)
+}
+
+// unreadMessage is the answer to a message that could not be read.
+func unreadMessage(h http.Header, err error) (status int, text string) {
+	refused := unreadBecause(err)
+	if status = statusOf[refused.Code]; status == 0 {
+		return http.StatusBadRequest, refused.Message
+	}
+	h.Set("Retry-After", retrySoon)
+	return status, refused.Message
 }
 
 // admitMessage refuses a message whose credential is bad, whatever it asks for:

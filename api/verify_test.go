@@ -405,15 +405,16 @@ func TestPanicAndOverload(t *testing.T) {
 	n.wants(answerTo("/healthz"), 200)
 
 	for range maxInFlight {
-		n.server.slots <- struct{}{}
+		n.server.seats <- struct{}{}
 	}
-	full := answerTo("/api/health")
+	n.wants(answerTo("/api/health"), 200) // which needs no seat
+	full := answerTo("/api/pricing")
 	n.refused(full, 503, "temporarily_unavailable", "")
 	if full.header.Get("Retry-After") == "" {
 		t.Error("503 without Retry-After")
 	}
 	for range maxInFlight {
-		<-n.server.slots
+		<-n.server.seats
 	}
-	n.wants(answerTo("/api/health"), 200)
+	n.wants(answerTo("/api/pricing"), 200)
 }

@@ -83,6 +83,9 @@ var grants = map[Right]grant{
 // ScopeOf is the scope with which a token has a right; empty if no token has it.
 func ScopeOf(right Right) string { return grants[right].scope }
 
+// RoleMay says whether a role has a right, as far as the role alone decides.
+func RoleMay(role string, right Right) bool { return slices.Contains(grants[right].roles, role) }
+
 // Codes of refusals about credentials and organizations.
 const (
 	CodeForbidden      = "forbidden"

@@ -76,12 +76,15 @@ type run struct {
 	ledger *ledger.Ledger
 	log    *slog.Logger
 
-	mu       sync.Mutex // guards position and moved
-	position int64
+	mu       sync.Mutex    // guards position, stored and moved
+	position int64         // everything up to here has been applied
+	stored   int64         // checkpoint as this node has last read or written it
 	moved    chan struct{} // closed when position grows
 
-	saved   int64 // checkpoint as this node last wrote it; owned by the handler
-	savedAt time.Time
+	// Owned by the handler. No event above from and up to passed changes the read
+	// model, so a batch that begins behind passed follows a checkpoint in between.
+	from, passed int64
+	savedAt      time.Time
 }
 
 // Start makes missing or outdated read models and begins to follow the ledger.
@@ -161,18 +164,50 @@ func (r *run) prepare(ctx context.Context) error {
 	})
 }
 
+// checkpoint reads how far the read model has come.
 func (r *run) checkpoint(ctx context.Context) (int64, error) {
+	before := r.seen()
+	var version int
 	var position int64
-	err := r.ledger.Pool().QueryRow(ctx, `select pos from projection_checkpoint where name = $1 and p = 0`, r.name).Scan(&position)
-	if err == nil {
-		r.reached(position)
+	err := r.ledger.Pool().QueryRow(ctx, `select version, pos from projection_checkpoint where name = $1 and p = 0`, r.name).Scan(&version, &position)
+	switch {
+	case err != nil:
+		return 0, err
+	case version != r.version:
+		return 0, r.otherVersion(version)
 	}
-	return position, err
+	r.saw(position, before)
+	return position, nil
 }
 
+func (r *run) seen() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stored
+}
+
+// saw takes note of a checkpoint that was read after before had been. A lower one
+// means that the read model begins anew, or that a crash has undone its last
+// steps: what this node remembers of its position is no longer true.
+func (r *run) saw(stored, before int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if stored < before {
+		r.stored, r.position = stored, stored
+	}
+	r.stored = max(r.stored, stored)
+	r.advance(stored)
+}
+
+// reached says that everything up to a position has been applied.
 func (r *run) reached(position int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.advance(position)
+}
+
+// advance needs mu.
+func (r *run) advance(position int64) {
 	if position > r.position {
 		r.position = position
 		close(r.moved)
@@ -180,22 +215,33 @@ func (r *run) reached(position int64) {
 	}
 }
 
-// errElsewhere makes the feed come again later: another node works on it.
-var errElsewhere = errors.New("another node has this projection")
+// Why a batch is sent again, from the checkpoint as it is then. Nothing has
+// changed.
+var (
+	errElsewhere = errors.New("another node has this projection")
+	errGap       = errors.New("the batch does not follow the checkpoint, which another node or a crash has put back")
+	errVersion   = errors.New("the read model is of another version: only programs of that version go on with it")
+	errForeign   = errors.New("the checkpoint names an event that this ledger does not have: rebuild the read model with countersign replay rebuild")
+)
+
+func (r *run) otherVersion(stored int) error {
+	return fmt.Errorf("%w: %s is at %d, this program at %d", errVersion, r.name, stored, r.version)
+}
 
 // handle applies one batch. An error sends the batch again.
-func (r *run) handle(m *message.Message) error {
-	batch := ledger.Batch(m)
+func (r *run) handle(m *message.Message) error { return r.take(m.Context(), ledger.Batch(m)) }
+
+func (r *run) take(ctx context.Context, batch []ledger.Event) error {
 	if r.passes(batch) {
 		return nil
 	}
-	err := r.step(m.Context(), batch)
+	err := r.step(ctx, batch)
 	if !errors.Is(err, errPoison) {
 		return err
 	}
 	// One event of the batch cannot be applied: the others go on without it.
 	for _, e := range batch {
-		if err := r.one(m.Context(), e); err != nil {
+		if err := r.one(ctx, e); err != nil {
 			return err
 		}
 	}
@@ -227,9 +273,9 @@ func (r *run) one(ctx context.Context, e ledger.Event) error {
 	}
 }
 
-// passes lets a batch go by that changes nothing. Everything before it has been
-// applied, so the read model is at its end; the checkpoint follows now and then,
-// for whoever begins anew.
+// passes lets a batch go by that changes nothing and follows what is applied, so
+// the read model is at its end; the checkpoint follows now and then, for whoever
+// begins anew.
 func (r *run) passes(batch []ledger.Event) bool {
 	for _, e := range batch {
 		if slices.Contains(r.handles, e.Type) {
@@ -237,33 +283,27 @@ func (r *run) passes(batch []ledger.Event) bool {
 		}
 	}
 	last := batch[len(batch)-1].Position
-	if last-r.saved > saveAfter || time.Since(r.savedAt) > time.Second {
+	if batch[0].Position > r.passed+1 || last-r.from > saveAfter || time.Since(r.savedAt) > time.Second {
 		return false
 	}
+	r.passed = max(r.passed, last)
 	r.reached(last)
 	return true
 }
 
 // step applies events and moves the checkpoint in one transaction. Events at or
-// below the checkpoint were applied before.
+// below the checkpoint were applied before; a batch that does not follow it is
+// never applied.
 func (r *run) step(ctx context.Context, batch []ledger.Event) error {
 	last := batch[len(batch)-1]
-	err := pgx.BeginTxFunc(ctx, r.ledger.Pool(), pgx.TxOptions{BeginQuery: begin}, func(tx pgx.Tx) error {
-		position, dead, err := r.begin(ctx, tx)
-		if err != nil {
+	var at checkpoint
+	err := pgx.BeginTxFunc(ctx, r.ledger.Pool(), pgx.TxOptions{BeginQuery: begin}, func(tx pgx.Tx) (err error) {
+		if at, err = r.begin(ctx, tx, batch[0].Position); err != nil {
 			return err
 		}
-		var ready []ledger.Event
-		for _, e := range batch {
-			switch {
-			case e.Position <= position || !slices.Contains(r.handles, e.Type):
-			case !dead[[2]string{e.Tenant, e.Stream}]:
-				ready = append(ready, e)
-			default:
-				if err := r.park(ctx, tx, e, "an earlier event of the stream is parked"); err != nil {
-					return err
-				}
-			}
+		ready, err := r.ready(ctx, tx, batch, at)
+		if err != nil {
+			return err
 		}
 		for len(ready) > 0 {
 			n, err := r.try(ctx, tx, ready)
@@ -272,41 +312,99 @@ func (r *run) step(ctx context.Context, batch []ledger.Event) error {
 			}
 			ready = ready[n:]
 		}
-		return r.move(ctx, tx, last, position)
+		return r.move(ctx, tx, last, at.position)
 	})
 	if err == nil {
-		r.saved, r.savedAt = last.Position, time.Now()
-		r.reached(last.Position)
+		r.moveOn(max(at.position, last.Position))
 	}
 	return err
+}
+
+// ready is what of a batch is to be applied now. Events of parked streams are
+// parked, too.
+func (r *run) ready(ctx context.Context, tx pgx.Tx, batch []ledger.Event, at checkpoint) ([]ledger.Event, error) {
+	var ready []ledger.Event
+	for _, e := range batch {
+		switch {
+		case e.Position <= at.position || !slices.Contains(r.handles, e.Type):
+		case !at.dead[[2]string{e.Tenant, e.Stream}]:
+			ready = append(ready, e)
+		default:
+			if err := r.park(ctx, tx, e, "an earlier event of the stream is parked"); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return ready, nil
+}
+
+// moveOn remembers the checkpoint that a committed step has left.
+func (r *run) moveOn(position int64) {
+	r.from, r.passed, r.savedAt = position, position, time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stored = max(r.stored, position)
+	r.advance(position)
+}
+
+// checkpoint is how far a read model has come, under the lock of a transaction.
+type checkpoint struct {
+	version  int
+	position int64
+	ours     bool               // the event it names is the ledger's
+	dead     map[[2]string]bool // streams (tenant, name) with parked events
 }
 
 // begin opens the transaction of a step. Rows and checkpoint are lost together, if
 // at all, and made again.
 const begin = `begin; set local search_path = readmodels, public; set local synchronous_commit = off`
 
-// begin locks the checkpoint and reads it, and the streams (tenant, name) with
-// parked events, in one round trip.
-func (r *run) begin(ctx context.Context, tx pgx.Tx) (position int64, dead map[[2]string]bool, err error) {
+// begin locks the checkpoint and reads it in one round trip, and refuses what must
+// not go on from it: a first event that does not follow, or another version's or
+// another ledger's read model. Each look is a statement of its own, so that its
+// snapshot is taken after the lock.
+func (r *run) begin(ctx context.Context, tx pgx.Tx, first int64) (at checkpoint, err error) {
 	batch := &pgx.Batch{}
-	batch.Queue(`select pos from public.projection_checkpoint where name = $1 and p = 0 for update skip locked`, r.name).
-		QueryRow(func(row pgx.Row) error { return row.Scan(&position) })
+	batch.Queue(`select version, pos from public.projection_checkpoint where name = $1 and p = 0 for update skip locked`, r.name).
+		QueryRow(func(row pgx.Row) error { return row.Scan(&at.version, &at.position) })
+	batch.Queue(`select pos = 0 or exists (select from public.events e where e.p = 0 and e.pos = c.pos and e.hash = c.hash)
+		from public.projection_checkpoint c where name = $1 and p = 0`, r.name).
+		QueryRow(func(row pgx.Row) error { return row.Scan(&at.ours) })
 	batch.Queue(`select distinct tenant, stream from public.projection_dead where name = $1 and p = 0`, r.name).
 		Query(func(rows pgx.Rows) error {
 			var stream [2]string
 			_, err := pgx.ForEachRow(rows, []any{&stream[0], &stream[1]}, func() error {
-				if dead == nil {
-					dead = map[[2]string]bool{}
+				if at.dead == nil {
+					at.dead = map[[2]string]bool{}
 				}
-				dead[stream] = true
+				at.dead[stream] = true
 				return nil
 			})
 			return err
 		})
-	if err = tx.SendBatch(ctx, batch).Close(); errors.Is(err, pgx.ErrNoRows) {
-		err = errElsewhere
+	err = tx.SendBatch(ctx, batch).Close()
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return at, errElsewhere
+	case err != nil:
+		return at, err
+	case at.version != r.version:
+		return at, r.otherVersion(at.version)
+	case !at.ours:
+		return at, fmt.Errorf("%w %s", errForeign, r.name)
 	}
-	return position, dead, err
+	r.saw(at.position, r.seen()) // nobody moves it while it is locked
+	if !r.follows(first, at.position) {
+		r.from, r.passed = at.position, at.position
+		return at, fmt.Errorf("%w: %s is at %d", errGap, r.name, at.position)
+	}
+	return at, nil
+}
+
+// follows says whether everything between a checkpoint and a batch has been seen
+// to change nothing.
+func (r *run) follows(first, position int64) bool {
+	return first <= position+1 || r.from <= position && first <= r.passed+1
 }
 
 // try applies the first events and says how many. Their own failures, a panic
@@ -339,46 +437,33 @@ func databaseFailed(ctx context.Context, tx pgx.Tx, err error) bool {
 	return tx.Conn().IsClosed() || ctx.Err() != nil
 }
 
-func (r *run) lock(ctx context.Context, tx pgx.Tx) (position int64, err error) {
-	err = tx.QueryRow(ctx, `select pos from projection_checkpoint where name = $1 and p = 0 for update skip locked`, r.name).Scan(&position)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return 0, errElsewhere
-	}
-	return position, err
-}
-
 func (r *run) move(ctx context.Context, tx pgx.Tx, last ledger.Event, position int64) error {
 	if last.Position <= position {
 		return nil
 	}
-	_, err := tx.Exec(ctx, `update projection_checkpoint set pos = $2, hash = $3 where name = $1 and p = 0`,
+	_, err := tx.Exec(ctx, `update public.projection_checkpoint set pos = $2, hash = $3 where name = $1 and p = 0`,
 		r.name, last.Position, last.Hash[:])
 	return err
 }
 
-// bury parks an event in the transaction that moves the checkpoint past it.
+// bury parks an event in the transaction that moves the checkpoint past it,
+// unless another node has come past it in the meantime.
 func (r *run) bury(ctx context.Context, e ledger.Event, cause error) error {
-	r.log.Error("event parked", "projection", r.name, "position", e.Position, "error", cause)
-	return pgx.BeginFunc(ctx, r.ledger.Pool(), func(tx pgx.Tx) error {
-		position, err := r.lock(ctx, tx)
-		if err != nil {
+	var at checkpoint
+	err := pgx.BeginTxFunc(ctx, r.ledger.Pool(), pgx.TxOptions{BeginQuery: begin}, func(tx pgx.Tx) (err error) {
+		if at, err = r.begin(ctx, tx, e.Position); err != nil || e.Position <= at.position {
 			return err
 		}
+		r.log.Error("event parked", "projection", r.name, "position", e.Position, "error", cause)
 		if err := r.park(ctx, tx, e, cause.Error()); err != nil {
 			return err
 		}
-		return r.move(ctx, tx, e, position)
+		return r.move(ctx, tx, e, at.position)
 	})
-}
-
-func (r *run) parked(ctx context.Context, q queryer, tenant, stream string) (parked bool, err error) {
-	err = q.QueryRow(ctx, `select exists (select from public.projection_dead
-		where name = $1 and p = 0 and tenant = $2 and stream = $3)`, r.name, tenant, stream).Scan(&parked)
-	return parked, err
-}
-
-type queryer interface {
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+	if err == nil {
+		r.moveOn(max(at.position, e.Position))
+	}
+	return err
 }
 
 func (r *run) park(ctx context.Context, tx pgx.Tx, e ledger.Event, why string) error {
@@ -396,7 +481,8 @@ func (r *run) park(ctx context.Context, tx pgx.Tx, e ledger.Event, why string) e
 }
 
 // wait returns when the projection has reached the head the ledger has now, and
-// ErrBehind if that takes more than 2 s or the stream is parked.
+// ErrBehind if that takes more than 2 s, if the stream is parked, or if the read
+// model is another program's. No stream means every one of the tenant.
 func (p *Projections) wait(ctx context.Context, name, tenant, stream string) error {
 	r := p.runs[name]
 	head, err := p.ledger.Head(ctx)
@@ -412,7 +498,10 @@ func (p *Projections) wait(ctx context.Context, name, tenant, stream string) err
 		position, moved := r.position, r.moved
 		r.mu.Unlock()
 		if position >= head {
-			break
+			there, err := r.shows(ctx, head, tenant, stream)
+			if err != nil || there {
+				return err
+			}
 		}
 		select {
 		case <-moved:
@@ -424,26 +513,31 @@ func (p *Projections) wait(ctx context.Context, name, tenant, stream string) err
 			return fmt.Errorf("%w: %s is at %d of %d", ErrBehind, name, position, head)
 		}
 	}
-	parked, err := r.parked(ctx, p.ledger.Pool(), tenant, stream)
-	if err != nil || parked {
-		return fmt.Errorf("%w: %s has parked %s (%v)", ErrBehind, name, stream, err)
-	}
-	return nil
 }
 
-// waitAll is wait for what concerns every stream of a tenant: none of them may
-// be parked.
-func (p *Projections) waitAll(ctx context.Context, name, tenant string) error {
-	if err := p.wait(ctx, name, tenant, ""); err != nil {
-		return err
-	}
+// shows asks the database whether the read model is still what this node
+// remembers: of its version, not put back below the head, and without parked
+// events of what is asked for.
+func (r *run) shows(ctx context.Context, head int64, tenant, stream string) (bool, error) {
+	before := r.seen()
+	var version int
+	var stored int64
 	var parked bool
-	err := p.ledger.Pool().QueryRow(ctx, `select exists (select from public.projection_dead
-		where name = $1 and p = 0 and tenant = $2)`, name, tenant).Scan(&parked)
-	if err != nil || parked {
-		return fmt.Errorf("%w: %s has parked events of %s (%v)", ErrBehind, name, tenant, err)
+	err := r.ledger.Pool().QueryRow(ctx, `select version, pos, exists (select from projection_dead d
+			where d.name = c.name and d.p = 0 and d.tenant = $2 and ($3 = '' or d.stream = $3))
+		from projection_checkpoint c where c.name = $1 and c.p = 0`, r.name, tenant, stream).Scan(&version, &stored, &parked)
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("%w: %w", ErrBehind, err)
+	case version != r.version:
+		return false, fmt.Errorf("%w: %w", ErrBehind, r.otherVersion(version))
+	case parked:
+		return false, fmt.Errorf("%w: %s has parked events of %s %s", ErrBehind, r.name, tenant, stream)
 	}
-	return nil
+	r.saw(stored, before)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.position >= head, nil
 }
 
 // Lag is how many events each projection has still to read, and how many it has

@@ -40,7 +40,9 @@ type Config struct {
 	Origins                       []string
 	// Admit lets a request pass whose credential, if it has one, is good. It has
 	// answered the others.
-	Admit     func(http.ResponseWriter, *http.Request) bool
+	Admit func(http.ResponseWriter, *http.Request) bool
+	// Unread is the status and the text for a body whose reading failed.
+	Unread    func(http.Header, error) (status int, text string)
 	Panicked  func(ctx context.Context, value any)
 	Tools     []Tool
 	Resources []Resource

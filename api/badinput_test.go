@@ -301,7 +301,11 @@ func TestWrongMethodIs405WithAllow(t *testing.T) {
 				if a.status != 405 || a.header.Get("Allow") != allow {
 					t.Errorf("%s %s: %v, Allow %q, want %q", method, path, a, a.header.Get("Allow"), allow)
 				}
-				if method != "HEAD" {
+				switch {
+				case method == "HEAD":
+				case strings.HasPrefix(path, statusPath): // as all its errors: exactly {error}
+					n.bare(a, 405, "method not allowed")
+				default:
 					n.refused(a, 405, "method_not_allowed", "")
 				}
 			})
@@ -314,6 +318,8 @@ func TestUnknownAndOddPathsAre404(t *testing.T) {
 	n := startNode(t, setup{})
 	key := n.issueKey()
 	n.unchanged(func() {
+		n.bare(n.get(statusPath), 404, "not found")
+		n.bare(n.get(statusPath+"asw_1/x"), 404, "not found")
 		for _, path := range []string{
 			"/api/" + canary, "/api", "/api/", "/api/agent-services", quickPath + "/", quickPath + "/" + canary, strings.ToUpper(quickPath),
 			"//api/health", "/api//health", "/api/./health", "/./api/health", "/api/x/../health", "/../api/health", "/api/health/.", "/api/health/..",

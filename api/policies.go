@@ -79,7 +79,7 @@ var listPolicies = &operation{
 
 var draftPolicy = &operation{
 	id: "draft_policy", method: http.MethodPost, path: "/api/assurance/policies",
-	summary: "Freeze a policy, without version, as a draft that can be activated.",
+	summary: "Freeze a policy as a draft that can be activated. A version, if there is one, must be the one that activation would give.",
 	right:   commands.RightDraft, input: reflect.TypeFor[jsontext.Value](), parses: true, output: reflect.TypeFor[policyDraft](),
 	example: `{"policyId":"default","maxUsdPerTransaction":5,"allowedHosts":["api.example.com"],"requireHttps":true}`,
 	success: http.StatusCreated, limit: limitPolicy, errors: []int{400, 401, 403, 413, 503},

@@ -182,7 +182,9 @@ func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
 
 // bareErrors says whether a request that reached no operation is for a part of
 // the service whose errors are exactly {error}.
-func bareErrors(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/assurance/") }
+func bareErrors(r *http.Request) bool {
+	return strings.HasPrefix(r.URL.Path, "/api/assurance/") || strings.HasPrefix(r.URL.Path, "/api/agent-workflows/action-safety/status")
+}
 
 type contextKey int
 

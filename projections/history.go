@@ -272,9 +272,19 @@ func (p *Projections) OpenReviews(ctx context.Context, tenant string, limit int)
 	if err := p.wait(ctx, history.name, tenant, ""); err != nil {
 		return nil, err
 	}
-	return p.items(ctx, tenant, `tenant = $1 and kind = 'decision' and decision = 'needs_review' and verdict is null
-			and not exists (select from readmodels.history r where r.tenant = h.tenant and r.decision_id = h.decision_id and r.kind = 'receipt')
-		order by sequence desc limit $2`, tenant, limit)
+	return p.items(ctx, tenant, openReview+` order by sequence desc limit $2`, tenant, limit)
+}
+
+// openReview finds, in history h, what waits for a verdict of tenant $1.
+const openReview = `tenant = $1 and kind = 'decision' and decision = 'needs_review' and verdict is null
+	and not exists (select from readmodels.history r where r.tenant = h.tenant and r.decision_id = h.decision_id and r.kind = 'receipt')`
+
+// CountOpenReviews counts the decisions that wait for a person's verdict, up to
+// limit. It does not wait for the newest events: a page's header shows it.
+func (p *Projections) CountOpenReviews(ctx context.Context, tenant string, limit int) (n int, err error) {
+	err = p.ledger.Pool().QueryRow(ctx, `select count(*) from (select from readmodels.history h where `+openReview+` limit $2) waiting`,
+		tenant, limit).Scan(&n)
+	return n, err
 }
 
 // items lists rows of a tenant's history: of receipts what was made of them, of

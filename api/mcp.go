@@ -53,7 +53,7 @@ func (s *Server) tools() []tool {
 			description: "The status record of an action-safety workflow, kept for 30 days. Call it to see what became of a workflow, or to show it to a person. Free.",
 			arguments:   reflect.TypeFor[workflowArguments](), split: workflowCall},
 		tool{op: s.operation(verifyRecord.id), name: verifyRecord.id, title: "Verify a record", readOnly: true,
-			description: "Checks a signed decision, receipt or attestation: form, hash, key, signature, place in the ledger. Call it before you rely on a record somebody hands you. Free."},
+			description: "Checks a signed decision, receipt or attestation, or a whole answer: form, hash, key, signature, place in the ledger, and every member beside the record. Call it before you rely on what somebody hands you. Free."},
 		tool{op: s.operation(listProducts.id), name: listProducts.id, title: "Products", readOnly: true,
 			description: "What can be bought here once or by subscription, with prices and where to pay. Free.",
 			arguments:   reflect.TypeFor[noArguments](), split: plainCall},

@@ -155,14 +155,3 @@ func (p *Projections) PaymentSummary(ctx context.Context) (PaymentSummary, error
 	}
 	return s, nil
 }
-
-// SettledModes says whether payments were ever settled in the ledger alone, and
-// whether on a chain. It waits as Payments does.
-func (p *Projections) SettledModes(ctx context.Context) (dev, facilitator bool, err error) {
-	if err := p.wait(ctx, payments.name, ledger.ServiceTenant, ""); err != nil {
-		return false, false, err
-	}
-	err = p.ledger.Pool().QueryRow(ctx, `select exists (select from readmodels.payments where state = 'settled' and mode = 'dev'),
-		exists (select from readmodels.payments where state = 'settled' and mode = 'facilitator')`).Scan(&dev, &facilitator)
-	return dev, facilitator, err
-}

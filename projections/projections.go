@@ -129,6 +129,10 @@ func (r *run) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// Without a lock first: another node may hold it for as long as it catches up.
+	if _, err := r.checkpoint(ctx); err == nil {
+		return nil
+	}
 	return pgx.BeginFunc(ctx, r.ledger.Pool(), func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `insert into projection_checkpoint (name, p, version, pos, hash, state)
 			values ($1, 0, 0, 0, $2, '') on conflict do nothing`, r.name, make([]byte, 32))

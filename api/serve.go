@@ -206,10 +206,11 @@ func apiKey(h http.Header) (key string, present bool, err error) {
 }
 
 // admit decides whether the caller may make the call and what pays for it.
-func (s *Server) admit(c *call) error {
+func (s *Server) admit(c *call) (err error) {
 	switch {
 	case c.op.right != "":
-		return c.principal.May(c.op.right)
+		c.principal, err = s.app.Permit(c.request.Context(), c.principal, c.op.right)
+		return err
 	case c.op.priced():
 		return s.admitPaying(c)
 	case c.op.key && c.credential.means != byKey && c.credential.means != byAgent:

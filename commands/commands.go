@@ -155,7 +155,9 @@ func (a *App) signer(ctx context.Context) (*seal.Signer, ledger.Guard, error) {
 		}
 		key, known := ring[a.Signer.KeyID()]
 		s = &signing{history, known && key.To == 0}
-		a.signing.Store(s)
+		if s.active { // what is not may become so by another process
+			a.signing.Store(s)
+		}
 	}
 	if !s.active {
 		return nil, ledger.Guard{}, fmt.Errorf("%w: %w", seal.ErrNoSigner, ledger.ErrForeignKey)

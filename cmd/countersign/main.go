@@ -12,6 +12,7 @@
 //	countersign payments list|…     payments over x402
 //	countersign refunds list|…      what is paid back
 //	countersign entitlements list|… customers' access to products
+//	countersign replay rebuild      build a read model anew
 //	countersign migrate             the database schema
 //	countersign doctor              what works here and what does not
 //
@@ -49,6 +50,7 @@ type cli struct {
 	Payments     paymentsCmd     `cmd:"" help:"Payments over x402, for operators."`
 	Refunds      refundsCmd      `cmd:"" help:"Refunds of payments over x402, for operators."`
 	Entitlements entitlementsCmd `cmd:"" help:"Customers' access to products, for operators: list, grant, revoke."`
+	Replay       replayCmd       `cmd:"" help:"Build again from the events what was built from them."`
 	Migrate      migrateCmd      `cmd:"" help:"The database schema."`
 	Doctor       doctorCmd       `cmd:"" help:"Check what works here, in words."`
 	Config       configCmd       `cmd:"" help:"Print every setting, its value (secrets masked) and where it comes from."`

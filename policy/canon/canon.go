@@ -188,11 +188,12 @@ func DecodeChecked(text []byte, into any) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, json.ErrUnknownName):
-		path := ""
+		path, meant := "", ""
 		if errors.As(err, &semantic) {
 			path = SafePointer(string(semantic.JSONPointer.Parent()))
+			meant = Meant(semantic.JSONPointer.LastToken(), memberNames(semantic.GoType))
 		}
-		return &Error{"unknown_field", path, where(path) + " has an unknown member"}
+		return &Error{"unknown_field", path, where(path) + " has an unknown member" + meant}
 	case errors.As(err, &semantic):
 		path := SafePointer(string(semantic.JSONPointer))
 		return &Error{"wrong_type", path, where(path) + " has the wrong type"}

@@ -32,6 +32,7 @@ var (
 	toResync       = limit{"resync", time.Minute / keysPerMinute, keysPerMinute}
 	toEnterCode    = limit{"enter code", time.Minute / keysPerMinute, keysPerMinute}
 	toVerify       = limit{"verify", time.Minute / verifiesPerMinute, verifiesPerMinute}
+	toTry          = limit{"try", time.Minute / keysPerMinute, keysPerMinute}
 	toAskForRefund = limit{"refund", time.Minute / refundsPerMinute, refundsPerMinute}
 )
 

@@ -273,7 +273,7 @@ func (s *Server) around(router *mux.Router) http.Handler {
 		}
 		if r.Body != http.NoBody {
 			rec.body = &body{ReadCloser: r.Body, all: s.bodies, seat: &rec.seat,
-				control: http.NewResponseController(w), address: s.clientAddress(r)}
+				control: http.NewResponseController(w), address: s.network(r)}
 			r.Body = rec.body
 		}
 		router.ServeHTTP(rec, r)

@@ -48,8 +48,11 @@ var verifyRecord = &operation{
 	cors:    true,
 	summary: "Check what you were handed: a signed record, or a whole answer with its receipt. Every member is held against the signed record or named as not covered. Free.",
 	input:   reflect.TypeFor[signedDocument](), parses: true, output: reflect.TypeFor[verification](),
-	limit: limitVerify, errors: []int{400, 413, 503},
+	limit: limitVerify, errors: []int{400, 413, 429, 503},
 	run: func(s *Server, c *call) (reply, error) {
+		if err := s.mayAsk(toVerify, c); err != nil {
+			return reply{}, err
+		}
 		ctx := c.request.Context()
 		keys, _, err := s.app.Ledger.Keyring(ctx)
 		if err != nil {
@@ -57,6 +60,11 @@ var verifyRecord = &operation{
 		}
 		examiner := seal.Examiner{Keys: keys, Most: maxVerified,
 			Locate: func(e seal.Envelope) seal.Check { return s.app.Ledger.Locate(ctx, e) }}
+		done, err := s.app.Compute(ctx, len(c.text))
+		if err != nil {
+			return reply{}, err
+		}
+		defer done()
 		found, err := examiner.Examine(c.text)
 		if err != nil {
 			return reply{}, err

@@ -64,6 +64,7 @@ type App struct {
 
 	rules    ruleCache
 	subjects subjectCache
+	compute  compute
 }
 
 // signing is what a signed append rests on: the signer's key is active in the

@@ -122,7 +122,7 @@ func (s *Server) declare(t tool) (mcp.Tool, error) {
 	declared := mcp.Tool{Name: t.name, Title: t.title, Description: t.description, ReadOnly: t.readOnly}
 	check := t.op.schema
 	if t.arguments != nil {
-		if check, err = newSchema(t.arguments, false); err != nil {
+		if check, err = newSchema(t.arguments); err != nil {
 			return mcp.Tool{}, err
 		}
 	}

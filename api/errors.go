@@ -106,7 +106,7 @@ func (s *Server) refused(r *http.Request, bare bool, err error) reply {
 		h.Set("WWW-Authenticate", s.challenge("", invalidToken(r, err), ""))
 		h.Set("Connection", "close") // whatever body was sent is not read
 	case status == http.StatusServiceUnavailable && h.Get("Retry-After") == "" && !notConfigured[body.Code]:
-		h.Set("Retry-After", "2")
+		h.Set("Retry-After", retrySoon)
 	case status == http.StatusTooManyRequests && h.Get("Retry-After") == "":
 		h.Set("Retry-After", retryLimited)
 	case status == http.StatusRequestEntityTooLarge:

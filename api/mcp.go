@@ -113,6 +113,14 @@ func (s *Server) meansOfPayment() string {
 // usd is an amount in cents as dollars.
 func usd(cents int) string { return fmt.Sprintf("%d.%02d", cents/100, cents%100) }
 
+// check is the schema of a tool's arguments.
+func (t tool) check() (*schema, error) {
+	if t.arguments == nil {
+		return t.op.schema, nil
+	}
+	return newSchema(t.arguments)
+}
+
 // declare is the tool as the door shows and calls it.
 func (s *Server) declare(t tool) (mcp.Tool, error) {
 	output, err := t.op.answerSchema()
@@ -120,11 +128,9 @@ func (s *Server) declare(t tool) (mcp.Tool, error) {
 		return mcp.Tool{}, err
 	}
 	declared := mcp.Tool{Name: t.name, Title: t.title, Description: t.description, ReadOnly: t.readOnly}
-	check := t.op.schema
-	if t.arguments != nil {
-		if check, err = newSchema(t.arguments); err != nil {
-			return mcp.Tool{}, err
-		}
+	check, err := t.check()
+	if err != nil {
+		return mcp.Tool{}, err
 	}
 	if t.op.service != nil {
 		declared.PriceUSD = usd(t.op.service.PriceCents)
@@ -214,12 +220,12 @@ func (s *Server) toolResult(r *http.Request, t tool, answer reply, err error) mc
 // newDoor opens the door for the Model Context Protocol.
 func newDoor(s *Server, c Config) (*mcp.Door, error) {
 	config := mcp.Config{
-		Name: "countersign", Title: "Countersign", Version: policy.Version, Website: s.app.BaseURL,
+		Name: s.mcpName(), Title: serviceName, Version: policy.Version, Website: s.app.BaseURL,
 		Instructions: "Call action_safety_quick_gate before each consequential action and follow its nextRecommendedCall. " +
 			"Pay by " + s.meansOfPayment() + "; POST " + s.app.BaseURL + "/api/keys/free issues a key. " +
 			"After a time-out or 503 repeat the same call with the same idempotencyKey or the same payment; never make a new one for it.",
 		BaseURL: s.app.BaseURL, Loopback: c.Loopback, Origins: c.MCPOrigins,
-		Admit: s.admitMessage,
+		Admit: s.admitMessage, Unread: unreadMessage,
 		Panicked: func(ctx context.Context, value any) {
 			s.metrics.panics.Inc()
 			s.log.Error("internal error", "requestId", requestID(ctx), "error", fmt.Errorf("panic: %v", value))
@@ -234,6 +240,16 @@ func newDoor(s *Server, c Config) (*mcp.Door, error) {
 		config.Tools = append(config.Tools, declared)
 	}
 	return mcp.New(config)
+}
+
+// unreadMessage is the answer to a message that could not be read.
+func unreadMessage(h http.Header, err error) (status int, text string) {
+	refused := unreadBecause(err)
+	if status = statusOf[refused.Code]; status == 0 {
+		return http.StatusBadRequest, refused.Message
+	}
+	h.Set("Retry-After", retrySoon)
+	return status, refused.Message
 }
 
 // admitMessage refuses a message whose credential is bad, whatever it asks for:

@@ -91,6 +91,9 @@ func (g grant) scope() string {
 	return g.scopes[0]
 }
 
+// RoleMay says whether a role has a right, as far as the role alone decides.
+func RoleMay(role string, right Right) bool { return slices.Contains(grants[right].roles, role) }
+
 // Codes of refusals about credentials and organizations.
 const (
 	CodeForbidden      = "forbidden"

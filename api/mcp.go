@@ -118,7 +118,7 @@ func (t tool) check() (*schema, error) {
 	if t.arguments == nil {
 		return t.op.schema, nil
 	}
-	return newSchema(t.arguments, false)
+	return newSchema(t.arguments)
 }
 
 // declare is the tool as the door shows and calls it.

@@ -89,9 +89,7 @@ func New(c Config) (*Server, error) {
 			continue
 		}
 		var err error
-		// The quick gate's contract knows no null.
-		nullIsAbsent := op.service != nil && !op.service.Bare
-		if op.schema, err = newSchema(op.input, nullIsAbsent); err != nil {
+		if op.schema, err = newSchema(op.input); err != nil {
 			return nil, err
 		}
 	}

@@ -61,12 +61,19 @@ const commitmentDomain = "svc-commitment-v1\n"
 var ErrErased = errors.New("ledger: the personal members of this event are erased")
 
 // ErrWrongKEK is a vault whose keys were wrapped under another key.
-var ErrWrongKEK = errors.New("ledger: the data keys cannot be unwrapped: DATA_KEK or the signing key it is derived from is not this ledger's")
+var ErrWrongKEK = errors.New("ledger: the data keys cannot be unwrapped: DATA_KEK is not this ledger's")
 
-// DeriveKEK is the key-encryption key of a deployment that configures none: HKDF
-// (RFC 5869) of the signing seed with SHA-256 and info "svc-kek-v1".
+// DeriveKEK is the key-encryption key that earlier versions derived from the
+// signing seed, by HKDF (RFC 5869) with SHA-256 and info "svc-kek-v1". It is here
+// for ledgers from then; a new one has a key of its own.
 func DeriveKEK(signingSeed []byte) ([]byte, error) {
 	return hkdf.Key(sha256.New, signingSeed, nil, "svc-kek-v1", 32)
+}
+
+// HoldsDataKeys says whether anything is wrapped under a key-encryption key.
+func (l *Ledger) HoldsDataKeys(ctx context.Context) (held bool, err error) {
+	err = l.row(ctx, `select exists (select from subject_keys where p = $1)`, []any{int16(partition)}, &held)
+	return held, err
 }
 
 // OpenVault opens the ledger's vault with a key-encryption key of 32 octets. A

@@ -1,9 +1,5 @@
 package api
 
-import (
-	"github.com/countersign/countersign/commands"
-)
-
 // The pages that a price list, a 429 and a checkout point to. What they say comes
 // from the same declarations as the documents for programs.
 
@@ -40,17 +36,4 @@ func postBuy(s *Server, v *visit) (view, error) {
 	}
 	to, err := s.beginCheckout(v.request.Context(), v.form.Get("slug"), customer)
 	return view{location: to}, err
-}
-
-// plainPage is a page that is the same for everybody.
-func plainPage(template string) func(*Server, *visit) (view, error) {
-	return func(s *Server, _ *visit) (view, error) {
-		return view{template: template, data: plainData{s.contact, commands.FreeCallsPerMonth}}, nil
-	}
-}
-
-// plainData is what such a page needs to know.
-type plainData struct {
-	Contact           string
-	FreeCallsPerMonth int
 }

@@ -314,7 +314,7 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64, optional bool
 	case errors.As(err, &overLimit):
 		return nil, tooLarge(limit)
 	case err != nil:
-		return nil, policy.Refuse(codeInvalidBody, "", "the body could not be read")
+		return nil, unreadBecause(err)
 	case optional && len(text) == 0:
 		return []byte("{}"), nil
 	}

@@ -523,9 +523,9 @@ func TestPagesAreClosed(t *testing.T) {
 	for _, path := range []string{"/sign-in", "/sign-in/confirm?token=%22%3E%3Cscript%3Ealert(1)%3C/script%3E", "/outbox"} {
 		got := b.get(path)
 		csp := got.header.Get("Content-Security-Policy")
-		if got.status != 200 || !strings.Contains(csp, "script-src 'none'") || !strings.Contains(csp, "frame-ancestors 'none'") ||
+		if got.status != 200 || !strings.Contains(csp, "default-src 'none'; script-src 'self'; ") || strings.Contains(csp, "unsafe") || !strings.Contains(csp, "frame-ancestors 'none'") ||
 			got.header.Get("X-Content-Type-Options") != "nosniff" || got.header.Get("Referrer-Policy") != "no-referrer" ||
-			got.header.Get("Cache-Control") != "no-store" || strings.Contains(got.body, "<script") {
+			got.header.Get("Cache-Control") != "no-store" || strings.Contains(got.body, "<script>") {
 			t.Errorf("%s: %d %v %s", path, got.status, got.header, got.body)
 		}
 	}

@@ -4,15 +4,16 @@ import (
 	"net/http"
 	"reflect"
 
+	"github.com/go-json-experiment/json/jsontext"
+	invopop "github.com/invopop/jsonschema"
+
 	"github.com/countersign/countersign/ledger/seal"
-	"github.com/countersign/countersign/policy/canon"
 )
 
 // verification is what POST /api/verify answers.
 type verification struct {
-	Valid     bool         `json:"valid"`
-	Checks    []seal.Check `json:"checks"`
-	Inclusion *inclusion   `json:"inclusion" jsonschema:"nullable" jsonschema_description:"The Merkle proof, once a checkpoint covers the record."`
+	seal.Examination
+	Inclusion *inclusion `json:"inclusion" jsonschema:"nullable" jsonschema_description:"The Merkle proof, once a checkpoint covers the record."`
 }
 
 // inclusion proves that a checkpoint's tree holds the record's event (RFC 6962).
@@ -23,23 +24,44 @@ type inclusion struct {
 	Hashes []string `json:"hashes"`
 }
 
+// signedDocument describes what can be verified: an envelope, an answer with a
+// receipt, a status record, or a list of them. Package seal reads it.
+type signedDocument struct {
+	Record    jsontext.Value  `json:"record,omitempty"`
+	Integrity *seal.Integrity `json:"integrity,omitempty"`
+	Ledger    *seal.Place     `json:"ledger,omitempty"`
+	Verify    *seal.VerifyAt  `json:"verify,omitempty"`
+	Receipt   *seal.Envelope  `json:"receipt,omitempty" jsonschema_description:"The receipt of a whole answer, whose other members are held against it."`
+}
+
+// JSONSchemaExtend allows what else an answer holds.
+func (signedDocument) JSONSchemaExtend(s *invopop.Schema) {
+	s.AdditionalProperties = invopop.TrueSchema
+	s.Description = "Whatever was handed to you: a signed record, the whole answer of a service, a status record, or a list of them. It must hold a record with its integrity somewhere."
+}
+
+// maxVerified records can be in one document: each costs a look into the ledger.
+const maxVerified = 200
+
 var verifyRecord = &operation{
 	id: "verify_record", method: http.MethodPost, path: "/api/verify",
 	cors:    true,
-	summary: "Check a signed record: form, hash, key, signature, and its place in the ledger. Free.",
-	input:   reflect.TypeFor[seal.Envelope](), output: reflect.TypeFor[verification](),
+	summary: "Check what you were handed: a signed record, or a whole answer with its receipt. Every member is held against the signed record or named as not covered. Free.",
+	input:   reflect.TypeFor[signedDocument](), parses: true, output: reflect.TypeFor[verification](),
 	limit: limitVerify, errors: []int{400, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {
-		var envelope seal.Envelope
-		if err := canon.Decode(c.body, &envelope); err != nil {
-			return reply{}, err
-		}
-		keys, _, err := s.app.Ledger.Keyring(c.request.Context())
+		ctx := c.request.Context()
+		keys, _, err := s.app.Ledger.Keyring(ctx)
 		if err != nil {
 			return reply{}, unavailable(err)
 		}
-		checks := append(envelope.Examine(keys), s.app.Ledger.Locate(c.request.Context(), envelope))
-		return reply{value: verification{Valid: seal.Good(checks), Checks: checks},
+		examiner := seal.Examiner{Keys: keys, Most: maxVerified,
+			Locate: func(e seal.Envelope) seal.Check { return s.app.Ledger.Locate(ctx, e) }}
+		found, err := examiner.Examine(c.text)
+		if err != nil {
+			return reply{}, err
+		}
+		return reply{value: verification{Examination: found},
 			header: http.Header{"Cache-Control": {"private, no-store"}, "Access-Control-Allow-Origin": {"*"}}}, nil
 	},
 }

@@ -59,29 +59,40 @@ const (
 // grant says who has a right.
 type grant struct {
 	roles    []string
-	scope    string // of a token; empty: no token has it
-	fresh    bool   // only within 10 minutes of signing in
-	evidence bool   // stays open for 90 days after the plan has ended
+	scopes   []string // of a token, each of which is enough; none: no token has it
+	fresh    bool     // only within 10 minutes of signing in
+	evidence bool     // stays open for 90 days after the plan has ended
 }
 
 // grants is the one table of role or scope x right: the checks, and the test
 // that walks every cell, read it.
 var grants = map[Right]grant{
-	RightDecide:   {roles: []string{RoleOwner, RoleAdmin, RoleDeveloper}, scope: ScopeDecide},
-	RightReceipt:  {roles: []string{RoleOwner, RoleAdmin, RoleDeveloper}, scope: ScopeReceipt},
-	RightRead:     {roles: []string{RoleOwner, RoleAdmin, RoleDeveloper, RoleAuditor, RoleOperator}, scope: ScopeRead, evidence: true},
-	RightExport:   {roles: []string{RoleOwner, RoleAdmin, RoleAuditor, RoleOperator}, scope: ScopeExport, evidence: true},
-	RightDraft:    {roles: []string{RoleOwner, RoleAdmin, RoleDeveloper, RoleOperator}, scope: ScopeDraft},
-	RightPolicies: {roles: []string{RoleOwner, RoleAdmin, RoleDeveloper, RoleAuditor, RoleOperator}, scope: ScopeDraft, evidence: true},
+	RightDecide:   {roles: []string{RoleOwner, RoleAdmin, RoleDeveloper}, scopes: []string{ScopeDecide}},
+	RightReceipt:  {roles: []string{RoleOwner, RoleAdmin, RoleDeveloper}, scopes: []string{ScopeReceipt}},
+	RightRead:     {roles: []string{RoleOwner, RoleAdmin, RoleDeveloper, RoleAuditor, RoleOperator}, scopes: []string{ScopeRead}, evidence: true},
+	RightExport:   {roles: []string{RoleOwner, RoleAdmin, RoleAuditor, RoleOperator}, scopes: []string{ScopeExport}, evidence: true},
+	RightDraft:    {roles: []string{RoleOwner, RoleAdmin, RoleDeveloper, RoleOperator}, scopes: []string{ScopeDraft}},
+	RightPolicies: {roles: []string{RoleOwner, RoleAdmin, RoleDeveloper, RoleAuditor, RoleOperator}, scopes: []string{ScopeRead, ScopeDraft}, evidence: true},
 	RightActivate: {roles: []string{RoleOwner, RoleAdmin, RoleOperator}, fresh: true},
-	RightMembers:  {roles: []string{RoleOwner, RoleAdmin, RoleOperator}},
+	RightMembers:  {roles: []string{RoleOwner, RoleAdmin, RoleAuditor, RoleOperator}},
 	RightManage:   {roles: []string{RoleOwner, RoleAdmin, RoleOperator}, fresh: true},
 	RightApprove:  {roles: []string{RoleOwner, RoleAdmin}},
 	RightErase:    {roles: []string{RoleOwner, RoleOperator}, fresh: true},
 }
 
-// ScopeOf is the scope with which a token has a right; empty if no token has it.
-func ScopeOf(right Right) string { return grants[right].scope }
+// ScopeOf is the least scope with which a token has a right; empty if no token has
+// it.
+func ScopeOf(right Right) string { return grants[right].scope() }
+
+func (g grant) scope() string {
+	if len(g.scopes) == 0 {
+		return ""
+	}
+	return g.scopes[0]
+}
+
+// RoleMay says whether a role has a right, as far as the role alone decides.
+func RoleMay(role string, right Right) bool { return slices.Contains(grants[right].roles, role) }
 
 // Codes of refusals about credentials and organizations.
 const (
@@ -145,12 +156,12 @@ func (p Principal) May(right Right) error {
 
 func (p Principal) has(g grant) error {
 	switch {
-	case p.Role == RoleToken && g.scope == "":
+	case p.Role == RoleToken && len(g.scopes) == 0:
 		return forbidden("a signed-in session is required")
-	case p.Role == RoleToken && !slices.Contains(p.Scopes, g.scope):
-		return policy.Refuse(CodeInsufficientScope, "", "missing scope "+g.scope)
-	case p.Role != RoleToken && g.scope != "" && !slices.Contains(g.roles, p.Role):
-		return forbidden("missing scope " + g.scope)
+	case p.Role == RoleToken && !slices.ContainsFunc(g.scopes, func(scope string) bool { return slices.Contains(p.Scopes, scope) }):
+		return policy.Refuse(CodeInsufficientScope, "", "missing scope "+g.scope())
+	case p.Role != RoleToken && len(g.scopes) > 0 && !slices.Contains(g.roles, p.Role):
+		return forbidden("missing scope " + g.scope())
 	case p.Role != RoleToken && !slices.Contains(g.roles, p.Role):
 		return forbidden("missing role " + strings.Join(slices.DeleteFunc(slices.Clone(g.roles),
 			func(role string) bool { return role == RoleOperator }), " or "))

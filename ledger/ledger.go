@@ -107,6 +107,7 @@ var (
 	ErrLimit       = errors.New("ledger: the stream is at its limit")
 	ErrTooLarge    = errors.New("ledger: the append is too large")
 	ErrBusy        = errors.New("ledger: too many appends are waiting")
+	ErrRefused     = errors.New("ledger: the database does not take appends now")
 	ErrUnknown     = errors.New("ledger: it is not known whether the append was committed")
 	ErrStopped     = errors.New("ledger: appends are stopped on this node")
 	ErrUnavailable = errors.New("ledger: the database cannot be read now")

@@ -214,7 +214,7 @@ type HistoryPage struct {
 // first page. It waits until everything appended before
 // the call is visible: ErrBehind.
 func (p *Projections) History(ctx context.Context, tenant string, actors []string, limit int, cursor string) (HistoryPage, error) {
-	if err := p.waitAll(ctx, history.name, tenant); err != nil {
+	if err := p.wait(ctx, history.name, tenant, ""); err != nil {
 		return HistoryPage{}, err
 	}
 	items, err := p.items(ctx, tenant, `tenant = $1 and sequence < $2 and ($3::text[] is null or actor = any($3)) order by sequence desc limit $4`,
@@ -253,7 +253,7 @@ func sequenceOf(cursor string) int64 {
 // DecisionOfReceipt finds the decision a receipt of the organization is bound to,
 // whose stream holds both. Unknown and foreign ids are ErrNotFound.
 func (p *Projections) DecisionOfReceipt(ctx context.Context, tenant, receiptID string) (decisionID string, err error) {
-	if err := p.waitAll(ctx, history.name, tenant); err != nil {
+	if err := p.wait(ctx, history.name, tenant, ""); err != nil {
 		return "", err
 	}
 	err = p.ledger.Pool().QueryRow(ctx, `select decision_id from readmodels.history where tenant = $1 and receipt_id = $2`,
@@ -269,12 +269,22 @@ func (p *Projections) DecisionOfReceipt(ctx context.Context, tenant, receiptID s
 
 // OpenReviews lists the newest decisions that wait for a person's verdict.
 func (p *Projections) OpenReviews(ctx context.Context, tenant string, limit int) ([]HistoryItem, error) {
-	if err := p.waitAll(ctx, history.name, tenant); err != nil {
+	if err := p.wait(ctx, history.name, tenant, ""); err != nil {
 		return nil, err
 	}
-	return p.items(ctx, tenant, `tenant = $1 and kind = 'decision' and decision = 'needs_review' and verdict is null
-			and not exists (select from readmodels.history r where r.tenant = h.tenant and r.decision_id = h.decision_id and r.kind = 'receipt')
-		order by sequence desc limit $2`, tenant, limit)
+	return p.items(ctx, tenant, openReview+` order by sequence desc limit $2`, tenant, limit)
+}
+
+// openReview finds, in history h, what waits for a verdict of tenant $1.
+const openReview = `tenant = $1 and kind = 'decision' and decision = 'needs_review' and verdict is null
+	and not exists (select from readmodels.history r where r.tenant = h.tenant and r.decision_id = h.decision_id and r.kind = 'receipt')`
+
+// CountOpenReviews counts the decisions that wait for a person's verdict, up to
+// limit. It does not wait for the newest events: a page's header shows it.
+func (p *Projections) CountOpenReviews(ctx context.Context, tenant string, limit int) (n int, err error) {
+	err = p.ledger.Pool().QueryRow(ctx, `select count(*) from (select from readmodels.history h where `+openReview+` limit $2) waiting`,
+		tenant, limit).Scan(&n)
+	return n, err
 }
 
 // items lists rows of a tenant's history: of receipts what was made of them, of

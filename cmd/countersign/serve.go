@@ -109,7 +109,7 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 	if s.payments, err = c.x402Settings.open(ctx, &c.data, c.Listen, log); err != nil {
 		return nil, err
 	}
-	if err = c.rightLedger(ctx, s.payments, s.projections); err != nil {
+	if err = c.rightLedger(ctx, s.payments, s.node.app); err != nil {
 		return nil, err
 	}
 	s.node.app.Settler = s.payments.Settler

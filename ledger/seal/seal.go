@@ -190,6 +190,7 @@ type Check struct {
 	Name   string `json:"name"`
 	Result string `json:"result" jsonschema:"enum=pass,enum=fail,enum=unknown"`
 	Detail string `json:"detail"`
+	Path   string `json:"path,omitempty" jsonschema_description:"JSON pointer of what was looked at, where the document holds more than a record."`
 }
 
 // Keys finds the public key a verifier trusts under an id. The position is that
@@ -203,7 +204,9 @@ type Keys interface {
 // signature. An envelope is good only if every check passes.
 func (e Envelope) Examine(keys Keys) []Check {
 	var checks []Check
-	add := func(name, result, detail string) { checks = append(checks, Check{name, result, detail}) }
+	add := func(name, result, detail string) {
+		checks = append(checks, Check{Name: name, Result: result, Detail: detail})
+	}
 	i := e.Integrity
 	if i.Canonicalization != canon.Name || i.HashAlgorithm != "sha256" || i.SignatureAlgorithm != "Ed25519" {
 		add("algorithms", Fail, "canonicalization, hash or signature algorithm is not one of ours")

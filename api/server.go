@@ -146,6 +146,7 @@ func (s *Server) Handler() http.Handler {
 	for _, p := range s.pages() {
 		add(p.path, s.page(p), p.method)
 	}
+	s.ledgerRoutes(add)
 	add(authorizePath, http.HandlerFunc(s.authorize), http.MethodGet)
 	add("/api/downloads/{token}", http.HandlerFunc(s.download), http.MethodGet, http.MethodPost)
 	add("/api/webhooks/stripe", http.HandlerFunc(s.webhook), http.MethodPost)
@@ -246,6 +247,7 @@ func (s *Server) around(router *mux.Router) http.Handler {
 		h := rec.Header()
 		h.Set("X-Request-Id", id)
 		h.Set("X-Content-Type-Options", "nosniff")
+		s.tellCheckpoint(h)
 		r = r.WithContext(context.WithValue(r.Context(), requestIDKey, id))
 		defer func() {
 			if p := recover(); p != nil {

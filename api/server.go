@@ -69,8 +69,8 @@ type Server struct {
 	kept        kept                            // pages and the documents made of them
 	prices      document
 	settling    *settling
-	mcp         *mcp.Door
-	seats       chan struct{} // one per request that is worked for
+	doors       map[string]*mcp.Door // by path
+	seats       chan struct{}        // one per request that is worked for
 	bodies      *bodies
 	draining    atomic.Bool // owned by whoever stops the server: readiness fails first
 }
@@ -115,7 +115,7 @@ func New(c Config) (*Server, error) {
 	if s.openAPI, err = newOpenAPI(s); err != nil {
 		return nil, err
 	}
-	s.mcp, err = newDoor(s, c)
+	s.doors, err = newDoors(s, c)
 	return s, err
 }
 
@@ -155,7 +155,9 @@ func (s *Server) Handler() http.Handler {
 	}
 	add("/healthz", http.HandlerFunc(s.healthz), http.MethodGet)
 	add("/readyz", http.HandlerFunc(s.readyz), http.MethodGet)
-	router.Handle("/mcp", routed("/mcp", s.mcp)) // every method: it says itself which it takes
+	for at, door := range s.doors {
+		router.Handle(at, routed(at, door)) // every method: it says itself which it takes
+	}
 	router.NotFoundHandler = http.HandlerFunc(s.showContent)
 	router.MethodNotAllowedHandler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var match mux.RouteMatch

@@ -8,8 +8,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
-	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/assurance"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -47,26 +47,39 @@ type Explained struct {
 // ExplainDecision tells what a decision compared with what, and evaluates it
 // again with the policy bytes of its time.
 func (a *App) ExplainDecision(ctx context.Context, p Principal, decisionID string) (Explanation, error) {
-	if err := p.May(RightRead); err != nil {
+	history, err := a.readDecision(ctx, p, decisionID)
+	if err != nil {
 		return Explanation{}, err
 	}
-	notFound := policy.Refuse(CodeNotFound, "", "not found")
-	if !strings.HasPrefix(decisionID, "asd_") {
-		return Explanation{}, notFound
+	return a.explain(ctx, p, history.Events[0])
+}
+
+// readDecision reads a decision's stream for somebody who may see it. What is not
+// there, is another organization's, or is not a developer's own is not_found.
+func (a *App) readDecision(ctx context.Context, p Principal, decisionID string) (ledger.History, error) {
+	if err := p.May(RightRead); err != nil {
+		return ledger.History{}, err
 	}
-	history, err := a.Ledger.Read(ctx, p.OrgID, "decision/"+decisionID)
+	if !strings.HasPrefix(decisionID, "asd_") {
+		return ledger.History{}, errNoDecision
+	}
+	history, err := a.Ledger.Read(ctx, p.OrgID, decisionStream(decisionID))
 	if err != nil {
-		return Explanation{}, refusal(err)
+		return history, refusal(err)
 	}
 	if len(history.Events) == 0 || history.Events[0].Type != events.TypeDecisionRecorded {
-		return Explanation{}, notFound
+		return history, errNoDecision
 	}
 	if p.OwnOnly() {
 		if own, err := a.IsOwn(ctx, p, history.Events[0].Actor); err != nil || !own {
-			return Explanation{}, errors.Join(err, notFound)
+			return history, errors.Join(err, errNoDecision)
 		}
 	}
-	j, err := judgedOf(history.Events[0])
+	return history, nil
+}
+
+func (a *App) explain(ctx context.Context, p Principal, decided ledger.Event) (Explanation, error) {
+	j, err := judgedOf(decided)
 	if err != nil {
 		return Explanation{}, err
 	}

@@ -59,7 +59,7 @@ type DecisionRequest struct {
 	Assertion      *Assertion     // nil: none
 	Intent         jsontext.Value // as accepted: canonical, without credentials in URLs, toolArguments replaced by their hash
 	Normalized     Intent
-	Canonical      []byte // the whole request
+	Canonical      []byte         // the whole request
 	Arguments      jsontext.Value // of an MCP tool, canonical; nil: none were given. No record holds them
 	SubjectHash    string
 	ActionHash     string

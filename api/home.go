@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/api/site"
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
@@ -62,8 +63,8 @@ func (s *Server) home(command, environment string) homePage {
 		e.Chosen = e.Value == environment
 		h.Environs = append(h.Environs, e)
 	}
-	for _, group := range serviceGroups() {
-		if group.Name == "Safety" {
+	for _, group := range pricedGroups() {
+		if group.Name == site.GroupSafety {
 			h.Services = group.Services
 		}
 	}

@@ -2,9 +2,7 @@ package api
 
 import (
 	"slices"
-	"strings"
 
-	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 )
 
@@ -19,10 +17,10 @@ type pricingPage struct {
 	X402     bool // calls can be paid over x402 now
 }
 
-// serviceGroup is services that people look for together.
-type serviceGroup struct {
-	Name, About string
-	Services    []listedService
+// pricedGroup is services that people look for together.
+type pricedGroup struct {
+	Name     string
+	Services []listedService
 }
 
 // listedService is a service with its price in words.
@@ -31,33 +29,17 @@ type listedService struct {
 	Path, PriceUSD string
 }
 
-// groupOf is the group of a service by the first part of its name; what is not
-// listed stands last, among more.
-var groupOf = map[string]string{
-	"action-safety": "Safety", "command-risk": "Safety", "review-triage": "Safety", "mcp-risk": "Safety", "wallet-screen": "Safety",
-	"payment-policy": "Assurance", "spend-assurance": "Assurance", "assurance": "Assurance",
-	"evidence": "Evidence", "x402-provenance": "Evidence", "investment-evidence": "Evidence", "email-check": "Evidence",
-	"portfolio-risk": "Finance", "cashflow": "Finance", "waterfall": "Finance", "bond": "Finance", "options": "Finance", "dealanalyzer": "Finance",
-}
-
-// serviceGroups are all services in their groups.
-func serviceGroups() []serviceGroup {
-	groups := []serviceGroup{
-		{Name: "Safety", About: "May this action run? Commands, Git, SQL, infrastructure, tools and wallets."},
-		{Name: "Assurance", About: "Is this purchase or tool call within a policy, and was it what was agreed?"},
-		{Name: "Evidence", About: "Does this proof say what it is said to say?"},
-		{Name: "Finance", About: "Exact figures by fixed formulas."},
-		{Name: "More"},
-	}
+// pricedGroups are all services by their groups, in the order of the table.
+func pricedGroups() (groups []pricedGroup) {
 	for _, service := range Services() {
-		first, _, _ := strings.Cut(service.Name, "/")
-		i := slices.IndexFunc(groups, func(g serviceGroup) bool { return g.Name == groupOf[first] })
+		name := serviceGroup(service.Name)
+		i := slices.IndexFunc(groups, func(g pricedGroup) bool { return g.Name == name })
 		if i < 0 {
-			i = len(groups) - 1
+			i, groups = len(groups), append(groups, pricedGroup{Name: name})
 		}
 		groups[i].Services = append(groups[i].Services, listedService{service, servicePath(service), usd(service.PriceCents)})
 	}
-	return slices.DeleteFunc(groups, func(g serviceGroup) bool { return len(g.Services) == 0 })
+	return groups
 }
 
 // pricedProduct is a product with its price in words.
@@ -85,17 +67,4 @@ func postBuy(s *Server, v *visit) (view, error) {
 	}
 	to, err := s.beginCheckout(v.request.Context(), v.form.Get("slug"), customer)
 	return view{location: to}, err
-}
-
-// plainPage is a page that is the same for everybody.
-func plainPage(template string) func(*Server, *visit) (view, error) {
-	return func(s *Server, _ *visit) (view, error) {
-		return view{template: template, data: plainData{s.contact, commands.FreeCallsPerMonth}}, nil
-	}
-}
-
-// plainData is what such a page needs to know.
-type plainData struct {
-	Contact           string
-	FreeCallsPerMonth int
 }

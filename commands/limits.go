@@ -20,6 +20,8 @@ const (
 	recordAgain        = 250 * time.Millisecond // after the end of a payment could not be recorded
 	claimTries         = 5                      // as of any command whose streams move
 
+	maxKeptArguments = 64 << 10 // octets of a tool's arguments: more than a person reads, and the event stays small
+
 	cachedKeys     = 10_000 // API keys whose streams a node remembers
 	cachedPolicies = 1000   // policies in normal form; each may have thousands of entries
 

@@ -42,6 +42,7 @@ var Types = []string{
 	TypeAgentRegistered, TypeAgentVerified, TypeAgentClaimed, TypeAccessTokenRevoked, TypeCreditGranted,
 	TypePaymentClaimed, TypePaymentSettled, TypePaymentRefused, TypePaymentUnknown,
 	TypeRefundRequested, TypeRefundApproved, TypeRefundSent,
+	TypeWebhookCreated, TypeWebhookRotated, TypeWebhookRemoved,
 }
 
 // SigningKey is the record inside signing_key.activated. It is signed by the

@@ -282,6 +282,34 @@ func TestContentTypeAndEncoding(t *testing.T) {
 	})
 }
 
+// An unknown member is named by the object that holds it and, where it is near a
+// known one, by what was meant: over HTTP and over MCP in the same words.
+func TestUnknownMembersAreNamedByWhatWasMeant(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	key, token := n.issueKey(), n.tokenWithPolicy()
+	for _, c := range []struct{ path, tool, credential, body, want string }{
+		{quickPath, "action_safety_quick_gate", key, `{"comand":"ls"}`, "the body has an unknown member, did you mean command?"},
+		{quickPath, "action_safety_quick_gate", key, `{"zzz":1,"command":"ls","Repo":"x"}`, "the body has an unknown member"},
+		{"/api/agent-services/spend-assurance/run", "spend_assurance_run", key, `{"payment":{"resourceURL":"https://a.example"}}`, "payment has an unknown member, did you mean resourceUrl?"},
+		{"/api/agent-services/portfolio-risk/score", "portfolio_risk_score", key, `{"positions":[{"symbol":"A","wieght":1}]}`, "positions.0 has an unknown member, did you mean weight?"},
+		{"/api/agent-services/wallet-screen/score", "wallet_screen_score", key, `{"address":"0x1f9840a85d5af5bf1d1762f925bdaddc4201f984","fundSource":{"declarde":"other"}}`, "fundSource has an unknown member, did you mean declared?"},
+		{"/api/assurance/decisions", "authorize_purchase_intent", token, `{"protocl":"x402"}`, "request: unknown field, did you mean protocol?"},
+		{"/api/keys/free", "", key, `{"mail":"ada@example.com"}`, "the body has an unknown member, did you mean email?"},
+	} {
+		a := n.send(http.MethodPost, c.path, c.body, "Authorization", "Bearer "+c.credential, "Content-Type", "application/json")
+		if got := a.members(t)["error"]; a.status != 400 || got != c.want {
+			t.Errorf("%s %s: %v, want %s", c.path, c.body, a, c.want)
+		}
+		if c.tool == "" {
+			continue
+		}
+		if m := n.callTool(n.dial("2025-06-18", "Authorization", "Bearer "+c.credential), c.tool, c.body); !m.isError || m.text != string(a.body) {
+			t.Errorf("%s: %+v, REST %v", c.tool, m, a)
+		}
+	}
+}
+
 func TestWrongMethodIs405WithAllow(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -301,7 +329,11 @@ func TestWrongMethodIs405WithAllow(t *testing.T) {
 				if a.status != 405 || a.header.Get("Allow") != allow {
 					t.Errorf("%s %s: %v, Allow %q, want %q", method, path, a, a.header.Get("Allow"), allow)
 				}
-				if method != "HEAD" {
+				switch {
+				case method == "HEAD":
+				case strings.HasPrefix(path, statusPath): // as all its errors: exactly {error}
+					n.bare(a, 405, "method not allowed")
+				default:
 					n.refused(a, 405, "method_not_allowed", "")
 				}
 			})
@@ -314,6 +346,8 @@ func TestUnknownAndOddPathsAre404(t *testing.T) {
 	n := startNode(t, setup{})
 	key := n.issueKey()
 	n.unchanged(func() {
+		n.bare(n.get(statusPath), 404, "not found")
+		n.bare(n.get(statusPath+"asw_1/x"), 404, "not found")
 		for _, path := range []string{
 			"/api/" + canary, "/api", "/api/", "/api/agent-services", quickPath + "/", quickPath + "/" + canary, strings.ToUpper(quickPath),
 			"//api/health", "/api//health", "/api/./health", "/./api/health", "/api/x/../health", "/../api/health", "/api/health/.", "/api/health/..",

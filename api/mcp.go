@@ -6,7 +6,8 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
-	"strconv"
+
+	invopop "github.com/invopop/jsonschema"
 
 	"github.com/countersign/countersign/api/mcp"
 	"github.com/countersign/countersign/api/x402"
@@ -32,8 +33,25 @@ type workflowArguments struct {
 
 // historyArguments are those of list_assurance_history.
 type historyArguments struct {
-	Limit  int    `json:"limit,omitempty" jsonschema:"minimum=1,maximum=100,default=25"`
-	Cursor string `json:"cursor,omitempty" jsonschema:"maxLength=200" jsonschema_description:"nextCursor of the page before."`
+	Limit  pageLimit `json:"limit,omitzero"`
+	Cursor string    `json:"cursor,omitempty" jsonschema_description:"nextCursor of the page before."`
+}
+
+// pageLimit is a whole number as it was written: what it may be is for the
+// operation to say, and over HTTP it clamps.
+type pageLimit string
+
+// JSONSchema bounds nothing, since nothing is refused.
+func (pageLimit) JSONSchema() *invopop.Schema {
+	return &invopop.Schema{Type: "integer", Default: 25, Description: "Clamped to 1 to 100."}
+}
+
+// UnmarshalJSON keeps the text.
+func (l *pageLimit) UnmarshalJSON(text []byte) error {
+	if *l = pageLimit(text); *l == "null" {
+		*l = ""
+	}
+	return nil
 }
 
 // noArguments are those of tools that take none.
@@ -95,6 +113,14 @@ func (s *Server) meansOfPayment() string {
 // usd is an amount in cents as dollars.
 func usd(cents int) string { return fmt.Sprintf("%d.%02d", cents/100, cents%100) }
 
+// check is the schema of a tool's arguments.
+func (t tool) check() (*schema, error) {
+	if t.arguments == nil {
+		return t.op.schema, nil
+	}
+	return newSchema(t.arguments, false)
+}
+
 // declare is the tool as the door shows and calls it.
 func (s *Server) declare(t tool) (mcp.Tool, error) {
 	output, err := t.op.answerSchema()
@@ -102,11 +128,9 @@ func (s *Server) declare(t tool) (mcp.Tool, error) {
 		return mcp.Tool{}, err
 	}
 	declared := mcp.Tool{Name: t.name, Title: t.title, Description: t.description, ReadOnly: t.readOnly}
-	check := t.op.schema
-	if t.arguments != nil {
-		if check, err = newSchema(t.arguments, false); err != nil {
-			return mcp.Tool{}, err
-		}
+	check, err := t.check()
+	if err != nil {
+		return mcp.Tool{}, err
 	}
 	if t.op.service != nil {
 		declared.PriceUSD = usd(t.op.service.PriceCents)
@@ -162,9 +186,12 @@ func workflowCall(canonical []byte) (toolCall, error) {
 func historyCall(canonical []byte) (toolCall, error) {
 	var in historyArguments
 	err := canon.DecodeChecked(canonical, &in)
-	query := url.Values{"cursor": {in.Cursor}}
-	if in.Limit != 0 {
-		query.Set("limit", strconv.Itoa(in.Limit))
+	query := url.Values{}
+	if in.Cursor != "" {
+		query.Set("cursor", in.Cursor)
+	}
+	if in.Limit != "" {
+		query.Set("limit", string(in.Limit))
 	}
 	return toolCall{query: query}, err
 }
@@ -193,7 +220,7 @@ func (s *Server) toolResult(r *http.Request, t tool, answer reply, err error) mc
 // newDoor opens the door for the Model Context Protocol.
 func newDoor(s *Server, c Config) (*mcp.Door, error) {
 	config := mcp.Config{
-		Name: "countersign", Title: "Countersign", Version: policy.Version, Website: s.app.BaseURL,
+		Name: s.mcpName(), Title: serviceName, Version: policy.Version, Website: s.app.BaseURL,
 		Instructions: "Call action_safety_quick_gate before each consequential action and follow its nextRecommendedCall. " +
 			"Pay by " + s.meansOfPayment() + "; POST " + s.app.BaseURL + "/api/keys/free issues a key. " +
 			"After a time-out or 503 repeat the same call with the same idempotencyKey or the same payment; never make a new one for it.",

@@ -118,6 +118,9 @@ func (op *operation) describe() (object, error) {
 	for _, name := range pathParameters(op.path) {
 		parameters = append(parameters, object{"name": name, "in": "path", "required": true, "schema": object{"type": "string"}})
 	}
+	for _, q := range op.query {
+		parameters = append(parameters, object{"name": q.name, "in": "query", "required": false, "description": q.description, "schema": q.schema})
+	}
 	if op.priced() {
 		op.describePayment(responses)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gorilla/mux"
 
+	"github.com/countersign/countersign/api/site"
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
@@ -40,16 +41,16 @@ type view struct {
 	data     any
 	location string // see other
 	status   int
+	public   bool // the same for everybody who is not signed in
 }
 
 // pages is every page.
 func (s *Server) pages() []page {
 	list := []page{
+		{http.MethodGet, "/", showHome},
+		{http.MethodPost, "/", postHome},
 		{http.MethodGet, "/pricing", showPrices},
 		{http.MethodPost, "/pricing", postBuy},
-		{http.MethodGet, "/terms", plainPage("terms.html")},
-		{http.MethodGet, "/privacy", plainPage("privacy.html")},
-		{http.MethodGet, "/refunds", plainPage("refunds.html")},
 		{http.MethodGet, "/sign-in", showSignIn},
 		{http.MethodPost, "/sign-in", postSignIn},
 		{http.MethodGet, "/sign-in/confirm", showConfirm},
@@ -81,6 +82,9 @@ func (s *Server) page(p page) http.HandlerFunc {
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), handlerTimeout)
 		defer cancel()
+		if p.method == http.MethodGet && s.twin(w, r) {
+			return
+		}
 		v := &visit{request: r.WithContext(ctx), vars: mux.Vars(r)}
 		shows, err := s.visit(w, v, p)
 		if kept := s.sessions.keep(w, v.session); err == nil {
@@ -152,6 +156,12 @@ func (s *Server) show(w http.ResponseWriter, v *visit, shows view) {
 		return
 	}
 	h.Set("Content-Type", "text/html; charset=utf-8")
+	if shows.public {
+		h.Add("Vary", "Accept, Cookie")
+		if v.session == nil {
+			h.Set("Cache-Control", "public, max-age=300")
+		}
+	}
 	w.WriteHeader(cmp.Or(shows.status, http.StatusOK))
 	if v.request.Method != http.MethodHead {
 		_, _ = w.Write(body)
@@ -163,6 +173,11 @@ func (s *Server) show(w http.ResponseWriter, v *visit, shows view) {
 func (s *Server) frame(v *visit) web.Frame {
 	place, _, _ := strings.Cut(strings.TrimPrefix(v.request.URL.Path, "/"), "/")
 	f := web.Frame{Place: "/" + place, BaseURL: s.app.BaseURL, Links: s.links}
+	if from, err := s.site(); err == nil {
+		if p, public := from.Page(v.request.URL.Path); public {
+			f.Description, f.Canonical, f.Markdown = p.Description, s.app.BaseURL+p.Path, p.MarkdownPath()
+		}
+	}
 	if v.session == nil {
 		return f
 	}
@@ -195,7 +210,7 @@ func footLinks(pages []page) (list []web.Link) {
 		{Path: "/docs", Name: "Documentation"}, {Path: "/rules", Name: "Rules"}, {Path: "/pricing", Name: "Pricing"}, {Path: "/verify", Name: "Verify a record"},
 		{Path: "/changelog", Name: "Changelog"}, {Path: "/terms", Name: "Terms"}, {Path: "/privacy", Name: "Privacy"}, {Path: "/refunds", Name: "Refunds"},
 	} {
-		if slices.ContainsFunc(pages, func(p page) bool { return p.path == l.Path }) {
+		if site.Written(l.Path) || slices.ContainsFunc(pages, func(p page) bool { return p.path == l.Path }) {
 			list = append(list, l)
 		}
 	}

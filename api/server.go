@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"path"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -65,6 +66,7 @@ type Server struct {
 	terms       x402.Terms
 	demands     map[string]x402.PaymentRequired // the 402 of each service, by operation
 	manifests   map[bool]document               // of x402, by whether it is configured
+	kept        kept                            // pages and the documents made of them
 	prices      document
 	settling    *settling
 	mcp         *mcp.Door
@@ -155,7 +157,7 @@ func (s *Server) Handler() http.Handler {
 	add("/healthz", http.HandlerFunc(s.healthz), http.MethodGet)
 	add("/readyz", http.HandlerFunc(s.readyz), http.MethodGet)
 	router.Handle("/mcp", routed("/mcp", s.mcp)) // every method: it says itself which it takes
-	router.NotFoundHandler = http.HandlerFunc(s.notFound)
+	router.NotFoundHandler = http.HandlerFunc(s.showContent)
 	router.MethodNotAllowedHandler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var match mux.RouteMatch
 		if paths.Match(r, &match) {
@@ -176,13 +178,24 @@ func routed(path string, handler http.Handler) http.Handler {
 	})
 }
 
+// notFound answers programs with JSON and people, who ask for what has no
+// extension outside the interface, with a page.
 func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
-	s.fail(w, r, bareErrors(r), policy.Refuse(codeNotFound, "", "not found"))
+	err := policy.Refuse(codeNotFound, "", "not found")
+	at := r.URL.Path
+	if strings.HasPrefix(at, "/api") || strings.HasPrefix(at, "/.well-known") || path.Ext(at) != "" || !plainPath(r.URL.EscapedPath()) {
+		s.fail(w, r, bareErrors(r), err)
+		return
+	}
+	v := &visit{request: r}
+	s.show(w, v, s.pageError(w, v, err))
 }
 
 // bareErrors says whether a request that reached no operation is for a part of
 // the service whose errors are exactly {error}.
-func bareErrors(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/assurance/") }
+func bareErrors(r *http.Request) bool {
+	return strings.HasPrefix(r.URL.Path, "/api/assurance/") || strings.HasPrefix(r.URL.Path, "/api/agent-workflows/action-safety/status")
+}
 
 type contextKey int
 

@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"slices"
+	"strconv"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -161,7 +162,7 @@ func (a *App) Policies(ctx context.Context, p Principal) ([]Draft, []Activation,
 }
 
 // DraftPolicy keeps a policy as a draft that can be activated: text is a policy
-// without version. The first draft gives the organization its policyId.
+// whose version, if it names one, is the one that activation would give. The first draft gives the organization its policyId.
 func (a *App) DraftPolicy(ctx context.Context, p Principal, text []byte) (Draft, error) {
 	if err := p.May(RightDraft); err != nil {
 		return Draft{}, err
@@ -194,6 +195,7 @@ func (a *App) DraftPolicy(ctx context.Context, p Principal, text []byte) (Draft,
 // frozenPolicy is a policy that passed the lint, in canonical bytes.
 type frozenPolicy struct {
 	policyID  string
+	version   int64 // that its author expects; 0: any
 	canonical []byte
 	lint      []events.PolicyLint
 }
@@ -202,6 +204,10 @@ type frozenPolicy struct {
 func (s policies) draftOf(f frozenPolicy, p Principal) (events.PolicyDrafted, error) {
 	if s.policyID != "" && s.policyID != f.policyID {
 		return events.PolicyDrafted{}, policy.Refuse("inconsistent_input", "/policyId", "policyId is not the one of this organization")
+	}
+	if next := s.nextVersion(); f.version != 0 && f.version != next {
+		return events.PolicyDrafted{}, policy.Refuse("inconsistent_input", "/version",
+			"version is not the one that activation would give: leave it out, or make it "+strconv.FormatInt(next, 10))
 	}
 	return events.PolicyDrafted{PolicyID: f.policyID, Policy: f.canonical, PolicyHash: canon.Hash(f.canonical), Lint: f.lint, Author: p.Member}, nil
 }
@@ -300,13 +306,16 @@ func (a *App) activate(ctx context.Context, p Principal, s policies, drafts []le
 	return s.activations[len(s.activations)-1], nil
 }
 
+// nextVersion is the one that the next activation gives.
+func (s policies) nextVersion() int64 { return int64(len(s.activations)) + 1 }
+
 // activationOf makes the event: the draft's bytes with the next version.
 func (s policies) activationOf(d Draft, p Principal, own bool, reason string) (events.PolicyActivated, error) {
 	members, err := membersOf(d.Canonical)
 	if err != nil {
 		return events.PolicyActivated{}, err
 	}
-	version := len(s.activations) + 1
+	version := int(s.nextVersion())
 	changed := []string{}
 	before := map[string]jsontext.Value{}
 	if version > 1 {
@@ -343,7 +352,7 @@ func freeze(text []byte) (frozenPolicy, error) {
 	if err != nil {
 		return frozenPolicy{}, err
 	}
-	frozen := frozenPolicy{policyID: draft.PolicyID, canonical: draft.Canonical, lint: []events.PolicyLint{}}
+	frozen := frozenPolicy{policyID: draft.PolicyID, version: draft.Version, canonical: draft.Canonical, lint: []events.PolicyLint{}}
 	for _, w := range draft.Warnings {
 		frozen.lint = append(frozen.lint, events.PolicyLint{RuleID: w.ID, Severity: w.Severity, Field: w.Path, Message: w.Message, Evidence: w.Evidence})
 	}

@@ -103,7 +103,7 @@ func refusal(err error) error {
 		return errTooLarge
 	case errors.Is(err, seal.ErrNoSigner):
 		return policy.Refuse(CodeNoSigner, "", signingUnavailable)
-	case errors.Is(err, ledger.ErrUnknown), errors.Is(err, ledger.ErrBusy), errors.Is(err, ledger.ErrStopped),
+	case errors.Is(err, ledger.ErrUnknown), errors.Is(err, ledger.ErrBusy), errors.Is(err, ledger.ErrRefused), errors.Is(err, ledger.ErrStopped),
 		errors.Is(err, ledger.ErrMoved), errors.Is(err, ledger.ErrTampered), errors.Is(err, ledger.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
 		return &Unavailable{err}
 	}

@@ -19,6 +19,7 @@ var shownNowhere = []string{
 	events.TypeCustomerBound, events.TypePurchaseFulfilled, events.TypePurchaseRefunded, events.TypeSubscriptionUpdated,
 	events.TypeEntitlementGranted, events.TypeEntitlementRevoked, events.TypeDownloadConsumed,
 	events.TypeAgentRegistered, events.TypeAgentVerified, events.TypeAgentClaimed, events.TypeAccessTokenRevoked, events.TypeCreditGranted,
+	events.TypeCheckpointsBegun, events.TypeRollbackDeclared, events.TypeSubjectErased, events.TypeExportCreated,
 }
 
 // No type is skipped because nobody thought of it: each is followed by a read model,

@@ -25,11 +25,19 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
+
+// Versions are those of the protocol that are spoken, the newest first.
+func Versions() []string {
+	versions := slices.Sorted(slices.Values(sdk.SupportedProtocolVersions()))
+	slices.Reverse(versions)
+	return versions
+}
 
 // Config is what a door is told.
 type Config struct {

@@ -33,7 +33,7 @@ import (
 	"time"
 )
 
-//go:embed content
+//go:embed all:content
 var files embed.FS
 
 // Facts is what pages are told; all of it comes from the declarations of the
@@ -133,7 +133,8 @@ type Page struct {
 	Version     string // of the interface, in the changelog entry that announces it
 	Markdown    string // with its title, filled in
 
-	this   any // what a page that is made is about
+	this   any    // what a page that is made is about
+	body   string // Markdown without its title
 	render sync.Once
 	html   string
 	err    error
@@ -147,11 +148,11 @@ func (p *Page) MarkdownPath() string {
 	return p.Path + ".md"
 }
 
-// HTML is the page as HTML, without the frame around it. It is made when somebody
+// HTML is the text of the page as HTML, without its title and the frame around it. It is made when somebody
 // asks first.
 func (p *Page) HTML() (string, error) {
 	p.render.Do(func() {
-		p.html, p.err = render(p.Markdown)
+		p.html, p.err = render(p.body)
 		if service, ok := p.this.(Service); ok {
 			p.html = strings.Replace(p.html, plotMark, service.Plot, 1)
 		}
@@ -165,12 +166,13 @@ type Site struct {
 	Pages     []*Page // by path
 	Changelog []*Page // the newest first
 	byPath    map[string]*Page
-	texts     *template.Template
+	texts     *template.Template            // the parts that pages share
+	read      map[string]*template.Template // heads and bodies of files, by text
 }
 
 // New fills in all pages.
 func New(facts Facts) (*Site, error) {
-	s := &Site{Facts: facts, byPath: map[string]*Page{}}
+	s := &Site{Facts: facts, byPath: map[string]*Page{}, read: map[string]*template.Template{}}
 	var err error
 	if s.texts, err = readTexts(); err != nil {
 		return nil, err
@@ -192,8 +194,28 @@ func (s *Site) Page(at string) (*Page, bool) {
 	return p, found
 }
 
+// Written says whether there is a file for the page at a path.
+func Written(at string) bool {
+	for _, name := range []string{"content" + at + ".md", "content" + at + "/index.md"} {
+		if _, err := fs.Stat(files, name); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Policy is what may be done with the content.
+func (s *Site) Policy() string { return ContentSignal }
+
 // Updated is the date of the newest entry of the changelog.
-func (s *Site) Updated() time.Time { return s.Changelog[0].Updated }
+func (s *Site) Updated() (newest time.Time) {
+	for _, p := range s.Changelog {
+		if p.Updated.After(newest) {
+			newest = p.Updated
+		}
+	}
+	return newest
+}
 
 // Under lists the pages of a type, by path.
 func (s *Site) Under(kind string) (list []*Page) {
@@ -389,32 +411,51 @@ func (s *Site) fillIn() error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.Markdown, err)
 		}
-		p.Markdown = "# " + p.Title + "\n\n> For models: [llms.txt](" + s.Facts.Base + "/llms.txt) lists everything here.\n\n" +
-			strings.TrimSpace(body) + "\n"
+		p.body = strings.TrimSpace(body) + "\n"
+		p.Markdown = "# " + p.Title + "\n\n> For models: [llms.txt](" + s.Facts.Base + "/llms.txt) lists everything here.\n\n" + p.body
 	}
 	return nil
 }
 
+// execute fills in a text. One text is read once, however many pages it makes.
 func (s *Site) execute(text string, in any) (string, error) {
-	t, err := s.texts.Clone()
-	if err == nil {
-		t, err = t.New("").Parse(text)
-	}
-	if err != nil {
-		return "", err
+	t := s.read[text]
+	if t == nil {
+		own, err := s.texts.Clone()
+		if err == nil {
+			t, err = own.New("").Parse(text)
+		}
+		if err != nil {
+			return "", err
+		}
+		s.read[text] = t
 	}
 	var out bytes.Buffer
-	err = t.Execute(&out, in)
+	err := t.Execute(&out, in)
 	return out.String(), err
 }
 
 // readTexts reads the parts that several pages share: content/_parts.md.
 func readTexts() (*template.Template, error) {
 	return template.New("").Option("missingkey=error").Funcs(template.FuncMap{
-		"join": strings.Join,
-		"cell": cell,
-		"dict": func(name string, list []Service) map[string]any { return map[string]any{"Name": name, "List": list} },
+		"join":     strings.Join,
+		"cell":     cell,
+		"code":     codeCell,
+		"families": Families,
+		"dict":     func(name string, list []Service) map[string]any { return map[string]any{"Name": name, "List": list} },
 	}).ParseFS(files, "content/_parts.md")
+}
+
+// codeCell is a command in a cell of a table, as code.
+func codeCell(text string) string {
+	mark := "`"
+	for strings.Contains(text, mark) {
+		mark += "`"
+	}
+	if strings.HasPrefix(text, "`") || strings.HasSuffix(text, "`") {
+		text = " " + text + " "
+	}
+	return mark + cell(text) + mark
 }
 
 // cell is text that may stand in a cell of a table.

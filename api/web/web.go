@@ -130,3 +130,6 @@ func Headers(h http.Header, baseURL string) {
 		h.Set("Strict-Transport-Security", "max-age=31536000")
 	}
 }
+
+// Trusted is HTML of ours, made from Markdown in which no HTML passes.
+type Trusted = template.HTML

@@ -95,7 +95,7 @@ func (n *node) openVault(ctx context.Context, d *data) error {
 			return errors.New("DATA_KEK: want 64 hex digits")
 		}
 	case n.app.Signer != nil:
-		if kek, err = ledger.DeriveKEK(n.app.Signer.Seed()); err != nil {
+		if kek, err = ledger.DeriveKEK(make([]byte, 32)); err != nil {
 			return err
 		}
 	default:

@@ -54,7 +54,7 @@ func object(v value, fields []field, other func(name string) error) error {
 				return err
 			}
 		}
-		return unknown(v.name)
+		return unknown(v.name, name, fields)
 	})
 	if err != nil {
 		return err
@@ -70,11 +70,18 @@ func object(v value, fields []field, other func(name string) error) error {
 // errShape cannot be: the text passed the strict parse.
 var errShape = policy.Refuse("invalid_json", "", "invalid JSON: syntax")
 
-func unknown(holder string) error {
-	if holder == "" {
-		return policy.Refuse("unknown_field", "", "request: unknown field")
+// unknown names the object that holds an unknown member and, where it is near a
+// known one, what was meant. The member's own name is the caller's and not repeated.
+func unknown(holder, name string, fields []field) error {
+	known := make([]string, len(fields))
+	for i, f := range fields {
+		known[i] = f.name
 	}
-	return refuse("unknown_field", holder, ": unknown field")
+	meant := canon.Meant(name, known)
+	if holder == "" {
+		return policy.Refuse("unknown_field", "", "request: unknown field"+meant)
+	}
+	return refuse("unknown_field", holder, ": unknown field"+meant)
 }
 
 func indexOf(fields []field, name string) int {

@@ -46,6 +46,9 @@ const (
 	fetchAgain    = 15 * time.Minute // after the first download, for a payment that names no identifier: it may have broken off
 	forgetLinks   = 24 * time.Hour   // after which an old link is as unknown as any other
 
+	maxWebhooks  = 20  // of an organization: each decision may be a message to all of them
+	maxRotations = 500 // of one webhook: its stream is read as a whole
+
 	maxAccountKeys = 100 // ever, of one account: each is looked at to list them
 
 	askAgain = 60 // seconds: how often the checkout provider is asked about one subscription

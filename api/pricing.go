@@ -1,5 +1,11 @@
 package api
 
+import (
+	"slices"
+
+	"github.com/countersign/countersign/policy"
+)
+
 // The pages that a price list, a 429 and a checkout point to. What they say comes
 // from the same declarations as the documents for programs.
 
@@ -9,6 +15,31 @@ type pricingPage struct {
 	Products []pricedProduct
 	Checkout bool // card checkout is there
 	X402     bool // calls can be paid over x402 now
+}
+
+// pricedGroup is services that people look for together.
+type pricedGroup struct {
+	Name     string
+	Services []listedService
+}
+
+// listedService is a service with its price in words.
+type listedService struct {
+	policy.Service
+	Path, PriceUSD string
+}
+
+// pricedGroups are all services by their groups, in the order of the table.
+func pricedGroups() (groups []pricedGroup) {
+	for _, service := range Services() {
+		name := serviceGroup(service.Name)
+		i := slices.IndexFunc(groups, func(g pricedGroup) bool { return g.Name == name })
+		if i < 0 {
+			i, groups = len(groups), append(groups, pricedGroup{Name: name})
+		}
+		groups[i].Services = append(groups[i].Services, listedService{service, servicePath(service), usd(service.PriceCents)})
+	}
+	return groups
 }
 
 // pricedProduct is a product with its price in words.

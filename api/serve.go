@@ -276,13 +276,23 @@ func (s *Server) decode(w http.ResponseWriter, c *call) error {
 		c.text = text
 		return nil
 	}
-	if c.body, err = canon.Canonical(text); err != nil {
-		return err
-	}
-	if err := c.op.schema.validate(text); err != nil {
+	if err := s.check(c, text); err != nil {
 		return err
 	}
 	return c.sameKey()
+}
+
+// check is the strict parse and the schema.
+func (s *Server) check(c *call, text []byte) error {
+	done, err := s.app.Compute(c.request.Context(), len(text))
+	if err != nil {
+		return err
+	}
+	defer done()
+	if c.body, err = canon.Canonical(text); err != nil {
+		return err
+	}
+	return c.op.schema.validate(text)
 }
 
 // readBody is the body as it was sent: of a tool call, its arguments.

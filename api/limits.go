@@ -36,6 +36,7 @@ const (
 	sessionSeenEvery   = time.Minute // how exactly idling is measured: not every request writes
 	sessionTokenLength = 43          // 32 octets, base64url
 	smtpTimeout        = 10 * time.Second
+	outboxCode         = 10               // letters and digits of the outbox's code: 50 bits
 	maxOutbox          = 50               // letters the local outbox keeps
 	openReviews        = 100              // shown at once, the newest first
 	reviewMailEvery    = 10 * time.Minute // letters about waiting decisions, to each organization

@@ -530,9 +530,11 @@ func TestALapsedPlanKeepsItsEvidence(t *testing.T) {
 	n := newTenant(t, s, "team", "ada@example.com")
 	first := n.decide(t, decisionBody("k", weather))
 	d := first.decision(t)
+	// Another process changes it: this one must hear of it in both directions.
+	elsewhere := &commands.App{Ledger: s.app.Ledger, Clock: s.app.Clock, Signer: s.app.Signer, Vault: s.app.Vault}
 	change := func(c commands.OrganizationChange) {
 		t.Helper()
-		if _, err := s.app.UpdateOrganization(t.Context(), "operator", n.orgID, c); err != nil {
+		if _, err := elsewhere.UpdateOrganization(t.Context(), "operator", n.orgID, c); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -549,6 +551,7 @@ func TestALapsedPlanKeepsItsEvidence(t *testing.T) {
 	change(commands.OrganizationChange{State: commands.StateSuspended, Reason: "abuse"})
 	n.decide(t, decisionBody("k", weather)).want(t, 403, "organization is suspended")
 	n.send(t, "/api/assurance/history", "").want(t, 403, "organization is suspended")
+	n.decide(t, decisionBody("k3", weather)).want(t, 403, "organization is suspended")
 	change(commands.OrganizationChange{State: commands.StateActive, Reason: "paid"})
 	if a := n.decide(t, decisionBody("k", weather)); a.status != 200 || a.body != first.body {
 		t.Errorf("back again: %d %s", a.status, a.body)

@@ -22,7 +22,7 @@ import (
 // history lists the decisions and receipts of each organization.
 var history = projection{
 	name:     "history",
-	tables:   "history",
+	tables:   []string{"history"},
 	version:  2,
 	handles:  []string{events.TypeDecisionRecorded, events.TypeApprovalRecorded, events.TypeReceiptRecorded},
 	apply:    applyHistory,

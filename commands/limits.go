@@ -25,9 +25,10 @@ const (
 	cachedKeys     = 10_000 // API keys whose streams a node remembers
 	cachedPolicies = 1000   // policies in normal form; each may have thousands of entries
 
-	// AgentCreditCents are given to the first agent of each of the first
-	// CreditedCustomers: the first $1 of calls of the first 100 verified agents.
-	AgentCreditCents  = 100
+	// AgentCreditCents are given to the first agent of each of the first customers:
+	// the first $1 of calls of the first 100 verified agents.
+	AgentCreditCents = 100
+	// CreditedCustomers is of how many customers the first agent gets that.
 	CreditedCustomers = 100
 
 	maxName       = 200              // characters of a name that people give

@@ -130,6 +130,7 @@ func (s *Server) refused(r *http.Request, bare bool, err error) reply {
 
 func (s *Server) problemOf(h http.Header, r *http.Request, err error) (int, problem) {
 	var quota *commands.QuotaExhausted
+	var keys *commands.KeysExhausted
 	var open *pending
 	var unavailable *commands.Unavailable
 	var refused *policy.Error
@@ -140,6 +141,9 @@ func (s *Server) problemOf(h http.Header, r *http.Request, err error) (int, prob
 		h.Set("Retry-After", strconv.FormatInt(s.secondsUntil(quota.ResetsAt), 10))
 		return http.StatusTooManyRequests, problem{Error: quota.Error(), Code: commands.CodeQuota,
 			UpgradeURL: upgrade, ResetsAt: commands.Stamp(quota.ResetsAt), PayPerCall: true}
+	case errors.As(err, &keys):
+		h.Set("Retry-After", strconv.FormatInt(s.secondsUntil(keys.ResetsAt), 10))
+		return http.StatusTooManyRequests, problem{Error: keys.Error(), Code: commands.CodeTooManyKeys, ResetsAt: commands.Stamp(keys.ResetsAt)}
 	case errors.As(err, &open):
 		if open.cause != nil {
 			s.log.Warn("the end of a payment could not be read", "requestId", requestID(r.Context()), "paymentId", open.paymentID, "error", open.cause)

@@ -6,7 +6,8 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
-	"strconv"
+
+	invopop "github.com/invopop/jsonschema"
 
 	"github.com/countersign/countersign/api/mcp"
 	"github.com/countersign/countersign/api/x402"
@@ -33,8 +34,25 @@ type workflowArguments struct {
 
 // historyArguments are those of list_assurance_history.
 type historyArguments struct {
-	Limit  int    `json:"limit,omitempty" jsonschema:"minimum=1,maximum=100,default=25"`
-	Cursor string `json:"cursor,omitempty" jsonschema:"maxLength=200" jsonschema_description:"nextCursor of the page before."`
+	Limit  pageLimit `json:"limit,omitzero"`
+	Cursor string    `json:"cursor,omitempty" jsonschema_description:"nextCursor of the page before."`
+}
+
+// pageLimit is a whole number as it was written: what it may be is for the
+// operation to say, and over HTTP it clamps.
+type pageLimit string
+
+// JSONSchema bounds nothing, since nothing is refused.
+func (pageLimit) JSONSchema() *invopop.Schema {
+	return &invopop.Schema{Type: "integer", Default: 25, Description: "Clamped to 1 to 100."}
+}
+
+// UnmarshalJSON keeps the text.
+func (l *pageLimit) UnmarshalJSON(text []byte) error {
+	if *l = pageLimit(text); *l == "null" {
+		*l = ""
+	}
+	return nil
 }
 
 // noArguments are those of tools that take none.
@@ -108,7 +126,7 @@ func (t tool) check() (*schema, error) {
 	if t.arguments == nil {
 		return t.op.schema, nil
 	}
-	return newSchema(t.arguments, false)
+	return newSchema(t.arguments)
 }
 
 // declare is the tool as the door shows and calls it.
@@ -173,9 +191,12 @@ func workflowCall(canonical []byte) (toolCall, error) {
 func historyCall(canonical []byte) (toolCall, error) {
 	var in historyArguments
 	err := canon.DecodeChecked(canonical, &in)
-	query := url.Values{"cursor": {in.Cursor}}
-	if in.Limit != 0 {
-		query.Set("limit", strconv.Itoa(in.Limit))
+	query := url.Values{}
+	if in.Cursor != "" {
+		query.Set("cursor", in.Cursor)
+	}
+	if in.Limit != "" {
+		query.Set("limit", string(in.Limit))
 	}
 	return toolCall{query: query}, err
 }

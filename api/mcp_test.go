@@ -395,14 +395,14 @@ func TestOrganizationTools(t *testing.T) {
 			t.Errorf("%+v, REST %v", bound, rebound)
 		}
 		receiptID := rebound.members(t)["record"].(map[string]any)["receiptId"].(string)
-		for _, query := range []struct{ arguments, rest string }{{`{}`, ""}, {`{"limit":1}`, "?limit=1"}} {
+		for _, query := range []struct{ arguments, rest string }{{`{}`, ""}, {`{"limit":0}`, "?limit=0"}, {`{"limit":-7}`, "?limit=-7"}, {`{"limit":101}`, "?limit=101"}, {`{"limit":1}`, "?limit=1"}} {
 			listed := n.callTool(mine, "list_assurance_history", query.arguments)
 			rest := n.send(http.MethodGet, "/api/assurance/history"+query.rest, "", bearer(token)...)
 			if n.wants(rest, 200); listed.isError || listed.structured != string(rest.body) {
 				t.Errorf("%+v, REST %v", listed, rest)
 			}
 			cursor := rest.members(t)["nextCursor"]
-			if query.rest == "" {
+			if query.rest != "?limit=1" {
 				continue
 			}
 			listed = n.callTool(mine, "list_assurance_history", fmt.Sprintf(`{"limit":1,"cursor":%q}`, cursor))

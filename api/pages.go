@@ -47,6 +47,8 @@ type view struct {
 // pages is every page.
 func (s *Server) pages() []page {
 	list := []page{
+		{http.MethodGet, "/", showHome},
+		{http.MethodPost, "/", postHome},
 		{http.MethodGet, "/pricing", showPrices},
 		{http.MethodPost, "/pricing", postBuy},
 		{http.MethodGet, "/sign-in", showSignIn},

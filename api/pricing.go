@@ -1,5 +1,10 @@
 package api
 
+import (
+	"github.com/countersign/countersign/api/site"
+	"github.com/countersign/countersign/policy"
+)
+
 // The pages that a price list, a 429 and a checkout point to. What they say comes
 // from the same declarations as the documents for programs.
 
@@ -9,6 +14,32 @@ type pricingPage struct {
 	Products []pricedProduct
 	Checkout bool // card checkout is there
 	X402     bool // calls can be paid over x402 now
+}
+
+// pricedGroup is services that people look for together.
+type pricedGroup struct {
+	Name, About string
+	Services    []listedService
+}
+
+// listedService is a service with its price in words.
+type listedService struct {
+	policy.Service
+	Path, PriceUSD string
+}
+
+// pricedGroups are all services in their groups (serviceGroup).
+func pricedGroups() []pricedGroup {
+	of := map[string]*pricedGroup{
+		site.GroupSafety:   {Name: "Safety", About: "May this action run? Commands, Git, SQL, infrastructure, tools and wallets."},
+		site.GroupPayments: {Name: "Payments and evidence", About: "Is this purchase within a policy, and does this proof say what it is said to say?"},
+		site.GroupFinance:  {Name: "Finance", About: "Exact figures by fixed formulas."},
+	}
+	for _, service := range Services() {
+		group := of[serviceGroup(service.Name)]
+		group.Services = append(group.Services, listedService{service, servicePath(service), usd(service.PriceCents)})
+	}
+	return []pricedGroup{*of[site.GroupSafety], *of[site.GroupPayments], *of[site.GroupFinance]}
 }
 
 // pricedProduct is a product with its price in words.

@@ -89,9 +89,7 @@ func New(c Config) (*Server, error) {
 			continue
 		}
 		var err error
-		// The quick gate's contract knows no null.
-		nullIsAbsent := op.service != nil && !op.service.Bare
-		if op.schema, err = newSchema(op.input, nullIsAbsent); err != nil {
+		if op.schema, err = newSchema(op.input); err != nil {
 			return nil, err
 		}
 	}
@@ -148,6 +146,7 @@ func (s *Server) Handler() http.Handler {
 	for _, p := range s.pages() {
 		add(p.path, s.page(p), p.method)
 	}
+	s.ledgerRoutes(add)
 	add(authorizePath, http.HandlerFunc(s.authorize), http.MethodGet)
 	add("/api/downloads/{token}", http.HandlerFunc(s.download), http.MethodGet, http.MethodPost)
 	add("/api/webhooks/stripe", http.HandlerFunc(s.webhook), http.MethodPost)
@@ -196,7 +195,9 @@ func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
 
 // bareErrors says whether a request that reached no operation is for a part of
 // the service whose errors are exactly {error}.
-func bareErrors(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/assurance/") }
+func bareErrors(r *http.Request) bool {
+	return strings.HasPrefix(r.URL.Path, "/api/assurance/") || strings.HasPrefix(r.URL.Path, "/api/agent-workflows/action-safety/status")
+}
 
 type contextKey int
 
@@ -249,6 +250,7 @@ func (s *Server) around(router *mux.Router) http.Handler {
 		h := rec.Header()
 		h.Set("X-Request-Id", id)
 		h.Set("X-Content-Type-Options", "nosniff")
+		s.tellCheckpoint(h)
 		r = r.WithContext(context.WithValue(r.Context(), requestIDKey, id))
 		defer func() {
 			if p := recover(); p != nil {
@@ -274,7 +276,7 @@ func (s *Server) around(router *mux.Router) http.Handler {
 		}
 		if r.Body != http.NoBody {
 			rec.body = &body{ReadCloser: r.Body, all: s.bodies, seat: &rec.seat,
-				control: http.NewResponseController(w), address: s.clientAddress(r)}
+				control: http.NewResponseController(w), address: s.network(r)}
 			r.Body = rec.body
 		}
 		router.ServeHTTP(rec, r)

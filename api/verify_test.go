@@ -364,7 +364,7 @@ func TestHealth(t *testing.T) {
 	n.wants(n.get("/healthz"), 200)
 	ready := n.get("/readyz")
 	n.wants(ready, 200)
-	if diff := cmp.Diff(map[string]any{"ready": true, "failed": []any{}}, ready.members(t)); diff != "" {
+	if diff := cmp.Diff(map[string]any{"ready": true, "failed": []any{}, "degraded": []any{}}, ready.members(t)); diff != "" {
 		t.Error(diff)
 	}
 	for _, path := range []string{"/api/health", "/healthz", "/readyz"} {
@@ -389,9 +389,21 @@ func TestHealth(t *testing.T) {
 // notReady fails the test unless readiness names exactly these reasons.
 func (n *node) notReady(reasons ...any) {
 	n.t.Helper()
+	n.says(http.StatusServiceUnavailable, map[string]any{"ready": false, "failed": reasons, "degraded": []any{}})
+}
+
+// degraded fails the test unless the node is ready, and names exactly these
+// reasons not to be content.
+func (n *node) degraded(reasons ...any) {
+	n.t.Helper()
+	n.says(http.StatusOK, map[string]any{"ready": true, "failed": []any{}, "degraded": reasons})
+}
+
+func (n *node) says(status int, want map[string]any) {
+	n.t.Helper()
 	a := n.get("/readyz")
-	n.wants(a, http.StatusServiceUnavailable)
-	if diff := cmp.Diff(map[string]any{"ready": false, "failed": reasons}, a.members(n.t)); diff != "" {
+	n.wants(a, status)
+	if diff := cmp.Diff(want, a.members(n.t)); diff != "" {
 		n.t.Error(diff)
 	}
 	n.discreet(a)
@@ -401,7 +413,7 @@ func (n *node) notReady(reasons ...any) {
 func TestReadinessNamesAWrongClock(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{clock: newClock(time.Now().Add(time.Hour))})
-	n.notReady("clock")
+	n.degraded("clock")
 	n.wants(n.post(quickPath, n.issueKey(), `{"command":"ls"}`), 200)
 }
 
@@ -415,14 +427,44 @@ func TestReadinessNamesAnotherSchema(t *testing.T) {
 	n.wants(n.get("/readyz"), 200)
 }
 
-// A parked event is named.
+// A parked event is named, and takes no node away: every other one has it, too.
 func TestReadinessNamesAParkedEvent(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{machineClock: true})
 	const poison = "asw_00000000-0000-4000-8000-00000000000a"
 	n.appendWorkflow(poison, 1, []byte(`{}`))
 	n.bare(n.get(statusPath+poison), 503, "status temporarily unavailable")
-	n.notReady("projections")
+	n.degraded("projections")
+	if m := n.get("/api/health").members(t); m["status"] != "degraded" {
+		t.Errorf("health says %v", m["status"])
+	}
+}
+
+// A disk that is full, and any other refusal of an append, is named at once, and
+// no more as soon as the database takes appends again.
+func TestReadinessNamesARefusedAppend(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{machineClock: true})
+	key := n.issueKey()
+	n.super(`create function full_disk() returns trigger language plpgsql as
+		$$ begin raise exception 'could not extend file: No space left on device' using errcode = '53100'; end $$`)
+	for _, table := range []string{"events", "projection_dead"} {
+		n.super(`create trigger full_disk before insert on ` + table + ` execute function full_disk()`)
+	}
+	n.refused(n.post(quickPath, key, `{"command":"ls"}`), 503, "temporarily_unavailable", "")
+	n.notReady("ledger")
+	n.notReady("ledger")
+	for _, table := range []string{"events", "projection_dead"} {
+		n.super(`drop trigger full_disk on ` + table)
+	}
+	n.wants(n.get("/readyz"), 200)
+	n.wants(n.post(quickPath, key, `{"command":"ls"}`), 200)
+	n.super(`revoke insert on events from countersign_app`) // no trial shows this
+	n.refused(n.post(quickPath, key, `{"command":"ls"}`), 503, "temporarily_unavailable", "")
+	n.notReady("ledger")
+	n.super(`grant insert on events to countersign_app`)
+	n.wants(n.post(quickPath, key, `{"command":"ls"}`), 200)
+	n.wants(n.get("/readyz"), 200)
 }
 
 // Without its database the node stays up: every endpoint that needs it is 503,

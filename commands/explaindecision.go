@@ -47,7 +47,8 @@ type Explained struct {
 // ExplainDecision tells what a decision compared with what, and evaluates it
 // again with the policy bytes of its time.
 func (a *App) ExplainDecision(ctx context.Context, p Principal, decisionID string) (Explanation, error) {
-	if err := p.May(RightRead); err != nil {
+	p, err := a.Permit(ctx, p, RightRead)
+	if err != nil {
 		return Explanation{}, err
 	}
 	notFound := policy.Refuse(CodeNotFound, "", "not found")

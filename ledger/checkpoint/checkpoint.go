@@ -105,7 +105,13 @@ func Open(text []byte, origin string, keys ...ed25519.PublicKey) (Checkpoint, er
 		return c, fmt.Errorf("%w: it is of another ledger: %s", ErrNote, c.Origin)
 	}
 	var verifiers []note.Verifier
+	known := map[uint32]bool{} // package note refuses a key named twice
 	for _, key := range keys {
+		if id := keyHash(origin, key); known[id] {
+			continue
+		} else {
+			known[id] = true
+		}
 		v, err := note.NewVerifier(VerifierKey(origin, key))
 		if err != nil {
 			return c, fmt.Errorf("%w: %w", ErrNote, err)

@@ -137,7 +137,7 @@ func TestStoresGiveTheNewestNoteBack(t *testing.T) {
 		"s3":     bucket(t),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := store.Newest(t.Context(), origin); !errors.Is(err, fs.ErrNotExist) {
+			if _, _, err := store.Newest(t.Context(), origin); !errors.Is(err, fs.ErrNotExist) {
 				t.Fatalf("of an empty store: %v", err)
 			}
 			put := func(epoch, size int64, text string) {
@@ -145,7 +145,7 @@ func TestStoresGiveTheNewestNoteBack(t *testing.T) {
 				if err := store.Put(t.Context(), epoch, checkpoint.Checkpoint{Origin: origin, Size: size}, []byte(text)); err != nil {
 					t.Fatal(err)
 				}
-				if got, err := store.Newest(t.Context(), origin); err != nil || string(got) != text {
+				if at, got, err := store.Newest(t.Context(), origin); err != nil || string(got) != text || at != epoch {
 					t.Errorf("newest %q, want %q, %v", got, text, err)
 				}
 			}
@@ -153,7 +153,7 @@ func TestStoresGiveTheNewestNoteBack(t *testing.T) {
 			put(1, 10, "ten")
 			put(2, 3, "after a rollback")
 			put(2, 3, "the same size again")
-			if _, err := store.Newest(t.Context(), "another/0"); !errors.Is(err, fs.ErrNotExist) {
+			if _, _, err := store.Newest(t.Context(), "another/0"); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("of another ledger: %v", err)
 			}
 		})

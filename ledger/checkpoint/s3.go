@@ -36,19 +36,32 @@ const (
 // String implements Store.
 func (s *S3) String() string { return "s3://" + s.Bucket + "/" + s.Prefix }
 
-// Put implements Store: the note under its own name and as the newest.
+// Put implements Store: the note, and then an object that names the newest.
 func (s *S3) Put(ctx context.Context, epoch int64, c Checkpoint, text []byte) error {
-	for _, key := range []string{name(c.Origin, epoch, c.Size), ledgerName(c.Origin) + "/newest.note"} {
-		if _, err := s.do(ctx, http.MethodPut, key, text); err != nil {
-			return err
-		}
+	key := name(c.Origin, epoch, c.Size)
+	if _, err := s.do(ctx, http.MethodPut, key, text); err != nil {
+		return err
 	}
-	return nil
+	_, err := s.do(ctx, http.MethodPut, ledgerName(c.Origin)+"/newest", []byte(key+"\n"))
+	return err
 }
 
 // Newest implements Store.
-func (s *S3) Newest(ctx context.Context, origin string) ([]byte, error) {
-	return s.do(ctx, http.MethodGet, ledgerName(origin)+"/newest.note", nil)
+func (s *S3) Newest(ctx context.Context, origin string) (int64, []byte, error) {
+	key, err := s.do(ctx, http.MethodGet, ledgerName(origin)+"/newest", nil)
+	if err != nil {
+		return 0, nil, err
+	}
+	parts := strings.Split(strings.TrimSpace(string(key)), "/")
+	if len(parts) != 3 || parts[0] != ledgerName(origin) {
+		return 0, nil, fmt.Errorf("%w: the newest note of mirror %s has no name of ours", ErrNote, s)
+	}
+	epoch, err := epochOf(parts[1])
+	if err != nil {
+		return 0, nil, err
+	}
+	text, err := s.do(ctx, http.MethodGet, strings.Join(parts, "/"), nil)
+	return epoch, text, err
 }
 
 func (s *S3) do(ctx context.Context, method, key string, body []byte) ([]byte, error) {

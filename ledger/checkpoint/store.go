@@ -19,8 +19,9 @@ import (
 type Store interface {
 	// Put keeps a note for ever, as the newest of its ledger and epoch.
 	Put(ctx context.Context, epoch int64, c Checkpoint, text []byte) error
-	// Newest is the note of a ledger's highest epoch and size, or fs.ErrNotExist.
-	Newest(ctx context.Context, origin string) ([]byte, error)
+	// Newest is the note of a ledger's highest epoch and size, and that epoch; or
+	// fs.ErrNotExist.
+	Newest(ctx context.Context, origin string) (epoch int64, text []byte, err error)
 	// String names the place for people, without secrets.
 	String() string
 }
@@ -57,6 +58,15 @@ func ParseStore(place string, env func(string) string) (Store, error) {
 // and the size, so that the last name is the newest note.
 func name(origin string, epoch, size int64) string {
 	return fmt.Sprintf("%s/epoch-%06d/%019d.note", ledgerName(origin), epoch, size)
+}
+
+// epochOf reads the epoch in the name of a note's folder.
+func epochOf(folder string) (int64, error) {
+	digits, ok := strings.CutPrefix(folder, "epoch-")
+	if !ok {
+		return 0, fmt.Errorf("%w: %s is no folder of an epoch", ErrNote, folder)
+	}
+	return strconv.ParseInt(digits, 10, 64)
 }
 
 // ledgerName is an origin as one part of a path.
@@ -108,19 +118,25 @@ func syncFolder(path string) error {
 }
 
 // Newest implements Store.
-func (f Folder) Newest(_ context.Context, origin string) ([]byte, error) {
+func (f Folder) Newest(_ context.Context, origin string) (int64, []byte, error) {
+	if _, err := os.ReadDir(f.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, nil, err
+	}
 	ledger := filepath.Join(f.Path, ledgerName(origin))
-	for _, epoch := range backwards(ledger) {
-		for _, file := range backwards(filepath.Join(ledger, epoch)) {
-			if strings.HasSuffix(file, ".note") {
-				return os.ReadFile(filepath.Join(ledger, epoch, file))
+	for _, folder := range backwards(ledger) {
+		for _, file := range backwards(filepath.Join(ledger, folder)) {
+			if !strings.HasSuffix(file, ".note") {
+				continue
 			}
+			epoch, err := epochOf(folder)
+			if err != nil {
+				return 0, nil, err
+			}
+			text, err := os.ReadFile(filepath.Join(ledger, folder, file))
+			return epoch, text, err
 		}
 	}
-	if _, err := os.Stat(f.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	return nil, fs.ErrNotExist
+	return 0, nil, fs.ErrNotExist
 }
 
 // backwards lists a folder, last name first.

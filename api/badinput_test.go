@@ -369,7 +369,7 @@ func TestWrongMethodIs405WithAllow(t *testing.T) {
 	methods := []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND"}
 	for path, allow := range map[string]string{
 		quickPath: "POST, OPTIONS", runPath: "POST, OPTIONS", scorePath: "POST, OPTIONS", triagePath: "POST, OPTIONS", "/api/keys/free": "POST, OPTIONS", "/api/verify": "POST, OPTIONS",
-		"/api/keys/free/status": "GET, HEAD, OPTIONS", "/api/health": "GET, HEAD", "/openapi.json": "GET, HEAD", "/healthz": "GET, HEAD", "/readyz": "GET, HEAD",
+		"/api/keys/free/status": "GET, HEAD, OPTIONS", "/api/health": "GET, HEAD", "/openapi.json": "GET, HEAD, OPTIONS", "/healthz": "GET, HEAD", "/readyz": "GET, HEAD",
 		"/api/agent-workflows/action-safety/status/asw_00000000-0000-0000-0000-000000000000": "GET, HEAD, OPTIONS",
 	} {
 		for _, method := range methods {
@@ -401,7 +401,7 @@ func TestUnknownAndOddPathsAre404(t *testing.T) {
 		n.bare(n.get(statusPath), 404, "not found")
 		n.bare(n.get(statusPath+"asw_1/x"), 404, "not found")
 		for _, path := range []string{
-			"/api/" + canary, "/api", "/api/", "/api/agent-services", quickPath + "/", quickPath + "/" + canary, strings.ToUpper(quickPath),
+			"/api/" + canary, "/api/", "/api/agent-services", quickPath + "/", quickPath + "/" + canary, strings.ToUpper(quickPath),
 			"//api/health", "/api//health", "/api/./health", "/./api/health", "/api/x/../health", "/../api/health", "/api/health/.", "/api/health/..",
 			"/api%2fhealth", "/api%2Fhealth", "/api/%2e%2e/api/health", "/api/%2E/health", "/api/health%00", "/%00", "/api%5chealth", "/api\\health",
 			"/api/health%20", "/api/health;x=1", "/.well-known/" + canary, "/.git/config", "/debug/pprof/", "/metrics",

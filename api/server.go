@@ -179,12 +179,13 @@ func routed(path string, handler http.Handler) http.Handler {
 	})
 }
 
-// notFound answers programs with JSON and people, who ask for what has no
-// extension outside the interface, with a page.
+// notFound answers browsers with a page where people look for one, and everybody
+// else with JSON: scanners take a page for an unknown document as the document.
 func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
 	err := policy.Refuse(codeNotFound, "", "not found")
 	at := r.URL.Path
-	if strings.HasPrefix(at, "/api") || strings.HasPrefix(at, "/.well-known") || path.Ext(at) != "" || !plainPath(r.URL.EscapedPath()) {
+	if strings.HasPrefix(at, "/api") || strings.HasPrefix(at, "/.well-known") || path.Ext(at) != "" || !plainPath(r.URL.EscapedPath()) ||
+		weight(strings.Join(r.Header.Values("Accept"), ","), "text/html") == 0 {
 		s.fail(w, r, bareErrors(r), err)
 		return
 	}

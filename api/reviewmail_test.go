@@ -48,7 +48,7 @@ func TestReviewersAreTold(t *testing.T) {
 			t.Errorf("the letter lacks %q:\n%s", part, letters[0].Text)
 		}
 	}
-	if !strings.Contains(letters[0].Text, "agent-7 wants to pay 0.25 USDC to api.weather.example. The policy leaves it to a person:") || !strings.Contains(letters[0].Text, "Run run-1.") {
+	if !strings.Contains(letters[0].Text, "agent-7 wants to pay 250000 units of an unknown token to api.weather.example. The policy leaves it to a person:") || !strings.Contains(letters[0].Text, "Run run-1.") {
 		t.Errorf("the letter does not say who asks: %s", letters[0].Text)
 	}
 	if letters[0].Link != s.app.BaseURL+"/reviews/"+id {

@@ -165,6 +165,7 @@ type decisionPage struct {
 	Items      []listedDecision `json:"items"`
 	Limit      int              `json:"limit"`
 	NextCursor *string          `json:"nextCursor" jsonschema:"nullable" jsonschema_description:"There may be more; a page before the last may hold fewer than limit."`
+	Warnings   []string         `json:"warnings,omitempty" jsonschema_description:"What of the query was not understood, and so filtered nothing."`
 }
 
 // searchDecisions lists the decisions a filter chooses, the newest first. Names of
@@ -172,7 +173,12 @@ type decisionPage struct {
 // searchedDecisions.
 func (s *Server) searchDecisions(ctx context.Context, p commands.Principal, f decisionFilter, limit int, cursor string) (decisionPage, error) {
 	page := decisionPage{Items: []listedDecision{}, Limit: limit}
-	in := projections.DecisionFilter{Decision: f.Decision, Conformance: f.Conformance, Below: projections.SequenceOf(cursor)}
+	below, ok := projections.SequenceOf(cursor)
+	if !ok {
+		page.Warnings = []string{projections.WrongCursor}
+		return page, nil
+	}
+	in := projections.DecisionFilter{Decision: f.Decision, Conformance: f.Conformance, Below: below}
 	var err error
 	if p.OwnOnly() {
 		if in.Actors, err = s.app.OwnActors(ctx, p); err != nil {
@@ -236,7 +242,11 @@ var listDecisions = &operation{
 	summary: "The organization's decisions that a filter chooses, the newest first, with what people and receipts said of them.",
 	right:   commands.RightRead, query: decisionQuery, output: reflect.TypeFor[decisionPage](), errors: []int{400, 401, 403, 503},
 	run: func(s *Server, c *call) (reply, error) {
-		query := c.request.URL.Query()
+		names := make([]string, len(decisionQuery))
+		for i, q := range decisionQuery {
+			names[i] = q.name
+		}
+		query, warnings := understood(c.request.URL.RawQuery, names...)
 		f, err := readDecisionFilter(query)
 		if err != nil {
 			return reply{}, err
@@ -245,6 +255,7 @@ var listDecisions = &operation{
 		if err != nil {
 			return reply{}, err
 		}
+		page.Warnings = append(page.Warnings, warnings...)
 		body, err := canon.Marshal(page)
 		return reply{body: body, header: http.Header{"Cache-Control": {"private, no-store"}}}, err
 	},

@@ -31,7 +31,8 @@ type Recorded struct {
 // no_active_policy, those of assurance.Assertion.Compare, signing_unavailable,
 // temporarily_unavailable, and those of the principal's right.
 func (a *App) Decide(ctx context.Context, p Principal, r assurance.DecisionRequest) (Recorded, error) {
-	if err := p.May(RightDecide); err != nil {
+	p, err := a.Permit(ctx, p, RightDecide)
+	if err != nil {
 		return Recorded{}, err
 	}
 	key := ledger.IdemKey("decision", r.IdempotencyKey)

@@ -57,7 +57,8 @@ func (a *App) ExplainDecision(ctx context.Context, p Principal, decisionID strin
 // readDecision reads a decision's stream for somebody who may see it. What is not
 // there, is another organization's, or is not a developer's own is not_found.
 func (a *App) readDecision(ctx context.Context, p Principal, decisionID string) (ledger.History, error) {
-	if err := p.May(RightRead); err != nil {
+	p, err := a.Permit(ctx, p, RightRead)
+	if err != nil {
 		return ledger.History{}, err
 	}
 	if !strings.HasPrefix(decisionID, "asd_") {

@@ -33,6 +33,7 @@ const (
 	maxName       = 200              // characters of a name that people give
 	maxReason     = 1000             // characters: enough for a sentence and a ticket
 	linkLives     = 10 * time.Minute // of a sign-in link
+	liveLinks     = 3                // of one address at once
 	maxNext       = 500              // characters of the path to go to after signing in
 	previewWindow = 30 * 24 * time.Hour
 	previewPage   = 500  // events read at once

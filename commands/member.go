@@ -26,7 +26,8 @@ var errNoMember = policy.Refuse(CodeNotFound, "", "member not found")
 // Members lists an organization's members by id, which is the order in which
 // they became customers.
 func (a *App) Members(ctx context.Context, p Principal) ([]MemberInfo, error) {
-	if err := p.May(RightMembers); err != nil {
+	p, err := a.Permit(ctx, p, RightMembers)
+	if err != nil {
 		return nil, err
 	}
 	return a.membersOf(ctx, p.OrgID)
@@ -70,7 +71,8 @@ func (a *App) openMember(ctx context.Context, e ledger.Event, added *events.Memb
 // AddMember gives somebody a role, or a member another one. Only an owner makes
 // or changes an owner, and the last owner stays one.
 func (a *App) AddMember(ctx context.Context, p Principal, email, role string) (MemberInfo, error) {
-	if err := p.May(RightManage); err != nil {
+	p, err := a.Permit(ctx, p, RightManage)
+	if err != nil {
 		return MemberInfo{}, err
 	}
 	if !slices.Contains(Roles, role) {
@@ -133,10 +135,11 @@ func (o organization) mayChange(p Principal, member, role string) error {
 // RemoveMember ends a membership at once, and with it the tokens that are the
 // member's: whoever has left holds no secret that works.
 func (a *App) RemoveMember(ctx context.Context, p Principal, member string) error {
-	if err := p.May(RightManage); err != nil {
+	p, err := a.Permit(ctx, p, RightManage)
+	if err != nil {
 		return err
 	}
-	_, err := attemptAs(ctx, a, p, RightManage, func(ctx context.Context, p Principal) (struct{}, error) {
+	_, err = attemptAs(ctx, a, p, RightManage, func(ctx context.Context, p Principal) (struct{}, error) {
 		o, history, err := a.readOrganization(ctx, p.OrgID)
 		if err != nil {
 			return struct{}{}, err
@@ -191,7 +194,8 @@ func (a *App) UpdateOrganization(ctx context.Context, actor, orgID string, c Org
 // RenameOrganization is what members change themselves; plan and state are the
 // operator's and the subscription's.
 func (a *App) RenameOrganization(ctx context.Context, p Principal, name, reason string) (OrganizationInfo, error) {
-	if err := p.May(RightManage); err != nil {
+	p, err := a.Permit(ctx, p, RightManage)
+	if err != nil {
 		return OrganizationInfo{}, err
 	}
 	if err := checkText("name", name, maxName); err != nil {

@@ -260,8 +260,14 @@ func (a *App) SessionPrincipal(ctx context.Context, orgID, member string, signed
 		return Principal{}, refusal(err)
 	}
 	role, isMember := o.members[member]
-	if !isMember {
-		return Principal{}, errOtherCredential
+	if !isMember { // but perhaps has become one elsewhere
+		a.forgetOrganization(orgID)
+		if o, err = a.organizationOf(ctx, orgID); err != nil {
+			return Principal{}, refusal(err)
+		}
+		if role, isMember = o.members[member]; !isMember {
+			return Principal{}, errOtherCredential
+		}
 	}
 	p := o.principal(a.Clock())
 	p.ActorID, p.Member, p.Role = member, member, role
@@ -308,6 +314,21 @@ func (a *App) Confirm(ctx context.Context, p Principal) (Principal, error) {
 		}
 	}
 	return p, nil
+}
+
+// Permit answers whether the principal has a right, as May does, and returns it.
+// What is known of it may be a moment old, and another process may have restored
+// the organization, or raised the member's role: a refusal is given only after
+// the streams it rests on were read again.
+func (a *App) Permit(ctx context.Context, p Principal, right Right) (Principal, error) {
+	if p.May(right) == nil {
+		return p, nil
+	}
+	p, err := a.Confirm(ctx, p)
+	if err != nil {
+		return Principal{}, err
+	}
+	return p, p.May(right)
 }
 
 // currentPrincipal is the principal as its streams are now.

@@ -28,7 +28,7 @@ type DecisionFilter struct {
 	Actors      []string // nil: of everybody
 	Decision    string
 	Conformance string // of the receipt; "none": there is no receipt
-	Below       int64  // sequence; 0: the newest
+	Below       int64  // sequence, as SequenceOf reads it from a cursor
 }
 
 // Decisions lists decisions of a tenant, the newest first. It waits until
@@ -36,9 +36,6 @@ type DecisionFilter struct {
 func (p *Projections) Decisions(ctx context.Context, tenant string, f DecisionFilter, limit int) ([]DecisionRow, error) {
 	if err := p.wait(ctx, history.name, tenant, ""); err != nil {
 		return nil, err
-	}
-	if f.Below == 0 {
-		f.Below = sequenceOf("")
 	}
 	rows, err := p.ledger.Pool().Query(ctx, `select h.sequence, h.decision_id, h.verdict, r.receipt_id, r.item, h.alerts
 		from readmodels.history h left join readmodels.history r on r.tenant = h.tenant and r.decision_id = h.decision_id and r.kind = 'receipt'
@@ -69,6 +66,9 @@ func (p *Projections) Decisions(ctx context.Context, tenant string, f DecisionFi
 // Cursor is the text with which a list goes on below a sequence.
 func Cursor(sequence int64) string { return cursorOf(sequence) }
 
-// SequenceOf is below which sequence a list begins by its cursor; what is no cursor
-// begins at the newest.
-func SequenceOf(cursor string) int64 { return sequenceOf(cursor) }
+// SequenceOf is below which sequence a list begins by its cursor, without one at the
+// newest. It is not ok for what no page gave.
+func SequenceOf(cursor string) (before int64, ok bool) { return sequenceOf(cursor) }
+
+// WrongCursor is the warning about a cursor that no page gave.
+const WrongCursor = wrongCursor

@@ -105,12 +105,14 @@ func ParseDecision(text []byte) (DecisionRequest, error) {
 	if asserted != nil {
 		r.Assertion = &Assertion{asserted.PolicyID, asserted.Version, canon.Hash(asserted.canonical), asserted.rules, asserted.denied()}
 	}
-	if r.Canonical, err = canon.CanonicalChecked(text); err != nil {
+	if r.Canonical, err = canonicalOf(text); err != nil {
 		return DecisionRequest{}, err
 	}
-	if r.SubjectHash, err = hashOf("", subject.raw); err != nil {
+	stated, err := canonicalOf(subject.raw)
+	if err != nil {
 		return DecisionRequest{}, err
 	}
+	r.SubjectHash = canon.Hash(stated)
 	r.ActionHash = ActionHash(r.Protocol, r.Normalized)
 	return r, nil
 }

@@ -65,6 +65,7 @@ func (s *Server) pages() []page {
 		{http.MethodPost, "/account/download", postDownload},
 		{http.MethodPost, "/account/billing", postBilling},
 		{http.MethodPost, "/sign-out", postSignOut},
+		{http.MethodGet, "/overview", showOverview},
 		{http.MethodGet, "/reviews", listReviews},
 		{http.MethodGet, "/reviews/{id}", showReview},
 		{http.MethodPost, "/reviews/{id}", postReview},

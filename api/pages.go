@@ -41,7 +41,8 @@ type view struct {
 	data     any
 	location string // see other
 	status   int
-	public   bool // the same for everybody who is not signed in
+	file     *webFile // to save, instead of a page
+	public   bool     // the same for everybody who is not signed in
 }
 
 // pages is every page.
@@ -64,9 +65,15 @@ func (s *Server) pages() []page {
 		{http.MethodPost, "/account/download", postDownload},
 		{http.MethodPost, "/account/billing", postBilling},
 		{http.MethodPost, "/sign-out", postSignOut},
+		{http.MethodGet, "/overview", showOverview},
 		{http.MethodGet, "/reviews", listReviews},
 		{http.MethodGet, "/reviews/{id}", showReview},
 		{http.MethodPost, "/reviews/{id}", postReview},
+		{http.MethodGet, "/decisions", showDecisions},
+		{http.MethodGet, "/decisions.csv", exportDecisions},
+		{http.MethodGet, "/decisions.jsonl", exportDecisions},
+		{http.MethodGet, "/decisions/{id}", showDecision},
+		{http.MethodGet, "/decisions/{id}/download", downloadDecision},
 	}
 	if s.outbox != nil {
 		list = append(list, page{http.MethodGet, "/outbox", showOutbox}, page{http.MethodPost, "/outbox", openOutbox})
@@ -148,6 +155,10 @@ func (s *Server) show(w http.ResponseWriter, v *visit, shows view) {
 	if shows.location != "" {
 		h.Set("Location", shows.location)
 		w.WriteHeader(http.StatusSeeOther)
+		return
+	}
+	if shows.file != nil {
+		shows.file.send(w, v.request)
 		return
 	}
 	body, err := s.web.Render(shows.template, web.View{Frame: s.frame(v), Data: shows.data})
@@ -254,6 +265,41 @@ func showConfirmAgent(_ *Server, v *visit) (view, error) {
 func postConfirmAgent(s *Server, v *visit) (view, error) {
 	agent, err := s.app.ConfirmAgent(v.request.Context(), v.form.Get("token"))
 	return view{template: "agent-confirmed.html", data: agent}, err
+}
+
+// reader is who reads for an organization with a right; a redirect sends whoever
+// is not signed in, or has chosen none of several organizations, where that is done.
+func (s *Server) reader(v *visit, right commands.Right) (commands.Principal, *view, error) {
+	return s.principalOf(v, true, right)
+}
+
+// actor is who changes something for an organization; the command asks for the
+// right.
+func (s *Server) actor(v *visit) (commands.Principal, *view, error) {
+	return s.principalOf(v, false, "")
+}
+
+func (s *Server) principalOf(v *visit, onlyReads bool, right commands.Right) (commands.Principal, *view, error) {
+	if v.session == nil {
+		to := signInFirst(v)
+		return commands.Principal{}, &to, nil
+	}
+	p, err := s.member(v.request.Context(), v.session, onlyReads)
+	if errors.Is(err, errChooseFirst) || errors.Is(err, errNoOrganization) {
+		return p, &view{location: "/account"}, nil
+	}
+	if err == nil && right != "" {
+		err = p.May(right)
+	}
+	return p, nil, err
+}
+
+// redirected is a redirect that may be none.
+func redirected(to *view) view {
+	if to == nil {
+		return view{}
+	}
+	return *to
 }
 
 // signInFirst sends somebody without a session to sign in and come back.

@@ -304,6 +304,12 @@ func (s *Server) servePrincipal(c *call, bearer string) error {
 	return err
 }
 
+// A member of no organization, and one of several who has chosen none.
+var (
+	errNoOrganization = policy.Refuse(commands.CodeForbidden, "", "organization credential required")
+	errChooseFirst    = policy.Refuse(commands.CodeForbidden, "", "choose an organization first")
+)
+
 // onlyOrganization chooses for a member of one organization.
 func (s *Server) onlyOrganization(ctx context.Context, as *session) error {
 	list, err := s.projections.Memberships(ctx, as.customer)
@@ -311,9 +317,9 @@ func (s *Server) onlyOrganization(ctx context.Context, as *session) error {
 	case err != nil:
 		return ofHistory(err)
 	case len(list) == 0:
-		return policy.Refuse(commands.CodeForbidden, "", "organization credential required")
+		return errNoOrganization
 	case len(list) > 1:
-		return policy.Refuse(commands.CodeForbidden, "", "choose an organization first")
+		return errChooseFirst
 	}
 	as.choose(list[0].OrgID)
 	return nil

@@ -28,7 +28,7 @@ import (
 // migrations/readmodels; a higher version than the stored one rebuilds it.
 type projection struct {
 	name    string
-	tables  string // to drop before they are made anew
+	tables  string // to drop before they are made anew; empty: it builds no rows, it hands events on
 	version int
 	handles []string // types of events that change it; no others reach it
 	apply   func(context.Context, pgx.Tx, ledger.Event) error
@@ -68,14 +68,15 @@ type Projections struct {
 	runs   map[string]*run
 }
 
-// Start makes missing or outdated read models and begins to follow the ledger.
-func Start(ctx context.Context, l *ledger.Ledger, log *slog.Logger) (*Projections, error) {
+// Start makes missing or outdated read models and begins to follow the ledger. To
+// the sinks it publishes every event.
+func Start(ctx context.Context, l *ledger.Ledger, log *slog.Logger, sinks ...Sink) (*Projections, error) {
 	router, err := message.NewRouter(message.RouterConfig{CloseTimeout: 5 * time.Second}, watermill.NewSlogLogger(slog.New(warnings{log.Handler()})))
 	if err != nil {
 		return nil, err
 	}
 	p := &Projections{ledger: l, log: log, router: router, runs: map[string]*run{}}
-	for _, projection := range all {
+	for _, projection := range followers(l, sinks) {
 		r := &run{projection: projection, ledger: l, log: log, moved: make(chan struct{})}
 		if err := r.prepare(ctx); err != nil {
 			return nil, fmt.Errorf("prepare read model %s: %w", r.name, err)
@@ -106,6 +107,9 @@ func (p *Projections) Close() {
 // prepare makes the tables if the stored version is not ours, and forgets how
 // far the old ones had come: the events are still there.
 func (r *run) prepare(ctx context.Context) error {
+	if r.tables == "" {
+		return r.prepareHandOn(ctx)
+	}
 	ddl, err := migrations.ReadModel(r.name)
 	if err != nil {
 		return err
@@ -182,7 +186,7 @@ func (p *Projections) sweep(ctx context.Context) {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
 	for {
-		for _, projection := range all {
+		for _, projection := range append(all, webhooks) {
 			if projection.sweep == "" {
 				continue
 			}

@@ -1,0 +1,77 @@
+package projections
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// Sink is another system that is told of every event, from the first on, through
+// Watermill: message id p:position, one topic per type of event. It is never a
+// source of truth; at least once, in order, and by one node at a time.
+type Sink struct {
+	Name      string // of its checkpoint; for ever
+	Publisher message.Publisher
+}
+
+// SinkTopic is the topic of a type of event.
+func SinkTopic(eventType string) string { return "countersign." + eventType }
+
+// errUnpublished is a sink that does not take an event now. The event is not at
+// fault, so it is never parked: the sink gets it again, before any other.
+var errUnpublished = errors.New("the event could not be published")
+
+// projection publishes a batch inside the step that moves the checkpoint, so the
+// checkpoint follows the acknowledgements and never leads them.
+func (s Sink) projection(origin string) projection {
+	return projection{
+		name: "sink/" + s.Name, version: 1, handles: events.Types,
+		applyRun: func(ctx context.Context, _ pgx.Tx, batch []ledger.Event) (int, error) {
+			for _, e := range batch {
+				body, err := canon.Marshal(cloudEvent(origin, e, e.Type, e.Stream, eventData(e)))
+				if err != nil {
+					return 0, err
+				}
+				m := message.NewMessageWithContext(ctx, messageID(e.Position), body)
+				m.Metadata.Set("content-type", CloudEventType)
+				if err := s.Publisher.Publish(SinkTopic(e.Type), m); err != nil {
+					return 0, fmt.Errorf("%w to %s: %w", errUnpublished, s.Name, err)
+				}
+			}
+			return len(batch), nil
+		},
+	}
+}
+
+// followers lists everything that follows the ledger on this node.
+func followers(l *ledger.Ledger, sinks []Sink) []projection {
+	list := append([]projection{}, all...)
+	list = append(list, webhooks)
+	for _, s := range sinks {
+		list = append(list, s.projection(l.Origin()))
+	}
+	return list
+}
+
+// prepareHandOn writes the first checkpoint of what hands events on: a sink begins
+// at the first event, webhooks at the head, since none was there before.
+func (r *run) prepareHandOn(ctx context.Context) error {
+	begin := `values ($1, 0, $2::integer, 0, decode(repeat('00', 32), 'hex'), '')`
+	if r.name == webhooks.name {
+		begin = `select $1, 0, $2::integer, pos, last_hash, '' from ledger_head where p = 0`
+	}
+	_, err := r.ledger.Pool().Exec(ctx, `insert into projection_checkpoint (name, p, version, pos, hash, state) `+begin+` on conflict do nothing`,
+		r.name, r.version)
+	if err != nil {
+		return err
+	}
+	_, err = r.checkpoint(ctx)
+	return err
+}

@@ -15,7 +15,7 @@ import (
 // repeats of one message, Position the order.
 type CloudEvent struct {
 	SpecVersion     string `json:"specversion"`
-	ID              string `json:"id"`     // p:position, behind another colon the topic of a webhook
+	ID              string `json:"id"`     // p:position, behind another colon the webhook's topic or the event's hash
 	Source          string `json:"source"` // the ledger's origin, which ends in the partition
 	Type            string `json:"type"`   // "countersign." and the type of the event or of the message
 	Subject         string `json:"subject,omitempty"`

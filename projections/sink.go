@@ -14,7 +14,7 @@ import (
 )
 
 // Sink is another system that is told of every event, from the first on, through
-// Watermill: message id p:position, one topic per type of event. It is never a
+// Watermill: message id p:position:hash, one topic per type of event. It is never a
 // source of truth; at least once, in order, and by one node at a time.
 type Sink struct {
 	Name      string // of its checkpoint; for ever
@@ -35,11 +35,15 @@ func (s Sink) projection(origin string) projection {
 		name: "sink/" + s.Name, version: 1, handles: events.Types,
 		applyRun: func(ctx context.Context, _ pgx.Tx, batch []ledger.Event) (int, error) {
 			for _, e := range batch {
-				body, err := canon.Marshal(cloudEvent(origin, e, e.Type, e.Stream, eventData(e)))
+				event := cloudEvent(origin, e, e.Type, e.Stream, eventData(e))
+				// Brokers drop what has an id they know: that of another ledger, or of an event
+				// that was lost with its disk, must not be this one's.
+				event.ID += ":" + e.Hash.String()[:16]
+				body, err := canon.Marshal(event)
 				if err != nil {
 					return 0, err
 				}
-				m := message.NewMessageWithContext(ctx, messageID(e.Position), body)
+				m := message.NewMessageWithContext(ctx, event.ID, body)
 				m.Metadata.Set("content-type", CloudEventType)
 				if err := s.Publisher.Publish(SinkTopic(e.Type), m); err != nil {
 					return 0, fmt.Errorf("%w to %s: %w", errUnpublished, s.Name, err)

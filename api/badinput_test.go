@@ -136,16 +136,15 @@ func TestStrictJSONAtEveryActionEndpoint(t *testing.T) {
 	}
 }
 
-// null is a value the quick gate's contract does not have; the enveloped services
-// take it for an absent optional member.
-func TestNullIsRefusedOrAbsent(t *testing.T) {
+// null for an optional member means that it is absent, at every endpoint and over
+// MCP; a required one is missing.
+func TestNullIsAbsent(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
 	key := n.issueKey()
 	for _, member := range []string{"repo", "cwd", "branch", "actor", "intent", "diffStat", "environment", "target", "commit", "diffHash", "failClosedOnUnmatched"} {
 		body := `{"command":"git status","` + member + `":null}`
-		n.refused(n.post(quickPath, key, body), 400, "wrong_type", "/"+member)
-		for _, path := range []string{scorePath, triagePath, runPath} {
+		for _, path := range []string{quickPath, scorePath, triagePath, runPath} {
 			a := n.post(path, key, body)
 			n.wants(a, 200)
 			if got := a.members(t)["actionHash"]; got != plainActionHash {
@@ -159,7 +158,33 @@ func TestNullIsRefusedOrAbsent(t *testing.T) {
 		for _, member := range members {
 			n.wants(n.post(path, key, `{"command":"git status","`+member+`":null}`), 200)
 		}
-		n.refused(n.post(path, key, `{"command":null}`), 400, "-", "/command")
+		n.refused(n.post(path, key, `{"command":null}`), 400, "missing_field", "/command")
+	}
+	n.refused(n.post(quickPath, key, `{"command":null}`), 400, "missing_field", "/command")
+	n.refused(n.post("/api/keys/free", "", `{"email":null}`), 400, "missing_field", "/email")
+	if a := n.callTool(n.dial(eras[0], "X-API-Key", key), "action_safety_quick_gate", `{"command":"git status","repo":null}`); a.isError {
+		t.Errorf("over MCP: %+v", a)
+	}
+
+	token := n.tokenWithPolicy()
+	decide := func(body string, status int) string {
+		a := n.send(http.MethodPost, "/api/assurance/decisions", body, "Authorization", "Bearer "+token, "Content-Type", "application/json")
+		n.wants(a, status)
+		return string(a.body)
+	}
+	const plainly = `{"protocol":"x402","idempotencyKey":"k","subject":{"runId":"r"},"intent":{"resourceUrl":"https://a.example/","method":"GET"}}`
+	first := decide(plainly, 201)
+	// What is absent is not hashed: the same decision again.
+	nulls := `{"protocol":"x402","idempotencyKey":"k","policy":null,"subject":{"runId":"r","agentId":null,"purpose":null},` +
+		`"intent":{"resourceUrl":"https://a.example/","method":"GET","payTo":null,"amountUsd":null,"serverId":null}}`
+	if again := decide(nulls, 200); again != first {
+		t.Errorf("with nulls: %s\nwithout: %s", again, first)
+	}
+	if got := decide(`{"protocol":"x402","idempotencyKey":null}`, 400); !strings.Contains(got, "idempotencyKey is required") {
+		t.Error(got)
+	}
+	if a := n.callTool(n.dial(eras[0], "Authorization", "Bearer "+token), "list_assurance_history", `{"limit":null,"cursor":null}`); a.isError {
+		t.Errorf("over MCP: %+v", a)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/api/site"
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
@@ -63,7 +64,7 @@ func (s *Server) home(command, environment string) homePage {
 		h.Environs = append(h.Environs, e)
 	}
 	for _, group := range pricedGroups() {
-		if group.Name == "Safety" {
+		if group.Name == site.GroupSafety {
 			h.Services = group.Services
 		}
 	}
@@ -81,7 +82,7 @@ func postHome(s *Server, v *visit) (view, error) {
 		command = example
 	}
 	page := s.home(command, v.form.Get("environment"))
-	if !s.rates.allow("try from " + s.clientAddress(v.request)) {
+	if !s.rates.allow(toTry, s.network(v.request)) {
 		page.Problem = "Too many commands were tried from this address. Wait a minute, or use a free key."
 		return view{template: "home.html", data: page, status: http.StatusTooManyRequests}, nil
 	}

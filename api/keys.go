@@ -32,7 +32,7 @@ var issueFreeKey = &operation{
 	example: `{"email":"ada@example.com"}`,
 	success: http.StatusCreated, errors: []int{400, 413, 429, 503},
 	run: func(s *Server, c *call) (reply, error) {
-		if !s.rates.allow(s.clientAddress(c.request)) {
+		if from := s.network(c.request); !s.rates.allow(toIssueKeys, from) || !s.rates.allow(toIssueAllDay, from) {
 			return reply{header: nil}, policy.Refuse(commands.CodeTooManyKeys, "", "too many keys were issued, try again later")
 		}
 		var in freeKeyRequest

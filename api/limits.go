@@ -74,8 +74,16 @@ const (
 
 	maxIdempotencyKey = 200 // characters, as the specification's
 
-	keysPerMinute    = 10     // free keys per network address
+	// Per network address, of IPv6 per /64.
+	keysPerMinute     = 10               // free keys, and whatever else makes something new
+	keysPerDay        = 100              // free keys
+	verifiesPerMinute = 600              // records: an auditor has many
+	refundsPerMinute  = 30               // recomputed answers
+	bodyCountsAs      = 16 << 10         // octets of a body that cost as much as one request more
+	lettersPerAddress = 3                // with a link to sign in, to one mailbox in
+	lettersPeriod     = 15 * time.Minute // so long
+
 	retrySoon        = "2"    // seconds, after a 503 that passes
 	retryLimited     = "60"   // seconds; one for every limit but the quota, so that it does not tell which
-	rateLimitEntries = 10_000 // network addresses that are remembered
+	rateLimitEntries = 10_000 // that are remembered; then the one not seen for the longest time is forgotten
 )

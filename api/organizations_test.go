@@ -376,7 +376,7 @@ func TestPolicyOverTheAPI(t *testing.T) {
 	if !strings.HasPrefix(list.body, `{"activations":[`) || !strings.Contains(list.body, `"active":{"activatedAt"`) {
 		t.Errorf("policies: %s", list.body)
 	}
-	dev.want(dev.post("/api/assurance/policies", `{"policyId":"default","version":3}`), 400, `{"error":"`)
+	dev.want(dev.post("/api/assurance/policies", `{"policyId":"default","version":2}`), 400, `{"error":"`)
 	dev.want(dev.do("POST", "/api/assurance/policies", "text/plain", `{"policyId":"default"}`), 400, "ontent")
 	dev.want(dev.post("/api/assurance/policies", `{"policyId":"default","allowedHosts":["`+strings.Repeat("a", 262_144)+`"]}`), 413, `{"error":"`)
 	clean(t, s)

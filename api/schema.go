@@ -27,16 +27,14 @@ type schema struct {
 	compiled *jsonschema.Schema
 }
 
-// newSchema makes and compiles the schema of a request. With nullIsAbsent an
-// optional member may be null, which means that it is not there.
-func newSchema(t reflect.Type, nullIsAbsent bool) (*schema, error) {
+// newSchema makes and compiles the schema of a request, in which an optional member
+// may be null, which means that it is not there.
+func newSchema(t reflect.Type) (*schema, error) {
 	document, err := schemaOf(t)
 	if err != nil {
 		return nil, err
 	}
-	if nullIsAbsent {
-		allowNull(document)
-	}
+	allowNull(document)
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft2020)
 	compiler.AssertFormat()
@@ -313,6 +311,9 @@ func refusalOf(e *jsonschema.ValidationError) placed {
 		}
 		return p
 	case *kind.Type:
+		if k.Got == "null" && isMember(e.InstanceLocation) { // an optional one may be null
+			return at("missing_field", pointer, "is required")
+		}
 		return at("wrong_type", pointer, "must be "+article(k.Want))
 	case *kind.MinLength:
 		return at("out_of_range", pointer, fmt.Sprintf("must have at least %d characters", k.Want))
@@ -342,6 +343,12 @@ func refusalOf(e *jsonschema.ValidationError) placed {
 		return at("out_of_range", pointer, "is out of range")
 	}
 	return at("invalid_request", pointer, "does not have the documented shape")
+}
+
+// isMember says whether a place is a member of an object rather than an element of
+// a list, or the whole.
+func isMember(place []string) bool {
+	return len(place) > 0 && strings.Trim(place[len(place)-1], "0123456789") != ""
 }
 
 func article(want []string) string {

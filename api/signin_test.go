@@ -295,7 +295,9 @@ func TestOldAndNewerLinks(t *testing.T) {
 	b := s.browser(t)
 	first := b.link("ada@example.com", "")
 	second := b.link("ada@example.com", "")
-	b.want(b.form("/sign-in/confirm", url.Values{"token": {first}}), 410, "was used or is too old")
+	if a := b.form("/sign-in/confirm", url.Values{"token": {first}}); a.status != http.StatusSeeOther {
+		t.Errorf("whoever asks for another link keeps a member out: %v", a)
+	}
 	s.clock.add(10 * time.Minute)
 	b.want(b.form("/sign-in/confirm", url.Values{"token": {second}}), 410, "was used or is too old")
 	for _, bad := range []string{"", "x", strings.Repeat("A", 43), strings.Repeat("a", 42) + "!", strings.Repeat("A", 5000), "a\x00b"} {
@@ -601,7 +603,7 @@ func TestWithoutSigner(t *testing.T) {
 	b.want(b.get("/api/assurance/policies"), 200, "active")
 	b.want(b.post("/api/assurance/members", `{"email":"bob@example.com","role":"admin"}`), 503, `{"error":"signing is unavailable`)
 	program := s.browser(t)
-	program.want(program.get("/api/assurance/policies", "Authorization", "Bearer "+n.token), 403, "missing scope policy:draft")
+	program.want(program.post("/api/assurance/policies", `{}`, "Authorization", "Bearer "+n.token), 403, "missing scope policy:draft")
 	program.want(program.post("/api/auth/sign-in", `{"email":"ada@example.com"}`), 503, "signing is unavailable")
 }
 
@@ -621,8 +623,8 @@ func TestMailThatFailsIsSaid(t *testing.T) {
 	}
 }
 
-// TestSignInIsSlowedDown: ten links a minute for one address, and ten to one
-// mailbox from whichever address.
+// TestSignInIsSlowedDown: ten links a minute for one address, and three in 15
+// minutes to one mailbox from whichever address and however it is spelled.
 func TestSignInIsSlowedDown(t *testing.T) {
 	outbox := api.NewOutbox(slog.New(slog.DiscardHandler))
 	s := newSiteWith(t, ledgertest.New(t), "", outbox, func(c *api.Config) {
@@ -636,11 +638,11 @@ func TestSignInIsSlowedDown(t *testing.T) {
 	for n := range 10 {
 		b.want(ask(fmt.Sprintf("a%d@example.com", n), "192.0.2.1"), 202, "on its way")
 	}
-	b.want(ask("b@example.com", "192.0.2.1"), 429, `{"error":"too many links were mailed, try again later"}`)
-	for n := range 10 {
+	b.want(ask("b@example.com", "192.0.2.1"), 429, `{"error":"too many links were mailed, open the one in the last letter or try again later"}`)
+	for n := range 3 {
 		b.want(ask("Ada@example.com", fmt.Sprintf("198.51.100.%d", n)), 202, "on its way")
 	}
-	b.want(ask("ada@example.com", "198.51.100.99"), 429, "too many")
-	s.clock.add(time.Minute)
+	b.want(ask("ada+tag@example.com", "198.51.100.99"), 429, "too many")
+	s.clock.add(5 * time.Minute)
 	b.want(ask("ada@example.com", "192.0.2.1"), 202, "on its way")
 }

@@ -79,7 +79,7 @@ func (a *App) issueFreeKey(ctx context.Context, address string) (IssuedKey, erro
 	if err != nil {
 		return IssuedKey{}, err
 	}
-	reference := a.Vault.Reference(ledger.ServiceTenant, subject).String()[:32]
+	reference := a.Vault.Reference(ledger.ServiceTenant, "email:"+Mailbox(address)).String()[:32]
 	_, err = a.Ledger.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, Drafts: []ledger.Draft{
 		{Stream: "free_keys/" + reference + "/" + month(now), Expect: ledger.Any(freeKeysPerMonth),
 			ID: a.NewID("evt_"), Type: events.TypeKeyRequested, SchemaVersion: 1, Actor: "system", Payload: requested},

@@ -64,15 +64,18 @@ func followers(l *ledger.Ledger, sinks []Sink) []projection {
 	return list
 }
 
-// prepareHandOn writes the first checkpoint of what hands events on: a sink begins
-// at the first event, webhooks at the head, since none was there before.
-func (r *run) prepareHandOn(ctx context.Context) error {
-	begin := `values ($1, 0, $2::integer, 0, decode(repeat('00', 32), 'hex'), '')`
+// handOn writes the first checkpoint of what hands events on: a sink begins at the
+// first event, webhooks at the head, since none was there before. What stands
+// behind an event that this ledger does not have, because the database was put
+// back, begins anew: a sink's messages have ids.
+func (r *run) handOn(ctx context.Context) error {
+	begin := `select $1, 0, $2::integer, 0, decode(repeat('00', 32), 'hex'), ''`
 	if r.name == webhooks.name {
 		begin = `select $1, 0, $2::integer, pos, last_hash, '' from ledger_head where p = 0`
 	}
-	_, err := r.ledger.Pool().Exec(ctx, `insert into projection_checkpoint (name, p, version, pos, hash, state) `+begin+` on conflict do nothing`,
-		r.name, r.version)
+	_, err := r.ledger.Pool().Exec(ctx, `insert into projection_checkpoint as c (name, p, version, pos, hash, state) `+begin+`
+		on conflict (name, p) do update set pos = excluded.pos, hash = excluded.hash where c.pos > 0 and not exists
+			(select from events e where e.p = 0 and e.pos = c.pos and e.hash = c.hash)`, r.name, r.version)
 	if err != nil {
 		return err
 	}

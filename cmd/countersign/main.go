@@ -10,9 +10,11 @@
 //	countersign org create|…        organizations, members, tokens
 //	countersign policy activate|…   the policy of an organization
 //	countersign webhooks create|…   who is told of an organization's decisions
+//	countersign signer list|rotate  keys that sign
 //	countersign payments list|…     payments over x402
 //	countersign refunds list|…      what is paid back
 //	countersign entitlements list|… customers' access to products
+//	countersign replay rebuild      build a read model anew
 //	countersign migrate             the database schema
 //	countersign doctor              what works here and what does not
 //
@@ -48,9 +50,11 @@ type cli struct {
 	Policy       policyCmd       `cmd:"" help:"The policy of an organization: check, draft, activate, preview, explain."`
 	Webhooks     webhooksCmd     `cmd:"" help:"Who is told of an organization's decisions: create, rotate, remove, list, deliveries, resend."`
 	Check        checkCmd        `cmd:"" help:"Just before executing: is this pending call the one that was decided about? Exit 1: it may not be made."`
+	Signer       signerCmd       `cmd:"" help:"Keys that sign records and checkpoints: list, rotate."`
 	Payments     paymentsCmd     `cmd:"" help:"Payments over x402, for operators."`
 	Refunds      refundsCmd      `cmd:"" help:"Refunds of payments over x402, for operators."`
 	Entitlements entitlementsCmd `cmd:"" help:"Customers' access to products, for operators: list, grant, revoke."`
+	Replay       replayCmd       `cmd:"" help:"Build again from the events what was built from them."`
 	Migrate      migrateCmd      `cmd:"" help:"The database schema."`
 	Doctor       doctorCmd       `cmd:"" help:"Check what works here, in words."`
 	Config       configCmd       `cmd:"" help:"Print every setting, its value (secrets masked) and where it comes from."`

@@ -67,6 +67,14 @@ const (
 	sampledCalls         = 100              // recomputed once a day
 	settlingHour         = time.Hour
 
+	// Messages to webhooks.
+	deliveriesAtOnce = 16
+	deliveriesToOne  = 2                      // webhook: a slow one keeps no more slots
+	deliveriesEvery  = 250 * time.Millisecond // looked for
+	deliveryTimeout  = 30 * time.Second       // of an attempt: 15 s of it are the receiver's
+	deliveryLease    = time.Minute            // after which a node that took a message is taken to be dead
+	shownDeliveries  = 100
+
 	// An address nobody has, for a service that only its own machine can reach.
 	noContact = "operator@countersign.invalid"
 

@@ -23,6 +23,7 @@ type metrics struct {
 	attempts *prometheus.HistogramVec
 
 	irreproducible prometheus.Counter
+	deliveries     *prometheus.CounterVec
 }
 
 func newMetrics(l *ledger.Ledger, p *projections.Projections) *metrics {
@@ -40,7 +41,9 @@ func newMetrics(l *ledger.Ledger, p *projections.Projections) *metrics {
 	}
 	m.irreproducible = prometheus.NewCounter(prometheus.CounterOpts{Name: "countersign_irreproducible_calls_total",
 		Help: "Settled calls that gave another output when they were recomputed."})
-	m.registry.MustRegister(m.irreproducible, m.requests, m.panics, m.attempts, collectors.NewGoCollector(), lags{p}, openPayments{p})
+	m.deliveries = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "countersign_webhook_attempts_total",
+		Help: "Attempts to send messages to webhooks, by the state of the message afterwards."}, []string{"state"})
+	m.registry.MustRegister(m.irreproducible, m.deliveries, m.requests, m.panics, m.attempts, collectors.NewGoCollector(), lags{p}, openPayments{p})
 	stats := l.Stats()
 	for name, counter := range map[string]interface{ Load() int64 }{
 		"events": &stats.Events, "batches": &stats.Batches, "fast_path": &stats.FastPath,
@@ -56,6 +59,8 @@ func newMetrics(l *ledger.Ledger, p *projections.Projections) *metrics {
 func (m *metrics) observe(route string, status int, d time.Duration) {
 	m.requests.WithLabelValues(route, strconv.Itoa(status)).Observe(d.Seconds())
 }
+
+func (m *metrics) delivered(state string) { m.deliveries.WithLabelValues(state).Inc() }
 
 func (m *metrics) settled(state string, d time.Duration) {
 	m.attempts.WithLabelValues(state).Observe(d.Seconds())

@@ -19,6 +19,7 @@ func organizationOperations() []*operation {
 		listPolicies, draftPolicy, previewPolicy, activatePolicy, freezePolicy,
 		requestSignIn, getSession, signOut,
 	})
+	table = append(table, webhookOperations()...)
 	for _, op := range table {
 		op.bareErrors = true
 	}

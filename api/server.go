@@ -69,6 +69,7 @@ type Server struct {
 	kept        kept                            // pages and the documents made of them
 	prices      document
 	settling    *settling
+	deliveries  *deliveries
 	doors       map[string]*mcp.Door // by path
 	seats       chan struct{}        // one per request that is worked for
 	bodies      *bodies
@@ -112,6 +113,7 @@ func New(c Config) (*Server, error) {
 	if s.app.Settler != nil {
 		s.app.Settling = s.settling.take
 	}
+	s.deliveries = newDeliveries(s.app, s.projections, s.log, s.metrics)
 	if s.openAPI, err = newOpenAPI(s); err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ var shownNowhere = []string{
 	events.TypeCustomerBound, events.TypePurchaseFulfilled, events.TypePurchaseRefunded, events.TypeSubscriptionUpdated,
 	events.TypeEntitlementGranted, events.TypeEntitlementRevoked, events.TypeDownloadConsumed,
 	events.TypeAgentRegistered, events.TypeAgentVerified, events.TypeAgentClaimed, events.TypeAccessTokenRevoked, events.TypeCreditGranted,
+	events.TypeWebhookCreated, events.TypeWebhookRotated, events.TypeWebhookRemoved,
 	events.TypeCheckpointsBegun, events.TypeRollbackDeclared, events.TypeSubjectErased, events.TypeExportCreated,
 }
 

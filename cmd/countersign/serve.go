@@ -16,6 +16,7 @@ import (
 
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/projections"
+	"github.com/countersign/countersign/projections/jetstream"
 )
 
 // serveCmd starts the service.
@@ -56,6 +57,7 @@ type running struct {
 	cmd              *serveCmd
 	node             *node
 	projections      *projections.Projections
+	sink             *jetstream.Publisher // nil without FANOUT_URL
 	api              *api.Server
 	public, internal *http.Server
 	address, metrics string
@@ -104,7 +106,10 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 	if s.heads, err = s.node.keepCheckpoints(ctx); err != nil {
 		return nil, err
 	}
-	if s.projections, err = projections.Start(ctx, s.node.ledger, log); err != nil {
+	if s.node.app.WebhookNetworks, err = networks("WEBHOOK_NETWORKS", c.WebhookNets); err != nil {
+		return nil, err
+	}
+	if err = s.follow(ctx, log); err != nil {
 		return nil, err
 	}
 	if s.payments, err = c.x402Settings.open(ctx, &c.data, c.onThisMachine(), log); err != nil {
@@ -138,10 +143,25 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 	return s, nil
 }
 
-// settle starts what finds out about payments until close ends it.
+// follow starts the read models, and the sink of the settings if there is one.
+func (s *running) follow(ctx context.Context, log *slog.Logger) (err error) {
+	var sinks []projections.Sink
+	if s.cmd.FanoutURL != "" {
+		if s.sink, err = jetstream.New(s.cmd.FanoutURL, log); err != nil {
+			return fmt.Errorf("FANOUT_URL: %w", err)
+		}
+		sinks = append(sinks, projections.Sink{Name: "nats", Publisher: s.sink})
+	}
+	s.projections, err = projections.Start(ctx, s.node.ledger, log, sinks...)
+	return err
+}
+
+// settle starts what works beside the requests until close ends it: what finds out
+// about payments, and what sends to webhooks.
 func (s *running) settle(ctx context.Context) {
 	ctx, s.background = context.WithCancel(context.WithoutCancel(ctx))
 	s.working.Go(func() { s.api.Reconcile(ctx) })
+	s.working.Go(func() { s.api.Deliver(ctx) })
 	if s.payments.run != nil {
 		s.working.Go(func() { s.payments.run(ctx) })
 	}
@@ -254,6 +274,9 @@ func (s *running) close(ctx context.Context) {
 	}
 	if s.projections != nil {
 		s.projections.Close()
+	}
+	if s.sink != nil {
+		_ = s.sink.Close()
 	}
 	if s.node != nil {
 		s.node.close()

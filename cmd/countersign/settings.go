@@ -73,6 +73,8 @@ type service struct {
 	StripeKey      string        `help:"Secret key of the Stripe account for card checkout; without it, checkout answers 503." env:"STRIPE_SECRET_KEY" name:"stripe-secret-key" secret:"" placeholder:"KEY"`
 	StripeWebhook  string        `help:"Signing secret of the webhook at /api/webhooks/stripe; two with a comma between while rotating." env:"STRIPE_WEBHOOK_SECRET" name:"stripe-webhook-secret" secret:"" placeholder:"SECRET"`
 	StripeAPIBase  string        `help:"Loopback address that takes the place of Stripe's, for tests." env:"STRIPE_API_BASE" name:"stripe-api-base" placeholder:"URL"`
+	WebhookNets    []string      `help:"Private networks that webhooks of organizations may reach; none by default." env:"WEBHOOK_NETWORKS" name:"webhook-networks" placeholder:"CIDR"`
+	FanoutURL      string        `help:"NATS server with JetStream that is told of every event, such as nats://user:password@host:4222." env:"FANOUT_URL" name:"fanout-url" secret:"" placeholder:"URL"`
 	Migrate        bool          `help:"Bring the schema of DATABASE_URL up to date first."`
 	Drain          time.Duration `help:"How long readiness fails before the listener closes at the end." default:"0s"`
 }
@@ -129,11 +131,16 @@ func loopback(address string) bool {
 }
 
 func (s *service) proxies() ([]netip.Prefix, error) {
+	return networks("TRUSTED_PROXIES", s.TrustedProxies)
+}
+
+// networks reads the networks of a setting.
+func networks(setting string, texts []string) ([]netip.Prefix, error) {
 	var prefixes []netip.Prefix
-	for _, text := range s.TrustedProxies {
+	for _, text := range texts {
 		prefix, err := netip.ParsePrefix(text)
 		if err != nil {
-			return nil, errors.New("TRUSTED_PROXIES must list networks such as 10.0.0.0/8")
+			return nil, fmt.Errorf("%s must list networks such as 10.0.0.0/8", setting)
 		}
 		prefixes = append(prefixes, prefix)
 	}
@@ -330,7 +337,7 @@ func (c *configCmd) Run(o *output) error {
 	}
 	for _, entry := range os.Environ() {
 		name, _, _ := strings.Cut(entry, "=")
-		for _, prefix := range []string{"LEDGER_", "SIGNING_", "CHECKPOINT_", "X402_", "STRIPE_", "SMTP_", "MCP_"} {
+		for _, prefix := range []string{"LEDGER_", "SIGNING_", "CHECKPOINT_", "X402_", "STRIPE_", "SMTP_", "MCP_", "WEBHOOK_", "FANOUT_"} {
 			if strings.HasPrefix(name, prefix) && !slices.Contains(known, strings.TrimSuffix(name, "_FILE")) {
 				fmt.Fprintf(o.stderr, "countersign: %s is set, but no setting has this name\n", name)
 			}

@@ -136,16 +136,15 @@ func TestStrictJSONAtEveryActionEndpoint(t *testing.T) {
 	}
 }
 
-// null is a value the quick gate's contract does not have; the enveloped services
-// take it for an absent optional member.
-func TestNullIsRefusedOrAbsent(t *testing.T) {
+// null for an optional member means that it is absent, at every endpoint and over
+// MCP; a required one is missing.
+func TestNullIsAbsent(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
 	key := n.issueKey()
 	for _, member := range []string{"repo", "cwd", "branch", "actor", "intent", "diffStat", "environment", "target", "commit", "diffHash", "failClosedOnUnmatched"} {
 		body := `{"command":"git status","` + member + `":null}`
-		n.refused(n.post(quickPath, key, body), 400, "wrong_type", "/"+member)
-		for _, path := range []string{scorePath, triagePath, runPath} {
+		for _, path := range []string{quickPath, scorePath, triagePath, runPath} {
 			a := n.post(path, key, body)
 			n.wants(a, 200)
 			if got := a.members(t)["actionHash"]; got != plainActionHash {
@@ -159,7 +158,33 @@ func TestNullIsRefusedOrAbsent(t *testing.T) {
 		for _, member := range members {
 			n.wants(n.post(path, key, `{"command":"git status","`+member+`":null}`), 200)
 		}
-		n.refused(n.post(path, key, `{"command":null}`), 400, "-", "/command")
+		n.refused(n.post(path, key, `{"command":null}`), 400, "missing_field", "/command")
+	}
+	n.refused(n.post(quickPath, key, `{"command":null}`), 400, "missing_field", "/command")
+	n.refused(n.post("/api/keys/free", "", `{"email":null}`), 400, "missing_field", "/email")
+	if a := n.callTool(n.dial(eras[0], "X-API-Key", key), "action_safety_quick_gate", `{"command":"git status","repo":null}`); a.isError {
+		t.Errorf("over MCP: %+v", a)
+	}
+
+	token := n.tokenWithPolicy()
+	decide := func(body string, status int) string {
+		a := n.send(http.MethodPost, "/api/assurance/decisions", body, "Authorization", "Bearer "+token, "Content-Type", "application/json")
+		n.wants(a, status)
+		return string(a.body)
+	}
+	const plainly = `{"protocol":"x402","idempotencyKey":"k","subject":{"runId":"r"},"intent":{"resourceUrl":"https://a.example/","method":"GET"}}`
+	first := decide(plainly, 201)
+	// What is absent is not hashed: the same decision again.
+	nulls := `{"protocol":"x402","idempotencyKey":"k","policy":null,"subject":{"runId":"r","agentId":null,"purpose":null},` +
+		`"intent":{"resourceUrl":"https://a.example/","method":"GET","payTo":null,"amountUsd":null,"serverId":null}}`
+	if again := decide(nulls, 200); again != first {
+		t.Errorf("with nulls: %s\nwithout: %s", again, first)
+	}
+	if got := decide(`{"protocol":"x402","idempotencyKey":null}`, 400); !strings.Contains(got, "idempotencyKey is required") {
+		t.Error(got)
+	}
+	if a := n.callTool(n.dial(eras[0], "Authorization", "Bearer "+token), "list_assurance_history", `{"limit":null,"cursor":null}`); a.isError {
+		t.Errorf("over MCP: %+v", a)
 	}
 }
 
@@ -282,6 +307,34 @@ func TestContentTypeAndEncoding(t *testing.T) {
 	})
 }
 
+// An unknown member is named by the object that holds it and, where it is near a
+// known one, by what was meant: over HTTP and over MCP in the same words.
+func TestUnknownMembersAreNamedByWhatWasMeant(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	key, token := n.issueKey(), n.tokenWithPolicy()
+	for _, c := range []struct{ path, tool, credential, body, want string }{
+		{quickPath, "action_safety_quick_gate", key, `{"comand":"ls"}`, "the body has an unknown member, did you mean command?"},
+		{quickPath, "action_safety_quick_gate", key, `{"zzz":1,"command":"ls","Repo":"x"}`, "the body has an unknown member"},
+		{"/api/agent-services/spend-assurance/run", "spend_assurance_run", key, `{"payment":{"resourceURL":"https://a.example"}}`, "payment has an unknown member, did you mean resourceUrl?"},
+		{"/api/agent-services/portfolio-risk/score", "portfolio_risk_score", key, `{"positions":[{"symbol":"A","wieght":1}]}`, "positions.0 has an unknown member, did you mean weight?"},
+		{"/api/agent-services/wallet-screen/score", "wallet_screen_score", key, `{"address":"0x1f9840a85d5af5bf1d1762f925bdaddc4201f984","fundSource":{"declarde":"other"}}`, "fundSource has an unknown member, did you mean declared?"},
+		{"/api/assurance/decisions", "authorize_purchase_intent", token, `{"protocl":"x402"}`, "request: unknown field, did you mean protocol?"},
+		{"/api/keys/free", "", key, `{"mail":"ada@example.com"}`, "the body has an unknown member, did you mean email?"},
+	} {
+		a := n.send(http.MethodPost, c.path, c.body, "Authorization", "Bearer "+c.credential, "Content-Type", "application/json")
+		if got := a.members(t)["error"]; a.status != 400 || got != c.want {
+			t.Errorf("%s %s: %v, want %s", c.path, c.body, a, c.want)
+		}
+		if c.tool == "" {
+			continue
+		}
+		if m := n.callTool(n.dial("2025-06-18", "Authorization", "Bearer "+c.credential), c.tool, c.body); !m.isError || m.text != string(a.body) {
+			t.Errorf("%s: %+v, REST %v", c.tool, m, a)
+		}
+	}
+}
+
 func TestWrongMethodIs405WithAllow(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -301,7 +354,11 @@ func TestWrongMethodIs405WithAllow(t *testing.T) {
 				if a.status != 405 || a.header.Get("Allow") != allow {
 					t.Errorf("%s %s: %v, Allow %q, want %q", method, path, a, a.header.Get("Allow"), allow)
 				}
-				if method != "HEAD" {
+				switch {
+				case method == "HEAD":
+				case strings.HasPrefix(path, statusPath): // as all its errors: exactly {error}
+					n.bare(a, 405, "method not allowed")
+				default:
 					n.refused(a, 405, "method_not_allowed", "")
 				}
 			})
@@ -314,6 +371,8 @@ func TestUnknownAndOddPathsAre404(t *testing.T) {
 	n := startNode(t, setup{})
 	key := n.issueKey()
 	n.unchanged(func() {
+		n.bare(n.get(statusPath), 404, "not found")
+		n.bare(n.get(statusPath+"asw_1/x"), 404, "not found")
 		for _, path := range []string{
 			"/api/" + canary, "/api", "/api/", "/api/agent-services", quickPath + "/", quickPath + "/" + canary, strings.ToUpper(quickPath),
 			"//api/health", "/api//health", "/api/./health", "/./api/health", "/api/x/../health", "/../api/health", "/api/health/.", "/api/health/..",

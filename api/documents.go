@@ -1,17 +1,14 @@
 package api
 
 import (
-	"bytes"
 	"crypto/ed25519"
 	"crypto/sha256"
-	_ "embed"
 	"encoding/base64"
 	"encoding/hex"
 	"net/http"
 	"reflect"
 	"slices"
 	"strings"
-	"text/template"
 
 	"github.com/invopop/jsonschema"
 
@@ -35,6 +32,10 @@ func newDocument(body []byte, media string) document {
 // answer sends the document, or 304 to who has it already.
 func (d document) answer(c *call) reply {
 	r := reply{body: d.body, media: d.media, header: public()}
+	r.header.Set("Access-Control-Expose-Headers", exposedHeaders)
+	if d.media == catalogMedia {
+		r.header.Set("Link", "<"+catalogPath+`>; rel="api-catalog"`)
+	}
 	r.header.Set("ETag", d.etag)
 	for tag := range strings.SplitSeq(c.request.Header.Get("If-None-Match"), ",") {
 		if tag = strings.TrimPrefix(strings.TrimSpace(tag), "W/"); tag == d.etag || tag == "*" {
@@ -219,47 +220,11 @@ const (
 	authPath = "/auth.md"
 )
 
-//go:embed site/content/auth.md
-var authText string
-
-var authTemplate = template.Must(template.New("auth.md").Parse(authText))
-
 // authDocument tells an agent in words what the metadata tells a client.
-var authDocument = &operation{
-	id: "get_auth_md", method: http.MethodGet, path: authPath,
-	summary: "How an agent registers, gets tokens and is claimed, step by step.",
-	output:  reflect.TypeFor[string](), media: "text/markdown; charset=utf-8",
-	run: func(s *Server, c *call) (reply, error) {
-		type scope struct{ Name, Grants string }
-		var scopes []scope
-		for _, name := range commands.AgentScopes {
-			scopes = append(scopes, scope{name, scopeMeanings[name]})
-		}
-		var text bytes.Buffer
-		err := authTemplate.Execute(&text, map[string]any{"Base": s.app.BaseURL, "Scopes": scopes})
-		return newDocument(text.Bytes(), c.op.media).answer(c), err
-	},
-}
-
-//go:embed site/content/llms.txt
-var llmsText string
-
-var llmsTemplate = template.Must(template.New("llms.txt").Parse(llmsText))
+var authDocument = madeOf("get_auth_md", authPath, "text/markdown; charset=utf-8",
+	"How an agent registers, gets tokens and is claimed, step by step.", textOf("auth.md"))
 
 // llmsDocument tells a model what is here and what it costs (llmstxt.org), from
 // the same declarations as every other list.
-var llmsDocument = &operation{
-	id: "get_llms_txt", method: http.MethodGet, path: "/llms.txt",
-	summary: "What is here, what it costs and where to begin, for language models.",
-	output:  reflect.TypeFor[string](), media: "text/plain; charset=utf-8",
-	run: func(s *Server, c *call) (reply, error) {
-		summaries := map[string]string{}
-		for _, op := range s.operations {
-			summaries[op.id] = op.summary
-		}
-		var text bytes.Buffer
-		err := llmsTemplate.Execute(&text, map[string]any{"Base": s.app.BaseURL, "X402": s.takesPayments(),
-			"Pricing": s.pricing(), "Summaries": summaries, "Products": s.pricedProducts()})
-		return newDocument(text.Bytes(), c.op.media).answer(c), err
-	},
-}
+var llmsDocument = madeOf("get_llms_txt", "/llms.txt", textMedia,
+	"What is here, what it costs and where to begin, for language models.", textOf("llms.txt"))

@@ -106,7 +106,7 @@ func (s *Server) refused(r *http.Request, bare bool, err error) reply {
 		h.Set("WWW-Authenticate", s.challenge("", invalidToken(r, err), ""))
 		h.Set("Connection", "close") // whatever body was sent is not read
 	case status == http.StatusServiceUnavailable && h.Get("Retry-After") == "" && !notConfigured[body.Code]:
-		h.Set("Retry-After", "2")
+		h.Set("Retry-After", retrySoon)
 	case status == http.StatusTooManyRequests && h.Get("Retry-After") == "":
 		h.Set("Retry-After", retryLimited)
 	case status == http.StatusRequestEntityTooLarge:
@@ -130,6 +130,7 @@ func (s *Server) refused(r *http.Request, bare bool, err error) reply {
 
 func (s *Server) problemOf(h http.Header, r *http.Request, err error) (int, problem) {
 	var quota *commands.QuotaExhausted
+	var keys *commands.KeysExhausted
 	var open *pending
 	var unavailable *commands.Unavailable
 	var refused *policy.Error
@@ -140,6 +141,9 @@ func (s *Server) problemOf(h http.Header, r *http.Request, err error) (int, prob
 		h.Set("Retry-After", strconv.FormatInt(s.secondsUntil(quota.ResetsAt), 10))
 		return http.StatusTooManyRequests, problem{Error: quota.Error(), Code: commands.CodeQuota,
 			UpgradeURL: upgrade, ResetsAt: commands.Stamp(quota.ResetsAt), PayPerCall: true}
+	case errors.As(err, &keys):
+		h.Set("Retry-After", strconv.FormatInt(s.secondsUntil(keys.ResetsAt), 10))
+		return http.StatusTooManyRequests, problem{Error: keys.Error(), Code: commands.CodeTooManyKeys, ResetsAt: commands.Stamp(keys.ResetsAt)}
 	case errors.As(err, &open):
 		if open.cause != nil {
 			s.log.Warn("the end of a payment could not be read", "requestId", requestID(r.Context()), "paymentId", open.paymentID, "error", open.cause)

@@ -31,3 +31,6 @@ func (s *Server) ReviewLetters(orgID string) {
 	}
 	s.reviews.running.Wait()
 }
+
+// Triable are the examples of the first page.
+var Triable = triable

@@ -24,7 +24,7 @@ var health = &operation{
 	output:  reflect.TypeFor[healthStatus](),
 	run: func(s *Server, c *call) (reply, error) {
 		state := "ok"
-		if len(s.Ready(c.request.Context())) > 0 {
+		if r := s.Ready(c.request.Context()); len(r.Failed)+len(r.Degraded) > 0 {
 			state = "degraded"
 		}
 		return reply{value: healthStatus{state, s.app.BaseURL, "Countersign", s.paymentMode()}}, nil
@@ -36,14 +36,19 @@ func (s *Server) healthz(w http.ResponseWriter, r *http.Request) {
 	s.reply(w, r, &operation{success: http.StatusOK}, reply{value: map[string]string{"status": "ok"}})
 }
 
+// Readiness is what keeps a node from serving, and what is wrong without that,
+// each sorted. Another node would be no better off with what is degraded, so it is
+// no reason to send it no requests.
+type Readiness struct{ Failed, Degraded []string }
+
 // readyz says whether the node should get requests, and if not, what failed.
 func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
-	failed := s.Ready(r.Context())
+	ready := s.Ready(r.Context())
 	status := http.StatusOK
-	if len(failed) > 0 {
+	if len(ready.Failed) > 0 {
 		status = http.StatusServiceUnavailable
 	}
-	said := map[string]any{"ready": len(failed) == 0, "failed": failed}
+	said := map[string]any{"ready": len(ready.Failed) == 0, "failed": ready.Failed, "degraded": ready.Degraded}
 	if open := s.openPayments(r.Context()); open > 0 { // they need somebody's attention, and no other node
 		said["openPayments"] = open
 	}
@@ -56,42 +61,50 @@ const (
 	maxClockSkew = 2 * time.Second // between this node and the database
 )
 
-// Ready names what keeps the node from serving, sorted; none if all is well.
-func (s *Server) Ready(ctx context.Context) []string {
+// Ready names what keeps the node from serving: draining, signer, database,
+// migrations, ledger (it cannot append); and what is degraded: clock (it differs
+// from the database's), projections (a read model is behind, is being rebuilt, or
+// has parked events; its own queries answer 503).
+func (s *Server) Ready(ctx context.Context) Readiness {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	failed := []string{}
+	r := Readiness{Failed: []string{}, Degraded: []string{}}
 	if s.draining.Load() {
-		failed = append(failed, "draining")
+		r.Failed = append(r.Failed, "draining")
 	}
 	if s.app.Signer == nil {
-		failed = append(failed, "signer")
+		r.Failed = append(r.Failed, "signer")
 	}
-	if s.app.Ledger.Stopped() != nil {
-		failed = append(failed, "ledger")
-	}
+	s.readyDatabase(ctx, &r)
+	slices.Sort(r.Failed)
+	slices.Sort(r.Degraded)
+	return r
+}
+
+func (s *Server) readyDatabase(ctx context.Context, r *Readiness) {
 	var now time.Time
 	var version uint
 	err := s.app.Ledger.Pool().QueryRow(ctx, `select now(), (select version from public.schema_migrations limit 1)`).Scan(&now, &version)
 	if err != nil {
-		return append(failed, "database")
+		r.Failed = append(r.Failed, "database")
+		return
+	}
+	if err := s.app.Ledger.Failing(ctx); err != nil {
+		s.log.Warn("not ready: this node cannot append", "error", err)
+		r.Failed = append(r.Failed, "ledger")
 	}
 	if version != migrations.Latest() {
-		failed = append(failed, "migrations")
+		r.Failed = append(r.Failed, "migrations")
 	}
 	if skew := s.app.Clock().Sub(now); skew.Abs() > maxClockSkew {
-		failed = append(failed, "clock")
+		r.Degraded = append(r.Degraded, "clock")
 	}
 	lags, err := s.projections.Lags(ctx)
+	wrong := err != nil
 	for _, lag := range lags {
-		if lag.Behind > maxLag || lag.Parked > 0 {
-			failed = append(failed, "projections")
-			break
-		}
+		wrong = wrong || lag.Behind > maxLag || lag.Parked > 0 || lag.Rebuilding
 	}
-	if err != nil {
-		failed = append(failed, "projections")
+	if wrong {
+		r.Degraded = append(r.Degraded, "projections")
 	}
-	slices.Sort(failed)
-	return failed
 }

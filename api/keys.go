@@ -32,7 +32,7 @@ var issueFreeKey = &operation{
 	example: `{"email":"ada@example.com"}`,
 	success: http.StatusCreated, errors: []int{400, 413, 429, 503},
 	run: func(s *Server, c *call) (reply, error) {
-		if !s.rates.allow(s.clientAddress(c.request)) {
+		if from := s.network(c.request); !s.rates.allow(toIssueKeys, from) || !s.rates.allow(toIssueAllDay, from) {
 			return reply{header: nil}, policy.Refuse(commands.CodeTooManyKeys, "", "too many keys were issued, try again later")
 		}
 		var in freeKeyRequest
@@ -57,8 +57,24 @@ type keyStatus struct {
 	CallsUsed      int64    `json:"callsUsed"`
 	CallsRemaining int64    `json:"callsRemaining"`
 	ResetsAt       string   `json:"resetsAt" jsonschema:"format=date-time"`
+	Pass           *pass    `json:"pass" jsonschema:"nullable" jsonschema_description:"The live pass that pays once the free calls are used."`
 	Credits        *credits `json:"credits" jsonschema:"nullable"`
 	Upgrade        upgrade  `json:"upgrade"`
+}
+
+// pass is a subscription that is live; with several, the one that ends first.
+type pass struct {
+	Product string `json:"product"`
+	Name    string `json:"name"`
+	EndsAt  string `json:"endsAt" jsonschema:"format=date-time"`
+}
+
+func (s *Server) passOf(b *commands.Balance) *pass {
+	if b == nil || b.Product == "" {
+		return nil
+	}
+	product, _ := s.app.Product(b.Product)
+	return &pass{b.Product, product.Name, commands.Stamp(b.EndsAt)}
 }
 
 // credits are what is left of a pass, or of an agent's credit, which has no end;
@@ -103,14 +119,14 @@ var freeKeyStatus = &operation{
 			return reply{}, err
 		}
 		s.resync(c.request.Context(), c.credential.caller.CustomerID)
-		pass, err := s.app.Pass(c.request.Context(), c.credential.caller.CustomerID)
+		balance, err := s.app.Pass(c.request.Context(), c.credential.caller.CustomerID)
 		if err != nil {
 			return reply{}, err
 		}
 		return reply{value: keyStatus{
 			Plan: "free", CallsPerMonth: commands.FreeCallsPerMonth,
 			CallsUsed: used.Used, CallsRemaining: used.Remaining, ResetsAt: commands.Stamp(used.ResetsAt),
-			Credits: creditsOf(pass), Upgrade: s.upgrade(),
+			Pass: s.passOf(balance), Credits: creditsOf(balance), Upgrade: s.upgrade(),
 		}}, nil
 	},
 }
@@ -141,15 +157,15 @@ func (s *Server) agentStatus(c *call) (reply, error) {
 	}
 	if balance == nil || balance.UsedCents == balance.TotalCents {
 		s.resync(c.request.Context(), c.credential.agent.CustomerID)
-		pass, err := s.app.Pass(c.request.Context(), c.credential.agent.CustomerID)
+		subscribed, err := s.app.Pass(c.request.Context(), c.credential.agent.CustomerID)
 		if err != nil {
 			return reply{}, err
 		}
-		if pass != nil {
-			balance = pass
+		if subscribed != nil {
+			balance = subscribed
 		}
 	}
-	status := keyStatus{Plan: "agent", ResetsAt: commands.Stamp(s.app.MonthEnds()), Credits: creditsOf(balance), Upgrade: s.upgrade()}
+	status := keyStatus{Plan: "agent", ResetsAt: commands.Stamp(s.app.MonthEnds()), Pass: s.passOf(balance), Credits: creditsOf(balance), Upgrade: s.upgrade()}
 	if balance != nil {
 		status.CallsUsed = balance.Calls
 	}

@@ -73,7 +73,7 @@ func TestFreeKeyStatus(t *testing.T) {
 	for range 3 { // never metered
 		a := n.send("GET", "/api/keys/free/status", "", "Authorization", "bearer "+key)
 		n.wants(a, 200)
-		want := map[string]any{"plan": "free", "callsPerMonth": 250.0, "callsUsed": 2.0, "callsRemaining": 248.0, "resetsAt": nextMonth(n.clock.Now()), "credits": nil,
+		want := map[string]any{"plan": "free", "callsPerMonth": 250.0, "callsUsed": 2.0, "callsRemaining": 248.0, "resetsAt": nextMonth(n.clock.Now()), "credits": nil, "pass": nil,
 			"upgrade": map[string]any{"url": n.url + "/pricing#monthly-pass", "product": "monthly-pass", "priceCents": 2900.0, "creditCents": 3500.0}}
 		if diff := cmp.Diff(want, a.members(t)); diff != "" {
 			t.Error(diff)
@@ -115,6 +115,10 @@ func TestThreeKeysPerAddressAndMonth(t *testing.T) {
 			issued.Add(1)
 		case err == nil && a.status == 429 && strings.Contains(string(a.body), `"too_many_keys"`) && a.header.Get("Retry-After") != "":
 			refused.Add(1)
+			// It says when the next one is possible.
+			if a.members(t)["resetsAt"] != "2026-12-01T00:00:00.000Z" || !strings.Contains(string(a.body), "possible from 2026-12-01") || a.header.Get("Retry-After") != "60" {
+				t.Errorf("%v, Retry-After %s", a, a.header.Get("Retry-After"))
+			}
 		default:
 			t.Errorf("%v %v, Retry-After %q", a, err, a.header.Get("Retry-After"))
 		}

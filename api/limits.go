@@ -12,7 +12,15 @@ const (
 	paidTimeout       = 35 * time.Second // asking whether it would settle, settling, and the same
 	maxHeaderBytes    = 64 << 10         // payment headers are large
 	maxConnections    = 16_384           // further ones wait in the accept queue
-	maxInFlight       = 1024             // beyond it 503: a queue would only hide the overload
+	maxInFlight       = 1024             // that are worked for; beyond it 503: a queue would only hide the overload
+
+	// Bodies that are being read. The largest of 1 MiB has to come at 51 KiB a second
+	// (readTimeout), a small one within the grace.
+	bodyGrace           = 5 * time.Second
+	bodyPerSecond       = 16 << 10 // octets, at the least
+	maxBodies           = 2048     // at once; a new one cuts the oldest off
+	maxBodiesPerAddress = 256
+	unreadBody          = 100 * time.Millisecond // for the rest of a body that nobody asks for
 
 	// Octets of a body. The action's twelve members fit eight times.
 	limitActionSafety = 65_536
@@ -32,7 +40,6 @@ const (
 	openReviews        = 100              // shown at once, the newest first
 	reviewMailEvery    = 10 * time.Minute // letters about waiting decisions, to each organization
 	reviewMailTimeout  = 30 * time.Second // of one round of letters
-	maxReviewValue     = 500              // characters of a value in a letter; the page has all
 
 	limitWebhook       = 262_144          // a checkout with all its line items
 	signatureTolerance = 5 * time.Minute  // of a webhook: longer, and an old one could be sent again
@@ -59,7 +66,16 @@ const (
 
 	maxIdempotencyKey = 200 // characters, as the specification's
 
-	keysPerMinute    = 10     // free keys per network address
+	// Per network address, of IPv6 per /64.
+	keysPerMinute     = 10               // free keys, and whatever else makes something new
+	keysPerDay        = 100              // free keys
+	verifiesPerMinute = 600              // records: an auditor has many
+	refundsPerMinute  = 30               // recomputed answers
+	bodyCountsAs      = 16 << 10         // octets of a body that cost as much as one request more
+	lettersPerAddress = 3                // with a link to sign in, to one mailbox in
+	lettersPeriod     = 15 * time.Minute // so long
+
+	retrySoon        = "2"    // seconds, after a 503 that passes
 	retryLimited     = "60"   // seconds; one for every limit but the quota, so that it does not tell which
-	rateLimitEntries = 10_000 // network addresses that are remembered
+	rateLimitEntries = 10_000 // that are remembered; then the one not seen for the longest time is forgotten
 )

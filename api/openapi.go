@@ -118,6 +118,9 @@ func (op *operation) describe() (object, error) {
 	for _, name := range pathParameters(op.path) {
 		parameters = append(parameters, object{"name": name, "in": "path", "required": true, "schema": object{"type": "string"}})
 	}
+	for _, q := range op.query {
+		parameters = append(parameters, object{"name": q.name, "in": "query", "required": false, "description": q.description, "schema": q.schema})
+	}
 	if op.priced() {
 		op.describePayment(responses)
 	}
@@ -211,13 +214,14 @@ func (op *operation) answerSchema() (object, error) {
 		return nil, err
 	}
 	properties, required := own["properties"].(object), own["required"].([]any)
+	ownStatus := properties["status"] != nil
 	for name, property := range common["properties"].(object) {
 		if _, has := properties[name]; !has {
 			properties[name] = property
 		}
 	}
 	for _, name := range common["required"].([]any) {
-		if name != "status" || properties["status"] == nil {
+		if name != "status" || !ownStatus {
 			required = append(required, name)
 		}
 	}

@@ -33,6 +33,7 @@ type operation struct {
 	scope            string                             // needs a customer: a session, or an agent with this scope
 	open             bool                               // with a scope: nobody may call, too
 	cors             bool                               // free, and pages of every origin may call it
+	query            []parameter                        // what may stand behind the question mark
 	input, output    reflect.Type                       // nil: no JSON body
 	optional         bool                               // the body may be absent, which is {}
 	parses           bool                               // run reads the text as it was sent; input only describes it
@@ -56,12 +57,13 @@ func operations() []*operation {
 		serviceOperations(),
 		assuranceOperations(),
 		organizationOperations(),
-		own([]*operation{workflowStatus, verifyRecord, issueFreeKey, freeKeyStatus, listRules, health, openAPI, jwks,
-			oauthServer, openIDDocument, resourceDocument, mcpResourceDocument, authDocument, llmsDocument,
+		own([]*operation{workflowStatus, verifyRecord, issueFreeKey, freeKeyStatus, health,
 			registerAgent, requestAccessToken, revokeAccessToken, introspectAccessToken, claimAgent}),
 		own([]*operation{purchaseProduct, probePurchase, getCheckout, createCheckout, listProducts, getBillingPortal, openBillingPortal,
 			getEntitlement, createDownload, supportEntitlements, issueAccountKey, listAccountKeys, revokeAccountKey}),
-		own([]*operation{showPricing, x402Manifest, x402ManifestJSON, requestRefund}),
+		own([]*operation{requestRefund}),
+		forEveryOrigin(own(slices.Concat([]*operation{listRules, openAPI, jwks, oauthServer, openIDDocument, resourceDocument, mcpResourceDocument,
+			authDocument, llmsDocument, showPricing, x402Manifest, x402ManifestJSON}, discoveryOperations()))),
 	)
 	for _, op := range table {
 		if op.limit == 0 {
@@ -85,6 +87,20 @@ func own(table []*operation) []*operation {
 		copied[i] = &o
 	}
 	return copied
+}
+
+// forEveryOrigin lets pages of every origin read documents.
+func forEveryOrigin(documents []*operation) []*operation {
+	for _, op := range documents {
+		op.cors = true
+	}
+	return documents
+}
+
+// parameter is one member of a query.
+type parameter struct {
+	name, description string
+	schema            object
 }
 
 // sale is what a priced call sells. The error of an operation's sells is that of

@@ -31,15 +31,15 @@ var routes = []struct {
 	{"GET", "/api/assurance/receipts/asr_01JD3Z8W5T0000000000000000", "owner admin developer auditor assurance:read", 404},
 	{"POST", "/api/assurance/decisions/asd_01JD3Z8W5T0000000000000000/approval", "owner admin", 400},
 	{"GET", "/api/assurance/decisions/asd_01JD3Z8W5T0000000000000000/approval", "owner admin developer auditor assurance:read", 404},
-	{"GET", "/api/assurance/organization", "owner admin developer auditor policy:draft", 200},
+	{"GET", "/api/assurance/organization", "owner admin developer auditor assurance:read policy:draft", 200},
 	{"PATCH", "/api/assurance/organization", "owner admin", 400},
-	{"GET", "/api/assurance/members", "owner admin", 200},
+	{"GET", "/api/assurance/members", "owner admin auditor", 200},
 	{"POST", "/api/assurance/members", "owner admin", 400},
 	{"DELETE", "/api/assurance/members/cus_01JD3Z8W5T0000000000000000", "owner admin", 404},
-	{"GET", "/api/assurance/tokens", "owner admin", 200},
+	{"GET", "/api/assurance/tokens", "owner admin auditor", 200},
 	{"POST", "/api/assurance/tokens", "owner admin", 400},
 	{"DELETE", "/api/assurance/tokens/000000000000", "owner admin", 404},
-	{"GET", "/api/assurance/policies", "owner admin developer auditor policy:draft", 200},
+	{"GET", "/api/assurance/policies", "owner admin developer auditor assurance:read policy:draft", 200},
 	{"POST", "/api/assurance/policies", "owner admin developer policy:draft", 400},
 	{"GET", "/api/assurance/policies/evt_01JD3Z8W5T0000000000000000/preview", "owner admin developer policy:draft", 404},
 	{"POST", "/api/assurance/policies/evt_01JD3Z8W5T0000000000000000/activate", "owner admin", 400},
@@ -296,7 +296,7 @@ func TestMembersAndTokensOverTheAPI(t *testing.T) {
 		t.Fatal(err)
 	}
 	bob.signIn("bob@acme.example")
-	bob.want(bob.get("/api/assurance/members"), 403, `{"error":"missing role owner or admin"}`)
+	bob.want(bob.get("/api/assurance/members"), 403, `{"error":"missing role owner or admin or auditor"}`)
 	before := bob.cookie()
 	ada.want(ada.post("/api/assurance/members", `{"email":"bob@acme.example","role":"admin"}`), 201, `"role":"admin"`)
 	bob.want(bob.get("/api/assurance/members"), 200, "bob@acme.example")
@@ -370,7 +370,7 @@ func TestPolicyOverTheAPI(t *testing.T) {
 	if !strings.HasPrefix(list.body, `{"activations":[`) || !strings.Contains(list.body, `"active":{"activatedAt"`) {
 		t.Errorf("policies: %s", list.body)
 	}
-	dev.want(dev.post("/api/assurance/policies", `{"policyId":"default","version":3}`), 400, `{"error":"`)
+	dev.want(dev.post("/api/assurance/policies", `{"policyId":"default","version":2}`), 400, `{"error":"`)
 	dev.want(dev.do("POST", "/api/assurance/policies", "text/plain", `{"policyId":"default"}`), 400, "ontent")
 	dev.want(dev.post("/api/assurance/policies", `{"policyId":"default","allowedHosts":["`+strings.Repeat("a", 262_144)+`"]}`), 413, `{"error":"`)
 	clean(t, s)

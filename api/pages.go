@@ -1,43 +1,24 @@
 package api
 
 import (
-	"bytes"
+	"cmp"
 	"context"
-	"embed"
 	"errors"
-	"html/template"
 	"mime"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/gorilla/mux"
 
+	"github.com/countersign/countersign/api/site"
+	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 )
-
-//go:embed site/templates/*.html
-var templateFiles embed.FS
-
-//go:embed site/style.css
-var style []byte
-
-// showStyle gives the pages their one style sheet.
-func showStyle(w http.ResponseWriter, r *http.Request) {
-	h := w.Header()
-	h.Set("Content-Type", "text/css; charset=utf-8")
-	h.Set("Cache-Control", "public, max-age=3600")
-	h.Set("Content-Length", strconv.Itoa(len(style)))
-	if r.Method != http.MethodHead {
-		_, _ = w.Write(style)
-	}
-}
-
-var templates = template.Must(template.ParseFS(templateFiles, "site/templates/*.html"))
 
 // page is one address for people. Its form is read like a browser sends it; the
 // session, if there is one, is loaded before and kept after.
@@ -60,22 +41,16 @@ type view struct {
 	data     any
 	location string // see other
 	status   int
-}
-
-// shown is what every template gets.
-type shown struct {
-	SignedIn bool
-	Data     any
+	public   bool // the same for everybody who is not signed in
 }
 
 // pages is every page.
 func (s *Server) pages() []page {
 	list := []page{
+		{http.MethodGet, "/", showHome},
+		{http.MethodPost, "/", postHome},
 		{http.MethodGet, "/pricing", showPrices},
 		{http.MethodPost, "/pricing", postBuy},
-		{http.MethodGet, "/terms", plainPage("terms.html")},
-		{http.MethodGet, "/privacy", plainPage("privacy.html")},
-		{http.MethodGet, "/refunds", plainPage("refunds.html")},
 		{http.MethodGet, "/sign-in", showSignIn},
 		{http.MethodPost, "/sign-in", postSignIn},
 		{http.MethodGet, "/sign-in/confirm", showConfirm},
@@ -107,6 +82,9 @@ func (s *Server) page(p page) http.HandlerFunc {
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), handlerTimeout)
 		defer cancel()
+		if p.method == http.MethodGet && s.twin(w, r) {
+			return
+		}
 		v := &visit{request: r.WithContext(ctx), vars: mux.Vars(r)}
 		shows, err := s.visit(w, v, p)
 		if kept := s.sessions.keep(w, v.session); err == nil {
@@ -163,34 +141,80 @@ func (s *Server) pageError(w http.ResponseWriter, v *visit, err error) view {
 	return view{template: "error.html", data: failed{status, problem.Error}, status: status}
 }
 
-// show writes a page. No script runs on it, nothing is loaded from elsewhere,
-// nobody frames it, and no address of it is told to others.
+// show writes a page in its frame.
 func (s *Server) show(w http.ResponseWriter, v *visit, shows view) {
 	h := w.Header()
-	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Security-Policy", "default-src 'self'; script-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'self' https://checkout.stripe.com https://billing.stripe.com")
-	h.Set("Referrer-Policy", "no-referrer")
-	if strings.HasPrefix(s.app.BaseURL, "https://") {
-		h.Set("Strict-Transport-Security", "max-age=31536000")
-	}
+	web.Headers(h, s.app.BaseURL)
 	if shows.location != "" {
 		h.Set("Location", shows.location)
 		w.WriteHeader(http.StatusSeeOther)
 		return
 	}
-	var body bytes.Buffer
-	if err := templates.ExecuteTemplate(&body, shows.template, shown{SignedIn: v.session != nil, Data: shows.data}); err != nil {
+	body, err := s.web.Render(shows.template, web.View{Frame: s.frame(v), Data: shows.data})
+	if err != nil {
 		s.fail(w, v.request, false, err)
 		return
 	}
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	if shows.status == 0 {
-		shows.status = http.StatusOK
+	if shows.public {
+		h.Add("Vary", "Accept, Cookie")
+		if v.session == nil {
+			h.Set("Cache-Control", "public, max-age=300")
+		}
 	}
-	w.WriteHeader(shows.status)
+	w.WriteHeader(cmp.Or(shows.status, http.StatusOK))
 	if v.request.Method != http.MethodHead {
-		_, _ = w.Write(body.Bytes())
+		_, _ = w.Write(body)
 	}
+}
+
+// frame is what stands around a page. Without a part of what it shows of a person
+// it is still a frame: the page itself says what is wrong.
+func (s *Server) frame(v *visit) web.Frame {
+	place, _, _ := strings.Cut(strings.TrimPrefix(v.request.URL.Path, "/"), "/")
+	f := web.Frame{Place: "/" + place, BaseURL: s.app.BaseURL, Links: s.links}
+	if from, err := s.site(); err == nil {
+		if p, public := from.Page(v.request.URL.Path); public {
+			f.Description, f.Canonical, f.Markdown = p.Description, s.app.BaseURL+p.Path, p.MarkdownPath()
+		}
+	}
+	if v.session == nil {
+		return f
+	}
+	f.Person = &web.Person{OrgID: v.session.org}
+	ctx := v.request.Context()
+	var err error
+	if f.Person.Email, err = s.app.Address(ctx, v.session.customer); err != nil {
+		s.log.Warn("a page without its reader's address", "requestId", requestID(ctx), "error", err)
+	}
+	list, err := s.projections.Memberships(ctx, v.session.customer)
+	if err != nil {
+		return f
+	}
+	for _, m := range list {
+		f.Person.Organizations = append(f.Person.Organizations, web.Organization{ID: m.OrgID, Name: m.Name, Plan: m.Plan, Role: m.Role})
+		if m.OrgID != v.session.org || !commands.RoleMay(m.Role, commands.RightApprove) {
+			continue
+		}
+		if f.Person.Reviews, err = s.projections.CountOpenReviews(ctx, m.OrgID, openReviews); err != nil {
+			s.log.Warn("a page without the number of reviews", "requestId", requestID(ctx), "error", err)
+		}
+	}
+	f.Person.MoreReviews = f.Person.Reviews == openReviews
+	return f
+}
+
+// footLinks are the addresses at the foot of every page, as far as they are there.
+func footLinks(pages []page) (list []web.Link) {
+	for _, l := range []web.Link{
+		{Path: "/docs", Name: "Documentation"}, {Path: "/rules", Name: "Rules"}, {Path: "/pricing", Name: "Pricing"}, {Path: "/verify", Name: "Verify a record"},
+		{Path: "/changelog", Name: "Changelog"}, {Path: "/terms", Name: "Terms"}, {Path: "/privacy", Name: "Privacy"}, {Path: "/refunds", Name: "Refunds"},
+	} {
+		if site.Written(l.Path) || slices.ContainsFunc(pages, func(p page) bool { return p.path == l.Path }) {
+			list = append(list, l)
+		}
+	}
+	return list
 }
 
 func showSignIn(_ *Server, v *visit) (view, error) {

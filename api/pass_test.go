@@ -81,6 +81,8 @@ func (u *subscriber) status(says string) {
 func TestPassPaysForWhatIsNotFree(t *testing.T) {
 	u := newSubscriber(t)
 	second := u.newKey()
+	u.status(`"pass":{"endsAt":"` + commands.Stamp(time.Unix(u.from.Add(30*day).Unix(), 0)) + `","name":"`)
+	u.status(`","product":"monthly-pass"}`)
 	u.status(`"credits":{"periodEndsAt":"` + commands.Stamp(time.Unix(u.from.Add(30*day).Unix(), 0)) + `","remainingCents":3500,"totalCents":3500,"usedCents":0}`)
 	u.useMonth()
 	u.status(`"callsRemaining":0`)
@@ -152,6 +154,7 @@ func TestPassFollowsTheSubscription(t *testing.T) {
 	tell("updated", "past_due", u.from, u.from.Add(30*day), time.Second)
 	u.want(u.quick(u.key), 429, "quota")
 	u.status(`"credits":null`)
+	u.status(`"pass":null`)
 	tell("updated", "active", u.from.Add(time.Hour), u.from.Add(31*day), 2*time.Second)
 	u.status(`"remainingCents":3500`)
 	u.want(u.quick(u.key), 200, "scored")

@@ -175,8 +175,8 @@ func paid(r commands.Receipt) http.Header {
 
 // Headers that let a page of another origin call what needs no cookie.
 const (
-	exposedHeaders = "PAYMENT-REQUIRED, PAYMENT-RESPONSE, Link, Retry-After, RateLimit, Idempotent-Replayed"
-	allowedHeaders = "PAYMENT-SIGNATURE, X-API-Key, Authorization, Content-Type, Idempotency-Key, Access-Control-Expose-Headers"
+	exposedHeaders = "PAYMENT-REQUIRED, PAYMENT-RESPONSE, Link, Retry-After, RateLimit, Idempotent-Replayed, ETag, X-Request-Id"
+	allowedHeaders = "PAYMENT-SIGNATURE, X-API-Key, Authorization, Content-Type, Idempotency-Key, If-None-Match, Access-Control-Expose-Headers"
 )
 
 // anyOrigin says whether pages of every origin may call an operation.

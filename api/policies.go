@@ -79,7 +79,7 @@ var listPolicies = &operation{
 
 var draftPolicy = &operation{
 	id: "draft_policy", method: http.MethodPost, path: "/api/assurance/policies",
-	summary: "Freeze a policy, without version, as a draft that can be activated.",
+	summary: "Freeze a policy as a draft that can be activated. A version, if there is one, must be the one that activation would give.",
 	right:   commands.RightDraft, input: reflect.TypeFor[jsontext.Value](), parses: true, output: reflect.TypeFor[policyDraft](),
 	example: `{"policyId":"default","maxUsdPerTransaction":5,"allowedHosts":["api.example.com"],"requireHttps":true}`,
 	success: http.StatusCreated, limit: limitPolicy, errors: []int{400, 401, 403, 413, 503},
@@ -94,7 +94,7 @@ type activationOrder struct {
 }
 
 var activatePolicy = &operation{
-	id: "activate_policy", method: http.MethodPost, path: "/api/assurance/policies/{draftEventId}/activate",
+	id: "activate_policy", method: http.MethodPost, path: "/api/assurance/policies/{draftId}/activate",
 	summary: "Put a draft in force from its own ledger position on. Not the own one; needs a sign-in within 10 minutes.",
 	right:   commands.RightActivate, input: reflect.TypeFor[activationOrder](), output: reflect.TypeFor[policyActivation](),
 	example: `{"reason":"lower the limit, ticket 4711"}`,
@@ -104,7 +104,7 @@ var activatePolicy = &operation{
 		if err := canon.Decode(c.body, &in); err != nil {
 			return reply{}, err
 		}
-		v, err := s.app.ActivatePolicy(c.request.Context(), c.principal, c.vars["draftEventId"], in.Reason)
+		v, err := s.app.ActivatePolicy(c.request.Context(), c.principal, c.vars["draftId"], in.Reason)
 		return reply{value: showActivation(v)}, err
 	},
 }
@@ -126,11 +126,11 @@ var freezePolicy = &operation{
 }
 
 var previewPolicy = &operation{
-	id: "preview_policy", method: http.MethodGet, path: "/api/assurance/policies/{draftEventId}/preview",
+	id: "preview_policy", method: http.MethodGet, path: "/api/assurance/policies/{draftId}/preview",
 	summary: "The decisions of the last 30 days that would be others under a draft.",
 	right:   commands.RightDraft, output: reflect.TypeFor[commands.Preview](), errors: []int{401, 403, 404, 503},
 	run: func(s *Server, c *call) (reply, error) {
-		preview, err := s.app.PreviewDraft(c.request.Context(), c.principal, c.vars["draftEventId"])
+		preview, err := s.app.PreviewDraft(c.request.Context(), c.principal, c.vars["draftId"])
 		return reply{value: preview}, err
 	},
 }

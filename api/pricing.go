@@ -1,7 +1,9 @@
 package api
 
 import (
-	"github.com/countersign/countersign/commands"
+	"slices"
+
+	"github.com/countersign/countersign/policy"
 )
 
 // The pages that a price list, a 429 and a checkout point to. What they say comes
@@ -13,6 +15,31 @@ type pricingPage struct {
 	Products []pricedProduct
 	Checkout bool // card checkout is there
 	X402     bool // calls can be paid over x402 now
+}
+
+// pricedGroup is services that people look for together.
+type pricedGroup struct {
+	Name     string
+	Services []listedService
+}
+
+// listedService is a service with its price in words.
+type listedService struct {
+	policy.Service
+	Path, PriceUSD string
+}
+
+// pricedGroups are all services by their groups, in the order of the table.
+func pricedGroups() (groups []pricedGroup) {
+	for _, service := range Services() {
+		name := serviceGroup(service.Name)
+		i := slices.IndexFunc(groups, func(g pricedGroup) bool { return g.Name == name })
+		if i < 0 {
+			i, groups = len(groups), append(groups, pricedGroup{Name: name})
+		}
+		groups[i].Services = append(groups[i].Services, listedService{service, servicePath(service), usd(service.PriceCents)})
+	}
+	return groups
 }
 
 // pricedProduct is a product with its price in words.
@@ -40,17 +67,4 @@ func postBuy(s *Server, v *visit) (view, error) {
 	}
 	to, err := s.beginCheckout(v.request.Context(), v.form.Get("slug"), customer)
 	return view{location: to}, err
-}
-
-// plainPage is a page that is the same for everybody.
-func plainPage(template string) func(*Server, *visit) (view, error) {
-	return func(s *Server, _ *visit) (view, error) {
-		return view{template: template, data: plainData{s.contact, commands.FreeCallsPerMonth}}, nil
-	}
-}
-
-// plainData is what such a page needs to know.
-type plainData struct {
-	Contact           string
-	FreeCallsPerMonth int
 }

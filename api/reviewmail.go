@@ -2,18 +2,15 @@ package api
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/seal"
-	"github.com/countersign/countersign/policy/assurance"
 )
 
 // reviewMail tells an organization's reviewers that a decision waits for them: of
@@ -114,56 +111,15 @@ func (m *reviewMail) write(ctx context.Context, n reviewNote, others int) error 
 	if err != nil {
 		return err
 	}
-	letter, err := reviewLetter(n.record, others, m.app.BaseURL)
+	text, err := web.ReviewLetter(n.record, others, m.app.BaseURL)
 	if err != nil {
 		return err
 	}
-	letter.At = m.app.Clock()
+	letter := Letter{Subject: text.Subject, Text: text.Text, Link: text.Link, At: m.app.Clock()}
 	for _, letter.To = range reviewers {
 		if err = m.mail.Send(ctx, letter); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// reviewLetter shows the exact action in normal form and what the rules found.
-// The values are an agent's; none has a line break.
-func reviewLetter(record jsontext.Value, others int, baseURL string) (Letter, error) {
-	d, err := assurance.ReadDecision(record)
-	if err != nil {
-		return Letter{}, err
-	}
-	normalized, err := json.Marshal(d.Normalized)
-	if err != nil {
-		return Letter{}, err
-	}
-	members, err := action(normalized)
-	if err != nil {
-		return Letter{}, err
-	}
-	l := Letter{Subject: "A decision waits for your review: " + d.DecisionID, Link: baseURL + "/reviews/" + d.DecisionID}
-	var text strings.Builder
-	fmt.Fprintf(&text, "An agent wants to do what a person has to decide about.\n\nDecision %s of %s, %s, policy version %d.\n\nThe exact action (%s):\n",
-		d.DecisionID, d.OrgID, d.IssuedAt, d.Policy.Version, d.Protocol)
-	for _, m := range members {
-		fmt.Fprintf(&text, "  %s: %s\n", m.Name, clip(m.Value))
-	}
-	text.WriteString("\nWhat the rules found:\n")
-	for _, f := range d.Findings {
-		fmt.Fprintf(&text, "  %s %s, %s: %s; wanted %s, got %s\n", f.Effect, f.RuleID, f.Field, f.Message, clip(f.Expected), clip(f.Actual))
-	}
-	fmt.Fprintf(&text, "\nResolve it: %s\n", l.Link)
-	if others > 0 {
-		fmt.Fprintf(&text, "\n%d more wait since the last letter: %s/reviews\n", others, baseURL)
-	}
-	l.Text = text.String()
-	return l, nil
-}
-
-func clip(text string) string {
-	if runes := []rune(text); len(runes) > maxReviewValue {
-		return string(runes[:maxReviewValue]) + "... (the page has all of it)"
-	}
-	return text
 }

@@ -2,12 +2,10 @@ package api
 
 import (
 	"errors"
-	"slices"
-	"strings"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy"
@@ -41,13 +39,10 @@ func listReviews(s *Server, v *visit) (view, error) {
 // form, and what the rules found.
 type review struct {
 	Explanation commands.Explanation
-	Action      []member                  // of the normalized intent, by name
+	Action      []web.Member              // of the normalized intent, by name
 	Found       []commands.Explained      // that did more than pass
 	Approval    *assurance.ApprovalRecord // nil while nobody has decided
 }
-
-// member is a name and a value of the action.
-type member struct{ Name, Value string }
 
 func showReview(s *Server, v *visit) (view, error) {
 	if v.session == nil {
@@ -65,7 +60,7 @@ func showReview(s *Server, v *visit) (view, error) {
 	if r.Explanation, err = s.app.ExplainDecision(ctx, p, v.vars["id"]); err != nil {
 		return view{}, err
 	}
-	if r.Action, err = action(r.Explanation.Normalized); err != nil {
+	if r.Action, err = web.Action(r.Explanation.Normalized); err != nil {
 		return view{}, err
 	}
 	for _, rule := range r.Explanation.Rules {
@@ -87,24 +82,6 @@ func showReview(s *Server, v *visit) (view, error) {
 		r.Approval = &approval
 	}
 	return view{template: "review.html", data: r}, nil
-}
-
-// action lists the members of the normalized intent, sorted.
-func action(normalized jsontext.Value) ([]member, error) {
-	var members map[string]any
-	if err := json.Unmarshal(normalized, &members); err != nil {
-		return nil, err
-	}
-	list := []member{}
-	for name, value := range members {
-		text, isText := value.(string)
-		if !isText { // flags that only stand there when they are true
-			text = "true"
-		}
-		list = append(list, member{name, text})
-	}
-	slices.SortFunc(list, func(a, b member) int { return strings.Compare(a.Name, b.Name) })
-	return list, nil
 }
 
 func postReview(s *Server, v *visit) (view, error) {

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -26,16 +27,14 @@ type schema struct {
 	compiled *jsonschema.Schema
 }
 
-// newSchema makes and compiles the schema of a request. With nullIsAbsent an
-// optional member may be null, which means that it is not there.
-func newSchema(t reflect.Type, nullIsAbsent bool) (*schema, error) {
+// newSchema makes and compiles the schema of a request, in which an optional member
+// may be null, which means that it is not there.
+func newSchema(t reflect.Type) (*schema, error) {
 	document, err := schemaOf(t)
 	if err != nil {
 		return nil, err
 	}
-	if nullIsAbsent {
-		allowNull(document)
-	}
+	allowNull(document)
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft2020)
 	compiler.AssertFormat()
@@ -199,6 +198,9 @@ func (s *schema) validate(body []byte) error {
 	for _, leaf := range leaves(invalid) {
 		refusal := refusalOf(leaf)
 		at := refusal.at(order)
+		if unknown, ok := leaf.ErrorKind.(*kind.AdditionalProperties); ok {
+			refusal.err.Message += canon.Meant(refusal.first(unknown.Properties, order), s.namesAt(leaf.SchemaURL))
+		}
 		if first == nil || at < firstAt {
 			first, firstAt = refusal.err, at
 		}
@@ -252,10 +254,41 @@ func (p placed) at(order map[string]int) int {
 	return first
 }
 
+// first is the name that stands first in the document.
+func (p placed) first(names []string, order map[string]int) string {
+	return slices.MinFunc(names, func(a, b string) int {
+		return order[p.holder+"/"+escapePointer.Replace(a)] - order[p.holder+"/"+escapePointer.Replace(b)]
+	})
+}
+
+// namesAt are the members that the object schema at an address knows.
+func (s *schema) namesAt(address string) []string {
+	_, pointer, _ := strings.Cut(address, "#")
+	var at any = s.document
+	for _, part := range strings.Split(strings.Trim(pointer, "/"), "/") {
+		switch holder := at.(type) {
+		case map[string]any:
+			if next, is := holder[part]; is {
+				at = next
+			}
+		case []any:
+			if i, err := strconv.Atoi(part); err == nil && i < len(holder) {
+				at = holder[i]
+			}
+		}
+	}
+	found, _ := at.(map[string]any)
+	properties, _ := found["properties"].(map[string]any)
+	return sortedKeys(properties)
+}
+
+// escapePointer makes a name a part of a JSON pointer.
+var escapePointer = strings.NewReplacer("~", "~0", "/", "~1")
+
 func refusalOf(e *jsonschema.ValidationError) placed {
 	pointer := ""
 	for _, part := range e.InstanceLocation {
-		pointer += "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(part)
+		pointer += "/" + escapePointer.Replace(part)
 	}
 	at := func(code, path, message string) placed {
 		path = canon.SafePointer(path)
@@ -274,10 +307,13 @@ func refusalOf(e *jsonschema.ValidationError) placed {
 		p := at("unknown_field", pointer, "has an unknown member")
 		p.places = nil
 		for _, name := range k.Properties { // in the order of a Go map
-			p.places = append(p.places, pointer+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
+			p.places = append(p.places, pointer+"/"+escapePointer.Replace(name))
 		}
 		return p
 	case *kind.Type:
+		if k.Got == "null" && isMember(e.InstanceLocation) { // an optional one may be null
+			return at("missing_field", pointer, "is required")
+		}
 		return at("wrong_type", pointer, "must be "+article(k.Want))
 	case *kind.MinLength:
 		return at("out_of_range", pointer, fmt.Sprintf("must have at least %d characters", k.Want))
@@ -307,6 +343,12 @@ func refusalOf(e *jsonschema.ValidationError) placed {
 		return at("out_of_range", pointer, "is out of range")
 	}
 	return at("invalid_request", pointer, "does not have the documented shape")
+}
+
+// isMember says whether a place is a member of an object rather than an element of
+// a list, or the whole.
+func isMember(place []string) bool {
+	return len(place) > 0 && strings.Trim(place[len(place)-1], "0123456789") != ""
 }
 
 func article(want []string) string {

@@ -206,10 +206,11 @@ func apiKey(h http.Header) (key string, present bool, err error) {
 }
 
 // admit decides whether the caller may make the call and what pays for it.
-func (s *Server) admit(c *call) error {
+func (s *Server) admit(c *call) (err error) {
 	switch {
 	case c.op.right != "":
-		return c.principal.May(c.op.right)
+		c.principal, err = s.app.Permit(c.request.Context(), c.principal, c.op.right)
+		return err
 	case c.op.priced():
 		return s.admitPaying(c)
 	case c.op.key && c.credential.means != byKey && c.credential.means != byAgent:
@@ -275,13 +276,23 @@ func (s *Server) decode(w http.ResponseWriter, c *call) error {
 		c.text = text
 		return nil
 	}
-	if c.body, err = canon.Canonical(text); err != nil {
-		return err
-	}
-	if err := c.op.schema.validate(text); err != nil {
+	if err := s.check(c, text); err != nil {
 		return err
 	}
 	return c.sameKey()
+}
+
+// check is the strict parse and the schema.
+func (s *Server) check(c *call, text []byte) error {
+	done, err := s.app.Compute(c.request.Context(), len(text))
+	if err != nil {
+		return err
+	}
+	defer done()
+	if c.body, err = canon.Canonical(text); err != nil {
+		return err
+	}
+	return c.op.schema.validate(text)
 }
 
 // readBody is the body as it was sent: of a tool call, its arguments.
@@ -314,7 +325,7 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64, optional bool
 	case errors.As(err, &overLimit):
 		return nil, tooLarge(limit)
 	case err != nil:
-		return nil, policy.Refuse(codeInvalidBody, "", "the body could not be read")
+		return nil, unreadBecause(err)
 	case optional && len(text) == 0:
 		return []byte("{}"), nil
 	}

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"path"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -19,6 +20,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/countersign/countersign/api/mcp"
+	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
@@ -54,6 +56,9 @@ type Server struct {
 	mail        Mailer
 	outbox      *Outbox
 	reviews     *reviewMail
+	web         *web.Pages
+	assets      []web.Asset
+	links       []web.Link // at the foot of every page
 	checkout    Checkout
 	metrics     *metrics
 	operations  []*operation
@@ -61,11 +66,13 @@ type Server struct {
 	terms       x402.Terms
 	demands     map[string]x402.PaymentRequired // the 402 of each service, by operation
 	manifests   map[bool]document               // of x402, by whether it is configured
+	kept        kept                            // pages and the documents made of them
 	prices      document
 	settling    *settling
-	mcp         *mcp.Door
-	slots       chan struct{} // one per request in flight
-	draining    atomic.Bool   // owned by whoever stops the server: readiness fails first
+	doors       map[string]*mcp.Door // by path
+	seats       chan struct{}        // one per request that is worked for
+	bodies      *bodies
+	draining    atomic.Bool // owned by whoever stops the server: readiness fails first
 }
 
 // New builds a server and everything that follows from the operations table. It
@@ -75,21 +82,26 @@ func New(c Config) (*Server, error) {
 		app: c.App, projections: c.Projections, log: c.Log, proxies: c.TrustedProxies, contact: cmp.Or(c.Contact, noContact),
 		rates: newRates(c.RateLimit, c.App.Clock), metrics: newMetrics(c.App.Ledger, c.Projections),
 		mail: c.Mail, outbox: c.Outbox, terms: c.Terms, checkout: c.Checkout,
-		operations: operations(), slots: make(chan struct{}, maxInFlight),
+		operations: operations(), seats: make(chan struct{}, maxInFlight), bodies: newBodies(),
 	}
 	for _, op := range s.operations {
 		if op.input == nil {
 			continue
 		}
 		var err error
-		// The quick gate's contract knows no null.
-		nullIsAbsent := op.service != nil && !op.service.Bare
-		if op.schema, err = newSchema(op.input, nullIsAbsent); err != nil {
+		if op.schema, err = newSchema(op.input); err != nil {
 			return nil, err
 		}
 	}
 	s.reviews = &reviewMail{app: c.App, mail: c.Mail, log: c.Log, waiting: map[string]*waiting{}}
 	var err error
+	if s.web, err = web.New(c.App.Clock); err != nil {
+		return nil, err
+	}
+	if s.assets, err = web.Assets(); err != nil {
+		return nil, err
+	}
+	s.links = footLinks(s.pages())
 	if s.sessions, err = newSessions(c.App.Ledger.Pool(), c.App.BaseURL, c.App.Clock); err != nil {
 		return nil, err
 	}
@@ -103,7 +115,7 @@ func New(c Config) (*Server, error) {
 	if s.openAPI, err = newOpenAPI(s); err != nil {
 		return nil, err
 	}
-	s.mcp, err = newDoor(s, c)
+	s.doors, err = newDoors(s, c)
 	return s, err
 }
 
@@ -134,14 +146,19 @@ func (s *Server) Handler() http.Handler {
 	for _, p := range s.pages() {
 		add(p.path, s.page(p), p.method)
 	}
+	s.ledgerRoutes(add)
 	add(authorizePath, http.HandlerFunc(s.authorize), http.MethodGet)
 	add("/api/downloads/{token}", http.HandlerFunc(s.download), http.MethodGet, http.MethodPost)
 	add("/api/webhooks/stripe", http.HandlerFunc(s.webhook), http.MethodPost)
-	add("/style.css", http.HandlerFunc(showStyle), http.MethodGet)
+	for _, a := range s.assets {
+		add(a.Path, a, http.MethodGet)
+	}
 	add("/healthz", http.HandlerFunc(s.healthz), http.MethodGet)
 	add("/readyz", http.HandlerFunc(s.readyz), http.MethodGet)
-	router.Handle("/mcp", routed("/mcp", s.mcp)) // every method: it says itself which it takes
-	router.NotFoundHandler = http.HandlerFunc(s.notFound)
+	for at, door := range s.doors {
+		router.Handle(at, routed(at, door)) // every method: it says itself which it takes
+	}
+	router.NotFoundHandler = http.HandlerFunc(s.showContent)
 	router.MethodNotAllowedHandler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var match mux.RouteMatch
 		if paths.Match(r, &match) {
@@ -162,13 +179,24 @@ func routed(path string, handler http.Handler) http.Handler {
 	})
 }
 
+// notFound answers programs with JSON and people, who ask for what has no
+// extension outside the interface, with a page.
 func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
-	s.fail(w, r, bareErrors(r), policy.Refuse(codeNotFound, "", "not found"))
+	err := policy.Refuse(codeNotFound, "", "not found")
+	at := r.URL.Path
+	if strings.HasPrefix(at, "/api") || strings.HasPrefix(at, "/.well-known") || path.Ext(at) != "" || !plainPath(r.URL.EscapedPath()) {
+		s.fail(w, r, bareErrors(r), err)
+		return
+	}
+	v := &visit{request: r}
+	s.show(w, v, s.pageError(w, v, err))
 }
 
 // bareErrors says whether a request that reached no operation is for a part of
 // the service whose errors are exactly {error}.
-func bareErrors(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/assurance/") }
+func bareErrors(r *http.Request) bool {
+	return strings.HasPrefix(r.URL.Path, "/api/assurance/") || strings.HasPrefix(r.URL.Path, "/api/agent-workflows/action-safety/status")
+}
 
 type contextKey int
 
@@ -179,19 +207,32 @@ func requestID(ctx context.Context) string {
 	return id
 }
 
-// recorder notes route and status for log and metrics.
+// recorder notes route and status for log and metrics, and when the work for a
+// request is over.
 type recorder struct {
 	http.ResponseWriter
 	route  string
 	status int
+	seat   seat
+	body   *body // nil for a request without one
 }
 
-// WriteHeader notes the status on its way.
+// WriteHeader notes the status on its way. However slowly the answer is read from
+// here on, it keeps no seat.
 func (r *recorder) WriteHeader(status int) {
 	if r.status == 0 {
 		r.status = status
+		r.over()
 	}
 	r.ResponseWriter.WriteHeader(status)
+}
+
+// over ends what a request holds beside its connection.
+func (r *recorder) over() {
+	r.seat.leave()
+	if r.body != nil {
+		r.body.answered()
+	}
 }
 
 // Unwrap lets http.ResponseController reach the connection.
@@ -203,10 +244,12 @@ func (s *Server) around(router *mux.Router) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
 		id := "req_" + ulid.MustNew(ulid.Timestamp(start), rand.Reader).String()
-		rec := &recorder{ResponseWriter: w, route: "unmatched"}
+		rec := &recorder{ResponseWriter: w, route: "unmatched", seat: seat{seats: s.seats}}
+		defer rec.over()
 		h := rec.Header()
 		h.Set("X-Request-Id", id)
 		h.Set("X-Content-Type-Options", "nosniff")
+		s.tellCheckpoint(h)
 		r = r.WithContext(context.WithValue(r.Context(), requestIDKey, id))
 		defer func() {
 			if p := recover(); p != nil {
@@ -226,15 +269,23 @@ func (s *Server) around(router *mux.Router) http.Handler {
 			s.notFound(rec, r)
 			return
 		}
-		select {
-		case s.slots <- struct{}{}:
-			defer func() { <-s.slots }()
-		default:
-			s.fail(rec, r, bareErrors(r), policy.Refuse(commands.CodeUnavailable, "", "temporarily unavailable; retry with the same idempotencyKey"))
+		if !rec.seat.take() && !isHealth(r.URL.Path) {
+			s.fail(rec, r, bareErrors(r), errNoSeat)
 			return
+		}
+		if r.Body != http.NoBody {
+			rec.body = &body{ReadCloser: r.Body, all: s.bodies, seat: &rec.seat,
+				control: http.NewResponseController(w), address: s.network(r)}
+			r.Body = rec.body
 		}
 		router.ServeHTTP(rec, r)
 	})
+}
+
+// isHealth says whether a path is one by which others find out how the service is:
+// it is answered however much there is to do.
+func isHealth(path string) bool {
+	return path == health.path || path == "/healthz" || path == "/readyz"
 }
 
 // methodForLog is the method if it is one of HTTP's; a caller may send any word.

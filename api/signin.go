@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
-	"strings"
 
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
@@ -62,8 +61,8 @@ func (s *Server) mayMail(r *http.Request, email string) error {
 	if s.mail == nil {
 		return policy.Refuse(codeNoMail, "", "mail is not configured")
 	}
-	if !s.rates.allow("mail from "+s.clientAddress(r)) || !s.rates.allow("mail to "+strings.ToLower(email)) {
-		return policy.Refuse(codeRateLimited, "", "too many links were mailed, try again later")
+	if !s.rates.allow(toMailFrom, s.network(r)) || !s.rates.allow(toMailTo, commands.Mailbox(email)) {
+		return policy.Refuse(codeRateLimited, "", "too many links were mailed, open the one in the last letter or try again later")
 	}
 	return nil
 }

@@ -90,7 +90,7 @@ func newSiteWith(t *testing.T, db *ledgertest.DB, baseURL string, outbox *api.Ou
 	if err := l.Activate(t.Context(), signer, s.app.NewID("evt_")); err != nil {
 		t.Fatal(err)
 	}
-	kek, err := ledger.DeriveKEK(signer.Seed())
+	kek, err := ledger.DeriveKEK(bytes.Repeat([]byte{7}, 32))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,7 +295,9 @@ func TestOldAndNewerLinks(t *testing.T) {
 	b := s.browser(t)
 	first := b.link("ada@example.com", "")
 	second := b.link("ada@example.com", "")
-	b.want(b.form("/sign-in/confirm", url.Values{"token": {first}}), 410, "was used or is too old")
+	if a := b.form("/sign-in/confirm", url.Values{"token": {first}}); a.status != http.StatusSeeOther {
+		t.Errorf("whoever asks for another link keeps a member out: %v", a)
+	}
 	s.clock.add(10 * time.Minute)
 	b.want(b.form("/sign-in/confirm", url.Values{"token": {second}}), 410, "was used or is too old")
 	for _, bad := range []string{"", "x", strings.Repeat("A", 43), strings.Repeat("a", 42) + "!", strings.Repeat("A", 5000), "a\x00b"} {
@@ -523,9 +525,9 @@ func TestPagesAreClosed(t *testing.T) {
 	for _, path := range []string{"/sign-in", "/sign-in/confirm?token=%22%3E%3Cscript%3Ealert(1)%3C/script%3E", "/outbox"} {
 		got := b.get(path)
 		csp := got.header.Get("Content-Security-Policy")
-		if got.status != 200 || !strings.Contains(csp, "script-src 'none'") || !strings.Contains(csp, "frame-ancestors 'none'") ||
+		if got.status != 200 || !strings.Contains(csp, "default-src 'none'; script-src 'self'; ") || strings.Contains(csp, "unsafe") || !strings.Contains(csp, "frame-ancestors 'none'") ||
 			got.header.Get("X-Content-Type-Options") != "nosniff" || got.header.Get("Referrer-Policy") != "no-referrer" ||
-			got.header.Get("Cache-Control") != "no-store" || strings.Contains(got.body, "<script") {
+			got.header.Get("Cache-Control") != "no-store" || strings.Contains(got.body, "<script>") {
 			t.Errorf("%s: %d %v %s", path, got.status, got.header, got.body)
 		}
 	}
@@ -601,7 +603,7 @@ func TestWithoutSigner(t *testing.T) {
 	b.want(b.get("/api/assurance/policies"), 200, "active")
 	b.want(b.post("/api/assurance/members", `{"email":"bob@example.com","role":"admin"}`), 503, `{"error":"signing is unavailable`)
 	program := s.browser(t)
-	program.want(program.get("/api/assurance/policies", "Authorization", "Bearer "+n.token), 403, "missing scope policy:draft")
+	program.want(program.post("/api/assurance/policies", `{}`, "Authorization", "Bearer "+n.token), 403, "missing scope policy:draft")
 	program.want(program.post("/api/auth/sign-in", `{"email":"ada@example.com"}`), 503, "signing is unavailable")
 }
 
@@ -621,8 +623,8 @@ func TestMailThatFailsIsSaid(t *testing.T) {
 	}
 }
 
-// TestSignInIsSlowedDown: ten links a minute for one address, and ten to one
-// mailbox from whichever address.
+// TestSignInIsSlowedDown: ten links a minute for one address, and three in 15
+// minutes to one mailbox from whichever address and however it is spelled.
 func TestSignInIsSlowedDown(t *testing.T) {
 	outbox := api.NewOutbox(slog.New(slog.DiscardHandler))
 	s := newSiteWith(t, ledgertest.New(t), "", outbox, func(c *api.Config) {
@@ -636,11 +638,11 @@ func TestSignInIsSlowedDown(t *testing.T) {
 	for n := range 10 {
 		b.want(ask(fmt.Sprintf("a%d@example.com", n), "192.0.2.1"), 202, "on its way")
 	}
-	b.want(ask("b@example.com", "192.0.2.1"), 429, `{"error":"too many links were mailed, try again later"}`)
-	for n := range 10 {
+	b.want(ask("b@example.com", "192.0.2.1"), 429, `{"error":"too many links were mailed, open the one in the last letter or try again later"}`)
+	for n := range 3 {
 		b.want(ask("Ada@example.com", fmt.Sprintf("198.51.100.%d", n)), 202, "on its way")
 	}
-	b.want(ask("ada@example.com", "198.51.100.99"), 429, "too many")
-	s.clock.add(time.Minute)
+	b.want(ask("ada+tag@example.com", "198.51.100.99"), 429, "too many")
+	s.clock.add(5 * time.Minute)
 	b.want(ask("ada@example.com", "192.0.2.1"), 202, "on its way")
 }

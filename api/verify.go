@@ -4,42 +4,87 @@ import (
 	"net/http"
 	"reflect"
 
+	"github.com/go-json-experiment/json/jsontext"
+	invopop "github.com/invopop/jsonschema"
+
 	"github.com/countersign/countersign/ledger/seal"
-	"github.com/countersign/countersign/policy/canon"
 )
 
 // verification is what POST /api/verify answers.
 type verification struct {
-	Valid     bool         `json:"valid"`
-	Checks    []seal.Check `json:"checks"`
-	Inclusion *inclusion   `json:"inclusion" jsonschema:"nullable" jsonschema_description:"The Merkle proof, once a checkpoint covers the record."`
+	seal.Examination
+	Inclusion *inclusion `json:"inclusion" jsonschema:"nullable" jsonschema_description:"The Merkle proof, once a checkpoint covers the record."`
 }
 
-// inclusion proves that a checkpoint's tree holds the record's event (RFC 6962).
-// There are no checkpoints yet, so none is given.
+// inclusion proves that a checkpoint's tree holds the event of the first record
+// that was found in the ledger (RFC 6962).
 type inclusion struct {
-	Size   int64    `json:"size"`
-	Root   string   `json:"root"`
-	Hashes []string `json:"hashes"`
+	Position   int64    `json:"position"`
+	Size       int64    `json:"size"`
+	Root       string   `json:"root"`
+	Hashes     []string `json:"hashes"`
+	Checkpoint string   `json:"checkpoint" jsonschema_description:"The signed note of this size and root (C2SP tlog-checkpoint)."`
 }
+
+// signedDocument describes what can be verified: an envelope, an answer with a
+// receipt, a status record, or a list of them. Package seal reads it.
+type signedDocument struct {
+	Record    jsontext.Value  `json:"record,omitempty"`
+	Integrity *seal.Integrity `json:"integrity,omitempty"`
+	Ledger    *seal.Place     `json:"ledger,omitempty"`
+	Verify    *seal.VerifyAt  `json:"verify,omitempty"`
+	Receipt   *seal.Envelope  `json:"receipt,omitempty" jsonschema_description:"The receipt of a whole answer, whose other members are held against it."`
+}
+
+// JSONSchemaExtend allows what else an answer holds.
+func (signedDocument) JSONSchemaExtend(s *invopop.Schema) {
+	s.AdditionalProperties = invopop.TrueSchema
+	s.Description = "Whatever was handed to you: a signed record, the whole answer of a service, a status record, or a list of them. It must hold a record with its integrity somewhere."
+}
+
+// maxVerified records can be in one document: each costs a look into the ledger.
+const maxVerified = 200
 
 var verifyRecord = &operation{
 	id: "verify_record", method: http.MethodPost, path: "/api/verify",
 	cors:    true,
-	summary: "Check a signed record: form, hash, key, signature, and its place in the ledger. Free.",
-	input:   reflect.TypeFor[seal.Envelope](), output: reflect.TypeFor[verification](),
-	limit: limitVerify, errors: []int{400, 413, 503},
+	summary: "Check what you were handed: a signed record, or a whole answer with its receipt. Every member is held against the signed record or named as not covered. Free.",
+	input:   reflect.TypeFor[signedDocument](), parses: true, output: reflect.TypeFor[verification](),
+	limit: limitVerify, errors: []int{400, 413, 429, 503},
 	run: func(s *Server, c *call) (reply, error) {
-		var envelope seal.Envelope
-		if err := canon.Decode(c.body, &envelope); err != nil {
+		if err := s.mayAsk(toVerify, c); err != nil {
 			return reply{}, err
 		}
-		keys, _, err := s.app.Ledger.Keyring(c.request.Context())
+		ctx := c.request.Context()
+		keys, _, err := s.app.Ledger.Keyring(ctx)
 		if err != nil {
 			return reply{}, unavailable(err)
 		}
-		checks := append(envelope.Examine(keys), s.app.Ledger.Locate(c.request.Context(), envelope))
-		return reply{value: verification{Valid: seal.Good(checks), Checks: checks},
+		var position int64 // of the first record that stands in the ledger
+		examiner := seal.Examiner{Keys: keys, Most: maxVerified,
+			Locate: func(e seal.Envelope) seal.Check {
+				check := s.app.Ledger.Locate(ctx, e)
+				if check.Result == seal.Pass && position == 0 {
+					position = e.Ledger.Position
+				}
+				return check
+			}}
+		done, err := s.app.Compute(ctx, len(c.text))
+		if err != nil {
+			return reply{}, err
+		}
+		defer done()
+		found, err := examiner.Examine(c.text)
+		if err != nil {
+			return reply{}, err
+		}
+		result := verification{Examination: found}
+		if position > 0 {
+			if result.Inclusion, err = s.include(ctx, position, c.request.URL.Query().Get("wait") == "proof"); err != nil {
+				return reply{}, unavailable(err)
+			}
+		}
+		return reply{value: result,
 			header: http.Header{"Cache-Control": {"private, no-store"}, "Access-Control-Allow-Origin": {"*"}}}, nil
 	},
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -168,6 +170,100 @@ func TestVerifyRefusesAForeignSignature(t *testing.T) {
 	}
 }
 
+// handed are answers of every kind that carries a signature, each as a person
+// keeps it: whole.
+func (n *node) handed(key string) map[string]map[string]any {
+	n.t.Helper()
+	_, run := n.runWorkflow(key, verdicts[3].body)
+	files := map[string]map[string]any{
+		"workflow": run,
+		"status":   n.get(statusPath + fmt.Sprint(run["workflowId"])).members(n.t),
+	}
+	for _, s := range Services() {
+		if s.Signed {
+			a := n.post(servicePath(s), key, s.Example)
+			n.wants(a, http.StatusOK)
+			files[s.Name] = a.members(n.t)
+		}
+	}
+	return files
+}
+
+// Whatever is changed in an answer, added to it or taken away is found, or the
+// member is named as not covered: a forged answer around an untouched receipt is
+// not valid.
+func TestVerifyFindsEveryMutationAroundAReceipt(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	verify := func(file any) map[string]any {
+		a := n.post("/api/verify", "", string(jcsOf(t, file)))
+		n.wants(a, http.StatusOK)
+		return a.members(t)
+	}
+	gaps := func(m map[string]any) (paths []string) {
+		for _, g := range asList(m["notCovered"]) {
+			paths = append(paths, fmt.Sprint(g.(map[string]any)["path"]))
+		}
+		return paths
+	}
+	for name, file := range n.handed(n.issueKey()) {
+		untouched := verify(file)
+		if untouched["valid"] != true || !strings.HasPrefix(fmt.Sprint(untouched["says"]), "VALID ") {
+			t.Errorf("%s: %v", name, untouched)
+			continue
+		}
+		named := gaps(untouched)
+		for _, path := range pathsOf(file, "") {
+			changed := copyOf(t, file)
+			// How the envelope is spelled is not a matter of its members.
+			if strings.Contains(path, "/integrity/") || !mutate(changed, strings.Split(path[1:], "/")) {
+				continue
+			}
+			covered := !slices.ContainsFunc(named, func(gap string) bool { return path == gap || strings.HasPrefix(path, gap+"/") })
+			if m := verify(changed); covered && m["valid"] != false {
+				t.Errorf("%s: a change of %s is not found: %v", name, path, m)
+			}
+		}
+		for _, change := range []func(map[string]any){
+			func(m map[string]any) { m["x"] = 1.0 },
+			func(m map[string]any) { m["paymentId"] = "pay_0" },
+			func(m map[string]any) { delete(m, "findings") },
+		} {
+			changed := copyOf(t, file)
+			change(changed)
+			if m := verify(changed); !cmp.Equal(changed, file) && m["valid"] != false {
+				t.Errorf("%s: a member that came or went is not found: %v", name, m)
+			}
+		}
+	}
+}
+
+// The sentence says what the file claims and what was signed.
+func TestVerifySaysWhatWasForged(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	_, run := n.runWorkflow(n.issueKey(), verdicts[3].body)
+	forged := copyOf(t, run)
+	forged["risk"], forged["decision"], forged["riskScore"], forged["findings"] = "low", "allow", 0.0, []any{}
+	a := n.post("/api/verify", "", string(jcsOf(t, forged)))
+	n.wants(a, http.StatusOK)
+	for _, want := range []string{
+		"decision: the file says allow, the signed record says needs_review",
+		"risk: the file says low, the signed record says critical",
+		"riskScore: the file says 0, the signed record says ",
+		"the members of the answer hash to ",
+		`"says":"NOT VALID decision: the file says allow`,
+	} {
+		if !strings.Contains(string(a.body), want) {
+			t.Errorf("%q is missing: %s", want, a.body)
+		}
+	}
+	says := fmt.Sprint(n.post("/api/verify", "", string(jcsOf(t, run))).members(t)["says"])
+	if want := regexp.MustCompile(`^VALID needs_review · critical · [a-z0-9.-]+.* · \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ · key [0-9a-f]{16}$`); !want.MatchString(says) {
+		t.Errorf("says %q", says)
+	}
+}
+
 // pathsOf lists the paths of all values that have no members.
 func pathsOf(v any, path string) []string {
 	var found []string
@@ -238,7 +334,7 @@ func TestVerifyRefusesWhatIsNoEnvelope(t *testing.T) {
 		"record a list":      `{"record":[],"integrity":` + string(jcsOf(t, receipt["integrity"])) + `}`,
 		"integrity null":     `{"record":{},"integrity":null}`,
 		"no signature":       strings.Replace(good, `"signature":`, `"signaturE":`, 1),
-		"unknown member":     strings.Replace(good, `{"integrity"`, `{"`+canary+`":1,"integrity"`, 1),
+		"unknown inside":     strings.Replace(good, `"integrity":{`, `"integrity":{"`+canary+`":1,`, 1),
 		"duplicate record":   strings.Replace(good, `"record":`, `"record":{},"record":`, 1),
 		"duplicate inside":   strings.Replace(good, `"issuedAt":`, `"issuedAt":1,"issuedAt":`, 1),
 		"position a string":  strings.Replace(good, `"position":`, `"position":"`+canary+`","x":`, 1),
@@ -268,7 +364,7 @@ func TestHealth(t *testing.T) {
 	n.wants(n.get("/healthz"), 200)
 	ready := n.get("/readyz")
 	n.wants(ready, 200)
-	if diff := cmp.Diff(map[string]any{"ready": true, "failed": []any{}}, ready.members(t)); diff != "" {
+	if diff := cmp.Diff(map[string]any{"ready": true, "failed": []any{}, "degraded": []any{}}, ready.members(t)); diff != "" {
 		t.Error(diff)
 	}
 	for _, path := range []string{"/api/health", "/healthz", "/readyz"} {
@@ -293,9 +389,21 @@ func TestHealth(t *testing.T) {
 // notReady fails the test unless readiness names exactly these reasons.
 func (n *node) notReady(reasons ...any) {
 	n.t.Helper()
+	n.says(http.StatusServiceUnavailable, map[string]any{"ready": false, "failed": reasons, "degraded": []any{}})
+}
+
+// degraded fails the test unless the node is ready, and names exactly these
+// reasons not to be content.
+func (n *node) degraded(reasons ...any) {
+	n.t.Helper()
+	n.says(http.StatusOK, map[string]any{"ready": true, "failed": []any{}, "degraded": reasons})
+}
+
+func (n *node) says(status int, want map[string]any) {
+	n.t.Helper()
 	a := n.get("/readyz")
-	n.wants(a, http.StatusServiceUnavailable)
-	if diff := cmp.Diff(map[string]any{"ready": false, "failed": reasons}, a.members(n.t)); diff != "" {
+	n.wants(a, status)
+	if diff := cmp.Diff(want, a.members(n.t)); diff != "" {
 		n.t.Error(diff)
 	}
 	n.discreet(a)
@@ -305,7 +413,7 @@ func (n *node) notReady(reasons ...any) {
 func TestReadinessNamesAWrongClock(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{clock: newClock(time.Now().Add(time.Hour))})
-	n.notReady("clock")
+	n.degraded("clock")
 	n.wants(n.post(quickPath, n.issueKey(), `{"command":"ls"}`), 200)
 }
 
@@ -319,14 +427,44 @@ func TestReadinessNamesAnotherSchema(t *testing.T) {
 	n.wants(n.get("/readyz"), 200)
 }
 
-// A parked event is named.
+// A parked event is named, and takes no node away: every other one has it, too.
 func TestReadinessNamesAParkedEvent(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{machineClock: true})
 	const poison = "asw_00000000-0000-4000-8000-00000000000a"
 	n.appendWorkflow(poison, 1, []byte(`{}`))
 	n.bare(n.get(statusPath+poison), 503, "status temporarily unavailable")
-	n.notReady("projections")
+	n.degraded("projections")
+	if m := n.get("/api/health").members(t); m["status"] != "degraded" {
+		t.Errorf("health says %v", m["status"])
+	}
+}
+
+// A disk that is full, and any other refusal of an append, is named at once, and
+// no more as soon as the database takes appends again.
+func TestReadinessNamesARefusedAppend(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{machineClock: true})
+	key := n.issueKey()
+	n.super(`create function full_disk() returns trigger language plpgsql as
+		$$ begin raise exception 'could not extend file: No space left on device' using errcode = '53100'; end $$`)
+	for _, table := range []string{"events", "projection_dead"} {
+		n.super(`create trigger full_disk before insert on ` + table + ` execute function full_disk()`)
+	}
+	n.refused(n.post(quickPath, key, `{"command":"ls"}`), 503, "temporarily_unavailable", "")
+	n.notReady("ledger")
+	n.notReady("ledger")
+	for _, table := range []string{"events", "projection_dead"} {
+		n.super(`drop trigger full_disk on ` + table)
+	}
+	n.wants(n.get("/readyz"), 200)
+	n.wants(n.post(quickPath, key, `{"command":"ls"}`), 200)
+	n.super(`revoke insert on events from countersign_app`) // no trial shows this
+	n.refused(n.post(quickPath, key, `{"command":"ls"}`), 503, "temporarily_unavailable", "")
+	n.notReady("ledger")
+	n.super(`grant insert on events to countersign_app`)
+	n.wants(n.post(quickPath, key, `{"command":"ls"}`), 200)
+	n.wants(n.get("/readyz"), 200)
 }
 
 // Without its database the node stays up: every endpoint that needs it is 503,
@@ -405,15 +543,16 @@ func TestPanicAndOverload(t *testing.T) {
 	n.wants(answerTo("/healthz"), 200)
 
 	for range maxInFlight {
-		n.server.slots <- struct{}{}
+		n.server.seats <- struct{}{}
 	}
-	full := answerTo("/api/health")
+	n.wants(answerTo("/api/health"), 200) // which needs no seat
+	full := answerTo("/api/pricing")
 	n.refused(full, 503, "temporarily_unavailable", "")
 	if full.header.Get("Retry-After") == "" {
 		t.Error("503 without Retry-After")
 	}
 	for range maxInFlight {
-		<-n.server.slots
+		<-n.server.seats
 	}
-	n.wants(answerTo("/api/health"), 200)
+	n.wants(answerTo("/api/pricing"), 200)
 }

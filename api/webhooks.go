@@ -56,7 +56,7 @@ func (s *Server) readWebhook(w http.ResponseWriter, r *http.Request) error {
 	case errors.As(err, &overLimit):
 		return policy.Refuse(codeTooLarge, "", "request body is larger than "+strconv.Itoa(limitWebhook)+" bytes")
 	case err != nil:
-		return errNotice
+		return unreadBecause(err)
 	}
 	if err := s.checkout.Signed(body, r.Header); err != nil {
 		return err

@@ -62,7 +62,7 @@ func (a *App) IssueAccountKey(ctx context.Context, customerID string) (IssuedKey
 			{Stream: "key/" + id, Expect: ledger.New(), ID: eventID, Type: events.TypeKeyIssued, SchemaVersion: 1, Actor: customerID, Payload: payload},
 		}})
 		if errors.Is(err, ledger.ErrLimit) {
-			return IssuedKey{}, policy.Refuse(CodeTooManyKeys, "", "too many keys were issued, try again later")
+			return IssuedKey{}, policy.Refuse(CodeTooManyKeys, "", "the account has had the most keys it may ever have; use one of them, or write to support")
 		}
 		return issued, err
 	})

@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"slices"
+	"strconv"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -153,7 +154,8 @@ func (a *App) PolicyVersion(ctx context.Context, orgID string, version int) (Act
 
 // Policies lists every draft and every activation, the oldest first.
 func (a *App) Policies(ctx context.Context, p Principal) ([]Draft, []Activation, error) {
-	if err := p.May(RightPolicies); err != nil {
+	p, err := a.Permit(ctx, p, RightPolicies)
+	if err != nil {
 		return nil, nil, err
 	}
 	s, err := a.readPolicies(ctx, p.OrgID)
@@ -161,9 +163,10 @@ func (a *App) Policies(ctx context.Context, p Principal) ([]Draft, []Activation,
 }
 
 // DraftPolicy keeps a policy as a draft that can be activated: text is a policy
-// without version. The first draft gives the organization its policyId.
+// whose version, if it names one, is the one that activation would give. The first draft gives the organization its policyId.
 func (a *App) DraftPolicy(ctx context.Context, p Principal, text []byte) (Draft, error) {
-	if err := p.May(RightDraft); err != nil {
+	p, err := a.Permit(ctx, p, RightDraft)
+	if err != nil {
 		return Draft{}, err
 	}
 	frozen, err := freeze(text)
@@ -194,6 +197,7 @@ func (a *App) DraftPolicy(ctx context.Context, p Principal, text []byte) (Draft,
 // frozenPolicy is a policy that passed the lint, in canonical bytes.
 type frozenPolicy struct {
 	policyID  string
+	version   int64 // that its author expects; 0: any
 	canonical []byte
 	lint      []events.PolicyLint
 }
@@ -203,6 +207,10 @@ func (s policies) draftOf(f frozenPolicy, p Principal) (events.PolicyDrafted, er
 	if s.policyID != "" && s.policyID != f.policyID {
 		return events.PolicyDrafted{}, policy.Refuse("inconsistent_input", "/policyId", "policyId is not the one of this organization")
 	}
+	if next := s.nextVersion(); f.version != 0 && f.version != next {
+		return events.PolicyDrafted{}, policy.Refuse("inconsistent_input", "/version",
+			"version is not the one that activation would give: leave it out, or make it "+strconv.FormatInt(next, 10))
+	}
 	return events.PolicyDrafted{PolicyID: f.policyID, Policy: f.canonical, PolicyHash: canon.Hash(f.canonical), Lint: f.lint, Author: p.Member}, nil
 }
 
@@ -210,7 +218,8 @@ func (s policies) draftOf(f frozenPolicy, p Principal) (events.PolicyDrafted, er
 // version. Separation of duties: not by its author, but for the operator and a
 // Team's only admin; the event says so.
 func (a *App) ActivatePolicy(ctx context.Context, p Principal, draftID, reason string) (Activation, error) {
-	if err := p.May(RightActivate); err != nil {
+	p, err := a.Permit(ctx, p, RightActivate)
+	if err != nil {
 		return Activation{}, err
 	}
 	if err := checkText("reason", reason, maxReason); err != nil {
@@ -234,7 +243,7 @@ func (a *App) ActivatePolicy(ctx context.Context, p Principal, draftID, reason s
 			return Activation{}, err
 		}
 		if own && p.Role != RoleOperator && !p.MayActAlone() {
-			return Activation{}, forbidden("an own draft is activated by another admin")
+			return Activation{}, a.settled(ctx, p, nil, errOwnDraft)
 		}
 		activated, err := s.activationOf(d, p, own, reason)
 		if err != nil {
@@ -244,10 +253,25 @@ func (a *App) ActivatePolicy(ctx context.Context, p Principal, draftID, reason s
 	})
 }
 
+var errOwnDraft = forbidden("an own draft is activated by another admin")
+
+// permitAlone is Permit for who activates an own draft.
+func (a *App) permitAlone(ctx context.Context, p Principal) (Principal, error) {
+	if p.Role == RoleOperator || p.MayActAlone() {
+		return p, nil
+	}
+	p, err := a.Confirm(ctx, p)
+	if err == nil && !p.MayActAlone() {
+		err = errOwnDraft
+	}
+	return p, err
+}
+
 // DraftAndActivate does both in one append: the command line's way.
 func (a *App) DraftAndActivate(ctx context.Context, p Principal, text []byte, reason string) (Activation, error) {
-	if p.Role != RoleOperator && !p.MayActAlone() {
-		return Activation{}, forbidden("an own draft is activated by another admin")
+	p, err := a.permitAlone(ctx, p)
+	if err != nil {
+		return Activation{}, err
 	}
 	frozen, err := freeze(text)
 	if err != nil {
@@ -256,7 +280,8 @@ func (a *App) DraftAndActivate(ctx context.Context, p Principal, text []byte, re
 	if err := checkText("reason", reason, maxReason); err != nil {
 		return Activation{}, err
 	}
-	if err := p.May(RightActivate); err != nil {
+	p, err = a.Permit(ctx, p, RightActivate)
+	if err != nil {
 		return Activation{}, err
 	}
 	return attemptAs(ctx, a, p, RightActivate, func(ctx context.Context, p Principal) (Activation, error) {
@@ -300,13 +325,16 @@ func (a *App) activate(ctx context.Context, p Principal, s policies, drafts []le
 	return s.activations[len(s.activations)-1], nil
 }
 
+// nextVersion is the one that the next activation gives.
+func (s policies) nextVersion() int64 { return int64(len(s.activations)) + 1 }
+
 // activationOf makes the event: the draft's bytes with the next version.
 func (s policies) activationOf(d Draft, p Principal, own bool, reason string) (events.PolicyActivated, error) {
 	members, err := membersOf(d.Canonical)
 	if err != nil {
 		return events.PolicyActivated{}, err
 	}
-	version := len(s.activations) + 1
+	version := int(s.nextVersion())
 	changed := []string{}
 	before := map[string]jsontext.Value{}
 	if version > 1 {
@@ -343,7 +371,7 @@ func freeze(text []byte) (frozenPolicy, error) {
 	if err != nil {
 		return frozenPolicy{}, err
 	}
-	frozen := frozenPolicy{policyID: draft.PolicyID, canonical: draft.Canonical, lint: []events.PolicyLint{}}
+	frozen := frozenPolicy{policyID: draft.PolicyID, version: draft.Version, canonical: draft.Canonical, lint: []events.PolicyLint{}}
 	for _, w := range draft.Warnings {
 		frozen.lint = append(frozen.lint, events.PolicyLint{RuleID: w.ID, Severity: w.Severity, Field: w.Path, Message: w.Message, Evidence: w.Evidence})
 	}
@@ -354,7 +382,8 @@ func freeze(text []byte) (frozenPolicy, error) {
 // no host and no MCP server, from its own sequence on. An organization without a
 // policy, where nothing is allowed anyway, gets one that says so.
 func (a *App) FreezePolicy(ctx context.Context, p Principal, reason string) (Activation, error) {
-	if err := p.May(RightActivate); err != nil {
+	p, err := a.Permit(ctx, p, RightActivate)
+	if err != nil {
 		return Activation{}, err
 	}
 	if err := checkText("reason", reason, maxReason); err != nil {

@@ -3,6 +3,7 @@ package commands_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -312,4 +313,31 @@ func TestExplainNamesEveryRule(t *testing.T) {
 		_, err := a.ExplainDecision(ctx, operator, unknown)
 		wantRefusal(t, err, "not_found", "not found")
 	}
+}
+
+// A policy file may carry the version that activation would give, and no other.
+func TestAPolicyMayCarryItsNextVersion(t *testing.T) {
+	a := openApp(t, ledgertest.New(t), newClock())
+	_, operator := newOrganization(t, a, "team")
+	for version := 1; version <= 2; version++ {
+		text := func(version int) []byte {
+			return fmt.Appendf(nil, `{"version":%d,"policyId":"p","maxUsdPerTransaction":%d}`, version, version)
+		}
+		for _, other := range []int{version - 1, version + 1} {
+			if other == 0 {
+				continue
+			}
+			_, err := a.DraftPolicy(t.Context(), operatorOf(t, a, operator.OrgID), text(other))
+			wantRefusal(t, err, "inconsistent_input", fmt.Sprintf("version is not the one that activation would give: leave it out, or make it %d", version))
+		}
+		d, err := a.DraftPolicy(t.Context(), operatorOf(t, a, operator.OrgID), text(version))
+		if err != nil || strings.Contains(string(d.Canonical), "version") {
+			t.Fatalf("%s, %v", d.Canonical, err)
+		}
+		v, err := a.DraftAndActivate(t.Context(), operatorOf(t, a, operator.OrgID), text(version), "test")
+		if err != nil || v.Version != version {
+			t.Fatalf("version %d, %v", v.Version, err)
+		}
+	}
+	clean(t, a)
 }

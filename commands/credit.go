@@ -38,6 +38,7 @@ type Balance struct {
 	TotalCents, UsedCents int
 	Calls                 int64
 	EndsAt                time.Time
+	Product               string // slug of the pass; empty for an agent's credit
 }
 
 func creditStream(clientID string) string { return "credit/" + clientID }

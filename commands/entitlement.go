@@ -154,6 +154,15 @@ func (a *App) CheckoutIdentity(ctx context.Context, customerID string) (provider
 	return "", email, err
 }
 
+// Address is a customer's e-mail address, empty once erased.
+func (a *App) Address(ctx context.Context, customerID string) (string, error) {
+	acc, err := a.readCustomer(ctx, customerID)
+	if err != nil {
+		return "", refusal(err)
+	}
+	return a.addressOf(ctx, acc)
+}
+
 // addressOf is the customer's e-mail address, empty once erased.
 func (a *App) addressOf(ctx context.Context, acc account) (string, error) {
 	if a.Vault == nil {

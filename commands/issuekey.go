@@ -10,6 +10,7 @@ import (
 	"errors"
 	"hash/crc32"
 	"net/mail"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -47,7 +48,7 @@ type IssuedKey struct {
 
 // IssueFreeKey issues a key of the free plan to an e-mail address, which is not
 // verified: the key draws on its own quota only. Errors: invalid_email,
-// too_many_keys after 3 of an address in a calendar month (UTC).
+// *KeysExhausted after 3 of an address in a calendar month (UTC).
 func (a *App) IssueFreeKey(ctx context.Context, email string) (IssuedKey, error) {
 	address, err := checkEmail(email)
 	if err != nil {
@@ -78,7 +79,7 @@ func (a *App) issueFreeKey(ctx context.Context, address string) (IssuedKey, erro
 	if err != nil {
 		return IssuedKey{}, err
 	}
-	reference := a.Vault.Reference(ledger.ServiceTenant, subject).String()[:32]
+	reference := a.Vault.Reference(ledger.ServiceTenant, "email:"+Mailbox(address)).String()[:32]
 	_, err = a.Ledger.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, Drafts: []ledger.Draft{
 		{Stream: "free_keys/" + reference + "/" + month(now), Expect: ledger.Any(freeKeysPerMonth),
 			ID: a.NewID("evt_"), Type: events.TypeKeyRequested, SchemaVersion: 1, Actor: "system", Payload: requested},
@@ -86,9 +87,17 @@ func (a *App) issueFreeKey(ctx context.Context, address string) (IssuedKey, erro
 			ID: eventID, Type: events.TypeKeyIssued, SchemaVersion: 1, Actor: "system", Payload: payload},
 	}})
 	if errors.Is(err, ledger.ErrLimit) {
-		return IssuedKey{}, policy.Refuse(CodeTooManyKeys, "", "too many keys were issued, try again later")
+		return IssuedKey{}, &KeysExhausted{ResetsAt: issued.ResetsAt}
 	}
 	return issued, err
+}
+
+// KeysExhausted is an e-mail address that has had its keys of the month.
+type KeysExhausted struct{ ResetsAt time.Time }
+
+// Error says when the next one is possible.
+func (k *KeysExhausted) Error() string {
+	return "this address has had its " + strconv.Itoa(freeKeysPerMonth) + " keys of the month; the next one is possible from " + Stamp(k.ResetsAt)
 }
 
 // checkEmail accepts one bare address of at most 254 octets and returns it in

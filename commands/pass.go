@@ -67,7 +67,7 @@ func (a *App) Pass(ctx context.Context, customerID string) (*Balance, error) {
 	if err != nil || len(live) == 0 {
 		return nil, refusal(err)
 	}
-	b := &Balance{EndsAt: live[0].until}
+	b := &Balance{EndsAt: live[0].until, Product: live[0].product}
 	for _, x := range live {
 		last, used, err := a.drawn(ctx, passStream(x))
 		if err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
 )
 
 // bank is a settler whose answers a test chooses. It moves the money of a payment
@@ -552,4 +553,34 @@ func TestPaymentsUnderAnyFaults(t *testing.T) {
 			end = now
 		}
 	})
+}
+
+// By what payments were settled is a fact of the ledger: claims and refusals do
+// not count, and no read model is asked.
+func TestSettledModesOfTheLedger(t *testing.T) {
+	t.Parallel()
+	a := openApp(t, ledgertest.New(t), newClock())
+	settled := func(id, mode string) {
+		t.Helper()
+		payload, err := canon.Marshal(events.PaymentSettled{PaymentID: id, Transaction: `"mode":"dev"`, Payer: "0xb", Mode: mode, Evidence: mode})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = a.Ledger.Append(t.Context(), ledger.Append{Tenant: ledger.ServiceTenant, Drafts: []ledger.Draft{{Stream: "payment/" + id,
+			Expect: ledger.Any(9), ID: "evt_" + id, Type: events.TypePaymentSettled, SchemaVersion: 1, Actor: "0xb", Payload: payload}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(wantDev, wantFacilitator bool) {
+		t.Helper()
+		if dev, facilitator, err := a.SettledModes(t.Context()); dev != wantDev || facilitator != wantFacilitator || err != nil {
+			t.Errorf("dev %v, facilitator %v, %v", dev, facilitator, err)
+		}
+	}
+	check(false, false)
+	settled("pay_1", commands.ModeFacilitator)
+	check(false, true)
+	settled("pay_2", commands.ModeDev)
+	check(true, true)
 }

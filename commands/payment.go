@@ -202,3 +202,19 @@ func (s paymentState) payment() (Payment, error) {
 	}
 	return p, nil
 }
+
+// SettledModes says by what the payments of this ledger were settled: in the
+// ledger alone (dev), and on a chain. It asks the events themselves, so that a
+// start waits for no read model.
+func (a *App) SettledModes(ctx context.Context) (dev, facilitator bool, err error) {
+	err = a.Ledger.Reading(ctx, func() error {
+		return a.Ledger.Pool().QueryRow(ctx, `select
+			exists (select from events where p = 0 and type = 'payment.settled' and position('"mode":"dev"'::bytea in payload) > 0),
+			exists (select from events where p = 0 and type = 'payment.settled' and position('"mode":"dev"'::bytea in payload) = 0)`).
+			Scan(&dev, &facilitator)
+	})
+	if err != nil {
+		return false, false, fmt.Errorf("read by what payments were settled: %w", err)
+	}
+	return dev, facilitator, nil
+}

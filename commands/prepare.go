@@ -30,13 +30,8 @@ type extra struct {
 	signed            bool // holds the record, in call.completed's place
 }
 
-// prepare computes the answer and signs what must be signed. Nothing is visible
-// yet.
-func (a *App) prepare(ctx context.Context, call Call) (prepared, error) {
-	answer, err := call.Service.EvaluateCanonical(call.Body)
-	if err != nil {
-		return prepared{}, err
-	}
+// prepare signs the answer where it must be signed. Nothing is visible yet.
+func (a *App) prepare(ctx context.Context, call Call, answer policy.Answer) (prepared, error) {
 	p := prepared{answer: answer, call: events.CallCompleted{
 		Service: call.Service.Name, Version: policy.Version, PriceCents: call.Service.PriceCents,
 		InputHash: answer.InputHash, OutputHash: answer.OutputHash, Request: jsontext.Value(call.Body),

@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/assurance"
 )
 
 // Roles of members, and the two that are not members': a bearer token, and the
@@ -59,29 +60,40 @@ const (
 // grant says who has a right.
 type grant struct {
 	roles    []string
-	scope    string // of a token; empty: no token has it
-	fresh    bool   // only within 10 minutes of signing in
-	evidence bool   // stays open for 90 days after the plan has ended
+	scopes   []string // of a token, each of which is enough; none: no token has it
+	fresh    bool     // only within 10 minutes of signing in
+	evidence bool     // stays open for 90 days after the plan has ended
 }
 
 // grants is the one table of role or scope x right: the checks, and the test
 // that walks every cell, read it.
 var grants = map[Right]grant{
-	RightDecide:   {roles: []string{RoleOwner, RoleAdmin, RoleDeveloper}, scope: ScopeDecide},
-	RightReceipt:  {roles: []string{RoleOwner, RoleAdmin, RoleDeveloper}, scope: ScopeReceipt},
-	RightRead:     {roles: []string{RoleOwner, RoleAdmin, RoleDeveloper, RoleAuditor, RoleOperator}, scope: ScopeRead, evidence: true},
-	RightExport:   {roles: []string{RoleOwner, RoleAdmin, RoleAuditor, RoleOperator}, scope: ScopeExport, evidence: true},
-	RightDraft:    {roles: []string{RoleOwner, RoleAdmin, RoleDeveloper, RoleOperator}, scope: ScopeDraft},
-	RightPolicies: {roles: []string{RoleOwner, RoleAdmin, RoleDeveloper, RoleAuditor, RoleOperator}, scope: ScopeDraft, evidence: true},
+	RightDecide:   {roles: []string{RoleOwner, RoleAdmin, RoleDeveloper}, scopes: []string{ScopeDecide}},
+	RightReceipt:  {roles: []string{RoleOwner, RoleAdmin, RoleDeveloper}, scopes: []string{ScopeReceipt}},
+	RightRead:     {roles: []string{RoleOwner, RoleAdmin, RoleDeveloper, RoleAuditor, RoleOperator}, scopes: []string{ScopeRead}, evidence: true},
+	RightExport:   {roles: []string{RoleOwner, RoleAdmin, RoleAuditor, RoleOperator}, scopes: []string{ScopeExport}, evidence: true},
+	RightDraft:    {roles: []string{RoleOwner, RoleAdmin, RoleDeveloper, RoleOperator}, scopes: []string{ScopeDraft}},
+	RightPolicies: {roles: []string{RoleOwner, RoleAdmin, RoleDeveloper, RoleAuditor, RoleOperator}, scopes: []string{ScopeRead, ScopeDraft}, evidence: true},
 	RightActivate: {roles: []string{RoleOwner, RoleAdmin, RoleOperator}, fresh: true},
-	RightMembers:  {roles: []string{RoleOwner, RoleAdmin, RoleOperator}},
+	RightMembers:  {roles: []string{RoleOwner, RoleAdmin, RoleAuditor, RoleOperator}},
 	RightManage:   {roles: []string{RoleOwner, RoleAdmin, RoleOperator}, fresh: true},
 	RightApprove:  {roles: []string{RoleOwner, RoleAdmin}},
 	RightErase:    {roles: []string{RoleOwner, RoleOperator}, fresh: true},
 }
 
-// ScopeOf is the scope with which a token has a right; empty if no token has it.
-func ScopeOf(right Right) string { return grants[right].scope }
+// ScopeOf is the least scope with which a token has a right; empty if no token has
+// it.
+func ScopeOf(right Right) string { return grants[right].scope() }
+
+func (g grant) scope() string {
+	if len(g.scopes) == 0 {
+		return ""
+	}
+	return g.scopes[0]
+}
+
+// RoleMay says whether a role has a right, as far as the role alone decides.
+func RoleMay(role string, right Right) bool { return slices.Contains(grants[right].roles, role) }
 
 // Codes of refusals about credentials and organizations.
 const (
@@ -118,9 +130,10 @@ type Principal struct {
 	tokenID   string
 	addresses []netip.Prefix // from which the token may come; none: from anywhere
 	suspended bool
-	lapsed    bool // the plan is not in force
-	evidence  bool // and the days in which evidence stays readable are not over
-	deciders  int  // how many members may activate and approve
+	lapsed    bool   // the plan is not in force
+	evidence  bool   // and the days in which evidence stays readable are not over
+	deciders  int    // how many members may activate and approve
+	arguments string // which decisions keep the arguments of tools
 }
 
 // May answers whether the principal has a right: nil, or the 403 that says what
@@ -145,12 +158,12 @@ func (p Principal) May(right Right) error {
 
 func (p Principal) has(g grant) error {
 	switch {
-	case p.Role == RoleToken && g.scope == "":
+	case p.Role == RoleToken && len(g.scopes) == 0:
 		return forbidden("a signed-in session is required")
-	case p.Role == RoleToken && !slices.Contains(p.Scopes, g.scope):
-		return policy.Refuse(CodeInsufficientScope, "", "missing scope "+g.scope)
-	case p.Role != RoleToken && g.scope != "" && !slices.Contains(g.roles, p.Role):
-		return forbidden("missing scope " + g.scope)
+	case p.Role == RoleToken && !slices.ContainsFunc(g.scopes, func(scope string) bool { return slices.Contains(p.Scopes, scope) }):
+		return policy.Refuse(CodeInsufficientScope, "", "missing scope "+g.scope())
+	case p.Role != RoleToken && len(g.scopes) > 0 && !slices.Contains(g.roles, p.Role):
+		return forbidden("missing scope " + g.scope())
 	case p.Role != RoleToken && !slices.Contains(g.roles, p.Role):
 		return forbidden("missing role " + strings.Join(slices.DeleteFunc(slices.Clone(g.roles),
 			func(role string) bool { return role == RoleOperator }), " or "))
@@ -198,6 +211,12 @@ func (a *App) IsOwn(ctx context.Context, p Principal, actor string) (bool, error
 // an own decision: on a Team with nobody else who could. Business never.
 func (p Principal) MayActAlone() bool { return p.Plan == PlanTeam && p.deciders == 1 }
 
+// keepsArguments says whether a decision of this kind keeps the arguments of its
+// tool.
+func (p Principal) keepsArguments(decision string) bool {
+	return p.arguments == ArgumentsAlways || p.arguments == ArgumentsReviews && decision == assurance.NeedsReview
+}
+
 // Allows says whether the token may be used from a network address.
 func (p Principal) Allows(address string) bool {
 	if len(p.addresses) == 0 {
@@ -241,8 +260,14 @@ func (a *App) SessionPrincipal(ctx context.Context, orgID, member string, signed
 		return Principal{}, refusal(err)
 	}
 	role, isMember := o.members[member]
-	if !isMember {
-		return Principal{}, errOtherCredential
+	if !isMember { // but perhaps has become one elsewhere
+		a.forgetOrganization(orgID)
+		if o, err = a.organizationOf(ctx, orgID); err != nil {
+			return Principal{}, refusal(err)
+		}
+		if role, isMember = o.members[member]; !isMember {
+			return Principal{}, errOtherCredential
+		}
 	}
 	p := o.principal(a.Clock())
 	p.ActorID, p.Member, p.Role = member, member, role
@@ -264,7 +289,7 @@ func (a *App) Operator(ctx context.Context, orgID string) (Principal, error) {
 
 // principal is what the organization says about anybody who acts for it.
 func (o organization) principal(now time.Time) Principal {
-	p := Principal{OrgID: o.id, Plan: o.plan, Guards: []ledger.Guard{o.guard}, suspended: o.state == StateSuspended}
+	p := Principal{OrgID: o.id, Plan: o.plan, Guards: []ledger.Guard{o.guard}, suspended: o.state == StateSuspended, arguments: o.arguments}
 	p.lapsed = o.state == StateLapsed || o.plan != PlanTeam && o.plan != PlanBusiness
 	p.evidence = p.lapsed && now.Before(o.planEnded.Add(evidenceReadable))
 	for _, role := range o.members {
@@ -289,6 +314,21 @@ func (a *App) Confirm(ctx context.Context, p Principal) (Principal, error) {
 		}
 	}
 	return p, nil
+}
+
+// Permit answers whether the principal has a right, as May does, and returns it.
+// What is known of it may be a moment old, and another process may have restored
+// the organization, or raised the member's role: a refusal is given only after
+// the streams it rests on were read again.
+func (a *App) Permit(ctx context.Context, p Principal, right Right) (Principal, error) {
+	if p.May(right) == nil {
+		return p, nil
+	}
+	p, err := a.Confirm(ctx, p)
+	if err != nil {
+		return Principal{}, err
+	}
+	return p, p.May(right)
 }
 
 // currentPrincipal is the principal as its streams are now.

@@ -224,10 +224,11 @@ type IssuedToken struct {
 // IssueToken makes a token for the principal's organization. Refusals: those of
 // May, and those about the order.
 func (a *App) IssueToken(ctx context.Context, p Principal, order TokenOrder) (IssuedToken, error) {
-	if err := p.May(RightManage); err != nil {
+	p, err := a.Permit(ctx, p, RightManage)
+	if err != nil {
 		return IssuedToken{}, err
 	}
-	order, err := order.check()
+	order, err = order.check()
 	if err != nil {
 		return IssuedToken{}, err
 	}
@@ -282,7 +283,7 @@ func (a *App) issueToken(ctx context.Context, p Principal, order TokenOrder) (Is
 			return IssuedToken{}, err
 		}
 		if o.members[order.Member] == "" {
-			return IssuedToken{}, errNoMember
+			return IssuedToken{}, a.settled(ctx, p, nil, errNoMember)
 		}
 	}
 	text, id, secret := newCredential(tokenPrefix)
@@ -339,7 +340,8 @@ func (t organizationToken) info(now time.Time) TokenInfo {
 
 // Tokens lists an organization's tokens, the oldest first.
 func (a *App) Tokens(ctx context.Context, p Principal) ([]TokenInfo, error) {
-	if err := p.May(RightMembers); err != nil {
+	p, err := a.Permit(ctx, p, RightMembers)
+	if err != nil {
 		return nil, err
 	}
 	tokens, err := a.tokensOf(ctx, p.OrgID)
@@ -356,7 +358,8 @@ func (a *App) Tokens(ctx context.Context, p Principal) ([]TokenInfo, error) {
 // RevokeToken ends a token at once. Revoking it again changes nothing; an id of
 // another organization is as unknown as any.
 func (a *App) RevokeToken(ctx context.Context, p Principal, id, reason string) error {
-	if err := p.May(RightManage); err != nil {
+	p, err := a.Permit(ctx, p, RightManage)
+	if err != nil {
 		return err
 	}
 	if reason == "" {
@@ -365,7 +368,7 @@ func (a *App) RevokeToken(ctx context.Context, p Principal, id, reason string) e
 	if err := checkText("reason", reason, maxReason); err != nil {
 		return err
 	}
-	_, err := attemptAs(ctx, a, p, RightManage, func(ctx context.Context, p Principal) (struct{}, error) {
+	_, err = attemptAs(ctx, a, p, RightManage, func(ctx context.Context, p Principal) (struct{}, error) {
 		now := a.now()
 		t, err := a.readToken(ctx, p.OrgID, id)
 		if err != nil {

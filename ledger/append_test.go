@@ -280,7 +280,7 @@ func TestClosedAndCancelled(t *testing.T) {
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := l.Append(cancelled, one("s", ledger.New(), "a"))
-	if err != nil && !errors.Is(err, ledger.ErrBusy) && !errors.Is(err, ledger.ErrUnknown) {
+	if err != nil && !errors.Is(err, ledger.ErrRefused) && !errors.Is(err, ledger.ErrBusy) && !errors.Is(err, ledger.ErrUnknown) {
 		t.Errorf("cancelled: %v", err)
 	}
 	l.Close()

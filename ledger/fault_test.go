@@ -96,7 +96,7 @@ func TestFaultConnectionCutAroundTheCommit(t *testing.T) {
 				a := simple("counted", "evt_cut", Any(10))
 				a.IdemKey, a.ContentHash = IdemKey("op", "cut"), Hash{1}
 				result, err := l.Append(ctx, a)
-				if err != nil && !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrBusy) {
+				if err != nil && !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrRefused) && !errors.Is(err, ErrBusy) {
 					t.Fatalf("got %v", err)
 				}
 				retry := a
@@ -235,7 +235,7 @@ func TestFaultHeadRowLocked(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), `select from ledger_head for update`); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Append(t.Context(), simple("s", "evt_a", New())); !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrBusy) {
+	if _, err := l.Append(t.Context(), simple("s", "evt_a", New())); !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrRefused) && !errors.Is(err, ErrBusy) {
 		t.Errorf("behind a lock: %v", err)
 	}
 	if err := tx.Rollback(t.Context()); err != nil {

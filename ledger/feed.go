@@ -82,8 +82,12 @@ func (s *Subscriber) send(ctx context.Context, out chan<- *message.Message) {
 			sleep(ctx, nil, pause)
 			pause = min(2*pause, last)
 		case len(events) == 0:
-			// Under load a moment's patience makes one batch of many small ones.
+			// Who has nothing to do looks again where its reader stands: another node or
+			// a crash may have put the checkpoint back.
+			idle := time.Now()
 			sleep(ctx, changed, pollInterval)
+			known = known && time.Since(idle) < pollInterval
+			// Under load a moment's patience makes one batch of many small ones.
 			sleep(ctx, nil, gather)
 		case s.deliver(ctx, out, events):
 			position, pause = events[len(events)-1].Position, first

@@ -6,6 +6,8 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/seal"
@@ -17,11 +19,17 @@ import (
 // nothing signed by a retired key lands after its retirement.
 const SigningKeyStream = "signing_key"
 
+// Purposes of signing keys. A key of one purpose is none of another.
+const (
+	PurposeRecord     = "record"     // decisions, receipts and every other record
+	PurposeCheckpoint = "checkpoint" // heads of the tree
+)
+
 // SigningKey is a key this ledger has activated. It is valid for events between
 // From and To by position, never by time.
 type SigningKey struct {
 	ID      string
-	Purpose string // "record"
+	Purpose string // PurposeRecord or PurposeCheckpoint
 	Public  ed25519.PublicKey
 	From    int64 // position of its activation
 	To      int64 // position of its retirement, 0 while active
@@ -31,12 +39,15 @@ type SigningKey struct {
 // Keyring is every signing key a ledger ever had, by id.
 type Keyring map[string]SigningKey
 
-// Find implements seal.Keys: a key this ledger activated, valid at the position.
+// Find implements seal.Keys: a record key this ledger activated, valid at the
+// position.
 func (k Keyring) Find(id string, position int64) (ed25519.PublicKey, string) {
 	key, known := k[id]
 	switch {
 	case !known:
 		return nil, "this ledger never activated the key"
+	case key.Purpose != PurposeRecord:
+		return nil, "the key is not for records"
 	case position > 0 && position < key.From:
 		return nil, fmt.Sprintf("the key was activated later, at position %d", key.From)
 	case position > 0 && key.To > 0 && position >= key.To:
@@ -45,6 +56,18 @@ func (k Keyring) Find(id string, position int64) (ed25519.PublicKey, string) {
 		return nil, "the key is compromised"
 	}
 	return key.Public, ""
+}
+
+// Public lists the public keys of a purpose, retired ones included and
+// compromised ones not.
+func (k Keyring) Public(purpose string) []ed25519.PublicKey {
+	var keys []ed25519.PublicKey
+	for _, id := range slices.Sorted(maps.Keys(k)) {
+		if k[id].Purpose == purpose && k[id].Void == 0 {
+			keys = append(keys, k[id].Public)
+		}
+	}
+	return keys
 }
 
 // apply folds one event of the stream into the ring. An activation must be
@@ -88,26 +111,57 @@ func (k Keyring) activate(e Event) error {
 	if _, again := k[record.KeyID]; again {
 		return fmt.Errorf("position %d activates a key a second time", e.Position)
 	}
-	signer, previous := record.KeyID, record.PreviousKeyID
-	own := Keyring{record.KeyID: {ID: record.KeyID, Public: public}}
-	by := own
-	if previous != nil {
-		signer, by = *previous, k
-	} else if k.active(record.Purpose) != "" {
-		return fmt.Errorf("position %d activates a second first key", e.Position)
+	if record.Purpose != PurposeRecord && record.Purpose != PurposeCheckpoint {
+		return fmt.Errorf("position %d activates a key for an unknown purpose", e.Position)
 	}
+	by, err := k.activator(e, record, public)
+	if err != nil {
+		return err
+	}
+	own := onlyKey{record.KeyID, public}
 	for _, s := range []struct {
 		integrity seal.Integrity
-		keyID     string
-		keys      Keyring
-	}{{stored.Integrity, signer, by}, {stored.Confirmation, record.KeyID, own}} {
+		key       onlyKey
+	}{{stored.Integrity, by}, {stored.Confirmation, own}} {
 		envelope := seal.Envelope{Record: stored.Record, Integrity: s.integrity}
-		if s.integrity.KeyID != s.keyID || s.integrity.PayloadType != seal.TypeSigningKey || !seal.Good(envelope.Examine(s.keys)) {
+		if s.integrity.PayloadType != seal.TypeSigningKey || !seal.Good(envelope.Examine(s.key)) {
 			return fmt.Errorf("position %d activates a key without the right signatures", e.Position)
 		}
 	}
 	k[record.KeyID] = SigningKey{ID: record.KeyID, Purpose: record.Purpose, Public: public, From: e.Position}
 	return nil
+}
+
+// activator is the key that must sign an activation: the one it follows, which is
+// active and of the same purpose, or for the first of a purpose its own.
+func (k Keyring) activator(e Event, record events.SigningKey, public ed25519.PublicKey) (onlyKey, error) {
+	if record.PreviousKeyID == nil {
+		for _, key := range k {
+			if key.Purpose == record.Purpose {
+				return onlyKey{}, fmt.Errorf("position %d activates a second first key", e.Position)
+			}
+		}
+		return onlyKey{record.KeyID, public}, nil
+	}
+	previous, known := k[*record.PreviousKeyID]
+	if !known || previous.Purpose != record.Purpose || previous.To != 0 {
+		return onlyKey{}, fmt.Errorf("position %d activates a key after one that was not active", e.Position)
+	}
+	return onlyKey{previous.ID, previous.Public}, nil
+}
+
+// onlyKey trusts one key, at every position.
+type onlyKey struct {
+	id     string
+	public ed25519.PublicKey
+}
+
+// Find implements seal.Keys.
+func (o onlyKey) Find(id string, _ int64) (ed25519.PublicKey, string) {
+	if id != o.id {
+		return nil, "another key must sign this"
+	}
+	return o.public, ""
 }
 
 // active is the id of a purpose's newest key that is not retired, or empty.
@@ -144,34 +198,93 @@ var ErrForeignKey = errors.New("the signing key is not an active key of this led
 // Activate makes the signer's key a key of this ledger if it has none for
 // records yet, and otherwise checks that it is an active one (ErrForeignKey).
 func (l *Ledger) Activate(ctx context.Context, signer *seal.Signer, eventID string) error {
+	return l.activateFirst(ctx, PurposeRecord, signer, eventID, nil)
+}
+
+// activateFirst activates the first key of a purpose; also may give a draft that
+// belongs into the same append.
+func (l *Ledger) activateFirst(ctx context.Context, purpose string, signer *seal.Signer, eventID string, also []Draft) error {
 	ring, history, err := l.Keyring(ctx)
 	if err != nil {
 		return err
 	}
-	if key, known := ring[signer.KeyID()]; known && key.To == 0 {
+	if key, known := ring[signer.KeyID()]; known && key.To == 0 && key.Purpose == purpose {
 		return nil
 	}
-	if len(ring) > 0 {
-		return fmt.Errorf("%w (key id %s)", ErrForeignKey, signer.KeyID())
+	for _, key := range ring {
+		if key.Purpose == purpose || key.ID == signer.KeyID() {
+			return fmt.Errorf("%w (key id %s, for %ss)", ErrForeignKey, signer.KeyID(), purpose)
+		}
 	}
-	envelope, err := signer.Sign(seal.TypeSigningKey, events.SigningKey{
-		KeyID: signer.KeyID(), Purpose: "record", Reason: "first",
-		PublicKey: base64.StdEncoding.EncodeToString(signer.Public()),
-	})
+	draft, err := activation(signer, signer, events.SigningKey{Purpose: purpose, Reason: "first"})
 	if err != nil {
 		return err
+	}
+	draft.Expect, draft.ID = history.At(), eventID
+	_, err = l.Append(ctx, Append{Tenant: ServiceTenant, Drafts: append([]Draft{draft}, also...)})
+	if errors.Is(err, ErrMoved) { // another node was first: with the same key that is as good
+		return l.activateFirst(ctx, purpose, signer, eventID, also)
+	}
+	return err
+}
+
+// activation drafts signing_key.activated: the record signed by one key and
+// confirmed by the new one.
+func activation(by, signer *seal.Signer, record events.SigningKey) (Draft, error) {
+	record.KeyID, record.PublicKey = signer.KeyID(), base64.StdEncoding.EncodeToString(signer.Public())
+	envelope, err := by.Sign(seal.TypeSigningKey, record)
+	if err != nil {
+		return Draft{}, err
+	}
+	confirmation, err := signer.Sign(seal.TypeSigningKey, record)
+	if err != nil {
+		return Draft{}, err
 	}
 	payload, err := canon.Marshal(events.SigningKeyActivated{
-		Record: envelope.Record, Integrity: envelope.Integrity, Confirmation: envelope.Integrity})
+		Record: envelope.Record, Integrity: envelope.Integrity, Confirmation: confirmation.Integrity})
+	return Draft{Stream: SigningKeyStream, Type: events.TypeSigningKeyActivated,
+		SchemaVersion: 1, Actor: "system", KeyID: by.KeyID(), Payload: payload}, err
+}
+
+// Rotation is the change from one signing key to the next.
+type Rotation struct {
+	Purpose         string
+	From, To        *seal.Signer
+	CompromisedFrom int64  // position from which signatures of the old key do not count; 0: it is only replaced
+	Actor           string // who rotates
+	EventIDs        [2]string
+}
+
+// Rotate activates a key, signed by the key before it and by itself, and retires
+// that one, in one append: at every position one of the two is valid, never both.
+// Nodes that have both keys go on with the new one at once.
+func (l *Ledger) Rotate(ctx context.Context, r Rotation) error {
+	ring, history, err := l.Keyring(ctx)
 	if err != nil {
 		return err
 	}
-	_, err = l.Append(ctx, Append{Tenant: ServiceTenant, Drafts: []Draft{{
-		Stream: SigningKeyStream, Expect: history.At(), ID: eventID, Type: events.TypeSigningKeyActivated,
-		SchemaVersion: 1, Actor: "system", KeyID: signer.KeyID(), Payload: payload,
-	}}})
-	if errors.Is(err, ErrMoved) { // another node was first: with the same key that is as good
-		return l.Activate(ctx, signer, eventID)
+	previous := r.From.KeyID()
+	if key := ring[previous]; key.Purpose != r.Purpose || key.To != 0 {
+		return fmt.Errorf("%w (key id %s, for %ss)", ErrForeignKey, previous, r.Purpose)
 	}
+	if _, used := ring[r.To.KeyID()]; used {
+		return fmt.Errorf("the new key %s was a key of this ledger before: make another", r.To.KeyID())
+	}
+	activated, err := activation(r.From, r.To, events.SigningKey{Purpose: r.Purpose, PreviousKeyID: &previous, Reason: "rotated"})
+	if err != nil {
+		return err
+	}
+	reason := events.SigningKeyRetired{KeyID: previous, Reason: "rotated"}
+	if r.CompromisedFrom > 0 {
+		reason.Reason, reason.CompromisedFrom = "compromised", r.CompromisedFrom
+	}
+	payload, err := canon.Marshal(reason)
+	if err != nil {
+		return err
+	}
+	activated.Expect, activated.ID, activated.Actor = history.At(), r.EventIDs[0], r.Actor
+	_, err = l.Append(ctx, Append{Tenant: ServiceTenant, Drafts: []Draft{activated, {
+		Stream: SigningKeyStream, Expect: Expect{expectAt, history.Version() + 1}, ID: r.EventIDs[1],
+		Type: events.TypeSigningKeyRetired, SchemaVersion: 1, Actor: r.Actor, Payload: payload}}})
 	return err
 }

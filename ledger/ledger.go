@@ -59,6 +59,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -106,6 +107,7 @@ var (
 	ErrLimit       = errors.New("ledger: the stream is at its limit")
 	ErrTooLarge    = errors.New("ledger: the append is too large")
 	ErrBusy        = errors.New("ledger: too many appends are waiting")
+	ErrRefused     = errors.New("ledger: the database does not take appends now")
 	ErrUnknown     = errors.New("ledger: it is not known whether the append was committed")
 	ErrStopped     = errors.New("ledger: appends are stopped on this node")
 	ErrUnavailable = errors.New("ledger: the database cannot be read now")
@@ -129,7 +131,10 @@ type Ledger struct {
 	own    broadcast // after every commit of this node
 	tail   tail      // what this node has committed last
 	stop   context.CancelFunc
-	done   sync.WaitGroup // listener and notifier
+	done   sync.WaitGroup // listener, notifier and keeper
+
+	background context.Context // ends with Close
+	keeper     atomic.Pointer[keeper]
 }
 
 // Open connects to a migrated database as the application role and starts the
@@ -151,7 +156,7 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Ledger, error) {
 		return nil, fmt.Errorf("read ledger head (was the database migrated?): %w", err)
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
-	l.stop = stop
+	l.stop, l.background = stop, background
 	l.seq = newSequencer(pool.Config().ConnConfig, l.origin, l.clock, l.log, func(committed []Event) {
 		l.tail.add(committed)
 		l.own.signal()

@@ -18,8 +18,10 @@ const (
 	backOff      = 32              // batches by the lock path after another node was faster
 	lingerAbove  = 4               // events of the last batch from which waiting a moment pays
 	linger       = 50 * time.Microsecond
-	poolSize     = 20 // connections for reads and projections; the sequencer has its own
-	readTries    = 3  // of a read whose connection was lost
+	poolSize     = 20               // connections for reads and projections; the sequencer has its own
+	distrust     = 10 * time.Second // of a node whose last append was refused for reasons that a trial does not show
+	trialOctets  = 64 << 10         // a trial writes: more than the free room of a page or two
+	readTries    = 3                // of a read whose connection was lost
 	feedBatch    = 1000
 	pollInterval = time.Second
 	gather       = 2 * time.Millisecond  // a woken reader waits for more

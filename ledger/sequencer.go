@@ -24,12 +24,13 @@ type sequencer struct {
 	log    *slog.Logger
 	signal func([]Event) // after each commit
 
-	queue  chan *request
-	mu     sync.RWMutex // guards closed: no request enters the queue after it
-	closed bool
-	end    chan struct{} // closed by close
-	done   chan struct{} // closed when the goroutine has ended
-	broken atomic.Pointer[error]
+	queue   chan *request
+	mu      sync.RWMutex // guards closed: no request enters the queue after it
+	closed  bool
+	end     chan struct{} // closed by close
+	done    chan struct{} // closed when the goroutine has ended
+	broken  atomic.Pointer[error]
+	failure atomic.Pointer[failure] // why the last batch was not committed
 
 	// Owned by the goroutine.
 	conn     *pgx.Conn
@@ -236,6 +237,7 @@ func (s *sequencer) commit(batch []*request) {
 	if err != nil {
 		outcomes, err = s.lockPath(ctx, appends, errors.Is(err, ErrUnknown))
 	}
+	s.failed(err)
 	for i, r := range batch {
 		if err != nil {
 			r.answer <- outcome{err: err}
@@ -308,7 +310,7 @@ func (s *sequencer) lockPath(ctx context.Context, appends []*Append, unknown boo
 			s.stats.Unknown.Add(1)
 		case !unknown && !errors.Is(err, errLocked):
 			s.log.Warn("append refused", "error", err)
-			return nil, fmt.Errorf("%w: the database refused: %w", ErrBusy, err)
+			return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 		}
 		select {
 		case <-time.After(pause):
@@ -316,7 +318,7 @@ func (s *sequencer) lockPath(ctx context.Context, appends []*Append, unknown boo
 			if unknown {
 				return nil, ErrUnknown
 			}
-			return nil, fmt.Errorf("%w: %w", ErrBusy, err)
+			return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 		}
 	}
 }

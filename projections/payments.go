@@ -16,7 +16,7 @@ import (
 // others have come to. Only the stream of a payment decides about it.
 var payments = projection{
 	name:    "payments",
-	tables:  "payments",
+	tables:  []string{"payments"},
 	version: 1,
 	handles: []string{
 		events.TypePaymentClaimed, events.TypePaymentSettled, events.TypePaymentRefused, events.TypePaymentUnknown,
@@ -118,7 +118,7 @@ func (p *Projections) OpenPayments(ctx context.Context, limit int) ([]Payment, e
 // if it is empty; "open" are those whose end is not known. It waits until
 // everything appended before the call is visible: ErrBehind.
 func (p *Projections) Payments(ctx context.Context, state string, limit int) ([]Payment, error) {
-	if err := p.waitAll(ctx, payments.name, ledger.ServiceTenant); err != nil {
+	if err := p.wait(ctx, payments.name, ledger.ServiceTenant, ""); err != nil {
 		return nil, err
 	}
 	return p.payments(ctx, `($1 = '' or state = $1 or $1 = 'open' and state in ('claimed', 'unknown')) order by claimed_pos desc limit $2`, state, limit)
@@ -127,7 +127,7 @@ func (p *Projections) Payments(ctx context.Context, state string, limit int) ([]
 // Refunds lists up to limit payments with a refund, the oldest first: of one
 // state, or of all if it is empty. It waits as Payments does.
 func (p *Projections) Refunds(ctx context.Context, state string, limit int) ([]Payment, error) {
-	if err := p.waitAll(ctx, payments.name, ledger.ServiceTenant); err != nil {
+	if err := p.wait(ctx, payments.name, ledger.ServiceTenant, ""); err != nil {
 		return nil, err
 	}
 	return p.payments(ctx, `refund <> '' and ($1 = '' or refund = $1) order by claimed_pos limit $2`, state, limit)
@@ -154,15 +154,4 @@ func (p *Projections) PaymentSummary(ctx context.Context) (PaymentSummary, error
 		s.Oldest = *oldest
 	}
 	return s, nil
-}
-
-// SettledModes says whether payments were ever settled in the ledger alone, and
-// whether on a chain. It waits as Payments does.
-func (p *Projections) SettledModes(ctx context.Context) (dev, facilitator bool, err error) {
-	if err := p.waitAll(ctx, payments.name, ledger.ServiceTenant); err != nil {
-		return false, false, err
-	}
-	err = p.ledger.Pool().QueryRow(ctx, `select exists (select from readmodels.payments where state = 'settled' and mode = 'dev'),
-		exists (select from readmodels.payments where state = 'settled' and mode = 'facilitator')`).Scan(&dev, &facilitator)
-	return dev, facilitator, err
 }

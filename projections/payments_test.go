@@ -51,9 +51,6 @@ func TestPayments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if dev, facilitator, err := p.SettledModes(ctx); dev || facilitator || err != nil {
-		t.Errorf("an empty ledger: %v, %v, %v", dev, facilitator, err)
-	}
 	claim("pay_1", "dev")
 	claim("pay_2", "facilitator")
 	claim("pay_3", "facilitator")
@@ -89,9 +86,6 @@ func TestPayments(t *testing.T) {
 		summary, err := p.PaymentSummary(ctx)
 		if err != nil || summary.Claimed != 1 || summary.Unknown != 1 || !summary.Oldest.Equal(time.Date(2026, 11, 21, 15, 0, 0, 0, time.UTC)) {
 			t.Errorf("%+v, %v", summary, err)
-		}
-		if dev, facilitator, err := p.SettledModes(ctx); dev || !facilitator || err != nil {
-			t.Errorf("what was claimed in development is not settled: %v, %v, %v", dev, facilitator, err)
 		}
 		if refunds, err := p.Refunds(ctx, "requested", 10); err != nil || len(refunds) != 1 || refunds[0].PaymentID != "pay_3" {
 			t.Errorf("%+v, %v", refunds, err)

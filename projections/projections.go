@@ -13,24 +13,21 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/countersign/countersign/ledger"
-	"github.com/countersign/countersign/migrations"
 )
 
 // projection is one read model. Its name is that of its file in
 // migrations/readmodels; a higher version than the stored one rebuilds it.
 type projection struct {
 	name    string
-	tables  string // to drop before they are made anew
+	tables  []string
 	version int
 	handles []string // types of events that change it; no others reach it
 	apply   func(context.Context, pgx.Tx, ledger.Event) error
@@ -70,21 +67,8 @@ type Projections struct {
 	runs   map[string]*run
 }
 
-// run is one projection at work; its goroutine is the router's handler.
-type run struct {
-	projection
-	ledger *ledger.Ledger
-	log    *slog.Logger
-
-	mu       sync.Mutex // guards position and moved
-	position int64
-	moved    chan struct{} // closed when position grows
-
-	saved   int64 // checkpoint as this node last wrote it; owned by the handler
-	savedAt time.Time
-}
-
-// Start makes missing or outdated read models and begins to follow the ledger.
+// Start makes missing read models, begins to rebuild the unsound ones beside what
+// it does, and begins to follow the ledger. It waits for none of them.
 func Start(ctx context.Context, l *ledger.Ledger, log *slog.Logger) (*Projections, error) {
 	router, err := message.NewRouter(message.RouterConfig{CloseTimeout: 5 * time.Second}, watermill.NewSlogLogger(slog.New(warnings{log.Handler()})))
 	if err != nil {
@@ -92,15 +76,24 @@ func Start(ctx context.Context, l *ledger.Ledger, log *slog.Logger) (*Projection
 	}
 	p := &Projections{ledger: l, log: log, router: router, runs: map[string]*run{}}
 	for _, projection := range all {
-		r := &run{projection: projection, ledger: l, log: log, moved: make(chan struct{})}
-		if err := r.prepare(ctx); err != nil {
+		r := newRun(projection, l, log)
+		sound, err := r.prepare(ctx)
+		if err != nil {
 			return nil, fmt.Errorf("prepare read model %s: %w", r.name, err)
 		}
+		if sound {
+			close(r.made)
+		}
 		p.runs[r.name] = r
-		router.AddConsumerHandler(r.name, "events", l.Subscriber(r.checkpoint), r.handle)
+		router.AddConsumerHandler(r.name, "events", l.Subscriber(r.start), r.handle)
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	p.stop = stop
+	for _, r := range p.runs {
+		if !r.sound() {
+			p.done.Go(func() { r.repair(background) })
+		}
+	}
 	p.done.Go(func() {
 		if err := router.Run(background); err != nil {
 			log.Error("projections ended", "error", err)
@@ -119,336 +112,12 @@ func (p *Projections) Close() {
 	p.done.Wait()
 }
 
-// prepare makes the tables if the stored version is not ours, and forgets how
-// far the old ones had come: the events are still there.
-func (r *run) prepare(ctx context.Context) error {
-	ddl, err := migrations.ReadModel(r.name)
-	if err != nil {
-		return err
-	}
-	return pgx.BeginFunc(ctx, r.ledger.Pool(), func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, `insert into projection_checkpoint (name, p, version, pos, hash, state)
-			values ($1, 0, 0, 0, $2, '') on conflict do nothing`, r.name, make([]byte, 32))
-		if err != nil {
-			return err
-		}
-		var version int
-		if err := tx.QueryRow(ctx, `select version from projection_checkpoint where name = $1 and p = 0 for update`,
-			r.name).Scan(&version); err != nil {
-			return err
-		}
-		if version > r.version {
-			return fmt.Errorf("the database has version %d of it and this program %d: start the newer program", version, r.version)
-		}
-		if version == r.version {
-			return nil
-		}
-		if _, err := tx.Exec(ctx, `set local search_path = readmodels, public`); err != nil {
-			return err
-		}
-		for _, statement := range []string{`drop table if exists ` + r.tables, ddl} {
-			if _, err := tx.Exec(ctx, statement); err != nil {
-				return err
-			}
-		}
-		_, err = tx.Exec(ctx, `update projection_checkpoint set version = $2, pos = 0, hash = $3 where name = $1 and p = 0`,
-			r.name, r.version, make([]byte, 32))
-		if err != nil {
-			return err
-		}
-		_, err = tx.Exec(ctx, `delete from projection_dead where name = $1 and p = 0`, r.name)
-		return err
-	})
+// Lag is how many events each projection has still to read, how many it has
+// parked, and whether this node shows nothing of it because it is rebuilt.
+type Lag struct {
+	Behind, Parked int64
+	Rebuilding     bool
 }
-
-func (r *run) checkpoint(ctx context.Context) (int64, error) {
-	var position int64
-	err := r.ledger.Pool().QueryRow(ctx, `select pos from projection_checkpoint where name = $1 and p = 0`, r.name).Scan(&position)
-	if err == nil {
-		r.reached(position)
-	}
-	return position, err
-}
-
-func (r *run) reached(position int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if position > r.position {
-		r.position = position
-		close(r.moved)
-		r.moved = make(chan struct{})
-	}
-}
-
-// errElsewhere makes the feed come again later: another node works on it.
-var errElsewhere = errors.New("another node has this projection")
-
-// handle applies one batch. An error sends the batch again.
-func (r *run) handle(m *message.Message) error {
-	batch := ledger.Batch(m)
-	if r.passes(batch) {
-		return nil
-	}
-	err := r.step(m.Context(), batch)
-	if !errors.Is(err, errPoison) {
-		return err
-	}
-	// One event of the batch cannot be applied: the others go on without it.
-	for _, e := range batch {
-		if err := r.one(m.Context(), e); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// errPoison is an event that cannot be applied, however good the database is.
-var errPoison = errors.New("the event cannot be applied")
-
-// one applies an event, or parks it after some tries here: sent again, each of
-// many would keep the others waiting for longer than the one before. A failure
-// of the database parks nothing.
-func (r *run) one(ctx context.Context, e ledger.Event) error {
-	pause := firstPause
-	for n := 1; ; n++ {
-		err := r.step(ctx, []ledger.Event{e})
-		if !errors.Is(err, errPoison) {
-			return err
-		}
-		if n == tries {
-			return r.bury(ctx, e, err)
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		pause *= 2
-	}
-}
-
-// passes lets a batch go by that changes nothing. Everything before it has been
-// applied, so the read model is at its end; the checkpoint follows now and then,
-// for whoever begins anew.
-func (r *run) passes(batch []ledger.Event) bool {
-	for _, e := range batch {
-		if slices.Contains(r.handles, e.Type) {
-			return false
-		}
-	}
-	last := batch[len(batch)-1].Position
-	if last-r.saved > saveAfter || time.Since(r.savedAt) > time.Second {
-		return false
-	}
-	r.reached(last)
-	return true
-}
-
-// step applies events and moves the checkpoint in one transaction. Events at or
-// below the checkpoint were applied before.
-func (r *run) step(ctx context.Context, batch []ledger.Event) error {
-	last := batch[len(batch)-1]
-	err := pgx.BeginTxFunc(ctx, r.ledger.Pool(), pgx.TxOptions{BeginQuery: begin}, func(tx pgx.Tx) error {
-		position, dead, err := r.begin(ctx, tx)
-		if err != nil {
-			return err
-		}
-		var ready []ledger.Event
-		for _, e := range batch {
-			switch {
-			case e.Position <= position || !slices.Contains(r.handles, e.Type):
-			case !dead[[2]string{e.Tenant, e.Stream}]:
-				ready = append(ready, e)
-			default:
-				if err := r.park(ctx, tx, e, "an earlier event of the stream is parked"); err != nil {
-					return err
-				}
-			}
-		}
-		for len(ready) > 0 {
-			n, err := r.try(ctx, tx, ready)
-			if err != nil {
-				return fmt.Errorf("apply %s at %d to %s: %w", ready[0].Type, ready[0].Position, r.name, err)
-			}
-			ready = ready[n:]
-		}
-		return r.move(ctx, tx, last, position)
-	})
-	if err == nil {
-		r.saved, r.savedAt = last.Position, time.Now()
-		r.reached(last.Position)
-	}
-	return err
-}
-
-// begin opens the transaction of a step. Rows and checkpoint are lost together, if
-// at all, and made again.
-const begin = `begin; set local search_path = readmodels, public; set local synchronous_commit = off`
-
-// begin locks the checkpoint and reads it, and the streams (tenant, name) with
-// parked events, in one round trip.
-func (r *run) begin(ctx context.Context, tx pgx.Tx) (position int64, dead map[[2]string]bool, err error) {
-	batch := &pgx.Batch{}
-	batch.Queue(`select pos from public.projection_checkpoint where name = $1 and p = 0 for update skip locked`, r.name).
-		QueryRow(func(row pgx.Row) error { return row.Scan(&position) })
-	batch.Queue(`select distinct tenant, stream from public.projection_dead where name = $1 and p = 0`, r.name).
-		Query(func(rows pgx.Rows) error {
-			var stream [2]string
-			_, err := pgx.ForEachRow(rows, []any{&stream[0], &stream[1]}, func() error {
-				if dead == nil {
-					dead = map[[2]string]bool{}
-				}
-				dead[stream] = true
-				return nil
-			})
-			return err
-		})
-	if err = tx.SendBatch(ctx, batch).Close(); errors.Is(err, pgx.ErrNoRows) {
-		err = errElsewhere
-	}
-	return position, dead, err
-}
-
-// try applies the first events and says how many. Their own failures, a panic
-// among them, are errPoison.
-func (r *run) try(ctx context.Context, tx pgx.Tx, ready []ledger.Event) (n int, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: panic: %v", errPoison, p)
-		}
-	}()
-	if r.applyRun != nil {
-		n, err = r.applyRun(ctx, tx, ready)
-	}
-	if err == nil && n == 0 {
-		n, err = 1, r.apply(ctx, tx, ready[0])
-	}
-	if err == nil || databaseFailed(ctx, tx, err) {
-		return n, err
-	}
-	return 0, fmt.Errorf("%w: %w", errPoison, err)
-}
-
-// databaseFailed says whether a failure passes by itself: the connection is gone,
-// or the server refuses for reasons of its own (classes of SQLSTATE).
-func databaseFailed(ctx context.Context, tx pgx.Tx, err error) bool {
-	var refused *pgconn.PgError
-	if errors.As(err, &refused) {
-		return slices.Contains([]string{"08", "40", "53", "55", "57", "58"}, refused.Code[:2])
-	}
-	return tx.Conn().IsClosed() || ctx.Err() != nil
-}
-
-func (r *run) lock(ctx context.Context, tx pgx.Tx) (position int64, err error) {
-	err = tx.QueryRow(ctx, `select pos from projection_checkpoint where name = $1 and p = 0 for update skip locked`, r.name).Scan(&position)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return 0, errElsewhere
-	}
-	return position, err
-}
-
-func (r *run) move(ctx context.Context, tx pgx.Tx, last ledger.Event, position int64) error {
-	if last.Position <= position {
-		return nil
-	}
-	_, err := tx.Exec(ctx, `update projection_checkpoint set pos = $2, hash = $3 where name = $1 and p = 0`,
-		r.name, last.Position, last.Hash[:])
-	return err
-}
-
-// bury parks an event in the transaction that moves the checkpoint past it.
-func (r *run) bury(ctx context.Context, e ledger.Event, cause error) error {
-	r.log.Error("event parked", "projection", r.name, "position", e.Position, "error", cause)
-	return pgx.BeginFunc(ctx, r.ledger.Pool(), func(tx pgx.Tx) error {
-		position, err := r.lock(ctx, tx)
-		if err != nil {
-			return err
-		}
-		if err := r.park(ctx, tx, e, cause.Error()); err != nil {
-			return err
-		}
-		return r.move(ctx, tx, e, position)
-	})
-}
-
-func (r *run) parked(ctx context.Context, q queryer, tenant, stream string) (parked bool, err error) {
-	err = q.QueryRow(ctx, `select exists (select from public.projection_dead
-		where name = $1 and p = 0 and tenant = $2 and stream = $3)`, r.name, tenant, stream).Scan(&parked)
-	return parked, err
-}
-
-type queryer interface {
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-}
-
-func (r *run) park(ctx context.Context, tx pgx.Tx, e ledger.Event, why string) error {
-	var parked int
-	if err := tx.QueryRow(ctx, `select count(*) from public.projection_dead where name = $1 and p = 0`, r.name).Scan(&parked); err != nil {
-		return err
-	}
-	if parked >= maxParked {
-		return fmt.Errorf("projection %s stands still: %d events are parked", r.name, parked)
-	}
-	_, err := tx.Exec(ctx, `insert into public.projection_dead (name, p, pos, tenant, stream, attempts, error, parked_us)
-		values ($1, 0, $2, $3, $4, $5, $6, $7) on conflict do nothing`,
-		r.name, e.Position, e.Tenant, e.Stream, tries, why, max(e.OccurredUS, 1))
-	return err
-}
-
-// wait returns when the projection has reached the head the ledger has now, and
-// ErrBehind if that takes more than 2 s or the stream is parked.
-func (p *Projections) wait(ctx context.Context, name, tenant, stream string) error {
-	r := p.runs[name]
-	head, err := p.ledger.Head(ctx)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrBehind, err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, readYourWrites)
-	defer cancel()
-	poll := time.NewTicker(pollCheckpoint)
-	defer poll.Stop()
-	for {
-		r.mu.Lock()
-		position, moved := r.position, r.moved
-		r.mu.Unlock()
-		if position >= head {
-			break
-		}
-		select {
-		case <-moved:
-		case <-poll.C:
-			if _, err := r.checkpoint(ctx); err != nil {
-				return fmt.Errorf("%w: %w", ErrBehind, err)
-			}
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %s is at %d of %d", ErrBehind, name, position, head)
-		}
-	}
-	parked, err := r.parked(ctx, p.ledger.Pool(), tenant, stream)
-	if err != nil || parked {
-		return fmt.Errorf("%w: %s has parked %s (%v)", ErrBehind, name, stream, err)
-	}
-	return nil
-}
-
-// waitAll is wait for what concerns every stream of a tenant: none of them may
-// be parked.
-func (p *Projections) waitAll(ctx context.Context, name, tenant string) error {
-	if err := p.wait(ctx, name, tenant, ""); err != nil {
-		return err
-	}
-	var parked bool
-	err := p.ledger.Pool().QueryRow(ctx, `select exists (select from public.projection_dead
-		where name = $1 and p = 0 and tenant = $2)`, name, tenant).Scan(&parked)
-	if err != nil || parked {
-		return fmt.Errorf("%w: %s has parked events of %s (%v)", ErrBehind, name, tenant, err)
-	}
-	return nil
-}
-
-// Lag is how many events each projection has still to read, and how many it has
-// parked.
-type Lag struct{ Behind, Parked int64 }
 
 // Lags of all projections of this node, by name.
 func (p *Projections) Lags(ctx context.Context) (map[string]Lag, error) {
@@ -460,16 +129,16 @@ func (p *Projections) Lags(ctx context.Context) (map[string]Lag, error) {
 	if err != nil {
 		return nil, err
 	}
-	lags := map[string]Lag{}
+	lags, dead := map[string]Lag{}, map[string]int64{}
 	var name string
 	var parked int64
 	_, err = pgx.ForEachRow(rows, []any{&name, &parked}, func() error {
-		lags[name] = Lag{Parked: parked}
+		dead[name] = parked
 		return nil
 	})
 	for name, r := range p.runs {
 		r.mu.Lock()
-		lags[name] = Lag{Behind: max(head-r.position, 0), Parked: lags[name].Parked}
+		lags[name] = Lag{Behind: max(head-r.position, 0), Parked: dead[name], Rebuilding: !r.sound()}
 		r.mu.Unlock()
 	}
 	return lags, err

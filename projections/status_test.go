@@ -190,7 +190,7 @@ func TestTwoNodesDoNotApplyAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.lock(t.Context(), tx); err != nil {
+	if _, err := r.begin(t.Context(), tx, 1); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.step(t.Context(), batch); !errors.Is(err, errElsewhere) {

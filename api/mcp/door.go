@@ -115,7 +115,7 @@ func parseOrigin(text string) (*url.URL, bool) {
 }
 
 func (d *Door) post(w http.ResponseWriter, r *http.Request) {
-	text, status, refused := readMessage(w, r)
+	text, status, refused := d.readMessage(w, r)
 	if refused != nil {
 		refuse(w, status, *refused)
 		return
@@ -149,7 +149,7 @@ func (d *Door) post(w http.ResponseWriter, r *http.Request) {
 }
 
 // readMessage reads a body of the right size and kind.
-func readMessage(w http.ResponseWriter, r *http.Request) ([]byte, int, *failure) {
+func (d *Door) readMessage(w http.ResponseWriter, r *http.Request) ([]byte, int, *failure) {
 	tooLarge := &failure{code: jsonrpc.CodeInvalidRequest, text: "the message is larger than " + strconv.Itoa(maxMessage) + " bytes"}
 	if r.ContentLength > maxMessage {
 		return nil, http.StatusRequestEntityTooLarge, tooLarge
@@ -160,7 +160,8 @@ func readMessage(w http.ResponseWriter, r *http.Request) ([]byte, int, *failure)
 	case errors.As(err, &overLimit):
 		return nil, http.StatusRequestEntityTooLarge, tooLarge
 	case err != nil:
-		return nil, http.StatusBadRequest, &failure{code: jsonrpc.CodeInvalidRequest, text: "the body could not be read"}
+		status, text := d.config.Unread(w.Header(), err)
+		return nil, status, &failure{code: jsonrpc.CodeInvalidRequest, text: text}
 	}
 	media, params, err := mime.ParseMediaType(strings.Join(r.Header.Values("Content-Type"), ","))
 	if charset := params["charset"]; err != nil || media != "application/json" || charset != "" && !strings.EqualFold(charset, "utf-8") {

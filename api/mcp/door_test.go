@@ -36,6 +36,9 @@ func open(t testing.TB, change func(*Config)) *httptest.Server {
 			return true
 		},
 		Panicked: func(context.Context, any) {},
+		Unread: func(http.Header, error) (int, string) {
+			return http.StatusBadRequest, "the body could not be read"
+		},
 		Tools: []Tool{
 			{Name: "echo", Title: "Echo", Description: "Says it again.", PriceUSD: "0.25", ReadOnly: true,
 				Input: anyObject, Output: anyObject,

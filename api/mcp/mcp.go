@@ -25,11 +25,19 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
+
+// Versions are those of the protocol that are spoken, the newest first.
+func Versions() []string {
+	versions := slices.Sorted(slices.Values(sdk.SupportedProtocolVersions()))
+	slices.Reverse(versions)
+	return versions
+}
 
 // Config is what a door is told.
 type Config struct {
@@ -40,7 +48,9 @@ type Config struct {
 	Origins                       []string
 	// Admit lets a request pass whose credential, if it has one, is good. It has
 	// answered the others.
-	Admit     func(http.ResponseWriter, *http.Request) bool
+	Admit func(http.ResponseWriter, *http.Request) bool
+	// Unread is the status and the text for a body whose reading failed.
+	Unread    func(http.Header, error) (status int, text string)
 	Panicked  func(ctx context.Context, value any)
 	Tools     []Tool
 	Resources []Resource

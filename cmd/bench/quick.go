@@ -86,7 +86,7 @@ func startService(ctx context.Context, s *scratch) (*benchService, error) {
 	if err := l.Activate(ctx, signer, app.NewID("evt_")); err != nil {
 		return nil, err
 	}
-	kek, err := ledger.DeriveKEK(signer.Seed())
+	kek, err := ledger.DeriveKEK(make([]byte, 32))
 	if err != nil {
 		return nil, err
 	}

@@ -69,9 +69,9 @@ func (c *checkCmd) genuine(file, payloadType string, keys seal.Keys) (record jso
 	if err != nil {
 		return nil, "", err
 	}
-	envelope, err := findEnvelope(text)
-	if err != nil {
-		return nil, "", err
+	var envelope seal.Envelope
+	if err := canon.Decode(text, &envelope); err != nil {
+		return nil, "", fmt.Errorf("%s: want a signed record as the service answered it: %w", file, err)
 	}
 	if envelope.Integrity.PayloadType != payloadType || !seal.Good(envelope.Examine(keys)) {
 		return nil, "", fmt.Errorf("%s %w", file, errFalse)

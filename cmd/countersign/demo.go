@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy/canon"
 )
 
@@ -194,16 +195,19 @@ func (t *tour) verify(ctx context.Context, o *output, dir string) error {
 	if err := keys.addJWKS(set); err != nil {
 		return err
 	}
-	envelope, err := findEnvelope(t.receipt)
+	examiner, shown := seal.Examiner{Keys: keys}, &output{stdout: t.out}
+	found, err := examiner.Examine(t.receipt)
 	if err != nil {
 		return err
 	}
-	if err := printChecks(&output{stdout: t.out}, envelope.Examine(keys)); err != nil {
+	if err := printExamination(shown, found); err != nil {
 		return err
 	}
-	t.say("Change one byte of the record and verify again")
-	envelope.Record = bytes.Replace(envelope.Record, []byte("needs_review"), []byte("needs_reviev"), 1)
-	if err := printChecks(&output{stdout: t.out}, envelope.Examine(keys)); err == nil {
+	t.say("Change one byte of it and verify again")
+	if found, err = examiner.Examine(bytes.Replace(t.receipt, []byte("needs_review"), []byte("needs_reviev"), 1)); err != nil {
+		return err
+	}
+	if err := printExamination(shown, found); err == nil {
 		return fmt.Errorf("the changed record was taken for good")
 	}
 	return nil

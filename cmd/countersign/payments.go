@@ -95,11 +95,11 @@ func (x *x402Settings) openFacilitator(ctx context.Context, terms x402.Terms, lo
 
 // rightLedger refuses a mode on a ledger of the other one: what was settled for
 // nothing must not stand beside what was paid for.
-func (x *x402Settings) rightLedger(ctx context.Context, s *settler, p *projections.Projections) error {
+func (x *x402Settings) rightLedger(ctx context.Context, s *settler, app *commands.App) error {
 	if s.Settler == nil {
 		return nil
 	}
-	dev, facilitator, err := p.SettledModes(ctx)
+	dev, facilitator, err := app.SettledModes(ctx)
 	switch {
 	case err != nil:
 		return err

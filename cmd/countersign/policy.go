@@ -24,7 +24,7 @@ type policyCmd struct {
 }
 
 type policyLintCmd struct {
-	File string `arg:"" help:"The policy as JSON, without version; - for stdin."`
+	File string `arg:"" help:"The policy as JSON; a version is that of its activation. - for stdin."`
 }
 
 // linted is the answer about a file.
@@ -58,7 +58,7 @@ func (c *policyLintCmd) Run(o *output) error {
 
 type policyDraftCmd struct {
 	Org  string `required:"" help:"Id of the organization." placeholder:"ID"`
-	File string `required:"" help:"The policy as JSON, without version; - for stdin."`
+	File string `required:"" help:"The policy as JSON; a version is that of its activation. - for stdin."`
 	data
 }
 
@@ -179,7 +179,7 @@ func (c *policyFreezeCmd) Run(ctx context.Context, o *output) error {
 
 type policyPreviewCmd struct {
 	Org   string `required:"" help:"Id of the organization." placeholder:"ID"`
-	File  string `help:"The policy as JSON, without version; - for stdin." xor:"what" required:""`
+	File  string `help:"The policy as JSON; a version is that of its activation. - for stdin." xor:"what" required:""`
 	Draft string `help:"Id of a draft." xor:"what" required:"" placeholder:"ID"`
 	data
 }

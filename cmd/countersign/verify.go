@@ -36,36 +36,41 @@ func (c *verifyCmd) Run(ctx context.Context, o *output) error {
 	if err != nil {
 		return err
 	}
-	envelope, err := findEnvelope(text)
-	if err != nil {
-		return err
-	}
 	keys, err := c.trusted()
 	if err != nil {
 		return err
 	}
-	checks := envelope.Examine(keys)
-	return printChecks(o, checks)
+	found, err := seal.Examiner{Keys: keys}.Examine(text)
+	if err != nil {
+		return fmt.Errorf("read the record: %w", err)
+	}
+	return printExamination(o, found)
 }
 
-func printChecks(o *output, checks []seal.Check) error {
-	valid := seal.Good(checks)
+// printExamination says first what is valid, then why, then what nothing covers.
+func printExamination(o *output, found seal.Examination) error {
 	var b strings.Builder
-	for _, check := range checks {
-		fmt.Fprintf(&b, "%-7s %-14s %s\n", check.Result, check.Name, check.Detail)
+	fmt.Fprintln(&b, found.Says)
+	for _, check := range found.Checks {
+		fmt.Fprintf(&b, "%-11s %-14s %s%s\n", check.Result, check.Name, check.Detail, at(check.Path))
 	}
-	if valid {
-		b.WriteString("VALID\n")
-	} else {
-		b.WriteString("NOT VALID\n")
+	for _, gap := range found.NotCovered {
+		fmt.Fprintf(&b, "%-11s %-14s %s\n", "not covered", gap.Path, gap.Detail)
 	}
-	if err := o.result(map[string]any{"valid": valid, "checks": checks}, b.String()); err != nil {
+	if err := o.result(found, b.String()); err != nil {
 		return err
 	}
-	if !valid {
+	if !found.Valid {
 		return errNo
 	}
 	return nil
+}
+
+func at(path string) string {
+	if path == "" {
+		return ""
+	}
+	return " (" + path + ")"
 }
 
 func readInput(name string) ([]byte, error) {
@@ -84,28 +89,6 @@ func readInput(name string) ([]byte, error) {
 		return nil, fmt.Errorf("read the record: %w", err)
 	}
 	return text, nil
-}
-
-// findEnvelope reads a record's envelope, or the one in an answer's receipt.
-func findEnvelope(text []byte) (seal.Envelope, error) {
-	if err := canon.Check(text); err != nil {
-		return seal.Envelope{}, fmt.Errorf("read the record: %w", err)
-	}
-	var answer struct {
-		seal.Envelope
-		Receipt *seal.Envelope `json:"receipt"`
-	}
-	// An answer has members of its own beside those of the envelope.
-	if err := json.Unmarshal(text, &answer); err != nil {
-		return seal.Envelope{}, errors.New("the file holds no signed record")
-	}
-	switch {
-	case answer.Record != nil && answer.Integrity.Signature != "":
-		return answer.Envelope, nil
-	case answer.Receipt != nil && answer.Receipt.Record != nil:
-		return *answer.Receipt, nil
-	}
-	return seal.Envelope{}, errors.New("the file holds no signed record: want an object with record and integrity, or an answer with a receipt")
 }
 
 // keyFile is a set of keys that the verifier trusts, whatever a record says.

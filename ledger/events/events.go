@@ -42,13 +42,15 @@ var Types = []string{
 	TypeAgentRegistered, TypeAgentVerified, TypeAgentClaimed, TypeAccessTokenRevoked, TypeCreditGranted,
 	TypePaymentClaimed, TypePaymentSettled, TypePaymentRefused, TypePaymentUnknown,
 	TypeRefundRequested, TypeRefundApproved, TypeRefundSent,
+	TypeWebhookCreated, TypeWebhookRotated, TypeWebhookRemoved,
+	TypeCheckpointsBegun, TypeRollbackDeclared, TypeSubjectErased, TypeExportCreated,
 }
 
 // SigningKey is the record inside signing_key.activated. It is signed by the
 // previous key of its purpose, the first by itself.
 type SigningKey struct {
 	KeyID         string  `json:"keyId"`         // 16 hex digits
-	Purpose       string  `json:"purpose"`       // "record"
+	Purpose       string  `json:"purpose"`       // "record" or "checkpoint"
 	PublicKey     string  `json:"publicKey"`     // 32 octets, base64
 	PreviousKeyID *string `json:"previousKeyId"` // null for the first
 	Reason        string  `json:"reason"`        // "first" or "rotated"

@@ -34,6 +34,7 @@
 package seal
 
 import (
+	"crypto"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/base64"
@@ -89,13 +90,16 @@ type Envelope struct {
 	Verify    *VerifyAt      `json:"verify,omitempty"`
 }
 
-// ErrNoSigner is what signing without a key ends in: nothing may be written.
-var ErrNoSigner = errors.New("seal: no signing key is configured")
+// ErrNoSigner is what signing without a key, or with one that cannot be reached,
+// ends in: nothing may be written.
+var ErrNoSigner = errors.New("seal: no signing key is available")
 
-// Signer holds one Ed25519 key. A nil Signer refuses to sign.
+// Signer signs records with one Ed25519 key, wherever that key lives. A nil Signer
+// refuses to sign.
 type Signer struct {
-	key ed25519.PrivateKey
-	id  string
+	key    crypto.Signer
+	public ed25519.PublicKey
+	id     string
 }
 
 // NewSigner makes a signer of an Ed25519 seed (RFC 8032: 32 octets).
@@ -103,8 +107,18 @@ func NewSigner(seed []byte) (*Signer, error) {
 	if len(seed) != ed25519.SeedSize {
 		return nil, fmt.Errorf("seal: a signing seed has %d octets", ed25519.SeedSize)
 	}
-	key := ed25519.NewKeyFromSeed(seed)
-	return &Signer{key, KeyID(key.Public().(ed25519.PublicKey))}, nil
+	return Using(ed25519.NewKeyFromSeed(seed))
+}
+
+// Using makes a signer of a key that may be somewhere else: in an agent, a
+// hardware module or a key service. It is asked for Ed25519 signatures of whole
+// messages (crypto.Hash(0)), and never for the key itself.
+func Using(key crypto.Signer) (*Signer, error) {
+	public, ok := key.Public().(ed25519.PublicKey)
+	if !ok {
+		return nil, errors.New("seal: the signing key is not an Ed25519 key")
+	}
+	return &Signer{key, public, KeyID(public)}, nil
 }
 
 // KeyID names a public key: the first 16 hex digits of its SHA-256.
@@ -122,10 +136,10 @@ func (s *Signer) KeyID() string {
 }
 
 // Public is the signer's public key.
-func (s *Signer) Public() ed25519.PublicKey { return s.key.Public().(ed25519.PublicKey) }
+func (s *Signer) Public() ed25519.PublicKey { return s.public }
 
-// Seed is the private key's 32 octets, from which other secrets are derived.
-func (s *Signer) Seed() []byte { return s.key.Seed() }
+// Key is what signs, for signatures in other forms than an envelope's.
+func (s *Signer) Key() crypto.Signer { return s.key }
 
 // Sign signs a record, which may be any Go value that has a canonical form.
 func (s *Signer) Sign(payloadType string, record any) (Envelope, error) {
@@ -144,10 +158,14 @@ func (s *Signer) SignCanonical(payloadType string, canonical []byte) (Envelope, 
 	if s == nil {
 		return Envelope{}, ErrNoSigner
 	}
+	signature, err := s.key.Sign(nil, preAuth(payloadType, canonical), crypto.Hash(0))
+	if err != nil {
+		return Envelope{}, fmt.Errorf("%w: %w", ErrNoSigner, err)
+	}
 	return Envelope{Record: canonical, Integrity: Integrity{
 		Canonicalization: canon.Name, HashAlgorithm: "sha256", RecordHash: canon.Hash(canonical),
 		PayloadType: payloadType, SignatureAlgorithm: "Ed25519", KeyID: s.id,
-		Signature: base64.StdEncoding.EncodeToString(ed25519.Sign(s.key, preAuth(payloadType, canonical))),
+		Signature: base64.StdEncoding.EncodeToString(signature),
 	}}, nil
 }
 
@@ -172,6 +190,7 @@ type Check struct {
 	Name   string `json:"name"`
 	Result string `json:"result" jsonschema:"enum=pass,enum=fail,enum=unknown"`
 	Detail string `json:"detail"`
+	Path   string `json:"path,omitempty" jsonschema_description:"JSON pointer of what was looked at, where the document holds more than a record."`
 }
 
 // Keys finds the public key a verifier trusts under an id. The position is that
@@ -185,7 +204,9 @@ type Keys interface {
 // signature. An envelope is good only if every check passes.
 func (e Envelope) Examine(keys Keys) []Check {
 	var checks []Check
-	add := func(name, result, detail string) { checks = append(checks, Check{name, result, detail}) }
+	add := func(name, result, detail string) {
+		checks = append(checks, Check{Name: name, Result: result, Detail: detail})
+	}
 	i := e.Integrity
 	if i.Canonicalization != canon.Name || i.HashAlgorithm != "sha256" || i.SignatureAlgorithm != "Ed25519" {
 		add("algorithms", Fail, "canonicalization, hash or signature algorithm is not one of ours")
@@ -221,6 +242,14 @@ func (e Envelope) Examine(keys Keys) []Check {
 		add("signature", Pass, "Ed25519 over the DSSE encoding of payload type and record")
 	}
 	return checks
+}
+
+// Signed says whether a signature, in the one spelling that base64 has for it, is of
+// a key over a record in canonical form. What the record is worth is another
+// question: Examine asks it.
+func Signed(key ed25519.PublicKey, payloadType string, canonical []byte, signature string) bool {
+	octets, err := base64.StdEncoding.DecodeString(signature)
+	return err == nil && base64.StdEncoding.EncodeToString(octets) == signature && ed25519.Verify(key, preAuth(payloadType, canonical), octets)
 }
 
 // Good says whether nothing failed and the signature was checked and is right.

@@ -17,13 +17,15 @@ import (
 // Draft is a policy that may be activated, and what a reader should know of it.
 type Draft struct {
 	PolicyID  string
+	Version   int64  // that the author expects its activation to give; 0: not said
 	Canonical []byte // without version
 	Hash      string // of Canonical
 	Rules     Rules  // as it will be compared: networks and hosts in canonical form
 	Warnings  []policy.Finding
 }
 
-// Lint reads a draft: a policy without version. Refused are unknown members and
+// Lint reads a draft: a policy, with or without the version that its activation
+// would give. Refused are unknown members and
 // wrong types, host entries that are URLs or no hosts, ports out of range,
 // wildcards elsewhere than in front, addresses with a bad checksum, a maximum
 // that JSON cannot carry exactly, and a blocked host that covers an allowed one.
@@ -45,7 +47,18 @@ func Lint(text []byte) (Draft, error) {
 	if err := p.contradiction(); err != nil {
 		return Draft{}, err
 	}
-	return Draft{p.PolicyID, p.canonical, canon.Hash(p.canonical), p.rules, p.warnings()}, nil
+	canonical, err := withoutVersion(p.canonical)
+	return Draft{p.PolicyID, p.Version, canonical, canon.Hash(canonical), p.rules, p.warnings()}, err
+}
+
+// withoutVersion is what is frozen of a draft: the version is the ledger's to give.
+func withoutVersion(canonical []byte) ([]byte, error) {
+	members, err := canon.Members(canonical)
+	if err != nil {
+		return nil, err
+	}
+	delete(members, "version")
+	return canon.Object(members), nil
 }
 
 // exact refuses a maximum whose canonical number is another one: the active

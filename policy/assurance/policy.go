@@ -46,7 +46,8 @@ type statedPolicy struct {
 	canonical []byte
 }
 
-// policyFields are the members of a policy; versioned ones need a version.
+// policyFields are the members of a policy; versioned ones need a version,
+// drafts may carry the one that their activation would give.
 func (p *statedPolicy) fields(versioned bool) []field {
 	fields := []field{
 		{"policyId", true, text(&p.PolicyID, maxID)},
@@ -65,10 +66,7 @@ func (p *statedPolicy) fields(versioned bool) []field {
 		{"requireMcpArgumentBinding", false, flag(&p.RequireMCPArgumentBinding)},
 		{"reviewMcpRiskAtOrAbove", false, oneOf(&p.ReviewMCPRiskAtOrAbove, "medium", "high", "critical")},
 	}
-	if versioned {
-		fields = append(fields, field{"version", true, integer(&p.Version, 1, canon.MaxInteger)})
-	}
-	return fields
+	return append(fields, field{"version", versioned, integer(&p.Version, 1, canon.MaxInteger)})
 }
 
 func checkHost(entry string) string {
@@ -127,7 +125,7 @@ func (p *statedPolicy) complete(v value) error {
 		p.MaxUSDPerTransaction = &f
 	}
 	var err error
-	p.canonical, err = canon.Canonical(v.raw)
+	p.canonical, err = canonicalOf(v.raw)
 	return err
 }
 

@@ -197,9 +197,11 @@ func TestMayExecute(t *testing.T) {
 
 func TestLint(t *testing.T) {
 	for _, c := range [][2]string{
-		{`{"policyId":"p","version":1}`, "policy: unknown field"},
+		{`{"policyId":"p","version":0}`, "policy.version must be an integer of 1"},
+		{`{"policyId":"p","version":"1"}`, "policy.version must be an integer"},
+		{`{"policyId":"p","Version":1}`, "policy: unknown field, did you mean version?"},
 		{`{}`, "policy.policyId is required"},
-		{`{"policyId":"p","allowedHost":[]}`, "policy: unknown field"},
+		{`{"policyId":"p","allowedHost":[]}`, "policy: unknown field, did you mean allowedHosts?"},
 		{`{"policyId":"p","allowedHosts":["https://a.example"]}`, "policy.allowedHosts.0 is not a host"},
 		{`{"policyId":"p","allowedHosts":["a.example:0"]}`, "policy.allowedHosts.0 is not a host"},
 		{`{"policyId":"p","allowedHosts":["a.example:65536"]}`, "policy.allowedHosts.0 is not a host"},

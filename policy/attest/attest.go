@@ -257,6 +257,10 @@ func (a *action) judgeMCP() (string, []policy.Finding) {
 		say("needs_review", "no_policy", "medium", "/policy", "no policy was given")
 		return verdict, findings
 	}
+	if p.AllowedMCPServers == nil && p.AllowedMCPTools == nil && p.BlockedMCPTools == nil && !p.RequireMCPArguments && p.ReviewMCPRiskAtOrAbove == "" {
+		say("needs_review", "no_applicable_rule", "medium", "/policy", "no rule of the policy concerns tools, so none was checked")
+		return verdict, findings
+	}
 	names := []string{a.mcp.ToolName, a.mcp.ServerID + "/" + a.mcp.ToolName}
 	if p.AllowedMCPServers != nil && !slices.Contains(p.AllowedMCPServers, a.mcp.ServerID) {
 		say("deny", "mcp_server_not_allowed", "high", "/intent/serverId", "the policy does not allow this server")

@@ -88,11 +88,12 @@ func TestIntentsMadeInGo(t *testing.T) {
 }
 
 func TestMCPRules(t *testing.T) {
-	const base = `{"protocol":"mcp","intent":{"serverId":"files","toolName":"read","declaredRisk":"medium"},"policy":{"policyId":"tools","version":2}}`
+	const base = `{"protocol":"mcp","intent":{"serverId":"files","toolName":"read","declaredRisk":"medium"},"policy":{"policyId":"tools","version":2,"allowedMcpServers":["files"]}}`
 	for _, tc := range []struct{ name, patch, want string }{
-		{"allowed", `{}`, "allow:"},
+		{"server allowed", `{}`, "allow:"},
 		{"no policy", `{"policy":null}`, "needs_review: no_policy"},
-		{"server allowed", `{"policy":{"allowedMcpServers":["files"]}}`, "allow:"},
+		// Nothing was checked, so nothing is allowed.
+		{"a policy without a rule for tools", `{"policy":{"allowedMcpServers":null,"requireHttps":true}}`, "needs_review: no_applicable_rule"},
 		{"server not allowed", `{"policy":{"allowedMcpServers":["Files"]}}`, "deny: mcp_server_not_allowed"},
 		{"no server allowed", `{"policy":{"allowedMcpServers":[]}}`, "deny: mcp_server_not_allowed"},
 		{"tool allowed", `{"policy":{"allowedMcpTools":["read"]}}`, "allow:"},

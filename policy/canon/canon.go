@@ -133,19 +133,22 @@ func SafePointer(pointer string) string {
 }
 
 func checkNumber(token string, dec *jsontext.Decoder) error {
-	path := SafePointer(string(dec.StackPointer()))
-	if len(token) > MaxNumber {
-		return &Error{"invalid_json", path, "invalid JSON: a number of more than 40 characters"}
+	reason := ""
+	f, err := 0.0, error(nil)
+	if len(token) > 15 || strings.ContainsAny(token, "eE") { // else it is below 1e15
+		f, err = strconv.ParseFloat(token, 64)
 	}
-	f, err := strconv.ParseFloat(token, 64)
-	if err != nil || math.IsInf(f, 0) {
-		return &Error{"invalid_json", path, "invalid JSON: a number too large for a double"}
+	switch {
+	case len(token) > MaxNumber:
+		reason = "a number of more than 40 characters"
+	case err != nil || math.IsInf(f, 0):
+		reason = "a number too large for a double"
+	case math.Abs(f) > MaxInteger && math.Abs(f) < 1e21: // there the canonical form has no exponent, so it is an integer
+		reason = "an integer beyond 2^53-1"
+	default:
+		return nil
 	}
-	// Below 1e21 the canonical form has no exponent, so it is an integer there.
-	if math.Abs(f) > MaxInteger && math.Abs(f) < 1e21 {
-		return &Error{"invalid_json", path, "invalid JSON: an integer beyond 2^53-1"}
-	}
-	return nil
+	return &Error{"invalid_json", SafePointer(string(dec.StackPointer())), "invalid JSON: " + reason}
 }
 
 // Canonical checks a text and returns its canonical form.
@@ -185,11 +188,12 @@ func DecodeChecked(text []byte, into any) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, json.ErrUnknownName):
-		path := ""
+		path, meant := "", ""
 		if errors.As(err, &semantic) {
 			path = SafePointer(string(semantic.JSONPointer.Parent()))
+			meant = Meant(semantic.JSONPointer.LastToken(), memberNames(semantic.GoType))
 		}
-		return &Error{"unknown_field", path, where(path) + " has an unknown member"}
+		return &Error{"unknown_field", path, where(path) + " has an unknown member" + meant}
 	case errors.As(err, &semantic):
 		path := SafePointer(string(semantic.JSONPointer))
 		return &Error{"wrong_type", path, where(path) + " has the wrong type"}

@@ -10,8 +10,8 @@ import (
 )
 
 // Nearly every text is plain: member names of ASCII without escapes, strings
-// whose escapes have their one short spelling, integers of at most 15 characters,
-// at most 64 deep. Its canonical form is its tokens as they stand, with the
+// whose escapes have their one short spelling, numbers of at most 15 digits without
+// an exponent, at most 64 deep. Its canonical form is its tokens as they stand, with the
 // members in order, and one pass over the octets makes it. What is not plain goes
 // the long way.
 
@@ -80,7 +80,7 @@ func (w *plainWriter) value() bool {
 		_, ok := w.text(false)
 		return ok
 	case c == '-' || c >= '0' && c <= '9':
-		return w.integer()
+		return w.number()
 	}
 	start := w.at // true, false, null
 	for w.at < len(w.src) && w.src[w.at] >= 'a' && w.src[w.at] <= 'z' {
@@ -90,17 +90,41 @@ func (w *plainWriter) value() bool {
 	return w.at > start
 }
 
-// integer is a number whose canonical form is its own; "-0" is not one.
-func (w *plainWriter) integer() bool {
+// number is a number whose canonical form is its own: at most 15 digits, which no
+// shorter number shares a double with, without an exponent, and not below 1e-6,
+// where the canonical form has one. "-0" is none.
+func (w *plainWriter) number() bool {
 	start := w.at
-	for w.at++; w.at < len(w.src) && w.src[w.at] >= '0' && w.src[w.at] <= '9'; w.at++ {
+	if w.src[w.at] == '-' {
+		w.at++
 	}
-	if w.at < len(w.src) && (w.src[w.at] == '.' || w.src[w.at] == 'e' || w.src[w.at] == 'E') {
+	digits := w.digits()
+	fraction, zero := 0, digits == 1 && w.src[w.at-1] == '0'
+	if w.at < len(w.src) && w.src[w.at] == '.' {
+		w.at++
+		first := w.at
+		if fraction = w.digits(); fraction == 0 || w.src[w.at-1] == '0' {
+			return false
+		}
+		if zero && len(bytes.TrimLeft(w.src[first:min(first+6, w.at)], "0")) == 0 {
+			return false
+		}
+		zero = false
+	}
+	if w.at < len(w.src) && (w.src[w.at] == 'e' || w.src[w.at] == 'E') {
 		return false
 	}
-	token := w.src[start:w.at]
-	w.dst = append(w.dst, token...)
-	return len(token) <= 15 && !bytes.HasPrefix(token, []byte("-0"))
+	w.dst = append(w.dst, w.src[start:w.at]...)
+	return digits+fraction <= 15 && !(zero && w.src[start] == '-')
+}
+
+// digits skips digits and counts them.
+func (w *plainWriter) digits() int {
+	start := w.at
+	for w.at < len(w.src) && w.src[w.at] >= '0' && w.src[w.at] <= '9' {
+		w.at++
+	}
+	return w.at - start
 }
 
 // text copies a string and returns what is between its quotes.
@@ -287,19 +311,22 @@ func skip(text []byte, at int) int {
 
 // skipText returns the place behind a string.
 func skipText(text []byte, at int) int {
-	for at++; ; {
-		end := bytes.IndexByte(text[at:], '"')
-		if end < 0 {
-			return len(text)
+	at++
+	for quote := -1; at <= len(text); {
+		if quote < at { // else the one that was found is still ahead
+			next := bytes.IndexByte(text[at:], '"')
+			if next < 0 {
+				return len(text)
+			}
+			quote = at + next
 		}
-		escape := bytes.IndexByte(text[at:at+end], '\\')
+		escape := bytes.IndexByte(text[at:quote], '\\')
 		if escape < 0 {
-			return at + end + 1
+			return quote + 1
 		}
-		if at += escape + 2; at > len(text) {
-			return len(text)
-		}
+		at += escape + 2
 	}
+	return len(text)
 }
 
 // Walk calls for each member of an object, in the order of the text, which Check

@@ -1,6 +1,8 @@
-// Package spendassurance is one preflight for an x402 payment: it runs the payment
-// policy always, the wallet screen and the evidence verification where their input
-// is given, and merges their decisions (deny over needs_review over allow).
+// Package spendassurance is one preflight for an x402 payment: payment policy,
+// wallet screen and evidence verification, whose decisions it merges (deny over
+// needs_review over allow). The wallet and the evidence may be left out; a check
+// that did not run is a finding and a review, so that allow always means that all
+// three were made.
 //
 // The binding hash is that of package attest for protocol x402, over the members
 // of the payment that the specification's intent has. The answer is signed by
@@ -27,11 +29,15 @@ var Service = policy.Declare(policy.Service{
 	Name:       "spend-assurance/run",
 	PriceCents: 25,
 	Title:      "Spend assurance",
-	Summary:    "One signed preflight for an x402 payment: payment policy, wallet screening and evidence verification, merged into allow, deny or needs_review.",
+	Summary:    "One signed preflight for an x402 payment: payment policy, wallet screening and evidence verification, merged into allow, deny or needs_review. A part that is left out is a review.",
 	Example: `{"payment":{"resourceUrl":"https://api.weather.example/v1","method":"GET","scheme":"exact","network":"base","asset":"USDC",` +
 		`"payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amountUnits":"40000","paymentIdentifier":"order-2026-000117"},` +
 		`"policy":{"policyId":"research","version":3,"requireWalletScreening":true},` +
-		`"wallet":{"address":"0x1f9840a85d5af5bf1d1762f925bdaddc4201f984","exposures":[{"category":"exchange","share":0.8}]}}`,
+		`"wallet":{"address":"0x1f9840a85d5af5bf1d1762f925bdaddc4201f984","exposures":[{"category":"exchange","share":0.8}]},` +
+		`"evidence":{"asOf":"2026-01-02T04:00:00Z","bundle":{"source":{"kind":"live"},"policyDecision":{"decision":"allow"},"response":{"status":200,"body":"{}"},` +
+		`"challenge":{"resourceUrl":"https://api.weather.example/v1","method":"GET","network":"base","asset":"USDC","payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amountUnits":"40000"},` +
+		`"receipt":{"resourceUrl":"https://api.weather.example/v1","method":"GET","network":"base","asset":"USDC","payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amountUnits":"40000",` +
+		`"transaction":"0x5bccd9addac18a63994c85ae4317df42b1ceeba3e98dc6d428bb6406bec9145b","success":true,"settledAt":"2026-01-02T03:04:09Z"}}}}`,
 	Signed: true,
 }, Evaluate)
 
@@ -46,14 +52,14 @@ type Input struct {
 	Spend       *paymentpolicy.Spend       `json:"spend,omitempty"`
 	Replay      *paymentpolicy.Replay      `json:"replay,omitempty"`
 	ServiceRisk *paymentpolicy.ServiceRisk `json:"serviceRisk,omitempty"`
-	Wallet      *walletscreen.Subject      `json:"wallet,omitempty" jsonschema_description:"The recipient's wallet; its address must be payment.payTo where that is given."`
-	Evidence    *evidence.Body             `json:"evidence,omitempty"`
+	Wallet      *walletscreen.Subject      `json:"wallet,omitempty" jsonschema_description:"The recipient's wallet; its address must be payment.payTo where that is given. Without it the decision is at least needs_review."`
+	Evidence    *evidence.Body             `json:"evidence,omitempty" jsonschema_description:"What an earlier purchase of the same kind left behind. Without it the decision is at least needs_review."`
 }
 
 // Policy is the payment policy and one member of this service.
 type Policy struct {
 	paymentpolicy.Policy
-	RequireWalletScreening bool `json:"requireWalletScreening,omitempty" jsonschema_description:"Without a wallet the decision is at least needs_review."`
+	RequireWalletScreening bool `json:"requireWalletScreening,omitempty" jsonschema_description:"A wallet that is left out is a finding of high severity instead of medium."`
 }
 
 // Output is the merged decision and its parts.
@@ -138,6 +144,12 @@ func (o *Output) add(prefix string, findings []policy.Finding) {
 	}
 }
 
+// notRun says that a check was not made: nobody may read that as its success.
+func (o *Output) notRun(f policy.Finding) {
+	o.merge("needs_review")
+	o.add(f.Path, []policy.Finding{f})
+}
+
 func payment(in Input, out *Output) error {
 	call := paymentpolicy.Input{Payment: in.Payment, Expected: in.Expected, Spend: in.Spend, Replay: in.Replay, ServiceRisk: in.ServiceRisk}
 	if in.Policy != nil {
@@ -161,10 +173,11 @@ func payment(in Input, out *Output) error {
 
 func wallet(in Input, out *Output) error {
 	if in.Wallet == nil {
+		missing := policy.Finding{ID: "wallet_not_screened", Severity: "medium", Path: "/wallet", Message: "no wallet was given, so none was screened: send wallet with what is known about the recipient"}
 		if in.Policy != nil && in.Policy.RequireWalletScreening {
-			out.merge("needs_review")
-			out.add("/wallet", []policy.Finding{{ID: "wallet_not_screened", Severity: "medium", Path: "/wallet", Message: "the policy requires a wallet screening and no wallet was given"}})
+			missing.Severity = "high"
 		}
+		out.notRun(missing)
 		return nil
 	}
 	screened, err := walletscreen.Evaluate(walletscreen.Input{Subject: *in.Wallet})
@@ -179,6 +192,7 @@ func wallet(in Input, out *Output) error {
 
 func evidenced(in Input, out *Output) error {
 	if in.Evidence == nil {
+		out.notRun(policy.Finding{ID: "evidence_not_verified", Severity: "medium", Path: "/evidence", Message: "no evidence was given, so none was verified: send evidence with its bundle"})
 		return nil
 	}
 	verified, err := evidence.Evaluate(evidence.Input{Body: *in.Evidence})

@@ -18,7 +18,7 @@ import (
 )
 
 const good = `{"payment":{"resourceUrl":"https://api.weather.example/v1","method":"GET","scheme":"exact","network":"base","asset":"USDC",
-	"payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amountUnits":"40000","paymentIdentifier":"order-2026-000117"},"policy":{"policyId":"research","version":3}}`
+	"payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amountUnits":"40000","paymentIdentifier":"order-2026-000117"},"policy":{"policyId":"research","version":3}`+",\n"+cleanWallet+",\n"+fullBundle+"}"
 
 const (
 	cleanWallet = `"wallet":{"address":"0x1F9840A85D5AF5BF1D1762F925BDADDC4201F984","exposures":[{"category":"exchange"}]}`
@@ -53,21 +53,26 @@ func run(t testing.TB, body []byte) spendassurance.Output {
 
 func TestDecisions(t *testing.T) {
 	for _, tc := range []struct{ name, patch, want string }{
-		{"payment alone", `{}`, "allow:"},
-		{"all three", `{` + cleanWallet + `,` + fullBundle + `}`, "allow:"},
+		{"all three", `{}`, "allow:"},
+		// A check that did not run is a finding, and nothing is allowed without it.
+		{"payment alone", `{"wallet":null,"evidence":null}`, "needs_review: evidence_not_verified/evidence wallet_not_screened/wallet"},
+		{"no wallet", `{"wallet":null}`, "needs_review: wallet_not_screened/wallet"},
+		{"no evidence", `{"evidence":null}`, "needs_review: evidence_not_verified/evidence"},
+		{"denied without the rest", `{"wallet":null,"evidence":null,"payment":{"amountUnits":"50000"},"expected":{"amountUnits":"40000"}}`,
+			"deny: amount_exceeds_expected/payment evidence_not_verified/evidence wallet_not_screened/wallet"},
 		{"payment denied", `{"payment":{"amountUnits":"50000"},"expected":{"amountUnits":"40000"}}`, "deny: amount_exceeds_expected/payment"},
 		{"payment to review", `{"policy":null}`, "needs_review: no_policy/payment"},
-		{"screening required and absent", `{"policy":{"requireWalletScreening":true}}`, "needs_review: wallet_not_screened/wallet"},
-		{"screening required and given", `{"policy":{"requireWalletScreening":true},` + cleanWallet + `}`, "allow:"},
+		{"screening required and absent", `{"wallet":null,"policy":{"requireWalletScreening":true}}`, "needs_review: wallet_not_screened/wallet"},
+		{"screening required and given", `{"policy":{"requireWalletScreening":true}}`, "allow:"},
 		{"wallet denied", `{"wallet":{"address":"0x1f9840a85d5af5bf1d1762f925bdaddc4201f984","sanctionsHits":[{"list":"x","matchType":"exact"}]}}`, "deny: sanctions_exact_match/wallet"},
-		{"wallet to review", `{"wallet":{"address":"0x1f9840a85d5af5bf1d1762f925bdaddc4201f984"}}`, "needs_review: insufficient_evidence/wallet"},
-		{"evidence rejected", `{"evidence":{"asOf":"2026-01-02T04:00:00Z","bundle":{"source":{"kind":"test"},"challenge":{},"response":{"status":200,"body":"x"},"policyDecision":{"decision":"allow"}}}}`,
+		{"wallet to review", `{"wallet":{"exposures":null}}`, "needs_review: insufficient_evidence/wallet"},
+		{"evidence rejected", `{"evidence":{"bundle":{"source":{"kind":"test"},"receipt":null}}}`,
 			"deny: source_kind/evidence receipt_present/evidence"},
-		{"evidence insufficient", `{"evidence":{"bundle":{"challenge":{},"response":{"status":200,"body":"x"},"policyDecision":{"decision":"allow"},"source":{"kind":"live"}}}}`,
+		{"evidence insufficient", `{"evidence":{"bundle":{"receipt":null}}}`,
 			"needs_review: receipt_present/evidence"},
 		{"deny wins over review", `{"payment":{"scheme":null},"wallet":{"address":"0x1f9840a85d5af5bf1d1762f925bdaddc4201f984","sanctionsHits":[{"list":"x","matchType":"exact"}]}}`,
 			"deny: sanctions_exact_match/wallet scheme_unknown/payment"},
-		{"without payTo any wallet may be screened", `{"payment":{"payTo":null},"wallet":{"address":"other","exposures":[{"category":"exchange"}]}}`, "needs_review: pay_to_missing/payment"},
+		{"without payTo any wallet may be screened", `{"payment":{"payTo":null},"wallet":{"address":"other"}}`, "needs_review: pay_to_missing/payment"},
 		{"limits are those of the payment policy", `{"policy":{"dailyLimitUsd":0.05},"spend":{"todayUsd":0.04},"replay":{"usedPaymentIdentifiers":["order-2026-000117"]},"serviceRisk":{"level":"critical"}}`,
 			"deny: replayed_payment_identifier/payment service_risk_critical/payment over_daily_limit/payment"},
 	} {
@@ -86,7 +91,7 @@ func TestDecisions(t *testing.T) {
 
 // The parts say what they say alone.
 func TestComponentsAreTheServices(t *testing.T) {
-	body := merged(t, `{`+cleanWallet+`,`+fullBundle+`,"expected":{"amountUnits":"1"}}`)
+	body := merged(t, `{"expected":{"amountUnits":"1"}}`)
 	var in spendassurance.Input
 	if err := json.Unmarshal(body, &in); err != nil {
 		t.Fatal(err)
@@ -109,7 +114,7 @@ func TestComponentsAreTheServices(t *testing.T) {
 	if diff := cmp.Diff(&spendassurance.EvidencePart{Verdict: "verified", Findings: []policy.Finding{}}, out.Components.Evidence); diff != "" {
 		t.Error(diff)
 	}
-	if alone := run(t, []byte(good)); alone.Components.Wallet != nil || alone.Components.Evidence != nil {
+	if alone := run(t, merged(t, `{"wallet":null,"evidence":null}`)); alone.Components.Wallet != nil || alone.Components.Evidence != nil {
 		t.Errorf("got %+v", alone.Components)
 	}
 }
@@ -139,7 +144,7 @@ func TestRefusals(t *testing.T) {
 		{`{"wallet":{"address":"0x329EdA9C18561571bA257177847A993E354e81b7"}}`, "inconsistent_input", "/wallet/address"},
 		{`{"wallet":{"address":"ab"}}`, "out_of_range", "/wallet/address"},
 		{`{"wallet":{"address":"0x1f9840a85d5af5bf1d1762f925bdaddc4201f984","exposures":[{"category":"weather"}]}}`, "invalid_enum", "/wallet/exposures/0/category"},
-		{`{"evidence":{}}`, "missing_field", "/evidence/bundle"},
+		{`{"evidence":{"bundle":null}}`, "missing_field", "/evidence/bundle"},
 		{`{"evidence":{"bundle":{"receipt":{"settledAt":"now"}}}}`, "invalid_date", "/evidence/bundle/receipt/settledAt"},
 		{`{"policy":{"requireWalletScreening":"yes"}}`, "wrong_type", "/policy/requireWalletScreening"},
 		{`{"policy":{"other":1}}`, "unknown_field", "/policy"},
@@ -155,10 +160,11 @@ func TestRefusals(t *testing.T) {
 
 // An optional member that is null is absent, at any depth.
 func TestNullIsAbsent(t *testing.T) {
-	want := run(t, []byte(good))
+	without := string(merged(t, `{"wallet":null,"evidence":null}`))
+	want := run(t, []byte(without))
 	nulls := strings.NewReplacer(`"method"`, `"metadata":null,"amountUsd":null,"maxTimeoutSeconds":null,"nonce":null,"method"`,
 		`"policyId"`, `"allowedHosts":null,"requireHttps":null,"requireWalletScreening":null,"maxUsdPerTransaction":null,"policyId"`,
-		`"payment":`, `"wallet":null,"evidence":null,"expected":null,"spend":null,"replay":null,"serviceRisk":null,"reference":null,"payment":`).Replace(good)
+		`"payment":`, `"wallet":null,"evidence":null,"expected":null,"spend":null,"replay":null,"serviceRisk":null,"reference":null,"payment":`).Replace(without)
 	if diff := cmp.Diff(want, run(t, []byte(nulls))); diff != "" {
 		t.Error(diff)
 	}
@@ -168,9 +174,10 @@ func TestNullIsAbsent(t *testing.T) {
 func TestDecisionIsTheStrictest(t *testing.T) {
 	rank := map[string]int{"allow": 0, "needs_review": 1, "deny": 2}
 	payments := []string{`{}`, `{"policy":null}`, `{"payment":{"amountUnits":"2"},"expected":{"amountUnits":"1"}}`}
-	wallets := []string{cleanWallet, `"wallet":{"address":"0x1f9840a85d5af5bf1d1762f925bdaddc4201f984"}`,
+	wallets := []string{`"wallet":{}`, `"wallet":{"exposures":null}`, `"wallet":null`,
 		`"wallet":{"address":"0x1f9840a85d5af5bf1d1762f925bdaddc4201f984","sanctionsHits":[{"list":"x","matchType":"exact"}]}`}
-	bundles := []string{fullBundle, `"evidence":{"bundle":{}}`, `"evidence":{"bundle":{"source":{"kind":"test"}}}`}
+	bundles := []string{`"evidence":{}`, `"evidence":{"bundle":{"receipt":null}}`, `"evidence":null`, `"evidence":{"bundle":{"source":{"kind":"test"}}}`}
+	parts := []int{0, 1, 1, 2} // of the two lists: what each part alone says
 	for p, payment := range payments {
 		for w, wallet := range wallets {
 			for e, bundle := range bundles {
@@ -178,7 +185,7 @@ func TestDecisionIsTheStrictest(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if out := run(t, body); rank[out.Decision] != max(p, w, e) {
+				if out := run(t, body); rank[out.Decision] != max(p, parts[w], parts[e]) {
 					t.Errorf("parts %d %d %d give %s", p, w, e, out.Decision)
 				}
 			}
@@ -188,7 +195,7 @@ func TestDecisionIsTheStrictest(t *testing.T) {
 
 func FuzzEvaluate(f *testing.F) {
 	f.Add([]byte(good))
-	f.Add(merged(f, `{`+cleanWallet+`,`+fullBundle+`}`))
+	f.Add(merged(f, `{"wallet":null,"evidence":null}`))
 	policytest.FuzzPure(f, spendassurance.Service)
 }
 
@@ -201,5 +208,5 @@ func Example() {
 	var out spendassurance.Output
 	_ = json.Unmarshal(answer.Body, &out)
 	fmt.Println(out.Decision, out.Components.Payment.Decision, out.Components.Wallet.Decision, out.Components.Evidence == nil)
-	// Output: allow allow allow true
+	// Output: allow allow allow false
 }

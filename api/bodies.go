@@ -1,0 +1,217 @@
+package api
+
+import (
+	"cmp"
+	"container/list"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/policy"
+)
+
+// A request has a seat only while the service works for it. Whoever sends a body
+// slowly, or reads an answer slowly, costs a connection and nothing else: the seat
+// is given back before the first octet of a body is read, taken again after the
+// last, and given back for good when the answer begins.
+
+// seat is one request's place among those that are worked for.
+type seat struct {
+	seats chan struct{} // one element per seat that is taken; of the server
+	held  bool          // owned by the request's own goroutine
+}
+
+// take returns false if all seats are taken: a queue would only hide the overload.
+func (s *seat) take() bool {
+	select {
+	case s.seats <- struct{}{}:
+		s.held = true
+	default:
+	}
+	return s.held
+}
+
+// leave gives the seat back, if it is held.
+func (s *seat) leave() {
+	if s.held {
+		<-s.seats
+		s.held = false
+	}
+}
+
+var (
+	errNoSeat   = policy.Refuse(commands.CodeUnavailable, "", "temporarily unavailable; retry with the same idempotencyKey")
+	errSlowBody = policy.Refuse(codeInvalidBody, "", "the body was sent too slowly; send it again in one piece")
+	errManySlow = policy.Refuse(commands.CodeUnavailable, "", "too many unfinished bodies are being sent; send it again in one piece")
+	errUnread   = policy.Refuse(codeInvalidBody, "", "the body could not be read")
+)
+
+// bodies are the bodies that are being read. Each has to arrive at a minimum rate.
+// If one address sends too many at once, or all together do, the oldest is cut off
+// to make room: a body sent in one piece is never the oldest.
+type bodies struct {
+	limits bodyLimits
+
+	mu      sync.Mutex // guards what follows
+	reading list.List  // of *body, the oldest first
+	from    map[string]int
+}
+
+// bodyLimits are the bounds of bodies in limits.go, which tests make smaller.
+type bodyLimits struct {
+	grace      time.Duration // before the rate counts
+	perSecond  int64         // octets
+	atOnce     int
+	perAddress int
+}
+
+func newBodies() *bodies {
+	return &bodies{from: map[string]int{},
+		limits: bodyLimits{bodyGrace, bodyPerSecond, maxBodies, maxBodiesPerAddress}}
+}
+
+// body is the body of one request. It is read by the request's own goroutine; only
+// cut is called by others.
+type body struct {
+	io.ReadCloser
+	all     *bodies
+	seat    *seat
+	control *http.ResponseController
+	address string
+	began   time.Time // zero until it is read
+	read    int64     // octets so far
+	ended   error     // what the last Read returned; nil before the end
+
+	place *list.Element // guarded by all.mu; nil if it is not being read
+
+	mu     sync.Mutex // guards wasCut, and the deadline against it
+	wasCut bool
+}
+
+// Read returns refusals for a body that comes too slowly, and for one whose seat
+// is taken when it is complete.
+func (b *body) Read(p []byte) (int, error) {
+	if b.ended != nil {
+		return 0, b.ended
+	}
+	if b.began.IsZero() {
+		b.began = time.Now()
+		b.seat.leave()
+		b.all.enter(b)
+	}
+	b.hurry()
+	n, err := b.ReadCloser.Read(p)
+	b.read += int64(n)
+	if err != nil {
+		b.ended = b.end(err)
+		err = b.ended
+	}
+	return n, err
+}
+
+// hurry sets the time by which the next octets must be there.
+func (b *body) hurry() {
+	limits := b.all.limits
+	allowed := limits.grace + time.Duration(b.read)*time.Second/time.Duration(limits.perSecond)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.wasCut {
+		_ = b.control.SetReadDeadline(b.began.Add(min(allowed, readTimeout)))
+	}
+}
+
+// cut makes the pending read of a body fail, and every later one.
+func (b *body) cut() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.wasCut = true
+	_ = b.control.SetReadDeadline(b.began)
+}
+
+// end is what the reader of the body is told about its end.
+func (b *body) end(err error) error {
+	b.all.leave(b)
+	b.mu.Lock()
+	wasCut := b.wasCut
+	b.mu.Unlock()
+	switch {
+	case errors.Is(err, io.EOF):
+		_ = b.control.SetReadDeadline(time.Time{}) // what follows is no body: the server waits for the client to hang up
+		if !b.seat.take() {
+			return errNoSeat
+		}
+		return io.EOF
+	case wasCut:
+		return errManySlow
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return errSlowBody
+	}
+	return errUnread
+}
+
+// answered is called when the answer begins. What is left of the body then has a
+// moment to arrive, so that the connection can be used again; the server reads it
+// before it sends the answer.
+func (b *body) answered() {
+	if b.ended != nil {
+		return
+	}
+	b.ended = errUnread
+	b.all.leave(b)
+	_ = b.control.SetReadDeadline(time.Now().Add(unreadBody))
+}
+
+func (bs *bodies) enter(b *body) {
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	switch {
+	case bs.from[b.address] >= bs.limits.perAddress:
+		bs.cutOldest(b.address)
+	case bs.reading.Len() >= bs.limits.atOnce:
+		bs.cutOldest("")
+	}
+	b.place = bs.reading.PushBack(b)
+	bs.from[b.address]++
+}
+
+// cutOldest cuts off the oldest body of an address, or of all.
+func (bs *bodies) cutOldest(address string) {
+	for e := bs.reading.Front(); e != nil; e = e.Next() {
+		if oldest := e.Value.(*body); cmp.Or(address, oldest.address) == oldest.address {
+			bs.remove(oldest)
+			oldest.cut()
+			return
+		}
+	}
+}
+
+func (bs *bodies) leave(b *body) {
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	bs.remove(b)
+}
+
+func (bs *bodies) remove(b *body) {
+	if b.place == nil {
+		return
+	}
+	bs.reading.Remove(b.place)
+	b.place = nil
+	if bs.from[b.address]--; bs.from[b.address] == 0 {
+		delete(bs.from, b.address)
+	}
+}
+
+// unreadBecause is the refusal that a failed read of a body carries, or else that it
+// could not be read.
+func unreadBecause(err error) *policy.Error {
+	var refused *policy.Error
+	if !errors.As(err, &refused) {
+		errors.As(errUnread, &refused)
+	}
+	return refused
+}

@@ -1,0 +1,176 @@
+package api
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// halfSent begins a request whose body is announced and never finished. With
+// Expect the server says when it begins to read; without, nothing is known.
+type halfSent struct {
+	net.Conn
+	reader *bufio.Reader
+}
+
+func (n *node) halfSend(head string) halfSent {
+	n.t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(n.url, "http://"))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.t.Cleanup(func() { conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
+	if _, err := io.WriteString(conn, head); err != nil {
+		n.t.Fatal(err)
+	}
+	return halfSent{conn, bufio.NewReader(conn)}
+}
+
+// isRead waits until the service has begun to read the body.
+func (h halfSent) isRead(t *testing.T) {
+	t.Helper()
+	line, err := h.reader.ReadString('\n')
+	if err != nil || !strings.HasPrefix(line, "HTTP/1.1 100 ") {
+		t.Fatalf("%q, %v", line, err)
+	}
+	if _, err := h.reader.ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(h, `{"em`); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// answer waits for the end of the request.
+func (h halfSent) answer(t *testing.T) answer {
+	t.Helper()
+	resp, err := http.ReadResponse(h.reader, &http.Request{Method: http.MethodPost})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer{resp.StatusCode, resp.Header, text}
+}
+
+func head(path, more string) string {
+	return "POST " + path + " HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 2000\r\n" + more + "\r\n"
+}
+
+func TestHalfSentBodiesTakeNothingDown(t *testing.T) {
+	n := startNode(t, setup{machineClock: true}) // without it, it is not ready
+	key := n.issueKey()
+	for _, path := range []string{"/api/verify", "/api/keys/free", "/mcp", "/sign-in"} {
+		t.Run(path, func(t *testing.T) {
+			request := head(path, "Expect: 100-continue\r\n")
+			if path == "/sign-in" {
+				request = strings.Replace(request, "application/json", "application/x-www-form-urlencoded", 1)
+			}
+			for range maxInFlight + 36 {
+				n.halfSend(request).isRead(t)
+			}
+			for _, path := range []string{"/api/health", "/healthz", "/readyz"} {
+				n.wants(n.get(path), http.StatusOK)
+			}
+			n.wants(n.post("/api/agent-services/action-safety/quick", key, `{"command":"ls"}`), http.StatusOK)
+		})
+	}
+}
+
+// A body that nobody asks for is waited for by net/http itself, before the answer.
+func TestUnreadBodiesTakeNothingDown(t *testing.T) {
+	n := startNode(t, setup{dev: true})
+	key := n.issueKey()
+	for range maxInFlight + 36 {
+		n.halfSend(head("/api/agent-services/action-safety/quick", "") + `{"com`)
+	}
+	n.wants(n.get("/api/health"), http.StatusOK)
+	n.wants(n.post("/api/agent-services/action-safety/quick", key, `{"command":"ls"}`), http.StatusOK)
+	n.wants(n.halfSend(head("/api/agent-services/action-safety/quick", "")+`{"com`).answer(t), http.StatusPaymentRequired)
+}
+
+// Whoever does not read an answer keeps none of the others from theirs.
+func TestAnswersThatAreNotReadTakeNothingDown(t *testing.T) {
+	n := startNode(t, setup{})
+	w := &recorder{ResponseWriter: blocked{http.Header{}, func() {
+		if len(n.server.seats) != 0 {
+			t.Error("an answer that is being sent holds a seat")
+		}
+	}}, seat: seat{seats: n.server.seats}}
+	w.seat.take()
+	w.WriteHeader(http.StatusOK)
+	_, _ = w.Write([]byte("an answer"))
+}
+
+// blocked is a response whose reader is looked at while it is written to.
+type blocked struct {
+	header http.Header
+	look   func()
+}
+
+// Header implements http.ResponseWriter.
+func (b blocked) Header() http.Header { return b.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (b blocked) WriteHeader(int) {}
+
+// Write implements http.ResponseWriter.
+func (b blocked) Write(p []byte) (int, error) {
+	b.look()
+	return len(p), nil
+}
+
+func TestABodyHasToComeAtAMinimumRate(t *testing.T) {
+	n := startNode(t, setup{})
+	n.server.bodies.limits.grace = 20 * time.Millisecond
+	slow := n.halfSend(head("/api/keys/free", ""))
+	n.refused(slow.answer(t), http.StatusBadRequest, codeInvalidBody, "")
+	slow = n.halfSend(head("/mcp", ""))
+	if a := slow.answer(t); a.status != http.StatusBadRequest || !strings.Contains(string(a.body), "too slowly") {
+		t.Error(a)
+	}
+}
+
+// The oldest unfinished body makes room, so that a body in one piece always gets
+// through.
+func TestTheOldestUnfinishedBodyOfAnAddressMakesRoom(t *testing.T) {
+	for _, most := range []bodyLimits{
+		{grace: time.Minute, perSecond: 1, atOnce: 100, perAddress: 3},
+		{grace: time.Minute, perSecond: 1, atOnce: 3, perAddress: 100},
+	} {
+		n := startNode(t, setup{})
+		n.server.bodies.limits = most
+		request := head("/api/keys/free", "Expect: 100-continue\r\n")
+		var open []halfSent
+		for range 5 {
+			h := n.halfSend(request)
+			h.isRead(t)
+			open = append(open, h)
+		}
+		for _, h := range open[:2] {
+			a := h.answer(t)
+			n.refused(a, http.StatusServiceUnavailable, "temporarily_unavailable", "")
+			if a.header.Get("Retry-After") == "" {
+				t.Errorf("nothing says when to come back: %v", a)
+			}
+		}
+		n.issueKey() // the third makes room for this one
+		n.refused(open[2].answer(t), http.StatusServiceUnavailable, "temporarily_unavailable", "")
+		body := fmt.Sprintf(`{"email":"late@example.com"%s}`, strings.Repeat(" ", 2000-28))
+		if _, err := io.WriteString(open[4], body[4:]); err != nil {
+			t.Fatal(err)
+		}
+		if a := open[4].answer(t); a.status >= 500 {
+			t.Errorf("a body that was finished in time: %v", a)
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package api_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+)
+
+// window is a real browser, headless.
+type window struct {
+	t    *testing.T
+	ctx  context.Context
+	site *site
+}
+
+// openWindow starts one, or skips the test where there is none, which
+// REQUIRE_BROWSER makes a failure.
+func (s *site) openWindow(t *testing.T) *window {
+	t.Helper()
+	program := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if found, err := exec.LookPath(name); err == nil {
+			program = found
+			break
+		}
+	}
+	if program == "" {
+		if os.Getenv("REQUIRE_BROWSER") != "" {
+			t.Fatal("no browser: apt-get install chromium")
+		}
+		fmt.Fprintln(os.Stderr, "SKIPPED, NO BROWSER: the walks through the pages need chromium (apt-get install chromium)")
+		t.SkipNow()
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox,
+		chromedp.Flag("disable-dev-shm-usage", true), chromedp.UserDataDir(t.TempDir()), chromedp.WSURLReadTimeout(time.Minute),
+		chromedp.CombinedOutput(io.Discard))
+	ctx, end := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(end)
+	ctx, end = chromedp.NewContext(ctx)
+	t.Cleanup(end)
+	ctx, end = context.WithTimeout(ctx, 5*time.Minute)
+	t.Cleanup(end)
+	w := &window{t, ctx, s}
+	w.do(chromedp.Navigate("about:blank"))
+	return w
+}
+
+// do fails the test at the first step that fails.
+func (w *window) do(steps ...chromedp.Action) {
+	w.t.Helper()
+	if err := chromedp.Run(w.ctx, steps...); err != nil {
+		var text, at string
+		_ = chromedp.Run(w.ctx, chromedp.Location(&at), chromedp.Text("body", &text, chromedp.ByQuery))
+		w.t.Fatalf("%v\nat %s:\n%s", err, at, text)
+	}
+}
+
+// open goes to a page of the site.
+func (w *window) open(path string) {
+	w.t.Helper()
+	w.do(chromedp.Navigate(w.site.URL+path), chromedp.WaitReady("main", chromedp.ByQuery))
+}
+
+// as takes over the session of a browser without a window.
+func (w *window) as(b *browser) {
+	w.t.Helper()
+	home, err := url.Parse(w.site.URL)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, c := range b.http.Jar.Cookies(home) {
+		w.do(network.SetCookie(c.Name, c.Value).WithURL(w.site.URL).WithHTTPOnly(true).WithSameSite(network.CookieSameSiteLax))
+	}
+}
+
+// see waits until the page has a text.
+func (w *window) see(text string) {
+	w.t.Helper()
+	var shown string
+	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); {
+		w.do(chromedp.WaitReady("body", chromedp.ByQuery), chromedp.Evaluate(`document.body.innerText`, &shown))
+		if strings.Contains(shown, text) {
+			return
+		}
+		w.do(chromedp.Sleep(50 * time.Millisecond)) // a page takes its time; there is no event for "another text"
+	}
+	w.t.Fatalf("the page lacks %q:\n%s", text, shown)
+}
+
+// press clicks the button or link with a text.
+func (w *window) press(text string) {
+	w.t.Helper()
+	w.do(chromedp.Click(fmt.Sprintf(`//main//*[self::a or self::button or self::summary][contains(normalize-space(.), %q)]`, text), chromedp.BySearch))
+}
+
+// fill writes into the field with a name.
+func (w *window) fill(name, text string) {
+	w.t.Helper()
+	w.do(chromedp.SetValue(fmt.Sprintf(`main [name=%q]`, name), text, chromedp.ByQuery))
+}
+
+// shoot keeps pictures of a page in each width and scheme, if SCREENSHOTS names a
+// folder for them.
+func (w *window) shoot(name string) {
+	w.t.Helper()
+	folder := os.Getenv("SCREENSHOTS")
+	if folder == "" {
+		return
+	}
+	for _, width := range []int64{1280, 360} {
+		for _, scheme := range []string{"light", "dark"} {
+			var picture []byte
+			w.do(chromedp.EmulateViewport(width, 900),
+				emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
+				chromedp.FullScreenshot(&picture, 100))
+			file := filepath.Join(folder, fmt.Sprintf("%s-%d-%s.png", name, width, scheme))
+			if err := os.WriteFile(file, picture, 0o644); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+	}
+	w.do(chromedp.EmulateViewport(1280, 900))
+}
+
+// scripts switches JavaScript on or off.
+func (w *window) scripts(on bool) {
+	w.t.Helper()
+	w.do(emulation.SetScriptExecutionDisabled(!on))
+}
+
+// fits fails if a page is wider than a phone, or larger than 100 KB.
+func (w *window) fits(path string) {
+	w.t.Helper()
+	w.do(chromedp.EmulateViewport(360, 800))
+	w.open(path)
+	var width int
+	w.do(chromedp.Evaluate(`document.documentElement.scrollWidth`, &width))
+	if width > 360 {
+		var wide string
+		w.do(chromedp.Evaluate(`[...document.querySelectorAll("main *, header *")].filter(e => e.getBoundingClientRect().right > 361 && !e.closest(".places, pre.wide, .diff")).slice(0, 3).map(e => e.outerHTML.slice(0, 120)).join("\n")`, &wide))
+		w.t.Errorf("%s is %d pixels wide on a phone: %s", path, width, wide)
+	}
+	w.do(chromedp.EmulateViewport(1280, 900))
+}

@@ -1,0 +1,161 @@
+package api
+
+import (
+	"net/http"
+	"net/url"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/countersign/countersign/api/site"
+	"github.com/countersign/countersign/api/web"
+	"github.com/countersign/countersign/policy"
+)
+
+// contentList is one page of the list of pages.
+type contentList struct {
+	Site  string        `json:"site" jsonschema:"format=uri"`
+	Page  int           `json:"page" jsonschema:"minimum=1"`
+	Limit int           `json:"limit" jsonschema:"minimum=1,maximum=100"`
+	Total int           `json:"total" jsonschema:"minimum=0"`
+	Pages []contentPage `json:"pages"`
+}
+
+// contentPage is one page for people, with its twin for models.
+type contentPage struct {
+	Path        string `json:"path"`
+	URL         string `json:"url" jsonschema:"format=uri"`
+	MarkdownURL string `json:"markdownUrl" jsonschema:"format=uri"`
+	Title       string `json:"title"`
+	Description string `json:"description"`
+	Type        string `json:"type" jsonschema_description:"The first part of the path; empty for the first page."`
+	UpdatedAt   string `json:"updatedAt" jsonschema:"format=date-time"`
+}
+
+// Bounds of the list, as the specification has them.
+const (
+	contentLimit    = 20
+	contentMaxLimit = 100
+)
+
+var listContent = &operation{
+	id: "list_content", method: http.MethodGet, path: "/api/content",
+	summary: "Every page for people, with its Markdown twin. What is malformed in page or limit counts as not given.",
+	query: []parameter{
+		{"page", "The page of the list, from 1. One past the end is empty.", object{"type": "integer", "minimum": 1, "default": 1}},
+		{"limit", "How many at once; more than 100 is 100.", object{"type": "integer", "minimum": 1, "maximum": contentMaxLimit, "default": contentLimit}},
+		{"type", "Only pages whose path begins so.", object{"type": "string", "enum": anyOf(site.Types)}},
+	},
+	output: reflect.TypeFor[contentList](), cors: true, errors: []int{400},
+	run: func(s *Server, c *call) (reply, error) {
+		from, err := s.site()
+		if err != nil {
+			return reply{}, err
+		}
+		list, err := s.contentList(from, c.request.URL.Query())
+		if err != nil {
+			return reply{}, err
+		}
+		return documentOf(c, list)
+	},
+}
+
+func anyOf(words []string) (list []any) {
+	for _, word := range words {
+		list = append(list, word)
+	}
+	return list
+}
+
+func (s *Server) contentList(from *site.Site, query url.Values) (contentList, error) {
+	pages := from.Pages
+	if kinds, given := query["type"]; given {
+		if len(kinds) != 1 || !slices.Contains(site.Types, kinds[0]) {
+			return contentList{}, policy.Refuse("invalid_enum", "/type", "type must be one of "+strings.Join(site.Types, ", "))
+		}
+		pages = from.Under(kinds[0])
+	}
+	list := contentList{Site: s.app.BaseURL, Total: len(pages), Pages: []contentPage{},
+		Page: bounded(query["page"], 1, 1, 1<<30), Limit: bounded(query["limit"], contentLimit, 1, contentMaxLimit)}
+	start := min((list.Page-1)*list.Limit, len(pages))
+	for _, p := range pages[start:min(start+list.Limit, len(pages))] {
+		list.Pages = append(list.Pages, contentPage{Path: p.Path, URL: s.app.BaseURL + p.Path, MarkdownURL: s.app.BaseURL + p.MarkdownPath(),
+			Title: p.Title, Description: p.Description, Type: p.Type, UpdatedAt: p.Updated.Format("2006-01-02T15:04:05.000Z")})
+	}
+	return list, nil
+}
+
+// bounded reads a number of a query: malformed it is the default, out of range the
+// nearest that is in it.
+func bounded(values []string, otherwise, least, most int) int {
+	if len(values) != 1 {
+		return otherwise
+	}
+	n, err := strconv.Atoi(values[0])
+	if err != nil {
+		return otherwise
+	}
+	return min(max(n, least), most)
+}
+
+// contentView is a page of the site as its template shows it.
+type contentView struct {
+	Page   *site.Page
+	HTML   web.Trusted
+	Form   *tryForm
+	Answer *triedAnswer
+}
+
+// tryForm is a form that calls a service with what is written in it.
+type tryForm struct{ Operation, Example string }
+
+// triedAnswer is what a service says to what was written.
+type triedAnswer struct {
+	Text string
+	Plot web.Trusted
+}
+
+// contentShown is a page as its template wants it. That of a service has a form.
+func contentShown(s *Server, p *site.Page) (contentView, error) {
+	html, err := p.HTML()
+	shown := contentView{Page: p, HTML: web.Trusted(html)}
+	if name, is := strings.CutPrefix(p.Path, "/tools/"); is {
+		if op := s.operation(name); op != nil {
+			shown.Form = &tryForm{op.id, indentJSON([]byte(op.example))}
+		}
+	}
+	return shown, err
+}
+
+// host is the host of the base URL, without its port.
+func (s *Server) host() string {
+	base, err := url.Parse(s.app.BaseURL)
+	if err != nil {
+		return "localhost"
+	}
+	return base.Hostname()
+}
+
+// mcpName is how the MCP server introduces itself, on its card and in the protocol.
+func (s *Server) mcpName() string { return reverseName(s.host()) }
+
+// iconPath is the icon that cards and listings show.
+const iconPath = "/icon.svg"
+
+// linkHome tells on the first page where the documents are.
+func (s *Server) linkHome(h http.Header, path string) {
+	if path != "/" {
+		return
+	}
+	for _, l := range []struct{ path, rel, media string }{
+		{catalogPath, "api-catalog", ""}, {openAPI.path, "service-desc", ""}, {"/docs", "service-doc", ""}, {llmsDocument.path, "describedby", ""},
+		{site.EverythingNew, "alternate", feedMedia}, {serverCardPath, "mcp-server-card", ""},
+	} {
+		value := "<" + l.path + `>; rel="` + l.rel + `"`
+		if l.media != "" {
+			value += `; type="` + l.media + `"`
+		}
+		h.Add("Link", value)
+	}
+}

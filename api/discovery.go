@@ -1,0 +1,402 @@
+package api
+
+import (
+	"net/http"
+	"reflect"
+	"strings"
+
+	"github.com/countersign/countersign/api/mcp"
+	"github.com/countersign/countersign/api/site"
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// Addresses of the documents, beside those in documents.go.
+const (
+	catalogPath    = "/.well-known/api-catalog"
+	serverCardPath = "/.well-known/mcp/server-card.json"
+	skillsPath     = "/.well-known/agent-skills/"
+
+	catalogMedia    = `application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"`
+	serverCardMedia = "application/mcp-server-card+json"
+	textMedia       = "text/plain; charset=utf-8"
+	feedMedia       = "application/feed+json"
+)
+
+// madeOf is an operation that answers with a document made of the pages.
+func madeOf(id, path, media, summary string, make func(*site.Site) ([]byte, error)) *operation {
+	return &operation{
+		id: id, method: http.MethodGet, path: path, summary: summary, media: media, output: reflect.TypeFor[string](),
+		run: func(s *Server, c *call) (reply, error) {
+			d, err := s.made(path, media, make)
+			if err != nil {
+				return reply{}, err
+			}
+			return d.answer(c), nil
+		},
+	}
+}
+
+// declaring is an operation that answers with a document made of the declarations.
+func declaring[T any](id, path, media, summary string, make func(*Server, *site.Site) (T, error)) *operation {
+	return &operation{
+		id: id, method: http.MethodGet, path: path, summary: summary, media: media, output: reflect.TypeFor[T](),
+		run: func(s *Server, c *call) (reply, error) {
+			d, err := s.made(path, media, func(from *site.Site) ([]byte, error) {
+				value, err := make(s, from)
+				if err != nil {
+					return nil, err
+				}
+				return canon.Marshal(value)
+			})
+			if err != nil {
+				return reply{}, err
+			}
+			return d.answer(c), nil
+		},
+	}
+}
+
+func textOf(name string) func(*site.Site) ([]byte, error) {
+	return func(from *site.Site) ([]byte, error) {
+		text, err := from.Text(name)
+		return []byte(text), err
+	}
+}
+
+// discoveryOperations are the documents by which agents, indexers and crawlers
+// find everything else.
+func discoveryOperations() []*operation {
+	feed := func(id, path, summary string) *operation {
+		op := madeOf(id, path, feedMedia, summary, func(from *site.Site) ([]byte, error) { return from.JSONFeed(path) })
+		op.output = reflect.TypeFor[map[string]any]()
+		return op
+	}
+	card := func(id, path string) *operation {
+		return declaring(id, path, serverCardMedia, "What the MCP endpoint is, where, and which tools it has.", (*Server).serverCard)
+	}
+	agent := func(id, path string) *operation {
+		return declaring(id, path, "application/json", "What this agent service can do, for readers of A2A cards. It takes no A2A tasks.", (*Server).agentCard)
+	}
+	return []*operation{
+		declaring("get_api", "/api", "application/json", "Where everything is: the links of the API catalogue.", (*Server).apiIndex),
+		declaring("get_api_catalog", catalogPath, catalogMedia, "The APIs of this service (RFC 9727).", (*Server).apiCatalog),
+		card("get_mcp_server_card", serverCardPath), card("get_mcp_server_card_reserved", "/mcp/server-card"), card("get_mcp_json", "/.well-known/mcp.json"),
+		declaring("get_ai_catalog", "/.well-known/ai-catalog.json", "application/ai-catalog+json", "What is here for agents, by kind.", (*Server).aiCatalog),
+		agent("get_agent_card", "/.well-known/agent-card.json"), agent("get_agent_json", "/.well-known/agent.json"),
+		declaring("list_agent_skills", skillsPath+"index.json", "application/json", "Files that teach an agent to use this service.", (*Server).skillIndex),
+		agentSkill,
+		madeOf("get_llms_full_txt", "/llms-full.txt", textMedia, "llms.txt and the text of every page, in one file.", func(from *site.Site) ([]byte, error) {
+			text, err := from.Full()
+			return []byte(text), err
+		}),
+		madeOf("get_llms_prompts_txt", "/llms-prompts.txt", textMedia, "Instructions for agents, to copy.", textOf("llms-prompts.txt")),
+		madeOf("get_changelog_rss", site.ChangelogRSS, "application/rss+xml; charset=utf-8", "The changelog as RSS.", (*site.Site).RSS),
+		feed("get_changelog_feed", site.ChangelogJSON, "The changelog as JSON Feed."),
+		feed("get_feed", site.EverythingNew, "The changelog and new pages as JSON Feed."),
+		madeOf("get_robots_txt", "/robots.txt", textMedia, "What crawlers may read, and what may be done with it.", func(from *site.Site) ([]byte, error) {
+			return []byte(from.Robots()), nil
+		}),
+		madeOf("get_sitemap", "/sitemap.xml", "application/xml", "Every page, with the day it last changed.", (*site.Site).Sitemap),
+		securityText,
+		listContent,
+	}
+}
+
+// securityText changes once a day, and so is not kept.
+var securityText = &operation{
+	id: "get_security_txt", method: http.MethodGet, path: "/.well-known/security.txt",
+	summary: "Whom to tell of a security problem (RFC 9116).", media: textMedia, output: reflect.TypeFor[string](),
+	run: func(s *Server, c *call) (reply, error) {
+		from, err := s.site()
+		if err != nil {
+			return reply{}, err
+		}
+		return newDocument([]byte(from.Security(s.app.Clock())), textMedia).answer(c), nil
+	},
+}
+
+// link is one link of a linkset (RFC 9264).
+type link struct {
+	Href  string `json:"href" jsonschema:"format=uri"`
+	Type  string `json:"type,omitempty"`
+	Title string `json:"title,omitempty"`
+}
+
+// linkContext is what a set of links is about.
+type linkContext struct {
+	Anchor      string `json:"anchor" jsonschema:"format=uri"`
+	Item        []link `json:"item,omitempty"`
+	ServiceDesc []link `json:"service-desc,omitempty"`
+	ServiceDoc  []link `json:"service-doc,omitempty"`
+	ServiceMeta []link `json:"service-meta,omitempty"`
+	Status      []link `json:"status,omitempty"`
+}
+
+type linkset struct {
+	Linkset []linkContext `json:"linkset"`
+}
+
+func (s *Server) apiCatalog(*site.Site) (linkset, error) {
+	base := s.app.BaseURL
+	return linkset{[]linkContext{
+		{Anchor: base + catalogPath, Item: []link{{Href: base + "/api"}, {Href: base + mcpPath}}},
+		{Anchor: base + "/api",
+			ServiceDesc: []link{{Href: base + openAPI.path, Type: "application/json"}},
+			ServiceDoc:  []link{{Href: base + "/docs", Type: "text/html"}, {Href: base + llmsDocument.path, Type: "text/plain"}},
+			ServiceMeta: []link{{Href: base + protectedResourcePath, Type: "application/json"}, {Href: base + x402Manifest.path, Type: "application/json"}},
+			Status:      []link{{Href: base + health.path, Type: "application/json"}}},
+		{Anchor: base + mcpPath,
+			ServiceDesc: []link{{Href: base + serverCardPath, Type: serverCardMedia}},
+			ServiceDoc:  []link{{Href: base + "/guides/mcp", Type: "text/html"}},
+			ServiceMeta: []link{{Href: base + protectedResourcePath + mcpPath, Type: "application/json"}}},
+	}}, nil
+}
+
+// apiIndex makes the anchor of the catalogue an address that answers.
+type apiIndex struct {
+	Name    string          `json:"name"`
+	Version string          `json:"version"`
+	Links   map[string]link `json:"links"`
+}
+
+func (s *Server) apiIndex(*site.Site) (apiIndex, error) {
+	links := map[string]link{}
+	for name, l := range map[string]link{
+		"openapi": {Href: openAPI.path, Type: "application/json"}, "docs": {Href: "/docs", Type: "text/html"},
+		"llms": {Href: llmsDocument.path, Type: "text/plain"}, "catalog": {Href: catalogPath, Type: "application/linkset+json"},
+		"mcp": {Href: serverCardPath, Type: serverCardMedia}, "health": {Href: health.path, Type: "application/json"},
+		"pricing": {Href: showPricing.path, Type: "application/json"}, "rules": {Href: listRules.path, Type: "application/json"},
+		"content": {Href: "/api/content", Type: "application/json"}, "x402": {Href: x402Manifest.path, Type: "application/json"},
+		"auth": {Href: authPath, Type: "text/markdown"}, "skills": {Href: skillsPath + "index.json", Type: "application/json"},
+		"jwks": {Href: jwks.path, Type: jwks.media},
+	} {
+		l.Href = s.app.BaseURL + l.Href
+		links[name] = l
+	}
+	return apiIndex{serviceName, policy.Version, links}, nil
+}
+
+// serviceName is what the service is called wherever it introduces itself.
+const serviceName = "Countersign"
+
+// reverseName is the name of the MCP server: the host of the base URL from its end,
+// and ours. An address of numbers has no such name.
+func reverseName(host string) string {
+	labels := strings.Split(host, ".")
+	if strings.Contains(host, ":") || strings.Trim(labels[len(labels)-1], "0123456789") == "" {
+		return "localhost/countersign"
+	}
+	for i, j := 0, len(labels)-1; i < j; i, j = i+1, j-1 {
+		labels[i], labels[j] = labels[j], labels[i]
+	}
+	return strings.Join(labels, ".") + "/countersign"
+}
+
+// serverCard is the card of the MCP endpoint, with the members that readers of its
+// older draft look for.
+type serverCard struct {
+	Schema          string         `json:"$schema" jsonschema:"format=uri"`
+	Name            string         `json:"name"`
+	Title           string         `json:"title"`
+	Description     string         `json:"description" jsonschema:"maxLength=100"`
+	Version         string         `json:"version"`
+	Website         string         `json:"websiteUrl" jsonschema:"format=uri"`
+	Icons           []cardIcon     `json:"icons"`
+	Remotes         []cardRemote   `json:"remotes"`
+	ServerInfo      cardServer     `json:"serverInfo"`
+	ProtocolVersion string         `json:"protocolVersion"`
+	Transport       cardTransport  `json:"transport"`
+	Capabilities    map[string]any `json:"capabilities"`
+	Authentication  cardAuth       `json:"authentication"`
+	Tools           []cardTool     `json:"tools"`
+}
+
+type (
+	cardIcon struct {
+		Source   string   `json:"src" jsonschema:"format=uri"`
+		MimeType string   `json:"mimeType"`
+		Sizes    []string `json:"sizes"`
+	}
+	cardRemote struct {
+		Type     string       `json:"type"`
+		URL      string       `json:"url" jsonschema:"format=uri"`
+		Versions []string     `json:"supportedProtocolVersions"`
+		Headers  []cardHeader `json:"headers"`
+	}
+	cardHeader struct {
+		Name        string `json:"name"`
+		Description string `json:"description"`
+		Secret      bool   `json:"isSecret"`
+		Required    bool   `json:"isRequired"`
+	}
+	cardServer struct {
+		Name    string `json:"name"`
+		Title   string `json:"title"`
+		Version string `json:"version"`
+	}
+	cardTransport struct {
+		Type     string `json:"type"`
+		Endpoint string `json:"endpoint"`
+	}
+	cardAuth struct {
+		Required bool     `json:"required"`
+		Schemes  []string `json:"schemes"`
+	}
+	cardTool struct {
+		Name        string         `json:"name"`
+		Title       string         `json:"title"`
+		Description string         `json:"description"`
+		Input       map[string]any `json:"inputSchema"`
+	}
+)
+
+// The texts by which every card introduces the service. A server card's description
+// has room for 100 characters.
+const (
+	shortDescription = "Deterministic verdicts on what AI agents are about to do, signed and kept in a verifiable ledger."
+	cardSchema       = "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json"
+)
+
+func (s *Server) serverCard(*site.Site) (serverCard, error) {
+	base, versions := s.app.BaseURL, mcp.Versions()
+	c := serverCard{Schema: cardSchema, Name: s.mcpName(), Title: serviceName, Description: shortDescription, Version: policy.Version, Website: base,
+		Icons:           []cardIcon{{base + iconPath, "image/svg+xml", []string{"any"}}},
+		ProtocolVersion: versions[0], Transport: cardTransport{"streamable-http", mcpPath},
+		Capabilities:   map[string]any{"tools": object{}, "resources": object{}, "prompts": object{}},
+		Authentication: cardAuth{false, []string{"apiKey", "bearer"}}}
+	c.ServerInfo = cardServer{c.Name, c.Title, c.Version}
+	for _, d := range doors {
+		c.Remotes = append(c.Remotes, cardRemote{"streamable-http", base + d.path, versions,
+			[]cardHeader{{"X-API-Key", "A free key: POST " + base + issueFreeKey.path + ".", true, false}}})
+	}
+	for _, t := range s.tools() {
+		check, err := t.check()
+		if err != nil {
+			return c, err
+		}
+		c.Tools = append(c.Tools, cardTool{t.name, t.title, t.description, check.document})
+	}
+	return c, nil
+}
+
+// aiCatalog lists what is here for agents.
+type aiCatalog struct {
+	SpecVersion string      `json:"specVersion"`
+	Entries     []aiEntries `json:"entries"`
+}
+
+type aiEntries struct {
+	Identifier  string `json:"identifier"`
+	Name        string `json:"displayName"`
+	Description string `json:"description"`
+	Type        string `json:"type"`
+	URL         string `json:"url" jsonschema:"format=uri"`
+}
+
+func (s *Server) aiCatalog(*site.Site) (aiCatalog, error) {
+	return aiCatalog{"1.0", []aiEntries{{"urn:air:" + s.host() + ":mcp:countersign", serviceName, shortDescription, serverCardMedia, s.app.BaseURL + "/mcp/server-card"}}}, nil
+}
+
+// agentCard is a card as A2A has it. What it leads to is the MCP endpoint: no
+// protocol is claimed that is not spoken.
+type agentCard struct {
+	Name               string            `json:"name"`
+	Description        string            `json:"description"`
+	Version            string            `json:"version"`
+	URL                string            `json:"url" jsonschema:"format=uri"`
+	ProtocolVersion    string            `json:"protocolVersion"`
+	PreferredTransport string            `json:"preferredTransport"`
+	Interfaces         []agentInterface  `json:"supportedInterfaces"`
+	Provider           agentProvider     `json:"provider"`
+	Documentation      string            `json:"documentationUrl" jsonschema:"format=uri"`
+	Icon               string            `json:"iconUrl" jsonschema:"format=uri"`
+	Capabilities       agentCapabilities `json:"capabilities"`
+	InputModes         []string          `json:"defaultInputModes"`
+	OutputModes        []string          `json:"defaultOutputModes"`
+	Skills             []agentAbility    `json:"skills"`
+}
+
+type (
+	agentInterface struct {
+		URL      string `json:"url" jsonschema:"format=uri"`
+		Binding  string `json:"protocolBinding"`
+		Protocol string `json:"protocolVersion"`
+	}
+	agentProvider struct {
+		Organization string `json:"organization"`
+		URL          string `json:"url" jsonschema:"format=uri"`
+	}
+	agentCapabilities struct {
+		Streaming bool `json:"streaming"`
+		Push      bool `json:"pushNotifications"`
+	}
+	agentAbility struct {
+		ID          string   `json:"id"`
+		Name        string   `json:"name"`
+		Description string   `json:"description"`
+		Tags        []string `json:"tags"`
+	}
+)
+
+func (s *Server) agentCard(*site.Site) (agentCard, error) {
+	base, version := s.app.BaseURL, mcp.Versions()[0]
+	binding := "https://modelcontextprotocol.io/specification/" + version
+	c := agentCard{Name: serviceName, Description: shortDescription, Version: policy.Version,
+		URL: base + mcpPath, ProtocolVersion: "0.3.0", PreferredTransport: binding,
+		Interfaces: []agentInterface{{base + mcpPath, binding, version}}, Provider: agentProvider{serviceName, base},
+		Documentation: base + "/docs", Icon: base + iconPath, InputModes: []string{"application/json"}, OutputModes: []string{"application/json"}}
+	for _, op := range s.operations {
+		if op.service != nil {
+			c.Skills = append(c.Skills, agentAbility{op.id, op.service.Title, op.service.Summary + " $" + usd(op.service.PriceCents) + " per call.",
+				[]string{serviceGroup(op.service.Name), strings.ReplaceAll(op.service.Name, "/", "-")}})
+		}
+	}
+	return c, nil
+}
+
+// skillIndex lists the skill files (agentskills.io).
+type skillIndex struct {
+	Schema string       `json:"$schema" jsonschema:"format=uri"`
+	Skills []skillEntry `json:"skills"`
+}
+
+type skillEntry struct {
+	Name        string `json:"name" jsonschema:"pattern=^[a-z0-9]+(-[a-z0-9]+)*$,maxLength=64"`
+	Type        string `json:"type" jsonschema:"enum=skill-md"`
+	Description string `json:"description" jsonschema:"maxLength=1024"`
+	URL         string `json:"url" jsonschema:"format=uri"`
+	Digest      string `json:"digest" jsonschema:"pattern=^sha256:[0-9a-f]{64}$"`
+}
+
+func (s *Server) skillIndex(from *site.Site) (skillIndex, error) {
+	index := skillIndex{Schema: "https://schemas.agentskills.io/discovery/0.2.0/schema.json"}
+	skills, err := from.Skills()
+	for _, skill := range skills {
+		index.Skills = append(index.Skills, skillEntry{skill.Name, "skill-md", skill.Description, s.app.BaseURL + skillsPath + skill.Name + "/SKILL.md", skill.Digest})
+	}
+	return index, err
+}
+
+var agentSkill = &operation{
+	id: "get_agent_skill", method: http.MethodGet, path: skillsPath + "{name}/SKILL.md",
+	summary: "One file that teaches an agent to use this service.", media: "text/markdown; charset=utf-8",
+	output: reflect.TypeFor[string](), errors: []int{404},
+	run: func(s *Server, c *call) (reply, error) {
+		from, err := s.site()
+		if err != nil {
+			return reply{}, err
+		}
+		skills, err := from.Skills()
+		if err != nil {
+			return reply{}, err
+		}
+		for _, skill := range skills {
+			if skill.Name == c.vars["name"] {
+				return newDocument(skill.Body, c.op.media).answer(c), nil
+			}
+		}
+		return reply{}, policy.Refuse(commands.CodeNotFound, "", "not found")
+	},
+}

@@ -1,0 +1,58 @@
+package api_test
+
+import (
+	"html"
+	"log/slog"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/ledger/ledgertest"
+)
+
+// TestTryACommandOnTheFirstPage: the verdict with what counted underlined and the
+// safer way, free, recorded nowhere.
+func TestTryACommandOnTheFirstPage(t *testing.T) {
+	s := newSite(t, ledgertest.New(t))
+	b := s.browser(t)
+	b.want(b.get("/"), 200, s.app.BaseURL+"/api/agent-services/action-safety/quick")
+	before := s.eventCount(t)
+	got := b.form("/", url.Values{"command": {"cd x && git push --force origin main # <b>"}, "environment": {"production"}})
+	for _, part := range []string{`<mark>git push --force origin main</mark>`, "critical risk", "git.push.force-protected", "Safer:", "# &lt;b&gt;", `<option value="production" selected>`} {
+		b.want(got, 200, part)
+	}
+	b.want(b.form("/", url.Values{"example": {"rm -rf node_modules"}}), 200, "low risk")
+	b.want(b.form("/", url.Values{"command": {"frobnicate --now"}}), 200, "No rule matched, and it is not proven read-only")
+	b.want(b.form("/", url.Values{"command": {"git status"}}), 200, "Proven read-only")
+	b.want(b.form("/", url.Values{"command": {" "}}), 400, "No verdict: ")
+	b.want(b.form("/", url.Values{"command": {"echo " + strings.Repeat("x", 2000)}}), 400, "No verdict: ")
+	if after := s.eventCount(t); after != before {
+		t.Errorf("%d events were recorded", after-before)
+	}
+	b.want(b.do("POST", "/", "application/x-www-form-urlencoded", "command=ls", "Sec-Fetch-Site", "cross-site"), 403, "cross-origin")
+}
+
+// TestTryingIsLimited: by network address, and says what to do.
+func TestTryingIsLimited(t *testing.T) {
+	s := newSiteWith(t, ledgertest.New(t), "", api.NewOutbox(slog.New(slog.DiscardHandler)), func(c *api.Config) { c.RateLimit = true })
+	b := s.browser(t)
+	for range 50 {
+		if got := b.form("/", url.Values{"command": {"ls"}}); got.status == 429 {
+			b.want(got, 429, "Wait a minute, or use a free key")
+			return
+		}
+	}
+	t.Error("one address may try without end")
+}
+
+// TestEveryExampleHasAVerdict: what the page proposes works.
+func TestEveryExampleHasAVerdict(t *testing.T) {
+	s := newSite(t, ledgertest.New(t))
+	b := s.browser(t)
+	for _, example := range api.Triable {
+		got := b.form("/", url.Values{"example": {example}})
+		b.want(got, 200, " risk</span>")
+		b.want(got, 200, html.EscapeString(strings.Fields(example)[0]))
+	}
+}

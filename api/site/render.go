@@ -1,0 +1,48 @@
+package site
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/alecthomas/chroma/v2/formatters/html"
+	"github.com/yuin/goldmark"
+	highlighting "github.com/yuin/goldmark-highlighting/v2"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/parser"
+)
+
+// markdown makes HTML of Markdown. HTML in the text is left out: what a page says
+// may come from a rule or an example. Colours are classes, since pages allow no
+// style of their own.
+var markdown = goldmark.New(
+	goldmark.WithExtensions(extension.GFM, highlighting.NewHighlighting(highlighting.WithFormatOptions(html.WithClasses(true)))),
+	goldmark.WithParserOptions(parser.WithAutoHeadingID()),
+)
+
+// plotMark stands alone in a paragraph where a page's picture goes.
+const plotMark = "<p>[plot]</p>\n"
+
+func render(text string) (string, error) {
+	var out bytes.Buffer
+	if err := markdown.Convert([]byte(text), &out); err != nil {
+		return "", err
+	}
+	return out.String(), nil
+}
+
+// indented is Markdown as it stands below a heading of another document: without
+// its first heading, and with all others one deeper.
+func indented(text string) string {
+	var out strings.Builder
+	code := false
+	for line := range strings.Lines(text) {
+		switch {
+		case strings.HasPrefix(line, "```"):
+			code = !code
+		case !code && strings.HasPrefix(line, "#"):
+			line = "#" + line
+		}
+		out.WriteString(line)
+	}
+	return out.String()
+}

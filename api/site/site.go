@@ -1,0 +1,464 @@
+// Package site is what the service says about itself to people and programs that
+// read: pages written in Markdown, and the feeds, lists and files that are made of
+// them.
+//
+// A page is a file below content; its path there, without ".md", is its address:
+// content/guides/guard.md is /guides/guard. It begins with what is known about it:
+//
+//	---
+//	title: Guard a coding agent
+//	description: One sentence.
+//	updated: 2026-11-22
+//	---
+//
+// The rest is a text/template of Markdown, filled in with Facts: a price, a path or
+// an address is never written down twice. Files whose names begin with "_" are
+// templates of many pages: one for each service, rule and error code. Entries of the
+// changelog have their date in the name: content/changelog/2026-11-22-first.md.
+//
+// Everything here is a pure function of Facts and the files: the same bytes until
+// one of them changes.
+package site
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"text/template"
+	"time"
+)
+
+//go:embed all:content
+var files embed.FS
+
+// Facts is what pages are told; all of it comes from the declarations of the
+// service and its configuration.
+type Facts struct {
+	Base              string // address of the service, without a slash at its end
+	Contact           string // e-mail address of whoever runs it
+	Version           string // of the interface description
+	X402              bool   // calls can be paid over x402 now
+	Checkout          bool   // cards are taken
+	Cookie            string // name of the session's cookie
+	FreeCallsPerMonth int
+	Services          []Service
+	Products          []Product
+	Scopes            []Scope // that agents may have
+	Rules             []Rule
+	RulesetVersion    string // YYYY.MM.DD
+	Problems          []Problem
+	Tools             []Tool // of the MCP endpoint, in its order
+}
+
+// Service is one priced service.
+type Service struct {
+	Operation   string // "options_price": operationId, MCP tool, name of its page
+	Name        string // "options/price"
+	Path        string // "/api/agent-services/options/price"
+	Title       string
+	Summary     string
+	PriceUSD    string // "0.25"
+	Group       string // one of Groups
+	Example     string // a request, indented JSON
+	Answer      string // what it is answered, indented JSON
+	Plot        string // inline SVG of the answer; empty where there is nothing to look at
+	Input       []Member
+	Signed      bool
+	Description string // more than the summary, Markdown; may be empty
+}
+
+// Member is one member of a request.
+type Member struct {
+	Name, Type, Meaning string
+	Required            bool
+}
+
+// Groups of services, in the order of their pages below /explore.
+const (
+	GroupSafety   = "action-safety"
+	GroupPayments = "payments"
+	GroupFinance  = "finance"
+)
+
+// Product is one thing that is sold.
+type Product struct {
+	Slug, Name, Description, PriceUSD, Interval, URL string
+}
+
+// Scope is one right of an agent's token.
+type Scope struct{ Name, Grants string }
+
+// Tool is one tool of the MCP endpoint.
+type Tool struct{ Name, Title, Description string }
+
+// Rule is one rule of the action-safety services, with verdicts that were computed.
+type Rule struct {
+	ID, Level, Category, Effect, Reversible, Title, Instead string
+	Questions                                               []string
+	Yes, No                                                 []Verdict
+	Family                                                  string // first part of the id
+}
+
+// Verdict is what the engine says about an example.
+type Verdict struct {
+	Command, Risk string
+	RuleIDs       []string
+}
+
+// Problem is one code of an error.
+type Problem struct {
+	Code    string
+	Status  int
+	Cause   string // what happened
+	Charged string // whether anything was paid or recorded
+	Retry   string // whether to send the same again
+	Send    string // what to send instead
+}
+
+// Types are the kinds of pages that can be listed alone: their paths begin so.
+var Types = []string{"commands", "guides", "faq", "tools", "compare", "explore"}
+
+// Page is one page.
+type Page struct {
+	Path        string // "/guides/guard"
+	Title       string
+	Description string
+	Type        string // first part of the path
+	Updated     time.Time
+	Version     string // of the interface, in the changelog entry that announces it
+	Markdown    string // with its title, filled in
+
+	this   any    // what a page that is made is about
+	body   string // Markdown without its title
+	render sync.Once
+	html   string
+	err    error
+}
+
+// MarkdownPath is where the page is as Markdown.
+func (p *Page) MarkdownPath() string {
+	if p.Path == "/" {
+		return "/index.md"
+	}
+	return p.Path + ".md"
+}
+
+// HTML is the text of the page as HTML, without its title and the frame around it. It is made when somebody
+// asks first.
+func (p *Page) HTML() (string, error) {
+	p.render.Do(func() {
+		p.html, p.err = render(p.body)
+		if service, ok := p.this.(Service); ok {
+			p.html = strings.Replace(p.html, plotMark, service.Plot, 1)
+		}
+	})
+	return p.html, p.err
+}
+
+// Site is every page, filled in with one state of the service.
+type Site struct {
+	Facts     Facts
+	Pages     []*Page // by path
+	Changelog []*Page // the newest first
+	byPath    map[string]*Page
+	texts     *template.Template            // the parts that pages share
+	read      map[string]*template.Template // heads and bodies of files, by text
+}
+
+// New fills in all pages.
+func New(facts Facts) (*Site, error) {
+	s := &Site{Facts: facts, byPath: map[string]*Page{}, read: map[string]*template.Template{}}
+	var err error
+	if s.texts, err = readTexts(); err != nil {
+		return nil, err
+	}
+	if err = s.addWritten(); err != nil {
+		return nil, err
+	}
+	if err = s.addMade(); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(s.Pages, func(a, b *Page) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(s.Changelog, func(a, b *Page) int { return strings.Compare(b.Path, a.Path) })
+	return s, s.fillIn()
+}
+
+// Page finds a page by its path.
+func (s *Site) Page(at string) (*Page, bool) {
+	p, found := s.byPath[at]
+	return p, found
+}
+
+// Written says whether there is a file for the page at a path.
+func Written(at string) bool {
+	for _, name := range []string{"content" + at + ".md", "content" + at + "/index.md"} {
+		if _, err := fs.Stat(files, name); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Policy is what may be done with the content.
+func (s *Site) Policy() string { return ContentSignal }
+
+// Updated is the date of the newest entry of the changelog.
+func (s *Site) Updated() (newest time.Time) {
+	for _, p := range s.Changelog {
+		if p.Updated.After(newest) {
+			newest = p.Updated
+		}
+	}
+	return newest
+}
+
+// Under lists the pages of a type, by path.
+func (s *Site) Under(kind string) (list []*Page) {
+	for _, p := range s.Pages {
+		if p.Type == kind {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// ServicesOf lists the services of a group.
+func (s *Site) ServicesOf(group string) (list []Service) {
+	for _, service := range s.Facts.Services {
+		if service.Group == group {
+			list = append(list, service)
+		}
+	}
+	return list
+}
+
+const dateForm = "2006-01-02"
+
+// addWritten adds the pages that are files of their own.
+func (s *Site) addWritten() error {
+	return fs.WalkDir(files, "content", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || path.Ext(name) != ".md" || strings.HasPrefix(d.Name(), "_") || strings.HasPrefix(name, "content/skills/") {
+			return err
+		}
+		at := strings.TrimSuffix(strings.TrimPrefix(name, "content"), ".md")
+		if at == authPage {
+			return nil // a document of its own, for agents
+		}
+		if at = strings.TrimSuffix(at, "index"); at != "/" {
+			at = strings.TrimSuffix(at, "/")
+		}
+		return s.add(name, at, nil)
+	})
+}
+
+const authPage = "/auth"
+
+// addMade adds the pages that are made of declarations.
+func (s *Site) addMade() error {
+	for _, service := range s.Facts.Services {
+		if err := s.add("content/_service.md", "/tools/"+service.Operation, service); err != nil {
+			return err
+		}
+	}
+	for _, rule := range s.Facts.Rules {
+		if err := s.add("content/_rule.md", "/rules/"+rule.ID, rule); err != nil {
+			return err
+		}
+	}
+	for _, family := range Families(s.Facts.Rules) {
+		if err := s.add("content/_family.md", "/commands/"+family.Name, family); err != nil {
+			return err
+		}
+	}
+	for _, problem := range s.Facts.Problems {
+		if err := s.add("content/_error.md", "/errors/"+problem.Code, problem); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Family is the rules whose ids begin alike.
+type Family struct {
+	Name, Title string
+	Rules       []Rule
+}
+
+// familyTitles are the families that have a page of their own.
+var familyTitles = []struct{ name, title string }{
+	{"shell", "Shell and files"}, {"git", "Git and code hosting"}, {"sql", "SQL"}, {"nosql", "Document and key-value stores"},
+	{"orm", "Migrations of frameworks"}, {"infra", "Kubernetes, Terraform and containers"}, {"cloud", "Cloud accounts"},
+	{"deploy", "Deployments and packages"}, {"secret", "Secrets"}, {"priv", "Privileges"}, {"rce", "Code from elsewhere"},
+	{"http", "HTTP requests"}, {"mcp", "MCP tools"}, {"wallet", "Wallets and contracts"}, {"x402", "x402 payments"},
+	{"obf", "Hidden commands"}, {"text", "Actions in words"}, {"parse", "What cannot be read"},
+}
+
+// Families groups rules by the first part of their ids, in the order of the pages.
+func Families(rules []Rule) (list []Family) {
+	for _, t := range familyTitles {
+		f := Family{Name: t.name, Title: t.title}
+		for _, r := range rules {
+			if r.Family == t.name {
+				f.Rules = append(f.Rules, r)
+			}
+		}
+		if f.Rules != nil {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// subject is what a page's template sees.
+type subject struct {
+	Facts
+	Site *Site
+	Page *Page
+	This any // the service, rule, family or problem of a page that is made
+}
+
+// add reads what is known about a page; its text is filled in when all are known.
+func (s *Site) add(file, at string, this any) error {
+	text, err := files.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	head, _, err := cutHead(string(text))
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	p := &Page{Path: at}
+	p.Type, _, _ = strings.Cut(strings.TrimPrefix(at, "/"), "/")
+	in := subject{Facts: s.Facts, Site: s, Page: p, This: this}
+	filled, err := s.execute(head, in)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	if err := p.read(filled); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	p.Markdown = file // until fillIn
+	if kind, name, _ := strings.Cut(strings.TrimPrefix(at, "/"), "/"); kind == "changelog" && name != "" {
+		if p.Updated, err = time.Parse(dateForm, name[:min(len(name), len(dateForm))]); err != nil {
+			return fmt.Errorf("%s: no date: %w", file, err)
+		}
+		s.Changelog = append(s.Changelog, p)
+	}
+	if p.Title == "" || p.Description == "" || p.Updated.IsZero() {
+		return fmt.Errorf("%s: title, description and updated are required", file)
+	}
+	if s.byPath[at] != nil {
+		return fmt.Errorf("%s: there is a page %s already", file, at)
+	}
+	s.byPath[at] = p
+	s.Pages = append(s.Pages, p)
+	p.this = this
+	return nil
+}
+
+// read takes in the lines between the rules at the top of a file.
+func (p *Page) read(head string) error {
+	for line := range strings.Lines(head) {
+		name, value, found := strings.Cut(strings.TrimSpace(line), ": ")
+		switch {
+		case name == "":
+		case !found:
+			return fmt.Errorf("the head has a line without a colon")
+		case name == "title":
+			p.Title = value
+		case name == "description":
+			p.Description = value
+		case name == "version":
+			p.Version = value
+		case name == "updated":
+			var err error
+			if p.Updated, err = time.Parse(dateForm, value); err != nil {
+				return fmt.Errorf("updated: %w", err)
+			}
+		default:
+			return fmt.Errorf("the head has an unknown member")
+		}
+	}
+	return nil
+}
+
+// cutHead parts what is known about a page from its text.
+func cutHead(text string) (head, body string, err error) {
+	rest, found := strings.CutPrefix(text, "---\n")
+	head, body, ended := strings.Cut(rest, "\n---\n")
+	if !found || !ended {
+		return "", "", fmt.Errorf("no head between two lines of ---")
+	}
+	return head, strings.TrimLeft(body, "\n"), nil
+}
+
+// fillIn writes the text of every page.
+func (s *Site) fillIn() error {
+	for _, p := range s.Pages {
+		text, err := files.ReadFile(p.Markdown)
+		if err != nil {
+			return err
+		}
+		_, body, err := cutHead(string(text))
+		if err == nil {
+			body, err = s.execute(body, subject{Facts: s.Facts, Site: s, Page: p, This: p.this})
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.Markdown, err)
+		}
+		p.body = strings.TrimSpace(body) + "\n"
+		p.Markdown = "# " + p.Title + "\n\n> For models: [llms.txt](" + s.Facts.Base + "/llms.txt) lists everything here.\n\n" + p.body
+	}
+	return nil
+}
+
+// execute fills in a text. One text is read once, however many pages it makes.
+func (s *Site) execute(text string, in any) (string, error) {
+	t := s.read[text]
+	if t == nil {
+		own, err := s.texts.Clone()
+		if err == nil {
+			t, err = own.New("").Parse(text)
+		}
+		if err != nil {
+			return "", err
+		}
+		s.read[text] = t
+	}
+	var out bytes.Buffer
+	err := t.Execute(&out, in)
+	return out.String(), err
+}
+
+// readTexts reads the parts that several pages share: content/_parts.md.
+func readTexts() (*template.Template, error) {
+	return template.New("").Option("missingkey=error").Funcs(template.FuncMap{
+		"join":     strings.Join,
+		"cell":     cell,
+		"code":     codeCell,
+		"families": Families,
+		"dict":     func(name string, list []Service) map[string]any { return map[string]any{"Name": name, "List": list} },
+	}).ParseFS(files, "content/_parts.md")
+}
+
+// codeCell is a command in a cell of a table, as code.
+func codeCell(text string) string {
+	mark := "`"
+	for strings.Contains(text, mark) {
+		mark += "`"
+	}
+	if strings.HasPrefix(text, "`") || strings.HasSuffix(text, "`") {
+		text = " " + text + " "
+	}
+	return mark + cell(text) + mark
+}
+
+// cell is text that may stand in a cell of a table.
+func cell(text string) string {
+	return strings.NewReplacer("|", `\|`, "\n", " ").Replace(text)
+}

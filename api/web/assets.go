@@ -1,0 +1,72 @@
+package web
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"strconv"
+)
+
+// assetFiles are the style sheet, the scripts and the icon.
+//
+//go:embed assets
+var assetFiles embed.FS
+
+// Asset is a file that pages load, at the root of the service.
+type Asset struct {
+	Path      string // where it is served, such as "/style.css"
+	mediaType string
+	tag       string // strong ETag
+	content   []byte
+}
+
+// Assets lists them.
+func Assets() ([]Asset, error) {
+	files, err := fs.Glob(assetFiles, "assets/*")
+	if err != nil {
+		return nil, err
+	}
+	var list []Asset
+	for _, file := range files {
+		content, err := assetFiles.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		sum := sha256.Sum256(content)
+		list = append(list, Asset{"/" + path.Base(file), mediaTypeOf(file), `"` + hex.EncodeToString(sum[:8]) + `"`, content})
+	}
+	return list, nil
+}
+
+// mediaTypeOf does not ask the machine's table first: it may know other names.
+func mediaTypeOf(file string) string {
+	switch path.Ext(file) {
+	case ".css":
+		return "text/css; charset=utf-8"
+	case ".js":
+		return "text/javascript; charset=utf-8"
+	case ".svg":
+		return "image/svg+xml"
+	}
+	return mime.TypeByExtension(path.Ext(file))
+}
+
+// ServeHTTP answers with the file, or 304 to who has it.
+func (a Asset) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Cache-Control", "public, max-age=300")
+	h.Set("ETag", a.tag)
+	if r.Header.Get("If-None-Match") == a.tag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	h.Set("Content-Type", a.mediaType)
+	h.Set("Content-Length", strconv.Itoa(len(a.content)))
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(a.content)
+	}
+}

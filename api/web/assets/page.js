@@ -1,0 +1,45 @@
+// What makes a page more comfortable, and nothing it needs: ids that are copied
+// whole, times that stay true while the page is open, menus that close.
+"use strict";
+
+for (const code of document.querySelectorAll("[data-copy]")) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "copy";
+  button.textContent = "Copy";
+  button.setAttribute("aria-label", "Copy " + (code.dataset.name || code.textContent));
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(code.dataset.copy);
+      button.textContent = "Copied";
+    } catch {
+      button.textContent = "Not copied";
+    }
+    setTimeout(() => { button.textContent = "Copy"; }, 2000);
+  });
+  code.after(button);
+}
+
+document.addEventListener("click", (event) => {
+  for (const menu of document.querySelectorAll("details.menu[open]")) {
+    if (!menu.contains(event.target)) menu.open = false;
+  }
+});
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape") return;
+  for (const menu of document.querySelectorAll("details.menu[open]")) {
+    menu.open = false;
+    menu.querySelector("summary").focus();
+  }
+});
+
+const units = [["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];
+const relative = new Intl.RelativeTimeFormat("en", { numeric: "always" });
+function ago(time) {
+  const seconds = Math.round((new Date(time.dateTime) - Date.now()) / 1000);
+  if (Math.abs(seconds) >= 8 * 86400) return;
+  if (seconds <= 0 && seconds > -10) { time.textContent = "just now"; return; }
+  const [unit, size] = units.find(([, size]) => Math.abs(seconds) >= size) || units[3];
+  time.textContent = relative.format(Math.trunc(seconds / size), unit);
+}
+setInterval(() => document.querySelectorAll("time[datetime]").forEach(ago), 30000);

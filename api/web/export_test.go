@@ -1,0 +1,8 @@
+package web
+
+// What the tests of templates call directly.
+var (
+	Ago     = ago
+	Short   = short
+	Visible = visible
+)

@@ -1,0 +1,157 @@
+package web
+
+import (
+	"fmt"
+	"html/template"
+	"math/big"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// functions are what templates call, beside the parts.
+func functions(clock func() time.Time) template.FuncMap {
+	return template.FuncMap{
+		"ago":     func(t any) string { return ago(instant(t), clock()) },
+		"instant": func(t any) string { return stamp(instant(t)) },
+		"full":    func(t any) string { return full(instant(t)) },
+		"visible": visible,
+		"short":   short,
+		"words":   words,
+		"usd":     dollars,
+		"count":   count,
+		"dict":    dict,
+	}
+}
+
+// instant reads a time as the records and commands have it: a time, or its
+// RFC 3339 text. What is neither is the zero time.
+func instant(t any) time.Time {
+	switch t := t.(type) {
+	case time.Time:
+		return t
+	case *time.Time:
+		if t != nil {
+			return *t
+		}
+	case *string:
+		if t != nil {
+			return instant(*t)
+		}
+	case string:
+		parsed, err := time.Parse(time.RFC3339, t)
+		if err == nil {
+			return parsed
+		}
+	}
+	return time.Time{}
+}
+
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02T15:04:05.000Z")
+}
+
+func full(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2 January 2006, 15:04:05 UTC")
+}
+
+// ago is a time in words, seen from now: what is further away than a week is its
+// date.
+func ago(t, now time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	d, form := now.Sub(t), "%s ago"
+	if d < 0 {
+		d, form = -d, "in %s"
+	}
+	switch {
+	case d < 10*time.Second && form == "%s ago":
+		return "just now"
+	case d < time.Minute:
+		return fmt.Sprintf(form, count(int(d/time.Second), "second"))
+	case d < time.Hour:
+		return fmt.Sprintf(form, count(int(d/time.Minute), "minute"))
+	case d < 24*time.Hour:
+		return fmt.Sprintf(form, count(int(d/time.Hour), "hour"))
+	case d < 8*24*time.Hour:
+		return fmt.Sprintf(form, count(int(d/(24*time.Hour)), "day"))
+	}
+	return t.UTC().Format("2 Jan 2006")
+}
+
+// count is a number with its noun: "1 call", "2 calls".
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// short is an id one can tell from others at a glance: its prefix, and the first
+// and last four characters behind it.
+func short(id string) string {
+	prefix := ""
+	if i := strings.IndexByte(id, '_'); i > 0 && i <= 4 {
+		prefix, id = id[:i+1], id[i+1:]
+	}
+	if len(id) <= 12 {
+		return prefix + id
+	}
+	return prefix + id[:4] + "…" + id[len(id)-4:]
+}
+
+// words is a name of the API as people read it.
+func words(name string) string { return strings.ReplaceAll(name, "_", " ") }
+
+// dollars is an amount in cents as US dollars.
+func dollars(cents int64) string {
+	return big.NewRat(cents, 100).FloatString(2)
+}
+
+// visible marks what a reader cannot see in the text of people and agents, or what
+// would change the order in which they see it: <U+202E>.
+func visible(text string) string {
+	if !strings.ContainsFunc(text, hidden) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if hidden(r) {
+			fmt.Fprintf(&b, "<U+%04X>", r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+func hidden(r rune) bool {
+	switch r {
+	case '\n', '\t', ' ':
+		return false
+	}
+	return !unicode.IsGraphic(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Z, r) || unicode.Is(unicode.Variation_Selector, r)
+}
+
+// dict hands several values to a part: name, value, name, value.
+func dict(pairs ...any) (map[string]any, error) {
+	if len(pairs)%2 != 0 {
+		return nil, fmt.Errorf("a name without a value")
+	}
+	m := map[string]any{}
+	for i := 0; i < len(pairs); i += 2 {
+		name, ok := pairs[i].(string)
+		if !ok {
+			return nil, fmt.Errorf("%v is no name", pairs[i])
+		}
+		m[name] = pairs[i+1]
+	}
+	return m, nil
+}

@@ -1,0 +1,65 @@
+package web_test
+
+import (
+	"math"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestContrast holds the colours to WCAG 2.2, 1.4.3 (4.5 to 1 for text) and 1.4.11
+// (3 to 1 for the edge of what can be used), in both schemes.
+func TestContrast(t *testing.T) {
+	text, err := os.ReadFile("assets/style.css")
+	if err != nil {
+		t.Fatal(err)
+	}
+	light, dark, _ := strings.Cut(string(text), "prefers-color-scheme: dark")
+	for scheme, part := range map[string]string{"light": light, "dark": dark} {
+		colours := map[string]float64{}
+		for _, m := range regexp.MustCompile(`--([a-z-]+): #([0-9a-f]{6});`).FindAllStringSubmatch(part, -1) {
+			colours[m[1]] = luminance(t, m[2])
+		}
+		for _, pair := range []struct {
+			front, back string
+			least       float64
+		}{
+			{"text", "ground", 4.5}, {"text", "raised", 4.5}, {"quiet", "ground", 4.5}, {"link", "ground", 4.5},
+			{"on-action", "action", 4.5}, {"action", "ground", 3}, {"line", "ground", 3}, {"quiet", "raised", 4.5}, {"link", "raised", 4.5},
+			{"allow", "allow-ground", 4.5}, {"review", "review-ground", 4.5}, {"deny", "deny-ground", 4.5}, {"on-deny", "deny", 4.5},
+			{"deny", "ground", 4.5}, {"text", "allow-ground", 4.5}, {"text", "review-ground", 4.5}, {"text", "deny-ground", 4.5},
+			{"link", "review-ground", 4.5}, {"link", "deny-ground", 4.5}, {"on-mark", "mark", 4.5},
+		} {
+			front, known1 := colours[pair.front]
+			back, known2 := colours[pair.back]
+			if !known1 || !known2 {
+				t.Fatalf("%s: %s or %s is not there", scheme, pair.front, pair.back)
+			}
+			if contrast := (max(front, back) + .05) / (min(front, back) + .05); contrast < pair.least {
+				t.Errorf("%s: %s on %s has %.2f to 1, want %.1f", scheme, pair.front, pair.back, contrast, pair.least)
+			}
+		}
+	}
+}
+
+// luminance is WCAG's relative luminance of a colour in sRGB.
+func luminance(t *testing.T, hex string) float64 {
+	t.Helper()
+	sum := 0.0
+	for i, weight := range []float64{.2126, .7152, .0722} {
+		n, err := strconv.ParseUint(hex[2*i:2*i+2], 16, 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := float64(n) / 255
+		if c <= .04045 {
+			c /= 12.92
+		} else {
+			c = math.Pow((c+.055)/1.055, 2.4)
+		}
+		sum += weight * c
+	}
+	return sum
+}

@@ -1,0 +1,135 @@
+// Package web is what people see: the frame around every page, the templates,
+// the style sheet and scripts, and the text of the letters. It shows what it is
+// given and asks nobody; who may see what, and every query, is package api's.
+//
+// A page is one file in templates. It defines "title", "content" and, where there
+// is something to do, "actions" (beside the title) and "trail" (the way back). It
+// is executed with a View: the frame, and the page's own data as .Data. The parts
+// that pages share (badge, time, short id, notice, empty state, pager) are in
+// templates/parts.html, one definition each.
+//
+// Nothing on a page needs a script. Scripts come from the service itself, as files
+// in assets: a page's policy (see Headers) lets no other run.
+package web
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+)
+
+//go:embed templates/*.html
+var templateFiles embed.FS
+
+// Frame is what stands around a page, whichever it is.
+type Frame struct {
+	Place       string  // the path of the place in the header that the page belongs to, such as "/reviews"
+	Person      *Person // who is signed in; nil: nobody
+	BaseURL     string  // of this service, without a slash at the end
+	Description string  // one sentence for indexers; empty: the page is not for them
+	Canonical   string  // absolute address; only of a page with a description
+	Markdown    string  // path of the page's Markdown twin, if it has one
+	Links       []Link  // at the foot
+}
+
+// Link is an address of this service with its name.
+type Link struct{ Path, Name string }
+
+// Person is who is signed in, as the header shows them.
+type Person struct {
+	Email         string
+	Organizations []Organization
+	OrgID         string // the chosen organization's; empty: none is chosen
+	Reviews       int    // decisions that wait for this person's verdict
+	MoreReviews   bool   // there may be more than were counted
+}
+
+// Organization is one a person may act for.
+type Organization struct{ ID, Name, Plan, Role string }
+
+// Chosen is the organization the person acts for, nil before one is chosen.
+func (p *Person) Chosen() *Organization {
+	for i := range p.Organizations {
+		if p.Organizations[i].ID == p.OrgID {
+			return &p.Organizations[i]
+		}
+	}
+	return nil
+}
+
+// View is what a template is executed with.
+type View struct {
+	Frame
+	Data any
+}
+
+// Pages writes pages.
+type Pages struct {
+	templates map[string]*template.Template // by file name
+}
+
+// New reads the templates. The clock says how long ago something was.
+func New(clock func() time.Time) (*Pages, error) {
+	frame, err := template.New("frame").Funcs(functions(clock)).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html")
+	if err != nil {
+		return nil, err
+	}
+	files, err := fs.Glob(templateFiles, "templates/*.html")
+	if err != nil {
+		return nil, err
+	}
+	p := &Pages{map[string]*template.Template{}}
+	for _, file := range files {
+		name := path.Base(file)
+		if name == "layout.html" || name == "parts.html" {
+			continue
+		}
+		page, err := frame.Clone()
+		if err == nil {
+			page, err = page.ParseFS(templateFiles, file)
+		}
+		if err != nil {
+			return nil, err
+		}
+		p.templates[name] = page
+	}
+	return p, nil
+}
+
+// Render executes a page, named by its file.
+func (p *Pages) Render(name string, v View) ([]byte, error) {
+	page, known := p.templates[name]
+	if !known {
+		return nil, fmt.Errorf("there is no page %s", name)
+	}
+	var body bytes.Buffer
+	if err := page.ExecuteTemplate(&body, "layout", v); err != nil {
+		return nil, err
+	}
+	return body.Bytes(), nil
+}
+
+// contentPolicy is the pages' Content-Security-Policy: everything from here,
+// nothing inline, no frame, and forms that end at the payment provider's pages.
+const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"frame-ancestors 'none'; base-uri 'none'; form-action 'self' https://checkout.stripe.com https://billing.stripe.com"
+
+// Headers sets what protects a page: nothing is loaded from elsewhere, nobody
+// frames it, no address of it is told to others. It is never kept by a cache.
+func Headers(h http.Header, baseURL string) {
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Security-Policy", contentPolicy)
+	h.Set("Referrer-Policy", "no-referrer")
+	if strings.HasPrefix(baseURL, "https://") {
+		h.Set("Strict-Transport-Security", "max-age=31536000")
+	}
+}
+
+// Trusted is HTML of ours, made from Markdown in which no HTML passes.
+type Trusted = template.HTML

@@ -1,0 +1,22 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// The command line names an unknown member in the words of HTTP and MCP, and takes
+// a policy with the version its activation would give.
+func TestPolicyLint(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"policyId":"p","requireHTTPS":true}`: "refused: policy: unknown field, did you mean requireHttps?\n",
+		`{"policyId":"p","zzz":true}`:          "refused: policy: unknown field\n",
+		`{"policyId":"p","version":7}`:         "accepted, hash ",
+	} {
+		lint := program("policy", "lint", "-")
+		lint.Stdin = strings.NewReader(text)
+		if out, _ := lint.Output(); !strings.HasPrefix(string(out), want) {
+			t.Errorf("%s: %s", text, out)
+		}
+	}
+}

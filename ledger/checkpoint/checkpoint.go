@@ -1,0 +1,144 @@
+// Package checkpoint signs and reads the heads of a ledger's tree, and keeps them
+// where the database cannot take them back.
+//
+// # The note
+//
+// A checkpoint is a C2SP signed note (c2sp.org/tlog-checkpoint): three lines, an
+// empty line, and signature lines. The first line is the ledger's origin, which is
+// the key's name, too; then the size of the tree, which is the position of its last
+// event; then its root in base64.
+//
+//	ledger.example.com/countersign/0
+//	2
+//	eU8uOhpgXYnTAyjHs9UKLaaMLBI0cfe4CRQUefdT/ZY=
+//
+//	— ledger.example.com/countersign/0 auY8UM5U1dwt1x6qmpJUzWETxlXsUJQCBYd7rQfkYRXm570hNHYy8MRns4HCvrIQZ9Sk1VBHDAQ5kxIyjPDvKobW6QU=
+//
+// This one is of the two events in package ledger's example, signed with the seed
+// 00 01 … 1f; the verifier key is
+// ledger.example.com/countersign/0+6ae63c50+AQOhB7/zzhC+HXDdGOdLwJln5NYwm6UNXx3chmQSVTG4.
+// Any program that reads signed notes (Go's sumdb/note, for example) can check it.
+// Lines of witnesses (c2sp.org/tlog-cosignature) may follow.
+package checkpoint
+
+import (
+	"crypto"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/countersign/countersign/ledger/tree"
+)
+
+// Checkpoint is the head of a tree.
+type Checkpoint struct {
+	Origin string
+	Size   int64 // events; the position of the last
+	Root   tree.Hash
+}
+
+// Text is what a note signs.
+func (c Checkpoint) Text() string {
+	return c.Origin + "\n" + strconv.FormatInt(c.Size, 10) + "\n" + base64.StdEncoding.EncodeToString(c.Root[:]) + "\n"
+}
+
+// Short is what the header Ledger-Checkpoint says: size and root.
+func (c Checkpoint) Short() string {
+	return strconv.FormatInt(c.Size, 10) + " " + base64.StdEncoding.EncodeToString(c.Root[:])
+}
+
+// algEd25519 is the algorithm octet of notes signed with Ed25519.
+const algEd25519 = 1
+
+// keyHash names a key within a note: the first 4 octets of
+// SHA-256( name ‖ "\n" ‖ 0x01 ‖ public key ), big-endian.
+func keyHash(name string, public ed25519.PublicKey) uint32 {
+	sum := sha256.Sum256(append([]byte(name+"\n\x01"), public...))
+	return binary.BigEndian.Uint32(sum[:4])
+}
+
+// VerifierKey is a key as other programs take it: name+hash+base64.
+func VerifierKey(name string, public ed25519.PublicKey) string {
+	return fmt.Sprintf("%s+%08x+%s", name, keyHash(name, public), base64.StdEncoding.EncodeToString(append([]byte{algEd25519}, public...)))
+}
+
+// signer is a key, wherever it lives, as package note wants it.
+type signer struct {
+	name string
+	key  crypto.Signer
+}
+
+// Name implements note.Signer.
+func (s signer) Name() string { return s.name }
+
+// KeyHash implements note.Signer.
+func (s signer) KeyHash() uint32 { return keyHash(s.name, s.key.Public().(ed25519.PublicKey)) }
+
+// Sign implements note.Signer.
+func (s signer) Sign(text []byte) ([]byte, error) { return s.key.Sign(nil, text, crypto.Hash(0)) }
+
+// Sign makes the note of a checkpoint. The key is an Ed25519 one.
+func Sign(c Checkpoint, key crypto.Signer) ([]byte, error) {
+	if _, ok := key.Public().(ed25519.PublicKey); !ok {
+		return nil, errors.New("sign a checkpoint: the key is not an Ed25519 key")
+	}
+	return note.Sign(&note.Note{Text: c.Text()}, signer{c.Origin, key})
+}
+
+// ErrNote is a text that is no checkpoint of the ledger and key asked for.
+var ErrNote = errors.New("checkpoint")
+
+// Open reads a note of a ledger that one of the keys signed.
+func Open(text []byte, origin string, keys ...ed25519.PublicKey) (Checkpoint, error) {
+	c, err := Parse(text)
+	if err != nil {
+		return c, err
+	}
+	if c.Origin != origin {
+		return c, fmt.Errorf("%w: it is of another ledger: %s", ErrNote, c.Origin)
+	}
+	var verifiers []note.Verifier
+	known := map[uint32]bool{} // package note refuses a key named twice
+	for _, key := range keys {
+		if id := keyHash(origin, key); known[id] {
+			continue
+		} else {
+			known[id] = true
+		}
+		v, err := note.NewVerifier(VerifierKey(origin, key))
+		if err != nil {
+			return c, fmt.Errorf("%w: %w", ErrNote, err)
+		}
+		verifiers = append(verifiers, v)
+	}
+	if _, err := note.Open(text, note.VerifierList(verifiers...)); err != nil {
+		return c, fmt.Errorf("%w: no trusted key signed it", ErrNote)
+	}
+	return c, nil
+}
+
+// Parse reads a note without checking who signed it.
+func Parse(text []byte) (Checkpoint, error) {
+	bad := fmt.Errorf("%w: want origin, size, root, an empty line and signatures", ErrNote)
+	body, signatures, found := strings.Cut(string(text), "\n\n")
+	lines := strings.Split(body, "\n")
+	if !found || len(lines) != 3 || lines[0] == "" || !strings.HasPrefix(signatures, "— ") {
+		return Checkpoint{}, bad
+	}
+	size, err := strconv.ParseInt(lines[1], 10, 64)
+	if err != nil || size < 0 || strconv.FormatInt(size, 10) != lines[1] {
+		return Checkpoint{}, bad
+	}
+	root, err := base64.StdEncoding.Strict().DecodeString(lines[2])
+	if err != nil || len(root) != 32 || base64.StdEncoding.EncodeToString(root) != lines[2] {
+		return Checkpoint{}, bad
+	}
+	return Checkpoint{lines[0], size, tree.Hash(root)}, nil
+}

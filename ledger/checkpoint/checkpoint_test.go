@@ -1,0 +1,219 @@
+package checkpoint_test
+
+import (
+	"crypto/ed25519"
+	"encoding/hex"
+	"errors"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	formats "github.com/transparency-dev/formats/log"
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/tree"
+)
+
+const origin = "ledger.example.com/countersign/0"
+
+func exampleKey() ed25519.PrivateKey {
+	seed := make([]byte, 32)
+	for i := range seed {
+		seed[i] = byte(i)
+	}
+	return ed25519.NewKeyFromSeed(seed)
+}
+
+// example is the tree of the two events in package ledger's comment.
+func example(t *testing.T) checkpoint.Checkpoint {
+	var b tree.Builder
+	for _, text := range []string{
+		"fc3623f93e30aab3876faaa6fb2d252b9e59dc74f0e25337243d44b2ee8f991d",
+		"ad3dc2483add25f130d6888ca5692a6397179547310af6833e8ebefa46ba6558",
+	} {
+		hash, err := hex.DecodeString(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Add(tree.Leaf([32]byte(hash)), nil)
+	}
+	return checkpoint.Checkpoint{Origin: origin, Size: 2, Root: b.Root()}
+}
+
+const exampleNote = origin + "\n2\neU8uOhpgXYnTAyjHs9UKLaaMLBI0cfe4CRQUefdT/ZY=\n\n" +
+	"— " + origin + " auY8UM5U1dwt1x6qmpJUzWETxlXsUJQCBYd7rQfkYRXm570hNHYy8MRns4HCvrIQZ9Sk1VBHDAQ5kxIyjPDvKobW6QU=\n"
+
+// The note is the one that the documentation shows, to the octet.
+func TestTheNoteOfTheExample(t *testing.T) {
+	text, err := checkpoint.Sign(example(t), exampleKey())
+	if err != nil || string(text) != exampleNote {
+		t.Fatalf("%s\n%v", text, err)
+	}
+	public := exampleKey().Public().(ed25519.PublicKey)
+	const vkey = origin + "+6ae63c50+AQOhB7/zzhC+HXDdGOdLwJln5NYwm6UNXx3chmQSVTG4"
+	if got := checkpoint.VerifierKey(origin, public); got != vkey {
+		t.Error(got)
+	}
+	if c, err := checkpoint.Open(text, origin, public); err != nil || c != example(t) {
+		t.Errorf("%v, %v", c, err)
+	}
+	// Other programs read it.
+	verifier, err := note.NewVerifier(vkey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs, _, _, err := formats.ParseCheckpoint(text, origin, verifier)
+	if err != nil || theirs.Size != 2 {
+		t.Errorf("%v, %v", theirs, err)
+	}
+}
+
+func TestNoOtherNoteIsOpened(t *testing.T) {
+	public := exampleKey().Public().(ed25519.PublicKey)
+	stranger := ed25519.NewKeyFromSeed(make([]byte, 32)).Public().(ed25519.PublicKey)
+	for name, text := range map[string]string{
+		"size":         strings.Replace(exampleNote, "\n2\n", "\n3\n", 1),
+		"leading zero": strings.Replace(exampleNote, "\n2\n", "\n02\n", 1),
+		"root":         strings.Replace(exampleNote, "eU8u", "eU9u", 1),
+		"signature":    strings.Replace(exampleNote, "auY8UM5U", "auY8UM5V", 1),
+		"a line more":  strings.Replace(exampleNote, "\n\n", "\nx\n\n", 1),
+		"no signature": strings.Split(exampleNote, "—")[0],
+		"empty":        "",
+	} {
+		if _, err := checkpoint.Open([]byte(text), origin, public); !errors.Is(err, checkpoint.ErrNote) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := checkpoint.Open([]byte(exampleNote), origin, stranger); err == nil {
+		t.Error("opened with another key")
+	}
+	if _, err := checkpoint.Open([]byte(exampleNote), "other/0", public); err == nil {
+		t.Error("opened as another ledger's")
+	}
+}
+
+// bucket is a store of objects that speaks like S3; whether signatures are right
+// TestSignatureIsThatOfAWS says.
+func bucket(t *testing.T) *checkpoint.S3 {
+	var mu sync.Mutex
+	objects := map[string][]byte{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256 Credential=AK/") {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		if r.Method == http.MethodPut {
+			objects[r.URL.Path], _ = io.ReadAll(r.Body)
+			return
+		}
+		if objects[r.URL.Path] == nil {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		_, _ = w.Write(objects[r.URL.Path])
+	}))
+	t.Cleanup(server.Close)
+	return &checkpoint.S3{Endpoint: server.URL, Region: "us-east-1", Bucket: "b", Prefix: "p/q", AccessKey: "AK", SecretKey: "SK"}
+}
+
+func TestStoresGiveTheNewestNoteBack(t *testing.T) {
+	repository := t.TempDir()
+	if out, err := exec.CommandContext(t.Context(), "git", "init", "--quiet", repository).CombinedOutput(); err != nil {
+		t.Skipf("git: %v %s", err, out)
+	}
+	for name, store := range map[string]checkpoint.Store{
+		"folder": checkpoint.Folder{Path: filepath.Join(t.TempDir(), "made", "when needed")},
+		"git":    checkpoint.Git{Folder: checkpoint.Folder{Path: repository}},
+		"s3":     bucket(t),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, _, err := store.Newest(t.Context(), origin); !errors.Is(err, fs.ErrNotExist) {
+				t.Fatalf("of an empty store: %v", err)
+			}
+			put := func(epoch, size int64, text string) {
+				t.Helper()
+				if err := store.Put(t.Context(), epoch, checkpoint.Checkpoint{Origin: origin, Size: size}, []byte(text)); err != nil {
+					t.Fatal(err)
+				}
+				if at, got, err := store.Newest(t.Context(), origin); err != nil || string(got) != text || at != epoch {
+					t.Errorf("newest %q, want %q, %v", got, text, err)
+				}
+			}
+			put(1, 9, "nine")
+			put(1, 10, "ten")
+			put(2, 3, "after a rollback")
+			put(2, 3, "the same size again")
+			if _, _, err := store.Newest(t.Context(), "another/0"); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("of another ledger: %v", err)
+			}
+		})
+	}
+	out, err := exec.CommandContext(t.Context(), "git", "-C", repository, "rev-list", "--count", "HEAD").Output()
+	if err != nil || strings.TrimSpace(string(out)) != "4" {
+		t.Errorf("%s commits, %v", out, err)
+	}
+}
+
+// One note of each hour survives, and those that must be kept.
+func TestPruneLeavesOneOfEachHour(t *testing.T) {
+	f := checkpoint.Folder{Path: t.TempDir()}
+	for size := range int64(10) {
+		if err := f.Put(t.Context(), 1, checkpoint.Checkpoint{Origin: origin, Size: size}, []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Prune(origin, 1, 8, func(size int64) bool { return size == 2 }); err != nil {
+		t.Fatal(err)
+	}
+	left, err := filepath.Glob(filepath.Join(f.Path, "*", "*", "*.note"))
+	if err != nil || len(left) < 4 || len(left) > 5 { // 9, 8, 2, and one, or two where the hour has just ended
+		t.Errorf("left: %v, %v", left, err)
+	}
+	if _, err := os.Stat(left[len(left)-1]); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestParseStore(t *testing.T) {
+	env := func(name string) string { return name }
+	for place, want := range map[string]string{
+		"/mnt/notes": "/mnt/notes", "git:/srv/notes": "git:/srv/notes", "s3://bucket/a/b?region=eu-central-1": "s3://bucket/a/b",
+	} {
+		if s, err := checkpoint.ParseStore(place, env); err != nil || s.String() != want {
+			t.Errorf("%s: %v, %v", place, s, err)
+		}
+	}
+	for _, bad := range []string{"ftp://a/b", "s3:///x", "s3://user:secret@b/x"} {
+		if _, err := checkpoint.ParseStore(bad, env); err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+	if _, err := checkpoint.ParseStore("s3://b/x", func(string) string { return "" }); err == nil {
+		t.Error("S3 without keys")
+	}
+}
+
+// The example "GET object" of the documentation of AWS Signature Version 4.
+func TestSignatureIsThatOfAWS(t *testing.T) {
+	s := &checkpoint.S3{Region: "us-east-1", AccessKey: "AKIAIOSFODNN7EXAMPLE", SecretKey: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://examplebucket.s3.amazonaws.com/test.txt", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Range", "bytes=0-9")
+	s.SignForTest(r, nil, time.Date(2013, 5, 24, 0, 0, 0, 0, time.UTC))
+	const want = "Signature=f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41"
+	if got := r.Header.Get("Authorization"); !strings.HasSuffix(got, want) {
+		t.Errorf("%s", got)
+	}
+}

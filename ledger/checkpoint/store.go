@@ -1,0 +1,200 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Store is a place outside the database that keeps notes. There are three: a
+// Folder, a Git folder and an S3-compatible bucket.
+type Store interface {
+	// Put keeps a note for ever, as the newest of its ledger and epoch.
+	Put(ctx context.Context, epoch int64, c Checkpoint, text []byte) error
+	// Newest is the note of a ledger's highest epoch and size, and that epoch; or
+	// fs.ErrNotExist.
+	Newest(ctx context.Context, origin string) (epoch int64, text []byte, err error)
+	// String names the place for people, without secrets.
+	String() string
+}
+
+// ParseStore reads a place: a folder's path, git:PATH for a folder that is a Git
+// working tree, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME, whose keys are in
+// AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (env looks them up).
+func ParseStore(place string, env func(string) string) (Store, error) {
+	if path, ok := strings.CutPrefix(place, "git:"); ok {
+		return Git{Folder{path}}, nil
+	}
+	if !strings.Contains(place, "://") {
+		return Folder{place}, nil
+	}
+	u, err := url.Parse(place)
+	if err != nil || u.Scheme != "s3" || u.Host == "" || u.User != nil {
+		return nil, errors.New("want a folder, git:FOLDER, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME")
+	}
+	s := &S3{Bucket: u.Host, Prefix: strings.Trim(u.Path, "/"), Region: u.Query().Get("region"), Endpoint: strings.TrimSuffix(u.Query().Get("endpoint"), "/"),
+		AccessKey: env("AWS_ACCESS_KEY_ID"), SecretKey: env("AWS_SECRET_ACCESS_KEY")}
+	if s.Region == "" {
+		s.Region = "us-east-1"
+	}
+	if s.Endpoint == "" {
+		s.Endpoint = "https://s3." + s.Region + ".amazonaws.com"
+	}
+	if s.AccessKey == "" || s.SecretKey == "" {
+		return nil, errors.New("an S3 mirror needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+	}
+	return s, nil
+}
+
+// name is where a note lies: a part of the path for the ledger, one for the epoch,
+// and the size, so that the last name is the newest note.
+func name(origin string, epoch, size int64) string {
+	return fmt.Sprintf("%s/epoch-%06d/%019d.note", ledgerName(origin), epoch, size)
+}
+
+// epochOf reads the epoch in the name of a note's folder.
+func epochOf(folder string) (int64, error) {
+	digits, ok := strings.CutPrefix(folder, "epoch-")
+	if !ok {
+		return 0, fmt.Errorf("%w: %s is no folder of an epoch", ErrNote, folder)
+	}
+	return strconv.ParseInt(digits, 10, 64)
+}
+
+// ledgerName is an origin as one part of a path.
+func ledgerName(origin string) string {
+	return strings.NewReplacer("/", "_", `\`, "_", ":", "_", "..", "__").Replace(origin)
+}
+
+// Folder keeps notes as files: a temporary one, synced, then renamed, so that a
+// note is there whole or not at all.
+type Folder struct{ Path string }
+
+// String implements Store.
+func (f Folder) String() string { return f.Path }
+
+// Put implements Store.
+func (f Folder) Put(_ context.Context, epoch int64, c Checkpoint, text []byte) error {
+	path := filepath.Join(f.Path, filepath.FromSlash(name(c.Origin, epoch, c.Size)))
+	folder := filepath.Dir(path)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return fmt.Errorf("keep a checkpoint: %w", err)
+	}
+	temporary, err := os.CreateTemp(folder, ".note-*")
+	if err != nil {
+		return fmt.Errorf("keep a checkpoint: %w", err)
+	}
+	_, err = temporary.Write(text)
+	err = errors.Join(err, temporary.Chmod(0o644), temporary.Sync(), temporary.Close())
+	if err == nil {
+		err = os.Rename(temporary.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(temporary.Name())
+		return fmt.Errorf("keep a checkpoint: %w", err)
+	}
+	return syncFolder(folder)
+}
+
+// syncFolder makes a rename last.
+func syncFolder(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("keep a checkpoint: %w", err)
+	}
+	err = errors.Join(d.Sync(), d.Close())
+	if err != nil {
+		return fmt.Errorf("keep a checkpoint: %w", err)
+	}
+	return nil
+}
+
+// Newest implements Store.
+func (f Folder) Newest(_ context.Context, origin string) (int64, []byte, error) {
+	if _, err := os.ReadDir(f.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, nil, err
+	}
+	ledger := filepath.Join(f.Path, ledgerName(origin))
+	for _, folder := range backwards(ledger) {
+		for _, file := range backwards(filepath.Join(ledger, folder)) {
+			if !strings.HasSuffix(file, ".note") {
+				continue
+			}
+			epoch, err := epochOf(folder)
+			if err != nil {
+				return 0, nil, err
+			}
+			text, err := os.ReadFile(filepath.Join(ledger, folder, file))
+			return epoch, text, err
+		}
+	}
+	return 0, nil, fs.ErrNotExist
+}
+
+// backwards lists a folder, last name first.
+func backwards(path string) []string {
+	entries, _ := os.ReadDir(path) // what cannot be listed holds nothing
+	names := make([]string, 0, len(entries))
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), ".") {
+			names = append(names, e.Name())
+		}
+	}
+	slices.Sort(names)
+	slices.Reverse(names)
+	return names
+}
+
+// Prune removes the notes of an epoch below a size, but for one of each hour (by
+// the file's time) and those that keep names.
+func (f Folder) Prune(origin string, epoch, below int64, keep func(size int64) bool) error {
+	folder := filepath.Dir(filepath.Join(f.Path, filepath.FromSlash(name(origin, epoch, 0))))
+	hours := map[int64]bool{}
+	var failed error
+	for _, file := range backwards(folder) {
+		size, err := strconv.ParseInt(strings.TrimSuffix(file, ".note"), 10, 64)
+		info, statErr := os.Stat(filepath.Join(folder, file))
+		if err != nil || statErr != nil || size >= below || keep(size) {
+			continue
+		}
+		if hour := info.ModTime().Unix() / 3600; !hours[hour] {
+			hours[hour] = true
+			continue
+		}
+		failed = errors.Join(failed, os.Remove(filepath.Join(folder, file)))
+	}
+	return failed
+}
+
+// Git is a Folder inside a Git working tree: each note is a commit, which a push
+// by somebody else's schedule takes further away.
+type Git struct{ Folder }
+
+// String implements Store.
+func (g Git) String() string { return "git:" + g.Path }
+
+// Put implements Store.
+func (g Git) Put(ctx context.Context, epoch int64, c Checkpoint, text []byte) error {
+	if err := g.Folder.Put(ctx, epoch, c, text); err != nil {
+		return err
+	}
+	for _, arguments := range [][]string{
+		{"add", "--", ledgerName(c.Origin)},
+		{"-c", "user.name=countersign", "-c", "user.email=countersign@localhost", "-c", "commit.gpgsign=false",
+			"commit", "--quiet", "--allow-empty", "-m", "checkpoint " + strconv.FormatInt(c.Size, 10)},
+	} {
+		command := exec.CommandContext(ctx, "git", append([]string{"-C", g.Path}, arguments...)...)
+		if said, err := command.CombinedOutput(); err != nil {
+			return fmt.Errorf("git %s in %s: %w: %s", arguments[0], g.Path, err, strings.TrimSpace(string(said)))
+		}
+	}
+	return nil
+}

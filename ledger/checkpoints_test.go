@@ -1,0 +1,238 @@
+package ledger_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/ledger/tree"
+)
+
+// numbered makes event ids.
+func numbered(prefix string) func() string {
+	n := 0
+	return func() string { n++; return fmt.Sprint("evt_", prefix, n) }
+}
+
+func checkpointSigner(t *testing.T) *seal.Signer {
+	t.Helper()
+	seed := make([]byte, 32)
+	seed[0] = 0xc4
+	signer, err := seal.NewSigner(seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signer
+}
+
+// keep starts checkpoints in a folder.
+func keep(t *testing.T, l *ledger.Ledger, folder string, mirrors ...checkpoint.Store) {
+	t.Helper()
+	err := l.KeepCheckpoints(t.Context(), ledger.Checkpoints{Signer: checkpointSigner(t), Folder: checkpoint.Folder{Path: folder},
+		Mirrors: mirrors, Every: 10 * time.Millisecond}, numbered("checkpoint"))
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// covered waits until a checkpoint covers a position.
+func covered(t *testing.T, l *ledger.Ledger, position int64) *ledger.Published {
+	t.Helper()
+	p := l.Covered(t.Context(), position)
+	if p == nil {
+		t.Fatal("no checkpoint")
+	}
+	return p
+}
+
+// telling is a store that says what it was given.
+type telling struct {
+	checkpoint.Store
+	put chan int64
+}
+
+// Put implements checkpoint.Store.
+func (s telling) Put(ctx context.Context, epoch int64, c checkpoint.Checkpoint, text []byte) error {
+	err := s.Store.Put(ctx, epoch, c, text)
+	s.put <- c.Size
+	return err
+}
+
+// An existing ledger begins with an event that says what its first checkpoint
+// vouches for; then each checkpoint is outside of the database before it counts,
+// and proves every event.
+func TestCheckpointsOfAnExistingLedger(t *testing.T) {
+	db := ledgertest.New(t)
+	l := open(t, db)
+	ctx := t.Context()
+	for i := range 300 {
+		if _, err := l.Append(ctx, one(fmt.Sprint("s/", i), ledger.New(), fmt.Sprint("a", i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	folder, mirror := filepath.Join(t.TempDir(), "notes"), telling{checkpoint.Folder{Path: t.TempDir()}, make(chan int64, 99)}
+	keep(t, l, folder, mirror)
+	p := covered(t, l, 302)
+	history, err := l.Read(ctx, ledger.ServiceTenant, ledger.CheckpointStream)
+	if err != nil || history.Version() != 1 {
+		t.Fatalf("%d events, %v", history.Version(), err)
+	}
+	var begun events.CheckpointsBegun
+	if err := json.Unmarshal(history.Events[0].Payload, &begun); err != nil || begun.Size != 300 || begun.Statement == "" {
+		t.Errorf("%+v, %v", begun, err)
+	}
+	keys, err := l.CheckpointKeys(ctx)
+	if err != nil || len(keys) != 1 {
+		t.Fatal(keys, err)
+	}
+	_, outside, err := checkpoint.Folder{Path: folder}.Newest(ctx, l.Origin())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := checkpoint.Open(outside, l.Origin(), keys...)
+	if err != nil || c != p.Checkpoint {
+		t.Errorf("outside: %v, %v, published %v", c, err, p.Checkpoint)
+	}
+	stored, err := l.After(ctx, 0, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proofs, newest, err := l.Proofs(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range stored {
+		proof, err := proofs.Inclusion(newest.Size, e.Position)
+		if err == nil {
+			err = tree.CheckInclusion(proof, newest.Size, newest.Root, e.Position, tree.Leaf(e.Hash))
+		}
+		if err != nil {
+			t.Fatalf("position %d: %v", e.Position, err)
+		}
+	}
+	if root, err := proofs.Root(300); err != nil || fmt.Sprintf("%x", root[:]) != begun.Root {
+		t.Errorf("the first root: %v", err)
+	}
+	if data, err := l.Tile(ctx, 0, 1, 40); err != nil || len(data) != 40*32 {
+		t.Errorf("tile: %d octets, %v", len(data), err)
+	}
+	if data, err := l.Tile(ctx, 0, 1, 200); err != nil || data != nil {
+		t.Errorf("a tile wider than the tree: %d octets, %v", len(data), err)
+	}
+	<-mirror.put
+	if _, text, err := mirror.Newest(ctx, l.Origin()); err != nil || len(text) == 0 {
+		t.Errorf("mirrored: %s, %v", text, err)
+	}
+	clean(t, l, 302)
+}
+
+// The tree goes on where another node stopped, through every width of a tile.
+func TestCheckpointsGoOnAfterARestart(t *testing.T) {
+	db, folder := ledgertest.New(t), t.TempDir()
+	var last *ledger.Published
+	for round := range 4 {
+		l, err := ledger.Open(t.Context(), db.URL, ledger.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		keep(t, l, folder)
+		for i := range 90 {
+			result, err := l.Append(t.Context(), one(fmt.Sprint("s/", round, "/", i), ledger.New(), fmt.Sprint("r", round, "a", i)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i == 89 {
+				p := covered(t, l, result.Events[0].Position)
+				proofs, newest, err := l.Proofs(t.Context())
+				if err == nil && last != nil {
+					var proof []tree.Hash
+					if proof, err = proofs.Consistency(last.Size, newest.Size); err == nil {
+						err = tree.CheckConsistency(proof, newest.Size, newest.Root, last.Size, last.Root)
+					}
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				last = p
+			}
+		}
+		l.Close()
+	}
+	l := open(t, db)
+	clean(t, l, 4*90+2)
+}
+
+// No checkpoint counts that is not outside of the database first.
+func TestNoCheckpointWithoutAPlaceOutside(t *testing.T) {
+	db := ledgertest.New(t)
+	l := open(t, db)
+	file := filepath.Join(t.TempDir(), "not a folder")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := l.KeepCheckpoints(t.Context(), ledger.Checkpoints{Signer: checkpointSigner(t), Folder: checkpoint.Folder{Path: file}}, numbered("c"))
+	if err == nil {
+		t.Fatal("checkpoints without a place for them")
+	}
+	if newest, err := l.NewestCheckpoint(t.Context()); err != nil || newest != nil {
+		t.Errorf("a checkpoint counts: %v, %v", newest, err)
+	}
+	if _, err := l.Append(t.Context(), one("s", ledger.New(), "a")); err != nil {
+		t.Errorf("appends go on: %v", err)
+	}
+}
+
+// A key for records signs no checkpoint, and the other way round.
+func TestKeysHaveOnePurpose(t *testing.T) {
+	db := ledgertest.New(t)
+	l := open(t, db)
+	keep(t, l, t.TempDir())
+	if err := l.Activate(t.Context(), checkpointSigner(t), "evt_x"); !errors.Is(err, ledger.ErrForeignKey) {
+		t.Errorf("the checkpoint key for records: %v", err)
+	}
+	ring, _, err := l.Keyring(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, whyNot := ring.Find(checkpointSigner(t).KeyID(), 0); whyNot == "" {
+		t.Error("a checkpoint key is taken for records")
+	}
+}
+
+// While a node runs, a database that was put back is noticed, and it appends no
+// more.
+func TestADatabasePutBackStopsANode(t *testing.T) {
+	db := ledgertest.New(t)
+	l := open(t, db)
+	keep(t, l, t.TempDir())
+	for i := range 5 {
+		if _, err := l.Append(t.Context(), one(fmt.Sprint("s/", i), ledger.New(), fmt.Sprint("a", i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	covered(t, l, 7)
+	super := must(pgx.Connect(context.WithoutCancel(t.Context()), db.SuperURL))
+	defer super.Close(t.Context())
+	must(super.Exec(t.Context(), `set session_replication_role = replica;
+		delete from events where pos > 4; delete from checkpoints where size > 4; delete from tiles; update tree_head set size = 0, root = sha256(''), edge = '';
+		update ledger_head set pos = 4, last_hash = (select hash from events where pos = 4);
+		notify countersign_events, '99'`))
+	var err error
+	for n := 0; !errors.Is(err, ledger.ErrStopped); n++ {
+		if _, err = l.Append(t.Context(), one(fmt.Sprint("t/", n), ledger.New(), fmt.Sprint("b", n))); err == nil {
+			t.Fatal("an append on a ledger that was put back")
+		}
+	}
+}

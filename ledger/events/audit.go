@@ -1,0 +1,61 @@
+package events
+
+import (
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/ledger/seal"
+)
+
+// Types of what concerns the ledger itself and those who check it.
+const (
+	TypeCheckpointsBegun = "ledger.checkpoints_begun"
+	TypeRollbackDeclared = "ledger.rollback_declared"
+	TypeSubjectErased    = "subject.erased"
+	TypeExportCreated    = "export.created"
+)
+
+// CheckpointsBegun is ledger.checkpoints_begun, schema version 1, once in the
+// stream checkpoints of the tenant service: it says what the first checkpoint of
+// a ledger vouches for.
+type CheckpointsBegun struct {
+	Size      int64  `json:"size"` // events before this append
+	Root      string `json:"root"` // of the tree over them, hex
+	KeyID     string `json:"keyId"`
+	Statement string `json:"statement"`
+}
+
+// RollbackDeclared is ledger.rollback_declared, schema version 1, in the stream
+// checkpoints of the tenant service: an operator went on with a database that lacks
+// events which a checkpoint outside of it holds. Record is a Rollback.
+type RollbackDeclared struct {
+	Record    jsontext.Value `json:"record"`
+	Integrity seal.Integrity `json:"integrity"`
+}
+
+// Rollback is the record inside ledger.rollback_declared. Where the history is not
+// shorter but another one, LostFrom is 1: nobody can say where it parted.
+type Rollback struct {
+	Schema   string `json:"schema"` // "svc-rollback-v1"
+	LostFrom int64  `json:"lostFrom"`
+	LostTo   int64  `json:"lostTo"`
+	LastNote string `json:"lastNote"` // the newest note outside, in full
+	Epoch    int64  `json:"epoch"`    // from this event on
+}
+
+// SubjectErased is subject.erased, schema version 1, in the stream
+// subject/<key id> of the subject's tenant. The append that holds it destroys the
+// data key.
+type SubjectErased struct {
+	KeyID       string `json:"keyId"` // of the data key: sub_…
+	Reason      string `json:"reason"`
+	RequestedBy string `json:"requestedBy"`
+	ApprovedBy  string `json:"approvedBy"`
+}
+
+// ExportCreated is export.created, schema version 1, in the stream export/<export
+// id> of the tenant that was exported. Record is the bundle's manifest.
+type ExportCreated struct {
+	Record    jsontext.Value `json:"record"`
+	Integrity seal.Integrity `json:"integrity"`
+	VerifyURL string         `json:"verifyUrl"`
+}

@@ -1,0 +1,86 @@
+package ledger
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// failure is why the last batch of this node was not committed. The zero time
+// means that it was.
+type failure struct {
+	err error
+	at  time.Time
+}
+
+// failed remembers how a batch ended. What the database refuses because of the
+// request itself (classes 22 and 23 of SQLSTATE) says nothing about the node.
+func (s *sequencer) failed(err error) {
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) && (refused.Code[:2] == "22" || refused.Code[:2] == "23") {
+		return
+	}
+	if err == nil {
+		s.failure.Store(nil)
+		return
+	}
+	s.failure.Store(&failure{err, time.Now()})
+}
+
+// Failing says why this node cannot append now, or nil. A node that has failed to
+// is tried: nobody sends it requests any more, so nothing else would show that it
+// can again.
+func (l *Ledger) Failing(ctx context.Context) error {
+	if err := l.seq.stopped(); err != nil {
+		return err
+	}
+	last := l.seq.failure.Load()
+	if last == nil {
+		return nil
+	}
+	if err := l.tryToWrite(ctx); err != nil {
+		return err
+	}
+	var refused *pgconn.PgError
+	if errors.As(last.err, &refused) && !passing(refused) && time.Since(last.at) < distrust {
+		return last.err // the trial shows nothing about it
+	}
+	l.seq.failure.CompareAndSwap(last, nil)
+	return nil
+}
+
+// passing says whether a refusal is one that a trial shows: connections,
+// transactions, resources (a full disk), locks, an operator, the system.
+func passing(refused *pgconn.PgError) bool {
+	switch refused.Code[:2] {
+	case "08", "40", "53", "55", "57", "58":
+		return true
+	}
+	return false
+}
+
+// tryToWrite does what an append needs, and takes it back: the lock of the head
+// row, and room for new pages, which it asks of a table that is derived anyway.
+// What it writes does not compress.
+func (l *Ledger) tryToWrite(ctx context.Context) error {
+	filler := make([]byte, trialOctets)
+	_, _ = rand.Read(filler) // it never fails
+	tx, err := l.pool.Begin(ctx)
+	if err != nil {
+		return fmt.Errorf("try to append: %w", err)
+	}
+	defer tx.Rollback(context.WithoutCancel(ctx))
+	batch := &pgx.Batch{}
+	batch.Queue(`select from ledger_head where p = 0 for update`)
+	batch.Queue(`insert into projection_dead (name, p, pos, tenant, stream, attempts, error, parked_us)
+		values ('trial', 0, 1, '', '', 0, encode($1, 'base64'), 1)`, filler)
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("try to append: %w", err)
+	}
+	return nil
+}

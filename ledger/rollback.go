@@ -1,0 +1,243 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/ledger/tree"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// recentLeaves are hashed again at each start: what a crash or a careless hand
+// damages is most likely to be at the end.
+const recentLeaves = 10_000
+
+// Rollback is a database that lacks events, or has others, than a checkpoint
+// outside of it says: it was restored from an older copy, or somebody cut it.
+type Rollback struct {
+	From, To int64  // positions that are missing, or (From 1) not the ones that were
+	Head     int64  // where the database ends
+	Place    string // where the note lies
+	Reason   string
+	Note     []byte
+}
+
+// Error tells an operator what is missing and how to go on.
+func (r *Rollback) Error() string {
+	return fmt.Sprintf("the database is not the one that was published: %s (the note lies in %s). "+
+		"Restore the newest copy of the database and start again. If there is none, serve --accept-rollback goes on without positions %d to %d, "+
+		"and a signed event says so for ever", r.Reason, r.Place, r.From, r.To)
+}
+
+// ErrRollback matches every Rollback.
+var ErrRollback = errors.New("ledger: the database is older than its checkpoints")
+
+// Is says that a Rollback is an ErrRollback.
+func (r *Rollback) Is(target error) bool { return target == ErrRollback }
+
+// CheckOutside makes the checks of a start, before the first append: the head row
+// is the last event; the newest note outside the database, of the folder and of
+// every mirror that can be reached, is signed by a key of this ledger and is of the
+// same history; the last events are the leaves of the tree. Its error is a
+// *Rollback where the notes know more than the database; unreachable are the
+// mirrors that could not be asked, and found is whether any note was.
+func (l *Ledger) CheckOutside(ctx context.Context, c Checkpoints) (found bool, unreachable []string, err error) {
+	if err := l.checkEnd(ctx); err != nil {
+		return false, nil, err
+	}
+	k := l.newKeeper(c)
+	if err := k.grow(ctx); err != nil {
+		return false, nil, err
+	}
+	var size, epoch int64
+	var root Hash
+	err = l.row(ctx, `select t.size, t.root, h.epoch from tree_head t join ledger_head h on h.p = t.p where t.p = $1`,
+		[]any{k.p}, &size, into(&root), &epoch)
+	if err != nil {
+		return false, nil, fmt.Errorf("read tree head: %w", err)
+	}
+	if err := l.checkLeaves(ctx, k.p, size); err != nil {
+		return false, nil, err
+	}
+	proofs := l.proofsAt(ctx, size, tree.Hash(root))
+	for _, store := range append([]checkpoint.Store{c.Folder}, c.Mirrors...) {
+		noteEpoch, text, err := store.Newest(ctx, l.origin)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			unreachable = append(unreachable, store.String()+": "+err.Error())
+			continue
+		}
+		found = true
+		if err := l.compare(ctx, k, outsideNote{store.String(), noteEpoch, text}, size, epoch, proofs); err != nil {
+			return true, unreachable, err
+		}
+	}
+	return found, unreachable, nil
+}
+
+type outsideNote struct {
+	place string
+	epoch int64
+	text  []byte
+}
+
+// compare holds a note against the database.
+func (l *Ledger) compare(ctx context.Context, k *keeper, n outsideNote, head, epoch int64, proofs *tree.Proofs) error {
+	keys, err := l.CheckpointKeys(ctx)
+	if err != nil {
+		return err
+	}
+	if k.options.Signer != nil { // an older database may not know the key yet
+		keys = append(keys, k.options.Signer.Public())
+	}
+	rollback := func(from, to int64, reason string) error {
+		return &Rollback{From: from, To: to, Head: head, Place: n.place, Reason: reason, Note: n.text}
+	}
+	c, err := checkpoint.Open(n.text, l.origin, keys...)
+	if err != nil {
+		return rollback(1, max(c.Size, 1), fmt.Sprintf("the newest note cannot be trusted: %v", err))
+	}
+	if n.epoch < epoch {
+		if declared, err := l.declared(ctx, c.Size); declared || err != nil {
+			return err
+		}
+	}
+	switch {
+	case c.Size > head:
+		return rollback(head+1, c.Size, fmt.Sprintf("it ends at position %d, and a checkpoint says that there were %d events", head, c.Size))
+	case n.epoch > epoch:
+		return rollback(1, c.Size, fmt.Sprintf("it is of epoch %d, and a checkpoint is of epoch %d", epoch, n.epoch))
+	}
+	root, err := proofs.Root(c.Size)
+	if err != nil {
+		return fmt.Errorf("read the tree: %w", err)
+	}
+	if root != c.Root {
+		return rollback(1, c.Size, fmt.Sprintf("its first %d events are not those that a checkpoint vouches for", c.Size))
+	}
+	return nil
+}
+
+// declared says whether an accepted rollback covers the loss of a size.
+func (l *Ledger) declared(ctx context.Context, size int64) (bool, error) {
+	history, err := l.Read(ctx, ServiceTenant, CheckpointStream)
+	if err != nil {
+		return false, err
+	}
+	for _, e := range history.Events {
+		if r, ok := declaration(e); ok && r.LostFrom <= size && size <= r.LostTo {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// declaration reads the record of a ledger.rollback_declared.
+func declaration(e Event) (events.Rollback, bool) {
+	var stored events.RollbackDeclared
+	var record events.Rollback
+	ok := e.Type == events.TypeRollbackDeclared && canon.Decode(e.Payload, &stored) == nil && canon.Decode(stored.Record, &record) == nil
+	return record, ok
+}
+
+// checkEnd checks that the head row is the last event.
+func (l *Ledger) checkEnd(ctx context.Context) error {
+	var head int64
+	var hash Hash
+	if err := l.row(ctx, `select pos, last_hash from ledger_head where p = $1`, []any{int16(partition)}, &head, into(&hash)); err != nil {
+		return fmt.Errorf("read ledger head: %w", err)
+	}
+	last, want := int64(0), Genesis(l.origin, "")
+	err := l.row(ctx, `select pos, hash from events where p = $1 order by pos desc limit 1`, []any{int16(partition)}, &last, into(&want))
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return fmt.Errorf("read events: %w", err)
+	}
+	// Another node may append between the two.
+	if last < head || last == head && want != hash {
+		return fmt.Errorf("%w: the head row (position %d) is not the last event (%d); countersign verify says more", ErrTampered, head, last)
+	}
+	return nil
+}
+
+// checkLeaves hashes the last events again and compares them with the tree.
+func (l *Ledger) checkLeaves(ctx context.Context, p int16, size int64) error {
+	for from := max(0, size-recentLeaves); from < size; {
+		stored, err := l.After(ctx, from, int(min(feedBatch, size-from)))
+		if err != nil {
+			return err
+		}
+		var wanted []tree.Tile
+		for n := from / tree.Width; n <= (size-1)/tree.Width && n <= (from+feedBatch)/tree.Width; n++ {
+			wanted = append(wanted, tree.Tile{N: n})
+		}
+		tiles, err := readTiles(ctx, l.pool, p, wanted)
+		if err != nil {
+			return err
+		}
+		for _, e := range stored {
+			if from++; e.Position != from {
+				return fmt.Errorf("%w: position %d is missing", ErrTampered, from)
+			}
+			leaf, at := tree.Leaf(e.Hash), int((from-1)%tree.Width)*32
+			data := tiles[(from-1)/tree.Width-wanted[0].N].Data
+			if len(data) < at+32 || [32]byte(data[at:at+32]) != leaf {
+				return fmt.Errorf("%w: position %d is not the leaf of the tree; countersign verify says more", ErrTampered, from)
+			}
+		}
+		if len(stored) == 0 {
+			return fmt.Errorf("%w: the events end at %d", ErrTampered, from)
+		}
+	}
+	return nil
+}
+
+// Refuse stops appends on this node for a reason found at its start; reading goes
+// on.
+func (l *Ledger) Refuse(reason error) { _ = l.seq.halt(reason) }
+
+// AcceptRollback goes on with a database that lacks events: the epoch is raised,
+// which stops every other node, and a signed event says for ever what was lost. It
+// comes before this node's first append and after Activate.
+func (l *Ledger) AcceptRollback(ctx context.Context, r *Rollback, signer *seal.Signer, eventID string) error {
+	var epoch int64
+	err := l.row(ctx, `update ledger_head set epoch = epoch + 1 where p = $1 returning epoch`, []any{int16(partition)}, &epoch)
+	if err != nil {
+		return fmt.Errorf("raise the epoch: %w", err)
+	}
+	ring, keys, err := l.Keyring(ctx)
+	if err != nil {
+		return err
+	}
+	if _, known := ring[signer.KeyID()]; !known {
+		if err := l.Activate(ctx, signer, eventID+"_key"); err != nil {
+			return err
+		}
+		if _, keys, err = l.Keyring(ctx); err != nil {
+			return err
+		}
+	}
+	envelope, err := signer.Sign(TypeRollback, events.Rollback{Schema: "svc-rollback-v1", LostFrom: r.From, LostTo: r.To, LastNote: string(r.Note), Epoch: epoch})
+	if err != nil {
+		return err
+	}
+	payload, err := canon.Marshal(events.RollbackDeclared{Record: envelope.Record, Integrity: envelope.Integrity})
+	if err != nil {
+		return err
+	}
+	_, err = l.Append(ctx, Append{Tenant: ServiceTenant, Guards: []Guard{keys.Guard()}, Drafts: []Draft{{
+		Stream: CheckpointStream, Expect: Any(1 << 30), ID: eventID, Type: events.TypeRollbackDeclared,
+		SchemaVersion: 1, Actor: "operator", KeyID: signer.KeyID(), Payload: payload}}})
+	return err
+}
+
+// TypeRollback is the payload type of the record in ledger.rollback_declared.
+const TypeRollback = "application/vnd.svc.rollback.v1+json"

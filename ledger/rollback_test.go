@@ -1,0 +1,156 @@
+package ledger_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/ledger/seal"
+)
+
+// putBack makes the database what it was at a position, as a restored copy is.
+const putBack = `set session_replication_role = replica;
+	delete from events where pos > %[1]d; delete from checkpoints where size > %[1]d;
+	delete from tiles; update tree_head set size = 0, root = sha256(''), edge = '';
+	update ledger_head set pos = %[1]d, last_hash = (select hash from events where pos = %[1]d)`
+
+// restarted is a ledger of 9 events that had a checkpoint, opened again after
+// somebody did something to its database.
+func restarted(t *testing.T, folder checkpoint.Folder, tamper string) (*ledgertest.DB, *ledger.Ledger, *seal.Signer) {
+	t.Helper()
+	db := ledgertest.New(t)
+	record := must(seal.NewSigner(make([]byte, 32)))
+	first := must(ledger.Open(t.Context(), db.URL, ledger.Options{Log: slog.New(slog.DiscardHandler)}))
+	if err := first.Activate(t.Context(), record, "evt_key"); err != nil {
+		t.Fatal(err)
+	}
+	keep(t, first, folder.Path)
+	for i := range 6 {
+		if _, err := first.Append(t.Context(), one(fmt.Sprint("s/", i), ledger.New(), fmt.Sprint("a", i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	covered(t, first, 9)
+	first.Close()
+	super := must(pgx.Connect(t.Context(), db.SuperURL))
+	must(super.Exec(t.Context(), tamper))
+	if err := super.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return db, open(t, db), record
+}
+
+func outside(t *testing.T, folder checkpoint.Folder) ledger.Checkpoints {
+	return ledger.Checkpoints{Signer: checkpointSigner(t), Folder: folder}
+}
+
+// A restored older database, a cut tail and a rewritten history are refused at the
+// start, with the positions that are missing; an untouched one is not.
+func TestADatabaseThatWasPutBackIsRefused(t *testing.T) {
+	for _, c := range []struct {
+		name, tamper, want string
+		from, to           int64
+	}{
+		{"nothing", `select`, "", 0, 0},
+		{"older copy", fmt.Sprintf(putBack, 5), "it ends at position 5", 6, 9},
+		{"older than its checkpoint key", fmt.Sprintf(putBack, 1), "it ends at position 1", 2, 9},
+		{"another history", `set session_replication_role = replica; update events set hash = sha256(hash) where pos = 4;
+			delete from tiles; update tree_head set size = 0, root = sha256(''), edge = ''`, "are not those", 1, 9},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			folder := checkpoint.Folder{Path: t.TempDir()}
+			_, l, _ := restarted(t, folder, c.tamper)
+			found, _, err := l.CheckOutside(t.Context(), outside(t, folder))
+			if c.want == "" {
+				if err != nil || !found {
+					t.Fatalf("found %v, %v", found, err)
+				}
+				return
+			}
+			var rollback *ledger.Rollback
+			if c.name == "another history" && errors.Is(err, ledger.ErrTampered) {
+				return // the last events are hashed again, too
+			}
+			if !errors.As(err, &rollback) || rollback.From != c.from || rollback.To != c.to || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "--accept-rollback") {
+				t.Fatalf("%v", err)
+			}
+			l.Refuse(err)
+			if _, err := l.Append(t.Context(), one("x", ledger.New(), "x")); !errors.Is(err, ledger.ErrStopped) {
+				t.Errorf("an append: %v", err)
+			}
+			if _, err := l.After(t.Context(), 0, 10); err != nil {
+				t.Errorf("reading: %v", err)
+			}
+		})
+	}
+}
+
+// Without any note outside nobody can tell: it is allowed, and said.
+func TestNoNoteOutsideIsSaid(t *testing.T) {
+	folder := checkpoint.Folder{Path: t.TempDir()}
+	_, l, _ := restarted(t, folder, `select`)
+	found, unreachable, err := l.CheckOutside(t.Context(), outside(t, checkpoint.Folder{Path: t.TempDir()}))
+	if err != nil || found || len(unreachable) != 0 {
+		t.Errorf("found %v, %v, %v", found, unreachable, err)
+	}
+}
+
+// An accepted rollback leaves a signed event, a higher epoch, a node elsewhere that
+// stops, and the old note; the ledger verifies, and a second rollback is found.
+func TestAnAcceptedRollback(t *testing.T) {
+	folder := checkpoint.Folder{Path: t.TempDir()}
+	db, l, record := restarted(t, folder, fmt.Sprintf(putBack, 5))
+	other := open(t, db)
+	if _, err := other.Append(t.Context(), one("x", ledger.New(), "x")); err != nil { // position 6: it knows of no note
+		t.Fatal(err)
+	}
+	_, old, err := folder.Newest(t.Context(), l.Origin())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = l.CheckOutside(t.Context(), outside(t, folder))
+	var rollback *ledger.Rollback
+	if !errors.As(err, &rollback) {
+		t.Fatal(err)
+	}
+	if err := l.AcceptRollback(t.Context(), rollback, record, "evt_back"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Append(t.Context(), one("y", ledger.New(), "y")); !errors.Is(err, ledger.ErrStopped) || !strings.Contains(err.Error(), "start this node again") {
+		t.Errorf("the other node: %v", err)
+	}
+	keep(t, l, folder.Path)
+	covered(t, l, 7)
+	history, err := l.Read(t.Context(), ledger.ServiceTenant, ledger.CheckpointStream)
+	if err != nil || history.Events[history.Version()-1].Type != events.TypeRollbackDeclared {
+		t.Fatalf("%+v, %v", history, err)
+	}
+	clean(t, l, 7)
+	if _, _, err := open(t, db).CheckOutside(t.Context(), outside(t, folder)); err != nil {
+		t.Errorf("the next start: %v", err)
+	}
+	// A mirror that has only the old note is no reason to refuse.
+	stale := checkpoint.Folder{Path: t.TempDir()}
+	if err := stale.Put(context.Background(), 1, checkpoint.Checkpoint{Origin: l.Origin(), Size: 9}, old); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := open(t, db).CheckOutside(t.Context(), ledger.Checkpoints{Signer: checkpointSigner(t), Folder: folder, Mirrors: []checkpoint.Store{stale}}); err != nil {
+		t.Errorf("with an old note on a mirror: %v", err)
+	}
+	l.Close()
+	super := must(pgx.Connect(t.Context(), db.SuperURL))
+	defer super.Close(context.WithoutCancel(t.Context()))
+	must(super.Exec(t.Context(), fmt.Sprintf(putBack, 6)))
+	if _, _, err := open(t, db).CheckOutside(t.Context(), outside(t, folder)); !errors.Is(err, ledger.ErrRollback) {
+		t.Errorf("a second rollback: %v", err)
+	}
+}

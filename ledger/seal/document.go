@@ -1,0 +1,327 @@
+package seal
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// Unhashed are the members of a service's answer that its outputHash leaves out:
+// the receipt that carries the hash, and what depends on time and place.
+var Unhashed = []string{"outputHash", "receipt", "record", "integrity", "verifyUrl", "workflowId", "statusUrl", "createdAt", "expiresAt"}
+
+// Gap is a member of a document that no signature covers.
+type Gap struct {
+	Path   string `json:"path" jsonschema_description:"JSON pointer of the member."`
+	Detail string `json:"detail"`
+}
+
+// Examination is what was found out about a document.
+type Examination struct {
+	Valid bool `json:"valid"`
+	// Says is one line: what is valid, or the first thing that is not.
+	Says       string  `json:"says"`
+	Checks     []Check `json:"checks"`
+	NotCovered []Gap   `json:"notCovered" jsonschema_description:"Members of the document that no signature covers: believe them as far as you believe who gave you the document."`
+}
+
+// ErrNoRecord is a document without anything signed in it.
+var ErrNoRecord = &canon.Error{Code: "missing_field", Message: "there is no signed record in it: want an object with record and integrity, an answer with a receipt, or a list of them"}
+
+// ErrTooMany is a document with more records than the caller of Examine allows.
+var ErrTooMany = &canon.Error{Code: "too_many_items", Message: "there are too many signed records in it; send them in parts"}
+
+// Examiner examines documents: a signed record, the answer of a service with its
+// receipt, a workflow's status record, or anything that holds some of these.
+type Examiner struct {
+	Keys   Keys
+	Locate func(Envelope) Check // looks a record up in the ledger; nil: there is none at hand
+	Most   int                  // records in one document; 0: any number
+}
+
+// Examine looks at every member of a document, which must be a strict JSON text.
+// What a signed record covers is recomputed or compared with it; what none covers
+// is named. The error is a *canon.Error: the document cannot be read, or nothing
+// in it is signed.
+func (x Examiner) Examine(text []byte) (Examination, error) {
+	canonical, err := canon.Canonical(text)
+	if err != nil {
+		return Examination{}, err
+	}
+	d := document{examiner: x}
+	if err := d.value("", canonical); err != nil {
+		return Examination{}, err
+	}
+	if len(d.found) == 0 {
+		return Examination{}, ErrNoRecord
+	}
+	e := Examination{Valid: Good(d.checks), Checks: d.checks, NotCovered: append([]Gap{}, d.gaps...)}
+	for _, f := range d.found {
+		e.Valid = e.Valid && f.signed
+	}
+	e.Says = d.says(e.Valid)
+	return e, nil
+}
+
+// document is one under examination.
+type document struct {
+	examiner Examiner
+	checks   []Check
+	gaps     []Gap
+	found    []found
+}
+
+// found is a signed record, at the path of the envelope.
+type found struct {
+	path     string
+	envelope Envelope
+	members  map[string]jsontext.Value // of the record
+	signed   bool
+}
+
+func (d *document) check(path, name, result, detail string) {
+	d.checks = append(d.checks, Check{Name: name, Result: result, Detail: detail, Path: path})
+}
+
+func (d *document) gap(path, detail string) { d.gaps = append(d.gaps, Gap{path, detail}) }
+
+const unsigned = "no signature covers it"
+
+// value looks for signed records in a canonical value.
+func (d *document) value(path string, text jsontext.Value) error {
+	switch text.Kind() {
+	case '{':
+		return d.object(path, text)
+	case '[':
+		var list []jsontext.Value
+		if err := json.Unmarshal(text, &list); err != nil {
+			return err
+		}
+		for i, element := range list {
+			if err := d.value(path+"/"+strconv.Itoa(i), element); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	d.gap(path, unsigned)
+	return nil
+}
+
+func (d *document) object(path string, text jsontext.Value) error {
+	members, err := canon.Members(text)
+	if err != nil {
+		return err
+	}
+	isEnvelope := members["record"] != nil && members["integrity"] != nil
+	receipt, _ := canon.Members(members["receipt"])
+	isAnswer := receipt["record"] != nil && receipt["integrity"] != nil
+	switch {
+	case isEnvelope:
+		err = d.envelope(path, members)
+	case !isAnswer && !strings.Contains(string(text), `"integrity":`):
+		d.gap(path, unsigned)
+		return nil
+	case !isAnswer:
+		for _, name := range sortedNames(members) {
+			if err := d.value(path+"/"+escape(name), members[name]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if isAnswer {
+		if err := d.envelope(path+"/receipt", receipt); err != nil {
+			return err
+		}
+		d.remaining(path+"/receipt", receipt, []string{"record", "integrity", "ledger", "verify"}, d.found[len(d.found)-1])
+		d.answer(path, members, d.found[len(d.found)-1])
+		return nil
+	}
+	d.remaining(path, members, []string{"record", "integrity", "ledger", "verify"}, d.found[len(d.found)-1])
+	return nil
+}
+
+// envelope examines a record, and says what of the envelope is not signed.
+func (d *document) envelope(path string, members map[string]jsontext.Value) error {
+	if d.examiner.Most > 0 && len(d.found) == d.examiner.Most {
+		return ErrTooMany
+	}
+	var e Envelope
+	own := map[string]jsontext.Value{}
+	for _, name := range []string{"record", "integrity", "ledger", "verify"} {
+		if members[name] != nil {
+			own[name] = members[name]
+		}
+	}
+	if err := canon.DecodeChecked(canon.Object(own), &e); err != nil {
+		var refused *canon.Error
+		if errors.As(err, &refused) {
+			refused.Path = path + refused.Path
+		}
+		return err
+	}
+	switch {
+	case e.Record.Kind() != '{':
+		return &canon.Error{Code: "wrong_type", Path: path + "/record", Message: "record must be an object"}
+	case e.Integrity.Signature == "" || e.Integrity.KeyID == "" || e.Integrity.RecordHash == "":
+		return &canon.Error{Code: "missing_field", Path: path + "/integrity", Message: "integrity must have recordHash, keyId and signature"}
+	}
+	record, err := canon.Members(e.Record)
+	if err != nil {
+		return err
+	}
+	checks := e.Examine(d.examiner.Keys)
+	f := found{path, e, record, Good(checks)}
+	switch {
+	case d.examiner.Locate != nil:
+		checks = append(checks, d.examiner.Locate(e))
+	case e.Ledger != nil:
+		d.gap(path+"/ledger", "where it stands in the ledger is not signed: POST the file to /api/verify, or look for it in an export")
+	}
+	if e.Verify != nil {
+		d.gap(path+"/verify", "an address, which is not signed")
+	}
+	for _, c := range checks {
+		d.check(path, c.Name, c.Result, c.Detail)
+	}
+	d.found = append(d.found, f)
+	return nil
+}
+
+// answer examines the members beside a receipt.
+func (d *document) answer(path string, members map[string]jsontext.Value, receipt found) {
+	signed, hash := receipt.members["outputHash"], members["outputHash"]
+	if signed == nil || hash == nil && isStatusRecord(members) {
+		d.remaining(path, members, []string{"receipt", "record", "integrity", "ledger", "verify"}, receipt)
+		return
+	}
+	hashed := map[string]jsontext.Value{}
+	var rest []string
+	for name, value := range members {
+		if slices.Contains(Unhashed, name) {
+			continue
+		}
+		hashed[name] = value
+		rest = append(rest, name)
+	}
+	got := canon.Hash(canon.Object(hashed))
+	if quoted := `"` + got + `"`; quoted == string(signed) && (hash == nil || quoted == string(hash)) {
+		d.check(path, "outputHash", Pass, "the members of the answer have the hash that the signed record names")
+	} else {
+		for _, name := range sortedNames(hashed) {
+			d.compare(path+"/"+escape(name), name, members[name], receipt, false)
+		}
+		d.check(path, "outputHash", Fail, "the members of the answer hash to "+got+", the signed record says "+word(signed))
+	}
+	d.remaining(path, members, append(rest, "outputHash", "receipt", "record", "integrity", "ledger", "verify"), receipt)
+}
+
+// isStatusRecord says whether nothing stands in an object but what a workflow's
+// status record holds, which has no hash: its members are compared one by one. An
+// answer from which the hash was taken is none.
+func isStatusRecord(members map[string]jsontext.Value) bool {
+	known := []string{"workflowId", "status", "risk", "decision", "requiresHumanReview", "audit", "createdAt", "expiresAt",
+		"actionBindingVersion", "actionHash", "binding", "receipt", "boundaries"}
+	for name := range members {
+		if !slices.Contains(known, name) {
+			return false
+		}
+	}
+	return members["workflowId"] != nil
+}
+
+// remaining compares members that no hash covers with those of the same name in
+// the signed record, and names those that have no counterpart.
+func (d *document) remaining(path string, members map[string]jsontext.Value, done []string, f found) {
+	for _, name := range sortedNames(members) {
+		if slices.Contains(done, name) {
+			continue
+		}
+		at := path + "/" + escape(name)
+		switch {
+		case name == "boundaries":
+			parts, _ := canon.Members(members[name])
+			d.remaining(at, parts, nil, f)
+		case !d.compare(at, name, members[name], f, true):
+			d.uncovered(at, name, members[name], f)
+		}
+	}
+}
+
+func (d *document) uncovered(path, name string, value jsontext.Value, f found) {
+	if name == "statusUrl" {
+		if _, id, found := f.counterpart("workflowId"); found && !strings.HasSuffix(string(value), "/"+strings.TrimPrefix(string(id), `"`)) {
+			d.check(path, "member", Fail, "statusUrl is that of another workflow")
+		}
+	}
+	d.gap(path, unsigned)
+}
+
+// compare holds a member against its counterpart in the signed record; false if
+// there is none.
+func (d *document) compare(path, name string, value jsontext.Value, f found, tellEqual bool) bool {
+	of, signed, found := f.counterpart(name)
+	switch {
+	case !found:
+		return false
+	case string(signed) != string(value):
+		d.check(path, "member", Fail, fmt.Sprintf("%s: the file says %s, the signed record says %s", name, word(value), word(signed)))
+	case tellEqual:
+		d.check(path, "member", Pass, name+" is that of the signed "+of)
+	}
+	return true
+}
+
+// counterpart finds a member in the workflow of a record, or in the record itself.
+func (f found) counterpart(name string) (of string, value jsontext.Value, ok bool) {
+	if workflow, err := canon.Members(f.members["workflow"]); err == nil && workflow[name] != nil {
+		return "workflow", workflow[name], true
+	}
+	value, ok = f.members[name]
+	return "record", value, ok
+}
+
+func sortedNames(members map[string]jsontext.Value) []string {
+	names := make([]string, 0, len(members))
+	for name := range members {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// escape makes a member name a part of a JSON pointer that can be shown.
+func escape(name string) string {
+	if canon.SafePointer("/"+name) != "/"+name {
+		return "(member with an unusual name)"
+	}
+	return name
+}
+
+// word shows a short value as it is and calls the others what they are: documents
+// come from whoever wants to be believed, and are shown on terminals.
+func word(value jsontext.Value) string {
+	const most = 80
+	text := string(value)
+	if value.Kind() == '"' {
+		if err := json.Unmarshal(value, &text); err != nil {
+			return "another value"
+		}
+	}
+	shown := strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:/-") == ""
+	if text == "" || len(text) > most || !shown {
+		return "another value"
+	}
+	return text
+}

@@ -1,0 +1,5 @@
+begin;
+
+drop index events_settled_modes;
+
+commit;

@@ -1,0 +1,71 @@
+package canon
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Meant guesses which of the known member names was meant by one that is unknown:
+// ", did you mean command?", or nothing if none is near. Only known names are
+// ever shown.
+func Meant(unknown string, known []string) string {
+	best, distance := "", 3 // one edit of a short name, two of a longer one
+	for _, name := range slices.Sorted(slices.Values(known)) {
+		if near := edits(strings.ToLower(unknown), strings.ToLower(name), distance); near < distance && (near < 2 || len(name) > 5) {
+			best, distance = name, near
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return ", did you mean " + best + "?"
+}
+
+// edits is the number of letters to insert, delete, replace or swap with their
+// neighbour that make a out of b, or most if it is no smaller (optimal string
+// alignment).
+func edits(a, b string, most int) int {
+	if d := len(a) - len(b); d >= most || -d >= most {
+		return most
+	}
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
+	}
+	for j := range b {
+		rows[0][j+1] = j + 1
+	}
+	for i := range a {
+		for j := range b {
+			replaced := rows[i][j]
+			if a[i] != b[j] {
+				replaced++
+			}
+			n := min(replaced, rows[i][j+1]+1, rows[i+1][j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				n = min(n, rows[i-1][j-1]+1)
+			}
+			rows[i+1][j+1] = n
+		}
+	}
+	return min(rows[len(a)][len(b)], most)
+}
+
+// memberNames are the names under which a struct is read.
+func memberNames(t reflect.Type) []string {
+	for t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t == nil || t.Kind() != reflect.Struct {
+		return nil
+	}
+	var names []string
+	for _, f := range reflect.VisibleFields(t) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
+			names = append(names, name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,392 @@
+package projections
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/countersign/countersign/ledger"
+)
+
+// run is one projection at work; its goroutine is the router's handler.
+type run struct {
+	projection
+	schema string // of its tables: a rebuild has one of its own
+	key    string // of its checkpoint
+	ledger *ledger.Ledger
+	log    *slog.Logger
+	made   chan struct{} // closed once the tables are sound
+
+	mu       sync.Mutex    // guards position, stored and moved
+	position int64         // everything up to here has been applied
+	stored   int64         // checkpoint as this node has last read or written it
+	moved    chan struct{} // closed when position grows
+
+	// Owned by the handler. No event above from and up to passed changes the read
+	// model, so a batch that begins behind passed follows a checkpoint in between.
+	from, passed int64
+	savedAt      time.Time
+}
+
+const liveSchema = "readmodels"
+
+func newRun(p projection, l *ledger.Ledger, log *slog.Logger) *run {
+	return &run{projection: p, schema: liveSchema, key: p.name, ledger: l, log: log,
+		moved: make(chan struct{}), made: make(chan struct{})}
+}
+
+// sound says whether the tables are.
+func (r *run) sound() bool {
+	select {
+	case <-r.made:
+		return true
+	default:
+		return false
+	}
+}
+
+// start is the checkpoint once there is something to go on from.
+func (r *run) start(ctx context.Context) (int64, error) {
+	select {
+	case <-r.made:
+		return r.checkpoint(ctx)
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+// checkpoint reads how far the read model has come.
+func (r *run) checkpoint(ctx context.Context) (int64, error) {
+	before := r.seen()
+	var version int
+	var position int64
+	err := r.ledger.Pool().QueryRow(ctx, `select version, pos from projection_checkpoint where name = $1 and p = 0`, r.key).Scan(&version, &position)
+	switch {
+	case err != nil:
+		return 0, err
+	case version != r.version:
+		return 0, r.otherVersion(version)
+	}
+	r.saw(position, before)
+	return position, nil
+}
+
+func (r *run) seen() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stored
+}
+
+// saw takes note of a checkpoint that was read after before had been. A lower one
+// means that the read model begins anew, or that a crash has undone its last
+// steps: what this node remembers of its position is no longer true.
+func (r *run) saw(stored, before int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if stored < before {
+		r.stored, r.position = stored, stored
+	}
+	r.stored = max(r.stored, stored)
+	r.advance(stored)
+}
+
+// reached says that everything up to a position has been applied.
+func (r *run) reached(position int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.advance(position)
+}
+
+// advance needs mu.
+func (r *run) advance(position int64) {
+	if position > r.position {
+		r.position = position
+		close(r.moved)
+		r.moved = make(chan struct{})
+	}
+}
+
+// Why a batch is sent again, from the checkpoint as it is then. Nothing has
+// changed.
+var (
+	errElsewhere = errors.New("another node has this projection")
+	errGap       = errors.New("the batch does not follow the checkpoint, which another node or a crash has put back")
+	errVersion   = errors.New("the read model is of another version: only programs of that version go on with it")
+	errForeign   = errors.New("the checkpoint names an event that this ledger does not have: rebuild the read model with countersign replay rebuild")
+)
+
+func (r *run) otherVersion(stored int) error {
+	return fmt.Errorf("%w: %s is at %d, this program at %d", errVersion, r.name, stored, r.version)
+}
+
+// handle applies one batch. An error sends the batch again.
+func (r *run) handle(m *message.Message) error { return r.take(m.Context(), ledger.Batch(m)) }
+
+func (r *run) take(ctx context.Context, batch []ledger.Event) error {
+	if r.passes(batch) {
+		return nil
+	}
+	return r.through(ctx, batch)
+}
+
+// through applies a batch, event by event if need be, and moves the checkpoint.
+func (r *run) through(ctx context.Context, batch []ledger.Event) error {
+	err := r.step(ctx, batch)
+	if !errors.Is(err, errPoison) {
+		return err
+	}
+	// One event of the batch cannot be applied: the others go on without it.
+	for _, e := range batch {
+		if err := r.one(ctx, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errPoison is an event that cannot be applied, however good the database is.
+var errPoison = errors.New("the event cannot be applied")
+
+// one applies an event, or parks it after some tries here: sent again, each of
+// many would keep the others waiting for longer than the one before. A failure
+// of the database parks nothing.
+func (r *run) one(ctx context.Context, e ledger.Event) error {
+	pause := firstPause
+	for n := 1; ; n++ {
+		err := r.step(ctx, []ledger.Event{e})
+		if !errors.Is(err, errPoison) {
+			return err
+		}
+		if n == tries {
+			return r.bury(ctx, e, err)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		pause *= 2
+	}
+}
+
+// passes lets a batch go by that changes nothing and follows what is applied, so
+// the read model is at its end; the checkpoint follows now and then, for whoever
+// begins anew.
+func (r *run) passes(batch []ledger.Event) bool {
+	for _, e := range batch {
+		if slices.Contains(r.handles, e.Type) {
+			return false
+		}
+	}
+	last := batch[len(batch)-1].Position
+	if batch[0].Position > r.passed+1 || last-r.from > saveAfter || time.Since(r.savedAt) > time.Second {
+		return false
+	}
+	r.passed = max(r.passed, last)
+	r.reached(last)
+	return true
+}
+
+// step applies events and moves the checkpoint in one transaction. Events at or
+// below the checkpoint were applied before; a batch that does not follow it is
+// never applied.
+func (r *run) step(ctx context.Context, batch []ledger.Event) error {
+	last := batch[len(batch)-1]
+	var at checkpoint
+	err := pgx.BeginTxFunc(ctx, r.ledger.Pool(), r.opening(), func(tx pgx.Tx) (err error) {
+		if at, err = r.begin(ctx, tx, batch[0].Position); err != nil {
+			return err
+		}
+		ready, err := r.ready(ctx, tx, batch, at)
+		if err != nil {
+			return err
+		}
+		for len(ready) > 0 {
+			n, err := r.try(ctx, tx, ready)
+			if err != nil {
+				return fmt.Errorf("apply %s at %d to %s: %w", ready[0].Type, ready[0].Position, r.name, err)
+			}
+			ready = ready[n:]
+		}
+		return r.move(ctx, tx, last, at.position)
+	})
+	if err == nil {
+		r.moveOn(max(at.position, last.Position))
+	}
+	return err
+}
+
+// ready is what of a batch is to be applied now. Events of parked streams are
+// parked, too.
+func (r *run) ready(ctx context.Context, tx pgx.Tx, batch []ledger.Event, at checkpoint) ([]ledger.Event, error) {
+	var ready []ledger.Event
+	for _, e := range batch {
+		switch {
+		case e.Position <= at.position || !slices.Contains(r.handles, e.Type):
+		case !at.dead[[2]string{e.Tenant, e.Stream}]:
+			ready = append(ready, e)
+		default:
+			if err := r.park(ctx, tx, e, "an earlier event of the stream is parked"); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return ready, nil
+}
+
+// moveOn remembers the checkpoint that a committed step has left.
+func (r *run) moveOn(position int64) {
+	r.from, r.passed, r.savedAt = position, position, time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stored = max(r.stored, position)
+	r.advance(position)
+}
+
+// checkpoint is how far a read model has come, under the lock of a transaction.
+type checkpoint struct {
+	version  int
+	position int64
+	ours     bool               // the event it names is the ledger's
+	dead     map[[2]string]bool // streams (tenant, name) with parked events
+}
+
+// opening begins the transaction of a step. Rows and checkpoint are lost together,
+// if at all, and made again.
+func (r *run) opening() pgx.TxOptions {
+	return pgx.TxOptions{BeginQuery: `begin; set local search_path = ` + r.schema + `, public; set local synchronous_commit = off`}
+}
+
+// begin locks the checkpoint and reads it in one round trip, and refuses what must
+// not go on from it: a first event that does not follow, or another version's or
+// another ledger's read model. Each look is a statement of its own, so that its
+// snapshot is taken after the lock.
+func (r *run) begin(ctx context.Context, tx pgx.Tx, first int64) (at checkpoint, err error) {
+	batch := &pgx.Batch{}
+	batch.Queue(`select version, pos from public.projection_checkpoint where name = $1 and p = 0 for update skip locked`, r.key).
+		QueryRow(func(row pgx.Row) error { return row.Scan(&at.version, &at.position) })
+	batch.Queue(`select pos = 0 or exists (select from public.events e where e.p = 0 and e.pos = c.pos and e.hash = c.hash)
+		from public.projection_checkpoint c where name = $1 and p = 0`, r.key).
+		QueryRow(func(row pgx.Row) error { return row.Scan(&at.ours) })
+	batch.Queue(`select distinct tenant, stream from public.projection_dead where name = $1 and p = 0`, r.key).
+		Query(func(rows pgx.Rows) error {
+			var stream [2]string
+			_, err := pgx.ForEachRow(rows, []any{&stream[0], &stream[1]}, func() error {
+				if at.dead == nil {
+					at.dead = map[[2]string]bool{}
+				}
+				at.dead[stream] = true
+				return nil
+			})
+			return err
+		})
+	err = tx.SendBatch(ctx, batch).Close()
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return at, errElsewhere
+	case err != nil:
+		return at, err
+	case at.version != r.version:
+		return at, r.otherVersion(at.version)
+	case !at.ours:
+		return at, fmt.Errorf("%w %s", errForeign, r.name)
+	}
+	r.saw(at.position, r.seen()) // nobody moves it while it is locked
+	if !r.follows(first, at.position) {
+		r.from, r.passed = at.position, at.position
+		return at, fmt.Errorf("%w: %s is at %d", errGap, r.name, at.position)
+	}
+	return at, nil
+}
+
+// follows says whether everything between a checkpoint and a batch has been seen
+// to change nothing.
+func (r *run) follows(first, position int64) bool {
+	return first <= position+1 || r.from <= position && first <= r.passed+1
+}
+
+// try applies the first events and says how many. Their own failures, a panic
+// among them, are errPoison.
+func (r *run) try(ctx context.Context, tx pgx.Tx, ready []ledger.Event) (n int, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: panic: %v", errPoison, p)
+		}
+	}()
+	if r.applyRun != nil {
+		n, err = r.applyRun(ctx, tx, ready)
+	}
+	if err == nil && n == 0 {
+		n, err = 1, r.apply(ctx, tx, ready[0])
+	}
+	if err == nil || databaseFailed(ctx, tx, err) {
+		return n, err
+	}
+	return 0, fmt.Errorf("%w: %w", errPoison, err)
+}
+
+// damaged tables refuse every event (no table, no column, no right): that is not
+// the fault of an event. A rebuild heals it.
+var damaged = []string{"42P01", "42703", "42501", "3F000"}
+
+// databaseFailed says whether a failure passes by itself: the connection is gone,
+// or the server refuses for reasons of its own (classes of SQLSTATE).
+func databaseFailed(ctx context.Context, tx pgx.Tx, err error) bool {
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) {
+		return slices.Contains([]string{"08", "40", "53", "55", "57", "58"}, refused.Code[:2]) ||
+			slices.Contains(damaged, refused.Code)
+	}
+	return tx.Conn().IsClosed() || ctx.Err() != nil
+}
+
+func (r *run) move(ctx context.Context, tx pgx.Tx, last ledger.Event, position int64) error {
+	if last.Position <= position {
+		return nil
+	}
+	_, err := tx.Exec(ctx, `update public.projection_checkpoint set pos = $2, hash = $3 where name = $1 and p = 0`,
+		r.key, last.Position, last.Hash[:])
+	return err
+}
+
+// bury parks an event in the transaction that moves the checkpoint past it,
+// unless another node has come past it in the meantime.
+func (r *run) bury(ctx context.Context, e ledger.Event, cause error) error {
+	var at checkpoint
+	err := pgx.BeginTxFunc(ctx, r.ledger.Pool(), r.opening(), func(tx pgx.Tx) (err error) {
+		if at, err = r.begin(ctx, tx, e.Position); err != nil || e.Position <= at.position {
+			return err
+		}
+		r.log.Error("event parked", "projection", r.name, "position", e.Position, "error", cause)
+		if err := r.park(ctx, tx, e, cause.Error()); err != nil {
+			return err
+		}
+		return r.move(ctx, tx, e, at.position)
+	})
+	if err == nil {
+		r.moveOn(max(at.position, e.Position))
+	}
+	return err
+}
+
+func (r *run) park(ctx context.Context, tx pgx.Tx, e ledger.Event, why string) error {
+	var parked int
+	if err := tx.QueryRow(ctx, `select count(*) from public.projection_dead where name = $1 and p = 0`, r.key).Scan(&parked); err != nil {
+		return err
+	}
+	if parked >= maxParked {
+		return fmt.Errorf("projection %s stands still: %d events are parked", r.name, parked)
+	}
+	_, err := tx.Exec(ctx, `insert into public.projection_dead (name, p, pos, tenant, stream, attempts, error, parked_us)
+		values ($1, 0, $2, $3, $4, $5, $6, $7) on conflict do nothing`,
+		r.key, e.Position, e.Tenant, e.Stream, tries, why, max(e.OccurredUS, 1))
+	return err
+}

@@ -1,0 +1,72 @@
+package projections
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// wait returns when the projection has reached the head the ledger has now, and
+// ErrBehind if that takes more than 2 s, if the stream is parked, or if the read
+// model is another program's. No stream means every one of the tenant.
+func (p *Projections) wait(ctx context.Context, name, tenant, stream string) error {
+	r := p.runs[name]
+	head, err := p.ledger.Head(ctx)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrBehind, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, readYourWrites)
+	defer cancel()
+	select {
+	case <-r.made:
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %s is being rebuilt", ErrBehind, name)
+	}
+	poll := time.NewTicker(pollCheckpoint)
+	defer poll.Stop()
+	for {
+		r.mu.Lock()
+		position, moved := r.position, r.moved
+		r.mu.Unlock()
+		if position >= head {
+			there, err := r.shows(ctx, head, tenant, stream)
+			if err != nil || there {
+				return err
+			}
+		}
+		select {
+		case <-moved:
+		case <-poll.C:
+			if _, err := r.checkpoint(ctx); err != nil {
+				return fmt.Errorf("%w: %w", ErrBehind, err)
+			}
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %s is at %d of %d", ErrBehind, name, position, head)
+		}
+	}
+}
+
+// shows asks the database whether the read model is still what this node
+// remembers: of its version, not put back below the head, and without parked
+// events of what is asked for.
+func (r *run) shows(ctx context.Context, head int64, tenant, stream string) (bool, error) {
+	before := r.seen()
+	var version int
+	var stored int64
+	var parked bool
+	err := r.ledger.Pool().QueryRow(ctx, `select version, pos, exists (select from projection_dead d
+			where d.name = c.name and d.p = 0 and d.tenant = $2 and ($3 = '' or d.stream = $3))
+		from projection_checkpoint c where c.name = $1 and c.p = 0`, r.key, tenant, stream).Scan(&version, &stored, &parked)
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("%w: %w", ErrBehind, err)
+	case version != r.version:
+		return false, fmt.Errorf("%w: %w", ErrBehind, r.otherVersion(version))
+	case parked:
+		return false, fmt.Errorf("%w: %s has parked events of %s %s", ErrBehind, r.name, tenant, stream)
+	}
+	r.saw(stored, before)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.position >= head, nil
+}

@@ -20,6 +20,7 @@ var shownNowhere = []string{
 	events.TypeEntitlementGranted, events.TypeEntitlementRevoked, events.TypeDownloadConsumed,
 	events.TypeAgentRegistered, events.TypeAgentVerified, events.TypeAgentClaimed, events.TypeAccessTokenRevoked, events.TypeCreditGranted,
 	events.TypeCheckpointsBegun, events.TypeRollbackDeclared, events.TypeSubjectErased, events.TypeExportCreated,
+	events.TypeWebhookCreated, events.TypeWebhookRotated, events.TypeWebhookRemoved,
 }
 
 // No type is skipped because nobody thought of it: each is followed by a read model,

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/ledger"
@@ -49,7 +48,7 @@ func (t organizationToken) apply(e ledger.Event) (organizationToken, error) {
 	switch e.Type {
 	case events.TypeOrganizationTokenIssued:
 		var issued events.OrganizationTokenIssued
-		if err := canon.Decode(e.Payload, &issued); err != nil {
+		if err := e.Read(&issued); err != nil {
 			return t, err
 		}
 		if n, err := hex.Decode(t.hash[:], []byte(issued.SecretHash)); err != nil || n != len(t.hash) {
@@ -73,7 +72,7 @@ func (t organizationToken) apply(e ledger.Event) (organizationToken, error) {
 		}
 	case events.TypeOrganizationTokenRevoked:
 		var revoked events.OrganizationTokenRevoked
-		if err := canon.Decode(e.Payload, &revoked); err != nil {
+		if err := e.Read(&revoked); err != nil {
 			return t, err
 		}
 		at, err := time.Parse(time.RFC3339, revoked.EffectiveAt)
@@ -261,7 +260,3 @@ func (a *App) appendAs(ctx context.Context, p Principal, drafts []ledger.Draft, 
 	a.forgetOrganization(p.OrgID)
 	return result.Events, err
 }
-
-// clearMembers reads the members of a payload that are not personal; those stay the
-// commitments they are stored as.
-func clearMembers(e ledger.Event, stored any) error { return json.Unmarshal(e.Payload, stored) }

@@ -2,8 +2,11 @@ package api
 
 import (
 	"errors"
+	"maps"
 	"net/http"
+	"net/url"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -179,7 +182,7 @@ func ofHistory(err error) error {
 
 var assuranceHistory = &operation{
 	id: "assurance_history", method: http.MethodGet, path: "/api/assurance/history",
-	summary: "The organization's decisions and receipts, the newest first. Query: limit (default 25, clamped to 1 to 100), cursor (nextCursor of the page before).",
+	summary: "The organization's decisions and receipts, the newest first. Query: limit (default 25, clamped to 1 to 100), cursor (nextCursor of the page before). What else a query holds is named in warnings: it filters nothing.",
 	right:   commands.RightRead, output: reflect.TypeFor[projections.HistoryPage](), errors: []int{401, 403, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		var actors []string
@@ -189,30 +192,65 @@ var assuranceHistory = &operation{
 				return reply{}, err
 			}
 		}
-		query := c.request.URL.Query()
+		query, warnings := understood(c.request.URL.RawQuery, "limit", "cursor")
+		if _, is := readLimit(query.Get("limit")); !is && query.Get("limit") != "" {
+			warnings = append(warnings, "limit is not a whole number: 25 is used")
+		}
 		page, err := s.projections.History(c.request.Context(), c.principal.OrgID, actors, historyLimit(query.Get("limit")), query.Get("cursor"))
 		if err != nil {
 			return reply{}, ofHistory(err)
 		}
+		page.Warnings = append(page.Warnings, warnings...)
 		body, err := canon.Marshal(page)
 		return reply{body: body, header: http.Header{"Cache-Control": {"private, no-store"}}}, err
 	},
 }
 
-// historyLimit never refuses: what is no integer is the default, what is out of
-// range is the nearest bound, however many digits it has.
+// understood reads a query of which nothing is refused, and names what is not one of
+// the known parameters, or is there twice: a reader must not take an answer for
+// filtered that is not.
+func understood(raw string, known ...string) (query url.Values, warnings []string) {
+	query, err := url.ParseQuery(raw)
+	if err != nil {
+		warnings = append(warnings, "a part of the query could not be read")
+	}
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		switch {
+		case !slices.Contains(known, name):
+			shown := "a parameter"
+			if name != "" && canon.SafePointer("/"+name) == "/"+name {
+				shown = name
+			}
+			warnings = append(warnings, shown+" is not a parameter of this list and filters nothing"+canon.Meant(name, known))
+		case len(query[name]) > 1:
+			warnings = append(warnings, name+" is given more than once: the first counts")
+		}
+	}
+	return query, warnings[:min(len(warnings), maxWarnings)]
+}
+
+const maxWarnings = 20 // in one answer
+
+// historyLimit never refuses: what is no integer is the default.
 func historyLimit(text string) int {
+	n, _ := readLimit(text)
+	return n
+}
+
+// readLimit reads a limit; what is no integer is the default and not ok, what is out
+// of range is the nearest bound, however many digits it has.
+func readLimit(text string) (n int, ok bool) {
 	const standard, least, most = 25, 1, 100
 	digits := strings.TrimLeft(text, "+-")
 	if len(text)-len(digits) > 1 || digits == "" || strings.Trim(digits, "0123456789") != "" {
-		return standard
+		return standard, false
 	}
 	n, err := strconv.Atoi(text)
 	switch {
 	case err != nil && text[0] == '-':
-		return least
+		return least, true
 	case err != nil:
-		return most
+		return most, true
 	}
-	return min(max(n, least), most)
+	return min(max(n, least), most), true
 }

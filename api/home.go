@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/api/site"
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
@@ -63,7 +64,7 @@ func (s *Server) home(command, environment string) homePage {
 		h.Environs = append(h.Environs, e)
 	}
 	for _, group := range pricedGroups() {
-		if group.Name == "Safety" {
+		if group.Name == site.GroupSafety {
 			h.Services = group.Services
 		}
 	}

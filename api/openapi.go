@@ -214,13 +214,14 @@ func (op *operation) answerSchema() (object, error) {
 		return nil, err
 	}
 	properties, required := own["properties"].(object), own["required"].([]any)
+	ownStatus := properties["status"] != nil
 	for name, property := range common["properties"].(object) {
 		if _, has := properties[name]; !has {
 			properties[name] = property
 		}
 	}
 	for _, name := range common["required"].([]any) {
-		if name != "status" || properties["status"] == nil {
+		if name != "status" || !ownStatus {
 			required = append(required, name)
 		}
 	}

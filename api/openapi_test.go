@@ -90,7 +90,7 @@ func (d openAPIDocument) valid(t *testing.T, o described, a answer) {
 		return
 	}
 	instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(a.body))
-	if strings.HasPrefix(media, "text/") {
+	if strings.HasPrefix(media, "text/") || strings.Contains(media, "xml") {
 		instance, err = string(a.body), nil
 	}
 	if err == nil {
@@ -274,7 +274,7 @@ func TestEveryServiceAgreesWithItsDeclaration(t *testing.T) {
 			}
 		}
 		// The published schema of the request is the one that validates.
-		validated, err := newSchema(s.Input(), !s.Bare)
+		validated, err := newSchema(s.Input())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -319,7 +319,7 @@ func TestTableAndDocumentAreTheSame(t *testing.T) {
 			t.Errorf("%s %s is not documented", op.method, op.path)
 		}
 		delete(documented, op.method+" "+op.path)
-		path := regexp.MustCompile(`\{[^}]*\}`).ReplaceAllString(op.path, "x")
+		path := regexp.MustCompile(`\{[^}]*\}`).ReplaceAllString(strings.Replace(op.path, "{name}", "preflight-actions", 1), "x")
 		if a := n.send(op.method, path, ""); a.status == 405 || a.status == 404 && strings.Contains(string(a.body), `"not_found"`) {
 			t.Errorf("%s %s: %v", op.method, op.path, a)
 		}

@@ -206,10 +206,11 @@ func apiKey(h http.Header) (key string, present bool, err error) {
 }
 
 // admit decides whether the caller may make the call and what pays for it.
-func (s *Server) admit(c *call) error {
+func (s *Server) admit(c *call) (err error) {
 	switch {
 	case c.op.right != "":
-		return c.principal.May(c.op.right)
+		c.principal, err = s.app.Permit(c.request.Context(), c.principal, c.op.right)
+		return err
 	case c.op.priced():
 		return s.admitPaying(c)
 	case c.op.key && c.credential.means != byKey && c.credential.means != byAgent:
@@ -257,6 +258,9 @@ func (s *Server) decode(w http.ResponseWriter, c *call) error {
 	var err error
 	if c.idempotencyKey, err = idempotencyKey(c.request.Header); err != nil {
 		return err
+	}
+	if c.op.anew && c.idempotencyKey != "" {
+		return policy.Refuse(codeInvalidBody, "", "Idempotency-Key is not taken here, since each call makes a new one whose secret is shown once: send the call without it, and end what you did not keep")
 	}
 	if c.op.input == nil {
 		return nil

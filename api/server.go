@@ -70,8 +70,8 @@ type Server struct {
 	kept        kept                            // pages and the documents made of them
 	prices      document
 	settling    *settling
-	mcp         *mcp.Door
-	seats       chan struct{} // one per request that is worked for
+	doors       map[string]*mcp.Door // by path
+	seats       chan struct{}        // one per request that is worked for
 	bodies      *bodies
 	draining    atomic.Bool // owned by whoever stops the server: readiness fails first
 }
@@ -90,9 +90,7 @@ func New(c Config) (*Server, error) {
 			continue
 		}
 		var err error
-		// The quick gate's contract knows no null.
-		nullIsAbsent := op.service != nil && !op.service.Bare
-		if op.schema, err = newSchema(op.input, nullIsAbsent); err != nil {
+		if op.schema, err = newSchema(op.input); err != nil {
 			return nil, err
 		}
 	}
@@ -118,7 +116,7 @@ func New(c Config) (*Server, error) {
 	if s.openAPI, err = newOpenAPI(s); err != nil {
 		return nil, err
 	}
-	s.mcp, err = newDoor(s, c)
+	s.doors, err = newDoors(s, c)
 	return s, err
 }
 
@@ -149,6 +147,7 @@ func (s *Server) Handler() http.Handler {
 	for _, p := range s.pages() {
 		add(p.path, s.page(p), p.method)
 	}
+	s.ledgerRoutes(add)
 	add(authorizePath, http.HandlerFunc(s.authorize), http.MethodGet)
 	add("/api/downloads/{token}", http.HandlerFunc(s.download), http.MethodGet, http.MethodPost)
 	add("/api/webhooks/stripe", http.HandlerFunc(s.webhook), http.MethodPost)
@@ -157,7 +156,9 @@ func (s *Server) Handler() http.Handler {
 	}
 	add("/healthz", http.HandlerFunc(s.healthz), http.MethodGet)
 	add("/readyz", http.HandlerFunc(s.readyz), http.MethodGet)
-	router.Handle("/mcp", routed("/mcp", s.mcp)) // every method: it says itself which it takes
+	for at, door := range s.doors {
+		router.Handle(at, routed(at, door)) // every method: it says itself which it takes
+	}
 	router.NotFoundHandler = http.HandlerFunc(s.showContent)
 	router.MethodNotAllowedHandler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var match mux.RouteMatch
@@ -179,12 +180,13 @@ func routed(path string, handler http.Handler) http.Handler {
 	})
 }
 
-// notFound answers programs with JSON and people, who ask for what has no
-// extension outside the interface, with a page.
+// notFound answers browsers with a page where people look for one, and everybody
+// else with JSON: scanners take a page for an unknown document as the document.
 func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
 	err := policy.Refuse(codeNotFound, "", "not found")
 	at := r.URL.Path
-	if strings.HasPrefix(at, "/api") || strings.HasPrefix(at, "/.well-known") || path.Ext(at) != "" || !plainPath(r.URL.EscapedPath()) {
+	if strings.HasPrefix(at, "/api") || strings.HasPrefix(at, "/.well-known") || path.Ext(at) != "" || !plainPath(r.URL.EscapedPath()) ||
+		weight(strings.Join(r.Header.Values("Accept"), ","), "text/html") == 0 {
 		s.fail(w, r, bareErrors(r), err)
 		return
 	}
@@ -249,6 +251,7 @@ func (s *Server) around(router *mux.Router) http.Handler {
 		h := rec.Header()
 		h.Set("X-Request-Id", id)
 		h.Set("X-Content-Type-Options", "nosniff")
+		s.tellCheckpoint(h)
 		r = r.WithContext(context.WithValue(r.Context(), requestIDKey, id))
 		defer func() {
 			if p := recover(); p != nil {

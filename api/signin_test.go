@@ -625,7 +625,7 @@ func TestWithoutSigner(t *testing.T) {
 	b.want(b.get("/api/assurance/policies"), 200, "active")
 	b.want(b.post("/api/assurance/members", `{"email":"bob@example.com","role":"admin"}`), 503, `{"error":"signing is unavailable`)
 	program := s.browser(t)
-	program.want(program.get("/api/assurance/policies", "Authorization", "Bearer "+n.token), 403, "missing scope policy:draft")
+	program.want(program.post("/api/assurance/policies", `{}`, "Authorization", "Bearer "+n.token), 403, "missing scope policy:draft")
 	program.want(program.post("/api/auth/sign-in", `{"email":"ada@example.com"}`), 503, "signing is unavailable")
 }
 

@@ -16,12 +16,14 @@ type verification struct {
 	Inclusion *inclusion `json:"inclusion" jsonschema:"nullable" jsonschema_description:"The Merkle proof, once a checkpoint covers the record."`
 }
 
-// inclusion proves that a checkpoint's tree holds the record's event (RFC 6962).
-// There are no checkpoints yet, so none is given.
+// inclusion proves that a checkpoint's tree holds the event of the first record
+// that was found in the ledger (RFC 6962).
 type inclusion struct {
-	Size   int64    `json:"size"`
-	Root   string   `json:"root"`
-	Hashes []string `json:"hashes"`
+	Position   int64    `json:"position"`
+	Size       int64    `json:"size"`
+	Root       string   `json:"root"`
+	Hashes     []string `json:"hashes"`
+	Checkpoint string   `json:"checkpoint" jsonschema_description:"The signed note of this size and root (C2SP tlog-checkpoint)."`
 }
 
 // signedDocument describes what can be verified: an envelope, an answer with a
@@ -58,8 +60,15 @@ var verifyRecord = &operation{
 		if err != nil {
 			return reply{}, unavailable(err)
 		}
+		var position int64 // of the first record that stands in the ledger
 		examiner := seal.Examiner{Keys: keys, Most: maxVerified,
-			Locate: func(e seal.Envelope) seal.Check { return s.app.Ledger.Locate(ctx, e) }}
+			Locate: func(e seal.Envelope) seal.Check {
+				check := s.app.Ledger.Locate(ctx, e)
+				if check.Result == seal.Pass && position == 0 {
+					position = e.Ledger.Position
+				}
+				return check
+			}}
 		done, err := s.app.Compute(ctx, len(c.text))
 		if err != nil {
 			return reply{}, err
@@ -69,7 +78,13 @@ var verifyRecord = &operation{
 		if err != nil {
 			return reply{}, err
 		}
-		return reply{value: verification{Examination: found},
+		result := verification{Examination: found}
+		if position > 0 {
+			if result.Inclusion, err = s.include(ctx, position, c.request.URL.Query().Get("wait") == "proof"); err != nil {
+				return reply{}, unavailable(err)
+			}
+		}
+		return reply{value: result,
 			header: http.Header{"Cache-Control": {"private, no-store"}, "Access-Control-Allow-Origin": {"*"}}}, nil
 	},
 }

@@ -104,7 +104,7 @@ func TestAccessTokenThatIsNotOursIsOneAnswer(t *testing.T) {
 	registered, client := newAgent(t, a)
 	good := newAccessToken(t, a, client, "")
 	public := tokenKey.Public().(ed25519.PublicKey)
-	record := ed25519.NewKeyFromSeed(a.Signer.Seed())
+	record := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, 32)) // the record key of openApp
 	header := map[string]any{"typ": "at+jwt", "kid": commands.TokenKeyID(tokenKey)}
 	claims := func(change func(jwt.MapClaims)) jwt.MapClaims {
 		m := jwt.MapClaims{"iss": a.BaseURL, "aud": a.BaseURL, "sub": registered.ClientID, "client_id": registered.ClientID, "jti": "atk_1",

@@ -13,6 +13,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,9 +28,13 @@ import (
 // App is what commands work with. Vault and Signer may be nil: what needs them
 // is then refused with signing_unavailable, and nothing is written.
 type App struct {
-	Ledger  *ledger.Ledger
-	Vault   *ledger.Vault
-	Signer  *seal.Signer
+	Ledger *ledger.Ledger
+	Vault  *ledger.Vault
+	Signer *seal.Signer
+	// NextSigner takes over as soon as its key is active in the ledger; nil where no
+	// rotation is planned.
+	NextSigner *seal.Signer
+
 	Clock   func() time.Time
 	BaseURL string // without trailing slash; stands in records and answers, never from a request
 
@@ -45,6 +50,10 @@ type App struct {
 	TokenKeys []ed25519.PrivateKey
 	// SupportClients are the agents (agt_…) whose tokens may carry support:read.
 	SupportClients []string
+
+	// WebhookNetworks are private networks that webhooks may reach; none: only
+	// addresses of the public internet.
+	WebhookNetworks []netip.Prefix
 
 	// Settler moves the money of x402 payments; nil is x402 off.
 	Settler Settler
@@ -68,10 +77,10 @@ type App struct {
 }
 
 // signing is what a signed append rests on: the signer's key is active in the
-// stream at this version.
+// stream at this version. The signer is nil where no key of ours is.
 type signing struct {
 	history ledger.History
-	active  bool
+	signer  *seal.Signer
 }
 
 // Codes of refusals that are not about the input; the API turns each into a
@@ -154,14 +163,20 @@ func (a *App) signer(ctx context.Context) (*seal.Signer, ledger.Guard, error) {
 		if err != nil {
 			return nil, ledger.Guard{}, err
 		}
-		key, known := ring[a.Signer.KeyID()]
-		s = &signing{history, known && key.To == 0}
-		a.signing.Store(s)
+		s = &signing{history: history}
+		for _, candidate := range []*seal.Signer{a.Signer, a.NextSigner} {
+			if key := ring[candidate.KeyID()]; key.Purpose == ledger.PurposeRecord && key.To == 0 {
+				s.signer = candidate
+			}
+		}
+		if s.signer != nil { // what is not active may become so by another process
+			a.signing.Store(s)
+		}
 	}
-	if !s.active {
+	if s.signer == nil {
 		return nil, ledger.Guard{}, fmt.Errorf("%w: %w", seal.ErrNoSigner, ledger.ErrForeignKey)
 	}
-	return a.Signer, s.history.Guard(), nil
+	return s.signer, s.history.Guard(), nil
 }
 
 // attempt runs read, decide, append again, from fresh reads, when a stream has

@@ -61,12 +61,19 @@ const commitmentDomain = "svc-commitment-v1\n"
 var ErrErased = errors.New("ledger: the personal members of this event are erased")
 
 // ErrWrongKEK is a vault whose keys were wrapped under another key.
-var ErrWrongKEK = errors.New("ledger: the data keys cannot be unwrapped: DATA_KEK or the signing key it is derived from is not this ledger's")
+var ErrWrongKEK = errors.New("ledger: the data keys cannot be unwrapped: DATA_KEK is not this ledger's")
 
-// DeriveKEK is the key-encryption key of a deployment that configures none: HKDF
-// (RFC 5869) of the signing seed with SHA-256 and info "svc-kek-v1".
+// DeriveKEK is the key-encryption key that earlier versions derived from the
+// signing seed, by HKDF (RFC 5869) with SHA-256 and info "svc-kek-v1". It is here
+// for ledgers from then; a new one has a key of its own.
 func DeriveKEK(signingSeed []byte) ([]byte, error) {
 	return hkdf.Key(sha256.New, signingSeed, nil, "svc-kek-v1", 32)
+}
+
+// HoldsDataKeys says whether anything is wrapped under a key-encryption key.
+func (l *Ledger) HoldsDataKeys(ctx context.Context) (held bool, err error) {
+	err = l.row(ctx, `select exists (select from subject_keys where p = $1)`, []any{int16(partition)}, &held)
+	return held, err
 }
 
 // OpenVault opens the ledger's vault with a key-encryption key of 32 octets. A
@@ -76,14 +83,41 @@ func (l *Ledger) OpenVault(ctx context.Context, kek []byte) (*Vault, error) {
 	if err != nil {
 		return nil, fmt.Errorf("DATA_KEK: %w", err)
 	}
-	sum := sha256.Sum256(kek)
-	v := &Vault{ledger: l, kek: aead, kekID: hex.EncodeToString(sum[:8]), cache: map[string]cachedKey{}}
+	v := &Vault{ledger: l, kek: aead, kekID: kekName(kek), cache: map[string]cachedKey{}}
 	// The key that names subjects is itself a row, of a subject nobody can be.
 	if _, err := v.ensure(ctx, ServiceTenant, "subject_ref", Hash{}); err != nil {
 		return nil, err
 	}
 	v.ref, err = v.unwrap(ctx, ServiceTenant, "subject_ref")
 	return v, err
+}
+
+// kekName tells key-encryption keys apart: the first 16 hex digits of their SHA-256.
+func kekName(kek []byte) string {
+	sum := sha256.Sum256(kek)
+	return hex.EncodeToString(sum[:8])
+}
+
+// wrapping is what a wrapped key is bound to: whose it is and under which pseudonym,
+// so that no row can be given another's.
+func wrapping(tenant, id string, reference []byte) []byte {
+	return appendS(appendS(appendS(nil, tenant), id), reference)
+}
+
+// unwrapKey opens a wrapped key: nonce, then ciphertext. Keys from before the
+// pseudonym was bound open without it; bound says whether it is.
+func unwrapKey(kek cipher.AEAD, wrapped []byte, tenant, id string, reference []byte) (key []byte, bound bool, err error) {
+	n := kek.NonceSize()
+	if len(wrapped) < n {
+		return nil, false, ErrWrongKEK
+	}
+	if key, err = kek.Open(nil, wrapped[:n], wrapped[n:], wrapping(tenant, id, reference)); err == nil {
+		return key, true, nil
+	}
+	if key, err = kek.Open(nil, wrapped[:n], wrapped[n:], appendS(appendS(nil, tenant), id)); err == nil {
+		return key, false, nil
+	}
+	return nil, false, ErrWrongKEK
 }
 
 func newAEAD(key []byte) (cipher.AEAD, error) {
@@ -118,7 +152,7 @@ func (v *Vault) ensure(ctx context.Context, tenant, id string, reference Hash) (
 	rand.Read(key)
 	nonce := make([]byte, v.kek.NonceSize())
 	rand.Read(nonce)
-	wrapped := v.kek.Seal(nonce, nonce, key, appendS(appendS(nil, tenant), id))
+	wrapped := v.kek.Seal(nonce, nonce, key, wrapping(tenant, id, reference[:]))
 	err := v.ledger.reading(ctx, func() error { // harmless to repeat
 		_, err := v.ledger.pool.Exec(ctx, `insert into subject_keys (p, tenant, key_id, subject_ref, kek_id, wrapped_key)
 			values (0, $1, $2, $3, $4, $5) on conflict do nothing`, tenant, id, reference[:], v.kekID, wrapped)
@@ -133,25 +167,18 @@ func (v *Vault) ensure(ctx context.Context, tenant, id string, reference Hash) (
 }
 
 func (v *Vault) unwrap(ctx context.Context, tenant, id string) ([]byte, error) {
-	var wrapped []byte
+	var reference, wrapped []byte
 	var destroyed *int64
-	err := v.ledger.row(ctx, `select wrapped_key, destroyed_us from subject_keys
-		where p = 0 and tenant = $1 and key_id = $2`, []any{tenant, id}, &wrapped, &destroyed)
+	err := v.ledger.row(ctx, `select subject_ref, wrapped_key, destroyed_us from subject_keys
+		where p = 0 and tenant = $1 and key_id = $2`, []any{tenant, id}, &reference, &wrapped, &destroyed)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows), err == nil && destroyed != nil:
 		return nil, ErrErased
 	case err != nil:
 		return nil, fmt.Errorf("read a data key: %w", err)
 	}
-	n := v.kek.NonceSize()
-	if len(wrapped) < n {
-		return nil, ErrWrongKEK
-	}
-	key, err := v.kek.Open(nil, wrapped[:n], wrapped[n:], appendS(appendS(nil, tenant), id))
-	if err != nil {
-		return nil, ErrWrongKEK
-	}
-	return key, nil
+	key, _, err := unwrapKey(v.kek, wrapped, tenant, id, reference)
+	return key, err
 }
 
 // dataKey is the cipher of a data key, cached for at most a minute.

@@ -3,29 +3,34 @@ package ledger
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"iter"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Fault is something that is not as it must be. It names the row and the column.
+// Fault is something that is not as it must be. It names table, row and column.
 type Fault struct {
-	Position int64  `json:"position"` // 0 where no single event is meant
+	Table    string `json:"table"`
+	Row      string `json:"row"`      // by its key, for example "pos 5"
+	Position int64  `json:"position"` // of the event; 0 where no single one is meant
 	Column   string `json:"column"`
 	Detail   string `json:"detail"` // what was expected
 }
 
 // Error makes a fault readable.
 func (f Fault) Error() string {
-	return fmt.Sprintf("events position %d, %s: %s", f.Position, f.Column, f.Detail)
+	return fmt.Sprintf("%s, %s, %s: %s", f.Table, f.Row, f.Column, f.Detail)
+}
+
+// eventFault is a fault of an event's row.
+func eventFault(position int64, column, format string, args ...any) Fault {
+	return Fault{"events", fmt.Sprintf("pos %d", position), position, column, fmt.Sprintf(format, args...)}
 }
 
 // Report is what a verification found.
@@ -37,6 +42,11 @@ type Report struct {
 	Head    int64   `json:"head"`
 	Hash    string  `json:"hash"` // of the last event
 	Faults  []Fault `json:"faults"`
+
+	Checkpoints int64    `json:"checkpoints"` // whose root and signature were checked
+	Trusted     []string `json:"trusted"`     // what only the database says
+	Gaps        []string `json:"gaps"`        // what could not be checked
+	More        bool     `json:"more"`        // there are more faults than are listed
 }
 
 // maxFaults are reported; one flipped octet can break every event behind it.
@@ -76,7 +86,7 @@ func Verify(origin string, stored iter.Seq2[Event, error]) (Report, error) {
 
 func (v *Verifier) fault(e Event, column, format string, args ...any) {
 	if len(v.report.Faults) < maxFaults {
-		v.report.Faults = append(v.report.Faults, Fault{e.Position, column, fmt.Sprintf(format, args...)})
+		v.report.Faults = append(v.report.Faults, eventFault(e.Position, column, format, args...))
 	}
 }
 
@@ -206,54 +216,6 @@ func (v *Verifier) Done() Report {
 		v.report.Hash = Genesis(v.report.Origin, "").String()
 	}
 	return v.report
-}
-
-// VerifyDatabase checks every event of this ledger's table, whatever partition
-// it claims, and the head row. progress, if not nil, hears the number of events
-// checked now and then.
-func (l *Ledger) VerifyDatabase(ctx context.Context, progress func(events, head int64)) (Report, error) {
-	var tx pgx.Tx
-	err := l.reading(ctx, func() (err error) {
-		tx, err = l.pool.Begin(ctx)
-		return err
-	})
-	if err != nil {
-		return Report{}, err
-	}
-	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	// One snapshot for head and events; a walk through everything takes its time.
-	if _, err := tx.Exec(ctx, `set transaction isolation level repeatable read, read only; set local statement_timeout = 0`); err != nil {
-		return Report{}, err
-	}
-	var head int64
-	var hash []byte
-	if err := tx.QueryRow(ctx, `select pos, last_hash from ledger_head where p = 0`).Scan(&head, &hash); err != nil {
-		return Report{}, fmt.Errorf("read ledger head: %w", err)
-	}
-	rows, err := tx.Query(ctx, `select p, `+columns+` from events order by p, pos`)
-	if err != nil {
-		return Report{}, err
-	}
-	defer rows.Close()
-	v := NewVerifier(l.origin)
-	for rows.Next() {
-		e, err := scanEvent(rows)
-		if err != nil {
-			return v.report, fmt.Errorf("read events: %w", err)
-		}
-		v.Next(e)
-		if progress != nil && v.report.Events%10_000 == 0 {
-			progress(v.report.Events, head)
-		}
-	}
-	if err := rows.Err(); err != nil {
-		return v.report, fmt.Errorf("read events: %w", err)
-	}
-	report := v.Done()
-	if head != report.Head || hex.EncodeToString(hash) != report.Hash {
-		report.Faults = append(report.Faults, Fault{head, "ledger_head", "want position " + fmt.Sprint(report.Head) + " and the hash of the last event"})
-	}
-	return report, nil
 }
 
 // Locate answers where a signed record stands: the event of this place, if its

@@ -22,7 +22,7 @@ import (
 // history lists the decisions and receipts of each organization.
 var history = projection{
 	name:     "history",
-	tables:   "history",
+	tables:   []string{"history"},
 	version:  2,
 	handles:  []string{events.TypeDecisionRecorded, events.TypeApprovalRecorded, events.TypeReceiptRecorded},
 	apply:    applyHistory,
@@ -207,18 +207,23 @@ type HistoryPage struct {
 	Items      []HistoryItem `json:"items"`
 	Limit      int           `json:"limit"`
 	NextCursor *string       `json:"nextCursor" jsonschema:"nullable"`
+	Warnings   []string      `json:"warnings,omitempty" jsonschema_description:"What of the query was not understood, and so filtered nothing."`
 }
 
 // History lists the decisions and receipts of an organization, the newest first:
-// with actors only what those have caused. A cursor that cannot be read is the
-// first page. It waits until everything appended before
-// the call is visible: ErrBehind.
+// with actors only what those have caused. A cursor that no page gave is an empty last
+// page with a warning: whoever follows cursors must come to an end. It waits until
+// everything appended before the call is visible: ErrBehind.
 func (p *Projections) History(ctx context.Context, tenant string, actors []string, limit int, cursor string) (HistoryPage, error) {
 	if err := p.wait(ctx, history.name, tenant, ""); err != nil {
 		return HistoryPage{}, err
 	}
+	before, ok := sequenceOf(cursor)
+	if !ok {
+		return HistoryPage{Items: []HistoryItem{}, Limit: limit, Warnings: []string{wrongCursor}}, nil
+	}
 	items, err := p.items(ctx, tenant, `tenant = $1 and sequence < $2 and ($3::text[] is null or actor = any($3)) order by sequence desc limit $4`,
-		tenant, sequenceOf(cursor), actors, limit+1)
+		tenant, before, actors, limit+1)
 	if err != nil {
 		return HistoryPage{}, err
 	}
@@ -237,17 +242,22 @@ func cursorOf(sequence int64) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(cursorPrefix + strconv.FormatInt(sequence, 10)))
 }
 
-// sequenceOf is below which sequence a page begins; what is no cursor begins at
-// the newest.
-func sequenceOf(cursor string) int64 {
+const wrongCursor = "cursor is not one that a page gave, so there is nothing after it: leave it out for the first page"
+
+// sequenceOf is below which sequence a page begins: without a cursor at the newest.
+// It is not ok for what no page gave.
+func sequenceOf(cursor string) (before int64, ok bool) {
 	const newest = 1 << 62
+	if cursor == "" {
+		return newest, true
+	}
 	text, err := base64.RawURLEncoding.DecodeString(cursor)
 	digits, ok := strings.CutPrefix(string(text), cursorPrefix)
 	n, err2 := strconv.ParseInt(digits, 10, 64)
 	if err != nil || !ok || err2 != nil || n < 1 {
-		return newest
+		return 0, false
 	}
-	return n
+	return n, cursor == cursorOf(n)
 }
 
 // DecisionOfReceipt finds the decision a receipt of the organization is bound to,

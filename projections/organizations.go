@@ -15,7 +15,7 @@ import (
 // organizations knows the organizations of each member.
 var organizations = projection{
 	name:    "organizations",
-	tables:  "organizations, organization_members",
+	tables:  []string{"organizations", "organization_members"},
 	version: 1,
 	handles: []string{
 		events.TypeOrganizationCreated, events.TypeOrganizationUpdated, events.TypeMemberAdded, events.TypeMemberRemoved,

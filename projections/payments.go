@@ -16,7 +16,7 @@ import (
 // others have come to. Only the stream of a payment decides about it.
 var payments = projection{
 	name:    "payments",
-	tables:  "payments",
+	tables:  []string{"payments"},
 	version: 1,
 	handles: []string{
 		events.TypePaymentClaimed, events.TypePaymentSettled, events.TypePaymentRefused, events.TypePaymentUnknown,

@@ -19,7 +19,7 @@ import (
 // status keeps the record of each workflow for its 30 days.
 var status = projection{
 	name:    "status",
-	tables:  "workflow_status",
+	tables:  []string{"workflow_status"},
 	version: 1,
 	handles: []string{events.TypeWorkflowCompleted},
 	apply:   applyStatus,

@@ -9,9 +9,11 @@
 //	countersign key issue|revoke    API keys
 //	countersign org create|…        organizations, members, tokens
 //	countersign policy activate|…   the policy of an organization
+//	countersign signer list|rotate  keys that sign
 //	countersign payments list|…     payments over x402
 //	countersign refunds list|…      what is paid back
 //	countersign entitlements list|… customers' access to products
+//	countersign replay rebuild      build a read model anew
 //	countersign migrate             the database schema
 //	countersign doctor              what works here and what does not
 //
@@ -46,9 +48,11 @@ type cli struct {
 	Org          orgCmd          `cmd:"" help:"Organizations, their members and tokens."`
 	Policy       policyCmd       `cmd:"" help:"The policy of an organization: check, draft, activate, preview, explain."`
 	Check        checkCmd        `cmd:"" help:"Just before executing: is this pending call the one that was decided about? Exit 1: it may not be made."`
+	Signer       signerCmd       `cmd:"" help:"Keys that sign records and checkpoints: list, rotate."`
 	Payments     paymentsCmd     `cmd:"" help:"Payments over x402, for operators."`
 	Refunds      refundsCmd      `cmd:"" help:"Refunds of payments over x402, for operators."`
 	Entitlements entitlementsCmd `cmd:"" help:"Customers' access to products, for operators: list, grant, revoke."`
+	Replay       replayCmd       `cmd:"" help:"Build again from the events what was built from them."`
 	Migrate      migrateCmd      `cmd:"" help:"The database schema."`
 	Doctor       doctorCmd       `cmd:"" help:"Check what works here, in words."`
 	Config       configCmd       `cmd:"" help:"Print every setting, its value (secrets masked) and where it comes from."`

@@ -5,8 +5,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/localpg"
+	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/migrations"
 )
 
@@ -26,6 +29,9 @@ type node struct {
 	ledger *ledger.Ledger
 	server *privateServer // nil with DATABASE_URL
 	log    *slog.Logger
+
+	checkpoints ledger.Checkpoints
+	rollback    *ledger.Rollback // the database was put back: this node only reads
 }
 
 // openNode starts or joins the database of the settings, brings its schema up to
@@ -68,41 +74,114 @@ func (n *node) open(ctx context.Context, d *data, url string, migrate, developme
 	if err != nil {
 		return err
 	}
+	next, err := d.keyFor("NEXT_SIGNING_KEY", d.NextKey, "", false)
+	if err != nil {
+		return err
+	}
 	if n.ledger, err = ledger.Open(ctx, url, ledger.Options{Log: n.log}); err != nil {
 		return err
 	}
-	n.app = &commands.App{Ledger: n.ledger, Signer: signer, Clock: time.Now, BaseURL: strings.TrimSuffix(baseURL, "/"), Environment: "live", Products: products}
+	n.app = &commands.App{Ledger: n.ledger, Signer: signer, NextSigner: next, Clock: time.Now, BaseURL: strings.TrimSuffix(baseURL, "/"), Environment: "live", Products: products}
 	if d.private() {
 		n.app.Environment = "dev" // its keys may be development keys
 	}
-	if signer != nil {
-		if err := n.ledger.Activate(ctx, signer, "evt_"+ulid.Make().String()); err != nil {
+	if n.checkpoints, err = d.checkpoints(development && d.private()); err != nil {
+		return err
+	}
+	if err := n.checkOutside(ctx, d, n.checkpoints); err != nil {
+		return err
+	}
+	if signer != nil && n.ledger.Stopped() == nil {
+		if err := n.activate(ctx, signer, next); err != nil {
 			if errors.Is(err, ledger.ErrForeignKey) {
 				return fmt.Errorf("%w: it belongs to another environment or was retired; start with the key that signed this ledger", err)
 			}
 			return fmt.Errorf("activate the signing key: %w", err)
 		}
 	}
-	return n.openVault(ctx, d)
+	return n.openVault(ctx, d, development && d.private())
 }
 
-func (n *node) openVault(ctx context.Context, d *data) error {
-	var kek []byte
-	var err error
-	switch {
-	case d.DataKEK != "":
-		if kek, err = hex.DecodeString(d.DataKEK); err != nil || len(kek) != 32 {
-			return errors.New("DATA_KEK: want 64 hex digits")
-		}
-	case n.app.Signer != nil:
-		if kek, err = ledger.DeriveKEK(make([]byte, 32)); err != nil {
+// activate makes the signer's key a key of this ledger, or checks that it, or the
+// one after it, is.
+func (n *node) activate(ctx context.Context, signer, next *seal.Signer) error {
+	err := n.ledger.Activate(ctx, signer, "evt_"+ulid.Make().String())
+	if errors.Is(err, ledger.ErrForeignKey) && next != nil {
+		return n.ledger.Activate(ctx, next, "evt_"+ulid.Make().String())
+	}
+	return err
+}
+
+// openVault opens what keeps personal members. Its key is of its own: a signing key
+// rotates, and one in a hardware module has no seed to derive anything from.
+func (n *node) openVault(ctx context.Context, d *data, development bool) error {
+	text := d.DataKEK
+	if text == "" && development {
+		var err error
+		if text, err = n.developmentKEK(ctx, d); err != nil {
 			return err
 		}
-	default:
-		return nil // what needs the vault answers 503
+	}
+	if text == "" {
+		return n.withoutKEK(ctx, d) // what needs the vault answers 503
+	}
+	kek, err := hex.DecodeString(text)
+	if err != nil || len(kek) != 32 {
+		return errors.New("DATA_KEK: want 64 hex digits")
 	}
 	n.app.Vault, err = n.ledger.OpenVault(ctx, kek)
 	return err
+}
+
+// developmentKEK reads the key of the data folder, which the first start makes. A
+// folder from before it had one keeps the key that was derived from its signing key:
+// what is wrapped stays readable, and from now on the two go their own ways.
+func (n *node) developmentKEK(ctx context.Context, d *data) (string, error) {
+	path := filepath.Join(d.dir(), "data.kek")
+	text, err := readSecret(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return text, err
+	}
+	held, err := n.ledger.HoldsDataKeys(ctx)
+	if err != nil || !held {
+		if err != nil {
+			return "", err
+		}
+		return developmentKey(path)
+	}
+	derived, err := d.derivedKEK()
+	if err != nil {
+		return "", err
+	}
+	return keepSecret(path, derived)
+}
+
+// derivedKEK is the key that earlier versions derived from the signing key.
+func (d *data) derivedKEK() (string, error) {
+	text := d.SigningKey
+	if text == "" {
+		var err error
+		if text, err = readSecret(filepath.Join(d.dir(), "signing.key")); err != nil {
+			return "", errors.New("DATA_KEK is not set, and the signing key it was derived from is not here")
+		}
+	}
+	seed, err := parseSeed(text)
+	if err != nil {
+		return "", fmt.Errorf("DATA_KEK is not set, and the signing key it was derived from is not a seed: %w", err)
+	}
+	kek, err := ledger.DeriveKEK(seed)
+	return hex.EncodeToString(kek), err
+}
+
+// withoutKEK refuses a database whose data keys were wrapped under a derived key:
+// new ones would have no key at all.
+func (n *node) withoutKEK(ctx context.Context, d *data) error {
+	held, err := n.ledger.HoldsDataKeys(ctx)
+	if err != nil || !held || d.SigningKey == "" {
+		return err
+	}
+	return errors.New("DATA_KEK is not set, and this ledger has data keys: set the key they are wrapped under; " +
+		"if it was derived from SIGNING_KEY until now, countersign signer kek prints it once")
 }
 
 // checkSchema refuses a database whose schema this program does not know.

@@ -23,7 +23,8 @@ type serveCmd struct {
 	data
 	service
 	x402Settings
-	Verbose bool `help:"Log every request." short:"v"`
+	Verbose        bool `help:"Log every request." short:"v"`
+	AcceptRollback bool `help:"Go on with a database that lacks published events; a signed event says which, for ever." name:"accept-rollback"`
 }
 
 const shutdownWithin = 20 * time.Second
@@ -60,6 +61,7 @@ type running struct {
 	address, metrics string
 	members          string // how they sign in, for people
 	checkout         string // how they pay by card
+	heads            string // where checkpoints are kept
 	payments         *settler
 	background       context.CancelFunc // of what settles payments
 	working          sync.WaitGroup
@@ -89,6 +91,7 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 		return nil, err
 	}
 	say := func(format string, args ...any) { fmt.Fprintf(progress, "countersign: "+format+"\n", args...) }
+	c.acceptRollback = c.AcceptRollback
 	if s.node, err = openNode(ctx, &c.data, c.Migrate, c.onThisMachine(), c.BaseURL, log, say); err != nil {
 		return nil, err
 	}
@@ -96,6 +99,9 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 		return nil, err
 	}
 	if s.node.app.SupportClients, err = c.supportClients(); err != nil {
+		return nil, err
+	}
+	if s.heads, err = s.node.keepCheckpoints(ctx); err != nil {
 		return nil, err
 	}
 	if s.projections, err = projections.Start(ctx, s.node.ledger, log); err != nil {
@@ -194,6 +200,7 @@ func (s *running) announce(o *output) error {
 	text := fmt.Sprintf(`countersign answers at %[1]s
   ledger    %[2]s, kept in %[3]s
   signing   %[4]s
+  heads     %[10]s
   payments  %[9]s
   members   %[6]s
   agents    %[7]s
@@ -205,7 +212,10 @@ next, in another terminal:
   curl -s %[1]s/api/agent-services/action-safety/quick -H 'Content-Type: application/json' \
        -H 'X-API-Key: THE_KEY' -d '{"command":"git push --force origin main"}'
 stop with Ctrl-C
-`, s.cmd.BaseURL, s.node.ledger.Origin(), where, key, s.metrics, s.members, agents, s.checkout, s.payments.said)
+`, s.cmd.BaseURL, s.node.ledger.Origin(), where, key, s.metrics, s.members, agents, s.checkout, s.payments.said, s.heads)
+	if r := s.node.rollback; r != nil {
+		fmt.Fprintf(o.stderr, "countersign: READING ONLY: %v\n", r)
+	}
 	return o.result(map[string]string{
 		"baseUrl": s.cmd.BaseURL, "origin": s.node.ledger.Origin(), "keyId": s.node.app.Signer.KeyID(), "metrics": "http://" + s.metrics + "/metrics",
 	}, text)

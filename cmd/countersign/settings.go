@@ -35,9 +35,17 @@ type data struct {
 	DatabaseURL string `help:"PostgreSQL to use instead of a private one." env:"DATABASE_URL" name:"database-url" placeholder:"URL" secret:""`
 	NoFetch     bool   `help:"Never download PostgreSQL."`
 	Origin      string `help:"Name of the ledger, for ever: a schemeless URL you control. Only the first start needs it." env:"LEDGER_ORIGIN" name:"ledger-origin" placeholder:"NAME"`
-	SigningKey  string `help:"Ed25519 seed that signs records: 64 hex digits or PKCS #8 PEM." env:"SIGNING_KEY" name:"signing-key" secret:"" placeholder:"KEY"`
+	SigningKey  string `help:"Ed25519 key that signs records: a seed as 64 hex digits or PKCS #8 PEM, or the ssh-ed25519 line of a key in the SSH agent." env:"SIGNING_KEY" name:"signing-key" secret:"" placeholder:"KEY"`
+	NextKey     string `help:"The signing key after this one: nodes that have both go on with it as soon as signer rotate activates it." env:"NEXT_SIGNING_KEY" name:"next-signing-key" secret:"" placeholder:"KEY"`
 	CatalogFile string `help:"Catalogue of products that takes the place of the built-in one." env:"CATALOG_FILE" name:"catalog-file" placeholder:"FILE"`
-	DataKEK     string `help:"Key of 64 hex digits that wraps the data keys of personal members; derived from the signing key by default." env:"DATA_KEK" name:"data-kek" secret:"" placeholder:"KEY"`
+	DataKEK     string `help:"Key of 64 hex digits that wraps the data keys of personal members. Keep a copy: without it they cannot be read." env:"DATA_KEK" name:"data-kek" secret:"" placeholder:"KEY"`
+
+	CheckpointKey     string   `help:"Key that signs the heads of the ledger's tree, as the signing key's but another." env:"CHECKPOINT_KEY" name:"checkpoint-key" secret:"" placeholder:"KEY"`
+	CheckpointDir     string   `help:"Folder for signed heads, best on another disk than the database; default: checkpoints in the data folder." env:"CHECKPOINT_DIR" name:"checkpoint-dir" placeholder:"DIR"`
+	CheckpointMirrors []string `help:"Further places: a folder, git:FOLDER, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME." env:"CHECKPOINT_MIRRORS" name:"checkpoint-mirrors" placeholder:"PLACE"`
+	Witnesses         []string `help:"Witnesses that cosign heads (C2SP tlog-witness), each as 'KEY URL'." env:"WITNESSES" name:"witnesses" placeholder:"WITNESS"`
+
+	acceptRollback bool // serve alone may
 }
 
 func (d *data) dir() string {
@@ -192,21 +200,7 @@ func (d *data) products() ([]commands.Product, error) {
 // signer makes the record signer of the settings. On the private database, and
 // only if nobody but this machine can ask, a development key is made and kept.
 func (d *data) signer(development bool) (*seal.Signer, error) {
-	text := d.SigningKey
-	if text == "" && development {
-		var err error
-		if text, err = developmentKey(filepath.Join(d.dir(), "signing.key")); err != nil {
-			return nil, err
-		}
-	}
-	if text == "" {
-		return nil, nil
-	}
-	seed, err := parseSeed(text)
-	if err != nil {
-		return nil, fmt.Errorf("SIGNING_KEY: %w", err)
-	}
-	return seal.NewSigner(seed)
+	return d.keyFor("SIGNING_KEY", d.SigningKey, "signing.key", development)
 }
 
 // tokenKeys are the keys of access tokens. They are other keys than the record
@@ -255,8 +249,12 @@ func developmentKey(path string) (string, error) {
 	}
 	seed := make([]byte, ed25519.SeedSize)
 	rand.Read(seed)
-	text = hex.EncodeToString(seed)
-	// O_EXCL: of two starts at once one makes the key and the other reads it.
+	return keepSecret(path, hex.EncodeToString(seed))
+}
+
+// keepSecret writes a secret that nobody else may read, and returns it, or the one
+// that is there already: of two starts at once one writes and the other reads.
+func keepSecret(path, text string) (string, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return readSecret(path)

@@ -244,6 +244,14 @@ func (e Envelope) Examine(keys Keys) []Check {
 	return checks
 }
 
+// Signed says whether a signature, in the one spelling that base64 has for it, is of
+// a key over a record in canonical form. What the record is worth is another
+// question: Examine asks it.
+func Signed(key ed25519.PublicKey, payloadType string, canonical []byte, signature string) bool {
+	octets, err := base64.StdEncoding.DecodeString(signature)
+	return err == nil && base64.StdEncoding.EncodeToString(octets) == signature && ed25519.Verify(key, preAuth(payloadType, canonical), octets)
+}
+
 // Good says whether nothing failed and the signature was checked and is right.
 func Good(checks []Check) bool {
 	signed := false

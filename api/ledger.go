@@ -1,0 +1,228 @@
+package api
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/gorilla/mux"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/tree"
+	"github.com/countersign/countersign/policy"
+)
+
+// proofWait bounds how long POST /api/verify?wait=proof waits for a checkpoint.
+const proofWait = 2 * time.Second
+
+// checkpointHeader tells every caller the newest head of the tree: who keeps it is
+// a witness.
+const checkpointHeader = "Ledger-Checkpoint"
+
+// ledgerRoutes are the heads, tiles and proofs of the ledger's tree, as C2SP
+// tlog-tiles has them: programs that read other transparency logs read this one.
+// They are public and say nothing but hashes.
+func (s *Server) ledgerRoutes(add func(string, http.Handler, ...string)) {
+	for path, answer := range map[string]func(*http.Request) (reply, error){
+		"/api/ledger/checkpoint":            s.showCheckpoint,
+		"/api/ledger/proof":                 s.showProof,
+		"/api/ledger/consistency":           s.showConsistency,
+		"/api/ledger/tile/{level:[0-9]+}/{n:.+}":   s.showTile,
+		"/api/ledger/tile/entries/{n:.+}":   s.showEntries,
+		"/api/ledger/0/checkpoint":          s.showCheckpoint,
+		"/api/ledger/0/tile/{level:[0-9]+}/{n:.+}": s.showTile,
+	} {
+		op := &operation{success: http.StatusOK}
+		add(path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			ctx, cancel := context.WithTimeout(r.Context(), handlerTimeout)
+			defer cancel()
+			w.Header().Set("Access-Control-Allow-Origin", "*")
+			result, err := answer(r.WithContext(ctx))
+			if err != nil {
+				s.fail(w, r, false, err)
+				return
+			}
+			s.reply(w, r, op, result)
+		}), http.MethodGet)
+	}
+}
+
+var errNoCheckpoint = policy.Refuse(codeNotFound, "", "there is no checkpoint yet; the operator sets CHECKPOINT_KEY")
+
+// lasting are the headers of what never changes.
+func lasting() http.Header {
+	return http.Header{"Cache-Control": {"public, max-age=31536000, immutable"}}
+}
+
+func (s *Server) showCheckpoint(r *http.Request) (reply, error) {
+	_, newest, err := s.app.Ledger.Proofs(r.Context())
+	if err != nil {
+		return reply{}, unavailable(err)
+	}
+	if newest == nil {
+		return reply{}, errNoCheckpoint
+	}
+	return reply{body: newest.Note, media: "text/plain; charset=utf-8", header: http.Header{"Cache-Control": {"no-cache"}}}, nil
+}
+
+// proofOf is the answer of the two kinds of proof.
+type proofOf struct {
+	Position int64    `json:"position,omitempty"`
+	From     int64    `json:"from,omitempty"`
+	Size     int64    `json:"size"`
+	Root     string   `json:"root"`
+	Hashes   []string `json:"hashes"`
+}
+
+func hexes(hashes []tree.Hash) []string {
+	texts := make([]string, len(hashes))
+	for i, h := range hashes {
+		texts[i] = hex.EncodeToString(h[:])
+	}
+	return texts
+}
+
+// positive reads a positive number of the query; where it is absent and there is
+// a default, that.
+func positive(r *http.Request, name string, otherwise int64) (int64, error) {
+	text := r.URL.Query().Get(name)
+	if text == "" && otherwise > 0 {
+		return otherwise, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 1 {
+		return 0, policy.Refuse(codeInvalidBody, "/"+name, name+" must be a positive integer")
+	}
+	return n, nil
+}
+
+func (s *Server) showProof(r *http.Request) (reply, error) {
+	proofs, newest, err := s.app.Ledger.Proofs(r.Context())
+	if err != nil {
+		return reply{}, unavailable(err)
+	}
+	if newest == nil {
+		return reply{}, errNoCheckpoint
+	}
+	position, err := positive(r, "position", 0)
+	if err != nil {
+		return reply{}, err
+	}
+	size, err := positive(r, "size", newest.Size)
+	if err != nil {
+		return reply{}, err
+	}
+	if position > size || size > newest.Size {
+		return reply{}, policy.Refuse(codeNotFound, "", "no checkpoint covers this position yet; the newest is at /api/ledger/checkpoint")
+	}
+	root, err := proofs.Root(size)
+	if err != nil {
+		return reply{}, unavailable(err)
+	}
+	hashes, err := proofs.Inclusion(size, position)
+	if err != nil {
+		return reply{}, unavailable(err)
+	}
+	return reply{value: proofOf{Position: position, Size: size, Root: hex.EncodeToString(root[:]), Hashes: hexes(hashes)}, header: lasting()}, nil
+}
+
+func (s *Server) showConsistency(r *http.Request) (reply, error) {
+	proofs, newest, err := s.app.Ledger.Proofs(r.Context())
+	if err != nil {
+		return reply{}, unavailable(err)
+	}
+	if newest == nil {
+		return reply{}, errNoCheckpoint
+	}
+	from, err := positive(r, "from", 0)
+	if err != nil {
+		return reply{}, err
+	}
+	to, err := positive(r, "to", newest.Size)
+	if err != nil {
+		return reply{}, err
+	}
+	if from > to || to > newest.Size {
+		return reply{}, policy.Refuse(codeNotFound, "", "no checkpoint covers these sizes; the newest is at /api/ledger/checkpoint")
+	}
+	root, err := proofs.Root(to)
+	if err != nil {
+		return reply{}, unavailable(err)
+	}
+	hashes, err := proofs.Consistency(from, to)
+	if err != nil {
+		return reply{}, unavailable(err)
+	}
+	return reply{value: proofOf{From: from, Size: to, Root: hex.EncodeToString(root[:]), Hashes: hexes(hashes)}, header: lasting()}, nil
+}
+
+func (s *Server) showTile(r *http.Request) (reply, error) {
+	level, err := strconv.ParseUint(mux.Vars(r)["level"], 10, 6)
+	n, width, err2 := tree.ParseNumber(mux.Vars(r)["n"])
+	if err := errors.Join(err, err2); err != nil {
+		return reply{}, policy.Refuse(codeNotFound, "", "want /api/ledger/tile/LEVEL/NUMBER as C2SP tlog-tiles writes them")
+	}
+	data, err := s.app.Ledger.Tile(r.Context(), int(level), n, width)
+	if err != nil {
+		return reply{}, unavailable(err)
+	}
+	if data == nil {
+		return reply{}, policy.Refuse(codeNotFound, "", "the newest checkpoint covers no such tile")
+	}
+	return reply{body: data, media: "application/octet-stream", header: lasting()}, nil
+}
+
+// showEntries is a bundle of leaves: of each its length, 32, in two octets, and the
+// hash of the event.
+func (s *Server) showEntries(r *http.Request) (reply, error) {
+	n, width, err := tree.ParseNumber(mux.Vars(r)["n"])
+	if err != nil {
+		return reply{}, policy.Refuse(codeNotFound, "", "want /api/ledger/tile/entries/NUMBER as C2SP tlog-tiles writes it")
+	}
+	tile, err := s.app.Ledger.Tile(r.Context(), 0, n, width)
+	if err != nil {
+		return reply{}, unavailable(err)
+	}
+	if tile == nil {
+		return reply{}, policy.Refuse(codeNotFound, "", "the newest checkpoint covers no such entries")
+	}
+	stored, err := s.app.Ledger.After(r.Context(), n*tree.Width, width)
+	if err != nil {
+		return reply{}, unavailable(err)
+	}
+	var body []byte
+	for _, e := range stored {
+		body = append(binary.BigEndian.AppendUint16(body, uint16(len(e.Hash))), e.Hash[:]...)
+	}
+	return reply{body: body, media: "application/octet-stream", header: lasting()}, nil
+}
+
+// include proves that the newest checkpoint holds an event; with wait it waits a
+// moment for one that does. It is nil where there is none.
+func (s *Server) include(ctx context.Context, position int64, wait bool) (*inclusion, error) {
+	if wait {
+		waiting, cancel := context.WithTimeout(ctx, proofWait)
+		defer cancel()
+		s.app.Ledger.Covered(waiting, position)
+	}
+	proofs, newest, err := s.app.Ledger.Proofs(ctx)
+	if err != nil || newest == nil || newest.Size < position {
+		return nil, err
+	}
+	hashes, err := proofs.Inclusion(newest.Size, position)
+	if err != nil {
+		return nil, &commands.Unavailable{Cause: err}
+	}
+	return &inclusion{Position: position, Size: newest.Size, Root: hex.EncodeToString(newest.Root[:]), Hashes: hexes(hashes), Checkpoint: string(newest.Note)}, nil
+}
+
+// tellCheckpoint names the newest head in an answer.
+func (s *Server) tellCheckpoint(h http.Header) {
+	if newest := s.app.Ledger.Checkpoint(); newest != nil {
+		h[checkpointHeader] = []string{newest.Short}
+	}
+}

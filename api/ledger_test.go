@@ -1,0 +1,142 @@
+package api
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/seal"
+)
+
+// keepCheckpoints starts them on a node.
+func keepCheckpoints(n *node) {
+	n.t.Helper()
+	signer, err := seal.NewSigner(bytes.Repeat([]byte{0xc4}, 32))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	err = n.app.Ledger.KeepCheckpoints(n.t.Context(), ledger.Checkpoints{Signer: signer, Folder: checkpoint.Folder{Path: n.t.TempDir()}},
+		func() string { return n.app.NewID("evt_") })
+	if err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// tiles fetches over HTTP what another program's client asks for.
+type tiles struct{ n *node }
+
+func (f tiles) Height() int { return 8 }
+
+func (f tiles) SaveTiles([]tlog.Tile, [][]byte) {}
+
+func (f tiles) ReadTiles(wanted []tlog.Tile) ([][]byte, error) {
+	var found [][]byte
+	for _, t := range wanted {
+		// Their paths begin with the height, C2SP's do not.
+		a := f.n.send(http.MethodGet, "/api/ledger/"+strings.Replace(t.Path(), "tile/8/", "tile/", 1), "")
+		if a.status != http.StatusOK {
+			return nil, fmt.Errorf("%s: %v", t.Path(), a)
+		}
+		found = append(found, a.body)
+	}
+	return found, nil
+}
+
+// With nothing but the public key, the checkpoint and the tiles, a client that is
+// not ours proves that a record stands in the ledger.
+func TestAnotherClientProvesARecord(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	if a := n.send(http.MethodGet, "/api/ledger/checkpoint", ""); a.status != http.StatusNotFound {
+		t.Errorf("before the first checkpoint: %v", a)
+	}
+	keepCheckpoints(n)
+	key := n.issueKey()
+	run := n.post("/api/agent-services/action-safety/run", key, `{"command":"ls"}`)
+	if run.status != http.StatusOK {
+		t.Fatal(run)
+	}
+	var answer struct{ Receipt seal.Envelope }
+	if err := json.Unmarshal(run.body, &answer); err != nil || answer.Receipt.Ledger == nil {
+		t.Fatalf("%s %v", run.body, err)
+	}
+	place := *answer.Receipt.Ledger
+	verified := n.post("/api/verify?wait=proof", "", string(run.body))
+	var proof struct {
+		Valid     bool
+		Inclusion *inclusion
+	}
+	if err := json.Unmarshal(verified.body, &proof); err != nil || !proof.Valid || proof.Inclusion == nil || proof.Inclusion.Position != place.Position {
+		t.Fatalf("%s, %v", verified.body, err)
+	}
+	verifier, err := note.NewVerifier(checkpoint.VerifierKey(n.app.Ledger.Origin(), ed25519.NewKeyFromSeed(bytes.Repeat([]byte{0xc4}, 32)).Public().(ed25519.PublicKey)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	head := n.send(http.MethodGet, "/api/ledger/checkpoint", "")
+	opened, err := note.Open(head.body, note.VerifierList(verifier))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var size int64
+	var root string
+	if _, err := fmt.Sscanf(strings.SplitN(opened.Text, "\n", 2)[1], "%d\n%s", &size, &root); err != nil {
+		t.Fatal(err)
+	}
+	if got := head.header.Get("Ledger-Checkpoint"); got != fmt.Sprintf("%d %s", size, root) {
+		t.Errorf("header %q", got)
+	}
+	rootHash, err := base64.StdEncoding.DecodeString(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := tlog.TileHashReader(tlog.Tree{N: size, Hash: tlog.Hash(rootHash)}, tiles{n})
+	eventHash, err := hex.DecodeString(place.EventHash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	included, err := tlog.ProveRecord(size, place.Position-1, client)
+	if err == nil {
+		err = tlog.CheckRecord(included, size, tlog.Hash(rootHash), place.Position-1, tlog.RecordHash(eventHash))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shown proofOf
+	a := n.send(http.MethodGet, fmt.Sprintf("/api/ledger/proof?position=%d&size=%d", place.Position, size), "")
+	if err := json.Unmarshal(a.body, &shown); err != nil || len(shown.Hashes) != len(included) {
+		t.Fatalf("%v, %v", a, err)
+	}
+	for i, h := range included {
+		if shown.Hashes[i] != hex.EncodeToString(h[:]) {
+			t.Errorf("hash %d is another one", i)
+		}
+	}
+	a = n.send(http.MethodGet, fmt.Sprintf("/api/ledger/consistency?from=1&to=%d", size), "")
+	if a.status != http.StatusOK {
+		t.Error(a)
+	}
+	a = n.send(http.MethodGet, fmt.Sprintf("/api/ledger/tile/entries/000.p/%d", size), "")
+	if at := int(place.Position-1) * 34; a.status != http.StatusOK || !bytes.Equal(a.body[at+2:at+34], eventHash) {
+		t.Errorf("entries: %v", a)
+	}
+	for path, status := range map[string]int{
+		"proof?position=0": 400, "proof": 400, "proof?position=9999": 404, "consistency?from=2&to=1": 404, "consistency?from=x": 400,
+		"tile/0/999": 404, "tile/0/x": 404, "tile/x/000": 404, "tile/0/000.p/255": 404, "tile/entries/7": 404,
+	} {
+		if a := n.send(http.MethodGet, "/api/ledger/"+path, ""); a.status != status {
+			t.Errorf("%s: %v", path, a)
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/seal"
+)
+
+// checkpoints reads where and with which key the tree's heads are kept. The signer
+// is nil without a key; the private database makes one if it may.
+func (d *data) checkpoints(development bool) (ledger.Checkpoints, error) {
+	c := ledger.Checkpoints{Folder: checkpoint.Folder{Path: d.CheckpointDir}}
+	if d.CheckpointDir == "" {
+		c.Folder.Path = filepath.Join(d.dir(), "checkpoints")
+	}
+	for _, place := range d.CheckpointMirrors {
+		store, err := checkpoint.ParseStore(place, os.Getenv)
+		if err != nil {
+			return c, fmt.Errorf("CHECKPOINT_MIRRORS: %w", err)
+		}
+		c.Mirrors = append(c.Mirrors, store)
+	}
+	for _, text := range d.Witnesses {
+		witness, err := checkpoint.ParseWitness(text)
+		if err != nil {
+			return c, fmt.Errorf("WITNESSES: %w", err)
+		}
+		c.Witnesses = append(c.Witnesses, witness)
+	}
+	var err error
+	c.Signer, err = d.keyFor("CHECKPOINT_KEY", d.CheckpointKey, "checkpoint.key", development)
+	return c, err
+}
+
+// keyFor makes the signer of a setting: a seed, or the public key of one that an
+// SSH agent holds. Where a development key is allowed, it is made and kept.
+func (d *data) keyFor(name, text, file string, development bool) (*seal.Signer, error) {
+	if text == "" && development {
+		var err error
+		if text, err = developmentKey(filepath.Join(d.dir(), file)); err != nil {
+			return nil, err
+		}
+	}
+	if text == "" {
+		return nil, nil
+	}
+	signer, err := parseSigner(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return signer, nil
+}
+
+// checkOutside holds the database against the notes outside of it, before the first
+// append. A database that was put back is served for reading only, unless its loss
+// was accepted.
+func (n *node) checkOutside(ctx context.Context, d *data, c ledger.Checkpoints) error {
+	found, unreachable, err := n.ledger.CheckOutside(ctx, c)
+	for _, place := range unreachable {
+		n.log.Warn("a place of checkpoints could not be asked", "place", place)
+	}
+	var rollback *ledger.Rollback
+	switch {
+	case errors.As(err, &rollback) && !d.acceptRollback:
+		n.rollback = rollback
+		n.ledger.Refuse(rollback)
+		return nil
+	case errors.As(err, &rollback):
+		if n.app.Signer == nil {
+			return errors.New("--accept-rollback needs SIGNING_KEY: what was lost is stated by a signed event")
+		}
+		n.log.Warn("going on without events that were lost", "from", rollback.From, "to", rollback.To)
+		return n.ledger.AcceptRollback(ctx, rollback, n.app.Signer, "evt_"+ulid.Make().String())
+	case errors.Is(err, ledger.ErrTampered):
+		n.ledger.Refuse(err)
+		return nil
+	case err != nil:
+		return fmt.Errorf("look at the checkpoints outside the database: %w", err)
+	case d.acceptRollback:
+		return errors.New("--accept-rollback: the database lacks nothing that a checkpoint knows of; start without it")
+	case !found && c.Signer != nil:
+		if head, err := n.ledger.Head(ctx); err == nil && head > 0 {
+			n.log.Warn("no checkpoint lies outside the database: that it was put back cannot be excluded", "place", c.Folder.Path)
+		}
+	}
+	return nil
+}
+
+// keepCheckpoints begins to sign heads, where there is a key for it.
+func (n *node) keepCheckpoints(ctx context.Context) (said string, err error) {
+	where := []string{n.checkpoints.Folder.Path}
+	for _, m := range n.checkpoints.Mirrors {
+		where = append(where, m.String())
+	}
+	switch {
+	case n.ledger.Stopped() != nil:
+		return "none: this node only reads", nil
+	case n.checkpoints.Signer == nil:
+		return "none (set CHECKPOINT_KEY): a database that is put back would not be noticed", nil
+	case n.app.Signer.KeyID() == n.checkpoints.Signer.KeyID():
+		return "", errors.New("CHECKPOINT_KEY is the signing key: checkpoints need a key of their own")
+	}
+	err = n.ledger.KeepCheckpoints(ctx, n.checkpoints, func() string { return "evt_" + ulid.Make().String() })
+	if err != nil {
+		return "", fmt.Errorf("keep checkpoints: %w", err)
+	}
+	return "key " + n.checkpoints.Signer.KeyID() + ", kept in " + strings.Join(where, ", "), nil
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/countersign/countersign/ledger"
+)
+
+// signerCmd shows and changes the keys that sign.
+type signerCmd struct {
+	List   signerListCmd   `cmd:"" help:"Print the ledger's signing keys: purpose, and the positions between which each is valid."`
+	Rotate signerRotateCmd `cmd:"" help:"Activate a new key, signed by the one before it and by itself, and retire that one."`
+	KEK    signerKEKCmd    `cmd:"" name:"kek" help:"Print the key that earlier versions derived from SIGNING_KEY to wrap data keys: set it as DATA_KEK."`
+}
+
+type signerListCmd struct{ data }
+
+// listedKey is one line of signer list.
+type listedKey struct {
+	KeyID   string `json:"keyId"`
+	Purpose string `json:"purpose"`
+	From    int64  `json:"fromPosition"`
+	To      int64  `json:"toPosition"`       // 0: active
+	Void    int64  `json:"voidFromPosition"` // 0: every signature counts
+}
+
+// Run prints the keys, in the order of their activation.
+func (c *signerListCmd) Run(ctx context.Context, o *output) error {
+	n, err := openNode(ctx, &c.data, false, true, "", slog.New(slog.DiscardHandler), func(string, ...any) {})
+	if err != nil {
+		return err
+	}
+	defer n.close()
+	ring, _, err := n.ledger.Keyring(ctx)
+	if err != nil {
+		return err
+	}
+	keys := []listedKey{}
+	for _, k := range ring {
+		keys = append(keys, listedKey{k.ID, k.Purpose, k.From, k.To, k.Void})
+	}
+	slices.SortFunc(keys, func(a, b listedKey) int { return int(a.From - b.From) })
+	var b strings.Builder
+	for _, k := range keys {
+		state := "active"
+		if k.To > 0 {
+			state = fmt.Sprintf("to %d", k.To)
+		}
+		if k.Void > 0 {
+			state += fmt.Sprintf(", compromised from %d", k.Void)
+		}
+		fmt.Fprintf(&b, "%s  %-10s  from %d  %s\n", k.KeyID, k.Purpose, k.From, state)
+	}
+	return o.result(keys, b.String())
+}
+
+type signerRotateCmd struct {
+	data
+	Purpose         string `help:"record or checkpoint." enum:"record,checkpoint" default:"record"`
+	CompromisedFrom int64  `help:"Position from which signatures of the old key count for nothing: somebody else has it." name:"compromised-from" placeholder:"POSITION"`
+}
+
+// Run rotates. Nodes that were started with NEXT_SIGNING_KEY go on with it at once,
+// others answer 503 until they are started with it as SIGNING_KEY.
+func (c *signerRotateCmd) Run(ctx context.Context, o *output) error {
+	if c.NextKey == "" {
+		return errors.New("NEXT_SIGNING_KEY is not set: give the new key there, or with --next-signing-key")
+	}
+	next, err := parseSigner(c.NextKey)
+	if err != nil {
+		return fmt.Errorf("NEXT_SIGNING_KEY: %w", err)
+	}
+	n, err := openNode(ctx, &c.data, false, true, "", newLog(slog.LevelWarn), func(string, ...any) {})
+	if err != nil {
+		return err
+	}
+	defer n.close()
+	from := n.app.Signer
+	if c.Purpose == ledger.PurposeCheckpoint {
+		from = n.checkpoints.Signer
+	}
+	if from == nil {
+		return errors.New("the key to be replaced is not here: it signs the activation of the next one")
+	}
+	err = n.ledger.Rotate(ctx, ledger.Rotation{Purpose: c.Purpose, From: from, To: next, CompromisedFrom: c.CompromisedFrom, Actor: "operator",
+		EventIDs: [2]string{"evt_" + ulid.Make().String(), "evt_" + ulid.Make().String()}})
+	if err != nil {
+		return fmt.Errorf("rotate: %w", err)
+	}
+	setting := map[string]string{ledger.PurposeRecord: "SIGNING_KEY", ledger.PurposeCheckpoint: "CHECKPOINT_KEY"}[c.Purpose]
+	return o.result(map[string]string{"retired": from.KeyID(), "active": next.KeyID()},
+		fmt.Sprintf("%s is retired, %s signs from now on: set it as %s and start the nodes with it\n", from.KeyID(), next.KeyID(), setting))
+}
+
+type signerKEKCmd struct{ data }
+
+// Run prints the derived key and nothing else, so that it can be piped into a
+// secret store.
+func (c *signerKEKCmd) Run(o *output) error {
+	kek, err := c.derivedKEK()
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(o.stdout, kek+"\n")
+	return err
+}

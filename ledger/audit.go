@@ -1,0 +1,584 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/tree"
+)
+
+// Audit is how a database is verified. The zero value takes origin and keys from
+// the database itself, and the report says so.
+type Audit struct {
+	Origin      string                       // with the partition: ledger.example.com/countersign/0
+	Keys        map[string]ed25519.PublicKey // that the auditor holds, by id, of both purposes; nil: the database's
+	Pins        []Pin                        // notes from outside
+	KEK         []byte                       // opens personal members; nil: what they hide is not checked
+	ChainOnly   bool                         // no records and signatures: chain, tree and head alone
+	Workers     int                          // 0: one for each core
+	Progress    func(events, head int64)     // told now and then
+	spanEvents  int64                        // of one range; 0: auditSpan
+	spillOctets int                          // of one bucket before it goes to a file; 0: spillOctets
+}
+
+// Pin is a note that somebody kept outside of the database.
+type Pin struct {
+	Name string // for people: where it came from
+	Note []byte
+}
+
+const (
+	// auditSpan is a range's length: a whole number of tiles, read in one short
+	// statement. Nothing holds a snapshot over the walk: that would keep dead head
+	// rows alive and slow every append down.
+	auditSpan = 32 * tree.Width
+	// auditAhead are ranges that may be done before their turn, per worker.
+	auditAhead = 2
+)
+
+// AuditDatabase verifies one partition of a ledger from its first event to the head
+// as it is at the start. It writes nothing, needs only the right to select, and
+// takes no word of the database for granted that the audit brings itself. The error
+// is of what could not be read; what is false is in the report.
+func AuditDatabase(ctx context.Context, databaseURL string, a Audit) (Report, error) {
+	cfg, err := pgxpool.ParseConfig(databaseURL)
+	if err != nil {
+		return Report{}, errors.New("DATABASE_URL is not a PostgreSQL connection string")
+	}
+	cfg.MaxConns = max(cfg.MaxConns, int32(a.workers())+4)
+	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, `set default_transaction_read_only = on; set enable_seqscan = off; set enable_bitmapscan = off`)
+		return err
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return Report{}, fmt.Errorf("connect to the database: %w", err)
+	}
+	defer pool.Close()
+	return a.run(ctx, pool, partition)
+}
+
+// VerifyDatabase audits this ledger's own database, trusting what it says about
+// its origin and keys. progress, if not nil, hears the number of events now and then.
+func (l *Ledger) VerifyDatabase(ctx context.Context, progress func(events, head int64)) (Report, error) {
+	return Audit{Origin: l.origin, Progress: progress}.run(ctx, l.pool, partition)
+}
+
+func (a Audit) workers() int {
+	if a.Workers > 0 {
+		return a.Workers
+	}
+	return runtime.GOMAXPROCS(0)
+}
+
+// audit is one run. Its goroutine owns everything here but set and vault, which
+// guard themselves.
+type audit struct {
+	Audit
+	pool   *pgxpool.Pool
+	p      int16
+	report Report
+	ring   Keyring
+	keys   []Event // the signing_key stream as it was read first
+	seen   []Event // and as the walk met it
+	set    *set
+	vault  *auditVault
+
+	head struct {
+		pos, epoch int64
+		hash       Hash
+	}
+	tree       tree.Builder
+	treeHead   storedHead
+	pins       []pinned
+	treeFaulty map[int64]bool // tiles of level 0 already named
+
+	tenants  map[string]*tenantEnd
+	last     edgeEvent // the last event of the range before
+	erased   []erasure
+	declared int64 // epoch of the last declared rollback
+	unopened int64
+}
+
+type storedHead struct {
+	size       int64
+	root, edge []byte
+}
+
+// pinned is a note to be met at its size.
+type pinned struct {
+	Pin
+	checkpoint.Checkpoint
+	met bool
+}
+
+// tenantEnd is a tenant's chain as far as the walk has come.
+type tenantEnd struct {
+	tenantHead
+	policy string // hash of the active policy
+}
+
+func (a Audit) run(ctx context.Context, pool *pgxpool.Pool, p int16) (Report, error) {
+	r := &audit{Audit: a, pool: pool, p: p, tenants: map[string]*tenantEnd{}, treeFaulty: map[int64]bool{},
+		report: Report{Faults: []Fault{}, Trusted: []string{}, Gaps: []string{}}}
+	if r.spanEvents == 0 {
+		r.spanEvents = auditSpan
+	}
+	var err error
+	if r.set, err = newSet(a.spillOctets); err != nil {
+		return r.report, err
+	}
+	defer r.set.close()
+	for _, step := range []func(context.Context) error{r.begin, r.readKeys, r.readPins, r.walk, r.finishTree, r.dataKeys, r.strayRows} {
+		if err := step(ctx); err != nil {
+			return r.report, err
+		}
+	}
+	if err := r.set.check(r.fault); err != nil {
+		return r.report, err
+	}
+	r.conclude()
+	return r.report, nil
+}
+
+func (r *audit) fault(f Fault) {
+	if len(r.report.Faults) >= maxFaults {
+		r.report.More = true
+		return
+	}
+	r.report.Faults = append(r.report.Faults, f)
+}
+
+// begin notes the tree head and then the head: what is appended later is not looked
+// at.
+func (r *audit) begin(ctx context.Context) error {
+	err := r.pool.QueryRow(ctx, `select size, root, edge from tree_head where p = $1`, r.p).Scan(&r.treeHead.size, &r.treeHead.root, &r.treeHead.edge)
+	if errors.Is(err, pgx.ErrNoRows) {
+		r.fault(Fault{"tree_head", fmt.Sprintf("p %d", r.p), 0, "p", "want a row for each partition"})
+	} else if err != nil {
+		return fmt.Errorf("read tree head: %w", err)
+	}
+	var origin string
+	err = r.pool.QueryRow(ctx, `select origin, epoch, pos, last_hash from ledger_head where p = $1`, r.p).
+		Scan(&origin, &r.head.epoch, &r.head.pos, into(&r.head.hash))
+	if errors.Is(err, pgx.ErrNoRows) {
+		r.fault(Fault{"ledger_head", fmt.Sprintf("p %d", r.p), 0, "p", "want a row for each partition"})
+		err = r.pool.QueryRow(ctx, `select coalesce(max(pos), 0) from events where p = $1`, r.p).Scan(&r.head.pos)
+	}
+	if err != nil {
+		return fmt.Errorf("read ledger head: %w", err)
+	}
+	if r.Origin == "" {
+		r.Origin = origin
+		r.report.Trusted = append(r.report.Trusted, "the origin, which the database gave: name it with --origin")
+	} else if origin != r.Origin {
+		r.headFault("origin", "want %s", r.Origin)
+	}
+	r.report.Origin = r.Origin
+	return nil
+}
+
+func (r *audit) headFault(column, format string, args ...any) {
+	r.fault(Fault{"ledger_head", fmt.Sprintf("p %d", r.p), 0, column, fmt.Sprintf(format, args...)})
+}
+
+// readKeys folds the signing keys first: every range needs them.
+func (r *audit) readKeys(ctx context.Context) error {
+	rows, err := r.pool.Query(ctx, `select p, `+columns+` from events where p = $1 and tenant = $2 and stream = $3 and pos <= $4 order by version`,
+		r.p, ServiceTenant, SigningKeyStream, r.head.pos)
+	if err == nil {
+		r.keys, err = pgx.CollectRows(rows, scanEvent)
+	}
+	if err != nil {
+		return fmt.Errorf("read signing keys: %w", err)
+	}
+	r.ring = Keyring{}
+	for _, e := range r.keys {
+		if err := r.ring.apply(e); err != nil {
+			r.fault(eventFault(e.Position, "payload", "%s", err))
+		}
+	}
+	if r.Keys == nil {
+		r.report.Trusted = append(r.report.Trusted, "the signing keys, which the database gave: bring them with --keys")
+	}
+	for id, key := range r.ring {
+		if trusted, known := r.Keys[id]; r.Keys != nil && (!known || !trusted.Equal(key.Public)) {
+			r.fault(eventFault(key.From, "payload", "the key %s is activated here, and it is not among those you trust", id))
+			delete(r.ring, id)
+		}
+	}
+	if r.vault, err = newAuditVault(r.pool, r.p, r.KEK); err != nil {
+		return err
+	}
+	return nil
+}
+
+// readPins opens the notes that were kept outside.
+func (r *audit) readPins(context.Context) error {
+	for _, pin := range r.Pins {
+		c, err := checkpoint.Open(pin.Note, r.Origin, r.checkpointKeys()...)
+		switch {
+		case err != nil:
+			r.fault(Fault{"checkpoints", "pinned by " + pin.Name, 0, "note", err.Error()})
+		case c.Size > r.head.pos:
+			r.fault(Fault{"events", fmt.Sprintf("pos %d to %d", r.head.pos+1, c.Size), r.head.pos + 1, "pos",
+				fmt.Sprintf("ROLLBACK: they are missing; %s has a checkpoint of %d events", pin.Name, c.Size)})
+		default:
+			r.pins = append(r.pins, pinned{Pin: pin, Checkpoint: c})
+		}
+	}
+	if len(r.Pins) == 0 {
+		r.report.Gaps = append(r.report.Gaps, "that history was not replaced before you first saw it (no --pin given)")
+	}
+	slices.SortFunc(r.pins, func(a, b pinned) int { return int(a.Size - b.Size) })
+	return nil
+}
+
+func (r *audit) checkpointKeys() []ed25519.PublicKey { return r.ring.Public(PurposeCheckpoint) }
+
+// walk reads the ranges in parallel and joins them in order.
+func (r *audit) walk(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	n := r.workers()
+	turns := make(chan chan spanResult, n*auditAhead)
+	jobs := make(chan func())
+	for range n {
+		go func() {
+			for job := range jobs {
+				job()
+			}
+		}()
+	}
+	go func() {
+		defer close(turns)
+		defer close(jobs)
+		for from := int64(0); from < r.head.pos; from += r.spanEvents {
+			turn := make(chan spanResult, 1)
+			from, to := from, min(from+r.spanEvents, r.head.pos)
+			select {
+			case turns <- turn:
+			case <-ctx.Done():
+				return
+			}
+			select {
+			case jobs <- func() { turn <- r.span(ctx, from, to) }:
+			case <-ctx.Done():
+				turn <- spanResult{err: ctx.Err()}
+				return
+			}
+		}
+	}()
+	for turn := range turns {
+		found := <-turn
+		if found.err != nil {
+			return fmt.Errorf("read events: %w", found.err)
+		}
+		if err := r.join(ctx, &found); err != nil {
+			return err
+		}
+		if r.Progress != nil {
+			r.Progress(r.report.Events, r.head.pos)
+		}
+	}
+	if r.last.more > 0 {
+		r.fault(eventFault(r.last.position, "more", "the ledger ends within an append of which %d events are missing", r.last.more))
+	}
+	want := Genesis(r.Origin, "")
+	if r.head.pos > 0 {
+		want = r.last.hash
+	}
+	if r.head.hash != want {
+		r.headFault("last_hash", "want %s, the hash of the event at %d", want, r.head.pos)
+	}
+	return nil
+}
+
+// join puts a range behind those before it.
+func (r *audit) join(ctx context.Context, s *spanResult) error {
+	for _, f := range s.faults {
+		r.fault(f)
+	}
+	r.report.Events += int64(len(s.hashes))
+	r.report.Records += s.records
+	r.unopened += s.unopened
+	for tenant, span := range s.tenants {
+		r.joinTenant(tenant, span)
+	}
+	if s.first.position > 0 {
+		if f := groupFault(r.last, s.first); f != nil {
+			r.fault(*f)
+		}
+		r.last = s.last
+	}
+	r.seen = append(r.seen, s.keys...)
+	r.erased = append(r.erased, s.erased...)
+	for _, epoch := range s.declared {
+		if epoch <= max(r.declared, 1) {
+			r.fault(eventFault(s.to, "payload", "a declared rollback names epoch %d after epoch %d", epoch, max(r.declared, 1)))
+		}
+		r.declared = epoch
+	}
+	return r.growTree(ctx, s)
+}
+
+func (r *audit) joinTenant(tenant string, s *tenantSpan) {
+	end := r.tenants[tenant]
+	if end == nil {
+		end = &tenantEnd{tenantHead: tenantHead{hash: Genesis(r.Origin, tenant)}}
+		r.tenants[tenant] = end
+	}
+	for _, f := range chainFaults(s.first, end.tenantHead, tenant) {
+		r.fault(f)
+	}
+	if s.needs.policy != "" && s.needs.policy != end.policy {
+		r.fault(eventFault(s.needs.position, "payload", "the decision names policy %s, and the active one was %q", s.needs.policy, end.policy))
+	}
+	end.tenantHead = s.last
+	if s.policy != "" {
+		end.policy = s.policy
+	}
+}
+
+// conclude compares what only the end of the walk knows.
+func (r *audit) conclude() {
+	if len(r.keys) != len(r.seen) || !slices.EqualFunc(r.keys, r.seen, func(a, b Event) bool { return a.Hash == b.Hash && a.Position == b.Position }) {
+		r.fault(Fault{"events", "stream signing_key", 0, "stream", "the walk met other signing keys than the look-up by stream"})
+	}
+	if want := max(r.declared, 1); r.head.epoch != 0 && r.head.epoch != want {
+		r.headFault("epoch", "want %d, that of the last declared rollback", want)
+	}
+	if r.unopened > 0 {
+		r.report.Gaps = append(r.report.Gaps, fmt.Sprintf("the personal members of %d events, which were not opened (DATA_KEK is not given, or they are erased)", r.unopened))
+	}
+	r.report.Tenants, r.report.Head, r.report.Hash = len(r.tenants), r.head.pos, r.last.hash.String()
+	if r.head.pos == 0 {
+		r.report.Hash = Hash(Genesis(r.Origin, "")).String()
+	}
+	slices.SortStableFunc(r.report.Faults, func(a, b Fault) int { return int(a.Position - b.Position) })
+}
+
+// strayRows looks for rows where none may be.
+func (r *audit) strayRows(ctx context.Context) error {
+	rows, err := r.pool.Query(ctx, `select e.p, e.pos from events e where e.p <> $1 limit 20`, r.p)
+	if err != nil {
+		return fmt.Errorf("read events: %w", err)
+	}
+	var p int16
+	var position int64
+	if _, err = pgx.ForEachRow(rows, []any{&p, &position}, func() error {
+		r.fault(Fault{"events", fmt.Sprintf("p %d, pos %d", p, position), position, "p", fmt.Sprintf("want %d", r.p)})
+		return nil
+	}); err != nil {
+		return fmt.Errorf("read events: %w", err)
+	}
+	// One statement sees one state: an event behind the head was never appended.
+	rows, err = r.pool.Query(ctx, `select e.pos from ledger_head h join events e on e.p = h.p and e.pos > h.pos where h.p = $1 limit 20`, r.p)
+	if err != nil {
+		return fmt.Errorf("read events: %w", err)
+	}
+	if _, err = pgx.ForEachRow(rows, []any{&position}, func() error {
+		r.fault(eventFault(position, "pos", "it stands behind the head"))
+		return nil
+	}); err != nil {
+		return fmt.Errorf("read events: %w", err)
+	}
+	for _, table := range []string{"ledger_head", "tree_head", "tiles", "checkpoints", "subject_keys"} {
+		if err := r.pool.QueryRow(ctx, `select count(*) from `+table+` where p <> $1`, r.p).Scan(&position); err != nil {
+			return fmt.Errorf("read %s: %w", table, err)
+		}
+		if position > 0 {
+			r.fault(Fault{table, fmt.Sprintf("%d rows", position), 0, "p", fmt.Sprintf("want %d", r.p)})
+		}
+	}
+	return nil
+}
+
+// growTree adds the leaves of a range, comparing every tile, checkpoint and pin on
+// the way.
+func (r *audit) growTree(ctx context.Context, s *spanResult) error {
+	notes, err := r.readNotes(ctx, s.from, s.to)
+	if err != nil {
+		return err
+	}
+	var full []tree.Tile
+	for _, hash := range s.hashes {
+		r.tree.Add(tree.Leaf(hash), func(t tree.Tile) { full = append(full, t) })
+		size := r.tree.Size()
+		for len(notes) > 0 && notes[0].size == size {
+			r.checkNote(notes[0])
+			notes = notes[1:]
+		}
+		for i := range r.pins {
+			if pin := &r.pins[i]; pin.Size == size {
+				pin.met = true
+				if pin.Root != r.tree.Root() {
+					r.fault(Fault{"events", fmt.Sprintf("pos 1 to %d", size), 0, "hash", "FORK: they are not the events that the checkpoint of " + pin.Name + " vouches for"})
+				}
+			}
+		}
+		if size == r.treeHead.size {
+			r.checkTreeHead()
+			if err := r.compareTiles(ctx, r.tree.Tiles(), true); err != nil {
+				return err
+			}
+		}
+	}
+	if limit := r.treeHead.size; r.tree.Size() > limit { // tiles are made up to the tree head
+		full = slices.DeleteFunc(full, func(t tree.Tile) bool { return (t.N+1)<<(tree.Height*(t.Level+1)) > limit })
+	}
+	return r.compareTiles(ctx, full, false)
+}
+
+type storedNote struct {
+	size int64
+	root []byte
+	note string
+}
+
+func (r *audit) readNotes(ctx context.Context, from, to int64) ([]storedNote, error) {
+	rows, err := r.pool.Query(ctx, `select size, root, note from checkpoints where p = $1 and size > $2 and size <= $3 order by size`, r.p, from, to)
+	if err != nil {
+		return nil, fmt.Errorf("read checkpoints: %w", err)
+	}
+	notes, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (n storedNote, err error) {
+		return n, row.Scan(&n.size, &n.root, &n.note)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read checkpoints: %w", err)
+	}
+	return notes, nil
+}
+
+func (r *audit) checkNote(n storedNote) {
+	r.report.Checkpoints++
+	row, root := fmt.Sprintf("size %d", n.size), r.tree.Root()
+	if !bytes.Equal(n.root, root[:]) {
+		r.fault(Fault{"checkpoints", row, n.size, "root", fmt.Sprintf("the events have the root %x", root)})
+	}
+	c, err := checkpoint.Open([]byte(n.note), r.Origin, r.checkpointKeys()...)
+	switch {
+	case err != nil:
+		r.fault(Fault{"checkpoints", row, n.size, "note", err.Error()})
+	case c.Size != n.size || c.Root != root:
+		r.fault(Fault{"checkpoints", row, n.size, "note", "it is a note of another size or root"})
+	}
+}
+
+func (r *audit) checkTreeHead() {
+	root := r.tree.Root()
+	var edge []byte
+	for _, h := range r.tree.Edge() {
+		edge = append(edge, h[:]...)
+	}
+	row := fmt.Sprintf("p %d", r.p)
+	if !bytes.Equal(r.treeHead.root, root[:]) {
+		r.fault(Fault{"tree_head", row, 0, "root", fmt.Sprintf("the first %d events have the root %x", r.treeHead.size, root)})
+	}
+	if !bytes.Equal(r.treeHead.edge, edge) {
+		r.fault(Fault{"tree_head", row, 0, "edge", fmt.Sprintf("it is not the edge of %d events", r.treeHead.size)})
+	}
+}
+
+// compareTiles compares stored tiles with those the events give. A partial one may
+// have grown since the tree head was read.
+func (r *audit) compareTiles(ctx context.Context, want []tree.Tile, partial bool) error {
+	if len(want) == 0 {
+		return nil
+	}
+	found, err := readTiles(ctx, r.pool, r.p, want)
+	if err != nil {
+		return err
+	}
+	for i, w := range want {
+		got := found[i].Data
+		if partial && len(got) > len(w.Data) {
+			var size int64
+			if err := r.pool.QueryRow(ctx, `select size from tree_head where p = $1`, r.p).Scan(&size); err != nil {
+				return fmt.Errorf("read tree head: %w", err)
+			}
+			if size > r.treeHead.size {
+				got = got[:len(w.Data)]
+			}
+		}
+		row := fmt.Sprintf("level %d, n %d", w.Level, w.N)
+		switch {
+		case len(got) == 0 || !bytes.Equal(found[i].Data, got) && len(got) < len(w.Data):
+			r.fault(Fault{"tiles", row, 0, "data", "want a tile: every proof rests on it"})
+		case !bytes.Equal(got, w.Data):
+			r.fault(Fault{"tiles", row, 0, "data", "it does not hold the hashes of these events"})
+		}
+	}
+	return nil
+}
+
+// finishTree looks at what lies beyond the events: a tree head, tiles, checkpoints
+// and pins for which there are none.
+func (r *audit) finishTree(ctx context.Context) error {
+	if r.treeHead.size == 0 {
+		r.checkTreeHead0()
+	}
+	if r.treeHead.size > r.head.pos {
+		r.fault(Fault{"tree_head", fmt.Sprintf("p %d", r.p), 0, "size", fmt.Sprintf("the ledger ends at position %d", r.head.pos)})
+	}
+	for _, pin := range r.pins {
+		if !pin.met && pin.Size > 0 {
+			r.fault(Fault{"events", fmt.Sprintf("pos %d", pin.Size), pin.Size, "pos", "the checkpoint of " + pin.Name + " was not met"})
+		}
+	}
+	var size int64
+	if err := r.pool.QueryRow(ctx, `select coalesce(max(size), 0) from tree_head where p = $1`, r.p).Scan(&size); err != nil {
+		return fmt.Errorf("read tree head: %w", err)
+	}
+	var beyond int64
+	if err := r.pool.QueryRow(ctx, `select count(*) from checkpoints c where p = $1 and size > (select pos from ledger_head h where h.p = c.p)`, r.p).Scan(&beyond); err != nil {
+		return fmt.Errorf("read checkpoints: %w", err)
+	}
+	if beyond > 0 {
+		r.fault(Fault{"checkpoints", fmt.Sprintf("%d rows", beyond), 0, "size", "they are of more events than there are"})
+	}
+	if err := r.pool.QueryRow(ctx, `select count(*) from checkpoints where p = $1 and size = 0`, r.p).Scan(&beyond); err != nil {
+		return fmt.Errorf("read checkpoints: %w", err)
+	}
+	if beyond > 0 {
+		r.fault(Fault{"checkpoints", "size 0", 0, "size", "nobody signs an empty ledger"})
+	}
+	return r.strayTiles(ctx, size)
+}
+
+func (r *audit) checkTreeHead0() {
+	empty := tree.Empty()
+	if len(r.treeHead.edge) > 0 || !bytes.Equal(r.treeHead.root, empty[:]) {
+		r.fault(Fault{"tree_head", fmt.Sprintf("p %d", r.p), 0, "root", "want the root and the edge of no events"})
+	}
+}
+
+// strayTiles finds tiles that a tree of this size does not have.
+func (r *audit) strayTiles(ctx context.Context, size int64) error {
+	rows, err := r.pool.Query(ctx, `select level, n from tiles where p = $1 and (level > 7 or n > ($2::bigint - 1) / power(256, level + 1)::numeric)
+		order by level, n limit 20`, r.p, size)
+	if err != nil {
+		return fmt.Errorf("read tiles: %w", err)
+	}
+	var level int16
+	var n int64
+	if _, err = pgx.ForEachRow(rows, []any{&level, &n}, func() error {
+		if level <= 7 && n <= size>>(tree.Height*(int(level)+1)) && n*tree.Width < size>>(tree.Height*int(level)) {
+			return nil // the database's division is not whole
+		}
+		r.fault(Fault{"tiles", fmt.Sprintf("level %d, n %d", level, n), 0, "n", fmt.Sprintf("a tree of %d events has no such tile", size)})
+		return nil
+	}); err != nil {
+		return fmt.Errorf("read tiles: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,329 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"crypto/cipher"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// auditedPayload is what the audit reads of a payload.
+type auditedPayload struct {
+	Record     jsontext.Value  `json:"record"`
+	Integrity  *seal.Integrity `json:"integrity"`
+	Sealed     *sealed         `json:"sealed"`
+	Policy     jsontext.Value  `json:"policy"`
+	PolicyHash string          `json:"policyHash"`
+	KeyID      string          `json:"keyId"`
+}
+
+// auditedRecord is what it reads of the record inside.
+type auditedRecord struct {
+	OrgID              string `json:"orgId"`
+	DecisionID         string `json:"decisionId"`
+	BindingHash        string `json:"bindingHash"`
+	DecisionRecordHash string `json:"decisionRecordHash"`
+	IssuedAt           string `json:"issuedAt"`
+	ReceivedAt         string `json:"receivedAt"`
+	Policy             struct {
+		PolicyHash string `json:"policyHash"`
+	} `json:"policy"`
+}
+
+// record checks what a payload says: its form, the signature of the record inside,
+// and that it belongs to this tenant, time, policy and decision.
+func (s *spanResult) record(ctx context.Context, r *audit, e *Event, t *tenantSpan) {
+	fault := func(column, format string, args ...any) { s.fault(eventFault(e.Position, column, format, args...)) }
+	canonical, err := canon.Canonical(e.Payload)
+	if err != nil || !bytes.Equal(canonical, e.Payload) {
+		fault("payload", "want canonical JSON")
+		return
+	}
+	if e.Tenant == ServiceTenant && e.Stream == SigningKeyStream {
+		kept := *e
+		kept.Payload = bytes.Clone(e.Payload) // the row's memory is used again
+		s.keys = append(s.keys, kept)
+		s.records++
+		return
+	}
+	var payload auditedPayload
+	if err := json.Unmarshal(e.Payload, &payload); err != nil {
+		fault("payload", "want an object")
+		return
+	}
+	switch e.Type {
+	case events.TypeSubjectErased:
+		s.erased = append(s.erased, erasure{e.Tenant, payload.KeyID, e.OccurredUS, e.Position})
+	case events.TypePolicyActivated:
+		if canon.Hash(payload.Policy) != payload.PolicyHash {
+			fault("payload", "the policy hashes to %s", canon.Hash(payload.Policy))
+		}
+		t.policy = payload.PolicyHash
+	case events.TypeRollbackDeclared:
+		if declared, ok := declaration(*e); ok {
+			s.declared = append(s.declared, declared.Epoch)
+		}
+	}
+	record := payload.Record
+	var openings error
+	if payload.Sealed != nil {
+		r.set.add(kindKeyUse, 0, e.Position, e.Tenant, payload.Sealed.KeyID)
+		record, openings = r.vault.open(ctx, *e, *payload.Sealed, payload.Record)
+		switch {
+		case errors.Is(openings, ErrErased):
+			s.unopened++
+		case openings != nil:
+			fault("payload", "sealed: %s", openings)
+		}
+	}
+	if payload.Integrity == nil {
+		if e.KeyID != "" {
+			fault("key_id", "want none: the payload carries no signed record")
+		}
+		return
+	}
+	s.records++
+	s.signatures(r, e, payload, record, openings == nil)
+	s.meaning(r, e, payload, t)
+}
+
+// signatures checks the record as it is stored, and, where its personal members
+// could be put back, as it was signed.
+func (s *spanResult) signatures(r *audit, e *Event, payload auditedPayload, opened jsontext.Value, open bool) {
+	fault := func(column, format string, args ...any) { s.fault(eventFault(e.Position, column, format, args...)) }
+	i := *payload.Integrity
+	if i.KeyID != e.KeyID {
+		fault("key_id", "want %s, the key of the record", i.KeyID)
+	}
+	if i.Canonicalization != canon.Name || i.HashAlgorithm != "sha256" || i.SignatureAlgorithm != "Ed25519" {
+		fault("payload", "integrity: the algorithms are not ours")
+	}
+	key, whyNot := r.ring.Find(i.KeyID, e.Position)
+	if key == nil {
+		fault("payload", "record: key: %s", whyNot)
+		return
+	}
+	sealedRecord := payload.Sealed != nil && payload.Sealed.Signature != ""
+	if sealedRecord && !seal.Signed(key, seal.TypeCommitted, payload.Record, payload.Sealed.Signature) {
+		fault("payload", "sealed: the signature is not of this key over the record as it is stored")
+	}
+	if sealedRecord && !open {
+		return
+	}
+	if !sealedRecord {
+		opened = payload.Record
+	}
+	if got := canon.Hash(opened); got != i.RecordHash {
+		fault("payload", "record: it hashes to %s, not to recordHash", got)
+	}
+	if !seal.Signed(key, i.PayloadType, opened, i.Signature) {
+		fault("payload", "record: the signature is not of this key over the record")
+	}
+}
+
+// meaning checks what the record says about tenant, time, policy and decision.
+func (s *spanResult) meaning(r *audit, e *Event, payload auditedPayload, t *tenantSpan) {
+	fault := func(format string, args ...any) { s.fault(eventFault(e.Position, "payload", format, args...)) }
+	var record auditedRecord
+	if err := json.Unmarshal(payload.Record, &record); err != nil {
+		fault("record: want an object")
+		return
+	}
+	if record.OrgID != "" && record.OrgID != e.Tenant {
+		fault("record: it is of organization %s and stands in tenant %s", record.OrgID, e.Tenant)
+	}
+	for _, text := range []string{record.IssuedAt, record.ReceivedAt} {
+		if text == "" {
+			continue
+		}
+		if at, err := time.Parse(time.RFC3339Nano, text); err != nil || at.UnixMicro() > e.OccurredUS {
+			fault("record: its time is after the event's, %s", e.Occurred().Format(time.RFC3339Nano))
+		}
+	}
+	switch e.Type {
+	case events.TypeDecisionRecorded:
+		if e.Stream != "decision/"+record.DecisionID {
+			fault("record: it is of another decision than its stream")
+		}
+		r.set.add(kindDecision, r.set.fingerprint(payload.Integrity.RecordHash, record.BindingHash), e.Position, e.Tenant, e.Stream)
+		switch {
+		case t.policy != "" && record.Policy.PolicyHash != t.policy:
+			fault("record: it names policy %s, and the active one was %s", record.Policy.PolicyHash, t.policy)
+		case t.policy == "" && t.needs.policy == "":
+			t.needs = needed{record.Policy.PolicyHash, e.Position}
+		case t.policy == "" && t.needs.policy != record.Policy.PolicyHash:
+			fault("record: it names another policy than the decision at %d, and none was activated between", t.needs.position)
+		}
+	case events.TypeReceiptRecorded, events.TypeApprovalRecorded:
+		if e.Stream != "decision/"+record.DecisionID {
+			fault("record: it is of another decision than its stream")
+		}
+		r.set.add(kindFollower, r.set.fingerprint(record.DecisionRecordHash, record.BindingHash), e.Position, e.Tenant, e.Stream)
+	}
+}
+
+// auditVault opens sealed members with keys that it unwraps itself.
+type auditVault struct {
+	pool *pgxpool.Pool
+	p    int16
+	kek  cipher.AEAD // nil: nothing is opened
+
+	mu    sync.Mutex // guards cache
+	cache map[string]cipher.AEAD
+}
+
+func newAuditVault(pool *pgxpool.Pool, p int16, kek []byte) (*auditVault, error) {
+	v := &auditVault{pool: pool, p: p, cache: map[string]cipher.AEAD{}}
+	if kek == nil {
+		return v, nil
+	}
+	var err error
+	if v.kek, err = newAEAD(kek); err != nil {
+		return nil, fmt.Errorf("DATA_KEK: %w", err)
+	}
+	return v, nil
+}
+
+// open puts the personal members of a payload back and returns its record, if it
+// has one. Without their key it is ErrErased.
+func (v *auditVault) open(ctx context.Context, e Event, s sealed, record jsontext.Value) (jsontext.Value, error) {
+	if v.kek == nil {
+		return record, ErrErased
+	}
+	key, err := v.dataKey(ctx, e.Tenant, s.KeyID)
+	if err != nil {
+		return record, err
+	}
+	plain, err := key.Open(nil, s.Nonce, s.Box, s.additional(e.Tenant, e.ID))
+	if err != nil {
+		return record, errors.New("the box does not open: it is of another event, or was changed")
+	}
+	var openings []opening
+	if err := json.Unmarshal(plain, &openings); err != nil {
+		return record, errors.New("the box holds no openings")
+	}
+	members, err := canon.Members(e.Payload)
+	if err != nil {
+		return record, err
+	}
+	if err := reopen(e, members, openings); err != nil {
+		return record, err
+	}
+	return members["record"], nil
+}
+
+func (v *auditVault) dataKey(ctx context.Context, tenant, id string) (cipher.AEAD, error) {
+	name := tenant + "\x00" + id
+	v.mu.Lock()
+	key, hit := v.cache[name]
+	v.mu.Unlock()
+	if hit {
+		if key == nil {
+			return nil, ErrErased
+		}
+		return key, nil
+	}
+	var reference, wrapped []byte
+	err := v.pool.QueryRow(ctx, `select subject_ref, wrapped_key from subject_keys where p = $1 and tenant = $2 and key_id = $3`, v.p, tenant, id).Scan(&reference, &wrapped)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return nil, fmt.Errorf("read a data key: %w", err)
+	}
+	if len(wrapped) > 0 {
+		raw, _, err := unwrapKey(v.kek, wrapped, tenant, id, reference)
+		if err != nil {
+			return nil, errors.New("its data key does not unwrap")
+		}
+		if key, err = newAEAD(raw); err != nil {
+			return nil, err
+		}
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.cache) >= cachedDataKeys {
+		clear(v.cache)
+	}
+	v.cache[name] = key
+	if key == nil {
+		return nil, ErrErased
+	}
+	return key, nil
+}
+
+// dataKeys checks every row of subject_keys: it unwraps, under the key of this
+// deployment and for this subject, or it was destroyed by an event that says so.
+func (r *audit) dataKeys(ctx context.Context) error {
+	erased := map[string]erasure{}
+	for _, e := range r.erased {
+		erased[e.tenant+"\x00"+e.keyID] = e
+	}
+	oldBinding := 0
+	const page = 1000
+	for tenant, id := "", ""; ; {
+		rows, err := r.pool.Query(ctx, `select tenant, key_id, subject_ref, kek_id, wrapped_key, destroyed_us from subject_keys
+			where p = $1 and (tenant, key_id) > ($2, $3) order by tenant, key_id limit $4`, r.p, tenant, id, page)
+		if err != nil {
+			return fmt.Errorf("read data keys: %w", err)
+		}
+		var reference, wrapped []byte
+		var kekID string
+		var destroyed *int64
+		n := 0
+		_, err = pgx.ForEachRow(rows, []any{&tenant, &id, &reference, &kekID, &wrapped, &destroyed}, func() error {
+			n++
+			r.set.add(kindDataKey, 0, 0, tenant, id)
+			e, said := erased[tenant+"\x00"+id]
+			delete(erased, tenant+"\x00"+id)
+			fault := func(column, format string, args ...any) {
+				r.fault(Fault{"subject_keys", fmt.Sprintf("tenant %s, key_id %s", tenant, id), e.position, column, fmt.Sprintf(format, args...)})
+			}
+			switch {
+			case destroyed != nil && !said:
+				fault("destroyed_us", "the key was destroyed, and no event subject.erased says so")
+			case destroyed != nil && *destroyed != e.occurredUS:
+				fault("destroyed_us", "want %d, the time of the event at %d", e.occurredUS, e.position)
+			case destroyed != nil:
+			case said:
+				fault("wrapped_key", "the event at %d says that the key was destroyed, and it is here", e.position)
+			case r.vault.kek != nil:
+				if want := kekName(r.KEK); kekID != want {
+					fault("kek_id", "want %s", want)
+				}
+				_, bound, err := unwrapKey(r.vault.kek, wrapped, tenant, id, reference)
+				if err != nil {
+					fault("wrapped_key", "it does not unwrap for this tenant, key_id and subject_ref")
+				} else if !bound {
+					oldBinding++
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("read data keys: %w", err)
+		}
+		if n < page {
+			break
+		}
+	}
+	for _, e := range erased {
+		r.fault(Fault{"subject_keys", fmt.Sprintf("tenant %s, key_id %s", e.tenant, e.keyID), e.position, "key_id", "the row of the erased key is missing"})
+	}
+	if r.vault.kek == nil {
+		r.report.Gaps = append(r.report.Gaps, "the wrapped data keys in subject_keys (DATA_KEK is not given)")
+	}
+	if oldBinding > 0 {
+		r.report.Gaps = append(r.report.Gaps, fmt.Sprintf("subject_ref of %d data keys, which were wrapped before it was bound to them", oldBinding))
+	}
+	return nil
+}

@@ -410,8 +410,13 @@ func postOrganization(s *Server, v *visit) (view, error) {
 	return view{}, policy.Refuse(commands.CodeForbidden, "", "organization credential required")
 }
 
-func postSignOut(_ *Server, v *visit) (view, error) {
+func postSignOut(s *Server, v *visit) (view, error) {
 	if v.session != nil {
+		if v.form.Get("everywhere") != "" {
+			if err := s.sessions.endAll(v.request.Context(), v.session.customer); err != nil {
+				return view{}, unavailable(err)
+			}
+		}
 		if err := v.session.end(); err != nil {
 			return view{}, unavailable(err)
 		}

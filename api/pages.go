@@ -74,6 +74,13 @@ func (s *Server) pages() []page {
 		{http.MethodGet, "/decisions.jsonl", exportDecisions},
 		{http.MethodGet, "/decisions/{id}", showDecision},
 		{http.MethodGet, "/decisions/{id}/download", downloadDecision},
+		{http.MethodGet, "/policies", showPolicies},
+		{http.MethodGet, "/policies/new", newPolicy},
+		{http.MethodPost, "/policies/new", postPolicy},
+		{http.MethodPost, "/policies/freeze", postFreeze},
+		{http.MethodGet, "/policies/drafts/{id}", showDraftPage},
+		{http.MethodPost, "/policies/drafts/{id}", postActivate},
+		{http.MethodGet, "/policies/{version:[0-9]+}", showPolicyVersion},
 	}
 	if s.outbox != nil {
 		list = append(list, page{http.MethodGet, "/outbox", showOutbox}, page{http.MethodPost, "/outbox", openOutbox})

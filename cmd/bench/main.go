@@ -6,6 +6,7 @@
 //	bench decisions  signed decisions over HTTP against the bare append
 //	bench services   every service alone, and inputs at the contract's edge
 //	bench gate       the engine alone, per command and per category of a corpus
+//	bench hook       the guard of a coding agent, from its start to its answer
 //
 // It starts a PostgreSQL of its own in a scratch folder, with fsync on, unless
 // DATABASE_URL names one (its roles must exist, and nothing of value in it).
@@ -32,6 +33,7 @@ type cli struct {
 	Decisions decisionsCmd `cmd:"" help:"Signed decisions over HTTP against the bare append."`
 	Services  servicesCmd  `cmd:"" help:"Every service alone, and inputs at the contract's edge."`
 	Gate      gateCmd      `cmd:"" help:"Engine time per command, and a table per category of a corpus file."`
+	Hook      hookCmd      `cmd:"" help:"The guard of a coding agent, the whole process."`
 }
 
 func main() {

@@ -25,7 +25,7 @@ import (
 // read by package assurance itself: its amounts must be seen as they were written
 // and its texts are those of the contract.
 func assuranceOperations() []*operation {
-	table := own([]*operation{decide, bindReceipt, assuranceHistory, getDecision, getReceipt, getApproval, approve})
+	table := own([]*operation{decide, listDecisions, bindReceipt, assuranceHistory, getDecision, getReceipt, getApproval, approve})
 	for _, op := range table {
 		op.bareErrors = true
 	}

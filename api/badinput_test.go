@@ -7,6 +7,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 const (
@@ -133,6 +135,31 @@ func TestStrictJSONAtEveryActionEndpoint(t *testing.T) {
 	})
 	if used := n.used(key); used != 0 {
 		t.Errorf("%d refused calls were metered", used)
+	}
+}
+
+// What the published schema takes is answered: it knows that a NUL is refused, in
+// every text of the quick gate.
+func TestTheSchemaKnowsNUL(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	key := n.issueKey()
+	body := n.openAPIDocument().at("paths", quickPath, "post", "requestBody", "content", "application/json", "schema")
+	published := compileJSON(t, "quick", body)
+	for _, c := range []struct {
+		body  string
+		valid bool
+	}{{`{"command":"a\u0000b"}`, false}, {`{"command":"ab","repo":"a\u0000b"}`, false}, {`{"command":"a\u0001b"}`, true}, {`{"command":"a b"}`, true}} {
+		instance, err := jsonschema.UnmarshalJSON(strings.NewReader(c.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := published.Validate(instance) == nil; got != c.valid {
+			t.Errorf("%s: the schema says %v", c.body, got)
+		}
+		if a := n.post(quickPath, key, c.body); (a.status == 200) != c.valid {
+			t.Errorf("%s: %v", c.body, a)
+		}
 	}
 }
 

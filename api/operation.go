@@ -37,6 +37,7 @@ type operation struct {
 	input, output    reflect.Type                       // nil: no JSON body
 	optional         bool                               // the body may be absent, which is {}
 	parses           bool                               // run reads the text as it was sent; input only describes it
+	anew             bool                               // creates something anew each time: an Idempotency-Key is refused
 	oauth            string                             // an OAuth endpoint: its code for bad input; errors are in its form
 	form             bool                               // the body may be a form; of an OAuth endpoint
 	security         []any                              // for the document, where it does not follow from the rest

@@ -229,6 +229,8 @@ type manifest struct {
 	PayTo        string    `json:"payTo,omitempty"`
 	Settlement   string    `json:"settlement,omitempty" jsonschema:"enum=dev,enum=facilitator"`
 	Instructions string    `json:"instructions"`
+
+	Introductory introductory `json:"introductoryCredit"`
 }
 
 func manifestAt(id, path string) *operation {
@@ -264,7 +266,7 @@ func (s *Server) makeManifests() error {
 
 func (s *Server) manifest(configured bool) manifest {
 	m := manifest{Version: 1, X402Version: x402.Version, Resources: []string{}, Items: []offered{},
-		Instructions: "Payments are off: use an API key in X-API-Key (POST " + s.app.BaseURL + "/api/keys/free issues one)."}
+		Introductory: s.introductory(), Instructions: "Payments are off: use an API key in X-API-Key (POST " + s.app.BaseURL + "/api/keys/free issues one)."}
 	if !configured {
 		return m
 	}
@@ -302,7 +304,22 @@ type pricing struct {
 	Version           string          `json:"version"`
 	Services          []pricedService `json:"services"`
 	FreeCallsPerMonth int             `json:"freeCallsPerMonth"`
+	Introductory      introductory    `json:"introductoryCredit"`
 	Pass              *pricedPass     `json:"pass" jsonschema:"nullable"`
+}
+
+// introductory is what is free for whoever comes first.
+type introductory struct {
+	CreditCents int    `json:"creditCents"`
+	Agents      int    `json:"agents" jsonschema_description:"So many verified agents get it, one of each customer."`
+	Text        string `json:"text"`
+	How         string `json:"how" jsonschema:"format=uri"`
+}
+
+func (s *Server) introductory() introductory {
+	return introductory{commands.AgentCreditCents, commands.CreditedCustomers,
+		fmt.Sprintf("The first $%d of calls is free for the first %d verified agents.", commands.AgentCreditCents/100, commands.CreditedCustomers),
+		s.app.BaseURL + authPath}
 }
 
 type pricedService struct {
@@ -333,7 +350,7 @@ var showPricing = &operation{
 }
 
 func (s *Server) pricing() pricing {
-	p := pricing{Version: policy.Version, Services: []pricedService{}, FreeCallsPerMonth: commands.FreeCallsPerMonth}
+	p := pricing{Version: policy.Version, Services: []pricedService{}, FreeCallsPerMonth: commands.FreeCallsPerMonth, Introductory: s.introductory()}
 	for _, op := range s.operations {
 		if op.service == nil {
 			continue

@@ -259,6 +259,9 @@ func (s *Server) decode(w http.ResponseWriter, c *call) error {
 	if c.idempotencyKey, err = idempotencyKey(c.request.Header); err != nil {
 		return err
 	}
+	if c.op.anew && c.idempotencyKey != "" {
+		return policy.Refuse(codeInvalidBody, "", "Idempotency-Key is not taken here, since each call makes a new one whose secret is shown once: send the call without it, and end what you did not keep")
+	}
 	if c.op.input == nil {
 		return nil
 	}

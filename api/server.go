@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -71,6 +72,7 @@ type Server struct {
 	kept        kept                            // pages and the documents made of them
 	prices      document
 	settling    *settling
+	deliveries  *deliveries
 	doors       map[string]*mcp.Door // by path
 	seats       chan struct{}        // one per request that is worked for
 	bodies      *bodies
@@ -116,6 +118,7 @@ func New(c Config) (*Server, error) {
 	if s.app.Settler != nil {
 		s.app.Settling = s.settling.take
 	}
+	s.deliveries = newDeliveries(s.app, s.projections, s.log, s.metrics)
 	if s.openAPI, err = newOpenAPI(s); err != nil {
 		return nil, err
 	}
@@ -379,6 +382,23 @@ type boundedConn struct {
 	net.Conn
 	closed  atomic.Bool
 	release func()
+}
+
+// goError is how net/http ends the status line of what it refuses itself, before
+// any handler: a request that is none, headers that are too large.
+const goError = "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
+
+// Write gives what net/http refuses itself the form and the headers of every other
+// error of ours.
+func (c *boundedConn) Write(p []byte) (int, error) {
+	line, rest, found := bytes.Cut(p, []byte("\r\n"))
+	if !found || !bytes.HasPrefix(line, []byte("HTTP/1.1 4")) || !bytes.HasPrefix(append([]byte("\r\n"), rest[:min(len(rest), len(goError))]...), []byte(goError)) {
+		return c.Conn.Write(p)
+	}
+	body := `{"error":"the request is no valid HTTP request","code":"invalid_request"}`
+	_, err := fmt.Fprintf(c.Conn, "%s\r\nCache-Control: no-store\r\nContent-Length: %d\r\nContent-Type: application/json\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n%s",
+		line, len(body), body)
+	return len(p), err
 }
 
 // Close frees the slot, once.

@@ -65,7 +65,7 @@ func (a *App) openMember(ctx context.Context, e ledger.Event, added *events.Memb
 			return err
 		}
 	}
-	return clearMembers(e, added)
+	return e.Read(added)
 }
 
 // AddMember gives somebody a role, or a member another one. Only an owner makes
@@ -176,6 +176,7 @@ func (a *App) RemoveMember(ctx context.Context, p Principal, member string) erro
 // members stay as they are.
 type OrganizationChange struct {
 	Name, Plan, State string
+	Arguments         string    // which decisions keep the arguments of tools
 	PlanEnded         time.Time // with StateLapsed; zero: now
 	Reason            string
 }
@@ -208,12 +209,28 @@ func (a *App) RenameOrganization(ctx context.Context, p Principal, name, reason 
 	})
 }
 
+// KeepArguments says which decisions of an organization keep the arguments of
+// tools from now on.
+func (a *App) KeepArguments(ctx context.Context, p Principal, which, reason string) (OrganizationInfo, error) {
+	p, err := a.Permit(ctx, p, RightManage)
+	if err != nil {
+		return OrganizationInfo{}, err
+	}
+	change := OrganizationChange{Arguments: which, Reason: reason}
+	if err := change.check(); err != nil {
+		return OrganizationInfo{}, err
+	}
+	return attemptAs(ctx, a, p, RightManage, func(ctx context.Context, p Principal) (OrganizationInfo, error) {
+		return a.updateOrganization(ctx, p, change)
+	})
+}
+
 func (a *App) updateOrganization(ctx context.Context, p Principal, c OrganizationChange) (OrganizationInfo, error) {
 	o, history, err := a.readOrganization(ctx, p.OrgID)
 	if err != nil {
 		return OrganizationInfo{}, err
 	}
-	updated := events.OrganizationUpdated{Name: c.Name, Plan: c.Plan, State: c.State, Reason: c.Reason}
+	updated := events.OrganizationUpdated{Name: c.Name, Plan: c.Plan, State: c.State, Arguments: c.Arguments, Reason: c.Reason}
 	if c.State == StateLapsed {
 		ended := c.PlanEnded
 		if ended.IsZero() {
@@ -240,8 +257,10 @@ func (c OrganizationChange) check() error {
 		return policy.Refuse("invalid_enum", "/plan", "plan must be team or business")
 	case c.State != "" && c.State != StateActive && c.State != StateSuspended && c.State != StateLapsed:
 		return policy.Refuse("invalid_enum", "/state", "state must be active, suspended or lapsed")
-	case c.Name == "" && c.Plan == "" && c.State == "":
-		return policy.Refuse("missing_field", "", "name, plan or state is required")
+	case c.Arguments != "" && c.Arguments != ArgumentsOff && c.Arguments != ArgumentsReviews && c.Arguments != ArgumentsAlways:
+		return policy.Refuse("invalid_enum", "/arguments", "arguments must be off, reviews or always")
+	case c.Name == "" && c.Plan == "" && c.State == "" && c.Arguments == "":
+		return policy.Refuse("missing_field", "", "name, plan, state or arguments is required")
 	}
 	return checkText("reason", c.Reason, maxReason)
 }

@@ -107,6 +107,9 @@ const maxExponent = 78
 // parseNumber reads a decimal with separators, an exponent or a suffix:
 // 1,000.50 1_000 1e18 1000e6 10**18 2.5k 0xffff 5n. nil if it is none.
 func parseNumber(s string) *big.Rat {
+	if len(s) > maxNumber {
+		return nil
+	}
 	s = strings.ToLower(strings.Trim(s, `"'`))
 	s = strings.TrimPrefix(s, "+")
 	if hex, ok := strings.CutPrefix(s, "0x"); ok {

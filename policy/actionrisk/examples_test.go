@@ -6,31 +6,16 @@ import (
 	"testing"
 )
 
-// parseExample reads a table's example: a command, and after " ## " members of
-// the action as name=value, separated by blanks.
+// parseExample reads a table's example, whose members must be known.
 func parseExample(t testing.TB, text string) Action {
-	command, members, _ := strings.Cut(text, " ## ")
-	a := Action{Command: command}
+	_, members, _ := strings.Cut(text, " ## ")
 	for _, m := range strings.Fields(members) {
-		name, value, _ := strings.Cut(m, "=")
-		switch name {
-		case "environment":
-			a.Environment = value
-		case "branch":
-			a.Branch = value
-		case "target":
-			a.Target = value
-		case "cwd":
-			a.Cwd = value
-		case "repo":
-			a.Repo = value
-		case "failClosed":
-			a.FailClosedOnUnmatched = true
-		default:
+		name, _, _ := strings.Cut(m, "=")
+		if !slices.Contains([]string{"environment", "branch", "target", "cwd", "repo", "failClosed"}, name) {
 			t.Fatalf("example %q has an unknown member", text)
 		}
 	}
-	return a
+	return Example(text)
 }
 
 // TestExamples runs every example of every table: a table tests itself.

@@ -101,8 +101,8 @@ var supportFiles = []string{
 	"sdk",
 }
 
-// rulesetVersion is YYYY.MM.N; TestRulesetVersion fails when a table changed and it did not.
-const rulesetVersion = "2026.11.15"
+// rulesetVersion is YYYY.MM.N; TestGolden fails when a table or a verdict changed and it did not.
+const rulesetVersion = "2026.11.17"
 
 // compiled is everything read from the tables, made once.
 type compiled struct {

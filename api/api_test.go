@@ -183,7 +183,7 @@ func startNode(t *testing.T, s setup) *node {
 	listener.Start()
 	t.Cleanup(listener.Close)
 	n.client = &http.Client{
-		Transport:     &http.Transport{MaxIdleConnsPerHost: 64},
+		Transport:     &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Timeout:       time.Minute,
 	}

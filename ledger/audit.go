@@ -587,3 +587,18 @@ func (r *audit) strayTiles(ctx context.Context, size int64) error {
 	}
 	return nil
 }
+
+// NewestNote reads the newest checkpoint of a database up to a position, or nil.
+func NewestNote(ctx context.Context, databaseURL string, position int64) ([]byte, error) {
+	conn, err := pgx.Connect(ctx, databaseURL)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the database: %w", err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	var text string
+	err = conn.QueryRow(ctx, `select note from checkpoints where p = $1 and size <= $2 order by size desc limit 1`, int16(partition), position).Scan(&text)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	return []byte(text), err
+}

@@ -145,6 +145,20 @@ func (s *session) end() error {
 	return s.manager.Destroy(s.data)
 }
 
+// endAll forgets every session of a customer. Their names stand in the data as they
+// are; nobody else's data holds one.
+func (s *sessions) endAll(ctx context.Context, customer string) error {
+	_, err := s.manager.Store.(sessionStore).pool.Exec(ctx, `delete from sessions where p = 0 and position(convert_to($1, 'UTF8') in data) > 0`, customer)
+	return err
+}
+
+// count is how many sessions of a customer have not expired.
+func (s *sessions) count(ctx context.Context, customer string) (n int, err error) {
+	err = s.manager.Store.(sessionStore).pool.QueryRow(ctx, `select count(*) from sessions
+		where p = 0 and position(convert_to($1, 'UTF8') in data) > 0 and expires_at > $2`, customer, s.clock()).Scan(&n)
+	return n, err
+}
+
 // keep writes a session that has changed, and its cookie, before the answer.
 func (s *sessions) keep(w http.ResponseWriter, changed *session) error {
 	if changed == nil || !changed.changed {

@@ -321,6 +321,14 @@ func (a *App) Usage(ctx context.Context, caller Caller) (Usage, error) {
 	return Usage{Used: used, Remaining: max(FreeCallsPerMonth-used, 0), ResetsAt: nextMonth(now)}, nil
 }
 
+// AccountUsage counts the free calls that all keys of an account have used of the
+// month.
+func (a *App) AccountUsage(ctx context.Context, customerID string) (Usage, error) {
+	now := a.now()
+	used, err := a.Ledger.Version(ctx, ledger.ServiceTenant, usageStream(Caller{CustomerID: customerID}, now))
+	return Usage{Used: used, Remaining: max(FreeCallsPerMonth-used, 0), ResetsAt: nextMonth(now)}, refusal(err)
+}
+
 // usageStream counts the free calls of a month. Keys of one account share it.
 func usageStream(caller Caller, now time.Time) string {
 	owner := caller.KeyID

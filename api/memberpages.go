@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/countersign/countersign/commands"
@@ -146,15 +145,4 @@ func postRevokeToken(s *Server, v *visit) (view, error) {
 	return s.manage(v, "/keys", func(ctx context.Context, p commands.Principal) error {
 		return s.app.RevokeToken(ctx, p, v.form.Get("tokenId"), strings.TrimSpace(v.form.Get("reason")))
 	})
-}
-
-// postSignOutEverywhere ends every session of the person.
-func postSignOutEverywhere(s *Server, v *visit) (view, error) {
-	if v.session == nil {
-		return signInFirst(v), nil
-	}
-	if err := s.sessions.endAll(v.request.Context(), v.session.customer); err != nil {
-		return view{}, unavailable(err)
-	}
-	return view{location: "/sign-in?" + url.Values{"next": {"/account"}}.Encode()}, v.session.end()
 }

@@ -64,7 +64,6 @@ func (s *Server) pages() []page {
 		{http.MethodPost, "/account/keys/revoke", postRevokeKey},
 		{http.MethodPost, "/account/download", postDownload},
 		{http.MethodPost, "/account/billing", postBilling},
-		{http.MethodPost, "/account/sign-out-everywhere", postSignOutEverywhere},
 		{http.MethodPost, "/sign-out", postSignOut},
 		{http.MethodGet, "/ledger", showLedger},
 		{http.MethodGet, "/verify", showVerify},
@@ -94,7 +93,7 @@ func (s *Server) pages() []page {
 		{http.MethodGet, "/policies/{version:[0-9]+}", showPolicyVersion},
 	}
 	if s.outbox != nil {
-		list = append(list, page{http.MethodGet, "/outbox", showOutbox})
+		list = append(list, page{http.MethodGet, "/outbox", showOutbox}, page{http.MethodPost, "/outbox", openOutbox})
 	}
 	return list
 }
@@ -453,8 +452,13 @@ func postOrganization(s *Server, v *visit) (view, error) {
 	return view{}, policy.Refuse(commands.CodeForbidden, "", "organization credential required")
 }
 
-func postSignOut(_ *Server, v *visit) (view, error) {
+func postSignOut(s *Server, v *visit) (view, error) {
 	if v.session != nil {
+		if v.form.Get("everywhere") != "" {
+			if err := s.sessions.endAll(v.request.Context(), v.session.customer); err != nil {
+				return view{}, unavailable(err)
+			}
+		}
 		if err := v.session.end(); err != nil {
 			return view{}, unavailable(err)
 		}
@@ -462,15 +466,50 @@ func postSignOut(_ *Server, v *visit) (view, error) {
 	return view{location: "/sign-in"}, nil
 }
 
-// showOutbox answers only to a name of this machine: another site whose name was
-// made to point here must not read the letters.
+// outboxShown is what the outbox page shows: a form for the code, or letters.
+type outboxShown struct {
+	Open, Wrong bool
+	Letters     []Letter
+}
+
+// atOutbox refuses whoever is not at this machine: a name of somebody else's that
+// was made to point here, an address that is not this machine's, and what any proxy
+// has passed on.
+func atOutbox(v *visit) error {
+	name, peer := v.request.Host, v.request.RemoteAddr
+	if host, _, err := net.SplitHostPort(name); err == nil {
+		name = host
+	}
+	if host, _, err := net.SplitHostPort(peer); err == nil {
+		peer = host
+	}
+	for _, host := range []string{name, peer} {
+		if ip, err := netip.ParseAddr(strings.Trim(host, "[]")); host != "localhost" && (err != nil || !ip.IsLoopback()) {
+			return policy.Refuse(codeNotFound, "", "not found")
+		}
+	}
+	for header := range v.request.Header {
+		if header == "Forwarded" || header == "Via" || header == "X-Real-Ip" || strings.HasPrefix(header, "X-Forwarded-") || strings.HasPrefix(header, "Cf-") {
+			return policy.Refuse(codeNotFound, "", "not found")
+		}
+	}
+	return nil
+}
+
 func showOutbox(s *Server, v *visit) (view, error) {
-	host := v.request.Host
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
+	return view{template: "outbox.html", data: outboxShown{}}, atOutbox(v)
+}
+
+// openOutbox shows the letters to who knows the code that the service has printed.
+func openOutbox(s *Server, v *visit) (view, error) {
+	if err := atOutbox(v); err != nil {
+		return view{}, err
 	}
-	if ip, err := netip.ParseAddr(strings.Trim(host, "[]")); host != "localhost" && (err != nil || !ip.IsLoopback()) {
-		return view{}, policy.Refuse(codeNotFound, "", "not found")
+	if !s.rates.allow(toEnterCode, "") {
+		return view{}, policy.Refuse(codeRateLimited, "", "too many codes were entered, try again in a minute")
 	}
-	return view{template: "outbox.html", data: s.outbox.Letters()}, nil
+	if !s.outbox.opens(v.form.Get("code")) {
+		return view{template: "outbox.html", data: outboxShown{Wrong: true}, status: http.StatusForbidden}, nil
+	}
+	return view{template: "outbox.html", data: outboxShown{Open: true, Letters: s.outbox.Letters()}}, nil
 }

@@ -13,6 +13,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,6 +50,10 @@ type App struct {
 	TokenKeys []ed25519.PrivateKey
 	// SupportClients are the agents (agt_…) whose tokens may carry support:read.
 	SupportClients []string
+
+	// WebhookNetworks are private networks that webhooks may reach; none: only
+	// addresses of the public internet.
+	WebhookNetworks []netip.Prefix
 
 	// Settler moves the money of x402 payments; nil is x402 off.
 	Settler Settler

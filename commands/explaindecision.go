@@ -47,7 +47,7 @@ type Explained struct {
 // ExplainDecision tells what a decision compared with what, and evaluates it
 // again with the policy bytes of its time.
 func (a *App) ExplainDecision(ctx context.Context, p Principal, decisionID string) (Explanation, error) {
-	history, err := a.readDecision(ctx, p, decisionID)
+	p, history, err := a.readDecision(ctx, p, decisionID)
 	if err != nil {
 		return Explanation{}, err
 	}
@@ -55,28 +55,29 @@ func (a *App) ExplainDecision(ctx context.Context, p Principal, decisionID strin
 }
 
 // readDecision reads a decision's stream for somebody who may see it. What is not
-// there, is another organization's, or is not a developer's own is not_found.
-func (a *App) readDecision(ctx context.Context, p Principal, decisionID string) (ledger.History, error) {
+// there, is another organization's, or is not a developer's own is not_found. The
+// principal that comes back is the one that Permit has confirmed.
+func (a *App) readDecision(ctx context.Context, p Principal, decisionID string) (Principal, ledger.History, error) {
 	p, err := a.Permit(ctx, p, RightRead)
 	if err != nil {
-		return ledger.History{}, err
+		return p, ledger.History{}, err
 	}
 	if !strings.HasPrefix(decisionID, "asd_") {
-		return ledger.History{}, errNoDecision
+		return p, ledger.History{}, errNoDecision
 	}
 	history, err := a.Ledger.Read(ctx, p.OrgID, decisionStream(decisionID))
 	if err != nil {
-		return history, refusal(err)
+		return p, history, refusal(err)
 	}
 	if len(history.Events) == 0 || history.Events[0].Type != events.TypeDecisionRecorded {
-		return history, errNoDecision
+		return p, history, errNoDecision
 	}
 	if p.OwnOnly() {
 		if own, err := a.IsOwn(ctx, p, history.Events[0].Actor); err != nil || !own {
-			return history, errors.Join(err, errNoDecision)
+			return p, history, errors.Join(err, errNoDecision)
 		}
 	}
-	return history, nil
+	return p, history, nil
 }
 
 func (a *App) explain(ctx context.Context, p Principal, decided ledger.Event) (Explanation, error) {

@@ -65,7 +65,7 @@ func (a *App) openMember(ctx context.Context, e ledger.Event, added *events.Memb
 			return err
 		}
 	}
-	return clearMembers(e, added)
+	return e.Read(added)
 }
 
 // AddMember gives somebody a role, or a member another one. Only an owner makes
@@ -212,7 +212,8 @@ func (a *App) RenameOrganization(ctx context.Context, p Principal, name, reason 
 // KeepArguments says which decisions of an organization keep the arguments of
 // tools from now on.
 func (a *App) KeepArguments(ctx context.Context, p Principal, which, reason string) (OrganizationInfo, error) {
-	if err := p.May(RightManage); err != nil {
+	p, err := a.Permit(ctx, p, RightManage)
+	if err != nil {
 		return OrganizationInfo{}, err
 	}
 	change := OrganizationChange{Arguments: which, Reason: reason}

@@ -34,7 +34,7 @@ type DecisionCase struct {
 // ShowDecision reads the whole case of a decision. Refusals are those of
 // ExplainDecision.
 func (a *App) ShowDecision(ctx context.Context, p Principal, decisionID string) (DecisionCase, error) {
-	history, err := a.readDecision(ctx, p, decisionID)
+	p, history, err := a.readDecision(ctx, p, decisionID)
 	if err != nil {
 		return DecisionCase{}, err
 	}

@@ -101,7 +101,8 @@ func postReview(s *Server, v *visit) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	if _, err := s.app.Approve(ctx, p, v.vars["id"], in); err != nil {
+	said, err := s.app.Approve(ctx, p, v.vars["id"], in)
+	if _, err = recorded(s.metrics.approvals, "verdict", said, err); err != nil {
 		return view{}, err
 	}
 	return view{location: "/reviews/" + v.vars["id"]}, nil

@@ -49,7 +49,7 @@ func TestOutcomesAreCounted(t *testing.T) {
 		`countersign_decisions_total{decision="allow"}`:                                   "1",
 		`countersign_decisions_total{decision="needs_review"}`:                            "1",
 		`countersign_receipts_total{conformance="violation"}`:                             "1",
-		`countersign_verdicts_total{service="action-safety/quick",verdict="critical"}`:        "1",
+		`countersign_verdicts_total{service="action-safety/quick",verdict="critical"}`:    "1",
 		`countersign_ledger_batch_events_sum`:                                             events,
 		`countersign_ledger_wait_seconds_bucket{le="+Inf"}`:                               s.metric(t, "countersign_ledger_wait_seconds_count"),
 		`countersign_ledger_commit_seconds_count`:                                         s.metric(t, "countersign_ledger_batches_total"),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/pprof"
+	"net/netip"
 	"strconv"
 	"time"
 
@@ -228,13 +229,20 @@ func (l lags) Collect(ch chan<- prometheus.Metric) {
 }
 
 // Internal is the second listener's: metrics and profiles, for operators only.
+// Profiles hold parts of what was asked for, so they are for this machine alone,
+// wherever the listener is.
 func (s *Server) Internal() http.Handler {
 	h := http.NewServeMux()
 	h.Handle("/metrics", promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{}))
-	h.HandleFunc("/debug/pprof/", pprof.Index)
-	h.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
-	h.HandleFunc("/debug/pprof/profile", pprof.Profile)
-	h.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
-	h.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	for path, profile := range map[string]http.HandlerFunc{"": pprof.Index, "cmdline": pprof.Cmdline, "profile": pprof.Profile,
+		"symbol": pprof.Symbol, "trace": pprof.Trace} {
+		h.HandleFunc("/debug/pprof/"+path, func(w http.ResponseWriter, r *http.Request) {
+			if peer, err := netip.ParseAddrPort(r.RemoteAddr); err != nil || !peer.Addr().Unmap().IsLoopback() {
+				http.NotFound(w, r)
+				return
+			}
+			profile(w, r)
+		})
+	}
 	return h
 }

@@ -34,6 +34,7 @@ func newSchema(t reflect.Type) (*schema, error) {
 	if err != nil {
 		return nil, err
 	}
+	forbidNUL(document)
 	allowNull(document)
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft2020)
@@ -113,6 +114,19 @@ func walk(s any, visit func(map[string]any)) {
 	}
 }
 
+// forbidNUL publishes what the strict parse refuses: the specification's pattern
+// alone would let a NUL through, and a schema-valid body must not be refused.
+func forbidNUL(document map[string]any) {
+	walk(document, func(s map[string]any) {
+		if s["pattern"] == edgePattern {
+			s["not"] = map[string]any{"pattern": nulPattern}
+		}
+	})
+}
+
+// nulPattern finds a NUL, in the spelling of ECMA-262.
+const nulPattern = `\u0000`
+
 func allowNull(document map[string]any) {
 	walk(document, func(s map[string]any) {
 		properties, _ := s["properties"].(map[string]any)
@@ -152,9 +166,20 @@ func ecmaRegexp(pattern string) (jsonschema.Regexp, error) {
 	if pattern == edgePattern {
 		return noWhiteEdges{}, nil // two look-ups for what costs the engine a pass per rune
 	}
+	if pattern == nulPattern {
+		return holdsNUL{}, nil
+	}
 	goPattern := strings.NewReplacer(`[\s\S]`, `(?s:.)`, `\s`, `[`+ecmaSpace+`]`, `\S`, `[^`+ecmaSpace+`]`).Replace(pattern)
 	return regexp.Compile(goPattern)
 }
+
+type holdsNUL struct{}
+
+// MatchString says whether there is a NUL in the text.
+func (holdsNUL) MatchString(text string) bool { return strings.IndexByte(text, 0) >= 0 }
+
+// String is the pattern.
+func (holdsNUL) String() string { return nulPattern }
 
 type noWhiteEdges struct{}
 

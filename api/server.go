@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -42,6 +43,7 @@ type Config struct {
 	MCPOrigins     []string       // web origins that may use /mcp, beside the own one
 	Terms          x402.Terms     // on which payments are taken, if App has a Settler
 	Checkout       Checkout       // nil: card checkout answers 503
+	Proofs         []string       // of ownership, for indexers of paid services
 }
 
 // Server answers HTTP requests.
@@ -60,6 +62,7 @@ type Server struct {
 	assets      []web.Asset
 	links       []web.Link // at the foot of every page
 	checkout    Checkout
+	proofs      []string // of ownership
 	metrics     *metrics
 	operations  []*operation
 	openAPI     document
@@ -94,6 +97,8 @@ func New(c Config) (*Server, error) {
 			return nil, err
 		}
 	}
+	s.proofs = c.Proofs
+	s.terms.FreeKey = &x402.FreeKey{Issue: c.App.BaseURL + issueFreeKey.path, Header: "X-API-Key"}
 	s.reviews = &reviewMail{app: c.App, mail: c.Mail, log: c.Log, waiting: map[string]*waiting{}}
 	var err error
 	if s.web, err = web.New(c.App.Clock); err != nil {
@@ -181,12 +186,13 @@ func routed(path string, handler http.Handler) http.Handler {
 	})
 }
 
-// notFound answers programs with JSON and people, who ask for what has no
-// extension outside the interface, with a page.
+// notFound answers browsers with a page where people look for one, and everybody
+// else with JSON: scanners take a page for an unknown document as the document.
 func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
 	err := policy.Refuse(codeNotFound, "", "not found")
 	at := r.URL.Path
-	if strings.HasPrefix(at, "/api") || strings.HasPrefix(at, "/.well-known") || path.Ext(at) != "" || !plainPath(r.URL.EscapedPath()) {
+	if strings.HasPrefix(at, "/api") || strings.HasPrefix(at, "/.well-known") || path.Ext(at) != "" || !plainPath(r.URL.EscapedPath()) ||
+		weight(strings.Join(r.Header.Values("Accept"), ","), "text/html") == 0 {
 		s.fail(w, r, bareErrors(r), err)
 		return
 	}
@@ -376,6 +382,23 @@ type boundedConn struct {
 	net.Conn
 	closed  atomic.Bool
 	release func()
+}
+
+// goError is how net/http ends the status line of what it refuses itself, before
+// any handler: a request that is none, headers that are too large.
+const goError = "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
+
+// Write gives what net/http refuses itself the form and the headers of every other
+// error of ours.
+func (c *boundedConn) Write(p []byte) (int, error) {
+	line, rest, found := bytes.Cut(p, []byte("\r\n"))
+	if !found || !bytes.HasPrefix(line, []byte("HTTP/1.1 4")) || !bytes.HasPrefix(append([]byte("\r\n"), rest[:min(len(rest), len(goError))]...), []byte(goError)) {
+		return c.Conn.Write(p)
+	}
+	body := `{"error":"the request is no valid HTTP request","code":"invalid_request"}`
+	_, err := fmt.Fprintf(c.Conn, "%s\r\nCache-Control: no-store\r\nContent-Length: %d\r\nContent-Type: application/json\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n%s",
+		line, len(body), body)
+	return len(p), err
 }
 
 // Close frees the slot, once.

@@ -466,6 +466,9 @@ func readTiles(ctx context.Context, db querier, p int16, wanted []tree.Tile) ([]
 		return nil, fmt.Errorf("read tiles: %w", err)
 	}
 	found := slices.Clone(wanted)
+	for i := range found {
+		found[i].Data = nil
+	}
 	var i int64
 	var data []byte
 	if _, err = pgx.ForEachRow(rows, []any{&i, &data}, func() error {

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
+
+	"github.com/countersign/countersign/ledger/events"
 )
 
 // heads is what planning needs to know of the table. The sequencer owns its
@@ -232,6 +235,12 @@ func (p *planner) rows(a *Append, tenant tenantHead, versions []int64) outcome {
 	}
 	head.tenants[a.Tenant] = tenant
 	return outcome{events: p.plan.events[start:len(p.plan.events):len(p.plan.events)]}
+}
+
+// erases says whether a data key is to be destroyed with these rows: that is a
+// statement of its own in the same transaction, which only the lock path has.
+func (p *plan) erases() bool {
+	return slices.ContainsFunc(p.events, func(e Event) bool { return e.Type == events.TypeSubjectErased })
 }
 
 // settle turns replays of an append of the same batch into its own events, which

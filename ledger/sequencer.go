@@ -257,7 +257,7 @@ func (s *sequencer) fastPath(ctx context.Context, appends []*Append) ([]outcome,
 		return nil, errSlow
 	}
 	p, err := makePlan(s.origin, microseconds(s.clock), s.heads, appends)
-	if err != nil {
+	if err != nil || p.erases() {
 		return nil, errSlow
 	}
 	if len(p.events) > 0 {

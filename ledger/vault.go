@@ -20,6 +20,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy/canon"
 )
 
@@ -143,6 +144,34 @@ func (v *Vault) Reference(tenant, subject string) Hash {
 // used if there is none yet.
 func (v *Vault) Subject(ctx context.Context, tenant, subject, newID string) (string, error) {
 	return v.ensure(ctx, tenant, newID, v.Reference(tenant, subject))
+}
+
+// Find returns the id of a subject's data key, empty where it has none or it was
+// destroyed.
+func (v *Vault) Find(ctx context.Context, tenant, subject string) (id string, err error) {
+	reference := v.Reference(tenant, subject)
+	err = v.ledger.row(ctx, `select key_id from subject_keys
+		where p = 0 and tenant = $1 and subject_ref = $2 and destroyed_us is null`, []any{tenant, reference[:]}, &id)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", nil
+	}
+	return id, err
+}
+
+// Erase destroys a subject's data key: the key is gone in the very transaction in
+// which the event subject.erased, a draft of the caller's, says so. This node
+// forgets it at once, others within a minute.
+func (v *Vault) Erase(ctx context.Context, tenant, keyID string, said Draft) (Result, error) {
+	if keyID == "subject_ref" {
+		return Result{}, errors.New("this data key names the subjects, and is none's")
+	}
+	said.Type, said.SchemaVersion, said.Stream, said.Expect = events.TypeSubjectErased, 1, "subject/"+keyID, New()
+	result, err := v.ledger.Append(ctx, Append{Tenant: tenant, IdemKey: IdemKey("erase", keyID),
+		ContentHash: sha256.Sum256([]byte(keyID)), Drafts: []Draft{said}})
+	v.mu.Lock()
+	delete(v.cache, tenant+"\x00"+keyID)
+	v.mu.Unlock()
+	return result, err
 }
 
 // ensure inserts a wrapped data key unless the subject has one, and returns the

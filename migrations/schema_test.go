@@ -122,6 +122,7 @@ func TestRightsOfTheService(t *testing.T) {
 		`insert into ledger_head (p, origin, last_hash) values (1, 'x', sha256('x'))`: forbidden,
 		`delete from ledger_head`:                                                     forbidden,
 		`delete from subject_keys`:                                                    forbidden,
+		`update subject_keys set wrapped_key = null`:                                  forbidden,
 		`truncate tiles, tree_head, checkpoints`:                                      "",
 		`delete from projection_checkpoint`:                                           "",
 		`delete from projection_dead`:                                                 "",

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"sync"
 	"syscall"
@@ -75,9 +76,6 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 	if err != nil {
 		return nil, err
 	}
-	if c.RateLimit == "off" && !loopback(c.Listen) {
-		return nil, errors.New("RATE_LIMIT=off is for a loopback listener only")
-	}
 	listener, err := net.Listen("tcp", c.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w; choose another address with --listen 127.0.0.1:PORT", c.Listen, errors.Unwrap(err))
@@ -92,9 +90,12 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 	if c.BaseURL == "" {
 		c.BaseURL = "http://" + s.address
 	}
+	if err = c.mayServe(len(proxies) > 0, log); err != nil {
+		return nil, err
+	}
 	say := func(format string, args ...any) { fmt.Fprintf(progress, "countersign: "+format+"\n", args...) }
 	c.acceptRollback = c.AcceptRollback
-	if s.node, err = openNode(ctx, &c.data, c.Migrate, loopback(c.Listen), c.BaseURL, log, say); err != nil {
+	if s.node, err = openNode(ctx, &c.data, c.Migrate, c.onThisMachine(), c.BaseURL, log, say); err != nil {
 		return nil, err
 	}
 	if s.node.app.TokenKeys, err = c.tokenKeys(s.node.app.Signer); err != nil {
@@ -112,7 +113,7 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 	if err = s.follow(ctx, log); err != nil {
 		return nil, err
 	}
-	if s.payments, err = c.x402Settings.open(ctx, &c.data, c.Listen, log); err != nil {
+	if s.payments, err = c.x402Settings.open(ctx, &c.data, c.onThisMachine(), log); err != nil {
 		return nil, err
 	}
 	if err = c.rightLedger(ctx, s.payments, s.node.app); err != nil {
@@ -120,9 +121,9 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 	}
 	s.node.app.Settler = s.payments.Settler
 	config := api.Config{App: s.node.app, Projections: s.projections, Log: log,
-		RateLimit: c.RateLimit == "on", TrustedProxies: proxies, Contact: c.ContactEmail,
+		RateLimit: c.RateLimit == "on", TrustedProxies: proxies, Contact: c.ContactEmail, Proofs: c.OwnershipProofs,
 		Loopback: loopback(c.Listen), MCPOrigins: c.MCPOrigins, Terms: s.payments.terms}
-	if s.members, err = c.mail(&config); err != nil {
+	if s.members, err = c.mail(&config, progress); err != nil {
 		return nil, err
 	}
 	if s.checkout, err = c.card(&config); err != nil {
@@ -195,15 +196,24 @@ func (s *running) settle(ctx context.Context) {
 
 // mail chooses where sign-in links go: a mail server, or an outbox that only
 // this machine can look into, or nowhere (sign-in answers 503).
-func (c *serveCmd) mail(config *api.Config) (said string, err error) {
+func (c *serveCmd) mail(config *api.Config, terminal io.Writer) (said string, err error) {
 	switch {
 	case c.SMTPURL != "":
 		config.Mail, err = api.NewSMTP(c.SMTPURL)
 		return "sign in at " + c.BaseURL + "/sign-in", err
-	case c.private() && loopback(c.Listen):
-		config.Outbox = api.NewOutbox(config.Log)
+	case c.private() && c.onThisMachine():
+		path := filepath.Join(c.dir(), lettersFile)
+		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+		if err == nil {
+			err = file.Chmod(0o600) // it may have been there
+		}
+		if err != nil {
+			return "", fmt.Errorf("keep letters in %s: %w", lettersFile, withoutPath(err))
+		}
+		config.Outbox = api.NewOutbox(config.Log, file, terminal)
 		config.Mail = config.Outbox
-		return "sign in at " + c.BaseURL + "/sign-in; letters lie in " + c.BaseURL + "/outbox", nil
+		fmt.Fprintf(terminal, "countersign: letters are printed here and kept in %s; %s/outbox shows them for the code %s\n", path, c.BaseURL, config.Outbox.Code())
+		return "sign in at " + c.BaseURL + "/sign-in; letters are printed by this program and lie in " + path, nil
 	}
 	return "sign-in answers 503 (set SMTP_URL)", nil
 }

@@ -19,6 +19,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // Span is a range of bytes of the submitted command.
@@ -225,7 +227,7 @@ func Assess(a Action) (out Assessment) {
 
 // assess also tells how many steps it took.
 func assess(a Action) (Assessment, int) {
-	e := &engine{compiled: ruleset(), action: a, budget: budget{left: maxSteps}}
+	e := &engine{compiled: ruleset(), action: a, budget: budget{left: scan.MaxSteps}}
 	e.context = readContext(&e.action)
 	whole := source{text: a.Command, at: 0, span: Span{0, len(a.Command)}}
 	route := e.top(whole)
@@ -239,7 +241,7 @@ func assess(a Action) (Assessment, int) {
 	if e.budget.spent || e.tooDeep {
 		e.raise("parse.too-deep", &whole, 0, len(a.Command), "")
 	}
-	return e.conclude(route), maxSteps - e.budget.left
+	return e.conclude(route), scan.MaxSteps - e.budget.left
 }
 
 // report adds a finding of a rule at text[from:to] of the source.
@@ -273,7 +275,7 @@ func (e *engine) add(f Finding, it *item) {
 			return
 		}
 	}
-	if len(e.findings) < 4*maxFindings {
+	if len(e.findings) < 4*scan.MaxFindings {
 		e.findings = append(e.findings, f)
 		return
 	}
@@ -354,7 +356,7 @@ func (e *engine) conclude(route string) Assessment {
 		return cmp.Or(cmp.Compare(b.Level, a.Level), cmp.Compare(a.Span.Start, b.Span.Start),
 			cmp.Compare(a.Span.End, b.Span.End), cmp.Compare(a.Rule.ID, b.Rule.ID))
 	})
-	a.Findings = e.findings[:min(len(e.findings), maxFindings)]
+	a.Findings = e.findings[:min(len(e.findings), scan.MaxFindings)]
 	if a.Findings == nil {
 		a.Findings = []Finding{}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -31,13 +32,13 @@ func (e *engine) remember(sh *shell, name Word, f flow, more bool) {
 		return
 	}
 	e.wroteConfig(sh, name, f)
-	if !name.known() || len(f.word.Text) > maxDecoded || name.Text == "/dev/null" {
+	if !name.known() || len(f.word.Text) > scan.MaxDecoded || name.Text == "/dev/null" {
 		return
 	}
 	key := fileKey(sh.cwd, name.Text)
 	e.configured(sh, key, f)
 	old, ok := e.files[key]
-	if !ok && len(e.files) >= maxFiles {
+	if !ok && len(e.files) >= scan.MaxFiles {
 		return
 	}
 	if e.files == nil {
@@ -103,7 +104,7 @@ func (e *engine) within(cwd string, name Word) taint {
 
 // descriptor is the number in /dev/fd/3 and its kind.
 func descriptor(p string) (string, bool) {
-	for _, prefix := range [...]string{"/dev/fd/", "/proc/self/fd/", "/proc/thread-self/fd/", "/proc/" + string(hole) + "/fd/"} { // the last is $$
+	for _, prefix := range [...]string{"/dev/fd/", "/proc/self/fd/", "/proc/thread-self/fd/", "/proc/" + string(scan.Hole) + "/fd/"} { // the last is $$
 		if fd, ok := strings.CutPrefix(p, prefix); ok {
 			return fd, true
 		}
@@ -155,7 +156,7 @@ func (v *invocation) noted(f flow) flow {
 	switch v.exe {
 	case "sed", "yq", "jq", "awk", "gawk", "perl", "gsed":
 		for _, w := range v.argv[1:] {
-			if len(f.edit)+len(w.Text) < maxValue {
+			if len(f.edit)+len(w.Text) < scan.MaxValue {
 				f.edit += "\n" + w.Text
 			}
 		}
@@ -258,7 +259,7 @@ func (e *engine) outputFile(sh *shell, v *invocation) {
 var tellsState = [][]string{{"state", "pull"}, {"output"}, {"show"}}
 
 // objectStores are the clients of stores of objects.
-var objectStores = setOf("aws gsutil gcloud az rclone mc s3cmd s5cmd b2")
+var objectStores = scan.SetOf("aws gsutil gcloud az rclone mc s3cmd s5cmd b2")
 
 // connects: a program of many uses that is pointed at another machine here, whose
 // answer it prints.

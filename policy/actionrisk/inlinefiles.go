@@ -3,6 +3,8 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // index is where a token stands, or -1.
@@ -26,7 +28,7 @@ func (r *inlineRun) onReceiver(name inlineToken, args []inlineToken) bool {
 		return false // the path is its argument
 	}
 	of, ok := r.receiver(name)
-	if !ok || strings.Trim(of.text, string(hole)) == "" {
+	if !ok || strings.Trim(of.text, string(scan.Hole)) == "" {
 		if strings.Contains(name.text, ".") && (kind == 'd' || kind == 'u' || kind == 'D') {
 			r.sweep()
 		}
@@ -134,7 +136,7 @@ func (r *inlineRun) loads(name inlineToken, args []inlineToken, what inlineToken
 		}
 		return
 	}
-	if strings.IndexByte(what.text, hole) >= 0 {
+	if strings.IndexByte(what.text, scan.Hole) >= 0 {
 		r.unknown(name, args)
 		return
 	}
@@ -154,7 +156,7 @@ func (r *inlineRun) module(at inlineToken, name string) {
 	f, ok := e.writtenFile(r.sh, name)
 	switch {
 	case !ok:
-	case f.known && r.src.depth < maxDepth && f.word.Text != r.src.text:
+	case f.known && r.src.depth < scan.MaxDepth && f.word.Text != r.src.text:
 		src := r.src.inside(f.word, r.lang)
 		e.runInline(r.sh, &src, r.lang)
 	case f.taint&fromNetwork != 0:
@@ -187,7 +189,7 @@ func moduleHost(host string) bool {
 
 // saves notes the file that an address is saved to.
 func (r *inlineRun) saves(list []inlineToken) {
-	if len(list) < 2 || !strings.Contains(list[0].text, "://") && strings.IndexByte(list[0].text, hole) < 0 {
+	if len(list) < 2 || !strings.Contains(list[0].text, "://") && strings.IndexByte(list[0].text, scan.Hole) < 0 {
 		return
 	}
 	r.sh.e.remember(r.sh, r.word(list[1]), flow{taint: fromNetwork, via: r.lang}, false)
@@ -198,7 +200,7 @@ func (r *inlineRun) keeps(file inlineToken, args, content []inlineToken) {
 	f := flow{via: r.lang}
 	r.origins()
 	switch o := r.origin(args); {
-	case len(content) > 0 && strings.IndexByte(content[0].text, hole) < 0 && o == 0:
+	case len(content) > 0 && strings.IndexByte(content[0].text, scan.Hole) < 0 && o == 0:
 		f.word, f.known = r.word(content[0]), true
 	case o&fetchedText != 0, len(content) == 0 && r.origin(r.toks)&fetchedText != 0:
 		f.taint = fromNetwork
@@ -255,8 +257,8 @@ func (r *inlineRun) sweep() {
 			list = append(list, of)
 		}
 		for _, s := range list {
-			switch plain := strings.Trim(strings.Trim(s.text, "*/."), string(hole)); {
-			case strings.IndexByte(s.text, hole) >= 0 || s.text == "":
+			switch plain := strings.Trim(strings.Trim(s.text, "*/."), string(scan.Hole)); {
+			case strings.IndexByte(s.text, scan.Hole) >= 0 || s.text == "":
 			case strings.ContainsAny(s.text, "*?[") && strings.Trim(s.text[strings.LastIndexByte(s.text, '/')+1:], "*.") != "":
 				pattern = s
 			case folder.to == 0 && (plain != "" || strings.HasPrefix(s.text, "/") || s.text == "."):

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -40,7 +41,7 @@ func (sh *shell) otherReading(inner *shell, rest []Word, w *wrapper, v *invocati
 // exeActs: rules judge the program itself, so that its name is no name of a user, a
 // group or a file.
 func (e *engine) exeActs(word string) bool {
-	return e.exe[base(word)] != nil && !slices.Contains(e.groups["subcommand-words"], word) && coreutils[base(word)]
+	return e.exe[scan.Base(word)] != nil && !slices.Contains(e.groups["subcommand-words"], word) && coreutils[scan.Base(word)]
 }
 
 // packedProgram runs a program that an interpreter is given as a file: java -jar
@@ -69,7 +70,7 @@ func (sh *shell) packedProgram(v *invocation) (flow, bool) {
 // programOfFile is the name of the program that such a file holds, without what says
 // which release it is.
 func programOfFile(file string) (string, bool) {
-	name := base(file)
+	name := scan.Base(file)
 	stem, ok := name, strings.Contains(file, "bin/") && strings.IndexByte(name, '.') < 0
 	for _, end := range [...]string{".jar", ".phar", ".pyz", ".pex"} {
 		if s, cut := strings.CutSuffix(stem, end); cut {
@@ -87,7 +88,7 @@ func programOfFile(file string) (string, bool) {
 
 // personEditors are editors in which a person decides what is written; the rest of
 // what an editor's variable may name writes by itself.
-var personEditors = setOf("vim vi nvim nano emacs emacsclient code subl gedit hx helix micro kak joe pico mcedit ne jed mg zed mate idea atom kate kwrite mousepad vimr mvim gvim ed ex less more cat true false : echo code-insiders cursor windsurf pycharm webstorm sensible-editor editor select-editor notepad open xdg-open")
+var personEditors = scan.SetOf("vim vi nvim nano emacs emacsclient code subl gedit hx helix micro kak joe pico mcedit ne jed mg zed mate idea atom kate kwrite mousepad vimr mvim gvim ed ex less more cat true false : echo code-insiders cursor windsurf pycharm webstorm sensible-editor editor select-editor notepad open xdg-open")
 
 // edits runs the editor that a program starts on a file of its own, if that editor
 // needs no person.
@@ -101,10 +102,10 @@ func (sh *shell) edits(file string, v *invocation) (flow, bool) {
 		if len(words) == 0 {
 			continue
 		}
-		if personEditors[base(words[0])] && !strings.Contains(editor.Text, " -c") && !strings.Contains(editor.Text, " +") {
+		if personEditors[scan.Base(words[0])] && !strings.Contains(editor.Text, " -c") && !strings.Contains(editor.Text, " +") {
 			return flow{}, false
 		}
-		editor.Text, editor.At = editor.Text+" "+quote(file), -1
+		editor.Text, editor.At = editor.Text+" "+scan.Quote(file), -1
 		one := *v
 		one.env = nil
 		return sh.interpret("shell", editor, &one, name, nil), true
@@ -125,7 +126,7 @@ func (sh *shell) listed(command []string, words []Word, v *invocation) {
 		var list []Word
 		for line := range strings.Lines(f.word.Text) {
 			line, _, _ = strings.Cut(strings.TrimSpace(line), " #")
-			if line == "" || line[0] == '#' || len(list) >= maxLoop {
+			if line == "" || line[0] == '#' || len(list) >= scan.MaxLoop {
 				continue
 			}
 			if line[0] != '-' {
@@ -173,7 +174,7 @@ func shadowsProgram(e *engine, it *item, _ []string) (Word, bool) {
 		return Word{}, false
 	}
 	folder, name := path.Split(list[1].Text)
-	return list[1], strings.HasSuffix(folder, "bin/") && name != "" && name != base(list[0].Text) && !e.stranger(name)
+	return list[1], strings.HasSuffix(folder, "bin/") && name != "" && name != scan.Base(list[0].Text) && !e.stranger(name)
 }
 
 // startsShell: a multiplexer or a recorder that is given nothing to run runs a shell.
@@ -239,7 +240,7 @@ func arithmeticValue(x syntax.ArithmExpr, depth int) (int64, bool) {
 	case *syntax.Word:
 		return shellNumber(x.Lit())
 	case *syntax.BinaryArithm:
-		if depth > maxDepth {
+		if depth > scan.MaxDepth {
 			return 0, false
 		}
 		a, okA := arithmeticValue(x.X, depth+1)

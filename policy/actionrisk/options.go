@@ -3,6 +3,8 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // tool says how one executable reads its arguments.
@@ -210,7 +212,7 @@ func (c *compiled) parseArgs(v *invocation) {
 					break
 				}
 				v.opts = append(v.opts, o)
-				if j == 1 && len(t) > 2 && (t[2] == '=' || t[2] == hole) {
+				if j == 1 && len(t) > 2 && (t[2] == '=' || t[2] == scan.Hole) {
 					v.opts[len(v.opts)-1].value, v.opts[len(v.opts)-1].given = w.tail(3), true
 					break
 				}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -37,7 +38,7 @@ func (sh *shell) param(p *syntax.ParamExp) []Word {
 		if set && list[0].known() {
 			return []Word{{Text: strconv.Itoa(utf8.RuneCountInString(list[0].Text)), At: -1, Span: list[0].Span}}
 		}
-		return []Word{{Text: string(hole), At: -1, Span: sh.spanOf(p)}}
+		return []Word{{Text: string(scan.Hole), At: -1, Span: sh.spanOf(p)}}
 	case p.Excl:
 		if set && list[0].known() {
 			list, _ = sh.lookup(list[0].Text, p)
@@ -70,7 +71,7 @@ var wellKnown = map[string]string{"HOME": "~", "TMPDIR": "/tmp", "TMP": "/tmp", 
 	"OLDPWD": "./-", "PYTHON": "python3", "RUNNER_TEMP": "/tmp", "XDG_CACHE_HOME": "~/.cache", "XDG_CONFIG_HOME": "~/.config"}
 
 // absolute are variables whose value begins with a slash in every shell.
-var absolute = setOf("PWD HOME OLDPWD SHELL BASH")
+var absolute = scan.SetOf("PWD HOME OLDPWD SHELL BASH")
 
 // rootOf: what is cut out of an absolute path whose rest is not known, if that is the
 // root: ${PWD:0:1}, ${HOME%%[!/]*}.
@@ -126,7 +127,7 @@ func (sh *shell) lookup(name string, n syntax.Node) ([]Word, bool) {
 }
 
 func (sh *shell) unknown(name string, n syntax.Node) Word {
-	w := Word{Text: string(hole), At: -1, Span: sh.spanOf(n), Var: name}
+	w := Word{Text: string(scan.Hole), At: -1, Span: sh.spanOf(n), Var: name}
 	if name == "" {
 		w.Var = "?"
 	}
@@ -271,11 +272,11 @@ func globMatch(pattern, s string) bool {
 
 func replace(s, from, to string, all bool) string {
 	if strings.ContainsAny(from, "*?[") {
-		return string(hole)
+		return string(scan.Hole)
 	}
 	if all {
-		if len(s)+strings.Count(s, from)*len(to) > maxValue {
-			return string(hole)
+		if len(s)+strings.Count(s, from)*len(to) > scan.MaxValue {
+			return string(scan.Hole)
 		}
 		return strings.ReplaceAll(s, from, to)
 	}
@@ -287,7 +288,7 @@ func (sh *shell) slice(w Word, s *syntax.Slice) Word {
 	from, ok1 := sh.number(s.Offset, 0)
 	length, ok2 := sh.number(s.Length, len(w.Text))
 	if !w.known() || !ok1 || !ok2 {
-		w.Text, w.At = string(hole), -1
+		w.Text, w.At = string(scan.Hole), -1
 		return w
 	}
 	if from < 0 {

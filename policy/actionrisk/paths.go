@@ -3,6 +3,8 @@ package actionrisk
 import (
 	"path"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // class is what a path is. One of the first group says where it is, the others
@@ -67,7 +69,7 @@ func (e *engine) classOf(w Word, cwd string) class {
 	if e.classes == nil {
 		e.classes = map[seenFrom]class{}
 	}
-	if len(e.classes) < maxClasses {
+	if len(e.classes) < scan.MaxClasses {
 		e.classes[key] = c
 	}
 	return c
@@ -79,7 +81,7 @@ func (e *engine) classify(w Word, cwd string) class {
 		t = e.behindLink(t, cwd)
 	}
 	t = strings.TrimPrefix(t, "file://")
-	if t[0] == hole || t[0] != '/' && t[0] != '~' && cwd == string(hole) {
+	if t[0] == scan.Hole || t[0] != '/' && t[0] != '~' && cwd == string(scan.Hole) {
 		return e.dynamicClass(w, t)
 	}
 	if strings.ContainsRune(t, '\\') || len(t) > 1 && t[1] == ':' {
@@ -138,7 +140,7 @@ type link struct {
 
 // linked notes what "ln -s" makes; what was said about paths before may be wrong.
 func (e *engine) linked(sh *shell, v *invocation, from, to Word) {
-	if v.exe != "ln" || !v.has("-s") && !v.has("--symbolic") || from.Text == "" || from.Text[0] != '/' && from.Text[0] != '~' && !strings.Contains(from.Text, ":/") || len(e.links) >= maxFiles {
+	if v.exe != "ln" || !v.has("-s") && !v.has("--symbolic") || from.Text == "" || from.Text[0] != '/' && from.Text[0] != '~' && !strings.Contains(from.Text, ":/") || len(e.links) >= scan.MaxFiles {
 		return
 	}
 	e.links = append(e.links, link{at: fileKey(sh.cwd, to.Text), to: from.Text})
@@ -147,7 +149,7 @@ func (e *engine) linked(sh *shell, v *invocation, from, to Word) {
 
 // seenAt notes that a folder is mounted at a place.
 func (e *engine) seenAt(sh *shell, at Word, folder string) {
-	if !at.known() || at.Text == "" || folder == "" || len(e.links) >= maxFiles {
+	if !at.known() || at.Text == "" || folder == "" || len(e.links) >= scan.MaxFiles {
 		return
 	}
 	if folder[0] != '/' && folder[0] != '~' && sh.cwd != "" {
@@ -159,7 +161,7 @@ func (e *engine) seenAt(sh *shell, at Word, folder string) {
 
 // dynamicClass: the beginning is unknown; what follows may still tell.
 func (e *engine) dynamicClass(w Word, t string) class {
-	rest := strings.Trim(t, string(hole))
+	rest := strings.Trim(t, string(scan.Hole))
 	c := isDynamic
 	if strings.IndexByte(rest, '/') == 0 && len(rest) > 1 {
 		if k := relativeClass(path.Clean(rest[1:]), rest[1:]); k&isRebuildable != 0 {
@@ -181,7 +183,7 @@ func relativeClass(p, given string) class {
 	if strings.HasPrefix(p, "../") {
 		return isOutside
 	}
-	if strings.HasPrefix(p, string(hole)) {
+	if strings.HasPrefix(p, string(scan.Hole)) {
 		return isDynamic
 	}
 	first, _, _ := strings.Cut(p, "/")
@@ -216,17 +218,9 @@ func isVCSName(s string) bool {
 
 func vcsFolder(s string) bool { return s == ".git" || s == ".hg" || s == ".svn" || s == ".jj" }
 
-var sourceNames = setOf("src lib app apps packages internal cmd pkg server client backend frontend services source sources tests test docs migrations components modules api core config infra terraform scripts crates include")
+var sourceNames = scan.SetOf("src lib app apps packages internal cmd pkg server client backend frontend services source sources tests test docs migrations components modules api core config infra terraform scripts crates include")
 
-var rebuildableNames = setOf("node_modules bower_components dist build out target .next .nuxt .output .svelte-kit .turbo .parcel-cache .cache coverage .nyc_output htmlcov .coverage .pytest_cache .mypy_cache .ruff_cache .tox .nox .venv venv __pycache__ .gradle .terraform .serverless .angular .vite .eggs .ipynb_checkpoints DerivedData Pods .dart_tool .bundle tmp temp logs .tmp cmake-build-debug cmake-build-release bazel-bin bazel-out bazel-testlogs _build .stack-work dist-newstyle elm-stuff .expo storybook-static .docusaurus public/build site-packages .hypothesis Caches .yarn/cache .pnpm-store .vercel .wrangler test-results playwright-report .jest-cache .eslintcache .sass-cache obj artifacts npm-cache yarn-cache pnpm-cache INetCache CrashDumps .vs TestResults v3-cache plugins-cache")
-
-func setOf(words string) map[string]bool {
-	m := map[string]bool{}
-	for _, w := range strings.Fields(words) {
-		m[w] = true
-	}
-	return m
-}
+var rebuildableNames = scan.SetOf("node_modules bower_components dist build out target .next .nuxt .output .svelte-kit .turbo .parcel-cache .cache coverage .nyc_output htmlcov .coverage .pytest_cache .mypy_cache .ruff_cache .tox .nox .venv venv __pycache__ .gradle .terraform .serverless .angular .vite .eggs .ipynb_checkpoints DerivedData Pods .dart_tool .bundle tmp temp logs .tmp cmake-build-debug cmake-build-release bazel-bin bazel-out bazel-testlogs _build .stack-work dist-newstyle elm-stuff .expo storybook-static .docusaurus public/build site-packages .hypothesis Caches .yarn/cache .pnpm-store .vercel .wrangler test-results playwright-report .jest-cache .eslintcache .sass-cache obj artifacts npm-cache yarn-cache pnpm-cache INetCache CrashDumps .vs TestResults v3-cache plugins-cache")
 
 // rebuildable tells whether any part of the path is a folder that a build makes.
 func rebuildable(p string) bool {
@@ -445,7 +439,7 @@ func kindOfFile(p string) class {
 	return c
 }
 
-var keyFolders = setOf("certs secrets private keys credentials .secrets private_keys keystore keystores .kube .docker .bitcoin .ethereum .electrum .monero .lnd .lightning .litecoin .dogecoin .near-credentials .gaia .osmosisd .brownie .starkli-wallets .sui .aptos wallets .electron-cash")
+var keyFolders = scan.SetOf("certs secrets private keys credentials .secrets private_keys keystore keystores .kube .docker .bitcoin .ethereum .electrum .monero .lnd .lightning .litecoin .dogecoin .near-credentials .gaia .osmosisd .brownie .starkli-wallets .sui .aptos wallets .electron-cash")
 
 // publicFile: named like a secret, meant to be read.
 func publicFile(lower string) bool {
@@ -462,7 +456,7 @@ func publicFile(lower string) bool {
 	return lower == "known_hosts" || strings.Contains(lower, ".pub.") || strings.HasPrefix(lower, ".env.example") || lower == "config.pub"
 }
 
-var credentialNames = setOf("id_rsa id_dsa id_ecdsa id_ed25519 id_ecdsa_sk id_ed25519_sk .netrc _netrc .pgpass .my.cnf .npmrc .pypirc .git-credentials .htpasswd .env .envrc .vault-token credentials.json service-account.json serviceaccount.json client_secret.json .dockercfg wallet.dat keystore.jks shadow gshadow .s3cfg .boto .yarnrc.yml secrets.yml secrets.yaml secrets.json secret.yaml secret.yml master.key .terraformrc kubeconfig .kubeconfig login.keychain-db key4.db logins.json .bash_history .zsh_history .mysql_history .psql_history private.key server.key privkey.pem .rhosts credentials.tfrc.json admin.conf auth.toml ssh_host_rsa_key ssh_host_ed25519_key ntds.dit credentials wallet.json mnemonic.txt keystore.json auth.json settings-security.xml .mylogin.cnf .vault_pass .vault_password .vault-password vault-password.txt vault_pass.txt .dockerconfigjson shadow- gshadow- rclone.conf wp-config.php pap-secrets chap-secrets secring.gpg consolehost_history.txt unattend.xml autounattend.xml sysprep.inf ntuser.dat recentservers.xml sitemanager.xml winscp.ini accesstokens.json azureprofile.json msal_token_cache.json msal_token_cache.bin publishsettings machinekeys")
+var credentialNames = scan.SetOf("id_rsa id_dsa id_ecdsa id_ed25519 id_ecdsa_sk id_ed25519_sk .netrc _netrc .pgpass .my.cnf .npmrc .pypirc .git-credentials .htpasswd .env .envrc .vault-token credentials.json service-account.json serviceaccount.json client_secret.json .dockercfg wallet.dat keystore.jks shadow gshadow .s3cfg .boto .yarnrc.yml secrets.yml secrets.yaml secrets.json secret.yaml secret.yml master.key .terraformrc kubeconfig .kubeconfig login.keychain-db key4.db logins.json .bash_history .zsh_history .mysql_history .psql_history private.key server.key privkey.pem .rhosts credentials.tfrc.json admin.conf auth.toml ssh_host_rsa_key ssh_host_ed25519_key ntds.dit credentials wallet.json mnemonic.txt keystore.json auth.json settings-security.xml .mylogin.cnf .vault_pass .vault_password .vault-password vault-password.txt vault_pass.txt .dockerconfigjson shadow- gshadow- rclone.conf wp-config.php pap-secrets chap-secrets secring.gpg consolehost_history.txt unattend.xml autounattend.xml sysprep.inf ntuser.dat recentservers.xml sitemanager.xml winscp.ini accesstokens.json azureprofile.json msal_token_cache.json msal_token_cache.bin publishsettings machinekeys")
 
 // credentialFile tells whether a path names a file or folder of secrets.
 func credentialFile(p, lower string) bool {
@@ -587,7 +581,7 @@ func plainSSH(rest, lower string) bool {
 		strings.Contains(lower, ".pub") || strings.HasSuffix(lower, ".txt") || strings.HasSuffix(lower, ".md") || lower == "environment" || lower == "rc" || lower == "allowed_signers" || lower == "readme"
 }
 
-var startupNames = setOf(".bashrc .bash_profile .bash_login .bash_logout .profile .zshrc .zshenv .zprofile .zlogin .kshrc .cshrc .tcshrc config.fish .xinitrc .xprofile .inputrc authorized_keys authorized_keys2 crontab rc.local ld.so.preload .vimrc .gitconfig")
+var startupNames = scan.SetOf(".bashrc .bash_profile .bash_login .bash_logout .profile .zshrc .zshenv .zprofile .zlogin .kshrc .cshrc .tcshrc config.fish .xinitrc .xprofile .inputrc authorized_keys authorized_keys2 crontab rc.local ld.so.preload .vimrc .gitconfig")
 
 // startupFile: a file that runs by itself later, or lets somebody in.
 func startupFile(p, lower string) bool {

@@ -3,10 +3,12 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // knownKinds are the Kubernetes kinds that have rules of their own.
-var knownKinds = setOf("namespace namespaces ns project pv pvc persistentvolume persistentvolumeclaim persistentvolumes persistentvolumeclaims crd crds customresourcedefinition customresourcedefinitions storageclass volumesnapshot deployment deployments deploy statefulset statefulsets sts daemonset daemonsets ds service services svc ingress ingresses ing configmap configmaps cm secret secrets cronjob cronjobs job jobs replicaset rs node nodes no hpa serviceaccount sa networkpolicy certificate all deployment.apps pod pods po event events lease clusterrolebinding clusterrole rolebinding role")
+var knownKinds = scan.SetOf("namespace namespaces ns project pv pvc persistentvolume persistentvolumeclaim persistentvolumes persistentvolumeclaims crd crds customresourcedefinition customresourcedefinitions storageclass volumesnapshot deployment deployments deploy statefulset statefulsets sts daemonset daemonsets ds service services svc ingress ingresses ing configmap configmaps cm secret secrets cronjob cronjobs job jobs replicaset rs node nodes no hpa serviceaccount sa networkpolicy certificate all deployment.apps pod pods po event events lease clusterrolebinding clusterrole rolebinding role")
 
 // otherResource: kubectl delete of a kind that no other rule names.
 func otherResource(_ *engine, it *item, _ []string) (Word, bool) {

@@ -3,6 +3,8 @@ package actionrisk
 import (
 	"path"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // branchClass of a name: protected names are whole segments, never substrings.
@@ -138,7 +140,7 @@ func configValue(_ *engine, it *item, _ []string) (Word, bool) {
 	return Word{}, len(v.operands) > 2 && !v.has("--get") && !v.has("--unset")
 }
 
-var usualPrograms = setOf("vim vi nvim nano emacs emacsclient micro hx helix code codium subl mate idea less more most cat delta diff-so-fancy bat true false store cache osxkeychain manager manager-core libsecret wincred git-lfs nbstripout ssh meld vimdiff")
+var usualPrograms = scan.SetOf("vim vi nvim nano emacs emacsclient micro hx helix code codium subl mate idea less more most cat delta diff-so-fancy bat true false store cache osxkeychain manager manager-core libsecret wincred git-lfs nbstripout ssh meld vimdiff")
 
 // usualProgram: a program people set for Git, by its bare name and with nothing of
 // the shell behind it.
@@ -199,7 +201,7 @@ func (e *engine) remembersSetting(words []Word) {
 	if e.gitConfig == nil {
 		e.gitConfig = map[string]Word{}
 	}
-	if len(e.gitConfig) < maxFiles {
+	if len(e.gitConfig) < scan.MaxFiles {
 		e.gitConfig[strings.ToLower(words[0].Text)] = words[1]
 	}
 }

@@ -3,6 +3,8 @@ package actionrisk
 import (
 	"strconv"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // urlOf splits a URL or host operand into scheme, host and rest.
@@ -55,7 +57,7 @@ func looksHost(t string) (string, bool) {
 }
 
 // topLevel are the last labels by which a bare word is taken for a host.
-var topLevel = setOf("com org net io dev app co ai cloud edu gov info biz me us uk de fr eu ru cn in br jp nl se ch it es xyz site online top tech fun test example internal local corp lan localhost onion link page so gg to tv cc be at ca au pl ws pro zone store live wiki")
+var topLevel = scan.SetOf("com org net io dev app co ai cloud edu gov info biz me us uk de fr eu ru cn in br jp nl se ch it es xyz site online top tech fun test example internal local corp lan localhost onion link page so gg to tv cc be at ca au pl ws pro zone store live wiki")
 
 func numericHost(h string) bool {
 	return strings.Count(h, ".") == 3 && strings.Trim(h, "0123456789.") == ""
@@ -159,7 +161,7 @@ func bodyText(_ *engine, it *item, _ []string) (Word, bool) {
 }
 
 func metadataHost(h string) bool {
-	h, _, _ = strings.Cut(h, string(hole))
+	h, _, _ = strings.Cut(h, string(scan.Hole))
 	if n, ok := numberedHost(h); ok && n == 169<<24|254<<16|169<<8|254 || strings.HasSuffix(h, "::ffff:a9fe:a9fe") || strings.HasSuffix(h, "::ffff:169.254.169.254") || strings.HasPrefix(h, "169.254.169.254.") {
 		return true
 	}
@@ -225,12 +227,12 @@ func overriddenMethod(v *invocation) string {
 		text := strings.ToUpper(w.Text)
 		for _, mark := range [...]string{"X-HTTP-METHOD-OVERRIDE", "X-HTTP-METHOD", "X-METHOD-OVERRIDE", "_METHOD", "X-HTTP-METHOD_OVERRIDE"} {
 			before, rest, ok := strings.Cut(text, mark)
-			if !ok || before != "" && isNameByte(before[len(before)-1]) { // payment_method is another word
+			if !ok || before != "" && scan.IsNameByte(before[len(before)-1]) { // payment_method is another word
 				continue
 			}
 			rest = strings.TrimLeft(rest, "\"': =")
 			for _, m := range [...]string{"DELETE", "PUT", "PATCH"} {
-				if after, ok := strings.CutPrefix(rest, m); ok && (after == "" || !isNameByte(after[0])) {
+				if after, ok := strings.CutPrefix(rest, m); ok && (after == "" || !scan.IsNameByte(after[0])) {
 					return m
 				}
 			}

@@ -3,6 +3,8 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // crontabSet: a crontab is replaced by its input or by a file.
@@ -84,7 +86,7 @@ func innerShell(e *engine, it *item, _ []string) (Word, bool) {
 	if len(v.operands) == 0 || !toRoot(v) || v.stdin.taint != 0 || v.stdin.known && v.stdin.word.Text != "" {
 		return Word{}, false
 	}
-	b := base(v.operands[0].Text)
+	b := scan.Base(v.operands[0].Text)
 	if !slices.Contains(e.groups["shells"], b) {
 		return Word{}, false
 	}

@@ -3,6 +3,8 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // secretPredicates serve the secret, rce and priv tables.
@@ -210,7 +212,7 @@ func servesSecrets(e *engine, it *item, _ []string) (Word, bool) {
 	v := it.inv
 	name := v.exe
 	if name == "npx" && len(v.operands) > 0 {
-		name = base(v.operands[0].Text)
+		name = scan.Base(v.operands[0].Text)
 	}
 	folder := Word{Text: "."}
 	option := func(names ...string) {
@@ -450,7 +452,7 @@ func sentFile(e *engine, it *item, _ []string) (Word, bool) {
 // a host that collects requests, anywhere.
 func secretInURL(_ *engine, it *item, _ []string) (Word, bool) {
 	for _, w := range it.inv.argv[1:] {
-		if _, host, rest, ok := urlOf(w.Text); ok && secretName(w.Var) && strings.IndexByte(rest, hole) >= 0 && !localHost(host) && !strings.Contains(host, "telegram") && !strings.Contains(host, "slack") && !strings.Contains(host, "discord") {
+		if _, host, rest, ok := urlOf(w.Text); ok && secretName(w.Var) && strings.IndexByte(rest, scan.Hole) >= 0 && !localHost(host) && !strings.Contains(host, "telegram") && !strings.Contains(host, "slack") && !strings.Contains(host, "discord") {
 			return w, true
 		}
 	}

@@ -3,6 +3,8 @@ package actionrisk
 import (
 	"strconv"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // servicePredicates look at what a client of a service is told on its input, in
@@ -130,7 +132,7 @@ func execsOne(_ *engine, it *item, args []string) (Word, bool) {
 		switch argv[i].Text {
 		case "-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch":
 			for _, a := range args {
-				if base(argv[i+1].Text) == a {
+				if scan.Base(argv[i+1].Text) == a {
 					return argv[i+1], true
 				}
 			}

@@ -5,11 +5,13 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // renames notes that a program was copied, moved or linked to another name.
 func (e *engine) renames(sh *shell, from, to Word) {
-	name := base(from.Text)
+	name := scan.Base(from.Text)
 	if e.exe[name] == nil && e.wrappers[name] == nil || !programPath(from) || !to.known() {
 		return
 	}
@@ -20,7 +22,7 @@ func (e *engine) renames(sh *shell, from, to Word) {
 	if e.programs == nil {
 		e.programs = map[string]string{}
 	}
-	if len(e.programs) < maxFiles {
+	if len(e.programs) < scan.MaxFiles {
 		e.programs[key] = name
 	}
 }
@@ -80,7 +82,7 @@ func (sh *shell) writtenProgram(v *invocation) (flow, bool) {
 // onPath is the file that the command itself wrote under the name of a program, into
 // a folder where programs are looked for.
 func (sh *shell) onPath(v *invocation, name string) (flow, bool) {
-	if strings.ContainsAny(name, "/"+string(hole)) {
+	if strings.ContainsAny(name, "/"+string(scan.Hole)) {
 		return flow{}, false
 	}
 	found := ""
@@ -101,7 +103,7 @@ func (sh *shell) onPath(v *invocation, name string) (flow, bool) {
 func (sh *shell) searched(v *invocation) []string {
 	var out []string
 	for p := range strings.SplitSeq(sh.variable(v, "PATH").Text, ":") {
-		if p != "" && strings.IndexByte(p, hole) < 0 {
+		if p != "" && strings.IndexByte(p, scan.Hole) < 0 {
 			out = append(out, fileKey(sh.cwd, p))
 		}
 	}

@@ -2,6 +2,8 @@ package actionrisk
 
 import (
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // registryPath tells whether a path is one of the registry.
@@ -68,7 +70,7 @@ func (w *winShell) removeItem(c *psCall) psValue {
 // removeListed: Get-ChildItem … | Remove-Item is find … -delete.
 func (w *winShell) removeListed(c *psCall, v, root psValue) {
 	if root.kind == psText && root.text == "" {
-		w.posix(c, words("rm", "-rf", string(hole)), flow{})
+		w.posix(c, words("rm", "-rf", string(scan.Hole)), flow{})
 		return
 	}
 	if len(root.list()) > 0 && registryPath(root.str()) {

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // read is a line of reads.json: which files of a folder a tool runs without being
@@ -40,7 +42,7 @@ func (c *compiled) readReads(from tableReader) error {
 	if err := from("reads", &t); err != nil {
 		return err
 	}
-	c.commandKeys, c.commandSections, c.lifecycle = setOf(strings.Join(t.Keys, " ")), setOf(strings.Join(t.Sections, " ")), t.Lifecycle
+	c.commandKeys, c.commandSections, c.lifecycle = scan.SetOf(strings.Join(t.Keys, " ")), scan.SetOf(strings.Join(t.Sections, " ")), t.Lifecycle
 	c.reads = map[string][]*read{}
 	for i := range t.Reads {
 		r := &t.Reads[i]

@@ -4,6 +4,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // windowsTable is rules/windows.json: what PowerShell, .NET and cmd call things,
@@ -369,7 +371,7 @@ func (sh *shell) remade(v *invocation, i int, hidden bool) {
 
 // runCarried runs words that are a command line.
 func (sh *shell) runCarried(c *winCarrier, line []Word, v *invocation) {
-	if len(line) == 0 || sh.suspects >= maxSuspects {
+	if len(line) == 0 || sh.suspects >= scan.MaxSuspects {
 		return
 	}
 	lang := c.Lang

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
@@ -107,7 +108,7 @@ func (sh *shell) builtin(v *invocation) (flow, bool) {
 			sh.interpretHere(v.stdin.word, v, "source")
 		}
 		if len(v.operands) > 0 {
-			f, ok := e.files[fileKey(sh.cwd, v.operands[0].Text)]
+			f, ok := e.files[paths.FileKey(sh.cwd, v.operands[0].Text)]
 			if fd, descr := descriptor(v.operands[0].Text); v.operands[0].Text == "/dev/stdin" || descr && (fd == "0" || !ok && v.stdin.known) {
 				v.operands[0].Text, v.operands[0].At = "/dev/stdin", -1
 				f, ok = v.stdin, true

@@ -3,6 +3,7 @@ package actionrisk
 import (
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
@@ -24,7 +25,7 @@ func (e *engine) configured(sh *shell, name string, f flow) {
 	for i := range e.configs {
 		c := &e.configs[i]
 		for _, pattern := range c.File {
-			if strings.HasSuffix(pattern, "*") && globMatch(pattern, name) || strings.HasSuffix(name, strings.TrimLeft(pattern, "*")) && pattern[0] == '*' {
+			if strings.HasSuffix(pattern, "*") && paths.GlobMatch(pattern, name) || strings.HasSuffix(name, strings.TrimLeft(pattern, "*")) && pattern[0] == '*' {
 				sh.config(c, f.word)
 				return
 			}

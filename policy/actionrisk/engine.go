@@ -20,6 +20,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
@@ -192,19 +193,19 @@ type engine struct {
 	programs    map[string]string  // programs that the command gave other names
 	later       []func()           // what traps run at the end
 	left        bool               // an exit or return stands somewhere
-	links       []link             // made by the command itself
+	links       []paths.Link       // made by the command itself
 	gitConfig   map[string]Word    // what git config set before
 	hostAliases map[string]Word    // what gh alias set made before, by "gh NAME"
 	winEnv      map[string]psValue // environment variables set in PowerShell or cmd
 	specials    map[string]func(*winShell, *psCall) psValue
-	texts       map[string]parsed  // parsed so far
-	classes     map[seenFrom]class // of the paths looked at so far
-	unpacked    bool               // an archive from the network was unpacked
-	sinks       map[string]sink    // what >(…) runs, by the name of its file
-	unproven    bool               // something ran that is not proven read-only
-	loose       bool               // some program matched no rule and is not proven read-only
-	ran         bool               // something ran at all
-	background  bool               // something runs beside the rest
+	texts       map[string]parsed              // parsed so far
+	classes     map[paths.SeenFrom]paths.Class // of the paths looked at so far
+	unpacked    bool                           // an archive from the network was unpacked
+	sinks       map[string]sink                // what >(…) runs, by the name of its file
+	unproven    bool                           // something ran that is not proven read-only
+	loose       bool                           // some program matched no rule and is not proven read-only
+	ran         bool                           // something ran at all
+	background  bool                           // something runs beside the rest
 	unparsed    bool
 	tooDeep     bool
 	uncertain   []string

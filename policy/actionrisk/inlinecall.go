@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
@@ -251,7 +252,7 @@ func (r *inlineRun) handsOn(name inlineToken, args []inlineToken) {
 	}
 	if r.lists(name) {
 		for _, t := range r.strings(args) {
-			if c := r.sh.e.classOf(r.word(t), r.sh.cwd); c&isCredential != 0 && c&isPublic == 0 {
+			if c := r.sh.e.classOf(r.word(t), r.sh.cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
 				r.secret = true
 				r.run([]inlineToken{{text: "cat"}, t})
 			}
@@ -400,7 +401,7 @@ func (r *inlineRun) pipeOpen(args []inlineToken) {
 		}
 	}
 	for i, t := range list {
-		if c := r.sh.e.classOf(r.word(t), r.sh.cwd); c&isCredential != 0 && c&isPublic == 0 {
+		if c := r.sh.e.classOf(r.word(t), r.sh.cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
 			r.secret = true
 			r.run([]inlineToken{{text: "cat"}, t})
 		}

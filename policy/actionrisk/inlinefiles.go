@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
@@ -171,7 +172,7 @@ func (e *engine) writtenFile(sh *shell, name string) (flow, bool) {
 		return flow{}, false
 	}
 	for _, suffix := range [...]string{"", ".py", "/__main__.py", "/__init__.py", ".js", ".mjs", ".cjs", ".ts", "/index.js", ".rb", ".pm", ".pl", ".lua", ".jl"} {
-		if f, ok := e.files[fileKey(sh.cwd, name+suffix)]; ok {
+		if f, ok := e.files[paths.FileKey(sh.cwd, name+suffix)]; ok {
 			return f, true
 		}
 	}
@@ -288,7 +289,7 @@ func (r *inlineRun) read(name inlineToken, list []inlineToken) {
 		r.keepsWritten(name, list[0])
 		return
 	}
-	if c := e.classOf(w, r.sh.cwd); c&isCredential != 0 && c&isPublic == 0 {
+	if c := e.classOf(w, r.sh.cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
 		r.secret = true
 		r.run([]inlineToken{{text: "cat"}, list[0]})
 	}

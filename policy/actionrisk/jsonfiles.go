@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
@@ -100,7 +101,7 @@ func (w *jsonWalk) searchesKeys(name string, args *jsonNode) {
 	if pattern == "" || folder == "" || !searches(name) {
 		return
 	}
-	if c := w.e.classOf(Word{Text: folder}, ""); c&(isHome|isRoot|isSystem) == 0 && !strings.HasPrefix(folder, "/home") && !strings.HasPrefix(folder, "/Users") && !strings.HasPrefix(folder, "/root") {
+	if c := w.e.classOf(Word{Text: folder}, ""); c&(paths.IsHome|paths.IsRoot|paths.IsSystem) == 0 && !strings.HasPrefix(folder, "/home") && !strings.HasPrefix(folder, "/Users") && !strings.HasPrefix(folder, "/root") {
 		return
 	}
 	for _, sign := range [...]string{"PRIVATE KEY", "id_rsa", "id_ed25519", "AKIA", "\\.pem", "BEGIN RSA", "BEGIN OPENSSH", "aws_secret", "wallet.dat", ".kdbx", "seed phrase", "mnemonic"} {
@@ -143,7 +144,7 @@ func (w *jsonWalk) shell(v *jsonNode, command string) {
 
 // sends: a file of credentials is handed to a tool that sends it out.
 func (w *jsonWalk) sends(v *jsonNode, file string, posts bool) {
-	if c := w.e.classOf(Word{Text: file}, ""); posts && c&isCredential != 0 && c&isPublic == 0 {
+	if c := w.e.classOf(Word{Text: file}, ""); posts && c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
 		w.e.raise("secret.exfil-publish", w.src, v.start, v.end, printable(file))
 	}
 }

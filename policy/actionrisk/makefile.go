@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
@@ -168,7 +169,7 @@ func (m *makefile) run(goal string, depth int) {
 	}
 	for _, r := range m.rules {
 		if m.ran[r] || !slices.ContainsFunc(r.targets, func(t string) bool {
-			return t == goal || strings.IndexByte(goal, scan.Hole) >= 0 || strings.Contains(t, "%") && globMatch(strings.ReplaceAll(t, "%", "*"), goal)
+			return t == goal || strings.IndexByte(goal, scan.Hole) >= 0 || strings.Contains(t, "%") && paths.GlobMatch(strings.ReplaceAll(t, "%", "*"), goal)
 		}) {
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
@@ -165,9 +166,9 @@ func (w *manifestWalk) hostPath(p string) {
 		return
 	}
 	switch c := w.sh.e.classOf(Word{Text: p}, ""); {
-	case c&isRoot != 0:
+	case c&paths.IsRoot != 0:
 		w.tag("host-root")
-	case c&(isSystem|isHome|isCredential|isAccounts|isDevice) != 0 || underAny(p, "/proc", "/sys", "/var/lib/kubelet", "/var/lib/docker", "/var/lib/etcd", "/run"):
+	case c&(paths.IsSystem|paths.IsHome|paths.IsCredential|paths.IsAccounts|paths.IsDevice) != 0 || paths.UnderAny(p, "/proc", "/sys", "/var/lib/kubelet", "/var/lib/docker", "/var/lib/etcd", "/run"):
 		w.tag("host-system")
 	}
 }

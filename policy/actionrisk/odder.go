@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -59,7 +60,7 @@ func (sh *shell) packedProgram(v *invocation) (flow, bool) {
 		return flow{}, false
 	}
 	name, ok := programOfFile(v.argv[at].Text)
-	if _, own := sh.e.files[fileKey(sh.cwd, v.argv[at].Text)]; !ok || own || !sh.e.acts(name) {
+	if _, own := sh.e.files[paths.FileKey(sh.cwd, v.argv[at].Text)]; !ok || own || !sh.e.acts(name) {
 		return flow{}, false
 	}
 	words := slices.Clone(v.argv[at:])
@@ -157,7 +158,7 @@ func opensFirewall(e *engine, it *item, _ []string) (Word, bool) {
 	v := it.inv
 	in := v.stdin
 	if len(v.operands) > 0 {
-		in = e.files[fileKey(v.cwd, v.operands[0].Text)]
+		in = e.files[paths.FileKey(v.cwd, v.operands[0].Text)]
 		in.known = in.known || v.operands[0].Text == "/dev/null"
 	}
 	if !in.known || v.has("-n") || v.has("--noflush") || v.has("-t") || v.has("--test") {
@@ -213,7 +214,7 @@ func (e *engine) sendsSecret(src *source) {
 		}
 		value := text[i+1 : end]
 		named := syntaxName(value) && value == strings.ToUpper(value) && secretName(value)
-		file := strings.ContainsAny(value, "/~.") && !strings.Contains(value, "://") && kindOfFile(value)&(isCredential|isPublic) == isCredential
+		file := strings.ContainsAny(value, "/~.") && !strings.Contains(value, "://") && paths.KindOfFile(value)&(paths.IsCredential|paths.IsPublic) == paths.IsCredential
 		secret = named || file
 		i = end
 	}

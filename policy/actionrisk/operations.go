@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
@@ -131,7 +132,7 @@ func (sh *shell) commandList(src *source, v *invocation) {
 	run := sh.behalf(&inner, "commands")
 	run.remote, run.cwd = true, ""
 	at := &invocation{exe: v.exe, src: run.src, to: len(text), stdin: flow{known: true}}
-	if f, ok := sh.e.files[fileKey(sh.cwd, strings.TrimPrefix(strings.TrimPrefix(text, "file://"), "@"))]; ok && f.known {
+	if f, ok := sh.e.files[paths.FileKey(sh.cwd, strings.TrimPrefix(strings.TrimPrefix(text, "file://"), "@"))]; ok && f.known {
 		text = f.word.Text
 	}
 	if strings.HasPrefix(text, "#cloud-config") {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
@@ -116,7 +117,7 @@ type invocation struct {
 	scratch  bool // in a container made for it, whose files nobody misses
 	src      *source
 	from, to int
-	classes  []class // of the operands, once somebody asks
+	classes  []paths.Class // of the operands, once somebody asks
 }
 
 type assign struct {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -213,25 +214,25 @@ func trimOrCase(s, pattern string, op syntax.ParExpOperator) string {
 	switch op {
 	case syntax.RemSmallPrefix:
 		for i := 0; i <= len(s); i++ {
-			if globMatch(pattern, s[:i]) {
+			if paths.GlobMatch(pattern, s[:i]) {
 				return s[i:]
 			}
 		}
 	case syntax.RemLargePrefix:
 		for i := len(s); i >= 0; i-- {
-			if globMatch(pattern, s[:i]) {
+			if paths.GlobMatch(pattern, s[:i]) {
 				return s[i:]
 			}
 		}
 	case syntax.RemSmallSuffix:
 		for i := len(s); i >= 0; i-- {
-			if globMatch(pattern, s[i:]) {
+			if paths.GlobMatch(pattern, s[i:]) {
 				return s[:i]
 			}
 		}
 	case syntax.RemLargeSuffix:
 		for i := 0; i <= len(s); i++ {
-			if globMatch(pattern, s[i:]) {
+			if paths.GlobMatch(pattern, s[i:]) {
 				return s[:i]
 			}
 		}
@@ -245,29 +246,6 @@ func trimOrCase(s, pattern string, op syntax.ParExpOperator) string {
 		return strings.ToLower(s)
 	}
 	return s
-}
-
-// globMatch matches * and ? in time proportional to the product of the lengths.
-func globMatch(pattern, s string) bool {
-	p, i, star, mark := 0, 0, -1, 0
-	for i < len(s) {
-		switch {
-		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == s[i] && pattern[p] != '*'):
-			p, i = p+1, i+1
-		case p < len(pattern) && pattern[p] == '*':
-			star, mark = p, i
-			p++
-		case star >= 0:
-			mark++
-			p, i = star+1, mark
-		default:
-			return false
-		}
-	}
-	for p < len(pattern) && pattern[p] == '*' {
-		p++
-	}
-	return p == len(pattern)
 }
 
 func replace(s, from, to string, all bool) string {

@@ -4,6 +4,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
@@ -91,18 +92,18 @@ func discards(e *engine, it *item, _ []string) (Word, bool) {
 	}
 	if v.after > 0 && v.after < len(v.operands) {
 		w := v.operands[v.after]
-		return w, e.classOf(w, "")&isGenerated == 0
+		return w, e.classOf(w, "")&paths.IsGenerated == 0
 	}
 	if len(v.operands) > 2 && !v.has("-t") && !v.has("--track") && !v.has("-l") { // behind a commit only paths can stand
 		w := v.operands[len(v.operands)-1]
-		return w, e.classOf(w, "")&isGenerated == 0
+		return w, e.classOf(w, "")&paths.IsGenerated == 0
 	}
 	for _, w := range v.operands[min(1, len(v.operands)):] {
 		switch {
 		case strings.HasPrefix(path.Clean(w.Text), "..") || path.Clean(w.Text) == "." || strings.HasPrefix(w.Text, "./"), w.Glob,
 			strings.HasPrefix(w.Text, ":"), strings.ContainsAny(w.Text, "*?["): // no branch has such a name
 			return w, true
-		case looksFile(w.Text) && e.classOf(w, "")&isGenerated == 0:
+		case looksFile(w.Text) && e.classOf(w, "")&paths.IsGenerated == 0:
 			return w, true
 		}
 	}
@@ -120,13 +121,13 @@ func looksFile(t string) bool {
 
 // generated: every path is a lock file or a snapshot.
 func generated(e *engine, it *item, _ []string) (Word, bool) {
-	paths := it.inv.operands[min(1, len(it.inv.operands)):]
-	for _, w := range paths {
-		if e.classOf(w, "")&isGenerated == 0 {
+	named := it.inv.operands[min(1, len(it.inv.operands)):]
+	for _, w := range named {
+		if e.classOf(w, "")&paths.IsGenerated == 0 {
 			return Word{}, false
 		}
 	}
-	return Word{}, len(paths) > 0
+	return Word{}, len(named) > 0
 }
 
 func configValue(_ *engine, it *item, _ []string) (Word, bool) {

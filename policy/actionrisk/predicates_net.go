@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
@@ -311,7 +312,7 @@ func uploads(e *engine, it *item, args []string) (Word, bool) {
 			for _, a := range args {
 				if a == "stdin" && (t == "@-" || t == "-" || strings.HasSuffix(t, "=@-") || strings.HasSuffix(t, "=<-") || t == "." || strings.HasPrefix(t, "@-") || strings.Contains(t, "@/dev/stdin") || t == "/dev/stdin") ||
 					a == "file" && (strings.Contains(t, "@") || name == "-T" || strings.HasSuffix(name, "-file")) ||
-					a == "credential" && e.classOf(o.value, v.cwd)&isCredential != 0 && (name == "-T" || strings.HasSuffix(name, "-file")) {
+					a == "credential" && e.classOf(o.value, v.cwd)&paths.IsCredential != 0 && (name == "-T" || strings.HasSuffix(name, "-file")) {
 					return o.value, true
 				}
 			}
@@ -367,8 +368,8 @@ func mountIs(e *engine, it *item, args []string) (Word, bool) {
 		}
 		c := e.classOf(Word{Text: src}, it.inv.cwd)
 		for _, a := range args {
-			if a == "root" && c&(isRoot) != 0 || a == "system" && c&isSystem != 0 && src != "/etc/localtime" && src != "/etc/timezone" && !strings.HasPrefix(src, "/usr/share") ||
-				a == "docker-socket" && strings.HasSuffix(src, "docker.sock") || a == "home" && c&isHome != 0 || a == "credential" && c&isCredential != 0 {
+			if a == "root" && c&(paths.IsRoot) != 0 || a == "system" && c&paths.IsSystem != 0 && src != "/etc/localtime" && src != "/etc/timezone" && !strings.HasPrefix(src, "/usr/share") ||
+				a == "docker-socket" && strings.HasSuffix(src, "docker.sock") || a == "home" && c&paths.IsHome != 0 || a == "credential" && c&paths.IsCredential != 0 {
 				return o.value, true
 			}
 		}
@@ -411,7 +412,7 @@ func findJunk(_ *engine, it *item, _ []string) (Word, bool) {
 		switch it.inv.argv[i].Text {
 		case "-name", "-iname":
 			n := it.inv.argv[i+1].Text
-			if rebuildable(n) || strings.HasSuffix(n, "~") || n == "*.log" || n == "*.orig" || n == "*.rej" || n == "*.bak" || n == "._*" || n == "Thumbs.db" {
+			if paths.Rebuildable(n) || strings.HasSuffix(n, "~") || n == "*.log" || n == "*.orig" || n == "*.rej" || n == "*.bak" || n == "._*" || n == "Thumbs.db" {
 				return it.inv.argv[i+1], true
 			}
 			return Word{}, false

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
@@ -38,7 +39,7 @@ type psParam struct {
 
 func (p *psParam) is(value string) bool {
 	for _, t := range p.value.texts() {
-		if t = strings.ToLower(t); t == value || value == `\*` && t == "*" || strings.IndexByte(value, '*') >= 0 && globMatch(value, t) {
+		if t = strings.ToLower(t); t == value || value == `\*` && t == "*" || strings.IndexByte(value, '*') >= 0 && paths.GlobMatch(value, t) {
 			return true
 		}
 	}
@@ -297,7 +298,7 @@ func (w *winShell) defaults(c *psCall) {
 		return
 	}
 	for i, k := range d.keys {
-		if name, param, ok := strings.Cut(k, ":"); ok && globMatch(name, c.name) {
+		if name, param, ok := strings.Cut(k, ":"); ok && paths.GlobMatch(name, c.name) {
 			if _, given := c.param(param); !given {
 				c.params = append(c.params, psParam{name: param, value: d.items[i], has: true})
 			}
@@ -508,14 +509,14 @@ func (w *winShell) native(c *psCall) psValue {
 func (w *winShell) start(c *psCall, argv []Word, in flow) flow {
 	name := strings.ReplaceAll(argv[0].Text, `\`, "/")
 	for _, suffix := range [...]string{"", ".cmd", ".bat", ".exe", ".ps1"} {
-		if _, ok := w.e.files[fileKey(w.sh.cwd, name+suffix)]; ok {
+		if _, ok := w.e.files[paths.FileKey(w.sh.cwd, name+suffix)]; ok {
 			name += suffix
 			break
 		}
 	}
 	argv[0].Text = name
 	if lang := scriptSuffixes[strings.ToLower(path.Ext(name))]; lang != "" {
-		if f, ok := w.e.files[fileKey(w.sh.cwd, name)]; ok && f.known {
+		if f, ok := w.e.files[paths.FileKey(w.sh.cwd, name)]; ok && f.known {
 			f.word.Taint |= f.taint
 			src := w.src.inside(f.word, name)
 			src.at = -1
@@ -523,7 +524,7 @@ func (w *winShell) start(c *psCall, argv []Word, in flow) flow {
 			return flow{}
 		}
 	}
-	switch f := w.e.files[fileKey(w.sh.cwd, name)]; {
+	switch f := w.e.files[paths.FileKey(w.sh.cwd, name)]; {
 	case foreignShare(name):
 		w.raise("rce.download-exec", c)
 	case f.taint&fromNetwork != 0:

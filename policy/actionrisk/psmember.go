@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
@@ -33,7 +34,9 @@ func (w *winShell) invoke(v psValue, name string, args []psValue, from, to int) 
 	}
 	matched := w.match("member", name, c)
 	for _, m := range w.e.windows.members[name] {
-		if slices.ContainsFunc(m.On, func(on string) bool { return on == c.noun || strings.IndexByte(on, '*') >= 0 && globMatch(on, c.noun) }) {
+		if slices.ContainsFunc(m.On, func(on string) bool {
+			return on == c.noun || strings.IndexByte(on, '*') >= 0 && paths.GlobMatch(on, c.noun)
+		}) {
 			return w.member(m, c)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
@@ -189,7 +190,7 @@ func (c *compiled) commandLike(pattern string) string {
 		}
 	}
 	for _, name := range harmful {
-		if globMatch(pattern, name) {
+		if paths.GlobMatch(pattern, name) {
 			return name
 		}
 	}

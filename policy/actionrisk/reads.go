@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
@@ -88,7 +89,7 @@ func (r *read) takes(sh *shell, v *invocation, name string) bool {
 
 // namedLike: the pattern holds for the file's name, or for the end of its path.
 func namedLike(pattern, name string) bool {
-	return globMatch(pattern, lastParts(name, strings.Count(pattern, "/")))
+	return paths.GlobMatch(pattern, lastParts(name, strings.Count(pattern, "/")))
 }
 
 // lastParts is the last part of a path and n more.
@@ -103,8 +104,8 @@ func lastParts(name string, n int) string {
 // names: a word of the command line is the file, a pattern for it or a folder above.
 func (sh *shell) names(v *invocation, name string) bool {
 	for _, w := range v.argv[1:] {
-		key := fileKey(sh.cwd, w.Text)
-		if key == name || key == "." || w.Glob && globMatch(key, name) || strings.HasPrefix(name, key+"/") {
+		key := paths.FileKey(sh.cwd, w.Text)
+		if key == name || key == "." || w.Glob && paths.GlobMatch(key, name) || strings.HasPrefix(name, key+"/") {
 			return true
 		}
 	}

@@ -15,6 +15,7 @@ import (
 // arrows go down only. This package, the face, may import them all.
 var rooms = map[string][]string{
 	"bombs": {},
+	"paths": {"scan"},
 	"scan":  {},
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
@@ -81,7 +82,7 @@ func (s *sdkEntry) calls(name, dotted string) (string, bool) {
 				return rest, true
 			}
 		case strings.Contains(c, "*"):
-			if globMatch(c, name) {
+			if paths.GlobMatch(c, name) {
 				return "", true
 			}
 		case c == name:

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
@@ -206,7 +207,7 @@ func (e *engine) requestBody(v *invocation) []string {
 			if file, ok := strings.CutPrefix(o.value.Text, "@"); ok {
 				f := v.stdin
 				if file != "-" {
-					f = e.files[fileKey(v.cwd, file)]
+					f = e.files[paths.FileKey(v.cwd, file)]
 				}
 				if f.known {
 					out = append(out, f.word.Text)

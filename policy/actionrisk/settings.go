@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
@@ -243,7 +244,7 @@ func (e *engine) runsScript(v *invocation, script string) bool {
 		case "run", "run-script", "test", "start", "stop", "restart", "exec", "task", "x", "dlx":
 			installs = false
 		}
-		named = named || w.Text == script || "pre"+w.Text == script || "post"+w.Text == script || w.Glob && globMatch(w.Text, script) || !w.known()
+		named = named || w.Text == script || "pre"+w.Text == script || "post"+w.Text == script || w.Glob && paths.GlobMatch(w.Text, script) || !w.known()
 	}
 	return named || installs && slices.Contains(e.lifecycle, script)
 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -294,7 +295,7 @@ func (sh *shell) write(r redir, out flow, s *syntax.Stmt) {
 	v := &invocation{exe: r.op, operands: []Word{r.file}, argv: []Word{{Text: r.op}, r.file}, after: -1,
 		stdin: out, cwd: sh.cwd, remote: sh.remote, root: sh.root, src: sh.src, from: from, to: to}
 	e.match(&item{kind: kindRedir, name: r.op, inv: v, src: sh.src, from: from, to: to})
-	if c := e.classOf(r.file, sh.cwd); c&(isTemp|isNullDevice) == 0 {
+	if c := e.classOf(r.file, sh.cwd); c&(paths.IsTemp|paths.IsNullDevice) == 0 {
 		e.unproven = true
 	}
 	sh.wireFile(r.file, out)

@@ -3,6 +3,7 @@ package actionrisk
 import (
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
@@ -123,7 +124,7 @@ func (e *engine) includedSQL(src *source, names []string, client *invocation) {
 		cwd = client.cwd
 	}
 	for _, name := range names {
-		f, ok := e.files[fileKey(cwd, name)]
+		f, ok := e.files[paths.FileKey(cwd, name)]
 		if !ok || src.depth >= scan.MaxDepth || !e.budget.spend(4) {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
@@ -33,7 +34,7 @@ func (e *engine) runStore(sh *shell, src *source, lang string, client *invocatio
 
 // includedMongo runs a script that load() names, if the command itself wrote it.
 func (e *engine) includedMongo(sh *shell, src *source, name string) {
-	if f, ok := e.files[fileKey(sh.cwd, name)]; ok && f.known && src.depth < scan.MaxDepth {
+	if f, ok := e.files[paths.FileKey(sh.cwd, name)]; ok && f.known && src.depth < scan.MaxDepth {
 		inner := src.inside(f.word, "load")
 		e.runStore(sh, &inner, "mongo", nil)
 	}
@@ -108,7 +109,7 @@ func (sh *shell) startFiles(w *wrapper, v *invocation) {
 
 // startFile runs a file as the start file of another name.
 func (sh *shell) startFile(name, as string, v *invocation) {
-	f, ok := sh.e.files[fileKey(sh.cwd, name)]
+	f, ok := sh.e.files[paths.FileKey(sh.cwd, name)]
 	if !ok || !f.known || sh.src.depth >= scan.MaxDepth {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
@@ -73,7 +74,7 @@ func (sh *shell) identify(v *invocation) bool {
 	if first.Glob && (strings.ContainsAny(v.exe, "*?") || strings.IndexByte(v.exe, ']') > 1) {
 		e.raise("obf.dynamic-executable", sh.src, v.from, v.to, printable(v.exe))
 		for _, name := range [...]string{"rm", "dd", "sh", "bash", "cat", "curl", "shred", "chmod", "chown", "mkfs"} {
-			if globMatch(v.exe, name) {
+			if paths.GlobMatch(v.exe, name) {
 				v.exe = name
 				break
 			}
@@ -360,7 +361,7 @@ func (sh *shell) scriptHelp(v *invocation) bool {
 	if strings.HasPrefix(script.Text, "-") || strings.Contains(script.Text, "://") || !script.known() || strings.HasPrefix(script.Text, "/dev/") || script.Text == "-" || strings.HasPrefix(script.Text, "/tmp/") {
 		return false
 	}
-	_, written := sh.e.files[fileKey(sh.cwd, script.Text)]
+	_, written := sh.e.files[paths.FileKey(sh.cwd, script.Text)]
 	return !written
 }
 

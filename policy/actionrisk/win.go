@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf16"
 
+	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
@@ -77,7 +78,7 @@ func (sh *shell) windows(v *invocation, lang string) flow {
 
 // scriptFile runs a file of PowerShell that the command itself wrote or fetched.
 func (sh *shell) scriptFile(file Word, v *invocation) {
-	f, ok := sh.e.files[fileKey(sh.cwd, strings.ReplaceAll(file.Text, `\`, "/"))]
+	f, ok := sh.e.files[paths.FileKey(sh.cwd, strings.ReplaceAll(file.Text, `\`, "/"))]
 	switch {
 	case !ok:
 	case f.taint&fromNetwork != 0:

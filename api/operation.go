@@ -43,6 +43,7 @@ type operation struct {
 	security         []any                              // for the document, where it does not follow from the rest
 	example          string                             // of the input
 	success          int
+	replays          bool   // the same request again is answered 200 with what is stored
 	media            string // of the answer; empty: application/json
 	errors           []int  // statuses beside success
 	bareErrors       bool   // bodies of errors are exactly {error}

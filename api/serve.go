@@ -68,7 +68,7 @@ func (s *Server) tool(r *http.Request, op *operation, t toolCall) (reply, error)
 	inner := r.Clone(ctx)
 	inner.Method, inner.Body, inner.ContentLength = op.method, http.NoBody, 0
 	inner.URL = &url.URL{Path: op.path, RawQuery: t.query.Encode()}
-	for _, name := range []string{"Cookie", x402.HeaderSignature, x402.HeaderV1, "If-None-Match"} {
+	for _, name := range []string{"Cookie", x402.HeaderSignature, x402.HeaderV1, "If-None-Match", "Accept-Encoding"} {
 		inner.Header.Del(name)
 	}
 	if t.vars == nil {

@@ -43,6 +43,7 @@ type Config struct {
 	MCPOrigins     []string       // web origins that may use /mcp, beside the own one
 	Terms          x402.Terms     // on which payments are taken, if App has a Settler
 	Checkout       Checkout       // nil: card checkout answers 503
+	Proofs         []string       // of ownership, for indexers of paid services
 }
 
 // Server answers HTTP requests.
@@ -61,6 +62,7 @@ type Server struct {
 	assets      []web.Asset
 	links       []web.Link // at the foot of every page
 	checkout    Checkout
+	proofs      []string // of ownership
 	metrics     *metrics
 	operations  []*operation
 	openAPI     document
@@ -95,6 +97,8 @@ func New(c Config) (*Server, error) {
 			return nil, err
 		}
 	}
+	s.proofs = c.Proofs
+	s.terms.FreeKey = &x402.FreeKey{Issue: c.App.BaseURL + issueFreeKey.path, Header: "X-API-Key"}
 	s.reviews = &reviewMail{app: c.App, mail: c.Mail, log: c.Log, waiting: map[string]*waiting{}}
 	var err error
 	if s.web, err = web.New(c.App.Clock); err != nil {

@@ -537,7 +537,7 @@ func TestPanicAndOverload(t *testing.T) {
 	a := answerTo("/api/panic")
 	n.refused(a, 500, "internal_error", "")
 	id := a.header.Get("X-Request-Id")
-	if string(a.body) != `{"code":"internal_error","error":"internal error"}` || !strings.HasPrefix(id, "req_") {
+	if Plain(string(a.body)) != `{"code":"internal_error","error":"internal error"}` || !strings.HasPrefix(id, "req_") {
 		t.Errorf("%v, request %s", a, id)
 	}
 	if line := linesWith(n.log.String(), id); !strings.Contains(line, "panic: broken") || !strings.Contains(line, `"status":500`) {

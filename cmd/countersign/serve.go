@@ -120,7 +120,7 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 	}
 	s.node.app.Settler = s.payments.Settler
 	config := api.Config{App: s.node.app, Projections: s.projections, Log: log,
-		RateLimit: c.RateLimit == "on", TrustedProxies: proxies, Contact: c.ContactEmail,
+		RateLimit: c.RateLimit == "on", TrustedProxies: proxies, Contact: c.ContactEmail, Proofs: c.OwnershipProofs,
 		Loopback: loopback(c.Listen), MCPOrigins: c.MCPOrigins, Terms: s.payments.terms}
 	if s.members, err = c.mail(&config, progress); err != nil {
 		return nil, err

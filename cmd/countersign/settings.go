@@ -60,23 +60,24 @@ func (d *data) private() bool { return d.DatabaseURL == "" }
 
 // service is what serve is told beyond where the ledger is.
 type service struct {
-	Listen         string        `help:"Address of the public listener." env:"LISTEN" default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
-	BaseURL        string        `help:"Address under which callers reach the service; default: the listener's." env:"BASE_URL" name:"base-url" placeholder:"URL"`
-	MetricsListen  string        `help:"Address of the listener for metrics and profiles; default: a free loopback port." env:"METRICS_LISTEN" name:"metrics-listen" default:"127.0.0.1:0" placeholder:"HOST:PORT"`
-	RateLimit      string        `help:"on or off; off only on a loopback listener and base URL." env:"RATE_LIMIT" name:"rate-limit" default:"on" enum:"on,off"`
-	TrustedProxies []string      `help:"Networks whose X-Forwarded-For counts." env:"TRUSTED_PROXIES" name:"trusted-proxies" placeholder:"CIDR"`
-	ContactEmail   string        `help:"E-mail address for callers; needed when the base URL is not loopback." env:"CONTACT_EMAIL" name:"contact-email" placeholder:"EMAIL"`
-	SMTPURL        string        `help:"Mail server for sign-in links; without it they are printed and kept in the data folder, on the private database, a loopback listener and a loopback base URL only." env:"SMTP_URL" name:"smtp-url" secret:"" placeholder:"URL"`
-	MCPOrigins     []string      `help:"Web origins that may use /mcp, beside the own one." env:"MCP_ALLOWED_ORIGINS" name:"mcp-allowed-origins" placeholder:"ORIGIN"`
-	TokenKey       string        `help:"Ed25519 seeds of access tokens, as the signing key's but another; the first signs, further ones after a comma verify while keys rotate." env:"TOKEN_KEY" name:"token-key" secret:"" placeholder:"KEY"`
-	SupportClients []string      `help:"Agents (agt_...) whose tokens may carry support:read." env:"SUPPORT_CLIENTS" name:"support-clients" placeholder:"ID"`
-	StripeKey      string        `help:"Secret key of the Stripe account for card checkout; without it, checkout answers 503." env:"STRIPE_SECRET_KEY" name:"stripe-secret-key" secret:"" placeholder:"KEY"`
-	StripeWebhook  string        `help:"Signing secret of the webhook at /api/webhooks/stripe; two with a comma between while rotating." env:"STRIPE_WEBHOOK_SECRET" name:"stripe-webhook-secret" secret:"" placeholder:"SECRET"`
-	StripeAPIBase  string        `help:"Loopback address that takes the place of Stripe's, for tests." env:"STRIPE_API_BASE" name:"stripe-api-base" placeholder:"URL"`
-	WebhookNets    []string      `help:"Private networks that webhooks of organizations may reach; none by default." env:"WEBHOOK_NETWORKS" name:"webhook-networks" placeholder:"CIDR"`
-	FanoutURL      string        `help:"NATS server with JetStream that is told of every event, such as nats://user:password@host:4222." env:"FANOUT_URL" name:"fanout-url" secret:"" placeholder:"URL"`
-	Migrate        bool          `help:"Bring the schema of DATABASE_URL up to date first."`
-	Drain          time.Duration `help:"How long readiness fails before the listener closes at the end." default:"0s"`
+	OwnershipProofs []string      `help:"Proofs for indexers that whoever is paid runs this service." env:"X402_OWNERSHIP_PROOFS" name:"x402-ownership-proofs" placeholder:"PROOF"`
+	Listen          string        `help:"Address of the public listener." env:"LISTEN" default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
+	BaseURL         string        `help:"Address under which callers reach the service; default: the listener's." env:"BASE_URL" name:"base-url" placeholder:"URL"`
+	MetricsListen   string        `help:"Address of the listener for metrics and profiles; default: a free loopback port." env:"METRICS_LISTEN" name:"metrics-listen" default:"127.0.0.1:0" placeholder:"HOST:PORT"`
+	RateLimit       string        `help:"on or off; off only on a loopback listener and base URL." env:"RATE_LIMIT" name:"rate-limit" default:"on" enum:"on,off"`
+	TrustedProxies  []string      `help:"Networks whose X-Forwarded-For counts." env:"TRUSTED_PROXIES" name:"trusted-proxies" placeholder:"CIDR"`
+	ContactEmail    string        `help:"E-mail address for callers; needed when the base URL is not loopback." env:"CONTACT_EMAIL" name:"contact-email" placeholder:"EMAIL"`
+	SMTPURL         string        `help:"Mail server for sign-in links; without it they are printed and kept in the data folder, on the private database, a loopback listener and a loopback base URL only." env:"SMTP_URL" name:"smtp-url" secret:"" placeholder:"URL"`
+	MCPOrigins      []string      `help:"Web origins that may use /mcp, beside the own one." env:"MCP_ALLOWED_ORIGINS" name:"mcp-allowed-origins" placeholder:"ORIGIN"`
+	TokenKey        string        `help:"Ed25519 seeds of access tokens, as the signing key's but another; the first signs, further ones after a comma verify while keys rotate." env:"TOKEN_KEY" name:"token-key" secret:"" placeholder:"KEY"`
+	SupportClients  []string      `help:"Agents (agt_...) whose tokens may carry support:read." env:"SUPPORT_CLIENTS" name:"support-clients" placeholder:"ID"`
+	StripeKey       string        `help:"Secret key of the Stripe account for card checkout; without it, checkout answers 503." env:"STRIPE_SECRET_KEY" name:"stripe-secret-key" secret:"" placeholder:"KEY"`
+	StripeWebhook   string        `help:"Signing secret of the webhook at /api/webhooks/stripe; two with a comma between while rotating." env:"STRIPE_WEBHOOK_SECRET" name:"stripe-webhook-secret" secret:"" placeholder:"SECRET"`
+	StripeAPIBase   string        `help:"Loopback address that takes the place of Stripe's, for tests." env:"STRIPE_API_BASE" name:"stripe-api-base" placeholder:"URL"`
+	WebhookNets     []string      `help:"Private networks that webhooks of organizations may reach; none by default." env:"WEBHOOK_NETWORKS" name:"webhook-networks" placeholder:"CIDR"`
+	FanoutURL       string        `help:"NATS server with JetStream that is told of every event, such as nats://user:password@host:4222." env:"FANOUT_URL" name:"fanout-url" secret:"" placeholder:"URL"`
+	Migrate         bool          `help:"Bring the schema of DATABASE_URL up to date first."`
+	Drain           time.Duration `help:"How long readiness fails before the listener closes at the end." default:"0s"`
 }
 
 // lettersFile holds the letters of the private default, in the data folder, for its

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -23,7 +24,8 @@ import (
 // schema is the JSON Schema (2020-12) of a Go struct: published in the OpenAPI
 // document and used, unchanged, to validate.
 type schema struct {
-	document map[string]any
+	document map[string]any // what validates
+	rules    []any          // published beside it: conditions between members, which the service checks itself
 	compiled *jsonschema.Schema
 }
 
@@ -47,7 +49,7 @@ func newSchema(t reflect.Type) (*schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("schema of %s: %w", t, err)
 	}
-	return &schema{document, compiled}, nil
+	return &schema{document: document, compiled: compiled}, nil
 }
 
 // schemaOf makes the JSON Schema of a Go type from its struct tags. A type that is
@@ -84,9 +86,26 @@ func schemaOf(t reflect.Type) (map[string]any, error) {
 			delete(s, "oneOf")
 			s["anyOf"] = one
 		}
+		// No answer claims that a person approved: an approval is a record of its own.
+		if properties, ok := s["properties"].(map[string]any); ok && properties[neverClaimed] != nil {
+			properties[neverClaimed] = map[string]any{"type": "boolean", "const": false}
+		}
 	})
 	return document, nil
 }
+
+// published is the schema with the conditions between its members.
+func (s *schema) published() map[string]any {
+	if len(s.rules) == 0 {
+		return s.document
+	}
+	whole := maps.Clone(s.document)
+	whole["allOf"] = s.rules
+	return whole
+}
+
+// neverClaimed is always false, where it stands.
+const neverClaimed = "humanApprovalIncluded"
 
 func isNull(s any) bool {
 	m, ok := s.(map[string]any)

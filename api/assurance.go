@@ -2,8 +2,11 @@ package api
 
 import (
 	"errors"
+	"maps"
 	"net/http"
+	"net/url"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,7 +25,7 @@ import (
 // read by package assurance itself: its amounts must be seen as they were written
 // and its texts are those of the contract.
 func assuranceOperations() []*operation {
-	table := own([]*operation{decide, bindReceipt, assuranceHistory, getDecision, getReceipt, getApproval, approve})
+	table := own([]*operation{decide, listDecisions, bindReceipt, assuranceHistory, getDecision, getReceipt, getApproval, approve})
 	for _, op := range table {
 		op.bareErrors = true
 	}
@@ -58,7 +61,7 @@ var decide = &operation{
 		"One idempotencyKey per purchase you intend. On every retry, also after a timeout or a 503, send the SAME key; never make a new key for the same purchase.",
 	right: commands.RightDecide, input: reflect.TypeFor[assurance.DecisionInput](), parses: true, output: reflect.TypeFor[signedDecision](),
 	example: `{"protocol":"x402","idempotencyKey":"purchase-1","subject":{"runId":"run-1"},"intent":{"resourceUrl":"https://api.weather.example/v1/forecast?city=Oslo","method":"GET","scheme":"exact","network":"base","asset":"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913","payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amountUnits":"250000"}}`,
-	success: http.StatusCreated, limit: assurance.MaxDecisionBody, errors: []int{400, 401, 403, 409, 413, 503},
+	success: http.StatusCreated, replays: true, limit: assurance.MaxDecisionBody, errors: []int{400, 401, 403, 409, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		request, err := assurance.ParseDecision(c.text)
 		if err != nil {
@@ -106,7 +109,7 @@ var bindReceipt = &operation{
 	summary: "Bind what was observed of an execution to its decision: a signed receipt, one per decision. What contradicts the decision is recorded, not refused.",
 	right:   commands.RightReceipt, input: reflect.TypeFor[assurance.ReceiptInput](), parses: true, output: reflect.TypeFor[signedReceipt](),
 	example: `{"decisionId":"asd_01JD3Z8W5T0000000000000000","decisionRecordHash":"156f3bb8d855bc6e8a577bf11f1481366166bde4a9df10e6ca25d23efa755acf","bindingHash":"8a1632e12f297cb347be32c679594af321227936049d1812b0b16da77a86cd2d","protocol":"x402","outcome":"fulfilled","responseStatus":200}`,
-	success: http.StatusCreated, limit: assurance.MaxReceiptBody, errors: []int{400, 401, 403, 409, 413, 503},
+	success: http.StatusCreated, replays: true, limit: assurance.MaxReceiptBody, errors: []int{400, 401, 403, 409, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		request, err := assurance.ParseReceipt(c.text)
 		if err != nil {
@@ -179,8 +182,12 @@ func ofHistory(err error) error {
 
 var assuranceHistory = &operation{
 	id: "assurance_history", method: http.MethodGet, path: "/api/assurance/history",
-	summary: "The organization's decisions and receipts, the newest first. Query: limit (default 25, clamped to 1 to 100), cursor (nextCursor of the page before).",
-	right:   commands.RightRead, output: reflect.TypeFor[projections.HistoryPage](), errors: []int{401, 403, 503},
+	summary: "The organization's decisions and receipts, the newest first. Query: limit (default 25, clamped to 1 to 100), cursor (nextCursor of the page before). What else a query holds is named in warnings: it filters nothing.",
+	query: []parameter{
+		{"limit", "How many at once; out of range it is clamped, malformed it is 25.", object{"type": "integer", "minimum": 1, "maximum": 100, "default": 25}},
+		{"cursor", "nextCursor of the page before.", object{"type": "string", "maxLength": 200}},
+	},
+	right: commands.RightRead, output: reflect.TypeFor[projections.HistoryPage](), errors: []int{401, 403, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		var actors []string
 		if c.principal.OwnOnly() {
@@ -189,30 +196,65 @@ var assuranceHistory = &operation{
 				return reply{}, err
 			}
 		}
-		query := c.request.URL.Query()
+		query, warnings := understood(c.request.URL.RawQuery, "limit", "cursor")
+		if _, is := readLimit(query.Get("limit")); !is && query.Get("limit") != "" {
+			warnings = append(warnings, "limit is not a whole number: 25 is used")
+		}
 		page, err := s.projections.History(c.request.Context(), c.principal.OrgID, actors, historyLimit(query.Get("limit")), query.Get("cursor"))
 		if err != nil {
 			return reply{}, ofHistory(err)
 		}
+		page.Warnings = append(page.Warnings, warnings...)
 		body, err := canon.Marshal(page)
 		return reply{body: body, header: http.Header{"Cache-Control": {"private, no-store"}}}, err
 	},
 }
 
-// historyLimit never refuses: what is no integer is the default, what is out of
-// range is the nearest bound, however many digits it has.
+// understood reads a query of which nothing is refused, and names what is not one of
+// the known parameters, or is there twice: a reader must not take an answer for
+// filtered that is not.
+func understood(raw string, known ...string) (query url.Values, warnings []string) {
+	query, err := url.ParseQuery(raw)
+	if err != nil {
+		warnings = append(warnings, "a part of the query could not be read")
+	}
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		switch {
+		case !slices.Contains(known, name):
+			shown := "a parameter"
+			if name != "" && canon.SafePointer("/"+name) == "/"+name {
+				shown = name
+			}
+			warnings = append(warnings, shown+" is not a parameter of this list and filters nothing"+canon.Meant(name, known))
+		case len(query[name]) > 1:
+			warnings = append(warnings, name+" is given more than once: the first counts")
+		}
+	}
+	return query, warnings[:min(len(warnings), maxWarnings)]
+}
+
+const maxWarnings = 20 // in one answer
+
+// historyLimit never refuses: what is no integer is the default.
 func historyLimit(text string) int {
+	n, _ := readLimit(text)
+	return n
+}
+
+// readLimit reads a limit; what is no integer is the default and not ok, what is out
+// of range is the nearest bound, however many digits it has.
+func readLimit(text string) (n int, ok bool) {
 	const standard, least, most = 25, 1, 100
 	digits := strings.TrimLeft(text, "+-")
 	if len(text)-len(digits) > 1 || digits == "" || strings.Trim(digits, "0123456789") != "" {
-		return standard
+		return standard, false
 	}
 	n, err := strconv.Atoi(text)
 	switch {
 	case err != nil && text[0] == '-':
-		return least
+		return least, true
 	case err != nil:
-		return most
+		return most, true
 	}
-	return min(max(n, least), most)
+	return min(max(n, least), most), true
 }

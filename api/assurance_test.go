@@ -450,6 +450,7 @@ func TestHistory(t *testing.T) {
 		}
 		Limit      int
 		NextCursor *string
+		Warnings   []string
 	}
 	get := func(query string) page {
 		a := n.send(t, "/api/assurance/history"+query, "")
@@ -462,10 +463,31 @@ func TestHistory(t *testing.T) {
 	for query, want := range map[string]int{
 		"": 25, "?limit=": 25, "?limit=ten": 25, "?limit=1.5": 25, "?limit=1e1": 25, "?limit=%zz": 25, "?limit=--1": 25, "?limit=0x10": 25, "?limit=%2B": 25,
 		"?limit=0": 1, "?limit=-1": 1, "?limit=-99999999999999999999999": 1, "?limit=1": 1, "?limit=100": 30, "?limit=101": 30,
-		"?limit=99999999999999999999999": 30, "?limit=7&limit=9": 7, "?other=1": 25, "?cursor=rubbish&limit=3": 3, "?limit=0026": 26,
+		"?limit=99999999999999999999999": 30, "?limit=7&limit=9": 7, "?other=1": 25, "?limit=0026": 26,
+		// A wrong cursor never means the first page again.
+		"?cursor=rubbish&limit=3": 0, "?cursor=YmVmb3JlOjA": 0, "?cursor=YmVmb3JlOi0x": 0, "?cursor=YmVmb3JlOjAwNw": 0, "?cursor=YmVmb3JlOjc=": 0,
 	} {
 		if p := get(query); len(p.Items) != want || p.Limit < 1 || p.Limit > 100 {
 			t.Errorf("%s: %d items, limit %d, want %d", query, len(p.Items), p.Limit, want)
+		}
+	}
+	// What was not understood is named, so that nobody reads everything as "denied only".
+	for query, want := range map[string]string{
+		"": "", "?limit=3": "", "?decision=deny": "decision is not a parameter of this list and filters nothing",
+		"?limt=3":          "limt is not a parameter of this list and filters nothing, did you mean limit?",
+		"?a%3Cb=1":         "a parameter is not a parameter of this list and filters nothing",
+		"?limit=1&limit=2": "limit is given more than once: the first counts",
+		"?limit=ten":       "limit is not a whole number: 25 is used",
+		"?limit=%zz":       "a part of the query could not be read",
+		"?cursor=nope":     "cursor is not one that a page gave, so there is nothing after it: leave it out for the first page",
+		"?from=1&to=2":     "from is not a parameter of this list and filters nothing; to is not a parameter of this list and filters nothing",
+	} {
+		p := get(query)
+		if got := strings.Join(p.Warnings, "; "); got != want {
+			t.Errorf("%s: warnings %q, want %q", query, got, want)
+		}
+		if query == "?cursor=nope" && (len(p.Items) > 0 || p.NextCursor != nil) {
+			t.Errorf("%s: %+v", query, p)
 		}
 	}
 	seen, last, pages, cursor := map[string]bool{}, int64(1<<62), 0, ""
@@ -508,9 +530,11 @@ func TestALapsedPlanKeepsItsEvidence(t *testing.T) {
 	n := newTenant(t, s, "team", "ada@example.com")
 	first := n.decide(t, decisionBody("k", weather))
 	d := first.decision(t)
+	// Another process changes it: this one must hear of it in both directions.
+	elsewhere := &commands.App{Ledger: s.app.Ledger, Clock: s.app.Clock, Signer: s.app.Signer, Vault: s.app.Vault}
 	change := func(c commands.OrganizationChange) {
 		t.Helper()
-		if _, err := s.app.UpdateOrganization(t.Context(), "operator", n.orgID, c); err != nil {
+		if _, err := elsewhere.UpdateOrganization(t.Context(), "operator", n.orgID, c); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -527,6 +551,7 @@ func TestALapsedPlanKeepsItsEvidence(t *testing.T) {
 	change(commands.OrganizationChange{State: commands.StateSuspended, Reason: "abuse"})
 	n.decide(t, decisionBody("k", weather)).want(t, 403, "organization is suspended")
 	n.send(t, "/api/assurance/history", "").want(t, 403, "organization is suspended")
+	n.decide(t, decisionBody("k3", weather)).want(t, 403, "organization is suspended")
 	change(commands.OrganizationChange{State: commands.StateActive, Reason: "paid"})
 	if a := n.decide(t, decisionBody("k", weather)); a.status != 200 || a.body != first.body {
 		t.Errorf("back again: %d %s", a.status, a.body)

@@ -7,6 +7,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 const (
@@ -136,16 +138,40 @@ func TestStrictJSONAtEveryActionEndpoint(t *testing.T) {
 	}
 }
 
-// null is a value the quick gate's contract does not have; the enveloped services
-// take it for an absent optional member.
-func TestNullIsRefusedOrAbsent(t *testing.T) {
+// What the published schema takes is answered: it knows that a NUL is refused, in
+// every text of the quick gate.
+func TestTheSchemaKnowsNUL(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	key := n.issueKey()
+	body := n.openAPIDocument().at("paths", quickPath, "post", "requestBody", "content", "application/json", "schema")
+	published := compileJSON(t, "quick", body)
+	for _, c := range []struct {
+		body  string
+		valid bool
+	}{{`{"command":"a\u0000b"}`, false}, {`{"command":"ab","repo":"a\u0000b"}`, false}, {`{"command":"a\u0001b"}`, true}, {`{"command":"a b"}`, true}} {
+		instance, err := jsonschema.UnmarshalJSON(strings.NewReader(c.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := published.Validate(instance) == nil; got != c.valid {
+			t.Errorf("%s: the schema says %v", c.body, got)
+		}
+		if a := n.post(quickPath, key, c.body); (a.status == 200) != c.valid {
+			t.Errorf("%s: %v", c.body, a)
+		}
+	}
+}
+
+// null for an optional member means that it is absent, at every endpoint and over
+// MCP; a required one is missing.
+func TestNullIsAbsent(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
 	key := n.issueKey()
 	for _, member := range []string{"repo", "cwd", "branch", "actor", "intent", "diffStat", "environment", "target", "commit", "diffHash", "failClosedOnUnmatched"} {
 		body := `{"command":"git status","` + member + `":null}`
-		n.refused(n.post(quickPath, key, body), 400, "wrong_type", "/"+member)
-		for _, path := range []string{scorePath, triagePath, runPath} {
+		for _, path := range []string{quickPath, scorePath, triagePath, runPath} {
 			a := n.post(path, key, body)
 			n.wants(a, 200)
 			if got := a.members(t)["actionHash"]; got != plainActionHash {
@@ -159,7 +185,33 @@ func TestNullIsRefusedOrAbsent(t *testing.T) {
 		for _, member := range members {
 			n.wants(n.post(path, key, `{"command":"git status","`+member+`":null}`), 200)
 		}
-		n.refused(n.post(path, key, `{"command":null}`), 400, "-", "/command")
+		n.refused(n.post(path, key, `{"command":null}`), 400, "missing_field", "/command")
+	}
+	n.refused(n.post(quickPath, key, `{"command":null}`), 400, "missing_field", "/command")
+	n.refused(n.post("/api/keys/free", "", `{"email":null}`), 400, "missing_field", "/email")
+	if a := n.callTool(n.dial(eras[0], "X-API-Key", key), "action_safety_quick_gate", `{"command":"git status","repo":null}`); a.isError {
+		t.Errorf("over MCP: %+v", a)
+	}
+
+	token := n.tokenWithPolicy()
+	decide := func(body string, status int) string {
+		a := n.send(http.MethodPost, "/api/assurance/decisions", body, "Authorization", "Bearer "+token, "Content-Type", "application/json")
+		n.wants(a, status)
+		return string(a.body)
+	}
+	const plainly = `{"protocol":"x402","idempotencyKey":"k","subject":{"runId":"r"},"intent":{"resourceUrl":"https://a.example/","method":"GET"}}`
+	first := decide(plainly, 201)
+	// What is absent is not hashed: the same decision again.
+	nulls := `{"protocol":"x402","idempotencyKey":"k","policy":null,"subject":{"runId":"r","agentId":null,"purpose":null},` +
+		`"intent":{"resourceUrl":"https://a.example/","method":"GET","payTo":null,"amountUsd":null,"serverId":null}}`
+	if again := decide(nulls, 200); again != first {
+		t.Errorf("with nulls: %s\nwithout: %s", again, first)
+	}
+	if got := decide(`{"protocol":"x402","idempotencyKey":null}`, 400); !strings.Contains(got, "idempotencyKey is required") {
+		t.Error(got)
+	}
+	if a := n.callTool(n.dial(eras[0], "Authorization", "Bearer "+token), "list_assurance_history", `{"limit":null,"cursor":null}`); a.isError {
+		t.Errorf("over MCP: %+v", a)
 	}
 }
 
@@ -317,7 +369,7 @@ func TestWrongMethodIs405WithAllow(t *testing.T) {
 	methods := []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND"}
 	for path, allow := range map[string]string{
 		quickPath: "POST, OPTIONS", runPath: "POST, OPTIONS", scorePath: "POST, OPTIONS", triagePath: "POST, OPTIONS", "/api/keys/free": "POST, OPTIONS", "/api/verify": "POST, OPTIONS",
-		"/api/keys/free/status": "GET, HEAD, OPTIONS", "/api/health": "GET, HEAD", "/openapi.json": "GET, HEAD", "/healthz": "GET, HEAD", "/readyz": "GET, HEAD",
+		"/api/keys/free/status": "GET, HEAD, OPTIONS", "/api/health": "GET, HEAD", "/openapi.json": "GET, HEAD, OPTIONS", "/healthz": "GET, HEAD", "/readyz": "GET, HEAD",
 		"/api/agent-workflows/action-safety/status/asw_00000000-0000-0000-0000-000000000000": "GET, HEAD, OPTIONS",
 	} {
 		for _, method := range methods {
@@ -349,7 +401,7 @@ func TestUnknownAndOddPathsAre404(t *testing.T) {
 		n.bare(n.get(statusPath), 404, "not found")
 		n.bare(n.get(statusPath+"asw_1/x"), 404, "not found")
 		for _, path := range []string{
-			"/api/" + canary, "/api", "/api/", "/api/agent-services", quickPath + "/", quickPath + "/" + canary, strings.ToUpper(quickPath),
+			"/api/" + canary, "/api/", "/api/agent-services", quickPath + "/", quickPath + "/" + canary, strings.ToUpper(quickPath),
 			"//api/health", "/api//health", "/api/./health", "/./api/health", "/api/x/../health", "/../api/health", "/api/health/.", "/api/health/..",
 			"/api%2fhealth", "/api%2Fhealth", "/api/%2e%2e/api/health", "/api/%2E/health", "/api/health%00", "/%00", "/api%5chealth", "/api\\health",
 			"/api/health%20", "/api/health;x=1", "/.well-known/" + canary, "/.git/config", "/debug/pprof/", "/metrics",

@@ -63,7 +63,7 @@ func (s *Server) resync(ctx context.Context, customer string) (learnt bool) {
 	stale, err := s.app.StaleSubscriptions(ctx, customer)
 	for _, id := range stale {
 		now := s.app.Clock()
-		if err != nil || !s.rates.allow("subscription "+id) {
+		if err != nil || !s.rates.allow(toResync, id) {
 			break
 		}
 		from := commands.ProviderEvent{ID: fmt.Sprintf("read_%s_%d", id, now.Unix()), At: now.Unix()}

@@ -267,8 +267,10 @@ func (s *Server) serverCard(*site.Site) (serverCard, error) {
 		Capabilities:   map[string]any{"tools": object{}, "resources": object{}, "prompts": object{}},
 		Authentication: cardAuth{false, []string{"apiKey", "bearer"}}}
 	c.ServerInfo = cardServer{c.Name, c.Title, c.Version}
-	c.Remotes = []cardRemote{{"streamable-http", base + mcpPath, versions,
-		[]cardHeader{{"X-API-Key", "A free key: POST " + base + issueFreeKey.path + ".", true, false}}}}
+	for _, d := range doors {
+		c.Remotes = append(c.Remotes, cardRemote{"streamable-http", base + d.path, versions,
+			[]cardHeader{{"X-API-Key", "A free key: POST " + base + issueFreeKey.path + ".", true, false}}})
+	}
 	for _, t := range s.tools() {
 		check, err := t.check()
 		if err != nil {

@@ -102,7 +102,7 @@ func (s *Server) readyDatabase(ctx context.Context, r *Readiness) {
 	lags, err := s.projections.Lags(ctx)
 	wrong := err != nil
 	for _, lag := range lags {
-		wrong = wrong || lag.Behind > maxLag || lag.Parked > 0
+		wrong = wrong || lag.Behind > maxLag || lag.Parked > 0 || lag.Rebuilding
 	}
 	if wrong {
 		r.Degraded = append(r.Degraded, "projections")

@@ -81,7 +81,7 @@ func postHome(s *Server, v *visit) (view, error) {
 		command = example
 	}
 	page := s.home(command, v.form.Get("environment"))
-	if !s.rates.allow("try from " + s.clientAddress(v.request)) {
+	if !s.rates.allow(toTry, s.network(v.request)) {
 		page.Problem = "Too many commands were tried from this address. Wait a minute, or use a free key."
 		return view{template: "home.html", data: page, status: http.StatusTooManyRequests}, nil
 	}

@@ -25,14 +25,14 @@ type freeKey struct {
 }
 
 var issueFreeKey = &operation{
-	id: "issue_free_key", method: http.MethodPost, path: "/api/keys/free",
+	anew: true, id: "issue_free_key", method: http.MethodPost, path: "/api/keys/free",
 	cors:    true,
 	summary: "Issue a free key: 250 calls per calendar month (UTC) over all agent services. It is shown once.",
 	input:   reflect.TypeFor[freeKeyRequest](), output: reflect.TypeFor[freeKey](),
 	example: `{"email":"ada@example.com"}`,
 	success: http.StatusCreated, errors: []int{400, 413, 429, 503},
 	run: func(s *Server, c *call) (reply, error) {
-		if !s.rates.allow(s.clientAddress(c.request)) {
+		if from := s.network(c.request); !s.rates.allow(toIssueKeys, from) || !s.rates.allow(toIssueAllDay, from) {
 			return reply{header: nil}, policy.Refuse(commands.CodeTooManyKeys, "", "too many keys were issued, try again later")
 		}
 		var in freeKeyRequest

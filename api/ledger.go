@@ -28,12 +28,12 @@ const checkpointHeader = "Ledger-Checkpoint"
 // They are public and say nothing but hashes.
 func (s *Server) ledgerRoutes(add func(string, http.Handler, ...string)) {
 	for path, answer := range map[string]func(*http.Request) (reply, error){
-		"/api/ledger/checkpoint":            s.showCheckpoint,
-		"/api/ledger/proof":                 s.showProof,
-		"/api/ledger/consistency":           s.showConsistency,
+		"/api/ledger/checkpoint":                   s.showCheckpoint,
+		"/api/ledger/proof":                        s.showProof,
+		"/api/ledger/consistency":                  s.showConsistency,
 		"/api/ledger/tile/{level:[0-9]+}/{n:.+}":   s.showTile,
-		"/api/ledger/tile/entries/{n:.+}":   s.showEntries,
-		"/api/ledger/0/checkpoint":          s.showCheckpoint,
+		"/api/ledger/tile/entries/{n:.+}":          s.showEntries,
+		"/api/ledger/0/checkpoint":                 s.showCheckpoint,
 		"/api/ledger/0/tile/{level:[0-9]+}/{n:.+}": s.showTile,
 	} {
 		op := &operation{success: http.StatusOK}

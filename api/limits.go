@@ -36,7 +36,13 @@ const (
 	sessionSeenEvery   = time.Minute // how exactly idling is measured: not every request writes
 	sessionTokenLength = 43          // 32 octets, base64url
 	smtpTimeout        = 10 * time.Second
-	maxOutbox          = 50               // letters the local outbox keeps
+	outboxCode         = 10     // letters and digits of the outbox's code: 50 bits
+	maxOutbox          = 50     // letters the local outbox keeps
+	searchBatch        = 200    // decisions whose records are opened at once
+	searchedDecisions  = 4000   // by one page of a list, at most
+	exportedDecisions  = 10_000 // rows of one file
+	similarShown       = 5      // decisions beside a review
+	similarWithin      = 90 * 24 * time.Hour
 	openReviews        = 100              // shown at once, the newest first
 	reviewMailEvery    = 10 * time.Minute // letters about waiting decisions, to each organization
 	reviewMailTimeout  = 30 * time.Second // of one round of letters
@@ -61,13 +67,29 @@ const (
 	sampledCalls         = 100              // recomputed once a day
 	settlingHour         = time.Hour
 
+	// Messages to webhooks.
+	deliveriesAtOnce = 16
+	deliveriesToOne  = 2                      // webhook: a slow one keeps no more slots
+	deliveriesEvery  = 250 * time.Millisecond // looked for
+	deliveryTimeout  = 30 * time.Second       // of an attempt: 15 s of it are the receiver's
+	deliveryLease    = time.Minute            // after which a node that took a message is taken to be dead
+	shownDeliveries  = 100
+
 	// An address nobody has, for a service that only its own machine can reach.
 	noContact = "operator@countersign.invalid"
 
 	maxIdempotencyKey = 200 // characters, as the specification's
 
-	keysPerMinute    = 10     // free keys per network address
+	// Per network address, of IPv6 per /64.
+	keysPerMinute     = 10               // free keys, and whatever else makes something new
+	keysPerDay        = 100              // free keys
+	verifiesPerMinute = 600              // records: an auditor has many
+	refundsPerMinute  = 30               // recomputed answers
+	bodyCountsAs      = 16 << 10         // octets of a body that cost as much as one request more
+	lettersPerAddress = 3                // with a link to sign in, to one mailbox in
+	lettersPeriod     = 15 * time.Minute // so long
+
 	retrySoon        = "2"    // seconds, after a 503 that passes
 	retryLimited     = "60"   // seconds; one for every limit but the quota, so that it does not tell which
-	rateLimitEntries = 10_000 // network addresses that are remembered
+	rateLimitEntries = 10_000 // that are remembered; then the one not seen for the longest time is forgotten
 )

@@ -14,6 +14,7 @@ import (
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/actionrisk"
+	"github.com/countersign/countersign/policy/actionsafety"
 	"github.com/countersign/countersign/policy/canon"
 )
 
@@ -78,16 +79,23 @@ func (s *Server) tools() []tool {
 		tool{op: s.operation(showPricing.id), name: showPricing.id, title: "Prices", readOnly: true,
 			description: "The price of every tool, the free calls of a key and what the monthly pass adds. Free.",
 			arguments:   reflect.TypeFor[noArguments](), split: plainCall},
-		tool{op: s.operation(decide.id), name: "authorize_purchase_intent", title: "Authorize a purchase",
+		tool{op: s.operation(decide.id), name: toolAuthorize, title: "Authorize a purchase",
 			description: "A signed allow, deny or needs_review about one exact x402 purchase or MCP tool call, under your organization's active policy. " +
 				"Call it before you pay or act, and act only on allow. Needs an organization token. " + oneKey},
-		tool{op: s.operation(bindReceipt.id), name: "record_execution_receipt", title: "Record a receipt",
+		tool{op: s.operation(bindReceipt.id), name: toolRecord, title: "Record a receipt",
 			description: "Binds what was observed of an execution to its decision, in a signed receipt, once per decision. Call it after the purchase or call, whatever came of it. Needs an organization token."},
-		tool{op: s.operation(assuranceHistory.id), name: "list_assurance_history", title: "Decisions and receipts", readOnly: true,
+		tool{op: s.operation(assuranceHistory.id), name: toolHistory, title: "Decisions and receipts", readOnly: true,
 			description: "Your organization's decisions and receipts, the newest first. Needs an organization token.",
 			arguments:   reflect.TypeFor[historyArguments](), split: historyCall},
 	)
 }
+
+// Names of tools that differ from their operations'.
+const (
+	toolAuthorize = "authorize_purchase_intent"
+	toolRecord    = "record_execution_receipt"
+	toolHistory   = "list_assurance_history"
+)
 
 // oneKey is what whoever calls with a key must know.
 const oneKey = "One key per purchase you intend; on a retry send the same key; never invent a new one after a time-out."
@@ -95,7 +103,7 @@ const oneKey = "One key per purchase you intend; on a retry send the same key; n
 // serviceTool is a service as a tool. What leaves no signed receipt changes
 // nothing but the count of calls.
 func (s *Server) serviceTool(op *operation) tool {
-	description := fmt.Sprintf("%s Price: $%s per call, by %s.", op.service.Summary, usd(op.service.PriceCents), s.meansOfPayment())
+	description := fmt.Sprintf("%s $%s per call.", op.service.Summary, usd(op.service.PriceCents))
 	if properties, _ := op.schema.document["properties"].(object); properties["idempotencyKey"] != nil {
 		description += " " + oneKey
 	}
@@ -118,7 +126,7 @@ func (t tool) check() (*schema, error) {
 	if t.arguments == nil {
 		return t.op.schema, nil
 	}
-	return newSchema(t.arguments, false)
+	return newSchema(t.arguments)
 }
 
 // declare is the tool as the door shows and calls it.
@@ -134,18 +142,15 @@ func (s *Server) declare(t tool) (mcp.Tool, error) {
 	}
 	if t.op.service != nil {
 		declared.PriceUSD = usd(t.op.service.PriceCents)
-		// A client may hold structured content to this even where it says that
-		// payment is required.
-		demand, err := schemaOf(reflect.TypeFor[x402.PaymentRequired]())
-		if err != nil {
-			return mcp.Tool{}, err
-		}
-		output = object{"type": "object", "anyOf": []any{output, demand}}
 	}
-	if declared.Input, err = canon.Marshal(check.document); err != nil {
+	input, err := toolInput(check.document)
+	if err != nil {
 		return mcp.Tool{}, err
 	}
-	if declared.Output, err = canon.Marshal(output); err != nil {
+	if declared.Input, err = canon.Marshal(input); err != nil {
+		return mcp.Tool{}, err
+	}
+	if declared.Output, err = canon.Marshal(toolOutput(output, t.op.priced())); err != nil {
 		return mcp.Tool{}, err
 	}
 	declared.Call = func(_ context.Context, c mcp.Call) mcp.Result {
@@ -217,11 +222,23 @@ func (s *Server) toolResult(r *http.Request, t tool, answer reply, err error) mc
 	return result
 }
 
-// newDoor opens the door for the Model Context Protocol.
-func newDoor(s *Server, c Config) (*mcp.Door, error) {
+// doors are the addresses of the Model Context Protocol: the whole, and what suits
+// one purpose, so that a model reads no more tools than it needs.
+var doors = []struct {
+	path  string
+	tools []string // nil: all
+}{
+	{mcpPath, nil},
+	{mcpPath + "/safety", []string{actionrisk.Quick.Operation, actionrisk.Score.Operation, actionsafety.Run.Operation, workflowStatus.id, verifyRecord.id}},
+	{mcpPath + "/assurance", []string{toolAuthorize, toolRecord, toolHistory, verifyRecord.id}},
+}
+
+// newDoors opens the doors for the Model Context Protocol.
+func newDoors(s *Server, c Config) (map[string]*mcp.Door, error) {
 	config := mcp.Config{
 		Name: s.mcpName(), Title: serviceName, Version: policy.Version, Website: s.app.BaseURL,
-		Instructions: "Call action_safety_quick_gate before each consequential action and follow its nextRecommendedCall. " +
+		Instructions: "This tool does not stop you by itself: call action_safety_quick_gate before each consequential action, with the exact command trimmed, " +
+			"go on only if its risk is low, and follow its nextRecommendedCall. Any error means stop and ask. " +
 			"Pay by " + s.meansOfPayment() + "; POST " + s.app.BaseURL + "/api/keys/free issues a key. " +
 			"After a time-out or 503 repeat the same call with the same idempotencyKey or the same payment; never make a new one for it.",
 		BaseURL: s.app.BaseURL, Loopback: c.Loopback, Origins: c.MCPOrigins,
@@ -232,14 +249,29 @@ func newDoor(s *Server, c Config) (*mcp.Door, error) {
 		},
 		Resources: s.resources(), Prompts: prompts(),
 	}
+	declared := map[string]mcp.Tool{}
 	for _, t := range s.tools() {
-		declared, err := s.declare(t)
-		if err != nil {
+		var err error
+		if declared[t.name], err = s.declare(t); err != nil {
 			return nil, fmt.Errorf("MCP tool %s: %w", t.name, err)
 		}
-		config.Tools = append(config.Tools, declared)
+		config.Tools = append(config.Tools, declared[t.name])
 	}
-	return mcp.New(config)
+	opened := map[string]*mcp.Door{}
+	for _, d := range doors {
+		own := config
+		if d.tools != nil {
+			own.Tools = nil
+			for _, name := range d.tools {
+				own.Tools = append(own.Tools, declared[name])
+			}
+		}
+		var err error
+		if opened[d.path], err = mcp.New(own); err != nil {
+			return nil, err
+		}
+	}
+	return opened, nil
 }
 
 // unreadMessage is the answer to a message that could not be read.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/pprof"
+	"net/netip"
 	"strconv"
 	"time"
 
@@ -23,6 +24,7 @@ type metrics struct {
 	attempts *prometheus.HistogramVec
 
 	irreproducible prometheus.Counter
+	deliveries     *prometheus.CounterVec
 }
 
 func newMetrics(l *ledger.Ledger, p *projections.Projections) *metrics {
@@ -40,7 +42,9 @@ func newMetrics(l *ledger.Ledger, p *projections.Projections) *metrics {
 	}
 	m.irreproducible = prometheus.NewCounter(prometheus.CounterOpts{Name: "countersign_irreproducible_calls_total",
 		Help: "Settled calls that gave another output when they were recomputed."})
-	m.registry.MustRegister(m.irreproducible, m.requests, m.panics, m.attempts, collectors.NewGoCollector(), lags{p}, openPayments{p})
+	m.deliveries = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "countersign_webhook_attempts_total",
+		Help: "Attempts to send messages to webhooks, by the state of the message afterwards."}, []string{"state"})
+	m.registry.MustRegister(m.irreproducible, m.deliveries, m.requests, m.panics, m.attempts, collectors.NewGoCollector(), lags{p}, openPayments{p})
 	stats := l.Stats()
 	for name, counter := range map[string]interface{ Load() int64 }{
 		"events": &stats.Events, "batches": &stats.Batches, "fast_path": &stats.FastPath,
@@ -56,6 +60,8 @@ func newMetrics(l *ledger.Ledger, p *projections.Projections) *metrics {
 func (m *metrics) observe(route string, status int, d time.Duration) {
 	m.requests.WithLabelValues(route, strconv.Itoa(status)).Observe(d.Seconds())
 }
+
+func (m *metrics) delivered(state string) { m.deliveries.WithLabelValues(state).Inc() }
 
 func (m *metrics) settled(state string, d time.Duration) {
 	m.attempts.WithLabelValues(state).Observe(d.Seconds())
@@ -115,13 +121,20 @@ func (l lags) Collect(ch chan<- prometheus.Metric) {
 }
 
 // Internal is the second listener's: metrics and profiles, for operators only.
+// Profiles hold parts of what was asked for, so they are for this machine alone,
+// wherever the listener is.
 func (s *Server) Internal() http.Handler {
 	h := http.NewServeMux()
 	h.Handle("/metrics", promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{}))
-	h.HandleFunc("/debug/pprof/", pprof.Index)
-	h.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
-	h.HandleFunc("/debug/pprof/profile", pprof.Profile)
-	h.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
-	h.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	for path, profile := range map[string]http.HandlerFunc{"": pprof.Index, "cmdline": pprof.Cmdline, "profile": pprof.Profile,
+		"symbol": pprof.Symbol, "trace": pprof.Trace} {
+		h.HandleFunc("/debug/pprof/"+path, func(w http.ResponseWriter, r *http.Request) {
+			if peer, err := netip.ParseAddrPort(r.RemoteAddr); err != nil || !peer.Addr().Unmap().IsLoopback() {
+				http.NotFound(w, r)
+				return
+			}
+			profile(w, r)
+		})
+	}
 	return h
 }

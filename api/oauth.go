@@ -145,13 +145,13 @@ type registered struct {
 }
 
 var registerAgent = &operation{
-	id: "register_agent", method: http.MethodPost, path: "/api/auth/register",
+	anew: true, id: "register_agent", method: http.MethodPost, path: "/api/auth/register",
 	summary: "Register an agent as an OAuth client (RFC 7591). Its secret is shown once.",
 	input:   reflect.TypeFor[registration](), output: reflect.TypeFor[registered](),
 	example: `{"client_name":"Ada's buyer"}`,
 	oauth:   codeInvalidMetadata, success: http.StatusCreated, errors: []int{400, 413, 429, 503},
 	run: func(s *Server, c *call) (reply, error) {
-		if !s.rates.allow("register from " + s.clientAddress(c.request)) {
+		if !s.rates.allow(toRegister, s.network(c.request)) {
 			return reply{}, policy.Refuse(codeRateLimited, "", "too many agents were registered, try again later")
 		}
 		var in registration
@@ -321,7 +321,7 @@ var revokeAccessToken = &operation{
 			return reply{}, err
 		}
 		// A token costs nothing to get, and its end is recorded for ever.
-		if !s.rates.allow("revoke by " + client.ID()) {
+		if !s.rates.allow(toRevoke, client.ID()) {
 			return reply{}, policy.Refuse(codeRateLimited, "", "too many tokens were revoked, try again later")
 		}
 		return reply{value: struct{}{}}, s.app.RevokeAccessToken(c.request.Context(), client, token)
@@ -389,7 +389,7 @@ var claimAgent = &operation{
 	output:   reflect.TypeFor[claimed](),
 	security: []any{object{"oauth2": []any{}, "session": []any{}}}, errors: []int{401, 403, 409, 429, 503},
 	run: func(s *Server, c *call) (reply, error) {
-		if !s.rates.allow("claim from " + s.clientAddress(c.request)) {
+		if !s.rates.allow(toClaim, s.network(c.request)) {
 			return reply{}, policy.Refuse(codeRateLimited, "", "too many agents were claimed, try again later")
 		}
 		bearer, present, err := organizationCredential(c.request.Header)

@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -90,7 +91,7 @@ func (d openAPIDocument) valid(t *testing.T, o described, a answer) {
 		return
 	}
 	instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(a.body))
-	if strings.HasPrefix(media, "text/") {
+	if strings.HasPrefix(media, "text/") || strings.Contains(media, "xml") {
 		instance, err = string(a.body), nil
 	}
 	if err == nil {
@@ -141,7 +142,7 @@ func TestOpenAPILint(t *testing.T) {
 				d.schema(t, "paths", o.path, o.method, "responses", status, "content", media, "schema")
 			}
 		}
-		if responses["default"] == nil || success != 1 {
+		if responses["default"] == nil || success != 1 && o.path != "/api/assurance/decisions" && o.path != "/api/assurance/receipts" {
 			t.Errorf("%s: responses %v", where, sortedKeys(responses))
 		}
 		d.lintParameters(t, o)
@@ -166,6 +167,43 @@ func TestOpenAPILint(t *testing.T) {
 		}
 	}
 	d.lintEverything(t, d.root, "#")
+}
+
+// inlined is a schema with what its references name in their places.
+func (d openAPIDocument) inlined(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		if ref, is := v["$ref"].(string); is {
+			target, _ := d.inlined(d.at(strings.Split(strings.TrimPrefix(ref, "#/"), "/")...)).(map[string]any)
+			whole := maps.Clone(target)
+			if v["description"] != nil {
+				whole["description"] = v["description"]
+			} else {
+				delete(whole, "description")
+			}
+			return whole
+		}
+		whole := make(map[string]any, len(v))
+		for name, member := range v {
+			whole[name] = d.inlined(member)
+		}
+		return whole
+	case []any:
+		whole := make([]any, len(v))
+		for i, element := range v {
+			whole[i] = d.inlined(element)
+		}
+		return whole
+	}
+	return v
+}
+
+// lenientRequests take what they do not know, as RFC 6749 and 7591 demand; what is
+// verified is whatever somebody was handed.
+var lenientRequests = map[string]bool{
+	"#/components/schemas/RegisterAgentRequest": true, "#/components/schemas/RequestAccessTokenRequest": true,
+	"#/components/schemas/RevokeAccessTokenRequest": true, "#/components/schemas/IntrospectAccessTokenRequest": true,
+	"#/components/schemas/VerifyRecordRequest": true,
 }
 
 func asList(v any) []any { l, _ := v.([]any); return l }
@@ -224,7 +262,7 @@ func (d openAPIDocument) lintEverything(t *testing.T, v any, where string) {
 			t.Errorf("%s: a list of types", where)
 		}
 		// RFC 6749 and 7591 demand it; and whole answers can be verified.
-		lenient := (strings.HasPrefix(where, "#/paths//api/auth/") || strings.HasPrefix(where, "#/paths//api/verify/")) && v["additionalProperties"] == true
+		lenient := lenientRequests[where] && v["additionalProperties"] == true
 		if properties, is := v["properties"].(map[string]any); is && v["type"] == "object" && v["additionalProperties"] != false && !lenient {
 			t.Errorf("%s: takes members besides %v", where, sortedKeys(properties))
 		}
@@ -243,7 +281,7 @@ func (d openAPIDocument) lintEverything(t *testing.T, v any, where string) {
 // Every service has one declaration, and route, price and schemas follow from it.
 func TestEveryServiceAgreesWithItsDeclaration(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, setup{})
+	n := startNode(t, setup{dev: true})
 	d := n.openAPIDocument()
 	priced := map[string]bool{}
 	for _, s := range Services() {
@@ -274,7 +312,7 @@ func TestEveryServiceAgreesWithItsDeclaration(t *testing.T) {
 			}
 		}
 		// The published schema of the request is the one that validates.
-		validated, err := newSchema(s.Input(), !s.Bare)
+		validated, err := newSchema(s.Input())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -282,7 +320,7 @@ func TestEveryServiceAgreesWithItsDeclaration(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		published, _ := json.Marshal(d.at("paths", path, "post", "requestBody", "content", "application/json", "schema"), json.Deterministic(true))
+		published, _ := json.Marshal(d.inlined(d.at("paths", path, "post", "requestBody", "content", "application/json", "schema")), json.Deterministic(true))
 		if diff := cmp.Diff(string(text), string(published)); diff != "" {
 			t.Errorf("%s: %s", path, diff)
 		}
@@ -319,7 +357,7 @@ func TestTableAndDocumentAreTheSame(t *testing.T) {
 			t.Errorf("%s %s is not documented", op.method, op.path)
 		}
 		delete(documented, op.method+" "+op.path)
-		path := regexp.MustCompile(`\{[^}]*\}`).ReplaceAllString(op.path, "x")
+		path := regexp.MustCompile(`\{[^}]*\}`).ReplaceAllString(strings.Replace(op.path, "{name}", "preflight-actions", 1), "x")
 		if a := n.send(op.method, path, ""); a.status == 405 || a.status == 404 && strings.Contains(string(a.body), `"not_found"`) {
 			t.Errorf("%s %s: %v", op.method, op.path, a)
 		}

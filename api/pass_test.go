@@ -241,7 +241,7 @@ func TestAccountKeys(t *testing.T) {
 	if strings.Contains(ada.get("/api/account/keys").body, first[18:61]) || list.Keys[0].Prefix != first[:17] || list.Keys[1].Prefix != second[:17] {
 		t.Errorf("%+v", list)
 	}
-	eve.want(eve.get("/api/account/keys"), 200, `{"keys":[]}`)
+	eve.want(eve.get("/api/account/keys"), 200, `{"keys":[],"nextCursor":null}`)
 	eve.want(eve.do("DELETE", "/api/account/keys/"+list.Keys[0].KeyID, "", ""), 404, "key not found")
 	u.want(u.quick(first), 200, "scored")
 	ada.want(ada.do("DELETE", "/api/account/keys/"+list.Keys[0].KeyID, "", ""), 200, "revoked")

@@ -27,16 +27,15 @@ type schema struct {
 	compiled *jsonschema.Schema
 }
 
-// newSchema makes and compiles the schema of a request. With nullIsAbsent an
-// optional member may be null, which means that it is not there.
-func newSchema(t reflect.Type, nullIsAbsent bool) (*schema, error) {
+// newSchema makes and compiles the schema of a request, in which an optional member
+// may be null, which means that it is not there.
+func newSchema(t reflect.Type) (*schema, error) {
 	document, err := schemaOf(t)
 	if err != nil {
 		return nil, err
 	}
-	if nullIsAbsent {
-		allowNull(document)
-	}
+	forbidNUL(document)
+	allowNull(document)
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft2020)
 	compiler.AssertFormat()
@@ -115,6 +114,19 @@ func walk(s any, visit func(map[string]any)) {
 	}
 }
 
+// forbidNUL publishes what the strict parse refuses: the specification's pattern
+// alone would let a NUL through, and a schema-valid body must not be refused.
+func forbidNUL(document map[string]any) {
+	walk(document, func(s map[string]any) {
+		if s["pattern"] == edgePattern {
+			s["not"] = map[string]any{"pattern": nulPattern}
+		}
+	})
+}
+
+// nulPattern finds a NUL, in the spelling of ECMA-262.
+const nulPattern = `\u0000`
+
 func allowNull(document map[string]any) {
 	walk(document, func(s map[string]any) {
 		properties, _ := s["properties"].(map[string]any)
@@ -154,9 +166,20 @@ func ecmaRegexp(pattern string) (jsonschema.Regexp, error) {
 	if pattern == edgePattern {
 		return noWhiteEdges{}, nil // two look-ups for what costs the engine a pass per rune
 	}
+	if pattern == nulPattern {
+		return holdsNUL{}, nil
+	}
 	goPattern := strings.NewReplacer(`[\s\S]`, `(?s:.)`, `\s`, `[`+ecmaSpace+`]`, `\S`, `[^`+ecmaSpace+`]`).Replace(pattern)
 	return regexp.Compile(goPattern)
 }
+
+type holdsNUL struct{}
+
+// MatchString says whether there is a NUL in the text.
+func (holdsNUL) MatchString(text string) bool { return strings.IndexByte(text, 0) >= 0 }
+
+// String is the pattern.
+func (holdsNUL) String() string { return nulPattern }
 
 type noWhiteEdges struct{}
 
@@ -313,6 +336,9 @@ func refusalOf(e *jsonschema.ValidationError) placed {
 		}
 		return p
 	case *kind.Type:
+		if k.Got == "null" && isMember(e.InstanceLocation) { // an optional one may be null
+			return at("missing_field", pointer, "is required")
+		}
 		return at("wrong_type", pointer, "must be "+article(k.Want))
 	case *kind.MinLength:
 		return at("out_of_range", pointer, fmt.Sprintf("must have at least %d characters", k.Want))
@@ -342,6 +368,12 @@ func refusalOf(e *jsonschema.ValidationError) placed {
 		return at("out_of_range", pointer, "is out of range")
 	}
 	return at("invalid_request", pointer, "does not have the documented shape")
+}
+
+// isMember says whether a place is a member of an object rather than an element of
+// a list, or the whole.
+func isMember(place []string) bool {
+	return len(place) > 0 && strings.Trim(place[len(place)-1], "0123456789") != ""
 }
 
 func article(want []string) string {

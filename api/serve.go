@@ -68,7 +68,7 @@ func (s *Server) tool(r *http.Request, op *operation, t toolCall) (reply, error)
 	inner := r.Clone(ctx)
 	inner.Method, inner.Body, inner.ContentLength = op.method, http.NoBody, 0
 	inner.URL = &url.URL{Path: op.path, RawQuery: t.query.Encode()}
-	for _, name := range []string{"Cookie", x402.HeaderSignature, x402.HeaderV1, "If-None-Match"} {
+	for _, name := range []string{"Cookie", x402.HeaderSignature, x402.HeaderV1, "If-None-Match", "Accept-Encoding"} {
 		inner.Header.Del(name)
 	}
 	if t.vars == nil {
@@ -206,10 +206,11 @@ func apiKey(h http.Header) (key string, present bool, err error) {
 }
 
 // admit decides whether the caller may make the call and what pays for it.
-func (s *Server) admit(c *call) error {
+func (s *Server) admit(c *call) (err error) {
 	switch {
 	case c.op.right != "":
-		return c.principal.May(c.op.right)
+		c.principal, err = s.app.Permit(c.request.Context(), c.principal, c.op.right)
+		return err
 	case c.op.priced():
 		return s.admitPaying(c)
 	case c.op.key && c.credential.means != byKey && c.credential.means != byAgent:
@@ -258,6 +259,9 @@ func (s *Server) decode(w http.ResponseWriter, c *call) error {
 	if c.idempotencyKey, err = idempotencyKey(c.request.Header); err != nil {
 		return err
 	}
+	if c.op.anew && c.idempotencyKey != "" {
+		return policy.Refuse(codeInvalidBody, "", "Idempotency-Key is not taken here, since each call makes a new one whose secret is shown once: send the call without it, and end what you did not keep")
+	}
 	if c.op.input == nil {
 		return nil
 	}
@@ -275,13 +279,23 @@ func (s *Server) decode(w http.ResponseWriter, c *call) error {
 		c.text = text
 		return nil
 	}
-	if c.body, err = canon.Canonical(text); err != nil {
-		return err
-	}
-	if err := c.op.schema.validate(text); err != nil {
+	if err := s.check(c, text); err != nil {
 		return err
 	}
 	return c.sameKey()
+}
+
+// check is the strict parse and the schema.
+func (s *Server) check(c *call, text []byte) error {
+	done, err := s.app.Compute(c.request.Context(), len(text))
+	if err != nil {
+		return err
+	}
+	defer done()
+	if c.body, err = canon.Canonical(text); err != nil {
+		return err
+	}
+	return c.op.schema.validate(text)
 }
 
 // readBody is the body as it was sent: of a tool call, its arguments.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -42,6 +43,7 @@ type Config struct {
 	MCPOrigins     []string       // web origins that may use /mcp, beside the own one
 	Terms          x402.Terms     // on which payments are taken, if App has a Settler
 	Checkout       Checkout       // nil: card checkout answers 503
+	Proofs         []string       // of ownership, for indexers of paid services
 }
 
 // Server answers HTTP requests.
@@ -60,6 +62,7 @@ type Server struct {
 	assets      []web.Asset
 	links       []web.Link // at the foot of every page
 	checkout    Checkout
+	proofs      []string // of ownership
 	metrics     *metrics
 	operations  []*operation
 	openAPI     document
@@ -69,8 +72,9 @@ type Server struct {
 	kept        kept                            // pages and the documents made of them
 	prices      document
 	settling    *settling
-	mcp         *mcp.Door
-	seats       chan struct{} // one per request that is worked for
+	deliveries  *deliveries
+	doors       map[string]*mcp.Door // by path
+	seats       chan struct{}        // one per request that is worked for
 	bodies      *bodies
 	draining    atomic.Bool // owned by whoever stops the server: readiness fails first
 }
@@ -89,12 +93,12 @@ func New(c Config) (*Server, error) {
 			continue
 		}
 		var err error
-		// The quick gate's contract knows no null.
-		nullIsAbsent := op.service != nil && !op.service.Bare
-		if op.schema, err = newSchema(op.input, nullIsAbsent); err != nil {
+		if op.schema, err = newSchema(op.input); err != nil {
 			return nil, err
 		}
 	}
+	s.proofs = c.Proofs
+	s.terms.FreeKey = &x402.FreeKey{Issue: c.App.BaseURL + issueFreeKey.path, Header: "X-API-Key"}
 	s.reviews = &reviewMail{app: c.App, mail: c.Mail, log: c.Log, waiting: map[string]*waiting{}}
 	var err error
 	if s.web, err = web.New(c.App.Clock); err != nil {
@@ -114,10 +118,11 @@ func New(c Config) (*Server, error) {
 	if s.app.Settler != nil {
 		s.app.Settling = s.settling.take
 	}
+	s.deliveries = newDeliveries(s.app, s.projections, s.log, s.metrics)
 	if s.openAPI, err = newOpenAPI(s); err != nil {
 		return nil, err
 	}
-	s.mcp, err = newDoor(s, c)
+	s.doors, err = newDoors(s, c)
 	return s, err
 }
 
@@ -157,7 +162,9 @@ func (s *Server) Handler() http.Handler {
 	}
 	add("/healthz", http.HandlerFunc(s.healthz), http.MethodGet)
 	add("/readyz", http.HandlerFunc(s.readyz), http.MethodGet)
-	router.Handle("/mcp", routed("/mcp", s.mcp)) // every method: it says itself which it takes
+	for at, door := range s.doors {
+		router.Handle(at, routed(at, door)) // every method: it says itself which it takes
+	}
 	router.NotFoundHandler = http.HandlerFunc(s.showContent)
 	router.MethodNotAllowedHandler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var match mux.RouteMatch
@@ -179,12 +186,13 @@ func routed(path string, handler http.Handler) http.Handler {
 	})
 }
 
-// notFound answers programs with JSON and people, who ask for what has no
-// extension outside the interface, with a page.
+// notFound answers browsers with a page where people look for one, and everybody
+// else with JSON: scanners take a page for an unknown document as the document.
 func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
 	err := policy.Refuse(codeNotFound, "", "not found")
 	at := r.URL.Path
-	if strings.HasPrefix(at, "/api") || strings.HasPrefix(at, "/.well-known") || path.Ext(at) != "" || !plainPath(r.URL.EscapedPath()) {
+	if strings.HasPrefix(at, "/api") || strings.HasPrefix(at, "/.well-known") || path.Ext(at) != "" || !plainPath(r.URL.EscapedPath()) ||
+		weight(strings.Join(r.Header.Values("Accept"), ","), "text/html") == 0 {
 		s.fail(w, r, bareErrors(r), err)
 		return
 	}
@@ -275,7 +283,7 @@ func (s *Server) around(router *mux.Router) http.Handler {
 		}
 		if r.Body != http.NoBody {
 			rec.body = &body{ReadCloser: r.Body, all: s.bodies, seat: &rec.seat,
-				control: http.NewResponseController(w), address: s.clientAddress(r)}
+				control: http.NewResponseController(w), address: s.network(r)}
 			r.Body = rec.body
 		}
 		router.ServeHTTP(rec, r)
@@ -374,6 +382,23 @@ type boundedConn struct {
 	net.Conn
 	closed  atomic.Bool
 	release func()
+}
+
+// goError is how net/http ends the status line of what it refuses itself, before
+// any handler: a request that is none, headers that are too large.
+const goError = "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
+
+// Write gives what net/http refuses itself the form and the headers of every other
+// error of ours.
+func (c *boundedConn) Write(p []byte) (int, error) {
+	line, rest, found := bytes.Cut(p, []byte("\r\n"))
+	if !found || !bytes.HasPrefix(line, []byte("HTTP/1.1 4")) || !bytes.HasPrefix(append([]byte("\r\n"), rest[:min(len(rest), len(goError))]...), []byte(goError)) {
+		return c.Conn.Write(p)
+	}
+	body := `{"error":"the request is no valid HTTP request","code":"invalid_request"}`
+	_, err := fmt.Fprintf(c.Conn, "%s\r\nCache-Control: no-store\r\nContent-Length: %d\r\nContent-Type: application/json\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n%s",
+		line, len(body), body)
+	return len(p), err
 }
 
 // Close frees the slot, once.

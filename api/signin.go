@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
-	"strings"
 
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
@@ -62,8 +61,8 @@ func (s *Server) mayMail(r *http.Request, email string) error {
 	if s.mail == nil {
 		return policy.Refuse(codeNoMail, "", "mail is not configured")
 	}
-	if !s.rates.allow("mail from "+s.clientAddress(r)) || !s.rates.allow("mail to "+strings.ToLower(email)) {
-		return policy.Refuse(codeRateLimited, "", "too many links were mailed, try again later")
+	if !s.rates.allow(toMailFrom, s.network(r)) || !s.rates.allow(toMailTo, commands.Mailbox(email)) {
+		return policy.Refuse(codeRateLimited, "", "too many links were mailed, open the one in the last letter or try again later")
 	}
 	return nil
 }
@@ -110,12 +109,26 @@ func (s *Server) signedInAs(ctx context.Context, session *session) (signedInAs, 
 	return as, nil
 }
 
+// signOutRequest says how far signing out goes.
+type signOutRequest struct {
+	Everywhere bool `json:"everywhere,omitempty" jsonschema_description:"Every session of the customer ends, on whatever device: for a lost one."`
+}
+
 var signOut = &operation{
 	id: "sign_out", method: http.MethodPost, path: "/api/auth/sign-out",
-	summary:  "End the session.",
-	signedIn: true, input: reflect.TypeFor[struct{}](), output: reflect.TypeFor[state](),
+	summary:  "End the session, or every session of whoever is signed in.",
+	signedIn: true, input: reflect.TypeFor[signOutRequest](), output: reflect.TypeFor[state](),
 	example: `{}`, errors: []int{400, 401, 403, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {
+		var in signOutRequest
+		if err := canon.DecodeChecked(c.body, &in); err != nil {
+			return reply{}, err
+		}
+		if in.Everywhere {
+			if err := s.sessions.endAll(c.request.Context(), c.session.customer); err != nil {
+				return reply{}, unavailable(err)
+			}
+		}
 		if err := c.session.end(); err != nil {
 			return reply{}, unavailable(err)
 		}

@@ -50,8 +50,12 @@ var verifyRecord = &operation{
 	cors:    true,
 	summary: "Check what you were handed: a signed record, or a whole answer with its receipt. Every member is held against the signed record or named as not covered. Free.",
 	input:   reflect.TypeFor[signedDocument](), parses: true, output: reflect.TypeFor[verification](),
-	limit: limitVerify, errors: []int{400, 413, 503},
+	query: []parameter{{"wait", "proof: wait up to 2 s for a checkpoint that covers the record.", object{"type": "string", "enum": []any{"proof"}}}},
+	limit: limitVerify, errors: []int{400, 413, 429, 503},
 	run: func(s *Server, c *call) (reply, error) {
+		if err := s.mayAsk(toVerify, c); err != nil {
+			return reply{}, err
+		}
 		ctx := c.request.Context()
 		keys, _, err := s.app.Ledger.Keyring(ctx)
 		if err != nil {
@@ -66,6 +70,11 @@ var verifyRecord = &operation{
 				}
 				return check
 			}}
+		done, err := s.app.Compute(ctx, len(c.text))
+		if err != nil {
+			return reply{}, err
+		}
+		defer done()
 		found, err := examiner.Examine(c.text)
 		if err != nil {
 			return reply{}, err

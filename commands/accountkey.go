@@ -77,7 +77,7 @@ func (a *App) AccountKeys(ctx context.Context, customerID string) ([]AccountKey,
 	list := []AccountKey{}
 	for _, e := range history.Events {
 		var requested events.KeyRequested
-		if err := canon.Decode(e.Payload, &requested); err != nil {
+		if err := e.Read(&requested); err != nil {
 			return nil, err
 		}
 		known, err := a.lookUpKey(ctx, requested.ID)

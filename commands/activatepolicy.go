@@ -64,7 +64,7 @@ func (s policies) apply(e ledger.Event) (policies, error) {
 	switch e.Type {
 	case events.TypePolicyDrafted:
 		var d events.PolicyDrafted
-		if err := canon.Decode(e.Payload, &d); err != nil {
+		if err := e.Read(&d); err != nil {
 			return s, err
 		}
 		if canon.Hash(d.Policy) != d.PolicyHash {
@@ -77,7 +77,7 @@ func (s policies) apply(e ledger.Event) (policies, error) {
 			Author: d.Author, Lint: d.Lint, DraftedAt: Stamp(e.Occurred()), actor: e.Actor})
 	case events.TypePolicyActivated:
 		var v events.PolicyActivated
-		if err := canon.Decode(e.Payload, &v); err != nil {
+		if err := e.Read(&v); err != nil {
 			return s, err
 		}
 		if canon.Hash(v.Policy) != v.PolicyHash || v.Version != len(s.activations)+1 {
@@ -154,7 +154,8 @@ func (a *App) PolicyVersion(ctx context.Context, orgID string, version int) (Act
 
 // Policies lists every draft and every activation, the oldest first.
 func (a *App) Policies(ctx context.Context, p Principal) ([]Draft, []Activation, error) {
-	if err := p.May(RightPolicies); err != nil {
+	p, err := a.Permit(ctx, p, RightPolicies)
+	if err != nil {
 		return nil, nil, err
 	}
 	s, err := a.readPolicies(ctx, p.OrgID)
@@ -164,7 +165,8 @@ func (a *App) Policies(ctx context.Context, p Principal) ([]Draft, []Activation,
 // DraftPolicy keeps a policy as a draft that can be activated: text is a policy
 // whose version, if it names one, is the one that activation would give. The first draft gives the organization its policyId.
 func (a *App) DraftPolicy(ctx context.Context, p Principal, text []byte) (Draft, error) {
-	if err := p.May(RightDraft); err != nil {
+	p, err := a.Permit(ctx, p, RightDraft)
+	if err != nil {
 		return Draft{}, err
 	}
 	frozen, err := freeze(text)
@@ -216,7 +218,8 @@ func (s policies) draftOf(f frozenPolicy, p Principal) (events.PolicyDrafted, er
 // version. Separation of duties: not by its author, but for the operator and a
 // Team's only admin; the event says so.
 func (a *App) ActivatePolicy(ctx context.Context, p Principal, draftID, reason string) (Activation, error) {
-	if err := p.May(RightActivate); err != nil {
+	p, err := a.Permit(ctx, p, RightActivate)
+	if err != nil {
 		return Activation{}, err
 	}
 	if err := checkText("reason", reason, maxReason); err != nil {
@@ -240,7 +243,7 @@ func (a *App) ActivatePolicy(ctx context.Context, p Principal, draftID, reason s
 			return Activation{}, err
 		}
 		if own && p.Role != RoleOperator && !p.MayActAlone() {
-			return Activation{}, forbidden("an own draft is activated by another admin")
+			return Activation{}, a.settled(ctx, p, nil, errOwnDraft)
 		}
 		activated, err := s.activationOf(d, p, own, reason)
 		if err != nil {
@@ -250,10 +253,25 @@ func (a *App) ActivatePolicy(ctx context.Context, p Principal, draftID, reason s
 	})
 }
 
+var errOwnDraft = forbidden("an own draft is activated by another admin")
+
+// permitAlone is Permit for who activates an own draft.
+func (a *App) permitAlone(ctx context.Context, p Principal) (Principal, error) {
+	if p.Role == RoleOperator || p.MayActAlone() {
+		return p, nil
+	}
+	p, err := a.Confirm(ctx, p)
+	if err == nil && !p.MayActAlone() {
+		err = errOwnDraft
+	}
+	return p, err
+}
+
 // DraftAndActivate does both in one append: the command line's way.
 func (a *App) DraftAndActivate(ctx context.Context, p Principal, text []byte, reason string) (Activation, error) {
-	if p.Role != RoleOperator && !p.MayActAlone() {
-		return Activation{}, forbidden("an own draft is activated by another admin")
+	p, err := a.permitAlone(ctx, p)
+	if err != nil {
+		return Activation{}, err
 	}
 	frozen, err := freeze(text)
 	if err != nil {
@@ -262,7 +280,8 @@ func (a *App) DraftAndActivate(ctx context.Context, p Principal, text []byte, re
 	if err := checkText("reason", reason, maxReason); err != nil {
 		return Activation{}, err
 	}
-	if err := p.May(RightActivate); err != nil {
+	p, err = a.Permit(ctx, p, RightActivate)
+	if err != nil {
 		return Activation{}, err
 	}
 	return attemptAs(ctx, a, p, RightActivate, func(ctx context.Context, p Principal) (Activation, error) {
@@ -363,7 +382,8 @@ func freeze(text []byte) (frozenPolicy, error) {
 // no host and no MCP server, from its own sequence on. An organization without a
 // policy, where nothing is allowed anyway, gets one that says so.
 func (a *App) FreezePolicy(ctx context.Context, p Principal, reason string) (Activation, error) {
-	if err := p.May(RightActivate); err != nil {
+	p, err := a.Permit(ctx, p, RightActivate)
+	if err != nil {
 		return Activation{}, err
 	}
 	if err := checkText("reason", reason, maxReason); err != nil {

@@ -22,7 +22,8 @@ var errNoDecision = policy.Refuse(CodeNotFound, "", "not found")
 // Team with nobody else who could; the record says so. Refusals: not_found,
 // forbidden, conflict, idempotency_key_reused, signing_unavailable.
 func (a *App) Approve(ctx context.Context, p Principal, decisionID string, in assurance.ApprovalInput) (Recorded, error) {
-	if err := p.May(RightApprove); err != nil {
+	p, err := a.Permit(ctx, p, RightApprove)
+	if err != nil {
 		return Recorded{}, err
 	}
 	text, err := canon.Marshal([]any{p.Member, in}) // the same words of somebody else are another approval
@@ -90,9 +91,6 @@ func (a *App) approve(ctx context.Context, p Principal, in assurance.ApprovalInp
 // approval or its receipt, by the type of the event. What is not there, is
 // another organization's, or is not a developer's own is not_found.
 func (a *App) Record(ctx context.Context, p Principal, decisionID, eventType string) (seal.Envelope, error) {
-	if err := p.May(RightRead); err != nil {
-		return seal.Envelope{}, err
-	}
 	p, err := a.Confirm(ctx, p)
 	if err != nil {
 		return seal.Envelope{}, err

@@ -28,7 +28,8 @@ var errNoMatch = policy.Refuse(CodeNoMatch, "", "receipt does not match a decisi
 // receipt exists), signing_unavailable, temporarily_unavailable, and those of
 // the principal's right.
 func (a *App) BindReceipt(ctx context.Context, p Principal, r assurance.ReceiptRequest) (Recorded, error) {
-	if err := p.May(RightReceipt); err != nil {
+	p, err := a.Permit(ctx, p, RightReceipt)
+	if err != nil {
 		return Recorded{}, err
 	}
 	key := ledger.IdemKey("receipt", r.DecisionID)
@@ -85,7 +86,7 @@ func (c decisionCase) apply(e ledger.Event) (decisionCase, error) {
 		return c.decide(e)
 	case events.TypeApprovalRecorded:
 		var stored events.ApprovalRecorded
-		if err := canon.Decode(e.Payload, &stored); err != nil {
+		if err := e.Read(&stored); err != nil {
 			return c, err
 		}
 		record, err := assurance.ReadApproval(stored.Record)

@@ -13,6 +13,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,6 +51,10 @@ type App struct {
 	// SupportClients are the agents (agt_…) whose tokens may carry support:read.
 	SupportClients []string
 
+	// WebhookNetworks are private networks that webhooks may reach; none: only
+	// addresses of the public internet.
+	WebhookNetworks []netip.Prefix
+
 	// Settler moves the money of x402 payments; nil is x402 off.
 	Settler Settler
 	// Settling takes a claimed payment to its end behind the call that claimed it,
@@ -68,6 +73,7 @@ type App struct {
 
 	rules    ruleCache
 	subjects subjectCache
+	compute  compute
 }
 
 // signing is what a signed append rests on: the signer's key is active in the
@@ -163,7 +169,9 @@ func (a *App) signer(ctx context.Context) (*seal.Signer, ledger.Guard, error) {
 				s.signer = candidate
 			}
 		}
-		a.signing.Store(s)
+		if s.signer != nil { // what is not active may become so by another process
+			a.signing.Store(s)
+		}
 	}
 	if s.signer == nil {
 		return nil, ledger.Guard{}, fmt.Errorf("%w: %w", seal.ErrNoSigner, ledger.ErrForeignKey)

@@ -31,7 +31,8 @@ type Recorded struct {
 // no_active_policy, those of assurance.Assertion.Compare, signing_unavailable,
 // temporarily_unavailable, and those of the principal's right.
 func (a *App) Decide(ctx context.Context, p Principal, r assurance.DecisionRequest) (Recorded, error) {
-	if err := p.May(RightDecide); err != nil {
+	p, err := a.Permit(ctx, p, RightDecide)
+	if err != nil {
 		return Recorded{}, err
 	}
 	key := ledger.IdemKey("decision", r.IdempotencyKey)
@@ -160,6 +161,9 @@ func (a *App) signDecision(ctx context.Context, p Principal, ruling assurance.Ru
 			return signedRecord{}, err
 		}
 	}
+	if p.keepsArguments(ruling.Evaluation.Decision) && len(ruling.Request.Arguments) <= maxKeptArguments {
+		stored.ToolArguments = ruling.Request.Arguments
+	}
 	d := ledger.Draft{Stream: decisionStream(ruling.DecisionID), Expect: ledger.New(), ID: a.NewID("evt_"),
 		Type: events.TypeDecisionRecorded, SchemaVersion: 1, Actor: p.ActorID, KeyID: signer.KeyID()}
 	d.Payload, err = a.sealDecision(ctx, p.OrgID, d.ID, signer, record.Subject, envelope.Record, stored)
@@ -204,8 +208,9 @@ func (a *App) appendRecord(ctx context.Context, p Principal, r signedRecord, key
 	return Recorded{Envelope: r.envelope, Decision: r.decision}, nil
 }
 
-// personalMembers are the members of a decision record that are about a person.
-var personalMembers = []string{"/subject/agentId", "/subject/purpose"}
+// personalMembers are the members of decision.recorded that are about a person, or
+// may be.
+var personalMembers = []string{"/record/subject/agentId", "/record/subject/purpose", "/toolArguments"}
 
 // sealDecision makes the payload; the record, which is canonical, is not read
 // again. A subject without personal members needs no vault.
@@ -220,13 +225,17 @@ func (a *App) sealDecision(ctx context.Context, orgID, eventID string, signer *s
 		return nil, err
 	}
 	members["record"] = record
-	if subjectName(s) == "" {
-		return canon.Object(members), nil
+	subject := subjectName(s)
+	if subject == "" {
+		if stored.ToolArguments == nil {
+			return canon.Object(members), nil
+		}
+		subject = runName(s)
 	}
 	if a.Vault == nil {
 		return nil, seal.ErrNoSigner
 	}
-	dataKey, err := a.subjects.of(ctx, a, orgID, subjectName(s))
+	dataKey, err := a.subjects.of(ctx, a, orgID, subject)
 	if err != nil {
 		return nil, err
 	}
@@ -264,6 +273,8 @@ type signedPayload struct {
 	VerifyURL string         `json:"verifyUrl"`
 	Member    string         `json:"member"`
 	Asserted  jsontext.Value `json:"asserted"`
+
+	ToolArguments jsontext.Value `json:"toolArguments"`
 }
 
 // open reads such an event. Without personal members it needs no vault, so what
@@ -320,10 +331,12 @@ func subjectName(s assurance.Subject) string {
 	case s.AgentID != "":
 		return "agent:" + s.AgentID
 	case s.Purpose != "":
-		return "run:" + s.RunID
+		return runName(s)
 	}
 	return ""
 }
+
+func runName(s assurance.Subject) string { return "run:" + s.RunID }
 
 // subjectCache remembers the data keys of agents.
 type subjectCache struct {

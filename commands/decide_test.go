@@ -404,6 +404,80 @@ func TestWhatIsRevokedElsewhereDecidesNothing(t *testing.T) {
 	clean(t, one)
 }
 
+// A refusal that rests on what a process remembers is confirmed before it is
+// given: whatever another one has restored or granted counts at once.
+func TestWhatIsRestoredElsewhereIsNotRefused(t *testing.T) {
+	db, c := ledgertest.New(t), newClock()
+	one, two := openApp(t, db, c), openApp(t, db, c)
+	ctx := t.Context()
+	orgID, operator := newOrganization(t, one, "team")
+	withPolicy(t, one, operator)
+	token := newToken(t, one, operator)
+	admin, err := one.AddMember(ctx, operator, "carol@example.com", commands.RoleAdmin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	permitted := func() error {
+		p, err := two.AuthenticateOrganization(ctx, token.Token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := two.Permit(ctx, p, commands.RightDecide); err != nil {
+			return err
+		}
+		_, err = two.Decide(ctx, p, decisionRequest(t, "k1", "allow"))
+		return err
+	}
+	change := func(state string) {
+		t.Helper()
+		if _, err := one.UpdateOrganization(ctx, "operator", orgID, commands.OrganizationChange{State: state, Reason: "test"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for state, message := range map[string]string{"suspended": "organization is suspended", "lapsed": "organization plan required"} {
+		change(state)
+		wantRefusal(t, permitted(), "forbidden", message)
+		wantRefusal(t, permitted(), "forbidden", message) // remembered by now
+		change("active")
+		if err := permitted(); err != nil {
+			t.Errorf("%s, then restored elsewhere: %v", state, err)
+		}
+	}
+
+	// A member: removed, added again, with another role, and the only one who may
+	// act alone.
+	session := func() (commands.Principal, error) { return two.SessionPrincipal(ctx, orgID, admin.MemberID, c.Now()) }
+	if _, err := one.AddMember(ctx, operatorOf(t, one, orgID), "carol@example.com", commands.RoleAuditor); err != nil {
+		t.Fatal(err)
+	}
+	p, err := session()
+	if err == nil {
+		p, err = two.Confirm(ctx, p)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = two.Permit(ctx, p, commands.RightApprove)
+	wantRefusal(t, err, "forbidden", "missing role owner or admin")
+	if _, err := one.AddMember(ctx, operatorOf(t, one, orgID), "carol@example.com", commands.RoleOwner); err != nil {
+		t.Fatal(err)
+	}
+	if p, err = session(); err == nil {
+		_, err = two.Permit(ctx, p, commands.RightApprove)
+	}
+	if err != nil {
+		t.Errorf("an auditor who was made an owner elsewhere: %v", err)
+	}
+	bob, err := one.AddMember(ctx, operatorOf(t, one, orgID), "bob@example.com", commands.RoleAdmin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := two.SessionPrincipal(ctx, orgID, bob.MemberID, c.Now()); err != nil {
+		t.Errorf("who became a member elsewhere: %v", err)
+	}
+	clean(t, one)
+}
+
 // Backends die under load; callers retry with the same key. Every key has one
 // decision, and every answer that was given is that one.
 func TestFaultBackendsKilledUnderLoad(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
-	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/assurance"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -47,26 +47,41 @@ type Explained struct {
 // ExplainDecision tells what a decision compared with what, and evaluates it
 // again with the policy bytes of its time.
 func (a *App) ExplainDecision(ctx context.Context, p Principal, decisionID string) (Explanation, error) {
-	if err := p.May(RightRead); err != nil {
+	p, history, err := a.readDecision(ctx, p, decisionID)
+	if err != nil {
 		return Explanation{}, err
 	}
-	notFound := policy.Refuse(CodeNotFound, "", "not found")
-	if !strings.HasPrefix(decisionID, "asd_") {
-		return Explanation{}, notFound
-	}
-	history, err := a.Ledger.Read(ctx, p.OrgID, "decision/"+decisionID)
+	return a.explain(ctx, p, history.Events[0])
+}
+
+// readDecision reads a decision's stream for somebody who may see it. What is not
+// there, is another organization's, or is not a developer's own is not_found. The
+// principal that comes back is the one that Permit has confirmed.
+func (a *App) readDecision(ctx context.Context, p Principal, decisionID string) (Principal, ledger.History, error) {
+	p, err := a.Permit(ctx, p, RightRead)
 	if err != nil {
-		return Explanation{}, refusal(err)
+		return p, ledger.History{}, err
+	}
+	if !strings.HasPrefix(decisionID, "asd_") {
+		return p, ledger.History{}, errNoDecision
+	}
+	history, err := a.Ledger.Read(ctx, p.OrgID, decisionStream(decisionID))
+	if err != nil {
+		return p, history, refusal(err)
 	}
 	if len(history.Events) == 0 || history.Events[0].Type != events.TypeDecisionRecorded {
-		return Explanation{}, notFound
+		return p, history, errNoDecision
 	}
 	if p.OwnOnly() {
 		if own, err := a.IsOwn(ctx, p, history.Events[0].Actor); err != nil || !own {
-			return Explanation{}, errors.Join(err, notFound)
+			return p, history, errors.Join(err, errNoDecision)
 		}
 	}
-	j, err := judgedOf(history.Events[0])
+	return p, history, nil
+}
+
+func (a *App) explain(ctx context.Context, p Principal, decided ledger.Event) (Explanation, error) {
+	j, err := judgedOf(decided)
 	if err != nil {
 		return Explanation{}, err
 	}

@@ -20,17 +20,21 @@ const (
 	recordAgain        = 250 * time.Millisecond // after the end of a payment could not be recorded
 	claimTries         = 5                      // as of any command whose streams move
 
+	maxKeptArguments = 64 << 10 // octets of a tool's arguments: more than a person reads, and the event stays small
+
 	cachedKeys     = 10_000 // API keys whose streams a node remembers
 	cachedPolicies = 1000   // policies in normal form; each may have thousands of entries
 
-	// agentCreditCents are given to the first agent of each of the first
-	// creditedCustomers: the first $1 of calls of the first 100 verified agents.
-	agentCreditCents  = 100
-	creditedCustomers = 100
+	// AgentCreditCents are given to the first agent of each of the first customers:
+	// the first $1 of calls of the first 100 verified agents.
+	AgentCreditCents = 100
+	// CreditedCustomers is of how many customers the first agent gets that.
+	CreditedCustomers = 100
 
 	maxName       = 200              // characters of a name that people give
 	maxReason     = 1000             // characters: enough for a sentence and a ticket
 	linkLives     = 10 * time.Minute // of a sign-in link
+	liveLinks     = 3                // of one address at once
 	maxNext       = 500              // characters of the path to go to after signing in
 	previewWindow = 30 * 24 * time.Hour
 	previewPage   = 500  // events read at once
@@ -42,6 +46,9 @@ const (
 	maxDownloads  = 20               // of one purchase: enough for every machine of its buyer
 	fetchAgain    = 15 * time.Minute // after the first download, for a payment that names no identifier: it may have broken off
 	forgetLinks   = 24 * time.Hour   // after which an old link is as unknown as any other
+
+	maxWebhooks  = 20  // of an organization: each decision may be a message to all of them
+	maxRotations = 500 // of one webhook: its stream is read as a whole
 
 	maxAccountKeys = 100 // ever, of one account: each is looked at to list them
 

@@ -26,7 +26,8 @@ var errNoMember = policy.Refuse(CodeNotFound, "", "member not found")
 // Members lists an organization's members by id, which is the order in which
 // they became customers.
 func (a *App) Members(ctx context.Context, p Principal) ([]MemberInfo, error) {
-	if err := p.May(RightMembers); err != nil {
+	p, err := a.Permit(ctx, p, RightMembers)
+	if err != nil {
 		return nil, err
 	}
 	return a.membersOf(ctx, p.OrgID)
@@ -64,13 +65,14 @@ func (a *App) openMember(ctx context.Context, e ledger.Event, added *events.Memb
 			return err
 		}
 	}
-	return clearMembers(e, added)
+	return e.Read(added)
 }
 
 // AddMember gives somebody a role, or a member another one. Only an owner makes
 // or changes an owner, and the last owner stays one.
 func (a *App) AddMember(ctx context.Context, p Principal, email, role string) (MemberInfo, error) {
-	if err := p.May(RightManage); err != nil {
+	p, err := a.Permit(ctx, p, RightManage)
+	if err != nil {
 		return MemberInfo{}, err
 	}
 	if !slices.Contains(Roles, role) {
@@ -133,10 +135,11 @@ func (o organization) mayChange(p Principal, member, role string) error {
 // RemoveMember ends a membership at once, and with it the tokens that are the
 // member's: whoever has left holds no secret that works.
 func (a *App) RemoveMember(ctx context.Context, p Principal, member string) error {
-	if err := p.May(RightManage); err != nil {
+	p, err := a.Permit(ctx, p, RightManage)
+	if err != nil {
 		return err
 	}
-	_, err := attemptAs(ctx, a, p, RightManage, func(ctx context.Context, p Principal) (struct{}, error) {
+	_, err = attemptAs(ctx, a, p, RightManage, func(ctx context.Context, p Principal) (struct{}, error) {
 		o, history, err := a.readOrganization(ctx, p.OrgID)
 		if err != nil {
 			return struct{}{}, err
@@ -173,6 +176,7 @@ func (a *App) RemoveMember(ctx context.Context, p Principal, member string) erro
 // members stay as they are.
 type OrganizationChange struct {
 	Name, Plan, State string
+	Arguments         string    // which decisions keep the arguments of tools
 	PlanEnded         time.Time // with StateLapsed; zero: now
 	Reason            string
 }
@@ -190,7 +194,8 @@ func (a *App) UpdateOrganization(ctx context.Context, actor, orgID string, c Org
 // RenameOrganization is what members change themselves; plan and state are the
 // operator's and the subscription's.
 func (a *App) RenameOrganization(ctx context.Context, p Principal, name, reason string) (OrganizationInfo, error) {
-	if err := p.May(RightManage); err != nil {
+	p, err := a.Permit(ctx, p, RightManage)
+	if err != nil {
 		return OrganizationInfo{}, err
 	}
 	if err := checkText("name", name, maxName); err != nil {
@@ -204,12 +209,28 @@ func (a *App) RenameOrganization(ctx context.Context, p Principal, name, reason 
 	})
 }
 
+// KeepArguments says which decisions of an organization keep the arguments of
+// tools from now on.
+func (a *App) KeepArguments(ctx context.Context, p Principal, which, reason string) (OrganizationInfo, error) {
+	p, err := a.Permit(ctx, p, RightManage)
+	if err != nil {
+		return OrganizationInfo{}, err
+	}
+	change := OrganizationChange{Arguments: which, Reason: reason}
+	if err := change.check(); err != nil {
+		return OrganizationInfo{}, err
+	}
+	return attemptAs(ctx, a, p, RightManage, func(ctx context.Context, p Principal) (OrganizationInfo, error) {
+		return a.updateOrganization(ctx, p, change)
+	})
+}
+
 func (a *App) updateOrganization(ctx context.Context, p Principal, c OrganizationChange) (OrganizationInfo, error) {
 	o, history, err := a.readOrganization(ctx, p.OrgID)
 	if err != nil {
 		return OrganizationInfo{}, err
 	}
-	updated := events.OrganizationUpdated{Name: c.Name, Plan: c.Plan, State: c.State, Reason: c.Reason}
+	updated := events.OrganizationUpdated{Name: c.Name, Plan: c.Plan, State: c.State, Arguments: c.Arguments, Reason: c.Reason}
 	if c.State == StateLapsed {
 		ended := c.PlanEnded
 		if ended.IsZero() {
@@ -236,8 +257,10 @@ func (c OrganizationChange) check() error {
 		return policy.Refuse("invalid_enum", "/plan", "plan must be team or business")
 	case c.State != "" && c.State != StateActive && c.State != StateSuspended && c.State != StateLapsed:
 		return policy.Refuse("invalid_enum", "/state", "state must be active, suspended or lapsed")
-	case c.Name == "" && c.Plan == "" && c.State == "":
-		return policy.Refuse("missing_field", "", "name, plan or state is required")
+	case c.Arguments != "" && c.Arguments != ArgumentsOff && c.Arguments != ArgumentsReviews && c.Arguments != ArgumentsAlways:
+		return policy.Refuse("invalid_enum", "/arguments", "arguments must be off, reviews or always")
+	case c.Name == "" && c.Plan == "" && c.State == "" && c.Arguments == "":
+		return policy.Refuse("missing_field", "", "name, plan, state or arguments is required")
 	}
 	return checkText("reason", c.Reason, maxReason)
 }

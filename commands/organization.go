@@ -27,6 +27,14 @@ const (
 	StateLapsed    = "lapsed"
 )
 
+// Which decisions keep the arguments of a tool, sealed and erasable, so that a
+// reviewer sees what is to be approved.
+const (
+	ArgumentsOff     = "off"     // none
+	ArgumentsReviews = "reviews" // those that need a review; where nothing was set
+	ArgumentsAlways  = "always"
+)
+
 // organizationStream holds an organization's plan, state and members, one stream
 // per tenant: whoever decides something about them guards it.
 const organizationStream = "organization"
@@ -36,6 +44,7 @@ type organization struct {
 	id, name, plan, state string
 	created               time.Time
 	planEnded             time.Time         // of a lapsed plan
+	arguments             string            // which decisions keep the arguments of tools
 	members               map[string]string // role by cus_…; never changed in place
 	guard                 ledger.Guard
 }
@@ -45,25 +54,26 @@ func (o organization) apply(e ledger.Event) (organization, error) {
 	switch e.Type {
 	case events.TypeOrganizationCreated:
 		var created events.OrganizationCreated
-		if err := canon.Decode(e.Payload, &created); err != nil {
+		if err := e.Read(&created); err != nil {
 			return o, err
 		}
 		o.id, o.name, o.plan, o.state, o.created = e.Tenant, created.Name, created.Plan, StateActive, e.Occurred()
+		o.arguments = ArgumentsReviews
 	case events.TypeOrganizationUpdated:
 		var updated events.OrganizationUpdated
-		if err := canon.Decode(e.Payload, &updated); err != nil {
+		if err := e.Read(&updated); err != nil {
 			return o, err
 		}
 		return o.update(updated)
 	case events.TypeMemberAdded:
 		var added events.MemberAdded
-		if err := clearMembers(e, &added); err != nil {
+		if err := e.Read(&added); err != nil {
 			return o, err
 		}
 		o.members = withMember(o.members, added.MemberID, added.Role)
 	case events.TypeMemberRemoved:
 		var removed events.MemberRemoved
-		if err := canon.Decode(e.Payload, &removed); err != nil {
+		if err := e.Read(&removed); err != nil {
 			return o, err
 		}
 		o.members = withMember(o.members, removed.MemberID, "")
@@ -80,6 +90,9 @@ func (o organization) update(u events.OrganizationUpdated) (organization, error)
 	}
 	if u.State != "" {
 		o.state = u.State
+	}
+	if u.Arguments != "" {
+		o.arguments = u.Arguments
 	}
 	if u.PlanEndedAt != "" {
 		ended, err := time.Parse(time.RFC3339, u.PlanEndedAt)
@@ -213,11 +226,12 @@ type OrganizationInfo struct {
 	State       string  `json:"state" jsonschema:"enum=active,enum=suspended,enum=lapsed"`
 	PlanEndedAt *string `json:"planEndedAt" jsonschema:"nullable"`
 	Members     int     `json:"members"`
+	Arguments   string  `json:"arguments" jsonschema:"enum=off,enum=reviews,enum=always" jsonschema_description:"Which decisions keep the arguments of tools, sealed and erasable: none, those that need a review, or all."`
 	CreatedAt   string  `json:"createdAt" jsonschema:"format=date-time"`
 }
 
 func (o organization) info() OrganizationInfo {
-	i := OrganizationInfo{OrgID: o.id, Name: o.name, Plan: o.plan, State: o.state, Members: len(o.members), CreatedAt: Stamp(o.created)}
+	i := OrganizationInfo{OrgID: o.id, Name: o.name, Plan: o.plan, State: o.state, Members: len(o.members), Arguments: o.arguments, CreatedAt: Stamp(o.created)}
 	if o.state == StateLapsed {
 		ended := Stamp(o.planEnded)
 		i.PlanEndedAt = &ended
@@ -338,7 +352,7 @@ func (a *App) EnsureCustomer(ctx context.Context, address string) (string, error
 			}
 		}
 		var created events.CustomerCreated
-		err = clearMembers(stored[0], &created)
+		err = stored[0].Read(&created)
 		return created.CustomerID, err
 	})
 }

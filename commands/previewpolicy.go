@@ -33,7 +33,7 @@ type judged struct {
 func judgedOf(e ledger.Event) (judged, error) {
 	var stored events.DecisionRecorded // its personal members are not looked at
 	var j judged
-	if err := json.Unmarshal(e.Payload, &stored); err != nil {
+	if err := e.Read(&stored); err != nil {
 		return j, err
 	}
 	if stored.Asserted != nil {
@@ -72,7 +72,8 @@ type Preview struct {
 
 // PreviewDraft evaluates the decisions of the last 30 days under a draft.
 func (a *App) PreviewDraft(ctx context.Context, p Principal, draftID string) (Preview, error) {
-	if err := p.May(RightDraft); err != nil {
+	p, err := a.Permit(ctx, p, RightDraft)
+	if err != nil {
 		return Preview{}, err
 	}
 	s, err := a.readPolicies(ctx, p.OrgID)
@@ -89,7 +90,8 @@ func (a *App) PreviewDraft(ctx context.Context, p Principal, draftID string) (Pr
 // PreviewPolicy evaluates the decisions of the last 30 days under a policy that
 // need not be a draft yet.
 func (a *App) PreviewPolicy(ctx context.Context, p Principal, text []byte) (Preview, error) {
-	if err := p.May(RightDraft); err != nil {
+	p, err := a.Permit(ctx, p, RightDraft)
+	if err != nil {
 		return Preview{}, err
 	}
 	draft, err := assurance.Lint(text)

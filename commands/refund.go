@@ -60,7 +60,10 @@ func (a *App) RequestRefund(ctx context.Context, order RefundOrder) (Reproductio
 		}
 		r := Reproduction{PaymentID: order.PaymentID, RecordedOutputHash: s.claim.OutputHash, EngineVersion: s.claim.EngineVersion}
 		if s.claim.EngineVersion == policy.Version {
-			answer, err := order.Service.EvaluateCanonical(withoutKey(order.Request))
+			answer, err := a.evaluate(ctx, order.Service, withoutKey(order.Request))
+			if isBusy(err) {
+				return Reproduction{}, err // which says nothing about the answer
+			}
 			if err == nil {
 				r.RecomputedOutputHash = answer.OutputHash
 			}

@@ -65,6 +65,19 @@ func (a *App) RunService(ctx context.Context, call Call) (Reply, error) {
 	if a.Vault == nil {
 		return Reply{}, policy.Refuse(CodeNoSigner, "", signingUnavailable)
 	}
+	key, content := call.identity()
+	if known, err := a.knownCall(ctx, key, content); err != nil || known != nil {
+		r, err := a.replay(ctx, known, err)
+		return r, refusal(err)
+	}
+	if err := a.mayCompute(ctx, call); err != nil {
+		return Reply{}, err
+	}
+	// Computed once, and in its own time: what follows has the ledger's.
+	answer, err := a.evaluate(ctx, call.Service, call.Body)
+	if err != nil {
+		return Reply{}, err
+	}
 	first := true
 	return attempt(ctx, a, func(ctx context.Context) (Reply, error) {
 		if !first {
@@ -74,8 +87,39 @@ func (a *App) RunService(ctx context.Context, call Call) (Reply, error) {
 			}
 		}
 		first = false
-		return a.runService(ctx, call)
+		p, err := a.prepare(ctx, call, answer)
+		if err != nil {
+			return Reply{}, err
+		}
+		return a.charge(ctx, call, key, content, p)
 	})
+}
+
+// knownCall is what was stored for an equal call with the same key; nil for none.
+func (a *App) knownCall(ctx context.Context, key, content ledger.Hash) ([]ledger.Event, error) {
+	if key == (ledger.Hash{}) {
+		return nil, nil
+	}
+	return attempt(ctx, a, func(ctx context.Context) ([]ledger.Event, error) {
+		return a.Ledger.ByKey(ctx, ledger.ServiceTenant, key, content)
+	})
+}
+
+// mayCompute refuses a heavy call that nothing is left to pay for: what it costs
+// to compute would be nobody's. Of a small one, the append finds that out.
+func (a *App) mayCompute(ctx context.Context, call Call) error {
+	if len(call.Body) < HeavyBody || call.Agent != nil || call.Caller.CustomerID != "" {
+		return nil // credit and passes are read when they are charged
+	}
+	now := a.now()
+	used, err := a.Ledger.Version(ctx, ledger.ServiceTenant, usageStream(call.Caller, now))
+	switch {
+	case err != nil:
+		return refusal(err)
+	case used >= FreeCallsPerMonth:
+		return &QuotaExhausted{ResetsAt: nextMonth(now)}
+	}
+	return nil
 }
 
 // currentCall is the call with its caller or agent as it is now.
@@ -88,20 +132,6 @@ func (a *App) currentCall(ctx context.Context, call Call) (Call, error) {
 	agent, err := a.currentAgent(ctx, *call.Agent)
 	call.Agent = &agent
 	return call, err
-}
-
-func (a *App) runService(ctx context.Context, call Call) (Reply, error) {
-	key, content := call.identity()
-	if key != (ledger.Hash{}) {
-		if stored, err := a.Ledger.ByKey(ctx, ledger.ServiceTenant, key, content); err != nil || stored != nil {
-			return a.replay(ctx, stored, err)
-		}
-	}
-	p, err := a.prepare(ctx, call)
-	if err != nil {
-		return Reply{}, err
-	}
-	return a.charge(ctx, call, key, content, p)
 }
 
 // identity is the call's key in the ledger and the hash of what it asks for. The
@@ -133,8 +163,19 @@ func (a *App) RunPaidService(ctx context.Context, call Call, p Payment) (Reply, 
 	}
 	_, content := call.identity()
 	call.payment = &p
+	var answer *policy.Answer // computed once, however often the claim is tried
 	receipt, err := a.Pay(ctx, p, Paid{Operation: call.Service.Operation, RequestHash: content, PriceCents: call.Service.PriceCents,
-		Prepare: func(ctx context.Context) (Promise, error) { return a.promise(ctx, call) }})
+		VerifyFirst: len(call.Body) >= HeavyBody, // else whoever signs what he does not have is computed for
+		Prepare: func(ctx context.Context) (Promise, error) {
+			if answer == nil {
+				computed, err := a.evaluate(ctx, call.Service, call.Body)
+				if err != nil {
+					return Promise{}, err
+				}
+				answer = &computed
+			}
+			return a.promise(ctx, call, *answer)
+		}})
 	if err != nil {
 		return Reply{}, err
 	}
@@ -144,8 +185,8 @@ func (a *App) RunPaidService(ctx context.Context, call Call, p Payment) (Reply, 
 }
 
 // promise is the prepared answer as the payment's claim keeps it.
-func (a *App) promise(ctx context.Context, call Call) (Promise, error) {
-	p, err := a.prepare(ctx, call)
+func (a *App) promise(ctx context.Context, call Call, answer policy.Answer) (Promise, error) {
+	p, err := a.prepare(ctx, call, answer)
 	switch {
 	case err != nil:
 		return Promise{}, err

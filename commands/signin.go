@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -19,7 +20,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// CodeGone is a sign-in link that is used, old or followed by a newer one.
+// CodeGone is a sign-in link that is used, old or followed by three newer ones.
 const CodeGone = "gone"
 
 var errLink = policy.Refuse(CodeGone, "", "the link was used or is too old, ask for a new one")
@@ -39,8 +40,9 @@ type linked struct {
 	Agent   string `json:"agent,omitempty"` // agt_…
 }
 
-// RequestSignIn makes a link for an address, whether anybody knows it or not. An
-// older link of the address works no more.
+// RequestSignIn makes a link for an address, whether anybody knows it or not. The
+// last three of an address are good: were it the newest alone, anybody could keep a
+// member out by asking for another.
 func (a *App) RequestSignIn(ctx context.Context, email, next string) (SignInLink, error) {
 	address, err := checkEmail(email)
 	if err != nil {
@@ -52,7 +54,7 @@ func (a *App) RequestSignIn(ctx context.Context, email, next string) (SignInLink
 	return a.makeLink(ctx, "email:"+address, linked{Address: address, Next: LocalPath(next)})
 }
 
-// makeLink keeps one link of a subject.
+// makeLink keeps a link of a subject, in place of its oldest if there are three.
 func (a *App) makeLink(ctx context.Context, subject string, l linked) (SignInLink, error) {
 	secret := make([]byte, 32)
 	rand.Read(secret)
@@ -61,10 +63,16 @@ func (a *App) makeLink(ctx context.Context, subject string, l linked) (SignInLin
 	if err != nil {
 		return SignInLink{}, err
 	}
-	reference := a.Vault.Reference(ledger.ServiceTenant, subject)
-	_, err = a.Ledger.Pool().Exec(ctx, `insert into signin_links (p, subject_ref, token_hash, box, expires_at) values (0, $1, $2, $3, $4)
+	var places [][]byte // where links of the subject stand
+	for i := range liveLinks {
+		place := a.Vault.Reference(ledger.ServiceTenant, subject+" "+strconv.Itoa(i))
+		places = append(places, place[:])
+	}
+	_, err = a.Ledger.Pool().Exec(ctx, `insert into signin_links (p, subject_ref, token_hash, box, expires_at)
+		select 0, place, $2, $3, $4 from unnest($1::bytea[]) place left join signin_links l on l.p = 0 and l.subject_ref = place
+		order by l.expires_at nulls first limit 1
 		on conflict (p, subject_ref) do update set token_hash = excluded.token_hash, box = excluded.box, expires_at = excluded.expires_at`,
-		reference[:], hash[:], box, a.now().Add(linkLives))
+		places, hash[:], box, a.now().Add(linkLives))
 	if err != nil {
 		return SignInLink{}, refusal(&Unavailable{err})
 	}

@@ -282,7 +282,7 @@ func (s *sequencer) fastPath(ctx context.Context, appends []*Append) ([]outcome,
 
 // keep makes the caches those after a committed plan and wakes the readers.
 func (s *sequencer) keep(p *plan) {
-	s.heads.advance(&p.head)
+	s.heads.advance(&p.head, p.counted)
 	for k, hit := range p.head.keys.(keyMap) {
 		s.recent.add(k, hit)
 	}
@@ -367,7 +367,7 @@ func (s *sequencer) locked(ctx context.Context, appends []*Append) (_ []outcome,
 	if s.heads == nil {
 		s.heads = &heads{epoch: h.epoch, tenants: map[string]tenantHead{}, streams: map[streamName]int64{}, keys: s.recent}
 	}
-	s.heads.advance(h)
+	s.heads.advance(h, p.counted)
 	for k, hit := range h.keys.(keyMap) {
 		s.recent.add(k, hit) // who repeats an old request once does so again
 	}

@@ -17,8 +17,8 @@ import (
 
 // SealRecord is Seal for a payload, given by its members in canonical form, that
 // holds a signed record (members record and integrity) with personal members
-// inside: pointers name them within the
-// record, "/subject/agentId" for example, and those that are absent are passed
+// inside or beside it: pointers name them in the payload,
+// "/record/subject/agentId" for example, and those that are absent are passed
 // over. Beside box stands the signer's signature over the record as it is
 // stored, with commitments in place, so that it can be checked without the
 // openings and after an erasure. The record's own signature holds again as soon
@@ -29,19 +29,19 @@ func (v *Vault) SealRecord(ctx context.Context, tenant, eventID, keyID string, s
 		return nil, err
 	}
 	members := maps.Clone(stored)
-	record := members["record"]
 	var openings []opening
 	for _, pointer := range pointers {
-		start, end, present := canon.Find(record, parts(pointer)...)
-		if !present {
+		path := parts(pointer)
+		whole := members[path[0]]
+		start, end, present := canon.Find(whole, path[1:]...)
+		if whole == nil || !present && len(path) > 1 {
 			continue
 		}
-		o := opening{Pointer: "/record" + pointer, Salt: make([]byte, 32), Value: record[start:end]}
+		o := opening{Pointer: pointer, Salt: make([]byte, 32), Value: whole[start:end]}
 		rand.Read(o.Salt)
 		openings = append(openings, o)
-		record = slices.Concat(record[:start], []byte(`{"$committed":"`+o.commitment()+`"}`), record[end:])
+		members[path[0]] = slices.Concat(whole[:start], []byte(`{"$committed":"`+o.commitment()+`"}`), whole[end:])
 	}
-	members["record"] = record
 	signed, err := signer.SignCanonical(seal.TypeCommitted, members["record"])
 	if err != nil {
 		return nil, err

@@ -46,7 +46,7 @@ func TestVaultSealsInsideASignedRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	payload, err := v.SealRecord(ctx, "org_1", "evt_1", id, signer,
-		map[string]jsontext.Value{"record": envelope.Record, "integrity": must(canon.Marshal(envelope.Integrity))}, "/subject/agentId", "/subject/purpose")
+		map[string]jsontext.Value{"record": envelope.Record, "integrity": must(canon.Marshal(envelope.Integrity))}, "/record/subject/agentId", "/record/subject/purpose", "/toolArguments")
 	if err != nil {
 		t.Fatal(err)
 	}

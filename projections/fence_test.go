@@ -24,7 +24,7 @@ type reader struct {
 func newReader(l *ledger.Ledger, version int, feed []ledger.Event) *reader {
 	p := status
 	p.version = version
-	return &reader{run: &run{projection: p, ledger: l, log: slog.New(slog.DiscardHandler), moved: make(chan struct{})}, feed: feed}
+	return &reader{run: newRun(p, l, slog.New(slog.DiscardHandler)), feed: feed}
 }
 
 // deliver hands the next two events over, and says whether they were taken.

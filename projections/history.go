@@ -22,7 +22,7 @@ import (
 // history lists the decisions and receipts of each organization.
 var history = projection{
 	name:     "history",
-	tables:   "history",
+	tables:   []string{"history"},
 	version:  2,
 	handles:  []string{events.TypeDecisionRecorded, events.TypeApprovalRecorded, events.TypeReceiptRecorded},
 	apply:    applyHistory,
@@ -60,17 +60,19 @@ func applyHistory(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 	case events.TypeReceiptRecorded:
 		return applyReceipt(ctx, tx, e)
 	}
+	var stored events.ApprovalRecorded
 	var approval struct {
-		Record struct {
-			DecisionID string `json:"decisionId"`
-			Verdict    string `json:"verdict"`
-		} `json:"record"`
+		DecisionID string `json:"decisionId"`
+		Verdict    string `json:"verdict"`
 	}
-	if err := json.Unmarshal(e.Payload, &approval); err != nil {
+	if err := e.Read(&stored); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(stored.Record, &approval); err != nil {
 		return err
 	}
 	_, err := tx.Exec(ctx, `update history set verdict = $3 where tenant = $1 and decision_id = $2`,
-		e.Tenant, approval.Record.DecisionID, approval.Record.Verdict)
+		e.Tenant, approval.DecisionID, approval.Verdict)
 	return err
 }
 
@@ -162,28 +164,37 @@ func (h *historyRows) insert(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-func applyReceipt(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
-	var stored struct {
-		Record    assurance.ReceiptRecord `json:"record"`
-		Integrity seal.Integrity          `json:"integrity"`
+// receiptItem lists a receipt by its own event and that of its decision.
+func receiptItem(e, decision ledger.Event) (r assurance.ReceiptRecord, item HistoryItem, err error) {
+	var stored events.ReceiptRecorded
+	if err := e.Read(&stored); err != nil {
+		return r, item, err
 	}
-	if err := json.Unmarshal(e.Payload, &stored); err != nil {
-		return err
-	}
-	var decision ledger.Event // it is bound to, which stands before it in the chain
-	if err := tx.QueryRow(ctx, `select e.payload from history h join public.events e on e.p = 0 and e.tenant = h.tenant and e.tseq = h.sequence
-		where h.tenant = $1 and h.decision_id = $2 and h.kind = 'decision'`, e.Tenant, stored.Record.DecisionID).Scan(&decision.Payload); err != nil {
-		return fmt.Errorf("the decision of a receipt: %w", err)
+	if err := json.Unmarshal(stored.Record, &r); err != nil {
+		return r, item, err
 	}
 	of, err := decisionItem(decision)
 	if err != nil {
-		return err
+		return r, HistoryItem{}, err
 	}
-	r, item := stored.Record, itemOf(e, "receipt", stored.Integrity)
+	item = itemOf(e, "receipt", stored.Integrity)
 	item.RecordedAt, item.DecisionID, item.ReceiptID, item.Protocol, item.RunID = r.ReceivedAt, r.DecisionID, &r.ReceiptID, r.Protocol, of.RunID
 	item.Decision, item.Outcome, item.Conformance, item.PolicyID, item.PolicyVersion = r.Decision, &r.Outcome, &r.Conformance, of.PolicyID, of.PolicyVersion
 	for _, f := range r.Findings {
 		item.RuleIDs = append(item.RuleIDs, f.RuleID)
+	}
+	return r, item, nil
+}
+
+func applyReceipt(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
+	var decision ledger.Event // it is bound to, which stands before it in the chain
+	if err := tx.QueryRow(ctx, `select e.payload from history h join public.events e on e.p = 0 and e.tenant = h.tenant and e.tseq = h.sequence
+		where h.tenant = $1 and h.decision_id = $2 and h.kind = 'decision'`, e.Tenant, strings.TrimPrefix(e.Stream, "decision/")).Scan(&decision.Payload); err != nil {
+		return fmt.Errorf("the decision of a receipt: %w", err)
+	}
+	r, item, err := receiptItem(e, decision)
+	if err != nil {
+		return err
 	}
 	text, err := canon.Marshal(item)
 	if err != nil {
@@ -207,18 +218,23 @@ type HistoryPage struct {
 	Items      []HistoryItem `json:"items"`
 	Limit      int           `json:"limit"`
 	NextCursor *string       `json:"nextCursor" jsonschema:"nullable"`
+	Warnings   []string      `json:"warnings,omitempty" jsonschema_description:"What of the query was not understood, and so filtered nothing."`
 }
 
 // History lists the decisions and receipts of an organization, the newest first:
-// with actors only what those have caused. A cursor that cannot be read is the
-// first page. It waits until everything appended before
-// the call is visible: ErrBehind.
+// with actors only what those have caused. A cursor that no page gave is an empty last
+// page with a warning: whoever follows cursors must come to an end. It waits until
+// everything appended before the call is visible: ErrBehind.
 func (p *Projections) History(ctx context.Context, tenant string, actors []string, limit int, cursor string) (HistoryPage, error) {
 	if err := p.wait(ctx, history.name, tenant, ""); err != nil {
 		return HistoryPage{}, err
 	}
+	before, ok := sequenceOf(cursor)
+	if !ok {
+		return HistoryPage{Items: []HistoryItem{}, Limit: limit, Warnings: []string{wrongCursor}}, nil
+	}
 	items, err := p.items(ctx, tenant, `tenant = $1 and sequence < $2 and ($3::text[] is null or actor = any($3)) order by sequence desc limit $4`,
-		tenant, sequenceOf(cursor), actors, limit+1)
+		tenant, before, actors, limit+1)
 	if err != nil {
 		return HistoryPage{}, err
 	}
@@ -237,17 +253,22 @@ func cursorOf(sequence int64) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(cursorPrefix + strconv.FormatInt(sequence, 10)))
 }
 
-// sequenceOf is below which sequence a page begins; what is no cursor begins at
-// the newest.
-func sequenceOf(cursor string) int64 {
+const wrongCursor = "cursor is not one that a page gave, so there is nothing after it: leave it out for the first page"
+
+// sequenceOf is below which sequence a page begins: without a cursor at the newest.
+// It is not ok for what no page gave.
+func sequenceOf(cursor string) (before int64, ok bool) {
 	const newest = 1 << 62
+	if cursor == "" {
+		return newest, true
+	}
 	text, err := base64.RawURLEncoding.DecodeString(cursor)
 	digits, ok := strings.CutPrefix(string(text), cursorPrefix)
 	n, err2 := strconv.ParseInt(digits, 10, 64)
 	if err != nil || !ok || err2 != nil || n < 1 {
-		return newest
+		return 0, false
 	}
-	return n
+	return n, cursor == cursorOf(n)
 }
 
 // DecisionOfReceipt finds the decision a receipt of the organization is bound to,

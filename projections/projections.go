@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,14 +22,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/ledger"
-	"github.com/countersign/countersign/migrations"
 )
 
 // projection is one read model. Its name is that of its file in
 // migrations/readmodels; a higher version than the stored one rebuilds it.
 type projection struct {
 	name    string
-	tables  string // to drop before they are made anew
+	tables  []string // none: it builds no rows, it hands events on (handOn)
 	version int
 	handles []string // types of events that change it; no others reach it
 	apply   func(context.Context, pgx.Tx, ledger.Event) error
@@ -68,23 +68,34 @@ type Projections struct {
 	runs   map[string]*run
 }
 
-// Start makes missing or outdated read models and begins to follow the ledger.
-func Start(ctx context.Context, l *ledger.Ledger, log *slog.Logger) (*Projections, error) {
+// Start makes missing read models, begins to rebuild the unsound ones beside what
+// it does, and begins to follow the ledger. It waits for none of them. To the sinks
+// it publishes every event.
+func Start(ctx context.Context, l *ledger.Ledger, log *slog.Logger, sinks ...Sink) (*Projections, error) {
 	router, err := message.NewRouter(message.RouterConfig{CloseTimeout: 5 * time.Second}, watermill.NewSlogLogger(slog.New(warnings{log.Handler()})))
 	if err != nil {
 		return nil, err
 	}
 	p := &Projections{ledger: l, log: log, router: router, runs: map[string]*run{}}
-	for _, projection := range all {
-		r := &run{projection: projection, ledger: l, log: log, moved: make(chan struct{})}
-		if err := r.prepare(ctx); err != nil {
+	for _, projection := range followers(l, sinks) {
+		r := newRun(projection, l, log)
+		sound, err := r.prepare(ctx)
+		if err != nil {
 			return nil, fmt.Errorf("prepare read model %s: %w", r.name, err)
 		}
+		if sound {
+			close(r.made)
+		}
 		p.runs[r.name] = r
-		router.AddConsumerHandler(r.name, "events", l.Subscriber(r.checkpoint), r.handle)
+		router.AddConsumerHandler(r.name, "events", l.Subscriber(r.start), r.handle)
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	p.stop = stop
+	for _, r := range p.runs {
+		if !r.sound() {
+			p.done.Go(func() { r.repair(background) })
+		}
+	}
 	p.done.Go(func() {
 		if err := router.Run(background); err != nil {
 			log.Error("projections ended", "error", err)
@@ -103,55 +114,12 @@ func (p *Projections) Close() {
 	p.done.Wait()
 }
 
-// prepare makes the tables if the stored version is not ours, and forgets how
-// far the old ones had come: the events are still there.
-func (r *run) prepare(ctx context.Context) error {
-	ddl, err := migrations.ReadModel(r.name)
-	if err != nil {
-		return err
-	}
-	// Without a lock first: another node may hold it for as long as it catches up.
-	if _, err := r.checkpoint(ctx); err == nil {
-		return nil
-	}
-	return pgx.BeginFunc(ctx, r.ledger.Pool(), func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, `insert into projection_checkpoint (name, p, version, pos, hash, state)
-			values ($1, 0, 0, 0, $2, '') on conflict do nothing`, r.name, make([]byte, 32))
-		if err != nil {
-			return err
-		}
-		var version int
-		if err := tx.QueryRow(ctx, `select version from projection_checkpoint where name = $1 and p = 0 for update`,
-			r.name).Scan(&version); err != nil {
-			return err
-		}
-		if version > r.version {
-			return fmt.Errorf("the database has version %d of it and this program %d: start the newer program", version, r.version)
-		}
-		if version == r.version {
-			return nil
-		}
-		if _, err := tx.Exec(ctx, `set local search_path = readmodels, public`); err != nil {
-			return err
-		}
-		for _, statement := range []string{`drop table if exists ` + r.tables, ddl} {
-			if _, err := tx.Exec(ctx, statement); err != nil {
-				return err
-			}
-		}
-		_, err = tx.Exec(ctx, `update projection_checkpoint set version = $2, pos = 0, hash = $3 where name = $1 and p = 0`,
-			r.name, r.version, make([]byte, 32))
-		if err != nil {
-			return err
-		}
-		_, err = tx.Exec(ctx, `delete from projection_dead where name = $1 and p = 0`, r.name)
-		return err
-	})
+// Lag is how many events each projection has still to read, how many it has
+// parked, and whether this node shows nothing of it because it is rebuilt.
+type Lag struct {
+	Behind, Parked int64
+	Rebuilding     bool
 }
-
-// Lag is how many events each projection has still to read, and how many it has
-// parked.
-type Lag struct{ Behind, Parked int64 }
 
 // Lags of all projections of this node, by name.
 func (p *Projections) Lags(ctx context.Context) (map[string]Lag, error) {
@@ -163,16 +131,16 @@ func (p *Projections) Lags(ctx context.Context) (map[string]Lag, error) {
 	if err != nil {
 		return nil, err
 	}
-	lags := map[string]Lag{}
+	lags, dead := map[string]Lag{}, map[string]int64{}
 	var name string
 	var parked int64
 	_, err = pgx.ForEachRow(rows, []any{&name, &parked}, func() error {
-		lags[name] = Lag{Parked: parked}
+		dead[name] = parked
 		return nil
 	})
 	for name, r := range p.runs {
 		r.mu.Lock()
-		lags[name] = Lag{Behind: max(head-r.position, 0), Parked: lags[name].Parked}
+		lags[name] = Lag{Behind: max(head-r.position, 0), Parked: dead[name], Rebuilding: !r.sound()}
 		r.mu.Unlock()
 	}
 	return lags, err
@@ -182,7 +150,7 @@ func (p *Projections) sweep(ctx context.Context) {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
 	for {
-		for _, projection := range all {
+		for _, projection := range append(slices.Clone(all), webhooks) {
 			if projection.sweep == "" {
 				continue
 			}

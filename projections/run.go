@@ -19,8 +19,11 @@ import (
 // run is one projection at work; its goroutine is the router's handler.
 type run struct {
 	projection
+	schema string // of its tables: a rebuild has one of its own
+	key    string // of its checkpoint
 	ledger *ledger.Ledger
 	log    *slog.Logger
+	made   chan struct{} // closed once the tables are sound
 
 	mu       sync.Mutex    // guards position, stored and moved
 	position int64         // everything up to here has been applied
@@ -33,12 +36,39 @@ type run struct {
 	savedAt      time.Time
 }
 
+const liveSchema = "readmodels"
+
+func newRun(p projection, l *ledger.Ledger, log *slog.Logger) *run {
+	return &run{projection: p, schema: liveSchema, key: p.name, ledger: l, log: log,
+		moved: make(chan struct{}), made: make(chan struct{})}
+}
+
+// sound says whether the tables are.
+func (r *run) sound() bool {
+	select {
+	case <-r.made:
+		return true
+	default:
+		return false
+	}
+}
+
+// start is the checkpoint once there is something to go on from.
+func (r *run) start(ctx context.Context) (int64, error) {
+	select {
+	case <-r.made:
+		return r.checkpoint(ctx)
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
 // checkpoint reads how far the read model has come.
 func (r *run) checkpoint(ctx context.Context) (int64, error) {
 	before := r.seen()
 	var version int
 	var position int64
-	err := r.ledger.Pool().QueryRow(ctx, `select version, pos from projection_checkpoint where name = $1 and p = 0`, r.name).Scan(&version, &position)
+	err := r.ledger.Pool().QueryRow(ctx, `select version, pos from projection_checkpoint where name = $1 and p = 0`, r.key).Scan(&version, &position)
 	switch {
 	case err != nil:
 		return 0, err
@@ -104,6 +134,11 @@ func (r *run) take(ctx context.Context, batch []ledger.Event) error {
 	if r.passes(batch) {
 		return nil
 	}
+	return r.through(ctx, batch)
+}
+
+// through applies a batch, event by event if need be, and moves the checkpoint.
+func (r *run) through(ctx context.Context, batch []ledger.Event) error {
 	err := r.step(ctx, batch)
 	if !errors.Is(err, errPoison) {
 		return err
@@ -166,7 +201,7 @@ func (r *run) passes(batch []ledger.Event) bool {
 func (r *run) step(ctx context.Context, batch []ledger.Event) error {
 	last := batch[len(batch)-1]
 	var at checkpoint
-	err := pgx.BeginTxFunc(ctx, r.ledger.Pool(), pgx.TxOptions{BeginQuery: begin}, func(tx pgx.Tx) (err error) {
+	err := pgx.BeginTxFunc(ctx, r.ledger.Pool(), r.opening(), func(tx pgx.Tx) (err error) {
 		if at, err = r.begin(ctx, tx, batch[0].Position); err != nil {
 			return err
 		}
@@ -224,9 +259,11 @@ type checkpoint struct {
 	dead     map[[2]string]bool // streams (tenant, name) with parked events
 }
 
-// begin opens the transaction of a step. Rows and checkpoint are lost together, if
-// at all, and made again.
-const begin = `begin; set local search_path = readmodels, public; set local synchronous_commit = off`
+// opening begins the transaction of a step. Rows and checkpoint are lost together,
+// if at all, and made again.
+func (r *run) opening() pgx.TxOptions {
+	return pgx.TxOptions{BeginQuery: `begin; set local search_path = ` + r.schema + `, public; set local synchronous_commit = off`}
+}
 
 // begin locks the checkpoint and reads it in one round trip, and refuses what must
 // not go on from it: a first event that does not follow, or another version's or
@@ -234,12 +271,12 @@ const begin = `begin; set local search_path = readmodels, public; set local sync
 // snapshot is taken after the lock.
 func (r *run) begin(ctx context.Context, tx pgx.Tx, first int64) (at checkpoint, err error) {
 	batch := &pgx.Batch{}
-	batch.Queue(`select version, pos from public.projection_checkpoint where name = $1 and p = 0 for update skip locked`, r.name).
+	batch.Queue(`select version, pos from public.projection_checkpoint where name = $1 and p = 0 for update skip locked`, r.key).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&at.version, &at.position) })
 	batch.Queue(`select pos = 0 or exists (select from public.events e where e.p = 0 and e.pos = c.pos and e.hash = c.hash)
-		from public.projection_checkpoint c where name = $1 and p = 0`, r.name).
+		from public.projection_checkpoint c where name = $1 and p = 0`, r.key).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&at.ours) })
-	batch.Queue(`select distinct tenant, stream from public.projection_dead where name = $1 and p = 0`, r.name).
+	batch.Queue(`select distinct tenant, stream from public.projection_dead where name = $1 and p = 0`, r.key).
 		Query(func(rows pgx.Rows) error {
 			var stream [2]string
 			_, err := pgx.ForEachRow(rows, []any{&stream[0], &stream[1]}, func() error {
@@ -290,18 +327,23 @@ func (r *run) try(ctx context.Context, tx pgx.Tx, ready []ledger.Event) (n int, 
 	if err == nil && n == 0 {
 		n, err = 1, r.apply(ctx, tx, ready[0])
 	}
-	if err == nil || databaseFailed(ctx, tx, err) {
+	if err == nil || errors.Is(err, errUnpublished) || databaseFailed(ctx, tx, err) {
 		return n, err
 	}
 	return 0, fmt.Errorf("%w: %w", errPoison, err)
 }
+
+// damaged tables refuse every event (no table, no column, no right): that is not
+// the fault of an event. A rebuild heals it.
+var damaged = []string{"42P01", "42703", "42501", "3F000"}
 
 // databaseFailed says whether a failure passes by itself: the connection is gone,
 // or the server refuses for reasons of its own (classes of SQLSTATE).
 func databaseFailed(ctx context.Context, tx pgx.Tx, err error) bool {
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) {
-		return slices.Contains([]string{"08", "40", "53", "55", "57", "58"}, refused.Code[:2])
+		return slices.Contains([]string{"08", "40", "53", "55", "57", "58"}, refused.Code[:2]) ||
+			slices.Contains(damaged, refused.Code)
 	}
 	return tx.Conn().IsClosed() || ctx.Err() != nil
 }
@@ -311,7 +353,7 @@ func (r *run) move(ctx context.Context, tx pgx.Tx, last ledger.Event, position i
 		return nil
 	}
 	_, err := tx.Exec(ctx, `update public.projection_checkpoint set pos = $2, hash = $3 where name = $1 and p = 0`,
-		r.name, last.Position, last.Hash[:])
+		r.key, last.Position, last.Hash[:])
 	return err
 }
 
@@ -319,7 +361,7 @@ func (r *run) move(ctx context.Context, tx pgx.Tx, last ledger.Event, position i
 // unless another node has come past it in the meantime.
 func (r *run) bury(ctx context.Context, e ledger.Event, cause error) error {
 	var at checkpoint
-	err := pgx.BeginTxFunc(ctx, r.ledger.Pool(), pgx.TxOptions{BeginQuery: begin}, func(tx pgx.Tx) (err error) {
+	err := pgx.BeginTxFunc(ctx, r.ledger.Pool(), r.opening(), func(tx pgx.Tx) (err error) {
 		if at, err = r.begin(ctx, tx, e.Position); err != nil || e.Position <= at.position {
 			return err
 		}
@@ -337,7 +379,7 @@ func (r *run) bury(ctx context.Context, e ledger.Event, cause error) error {
 
 func (r *run) park(ctx context.Context, tx pgx.Tx, e ledger.Event, why string) error {
 	var parked int
-	if err := tx.QueryRow(ctx, `select count(*) from public.projection_dead where name = $1 and p = 0`, r.name).Scan(&parked); err != nil {
+	if err := tx.QueryRow(ctx, `select count(*) from public.projection_dead where name = $1 and p = 0`, r.key).Scan(&parked); err != nil {
 		return err
 	}
 	if parked >= maxParked {
@@ -345,6 +387,6 @@ func (r *run) park(ctx context.Context, tx pgx.Tx, e ledger.Event, why string) e
 	}
 	_, err := tx.Exec(ctx, `insert into public.projection_dead (name, p, pos, tenant, stream, attempts, error, parked_us)
 		values ($1, 0, $2, $3, $4, $5, $6, $7) on conflict do nothing`,
-		r.name, e.Position, e.Tenant, e.Stream, tries, why, max(e.OccurredUS, 1))
+		r.key, e.Position, e.Tenant, e.Stream, tries, why, max(e.OccurredUS, 1))
 	return err
 }

@@ -19,7 +19,7 @@ import (
 // status keeps the record of each workflow for its 30 days.
 var status = projection{
 	name:    "status",
-	tables:  "workflow_status",
+	tables:  []string{"workflow_status"},
 	version: 1,
 	handles: []string{events.TypeWorkflowCompleted},
 	apply:   applyStatus,
@@ -81,7 +81,7 @@ func applyStatus(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 // statusOf is pure: an event of schema version 0 or 1 gives its record.
 func statusOf(e ledger.Event) (StatusRecord, error) {
 	var stored events.WorkflowCompleted
-	if err := canon.Decode(e.Payload, &stored); err != nil {
+	if err := e.Read(&stored); err != nil {
 		return StatusRecord{}, err
 	}
 	w := stored.Workflow

@@ -17,6 +17,11 @@ func (p *Projections) wait(ctx context.Context, name, tenant, stream string) err
 	}
 	ctx, cancel := context.WithTimeout(ctx, readYourWrites)
 	defer cancel()
+	select {
+	case <-r.made:
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %s is being rebuilt", ErrBehind, name)
+	}
 	poll := time.NewTicker(pollCheckpoint)
 	defer poll.Stop()
 	for {
@@ -51,7 +56,7 @@ func (r *run) shows(ctx context.Context, head int64, tenant, stream string) (boo
 	var parked bool
 	err := r.ledger.Pool().QueryRow(ctx, `select version, pos, exists (select from projection_dead d
 			where d.name = c.name and d.p = 0 and d.tenant = $2 and ($3 = '' or d.stream = $3))
-		from projection_checkpoint c where c.name = $1 and c.p = 0`, r.name, tenant, stream).Scan(&version, &stored, &parked)
+		from projection_checkpoint c where c.name = $1 and c.p = 0`, r.key, tenant, stream).Scan(&version, &stored, &parked)
 	switch {
 	case err != nil:
 		return false, fmt.Errorf("%w: %w", ErrBehind, err)

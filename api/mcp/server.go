@@ -132,7 +132,7 @@ func (t Tool) add(server *sdk.Server) (err error) {
 	no := false
 	declared := &sdk.Tool{
 		Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: json.RawMessage(t.Input),
-		Annotations: &sdk.ToolAnnotations{Title: t.Title, ReadOnlyHint: t.ReadOnly, IdempotentHint: true,
+		Annotations: &sdk.ToolAnnotations{ReadOnlyHint: t.ReadOnly, IdempotentHint: true,
 			DestructiveHint: &no, OpenWorldHint: &no},
 	}
 	if t.Output != nil {

@@ -62,10 +62,13 @@ func (c *orgCreateCmd) Run(ctx context.Context, o *output) error {
 }
 
 type orgUpdateCmd struct {
-	Org    string `required:"" help:"Id of the organization." placeholder:"ID"`
-	Name   string `help:"New name."`
-	Plan   string `help:"team or business."`
-	State  string `help:"active, suspended or lapsed."`
+	Org   string `required:"" help:"Id of the organization." placeholder:"ID"`
+	Name  string `help:"New name."`
+	Plan  string `help:"team or business."`
+	State string `help:"active, suspended or lapsed."`
+
+	Arguments string `help:"Which decisions keep the arguments of tools, sealed and erasable, so that a reviewer sees them: off, reviews (default) or always."`
+
 	Reason string `required:"" help:"Why; it is recorded." placeholder:"TEXT"`
 	data
 }
@@ -78,7 +81,7 @@ func (c *orgUpdateCmd) Run(ctx context.Context, o *output) error {
 	}
 	defer n.close()
 	org, err := n.app.UpdateOrganization(ctx, "operator", c.Org,
-		commands.OrganizationChange{Name: c.Name, Plan: c.Plan, State: c.State, Reason: c.Reason})
+		commands.OrganizationChange{Name: c.Name, Plan: c.Plan, State: c.State, Arguments: c.Arguments, Reason: c.Reason})
 	if err != nil {
 		return err
 	}

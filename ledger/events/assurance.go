@@ -16,13 +16,17 @@ const (
 
 // DecisionRecorded is decision.recorded, schema version 1. Record is the signed
 // record; its members subject.agentId and subject.purpose are never stored in
-// the clear (ledger.Vault.SealRecord).
+// the clear (ledger.Vault.SealRecord). ToolArguments, which no record holds, are
+// kept beside it in the same way where the organization wants that: what a
+// reviewer sees, erasable, and bound to the record by their hash in it.
 type DecisionRecorded struct {
 	Record    jsontext.Value `json:"record"`
 	Integrity seal.Integrity `json:"integrity"`
 	VerifyURL string         `json:"verifyUrl"`
 	Member    string         `json:"member"`             // cus_… who asked; for a token whose it is
 	Asserted  jsontext.Value `json:"asserted,omitempty"` // the caller's assertion in normal form, to evaluate it again
+
+	ToolArguments jsontext.Value `json:"toolArguments,omitempty"` // canonical; sealed
 }
 
 // ApprovalRecorded is approval.recorded, schema version 1.

@@ -23,6 +23,8 @@ func TestGoldenBytesOfADecisionsStream(t *testing.T) {
 			`{"integrity":` + integrity + `,"member":"cus_1","record":{"schema":"x"},"verifyUrl":"u"}`},
 		{events.DecisionRecorded{Record: record, Integrity: signed, VerifyURL: "u", Member: "cus_1", Asserted: jsontext.Value(`{"requireHttps":true}`)},
 			`{"asserted":{"requireHttps":true},"integrity":` + integrity + `,"member":"cus_1","record":{"schema":"x"},"verifyUrl":"u"}`},
+		{events.DecisionRecorded{Record: record, Integrity: signed, VerifyURL: "u", Member: "cus_1", ToolArguments: jsontext.Value(`{"path":"/x"}`)},
+			`{"integrity":` + integrity + `,"member":"cus_1","record":{"schema":"x"},"toolArguments":{"path":"/x"},"verifyUrl":"u"}`},
 		{events.ApprovalRecorded{Record: record, Integrity: signed, VerifyURL: "u"},
 			`{"integrity":` + integrity + `,"record":{"schema":"x"},"verifyUrl":"u"}`},
 		{events.ReceiptRecorded{Record: record, Integrity: signed, VerifyURL: "u", Member: "cus_1"},

@@ -42,6 +42,7 @@ var Types = []string{
 	TypeAgentRegistered, TypeAgentVerified, TypeAgentClaimed, TypeAccessTokenRevoked, TypeCreditGranted,
 	TypePaymentClaimed, TypePaymentSettled, TypePaymentRefused, TypePaymentUnknown,
 	TypeRefundRequested, TypeRefundApproved, TypeRefundSent,
+	TypeWebhookCreated, TypeWebhookRotated, TypeWebhookRemoved,
 	TypeCheckpointsBegun, TypeRollbackDeclared, TypeSubjectErased, TypeExportCreated,
 }
 

@@ -40,6 +40,7 @@ type OrganizationUpdated struct {
 	Plan        string `json:"plan,omitempty"`
 	State       string `json:"state,omitempty"` // "active", "suspended" or "lapsed"
 	PlanEndedAt string `json:"planEndedAt,omitempty"`
+	Arguments   string `json:"arguments,omitempty"` // which decisions keep the arguments of tools: "off", "reviews" or "always"
 	Reason      string `json:"reason"`
 }
 

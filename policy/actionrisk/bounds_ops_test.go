@@ -33,7 +33,7 @@ func deepYAML(n int) string {
 
 // allBombs are the bombs of every language.
 func allBombs() map[string]string {
-	all := maps.Clone(bombs)
+	all := maps.Clone(writtenBombs)
 	maps.Copy(all, operationBombs)
 	return all
 }

@@ -4,8 +4,6 @@ import (
 	"math/big"
 	"strings"
 	"sync"
-
-	"github.com/countersign/countersign/policy/canon"
 )
 
 // kindMoney items are effects on money, keys and contracts; their name is the id
@@ -52,13 +50,9 @@ type unit struct {
 }
 
 var amounts = sync.OnceValue(func() *amountTable {
-	text, err := tables.ReadFile("rules/amounts.json")
-	if err != nil {
-		panic("actionrisk: " + err.Error())
-	}
 	t := &amountTable{byName: map[string]*asset{}, byContract: map[string]*asset{}, unit: map[string]unit{}}
-	if err := canon.Decode(text, t); err != nil {
-		panic("actionrisk: amounts: " + err.Error())
+	if err := decodeTable("amounts", t); err != nil {
+		panic("actionrisk: " + err.Error())
 	}
 	t.other = &asset{Symbol: "token", Decimals: 18, large: ratOf(t.OtherLarge)}
 	for i := range t.Assets {
@@ -107,6 +101,9 @@ const maxExponent = 78
 // parseNumber reads a decimal with separators, an exponent or a suffix:
 // 1,000.50 1_000 1e18 1000e6 10**18 2.5k 0xffff 5n. nil if it is none.
 func parseNumber(s string) *big.Rat {
+	if len(s) > maxNumber {
+		return nil
+	}
 	s = strings.ToLower(strings.Trim(s, `"'`))
 	s = strings.TrimPrefix(s, "+")
 	if hex, ok := strings.CutPrefix(s, "0x"); ok {

@@ -293,7 +293,7 @@ func (e *engine) match(it *item) bool {
 	found := false
 	try := func(list []*matcher) {
 		for _, m := range list {
-			if it.inv != nil && (it.inv.dry && !rulesOutlastDryRun(m.rule.ID) || it.inv.scratch && !rulesOutlastScratch(m.rule.ID)) {
+			if it.inv != nil && (it.inv.dry && !m.rule.outlastsDryRun() || it.inv.scratch && !m.rule.outlastsScratch()) {
 				continue
 			}
 			if about, ok := m.matches(e, it); ok {
@@ -315,21 +315,21 @@ func (e *engine) match(it *item) bool {
 	return found
 }
 
-// rulesOutlastDryRun: a dry run says nothing about secrets, remote code,
-// privilege or how the text is written.
-func rulesOutlastDryRun(id string) bool {
-	domain, _, _ := strings.Cut(id, ".")
+// outlastsDryRun: a dry run says nothing about secrets, remote code, privilege or how
+// the text is written; what it would destroy, it does not.
+func (r *Rule) outlastsDryRun() bool {
+	domain, _, _ := strings.Cut(r.ID, ".")
 	switch domain {
 	case "secret", "rce", "priv", "obf", "text", "parse":
-		return true
+		return r.Category != "destructive"
 	}
 	return false
 }
 
-// rulesOutlastScratch: what a container made for one run deletes, or whom it lets in,
+// outlastsScratch: what a container made for one run deletes, or whom it lets in,
 // is gone with it; what it fetches, runs and sends is not.
-func rulesOutlastScratch(id string) bool {
-	return rulesOutlastDryRun(id) && !strings.HasPrefix(id, "priv.")
+func (r *Rule) outlastsScratch() bool {
+	return r.outlastsDryRun() && !strings.HasPrefix(r.ID, "priv.")
 }
 
 // doubt notes something that could not be known.

@@ -4,33 +4,20 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/countersign/countersign/policy/canon"
 )
 
-// parseExample reads a table's example: a command, and after " ## " members of
-// the action as name=value, separated by blanks.
+// parseExample reads a table's example, whose members must be known.
 func parseExample(t testing.TB, text string) Action {
-	command, members, _ := strings.Cut(text, " ## ")
-	a := Action{Command: command}
+	_, members, _ := strings.Cut(text, " ## ")
 	for _, m := range strings.Fields(members) {
-		name, value, _ := strings.Cut(m, "=")
-		switch name {
-		case "environment":
-			a.Environment = value
-		case "branch":
-			a.Branch = value
-		case "target":
-			a.Target = value
-		case "cwd":
-			a.Cwd = value
-		case "repo":
-			a.Repo = value
-		case "failClosed":
-			a.FailClosedOnUnmatched = true
-		default:
+		name, _, _ := strings.Cut(m, "=")
+		if !slices.Contains([]string{"environment", "branch", "target", "cwd", "repo", "failClosed"}, name) {
 			t.Fatalf("example %q has an unknown member", text)
 		}
 	}
-	return a
+	return Example(text)
 }
 
 // TestExamples runs every example of every table: a table tests itself.
@@ -96,4 +83,41 @@ func TestPredicatesUsed(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestTablesStrict: every table is strict JSON, which is not checked again at a start.
+func TestTablesStrict(t *testing.T) {
+	files, err := tables.ReadDir("rules")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		text, err := tables.ReadFile("rules/" + f.Name())
+		if err == nil {
+			err = canon.Check(text)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", f.Name(), err)
+		}
+	}
+	if hash := tablesHash(t); rulesetHash != hash {
+		t.Errorf("the tables changed: rulesetHash is %s", hash)
+	}
+}
+
+// tablesHash is the SHA-256 of the canonical JSON of all tables together, by name.
+func tablesHash(t *testing.T) string {
+	all := map[string]any{}
+	for _, name := range append(slices.Clone(supportFiles), tableFiles...) {
+		var v any
+		if err := decodeTable(name, &v); err != nil {
+			t.Fatal(err)
+		}
+		all[name] = v
+	}
+	canonical, err := canon.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return canon.Hash(canonical)
 }

@@ -14,7 +14,7 @@ func (sh *shell) configuration(src *source, v *invocation) {
 		return
 	}
 	inner := sh.behalf(src, "configuration")
-	toks := scanInline(text, "hcl", &sh.e.budget)
+	toks := sh.e.tokens(text, "hcl")
 	for i := 0; i+2 < len(toks); i++ {
 		name, sign, value := toks[i], toks[i+1], toks[i+2]
 		if name.kind != 'i' || sign.kind != '=' {

@@ -95,6 +95,7 @@ type inlineRun struct {
 	input   *bool                    // it reads its input, once somebody asks
 	changed map[string]bool          // names whose text is changed in place
 	from    map[string]origin        // where names get their text from, once somebody asks
+	all     *origin                  // how all of it came about, once somebody asks
 	billing byte                     // 0: not looked yet, 1: uses no payment service, 2: uses one
 	mongo   bool                     // the text is for MongoDB's shell
 }
@@ -105,6 +106,9 @@ func (e *engine) runInline(sh *shell, src *source, lang string) {
 	e.unproven = true
 	if src.depth > maxDepth || len(src.text) > maxText {
 		e.tooDeep = true
+		return
+	}
+	if !e.budget.spend(16 + len(src.text)/8) { // the text is gone through some ten times
 		return
 	}
 	if e.runOddLanguage(sh, src, lang) {
@@ -119,12 +123,15 @@ func (e *engine) runInline(sh *shell, src *source, lang string) {
 	if ruleset().code.language(lang).Strings {
 		e.runOther(&inner, src)
 	}
-	r := &inlineRun{sh: &inner, src: src, lang: lang, mongo: mongo, toks: scanInline(src.text, lang, &e.budget), vars: map[string]inlineToken{}}
+	r := &inlineRun{sh: &inner, src: src, lang: lang, mongo: mongo, toks: e.tokens(src.text, lang), vars: map[string]inlineToken{}}
 	r.given()
 	for i := range r.toks {
 		r.loops(i)
 	}
 	for i := range r.toks {
+		if e.budget.spent {
+			return // which is a finding of its own
+		}
 		r.tagged(i)
 		r.look(i)
 	}
@@ -139,18 +146,7 @@ func (e *engine) runInline(sh *shell, src *source, lang string) {
 
 // arguments are the tokens between the brackets that open at i.
 func (r *inlineRun) arguments(i int) []inlineToken {
-	depth := 0
-	for j := i; j < len(r.toks); j++ {
-		switch r.toks[j].kind {
-		case '(':
-			depth++
-		case ')':
-			if depth--; depth == 0 {
-				return r.toks[i+1 : j]
-			}
-		}
-	}
-	return r.toks[i+1:]
+	return r.toks[i+1 : closing(r.toks, i, '(', ')')]
 }
 
 // isPrefix: letters before a Python string say how it is written.

@@ -17,7 +17,7 @@ func (r *inlineRun) filled(t inlineToken) inlineToken {
 				b.WriteByte(t.text[i])
 				continue
 			}
-			inner := r.join(scanInline(t.holes[n], r.lang, &r.sh.e.budget))
+			inner := r.join(r.sh.e.tokens(t.holes[n], r.lang))
 			if inner.to == 0 {
 				inner.text = string(hole)
 			}
@@ -115,7 +115,7 @@ func (r *inlineRun) fromNumbers(toks []inlineToken, i, end int) (string, int, bo
 		return "", i, false
 	}
 	for _, t := range toks[i+1 : end] {
-		if _, err := strconv.ParseInt(t.text, 0, 32); t.kind != ',' && (t.kind != 'i' || err != nil) {
+		if _, ok := number(t); t.kind != ',' && !ok {
 			return "", i, false
 		}
 	}
@@ -194,6 +194,24 @@ func (r *inlineRun) sprintf(args []inlineToken) (string, bool) {
 		parts = parts[1:]
 	}
 	return b.String(), true
+}
+
+// firstArgument is what stands in front of the first comma between arguments.
+func firstArgument(args []inlineToken) []inlineToken {
+	depth := 0
+	for i, t := range args {
+		switch t.kind {
+		case '(', '[', '{':
+			depth++
+		case ')', ']', '}':
+			depth--
+		case ',':
+			if depth == 0 {
+				return args[:i]
+			}
+		}
+	}
+	return args
 }
 
 // splitArguments cuts arguments at the commas between them.

@@ -7,6 +7,9 @@ import (
 
 // call judges one call.
 func (r *inlineRun) call(name inlineToken, args []inlineToken) {
+	if !r.sh.e.budget.spend(1 + len(args)/16) {
+		return
+	}
 	name = r.callee(name)
 	if r.callsEach(name, args) {
 		return
@@ -163,6 +166,9 @@ func (r *inlineRun) actOnFile(kind byte, name inlineToken, args, list []inlineTo
 // strings are the string arguments, those of lists one by one, up to 64.
 func (r *inlineRun) strings(args []inlineToken) []inlineToken {
 	var out []inlineToken
+	if !r.sh.e.budget.spend(1 + len(args)/16) {
+		return nil
+	}
 	depth, start := 0, 0
 	for i := 0; i <= len(args) && len(out) < 64; i++ {
 		if i < len(args) {

@@ -94,6 +94,12 @@ func (r *inlineRun) receiver(name inlineToken) (inlineToken, bool) {
 
 // opening is the index of the sign that the one at i closes, or 0.
 func opening(toks []inlineToken, i int, open, shut byte) int {
+	if toks[i].kind == shut && toks[i].partner != 0 {
+		if toks[i].partner == unpaired {
+			return 0
+		}
+		return max(i+int(toks[i].partner), 0)
+	}
 	depth := 0
 	for ; i > 0; i-- {
 		switch toks[i].kind {

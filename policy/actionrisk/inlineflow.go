@@ -176,6 +176,9 @@ var definers = setOf("def function fn func fun sub proc defp")
 
 // origin is how what stands in tokens came about.
 func (r *inlineRun) origin(toks []inlineToken) (o origin) {
+	if !r.sh.e.budget.spend(1 + len(toks)/2) {
+		return 0
+	}
 	c := ruleset().code
 	for i, t := range toks {
 		switch {
@@ -240,7 +243,11 @@ func (r *inlineRun) unknown(name inlineToken, args []inlineToken) bool {
 
 // fetchesAtAll: a text that is not known is evaluated where something is fetched.
 func (r *inlineRun) fetchesAtAll(name inlineToken) bool {
-	if r.origin(r.toks)&fetchedText == 0 {
+	if r.all == nil {
+		o := r.origin(r.toks)
+		r.all = &o
+	}
+	if *r.all&fetchedText == 0 {
 		return false
 	}
 	r.sh.e.raise("rce.inline-exec", r.src, name.from, name.to, "")

@@ -142,6 +142,7 @@ func (r *inlineRun) lookCall(i int) bool {
 		if args := r.arguments(i + 1); len(args) > 0 {
 			left = append(append(left, inlineToken{kind: ',', text: ","}), args...)
 		}
+		pair(left)
 		r.call(t, left)
 	case next(1).kind == '(' && i > 0 && definers[r.toks[i-1].text]:
 		// a definition

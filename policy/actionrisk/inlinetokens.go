@@ -16,6 +16,52 @@ type inlineToken struct {
 	list     bool     // text is the words of a list, joined by blanks
 	holes    []string // the expressions that stand in the text's holes
 	computed bool     // a name that the text puts together
+	partner  int32    // of a bracket: how far off the one is that belongs to it, or unpaired; 0 if nobody looked
+}
+
+// unpaired says of a bracket that the text does not close or open it.
+const unpaired = 1 << 30
+
+// pair notes of every bracket which one belongs to it, so that nobody has to look for
+// it again. Each kind is counted by itself. It gives how many of the tokens stand in no
+// more than maxNesting brackets.
+func pair(toks []inlineToken) int {
+	var open [3][]int
+	depth := 0
+	for i := range toks {
+		t := &toks[i]
+		switch k := strings.IndexByte("([{", t.kind); {
+		case k >= 0:
+			t.partner = unpaired
+			open[k] = append(open[k], i)
+			if depth++; depth > maxNesting {
+				return i
+			}
+			continue
+		}
+		k := strings.IndexByte(")]}", t.kind)
+		if k < 0 {
+			continue
+		}
+		t.partner = unpaired
+		if n := len(open[k]); n > 0 {
+			at := open[k][n-1]
+			open[k], depth = open[k][:n-1], depth-1
+			toks[at].partner, t.partner = int32(i-at), int32(at-i)
+		}
+	}
+	return len(toks)
+}
+
+// tokens cuts a program text into tokens with their brackets paired. Of a text that
+// is nested deeper than any that people write only the beginning is looked at.
+func (e *engine) tokens(text, lang string) []inlineToken {
+	toks := scanInline(text, lang, &e.budget)
+	if n := pair(toks); n < len(toks) {
+		e.tooDeep = true
+		toks = toks[:n]
+	}
+	return toks
 }
 
 // scanInline cuts a program text into tokens. It knows strings and comments and

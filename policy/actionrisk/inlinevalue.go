@@ -66,8 +66,8 @@ func (r *inlineRun) passed(t inlineToken, args []inlineToken, after bool) (strin
 	if t.text[0] == '.' && after {
 		return "", false
 	}
-	if parts := splitArguments(args); len(parts) > 0 {
-		first := r.join(parts[0])
+	if len(args) > 0 {
+		first := r.join(firstArgument(args))
 		return first.text, first.to > 0
 	}
 	return string(hole), t.text[0] != '.'
@@ -95,7 +95,7 @@ func (r *inlineRun) statementStart(i int) int {
 // value is the text that begins at token i, with the methods called on it, and
 // the index behind it.
 func (r *inlineRun) value(toks []inlineToken, i int) (out inlineToken, next int, ok bool) {
-	if i >= len(toks) { // the statement ends before its value
+	if i >= len(toks) || !r.sh.e.budget.spend(1) { // the statement ends before its value
 		return out, i, false
 	}
 	t := toks[i]
@@ -151,18 +151,21 @@ func (r *inlineRun) value(toks []inlineToken, i int) (out inlineToken, next int,
 		}
 		out, next = v, i+1
 		if rest != "" { // a method of the variable
-			toks = slices.Clone(toks)
-			toks[i].text = "." + rest
+			t.text = "." + rest
 			next = i
 		}
 	default:
 		return out, i, false
 	}
 	for next < len(toks) {
-		text, after, changed := r.method(out, toks, next)
+		called := toks[next]
+		if next == i {
+			called = t
+		}
+		text, after, changed := r.method(out, called, toks, next)
 		if !changed {
-			if toks[next].kind == 'i' && len(toks[next].text) > 1 && toks[next].text[0] == '.' {
-				if r.makes(toks[next]) {
+			if called.kind == 'i' && len(called.text) > 1 && called.text[0] == '.' {
+				if r.makes(called) {
 					return out, i, false
 				}
 				if next == i { // a method or member that is not known leaves the text
@@ -190,6 +193,9 @@ func (r *inlineRun) methodOfVariable(t inlineToken) bool {
 
 // closing is the index of the sign that closes the one at i, or len(toks).
 func closing(toks []inlineToken, i int, open, shut byte) int {
+	if i < len(toks) && toks[i].kind == open && toks[i].partner != 0 {
+		return min(i+int(toks[i].partner), len(toks))
+	}
 	depth := 0
 	for j := i; j < len(toks); j++ {
 		switch toks[j].kind {
@@ -220,6 +226,9 @@ func (r *inlineRun) callValue(name string, args []inlineToken) (string, bool) {
 		return folder, true
 	}
 	if last == "" || len(args) == 0 || !knownCalls[last] && ruleset().code.joins[last] == nil && name != "Buffer.from" {
+		return "", false
+	}
+	if !r.sh.e.budget.spend(1 + len(args)/8) {
 		return "", false
 	}
 	if text, ok := numbered(args); ok && (charCalls[last] || slices.ContainsFunc(args, makesChars)) {
@@ -359,9 +368,9 @@ func rot13(s string) (string, bool) {
 	}, s), true
 }
 
-// method applies a method or a slice that stands at toks[i] to a text.
-func (r *inlineRun) method(of inlineToken, toks []inlineToken, i int) (string, int, bool) {
-	t, text := toks[i], of.text
+// method applies the method or slice t, which stands at toks[i], to a text.
+func (r *inlineRun) method(of, t inlineToken, toks []inlineToken, i int) (string, int, bool) {
+	text := of.text
 	if t.kind == '[' {
 		end := closing(toks, i, '[', ']')
 		inner := ""
@@ -447,6 +456,7 @@ func (r *inlineRun) method(of inlineToken, toks []inlineToken, i int) (string, i
 // statement is the index behind the statement that token i stands in: at a
 // semicolon or at a line end.
 func (r *inlineRun) statement(i int) int {
+	r.sh.e.budget.spend(2)
 	for j := i + 1; j < len(r.toks) && j < i+256; j++ {
 		gap := r.src.text[min(r.toks[j-1].to, r.toks[j].from):r.toks[j].from]
 		if r.toks[j].kind == ';' || strings.IndexByte(gap, '\n') >= 0 {
@@ -456,11 +466,20 @@ func (r *inlineRun) statement(i int) int {
 	return min(i+256, len(r.toks))
 }
 
+// number is the value of a token that is a number.
+func number(t inlineToken) (int64, bool) {
+	if t.kind != 'i' || t.text[0] > '9' {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(t.text, 0, 32)
+	return n, err == nil
+}
+
 // numbered is the text of a list of character numbers.
 func numbered(toks []inlineToken) (string, bool) {
 	var b strings.Builder
 	for _, t := range toks {
-		if n, err := strconv.ParseInt(t.text, 0, 32); err == nil && t.kind == 'i' && n >= ' ' {
+		if n, ok := number(t); ok && n >= ' ' {
 			b.WriteRune(rune(n))
 		} else if strings.IndexByte("-+^*/&%", t.kind) >= 0 && t.text != "&" {
 			return "", false // computed

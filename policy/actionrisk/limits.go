@@ -49,6 +49,9 @@ const (
 	maxRange = 2048
 	// maxFindings is how many findings are reported, the highest first.
 	maxFindings = 64
+	// maxNumber is the longest text that is read as a number: 256 bits in decimal,
+	// with separators and a factor.
+	maxNumber = 160
 	// maxLaterSQL is how many statements behind a doubtful first one are looked at to
 	// tell whether a text is SQL; scripts set two or three settings first.
 	maxLaterSQL = 8

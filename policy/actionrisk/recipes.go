@@ -6,7 +6,7 @@ import (
 
 // puppet judges the resources of a manifest of Puppet: kind { title: name => value }.
 func (sh *shell) puppet(src *source, v *invocation) {
-	toks := scanInline(src.text, "php", &sh.e.budget)
+	toks := sh.e.tokens(src.text, "php")
 	for i := 0; i+3 < len(toks); i++ {
 		if toks[i].text == "generate" && toks[i+1].kind == '(' { // runs where the manifest is compiled
 			r := &inlineRun{sh: sh.behalf(src, "generate"), src: src, lang: "php", toks: toks}
@@ -104,7 +104,7 @@ func (r *inlineRun) values(toks []inlineToken, i int) []Word {
 // the Ruby it is.
 func (sh *shell) chef(src *source, v *invocation) {
 	sh.e.runInline(sh, src, "ruby")
-	toks := scanInline(src.text, "ruby", &sh.e.budget)
+	toks := sh.e.tokens(src.text, "ruby")
 	inner := sh.behalf(src, "recipe")
 	r := &inlineRun{sh: inner, src: src, lang: "ruby", toks: toks}
 	for i := 0; i+1 < len(toks); i++ {

@@ -320,7 +320,11 @@ func (p *sqlParser) list(lo, hi int) [][2]int {
 	for i := lo; i < hi; i++ {
 		switch {
 		case p.op(i, "("):
-			open++
+			if end := p.closing[i]; end > i && end < hi {
+				i = end
+			} else {
+				open++
+			}
 		case p.op(i, ")"):
 			open--
 		case open == 0 && p.op(i, ","):

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"github.com/countersign/countersign/policy/canon"
 )
 
 // verbTable is verbs.json: words of tool names by what they do.
@@ -33,13 +31,9 @@ type verbTable struct {
 }
 
 var verbs = sync.OnceValue(func() *verbTable {
-	text, err := tables.ReadFile("rules/verbs.json")
-	if err != nil {
-		panic("actionrisk: " + err.Error())
-	}
 	t := &verbTable{class: map[string]string{}}
-	if err := canon.Decode(text, t); err != nil {
-		panic("actionrisk: verbs: " + err.Error())
+	if err := decodeTable("verbs", t); err != nil {
+		panic("actionrisk: " + err.Error())
 	}
 	for _, c := range [...]struct {
 		name string

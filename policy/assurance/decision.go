@@ -59,7 +59,8 @@ type DecisionRequest struct {
 	Assertion      *Assertion     // nil: none
 	Intent         jsontext.Value // as accepted: canonical, without credentials in URLs, toolArguments replaced by their hash
 	Normalized     Intent
-	Canonical      []byte // the whole request
+	Canonical      []byte         // the whole request
+	Arguments      jsontext.Value // of an MCP tool, canonical; nil: none were given. No record holds them
 	SubjectHash    string
 	ActionHash     string
 }
@@ -70,7 +71,8 @@ func ParseDecision(text []byte) (DecisionRequest, error) {
 	var r DecisionRequest
 	var subject value
 	var asserted *statedPolicy
-	err := parse(text, []field{
+	var err error
+	err = parse(text, []field{
 		{"protocol", true, oneOf(&r.Protocol, X402, MCP)},
 		{"idempotencyKey", true, text200(&r.IdempotencyKey)},
 		{"subject", true, func(v value) error {
@@ -90,7 +92,11 @@ func ParseDecision(text []byte) (DecisionRequest, error) {
 			if err := in.read(v); err != nil {
 				return err
 			}
-			return in.finish(&r)
+			if err := in.finish(&r); err != nil || in.arguments == nil {
+				return err
+			}
+			r.Arguments, err = canon.CanonicalChecked(in.arguments)
+			return err
 		}},
 	})
 	if err != nil {
@@ -99,12 +105,14 @@ func ParseDecision(text []byte) (DecisionRequest, error) {
 	if asserted != nil {
 		r.Assertion = &Assertion{asserted.PolicyID, asserted.Version, canon.Hash(asserted.canonical), asserted.rules, asserted.denied()}
 	}
-	if r.Canonical, err = canon.CanonicalChecked(text); err != nil {
+	if r.Canonical, err = canonicalOf(text); err != nil {
 		return DecisionRequest{}, err
 	}
-	if r.SubjectHash, err = hashOf("", subject.raw); err != nil {
+	stated, err := canonicalOf(subject.raw)
+	if err != nil {
 		return DecisionRequest{}, err
 	}
+	r.SubjectHash = canon.Hash(stated)
 	r.ActionHash = ActionHash(r.Protocol, r.Normalized)
 	return r, nil
 }

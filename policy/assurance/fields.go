@@ -45,12 +45,19 @@ func object(v value, fields []field, other func(name string) error) error {
 	seen := make([]bool, len(fields))
 	err := canon.Walk(v.raw, func(name string, raw jsontext.Value) error {
 		i := indexOf(fields, name)
+		isNull := raw.Kind() == 'n'
 		if i >= 0 {
+			if isNull && name != freeForm {
+				return nil // absent; and missed, if it is required
+			}
 			seen[i] = true
 			return fields[i].read(value{raw, member(v.name, name)})
 		}
 		if other != nil {
 			if err := other(name); err != nil {
+				if isNull {
+					return nil
+				}
 				return err
 			}
 		}
@@ -65,6 +72,44 @@ func object(v value, fields []field, other func(name string) error) error {
 		}
 	}
 	return nil
+}
+
+// freeForm is the one member that may be any JSON value, null included. Everywhere
+// else null means that the member is absent.
+const freeForm = "toolArguments"
+
+// withoutNulls is a canonical object without its members that are absent: what is
+// hashed says the same whether they were left out or null.
+func withoutNulls(canonical []byte) ([]byte, error) {
+	if !bytes.Contains(canonical, []byte(":null")) {
+		return canonical, nil
+	}
+	members, err := canon.Members(canonical)
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range members {
+		switch {
+		case name == freeForm:
+		case value.Kind() == 'n':
+			delete(members, name)
+		case value.Kind() == '{':
+			if members[name], err = withoutNulls(value); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return canon.Object(members), nil
+}
+
+// canonicalOf is the canonical form of an object that passed the strict parse,
+// without what is absent.
+func canonicalOf(raw jsontext.Value) ([]byte, error) {
+	canonical, err := canon.CanonicalChecked(raw)
+	if err != nil {
+		return nil, err
+	}
+	return withoutNulls(canonical)
 }
 
 // errShape cannot be: the text passed the strict parse.

@@ -125,7 +125,7 @@ func (p *statedPolicy) complete(v value) error {
 		p.MaxUSDPerTransaction = &f
 	}
 	var err error
-	p.canonical, err = canon.Canonical(v.raw)
+	p.canonical, err = canonicalOf(v.raw)
 	return err
 }
 

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/policy/normal"
 )
 
@@ -72,7 +71,7 @@ func ParseReceipt(text []byte) (ReceiptRequest, error) {
 	if err != nil {
 		return ReceiptRequest{}, err
 	}
-	r.Canonical, err = canon.Canonical(text)
+	r.Canonical, err = canonicalOf(text)
 	return r, err
 }
 

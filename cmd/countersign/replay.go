@@ -1,0 +1,36 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/countersign/countersign/projections"
+)
+
+// replayCmd builds again, from the events, what was built from them.
+type replayCmd struct {
+	Rebuild replayRebuildCmd `cmd:"" help:"Build a read model anew and put it in the place of the one in use, which answers until then."`
+}
+
+type replayRebuildCmd struct {
+	Name string `arg:"" help:"status, organizations, history or payments."`
+	data
+}
+
+// Run rebuilds one read model, beside a running service or without one.
+func (c *replayRebuildCmd) Run(ctx context.Context, o *output) error {
+	say := func(format string, args ...any) { fmt.Fprintf(o.stderr, "countersign: "+format+"\n", args...) }
+	log := newLog(slog.LevelWarn)
+	n, err := openNode(ctx, &c.data, false, false, "", log, say)
+	if err != nil {
+		return err
+	}
+	defer n.close()
+	position, err := projections.Rebuild(ctx, n.ledger, log, c.Name)
+	if err != nil {
+		return err
+	}
+	return o.result(map[string]any{"name": c.Name, "position": position},
+		fmt.Sprintf("%s is rebuilt from the events up to position %d\n", c.Name, position))
+}

@@ -1,0 +1,19 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// A read model is rebuilt by name; an unknown name lists those there are.
+func TestReplayRebuild(t *testing.T) {
+	o := newOperator(t)
+	o.run(0, "org", "create", "--name", "Acme", "--plan", "team", "--owner", "ada@example.com")
+	if text := o.run(0, "replay", "rebuild", "organizations"); !strings.HasPrefix(text, "organizations is rebuilt from the events up to position ") {
+		t.Errorf("%s", text)
+	}
+	if name := o.value("name", "replay", "rebuild", "history"); name != "history" {
+		t.Errorf("%s", name)
+	}
+	o.run(2, "replay", "rebuild", "decisions")
+}

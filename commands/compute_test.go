@@ -1,0 +1,110 @@
+package commands_test
+
+import (
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/mcprisk"
+)
+
+func refusedAs(err error, code string) bool {
+	var refused *policy.Error
+	return errors.As(err, &refused) && refused.Code == code
+}
+
+func TestHeavyComputationsLeaveAPlaceToSmallOnes(t *testing.T) {
+	var app commands.App
+	var leave []func()
+	heavy := max(1, runtime.GOMAXPROCS(0)-1)
+	for range heavy {
+		done, err := app.Compute(t.Context(), commands.HeavyBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leave = append(leave, done)
+	}
+	done, err := app.Compute(t.Context(), commands.HeavyBody-1)
+	if err != nil {
+		t.Fatal("a small computation waits for heavy ones:", err)
+	}
+	done()
+	leave[0]()
+	if done, err = app.Compute(t.Context(), commands.HeavyBody); err != nil {
+		t.Fatal("a place that was left is not free:", err)
+	}
+	done()
+}
+
+// A heavy call that finds no place is refused before anything is claimed or
+// charged, and so leaves its key free.
+func TestARefusedComputationChargesNothing(t *testing.T) {
+	a := openApp(t, ledgertest.New(t), newClock())
+	defer clean(t, a)
+	_, caller := newKey(t, a, "ada@example.com")
+	call := commands.Call{Service: mcprisk.Service, Caller: caller, IdempotencyKey: "k",
+		Body: []byte(`{"manifest":{"command":"npx","description":"` + strings.Repeat("a ", commands.HeavyBody/2) + `"}}`)}
+	var leave []func()
+	for range max(1, runtime.GOMAXPROCS(0)-1) {
+		done, err := a.Compute(t.Context(), commands.HeavyBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leave = append(leave, done)
+	}
+	before := len(everything(t, a))
+	if _, err := a.RunService(t.Context(), call); !refusedAs(err, commands.CodeUnavailable) {
+		t.Errorf("refused with %v", err)
+	}
+	if after := len(everything(t, a)); after != before {
+		t.Errorf("%d events", after-before)
+	}
+	for _, done := range leave {
+		done()
+	}
+	if r, err := a.RunService(t.Context(), call); err != nil || r.Remaining != commands.FreeCallsPerMonth-1 {
+		t.Errorf("%d calls remain, %v", r.Remaining, err)
+	}
+}
+
+// A thousand spellings of one mailbox are one person.
+func TestFreeKeysAreCountedByMailbox(t *testing.T) {
+	a := openApp(t, ledgertest.New(t), newClock())
+	for _, email := range []string{"ada.lovelace@gmail.com", "adalovelace+a@gmail.com", "a.d.a.lovelace+b@googlemail.com"} {
+		if _, err := a.IssueFreeKey(t.Context(), email); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := a.IssueFreeKey(t.Context(), "AdaLovelace+c@gmail.com"); err == nil || !strings.Contains(err.Error(), "keys of the month") {
+		t.Errorf("the fourth key of one mailbox: %v", err)
+	}
+	if _, err := a.IssueFreeKey(t.Context(), "ada.lovelace@example.com"); err != nil {
+		t.Errorf("another mailbox: %v", err)
+	}
+}
+
+func TestThreeLinksOfAnAddressAreGoodAtOnce(t *testing.T) {
+	a := openApp(t, ledgertest.New(t), newClock())
+	var links []commands.SignInLink
+	for range 4 {
+		link, err := a.RequestSignIn(t.Context(), "ada@example.com", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		links = append(links, link)
+		a.Clock = func(at time.Time) func() time.Time { return func() time.Time { return at } }(a.Clock().Add(time.Second))
+	}
+	if _, err := a.ConfirmSignIn(t.Context(), links[0].Token); !refusedAs(err, commands.CodeGone) {
+		t.Errorf("the fourth link does not make room: %v", err)
+	}
+	for _, link := range links[1:] {
+		if _, err := a.ConfirmSignIn(t.Context(), link.Token); err != nil {
+			t.Errorf("a link that somebody else's later request must not end: %v", err)
+		}
+	}
+}

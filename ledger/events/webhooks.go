@@ -1,0 +1,33 @@
+package events
+
+// Types of the addresses an organization is told at. All stand in the one stream
+// webhooks of its tenant.
+const (
+	TypeWebhookCreated = "webhook.created"
+	TypeWebhookRotated = "webhook.rotated"
+	TypeWebhookRemoved = "webhook.removed"
+)
+
+// WebhookCreated is webhook.created, schema version 1. The address is sealed as
+// the secret is: with many receivers it is a secret itself.
+type WebhookCreated struct {
+	WebhookID string   `json:"webhookId"` // whk_…
+	Name      string   `json:"name,omitempty"`
+	Topics    []string `json:"topics"` // sorted: "checkpoints", "decisions", "reviews", "violations"
+	URL       any      `json:"url" personal:"true"`
+	Secret    any      `json:"secret" personal:"true"` // 32 octets, base64, as after whsec_
+}
+
+// WebhookRotated is webhook.rotated, schema version 1. What was the secret before
+// signs beside this one until PreviousUntil, RFC 3339; one still older no more.
+type WebhookRotated struct {
+	WebhookID     string `json:"webhookId"`
+	Secret        any    `json:"secret" personal:"true"`
+	PreviousUntil string `json:"previousUntil"`
+}
+
+// WebhookRemoved is webhook.removed, schema version 1: the end of a webhook.
+type WebhookRemoved struct {
+	WebhookID string `json:"webhookId"`
+	Reason    string `json:"reason"`
+}

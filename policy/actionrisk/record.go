@@ -1,0 +1,159 @@
+package actionrisk
+
+import (
+	"strings"
+	"sync"
+)
+
+// Summary is one line of the list of rules, without examples: all of them together
+// stay under 64 KB.
+type Summary struct {
+	ID       string `json:"id"`
+	Level    string `json:"level"` // the rule's own level, before context
+	Category string `json:"category"`
+	Title    string `json:"title"`
+	Retired  bool   `json:"retired,omitempty"`
+}
+
+// Record is the page of one rule: what it is about in words, and examples that were
+// judged when the record was asked for.
+type Record struct {
+	Summary
+	Catches    string   `json:"catches" jsonschema_description:"What the action does, one clause."`
+	CatchesNot []string `json:"catchesNot" jsonschema_description:"What looks like it and is not meant, one clause each."`
+	Why        string   `json:"why" jsonschema_description:"Why it has its level."`
+	Reversible string   `json:"reversible" jsonschema:"enum=yes,enum=hard,enum=no"`
+	Context    []string `json:"context" jsonschema_description:"What the action's own members change about the level."`
+	Instead    string   `json:"instead,omitempty" jsonschema_description:"The safer way, in words."`
+	Safer      []Judged `json:"safer" jsonschema_description:"The safer way as actions; none of them is stopped."`
+	Questions  []string `json:"questions" jsonschema_description:"What a reviewer needs to know."`
+	Raised     []Judged `json:"raised" jsonschema_description:"Examples that raise the rule."`
+	NotRaised  []Judged `json:"notRaised" jsonschema_description:"Examples that look alike and do not."`
+}
+
+// Judged is an example and the verdict on it.
+type Judged struct {
+	Action
+	Risk string `json:"risk" jsonschema:"enum=low,enum=medium,enum=high,enum=critical"`
+}
+
+// safety is what safer.json knows of the safer way of a rule, beside its row.
+type safety struct {
+	Instead  string   `json:"instead,omitempty"`  // where the row says none
+	Commands []string `json:"commands,omitempty"` // actions that do it; as examples are written
+}
+
+// saferWays are read when the first record is asked for: no verdict needs them.
+var saferWays = sync.OnceValue(func() map[string]safety {
+	ways := map[string]safety{}
+	if err := decodeTable("safer", &ways); err != nil { // a fault in the program, which the first test finds
+		panic("actionrisk: " + err.Error())
+	}
+	return ways
+})
+
+// Summaries are all rules in table order, without examples.
+func Summaries() []Summary {
+	rules := Rules()
+	out := make([]Summary, len(rules))
+	for i := range rules {
+		out[i] = summarize(&rules[i])
+	}
+	return out
+}
+
+func summarize(r *Rule) Summary {
+	return Summary{r.ID, r.Level.String(), r.Category, r.Title, r.Retired}
+}
+
+// RecordOf is the page of the rule with this id, and whether there is one. It judges
+// the rule's examples anew, some ten microseconds each.
+func RecordOf(id string) (Record, bool) {
+	r := ruleset().byID[id]
+	if r == nil {
+		return Record{}, false
+	}
+	way := saferWays()[id]
+	out := Record{
+		Summary: summarize(r), Catches: r.Effect, CatchesNot: catchesNot(r), Why: why(r), Reversible: r.Reversible, Context: movedBy(r),
+		Instead: r.Instead, Questions: r.Questions, Safer: judge(way.Commands), Raised: judge(r.Yes), NotRaised: judge(r.No),
+	}
+	if out.Instead == "" {
+		out.Instead = way.Instead
+	}
+	return out, true
+}
+
+// judge reads examples and judges them.
+func judge(examples []string) []Judged {
+	out := make([]Judged, len(examples))
+	for i, text := range examples {
+		a := Example(text)
+		out[i] = Judged{a, Assess(a).Risk.String()}
+	}
+	return out
+}
+
+// Example reads an example of a table: a command, and after " ## " members of the
+// action as name=value, separated by blanks.
+func Example(text string) Action {
+	command, members, _ := strings.Cut(text, " ## ")
+	a := Action{Command: command}
+	for _, m := range strings.Fields(members) {
+		name, value, _ := strings.Cut(m, "=")
+		switch name {
+		case "environment":
+			a.Environment = value
+		case "branch":
+			a.Branch = value
+		case "target":
+			a.Target = value
+		case "cwd":
+			a.Cwd = value
+		case "repo":
+			a.Repo = value
+		case "failClosed":
+			a.FailClosedOnUnmatched = true
+		}
+	}
+	return a
+}
+
+// catchesNot are the ways out that hold for every rule, as far as they hold for this.
+func catchesNot(r *Rule) []string {
+	out := []string{"text that only names it: what is printed, searched for, quoted in a message or written in a comment"}
+	if len(r.Match) > 0 && !r.outlastsDryRun() {
+		out = append(out, "a dry run of the same tool, where the tool has one")
+	}
+	if len(r.Match) > 0 && !r.outlastsScratch() {
+		out = append(out, "the same inside of a container that is made for one run and thrown away")
+	}
+	return out
+}
+
+// why says in one sentence what gives a rule its level.
+func why(r *Rule) string {
+	undo := map[string]string{"yes": "that can be undone", "hard": "that is hard to undo", "no": "that cannot be undone"}[r.Reversible]
+	end := map[Level]string{
+		Low: "so it is noted and not stopped", Medium: "so it is worth a look and not stopped",
+		High: "so a person decides", Critical: "so a person decides, whatever the environment",
+	}[r.Level]
+	if r.Level == Critical && !strings.Contains(r.Class, "p") {
+		end = "so a person decides"
+	}
+	return "it " + r.Effect + ", " + undo + ", " + end
+}
+
+// movedBy says what moves the level, by the letters of the rule's class.
+func movedBy(r *Rule) []string {
+	out := []string{}
+	for _, c := range r.Class {
+		out = append(out, map[rune]string{
+			'e': "production raises the level by one, development lowers it by one",
+			'b': "a protected branch raises the level by one",
+			'c': "a test network lowers the level by one",
+			'p': "nothing lowers the level",
+		}[c])
+	}
+	return out
+}

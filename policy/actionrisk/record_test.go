@@ -1,0 +1,50 @@
+package actionrisk
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+)
+
+// TestSaferWays: every safer way that a rule proposes passes the gate, and does not
+// raise the rule again. What is stopped says what to do instead.
+func TestSaferWays(t *testing.T) {
+	for _, r := range Rules() {
+		record, ok := RecordOf(r.ID)
+		if !ok || r.Retired {
+			continue
+		}
+		if r.Level >= High && record.Instead == "" {
+			t.Errorf("%s: stops, and proposes nothing", r.ID)
+		}
+		for _, way := range record.Safer {
+			if got := Assess(way.Action); got.Risk >= High || r.Level > Low && slices.Contains(got.RuleIDs(), r.ID) {
+				t.Errorf("%s: its safer way %q is %v %v", r.ID, way.Command, got.Risk, got.RuleIDs())
+			}
+		}
+	}
+	for id := range saferWays() {
+		if ruleset().byID[id] == nil {
+			t.Errorf("safer.json: no rule %s", id)
+		}
+	}
+}
+
+// TestRecords: every rule has a page, with examples that were judged; the list of all
+// of them without examples stays under 64 KB.
+func TestRecords(t *testing.T) {
+	for _, s := range Summaries() {
+		record, ok := RecordOf(s.ID)
+		if !ok || record.Catches == "" || len(record.CatchesNot) == 0 || record.Why == "" || !s.Retired && (len(record.Raised) < 2 || len(record.NotRaised) < 2) {
+			t.Errorf("%s: %+v", s.ID, record)
+		}
+	}
+	if _, ok := RecordOf("no.such.rule"); ok {
+		t.Error("a rule that does not exist has a page")
+	}
+	text, err := json.Marshal(Summaries())
+	if err != nil || len(text) > 64<<10 {
+		t.Errorf("the list takes %d bytes, %v", len(text), err)
+	}
+}

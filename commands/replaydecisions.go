@@ -284,7 +284,8 @@ func (r *replayer) verdict(ctx context.Context, e ledger.Event) error {
 		r.reasons["verdict (DATA_KEK is not given)"]++
 		return nil
 	}
-	err := r.app.Vault.Open(ctx, e, &stored)
+	var opened events.CallCompleted
+	err := r.app.Vault.Open(ctx, e, &opened)
 	if errors.Is(err, ledger.ErrErased) {
 		r.reasons["verdict (erased)"]++
 		return nil
@@ -292,7 +293,7 @@ func (r *replayer) verdict(ctx context.Context, e ledger.Event) error {
 	if err != nil {
 		return err
 	}
-	request, err := canon.Marshal(stored.Request)
+	request, err := canon.Marshal(opened.Request)
 	if err != nil {
 		return err
 	}

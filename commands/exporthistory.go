@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"sort"
 	"strings"
 	"time"
@@ -24,6 +25,7 @@ type Export struct {
 	Actor    string
 	Folder   string                  // empty, where the files are written
 	Progress func(done, total int64) // nil: nobody listens
+	Most     int64                   // events; 0: any number
 }
 
 const (
@@ -59,12 +61,62 @@ func (a *App) ExportHistory(ctx context.Context, e Export) (bundle.Manifest, err
 	if err := x.rangeOf(ctx); err != nil {
 		return x.manifest, refusal(err)
 	}
+	if e.Most > 0 && x.manifest.Count > e.Most {
+		return x.manifest, policy.Refuse("invalid_value", "/from", fmt.Sprintf("the period has more than %d events; choose a shorter one, or let the operator run countersign export", e.Most))
+	}
 	for _, step := range []func(context.Context) error{x.readHead, x.writeEvents, x.writeRest, x.record} {
 		if err := step(ctx); err != nil {
 			return x.manifest, refusal(err)
 		}
 	}
 	return x.manifest, nil
+}
+
+// ExportAgain makes the bundle of an export.created once more, from that event: the
+// same files, octet for octet. Where a person was erased since, it refuses.
+func (a *App) ExportAgain(ctx context.Context, tenant, exportID, folder string) (bundle.Manifest, error) {
+	history, err := a.Ledger.Read(ctx, tenant, "export/"+exportID)
+	if err != nil {
+		return bundle.Manifest{}, refusal(err)
+	}
+	if len(history.Events) == 0 {
+		return bundle.Manifest{}, policy.Refuse(CodeNotFound, "", "export not found")
+	}
+	var stored events.ExportCreated
+	x := &exporting{app: a, e: Export{Tenant: tenant, Folder: folder}, folder: bundle.NewFolder(folder), policies: map[string][]byte{}, shown: map[string]bool{}, decisions: map[string]bool{}}
+	if err := canon.Decode(history.Events[0].Payload, &stored); err != nil {
+		return x.manifest, err
+	}
+	if err := canon.Decode(stored.Record, &x.manifest); err != nil {
+		return x.manifest, err
+	}
+	signed := x.manifest
+	x.e.Filters, x.manifest.Withheld, x.manifest.PriorDecisions = signed.Filters, 0, map[string]string{}
+	for _, step := range []func(context.Context) error{x.sameHead, x.writeEvents, x.writeRest} {
+		if err := step(ctx); err != nil {
+			return signed, refusal(err)
+		}
+	}
+	if !maps.Equal(x.folder.Files, signed.Files) {
+		return signed, policy.Refuse(CodeConflict, "", "the files are no longer those of this export: somebody was erased since, or the program is another one; make a new export")
+	}
+	manifest, err := canon.Marshal(map[string]any{"integrity": stored.Integrity, "record": stored.Record})
+	if err != nil {
+		return signed, err
+	}
+	return signed, x.folder.Put("manifest.json", append(manifest, '\n'))
+}
+
+// sameHead reads the checkpoint of an earlier export.
+func (x *exporting) sameHead(ctx context.Context) (err error) {
+	if x.manifest.CheckpointSize == 0 {
+		return nil
+	}
+	if x.head, err = x.app.Ledger.CheckpointAt(ctx, x.manifest.CheckpointSize); err != nil {
+		return err
+	}
+	x.proofs, _, err = x.app.Ledger.Proofs(ctx)
+	return err
 }
 
 // rangeOf finds first and last sequence of the period, which begins and ends with

@@ -448,6 +448,17 @@ func (l *Ledger) NewestCheckpoint(ctx context.Context) (*Published, error) {
 	return newPublished(checkpoint.Checkpoint{Origin: l.origin, Size: size, Root: tree.Hash(root)}, epoch, []byte(note)), nil
 }
 
+// CheckpointAt reads the checkpoint of a size.
+func (l *Ledger) CheckpointAt(ctx context.Context, size int64) (*Published, error) {
+	var root Hash
+	var note string
+	err := l.row(ctx, `select root, note from checkpoints where p = $1 and size = $2`, []any{int16(partition), size}, into(&root), &note)
+	if err != nil {
+		return nil, fmt.Errorf("read checkpoints: %w", err)
+	}
+	return newPublished(checkpoint.Checkpoint{Origin: l.origin, Size: size, Root: tree.Hash(root)}, 0, []byte(note)), nil
+}
+
 // CheckpointSizes lists the sizes of the newest checkpoints below one, ascending.
 func (l *Ledger) CheckpointSizes(ctx context.Context, below int64, limit int) (sizes []int64, err error) {
 	err = l.reading(ctx, func() error {

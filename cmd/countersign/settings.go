@@ -46,6 +46,7 @@ type data struct {
 	Witnesses         []string `help:"Witnesses that cosign heads (C2SP tlog-witness), each as 'KEY URL'." env:"WITNESSES" name:"witnesses" placeholder:"WITNESS"`
 
 	acceptRollback bool // serve alone may
+	unsigned       bool // nothing is to be signed: it works without the key, and with a retired one
 }
 
 func (d *data) dir() string {
@@ -208,6 +209,9 @@ func (d *data) products() ([]commands.Product, error) {
 // signer makes the record signer of the settings. On the private database, and
 // only if nobody but this machine can ask, a development key is made and kept.
 func (d *data) signer(development bool) (*seal.Signer, error) {
+	if d.unsigned {
+		return nil, nil
+	}
 	return d.keyFor("SIGNING_KEY", d.SigningKey, "signing.key", development)
 }
 

@@ -17,6 +17,7 @@
 //	countersign refunds list|…      what is paid back
 //	countersign entitlements list|… customers' access to products
 //	countersign replay rebuild      build a read model anew
+//	countersign backup|restore      copy the ledger, and put it back
 //	countersign migrate             the database schema
 //	countersign doctor              what works here and what does not
 //
@@ -60,6 +61,8 @@ type cli struct {
 	Refunds      refundsCmd      `cmd:"" help:"Refunds of payments over x402, for operators."`
 	Entitlements entitlementsCmd `cmd:"" help:"Customers' access to products, for operators: list, grant, revoke."`
 	Replay       replayCmd       `cmd:"" help:"Build again from the events what was built from them."`
+	Backup       backupCmd       `cmd:"" help:"Copy the ledger into a folder while it is used, its keys apart and encrypted."`
+	Restore      restoreCmd      `cmd:"" help:"Put a backup into an empty data folder or database, and verify it. Exit 1: something is false."`
 	Migrate      migrateCmd      `cmd:"" help:"The database schema."`
 	Doctor       doctorCmd       `cmd:"" help:"Check what works here, in words."`
 	Config       configCmd       `cmd:"" help:"Print every setting, its value (secrets masked) and where it comes from."`

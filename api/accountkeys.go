@@ -8,7 +8,7 @@ import (
 )
 
 var issueAccountKey = &operation{
-	id: "issue_account_key", method: http.MethodPost, path: "/api/account/keys",
+	anew: true, id: "issue_account_key", method: http.MethodPost, path: "/api/account/keys",
 	summary:  "Issue an API key in the account. All its keys share one count of free calls and then draw on the account's pass. It is shown once.",
 	signedIn: true, input: reflect.TypeFor[struct{}](), optional: true, output: reflect.TypeFor[freeKey](),
 	example: `{}`, success: http.StatusCreated, errors: []int{400, 401, 403, 413, 429, 503},
@@ -23,15 +23,20 @@ var issueAccountKey = &operation{
 
 type accountKeyList struct {
 	Keys []commands.AccountKey `json:"keys"`
+	paged
 }
 
 var listAccountKeys = &operation{
 	id: "list_account_keys", method: http.MethodGet, path: "/api/account/keys",
-	summary:  "The API keys of the account, without their secrets.",
-	signedIn: true, output: reflect.TypeFor[accountKeyList](), errors: []int{401, 403, 503},
+	summary:  "The API keys of the account, without their secrets." + pagedBy,
+	signedIn: true, output: reflect.TypeFor[accountKeyList](), errors: []int{400, 401, 403, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		list, err := s.app.AccountKeys(c.request.Context(), c.session.customer)
-		return reply{value: accountKeyList{list}}, err
+		if err != nil {
+			return reply{}, err
+		}
+		list, page, err := pageOf(c.request.URL.RawQuery, list, func(k commands.AccountKey) string { return k.KeyID })
+		return reply{value: accountKeyList{list, page}}, err
 	},
 }
 

@@ -25,7 +25,7 @@ import (
 // read by package assurance itself: its amounts must be seen as they were written
 // and its texts are those of the contract.
 func assuranceOperations() []*operation {
-	table := own([]*operation{decide, bindReceipt, assuranceHistory, getDecision, getReceipt, getApproval, approve})
+	table := own([]*operation{decide, listDecisions, bindReceipt, assuranceHistory, getDecision, getReceipt, getApproval, approve})
 	for _, op := range table {
 		op.bareErrors = true
 	}
@@ -61,7 +61,7 @@ var decide = &operation{
 		"One idempotencyKey per purchase you intend. On every retry, also after a timeout or a 503, send the SAME key; never make a new key for the same purchase.",
 	right: commands.RightDecide, input: reflect.TypeFor[assurance.DecisionInput](), parses: true, output: reflect.TypeFor[signedDecision](),
 	example: `{"protocol":"x402","idempotencyKey":"purchase-1","subject":{"runId":"run-1"},"intent":{"resourceUrl":"https://api.weather.example/v1/forecast?city=Oslo","method":"GET","scheme":"exact","network":"base","asset":"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913","payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amountUnits":"250000"}}`,
-	success: http.StatusCreated, limit: assurance.MaxDecisionBody, errors: []int{400, 401, 403, 409, 413, 503},
+	success: http.StatusCreated, replays: true, limit: assurance.MaxDecisionBody, errors: []int{400, 401, 403, 409, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		request, err := assurance.ParseDecision(c.text)
 		if err != nil {
@@ -70,11 +70,11 @@ var decide = &operation{
 		if c.idempotencyKey != "" && c.idempotencyKey != request.IdempotencyKey {
 			return reply{}, policy.Refuse("inconsistent_input", "/idempotencyKey", "idempotencyKey and the Idempotency-Key header differ")
 		}
-		recorded, err := s.app.Decide(c.request.Context(), c.principal, request)
-		if recorded.Decision == assurance.NeedsReview {
-			s.reviews.tell(c.principal, recorded.Envelope)
+		decided, err := s.app.Decide(c.request.Context(), c.principal, request)
+		if decided.Decision == assurance.NeedsReview {
+			s.reviews.tell(c.principal, decided.Envelope)
 		}
-		return signed(recorded, err)
+		return signed(recorded(s.metrics.decisions, "decision", decided, err))
 	},
 }
 
@@ -109,13 +109,14 @@ var bindReceipt = &operation{
 	summary: "Bind what was observed of an execution to its decision: a signed receipt, one per decision. What contradicts the decision is recorded, not refused.",
 	right:   commands.RightReceipt, input: reflect.TypeFor[assurance.ReceiptInput](), parses: true, output: reflect.TypeFor[signedReceipt](),
 	example: `{"decisionId":"asd_01JD3Z8W5T0000000000000000","decisionRecordHash":"156f3bb8d855bc6e8a577bf11f1481366166bde4a9df10e6ca25d23efa755acf","bindingHash":"8a1632e12f297cb347be32c679594af321227936049d1812b0b16da77a86cd2d","protocol":"x402","outcome":"fulfilled","responseStatus":200}`,
-	success: http.StatusCreated, limit: assurance.MaxReceiptBody, errors: []int{400, 401, 403, 409, 413, 503},
+	success: http.StatusCreated, replays: true, limit: assurance.MaxReceiptBody, errors: []int{400, 401, 403, 409, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		request, err := assurance.ParseReceipt(c.text)
 		if err != nil {
 			return reply{}, err
 		}
-		return signed(s.app.BindReceipt(c.request.Context(), c.principal, request))
+		bound, err := s.app.BindReceipt(c.request.Context(), c.principal, request)
+		return signed(recorded(s.metrics.receipts, "conformance", bound, err))
 	},
 }
 
@@ -130,7 +131,8 @@ var approve = &operation{
 		if err != nil {
 			return reply{}, err
 		}
-		return signed(s.app.Approve(c.request.Context(), c.principal, c.vars["decisionId"], in))
+		said, err := s.app.Approve(c.request.Context(), c.principal, c.vars["decisionId"], in)
+		return signed(recorded(s.metrics.approvals, "verdict", said, err))
 	},
 }
 
@@ -183,7 +185,11 @@ func ofHistory(err error) error {
 var assuranceHistory = &operation{
 	id: "assurance_history", method: http.MethodGet, path: "/api/assurance/history",
 	summary: "The organization's decisions and receipts, the newest first. Query: limit (default 25, clamped to 1 to 100), cursor (nextCursor of the page before). What else a query holds is named in warnings: it filters nothing.",
-	right:   commands.RightRead, output: reflect.TypeFor[projections.HistoryPage](), errors: []int{401, 403, 503},
+	query: []parameter{
+		{"limit", "How many at once; out of range it is clamped, malformed it is 25.", object{"type": "integer", "minimum": 1, "maximum": 100, "default": 25}},
+		{"cursor", "nextCursor of the page before.", object{"type": "string", "maxLength": 200}},
+	},
+	right: commands.RightRead, output: reflect.TypeFor[projections.HistoryPage](), errors: []int{401, 403, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		var actors []string
 		if c.principal.OwnOnly() {

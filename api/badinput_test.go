@@ -7,6 +7,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 const (
@@ -133,6 +135,31 @@ func TestStrictJSONAtEveryActionEndpoint(t *testing.T) {
 	})
 	if used := n.used(key); used != 0 {
 		t.Errorf("%d refused calls were metered", used)
+	}
+}
+
+// What the published schema takes is answered: it knows that a NUL is refused, in
+// every text of the quick gate.
+func TestTheSchemaKnowsNUL(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	key := n.issueKey()
+	body := n.openAPIDocument().at("paths", quickPath, "post", "requestBody", "content", "application/json", "schema")
+	published := compileJSON(t, "quick", body)
+	for _, c := range []struct {
+		body  string
+		valid bool
+	}{{`{"command":"a\u0000b"}`, false}, {`{"command":"ab","repo":"a\u0000b"}`, false}, {`{"command":"a\u0001b"}`, true}, {`{"command":"a b"}`, true}} {
+		instance, err := jsonschema.UnmarshalJSON(strings.NewReader(c.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := published.Validate(instance) == nil; got != c.valid {
+			t.Errorf("%s: the schema says %v", c.body, got)
+		}
+		if a := n.post(quickPath, key, c.body); (a.status == 200) != c.valid {
+			t.Errorf("%s: %v", c.body, a)
+		}
 	}
 }
 
@@ -342,7 +369,7 @@ func TestWrongMethodIs405WithAllow(t *testing.T) {
 	methods := []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND"}
 	for path, allow := range map[string]string{
 		quickPath: "POST, OPTIONS", runPath: "POST, OPTIONS", scorePath: "POST, OPTIONS", triagePath: "POST, OPTIONS", "/api/keys/free": "POST, OPTIONS", "/api/verify": "POST, OPTIONS",
-		"/api/keys/free/status": "GET, HEAD, OPTIONS", "/api/health": "GET, HEAD", "/openapi.json": "GET, HEAD", "/healthz": "GET, HEAD", "/readyz": "GET, HEAD",
+		"/api/keys/free/status": "GET, HEAD, OPTIONS", "/api/health": "GET, HEAD", "/openapi.json": "GET, HEAD, OPTIONS", "/healthz": "GET, HEAD", "/readyz": "GET, HEAD",
 		"/api/agent-workflows/action-safety/status/asw_00000000-0000-0000-0000-000000000000": "GET, HEAD, OPTIONS",
 	} {
 		for _, method := range methods {
@@ -374,7 +401,7 @@ func TestUnknownAndOddPathsAre404(t *testing.T) {
 		n.bare(n.get(statusPath), 404, "not found")
 		n.bare(n.get(statusPath+"asw_1/x"), 404, "not found")
 		for _, path := range []string{
-			"/api/" + canary, "/api", "/api/", "/api/agent-services", quickPath + "/", quickPath + "/" + canary, strings.ToUpper(quickPath),
+			"/api/" + canary, "/api/", "/api/agent-services", quickPath + "/", quickPath + "/" + canary, strings.ToUpper(quickPath),
 			"//api/health", "/api//health", "/api/./health", "/./api/health", "/api/x/../health", "/../api/health", "/api/health/.", "/api/health/..",
 			"/api%2fhealth", "/api%2Fhealth", "/api/%2e%2e/api/health", "/api/%2E/health", "/api/health%00", "/%00", "/api%5chealth", "/api\\health",
 			"/api/health%20", "/api/health;x=1", "/.well-known/" + canary, "/.git/config", "/debug/pprof/", "/metrics",

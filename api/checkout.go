@@ -78,7 +78,7 @@ type address struct {
 }
 
 var createCheckout = &operation{
-	id: "create_checkout", method: http.MethodPost, path: "/api/checkout",
+	anew: true, id: "create_checkout", method: http.MethodPost, path: "/api/checkout",
 	cors:    true,
 	summary: "Begin a card checkout and get its address. No credential is needed; what is bought belongs to whoever is signed in, else to the e-mail address typed there.",
 	scope:   commands.ScopeCheckout, open: true,

@@ -19,14 +19,15 @@ import (
 
 // document is a text that changes rarely, with its strong entity tag.
 type document struct {
-	body  []byte
-	etag  string
-	media string
+	body   []byte
+	etag   string
+	media  string
+	packed *packed
 }
 
 func newDocument(body []byte, media string) document {
 	sum := sha256.Sum256(body)
-	return document{body, `"` + hex.EncodeToString(sum[:8]) + `"`, media}
+	return document{body, `"` + hex.EncodeToString(sum[:8]) + `"`, media, &packed{}}
 }
 
 // answer sends the document, or 304 to who has it already.
@@ -38,11 +39,11 @@ func (d document) answer(c *call) reply {
 	}
 	r.header.Set("ETag", d.etag)
 	for tag := range strings.SplitSeq(c.request.Header.Get("If-None-Match"), ",") {
-		if tag = strings.TrimPrefix(strings.TrimSpace(tag), "W/"); tag == d.etag || tag == "*" {
+		if tag = strings.TrimPrefix(strings.TrimSpace(tag), "W/"); d.isTag(tag) {
 			r.status, r.body = http.StatusNotModified, []byte{}
 		}
 	}
-	return r
+	return d.encoded(r, strings.Join(c.request.Header.Values("Accept-Encoding"), ","))
 }
 
 // jwk is one public key (RFC 7517, RFC 8037), with the positions between which

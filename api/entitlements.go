@@ -29,7 +29,11 @@ type supportedCustomer struct {
 var supportEntitlements = &operation{
 	id: "list_customer_entitlements", method: http.MethodGet, path: "/api/support/entitlements",
 	summary: "All entitlements of a customer with their states, by ?customer=cus_… or ?email=…. For agents that the operator has approved.",
-	scope:   commands.ScopeSupport, output: reflect.TypeFor[supportedCustomer](), errors: []int{400, 401, 403, 404, 503},
+	query: []parameter{
+		{"customer", "The customer's id; this or email.", object{"type": "string", "pattern": "^cus_"}},
+		{"email", "The customer's address; this or customer.", object{"type": "string", "format": "email"}},
+	},
+	scope: commands.ScopeSupport, output: reflect.TypeFor[supportedCustomer](), errors: []int{400, 401, 403, 404, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		ctx, query := c.request.Context(), c.request.URL.Query()
 		customer, email := query.Get("customer"), query.Get("email")

@@ -75,6 +75,13 @@ type problem struct {
 	PayPerCall bool   `json:"payPerCall,omitzero"`
 	PaymentID  string `json:"paymentId,omitempty" jsonschema:"pattern=^pay_[0-9a-f]{32}$"`
 	Retry      string `json:"retry,omitempty" jsonschema_description:"What to do about a payment whose end is not known yet."`
+	RequestID  string `json:"requestId,omitempty" jsonschema:"pattern=^req_[0-9A-Z]{26}$" jsonschema_description:"As in X-Request-Id: finds the line in the operator's log."`
+	DocURL     string `json:"docUrl,omitempty" jsonschema:"format=uri" jsonschema_description:"The page of the code: cause, charged or not, retry or not, what to send."`
+}
+
+// bareProblem is the body of an error where the interface promises exactly this.
+type bareProblem struct {
+	Error string `json:"error" jsonschema_description:"One clause for people that names the field and never the value."`
 }
 
 // fail writes every error of the service.
@@ -112,13 +119,17 @@ func (s *Server) refused(r *http.Request, bare bool, err error) reply {
 	case status == http.StatusRequestEntityTooLarge:
 		h.Set("Connection", "close")
 	}
+	body.RequestID = requestID(r.Context())
+	if explainedCodes()[body.Code] {
+		body.DocURL = s.app.BaseURL + "/errors/" + body.Code
+	}
 	var shown any = body
 	var oauth *oauthRefusal
 	switch {
 	case errors.As(err, &oauth):
 		shown = oauth.in(status, body)
 	case bare:
-		shown = problem{Error: body.Error}
+		shown = bareProblem{body.Error}
 	}
 	text, err := canon.Marshal(shown)
 	if err != nil {

@@ -1,6 +1,17 @@
 package api
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
+
+var ofOneRequest = regexp.MustCompile(`,?"(requestId|docUrl)":"[^"]*"(,?)`)
+
+// Plain is the body of an error without what differs between two requests: its id,
+// and the address of the service.
+func Plain(body string) string {
+	return strings.NewReplacer(",,", ",", ",}", "}", "{,", "{").Replace(ofOneRequest.ReplaceAllString(body, ","))
+}
 
 // AssuranceRoutes lists method and path of every operation below
 // /api/assurance/, with those that need only a session, of whomever, marked; and

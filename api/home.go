@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/countersign/countersign/api/site"
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
@@ -64,7 +63,7 @@ func (s *Server) home(command, environment string) homePage {
 		h.Environs = append(h.Environs, e)
 	}
 	for _, group := range pricedGroups() {
-		if group.Name == site.GroupSafety {
+		if group.Name == "Safety" {
 			h.Services = group.Services
 		}
 	}

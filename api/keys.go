@@ -25,7 +25,7 @@ type freeKey struct {
 }
 
 var issueFreeKey = &operation{
-	id: "issue_free_key", method: http.MethodPost, path: "/api/keys/free",
+	anew: true, id: "issue_free_key", method: http.MethodPost, path: "/api/keys/free",
 	cors:    true,
 	summary: "Issue a free key: 250 calls per calendar month (UTC) over all agent services. It is shown once.",
 	input:   reflect.TypeFor[freeKeyRequest](), output: reflect.TypeFor[freeKey](),

@@ -28,12 +28,12 @@ const checkpointHeader = "Ledger-Checkpoint"
 // They are public and say nothing but hashes.
 func (s *Server) ledgerRoutes(add func(string, http.Handler, ...string)) {
 	for path, answer := range map[string]func(*http.Request) (reply, error){
-		"/api/ledger/checkpoint":            s.showCheckpoint,
-		"/api/ledger/proof":                 s.showProof,
-		"/api/ledger/consistency":           s.showConsistency,
+		"/api/ledger/checkpoint":                   s.showCheckpoint,
+		"/api/ledger/proof":                        s.showProof,
+		"/api/ledger/consistency":                  s.showConsistency,
 		"/api/ledger/tile/{level:[0-9]+}/{n:.+}":   s.showTile,
-		"/api/ledger/tile/entries/{n:.+}":   s.showEntries,
-		"/api/ledger/0/checkpoint":          s.showCheckpoint,
+		"/api/ledger/tile/entries/{n:.+}":          s.showEntries,
+		"/api/ledger/0/checkpoint":                 s.showCheckpoint,
 		"/api/ledger/0/tile/{level:[0-9]+}/{n:.+}": s.showTile,
 	} {
 		op := &operation{success: http.StatusOK}
@@ -71,8 +71,8 @@ func (s *Server) showCheckpoint(r *http.Request) (reply, error) {
 
 // proofOf is the answer of the two kinds of proof.
 type proofOf struct {
-	Position int64    `json:"position,omitempty"`
-	From     int64    `json:"from,omitempty"`
+	Position int64    `json:"position,omitzero"`
+	From     int64    `json:"from,omitzero"`
 	Size     int64    `json:"size"`
 	Root     string   `json:"root"`
 	Hashes   []string `json:"hashes"`

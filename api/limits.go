@@ -36,7 +36,13 @@ const (
 	sessionSeenEvery   = time.Minute // how exactly idling is measured: not every request writes
 	sessionTokenLength = 43          // 32 octets, base64url
 	smtpTimeout        = 10 * time.Second
-	maxOutbox          = 50               // letters the local outbox keeps
+	outboxCode         = 10     // letters and digits of the outbox's code: 50 bits
+	maxOutbox          = 50     // letters the local outbox keeps
+	searchBatch        = 200    // decisions whose records are opened at once
+	searchedDecisions  = 4000   // by one page of a list, at most
+	exportedDecisions  = 10_000 // rows of one file
+	similarShown       = 5      // decisions beside a review
+	similarWithin      = 90 * 24 * time.Hour
 	openReviews        = 100              // shown at once, the newest first
 	reviewMailEvery    = 10 * time.Minute // letters about waiting decisions, to each organization
 	reviewMailTimeout  = 30 * time.Second // of one round of letters
@@ -60,6 +66,14 @@ const (
 	settlingDay          = 24 * time.Hour   // after which a payment is looked at every
 	sampledCalls         = 100              // recomputed once a day
 	settlingHour         = time.Hour
+
+	// Messages to webhooks.
+	deliveriesAtOnce = 16
+	deliveriesToOne  = 2                      // webhook: a slow one keeps no more slots
+	deliveriesEvery  = 250 * time.Millisecond // looked for
+	deliveryTimeout  = 30 * time.Second       // of an attempt: 15 s of it are the receiver's
+	deliveryLease    = time.Minute            // after which a node that took a message is taken to be dead
+	shownDeliveries  = 100
 
 	// An address nobody has, for a service that only its own machine can reach.
 	noContact = "operator@countersign.invalid"

@@ -2,7 +2,11 @@ package api
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/subtle"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"net/mail"
 	"net/url"
@@ -91,18 +95,32 @@ func (m *smtpMailer) Send(ctx context.Context, l Letter) error {
 	return m.client.DialAndSendWithContext(ctx, message)
 }
 
-// Outbox keeps letters in memory and shows them on /outbox: on a machine where
-// nobody else can look, instead of a mail server.
+// Outbox keeps letters on a machine where nobody else can look, instead of a mail
+// server: it writes them to a file of their owner and to the terminal of the
+// service, and shows them on /outbox to who enters the code printed there. Without
+// the code an agent on the same machine could sign in as its own reviewer.
 type Outbox struct {
-	log *slog.Logger
+	log  *slog.Logger
+	code string
+	to   []io.Writer
 
-	mu      sync.Mutex // guards letters
+	mu      sync.Mutex // guards letters, and writing to the writers
 	letters []Letter   // the newest first
 }
 
-// NewOutbox makes an empty one. What arrives is announced in the log, without
-// its content.
-func NewOutbox(log *slog.Logger) *Outbox { return &Outbox{log: log} }
+// NewOutbox makes an empty one with a new code. What arrives is written to each
+// writer, and announced in the log without its content.
+func NewOutbox(log *slog.Logger, to ...io.Writer) *Outbox {
+	return &Outbox{log: log, code: rand.Text()[:outboxCode], to: to}
+}
+
+// Code is what opens the page.
+func (o *Outbox) Code() string { return o.code }
+
+// opens says whether a text is the code.
+func (o *Outbox) opens(code string) bool {
+	return subtle.ConstantTimeCompare([]byte(strings.ToUpper(strings.TrimSpace(code))), []byte(o.code)) == 1
+}
 
 // Send implements Mailer.
 func (o *Outbox) Send(_ context.Context, l Letter) error {
@@ -112,6 +130,11 @@ func (o *Outbox) Send(_ context.Context, l Letter) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.letters = append([]Letter{l}, o.letters[:min(len(o.letters), maxOutbox-1)]...)
+	for _, w := range o.to {
+		if _, err := fmt.Fprintf(w, "\nTo: %s\nDate: %s\nSubject: %s\n\n%s\n", l.To, l.At.UTC().Format(time.RFC1123Z), l.Subject, l.Text); err != nil {
+			return fmt.Errorf("write a letter: %w", err)
+		}
+	}
 	o.log.Info("a letter lies in the outbox: open /outbox")
 	return nil
 }

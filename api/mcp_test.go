@@ -99,7 +99,7 @@ func (r jsonRaw) MarshalJSON() ([]byte, error) { return []byte(r), nil }
 // that REST gives.
 func (n *node) refusedTool(a toolAnswer, status int, rest answer) {
 	n.t.Helper()
-	if rest.status != status || !a.isError || a.structured != "" || a.text != string(rest.body) {
+	if rest.status != status || !a.isError || a.structured != "" || Plain(a.text) != Plain(string(rest.body)) {
 		n.t.Errorf("tool %+v, REST %v, want %d", a, rest, status)
 	}
 }

@@ -27,6 +27,8 @@ func (s *Server) resources() []mcp.Resource {
 			Media: media, Listed: true, Public: true, Read: s.reads(s.operation(r.id), "")})
 	}
 	return append(list,
+		mcp.Resource{URI: "countersign://rules/{id}", Name: "rule", Title: "Rule", Media: "text/markdown", Public: true,
+			Description: "One rule of the action-safety services, with verdicts on its examples.", Read: s.readRule},
 		mcp.Resource{URI: "countersign://workflows/{workflowId}", Name: "workflow", Title: "Workflow status", Media: media,
 			Description: "The status record of an action-safety workflow.", Read: s.reads(s.operation(workflowStatus.id), "workflowId")},
 		mcp.Resource{URI: "countersign://decisions/{id}", Name: "decision", Title: "Decision", Media: media,
@@ -36,6 +38,19 @@ func (s *Server) resources() []mcp.Resource {
 		mcp.Resource{URI: "countersign://policy/active", Name: "active-policy", Title: "Active policy", Media: media,
 			Description: "The organization's policy in force. Needs an organization token that may read policies.", Read: s.readActivePolicy},
 	)
+}
+
+// readRule is the page of a rule, as models read it.
+func (s *Server) readRule(_ context.Context, _ *http.Request, id string) (string, error) {
+	from, err := s.site()
+	if err != nil {
+		return "", err
+	}
+	p, known := from.Page("/rules/" + id)
+	if !known {
+		return "", mcp.ErrNotFound
+	}
+	return p.Markdown, nil
 }
 
 // operation finds an operation by its id; nil if it is not served.

@@ -145,7 +145,7 @@ type registered struct {
 }
 
 var registerAgent = &operation{
-	id: "register_agent", method: http.MethodPost, path: "/api/auth/register",
+	anew: true, id: "register_agent", method: http.MethodPost, path: "/api/auth/register",
 	summary: "Register an agent as an OAuth client (RFC 7591). Its secret is shown once.",
 	input:   reflect.TypeFor[registration](), output: reflect.TypeFor[registered](),
 	example: `{"client_name":"Ada's buyer"}`,

@@ -5,11 +5,13 @@ import (
 	"maps"
 	"net/http"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/countersign/countersign/api/site"
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/seal"
@@ -21,18 +23,20 @@ import (
 
 var openAPI = &operation{
 	id: "get_openapi", method: http.MethodGet, path: "/openapi.json",
-	summary: "This document.",
-	run:     func(s *Server, c *call) (reply, error) { return s.openAPI.answer(c), nil },
+	summary: "This document.", output: reflect.TypeFor[map[string]any](),
+	run: func(s *Server, c *call) (reply, error) { return s.openAPI.answer(c), nil },
 }
 
 type object = map[string]any
 
 // newOpenAPI writes the OpenAPI 3.1 document from the operations table. It is a
-// pure function of table and configuration: the same bytes until one changes.
+// pure function of table and configuration: the same bytes until one changes. What
+// is off is absent.
 func newOpenAPI(s *Server) (document, error) {
+	d := describing{s, newComponents()}
 	paths := object{}
 	for _, op := range s.operations {
-		described, err := op.describe()
+		described, err := d.operation(op)
 		if err != nil {
 			return document{}, fmt.Errorf("describe %s: %w", op.id, err)
 		}
@@ -43,44 +47,35 @@ func newOpenAPI(s *Server) (document, error) {
 		}
 		item[strings.ToLower(op.method)] = described
 	}
-	problems, err := schemaOf(reflect.TypeFor[problem]())
-	if err != nil {
-		return document{}, err
+	for name, t := range map[string]reflect.Type{"Error": reflect.TypeFor[problem](), "BareError": reflect.TypeFor[bareProblem](),
+		"PaymentRequired": reflect.TypeFor[x402.PaymentRequired](), "OAuthError": reflect.TypeFor[oauthProblem]()} {
+		schema, err := schemaOf(t)
+		if err != nil {
+			return document{}, err
+		}
+		d.components.add(name, schema)
 	}
-	demands, err := schemaOf(reflect.TypeFor[x402.PaymentRequired]())
-	if err != nil {
-		return document{}, err
-	}
-	oauthProblems, err := schemaOf(reflect.TypeFor[oauthProblem]())
+	schemas, err := d.components.document()
 	if err != nil {
 		return document{}, err
 	}
 	body, err := canon.Marshal(object{
 		"openapi": "3.1.0",
 		"info": object{
-			"title": "Countersign", "version": policy.Version,
-			"summary":     "Deterministic verdicts on what AI agents are about to do, signed and kept in a verifiable ledger.",
-			"description": "Ask before a consequential action, act on the verdict, verify the record without trusting the server.",
-			"license":     object{"name": "Apache-2.0", "identifier": "Apache-2.0"},
-			"contact":     object{"email": s.contact},
-			"x-guidance": "Call action-safety/quick first and follow its nextRecommendedCall. Send X-API-Key (POST /api/keys/free issues one). " +
-				"On a time-out or 503 repeat the request with the same Idempotency-Key.",
+			"title": serviceName, "version": policy.Version,
+			"summary":        shortDescription,
+			"description":    "Ask before a consequential action, act on the verdict, verify the record without trusting the server. Guides, rules and errors: " + s.app.BaseURL + "/docs",
+			"termsOfService": s.app.BaseURL + "/terms",
+			"license":        object{"name": "Apache-2.0", "identifier": "Apache-2.0"},
+			"contact":        object{"name": serviceName, "url": s.app.BaseURL + "/docs", "email": s.contact},
+			"x-guidance":     s.guidance(),
 		},
-		"servers": []any{object{"url": s.app.BaseURL}},
-		"paths":   paths,
-		"components": object{
-			"schemas": object{"Error": problems, "PaymentRequired": demands, "OAuthError": oauthProblems},
-			"securitySchemes": object{
-				"apiKey": object{"type": "apiKey", "in": "header", "name": "X-API-Key"},
-				"bearer": object{"type": "http", "scheme": "bearer"},
-				"oauth2": s.describeOAuth(),
-				"client": object{"type": "http", "scheme": "basic", "description": "client_id and client_secret, each form-encoded; they may stand in the body instead."},
-				"organizationToken": object{"type": "http", "scheme": "bearer",
-					"description": "svco_…, issued by POST /api/assurance/tokens or countersign org token issue."},
-				"session": object{"type": "apiKey", "in": "cookie", "name": s.sessions.cookie.Name,
-					"description": "A signed-in member; what changes something comes from the same origin, as application/json."},
-			},
-		},
+		"servers":      []any{object{"url": s.app.BaseURL}},
+		"tags":         describedTags(),
+		"externalDocs": object{"url": s.app.BaseURL + "/docs", "description": "Guides, concepts, rules, errors"},
+		"x-discovery":  object{"ownershipProofs": s.ownershipProofs()},
+		"paths":        paths,
+		"components":   object{"schemas": schemas, "securitySchemes": s.securitySchemes()},
 	})
 	if err != nil {
 		return document{}, err
@@ -88,61 +83,249 @@ func newOpenAPI(s *Server) (document, error) {
 	return newDocument(body, "application/json"), nil
 }
 
-// describe is one operation of the document.
-func (op *operation) describe() (object, error) {
+// guidance tells a program that has only this document how to begin.
+func (s *Server) guidance() string {
+	text := "Call action-safety/quick first and follow its nextRecommendedCall. Send X-API-Key (POST /api/keys/free issues one)"
+	if s.app.Settler != nil {
+		text += ", or pay the 402 over x402"
+	}
+	return text + ". On a time-out or 503 repeat the request with the same Idempotency-Key or PAYMENT-SIGNATURE; never sign a new payment for it. " +
+		"Any answer but 200 means stop."
+}
+
+// ownershipProofs show indexers that whoever is paid runs the service.
+func (s *Server) ownershipProofs() []string {
+	if s.proofs == nil {
+		return []string{}
+	}
+	return s.proofs
+}
+
+func (s *Server) securitySchemes() object {
+	return object{
+		"apiKey": object{"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "svck_…, issued by POST /api/keys/free."},
+		"bearer": object{"type": "http", "scheme": "bearer", "description": "An API key, or an access token of POST /api/auth/token."},
+		"oauth2": s.describeOAuth(),
+		"client": object{"type": "http", "scheme": "basic", "description": "client_id and client_secret, each form-encoded; they may stand in the body instead."},
+		"organizationToken": object{"type": "http", "scheme": "bearer",
+			"description": "svco_…, issued by POST /api/assurance/tokens or countersign org token issue."},
+		"session": object{"type": "apiKey", "in": "cookie", "name": s.sessions.cookie.Name,
+			"description": "A signed-in member; what changes something comes from the same origin, as application/json."},
+	}
+}
+
+// Tags of operations, in the order of the document.
+var tags = []struct{ name, description string }{
+	{site.GroupSafety, "Ask before an agent runs a command."},
+	{site.GroupPayments, "Decide, screen and prove what agents buy."},
+	{site.GroupFinance, "Analytics that a model should not do in its head."},
+	{"assurance", "Decisions, approvals and receipts under an organization's policy."},
+	{"verification", "Check records and statuses. Free."},
+	{"storefront", "Products, checkout, purchases, access and refunds."},
+	{"credentials", "Keys, agents, tokens, sessions."},
+	{"discovery", "Documents by which everything else is found."},
+}
+
+func describedTags() (list []any) {
+	for _, t := range tags {
+		list = append(list, object{"name": t.name, "description": t.description})
+	}
+	return list
+}
+
+// tag is the group an operation is shown in.
+func (op *operation) tag() string {
+	starts := func(prefixes ...string) bool {
+		return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(op.path, p) })
+	}
+	switch {
+	case op.service != nil:
+		return serviceGroup(op.service.Name)
+	case starts("/api/assurance/"):
+		return "assurance"
+	case starts("/api/verify", "/api/agent-workflows/", "/.well-known/jwks.json"):
+		return "verification"
+	case starts("/api/keys/", "/api/auth/", "/api/account/"):
+		return "credentials"
+	case starts("/api/catalog", "/api/pricing", "/api/checkout", "/api/purchase/", "/api/billing-portal", "/api/entitlements/", "/api/support/", "/api/refunds"):
+		return "storefront"
+	}
+	return "discovery"
+}
+
+// describing is one run through the table.
+type describing struct {
+	*Server
+	components *components
+}
+
+// operation is one operation of the document.
+func (d describing) operation(op *operation) (object, error) {
+	responses, err := d.responses(op)
+	if err != nil {
+		return nil, err
+	}
+	o := object{"operationId": op.id, "summary": op.title(), "description": d.description(op), "tags": []any{op.tag()},
+		"responses": responses, "security": d.security(op)}
+	if op.input != nil {
+		o["requestBody"] = d.requestBody(op)
+	}
+	if parameters := d.parameters(op); len(parameters) > 0 {
+		o["parameters"] = parameters
+	}
+	if op.service != nil && d.app.Settler != nil {
+		o["x-payment-info"] = object{
+			"price":     object{"mode": "fixed", "currency": "USD", "amount": usd(op.service.PriceCents)},
+			"protocols": []any{object{"x402": object{}}},
+		}
+	}
+	return o, nil
+}
+
+// title is a few words about an operation.
+func (op *operation) title() string {
+	if op.service != nil {
+		return op.service.Title + "."
+	}
+	return op.summary
+}
+
+// description says what an operation does, what it costs, and how to call it again.
+func (d describing) description(op *operation) string {
+	text := op.summary
+	if op.service == nil {
+		return text
+	}
+	text += fmt.Sprintf(" Costs $%s for an answer of 200; nothing else is charged. %s/tools/%s has a worked example.", usd(op.service.PriceCents), d.app.BaseURL, op.id)
+	if len(op.reasons()) > 0 {
+		text += " A body that has this shape is refused only with: " + strings.Join(op.reasons(), ", ") + "."
+	}
+	return text
+}
+
+func (d describing) requestBody(op *operation) object {
+	d.components.addTypes(op.input, true)
+	media := object{"schema": d.components.add(typeName(op.id)+"Request", op.schema.published())}
+	if op.example != "" {
+		media["example"] = jsontext.Value(op.example)
+	}
+	content := object{"application/json": media}
+	if op.form {
+		content["application/x-www-form-urlencoded"] = object{"schema": media["schema"]}
+	}
+	return object{"required": !op.optional, "content": content}
+}
+
+// parameters are those of path, query and headers.
+func (d describing) parameters(op *operation) (list []any) {
+	for _, name := range pathParameters(op.path) {
+		schema := object{"type": "string", "minLength": 1}
+		if pattern := pathPatterns[name]; pattern != "" {
+			schema["pattern"] = pattern
+		}
+		if name == "name" {
+			schema["enum"] = []any{"authorize-purchases", "preflight-actions", "verify-receipts"}
+		}
+		list = append(list, object{"name": name, "in": "path", "required": true, "schema": schema})
+	}
+	for _, q := range op.query {
+		list = append(list, object{"name": q.name, "in": "query", "required": false, "description": q.description, "schema": q.schema})
+	}
+	if op.service != nil {
+		list = append(list, object{"name": "Idempotency-Key", "in": "header", "required": false,
+			"description": "The same key and body give the stored answer, unmetered; the same key with another body is 409.",
+			"schema":      object{"type": "string", "minLength": 1, "maxLength": maxIdempotencyKey}})
+	}
+	if op.priced() && d.app.Settler != nil {
+		list = append(list, object{"name": x402.HeaderSignature, "in": "header", "required": false,
+			"description": "An x402 v2 payment: base64 of the signed offer of the 402. The same payment sent again gets the same answer.",
+			"schema":      object{"type": "string", "maxLength": x402.MaxHeader}})
+	}
+	return list
+}
+
+// pathPatterns are the forms of what stands in paths.
+var pathPatterns = map[string]string{"workflowId": "^asw_[0-9a-f-]{36}$"}
+
+// responses are the success, every refusal that is named, and the shape of all
+// others.
+func (d describing) responses(op *operation) (object, error) {
 	responses := object{"default": op.problemResponse("Any other refusal.")}
 	for _, status := range op.errors {
 		responses[strconv.Itoa(status)] = op.problemResponse(http.StatusText(status))
 	}
-	answer, err := op.answerSchema()
+	answer, err := d.answer(op)
 	if err != nil {
 		return nil, err
 	}
-	responses[strconv.Itoa(op.success)] = object{
-		"description": "The answer.",
-		"content":     object{op.media: object{"schema": answer}},
+	responses[strconv.Itoa(op.success)] = answer
+	if op.replays {
+		again := maps.Clone(answer)
+		again["description"] = "The stored answer of the same request, again."
+		responses[strconv.Itoa(http.StatusOK)] = again
 	}
-	o := object{"operationId": op.id, "summary": op.summary, "responses": responses}
-	if op.input != nil {
-		media := object{"schema": op.schema.document}
-		if op.example != "" {
-			media["example"] = jsontext.Value(op.example)
+	if !op.priced() {
+		return responses, nil
+	}
+	if d.app.Settler == nil {
+		delete(responses, strconv.Itoa(http.StatusPaymentRequired))
+	} else {
+		describePayment(op, responses)
+	}
+	if limited, is := responses["429"].(object); is {
+		limited["headers"] = object{"Link": requiredHeader("Where to get more calls, rel=upgrade.")}
+	}
+	return responses, nil
+}
+
+// answer is the response of a success, with the answer to an example where one is
+// kept.
+func (d describing) answer(op *operation) (object, error) {
+	schema, err := op.answerSchema()
+	if err != nil {
+		return nil, err
+	}
+	media := object{"schema": schema}
+	if shapes, is := schema["oneOf"].([]any); is {
+		d.components.addTypes(op.output, false)
+		for i, shape := range shapes {
+			shapes[i] = d.components.add(shapeNames[i], shape.(object))
 		}
-		content := object{"application/json": media}
-		if op.form {
-			content["application/x-www-form-urlencoded"] = object{"schema": op.schema.document}
+	}
+	if op.output != nil && schema["properties"] != nil {
+		d.components.addTypes(op.output, false)
+		if op.service != nil {
+			d.components.addTypes(reflect.TypeFor[seal.Envelope](), false)
 		}
-		o["requestBody"] = object{"required": !op.optional, "content": content}
+		media["schema"] = d.components.add(typeName(op.id)+"Answer", schema)
 	}
-	var parameters []any
-	for _, name := range pathParameters(op.path) {
-		parameters = append(parameters, object{"name": name, "in": "path", "required": true, "schema": object{"type": "string"}})
+	if example := answerExamples()[op.id]; example != nil {
+		media["example"] = example
 	}
-	for _, q := range op.query {
-		parameters = append(parameters, object{"name": q.name, "in": "query", "required": false, "description": q.description, "schema": q.schema})
+	description := "The answer."
+	if op.success == http.StatusCreated {
+		description = "Made, and the answer."
 	}
-	if op.priced() {
-		op.describePayment(responses)
+	return object{"description": description, "content": object{op.media: media}}, nil
+}
+
+// security says who may call: nobody in particular is an empty list.
+func (d describing) security(op *operation) []any {
+	switch {
+	case op.security != nil:
+		return op.security
+	case op.service != nil:
+		ways := []any{object{"apiKey": []any{}}, object{"bearer": []any{}}}
+		if d.app.Settler != nil {
+			ways = append([]any{object{}}, ways...)
+		}
+		return ways
+	case op.key:
+		return []any{object{"apiKey": []any{}}, object{"bearer": []any{}}}
+	case op.right != "" || op.signedIn || op.scope != "":
+		return op.describeSecurity()
 	}
-	if op.service != nil {
-		parameters = append(parameters, object{"name": "Idempotency-Key", "in": "header", "required": false,
-			"description": "The same key and body give the stored answer, unmetered; the same key with another body is 409.",
-			"schema":      object{"type": "string", "minLength": 1, "maxLength": maxIdempotencyKey}})
-		op.describePrice(o, responses)
-	}
-	if op.key {
-		o["security"] = []any{object{"apiKey": []any{}}, object{"bearer": []any{}}}
-	}
-	if op.right != "" || op.signedIn || op.scope != "" {
-		o["security"] = op.describeSecurity()
-	}
-	if op.security != nil {
-		o["security"] = op.security
-	}
-	if len(parameters) > 0 {
-		o["parameters"] = parameters
-	}
-	return o, nil
+	return []any{}
 }
 
 // describeSecurity is a session, or a token with the right's scope if one is
@@ -165,24 +348,15 @@ func (op *operation) describeSecurity() []any {
 	return []any{session}
 }
 
-func (op *operation) describePrice(o, responses object) {
-	o["x-payment-info"] = object{
-		"price":     object{"mode": "fixed", "currency": "USD", "amount": usd(op.service.PriceCents)},
-		"protocols": []any{object{"x402": object{}}},
-	}
-	o["security"] = []any{object{}, object{"apiKey": []any{}}, object{"bearer": []any{}}}
-	responses["429"].(object)["headers"] = object{"Link": requiredHeader("Where to get more calls, rel=upgrade.")}
-}
-
 func requiredHeader(description string) object {
 	return object{"description": description, "required": true, "schema": object{"type": "string"}}
 }
 
 // describePayment is the 402 of every call that costs something: its price stands
 // in the answer, also where it depends on what is bought.
-func (op *operation) describePayment(responses object) {
+func describePayment(op *operation, responses object) {
 	responses["402"] = object{
-		"description": "Payment required: what to sign, or why a payment was refused.",
+		"description": "Payment required: what to sign, or why a payment was refused. freeKey says how to call without one.",
 		"headers":     object{"PAYMENT-REQUIRED": requiredHeader("Base64 of the body.")},
 		"content":     object{"application/json": object{"schema": object{"$ref": "#/components/schemas/PaymentRequired"}}},
 	}
@@ -190,10 +364,14 @@ func (op *operation) describePayment(responses object) {
 		"description": "Base64 of the x402 SettleResponse, where a payment paid.", "schema": object{"type": "string"}}}
 }
 
+// problemResponse is a refusal in the shape that the operation has for it.
 func (op *operation) problemResponse(description string) object {
 	name := "Error"
-	if op.oauth != "" {
+	switch {
+	case op.oauth != "":
 		name = "OAuthError"
+	case op.bareErrors:
+		name = "BareError"
 	}
 	return object{"description": description, "content": object{"application/json": object{
 		"schema": object{"$ref": "#/components/schemas/" + name}}}}
@@ -206,6 +384,9 @@ func (op *operation) answerSchema() (object, error) {
 		return object{"type": "object"}, nil
 	}
 	own, err := schemaOf(op.output)
+	if op.id == workflowStatus.id && err == nil {
+		return statusShapes(own), nil
+	}
 	if err != nil || op.service == nil || op.service.Bare {
 		return own, err
 	}
@@ -214,17 +395,12 @@ func (op *operation) answerSchema() (object, error) {
 		return nil, err
 	}
 	properties, required := own["properties"].(object), own["required"].([]any)
-	ownStatus := properties["status"] != nil
 	for name, property := range common["properties"].(object) {
 		if _, has := properties[name]; !has {
 			properties[name] = property
 		}
 	}
-	for _, name := range common["required"].([]any) {
-		if name != "status" || !ownStatus {
-			required = append(required, name)
-		}
-	}
+	required = append(required, common["required"].([]any)...)
 	if op.service.Signed {
 		receipt, err := schemaOf(reflect.TypeFor[seal.Envelope]())
 		if err != nil {
@@ -243,6 +419,29 @@ func (op *operation) answerSchema() (object, error) {
 	}
 	own["required"] = unique(required)
 	return own, nil
+}
+
+// shapeNames name the two shapes of a workflow's status: A of new records, B of
+// those from before actions were bound.
+var shapeNames = []string{"WorkflowStatus", "LegacyWorkflowStatus"}
+
+// statusShapes makes one schema for each shape of the status record.
+func statusShapes(all object) object {
+	shape := func(has []string, hasNot ...string) object {
+		made, _ := copySchema(all).(object)
+		properties, _ := made["properties"].(object)
+		for _, name := range hasNot {
+			delete(properties, name)
+		}
+		required, _ := made["required"].([]any)
+		for _, name := range has {
+			required = append(required, name)
+		}
+		made["required"] = required
+		return made
+	}
+	bound, unbound := []string{"actionBindingVersion", "actionHash"}, []string{"binding"}
+	return object{"oneOf": []any{shape(bound, unbound...), shape(unbound, bound...)}}
 }
 
 // recordedMembers are what some answers carry beside the service's own part and

@@ -37,11 +37,13 @@ type operation struct {
 	input, output    reflect.Type                       // nil: no JSON body
 	optional         bool                               // the body may be absent, which is {}
 	parses           bool                               // run reads the text as it was sent; input only describes it
+	anew             bool                               // creates something anew each time: an Idempotency-Key is refused
 	oauth            string                             // an OAuth endpoint: its code for bad input; errors are in its form
 	form             bool                               // the body may be a form; of an OAuth endpoint
 	security         []any                              // for the document, where it does not follow from the rest
 	example          string                             // of the input
 	success          int
+	replays          bool   // the same request again is answered 200 with what is stored
 	media            string // of the answer; empty: application/json
 	errors           []int  // statuses beside success
 	bareErrors       bool   // bodies of errors are exactly {error}

@@ -19,6 +19,7 @@ func organizationOperations() []*operation {
 		listPolicies, draftPolicy, previewPolicy, activatePolicy, freezePolicy,
 		requestSignIn, getSession, signOut,
 	})
+	table = append(table, webhookOperations()...)
 	for _, op := range table {
 		op.bareErrors = true
 	}
@@ -84,15 +85,20 @@ var renameOrganization = &operation{
 
 type memberList struct {
 	Members []commands.MemberInfo `json:"members"`
+	paged
 }
 
 var listMembers = &operation{
 	id: "list_members", method: http.MethodGet, path: "/api/assurance/members",
-	summary: "The organization's members and their roles.",
-	right:   commands.RightMembers, output: reflect.TypeFor[memberList](), errors: []int{401, 403, 503},
+	summary: "The organization's members and their roles." + pagedBy,
+	right:   commands.RightMembers, output: reflect.TypeFor[memberList](), errors: []int{400, 401, 403, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		list, err := s.app.Members(c.request.Context(), c.principal)
-		return reply{value: memberList{list}}, err
+		if err != nil {
+			return reply{}, err
+		}
+		list, page, err := pageOf(c.request.URL.RawQuery, list, func(m commands.MemberInfo) string { return m.MemberID })
+		return reply{value: memberList{list, page}}, err
 	},
 }
 
@@ -135,15 +141,20 @@ var removeMember = &operation{
 
 type tokenList struct {
 	Tokens []commands.TokenInfo `json:"tokens"`
+	paged
 }
 
 var listTokens = &operation{
 	id: "list_organization_tokens", method: http.MethodGet, path: "/api/assurance/tokens",
-	summary: "The organization's bearer tokens, without their secrets.",
-	right:   commands.RightMembers, output: reflect.TypeFor[tokenList](), errors: []int{401, 403, 503},
+	summary: "The organization's bearer tokens, without their secrets." + pagedBy,
+	right:   commands.RightMembers, output: reflect.TypeFor[tokenList](), errors: []int{400, 401, 403, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		list, err := s.app.Tokens(c.request.Context(), c.principal)
-		return reply{value: tokenList{list}}, err
+		if err != nil {
+			return reply{}, err
+		}
+		list, page, err := pageOf(c.request.URL.RawQuery, list, func(t commands.TokenInfo) string { return t.TokenID })
+		return reply{value: tokenList{list, page}}, err
 	},
 }
 
@@ -157,7 +168,7 @@ type tokenOrder struct {
 }
 
 var issueToken = &operation{
-	id: "issue_organization_token", method: http.MethodPost, path: "/api/assurance/tokens",
+	anew: true, id: "issue_organization_token", method: http.MethodPost, path: "/api/assurance/tokens",
 	summary: "Issue a bearer token, or rotate one. It is shown once. Needs a sign-in within 10 minutes.",
 	right:   commands.RightManage, input: reflect.TypeFor[tokenOrder](), output: reflect.TypeFor[commands.IssuedToken](),
 	example: `{"scopes":["assurance:decide","assurance:receipt"]}`,

@@ -25,6 +25,7 @@ var routes = []struct {
 	status            int
 }{
 	{"POST", "/api/assurance/decisions", "owner admin developer assurance:decide", 400},
+	{"GET", "/api/assurance/decisions", "owner admin developer auditor assurance:read", 200},
 	{"POST", "/api/assurance/receipts", "owner admin developer assurance:receipt", 400},
 	{"GET", "/api/assurance/history", "owner admin developer auditor assurance:read", 200},
 	{"GET", "/api/assurance/decisions/asd_01JD3Z8W5T0000000000000000", "owner admin developer auditor assurance:read", 404},
@@ -39,6 +40,12 @@ var routes = []struct {
 	{"GET", "/api/assurance/tokens", "owner admin auditor", 200},
 	{"POST", "/api/assurance/tokens", "owner admin", 400},
 	{"DELETE", "/api/assurance/tokens/000000000000", "owner admin", 404},
+	{"GET", "/api/assurance/webhooks", "owner admin auditor", 200},
+	{"POST", "/api/assurance/webhooks", "owner admin", 400},
+	{"DELETE", "/api/assurance/webhooks/whk_01JD3Z8W5T0000000000000000", "owner admin", 404},
+	{"POST", "/api/assurance/webhooks/whk_01JD3Z8W5T0000000000000000/rotate", "owner admin", 404},
+	{"GET", "/api/assurance/webhooks/whk_01JD3Z8W5T0000000000000000/deliveries", "owner admin auditor", 404},
+	{"POST", "/api/assurance/webhooks/whk_01JD3Z8W5T0000000000000000/deliveries", "owner admin", 400},
 	{"GET", "/api/assurance/policies", "owner admin developer auditor assurance:read policy:draft", 200},
 	{"POST", "/api/assurance/policies", "owner admin developer policy:draft", 400},
 	{"GET", "/api/assurance/policies/evt_01JD3Z8W5T0000000000000000/preview", "owner admin developer policy:draft", 404},
@@ -255,7 +262,7 @@ func TestPlanAtEveryRoute(t *testing.T) {
 	shut("organization is suspended")
 	open := func(route string) bool {
 		for _, part := range []string{"/history", "/decisions/asd_01JD3Z8W5T0000000000000000", "/receipts/asr", "/organization", "/policies"} {
-			if strings.Contains(route, part) && !strings.Contains(route, "/evt_") {
+			if (strings.Contains(route, part) || strings.HasSuffix(route, "/decisions")) && !strings.Contains(route, "/evt_") {
 				return true
 			}
 		}
@@ -481,21 +488,24 @@ func TestReviewPage(t *testing.T) {
 	page := admin.get("/reviews/" + id)
 	admin.want(page, 200, "https://api.weather.example/v1/forecast?city=Oslo")
 	admin.want(page, 200, "x402.network.missing")
-	dev.want(dev.get("/reviews"), 403, "missing role owner or admin")
-	dev.want(dev.get("/reviews/"+id), 403, "missing role owner or admin")
+	dev.want(dev.get("/reviews"), 200, "Nothing waits for a review.") // of their own
+	dev.want(dev.get("/reviews/"+id), 404, "not found")
+	auditor := c.people["auditor"]
+	auditor.want(auditor.get("/reviews/"+id), 200, "An owner or admin resolves it.")
+	auditor.want(auditor.form("/reviews/"+id, url.Values{"verdict": {"approved"}, "reason": {"x"}}), 403, "missing role owner or admin")
 	verdict := url.Values{"verdict": {"approved"}, "reason": {"<b>checked</b>"}}
 	dev.want(dev.form("/reviews/"+id, verdict), 403, "missing role owner or admin")
 	admin.want(admin.form("/reviews/"+id, url.Values{"verdict": {"maybe"}, "reason": {"x"}}), 400, "verdict")
 	admin.want(admin.form("/reviews/"+id, verdict, "Origin", "https://evil.example"), 403, "cross-origin request refused")
-	if got := admin.form("/reviews/"+id, verdict); got.status != http.StatusSeeOther || got.header.Get("Location") != "/reviews/"+id {
+	if got := admin.form("/reviews/"+id, verdict); got.status != http.StatusSeeOther || got.header.Get("Location") != "/reviews?resolved="+id {
 		t.Fatalf("approve: %d %s", got.status, got.body)
 	}
 	done := admin.get("/reviews/" + id)
 	admin.want(done, 200, "&lt;b&gt;checked&lt;/b&gt;")
-	if strings.Contains(done.body, "<form method=\"post\" action=\"/reviews/") || strings.Contains(done.body, "<b>checked") {
+	if strings.Contains(done.body, `name="verdict"`) || strings.Contains(done.body, "<b>checked") {
 		t.Error("a resolved decision can be resolved again, or markup came through")
 	}
-	admin.want(admin.get("/reviews"), 200, "None.")
+	admin.want(admin.get("/reviews"), 200, "Nothing waits for a review.")
 	owner := c.people["owner"]
 	owner.want(owner.form("/reviews/"+id, url.Values{"verdict": {"rejected"}, "reason": {"no"}}), 409, "already resolved")
 	other := newCrew(t, s, "business", "other.example")
@@ -604,4 +614,71 @@ func TestDatabaseAway(t *testing.T) {
 		}
 	}
 	clean(t, s)
+}
+
+// TestListsArePagedAlike: every item once, in order, to an end; and a cursor that no
+// page gave is refused, not the first page again.
+func TestListsArePagedAlike(t *testing.T) {
+	s := newSite(t, ledgertest.New(t))
+	c := newCrew(t, s, "business", "acme.example")
+	owner := c.people["owner"]
+	for i := range 3 {
+		owner.want(owner.post("/api/assurance/policies", fmt.Sprintf(`{"policyId":"default","maxUsdPerTransaction":%d}`, i)), 201, "draftId")
+		owner.want(owner.post("/api/account/keys", ``), 201, "apiKey")
+	}
+	for path, want := range map[string]int{"/api/assurance/members": 4, "/api/assurance/tokens": 6, "/api/assurance/policies": 5, "/api/account/keys": 3} {
+		ids := regexp.MustCompile(`"(?:memberId|tokenId|keyId|draftId|version)":"?([a-zA-Z0-9_]+)`)
+		if path == "/api/assurance/tokens" {
+			ids = regexp.MustCompile(`"tokenId":"([a-z0-9]+)`)
+		}
+		if path == "/api/assurance/policies" {
+			ids = regexp.MustCompile(`"(?:draftedAt|activatedSequence)":([^,]+)`)
+		}
+		whole := map[string]bool{}
+		cursor, pages := "", 0
+		for ; pages < 10; pages++ {
+			got := owner.get(path + "?limit=2&cursor=" + cursor)
+			var page struct{ NextCursor *string }
+			if err := json.Unmarshal([]byte(got.body), &page, json.MatchCaseInsensitiveNames(true)); err != nil || got.status != 200 {
+				t.Fatalf("%s: %d %s %v", path, got.status, got.body, err)
+			}
+			_, rest, _ := strings.Cut(got.body, `"drafts"`) // active is on every page
+			items := got.body
+			if strings.HasSuffix(path, "policies") {
+				activations, _, _ := strings.Cut(got.body, `"active":`)
+				items = activations + rest
+			}
+			for _, match := range ids.FindAllString(items, -1) {
+				whole[fmt.Sprint(match, len(whole))] = true
+			}
+			if page.NextCursor == nil {
+				break
+			}
+			cursor = *page.NextCursor
+		}
+		if len(whole) != want || pages != (want-1)/2 {
+			t.Errorf("%s: %d items on %d pages, want %d: %v", path, len(whole), pages+1, want, whole)
+		}
+		if got := owner.get(path + "?cursor=rubbish"); got.status != 400 || !strings.Contains(got.body, "cursor is not one that a page gave") {
+			t.Errorf("%s with a wrong cursor: %d %s", path, got.status, got.body)
+		}
+		if got := owner.get(path + "?role=owner"); !strings.Contains(got.body, `"warnings":["role is not a parameter`) {
+			t.Errorf("%s: %s", path, got.body)
+		}
+	}
+}
+
+// TestIdempotencyKeyIsNotIgnored: what makes something new each time says so.
+func TestIdempotencyKeyIsNotIgnored(t *testing.T) {
+	s := newSite(t, ledgertest.New(t))
+	c := newCrew(t, s, "business", "acme.example")
+	for path, body := range map[string]string{
+		"/api/keys/free": `{"email":"x@example.com"}`, "/api/account/keys": ``, "/api/auth/register": `{"client_name":"x"}`,
+		"/api/checkout": `{"slug":"team"}`, "/api/assurance/tokens": `{}`, "/api/assurance/policies": `{"policyId":"default"}`,
+	} {
+		got := c.people["owner"].post(path, body, "Idempotency-Key", "k")
+		if got.status != 400 || !strings.Contains(got.body, "Idempotency-Key is not taken here") {
+			t.Errorf("%s: %d %s", path, got.status, got.body)
+		}
+	}
 }

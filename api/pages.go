@@ -41,7 +41,8 @@ type view struct {
 	data     any
 	location string // see other
 	status   int
-	public   bool // the same for everybody who is not signed in
+	file     *webFile // to save, instead of a page
+	public   bool     // the same for everybody who is not signed in
 }
 
 // pages is every page.
@@ -64,12 +65,35 @@ func (s *Server) pages() []page {
 		{http.MethodPost, "/account/download", postDownload},
 		{http.MethodPost, "/account/billing", postBilling},
 		{http.MethodPost, "/sign-out", postSignOut},
+		{http.MethodGet, "/ledger", showLedger},
+		{http.MethodGet, "/verify", showVerify},
+		{http.MethodPost, "/verify", postVerify},
+		{http.MethodGet, "/members", showMembers},
+		{http.MethodPost, "/members", postMember},
+		{http.MethodPost, "/members/remove", postRemoveMember},
+		{http.MethodPost, "/members/arguments", postArguments},
+		{http.MethodGet, "/keys", showKeys},
+		{http.MethodPost, "/keys", postToken},
+		{http.MethodPost, "/keys/revoke", postRevokeToken},
+		{http.MethodGet, "/overview", showOverview},
 		{http.MethodGet, "/reviews", listReviews},
 		{http.MethodGet, "/reviews/{id}", showReview},
 		{http.MethodPost, "/reviews/{id}", postReview},
+		{http.MethodGet, "/decisions", showDecisions},
+		{http.MethodGet, "/decisions.csv", exportDecisions},
+		{http.MethodGet, "/decisions.jsonl", exportDecisions},
+		{http.MethodGet, "/decisions/{id}", showDecision},
+		{http.MethodGet, "/decisions/{id}/download", downloadDecision},
+		{http.MethodGet, "/policies", showPolicies},
+		{http.MethodGet, "/policies/new", newPolicy},
+		{http.MethodPost, "/policies/new", postPolicy},
+		{http.MethodPost, "/policies/freeze", postFreeze},
+		{http.MethodGet, "/policies/drafts/{id}", showDraftPage},
+		{http.MethodPost, "/policies/drafts/{id}", postActivate},
+		{http.MethodGet, "/policies/{version:[0-9]+}", showPolicyVersion},
 	}
 	if s.outbox != nil {
-		list = append(list, page{http.MethodGet, "/outbox", showOutbox})
+		list = append(list, page{http.MethodGet, "/outbox", showOutbox}, page{http.MethodPost, "/outbox", openOutbox})
 	}
 	return list
 }
@@ -119,7 +143,7 @@ func readForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
 	if err != nil || media != "application/x-www-form-urlencoded" {
 		return nil, policy.Refuse(codeInvalidBody, "", "content type must be application/x-www-form-urlencoded")
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, limitOther)
+	r.Body = http.MaxBytesReader(w, r.Body, formLimit(r.URL.Path))
 	if err := r.ParseForm(); err != nil {
 		var overLimit *http.MaxBytesError
 		if errors.As(err, &overLimit) {
@@ -128,6 +152,17 @@ func readForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
 		return nil, policy.Refuse(codeInvalidBody, "", "the form could not be read")
 	}
 	return r.PostForm, nil
+}
+
+// formLimit is how many octets a form may have: each may be written as three.
+func formLimit(path string) int64 {
+	switch path {
+	case "/verify":
+		return 3 * limitVerify
+	case "/policies/new":
+		return 3 * limitPolicy
+	}
+	return limitOther
 }
 
 // failed is what the error page says.
@@ -148,6 +183,10 @@ func (s *Server) show(w http.ResponseWriter, v *visit, shows view) {
 	if shows.location != "" {
 		h.Set("Location", shows.location)
 		w.WriteHeader(http.StatusSeeOther)
+		return
+	}
+	if shows.file != nil {
+		shows.file.send(w, v.request)
 		return
 	}
 	body, err := s.web.Render(shows.template, web.View{Frame: s.frame(v), Data: shows.data})
@@ -256,6 +295,41 @@ func postConfirmAgent(s *Server, v *visit) (view, error) {
 	return view{template: "agent-confirmed.html", data: agent}, err
 }
 
+// reader is who reads for an organization with a right; a redirect sends whoever
+// is not signed in, or has chosen none of several organizations, where that is done.
+func (s *Server) reader(v *visit, right commands.Right) (commands.Principal, *view, error) {
+	return s.principalOf(v, true, right)
+}
+
+// actor is who changes something for an organization; the command asks for the
+// right.
+func (s *Server) actor(v *visit) (commands.Principal, *view, error) {
+	return s.principalOf(v, false, "")
+}
+
+func (s *Server) principalOf(v *visit, onlyReads bool, right commands.Right) (commands.Principal, *view, error) {
+	if v.session == nil {
+		to := signInFirst(v)
+		return commands.Principal{}, &to, nil
+	}
+	p, err := s.member(v.request.Context(), v.session, onlyReads)
+	if errors.Is(err, errChooseFirst) || errors.Is(err, errNoOrganization) {
+		return p, &view{location: "/account"}, nil
+	}
+	if err == nil && right != "" {
+		err = p.May(right)
+	}
+	return p, nil, err
+}
+
+// redirected is a redirect that may be none.
+func redirected(to *view) view {
+	if to == nil {
+		return view{}
+	}
+	return *to
+}
+
 // signInFirst sends somebody without a session to sign in and come back.
 func signInFirst(v *visit) view {
 	return view{location: "/sign-in?next=" + url.QueryEscape(v.request.URL.Path)}
@@ -274,7 +348,18 @@ func showAccount(s *Server, v *visit) (view, error) {
 		return view{}, err
 	}
 	keys, err := s.app.AccountKeys(v.request.Context(), v.session.customer)
-	return view{template: "account.html", data: accountPage{as, bought, keys}}, err
+	if err != nil {
+		return view{}, err
+	}
+	usage, err := s.app.AccountUsage(v.request.Context(), v.session.customer)
+	if err != nil {
+		return view{}, err
+	}
+	count, err := s.sessions.count(v.request.Context(), v.session.customer)
+	if err != nil {
+		return view{}, unavailable(err)
+	}
+	return view{template: "account.html", data: accountPage{as, bought, keys, usage, commands.FreeCallsPerMonth, commands.FreeCallsPerMonth * 8 / 10, count}}, nil
 }
 
 // accountPage is what somebody who is signed in sees.
@@ -282,6 +367,9 @@ type accountPage struct {
 	signedInAs
 	Bought []boughtProduct
 	Keys   []commands.AccountKey
+	commands.Usage
+	Free, NearLimit int64 // calls a month, and from which use on it is said
+	Sessions        int
 }
 
 // postKey shows a new key of the account, this once.
@@ -364,8 +452,13 @@ func postOrganization(s *Server, v *visit) (view, error) {
 	return view{}, policy.Refuse(commands.CodeForbidden, "", "organization credential required")
 }
 
-func postSignOut(_ *Server, v *visit) (view, error) {
+func postSignOut(s *Server, v *visit) (view, error) {
 	if v.session != nil {
+		if v.form.Get("everywhere") != "" {
+			if err := s.sessions.endAll(v.request.Context(), v.session.customer); err != nil {
+				return view{}, unavailable(err)
+			}
+		}
 		if err := v.session.end(); err != nil {
 			return view{}, unavailable(err)
 		}
@@ -373,15 +466,50 @@ func postSignOut(_ *Server, v *visit) (view, error) {
 	return view{location: "/sign-in"}, nil
 }
 
-// showOutbox answers only to a name of this machine: another site whose name was
-// made to point here must not read the letters.
+// outboxShown is what the outbox page shows: a form for the code, or letters.
+type outboxShown struct {
+	Open, Wrong bool
+	Letters     []Letter
+}
+
+// atOutbox refuses whoever is not at this machine: a name of somebody else's that
+// was made to point here, an address that is not this machine's, and what any proxy
+// has passed on.
+func atOutbox(v *visit) error {
+	name, peer := v.request.Host, v.request.RemoteAddr
+	if host, _, err := net.SplitHostPort(name); err == nil {
+		name = host
+	}
+	if host, _, err := net.SplitHostPort(peer); err == nil {
+		peer = host
+	}
+	for _, host := range []string{name, peer} {
+		if ip, err := netip.ParseAddr(strings.Trim(host, "[]")); host != "localhost" && (err != nil || !ip.IsLoopback()) {
+			return policy.Refuse(codeNotFound, "", "not found")
+		}
+	}
+	for header := range v.request.Header {
+		if header == "Forwarded" || header == "Via" || header == "X-Real-Ip" || strings.HasPrefix(header, "X-Forwarded-") || strings.HasPrefix(header, "Cf-") {
+			return policy.Refuse(codeNotFound, "", "not found")
+		}
+	}
+	return nil
+}
+
 func showOutbox(s *Server, v *visit) (view, error) {
-	host := v.request.Host
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
+	return view{template: "outbox.html", data: outboxShown{}}, atOutbox(v)
+}
+
+// openOutbox shows the letters to who knows the code that the service has printed.
+func openOutbox(s *Server, v *visit) (view, error) {
+	if err := atOutbox(v); err != nil {
+		return view{}, err
 	}
-	if ip, err := netip.ParseAddr(strings.Trim(host, "[]")); host != "localhost" && (err != nil || !ip.IsLoopback()) {
-		return view{}, policy.Refuse(codeNotFound, "", "not found")
+	if !s.rates.allow(toEnterCode, "") {
+		return view{}, policy.Refuse(codeRateLimited, "", "too many codes were entered, try again in a minute")
 	}
-	return view{template: "outbox.html", data: s.outbox.Letters()}, nil
+	if !s.outbox.opens(v.form.Get("code")) {
+		return view{template: "outbox.html", data: outboxShown{Wrong: true}, status: http.StatusForbidden}, nil
+	}
+	return view{template: "outbox.html", data: outboxShown{Open: true, Letters: s.outbox.Letters()}}, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/countersign/countersign/api/site"
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
@@ -160,11 +161,17 @@ func (s *Server) makeDemands() error {
 		if err != nil {
 			return err
 		}
-		resource := x402.Resource{URL: s.app.BaseURL + op.path, Description: op.service.Summary, MimeType: "application/json"}
+		resource := s.sold(op.path, op.service.Summary, serviceGroup(op.service.Name))
 		s.demands[op.id] = s.terms.Challenge(resource, op.service.PriceCents, &x402.Discovery{
 			Example: jsontext.Value(example), Answer: jsontext.Value(answer.Body), Input: op.schema.document, Output: output})
 	}
 	return nil
+}
+
+// sold is what an index shows of an address that takes payments.
+func (s *Server) sold(path, description string, tags ...string) x402.Resource {
+	return x402.Resource{URL: s.app.BaseURL + path, Description: description, MimeType: "application/json",
+		ServiceName: serviceName, Tags: tags, IconURL: s.app.BaseURL + iconPath}
 }
 
 // paid is the header of an answer that was paid for.
@@ -206,6 +213,7 @@ type offered struct {
 	Method   string              `json:"method"`
 	Accepts  []x402.Requirements `json:"accepts"`
 	Input    map[string]any      `json:"input,omitempty"`
+	Updated  string              `json:"lastUpdated" jsonschema:"format=date-time" jsonschema_description:"The date of the newest entry of the changelog."`
 }
 
 // manifest tells indexers what can be paid for, and how.
@@ -221,6 +229,8 @@ type manifest struct {
 	PayTo        string    `json:"payTo,omitempty"`
 	Settlement   string    `json:"settlement,omitempty" jsonschema:"enum=dev,enum=facilitator"`
 	Instructions string    `json:"instructions"`
+
+	Introductory introductory `json:"introductoryCredit"`
 }
 
 func manifestAt(id, path string) *operation {
@@ -256,7 +266,7 @@ func (s *Server) makeManifests() error {
 
 func (s *Server) manifest(configured bool) manifest {
 	m := manifest{Version: 1, X402Version: x402.Version, Resources: []string{}, Items: []offered{},
-		Instructions: "Payments are off: use an API key in X-API-Key (POST " + s.app.BaseURL + "/api/keys/free issues one)."}
+		Introductory: s.introductory(), Instructions: "Payments are off: use an API key in X-API-Key (POST " + s.app.BaseURL + "/api/keys/free issues one)."}
 	if !configured {
 		return m
 	}
@@ -279,12 +289,13 @@ func (s *Server) manifest(configured bool) manifest {
 			continue
 		}
 		m.add(offered{Type: "http", Method: http.MethodPost, Accepts: []x402.Requirements{s.terms.Offer(int(p.PriceCents))},
-			Resource: x402.Resource{URL: s.app.BaseURL + "/api/purchase/" + p.Slug, Description: p.Description, MimeType: "application/json"}})
+			Resource: s.sold("/api/purchase/"+p.Slug, p.Description, "download")})
 	}
 	return m
 }
 
 func (m *manifest) add(o offered) {
+	o.Updated = site.LastChange().Format("2006-01-02T15:04:05.000Z")
 	m.Resources, m.Items = append(m.Resources, o.Resource.URL), append(m.Items, o)
 }
 
@@ -293,7 +304,22 @@ type pricing struct {
 	Version           string          `json:"version"`
 	Services          []pricedService `json:"services"`
 	FreeCallsPerMonth int             `json:"freeCallsPerMonth"`
+	Introductory      introductory    `json:"introductoryCredit"`
 	Pass              *pricedPass     `json:"pass" jsonschema:"nullable"`
+}
+
+// introductory is what is free for whoever comes first.
+type introductory struct {
+	CreditCents int    `json:"creditCents"`
+	Agents      int    `json:"agents" jsonschema_description:"So many verified agents get it, one of each customer."`
+	Text        string `json:"text"`
+	How         string `json:"how" jsonschema:"format=uri"`
+}
+
+func (s *Server) introductory() introductory {
+	return introductory{commands.AgentCreditCents, commands.CreditedCustomers,
+		fmt.Sprintf("The first $%d of calls is free for the first %d verified agents.", commands.AgentCreditCents/100, commands.CreditedCustomers),
+		s.app.BaseURL + authPath}
 }
 
 type pricedService struct {
@@ -324,7 +350,7 @@ var showPricing = &operation{
 }
 
 func (s *Server) pricing() pricing {
-	p := pricing{Version: policy.Version, Services: []pricedService{}, FreeCallsPerMonth: commands.FreeCallsPerMonth}
+	p := pricing{Version: policy.Version, Services: []pricedService{}, FreeCallsPerMonth: commands.FreeCallsPerMonth, Introductory: s.introductory()}
 	for _, op := range s.operations {
 		if op.service == nil {
 			continue

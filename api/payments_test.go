@@ -858,7 +858,7 @@ func TestEveryPriceFollowsFromItsDeclaration(t *testing.T) {
 		if p := pricing.Services[i]; p != (pricedService{s.Operation, path, s.Operation, s.PriceCents, dollars, s.PriceCents}) {
 			t.Errorf("%s: the price list has %+v", s.Name, p)
 		}
-		if item := manifest.Items[i]; item.Resource != required.Resource || !cmp.Equal(item.Accepts, required.Accepts) || manifest.Resources[i] != n.url+path || item.Input == nil {
+		if item := manifest.Items[i]; !cmp.Equal(item.Resource, required.Resource) || !cmp.Equal(item.Accepts, required.Accepts) || manifest.Resources[i] != n.url+path || item.Input == nil {
 			t.Errorf("%s: the manifest has %+v", s.Name, item)
 		}
 		if o := document.Paths[path]["post"]; o.OperationID != s.Operation || o.Price == nil || o.Price.Price.Amount != dollars {

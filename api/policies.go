@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 	"reflect"
+	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -50,35 +51,61 @@ func showActivation(v commands.Activation) policyActivation {
 
 type policyList struct {
 	Active      *policyActivation  `json:"active" jsonschema:"nullable"`
-	Drafts      []policyDraft      `json:"drafts" jsonschema_description:"The oldest first."`
-	Activations []policyActivation `json:"activations" jsonschema_description:"The oldest first; the last one is active."`
+	Drafts      []policyDraft      `json:"drafts" jsonschema_description:"Of this page, the oldest first."`
+	Activations []policyActivation `json:"activations" jsonschema_description:"Of this page, the oldest first."`
+	paged
+}
+
+// policyStep is a draft or an activation: both lists are paged as one.
+type policyStep struct {
+	id         string
+	draft      *policyDraft
+	activation *policyActivation
+}
+
+func policySteps(drafts []commands.Draft, activations []commands.Activation) (steps []policyStep) {
+	for _, d := range drafts {
+		shown := showDraft(d)
+		steps = append(steps, policyStep{id: d.DraftID, draft: &shown})
+	}
+	for _, v := range activations {
+		shown := showActivation(v)
+		steps = append(steps, policyStep{id: strconv.Itoa(v.Version), activation: &shown})
+	}
+	return steps
 }
 
 var listPolicies = &operation{
 	id: "list_policies", method: http.MethodGet, path: "/api/assurance/policies",
-	summary: "The policy in force, and every draft and activation there ever was.",
-	right:   commands.RightPolicies, output: reflect.TypeFor[policyList](), errors: []int{401, 403, 503},
+	summary: "The policy in force, every draft there ever was, and then every activation." + pagedBy,
+	right:   commands.RightPolicies, output: reflect.TypeFor[policyList](), errors: []int{400, 401, 403, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		drafts, activations, err := s.app.Policies(c.request.Context(), c.principal)
 		if err != nil {
 			return reply{}, err
 		}
-		list := policyList{Drafts: []policyDraft{}, Activations: []policyActivation{}}
-		for _, d := range drafts {
-			list.Drafts = append(list.Drafts, showDraft(d))
+		steps, page, err := pageOf(c.request.URL.RawQuery, policySteps(drafts, activations), func(p policyStep) string { return p.id })
+		if err != nil {
+			return reply{}, err
 		}
-		for _, v := range activations {
-			list.Activations = append(list.Activations, showActivation(v))
+		list := policyList{Drafts: []policyDraft{}, Activations: []policyActivation{}, paged: page}
+		for _, step := range steps {
+			if step.draft != nil {
+				list.Drafts = append(list.Drafts, *step.draft)
+			} else {
+				list.Activations = append(list.Activations, *step.activation)
+			}
 		}
-		if n := len(list.Activations); n > 0 {
-			list.Active = &list.Activations[n-1]
+		if n := len(activations); n > 0 {
+			active := showActivation(activations[n-1])
+			list.Active = &active
 		}
 		return reply{value: list}, nil
 	},
 }
 
 var draftPolicy = &operation{
-	id: "draft_policy", method: http.MethodPost, path: "/api/assurance/policies",
+	anew: true, id: "draft_policy", method: http.MethodPost, path: "/api/assurance/policies",
 	summary: "Freeze a policy as a draft that can be activated. A version, if there is one, must be the one that activation would give.",
 	right:   commands.RightDraft, input: reflect.TypeFor[jsontext.Value](), parses: true, output: reflect.TypeFor[policyDraft](),
 	example: `{"policyId":"default","maxUsdPerTransaction":5,"allowedHosts":["api.example.com"],"requireHttps":true}`,

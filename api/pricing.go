@@ -1,8 +1,7 @@
 package api
 
 import (
-	"slices"
-
+	"github.com/countersign/countersign/api/site"
 	"github.com/countersign/countersign/policy"
 )
 
@@ -15,12 +14,13 @@ type pricingPage struct {
 	Products []pricedProduct
 	Checkout bool // card checkout is there
 	X402     bool // calls can be paid over x402 now
+	Groups   []pricedGroup
 }
 
 // pricedGroup is services that people look for together.
 type pricedGroup struct {
-	Name     string
-	Services []listedService
+	Name, About string
+	Services    []listedService
 }
 
 // listedService is a service with its price in words.
@@ -29,17 +29,18 @@ type listedService struct {
 	Path, PriceUSD string
 }
 
-// pricedGroups are all services by their groups, in the order of the table.
-func pricedGroups() (groups []pricedGroup) {
-	for _, service := range Services() {
-		name := serviceGroup(service.Name)
-		i := slices.IndexFunc(groups, func(g pricedGroup) bool { return g.Name == name })
-		if i < 0 {
-			i, groups = len(groups), append(groups, pricedGroup{Name: name})
-		}
-		groups[i].Services = append(groups[i].Services, listedService{service, servicePath(service), usd(service.PriceCents)})
+// pricedGroups are all services in their groups (serviceGroup).
+func pricedGroups() []pricedGroup {
+	of := map[string]*pricedGroup{
+		site.GroupSafety:   {Name: "Safety", About: "May this action run? Commands, Git, SQL, infrastructure, tools and wallets."},
+		site.GroupPayments: {Name: "Payments and evidence", About: "Is this purchase within a policy, and does this proof say what it is said to say?"},
+		site.GroupFinance:  {Name: "Finance", About: "Exact figures by fixed formulas."},
 	}
-	return groups
+	for _, service := range Services() {
+		group := of[serviceGroup(service.Name)]
+		group.Services = append(group.Services, listedService{service, servicePath(service), usd(service.PriceCents)})
+	}
+	return []pricedGroup{*of[site.GroupSafety], *of[site.GroupPayments], *of[site.GroupFinance]}
 }
 
 // pricedProduct is a product with its price in words.
@@ -49,7 +50,7 @@ type pricedProduct struct {
 }
 
 func showPrices(s *Server, _ *visit) (view, error) {
-	return view{template: "pricing.html", data: pricingPage{s.pricing(), s.pricedProducts(), s.checkout != nil, s.takesPayments()}}, nil
+	return view{template: "pricing.html", data: pricingPage{s.pricing(), s.pricedProducts(), s.checkout != nil, s.takesPayments(), pricedGroups()}}, nil
 }
 
 func (s *Server) pricedProducts() (list []pricedProduct) {

@@ -95,3 +95,12 @@ func TestLlmsTxtNamesEveryPriceAndItsLinksAnswer(t *testing.T) {
 		}
 	}
 }
+
+// The introductory credit is named wherever somebody looks for what a call costs.
+func TestTheIntroductoryCreditIsNamed(t *testing.T) {
+	s := newSite(t, ledgertest.New(t))
+	b := s.browser(t)
+	for _, path := range []string{"/.well-known/x402", "/llms.txt", "/pricing", "/api/pricing", "/auth.md"} {
+		b.want(b.get(path), 200, "The first $1 of calls is free for the first 100 verified agents")
+	}
+}

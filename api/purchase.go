@@ -11,7 +11,8 @@ import (
 
 // purchaseRequest is for the order's record.
 type purchaseRequest struct {
-	Email string `json:"email,omitempty" jsonschema:"format=email,minLength=3,maxLength=254" jsonschema_description:"Whom the purchase belongs to: visible after signing in with it. It is stored sealed."`
+	ClaimSecret string `json:"claimSecret,omitempty" jsonschema:"minLength=1,maxLength=100" jsonschema_description:"That of the first answer, when the payment is sent again for another link."`
+	Email       string `json:"email,omitempty" jsonschema:"format=email,minLength=3,maxLength=254" jsonschema_description:"Whom the purchase belongs to: visible after signing in with it. It is stored sealed."`
 }
 
 // fulfilment is a product that was paid for.
@@ -19,6 +20,8 @@ type fulfilment struct {
 	Status     string `json:"status" jsonschema:"enum=fulfilled"`
 	Product    string `json:"product"`
 	PurchaseID string `json:"purchaseId"`
+	// Not in an answer to a payment sent again by who has not shown to be its buyer.
+	ClaimSecret string `json:"claimSecret,omitempty" jsonschema_description:"Keep it: with it the same payment gives a new link later. The payment alone, which is on the chain for everybody to copy, does not."`
 	downloadLink
 }
 
@@ -33,7 +36,7 @@ var purchaseProduct = &operation{
 		if err := canon.Decode(c.body, &in); err != nil {
 			return reply{}, err
 		}
-		return s.purchase(c, in.Email)
+		return s.purchase(c, in.Email, in.ClaimSecret)
 	},
 }
 
@@ -42,7 +45,7 @@ var probePurchase = &operation{
 	summary: "The price of a product as its 402 answer; with a payment the same as POST without a body.",
 	sells:   sellProduct,
 	output:  reflect.TypeFor[fulfilment](), errors: []int{400, 401, 402, 404, 409, 503},
-	run: func(s *Server, c *call) (reply, error) { return s.purchase(c, "") },
+	run: func(s *Server, c *call) (reply, error) { return s.purchase(c, "", "") },
 }
 
 // sellProduct finds what a purchase is of.
@@ -57,13 +60,13 @@ func sellProduct(s *Server, c *call) (sale, error) {
 	return sale{int(product.PriceCents), product.Description}, nil
 }
 
-func (s *Server) purchase(c *call, email string) (reply, error) {
+func (s *Server) purchase(c *call, email, claimSecret string) (reply, error) {
 	product, _ := s.app.Product(c.vars["slug"])
-	done, err := s.app.PurchaseProduct(c.request.Context(), product, email, c.credential.payment)
+	done, err := s.app.PurchaseProduct(c.request.Context(), product, email, claimSecret, c.credential.payment)
 	if err != nil {
 		return reply{}, err
 	}
 	h := paid(done.Payment)
 	h.Set("Cache-Control", "no-store")
-	return reply{header: h, value: fulfilment{"fulfilled", done.Product, done.PurchaseID, s.downloadLink(done.Link)}}, nil
+	return reply{header: h, value: fulfilment{"fulfilled", done.Product, done.PurchaseID, done.ClaimSecret, s.downloadLink(done.Link)}}, nil
 }

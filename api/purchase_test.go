@@ -55,6 +55,7 @@ func (s *shop) order(slug, nonce string) x402test.Order {
 
 // fulfilled is the answer to a good purchase.
 type fulfilled struct {
+	ClaimSecret                                         string `json:"claimSecret"`
 	Status, Product, DownloadURL, ExpiresAt, PurchaseID string
 }
 
@@ -209,7 +210,7 @@ func TestPurchaseErrors(t *testing.T) {
 // A payment sent again is the same purchase; its link is for its buyer.
 func TestRepeatedPurchasePayment(t *testing.T) {
 	s := newShop(t)
-	refused := `"error":"sign in with the e-mail of the order"`
+	refused := `"error":"sign in with the e-mail of the order, or send the claimSecret of the first answer"`
 	again := func(o x402test.Order) answer {
 		return s.do(http.MethodGet, "/api/purchase/verification-kit", "", "", "PAYMENT-SIGNATURE", o.Header())
 	}
@@ -222,6 +223,8 @@ func TestRepeatedPurchasePayment(t *testing.T) {
 		if second.PurchaseID != first.PurchaseID || second.DownloadURL == first.DownloadURL {
 			t.Errorf("%+v after %+v", second, first)
 		}
+		// Rebuilt from the chain by somebody who wants it for himself.
+		s.want(s.post("/api/purchase/verification-kit", `{"email":"eve@example.com"}`, "PAYMENT-SIGNATURE", order.Header()), 409, refused)
 		s.fetch(second)
 		s.site.clock.add(15*time.Minute - time.Second)
 		s.fulfilled(again(order), "verification-kit")
@@ -244,12 +247,37 @@ func TestRepeatedPurchasePayment(t *testing.T) {
 	t.Run("for another product or with another body", func(t *testing.T) {
 		order := s.order("verification-kit", "other")
 		first := s.buy(order, "verification-kit", `{"email":"dora@example.com"}`)
-		if got := s.buy(order, "verification-kit", `{"email":"eve@example.com"}`); got.PurchaseID != first.PurchaseID {
+		takeover := func(body string) answer {
+			return s.post("/api/purchase/verification-kit", body, "PAYMENT-SIGNATURE", order.Header())
+		}
+		s.want(takeover(`{"email":"eve@example.com"}`), 409, refused)
+		s.want(takeover(``), 409, refused)
+		s.want(takeover(`{"email":"eve@example.com","claimSecret":"svcc_AAAA"}`), 409, refused)
+		if got := s.fulfilled(takeover(`{"email":"Dora@example.com"}`), "verification-kit"); got.PurchaseID != first.PurchaseID || got.ClaimSecret != "" {
 			t.Errorf("%+v", got)
 		}
 		s.site.signedIn(t, "eve@example.com").entitled("verification-kit", "none")
 		s.site.signedIn(t, "dora@example.com").entitled("verification-kit", "active")
 		s.want(s.post("/api/purchase/policy-starter-pack", ``, "PAYMENT-SIGNATURE", order.Header()), 409, "another request")
+	})
+	t.Run("until its downloads are used up", func(t *testing.T) {
+		order := s.order("verification-kit", "drained")
+		first := s.buy(order, "verification-kit", ``)
+		for range 20 {
+			s.fetch(s.fulfilled(again(order), "verification-kit"))
+		}
+		s.want(again(order), 409, "every download of this purchase is used")
+		s.fetch(first)
+		s.site.clock.add(30 * day)
+		body := `{"claimSecret":"` + first.ClaimSecret + `"}`
+		for range 19 {
+			got := s.buy(order, "verification-kit", body)
+			if got.ClaimSecret != first.ClaimSecret {
+				t.Errorf("%+v after %+v", got, first)
+			}
+			s.fetch(got)
+		}
+		s.want(again(order), 409, refused)
 	})
 	t.Run("eight at once", func(t *testing.T) {
 		order := s.order("verification-kit", "race")

@@ -13,7 +13,7 @@ import (
 )
 
 // TestReviewersAreTold: whoever may resolve a decision gets the exact action by
-// mail, but not who asked for it; many decisions make few letters.
+// mail, and who asks; many decisions make few letters.
 func TestReviewersAreTold(t *testing.T) {
 	s := newSite(t, ledgertest.New(t))
 	c := newCrew(t, s, "business", "acme.example")
@@ -48,7 +48,10 @@ func TestReviewersAreTold(t *testing.T) {
 			t.Errorf("the letter lacks %q:\n%s", part, letters[0].Text)
 		}
 	}
-	if letters[0].Link != s.app.BaseURL+"/reviews/"+id || strings.Contains(letters[0].Text, "run-1") {
+	if !strings.Contains(letters[0].Text, "agent-7 wants to pay 250000 units of an unknown token to api.weather.example. The policy leaves it to a person:") || !strings.Contains(letters[0].Text, "Run run-1.") {
+		t.Errorf("the letter does not say who asks: %s", letters[0].Text)
+	}
+	if letters[0].Link != s.app.BaseURL+"/reviews/"+id {
 		t.Errorf("link %s, text %s", letters[0].Link, letters[0].Text)
 	}
 
@@ -85,7 +88,7 @@ func TestATeamsOnlyAdminIsTold(t *testing.T) {
 	ada.signIn("ada@example.com")
 	ada.want(ada.post("/api/assurance/decisions", decisionBody("k", strings.Replace(weather, `"network":"base",`, "", 1))), 201, "needs_review")
 	s.server.ReviewLetters("")
-	if l := s.outbox.Letters()[0]; l.To != "ada@example.com" || !strings.Contains(l.Subject, "waits for your review") {
+	if l := s.outbox.Letters()[0]; l.To != "ada@example.com" || !strings.Contains(l.Subject, "Waits for your review") {
 		t.Errorf("%+v", l)
 	}
 }

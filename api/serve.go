@@ -68,7 +68,7 @@ func (s *Server) tool(r *http.Request, op *operation, t toolCall) (reply, error)
 	inner := r.Clone(ctx)
 	inner.Method, inner.Body, inner.ContentLength = op.method, http.NoBody, 0
 	inner.URL = &url.URL{Path: op.path, RawQuery: t.query.Encode()}
-	for _, name := range []string{"Cookie", x402.HeaderSignature, x402.HeaderV1, "If-None-Match"} {
+	for _, name := range []string{"Cookie", x402.HeaderSignature, x402.HeaderV1, "If-None-Match", "Accept-Encoding"} {
 		inner.Header.Del(name)
 	}
 	if t.vars == nil {
@@ -258,6 +258,9 @@ func (s *Server) decode(w http.ResponseWriter, c *call) error {
 	var err error
 	if c.idempotencyKey, err = idempotencyKey(c.request.Header); err != nil {
 		return err
+	}
+	if c.op.anew && c.idempotencyKey != "" {
+		return policy.Refuse(codeInvalidBody, "", "Idempotency-Key is not taken here, since each call makes a new one whose secret is shown once: send the call without it, and end what you did not keep")
 	}
 	if c.op.input == nil {
 		return nil

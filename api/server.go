@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -42,6 +43,7 @@ type Config struct {
 	MCPOrigins     []string       // web origins that may use /mcp, beside the own one
 	Terms          x402.Terms     // on which payments are taken, if App has a Settler
 	Checkout       Checkout       // nil: card checkout answers 503
+	Proofs         []string       // of ownership, for indexers of paid services
 }
 
 // Server answers HTTP requests.
@@ -60,6 +62,7 @@ type Server struct {
 	assets      []web.Asset
 	links       []web.Link // at the foot of every page
 	checkout    Checkout
+	proofs      []string // of ownership
 	metrics     *metrics
 	operations  []*operation
 	openAPI     document
@@ -69,6 +72,7 @@ type Server struct {
 	kept        kept                            // pages and the documents made of them
 	prices      document
 	settling    *settling
+	deliveries  *deliveries
 	doors       map[string]*mcp.Door // by path
 	seats       chan struct{}        // one per request that is worked for
 	bodies      *bodies
@@ -92,7 +96,10 @@ func New(c Config) (*Server, error) {
 		if op.schema, err = newSchema(op.input); err != nil {
 			return nil, err
 		}
+		op.schema.rules = conditions()[op.id]
 	}
+	s.proofs = c.Proofs
+	s.terms.FreeKey = &x402.FreeKey{Issue: c.App.BaseURL + issueFreeKey.path, Header: "X-API-Key"}
 	s.reviews = &reviewMail{app: c.App, mail: c.Mail, log: c.Log, waiting: map[string]*waiting{}}
 	var err error
 	if s.web, err = web.New(c.App.Clock); err != nil {
@@ -112,6 +119,7 @@ func New(c Config) (*Server, error) {
 	if s.app.Settler != nil {
 		s.app.Settling = s.settling.take
 	}
+	s.deliveries = newDeliveries(s.app, s.projections, s.log, s.metrics)
 	if s.openAPI, err = newOpenAPI(s); err != nil {
 		return nil, err
 	}
@@ -179,12 +187,13 @@ func routed(path string, handler http.Handler) http.Handler {
 	})
 }
 
-// notFound answers programs with JSON and people, who ask for what has no
-// extension outside the interface, with a page.
+// notFound answers browsers with a page where people look for one, and everybody
+// else with JSON: scanners take a page for an unknown document as the document.
 func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
 	err := policy.Refuse(codeNotFound, "", "not found")
 	at := r.URL.Path
-	if strings.HasPrefix(at, "/api") || strings.HasPrefix(at, "/.well-known") || path.Ext(at) != "" || !plainPath(r.URL.EscapedPath()) {
+	if strings.HasPrefix(at, "/api") || strings.HasPrefix(at, "/.well-known") || path.Ext(at) != "" || !plainPath(r.URL.EscapedPath()) ||
+		weight(strings.Join(r.Header.Values("Accept"), ","), "text/html") == 0 {
 		s.fail(w, r, bareErrors(r), err)
 		return
 	}
@@ -258,7 +267,7 @@ func (s *Server) around(router *mux.Router) http.Handler {
 			}
 			s.metrics.observe(rec.route, rec.status, time.Since(start))
 			s.log.Info("request", "requestId", id, "method", methodForLog(r.Method), "route", rec.route, "status", rec.status,
-				"duration", time.Since(start).Round(time.Microsecond))
+				"durationMs", float64(time.Since(start).Microseconds())/1000)
 		}()
 		if r.URL.IsAbs() || r.URL.Host != "" { // a proxy's form of request: we are none
 			h.Set("Connection", "close")
@@ -374,6 +383,23 @@ type boundedConn struct {
 	net.Conn
 	closed  atomic.Bool
 	release func()
+}
+
+// goError is how net/http ends the status line of what it refuses itself, before
+// any handler: a request that is none, headers that are too large.
+const goError = "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
+
+// Write gives what net/http refuses itself the form and the headers of every other
+// error of ours.
+func (c *boundedConn) Write(p []byte) (int, error) {
+	line, rest, found := bytes.Cut(p, []byte("\r\n"))
+	if !found || !bytes.HasPrefix(line, []byte("HTTP/1.1 4")) || !bytes.HasPrefix(append([]byte("\r\n"), rest[:min(len(rest), len(goError))]...), []byte(goError)) {
+		return c.Conn.Write(p)
+	}
+	body := `{"error":"the request is no valid HTTP request","code":"invalid_request"}`
+	_, err := fmt.Fprintf(c.Conn, "%s\r\nCache-Control: no-store\r\nContent-Length: %d\r\nContent-Type: application/json\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n%s",
+		line, len(body), body)
+	return len(p), err
 }
 
 // Close frees the slot, once.

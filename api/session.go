@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 // what belongs to them in the table sessions.
 type sessions struct {
 	manager *scs.SessionManager
+	pool    *pgxpool.Pool
 	origin  *http.CrossOriginProtection
 	cookie  http.Cookie // without value
 	clock   func() time.Time
@@ -28,7 +30,7 @@ func newSessions(pool *pgxpool.Pool, baseURL string, clock func() time.Time) (*s
 	// Not scs.New: it starts a goroutine for a store in memory, which never ends.
 	manager := &scs.SessionManager{Store: sessionStore{pool}, HashTokenInStore: true, Lifetime: sessionLifetime, IdleTimeout: sessionIdle,
 		Codec: scs.GobCodec{}}
-	s := &sessions{manager: manager, origin: http.NewCrossOriginProtection(), clock: clock}
+	s := &sessions{manager: manager, pool: pool, origin: http.NewCrossOriginProtection(), clock: clock}
 	if err := s.origin.AddTrustedOrigin(baseURL); err != nil {
 		return nil, err
 	}
@@ -145,6 +147,36 @@ func (s *session) end() error {
 	return s.manager.Destroy(s.data)
 }
 
+// endAll ends every session of a customer. Whose a session is stands in its data
+// alone, so all are read: it is asked for once in a long time.
+func (s *sessions) endAll(ctx context.Context, customer string) error {
+	all, err := sessionStore{s.pool}.ofAll(ctx)
+	if err != nil {
+		return err
+	}
+	for hash, data := range all {
+		_, values, err := s.manager.Codec.Decode(data)
+		if err != nil || values[sessionCustomer] != customer {
+			continue
+		}
+		if err := (sessionStore{s.pool}).DeleteCtx(ctx, hash); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// count is how many sessions of a customer there are, as endAll would end them.
+func (s *sessions) count(ctx context.Context, customer string) (n int, err error) {
+	all, err := sessionStore{s.pool}.ofAll(ctx)
+	for _, data := range all {
+		if _, values, err := s.manager.Codec.Decode(data); err == nil && values[sessionCustomer] == customer {
+			n++
+		}
+	}
+	return n, err
+}
+
 // keep writes a session that has changed, and its cookie, before the answer.
 func (s *sessions) keep(w http.ResponseWriter, changed *session) error {
 	if changed == nil || !changed.changed {
@@ -180,6 +212,22 @@ func (s sessionStore) FindCtx(ctx context.Context, hash string) ([]byte, bool, e
 		return nil, false, nil
 	}
 	return data, err == nil, err
+}
+
+// ofAll returns the data of every session by its token's hash.
+func (s sessionStore) ofAll(ctx context.Context) (map[string][]byte, error) {
+	rows, err := s.pool.Query(ctx, `select token_hash, data from sessions where p = 0`)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string][]byte{}
+	var hash string
+	var data []byte
+	_, err = pgx.ForEachRow(rows, []any{&hash, &data}, func() error {
+		all[hash] = slices.Clone(data)
+		return nil
+	})
+	return all, err
 }
 
 // CommitCtx writes a session.
@@ -304,6 +352,12 @@ func (s *Server) servePrincipal(c *call, bearer string) error {
 	return err
 }
 
+// A member of no organization, and one of several who has chosen none.
+var (
+	errNoOrganization = policy.Refuse(commands.CodeForbidden, "", "organization credential required")
+	errChooseFirst    = policy.Refuse(commands.CodeForbidden, "", "choose an organization first")
+)
+
 // onlyOrganization chooses for a member of one organization.
 func (s *Server) onlyOrganization(ctx context.Context, as *session) error {
 	list, err := s.projections.Memberships(ctx, as.customer)
@@ -311,9 +365,9 @@ func (s *Server) onlyOrganization(ctx context.Context, as *session) error {
 	case err != nil:
 		return ofHistory(err)
 	case len(list) == 0:
-		return policy.Refuse(commands.CodeForbidden, "", "organization credential required")
+		return errNoOrganization
 	case len(list) > 1:
-		return policy.Refuse(commands.CodeForbidden, "", "choose an organization first")
+		return errChooseFirst
 	}
 	as.choose(list[0].OrgID)
 	return nil

@@ -109,12 +109,26 @@ func (s *Server) signedInAs(ctx context.Context, session *session) (signedInAs, 
 	return as, nil
 }
 
+// signOutRequest says how far signing out goes.
+type signOutRequest struct {
+	Everywhere bool `json:"everywhere,omitempty" jsonschema_description:"Every session of the customer ends, on whatever device: for a lost one."`
+}
+
 var signOut = &operation{
 	id: "sign_out", method: http.MethodPost, path: "/api/auth/sign-out",
-	summary:  "End the session.",
-	signedIn: true, input: reflect.TypeFor[struct{}](), output: reflect.TypeFor[state](),
+	summary:  "End the session, or every session of whoever is signed in.",
+	signedIn: true, input: reflect.TypeFor[signOutRequest](), output: reflect.TypeFor[state](),
 	example: `{}`, errors: []int{400, 401, 403, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {
+		var in signOutRequest
+		if err := canon.DecodeChecked(c.body, &in); err != nil {
+			return reply{}, err
+		}
+		if in.Everywhere {
+			if err := s.sessions.endAll(c.request.Context(), c.session.customer); err != nil {
+				return reply{}, unavailable(err)
+			}
+		}
 		if err := c.session.end(); err != nil {
 			return reply{}, unavailable(err)
 		}

@@ -50,6 +50,7 @@ var verifyRecord = &operation{
 	cors:    true,
 	summary: "Check what you were handed: a signed record, or a whole answer with its receipt. Every member is held against the signed record or named as not covered. Free.",
 	input:   reflect.TypeFor[signedDocument](), parses: true, output: reflect.TypeFor[verification](),
+	query: []parameter{{"wait", "proof: wait up to 2 s for a checkpoint that covers the record.", object{"type": "string", "enum": []any{"proof"}}}},
 	limit: limitVerify, errors: []int{400, 413, 429, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		if err := s.mayAsk(toVerify, c); err != nil {

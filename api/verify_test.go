@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -534,7 +537,7 @@ func TestPanicAndOverload(t *testing.T) {
 	a := answerTo("/api/panic")
 	n.refused(a, 500, "internal_error", "")
 	id := a.header.Get("X-Request-Id")
-	if string(a.body) != `{"code":"internal_error","error":"internal error"}` || !strings.HasPrefix(id, "req_") {
+	if Plain(string(a.body)) != `{"code":"internal_error","error":"internal error"}` || !strings.HasPrefix(id, "req_") {
 		t.Errorf("%v, request %s", a, id)
 	}
 	if line := linesWith(n.log.String(), id); !strings.Contains(line, "panic: broken") || !strings.Contains(line, `"status":500`) {
@@ -555,4 +558,46 @@ func TestPanicAndOverload(t *testing.T) {
 		<-n.server.seats
 	}
 	n.wants(answerTo("/api/pricing"), 200)
+}
+
+// The kit that is sold says how a review is done; these are its steps A1, A2 and A5
+// in its own words. Its export and its checkpoints are not walked here.
+func TestTheVerificationKitStepByStep(t *testing.T) {
+	t.Parallel()
+	interpreter, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("Node.js is not installed")
+	}
+	n := startNode(t, setup{})
+	dir := t.TempDir()
+	keep := func(name string, text []byte) string {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return filepath.Join(dir, name)
+	}
+	kit := filepath.Join("catalog", "files", "verification-kit", "verify.mjs")
+	keys := keep("jwks.json", n.get("/.well-known/jwks.json").body) // A1
+	verify := func(file string) (string, bool) {
+		out, err := exec.CommandContext(t.Context(), interpreter, kit, "--keys", keys, file).CombinedOutput()
+		return string(out), err == nil
+	}
+	for name, answer := range n.handed(n.issueKey()) {
+		file := keep(strings.ReplaceAll(name, "/", "-")+".json", jcsOf(t, answer))
+		if out, valid := verify(file); !valid { // A2
+			t.Errorf("%s: %s", name, out)
+		}
+	}
+	_, run := n.runWorkflow(n.issueKey(), verdicts[3].body)
+	for name, change := range map[string]func(map[string]any){ // A5
+		"record": func(m map[string]any) { m["receipt"].(map[string]any)["record"].(map[string]any)["decision"] = "allow" },
+		"answer": func(m map[string]any) { m["risk"] = "low" },
+		"time":   func(m map[string]any) { m["createdAt"] = "2020-01-01T00:00:00.000Z" },
+	} {
+		forged := copyOf(t, run)
+		change(forged)
+		if out, valid := verify(keep("forged.json", jcsOf(t, forged))); valid || !strings.Contains(out, "INVALID") {
+			t.Errorf("%s: %s", name, out)
+		}
+	}
 }

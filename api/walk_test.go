@@ -1,7 +1,10 @@
 package api_test
 
 import (
+	"strings"
 	"testing"
+
+	"github.com/chromedp/chromedp"
 
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
@@ -18,4 +21,69 @@ func TestWalkTryACommand(t *testing.T) {
 	w.see("Safer:")
 	w.shoot("home-verdict")
 	w.fits("/")
+}
+
+// TestWalkReviews: a decision that needs a review, its approval, the receipt that
+// contradicts another one, and where they are found again.
+func TestWalkReviews(t *testing.T) {
+	s := newSite(t, ledgertest.New(t))
+	c := newCrew(t, s, "business", "acme.example")
+	c.activate(t, toolPolicy)
+	for _, key := range []string{"k1", "k2"} {
+		c.decide(t, toolBody(key, "agent-7", "write", "critical")).decision(t)
+	}
+	denied := c.decide(t, toolBody("k3", "agent-8", "drop", "low")).decision(t)
+	c.report(t, denied, "mcp", "fulfilled")
+	c.decide(t, decisionBody("k4", weather)).decision(t)
+	w := s.openWindow(t)
+	w.as(c.people["admin"])
+	w.open("/reviews")
+	w.shoot("reviews")
+	w.press("agent-7 wants to call write of files")
+	w.see("Your verdict")
+	w.shoot("review")
+	w.fill("reason", "the archive may go")
+	w.press("Approve this action")
+	w.see("This is the next one.")
+	w.fill("reason", "not twice")
+	w.press("Reject it")
+	w.see("Nothing waits for a review.")
+	w.open("/decisions")
+	w.shoot("decisions")
+	w.press("Violations")
+	w.see("call drop of files")
+	w.press("agent-8")
+	w.see("What was compared with what")
+	w.shoot("decision")
+	for _, path := range []string{"/reviews", "/decisions", "/decisions/" + denied.Record.DecisionID, "/reviews/" + denied.Record.DecisionID} {
+		w.fits(path)
+	}
+}
+
+// TestWalkPolicies: from a template to a version in force, its preview on the way.
+func TestWalkPolicies(t *testing.T) {
+	s := newSite(t, ledgertest.New(t))
+	c := newCrew(t, s, "team", "acme.example")
+	c.decide(t, decisionBody("k1", weather))
+	w := s.openWindow(t)
+	w.as(c.people["owner"])
+	w.open("/policies")
+	w.press("Start from strict")
+	w.see("1 of 1 would change.")
+	w.do(chromedp.SendKeys("#policy", " ,", chromedp.ByQuery)) // the check follows what is typed
+	w.see("Not a policy yet")
+	w.open("/policies/new?template=strict")
+	w.shoot("policy-editor")
+	w.press("Keep as a draft")
+	w.see("Put it in force")
+	w.open("/policies")
+	w.shoot("policies")
+	places := []string{"/overview", "/policies", "/policies/1", "/policies/new", "/members", "/keys", "/account", "/ledger", "/verify", "/pricing", "/", "/sign-in"}
+	for _, path := range places {
+		w.fits(path)
+	}
+	for _, path := range []string{"/overview", "/members", "/keys", "/account", "/ledger", "/pricing", "/sign-in"} {
+		w.open(path)
+		w.shoot(strings.Trim(path, "/"))
+	}
 }

@@ -84,6 +84,11 @@ func (s *Server) recordNotice(r *http.Request, n notice) error {
 		if err != nil || !ours {
 			return err
 		}
+		if product, known := s.app.Product(done.Product); known && !pays(done, product.PriceCents) {
+			s.log.Error("a checkout paid something else than its product costs, and nothing was given for it: refund it or grant the entitlement",
+				"requestId", requestID(r.Context()), "product", done.Product, "amountCents", done.AmountCents)
+			return nil // sending it again would not change it
+		}
 		return s.app.FulfilCheckout(ctx, from, done)
 	case "charge.refunded", "refund.updated", "refund.failed", "charge.dispute.created", "charge.dispute.closed":
 		fact, matters, err := readRefund(n.Type, n.Data.Object)
@@ -101,6 +106,11 @@ func (s *Server) recordNotice(r *http.Request, n notice) error {
 		return err
 	}
 	return s.app.RecordSubscription(ctx, from, customer, fact)
+}
+
+// pays says whether a checkout paid what its product costs. Tax may come on top.
+func pays(done commands.CompletedCheckout, cents int64) bool {
+	return done.AmountCents >= cents && (done.Currency == "" || done.Currency == "usd")
 }
 
 var subscriptionChanges = map[string]string{
@@ -121,6 +131,7 @@ func readCheckout(object jsontext.Value) (done commands.CompletedCheckout, ours 
 		ClientReferenceID string            `json:"client_reference_id"`
 		CustomerEmail     string            `json:"customer_email"`
 		AmountTotal       int64             `json:"amount_total"`
+		Currency          string            `json:"currency"`
 		Metadata          map[string]string `json:"metadata"`
 		CustomerDetails   struct {
 			Email string `json:"email"`
@@ -134,7 +145,7 @@ func readCheckout(object jsontext.Value) (done commands.CompletedCheckout, ours 
 		return done, false, nil
 	}
 	done = commands.CompletedCheckout{Session: o.ID, Customer: o.Customer, Payment: o.PaymentIntent, Product: o.Metadata["slug"],
-		Reference: o.ClientReferenceID, Email: o.CustomerDetails.Email, AmountCents: o.AmountTotal}
+		Reference: o.ClientReferenceID, Email: o.CustomerDetails.Email, AmountCents: o.AmountTotal, Currency: o.Currency}
 	if done.Email == "" {
 		done.Email = o.CustomerEmail
 	}

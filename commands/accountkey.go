@@ -77,7 +77,7 @@ func (a *App) AccountKeys(ctx context.Context, customerID string) ([]AccountKey,
 	list := []AccountKey{}
 	for _, e := range history.Events {
 		var requested events.KeyRequested
-		if err := canon.Decode(e.Payload, &requested); err != nil {
+		if err := e.Read(&requested); err != nil {
 			return nil, err
 		}
 		known, err := a.lookUpKey(ctx, requested.ID)
@@ -104,4 +104,12 @@ func (a *App) RevokeAccountKey(ctx context.Context, customerID, keyID string) er
 		return errNoKey
 	}
 	return a.revokeKey(ctx, list[i].id, customerID, "revoked in the account")
+}
+
+// AccountUsage counts the free calls that all keys of an account have used of the
+// month.
+func (a *App) AccountUsage(ctx context.Context, customerID string) (Usage, error) {
+	now := a.now()
+	used, err := a.Ledger.Version(ctx, ledger.ServiceTenant, usageStream(Caller{CustomerID: customerID}, now))
+	return Usage{Used: used, Remaining: max(FreeCallsPerMonth-used, 0), ResetsAt: nextMonth(now)}, refusal(err)
 }

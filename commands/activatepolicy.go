@@ -64,7 +64,7 @@ func (s policies) apply(e ledger.Event) (policies, error) {
 	switch e.Type {
 	case events.TypePolicyDrafted:
 		var d events.PolicyDrafted
-		if err := canon.Decode(e.Payload, &d); err != nil {
+		if err := e.Read(&d); err != nil {
 			return s, err
 		}
 		if canon.Hash(d.Policy) != d.PolicyHash {
@@ -77,7 +77,7 @@ func (s policies) apply(e ledger.Event) (policies, error) {
 			Author: d.Author, Lint: d.Lint, DraftedAt: Stamp(e.Occurred()), actor: e.Actor})
 	case events.TypePolicyActivated:
 		var v events.PolicyActivated
-		if err := canon.Decode(e.Payload, &v); err != nil {
+		if err := e.Read(&v); err != nil {
 			return s, err
 		}
 		if canon.Hash(v.Policy) != v.PolicyHash || v.Version != len(s.activations)+1 {

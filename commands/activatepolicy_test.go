@@ -89,10 +89,10 @@ func TestDraftsAreRefusedAsTheLintSays(t *testing.T) {
 	a := openApp(t, ledgertest.New(t), newClock())
 	orgID, operator := newOrganization(t, a, "team")
 	for _, bad := range []string{
-		``, `[]`, `null`, `{}`, `{"policyId":""}`, `{"policyId":"default","version":1}`, `{"policyId":"default","extra":1}`,
+		``, `[]`, `null`, `{}`, `{"policyId":""}`, `{"policyId":"default","version":2}`, `{"policyId":"default","extra":1}`,
 		`{"policyId":"default","policyId":"default"}`, `{"PolicyId":"default"}`, `{"policyId":"default","requireHttps":"yes"}`,
 		`{"policyId":"default","allowedHosts":["https://api.example.com"]}`, `{"policyId":"default","allowedHosts":["a:70000"]}`,
-		`{"policyId":"default","allowedHosts":["a.*.com"]}`, `{"policyId":"default","allowedHosts":null}`,
+		`{"policyId":"default","allowedHosts":["a.*.com"]}`,
 		`{"policyId":"default","allowedPayTo":["0x833589fCD6eDb6E08f4c7C32D4f71b54bdA0291f"]}`,
 		`{"policyId":"default","maxUsdPerTransaction":-1}`, `{"policyId":"default","maxUsdPerTransaction":0.1000000000000000055511}`,
 		`{"policyId":"default","allowedHosts":["api.example.com"],"blockedHosts":["example.com"]}`,

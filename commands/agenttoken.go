@@ -153,7 +153,9 @@ func (a *App) readAccessToken(text string) (accessClaims, error) {
 		jwt.WithIssuer(a.BaseURL), jwt.WithAudience(a.BaseURL), jwt.WithExpirationRequired(), jwt.WithTimeFunc(a.Clock))
 	var claims accessClaims
 	_, err := parser.ParseWithClaims(text, &claims, func(t *jwt.Token) (any, error) {
-		if t.Header["typ"] != tokenType {
+		// RFC 7515 section 4.1.11: what a token calls critical is understood or refused,
+		// and we understand nothing.
+		if _, critical := t.Header["crit"]; critical || t.Header["typ"] != tokenType {
 			return nil, jwt.ErrTokenUnverifiable
 		}
 		for _, key := range a.TokenKeys {

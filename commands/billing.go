@@ -10,7 +10,6 @@ import (
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy"
-	"github.com/countersign/countersign/policy/canon"
 )
 
 // What the checkout provider told stands in billing/<provider customer>, and what
@@ -36,7 +35,7 @@ func (b billing) apply(e ledger.Event) (billing, error) {
 	switch e.Type {
 	case events.TypeCustomerBound:
 		var bound events.CustomerBound
-		if err := canon.Decode(e.Payload, &bound); err != nil {
+		if err := e.Read(&bound); err != nil {
 			return b, err
 		}
 		if b.boundTo == "" {
@@ -47,7 +46,7 @@ func (b billing) apply(e ledger.Event) (billing, error) {
 		}
 	case events.TypePurchaseFulfilled:
 		var p events.PurchaseFulfilled
-		if err := canon.Decode(e.Payload, &p); err != nil {
+		if err := e.Read(&p); err != nil {
 			return b, err
 		}
 		if known, ok := b.purchases[p.Session]; !ok || p.PurchaseID < known.PurchaseID {
@@ -55,7 +54,7 @@ func (b billing) apply(e ledger.Event) (billing, error) {
 		}
 	case events.TypeSubscriptionUpdated:
 		var s events.SubscriptionUpdated
-		if err := canon.Decode(e.Payload, &s); err != nil {
+		if err := e.Read(&s); err != nil {
 			return b, err
 		}
 		if known, ok := b.subscriptions[s.Subscription]; !ok || compareFacts(s, known) > 0 {
@@ -108,7 +107,7 @@ func (p payment) apply(e ledger.Event) (payment, error) {
 		return p, nil
 	}
 	var r events.PurchaseRefunded
-	if err := canon.Decode(e.Payload, &r); err != nil {
+	if err := e.Read(&r); err != nil {
 		return p, err
 	}
 	switch {
@@ -218,7 +217,7 @@ func (a *App) markSentBack(ctx context.Context, acc *account) error {
 		}
 		for _, e := range history.Events {
 			var bought events.PurchaseFulfilled
-			if err := canon.Decode(e.Payload, &bought); err != nil {
+			if err := e.Read(&bought); err != nil {
 				return err
 			}
 			paid, err := a.readPayment(ctx, bought.PaymentID)
@@ -289,13 +288,13 @@ func (acc account) apply(e ledger.Event, now time.Time) (account, error) {
 	switch e.Type {
 	case events.TypeCustomerCreated:
 		var created events.CustomerCreated
-		if err := clearMembers(e, &created); err != nil {
+		if err := e.Read(&created); err != nil {
 			return acc, err
 		}
 		acc.dataKey, acc.created = created.Subject, e
 	case events.TypeCustomerBound:
 		var bound events.CustomerBound
-		if err := canon.Decode(e.Payload, &bound); err != nil {
+		if err := e.Read(&bound); err != nil {
 			return acc, err
 		}
 		if !slices.Contains(acc.providers, bound.ProviderCustomer) {
@@ -303,13 +302,13 @@ func (acc account) apply(e ledger.Event, now time.Time) (account, error) {
 		}
 	case events.TypeEntitlementGranted:
 		var granted events.EntitlementGranted
-		if err := canon.Decode(e.Payload, &granted); err != nil {
+		if err := e.Read(&granted); err != nil {
 			return acc, err
 		}
 		return acc.grant(granted, now)
 	case events.TypeEntitlementRevoked:
 		var revoked events.EntitlementRevoked
-		if err := canon.Decode(e.Payload, &revoked); err != nil {
+		if err := e.Read(&revoked); err != nil {
 			return acc, err
 		}
 		acc.revoked[revoked.Product] = true

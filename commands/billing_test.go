@@ -20,7 +20,7 @@ func told(t interface{ Fatal(...any) }, eventType string, stored any) ledger.Eve
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ledger.Event{Type: eventType, Payload: payload}
+	return ledger.Event{Type: eventType, SchemaVersion: 1, Payload: payload}
 }
 
 func foldBilling(t interface{ Fatal(...any) }, list []ledger.Event) billing {

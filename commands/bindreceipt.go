@@ -86,7 +86,7 @@ func (c decisionCase) apply(e ledger.Event) (decisionCase, error) {
 		return c.decide(e)
 	case events.TypeApprovalRecorded:
 		var stored events.ApprovalRecorded
-		if err := canon.Decode(e.Payload, &stored); err != nil {
+		if err := e.Read(&stored); err != nil {
 			return c, err
 		}
 		record, err := assurance.ReadApproval(stored.Record)

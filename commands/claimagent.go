@@ -86,18 +86,18 @@ func (a *App) vouch(ctx context.Context, g agent, customer, method string, facts
 		_, err := a.appendAgent(ctx, g, customer, ledger.Hash{}, nil, facts...)
 		return err
 	}
-	verified := events.AgentVerified{ClientID: g.id, CustomerID: customer, Method: method, CreditCents: agentCreditCents}
+	verified := events.AgentVerified{ClientID: g.id, CustomerID: customer, Method: method, CreditCents: AgentCreditCents}
 	key := ledger.IdemKey("credit", customer)
 	had, err := a.Ledger.ByKey(ctx, ledger.ServiceTenant, key, ledger.Hash{})
 	if err != nil {
 		return err
 	}
 	if had == nil {
-		payload, err := canon.Marshal(events.CreditGranted{ClientID: g.id, CustomerID: customer, Cents: agentCreditCents})
+		payload, err := canon.Marshal(events.CreditGranted{ClientID: g.id, CustomerID: customer, Cents: AgentCreditCents})
 		if err != nil {
 			return err
 		}
-		granted := []ledger.Draft{{Stream: creditedStream, Expect: ledger.Any(creditedCustomers), ID: a.NewID("evt_"),
+		granted := []ledger.Draft{{Stream: creditedStream, Expect: ledger.Any(CreditedCustomers), ID: a.NewID("evt_"),
 			Type: events.TypeCreditGranted, SchemaVersion: 1, Actor: customer, Payload: payload}}
 		result, err := a.appendAgent(ctx, g, customer, key, granted, slices.Concat(facts, []fact{{events.TypeAgentVerified, verified}})...)
 		switch {

@@ -64,7 +64,7 @@ func (a *App) drawn(ctx context.Context, stream string) (ledger.History, int, er
 		return last, 0, err
 	}
 	var call events.CallCompleted
-	err = clearMembers(last.Events[0], &call)
+	err = last.Events[0].Read(&call)
 	return last, call.UsedCents, err
 }
 

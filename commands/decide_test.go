@@ -311,9 +311,7 @@ func TestDecisionOfAnErasedAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer owner.Close(ctx)
-	if _, err := owner.Exec(ctx, `update subject_keys set subject_ref = '', kek_id = '', wrapped_key = '', destroyed_us = 1 where key_id = $1`, payload.Sealed.KeyID); err != nil {
-		t.Fatal(err)
-	}
+	erase(t, a, orgID, payload.Sealed.KeyID)
 	c.add(61 * time.Second) // the longest that an unwrapped key lives
 	keys := func() (n int) {
 		if err := owner.QueryRow(ctx, `select count(*) from subject_keys where tenant = $1`, orgID).Scan(&n); err != nil {
@@ -587,4 +585,13 @@ func TestFaultBackendsKilledUnderLoad(t *testing.T) {
 		t.Errorf("%d decisions stored for %d keys", len(stored), len(journal))
 	}
 	clean(t, last)
+}
+
+// erase destroys a data key, as the operator does.
+func erase(t *testing.T, a *commands.App, tenant, keyID string) {
+	t.Helper()
+	got, err := a.EraseSubject(t.Context(), commands.Erasure{Tenant: tenant, KeyID: keyID, Reason: "asked for", RequestedBy: "cus_1", ApprovedBy: "cus_2"})
+	if err != nil || got != keyID {
+		t.Fatal(got, err)
+	}
 }

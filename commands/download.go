@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -142,13 +143,14 @@ func (a *App) ConsumeDownload(ctx context.Context, token string) (Product, error
 	if err != nil {
 		return Product{}, err
 	}
-	payload, err := canon.Marshal(events.DownloadConsumed{PurchaseID: l.purchaseID, Product: l.product.Slug, FileHash: l.product.FileHash()})
+	purchase := strings.TrimSuffix(l.purchaseID, sentAgain)
+	payload, err := canon.Marshal(events.DownloadConsumed{PurchaseID: purchase, Product: l.product.Slug, FileHash: l.product.FileHash()})
 	if err != nil {
 		return Product{}, err
 	}
 	result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, IdemKey: l.key(), Drafts: []ledger.Draft{{
 		Stream: downloadStream(l.purchaseID), Expect: ledger.Any(maxDownloads), ID: a.NewID("evt_"), Type: events.TypeDownloadConsumed,
-		SchemaVersion: 1, Actor: l.purchaseID, Payload: payload}}})
+		SchemaVersion: 1, Actor: purchase, Payload: payload}}})
 	switch {
 	case errors.Is(err, ledger.ErrLimit):
 		return Product{}, errNoDownloads

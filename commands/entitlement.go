@@ -208,7 +208,7 @@ func (a *App) CustomerByEmail(ctx context.Context, email string) (string, error)
 		return "", errNoCustomer
 	}
 	var created events.CustomerCreated
-	err = clearMembers(stored[0], &created)
+	err = stored[0].Read(&created)
 	return created.CustomerID, err
 }
 

@@ -22,6 +22,7 @@ type CompletedCheckout struct {
 	Reference    string // cus_… of who was signed in then; else empty
 	Email        string // as typed at the checkout
 	AmountCents  int64
+	Currency     string // ISO 4217 in lower case, as the provider writes it; empty if it did not say
 }
 
 var customerID = regexp.MustCompile(`^cus_[0-9A-HJKMNP-TV-Z]{26}$`)

@@ -25,10 +25,11 @@ const (
 	cachedKeys     = 10_000 // API keys whose streams a node remembers
 	cachedPolicies = 1000   // policies in normal form; each may have thousands of entries
 
-	// agentCreditCents are given to the first agent of each of the first
-	// creditedCustomers: the first $1 of calls of the first 100 verified agents.
-	agentCreditCents  = 100
-	creditedCustomers = 100
+	// AgentCreditCents are given to the first agent of each of the first customers:
+	// the first $1 of calls of the first 100 verified agents.
+	AgentCreditCents = 100
+	// CreditedCustomers is of how many customers the first agent gets that.
+	CreditedCustomers = 100
 
 	maxName       = 200              // characters of a name that people give
 	maxReason     = 1000             // characters: enough for a sentence and a ticket

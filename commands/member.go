@@ -65,7 +65,7 @@ func (a *App) openMember(ctx context.Context, e ledger.Event, added *events.Memb
 			return err
 		}
 	}
-	return clearMembers(e, added)
+	return e.Read(added)
 }
 
 // AddMember gives somebody a role, or a member another one. Only an owner makes

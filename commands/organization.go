@@ -54,26 +54,26 @@ func (o organization) apply(e ledger.Event) (organization, error) {
 	switch e.Type {
 	case events.TypeOrganizationCreated:
 		var created events.OrganizationCreated
-		if err := canon.Decode(e.Payload, &created); err != nil {
+		if err := e.Read(&created); err != nil {
 			return o, err
 		}
 		o.id, o.name, o.plan, o.state, o.created = e.Tenant, created.Name, created.Plan, StateActive, e.Occurred()
 		o.arguments = ArgumentsReviews
 	case events.TypeOrganizationUpdated:
 		var updated events.OrganizationUpdated
-		if err := canon.Decode(e.Payload, &updated); err != nil {
+		if err := e.Read(&updated); err != nil {
 			return o, err
 		}
 		return o.update(updated)
 	case events.TypeMemberAdded:
 		var added events.MemberAdded
-		if err := clearMembers(e, &added); err != nil {
+		if err := e.Read(&added); err != nil {
 			return o, err
 		}
 		o.members = withMember(o.members, added.MemberID, added.Role)
 	case events.TypeMemberRemoved:
 		var removed events.MemberRemoved
-		if err := canon.Decode(e.Payload, &removed); err != nil {
+		if err := e.Read(&removed); err != nil {
 			return o, err
 		}
 		o.members = withMember(o.members, removed.MemberID, "")
@@ -352,7 +352,7 @@ func (a *App) EnsureCustomer(ctx context.Context, address string) (string, error
 			}
 		}
 		var created events.CustomerCreated
-		err = clearMembers(stored[0], &created)
+		err = stored[0].Read(&created)
 		return created.CustomerID, err
 	})
 }

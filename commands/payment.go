@@ -11,7 +11,6 @@ import (
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
-	"github.com/countersign/countersign/policy/canon"
 )
 
 // Payment is an x402 payment as its buyer signed it: an authorization to transfer
@@ -143,23 +142,23 @@ func (s paymentState) apply(e ledger.Event) (paymentState, error) {
 	switch e.Type {
 	case events.TypePaymentClaimed:
 		s.state, s.claimedAt = PaymentIsClaimed, e.Occurred()
-		err = canon.Decode(e.Payload, &s.claim)
+		err = e.Read(&s.claim)
 	case events.TypePaymentUnknown:
 		s.state = PaymentIsUnknown
 	case events.TypePaymentSettled:
 		s.state = PaymentIsSettled
-		err = canon.Decode(e.Payload, &s.settled)
+		err = e.Read(&s.settled)
 	case events.TypePaymentRefused:
 		s.state = PaymentIsRefused
-		err = canon.Decode(e.Payload, &s.refused)
+		err = e.Read(&s.refused)
 	case events.TypeRefundRequested:
 		s.refund, s.requested = "requested", &events.RefundRequested{}
-		err = canon.Decode(e.Payload, s.requested)
+		err = e.Read(s.requested)
 	case events.TypeRefundApproved:
 		s.refund = "approved"
 	case events.TypeRefundSent:
 		s.refund = "sent"
-		err = canon.Decode(e.Payload, &s.sent)
+		err = e.Read(&s.sent)
 	}
 	return s, err
 }

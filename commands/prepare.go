@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"maps"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -9,8 +10,6 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy"
-	"github.com/countersign/countersign/policy/actionsafety"
-	"github.com/countersign/countersign/policy/attest"
 	"github.com/countersign/countersign/policy/canon"
 )
 
@@ -63,8 +62,9 @@ type receiptRecord struct {
 	Workflow       *events.Workflow `json:"workflow,omitempty"`
 }
 
-// sign makes the receipt and puts it into the answer, with what else a service
-// says only when it is recorded: a workflow, an attestation.
+// sign makes the receipt and puts it into the answer, with what else the service's
+// declaration says of it: that it is kept as a workflow, that it signs a statement of
+// its own.
 func (a *App) sign(ctx context.Context, call Call, p *prepared) error {
 	signer, guard, err := a.signer(ctx)
 	if err != nil {
@@ -86,16 +86,18 @@ func (a *App) sign(ctx context.Context, call Call, p *prepared) error {
 		}
 	}
 	members := map[string]any{}
-	switch call.Service.Operation {
-	case actionsafety.Run.Operation:
-		if record.Workflow, err = newWorkflow(p.answer.Body, now); err == nil {
-			members = workflowMembers(*record.Workflow, a.BaseURL)
+	if call.Service.Workflow {
+		if record.Workflow, err = newWorkflow(p.answer.Body, now); err != nil {
+			return err
 		}
-	case attest.Service.Operation:
-		members, err = a.attestation(signer, call.Body, now)
+		maps.Copy(members, workflowMembers(*record.Workflow, a.BaseURL))
 	}
-	if err != nil {
-		return err
+	if call.Service.Statement != nil {
+		stated, err := a.statement(signer, *call.Service.Statement, call.Body, now)
+		if err != nil {
+			return err
+		}
+		maps.Copy(members, stated)
 	}
 	if p.record, err = signer.Sign(seal.TypeReceipt, record); err != nil {
 		return err

@@ -33,7 +33,7 @@ type judged struct {
 func judgedOf(e ledger.Event) (judged, error) {
 	var stored events.DecisionRecorded // its personal members are not looked at
 	var j judged
-	if err := json.Unmarshal(e.Payload, &stored); err != nil {
+	if err := e.Read(&stored); err != nil {
 		return j, err
 	}
 	if stored.Asserted != nil {

@@ -2,117 +2,13 @@ package commands
 
 import (
 	"context"
-	"errors"
 	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/countersign/countersign/ledger"
-	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/assurance"
-)
-
-// Roles of members, and the two that are not members': a bearer token, and the
-// operator at the command line.
-const (
-	RoleOwner     = "owner"
-	RoleAdmin     = "admin"
-	RoleDeveloper = "developer"
-	RoleAuditor   = "auditor"
-	RoleToken     = "token"
-	RoleOperator  = "operator"
-)
-
-// Roles lists the roles a member may have, the mightiest first.
-var Roles = []string{RoleOwner, RoleAdmin, RoleDeveloper, RoleAuditor}
-
-// Scopes a token may have.
-const (
-	ScopeDecide  = "assurance:decide"
-	ScopeReceipt = "assurance:receipt"
-	ScopeRead    = "assurance:read"
-	ScopeExport  = "export:read"
-	ScopeDraft   = "policy:draft"
-)
-
-// Scopes lists every scope of a token.
-var Scopes = []string{ScopeDecide, ScopeReceipt, ScopeRead, ScopeExport, ScopeDraft}
-
-// Right is what a principal may want to do.
-type Right string
-
-// The rights within an organization.
-const (
-	RightDecide   Right = "decide"
-	RightReceipt  Right = "bind receipt"
-	RightRead     Right = "read history" // a developer sees the own records only: Principal.OwnOnly
-	RightExport   Right = "export"
-	RightDraft    Right = "draft policy"
-	RightPolicies Right = "read policies"
-	RightActivate Right = "activate policy"
-	RightMembers  Right = "read members and tokens"
-	RightManage   Right = "change members and tokens"
-	RightApprove  Right = "resolve a decision"
-	RightErase    Right = "erase a subject"
-)
-
-// grant says who has a right.
-type grant struct {
-	roles    []string
-	scopes   []string // of a token, each of which is enough; none: no token has it
-	fresh    bool     // only within 10 minutes of signing in
-	evidence bool     // stays open for 90 days after the plan has ended
-}
-
-// grants is the one table of role or scope x right: the checks, and the test
-// that walks every cell, read it.
-var grants = map[Right]grant{
-	RightDecide:   {roles: []string{RoleOwner, RoleAdmin, RoleDeveloper}, scopes: []string{ScopeDecide}},
-	RightReceipt:  {roles: []string{RoleOwner, RoleAdmin, RoleDeveloper}, scopes: []string{ScopeReceipt}},
-	RightRead:     {roles: []string{RoleOwner, RoleAdmin, RoleDeveloper, RoleAuditor, RoleOperator}, scopes: []string{ScopeRead}, evidence: true},
-	RightExport:   {roles: []string{RoleOwner, RoleAdmin, RoleAuditor, RoleOperator}, scopes: []string{ScopeExport}, evidence: true},
-	RightDraft:    {roles: []string{RoleOwner, RoleAdmin, RoleDeveloper, RoleOperator}, scopes: []string{ScopeDraft}},
-	RightPolicies: {roles: []string{RoleOwner, RoleAdmin, RoleDeveloper, RoleAuditor, RoleOperator}, scopes: []string{ScopeRead, ScopeDraft}, evidence: true},
-	RightActivate: {roles: []string{RoleOwner, RoleAdmin, RoleOperator}, fresh: true},
-	RightMembers:  {roles: []string{RoleOwner, RoleAdmin, RoleAuditor, RoleOperator}},
-	RightManage:   {roles: []string{RoleOwner, RoleAdmin, RoleOperator}, fresh: true},
-	RightApprove:  {roles: []string{RoleOwner, RoleAdmin}},
-	RightErase:    {roles: []string{RoleOwner, RoleOperator}, fresh: true},
-}
-
-// ScopeOf is the least scope with which a token has a right; empty if no token has
-// it.
-func ScopeOf(right Right) string { return grants[right].scope() }
-
-func (g grant) scope() string {
-	if len(g.scopes) == 0 {
-		return ""
-	}
-	return g.scopes[0]
-}
-
-// RoleMay says whether a role has a right, as far as the role alone decides.
-func RoleMay(role string, right Right) bool { return slices.Contains(grants[right].roles, role) }
-
-// Codes of refusals about credentials and organizations.
-const (
-	CodeForbidden      = "forbidden"
-	CodeConflict       = "conflict"
-	CodeNoActivePolicy = "no_active_policy"
-)
-
-func forbidden(message string) error { return policy.Refuse(CodeForbidden, "", message) }
-
-// ErrNoOrganizationCredential is a request without any credential.
-var ErrNoOrganizationCredential = policy.Refuse(CodeUnauthorized, "", "authentication required")
-
-var (
-	errToken           = policy.Refuse(CodeUnauthorized, "", "invalid or expired token")
-	errOtherCredential = forbidden("organization credential required")
-	errOtherKind       = policy.Refuse(CodeInsufficientScope, "", "organization credential required")
-	errPlan            = forbidden("organization plan required")
-	errSuspended       = forbidden("organization is suspended")
 )
 
 // Principal is who acts for an organization: a token or a signed-in member.
@@ -134,43 +30,6 @@ type Principal struct {
 	evidence  bool   // and the days in which evidence stays readable are not over
 	deciders  int    // how many members may activate and approve
 	arguments string // which decisions keep the arguments of tools
-}
-
-// May answers whether the principal has a right: nil, or the 403 that says what
-// is missing first: the plan, the scope or role, a fresh sign-in; or that the
-// organization is suspended.
-func (p Principal) May(right Right) error {
-	g, known := grants[right]
-	switch {
-	case !known:
-		return forbidden("unknown right")
-	case p.lapsed && !(g.evidence && p.evidence) && p.Role != RoleOperator:
-		return errPlan
-	}
-	if err := p.has(g); err != nil {
-		return err
-	}
-	if p.suspended && p.Role != RoleOperator {
-		return errSuspended
-	}
-	return nil
-}
-
-func (p Principal) has(g grant) error {
-	switch {
-	case p.Role == RoleToken && len(g.scopes) == 0:
-		return forbidden("a signed-in session is required")
-	case p.Role == RoleToken && !slices.ContainsFunc(g.scopes, func(scope string) bool { return slices.Contains(p.Scopes, scope) }):
-		return policy.Refuse(CodeInsufficientScope, "", "missing scope "+g.scope())
-	case p.Role != RoleToken && len(g.scopes) > 0 && !slices.Contains(g.roles, p.Role):
-		return forbidden("missing scope " + g.scope())
-	case p.Role != RoleToken && !slices.Contains(g.roles, p.Role):
-		return forbidden("missing role " + strings.Join(slices.DeleteFunc(slices.Clone(g.roles),
-			func(role string) bool { return role == RoleOperator }), " or "))
-	case g.fresh && !p.FreshSignIn && p.Role != RoleOperator:
-		return forbidden("sign in again to do this")
-	}
-	return nil
 }
 
 // OwnOnly says whether the principal sees only the records that the own member
@@ -224,67 +83,6 @@ func (p Principal) Allows(address string) bool {
 	}
 	ip, err := netip.ParseAddr(address)
 	return err == nil && slices.ContainsFunc(p.addresses, func(n netip.Prefix) bool { return n.Contains(ip.Unmap()) })
-}
-
-// AuthenticateOrganization returns the principal behind a bearer token. A
-// malformed, unknown, expired or revoked one is CodeUnauthorized, in one text and
-// after one comparison; a good credential of another kind, an API key or an
-// agent's access token, is CodeInsufficientScope. What
-// it knows of token and organization may be a moment old: an append names the
-// Guards, a read asks Confirm.
-func (a *App) AuthenticateOrganization(ctx context.Context, bearer string) (Principal, error) {
-	if strings.HasPrefix(bearer, keyPrefix) {
-		if _, err := a.Authenticate(ctx, bearer); err != nil {
-			if errors.Is(err, errUnauthorized) {
-				err = errToken
-			}
-			return Principal{}, err
-		}
-		return Principal{}, errOtherKind
-	}
-	if strings.HasPrefix(bearer, tokenPrefix) {
-		p, err := a.tokenPrincipal(ctx, bearer)
-		return p, refusal(err)
-	}
-	if _, err := a.AuthenticateAgent(ctx, bearer); err != nil {
-		return Principal{}, err
-	}
-	return Principal{}, errOtherKind
-}
-
-// SessionPrincipal returns the principal of a signed-in member. Not a member (any
-// more) is CodeForbidden.
-func (a *App) SessionPrincipal(ctx context.Context, orgID, member string, signedIn time.Time) (Principal, error) {
-	o, err := a.organizationOf(ctx, orgID)
-	if err != nil {
-		return Principal{}, refusal(err)
-	}
-	role, isMember := o.members[member]
-	if !isMember { // but perhaps has become one elsewhere
-		a.forgetOrganization(orgID)
-		if o, err = a.organizationOf(ctx, orgID); err != nil {
-			return Principal{}, refusal(err)
-		}
-		if role, isMember = o.members[member]; !isMember {
-			return Principal{}, errOtherCredential
-		}
-	}
-	p := o.principal(a.Clock())
-	p.ActorID, p.Member, p.Role = member, member, role
-	p.FreshSignIn = a.Clock().Sub(signedIn) < freshSignIn
-	return p, nil
-}
-
-// Operator is the command line, which may do for an organization what its owner
-// may but for deciding and approving. It is recorded as such.
-func (a *App) Operator(ctx context.Context, orgID string) (Principal, error) {
-	o, err := a.organizationOf(ctx, orgID)
-	if err != nil {
-		return Principal{}, refusal(err)
-	}
-	p := o.principal(a.Clock())
-	p.ActorID, p.Member, p.Role = "operator", "operator", RoleOperator
-	return p, nil
 }
 
 // principal is what the organization says about anybody who acts for it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/base64"
 	"encoding/hex"
 
 	"github.com/countersign/countersign/ledger"
@@ -20,16 +21,18 @@ const purchaseOperation = "purchase_product"
 type Fulfilment struct {
 	PurchaseID, Product string
 	Link                DownloadLink
+	ClaimSecret         string // by which its buyer is known when the payment is sent again; empty for who is not
 	Payment             Receipt
 }
 
-var errSignIn = policy.Refuse(CodeConflict, "", "sign in with the e-mail of the order")
+var errSignIn = policy.Refuse(CodeConflict, "", "sign in with the e-mail of the order, or send the claimSecret of the first answer")
 
 // PurchaseProduct sells a one-time product for a payment. With an e-mail address
 // the purchase belongs to its customer, who is made one if need be: that is safe,
-// since only whoever receives mail there can sign in. Errors: those of Pay, and
+// since only whoever receives mail there can sign in. The claim secret is that of
+// the first answer, or empty. Errors: those of Pay, and
 // of a payment sent again by who may not be its buyer CodeConflict.
-func (a *App) PurchaseProduct(ctx context.Context, product Product, email string, p Payment) (Fulfilment, error) {
+func (a *App) PurchaseProduct(ctx context.Context, product Product, email, claimSecret string, p Payment) (Fulfilment, error) {
 	address := ""
 	if email != "" {
 		var err error
@@ -53,13 +56,49 @@ func (a *App) PurchaseProduct(ctx context.Context, product Product, email string
 	if err := canon.Decode(receipt.Events[0].Payload, &bought); err != nil {
 		return Fulfilment{}, err
 	}
-	if receipt.Replayed {
-		if err := a.mayFetchAgain(ctx, bought, p); err != nil {
+	done := Fulfilment{PurchaseID: bought.PurchaseID, Product: bought.Product, Payment: receipt}
+	links := bought.PurchaseID
+	switch {
+	case !receipt.Replayed || a.isBuyer(bought, claimSecret, p):
+		done.ClaimSecret = a.claimSecret(bought.PurchaseID)
+	default:
+		if err := a.mayFetchAgain(ctx, bought, address); err != nil {
 			return Fulfilment{}, err
 		}
+		links += sentAgain
 	}
-	link, err := a.mintDownload(ctx, bought.PurchaseID, bought.Product)
-	return Fulfilment{bought.PurchaseID, bought.Product, link, receipt}, err
+	done.Link, err = a.mintDownload(ctx, links, bought.Product)
+	return done, err
+}
+
+// sentAgain marks the links that a payment sent again has made, in place of whose
+// a purchase's are: their downloads are counted apart, so that nobody uses the
+// buyer's up.
+const sentAgain = "/again"
+
+// claimSecret is what a purchase's first answer tells its buyer and nobody else can
+// know: it is made from the purchase with a key of the vault, and kept nowhere.
+func (a *App) claimSecret(purchaseID string) string {
+	if a.Vault == nil {
+		return ""
+	}
+	secret := a.Vault.Reference(ledger.ServiceTenant, "claim:"+purchaseID)
+	return "svcc_" + base64.RawURLEncoding.EncodeToString(secret[:])
+}
+
+// buyerRef is an e-mail address as a purchase keeps it, to know it again.
+func (a *App) buyerRef(address string) string {
+	return a.Vault.Reference(ledger.ServiceTenant, "buyer:"+address).String()
+}
+
+// isBuyer says whether a payment that was sent again comes from who sent it first.
+// Once settled, its authorization and signature are on the chain for everybody to
+// copy; the claim secret and the payment identifier are not.
+func (a *App) isBuyer(bought events.PurchaseFulfilled, claimSecret string, p Payment) bool {
+	same := func(got, want string) bool {
+		return want != "" && subtle.ConstantTimeCompare([]byte(got), []byte(want)) == 1
+	}
+	return same(claimSecret, a.claimSecret(bought.PurchaseID)) || same(identifierHash(p), bought.IdentifierHash)
 }
 
 // promiseProduct is what a purchase records when its payment has settled.
@@ -75,6 +114,7 @@ func (a *App) promiseProduct(ctx context.Context, product Product, address strin
 		if bought.CustomerID, err = a.EnsureCustomer(ctx, address); err != nil {
 			return Promise{}, err
 		}
+		bought.BuyerRef = a.buyerRef(address)
 	}
 	prepare := func(stream, eventType string, joins bool, stored any) error {
 		payload, err := canon.Marshal(stored)
@@ -99,24 +139,27 @@ func identifierHash(p Payment) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// mayFetchAgain says whether a payment sent again gets a link. Once settled, its
-// authorization and signature are on the chain for everybody to copy; the payment
-// identifier is not. Who sent one must send it again. Where none was sent, a link
-// is given until the first download, since its answer may have been lost, and for
-// 15 minutes from then.
-func (a *App) mayFetchAgain(ctx context.Context, bought events.PurchaseFulfilled, p Payment) error {
-	if bought.IdentifierHash != "" {
-		if subtle.ConstantTimeCompare([]byte(identifierHash(p)), []byte(bought.IdentifierHash)) != 1 {
+// mayFetchAgain says whether a payment sent again by who has not shown to be its
+// buyer gets a link. Who sent a payment identifier must send it again, and an e-mail
+// address likewise: neither is on the chain. Where neither was sent, none may be
+// now, and a link is given until the first download, since its answer may have been
+// lost, and for 15 minutes from then.
+func (a *App) mayFetchAgain(ctx context.Context, bought events.PurchaseFulfilled, address string) error {
+	ref := ""
+	if address != "" && a.Vault != nil {
+		ref = a.buyerRef(address)
+	}
+	if bought.IdentifierHash != "" || (bought.CustomerID != "" || address != "") && (ref == "" || ref != bought.BuyerRef) {
+		return errSignIn
+	}
+	for _, links := range []string{bought.PurchaseID, bought.PurchaseID + sentAgain} {
+		history, err := a.Ledger.Read(ctx, ledger.ServiceTenant, downloadStream(links))
+		if err != nil {
+			return refusal(err)
+		}
+		if len(history.Events) > 0 && a.now().Sub(history.Events[0].Occurred()) >= fetchAgain {
 			return errSignIn
 		}
-		return nil
-	}
-	history, err := a.Ledger.Read(ctx, ledger.ServiceTenant, downloadStream(bought.PurchaseID))
-	if err != nil {
-		return refusal(err)
-	}
-	if len(history.Events) > 0 && a.now().Sub(history.Events[0].Occurred()) >= fetchAgain {
-		return errSignIn
 	}
 	return nil
 }

@@ -142,7 +142,7 @@ func (g *agent) apply(e ledger.Event, now time.Time) error {
 	switch e.Type {
 	case events.TypeAgentRegistered:
 		var registered events.AgentRegistered
-		if err := clearMembers(e, &registered); err != nil {
+		if err := e.Read(&registered); err != nil {
 			return err
 		}
 		if n, err := hex.Decode(g.hash[:], []byte(registered.SecretHash)); err != nil || n != len(g.hash) {
@@ -151,19 +151,19 @@ func (g *agent) apply(e ledger.Event, now time.Time) error {
 		g.id, g.dataKey = registered.ClientID, registered.Subject
 	case events.TypeAgentVerified:
 		var verified events.AgentVerified
-		if err := canon.Decode(e.Payload, &verified); err != nil {
+		if err := e.Read(&verified); err != nil {
 			return err
 		}
 		g.verified, g.credit = true, verified.CreditCents
 	case events.TypeAgentClaimed:
 		var claimed events.AgentClaimed
-		if err := canon.Decode(e.Payload, &claimed); err != nil {
+		if err := e.Read(&claimed); err != nil {
 			return err
 		}
 		g.customer = claimed.CustomerID
 	case events.TypeAccessTokenRevoked:
 		var revoked events.AccessTokenRevoked
-		if err := canon.Decode(e.Payload, &revoked); err != nil {
+		if err := e.Read(&revoked); err != nil {
 			return err
 		}
 		if revoked.TokenID == "" {

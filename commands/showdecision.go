@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -67,16 +68,52 @@ func (c *DecisionCase) add(ctx context.Context, a *App, e ledger.Event) error {
 		return canon.Decode(s.Record, c.Receipt)
 	}
 	c.Decided, c.Erased = envelope, erased
-	record := s.Record
-	if erased { // commitments stand in the place of these members
-		record = canon.Put(record, []byte(`""`), "subject", "agentId")
-		record = canon.Put(record, []byte(`""`), "subject", "purpose")
-	}
-	if c.Record, err = assurance.ReadDecision(record); err != nil {
+	if c.Record, err = readable(s.Record, erased); err != nil {
 		return err
 	}
 	if s.ToolArguments != nil && canon.Hash(s.ToolArguments) == c.Record.Normalized.ToolArgumentsHash {
 		c.Arguments = s.ToolArguments
 	}
 	return nil
+}
+
+// readable reads a decision record. Of an erased one commitments stand in the place
+// of the members that are gone.
+func readable(record jsontext.Value, erased bool) (assurance.DecisionRecord, error) {
+	if erased {
+		record = canon.Put(record, []byte(`""`), "subject", "agentId")
+		record = canon.Put(record, []byte(`""`), "subject", "purpose")
+	}
+	return assurance.ReadDecision(record)
+}
+
+// DecisionRecords reads the records of decisions by their sequence in the
+// organization, as a list shows them: those that the read models named, so that
+// whose they are was looked at before.
+func (a *App) DecisionRecords(ctx context.Context, p Principal, sequences []int64) (map[int64]assurance.DecisionRecord, error) {
+	if err := p.May(RightRead); err != nil {
+		return nil, err
+	}
+	found, err := a.Ledger.BySequence(ctx, p.OrgID, sequences)
+	if err != nil {
+		return nil, refusal(err)
+	}
+	records := make(map[int64]assurance.DecisionRecord, len(found))
+	for sequence, e := range found {
+		s, err := a.open(ctx, e)
+		erased := errors.Is(err, ledger.ErrErased)
+		if err != nil && !erased {
+			return nil, refusal(err)
+		}
+		if records[sequence], err = readable(s.Record, erased); err != nil {
+			return nil, err
+		}
+	}
+	return records, nil
+}
+
+// SequenceAt is the first sequence of the organization at or after a time.
+func (a *App) SequenceAt(ctx context.Context, p Principal, t time.Time) (int64, error) {
+	sequence, err := a.sequenceAt(ctx, p.OrgID, t)
+	return sequence, refusal(err)
 }

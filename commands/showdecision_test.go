@@ -64,6 +64,7 @@ func TestArgumentsOfToolsAreKeptForTheReviewer(t *testing.T) {
 			t.Errorf("%s holds the arguments in the clear: %v", stream.Events[0].Payload, err)
 		}
 	}
+	clean(t, a)
 	owner, err := pgx.Connect(t.Context(), db.OwnerURL)
 	if err != nil {
 		t.Fatal(err)
@@ -92,5 +93,4 @@ func TestArgumentsOfToolsAreKeptForTheReviewer(t *testing.T) {
 	if erased != 5 {
 		t.Errorf("%d decisions", erased)
 	}
-	clean(t, a)
 }

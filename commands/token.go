@@ -7,16 +7,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"net/netip"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
-	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 )
 
@@ -51,7 +48,7 @@ func (t organizationToken) apply(e ledger.Event) (organizationToken, error) {
 	switch e.Type {
 	case events.TypeOrganizationTokenIssued:
 		var issued events.OrganizationTokenIssued
-		if err := canon.Decode(e.Payload, &issued); err != nil {
+		if err := e.Read(&issued); err != nil {
 			return t, err
 		}
 		if n, err := hex.Decode(t.hash[:], []byte(issued.SecretHash)); err != nil || n != len(t.hash) {
@@ -75,7 +72,7 @@ func (t organizationToken) apply(e ledger.Event) (organizationToken, error) {
 		}
 	case events.TypeOrganizationTokenRevoked:
 		var revoked events.OrganizationTokenRevoked
-		if err := canon.Decode(e.Payload, &revoked); err != nil {
+		if err := e.Read(&revoked); err != nil {
 			return t, err
 		}
 		at, err := time.Parse(time.RFC3339, revoked.EffectiveAt)
@@ -191,17 +188,6 @@ func (a *App) tokensOf(ctx context.Context, orgID string) ([]organizationToken, 
 	return tokens, nil
 }
 
-// TokenOrder is what a token shall be. The zero value of each member has a good
-// meaning: all three assurance scopes, 90 days, from anywhere, no predecessor.
-type TokenOrder struct {
-	Name      string
-	Scopes    []string
-	Days      int
-	Addresses []string // networks such as 192.0.2.0/24
-	Member    string   // whose token it shall be; the principal's own by default
-	Rotates   string   // id of the token this one follows; that one lives 24 h longer
-}
-
 // TokenInfo is what anybody may know of a token.
 type TokenInfo struct {
 	TokenID   string   `json:"tokenId"`
@@ -213,104 +199,6 @@ type TokenInfo struct {
 	ExpiresAt string   `json:"expiresAt" jsonschema:"format=date-time"`
 	Addresses []string `json:"addresses"`
 	State     string   `json:"state" jsonschema:"enum=active,enum=rotating,enum=expired,enum=revoked"`
-}
-
-// IssuedToken is a token just made. Token is shown once and kept nowhere.
-type IssuedToken struct {
-	Token string `json:"token"`
-	TokenInfo
-}
-
-// IssueToken makes a token for the principal's organization. Refusals: those of
-// May, and those about the order.
-func (a *App) IssueToken(ctx context.Context, p Principal, order TokenOrder) (IssuedToken, error) {
-	p, err := a.Permit(ctx, p, RightManage)
-	if err != nil {
-		return IssuedToken{}, err
-	}
-	order, err = order.check()
-	if err != nil {
-		return IssuedToken{}, err
-	}
-	return attemptAs(ctx, a, p, RightManage, func(ctx context.Context, p Principal) (IssuedToken, error) {
-		return a.issueToken(ctx, p, order)
-	})
-}
-
-func (o TokenOrder) check() (TokenOrder, error) {
-	if len(o.Scopes) == 0 {
-		o.Scopes = []string{ScopeDecide, ScopeReceipt, ScopeRead}
-	}
-	o.Scopes = slices.Compact(slices.Sorted(slices.Values(o.Scopes)))
-	for _, scope := range o.Scopes {
-		if !slices.Contains(Scopes, scope) {
-			return o, policy.Refuse("invalid_enum", "/scopes", "scopes holds a scope that does not exist")
-		}
-	}
-	if o.Days == 0 {
-		o.Days = tokenDays
-	}
-	if o.Days < 1 || o.Days > maxTokenDays {
-		return o, policy.Refuse("out_of_range", "/expiresInDays", "expiresInDays must be 1 to 365")
-	}
-	if o.Name != "" {
-		if err := checkText("name", o.Name, maxName); err != nil {
-			return o, err
-		}
-	}
-	if len(o.Addresses) > maxAddresses {
-		return o, policy.Refuse("too_many_items", "/addresses", "addresses must have at most 100 items")
-	}
-	for i, text := range o.Addresses {
-		network, err := netip.ParsePrefix(text)
-		if err != nil {
-			ip, err := netip.ParseAddr(text)
-			if err != nil || ip.Zone() != "" {
-				return o, policy.Refuse("out_of_range", "/addresses", "addresses must hold networks such as 192.0.2.0/24")
-			}
-			network = netip.PrefixFrom(ip, ip.BitLen())
-		}
-		o.Addresses[i] = network.Masked().String()
-	}
-	return o, nil
-}
-
-func (a *App) issueToken(ctx context.Context, p Principal, order TokenOrder) (IssuedToken, error) {
-	now := a.now()
-	if order.Member != "" {
-		o, err := a.organizationOf(ctx, p.OrgID) // p guards it
-		if err != nil {
-			return IssuedToken{}, err
-		}
-		if o.members[order.Member] == "" {
-			return IssuedToken{}, a.settled(ctx, p, nil, errNoMember)
-		}
-	}
-	text, id, secret := newCredential(tokenPrefix)
-	hash := sha256.Sum256(secret)
-	event := events.OrganizationTokenIssued{
-		TokenID: id, Name: order.Name, SecretHash: hex.EncodeToString(hash[:]), Scopes: order.Scopes, CreatedBy: p.Member,
-		ExpiresAt: Stamp(now.AddDate(0, 0, order.Days)), Addresses: order.Addresses, Member: order.Member, Rotates: order.Rotates,
-	}
-	drafts := []ledger.Draft{{Stream: tokenStream(id), Expect: ledger.New(), Type: events.TypeOrganizationTokenIssued}}
-	stored := []any{event}
-	if order.Rotates != "" {
-		old, err := a.readToken(ctx, p.OrgID, order.Rotates)
-		if err != nil {
-			return IssuedToken{}, err
-		}
-		if !old.live(now) {
-			return IssuedToken{}, policy.Refuse(CodeNotFound, "", "token not found")
-		}
-		drafts = append(drafts, ledger.Draft{Stream: tokenStream(old.id), Expect: old.at(), Type: events.TypeOrganizationTokenRevoked})
-		stored = append(stored, events.OrganizationTokenRevoked{TokenID: old.id, Reason: "rotated", EffectiveAt: Stamp(now.Add(rotationOverlap))})
-	}
-	appended, err := a.appendAs(ctx, p, drafts, stored)
-	if err != nil {
-		return IssuedToken{}, err
-	}
-	t, err := organizationToken{}.apply(appended[0])
-	return IssuedToken{Token: text, TokenInfo: t.info(now)}, err
 }
 
 // at demands that the token's stream still ends where it was read.
@@ -355,38 +243,6 @@ func (a *App) Tokens(ctx context.Context, p Principal) ([]TokenInfo, error) {
 	return list, nil
 }
 
-// RevokeToken ends a token at once. Revoking it again changes nothing; an id of
-// another organization is as unknown as any.
-func (a *App) RevokeToken(ctx context.Context, p Principal, id, reason string) error {
-	p, err := a.Permit(ctx, p, RightManage)
-	if err != nil {
-		return err
-	}
-	if reason == "" {
-		reason = "revoked"
-	}
-	if err := checkText("reason", reason, maxReason); err != nil {
-		return err
-	}
-	_, err = attemptAs(ctx, a, p, RightManage, func(ctx context.Context, p Principal) (struct{}, error) {
-		now := a.now()
-		t, err := a.readToken(ctx, p.OrgID, id)
-		if err != nil {
-			return struct{}{}, err
-		}
-		if t.id == "" {
-			return struct{}{}, policy.Refuse(CodeNotFound, "", "token not found")
-		}
-		if !t.revoked.IsZero() && !now.Before(t.revoked) {
-			return struct{}{}, nil
-		}
-		_, err = a.appendAs(ctx, p, []ledger.Draft{{Stream: tokenStream(id), Expect: t.at(), Type: events.TypeOrganizationTokenRevoked}},
-			[]any{events.OrganizationTokenRevoked{TokenID: id, Reason: reason, EffectiveAt: Stamp(now)}})
-		return struct{}{}, err
-	})
-	return err
-}
-
 // appendAs appends for a principal what has no personal members, under its
 // guards: the rights it was judged by are those it has at that position.
 func (a *App) appendAs(ctx context.Context, p Principal, drafts []ledger.Draft, stored []any) ([]ledger.Event, error) {
@@ -404,7 +260,3 @@ func (a *App) appendAs(ctx context.Context, p Principal, drafts []ledger.Draft, 
 	a.forgetOrganization(p.OrgID)
 	return result.Events, err
 }
-
-// clearMembers reads the members of a payload that are not personal; those stay the
-// commitments they are stored as.
-func clearMembers(e ledger.Event, stored any) error { return json.Unmarshal(e.Payload, stored) }

@@ -13,7 +13,6 @@ import (
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy"
-	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/policy/normal"
 )
 
@@ -57,13 +56,13 @@ func (w webhooks) apply(e ledger.Event) (webhooks, error) {
 	switch e.Type {
 	case events.TypeWebhookCreated:
 		var created events.WebhookCreated
-		if err := clearMembers(e, &created); err != nil {
+		if err := e.Read(&created); err != nil {
 			return w, err
 		}
 		return append(w, webhook{id: created.WebhookID, name: created.Name, topics: created.Topics, created: e.Occurred(), creation: e}), nil
 	case events.TypeWebhookRotated:
 		var rotated events.WebhookRotated
-		if err := clearMembers(e, &rotated); err != nil {
+		if err := e.Read(&rotated); err != nil {
 			return w, err
 		}
 		until, err := time.Parse(time.RFC3339, rotated.PreviousUntil)
@@ -74,7 +73,7 @@ func (w webhooks) apply(e ledger.Event) (webhooks, error) {
 		hook.rotations, hook.previousUntil = append(hook.rotations, e), until
 	case events.TypeWebhookRemoved:
 		var removed events.WebhookRemoved
-		if err := canon.Decode(e.Payload, &removed); err != nil {
+		if err := e.Read(&removed); err != nil {
 			return w, err
 		}
 		hook := w.find(removed.WebhookID)

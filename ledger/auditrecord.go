@@ -293,6 +293,8 @@ func (r *audit) dataKeys(ctx context.Context) error {
 				fault("destroyed_us", "the key was destroyed, and no event subject.erased says so")
 			case destroyed != nil && *destroyed != e.occurredUS:
 				fault("destroyed_us", "want %d, the time of the event at %d", e.occurredUS, e.position)
+			case destroyed != nil && len(reference)+len(wrapped)+len(kekID) > 0:
+				fault("wrapped_key", "want nothing but the time in the row of a destroyed key")
 			case destroyed != nil:
 			case said:
 				fault("wrapped_key", "the event at %d says that the key was destroyed, and it is here", e.position)

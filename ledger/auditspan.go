@@ -74,9 +74,13 @@ func (r *audit) span(ctx context.Context, from, to int64) spanResult {
 	names := map[string]string{}
 	for rows.Next() {
 		var e Event
-		if err := rawEvent(rows.RawValues(), &e, names); err != nil {
+		wrong, err := rawEvent(rows.RawValues(), &e, names)
+		if err != nil {
 			s.err = err
 			return s
+		}
+		if wrong != "" {
+			s.fault(eventFault(e.Position, wrong, "want 32 octets"))
 		}
 		if e.Position != next {
 			s.fault(eventFault(next, "pos", "it is missing: positions are dense"))
@@ -166,9 +170,10 @@ func groupFault(before, e edgeEvent) *Fault {
 
 // rawEvent reads a row as it came, in PostgreSQL's binary form: pgx's Scan costs a
 // third more. The payload lives until the next row; names that repeat are shared.
-func rawEvent(raw [][]byte, e *Event, names map[string]string) error {
+// wrong is a column whose length is not that of a hash.
+func rawEvent(raw [][]byte, e *Event, names map[string]string) (wrong string, err error) {
 	if len(raw) != 19 {
-		return fmt.Errorf("%d columns", len(raw))
+		return "", fmt.Errorf("%d columns", len(raw))
 	}
 	name := func(b []byte) string {
 		if shared, ok := names[string(b)]; ok {
@@ -200,9 +205,10 @@ func rawEvent(raw [][]byte, e *Event, names map[string]string) error {
 	e.Actor, e.KeyID = name(raw[11]), name(raw[12])
 	e.IdemKey, e.ContentHash, e.Payload = raw[13], raw[14], raw[15]
 	for i, h := range []*Hash{&e.PayloadHash, &e.Prev, &e.Hash} {
-		if copy(h[:], raw[16+i]) != len(h) {
-			return fmt.Errorf("%w: position %d", ErrTampered, e.Position)
+		copy(h[:], raw[16+i])
+		if len(raw[16+i]) != len(h) {
+			wrong = [...]string{"payload_hash", "prev", "hash"}[i]
 		}
 	}
-	return nil
+	return wrong, nil
 }

@@ -78,7 +78,7 @@ func (k Keyring) apply(e Event) error {
 		return k.activate(e)
 	case events.TypeSigningKeyRetired:
 		var retired events.SigningKeyRetired
-		if err := canon.Decode(e.Payload, &retired); err != nil {
+		if err := e.Read(&retired); err != nil {
 			return err
 		}
 		key, known := k[retired.KeyID]
@@ -97,7 +97,7 @@ func (k Keyring) apply(e Event) error {
 
 func (k Keyring) activate(e Event) error {
 	var stored events.SigningKeyActivated
-	if err := canon.Decode(e.Payload, &stored); err != nil {
+	if err := e.Read(&stored); err != nil {
 		return err
 	}
 	var record events.SigningKey

@@ -64,6 +64,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/countersign/countersign/ledger/events"
 )
 
 // ServiceTenant is the tenant of everything that belongs to no organization.
@@ -98,6 +100,10 @@ type Event struct {
 
 // Occurred is when the event was appended, by the clock of the node that did.
 func (e Event) Occurred() time.Time { return time.UnixMicro(e.OccurredUS).UTC() }
+
+// Read decodes the payload into the present struct of its type, to which stored
+// points, whatever schema version it was stored in (package ledger/events).
+func (e Event) Read(stored any) error { return events.Read(e.Type, e.SchemaVersion, e.Payload, stored) }
 
 // Errors for branching. Every one of them means that the append has left no
 // trace, except ErrUnknown.

@@ -15,7 +15,7 @@ const (
 	attempts     = 5               // of a command whose streams moved under it
 	recentKeys   = 65_536          // idempotency keys that answer replays without the database
 	cachedHeads  = 65_536          // streams counted with Any that the sequencer remembers
-	backOff      = 32              // batches by the lock path after another node was faster
+	backOff      = 4               // batches by the lock path after another node was faster: measured on two nodes, 32 left 4 % of the batches the fast path where the other wrote every 20 ms, 4 leave half to four fifths
 	lingerAbove  = 4               // events of the last batch from which waiting a moment pays
 	linger       = 50 * time.Microsecond
 	poolSize     = 20               // connections for reads and projections; the sequencer has its own

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
+
+	"github.com/countersign/countersign/ledger/events"
 )
 
 // heads is what planning needs to know of the table. The sequencer owns its
@@ -56,8 +59,9 @@ type outcome struct {
 type plan struct {
 	events   []Event
 	outcomes []outcome
-	guards   []Guard // streams that must not have a next version in the table
-	head     heads   // after the rows: position, hash, and what changed
+	guards   []Guard             // streams that must not have a next version in the table
+	head     heads               // after the rows: position, hash, and what changed
+	counted  map[streamName]bool // written with Any: the next one will be, too
 }
 
 // errUnknownHead says that the cached heads do not suffice for this batch.
@@ -78,7 +82,7 @@ func makePlan(origin string, nowUS int64, before *heads, appends []*Append) (pla
 	p := planner{
 		origin: origin, nowUS: nowUS, before: before,
 		keys: keyMap{}, guards: map[Guard]bool{},
-		plan: plan{head: heads{
+		plan: plan{counted: map[streamName]bool{}, head: heads{
 			position: before.position, hash: before.hash, epoch: before.epoch,
 			tenants: map[string]tenantHead{}, streams: map[streamName]int64{},
 		}},
@@ -185,6 +189,9 @@ func (p *planner) versions(a *Append) (versions []int64, refusal, err error) {
 		if !known {
 			last, known = p.version(s)
 		}
+		if d.Expect.kind == expectAny {
+			p.plan.counted[s] = true
+		}
 		switch {
 		case d.Expect.kind == expectAny && !known:
 			return nil, nil, errUnknownHead
@@ -230,6 +237,12 @@ func (p *planner) rows(a *Append, tenant tenantHead, versions []int64) outcome {
 	return outcome{events: p.plan.events[start:len(p.plan.events):len(p.plan.events)]}
 }
 
+// erases says whether a data key is to be destroyed with these rows: that is a
+// statement of its own in the same transaction, which only the lock path has.
+func (p *plan) erases() bool {
+	return slices.ContainsFunc(p.events, func(e Event) bool { return e.Type == events.TypeSubjectErased })
+}
+
 // settle turns replays of an append of the same batch into its own events, which
 // are committed by now.
 func (p *plan) settle() {
@@ -241,17 +254,32 @@ func (p *plan) settle() {
 	}
 }
 
-// advance makes the heads those after a committed plan. Only streams that are
-// counted (and so are cached already, or were read under the lock) are kept.
-func (h *heads) advance(after *heads) {
+// advance makes the heads those after a committed plan. Of streams only those are
+// kept that are counted: nearly all others are written once, and whoever writes
+// one again says at which version.
+func (h *heads) advance(after *heads, counted map[streamName]bool) {
 	h.position, h.hash = after.position, after.hash
 	maps.Copy(h.tenants, after.tenants)
-	maps.Copy(h.streams, after.streams)
-	if len(h.streams) > cachedHeads {
-		clear(h.streams)
+	for s, version := range after.streams {
+		if _, kept := h.streams[s]; kept || counted[s] {
+			h.streams[s] = version
+		}
 	}
-	if len(h.tenants) > cachedHeads {
-		clear(h.tenants)
+	halve(h.streams)
+	halve(h.tenants)
+}
+
+// halve forgets half of a cache that is full, whichever: without it every stream
+// that is counted would have to be read anew at once.
+func halve[K comparable, V any](cache map[K]V) {
+	if len(cache) <= cachedHeads {
+		return
+	}
+	for k := range cache {
+		if len(cache) <= cachedHeads/2 {
+			return
+		}
+		delete(cache, k)
 	}
 }
 

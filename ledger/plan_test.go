@@ -73,7 +73,7 @@ func (n *node) append(tb *table, now int64, r *rand.Rand, appends []*Append) (pl
 				tb.swap(n.cache, &p)
 				n.cache = nil
 			case tb.swap(n.cache, &p):
-				n.cache.advance(&p.head)
+				n.cache.advance(&p.head, p.counted)
 				maps.Copy(n.cache.keys.(keyMap), p.head.keys.(keyMap))
 				p.settle()
 				return p, true
@@ -89,8 +89,8 @@ func (n *node) append(tb *table, now int64, r *rand.Rand, appends []*Append) (pl
 	}
 	tb.events = append(tb.events, p.events...)
 	n.cache = &heads{epoch: 1, tenants: map[string]tenantHead{}, streams: map[streamName]int64{}, keys: keyMap{}}
-	n.cache.advance(h)
-	n.cache.advance(&p.head)
+	n.cache.advance(h, p.counted)
+	n.cache.advance(&p.head, p.counted)
 	p.settle()
 	return p, true
 }
@@ -231,5 +231,31 @@ func TestPlanRefusesARecordIssuedBeforeTheLastEvent(t *testing.T) {
 		if err != nil || !errors.Is(p.outcomes[0].err, tc.want) {
 			t.Errorf("%+v: %v, %v", tc, p.outcomes[0].err, err)
 		}
+	}
+}
+
+// Of the streams that a plan has written only those stay in memory that are
+// counted; and a full cache forgets a half, not everything.
+func TestOnlyCountedStreamsAreKept(t *testing.T) {
+	before := &heads{complete: true, epoch: 1, hash: Genesis("o/0", ""), tenants: map[string]tenantHead{}, streams: map[streamName]int64{}, keys: keyMap{}}
+	once, counted := simple("decision/1", "evt_1", New()), simple("usage/1", "evt_2", Any(9))
+	again := simple("usage/1", "evt_3", Expect{expectAt, 1}) // a counted stream, written by who has read it
+	for i, a := range []*Append{&once, &counted, &again} {
+		a.IdemKey = IdemKey("event", fmt.Sprint(i))
+	}
+	p, err := makePlan("o/0", 1, before, []*Append{&once, &counted, &again})
+	if err != nil || len(p.events) != 3 {
+		t.Fatalf("%d events, %v", len(p.events), err)
+	}
+	before.advance(&p.head, p.counted)
+	if _, kept := before.streams[streamName{"service", "decision/1"}]; kept || before.streams[streamName{"service", "usage/1"}] != 2 {
+		t.Errorf("%v", before.streams)
+	}
+	for n := range cachedHeads {
+		before.streams[streamName{"service", fmt.Sprint("usage/", n+2)}] = 1
+	}
+	before.advance(&p.head, nil)
+	if got := len(before.streams); got != cachedHeads/2 {
+		t.Errorf("%d streams of a full cache are left", got)
 	}
 }

@@ -145,7 +145,7 @@ func (l *Ledger) declared(ctx context.Context, size int64) (bool, error) {
 func declaration(e Event) (events.Rollback, bool) {
 	var stored events.RollbackDeclared
 	var record events.Rollback
-	ok := e.Type == events.TypeRollbackDeclared && canon.Decode(e.Payload, &stored) == nil && canon.Decode(stored.Record, &record) == nil
+	ok := e.Type == events.TypeRollbackDeclared && e.Read(&stored) == nil && canon.Decode(stored.Record, &record) == nil
 	return record, ok
 }
 

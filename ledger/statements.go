@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/ledger/events"
 )
 
 const columns = `pos, tenant, tseq, stream, version, event_id, type, schema_version, more, occurred_us,
@@ -188,6 +190,11 @@ func (s *sequencer) writeLocked(ctx context.Context, p *plan) error {
 	batch := &pgx.Batch{}
 	if len(p.events) > 0 {
 		batch.Queue(`insert into events (p, `+columns+`) select 0, r.* from `+rows+` r`, rowArguments(p.events)...)
+	}
+	for i := range p.events {
+		if e := &p.events[i]; e.Type == events.TypeSubjectErased {
+			batch.Queue(`select erase_subject($1, $2)`, e.Partition, e.Position)
+		}
 	}
 	batch.Queue(`update ledger_head set pos = $1, last_hash = $2 where p = 0`, p.head.position, p.head.hash[:])
 	batch.Queue(`commit`)

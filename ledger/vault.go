@@ -20,6 +20,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy/canon"
 )
 
@@ -143,6 +144,34 @@ func (v *Vault) Reference(tenant, subject string) Hash {
 // used if there is none yet.
 func (v *Vault) Subject(ctx context.Context, tenant, subject, newID string) (string, error) {
 	return v.ensure(ctx, tenant, newID, v.Reference(tenant, subject))
+}
+
+// Find returns the id of a subject's data key, empty where it has none or it was
+// destroyed.
+func (v *Vault) Find(ctx context.Context, tenant, subject string) (id string, err error) {
+	reference := v.Reference(tenant, subject)
+	err = v.ledger.row(ctx, `select key_id from subject_keys
+		where p = 0 and tenant = $1 and subject_ref = $2 and destroyed_us is null`, []any{tenant, reference[:]}, &id)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", nil
+	}
+	return id, err
+}
+
+// Erase destroys a subject's data key: the key is gone in the very transaction in
+// which the event subject.erased, a draft of the caller's, says so. This node
+// forgets it at once, others within a minute.
+func (v *Vault) Erase(ctx context.Context, tenant, keyID string, said Draft) (Result, error) {
+	if keyID == "subject_ref" {
+		return Result{}, errors.New("this data key names the subjects, and is none's")
+	}
+	said.Type, said.SchemaVersion, said.Stream, said.Expect = events.TypeSubjectErased, 1, "subject/"+keyID, New()
+	result, err := v.ledger.Append(ctx, Append{Tenant: tenant, IdemKey: IdemKey("erase", keyID),
+		ContentHash: sha256.Sum256([]byte(keyID)), Drafts: []Draft{said}})
+	v.mu.Lock()
+	delete(v.cache, tenant+"\x00"+keyID)
+	v.mu.Unlock()
+	return result, err
 }
 
 // ensure inserts a wrapped data key unless the subject has one, and returns the
@@ -311,22 +340,55 @@ func (v *Vault) Open(ctx context.Context, e Event, stored any) error {
 	return erased
 }
 
-func (v *Vault) open(ctx context.Context, e Event, box jsontext.Value, members map[string]jsontext.Value) error {
-	var s sealed
-	if err := json.Unmarshal(box, &s); err != nil {
-		return fmt.Errorf("%w: sealed member of %s", ErrTampered, e.ID)
+// Opening is what stands behind a commitment.
+type Opening struct {
+	Pointer string // in the payload
+	Salt    []byte // 32 octets
+	Value   jsontext.Value
+}
+
+// Openings are the openings of an event's payload, none where nothing is sealed.
+// Of an erased person's event it is ErrErased.
+func (v *Vault) Openings(ctx context.Context, e Event) ([]Opening, error) {
+	members, err := canon.Members(e.Payload)
+	if err != nil || members["sealed"] == nil {
+		return nil, err
 	}
-	key, err := v.dataKey(ctx, e.Tenant, s.KeyID)
+	found, err := v.openBox(ctx, e, members["sealed"])
+	if err != nil {
+		return nil, err
+	}
+	openings := make([]Opening, len(found))
+	for i, o := range found {
+		openings[i] = Opening(o)
+	}
+	return openings, nil
+}
+
+func (v *Vault) open(ctx context.Context, e Event, box jsontext.Value, members map[string]jsontext.Value) error {
+	openings, err := v.openBox(ctx, e, box)
 	if err != nil {
 		return err
 	}
+	return reopen(e, members, openings)
+}
+
+func (v *Vault) openBox(ctx context.Context, e Event, box jsontext.Value) ([]opening, error) {
+	var s sealed
+	if err := json.Unmarshal(box, &s); err != nil {
+		return nil, fmt.Errorf("%w: sealed member of %s", ErrTampered, e.ID)
+	}
+	key, err := v.dataKey(ctx, e.Tenant, s.KeyID)
+	if err != nil {
+		return nil, err
+	}
 	plain, err := key.Open(nil, s.Nonce, s.Box, s.additional(e.Tenant, e.ID))
 	if err != nil {
-		return fmt.Errorf("%w: sealed member of %s", ErrTampered, e.ID)
+		return nil, fmt.Errorf("%w: sealed member of %s", ErrTampered, e.ID)
 	}
 	var openings []opening
 	if err := json.Unmarshal(plain, &openings); err != nil {
-		return fmt.Errorf("%w: openings of %s", ErrTampered, e.ID)
+		return nil, fmt.Errorf("%w: openings of %s", ErrTampered, e.ID)
 	}
-	return reopen(e, members, openings)
+	return openings, nil
 }

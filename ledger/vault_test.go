@@ -2,7 +2,9 @@ package ledger_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -62,10 +64,7 @@ func TestVaultSealsAndOpens(t *testing.T) {
 	if _, err := l.OpenVault(ctx, bytes.Repeat([]byte{8}, 32)); !errors.Is(err, ledger.ErrWrongKEK) {
 		t.Errorf("another KEK: %v", err)
 	}
-	// Erasure comes with its own command; what it does to the row is enough here.
-	owner := must(pgx.Connect(ctx, db.OwnerURL))
-	defer owner.Close(ctx)
-	must(owner.Exec(ctx, `update subject_keys set subject_ref = '', kek_id = '', wrapped_key = '', destroyed_us = 1 where key_id = $1`, id))
+	erase(t, v, "service", id)
 	fresh, err := l.OpenVault(ctx, kek)
 	if err != nil {
 		t.Fatal(err)
@@ -74,5 +73,56 @@ func TestVaultSealsAndOpens(t *testing.T) {
 	if err := fresh.Open(ctx, e, &erased); !errors.Is(err, ledger.ErrErased) || erased.Plan != "free" {
 		t.Errorf("after erasure: %+v, %v", erased, err)
 	}
-	clean(t, l, 1) // the chain still verifies
+	clean(t, l, 2) // the chain still verifies
+}
+
+// erase destroys a data key, twice: the second time it is the same answer.
+func erase(t *testing.T, v *ledger.Vault, tenant, id string) {
+	t.Helper()
+	payload := []byte(fmt.Sprintf(`{"approvedBy":"cus_2","keyId":%q,"reason":"asked for","requestedBy":"cus_1"}`, id))
+	for n := range 2 {
+		result, err := v.Erase(t.Context(), tenant, id, ledger.Draft{ID: fmt.Sprint("evt_erased_", id, n), Actor: "operator", Payload: payload})
+		if err != nil || result.Replayed != (n == 1) {
+			t.Fatalf("erase: %+v, %v", result, err)
+		}
+	}
+}
+
+// The service can make data keys, and destroy one only together with the event that
+// says so.
+func TestTheApplicationDestroysNoKeyWithoutAnEvent(t *testing.T) {
+	db := ledgertest.New(t)
+	l := open(t, db)
+	v, err := l.OpenVault(t.Context(), bytes.Repeat([]byte{7}, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := must(v.Subject(t.Context(), "org_1", "agent:ada", "sub_1"))
+	if found := must(v.Find(t.Context(), "org_1", "agent:ada")); found != id {
+		t.Errorf("found %q", found)
+	}
+	conn := must(pgx.Connect(t.Context(), db.URL))
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	for _, statement := range []string{
+		`update subject_keys set wrapped_key = '' where key_id = 'sub_1'`,
+		`update subject_keys set destroyed_us = 1 where key_id = 'sub_1'`, `delete from subject_keys`,
+	} {
+		if _, err := conn.Exec(t.Context(), statement); err == nil {
+			t.Errorf("the application may: %s", statement)
+		}
+	}
+	// The function without such an event does nothing.
+	must(l.Append(t.Context(), one("s", ledger.New(), "a")))
+	must(conn.Exec(t.Context(), `select erase_subject(0::smallint, 1)`))
+	if found := must(v.Find(t.Context(), "org_1", "agent:ada")); found != id {
+		t.Error("the key is gone without an event")
+	}
+	if _, err := v.Erase(t.Context(), ledger.ServiceTenant, "subject_ref", ledger.Draft{ID: "evt_x", Payload: []byte(`{}`)}); err == nil {
+		t.Error("the key that names subjects was erased")
+	}
+	erase(t, v, "org_1", id)
+	if found := must(v.Find(t.Context(), "org_1", "agent:ada")); found != "" {
+		t.Errorf("after erasure: %q", found)
+	}
+	clean(t, l, 2)
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/ledgertest"
@@ -41,7 +40,7 @@ func TestVaultSealsInsideASignedRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	record := jsontext.Value(`{"decision":"allow","subject":{"agentId":"ada","runId":"r1"}}`)
+	record := jsontext.Value(`{"decision":"allow","decisionId":"1","subject":{"agentId":"ada","runId":"r1"}}`)
 	envelope, err := signer.Sign("application/vnd.svc.decision.v1+json", record)
 	if err != nil {
 		t.Fatal(err)
@@ -69,9 +68,7 @@ func TestVaultSealsInsideASignedRecord(t *testing.T) {
 		t.Errorf("the opened record does not verify: %v", err)
 	}
 
-	owner := must(pgx.Connect(ctx, db.OwnerURL))
-	defer owner.Close(ctx)
-	must(owner.Exec(ctx, `update subject_keys set subject_ref = '', kek_id = '', wrapped_key = '', destroyed_us = 1 where key_id = $1`, id))
+	erase(t, v, "org_1", id)
 	fresh, err := l.OpenVault(ctx, bytes.Repeat([]byte{7}, 32))
 	if err != nil {
 		t.Fatal(err)
@@ -79,13 +76,13 @@ func TestVaultSealsInsideASignedRecord(t *testing.T) {
 	if err := fresh.Open(ctx, result.Events[0], &opened); !errors.Is(err, ledger.ErrErased) || !strings.Contains(string(opened.Record), "$committed") {
 		t.Errorf("after erasure %s, %v", opened.Record, err)
 	}
-	clean(t, l, 2)
+	clean(t, l, 3)
 
 	// A record changed by somebody with the database and no key is found.
-	draft.Stream, draft.ID, draft.Payload = "decision/2", "evt_2", bytes.Replace(payload, []byte(`"allow"`), []byte(`"deny0"`), 1)
+	draft.Stream, draft.Type, draft.ID, draft.Payload = "other/2", "test.happened", "evt_2", bytes.Replace(payload, []byte(`"allow"`), []byte(`"deny0"`), 1)
 	must(l.Append(ctx, ledger.Append{Tenant: "org_1", Drafts: []ledger.Draft{draft}}))
 	report, err := l.VerifyDatabase(ctx, nil)
-	if err != nil || len(report.Faults) != 1 || report.Faults[0].Position != 3 || report.Faults[0].Column != "payload" {
+	if err != nil || len(report.Faults) != 1 || report.Faults[0].Position != 4 || report.Faults[0].Column != "payload" {
 		t.Errorf("a changed record: %v %v", report.Faults, err)
 	}
 }

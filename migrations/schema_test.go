@@ -122,6 +122,7 @@ func TestRightsOfTheService(t *testing.T) {
 		`insert into ledger_head (p, origin, last_hash) values (1, 'x', sha256('x'))`: forbidden,
 		`delete from ledger_head`:                                                     forbidden,
 		`delete from subject_keys`:                                                    forbidden,
+		`update subject_keys set wrapped_key = null`:                                  forbidden,
 		`truncate tiles, tree_head, checkpoints`:                                      "",
 		`delete from projection_checkpoint`:                                           "",
 		`delete from projection_dead`:                                                 "",
@@ -177,6 +178,7 @@ var validRows = map[string]row{
 	"sessions":              rowOf("p", "0", "token_hash", "'h'", "data", "'d'", "expires_at", "now()"),
 	"signin_links":          rowOf("p", "0", "subject_ref", "sha256('s')", "token_hash", "sha256('t')", "box", "'b'", "expires_at", "now()"),
 	"projection_dead":       rowOf("name", "'n'", "p", "0", "pos", "1", "tenant", "'t'", "stream", "'s'", "attempts", "0", "error", "'e'", "parked_us", "1"),
+	"webhook_deliveries":    rowOf("p", "0", "webhook_id", "'w'", "pos", "1", "topic", "'t'", "tenant", "'o'", "state", "'due'", "attempts", "0", "due_at", "now()", "status", "0", "error", "''"),
 }
 
 func TestChecks(t *testing.T) {
@@ -195,6 +197,8 @@ func TestChecks(t *testing.T) {
 		"sessions":              {"p": {"-1"}, "token_hash": {"''"}},
 		"signin_links":          {"p": {"-1"}, "subject_ref": {short, long}, "token_hash": {short, long}, "box": {"''"}},
 		"projection_dead":       {"p": {"-1"}, "pos": {"0"}, "attempts": {"-1"}, "parked_us": {"0"}},
+		"webhook_deliveries": {"p": {"-1"}, "webhook_id": {"''"}, "pos": {"0"}, "topic": {"''"}, "tenant": {"''"}, "state": {"'lost'"},
+			"attempts": {"-1"}, "status": {"-1", "1000"}, "error": {"repeat('x', 201)"}},
 	}
 	conn := connect(t, db.SuperURL)
 	for table, columns := range refused {

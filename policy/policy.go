@@ -54,11 +54,28 @@ type Service struct {
 	Signed     bool   // the answer carries a signed receipt
 	Bare       bool   // the answer is the Output alone, without the common members
 
+	// Workflow says that each answer of a signed service is kept under an id, with a
+	// status record; the receipt repeats what is kept.
+	Workflow bool
+
+	// Statement is what a signed service signs beside the receipt; nil: nothing.
+	Statement *Statement
+
 	// Ruleset names the rule tables behind the answer, where there are any.
 	Ruleset func() (version, hash string)
 
 	input, output reflect.Type
 	evaluate      func(body []byte) (answer, error)
+}
+
+// Statement is a record that is signed in its own name: the answer carries it as
+// record and integrity, with verifyUrl.
+type Statement struct {
+	IDPrefix    string // of the id it is given, for example "att_"
+	PayloadType string
+	// Draft makes the record of one request, which is given its id and its time
+	// (RFC 3339, UTC, milliseconds).
+	Draft func(body []byte, id, issuedAt string) (record any, err error)
 }
 
 type answer struct {

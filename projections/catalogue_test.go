@@ -19,7 +19,9 @@ var shownNowhere = []string{
 	events.TypeCustomerBound, events.TypePurchaseFulfilled, events.TypePurchaseRefunded, events.TypeSubscriptionUpdated,
 	events.TypeEntitlementGranted, events.TypeEntitlementRevoked, events.TypeDownloadConsumed,
 	events.TypeAgentRegistered, events.TypeAgentVerified, events.TypeAgentClaimed, events.TypeAccessTokenRevoked, events.TypeCreditGranted,
+	events.TypeWebhookCreated, events.TypeWebhookRotated, events.TypeWebhookRemoved,
 	events.TypeCheckpointsBegun, events.TypeRollbackDeclared, events.TypeSubjectErased, events.TypeExportCreated,
+	events.TypeWebhookCreated, events.TypeWebhookRotated, events.TypeWebhookRemoved,
 }
 
 // No type is skipped because nobody thought of it: each is followed by a read model,

@@ -60,17 +60,19 @@ func applyHistory(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 	case events.TypeReceiptRecorded:
 		return applyReceipt(ctx, tx, e)
 	}
+	var stored events.ApprovalRecorded
 	var approval struct {
-		Record struct {
-			DecisionID string `json:"decisionId"`
-			Verdict    string `json:"verdict"`
-		} `json:"record"`
+		DecisionID string `json:"decisionId"`
+		Verdict    string `json:"verdict"`
 	}
-	if err := json.Unmarshal(e.Payload, &approval); err != nil {
+	if err := e.Read(&stored); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(stored.Record, &approval); err != nil {
 		return err
 	}
 	_, err := tx.Exec(ctx, `update history set verdict = $3 where tenant = $1 and decision_id = $2`,
-		e.Tenant, approval.Record.DecisionID, approval.Record.Verdict)
+		e.Tenant, approval.DecisionID, approval.Verdict)
 	return err
 }
 
@@ -162,28 +164,37 @@ func (h *historyRows) insert(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-func applyReceipt(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
-	var stored struct {
-		Record    assurance.ReceiptRecord `json:"record"`
-		Integrity seal.Integrity          `json:"integrity"`
+// receiptItem lists a receipt by its own event and that of its decision.
+func receiptItem(e, decision ledger.Event) (r assurance.ReceiptRecord, item HistoryItem, err error) {
+	var stored events.ReceiptRecorded
+	if err := e.Read(&stored); err != nil {
+		return r, item, err
 	}
-	if err := json.Unmarshal(e.Payload, &stored); err != nil {
-		return err
-	}
-	var decision ledger.Event // it is bound to, which stands before it in the chain
-	if err := tx.QueryRow(ctx, `select e.payload from history h join public.events e on e.p = 0 and e.tenant = h.tenant and e.tseq = h.sequence
-		where h.tenant = $1 and h.decision_id = $2 and h.kind = 'decision'`, e.Tenant, stored.Record.DecisionID).Scan(&decision.Payload); err != nil {
-		return fmt.Errorf("the decision of a receipt: %w", err)
+	if err := json.Unmarshal(stored.Record, &r); err != nil {
+		return r, item, err
 	}
 	of, err := decisionItem(decision)
 	if err != nil {
-		return err
+		return r, HistoryItem{}, err
 	}
-	r, item := stored.Record, itemOf(e, "receipt", stored.Integrity)
+	item = itemOf(e, "receipt", stored.Integrity)
 	item.RecordedAt, item.DecisionID, item.ReceiptID, item.Protocol, item.RunID = r.ReceivedAt, r.DecisionID, &r.ReceiptID, r.Protocol, of.RunID
 	item.Decision, item.Outcome, item.Conformance, item.PolicyID, item.PolicyVersion = r.Decision, &r.Outcome, &r.Conformance, of.PolicyID, of.PolicyVersion
 	for _, f := range r.Findings {
 		item.RuleIDs = append(item.RuleIDs, f.RuleID)
+	}
+	return r, item, nil
+}
+
+func applyReceipt(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
+	var decision ledger.Event // it is bound to, which stands before it in the chain
+	if err := tx.QueryRow(ctx, `select e.payload from history h join public.events e on e.p = 0 and e.tenant = h.tenant and e.tseq = h.sequence
+		where h.tenant = $1 and h.decision_id = $2 and h.kind = 'decision'`, e.Tenant, strings.TrimPrefix(e.Stream, "decision/")).Scan(&decision.Payload); err != nil {
+		return fmt.Errorf("the decision of a receipt: %w", err)
+	}
+	r, item, err := receiptItem(e, decision)
+	if err != nil {
+		return err
 	}
 	text, err := canon.Marshal(item)
 	if err != nil {

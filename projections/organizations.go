@@ -4,12 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
-	"github.com/countersign/countersign/policy/canon"
 )
 
 // organizations knows the organizations of each member.
@@ -27,14 +25,14 @@ func applyOrganizations(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 	switch e.Type {
 	case events.TypeOrganizationCreated:
 		var created events.OrganizationCreated
-		if err := canon.Decode(e.Payload, &created); err != nil {
+		if err := e.Read(&created); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, `insert into organizations (org_id, name, plan) values ($1, $2, $3)`, e.Tenant, created.Name, created.Plan)
 		return err
 	case events.TypeOrganizationUpdated:
 		var updated events.OrganizationUpdated
-		if err := canon.Decode(e.Payload, &updated); err != nil {
+		if err := e.Read(&updated); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, `update organizations set name = coalesce(nullif($2, ''), name), plan = coalesce(nullif($3, ''), plan)
@@ -42,7 +40,7 @@ func applyOrganizations(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 		return err
 	case events.TypeMemberAdded:
 		var added events.MemberAdded // the address in it is sealed, and not needed
-		if err := json.Unmarshal(e.Payload, &added); err != nil {
+		if err := e.Read(&added); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, `insert into organization_members (org_id, member_id, role) values ($1, $2, $3)
@@ -50,7 +48,7 @@ func applyOrganizations(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 		return err
 	}
 	var removed events.MemberRemoved
-	if err := canon.Decode(e.Payload, &removed); err != nil {
+	if err := e.Read(&removed); err != nil {
 		return err
 	}
 	_, err := tx.Exec(ctx, `delete from organization_members where org_id = $1 and member_id = $2`, e.Tenant, removed.MemberID)

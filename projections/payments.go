@@ -9,7 +9,6 @@ import (
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
-	"github.com/countersign/countersign/policy/canon"
 )
 
 // payments knows which payments are open, for whoever settles them, and what the
@@ -28,7 +27,7 @@ var payments = projection{
 func applyPayments(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 	if e.Type == events.TypePaymentClaimed {
 		var c events.PaymentClaimed
-		if err := canon.Decode(e.Payload, &c); err != nil {
+		if err := e.Read(&c); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, `insert into payments (payment_id, state, mode, operation, payer, network, amount, price_cents, claimed_at, claimed_pos)
@@ -44,27 +43,27 @@ func applyPayments(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 	switch e.Type {
 	case events.TypePaymentSettled:
 		var s events.PaymentSettled
-		err = canon.Decode(e.Payload, &s)
+		err = e.Read(&s)
 		id, change.state, change.transaction = s.PaymentID, "settled", s.Transaction
 	case events.TypePaymentRefused:
 		var r events.PaymentRefused
-		err = canon.Decode(e.Payload, &r)
+		err = e.Read(&r)
 		id, change.state, change.reason = r.PaymentID, "refused", r.Reason
 	case events.TypePaymentUnknown:
 		var u events.PaymentUnknown
-		err = canon.Decode(e.Payload, &u)
+		err = e.Read(&u)
 		id, change.state, change.reason = u.PaymentID, "unknown", u.Reason
 	case events.TypeRefundRequested:
 		var r events.RefundRequested
-		err = canon.Decode(e.Payload, &r)
+		err = e.Read(&r)
 		id, change.refund = r.PaymentID, "requested"
 	case events.TypeRefundApproved:
 		var r events.RefundApproved
-		err = canon.Decode(e.Payload, &r)
+		err = e.Read(&r)
 		id, change.refund = r.PaymentID, "approved"
 	case events.TypeRefundSent:
 		var r events.RefundSent
-		err = canon.Decode(e.Payload, &r)
+		err = e.Read(&r)
 		id, change.refund = r.PaymentID, "sent"
 	}
 	if err != nil {

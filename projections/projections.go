@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,7 +28,7 @@ import (
 // migrations/readmodels; a higher version than the stored one rebuilds it.
 type projection struct {
 	name    string
-	tables  []string
+	tables  []string // none: it builds no rows, it hands events on (handOn)
 	version int
 	handles []string // types of events that change it; no others reach it
 	apply   func(context.Context, pgx.Tx, ledger.Event) error
@@ -68,14 +69,15 @@ type Projections struct {
 }
 
 // Start makes missing read models, begins to rebuild the unsound ones beside what
-// it does, and begins to follow the ledger. It waits for none of them.
-func Start(ctx context.Context, l *ledger.Ledger, log *slog.Logger) (*Projections, error) {
+// it does, and begins to follow the ledger. It waits for none of them. To the sinks
+// it publishes every event.
+func Start(ctx context.Context, l *ledger.Ledger, log *slog.Logger, sinks ...Sink) (*Projections, error) {
 	router, err := message.NewRouter(message.RouterConfig{CloseTimeout: 5 * time.Second}, watermill.NewSlogLogger(slog.New(warnings{log.Handler()})))
 	if err != nil {
 		return nil, err
 	}
 	p := &Projections{ledger: l, log: log, router: router, runs: map[string]*run{}}
-	for _, projection := range all {
+	for _, projection := range followers(l, sinks) {
 		r := newRun(projection, l, log)
 		sound, err := r.prepare(ctx)
 		if err != nil {
@@ -148,7 +150,7 @@ func (p *Projections) sweep(ctx context.Context) {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
 	for {
-		for _, projection := range all {
+		for _, projection := range append(slices.Clone(all), webhooks) {
 			if projection.sweep == "" {
 				continue
 			}

@@ -56,6 +56,9 @@ func Rebuild(ctx context.Context, l *ledger.Ledger, log *slog.Logger, name strin
 // can be gone on with: of this program's version, with the tables as they were
 // made, behind an event of this ledger.
 func (r *run) prepare(ctx context.Context) (sound bool, err error) {
+	if len(r.tables) == 0 {
+		return true, r.handOn(ctx)
+	}
 	var version int
 	var state, shape string
 	var ours bool

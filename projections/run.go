@@ -327,7 +327,7 @@ func (r *run) try(ctx context.Context, tx pgx.Tx, ready []ledger.Event) (n int, 
 	if err == nil && n == 0 {
 		n, err = 1, r.apply(ctx, tx, ready[0])
 	}
-	if err == nil || databaseFailed(ctx, tx, err) {
+	if err == nil || errors.Is(err, errUnpublished) || databaseFailed(ctx, tx, err) {
 		return n, err
 	}
 	return 0, fmt.Errorf("%w: %w", errPoison, err)

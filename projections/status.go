@@ -81,7 +81,7 @@ func applyStatus(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 // statusOf is pure: an event of schema version 0 or 1 gives its record.
 func statusOf(e ledger.Event) (StatusRecord, error) {
 	var stored events.WorkflowCompleted
-	if err := canon.Decode(e.Payload, &stored); err != nil {
+	if err := e.Read(&stored); err != nil {
 		return StatusRecord{}, err
 	}
 	w := stored.Workflow

@@ -454,7 +454,7 @@ func TestStatusOfBothShapes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		record, err := statusOf(ledger.Event{SchemaVersion: version, Payload: payload})
+		record, err := statusOf(ledger.Event{Type: events.TypeWorkflowCompleted, SchemaVersion: version, Payload: payload})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -473,7 +473,7 @@ func TestStatusOfBothShapes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	record, err := statusOf(ledger.Event{SchemaVersion: 1, Payload: payload, Position: 7, Tenant: "service", Sequence: 5})
+	record, err := statusOf(ledger.Event{Type: events.TypeWorkflowCompleted, SchemaVersion: 1, Payload: payload, Position: 7, Tenant: "service", Sequence: 5})
 	if err != nil || record.Boundaries.HumanApprovalIncluded || record.Receipt == nil || record.Receipt.Ledger.Position != 7 ||
 		!bytes.Equal(record.Receipt.Record, []byte(`{"a":1}`)) || record.Receipt.Verify.Method != "POST" {
 		t.Errorf("%+v %v", record, err)

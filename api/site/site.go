@@ -207,15 +207,19 @@ func Written(at string) bool {
 // Policy is what may be done with the content.
 func (s *Site) Policy() string { return ContentSignal }
 
-// Updated is the date of the newest entry of the changelog.
-func (s *Site) Updated() (newest time.Time) {
-	for _, p := range s.Changelog {
-		if p.Updated.After(newest) {
-			newest = p.Updated
-		}
+// LastChange is the date of the newest entry of the changelog.
+var LastChange = sync.OnceValue(func() (newest time.Time) {
+	entries, err := fs.Glob(files, "content/changelog/2*.md")
+	if err != nil || len(entries) == 0 {
+		return newest
 	}
+	slices.Sort(entries)
+	newest, _ = time.Parse(dateForm, path.Base(entries[len(entries)-1])[:len(dateForm)])
 	return newest
-}
+})
+
+// Updated is the date of the newest entry of the changelog.
+func (s *Site) Updated() time.Time { return LastChange() }
 
 // Under lists the pages of a type, by path.
 func (s *Site) Under(kind string) (list []*Page) {

@@ -38,9 +38,10 @@ func Action(normalized jsontext.Value) ([]Member, error) {
 	return list, nil
 }
 
-// ReviewLetter tells a reviewer of a decision that waits: the exact action in
-// normal form and what the rules found. The values are an agent's; none has a line
-// break. others is how many more came since the last letter.
+// ReviewLetter tells a reviewer of a decision that waits what its page says: who
+// asks, the exact action in normal form, what the rules found. The arguments of a
+// tool are on the page only: a letter cannot be erased. The values are an agent's;
+// none but the purpose has a line break. others is how many more came since the last letter.
 func ReviewLetter(record jsontext.Value, others int, baseURL string) (Letter, error) {
 	d, err := assurance.ReadDecision(record)
 	if err != nil {
@@ -54,9 +55,14 @@ func ReviewLetter(record jsontext.Value, others int, baseURL string) (Letter, er
 	if err != nil {
 		return Letter{}, err
 	}
-	l := Letter{Subject: "A decision waits for your review: " + d.DecisionID, Link: baseURL + "/reviews/" + d.DecisionID}
+	sentence := Who(d.Subject) + " wants to " + Deed(d.Protocol, d.Normalized)
+	l := Letter{Subject: "Waits for your review: " + clipTo(sentence, maxSubject), Link: baseURL + "/reviews/" + d.DecisionID}
 	var text strings.Builder
-	fmt.Fprintf(&text, "An agent wants to do what a person has to decide about.\n\nDecision %s of %s, %s, policy version %d.\n\nThe exact action (%s):\n",
+	fmt.Fprintf(&text, "%s. The policy leaves it to a person: %s.\n\nRun %s.", sentence, Because(d.Findings), visible(d.Subject.RunID))
+	if d.Subject.Purpose != "" {
+		fmt.Fprintf(&text, " Its purpose, in the agent's words: %q", clip(visible(d.Subject.Purpose)))
+	}
+	fmt.Fprintf(&text, "\nDecision %s of %s, %s, policy version %d.\n\nThe exact action (%s):\n",
 		d.DecisionID, d.OrgID, d.IssuedAt, d.Policy.Version, d.Protocol)
 	for _, m := range members {
 		fmt.Fprintf(&text, "  %s: %s\n", m.Name, clip(m.Value))
@@ -77,8 +83,18 @@ func ReviewLetter(record jsontext.Value, others int, baseURL string) (Letter, er
 const maxLetterValue = 500
 
 func clip(text string) string {
-	if runes := []rune(text); len(runes) > maxLetterValue {
-		return string(runes[:maxLetterValue]) + "... (the page has all of it)"
+	if short := clipTo(text, maxLetterValue); short != text {
+		return short + " (the page has all of it)"
+	}
+	return text
+}
+
+// maxSubject keeps a subject readable in a list of letters.
+const maxSubject = 120
+
+func clipTo(text string, most int) string {
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most]) + "..."
 	}
 	return text
 }

@@ -15,7 +15,8 @@ func functions(clock func() time.Time) template.FuncMap {
 		"ago":     func(t any) string { return ago(instant(t), clock()) },
 		"instant": func(t any) string { return stamp(instant(t)) },
 		"full":    func(t any) string { return full(instant(t)) },
-		"visible": visible,
+		"text":    textOf,
+		"visible": func(text any) string { return visible(textOf(text)) },
 		"short":   short,
 		"words":   words,
 		"usd":     dollars,
@@ -84,6 +85,19 @@ func ago(t, now time.Time) string {
 		return fmt.Sprintf(form, count(int(d/(24*time.Hour)), "day"))
 	}
 	return t.UTC().Format("2 Jan 2006")
+}
+
+// textOf is a text that may be absent.
+func textOf(text any) string {
+	switch text := text.(type) {
+	case string:
+		return text
+	case *string:
+		if text != nil {
+			return *text
+		}
+	}
+	return ""
 }
 
 // count is a number with its noun: "1 call", "2 calls".

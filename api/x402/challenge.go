@@ -39,7 +39,7 @@ type Discovery struct {
 func (t Terms) Challenge(r Resource, cents int, d *Discovery) PaymentRequired {
 	p := PaymentRequired{
 		X402Version: Version, Error: PaymentIsRequired, Resource: r, Accepts: []Requirements{t.Offer(cents)},
-		Extensions: map[string]jsontext.Value{ExtensionIdentifier: paymentIdentifier},
+		Extensions: map[string]jsontext.Value{ExtensionIdentifier: paymentIdentifier}, FreeKey: t.FreeKey,
 	}
 	if d == nil {
 		return p
@@ -58,13 +58,34 @@ func (t Terms) Challenge(r Resource, cents int, d *Discovery) PaymentRequired {
 // forms are the extension's values, the fullest first.
 func (d *Discovery) forms() []jsontext.Value {
 	object := map[string]any{"type": "object"}
-	input, output := shallow(d.Input), shallow(d.Output)
+	input, output, named := shallow(d.Input), shallow(d.Output), names(d.Output)
 	return []jsontext.Value{
 		bazaar(d.Example, d.Answer, input, output),
 		bazaar(d.Example, nil, input, output),
-		bazaar(d.Example, nil, input, nil),
+		bazaar(d.Example, nil, input, named),
+		bazaar(d.Example, nil, needed(d.Input), named),
+		bazaar(d.Example, nil, object, named),
+		bazaar(d.Example, nil, object, object),
 		bazaar(d.Example, nil, object, nil),
 	}
+}
+
+// names is a schema that says no more of an object than which members it always has.
+func names(schema map[string]any) map[string]any {
+	return map[string]any{"type": "object", "required": schema["required"]}
+}
+
+// needed is a schema of the members that a request must have.
+func needed(schema map[string]any) map[string]any {
+	members := map[string]any{}
+	properties, _ := schema["properties"].(map[string]any)
+	required, _ := schema["required"].([]any)
+	for _, name := range required {
+		if name, is := name.(string); is {
+			members[name] = typeOf(properties[name])
+		}
+	}
+	return map[string]any{"type": "object", "properties": members, "required": required}
 }
 
 // bazaar describes one POST of JSON. info is valid under schema.

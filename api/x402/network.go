@@ -61,6 +61,7 @@ type Terms struct {
 	AssetName             string // of the EIP-712 domain
 	AssetVersion          string
 	MaxTimeoutSeconds     int
+	FreeKey               *FreeKey // how to call without a payment; nil: there is no such way
 	chainID               int64
 }
 

@@ -98,6 +98,10 @@ type Resource struct {
 	URL         string `json:"url"`
 	Description string `json:"description,omitempty"`
 	MimeType    string `json:"mimeType,omitempty"`
+	// What an index shows beside it.
+	ServiceName string   `json:"serviceName,omitempty"`
+	Tags        []string `json:"tags,omitempty"`
+	IconURL     string   `json:"iconUrl,omitempty" jsonschema:"format=uri"`
 }
 
 // PaymentRequired is the challenge.
@@ -107,6 +111,14 @@ type PaymentRequired struct {
 	Resource    Resource                  `json:"resource"`
 	Accepts     []Requirements            `json:"accepts"`
 	Extensions  map[string]jsontext.Value `json:"extensions,omitempty"`
+	FreeKey     *FreeKey                  `json:"freeKey,omitempty"`
+}
+
+// FreeKey says how the same call is made without a payment. Clients that pay know
+// no such member and leave it alone.
+type FreeKey struct {
+	Issue  string `json:"issue" jsonschema:"format=uri" jsonschema_description:"POST {\"email\"} there; no payment, no account."`
+	Header string `json:"header" jsonschema_description:"In which the key is sent."`
 }
 
 // WithError is the challenge with another reason.

@@ -5,6 +5,7 @@
 //	bench quick      the quick gate over HTTP against the bare append
 //	bench decisions  signed decisions over HTTP against the bare append
 //	bench services   every service alone, and inputs at the contract's edge
+//	bench doors      the quick gate while slow bodies or heavy manifests hold the doors
 //	bench gate       the engine alone, per command and per category of a corpus
 //	bench hook       the guard of a coding agent, from its start to its answer
 //
@@ -31,6 +32,7 @@ type cli struct {
 	Append    appendCmd    `cmd:"" help:"Appends against single-row inserts of the same size."`
 	Quick     quickCmd     `cmd:"" help:"The quick gate over HTTP with a key against the bare append."`
 	Decisions decisionsCmd `cmd:"" help:"Signed decisions over HTTP against the bare append."`
+	Doors     doorsCmd     `cmd:"" help:"The quick gate while slow bodies or heavy manifests hold the doors."`
 	Services  servicesCmd  `cmd:"" help:"Every service alone, and inputs at the contract's edge."`
 	Gate      gateCmd      `cmd:"" help:"Engine time per command, and a table per category of a corpus file."`
 	Hook      hookCmd      `cmd:"" help:"The guard of a coding agent, the whole process."`

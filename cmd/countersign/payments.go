@@ -15,7 +15,7 @@ import (
 
 // x402Settings are on what terms payments are taken, and who settles them.
 type x402Settings struct {
-	X402Mode       string `help:"off, dev (signatures are checked, no money moves) or facilitator; default: dev on the private database and a loopback listener, else off." env:"X402_MODE" name:"x402-mode" enum:",off,dev,facilitator" default:""`
+	X402Mode       string `help:"off, dev (signatures are checked, no money moves) or facilitator; default: dev on the private database, a loopback listener and a loopback base URL, else off." env:"X402_MODE" name:"x402-mode" enum:",off,dev,facilitator" default:""`
 	X402Network    string `help:"Network of the payments, such as eip155:8453 (Base)." env:"X402_NETWORK" name:"x402-network" placeholder:"NETWORK"`
 	X402PayTo      string `help:"Address that is paid." env:"X402_PAY_TO" name:"x402-pay-to" placeholder:"ADDRESS"`
 	X402Asset      string `help:"Address of the asset; default: USDC, where it is known." env:"X402_ASSET" name:"x402-asset" placeholder:"ADDRESS"`
@@ -40,8 +40,8 @@ type settler struct {
 }
 
 // open checks the settings of the mode; errors name the one that is wrong.
-func (x *x402Settings) open(ctx context.Context, d *data, listen string, log *slog.Logger) (*settler, error) {
-	local := d.private() && loopback(listen)
+func (x *x402Settings) open(ctx context.Context, d *data, onThisMachine bool, log *slog.Logger) (*settler, error) {
+	local := d.private() && onThisMachine
 	mode := x.X402Mode
 	if mode == "" {
 		mode = commands.ModeOff
@@ -64,7 +64,7 @@ func (x *x402Settings) open(ctx context.Context, d *data, listen string, log *sl
 	case x.X402URL != "":
 		return nil, errors.New("X402_MODE=dev asks no facilitator: unset X402_FACILITATOR_URL, or set X402_MODE=facilitator")
 	case !local && !x.X402Remote:
-		return nil, errors.New("X402_MODE=dev moves no money, so it needs a loopback listener (LISTEN) and the private database (no DATABASE_URL), or --x402-dev-allow-remote")
+		return nil, errors.New("X402_MODE=dev moves no money, so it needs a loopback listener (LISTEN) and base URL (BASE_URL) and the private database (no DATABASE_URL), or --x402-dev-allow-remote")
 	}
 	return &settler{Settler: x402.Dev{}, terms: terms,
 		said: "dev: signatures are checked, no money moves (" + terms.Network + ", to " + terms.PayTo + ")"}, nil
@@ -221,7 +221,7 @@ type paymentsReconcileCmd struct {
 // Run makes one attempt at each open payment and prints what it has come to.
 func (c *paymentsReconcileCmd) Run(ctx context.Context, o *output) error {
 	return c.withProjections(ctx, func(n *node, p *projections.Projections) error {
-		s, err := c.x402Settings.open(ctx, &c.data, "127.0.0.1:0", n.log)
+		s, err := c.x402Settings.open(ctx, &c.data, true, n.log)
 		if err != nil {
 			return err
 		}

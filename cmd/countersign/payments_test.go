@@ -58,7 +58,7 @@ func TestStartConditionsOfX402(t *testing.T) {
 		"another chain's node":         {with(func(x *x402Settings) { x.X402Network = "eip155:8453" }), other, here, "", "X402_RPC_URL"},
 		"too long a time":              {with(func(x *x402Settings) { x.X402MaxTimeout = 601 }), other, here, "", "X402_MAX_TIMEOUT_SECONDS"},
 	} {
-		s, err := c.settings.open(t.Context(), &c.data, c.listen, slog.New(slog.DiscardHandler))
+		s, err := c.settings.open(t.Context(), &c.data, loopback(c.listen), slog.New(slog.DiscardHandler))
 		if c.names != "" {
 			if err == nil || !strings.Contains(err.Error(), c.names) {
 				t.Errorf("%s: %v, want an error that names %s", name, err, c.names)

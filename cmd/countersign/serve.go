@@ -9,12 +9,15 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/projections"
+	"github.com/countersign/countersign/projections/jetstream"
 )
 
 // serveCmd starts the service.
@@ -55,6 +58,7 @@ type running struct {
 	cmd              *serveCmd
 	node             *node
 	projections      *projections.Projections
+	sink             *jetstream.Publisher // nil without FANOUT_URL
 	api              *api.Server
 	public, internal *http.Server
 	address, metrics string
@@ -72,9 +76,6 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 	if err != nil {
 		return nil, err
 	}
-	if c.RateLimit == "off" && !loopback(c.Listen) {
-		return nil, errors.New("RATE_LIMIT=off is for a loopback listener only")
-	}
 	listener, err := net.Listen("tcp", c.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w; choose another address with --listen 127.0.0.1:PORT", c.Listen, errors.Unwrap(err))
@@ -89,9 +90,12 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 	if c.BaseURL == "" {
 		c.BaseURL = "http://" + s.address
 	}
+	if err = c.mayServe(len(proxies) > 0, log); err != nil {
+		return nil, err
+	}
 	say := func(format string, args ...any) { fmt.Fprintf(progress, "countersign: "+format+"\n", args...) }
 	c.acceptRollback = c.AcceptRollback
-	if s.node, err = openNode(ctx, &c.data, c.Migrate, loopback(c.Listen), c.BaseURL, log, say); err != nil {
+	if s.node, err = openNode(ctx, &c.data, c.Migrate, c.onThisMachine(), c.BaseURL, log, say); err != nil {
 		return nil, err
 	}
 	if s.node.app.TokenKeys, err = c.tokenKeys(s.node.app.Signer); err != nil {
@@ -103,10 +107,13 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 	if s.heads, err = s.node.keepCheckpoints(ctx); err != nil {
 		return nil, err
 	}
-	if s.projections, err = projections.Start(ctx, s.node.ledger, log); err != nil {
+	if s.node.app.WebhookNetworks, err = networks("WEBHOOK_NETWORKS", c.WebhookNets); err != nil {
 		return nil, err
 	}
-	if s.payments, err = c.x402Settings.open(ctx, &c.data, c.Listen, log); err != nil {
+	if err = s.follow(ctx, log); err != nil {
+		return nil, err
+	}
+	if s.payments, err = c.x402Settings.open(ctx, &c.data, c.onThisMachine(), log); err != nil {
 		return nil, err
 	}
 	if err = c.rightLedger(ctx, s.payments, s.node.app); err != nil {
@@ -114,9 +121,9 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 	}
 	s.node.app.Settler = s.payments.Settler
 	config := api.Config{App: s.node.app, Projections: s.projections, Log: log,
-		RateLimit: c.RateLimit == "on", TrustedProxies: proxies, Contact: c.ContactEmail,
+		RateLimit: c.RateLimit == "on", TrustedProxies: proxies, Contact: c.ContactEmail, Proofs: c.OwnershipProofs,
 		Loopback: loopback(c.Listen), MCPOrigins: c.MCPOrigins, Terms: s.payments.terms}
-	if s.members, err = c.mail(&config); err != nil {
+	if s.members, err = c.mail(&config, progress); err != nil {
 		return nil, err
 	}
 	if s.checkout, err = c.card(&config); err != nil {
@@ -125,9 +132,9 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 	if s.api, err = api.New(config); err != nil {
 		return nil, err
 	}
-	internal, err := net.Listen("tcp", c.MetricsListen)
+	internal, err := c.listenForMetrics(say)
 	if err != nil {
-		return nil, fmt.Errorf("listen on %s for metrics: %w", c.MetricsListen, errors.Unwrap(err))
+		return nil, err
 	}
 	s.metrics = internal.Addr().String()
 	s.public, s.internal = api.HTTP(s.api.Handler(), log), api.HTTP(s.api.Internal(), log)
@@ -137,10 +144,51 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 	return s, nil
 }
 
-// settle starts what finds out about payments until close ends it.
+// metricsAddress is the one that OpenTelemetry's exporter for Prometheus has, so
+// that a scrape configuration is right before anybody has looked.
+const metricsAddress = "127.0.0.1:9464"
+
+// listenForMetrics opens the second listener. Only where nobody has chosen its
+// address another one will do: two services on one machine must both start.
+func (c *serveCmd) listenForMetrics(say func(string, ...any)) (net.Listener, error) {
+	if c.MetricsListen != "" {
+		l, err := net.Listen("tcp", c.MetricsListen)
+		if err != nil {
+			return nil, fmt.Errorf("listen on %s for metrics: %w; choose another address with --metrics-listen", c.MetricsListen, errors.Unwrap(err))
+		}
+		return l, nil
+	}
+	l, err := net.Listen("tcp", metricsAddress)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		if l, err = net.Listen("tcp", "127.0.0.1:0"); err == nil {
+			say("%s is taken: metrics are at %s (METRICS_LISTEN chooses)", metricsAddress, l.Addr())
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listen for metrics: %w", err)
+	}
+	return l, nil
+}
+
+// follow starts the read models, and the sink of the settings if there is one.
+func (s *running) follow(ctx context.Context, log *slog.Logger) (err error) {
+	var sinks []projections.Sink
+	if s.cmd.FanoutURL != "" {
+		if s.sink, err = jetstream.New(s.cmd.FanoutURL, log); err != nil {
+			return fmt.Errorf("FANOUT_URL: %w", err)
+		}
+		sinks = append(sinks, projections.Sink{Name: "nats", Publisher: s.sink})
+	}
+	s.projections, err = projections.Start(ctx, s.node.ledger, log, sinks...)
+	return err
+}
+
+// settle starts what works beside the requests until close ends it: what finds out
+// about payments, and what sends to webhooks.
 func (s *running) settle(ctx context.Context) {
 	ctx, s.background = context.WithCancel(context.WithoutCancel(ctx))
 	s.working.Go(func() { s.api.Reconcile(ctx) })
+	s.working.Go(func() { s.api.Deliver(ctx) })
 	if s.payments.run != nil {
 		s.working.Go(func() { s.payments.run(ctx) })
 	}
@@ -148,15 +196,24 @@ func (s *running) settle(ctx context.Context) {
 
 // mail chooses where sign-in links go: a mail server, or an outbox that only
 // this machine can look into, or nowhere (sign-in answers 503).
-func (c *serveCmd) mail(config *api.Config) (said string, err error) {
+func (c *serveCmd) mail(config *api.Config, terminal io.Writer) (said string, err error) {
 	switch {
 	case c.SMTPURL != "":
 		config.Mail, err = api.NewSMTP(c.SMTPURL)
 		return "sign in at " + c.BaseURL + "/sign-in", err
-	case c.private() && loopback(c.Listen):
-		config.Outbox = api.NewOutbox(config.Log)
+	case c.private() && c.onThisMachine():
+		path := filepath.Join(c.dir(), lettersFile)
+		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+		if err == nil {
+			err = file.Chmod(0o600) // it may have been there
+		}
+		if err != nil {
+			return "", fmt.Errorf("keep letters in %s: %w", lettersFile, withoutPath(err))
+		}
+		config.Outbox = api.NewOutbox(config.Log, file, terminal)
 		config.Mail = config.Outbox
-		return "sign in at " + c.BaseURL + "/sign-in; letters lie in " + c.BaseURL + "/outbox", nil
+		fmt.Fprintf(terminal, "countersign: letters are printed here and kept in %s; %s/outbox shows them for the code %s\n", path, c.BaseURL, config.Outbox.Code())
+		return "sign in at " + c.BaseURL + "/sign-in; letters are printed by this program and lie in " + path, nil
 	}
 	return "sign-in answers 503 (set SMTP_URL)", nil
 }
@@ -244,6 +301,9 @@ func (s *running) close(ctx context.Context) {
 	}
 	if s.projections != nil {
 		s.projections.Close()
+	}
+	if s.sink != nil {
+		_ = s.sink.Close()
 	}
 	if s.node != nil {
 		s.node.close()

@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net"
 	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -58,21 +60,62 @@ func (d *data) private() bool { return d.DatabaseURL == "" }
 
 // service is what serve is told beyond where the ledger is.
 type service struct {
-	Listen         string        `help:"Address of the public listener." env:"LISTEN" default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
-	BaseURL        string        `help:"Address under which callers reach the service; default: the listener's." env:"BASE_URL" name:"base-url" placeholder:"URL"`
-	MetricsListen  string        `help:"Address of the listener for metrics and profiles; default: a free loopback port." env:"METRICS_LISTEN" name:"metrics-listen" default:"127.0.0.1:0" placeholder:"HOST:PORT"`
-	RateLimit      string        `help:"on or off; off only on a loopback listener." env:"RATE_LIMIT" name:"rate-limit" default:"on" enum:"on,off"`
-	TrustedProxies []string      `help:"Networks whose X-Forwarded-For counts." env:"TRUSTED_PROXIES" name:"trusted-proxies" placeholder:"CIDR"`
-	ContactEmail   string        `help:"E-mail address for callers; needed when the base URL is not loopback." env:"CONTACT_EMAIL" name:"contact-email" placeholder:"EMAIL"`
-	SMTPURL        string        `help:"Mail server for sign-in links; without it they lie in /outbox, on the private database and a loopback listener only." env:"SMTP_URL" name:"smtp-url" secret:"" placeholder:"URL"`
-	MCPOrigins     []string      `help:"Web origins that may use /mcp, beside the own one." env:"MCP_ALLOWED_ORIGINS" name:"mcp-allowed-origins" placeholder:"ORIGIN"`
-	TokenKey       string        `help:"Ed25519 seeds of access tokens, as the signing key's but another; the first signs, further ones after a comma verify while keys rotate." env:"TOKEN_KEY" name:"token-key" secret:"" placeholder:"KEY"`
-	SupportClients []string      `help:"Agents (agt_...) whose tokens may carry support:read." env:"SUPPORT_CLIENTS" name:"support-clients" placeholder:"ID"`
-	StripeKey      string        `help:"Secret key of the Stripe account for card checkout; without it, checkout answers 503." env:"STRIPE_SECRET_KEY" name:"stripe-secret-key" secret:"" placeholder:"KEY"`
-	StripeWebhook  string        `help:"Signing secret of the webhook at /api/webhooks/stripe; two with a comma between while rotating." env:"STRIPE_WEBHOOK_SECRET" name:"stripe-webhook-secret" secret:"" placeholder:"SECRET"`
-	StripeAPIBase  string        `help:"Loopback address that takes the place of Stripe's, for tests." env:"STRIPE_API_BASE" name:"stripe-api-base" placeholder:"URL"`
-	Migrate        bool          `help:"Bring the schema of DATABASE_URL up to date first."`
-	Drain          time.Duration `help:"How long readiness fails before the listener closes at the end." default:"0s"`
+	OwnershipProofs []string      `help:"Proofs for indexers that whoever is paid runs this service." env:"X402_OWNERSHIP_PROOFS" name:"x402-ownership-proofs" placeholder:"PROOF"`
+	Listen          string        `help:"Address of the public listener." env:"LISTEN" default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
+	BaseURL         string        `help:"Address under which callers reach the service; default: the listener's." env:"BASE_URL" name:"base-url" placeholder:"URL"`
+	MetricsListen   string        `help:"Address of the listener for metrics and profiles; default: 127.0.0.1:9464, or a free port where that is taken." env:"METRICS_LISTEN" name:"metrics-listen" placeholder:"HOST:PORT"`
+	RateLimit       string        `help:"on or off; off only on a loopback listener and base URL." env:"RATE_LIMIT" name:"rate-limit" default:"on" enum:"on,off"`
+	TrustedProxies  []string      `help:"Networks whose X-Forwarded-For counts." env:"TRUSTED_PROXIES" name:"trusted-proxies" placeholder:"CIDR"`
+	ContactEmail    string        `help:"E-mail address for callers; needed when the base URL is not loopback." env:"CONTACT_EMAIL" name:"contact-email" placeholder:"EMAIL"`
+	SMTPURL         string        `help:"Mail server for sign-in links; without it they are printed and kept in the data folder, on the private database, a loopback listener and a loopback base URL only." env:"SMTP_URL" name:"smtp-url" secret:"" placeholder:"URL"`
+	MCPOrigins      []string      `help:"Web origins that may use /mcp, beside the own one." env:"MCP_ALLOWED_ORIGINS" name:"mcp-allowed-origins" placeholder:"ORIGIN"`
+	TokenKey        string        `help:"Ed25519 seeds of access tokens, as the signing key's but another; the first signs, further ones after a comma verify while keys rotate." env:"TOKEN_KEY" name:"token-key" secret:"" placeholder:"KEY"`
+	SupportClients  []string      `help:"Agents (agt_...) whose tokens may carry support:read." env:"SUPPORT_CLIENTS" name:"support-clients" placeholder:"ID"`
+	StripeKey       string        `help:"Secret key of the Stripe account for card checkout; without it, checkout answers 503." env:"STRIPE_SECRET_KEY" name:"stripe-secret-key" secret:"" placeholder:"KEY"`
+	StripeWebhook   string        `help:"Signing secret of the webhook at /api/webhooks/stripe; two with a comma between while rotating." env:"STRIPE_WEBHOOK_SECRET" name:"stripe-webhook-secret" secret:"" placeholder:"SECRET"`
+	StripeAPIBase   string        `help:"Loopback address that takes the place of Stripe's, for tests." env:"STRIPE_API_BASE" name:"stripe-api-base" placeholder:"URL"`
+	WebhookNets     []string      `help:"Private networks that webhooks of organizations may reach; none by default." env:"WEBHOOK_NETWORKS" name:"webhook-networks" placeholder:"CIDR"`
+	FanoutURL       string        `help:"NATS server with JetStream that is told of every event, such as nats://user:password@host:4222." env:"FANOUT_URL" name:"fanout-url" secret:"" placeholder:"URL"`
+	Migrate         bool          `help:"Bring the schema of DATABASE_URL up to date first."`
+	Drain           time.Duration `help:"How long readiness fails before the listener closes at the end." default:"0s"`
+}
+
+// lettersFile holds the letters of the private default, in the data folder, for its
+// owner alone.
+const lettersFile = "letters.txt"
+
+// onThisMachine says whether only this machine can reach the service: a proxy
+// beside it makes a loopback listener public, and then the base URL is.
+func (s *service) onThisMachine() bool {
+	base, err := url.Parse(s.BaseURL)
+	return err == nil && loopback(s.Listen) && loopback(net.JoinHostPort(base.Hostname(), "0"))
+}
+
+// mayServe refuses to serve others than this machine by what only this machine may
+// use, and names the settings to add.
+func (c *serveCmd) mayServe(proxied bool, log *slog.Logger) error {
+	if c.onThisMachine() {
+		return nil
+	}
+	if c.RateLimit == "off" {
+		return errors.New("RATE_LIMIT=off is for a loopback listener and a loopback base URL only")
+	}
+	var missing []string
+	if c.private() && c.SigningKey == "" {
+		missing = append(missing, "SIGNING_KEY")
+	}
+	base, err := url.Parse(c.BaseURL)
+	public := err != nil || !loopback(net.JoinHostPort(base.Hostname(), "0"))
+	if public && c.ContactEmail == "" {
+		missing = append(missing, "CONTACT_EMAIL")
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("others than this machine can reach the service (LISTEN, BASE_URL): set %s, and SMTP_URL and X402_MODE for sign-in and payments", strings.Join(missing, " and "))
+	}
+	if public && loopback(c.Listen) && !proxied {
+		log.Warn("the base URL is public and no proxy is trusted: every caller has the proxy's address, and limits count them as one; set TRUSTED_PROXIES")
+	}
+	return nil
 }
 
 // loopback says whether only this machine can reach an address.
@@ -89,11 +132,16 @@ func loopback(address string) bool {
 }
 
 func (s *service) proxies() ([]netip.Prefix, error) {
+	return networks("TRUSTED_PROXIES", s.TrustedProxies)
+}
+
+// networks reads the networks of a setting.
+func networks(setting string, texts []string) ([]netip.Prefix, error) {
 	var prefixes []netip.Prefix
-	for _, text := range s.TrustedProxies {
+	for _, text := range texts {
 		prefix, err := netip.ParsePrefix(text)
 		if err != nil {
-			return nil, errors.New("TRUSTED_PROXIES must list networks such as 10.0.0.0/8")
+			return nil, fmt.Errorf("%s must list networks such as 10.0.0.0/8", setting)
 		}
 		prefixes = append(prefixes, prefix)
 	}
@@ -290,7 +338,7 @@ func (c *configCmd) Run(o *output) error {
 	}
 	for _, entry := range os.Environ() {
 		name, _, _ := strings.Cut(entry, "=")
-		for _, prefix := range []string{"LEDGER_", "SIGNING_", "CHECKPOINT_", "X402_", "STRIPE_", "SMTP_", "MCP_"} {
+		for _, prefix := range []string{"LEDGER_", "SIGNING_", "CHECKPOINT_", "X402_", "STRIPE_", "SMTP_", "MCP_", "WEBHOOK_", "FANOUT_"} {
 			if strings.HasPrefix(name, prefix) && !slices.Contains(known, strings.TrimSuffix(name, "_FILE")) {
 				fmt.Fprintf(o.stderr, "countersign: %s is set, but no setting has this name\n", name)
 			}

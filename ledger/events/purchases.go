@@ -39,6 +39,7 @@ type PurchaseFulfilled struct {
 	// By x402.
 	PaymentID      string `json:"paymentId,omitempty"`      // pay_…
 	IdentifierHash string `json:"identifierHash,omitempty"` // SHA-256 of the payment identifier, if the buyer sent one
+	BuyerRef       string `json:"buyerRef,omitempty"`       // keyed hash of the e-mail address that the payment was made with
 }
 
 // PurchaseRefunded is purchase.refunded, schema version 1: what became of a

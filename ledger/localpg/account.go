@@ -166,6 +166,16 @@ func (l *launcher) socketDir() (dir, temp string, err error) {
 // lockFile takes the exclusive lock of a file, waiting for it as long as ctx
 // allows. The lock ends with the process at the latest.
 func lockFile(ctx context.Context, path string) (unlock func(), err error) {
+	f, err := lockedFile(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	return func() { _ = f.Close() }, nil
+}
+
+// lockedFile returns the file with its lock, which ends when every process that
+// has inherited it has ended or closed it.
+func lockedFile(ctx context.Context, path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
@@ -173,7 +183,7 @@ func lockFile(ctx context.Context, path string) (unlock func(), err error) {
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
-			return func() { _ = f.Close() }, nil
+			return f, nil
 		}
 		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
 			_ = f.Close()

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -42,7 +43,7 @@ func readPIDFile(pgDir string) (p pidFile, ok bool) {
 
 // adopt returns the server that runs on our cluster already, waiting for one
 // that is starting or stopping. It returns nil when there is none; then it has
-// removed what a dead one left behind.
+// removed what one left behind that is proven to be dead.
 func (l *launcher) adopt(ctx context.Context) (*Server, error) {
 	patience := time.Now().Add(readyWithin)
 	line := time.Now().Add(recoveryLine)
@@ -64,7 +65,7 @@ func (l *launcher) adopt(ctx context.Context) (*Server, error) {
 				l.say("waiting for the PostgreSQL that is starting or stopping in %s …", l.pgDir)
 				line = line.Add(recoveryLine)
 			}
-		case !runsIn(pid.pid, l.pgDir):
+		case !runsIn(pid.pid, l.pgDir) && !l.heldAlive():
 			return nil, l.removeStale(pid)
 		case time.Now().After(patience):
 			return nil, fmt.Errorf("a server (pid %d) holds %s but does not answer on its socket in %s: %w", pid.pid, l.pgDir, pid.socketDir, err)
@@ -77,9 +78,25 @@ func (l *launcher) adopt(ctx context.Context) (*Server, error) {
 	}
 }
 
+// heldAlive says whether a process of the server lives, wherever that is.
+func (l *launcher) heldAlive() bool {
+	f, err := os.OpenFile(l.alivePath(), os.O_RDWR|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return false // who started it knew nothing of this file
+	}
+	defer f.Close()
+	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil
+}
+
 // removeStale removes the files by which a dead server still claims the cluster
-// and the socket. PostgreSQL would refuse to start if a stranger has its number.
+// and the socket: PostgreSQL would refuse to start if a stranger has its number.
+// They are PostgreSQL's own interlock, so without a proof that the server is dead
+// they stay, and PostgreSQL judges.
 func (l *launcher) removeStale(pid pidFile) error {
+	l.say("the last PostgreSQL in %s (pid %d) did not end by itself; it will recover", l.pgDir, pid.pid)
+	if _, err := os.Lstat(l.alivePath()); err != nil {
+		return nil
+	}
 	paths := []string{filepath.Join(l.pgDir, "postmaster.pid")}
 	socket := filepath.Join(l.dataDir, "run", fmt.Sprintf(".s.PGSQL.%d", port))
 	paths = append(paths, socket, socket+".lock")
@@ -88,7 +105,6 @@ func (l *launcher) removeStale(pid pidFile) error {
 			return fmt.Errorf("remove what a dead server left: %w", err)
 		}
 	}
-	l.say("the last PostgreSQL in %s (pid %d) did not end by itself; it will recover", l.pgDir, pid.pid)
 	return nil
 }
 

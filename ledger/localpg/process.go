@@ -25,11 +25,13 @@ type child struct {
 
 // launch starts a program as the account, in a process group of its own, with
 // the parent-death signal where there is one. The signal follows the thread that
-// forked, not the process, so that thread is kept until the child has ended.
-func launch(path string, args []string, as account, output io.Writer) (*child, error) {
+// forked, not the process, so that thread is kept until the child has ended. The
+// child inherits the files, and the locks on them.
+func launch(path string, args []string, as account, output io.Writer, inherits ...*os.File) (*child, error) {
 	cmd := exec.Command(path, args...)
 	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = output, output
+	cmd.ExtraFiles = inherits
 	// Nothing of our environment: PGOPTIONS, PGDATA and the like would change the
 	// server, and secrets have no business in it.
 	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "TZ=UTC"}

@@ -149,7 +149,7 @@ func (l *launcher) start(ctx context.Context) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{dataDir: l.dataDir, socketDir: socketDir, port: port, temp: temp}
-	if s.child, err = l.run(bin, socketDir); err != nil {
+	if s.child, err = l.run(ctx, bin, socketDir); err != nil {
 		return nil, errors.Join(err, removeTemp(temp))
 	}
 	s.done = s.child.done
@@ -190,7 +190,14 @@ func (l *launcher) settings(socketDir string) []string {
 	}, l.Settings...)
 }
 
-func (l *launcher) run(bin binaries, socketDir string) (*child, error) {
+func (l *launcher) run(ctx context.Context, bin binaries, socketDir string) (*child, error) {
+	waiting, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
+	alive, err := lockedFile(waiting, l.alivePath())
+	if err != nil {
+		return nil, fmt.Errorf("processes of another server still use %s: %w", l.pgDir, err)
+	}
+	defer alive.Close() // the child has its own
 	args := []string{"-D", l.pgDir}
 	for _, setting := range l.settings(socketDir) {
 		args = append(args, "-c", setting)
@@ -200,12 +207,17 @@ func (l *launcher) run(bin binaries, socketDir string) (*child, error) {
 		return nil, err
 	}
 	defer log.Close() // the child has its own
-	c, err := launch(filepath.Join(bin.dir, "postgres"), args, l.user, log)
+	c, err := launch(filepath.Join(bin.dir, "postgres"), args, l.user, log, alive)
 	if err != nil {
 		return nil, fmt.Errorf("start postgres: %w", err)
 	}
 	return c, nil
 }
+
+// alivePath is a file that every process of the server holds locked as long as it
+// lives. So a free lock proves that they are dead, also to a container that has
+// other process numbers and shares the folder.
+func (l *launcher) alivePath() string { return filepath.Join(l.dataDir, "server.lock") }
 
 func (l *launcher) logPath() string { return filepath.Join(l.dataDir, "postgres.log") }
 

@@ -209,6 +209,46 @@ func TestStalePIDFileOfALivingStranger(t *testing.T) {
 	query(t, other.URL(Superuser), `select '1'`)
 }
 
+// As long as it is not proven that a server is dead, its pid file stays: with a
+// process number that means nothing here (another container's) and a lock that is
+// held, the start waits and gives up; without the lock, PostgreSQL judges.
+func TestPIDFileOfAServerElsewhereStays(t *testing.T) {
+	dir := dataDir(t)
+	s := start(t, Options{DataDir: dir})
+	held := &launcher{dataDir: dir}
+	if !held.heldAlive() {
+		t.Error("a running server does not hold its lock")
+	}
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if held.heldAlive() {
+		t.Error("a stopped server holds its lock")
+	}
+	pid := filepath.Join(dir, "pg", "postmaster.pid")
+	const elsewhere = "4194304\n/pg\n1795186800\n5432\n/nonexistent\n\n  1234567    123456\nready   \n" // above every number here
+	if err := os.WriteFile(pid, []byte(elsewhere), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	alive, err := lockedFile(t.Context(), held.alivePath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(2*readyEvery, cancel) // it waits: nothing tells it more
+	if _, err := Start(ctx, Options{DataDir: dir, NoFetch: true}); err == nil {
+		t.Error("started beside a server that lives")
+	}
+	if text, err := os.ReadFile(pid); err != nil || string(text) != elsewhere {
+		t.Errorf("the pid file: %q, %v", text, err)
+	}
+	_ = alive.Close()
+	if err := os.Remove(held.alivePath()); err != nil { // as an older program has left it
+		t.Fatal(err)
+	}
+	query(t, start(t, Options{DataDir: dir}).URL(Superuser), `select '1'`)
+}
+
 // write inserts rows, each in a commit of its own, until the server is gone, and
 // returns how many were acknowledged.
 func write(ctx context.Context, conn *pgx.Conn, acknowledged func(int)) {

@@ -62,6 +62,7 @@ var Run = policy.Declare(policy.Service{
 	Summary:    "Score one action, route it to review if its risk is high or critical, and keep a signed receipt and a status record for 30 days.",
 	Example:    `{"command":"git push --force origin main","repo":"acme/payments","branch":"main","environment":"production"}`,
 	Signed:     true,
+	Workflow:   true,
 	Ruleset:    actionrisk.Ruleset,
 }, Evaluate)
 

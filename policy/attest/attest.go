@@ -12,10 +12,8 @@
 // b78e67aa7388fcb7559d1d96e9e8e37829646a8df5d15eaa995b1c1704adcc34 .
 //
 // This package signs nothing and knows no clock. Evaluate gives the members that
-// are the same for ever (and that outputHash covers). Whoever signs calls
-// Draft(body) for the Record, sets its AttestationID ("att_" and a ULID) and its
-// IssuedAt (RFC 3339, UTC, milliseconds), seals the canonical form of the record
-// under PayloadType, and adds record, integrity and verifyUrl to the answer.
+// are the same for ever (and that outputHash covers). The Record is the Statement of
+// the service's declaration: whoever signs gives it AttestationID and IssuedAt.
 // Tool arguments never enter the record, only their hash.
 package attest
 
@@ -48,6 +46,11 @@ var Service = policy.Declare(policy.Service{
 	Example: `{"protocol":"mcp","intent":{"serverId":"files","toolName":"read","toolArguments":{"limit":10,"path":"/srv/report.txt"},"declaredRisk":"low"},` +
 		`"subject":{"runId":"run-17"},"policy":{"policyId":"tools","version":2,"allowedMcpServers":["files"],"reviewMcpRiskAtOrAbove":"high"}}`,
 	Signed: true,
+	Statement: &policy.Statement{IDPrefix: "att_", PayloadType: PayloadType, Draft: func(body []byte, id, issuedAt string) (any, error) {
+		record, err := Draft(body)
+		record.AttestationID, record.IssuedAt = id, issuedAt
+		return record, err
+	}},
 }, Evaluate)
 
 var bounds = normal.BoundsOf[Input]()

@@ -42,6 +42,7 @@ var rules = map[string]rule{
 	"no_authentication":        {"medium", "a remote server is used without authentication", "use OAuth or a token"},
 	"metadata_endpoint":        {"critical", "the text names an address that hands out credentials or local files", "remove the address"},
 	"oversized_description":    {"low", "the description is longer than anybody reads", "shorten it"},
+	"analysis_limit":           {"high", "the manifest takes more looking at than one manifest may, so not all of it was looked at", "shorten the texts, or split the server"},
 	"rug_pull":                 {"critical", "the manifest is not the one that was approved", "compare both versions before using the server again"},
 	"many_tools":               {"info", "the server brings very many tools", "enable only the tools that are needed"},
 }

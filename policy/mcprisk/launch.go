@@ -23,6 +23,9 @@ func (s *scan) launch() {
 	s.scopes(raw["auth"])
 	s.remote(raw)
 	for _, t := range s.manifest.config {
+		if !s.spend(1+len(t.raw), perTextOctet+2*perSimpleOctet) {
+			continue
+		}
 		s.hiddenCharacters(t)
 		s.configValue(t)
 	}

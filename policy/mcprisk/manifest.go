@@ -15,6 +15,8 @@ type manifest struct {
 	name   string
 	tools  []tool
 	texts  []text // every string, member names of schemas included
+	paths  int    // octets of their places
+	cut    bool   // there were too many
 	config []text // of those, command, args, env, headers, URL, package, auth
 }
 
@@ -123,6 +125,10 @@ func escaped(name string) string { return pointer.Replace(name) }
 
 // collect lists the strings of a value, in the order of member names.
 func (m *manifest) collect(path, tool, member string, value any, config bool) {
+	if m.paths += len(path); m.paths > maxPaths {
+		m.cut = true
+		return
+	}
 	switch v := value.(type) {
 	case string:
 		m.add(text{path, tool, member, v}, config)

@@ -100,7 +100,7 @@ func Evaluate(in Input) (Output, error) {
 	if err != nil {
 		return Output{}, policy.Refuse("invalid_json", "/manifest", "manifest has no canonical form")
 	}
-	s := &scan{manifest: m, hash: canon.Hash(canonical), seen: map[[3]string]bool{}, known: in.KnownTools}
+	s := &scan{manifest: m, hash: canon.Hash(canonical), seen: map[[3]string]bool{}, known: in.KnownTools, budget: budget{left: maxSteps, short: m.cut}}
 	s.names()
 	s.prose()
 	for i := range m.tools {
@@ -109,6 +109,10 @@ func Evaluate(in Input) (Output, error) {
 	s.launch()
 	if in.BaselineHash != "" && in.BaselineHash != s.hash {
 		s.report("rug_pull", "", "", "", "manifestHash "+s.hash[:16]+"...")
+	}
+	if s.short {
+		s.left, s.short = maxSteps, false
+		s.report("analysis_limit", "", "", "", "")
 	}
 	if len(m.tools) > manyTools {
 		s.report("many_tools", "", "", "/tools", "")
@@ -121,6 +125,7 @@ type scan struct {
 	manifest *manifest
 	hash     string
 	known    []string
+	budget
 	findings []Finding
 	seen     map[[3]string]bool
 }
@@ -128,7 +133,7 @@ type scan struct {
 // report adds a finding once per rule, tool and place. An empty severity is the
 // rule's own.
 func (s *scan) report(id, severity, tool, path, evidence string) {
-	if key := [3]string{id, tool, path}; !s.seen[key] {
+	if key := [3]string{id, tool, path}; !s.seen[key] && s.spend(1, perFinding+len(path)) {
 		s.seen[key] = true
 		r := rules[id]
 		f := Finding{ID: id, Severity: cmp.Or(severity, r.severity), Path: canon.SafePointer(path), Reason: r.reason, Fix: r.fix, Evidence: evidenceOf(evidence)}

@@ -1,6 +1,7 @@
 package mcprisk
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -161,6 +162,9 @@ var systemLine = expression(`(?m)^[ \t]*(?:SYSTEM[ \t]*:|System: [Yy]ou )`)
 func (s *scan) prose() {
 	others := s.otherTools()
 	for _, t := range s.manifest.texts {
+		if !s.spend(1+len(t.raw), perTextOctet) {
+			continue
+		}
 		s.hiddenCharacters(t)
 		s.encoded(t)
 		if strings.Contains(t.raw, "SYSTEM") || strings.Contains(t.raw, "System: ") {
@@ -194,7 +198,7 @@ func (s *scan) matchProse(t text, clean string, only []string) {
 	critical := false // a graver sensitive_file_access already stands
 	for i := range proseRules {
 		r := &proseRules[i]
-		if woken&(1<<i) == 0 || only != nil && !slices.Contains(only, r.id) || critical && r.severity != "" {
+		if woken&(1<<i) == 0 || only != nil && !slices.Contains(only, r.id) || critical && r.severity != "" || !s.spend(len(clean), cmp.Or(prices[r.id], perOctet)) {
 			continue
 		}
 		for _, loc := range r.form().FindAllStringIndex(clean, 8) {
@@ -303,7 +307,7 @@ func (s *scan) shadowing(t text, clean string, others map[string]bool) {
 	if !strings.Contains(clean, " ") {
 		return
 	}
-	if strings.ContainsAny(clean, "_-") {
+	if strings.ContainsAny(clean, "_-") && s.spend(len(clean), 2*perSimpleOctet) {
 		for _, form := range []func() *regexp.Regexp{whenTool, howTool} {
 			if loc := form().FindStringSubmatchIndex(clean); loc != nil && clean[loc[2]:loc[3]] != strings.ToLower(t.tool) {
 				s.report("tool_shadowing", "", t.tool, t.path, around(clean, loc))
@@ -319,7 +323,7 @@ func (s *scan) shadowing(t text, clean string, others map[string]bool) {
 		}
 		sentence := clean[start : start+end]
 		start += end + 2
-		if name, foreign, ok := namedTool(sentence, t.tool, others); ok {
+		if name, foreign, ok := namedTool(sentence, t.tool, others); ok && s.spend(len(sentence), 3*perSimpleOctet) {
 			must, when := steers().MatchString(sentence), steersWhen().MatchString(sentence)
 			replaces := strings.Contains(sentence, "instead of "+name) || strings.Contains(sentence, "instead of the "+name)
 			if replaces || foreign && (must || when) || !foreign && must && when && !prerequisite().MatchString(sentence) {

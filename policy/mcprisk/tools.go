@@ -14,7 +14,7 @@ func (s *scan) tool(t *tool) {
 		s.report("oversized_description", "", t.name, t.path+"/description", "")
 	}
 	for _, c := range capabilities {
-		if evidence, ok := c.has(t); ok {
+		if evidence, ok := c.has(t, &s.budget); ok {
 			if c.id == "destructive_capability" && t.hint("destructiveHint") {
 				continue
 			}
@@ -22,7 +22,7 @@ func (s *scan) tool(t *tool) {
 		}
 	}
 	if t.hint("readOnlyHint") {
-		if evidence, ok := t.writes(); ok {
+		if evidence, ok := t.writes(&s.budget); ok {
 			s.report("annotation_mismatch", "", t.name, t.path+"/annotations/readOnlyHint", evidence)
 		}
 	}
@@ -46,11 +46,11 @@ type capability struct {
 	accept   func(text string, loc []int) bool
 }
 
-func (c capability) has(t *tool) (evidence string, ok bool) {
+func (c capability) has(t *tool, b *budget) (evidence string, ok bool) {
 	if c.named(t.nameParts) {
 		return t.name, true
 	}
-	if !slices.ContainsFunc(c.triggers, t.says) {
+	if !slices.ContainsFunc(c.triggers, t.says) || !b.spend(len(t.clean), perOctet) {
 		return "", false
 	}
 	for _, loc := range c.form().FindAllStringIndex(t.clean, 8) {
@@ -152,11 +152,11 @@ var (
 
 // writes says whether a tool that claims to be read-only changes something. A
 // query that is executed is still a query.
-func (t *tool) writes() (evidence string, ok bool) {
+func (t *tool) writes(b *budget) (evidence string, ok bool) {
 	if writerNames(t.nameParts) && !(slices.Contains([]string{"execute", "exec", "run"}, t.nameParts[0]) && readsOnly().MatchString(strings.Join(t.nameParts, " "))) {
 		return t.name, true
 	}
-	if !slices.ContainsFunc(writerWords, t.says) {
+	if !slices.ContainsFunc(writerWords, t.says) || !b.spend(len(t.clean), perOctet) {
 		return "", false
 	}
 	for _, loc := range writerForm().FindAllStringIndex(t.clean, 4) {

@@ -18,7 +18,7 @@ import (
 )
 
 const good = `{"payment":{"resourceUrl":"https://api.weather.example/v1","method":"GET","scheme":"exact","network":"base","asset":"USDC",
-	"payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amountUnits":"40000","paymentIdentifier":"order-2026-000117"},"policy":{"policyId":"research","version":3}`+",\n"+cleanWallet+",\n"+fullBundle+"}"
+	"payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amountUnits":"40000","paymentIdentifier":"order-2026-000117"},"policy":{"policyId":"research","version":3}` + ",\n" + cleanWallet + ",\n" + fullBundle + "}"
 
 const (
 	cleanWallet = `"wallet":{"address":"0x1F9840A85D5AF5BF1D1762F925BDADDC4201F984","exposures":[{"category":"exchange"}]}`

@@ -1,0 +1,129 @@
+package webhook
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The example of the specification's own libraries, and the same while secrets
+// rotate.
+func TestSign(t *testing.T) {
+	secret, err := base64.StdEncoding.DecodeString("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+	at, id, body := time.Unix(1614265330, 0), "msg_p5jXN8AQM9LWM0D4loKWxJek", []byte(`{"test": 2432232314}`)
+	if got := Sign([][]byte{secret}, id, at, body); got != want {
+		t.Errorf("signature %s, want %s", got, want)
+	}
+	if got := Sign([][]byte{[]byte("new"), secret}, id, at, body); !strings.HasSuffix(got, " "+want) {
+		t.Errorf("two secrets: %s", got)
+	}
+}
+
+func TestAddressesThatOnlyTheServiceReachesAreRefused(t *testing.T) {
+	for _, ip := range []string{
+		"127.0.0.1", "127.8.8.8", "0.0.0.0", "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "192.0.0.8",
+		"198.18.0.1", "224.0.0.1", "240.0.0.1", "255.255.255.255", "::", "::1", "fe80::1", "fc00::1", "fd00:ec2::254", "ff02::1", "fec0::1",
+		"::ffff:127.0.0.1", "::ffff:a9fe:a9fe", "64:ff9b::7f00:1", "2002:7f00:1::", "2001:0:1::1", "::7f00:1",
+	} {
+		if err := allowed(nil, net.JoinHostPort(ip, "443")); !errors.Is(err, ErrPrivate) {
+			t.Errorf("%s: %v", ip, err)
+		}
+	}
+	for _, ip := range []string{"93.184.216.34", "2606:2800:220:1::1", "::ffff:93.184.216.34"} {
+		if err := allowed(nil, net.JoinHostPort(ip, "443")); err != nil {
+			t.Errorf("%s: %v", ip, err)
+		}
+	}
+	networks := []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}
+	if err := allowed(networks, "10.1.2.3:443"); err != nil {
+		t.Errorf("an allowed network: %v", err)
+	}
+	if err := allowed(networks, "10.2.2.3:443"); !errors.Is(err, ErrPrivate) {
+		t.Errorf("the network beside an allowed one: %v", err)
+	}
+}
+
+// A name is looked at when it is an address: whatever it resolved to before.
+func TestNameOfAPrivateAddressIsRefused(t *testing.T) {
+	asked := false
+	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
+	defer receiver.Close()
+	url := strings.Replace(receiver.URL, "127.0.0.1", "localhost", 1)
+	_, err := NewSender(nil, time.Now).Send(t.Context(), url, [][]byte{[]byte("s")}, "0:1", "application/json", []byte("{}"))
+	if !errors.Is(err, ErrPrivate) || asked {
+		t.Errorf("%v, asked %v", err, asked)
+	}
+}
+
+var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+
+func TestAnswers(t *testing.T) {
+	t.Setenv("HTTP_PROXY", "http://192.0.2.1:1") // not used: it would make the connection in our place
+	for name, c := range map[string]struct {
+		handler http.HandlerFunc
+		want    Answer
+		err     string
+	}{
+		"yes":       {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }, Answer{Status: 204}, ""},
+		"no":        {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, Answer{Status: 500}, "the receiver answered 500"},
+		"gone":      {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(410) }, Answer{Status: 410}, "the receiver answered 410"},
+		"elsewhere": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/more", 302) }, Answer{Status: 302}, "the receiver answered 302"},
+		"later": {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Retry-After", "90"); w.WriteHeader(429) },
+			Answer{Status: 429, Wait: 90 * time.Second}, "the receiver answered 429"},
+		"much later": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "999999")
+			w.WriteHeader(503)
+		},
+			Answer{Status: 503, Wait: time.Hour}, "the receiver answered 503"},
+		"cut": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, Answer{}, "the connection failed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			receiver := httptest.NewServer(c.handler)
+			defer receiver.Close()
+			got, err := NewSender(loopback, time.Now).Send(t.Context(), receiver.URL, [][]byte{[]byte("s")}, "0:1", "application/json", []byte("{}"))
+			if text := errorText(err); got != c.want || text != c.err {
+				t.Errorf("%+v, %q", got, text)
+			}
+		})
+	}
+}
+
+func TestErrorsTellNoAddress(t *testing.T) {
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	encrypted := httptest.NewTLSServer(nil)
+	defer encrypted.Close()
+	for url, want := range map[string]string{
+		closed.URL:                   "the connection was refused",
+		encrypted.URL:                "the certificate or TLS of the receiver is not good",
+		"https://nowhere.invalid/S3": "the host has no address",
+	} {
+		_, err := NewSender(loopback, time.Now).Send(t.Context(), url, nil, "0:1", "application/json", nil)
+		if errorText(err) != want {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+	late, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+	defer cancel()
+	if _, err := NewSender(loopback, time.Now).Send(late, closed.URL, nil, "0:1", "application/json", nil); errorText(err) != "no answer in time" {
+		t.Errorf("late: %v", err)
+	}
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// doorsCmd measures the quick gate while others hold the doors: bodies that are
+// never finished, and heavy manifests all at once. All of it is on loopback and ends
+// by itself.
+type doorsCmd struct {
+	During time.Duration `help:"Time of each part." default:"60s"`
+	Slow   int           `help:"Bodies that are sent slowly at once." default:"1400"`
+	Heavy  int           `help:"Heavy manifests at once." default:"50"`
+}
+
+// Run prints one line per part.
+func (c *doorsCmd) Run(ctx context.Context) error {
+	s, err := newScratch(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	service, err := startService(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer service.close()
+	fmt.Printf("%-24s %20s %12s  %s\n", "beside", "gate p50/p99 ms", "health", "others")
+	for _, part := range []struct {
+		name string
+		do   func(context.Context, *benchService) (string, error)
+	}{
+		{"nothing", func(ctx context.Context, _ *benchService) (string, error) { <-ctx.Done(); return "", nil }},
+		{fmt.Sprintf("%d slow bodies", c.Slow), c.slowBodies},
+		{fmt.Sprintf("%d heavy manifests", c.Heavy), c.heavyManifests},
+	} {
+		beside, stop := context.WithTimeout(ctx, c.During+time.Second)
+		var said string
+		var failed error
+		var running sync.WaitGroup
+		running.Go(func() { said, failed = part.do(beside, service) })
+		var health atomic.Int64
+		running.Go(func() { health.Store(service.watchHealth(beside)) })
+		calls, err := service.quick(ctx, 1, c.During)
+		stop()
+		running.Wait()
+		if err != nil || failed != nil {
+			return fmt.Errorf("%s: %v, %v", part.name, err, failed)
+		}
+		fmt.Printf("%-24s %20s %12s  %s\n", part.name, ms(calls.quantile(.5))+" / "+ms(calls.quantile(.99)), fmt.Sprintf("%d not 200", health.Load()), said)
+	}
+	return nil
+}
+
+// watchHealth counts the answers to health that were not 200.
+func (b *benchService) watchHealth(ctx context.Context) (bad int64) {
+	for ctx.Err() == nil {
+		r, err := http.Get(b.base + "/api/health")
+		if err != nil || r.StatusCode != http.StatusOK {
+			bad++
+		}
+		if err == nil {
+			r.Body.Close()
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	return bad
+}
+
+// slowBodies keeps so many requests open whose bodies come an octet a second.
+func (c *doorsCmd) slowBodies(ctx context.Context, b *benchService) (string, error) {
+	var opened, answered atomic.Int64
+	var all sync.WaitGroup
+	for range c.Slow {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				conn, err := net.Dial("tcp", strings.TrimPrefix(b.base, "http://"))
+				if err != nil {
+					return
+				}
+				opened.Add(1)
+				stop := context.AfterFunc(ctx, func() { conn.Close() })
+				go trickle(ctx, conn)
+				if text, _ := io.ReadAll(conn); len(text) > 0 {
+					answered.Add(1)
+				}
+				stop()
+				conn.Close()
+			}
+		})
+	}
+	all.Wait()
+	return fmt.Sprintf("%d opened, %d answered", opened.Load(), answered.Load()), nil
+}
+
+func trickle(ctx context.Context, conn net.Conn) {
+	_, err := io.WriteString(conn, "POST /api/verify HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 60000\r\n\r\n")
+	for err == nil && ctx.Err() == nil {
+		_, err = io.WriteString(conn, " ")
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// heavyManifests sends so many heavy requests at once, again and again.
+func (c *doorsCmd) heavyManifests(ctx context.Context, b *benchService) (string, error) {
+	body := `{"manifest":{"name":"x","tools":[{"name":"t","description":"` + strings.Repeat("curl ", 30_000) + `"}]}}`
+	var keys []string
+	for i := range c.Heavy {
+		issued, err := b.app.IssueFreeKey(ctx, fmt.Sprintf("heavy-%d-%d@example.com", time.Now().UnixNano(), i))
+		if err != nil {
+			return "", err
+		}
+		keys = append(keys, issued.APIKey)
+	}
+	var charged, refused, other atomic.Int64
+	var all sync.WaitGroup
+	for _, key := range keys {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				r, err := http.NewRequestWithContext(ctx, http.MethodPost, b.base+"/api/agent-services/mcp-risk/score", strings.NewReader(body))
+				if err != nil {
+					return
+				}
+				r.Header.Set("Content-Type", "application/json")
+				r.Header.Set("X-API-Key", key)
+				answer, err := http.DefaultClient.Do(r)
+				if err != nil {
+					continue
+				}
+				_, _ = io.Copy(io.Discard, answer.Body)
+				answer.Body.Close()
+				switch answer.StatusCode {
+				case http.StatusOK:
+					charged.Add(1)
+				case http.StatusServiceUnavailable: // comes back when it was told to
+					refused.Add(1)
+					select {
+					case <-ctx.Done():
+					case <-time.After(2 * time.Second):
+					}
+				case http.StatusTooManyRequests:
+					return
+				default:
+					other.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	return fmt.Sprintf("%d answered and charged, %d refused early, %d otherwise", charged.Load(), refused.Load(), other.Load()), nil
+}

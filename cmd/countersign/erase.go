@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger"
+)
+
+// eraseCmd destroys the data key of a person or an agent, for ever.
+type eraseCmd struct {
+	data
+	Org         string `help:"Organization; without it, the service's own tenant." placeholder:"ID"`
+	Agent       string `help:"Agent id as it stands in subject.agentId." placeholder:"ID"`
+	RunID       string `help:"Run id of subjects without an agent." name:"run" placeholder:"ID"`
+	Email       string `help:"E-mail address of a key's or account's holder." placeholder:"EMAIL"`
+	DataKey     string `help:"The data key itself." name:"data-key" placeholder:"ID"`
+	Reason      string `help:"Why, for the event." required:""`
+	RequestedBy string `help:"Who asked." name:"requested-by" required:""`
+	ApprovedBy  string `help:"Who agreed: somebody else." name:"approved-by" required:""`
+}
+
+// Run erases.
+func (c *eraseCmd) Run(ctx context.Context, o *output) error {
+	e := commands.Erasure{Tenant: ledger.ServiceTenant, KeyID: c.DataKey, Reason: c.Reason, RequestedBy: c.RequestedBy, ApprovedBy: c.ApprovedBy}
+	if c.Org != "" {
+		e.Tenant = c.Org
+	}
+	switch {
+	case c.Agent != "":
+		e.Subject = "agent:" + c.Agent
+	case c.RunID != "":
+		e.Subject = "run:" + c.RunID
+	case c.Email != "":
+		e.Subject = "email:" + c.Email
+	case c.DataKey == "":
+		return errors.New("say who is to be erased: --agent, --run, --email or --data-key")
+	}
+	n, err := openNode(ctx, &c.data, false, true, "", newLog(slog.LevelWarn), func(string, ...any) {})
+	if err != nil {
+		return err
+	}
+	defer n.close()
+	keyID, err := n.app.EraseSubject(ctx, e)
+	if err != nil {
+		return err
+	}
+	return o.result(map[string]string{"keyId": keyID}, fmt.Sprintf("%s is destroyed; other nodes forget it within a minute. Backups of subject_keys hold it until they are gone\n", keyID))
+}

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/ed25519"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/migrations"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// audit is verify of a database: of DATABASE_URL, with whatever role may select, or
+// of the private one.
+func (c *verifyCmd) audit(ctx context.Context, o *output) error {
+	a, err := c.auditor(ctx)
+	if err != nil {
+		return err
+	}
+	if isTerminal(os.Stderr) {
+		a.Progress = func(events, head int64) { fmt.Fprintf(o.stderr, "\rverified %d of %d events", events, head) }
+	}
+	url := c.DatabaseURL
+	if c.private() {
+		server, err := startPrivate(ctx, &c.data, slog.New(slog.DiscardHandler), func(string, ...any) {})
+		if err != nil {
+			return err
+		}
+		defer server.stop()
+		url = server.url(migrations.AppRole)
+	}
+	report, err := ledger.AuditDatabase(ctx, url, a)
+	if err != nil {
+		return err
+	}
+	if len(report.Faults) == 0 {
+		if err := c.keepPin(ctx, url, report); err != nil {
+			return err
+		}
+	}
+	return printReport(o, report)
+}
+
+// auditor collects what is brought from outside.
+func (c *verifyCmd) auditor(ctx context.Context) (ledger.Audit, error) {
+	a := ledger.Audit{Workers: c.Workers, ChainOnly: c.ChainOnly}
+	if c.Origin != "" {
+		a.Origin = c.Origin + "/0"
+	}
+	if c.Keys != "" || len(c.Key) > 0 {
+		keys, err := c.trustedOfEveryPurpose()
+		if err != nil {
+			return a, err
+		}
+		a.Keys = keys
+	}
+	kek := c.DataKEK
+	if kek == "" && c.private() {
+		var err error
+		if kek, err = readSecret(filepath.Join(c.dir(), "data.kek")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return a, err
+		}
+	}
+	if kek != "" {
+		var err error
+		if a.KEK, err = hex.DecodeString(kek); err != nil || len(a.KEK) != 32 {
+			return a, errors.New("DATA_KEK: want 64 hex digits")
+		}
+	}
+	if c.Pin != "" {
+		text, err := os.ReadFile(c.Pin)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return a, err
+		}
+		if err == nil {
+			a.Pins = append(a.Pins, ledger.Pin{Name: c.Pin, Note: text})
+		}
+	}
+	return a, c.outsideNotes(ctx, &a)
+}
+
+// outsideNotes adds the newest note of the folder and of every mirror, where the
+// origin is known.
+func (c *verifyCmd) outsideNotes(ctx context.Context, a *ledger.Audit) error {
+	if a.Origin == "" {
+		return nil
+	}
+	outside, err := c.checkpoints(false)
+	if err != nil {
+		return err
+	}
+	for _, store := range append([]checkpoint.Store{outside.Folder}, outside.Mirrors...) {
+		if _, text, err := store.Newest(ctx, a.Origin); err == nil {
+			a.Pins = append(a.Pins, ledger.Pin{Name: store.String(), Note: text})
+		}
+	}
+	return nil
+}
+
+// trustedOfEveryPurpose is the keys of a file, for records and for checkpoints.
+func (c *verifyCmd) trustedOfEveryPurpose() (map[string]ed25519.PublicKey, error) {
+	trusted, err := c.trusted()
+	if err != nil {
+		return nil, err
+	}
+	keys := map[string]ed25519.PublicKey{}
+	for id, key := range trusted {
+		keys[id] = key.public
+	}
+	if c.Keys == "" {
+		return keys, nil
+	}
+	text, err := os.ReadFile(c.Keys)
+	if err != nil {
+		return nil, err
+	}
+	set, err := readKeySet(text)
+	for _, key := range set {
+		if key.purpose == ledger.PurposeCheckpoint {
+			keys[key.id] = key.public
+		}
+	}
+	return keys, err
+}
+
+// keepPin writes the newest checkpoint of a ledger that verified into the pin file:
+// whoever has it can tell next time whether history was taken back.
+func (c *verifyCmd) keepPin(ctx context.Context, url string, report ledger.Report) error {
+	if c.Pin == "" || report.Checkpoints == 0 {
+		return nil
+	}
+	text, err := ledger.NewestNote(ctx, url, report.Head)
+	if err != nil || text == nil {
+		return err
+	}
+	if old, err := os.ReadFile(c.Pin); err == nil && bytes.Equal(old, text) {
+		return nil
+	}
+	return writeWhole(c.Pin, text)
+}
+
+// writeWhole replaces a file, or leaves it as it was.
+func writeWhole(path string, text []byte) error {
+	temporary := path + ".new"
+	if err := os.WriteFile(temporary, text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(temporary, path)
+}
+
+func printReport(o *output, report ledger.Report) error {
+	var b bytes.Buffer
+	if len(report.Faults) == 0 {
+		b.WriteString("VALID\n")
+	} else {
+		b.WriteString("NOT VALID\n")
+	}
+	fmt.Fprintf(&b, "%s: %d events of %d tenants, %d signed records, %d checkpoints, head %s\n",
+		report.Origin, report.Events, report.Tenants, report.Records, report.Checkpoints, report.Hash)
+	for _, fault := range report.Faults {
+		fmt.Fprintf(&b, "FALSE       %s\n", fault)
+	}
+	if report.More {
+		b.WriteString("FALSE       and more, which are not listed\n")
+	}
+	for _, text := range report.Trusted {
+		fmt.Fprintf(&b, "TRUSTED     %s\n", text)
+	}
+	for _, text := range append(report.Gaps, "that every action the agents took was submitted to the service",
+		"that evidence supplied by a caller is true", "the time of any event beyond the order of positions (times are the server's clock)") {
+		fmt.Fprintf(&b, "NOT PROVEN  %s\n", text)
+	}
+	b.WriteString("READ MODELS countersign replay diff compares them; sessions and links are not part of the ledger\n")
+	if err := o.result(report, b.String()); err != nil {
+		return err
+	}
+	if len(report.Faults) > 0 {
+		return errNo
+	}
+	return nil
+}
+
+// keyOfSet is a key of a JSON Web Key Set as the service publishes it.
+type keyOfSet struct {
+	id, purpose string // no purpose: records
+	public      ed25519.PublicKey
+	from, to    int64
+}
+
+// readKeySet reads the Ed25519 keys of a set; keys of another kind are passed over.
+func readKeySet(text []byte) ([]keyOfSet, error) {
+	var set struct {
+		Keys []struct {
+			KID, X, CRV string
+			For         string `json:"svc_purpose"`
+			From        int64  `json:"svc_from_position"`
+			To          *int64 `json:"svc_to_position"`
+		}
+	}
+	if err := canon.Check(text); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(text, &set, json.MatchCaseInsensitiveNames(true)); err != nil {
+		return nil, errors.New("want a JSON Web Key Set")
+	}
+	var keys []keyOfSet
+	for _, key := range set.Keys {
+		public, err := base64.RawURLEncoding.DecodeString(key.X)
+		if err != nil || key.CRV != "Ed25519" || len(public) != ed25519.PublicKeySize || seal.KeyID(public) != key.KID {
+			continue
+		}
+		k := keyOfSet{id: key.KID, purpose: cmp.Or(key.For, ledger.PurposeRecord), public: public, from: key.From}
+		if key.To != nil {
+			k.to = *key.To
+		}
+		keys = append(keys, k)
+	}
+	return keys, nil
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/projections"
+)
+
+// webhooksCmd is what the operator does about the webhooks of an organization. The
+// service sends; here nothing is sent.
+type webhooksCmd struct {
+	Create     webhookCreateCmd     `cmd:"" help:"Make a webhook. Its secret is shown once."`
+	List       webhookListCmd       `cmd:"" help:"List the webhooks of an organization."`
+	Rotate     webhookRotateCmd     `cmd:"" help:"Give a webhook a new secret, shown once; the old one signs beside it for 24 hours."`
+	Remove     webhookRemoveCmd     `cmd:"" help:"End a webhook; what waits for it is dropped."`
+	Deliveries webhookDeliveriesCmd `cmd:"" help:"Show messages to a webhook and what became of them."`
+	Resend     webhookResendCmd     `cmd:"" help:"Send dead messages of a webhook again, or one message."`
+}
+
+type webhookCreateCmd struct {
+	Org         string   `required:"" help:"Id of the organization." placeholder:"ID"`
+	URL         string   `required:"" name:"url" help:"https address that takes POST." placeholder:"URL"`
+	Topics      []string `help:"Of checkpoints,decisions,reviews,violations; default: all but checkpoints." placeholder:"TOPIC"`
+	Name        string   `help:"What it is for."`
+	WebhookNets []string `help:"Private networks that webhooks may reach, as serve is told." env:"WEBHOOK_NETWORKS" name:"webhook-networks" placeholder:"CIDR"`
+	data
+}
+
+// Run prints the webhook with its secret.
+func (c *webhookCreateCmd) Run(ctx context.Context, o *output) error {
+	private, err := networks("WEBHOOK_NETWORKS", c.WebhookNets)
+	if err != nil {
+		return err
+	}
+	return c.asOperator(ctx, c.Org, func(app *commands.App, p commands.Principal) error {
+		app.WebhookNetworks = private
+		created, err := app.CreateWebhook(ctx, p, commands.WebhookOrder{URL: c.URL, Topics: c.Topics, Name: c.Name})
+		if err != nil {
+			return err
+		}
+		return o.result(created, fmt.Sprintf("%s\n%s  %s to %s; the secret is shown this once\n",
+			created.Secret, created.WebhookID, strings.Join(created.Topics, " "), created.Origin))
+	})
+}
+
+type webhookListCmd struct {
+	Org string `required:"" help:"Id of the organization." placeholder:"ID"`
+	data
+}
+
+// Run prints one line per webhook.
+func (c *webhookListCmd) Run(ctx context.Context, o *output) error {
+	return c.asOperator(ctx, c.Org, func(app *commands.App, p commands.Principal) error {
+		list, err := app.Webhooks(ctx, p)
+		if err != nil {
+			return err
+		}
+		var text strings.Builder
+		for _, hook := range list {
+			fmt.Fprintf(&text, "%s  %s  %s  %s\n", hook.WebhookID, hook.Origin, strings.Join(hook.Topics, " "), hook.Name)
+		}
+		return o.result(list, text.String())
+	})
+}
+
+type webhookRotateCmd struct {
+	Org     string `required:"" help:"Id of the organization." placeholder:"ID"`
+	Webhook string `arg:"" help:"Id of the webhook."`
+	data
+}
+
+// Run prints the new secret.
+func (c *webhookRotateCmd) Run(ctx context.Context, o *output) error {
+	return c.asOperator(ctx, c.Org, func(app *commands.App, p commands.Principal) error {
+		rotated, err := app.RotateWebhook(ctx, p, c.Webhook)
+		if err != nil {
+			return err
+		}
+		return o.result(rotated, fmt.Sprintf("%s\nshown this once; the old secret signs beside it until %s\n", rotated.Secret, rotated.RotatesUntil))
+	})
+}
+
+type webhookRemoveCmd struct {
+	Org     string `required:"" help:"Id of the organization." placeholder:"ID"`
+	Webhook string `arg:"" help:"Id of the webhook."`
+	Reason  string `help:"Why; it is recorded." placeholder:"TEXT"`
+	data
+}
+
+// Run removes the webhook.
+func (c *webhookRemoveCmd) Run(ctx context.Context, o *output) error {
+	return c.asOperator(ctx, c.Org, func(app *commands.App, p commands.Principal) error {
+		if err := app.RemoveWebhook(ctx, p, c.Webhook, c.Reason); err != nil {
+			return err
+		}
+		return o.result(map[string]string{"webhookId": c.Webhook, "state": "removed"}, "removed\n")
+	})
+}
+
+// asSender runs a step that looks into what is queued for a webhook of an
+// organization.
+func (d *data) asSender(ctx context.Context, orgID, webhookID string, step func(*projections.Projections) error) error {
+	return d.asOperator(ctx, orgID, func(app *commands.App, p commands.Principal) error {
+		if err := app.HasWebhook(ctx, p, webhookID); err != nil {
+			return err
+		}
+		views, err := projections.Start(ctx, app.Ledger, slog.New(slog.DiscardHandler))
+		if err != nil {
+			return err
+		}
+		defer views.Close()
+		return step(views)
+	})
+}
+
+type webhookDeliveriesCmd struct {
+	Org     string `required:"" help:"Id of the organization." placeholder:"ID"`
+	Webhook string `arg:"" help:"Id of the webhook."`
+	State   string `help:"Only those that are due, sent or dead." enum:",due,sent,dead" default:""`
+	Limit   int    `help:"The newest so many." default:"100"`
+	data
+}
+
+// Run prints one line per message, the newest first.
+func (c *webhookDeliveriesCmd) Run(ctx context.Context, o *output) error {
+	return c.asSender(ctx, c.Org, c.Webhook, func(views *projections.Projections) error {
+		list, err := views.Deliveries(ctx, c.Org, c.Webhook, c.State, c.Limit)
+		if err != nil {
+			return err
+		}
+		var text strings.Builder
+		for _, d := range list {
+			fmt.Fprintf(&text, "%-24s %-4s %2d attempts  %s  %3d  %s\n", d.MessageID, d.State, d.Attempts, d.DueAt, d.Status, d.Error)
+		}
+		return o.result(list, text.String())
+	})
+}
+
+type webhookResendCmd struct {
+	Org     string `required:"" help:"Id of the organization." placeholder:"ID"`
+	Webhook string `arg:"" help:"Id of the webhook."`
+	Message string `help:"Id of one message, sent or dead; without it every dead one." placeholder:"ID"`
+	data
+}
+
+// Run prints how many messages the service will send again.
+func (c *webhookResendCmd) Run(ctx context.Context, o *output) error {
+	return c.asSender(ctx, c.Org, c.Webhook, func(views *projections.Projections) error {
+		n, err := views.SendAgain(ctx, c.Org, c.Webhook, c.Message)
+		if err != nil {
+			return err
+		}
+		if n == 0 && c.Message != "" {
+			return policy.Refuse(commands.CodeNotFound, "", "message not found")
+		}
+		return o.result(map[string]int{"due": n}, fmt.Sprintf("%d will be sent again\n", n))
+	})
+}

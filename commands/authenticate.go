@@ -1,0 +1,132 @@
+package commands
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"sync"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy"
+)
+
+// Caller is the bearer of an API key.
+type Caller struct {
+	KeyID      string // key_…
+	CustomerID string // cus_… in whose account the key was issued; empty for a free key
+	id         string // public part of the key, names its stream
+	dataKey    string // under which the caller's requests and answers are sealed
+	guard      ledger.Guard
+}
+
+// party is the caller as the one a call is recorded of.
+func (c Caller) party() party {
+	return party{actor: c.KeyID, dataKey: c.dataKey, subject: "key:" + c.KeyID, guards: []ledger.Guard{c.guard}}
+}
+
+// knownKey is an issued key as its stream tells, at a version of the stream.
+type knownKey struct {
+	caller  Caller
+	hash    [32]byte
+	revoked bool
+}
+
+// keyCache remembers streams of keys. It may be stale: an append guards the
+// version it rests on, and Forget follows a revocation.
+type keyCache struct {
+	mu   sync.Mutex // guards keys
+	keys map[string]knownKey
+}
+
+func (c *keyCache) get(id string) (knownKey, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k, ok := c.keys[id]
+	return k, ok
+}
+
+func (c *keyCache) put(id string, k knownKey) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.keys == nil || len(c.keys) >= cachedKeys {
+		c.keys = map[string]knownKey{}
+	}
+	c.keys[id] = k
+}
+
+func (c *keyCache) clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.keys = nil
+}
+
+var errUnauthorized = policy.Refuse(CodeUnauthorized, "", "API key is not valid")
+
+// Authenticate returns the caller behind an API key. A malformed, unknown or
+// revoked key is CodeUnauthorized, in one text and after one comparison.
+func (a *App) Authenticate(ctx context.Context, apiKey string) (Caller, error) {
+	id, secret, ok := parseCredential(keyPrefix, apiKey)
+	known := knownKey{revoked: true}
+	if ok {
+		var err error
+		if known, err = a.lookUpKey(ctx, id); err != nil {
+			return Caller{}, refusal(err)
+		}
+	}
+	hash := sha256.Sum256(secret)
+	if subtle.ConstantTimeCompare(hash[:], known.hash[:]) != 1 || known.revoked {
+		return Caller{}, errUnauthorized
+	}
+	return known.caller, nil
+}
+
+func (a *App) lookUpKey(ctx context.Context, id string) (knownKey, error) {
+	if known, ok := a.keys.get(id); ok {
+		return known, nil
+	}
+	history, err := a.Ledger.Read(ctx, ledger.ServiceTenant, "key/"+id)
+	if err != nil {
+		return knownKey{}, err
+	}
+	known := knownKey{revoked: true}
+	for _, e := range history.Events {
+		switch e.Type {
+		case events.TypeKeyIssued:
+			// An erased e-mail address takes nothing from the key.
+			if a.Vault == nil {
+				return knownKey{}, policy.Refuse(CodeNoSigner, "", signingUnavailable)
+			}
+			var issued events.KeyIssued
+			if err := a.Vault.Open(ctx, e, &issued); err != nil && !errors.Is(err, ledger.ErrErased) {
+				return knownKey{}, err
+			}
+			if n, err := hex.Decode(known.hash[:], []byte(issued.SecretHash)); err != nil || n != len(known.hash) {
+				return knownKey{}, ledger.ErrTampered
+			}
+			known.revoked = false
+			known.caller = Caller{KeyID: issued.KeyID, CustomerID: issued.CustomerID, id: id, dataKey: issued.Subject}
+		case events.TypeKeyRevoked:
+			known.revoked = true
+		}
+	}
+	known.caller.guard = history.Guard()
+	if history.Version() > 0 { // unknown ids must not fill the cache
+		a.keys.put(id, known)
+	}
+	return known, nil
+}
+
+// current is the caller as the key's stream is now, after it has moved.
+func (a *App) current(ctx context.Context, caller Caller) (Caller, error) {
+	known, err := a.lookUpKey(ctx, caller.id)
+	if err != nil {
+		return Caller{}, err
+	}
+	if known.revoked {
+		return Caller{}, errUnauthorized
+	}
+	return known.caller, nil
+}

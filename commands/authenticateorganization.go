@@ -1,0 +1,84 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/policy"
+)
+
+func forbidden(message string) error { return policy.Refuse(CodeForbidden, "", message) }
+
+// ErrNoOrganizationCredential is a request without any credential.
+var ErrNoOrganizationCredential = policy.Refuse(CodeUnauthorized, "", "authentication required")
+
+var (
+	errToken           = policy.Refuse(CodeUnauthorized, "", "invalid or expired token")
+	errOtherCredential = forbidden("organization credential required")
+	errOtherKind       = policy.Refuse(CodeInsufficientScope, "", "organization credential required")
+	errPlan            = forbidden("organization plan required")
+	errSuspended       = forbidden("organization is suspended")
+)
+
+// AuthenticateOrganization returns the principal behind a bearer token. A
+// malformed, unknown, expired or revoked one is CodeUnauthorized, in one text and
+// after one comparison; a good credential of another kind, an API key or an
+// agent's access token, is CodeInsufficientScope. What
+// it knows of token and organization may be a moment old: an append names the
+// Guards, a read asks Confirm.
+func (a *App) AuthenticateOrganization(ctx context.Context, bearer string) (Principal, error) {
+	if strings.HasPrefix(bearer, keyPrefix) {
+		if _, err := a.Authenticate(ctx, bearer); err != nil {
+			if errors.Is(err, errUnauthorized) {
+				err = errToken
+			}
+			return Principal{}, err
+		}
+		return Principal{}, errOtherKind
+	}
+	if strings.HasPrefix(bearer, tokenPrefix) {
+		p, err := a.tokenPrincipal(ctx, bearer)
+		return p, refusal(err)
+	}
+	if _, err := a.AuthenticateAgent(ctx, bearer); err != nil {
+		return Principal{}, err
+	}
+	return Principal{}, errOtherKind
+}
+
+// SessionPrincipal returns the principal of a signed-in member. Not a member (any
+// more) is CodeForbidden.
+func (a *App) SessionPrincipal(ctx context.Context, orgID, member string, signedIn time.Time) (Principal, error) {
+	o, err := a.organizationOf(ctx, orgID)
+	if err != nil {
+		return Principal{}, refusal(err)
+	}
+	role, isMember := o.members[member]
+	if !isMember { // but perhaps has become one elsewhere
+		a.forgetOrganization(orgID)
+		if o, err = a.organizationOf(ctx, orgID); err != nil {
+			return Principal{}, refusal(err)
+		}
+		if role, isMember = o.members[member]; !isMember {
+			return Principal{}, errOtherCredential
+		}
+	}
+	p := o.principal(a.Clock())
+	p.ActorID, p.Member, p.Role = member, member, role
+	p.FreshSignIn = a.Clock().Sub(signedIn) < freshSignIn
+	return p, nil
+}
+
+// Operator is the command line, which may do for an organization what its owner
+// may but for deciding and approving. It is recorded as such.
+func (a *App) Operator(ctx context.Context, orgID string) (Principal, error) {
+	o, err := a.organizationOf(ctx, orgID)
+	if err != nil {
+		return Principal{}, refusal(err)
+	}
+	p := o.principal(a.Clock())
+	p.ActorID, p.Member, p.Role = "operator", "operator", RoleOperator
+	return p, nil
+}

@@ -1,0 +1,44 @@
+package commands
+
+import (
+	"context"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// RevokeKey ends a key at once. Revoking it again changes nothing.
+func (a *App) RevokeKey(ctx context.Context, id, reason string) error {
+	return a.revokeKey(ctx, id, "operator", reason)
+}
+
+func (a *App) revokeKey(ctx context.Context, id, actor, reason string) error {
+	_, err := attempt(ctx, a, func(ctx context.Context) (struct{}, error) {
+		a.keys.clear()
+		known, err := a.lookUpKey(ctx, id)
+		if err != nil {
+			return struct{}{}, err
+		}
+		if known.caller.KeyID == "" {
+			return struct{}{}, errNoKey
+		}
+		if known.revoked {
+			return struct{}{}, nil
+		}
+		payload, err := canon.Marshal(events.KeyRevoked{KeyID: known.caller.KeyID, Reason: reason})
+		if err != nil {
+			return struct{}{}, err
+		}
+		history, err := a.Ledger.Read(ctx, ledger.ServiceTenant, "key/"+id)
+		if err != nil {
+			return struct{}{}, err
+		}
+		_, err = a.Ledger.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, Drafts: []ledger.Draft{{
+			Stream: history.Stream, Expect: history.At(), ID: a.NewID("evt_"), Type: events.TypeKeyRevoked,
+			SchemaVersion: 1, Actor: actor, Payload: payload}}})
+		a.keys.clear()
+		return struct{}{}, err
+	})
+	return err
+}

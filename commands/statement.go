@@ -1,0 +1,22 @@
+package commands
+
+import (
+	"time"
+
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/policy"
+)
+
+// statement signs what a service states beside its receipt: the members of the
+// answer that carry it.
+func (a *App) statement(signer *seal.Signer, s policy.Statement, body []byte, now time.Time) (map[string]any, error) {
+	record, err := s.Draft(body, a.NewID(s.IDPrefix), Stamp(now))
+	if err != nil {
+		return nil, err
+	}
+	envelope, err := signer.Sign(s.PayloadType, record)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"record": envelope.Record, "integrity": envelope.Integrity, "verifyUrl": a.BaseURL + "/api/verify"}, nil
+}

@@ -1,0 +1,344 @@
+package ledger_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// audited is a small ledger in which every kind of row occurs: two organizations
+// with policies, decisions, a receipt, an erased and a living subject, checkpoints.
+type audited struct {
+	t      *testing.T
+	db     *ledgertest.DB
+	super  *pgx.Conn
+	pool   *pgxpool.Pool
+	audit  ledger.Audit // as an auditor with everything from outside
+	events int64
+}
+
+func newAudited(t *testing.T) *audited {
+	t.Helper()
+	db := ledgertest.New(t)
+	l := open(t, db)
+	ctx := t.Context()
+	kek := bytes.Repeat([]byte{7}, 32)
+	v := must(l.OpenVault(ctx, kek))
+	record := must(seal.NewSigner(make([]byte, 32)))
+	if err := l.Activate(ctx, record, "evt_record_key"); err != nil {
+		t.Fatal(err)
+	}
+	folder := checkpoint.Folder{Path: t.TempDir()}
+	keep(t, l, folder.Path)
+	n := 0
+	put := func(tenant, stream, eventType, keyID string, payload []byte) ledger.Event {
+		n++
+		result, err := l.Append(ctx, ledger.Append{Tenant: tenant, IdemKey: ledger.IdemKey("op", fmt.Sprint("k", n)), ContentHash: ledger.Hash{1}, Drafts: []ledger.Draft{{
+			Stream: stream, Expect: ledger.Any(99), ID: fmt.Sprint("evt_", n), Type: eventType, SchemaVersion: 1, Actor: "cus_1", KeyID: keyID, Payload: payload}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result.Events[0]
+	}
+	var keys []string
+	for _, org := range []string{"org_a", "org_b"} {
+		policy := jsontext.Value(`{"policyId":"p","version":1}`)
+		hash := canon.Hash(policy)
+		put(org, "policy", events.TypePolicyActivated, "", must(canon.Marshal(map[string]any{"policy": policy, "policyHash": hash})))
+		for i := range 2 {
+			id := fmt.Sprint(org, "_", i)
+			key := must(v.Subject(ctx, org, "agent:"+id, "sub_"+id))
+			keys = append(keys, key)
+			envelope := must(record.Sign("application/vnd.svc.decision.v1+json", map[string]any{"bindingHash": "b" + id, "decisionId": id, "orgId": org,
+				"issuedAt": time.Now().UTC().Truncate(time.Millisecond).Format("2006-01-02T15:04:05.000Z"),
+				"policy":   map[string]any{"policyHash": hash}, "subject": map[string]any{"agentId": id}}))
+			n++
+			payload := must(v.SealRecord(ctx, org, fmt.Sprint("evt_", n), key, record, map[string]jsontext.Value{
+				"record": envelope.Record, "integrity": must(canon.Marshal(envelope.Integrity))}, "/subject/agentId"))
+			n--
+			put(org, "decision/"+id, events.TypeDecisionRecorded, record.KeyID(), payload)
+			if i == 0 {
+				receipt := must(record.Sign("application/vnd.svc.assurance-receipt.v1+json", map[string]any{"bindingHash": "b" + id, "decisionId": id, "orgId": org,
+					"decisionRecordHash": envelope.Integrity.RecordHash}))
+				put(org, "decision/"+id, events.TypeReceiptRecorded, record.KeyID(), must(canon.Marshal(map[string]any{"record": receipt.Record, "integrity": receipt.Integrity})))
+			}
+		}
+		put(org, "organization_token/1", "organization_token.issued", "", []byte(`{"price":5,"tokenId":"1"}`))
+	}
+	erase(t, v, "org_b", keys[3])
+	if _, err := l.Append(ctx, ledger.Append{Tenant: "org_a", Drafts: []ledger.Draft{draft("x", ledger.New(), "x1"), draft("x", ledger.Any(9), "x2")}}); err != nil {
+		t.Fatal(err)
+	}
+	head := must(l.Head(ctx))
+	p := covered(t, l, head)
+	l.Close()
+	a := &audited{t: t, db: db, super: must(pgx.Connect(ctx, db.SuperURL)), pool: must(pgxpool.New(ctx, db.SuperURL)), events: head,
+		audit: ledger.Audit{Origin: l.Origin(), KEK: kek, Pins: []ledger.Pin{{Name: "a folder elsewhere", Note: p.Note}},
+			Keys: map[string]ed25519.PublicKey{record.KeyID(): record.Public(), checkpointSigner(t).KeyID(): checkpointSigner(t).Public()}}}
+	t.Cleanup(a.pool.Close)
+	t.Cleanup(func() { _ = a.super.Close(context.Background()) })
+	a.exec(`set session_replication_role = replica`)
+	for _, table := range auditedTables {
+		a.exec(`create schema if not exists kept; create table kept.` + table + ` as table public.` + table)
+	}
+	if report := a.run(a.audit); len(report.Faults) > 0 || report.Events != head || report.Checkpoints == 0 {
+		t.Fatalf("untouched: %+v", report)
+	}
+	return a
+}
+
+// auditedTables are what is proven.
+var auditedTables = []string{"ledger_head", "events", "tiles", "tree_head", "checkpoints", "subject_keys"}
+
+func (a *audited) exec(statement string, args ...any) {
+	a.t.Helper()
+	if _, err := a.super.Exec(context.Background(), statement, args...); err != nil {
+		a.t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+func (a *audited) restore() {
+	for _, table := range auditedTables {
+		a.exec(`delete from ` + table + `; insert into ` + table + ` select * from kept.` + table)
+	}
+}
+
+func (a *audited) run(audit ledger.Audit) ledger.Report {
+	a.t.Helper()
+	report, err := audit.RunOn(context.Background(), a.pool)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return report
+}
+
+// Every value of every column of every proven table, changed in turn over all rows:
+// found, and table and row are named.
+func TestAuditFindsEveryChangedValue(t *testing.T) {
+	a := newAudited(t)
+	changed, found := 0, 0
+	for _, table := range auditedTables {
+		a.exec(`alter table ` + table + ` drop constraint if exists ` + table + `_pkey cascade`)
+		columns, err := pgx.CollectRows(must(a.super.Query(t.Context(), `select attname, format_type(atttypid, null), attnotnull from pg_attribute
+			where attrelid = $1::regclass and attnum > 0 and not attisdropped`, table)), pgx.RowToStructByPos[struct {
+			Name, Type string
+			NotNull    bool
+		}])
+		if err != nil {
+			t.Fatal(err)
+		}
+		places := must(pgx.CollectRows(must(a.super.Query(t.Context(), `select ctid::text from `+table)), pgx.RowTo[string]))
+		for _, constraint := range must(pgx.CollectRows(must(a.super.Query(t.Context(), `select conname from pg_constraint where conrelid = $1::regclass and contype = 'c'`, table)), pgx.RowTo[string])) {
+			a.exec(`alter table ` + table + ` drop constraint ` + constraint)
+		}
+		for _, column := range columns {
+			values := map[string][]string{
+				"smallint": {column.Name + " + 1"}, "integer": {column.Name + " + 1"}, "bigint": {"coalesce(" + column.Name + ", 0) + 1"},
+				"text": {column.Name + " || 'x'"}, "bytea": {`case when ` + column.Name + ` is null or ` + column.Name + ` = '' then '\x00' else set_byte(` + column.Name + `, 0, (get_byte(` + column.Name + `, 0) + 1) % 256) end`},
+			}[column.Type]
+			if values == nil {
+				t.Fatalf("%s.%s: no change for type %s", table, column.Name, column.Type)
+			}
+			for n := range places {
+				for _, value := range values {
+					a.exec(`delete from ` + table + `; insert into ` + table + ` select * from kept.` + table)
+					place := must(pgx.CollectRows(must(a.super.Query(t.Context(), `select ctid::text from `+table+` order by ctid`)), pgx.RowTo[string]))[n]
+					var differs bool
+					if err := a.super.QueryRow(t.Context(), `select (`+value+`) is distinct from `+column.Name+` from `+table+` where ctid = '`+place+`'`).Scan(&differs); err != nil || !differs {
+						continue // this row has that value already
+					}
+					if _, err := a.super.Exec(t.Context(), `update `+table+` set `+column.Name+` = `+value+` where ctid = '`+place+`'`); err != nil {
+						continue // the schema allows no such value
+					}
+					changed++
+					report, err := a.audit.RunOn(t.Context(), a.pool)
+					named := slices.ContainsFunc(report.Faults, func(f ledger.Fault) bool { return f.Table == table && f.Row != "" && f.Column != "" })
+					switch {
+					case err != nil:
+						t.Errorf("%s.%s = %s, row %d: %v", table, column.Name, value, n, err)
+					case named:
+						found++
+					default:
+						t.Errorf("%s.%s = %s, row %d: %v", table, column.Name, value, n, report.Faults)
+					}
+				}
+			}
+		}
+		a.restore()
+	}
+	t.Logf("%d of %d changed values were found", found, changed)
+}
+
+// An attack is what somebody with every right in the database, and no signing key,
+// may do. rehash is the chain made good afterwards.
+func TestAuditFindsEveryAttack(t *testing.T) {
+	a := newAudited(t)
+	forgetTree := `delete from tiles; delete from checkpoints; update tree_head set size = 0, root = sha256(''), edge = '';`
+	fixHead := `update ledger_head set (pos, last_hash) = (select pos, hash from events order by pos desc limit 1);`
+	renumber := `update events e set pos = 1000000 + n from (select pos, row_number() over (order by pos) n from events) r where r.pos = e.pos;
+		update events set pos = pos - 1000000;`
+	for _, attack := range []struct {
+		name, statement string
+		rehash, pin     bool // pin: only a note from outside tells
+	}{
+		{"an organization deleted and renumbered", `delete from events where tenant = 'org_b'; delete from subject_keys where tenant = 'org_b';` + renumber + fixHead + forgetTree, false, true},
+		{"the tail cut and the head mended", `delete from events where pos > (select max(pos) - 2 from events);` + fixHead + forgetTree, false, true},
+		{"groups of two tenants reordered", `update events set pos = case when tenant = 'org_a' then 2000 + pos else 1000 + pos end where tenant in ('org_a', 'org_b');` + renumber + fixHead + forgetTree, false, true},
+		{"a data key destroyed", `update subject_keys set subject_ref = '', kek_id = '', wrapped_key = '', destroyed_us = 5 where key_id = 'sub_org_a_0'`, false, false},
+		{"the epoch", `update ledger_head set epoch = 7`, false, false},
+		{"a policy rewritten", `update events set payload = convert_to(replace(convert_from(payload, 'UTF8'), '"version":1', '"version":2'), 'UTF8') where type = 'policy.activated' and tenant = 'org_a'`, true, false},
+		{"a token's actor", `update events set actor = 'cus_9' where type = 'organization_token.issued'`, true, true},
+		{"a price", `update events set payload = convert_to(replace(convert_from(payload, 'UTF8'), '"price":5', '"price":6'), 'UTF8') where type = 'organization_token.issued'`, true, true},
+		{"a decision removed and its receipt left", `delete from events where event_id = 'evt_2'; update events set version = version - 1 where stream = 'decision/org_a_0';` + renumber, true, false},
+		{"a signed decision moved to another organization", `update events set tenant = 'org_b', tseq = tseq + 500 where stream = 'decision/org_a_1'`, true, false},
+		{"recordHash and signature of sealed decisions zeroed", `update events set payload = convert_to(regexp_replace(convert_from(payload, 'UTF8'), '"recordHash":"[0-9a-f]{64}"', '"recordHash":"' || repeat('0', 64) || '"'), 'UTF8') where type = 'decision.recorded'`, true, false},
+		{"all times an hour earlier", `update events set occurred_us = occurred_us - 3600000000`, true, false},
+		{"all times an hour later", `update events set occurred_us = occurred_us + 3600000000; update subject_keys set destroyed_us = destroyed_us + 3600000000 where destroyed_us is not null`, true, true},
+	} {
+		a.restore()
+		a.exec(attack.statement)
+		if attack.rehash {
+			a.rehash()
+			a.exec(fixHead + forgetTree)
+		}
+		without := a.audit
+		without.Pins = nil
+		if report := a.run(without); (len(report.Faults) == 0) != attack.pin {
+			t.Errorf("%s, without a pin: %v", attack.name, report.Faults)
+		}
+		report := a.run(a.audit)
+		if len(report.Faults) == 0 {
+			t.Errorf("%s: not found", attack.name)
+		}
+		if attack.pin && !strings.Contains(fmt.Sprint(report.Faults), "ROLLBACK") && !strings.Contains(fmt.Sprint(report.Faults), "FORK") {
+			t.Errorf("%s: the pin says %v", attack.name, report.Faults)
+		}
+	}
+}
+
+// rehash makes sequences, hashes and links good again, as forty lines of Python do.
+func (a *audited) rehash() {
+	a.t.Helper()
+	rows := must(a.super.Query(context.Background(), `select pos, tenant, stream, version, event_id, type, schema_version, more, occurred_us, actor, key_id,
+		coalesce(idem_key, ''), coalesce(content_hash, ''), payload from events order by pos`))
+	type row struct {
+		Pos                    int64
+		Tenant, Stream         string
+		Version                int64
+		ID, Type               string
+		Schema                 int32
+		More                   int16
+		Occurred               int64
+		Actor, KeyID           string
+		Idem, Content, Payload []byte
+	}
+	events := must(pgx.CollectRows(rows, pgx.RowToStructByPos[row]))
+	type head struct {
+		seq  int64
+		hash [32]byte
+	}
+	heads := map[string]head{}
+	S := func(b []byte, x string) []byte { return append(binary.BigEndian.AppendUint32(b, uint32(len(x))), x...) }
+	U := func(b []byte, n int64) []byte { return binary.BigEndian.AppendUint64(b, uint64(n)) }
+	batch := &pgx.Batch{}
+	for _, e := range events {
+		h, ok := heads[e.Tenant]
+		if !ok {
+			h.hash = ledger.Genesis(a.audit.Origin, e.Tenant)
+		}
+		prev := h.hash
+		h.seq++
+		payloadHash := sha256.Sum256(e.Payload)
+		b := S([]byte("svc-ledger-event-v1\x00"), string(prev[:]))
+		b = U(S(U(S(b, e.Tenant), h.seq), e.Stream), e.Version)
+		b = U(U(S(S(b, e.ID), e.Type), int64(e.Schema)), int64(e.More))
+		b = S(S(U(b, e.Occurred), e.Actor), e.KeyID)
+		b = S(S(S(b, string(e.Idem)), string(e.Content)), string(payloadHash[:]))
+		h.hash = sha256.Sum256(b)
+		heads[e.Tenant] = h
+		batch.Queue(`update events set tseq = $2, payload_hash = $3, prev = $4, hash = $5 where pos = $1`, e.Pos, h.seq+1_000_000, payloadHash[:], prev[:], h.hash[:])
+	}
+	batch.Queue(`update events set tseq = tseq - 1000000`)
+	if err := a.super.SendBatch(context.Background(), batch).Close(); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// Ranges, workers and files change nothing about what is found.
+func TestAuditInRangesIsTheSame(t *testing.T) {
+	a := newAudited(t)
+	for name, statement := range map[string]string{
+		"untouched": `select`, "a link": `update events set prev = sha256('x') where pos = 7`, "a version": `update events set version = 9 where pos = 6`,
+		"a policy": `update events set payload = convert_to(replace(convert_from(payload, 'UTF8'), '"version":1', '"version":2'), 'UTF8') where pos = 4`,
+	} {
+		a.restore()
+		a.exec(statement)
+		want := a.run(a.audit)
+		for _, span := range []int64{1, 2, 5} {
+			ranged := a.audit.InRanges(span, 70)
+			ranged.Workers = 3
+			got := a.run(ranged)
+			if fmt.Sprint(placesOf(got)) != fmt.Sprint(placesOf(want)) || got.Events != want.Events {
+				t.Errorf("%s in ranges of %d:\n%v\nwant\n%v", name, span, got.Faults, want.Faults)
+			}
+		}
+	}
+}
+
+func placesOf(r ledger.Report) []string {
+	places := map[string]bool{}
+	for _, f := range r.Faults {
+		places[f.Table+" "+f.Row+" "+f.Column] = true
+	}
+	return slices.Sorted(maps.Keys(places))
+}
+
+// An auditor who may only select verifies; nothing is written, and what the
+// database alone says is listed.
+func TestAuditNeedsOnlyToSelect(t *testing.T) {
+	a := newAudited(t)
+	role := strings.ReplaceAll(strings.ToLower(t.Name()), "/", "_")
+	a.exec(`drop role if exists ` + role)
+	a.exec(`create role ` + role + ` login; grant usage on schema public to ` + role + `; grant select on ` + strings.Join(auditedTables, ", ") + ` to ` + role)
+	t.Cleanup(func() { a.exec(`drop owned by ` + role + `; drop role ` + role) })
+	a.exec(`set role ` + role)
+	a.exec(`reset role`)
+	url := strings.Replace(a.db.URL, "countersign_app", role, 1)
+	report, err := ledger.AuditDatabase(t.Context(), url, a.audit)
+	if err != nil || len(report.Faults) > 0 || len(report.Trusted) > 0 || report.Events != a.events {
+		t.Errorf("%+v, %v", report, err)
+	}
+	report, err = ledger.AuditDatabase(t.Context(), url, ledger.Audit{})
+	if err != nil || len(report.Trusted) != 2 || len(report.Gaps) < 2 {
+		t.Errorf("%+v, %v", report, err)
+	}
+	stranger := a.audit
+	stranger.Origin = "other.example.com/0"
+	if report, err := ledger.AuditDatabase(t.Context(), url, stranger); err != nil || len(report.Faults) == 0 {
+		t.Errorf("another origin: %+v, %v", report, err)
+	}
+	stranger = a.audit
+	stranger.Keys = map[string]ed25519.PublicKey{}
+	if report, err := ledger.AuditDatabase(t.Context(), url, stranger); err != nil || len(report.Faults) == 0 {
+		t.Errorf("other keys: %+v, %v", report, err)
+	}
+}

@@ -1,0 +1,98 @@
+package events
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// ErrVersion is an event of a type or schema version that this program does not
+// know: a newer one has written it.
+var ErrVersion = errors.New("a newer program has written the event: start that one")
+
+// reader says how the events of one type become its present struct.
+type reader struct {
+	present reflect.Type
+	legacy  bool // version 0, from before there were versions, has the same members
+	// sealed says that personal members may stand in the payload as commitments,
+	// beside what unseals them: only the others are read.
+	sealed bool
+}
+
+// newest is the schema version that this program writes, of every type. The first
+// type with a version 2 gets a member in its reader: a pure function from the old
+// struct to the present one.
+const newest = 1
+
+// readers is every type there is, and the one place in which stored bytes become
+// structs.
+var readers = map[string]reader{
+	TypeSigningKeyActivated:      {present: reflect.TypeFor[SigningKeyActivated]()},
+	TypeSigningKeyRetired:        {present: reflect.TypeFor[SigningKeyRetired]()},
+	TypeKeyRequested:             {present: reflect.TypeFor[KeyRequested]()},
+	TypeKeyIssued:                {present: reflect.TypeFor[KeyIssued](), sealed: true},
+	TypeKeyRevoked:               {present: reflect.TypeFor[KeyRevoked]()},
+	TypeCallCompleted:            {present: reflect.TypeFor[CallCompleted](), sealed: true},
+	TypeWorkflowCompleted:        {present: reflect.TypeFor[WorkflowCompleted](), legacy: true},
+	TypeCustomerCreated:          {present: reflect.TypeFor[CustomerCreated](), sealed: true},
+	TypeOrganizationCreated:      {present: reflect.TypeFor[OrganizationCreated]()},
+	TypeOrganizationUpdated:      {present: reflect.TypeFor[OrganizationUpdated]()},
+	TypeMemberAdded:              {present: reflect.TypeFor[MemberAdded](), sealed: true},
+	TypeMemberRemoved:            {present: reflect.TypeFor[MemberRemoved]()},
+	TypeOrganizationTokenIssued:  {present: reflect.TypeFor[OrganizationTokenIssued]()},
+	TypeOrganizationTokenRevoked: {present: reflect.TypeFor[OrganizationTokenRevoked]()},
+	TypePolicyDrafted:            {present: reflect.TypeFor[PolicyDrafted]()},
+	TypePolicyActivated:          {present: reflect.TypeFor[PolicyActivated]()},
+	TypeDecisionRecorded:         {present: reflect.TypeFor[DecisionRecorded](), sealed: true},
+	TypeApprovalRecorded:         {present: reflect.TypeFor[ApprovalRecorded]()},
+	TypeReceiptRecorded:          {present: reflect.TypeFor[ReceiptRecorded]()},
+	TypeCustomerBound:            {present: reflect.TypeFor[CustomerBound]()},
+	TypePurchaseFulfilled:        {present: reflect.TypeFor[PurchaseFulfilled]()},
+	TypePurchaseRefunded:         {present: reflect.TypeFor[PurchaseRefunded]()},
+	TypeSubscriptionUpdated:      {present: reflect.TypeFor[SubscriptionUpdated]()},
+	TypeEntitlementGranted:       {present: reflect.TypeFor[EntitlementGranted]()},
+	TypeEntitlementRevoked:       {present: reflect.TypeFor[EntitlementRevoked]()},
+	TypeDownloadConsumed:         {present: reflect.TypeFor[DownloadConsumed]()},
+	TypeAgentRegistered:          {present: reflect.TypeFor[AgentRegistered](), sealed: true},
+	TypeAgentVerified:            {present: reflect.TypeFor[AgentVerified]()},
+	TypeAgentClaimed:             {present: reflect.TypeFor[AgentClaimed]()},
+	TypeAccessTokenRevoked:       {present: reflect.TypeFor[AccessTokenRevoked]()},
+	TypeCreditGranted:            {present: reflect.TypeFor[CreditGranted]()},
+	TypePaymentClaimed:           {present: reflect.TypeFor[PaymentClaimed]()},
+	TypePaymentSettled:           {present: reflect.TypeFor[PaymentSettled]()},
+	TypePaymentRefused:           {present: reflect.TypeFor[PaymentRefused]()},
+	TypePaymentUnknown:           {present: reflect.TypeFor[PaymentUnknown]()},
+	TypeRefundRequested:          {present: reflect.TypeFor[RefundRequested]()},
+	TypeRefundApproved:           {present: reflect.TypeFor[RefundApproved]()},
+	TypeRefundSent:               {present: reflect.TypeFor[RefundSent]()},
+	TypeWebhookCreated:           {present: reflect.TypeFor[WebhookCreated](), sealed: true},
+	TypeWebhookRotated:           {present: reflect.TypeFor[WebhookRotated](), sealed: true},
+	TypeWebhookRemoved:           {present: reflect.TypeFor[WebhookRemoved]()},
+	TypeCheckpointsBegun:         {present: reflect.TypeFor[CheckpointsBegun]()},
+	TypeRollbackDeclared:         {present: reflect.TypeFor[RollbackDeclared]()},
+	TypeSubjectErased:            {present: reflect.TypeFor[SubjectErased]()},
+	TypeExportCreated:            {present: reflect.TypeFor[ExportCreated]()},
+}
+
+// Read decodes the payload of an event of a type and schema version into the
+// present struct of that type, whatever version it was stored in. stored is a
+// pointer to that struct. Personal members that are sealed stay what they are
+// stored as: commitments.
+func Read(eventType string, schemaVersion int, payload []byte, stored any) error {
+	r, known := readers[eventType]
+	switch {
+	case !known:
+		return fmt.Errorf("%w (type %s)", ErrVersion, eventType)
+	case schemaVersion > newest || schemaVersion < newest && !r.legacy || schemaVersion < 0:
+		return fmt.Errorf("%w (%s, schema version %d)", ErrVersion, eventType, schemaVersion)
+	case reflect.TypeOf(stored) != reflect.PointerTo(r.present):
+		return fmt.Errorf("read %s into %T, want *%s", eventType, stored, r.present)
+	case r.sealed:
+		return json.Unmarshal(payload, stored)
+	}
+	return canon.Decode(payload, stored)
+}

@@ -1,0 +1,5 @@
+begin;
+
+drop table webhook_deliveries;
+
+commit;

@@ -1,0 +1,41 @@
+package mcprisk
+
+// Looking at one manifest is bounded by counted steps, never by a clock: the same
+// manifest is judged the same everywhere. A step is about a nanosecond. What the
+// bound leaves out is a finding of its own, so that nobody hides an instruction
+// behind text that is only there to tire the rules out.
+const (
+	maxSteps = 120_000_000 // the largest public manifests take a tenth of it
+	maxPaths = 16 << 20    // octets of the places of all strings together
+
+	// Steps for an octet of text, as the worst text for a rule was measured.
+	perOctet          = 600   // of an expression
+	perSimpleOctet    = 200   // of one without bounded repetitions
+	perTextOctet      = 40    // of cleaning a text and looking for its words
+	perFinding        = 3_000 // of a finding
+	perSensitiveOctet = 1_400
+	perShadowOctet    = 1_250
+	perSentOctet      = 1_050
+	perPipedOctet     = 2_100
+)
+
+// prices are those of prose rules that cost more than others.
+var prices = map[string]int{"sensitive_file_access": perSensitiveOctet, "tool_shadowing": perShadowOctet,
+	"data_exfiltration": perSentOctet, "pipe_to_shell": perPipedOctet}
+
+// budget is what is left of the steps.
+type budget struct {
+	left  int
+	short bool // something was left out
+}
+
+// spend takes steps for reading so many octets at a price, and says whether there
+// are enough. A text that is too large is left out, a smaller one behind it is not.
+func (b *budget) spend(octets, price int) bool {
+	if octets > b.left/price {
+		b.short = true
+		return false
+	}
+	b.left -= octets * price
+	return true
+}

@@ -1,0 +1,75 @@
+package projections
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/ledger"
+)
+
+// CloudEvent is a message to another system, in the structured JSON form of
+// CloudEvents 1.0. It may arrive more than once and out of order: ID tells the
+// repeats of one message, Position the order.
+type CloudEvent struct {
+	SpecVersion     string `json:"specversion"`
+	ID              string `json:"id"`     // p:position, behind another colon the webhook's topic or the event's hash
+	Source          string `json:"source"` // the ledger's origin, which ends in the partition
+	Type            string `json:"type"`   // "countersign." and the type of the event or of the message
+	Subject         string `json:"subject,omitempty"`
+	Time            string `json:"time"`
+	DataContentType string `json:"datacontenttype"`
+	// Extensions. Numbers are text: an integer of CloudEvents has 32 bits.
+	PartitionKey string `json:"partitionkey"` // the tenant
+	Position     string `json:"position"`     // in the ledger; of a checkpoint its size
+	Data         any    `json:"data"`
+}
+
+// CloudEventType is the media type of a CloudEvent.
+const CloudEventType = "application/cloudevents+json; charset=utf-8"
+
+func messageID(position int64) string { return "0:" + strconv.FormatInt(position, 10) }
+
+// cloudEvent is the envelope of a message about an event.
+func cloudEvent(origin string, e ledger.Event, kind, subject string, data any) CloudEvent {
+	return CloudEvent{SpecVersion: "1.0", ID: messageID(e.Position), Source: origin, Type: "countersign." + kind, Subject: subject,
+		Time: stamp(e.Occurred()), DataContentType: "application/json", PartitionKey: e.Tenant,
+		Position: strconv.FormatInt(e.Position, 10), Data: data}
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// EventData is an event as a sink gets it: every column that its hash covers, so
+// that a reader can follow the chain. Hashes are hex; personal members of the
+// payload are commitments, as they are in the ledger.
+type EventData struct {
+	Position      int64          `json:"position"`
+	Tenant        string         `json:"tenant"`
+	Sequence      int64          `json:"sequence"`
+	Stream        string         `json:"stream"`
+	Version       int64          `json:"version"`
+	EventID       string         `json:"eventId"`
+	Type          string         `json:"type"`
+	SchemaVersion int            `json:"schemaVersion"`
+	More          int            `json:"more"`
+	OccurredUS    int64          `json:"occurredUs"`
+	Actor         string         `json:"actor"`
+	KeyID         string         `json:"keyId"`
+	IdemKey       string         `json:"idemKey"`
+	ContentHash   string         `json:"contentHash"`
+	PayloadHash   string         `json:"payloadHash"`
+	Prev          string         `json:"prev"`
+	Hash          string         `json:"hash"`
+	Payload       jsontext.Value `json:"payload"` // canonical, octet for octet what payloadHash is of
+}
+
+func eventData(e ledger.Event) EventData {
+	return EventData{
+		Position: e.Position, Tenant: e.Tenant, Sequence: e.Sequence, Stream: e.Stream, Version: e.Version, EventID: e.ID,
+		Type: e.Type, SchemaVersion: int(e.SchemaVersion), More: e.More, OccurredUS: e.OccurredUS, Actor: e.Actor, KeyID: e.KeyID,
+		IdemKey: fmt.Sprintf("%x", e.IdemKey), ContentHash: fmt.Sprintf("%x", e.ContentHash),
+		PayloadHash: e.PayloadHash.String(), Prev: e.Prev.String(), Hash: e.Hash.String(), Payload: e.Payload,
+	}
+}

@@ -1,0 +1,74 @@
+package projections
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/jackc/pgx/v5"
+)
+
+// The list of decisions is a query over the history. What is personal, or not a
+// column, is compared by whoever opens the records: an agent's name stands
+// nowhere in the clear.
+
+// DecisionRow is what the history knows of a decision beside its record.
+type DecisionRow struct {
+	Sequence    int64
+	DecisionID  string
+	Verdict     *string // of a person
+	ReceiptID   *string
+	Outcome     *string
+	Conformance *string
+	Alerts      []string
+}
+
+// DecisionFilter chooses decisions; what is empty chooses all.
+type DecisionFilter struct {
+	Actors      []string // nil: of everybody
+	Decision    string
+	Conformance string // of the receipt; "none": there is no receipt
+	Below       int64  // sequence, as SequenceOf reads it from a cursor
+}
+
+// Decisions lists decisions of a tenant, the newest first. It waits until
+// everything appended before the call is visible: ErrBehind.
+func (p *Projections) Decisions(ctx context.Context, tenant string, f DecisionFilter, limit int) ([]DecisionRow, error) {
+	if err := p.wait(ctx, history.name, tenant, ""); err != nil {
+		return nil, err
+	}
+	rows, err := p.ledger.Pool().Query(ctx, `select h.sequence, h.decision_id, h.verdict, r.receipt_id, r.item, h.alerts
+		from readmodels.history h left join readmodels.history r on r.tenant = h.tenant and r.decision_id = h.decision_id and r.kind = 'receipt'
+		where h.tenant = $1 and h.kind = 'decision' and h.sequence < $2 and ($3::text[] is null or h.actor = any($3))
+			and ($4 = '' or h.decision = $4)
+			and ($5 = '' or case $5 when 'none' then r.receipt_id is null else r.item::jsonb ->> 'conformance' = $5 end)
+		order by h.sequence desc limit $6`, tenant, f.Below, f.Actors, f.Decision, f.Conformance, limit)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (DecisionRow, error) {
+		var d DecisionRow
+		var item *string
+		if err := row.Scan(&d.Sequence, &d.DecisionID, &d.Verdict, &d.ReceiptID, &item, &d.Alerts); err != nil || item == nil {
+			return d, err
+		}
+		var receipt HistoryItem
+		err := json.Unmarshal([]byte(*item), &receipt)
+		d.Outcome, d.Conformance = receipt.Outcome, receipt.Conformance
+		return d, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
+	}
+	return list, nil
+}
+
+// Cursor is the text with which a list goes on below a sequence.
+func Cursor(sequence int64) string { return cursorOf(sequence) }
+
+// SequenceOf is below which sequence a list begins by its cursor, without one at the
+// newest. It is not ok for what no page gave.
+func SequenceOf(cursor string) (before int64, ok bool) { return sequenceOf(cursor) }
+
+// WrongCursor is the warning about a cursor that no page gave.
+const WrongCursor = wrongCursor

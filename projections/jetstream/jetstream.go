@@ -1,0 +1,94 @@
+// Package jetstream is the sink NATS JetStream: a Watermill publisher that a
+// projection of the ledger feeds (projections.Sink). Each event is one message to
+// the subject countersign.<type of event>, in the stream "countersign", which is
+// made if it is not there. JetStream drops a message whose id it has seen within
+// the last ten minutes; beyond that a reader compares ids or positions.
+//
+// Other systems come by the same line, a Watermill publisher: Kafka's and Google
+// Pub/Sub's are not in the program, for each would compile and carry more code than
+// all the rest of it.
+package jetstream
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+	watermillnats "github.com/ThreeDotsLabs/watermill-nats/v2/pkg/nats"
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/nats-io/nats.go"
+)
+
+const (
+	stream     = "countersign"
+	duplicates = 10 * time.Minute // longer than a node is away for, and not for ever: JetStream keeps the ids in memory
+	patience   = 5 * time.Second  // for an acknowledgement
+)
+
+// Publisher is a connection to a NATS server, which it makes again for as long as
+// it takes. Publish returns when JetStream has stored the message.
+type Publisher struct {
+	conn *nats.Conn
+	*watermillnats.Publisher
+
+	mu   sync.Mutex // guards made
+	made bool       // the stream is there
+}
+
+// New makes a publisher to a URL such as nats://user:password@host:4222. The server
+// need not be there yet. Errors do not repeat the URL, which holds a secret.
+func New(address string, log *slog.Logger) (*Publisher, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.Scheme != "nats" && u.Scheme != "tls" && u.Scheme != "wss" && u.Scheme != "ws" {
+		return nil, errors.New("want an address such as nats://user:password@host:4222 or tls://host:4222")
+	}
+	conn, err := nats.Connect(address, nats.Name("countersign"), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true),
+		nats.ReconnectBufSize(-1), // what is not sent now is published again, in its order
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { log.Warn("connection to NATS lost; trying again", "error", err) }))
+	if err != nil {
+		return nil, fmt.Errorf("connect to NATS: %w", err)
+	}
+	p, err := watermillnats.NewPublisherWithNatsConn(conn, watermillnats.PublisherPublishConfig{
+		Marshaler: &watermillnats.NATSMarshaler{}, SubjectCalculator: watermillnats.DefaultSubjectCalculator,
+		JetStream: watermillnats.JetStreamConfig{TrackMsgId: true, ConnectOptions: []nats.JSOpt{nats.MaxWait(patience)}},
+	}, watermill.NopLogger{})
+	if err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("connect to NATS: %w", err)
+	}
+	return &Publisher{conn: conn, Publisher: p}, nil
+}
+
+// Publish implements message.Publisher.
+func (p *Publisher) Publish(topic string, messages ...*message.Message) error {
+	if err := p.make(); err != nil {
+		return err
+	}
+	return p.Publisher.Publish(topic, messages...)
+}
+
+// make makes the stream unless there is one: an operator's own has the limits and
+// replicas that the operator wants.
+func (p *Publisher) make() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.made {
+		return nil
+	}
+	js, err := p.conn.JetStream(nats.MaxWait(patience))
+	if err != nil {
+		return err
+	}
+	if _, err = js.StreamInfo(stream); errors.Is(err, nats.ErrStreamNotFound) {
+		_, err = js.AddStream(&nats.StreamConfig{Name: stream, Subjects: []string{stream + ".>"}, Duplicates: duplicates})
+	}
+	if err != nil {
+		return fmt.Errorf("find or make the stream %s: %w", stream, err)
+	}
+	p.made = true
+	return nil
+}

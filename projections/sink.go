@@ -1,0 +1,93 @@
+package projections
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// Sink is another system that is told of every event, from the first on, through
+// Watermill: message id p:position:hash, one topic per type of event. It is never a
+// source of truth; at least once, in order, and by one node at a time.
+type Sink struct {
+	Name      string // of its checkpoint; for ever
+	Publisher message.Publisher
+}
+
+// SinkTopic is the topic of a type of event.
+func SinkTopic(eventType string) string { return "countersign." + eventType }
+
+// errUnpublished is a sink that does not take an event now. The event is not at
+// fault, so it is never parked: the sink gets it again, before any other.
+var errUnpublished = errors.New("the event could not be published")
+
+// projection publishes a batch inside the step that moves the checkpoint, so the
+// checkpoint follows the acknowledgements and never leads them.
+func (s Sink) projection(origin string) projection {
+	return projection{
+		name: "sink/" + s.Name, version: 1, handles: events.Types,
+		applyRun: func(ctx context.Context, _ pgx.Tx, batch []ledger.Event) (int, error) {
+			for _, e := range batch {
+				event := cloudEvent(origin, e, e.Type, e.Stream, eventData(e))
+				// Brokers drop what has an id they know: that of another ledger, or of an event
+				// that was lost with its disk, must not be this one's.
+				event.ID += ":" + e.Hash.String()[:16]
+				body, err := canon.Marshal(event)
+				if err != nil {
+					return 0, err
+				}
+				m := message.NewMessageWithContext(ctx, event.ID, body)
+				m.Metadata.Set("content-type", CloudEventType)
+				if err := s.Publisher.Publish(SinkTopic(e.Type), m); err != nil {
+					return 0, fmt.Errorf("%w to %s: %w", errUnpublished, s.Name, err)
+				}
+			}
+			return len(batch), nil
+		},
+	}
+}
+
+// followers lists everything that follows the ledger on this node.
+func followers(l *ledger.Ledger, sinks []Sink) []projection {
+	list := append([]projection{}, all...)
+	list = append(list, webhooks)
+	for _, s := range sinks {
+		list = append(list, s.projection(l.Origin()))
+	}
+	return list
+}
+
+// handOn writes the first checkpoint of what hands events on: a sink begins at the
+// first event, webhooks at the head, since none was there before. What stands
+// behind an event that this ledger does not have, because the database was put
+// back, begins anew: a sink's messages have ids.
+func (r *run) handOn(ctx context.Context) error {
+	// Without a lock first: another node may hold it for as long as it works on a batch.
+	var ours bool
+	err := r.ledger.Pool().QueryRow(ctx, `select pos = 0 or exists (select from events e where e.p = 0 and e.pos = c.pos and e.hash = c.hash)
+		from projection_checkpoint c where name = $1 and p = 0`, r.name).Scan(&ours)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return err
+	}
+	if !ours {
+		begin := `select $1, 0, $2::integer, 0, decode(repeat('00', 32), 'hex'), ''`
+		if r.name == webhooks.name {
+			begin = `select $1, 0, $2::integer, pos, last_hash, '' from ledger_head where p = 0`
+		}
+		_, err := r.ledger.Pool().Exec(ctx, `insert into projection_checkpoint as c (name, p, version, pos, hash, state) `+begin+`
+			on conflict (name, p) do update set pos = excluded.pos, hash = excluded.hash where c.pos > 0 and not exists
+				(select from events e where e.p = 0 and e.pos = c.pos and e.hash = c.hash)`, r.name, r.version)
+		if err != nil {
+			return err
+		}
+	}
+	_, err = r.checkpoint(ctx)
+	return err
+}

@@ -1,0 +1,327 @@
+package projections
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// webhooks queues a message for every webhook that wants to know of an event. Its
+// rows are work to do: they are never built again. Whoever sends them takes them
+// with Take and says with Tried what became of them.
+var webhooks = projection{
+	name:    "webhooks",
+	version: 1,
+	handles: []string{events.TypeDecisionRecorded, events.TypeApprovalRecorded, events.TypeReceiptRecorded, events.TypeWebhookRemoved},
+
+	applyRun: queueMessages,
+	sweep: `delete from webhook_deliveries where p = 0 and state <> 'due'
+		and due_at < now() - case state when 'sent' then interval '7 days' else interval '30 days' end`,
+}
+
+// Topics as webhook.created has them.
+const (
+	topicDecisions   = "decisions"
+	topicViolations  = "violations"
+	topicReviews     = "reviews"
+	topicCheckpoints = "checkpoints"
+)
+
+// listener is a webhook as far as it matters for queueing.
+type listener struct {
+	tenant, id    string
+	topics        []string
+	from, removed int64 // positions; removed is 0 for one that is there
+}
+
+func queueMessages(ctx context.Context, tx pgx.Tx, list []ledger.Event) (int, error) {
+	listeners, err := listenersOf(ctx, tx, list)
+	if err != nil || len(listeners) == 0 {
+		return len(list), err
+	}
+	for _, e := range list {
+		if e.Type == events.TypeWebhookRemoved {
+			if err := dropMessages(ctx, tx, e); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		topics, err := topicsOf(e)
+		if err != nil {
+			return 0, err
+		}
+		for _, l := range listeners {
+			if l.tenant != e.Tenant || l.from >= e.Position || l.removed > 0 && l.removed < e.Position {
+				continue
+			}
+			for _, topic := range l.topics {
+				if err := queueMessage(ctx, tx, l, e.Position, topic, topics); err != nil {
+					return 0, err
+				}
+			}
+		}
+	}
+	return len(list), nil
+}
+
+// listenersOf reads the webhooks of a batch's tenants from their streams, removed
+// ones among them: a batch may hold what came before the removal.
+func listenersOf(ctx context.Context, tx pgx.Tx, list []ledger.Event) ([]listener, error) {
+	var tenants []string
+	for _, e := range list {
+		tenants = append(tenants, e.Tenant)
+	}
+	slices.Sort(tenants)
+	rows, err := tx.Query(ctx, `select tenant, pos, type, payload from public.events
+		where p = 0 and tenant = any($1) and stream = 'webhooks' and pos <= $2 order by pos`, slices.Compact(tenants), list[len(list)-1].Position)
+	if err != nil {
+		return nil, err
+	}
+	var found []listener
+	var e ledger.Event
+	_, err = pgx.ForEachRow(rows, []any{&e.Tenant, &e.Position, &e.Type, &e.Payload}, func() error {
+		var stored struct {
+			WebhookID string   `json:"webhookId"`
+			Topics    []string `json:"topics"`
+		}
+		if err := json.Unmarshal(e.Payload, &stored); err != nil {
+			return err
+		}
+		switch e.Type {
+		case events.TypeWebhookCreated:
+			found = append(found, listener{tenant: e.Tenant, id: stored.WebhookID, topics: stored.Topics, from: e.Position})
+		case events.TypeWebhookRemoved:
+			for i := range found {
+				if found[i].id == stored.WebhookID {
+					found[i].removed = e.Position
+				}
+			}
+		}
+		return nil
+	})
+	return found, err
+}
+
+// topicsOf lists what an event is news for, checkpoints apart: one covers it soon.
+func topicsOf(e ledger.Event) ([]string, error) {
+	switch e.Type {
+	case events.TypeDecisionRecorded:
+		decision, err := memberOf(e, "decision")
+		if decision == "needs_review" {
+			return []string{topicDecisions, topicReviews}, err
+		}
+		return []string{topicDecisions}, err
+	case events.TypeReceiptRecorded:
+		if conformance, err := memberOf(e, "conformance"); err != nil || conformance == "violation" {
+			return []string{topicViolations}, err
+		}
+	}
+	return nil, nil
+}
+
+// memberOf reads one text of the record in an event.
+func memberOf(e ledger.Event, name string) (text string, err error) {
+	start, end, _ := canon.Find(e.Payload, "record", name)
+	if err = json.Unmarshal(e.Payload[start:end], &text); err != nil {
+		err = fmt.Errorf("%s: %w", name, err)
+	}
+	return text, err
+}
+
+// checkpointAfter is how long a checkpoint of new events waits for more of them.
+const checkpointAfter = time.Minute
+
+func queueMessage(ctx context.Context, tx pgx.Tx, l listener, position int64, topic string, topics []string) error {
+	var err error
+	switch {
+	case topic == topicCheckpoints:
+		_, err = tx.Exec(ctx, `insert into public.webhook_deliveries (p, webhook_id, pos, topic, tenant, due_at)
+			select 0, $1, $2::bigint, $3, $4, now() + $5::interval where not exists (select from public.webhook_deliveries
+				where p = 0 and webhook_id = $1 and topic = $3 and state = 'due' and attempts = 0) on conflict do nothing`,
+			l.id, position, topic, l.tenant, checkpointAfter)
+	case slices.Contains(topics, topic):
+		_, err = tx.Exec(ctx, `insert into public.webhook_deliveries (p, webhook_id, pos, topic, tenant, due_at)
+			values (0, $1, $2, $3, $4, now()) on conflict do nothing`, l.id, position, topic, l.tenant)
+	}
+	return err
+}
+
+// dropMessages forgets what waits for a webhook that was removed.
+func dropMessages(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
+	var removed events.WebhookRemoved
+	if err := canon.Decode(e.Payload, &removed); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, `delete from public.webhook_deliveries where p = 0 and webhook_id = $1 and tenant = $2 and state = 'due'`,
+		removed.WebhookID, e.Tenant)
+	return err
+}
+
+// Delivery is one message to one webhook.
+type Delivery struct {
+	MessageID string `json:"messageId"` // the webhook-id of every attempt
+	Topic     string `json:"topic" jsonschema:"enum=decisions,enum=violations,enum=reviews,enum=checkpoints"`
+	Position  int64  `json:"position"` // of the event; of a checkpoint the one it must cover
+	State     string `json:"state" jsonschema:"enum=due,enum=sent,enum=dead"`
+	Attempts  int    `json:"attempts"`
+	DueAt     string `json:"dueAt" jsonschema:"format=date-time" jsonschema_description:"Of the next attempt; where there is none any more, when it ended."`
+	Status    int    `json:"status" jsonschema_description:"HTTP status of the last answer; 0 for none."`
+	Error     string `json:"error"`
+
+	Tenant    string `json:"-"`
+	WebhookID string `json:"-"`
+}
+
+const deliveryColumns = `webhook_id, tenant, pos, topic, state, attempts, due_at, status, error`
+
+func scanDelivery(row pgx.CollectableRow) (d Delivery, err error) {
+	var due time.Time
+	err = row.Scan(&d.WebhookID, &d.Tenant, &d.Position, &d.Topic, &d.State, &d.Attempts, &due, &d.Status, &d.Error)
+	d.MessageID, d.DueAt = messageID(d.Position)+":"+d.Topic, stamp(due)
+	return d, err
+}
+
+// Deliveries lists the newest messages to a webhook, with a state only those in
+// it. Removed webhooks have none that are due.
+func (p *Projections) Deliveries(ctx context.Context, tenant, webhookID, state string, limit int) ([]Delivery, error) {
+	if err := p.wait(ctx, webhooks.name, tenant, ""); err != nil {
+		return nil, err
+	}
+	rows, err := p.ledger.Pool().Query(ctx, `select `+deliveryColumns+` from webhook_deliveries
+		where p = 0 and webhook_id = $1 and tenant = $2 and ($3 = '' or state = $3) order by pos desc, topic limit $4`, webhookID, tenant, state, limit)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
+	}
+	list, err := pgx.CollectRows(rows, scanDelivery)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
+	}
+	return append([]Delivery{}, list...), nil
+}
+
+// SendAgain makes the dead messages of a webhook due, from their first attempt on,
+// or only one of them, sent or dead; it says how many.
+func (p *Projections) SendAgain(ctx context.Context, tenant, webhookID, message string) (int, error) {
+	done, err := p.ledger.Pool().Exec(ctx, `update webhook_deliveries set state = 'due', attempts = 0, due_at = now()
+		where p = 0 and webhook_id = $1 and tenant = $2
+		and case when $3 = '' then state = 'dead' else state <> 'due' and p || ':' || pos || ':' || topic = $3 end`, webhookID, tenant, message)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", ErrBehind, err)
+	}
+	return int(done.RowsAffected()), nil
+}
+
+// Take takes messages that are due, by the clock of the database, and not to one of
+// the busy webhooks. Each is the caller's until the lease is over; then anybody may
+// try again, also after a crash.
+func (p *Projections) Take(ctx context.Context, lease time.Duration, busy []string, most int) ([]Delivery, error) {
+	rows, err := p.ledger.Pool().Query(ctx, `update webhook_deliveries set attempts = attempts + 1, due_at = now() + $1::interval
+		where (p, webhook_id, pos, topic) in (select p, webhook_id, pos, topic from webhook_deliveries
+			where p = 0 and state = 'due' and due_at <= now() and webhook_id <> all($2) order by due_at limit $3 for update skip locked)
+		returning `+deliveryColumns, lease, append([]string{}, busy...), most)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanDelivery)
+}
+
+// Result is what became of an attempt.
+type Result struct {
+	State  string        // "sent", "dead", or "due" for another attempt
+	After  time.Duration // until that
+	Status int           // of the answer; 0 for none
+	Error  string        // one line, at most 200 characters; empty when it was sent
+}
+
+// Tried writes down the result of the attempt that d was taken for. A message that
+// somebody else has taken since, because the lease was over, is theirs.
+func (p *Projections) Tried(ctx context.Context, d Delivery, r Result) error {
+	_, err := p.ledger.Pool().Exec(ctx, `update webhook_deliveries set state = $5, due_at = now() + $6::interval, status = $7, error = $8
+		where p = 0 and webhook_id = $1 and pos = $2 and topic = $3 and attempts = $4 and state = 'due'`,
+		d.WebhookID, d.Position, d.Topic, d.Attempts, r.State, r.After, r.Status, r.Error)
+	return err
+}
+
+// Forget drops a message to a webhook that is not there any more.
+func (p *Projections) Forget(ctx context.Context, d Delivery) error {
+	_, err := p.ledger.Pool().Exec(ctx, `delete from webhook_deliveries where p = 0 and webhook_id = $1 and pos = $2 and topic = $3`,
+		d.WebhookID, d.Position, d.Topic)
+	return err
+}
+
+// Message is what a delivery says: of decisions and receipts what the history
+// lists, of a checkpoint its note.
+func (p *Projections) Message(ctx context.Context, d Delivery) (CloudEvent, error) {
+	list, err := p.ledger.After(ctx, d.Position-1, 1)
+	if err != nil {
+		return CloudEvent{}, err
+	}
+	if len(list) == 0 || list[0].Position != d.Position || list[0].Tenant != d.Tenant {
+		return CloudEvent{}, ledger.ErrTampered
+	}
+	e := list[0]
+	var m CloudEvent
+	switch d.Topic {
+	case topicDecisions, topicReviews:
+		item, err := decisionItem(e)
+		if err != nil {
+			return m, err
+		}
+		kind := map[string]string{topicDecisions: "decision.recorded", topicReviews: "review.waiting"}[d.Topic]
+		m = cloudEvent(p.ledger.Origin(), e, kind, item.DecisionID, item)
+	case topicViolations:
+		history, err := p.ledger.Read(ctx, e.Tenant, e.Stream)
+		if err != nil {
+			return m, err
+		}
+		_, item, err := receiptItem(e, history.Events[0])
+		if err != nil {
+			return m, err
+		}
+		m = cloudEvent(p.ledger.Origin(), e, "receipt.violation", item.DecisionID, item)
+	case topicCheckpoints:
+		if m, err = p.checkpointMessage(ctx, e); err != nil {
+			return m, err
+		}
+	}
+	m.ID = d.MessageID
+	return m, nil
+}
+
+// CheckpointData is what a message about a checkpoint holds.
+type CheckpointData struct {
+	Size     int64  `json:"size"`     // of the tree: every event up to this position
+	RootHash string `json:"rootHash"` // hex
+	Note     string `json:"note"`     // C2SP signed note: keep it where the service cannot reach it
+}
+
+func (p *Projections) checkpointMessage(ctx context.Context, e ledger.Event) (CloudEvent, error) {
+	newest, err := p.ledger.NewestCheckpoint(ctx)
+	if err != nil {
+		return CloudEvent{}, err
+	}
+	if newest == nil || newest.Size < e.Position {
+		return CloudEvent{}, fmt.Errorf("no checkpoint covers position %d yet", e.Position)
+	}
+	m := cloudEvent(p.ledger.Origin(), e, "checkpoint.signed", "", CheckpointData{newest.Size, fmt.Sprintf("%x", newest.Root), string(newest.Note)})
+	m.Position = fmt.Sprint(newest.Size)
+	return m, nil
+}
+
+// WaitingMessages counts what is due and what is dead, and says for how long the
+// oldest message that may be sent has been.
+func (p *Projections) WaitingMessages(ctx context.Context) (due, dead int, oldest time.Duration, err error) {
+	var seconds float64
+	err = p.ledger.Pool().QueryRow(ctx, `select count(*) filter (where state = 'due'), count(*) filter (where state = 'dead'),
+		greatest(0, coalesce(extract(epoch from now() - min(due_at) filter (where state = 'due')), 0))
+		from webhook_deliveries where p = 0 and state <> 'sent'`).Scan(&due, &dead, &seconds)
+	return due, dead, time.Duration(seconds * float64(time.Second)), err
+}

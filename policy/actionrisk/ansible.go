@@ -152,7 +152,7 @@ func (p *playbookRun) properties(r *resource, n, it *jsonNode) {
 // assigned takes "k=v k=v" or free text into a resource.
 func assigned(r *resource, w Word) {
 	free := w
-	for _, t := range optionWords(w.Text) {
+	for _, t := range scan.OptionWords(w.Text) {
 		if name, value, ok := strings.Cut(t, "="); ok && syntaxName(name) {
 			one := w
 			one.Text, one.At = value, -1

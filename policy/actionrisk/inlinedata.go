@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/lang/sql"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
@@ -303,6 +304,6 @@ func (r *inlineRun) effect(effect string, name inlineToken, args []inlineToken) 
 			words += " " + t.text
 		}
 	}
-	res := sqlResult{facts: []sqlFact{{effect: effect, target: target, start: name.from, end: min(to, len(r.src.text))}}}
+	res := sql.Result{Facts: []sql.Fact{{Effect: effect, Target: target, Start: name.from, End: min(to, len(r.src.text))}}}
 	r.sh.e.sqlResult(r.src, &res, words)
 }

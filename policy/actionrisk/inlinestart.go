@@ -75,7 +75,7 @@ func (r *inlineRun) chained(name inlineToken, list []inlineToken) []inlineToken 
 	}
 	if r.lang == "csharp" && len(list) == 2 { // its arguments are one text
 		var words []inlineToken
-		for _, word := range optionWords(list[1].text) {
+		for _, word := range scan.OptionWords(list[1].text) {
 			words = append(words, inlineToken{kind: 's', text: word, from: list[1].from, to: list[1].to})
 		}
 		return append(list[:1:1], words...)
@@ -110,7 +110,7 @@ func (r *inlineRun) startedBy(i int) {
 		}
 		for _, w := range r.strings(r.toks[j+2 : r.statement(j)]) {
 			if r.lang == "csharp" {
-				for _, word := range optionWords(w.text) {
+				for _, word := range scan.OptionWords(w.text) {
 					list = append(list, inlineToken{kind: 's', text: word, from: w.from, to: w.to})
 				}
 			} else {

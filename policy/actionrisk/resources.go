@@ -174,7 +174,7 @@ func (r *resource) meets(condition string) bool {
 // words fills in a command.
 func (r *resource) words(run string, src *source) []Word {
 	var out []Word
-	for _, part := range optionWords(run) {
+	for _, part := range scan.OptionWords(run) {
 		open := strings.IndexByte(part, '{')
 		shut := strings.LastIndexByte(part, '}')
 		if open < 0 || shut < open {

@@ -302,7 +302,7 @@ func cmakeKeyword(w string) bool {
 // cmakeWords are the arguments of a command, without their quotes; the home folder is
 // known, other variables become the shell's.
 func cmakeWords(text string) []string {
-	return optionWords(strings.NewReplacer("$ENV{HOME}", "~", "${CMAKE_COMMAND}", "cmake", "$ENV{", "${", "\n", " ",
+	return scan.OptionWords(strings.NewReplacer("$ENV{HOME}", "~", "${CMAKE_COMMAND}", "cmake", "$ENV{", "${", "\n", " ",
 		"${CMAKE_BINARY_DIR}", "build", "${CMAKE_CURRENT_BINARY_DIR}", "build", "${PROJECT_BINARY_DIR}", "build").Replace(text))
 }
 

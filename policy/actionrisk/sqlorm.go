@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/lang/sql"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
@@ -118,8 +119,8 @@ func (e *engine) runORM(src *source) {
 	if !strings.ContainsAny(text, ".:>") {
 		return
 	}
-	var r sqlResult
-	r.readOnly = true
+	var r sql.Result
+	r.ReadOnly = true
 	for _, o := range ormEffects {
 		at := strings.Index(text, o.text)
 		if at < 0 || o.needs != "" && !strings.Contains(text, o.needs) || at > 0 && text[at-1] <= ' ' && o.text[0] == '.' {
@@ -130,10 +131,10 @@ func (e *engine) runORM(src *source) {
 		if slices.ContainsFunc(chainFilters, func(f string) bool { return strings.Contains(chain, f) }) {
 			effect = o.limited
 		}
-		r.facts = append(r.facts, sqlFact{effect: effect, start: from, end: at + len(o.text)})
-		r.steps += len(text) / 16
+		r.Facts = append(r.Facts, sql.Fact{Effect: effect, Start: from, End: at + len(o.text)})
+		r.Steps += len(text) / 16
 	}
-	if len(r.facts) > 0 {
+	if len(r.Facts) > 0 {
 		e.sqlResult(src, &r, "")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/lang/sql"
 	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
@@ -167,7 +168,7 @@ func dropsFirst(v *invocation) bool {
 // restored: a dump that drops first is given to a client.
 func (sh *shell) restored(in flow, v *invocation) {
 	if strings.HasSuffix(in.via, dropsMark) {
-		r := sqlResult{facts: []sqlFact{{effect: "drop.table", start: v.from, end: v.to}}}
+		r := sql.Result{Facts: []sql.Fact{{Effect: "drop.table", Start: v.from, End: v.to}}}
 		sh.e.sqlResult(sh.src, &r, clientWords(v, ""))
 	}
 }

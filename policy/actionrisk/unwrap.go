@@ -282,7 +282,7 @@ func listedOptions(value Word) []Word {
 		return nil
 	}
 	var out []Word
-	for _, t := range optionWords(value.Text) {
+	for _, t := range scan.OptionWords(value.Text) {
 		out = append(out, Word{Text: t, At: -1, Span: value.Span, Taint: value.Taint})
 	}
 	return out
@@ -326,29 +326,6 @@ func (sh *shell) packageProgram(v *invocation) (flow, bool) {
 		return flow{}, false
 	}
 	return sh.argv(v.argv[i:], &wrapper{}, v), true
-}
-
-// optionWords splits a list of options at blanks outside of quotes.
-func optionWords(text string) []string {
-	var out []string
-	var b strings.Builder
-	quote := rune(0)
-	for _, r := range text + " " {
-		switch {
-		case quote != 0 && r == quote:
-			quote = 0
-		case quote == 0 && (r == '\'' || r == '"'):
-			quote = r
-		case quote == 0 && (r == ' ' || r == '\t'):
-			if b.Len() > 0 {
-				out = append(out, b.String())
-				b.Reset()
-			}
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return out
 }
 
 // scriptHelp: a script of the project that is asked about itself: manage.py flush

@@ -95,3 +95,26 @@ func Digits(s string, radix, most int) (value, used int) {
 	}
 	return value, used
 }
+
+// OptionWords splits a list of options at blanks outside of quotes.
+func OptionWords(text string) []string {
+	var out []string
+	var b strings.Builder
+	quote := rune(0)
+	for _, r := range text + " " {
+		switch {
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote == 0 && (r == '\'' || r == '"'):
+			quote = r
+		case quote == 0 && (r == ' ' || r == '\t'):
+			if b.Len() > 0 {
+				out = append(out, b.String())
+				b.Reset()
+			}
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return out
+}

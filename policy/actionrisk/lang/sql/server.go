@@ -1,4 +1,4 @@
-package actionrisk
+package sql
 
 import (
 	"strings"
@@ -9,7 +9,7 @@ import (
 // What a server lets a statement do beyond its tables: procedures, functions and
 // settings that run programs, touch files or change who may do what.
 
-// sqlProcedures are the effects of procedures that servers bring along. An empty
+// Procedures are the effects of procedures that servers bring along. An empty
 // effect marks one that only shows something.
 var sqlProcedures = map[string]string{
 	"sp_execute_external_script": "server.program", "sp_addextendedproc": "server.program", "sp_start_job": "server.program",
@@ -26,7 +26,7 @@ var sqlProcedures = map[string]string{
 	"sp_who": "", "sp_who2": "", "sp_columns": "", "sp_tables": "", "sp_lock": "", "sp_spaceused": "", "sp_databases": "", "sp_stored_procedures": "", "sp_pkeys": "", "sp_fkeys": "", "sp_depends": "", "sp_linkedservers": "", "sp_monitor": "", "sp_helpdb": "",
 }
 
-// sqlProcedurePrefixes are families of procedures by the beginning of their names.
+// ProcedurePrefixes are families of procedures by the beginning of their names.
 var sqlProcedurePrefixes = []struct{ prefix, effect string }{
 	{"sp_oa", "server.program"}, {"xp_reg", "server.program"}, {"xp_instance_reg", "server.program"},
 	{"sp_drop", "drop.other"}, {"sp_help", ""},
@@ -97,7 +97,7 @@ func (p *sqlParser) argument(lo, hi int, name string) string {
 func (p *sqlParser) programText(text, via string, lo, hi int) {
 	if text != "" {
 		lo = min(lo, len(p.toks)-1)
-		p.out.shell = append(p.out.shell, sqlCarried{text, via, p.toks[lo].start, p.toks[min(max(hi, lo+1), len(p.toks))-1].end})
+		p.out.Shell = append(p.out.Shell, sqlCarried{text, via, p.toks[lo].Start, p.toks[min(max(hi, lo+1), len(p.toks))-1].End})
 	}
 }
 
@@ -116,7 +116,7 @@ func (p *sqlParser) jobStep(i, args, end int) {
 	}
 }
 
-// sqlFunctionEffects are functions of common servers that do more than compute.
+// FunctionEffects are functions of common servers that do more than compute.
 // A name with a point is looked up with its package first.
 var sqlFunctionEffects = map[string]string{
 	"pg_terminate_backend": "server.kill-session", "pg_cancel_backend": "server.kill-session",
@@ -136,7 +136,7 @@ var sqlFunctionEffects = map[string]string{
 	"setval": "update.scoped", "drop_chunks": "delete.scoped", "pg_advisory_lock": "ddl.lock", "drop_distributed_table": "drop.table", "undistribute_table": "ddl.rewrite",
 }
 
-// sqlTextFunctions run SQL that stands in one of their arguments.
+// TextFunctions run SQL that stands in one of their arguments.
 var sqlTextFunctions = map[string]bool{"dblink_exec": true, "dblink": true, "dblink_send_query": true, "query_to_xml": true, "cursor_to_xml": true, "query_to_xml_and_xmlschema": true, "ts_stat": true, "crosstab": true,
 	"openquery": true, "openrowset": true, "schedule": true, "schedule_in_database": true, "exec_sql": true, "execute_sql": true, "run_sql": true, "run_command_on_workers": true, "run_command_on_shards": true, "run_command_on_placements": true,
 	"sqlite_exec": true, "parse": true, "exec_ddl_statement": true, "dbms_job.submit": true, "query": true, "xmltable": true, "eval": true, "external_query": true, "system.execute": true, "system.query": true, "execute_query": true}
@@ -182,15 +182,15 @@ func (p *sqlParser) function(i, close int) {
 		return
 	}
 	if !sqlPureFunction(name) && p.toks[i].word == "" {
-		p.out.readOnly = false
+		p.out.ReadOnly = false
 	}
 }
 
 // serverFile records an effect on a file, which is the user's own if the client is
 // the database.
 func (p *sqlParser) serverFile(effect, path string, i, end int) {
-	if p.of.embedded && path != "" && strings.HasPrefix(effect, "server.file-") {
-		p.out.readOnly = false
+	if p.of.Embedded && path != "" && strings.HasPrefix(effect, "server.file-") {
+		p.out.ReadOnly = false
 		p.clientFile(path, effect == "server.file-write", i, end)
 		return
 	}
@@ -249,7 +249,7 @@ func (p *sqlParser) special(name string, i, close int) bool {
 		} else if path != "" {
 			p.clientFile(path, false, i, close)
 		}
-		p.out.readOnly = false
+		p.out.ReadOnly = false
 		return true
 	case "read_text", "read_blob", "read_csv", "read_csv_auto", "read_json", "read_json_auto", "read_ndjson", "sniff_csv":
 		path := p.stringAt(i + 2)
@@ -320,7 +320,7 @@ func (p *sqlParser) written(i int) string {
 	return strings.Join(out, "\n")
 }
 
-// sqlSettings are settings of servers whose value is a program, a library or a file.
+// Settings are settings of servers whose value is a program, a library or a file.
 var sqlSettings = map[string]string{
 	"archive_command": "server.program", "restore_command": "server.program", "archive_cleanup_command": "server.program", "recovery_end_command": "server.program", "ssl_passphrase_command": "server.program",
 	"archive_library": "server.program", "shared_preload_libraries": "server.program", "session_preload_libraries": "server.program", "local_preload_libraries": "server.program", "dynamic_library_path": "server.program", "jit_provider": "server.program",
@@ -328,7 +328,7 @@ var sqlSettings = map[string]string{
 	"log_directory": "server.config", "log_filename": "server.config", "skip_grant_tables": "privilege.superuser", "plugin_dir": "server.program",
 }
 
-// sqlLibraries are the libraries that a PostgreSQL server is told to load every day.
+// Libraries are the libraries that a PostgreSQL server is told to load every day.
 var sqlLibraries = scan.SetOf("pg_stat_statements auto_explain pg_cron timescaledb pgaudit citus pg_hint_plan pg_prewarm pg_wait_sampling pg_partman_bgw pgsodium supautils plan_filter pg_net vector pg_repack pg_qualstats pg_stat_kcache decoderbufs wal2json passwordcheck auth_delay credcheck pglogical rds_utils none pg_squeeze pgml vchord")
 
 // setting judges a setting given a value, and tells whether it is one that matters.

@@ -13,7 +13,7 @@ create table webhook_deliveries (
     attempts   smallint not null default 0 check (attempts >= 0),
     due_at     timestamptz not null, -- no attempt before, and none by others while one is made
     status     smallint not null default 0 check (status between 0 and 999), -- of the last answer; 0 for none
-    error      text not null default '' check (length(error) <= 200),
+    error      text collate "C" not null default '' check (length(error) <= 200),
     primary key (p, webhook_id, pos, topic)
 );
 

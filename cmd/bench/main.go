@@ -7,6 +7,7 @@
 //	bench services   every service alone, and inputs at the contract's edge
 //	bench doors      the quick gate while slow bodies or heavy manifests hold the doors
 //	bench gate       the engine alone, per command and per category of a corpus
+//	bench hook       the guard of a coding agent, from its start to its answer
 //
 // It starts a PostgreSQL of its own in a scratch folder, with fsync on, unless
 // DATABASE_URL names one (its roles must exist, and nothing of value in it).
@@ -34,6 +35,7 @@ type cli struct {
 	Doors     doorsCmd     `cmd:"" help:"The quick gate while slow bodies or heavy manifests hold the doors."`
 	Services  servicesCmd  `cmd:"" help:"Every service alone, and inputs at the contract's edge."`
 	Gate      gateCmd      `cmd:"" help:"Engine time per command, and a table per category of a corpus file."`
+	Hook      hookCmd      `cmd:"" help:"The guard of a coding agent, the whole process."`
 }
 
 func main() {

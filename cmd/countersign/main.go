@@ -10,6 +10,7 @@
 //	countersign org create|…        organizations, members, tokens
 //	countersign policy activate|…   the policy of an organization
 //	countersign webhooks create|…   who is told of an organization's decisions
+//	countersign export              signed history, for auditors
 //	countersign signer list|rotate  keys that sign
 //	countersign erase               erase a person or an agent
 //	countersign payments list|…     payments over x402
@@ -30,6 +31,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -51,6 +53,7 @@ type cli struct {
 	Policy       policyCmd       `cmd:"" help:"The policy of an organization: check, draft, activate, preview, explain."`
 	Webhooks     webhooksCmd     `cmd:"" help:"Who is told of an organization's decisions: create, rotate, remove, list, deliveries, resend."`
 	Check        checkCmd        `cmd:"" help:"Just before executing: is this pending call the one that was decided about? Exit 1: it may not be made."`
+	Export       exportCmd       `cmd:"" help:"Write the signed history of an organization, with proofs and a verifier."`
 	Signer       signerCmd       `cmd:"" help:"Keys that sign records and checkpoints: list, rotate."`
 	Erase        eraseCmd        `cmd:"" help:"Erase a person or an agent: destroy the data key, with a signed-for event."`
 	Payments     paymentsCmd     `cmd:"" help:"Payments over x402, for operators."`
@@ -62,6 +65,16 @@ type cli struct {
 	Config       configCmd       `cmd:"" help:"Print every setting, its value (secrets masked) and where it comes from."`
 	Version      versionCmd      `cmd:"" help:"Print the version."`
 }
+
+// gateCLI is the part of cli that the guard of a coding agent needs. It runs at every
+// tool call, and to read all of the flags takes as long as all of its verdict.
+type gateCLI struct {
+	JSON bool    `help:"Print results as JSON." name:"json"`
+	Gate gateCmd `cmd:"" help:"The verdict on a command, offline; as a hook the guard of a coding agent."`
+}
+
+// gateMemory is how much a guard may take before it collects garbage after all.
+const gateMemory = 256 << 20
 
 // errNo is an answer of no: exit code 1, everything is said already.
 var errNo = errors.New("no")
@@ -87,14 +100,25 @@ func (o *output) result(value any, text string) error {
 
 func main() {
 	localpg.DieWithGoRun() // first: "go run" does not pass signals on
+	if isGate(os.Args[1:]) {
+		debug.SetGCPercent(-1) // it ends before a collection would pay
+		debug.SetMemoryLimit(gateMemory)
+	}
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
+
+func isGate(args []string) bool { return len(args) > 0 && args[0] == "gate" }
 
 // run is main without the process around it.
 func run(args []string, stdout, stderr io.Writer) (code int) {
 	var c cli
+	grammar, asJSON := any(&c), &c.JSON
+	if isGate(args) {
+		var g gateCLI
+		grammar, asJSON = &g, &g.JSON
+	}
 	exited := -1
-	parser, err := kong.New(&c, kong.Name("countersign"),
+	parser, err := kong.New(grammar, kong.Name("countersign"),
 		kong.Description("Deterministic verdicts on what AI agents are about to do, signed and kept in a verifiable ledger."),
 		kong.Writers(stdout, stderr), kong.Exit(func(code int) { exited = code }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.UsageOnError(), secretsFromFiles)
@@ -115,7 +139,7 @@ func run(args []string, stdout, stderr io.Writer) (code int) {
 		stop()
 	}()
 	command.BindTo(ctx, (*context.Context)(nil))
-	err = command.Run(&output{stdout: stdout, stderr: stderr, json: c.JSON})
+	err = command.Run(&output{stdout: stdout, stderr: stderr, json: *asJSON})
 	switch {
 	case errors.Is(err, errNo):
 		return 1

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // kindMoney items are effects on money, keys and contracts; their name is the id
@@ -52,13 +52,9 @@ type unit struct {
 }
 
 var amounts = sync.OnceValue(func() *amountTable {
-	text, err := tables.ReadFile("rules/amounts.json")
-	if err != nil {
-		panic("actionrisk: " + err.Error())
-	}
 	t := &amountTable{byName: map[string]*asset{}, byContract: map[string]*asset{}, unit: map[string]unit{}}
-	if err := canon.Decode(text, t); err != nil {
-		panic("actionrisk: amounts: " + err.Error())
+	if err := decodeTable("amounts", t); err != nil {
+		panic("actionrisk: " + err.Error())
 	}
 	t.other = &asset{Symbol: "token", Decimals: 18, large: ratOf(t.OtherLarge)}
 	for i := range t.Assets {
@@ -107,7 +103,7 @@ const maxExponent = 78
 // parseNumber reads a decimal with separators, an exponent or a suffix:
 // 1,000.50 1_000 1e18 1000e6 10**18 2.5k 0xffff 5n. nil if it is none.
 func parseNumber(s string) *big.Rat {
-	if len(s) > maxNumber {
+	if len(s) > scan.MaxNumber {
 		return nil
 	}
 	s = strings.ToLower(strings.Trim(s, `"'`))

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/countersign/countersign/policy/canon"
 )
 
 // parseExample reads a table's example, whose members must be known.
@@ -81,4 +83,41 @@ func TestPredicatesUsed(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestTablesStrict: every table is strict JSON, which is not checked again at a start.
+func TestTablesStrict(t *testing.T) {
+	files, err := tables.ReadDir("rules")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		text, err := tables.ReadFile("rules/" + f.Name())
+		if err == nil {
+			err = canon.Check(text)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", f.Name(), err)
+		}
+	}
+	if hash := tablesHash(t); rulesetHash != hash {
+		t.Errorf("the tables changed: rulesetHash is %s", hash)
+	}
+}
+
+// tablesHash is the SHA-256 of the canonical JSON of all tables together, by name.
+func tablesHash(t *testing.T) string {
+	all := map[string]any{}
+	for _, name := range append(slices.Clone(supportFiles), tableFiles...) {
+		var v any
+		if err := decodeTable(name, &v); err != nil {
+			t.Fatal(err)
+		}
+		all[name] = v
+	}
+	canonical, err := canon.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return canon.Hash(canonical)
 }

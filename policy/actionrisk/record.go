@@ -3,8 +3,6 @@ package actionrisk
 import (
 	"strings"
 	"sync"
-
-	"github.com/countersign/countersign/policy/canon"
 )
 
 // Summary is one line of the list of rules, without examples: all of them together
@@ -48,11 +46,7 @@ type safety struct {
 // saferWays are read when the first record is asked for: no verdict needs them.
 var saferWays = sync.OnceValue(func() map[string]safety {
 	ways := map[string]safety{}
-	text, err := tables.ReadFile("rules/safer.json")
-	if err == nil {
-		err = canon.Decode(text, &ways)
-	}
-	if err != nil { // a fault in the program, which the first test finds
+	if err := decodeTable("safer", &ways); err != nil { // a fault in the program, which the first test finds
 		panic("actionrisk: " + err.Error())
 	}
 	return ways

@@ -97,7 +97,7 @@ func ScoreAction(a Action) ScoreOutput {
 		RequiresApproval: got.RequiresApproval, Recommendation: Recommendation(got.Risk),
 		MatchedRules: make([]MatchedRule, 0, len(got.Findings)), MatchedRuleIDs: got.RuleIDs(),
 		ActionBindingVersion: BindingVersion, ActionHash: Hash(a), Controls: Controls(got),
-		Coverage: got.Coverage, RulesetVersion: rulesetVersion, RulesetHash: ruleset().hash, Findings: []policy.Finding{},
+		Coverage: got.Coverage, RulesetVersion: rulesetVersion, RulesetHash: rulesetHash, Findings: []policy.Finding{},
 	}
 	command := guard(a.Command)
 	for i := range got.Findings {

@@ -115,7 +115,7 @@ func Evaluate(in Input) (Output, error) {
 	out.Category, out.Diagnosis = f.worst.category(), names[f.worst]
 	out.SyntaxValid = out.Category != "error"
 	out.Valid = out.Category == "valid" || out.Category == "rfc5321"
-	out.ListVersion = listVersion
+	out.ListVersion = listVersion()
 	out.Limitations = []string{"no_dns_lookup", "no_mailbox_probe"}
 	if out.Valid {
 		f.describe()
@@ -171,7 +171,7 @@ func (f *facts) describe() {
 		base = f.local[:plus]
 	}
 	base = strings.ToLower(base)
-	out.RoleAddress = roleNames[base]
+	out.RoleAddress = roleNames()[base]
 	canonical := base + "@" + f.ascii
 	if f.ascii == "gmail.com" || f.ascii == "googlemail.com" {
 		canonical = strings.ReplaceAll(base, ".", "") + "@gmail.com"
@@ -181,7 +181,7 @@ func (f *facts) describe() {
 	f.single = !f.literal && !strings.Contains(f.ascii, ".")
 	f.mixed = !f.literal && mixedScripts(unicodeDomain)
 	out.Disposable = !f.literal && isDisposable(f.ascii)
-	out.FreeProvider = freeProviders[f.ascii]
+	out.FreeProvider = freeProviders()[f.ascii]
 	out.ReservedDomain = !f.literal && isReserved(f.ascii)
 	if !f.literal {
 		if better := suggest(f.ascii, out.Disposable); better != "" {

@@ -4,6 +4,7 @@ import (
 	_ "embed" // the lists are part of the program
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -22,11 +23,13 @@ var (
 	popularText string
 )
 
+// What is made of the lists is made when it is first asked for: most programs that
+// link this package never do, and a guard that runs at every tool call pays for it.
 var (
-	freeProviders  = setOf(freeText)
-	roleNames      = setOf(rolesText)
-	popularDomains = linesOf(popularText)
-	listVersion    = version(disposableText, freeText, rolesText, popularText)
+	freeProviders  = sync.OnceValue(func() map[string]bool { return setOf(freeText) })
+	roleNames      = sync.OnceValue(func() map[string]bool { return setOf(rolesText) })
+	popularDomains = sync.OnceValue(func() []string { return linesOf(popularText) })
+	listVersion    = sync.OnceValue(func() string { return version(disposableText, freeText, rolesText, popularText) })
 )
 
 // linesOf reads a list: one entry per line, comments behind "#".
@@ -103,16 +106,16 @@ var tldTypos = map[string]string{
 // A disposable domain is suggested for one edit only: look-alikes of popular
 // names are on disposable lists.
 func suggest(domain string, disposable bool) string {
-	if freeProviders[domain] || slices.Contains(popularDomains, domain) {
+	if freeProviders()[domain] || slices.Contains(popularDomains(), domain) {
 		return ""
 	}
 	if dot := strings.LastIndexByte(domain, '.'); dot > 0 && !disposable {
-		if meant := domain[:dot+1] + tldTypos[domain[dot+1:]]; slices.Contains(popularDomains, meant) {
+		if meant := domain[:dot+1] + tldTypos[domain[dot+1:]]; slices.Contains(popularDomains(), meant) {
 			return meant
 		}
 	}
 	best, found, tie := maxDistance+1, "", false
-	for _, popular := range popularDomains {
+	for _, popular := range popularDomains() {
 		switch d := distance(domain, popular, best); {
 		case d < best:
 			best, found, tie = d, popular, false

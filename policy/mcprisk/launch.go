@@ -2,7 +2,6 @@ package mcprisk
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,7 +47,7 @@ func (s *scan) configValue(t text) {
 	if strings.Contains(clean, "file://") {
 		s.report("metadata_endpoint", "", "", t.path, t.raw)
 	}
-	if loc := mountedSecret.FindStringIndex(clean); loc != nil {
+	if loc := mountedSecret().FindStringIndex(clean); loc != nil {
 		s.report("sensitive_file_access", "high", "", t.path, around(clean, loc))
 	}
 	if !strings.HasPrefix(t.path, "/serverUrl") && !strings.HasPrefix(t.path, "/url") {
@@ -56,7 +55,7 @@ func (s *scan) configValue(t text) {
 			s.report("hardcoded_secret", "", "", t.path, secretPart(t.raw))
 		}
 	}
-	for _, address := range webAddress.FindAllString(t.raw, 8) {
+	for _, address := range webAddress().FindAllString(t.raw, 8) {
 		if u, err := normal.ParseURLAnyHost(address); err == nil && !normal.IsLoopback(u.Host) {
 			s.report("plaintext_transport", "", "", t.path, "http://"+u.Host)
 		}
@@ -64,11 +63,11 @@ func (s *scan) configValue(t text) {
 }
 
 var (
-	webAddress    = regexp.MustCompile(`(?i)\bhttp://[^\s"'<>|;]+`)
-	mountedSecret = regexp.MustCompile(`\.ssh(?:/|:|$)|\bid_rsa\b|\.aws(?:/credentials|:)|/etc/(?:passwd|shadow)\b|\bwallet\.dat\b|\.kube/config\b|\.git-credentials\b`)
-	bearer        = regexp.MustCompile(`(?i)^bearer ([a-z0-9._~+/=-]{20,})$`)
-	hexKey        = regexp.MustCompile(`^(?:0x)?[0-9a-fA-F]{64}$`)
-	hashName      = regexp.MustCompile(`(?i)hash|digest|sha|checksum|integrity|commit|address|txid|public`)
+	webAddress    = expression(`(?i)\bhttp://[^\s"'<>|;]+`)
+	mountedSecret = expression(`\.ssh(?:/|:|$)|\bid_rsa\b|\.aws(?:/credentials|:)|/etc/(?:passwd|shadow)\b|\bwallet\.dat\b|\.kube/config\b|\.git-credentials\b`)
+	bearer        = expression(`(?i)^bearer ([a-z0-9._~+/=-]{20,})$`)
+	hexKey        = expression(`^(?:0x)?[0-9a-fA-F]{64}$`)
+	hashName      = expression(`(?i)hash|digest|sha|checksum|integrity|commit|address|txid|public`)
 )
 
 // hasSecret says whether a value is a token. Placeholders such as ${TOKEN} or
@@ -78,14 +77,14 @@ func hasSecret(t text) bool {
 	if strings.Contains(value, "${") || strings.Contains(value, "{{") || strings.HasPrefix(value, "<") {
 		return false
 	}
-	if b := bearer.FindStringSubmatch(value); b != nil {
+	if b := bearer().FindStringSubmatch(value); b != nil {
 		return strings.ContainsAny(b[1], "0123456789")
 	}
-	if _, after, ok := strings.Cut(value, "="); ok && hexKey.MatchString(after) {
+	if _, after, ok := strings.Cut(value, "="); ok && hexKey().MatchString(after) {
 		value = after
 	}
 	return normal.SecretKind(t.member, value) != "" || strings.Contains(value, "-----BEGIN ") && !strings.Contains(value, "CERTIFICATE") && !strings.Contains(value, "PUBLIC KEY") ||
-		hexKey.MatchString(value) && !hashName.MatchString(t.member)
+		hexKey().MatchString(value) && !hashName().MatchString(t.member)
 }
 
 // secretPart shows no more than four characters of a secret.
@@ -195,7 +194,7 @@ func firstOperand(words []string) (string, bool) {
 	return "", false
 }
 
-var exactVersion = regexp.MustCompile(`^v?\d+(?:\.\d+){1,3}(?:[-+.a-zA-Z0-9]*)?$`)
+var exactVersion = expression(`^v?\d+(?:\.\d+){1,3}(?:[-+.a-zA-Z0-9]*)?$`)
 
 // isPinned says whether a package specification always means the same bytes: an
 // exact version, a digest, a commit, or a path of this machine.
@@ -207,20 +206,20 @@ func isPinned(spec string) bool {
 		return true
 	}
 	if _, version, ok := strings.Cut(spec, "=="); ok {
-		return exactVersion.MatchString(version)
+		return exactVersion().MatchString(version)
 	}
 	if at := strings.LastIndexByte(spec, '@'); at > 0 { // a leading @ is an npm scope
 		version := spec[at+1:]
-		return exactVersion.MatchString(version) || commit.MatchString(version)
+		return exactVersion().MatchString(version) || commit().MatchString(version)
 	}
 	if hash := strings.LastIndexByte(spec, '#'); hash > 0 {
-		return commit.MatchString(spec[hash+1:])
+		return commit().MatchString(spec[hash+1:])
 	}
 	colon := strings.LastIndexByte(spec, ':') // an image tag, but not the port of a registry
-	return colon > strings.LastIndexByte(spec, '/') && exactVersion.MatchString(spec[colon+1:])
+	return colon > strings.LastIndexByte(spec, '/') && exactVersion().MatchString(spec[colon+1:])
 }
 
-var commit = regexp.MustCompile(`^[0-9a-f]{40}$`)
+var commit = expression(`^[0-9a-f]{40}$`)
 
 // pinned judges the package member.
 func (s *scan) pinned(v any) {
@@ -229,7 +228,7 @@ func (s *scan) pinned(v any) {
 		return
 	}
 	version := stringOf(p["version"])
-	if !exactVersion.MatchString(version) && stringOf(p["integrity"]) == "" && !commit.MatchString(version) {
+	if !exactVersion().MatchString(version) && stringOf(p["integrity"]) == "" && !commit().MatchString(version) {
 		s.report("unpinned_package", "", "", "/package/version", version)
 	}
 }

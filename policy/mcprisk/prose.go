@@ -5,7 +5,15 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
+
+// expression is a regular expression that is compiled when it is first asked for:
+// together they take five milliseconds, and most programs that link this package,
+// the guard of a coding agent among them, ask for none.
+func expression(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
+}
 
 // proseRule matches a cleaned text: lower case, single spaces. It is tried only
 // where one of its trigger words stands.
@@ -14,7 +22,7 @@ type proseRule struct {
 	severity string // "" for the rule's own
 	triggers []string
 	also     []string // and one of these, where there are any
-	form     *regexp.Regexp
+	form     func() *regexp.Regexp
 	accept   func(text string, loc []int) bool // nil: every match
 }
 
@@ -27,44 +35,44 @@ const (
 
 var proseRules = []proseRule{
 	{id: "hidden_instruction_block", triggers: []string{"important", "system", "hidden", "secret", "inst", "im", "sys", "instructions"},
-		form: regexp.MustCompile(`</? ?(?:important|system|hidden|secret|instructions?)(?: [^>]{0,40})?>|\[/?inst\]|<\|(?:im_start|im_end|system)\|>|<</?sys>>`)},
+		form: expression(`</? ?(?:important|system|hidden|secret|instructions?)(?: [^>]{0,40})?>|\[/?inst\]|<\|(?:im_start|im_end|system)\|>|<</?sys>>`)},
 	{id: "instruction_override", triggers: []string{"ignore", "disregard", "forget", "override", "bypass"},
 		also: []string{"instruction", "instructions", "rule", "rules", "prompt", "prompts", "guideline", "guidelines", "directive", "directives"},
-		form: regexp.MustCompile(`\b(?:ignore|disregard|forget|override|bypass) ` + gap3 +
+		form: expression(`\b(?:ignore|disregard|forget|override|bypass) ` + gap3 +
 			`(?:previous|prior|above|preceding|earlier|system|your|foregoing) ` + gap3 + `(?:instructions?|rules?|prompts?|guidelines?|directives?)\b` +
 			`|\b(?:ignore|disregard|forget) ` + gap3 + `(?:instructions|rules|prompts) (?:above|before|given|so far|you (?:were|have been))\b`),
 		accept: notNegated},
 	{id: "concealment", triggers: []string{"do", "don", "dont", "never", "not"},
 		also: []string{"tell", "inform", "notify", "alert", "mention", "reveal", "disclose", "show"},
-		form: regexp.MustCompile(`\b(?:do not|don't|dont|never|must not|should not) (?:ever )?(?:` +
+		form: expression(`\b(?:do not|don't|dont|never|must not|should not) (?:ever )?(?:` +
 			`(?:tell|inform|notify|alert) ` + gap3 + user +
 			`|(?:mention|reveal|disclose) ` + gap6 + `to ` + user +
 			`|show (?:this|it|that|these|them|any of this|anything)(?: [^ .!?;]+){0,4} to ` + user +
 			`|(?:mention|reveal|show|tell) (?:this|it|that|these|them|anything|the above) to (?:anyone|anybody)\b)`),
 		accept: personFollows},
 	{id: "concealment", triggers: []string{"without", "hide", "secret", "hidden", "silently"},
-		form: regexp.MustCompile(`\bwithout (?:telling|informing|notifying|alerting|showing it to|mentioning (?:it|this) to) ` + user +
+		form: expression(`\bwithout (?:telling|informing|notifying|alerting|showing it to|mentioning (?:it|this) to) ` + user +
 			`|\b(?:hide|keep) (?:this|it|that|these) ` + gap3 + `from ` + user +
 			`|\bsilently (?:send|include|append|attach|forward|add|copy|upload|transmit|pass)\b`),
 		accept: personFollows},
 	{id: "data_exfiltration", triggers: []string{"send", "post", "upload", "forward", "bcc", "exfiltrate", "transmit", "leak"},
 		also: []string{"conversation", "conversations", "history", "secret", "secrets", "credential", "credentials", "key", "keys", "content", "contents",
 			"token", "tokens", "password", "passwords", "variable", "variables"},
-		form: regexp.MustCompile(`\b(?:send|post|upload|forward|bcc|exfiltrate|transmit|leak) (?:[^ .!?;]+ ){0,8}?` +
+		form: expression(`\b(?:send|post|upload|forward|bcc|exfiltrate|transmit|leak) (?:[^ .!?;]+ ){0,8}?` +
 			`(?:conversations?|chat history|history|secrets?|credentials?|api keys?|file contents?|contents of [^ ]+|tokens?|passwords?|private keys?|environment variables?)\b` +
 			`.{0,80}?(?:https?://|[a-z0-9._%+-]+@[a-z0-9-]+\.[a-z])`)},
 	{id: "data_exfiltration", triggers: []string{"bcc"},
-		form: regexp.MustCompile(`\b(?:always|every|must|also|silently|automatically|each)\b[^.!?;]{0,40}\bbcc\b.{0,40}?[a-z0-9._%+-]+@[a-z0-9-]+\.[a-z]` +
+		form: expression(`\b(?:always|every|must|also|silently|automatically|each)\b[^.!?;]{0,40}\bbcc\b.{0,40}?[a-z0-9._%+-]+@[a-z0-9-]+\.[a-z]` +
 			`|\bbcc (?:all|every|each|a copy)\b.{0,60}?[a-z0-9._%+-]+@[a-z0-9-]+\.[a-z]`)},
 	{id: "sensitive_file_access", triggers: sensitiveWords,
 		also: []string{"read", "pass", "include", "provide", "send", "attach", "open", "load", "cat", "paste", "copy", "access"},
-		form: regexp.MustCompile(`(?:\b(?:please|must|first|should|need to|you|then|always|also|before [^.!?]{0,60},) |[.!:;] |\. )` +
+		form: expression(`(?:\b(?:please|must|first|should|need to|you|then|always|also|before [^.!?]{0,60},) |[.!:;] |\. )` +
 			`(?:you )?(?:must |should |need to )?(?:first |also )?(?:read|pass|include|provide|send|attach|open|load|cat|paste|copy|access)\b.{0,80}?` + sensitiveFile +
 			`|` + sensitiveFile + `.{0,80}?\b(?:pass|include|provide|send|attach|paste) (?:it|its|them|the|that|this)\b.{0,60}?\b(?:as|in|into|to)\b`)},
-	{id: "sensitive_file_access", severity: "high", triggers: sensitiveWords, form: regexp.MustCompile(sensitiveFile)},
+	{id: "sensitive_file_access", severity: "high", triggers: sensitiveWords, form: expression(sensitiveFile)},
 	{id: "tool_shadowing", triggers: []string{"tool", "tools", "function", "functions", "always", "first"},
 		also: []string{"before", "other", "all", "any", "every", "each", "this"},
-		form: regexp.MustCompile(`\bbefore (?:using|calling|invoking|running|you (?:use|call)) (?:any|all|every|each|other)(?: of the)?(?: other)? (?:tools?|functions?)\b` +
+		form: expression(`\bbefore (?:using|calling|invoking|running|you (?:use|call)) (?:any|all|every|each|other)(?: of the)?(?: other)? (?:tools?|functions?)\b` +
 			`|\b(?:always|must) (?:call|use|invoke|run) this (?:tool |function )?first\b` +
 			`|\b(?:call|use|invoke|run) this (?:tool |function )?before (?:any|all|every|doing|anything)\b` +
 			`|\binstead of (?:any|all|the|every)(?: of the)? other (?:tools?|functions?)\b` +
@@ -73,15 +81,15 @@ var proseRules = []proseRule{
 			`|\bprefer this (?:tool |function )over (?:any|all|every|other)\b` +
 			`|\ball other (?:tools|functions) (?:are|must|should)\b`)},
 	{id: "coercive_priority", triggers: []string{"always", "priority", "mandatory", "precedence"},
-		form: regexp.MustCompile(`\b(?:must )?always (?:use|call|invoke|choose|select|prefer) this (?:tool|function)\b` +
+		form: expression(`\b(?:must )?always (?:use|call|invoke|choose|select|prefer) this (?:tool|function)\b` +
 			`|\bthis (?:tool|function|server) (?:[^ .!?;]+ ){0,3}(?:highest|top|maximum) priority\b|(?:^|[.!:] )(?:highest|top|maximum) priority(?:[.!:]|$)` +
 			`|\bthis (?:tool|function|step|call) is mandatory\b|\bmandatory (?:to (?:use|call|invoke)|tool|first call)\b|(?:^|[.!:] )mandatory(?:[.!:]|$)` +
 			`|\btakes precedence over (?:[^ .!?;]+ ){0,3}(?:tools?|instructions?|functions?)\b`)},
 	{id: "pipe_to_shell", triggers: []string{"curl", "wget", "bash", "sh", "iwr", "irm"},
-		form: regexp.MustCompile(`\b(?:curl|wget)\b[^|]{0,400}\| ?(?:sudo (?:-[a-z]+ )?)?(?:/[a-z/]*/)?(?:ba|z|da|k)?sh\b` +
+		form: expression(`\b(?:curl|wget)\b[^|]{0,400}\| ?(?:sudo (?:-[a-z]+ )?)?(?:/[a-z/]*/)?(?:ba|z|da|k)?sh\b` +
 			`|\b(?:ba|z)?sh -[a-z]*c\b.{0,200}?https?://|\bbash <\( ?(?:curl|wget)\b|\b(?:irm|iwr)\b[^|]{0,200}\| ?iex\b`)},
 	{id: "metadata_endpoint", triggers: []string{"169", "google", "file"},
-		form: regexp.MustCompile(`\b169\.254\.169\.254\b|\bmetadata\.google\.internal\b|\bfile:///?(?:etc|proc|root|home|users|var|sys|c:)\b`)},
+		form: expression(`\b169\.254\.169\.254\b|\bmetadata\.google\.internal\b|\bfile:///?(?:etc|proc|root|home|users|var|sys|c:)\b`)},
 }
 
 var sensitiveWords = []string{"ssh", "rsa", "env", "aws", "mcp", "passwd", "shadow", "keychain", "wallet", "seed", "kube", "npmrc", "git"}
@@ -90,13 +98,13 @@ var sensitiveWords = []string{"ssh", "rsa", "env", "aws", "mcp", "passwd", "shad
 // "process.env" are no secrets.
 const sensitiveFile = `(?:~/\.ssh\b|\.ssh/|\bid_rsa\b|(?:^|[ "'(\x60/=:])\.env(?:\.local|\.production)?(?:$|[ "'),;:\x60]|\.(?:$| ))|\.aws/credentials\b|\bmcp\.json\b|/etc/passwd\b|/etc/shadow\b|\bkeychain\b|\bwallet\.dat\b|\bseed phrases?\b|\.kube/config\b|\.npmrc\b|\.git-credentials\b)`
 
-var privateThing = regexp.MustCompile(`\b(?:ids?|identifiers?|numbers?|passwords?|keys?|tokens?|secrets?|credentials?|pii)\b`)
+var privateThing = expression(`\b(?:ids?|identifiers?|numbers?|passwords?|keys?|tokens?|secrets?|credentials?|pii)\b`)
 
 // personFollows refuses "user id" and the like: then it is about a value, not
 // about a person.
 func personFollows(text string, loc []int) bool {
 	// To keep ids and keys from people is privacy, not concealment.
-	if privateThing.MatchString(text[loc[0]:loc[1]]) {
+	if privateThing().MatchString(text[loc[0]:loc[1]]) {
 		return false
 	}
 	rest, ok := strings.CutPrefix(text[loc[1]:], " ")
@@ -147,7 +155,7 @@ var wakingWords, idle = func() (words map[string]wakes, idle uint64) {
 }()
 
 // systemLine is a line that pretends to come from the system.
-var systemLine = regexp.MustCompile(`(?m)^[ \t]*(?:SYSTEM[ \t]*:|System: [Yy]ou )`)
+var systemLine = expression(`(?m)^[ \t]*(?:SYSTEM[ \t]*:|System: [Yy]ou )`)
 
 // prose applies the rules about text to every string, those about starting a
 // server excepted.
@@ -160,7 +168,7 @@ func (s *scan) prose() {
 		s.hiddenCharacters(t)
 		s.encoded(t)
 		if strings.Contains(t.raw, "SYSTEM") || strings.Contains(t.raw, "System: ") {
-			if loc := systemLine.FindStringIndex(t.raw); loc != nil {
+			if loc := systemLine().FindStringIndex(t.raw); loc != nil {
 				s.report("hidden_instruction_block", "", t.tool, t.path, around(t.raw, loc))
 			}
 		}
@@ -193,7 +201,7 @@ func (s *scan) matchProse(t text, clean string, only []string) {
 		if woken&(1<<i) == 0 || only != nil && !slices.Contains(only, r.id) || critical && r.severity != "" || !s.spend(len(clean), cmp.Or(prices[r.id], perOctet)) {
 			continue
 		}
-		for _, loc := range r.form.FindAllStringIndex(clean, 8) {
+		for _, loc := range r.form().FindAllStringIndex(clean, 8) {
 			if r.accept == nil || r.accept(clean, loc) {
 				s.report(r.id, r.severity, t.tool, t.path, around(clean, loc))
 				critical = critical || r.id == "sensitive_file_access"
@@ -207,7 +215,7 @@ func (s *scan) matchProse(t text, clean string, only []string) {
 // images and may be data.
 func (s *scan) encoded(t text) {
 	if strings.Contains(t.raw, "data:") && !(strings.Contains(t.path, "/icon") && strings.HasPrefix(t.raw, "data:image/")) {
-		if loc := dataURI.FindStringIndex(t.raw); loc != nil {
+		if loc := dataURI().FindStringIndex(t.raw); loc != nil {
 			s.report("encoded_payload", "", t.tool, t.path, around(t.raw, loc))
 			return
 		}
@@ -236,7 +244,7 @@ func (s *scan) encoded(t text) {
 
 var unwrapped = strings.NewReplacer("\n", "", "\r", "")
 
-var dataURI = regexp.MustCompile(`(?i)\bdata:[a-z]+/[a-z0-9.+-]+(?:;[a-z0-9=-]+)*,`)
+var dataURI = expression(`(?i)\bdata:[a-z]+/[a-z0-9.+-]+(?:;[a-z0-9=-]+)*,`)
 
 func isBase64(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '+' || c == '/' || c == '-' || c == '_'
@@ -280,16 +288,16 @@ func isDistinctive(name string) bool {
 }
 
 var (
-	steers     = regexp.MustCompile(`\b(?:must|should|always|never|do not|don't|have to|needs? to)\b`)
-	steersWhen = regexp.MustCompile(`\b(?:when|whenever|every time|before|after|instead of|rather than)\b`)
+	steers     = expression(`\b(?:must|should|always|never|do not|don't|have to|needs? to)\b`)
+	steersWhen = expression(`\b(?:when|whenever|every time|before|after|instead of|rather than)\b`)
 	// Order among one server's own tools: "call this before list_items", "use
 	// list_items instead of this tool".
-	prerequisite = regexp.MustCompile("\\b(?:before|prior to|to) (?:using|calling|use|call|invoking|running) this\\b|\\binstead of this\\b" +
+	prerequisite = expression("\\b(?:before|prior to|to) (?:using|calling|use|call|invoking|running) this\\b|\\binstead of this\\b" +
 		"|\\b(?:call|use|invoke|run) (?:this|[\"'\x60]?[a-z0-9]+(?:[_-][a-z0-9]+)+[\"'\x60]?)(?: tool| function)? (?:before|after|first|prior to)\\b")
 	// Another tool's name in words that say when or how it is called. A parameter
 	// is never called, so "start_date must be a day" is something else.
-	whenTool = regexp.MustCompile("\\b(?:when|whenever|if|every time|before|after) (?:the )?[\"'\x60]?([a-z0-9]+(?:[_-][a-z0-9]+)+)[\"'\x60]? (?:tool |function )?(?:is|gets) (?:called|used|invoked|available)\\b")
-	howTool  = regexp.MustCompile("\\b([a-z0-9]+(?:[_-][a-z0-9]+)+)[\"'\x60]? (?:(?:tool|function) (?:must|should)|(?:must|should) (?:only |never |not |always )?be (?:called|invoked))\\b")
+	whenTool = expression("\\b(?:when|whenever|if|every time|before|after) (?:the )?[\"'\x60]?([a-z0-9]+(?:[_-][a-z0-9]+)+)[\"'\x60]? (?:tool |function )?(?:is|gets) (?:called|used|invoked|available)\\b")
+	howTool  = expression("\\b([a-z0-9]+(?:[_-][a-z0-9]+)+)[\"'\x60]? (?:(?:tool|function) (?:must|should)|(?:must|should) (?:only |never |not |always )?be (?:called|invoked))\\b")
 )
 
 // shadowing reports sentences that name another tool and say how it must be used.
@@ -300,8 +308,8 @@ func (s *scan) shadowing(t text, clean string, others map[string]bool) {
 		return
 	}
 	if strings.ContainsAny(clean, "_-") && s.spend(len(clean), 2*perSimpleOctet) {
-		for _, form := range []*regexp.Regexp{whenTool, howTool} {
-			if loc := form.FindStringSubmatchIndex(clean); loc != nil && clean[loc[2]:loc[3]] != strings.ToLower(t.tool) {
+		for _, form := range []func() *regexp.Regexp{whenTool, howTool} {
+			if loc := form().FindStringSubmatchIndex(clean); loc != nil && clean[loc[2]:loc[3]] != strings.ToLower(t.tool) {
 				s.report("tool_shadowing", "", t.tool, t.path, around(clean, loc))
 				return
 			}
@@ -316,9 +324,9 @@ func (s *scan) shadowing(t text, clean string, others map[string]bool) {
 		sentence := clean[start : start+end]
 		start += end + 2
 		if name, foreign, ok := namedTool(sentence, t.tool, others); ok && s.spend(len(sentence), 3*perSimpleOctet) {
-			must, when := steers.MatchString(sentence), steersWhen.MatchString(sentence)
+			must, when := steers().MatchString(sentence), steersWhen().MatchString(sentence)
 			replaces := strings.Contains(sentence, "instead of "+name) || strings.Contains(sentence, "instead of the "+name)
-			if replaces || foreign && (must || when) || !foreign && must && when && !prerequisite.MatchString(sentence) {
+			if replaces || foreign && (must || when) || !foreign && must && when && !prerequisite().MatchString(sentence) {
 				s.report("tool_shadowing", "", t.tool, t.path, name+": "+sentence)
 				return
 			}

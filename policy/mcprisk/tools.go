@@ -42,7 +42,7 @@ type capability struct {
 	id       string
 	named    func(parts []string) bool
 	triggers []string // words without which the description is not looked at
-	form     *regexp.Regexp
+	form     func() *regexp.Regexp
 	accept   func(text string, loc []int) bool
 }
 
@@ -53,7 +53,7 @@ func (c capability) has(t *tool, b *budget) (evidence string, ok bool) {
 	if !slices.ContainsFunc(c.triggers, t.says) || !b.spend(len(t.clean), perOctet) {
 		return "", false
 	}
-	for _, loc := range c.form.FindAllStringIndex(t.clean, 8) {
+	for _, loc := range c.form().FindAllStringIndex(t.clean, 8) {
 		if notNegated(t.clean, loc) && (c.accept == nil || c.accept(t.clean, loc)) {
 			return around(t.clean, loc), true
 		}
@@ -93,13 +93,13 @@ var capabilities = []capability{
 	{id: "command_execution",
 		named:    either(anyOf("exec", "shell", "eval", "bash", "powershell", "subprocess"), verbAndObject([]string{"run", "execute"}, []string{"command", "commands", "code", "script", "python", "javascript", "cmd", "terminal"})),
 		triggers: []string{"exec", "execute", "executes", "executing", "run", "runs", "running", "shell", "subprocess", "eval", "bash"},
-		form: regexp.MustCompile(`\b(?:execut(?:es?|ing)|runs?|running) (?:[^ .!?;]+ ){0,3}?(?:commands?|code|scripts?|javascript|python)\b|\b(?:shell|bash|terminal|powershell) commands?\b` +
+		form: expression(`\b(?:execut(?:es?|ing)|runs?|running) (?:[^ .!?;]+ ){0,3}?(?:commands?|code|scripts?|javascript|python)\b|\b(?:shell|bash|terminal|powershell) commands?\b` +
 			`|\b(?:in|via|through|on) (?:a |the )?(?:shell|terminal|subprocess)\b|\bsubprocess\b|\beval\b`),
 		accept: codeRuns},
 	{id: "destructive_capability",
 		named:    firstIs("delete", "drop", "wipe", "overwrite", "truncate", "destroy", "purge", "erase"),
 		triggers: []string{"delete", "deletes", "drop", "drops", "wipe", "wipes", "overwrite", "overwrites", "truncate", "truncates", "destroys", "purges", "erases"},
-		form: regexp.MustCompile(`(?:^|\. |, |\band |\bor |\bto |\bwill |\bcan |\bpermanently |\bit )(?:permanently )?(?:deletes?|wipes?|overwrites?|destroys|purges|erases)\b` +
+		form: expression(`(?:^|\. |, |\band |\bor |\bto |\bwill |\bcan |\bpermanently |\bit )(?:permanently )?(?:deletes?|wipes?|overwrites?|destroys|purges|erases)\b` +
 			`|\b(?:drops?|truncates?) (?:[^ .!?;]+ ){0,3}?(?:tables?|databases?|collections?|ind(?:ex|exes|ices)|schemas?|columns?|files?|data)\b`),
 		accept: ownAct},
 	{id: "payment_capability",
@@ -107,14 +107,14 @@ var capabilities = []capability{
 			either(verbAndObject([]string{"sign"}, []string{"transaction", "transactions", "message", "tx", "typed", "payload", "permit"}),
 				either(verbAndObject([]string{"approve"}, []string{"token", "tokens", "allowance", "spend", "spender", "erc20"}), verbAndObject([]string{"make", "create", "execute", "submit"}, []string{"payment", "payout", "transfer"})))),
 		triggers: []string{"sign", "signs", "transfer", "transfers", "pay", "pays", "withdraw", "withdraws", "approve", "approves", "private", "payment", "payments", "send", "sends"},
-		form: regexp.MustCompile(`\bsign(?:s|ing)? (?:[^ .!?;]+ ){0,2}?(?:transactions?|typed data|payloads? with)\b` +
+		form: expression(`\bsign(?:s|ing)? (?:[^ .!?;]+ ){0,2}?(?:transactions?|typed data|payloads? with)\b` +
 			`|\b(?:transfer|send|withdraw|move)(?:s|ing)? (?:[^ .!?;]+ ){0,3}?` + money + `\b|\bwithdraws?\b (?:[^ .!?;]+ ){0,2}?from\b` +
 			`|\bpays? (?:for |an? |the |your )?(?:[^ .!?;]+ )?(?:invoices?|bills?|orders?|merchants?|sellers?|recipients?|amounts?|subscriptions?)\b|\bmakes? (?:an? |the )?payments?\b` +
 			`|\bapproves? (?:[^ .!?;]+ ){0,2}?(?:tokens?|allowances?|spend(?:ing|er)?)\b|\bprivate keys?\b`)},
 	{id: "filesystem_write",
 		named:    verbAndObject([]string{"write", "save", "edit", "create", "append", "move", "rename", "copy", "mkdir"}, []string{"file", "files", "directory", "directories", "dir", "folder", "path"}),
 		triggers: []string{"write", "writes", "save", "saves", "create", "creates", "edit", "edits", "append", "appends", "modify", "modifies", "overwrite", "overwrites", "move", "moves"},
-		form: regexp.MustCompile(`\b(?:(?:over)?writes?|saves?|creates?|edits?|appends?|modif(?:y|ies)|moves?) (?:[^ .!?;]+ ){0,4}?` +
+		form: expression(`\b(?:(?:over)?writes?|saves?|creates?|edits?|appends?|modif(?:y|ies)|moves?) (?:[^ .!?;]+ ){0,4}?` +
 			`(?:files?|director(?:y|ies)|folders?|disk)\b`),
 		accept: ownAct},
 }
@@ -143,28 +143,28 @@ func ownAct(text string, loc []int) bool {
 
 var (
 	writerNames = firstIs("write", "delete", "remove", "send", "execute", "exec", "pay", "create", "update", "transfer", "drop", "insert", "edit", "overwrite", "withdraw", "wipe", "move", "rename", "run", "upload")
-	writerForm  = regexp.MustCompile(`^(?:[^ .]+\. )?(?:writes?|deletes?|removes?|sends?|executes?|pays?|transfers?|overwrites?|uploads?|creates?|updates?|wipes?|drops?|withdraws?) ` +
+	writerForm  = expression(`^(?:[^ .]+\. )?(?:writes?|deletes?|removes?|sends?|executes?|pays?|transfers?|overwrites?|uploads?|creates?|updates?|wipes?|drops?|withdraws?) ` +
 		`|(?:\band |\bthen |\balso |, )(?:will )?(?:writes|deletes|removes|sends|executes|pays|transfers|overwrites|uploads|write|delete|send|execute|pay|transfer|wipes) `)
 	writerWords = []string{"write", "writes", "delete", "deletes", "remove", "removes", "send", "sends", "execute", "executes", "pay", "pays", "transfer", "transfers",
 		"overwrite", "overwrites", "upload", "uploads", "create", "creates", "update", "updates", "wipe", "wipes", "drop", "drops", "withdraw", "withdraws"}
-	readsOnly = regexp.MustCompile(`\b(?:quer(?:y|ies)|search(?:es)?|select|lookup|read-only|read only|report)\b`)
+	readsOnly = expression(`\b(?:quer(?:y|ies)|search(?:es)?|select|lookup|read-only|read only|report)\b`)
 )
 
 // writes says whether a tool that claims to be read-only changes something. A
 // query that is executed is still a query.
 func (t *tool) writes(b *budget) (evidence string, ok bool) {
-	if writerNames(t.nameParts) && !(slices.Contains([]string{"execute", "exec", "run"}, t.nameParts[0]) && readsOnly.MatchString(strings.Join(t.nameParts, " "))) {
+	if writerNames(t.nameParts) && !(slices.Contains([]string{"execute", "exec", "run"}, t.nameParts[0]) && readsOnly().MatchString(strings.Join(t.nameParts, " "))) {
 		return t.name, true
 	}
 	if !slices.ContainsFunc(writerWords, t.says) || !b.spend(len(t.clean), perOctet) {
 		return "", false
 	}
-	for _, loc := range writerForm.FindAllStringIndex(t.clean, 4) {
+	for _, loc := range writerForm().FindAllStringIndex(t.clean, 4) {
 		sentence := t.clean[loc[0]:]
 		if end := strings.Index(sentence, ". "); end > 0 && loc[0]+end > loc[1] {
 			sentence = sentence[:end]
 		}
-		if notNegated(t.clean, loc) && !(strings.Contains(t.clean[loc[0]:loc[1]], "execute") && readsOnly.MatchString(sentence)) {
+		if notNegated(t.clean, loc) && !(strings.Contains(t.clean[loc[0]:loc[1]], "execute") && readsOnly().MatchString(sentence)) {
 			return around(t.clean, loc), true
 		}
 	}

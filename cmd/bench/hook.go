@@ -1,0 +1,69 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// hookCmd measures what a coding agent waits for at each of its tool calls: the whole
+// process of the guard, from its start to its answer.
+type hookCmd struct {
+	Program string        `help:"The built program; default: it is built here." placeholder:"FILE"`
+	Rounds  int           `help:"Times it is started." default:"200"`
+	Most    time.Duration `help:"Fail if the median of its processor time is above this." default:"25ms"`
+}
+
+// hookEvents are a call that is let through and one that is stopped.
+var hookEvents = [...]string{
+	`{"hook_event_name":"PreToolUse","tool_name":"Bash","cwd":"/srv/shop","tool_input":{"command":"go test ./..."}}`,
+	`{"hook_event_name":"PreToolUse","tool_name":"Bash","cwd":"/srv/shop","tool_input":{"command":"git push --force origin main"}}`,
+}
+
+// Run starts the guard again and again, and prints the time that passed and the
+// processor time, which who else uses the machine changes less.
+func (c *hookCmd) Run(ctx context.Context) error {
+	program := c.Program
+	if program == "" {
+		dir, err := os.MkdirTemp("", "countersign-bench-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		program = filepath.Join(dir, "countersign")
+		build := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/countersign")
+		build.Stderr = os.Stderr
+		if err := build.Run(); err != nil {
+			return fmt.Errorf("build the program: %w", err)
+		}
+	}
+	var passed, used []time.Duration
+	for i := range c.Rounds {
+		cmd := exec.CommandContext(ctx, program, "gate", "hook", "--agent", "claude")
+		cmd.Stdin = bytes.NewReader([]byte(hookEvents[i%len(hookEvents)]))
+		began := time.Now()
+		err := cmd.Run()
+		if refused := (*exec.ExitError)(nil); err != nil && !errors.As(err, &refused) {
+			return fmt.Errorf("start the guard: %w", err)
+		} else if err != nil {
+			return fmt.Errorf("the guard failed: %w", err)
+		}
+		passed = append(passed, time.Since(began))
+		used = append(used, cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime())
+	}
+	slices.Sort(passed)
+	slices.Sort(used)
+	wall, cpu := sample{latencies: passed}, sample{latencies: used}
+	fmt.Printf("guard, whole process, %d starts: passed p1 %s, p50 %s, p99 %s; processor p1 %s, p50 %s, p99 %s\n", c.Rounds,
+		wall.quantile(.01), wall.quantile(.5), wall.quantile(.99), cpu.quantile(.01), cpu.quantile(.5), cpu.quantile(.99))
+	if cpu.quantile(.5) > c.Most {
+		return fmt.Errorf("the guard takes more than %s", c.Most)
+	}
+	return nil
+}

@@ -286,7 +286,7 @@ func (d describing) answer(op *operation) (object, error) {
 		return nil, err
 	}
 	media := object{"schema": schema}
-	if shapes, is := schema["oneOf"].([]any); is {
+	if shapes, is := schema["oneOf"].([]any); is && op.id == workflowStatus.id {
 		d.components.addTypes(op.output, false)
 		for i, shape := range shapes {
 			shapes[i] = d.components.add(shapeNames[i], shape.(object))

@@ -81,7 +81,9 @@ const (
 	deny  decision = "deny"
 )
 
-// answer reads one event and answers it within the limit. The goroutine ends
+// answer reads one event and answers it within the limits: of processor time, so
+// that many guards at once on a busy machine deny nothing for their own slowness,
+// and of time as such, below that of the host. The goroutine ends
 // with its reply or with the process: nothing waits for it after the limit.
 func (g guard) answer(stdin io.Reader) reply {
 	done := make(chan reply, 1)
@@ -94,13 +96,20 @@ func (g guard) answer(stdin io.Reader) reply {
 		}()
 		done <- g.respond(stdin, &by)
 	}()
-	timer := time.NewTimer(g.limit)
+	timer, look := time.NewTimer(g.limit), time.NewTicker(hookLook)
 	defer timer.Stop()
-	select {
-	case r := <-done:
-		return r
-	case <-timer.C:
-		return refuse(g.agent, fmt.Errorf("no verdict within %s", g.limit))
+	defer look.Stop()
+	for {
+		select {
+		case r := <-done:
+			return r
+		case <-timer.C:
+			return refuse(g.agent, fmt.Errorf("no verdict within %s", g.limit))
+		case <-look.C:
+			if processorTime() > hookProcessor {
+				return refuse(g.agent, fmt.Errorf("no verdict within %s of processor time", hookProcessor))
+			}
+		}
 	}
 }
 
@@ -244,10 +253,14 @@ const (
 	// maxEvent is the longest event that is read. Edits carry whole files, so it
 	// is far above a command; more is no honest event.
 	maxEvent = 1 << 20
+	// hookProcessor is the processor time a verdict may take: a thousand times what
+	// the longest event takes.
+	hookProcessor = 2 * time.Second
+	hookLook      = 50 * time.Millisecond // how often it is looked at
 	// hookLimit is the guard's own time: below every agent's default (60 s and
-	// more) and below what the printed configurations set (10 s). A host that
+	// more) and below what the installed configurations set (10 s). A host that
 	// runs into its own limit lets the action through.
-	hookLimit = 2 * time.Second
+	hookLimit = 8 * time.Second
 	// maxReasons keeps an answer short enough to be read.
 	maxReasons = 3
 	// maxShown is how much of a path an answer repeats, in code points.

@@ -17,7 +17,7 @@ func organizationOperations() []*operation {
 	table := own([]*operation{
 		getOrganization, chooseOrganization, renameOrganization, listMembers, addMember, removeMember, listTokens, issueToken, revokeToken,
 		listPolicies, draftPolicy, previewPolicy, activatePolicy, freezePolicy,
-		requestSignIn, getSession, signOut,
+		requestSignIn, getSession, signOut, createExport, getExport,
 	})
 	table = append(table, webhookOperations()...)
 	for _, op := range table {

@@ -34,7 +34,8 @@ type listedKey struct {
 
 // Run prints the keys, in the order of their activation.
 func (c *signerListCmd) Run(ctx context.Context, o *output) error {
-	n, err := openNode(ctx, &c.data, false, true, "", slog.New(slog.DiscardHandler), func(string, ...any) {})
+	c.unsigned = true
+	n, err := openNode(ctx, &c.data, false, false, "", slog.New(slog.DiscardHandler), func(string, ...any) {})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,83 @@
+package api
+
+import (
+	"bytes"
+	"net/http"
+	"os"
+	"reflect"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/bundle"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// maxExported events are in an export over HTTP: it must be made within the time of
+// a request. The command line has no such bound.
+const maxExported = 20_000
+
+const exportsPath = "/api/assurance/exports"
+
+// exportRequest says what an export shows whole; all of it is optional.
+type exportRequest struct {
+	From       string `json:"from,omitempty" jsonschema_description:"Only events from this time on, RFC 3339."`
+	To         string `json:"to,omitempty" jsonschema_description:"Only events before this time, RFC 3339."`
+	Protocol   string `json:"protocol,omitempty" jsonschema:"enum=x402,enum=mcp"`
+	Decision   string `json:"decision,omitempty" jsonschema:"enum=allow,enum=deny,enum=needs_review"`
+	Agent      string `json:"agent,omitempty" jsonschema:"maxLength=200" jsonschema_description:"subject.agentId of the decisions."`
+	Run        string `json:"run,omitempty" jsonschema:"maxLength=200" jsonschema_description:"subject.runId of the decisions."`
+	NoPersonal bool   `json:"noPersonal,omitempty" jsonschema_description:"Leave personal members out."`
+}
+
+// createdExport is the signed manifest of an export and where its bundle is.
+type createdExport struct {
+	bundle.Manifest
+	URL string `json:"url" jsonschema_description:"GET it, as often as needed: the same octets each time."`
+}
+
+var createExport = &operation{
+	id: "create_export", method: http.MethodPost, path: exportsPath,
+	summary: "Export the organization's signed history, with proofs and a verifier. It is itself an event; the bundle is at the url of the answer.",
+	right:   commands.RightExport, input: reflect.TypeFor[exportRequest](), output: reflect.TypeFor[createdExport](),
+	success: http.StatusCreated, errors: []int{400, 401, 403, 404, 413, 503}, example: `{"from":"2026-07-01T00:00:00Z","to":"2026-10-01T00:00:00Z"}`,
+	run: func(s *Server, c *call) (reply, error) {
+		var in exportRequest
+		if err := canon.Decode(c.body, &in); err != nil {
+			return reply{}, err
+		}
+		folder, err := os.MkdirTemp("", "countersign-export-*")
+		if err != nil {
+			return reply{}, err
+		}
+		defer os.RemoveAll(folder)
+		manifest, err := s.app.ExportHistory(c.request.Context(), commands.Export{Tenant: c.principal.OrgID, Actor: c.principal.ActorID, Folder: folder,
+			Filters: bundle.Filters(in), Most: maxExported})
+		if err != nil {
+			return reply{}, err
+		}
+		return reply{value: createdExport{manifest, s.app.BaseURL + exportsPath + "/" + manifest.ExportID},
+			header: http.Header{"Cache-Control": {"private, no-store"}}}, nil
+	},
+}
+
+var getExport = &operation{
+	id: "get_export", method: http.MethodGet, path: exportsPath + "/{exportId}",
+	summary: "The bundle of an export, a tar.gz: made again from its event, the same octets each time.",
+	right:   commands.RightExport, media: "application/gzip", errors: []int{401, 403, 404, 409, 503},
+	run: func(s *Server, c *call) (reply, error) {
+		folder, err := os.MkdirTemp("", "countersign-export-*")
+		if err != nil {
+			return reply{}, err
+		}
+		defer os.RemoveAll(folder)
+		manifest, err := s.app.ExportAgain(c.request.Context(), c.principal.OrgID, c.vars["exportId"], folder)
+		if err != nil {
+			return reply{}, err
+		}
+		var packed bytes.Buffer
+		if err := bundle.NewFolder(folder).Pack(&packed); err != nil {
+			return reply{}, err
+		}
+		return reply{body: packed.Bytes(), media: "application/gzip", header: http.Header{"Cache-Control": {"private, no-store"},
+			"Content-Disposition": {`attachment; filename="` + manifest.ExportID + `.tar.gz"`}}}, nil
+	},
+}

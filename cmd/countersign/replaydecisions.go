@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/projections"
+)
+
+type replayDiffCmd struct {
+	Names []string `arg:"" optional:"" name:"name" help:"Read models; none named: all of them."`
+	data
+}
+
+// Run compares live read models with what the events give; a difference is exit
+// code 1.
+func (c *replayDiffCmd) Run(ctx context.Context, o *output) error {
+	n, err := openNode(ctx, &c.data, false, false, "", slog.New(slog.DiscardHandler), func(string, ...any) {})
+	if err != nil {
+		return err
+	}
+	defer n.close()
+	names := c.Names
+	if len(names) == 0 {
+		names = projections.Tables()
+	}
+	var found []projections.Compared
+	var b strings.Builder
+	differs := false
+	for _, name := range names {
+		compared, err := projections.Diff(ctx, n.ledger, n.log, name)
+		if err != nil {
+			return err
+		}
+		found = append(found, compared)
+		fmt.Fprintf(&b, "%-14s %d rows, events up to %d: ", name, compared.Rows, compared.Position)
+		if len(compared.Differences) == 0 {
+			b.WriteString("as the events say\n")
+			continue
+		}
+		differs = true
+		b.WriteString("NOT as the events say (countersign replay rebuild " + name + " heals it)\n")
+		for _, d := range compared.Differences {
+			fmt.Fprintf(&b, "  %-14s %s: %s\n", d.What, d.Table, d.Key)
+		}
+		if compared.More {
+			b.WriteString("  and more\n")
+		}
+	}
+	if err := o.result(found, b.String()); err != nil {
+		return err
+	}
+	if differs {
+		return errNo
+	}
+	return nil
+}
+
+type replayAtCmd struct {
+	When string `arg:"" name:"position-or-time" help:"A position, or an RFC 3339 time."`
+	data
+}
+
+// Run builds the read models of a moment.
+func (c *replayAtCmd) Run(ctx context.Context, o *output) error {
+	n, err := openNode(ctx, &c.data, false, false, "", slog.New(slog.DiscardHandler), func(string, ...any) {})
+	if err != nil {
+		return err
+	}
+	defer n.close()
+	position, err := n.positionAt(ctx, c.When)
+	if err != nil {
+		return err
+	}
+	schema, err := projections.At(ctx, n.ledger, n.log, position)
+	if err != nil {
+		return err
+	}
+	return o.result(map[string]any{"schema": schema, "position": position},
+		fmt.Sprintf("schema %s holds every read model as it was behind position %d; drop schema %s cascade when you are done\n", schema, position, schema))
+}
+
+// positionAt is a position, or that of the last event before a time.
+func (n *node) positionAt(ctx context.Context, text string) (int64, error) {
+	head, err := n.ledger.Head(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if position, err := strconv.ParseInt(text, 10, 64); err == nil {
+		if position < 1 || position > head {
+			return 0, fmt.Errorf("the ledger has the positions 1 to %d", head)
+		}
+		return position, nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return 0, errors.New("want a position, or a time as 2026-09-30T23:59:59Z")
+	}
+	// Times rise with positions but for the clocks of several nodes.
+	var failed error
+	found := sort.Search(int(head), func(i int) bool {
+		events, err := n.ledger.After(ctx, int64(i), 1)
+		failed = errors.Join(failed, err)
+		return len(events) == 1 && !events[0].Occurred().Before(at)
+	})
+	return int64(found), failed
+}
+
+type replayDecisionsCmd struct {
+	data
+	Org    string `help:"Only this organization." placeholder:"ID"`
+	From   string `help:"First position, or a time." placeholder:"POSITION|TIME"`
+	To     string `help:"Last position, or a time." placeholder:"POSITION|TIME"`
+	Policy string `help:"What would this policy have decided? Decisions that would be others are listed." type:"existingfile" placeholder:"FILE"`
+}
+
+// Run evaluates decisions again; a difference is exit code 1.
+func (c *replayDecisionsCmd) Run(ctx context.Context, o *output) error {
+	c.unsigned = true
+	n, err := openNode(ctx, &c.data, false, true, "", slog.New(slog.DiscardHandler), func(string, ...any) {})
+	if err != nil {
+		return err
+	}
+	defer n.close()
+	request := commands.Replay{Tenant: c.Org, Services: api.Services()}
+	for text, into := range map[string]*int64{c.From: &request.From, c.To: &request.To} {
+		if text == "" {
+			continue
+		}
+		if *into, err = n.positionAt(ctx, text); err != nil {
+			return err
+		}
+	}
+	if c.Policy != "" {
+		if request.Policy, err = os.ReadFile(c.Policy); err != nil {
+			return err
+		}
+	}
+	report, err := n.app.ReplayDecisions(ctx, request)
+	if err != nil {
+		return err
+	}
+	if err := o.result(report, inText(report, c.Policy != "")); err != nil {
+		return err
+	}
+	if len(report.Different) > 0 {
+		return errNo
+	}
+	return nil
+}
+
+func inText(r commands.Replayed, asked bool) string {
+	var b strings.Builder
+	if asked {
+		fmt.Fprintf(&b, "%d decisions, of which %d would be the same\n", r.Decisions, r.Equal)
+	} else {
+		fmt.Fprintf(&b, "%d decisions, %d come out the same, byte for byte; %d of %d verdicts\n", r.Decisions, r.Equal, r.Verdicts.Equal, r.Verdicts.Verdicts)
+	}
+	for _, d := range r.Different {
+		fmt.Fprintf(&b, "DIFFERENT       %s at position %d: %s was %s, comes out as %s %s\n", d.DecisionID, d.Position, d.What, d.Recorded, d.Replayed, strings.Join(d.RuleIDs, " "))
+	}
+	if r.More > 0 {
+		fmt.Fprintf(&b, "DIFFERENT       and %d more\n", r.More)
+	}
+	for _, gap := range r.NotReplayable {
+		fmt.Fprintf(&b, "NOT REPLAYABLE  %d times: %s\n", gap.Count, gap.Reason)
+	}
+	return b.String()
+}

@@ -96,7 +96,7 @@ func (w *window) see(text string) {
 	w.t.Helper()
 	var shown string
 	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); {
-		w.do(chromedp.WaitReady("body", chromedp.ByQuery), chromedp.Evaluate(`document.body.innerText`, &shown))
+		w.do(chromedp.WaitReady("body", chromedp.ByQuery), chromedp.Evaluate(`document.body ? document.body.innerText : ""`, &shown))
 		if strings.Contains(shown, text) {
 			return
 		}

@@ -32,8 +32,11 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"reflect"
 	"runtime/debug"
+	"strings"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -124,7 +127,7 @@ func run(args []string, stdout, stderr io.Writer) (code int) {
 	parser, err := kong.New(grammar, kong.Name("countersign"),
 		kong.Description("Deterministic verdicts on what AI agents are about to do, signed and kept in a verifiable ledger."),
 		kong.Writers(stdout, stderr), kong.Exit(func(code int) { exited = code }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.UsageOnError(), secretsFromFiles)
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.UsageOnError(), kong.NamedMapper("days", kong.MapperFunc(readDays)), secretsFromFiles)
 	if err != nil {
 		return fail(stderr, err)
 	}
@@ -150,6 +153,24 @@ func run(args []string, stdout, stderr io.Writer) (code int) {
 		return fail(stderr, err)
 	}
 	return 0
+}
+
+// readDays reads a duration that may be in days, such as 7d.
+func readDays(ctx *kong.DecodeContext, target reflect.Value) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("duration", &text); err != nil {
+		return err
+	}
+	day := time.Duration(1)
+	if n, is := strings.CutSuffix(text, "d"); is {
+		text, day = n+"h", 24
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return fmt.Errorf("want a duration such as 90m, 24h or 7d")
+	}
+	target.SetInt(int64(d * day))
+	return nil
 }
 
 func fail(stderr io.Writer, err error) int {

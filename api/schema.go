@@ -227,13 +227,11 @@ func lastRune(s string) int {
 // validate checks a body that passed the strict parse. The error is a
 // *policy.Error for the first offence in document order.
 func (s *schema) validate(body []byte) error {
-	// Numbers are the doubles that the services read. The validator computes exactly
-	// with the text of a number otherwise, and 1e-999999 has a million digits.
-	var instance any
-	if err := json.Unmarshal(body, &instance); err != nil {
+	value, err := instance(jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true)), s.document)
+	if err != nil {
 		return policy.Refuse("invalid_json", "", "invalid JSON")
 	}
-	err := s.compiled.Validate(instance)
+	err = s.compiled.Validate(value)
 	var invalid *jsonschema.ValidationError
 	if !errors.As(err, &invalid) {
 		return err

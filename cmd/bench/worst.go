@@ -105,7 +105,10 @@ func (w *worstRun) largeOperations(ctx context.Context) (found []described, err 
 	}
 	defer answer.Body.Close()
 	var document struct {
-		Paths map[string]map[string]jsontext.Value `json:"paths"`
+		Paths      map[string]map[string]jsontext.Value `json:"paths"`
+		Components struct {
+			Schemas map[string]any `json:"schemas"`
+		} `json:"components"`
 	}
 	if err := json.UnmarshalRead(answer.Body, &document); err != nil {
 		return nil, err
@@ -123,19 +126,47 @@ func (w *worstRun) largeOperations(ctx context.Context) (found []described, err 
 		if o.Request == nil || o.Request.Content["application/json"].Schema == nil {
 			continue
 		}
+		media := o.Request.Content["application/json"]
+		media.Schema = withoutReferences(media.Schema, document.Components.Schemas)
+		o.Request.Content["application/json"] = media
 		for _, octets := range []int{1 << 20, 1 << 19, 1 << 18, 1 << 16} {
 			status, _, err := w.send(ctx, o, []byte(`{}`+strings.Repeat(" ", octets-2)))
 			if err != nil {
 				return nil, err
 			}
-			if status != http.StatusRequestEntityTooLarge {
+			if status == http.StatusRequestEntityTooLarge {
+				continue
+			}
+			if status != http.StatusForbidden && status != http.StatusNotFound { // those before anything is read
 				o.octets = octets
 				found = append(found, o)
-				break
 			}
+			break
 		}
 	}
 	return found, nil
+}
+
+// withoutReferences puts the schemas of the document where they are named.
+func withoutReferences(value any, schemas map[string]any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		if reference, is := v["$ref"].(string); is {
+			return withoutReferences(schemas[strings.TrimPrefix(reference, "#/components/schemas/")], schemas)
+		}
+		resolved := map[string]any{}
+		for name, member := range v {
+			resolved[name] = withoutReferences(member, schemas)
+		}
+		return resolved
+	case []any:
+		resolved := make([]any, len(v))
+		for i := range v {
+			resolved[i] = withoutReferences(v[i], schemas)
+		}
+		return resolved
+	}
+	return value
 }
 
 // send posts a body and says what it cost the process.

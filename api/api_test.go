@@ -110,6 +110,7 @@ type setup struct {
 	dev          bool             // x402 settles in the ledger alone
 	settler      commands.Settler // of x402 otherwise; nil: off
 	wait         time.Duration    // of an answer for its settlement; 0 is the service's own
+	tracer       pgx.QueryTracer  // of the database's statements; nil: none
 }
 
 // node is the service as one process runs it.
@@ -144,7 +145,7 @@ func startNode(t *testing.T, s setup) *node {
 			t.Errorf("the log holds a secret:\n%s", strings.Join(found, ""))
 		}
 	})
-	l, err := ledger.Open(t.Context(), n.db.URL, ledger.Options{Clock: now, Log: log})
+	l, err := ledger.Open(t.Context(), n.db.URL, ledger.Options{Clock: now, Log: log, Tracer: s.tracer})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -79,24 +79,21 @@ func (s *Server) tool(r *http.Request, op *operation, t toolCall) (reply, error)
 
 // pass takes a call through its steps; the first refusal is the answer.
 func (s *Server) pass(w http.ResponseWriter, c *call) (reply, error) {
-	answer, err := s.steps(w, c)
+	err := s.serve(c)
+	if err == nil {
+		err = s.admit(c)
+	}
+	if err == nil {
+		err = s.decode(w, c)
+	}
+	var answer reply
+	if err == nil {
+		answer, err = c.op.run(s, c)
+	}
 	if err != nil {
 		return reply{}, s.asDemand(c, err)
 	}
 	return answer, nil
-}
-
-func (s *Server) steps(w http.ResponseWriter, c *call) (reply, error) {
-	if err := s.serve(c); err != nil {
-		return reply{}, err
-	}
-	if err := s.admit(c); err != nil {
-		return reply{}, err
-	}
-	if err := s.decode(w, c); err != nil {
-		return reply{}, err
-	}
-	return c.op.run(s, c)
 }
 
 // means is the kind of thing a request shows for itself.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -85,7 +86,14 @@ func (s *Server) runService(c *call) (reply, error) {
 	if c.credential.means == byAgent {
 		order.Agent = &c.credential.agent
 	}
-	answer, err := s.runPaid(c, order)
+	ctx := c.request.Context()
+	var answer commands.Reply
+	var err error
+	if c.credential.means == byPayment {
+		answer, err = s.app.RunPaidService(ctx, order, c.credential.payment)
+	} else if answer, err = s.app.RunService(ctx, order); s.passRenewed(ctx, order, err) {
+		answer, err = s.app.RunService(ctx, order)
+	}
 	if err != nil {
 		return reply{}, err
 	}
@@ -109,17 +117,11 @@ func (s *Server) runService(c *call) (reply, error) {
 	return r, nil
 }
 
-func (s *Server) runPaid(c *call, order commands.Call) (commands.Reply, error) {
-	if c.credential.means == byPayment {
-		return s.app.RunPaidService(c.request.Context(), order, c.credential.payment)
-	}
-	ctx := c.request.Context()
-	answer, err := s.app.RunService(ctx, order)
+// passRenewed says whether a call was refused for a pass that was paid for again
+// meanwhile, and nobody had told.
+func (s *Server) passRenewed(ctx context.Context, order commands.Call, err error) bool {
 	var quota *commands.QuotaExhausted
-	if errors.As(err, &quota) && s.resync(ctx, order.Caller.CustomerID) {
-		return s.app.RunService(ctx, order) // the pass was paid for again, and nobody had told
-	}
-	return answer, err
+	return errors.As(err, &quota) && s.resync(ctx, order.Caller.CustomerID)
 }
 
 func (s *Server) secondsUntil(t time.Time) int64 {

@@ -32,7 +32,7 @@ var errNoKey = policy.Refuse(CodeNotFound, "", "key not found")
 
 // IssueAccountKey issues a key in a customer's account. Errors: too_many_keys.
 func (a *App) IssueAccountKey(ctx context.Context, customerID string) (IssuedKey, error) {
-	return attempt(ctx, a, func(ctx context.Context) (IssuedKey, error) {
+	return retry(ctx, a, attempt{}, func(ctx context.Context) (IssuedKey, error) {
 		acc, err := a.readCustomer(ctx, customerID)
 		if err != nil {
 			return IssuedKey{}, err

@@ -173,7 +173,7 @@ func (a *App) DraftPolicy(ctx context.Context, p Principal, text []byte) (Draft,
 	if err != nil {
 		return Draft{}, err
 	}
-	return attemptAs(ctx, a, p, RightDraft, func(ctx context.Context, p Principal) (Draft, error) {
+	return retry(ctx, a, attempt{principal: &p, right: RightDraft}, func(ctx context.Context) (Draft, error) {
 		s, err := a.readPolicies(ctx, p.OrgID)
 		if err != nil {
 			return Draft{}, err
@@ -225,7 +225,7 @@ func (a *App) ActivatePolicy(ctx context.Context, p Principal, draftID, reason s
 	if err := checkText("reason", reason, maxReason); err != nil {
 		return Activation{}, err
 	}
-	return attemptAs(ctx, a, p, RightActivate, func(ctx context.Context, p Principal) (Activation, error) {
+	return retry(ctx, a, attempt{principal: &p, right: RightActivate}, func(ctx context.Context) (Activation, error) {
 		s, err := a.readPolicies(ctx, p.OrgID)
 		if err != nil {
 			return Activation{}, err
@@ -284,7 +284,7 @@ func (a *App) DraftAndActivate(ctx context.Context, p Principal, text []byte, re
 	if err != nil {
 		return Activation{}, err
 	}
-	return attemptAs(ctx, a, p, RightActivate, func(ctx context.Context, p Principal) (Activation, error) {
+	return retry(ctx, a, attempt{principal: &p, right: RightActivate}, func(ctx context.Context) (Activation, error) {
 		s, err := a.readPolicies(ctx, p.OrgID)
 		if err != nil {
 			return Activation{}, err
@@ -389,7 +389,7 @@ func (a *App) FreezePolicy(ctx context.Context, p Principal, reason string) (Act
 	if err := checkText("reason", reason, maxReason); err != nil {
 		return Activation{}, err
 	}
-	return attemptAs(ctx, a, p, RightActivate, func(ctx context.Context, p Principal) (Activation, error) {
+	return retry(ctx, a, attempt{principal: &p, right: RightActivate}, func(ctx context.Context) (Activation, error) {
 		s, err := a.readPolicies(ctx, p.OrgID)
 		if err != nil {
 			return Activation{}, err

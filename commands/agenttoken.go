@@ -196,7 +196,7 @@ func (a *App) Introspect(ctx context.Context, token string) (Introspection, erro
 // of that client has ended already, or is not the client's to end: nothing
 // happens then, and nobody is told.
 func (a *App) RevokeAccessToken(ctx context.Context, c Client, token string) error {
-	_, err := attempt(ctx, a, func(ctx context.Context) (struct{}, error) {
+	_, err := retry(ctx, a, attempt{}, func(ctx context.Context) (struct{}, error) {
 		g, err := a.AuthenticateAgent(ctx, token)
 		switch {
 		case errors.Is(err, errToken):

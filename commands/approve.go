@@ -30,9 +30,9 @@ func (a *App) Approve(ctx context.Context, p Principal, decisionID string, in as
 	if err != nil {
 		return Recorded{}, err
 	}
-	key, content := ledger.IdemKey("approval", decisionID), ledger.Hash(sha256.Sum256(text))
-	recorded, err := attemptAs(ctx, a, p, RightApprove, func(ctx context.Context, p Principal) (Recorded, error) {
-		stored, last, err := a.Ledger.Lookup(ctx, p.OrgID, key, content)
+	t := attempt{principal: &p, right: RightApprove, key: ledger.IdemKey("approval", decisionID), content: sha256.Sum256(text)}
+	recorded, err := retry(ctx, a, t, func(ctx context.Context) (Recorded, error) {
+		stored, last, err := a.Ledger.Lookup(ctx, p.OrgID, t.key, t.content)
 		if err != nil || stored != nil {
 			return a.stored(ctx, p, stored, err)
 		}
@@ -44,7 +44,7 @@ func (a *App) Approve(ctx context.Context, p Principal, decisionID string, in as
 		if err != nil {
 			return Recorded{}, a.settled(ctx, p, nil, err)
 		}
-		return a.approve(ctx, p, in, c, self, last, key, content)
+		return a.approve(ctx, t, in, c, self, last)
 	})
 	return recorded, inWords(err, "decision was already resolved")
 }
@@ -68,7 +68,8 @@ func (a *App) mayApprove(ctx context.Context, p Principal, c decisionCase) (self
 	return self, nil
 }
 
-func (a *App) approve(ctx context.Context, p Principal, in assurance.ApprovalInput, c decisionCase, self bool, last time.Time, key, content ledger.Hash) (Recorded, error) {
+func (a *App) approve(ctx context.Context, t attempt, in assurance.ApprovalInput, c decisionCase, self bool, last time.Time) (Recorded, error) {
+	p := *t.principal
 	signer, guard, err := a.signer(ctx)
 	if err != nil {
 		return Recorded{}, err
@@ -82,9 +83,9 @@ func (a *App) approve(ctx context.Context, p Principal, in assurance.ApprovalInp
 	if err != nil {
 		return Recorded{}, err
 	}
-	return a.appendRecord(ctx, p, signedRecord{envelope, ledger.Draft{Stream: c.history.Stream, Expect: c.history.At(), ID: a.NewID("evt_"),
+	return a.appendRecord(ctx, t, signedRecord{envelope, ledger.Draft{Stream: c.history.Stream, Expect: c.history.At(), ID: a.NewID("evt_"),
 		Type: events.TypeApprovalRecorded, SchemaVersion: 1, Actor: p.ActorID, KeyID: signer.KeyID(), Payload: payload},
-		[]ledger.Guard{guard}, now, ""}, key, content)
+		[]ledger.Guard{guard}, now, ""})
 }
 
 // Record returns a signed record of a decision's stream: the decision itself, its

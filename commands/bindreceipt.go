@@ -32,10 +32,9 @@ func (a *App) BindReceipt(ctx context.Context, p Principal, r assurance.ReceiptR
 	if err != nil {
 		return Recorded{}, err
 	}
-	key := ledger.IdemKey("receipt", r.DecisionID)
-	content := ledger.Hash(sha256.Sum256(r.Canonical))
-	recorded, err := attemptAs(ctx, a, p, RightReceipt, func(ctx context.Context, p Principal) (Recorded, error) {
-		stored, last, err := a.Ledger.Lookup(ctx, p.OrgID, key, content)
+	t := attempt{principal: &p, right: RightReceipt, key: ledger.IdemKey("receipt", r.DecisionID), content: sha256.Sum256(r.Canonical)}
+	recorded, err := retry(ctx, a, t, func(ctx context.Context) (Recorded, error) {
+		stored, last, err := a.Ledger.Lookup(ctx, p.OrgID, t.key, t.content)
 		if err != nil || stored != nil {
 			return a.stored(ctx, p, stored, err)
 		}
@@ -46,7 +45,7 @@ func (a *App) BindReceipt(ctx context.Context, p Principal, r assurance.ReceiptR
 		if !c.matches(r) {
 			return Recorded{}, a.settled(ctx, p, nil, errNoMatch)
 		}
-		return a.bindReceipt(ctx, p, r, c, last, key, content)
+		return a.bindReceipt(ctx, t, r, c, last)
 	})
 	return recorded, inWords(err, "a receipt with different content is already recorded for this decision")
 }
@@ -132,7 +131,8 @@ func (c decisionCase) matches(r assurance.ReceiptRequest) bool {
 		c.record.BindingHash == r.BindingHash && c.record.Protocol == r.Protocol
 }
 
-func (a *App) bindReceipt(ctx context.Context, p Principal, r assurance.ReceiptRequest, c decisionCase, last time.Time, key, content ledger.Hash) (Recorded, error) {
+func (a *App) bindReceipt(ctx context.Context, t attempt, r assurance.ReceiptRequest, c decisionCase, last time.Time) (Recorded, error) {
+	p := *t.principal
 	signer, guard, err := a.signer(ctx)
 	if err != nil {
 		return Recorded{}, err
@@ -151,7 +151,7 @@ func (a *App) bindReceipt(ctx context.Context, p Principal, r assurance.ReceiptR
 	if err != nil {
 		return Recorded{}, err
 	}
-	return a.appendRecord(ctx, p, signedRecord{envelope, ledger.Draft{Stream: c.history.Stream, Expect: c.history.At(), ID: a.NewID("evt_"),
+	return a.appendRecord(ctx, t, signedRecord{envelope, ledger.Draft{Stream: c.history.Stream, Expect: c.history.At(), ID: a.NewID("evt_"),
 		Type: events.TypeReceiptRecorded, SchemaVersion: 1, Actor: p.ActorID, KeyID: signer.KeyID(), Payload: payload},
-		[]ledger.Guard{guard}, received, ""}, key, content)
+		[]ledger.Guard{guard}, received, ""})
 }

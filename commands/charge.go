@@ -40,55 +40,89 @@ type fund struct {
 // pays for the call, and everything else in the same append. A key pays with the
 // free calls of its month, then with the pass of its account; an agent with its
 // credit, then with the pass of who claimed it.
-func (a *App) charge(ctx context.Context, call Call, key, content ledger.Hash, p prepared) (Reply, error) {
-	if call.Agent != nil {
-		done, err := a.turns.take(ctx, call.Agent.payer())
+func (a *App) charge(ctx context.Context, t attempt, p prepared) (Reply, error) {
+	call := *t.call
+	f := a.freeFund(call)
+	for {
+		if f.charge == "" {
+			done, err := a.turns.take(ctx, call.account())
+			if err != nil {
+				return Reply{}, err
+			}
+			defer done() // once: what is paid for is the last to be tried
+			var ok bool
+			if f, ok, err = a.paidFund(ctx, call); err != nil {
+				return Reply{}, err
+			} else if !ok {
+				return a.unpaid(ctx, t)
+			}
+		}
+		drafts, err := a.drafts(ctx, call, p, f)
 		if err != nil {
 			return Reply{}, err
 		}
-		defer done()
-		f, ok, err := a.agentFund(ctx, *call.Agent, call.Service.PriceCents)
+		result, err := a.Ledger.Append(ctx, ledger.Append{
+			Tenant: ledger.ServiceTenant, IdemKey: t.key, ContentHash: t.content,
+			Drafts: drafts, Guards: slices.Concat(p.guards, call.party().guards, f.guards),
+		})
 		switch {
+		case f.charge == chargedFree && errors.Is(err, ledger.ErrLimit):
+			if call.Caller.CustomerID == "" {
+				return Reply{}, a.unfunded(call)
+			}
+			f = fund{}
+			continue
 		case err != nil:
 			return Reply{}, err
-		case !ok:
-			return a.unpaid(ctx, key, content, &PaymentRequired{})
+		case result.Replayed:
+			return a.replay(ctx, result.Events, nil)
 		}
-		return a.chargeFund(ctx, call, key, content, p, f)
+		return reply(result.Events, f.charge, p.answer.Body)
 	}
-	now := a.now()
-	free := fund{charge: chargedFree, stream: usageStream(call.Caller, now), expect: ledger.Any(FreeCallsPerMonth)}
-	r, err := a.chargeFund(ctx, call, key, content, p, free)
-	if !errors.Is(err, ledger.ErrLimit) {
-		return r, err
+}
+
+// freeFund is the free calls of a key's month. An agent has none.
+func (a *App) freeFund(call Call) fund {
+	if call.Agent != nil {
+		return fund{}
 	}
-	if call.Caller.CustomerID == "" {
-		return Reply{}, &QuotaExhausted{ResetsAt: nextMonth(now)}
+	return fund{charge: chargedFree, stream: usageStream(call.Caller, a.now()), expect: ledger.Any(FreeCallsPerMonth)}
+}
+
+// account is who pays for a call that is not free, one call at a time.
+func (c Call) account() string {
+	if c.Agent != nil {
+		return c.Agent.payer()
 	}
-	done, err := a.turns.take(ctx, call.Caller.CustomerID)
-	if err != nil {
-		return Reply{}, err
+	return c.Caller.CustomerID
+}
+
+// paidFund is what a call that is not free can be paid from; false if nothing is
+// left.
+func (a *App) paidFund(ctx context.Context, call Call) (fund, bool, error) {
+	if call.Agent != nil {
+		return a.agentFund(ctx, *call.Agent, call.Service.PriceCents)
 	}
-	defer done()
-	f, ok, err := a.chargePass(ctx, call.Caller.CustomerID, call.Service.PriceCents)
-	switch {
-	case err != nil:
-		return Reply{}, err
-	case !ok:
-		return a.unpaid(ctx, key, content, &QuotaExhausted{ResetsAt: nextMonth(now)})
+	return a.chargePass(ctx, call.Caller.CustomerID, call.Service.PriceCents)
+}
+
+// unfunded refuses a call that nothing is left for.
+func (a *App) unfunded(call Call) error {
+	if call.Agent != nil {
+		return &PaymentRequired{}
 	}
-	return a.chargeFund(ctx, call, key, content, p, f)
+	return &QuotaExhausted{ResetsAt: nextMonth(a.now())}
 }
 
 // unpaid refuses a call that nothing is left for, unless its equal was paid for
 // while it waited for its turn.
-func (a *App) unpaid(ctx context.Context, key, content ledger.Hash, refused error) (Reply, error) {
-	if key == (ledger.Hash{}) {
-		return Reply{}, refused
+func (a *App) unpaid(ctx context.Context, t attempt) (Reply, error) {
+	if t.key == (ledger.Hash{}) {
+		return Reply{}, a.unfunded(*t.call)
 	}
-	stored, err := a.Ledger.ByKey(ctx, ledger.ServiceTenant, key, content)
+	stored, err := a.Ledger.ByKey(ctx, ledger.ServiceTenant, t.key, t.content)
 	if err == nil && stored == nil {
-		err = refused
+		err = a.unfunded(*t.call)
 	}
 	return a.replay(ctx, stored, err)
 }
@@ -114,24 +148,6 @@ func (a *App) CanPay(ctx context.Context, agent Agent) (bool, error) {
 		return false, refusal(err)
 	}
 	return len(live) > 0, nil
-}
-
-func (a *App) chargeFund(ctx context.Context, call Call, key, content ledger.Hash, p prepared, f fund) (Reply, error) {
-	drafts, err := a.drafts(ctx, call, p, f)
-	if err != nil {
-		return Reply{}, err
-	}
-	result, err := a.Ledger.Append(ctx, ledger.Append{
-		Tenant: ledger.ServiceTenant, IdemKey: key, ContentHash: content,
-		Drafts: drafts, Guards: slices.Concat(p.guards, call.party().guards, f.guards),
-	})
-	switch {
-	case err != nil:
-		return Reply{}, err
-	case result.Replayed:
-		return a.replay(ctx, result.Events, nil)
-	}
-	return reply(result.Events, f.charge, p.answer.Body)
 }
 
 func (a *App) drafts(ctx context.Context, call Call, p prepared, f fund) ([]ledger.Draft, error) {

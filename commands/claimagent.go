@@ -15,7 +15,7 @@ import (
 // returns the scopes that tokens issued from now on may carry. Claiming it again
 // changes nothing; another customer's agent is CodeConflict.
 func (a *App) ClaimAgent(ctx context.Context, who Agent, customer string) ([]string, error) {
-	return attempt(ctx, a, func(ctx context.Context) ([]string, error) {
+	return retry(ctx, a, attempt{}, func(ctx context.Context) ([]string, error) {
 		g, err := a.agentOf(ctx, who.ClientID)
 		switch {
 		case err != nil:
@@ -58,7 +58,7 @@ func (a *App) ConfirmAgent(ctx context.Context, token string) (clientID string, 
 	if err != nil {
 		return "", err
 	}
-	_, err = attempt(ctx, a, func(ctx context.Context) (struct{}, error) {
+	_, err = retry(ctx, a, attempt{}, func(ctx context.Context) (struct{}, error) {
 		g, err := a.agentOf(ctx, l.Agent)
 		if err != nil || g.verified {
 			return struct{}{}, err

@@ -187,20 +187,3 @@ func (a *App) signer(ctx context.Context) (*seal.Signer, ledger.Guard, error) {
 	}
 	return s.signer, s.history.Guard(), nil
 }
-
-// attempt runs read, decide, append again, from fresh reads, when a stream has
-// moved under it, and turns what is left into a refusal.
-func attempt[T any](ctx context.Context, a *App, try func(context.Context) (T, error)) (T, error) {
-	result, err := ledger.Retry(ctx, func(ctx context.Context) (T, error) {
-		result, err := try(ctx)
-		if errors.Is(err, ledger.ErrMoved) {
-			a.signing.Store(nil)
-			a.keys.clear()
-		}
-		return result, err
-	})
-	if err != nil {
-		return result, refusal(err)
-	}
-	return result, nil
-}

@@ -35,7 +35,6 @@ func (a *App) Decide(ctx context.Context, p Principal, r assurance.DecisionReque
 	if err != nil {
 		return Recorded{}, err
 	}
-	key := ledger.IdemKey("decision", r.IdempotencyKey)
 	members, err := canon.Members(r.Canonical)
 	if err != nil {
 		return Recorded{}, err
@@ -46,14 +45,15 @@ func (a *App) Decide(ctx context.Context, p Principal, r assurance.DecisionReque
 	// nothing: the append finds out whether the key was used. Whatever else is in
 	// the way is met again behind a look-up, since a stored answer comes first.
 	looked := !a.subjects.known(p.OrgID, r.Subject)
-	recorded, err := attemptAs(ctx, a, p, RightDecide, func(ctx context.Context, p Principal) (Recorded, error) {
+	t := attempt{principal: &p, right: RightDecide, key: ledger.IdemKey("decision", r.IdempotencyKey), content: content}
+	recorded, err := retry(ctx, a, t, func(ctx context.Context) (Recorded, error) {
 		if !looked {
 			looked = true
 			if d, _, err := a.prepareDecision(ctx, p, r, time.Time{}); err == nil {
-				return a.appendRecord(ctx, p, d, key, content)
+				return a.appendRecord(ctx, t, d)
 			}
 		}
-		stored, last, err := a.Ledger.Lookup(ctx, p.OrgID, key, content)
+		stored, last, err := a.Ledger.Lookup(ctx, p.OrgID, t.key, t.content)
 		if err != nil || stored != nil {
 			return a.stored(ctx, p, stored, err)
 		}
@@ -61,7 +61,7 @@ func (a *App) Decide(ctx context.Context, p Principal, r assurance.DecisionReque
 		if err != nil {
 			return Recorded{}, a.settled(ctx, p, guards, err)
 		}
-		return a.appendRecord(ctx, p, d, key, content)
+		return a.appendRecord(ctx, t, d)
 	})
 	return recorded, inWords(err, "idempotencyKey was already used with different content")
 }
@@ -193,8 +193,9 @@ func (a *App) issueTime(last time.Time) (issued time.Time, adjusted bool) {
 
 // appendRecord appends a signed record and answers with it, or with the one that
 // an equal request had appended before.
-func (a *App) appendRecord(ctx context.Context, p Principal, r signedRecord, key, content ledger.Hash) (Recorded, error) {
-	result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: p.OrgID, IdemKey: key, ContentHash: content,
+func (a *App) appendRecord(ctx context.Context, t attempt, r signedRecord) (Recorded, error) {
+	p := *t.principal
+	result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: p.OrgID, IdemKey: t.key, ContentHash: t.content,
 		Drafts: []ledger.Draft{r.draft}, Guards: append(r.guards, p.Guards...), Issued: r.issued})
 	switch {
 	case errors.Is(err, ledger.ErrKeyReused):

@@ -241,7 +241,7 @@ func (a *App) operate(ctx context.Context, customerID, product, eventType, reaso
 	if err := checkText("product", product, maxName); err != nil {
 		return Entitlement{}, err
 	}
-	e, err := attempt(ctx, a, func(ctx context.Context) (Entitlement, error) {
+	e, err := retry(ctx, a, attempt{}, func(ctx context.Context) (Entitlement, error) {
 		acc, err := a.readAccount(ctx, customerID)
 		if err != nil {
 			return Entitlement{}, err

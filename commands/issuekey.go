@@ -34,7 +34,7 @@ func (a *App) IssueFreeKey(ctx context.Context, email string) (IssuedKey, error)
 	if a.Vault == nil {
 		return IssuedKey{}, a.noVault()
 	}
-	return attempt(ctx, a, func(ctx context.Context) (IssuedKey, error) { return a.issueFreeKey(ctx, address) })
+	return retry(ctx, a, attempt{}, func(ctx context.Context) (IssuedKey, error) { return a.issueFreeKey(ctx, address) })
 }
 
 func (a *App) issueFreeKey(ctx context.Context, address string) (IssuedKey, error) {

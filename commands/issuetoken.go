@@ -40,7 +40,7 @@ func (a *App) IssueToken(ctx context.Context, p Principal, order TokenOrder) (Is
 	if err != nil {
 		return IssuedToken{}, err
 	}
-	return attemptAs(ctx, a, p, RightManage, func(ctx context.Context, p Principal) (IssuedToken, error) {
+	return retry(ctx, a, attempt{principal: &p, right: RightManage}, func(ctx context.Context) (IssuedToken, error) {
 		return a.issueToken(ctx, p, order)
 	})
 }

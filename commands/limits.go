@@ -18,7 +18,9 @@ const (
 	firstAttemptWithin = 25 * time.Second       // after the claim: a minute later others may take the payment up, and a call to settle lasts 30 s
 	maxPaidAnswer      = 512 << 10              // octets: sealed, it stands in the claim, and in the call.completed after it
 	recordAgain        = 250 * time.Millisecond // after the end of a payment could not be recorded
-	claimTries         = 5                      // as of any command whose streams move
+
+	maxTries    = 5               // of a command whose streams moved under it
+	triesWithin = 5 * time.Second // all of them; the same as the ledger gives one append
 
 	maxKeptArguments = 64 << 10 // octets of a tool's arguments: more than a person reads, and the event stays small
 

@@ -86,7 +86,7 @@ func (a *App) AddMember(ctx context.Context, p Principal, email, role string) (M
 	if err != nil {
 		return MemberInfo{}, err
 	}
-	return attemptAs(ctx, a, p, RightManage, func(ctx context.Context, p Principal) (MemberInfo, error) {
+	return retry(ctx, a, attempt{principal: &p, right: RightManage}, func(ctx context.Context) (MemberInfo, error) {
 		o, history, err := a.readOrganization(ctx, p.OrgID)
 		if err != nil {
 			return MemberInfo{}, err
@@ -139,7 +139,7 @@ func (a *App) RemoveMember(ctx context.Context, p Principal, member string) erro
 	if err != nil {
 		return err
 	}
-	_, err = attemptAs(ctx, a, p, RightManage, func(ctx context.Context, p Principal) (struct{}, error) {
+	_, err = retry(ctx, a, attempt{principal: &p, right: RightManage}, func(ctx context.Context) (struct{}, error) {
 		o, history, err := a.readOrganization(ctx, p.OrgID)
 		if err != nil {
 			return struct{}{}, err
@@ -186,7 +186,7 @@ func (a *App) UpdateOrganization(ctx context.Context, actor, orgID string, c Org
 	if err := c.check(); err != nil {
 		return OrganizationInfo{}, err
 	}
-	return attempt(ctx, a, func(ctx context.Context) (OrganizationInfo, error) {
+	return retry(ctx, a, attempt{}, func(ctx context.Context) (OrganizationInfo, error) {
 		return a.updateOrganization(ctx, Principal{OrgID: orgID, ActorID: actor}, c)
 	})
 }
@@ -204,7 +204,7 @@ func (a *App) RenameOrganization(ctx context.Context, p Principal, name, reason 
 	if err := checkText("reason", reason, maxReason); err != nil {
 		return OrganizationInfo{}, err
 	}
-	return attemptAs(ctx, a, p, RightManage, func(ctx context.Context, p Principal) (OrganizationInfo, error) {
+	return retry(ctx, a, attempt{principal: &p, right: RightManage}, func(ctx context.Context) (OrganizationInfo, error) {
 		return a.updateOrganization(ctx, p, OrganizationChange{Name: name, Reason: reason})
 	})
 }
@@ -220,7 +220,7 @@ func (a *App) KeepArguments(ctx context.Context, p Principal, which, reason stri
 	if err := change.check(); err != nil {
 		return OrganizationInfo{}, err
 	}
-	return attemptAs(ctx, a, p, RightManage, func(ctx context.Context, p Principal) (OrganizationInfo, error) {
+	return retry(ctx, a, attempt{principal: &p, right: RightManage}, func(ctx context.Context) (OrganizationInfo, error) {
 		return a.updateOrganization(ctx, p, change)
 	})
 }

@@ -290,7 +290,7 @@ func (a *App) CreateOrganization(ctx context.Context, actor, name, plan, ownerEm
 	if err != nil {
 		return OrganizationInfo{}, err
 	}
-	return attempt(ctx, a, func(ctx context.Context) (OrganizationInfo, error) {
+	return retry(ctx, a, attempt{}, func(ctx context.Context) (OrganizationInfo, error) {
 		return a.createOrganization(ctx, a.NewID("org_"), actor, name, plan, owner, address)
 	})
 }
@@ -336,7 +336,7 @@ func (a *App) EnsureCustomer(ctx context.Context, address string) (string, error
 	if a.Vault == nil {
 		return "", a.noVault()
 	}
-	return attempt(ctx, a, func(ctx context.Context) (string, error) {
+	return retry(ctx, a, attempt{}, func(ctx context.Context) (string, error) {
 		dataKey, err := a.Vault.Subject(ctx, ledger.ServiceTenant, "email:"+address, a.NewID("sub_"))
 		if err != nil {
 			return "", err

@@ -139,7 +139,7 @@ func (a *App) claimed(ctx context.Context, p Payment, paid Paid) (s paymentState
 		verified = err == nil
 		return err
 	}
-	for range claimTries {
+	for range maxTries {
 		if s, err = a.readPayment(ctx, p.ID); err != nil || s.state != "" {
 			return s, ours, refusal(err)
 		}

@@ -164,23 +164,3 @@ func (a *App) rebuild(ctx context.Context, p Principal) (Principal, error) {
 	}
 	return now, nil
 }
-
-// attemptAs is attempt for a principal: when a stream has moved, the principal
-// is read again and must still have the right.
-func attemptAs[T any](ctx context.Context, a *App, p Principal, right Right, try func(context.Context, Principal) (T, error)) (T, error) {
-	first := true
-	return attempt(ctx, a, func(ctx context.Context) (T, error) {
-		if !first {
-			var none T
-			var err error
-			if p, err = a.currentPrincipal(ctx, p); err != nil {
-				return none, err
-			}
-			if err := p.May(right); err != nil {
-				return none, err
-			}
-		}
-		first = false
-		return try(ctx, p)
-	})
-}

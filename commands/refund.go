@@ -44,7 +44,7 @@ type RefundOrder struct {
 // Refusals: not_found; conflict, if the request is not the one that was paid for or
 // nothing was charged.
 func (a *App) RequestRefund(ctx context.Context, order RefundOrder) (Reproduction, error) {
-	return attempt(ctx, a, func(ctx context.Context) (Reproduction, error) {
+	return retry(ctx, a, attempt{}, func(ctx context.Context) (Reproduction, error) {
 		s, err := a.readPayment(ctx, order.PaymentID)
 		switch {
 		case err != nil:
@@ -161,7 +161,7 @@ func (a *App) SendRefund(ctx context.Context, paymentID, transaction string) (Re
 
 // moveRefund takes a refund one step further, from the state before it.
 func (a *App) moveRefund(ctx context.Context, paymentID, from, to, eventType string, stored any, same func(Refund) bool) (Refund, error) {
-	return attempt(ctx, a, func(ctx context.Context) (Refund, error) {
+	return retry(ctx, a, attempt{}, func(ctx context.Context) (Refund, error) {
 		s, err := a.readPayment(ctx, paymentID)
 		if err != nil {
 			return Refund{}, err

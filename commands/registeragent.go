@@ -59,7 +59,7 @@ func (a *App) RegisterAgent(ctx context.Context, order AgentOrder) (RegisteredAg
 		return RegisteredAgent{}, a.noVault()
 	}
 	order.Email = strings.ToLower(order.Email)
-	return attempt(ctx, a, func(ctx context.Context) (RegisteredAgent, error) { return a.registerAgent(ctx, order) })
+	return retry(ctx, a, attempt{}, func(ctx context.Context) (RegisteredAgent, error) { return a.registerAgent(ctx, order) })
 }
 
 func (o AgentOrder) check() error {
@@ -258,7 +258,7 @@ func (a *App) RevokeAgent(ctx context.Context, id, reason string) error {
 	if err := checkText("reason", reason, maxReason); err != nil {
 		return err
 	}
-	_, err := attempt(ctx, a, func(ctx context.Context) (struct{}, error) {
+	_, err := retry(ctx, a, attempt{}, func(ctx context.Context) (struct{}, error) {
 		g, err := a.agentOf(ctx, id)
 		switch {
 		case err != nil:

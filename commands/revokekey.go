@@ -14,7 +14,7 @@ func (a *App) RevokeKey(ctx context.Context, id, reason string) error {
 }
 
 func (a *App) revokeKey(ctx context.Context, id, actor, reason string) error {
-	_, err := attempt(ctx, a, func(ctx context.Context) (struct{}, error) {
+	_, err := retry(ctx, a, attempt{}, func(ctx context.Context) (struct{}, error) {
 		a.keys.clear()
 		known, err := a.lookUpKey(ctx, id)
 		if err != nil {

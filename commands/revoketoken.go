@@ -21,7 +21,7 @@ func (a *App) RevokeToken(ctx context.Context, p Principal, id, reason string) e
 	if err := checkText("reason", reason, maxReason); err != nil {
 		return err
 	}
-	_, err = attemptAs(ctx, a, p, RightManage, func(ctx context.Context, p Principal) (struct{}, error) {
+	_, err = retry(ctx, a, attempt{principal: &p, right: RightManage}, func(ctx context.Context) (struct{}, error) {
 		now := a.now()
 		t, err := a.readToken(ctx, p.OrgID, id)
 		if err != nil {

@@ -65,8 +65,9 @@ func (a *App) RunService(ctx context.Context, call Call) (Reply, error) {
 	if a.Vault == nil {
 		return Reply{}, a.noVault()
 	}
-	key, content := call.identity()
-	if known, err := a.knownCall(ctx, key, content); err != nil || known != nil {
+	t := attempt{call: &call}
+	t.key, t.content = call.identity()
+	if known, err := a.knownCall(ctx, t); err != nil || known != nil {
 		r, err := a.replay(ctx, known, err)
 		return r, refusal(err)
 	}
@@ -78,31 +79,24 @@ func (a *App) RunService(ctx context.Context, call Call) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	first := true
-	return attempt(ctx, a, func(ctx context.Context) (Reply, error) {
-		if !first {
-			var err error
-			if call, err = a.currentCall(ctx, call); err != nil {
-				return Reply{}, err
-			}
-		}
-		first = false
+	return retry(ctx, a, t, func(ctx context.Context) (Reply, error) {
 		p, err := a.prepare(ctx, call, answer)
 		if err != nil {
 			return Reply{}, err
 		}
-		return a.charge(ctx, call, key, content, p)
+		return a.charge(ctx, t, p)
 	})
 }
 
 // knownCall is what was stored for an equal call with the same key; nil for none.
-func (a *App) knownCall(ctx context.Context, key, content ledger.Hash) ([]ledger.Event, error) {
-	if key == (ledger.Hash{}) {
+func (a *App) knownCall(ctx context.Context, t attempt) ([]ledger.Event, error) {
+	if t.key == (ledger.Hash{}) {
 		return nil, nil
 	}
-	return attempt(ctx, a, func(ctx context.Context) ([]ledger.Event, error) {
-		return a.Ledger.ByKey(ctx, ledger.ServiceTenant, key, content)
-	})
+	ctx, cancel := context.WithTimeout(ctx, triesWithin)
+	defer cancel()
+	known, err := a.Ledger.ByKey(ctx, ledger.ServiceTenant, t.key, t.content)
+	return known, refusal(err)
 }
 
 // mayCompute refuses a heavy call that nothing is left to pay for: what it costs

@@ -75,7 +75,7 @@ var errNoPayment = policy.Refuse(CodeNotFound, "", "payment not found")
 // recordEnd appends what an attempt has shown. An end that is recorded already
 // stands.
 func (a *App) recordEnd(ctx context.Context, id string, found Settlement) (string, error) {
-	return ledger.Retry(ctx, func(ctx context.Context) (string, error) {
+	return retry(ctx, a, attempt{}, func(ctx context.Context) (string, error) {
 		s, err := a.readPayment(ctx, id)
 		if err != nil || !s.open() {
 			return s.state, err

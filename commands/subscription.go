@@ -91,7 +91,7 @@ func organizationOfSubscriptions(customerID string) string {
 // changes nothing that is right already, so it may run at any time, and runs
 // after every fact: what a crash has left out is made up for by the next delivery.
 func (a *App) followPlan(ctx context.Context, customerID string) error {
-	_, err := attempt(ctx, a, func(ctx context.Context) (struct{}, error) {
+	_, err := retry(ctx, a, attempt{}, func(ctx context.Context) (struct{}, error) {
 		acc, err := a.readSubscriptions(ctx, customerID)
 		if err != nil {
 			return struct{}{}, err

@@ -142,7 +142,7 @@ func (a *App) CreateWebhook(ctx context.Context, p Principal, order WebhookOrder
 	if err != nil {
 		return CreatedWebhook{}, err
 	}
-	return attemptAs(ctx, a, p, RightManage, func(ctx context.Context, p Principal) (CreatedWebhook, error) {
+	return retry(ctx, a, attempt{principal: &p, right: RightManage}, func(ctx context.Context) (CreatedWebhook, error) {
 		hooks, history, err := a.readWebhooks(ctx, p.OrgID)
 		if err != nil {
 			return CreatedWebhook{}, err
@@ -244,7 +244,7 @@ func (a *App) RotateWebhook(ctx context.Context, p Principal, id string) (Create
 	if err := p.May(RightManage); err != nil {
 		return CreatedWebhook{}, err
 	}
-	return attemptAs(ctx, a, p, RightManage, func(ctx context.Context, p Principal) (CreatedWebhook, error) {
+	return retry(ctx, a, attempt{principal: &p, right: RightManage}, func(ctx context.Context) (CreatedWebhook, error) {
 		hooks, history, err := a.readWebhooks(ctx, p.OrgID)
 		if err != nil {
 			return CreatedWebhook{}, err
@@ -279,7 +279,7 @@ func (a *App) RemoveWebhook(ctx context.Context, p Principal, id, reason string)
 	if err := checkText("reason", reason, maxReason); err != nil {
 		return err
 	}
-	_, err := attemptAs(ctx, a, p, RightManage, func(ctx context.Context, p Principal) (struct{}, error) {
+	_, err := retry(ctx, a, attempt{principal: &p, right: RightManage}, func(ctx context.Context) (struct{}, error) {
 		hooks, history, err := a.readWebhooks(ctx, p.OrgID)
 		if err != nil {
 			return struct{}{}, err

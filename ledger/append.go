@@ -3,7 +3,6 @@ package ledger
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -134,19 +133,6 @@ func (a *Append) check() error {
 		}
 	}
 	return nil
-}
-
-// Retry runs a command's "read, decide, append" again when a stream has moved
-// under it, at most 5 times within 5 s.
-func Retry[T any](ctx context.Context, attempt func(context.Context) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeout(ctx, budget)
-	defer cancel()
-	for n := 1; ; n++ {
-		result, err := attempt(ctx)
-		if err == nil || !errors.Is(err, ErrMoved) || n == attempts || ctx.Err() != nil {
-			return result, err
-		}
-	}
 }
 
 // microseconds of a clock, as occurred_us holds them.

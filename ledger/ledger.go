@@ -124,6 +124,8 @@ var (
 type Options struct {
 	Clock func() time.Time // nil: the machine's
 	Log   *slog.Logger     // nil: the default logger
+	// Tracer sees every statement of this node before and after it runs; nil: none.
+	Tracer pgx.QueryTracer
 }
 
 // Ledger is one node's access to the table. It is safe for concurrent use.
@@ -152,7 +154,7 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Ledger, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	pool, err := openPool(ctx, databaseURL)
+	pool, err := openPool(ctx, databaseURL, o.Tracer)
 	if err != nil {
 		return nil, err
 	}
@@ -173,13 +175,13 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Ledger, error) {
 	return l, nil
 }
 
-func openPool(ctx context.Context, databaseURL string) (*pgxpool.Pool, error) {
+func openPool(ctx context.Context, databaseURL string, tracer pgx.QueryTracer) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(databaseURL)
 	if err != nil {
 		// The library's text repeats the URL, which may hold a password.
 		return nil, errors.New("DATABASE_URL is not a PostgreSQL connection string")
 	}
-	cfg.AfterConnect = asApplication
+	cfg.AfterConnect, cfg.ConnConfig.Tracer = asApplication, tracer
 	cfg.MaxConns = max(cfg.MaxConns, poolSize)
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {

@@ -12,7 +12,6 @@ const (
 	batchEvents  = 512             // rows of one commit: beyond it latency grows and throughput does not
 	batchOctets  = 4 << 20         // payload of one commit
 	budget       = 5 * time.Second // of one append, from queue to commit
-	attempts     = 5               // of a command whose streams moved under it
 	recentKeys   = 65_536          // idempotency keys that answer replays without the database
 	cachedHeads  = 65_536          // streams counted with Any that the sequencer remembers
 	backOff      = 4               // batches by the lock path after another node was faster: measured on two nodes, 32 left 4 % of the batches the fast path where the other wrote every 20 ms, 4 leave half to four fifths

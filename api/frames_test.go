@@ -1,0 +1,105 @@
+package api
+
+import (
+	"context"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// mostFrames is how many of our own functions may stand between the handler of an
+// operation and the statement that appends its events, both included. Whoever
+// reads a trace of the main path reads that many.
+const mostFrames = 12
+
+// framesOfAppends notes, at the first statement that inserts events after watch,
+// the functions of ours on the way there: those of the request, which waits for
+// the append, then those of the sequencer's goroutine, which sends the statement.
+type framesOfAppends struct {
+	mu                 sync.Mutex // guards the frames
+	request, sequencer []string   // nil: none was seen since watch
+}
+
+func (f *framesOfAppends) watch() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.request, f.sequencer = nil, nil
+}
+
+// TraceQueryStart implements pgx.QueryTracer: it runs on the goroutine that sends
+// the statement, while the request still waits for it.
+func (f *framesOfAppends) TraceQueryStart(ctx context.Context, _ *pgx.Conn, statement pgx.TraceQueryStartData) context.Context {
+	if !strings.Contains(statement.SQL, "insert into events") {
+		return ctx
+	}
+	stacks := make([]byte, 1<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.request == nil {
+		f.request, f.sequencer = ourFrames(stacks, handlerFrame), ourFrames(stacks, sequencerFrame)
+	}
+	return ctx
+}
+
+// TraceQueryEnd implements pgx.QueryTracer.
+func (f *framesOfAppends) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+var (
+	stackFunction  = regexp.MustCompile(`(?m)^github\.com/countersign/countersign/(\S+)\(`)
+	handlerFrame   = regexp.MustCompile(`^api\.\(\*Server\)\.\S*handle\.func\d+$`)
+	sequencerFrame = regexp.MustCompile(`^ledger\.\(\*sequencer\)\.run$`)
+)
+
+// ourFrames are the functions of ours on the goroutine that runs the one named,
+// from that one inwards; inlined ones are there, too.
+func ourFrames(stacks []byte, from *regexp.Regexp) []string {
+	for stack := range strings.SplitSeq(string(stacks), "\n\n") {
+		var frames []string
+		for _, found := range stackFunction.FindAllStringSubmatch(stack, -1) {
+			if !strings.Contains(found[1], "framesOfAppends") {
+				frames = append([]string{found[1]}, frames...)
+			}
+			if from.MatchString(found[1]) {
+				return frames
+			}
+		}
+	}
+	return nil
+}
+
+func TestFewFramesBetweenHandlerAndStatement(t *testing.T) {
+	t.Parallel()
+	seen := &framesOfAppends{}
+	n := startNode(t, setup{tracer: seen})
+	key, token := n.issueKey(), n.tokenWithPolicy()
+	decision := func(i int) answer {
+		return n.send("POST", decide.path, `{"protocol":"mcp","idempotencyKey":"k`+strconv.Itoa(i)+`","subject":{"runId":"r"},"intent":{"serverId":"files","toolName":"read"}}`,
+			"Authorization", "Bearer "+token, "Content-Type", "application/json")
+	}
+	for _, path := range []struct {
+		name   string
+		status int
+		send   func(i int) answer
+	}{
+		{"decide", 201, decision},
+		{"workflow", 200, func(i int) answer { return n.post(runPath, key, `{"command":"ls `+strconv.Itoa(i)+`"}`) }},
+		{"quick", 200, func(i int) answer {
+			return n.post("/api/agent-services/action-safety/quick", key, `{"command":"ls `+strconv.Itoa(i)+`"}`)
+		}},
+	} {
+		n.wants(path.send(0), path.status) // what is known of the caller and the heads is cached now
+		seen.watch()
+		n.wants(path.send(1), path.status)
+		frames := slices.Concat(seen.request, seen.sequencer)
+		if len(seen.request) == 0 || len(seen.sequencer) == 0 || len(frames) > mostFrames {
+			t.Errorf("%s: %d frames, wanted at most %d:\n%s", path.name, len(frames), mostFrames, strings.Join(frames, "\n"))
+		}
+	}
+}

@@ -71,8 +71,8 @@ func (s *Server) showCheckpoint(r *http.Request) (reply, error) {
 
 // proofOf is the answer of the two kinds of proof.
 type proofOf struct {
-	Position int64    `json:"position,omitempty"`
-	From     int64    `json:"from,omitempty"`
+	Position int64    `json:"position,omitzero"`
+	From     int64    `json:"from,omitzero"`
 	Size     int64    `json:"size"`
 	Root     string   `json:"root"`
 	Hashes   []string `json:"hashes"`

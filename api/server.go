@@ -96,6 +96,7 @@ func New(c Config) (*Server, error) {
 		if op.schema, err = newSchema(op.input); err != nil {
 			return nil, err
 		}
+		op.schema.rules = conditions()[op.id]
 	}
 	s.proofs = c.Proofs
 	s.terms.FreeKey = &x402.FreeKey{Issue: c.App.BaseURL + issueFreeKey.path, Header: "X-API-Key"}

@@ -448,6 +448,19 @@ func (l *Ledger) NewestCheckpoint(ctx context.Context) (*Published, error) {
 	return newPublished(checkpoint.Checkpoint{Origin: l.origin, Size: size, Root: tree.Hash(root)}, epoch, []byte(note)), nil
 }
 
+// CheckpointSizes lists the sizes of the newest checkpoints below one, ascending.
+func (l *Ledger) CheckpointSizes(ctx context.Context, below int64, limit int) (sizes []int64, err error) {
+	err = l.reading(ctx, func() error {
+		rows, err := l.pool.Query(ctx, `select size from checkpoints where p = $1 and size < $2 order by size desc limit $3`, int16(partition), below, limit)
+		if err == nil {
+			sizes, err = pgx.CollectRows(rows, pgx.RowTo[int64])
+		}
+		return err
+	})
+	slices.Reverse(sizes)
+	return sizes, err
+}
+
 // querier is a pool or a transaction.
 type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)

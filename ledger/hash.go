@@ -59,6 +59,9 @@ func (e *Event) preimage(b []byte) []byte {
 // sum is the event's hash as its columns give it. PayloadHash must be set.
 func (e *Event) sum() Hash { return sha256.Sum256(e.preimage(make([]byte, 0, 512))) }
 
+// Sum is the event's hash as its columns give it, for who has the columns alone.
+func (e *Event) Sum() Hash { return e.sum() }
+
 // Intact says whether payload hash and hash are those of the columns. Whether
 // prev is right only the neighbours know.
 func (e *Event) Intact() bool {

@@ -208,3 +208,13 @@ func (l *Ledger) Head(ctx context.Context) (int64, error) {
 	}
 	return position, nil
 }
+
+// LastSequence is the number of a tenant's last event, 0 for none.
+func (l *Ledger) LastSequence(ctx context.Context, tenant string) (int64, error) {
+	var sequence int64
+	err := l.row(ctx, `select tseq from events where p = 0 and tenant = $1 order by tseq desc limit 1`, []any{tenant}, &sequence)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, nil
+	}
+	return sequence, err
+}

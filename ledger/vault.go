@@ -340,22 +340,55 @@ func (v *Vault) Open(ctx context.Context, e Event, stored any) error {
 	return erased
 }
 
-func (v *Vault) open(ctx context.Context, e Event, box jsontext.Value, members map[string]jsontext.Value) error {
-	var s sealed
-	if err := json.Unmarshal(box, &s); err != nil {
-		return fmt.Errorf("%w: sealed member of %s", ErrTampered, e.ID)
+// Opening is what stands behind a commitment.
+type Opening struct {
+	Pointer string // in the payload
+	Salt    []byte // 32 octets
+	Value   jsontext.Value
+}
+
+// Openings are the openings of an event's payload, none where nothing is sealed.
+// Of an erased person's event it is ErrErased.
+func (v *Vault) Openings(ctx context.Context, e Event) ([]Opening, error) {
+	members, err := canon.Members(e.Payload)
+	if err != nil || members["sealed"] == nil {
+		return nil, err
 	}
-	key, err := v.dataKey(ctx, e.Tenant, s.KeyID)
+	found, err := v.openBox(ctx, e, members["sealed"])
+	if err != nil {
+		return nil, err
+	}
+	openings := make([]Opening, len(found))
+	for i, o := range found {
+		openings[i] = Opening(o)
+	}
+	return openings, nil
+}
+
+func (v *Vault) open(ctx context.Context, e Event, box jsontext.Value, members map[string]jsontext.Value) error {
+	openings, err := v.openBox(ctx, e, box)
 	if err != nil {
 		return err
 	}
+	return reopen(e, members, openings)
+}
+
+func (v *Vault) openBox(ctx context.Context, e Event, box jsontext.Value) ([]opening, error) {
+	var s sealed
+	if err := json.Unmarshal(box, &s); err != nil {
+		return nil, fmt.Errorf("%w: sealed member of %s", ErrTampered, e.ID)
+	}
+	key, err := v.dataKey(ctx, e.Tenant, s.KeyID)
+	if err != nil {
+		return nil, err
+	}
 	plain, err := key.Open(nil, s.Nonce, s.Box, s.additional(e.Tenant, e.ID))
 	if err != nil {
-		return fmt.Errorf("%w: sealed member of %s", ErrTampered, e.ID)
+		return nil, fmt.Errorf("%w: sealed member of %s", ErrTampered, e.ID)
 	}
 	var openings []opening
 	if err := json.Unmarshal(plain, &openings); err != nil {
-		return fmt.Errorf("%w: openings of %s", ErrTampered, e.ID)
+		return nil, fmt.Errorf("%w: openings of %s", ErrTampered, e.ID)
 	}
-	return reopen(e, members, openings)
+	return openings, nil
 }

@@ -10,6 +10,7 @@
 //	countersign org create|…        organizations, members, tokens
 //	countersign policy activate|…   the policy of an organization
 //	countersign webhooks create|…   who is told of an organization's decisions
+//	countersign export              signed history, for auditors
 //	countersign signer list|rotate  keys that sign
 //	countersign erase               erase a person or an agent
 //	countersign payments list|…     payments over x402
@@ -53,6 +54,7 @@ type cli struct {
 	Policy       policyCmd       `cmd:"" help:"The policy of an organization: check, draft, activate, preview, explain."`
 	Webhooks     webhooksCmd     `cmd:"" help:"Who is told of an organization's decisions: create, rotate, remove, list, deliveries, resend."`
 	Check        checkCmd        `cmd:"" help:"Just before executing: is this pending call the one that was decided about? Exit 1: it may not be made."`
+	Export       exportCmd       `cmd:"" help:"Write the signed history of an organization, with proofs and a verifier."`
 	Signer       signerCmd       `cmd:"" help:"Keys that sign records and checkpoints: list, rotate."`
 	Erase        eraseCmd        `cmd:"" help:"Erase a person or an agent: destroy the data key, with a signed-for event."`
 	Payments     paymentsCmd     `cmd:"" help:"Payments over x402, for operators."`

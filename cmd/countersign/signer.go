@@ -34,7 +34,9 @@ type listedKey struct {
 
 // Run prints the keys, in the order of their activation.
 func (c *signerListCmd) Run(ctx context.Context, o *output) error {
-	n, err := openNode(ctx, &c.data, false, true, "", slog.New(slog.DiscardHandler), func(string, ...any) {})
+	reading := c.data
+	reading.SigningKey = "" // keys can be listed with none at hand, and with a retired one
+	n, err := openNode(ctx, &reading, false, false, "", slog.New(slog.DiscardHandler), func(string, ...any) {})
 	if err != nil {
 		return err
 	}

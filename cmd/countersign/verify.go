@@ -16,7 +16,7 @@ import (
 
 // verifyCmd checks a record without trusting the server, or the whole ledger.
 type verifyCmd struct {
-	File string   `arg:"" optional:"" help:"A signed record, or an answer with a receipt in it; - for standard input. Nothing: the whole ledger."`
+	File string   `arg:"" optional:"" help:"A signed record, an answer with a receipt in it, or an export (folder or .tar.gz); - for standard input. Nothing: the whole ledger."`
 	Keys string   `help:"Keys you trust, as saved from /.well-known/jwks.json." placeholder:"FILE"`
 	Key  []string `help:"A key you trust, as KEYID:HEX." placeholder:"KEYID:HEX"`
 	Pin  string   `help:"File with the newest checkpoint you have seen of this ledger: what does not continue it is refused, and it is brought up to date." placeholder:"FILE"`
@@ -30,6 +30,9 @@ type verifyCmd struct {
 func (c *verifyCmd) Run(ctx context.Context, o *output) error {
 	if c.File == "" {
 		return c.audit(ctx, o)
+	}
+	if c.File != "-" && isBundle(c.File) {
+		return c.bundle(o)
 	}
 	text, err := readInput(c.File)
 	if err != nil {

@@ -3,6 +3,8 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/paths"
 )
 
 // create handles CREATE: mostly additive, but for what it replaces, the rights
@@ -371,7 +373,7 @@ func (p *sqlParser) transfer(verb string, i, end int) {
 		}
 		file := p.stringAt(p.firstOf(i, end, "infile") + 1)
 		switch {
-		case p.is(i+1, "data") && file != "" && kindOfFile(file)&(isCredential|isAccounts) != 0: // of whichever machine
+		case p.is(i+1, "data") && file != "" && paths.KindOfFile(file)&(paths.IsCredential|paths.IsAccounts) != 0: // of whichever machine
 			p.add("server.file-read", file, i, end)
 		case p.is(i+1, "data") && p.has(i, end, "local"), p.is(i+1, "data") && p.has(i, end, "inpath"), p.is(i+1, "xml"):
 			p.add("insert", "", i, end)
@@ -390,7 +392,7 @@ func (p *sqlParser) transfer(verb string, i, end int) {
 // loadCSV: Neo4j reads a file of the server, or of another one.
 func (p *sqlParser) loadCSV(i, end int) {
 	url := p.stringAt(p.firstOf(i, end, "from") + 1)
-	if file, ok := strings.CutPrefix(url, "file:"); ok && kindOfFile("/"+strings.TrimLeft(file, "/"))&(isCredential|isAccounts) != 0 {
+	if file, ok := strings.CutPrefix(url, "file:"); ok && paths.KindOfFile("/"+strings.TrimLeft(file, "/"))&(paths.IsCredential|paths.IsAccounts) != 0 {
 		p.add("server.file-read", file, i, end)
 		return
 	}

@@ -3,6 +3,8 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // Database clients have commands of their own beside SQL: they run programs, read
@@ -139,7 +141,7 @@ func (p *sqlParser) clientAct(action clientAction, rest string, i int) {
 	case clientWrites:
 		name := strings.Trim(lastField(rest), `'";`)
 		if name != "" && name != "stdout" && !strings.HasPrefix(name, "-") {
-			p.programText("echo x > "+quote(name), "client-file", i, i+1)
+			p.programText("echo x > "+scan.Quote(name), "client-file", i, i+1)
 		}
 	case clientReads:
 		for _, w := range optionWords(rest) {
@@ -206,7 +208,7 @@ func (p *sqlParser) copyMeta(rest string, i int) {
 	}
 	if at := strings.LastIndex(lower, " to "); at >= 0 {
 		if name, _, _ := strings.Cut(strings.TrimSpace(rest[at+len(" to "):]), " "); strings.ContainsAny(name, "/~") {
-			p.programText("echo x > "+quote(strings.Trim(name, `'`)), "client-file", i, i+1)
+			p.programText("echo x > "+scan.Quote(strings.Trim(name, `'`)), "client-file", i, i+1)
 		}
 	}
 }
@@ -279,12 +281,12 @@ func (e *engine) expandClient(name, text string, client *invocation) string {
 	}
 	var out strings.Builder
 	for line := range strings.Lines(text) {
-		if !e.budget.spend(1+len(set)) || out.Len() > maxDecoded {
+		if !e.budget.spend(1+len(set)) || out.Len() > scan.MaxDecoded {
 			break
 		}
 		line = putVariables(line, how.forms, set)
 		k, v, ok := definition(line, &how)
-		if ok && !strings.Contains(v, "`") && len(set) < maxLoop && len(v) < maxValue {
+		if ok && !strings.Contains(v, "`") && len(set) < scan.MaxLoop && len(v) < scan.MaxValue {
 			set[k] = v
 		}
 		out.WriteString(line)
@@ -317,7 +319,7 @@ func putVariables(line string, forms []string, set map[string]string) string {
 	for _, form := range forms {
 		mark, after, _ := strings.Cut(form, "?")
 		from := 0
-		for from < len(line) && len(line) <= maxDecoded {
+		for from < len(line) && len(line) <= scan.MaxDecoded {
 			i := strings.Index(line[from:], mark)
 			if i < 0 {
 				break

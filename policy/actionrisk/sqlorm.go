@@ -3,6 +3,8 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // ormEffects are what the methods of object mappers do to a whole table unless
@@ -78,7 +80,7 @@ func (e *engine) runStringSQL(src *source) {
 		if end < 0 {
 			continue
 		}
-		if value := text[i+1 : end]; looksSQL(value) && src.depth < maxDepth && e.givenSQL(text[:i]) {
+		if value := text[i+1 : end]; looksSQL(value) && src.depth < scan.MaxDepth && e.givenSQL(text[:i]) {
 			inner := *src
 			inner.text, inner.at, inner.depth = value, -1, src.depth+1
 			inner.span, _ = src.where(i+1, end)

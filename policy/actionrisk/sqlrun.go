@@ -2,6 +2,9 @@ package actionrisk
 
 import (
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // kindSQL items are effects of database statements; their name is the id of the
@@ -19,7 +22,7 @@ var sqlClients = map[string]sqlReading{
 }
 
 // embeddedSQL are the clients that hold the database themselves.
-var embeddedSQL = setOf("cqlsh duckdb sqlite3 sqlite litecli clickhouse-local sqlite-utils h2 datasette dsq q textql trdsql octosql")
+var embeddedSQL = scan.SetOf("cqlsh duckdb sqlite3 sqlite litecli clickhouse-local sqlite-utils h2 datasette dsq q textql trdsql octosql")
 
 // transactionalDDL are the clients whose servers undo DDL on ROLLBACK.
 var transactionalDDL = map[string]bool{"psql": true, "pgcli": true, "sqlite3": true, "sqlcmd": true, "duckdb": true}
@@ -30,11 +33,11 @@ var transactionalDDL = map[string]bool{"psql": true, "pgcli": true, "sqlite3": t
 func (e *engine) runSQL(src *source, client *invocation) flow {
 	e.ran = true
 	text := src.text
-	if len(text) > maxText {
-		text = text[:maxText]
+	if len(text) > scan.MaxText {
+		text = text[:scan.MaxText]
 		e.tooDeep = true
 	}
-	text = strings.ReplaceAll(text, string(hole), "_")
+	text = strings.ReplaceAll(text, string(scan.Hole), "_")
 	name := ""
 	if client != nil {
 		name = client.exe
@@ -121,8 +124,8 @@ func (e *engine) includedSQL(src *source, names []string, client *invocation) {
 		cwd = client.cwd
 	}
 	for _, name := range names {
-		f, ok := e.files[fileKey(cwd, name)]
-		if !ok || src.depth >= maxDepth || !e.budget.spend(4) {
+		f, ok := e.files[paths.FileKey(cwd, name)]
+		if !ok || src.depth >= scan.MaxDepth || !e.budget.spend(4) {
 			continue
 		}
 		if !f.known {
@@ -296,7 +299,7 @@ func laterSQL(text string) bool {
 	default:
 		return false
 	}
-	for n := 0; n < maxLaterSQL; n++ {
+	for n := 0; n < scan.MaxLaterSQL; n++ {
 		at := strings.IndexAny(rest, ";\n")
 		if at < 0 {
 			return false

@@ -1,6 +1,10 @@
 package actionrisk
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
 
 // What a server lets a statement do beyond its tables: procedures, functions and
 // settings that run programs, touch files or change who may do what.
@@ -220,7 +224,7 @@ func (p *sqlParser) special(name string, i, close int) bool {
 		}
 		text, _ := p.literal(list[0][0], list[0][1])
 		program, _ := p.literal(list[1][0], list[1][1])
-		p.programText("printf %s "+quote(text)+" > /tmp/edit; "+program+" /tmp/edit", "edit", i, close+1)
+		p.programText("printf %s "+scan.Quote(text)+" > /tmp/edit; "+program+" /tmp/edit", "edit", i, close+1)
 		return true
 	case "utl_file.fopen":
 		effect := "server.file-read"
@@ -290,13 +294,13 @@ func (p *sqlParser) clientFile(path string, write bool, lo, hi int) {
 	if path == "" || strings.Contains(path, "://") {
 		return
 	}
-	command, via := "cat "+quote(path), "file"
+	command, via := "cat "+scan.Quote(path), "file"
 	if program, ok := strings.CutSuffix(strings.TrimSpace(path), "|"); ok {
 		p.programText(program, "file", lo, hi)
 		return
 	}
 	if write {
-		command = "echo " + quote(p.written(lo)) + " > " + quote(path)
+		command = "echo " + scan.Quote(p.written(lo)) + " > " + scan.Quote(path)
 	}
 	p.programText(command, via, lo, hi)
 }
@@ -325,7 +329,7 @@ var sqlSettings = map[string]string{
 }
 
 // sqlLibraries are the libraries that a PostgreSQL server is told to load every day.
-var sqlLibraries = setOf("pg_stat_statements auto_explain pg_cron timescaledb pgaudit citus pg_hint_plan pg_prewarm pg_wait_sampling pg_partman_bgw pgsodium supautils plan_filter pg_net vector pg_repack pg_qualstats pg_stat_kcache decoderbufs wal2json passwordcheck auth_delay credcheck pglogical rds_utils none pg_squeeze pgml vchord")
+var sqlLibraries = scan.SetOf("pg_stat_statements auto_explain pg_cron timescaledb pgaudit citus pg_hint_plan pg_prewarm pg_wait_sampling pg_partman_bgw pgsodium supautils plan_filter pg_net vector pg_repack pg_qualstats pg_stat_kcache decoderbufs wal2json passwordcheck auth_delay credcheck pglogical rds_utils none pg_squeeze pgml vchord")
 
 // setting judges a setting given a value, and tells whether it is one that matters.
 func (p *sqlParser) setting(name, value string, i, end int) bool {
@@ -371,7 +375,7 @@ func knownLibraries(list string) bool {
 // tool made for it.
 func harmlessCommand(text string) bool {
 	first, _, _ := strings.Cut(strings.TrimSpace(text), " ")
-	switch base(first) {
+	switch scan.Base(first) {
 	case "", "true", ":", "wal-g", "wal-e", "pgbackrest", "barman-wal-archive", "barman-wal-restore", "pg_probackup", "pg_archivecleanup", "envdir", "test", "cp", "rsync", "gzip":
 		return !strings.ContainsAny(strings.ReplaceAll(text, "&&", ""), ";|&`$") && !strings.Contains(text, "://")
 	}

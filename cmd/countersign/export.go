@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/bundle"
+)
+
+// exportCmd writes the signed history of an organization for somebody who trusts
+// neither us nor our programs.
+type exportCmd struct {
+	data
+	Org        string `help:"Organization, or service for the operator's own tenant." required:"" placeholder:"ID"`
+	Out        string `help:"File to write (.tar.gz), or - for standard output." required:"" placeholder:"FILE"`
+	From       string `help:"Only events from this time on, RFC 3339 or a date." placeholder:"TIME"`
+	To         string `help:"Only events before this time." placeholder:"TIME"`
+	Period     string `help:"A quarter, month or year instead: 2026Q3, 2026-09 or 2026." placeholder:"PERIOD"`
+	Protocol   string `help:"Show only decisions of this protocol." enum:",x402,mcp" default:""`
+	Decision   string `help:"Show only such decisions." enum:",allow,deny,needs_review" default:""`
+	Agent      string `help:"Show only decisions of this agent." placeholder:"ID"`
+	RunID      string `help:"Show only decisions of this run." name:"run" placeholder:"ID"`
+	NoPersonal bool   `help:"Leave personal members out." name:"no-personal"`
+}
+
+// Run exports.
+func (c *exportCmd) Run(ctx context.Context, o *output) error {
+	filters := bundle.Filters{From: c.From, To: c.To, Protocol: c.Protocol, Decision: c.Decision, Agent: c.Agent, Run: c.RunID, NoPersonal: c.NoPersonal}
+	var err error
+	if c.Period != "" {
+		if filters.From, filters.To, err = period(c.Period); err != nil {
+			return err
+		}
+	}
+	for _, text := range []*string{&filters.From, &filters.To} {
+		if day, err := time.Parse(time.DateOnly, *text); err == nil {
+			*text = day.Format(time.RFC3339)
+		}
+	}
+	n, err := openNode(ctx, &c.data, false, true, "", newLog(slog.LevelWarn), func(string, ...any) {})
+	if err != nil {
+		return err
+	}
+	defer n.close()
+	if _, err := n.keepCheckpoints(ctx); err != nil { // the newest events are covered, too
+		return err
+	}
+	folder, err := os.MkdirTemp("", "countersign-export-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	progress := func(done, total int64) {
+		if isTerminal(os.Stderr) {
+			fmt.Fprintf(o.stderr, "\rexported %d of %d events", done, total)
+		}
+	}
+	manifest, err := n.app.ExportHistory(ctx, commands.Export{Tenant: c.Org, Filters: filters, Actor: "operator", Folder: folder, Progress: progress})
+	if err != nil {
+		return err
+	}
+	if c.Out == "-" {
+		return bundle.NewFolder(folder).Pack(o.stdout)
+	}
+	if err := packFile(folder, c.Out); err != nil {
+		return err
+	}
+	return o.result(manifest, fmt.Sprintf("%s: %d events (sequences %d to %d) of %s, checkpoint of %d events\ncheck it: countersign verify %s --keys jwks.json, or unpack it and python3 export/verify.py --keys jwks.json export\n",
+		c.Out, manifest.Count, manifest.FirstSequence, manifest.FirstSequence+manifest.Count-1, manifest.Tenant, manifest.CheckpointSize, c.Out))
+}
+
+// packFile writes the archive whole or not at all.
+func packFile(folder, path string) error {
+	file, err := os.CreateTemp(filepath.Dir(path), ".export-*")
+	if err != nil {
+		return err
+	}
+	err = errors.Join(bundle.NewFolder(folder).Pack(file), file.Sync(), file.Close())
+	if err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(file.Name())
+	}
+	return err
+}
+
+var periodForm = regexp.MustCompile(`^(\d{4})(?:Q([1-4])|-(0[1-9]|1[0-2]))?$`)
+
+// period is the first moment of a year, quarter or month, and that of the next, in
+// UTC.
+func period(text string) (from, to string, err error) {
+	parts := periodForm.FindStringSubmatch(text)
+	if parts == nil {
+		return "", "", errors.New("--period: want 2026Q3, 2026-09 or 2026")
+	}
+	year, _ := strconv.Atoi(parts[1]) // the pattern has digits only
+	month, months := 1, 12
+	if q, err := strconv.Atoi(parts[2]); err == nil {
+		month, months = 3*q-2, 3
+	}
+	if m, err := strconv.Atoi(parts[3]); err == nil {
+		month, months = m, 1
+	}
+	start := time.Date(year, time.Month(month), 1, 0, 0, 0, 0, time.UTC)
+	return start.Format(time.RFC3339), start.AddDate(0, months, 0).Format(time.RFC3339), nil
+}
+
+// isBundle says whether a file looks like an export: a folder with a manifest, or
+// something compressed.
+func isBundle(path string) bool {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return true
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	var magic [2]byte
+	_, err = io.ReadFull(file, magic[:])
+	return err == nil && magic == [2]byte{0x1f, 0x8b}
+}
+
+// bundle verifies an export, offline.
+func (c *verifyCmd) bundle(o *output) error {
+	files, err := bundle.Read(c.File)
+	if err != nil {
+		return err
+	}
+	trusted, err := c.trustedOfEveryPurpose()
+	if err != nil {
+		return err
+	}
+	keys := map[string]bundle.Key{}
+	for id, public := range trusted {
+		keys[id] = bundle.Key{Purpose: "record", Public: public}
+	}
+	if c.Keys != "" {
+		text, err := os.ReadFile(c.Keys)
+		if err != nil {
+			return err
+		}
+		set, err := readKeySet(text)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.Keys, err)
+		}
+		for _, k := range set {
+			keys[k.id] = bundle.Key{Purpose: k.purpose, Public: k.public, From: k.from, To: k.to}
+		}
+	}
+	var pin []byte
+	if c.Pin != "" {
+		if pin, err = os.ReadFile(c.Pin); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	result := bundle.Verify(files, keys, pin)
+	text := fmt.Sprintf("VALID\n%d events of %s, checkpoint of %d events\n", result.Events, result.Tenant, result.Size)
+	if !result.Valid {
+		text = "NOT VALID\nFALSE       " + result.Reason + "\n" + inWords(result.Reason)
+	}
+	for _, gap := range append(result.Gaps, "that every action the agents took was submitted to the service", "that evidence supplied by a caller is true",
+		"that this tenant has no event after the last one here, except by the service's signature on the manifest",
+		"the time of any event beyond the order of positions (times are the server's clock)") {
+		text += "NOT PROVEN  " + gap + "\n"
+	}
+	if result.Valid && c.Pin != "" && files["checkpoint.txt"] != nil {
+		if err := writeWhole(c.Pin, files["checkpoint.txt"]); err != nil {
+			return err
+		}
+	}
+	if err := o.result(result, text); err != nil {
+		return err
+	}
+	if !result.Valid {
+		return errNo
+	}
+	return nil
+}
+
+// inWords explains what a pin says.
+func inWords(reason string) string {
+	switch reason {
+	case "pin: ROLLBACK":
+		return "            You have seen more events of this ledger than this bundle's checkpoint covers: it was made from an older state, or history was taken back.\n"
+	case "pin: FORK":
+		return "            This bundle is of another history than the checkpoint you kept: one of the two was not shown to everybody.\n"
+	}
+	return ""
+}

@@ -1,0 +1,396 @@
+package commands
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/bundle"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/tree"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// Export asks for a bundle of a tenant's history.
+type Export struct {
+	Tenant   string
+	Filters  bundle.Filters
+	Actor    string
+	Folder   string                  // empty, where the files are written
+	Progress func(done, total int64) // nil: nobody listens
+}
+
+const (
+	exportPage       = 1000
+	exportProofs     = 10_000 // events that are each proven
+	exportedHeads    = 1000   // earlier checkpoints that the newest one is shown to continue
+	exportCheckpoint = 3 * time.Second
+)
+
+// exporting is one export on its way.
+type exporting struct {
+	app      *App
+	e        Export
+	folder   *bundle.Folder
+	manifest bundle.Manifest
+	head     *ledger.Published // nil: no checkpoint covers the events
+	proofs   *tree.Proofs
+
+	lines, openings, redactions, inclusion *bundle.File
+	views                                  *exportViews
+	policies                               map[string][]byte
+	shown                                  map[string]bool // by stream of a decision: the filters let it through
+	decisions                              map[string]bool // in range
+}
+
+// ExportHistory writes a bundle into a folder and records export.created, whose
+// signed record is the bundle's manifest. The same range under the same checkpoint
+// gives the same files, manifest.json apart.
+func (a *App) ExportHistory(ctx context.Context, e Export) (bundle.Manifest, error) {
+	x := &exporting{app: a, e: e, folder: bundle.NewFolder(e.Folder), policies: map[string][]byte{}, shown: map[string]bool{}, decisions: map[string]bool{},
+		manifest: bundle.Manifest{Schema: bundle.Schema, ExportID: a.NewID("exp_"), Tenant: e.Tenant, Origin: a.Ledger.Origin(),
+			PriorDecisions: map[string]string{}, Filters: e.Filters, Generator: "countersign " + policy.Version}}
+	if err := x.rangeOf(ctx); err != nil {
+		return x.manifest, refusal(err)
+	}
+	for _, step := range []func(context.Context) error{x.readHead, x.writeEvents, x.writeRest, x.record} {
+		if err := step(ctx); err != nil {
+			return x.manifest, refusal(err)
+		}
+	}
+	return x.manifest, nil
+}
+
+// rangeOf finds first and last sequence of the period, which begins and ends with
+// whole appends.
+func (x *exporting) rangeOf(ctx context.Context) error {
+	m, f := &x.manifest, x.e.Filters
+	last, err := x.app.Ledger.LastSequence(ctx, x.e.Tenant)
+	if err != nil {
+		return err
+	}
+	// The number of events before a time: times do not fall within a tenant.
+	before := func(text string, otherwise int64) (int64, error) {
+		if text == "" {
+			return otherwise, nil
+		}
+		at, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			return 0, policy.Refuse("invalid_value", "/from", "from and to must be RFC 3339 times")
+		}
+		var failed error
+		n := sort.Search(int(last), func(i int) bool {
+			found, err := x.app.Ledger.BySequence(ctx, x.e.Tenant, []int64{int64(i) + 1})
+			failed = errors.Join(failed, err)
+			e, ok := found[int64(i)+1]
+			return ok && e.OccurredUS >= at.UnixMicro()
+		})
+		return int64(n), failed
+	}
+	start, err := before(f.From, 0)
+	if err != nil {
+		return err
+	}
+	end, err := before(f.To, last)
+	if err != nil {
+		return err
+	}
+	for start > 0 && start < last {
+		found, err := x.app.Ledger.BySequence(ctx, x.e.Tenant, []int64{start + 1})
+		if err != nil || found[start+1].IdemKey != nil {
+			break
+		}
+		start--
+	}
+	if start >= end {
+		return policy.Refuse(CodeNotFound, "/from", "the organization has no events in this period")
+	}
+	found, err := x.app.Ledger.BySequence(ctx, x.e.Tenant, []int64{start, end})
+	if err != nil {
+		return err
+	}
+	end += int64(found[end].More)
+	m.FirstSequence, m.Count, m.PrevBeforeFirst = start+1, end-start, ledger.Hash(ledger.Genesis(m.Origin, m.Tenant)).String()
+	if start > 0 {
+		m.PrevBeforeFirst = found[start].Hash.String()
+	}
+	return nil
+}
+
+// readHead waits for a checkpoint that covers the last event.
+func (x *exporting) readHead(ctx context.Context) error {
+	last := x.manifest.FirstSequence + x.manifest.Count - 1
+	found, err := x.app.Ledger.BySequence(ctx, x.e.Tenant, []int64{last})
+	if err != nil {
+		return err
+	}
+	x.manifest.LastHash = found[last].Hash.String()
+	waiting, cancel := context.WithTimeout(ctx, exportCheckpoint)
+	x.app.Ledger.Covered(waiting, found[last].Position)
+	cancel()
+	proofs, head, err := x.app.Ledger.Proofs(ctx)
+	if err != nil || head == nil || head.Size < found[last].Position {
+		return err
+	}
+	x.proofs, x.head, x.manifest.CheckpointSize = proofs, head, head.Size
+	return nil
+}
+
+func (x *exporting) writeEvents(ctx context.Context) (err error) {
+	if x.views, err = newExportViews(x.folder, x.manifest.Origin); err != nil {
+		return err
+	}
+	for name, file := range map[string]**bundle.File{"events.jsonl": &x.lines, "openings.jsonl": &x.openings,
+		"redactions.jsonl": &x.redactions, "proofs/inclusion.jsonl": &x.inclusion} {
+		if *file, err = x.folder.Create(name); err != nil {
+			return err
+		}
+	}
+	next, end := x.manifest.FirstSequence, x.manifest.FirstSequence+x.manifest.Count
+	for next < end {
+		page, err := x.app.Ledger.Tenant(ctx, x.e.Tenant, next, int(min(exportPage, end-next)))
+		if err != nil {
+			return err
+		}
+		if len(page) == 0 {
+			return fmt.Errorf("%w: sequence %d is missing", ledger.ErrTampered, next)
+		}
+		for _, e := range page {
+			if err := x.event(ctx, e, e.Sequence == end-1); err != nil {
+				return err
+			}
+		}
+		next += int64(len(page))
+		if x.e.Progress != nil {
+			x.e.Progress(next-x.manifest.FirstSequence, x.manifest.Count)
+		}
+	}
+	return errors.Join(x.lines.Close(), x.openings.Close(), x.redactions.Close(), x.inclusion.Close(), x.views.close(x.manifest))
+}
+
+// event writes one event with all that belongs to it.
+func (x *exporting) event(ctx context.Context, e ledger.Event, last bool) error {
+	opened, erased, err := x.open(ctx, e)
+	if err != nil {
+		return err
+	}
+	line, show := bundle.NewLine(e), x.shows(e, opened)
+	if !show {
+		line.Payload = nil
+		x.manifest.Withheld++
+	}
+	if err := writeLine(x.lines, line); err != nil {
+		return err
+	}
+	if x.proofs != nil && (x.manifest.Count <= exportProofs || last || e.Sequence == x.manifest.FirstSequence) {
+		hashes, err := x.proofs.Inclusion(x.head.Size, e.Position)
+		if err != nil {
+			return err
+		}
+		if err := writeLine(x.inclusion, bundle.NewProof(bundle.Proof{Position: e.Position}, hashes)); err != nil {
+			return err
+		}
+	}
+	if !show {
+		return nil
+	}
+	if erased || x.e.Filters.NoPersonal && len(opened.openings) > 0 {
+		if err := writeLine(x.redactions, map[string]any{"eventId": e.ID, "erased": erased}); err != nil {
+			return err
+		}
+	} else {
+		for _, o := range opened.openings {
+			if err := writeLine(x.openings, bundle.Opening{EventID: e.ID, Pointer: o.Pointer, Salt: hex.EncodeToString(o.Salt), Value: string(o.Value)}); err != nil {
+				return err
+			}
+		}
+	}
+	if err := x.remember(ctx, e, opened); err != nil {
+		return err
+	}
+	return x.views.add(e, opened.record)
+}
+
+// openedEvent is what an export reads of an event.
+type openedEvent struct {
+	openings []ledger.Opening
+	record   exportedRecord
+}
+
+// open reads the record of an event and puts its personal members back, if it may.
+func (x *exporting) open(ctx context.Context, e ledger.Event) (o openedEvent, erased bool, err error) {
+	if x.app.Vault != nil {
+		o.openings, err = x.app.Vault.Openings(ctx, e)
+	} else if strings.Contains(string(e.Payload), `"sealed":`) {
+		err = ledger.ErrErased // without the vault nothing personal can be shown
+	}
+	if errors.Is(err, ledger.ErrErased) {
+		erased, err = true, nil
+	}
+	if err != nil {
+		return o, false, err
+	}
+	o.record, err = readExported(e.Payload)
+	for _, opening := range o.openings {
+		if x.e.Filters.NoPersonal {
+			break
+		}
+		switch opening.Pointer {
+		case "/record/subject/agentId":
+			o.record.Subject.AgentID = strings.Trim(string(opening.Value), `"`)
+		case "/record/subject/purpose":
+			o.record.Subject.Purpose = strings.Trim(string(opening.Value), `"`)
+		}
+	}
+	return o, erased, err
+}
+
+// shows says whether the filters let an event through; what belongs to a decision
+// goes with it, and what belongs to none is shown always.
+func (x *exporting) shows(e ledger.Event, o openedEvent) bool {
+	f := x.e.Filters
+	if !strings.HasPrefix(e.Stream, "decision/") {
+		return true
+	}
+	if e.Type == events.TypeDecisionRecorded {
+		r := o.record
+		agent, _ := r.Subject.AgentID.(string)
+		x.shown[e.Stream] = (f.Protocol == "" || f.Protocol == r.Protocol) && (f.Decision == "" || f.Decision == r.Decision) &&
+			(f.Agent == "" || f.Agent == agent) && (f.Run == "" || f.Run == r.Subject.RunID)
+	}
+	show, known := x.shown[e.Stream]
+	return show || !known && f.Protocol == "" && f.Decision == "" && f.Agent == "" && f.Run == ""
+}
+
+// remember keeps what files beside the events need.
+func (x *exporting) remember(ctx context.Context, e ledger.Event, o openedEvent) error {
+	switch e.Type {
+	case events.TypePolicyActivated:
+		var stored events.PolicyActivated
+		if err := canon.Decode(e.Payload, &stored); err != nil {
+			return err
+		}
+		x.policies[canon.Hash(stored.Policy)] = stored.Policy
+	case events.TypeDecisionRecorded:
+		x.decisions[o.record.DecisionID] = true
+		return x.policyOf(ctx, o.record.Policy.PolicyHash, e)
+	case events.TypeReceiptRecorded, events.TypeApprovalRecorded:
+		if !x.decisions[o.record.DecisionID] {
+			x.manifest.PriorDecisions[o.record.DecisionID] = o.record.DecisionRecordHash
+		}
+	}
+	return nil
+}
+
+// policyOf adds the policy of a decision where it was activated before the range.
+func (x *exporting) policyOf(ctx context.Context, hash string, e ledger.Event) error {
+	if hash == "" || x.policies[hash] != nil {
+		return nil
+	}
+	history, err := x.app.Ledger.Read(ctx, x.e.Tenant, "policy")
+	if err != nil {
+		return err
+	}
+	for _, p := range history.Events {
+		if p.Type != events.TypePolicyActivated || p.Sequence > e.Sequence {
+			continue
+		}
+		var stored events.PolicyActivated
+		if err := canon.Decode(p.Payload, &stored); err != nil {
+			return err
+		}
+		if canon.Hash(stored.Policy) == hash {
+			x.policies[hash] = stored.Policy
+		}
+	}
+	return nil
+}
+
+func writeLine(to *bundle.File, value any) error {
+	line, err := canon.Marshal(value)
+	if err != nil {
+		return err
+	}
+	_, err = to.Write(append(line, '\n'))
+	return err
+}
+
+// writeRest writes the files beside the events.
+func (x *exporting) writeRest(ctx context.Context) error {
+	_, keys, err := x.app.Ledger.Keyring(ctx)
+	if err != nil {
+		return err
+	}
+	var lines []bundle.Line
+	for _, e := range keys.Events {
+		if x.head == nil || e.Position <= x.head.Size {
+			lines = append(lines, bundle.NewLine(e))
+		}
+	}
+	text, err := bundle.Lines(lines)
+	if err == nil {
+		err = x.folder.Put("keys.jsonl", text)
+	}
+	for hash, text := range x.policies {
+		err = errors.Join(err, x.folder.Put("policies/"+hash+".json", text))
+	}
+	err = errors.Join(err, x.folder.Put("VERIFY.md", bundle.Format), x.folder.Put("verify.py", bundle.VerifierPy))
+	if x.head != nil {
+		err = errors.Join(err, x.folder.Put("checkpoint.txt", x.head.Note), x.consistency(ctx))
+	}
+	return err
+}
+
+func (x *exporting) consistency(ctx context.Context) error {
+	sizes, err := x.app.Ledger.CheckpointSizes(ctx, x.head.Size, exportedHeads)
+	if err != nil {
+		return err
+	}
+	var lines []bundle.Proof
+	for _, size := range sizes {
+		hashes, err := x.proofs.Consistency(size, x.head.Size)
+		if err != nil {
+			return err
+		}
+		lines = append(lines, bundle.NewProof(bundle.Proof{From: size}, hashes))
+	}
+	text, err := bundle.Lines(lines)
+	if err != nil {
+		return err
+	}
+	return x.folder.Put("proofs/consistency.jsonl", text)
+}
+
+// record signs the manifest and appends it: an export is itself evidence.
+func (x *exporting) record(ctx context.Context) error {
+	signer, guard, err := x.app.signer(ctx)
+	if err != nil {
+		return err
+	}
+	x.manifest.Files, x.manifest.IssuedAt = x.folder.Files, Stamp(x.app.now())
+	envelope, err := signer.Sign(bundle.PayloadType, x.manifest)
+	if err != nil {
+		return err
+	}
+	payload, err := canon.Marshal(events.ExportCreated{Record: envelope.Record, Integrity: envelope.Integrity, VerifyURL: x.app.verifyURL()})
+	if err != nil {
+		return err
+	}
+	_, err = x.app.Ledger.Append(ctx, ledger.Append{Tenant: x.e.Tenant, Guards: []ledger.Guard{guard}, Drafts: []ledger.Draft{{
+		Stream: "export/" + x.manifest.ExportID, Expect: ledger.New(), ID: x.app.NewID("evt_"), Type: events.TypeExportCreated,
+		SchemaVersion: 1, Actor: x.e.Actor, KeyID: signer.KeyID(), Payload: payload}}})
+	if err != nil {
+		return err
+	}
+	manifest, err := canon.Marshal(map[string]any{"integrity": envelope.Integrity, "record": envelope.Record})
+	if err != nil {
+		return err
+	}
+	return x.folder.Put("manifest.json", append(manifest, '\n'))
+}

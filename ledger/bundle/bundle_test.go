@@ -1,0 +1,388 @@
+package bundle_test
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/bundle"
+	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/ledger/tree"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+const origin = "ledger.example.com/countersign/0"
+
+func key(n byte) ed25519.PrivateKey { return ed25519.NewKeyFromSeed(bytes.Repeat([]byte{n}, 32)) }
+
+func signer() *seal.Signer {
+	s, err := seal.Using(key(1))
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+
+func trusted() map[string]bundle.Key {
+	keys := map[string]bundle.Key{}
+	for n, purpose := range map[byte]string{1: "record", 2: "checkpoint"} {
+		public := key(n).Public().(ed25519.PublicKey)
+		keys[seal.KeyID(public)] = bundle.Key{Purpose: purpose, Public: public, From: 1}
+	}
+	return keys
+}
+
+func jwks() []byte {
+	set := map[string]any{}
+	var keys []any
+	for id, k := range trusted() {
+		keys = append(keys, map[string]any{"kty": "OKP", "crv": "Ed25519", "kid": id, "x": base64.RawURLEncoding.EncodeToString(k.Public),
+			"svc_purpose": k.Purpose, "svc_from_position": k.From, "svc_to_position": nil})
+	}
+	set["keys"] = keys
+	text, _ := json.Marshal(set)
+	return text
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// draw makes a small bundle by hand, with everything that can be in one: an event of
+// another tenant between, a sealed decision with its openings, receipt and policy.
+func draw() map[string][]byte {
+	files := map[string][]byte{"VERIFY.md": bundle.Format, "verify.py": bundle.VerifierPy, "views/report.html": []byte("<p>")}
+	policy := jsontext.Value(`{"policyId":"p","version":1}`)
+	files["policies/"+canon.Hash(policy)+".json"] = policy
+	s := signer()
+	salt := bytes.Repeat([]byte{5}, 32)
+	sum := sha256.Sum256(slices.Concat([]byte("svc-commitment-v1\n"), salt, []byte(`"agent-ü"`)))
+	full := must(s.Sign("application/vnd.svc.decision.v1+json", jsontext.Value(`{"amountUsd":1.5,"bindingHash":"b","decisionId":"asd_1","orgId":"org_1","subject":{"agentId":"agent-ü"}}`)))
+	stored := bytes.Replace(full.Record, []byte(`"agent-ü"`), []byte(`{"$committed":"`+hex.EncodeToString(sum[:])+`"}`), 1)
+	committed := must(s.SignCanonical(seal.TypeCommitted, stored))
+	receipt := must(s.Sign("application/vnd.svc.assurance-receipt.v1+json", map[string]any{"bindingHash": "b", "decisionId": "asd_1", "decisionRecordHash": full.Integrity.RecordHash, "orgId": "org_1"}))
+	payloads := []struct{ kind, stream, keyID, payload string }{
+		{"policy.activated", "policy", "", `{"policy":` + string(policy) + `,"policyHash":"` + canon.Hash(policy) + `"}`},
+		{"decision.recorded", "decision/asd_1", s.KeyID(), string(must(canon.Marshal(map[string]any{"record": jsontext.Value(stored), "integrity": full.Integrity, "sealed": map[string]any{"keyId": "k", "signature": committed.Integrity.Signature}})))},
+		{"receipt.recorded", "decision/asd_1", s.KeyID(), string(must(canon.Marshal(map[string]any{"record": receipt.Record, "integrity": receipt.Integrity})))},
+		{"member.added", "organization", "", `{"memberId":"cus_1"}`},
+		{"member.added", "organization", "", `{"memberId":"cus_2"}`},
+	}
+	var lines []bundle.Line
+	var builder tree.Builder
+	var leaves []tree.Hash
+	add := func(hash [32]byte) {
+		leaves = append(leaves, tree.Leaf(hash))
+		builder.Add(tree.Leaf(hash), func(tree.Tile) {})
+	}
+	prev := ledger.Hash(ledger.Genesis(origin, "org_1"))
+	add([32]byte{9})
+	for i, p := range payloads {
+		e := ledger.Event{Position: int64(len(leaves)) + 1, Tenant: "org_1", Sequence: int64(i) + 1, Stream: p.stream, Version: int64(i) + 1, ID: fmt.Sprint("evt_", i),
+			Type: p.kind, SchemaVersion: 1, OccurredUS: 1_795_186_800_000_000 + int64(i), Actor: "cus_1", KeyID: p.keyID,
+			Payload: []byte(p.payload), PayloadHash: sha256.Sum256([]byte(p.payload)), Prev: prev}
+		if i == 3 {
+			e.More = 1
+		}
+		if i != 4 {
+			e.IdemKey, e.ContentHash = bytes.Repeat([]byte{byte(i + 1)}, 32), bytes.Repeat([]byte{7}, 32)
+		}
+		e.Hash = e.Sum()
+		prev = e.Hash
+		lines = append(lines, bundle.NewLine(e))
+		add(e.Hash)
+		if i == 1 {
+			add([32]byte{8})
+		}
+	}
+	files["events.jsonl"] = must(bundle.Lines(lines))
+	files["openings.jsonl"] = must(bundle.Lines([]bundle.Opening{{EventID: "evt_1", Pointer: "/record/subject/agentId", Salt: hex.EncodeToString(salt), Value: `"agent-ü"`}}))
+	files["redactions.jsonl"] = []byte{}
+	files["checkpoint.txt"] = must(checkpoint.Sign(checkpoint.Checkpoint{Origin: origin, Size: builder.Size(), Root: builder.Root()}, key(2)))
+	var proofs []bundle.Proof
+	for _, l := range lines {
+		proofs = append(proofs, bundle.NewProof(bundle.Proof{Position: l.Position}, inclusion(leaves, int(l.Position)-1)))
+	}
+	files["proofs/inclusion.jsonl"] = must(bundle.Lines(proofs))
+	files["proofs/consistency.jsonl"] = []byte{}
+	sign(files, bundle.Manifest{Schema: bundle.Schema, ExportID: "exp_1", Origin: origin, Tenant: "org_1", FirstSequence: 1, Count: 5,
+		PrevBeforeFirst: ledger.Hash(ledger.Genesis(origin, "org_1")).String(), LastHash: prev.String(), CheckpointSize: builder.Size(), PriorDecisions: map[string]string{}})
+	return files
+}
+
+// inclusion is the proof by the definition in RFC 6962, section 2.1.1.
+func inclusion(leaves []tree.Hash, m int) []tree.Hash {
+	if len(leaves) == 1 {
+		return nil
+	}
+	k := 1
+	for 2*k < len(leaves) {
+		k *= 2
+	}
+	if m < k {
+		return append(inclusion(leaves[:k], m), root(leaves[k:]))
+	}
+	return append(inclusion(leaves[k:], m-k), root(leaves[:k]))
+}
+
+func root(leaves []tree.Hash) tree.Hash {
+	var b tree.Builder
+	for _, l := range leaves {
+		b.Add(l, func(tree.Tile) {})
+	}
+	return b.Root()
+}
+
+// sign makes the manifest good for the files, as an insider with the key could.
+func sign(files map[string][]byte, m bundle.Manifest) {
+	m.Files = map[string]string{}
+	for name, text := range files {
+		if name != "manifest.json" {
+			sum := sha256.Sum256(text)
+			m.Files[name] = hex.EncodeToString(sum[:])
+		}
+	}
+	envelope := must(signer().Sign(bundle.PayloadType, m))
+	files["manifest.json"] = append(must(canon.Marshal(map[string]any{"record": envelope.Record, "integrity": envelope.Integrity})), '\n')
+}
+
+func TestAGoodBundleVerifies(t *testing.T) {
+	files := draw()
+	if r := bundle.Verify(files, trusted(), nil); !r.Valid || r.Events != 5 || len(r.Gaps) != 1 {
+		t.Errorf("%+v", r)
+	}
+	if r := bundle.Verify(files, trusted(), files["checkpoint.txt"]); !r.Valid || len(r.Gaps) != 0 {
+		t.Errorf("with its own pin: %+v", r)
+	}
+	c := must(checkpoint.Parse(files["checkpoint.txt"]))
+	for reason, pin := range map[string]checkpoint.Checkpoint{
+		"pin: ROLLBACK": {Origin: origin, Size: c.Size + 1, Root: c.Root}, "pin: FORK": {Origin: origin, Size: c.Size, Root: tree.Hash{1}},
+	} {
+		if r := bundle.Verify(files, trusted(), must(checkpoint.Sign(pin, key(2)))); r.Valid || r.Reason != reason {
+			t.Errorf("%s: %+v", reason, r)
+		}
+	}
+	for _, name := range []string{"events.jsonl", "VERIFY.md", "views/report.html"} {
+		changed := maps.Clone(files)
+		changed[name] = append(bytes.Clone(files[name]), ' ')
+		if r := bundle.Verify(changed, trusted(), nil); r.Reason != name+": hash" {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+	extra := maps.Clone(files)
+	extra["note.txt"] = nil
+	if r := bundle.Verify(extra, trusted(), nil); r.Reason != "files" {
+		t.Errorf("an extra file: %+v", r)
+	}
+}
+
+// mutate changes one thing of a bundle; half of the time the insider's way, with a
+// manifest that is signed anew.
+func mutate(r *rand.Rand, files map[string][]byte) map[string][]byte {
+	files = maps.Clone(files)
+	names := slices.Sorted(maps.Keys(files))
+	weighted := []string{"manifest.json", "checkpoint.txt", "openings.jsonl", "proofs/inclusion.jsonl", "events.jsonl", "events.jsonl", "events.jsonl", "events.jsonl", names[r.IntN(len(names))]}
+	name := weighted[r.IntN(len(weighted))]
+	text := bytes.Clone(files[name])
+	switch r.IntN(8) {
+	case 0, 1: // a character
+		if len(text) > 0 {
+			text[r.IntN(len(text))] ^= byte(1 << r.IntN(7))
+		}
+	case 2: // a digit or letter, in place
+		for range 50 {
+			if len(text) == 0 {
+				break
+			}
+			at := r.IntN(len(text))
+			if text[at] >= '0' && text[at] <= '9' || text[at] >= 'a' && text[at] <= 'f' {
+				text[at] = "0123456789abcdef"[r.IntN(16)]
+				break
+			}
+		}
+	case 3: // a line removed
+		lines := bytes.SplitAfter(text, []byte("\n"))
+		at := r.IntN(len(lines))
+		text = bytes.Join(slices.Delete(lines, at, at+1), nil)
+	case 4: // two lines swapped
+		lines := bytes.SplitAfter(text, []byte("\n"))
+		i, j := r.IntN(len(lines)), r.IntN(len(lines))
+		lines[i], lines[j] = lines[j], lines[i]
+		text = bytes.Join(lines, nil)
+	case 5: // cut
+		text = text[:r.IntN(len(text)+1)]
+	case 6: // a member twice, another case, a float, a null
+		swaps := []struct{ old, new string }{{`"pos":`, `"pos":1,"pos":`}, {`"tenant":`, `"Tenant":`}, {`"more":0`, `"more":0.0`}, {`"version":1`, `"version":null`}, {`"tseq":2`, `"tseq":true`}, {`"payload":"`, `"payload":null,"x":"`}, {`\"`, `\u0022`}, {`org_1`, `org_2`}, {`"more":1`, `"more":2`}, {`"more":0`, `"more":1`}}
+		s := swaps[r.IntN(len(swaps))]
+		text = []byte(strings.Replace(string(text), s.old, s.new, 1+r.IntN(3)))
+	case 7: // a file gone, or one more
+		if r.IntN(2) == 0 {
+			delete(files, name)
+			return resign(r, files)
+		}
+		files["extra"] = []byte("x")
+		return resign(r, files)
+	}
+	files[name] = text
+	if name == "events.jsonl" && r.IntN(3) == 0 {
+		files[name] = rehash(text)
+	}
+	return resign(r, files)
+}
+
+// rehash makes the hashes of the lines that can be read good again.
+func rehash(text []byte) []byte {
+	var lines []bundle.Line
+	prev := ledger.Hash(ledger.Genesis(origin, "org_1"))
+	for line := range bytes.SplitSeq(bytes.TrimSuffix(text, []byte("\n")), []byte("\n")) {
+		var l bundle.Line
+		if canon.Decode(line, &l) != nil || l.Payload == nil {
+			return text
+		}
+		sum := sha256.Sum256([]byte(*l.Payload))
+		idem, content := []byte(nil), []byte(nil)
+		if l.IdemKey != nil && l.ContentHash != nil {
+			idem, _ = hex.DecodeString(*l.IdemKey)
+			content, _ = hex.DecodeString(*l.ContentHash)
+		}
+		e := ledger.Event{Position: l.Position, Tenant: l.Tenant, Sequence: int64(len(lines)) + 1, Stream: l.Stream, Version: l.Version, ID: l.ID, Type: l.Type,
+			SchemaVersion: l.SchemaVersion, More: l.More, OccurredUS: l.OccurredUS, Actor: l.Actor, KeyID: l.KeyID, IdemKey: idem, ContentHash: content,
+			Payload: []byte(*l.Payload), PayloadHash: sum, Prev: prev}
+		e.Hash = e.Sum()
+		prev = e.Hash
+		lines = append(lines, bundle.NewLine(e))
+	}
+	again, err := bundle.Lines(lines)
+	if err != nil {
+		return text
+	}
+	return again
+}
+
+func resign(r *rand.Rand, files map[string][]byte) map[string][]byte {
+	if r.IntN(4) == 0 {
+		return files
+	}
+	var envelope struct{ Record bundle.Manifest }
+	if json.Unmarshal(files["manifest.json"], &envelope) != nil {
+		return files
+	}
+	m := envelope.Record
+	lines := bytes.Split(bytes.TrimSuffix(files["events.jsonl"], []byte("\n")), []byte("\n"))
+	if r.IntN(2) == 0 { // the count and the last hash, too
+		var last bundle.Line
+		if json.Unmarshal(lines[len(lines)-1], &last) == nil {
+			m.Count, m.LastHash = int64(len(lines)), last.Hash
+		}
+	}
+	sign(files, m)
+	return files
+}
+
+// driver runs verify.py on every folder below one, in one process.
+const driver = `
+import json, os, sys
+sys.path.insert(0, sys.argv[1])
+import verify
+keys = verify.read_keys(open(os.path.join(sys.argv[1], "jwks.json"), "rb").read())
+base = sys.argv[2]
+for name in sorted(os.listdir(base), key=int):
+    try:
+        result = verify.verdict(os.path.join(base, name), keys)[:2]
+    except Exception as e:
+        result = ("crash", type(e).__name__ + " " + str(e))
+    print(json.dumps([int(name)] + list(result)))
+`
+
+// Two verifiers in two languages give the same verdict and the same first reason,
+// for every bundle that a generator makes. MUTATED_BUNDLES says how many.
+func TestBothVerifiersAgree(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("there is no Python here; .ci/bundle/run has one")
+	}
+	count := 60
+	if n, err := strconv.Atoi(os.Getenv("MUTATED_BUNDLES")); err == nil {
+		count = n
+	}
+	seed := rand.Uint64()
+	if n, err := strconv.ParseUint(os.Getenv("SEED"), 10, 64); err == nil {
+		seed = n
+	}
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	tool, base := t.TempDir(), t.TempDir()
+	for name, text := range map[string][]byte{"verify.py": bundle.VerifierPy, "jwks.json": jwks(), "driver.py": []byte(driver)} {
+		if err := os.WriteFile(filepath.Join(tool, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	good := draw()
+	var results []bundle.Result
+	for i := range count {
+		files := good
+		if i > 0 {
+			files = mutate(r, good)
+		}
+		for name, text := range files {
+			path := filepath.Join(base, strconv.Itoa(i), filepath.FromSlash(name))
+			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		results = append(results, bundle.Verify(files, trusted(), nil))
+	}
+	command := exec.CommandContext(t.Context(), python, filepath.Join(tool, "driver.py"), tool, base)
+	command.Stderr = os.Stderr
+	out, err := command.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	reasons, valid := map[string]int{}, 0
+	lines := bytes.Split(bytes.TrimSpace(out), []byte("\n"))
+	if len(lines) != count {
+		t.Fatalf("%d answers", len(lines))
+	}
+	for i, line := range lines {
+		var theirs []any
+		if err := json.Unmarshal(line, &theirs); err != nil {
+			t.Fatal(err)
+		}
+		ours := []any{float64(i), map[bool]string{true: "valid", false: "invalid"}[results[i].Valid], results[i].Reason}
+		if fmt.Sprint(theirs) != fmt.Sprint(ours) {
+			t.Errorf("bundle %d: Go says %v, Python %v", i, ours, theirs)
+		}
+		if results[i].Valid {
+			valid++
+		}
+		_, what, _ := strings.Cut(results[i].Reason, ": ")
+		reasons[what]++
+	}
+	t.Logf("%d bundles, %d of them valid, reasons %v", count, valid, reasons)
+	if !results[0].Valid {
+		t.Errorf("the good one: %+v", results[0])
+	}
+}

@@ -1,0 +1,531 @@
+package bundle
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/ledger/tree"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// Key is a public key that a verifier holds.
+type Key struct {
+	Purpose string // "record" or "checkpoint"
+	Public  ed25519.PublicKey
+	From    int64 // position of its activation; 0: not known
+	To      int64 // of its retirement; 0: active
+}
+
+// Result is what a verification found.
+type Result struct {
+	Valid  bool     `json:"valid"`
+	Reason string   `json:"reason"` // the first thing that is false; empty if nothing is
+	Gaps   []string `json:"gaps"`   // what is not proven
+	Events int64    `json:"events"`
+	Tenant string   `json:"tenant"`
+	Size   int64    `json:"checkpointSize"`
+}
+
+// reason is a check that failed.
+type reason string
+
+// Error is the reason.
+func (r reason) Error() string { return string(r) }
+
+// falsef makes a reason.
+func falsef(format string, args ...any) error { return reason(fmt.Sprintf(format, args...)) }
+
+// verifier is one verification; it makes the checks of verify.py, in its order.
+type verifier struct {
+	files  map[string][]byte
+	keys   map[string]Key
+	pin    []byte
+	m      Manifest
+	head   *checkpoint.Checkpoint // nil: none covers the events
+	byID   map[string]Line
+	at     map[int64]string // hash by position
+	result Result
+}
+
+// Verify checks a bundle, given as its files by name, with keys by id that the
+// verifier holds and, if there is one, the note that was kept from before.
+func Verify(files map[string][]byte, keys map[string]Key, pin []byte) Result {
+	v := &verifier{files: files, keys: keys, pin: pin, byID: map[string]Line{}, at: map[int64]string{}, result: Result{Gaps: []string{}}}
+	for _, check := range []func() error{v.manifest, v.note, v.events, v.inclusion, v.openings, v.policies, v.pinned} {
+		if err := check(); err != nil {
+			v.result.Reason = err.Error()
+			return v.result
+		}
+	}
+	v.result.Valid = true
+	return v.result
+}
+
+func (v *verifier) gap(format string, args ...any) {
+	v.result.Gaps = append(v.result.Gaps, fmt.Sprintf(format, args...))
+}
+
+// recordKey finds a key for records that is valid at a position, 0 for any.
+func (v *verifier) recordKey(id string, position int64) ed25519.PublicKey {
+	key, known := v.keys[id]
+	if !known || key.Purpose != ledger.PurposeRecord || position > 0 && (position < key.From || key.To > 0 && position >= key.To) {
+		return nil
+	}
+	return key.Public
+}
+
+func isHex(text string) bool {
+	octets, err := hex.DecodeString(text)
+	return err == nil && len(octets) == 32 && hex.EncodeToString(octets) == text
+}
+
+// isCanonical says whether a text is the canonical form of something whose numbers
+// are integers, as everything of a bundle is.
+func isCanonical(text []byte) bool {
+	canonical, err := canon.Canonical(text)
+	return err == nil && bytes.Equal(canonical, text)
+}
+
+func (v *verifier) manifest() error {
+	const name = "manifest.json"
+	text, ok := bytes.CutSuffix(v.files[name], []byte("\n"))
+	members, err := canon.Members(text)
+	if !ok || !isCanonical(text) || err != nil || !isObject(members["record"]) || !isObject(members["integrity"]) {
+		return falsef("%s: form", name)
+	}
+	record, err := canon.Members(members["record"])
+	if err != nil || !manifestKinds(record) || json.Unmarshal(members["record"], &v.m) != nil || v.m.Schema != Schema {
+		return falsef("%s: record", name)
+	}
+	for other := range v.files {
+		if _, named := v.m.Files[other]; !named && other != name {
+			return falsef("files")
+		}
+	}
+	for _, other := range slices.Sorted(maps.Keys(v.m.Files)) {
+		if _, here := v.files[other]; !here {
+			return falsef("files")
+		}
+	}
+	for _, other := range slices.Sorted(maps.Keys(v.m.Files)) {
+		if sum := sha256.Sum256(v.files[other]); hex.EncodeToString(sum[:]) != v.m.Files[other] {
+			return falsef("%s: hash", other)
+		}
+	}
+	i := integrityOf(members["integrity"])
+	key := v.recordKey(i.KeyID, 0)
+	switch {
+	case i.RecordHash != canon.Hash(members["record"]):
+		return falsef("%s: recordHash", name)
+	case i.Canonicalization != canon.Name || i.HashAlgorithm != "sha256" || i.SignatureAlgorithm != "Ed25519":
+		return falsef("%s: algorithms", name)
+	case i.PayloadType != PayloadType:
+		return falsef("%s: type", name)
+	case key == nil:
+		return falsef("%s: key", name)
+	case !seal.Signed(key, i.PayloadType, members["record"], i.Signature):
+		return falsef("%s: signature", name)
+	}
+	v.result.Tenant, v.result.Events, v.result.Size = v.m.Tenant, v.m.Count, v.m.CheckpointSize
+	return nil
+}
+
+func isObject(text jsontext.Value) bool { return len(text) > 0 && text[0] == '{' }
+
+// integrityOf reads the members that are strings; one of another type is empty.
+func integrityOf(text jsontext.Value) (i seal.Integrity) {
+	members, _ := canon.Members(text) // a value that is no object has none
+	into := map[string]*string{"canonicalization": &i.Canonicalization, "hashAlgorithm": &i.HashAlgorithm, "recordHash": &i.RecordHash,
+		"payloadType": &i.PayloadType, "signatureAlgorithm": &i.SignatureAlgorithm, "keyId": &i.KeyID, "signature": &i.Signature}
+	for name, field := range into {
+		_ = json.Unmarshal(members[name], field)
+	}
+	return i
+}
+
+// manifestKinds checks the types of the members that the verifier rests on.
+func manifestKinds(record map[string]jsontext.Value) bool {
+	for name, kind := range map[string]byte{"schema": '"', "origin": '"', "tenant": '"', "firstSequence": '0', "count": '0', "prevBeforeFirst": '"',
+		"lastHash": '"', "checkpointSize": '0', "priorDecisions": '{', "files": '{'} {
+		value := record[name]
+		if len(value) == 0 || kind == '0' && (value[0] < '0' || value[0] > '9' || bytes.ContainsAny(value, ".eE")) || kind != '0' && value[0] != kind {
+			return false
+		}
+		if kind != '{' {
+			continue
+		}
+		members, err := canon.Members(value)
+		for _, member := range members {
+			if member[0] != '"' {
+				return false
+			}
+		}
+		if err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+func (v *verifier) openNote(text []byte) (*checkpoint.Checkpoint, bool) {
+	var keys []ed25519.PublicKey
+	for _, key := range v.keys {
+		if key.Purpose == ledger.PurposeCheckpoint {
+			keys = append(keys, key.Public)
+		}
+	}
+	c, err := checkpoint.Open(text, v.m.Origin, keys...)
+	return &c, err == nil
+}
+
+func (v *verifier) note() error {
+	if v.m.CheckpointSize == 0 {
+		v.gap("that the events are in the published tree (no checkpoint covers them)")
+		return nil
+	}
+	head, ok := v.openNote(v.files["checkpoint.txt"])
+	switch {
+	case !ok:
+		return falsef("checkpoint.txt: note")
+	case head.Size != v.m.CheckpointSize:
+		return falsef("checkpoint.txt: size")
+	}
+	v.head = head
+	return nil
+}
+
+// lines of a file, each of which ends in a line feed.
+func (v *verifier) lines(name string) ([][]byte, error) {
+	text := v.files[name]
+	if len(text) == 0 {
+		return nil, nil
+	}
+	if !bytes.HasSuffix(text, []byte("\n")) {
+		return nil, falsef("%s: end", name)
+	}
+	return bytes.Split(text[:len(text)-1], []byte("\n")), nil
+}
+
+type bound struct{ recordHash, bindingHash string }
+
+func (v *verifier) events() error {
+	const name = "events.jsonl"
+	lines, err := v.lines(name)
+	if err != nil {
+		return err
+	}
+	decisions := map[string]bound{}
+	prev, more, occurred, withheld := v.m.PrevBeforeFirst, 0, int64(0), 0
+	for n, text := range lines {
+		bad := func(what string) error { return falsef("%s line %d: %s", name, n+1, what) }
+		l, e, ok := readLine(text)
+		keyed := l.IdemKey != nil
+		switch {
+		case !ok:
+			return bad("form")
+		case l.Tenant != v.m.Tenant:
+			return bad("tenant")
+		case l.Sequence != v.m.FirstSequence+int64(n):
+			return bad("tseq")
+		case l.Prev != prev:
+			return bad("prev")
+		case l.Payload != nil && e.PayloadHash != sha256.Sum256(e.Payload):
+			return bad("payload_hash")
+		case e.Sum() != e.Hash:
+			return bad("hash")
+		case l.OccurredUS < occurred:
+			return bad("occurred_us")
+		case n > 0 && keyed != (more == 0):
+			return bad("idem_key")
+		case n > 0 && more > 0 && l.More != more-1:
+			return bad("more")
+		}
+		prev, more, occurred = l.Hash, l.More, l.OccurredUS
+		v.byID[l.ID], v.at[l.Position] = l, l.Hash
+		if l.Payload == nil {
+			withheld++
+			continue
+		}
+		if what := v.record(l, decisions); what != "" {
+			return bad(what)
+		}
+	}
+	switch {
+	case more > 0:
+		return falsef("%s: more", name)
+	case int64(len(lines)) != v.m.Count:
+		return falsef("%s: count", name)
+	case prev != v.m.LastHash:
+		return falsef("%s: lastHash", name)
+	}
+	if withheld > 0 {
+		v.gap("the payloads of %d events, which the filters withheld", withheld)
+	}
+	return nil
+}
+
+// readLine reads a line that is exactly what NewLine writes.
+func readLine(text []byte) (l Line, e ledger.Event, ok bool) {
+	if !isCanonical(text) || json.Unmarshal(text, &l) != nil {
+		return l, e, false
+	}
+	again, err := canon.Marshal(l)
+	if err != nil || !bytes.Equal(again, text) || min(l.Position, l.Sequence, l.Version, l.OccurredUS) < 0 || min(int(l.P), l.SchemaVersion, l.More) < 0 {
+		return l, e, false
+	}
+	e, ok = l.event()
+	return l, e, ok
+}
+
+// said is what the verifier reads of a record.
+type said struct {
+	OrgID              any `json:"orgId"`
+	DecisionID         any `json:"decisionId"`
+	BindingHash        any `json:"bindingHash"`
+	DecisionRecordHash any `json:"decisionRecordHash"`
+}
+
+// record checks the signed record in a payload, if there is one, and says what is
+// false about it.
+func (v *verifier) record(l Line, decisions map[string]bound) string {
+	members, err := canon.Members([]byte(*l.Payload))
+	if err != nil {
+		return "payload"
+	}
+	if l.Tenant == ledger.ServiceTenant && l.Stream == ledger.SigningKeyStream {
+		return "" // keys come from outside
+	}
+	record := members["record"]
+	if members["integrity"] == nil || record == nil {
+		return ""
+	}
+	var r said
+	if !isObject(record) || !isObject(members["integrity"]) || json.Unmarshal(record, &r) != nil {
+		return "payload"
+	}
+	i := integrityOf(members["integrity"])
+	if i.KeyID != l.KeyID {
+		return "key_id"
+	}
+	key := v.recordKey(l.KeyID, l.Position)
+	if key == nil {
+		return "key"
+	}
+	var sealed struct {
+		Signature string `json:"signature"`
+	}
+	if members["sealed"] != nil {
+		_ = json.Unmarshal(members["sealed"], &sealed)
+	}
+	good := false
+	if sealed.Signature != "" {
+		good = seal.Signed(key, seal.TypeCommitted, record, sealed.Signature)
+	} else {
+		good = canon.Hash(record) == i.RecordHash && seal.Signed(key, i.PayloadType, record, i.Signature)
+	}
+	switch {
+	case !good:
+		return "signature"
+	case r.OrgID != nil && r.OrgID != l.Tenant:
+		return "orgId"
+	}
+	decisionID, _ := r.DecisionID.(string)
+	switch l.Type {
+	case events.TypeDecisionRecorded:
+		binding, _ := r.BindingHash.(string)
+		decisions[decisionID] = bound{i.RecordHash, binding}
+	case events.TypeReceiptRecorded, events.TypeApprovalRecorded:
+		binding, _ := r.BindingHash.(string)
+		hash, _ := r.DecisionRecordHash.(string)
+		if known, here := decisions[decisionID]; here && known != (bound{hash, binding}) || !here && (hash == "" || v.m.PriorDecisions[decisionID] != hash) {
+			return "decision"
+		}
+	}
+	return ""
+}
+
+// proofLine reads a line of a file of proofs.
+func proofLine(text []byte, field string) (number int64, proof []tree.Hash, ok bool) {
+	members, err := canon.Members(text)
+	var p Proof
+	if !isCanonical(text) || err != nil || len(members) != 2 || members[field] == nil || members["hashes"] == nil || json.Unmarshal(text, &p) != nil {
+		return 0, nil, false
+	}
+	if kind := members[field][0]; kind < '0' && kind != '-' || kind > '9' || members["hashes"][0] != '[' {
+		return 0, nil, false
+	}
+	for _, h := range p.Hashes {
+		octets, err := hex.DecodeString(h)
+		if err != nil || !isHex(h) {
+			return 0, nil, false
+		}
+		proof = append(proof, tree.Hash(octets))
+	}
+	return cmp.Or(p.Position, p.From), proof, true
+}
+
+func (v *verifier) inclusion() error {
+	const name = "proofs/inclusion.jsonl"
+	if v.head == nil {
+		return nil
+	}
+	lines, err := v.lines(name)
+	if err != nil {
+		return err
+	}
+	seen := map[int64]bool{}
+	for n, text := range lines {
+		position, proof, ok := proofLine(text, "pos")
+		hash, here := v.at[position]
+		switch {
+		case !ok:
+			return falsef("%s line %d: form", name, n+1)
+		case !here || position < 1 || position > v.head.Size:
+			return falsef("%s line %d: pos", name, n+1)
+		}
+		octets, _ := hex.DecodeString(hash) // it was read as a hash before
+		if tree.CheckInclusion(proof, v.head.Size, v.head.Root, position, tree.Leaf([32]byte(octets))) != nil {
+			return falsef("%s line %d: proof", name, n+1)
+		}
+		seen[position] = true
+	}
+	positions := slices.Sorted(maps.Keys(v.at))
+	if len(positions) > allProofs {
+		positions = []int64{positions[0], positions[len(positions)-1]}
+	}
+	for _, position := range positions {
+		if !seen[position] {
+			return falsef("%s: missing", name)
+		}
+	}
+	return nil
+}
+
+// allProofs events of a bundle are each proven; of a longer one, first and last.
+const allProofs = 10_000
+
+func (v *verifier) openings() error {
+	const name = "openings.jsonl"
+	lines, err := v.lines(name)
+	if err != nil {
+		return err
+	}
+	opened := map[string]string{}
+	for n, text := range lines {
+		bad := func(what string) error { return falsef("%s line %d: %s", name, n+1, what) }
+		var o Opening
+		members, err := canon.Members(text)
+		if !isCanonical(text) || err != nil || len(members) != 4 || json.Unmarshal(text, &o) != nil || !isHex(o.Salt) {
+			return bad("form")
+		}
+		if again, err := canon.Marshal(o); err != nil || !bytes.Equal(again, text) {
+			return bad("form")
+		}
+		l, here := v.byID[o.EventID]
+		if !here || l.Payload == nil {
+			return bad("event")
+		}
+		salt, _ := hex.DecodeString(o.Salt) // checked above
+		sum := sha256.Sum256(slices.Concat([]byte("svc-commitment-v1\n"), salt, []byte(o.Value)))
+		mark := `{"$committed":"` + hex.EncodeToString(sum[:]) + `"}`
+		payload, before := opened[o.EventID]
+		if !before {
+			payload = *l.Payload
+		}
+		if !strings.Contains(payload, mark) {
+			return bad("commitment")
+		}
+		opened[o.EventID] = strings.Replace(payload, mark, o.Value, 1)
+	}
+	for _, id := range slices.Sorted(maps.Keys(opened)) {
+		if what := v.reopened(v.byID[id], opened[id]); what != "" {
+			return falsef("%s %s: %s", name, id, what)
+		}
+	}
+	redacted, err := v.lines("redactions.jsonl")
+	if len(redacted) > 0 {
+		v.gap("the personal members of %d events (erased, or not shown)", len(redacted))
+	}
+	return err
+}
+
+// reopened checks a record with every personal member put back.
+func (v *verifier) reopened(l Line, payload string) string {
+	members, err := canon.Members([]byte(payload))
+	if err != nil {
+		return "payload"
+	}
+	record := members["record"]
+	if record == nil || members["integrity"] == nil || bytes.Contains(record, []byte(`{"$committed":`)) {
+		return ""
+	}
+	i := integrityOf(members["integrity"])
+	if canon.Hash(record) != i.RecordHash {
+		return "recordHash"
+	}
+	if key := v.recordKey(l.KeyID, l.Position); key == nil || !seal.Signed(key, i.PayloadType, record, i.Signature) {
+		return "signature"
+	}
+	return ""
+}
+
+func (v *verifier) policies() error {
+	for _, name := range slices.Sorted(maps.Keys(v.files)) {
+		if sum := sha256.Sum256(v.files[name]); strings.HasPrefix(name, "policies/") && name != "policies/"+hex.EncodeToString(sum[:])+".json" {
+			return falsef("%s: name", name)
+		}
+	}
+	return nil
+}
+
+func (v *verifier) pinned() error {
+	if v.pin == nil {
+		v.gap("that history was not replaced before you first saw it (no --pin given)")
+		return nil
+	}
+	pin, ok := v.openNote(v.pin)
+	switch {
+	case !ok:
+		return falsef("pin: note")
+	case v.head == nil || pin.Size > v.head.Size:
+		return falsef("pin: ROLLBACK")
+	case pin.Size == v.head.Size && pin.Root != v.head.Root:
+		return falsef("pin: FORK")
+	case pin.Size == v.head.Size:
+		return nil
+	}
+	const name = "proofs/consistency.jsonl"
+	lines, err := v.lines(name)
+	if err != nil {
+		return err
+	}
+	for n, text := range lines {
+		size, proof, ok := proofLine(text, "from")
+		if !ok {
+			return falsef("%s line %d: form", name, n+1)
+		}
+		if size != pin.Size {
+			continue
+		}
+		if tree.CheckConsistency(proof, v.head.Size, v.head.Root, pin.Size, pin.Root) != nil {
+			return falsef("pin: FORK")
+		}
+		return nil
+	}
+	v.gap("that this bundle continues your pin of %d events: compare with /api/ledger/consistency?from=%d&to=%d of the service", pin.Size, pin.Size, v.head.Size)
+	return nil
+}

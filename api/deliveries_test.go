@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -21,7 +22,10 @@ import (
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/api/webhook"
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/projections"
 )
 
@@ -301,4 +305,35 @@ func TestWebhookOperations(t *testing.T) {
 		t.Errorf("remove: %d %s", got.status, got.body)
 	}
 	ada.get(path+"/deliveries").want(t, 404, "webhook not found")
+}
+
+// Whoever wants checkpoints gets a signed note that covers what has happened: kept
+// where the service cannot reach it, it shows a history that was put back.
+func TestWebhooksTellOfCheckpoints(t *testing.T) {
+	s, views := telling(t, ledgertest.New(t))
+	signer, err := seal.NewSigner(bytes.Repeat([]byte{8}, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, r := newTenant(t, s, "team", "ada@example.com"), newReceiver(t)
+	created := n.webhook(t, r, "checkpoints")
+	d := n.decide(t, decisionBody("k1", weather)).decision(t)
+	n.decide(t, decisionBody("k2", weather)).want(t, 201, "")
+	if waiting := deliveriesOf(t, n, views, created.WebhookID, "due"); len(waiting) != 1 {
+		t.Errorf("%d messages wait, want one for all that has happened", len(waiting))
+	}
+	err = s.app.Ledger.KeepCheckpoints(t.Context(), ledger.Checkpoints{Signer: signer, Folder: checkpoint.Folder{Path: t.TempDir()}}, func() string { return s.app.NewID("evt_") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for len(r.got) == 0 { // a checkpoint covers it soon
+		dueNow(t, s)
+	}
+	h := r.next(t)
+	data, _ := h.event.Data.(map[string]any)
+	note, _ := data["note"].(string)
+	size, _ := data["size"].(float64)
+	if h.event.Type != "countersign.checkpoint.signed" || !strings.HasPrefix(note, ledgertest.Origin+"/0\n") || int64(size) < d.Ledger.Position || h.event.Position != fmt.Sprint(int64(size)) {
+		t.Errorf("checkpoint: %s", h.body)
+	}
 }

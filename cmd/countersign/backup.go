@@ -253,9 +253,13 @@ func (c *restoreCmd) openKeys() (io.Reader, error) {
 }
 
 // restore copies into the database of the settings, and key files into its data
-// folder. A key that is there stays: the one of another ledger must not be lost.
+// folder. One that holds keys is refused first: those of another ledger must not be
+// lost.
 func (c *restoreCmd) restore(ctx context.Context, keys io.Reader) error {
 	url := c.DatabaseURL
+	if there, err := c.keyFiles(); err != nil || keys != nil && len(there) > 0 {
+		return errors.Join(err, fmt.Errorf("the data folder %s holds keys already: restore into an empty one", c.dir()))
+	}
 	if c.private() {
 		server, err := startPrivate(ctx, &c.data, slog.New(slog.DiscardHandler), func(string, ...any) {})
 		if err != nil {

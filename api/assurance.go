@@ -70,11 +70,11 @@ var decide = &operation{
 		if c.idempotencyKey != "" && c.idempotencyKey != request.IdempotencyKey {
 			return reply{}, policy.Refuse("inconsistent_input", "/idempotencyKey", "idempotencyKey and the Idempotency-Key header differ")
 		}
-		recorded, err := s.app.Decide(c.request.Context(), c.principal, request)
-		if recorded.Decision == assurance.NeedsReview {
-			s.reviews.tell(c.principal, recorded.Envelope)
+		decided, err := s.app.Decide(c.request.Context(), c.principal, request)
+		if decided.Decision == assurance.NeedsReview {
+			s.reviews.tell(c.principal, decided.Envelope)
 		}
-		return signed(recorded, err)
+		return signed(recorded(s.metrics.decisions, "decision", decided, err))
 	},
 }
 
@@ -115,7 +115,8 @@ var bindReceipt = &operation{
 		if err != nil {
 			return reply{}, err
 		}
-		return signed(s.app.BindReceipt(c.request.Context(), c.principal, request))
+		bound, err := s.app.BindReceipt(c.request.Context(), c.principal, request)
+		return signed(recorded(s.metrics.receipts, "conformance", bound, err))
 	},
 }
 
@@ -130,7 +131,8 @@ var approve = &operation{
 		if err != nil {
 			return reply{}, err
 		}
-		return signed(s.app.Approve(c.request.Context(), c.principal, c.vars["decisionId"], in))
+		said, err := s.app.Approve(c.request.Context(), c.principal, c.vars["decisionId"], in)
+		return signed(recorded(s.metrics.approvals, "verdict", said, err))
 	},
 }
 

@@ -42,8 +42,15 @@ func (s *site) openWindow(t *testing.T) *window {
 		fmt.Fprintln(os.Stderr, "SKIPPED, NO BROWSER: the walks through the pages need chromium (apt-get install chromium)")
 		t.SkipNow()
 	}
+	profile, err := os.MkdirTemp("", "walk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The browser's children write for a moment after it has ended: t.TempDir would
+	// fail the test for it.
+	t.Cleanup(func() { _ = os.RemoveAll(profile) })
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox,
-		chromedp.Flag("disable-dev-shm-usage", true), chromedp.UserDataDir(t.TempDir()), chromedp.WSURLReadTimeout(time.Minute),
+		chromedp.Flag("disable-dev-shm-usage", true), chromedp.UserDataDir(profile), chromedp.WSURLReadTimeout(time.Minute),
 		chromedp.CombinedOutput(io.Discard))
 	ctx, end := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(end)
@@ -89,7 +96,7 @@ func (w *window) see(text string) {
 	w.t.Helper()
 	var shown string
 	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); {
-		w.do(chromedp.WaitReady("body", chromedp.ByQuery), chromedp.Evaluate(`document.body.innerText`, &shown))
+		w.do(chromedp.WaitReady("body", chromedp.ByQuery), chromedp.Evaluate(`document.body ? document.body.innerText : ""`, &shown))
 		if strings.Contains(shown, text) {
 			return
 		}

@@ -1,9 +1,178 @@
 package api
 
+import (
+	"github.com/countersign/countersign/policy/attest"
+	"github.com/countersign/countersign/policy/bond"
+	"github.com/countersign/countersign/policy/cashflow"
+	"github.com/countersign/countersign/policy/dealanalyzer"
+	"github.com/countersign/countersign/policy/emailcheck"
+	"github.com/countersign/countersign/policy/investmentevidence"
+	"github.com/countersign/countersign/policy/mcprisk"
+	"github.com/countersign/countersign/policy/options"
+	"github.com/countersign/countersign/policy/paymentpolicy"
+	"github.com/countersign/countersign/policy/portfoliorisk"
+	"github.com/countersign/countersign/policy/spendassurance"
+	"github.com/countersign/countersign/policy/waterfall"
+)
+
+// What struct tags cannot say: which members need or exclude each other. Published
+// in the schema of a request, beside what the tags make; the service itself refuses
+// such a body with the code and the place of the member, which a schema could not.
+// TestConditionsAreThoseOfTheService holds both to the same verdict.
+
+// conditions are those of requests, by operation.
+func conditions() map[string][]any {
+	return map[string][]any{
+		bond.Service.Operation:               bondConditions(),
+		options.Service.Operation:            optionConditions(),
+		waterfall.Service.Operation:          waterfallConditions(),
+		cashflow.Service.Operation:           cashflowConditions(),
+		portfoliorisk.Service.Operation:      portfolioConditions(),
+		dealanalyzer.Service.Operation:       {within("terminal", terminalConditions("method", "growthRate", "exitMultiple", "metric")...)},
+		investmentevidence.Service.Operation: {anyGiven("cashFlow", "portfolio"), within("cashFlow", cashflowConditions()...), within("portfolio", portfolioConditions()...)},
+		attest.Service.Operation:             intentConditions(),
+		decide.id:                            intentConditions(),
+	}
+}
+
+// given is a schema of objects that have a member; null is as good as absent.
+func given(name string) object {
+	return object{"required": []any{name}, "properties": object{name: object{"not": object{"type": "null"}}}}
+}
+
+// filled is a schema of objects that have a list with something in it.
+func filled(name string) object {
+	return object{"required": []any{name}, "properties": object{name: object{"type": "array", "minItems": 1}}}
+}
+
+// is is a schema of objects whose member has a value.
+func is(name string, value any) object {
+	return object{"required": []any{name}, "properties": object{name: object{"const": value}}}
+}
+
+func allOf(schemas ...any) object      { return object{"allOf": schemas} }
+func anyOfThese(schemas ...any) object { return object{"anyOf": schemas} }
+func not(schema object) object         { return object{"not": schema} }
+func when(this, then object) object    { return object{"if": this, "then": then} }
+
+func eachGiven(names ...string) (list []any) {
+	for _, name := range names {
+		list = append(list, given(name))
+	}
+	return list
+}
+
+func allGiven(names ...string) object { return allOf(eachGiven(names...)...) }
+func anyGiven(names ...string) object { return anyOfThese(eachGiven(names...)...) }
+func noneGiven(names ...string) object {
+	return not(anyGiven(names...))
+}
+
+// within says conditions of a member that is an object.
+func within(name string, rules ...any) object {
+	return object{"properties": object{name: when(object{"type": "object"}, allOf(rules...))}}
+}
+
+func bondConditions() []any {
+	lists := []any{filled("couponSteps"), filled("amortization"), filled("callSchedule")}
+	loan := allOf(allGiven("annualRate", "termMonths"), not(is("mode", "bond")), not(anyOfThese(lists...)),
+		noneGiven("faceValue", "couponRate", "frequency", "settlementDate", "maturityDate", "yearsToMaturity", "dayCount", "redemption",
+			"yieldToMaturity", "cleanPrice", "dirtyPrice"))
+	dated := allGiven("settlementDate", "maturityDate")
+	undated := allOf(noneGiven("settlementDate", "maturityDate", "dayCount"), not(anyOfThese(lists...)))
+	bond := allOf(given("couponRate"), not(is("mode", "loan")),
+		object{"oneOf": eachGiven("yieldToMaturity", "cleanPrice", "dirtyPrice")},
+		noneGiven("annualRate", "termMonths", "startDate", "balloonAmount", "interestOnlyMonths", "extraMonthlyPayment", "upfrontFees", "includeSchedule"),
+		not(allOf(given("redemption"), filled("amortization"))),
+		object{"if": given("yearsToMaturity"), "then": undated, "else": dated})
+	return []any{object{"if": given("principal"), "then": loan, "else": bond}}
+}
+
+func optionConditions() []any {
+	return []any{
+		anyGiven("marketPrice", "volatility"),
+		when(given("marketPrice"), not(is("exerciseStyle", "american"))),
+		object{"if": given("timeToExpiryYears"), "then": noneGiven("valuationDate", "expiryDate"), "else": allGiven("valuationDate", "expiryDate")},
+	}
+}
+
+func waterfallConditions() []any {
+	simple := []string{"contributedCapital", "distributableAmount", "holdingPeriodYears"}
+	return []any{
+		object{"if": given("events"),
+			"then": allOf(noneGiven(simple...), not(anyOfThese(is("compounding", "quarterly"), is("compounding", "monthly")))),
+			"else": allOf(allGiven(simple...), not(is("style", "american")))},
+		object{"if": given("hurdles"), "then": noneGiven("preferredReturnRate", "carryRate", "catchUpRate"), "else": given("preferredReturnRate")},
+		when(is("style", "american"), object{"properties": object{"events": object{"items": given("dealId")}}}),
+	}
+}
+
+func cashflowConditions() []any {
+	dated := object{"required": []any{"cashFlows"}, "properties": object{"cashFlows": object{"type": "array", "minItems": 1, "items": object{"type": "object"}}}}
+	flow := object{"type": "object", "properties": object{
+		"date":   object{"type": "string", "format": "date"},
+		"amount": object{"type": "number"},
+	}, "required": []any{"date", "amount"}, "additionalProperties": false}
+	return []any{
+		anyGiven("cashFlows", "dcf"),
+		object{"properties": object{"cashFlows": anyOfThese(object{"type": "null"},
+			object{"type": "array", "items": object{"type": "number"}}, object{"type": "array", "items": flow})}},
+		when(given("financeRate"), given("reinvestRate")), when(given("reinvestRate"), given("financeRate")),
+		when(dated, noneGiven("periodsPerYear", "financeRate")),
+		within("dcf", terminalConditions("terminalMethod", "terminalGrowthRate", "exitMultiple", "terminalMetric")...),
+	}
+}
+
+// terminalConditions are what a terminal value needs, by its method.
+func terminalConditions(method, growth, multiple, metric string) []any {
+	return []any{when(is(method, "gordon"), given(growth)), when(is(method, "exitMultiple"), allGiven(multiple, metric))}
+}
+
+func portfolioConditions() []any {
+	items := func(schema object) object { return object{"properties": object{"positions": object{"items": schema}}} }
+	return []any{
+		anyOfThese(items(allOf(given("weight"), noneGiven("marketValue"))), items(allOf(given("marketValue"), noneGiven("weight")))),
+		anyOfThese(items(given("returns")), items(noneGiven("returns"))),
+		when(given("portfolioReturns"), items(noneGiven("returns"))),
+	}
+}
+
+func intentConditions() []any {
+	payment := []string{"resourceUrl", "method", "scheme", "network", "asset", "payTo", "amountUnits", "amountUsd", "facilitatorUrl",
+		"paymentIdentifier", "paymentPayloadResource", "paymentPayloadMethod"}
+	tool := []string{"serverId", "serverUrl", "toolName", "toolArguments", "toolArgumentsHash", "declaredRisk"}
+	intent := func(required, foreign []string) object {
+		return within("intent", allGiven(required...), noneGiven(foreign...))
+	}
+	return []any{
+		when(is("protocol", "x402"), intent(payment[:2], tool)),
+		when(is("protocol", "mcp"), intent([]string{"serverId", "toolName"}, payment)),
+	}
+}
+
 // reasons are the codes with which an operation refuses a body that has the
 // published shape: what JSON Schema cannot say. The description of the operation
 // names them.
-func (op *operation) reasons() []string { return refusals[op.id] }
+func (op *operation) reasons() []string { return refusals()[op.id] }
 
 // refusals are those codes, by operation.
-var refusals = map[string][]string{}
+func refusals() map[string][]string {
+	const dates, sums = "inconsistent_input", "out_of_range"
+	deal := []string{"growth_not_below_discount_rate", "catch_up_not_above_carry", dates, sums, "no_cash_flows"}
+	flows := []string{"no_cash_flows", "growth_not_below_discount_rate", dates, sums}
+	positions := []string{"weights_do_not_sum_to_one", "returns_incomplete", dates, sums}
+	return map[string][]string{
+		bond.Service.Operation:               {"yield_not_found", "invalid_date", dates, sums},
+		options.Service.Operation:            {"price_outside_no_arbitrage_bounds", dates, sums},
+		waterfall.Service.Operation:          {"catch_up_not_above_carry", "too_many_items", dates, sums},
+		cashflow.Service.Operation:           flows,
+		portfoliorisk.Service.Operation:      positions,
+		dealanalyzer.Service.Operation:       deal,
+		investmentevidence.Service.Operation: append(append([]string{}, flows...), positions...),
+		attest.Service.Operation:             {"arguments_hash_mismatch", sums},
+		paymentpolicy.Service.Operation:      {sums},
+		spendassurance.Service.Operation:     {dates, sums},
+		mcprisk.Service.Operation:            {"empty_manifest", "missing_field", sums},
+		emailcheck.Service.Operation:         {sums},
+	}
+}

@@ -194,7 +194,7 @@ func TestBadCredentials(t *testing.T) {
 					continue
 				}
 				n.refused(a, 401, "unauthorized", "")
-				texts = append(texts, string(a.body))
+				texts = append(texts, anyRequest(string(a.body)))
 			}
 		}
 	})

@@ -8,11 +8,14 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/projections"
 )
 
@@ -20,31 +23,36 @@ import (
 type metrics struct {
 	registry *prometheus.Registry
 	requests *prometheus.HistogramVec
-	panics   prometheus.Counter
 	attempts *prometheus.HistogramVec
+	panics   prometheus.Counter
 
 	irreproducible prometheus.Counter
-	deliveries     *prometheus.CounterVec
+
+	// Outcomes of what this node answered first; answers that are given again do not
+	// count.
+	verdicts, decisions, receipts, approvals, payments, deliveries *prometheus.CounterVec
 }
 
 func newMetrics(l *ledger.Ledger, p *projections.Projections) *metrics {
-	m := &metrics{
-		registry: prometheus.NewRegistry(),
-		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "countersign_request_seconds", Help: "Duration of requests by route and status.",
-			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 15},
-		}, []string{"route", "status"}),
-		attempts: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "countersign_settle_seconds", Help: "Duration of attempts to settle a payment by the state afterwards.",
-			Buckets: []float64{.005, .05, .25, .5, 1, 2, 5, 10, 20, 30, 45},
-		}, []string{"state"}),
-		panics: prometheus.NewCounter(prometheus.CounterOpts{Name: "countersign_panics_total", Help: "Panics caught in handlers."}),
-	}
+	m := &metrics{registry: prometheus.NewRegistry()}
+	m.requests = m.histogram("countersign_request_seconds", "Duration of requests by route and status.",
+		[]float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 15}, "route", "status")
+	m.attempts = m.histogram("countersign_settle_seconds", "Duration of attempts to settle a payment by the state afterwards.",
+		[]float64{.005, .05, .25, .5, 1, 2, 5, 10, 20, 30, 45}, "state")
+	m.verdicts = m.counters("countersign_verdicts_total", "Answers of services by what they say: risk, decision, verdict or recommendation.", "service", "verdict")
+	m.decisions = m.counters("countersign_decisions_total", "Decisions recorded.", "decision")
+	m.receipts = m.counters("countersign_receipts_total", "Receipts recorded, by what they say about the decision.", "conformance")
+	m.approvals = m.counters("countersign_approvals_total", "Verdicts of people recorded.", "verdict")
+	m.payments = m.counters("countersign_payments_total", "Payments that came to an end here, and attempts that did not: settled, refused, unknown, failed.", "outcome")
+	m.deliveries = m.counters("countersign_webhook_attempts_total", "Attempts to send messages to webhooks, by the state of the message afterwards.", "state")
+	m.panics = prometheus.NewCounter(prometheus.CounterOpts{Name: "countersign_panics_total", Help: "Panics caught in handlers."})
 	m.irreproducible = prometheus.NewCounter(prometheus.CounterOpts{Name: "countersign_irreproducible_calls_total",
 		Help: "Settled calls that gave another output when they were recomputed."})
-	m.deliveries = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "countersign_webhook_attempts_total",
-		Help: "Attempts to send messages to webhooks, by the state of the message afterwards."}, []string{"state"})
-	m.registry.MustRegister(m.irreproducible, m.deliveries, m.requests, m.panics, m.attempts, collectors.NewGoCollector(), lags{p}, openPayments{p})
+	m.registry.MustRegister(m.irreproducible, m.panics, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		lags{p}, openPayments{p}, waitingMessages{p}, sequencer{l.Stats()})
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "countersign_checkpoint_lag_seconds",
+		Help: "For how long events wait for a checkpoint that covers them; 0 where this node keeps none."},
+		func() float64 { return l.CheckpointLag().Seconds() }))
 	stats := l.Stats()
 	for name, counter := range map[string]interface{ Load() int64 }{
 		"events": &stats.Events, "batches": &stats.Batches, "fast_path": &stats.FastPath,
@@ -57,6 +65,105 @@ func newMetrics(l *ledger.Ledger, p *projections.Projections) *metrics {
 	return m
 }
 
+func (m *metrics) counters(name, help string, labels ...string) *prometheus.CounterVec {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	m.registry.MustRegister(c)
+	return c
+}
+
+func (m *metrics) histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+	m.registry.MustRegister(h)
+	return h
+}
+
+// answered counts the answer of a service by the first of the members that say
+// what it comes to; their values are enumerations.
+func (m *metrics) answered(service string, body []byte) {
+	for _, member := range []string{"decision", "verdict", "recommendation", "risk", "riskLevel"} {
+		if said := memberOf(body, member); said != "" {
+			m.verdicts.WithLabelValues(service, said).Inc()
+			return
+		}
+	}
+}
+
+// recorded counts a new signed record by one of its members.
+func recorded(counter *prometheus.CounterVec, member string, r commands.Recorded, err error) (commands.Recorded, error) {
+	if err == nil && !r.Replayed {
+		counter.WithLabelValues(memberOf(r.Envelope.Record, member)).Inc()
+	}
+	return r, err
+}
+
+// memberOf is a text member of a canonical object, or empty.
+func memberOf(canonical []byte, name string) (text string) {
+	if start, end, found := canon.Find(canonical, name); found {
+		_ = json.Unmarshal(canonical[start:end], &text)
+	}
+	return text
+}
+
+// sequencer collects the distributions of the ledger's sequencer.
+type sequencer struct{ stats *ledger.Stats }
+
+var (
+	batchMetric  = prometheus.NewDesc("countersign_ledger_batch_events", "Events of each batch that was committed.", nil, nil)
+	waitMetric   = prometheus.NewDesc("countersign_ledger_wait_seconds", "How long an append waited for its batch.", nil, nil)
+	commitMetric = prometheus.NewDesc("countersign_ledger_commit_seconds", "How long a batch took to be committed, or not to be.", nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (sequencer) Describe(ch chan<- *prometheus.Desc) {
+	ch <- batchMetric
+	ch <- waitMetric
+	ch <- commitMetric
+}
+
+// Collect implements prometheus.Collector.
+func (s sequencer) Collect(ch chan<- prometheus.Metric) {
+	send := func(desc *prometheus.Desc, d *ledger.Distribution, scale, least, most float64) {
+		count, sum, atMost := d.Read(scale)
+		for bound := range atMost {
+			if bound < least || bound > most {
+				delete(atMost, bound)
+			}
+		}
+		ch <- prometheus.MustNewConstHistogram(desc, count, sum, atMost)
+	}
+	const microsecond, longest = 1e-6, 20
+	send(batchMetric, &s.stats.BatchEvents, 1, 1, 4096)
+	send(waitMetric, &s.stats.Waits, microsecond, 60*microsecond, longest)
+	send(commitMetric, &s.stats.Commits, microsecond, 60*microsecond, longest)
+}
+
+// waitingMessages collects what webhooks have not got.
+type waitingMessages struct{ p *projections.Projections }
+
+var (
+	messagesMetric = prometheus.NewDesc("countersign_webhook_messages", "Messages to webhooks that are due, and that were given up in the last 30 days.", []string{"state"}, nil)
+	messageMetric  = prometheus.NewDesc("countersign_webhook_oldest_due_seconds", "For how long the oldest message to a webhook that could be sent has been due.", nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (waitingMessages) Describe(ch chan<- *prometheus.Desc) {
+	ch <- messagesMetric
+	ch <- messageMetric
+}
+
+// Collect implements prometheus.Collector.
+func (w waitingMessages) Collect(ch chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	due, dead, oldest, err := w.p.WaitingMessages(ctx)
+	if err != nil {
+		return // the database is down, as other metrics show
+	}
+	ch <- prometheus.MustNewConstMetric(messagesMetric, prometheus.GaugeValue, float64(due), "due")
+	ch <- prometheus.MustNewConstMetric(messagesMetric, prometheus.GaugeValue, float64(dead), "dead")
+	ch <- prometheus.MustNewConstMetric(messageMetric, prometheus.GaugeValue, oldest.Seconds())
+}
+
 func (m *metrics) observe(route string, status int, d time.Duration) {
 	m.requests.WithLabelValues(route, strconv.Itoa(status)).Observe(d.Seconds())
 }
@@ -65,6 +172,7 @@ func (m *metrics) delivered(state string) { m.deliveries.WithLabelValues(state).
 
 func (m *metrics) settled(state string, d time.Duration) {
 	m.attempts.WithLabelValues(state).Observe(d.Seconds())
+	m.payments.WithLabelValues(state).Inc()
 }
 
 // openPayments collects what is not settled yet.

@@ -205,7 +205,7 @@ func (d describing) description(op *operation) string {
 
 func (d describing) requestBody(op *operation) object {
 	d.components.addTypes(op.input, true)
-	media := object{"schema": d.components.add(typeName(op.id)+"Request", op.schema.document)}
+	media := object{"schema": d.components.add(typeName(op.id)+"Request", op.schema.published())}
 	if op.example != "" {
 		media["example"] = jsontext.Value(op.example)
 	}
@@ -286,6 +286,12 @@ func (d describing) answer(op *operation) (object, error) {
 		return nil, err
 	}
 	media := object{"schema": schema}
+	if shapes, is := schema["oneOf"].([]any); is && op.id == workflowStatus.id {
+		d.components.addTypes(op.output, false)
+		for i, shape := range shapes {
+			shapes[i] = d.components.add(shapeNames[i], shape.(object))
+		}
+	}
 	if op.output != nil && schema["properties"] != nil {
 		d.components.addTypes(op.output, false)
 		if op.service != nil {
@@ -378,6 +384,9 @@ func (op *operation) answerSchema() (object, error) {
 		return object{"type": "object"}, nil
 	}
 	own, err := schemaOf(op.output)
+	if op.id == workflowStatus.id && err == nil {
+		return statusShapes(own), nil
+	}
 	if err != nil || op.service == nil || op.service.Bare {
 		return own, err
 	}
@@ -410,6 +419,29 @@ func (op *operation) answerSchema() (object, error) {
 	}
 	own["required"] = unique(required)
 	return own, nil
+}
+
+// shapeNames name the two shapes of a workflow's status: A of new records, B of
+// those from before actions were bound.
+var shapeNames = []string{"WorkflowStatus", "LegacyWorkflowStatus"}
+
+// statusShapes makes one schema for each shape of the status record.
+func statusShapes(all object) object {
+	shape := func(has []string, hasNot ...string) object {
+		made, _ := copySchema(all).(object)
+		properties, _ := made["properties"].(object)
+		for _, name := range hasNot {
+			delete(properties, name)
+		}
+		required, _ := made["required"].([]any)
+		for _, name := range has {
+			required = append(required, name)
+		}
+		made["required"] = required
+		return made
+	}
+	bound, unbound := []string{"actionBindingVersion", "actionHash"}, []string{"binding"}
+	return object{"oneOf": []any{shape(bound, unbound...), shape(unbound, bound...)}}
 }
 
 // recordedMembers are what some answers carry beside the service's own part and

@@ -316,7 +316,8 @@ func TestEveryServiceAgreesWithItsDeclaration(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, err := json.Marshal(validated.document, json.Deterministic(true))
+		validated.rules = conditions()[s.Operation]
+		text, err := json.Marshal(validated.published(), json.Deterministic(true))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -420,6 +421,31 @@ func TestEveryExampleIsAnsweredAsDocumented(t *testing.T) {
 	}
 	for _, a := range []answer{n.post(quickPath, "", ""), n.post(quickPath, "bad", ""), n.post(quickPath, key, "{"), n.post(quickPath, key, strings.Repeat(" ", 70_000))} {
 		d.valid(t, quick, a)
+	}
+}
+
+// A status record has one shape or the other, never both.
+func TestStatusHasTwoShapes(t *testing.T) {
+	t.Parallel()
+	d := startNode(t, setup{}).openAPIDocument()
+	for name, want := range map[string][2]bool{"WorkflowStatus": {true, false}, "LegacyWorkflowStatus": {false, true}} {
+		schema, _ := d.at("components", "schemas", name).(map[string]any)
+		properties, _ := schema["properties"].(map[string]any)
+		if (properties["actionHash"] != nil) != want[0] || (properties["binding"] != nil) != want[1] {
+			t.Errorf("%s has %v", name, sortedKeys(properties))
+		}
+	}
+	found := 0
+	walk(d.root["components"], func(s map[string]any) {
+		if properties, is := s["properties"].(map[string]any); is && properties["humanApprovalIncluded"] != nil {
+			if constant, _ := properties["humanApprovalIncluded"].(map[string]any); constant["const"] != false {
+				t.Errorf("humanApprovalIncluded may be true: %v", constant)
+			}
+			found++
+		}
+	})
+	if found == 0 {
+		t.Error("no schema has humanApprovalIncluded")
 	}
 }
 

@@ -225,7 +225,7 @@ func TestStaleSignIn(t *testing.T) {
 	s.clock.add(10*time.Minute + time.Second)
 	for _, route := range routes {
 		want, message := route.status, ""
-		if strings.HasSuffix(route.path, "/activate") || strings.HasSuffix(route.path, "/freeze") || route.method == http.MethodPatch || route.method != http.MethodGet && (strings.Contains(route.path, "/members") || strings.Contains(route.path, "/tokens")) {
+		if strings.HasSuffix(route.path, "/activate") || strings.HasSuffix(route.path, "/freeze") || route.method == http.MethodPatch || route.method != http.MethodGet && (strings.Contains(route.path, "/members") || strings.Contains(route.path, "/tokens") || strings.Contains(route.path, "/webhooks")) {
 			want, message = 403, "sign in again to do this"
 		}
 		got := owner.door(route.method, route.path)

@@ -65,6 +65,16 @@ func (s *Server) pages() []page {
 		{http.MethodPost, "/account/download", postDownload},
 		{http.MethodPost, "/account/billing", postBilling},
 		{http.MethodPost, "/sign-out", postSignOut},
+		{http.MethodGet, "/ledger", showLedger},
+		{http.MethodGet, "/verify", showVerify},
+		{http.MethodPost, "/verify", postVerify},
+		{http.MethodGet, "/members", showMembers},
+		{http.MethodPost, "/members", postMember},
+		{http.MethodPost, "/members/remove", postRemoveMember},
+		{http.MethodPost, "/members/arguments", postArguments},
+		{http.MethodGet, "/keys", showKeys},
+		{http.MethodPost, "/keys", postToken},
+		{http.MethodPost, "/keys/revoke", postRevokeToken},
 		{http.MethodGet, "/overview", showOverview},
 		{http.MethodGet, "/reviews", listReviews},
 		{http.MethodGet, "/reviews/{id}", showReview},
@@ -133,7 +143,7 @@ func readForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
 	if err != nil || media != "application/x-www-form-urlencoded" {
 		return nil, policy.Refuse(codeInvalidBody, "", "content type must be application/x-www-form-urlencoded")
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, limitOther)
+	r.Body = http.MaxBytesReader(w, r.Body, formLimit(r.URL.Path))
 	if err := r.ParseForm(); err != nil {
 		var overLimit *http.MaxBytesError
 		if errors.As(err, &overLimit) {
@@ -142,6 +152,17 @@ func readForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
 		return nil, policy.Refuse(codeInvalidBody, "", "the form could not be read")
 	}
 	return r.PostForm, nil
+}
+
+// formLimit is how many octets a form may have: each may be written as three.
+func formLimit(path string) int64 {
+	switch path {
+	case "/verify":
+		return 3 * limitVerify
+	case "/policies/new":
+		return 3 * limitPolicy
+	}
+	return limitOther
 }
 
 // failed is what the error page says.
@@ -327,7 +348,18 @@ func showAccount(s *Server, v *visit) (view, error) {
 		return view{}, err
 	}
 	keys, err := s.app.AccountKeys(v.request.Context(), v.session.customer)
-	return view{template: "account.html", data: accountPage{as, bought, keys}}, err
+	if err != nil {
+		return view{}, err
+	}
+	usage, err := s.app.AccountUsage(v.request.Context(), v.session.customer)
+	if err != nil {
+		return view{}, err
+	}
+	count, err := s.sessions.count(v.request.Context(), v.session.customer)
+	if err != nil {
+		return view{}, unavailable(err)
+	}
+	return view{template: "account.html", data: accountPage{as, bought, keys, usage, commands.FreeCallsPerMonth, commands.FreeCallsPerMonth * 8 / 10, count}}, nil
 }
 
 // accountPage is what somebody who is signed in sees.
@@ -335,6 +367,9 @@ type accountPage struct {
 	signedInAs
 	Bought []boughtProduct
 	Keys   []commands.AccountKey
+	commands.Usage
+	Free, NearLimit int64 // calls a month, and from which use on it is said
+	Sessions        int
 }
 
 // postKey shows a new key of the account, this once.

@@ -266,7 +266,7 @@ func TestAccountKeysOnThePage(t *testing.T) {
 	u := &subscriber{browser: ada, site: s}
 	u.want(u.quick(key), 200, "scored")
 	page := ada.get("/account")
-	ada.want(page, 200, "<code>"+key[:17]+"</code> active")
+	ada.want(page, 200, `<code>`+key[:17]+`</code></td><td data-label="State"><span class="badge active">active</span>`)
 	id := regexp.MustCompile(`name="keyId" value="(key_[0-9A-Z]{26})"`).FindStringSubmatch(page.body)
 	if id == nil || strings.Contains(page.body, key) {
 		t.Fatalf("%s", page.body)
@@ -275,7 +275,7 @@ func TestAccountKeysOnThePage(t *testing.T) {
 	eve.want(eve.form("/account/keys/revoke", url.Values{"keyId": {id[1]}}), 404, "key not found")
 	ada.want(ada.form("/account/keys/revoke", url.Values{"keyId": {id[1]}}, "Origin", "https://evil.example"), 403, "cross-origin")
 	ada.want(ada.form("/account/keys/revoke", url.Values{"keyId": {id[1]}}), 303, "")
-	ada.want(ada.get("/account"), 200, "<code>"+key[:17]+"</code> revoked")
+	ada.want(ada.get("/account"), 200, `<code>`+key[:17]+`</code></td><td data-label="State"><span class="badge revoked">revoked</span>`)
 	u.want(u.quick(key), 401, "API key is not valid")
 	s.browser(t).want(s.browser(t).form("/account/keys", nil), 303, "")
 }

@@ -14,6 +14,7 @@ type pricingPage struct {
 	Products []pricedProduct
 	Checkout bool // card checkout is there
 	X402     bool // calls can be paid over x402 now
+	Groups   []pricedGroup
 }
 
 // pricedGroup is services that people look for together.
@@ -49,7 +50,7 @@ type pricedProduct struct {
 }
 
 func showPrices(s *Server, _ *visit) (view, error) {
-	return view{template: "pricing.html", data: pricingPage{s.pricing(), s.pricedProducts(), s.checkout != nil, s.takesPayments()}}, nil
+	return view{template: "pricing.html", data: pricingPage{s.pricing(), s.pricedProducts(), s.checkout != nil, s.takesPayments(), pricedGroups()}}, nil
 }
 
 func (s *Server) pricedProducts() (list []pricedProduct) {

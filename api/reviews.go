@@ -185,7 +185,8 @@ func postReview(s *Server, v *visit) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	if _, err := s.app.Approve(ctx, p, id, in); err != nil {
+	said, err := s.app.Approve(ctx, p, id, in)
+	if _, err = recorded(s.metrics.approvals, "verdict", said, err); err != nil {
 		return view{}, err
 	}
 	resolved := "?resolved=" + url.QueryEscape(id)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -23,7 +24,8 @@ import (
 // schema is the JSON Schema (2020-12) of a Go struct: published in the OpenAPI
 // document and used, unchanged, to validate.
 type schema struct {
-	document map[string]any
+	document map[string]any // what validates
+	rules    []any          // published beside it: conditions between members, which the service checks itself
 	compiled *jsonschema.Schema
 }
 
@@ -47,7 +49,7 @@ func newSchema(t reflect.Type) (*schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("schema of %s: %w", t, err)
 	}
-	return &schema{document, compiled}, nil
+	return &schema{document: document, compiled: compiled}, nil
 }
 
 // schemaOf makes the JSON Schema of a Go type from its struct tags. A type that is
@@ -84,9 +86,26 @@ func schemaOf(t reflect.Type) (map[string]any, error) {
 			delete(s, "oneOf")
 			s["anyOf"] = one
 		}
+		// No answer claims that a person approved: an approval is a record of its own.
+		if properties, ok := s["properties"].(map[string]any); ok && properties[neverClaimed] != nil {
+			properties[neverClaimed] = map[string]any{"type": "boolean", "const": false}
+		}
 	})
 	return document, nil
 }
+
+// published is the schema with the conditions between its members.
+func (s *schema) published() map[string]any {
+	if len(s.rules) == 0 {
+		return s.document
+	}
+	whole := maps.Clone(s.document)
+	whole["allOf"] = s.rules
+	return whole
+}
+
+// neverClaimed is always false, where it stands.
+const neverClaimed = "humanApprovalIncluded"
 
 func isNull(s any) bool {
 	m, ok := s.(map[string]any)
@@ -208,32 +227,27 @@ func lastRune(s string) int {
 // validate checks a body that passed the strict parse. The error is a
 // *policy.Error for the first offence in document order.
 func (s *schema) validate(body []byte) error {
-	instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
+	value, err := instance(jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true)), s.document)
 	if err != nil {
 		return policy.Refuse("invalid_json", "", "invalid JSON")
 	}
-	err = s.compiled.Validate(instance)
+	err = s.compiled.Validate(value)
 	var invalid *jsonschema.ValidationError
 	if !errors.As(err, &invalid) {
 		return err
 	}
-	order := documentOrder(body)
-	var first *policy.Error
-	var firstAt int
-	for _, leaf := range leaves(invalid) {
-		refusal := refusalOf(leaf)
-		at := refusal.at(order)
-		if unknown, ok := leaf.ErrorKind.(*kind.AdditionalProperties); ok {
-			refusal.err.Message += canon.Meant(refusal.first(unknown.Properties, order), s.namesAt(leaf.SchemaURL))
-		}
-		if first == nil || at < firstAt {
-			first, firstAt = refusal.err, at
+	found := leaves(invalid)
+	first, where := found[0], orderOf(body, found)
+	for _, leaf := range found[1:] {
+		if where.of(leaf) < where.of(first) {
+			first = leaf
 		}
 	}
-	if first == nil {
-		return policy.Refuse("invalid_request", "", "the body does not have the documented shape")
+	refusal := refusalOf(first)
+	if unknown, ok := first.ErrorKind.(*kind.AdditionalProperties); ok {
+		refusal.Message += canon.Meant(where.first(first, unknown.Properties), s.namesAt(first.SchemaURL))
 	}
-	return first
+	return refusal
 }
 
 // leaves are the errors that say something, without those of the null branch of
@@ -256,34 +270,6 @@ func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
 		}
 	}
 	return found
-}
-
-// placed is a refusal with where it counts in document order: the pointers of
-// the offending values, the first of which counts, or of the object that lacks
-// one.
-type placed struct {
-	err    *policy.Error
-	places []string
-	holder string
-}
-
-// at is where the refusal counts; a missing member is missed at the end of its
-// object.
-func (p placed) at(order map[string]int) int {
-	first, found := order[p.holder+endOfObject], false
-	for _, place := range p.places {
-		if n, known := order[place]; known && (!found || n < first) {
-			first, found = n, true
-		}
-	}
-	return first
-}
-
-// first is the name that stands first in the document.
-func (p placed) first(names []string, order map[string]int) string {
-	return slices.MinFunc(names, func(a, b string) int {
-		return order[p.holder+"/"+escapePointer.Replace(a)] - order[p.holder+"/"+escapePointer.Replace(b)]
-	})
 }
 
 // namesAt are the members that the object schema at an address knows.
@@ -310,31 +296,25 @@ func (s *schema) namesAt(address string) []string {
 // escapePointer makes a name a part of a JSON pointer.
 var escapePointer = strings.NewReplacer("~", "~0", "/", "~1")
 
-func refusalOf(e *jsonschema.ValidationError) placed {
+// refusalOf puts an error of the validator into our words.
+func refusalOf(e *jsonschema.ValidationError) *policy.Error {
 	pointer := ""
 	for _, part := range e.InstanceLocation {
 		pointer += "/" + escapePointer.Replace(part)
 	}
-	at := func(code, path, message string) placed {
+	at := func(code, path, message string) *policy.Error {
 		path = canon.SafePointer(path)
 		name := strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", ".")
 		if name == "" {
 			name = "the body"
 		}
-		return placed{&policy.Error{Code: code, Path: path, Message: name + " " + message}, []string{pointer}, pointer}
+		return &policy.Error{Code: code, Path: path, Message: name + " " + message}
 	}
 	switch k := e.ErrorKind.(type) {
 	case *kind.Required:
-		p := at("missing_field", pointer+"/"+k.Missing[0], "is required")
-		p.places = nil
-		return p
+		return at("missing_field", pointer+"/"+k.Missing[0], "is required")
 	case *kind.AdditionalProperties:
-		p := at("unknown_field", pointer, "has an unknown member")
-		p.places = nil
-		for _, name := range k.Properties { // in the order of a Go map
-			p.places = append(p.places, pointer+"/"+escapePointer.Replace(name))
-		}
-		return p
+		return at("unknown_field", pointer, "has an unknown member")
 	case *kind.Type:
 		if k.Got == "null" && isMember(e.InstanceLocation) { // an optional one may be null
 			return at("missing_field", pointer, "is required")
@@ -384,33 +364,6 @@ func article(want []string) string {
 		return "an " + want[0]
 	}
 	return "a " + want[0]
-}
-
-// endOfObject follows the pointer of an object for the place where it ends. No
-// member name that passed the strict parse holds a NUL.
-const endOfObject = "\x00"
-
-// documentOrder numbers the values of a text by their pointers, and the ends of
-// its objects.
-func documentOrder(body []byte) map[string]int {
-	order := map[string]int{}
-	dec := jsontext.NewDecoder(bytes.NewReader(body))
-	for n := 0; ; n++ {
-		token, err := dec.ReadToken()
-		if err != nil {
-			return order
-		}
-		pointer := string(dec.StackPointer())
-		switch token.Kind() {
-		case '}':
-			order[pointer+endOfObject] = n
-		case ']':
-		default:
-			if _, seen := order[pointer]; !seen {
-				order[pointer] = n
-			}
-		}
-	}
 }
 
 func sortedKeys(m map[string]any) []string {

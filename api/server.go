@@ -96,6 +96,7 @@ func New(c Config) (*Server, error) {
 		if op.schema, err = newSchema(op.input); err != nil {
 			return nil, err
 		}
+		op.schema.rules = conditions()[op.id]
 	}
 	s.proofs = c.Proofs
 	s.terms.FreeKey = &x402.FreeKey{Issue: c.App.BaseURL + issueFreeKey.path, Header: "X-API-Key"}
@@ -266,7 +267,7 @@ func (s *Server) around(router *mux.Router) http.Handler {
 			}
 			s.metrics.observe(rec.route, rec.status, time.Since(start))
 			s.log.Info("request", "requestId", id, "method", methodForLog(r.Method), "route", rec.route, "status", rec.status,
-				"duration", time.Since(start).Round(time.Microsecond))
+				"durationMs", float64(time.Since(start).Microseconds())/1000)
 		}()
 		if r.URL.IsAbs() || r.URL.Host != "" { // a proxy's form of request: we are none
 			h.Set("Connection", "close")

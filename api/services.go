@@ -89,6 +89,9 @@ func (s *Server) runService(c *call) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	if !answer.Replayed {
+		s.metrics.answered(c.op.service.Name, answer.Body)
+	}
 	r := reply{body: answer.Body, header: http.Header{"Cache-Control": {"private, no-store"}}}
 	switch c.credential.means {
 	case byPayment:

@@ -166,6 +166,17 @@ func (s *sessions) endAll(ctx context.Context, customer string) error {
 	return nil
 }
 
+// count is how many sessions of a customer there are, as endAll would end them.
+func (s *sessions) count(ctx context.Context, customer string) (n int, err error) {
+	all, err := sessionStore{s.pool}.ofAll(ctx)
+	for _, data := range all {
+		if _, values, err := s.manager.Codec.Decode(data); err == nil && values[sessionCustomer] == customer {
+			n++
+		}
+	}
+	return n, err
+}
+
 // keep writes a session that has changed, and its cookie, before the answer.
 func (s *sessions) keep(w http.ResponseWriter, changed *session) error {
 	if changed == nil || !changed.changed {

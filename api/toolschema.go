@@ -18,7 +18,7 @@ const (
 	shortestShared = 22  // octets from which a repeated part is worth a name
 	describedDepth = 1   // levels of members that are described; below it names must do
 	onlyFormat     = 25  // octets of a description that says no more than the format
-	longClause     = 90  // octets of a description
+	longClause     = 64  // octets of a description
 	hugeBound      = 1e9 // what is larger, a model does not come near
 )
 

@@ -45,6 +45,9 @@ func (signedDocument) JSONSchemaExtend(s *invopop.Schema) {
 // maxVerified records can be in one document: each costs a look into the ledger.
 const maxVerified = 200
 
+// maxUnsigned members are looked at beside the records: each is a line of the answer.
+const maxUnsigned = 10_000
+
 var verifyRecord = &operation{
 	id: "verify_record", method: http.MethodPost, path: "/api/verify",
 	cors:    true,
@@ -62,7 +65,7 @@ var verifyRecord = &operation{
 			return reply{}, unavailable(err)
 		}
 		var position int64 // of the first record that stands in the ledger
-		examiner := seal.Examiner{Keys: keys, Most: maxVerified,
+		examiner := seal.Examiner{Keys: keys, Most: maxVerified, Rest: maxUnsigned,
 			Locate: func(e seal.Envelope) seal.Check {
 				check := s.app.Ledger.Locate(ctx, e)
 				if check.Result == seal.Pass && position == 0 {

@@ -1,7 +1,10 @@
 package api_test
 
 import (
+	"strings"
 	"testing"
+
+	"github.com/chromedp/chromedp"
 
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
@@ -54,5 +57,33 @@ func TestWalkReviews(t *testing.T) {
 	w.shoot("decision")
 	for _, path := range []string{"/reviews", "/decisions", "/decisions/" + denied.Record.DecisionID, "/reviews/" + denied.Record.DecisionID} {
 		w.fits(path)
+	}
+}
+
+// TestWalkPolicies: from a template to a version in force, its preview on the way.
+func TestWalkPolicies(t *testing.T) {
+	s := newSite(t, ledgertest.New(t))
+	c := newCrew(t, s, "team", "acme.example")
+	c.decide(t, decisionBody("k1", weather))
+	w := s.openWindow(t)
+	w.as(c.people["owner"])
+	w.open("/policies")
+	w.press("Start from strict")
+	w.see("1 of 1 would change.")
+	w.do(chromedp.SendKeys("#policy", " ,", chromedp.ByQuery)) // the check follows what is typed
+	w.see("Not a policy yet")
+	w.open("/policies/new?template=strict")
+	w.shoot("policy-editor")
+	w.press("Keep as a draft")
+	w.see("Put it in force")
+	w.open("/policies")
+	w.shoot("policies")
+	places := []string{"/overview", "/policies", "/policies/1", "/policies/new", "/members", "/keys", "/account", "/ledger", "/verify", "/pricing", "/", "/sign-in"}
+	for _, path := range places {
+		w.fits(path)
+	}
+	for _, path := range []string{"/overview", "/members", "/keys", "/account", "/ledger", "/pricing", "/sign-in"} {
+		w.open(path)
+		w.shoot(strings.Trim(path, "/"))
 	}
 }

@@ -105,3 +105,11 @@ func (a *App) RevokeAccountKey(ctx context.Context, customerID, keyID string) er
 	}
 	return a.revokeKey(ctx, list[i].id, customerID, "revoked in the account")
 }
+
+// AccountUsage counts the free calls that all keys of an account have used of the
+// month.
+func (a *App) AccountUsage(ctx context.Context, customerID string) (Usage, error) {
+	now := a.now()
+	used, err := a.Ledger.Version(ctx, ledger.ServiceTenant, usageStream(Caller{CustomerID: customerID}, now))
+	return Usage{Used: used, Remaining: max(FreeCallsPerMonth-used, 0), ResetsAt: nextMonth(now)}, refusal(err)
+}

@@ -97,7 +97,7 @@ func (a *App) lookUpKey(ctx context.Context, id string) (knownKey, error) {
 		case events.TypeKeyIssued:
 			// An erased e-mail address takes nothing from the key.
 			if a.Vault == nil {
-				return knownKey{}, policy.Refuse(CodeNoSigner, "", signingUnavailable)
+				return knownKey{}, a.noVault()
 			}
 			var issued events.KeyIssued
 			if err := a.Vault.Open(ctx, e, &issued); err != nil && !errors.Is(err, ledger.ErrErased) {

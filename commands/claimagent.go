@@ -38,7 +38,7 @@ func (a *App) ClaimAgent(ctx context.Context, who Agent, customer string) ([]str
 // an agent. A newer one of the same agent takes its place.
 func (a *App) RequestAgentLink(ctx context.Context, address, clientID string) (SignInLink, error) {
 	if a.Vault == nil {
-		return SignInLink{}, policy.Refuse(CodeNoSigner, "", signingUnavailable)
+		return SignInLink{}, a.noVault()
 	}
 	return a.makeLink(ctx, "agent:"+clientID, linked{Address: address, Agent: clientID})
 }

@@ -96,7 +96,16 @@ const (
 	CodeNotConfigured  = "x402_not_configured"
 	retryWithTheSame   = "temporarily unavailable; retry with the same idempotencyKey"
 	signingUnavailable = "signing is unavailable, nothing was written or charged"
+	vaultUnavailable   = "nothing personal can be kept until the operator sets DATA_KEK; nothing was written or charged"
 )
+
+// noVault says what is missing where something personal cannot be sealed or opened.
+func (a *App) noVault() error {
+	if a.Signer == nil {
+		return policy.Refuse(CodeNoSigner, "", signingUnavailable)
+	}
+	return policy.Refuse(CodeNoSigner, "", vaultUnavailable)
+}
 
 // refusal makes what the ledger says fit for callers. Anything else stays an
 // internal error.

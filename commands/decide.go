@@ -233,7 +233,7 @@ func (a *App) sealDecision(ctx context.Context, orgID, eventID string, signer *s
 		subject = runName(s)
 	}
 	if a.Vault == nil {
-		return nil, seal.ErrNoSigner
+		return nil, a.noVault()
 	}
 	dataKey, err := a.subjects.of(ctx, a, orgID, subject)
 	if err != nil {
@@ -289,7 +289,7 @@ func (a *App) open(ctx context.Context, e ledger.Event) (signedPayload, error) {
 		return s, canon.Decode(e.Payload, &s)
 	}
 	if a.Vault == nil {
-		return s, seal.ErrNoSigner
+		return s, a.noVault()
 	}
 	return s, a.Vault.Open(ctx, e, &s)
 }

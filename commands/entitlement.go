@@ -166,7 +166,7 @@ func (a *App) Address(ctx context.Context, customerID string) (string, error) {
 // addressOf is the customer's e-mail address, empty once erased.
 func (a *App) addressOf(ctx context.Context, acc account) (string, error) {
 	if a.Vault == nil {
-		return "", policy.Refuse(CodeNoSigner, "", signingUnavailable)
+		return "", a.noVault()
 	}
 	var created events.CustomerCreated
 	if err := a.Vault.Open(ctx, acc.created, &created); err != nil {
@@ -186,7 +186,7 @@ func (a *App) CustomerByEmail(ctx context.Context, email string) (string, error)
 		return "", err
 	}
 	if a.Vault == nil {
-		return "", policy.Refuse(CodeNoSigner, "", signingUnavailable)
+		return "", a.noVault()
 	}
 	reference := a.Vault.Reference(ledger.ServiceTenant, "email:"+address)
 	var dataKey string

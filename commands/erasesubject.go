@@ -6,7 +6,6 @@ import (
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
-	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -28,7 +27,7 @@ type Erasure struct {
 func (a *App) EraseSubject(ctx context.Context, e Erasure) (keyID string, err error) {
 	switch {
 	case a.Vault == nil:
-		return "", refusal(seal.ErrNoSigner)
+		return "", a.noVault()
 	case strings.TrimSpace(e.Reason) == "" || len(e.Reason) > maxReason:
 		return "", policy.Refuse("invalid_value", "/reason", "reason must be 1 to 1000 characters")
 	case e.RequestedBy == "" || e.ApprovedBy == "" || e.RequestedBy == e.ApprovedBy:

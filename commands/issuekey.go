@@ -32,7 +32,7 @@ func (a *App) IssueFreeKey(ctx context.Context, email string) (IssuedKey, error)
 		return IssuedKey{}, err
 	}
 	if a.Vault == nil {
-		return IssuedKey{}, policy.Refuse(CodeNoSigner, "", signingUnavailable)
+		return IssuedKey{}, a.noVault()
 	}
 	return attempt(ctx, a, func(ctx context.Context) (IssuedKey, error) { return a.issueFreeKey(ctx, address) })
 }

@@ -334,7 +334,7 @@ func (a *App) memberDraft(ctx context.Context, orgID, actor, member, role, addre
 // makes one at first.
 func (a *App) EnsureCustomer(ctx context.Context, address string) (string, error) {
 	if a.Vault == nil {
-		return "", policy.Refuse(CodeNoSigner, "", signingUnavailable)
+		return "", a.noVault()
 	}
 	return attempt(ctx, a, func(ctx context.Context) (string, error) {
 		dataKey, err := a.Vault.Subject(ctx, ledger.ServiceTenant, "email:"+address, a.NewID("sub_"))

@@ -56,7 +56,7 @@ func (a *App) RegisterAgent(ctx context.Context, order AgentOrder) (RegisteredAg
 		return RegisteredAgent{}, err
 	}
 	if a.Vault == nil {
-		return RegisteredAgent{}, policy.Refuse(CodeNoSigner, "", signingUnavailable)
+		return RegisteredAgent{}, a.noVault()
 	}
 	order.Email = strings.ToLower(order.Email)
 	return attempt(ctx, a, func(ctx context.Context) (RegisteredAgent, error) { return a.registerAgent(ctx, order) })

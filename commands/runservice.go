@@ -63,7 +63,7 @@ type Reply struct {
 // quota (*QuotaExhausted), idempotency_key_reused, signing_unavailable.
 func (a *App) RunService(ctx context.Context, call Call) (Reply, error) {
 	if a.Vault == nil {
-		return Reply{}, policy.Refuse(CodeNoSigner, "", signingUnavailable)
+		return Reply{}, a.noVault()
 	}
 	key, content := call.identity()
 	if known, err := a.knownCall(ctx, key, content); err != nil || known != nil {
@@ -159,7 +159,7 @@ func withoutKey(body []byte) []byte {
 // beside those: what Pay returns.
 func (a *App) RunPaidService(ctx context.Context, call Call, p Payment) (Reply, error) {
 	if a.Vault == nil {
-		return Reply{}, policy.Refuse(CodeNoSigner, "", signingUnavailable)
+		return Reply{}, a.noVault()
 	}
 	_, content := call.identity()
 	call.payment = &p

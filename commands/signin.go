@@ -49,7 +49,7 @@ func (a *App) RequestSignIn(ctx context.Context, email, next string) (SignInLink
 		return SignInLink{}, err
 	}
 	if a.Vault == nil {
-		return SignInLink{}, policy.Refuse(CodeNoSigner, "", signingUnavailable)
+		return SignInLink{}, a.noVault()
 	}
 	return a.makeLink(ctx, "email:"+address, linked{Address: address, Next: LocalPath(next)})
 }

@@ -221,7 +221,7 @@ func (a *App) mayReach(host string) bool {
 // data key.
 func (a *App) appendWebhook(ctx context.Context, p Principal, history ledger.History, id, eventType string, stored any) (ledger.Event, error) {
 	if a.Vault == nil {
-		return ledger.Event{}, policy.Refuse(CodeNoSigner, "", signingUnavailable)
+		return ledger.Event{}, a.noVault()
 	}
 	dataKey, err := a.Vault.Subject(ctx, p.OrgID, "webhook:"+id, a.NewID("sub_"))
 	if err != nil {
@@ -355,7 +355,7 @@ type WebhookEndpoint struct {
 // that was removed is CodeNotFound.
 func (a *App) WebhookEndpoint(ctx context.Context, orgID, id string) (WebhookEndpoint, error) {
 	if a.Vault == nil {
-		return WebhookEndpoint{}, policy.Refuse(CodeNoSigner, "", signingUnavailable)
+		return WebhookEndpoint{}, a.noVault()
 	}
 	hooks, _, err := a.readWebhooks(ctx, orgID)
 	if err != nil {

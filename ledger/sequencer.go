@@ -44,16 +44,9 @@ type sequencer struct {
 	stats Stats
 }
 
-// Stats counts what the sequencer of this node has done since it started.
-type Stats struct {
-	Events, Batches, FastPath, LockPath, LostSwaps, Unknown atomic.Int64
-}
-
-// Stats of this node's appends.
-func (l *Ledger) Stats() *Stats { return &l.seq.stats }
-
 type request struct {
 	*Append
+	at     time.Time    // of its arrival
 	state  atomic.Int32 // queued, then taken or cancelled
 	answer chan outcome // buffered: the sequencer never waits for a caller
 }
@@ -75,7 +68,7 @@ func newSequencer(config *pgx.ConnConfig, origin string, clock func() time.Time,
 }
 
 func (s *sequencer) submit(ctx context.Context, a *Append) (outcome, error) {
-	r := &request{Append: a, answer: make(chan outcome, 1)}
+	r := &request{Append: a, at: time.Now(), answer: make(chan outcome, 1)}
 	if err := s.enqueue(r); err != nil {
 		return outcome{}, err
 	}
@@ -184,6 +177,7 @@ func (s *sequencer) take(first *request) []*request {
 			return
 		}
 		batch = append(batch, r)
+		s.stats.Waits.since(r.at)
 		events += len(r.Drafts)
 		for _, d := range r.Drafts {
 			octets += len(d.Payload)
@@ -226,7 +220,9 @@ func (s *sequencer) commit(batch []*request) {
 		return
 	}
 	s.stats.Batches.Add(1)
-	deadline := time.Now().Add(budget)
+	began := time.Now()
+	defer s.stats.Commits.since(began)
+	deadline := began.Add(budget)
 	ctx, cancel := context.WithDeadline(context.Background(), deadline)
 	defer cancel()
 	appends := make([]*Append, len(batch))
@@ -290,6 +286,7 @@ func (s *sequencer) keep(p *plan) {
 	p.settle()
 	if len(p.events) > 0 {
 		s.stats.Events.Add(int64(len(p.events)))
+		s.stats.BatchEvents.count(int64(len(p.events)))
 		s.signal(p.events)
 	}
 }

@@ -315,3 +315,13 @@ func (p *Projections) checkpointMessage(ctx context.Context, e ledger.Event) (Cl
 	m.Position = fmt.Sprint(newest.Size)
 	return m, nil
 }
+
+// WaitingMessages counts what is due and what is dead, and says for how long the
+// oldest message that may be sent has been.
+func (p *Projections) WaitingMessages(ctx context.Context) (due, dead int, oldest time.Duration, err error) {
+	var seconds float64
+	err = p.ledger.Pool().QueryRow(ctx, `select count(*) filter (where state = 'due'), count(*) filter (where state = 'dead'),
+		greatest(0, coalesce(extract(epoch from now() - min(due_at) filter (where state = 'due')), 0))
+		from webhook_deliveries where p = 0 and state <> 'sent'`).Scan(&due, &dead, &seconds)
+	return due, dead, time.Duration(seconds * float64(time.Second)), err
+}

@@ -19,6 +19,8 @@ import (
 // of the answer, hashes included, without HTTP, database and signature.
 type servicesCmd struct {
 	During time.Duration `help:"Time spent on each line." default:"500ms"`
+	Worst  bool          `help:"Instead: the worst large bodies of every operation over HTTP, as processor time per MB."`
+	Only   string        `help:"With --worst: operations whose id holds this."`
 }
 
 // heavy are inputs at the contract's edge, with the time their computation may
@@ -50,8 +52,11 @@ func computation[I, O any](evaluate func(I) (O, error), body string) func() (fun
 	}
 }
 
-// Run prints one line per service's example and per heavy input.
-func (c *servicesCmd) Run(context.Context) error {
+// Run prints one line per service's example and per heavy input, or the worst bodies.
+func (c *servicesCmd) Run(ctx context.Context) error {
+	if c.Worst {
+		return c.worst(ctx)
+	}
 	fmt.Printf("%-34s %10s %10s %10s\n", "service", "p50", "p99", "at most")
 	for _, s := range api.Services() {
 		call := func() error {

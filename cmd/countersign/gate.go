@@ -12,8 +12,11 @@ import (
 // gateCmd is the engine behind every action-safety service, without network,
 // database or key: one verdict, or the guard of a coding agent.
 type gateCmd struct {
-	Verdict verdictCmd `cmd:"" default:"withargs" help:"The verdict on a command (the word verdict may be left out). Exit 1: it needs approval."`
-	Hook    hookCmd    `cmd:"" help:"Guard a coding agent: read its pre-tool event, answer in its format, fail closed."`
+	Verdict verdictCmd   `cmd:"" default:"withargs" help:"The verdict on a command (the word verdict may be left out). Exit 1: it needs approval."`
+	Hook    hookCmd      `cmd:"" help:"Guard a coding agent: read its pre-tool event, answer in its format, fail closed."`
+	Allow   gateAllowCmd `cmd:"" help:"Let a rule, or one exact action, pass the guard, for a time and with a reason."`
+	Log     gateLogCmd   `cmd:"" help:"What the guard decided on this machine. Exit 1: the log was cut or edited."`
+	Stats   gateStatsCmd `cmd:"" help:"What the guard decided, in numbers."`
 }
 
 // verdictCmd asks the engine about one command.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -31,11 +32,21 @@ type hookCmd struct {
 	Strict      bool   `help:"One step stricter: ask about medium risk, deny high."`
 	FailClosed  bool   `help:"Treat a command that no rule knows and that is not proven read-only as high. Off by default: builds and tests are such commands, and a guard that asks about each of them gets switched off." name:"fail-closed"`
 	Environment string `help:"Environment the agent's commands reach." name:"environment"`
+	AllowProven bool   `help:"Answer allow where every part of a command is proven read-only, so that the agent does not ask either." name:"allow-proven"`
+	NoLog       bool   `help:"Keep no log of the verdicts." name:"no-log"`
+	Write       bool   `help:"With --install: merge the entry into the agent's settings, keep a copy of what was there, and try it."`
+	Uninstall   bool   `help:"With --install: take the entry out again."`
+	Project     bool   `help:"With --write or --uninstall: the settings of this folder's project, not the user's own."`
 }
 
 // Run answers one event.
-func (c *hookCmd) Run(o *output) error {
-	if c.Install != "" {
+func (c *hookCmd) Run(ctx context.Context, o *output) error {
+	switch {
+	case c.Install == "" && (c.Write || c.Uninstall || c.Project):
+		return errors.New("--write, --uninstall and --project need --install AGENT")
+	case c.Write || c.Uninstall:
+		return c.change(ctx, o)
+	case c.Install != "":
 		_, err := io.WriteString(o.stdout, agent(c.Install).install(ownPath()))
 		return err
 	}
@@ -48,7 +59,10 @@ func (c *hookCmd) Run(o *output) error {
 
 func (c *hookCmd) guard() guard {
 	g := guard{ask: c.Ask, strict: c.Strict, failClosed: c.FailClosed, environment: c.Environment,
-		limit: hookLimit, judge: actionrisk.ScoreAction}
+		limit: hookLimit, judge: actionrisk.ScoreAction, proven: c.AllowProven, exceptions: readExceptions, clock: time.Now}
+	if folder, err := stateFolder(); err == nil && !c.NoLog {
+		g.log = folder
+	}
 	if c.Agent != "auto" {
 		g.agent = agent(c.Agent)
 	}
@@ -64,6 +78,11 @@ type guard struct {
 	environment string
 	limit       time.Duration
 	judge       func(actionrisk.Action) actionrisk.ScoreOutput
+
+	proven     bool                             // answer allow to what is proven read-only
+	exceptions func(string) (exceptions, error) // the user's, for a folder; nil: none
+	log        string                           // folder of the log; empty: nothing is logged
+	clock      func() time.Time
 }
 
 // reply is what the hook says: standard output, and why it failed if it did.
@@ -79,9 +98,14 @@ const (
 	pass  decision = "pass" // no interference
 	query decision = "ask"
 	deny  decision = "deny"
+	// proven is a pass of what is proven to change nothing, said so that the agent
+	// does not ask either.
+	proven decision = "proven"
 )
 
-// answer reads one event and answers it within the limit. The goroutine ends
+// answer reads one event and answers it within the limits: of processor time, so
+// that many guards at once on a busy machine deny nothing for their own slowness,
+// and of time as such, below that of the host. The goroutine ends
 // with its reply or with the process: nothing waits for it after the limit.
 func (g guard) answer(stdin io.Reader) reply {
 	done := make(chan reply, 1)
@@ -94,13 +118,20 @@ func (g guard) answer(stdin io.Reader) reply {
 		}()
 		done <- g.respond(stdin, &by)
 	}()
-	timer := time.NewTimer(g.limit)
+	timer, look := time.NewTimer(g.limit), time.NewTicker(hookLook)
 	defer timer.Stop()
-	select {
-	case r := <-done:
-		return r
-	case <-timer.C:
-		return refuse(g.agent, fmt.Errorf("no verdict within %s", g.limit))
+	defer look.Stop()
+	for {
+		select {
+		case r := <-done:
+			return r
+		case <-timer.C:
+			return refuse(g.agent, fmt.Errorf("no verdict within %s", g.limit))
+		case <-look.C:
+			if processorTime() > hookProcessor {
+				return refuse(g.agent, fmt.Errorf("no verdict within %s of processor time", hookProcessor))
+			}
+		}
 	}
 }
 
@@ -119,8 +150,62 @@ func (g guard) respond(stdin io.Reader, by *agent) reply {
 	if err != nil {
 		return refuse(*by, err)
 	}
-	d, reason := g.decide(got)
+	switch got.moment {
+	case atStart:
+		return g.start(got)
+	case afterTool:
+		g.after(got)
+		return reply{stdout: got.by.answer(pass, "")}
+	}
+	x := exceptions{most: actionrisk.High}
+	if g.exceptions != nil {
+		if x, err = g.exceptions(got.cwd); err != nil {
+			return refuse(*by, err)
+		}
+	}
+	d, reason, line := g.decide(got, x)
+	g.note(got, line)
 	return reply{stdout: got.by.answer(d, reason)}
+}
+
+// start fires the canary at the beginning of a session: a guard that would let it
+// pass says so before the first tool runs.
+func (g guard) start(got asked) reply {
+	got.steps = []step{{command: canaryCommand, shell: true}}
+	d, _, line := g.decide(got, exceptions{most: actionrisk.High})
+	line.Decision = "canary"
+	if d != deny {
+		line.Note = "the canary was not denied"
+	}
+	g.note(got, line)
+	if d != deny {
+		return refuse(got.by, errors.New("the guard does not stop its own canary"))
+	}
+	return reply{stdout: got.by.answer(pass, "")}
+}
+
+// after looks, behind a tool, whether it ran under a verdict of this guard.
+func (g guard) after(got asked) {
+	if g.log == "" || got.callID == "" || sawCall(g.log, got.callID) {
+		return
+	}
+	g.note(got, logged{Decision: "unseen", Level: "unknown", Note: "ALARM: a tool ran without a verdict"})
+}
+
+// note writes a line into the log. What fails there stops nothing.
+func (g guard) note(got asked, line logged) {
+	if g.log == "" {
+		return
+	}
+	line.At, line.Agent, line.Session, line.Call, line.Cwd = g.now().UTC().Format(time.RFC3339), string(got.by), got.session, got.callID, got.cwd
+	_ = appendLog(g.log, line)
+}
+
+func (g guard) now() time.Time {
+	if g.clock == nil {
+		return time.Time{}
+	}
+	return g.clock()
 }
 
 // refuse blocks because the guard could not do its work.
@@ -129,24 +214,47 @@ func refuse(by agent, cause error) reply {
 	return reply{stdout: by.answer(deny, "countersign: "+err.Error()), failure: err}
 }
 
-// decide judges every step of an event; the worst one decides.
-func (g guard) decide(got asked) (decision, string) {
+// decide judges every step of an event; the worst one decides. line is what the log
+// says of it.
+func (g guard) decide(got asked, x exceptions) (d decision, reason string, line logged) {
 	worst := actionrisk.Low
 	var reasons []string
+	readOnly := len(got.steps) > 0
 	for _, s := range got.steps {
-		level, why := g.step(got, s)
-		if level > worst {
-			worst, reasons = level, nil
+		j := g.step(got, s, x)
+		if j.level > worst {
+			worst, reasons = j.level, nil
 		}
-		if level == worst {
-			reasons = append(reasons, why...)
+		if j.level == worst {
+			reasons = append(reasons, j.why...)
+		}
+		readOnly = readOnly && j.readOnly
+		line.Rules = append(line.Rules, j.rules...)
+		if line.Command == "" || j.level == worst {
+			line.Command, line.Action = shownPath(s.command), j.action
+		}
+		if j.note != "" {
+			line.Note = j.note
 		}
 	}
-	d := verdictOf(worst, g.strict)
-	if d == query && !g.mayAsk(got) {
+	if d = x.verdict(worst, g.strict); d == query && !g.mayAsk(got) {
 		d = deny
 	}
-	return d, wording(worst, d, reasons)
+	if d == pass && g.proven && readOnly {
+		d = proven
+	}
+	line.Decision, line.Level = string(d), worst.String()
+	return d, wording(worst, d, reasons), line
+}
+
+// judged is one step with its verdict.
+type stepVerdict struct {
+	level    actionrisk.Level
+	why      []string // in words
+	rules    []string // ids
+	action   string   // hash
+	note     string
+	readOnly bool // the agent's own command, and proven to change nothing
 }
 
 func verdictOf(level actionrisk.Level, strict bool) decision {
@@ -173,11 +281,13 @@ func (g guard) mayAsk(got asked) bool {
 }
 
 // step judges one step and names the rules behind its level.
-func (g guard) step(got asked, s step) (actionrisk.Level, []string) {
+func (g guard) step(got asked, s step, x exceptions) stepVerdict {
 	action := actionrisk.Action{Command: s.command, Cwd: got.cwd,
 		Environment: g.environment, FailClosedOnUnmatched: g.failClosed && s.shell}
-	score := g.judge(action)
+	whole := g.judge(action)
+	score, note := x.lower(whole, got.cwd, g.now())
 	level := levelOf(score.Risk)
+	v := stepVerdict{level: level, action: whole.ActionHash, note: note, readOnly: s.shell && whole.Coverage.ReadOnly}
 	var why []string
 	for _, r := range score.MatchedRules {
 		if levelOf(r.Severity) != level || len(why) == maxReasons {
@@ -188,17 +298,25 @@ func (g guard) step(got asked, s step) (actionrisk.Level, []string) {
 			where = r.Evidence.Excerpt
 		}
 		why = append(why, ruleText(r.Title, r.ID, where, r.Remediation))
+		v.rules = append(v.rules, r.ID)
 	}
+	v.why = why
 	switch {
 	case level >= actionrisk.High:
-	case s.changesGuard(score):
-		return actionrisk.High, []string{ruleText("Changes the settings that hold this guard", "hook.guard-settings", s.shown,
-			"let the user edit the agent's settings")}
+	case s.changesGuard(whole):
+		return v.high("hook.guard-settings", ruleText("Changes the settings that hold this guard", "hook.guard-settings", s.shown,
+			"let the user edit the agent's settings"))
 	case got.by == codex && s.shell && g.takesInput(action):
-		return actionrisk.High, []string{ruleText("Opens a shell or console, and what is typed into it later is not shown to this guard",
-			"hook.unseen-input", "", "give it the command to run, as in sh -c 'COMMAND'")}
+		return v.high("hook.unseen-input", ruleText("Opens a shell or console, and what is typed into it later is not shown to this guard",
+			"hook.unseen-input", "", "give it the command to run, as in sh -c 'COMMAND'"))
 	}
-	return level, why
+	return v
+}
+
+// high is the verdict of the guard's own rules, which nothing excepts.
+func (v stepVerdict) high(rule, why string) stepVerdict {
+	v.level, v.rules, v.why, v.readOnly = actionrisk.High, []string{rule}, []string{why}, false
+	return v
 }
 
 // levelOf reads a level's name; a name it does not know is the highest.
@@ -229,6 +347,9 @@ func wording(level actionrisk.Level, d decision, reasons []string) string {
 	if d == pass {
 		return ""
 	}
+	if d == proven {
+		return "countersign: proven read-only"
+	}
 	if len(reasons) > maxReasons {
 		reasons = reasons[:maxReasons]
 	}
@@ -244,10 +365,14 @@ const (
 	// maxEvent is the longest event that is read. Edits carry whole files, so it
 	// is far above a command; more is no honest event.
 	maxEvent = 1 << 20
+	// hookProcessor is the processor time a verdict may take: a thousand times what
+	// the longest event takes.
+	hookProcessor = 2 * time.Second
+	hookLook      = 50 * time.Millisecond // how often it is looked at
 	// hookLimit is the guard's own time: below every agent's default (60 s and
-	// more) and below what the printed configurations set (10 s). A host that
+	// more) and below what the installed configurations set (10 s). A host that
 	// runs into its own limit lets the action through.
-	hookLimit = 2 * time.Second
+	hookLimit = 8 * time.Second
 	// maxReasons keeps an answer short enough to be read.
 	maxReasons = 3
 	// maxShown is how much of a path an answer repeats, in code points.

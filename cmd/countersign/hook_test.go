@@ -28,6 +28,7 @@ func asHook(t *testing.T, c hookCmd, event string) reply {
 	if c.Agent == "" {
 		c.Agent = "auto"
 	}
+	c.NoLog = true
 	return c.guard().answer(strings.NewReader(event))
 }
 

@@ -65,6 +65,8 @@ type event struct {
 	TurnID         string         `json:"turn_id"`
 	Model          jsontext.Value `json:"model"`
 	CursorVersion  string         `json:"cursor_version"`
+	SessionID      string         `json:"session_id"`
+	ToolUseID      string         `json:"tool_use_id"`
 }
 
 // input is what is read of the arguments of an agent's own tools.
@@ -88,8 +90,20 @@ type asked struct {
 	canAsk   bool // the format has a word for asking at this event
 	asksHold bool // and the agent is known to stop for it
 	cwd      string
+	session  string // the agent's own id
+	callID   string // of the tool call
+	moment   moment
 	steps    []step
 }
+
+// moment is when an event comes.
+type moment int
+
+const (
+	beforeTool moment = iota
+	afterTool
+	atStart // of a session or a subagent
+)
 
 // step is one action as the engine judges it. A file tool becomes the command
 // with the same effect, so that both ways have one verdict.
@@ -113,9 +127,23 @@ func readEvent(text []byte, named agent) (asked, error) {
 	if err := json.Unmarshal(text, &e); err != nil {
 		return got, errShape // the cause may repeat the event
 	}
+	got.session, got.callID = shownPath(e.SessionID), shownPath(e.ToolUseID)
 	told, ok := e.agent()
-	if !ok {
-		return got, errShape
+	switch e.Name {
+	case "SessionStart", "SubagentStart":
+		got.moment = atStart
+	case "PostToolUse", "PostToolUseFailure":
+		got.moment = afterTool
+	default:
+		if !ok {
+			return got, errShape
+		}
+	}
+	if !ok { // only our own configurations send these events
+		told = claude
+		if named != "" {
+			told = named
+		}
 	}
 	if named == "" || named == claude && told == cursor { // Cursor starts the hooks of Claude Code's settings, too
 		got.by = told
@@ -132,6 +160,9 @@ func readEvent(text []byte, named agent) (asked, error) {
 		got.asksHold = named == claude && slices.Contains([]string{"", "default", "acceptEdits", "plan"}, e.PermissionMode)
 	case cursor:
 		got.canAsk = e.Name == "beforeShellExecution" || e.Name == "beforeMCPExecution"
+	}
+	if got.moment != beforeTool {
+		return got, nil
 	}
 	return got, got.read(e)
 }
@@ -321,11 +352,15 @@ func (a agent) answer(d decision, reason string) string {
 	switch {
 	case a == "":
 		return ""
-	case a == cursor && d == pass: // whose documentation wants a permission in every answer
+	case a == cursor && (d == pass || d == proven): // whose documentation wants a permission in every answer
 		value = cursorAnswer{Permission: "allow"}
 	case a == cursor:
 		value = cursorAnswer{Permission: string(d), UserMessage: reason, AgentMessage: reason}
-	case d == pass:
+	case d == pass, d == proven && a == codex: // which takes a bare allow for a failure
+	case d == proven && a == gemini:
+		value = geminiAnswer{Decision: "allow"}
+	case d == proven:
+		value = claudeAnswer{claudeDecision{HookEventName: "PreToolUse", PermissionDecision: "allow", PermissionDecisionReason: reason}}
 	case a == gemini:
 		value = geminiAnswer{Decision: string(deny), Reason: reason}
 	default:

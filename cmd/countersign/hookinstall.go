@@ -11,13 +11,18 @@ import (
 // install is the configuration of an agent in words, with self as the program.
 // The file names and members are those of the agents' own documentation.
 func (a agent) install(self string) string {
-	quoted, err := jsontext.AppendQuote(nil, shellWord(self)+" gate hook --agent "+string(a))
+	entry, err := a.entry(self)
 	if err != nil {
 		return "" // a path that is not UTF-8 has no JSON form
 	}
 	i := installs[a]
-	return fmt.Sprintf("%s\n\n%s\n\n%s\n\nThen: countersign doctor --hook --agent %s\n",
-		i.where, strings.ReplaceAll(i.entry, "COMMAND", string(quoted)), i.notes, a)
+	return fmt.Sprintf("%s\n\n%s\n\n%s\n\nThen: countersign doctor --hook --agent %s\nOr let it be merged: countersign gate hook --install %[4]s --write\n", i.where, entry, i.notes, a)
+}
+
+// entry is the configuration alone.
+func (a agent) entry(self string) (string, error) {
+	quoted, err := jsontext.AppendQuote(nil, shellWord(self)+" gate hook --agent "+string(a))
+	return strings.ReplaceAll(installs[a].entry, "COMMAND", string(quoted)), err
 }
 
 var installs = map[agent]struct{ where, entry, notes string }{

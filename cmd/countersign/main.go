@@ -9,14 +9,15 @@
 //	countersign key issue|revoke    API keys
 //	countersign org create|…        organizations, members, tokens
 //	countersign policy activate|…   the policy of an organization
-//	countersign export              signed history, for auditors
 //	countersign webhooks create|…   who is told of an organization's decisions
+//	countersign export              signed history, for auditors
 //	countersign signer list|rotate  keys that sign
 //	countersign erase               erase a person or an agent
 //	countersign payments list|…     payments over x402
 //	countersign refunds list|…      what is paid back
 //	countersign entitlements list|… customers' access to products
 //	countersign replay rebuild      build a read model anew
+//	countersign backup|restore      copy the ledger, and put it back
 //	countersign migrate             the database schema
 //	countersign doctor              what works here and what does not
 //
@@ -31,8 +32,11 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"reflect"
 	"runtime/debug"
+	"strings"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -60,6 +64,8 @@ type cli struct {
 	Refunds      refundsCmd      `cmd:"" help:"Refunds of payments over x402, for operators."`
 	Entitlements entitlementsCmd `cmd:"" help:"Customers' access to products, for operators: list, grant, revoke."`
 	Replay       replayCmd       `cmd:"" help:"Build again from the events what was built from them."`
+	Backup       backupCmd       `cmd:"" help:"Copy the ledger into a folder while it is used, its keys apart and encrypted."`
+	Restore      restoreCmd      `cmd:"" help:"Put a backup into an empty data folder or database, and verify it. Exit 1: something is false."`
 	Migrate      migrateCmd      `cmd:"" help:"The database schema."`
 	Doctor       doctorCmd       `cmd:"" help:"Check what works here, in words."`
 	Config       configCmd       `cmd:"" help:"Print every setting, its value (secrets masked) and where it comes from."`
@@ -121,7 +127,7 @@ func run(args []string, stdout, stderr io.Writer) (code int) {
 	parser, err := kong.New(grammar, kong.Name("countersign"),
 		kong.Description("Deterministic verdicts on what AI agents are about to do, signed and kept in a verifiable ledger."),
 		kong.Writers(stdout, stderr), kong.Exit(func(code int) { exited = code }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.UsageOnError(), secretsFromFiles)
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.UsageOnError(), kong.NamedMapper("days", kong.MapperFunc(readDays)), secretsFromFiles)
 	if err != nil {
 		return fail(stderr, err)
 	}
@@ -147,6 +153,24 @@ func run(args []string, stdout, stderr io.Writer) (code int) {
 		return fail(stderr, err)
 	}
 	return 0
+}
+
+// readDays reads a duration that may be in days, such as 7d.
+func readDays(ctx *kong.DecodeContext, target reflect.Value) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("duration", &text); err != nil {
+		return err
+	}
+	day := time.Duration(1)
+	if n, is := strings.CutSuffix(text, "d"); is {
+		text, day = n+"h", 24
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return fmt.Errorf("want a duration such as 90m, 24h or 7d")
+	}
+	target.SetInt(int64(d * day))
+	return nil
 }
 
 func fail(stderr io.Writer, err error) int {

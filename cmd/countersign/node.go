@@ -292,9 +292,18 @@ func isTerminal(f *os.File) bool {
 
 // newLog writes text for people and JSON for machines, always to stderr.
 func newLog(level slog.Level) *slog.Logger {
-	options := &slog.HandlerOptions{Level: level}
+	options := &slog.HandlerOptions{Level: level, ReplaceAttr: withUnit}
 	if isTerminal(os.Stderr) {
 		return slog.New(slog.NewTextHandler(os.Stderr, options))
 	}
 	return slog.New(slog.NewJSONHandler(os.Stderr, options))
+}
+
+// withUnit writes durations as people do, 1.5s: the JSON handler's own number of
+// nanoseconds is taken for seconds or milliseconds.
+func withUnit(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
 }

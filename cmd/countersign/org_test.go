@@ -22,7 +22,7 @@ type operator struct {
 func newOperator(t *testing.T) *operator {
 	t.Helper()
 	db := ledgertest.New(t)
-	return &operator{t, []string{"--database-url", db.URL, "--signing-key", strings.Repeat("07", 32)}}
+	return &operator{t, []string{"--database-url", db.URL, "--signing-key", strings.Repeat("07", 32), "--data-kek", strings.Repeat("08", 32)}}
 }
 
 // run returns what a subcommand printed, and wants an exit code.

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/countersign/countersign/api"
@@ -131,9 +132,9 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 	if s.api, err = api.New(config); err != nil {
 		return nil, err
 	}
-	internal, err := net.Listen("tcp", c.MetricsListen)
+	internal, err := c.listenForMetrics(say)
 	if err != nil {
-		return nil, fmt.Errorf("listen on %s for metrics: %w", c.MetricsListen, errors.Unwrap(err))
+		return nil, err
 	}
 	s.metrics = internal.Addr().String()
 	s.public, s.internal = api.HTTP(s.api.Handler(), log), api.HTTP(s.api.Internal(), log)
@@ -141,6 +142,32 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 	go func() { s.failed <- s.internal.Serve(internal) }()
 	s.settle(ctx)
 	return s, nil
+}
+
+// metricsAddress is the one that OpenTelemetry's exporter for Prometheus has, so
+// that a scrape configuration is right before anybody has looked.
+const metricsAddress = "127.0.0.1:9464"
+
+// listenForMetrics opens the second listener. Only where nobody has chosen its
+// address another one will do: two services on one machine must both start.
+func (c *serveCmd) listenForMetrics(say func(string, ...any)) (net.Listener, error) {
+	if c.MetricsListen != "" {
+		l, err := net.Listen("tcp", c.MetricsListen)
+		if err != nil {
+			return nil, fmt.Errorf("listen on %s for metrics: %w; choose another address with --metrics-listen", c.MetricsListen, errors.Unwrap(err))
+		}
+		return l, nil
+	}
+	l, err := net.Listen("tcp", metricsAddress)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		if l, err = net.Listen("tcp", "127.0.0.1:0"); err == nil {
+			say("%s is taken: metrics are at %s (METRICS_LISTEN chooses)", metricsAddress, l.Addr())
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listen for metrics: %w", err)
+	}
+	return l, nil
 }
 
 // follow starts the read models, and the sink of the settings if there is one.

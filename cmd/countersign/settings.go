@@ -64,7 +64,7 @@ type service struct {
 	OwnershipProofs []string      `help:"Proofs for indexers that whoever is paid runs this service." env:"X402_OWNERSHIP_PROOFS" name:"x402-ownership-proofs" placeholder:"PROOF"`
 	Listen          string        `help:"Address of the public listener." env:"LISTEN" default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
 	BaseURL         string        `help:"Address under which callers reach the service; default: the listener's." env:"BASE_URL" name:"base-url" placeholder:"URL"`
-	MetricsListen   string        `help:"Address of the listener for metrics and profiles; default: a free loopback port." env:"METRICS_LISTEN" name:"metrics-listen" default:"127.0.0.1:0" placeholder:"HOST:PORT"`
+	MetricsListen   string        `help:"Address of the listener for metrics and profiles; default: 127.0.0.1:9464, or a free port where that is taken." env:"METRICS_LISTEN" name:"metrics-listen" placeholder:"HOST:PORT"`
 	RateLimit       string        `help:"on or off; off only on a loopback listener and base URL." env:"RATE_LIMIT" name:"rate-limit" default:"on" enum:"on,off"`
 	TrustedProxies  []string      `help:"Networks whose X-Forwarded-For counts." env:"TRUSTED_PROXIES" name:"trusted-proxies" placeholder:"CIDR"`
 	ContactEmail    string        `help:"E-mail address for callers; needed when the base URL is not loopback." env:"CONTACT_EMAIL" name:"contact-email" placeholder:"EMAIL"`

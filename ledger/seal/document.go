@@ -1,8 +1,10 @@
 package seal
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,12 +40,17 @@ var ErrNoRecord = &canon.Error{Code: "missing_field", Message: "there is no sign
 // ErrTooMany is a document with more records than the caller of Examine allows.
 var ErrTooMany = &canon.Error{Code: "too_many_items", Message: "there are too many signed records in it; send them in parts"}
 
+// ErrTooMuchUnsigned is a document with more members that nothing signs than the
+// caller of Examine allows.
+var ErrTooMuchUnsigned = &canon.Error{Code: "too_many_items", Message: "there is too much in it that no signature covers; send the signed records alone, or use countersign verify"}
+
 // Examiner examines documents: a signed record, the answer of a service with its
 // receipt, a workflow's status record, or anything that holds some of these.
 type Examiner struct {
 	Keys   Keys
 	Locate func(Envelope) Check // looks a record up in the ledger; nil: there is none at hand
 	Most   int                  // records in one document; 0: any number
+	Rest   int                  // members of one document that are looked at beside them; 0: any number
 }
 
 // Examine looks at every member of a document, which must be a strict JSON text.
@@ -55,12 +62,18 @@ func (x Examiner) Examine(text []byte) (Examination, error) {
 	if err != nil {
 		return Examination{}, err
 	}
+	if !holdsRecord(canonical) { // which a megabyte of anything else is soon asked for
+		return Examination{}, ErrNoRecord
+	}
 	d := document{examiner: x}
 	if err := d.value("", canonical); err != nil {
 		return Examination{}, err
 	}
 	if len(d.found) == 0 {
 		return Examination{}, ErrNoRecord
+	}
+	if x.Rest > 0 && d.looked > x.Rest {
+		return Examination{}, ErrTooMuchUnsigned
 	}
 	e := Examination{Valid: Good(d.checks), Checks: d.checks, NotCovered: append([]Gap{}, d.gaps...)}
 	for _, f := range d.found {
@@ -76,6 +89,7 @@ type document struct {
 	checks   []Check
 	gaps     []Gap
 	found    []found
+	looked   int // at members beside the records
 }
 
 // found is a signed record, at the path of the envelope.
@@ -83,6 +97,7 @@ type found struct {
 	path     string
 	envelope Envelope
 	members  map[string]jsontext.Value // of the record
+	workflow map[string]jsontext.Value // of its workflow, nil without one
 	signed   bool
 }
 
@@ -90,12 +105,29 @@ func (d *document) check(path, name, result, detail string) {
 	d.checks = append(d.checks, Check{Name: name, Result: result, Detail: detail, Path: path})
 }
 
-func (d *document) gap(path, detail string) { d.gaps = append(d.gaps, Gap{path, detail}) }
+func (d *document) gap(path, detail string) {
+	if d.look() {
+		d.gaps = append(d.gaps, Gap{path, detail})
+	}
+}
+
+// look counts a member that is looked at, and says whether it still may be.
+func (d *document) look() bool {
+	d.looked++
+	return d.examiner.Rest == 0 || d.looked <= d.examiner.Rest
+}
 
 const unsigned = "no signature covers it"
 
+// holdsRecord says whether there may be a signed record in a canonical value.
+func holdsRecord(text jsontext.Value) bool { return bytes.Contains(text, []byte(`"integrity":`)) }
+
 // value looks for signed records in a canonical value.
 func (d *document) value(path string, text jsontext.Value) error {
+	if !holdsRecord(text) {
+		d.gap(path, unsigned)
+		return nil
+	}
 	switch text.Kind() {
 	case '{':
 		return d.object(path, text)
@@ -126,9 +158,6 @@ func (d *document) object(path string, text jsontext.Value) error {
 	switch {
 	case isEnvelope:
 		err = d.envelope(path, members)
-	case !isAnswer && !strings.Contains(string(text), `"integrity":`):
-		d.gap(path, unsigned)
-		return nil
 	case !isAnswer:
 		for _, name := range sortedNames(members) {
 			if err := d.value(path+"/"+escape(name), members[name]); err != nil {
@@ -182,7 +211,8 @@ func (d *document) envelope(path string, members map[string]jsontext.Value) erro
 		return err
 	}
 	checks := e.Examine(d.examiner.Keys)
-	f := found{path, e, record, Good(checks)}
+	workflow, _ := canon.Members(record["workflow"])
+	f := found{path, e, record, workflow, Good(checks)}
 	switch {
 	case d.examiner.Locate != nil:
 		checks = append(checks, d.examiner.Locate(e))
@@ -244,9 +274,13 @@ func isStatusRecord(members map[string]jsontext.Value) bool {
 // remaining compares members that no hash covers with those of the same name in
 // the signed record, and names those that have no counterpart.
 func (d *document) remaining(path string, members map[string]jsontext.Value, done []string, f found) {
-	for _, name := range sortedNames(members) {
-		if slices.Contains(done, name) {
-			continue
+	left := maps.Clone(members)
+	for _, name := range done {
+		delete(left, name)
+	}
+	for _, name := range sortedNames(left) {
+		if !d.look() {
+			return
 		}
 		at := path + "/" + escape(name)
 		switch {
@@ -285,8 +319,8 @@ func (d *document) compare(path, name string, value jsontext.Value, f found, tel
 
 // counterpart finds a member in the workflow of a record, or in the record itself.
 func (f found) counterpart(name string) (of string, value jsontext.Value, ok bool) {
-	if workflow, err := canon.Members(f.members["workflow"]); err == nil && workflow[name] != nil {
-		return "workflow", workflow[name], true
+	if value := f.workflow[name]; value != nil {
+		return "workflow", value, true
 	}
 	value, ok = f.members[name]
 	return "record", value, ok

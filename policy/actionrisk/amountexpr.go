@@ -4,6 +4,8 @@ import (
 	"math/big"
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // Amounts that a text computes: 5n * 10n ** 6n, (1n << 256n) - 1n, ~0n, 0x + "f" 64
@@ -129,7 +131,7 @@ func (r *exprReader) number() *big.Rat {
 		}
 	}
 	from := r.pos
-	for r.pos < len(r.text) && (isNameByte(r.text[r.pos]) || r.text[r.pos] == '.' || r.text[r.pos] == '\'' || r.text[r.pos] == '"') {
+	for r.pos < len(r.text) && (scan.IsNameByte(r.text[r.pos]) || r.text[r.pos] == '.' || r.text[r.pos] == '\'' || r.text[r.pos] == '"') {
 		r.pos++
 	}
 	v := parseNumber(r.text[from:r.pos])

@@ -2,6 +2,8 @@ package actionrisk
 
 import (
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // playbook judges the plays of a playbook, or a list of tasks.
@@ -39,10 +41,10 @@ type playbookRun struct {
 }
 
 // taskWords are members of a task that are not its module.
-var taskWords = setOf("name when become become_user become_method become_flags loop register vars tags notify until retries delay ignore_errors ignore_unreachable changed_when failed_when args environment no_log run_once delegate_to delegate_facts any_errors_fatal async poll check_mode diff throttle timeout module_defaults collections listen loop_control first_available_file hosts remote_user gather_facts serial strategy max_fail_percentage vars_files vars_prompt roles import_playbook port connection gather_subset gather_timeout fact_path order force_handlers user")
+var taskWords = scan.SetOf("name when become become_user become_method become_flags loop register vars tags notify until retries delay ignore_errors ignore_unreachable changed_when failed_when args environment no_log run_once delegate_to delegate_facts any_errors_fatal async poll check_mode diff throttle timeout module_defaults collections listen loop_control first_available_file hosts remote_user gather_facts serial strategy max_fail_percentage vars_files vars_prompt roles import_playbook port connection gather_subset gather_timeout fact_path order force_handlers user")
 
 // taskLists are members that hold further tasks.
-var taskLists = setOf("tasks pre_tasks post_tasks handlers block rescue always")
+var taskLists = scan.SetOf("tasks pre_tasks post_tasks handlers block rescue always")
 
 func (p *playbookRun) tasks(n *jsonNode, plays bool) {
 	if n == nil || p.depth > 16 || !p.sh.e.budget.spend(1) {
@@ -150,7 +152,7 @@ func (p *playbookRun) properties(r *resource, n, it *jsonNode) {
 // assigned takes "k=v k=v" or free text into a resource.
 func assigned(r *resource, w Word) {
 	free := w
-	for _, t := range optionWords(w.Text) {
+	for _, t := range scan.OptionWords(w.Text) {
 		if name, value, ok := strings.Cut(t, "="); ok && syntaxName(name) {
 			one := w
 			one.Text, one.At = value, -1
@@ -188,7 +190,7 @@ func (p *playbookRun) filled(text string, it *jsonNode) string {
 		case it != nil && strings.HasPrefix(name, "item."):
 			value = it.str(name[len("item."):])
 		default:
-			value = string(hole)
+			value = string(scan.Hole)
 		}
 		text = text[:from] + value + text[from+to+2:]
 	}

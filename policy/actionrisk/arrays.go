@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -28,7 +29,7 @@ func (sh *shell) indexText(x syntax.ArithmExpr) (string, bool) {
 func (sh *shell) setElement(name string, x syntax.ArithmExpr, w Word, more bool) {
 	key, ok := sh.indexText(x)
 	if !ok {
-		sh.set(name, Word{Text: string(hole), At: -1, Span: w.Span, Var: name})
+		sh.set(name, Word{Text: string(scan.Hole), At: -1, Span: w.Span, Var: name})
 		return
 	}
 	if sh.commandTable(name, key, w) {
@@ -36,7 +37,7 @@ func (sh *shell) setElement(name string, x syntax.ArithmExpr, w Word, more bool)
 	}
 	list := slices.Clone(sh.vars[name])
 	i, err := strconv.Atoi(key)
-	if err != nil || i < 0 || i >= maxLoop {
+	if err != nil || i < 0 || i >= scan.MaxLoop {
 		i = len(list)
 		if old := sh.vars[name+"["+key+"]"]; more && len(old) > 0 {
 			w.Text, w.At = old[0].Text+w.Text, -1
@@ -157,7 +158,7 @@ func (sh *shell) readsLines(c *syntax.WhileClause, in flow) ([]string, bool) {
 		return nil, false
 	}
 	lines := strings.Split(strings.TrimSpace(in.word.Text), "\n")
-	return lines, len(lines) > 1 && len(lines) <= maxLoop
+	return lines, len(lines) > 1 && len(lines) <= scan.MaxLoop
 }
 
 // read sets variables from the input.
@@ -187,7 +188,7 @@ func (sh *shell) read(v *invocation) {
 	}
 	rest, _, _ := strings.Cut(text, "\n")
 	for i, n := range names {
-		w := Word{Text: string(hole), At: -1, Span: v.argv[0].Span, Var: n.Text, Taint: v.stdin.taint}
+		w := Word{Text: string(scan.Hole), At: -1, Span: v.argv[0].Span, Var: n.Text, Taint: v.stdin.taint}
 		if v.stdin.known {
 			rest = strings.TrimSpace(rest)
 			w.Text = rest
@@ -207,7 +208,7 @@ func (sh *shell) read(v *invocation) {
 // readList is read -a and mapfile.
 func (sh *shell) readList(v *invocation, name, text, seps string, lines bool) {
 	if !v.stdin.known {
-		sh.set(name, Word{Text: string(hole), At: -1, Span: v.argv[0].Span, Var: name, Taint: v.stdin.taint})
+		sh.set(name, Word{Text: string(scan.Hole), At: -1, Span: v.argv[0].Span, Var: name, Taint: v.stdin.taint})
 		return
 	}
 	var parts []string
@@ -218,7 +219,7 @@ func (sh *shell) readList(v *invocation, name, text, seps string, lines bool) {
 		parts = strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(seps, r) })
 	}
 	var list []Word
-	for _, p := range parts[:min(len(parts), maxLoop)] {
+	for _, p := range parts[:min(len(parts), scan.MaxLoop)] {
 		list = append(list, Word{Text: p, At: -1, Span: v.argv[0].Span, Taint: v.stdin.taint})
 	}
 	sh.setAll(name, list)

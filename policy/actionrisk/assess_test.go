@@ -5,6 +5,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
@@ -28,13 +29,13 @@ func checkAssessment(t interface {
 	Errorf(string, ...any)
 }, a Action) {
 	first, steps := assess(a)
-	if steps > maxSteps {
+	if steps > scan.MaxSteps {
 		t.Errorf("%q took %d steps", a.Command, steps)
 	}
 	if diff := cmp.Diff(first, Assess(a)); diff != "" {
 		t.Errorf("%q: two answers: %s", a.Command, diff)
 	}
-	if len(first.Findings) > maxFindings || first.Score < 0 || first.Score > 99 || first.Score/25 != int(first.Risk) {
+	if len(first.Findings) > scan.MaxFindings || first.Score < 0 || first.Score > 99 || first.Score/25 != int(first.Risk) {
 		t.Errorf("%q: %d findings, score %d", a.Command, len(first.Findings), first.Score)
 	}
 	for i := range first.Findings {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // writtenBombs are hostile texts of about 2,000 characters: nesting, products, loops,
@@ -57,10 +59,10 @@ func manyVariables() string {
 func TestBombs(t *testing.T) {
 	for name, text := range allBombs() {
 		got, steps := assess(Action{Command: text})
-		if steps > maxSteps {
+		if steps > scan.MaxSteps {
 			t.Errorf("%s: %d steps", name, steps)
 		}
-		if steps == maxSteps && got.Risk < High {
+		if steps == scan.MaxSteps && got.Risk < High {
 			t.Errorf("%s: out of budget and only %v", name, got.Risk)
 		}
 	}
@@ -73,7 +75,7 @@ func TestHonestSteps(t *testing.T) {
 		if strings.Contains(strings.Join(got.RuleIDs(), " "), "fork-bomb") {
 			return
 		}
-		if steps > maxSteps/8 {
+		if steps > scan.MaxSteps/8 {
 			t.Errorf("%d steps: %s", steps, a.Command)
 		}
 	}
@@ -89,7 +91,7 @@ func TestHonestSteps(t *testing.T) {
 		}
 	}
 	long := strings.Repeat("mkdir -p build/out && cp -r src/app.js build/out/ && npm run lint\n", 30)
-	if got, steps := assess(Action{Command: long}); steps > maxSteps/2 || got.Risk > Medium {
+	if got, steps := assess(Action{Command: long}); steps > scan.MaxSteps/2 || got.Risk > Medium {
 		t.Errorf("a script of %d characters takes %d steps and is %v %v", len(long), steps, got.Risk, got.RuleIDs())
 	}
 }

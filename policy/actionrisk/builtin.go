@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // builtin runs what changes the shell itself.
@@ -105,7 +108,7 @@ func (sh *shell) builtin(v *invocation) (flow, bool) {
 			sh.interpretHere(v.stdin.word, v, "source")
 		}
 		if len(v.operands) > 0 {
-			f, ok := e.files[fileKey(sh.cwd, v.operands[0].Text)]
+			f, ok := e.files[paths.FileKey(sh.cwd, v.operands[0].Text)]
 			if fd, descr := descriptor(v.operands[0].Text); v.operands[0].Text == "/dev/stdin" || descr && (fd == "0" || !ok && v.stdin.known) {
 				v.operands[0].Text, v.operands[0].At = "/dev/stdin", -1
 				f, ok = v.stdin, true
@@ -129,7 +132,7 @@ func (sh *shell) trap(v *invocation) {
 	e, text := sh.e, v.operands[0]
 	waits := slices.ContainsFunc(v.operands[1:], func(w Word) bool { return w.Text == "EXIT" || w.Text == "0" })
 	_, calls := sh.funcs[text.Text]
-	if !waits || strings.IndexByte(text.Text, '$') < 0 && !calls || len(e.later) >= maxFiles {
+	if !waits || strings.IndexByte(text.Text, '$') < 0 && !calls || len(e.later) >= scan.MaxFiles {
 		sh.interpretHere(text, v, "trap")
 		return
 	}
@@ -149,7 +152,7 @@ func (sh *shell) trap(v *invocation) {
 func (sh *shell) interpretHere(w Word, v *invocation, via string) flow {
 	e := sh.e
 	e.match(&item{kind: kindExe, name: v.exe, inv: v, src: v.src, from: v.from, to: v.to})
-	if strings.Trim(w.Text, " \n\t"+string(hole)) == "" {
+	if strings.Trim(w.Text, " \n\t"+string(scan.Hole)) == "" {
 		if w.Text == "" {
 			return flow{known: true}
 		}
@@ -157,7 +160,7 @@ func (sh *shell) interpretHere(w Word, v *invocation, via string) flow {
 	}
 	src := sh.src.inside(w, via)
 	if !w.known() {
-		src.text, src.at = strings.ReplaceAll(w.Text, string(hole), "${_}"), -1
+		src.text, src.at = strings.ReplaceAll(w.Text, string(scan.Hole), "${_}"), -1
 	}
 	return sh.script(&src, v.stdin)
 }
@@ -177,7 +180,7 @@ func (sh *shell) chdir(v *invocation) {
 	w := v.operands[0]
 	switch t := w.Text; {
 	case !w.known():
-		sh.cwd = string(hole)
+		sh.cwd = string(scan.Hole)
 	case strings.HasPrefix(t, "/") || strings.HasPrefix(t, "~"):
 		sh.cwd = path.Clean(t)
 	case t == "-":
@@ -197,7 +200,7 @@ func (sh *shell) chdir(v *invocation) {
 // syntaxName tells whether a text can be the name of a variable.
 func syntaxName(s string) bool {
 	for i := 0; i < len(s); i++ {
-		if !isNameByte(s[i]) {
+		if !scan.IsNameByte(s[i]) {
 			return false
 		}
 	}

@@ -3,6 +3,8 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // contractCall is one call of a contract function as the text writes it.
@@ -15,7 +17,7 @@ type contractCall struct {
 
 // contractVerbs are the functions whose calls mean money or control. A text is
 // read as a call only if it names one of them.
-var contractVerbs = setOf(`approve increaseAllowance setApprovalForAll transfer transferFrom safeTransfer safeTransferFrom safeApprove forceApprove
+var contractVerbs = scan.SetOf(`approve increaseAllowance setApprovalForAll transfer transferFrom safeTransfer safeTransferFrom safeApprove forceApprove
  permit permitSingle permitBatch transferOwnership renounceOwnership acceptOwnership setOwner changeOwner setAdmin changeAdmin changeProxyAdmin addOwner addOwnerWithThreshold removeOwner swapOwner changeThreshold
  grantRole revokeRole renounceRole setupRole upgradeTo upgradeToAndCall upgrade upgradeAndCall setImplementation burn burnFrom multicall
  sendTransaction sendEth sendRawTransaction sendUserOperation selfdestruct destroy kill execTransaction emergencyWithdraw withdrawAll sweep sweepToken drain
@@ -100,7 +102,7 @@ func (e *engine) runCalls(src *source) bool {
 }
 
 // pageObjects hold what belongs to the page or program that is running.
-var pageObjects = setOf("localStorage sessionStorage document window console history caches cookieStore Array Object Math")
+var pageObjects = scan.SetOf("localStorage sessionStorage document window console history caches cookieStore Array Object Math")
 
 // memberCall is the dotted name of a call that is the whole text and whose name
 // says that it destroys or moves money: gateway.customer.delete('x'). As shell it
@@ -143,13 +145,13 @@ func (e *engine) runMember(src *source) bool {
 }
 
 // commonNames are functions that sockets, processes and queues have as well.
-var commonNames = setOf("kill destroy drain sweep upgrade permit burn transfer multicall setOwner addOwner removeOwner grantRole revokeRole")
+var commonNames = scan.SetOf("kill destroy drain sweep upgrade permit burn transfer multicall setOwner addOwner removeOwner grantRole revokeRole")
 
 // deciders are what contracts are called that act for others by a general function.
 var deciders = []string{"timelock", "governor", "multisig", "dao", "safe", "executor", "smartaccount"}
 
 // generalNames are functions that everything has, and contracts that act for others too.
-var generalNames = setOf("execute executeBatch schedule scheduleBatch propose queue")
+var generalNames = scan.SetOf("execute executeBatch schedule scheduleBatch propose queue")
 
 // onChain reports whether a call of a common name is one of a contract: by an
 // address, an amount of a currency, or what its receiver is called.
@@ -290,7 +292,7 @@ func field(object, name string) string {
 		}
 		i += n
 		j := i + len(name)
-		before := i == 0 || !isNameByte(object[i-1])
+		before := i == 0 || !scan.IsNameByte(object[i-1])
 		for j < len(object) && (object[j] == '"' || object[j] == '\'' || object[j] == ' ') {
 			j++
 		}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // argvText is the words of an invocation as one text.
@@ -153,14 +155,14 @@ func (ids *ruleList) castSend(v *invocation) {
 // amountText is an argument that may be an amount; one that another program computes
 // in a way that is not followed is taken for the largest.
 func amountText(w Word) string {
-	if !w.known() && (computedNumber(w) || strings.HasPrefix(w.Text, "0x"+string(hole))) {
+	if !w.known() && (computedNumber(w) || strings.HasPrefix(w.Text, "0x"+string(scan.Hole))) {
 		return "maxuint256"
 	}
 	return w.Text
 }
 
 // numberMakers are programs that compute or build what they print.
-var numberMakers = setOf("python python3 node bc dc perl ruby awk gawk mawk php lua xxd base64 tr rev jshell bun deno sed gsed printf seq expr openssl od hexdump numfmt factor julia ghci ocaml elixir erl raku")
+var numberMakers = scan.SetOf("python python3 node bc dc perl ruby awk gawk mawk php lua xxd base64 tr rev jshell bun deno sed gsed printf seq expr openssl od hexdump numfmt factor julia ghci ocaml elixir erl raku")
 
 // computedNumber: another program computes the word in a way that is not followed.
 func computedNumber(w Word) bool {
@@ -214,7 +216,7 @@ func payClientRules(v *invocation, ids *ruleList) {
 }
 
 // baseUnitClients take their limit in millionths of a dollar.
-var baseUnitClients = setOf("awal purl")
+var baseUnitClients = scan.SetOf("awal purl")
 
 // headerRules: an HTTP request that carries a payment.
 func headerRules(v *invocation, ids *ruleList) {
@@ -245,7 +247,7 @@ func headerRules(v *invocation, ids *ruleList) {
 
 // payloadRules decodes the base64 JSON of a payment header.
 func payloadRules(value string) []string {
-	if len(value) < 16 || len(value) > maxDecoded {
+	if len(value) < 16 || len(value) > scan.MaxDecoded {
 		return nil
 	}
 	raw, err := base64.StdEncoding.DecodeString(value)

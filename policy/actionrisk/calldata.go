@@ -3,6 +3,8 @@ package actionrisk
 import (
 	"math/big"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // maxAmountText is the longest text of an amount: a uint256 has 78 digits.
@@ -138,7 +140,7 @@ var selectorNames = map[string]string{
 }
 
 // readSelectors are functions that only show something, whoever calls them.
-var readSelectors = setOf("70a08231 dd62ed3e 18160ddd 313ce567 95d89b41 06fdde03 8da5cb5b 6352211e 0902f1ac 50d25bcd 3850c7bd 01ffc9a7 e985e9c5 081812fc c87b56dd 7ecebe00 3644e515 91d14854 5c975abb feaf968c 07a2d13a 38d52e0f 2f745c59 d06ca61f")
+var readSelectors = scan.SetOf("70a08231 dd62ed3e 18160ddd 313ce567 95d89b41 06fdde03 8da5cb5b 6352211e 0902f1ac 50d25bcd 3850c7bd 01ffc9a7 e985e9c5 081812fc c87b56dd 7ecebe00 3644e515 91d14854 5c975abb feaf968c 07a2d13a 38d52e0f 2f745c59 d06ca61f")
 
 // calldataRules judges encoded calldata (hex without 0x); multicall is followed.
 func calldataRules(data string, token *asset, depth int) []string {

@@ -4,6 +4,8 @@ import (
 	"math/big"
 	"strings"
 	"sync"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // kindMoney items are effects on money, keys and contracts; their name is the id
@@ -101,7 +103,7 @@ const maxExponent = 78
 // parseNumber reads a decimal with separators, an exponent or a suffix:
 // 1,000.50 1_000 1e18 1000e6 10**18 2.5k 0xffff 5n. nil if it is none.
 func parseNumber(s string) *big.Rat {
-	if len(s) > maxNumber {
+	if len(s) > scan.MaxNumber {
 		return nil
 	}
 	s = strings.ToLower(strings.Trim(s, `"'`))

@@ -3,6 +3,8 @@ package actionrisk
 import (
 	"math/big"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // phrase is an action in words or the words of a wallet's or payment client's
@@ -19,7 +21,7 @@ type phrase struct {
 }
 
 // phraseVerbs begin an action in words.
-var phraseVerbs = setOf(`pay transfer send approve sign swap bridge withdraw deposit buy purchase x402 authorize authorise settle revoke mint burn
+var phraseVerbs = scan.SetOf(`pay transfer send approve sign swap bridge withdraw deposit buy purchase x402 authorize authorise settle revoke mint burn
  stake unstake export grant fund tip donate increase payment wallet usdc eth sweep drain sell wire remit call invoke tool mcp permit set make execute submit
  disable ignore bypass raise remove import reveal show print initiate please allow give connect add replay retry resend reuse renounce upgrade use eth_sendtransaction eth_sign personal_sign eth_sendrawtransaction eth_signtypeddata_v4 spend double change`)
 
@@ -51,7 +53,7 @@ func looksPhrase(text string) bool {
 		}
 	}
 	for _, mark := range moneyMarks {
-		if n := strings.Index(low, mark); n >= 0 && (n == 0 || !isNameByte(low[n-1])) {
+		if n := strings.Index(low, mark); n >= 0 && (n == 0 || !scan.IsNameByte(low[n-1])) {
 			return true
 		}
 	}
@@ -98,7 +100,7 @@ func readPhrase(text string) *phrase {
 	return p
 }
 
-var networkWords = setOf("base basemainnet mainnet ethereum polygon arbitrum optimism avalanche solana basesepolia sepolia devnet testnet bsc near")
+var networkWords = scan.SetOf("base basemainnet mainnet ethereum polygon arbitrum optimism avalanche solana basesepolia sepolia devnet testnet bsc near")
 
 // readWord reads one word: an address, a URL, or a number with its asset.
 func (p *phrase) readWord(i int) {
@@ -136,7 +138,7 @@ func (p *phrase) readWord(i int) {
 }
 
 // notAmountAfter are words whose number is no amount of money.
-var notAmountAfter = setOf("port chain chainid chain-id nonce slippage block timeout id version step retries max-retries index account decimals gas gas-limit gas-price gaslimit fee priority-fee expires deadline times repeat count every")
+var notAmountAfter = scan.SetOf("port chain chainid chain-id nonce slippage block timeout id version step retries max-retries index account decimals gas gas-limit gas-price gaslimit fee priority-fee expires deadline times repeat count every")
 
 // readAmount reads "5 usdc", "$5", "5usdc", "0.1eth", "usdc 5", "500000 units".
 func (p *phrase) readAmount(i int, low string) {
@@ -215,9 +217,9 @@ func (p *phrase) readAmount(i int, low string) {
 	p.amount.value, p.amount.asset = n, as
 }
 
-var moneyOptions = setOf("max-amount max-price max-value max max-amount-usd max-usd amount price maxamount budget max-payment max-spend limit cap usd")
+var moneyOptions = scan.SetOf("max-amount max-price max-value max max-amount-usd max-usd amount price maxamount budget max-payment max-spend limit cap usd")
 
-var moneyVerbs = setOf("pay transfer send approve swap bridge withdraw deposit tip donate burn mint stake sell wire remit fund allowance spend")
+var moneyVerbs = scan.SetOf("pay transfer send approve swap bridge withdraw deposit tip donate burn mint stake sell wire remit fund allowance spend")
 
 // has reports whether one of the phrases stands in the text as whole words. The
 // text begins and ends with a blank, so there is always a byte on either side.
@@ -229,7 +231,7 @@ func (p *phrase) has(list ...string) bool {
 				break
 			}
 			i += n
-			if end := i + len(s); !isNameByte(p.text[i-1]) && (end >= len(p.text) || !isNameByte(p.text[end])) {
+			if end := i + len(s); !scan.IsNameByte(p.text[i-1]) && (end >= len(p.text) || !scan.IsNameByte(p.text[end])) {
 				return true
 			}
 		}

@@ -3,6 +3,8 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // A program that no table knows may carry a command, as sudo and xargs do: a
@@ -13,7 +15,7 @@ import (
 
 // suspect runs what a program that no wrapper entry covers seems to carry.
 func (sh *shell) suspect(v *invocation) {
-	if len(v.argv) < 2 || slices.Contains(sh.e.groups["speakers"], v.exe) || v.dry || sh.suspects >= maxSuspects || !sh.e.budget.spend(len(v.argv)/2) {
+	if len(v.argv) < 2 || slices.Contains(sh.e.groups["speakers"], v.exe) || v.dry || sh.suspects >= scan.MaxSuspects || !sh.e.budget.spend(len(v.argv)/2) {
 		return
 	}
 	inner := *sh
@@ -39,7 +41,7 @@ func (e *engine) carriedFrom(v *invocation) int {
 			if slices.Contains(e.groups["text-options"], t) {
 				i++ // its value is prose
 			}
-		case (begun || stranger && !slices.Contains(e.groups["subcommand-words"], base(t))) && e.acts(t) && i+1 < len(v.argv):
+		case (begun || stranger && !slices.Contains(e.groups["subcommand-words"], scan.Base(t))) && e.acts(t) && i+1 < len(v.argv):
 			return i
 		case begun && !stranger && v.argv[i-1].Text == "--":
 			return 0 // a file behind "--"
@@ -56,7 +58,7 @@ func (e *engine) stranger(exe string) bool {
 
 // acts: the word names a program that a table knows as doing something.
 func (e *engine) acts(word string) bool {
-	name := base(word)
+	name := scan.Base(word)
 	return (e.exe[name] != nil || e.wrappers[name] != nil || e.reads[name] != nil) && name != "." && name != "source"
 }
 
@@ -64,7 +66,7 @@ func (e *engine) acts(word string) bool {
 // which asks whoever sits there.
 func (e *engine) actsText(text string) bool {
 	first, _, more := strings.Cut(strings.TrimSpace(text), " ")
-	return more && e.acts(first) || !more && strings.HasSuffix(first, "sh") && slices.Contains(e.groups["shells"], base(first))
+	return more && e.acts(first) || !more && strings.HasSuffix(first, "sh") && slices.Contains(e.groups["shells"], scan.Base(first))
 }
 
 // suspectOptions runs the texts that options hand over to be run: by their name

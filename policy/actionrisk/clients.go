@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // client is a line of clients.json: what a call of a program that holds keys or
@@ -53,7 +55,7 @@ func (c *compiled) readClients(read tableReader) error {
 	if err := read("clients", t); err != nil {
 		return err
 	}
-	t.byExe, t.method, t.local = map[string][]*client{}, map[string]string{}, setOf(strings.Join(t.Local, " "))
+	t.byExe, t.method, t.local = map[string][]*client{}, map[string]string{}, scan.SetOf(strings.Join(t.Local, " "))
 	for i := range t.Clients {
 		l := &t.Clients[i]
 		for _, s := range l.Sub {
@@ -268,7 +270,7 @@ func operandClass(v *invocation) string {
 }
 
 // movingVerbs move money as the first words of a payment service's client.
-var movingVerbs = setOf("send fund capture withdraw payout pay transfer topup")
+var movingVerbs = scan.SetOf("send fund capture withdraw payout pay transfer topup")
 
 // liveScript: a script whose name says that it moves money is told to do it for real.
 func liveScript(e *engine, v *invocation) bool {
@@ -285,7 +287,7 @@ func liveScript(e *engine, v *invocation) bool {
 	if strings.ContainsAny(v.operands[i].Text, " \n") { // a program text, not a file
 		return false
 	}
-	name := base(v.operands[i].Text)
+	name := scan.Base(v.operands[i].Text)
 	if dot := strings.LastIndexByte(name, '.'); dot > 0 {
 		name = name[:dot]
 	} else {
@@ -334,7 +336,7 @@ func (l *client) rules(v *invocation, ids *ruleList) {
 		if n := parseNumber(value); strings.EqualFold(value, "all") || n != nil && n.Cmp(unlimited64) >= 0 {
 			a.unlimited = true
 		}
-		if strings.IndexByte(value, hole) >= 0 && slices.ContainsFunc(v.operands, computedNumber) {
+		if strings.IndexByte(value, scan.Hole) >= 0 && slices.ContainsFunc(v.operands, computedNumber) {
 			a.unlimited = true
 		}
 		ids.add(approveRule(a))

@@ -2,11 +2,13 @@ package actionrisk
 
 import (
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // cmdRun runs one command of cmd with its words, and gives what it prints.
 func (w *winShell) cmdRun(c *psCall, args []Word, text string, in flow) flow {
-	if strings.IndexByte(args[0].Text, hole) >= 0 && strings.IndexByte(base(args[0].Text), hole) >= 0 {
+	if strings.IndexByte(args[0].Text, scan.Hole) >= 0 && strings.IndexByte(scan.Base(args[0].Text), scan.Hole) >= 0 {
 		w.e.unproven = true
 		if w.forTaint()&fromNetwork != 0 {
 			w.raise("rce.pipe-to-shell", c)
@@ -14,7 +16,7 @@ func (w *winShell) cmdRun(c *psCall, args []Word, text string, in flow) flow {
 		w.raise("obf.dynamic-executable", c)
 		return flow{}
 	}
-	name := strings.ToLower(base(strings.TrimPrefix(args[0].Text, "@")))
+	name := strings.ToLower(scan.Base(strings.TrimPrefix(args[0].Text, "@")))
 	rest := strings.TrimLeft(text[min(len(text), len(args[0].Text)):], "@")
 	switch name {
 	case "echo":
@@ -142,7 +144,7 @@ func isSlashOption(t string) bool {
 }
 
 // longSlashOptions are options of the commands of cmd that are longer.
-var longSlashOptions = setOf("min max wait high low normal realtime abovenormal belownormal shared separate affinity node quiet tm tg is it exclude fs")
+var longSlashOptions = scan.SetOf("min max wait high low normal realtime abovenormal belownormal shared separate affinity node quiet tm tg is it exclude fs")
 
 // afterStart is what start starts: behind its title and its options.
 func afterStart(args []Word, text string) []Word {
@@ -186,7 +188,7 @@ func (w *winShell) forFiles(args []Word) {
 	for _, name := range [...]string{"@path", "@file", "@fname", "@relpath"} {
 		command = replaceFold(command, name, file, false)
 	}
-	if command != "" && w.running < maxDepth {
+	if command != "" && w.running < scan.MaxDepth {
 		w.running++
 		w.runCmd(command)
 		w.running--

@@ -2,6 +2,8 @@ package actionrisk
 
 import (
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // The command language of cmd: "&", "|" and parentheses outside of quotes part
@@ -126,7 +128,7 @@ func (w *winShell) cmdCommand(c cmdCall, in flow) flow {
 	if text == "" {
 		return flow{}
 	}
-	if e.invocations++; e.invocations > maxInvocations || !e.budget.spend(16) {
+	if e.invocations++; e.invocations > scan.MaxInvocations || !e.budget.spend(16) {
 		e.tooDeep = true
 		return flow{}
 	}
@@ -142,7 +144,7 @@ func (w *winShell) cmdCommand(c cmdCall, in flow) flow {
 		return flow{}
 	}
 	expanded := w.cmdExpand(text)
-	if expanded != text && strings.ContainsAny(expanded, "&|") && !strings.ContainsAny(text, "&|") && w.running < maxDepth {
+	if expanded != text && strings.ContainsAny(expanded, "&|") && !strings.ContainsAny(text, "&|") && w.running < scan.MaxDepth {
 		w.running++
 		w.runCmd(expanded)
 		w.running--
@@ -246,11 +248,11 @@ func (w *winShell) cmdExpand(text string) string {
 		return text
 	}
 	var b strings.Builder
-	for i := 0; i < len(text) && b.Len() < maxText; i++ {
+	for i := 0; i < len(text) && b.Len() < scan.MaxText; i++ {
 		c := text[i]
 		if c == '%' && i+1 < len(text) && text[i+1] == '%' { // %%i of a loop in a file
 			i++
-			if i+1 < len(text) && (isNameByte(text[i+1]) || text[i+1] == '~') {
+			if i+1 < len(text) && (scan.IsNameByte(text[i+1]) || text[i+1] == '~') {
 				i--
 				text = text[:i] + text[i+1:]
 			}
@@ -273,9 +275,9 @@ func (w *winShell) cmdVariable(text string, mark byte) (string, int) {
 	if end > 0 && !strings.ContainsAny(text[1:1+end], "\n\"&|<>") {
 		name, rest, cut := strings.Cut(text[1:1+end], ":")
 		if name != "" && (mark == '%' || !strings.Contains(name, " ")) {
-			if v, ok := w.cmdValue(name); ok || !strings.ContainsAny(name, " ~") && isNameByte(name[0]) && len(name) > 1 {
+			if v, ok := w.cmdValue(name); ok || !strings.ContainsAny(name, " ~") && scan.IsNameByte(name[0]) && len(name) > 1 {
 				if !ok {
-					v = string(hole)
+					v = string(scan.Hole)
 				}
 				if cut {
 					v = cmdSlice(v, rest)
@@ -294,21 +296,21 @@ func (w *winShell) cmdVariable(text string, mark byte) (string, int) {
 		if j < len(text) && (text[j] >= '0' && text[j] <= '9') {
 			return ".", j + 1
 		}
-		if text[j-1] != '~' && (j >= len(text) || !isNameByte(text[j])) {
+		if text[j-1] != '~' && (j >= len(text) || !scan.IsNameByte(text[j])) {
 			j--
 		}
 	}
-	if j >= len(text) || !isNameByte(text[j]) {
+	if j >= len(text) || !scan.IsNameByte(text[j]) {
 		return "", 0
 	}
 	if v, ok := w.vars["%"+text[j:j+1]]; ok {
 		return v.str(), j + 1
 	}
-	if j+1 < len(text) && isNameByte(text[j+1]) {
+	if j+1 < len(text) && scan.IsNameByte(text[j+1]) {
 		return "", 0
 	}
 	if text[j] >= '0' && text[j] <= '9' {
-		return string(hole), j + 1
+		return string(scan.Hole), j + 1
 	}
 	return "", 0
 }
@@ -326,7 +328,7 @@ func (w *winShell) cmdValue(name string) (string, bool) {
 	case "cd", "__cd__":
 		return ".", true
 	case "random", "time", "date", "errorlevel":
-		return string(hole), true
+		return string(scan.Hole), true
 	}
 	return "", false
 }
@@ -347,13 +349,13 @@ func cmdSlice(v, how string) string {
 		}
 		return replaceFold(v, from, to, false)
 	}
-	if strings.IndexByte(v, hole) >= 0 {
-		return string(hole)
+	if strings.IndexByte(v, scan.Hole) >= 0 {
+		return string(scan.Hole)
 	}
 	a, b, two := strings.Cut(rest, ",")
 	n, ok1 := psString(strings.TrimSpace(a)).int()
 	if !ok1 {
-		return string(hole)
+		return string(scan.Hole)
 	}
 	if n < 0 {
 		n = max(len(v)+n, 0)
@@ -363,7 +365,7 @@ func cmdSlice(v, how string) string {
 	if two {
 		m, ok := psString(strings.TrimSpace(b)).int()
 		if !ok {
-			return string(hole)
+			return string(scan.Hole)
 		}
 		if m < 0 {
 			end = max(len(v)+m, n)
@@ -385,7 +387,7 @@ func (w *winShell) cmdFor(text string) {
 			do = min(end, len(low)) + i
 		}
 	}
-	if do < 0 || w.running >= maxDepth {
+	if do < 0 || w.running >= scan.MaxDepth {
 		return
 	}
 	head, list, body := low[:open], strings.TrimSpace(text[open+1:matchingParen(text, open)]), text[do+2:]
@@ -504,7 +506,7 @@ func cmdTokens(head, text string) []psValue {
 				chosen = append(chosen, psString(line))
 			}
 		}
-		if len(chosen) > 0 && len(out) < maxLoop {
+		if len(chosen) > 0 && len(out) < scan.MaxLoop {
 			out = append(out, psListOf(chosen))
 		}
 	}
@@ -554,7 +556,7 @@ func (w *winShell) cmdIf(text string) {
 			rest = rest[next:]
 		}
 	}
-	if w.running >= maxDepth {
+	if w.running >= scan.MaxDepth {
 		return
 	}
 	w.running++

@@ -3,6 +3,8 @@ package actionrisk
 import (
 	"fmt"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // programTable is code.json: what is known of programming languages.
@@ -91,7 +93,7 @@ func (c *compiled) readCode(from func(string, any) error) error {
 			if doing[r.Does] == 0 {
 				return nil, fmt.Errorf("code: nothing does %q", r.Does)
 			}
-			names(out, r.Names, codeName{does: doing[r.Does], langs: setOf(strings.Join(r.Langs, " "))})
+			names(out, r.Names, codeName{does: doing[r.Does], langs: scan.SetOf(strings.Join(r.Langs, " "))})
 		}
 		return out, nil
 	}
@@ -111,7 +113,7 @@ func (c *compiled) readCode(from func(string, any) error) error {
 		names(c.code.joins, j.Names, codeName{text: j.Text})
 	}
 	c.code.builders, c.code.fetchers, c.code.listers = map[string][]codeName{}, map[string][]codeName{}, map[string][]codeName{}
-	c.code.environments = setOf(strings.Join(t.Environments, " "))
+	c.code.environments = scan.SetOf(strings.Join(t.Environments, " "))
 	c.code.through = map[string][]codeName{}
 	names(c.code.through, t.Through, codeName{})
 	names(c.code.builders, t.Builders, codeName{})

@@ -2,6 +2,8 @@ package actionrisk
 
 import (
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/paths"
 )
 
 // kindCompose items are the services of a compose file; their tags are what gives a
@@ -60,7 +62,7 @@ func (w *manifestWalk) service(s *jsonNode) {
 	}
 	for _, d := range s.get("devices").kidsOrNone() {
 		p, _, _ := strings.Cut(d.text, ":")
-		if w.sh.e.classOf(Word{Text: p}, "")&isDevice != 0 {
+		if w.sh.e.classOf(Word{Text: p}, "")&paths.IsDevice != 0 {
 			w.tag("host-system")
 		}
 	}

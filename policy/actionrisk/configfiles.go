@@ -1,6 +1,11 @@
 package actionrisk
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
 
 // configFile is a file whose text another program runs later: a line of env.json.
 type configFile struct {
@@ -14,13 +19,13 @@ type configFile struct {
 
 // configured judges what a text does in a file that a program reads for its settings.
 func (e *engine) configured(sh *shell, name string, f flow) {
-	if f.word.Text == "" || !f.known && !partlyKnown(f.word) || len(f.word.Text) > maxDecoded || f.word.Glob {
+	if f.word.Text == "" || !f.known && !partlyKnown(f.word) || len(f.word.Text) > scan.MaxDecoded || f.word.Glob {
 		return
 	}
 	for i := range e.configs {
 		c := &e.configs[i]
 		for _, pattern := range c.File {
-			if strings.HasSuffix(pattern, "*") && globMatch(pattern, name) || strings.HasSuffix(name, strings.TrimLeft(pattern, "*")) && pattern[0] == '*' {
+			if strings.HasSuffix(pattern, "*") && paths.GlobMatch(pattern, name) || strings.HasSuffix(name, strings.TrimLeft(pattern, "*")) && pattern[0] == '*' {
 				sh.config(c, f.word)
 				return
 			}
@@ -81,7 +86,7 @@ func settingsAsOptions(text Word) []Word {
 	var out []Word
 	for line := range strings.Lines(text.Text) {
 		line = strings.TrimSpace(line)
-		if line == "" || line[0] == '#' || len(out) >= maxLoop {
+		if line == "" || line[0] == '#' || len(out) >= scan.MaxLoop {
 			continue
 		}
 		name, value := line, ""

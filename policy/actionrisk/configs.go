@@ -3,6 +3,8 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // Files that name commands which somebody else runs later: settings of coding
@@ -11,12 +13,12 @@ import (
 
 // wroteConfig judges what the command writes into such a file.
 func (e *engine) wroteConfig(sh *shell, name Word, f flow) {
-	if !f.known || f.word.Text == "" || len(f.word.Text) > maxDecoded || sh.src.depth >= maxDepth {
+	if !f.known || f.word.Text == "" || len(f.word.Text) > scan.MaxDecoded || sh.src.depth >= scan.MaxDepth {
 		return
 	}
 	file := strings.ToLower(name.Text)
 	switch {
-	case strings.HasPrefix(base(file), ".env"):
+	case strings.HasPrefix(scan.Base(file), ".env"):
 		e.variablesFile(sh, f.word)
 	case file == "package.json" || strings.HasSuffix(file, "/package.json"):
 		e.installScripts(sh, f.word)
@@ -89,7 +91,7 @@ func (w *jsonWalk) fragment(root *jsonNode) {
 }
 
 // installHooks are the scripts that the package managers of Node run by themselves.
-var installHooks = setOf("preinstall install postinstall prepare preprepare postprepare prepublish")
+var installHooks = scan.SetOf("preinstall install postinstall prepare preprepare postprepare prepublish")
 
 // installScripts: what a package runs by itself when it is installed.
 func (e *engine) installScripts(sh *shell, text Word) {

@@ -4,6 +4,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // context is what the members of the action say about where it runs.
@@ -39,8 +41,8 @@ func readContext(a *Action) context {
 	return c
 }
 
-var productionWords = setOf("prod production prd live mainnet")
-var developmentWords = setOf("dev development test testing ci qa sandbox local localhost preview minikube kind devnet testnet sepolia")
+var productionWords = scan.SetOf("prod production prd live mainnet")
+var developmentWords = scan.SetOf("dev development test testing ci qa sandbox local localhost preview minikube kind devnet testnet sepolia")
 
 // environments tells whether a text names a production or a development
 // environment. Words are split at everything that is no letter or digit and at
@@ -51,12 +53,12 @@ func environments(text string) (production, development bool) {
 	}
 	previous := ""
 	for i := 0; i < len(text); {
-		if !alnum(text[i]) {
+		if !scan.Alnum(text[i]) {
 			i++
 			continue
 		}
 		start := i
-		for i++; i < len(text) && alnum(text[i]) && !(upper(text[i]) && !upper(text[i-1])); i++ {
+		for i++; i < len(text) && scan.Alnum(text[i]) && !(scan.Upper(text[i]) && !scan.Upper(text[i-1])); i++ {
 		}
 		w := strings.ToLower(strings.TrimRight(text[start:i], "0123456789"))
 		rest := strings.ToLower(text[i:min(i+5, len(text))])
@@ -72,9 +74,6 @@ func environments(text string) (production, development bool) {
 	}
 	return production, development
 }
-
-func alnum(c byte) bool { return isNameByte(c) && c != '_' }
-func upper(c byte) bool { return c >= 'A' && c <= 'Z' }
 
 // adjust is the level of a rule in this context: raised by production and by a
 // protected branch, lowered by one at most, never below the rule's floor.
@@ -128,7 +127,7 @@ func (e *engine) adjust(r *Rule, it *item) (Level, []Adjustment) {
 }
 
 // labelOptions are options whose value says where a command works.
-var labelOptions = setOf("--context --kube-context -n --namespace --profile --project --stage -s --stack --env -e --environment --workspace -w -a --app --config --cluster --target --subscription -P --account -l --limit -i --inventory -var-file --var-file -chdir --db --database --dbname -d --host -h --org --space --branch")
+var labelOptions = scan.SetOf("--context --kube-context -n --namespace --profile --project --stage -s --stack --env -e --environment --workspace -w -a --app --config --cluster --target --subscription -P --account -l --limit -i --inventory -var-file --var-file -chdir --db --database --dbname -d --host -h --org --space --branch")
 
 // wordsEnvironment reads the environment from the words of the command itself.
 // Production is believed wherever it stands; development only where a label
@@ -193,7 +192,7 @@ func composes(v *invocation) bool {
 }
 
 // storeVariables say which database a program works on.
-var storeVariables = setOf("DATABASE_URL DB_URL DATABASE_URI SQLALCHEMY_DATABASE_URI MONGO_URL MONGO_URI MONGODB_URI MONGODB_URL REDIS_URL AMQP_URL PGHOST PGDATABASE DB_HOST DB_NAME DB_DATABASE MYSQL_HOST MYSQL_DATABASE")
+var storeVariables = scan.SetOf("DATABASE_URL DB_URL DATABASE_URI SQLALCHEMY_DATABASE_URI MONGO_URL MONGO_URI MONGODB_URI MONGODB_URL REDIS_URL AMQP_URL PGHOST PGDATABASE DB_HOST DB_NAME DB_DATABASE MYSQL_HOST MYSQL_DATABASE")
 
 // namesDevelopment: a bare name that says development, such as "dev" or "orders-test".
 // Paths, hosts and addresses say nothing.
@@ -225,7 +224,7 @@ func testChain(e *engine, it *item) bool {
 }
 
 // liveChains are networks, by name and by number, whose money is worth something.
-var liveChains = setOf(`1 10 25 56 100 137 250 324 480 1101 5000 8453 34443 42161 42220 43114 57073 59144 81457 534352 7777777 0x1 0xa 0x38 0x64 0x89 0x2105 0xa4b1 0xa86a 0xe708
+var liveChains = scan.SetOf(`1 10 25 56 100 137 250 324 480 1101 5000 8453 34443 42161 42220 43114 57073 59144 81457 534352 7777777 0x1 0xa 0x38 0x64 0x89 0x2105 0xa4b1 0xa86a 0xe708
  eth ethereum base polygon matic arbitrum arbitrum-one arbitrumone optimism bsc bnb avalanche avax gnosis celo linea scroll zksync solana bitcoin mainnet-beta`)
 
 // namesLiveChain: a member, option or variable about the network names one that is
@@ -238,7 +237,7 @@ func namesLiveChain(lower string) bool {
 		}
 		at += i + len("eip155:")
 		end := at
-		for end < len(lower) && alnum(lower[end]) {
+		for end < len(lower) && scan.Alnum(lower[end]) {
 			end++
 		}
 		if liveChains[lower[at:end]] {
@@ -257,7 +256,7 @@ func namesLiveChain(lower string) bool {
 				from++
 			}
 			end := from
-			for end < len(lower) && (alnum(lower[end]) || lower[end] == '-' || lower[end] == '_') {
+			for end < len(lower) && (scan.Alnum(lower[end]) || lower[end] == '-' || lower[end] == '_') {
 				end++
 			}
 			if from > at && liveChains[lower[from:end]] {

@@ -3,6 +3,8 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // Many programs delete, write over, read or send files by an option that nobody
@@ -327,7 +329,7 @@ func (sh *shell) loads(v *invocation, w Word) {
 // splitWords are the words of a text.
 func splitWords(w Word) []Word {
 	var out []Word
-	for _, t := range optionWords(w.Text) {
+	for _, t := range scan.OptionWords(w.Text) {
 		out = append(out, Word{Text: t, At: -1, Span: w.Span, Taint: w.Taint, Var: w.Var})
 	}
 	return out

@@ -2,13 +2,13 @@ package actionrisk
 
 import (
 	"cmp"
-	"encoding/base64"
-	"encoding/hex"
 	"math/big"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // emulate gives the exact output of commands that only move text.
@@ -35,7 +35,7 @@ func (e *engine) emulate(sh *shell, v *invocation) (flow, bool) {
 		return v.stdin, true
 	case "base64", "gbase64":
 		if v.has("-d") || v.has("-D") || v.has("--decode") {
-			return e.decode(sh, v, "base64", decode64)
+			return e.decode(sh, v, "base64", scan.Decode64)
 		}
 	case "base32":
 		if v.has("-d") || v.has("--decode") {
@@ -43,11 +43,11 @@ func (e *engine) emulate(sh *shell, v *invocation) (flow, bool) {
 		}
 	case "openssl":
 		if v.has("-d") {
-			return e.decode(sh, v, "openssl", decode64)
+			return e.decode(sh, v, "openssl", scan.Decode64)
 		}
 	case "xxd":
 		if v.has("-r") {
-			return e.decode(sh, v, "xxd", decodeHex)
+			return e.decode(sh, v, "xxd", scan.DecodeHex)
 		}
 	case "gunzip", "zcat", "gzip", "bzip2", "xz", "uudecode":
 		if v.exe == "gunzip" || v.exe == "zcat" || v.exe == "uudecode" || v.has("-d") {
@@ -61,7 +61,7 @@ func (e *engine) emulate(sh *shell, v *invocation) (flow, bool) {
 	case "envsubst":
 		return sh.substituted(v), v.stdin.word.Text != ""
 	case "rev":
-		return e.decode(sh, v, "rev", reverse)
+		return e.decode(sh, v, "rev", scan.Reverse)
 	case "tr":
 		return e.translate(sh, v)
 	case "tar", "gtar", "bsdtar":
@@ -180,7 +180,7 @@ func echo(v *invocation) flow {
 	w := joinWords(words, v.src)
 	f := flow{taint: w.Taint, line: line}
 	if strings.IndexByte(w.Text, '\\') >= 0 && escapes {
-		w.Text, w.At = unescape(w.Text), -1
+		w.Text, w.At = scan.Unescape(w.Text), -1
 		f.via = "echo -e"
 	}
 	f.word, f.known = w, w.known()
@@ -205,7 +205,7 @@ func printf(v *invocation) flow {
 	before := len(args)
 	for i := 0; i <= len(format); i++ {
 		if i == len(format) {
-			if len(args) == 0 || len(args) == before || b.Len() > maxValue {
+			if len(args) == 0 || len(args) == before || b.Len() > scan.MaxValue {
 				break
 			}
 			before, i = len(args), -1
@@ -228,7 +228,7 @@ func printf(v *invocation) flow {
 		}
 	}
 	f := flow{}
-	if text := unescape(b.String()); text != w.Text {
+	if text := scan.Unescape(b.String()); text != w.Text {
 		w.Text, w.At = text, -1
 		if strings.Contains(format, `\x`) || strings.Contains(format, `\0`) || strings.Contains(format, `\1`) {
 			f.via = "printf"
@@ -251,10 +251,10 @@ type printfSpec struct {
 func readSpec(s string) printfSpec {
 	spec := printfSpec{precision: -1}
 	number := func(i int) (n, next int) {
-		for i < len(s) && s[i] >= '0' && s[i] <= '9' && n < maxValue {
+		for i < len(s) && s[i] >= '0' && s[i] <= '9' && n < scan.MaxValue {
 			n, i = 10*n+int(s[i]-'0'), i+1
 		}
-		return min(n, maxValue), i
+		return min(n, scan.MaxValue), i
 	}
 	i := 0
 	for i < len(s) && strings.IndexByte("-+ #0'", s[i]) >= 0 {
@@ -281,12 +281,12 @@ var printfBase = map[byte]int{'x': 16, 'X': 16, 'o': 8}
 
 // apply writes an argument as the directive says.
 func (p printfSpec) apply(text string) string {
-	if strings.IndexByte(text, hole) >= 0 {
+	if strings.IndexByte(text, scan.Hole) >= 0 {
 		return text // of a length that nobody knows
 	}
 	switch p.verb {
 	case 'q':
-		text = quote(text)
+		text = scan.Quote(text)
 	case 'c':
 		text = text[:min(1, len(text))]
 	case 's', 'b':
@@ -321,20 +321,20 @@ func (sh *shell) substituted(v *invocation) flow {
 	out := v.stdin
 	var b strings.Builder
 	text := out.word.Text
-	for i := 0; i < len(text) && b.Len() < maxDecoded; i++ {
+	for i := 0; i < len(text) && b.Len() < scan.MaxDecoded; i++ {
 		j := i + 1
 		if brace := text[i] == '$' && j < len(text) && text[j] == '{'; brace {
 			j++
 		}
 		from := j
-		for text[i] == '$' && j < len(text) && isNameByte(text[j]) {
+		for text[i] == '$' && j < len(text) && scan.IsNameByte(text[j]) {
 			j++
 		}
 		if j == from {
 			b.WriteByte(text[i])
 			continue
 		}
-		value := string(hole)
+		value := string(scan.Hole)
 		if w := sh.vars[text[from:j]]; len(w) == 1 {
 			value = w[0].Text
 		}
@@ -349,7 +349,7 @@ func (sh *shell) substituted(v *invocation) flow {
 		}
 	}
 	out.word.Text, out.word.At = b.String(), -1
-	out.known = out.known && strings.IndexByte(out.word.Text, hole) < 0
+	out.known = out.known && strings.IndexByte(out.word.Text, scan.Hole) < 0
 	return out
 }
 
@@ -379,12 +379,12 @@ func (e *engine) decode(sh *shell, v *invocation, name string, by func(string) (
 	if name != "rev" && name != "tr" || in.known {
 		out.taint |= fromDecoder
 	}
-	if in.known && out.layer <= maxLayers && len(in.word.Text) <= 2*maxDecoded {
-		if text, ok := by(in.word.Text); ok && len(text) <= maxDecoded && e.decoded+len(text) <= maxDecodedTotal {
+	if in.known && out.layer <= scan.MaxLayers && len(in.word.Text) <= 2*scan.MaxDecoded {
+		if text, ok := by(in.word.Text); ok && len(text) <= scan.MaxDecoded && e.decoded+len(text) <= scan.MaxDecodedTotal {
 			e.decoded += len(text)
 			out.known = true
 			out.word = in.word
-			out.word.Text, out.word.At = strings.ReplaceAll(text, string(hole), " "), -1
+			out.word.Text, out.word.At = strings.ReplaceAll(text, string(scan.Hole), " "), -1
 			out.word.Taint |= fromDecoder
 		}
 	}
@@ -392,37 +392,6 @@ func (e *engine) decode(sh *shell, v *invocation, name string, by func(string) (
 		e.raise("obf.nested-encoding", v.src, v.from, v.to, "")
 	}
 	return out, true
-}
-
-func decode64(s string) (string, bool) {
-	s = strings.Map(func(r rune) rune {
-		if r == ' ' || r == '\n' || r == '\t' || r == '\r' {
-			return -1
-		}
-		return r
-	}, s)
-	for _, enc := range [...]*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
-		if b, err := enc.DecodeString(s); err == nil {
-			return string(b), true
-		}
-	}
-	return "", false
-}
-
-func decodeHex(s string) (string, bool) {
-	s = strings.Join(strings.Fields(strings.TrimPrefix(strings.TrimSpace(s), "0x")), "")
-	b, err := hex.DecodeString(s)
-	return string(b), err == nil
-}
-
-func reverse(s string) (string, bool) {
-	tail := strings.HasSuffix(s, "\n")
-	r := []rune(strings.TrimSuffix(s, "\n"))
-	slices.Reverse(r)
-	if tail {
-		return string(r) + "\n", true
-	}
-	return string(r), true
 }
 
 // translate is tr with two literal sets.
@@ -452,7 +421,7 @@ func (e *engine) translate(sh *shell, v *invocation) (flow, bool) {
 
 // trSet expands the ranges of a tr set.
 func trSet(s string) []rune {
-	s = unescape(s)
+	s = scan.Unescape(s)
 	for name, class := range map[string]string{"[:lower:]": "a-z", "[:upper:]": "A-Z", "[:digit:]": "0-9"} {
 		s = strings.ReplaceAll(s, name, class)
 	}

@@ -19,6 +19,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // Span is a range of bytes of the submitted command.
@@ -190,19 +193,19 @@ type engine struct {
 	programs    map[string]string  // programs that the command gave other names
 	later       []func()           // what traps run at the end
 	left        bool               // an exit or return stands somewhere
-	links       []link             // made by the command itself
+	links       []paths.Link       // made by the command itself
 	gitConfig   map[string]Word    // what git config set before
 	hostAliases map[string]Word    // what gh alias set made before, by "gh NAME"
 	winEnv      map[string]psValue // environment variables set in PowerShell or cmd
 	specials    map[string]func(*winShell, *psCall) psValue
-	texts       map[string]parsed  // parsed so far
-	classes     map[seenFrom]class // of the paths looked at so far
-	unpacked    bool               // an archive from the network was unpacked
-	sinks       map[string]sink    // what >(…) runs, by the name of its file
-	unproven    bool               // something ran that is not proven read-only
-	loose       bool               // some program matched no rule and is not proven read-only
-	ran         bool               // something ran at all
-	background  bool               // something runs beside the rest
+	texts       map[string]parsed              // parsed so far
+	classes     map[paths.SeenFrom]paths.Class // of the paths looked at so far
+	unpacked    bool                           // an archive from the network was unpacked
+	sinks       map[string]sink                // what >(…) runs, by the name of its file
+	unproven    bool                           // something ran that is not proven read-only
+	loose       bool                           // some program matched no rule and is not proven read-only
+	ran         bool                           // something ran at all
+	background  bool                           // something runs beside the rest
 	unparsed    bool
 	tooDeep     bool
 	uncertain   []string
@@ -225,7 +228,7 @@ func Assess(a Action) (out Assessment) {
 
 // assess also tells how many steps it took.
 func assess(a Action) (Assessment, int) {
-	e := &engine{compiled: ruleset(), action: a, budget: budget{left: maxSteps}}
+	e := &engine{compiled: ruleset(), action: a, budget: budget{left: scan.MaxSteps}}
 	e.context = readContext(&e.action)
 	whole := source{text: a.Command, at: 0, span: Span{0, len(a.Command)}}
 	route := e.top(whole)
@@ -239,7 +242,7 @@ func assess(a Action) (Assessment, int) {
 	if e.budget.spent || e.tooDeep {
 		e.raise("parse.too-deep", &whole, 0, len(a.Command), "")
 	}
-	return e.conclude(route), maxSteps - e.budget.left
+	return e.conclude(route), scan.MaxSteps - e.budget.left
 }
 
 // report adds a finding of a rule at text[from:to] of the source.
@@ -273,7 +276,7 @@ func (e *engine) add(f Finding, it *item) {
 			return
 		}
 	}
-	if len(e.findings) < 4*maxFindings {
+	if len(e.findings) < 4*scan.MaxFindings {
 		e.findings = append(e.findings, f)
 		return
 	}
@@ -354,7 +357,7 @@ func (e *engine) conclude(route string) Assessment {
 		return cmp.Or(cmp.Compare(b.Level, a.Level), cmp.Compare(a.Span.Start, b.Span.Start),
 			cmp.Compare(a.Span.End, b.Span.End), cmp.Compare(a.Rule.ID, b.Rule.ID))
 	})
-	a.Findings = e.findings[:min(len(e.findings), maxFindings)]
+	a.Findings = e.findings[:min(len(e.findings), scan.MaxFindings)]
 	if a.Findings == nil {
 		a.Findings = []Finding{}
 	}

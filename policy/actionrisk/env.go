@@ -1,6 +1,10 @@
 package actionrisk
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+)
 
 // variable is a line of env.json: what a program does with the value of a variable.
 type variable struct {
@@ -54,7 +58,7 @@ func (c *compiled) variableOf(name string) *variable {
 		return a
 	}
 	for _, f := range c.families {
-		if globMatch(f.pattern, name) {
+		if paths.GlobMatch(f.pattern, name) {
 			return f.is
 		}
 	}
@@ -102,7 +106,7 @@ func (sh *shell) fileOrInput(v *invocation, name Word) (flow, bool) {
 	if fd, ok := descriptor(name.Text); name.Text == "/dev/stdin" || ok && fd == "0" {
 		return v.stdin, true
 	}
-	f, ok := sh.e.files[fileKey(sh.cwd, name.Text)]
+	f, ok := sh.e.files[paths.FileKey(sh.cwd, name.Text)]
 	return f, ok
 }
 

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -24,9 +25,9 @@ func (sh *shell) fields(w *syntax.Word, out []Word) []Word {
 		split := syntax.Word{Parts: slices.Clone(w.Parts)}
 		if syntax.SplitBraces(&split) {
 			n := len(out)
-			for _, parts := range braces(split.Parts, min(maxWords, max(1, maxBraced-sh.e.braced))) {
+			for _, parts := range braces(split.Parts, min(scan.MaxWords, max(1, scan.MaxBraced-sh.e.braced))) {
 				out = sh.expand(parts, w, out)
-				if sh.e.braced++; len(out)-n >= maxWords {
+				if sh.e.braced++; len(out)-n >= scan.MaxWords {
 					break
 				}
 			}
@@ -34,15 +35,6 @@ func (sh *shell) fields(w *syntax.Word, out []Word) []Word {
 		}
 	}
 	return sh.expand(w.Parts, w, out)
-}
-
-func hasBrace(w *syntax.Word) bool {
-	for _, p := range w.Parts {
-		if lit, ok := p.(*syntax.Lit); ok && strings.IndexByte(lit.Value, '{') >= 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // literal is the word of one plain literal.
@@ -100,60 +92,6 @@ func (sh *shell) expand(parts []syntax.WordPart, w *syntax.Word, out []Word) []W
 	return b.out
 }
 
-// braces are the alternatives of a word after SplitBraces, at most limit.
-func braces(parts []syntax.WordPart, limit int) [][]syntax.WordPart {
-	limit = max(1, min(limit, 4096/max(1, len(parts)))) // a long word costs as much as many
-	all := [][]syntax.WordPart{nil}
-	for _, p := range parts {
-		choices := [][]syntax.WordPart{{p}}
-		if br, ok := p.(*syntax.BraceExp); ok {
-			choices = nil
-			for _, el := range sequence(br, limit) {
-				choices = append(choices, braces(el.Parts, limit)...)
-			}
-		}
-		if len(all)*len(choices) > limit {
-			choices = choices[:1]
-		}
-		if len(choices) == 1 {
-			for i := range all {
-				all[i] = append(all[i], choices[0]...)
-			}
-			continue
-		}
-		var next [][]syntax.WordPart
-		for _, prefix := range all {
-			for _, c := range choices {
-				next = append(next, append(prefix[:len(prefix):len(prefix)], c...))
-			}
-		}
-		all = next
-	}
-	return all
-}
-
-// sequence lists the elements of a brace expression; of {a..b} only the numbers.
-func sequence(br *syntax.BraceExp, limit int) []*syntax.Word {
-	if !br.Sequence {
-		return br.Elems
-	}
-	if len(br.Elems) < 2 {
-		return br.Elems
-	}
-	from, err1 := strconv.Atoi(br.Elems[0].Lit())
-	to, err2 := strconv.Atoi(br.Elems[1].Lit())
-	if err1 != nil || err2 != nil || to < from || to-from >= limit {
-		return br.Elems[:1]
-	}
-	first := br.Elems[0].Pos()
-	var out []*syntax.Word
-	for i := from; i <= to; i++ {
-		out = append(out, &syntax.Word{Parts: []syntax.WordPart{&syntax.Lit{
-			ValuePos: first, ValueEnd: first, Value: strconv.Itoa(i)}}})
-	}
-	return out
-}
-
 // builder puts the parts of a word together.
 type builder struct {
 	sh    *shell
@@ -190,7 +128,7 @@ func (b *builder) end() {
 		return
 	}
 	w := Word{Text: string(b.buf), Span: b.span, At: b.at, Glob: b.glob, Quoted: b.quoted, Taint: b.taint, Var: b.unknown}
-	w.Lone = len(w.Text) == 1 && w.Text[0] == hole && b.pieces == 1
+	w.Lone = len(w.Text) == 1 && w.Text[0] == scan.Hole && b.pieces == 1
 	b.out = append(b.out, w)
 	b.buf, b.open, b.glob, b.quoted, b.taint, b.at, b.pieces, b.unknown = b.buf[:0], false, false, false, 0, -1, 0, ""
 }
@@ -248,7 +186,7 @@ func (b *builder) lit(p *syntax.Lit, quoted bool) {
 			if v[i] == '\n' {
 				continue
 			}
-			if !quoted && isNameByte(v[i]) {
+			if !quoted && scan.IsNameByte(v[i]) {
 				b.quoted = true
 			}
 			c = v[i]
@@ -271,7 +209,7 @@ func (b *builder) single(p *syntax.SglQuoted) {
 		at = b.sh.src.at + int(p.Left.Offset()) + 1
 	}
 	if p.Dollar {
-		if text := unescape(p.Value); text != p.Value {
+		if text := scan.Unescape(p.Value); text != p.Value {
 			b.quoted = true
 			b.add(text, -1)
 			return
@@ -283,7 +221,7 @@ func (b *builder) single(p *syntax.SglQuoted) {
 
 // values appends what an expansion gave, splitting it where it is not quoted.
 func (b *builder) values(list []Word, quoted bool) {
-	if e := b.sh.e; len(list) > maxWords || !e.budget.spend(2*len(list)) {
+	if e := b.sh.e; len(list) > scan.MaxWords || !e.budget.spend(2*len(list)) {
 		e.tooDeep = true
 		list = list[:min(len(list), 1)]
 	}
@@ -336,7 +274,7 @@ func (sh *shell) separators() string {
 // substitute runs $(…) and is what it prints, as far as known.
 func (sh *shell) substitute(stmts []*syntax.Stmt, n syntax.Node) Word {
 	out := sh.fork().stmts(stmts, flow{})
-	w := Word{Text: string(hole), At: -1, Span: sh.spanOf(n), Taint: out.taint}
+	w := Word{Text: string(scan.Hole), At: -1, Span: sh.spanOf(n), Taint: out.taint}
 	if out.known {
 		w.Text = strings.TrimRight(out.word.Text, "\n")
 		w.Taint |= out.word.Taint
@@ -354,7 +292,7 @@ func (sh *shell) process(p *syntax.ProcSubst) Word {
 		if sh.e.sinks == nil {
 			sh.e.sinks = map[string]sink{}
 		}
-		if len(sh.e.sinks) < maxFiles {
+		if len(sh.e.sinks) < scan.MaxFiles {
 			sh.e.sinks[name] = sink{sh.fork(), p.Stmts}
 		}
 		return Word{Text: name, At: -1, Span: sh.spanOf(p), Taint: out.taint}
@@ -369,61 +307,69 @@ func arithmetic(p *syntax.ArithmExp) string {
 	if n, ok := arithmeticValue(p.X, 0); ok {
 		return strconv.FormatInt(n, 10)
 	}
-	return string(hole)
+	return string(scan.Hole)
 }
 
-// unescape resolves the escapes of $'…', echo -e and printf.
-func unescape(s string) string {
-	if strings.IndexByte(s, '\\') < 0 {
-		return s
-	}
-	b := make([]byte, 0, len(s))
-	for i := 0; i < len(s); i++ {
-		if s[i] != '\\' || i+1 == len(s) {
-			b = append(b, s[i])
+// braces are the alternatives of a word after SplitBraces, at most limit.
+func braces(parts []syntax.WordPart, limit int) [][]syntax.WordPart {
+	limit = max(1, min(limit, 4096/max(1, len(parts)))) // a long word costs as much as many
+	all := [][]syntax.WordPart{nil}
+	for _, p := range parts {
+		choices := [][]syntax.WordPart{{p}}
+		if br, ok := p.(*syntax.BraceExp); ok {
+			choices = nil
+			for _, el := range sequence(br, limit) {
+				choices = append(choices, braces(el.Parts, limit)...)
+			}
+		}
+		if len(all)*len(choices) > limit {
+			choices = choices[:1]
+		}
+		if len(choices) == 1 {
+			for i := range all {
+				all[i] = append(all[i], choices[0]...)
+			}
 			continue
 		}
-		i++
-		switch c := s[i]; {
-		case c == 'n':
-			b = append(b, '\n')
-		case c == 't':
-			b = append(b, '\t')
-		case c == 'r':
-			b = append(b, '\r')
-		case c == 'a', c == 'b', c == 'f', c == 'v':
-			b = append(b, ' ')
-		case c == 'e' || c == 'E':
-			b = append(b, 0x1b)
-		case c == 'x':
-			n, used := digits(s[i+1:], 16, 2)
-			b, i = append(b, byte(n)), i+used
-		case c == 'u' || c == 'U':
-			n, used := digits(s[i+1:], 16, map[byte]int{'u': 4, 'U': 8}[c])
-			b, i = append(b, string(rune(n))...), i+used
-		case c >= '0' && c <= '7':
-			n, used := digits(s[i:], 8, 4)
-			if c != '0' {
-				n, used = digits(s[i:], 8, 3)
+		var next [][]syntax.WordPart
+		for _, prefix := range all {
+			for _, c := range choices {
+				next = append(next, append(prefix[:len(prefix):len(prefix)], c...))
 			}
-			b, i = append(b, byte(n)), i+used-1
-		default:
-			b = append(b, c)
 		}
+		all = next
 	}
-	return strings.ReplaceAll(string(b), string(hole), " ")
+	return all
 }
 
-func digits(s string, radix, most int) (value, used int) {
-	for used < most && used < len(s) {
-		d := strings.IndexByte("0123456789abcdef", s[used]|0x20)
-		if s[used] < 'A' {
-			d = int(s[used]) - '0'
+// hasBrace tells whether braces of a text make several words.
+func hasBrace(w *syntax.Word) bool {
+	for _, p := range w.Parts {
+		if lit, ok := p.(*syntax.Lit); ok && strings.IndexByte(lit.Value, '{') >= 0 {
+			return true
 		}
-		if d < 0 || d >= radix {
-			break
-		}
-		value, used = value*radix+d, used+1
 	}
-	return value, used
+	return false
+}
+
+// sequence lists the elements of a brace expression; of {a..b} only the numbers.
+func sequence(br *syntax.BraceExp, limit int) []*syntax.Word {
+	if !br.Sequence {
+		return br.Elems
+	}
+	if len(br.Elems) < 2 {
+		return br.Elems
+	}
+	from, err1 := strconv.Atoi(br.Elems[0].Lit())
+	to, err2 := strconv.Atoi(br.Elems[1].Lit())
+	if err1 != nil || err2 != nil || to < from || to-from >= limit {
+		return br.Elems[:1]
+	}
+	first := br.Elems[0].Pos()
+	var out []*syntax.Word
+	for i := from; i <= to; i++ {
+		out = append(out, &syntax.Word{Parts: []syntax.WordPart{&syntax.Lit{
+			ValuePos: first, ValueEnd: first, Value: strconv.Itoa(i)}}})
+	}
+	return out
 }

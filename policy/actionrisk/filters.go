@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // filter gives the output of the commands that cut, choose or replace text, where
@@ -44,17 +46,17 @@ func (e *engine) filter(sh *shell, v *invocation) (flow, bool) {
 	}
 	if !in.known && v.exe == "sed" {
 		if text, ok := sedText(program.Text, "\x01"); ok && text != "\x01" {
-			return flow{word: Word{Text: strings.ReplaceAll(text, "\x01", string(hole)), At: -1, Span: v.argv[0].Span}, taint: in.taint, via: v.exe}, true
+			return flow{word: Word{Text: strings.ReplaceAll(text, "\x01", string(scan.Hole)), At: -1, Span: v.argv[0].Span}, taint: in.taint, via: v.exe}, true
 		}
 	}
-	if !in.known || in.word.Text == "" || len(in.word.Text) > maxDecoded {
+	if !in.known || in.word.Text == "" || len(in.word.Text) > scan.MaxDecoded {
 		return flow{}, false
 	}
 	out := flow{taint: in.taint | in.word.Taint | fromBuilt, via: v.exe, layer: in.layer}
 	if interpreter || !e.budget.spend(1+len(in.word.Text)/64) {
 		return out, len(in.word.Text) > 0
 	}
-	if text, ok := filtered(v, program.Text, in.word.Text); ok && len(text) <= maxValue {
+	if text, ok := filtered(v, program.Text, in.word.Text); ok && len(text) <= scan.MaxValue {
 		out.known, out.taint, out.word = true, in.taint, in.word
 		if text != in.word.Text {
 			out.word.Text, out.word.At = text, -1
@@ -115,7 +117,7 @@ func sedText(program, text string) (string, bool) {
 		command = strings.TrimLeft(command, " 0123456789$,")
 		switch {
 		case command == "" || command == "p" || command == "d" || command == "q":
-		case len(command) > 4 && (command[0] == 's' || command[0] == 'y') && !isNameByte(command[1]):
+		case len(command) > 4 && (command[0] == 's' || command[0] == 'y') && !scan.IsNameByte(command[1]):
 			parts := strings.Split(command, command[1:2])
 			if len(parts) != 4 {
 				return "", false
@@ -129,7 +131,7 @@ func sedText(program, text string) (string, bool) {
 				return "", false
 			}
 			text = sedReplace(text, from, to, strings.ContainsRune(flags, 'g'))
-			if strings.IndexByte(text, hole) >= 0 {
+			if strings.IndexByte(text, scan.Hole) >= 0 {
 				return "", false
 			}
 		default:
@@ -149,7 +151,7 @@ func sedReplace(text, from, to string, all bool) string {
 	}
 	plain := strings.Trim(from, "^$")
 	if strings.ContainsAny(plain, `.*[]\+?|(){}`) || strings.ContainsAny(to, `\`) {
-		return string(hole)
+		return string(scan.Hole)
 	}
 	to = strings.ReplaceAll(to, "&", plain)
 	switch {
@@ -276,7 +278,7 @@ func hasProgram(v *invocation) bool {
 // compute.
 func literalObject(program string) bool {
 	program = strings.TrimSpace(program)
-	return program != "" && (program[0] == '{' || program[0] == '[') && !strings.ContainsAny(program, "$|()"+string(hole)) && !strings.Contains(program, "input")
+	return program != "" && (program[0] == '{' || program[0] == '[') && !strings.ContainsAny(program, "$|()"+string(scan.Hole)) && !strings.Contains(program, "input")
 }
 
 // jqFilled is a program of jq with its --arg values put in and its literal strings
@@ -291,7 +293,7 @@ func jqFilled(v *invocation, program Word) Word {
 			text = jqVariable(text, v.argv[i+1].Text, v.argv[i+2].Text)
 		}
 	}
-	if text == program.Text && strings.IndexByte(text, '+') < 0 || len(text) > maxValue {
+	if text == program.Text && strings.IndexByte(text, '+') < 0 || len(text) > scan.MaxValue {
 		return program
 	}
 	program.Text, program.At = joinedStrings(text), -1
@@ -318,7 +320,7 @@ func jqValues(v *invocation) int {
 func jqVariable(text, name, value string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {
-		if rest, ok := strings.CutPrefix(text[i:], "$"+name); ok && (rest == "" || !isNameByte(rest[0])) && b.Len() < maxValue {
+		if rest, ok := strings.CutPrefix(text[i:], "$"+name); ok && (rest == "" || !scan.IsNameByte(rest[0])) && b.Len() < scan.MaxValue {
 			b.WriteString(value)
 			i += len(name)
 			continue

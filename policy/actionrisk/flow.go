@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -12,14 +14,6 @@ import (
 type sink struct {
 	sh    *shell
 	stmts []*syntax.Stmt
-}
-
-// fileKey is how a file the command writes is remembered.
-func fileKey(cwd, name string) string {
-	if strings.HasPrefix(name, "/") || strings.HasPrefix(name, "~") || cwd == "" {
-		return path.Clean(name)
-	}
-	return path.Join(cwd, name)
 }
 
 // remember notes what a file written by the command itself holds.
@@ -31,13 +25,13 @@ func (e *engine) remember(sh *shell, name Word, f flow, more bool) {
 		return
 	}
 	e.wroteConfig(sh, name, f)
-	if !name.known() || len(f.word.Text) > maxDecoded || name.Text == "/dev/null" {
+	if !name.known() || len(f.word.Text) > scan.MaxDecoded || name.Text == "/dev/null" {
 		return
 	}
-	key := fileKey(sh.cwd, name.Text)
+	key := paths.FileKey(sh.cwd, name.Text)
 	e.configured(sh, key, f)
 	old, ok := e.files[key]
-	if !ok && len(e.files) >= maxFiles {
+	if !ok && len(e.files) >= scan.MaxFiles {
 		return
 	}
 	if e.files == nil {
@@ -57,7 +51,7 @@ func (e *engine) readFile(sh *shell, name Word) flow {
 			name = f.file
 		}
 	}
-	if f, ok := e.files[fileKey(sh.cwd, name.Text)]; ok && name.known() {
+	if f, ok := e.files[paths.FileKey(sh.cwd, name.Text)]; ok && name.known() {
 		return f
 	}
 	if name.Text == "/dev/null" {
@@ -68,7 +62,7 @@ func (e *engine) readFile(sh *shell, name Word) flow {
 		f.taint |= fromNetwork
 	}
 	c := e.classOf(name, sh.cwd)
-	if c&isCredential != 0 && c&isPublic == 0 && !sh.remote || c&isKeyFolder != 0 {
+	if c&paths.IsCredential != 0 && c&paths.IsPublic == 0 && !sh.remote || c&paths.IsKeyFolder != 0 {
 		f.taint |= fromSecret
 	}
 	return f
@@ -80,7 +74,7 @@ func (e *engine) within(cwd string, name Word) taint {
 	if len(e.files) == 0 || !name.known() || name.Text == "" {
 		return 0
 	}
-	key := strings.TrimSuffix(fileKey(cwd, strings.TrimRight(name.Text, "*")), "/")
+	key := strings.TrimSuffix(paths.FileKey(cwd, strings.TrimRight(name.Text, "*")), "/")
 	if key == "." || key == "/" || key == "~" || key == "/dev" {
 		return 0
 	}
@@ -91,7 +85,7 @@ func (e *engine) within(cwd string, name Word) taint {
 		case pattern && strings.HasPrefix(file, key):
 			t |= f.taint & (fromSecret | fromDump | fromEnviron)
 		case strings.HasPrefix(file, key+"/"):
-			if t |= f.taint & (fromSecret | fromDump | fromEnviron); kindOfFile(file)&(isCredential|isPublic) == isCredential {
+			if t |= f.taint & (fromSecret | fromDump | fromEnviron); paths.KindOfFile(file)&(paths.IsCredential|paths.IsPublic) == paths.IsCredential {
 				t |= fromSecret
 			}
 		case strings.HasPrefix(key, file+"/"):
@@ -103,7 +97,7 @@ func (e *engine) within(cwd string, name Word) taint {
 
 // descriptor is the number in /dev/fd/3 and its kind.
 func descriptor(p string) (string, bool) {
-	for _, prefix := range [...]string{"/dev/fd/", "/proc/self/fd/", "/proc/thread-self/fd/", "/proc/" + string(hole) + "/fd/"} { // the last is $$
+	for _, prefix := range [...]string{"/dev/fd/", "/proc/self/fd/", "/proc/thread-self/fd/", "/proc/" + string(scan.Hole) + "/fd/"} { // the last is $$
 		if fd, ok := strings.CutPrefix(p, prefix); ok {
 			return fd, true
 		}
@@ -155,7 +149,7 @@ func (v *invocation) noted(f flow) flow {
 	switch v.exe {
 	case "sed", "yq", "jq", "awk", "gawk", "perl", "gsed":
 		for _, w := range v.argv[1:] {
-			if len(f.edit)+len(w.Text) < maxValue {
+			if len(f.edit)+len(w.Text) < scan.MaxValue {
 				f.edit += "\n" + w.Text
 			}
 		}
@@ -195,12 +189,12 @@ func (e *engine) printed(sh *shell, v *invocation) flow {
 	case in("readers"), in("packers"):
 		f.taint |= e.packed(sh, v)
 		for i := range v.argv[1:] { // also as the value of an option
-			if c := e.classOf(v.argv[i+1], sh.cwd); c&isCredential != 0 && c&isPublic == 0 && !sh.remote {
+			if c := e.classOf(v.argv[i+1], sh.cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 && !sh.remote {
 				f.taint |= fromSecret
 			}
 		}
 		for _, w := range v.operands[min(v.data, len(v.operands)):] {
-			if v.has("--no-recursion") && !w.Glob && e.classOf(w, sh.cwd)&isKeyFolder != 0 {
+			if v.has("--no-recursion") && !w.Glob && e.classOf(w, sh.cwd)&paths.IsKeyFolder != 0 {
 				continue // the folder's name alone
 			}
 			f.taint |= e.readFile(sh, w).taint
@@ -258,7 +252,7 @@ func (e *engine) outputFile(sh *shell, v *invocation) {
 var tellsState = [][]string{{"state", "pull"}, {"output"}, {"show"}}
 
 // objectStores are the clients of stores of objects.
-var objectStores = setOf("aws gsutil gcloud az rclone mc s3cmd s5cmd b2")
+var objectStores = scan.SetOf("aws gsutil gcloud az rclone mc s3cmd s5cmd b2")
 
 // connects: a program of many uses that is pointed at another machine here, whose
 // answer it prints.
@@ -504,7 +498,7 @@ func (e *engine) copies(sh *shell, v *invocation) {
 	if from.Text == "/dev/stdin" {
 		f = v.stdin
 	}
-	if f.known || f.taint != 0 || e.classOf(from, sh.cwd)&isPublic != 0 {
+	if f.known || f.taint != 0 || e.classOf(from, sh.cwd)&paths.IsPublic != 0 {
 		e.remember(sh, to, f, false)
 	}
 }
@@ -515,7 +509,7 @@ func (e *engine) downloads(sh *shell, v *invocation, f flow) {
 		return
 	}
 	if w, ok := v.value("-o", "--output", "-O", "--output-document", "-OutFile", "--out"); ok {
-		if c := e.classOf(w, sh.cwd); c&(isSystem|isAccounts|isDevice) != 0 {
+		if c := e.classOf(w, sh.cwd); c&(paths.IsSystem|paths.IsAccounts|paths.IsDevice) != 0 {
 			sh.write(redir{">", w}, f, nil)
 		}
 		e.remember(sh, w, flow{taint: fromNetwork, via: v.exe}, false)

@@ -2,6 +2,8 @@ package actionrisk
 
 import (
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // Program texts of languages that have no scanner here: R, Julia, Tcl, Elixir,
@@ -36,7 +38,7 @@ func (e *engine) runOther(sh *shell, src *source) {
 		}
 		switch {
 		case deletesTree(name, text) || deletesTree(calledAfter(text[end+1:]), ""):
-			e.carried(sh, src, i+1, end, "rm -rf "+quote(value), name)
+			e.carried(sh, src, i+1, end, "rm -rf "+scan.Quote(value), name)
 		case starts && feeds && (strings.HasPrefix(value, "echo ") || strings.HasPrefix(value, "printf ")):
 			e.carried(sh, src, i+1, end, value+" | sh", "program text")
 		case starts && (e.actsText(value) || e.windowsLine(value)):
@@ -57,12 +59,12 @@ func (e *engine) runOther(sh *shell, src *source) {
 }
 
 // pathFunctions make a path of a path; what is done is done to what they give.
-var pathFunctions = setOf("expand-file-name file-name-as-directory file-truename concat path-expand normalizePath path.expand abspath expanduser joinpath")
+var pathFunctions = scan.SetOf("expand-file-name file-name-as-directory file-truename concat path-expand normalizePath path.expand abspath expanduser joinpath")
 
 // windowsLine: a command line for a command interpreter, or a program, of Windows.
 func (e *engine) windowsLine(text string) bool {
 	first, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
-	name := strings.ToLower(base(first))
+	name := strings.ToLower(scan.Base(first))
 	return rest != "" && (windowsShell(name) != "" || e.other["program "+name] != nil)
 }
 
@@ -89,7 +91,7 @@ func wordsFrom(text string, i int) (string, int) {
 		if end < 0 {
 			break
 		}
-		words = append(words, quote(text[i+1:end]))
+		words = append(words, scan.Quote(text[i+1:end]))
 		last = end
 		next := strings.IndexAny(text[end+1:], "\"'`")
 		if next < 0 || len(words) > 16 {
@@ -142,7 +144,7 @@ func calledBefore(text string) string {
 		text = strings.TrimRight(strings.TrimRight(label, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"), " \t([,")
 	}
 	i := len(text)
-	for i > 0 && (isNameByte(text[i-1]) || strings.IndexByte("-!/", text[i-1]) >= 0) {
+	for i > 0 && (scan.IsNameByte(text[i-1]) || strings.IndexByte("-!/", text[i-1]) >= 0) {
 		i--
 	}
 	return text[i:]
@@ -155,7 +157,7 @@ func calledAfter(text string) string {
 		return ""
 	}
 	for i := 0; i < len(rest); i++ {
-		if !isNameByte(rest[i]) {
+		if !scan.IsNameByte(rest[i]) {
 			return rest[:i]
 		}
 	}
@@ -197,9 +199,9 @@ func (e *engine) runTcl(sh *shell, src *source) {
 				rest = strings.TrimSuffix(strings.TrimSuffix(rest, `\n`), `\r`)
 				if verb == "spawn " {
 					first, _, _ := strings.Cut(rest, " ")
-					client = base(first)
+					client = scan.Base(first)
 				}
-				if e.readsStatements(client) && looksSQL(rest) && src.depth < maxDepth {
+				if e.readsStatements(client) && looksSQL(rest) && src.depth < scan.MaxDepth {
 					inner := *src
 					inner.text, inner.at, inner.depth = rest, -1, src.depth+1
 					inner.span, _ = src.where(from, to)
@@ -252,10 +254,10 @@ func (e *engine) runSed(sh *shell, src *source) {
 			e.runsInput(sh, src, from)
 		case strings.HasPrefix(line, "e "):
 			e.carried(sh, src, from+2, min(end, len(text)), line[2:], "sed e")
-		case len(line) > 3 && line[0] == 's' && !isNameByte(line[1]) && line[1] != ' ':
+		case len(line) > 3 && line[0] == 's' && !scan.IsNameByte(line[1]) && line[1] != ' ':
 			parts := strings.Split(strings.ReplaceAll(line, "\\"+line[1:2], "\x01"), line[1:2])
 			if len(parts) == 4 && strings.ContainsRune(parts[3], 'e') && strings.Trim(parts[3], "egiIpmM0123456789") == "" {
-				e.carried(sh, src, from, min(end, len(text)), strings.ReplaceAll(strings.ReplaceAll(parts[2], "&", string(hole)), "\x01", line[1:2]), "sed s///e")
+				e.carried(sh, src, from, min(end, len(text)), strings.ReplaceAll(strings.ReplaceAll(parts[2], "&", string(scan.Hole)), "\x01", line[1:2]), "sed s///e")
 			}
 		}
 		at = end + 1

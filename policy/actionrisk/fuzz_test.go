@@ -10,6 +10,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"github.com/go-json-experiment/json"
 )
 
@@ -53,22 +54,22 @@ func FuzzDecode(f *testing.F) {
 		if len(text) > 4000 {
 			return
 		}
-		if got, ok := decode64(base64.StdEncoding.EncodeToString([]byte(text))); !ok || got != text {
+		if got, ok := scan.Decode64(base64.StdEncoding.EncodeToString([]byte(text))); !ok || got != text {
 			t.Errorf("base64 of %q gives %q", text, got)
 		}
-		if got, ok := decodeHex(hex.EncodeToString([]byte(text))); !ok || got != text {
+		if got, ok := scan.DecodeHex(hex.EncodeToString([]byte(text))); !ok || got != text {
 			t.Errorf("hex of %q gives %q", text, got)
 		}
-		once, _ := rot13(text)
-		if twice, _ := rot13(once); utf8.ValidString(text) && twice != text {
+		once, _ := scan.Rot13(text)
+		if twice, _ := scan.Rot13(once); utf8.ValidString(text) && twice != text {
 			t.Errorf("rot13 twice of %q gives %q", text, twice)
 		}
-		if got := unescape(text); len(got) > 4*len(text)+4 || strings.IndexByte(got, hole) >= 0 && strings.IndexByte(text, '\\') >= 0 {
+		if got := scan.Unescape(text); len(got) > 4*len(text)+4 || strings.IndexByte(got, scan.Hole) >= 0 && strings.IndexByte(text, '\\') >= 0 {
 			t.Errorf("unescape(%q) = %q", text, got)
 		}
 		trSet(text)
-		decode64(text)
-		decodeHex(text)
+		scan.Decode64(text)
+		scan.DecodeHex(text)
 		if utf8.ValidString(text) {
 			checkAssessment(t, Action{Command: "echo " + quoteShell(text) + " | base64 -d | sh"})
 			checkAssessment(t, Action{Command: "printf " + quoteShell(text) + " | sed 's/a/b/' | tr a-z b-za | sh"})

@@ -1,6 +1,10 @@
 package actionrisk
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
 
 // configuration judges a Terraform configuration that the command itself wrote, when
 // it is planned or applied: programs that a plan starts already (data "external"),
@@ -79,7 +83,7 @@ func hereText(text string) (string, bool) {
 
 // configurationNode is configuration for the JSON form.
 func (sh *shell) configurationNode(src *source, n *jsonNode, v *invocation, depth int) {
-	if n == nil || depth > maxJSONDepth || !sh.e.budget.spend(1) {
+	if n == nil || depth > scan.MaxJSONDepth || !sh.e.budget.spend(1) {
 		return
 	}
 	inner := sh.behalf(src, "configuration")

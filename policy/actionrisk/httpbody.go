@@ -5,6 +5,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // What an HTTP request carries: SQL in its body, its form or its address, a
@@ -12,10 +14,10 @@ import (
 // Other text in a body is data, whatever it says.
 
 // httpClients send requests.
-var httpClients = setOf("curl http https xh xhs wget httpie curlie Invoke-RestMethod Invoke-WebRequest irm iwr hurl restish")
+var httpClients = scan.SetOf("curl http https xh xhs wget httpie curlie Invoke-RestMethod Invoke-WebRequest irm iwr hurl restish")
 
 // queryKeys are members and parameters that services run as statements.
-var queryKeys = setOf("sql query statement stmt statements queries ksql aql cypher db_query raw_query sqltext sql_query command_text gremlin n1ql")
+var queryKeys = scan.SetOf("sql query statement stmt statements queries ksql aql cypher db_query raw_query sqltext sql_query command_text gremlin n1ql")
 
 // requestBodies judges what a client sends.
 func (sh *shell) requestBodies(v *invocation) {
@@ -107,7 +109,7 @@ func configLine(line string, at Word) []Word {
 		words = nil
 	}
 	if len(value) > 1 && value[0] == '"' {
-		value = unescape(strings.TrimSuffix(value[1:], `"`))
+		value = scan.Unescape(strings.TrimSuffix(value[1:], `"`))
 	}
 	if value != "" {
 		words = append(words, Word{Text: value, At: -1, Span: at.Span, Taint: at.Taint})
@@ -224,7 +226,7 @@ func (e *engine) runForm(src *source) {
 func (e *engine) runStatement(src *source) bool {
 	text := strings.TrimSpace(src.text)
 	switch {
-	case src.depth > maxDepth || !e.budget.spend(1):
+	case src.depth > scan.MaxDepth || !e.budget.spend(1):
 	case strings.HasPrefix(text, "mutation"):
 		w := jsonWalk{e: e, src: src}
 		return w.mutation(&jsonNode{kind: '"', text: text, end: len(src.text)})
@@ -238,7 +240,7 @@ func (e *engine) runStatement(src *source) bool {
 // runBody judges the body of a request.
 func (e *engine) runBody(src *source, words string) {
 	text := strings.TrimSpace(src.text)
-	if text == "" || src.depth > maxDepth || !e.budget.spend(1+len(text)/8) {
+	if text == "" || src.depth > scan.MaxDepth || !e.budget.spend(1+len(text)/8) {
 		return
 	}
 	if text == "null" && (strings.Contains(words, "firebaseio.com") || strings.Contains(words, "firebasedatabase.app")) {

@@ -1,6 +1,10 @@
 package actionrisk
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
 
 // Programs that send requests and are no clients of the usual form: load testers,
 // request files, gRPC.
@@ -40,7 +44,7 @@ func (sh *shell) otherRequests(v *invocation) {
 // request judges one request as curl's.
 func (sh *shell) request(method string, address Word) {
 	src := sh.src.inside(address, "request")
-	if src.depth <= maxDepth {
+	if src.depth <= scan.MaxDepth {
 		sh.e.runHTTPLine(&src, []string{method, address.Text})
 	}
 }

@@ -3,6 +3,8 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // What a called name does, by its last part. The value says how its arguments
@@ -104,7 +106,7 @@ type inlineRun struct {
 // another language. What stands in strings, comments and logs is a mention.
 func (e *engine) runInline(sh *shell, src *source, lang string) {
 	e.unproven = true
-	if src.depth > maxDepth || len(src.text) > maxText {
+	if src.depth > scan.MaxDepth || len(src.text) > scan.MaxText {
 		e.tooDeep = true
 		return
 	}
@@ -161,7 +163,7 @@ func (r *inlineRun) word(t inlineToken) Word {
 	if t.exact && r.src.at >= 0 {
 		w.At = span.Start
 	}
-	w.Lone = t.text == string(hole)
+	w.Lone = t.text == string(scan.Hole)
 	if w.Lone {
 		w.Var = "code"
 	}
@@ -248,7 +250,7 @@ func (r *inlineRun) evaluate(name inlineToken, args, list []inlineToken) {
 	if decodes || fetches {
 		e.raise("rce.inline-exec", r.src, name.from, name.to, "")
 	}
-	if !decodes && !fetches && strings.IndexByte(list[0].text, hole) >= 0 && (r.unknown(name, args) || r.fetchesAtAll(name)) {
+	if !decodes && !fetches && strings.IndexByte(list[0].text, scan.Hole) >= 0 && (r.unknown(name, args) || r.fetchesAtAll(name)) {
 		return
 	}
 	if !decodes && !fetches && literal == "" && r.fromInput() {
@@ -256,14 +258,14 @@ func (r *inlineRun) evaluate(name inlineToken, args, list []inlineToken) {
 		return
 	}
 	text := literal
-	if len(list) > 0 && strings.IndexByte(list[0].text, hole) < 0 && list[0].text != literal {
+	if len(list) > 0 && strings.IndexByte(list[0].text, scan.Hole) < 0 && list[0].text != literal {
 		text = list[0].text
 	} else if decodes {
 		var ok bool
-		if text, ok = decode64(literal); !ok {
-			text, ok = decodeHex(literal)
+		if text, ok = scan.Decode64(literal); !ok {
+			text, ok = scan.DecodeHex(literal)
 		}
-		if !ok || len(text) > maxDecoded || e.decoded+len(text) > maxDecodedTotal {
+		if !ok || len(text) > scan.MaxDecoded || e.decoded+len(text) > scan.MaxDecodedTotal {
 			return
 		}
 		e.decoded += len(text)
@@ -275,7 +277,7 @@ func (r *inlineRun) evaluate(name inlineToken, args, list []inlineToken) {
 	src := r.src.inside(w, r.lang+" "+name.text)
 	src.layers++
 	switch {
-	case src.layers > maxLayers:
+	case src.layers > scan.MaxLayers:
 	case r.mongo:
 		e.runStore(r.sh, &src, "mongo", nil)
 	default:

@@ -3,6 +3,8 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // awkPipe judges awk's two pipes: what stands before "| getline" is a command, and so
@@ -17,7 +19,7 @@ func (r *inlineRun) awkPipe(i int) {
 	}
 	left := r.awkPrinted(i)
 	if r.toks[right].text == "getline" {
-		if left.to > 0 && left.text != string(hole) {
+		if left.to > 0 && left.text != string(scan.Hole) {
 			r.shellText(left)
 		}
 		return
@@ -33,15 +35,15 @@ func (r *inlineRun) awkPipe(i int) {
 	if command.to == 0 {
 		return
 	}
-	if words := strings.Fields(command.text); len(words) > 0 && slices.Contains(r.sh.e.groups["shells"], base(words[0])) {
-		if left.to > 0 && strings.Trim(left.text, string(hole)+" ") != "" {
+	if words := strings.Fields(command.text); len(words) > 0 && slices.Contains(r.sh.e.groups["shells"], scan.Base(words[0])) {
+		if left.to > 0 && strings.Trim(left.text, string(scan.Hole)+" ") != "" {
 			r.shellText(left)
 		}
-		if !left.exact || strings.IndexByte(left.text, hole) >= 0 { // made of what it reads
+		if !left.exact || strings.IndexByte(left.text, scan.Hole) >= 0 { // made of what it reads
 			r.sh.e.raise("obf.dynamic-structure", r.src, r.toks[i].from, r.toks[i].to, "")
 		}
 	}
-	if command.text != string(hole) {
+	if command.text != string(scan.Hole) {
 		r.shellText(command)
 	}
 }
@@ -65,4 +67,4 @@ func (r *inlineRun) awkPrinted(i int) inlineToken {
 }
 
 // awkWords stand before what awk prints.
-var awkWords = setOf("print printf while if else do return")
+var awkWords = scan.SetOf("print printf while if else do return")

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // filled is a string with what stands in its holes put in, as far as it is known.
@@ -13,13 +15,13 @@ func (r *inlineRun) filled(t inlineToken) inlineToken {
 		var b strings.Builder
 		n := 0
 		for i := 0; i < len(t.text); i++ {
-			if t.text[i] != hole || n >= len(t.holes) {
+			if t.text[i] != scan.Hole || n >= len(t.holes) {
 				b.WriteByte(t.text[i])
 				continue
 			}
 			inner := r.join(r.sh.e.tokens(t.holes[n], r.lang))
 			if inner.to == 0 {
-				inner.text = string(hole)
+				inner.text = string(scan.Hole)
 			}
 			b.WriteString(inner.text)
 			n++
@@ -29,7 +31,7 @@ func (r *inlineRun) filled(t inlineToken) inlineToken {
 	if strings.IndexByte(t.text, '$') >= 0 && len(r.vars) > 0 && dollars[r.lang] {
 		for _, name := range slices.Backward(slices.Sorted(maps.Keys(r.vars))) { // the longer of two names first
 			v := r.vars[name]
-			if strings.Contains(t.text, "$"+name) && strings.IndexByte(v.text, hole) < 0 && len(t.text)+len(v.text) < maxValue {
+			if strings.Contains(t.text, "$"+name) && strings.IndexByte(v.text, scan.Hole) < 0 && len(t.text)+len(v.text) < scan.MaxValue {
 				t.text, t.exact = replaceName(t.text, name, v.text), false
 			}
 		}
@@ -38,7 +40,7 @@ func (r *inlineRun) filled(t inlineToken) inlineToken {
 }
 
 // dollars are the languages in which "$name" stands for a variable inside of a string.
-var dollars = setOf("perl php julia groovy kotlin dart scala raku tcl")
+var dollars = scan.SetOf("perl php julia groovy kotlin dart scala raku tcl")
 
 // replaceName puts a value in the place of "$name", where the name ends there.
 func replaceName(text, name, value string) string {
@@ -50,7 +52,7 @@ func replaceName(text, name, value string) string {
 		}
 		end := i + 1 + len(name)
 		b.WriteString(text[:i])
-		if end < len(text) && isNameByte(text[end]) {
+		if end < len(text) && scan.IsNameByte(text[end]) {
 			b.WriteString(text[i:end])
 		} else {
 			b.WriteString(value)
@@ -94,7 +96,7 @@ func (r *inlineRun) knownName(toks []inlineToken, i int) (string, int, bool) {
 }
 
 // environCalls give a variable of the environment or a property by its name.
-var environCalls = setOf("getenv environ get env lookupenv var var_os getproperty system_getenv sys.getenv fetch environment get_env _env _server getenvironmentvariable")
+var environCalls = scan.SetOf("getenv environ get env lookupenv var var_os getproperty system_getenv sys.getenv fetch environment get_env _env _server getenvironmentvariable")
 
 // makesChars: the token names what makes a character of a number.
 func makesChars(t inlineToken) bool {
@@ -150,7 +152,7 @@ func (r *inlineRun) packed(toks []inlineToken, i, end int) (out inlineToken, nex
 	list := r.strings(toks[i+1 : end])
 	switch {
 	case strings.HasPrefix(how, "H") && len(list) > 0:
-		text, ok = r.decoded(list[0].text, decodeHex)
+		text, ok = r.decoded(list[0].text, scan.DecodeHex)
 	case how != "" && strings.Contains("CcU", how[:1]):
 		text, ok = numbered(toks[i+1 : end])
 	}

@@ -3,6 +3,9 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // call judges one call.
@@ -23,7 +26,7 @@ func (r *inlineRun) call(name inlineToken, args []inlineToken) {
 	r.money(name, args, name.computed)
 	if r.lang == "lua" && (name.text == "redis.call" || name.text == "redis.pcall" || name.text == "server.call") {
 		list := slices.DeleteFunc(r.strings(args), func(t inlineToken) bool { // KEYS[1] is one key, not a pattern
-			return strings.Trim(t.text, string(hole)) == ""
+			return strings.Trim(t.text, string(scan.Hole)) == ""
 		})
 		if len(list) > 0 {
 			r.run(append([]inlineToken{{text: "redis-cli"}}, list...))
@@ -47,7 +50,7 @@ func (r *inlineRun) call(name inlineToken, args []inlineToken) {
 	switch {
 	case len(list) > 0:
 	case len(args) > 0:
-		list = []inlineToken{{kind: 's', text: string(hole), from: args[0].from, to: args[0].to}}
+		list = []inlineToken{{kind: 's', text: string(scan.Hole), from: args[0].from, to: args[0].to}}
 	case kind == 'u' || kind == 'd':
 		r.sweep()
 		return
@@ -98,7 +101,7 @@ func (r *inlineRun) act(kind byte, name inlineToken, args, list []inlineToken) {
 		if text, ok := formatted(args); ok && kind == 's' {
 			list = []inlineToken{text}
 		}
-		if kind == 'v' && len(list) > 1 && list[0].text == string(hole) && strings.Contains(name.text, "spawn") {
+		if kind == 'v' && len(list) > 1 && list[0].text == string(scan.Hole) && strings.Contains(name.text, "spawn") {
 			list = list[1:] // the mode
 		}
 		r.starts(kind, name, args, list)
@@ -140,12 +143,12 @@ func (r *inlineRun) actOnFile(kind byte, name inlineToken, args, list []inlineTo
 		}
 		r.run([]inlineToken{{text: "rm"}, {text: "-rf"}, list[0]})
 	case 'u':
-		if strings.IndexByte(list[0].text, hole) >= 0 || slices.ContainsFunc(args, r.lists) {
+		if strings.IndexByte(list[0].text, scan.Hole) >= 0 || slices.ContainsFunc(args, r.lists) {
 			r.sweep()
 		}
 		r.run([]inlineToken{{text: "rm"}, list[0]})
 	case 'w':
-		if list[0].text != string(hole) {
+		if list[0].text != string(scan.Hole) {
 			r.read(name, []inlineToken{list[0], {kind: 's', text: "w"}})
 			r.keeps(list[0], args, list[1:])
 		}
@@ -206,7 +209,7 @@ func (r *inlineRun) strings(args []inlineToken) []inlineToken {
 				out = append(out, r.strings(part[1:min(closing(part, 0, '[', ']'), len(part))])...)
 			} else if !ok || t.kind != 0 {
 				if t = r.join(part); t.to == 0 && len(part) == 1 && part[0].kind == 'i' && syntaxName(part[0].text) && part[0].text[0] > '9' { // a name of one letter
-					t = inlineToken{kind: 's', text: string(hole), from: part[0].from, to: part[0].to}
+					t = inlineToken{kind: 's', text: string(scan.Hole), from: part[0].from, to: part[0].to}
 				}
 				if t.to > 0 {
 					out = append(out, t)
@@ -249,7 +252,7 @@ func (r *inlineRun) handsOn(name inlineToken, args []inlineToken) {
 	}
 	if r.lists(name) {
 		for _, t := range r.strings(args) {
-			if c := r.sh.e.classOf(r.word(t), r.sh.cwd); c&isCredential != 0 && c&isPublic == 0 {
+			if c := r.sh.e.classOf(r.word(t), r.sh.cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
 				r.secret = true
 				r.run([]inlineToken{{text: "cat"}, t})
 			}
@@ -258,10 +261,10 @@ func (r *inlineRun) handsOn(name inlineToken, args []inlineToken) {
 }
 
 // applyCalls call a function with their other arguments.
-var applyCalls = setOf("preg_replace_callback array_map array_walk array_filter iterator_apply register_shutdown_function forward_static_call do.call Map lapply sapply vapply Reduce")
+var applyCalls = scan.SetOf("preg_replace_callback array_map array_walk array_filter iterator_apply register_shutdown_function forward_static_call do.call Map lapply sapply vapply Reduce")
 
 // feedCalls write to a program that was started.
-var feedCalls = setOf("communicate write end puts sendline send sendLine print println write_all writelines")
+var feedCalls = scan.SetOf("communicate write end puts sendline send sendLine print println write_all writelines")
 
 // commonOrNamed is what a name does, or a byte that is no kind.
 func commonOrNamed(name, lang string) byte {
@@ -272,7 +275,7 @@ func commonOrNamed(name, lang string) byte {
 }
 
 // textArguments are names of arguments whose value is what a call is about.
-var textArguments = setOf("args command cmd popenargs path target src source text file name filename dir directory x code expr cmdline executable prog argv url")
+var textArguments = scan.SetOf("args command cmd popenargs path target src source text file name filename dir directory x code expr cmdline executable prog argv url")
 
 // listInside gives what stands in a list that is written as a call or with a type:
 // List.of("rm"), []string{"rm"}, vec!["rm"], &["rm"]; nil if it is none.
@@ -308,7 +311,7 @@ func listInside(part []inlineToken) []inlineToken {
 }
 
 // listNames make or name the type of a list.
-var listNames = setOf("of asList listOf arrayOf mutableListOf List Seq Array Vector c list vec tuple array string String str new OsString object arrayListOf Vec from")
+var listNames = scan.SetOf("of asList listOf arrayOf mutableListOf List Seq Array Vector c list vec tuple array string String str new OsString object arrayListOf Vec from")
 
 // reflected: send(:system, "…") and call_user_func("system", "…") call what their
 // first argument names; array_map("unlink", …) calls it for each of the rest.
@@ -365,14 +368,14 @@ func (r *inlineRun) built(name inlineToken, args []inlineToken, method string) {
 			pieces++
 		}
 	}
-	if pieces > 1 && (method == "" || strings.IndexByte(method, hole) >= 0) {
+	if pieces > 1 && (method == "" || strings.IndexByte(method, scan.Hole) >= 0) {
 		r.sh.e.raise("obf.dynamic-structure", r.src, name.from, name.to, "")
 	}
 }
 
 // named judges a method of a mapper whose name is computed, as if it were written out.
 func (r *inlineRun) named(receiver, method string) {
-	if method = strings.TrimPrefix(method, ":"); method == "" || strings.IndexByte(method, hole) >= 0 {
+	if method = strings.TrimPrefix(method, ":"); method == "" || strings.IndexByte(method, scan.Hole) >= 0 {
 		return
 	}
 	src := *r.src
@@ -389,7 +392,7 @@ func (r *inlineRun) named(receiver, method string) {
 func (r *inlineRun) pipeOpen(args []inlineToken) {
 	list := r.strings(args)
 	if slices.ContainsFunc(list, func(t inlineToken) bool {
-		return slices.Contains(r.sh.e.groups["shells"], base(strings.Trim(t.text, "| ")))
+		return slices.Contains(r.sh.e.groups["shells"], scan.Base(strings.Trim(t.text, "| ")))
 	}) {
 		for _, t := range r.toks { // what is printed to a shell
 			if t.kind == 's' && r.sh.e.actsText(t.text) {
@@ -398,7 +401,7 @@ func (r *inlineRun) pipeOpen(args []inlineToken) {
 		}
 	}
 	for i, t := range list {
-		if c := r.sh.e.classOf(r.word(t), r.sh.cwd); c&isCredential != 0 && c&isPublic == 0 {
+		if c := r.sh.e.classOf(r.word(t), r.sh.cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
 			r.secret = true
 			r.run([]inlineToken{{text: "cat"}, t})
 		}
@@ -463,6 +466,6 @@ func formatted(args []inlineToken) (inlineToken, bool) {
 			out.text = strings.Replace(out.text, mark, t.text, 1)
 		}
 	}
-	out.text = strings.ReplaceAll(out.text, mark, string(hole))
+	out.text = strings.ReplaceAll(out.text, mark, string(scan.Hole))
 	return out, true
 }

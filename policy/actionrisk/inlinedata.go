@@ -3,6 +3,9 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/lang/sql"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // Program text that calls a database: the methods of drivers and object mappers,
@@ -27,7 +30,7 @@ var driverEffects = map[string]struct{ whole, scoped string }{
 }
 
 // sqlCalls are functions that run the SQL in their first argument.
-var sqlCalls = setOf(`execute executemany executescript execute_sql executeSql exec_driver_sql execute_immediate exec exec_query exec_sql exec_update exec_delete
+var sqlCalls = scan.SetOf(`execute executemany executescript execute_sql executeSql exec_driver_sql execute_immediate exec exec_query exec_sql exec_update exec_delete
 	query queryRaw query_raw rawQuery raw_query raw rawSql execSQL execSql multi_query multiQuery real_query run all each none any one oneOrNone manyOrNone many result multi batch
 	$executeRaw $executeRawUnsafe $queryRaw $queryRawUnsafe executeRaw executeRawUnsafe queryRawUnsafe executeUpdate executeQuery executeLargeUpdate executeStatement executeNonQuery ExecuteNonQuery ExecuteSqlRaw ExecuteSqlRawAsync ExecuteSqlCommand FromSqlRaw
 	createQuery createNativeQuery createSQLQuery nativeQuery do prepare selectall_arrayref selectrow_array unprepared statement affectingStatement sql read_sql read_sql_query run_sql runSql
@@ -37,7 +40,7 @@ var sqlCalls = setOf(`execute executemany executescript execute_sql executeSql e
 var consoleCalls = map[string]string{"call_command": "manage.py", "Artisan::call": "artisan", "execute_from_command_line": "manage.py"}
 
 // wireCalls are methods that write bytes to a connection.
-var wireCalls = setOf("send sendall write sendto puts print syswrite end sendMessage writelines fwrite fputs socket_write stream_socket_sendto")
+var wireCalls = scan.SetOf("send sendall write sendto puts print syswrite end sendMessage writelines fwrite fputs socket_write stream_socket_sendto")
 
 // database judges a call of a driver's method and tells whether it was one.
 func (r *inlineRun) database(name inlineToken, args []inlineToken) bool {
@@ -148,7 +151,7 @@ func (r *inlineRun) tagged(i int) {
 	name := r.toks[i-1].text
 	if sqlCalls[name[strings.LastIndexByte(name, '.')+1:]] && looksSQL(t.text) {
 		src := r.src.inside(r.word(t), r.lang)
-		if src.depth <= maxDepth {
+		if src.depth <= scan.MaxDepth {
 			r.sh.e.runSQL(&src, nil)
 		}
 	}
@@ -158,7 +161,7 @@ func (r *inlineRun) tagged(i int) {
 // own strings to it: popen("psql"), input=b"drop table x".
 func (r *inlineRun) feedsClient(command string) {
 	fields := strings.Fields(strings.Trim(command, "| "))
-	if len(fields) == 0 || !r.sh.e.readsStatements(base(fields[0])) {
+	if len(fields) == 0 || !r.sh.e.readsStatements(scan.Base(fields[0])) {
 		return
 	}
 	for _, f := range fields[1:] {
@@ -167,11 +170,11 @@ func (r *inlineRun) feedsClient(command string) {
 			return
 		}
 	}
-	client := &invocation{exe: base(fields[0]), cwd: r.sh.cwd, src: r.src}
+	client := &invocation{exe: scan.Base(fields[0]), cwd: r.sh.cwd, src: r.src}
 	for _, t := range r.toks {
 		if t.kind == 's' && (looksSQL(t.text) || looksRedis(t.text) || looksMongo(t.text)) && r.sh.e.budget.spend(4) {
 			src := r.src.inside(r.word(t), r.lang)
-			if src.depth <= maxDepth {
+			if src.depth <= scan.MaxDepth {
 				r.sh.e.runSQL(&src, client)
 			}
 		}
@@ -200,10 +203,10 @@ func (r *inlineRun) runsSQL(name inlineToken, args []inlineToken) bool {
 		return false
 	}
 	text, ok := r.firstText(args)
-	if list := r.strings(args); len(list) > 1 && (!ok || strings.Trim(text.text, string(hole)) == "") && looksSQL(list[1].text) {
+	if list := r.strings(args); len(list) > 1 && (!ok || strings.Trim(text.text, string(scan.Hole)) == "") && looksSQL(list[1].text) {
 		text, ok = list[1], true // the connection stands before it
 	}
-	if !ok || text.text == string(hole) {
+	if !ok || text.text == string(scan.Hole) {
 		if decodesAny(args) && strings.Contains(strings.ToLower(name.text), "quer") || decodesAny(args) && strings.Contains(strings.ToLower(name.text), "execute") {
 			r.sh.e.raise("sql.dynamic", r.src, name.from, name.to, "")
 		}
@@ -223,7 +226,7 @@ func (r *inlineRun) runsSQL(name inlineToken, args []inlineToken) bool {
 		return false
 	}
 	src := r.src.inside(r.word(text), r.lang)
-	if src.depth <= maxDepth {
+	if src.depth <= scan.MaxDepth {
 		r.sh.e.runSQL(&src, r.library())
 	}
 	return true
@@ -292,7 +295,7 @@ func (r *inlineRun) effect(effect string, name inlineToken, args []inlineToken) 
 		to = max(to, args[len(args)-1].to)
 	}
 	target := name.text
-	if list := r.strings(args); len(list) > 0 && list[0].kind == 's' && strings.IndexByte(list[0].text, hole) < 0 {
+	if list := r.strings(args); len(list) > 0 && list[0].kind == 's' && strings.IndexByte(list[0].text, scan.Hole) < 0 {
 		target = list[0].text
 	}
 	words := ""
@@ -301,6 +304,6 @@ func (r *inlineRun) effect(effect string, name inlineToken, args []inlineToken) 
 			words += " " + t.text
 		}
 	}
-	res := sqlResult{facts: []sqlFact{{effect: effect, target: target, start: name.from, end: min(to, len(r.src.text))}}}
+	res := sql.Result{Facts: []sql.Fact{{Effect: effect, Target: target, Start: name.from, End: min(to, len(r.src.text))}}}
 	r.sh.e.sqlResult(r.src, &res, words)
 }

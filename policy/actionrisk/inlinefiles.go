@@ -3,6 +3,9 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // index is where a token stands, or -1.
@@ -26,7 +29,7 @@ func (r *inlineRun) onReceiver(name inlineToken, args []inlineToken) bool {
 		return false // the path is its argument
 	}
 	of, ok := r.receiver(name)
-	if !ok || strings.Trim(of.text, string(hole)) == "" {
+	if !ok || strings.Trim(of.text, string(scan.Hole)) == "" {
 		if strings.Contains(name.text, ".") && (kind == 'd' || kind == 'u' || kind == 'D') {
 			r.sweep()
 		}
@@ -134,7 +137,7 @@ func (r *inlineRun) loads(name inlineToken, args []inlineToken, what inlineToken
 		}
 		return
 	}
-	if strings.IndexByte(what.text, hole) >= 0 {
+	if strings.IndexByte(what.text, scan.Hole) >= 0 {
 		r.unknown(name, args)
 		return
 	}
@@ -154,7 +157,7 @@ func (r *inlineRun) module(at inlineToken, name string) {
 	f, ok := e.writtenFile(r.sh, name)
 	switch {
 	case !ok:
-	case f.known && r.src.depth < maxDepth && f.word.Text != r.src.text:
+	case f.known && r.src.depth < scan.MaxDepth && f.word.Text != r.src.text:
 		src := r.src.inside(f.word, r.lang)
 		e.runInline(r.sh, &src, r.lang)
 	case f.taint&fromNetwork != 0:
@@ -169,7 +172,7 @@ func (e *engine) writtenFile(sh *shell, name string) (flow, bool) {
 		return flow{}, false
 	}
 	for _, suffix := range [...]string{"", ".py", "/__main__.py", "/__init__.py", ".js", ".mjs", ".cjs", ".ts", "/index.js", ".rb", ".pm", ".pl", ".lua", ".jl"} {
-		if f, ok := e.files[fileKey(sh.cwd, name+suffix)]; ok {
+		if f, ok := e.files[paths.FileKey(sh.cwd, name+suffix)]; ok {
 			return f, true
 		}
 	}
@@ -187,7 +190,7 @@ func moduleHost(host string) bool {
 
 // saves notes the file that an address is saved to.
 func (r *inlineRun) saves(list []inlineToken) {
-	if len(list) < 2 || !strings.Contains(list[0].text, "://") && strings.IndexByte(list[0].text, hole) < 0 {
+	if len(list) < 2 || !strings.Contains(list[0].text, "://") && strings.IndexByte(list[0].text, scan.Hole) < 0 {
 		return
 	}
 	r.sh.e.remember(r.sh, r.word(list[1]), flow{taint: fromNetwork, via: r.lang}, false)
@@ -198,7 +201,7 @@ func (r *inlineRun) keeps(file inlineToken, args, content []inlineToken) {
 	f := flow{via: r.lang}
 	r.origins()
 	switch o := r.origin(args); {
-	case len(content) > 0 && strings.IndexByte(content[0].text, hole) < 0 && o == 0:
+	case len(content) > 0 && strings.IndexByte(content[0].text, scan.Hole) < 0 && o == 0:
 		f.word, f.known = r.word(content[0]), true
 	case o&fetchedText != 0, len(content) == 0 && r.origin(r.toks)&fetchedText != 0:
 		f.taint = fromNetwork
@@ -255,8 +258,8 @@ func (r *inlineRun) sweep() {
 			list = append(list, of)
 		}
 		for _, s := range list {
-			switch plain := strings.Trim(strings.Trim(s.text, "*/."), string(hole)); {
-			case strings.IndexByte(s.text, hole) >= 0 || s.text == "":
+			switch plain := strings.Trim(strings.Trim(s.text, "*/."), string(scan.Hole)); {
+			case strings.IndexByte(s.text, scan.Hole) >= 0 || s.text == "":
 			case strings.ContainsAny(s.text, "*?[") && strings.Trim(s.text[strings.LastIndexByte(s.text, '/')+1:], "*.") != "":
 				pattern = s
 			case folder.to == 0 && (plain != "" || strings.HasPrefix(s.text, "/") || s.text == "."):
@@ -286,7 +289,7 @@ func (r *inlineRun) read(name inlineToken, list []inlineToken) {
 		r.keepsWritten(name, list[0])
 		return
 	}
-	if c := e.classOf(w, r.sh.cwd); c&isCredential != 0 && c&isPublic == 0 {
+	if c := e.classOf(w, r.sh.cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
 		r.secret = true
 		r.run([]inlineToken{{text: "cat"}, list[0]})
 	}

@@ -3,6 +3,8 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // origin is how the text that a name stands for came about.
@@ -141,7 +143,7 @@ func (r *inlineRun) origins() map[string]origin {
 				if i+1 < len(r.toks) && r.toks[i+1].kind == '+' && slices.ContainsFunc(body, func(t inlineToken) bool { return t.kind == 'i' }) {
 					o |= r.origin(r.toks) & fetchedText // gathered piece by piece
 				}
-				if o != 0 && len(r.from) < maxLoop {
+				if o != 0 && len(r.from) < scan.MaxLoop {
 					r.from[name] |= o
 				}
 			}
@@ -172,7 +174,7 @@ func (r *inlineRun) madeAt(i int) (string, []inlineToken) {
 }
 
 // definers are the words before the name of a function.
-var definers = setOf("def function fn func fun sub proc defp")
+var definers = scan.SetOf("def function fn func fun sub proc defp")
 
 // origin is how what stands in tokens came about.
 func (r *inlineRun) origin(toks []inlineToken) (o origin) {
@@ -219,13 +221,13 @@ func (r *inlineRun) origin(toks []inlineToken) (o origin) {
 }
 
 // powers are the languages in which "^" is no exclusive or.
-var powers = setOf("r lua julia octave haskell ocaml scala")
+var powers = scan.SetOf("r lua julia octave haskell ocaml scala")
 
 // codecNames are codecs that hide a text.
-var codecNames = setOf("rot13 rot_13 rot-13 hex hex_codec base64 base64_codec zlib bz2 uu latin-1-hex utf-7 utf_7 punycode")
+var codecNames = scan.SetOf("rot13 rot_13 rot-13 hex hex_codec base64 base64_codec zlib bz2 uu latin-1-hex utf-7 utf_7 punycode")
 
 // clientModules are modules of JavaScript that fetch.
-var clientModules = setOf("http https node:http node:https axios got node-fetch undici needle superagent request bent ky")
+var clientModules = scan.SetOf("http https node:http node:https axios got node-fetch undici needle superagent request bent ky")
 
 // unknown reports that a text is run that is not known, if what makes it shows that
 // it was built or fetched to be run.

@@ -1,6 +1,10 @@
 package actionrisk
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
 
 // Requests that a program text sends: what the method says decides, as for the
 // clients of the command line.
@@ -9,13 +13,13 @@ import "strings"
 var httpLibraries = []string{"requests", "httpx", "aiohttp", "urllib", "http.client", "axios", "got", "ky", "superagent", "undici", "fetch", "$http", "Net::HTTP", "HTTParty", "RestClient", "Faraday", "HTTP::Tiny", "LWP", "Guzzle", "Http::", "curl_", "http.request", "https.request", "HttpClient", "XMLHttpRequest"}
 
 // requestCalls take the method as an argument.
-var requestCalls = setOf("request Request fetch axios ajax open curl_setopt curl_setopt_array send_request urlopen do_request NewRequest requestAsync")
+var requestCalls = scan.SetOf("request Request fetch axios ajax open curl_setopt curl_setopt_array send_request urlopen do_request NewRequest requestAsync")
 
 // bodyCalls send a body that stands in their arguments.
-var bodyCalls = setOf("post put patch request fetch axios send Post urlopen Request postForm post_form postJson")
+var bodyCalls = scan.SetOf("post put patch request fetch axios send Post urlopen Request postForm post_form postJson")
 
 // bodyKeys are members and named arguments that hold the body itself.
-var bodyKeys = setOf("data body json content payload form")
+var bodyKeys = scan.SetOf("data body json content payload form")
 
 // bodies judges the statements in what a call sends: a member called query, a body
 // that is one.
@@ -28,7 +32,7 @@ func (r *inlineRun) bodies(args []inlineToken) {
 			key = strings.ToLower(strings.Trim(t.text, ".:"))
 		case t.kind == 's' && (queryKeys[key] || bodyKeys[key] || i > 0 && args[i-1].text == "JSON.stringify"):
 			src := r.src.inside(r.word(t), r.lang)
-			if src.depth <= maxDepth {
+			if src.depth <= scan.MaxDepth {
 				r.sh.e.runBody(&src, "")
 			}
 			key = ""
@@ -64,7 +68,7 @@ func (r *inlineRun) sends(name inlineToken, args []inlineToken) bool {
 				return true
 			}
 		}
-		r.sendDelete(inlineToken{text: "https://" + string(hole), from: name.from, to: name.to})
+		r.sendDelete(inlineToken{text: "https://" + string(scan.Hole), from: name.from, to: name.to})
 		return true
 	}
 	return false
@@ -72,7 +76,7 @@ func (r *inlineRun) sends(name inlineToken, args []inlineToken) bool {
 
 // addressLike: a URL, a path, or something not known.
 func addressLike(t string) bool {
-	return strings.HasPrefix(t, "http") || strings.HasPrefix(t, "/") || strings.HasPrefix(t, string(hole))
+	return strings.HasPrefix(t, "http") || strings.HasPrefix(t, "/") || strings.HasPrefix(t, string(scan.Hole))
 }
 
 // saysDelete: the method DELETE is an argument of its own, or what a member called
@@ -121,7 +125,7 @@ func (r *inlineRun) sendDelete(t inlineToken) {
 		}
 	}
 	src := r.src.inside(r.word(t), r.lang)
-	if src.depth <= maxDepth {
+	if src.depth <= scan.MaxDepth {
 		r.sh.e.runHTTPLine(&src, []string{"DELETE", strings.ReplaceAll(address, " ", "%20")})
 	}
 }

@@ -3,6 +3,8 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // at is the token n behind i, or none.
@@ -42,7 +44,7 @@ func (r *inlineRun) lookSign(i int) {
 		r.awkPipe(i)
 	case r.lang == "awk" && t.kind == '>' && next(1).kind == 's':
 		r.read(t, []inlineToken{next(1), {kind: 's', text: "w"}})
-		if left := r.awkPrinted(i); left.to > 0 && strings.IndexByte(left.text, hole) < 0 {
+		if left := r.awkPrinted(i); left.to > 0 && strings.IndexByte(left.text, scan.Hole) < 0 {
 			r.sh.e.remember(r.sh, r.word(next(1)), flow{word: r.word(left), known: true}, false)
 		}
 	case (t.kind == 's' || t.kind == ']') && next(1).kind == 'i' && next(2).kind == '(' && next(3).kind == ')' && strings.HasPrefix(next(1).text, "."):
@@ -104,7 +106,7 @@ func (r *inlineRun) lookGiven(i int) bool {
 	case next(1).kind == '=' && next(2).kind == '{': // by name
 		var list []inlineToken
 		for _, v := range r.toks[i+2 : min(closing(r.toks, i+2, '{', '}'), len(r.toks))] {
-			if v.kind == 's' && len(list) < maxLoop {
+			if v.kind == 's' && len(list) < scan.MaxLoop {
 				list = append(list, v)
 			}
 		}
@@ -217,7 +219,7 @@ func (r *inlineRun) loops(i int) {
 			}
 		}
 	}
-	if name == "" || len(list) == 0 || len(list) > maxLoop {
+	if name == "" || len(list) == 0 || len(list) > scan.MaxLoop {
 		return
 	}
 	r.goesThrough(name, list)
@@ -232,10 +234,10 @@ func (r *inlineRun) goesThrough(name string, list []inlineToken) {
 }
 
 // braceLists are the languages in which a brace begins a list.
-var braceLists = setOf("lua c java csharp go")
+var braceLists = scan.SetOf("lua c java csharp go")
 
 // bareEnds end the arguments of a call without brackets.
-var bareEnds = setOf("end do if unless or and then else rescue while until in")
+var bareEnds = scan.SetOf("end do if unless or and then else rescue while until in")
 
 // argument: the names in front of token i, with commas between them, begin behind a
 // bracket.
@@ -268,7 +270,7 @@ func (r *inlineRun) passes(t inlineToken) bool {
 }
 
 // startSettings name the program that an object is going to start.
-var startSettings = setOf("launchpath executableurl filename")
+var startSettings = scan.SetOf("launchpath executableurl filename")
 
 // after is the text of the token behind i.
 func (r *inlineRun) after(i int) string {
@@ -324,8 +326,8 @@ func (r *inlineRun) append(i int, t inlineToken) {
 		return
 	}
 	more := r.join(r.toks[i+3 : max(r.statement(i), i+3)])
-	if more.to == 0 || len(old.text)+len(more.text) > maxValue {
-		more.text = string(hole)
+	if more.to == 0 || len(old.text)+len(more.text) > scan.MaxValue {
+		more.text = string(scan.Hole)
 	}
 	old.text, old.exact, old.list = old.text+more.text, false, false
 	r.vars[name] = old

@@ -3,6 +3,8 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // Program texts that move money: calls of wallets and payment services, and keys
@@ -22,7 +24,7 @@ type codeTable struct {
 }
 
 func (t *codeTable) index() {
-	set := func(list []string) map[string]bool { return setOf(strings.Join(list, " ")) }
+	set := func(list []string) map[string]bool { return scan.SetOf(strings.Join(list, " ")) }
 	t.send, t.key, t.wallet, t.print, t.pay = set(t.Sends), set(t.Keys), set(t.Wallets), set(t.Prints), set(t.Pays)
 }
 
@@ -180,7 +182,7 @@ func (r *inlineRun) service(name string, at int, last string, args []inlineToken
 // arrowName is a name with what stands before it in "$a->b->c".
 func arrowName(text string, at int, name string) string {
 	i := min(at, len(text))
-	for i > 1 && (isNameByte(text[i-1]) || text[i-1] == '$' || text[i-1] == '>' && text[i-2] == '-' || text[i-1] == '-' && i < len(text) && text[i] == '>') {
+	for i > 1 && (scan.IsNameByte(text[i-1]) || text[i-1] == '$' || text[i-1] == '>' && text[i-2] == '-' || text[i-1] == '-' && i < len(text) && text[i] == '>') {
 		i--
 	}
 	return text[i:min(at, len(text))] + name

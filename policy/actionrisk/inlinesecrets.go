@@ -3,6 +3,8 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // What program texts show of credentials: a variable by its name that is printed as it
@@ -29,8 +31,8 @@ func (r *inlineRun) showsSecrets() {
 // inlinePrints are the functions that print; inlinePasses are those that only change
 // how a value is written.
 var (
-	inlinePrints = setOf("print puts p pp echo printf say console.log console.error console.info process.stdout.write sys.stdout.write sys.stderr.write STDOUT.puts $stdout.puts $stdout.print $stderr.puts io.write write print_r var_dump var_export warn die")
-	inlinePasses = setOf("JSON.dump JSON.generate JSON.pretty_generate json.dumps JSON.stringify json_encode str String repr dict ENV ENV.to_h.slice ENV.slice ENV.fetch ENV.values_at ENV.to_h os.environ os.environ.get os.getenv getenv environ.get environ env $ENV $_ENV $_SERVER ENVIRON os.env process.env base64.b64encode Base64.encode64 btoa base64_encode Buffer.from bin2hex .encode .decode .dump")
+	inlinePrints = scan.SetOf("print puts p pp echo printf say console.log console.error console.info process.stdout.write sys.stdout.write sys.stderr.write STDOUT.puts $stdout.puts $stdout.print $stderr.puts io.write write print_r var_dump var_export warn die")
+	inlinePasses = scan.SetOf("JSON.dump JSON.generate JSON.pretty_generate json.dumps JSON.stringify json_encode str String repr dict ENV ENV.to_h.slice ENV.slice ENV.fetch ENV.values_at ENV.to_h os.environ os.environ.get os.getenv getenv environ.get environ env $ENV $_ENV $_SERVER ENVIRON os.env process.env base64.b64encode Base64.encode64 btoa base64_encode Buffer.from bin2hex .encode .decode .dump")
 )
 
 // printsVariable: what a print is given is a credential of the environment and nothing

@@ -3,22 +3,24 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // starts judges a call that starts a program: by a text for a shell, or by words.
 func (r *inlineRun) starts(kind byte, name inlineToken, args, list []inlineToken) {
 	e := r.sh.e
 	first := list[0].text
-	if r.origin(args)&builtText != 0 && (len(list) == 1 || kind == 's') && first != string(hole) && decodesAny(args) {
+	if r.origin(args)&builtText != 0 && (len(list) == 1 || kind == 's') && first != string(scan.Hole) && decodesAny(args) {
 		e.raise("obf.decode-exec", r.src, name.from, name.to, "")
 	}
-	if slices.Contains(e.groups["shells"], base(first)) {
+	if slices.Contains(e.groups["shells"], scan.Base(first)) {
 		if r.feeds = true; r.unknown(name, args) {
 			return
 		}
 		for i, t := range args {
 			if i+2 < len(args) && inputArguments[t.text] && (args[i+1].kind == '=' || args[i+1].kind == ':') {
-				if text := r.join(args[i+2:]); text.to > 0 && strings.IndexByte(text.text, hole) < 0 {
+				if text := r.join(args[i+2:]); text.to > 0 && strings.IndexByte(text.text, scan.Hole) < 0 {
 					r.shellText(text)
 				}
 			}
@@ -27,7 +29,7 @@ func (r *inlineRun) starts(kind byte, name inlineToken, args, list []inlineToken
 	if r.lang == "csharp" || r.lang == "swift" || r.lang == "rust" {
 		list = r.chained(name, list)
 	}
-	if strings.Trim(first, string(hole)) == "" && !slices.ContainsFunc(list, forces) { // which program it is, the text's caller says
+	if strings.Trim(first, string(scan.Hole)) == "" && !slices.ContainsFunc(list, forces) { // which program it is, the text's caller says
 		last := args[len(args)-1]
 		if raw := r.src.text[min(max(args[0].from, 0), len(r.src.text)):min(max(last.to, 0), len(r.src.text))]; len(args) > 1 && e.actsText(raw) { // words without their quotes
 			r.shellText(inlineToken{kind: 's', text: raw, from: args[0].from, to: last.to})
@@ -56,7 +58,7 @@ func forces(t inlineToken) bool {
 }
 
 // inputArguments name what a program that is started reads.
-var inputArguments = setOf("input stdin_data stdin")
+var inputArguments = scan.SetOf("input stdin_data stdin")
 
 // decodesAny: a decoder stands among tokens, not only what makes single characters.
 func decodesAny(toks []inlineToken) bool {
@@ -73,7 +75,7 @@ func (r *inlineRun) chained(name inlineToken, list []inlineToken) []inlineToken 
 	}
 	if r.lang == "csharp" && len(list) == 2 { // its arguments are one text
 		var words []inlineToken
-		for _, word := range optionWords(list[1].text) {
+		for _, word := range scan.OptionWords(list[1].text) {
 			words = append(words, inlineToken{kind: 's', text: word, from: list[1].from, to: list[1].to})
 		}
 		return append(list[:1:1], words...)
@@ -108,7 +110,7 @@ func (r *inlineRun) startedBy(i int) {
 		}
 		for _, w := range r.strings(r.toks[j+2 : r.statement(j)]) {
 			if r.lang == "csharp" {
-				for _, word := range optionWords(w.text) {
+				for _, word := range scan.OptionWords(w.text) {
 					list = append(list, inlineToken{kind: 's', text: word, from: w.from, to: w.to})
 				}
 			} else {

@@ -1,10 +1,10 @@
 package actionrisk
 
 import (
-	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // inlineToken is a token of a program text in any of the scripting languages.
@@ -34,7 +34,7 @@ func pair(toks []inlineToken) int {
 		case k >= 0:
 			t.partner = unpaired
 			open[k] = append(open[k], i)
-			if depth++; depth > maxNesting {
+			if depth++; depth > scan.MaxNesting {
 				return i
 			}
 			continue
@@ -81,13 +81,13 @@ func scanInline(text, lang string, b *budget) []inlineToken {
 		case c == '\'' && l.Chars:
 			end := charEnd(text, i)
 			if end > i+1 {
-				t := inlineToken{kind: 's', text: string(unescape(text[i+1 : end])), from: i + 1, to: end}
+				t := inlineToken{kind: 's', text: string(scan.Unescape(text[i+1 : end])), from: i + 1, to: end}
 				out = append(out, t)
 			}
 			i = end + 1
-		case c == ':' && l.Dashes && i+1 < len(text) && isNameByte(text[i+1]):
+		case c == ':' && l.Dashes && i+1 < len(text) && scan.IsNameByte(text[i+1]):
 			j := i + 1
-			for j < len(text) && isNameByte(text[j]) {
+			for j < len(text) && scan.IsNameByte(text[j]) {
 				j++
 			}
 			out = append(out, inlineToken{kind: 'i', text: "." + text[i+1:j], from: i, to: j})
@@ -108,9 +108,9 @@ func scanInline(text, lang string, b *budget) []inlineToken {
 				i = t.to + 3
 			}
 			i = min(i, len(text))
-		case isNameByte(c) || c == '$' || c == '@' || c == '.':
+		case scan.IsNameByte(c) || c == '$' || c == '@' || c == '.':
 			j := i + 1
-			for j < len(text) && (isNameByte(text[j]) || text[j] == '.' || strings.HasPrefix(text[j:], "::") || text[j] == ':' && text[j-1] == ':' || text[j] == ':' && lang == "erlang" && j+1 < len(text) && isNameByte(text[j+1]) || text[j] == '!' && (lang == "ruby" || lang == "elixir" || lang == "crystal")) {
+			for j < len(text) && (scan.IsNameByte(text[j]) || text[j] == '.' || strings.HasPrefix(text[j:], "::") || text[j] == ':' && text[j-1] == ':' || text[j] == ':' && lang == "erlang" && j+1 < len(text) && scan.IsNameByte(text[j+1]) || text[j] == '!' && (lang == "ruby" || lang == "elixir" || lang == "crystal")) {
 				j++
 			}
 			if t, ok := quotedWord(text, i, j, lang); ok {
@@ -236,7 +236,7 @@ func (l *language) comment(text string, i int) int {
 				return 0
 			}
 		}
-		return max(lineEnd(text, i), i+1)
+		return max(scan.LineEnd(text, i), i+1)
 	}
 	return 0
 }
@@ -252,20 +252,13 @@ func charEnd(text string, i int) int {
 	return i
 }
 
-func lineEnd(text string, i int) int {
-	if j := strings.IndexByte(text[i:], '\n'); j >= 0 {
-		return i + j
-	}
-	return len(text)
-}
-
 // quotedWord is perl's q(), qq{} and qx//, and ruby's %x().
 func quotedWord(text string, i, j int, lang string) (inlineToken, bool) {
 	word := text[i:j]
 	if lang != "perl" || word != "qx" && word != "qq" && word != "qw" && word != "q" && word != "x" {
 		return inlineToken{}, false
 	}
-	if j >= len(text) || isNameByte(text[j]) {
+	if j >= len(text) || scan.IsNameByte(text[j]) {
 		return inlineToken{}, false
 	}
 	end := strings.IndexByte("({[<", text[j])
@@ -284,39 +277,16 @@ func quotedWord(text string, i, j int, lang string) (inlineToken, bool) {
 	return t, true
 }
 
-// unicodeEscape reads u0072, u{72} and U00000072, and gives how many bytes they are.
-func unicodeEscape(text string) (rune, int) {
-	if text == "" || text[0] != 'u' && text[0] != 'U' {
-		return 0, 0
-	}
-	digits, used := "", 0
-	switch {
-	case strings.HasPrefix(text, "u{"):
-		if end := strings.IndexByte(text, '}'); end > 2 {
-			digits, used = text[2:end], end+1
-		}
-	case text[0] == 'u' && len(text) > 4:
-		digits, used = text[1:5], 5
-	case text[0] == 'U' && len(text) > 8:
-		digits, used = text[1:9], 9
-	}
-	n, err := strconv.ParseUint(digits, 16, 32)
-	if err != nil || n == 0 || n > unicode.MaxRune {
-		return 0, 0
-	}
-	return rune(n), used
-}
-
 // escapedName goes on reading a name of JavaScript, which may hold escapes: e\u0078ec.
 func escapedName(text string, i, j int) (string, int) {
 	name := []byte(text[i:j])
 	for j < len(text) {
 		switch {
-		case isNameByte(text[j]) || text[j] == '.':
+		case scan.IsNameByte(text[j]) || text[j] == '.':
 			name = append(name, text[j])
 			j++
 		case strings.HasPrefix(text[j:], `\u`):
-			r, n := unicodeEscape(text[j+1:])
+			r, n := scan.UnicodeEscape(text[j+1:])
 			if n == 0 {
 				return string(name), j
 			}
@@ -363,14 +333,14 @@ func stringToken(text string, i int, lang string) inlineToken {
 		switch {
 		case text[j] == '\\' && j+1 < len(text):
 			t.exact = false
-			e := unescape(text[j:min(j+4, len(text))])
+			e := scan.Unescape(text[j:min(j+4, len(text))])
 			if d := text[j+1]; d >= '0' && d <= '7' {
-				n, used := digits(text[j+1:], 8, 3)
+				n, used := scan.Digits(text[j+1:], 8, 3)
 				b = append(b, byte(n))
 				j += used
 				continue
 			}
-			if r, used := unicodeEscape(text[j+1:]); used > 0 {
+			if r, used := scan.UnicodeEscape(text[j+1:]); used > 0 {
 				b = append(b, string(r)...)
 				j += used
 				continue
@@ -380,7 +350,7 @@ func stringToken(text string, i int, lang string) inlineToken {
 				j += 3
 				continue
 			}
-			b = append(b, unescape(text[j:j+2])...)
+			b = append(b, scan.Unescape(text[j:j+2])...)
 			j++
 		case template && l.opensHole(text[j:]):
 			k := balanced(text[j+strings.IndexAny(text[j:], "({"):])
@@ -391,7 +361,7 @@ func stringToken(text string, i int, lang string) inlineToken {
 			}
 			t.exact = false
 			t.holes = append(t.holes, text[j+strings.IndexAny(text[j:], "({")+1:end])
-			b = append(b, hole)
+			b = append(b, scan.Hole)
 			j = end
 		default:
 			b = append(b, text[j])

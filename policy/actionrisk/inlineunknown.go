@@ -3,6 +3,8 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // Calls in program texts whose name is computed or handed over as text, and strings
@@ -53,7 +55,7 @@ func (r *inlineRun) alias(i int, receiver, member string, at inlineToken) {
 	if i < 2 || r.toks[i-1].kind != '=' || r.toks[i-2].kind != 'i' || at.kind != 'i' || member == "" || !syntaxName(member) {
 		return
 	}
-	if receiver == "" || strings.IndexByte(receiver, hole) >= 0 {
+	if receiver == "" || strings.IndexByte(receiver, scan.Hole) >= 0 {
 		receiver = at.text
 	}
 	r.rename(r.toks[i-2].text, strings.TrimRight(receiver, ".")+"."+member)
@@ -125,7 +127,7 @@ func (r *inlineRun) walletMethod(method string) string {
 }
 
 // methodCalls send a request whose method is their first argument.
-var methodCalls = setOf("call request rpc send callrpc call_rpc raw_request make_request makeRequest sendCommand command rpcCall rpc_call jsonrpc invoke batch execute_rpc cmd query sendRpc")
+var methodCalls = scan.SetOf("call request rpc send callrpc call_rpc raw_request make_request makeRequest sendCommand command rpcCall rpc_call jsonrpc invoke batch execute_rpc cmd query sendRpc")
 
 // namesMethod: the string at i is the method of a request: the first argument of a
 // call that sends one, or what a member called method is set to.
@@ -143,7 +145,7 @@ func (r *inlineRun) namesMethod(i int) bool {
 }
 
 // showCalls only show their arguments.
-var showCalls = setOf("log info warn error debug print println puts pp pprint echo printf var_dump inspect")
+var showCalls = scan.SetOf("log info warn error debug print println puts pp pprint echo printf var_dump inspect")
 
 // readers are programs that may send what a text prints.
 var readers = []string{"curl", "wget", "http", "nc ", "ncat", "netcat", "socat", "websocat", "xargs", "cast", "grpcurl", "xh ", "openssl", "telnet", "/dev/tcp", "geth", "attach", "-cli"}

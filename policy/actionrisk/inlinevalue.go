@@ -1,11 +1,12 @@
 package actionrisk
 
 import (
-	"net/url"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // join is the string that tokens up to a comma make: literals, known variables,
@@ -20,7 +21,7 @@ func (r *inlineRun) join(toks []inlineToken) inlineToken {
 		}
 		out.text, out.exact, out.to = out.text+t.text, false, max(t.to, out.to)
 	}
-	for i := 0; i < len(toks) && len(out.text) <= maxValue && r.sh.e.budget.spend(1); i++ {
+	for i := 0; i < len(toks) && len(out.text) <= scan.MaxValue && r.sh.e.budget.spend(1); i++ {
 		if t, next, ok := r.value(toks, i); ok {
 			add(t)
 			i = next - 1
@@ -44,10 +45,10 @@ func (r *inlineRun) join(toks []inlineToken) inlineToken {
 		case t.kind == 'i' && valueWords[t.text]:
 		case t.kind == 'i' && strings.Trim(t.text, ".") != "" && (len(t.text) > 1 || n > 0) && !isPrefix(t.text):
 			if n == 0 {
-				add(inlineToken{kind: 's', text: string(hole), from: t.from, to: t.to})
+				add(inlineToken{kind: 's', text: string(scan.Hole), from: t.from, to: t.to})
 			} else {
 				n++
-				out.text, out.exact = out.text+string(hole), false
+				out.text, out.exact = out.text+string(scan.Hole), false
 			}
 		}
 	}
@@ -55,13 +56,13 @@ func (r *inlineRun) join(toks []inlineToken) inlineToken {
 }
 
 // valueWords stand before a value and say nothing about it.
-var valueWords = setOf("new await try return yield ref mut const let var unsafe move not")
+var valueWords = scan.SetOf("new await try return yield ref mut const let var unsafe move not")
 
 // passed is the text that a call gives which is not known itself: expanduser("~"), where
 // the first argument says enough; of a method, only what a decoder makes is not known.
 func (r *inlineRun) passed(t inlineToken, args []inlineToken, after bool) (string, bool) {
 	if r.makes(t) || len(args) > 0 && r.origin(args)&builtText != 0 {
-		return string(hole), true
+		return string(scan.Hole), true
 	}
 	if t.text[0] == '.' && after {
 		return "", false
@@ -70,7 +71,7 @@ func (r *inlineRun) passed(t inlineToken, args []inlineToken, after bool) (strin
 		first := r.join(firstArgument(args))
 		return first.text, first.to > 0
 	}
-	return string(hole), t.text[0] != '.'
+	return string(scan.Hole), t.text[0] != '.'
 }
 
 // makes: the call gives another text than its arguments: a decoder, or a function of
@@ -115,7 +116,7 @@ func (r *inlineRun) value(toks []inlineToken, i int) (out inlineToken, next int,
 		if end+1 >= len(toks) || toks[end+1].kind != 'i' || toks[end+1].text[0] != '.' {
 			return out, i, false
 		}
-		if out = r.join(toks[i+1 : end]); out.to == 0 || strings.IndexByte(out.text, hole) >= 0 {
+		if out = r.join(toks[i+1 : end]); out.to == 0 || strings.IndexByte(out.text, scan.Hole) >= 0 {
 			return out, i, false
 		}
 		next = end + 1
@@ -139,7 +140,7 @@ func (r *inlineRun) value(toks []inlineToken, i int) (out inlineToken, next int,
 	case t.kind == 'i' && i+1 < len(toks) && toks[i+1].kind == '(' && !r.methodOfVariable(t):
 		end := closing(toks, i+1, '(', ')')
 		text, known := r.callValue(t.text, toks[i+2:min(end, len(toks))])
-		if !known || strings.IndexByte(text, hole) >= 0 {
+		if !known || strings.IndexByte(text, scan.Hole) >= 0 {
 			return out, i, false
 		}
 		out, next = inlineToken{kind: 's', text: text, from: t.from, to: toks[min(end, len(toks)-1)].to}, min(end+1, len(toks))
@@ -268,33 +269,33 @@ func (r *inlineRun) callValue(name string, args []inlineToken) (string, bool) {
 		return b.String(), true
 	case "from":
 		if arg(1) == "hex" {
-			return r.decoded(arg(0), decodeHex)
+			return r.decoded(arg(0), scan.DecodeHex)
 		}
 		if arg(1) == "base64" {
-			return r.decoded(arg(0), decode64)
+			return r.decoded(arg(0), scan.Decode64)
 		}
 		return arg(0), len(list) > 0
 	case "unhexlify", "fromhex", "hex2bin", "a2b_hex", "FromHexString", "decode16", "fromHex", "hexToBytes":
-		return r.decoded(arg(0), decodeHex)
+		return r.decoded(arg(0), scan.DecodeHex)
 	case "decodeURIComponent", "decodeURI", "unescape", "unquote", "urldecode", "rawurldecode":
-		return r.decoded(arg(0), percentDecoded)
+		return r.decoded(arg(0), scan.PercentDecoded)
 	case "strrev", "reversed", "reverse":
-		return r.decoded(arg(0), reverse)
+		return r.decoded(arg(0), scan.Reverse)
 	case "str_rot13", "rot13":
-		return r.decoded(arg(0), rot13)
+		return r.decoded(arg(0), scan.Rot13)
 	case "decode":
 		switch strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(arg(1))) {
 		case "rot13":
-			return r.decoded(arg(0), rot13)
+			return r.decoded(arg(0), scan.Rot13)
 		case "hex":
-			return r.decoded(arg(0), decodeHex)
+			return r.decoded(arg(0), scan.DecodeHex)
 		case "base64":
-			return r.decoded(arg(0), decode64)
+			return r.decoded(arg(0), scan.Decode64)
 		}
 		return "", false
 	case "pack":
 		if strings.HasPrefix(arg(0), "H") {
-			return r.decoded(arg(1), decodeHex)
+			return r.decoded(arg(1), scan.DecodeHex)
 		}
 		return "", false
 	case "implode", "join":
@@ -303,26 +304,26 @@ func (r *inlineRun) callValue(name string, args []inlineToken) (string, bool) {
 		}
 		return r.listed(list[1:], arg(0), list[0]).text, true
 	}
-	return r.decoded(arg(0), decode64)
+	return r.decoded(arg(0), scan.Decode64)
 }
 
-var knownCalls = setOf("bytes bytearray chr fromCharCode fromCodePoint unhexlify fromhex hex2bin strrev reversed reverse str_rot13 rot13 decode pack implode join b64decode base64_decode decode64 decode_base64 atob strict_decode64 urlsafe_b64decode urlsafe_decode64 standard_b64decode decodebytes base64decode base64dec DecodeString FromBase64String decodeBase64 a2b_base64 a2b_hex FromHexString decode16 fromHex hexToBytes char rawToChar intToUtf8 decodeURIComponent decodeURI unescape unquote urldecode rawurldecode sprintf Sprintf format")
+var knownCalls = scan.SetOf("bytes bytearray chr fromCharCode fromCodePoint unhexlify fromhex hex2bin strrev reversed reverse str_rot13 rot13 decode pack implode join b64decode base64_decode decode64 decode_base64 atob strict_decode64 urlsafe_b64decode urlsafe_decode64 standard_b64decode decodebytes base64decode base64dec DecodeString FromBase64String decodeBase64 a2b_base64 a2b_hex FromHexString decode16 fromHex hexToBytes char rawToChar intToUtf8 decodeURIComponent decodeURI unescape unquote urldecode rawurldecode sprintf Sprintf format")
 
 // charCalls make a text of the numbers of its characters, formatCalls of a format.
-var charCalls, formatCalls = setOf("bytes bytearray chr fromCharCode fromCodePoint char rawToChar intToUtf8 pack"), setOf("sprintf Sprintf format")
+var charCalls, formatCalls = scan.SetOf("bytes bytearray chr fromCharCode fromCodePoint char rawToChar intToUtf8 pack"), scan.SetOf("sprintf Sprintf format")
 
 // decoded applies a decoder within the limits of the whole assessment.
 func (r *inlineRun) decoded(text string, by func(string) (string, bool)) (string, bool) {
 	e := r.sh.e
-	if text == "" || len(text) > 2*maxDecoded || strings.IndexByte(text, hole) >= 0 {
+	if text == "" || len(text) > 2*scan.MaxDecoded || strings.IndexByte(text, scan.Hole) >= 0 {
 		return "", false
 	}
 	out, ok := by(text)
-	if !ok || len(out) > maxDecoded || e.decoded+len(out) > maxDecodedTotal {
+	if !ok || len(out) > scan.MaxDecoded || e.decoded+len(out) > scan.MaxDecodedTotal {
 		return "", false
 	}
 	e.decoded += len(out)
-	return strings.ReplaceAll(out, string(hole), " "), true
+	return strings.ReplaceAll(out, string(scan.Hole), " "), true
 }
 
 // joined is the text of arguments put together: paste("a", "b", sep=""), path.join.
@@ -336,7 +337,7 @@ func (r *inlineRun) joined(args []inlineToken, sep string) (string, bool) {
 			continue
 		}
 		t := r.join(part)
-		if t.to == 0 || strings.IndexByte(t.text, hole) >= 0 {
+		if t.to == 0 || strings.IndexByte(t.text, scan.Hole) >= 0 {
 			return "", false
 		}
 		if sep == "/" && strings.HasPrefix(t.text, "/") && r.lang != "go" && r.lang != "ruby" && r.lang != "r" {
@@ -350,24 +351,6 @@ func (r *inlineRun) joined(args []inlineToken, sep string) (string, bool) {
 	return strings.Join(parts, sep), true
 }
 
-// percentDecoded is a text with its %72 put as characters.
-func percentDecoded(s string) (string, bool) {
-	out, err := url.PathUnescape(s)
-	return out, err == nil
-}
-
-func rot13(s string) (string, bool) {
-	return strings.Map(func(c rune) rune {
-		switch {
-		case c >= 'a' && c <= 'z':
-			return 'a' + (c-'a'+13)%26
-		case c >= 'A' && c <= 'Z':
-			return 'A' + (c-'A'+13)%26
-		}
-		return c
-	}, s), true
-}
-
 // method applies the method or slice t, which stands at toks[i], to a text.
 func (r *inlineRun) method(of, t inlineToken, toks []inlineToken, i int) (string, int, bool) {
 	text := of.text
@@ -378,7 +361,7 @@ func (r *inlineRun) method(of, t inlineToken, toks []inlineToken, i int) (string
 			inner += x.text
 		}
 		if inner == "::-1" {
-			text, _ = reverse(text)
+			text, _ = scan.Reverse(text)
 			return text, min(end+1, len(toks)), true
 		}
 		return text, min(end+1, len(toks)), inner == "0"
@@ -407,7 +390,7 @@ func (r *inlineRun) method(of, t inlineToken, toks []inlineToken, i int) (string
 			if slices.ContainsFunc(args, makesChars) {
 				chars, known := numbered(args)
 				if !known {
-					return string(hole), next, true
+					return string(scan.Hole), next, true
 				}
 				text = chars
 			} else if r.lang != "python" && len(list) <= 1 { // what it is called on is the list
@@ -431,7 +414,7 @@ func (r *inlineRun) method(of, t inlineToken, toks []inlineToken, i int) (string
 				text = path.Dir(text)
 			}
 		case "reverse":
-			text, _ = reverse(text)
+			text, _ = scan.Reverse(text)
 		case "lower", "toLowerCase", "downcase":
 			text = strings.ToLower(text)
 		case "upper", "toUpperCase", "upcase":
@@ -439,11 +422,11 @@ func (r *inlineRun) method(of, t inlineToken, toks []inlineToken, i int) (string
 		case "replace", "replaceAll", "gsub", "sub", "tr":
 			if len(list) == 1 {
 				text = strings.ReplaceAll(text, list[0].text, "")
-			} else if len(list) > 1 && list[0].text != "" && len(text)*len(list[1].text) < maxValue {
+			} else if len(list) > 1 && list[0].text != "" && len(text)*len(list[1].text) < scan.MaxValue {
 				text = strings.ReplaceAll(text, list[0].text, list[1].text)
 			}
 		case "unpack1", "unpack":
-			if out, ok := r.decoded(text, decode64); ok && len(list) > 0 && strings.HasPrefix(list[0].text, "m") {
+			if out, ok := r.decoded(text, scan.Decode64); ok && len(list) > 0 && strings.HasPrefix(list[0].text, "m") {
 				text = out
 			}
 		default:

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"github.com/countersign/countersign/policy/canon"
 )
 
@@ -51,7 +52,7 @@ func (r *jsonReader) space() {
 
 func (r *jsonReader) value(depth int) *jsonNode {
 	r.space()
-	if r.pos >= len(r.text) || depth > maxJSONDepth || r.nodes >= maxJSONNodes {
+	if r.pos >= len(r.text) || depth > scan.MaxJSONDepth || r.nodes >= maxJSONNodes {
 		r.fault = true
 		return nil
 	}
@@ -116,7 +117,7 @@ func (r *jsonReader) members(n *jsonNode, depth int) {
 			k := r.value(depth + 1)
 			if r.space(); k == nil || r.pos >= len(r.text) || r.text[r.pos] != ':' {
 				r.fault = true
-				if r.nodes >= maxJSONNodes || depth >= maxJSONDepth {
+				if r.nodes >= maxJSONNodes || depth >= scan.MaxJSONDepth {
 					r.pos = len(r.text)
 				}
 				continue
@@ -127,7 +128,7 @@ func (r *jsonReader) members(n *jsonNode, depth int) {
 		if v := r.value(depth + 1); v != nil {
 			n.keys = append(n.keys, key)
 			n.kids = append(n.kids, v)
-		} else if r.nodes >= maxJSONNodes || depth >= maxJSONDepth {
+		} else if r.nodes >= maxJSONNodes || depth >= scan.MaxJSONDepth {
 			r.pos = len(r.text)
 		}
 	}
@@ -257,7 +258,7 @@ func (e *engine) runJSON(src *source) bool {
 		e.unparsed = true
 		e.raise("parse.unparsed", &inner, 0, len(text), "")
 	}
-	if nesting(text) >= maxJSONDepth {
+	if scan.Nesting(text) >= scan.MaxJSONDepth {
 		e.tooDeep = true
 	}
 	w := jsonWalk{e: e, src: &inner}
@@ -272,7 +273,7 @@ func (e *engine) runJSON(src *source) bool {
 			more.at += root.end
 		}
 		more.depth++
-		if more.depth <= maxDepth {
+		if more.depth <= scan.MaxDepth {
 			e.runJSON(&more)
 		}
 	}
@@ -283,7 +284,7 @@ func (e *engine) runJSON(src *source) bool {
 // blank after the brace, and no colon behind the first word.
 func bareMember(open byte, next string) bool {
 	i := 0
-	for i < len(next) && isNameByte(next[i]) {
+	for i < len(next) && scan.IsNameByte(next[i]) {
 		i++
 	}
 	return open == '{' && i > 0 && strings.HasPrefix(next[i:], ":") && !strings.HasPrefix(next[i:], "::") && i+1 < len(next)
@@ -441,7 +442,7 @@ func (w *jsonWalk) request(n, url *jsonNode, method string) bool {
 	}
 	span, _ := w.src.where(n.start, n.end)
 	inner := source{text: line, at: -1, span: span, via: w.src.via, depth: w.src.depth + 1}
-	if h := httpLine(line); h != nil && inner.depth <= maxDepth {
+	if h := httpLine(line); h != nil && inner.depth <= scan.MaxDepth {
 		w.e.runHTTPLine(&inner, h)
 		return true
 	}
@@ -525,8 +526,8 @@ func encodedKey(key string) bool {
 // encoded runs what a member decodes to, if its name or the text itself says that it
 // is run.
 func (w *jsonWalk) encoded(n, v *jsonNode, key, via string) bool {
-	text, ok := decode64(strings.TrimSpace(v.text))
-	if !ok || len(text) > maxDecoded || w.e.decoded+len(text) > maxDecodedTotal || w.src.depth >= maxDepth {
+	text, ok := scan.Decode64(strings.TrimSpace(v.text))
+	if !ok || len(text) > scan.MaxDecoded || w.e.decoded+len(text) > scan.MaxDecodedTotal || w.src.depth >= scan.MaxDepth {
 		return false
 	}
 	runs := false
@@ -547,7 +548,7 @@ func (w *jsonWalk) encoded(n, v *jsonNode, key, via string) bool {
 }
 
 // textKeys are members that are program text beside one that names its language.
-var textKeys = setOf("source src program cell snippet input")
+var textKeys = scan.SetOf("source src program cell snippet input")
 
 // carrierOf is the language of a member's text: by its whole name, or by a word of
 // it, such as cli_command and postCreateCommand.
@@ -632,7 +633,7 @@ func (w *jsonWalk) words(kids []*jsonNode, n *jsonNode, via string) bool {
 	}
 	parts := make([]string, len(kids))
 	for i, k := range kids {
-		parts[i] = quote(k.text)
+		parts[i] = scan.Quote(k.text)
 	}
 	whole := &jsonNode{kind: '"', text: strings.Join(parts, " "), start: kids[0].start, end: kids[len(kids)-1].end}
 	return w.carry(n, whole, "any", via)
@@ -640,7 +641,7 @@ func (w *jsonWalk) words(kids []*jsonNode, n *jsonNode, via string) bool {
 
 // carry runs one text in its language.
 func (w *jsonWalk) carry(n, v *jsonNode, lang, via string) bool {
-	if strings.TrimSpace(v.text) == "" || w.src.depth >= maxDepth {
+	if strings.TrimSpace(v.text) == "" || w.src.depth >= scan.MaxDepth {
 		return false
 	}
 	src := v.source(w.src, via)
@@ -648,12 +649,12 @@ func (w *jsonWalk) carry(n, v *jsonNode, lang, via string) bool {
 		lang = shellLanguage(n, v)
 		if args := n.get("args", "arguments"); args != nil && args.kind == '[' && allStrings(args) { // {command: "rm", args: ["-rf", "/"]}
 			for _, a := range args.kids {
-				src.text += " " + quote(a.text)
+				src.text += " " + scan.Quote(a.text)
 			}
 			src.at = -1
 		}
-		if input := n.get("stdin", "input"); lang == "any" && input != nil && input != v && input.kind == '"' && input.text != "" && len(input.text) < maxDecoded {
-			src.text, src.at = src.text+" <<< "+quote(input.text), -1
+		if input := n.get("stdin", "input"); lang == "any" && input != nil && input != v && input.kind == '"' && input.text != "" && len(input.text) < scan.MaxDecoded {
+			src.text, src.at = src.text+" <<< "+scan.Quote(input.text), -1
 		}
 		if env := environment(n); env != "" && lang == "any" {
 			src.text, src.at = env+src.text, -1
@@ -707,7 +708,7 @@ func (w *jsonWalk) notebook(src *source) bool {
 
 // shellName: the text is the name of a shell, or says that one is wanted.
 func shellName(text string) bool {
-	switch strings.ToLower(base(text)) {
+	switch strings.ToLower(scan.Base(text)) {
 	case "sh", "bash", "zsh", "dash", "ksh", "fish", "powershell", "pwsh", "cmd", "true", "false", "default":
 		return true
 	}
@@ -720,7 +721,7 @@ func shellLanguage(n, v *jsonNode) string {
 	if neighbour == nil || neighbour == v {
 		return "any"
 	}
-	switch strings.ToLower(base(neighbour.text)) {
+	switch strings.ToLower(scan.Base(neighbour.text)) {
 	case "powershell", "pwsh":
 		return "powershell"
 	case "cmd":

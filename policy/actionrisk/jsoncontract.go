@@ -3,6 +3,8 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // Calls of contract functions that stand in JSON: as the arguments of a tool, or as
@@ -12,7 +14,7 @@ var (
 	receiverKeys  = []string{"contract", "contractAddress", "contract_address", "address", "to", "target", "token", "tokenAddress", "token_address", "proxy", "proxyAddress", "vault"}
 	functionKeys  = []string{"functionName", "function_name", "function", "functionSignature", "function_signature", "signature", "selector", "functionSelector", "function_selector", "methodId", "method_id", "methodName", "method_name", "method", "func", "entrypoint", "sig", "fn", "abi_function", "abiFunction", "contractMethod", "contract_method", "contractFunction", "contract_function", "call", "calldata"}
 	argumentKeys  = []string{"args", "arguments", "params", "inputs", "functionArgs", "function_args", "parameters", "functionParams", "callArgs"}
-	viewWords     = setOf("view pure read call eth_call simulate static staticcall read_contract readcontract estimate")
+	viewWords     = scan.SetOf("view pure read call eth_call simulate static staticcall read_contract readcontract estimate")
 	mutabilityKey = []string{"stateMutability", "mutability", "type", "callType", "call_type", "mode", "action", "kind"}
 )
 
@@ -129,6 +131,6 @@ func readsContract(n *jsonNode, name string) bool {
 
 // viewFunctions are functions of common contracts that only show something, whose
 // names are no verbs.
-var viewFunctions = setOf(`balanceOf totalSupply allowance decimals symbol name owner ownerOf tokenURI totalAssets convertToShares convertToAssets previewDeposit previewMint previewWithdraw previewRedeem maxDeposit
+var viewFunctions = scan.SetOf(`balanceOf totalSupply allowance decimals symbol name owner ownerOf tokenURI totalAssets convertToShares convertToAssets previewDeposit previewMint previewWithdraw previewRedeem maxDeposit
  maxMint maxWithdraw maxRedeem asset hasRole paused nonces DOMAIN_SEPARATOR supportsInterface isApprovedForAll latestAnswer latestRoundData slot0 token0 token1 fee liquidity reserves implementation admin threshold nonce uri contractURI cap minter
  exchangeRate exchangeRateStored rewardRate earned rewardPerToken pendingRewards userInfo poolInfo poolLength isOwner isModuleEnabled version eip712Domain tokenByIndex tokenOfOwnerByIndex royaltyInfo votingPower quorum state proposals delegates numCheckpoints borrowRate supplyRate`)

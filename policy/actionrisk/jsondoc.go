@@ -2,6 +2,8 @@ package actionrisk
 
 import (
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // manifest judges a Kubernetes object passed inline.
@@ -66,7 +68,7 @@ func (w *jsonWalk) servers(n *jsonNode) bool {
 			name = "server-add-pinned"
 		}
 		w.e.match(&item{kind: kindTool, name: name, src: w.src, from: s.start, to: s.end, target: printable(words)})
-		if words != "" && w.src.depth < maxDepth {
+		if words != "" && w.src.depth < scan.MaxDepth {
 			src := source{text: words, at: -1, via: append(append([]string(nil), w.src.via...), "mcp-server"), depth: w.src.depth + 1}
 			src.span, _ = w.src.where(s.start, s.end)
 			w.e.route(&src)

@@ -4,16 +4,19 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // What a tool does to files, addresses and settings by the members of its
 // arguments: what it reads, writes, deletes and sends out.
 
 // pathKeys are members that name files.
-var pathKeys = setOf("path paths filepath filepaths file files filename filenames dir directory folder targetpath destination dest source sourcepath attachments attachment attachmentpath notebookpath localpath absolutepath relativepath keypath document documents imagepath uri target inputpath outputpath")
+var pathKeys = scan.SetOf("path paths filepath filepaths file files filename filenames dir directory folder targetpath destination dest source sourcepath attachments attachment attachmentpath notebookpath localpath absolutepath relativepath keypath document documents imagepath uri target inputpath outputpath")
 
 // contentKeys are members whose text is written.
-var contentKeys = setOf("content contents text data newstring newstr newtext filetext body newsource inserttext patch codeedit replace replacement value diff changes edit updates")
+var contentKeys = scan.SetOf("content contents text data newstring newstr newtext filetext body newsource inserttext patch codeedit replace replacement value diff changes edit updates")
 
 // plainKey is a member's name without case and signs: filePath and file_path alike.
 func plainKey(key string) string {
@@ -42,7 +45,7 @@ func (w *jsonWalk) eachText(n *jsonNode, key string, depth int, f func(key strin
 
 // files judges paths and addresses as the shell commands that do the same.
 func (w *jsonWalk) files(name, class string, args *jsonNode) {
-	if w.src.depth >= maxDepth {
+	if w.src.depth >= scan.MaxDepth {
 		return
 	}
 	posts := verbs().posts(name)
@@ -68,9 +71,9 @@ func (w *jsonWalk) files(name, class string, args *jsonNode) {
 		}
 		if scheme, host, rest, ok := urlOf(v.text); ok && (scheme == "file" || metadataHost(host)) {
 			if scheme == "file" {
-				w.shell(v, "cat "+quote(filePath(host, rest)))
+				w.shell(v, "cat "+scan.Quote(filePath(host, rest)))
 			} else {
-				w.shell(v, "curl "+quote(v.text))
+				w.shell(v, "curl "+scan.Quote(v.text))
 			}
 			return
 		}
@@ -78,14 +81,14 @@ func (w *jsonWalk) files(name, class string, args *jsonNode) {
 			return
 		}
 		paths++
-		file := quote(outOfTree(v.text))
+		file := scan.Quote(outOfTree(v.text))
 		switch {
 		case class == "destructive":
 			w.shell(v, "rm -rf "+file)
 		case class == "read":
 			w.shell(v, "cat "+file)
 		case content != "" && !posts:
-			w.shell(v, "printf %s "+quote(content)+" > "+file)
+			w.shell(v, "printf %s "+scan.Quote(content)+" > "+file)
 		case (class == "write" || class == "unknown") && (posts || content == ""):
 			w.sends(v, outOfTree(v.text), posts)
 		}
@@ -98,7 +101,7 @@ func (w *jsonWalk) searchesKeys(name string, args *jsonNode) {
 	if pattern == "" || folder == "" || !searches(name) {
 		return
 	}
-	if c := w.e.classOf(Word{Text: folder}, ""); c&(isHome|isRoot|isSystem) == 0 && !strings.HasPrefix(folder, "/home") && !strings.HasPrefix(folder, "/Users") && !strings.HasPrefix(folder, "/root") {
+	if c := w.e.classOf(Word{Text: folder}, ""); c&(paths.IsHome|paths.IsRoot|paths.IsSystem) == 0 && !strings.HasPrefix(folder, "/home") && !strings.HasPrefix(folder, "/Users") && !strings.HasPrefix(folder, "/root") {
 		return
 	}
 	for _, sign := range [...]string{"PRIVATE KEY", "id_rsa", "id_ed25519", "AKIA", "\\.pem", "BEGIN RSA", "BEGIN OPENSSH", "aws_secret", "wallet.dat", ".kdbx", "seed phrase", "mnemonic"} {
@@ -125,7 +128,7 @@ func (w *jsonWalk) moves(name string, args *jsonNode) bool {
 	if program == "chmod" || program == "chown" {
 		first, second = to.text, first
 	}
-	w.shell(from, program+" "+quote(first)+" "+quote(second))
+	w.shell(from, program+" "+scan.Quote(first)+" "+scan.Quote(second))
 	return true
 }
 
@@ -141,7 +144,7 @@ func (w *jsonWalk) shell(v *jsonNode, command string) {
 
 // sends: a file of credentials is handed to a tool that sends it out.
 func (w *jsonWalk) sends(v *jsonNode, file string, posts bool) {
-	if c := w.e.classOf(Word{Text: file}, ""); posts && c&isCredential != 0 && c&isPublic == 0 {
+	if c := w.e.classOf(Word{Text: file}, ""); posts && c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
 		w.e.raise("secret.exfil-publish", w.src, v.start, v.end, printable(file))
 	}
 }
@@ -150,7 +153,7 @@ func (w *jsonWalk) sends(v *jsonNode, file string, posts bool) {
 func (w *jsonWalk) content(args *jsonNode) string {
 	var b strings.Builder
 	w.eachText(args, "", 0, func(key string, v *jsonNode) {
-		if contentKeys[plainKey(key)] && b.Len()+len(v.text) < maxDecoded {
+		if contentKeys[plainKey(key)] && b.Len()+len(v.text) < scan.MaxDecoded {
 			text := v.text
 			if plainKey(key) == "diff" {
 				text = strings.TrimPrefix(strings.ReplaceAll(text, "\n+", "\n"), "+")
@@ -403,17 +406,17 @@ func opensNetwork(args *jsonNode) bool {
 }
 
 // subjectKeys say to whom a right is given.
-var subjectKeys = setOf("user username userid userids useremail email emails member members memberid principal principalid principalname principalarn collaborator login assignee group groupid team account accountid subject subjects serviceaccount identity grantee invitee usernames")
+var subjectKeys = scan.SetOf("user username userid userids useremail email emails member members memberid principal principalid principalname principalarn collaborator login assignee group groupid team account accountid subject subjects serviceaccount identity grantee invitee usernames")
 
 // rightKeys name a right, a role, or a group that has it.
-var rightKeys = setOf("role roles rolename roletype roleid permission permissions permissionlevel accesslevel access level privilege privileges group groups groupname grouptype policy policyarn scope usertype usergroup membershiprole rights authority accessrole orgrole roleslug")
+var rightKeys = scan.SetOf("role roles rolename roletype roleid permission permissions permissionlevel accesslevel access level privilege privileges group groups groupname grouptype policy policyarn scope usertype usergroup membershiprole rights authority accessrole orgrole roleslug")
 
 func isRight(key string) bool {
 	return rightKeys[key] || strings.HasSuffix(key, "role") || strings.HasSuffix(key, "roles")
 }
 
 // masters are roles and groups whose members may do everything.
-var masters = setOf(`admin admins owner owners maintainer administrator administrators superadmin superuser sysadmin systemadmin systemadministrator globaladmin globaladministrator companyadministrator orgadmin organizationadmin
+var masters = scan.SetOf(`admin admins owner owners maintainer administrator administrators superadmin superuser sysadmin systemadmin systemadministrator globaladmin globaladministrator companyadministrator orgadmin organizationadmin
  orgowner organizationowner workspaceowner workspaceadmin accountadmin accountowner securityadmin privilegedroleadministrator primaryowner root domainadmins enterpriseadmins schemaadmins wheel sudo clusteradmin rolesowner roleseditor superadministrator tenantadmin fullaccess fullcontrol
  administratoraccess poweruseraccess iamfullaccess adminfullaccess dbowner useraccessadministrator rootadmin instanceadmin siteadmin serveradmin projectowner systemmasters realmadmin globaladministrators superusers dbadmin dbaadmin`)
 

@@ -3,6 +3,8 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // Tools that are named after programs (git_push, kubectl, docker_create_container,
@@ -21,7 +23,7 @@ func bareToolName(name string) string {
 
 // fillers are words of a tool's name that say that it runs a program, and are no
 // subcommand of it.
-var fillers = setOf("execute exec run call invoke use command commands cli generic operation tool cmd query api mcp")
+var fillers = scan.SetOf("execute exec run call invoke use command commands cli generic operation tool cmd query api mcp")
 
 // programOf is the program that a tool is named after, and the other words of the
 // name; "" if it is none.
@@ -45,7 +47,7 @@ func (e *engine) programOf(name string) (exe string, rest []string) {
 }
 
 // alsoNouns are programs whose names tools use for what they are about.
-var alsoNouns = setOf("http https x xh service host link mail at split pass op security account passwd")
+var alsoNouns = scan.SetOf("http https x xh service host link mail at split pass op security account passwd")
 
 // commandParts are a tool's arguments as words of a command.
 type commandParts struct {
@@ -55,21 +57,21 @@ type commandParts struct {
 // actionKeys are members that say what the program shall do; so do commandKeys, but
 // for a container, where they are what it runs.
 var (
-	actionKeys  = setOf("action operation subcommand verb operation_name op")
-	commandKeys = setOf("command cmd args arguments argv cli_command")
+	actionKeys  = scan.SetOf("action operation subcommand verb operation_name op")
+	commandKeys = scan.SetOf("command cmd args arguments argv cli_command")
 )
 
 // asideKeys say where a program runs, how long and why: no words of its command.
-var asideKeys = setOf("cwd workdir working_dir working_directory workingdirectory repo_path repopath repository_path project_dir project_path dir timeout timeout_ms description reason message title body comment explanation env environment labels is_background background region_name")
+var asideKeys = scan.SetOf("cwd workdir working_dir working_directory workingdirectory repo_path repopath repository_path project_dir project_path dir timeout timeout_ms description reason message title body comment explanation env environment labels is_background background region_name")
 
 // mountKeys are members that name folders of the host for a container.
-var mountKeys = setOf("volumes volume binds bind mounts mount")
+var mountKeys = scan.SetOf("volumes volume binds bind mounts mount")
 
 // program judges a tool that is named after a program as a call of that program:
 // its other words are subcommands, true members are options, the rest operands.
 func (w *jsonWalk) program(name string, args *jsonNode) bool {
 	e := w.e
-	if args == nil || w.src.depth >= maxDepth {
+	if args == nil || w.src.depth >= scan.MaxDepth {
 		return false
 	}
 	exe, rest := e.programOf(name)
@@ -231,7 +233,7 @@ func (w *jsonWalk) runWords(at *jsonNode, argv []string) bool {
 func shellWords(argv []string) string {
 	quoted := make([]string, len(argv))
 	for i, a := range argv {
-		quoted[i] = quote(a)
+		quoted[i] = scan.Quote(a)
 	}
 	return strings.Join(quoted, " ")
 }
@@ -240,7 +242,7 @@ func shellWords(argv []string) string {
 // parts.
 var (
 	headKeys = []string{"program", "exe", "executable", "binary", "bin", "cmd", "command", "file", "path", "interpreter", "entrypoint"}
-	tailKeys = setOf("args argv arguments options operands params parameters flags cmd command")
+	tailKeys = scan.SetOf("args argv arguments options operands params parameters flags cmd command")
 )
 
 // commandInParts runs {program: "dd", argv: ["if=…"]} and its kind.
@@ -269,7 +271,7 @@ func (w *jsonWalk) commandInParts(n *jsonNode) bool {
 		}
 	}
 	plain := n.get("program", "exe", "executable", "binary", "bin", "interpreter", "entrypoint") == head
-	if lists == 0 || !plain && !w.e.acts(argv[0]) || w.src.depth >= maxDepth {
+	if lists == 0 || !plain && !w.e.acts(argv[0]) || w.src.depth >= scan.MaxDepth {
 		return false
 	}
 	text := environment(n) + shellWords(argv)
@@ -295,8 +297,8 @@ func environment(n *jsonNode) string {
 				name, value = k.str("name", "key"), k.str("value")
 			}
 		}
-		if syntaxName(name) && value != "" && len(value) < maxValue {
-			b.WriteString(name + "=" + quote(value) + " ")
+		if syntaxName(name) && value != "" && len(value) < scan.MaxValue {
+			b.WriteString(name + "=" + scan.Quote(value) + " ")
 		}
 	}
 	return b.String()

@@ -3,6 +3,8 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // kindTool items are tool calls; their name is what the tool does by its name:
@@ -145,7 +147,7 @@ func (w *jsonWalk) judgedBetter(name, class string, args *jsonNode, carried bool
 }
 
 // paidWords: a tool that fetches and pays for it.
-var paidWords = setOf("x402 paid pay l402")
+var paidWords = scan.SetOf("x402 paid pay l402")
 
 // paysFor: what is booked or ordered is paid at once.
 func paysFor(name string, args *jsonNode) bool {
@@ -177,7 +179,7 @@ func offersForSale(name string, args *jsonNode) bool {
 }
 
 // asksFor are words of tools that only prepare, ask for or watch a transfer.
-var asksFor = setOf("invoice request link quote estimate simulate watch alert track label note record import draft template preview address contact whitelist rule budget forecast report csv log expense example faucet receive qr uri")
+var asksFor = scan.SetOf("invoice request link quote estimate simulate watch alert track label note record import draft template preview address contact whitelist rule budget forecast report csv log expense example faucet receive qr uri")
 
 // onlyFile: the tool deletes one file, which is what its path says it is.
 func (w *jsonWalk) onlyFile(name string, args *jsonNode, before int) bool {
@@ -215,7 +217,7 @@ func actionClass(name, class string, args *jsonNode) string {
 }
 
 // strongVerbs destroy whatever they are said of.
-var strongVerbs = setOf("delete remove destroy drop purge terminate wipe truncate revoke uninstall flush erase decommission teardown nuke flushall flushdb")
+var strongVerbs = scan.SetOf("delete remove destroy drop purge terminate wipe truncate revoke uninstall flush erase decommission teardown nuke flushall flushdb")
 
 // readsSecrets: the program behind the tool can show credentials, so what it reads
 // matters.
@@ -224,7 +226,7 @@ func (w *jsonWalk) readsSecrets(name string) bool {
 	return exe != "" && secretReaders[exe]
 }
 
-var secretReaders = setOf("kubectl oc vault op bw pass gopass doppler infisical sops gpg aws gcloud az gh heroku flyctl")
+var secretReaders = scan.SetOf("kubectl oc vault op bw pass gopass doppler infisical sops gpg aws gcloud az gh heroku flyctl")
 
 // injectsOption: an argument that shall be a name is an option of the program
 // behind the tool.
@@ -259,7 +261,7 @@ func (w *jsonWalk) addsServer(name string, args *jsonNode) bool {
 // name: {collection, pipeline} of aggregate, {collection, filter} of delete_many.
 func (w *jsonWalk) documents(name string, args *jsonNode) bool {
 	collection := args.str("collection", "collectionName", "collection_name")
-	if w.src.depth >= maxDepth {
+	if w.src.depth >= scan.MaxDepth {
 		return false
 	}
 	if command := args.get("command", "cmd", "runCommand", "run_command", "document", "commandDocument"); command != nil && command.kind == '{' {
@@ -383,7 +385,7 @@ func (w *jsonWalk) argument(name, class string, args *jsonNode, member string, k
 		switch {
 		case languageOf(name) != "" && (textKeys[key] || browserCode[key]):
 			return w.programText(k, languageOf(name), via)
-		case browserCode[plainKey(key)] && (inBrowser(name) || class == "shell" && strings.Contains(firstLine(k.text), "=>")):
+		case browserCode[plainKey(key)] && (inBrowser(name) || class == "shell" && strings.Contains(scan.FirstLine(k.text), "=>")):
 			return w.page(k, via)
 		case typedKeys[key] && inTerminal(name):
 			return w.carry(args, k, "any", via)
@@ -433,7 +435,7 @@ func languageOf(name string) string {
 
 // programText runs a text of a language, with the shell lines of a notebook in it.
 func (w *jsonWalk) programText(k *jsonNode, lang, via string) bool {
-	if strings.TrimSpace(k.text) == "" || w.src.depth >= maxDepth {
+	if strings.TrimSpace(k.text) == "" || w.src.depth >= scan.MaxDepth {
 		return false
 	}
 	src := k.source(w.src, via)
@@ -445,12 +447,12 @@ func (w *jsonWalk) programText(k *jsonNode, lang, via string) bool {
 }
 
 // payloadKeys are members that hold further arguments, as JSON in a string too.
-var payloadKeys = setOf("payload input arguments args params parameters request tool_input toolinput call data")
+var payloadKeys = scan.SetOf("payload input arguments args params parameters request tool_input toolinput call data")
 
 // payload judges JSON in a string as the arguments themselves.
 func (w *jsonWalk) payload(name, class string, k *jsonNode) bool {
 	text := strings.TrimSpace(k.text)
-	if text == "" || text[0] != '{' || w.src.depth >= maxDepth || !w.e.budget.spend(len(text)/4) {
+	if text == "" || text[0] != '{' || w.src.depth >= scan.MaxDepth || !w.e.budget.spend(len(text)/4) {
 		return false
 	}
 	root, strict := parseJSON(text)
@@ -464,10 +466,10 @@ func (w *jsonWalk) payload(name, class string, k *jsonNode) bool {
 }
 
 // browserCode are members whose text a browser runs in a page.
-var browserCode = setOf("function script expression code js javascript pagefunction evaluate snippet")
+var browserCode = scan.SetOf("function script expression code js javascript pagefunction evaluate snippet")
 
 // typedKeys are members whose text is typed into a terminal.
-var typedKeys = setOf("keys text input data line value chars characters stdin content")
+var typedKeys = scan.SetOf("keys text input data line value chars characters stdin content")
 
 // inTerminal tells whether a tool types into a terminal.
 func inTerminal(name string) bool {

@@ -3,6 +3,9 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // makeRule is a recipe of a makefile or a justfile and what stands before it.
@@ -74,7 +77,7 @@ func (m *makefile) parse() {
 			rule.lines = append(rule.lines, recipeLine{text, from + strings.Index(line, text), to})
 		case m.assigned(text, from, to):
 		default:
-			if r := m.rule(text, from, to); r != nil && len(m.rules) < maxLoop {
+			if r := m.rule(text, from, to); r != nil && len(m.rules) < scan.MaxLoop {
 				m.rules, rule = append(m.rules, r), r
 			} else if strings.Contains(text, "$(") {
 				m.expand(text, from, to, 0) // for its $(shell …)
@@ -87,7 +90,7 @@ func (m *makefile) parse() {
 func (m *makefile) eachLine(f func(line string, from, to int)) {
 	text, start, joined := m.src.text, 0, ""
 	for at := 0; at < len(text) && m.e.budget.spend(1); {
-		end := lineEnd(text, at)
+		end := scan.LineEnd(text, at)
 		line := text[at:end]
 		if joined == "" {
 			start = at
@@ -131,7 +134,7 @@ func (m *makefile) assigned(text string, from, to int) bool {
 	case strings.Contains(value, "$(shell"):
 		value = m.expand(value, from, to, 0)
 	}
-	if len(m.vars) < maxLoop && len(value) <= maxValue {
+	if len(m.vars) < scan.MaxLoop && len(value) <= scan.MaxValue {
 		m.vars[name] = value
 	}
 	return true
@@ -161,12 +164,12 @@ func (m *makefile) rule(text string, from, to int) *makeRule {
 
 // run runs the recipes of a goal, what they need first.
 func (m *makefile) run(goal string, depth int) {
-	if depth > maxDepth {
+	if depth > scan.MaxDepth {
 		return
 	}
 	for _, r := range m.rules {
 		if m.ran[r] || !slices.ContainsFunc(r.targets, func(t string) bool {
-			return t == goal || strings.IndexByte(goal, hole) >= 0 || strings.Contains(t, "%") && globMatch(strings.ReplaceAll(t, "%", "*"), goal)
+			return t == goal || strings.IndexByte(goal, scan.Hole) >= 0 || strings.Contains(t, "%") && paths.GlobMatch(strings.ReplaceAll(t, "%", "*"), goal)
 		}) {
 			continue
 		}
@@ -213,13 +216,13 @@ func (m *makefile) expand(text string, from, to, depth int) string {
 	if m.just {
 		open, shut = "{{", "}}"
 	}
-	if depth > maxLayers || !strings.Contains(text, open) || !m.e.budget.spend(1+len(text)/8) {
+	if depth > scan.MaxLayers || !strings.Contains(text, open) || !m.e.budget.spend(1+len(text)/8) {
 		return text
 	}
 	var b strings.Builder
 	for {
 		i := strings.Index(text, open)
-		if i < 0 || i+1 >= len(text) || b.Len() > maxValue {
+		if i < 0 || i+1 >= len(text) || b.Len() > scan.MaxValue {
 			return b.String() + text
 		}
 		b.WriteString(text[:i])

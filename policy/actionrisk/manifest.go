@@ -3,6 +3,9 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // kindManifest items are Kubernetes objects, and changes of them, that a command
@@ -97,7 +100,7 @@ func (w *manifestWalk) node(n *jsonNode, key string) {
 var hostSockets = []string{"docker.sock", "containerd.sock", "crio.sock", "podman.sock", "dockershim.sock", "cri-dockerd.sock", "buildkitd.sock"}
 
 // strongCapabilities let a container out.
-var strongCapabilities = setOf("ALL SYS_ADMIN SYS_PTRACE SYS_MODULE SYS_RAWIO DAC_READ_SEARCH BPF SYS_BOOT MAC_ADMIN CAP_SYS_ADMIN CAP_SYS_PTRACE CAP_SYS_MODULE CAP_SYS_RAWIO CAP_DAC_READ_SEARCH CAP_BPF")
+var strongCapabilities = scan.SetOf("ALL SYS_ADMIN SYS_PTRACE SYS_MODULE SYS_RAWIO DAC_READ_SEARCH BPF SYS_BOOT MAC_ADMIN CAP_SYS_ADMIN CAP_SYS_PTRACE CAP_SYS_MODULE CAP_SYS_RAWIO CAP_DAC_READ_SEARCH CAP_BPF")
 
 // member notes what one member says.
 func (w *manifestWalk) member(of *jsonNode, key string, v *jsonNode) {
@@ -163,9 +166,9 @@ func (w *manifestWalk) hostPath(p string) {
 		return
 	}
 	switch c := w.sh.e.classOf(Word{Text: p}, ""); {
-	case c&isRoot != 0:
+	case c&paths.IsRoot != 0:
 		w.tag("host-root")
-	case c&(isSystem|isHome|isCredential|isAccounts|isDevice) != 0 || underAny(p, "/proc", "/sys", "/var/lib/kubelet", "/var/lib/docker", "/var/lib/etcd", "/run"):
+	case c&(paths.IsSystem|paths.IsHome|paths.IsCredential|paths.IsAccounts|paths.IsDevice) != 0 || paths.UnderAny(p, "/proc", "/sys", "/var/lib/kubelet", "/var/lib/docker", "/var/lib/etcd", "/run"):
 		w.tag("host-system")
 	}
 }
@@ -232,7 +235,7 @@ func (sh *shell) edited(text string, v *invocation) {
 				break
 			}
 			rest = strings.TrimLeft(rest[i+len(f.key):], ":")
-			if after, ok := strings.CutPrefix(rest, f.value); ok && (after == "" || !isNameByte(after[0])) {
+			if after, ok := strings.CutPrefix(rest, f.value); ok && (after == "" || !scan.IsNameByte(after[0])) {
 				tags = append(tags, f.tag)
 			}
 		}
@@ -248,7 +251,7 @@ func replacements(text string) string {
 	var out []string
 	for line := range strings.Lines(text) {
 		i := strings.Index(line, "s")
-		for i >= 0 && i+1 < len(line) && (isNameByte(line[i+1]) || strings.IndexByte(" -.'\"", line[i+1]) >= 0 || i > 0 && isNameByte(line[i-1])) {
+		for i >= 0 && i+1 < len(line) && (scan.IsNameByte(line[i+1]) || strings.IndexByte(" -.'\"", line[i+1]) >= 0 || i > 0 && scan.IsNameByte(line[i-1])) {
 			next := strings.Index(line[i+1:], "s")
 			if next < 0 {
 				i = -1
@@ -273,7 +276,7 @@ func replacements(text string) string {
 // filters wrote into it is applied.
 func (sh *shell) applied(f flow, v *invocation) {
 	sh.edited(f.edit, v)
-	if f.makes == nil || sh.src.depth > maxDepth {
+	if f.makes == nil || sh.src.depth > scan.MaxDepth {
 		return
 	}
 	made := *f.makes

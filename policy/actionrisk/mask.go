@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // Mask hides secrets in a text that is shown to people.
@@ -139,7 +141,7 @@ func secretWords(text string) []Span {
 }
 
 func secretByte(c byte) bool {
-	return alnum(c) || c == '_' || c == '-' || c == '.' || c == '+' || c == '%' || c == '!' || c == '~' || c == '^' || c >= 0x80
+	return scan.Alnum(c) || c == '_' || c == '-' || c == '.' || c == '+' || c == '%' || c == '!' || c == '~' || c == '^' || c >= 0x80
 }
 
 // secretWord: a token by its prefix, or 64 hex digits (a private key).
@@ -156,7 +158,7 @@ func secretWord(w string) bool {
 // embedded finds a token that begins inside a word ("tok-ghp_…").
 func embedded(w string) int {
 	for _, p := range tokenPrefixes[:20] {
-		if j := strings.Index(w, p); j > 0 && len(w)-j >= len(p)+12 && !alnum(w[j-1]) {
+		if j := strings.Index(w, p); j > 0 && len(w)-j >= len(p)+12 && !scan.Alnum(w[j-1]) {
 			return j
 		}
 	}

@@ -1,6 +1,10 @@
 package actionrisk
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
 
 // TestMongoFilters: what a filter picks does not depend on how it is written.
 func TestMongoFilters(t *testing.T) {
@@ -58,7 +62,7 @@ func TestClientVariables(t *testing.T) {
 		{"hive", "set hivevar:t=users;\ndrop table ${hivevar:t};", "set hivevar:t=users;\ndrop table users;"},
 		{"mysql", "set t = 1; select :t", "set t = 1; select :t"},
 	} {
-		e := &engine{compiled: ruleset(), budget: budget{left: maxSteps}}
+		e := &engine{compiled: ruleset(), budget: budget{left: scan.MaxSteps}}
 		if got := e.expandClient(c.client, c.text, nil); got != c.want {
 			t.Errorf("%s: %q becomes %q, want %q", c.client, c.text, got, c.want)
 		}

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -40,7 +42,7 @@ func (sh *shell) otherReading(inner *shell, rest []Word, w *wrapper, v *invocati
 // exeActs: rules judge the program itself, so that its name is no name of a user, a
 // group or a file.
 func (e *engine) exeActs(word string) bool {
-	return e.exe[base(word)] != nil && !slices.Contains(e.groups["subcommand-words"], word) && coreutils[base(word)]
+	return e.exe[scan.Base(word)] != nil && !slices.Contains(e.groups["subcommand-words"], word) && coreutils[scan.Base(word)]
 }
 
 // packedProgram runs a program that an interpreter is given as a file: java -jar
@@ -58,7 +60,7 @@ func (sh *shell) packedProgram(v *invocation) (flow, bool) {
 		return flow{}, false
 	}
 	name, ok := programOfFile(v.argv[at].Text)
-	if _, own := sh.e.files[fileKey(sh.cwd, v.argv[at].Text)]; !ok || own || !sh.e.acts(name) {
+	if _, own := sh.e.files[paths.FileKey(sh.cwd, v.argv[at].Text)]; !ok || own || !sh.e.acts(name) {
 		return flow{}, false
 	}
 	words := slices.Clone(v.argv[at:])
@@ -69,7 +71,7 @@ func (sh *shell) packedProgram(v *invocation) (flow, bool) {
 // programOfFile is the name of the program that such a file holds, without what says
 // which release it is.
 func programOfFile(file string) (string, bool) {
-	name := base(file)
+	name := scan.Base(file)
 	stem, ok := name, strings.Contains(file, "bin/") && strings.IndexByte(name, '.') < 0
 	for _, end := range [...]string{".jar", ".phar", ".pyz", ".pex"} {
 		if s, cut := strings.CutSuffix(stem, end); cut {
@@ -87,7 +89,7 @@ func programOfFile(file string) (string, bool) {
 
 // personEditors are editors in which a person decides what is written; the rest of
 // what an editor's variable may name writes by itself.
-var personEditors = setOf("vim vi nvim nano emacs emacsclient code subl gedit hx helix micro kak joe pico mcedit ne jed mg zed mate idea atom kate kwrite mousepad vimr mvim gvim ed ex less more cat true false : echo code-insiders cursor windsurf pycharm webstorm sensible-editor editor select-editor notepad open xdg-open")
+var personEditors = scan.SetOf("vim vi nvim nano emacs emacsclient code subl gedit hx helix micro kak joe pico mcedit ne jed mg zed mate idea atom kate kwrite mousepad vimr mvim gvim ed ex less more cat true false : echo code-insiders cursor windsurf pycharm webstorm sensible-editor editor select-editor notepad open xdg-open")
 
 // edits runs the editor that a program starts on a file of its own, if that editor
 // needs no person.
@@ -101,10 +103,10 @@ func (sh *shell) edits(file string, v *invocation) (flow, bool) {
 		if len(words) == 0 {
 			continue
 		}
-		if personEditors[base(words[0])] && !strings.Contains(editor.Text, " -c") && !strings.Contains(editor.Text, " +") {
+		if personEditors[scan.Base(words[0])] && !strings.Contains(editor.Text, " -c") && !strings.Contains(editor.Text, " +") {
 			return flow{}, false
 		}
-		editor.Text, editor.At = editor.Text+" "+quote(file), -1
+		editor.Text, editor.At = editor.Text+" "+scan.Quote(file), -1
 		one := *v
 		one.env = nil
 		return sh.interpret("shell", editor, &one, name, nil), true
@@ -125,7 +127,7 @@ func (sh *shell) listed(command []string, words []Word, v *invocation) {
 		var list []Word
 		for line := range strings.Lines(f.word.Text) {
 			line, _, _ = strings.Cut(strings.TrimSpace(line), " #")
-			if line == "" || line[0] == '#' || len(list) >= maxLoop {
+			if line == "" || line[0] == '#' || len(list) >= scan.MaxLoop {
 				continue
 			}
 			if line[0] != '-' {
@@ -156,7 +158,7 @@ func opensFirewall(e *engine, it *item, _ []string) (Word, bool) {
 	v := it.inv
 	in := v.stdin
 	if len(v.operands) > 0 {
-		in = e.files[fileKey(v.cwd, v.operands[0].Text)]
+		in = e.files[paths.FileKey(v.cwd, v.operands[0].Text)]
 		in.known = in.known || v.operands[0].Text == "/dev/null"
 	}
 	if !in.known || v.has("-n") || v.has("--noflush") || v.has("-t") || v.has("--test") {
@@ -173,7 +175,7 @@ func shadowsProgram(e *engine, it *item, _ []string) (Word, bool) {
 		return Word{}, false
 	}
 	folder, name := path.Split(list[1].Text)
-	return list[1], strings.HasSuffix(folder, "bin/") && name != "" && name != base(list[0].Text) && !e.stranger(name)
+	return list[1], strings.HasSuffix(folder, "bin/") && name != "" && name != scan.Base(list[0].Text) && !e.stranger(name)
 }
 
 // startsShell: a multiplexer or a recorder that is given nothing to run runs a shell.
@@ -212,7 +214,7 @@ func (e *engine) sendsSecret(src *source) {
 		}
 		value := text[i+1 : end]
 		named := syntaxName(value) && value == strings.ToUpper(value) && secretName(value)
-		file := strings.ContainsAny(value, "/~.") && !strings.Contains(value, "://") && kindOfFile(value)&(isCredential|isPublic) == isCredential
+		file := strings.ContainsAny(value, "/~.") && !strings.Contains(value, "://") && paths.KindOfFile(value)&(paths.IsCredential|paths.IsPublic) == paths.IsCredential
 		secret = named || file
 		i = end
 	}
@@ -239,7 +241,7 @@ func arithmeticValue(x syntax.ArithmExpr, depth int) (int64, bool) {
 	case *syntax.Word:
 		return shellNumber(x.Lit())
 	case *syntax.BinaryArithm:
-		if depth > maxDepth {
+		if depth > scan.MaxDepth {
 			return 0, false
 		}
 		a, okA := arithmeticValue(x.X, depth+1)

@@ -1,6 +1,10 @@
 package actionrisk
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
 
 // Small languages in which other programs are told what to run: makefiles, settings,
 // editors' commands, resources of configuration tools, macros of rpm and TeX, key
@@ -110,7 +114,7 @@ func (e *engine) carriedAs(sh *shell, src *source, from, to int, text, lang, via
 
 // runChooser runs what a chooser's preview and key bindings run.
 func (e *engine) runChooser(sh *shell, src *source) {
-	text := strings.ReplaceAll(src.text, "{}", string(hole))
+	text := strings.ReplaceAll(src.text, "{}", string(scan.Hole))
 	bound := false
 	for _, verb := range [...]string{"execute(", "execute-silent(", "become(", "reload(", "transform(", "reload-sync("} {
 		if i := strings.Index(text, verb); i >= 0 {
@@ -155,7 +159,7 @@ func (e *engine) runZargs(sh *shell, src *source) {
 var bangPrefixes = []string{"!", "\\!", "~!", "shell ", "platform shell ", "system ", "silent !", "silent! !", "exec !", "exe '!", "exec '!", "execute '!", "exe \"!", "execute \"!", "r !", "r!", "read !", "w !", "write !", "%!", "0r !", "0r!", "term ", "terminal ", "sh -c "}
 
 // bangShells are the commands of an editor that open a shell.
-var bangShells = setOf("sh shell sh! term terminal !")
+var bangShells = scan.SetOf("sh shell sh! term terminal !")
 
 // bangLanguages are the commands of an editor or debugger that run another language.
 var bangLanguages = map[string]string{"py": "python", "py3": "python", "pyx": "python", "python": "python", "python3": "python", "pythonx": "python", "script": "python",
@@ -200,7 +204,7 @@ func (e *engine) runBang(sh *shell, src *source) {
 		}
 		if left, _, ok := strings.Cut(line, "|"); ok && strings.Trim(left, " abcdefghijklmnopqrstuvwxyz~/.") == "" { // one command of an editor after the other
 			again := src.inside(Word{Text: line[len(left)+1:], At: -1, Span: src.span, Taint: src.taint}, "")
-			if again.depth <= maxDepth {
+			if again.depth <= scan.MaxDepth {
 				e.runBang(sh, &again)
 			}
 		}

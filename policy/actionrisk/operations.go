@@ -3,6 +3,9 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // Texts that the tools of operations act on: manifests, compose files, build files,
@@ -19,7 +22,7 @@ func (sh *shell) operations(lang string, src *source, v *invocation) {
 			src.at++
 		}
 	}
-	if src.depth > maxDepth || len(src.text) > maxText || !e.budget.spend(len(src.text)/16) {
+	if src.depth > scan.MaxDepth || len(src.text) > scan.MaxText || !e.budget.spend(len(src.text)/16) {
 		e.tooDeep = true
 		return
 	}
@@ -77,7 +80,7 @@ func (sh *shell) behalf(src *source, via string) *shell {
 
 // start runs words as a command at the place of v.
 func (sh *shell) start(words []Word, v *invocation) flow {
-	if len(words) == 0 || sh.src.depth > maxDepth {
+	if len(words) == 0 || sh.src.depth > scan.MaxDepth {
 		return flow{}
 	}
 	return sh.run(&invocation{src: sh.src, direct: true, argv: words, stdin: flow{known: true}, from: v.from, to: v.to})
@@ -129,7 +132,7 @@ func (sh *shell) commandList(src *source, v *invocation) {
 	run := sh.behalf(&inner, "commands")
 	run.remote, run.cwd = true, ""
 	at := &invocation{exe: v.exe, src: run.src, to: len(text), stdin: flow{known: true}}
-	if f, ok := sh.e.files[fileKey(sh.cwd, strings.TrimPrefix(strings.TrimPrefix(text, "file://"), "@"))]; ok && f.known {
+	if f, ok := sh.e.files[paths.FileKey(sh.cwd, strings.TrimPrefix(strings.TrimPrefix(text, "file://"), "@"))]; ok && f.known {
 		text = f.word.Text
 	}
 	if strings.HasPrefix(text, "#cloud-config") {
@@ -157,7 +160,7 @@ func (sh *shell) commandList(src *source, v *invocation) {
 
 // search is the first member of one of these names at any depth.
 func (n *jsonNode) search(names []string, depth int) *jsonNode {
-	if n == nil || depth > maxJSONDepth {
+	if n == nil || depth > scan.MaxJSONDepth {
 		return nil
 	}
 	if found := n.get(names...); found != nil {

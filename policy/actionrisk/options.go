@@ -3,6 +3,9 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // tool says how one executable reads its arguments.
@@ -114,7 +117,7 @@ type invocation struct {
 	scratch  bool // in a container made for it, whose files nobody misses
 	src      *source
 	from, to int
-	classes  []class // of the operands, once somebody asks
+	classes  []paths.Class // of the operands, once somebody asks
 }
 
 type assign struct {
@@ -210,7 +213,7 @@ func (c *compiled) parseArgs(v *invocation) {
 					break
 				}
 				v.opts = append(v.opts, o)
-				if j == 1 && len(t) > 2 && (t[2] == '=' || t[2] == hole) {
+				if j == 1 && len(t) > 2 && (t[2] == '=' || t[2] == scan.Hole) {
 					v.opts[len(v.opts)-1].value, v.opts[len(v.opts)-1].given = w.tail(3), true
 					break
 				}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -37,7 +39,7 @@ func (sh *shell) param(p *syntax.ParamExp) []Word {
 		if set && list[0].known() {
 			return []Word{{Text: strconv.Itoa(utf8.RuneCountInString(list[0].Text)), At: -1, Span: list[0].Span}}
 		}
-		return []Word{{Text: string(hole), At: -1, Span: sh.spanOf(p)}}
+		return []Word{{Text: string(scan.Hole), At: -1, Span: sh.spanOf(p)}}
 	case p.Excl:
 		if set && list[0].known() {
 			list, _ = sh.lookup(list[0].Text, p)
@@ -70,7 +72,7 @@ var wellKnown = map[string]string{"HOME": "~", "TMPDIR": "/tmp", "TMP": "/tmp", 
 	"OLDPWD": "./-", "PYTHON": "python3", "RUNNER_TEMP": "/tmp", "XDG_CACHE_HOME": "~/.cache", "XDG_CONFIG_HOME": "~/.config"}
 
 // absolute are variables whose value begins with a slash in every shell.
-var absolute = setOf("PWD HOME OLDPWD SHELL BASH")
+var absolute = scan.SetOf("PWD HOME OLDPWD SHELL BASH")
 
 // rootOf: what is cut out of an absolute path whose rest is not known, if that is the
 // root: ${PWD:0:1}, ${HOME%%[!/]*}.
@@ -126,7 +128,7 @@ func (sh *shell) lookup(name string, n syntax.Node) ([]Word, bool) {
 }
 
 func (sh *shell) unknown(name string, n syntax.Node) Word {
-	w := Word{Text: string(hole), At: -1, Span: sh.spanOf(n), Var: name}
+	w := Word{Text: string(scan.Hole), At: -1, Span: sh.spanOf(n), Var: name}
 	if name == "" {
 		w.Var = "?"
 	}
@@ -212,25 +214,25 @@ func trimOrCase(s, pattern string, op syntax.ParExpOperator) string {
 	switch op {
 	case syntax.RemSmallPrefix:
 		for i := 0; i <= len(s); i++ {
-			if globMatch(pattern, s[:i]) {
+			if paths.GlobMatch(pattern, s[:i]) {
 				return s[i:]
 			}
 		}
 	case syntax.RemLargePrefix:
 		for i := len(s); i >= 0; i-- {
-			if globMatch(pattern, s[:i]) {
+			if paths.GlobMatch(pattern, s[:i]) {
 				return s[i:]
 			}
 		}
 	case syntax.RemSmallSuffix:
 		for i := len(s); i >= 0; i-- {
-			if globMatch(pattern, s[i:]) {
+			if paths.GlobMatch(pattern, s[i:]) {
 				return s[:i]
 			}
 		}
 	case syntax.RemLargeSuffix:
 		for i := 0; i <= len(s); i++ {
-			if globMatch(pattern, s[i:]) {
+			if paths.GlobMatch(pattern, s[i:]) {
 				return s[:i]
 			}
 		}
@@ -246,36 +248,13 @@ func trimOrCase(s, pattern string, op syntax.ParExpOperator) string {
 	return s
 }
 
-// globMatch matches * and ? in time proportional to the product of the lengths.
-func globMatch(pattern, s string) bool {
-	p, i, star, mark := 0, 0, -1, 0
-	for i < len(s) {
-		switch {
-		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == s[i] && pattern[p] != '*'):
-			p, i = p+1, i+1
-		case p < len(pattern) && pattern[p] == '*':
-			star, mark = p, i
-			p++
-		case star >= 0:
-			mark++
-			p, i = star+1, mark
-		default:
-			return false
-		}
-	}
-	for p < len(pattern) && pattern[p] == '*' {
-		p++
-	}
-	return p == len(pattern)
-}
-
 func replace(s, from, to string, all bool) string {
 	if strings.ContainsAny(from, "*?[") {
-		return string(hole)
+		return string(scan.Hole)
 	}
 	if all {
-		if len(s)+strings.Count(s, from)*len(to) > maxValue {
-			return string(hole)
+		if len(s)+strings.Count(s, from)*len(to) > scan.MaxValue {
+			return string(scan.Hole)
 		}
 		return strings.ReplaceAll(s, from, to)
 	}
@@ -287,7 +266,7 @@ func (sh *shell) slice(w Word, s *syntax.Slice) Word {
 	from, ok1 := sh.number(s.Offset, 0)
 	length, ok2 := sh.number(s.Length, len(w.Text))
 	if !w.known() || !ok1 || !ok2 {
-		w.Text, w.At = string(hole), -1
+		w.Text, w.At = string(scan.Hole), -1
 		return w
 	}
 	if from < 0 {

@@ -2,6 +2,8 @@ package actionrisk
 
 import (
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // passwordOptions are the options whose value is a password, by program or program
@@ -52,7 +54,7 @@ func passwordAt(options []string, words []string, i int) (word, at int) {
 
 // isPassword: not a variable, a substitution, a placeholder or a prompt.
 func isPassword(value string) bool {
-	return len(value) >= 3 && !strings.ContainsAny(value[:1], "-$`<{/@") && strings.IndexByte(value, hole) < 0
+	return len(value) >= 3 && !strings.ContainsAny(value[:1], "-$`<{/@") && strings.IndexByte(value, scan.Hole) < 0
 }
 
 // optionsOfPasswords of a command line, if its program has any.
@@ -60,7 +62,7 @@ func optionsOfPasswords(words []string) []string {
 	if len(words) == 0 {
 		return nil
 	}
-	exe := base(words[0])
+	exe := scan.Base(words[0])
 	if options := passwordOptions[exe]; options != nil || len(words) == 1 {
 		return options
 	}
@@ -109,7 +111,7 @@ func passwordsIn(text string) []Span {
 		for end < len(text) && strings.IndexByte(" \t\n;|&\"'()", text[end]) < 0 {
 			end++
 		}
-		if end > i && len(words) < maxPasswordWords {
+		if end > i && len(words) < scan.MaxPasswordWords {
 			words, starts = append(words, text[i:end]), append(starts, i)
 		}
 		if end < len(text) && strings.IndexByte("\n;|&()", text[end]) >= 0 {

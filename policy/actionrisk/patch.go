@@ -2,6 +2,8 @@ package actionrisk
 
 import (
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // filePatch is what a patch does to one file.
@@ -62,19 +64,19 @@ func patchHeader(line string) (filePatch, bool) {
 // runPatch judges a patch as the commands that write and delete the same files, and
 // tells whether the text is one.
 func (e *engine) runPatch(src *source) bool {
-	if src.depth >= maxDepth || !e.budget.spend(len(src.text)/8) {
+	if src.depth >= scan.MaxDepth || !e.budget.spend(len(src.text)/8) {
 		return false
 	}
 	list := patches(src.text)
 	for _, p := range list {
 		inner := *src
 		inner.at, inner.depth, inner.span = -1, src.depth+1, src.span
-		file := quote(outOfTree(p.path))
+		file := scan.Quote(outOfTree(p.path))
 		switch {
 		case p.deletes:
 			inner.text = "rm " + file
-		case p.added != "" && len(p.added) < maxDecoded:
-			inner.text = "printf %s " + quote(p.added) + " >> " + file
+		case p.added != "" && len(p.added) < scan.MaxDecoded:
+			inner.text = "printf %s " + scan.Quote(p.added) + " >> " + file
 		default:
 			continue
 		}

@@ -3,87 +3,46 @@ package actionrisk
 import (
 	"path"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
-
-// class is what a path is. One of the first group says where it is, the others
-// what it is.
-type class uint32
-
-const (
-	isRoot        class = 1 << iota // /, /*, a drive
-	isHome                          // a whole home directory
-	isSystem                        // belongs to the operating system
-	isOutside                       // outside the working directory
-	isCwd                           // the working directory or all in it
-	isTemp                          // below a temporary directory
-	isRebuildable                   // made by a build or a package manager
-	isRelative                      // below the working directory
-	isDynamic                       // unknown
-	isDevice                        // a block device
-	isNullDevice                    // /dev/null and its kind
-	isVCS                           // .git and its kind
-	isSource                        // a source tree
-	isData                          // databases, dumps, archives, keys
-	isCredential                    // holds a secret
-	isPublic                        // looks like a credential but is meant to be read
-	isStartup                       // runs by itself: rc file, unit, cron, hook, authorized_keys
-	isLog
-	isAccounts // passwd, shadow, sudoers
-	isGenerated
-	isAbsolute
-	isCatchAll
-	isHistory    // what the shell remembers
-	isAuthorized // authorized_keys
-	isKeyFolder  // a folder that usually holds keys
-	isTempRoot   // a temporary directory itself
-)
-
-var classByName = map[string]class{
-	"root": isRoot, "home": isHome, "system": isSystem, "outside": isOutside, "cwd": isCwd, "temp": isTemp,
-	"rebuildable": isRebuildable, "relative": isRelative, "dynamic": isDynamic, "device": isDevice,
-	"null": isNullDevice, "vcs": isVCS, "source": isSource, "data": isData, "credential": isCredential,
-	"public": isPublic, "startup": isStartup, "log": isLog, "accounts": isAccounts, "generated": isGenerated,
-	"absolute": isAbsolute, "catch-all": isCatchAll, "history": isHistory, "authorized": isAuthorized, "key-folder": isKeyFolder, "temp-root": isTempRoot,
-}
-
-// seenFrom is a path and the working directory it is seen from.
-type seenFrom struct{ path, cwd string }
 
 // classOf tells what a path is, seen from a working directory ("" is the action's).
 // Many predicates ask about the same few paths, so answers are kept.
-func (e *engine) classOf(w Word, cwd string) class {
+func (e *engine) classOf(w Word, cwd string) paths.Class {
 	if w.Text == "" {
 		return 0
 	}
 	if cwd == "" {
 		cwd = e.context.cwd
 	}
-	key := seenFrom{w.Text, cwd}
+	key := paths.SeenFrom{Path: w.Text, Cwd: cwd}
 	c, ok := e.classes[key]
 	if ok {
 		return c
 	}
 	c = e.classify(w, cwd)
 	if e.classes == nil {
-		e.classes = map[seenFrom]class{}
+		e.classes = map[paths.SeenFrom]paths.Class{}
 	}
-	if len(e.classes) < maxClasses {
+	if len(e.classes) < scan.MaxClasses {
 		e.classes[key] = c
 	}
 	return c
 }
 
-func (e *engine) classify(w Word, cwd string) class {
+func (e *engine) classify(w Word, cwd string) paths.Class {
 	t := w.Text
 	if len(e.links) > 0 {
 		t = e.behindLink(t, cwd)
 	}
 	t = strings.TrimPrefix(t, "file://")
-	if t[0] == hole || t[0] != '/' && t[0] != '~' && cwd == string(hole) {
+	if t[0] == scan.Hole || t[0] != '/' && t[0] != '~' && cwd == string(scan.Hole) {
 		return e.dynamicClass(w, t)
 	}
 	if strings.ContainsRune(t, '\\') || len(t) > 1 && t[1] == ':' {
-		if c, ok := windowsClass(t); ok {
+		if c, ok := paths.WindowsClass(t); ok {
 			return c
 		}
 	}
@@ -93,22 +52,22 @@ func (e *engine) classify(w Word, cwd string) class {
 	case cwd != "" && cwd != ".":
 		full = cwd + "/" + t
 	default:
-		return relativeClass(path.Clean(t), t) | kindOfFile(t)
+		return paths.RelativeClass(path.Clean(t), t) | paths.KindOfFile(t)
 	}
 	full = path.Clean(full)
 	if len(cwd) > 1 && cwd[1] == ':' {
-		if c, ok := belowDrive(full, t, cwd); ok {
+		if c, ok := paths.BelowDrive(full, t, cwd); ok {
 			return c
 		}
 	}
 	if t[0] != '/' && t[0] != '~' && cwd[0] != '/' && cwd[0] != '~' {
-		return relativeClass(full, t) | kindOfFile(full)
+		return paths.RelativeClass(full, t) | paths.KindOfFile(full)
 	}
 	c := e.absoluteClass(full, t)
 	if t[0] == '/' || t[0] == '~' {
-		c |= isAbsolute
+		c |= paths.IsAbsolute
 	}
-	return c | kindOfFile(full)
+	return c | paths.KindOfFile(full)
 }
 
 // behindLink is a path through a link that the command itself made.
@@ -119,489 +78,107 @@ func (e *engine) behindLink(t, cwd string) string {
 	}
 	full = strings.TrimPrefix(full, "./")
 	for _, l := range e.links {
-		if l.mounted && strings.TrimSuffix(full, "/") == l.at {
-			return l.to
+		if l.Mounted && strings.TrimSuffix(full, "/") == l.At {
+			return l.To
 		}
-		if rest, ok := strings.CutPrefix(full, l.at); ok && strings.HasPrefix(rest, "/") {
-			return strings.TrimSuffix(l.to, "/") + rest
+		if rest, ok := strings.CutPrefix(full, l.At); ok && strings.HasPrefix(rest, "/") {
+			return strings.TrimSuffix(l.To, "/") + rest
 		}
 	}
 	return t
 }
 
-// link is a symbolic link to an absolute path, or a folder that is mounted. To delete
-// a link leaves its folder; to delete a mounted one empties it.
-type link struct {
-	at, to  string
-	mounted bool
-}
-
 // linked notes what "ln -s" makes; what was said about paths before may be wrong.
 func (e *engine) linked(sh *shell, v *invocation, from, to Word) {
-	if v.exe != "ln" || !v.has("-s") && !v.has("--symbolic") || from.Text == "" || from.Text[0] != '/' && from.Text[0] != '~' && !strings.Contains(from.Text, ":/") || len(e.links) >= maxFiles {
+	if v.exe != "ln" || !v.has("-s") && !v.has("--symbolic") || from.Text == "" || from.Text[0] != '/' && from.Text[0] != '~' && !strings.Contains(from.Text, ":/") || len(e.links) >= scan.MaxFiles {
 		return
 	}
-	e.links = append(e.links, link{at: fileKey(sh.cwd, to.Text), to: from.Text})
+	e.links = append(e.links, paths.Link{At: paths.FileKey(sh.cwd, to.Text), To: from.Text})
 	clear(e.classes)
 }
 
 // seenAt notes that a folder is mounted at a place.
 func (e *engine) seenAt(sh *shell, at Word, folder string) {
-	if !at.known() || at.Text == "" || folder == "" || len(e.links) >= maxFiles {
+	if !at.known() || at.Text == "" || folder == "" || len(e.links) >= scan.MaxFiles {
 		return
 	}
 	if folder[0] != '/' && folder[0] != '~' && sh.cwd != "" {
 		folder = sh.cwd + "/" + folder
 	}
-	e.links = append(e.links, link{at: strings.TrimSuffix(fileKey(sh.cwd, at.Text), "/"), to: folder, mounted: true})
+	e.links = append(e.links, paths.Link{At: strings.TrimSuffix(paths.FileKey(sh.cwd, at.Text), "/"), To: folder, Mounted: true})
 	clear(e.classes)
 }
 
 // dynamicClass: the beginning is unknown; what follows may still tell.
-func (e *engine) dynamicClass(w Word, t string) class {
-	rest := strings.Trim(t, string(hole))
-	c := isDynamic
+func (e *engine) dynamicClass(w Word, t string) paths.Class {
+	rest := strings.Trim(t, string(scan.Hole))
+	c := paths.IsDynamic
 	if strings.IndexByte(rest, '/') == 0 && len(rest) > 1 {
-		if k := relativeClass(path.Clean(rest[1:]), rest[1:]); k&isRebuildable != 0 {
-			return isRebuildable | kindOfFile(rest)
+		if k := paths.RelativeClass(path.Clean(rest[1:]), rest[1:]); k&paths.IsRebuildable != 0 {
+			return paths.IsRebuildable | paths.KindOfFile(rest)
 		}
-		c |= kindOfFile(rest)
+		c |= paths.KindOfFile(rest)
 	}
 	return c
 }
 
-// relativeClass judges a clean path below an unknown working directory.
-func relativeClass(p, given string) class {
-	switch p {
-	case ".", "*", "./*", ".*", "**", "{*,.*}", ".[!.]*", "..?*", "*.*", "[a-z]*", "[!.]*", "[^.]*", "**/*", "?*", "*/*":
-		return isCwd | isCatchAll
-	case "..":
-		return isOutside | isCatchAll
-	}
-	if strings.HasPrefix(p, "../") {
-		return isOutside
-	}
-	if strings.HasPrefix(p, string(hole)) {
-		return isDynamic
-	}
-	first, _, _ := strings.Cut(p, "/")
-	last := path.Base(p)
-	if last == "*" || last == "**" {
-		last = path.Base(path.Dir(p))
-	}
-	switch {
-	case isVCSName(first) || isVCSName(last):
-		return isVCS | isRelative
-	case rebuildable(p):
-		return isRebuildable
-	case sourceNames[first] && (p == first || last == first):
-		return isSource | isRelative
-	}
-	return isRelative
-}
-
-func isVCSName(s string) bool {
-	if strings.ContainsAny(s, "*?[") && len(s) > 2 && s[0] == '.' { // a pattern that takes it with it
-		for i := strings.IndexByte(s, '['); i >= 0; i = strings.IndexByte(s, '[') {
-			j := strings.IndexByte(s[i:], ']')
-			if j < 0 {
-				return false
-			}
-			s = s[:i] + "?" + s[i+j+1:]
-		}
-		return strings.Trim(s, ".*?") != "" && globMatch(s, ".git")
-	}
-	return vcsFolder(s)
-}
-
-func vcsFolder(s string) bool { return s == ".git" || s == ".hg" || s == ".svn" || s == ".jj" }
-
-var sourceNames = setOf("src lib app apps packages internal cmd pkg server client backend frontend services source sources tests test docs migrations components modules api core config infra terraform scripts crates include")
-
-var rebuildableNames = setOf("node_modules bower_components dist build out target .next .nuxt .output .svelte-kit .turbo .parcel-cache .cache coverage .nyc_output htmlcov .coverage .pytest_cache .mypy_cache .ruff_cache .tox .nox .venv venv __pycache__ .gradle .terraform .serverless .angular .vite .eggs .ipynb_checkpoints DerivedData Pods .dart_tool .bundle tmp temp logs .tmp cmake-build-debug cmake-build-release bazel-bin bazel-out bazel-testlogs _build .stack-work dist-newstyle elm-stuff .expo storybook-static .docusaurus public/build site-packages .hypothesis Caches .yarn/cache .pnpm-store .vercel .wrangler test-results playwright-report .jest-cache .eslintcache .sass-cache obj artifacts npm-cache yarn-cache pnpm-cache INetCache CrashDumps .vs TestResults v3-cache plugins-cache")
-
-func setOf(words string) map[string]bool {
-	m := map[string]bool{}
-	for _, w := range strings.Fields(words) {
-		m[w] = true
-	}
-	return m
-}
-
-// rebuildable tells whether any part of the path is a folder that a build makes.
-func rebuildable(p string) bool {
-	for rest := p; rest != ""; {
-		part, more, _ := strings.Cut(rest, "/")
-		if rebuildableNames[part] || strings.HasSuffix(part, ".egg-info") || strings.HasPrefix(part, "cmake-build-") || strings.HasPrefix(part, "bazel-") {
-			return true
-		}
-		rest = more
-	}
-	last := path.Base(p)
-	for _, s := range [...]string{".pyc", ".pyo", ".o", ".class", ".tmp", ".swp", ".DS_Store", ".tsbuildinfo"} {
-		if strings.HasSuffix(last, s) {
-			return true
-		}
-	}
-	return false
-}
-
 // absoluteClass judges a clean absolute path (or one that begins with "~").
-func (e *engine) absoluteClass(p, given string) class {
+func (e *engine) absoluteClass(p, given string) paths.Class {
 	if p == "/" || p == "/*" || p == "/**" || p == "/." || strings.Trim(p, "/*.?") == "" && p[0] == '/' {
-		return isRoot | isCatchAll
+		return paths.IsRoot | paths.IsCatchAll
 	}
 	switch p {
 	case "/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty", "/dev/zero", "/dev/full":
-		return isNullDevice
+		return paths.IsNullDevice
 	}
 	if strings.HasPrefix(p, "/dev/fd/") {
-		return isNullDevice | isTemp
+		return paths.IsNullDevice | paths.IsTemp
 	}
 	switch p {
 	case "/tmp", "/private/tmp", "/var/tmp", "/var/folders", "/dev/shm":
-		return isTemp | isTempRoot
+		return paths.IsTemp | paths.IsTempRoot
 	}
-	if strings.HasPrefix(p, "/dev/shm/") || underAny(p, "/tmp", "/private/tmp", "/var/tmp", "/var/folders", "/private/var/folders", "/var/cache", "/run/user") {
-		return isTemp
+	if strings.HasPrefix(p, "/dev/shm/") || paths.UnderAny(p, "/tmp", "/private/tmp", "/var/tmp", "/var/folders", "/private/var/folders", "/var/cache", "/run/user") {
+		return paths.IsTemp
 	}
 	if strings.HasPrefix(p, "/dev/tcp/") || strings.HasPrefix(p, "/dev/udp/") {
-		return isNullDevice
+		return paths.IsNullDevice
 	}
 	if strings.HasPrefix(p, "/dev/") {
-		return isDevice | isSystem
+		return paths.IsDevice | paths.IsSystem
 	}
 	if strings.Contains(p, "/AppData/Local/Temp/") {
-		return isTemp
+		return paths.IsTemp
 	}
-	if c := homeClass(p); c != 0 {
-		if c == isHome {
+	if c := paths.HomeClass(p); c != 0 {
+		if c == paths.IsHome {
 			return c
 		}
 		return e.inside(p, c)
 	}
-	if systemPath(p) {
-		return isSystem
+	if paths.SystemPath(p) {
+		return paths.IsSystem
 	}
-	return e.inside(p, isOutside)
+	return e.inside(p, paths.IsOutside)
 }
 
 // inside softens "outside" for what lies below the working directory, and for
 // what a build makes anywhere.
-func (e *engine) inside(p string, otherwise class) class {
+func (e *engine) inside(p string, otherwise paths.Class) paths.Class {
 	cwd := e.context.cwd
 	if cwd != "" && cwd[0] == '/' && cwd != "/" {
 		if p == cwd || p == cwd+"/*" {
-			return isCwd | isCatchAll
+			return paths.IsCwd | paths.IsCatchAll
 		}
 		if rest, ok := strings.CutPrefix(p, cwd+"/"); ok {
-			return relativeClass(rest, rest)
+			return paths.RelativeClass(rest, rest)
 		}
 	}
-	if isVCSName(path.Base(p)) {
-		return isVCS | isOutside
+	if paths.IsVCSName(path.Base(p)) {
+		return paths.IsVCS | paths.IsOutside
 	}
-	if rebuildable(p) {
-		return isRebuildable
+	if paths.Rebuildable(p) {
+		return paths.IsRebuildable
 	}
 	return otherwise
-}
-
-func underAny(p string, roots ...string) bool {
-	for _, r := range roots {
-		if strings.HasPrefix(p, r) && (len(p) == len(r) || p[len(r)] == '/') {
-			return true
-		}
-	}
-	return false
-}
-
-// homeClass: isHome for a whole home directory, isOutside for something in one.
-func homeClass(p string) class {
-	rest := ""
-	switch {
-	case p[0] == '~':
-		_, rest, _ = strings.Cut(p, "/")
-	case underAny(p, "/home", "/Users"):
-		parts := strings.SplitN(strings.TrimPrefix(p, "/"), "/", 3)
-		if len(parts) == 3 {
-			rest = parts[2]
-		}
-	case underAny(p, "/root"):
-		rest = strings.TrimPrefix(strings.TrimPrefix(p, "/root"), "/")
-	default:
-		return 0
-	}
-	if rest == "" || strings.Trim(rest, "*.?[]!") == "" {
-		return isHome
-	}
-	return isOutside
-}
-
-func systemPath(p string) bool {
-	if underAny(p, "/var/www", "/var/log", "/var/lib/docker/tmp", "/usr/local", "/usr/src") && strings.Count(p, "/") > 2 && !strings.HasSuffix(p, "/bin") && !strings.HasSuffix(p, "/lib") {
-		return false
-	}
-	if strings.Contains(p, "/keyrings/") { // keys of package sources, which every installation guide adds
-		return false
-	}
-	if p == "/opt" || p == "/srv" || p == "/mnt" || p == "/media" || p == "/home" {
-		return true
-	}
-	return underAny(strings.TrimRight(p, "*"), "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/boot", "/sys", "/proc",
-		"/var", "/run", "/private/etc", "/private/var", "/System", "/Library", "/Applications", "/Volumes", "/nix", "/snap", "/efi") ||
-		strings.HasPrefix(p, "/etc*") || strings.HasPrefix(p, "/usr*") || strings.HasPrefix(p, "/bin*") || strings.HasPrefix(p, "/var*") || strings.HasPrefix(p, "/lib*")
-}
-
-// windowsClass judges a path with a drive or backslashes.
-func windowsClass(t string) (class, bool) {
-	p := strings.ToLower(strings.ReplaceAll(t, `\`, "/"))
-	if len(p) < 2 || p[1] != ':' || p[0] < 'a' || p[0] > 'z' {
-		return 0, false
-	}
-	rest := strings.Trim(p[2:], "/*.")
-	switch {
-	case rest == "":
-		return isRoot | isCatchAll | isAbsolute, true
-	case underAny(rest, "windows", "program files", "program files (x86)", "programdata", "efi", "boot", "bootmgr", "recovery", "system volume information"):
-		return isSystem | isAbsolute | kindOfFile(p) | kindOfFile(strings.ReplaceAll(t, `\`, "/")), true
-	case rest == "users" || strings.HasPrefix(rest, "users/") && strings.Count(rest, "/") == 1:
-		return isHome | isAbsolute, true
-	case underAny(rest, "temp", "windows/temp") || strings.Contains(rest, "/appdata/local/temp"):
-		return isTemp | isAbsolute, true
-	case rebuildable(rest):
-		return isRebuildable | isAbsolute, true
-	}
-	return isOutside | isAbsolute | kindOfFile(p) | kindOfFile(strings.ReplaceAll(t, `\`, "/")), true
-}
-
-// belowDrive judges a path seen from a folder of Windows: all that is in it, or what
-// is named where the folder is no place to work in.
-func belowDrive(full, t, cwd string) (class, bool) {
-	all := relativeClass(path.Clean(t), t)&isCatchAll != 0
-	if c, ok := windowsClass(cwd); !all && (!ok || c&(isRoot|isHome|isSystem) == 0) {
-		return 0, false
-	}
-	c, ok := windowsClass(strings.TrimRight(full, "*"))
-	if all {
-		c |= isCatchAll
-	}
-	return c, ok
-}
-
-// kindOfFile is what a file is by its name.
-func kindOfFile(p string) class {
-	name := path.Base(p)
-	lower := strings.ToLower(name)
-	if t := strings.TrimRight(lower, "*?"); t != "" && t != "." {
-		lower = t
-	}
-	var c class
-	if strings.ContainsAny(p, "*?") && (lower == "*" || lower == "**") {
-		c |= isCatchAll
-	}
-	if credentialFile(p, lower) {
-		c |= isCredential
-	}
-	folder := name
-	if strings.Trim(name, "*") == "" {
-		folder = path.Base(path.Dir(p))
-	}
-	if keyFolders[folder] || strings.HasSuffix(p, "/.aws/config") { // read for its profiles, but not to be sent
-		c |= isKeyFolder
-	}
-	if publicFile(lower) {
-		c |= isPublic
-	}
-	if startupFile(p, lower) {
-		c |= isStartup
-	}
-	if strings.HasPrefix(lower, "authorized_keys") {
-		c |= isAuthorized
-	}
-	switch {
-	case strings.HasSuffix(p, "/etc/passwd"), strings.HasSuffix(p, "/etc/shadow"), strings.HasSuffix(p, "/etc/sudoers"), strings.Contains(p, "/etc/sudoers.d"), strings.HasSuffix(p, "/etc/gshadow"), strings.HasSuffix(p, "/etc/group"):
-		c |= isAccounts
-	}
-	if strings.HasSuffix(lower, "_history") && lower[0] == '.' {
-		c |= isHistory
-	}
-	i := strings.LastIndexByte(lower, '.')
-	if i < 0 {
-		return c
-	}
-	switch lower[i:] {
-	case ".db", ".sqlite", ".sqlite3", ".sql", ".bak", ".dump", ".pem", ".key", ".p12", ".pfx", ".jks", ".mdb", ".rdb", ".tfstate", ".backup", ".parquet", ".mdf", ".ndf", ".ldf", ".edb", ".accdb", ".fdb", ".dbf", ".vhd", ".vhdx", ".avhdx", ".vmdk", ".pst", ".ost", ".vbk", ".vib":
-		c |= isData
-	case ".log":
-		c |= isLog
-	case ".lock", ".snap":
-		c |= isGenerated
-	}
-	switch lower {
-	case "package-lock.json", "pnpm-lock.yaml", "go.sum", "npm-shrinkwrap.json":
-		c |= isGenerated
-	}
-	return c
-}
-
-var keyFolders = setOf("certs secrets private keys credentials .secrets private_keys keystore keystores .kube .docker .bitcoin .ethereum .electrum .monero .lnd .lightning .litecoin .dogecoin .near-credentials .gaia .osmosisd .brownie .starkli-wallets .sui .aptos wallets .electron-cash")
-
-// publicFile: named like a secret, meant to be read.
-func publicFile(lower string) bool {
-	for _, s := range [...]string{".pub", ".example", ".sample", ".template", ".dist", ".defaults", ".schema", ".tpl", ".md"} {
-		if strings.HasSuffix(lower, s) {
-			return true
-		}
-	}
-	for _, s := range [...]string{"example.", "sample.", "template.", "dummy.", "public.", "pubkey."} {
-		if strings.HasPrefix(lower, s) {
-			return true
-		}
-	}
-	return lower == "known_hosts" || strings.Contains(lower, ".pub.") || strings.HasPrefix(lower, ".env.example") || lower == "config.pub"
-}
-
-var credentialNames = setOf("id_rsa id_dsa id_ecdsa id_ed25519 id_ecdsa_sk id_ed25519_sk .netrc _netrc .pgpass .my.cnf .npmrc .pypirc .git-credentials .htpasswd .env .envrc .vault-token credentials.json service-account.json serviceaccount.json client_secret.json .dockercfg wallet.dat keystore.jks shadow gshadow .s3cfg .boto .yarnrc.yml secrets.yml secrets.yaml secrets.json secret.yaml secret.yml master.key .terraformrc kubeconfig .kubeconfig login.keychain-db key4.db logins.json .bash_history .zsh_history .mysql_history .psql_history private.key server.key privkey.pem .rhosts credentials.tfrc.json admin.conf auth.toml ssh_host_rsa_key ssh_host_ed25519_key ntds.dit credentials wallet.json mnemonic.txt keystore.json auth.json settings-security.xml .mylogin.cnf .vault_pass .vault_password .vault-password vault-password.txt vault_pass.txt .dockerconfigjson shadow- gshadow- rclone.conf wp-config.php pap-secrets chap-secrets secring.gpg consolehost_history.txt unattend.xml autounattend.xml sysprep.inf ntuser.dat recentservers.xml sitemanager.xml winscp.ini accesstokens.json azureprofile.json msal_token_cache.json msal_token_cache.bin publishsettings machinekeys")
-
-// credentialFile tells whether a path names a file or folder of secrets.
-func credentialFile(p, lower string) bool {
-	if p[0] != '~' && madeForTests("/"+p) {
-		return false
-	}
-	if strings.HasSuffix(p, "/.aws/config") {
-		return false
-	}
-	if strings.ContainsAny(p, "*?[") && hitsCredential(p) {
-		return true
-	}
-	if credentialNames[lower] || strings.HasPrefix(lower, ".env.") || strings.HasSuffix(lower, ".env") && lower != ".env" ||
-		strings.HasPrefix(lower, "id_rsa") || strings.HasPrefix(lower, "id_ed25519") ||
-		strings.HasPrefix(lower, "kubeconfig") && !strings.HasSuffix(lower, ".go") || strings.HasSuffix(lower, ".kubeconfig") ||
-		strings.HasSuffix(lower, ".json") && (strings.HasSuffix(lower, "-key.json") || strings.HasSuffix(lower, "_key.json") || strings.Contains(lower, "service-account") || strings.Contains(lower, "service_account") || strings.Contains(lower, "adminsdk")) {
-		return true
-	}
-	for _, s := range [...]string{".pem", ".p12", ".pfx", ".ppk", ".jks", ".kdbx", ".keystore", "_rsa", ".agekey", ".key"} {
-		if strings.HasSuffix(lower, s) && !strings.HasPrefix(lower, "cert") && !strings.HasPrefix(lower, "ca") && !strings.HasPrefix(lower, "public") && !strings.HasPrefix(lower, "fullchain") && !strings.HasPrefix(lower, "chain") {
-			return true
-		}
-	}
-	for _, s := range [...]string{"/.ssh", "/.aws", "/.gnupg", "/.azure", "/.config/gcloud", "/.docker/config.json", "/.config/containers/auth.json", "/.kube/config",
-		"/.config/gh/hosts.yml", "/.config/solana/id.json", "/.ethereum/keystore", "/.bitcoin/", "/.near-credentials/", "/.sui/sui_config/sui.keystore", "/.aptos/config.yaml", "/.lnd/wallet.db", "/.electrum/wallets", "/.brownie/accounts", "/.ape/accounts", "/.starkli-wallets/", "/.lightning/bitcoin/hsm_secret", "/etc/ssl/private", "/.password-store",
-		"/Keychains", "/.config/hub", "/run/secrets", "/proc/self/environ", "/.foundry/keystores", "/.config/op", "/.cargo/credentials", "/.claude/.credentials",
-		"/var/run/secrets", "/etc/shadow", "/.electrum", "/.mozilla/firefox", "/Login Data", "/.terraform.d/credentials", "/etc/krb5.keytab", "/.m2/settings.xml", "/.gem/credentials", "/Cookies",
-		"/.gradle/gradle.properties", "/NuGet.Config", "/.config/glab-cli/config.yml", "/.config/doctl/config.yaml", "/.config/hcloud/cli.toml", "/.local/share/keyrings", "/etc/kubernetes/pki/",
-		"/etc/wireguard", "/etc/openvpn", "/etc/NetworkManager/system-connections", "/etc/kubernetes/controller-manager.conf", "/etc/kubernetes/scheduler.conf", "/etc/kubernetes/kubelet.conf",
-		"/AppData/Roaming/Microsoft/Credentials", "/AppData/Local/Microsoft/Credentials", "/AppData/Roaming/Microsoft/Protect", "/AppData/Local/Microsoft/Vault", "/Windows/System32/config/SAM", "/Windows/System32/config/SECURITY", "/Windows/NTDS", "/windows/ntds", "/windows/system32/config/sam", "/windows/system32/config/security", "/appdata/roaming/microsoft/credentials", "/appdata/roaming/microsoft/protect", "/Microsoft/Crypto/RSA", "/.IdentityService", "/AppData/Roaming/gcloud", "/AppData/Roaming/gnupg"} {
-		if i := strings.Index("/"+strings.TrimPrefix(strings.TrimPrefix(p, "~"), "/"), s); i >= 0 {
-			full := "/" + strings.TrimPrefix(strings.TrimPrefix(p, "~"), "/")
-			end := i + len(s)
-			if end == len(full) || full[end] == '/' || full[end] == '*' || s[len(s)-1] == '/' || full[end] == '.' {
-				return !besideKeys(s, full[min(end+1, len(full)):], lower)
-			}
-		}
-	}
-	if strings.HasPrefix(p, "/proc/") && strings.HasSuffix(p, "/environ") {
-		return true
-	}
-	if folder := path.Base(path.Dir(p)); folder == "secrets" || folder == ".secrets" { // not the code of a package of that name
-		switch path.Ext(lower) {
-		case "", ".txt", ".json", ".yml", ".yaml", ".env", ".key", ".ini", ".properties":
-			return true
-		}
-	}
-	return false
-}
-
-// madeForTests: in the repository, for all to read.
-func madeForTests(p string) bool {
-	for _, folder := range [...]string{"/fixtures/", "/testdata/", "/__fixtures__/", "/test-fixtures/", "/test/data/", "/tests/data/", "/examples/", "/example/"} {
-		if strings.Contains(p, folder) {
-			return !strings.Contains(p, "..")
-		}
-	}
-	return false
-}
-
-// wellKnownSecrets are what patterns are tried on.
-var wellKnownSecrets = [...]string{".env", ".netrc", ".npmrc", ".pgpass", ".git-credentials", "id_rsa", "id_ed25519", "credentials.json", "/etc/shadow",
-	"~/.env", "~/.netrc", "~/.npmrc", "~/.pgpass", "~/.git-credentials", "~/.ssh/id_rsa", "~/.ssh/id_ed25519", "~/.aws/credentials", "~/.kube/config", "~/.docker/config.json", "/root/.ssh/id_rsa"}
-
-// hitsCredential: a pattern with a few letters of its own matches a well-known file
-// of secrets, part by part.
-func hitsCredential(p string) bool {
-	if letters := strings.Map(func(r rune) rune {
-		if strings.ContainsRune("*?[]/~", r) {
-			return -1
-		}
-		return r
-	}, p); len(letters) < 3 || strings.Trim(path.Base(p), "*?") == "" {
-		return false
-	}
-	for i := strings.IndexByte(p, '['); i >= 0; i = strings.IndexByte(p, '[') {
-		j := strings.IndexByte(p[i:], ']')
-		if j < 0 {
-			break
-		}
-		p = p[:i] + "?" + p[i+j+1:]
-	}
-	for _, secret := range wellKnownSecrets {
-		pattern, all := p, true
-		if strings.IndexByte(secret, '/') < 0 { // in whatever folder
-			pattern = path.Base(p)
-		} else if strings.Count(p, "/") != strings.Count(secret, "/") {
-			continue
-		}
-		for part := range strings.SplitSeq(secret, "/") {
-			var first string
-			first, pattern, _ = strings.Cut(pattern, "/")
-			all = all && globMatch(first, part)
-		}
-		if all && !strings.HasPrefix(path.Base(p), "*") {
-			return true
-		}
-	}
-	return false
-}
-
-// besideKeys: what lies in a folder of secrets and holds none.
-func besideKeys(folder, rest, lower string) bool {
-	switch folder {
-	case "/.ssh":
-		return plainSSH(rest, lower)
-	case "/.gnupg":
-		return strings.HasSuffix(lower, ".conf") || strings.HasPrefix(lower, "pubring") || strings.HasPrefix(lower, "trustdb") || strings.HasPrefix(lower, "tofu.db")
-	case "/.config/gcloud":
-		return strings.HasPrefix(rest, "configurations/") || strings.HasPrefix(rest, "logs/") || lower == "active_config"
-	case "/.azure":
-		return lower == "config" || lower == "azureprofile.json" || lower == "clouds.config"
-	case "/.bitcoin/", "/.electrum":
-		return strings.HasSuffix(lower, ".log") || lower == "peers.dat" || lower == "banlist.json" || lower == "settings.json"
-	}
-	return false
-}
-
-// plainSSH: what lies beside the keys and holds none.
-func plainSSH(rest, lower string) bool {
-	return lower == "config" || strings.HasPrefix(rest, "config.d/") || strings.HasPrefix(lower, "known_hosts") || strings.HasPrefix(lower, "authorized_keys") ||
-		strings.Contains(lower, ".pub") || strings.HasSuffix(lower, ".txt") || strings.HasSuffix(lower, ".md") || lower == "environment" || lower == "rc" || lower == "allowed_signers" || lower == "readme"
-}
-
-var startupNames = setOf(".bashrc .bash_profile .bash_login .bash_logout .profile .zshrc .zshenv .zprofile .zlogin .kshrc .cshrc .tcshrc config.fish .xinitrc .xprofile .inputrc authorized_keys authorized_keys2 crontab rc.local ld.so.preload .vimrc .gitconfig")
-
-// startupFile: a file that runs by itself later, or lets somebody in.
-func startupFile(p, lower string) bool {
-	if strings.Contains(strings.ToLower(p), `\start menu\programs\startup\`) {
-		return true
-	}
-	if startupNames[lower] {
-		return true
-	}
-	for _, s := range [...]string{"/etc/profile", "/etc/bash.bashrc", "/etc/cron", "/var/spool/cron", "/etc/systemd/system", "/.config/systemd/user",
-		"/lib/systemd/system", "/etc/init.d", "/LaunchAgents/", "/LaunchDaemons/", ".git/hooks/", "/.config/autostart", "/etc/ld.so.preload", "/etc/rc", "/etc/environment", "/etc/update-motd.d", "/Programs/Startup/", "_profile.ps1", "/WindowsPowerShell/profile.ps1", "/PowerShell/profile.ps1", "/GroupPolicy/Machine/Scripts", "/GroupPolicy/User/Scripts", "/System32/Tasks/"} {
-		if strings.Contains(p, s) {
-			return true
-		}
-	}
-	return false
 }

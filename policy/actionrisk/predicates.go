@@ -3,6 +3,8 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/paths"
 )
 
 // predicateByName finds a predicate of any domain. The list is closed: a table
@@ -92,7 +94,7 @@ func operandIs(e *engine, it *item, args []string) (Word, bool) {
 		return Word{}, false
 	}
 	if len(v.classes) != len(v.operands) {
-		v.classes = make([]class, len(v.operands))
+		v.classes = make([]paths.Class, len(v.operands))
 		for i, w := range v.operands {
 			v.classes[i] = e.classOf(w, v.cwd)
 		}
@@ -110,7 +112,7 @@ func allOf(e *engine, it *item, args []string) (Word, bool) {
 	for _, w := range targets(it) {
 		switch i := strings.LastIndexByte(w.Text, '/'); w.Text[i+1:] {
 		case "*", "**", ".*", "*.*", "{*,.*}":
-			if c := e.classOf(w, it.inv.cwd); w.Glob && c&classes(args) != 0 && c&(isTemp|isRebuildable) == 0 {
+			if c := e.classOf(w, it.inv.cwd); w.Glob && c&classes(args) != 0 && c&(paths.IsTemp|paths.IsRebuildable) == 0 {
 				return w, true
 			}
 		}
@@ -137,10 +139,10 @@ func aclIs(_ *engine, it *item, _ []string) (Word, bool) {
 	return Word{}, false
 }
 
-func classes(args []string) class {
-	var c class
+func classes(args []string) paths.Class {
+	var c paths.Class
 	for _, a := range args {
-		c |= classByName[a]
+		c |= paths.ClassByName[a]
 	}
 	return c
 }
@@ -317,7 +319,7 @@ func copyOf(e *engine, it *item, names []string) (Word, bool) {
 		return Word{}, false
 	}
 	for _, w := range it.inv.operands {
-		if name, ok := e.programs[fileKey(it.inv.cwd, w.Text)]; ok && slices.Contains(names, name) {
+		if name, ok := e.programs[paths.FileKey(it.inv.cwd, w.Text)]; ok && slices.Contains(names, name) {
 			return w, true
 		}
 	}
@@ -456,7 +458,7 @@ func downloadedRun(e *engine, it *item, args []string) (Word, bool) {
 		if w.Taint&fromNetwork != 0 && w.known() && w.Text != "" {
 			return true
 		}
-		f, ok := e.files[fileKey(v.cwd, w.Text)]
+		f, ok := e.files[paths.FileKey(v.cwd, w.Text)]
 		return ok && f.taint&fromNetwork != 0
 	}
 	if len(v.argv) > 0 && len(args) > 0 && args[0] == "self" {
@@ -485,7 +487,7 @@ func downloadedRun(e *engine, it *item, args []string) (Word, bool) {
 func loadsDownloaded(e *engine, it *item, _ []string) (Word, bool) {
 	for i := range it.inv.opts {
 		o := &it.inv.opts[i]
-		if f, ok := e.files[fileKey(it.inv.cwd, o.value.Text)]; ok && o.given && f.taint&fromNetwork != 0 {
+		if f, ok := e.files[paths.FileKey(it.inv.cwd, o.value.Text)]; ok && o.given && f.taint&fromNetwork != 0 {
 			return o.value, true
 		}
 	}
@@ -511,7 +513,7 @@ func deviceOperand(e *engine, it *item, _ []string) (Word, bool) {
 		} else if strings.HasPrefix(w.Text, "if=") {
 			continue
 		}
-		if e.classOf(w, it.inv.cwd)&isDevice != 0 {
+		if e.classOf(w, it.inv.cwd)&paths.IsDevice != 0 {
 			return w, true
 		}
 	}
@@ -541,7 +543,7 @@ func argFile(e *engine, it *item, args []string) (Word, bool) {
 		if e.classOf(f, it.inv.cwd)&want != 0 {
 			return f, true
 		}
-		if r := e.files[fileKey(it.inv.cwd, f.Text)]; r.taint&(fromSecret|fromDump|fromEnviron) != 0 && want&isCredential != 0 {
+		if r := e.files[paths.FileKey(it.inv.cwd, f.Text)]; r.taint&(fromSecret|fromDump|fromEnviron) != 0 && want&paths.IsCredential != 0 {
 			return f, true
 		}
 	}

@@ -3,10 +3,13 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // knownKinds are the Kubernetes kinds that have rules of their own.
-var knownKinds = setOf("namespace namespaces ns project pv pvc persistentvolume persistentvolumeclaim persistentvolumes persistentvolumeclaims crd crds customresourcedefinition customresourcedefinitions storageclass volumesnapshot deployment deployments deploy statefulset statefulsets sts daemonset daemonsets ds service services svc ingress ingresses ing configmap configmaps cm secret secrets cronjob cronjobs job jobs replicaset rs node nodes no hpa serviceaccount sa networkpolicy certificate all deployment.apps pod pods po event events lease clusterrolebinding clusterrole rolebinding role")
+var knownKinds = scan.SetOf("namespace namespaces ns project pv pvc persistentvolume persistentvolumeclaim persistentvolumes persistentvolumeclaims crd crds customresourcedefinition customresourcedefinitions storageclass volumesnapshot deployment deployments deploy statefulset statefulsets sts daemonset daemonsets ds service services svc ingress ingresses ing configmap configmaps cm secret secrets cronjob cronjobs job jobs replicaset rs node nodes no hpa serviceaccount sa networkpolicy certificate all deployment.apps pod pods po event events lease clusterrolebinding clusterrole rolebinding role")
 
 // otherResource: kubectl delete of a kind that no other rule names.
 func otherResource(_ *engine, it *item, _ []string) (Word, bool) {
@@ -92,11 +95,11 @@ func remoteSystem(e *engine, it *item, _ []string) (Word, bool) {
 	if !ok || host == "" || strings.Contains(host, "/") || p == "" {
 		return Word{}, false
 	}
-	if underAny(p, "/srv", "/opt") || strings.HasPrefix(p, "/var/www") {
+	if paths.UnderAny(p, "/srv", "/opt") || strings.HasPrefix(p, "/var/www") {
 		return Word{}, false // where applications are deployed to
 	}
 	c := e.classOf(Word{Text: p}, "")
-	return w, c&(isSystem|isRoot|isAccounts) != 0
+	return w, c&(paths.IsSystem|paths.IsRoot|paths.IsAccounts) != 0
 }
 
 // firstRemote: the remote that git push names.
@@ -120,7 +123,7 @@ func firstWord(_ *engine, it *item, args []string) (Word, bool) {
 // options.
 func madeWith(e *engine, it *item, args []string) (Word, bool) {
 	for _, w := range it.inv.operands {
-		if made := e.files[fileKey(it.inv.cwd, w.Text)].makes; made != nil && slices.ContainsFunc(args, made.has) {
+		if made := e.files[paths.FileKey(it.inv.cwd, w.Text)].makes; made != nil && slices.ContainsFunc(args, made.has) {
 			return w, true
 		}
 	}

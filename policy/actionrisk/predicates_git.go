@@ -3,6 +3,9 @@ package actionrisk
 import (
 	"path"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // branchClass of a name: protected names are whole segments, never substrings.
@@ -89,18 +92,18 @@ func discards(e *engine, it *item, _ []string) (Word, bool) {
 	}
 	if v.after > 0 && v.after < len(v.operands) {
 		w := v.operands[v.after]
-		return w, e.classOf(w, "")&isGenerated == 0
+		return w, e.classOf(w, "")&paths.IsGenerated == 0
 	}
 	if len(v.operands) > 2 && !v.has("-t") && !v.has("--track") && !v.has("-l") { // behind a commit only paths can stand
 		w := v.operands[len(v.operands)-1]
-		return w, e.classOf(w, "")&isGenerated == 0
+		return w, e.classOf(w, "")&paths.IsGenerated == 0
 	}
 	for _, w := range v.operands[min(1, len(v.operands)):] {
 		switch {
 		case strings.HasPrefix(path.Clean(w.Text), "..") || path.Clean(w.Text) == "." || strings.HasPrefix(w.Text, "./"), w.Glob,
 			strings.HasPrefix(w.Text, ":"), strings.ContainsAny(w.Text, "*?["): // no branch has such a name
 			return w, true
-		case looksFile(w.Text) && e.classOf(w, "")&isGenerated == 0:
+		case looksFile(w.Text) && e.classOf(w, "")&paths.IsGenerated == 0:
 			return w, true
 		}
 	}
@@ -118,13 +121,13 @@ func looksFile(t string) bool {
 
 // generated: every path is a lock file or a snapshot.
 func generated(e *engine, it *item, _ []string) (Word, bool) {
-	paths := it.inv.operands[min(1, len(it.inv.operands)):]
-	for _, w := range paths {
-		if e.classOf(w, "")&isGenerated == 0 {
+	named := it.inv.operands[min(1, len(it.inv.operands)):]
+	for _, w := range named {
+		if e.classOf(w, "")&paths.IsGenerated == 0 {
 			return Word{}, false
 		}
 	}
-	return Word{}, len(paths) > 0
+	return Word{}, len(named) > 0
 }
 
 func configValue(_ *engine, it *item, _ []string) (Word, bool) {
@@ -138,7 +141,7 @@ func configValue(_ *engine, it *item, _ []string) (Word, bool) {
 	return Word{}, len(v.operands) > 2 && !v.has("--get") && !v.has("--unset")
 }
 
-var usualPrograms = setOf("vim vi nvim nano emacs emacsclient micro hx helix code codium subl mate idea less more most cat delta diff-so-fancy bat true false store cache osxkeychain manager manager-core libsecret wincred git-lfs nbstripout ssh meld vimdiff")
+var usualPrograms = scan.SetOf("vim vi nvim nano emacs emacsclient micro hx helix code codium subl mate idea less more most cat delta diff-so-fancy bat true false store cache osxkeychain manager manager-core libsecret wincred git-lfs nbstripout ssh meld vimdiff")
 
 // usualProgram: a program people set for Git, by its bare name and with nothing of
 // the shell behind it.
@@ -199,7 +202,7 @@ func (e *engine) remembersSetting(words []Word) {
 	if e.gitConfig == nil {
 		e.gitConfig = map[string]Word{}
 	}
-	if len(e.gitConfig) < maxFiles {
+	if len(e.gitConfig) < scan.MaxFiles {
 		e.gitConfig[strings.ToLower(words[0].Text)] = words[1]
 	}
 }

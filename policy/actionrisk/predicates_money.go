@@ -4,6 +4,8 @@ import (
 	"math/big"
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // moneyPredicates are the predicates of the wallet, x402 and mcp tables.
@@ -72,11 +74,11 @@ func loopCount(text string) *big.Rat {
 // spendWords make a variable one about payments; limitWords one about their limits;
 // switchWords take a limit away if they are true.
 var (
-	spendWords  = setOf("x402 payment payments spend spending wallet payout payouts transfer transfers l402 paywall agentkit transaction transactions")
-	limitWords  = setOf("max maximum limit limits cap caps budget policy allowlist whitelist approval approvals guard guardrail guardrails confirm confirmation ceiling threshold")
-	switchWords = setOf("auto skip no disable disabled bypass unlimited ignore allow unsafe")
-	payScripts  = setOf("pay x402 l402 payer buyer")
-	noLimits    = setOf("none unlimited off false disabled disable no infinity inf infinite -1 * any skip never null nil open allow-all allowall")
+	spendWords  = scan.SetOf("x402 payment payments spend spending wallet payout payouts transfer transfers l402 paywall agentkit transaction transactions")
+	limitWords  = scan.SetOf("max maximum limit limits cap caps budget policy allowlist whitelist approval approvals guard guardrail guardrails confirm confirmation ceiling threshold")
+	switchWords = scan.SetOf("auto skip no disable disabled bypass unlimited ignore allow unsafe")
+	payScripts  = scan.SetOf("pay x402 l402 payer buyer")
+	noLimits    = scan.SetOf("none unlimited off false disabled disable no infinity inf infinite -1 * any skip never null nil open allow-all allowall")
 )
 
 // opensPayments: a variable takes away the limit or the question before payments:
@@ -111,7 +113,7 @@ func payingScript(e *engine, v *invocation, ids *ruleList) {
 			a.value = n
 		}
 	}
-	name, _, _ := strings.Cut(base(v.operands[0].Text), ".")
+	name, _, _ := strings.Cut(scan.Base(v.operands[0].Text), ".")
 	told = told || hasWord(toolWords(name), payScripts)
 	paid := slices.ContainsFunc(v.operands[1:], func(w Word) bool { return strings.Contains(w.Text, "://") })
 	if !told || !paid && a.value == nil {

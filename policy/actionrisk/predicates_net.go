@@ -3,6 +3,9 @@ package actionrisk
 import (
 	"strconv"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // urlOf splits a URL or host operand into scheme, host and rest.
@@ -55,7 +58,7 @@ func looksHost(t string) (string, bool) {
 }
 
 // topLevel are the last labels by which a bare word is taken for a host.
-var topLevel = setOf("com org net io dev app co ai cloud edu gov info biz me us uk de fr eu ru cn in br jp nl se ch it es xyz site online top tech fun test example internal local corp lan localhost onion link page so gg to tv cc be at ca au pl ws pro zone store live wiki")
+var topLevel = scan.SetOf("com org net io dev app co ai cloud edu gov info biz me us uk de fr eu ru cn in br jp nl se ch it es xyz site online top tech fun test example internal local corp lan localhost onion link page so gg to tv cc be at ca au pl ws pro zone store live wiki")
 
 func numericHost(h string) bool {
 	return strings.Count(h, ".") == 3 && strings.Trim(h, "0123456789.") == ""
@@ -159,7 +162,7 @@ func bodyText(_ *engine, it *item, _ []string) (Word, bool) {
 }
 
 func metadataHost(h string) bool {
-	h, _, _ = strings.Cut(h, string(hole))
+	h, _, _ = strings.Cut(h, string(scan.Hole))
 	if n, ok := numberedHost(h); ok && n == 169<<24|254<<16|169<<8|254 || strings.HasSuffix(h, "::ffff:a9fe:a9fe") || strings.HasSuffix(h, "::ffff:169.254.169.254") || strings.HasPrefix(h, "169.254.169.254.") {
 		return true
 	}
@@ -225,12 +228,12 @@ func overriddenMethod(v *invocation) string {
 		text := strings.ToUpper(w.Text)
 		for _, mark := range [...]string{"X-HTTP-METHOD-OVERRIDE", "X-HTTP-METHOD", "X-METHOD-OVERRIDE", "_METHOD", "X-HTTP-METHOD_OVERRIDE"} {
 			before, rest, ok := strings.Cut(text, mark)
-			if !ok || before != "" && isNameByte(before[len(before)-1]) { // payment_method is another word
+			if !ok || before != "" && scan.IsNameByte(before[len(before)-1]) { // payment_method is another word
 				continue
 			}
 			rest = strings.TrimLeft(rest, "\"': =")
 			for _, m := range [...]string{"DELETE", "PUT", "PATCH"} {
-				if after, ok := strings.CutPrefix(rest, m); ok && (after == "" || !isNameByte(after[0])) {
+				if after, ok := strings.CutPrefix(rest, m); ok && (after == "" || !scan.IsNameByte(after[0])) {
 					return m
 				}
 			}
@@ -309,7 +312,7 @@ func uploads(e *engine, it *item, args []string) (Word, bool) {
 			for _, a := range args {
 				if a == "stdin" && (t == "@-" || t == "-" || strings.HasSuffix(t, "=@-") || strings.HasSuffix(t, "=<-") || t == "." || strings.HasPrefix(t, "@-") || strings.Contains(t, "@/dev/stdin") || t == "/dev/stdin") ||
 					a == "file" && (strings.Contains(t, "@") || name == "-T" || strings.HasSuffix(name, "-file")) ||
-					a == "credential" && e.classOf(o.value, v.cwd)&isCredential != 0 && (name == "-T" || strings.HasSuffix(name, "-file")) {
+					a == "credential" && e.classOf(o.value, v.cwd)&paths.IsCredential != 0 && (name == "-T" || strings.HasSuffix(name, "-file")) {
 					return o.value, true
 				}
 			}
@@ -365,8 +368,8 @@ func mountIs(e *engine, it *item, args []string) (Word, bool) {
 		}
 		c := e.classOf(Word{Text: src}, it.inv.cwd)
 		for _, a := range args {
-			if a == "root" && c&(isRoot) != 0 || a == "system" && c&isSystem != 0 && src != "/etc/localtime" && src != "/etc/timezone" && !strings.HasPrefix(src, "/usr/share") ||
-				a == "docker-socket" && strings.HasSuffix(src, "docker.sock") || a == "home" && c&isHome != 0 || a == "credential" && c&isCredential != 0 {
+			if a == "root" && c&(paths.IsRoot) != 0 || a == "system" && c&paths.IsSystem != 0 && src != "/etc/localtime" && src != "/etc/timezone" && !strings.HasPrefix(src, "/usr/share") ||
+				a == "docker-socket" && strings.HasSuffix(src, "docker.sock") || a == "home" && c&paths.IsHome != 0 || a == "credential" && c&paths.IsCredential != 0 {
 				return o.value, true
 			}
 		}
@@ -409,7 +412,7 @@ func findJunk(_ *engine, it *item, _ []string) (Word, bool) {
 		switch it.inv.argv[i].Text {
 		case "-name", "-iname":
 			n := it.inv.argv[i+1].Text
-			if rebuildable(n) || strings.HasSuffix(n, "~") || n == "*.log" || n == "*.orig" || n == "*.rej" || n == "*.bak" || n == "._*" || n == "Thumbs.db" {
+			if paths.Rebuildable(n) || strings.HasSuffix(n, "~") || n == "*.log" || n == "*.orig" || n == "*.rej" || n == "*.bak" || n == "._*" || n == "Thumbs.db" {
 				return it.inv.argv[i+1], true
 			}
 			return Word{}, false

@@ -3,6 +3,9 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // crontabSet: a crontab is replaced by its input or by a file.
@@ -84,7 +87,7 @@ func innerShell(e *engine, it *item, _ []string) (Word, bool) {
 	if len(v.operands) == 0 || !toRoot(v) || v.stdin.taint != 0 || v.stdin.known && v.stdin.word.Text != "" {
 		return Word{}, false
 	}
-	b := base(v.operands[0].Text)
+	b := scan.Base(v.operands[0].Text)
 	if !slices.Contains(e.groups["shells"], b) {
 		return Word{}, false
 	}
@@ -161,22 +164,22 @@ func startupWrite(e *engine, it *item, _ []string) (Word, bool) {
 	if v.exe == "sed" && !v.has("-i") && !v.has("--in-place") {
 		return Word{}, false
 	}
-	if w, ok := v.value("-o", "--output", "-O", "--output-document"); ok && e.classOf(w, v.cwd)&isStartup != 0 {
+	if w, ok := v.value("-o", "--output", "-O", "--output-document"); ok && e.classOf(w, v.cwd)&paths.IsStartup != 0 {
 		return w, true
 	}
 	t := targets(it)
 	switch v.exe {
 	case "tee", "sed":
 		for _, w := range t {
-			if e.classOf(w, v.cwd)&isStartup != 0 {
+			if e.classOf(w, v.cwd)&paths.IsStartup != 0 {
 				return w, true
 			}
 		}
 	case "cp", "mv", "install", "ln":
 		if len(t) > 1 {
 			w := t[len(t)-1]
-			c := e.classOf(w, v.cwd) | e.classOf(Word{Text: w.Text + "/x"}, v.cwd)&isStartup
-			return w, c&isStartup != 0
+			c := e.classOf(w, v.cwd) | e.classOf(Word{Text: w.Text + "/x"}, v.cwd)&paths.IsStartup
+			return w, c&paths.IsStartup != 0
 		}
 	}
 	return Word{}, false

@@ -3,6 +3,9 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // secretPredicates serve the secret, rce and priv tables.
@@ -141,7 +144,7 @@ var secretPredicates = map[string]predicate{
 // wordWith finds an operand that begins with a path.
 func wordWith(it *item, prefix string) (Word, bool) {
 	for _, w := range it.inv.operands {
-		if underAny(w.Text, prefix) || strings.HasPrefix(w.Text, prefix+"*") {
+		if paths.UnderAny(w.Text, prefix) || strings.HasPrefix(w.Text, prefix+"*") {
 			return w, true
 		}
 	}
@@ -164,11 +167,11 @@ func secretFile(e *engine, it *item, _ []string) (Word, bool) {
 		if rest, ok := strings.CutPrefix(w.Text, "if="); ok {
 			t.Text = rest
 		}
-		if f, own := e.files[fileKey(it.inv.cwd, t.Text)]; own && f.taint&fromSecret != 0 && !f.known && f.via == "file" {
+		if f, own := e.files[paths.FileKey(it.inv.cwd, t.Text)]; own && f.taint&fromSecret != 0 && !f.known && f.via == "file" {
 			return w, true // a copy
 		}
-		if c := e.classOf(t, it.inv.cwd); c&isCredential != 0 && c&isPublic == 0 {
-			if _, own := e.files[fileKey(it.inv.cwd, t.Text)]; !own {
+		if c := e.classOf(t, it.inv.cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
+			if _, own := e.files[paths.FileKey(it.inv.cwd, t.Text)]; !own {
 				return w, true
 			}
 		}
@@ -178,7 +181,7 @@ func secretFile(e *engine, it *item, _ []string) (Word, bool) {
 
 func sentCopy(e *engine, it *item, _ []string) (Word, bool) {
 	for _, w := range it.inv.operands {
-		f, ok := e.files[fileKey(it.inv.cwd, w.Text)]
+		f, ok := e.files[paths.FileKey(it.inv.cwd, w.Text)]
 		if ok && f.taint&(fromSecret|fromDump|fromEnviron) != 0 || e.within(it.inv.cwd, w) != 0 {
 			return w, true
 		}
@@ -210,7 +213,7 @@ func servesSecrets(e *engine, it *item, _ []string) (Word, bool) {
 	v := it.inv
 	name := v.exe
 	if name == "npx" && len(v.operands) > 0 {
-		name = base(v.operands[0].Text)
+		name = scan.Base(v.operands[0].Text)
 	}
 	folder := Word{Text: "."}
 	option := func(names ...string) {
@@ -258,7 +261,7 @@ func servesSecrets(e *engine, it *item, _ []string) (Word, bool) {
 	if folder.Text == "." && v.cwd == "" {
 		return Word{}, false
 	}
-	return folder, e.classOf(folder, v.cwd)&(isCredential|isHome|isRoot) != 0 || folder.Text == "." && e.classOf(Word{Text: v.cwd}, "")&(isCredential|isHome|isRoot) != 0
+	return folder, e.classOf(folder, v.cwd)&(paths.IsCredential|paths.IsHome|paths.IsRoot) != 0 || folder.Text == "." && e.classOf(Word{Text: v.cwd}, "")&(paths.IsCredential|paths.IsHome|paths.IsRoot) != 0
 }
 
 // namesOnly: the names of the variables in a file are shown, not their values.
@@ -297,7 +300,7 @@ var huntNames = []string{"id_rsa", "id_ed25519", "id_dsa", ".pem", ".env", "cred
 
 func huntName(e *engine, it *item, _ []string) (Word, bool) {
 	v := it.inv
-	broad := len(v.argv) > 1 && e.classOf(v.argv[1], v.cwd)&(isRoot|isHome|isSystem|isOutside) != 0 || v.exe == "locate" || v.exe == "mdfind"
+	broad := len(v.argv) > 1 && e.classOf(v.argv[1], v.cwd)&(paths.IsRoot|paths.IsHome|paths.IsSystem|paths.IsOutside) != 0 || v.exe == "locate" || v.exe == "mdfind"
 	if !broad {
 		return Word{}, false
 	}
@@ -436,10 +439,10 @@ func sentFile(e *engine, it *item, _ []string) (Word, bool) {
 				w = f.file
 			}
 		}
-		if f, ok := e.files[fileKey(it.inv.cwd, w.Text)]; ok && f.taint&(fromSecret|fromDump|fromEnviron) != 0 || !ok && e.within(it.inv.cwd, w) != 0 {
+		if f, ok := e.files[paths.FileKey(it.inv.cwd, w.Text)]; ok && f.taint&(fromSecret|fromDump|fromEnviron) != 0 || !ok && e.within(it.inv.cwd, w) != 0 {
 			return w, true
 		}
-		if c := e.classOf(w, it.inv.cwd); c&isCredential != 0 && c&isPublic == 0 || c&isAccounts != 0 {
+		if c := e.classOf(w, it.inv.cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 || c&paths.IsAccounts != 0 {
 			return w, true
 		}
 	}
@@ -450,7 +453,7 @@ func sentFile(e *engine, it *item, _ []string) (Word, bool) {
 // a host that collects requests, anywhere.
 func secretInURL(_ *engine, it *item, _ []string) (Word, bool) {
 	for _, w := range it.inv.argv[1:] {
-		if _, host, rest, ok := urlOf(w.Text); ok && secretName(w.Var) && strings.IndexByte(rest, hole) >= 0 && !localHost(host) && !strings.Contains(host, "telegram") && !strings.Contains(host, "slack") && !strings.Contains(host, "discord") {
+		if _, host, rest, ok := urlOf(w.Text); ok && secretName(w.Var) && strings.IndexByte(rest, scan.Hole) >= 0 && !localHost(host) && !strings.Contains(host, "telegram") && !strings.Contains(host, "slack") && !strings.Contains(host, "discord") {
 			return w, true
 		}
 	}
@@ -476,7 +479,7 @@ func anySecret(e *engine, it *item, _ []string) (Word, bool) {
 		if w.Taint&bad != 0 {
 			return w, true
 		}
-		if c := e.classOf(w, it.inv.cwd); c&isCredential != 0 && c&isPublic == 0 && !strings.ContainsAny(w.Text, " \n") {
+		if c := e.classOf(w, it.inv.cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 && !strings.ContainsAny(w.Text, " \n") {
 			return w, true
 		}
 	}
@@ -523,7 +526,7 @@ func socatFile(e *engine, it *item, _ []string) (Word, bool) {
 			net = net || strings.HasPrefix(file, "/dev/tcp/") || strings.HasPrefix(file, "/dev/udp/")
 		case k == "EXEC" || k == "SYSTEM":
 			for _, part := range strings.FieldsFunc(rest, func(r rune) bool { return strings.ContainsRune(" '\"\\,;|", r) }) {
-				if c := e.classOf(Word{Text: part}, it.inv.cwd); c&isCredential != 0 && c&isPublic == 0 {
+				if c := e.classOf(Word{Text: part}, it.inv.cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
 					file = w
 				}
 			}
@@ -532,10 +535,10 @@ func socatFile(e *engine, it *item, _ []string) (Word, bool) {
 				rest = w.Text
 			}
 			rest, _, _ = strings.Cut(strings.Trim(rest, "'\""), ",")
-			if f, ok := e.files[fileKey(it.inv.cwd, rest)]; ok && f.taint&(fromSecret|fromDump|fromEnviron) != 0 {
+			if f, ok := e.files[paths.FileKey(it.inv.cwd, rest)]; ok && f.taint&(fromSecret|fromDump|fromEnviron) != 0 {
 				file = w
 			}
-			if c := e.classOf(Word{Text: rest}, it.inv.cwd); c&isCredential != 0 && c&isPublic == 0 {
+			if c := e.classOf(Word{Text: rest}, it.inv.cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
 				file = w
 			}
 		}

@@ -3,6 +3,9 @@ package actionrisk
 import (
 	"strconv"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // servicePredicates look at what a client of a service is told on its input, in
@@ -71,7 +74,7 @@ func remoteStartup(e *engine, it *item, _ []string) (Word, bool) {
 	if !ok || host == "" || p == "" || strings.Contains(host, "/") {
 		return Word{}, false
 	}
-	return w, e.classOf(Word{Text: p}, "")&(isStartup|isAuthorized) != 0
+	return w, e.classOf(Word{Text: p}, "")&(paths.IsStartup|paths.IsAuthorized) != 0
 }
 
 // below: a word holds NAME=number, alone or in a list, and the number is smaller.
@@ -130,7 +133,7 @@ func execsOne(_ *engine, it *item, args []string) (Word, bool) {
 		switch argv[i].Text {
 		case "-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch":
 			for _, a := range args {
-				if base(argv[i+1].Text) == a {
+				if scan.Base(argv[i+1].Text) == a {
 					return argv[i+1], true
 				}
 			}
@@ -150,7 +153,7 @@ func optPath(e *engine, it *item, args []string) (Word, bool) {
 
 func assignPath(e *engine, it *item, args []string) (Word, bool) {
 	prefix, first, _ := strings.Cut(args[0], " ")
-	want := classes(args[1:]) | classByName[first]
+	want := classes(args[1:]) | paths.ClassByName[first]
 	for _, w := range it.inv.operands {
 		if rest, ok := strings.CutPrefix(w.Text, prefix); ok && e.classOf(Word{Text: rest}, it.inv.cwd)&want != 0 {
 			return w, true
@@ -163,7 +166,7 @@ func assignPath(e *engine, it *item, args []string) (Word, bool) {
 func decodedFile(e *engine, it *item, args []string) (Word, bool) {
 	v := it.inv
 	check := func(w Word) bool {
-		return w.Text != "" && w.known() && w.Taint&fromDecoder != 0 || e.files[fileKey(v.cwd, w.Text)].taint&fromDecoder != 0
+		return w.Text != "" && w.known() && w.Taint&fromDecoder != 0 || e.files[paths.FileKey(v.cwd, w.Text)].taint&fromDecoder != 0
 	}
 	if len(args) > 0 {
 		return v.word(0), strings.Contains(v.word(0).Text, "/") && check(v.word(0))
@@ -191,7 +194,7 @@ func putsSecret(e *engine, it *item, _ []string) (Word, bool) {
 				continue
 			}
 			for _, w := range words[1:] {
-				if c := e.classOf(Word{Text: w}, it.inv.cwd); c&isCredential != 0 && c&isPublic == 0 {
+				if c := e.classOf(Word{Text: w}, it.inv.cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
 					return t, true
 				}
 			}

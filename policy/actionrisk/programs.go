@@ -5,22 +5,25 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // renames notes that a program was copied, moved or linked to another name.
 func (e *engine) renames(sh *shell, from, to Word) {
-	name := base(from.Text)
+	name := scan.Base(from.Text)
 	if e.exe[name] == nil && e.wrappers[name] == nil || !programPath(from) || !to.known() {
 		return
 	}
-	key := fileKey(sh.cwd, to.Text)
+	key := paths.FileKey(sh.cwd, to.Text)
 	if strings.HasSuffix(to.Text, "/") {
 		key = path.Join(key, name)
 	}
 	if e.programs == nil {
 		e.programs = map[string]string{}
 	}
-	if len(e.programs) < maxFiles {
+	if len(e.programs) < scan.MaxFiles {
 		e.programs[key] = name
 	}
 }
@@ -29,7 +32,7 @@ func (e *engine) renames(sh *shell, from, to Word) {
 // perhaps into a folder that it searches.
 func (sh *shell) programNamed(v *invocation, name string) (string, bool) {
 	e := sh.e
-	if is, ok := e.programs[fileKey(sh.cwd, name)]; ok || len(e.programs) == 0 || strings.IndexByte(name, '/') >= 0 {
+	if is, ok := e.programs[paths.FileKey(sh.cwd, name)]; ok || len(e.programs) == 0 || strings.IndexByte(name, '/') >= 0 {
 		return is, ok
 	}
 	if !e.stranger(name) { // then only a folder that is searched first counts
@@ -63,7 +66,7 @@ func (sh *shell) writtenProgram(v *invocation) (flow, bool) {
 		return flow{}, false
 	}
 	params := v.argv[1:]
-	f, ok := e.files[fileKey(sh.cwd, first.Text)]
+	f, ok := e.files[paths.FileKey(sh.cwd, first.Text)]
 	if strings.IndexByte(first.Text, '/') < 0 {
 		if f, ok = sh.onPath(v, v.exe); !ok && len(v.operands) > 0 { // a plugin: kubectl-x is "kubectl x"
 			f, ok = sh.onPath(v, v.exe+"-"+v.operands[0].Text)
@@ -80,7 +83,7 @@ func (sh *shell) writtenProgram(v *invocation) (flow, bool) {
 // onPath is the file that the command itself wrote under the name of a program, into
 // a folder where programs are looked for.
 func (sh *shell) onPath(v *invocation, name string) (flow, bool) {
-	if strings.ContainsAny(name, "/"+string(hole)) {
+	if strings.ContainsAny(name, "/"+string(scan.Hole)) {
 		return flow{}, false
 	}
 	found := ""
@@ -101,8 +104,8 @@ func (sh *shell) onPath(v *invocation, name string) (flow, bool) {
 func (sh *shell) searched(v *invocation) []string {
 	var out []string
 	for p := range strings.SplitSeq(sh.variable(v, "PATH").Text, ":") {
-		if p != "" && strings.IndexByte(p, hole) < 0 {
-			out = append(out, fileKey(sh.cwd, p))
+		if p != "" && strings.IndexByte(p, scan.Hole) < 0 {
+			out = append(out, paths.FileKey(sh.cwd, p))
 		}
 	}
 	return append(out, standardDirectories[:]...)
@@ -126,7 +129,7 @@ func (e *engine) unpacks(v *invocation) {
 		return
 	}
 	for _, w := range v.argv[1:] {
-		if f, ok := e.files[fileKey(v.cwd, w.Text)]; ok && f.taint&fromNetwork != 0 || foreignShare(w.Text) {
+		if f, ok := e.files[paths.FileKey(v.cwd, w.Text)]; ok && f.taint&fromNetwork != 0 || foreignShare(w.Text) {
 			e.unpacked = true
 		}
 	}
@@ -149,7 +152,7 @@ func (e *engine) runsUnpacked(v *invocation) {
 		}
 		w = v.operands[0]
 	}
-	if c, ok := windowsClass(w.Text); ok && c&isSystem != 0 || strings.HasPrefix(w.Text, "/") && !strings.HasPrefix(w.Text, "/tmp/") || strings.HasPrefix(w.Text, "~") {
+	if c, ok := paths.WindowsClass(w.Text); ok && c&paths.IsSystem != 0 || strings.HasPrefix(w.Text, "/") && !strings.HasPrefix(w.Text, "/tmp/") || strings.HasPrefix(w.Text, "~") {
 		return
 	}
 	e.raise("rce.download-exec", v.src, v.from, v.to, printable(w.Text))

@@ -1,6 +1,10 @@
 package actionrisk
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
 
 // An action may be a program text itself, which no shell would take: a script with
 // its imports, a line for an application's console.
@@ -49,7 +53,7 @@ func statementLanguage(text string) string {
 		switch {
 		case second == "{" || second == "*" || strings.Contains(after, " from '") || strings.Contains(after, ` from "`) || strings.HasPrefix(after, "from "):
 			return "node"
-		case syntaxName(strings.TrimRight(strings.ReplaceAll(firstLine(second), ".", "_"), ",;")) && strings.ContainsAny(rest, "\n;"):
+		case syntaxName(strings.TrimRight(strings.ReplaceAll(scan.FirstLine(second), ".", "_"), ",;")) && strings.ContainsAny(rest, "\n;"):
 			return "python"
 		}
 	case "from":
@@ -72,7 +76,7 @@ func consoleLine(text string) string {
 	start, joined := i, false
 	for i < len(text) {
 		switch {
-		case isNameByte(text[i]) || text[i] == '$':
+		case scan.IsNameByte(text[i]) || text[i] == '$':
 			i++
 		case text[i] == '.' && i > start && lang == "python":
 			joined = true
@@ -103,7 +107,7 @@ func (e *engine) runProgram(src *source) (ran, sure bool) {
 		return true, false
 	}
 	lang, sure := programLanguage(text)
-	if lang == "" || src.depth >= maxDepth || !e.budget.spend(1+len(text)/8) {
+	if lang == "" || src.depth >= scan.MaxDepth || !e.budget.spend(1+len(text)/8) {
 		return false, false
 	}
 	e.runProgramText(src, lang)

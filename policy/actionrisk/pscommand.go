@@ -4,6 +4,9 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // winShell is the state of a PowerShell or cmd session: what is set in one
@@ -36,7 +39,7 @@ type psParam struct {
 
 func (p *psParam) is(value string) bool {
 	for _, t := range p.value.texts() {
-		if t = strings.ToLower(t); t == value || value == `\*` && t == "*" || strings.IndexByte(value, '*') >= 0 && globMatch(value, t) {
+		if t = strings.ToLower(t); t == value || value == `\*` && t == "*" || strings.IndexByte(value, '*') >= 0 && paths.GlobMatch(value, t) {
 			return true
 		}
 	}
@@ -198,7 +201,7 @@ func (w *winShell) parameter(name string, spec *cmdlet) (string, bool) {
 
 // canonical is the name that a command is known by.
 func (w *winShell) canonical(name string) string {
-	name = strings.ToLower(base(strings.TrimSpace(name)))
+	name = strings.ToLower(scan.Base(strings.TrimSpace(name)))
 	for range 4 {
 		to, ok := w.aliases[name]
 		if !ok {
@@ -206,7 +209,7 @@ func (w *winShell) canonical(name string) string {
 				break
 			}
 		}
-		name = strings.ToLower(base(to))
+		name = strings.ToLower(scan.Base(to))
 	}
 	return name
 }
@@ -214,7 +217,7 @@ func (w *winShell) canonical(name string) string {
 // run judges one command and gives its output.
 func (w *winShell) run(c *psCall) psValue {
 	e := w.e
-	if e.invocations++; e.invocations > maxInvocations || !e.budget.spend(16+2*len(c.items)) {
+	if e.invocations++; e.invocations > scan.MaxInvocations || !e.budget.spend(16+2*len(c.items)) {
 		e.tooDeep = true
 		return psUnknown(0)
 	}
@@ -222,11 +225,11 @@ func (w *winShell) run(c *psCall) psValue {
 	if c.target.kind == psBlock || c.target.kind == psObject && c.target.text == "scriptblock" {
 		return w.runBlock(c.target, c)
 	}
-	if strings.IndexByte(base(c.name), hole) >= 0 || c.target.kind == psObject {
+	if strings.IndexByte(scan.Base(c.name), scan.Hole) >= 0 || c.target.kind == psObject {
 		return w.dynamic(c)
 	}
 	name := w.canonical(c.name)
-	if f, ok := w.funcs[name]; ok && w.running < maxDepth {
+	if f, ok := w.funcs[name]; ok && w.running < scan.MaxDepth {
 		w.bind(c, nil)
 		return w.runBlock(f, c)
 	}
@@ -295,7 +298,7 @@ func (w *winShell) defaults(c *psCall) {
 		return
 	}
 	for i, k := range d.keys {
-		if name, param, ok := strings.Cut(k, ":"); ok && globMatch(name, c.name) {
+		if name, param, ok := strings.Cut(k, ":"); ok && paths.GlobMatch(name, c.name) {
 			if _, given := c.param(param); !given {
 				c.params = append(c.params, psParam{name: param, value: d.items[i], has: true})
 			}
@@ -419,7 +422,7 @@ func (w *winShell) inputFlow(c *psCall) flow {
 
 // posix judges a command as if it had been given to a POSIX shell.
 func (w *winShell) posix(c *psCall, argv []Word, in flow) flow {
-	if len(argv) == 0 || w.src.depth >= maxDepth {
+	if len(argv) == 0 || w.src.depth >= scan.MaxDepth {
 		return flow{}
 	}
 	span, _ := w.src.where(c.from, min(max(c.to, c.from), len(w.src.text)))
@@ -493,10 +496,10 @@ func (w *winShell) native(c *psCall) psValue {
 	}
 	v := psUnknown(out.taint)
 	v.output = true
-	if slices.Contains(w.e.windows.Locators, strings.ToLower(base(c.name))) { // it finds what it is asked for
+	if slices.Contains(w.e.windows.Locators, strings.ToLower(scan.Base(c.name))) { // it finds what it is asked for
 		return psString(argv[len(argv)-1].Text)
 	}
-	if slices.Contains(w.e.groups["shell-setup"], base(c.name)) || strings.HasPrefix(base(c.name), "oh-my-") {
+	if slices.Contains(w.e.groups["shell-setup"], scan.Base(c.name)) || strings.HasPrefix(scan.Base(c.name), "oh-my-") {
 		v.text = ""
 	}
 	return v
@@ -506,14 +509,14 @@ func (w *winShell) native(c *psCall) psValue {
 func (w *winShell) start(c *psCall, argv []Word, in flow) flow {
 	name := strings.ReplaceAll(argv[0].Text, `\`, "/")
 	for _, suffix := range [...]string{"", ".cmd", ".bat", ".exe", ".ps1"} {
-		if _, ok := w.e.files[fileKey(w.sh.cwd, name+suffix)]; ok {
+		if _, ok := w.e.files[paths.FileKey(w.sh.cwd, name+suffix)]; ok {
 			name += suffix
 			break
 		}
 	}
 	argv[0].Text = name
 	if lang := scriptSuffixes[strings.ToLower(path.Ext(name))]; lang != "" {
-		if f, ok := w.e.files[fileKey(w.sh.cwd, name)]; ok && f.known {
+		if f, ok := w.e.files[paths.FileKey(w.sh.cwd, name)]; ok && f.known {
 			f.word.Taint |= f.taint
 			src := w.src.inside(f.word, name)
 			src.at = -1
@@ -521,7 +524,7 @@ func (w *winShell) start(c *psCall, argv []Word, in flow) flow {
 			return flow{}
 		}
 	}
-	switch f := w.e.files[fileKey(w.sh.cwd, name)]; {
+	switch f := w.e.files[paths.FileKey(w.sh.cwd, name)]; {
 	case foreignShare(name):
 		w.raise("rce.download-exec", c)
 	case f.taint&fromNetwork != 0:
@@ -553,7 +556,7 @@ var scriptSuffixes = map[string]string{".ps1": "powershell", ".psm1": "powershel
 
 // runLanguage runs a text of a language that Windows knows.
 func (e *engine) runLanguage(sh *shell, src *source, lang string) {
-	if src.depth > maxDepth {
+	if src.depth > scan.MaxDepth {
 		e.tooDeep = true
 		return
 	}

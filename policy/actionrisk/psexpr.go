@@ -3,6 +3,8 @@ package actionrisk
 import (
 	"strconv"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // psReader reads one text of PowerShell and runs it as it goes: what is known is
@@ -54,7 +56,7 @@ func (r *psReader) at(s string) bool { return strings.HasPrefix(r.text[min(r.i, 
 // name reads letters, digits and "_".
 func (r *psReader) name() string {
 	from := r.i
-	for r.i < len(r.text) && isNameByte(r.text[r.i]) {
+	for r.i < len(r.text) && scan.IsNameByte(r.text[r.i]) {
 		r.step(1)
 	}
 	return r.text[from:r.i]
@@ -63,7 +65,7 @@ func (r *psReader) name() string {
 // word is the next identifier in lower case, without going over it.
 func (r *psReader) word() string {
 	j := r.i
-	for j < len(r.text) && (isNameByte(r.text[j]) || r.text[j] == '-') {
+	for j < len(r.text) && (scan.IsNameByte(r.text[j]) || r.text[j] == '-') {
 		j++
 	}
 	return strings.ToLower(r.text[r.i:j])
@@ -80,9 +82,9 @@ var psOperators = map[string]int{
 // operator is the operator that comes next, and how long it is.
 func (r *psReader) operator() (string, int) {
 	switch c := r.peek(); {
-	case c == '-' && r.i+1 < len(r.text) && isNameByte(r.text[r.i+1]) && (r.text[r.i+1] > '9'):
+	case c == '-' && r.i+1 < len(r.text) && scan.IsNameByte(r.text[r.i+1]) && (r.text[r.i+1] > '9'):
 		j := r.i + 1
-		for j < len(r.text) && isNameByte(r.text[j]) && r.text[j] > '9' {
+		for j < len(r.text) && scan.IsNameByte(r.text[j]) && r.text[j] > '9' {
 			j++
 		}
 		op := strings.ToLower(r.text[r.i:j])
@@ -215,7 +217,7 @@ func (r *psReader) bracket() psValue {
 	if op, _ := r.operator(); op != "" && op != "-join" && op != "-" && op != "+" || r.peek() == '=' || strings.IndexByte(")]};|\n", r.peek()) >= 0 {
 		return t
 	}
-	if r.i == from && isNameByte(r.peek()) && r.peek() > '9' { // [void]name( in a class
+	if r.i == from && scan.IsNameByte(r.peek()) && r.peek() > '9' { // [void]name( in a class
 		return t
 	}
 	v := r.unary()
@@ -296,7 +298,7 @@ func (r *psReader) primary() psValue {
 		return r.literal()
 	case c >= '0' && c <= '9' || c == '.' && r.i+1 < len(r.text) && r.text[r.i+1] >= '0' && r.text[r.i+1] <= '9':
 		return r.number()
-	case c == '&' || isNameByte(c) || c == '\\':
+	case c == '&' || scan.IsNameByte(c) || c == '\\':
 		return r.command(psValue{}, false)
 	}
 	return psValue{}
@@ -305,7 +307,7 @@ func (r *psReader) primary() psValue {
 // number reads 12, 0x1F, 1.5, 10MB.
 func (r *psReader) number() psValue {
 	from := r.i
-	for r.i < len(r.text) && (isNameByte(r.text[r.i]) || r.text[r.i] == '.' && !r.at("..") && r.i+1 < len(r.text) && r.text[r.i+1] >= '0' && r.text[r.i+1] <= '9') {
+	for r.i < len(r.text) && (scan.IsNameByte(r.text[r.i]) || r.text[r.i] == '.' && !r.at("..") && r.i+1 < len(r.text) && r.text[r.i+1] >= '0' && r.text[r.i+1] <= '9') {
 		r.step(1)
 	}
 	t := r.text[from:r.i]
@@ -357,7 +359,7 @@ func (r *psReader) hash() psValue {
 		}
 		from := r.i
 		var key psValue
-		if isNameByte(r.peek()) {
+		if scan.IsNameByte(r.peek()) {
 			key = psString(r.name())
 		} else {
 			key = r.unary()
@@ -411,7 +413,7 @@ func (r *psReader) expand(body string) psValue {
 	inner := psReader{w: r.w, text: body}
 	out := psValue{}
 	var b strings.Builder
-	for inner.i < len(body) && b.Len() < maxDecoded {
+	for inner.i < len(body) && b.Len() < scan.MaxDecoded {
 		switch c := body[inner.i]; {
 		case c == '`' && inner.i+1 < len(body):
 			b.WriteString(psEscape(body[inner.i+1]))
@@ -419,7 +421,7 @@ func (r *psReader) expand(body string) psValue {
 		case c == '"' && strings.HasPrefix(body[inner.i:], `""`):
 			b.WriteByte('"')
 			inner.step(2)
-		case c == '$' && inner.i+1 < len(body) && (isNameByte(body[inner.i+1]) || strings.IndexByte("({", body[inner.i+1]) >= 0):
+		case c == '$' && inner.i+1 < len(body) && (scan.IsNameByte(body[inner.i+1]) || strings.IndexByte("({", body[inner.i+1]) >= 0):
 			v := inner.dollar()
 			out.taint |= v.taints()
 			b.WriteString(v.str())
@@ -473,7 +475,7 @@ func (r *psReader) dollar() psValue {
 		return r.w.lookup(strings.ToLower(strings.ReplaceAll(name, "`", "")))
 	}
 	name := r.name()
-	if r.peek() == ':' && r.i+1 < len(r.text) && isNameByte(r.text[r.i+1]) && !r.at("::") {
+	if r.peek() == ':' && r.i+1 < len(r.text) && scan.IsNameByte(r.text[r.i+1]) && !r.at("::") {
 		r.step(1)
 		name += ":" + r.name()
 	}
@@ -487,7 +489,7 @@ func (r *psReader) postfix(v psValue) psValue {
 		case r.at("::"):
 			r.step(2)
 			v = r.memberOf(v)
-		case r.at("?.") && v.kind != psText, r.peek() == '.' && !r.at("..") && r.i+1 < len(r.text) && (isNameByte(r.text[r.i+1]) || strings.IndexByte("$('\"`", r.text[r.i+1]) >= 0):
+		case r.at("?.") && v.kind != psText, r.peek() == '.' && !r.at("..") && r.i+1 < len(r.text) && (scan.IsNameByte(r.text[r.i+1]) || strings.IndexByte("$('\"`", r.text[r.i+1]) >= 0):
 			r.step(1 + strings.IndexByte(r.text[r.i:], '.'))
 			v = r.memberOf(v)
 		case r.peek() == '[':
@@ -519,7 +521,7 @@ func (r *psReader) memberOf(v psValue) psValue {
 		name = r.statements(')').str()
 		r.step(1)
 	default:
-		for r.i < len(r.text) && (isNameByte(r.text[r.i]) || r.text[r.i] == '`') {
+		for r.i < len(r.text) && (scan.IsNameByte(r.text[r.i]) || r.text[r.i] == '`') {
 			r.step(1)
 		}
 		name = strings.ReplaceAll(r.text[from:r.i], "`", "")

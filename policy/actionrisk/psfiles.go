@@ -2,6 +2,9 @@ package actionrisk
 
 import (
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // registryPath tells whether a path is one of the registry.
@@ -68,7 +71,7 @@ func (w *winShell) removeItem(c *psCall) psValue {
 // removeListed: Get-ChildItem … | Remove-Item is find … -delete.
 func (w *winShell) removeListed(c *psCall, v, root psValue) {
 	if root.kind == psText && root.text == "" {
-		w.posix(c, words("rm", "-rf", string(hole)), flow{})
+		w.posix(c, words("rm", "-rf", string(scan.Hole)), flow{})
 		return
 	}
 	if len(root.list()) > 0 && registryPath(root.str()) {
@@ -86,7 +89,7 @@ func (w *winShell) removeListed(c *psCall, v, root psValue) {
 	}
 	for _, p := range root.texts() {
 		word := w.argWord(w.resolve(p), 0)
-		if filter != "" && kindOfFile(filter)&isData != 0 && w.e.classOf(word, w.sh.cwd)&isAbsolute != 0 {
+		if filter != "" && paths.KindOfFile(filter)&paths.IsData != 0 && w.e.classOf(word, w.sh.cwd)&paths.IsAbsolute != 0 {
 			w.raise("shell.storage.snapshot-delete", c) // databases and backups, wherever they are kept
 		}
 		if strings.ContainsAny(p, "*?") && filter == "" { // a pattern is a filter of its own

@@ -3,6 +3,9 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // invoke calls a member of a value: what only moves text is computed, what the
@@ -31,7 +34,9 @@ func (w *winShell) invoke(v psValue, name string, args []psValue, from, to int) 
 	}
 	matched := w.match("member", name, c)
 	for _, m := range w.e.windows.members[name] {
-		if slices.ContainsFunc(m.On, func(on string) bool { return on == c.noun || strings.IndexByte(on, '*') >= 0 && globMatch(on, c.noun) }) {
+		if slices.ContainsFunc(m.On, func(on string) bool {
+			return on == c.noun || strings.IndexByte(on, '*') >= 0 && paths.GlobMatch(on, c.noun)
+		}) {
 			return w.member(m, c)
 		}
 	}
@@ -76,7 +81,7 @@ func (w *winShell) member(m *winMember, c *psCall) psValue {
 	}
 	switch {
 	case len(m.Run) > 0 && m.Run[0] == "rm" && len(c.args) > 0 && c.args[0].kind == psObject: // each of many
-		w.posix(c, words("rm", "-rf", string(hole)), flow{})
+		w.posix(c, words("rm", "-rf", string(scan.Hole)), flow{})
 	case len(m.Run) > 0:
 		out := w.posix(c, w.template(c, m.Run), flow{})
 		return w.gives(c, m.Gives, out)
@@ -268,7 +273,7 @@ func (w *winShell) staticText(on, name string, args []psValue) (psValue, bool) {
 		if len(args) == 0 {
 			return psValue{}, false
 		}
-		if text, ok := decodeUTF16(args[0].str()); ok && args[0].known() && plainText(text) && w.e.decoded+len(text) <= maxDecodedTotal {
+		if text, ok := decodeUTF16(args[0].str()); ok && args[0].known() && plainText(text) && w.e.decoded+len(text) <= scan.MaxDecodedTotal {
 			w.e.decoded += len(text)
 			return psValue{text: text, taint: fromDecoder | args[0].taint}, true
 		}

@@ -3,6 +3,8 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // lookup is the value of a variable.
@@ -64,7 +66,7 @@ func (w *winShell) environment(name string) psValue {
 }
 
 func (w *winShell) set(name string, v psValue) {
-	if name != "" && (len(w.vars) < maxLoop*4 || w.vars[name].text != "") {
+	if name != "" && (len(w.vars) < scan.MaxLoop*4 || w.vars[name].text != "") {
 		w.vars[name] = v
 	}
 }
@@ -74,7 +76,7 @@ func (w *winShell) setEnvironment(name string, v psValue) {
 	if w.e.winEnv == nil {
 		w.e.winEnv = map[string]psValue{}
 	}
-	if len(w.e.winEnv) < maxLoop {
+	if len(w.e.winEnv) < scan.MaxLoop {
 		w.e.winEnv[strings.ToLower(name)] = v
 	}
 }
@@ -147,7 +149,7 @@ func (w *winShell) setMember(on, member string, v psValue) {
 // round tells whether a loop may go on.
 func (w *winShell) round() bool {
 	w.e.rounds++
-	return w.e.rounds <= maxRounds*2
+	return w.e.rounds <= scan.MaxRounds*2
 }
 
 // element is one of the things that a command gives.
@@ -196,11 +198,11 @@ func (w *winShell) property(v psValue, name string) psValue {
 }
 
 // pathProperties name the thing itself.
-var pathProperties = setOf("fullname name path pspath directory directoryname basename versioninfo")
+var pathProperties = scan.SetOf("fullname name path pspath directory directoryname basename versioninfo")
 
 // runBlock runs a script block and gives what it gives.
 func (w *winShell) runBlock(b psValue, c *psCall) psValue {
-	if w.running >= maxDepth || b.kind != psBlock {
+	if w.running >= scan.MaxDepth || b.kind != psBlock {
 		if b.kind == psBlock {
 			w.e.tooDeep = true
 		}
@@ -260,7 +262,7 @@ func (w *winShell) parameters(b psValue, c *psCall) {
 		}
 		name := part[i+1:]
 		for j := 0; j < len(name); j++ {
-			if !isNameByte(name[j]) {
+			if !scan.IsNameByte(name[j]) {
 				name = name[:j]
 			}
 		}
@@ -284,7 +286,7 @@ func (w *winShell) dynamicBlock(v psValue) psValue {
 	text := v.str()
 	src := w.src.inside(Word{Text: text, At: -1, Span: w.wholeSpan(), Taint: v.taints()}, "ScriptBlock")
 	src.at = -1
-	if src.depth > maxDepth || len(text) > maxText {
+	if src.depth > scan.MaxDepth || len(text) > scan.MaxText {
 		w.e.tooDeep = true
 		return psUnknown(0)
 	}
@@ -310,7 +312,7 @@ func (w *winShell) runText(v psValue, via string, c *psCall) psValue {
 		return w.runBlock(v, &psCall{from: c.from, to: c.to})
 	}
 	text := strings.Join(v.texts(), "\n")
-	if strings.Trim(text, " \r\n\t;"+string(hole)) == "" {
+	if strings.Trim(text, " \r\n\t;"+string(scan.Hole)) == "" {
 		if text != "" && t&fromNetwork == 0 {
 			w.e.unproven = true
 			w.e.doubt("text that is interpreted is not known")
@@ -318,8 +320,8 @@ func (w *winShell) runText(v psValue, via string, c *psCall) psValue {
 		}
 		return psUnknown(t)
 	}
-	b := w.dynamicBlock(psValue{text: strings.ReplaceAll(text, string(hole), "$__"), taint: t})
-	if b.kind != psBlock || nesting(text) > maxNesting {
+	b := w.dynamicBlock(psValue{text: strings.ReplaceAll(text, string(scan.Hole), "$__"), taint: t})
+	if b.kind != psBlock || scan.Nesting(text) > scan.MaxNesting {
 		w.e.tooDeep = true
 		return psUnknown(t)
 	}
@@ -333,7 +335,7 @@ func (w *winShell) runLine(v psValue, via string, c *psCall) {
 	if v.taints()&fromNetwork != 0 {
 		w.raise("rce.pipe-to-shell", c)
 	}
-	if strings.Trim(text, " \r\n\t"+string(hole)) == "" {
+	if strings.Trim(text, " \r\n\t"+string(scan.Hole)) == "" {
 		if text != "" {
 			w.raise("obf.dynamic-executable", c)
 		}
@@ -342,7 +344,7 @@ func (w *winShell) runLine(v psValue, via string, c *psCall) {
 	word := Word{Text: text, At: -1, Taint: v.taints()}
 	word.Span, _ = w.src.where(c.from, c.to)
 	src := w.src.inside(word, via)
-	if src.depth > maxDepth {
+	if src.depth > scan.MaxDepth {
 		w.e.tooDeep = true
 		return
 	}

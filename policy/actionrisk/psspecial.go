@@ -3,6 +3,9 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // psSpecials are the commands of PowerShell whose effect depends on what they are
@@ -98,7 +101,7 @@ func (w *winShell) forEachObject(c *psCall) psValue {
 // isWord: a bare name.
 func isWord(s string) bool {
 	for i := 0; i < len(s); i++ {
-		if !isNameByte(s[i]) {
+		if !scan.IsNameByte(s[i]) {
 			return false
 		}
 	}
@@ -187,7 +190,7 @@ func (c *compiled) commandLike(pattern string) string {
 		}
 	}
 	for _, name := range harmful {
-		if globMatch(pattern, name) {
+		if paths.GlobMatch(pattern, name) {
 			return name
 		}
 	}
@@ -202,7 +205,7 @@ func (w *winShell) setAlias(c *psCall) psValue {
 	if v, ok := c.param("value"); ok {
 		value = v
 	}
-	if name != "" && value.known() && len(w.aliases) < maxLoop {
+	if name != "" && value.known() && len(w.aliases) < scan.MaxLoop {
 		w.aliases[strings.ToLower(name)] = strings.ToLower(value.str())
 	}
 	return psValue{}
@@ -557,7 +560,7 @@ func (w *winShell) newDrive(c *psCall) psValue {
 	if v, ok := c.param("root"); ok {
 		root = v
 	}
-	if name.known() && root.known() && len(w.aliases) < maxLoop {
+	if name.known() && root.known() && len(w.aliases) < scan.MaxLoop {
 		w.aliases["drive "+strings.ToLower(name.str())] = root.str()
 	}
 	return psValue{}

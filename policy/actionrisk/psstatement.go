@@ -2,6 +2,8 @@ package actionrisk
 
 import (
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // statements runs what stands before the closing bracket, or before the end.
@@ -153,7 +155,7 @@ func (r *psReader) switches() {
 		from := r.i
 		if r.peek() == '{' {
 			r.bodies()
-		} else if isNameByte(r.peek()) {
+		} else if scan.IsNameByte(r.peek()) {
 			r.bare()
 		} else {
 			r.unary()
@@ -203,7 +205,7 @@ func (r *psReader) function(kind string) {
 		inner := psReader{w: r.w, text: r.text[:min(params.to, len(r.text))], i: params.from}
 		inner.statements(0)
 	}
-	if len(r.w.funcs) < maxFiles*8 {
+	if len(r.w.funcs) < scan.MaxFiles*8 {
 		r.w.funcs[name] = body
 	}
 }
@@ -372,7 +374,7 @@ func (r *psReader) bare() string {
 		case c == '\'' || c == '"':
 			b.WriteString(r.quoted().str())
 			continue
-		case c == '$' && r.i+1 < len(r.text) && (isNameByte(r.text[r.i+1]) || r.text[r.i+1] == '{' || r.text[r.i+1] == '('):
+		case c == '$' && r.i+1 < len(r.text) && (scan.IsNameByte(r.text[r.i+1]) || r.text[r.i+1] == '{' || r.text[r.i+1] == '('):
 			b.WriteString(r.dollar().str())
 			continue
 		case strings.IndexByte(psEnds, c) >= 0:
@@ -407,9 +409,9 @@ func (r *psReader) readArguments(call *psCall) {
 			r.verbatim(call)
 		case r.at("-- "):
 			r.step(2)
-		case c == '-' && r.i+1 < len(r.text) && (isNameByte(r.text[r.i+1]) && r.text[r.i+1] > '9' || r.text[r.i+1] == '?'):
+		case c == '-' && r.i+1 < len(r.text) && (scan.IsNameByte(r.text[r.i+1]) && r.text[r.i+1] > '9' || r.text[r.i+1] == '?'):
 			r.parameter(call)
-		case c == '@' && r.i+1 < len(r.text) && isNameByte(r.text[r.i+1]):
+		case c == '@' && r.i+1 < len(r.text) && scan.IsNameByte(r.text[r.i+1]):
 			r.step(1)
 			call.splat(r.w.lookup(strings.ToLower(r.name())))
 		default:
@@ -450,7 +452,7 @@ func (r *psReader) redirectOf(call *psCall) {
 func (r *psReader) parameter(call *psCall) {
 	from := r.i
 	r.step(1)
-	for r.i < len(r.text) && (isNameByte(r.text[r.i]) || strings.IndexByte("-?`", r.text[r.i]) >= 0) {
+	for r.i < len(r.text) && (scan.IsNameByte(r.text[r.i]) || strings.IndexByte("-?`", r.text[r.i]) >= 0) {
 		r.step(1)
 	}
 	if r.i < len(r.text) && strings.IndexByte(psEnds+":", r.text[r.i]) < 0 { // -Dname=value of a program

@@ -3,6 +3,8 @@ package actionrisk
 import (
 	"strconv"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // psKind is what a value of PowerShell is, as far as it matters here.
@@ -35,7 +37,7 @@ func psNumber(n int) psValue           { return psValue{text: strconv.Itoa(n), n
 func psListOf(items []psValue) psValue { return psValue{kind: psList, items: items} }
 
 // psUnknown is a value nobody can know, which came from there.
-func psUnknown(t taint) psValue { return psValue{text: string(hole), taint: t} }
+func psUnknown(t taint) psValue { return psValue{text: string(scan.Hole), taint: t} }
 
 // psThing is an object of that type, or the output of that command.
 func psThing(name string, t taint) psValue { return psValue{kind: psObject, text: name, taint: t} }
@@ -56,10 +58,10 @@ func (v psValue) str() string {
 	case psType:
 		return v.text
 	}
-	return string(hole)
+	return string(scan.Hole)
 }
 
-func (v psValue) known() bool { return strings.IndexByte(v.str(), hole) < 0 }
+func (v psValue) known() bool { return strings.IndexByte(v.str(), scan.Hole) < 0 }
 
 // taints is where any part of the value came from.
 func (v psValue) taints() taint {
@@ -170,7 +172,7 @@ func cast(name string, v psValue) psValue {
 func characters(v psValue) psValue {
 	var out []psValue
 	for _, r := range v.text {
-		if len(out) >= maxDecoded {
+		if len(out) >= scan.MaxDecoded {
 			break
 		}
 		out = append(out, psValue{text: string(r), taint: v.taint})
@@ -194,7 +196,7 @@ func psAdd(a, b psValue) psValue {
 		}
 	}
 	text := a.str() + b.str()
-	if len(text) > maxDecoded {
+	if len(text) > scan.MaxDecoded {
 		return psUnknown(a.taints() | b.taints())
 	}
 	return psValue{text: text, taint: a.taints() | b.taints()}
@@ -203,7 +205,7 @@ func psAdd(a, b psValue) psValue {
 // psArithmetic of two numbers.
 func psArithmetic(op string, a, b psValue) psValue {
 	if op == "*" && !a.number && a.kind == psText {
-		if n, ok := b.int(); ok && n >= 0 && n*len(a.text) <= maxValue {
+		if n, ok := b.int(); ok && n >= 0 && n*len(a.text) <= scan.MaxValue {
 			return psValue{text: strings.Repeat(a.text, n), taint: a.taint}
 		}
 	}
@@ -239,7 +241,7 @@ func psArithmetic(op string, a, b psValue) psValue {
 func psRange(a, b psValue) psValue {
 	x, ok1 := a.int()
 	y, ok2 := b.int()
-	if !ok1 || !ok2 || x-y > maxRange || y-x > maxRange {
+	if !ok1 || !ok2 || x-y > scan.MaxRange || y-x > scan.MaxRange {
 		return psUnknown(0)
 	}
 	step := 1
@@ -258,7 +260,7 @@ func psRange(a, b psValue) psValue {
 func psFormat(format, args psValue) psValue {
 	list := args.list()
 	text, out := format.str(), strings.Builder{}
-	for i := 0; i < len(text) && out.Len() < maxDecoded; i++ {
+	for i := 0; i < len(text) && out.Len() < scan.MaxDecoded; i++ {
 		switch {
 		case text[i] == '{' && strings.HasPrefix(text[i:], "{{"), text[i] == '}' && strings.HasPrefix(text[i:], "}}"):
 			out.WriteByte(text[i])
@@ -273,7 +275,7 @@ func psFormat(format, args psValue) psValue {
 			k, err := strconv.Atoi(strings.TrimSpace(index))
 			switch {
 			case err != nil || k < 0 || k >= len(list):
-				out.WriteByte(hole)
+				out.WriteByte(scan.Hole)
 			case spec != "" && list[k].number && strings.Trim(spec, "xXdDnN0123456789") == "":
 				out.WriteString(list[k].str())
 			default:
@@ -346,8 +348,8 @@ func psReplace(text psValue, args psValue, literal bool) psValue {
 		if !literal {
 			pattern = strings.ReplaceAll(pattern, `\`, "")
 		}
-		if out.text = replaceFold(text.str(), pattern, with, literal); len(out.text) > maxDecoded {
-			out.text = string(hole)
+		if out.text = replaceFold(text.str(), pattern, with, literal); len(out.text) > scan.MaxDecoded {
+			out.text = string(scan.Hole)
 		}
 	case len(pattern) > 2 && pattern[0] == '[' && strings.IndexByte(pattern, ']') >= len(pattern)-2 && strings.IndexByte(pattern, '-') < 0 && pattern[1] != '^':
 		set := strings.TrimRight(pattern[1:], "]+")
@@ -358,10 +360,10 @@ func psReplace(text psValue, args psValue, literal bool) psValue {
 			return r
 		}, text.str())
 		if with != "" {
-			out.text = string(hole)
+			out.text = string(scan.Hole)
 		}
 	default:
-		out.text, out.taint = string(hole), out.taint|fromBuilt
+		out.text, out.taint = string(scan.Hole), out.taint|fromBuilt
 	}
 	return out
 }
@@ -369,7 +371,7 @@ func psReplace(text psValue, args psValue, literal bool) psValue {
 // plainPattern: a regular expression that stands for one text only.
 func plainPattern(p string) bool {
 	for i := 0; i < len(p); i++ {
-		if p[i] == '\\' && i+1 < len(p) && !isNameByte(p[i+1]) {
+		if p[i] == '\\' && i+1 < len(p) && !scan.IsNameByte(p[i+1]) {
 			i++
 		} else if strings.IndexByte(`\^$.|?*+()[]{}`, p[i]) >= 0 {
 			return false
@@ -380,7 +382,7 @@ func plainPattern(p string) bool {
 
 // replaceFold replaces in any case, unless exact.
 func replaceFold(text, pattern, with string, exact bool) string {
-	if pattern == "" || exact || !isASCII(text) {
+	if pattern == "" || exact || !scan.IsASCII(text) {
 		if pattern == "" {
 			return text
 		}
@@ -390,7 +392,7 @@ func replaceFold(text, pattern, with string, exact bool) string {
 	var b strings.Builder
 	for {
 		i := strings.Index(low, pat)
-		if i < 0 || b.Len() > maxDecoded {
+		if i < 0 || b.Len() > scan.MaxDecoded {
 			break
 		}
 		b.WriteString(text[:i])
@@ -398,15 +400,6 @@ func replaceFold(text, pattern, with string, exact bool) string {
 		text, low = text[i+len(pat):], low[i+len(pat):]
 	}
 	return b.String() + text
-}
-
-func isASCII(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if s[i] >= 0x80 {
-			return false
-		}
-	}
-	return true
 }
 
 // psSplit is text -split pattern.

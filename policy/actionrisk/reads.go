@@ -4,6 +4,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // read is a line of reads.json: which files of a folder a tool runs without being
@@ -40,7 +43,7 @@ func (c *compiled) readReads(from tableReader) error {
 	if err := from("reads", &t); err != nil {
 		return err
 	}
-	c.commandKeys, c.commandSections, c.lifecycle = setOf(strings.Join(t.Keys, " ")), setOf(strings.Join(t.Sections, " ")), t.Lifecycle
+	c.commandKeys, c.commandSections, c.lifecycle = scan.SetOf(strings.Join(t.Keys, " ")), scan.SetOf(strings.Join(t.Sections, " ")), t.Lifecycle
 	c.reads = map[string][]*read{}
 	for i := range t.Reads {
 		r := &t.Reads[i]
@@ -86,7 +89,7 @@ func (r *read) takes(sh *shell, v *invocation, name string) bool {
 
 // namedLike: the pattern holds for the file's name, or for the end of its path.
 func namedLike(pattern, name string) bool {
-	return globMatch(pattern, lastParts(name, strings.Count(pattern, "/")))
+	return paths.GlobMatch(pattern, lastParts(name, strings.Count(pattern, "/")))
 }
 
 // lastParts is the last part of a path and n more.
@@ -101,8 +104,8 @@ func lastParts(name string, n int) string {
 // names: a word of the command line is the file, a pattern for it or a folder above.
 func (sh *shell) names(v *invocation, name string) bool {
 	for _, w := range v.argv[1:] {
-		key := fileKey(sh.cwd, w.Text)
-		if key == name || key == "." || w.Glob && globMatch(key, name) || strings.HasPrefix(name, key+"/") {
+		key := paths.FileKey(sh.cwd, w.Text)
+		if key == name || key == "." || w.Glob && paths.GlobMatch(key, name) || strings.HasPrefix(name, key+"/") {
 			return true
 		}
 	}

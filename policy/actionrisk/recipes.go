@@ -2,6 +2,8 @@ package actionrisk
 
 import (
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // puppet judges the resources of a manifest of Puppet: kind { title: name => value }.
@@ -82,7 +84,7 @@ func (r *inlineRun) values(toks []inlineToken, i int) []Word {
 	case 'i':
 		t.text = strings.TrimPrefix(t.text, ":")
 		if strings.HasPrefix(t.text, "$") {
-			t.text = string(hole)
+			t.text = string(scan.Hole)
 		}
 		out = append(out, r.word(t))
 	case '[':

@@ -3,6 +3,8 @@ package actionrisk
 import (
 	"strconv"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/lang/sql"
 )
 
 // Redis and what speaks its language: commands of words, one on a line.
@@ -63,21 +65,21 @@ var redisCommands = func() map[string]map[string]string {
 }()
 
 func (e *engine) runRedis(src *source, text, words string) {
-	r := sqlResult{readOnly: true}
+	r := sql.Result{ReadOnly: true}
 	at := 0
 	for line := range strings.SplitSeq(text, "\n") {
 		fields := strings.Fields(line)
 		if len(fields) > 0 {
-			r.steps += len(fields)
+			r.Steps += len(fields)
 			for i := range fields {
 				fields[i] = strings.Trim(fields[i], `"';`)
 			}
 			start := at + len(line) - len(strings.TrimLeft(line, " \t"))
 			end := at + len(strings.TrimRight(line, " \t\r"))
 			effect, changes := redisEffect(fields)
-			r.readOnly = r.readOnly && !changes
+			r.ReadOnly = r.ReadOnly && !changes
 			if effect != "" {
-				r.facts = append(r.facts, sqlFact{effect: effect, target: strings.Join(fields[1:min(2, len(fields))], ""), start: start, end: end})
+				r.Facts = append(r.Facts, sql.Fact{Effect: effect, Target: strings.Join(fields[1:min(2, len(fields))], ""), Start: start, End: end})
 			}
 		}
 		at += len(line) + 1

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // Configuration tools (Ansible, Salt, Puppet, Chef, Bolt, pyinfra) describe resources:
@@ -85,7 +87,7 @@ func (r *resource) get(names ...string) ([]Word, bool) {
 }
 
 // goneStates are the states in which a resource is no longer there.
-var goneStates = setOf("absent deleted delete destroy destroyed purged purge terminated terminate removed remove drop dropped uninstall uninstalled")
+var goneStates = scan.SetOf("absent deleted delete destroy destroyed purged purge terminated terminate removed remove drop dropped uninstall uninstalled")
 
 // kindOf is the last part of a kind's name, by which the tables know it. Salt's
 // functions keep two: "file.absent".
@@ -99,7 +101,7 @@ func kindOf(name string) string {
 // describe judges a resource by the commands of the same effect.
 func (sh *shell) describe(r *resource, v *invocation) {
 	e := sh.e
-	if !e.budget.spend(2) || sh.src.depth > maxDepth {
+	if !e.budget.spend(2) || sh.src.depth > scan.MaxDepth {
 		return
 	}
 	known := false
@@ -172,7 +174,7 @@ func (r *resource) meets(condition string) bool {
 // words fills in a command.
 func (r *resource) words(run string, src *source) []Word {
 	var out []Word
-	for _, part := range optionWords(run) {
+	for _, part := range scan.OptionWords(run) {
 		open := strings.IndexByte(part, '{')
 		shut := strings.LastIndexByte(part, '}')
 		if open < 0 || shut < open {
@@ -181,7 +183,7 @@ func (r *resource) words(run string, src *source) []Word {
 		}
 		list, given := r.get(strings.Split(part[open+1:shut], "|")...)
 		if !given {
-			list = []Word{{Text: string(hole), At: -1, Span: src.span, Lone: true, Var: "resource"}}
+			list = []Word{{Text: string(scan.Hole), At: -1, Span: src.span, Lone: true, Var: "resource"}}
 		}
 		for _, w := range list {
 			if part[:open] != "" || part[shut+1:] != "" {

@@ -1,6 +1,10 @@
 package actionrisk
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
 
 // top routes the submitted command to its languages: by its first significant
 // token. Where two readings are possible both are taken and the higher counts,
@@ -19,7 +23,7 @@ func (e *engine) top(whole source) string {
 // route reads one text whose language is not said.
 func (e *engine) route(src *source) string {
 	text := strings.TrimLeft(src.text, " \t\r\n\ufeff\u00a0")
-	if src.depth > maxDepth || !e.budget.spend(1) {
+	if src.depth > scan.MaxDepth || !e.budget.spend(1) {
 		e.tooDeep = true
 		return "unknown"
 	}

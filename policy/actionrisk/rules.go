@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/canon"
 )
 
@@ -311,7 +312,7 @@ func (c *compiled) add(r *Rule, m Matcher) error {
 		}
 		if subject == "operand" || subject == "option" {
 			for _, a := range cond.args {
-				if _, ok := classByName[a]; !ok && subject == "operand" {
+				if _, ok := paths.ClassByName[a]; !ok && subject == "operand" {
 					return fmt.Errorf("no path class %q", a)
 				}
 			}

@@ -1,13 +1,17 @@
 package actionrisk
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
 
 // scanTokens is the last resort for text that no parser takes: it is cut at
 // command separators and each piece is judged as if it were a simple command.
 func (e *engine) scanTokens(src *source) {
 	text := src.text
-	if len(text) > maxText {
-		text = text[:maxText]
+	if len(text) > scan.MaxText {
+		text = text[:scan.MaxText]
 	}
 	pieces := 0
 	for start := 0; start < len(text) && pieces < 64; {
@@ -18,7 +22,7 @@ func (e *engine) scanTokens(src *source) {
 		piece := strings.Fields(text[start : start+end])
 		if len(piece) > 0 {
 			if next := start + end; next+1 < len(text) && (text[next] == '(' || text[next] == '`') {
-				piece = append(piece, string(hole)) // what a substitution prints
+				piece = append(piece, string(scan.Hole)) // what a substitution prints
 			}
 			pieces++
 			e.scanPiece(src, start, start+end, piece)
@@ -38,13 +42,13 @@ func (e *engine) scanPiece(src *source, from, to int, words []string) {
 			break
 		}
 		if w = strings.Trim(w, `"'{}`); strings.HasPrefix(w, "$") {
-			w = string(hole)
+			w = string(scan.Hole)
 		}
 		if w != "" {
 			v.argv = append(v.argv, Word{Text: w, At: -1, Span: span})
 		}
 	}
-	if len(v.argv) > 0 && e.exe[base(v.argv[0].Text)] != nil {
+	if len(v.argv) > 0 && e.exe[scan.Base(v.argv[0].Text)] != nil {
 		sh.run(v)
 	}
 }

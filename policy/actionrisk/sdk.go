@@ -3,6 +3,9 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // A program text that loads the library of a service calls what its command line
@@ -79,7 +82,7 @@ func (s *sdkEntry) calls(name, dotted string) (string, bool) {
 				return rest, true
 			}
 		case strings.Contains(c, "*"):
-			if globMatch(c, name) {
+			if paths.GlobMatch(c, name) {
 				return "", true
 			}
 		case c == name:
@@ -98,7 +101,7 @@ func (s *sdkEntry) given(args []inlineToken) bool {
 func (r *inlineRun) standsFor(s *sdkEntry, at inlineToken, name, rest string, args []inlineToken) {
 	list := r.strings(args)
 	if s.Text {
-		if len(list) > 0 && list[0].text != string(hole) {
+		if len(list) > 0 && list[0].text != string(scan.Hole) {
 			r.shellText(list[0])
 		}
 		return
@@ -119,10 +122,10 @@ func (r *inlineRun) standsFor(s *sdkEntry, at inlineToken, name, rest string, ar
 			} else if n > 0 {
 				continue
 			} else {
-				w.text = string(hole)
+				w.text = string(scan.Hole)
 			}
 		case part[0] == '{':
-			w.text = string(hole)
+			w.text = string(scan.Hole)
 			for i, t := range args {
 				if t.kind == 'i' && t.text == part[1:len(part)-1] && i+2 < len(args) && args[i+2].kind == 's' {
 					w = args[i+2]
@@ -155,8 +158,8 @@ func snake(name string) string {
 	var b strings.Builder
 	for i := 0; i < len(name); i++ {
 		c := name[i]
-		if upper(c) {
-			if i > 0 && (!upper(name[i-1]) || i+1 < len(name) && !upper(name[i+1]) && name[i+1] != '_') && name[i-1] != '_' {
+		if scan.Upper(c) {
+			if i > 0 && (!scan.Upper(name[i-1]) || i+1 < len(name) && !scan.Upper(name[i+1]) && name[i+1] != '_') && name[i-1] != '_' {
 				b.WriteByte('_')
 			}
 			c += 'a' - 'A'

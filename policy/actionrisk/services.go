@@ -3,6 +3,9 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // Payment services: what a request to their interfaces does is read from the
@@ -21,7 +24,7 @@ type serviceTable struct {
 }
 
 func (t *serviceTable) index() {
-	t.sdk, t.draft, t.move = setOf(strings.Join(t.SDKs, " ")), setOf(strings.Join(t.Drafts, " ")), setOf(strings.Join(t.Moves, " "))
+	t.sdk, t.draft, t.move = scan.SetOf(strings.Join(t.SDKs, " ")), scan.SetOf(strings.Join(t.Drafts, " ")), scan.SetOf(strings.Join(t.Moves, " "))
 }
 
 // isTest: a key, a host or a setting of a service's test mode stands in the text.
@@ -77,7 +80,7 @@ func preparedOnly(words string) bool {
 }
 
 // carriesOut are verbs that finish what was prepared.
-var carriesOut = setOf("finalize confirm capture submit approve execute release complete process")
+var carriesOut = scan.SetOf("finalize confirm capture submit approve execute release complete process")
 
 // draftNamed: "payment_links create", "checkout.sessions.create".
 func draftNamed(words string) bool {
@@ -182,9 +185,9 @@ func mutationFields(text string) []string {
 			if depth--; depth < 0 {
 				return out
 			}
-		case depth == 0 && isNameByte(c):
+		case depth == 0 && scan.IsNameByte(c):
 			j := i
-			for j < len(rest) && isNameByte(rest[j]) {
+			for j < len(rest) && scan.IsNameByte(rest[j]) {
 				j++
 			}
 			if next := strings.TrimLeft(rest[j:], " \n\t"); !strings.HasPrefix(next, ":") {
@@ -204,7 +207,7 @@ func (e *engine) requestBody(v *invocation) []string {
 			if file, ok := strings.CutPrefix(o.value.Text, "@"); ok {
 				f := v.stdin
 				if file != "-" {
-					f = e.files[fileKey(v.cwd, file)]
+					f = e.files[paths.FileKey(v.cwd, file)]
 				}
 				if f.known {
 					out = append(out, f.word.Text)
@@ -243,7 +246,7 @@ func quoteJSON(value string) string {
 // rpcText judges a JSON-RPC request, or several, that a client sends to a node or
 // a wallet. Other methods than those of wallets are data here.
 func (e *engine) rpcText(v *invocation, text string) {
-	if len(text) > maxDecoded || !e.budget.spend(len(text)/4) || v.src.depth >= maxDepth {
+	if len(text) > scan.MaxDecoded || !e.budget.spend(len(text)/4) || v.src.depth >= scan.MaxDepth {
 		return
 	}
 	root, _ := parseJSON(strings.TrimSpace(text))

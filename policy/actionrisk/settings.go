@@ -3,6 +3,9 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // Files of settings hold command lines as the values of keys: "run:", "command =",
@@ -99,7 +102,7 @@ func (e *engine) innerSettings(sh *shell, src *source, text string, to int) {
 		if before := strings.TrimRight(text[:i], " ["); before != "" && strings.IndexByte(":=", before[len(before)-1]) >= 0 {
 			before = strings.TrimRight(before[:len(before)-1], " \"'")
 			j := len(before)
-			for j > 0 && (isNameByte(before[j-1]) || before[j-1] == '-' || before[j-1] == '.') {
+			for j > 0 && (scan.IsNameByte(before[j-1]) || before[j-1] == '-' || before[j-1] == '.') {
 				j--
 			}
 			if j > 0 && e.commandKeys[strings.ToLower(before[j:])] {
@@ -130,7 +133,7 @@ func (e *engine) carriedValue(sh *shell, src *source, from, to int, value string
 		}
 		if len(words) > 1 && strings.IndexByte(words[0], ' ') < 0 {
 			for i := range words {
-				words[i] = quote(words[i])
+				words[i] = scan.Quote(words[i])
 			}
 			value = strings.Join(words, " ")
 		} else {
@@ -189,7 +192,7 @@ func (e *engine) settingsNode(sh *shell, src *source, n *jsonNode, command bool)
 	case n.kind == '[' && command && len(n.kids) > 1 && allStrings(n) && e.acts(n.kids[0].text):
 		words := make([]string, len(n.kids))
 		for i, k := range n.kids {
-			words[i] = quote(k.text)
+			words[i] = scan.Quote(k.text)
 		}
 		e.carried(sh, src, n.start, n.end, strings.Join(words, " "), "setting")
 	default:
@@ -241,7 +244,7 @@ func (e *engine) runsScript(v *invocation, script string) bool {
 		case "run", "run-script", "test", "start", "stop", "restart", "exec", "task", "x", "dlx":
 			installs = false
 		}
-		named = named || w.Text == script || "pre"+w.Text == script || "post"+w.Text == script || w.Glob && globMatch(w.Text, script) || !w.known()
+		named = named || w.Text == script || "pre"+w.Text == script || "post"+w.Text == script || w.Glob && paths.GlobMatch(w.Text, script) || !w.known()
 	}
 	return named || installs && slices.Contains(e.lifecycle, script)
 }
@@ -299,7 +302,7 @@ func cmakeKeyword(w string) bool {
 // cmakeWords are the arguments of a command, without their quotes; the home folder is
 // known, other variables become the shell's.
 func cmakeWords(text string) []string {
-	return optionWords(strings.NewReplacer("$ENV{HOME}", "~", "${CMAKE_COMMAND}", "cmake", "$ENV{", "${", "\n", " ",
+	return scan.OptionWords(strings.NewReplacer("$ENV{HOME}", "~", "${CMAKE_COMMAND}", "cmake", "$ENV{", "${", "\n", " ",
 		"${CMAKE_BINARY_DIR}", "build", "${CMAKE_CURRENT_BINARY_DIR}", "build", "${PROJECT_BINARY_DIR}", "build").Replace(text))
 }
 
@@ -310,7 +313,7 @@ func cmakeCommand(words []string) string {
 		if strings.Contains(w, "${") || strings.ContainsAny(w, "*?") && !strings.ContainsAny(w, " '\"") {
 			out[i] = w
 		} else {
-			out[i] = quote(w)
+			out[i] = scan.Quote(w)
 		}
 	}
 	return strings.Join(out, " ")
@@ -328,9 +331,9 @@ func (e *engine) shebang(line string) string {
 	if len(words) == 0 {
 		return lang
 	}
-	name := base(words[0])
+	name := scan.Base(words[0])
 	if name == "env" && len(words) > 1 {
-		name = base(words[len(words)-1])
+		name = scan.Base(words[len(words)-1])
 	}
 	for _, w := range e.wrappers[name] {
 		if w.File && w.Lang != "" {

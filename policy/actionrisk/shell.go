@@ -4,6 +4,8 @@ import (
 	"maps"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -53,7 +55,7 @@ func (e *engine) parse(text string) parsed {
 	if e.texts == nil {
 		e.texts = map[string]parsed{}
 	}
-	if len(e.texts) < maxTexts {
+	if len(e.texts) < scan.MaxTexts {
 		e.texts[text] = p
 	}
 	return p
@@ -100,7 +102,7 @@ func (sh *shell) fork() *shell {
 // script runs a whole text as a shell program.
 func (sh *shell) script(src *source, in flow) flow {
 	e := sh.e
-	if src.depth > maxDepth || len(src.text) > maxText || nesting(src.text) > maxNesting || !e.budget.spend(1+len(src.text)/4) {
+	if src.depth > scan.MaxDepth || len(src.text) > scan.MaxText || scan.Nesting(src.text) > scan.MaxNesting || !e.budget.spend(1+len(src.text)/4) {
 		e.tooDeep = true
 		e.scanTokens(src)
 		return flow{}
@@ -140,7 +142,7 @@ func join(a, b flow) flow {
 		return a
 	case a.known && a.word.Text == "" && a.taint == 0:
 		return b
-	case a.known && b.known && len(a.word.Text)+len(b.word.Text) <= maxValue:
+	case a.known && b.known && len(a.word.Text)+len(b.word.Text) <= scan.MaxValue:
 		if a.line {
 			a.word.Text += "\n"
 		}
@@ -154,7 +156,7 @@ func join(a, b flow) flow {
 }
 
 func (sh *shell) stmt(s *syntax.Stmt, in flow) flow {
-	if s == nil || sh.e.invocations > maxInvocations || !sh.e.budget.spend(2) {
+	if s == nil || sh.e.invocations > scan.MaxInvocations || !sh.e.budget.spend(2) {
 		return flow{}
 	}
 	sh.e.background = sh.e.background || s.Background
@@ -236,7 +238,7 @@ func (sh *shell) opens(s *syntax.Stmt, made []redir) bool {
 			sh.set(name, Word{Text: "fd-" + name, At: -1})
 			name = "fd-" + name
 		}
-		if len(sh.fds) < 2*maxFiles {
+		if len(sh.fds) < 2*scan.MaxFiles {
 			sh.fds[name] = f
 		}
 	}
@@ -293,7 +295,7 @@ func (sh *shell) write(r redir, out flow, s *syntax.Stmt) {
 	v := &invocation{exe: r.op, operands: []Word{r.file}, argv: []Word{{Text: r.op}, r.file}, after: -1,
 		stdin: out, cwd: sh.cwd, remote: sh.remote, root: sh.root, src: sh.src, from: from, to: to}
 	e.match(&item{kind: kindRedir, name: r.op, inv: v, src: sh.src, from: from, to: to})
-	if c := e.classOf(r.file, sh.cwd); c&(isTemp|isNullDevice) == 0 {
+	if c := e.classOf(r.file, sh.cwd); c&(paths.IsTemp|paths.IsNullDevice) == 0 {
 		e.unproven = true
 	}
 	sh.wireFile(r.file, out)
@@ -336,7 +338,7 @@ func (sh *shell) command(c syntax.Command, in flow, files []redir, s *syntax.Stm
 		}
 		if lines, ok := sh.readsLines(c, in); ok {
 			for _, line := range lines[:len(lines)-1] {
-				if sh.e.rounds++; sh.e.rounds > maxRounds {
+				if sh.e.rounds++; sh.e.rounds > scan.MaxRounds {
 					break
 				}
 				one := in
@@ -398,7 +400,7 @@ func (sh *shell) coprocess(c *syntax.CoprocClause, in flow) flow {
 	if sh.e.sinks == nil {
 		sh.e.sinks = map[string]sink{}
 	}
-	if len(sh.e.sinks) < maxFiles {
+	if len(sh.e.sinks) < scan.MaxFiles {
 		sh.e.sinks[reads.Text] = sink{sh.fork(), []*syntax.Stmt{c.Stmt}}
 	}
 	if sh.fds = maps.Clone(sh.fds); sh.fds == nil {
@@ -469,7 +471,7 @@ func (sh *shell) hide(c *syntax.DeclClause, a *syntax.Assign) {
 	if sh.saved == nil || a.Name == nil || c.Variant.Value == "export" || c.Variant.Value == "readonly" {
 		return
 	}
-	if _, done := sh.saved[a.Name.Value]; !done && len(sh.saved) < 2*maxFiles {
+	if _, done := sh.saved[a.Name.Value]; !done && len(sh.saved) < 2*scan.MaxFiles {
 		sh.saved[a.Name.Value] = sh.vars[a.Name.Value]
 	}
 }
@@ -535,8 +537,8 @@ func (sh *shell) set(name string, w Word) { sh.setAll(name, []Word{w}) }
 
 func (sh *shell) setAll(name string, list []Word) {
 	for i := range list {
-		if len(list[i].Text) > maxValue {
-			list[i].Text, list[i].At = string(hole), -1
+		if len(list[i].Text) > scan.MaxValue {
+			list[i].Text, list[i].At = string(scan.Hole), -1
 		}
 	}
 	if sh.vars == nil {

@@ -3,6 +3,7 @@ package actionrisk
 import (
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -39,7 +40,7 @@ func (sh *shell) expandAgain(w Word, v *invocation, via string) flow {
 // inArithmetic: the value of a variable is arithmetic itself, with subscripts that
 // are expanded.
 func (sh *shell) inArithmetic(name string, n syntax.Node) {
-	if w := sh.vars[name]; len(w) == 1 && sh.running < maxDepth {
+	if w := sh.vars[name]; len(w) == 1 && sh.running < scan.MaxDepth {
 		v := &invocation{src: sh.src, from: int(n.Pos().Offset()), to: int(n.End().Offset())}
 		inner := *sh
 		inner.running++
@@ -59,12 +60,12 @@ func (sh *shell) transformed(list []Word, op string, p *syntax.ParamExp) []Word 
 			if f := sh.expandAgain(w, v, "@P"); f.known {
 				out[i].Text = strings.TrimSuffix(f.word.Text, "\n")
 			} else {
-				out[i].Text = string(hole)
+				out[i].Text = string(scan.Hole)
 			}
 		case "E":
-			out[i].Text = unescape(w.Text)
+			out[i].Text = scan.Unescape(w.Text)
 		case "Q":
-			out[i].Text = quote(w.Text)
+			out[i].Text = scan.Quote(w.Text)
 		case "U":
 			out[i].Text = strings.ToUpper(w.Text)
 		case "L":
@@ -72,7 +73,7 @@ func (sh *shell) transformed(list []Word, op string, p *syntax.ParamExp) []Word 
 		case "u":
 			out[i].Text = trimOrCase(w.Text, "", syntax.UpperFirst)
 		case "A", "a", "K", "k":
-			out[i].Text = string(hole)
+			out[i].Text = string(scan.Hole)
 		}
 		if out[i].Text != w.Text {
 			out[i].At = -1
@@ -121,7 +122,7 @@ func (sh *shell) aliasOf(first Word) (Word, bool) {
 	}
 	if i := strings.LastIndexByte(first.Text, '.'); i > 0 {
 		if a, ok := sh.aliases["*"+first.Text[i:]]; ok {
-			a.Text, a.At = a.Text+" "+quote(first.Text), -1
+			a.Text, a.At = a.Text+" "+scan.Quote(first.Text), -1
 			return a, true
 		}
 	}
@@ -164,13 +165,13 @@ func (sh *shell) callsForLines(v *invocation) {
 	if !ok {
 		return
 	}
-	lines := []string{string(hole)}
+	lines := []string{string(scan.Hole)}
 	if v.stdin.known {
 		lines = strings.Split(strings.TrimSpace(v.stdin.word.Text), "\n")
 	}
-	for _, line := range lines[:min(len(lines), maxLoop)] {
+	for _, line := range lines[:min(len(lines), scan.MaxLoop)] {
 		w := call
-		w.Text, w.At = call.Text+" 0 "+quote(line), -1
+		w.Text, w.At = call.Text+" 0 "+scan.Quote(line), -1
 		sh.interpretHere(w, v, v.exe+" -C")
 	}
 }
@@ -186,7 +187,7 @@ func (e *engine) twin(name string) string {
 	return name
 }
 
-var coreutils = setOf("rm rmdir mv cp ln dd shred truncate chmod chown chgrp install tee cat tac base64 base32 split sort uniq date timeout env nohup stat tr cut head tail sed awk find xargs tar unlink mknod od nl paste join comm nice stdbuf chroot kill ls readlink realpath mktemp sync")
+var coreutils = scan.SetOf("rm rmdir mv cp ln dd shred truncate chmod chown chgrp install tee cat tac base64 base32 split sort uniq date timeout env nohup stat tr cut head tail sed awk find xargs tar unlink mknod od nl paste join comm nice stdbuf chroot kill ls readlink realpath mktemp sync")
 
 // fromFish writes fish's substitutions the way other shells do.
 func fromFish(text string) string {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -25,19 +26,19 @@ func (sh *shell) loop(c *syntax.ForClause, in flow) flow {
 	for _, w := range iter.Items {
 		values = sh.fields(w, values)
 	}
-	if len(values) > maxLoop {
+	if len(values) > scan.MaxLoop {
 		sh.e.doubt("a loop runs over more values than are looked at")
-		values = values[:maxLoop]
+		values = values[:scan.MaxLoop]
 	}
 	if len(values) == 0 {
-		values = []Word{{Text: string(hole), At: -1, Span: sh.spanOf(c), Var: iter.Name.Value}}
+		values = []Word{{Text: string(scan.Hole), At: -1, Span: sh.spanOf(c), Var: iter.Name.Value}}
 	}
 	var out flow
 	for _, v := range values {
 		if v.Glob {
 			v.Lone = false
 		}
-		if sh.e.rounds++; sh.e.rounds > maxRounds {
+		if sh.e.rounds++; sh.e.rounds > scan.MaxRounds {
 			sh.e.doubt("loops run over more values than are looked at")
 			sh.set(iter.Name.Value, v)
 			return join(out, sh.stmts(c.Do, in))
@@ -66,7 +67,7 @@ func endless(s *syntax.Stmt, until bool) bool {
 		if len(c.Args) == 0 {
 			return false
 		}
-		switch name := base(c.Args[0].Lit()); {
+		switch name := scan.Base(c.Args[0].Lit()); {
 		case len(c.Args) == 1 && (name == "true" || name == ":" || name == "false"):
 			constant, holds = true, name != "false"
 		case name == "[" || name == "test": // one literal word is true

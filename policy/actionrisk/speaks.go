@@ -3,6 +3,8 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // Programs that print lines of a form the command gives (git for-each-ref --format,
@@ -31,7 +33,7 @@ func (e *engine) spoken(v *invocation) (Word, bool) {
 		}
 		if i := strings.IndexByte(strings.ToLower(t), '\''); i >= 0 && strings.Contains(strings.ToLower(t[:i]), "select") { // of SQL
 			t, _, _ = strings.Cut(t[i+1:], "'")
-			t += string(hole)
+			t += string(scan.Hole)
 		}
 		for _, form := range [...]string{"go-template=", "jsonpath=", "template=", "custom-columns="} {
 			t = strings.TrimPrefix(t, form)
@@ -65,7 +67,7 @@ func filledForm(t string) string {
 			case strings.Trim(inside, "\"`\\nt ") == "": // a line end
 				b.WriteByte('\n')
 			default:
-				b.WriteByte(hole)
+				b.WriteByte(scan.Hole)
 			}
 			t = t[i+len(m.open)+j+len(m.shut):]
 		}
@@ -83,7 +85,7 @@ func filledForm(t string) string {
 		if t[i] == '%' {
 			b.WriteByte('%')
 		} else {
-			b.WriteByte(hole)
+			b.WriteByte(scan.Hole)
 		}
 	}
 	return b.String()

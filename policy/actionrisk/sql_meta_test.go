@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"github.com/go-json-experiment/json"
 	"pgregory.net/rapid"
 )
@@ -55,16 +56,16 @@ var sqlCarriers = map[string]func(string) string{
 		return "SET @q = 0x" + hex.EncodeToString([]byte(s)) + "; PREPARE s FROM @q; EXECUTE s"
 	},
 	"sp_executesql": func(s string) string { return "EXEC sp_executesql N" + sqlLiteral(s) },
-	"psql":          func(s string) string { return "psql -h db shop -c " + quote(s) },
-	"mysql":         func(s string) string { return "sudo mysql shop -e " + quote(s) },
+	"psql":          func(s string) string { return "psql -h db shop -c " + scan.Quote(s) },
+	"mysql":         func(s string) string { return "sudo mysql shop -e " + scan.Quote(s) },
 	"here-document": func(s string) string { return "psql shop <<'SQL'\n" + s + ";\nSQL" },
-	"echo":          func(s string) string { return "echo " + quote(s) + " | mysql shop" },
+	"echo":          func(s string) string { return "echo " + scan.Quote(s) + " | mysql shop" },
 	"base64": func(s string) string {
 		return "echo " + base64.StdEncoding.EncodeToString([]byte(s)) + " | base64 -d | psql"
 	},
-	"file":        func(s string) string { return "echo " + quote(s) + " > x.sql && psql -f x.sql" },
-	"container":   func(s string) string { return "docker exec db psql -c " + quote(s) },
-	"bash -c":     func(s string) string { return "bash -c " + quote("psql -c "+quote(s)) },
+	"file":        func(s string) string { return "echo " + scan.Quote(s) + " > x.sql && psql -f x.sql" },
+	"container":   func(s string) string { return "docker exec db psql -c " + scan.Quote(s) },
+	"bash -c":     func(s string) string { return "bash -c " + scan.Quote("psql -c "+scan.Quote(s)) },
 	"tool call":   func(s string) string { return `{"name":"execute_sql","arguments":{"query":` + jsonText(s) + `}}` },
 	"JSON member": func(s string) string { return `{"sql":` + jsonText(s) + `}` },
 }
@@ -86,13 +87,13 @@ var sqlMentions = map[string]func(string) string{
 	"line comment":   func(s string) string { return "SELECT 1 -- " + s },
 	"comment":        func(s string) string { return "SELECT 1 /* " + s + " */" },
 	"explained":      func(s string) string { return "EXPLAIN " + s },
-	"echo":           func(s string) string { return "echo " + quote(s) },
-	"commit message": func(s string) string { return "git commit -m " + quote(s) },
-	"searched for":   func(s string) string { return "grep -rn " + quote(s) + " db/" },
+	"echo":           func(s string) string { return "echo " + scan.Quote(s) },
+	"commit message": func(s string) string { return "git commit -m " + scan.Quote(s) },
+	"searched for":   func(s string) string { return "grep -rn " + scan.Quote(s) + " db/" },
 	"written":        func(s string) string { return "cat > notes.txt <<'EOF'\n" + s + "\nEOF" },
 	"tool's data":    func(s string) string { return `{"name":"create_issue","arguments":{"body":` + jsonText(s) + `}}` },
 	"searched":       func(s string) string { return `{"name":"search_code","arguments":{"query":` + jsonText(s) + `}}` },
-	"psql literal":   func(s string) string { return "psql -c " + quote("SELECT "+sqlLiteral(s)) },
+	"psql literal":   func(s string) string { return "psql -c " + scan.Quote("SELECT "+sqlLiteral(s)) },
 }
 
 func TestSQLCarriers(t *testing.T) {

@@ -6,31 +6,32 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/policy/actionrisk/lang/sql"
 	"github.com/google/go-cmp/cmp"
 )
 
 // sqlSummary writes a result the way testdata/sql_effects.txt does.
-func sqlSummary(r sqlResult) string {
+func sqlSummary(r sql.Result) string {
 	var words []string
-	for _, f := range r.facts {
-		w := f.effect
-		if f.rolledBack {
+	for _, f := range r.Facts {
+		w := f.Effect
+		if f.RolledBack {
 			w += "~"
 		}
-		if f.deferred {
+		if f.Deferred {
 			w += "?"
 		}
 		words = append(words, w)
 	}
 	slices.Sort(words)
 	words = slices.Compact(words)
-	for _, c := range r.shell {
-		words = append(words, "sh:"+c.text)
+	for _, c := range r.Shell {
+		words = append(words, "sh:"+c.Text)
 	}
 	switch {
 	case len(words) > 0:
 		return strings.Join(words, " ")
-	case r.readOnly:
+	case r.ReadOnly:
 		return "read"
 	}
 	return "none"
@@ -52,13 +53,13 @@ func TestSQLEffects(t *testing.T) {
 			slices.Sort(words)
 			want = strings.Join(slices.Compact(words), " ")
 		}
-		r := classifySQL(text, sqlAnyReading, sqlClient{})
+		r := sql.Classify(text, sql.AnyReading, sql.Client{})
 		if diff := cmp.Diff(want, sqlSummary(r)); diff != "" {
 			t.Errorf("line %d: %s\n(-want +got)\n%s", n+1, text, diff)
 		}
-		for _, f := range r.facts {
-			if f.start < 0 || f.end > len(text) || f.start >= f.end {
-				t.Errorf("line %d: span %d..%d outside", n+1, f.start, f.end)
+		for _, f := range r.Facts {
+			if f.Start < 0 || f.End > len(text) || f.Start >= f.End {
+				t.Errorf("line %d: span %d..%d outside", n+1, f.Start, f.End)
 			}
 		}
 	}
@@ -77,25 +78,25 @@ func FuzzSQLTokens(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, read := range []sqlReading{sqlANSI, sqlMySQL, sqlSlash} {
+		for _, read := range []sql.Reading{sql.ANSI, sql.MySQL, sql.Slash} {
 			at := 0
-			for _, tok := range sqlTokens(text, read) {
-				if tok.start != at || tok.end <= tok.start {
-					t.Fatalf("reading %d: token %d..%d after %d", read, tok.start, tok.end, at)
+			for _, tok := range sql.Tokens(text, read) {
+				if tok.Start != at || tok.End <= tok.Start {
+					t.Fatalf("reading %d: token %d..%d after %d", read, tok.Start, tok.End, at)
 				}
-				at = tok.end
+				at = tok.End
 			}
 			if at != len(text) {
 				t.Fatalf("reading %d: %d of %d bytes", read, at, len(text))
 			}
 		}
-		r := classifySQL(text, sqlAnyReading, sqlClient{})
-		for _, f := range r.facts {
-			if f.start < 0 || f.end > len(text) || f.start >= f.end {
-				t.Fatalf("span %d..%d outside", f.start, f.end)
+		r := sql.Classify(text, sql.AnyReading, sql.Client{})
+		for _, f := range r.Facts {
+			if f.Start < 0 || f.End > len(text) || f.Start >= f.End {
+				t.Fatalf("span %d..%d outside", f.Start, f.End)
 			}
 		}
-		if sqlSummary(r) != sqlSummary(classifySQL(text, sqlAnyReading, sqlClient{})) {
+		if sqlSummary(r) != sqlSummary(sql.Classify(text, sql.AnyReading, sql.Client{})) {
 			t.Fatal("two answers")
 		}
 	})

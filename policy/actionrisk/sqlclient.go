@@ -3,254 +3,21 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/lang/sql"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // Database clients have commands of their own beside SQL: they run programs, read
 // and write files of the machine they run on, and put variables into the text.
 
-// clientAction says what a client's command does with its argument.
-type clientAction byte
-
-const (
-	clientShows    clientAction = 's' // shows something, or sets how things are shown
-	clientShell    clientAction = '!' // a shell runs it
-	clientIncludes clientAction = 'f' // a file of statements, or a program behind "|"
-	clientWrites   clientAction = 'w' // a file is written, or a program behind "|" is fed
-	clientReads    clientAction = 'r' // a file of data, or a program behind "|"
-	clientLoads    clientAction = 'l' // a library
-	clientReplaces clientAction = 'x' // the database is overwritten
-	clientExpands  clientAction = 'b' // what stands in backticks is run
-	clientDumps    clientAction = 'd' // the whole database is printed
-)
-
-// clientCommands are commands that begin with a sign no statement begins with.
-var clientCommands = func() map[string]clientAction {
-	m := map[string]clientAction{}
-	for action, names := range map[clientAction]string{
-		clientShows: `\l \z \x \c \q \timing \pset \conninfo \h \? \a \t \s \p \encoding \sf \sv \l+ \connect \r \H \C \f \errverbose \password
-			.tables .schema .headers .mode .databases .indexes .indices .quit .exit .help .show .width .timer .stats .explain .fullschema .separator .nullvalue .version .header .eqp .bail .changes .echo .prompt .parameter .open .cd .print .limit .lint .sha3sum .dbinfo .timeout .auth .columns .rows .maxrows .keyword .highlight`,
-		clientShell:    `.shell .system .sh \P`,
-		clientIncludes: `.read \i \ir \include \include_relative \. \source`,
-		clientWrites:   `\o \w \out \write \T .output .once .excel .www .log .save .backup .clone .trace`,
-		clientReads:    `.import`,
-		clientDumps:    `.dump`,
-		clientLoads:    `.load`,
-		clientReplaces: `.restore`,
-		clientExpands:  `\set \setenv \if \elif \echo \qecho \warn \prompt \unset \else \endif`,
-	} {
-		for name := range strings.FieldsSeq(names) {
-			m[name] = action
-		}
-	}
-	return m
-}()
-
-// lineCommand is a command of one client that begins with a word of its own.
-type lineCommand struct {
-	prefix string
-	action clientAction
-}
-
-// lineCommands are those words by client, in lower case.
-var lineCommands = map[string][]lineCommand{
-	"mysql":        {{"system ", clientShell}, {"pager ", clientShell}, {"nopager", clientShows}, {"source ", clientIncludes}, {"tee ", clientWrites}},
-	"sqlplus":      {{"host ", clientShell}, {"ho ", clientShell}, {"!", clientShell}, {"$", clientShell}, {"@@", clientIncludes}, {"@", clientIncludes}, {"start ", clientIncludes}, {"spool off", clientShows}, {"spool ", clientWrites}},
-	"sqlcmd":       {{":!!", clientShell}, {"!!", clientShell}, {":r ", clientIncludes}, {":out ", clientWrites}, {":error ", clientWrites}},
-	"impala-shell": {{"shell ", clientShell}, {"!", clientShell}, {"source ", clientIncludes}, {"src ", clientIncludes}},
-	"beeline":      {{"!sh ", clientShell}, {"!run ", clientIncludes}, {"!record ", clientWrites}},
-	"hive":         {{"!", clientShell}, {"dfs ", clientShell}, {"source ", clientIncludes}},
-	"spark-sql":    {{"!", clientShell}, {"source ", clientIncludes}},
-	"cqlsh":        {{"source ", clientIncludes}, {"capture off", clientShows}, {"capture ", clientWrites}},
-	"snowsql":      {{"!system ", clientShell}, {"!source ", clientIncludes}, {"!load ", clientIncludes}, {"!spool off", clientShows}, {"!spool ", clientWrites}},
-	"isql-fb":      {{"shell ", clientShell}, {"input ", clientIncludes}, {"in ", clientIncludes}, {"output ", clientWrites}},
-	"db2":          {{"!", clientShell}, {"host ", clientShell}},
-	"bteq":         {{".os ", clientShell}, {".run file ", clientIncludes}, {".run file=", clientIncludes}},
-	"nzsql":        {{`\! `, clientShell}},
-	"exaplus":      {{"host ", clientShell}, {"@", clientIncludes}},
-	"cypher-shell": {{":source ", clientIncludes}},
-	"ij":           {{"run ", clientIncludes}},
-}
-
-// sameLines are clients that know the commands of another one.
-var sameLines = map[string]string{"mariadb": "mysql", "mycli": "mysql", "mysqlsh": "mysql", "sqlcl": "sqlplus", "sql": "sqlplus", "osql": "sqlcmd", "mssql-cli": "sqlcmd", "sqlline": "beeline", "isql": "isql-fb"}
-
-// client handles a command of the database client, or a statement end that runs
-// the result of the query before it.
-func (p *sqlParser) client(i int) {
-	t := p.toks[i]
-	text := p.text[t.start:t.end]
-	if t.kind == sqlEnd {
-		switch {
-		case strings.HasPrefix(text, `\gexec`):
-			p.generated(i)
-		case strings.HasPrefix(text, `\g`) && strings.Contains(text, "|"):
-			p.carry(text[strings.IndexByte(text, '|')+1:], "psql", i)
-		case strings.HasPrefix(text, `\watch`):
-			p.loop = true
-		}
-		return
-	}
-	name, rest, _ := strings.Cut(text, " ")
-	if strings.HasPrefix(text, `\!`) || strings.HasPrefix(text, "!") {
-		p.carry(strings.TrimLeft(text, `\!`), "client-shell", i)
-		return
-	}
-	if name == `\copy` {
-		p.copyMeta(rest, i)
-		return
-	}
-	if words := optionWords(rest); name == `\setenv` && len(words) > 1 && (strings.HasSuffix(words[0], "PAGER") || strings.HasSuffix(words[0], "EDITOR")) {
-		value := strings.Trim(strings.TrimSpace(rest[len(words[0]):]), `"'`)
-		p.carry(strings.ReplaceAll(value, `\"`, `"`), "client-shell", i)
-	}
-	if action, ok := clientCommands[name]; ok {
-		p.clientAct(action, rest, i)
-	} else if !strings.HasPrefix(name, `\d`) {
-		p.out.readOnly = false
-	}
-}
-
-// clientAct judges one command of a client by what it does with its argument.
-func (p *sqlParser) clientAct(action clientAction, rest string, i int) {
-	rest = strings.TrimSpace(rest)
-	if words := optionWords(rest); len(words) > 0 && strings.HasPrefix(words[0], "|") && action != clientShell && action != clientExpands {
-		command := rest[1:]
-		if rest[0] != '|' { // in quotes
-			command = words[0][1:]
-		}
-		via := "client-shell"
-		if action == clientWrites {
-			via = "client-feeds" // what queries print is its input
-		}
-		p.carry(command, via, i)
-		p.out.readOnly = false
-		return
-	}
-	switch action {
-	case clientShows:
-		return
-	case clientDumps:
-		p.out.dumps = true
-	case clientShell:
-		p.carry(rest, "client-shell", i)
-	case clientIncludes:
-		name, _, _ := strings.Cut(strings.Trim(rest, `'";`), " ")
-		p.out.includes = append(p.out.includes, name)
-	case clientWrites:
-		name := strings.Trim(lastField(rest), `'";`)
-		if name != "" && name != "stdout" && !strings.HasPrefix(name, "-") {
-			p.programText("echo x > "+quote(name), "client-file", i, i+1)
-		}
-	case clientReads:
-		for _, w := range optionWords(rest) {
-			if command, ok := strings.CutPrefix(w, "|"); ok {
-				p.carry(command, "client-shell", i)
-			}
-		}
-	case clientLoads:
-		p.add("server.program", rest, i, i+1)
-	case clientReplaces:
-		p.add("replace", rest, i, i+1)
-	case clientExpands:
-		for {
-			_, after, ok := strings.Cut(rest, "`")
-			if !ok {
-				break
-			}
-			var command string
-			command, rest, _ = strings.Cut(after, "`")
-			p.carry(command, "client-shell", i)
-		}
-		return
-	}
-	p.out.readOnly = false
-}
-
-func lastField(text string) string {
-	fields := strings.Fields(text)
-	if len(fields) == 0 {
-		return ""
-	}
-	return fields[len(fields)-1]
-}
-
-func (p *sqlParser) carry(text, via string, i int) {
-	p.out.shell = append(p.out.shell, sqlCarried{strings.TrimSpace(text), via, p.toks[i].start, p.toks[i].end})
-}
-
-// generated handles \gexec: every value of the query before it is run as SQL.
-func (p *sqlParser) generated(i int) {
-	lo := i
-	for lo > 0 && p.toks[lo-1].kind != sqlEnd {
-		lo--
-	}
-	for j := lo; j < i; j++ {
-		if p.is(j, "select") {
-			text, known := p.literal(j+1, p.firstOf(j+1, i, "from", "where"))
-			if known && p.nested(text, "gexec", lo, i) {
-				return
-			}
-		}
-	}
-	p.add("dynamic", "", lo, i+1)
-}
-
-// copyMeta handles psql's \copy, which reads and writes files of the client.
-func (p *sqlParser) copyMeta(rest string, i int) {
-	lower := strings.ToLower(rest)
-	if at := strings.Index(lower, " program "); at >= 0 {
-		p.carry(strings.Trim(strings.TrimSpace(rest[at+len(" program "):]), `'`), "copy-program", i)
-	}
-	if strings.Contains(lower, " from ") && !strings.HasPrefix(strings.TrimSpace(lower), "(") {
-		p.add("insert", "", i, i+1)
-	}
-	if at := strings.LastIndex(lower, " to "); at >= 0 {
-		if name, _, _ := strings.Cut(strings.TrimSpace(rest[at+len(" to "):]), " "); strings.ContainsAny(name, "/~") {
-			p.programText("echo x > "+quote(strings.Trim(name, `'`)), "client-file", i, i+1)
-		}
-	}
-}
-
-// clientLines handles the commands that begin with a word, line by line.
-func (p *sqlParser) clientLines(list []lineCommand) {
-	at := 0
-	for line := range strings.Lines(p.text) {
-		start := at + len(line) - len(strings.TrimLeft(line, " \t"))
-		at += len(line)
-		line = strings.TrimSpace(line)
-		if p.out.steps++; line == "" || len(p.toks) == 0 {
-			continue
-		}
-		lower := strings.ToLower(line[:min(len(line), 16)])
-		for _, c := range list {
-			if strings.HasPrefix(lower, c.prefix) {
-				i, _ := slices.BinarySearchFunc(p.toks, start, func(t sqlToken, at int) int { return t.start - at })
-				rest := strings.TrimRight(line[len(c.prefix):], "; ")
-				if c.prefix == "dfs " {
-					rest = "hdfs dfs " + rest
-				}
-				p.clientAct(c.action, rest, min(i, len(p.toks)-1))
-				break
-			}
-		}
-	}
-}
-
-// clientVariables is how a client is given variables and writes them in its text.
-type clientVariables struct {
-	define  []string // what begins a line that sets one, in lower case
-	options []string // options with name=value
-	forms   []string // how one is written, "?" standing for its name
-	joined  bool     // the words of a value are joined
-}
-
-var variablesOf = map[string]clientVariables{
-	"psql":         {[]string{`\set `}, []string{"-v", "--set", "--variable"}, []string{`:'?'`, `:"?"`, `:?`}, true},
-	"sqlcmd":       {[]string{":setvar "}, []string{"-v"}, []string{"$(?)"}, false},
-	"sqlplus":      {[]string{"define ", "def "}, nil, []string{"&&?.", "&?.", "&&?", "&?"}, false},
-	"snowsql":      {[]string{"!define "}, []string{"-D", "--variable"}, []string{"&?"}, false},
-	"hive":         {[]string{"set hivevar:", "set hiveconf:", "set "}, []string{"--hivevar", "--hiveconf", "-hiveconf", "-hivevar", "-d", "--define"}, []string{"${hivevar:?}", "${hiveconf:?}", "${?}"}, false},
-	"impala-shell": {nil, []string{"--var"}, []string{"${var:?}"}, false},
+var variablesOf = map[string]sql.ClientVariables{
+	"psql":         {Define: []string{`\set `}, Options: []string{"-v", "--set", "--variable"}, Forms: []string{`:'?'`, `:"?"`, `:?`}, Joined: true},
+	"sqlcmd":       {Define: []string{":setvar "}, Options: []string{"-v"}, Forms: []string{"$(?)"}},
+	"sqlplus":      {Define: []string{"define ", "def "}, Forms: []string{"&&?.", "&?.", "&&?", "&?"}},
+	"snowsql":      {Define: []string{"!define "}, Options: []string{"-D", "--variable"}, Forms: []string{"&?"}},
+	"hive":         {Define: []string{"set hivevar:", "set hiveconf:", "set "}, Options: []string{"--hivevar", "--hiveconf", "-hiveconf", "-hivevar", "-d", "--define"}, Forms: []string{"${hivevar:?}", "${hiveconf:?}", "${?}"}},
+	"impala-shell": {Options: []string{"--var"}, Forms: []string{"${var:?}"}},
 }
 
 var sameVariables = map[string]string{"pgcli": "psql", "usql": "psql", "ysqlsh": "psql", "gsql": "psql", "vsql": "psql", "nzsql": "psql", "osql": "sqlcmd", "mssql-cli": "sqlcmd", "sqlcl": "sqlplus", "sql": "sqlplus", "beeline": "hive", "spark-sql": "hive", "": "psql"}
@@ -267,24 +34,24 @@ func (e *engine) expandClient(name, text string, client *invocation) string {
 	set := map[string]string{}
 	if client != nil {
 		for i := range client.opts {
-			if o := &client.opts[i]; o.given && slices.Contains(how.options, o.name) {
+			if o := &client.opts[i]; o.given && slices.Contains(how.Options, o.name) {
 				if k, v, ok := strings.Cut(o.value.Text, "="); ok && k != "" {
 					set[k] = v
 				}
 			}
 		}
 	}
-	if len(set) == 0 && !slices.ContainsFunc(how.define, func(d string) bool { return strings.Contains(strings.ToLower(text), d) }) {
+	if len(set) == 0 && !slices.ContainsFunc(how.Define, func(d string) bool { return strings.Contains(strings.ToLower(text), d) }) {
 		return text
 	}
 	var out strings.Builder
 	for line := range strings.Lines(text) {
-		if !e.budget.spend(1+len(set)) || out.Len() > maxDecoded {
+		if !e.budget.spend(1+len(set)) || out.Len() > scan.MaxDecoded {
 			break
 		}
-		line = putVariables(line, how.forms, set)
+		line = sql.PutVariables(line, how.Forms, set)
 		k, v, ok := definition(line, &how)
-		if ok && !strings.Contains(v, "`") && len(set) < maxLoop && len(v) < maxValue {
+		if ok && !strings.Contains(v, "`") && len(set) < scan.MaxLoop && len(v) < scan.MaxValue {
 			set[k] = v
 		}
 		out.WriteString(line)
@@ -293,46 +60,20 @@ func (e *engine) expandClient(name, text string, client *invocation) string {
 }
 
 // definition reads a line that sets a variable.
-func definition(line string, how *clientVariables) (name, value string, ok bool) {
+func definition(line string, how *sql.ClientVariables) (name, value string, ok bool) {
 	trimmed := strings.TrimSpace(line)
-	for _, d := range how.define {
+	for _, d := range how.Define {
 		if len(trimmed) <= len(d) || !strings.EqualFold(trimmed[:len(d)], d) {
 			continue
 		}
 		rest := strings.TrimRight(trimmed[len(d):], "; ")
 		name, value, ok = strings.Cut(strings.Replace(rest, "=", " ", 1), " ")
 		sep := " "
-		if how.joined {
+		if how.Joined {
 			sep = ""
 			name, value, ok = strings.Cut(rest, " ")
 		}
-		return name, strings.Join(optionWords(value), sep), ok && name != ""
+		return name, strings.Join(scan.OptionWords(value), sep), ok && name != ""
 	}
 	return "", "", false
-}
-
-// putVariables writes the values where the text names the variables. A name ends
-// where its letters end, and "::" in front is a cast.
-func putVariables(line string, forms []string, set map[string]string) string {
-	for _, form := range forms {
-		mark, after, _ := strings.Cut(form, "?")
-		from := 0
-		for from < len(line) && len(line) <= maxDecoded {
-			i := strings.Index(line[from:], mark)
-			if i < 0 {
-				break
-			}
-			i += from
-			j := i + len(mark)
-			for j < len(line) && isSQLWordByte(line[j]) {
-				j++
-			}
-			value, ok := set[line[i+len(mark):j]]
-			if from = i + len(mark); ok && strings.HasPrefix(line[j:], after) && !(i > 0 && mark == ":" && (line[i-1] == ':' || isSQLWordByte(line[i-1]))) {
-				line = line[:i] + value + line[j+len(after):]
-				from = i + len(value)
-			}
-		}
-	}
-	return line
 }

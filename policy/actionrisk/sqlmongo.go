@@ -3,6 +3,8 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/lang/sql"
 )
 
 // mongoCall is one method call of mongo shell text, or one command document.
@@ -59,7 +61,7 @@ func mongoCalls(text string) []mongoCall {
 			i = skipQuoted(text, i) - 1
 		case c == '.':
 			j := i + 1
-			for j < len(text) && (isSQLLetter(text[j]) || text[j] >= '0' && text[j] <= '9' || text[j] == '$') {
+			for j < len(text) && (sql.IsLetter(text[j]) || text[j] >= '0' && text[j] <= '9' || text[j] == '$') {
 				j++
 			}
 			k := j
@@ -137,21 +139,21 @@ var mongoReads = []string{"find", "findOne", "aggregate", "count", "countDocumen
 	"skip", "pretty", "toArray", "forEach", "map", "projection", "hint", "isMaster", "hello", "version", "dataSize", "storageSize", "totalSize", "status", "conf", "printReplicationInfo", "currentOp", "listDatabases", "itcount", "hasNext", "next", "size", "filter", "validate"}
 
 func (e *engine) runMongo(src *source, text, words string) {
-	var r sqlResult
-	r.readOnly = true
+	var r sql.Result
+	r.ReadOnly = true
 	for _, c := range mongoCalls(text) {
-		r.steps++
+		r.Steps++
 		effect := mongoEffect(&c)
 		if effect == "" {
-			r.readOnly = r.readOnly && slices.Contains(mongoReads, c.method)
+			r.ReadOnly = r.ReadOnly && slices.Contains(mongoReads, c.method)
 			continue
 		}
-		r.facts = append(r.facts, sqlFact{effect: effect, target: c.receiver, start: c.start, end: c.end})
+		r.Facts = append(r.Facts, sql.Fact{Effect: effect, Target: c.receiver, Start: c.start, End: c.end})
 	}
-	if eachRemoved(text, r.facts) {
-		for i := range r.facts {
-			if r.facts[i].effect == "nosql.delete-scoped" {
-				r.facts[i].effect = "nosql.delete-all"
+	if eachRemoved(text, r.Facts) {
+		for i := range r.Facts {
+			if r.Facts[i].Effect == "nosql.delete-scoped" {
+				r.Facts[i].Effect = "nosql.delete-all"
 			}
 		}
 	}
@@ -159,7 +161,7 @@ func (e *engine) runMongo(src *source, text, words string) {
 }
 
 // eachRemoved: find().forEach(d => remove(d)) deletes what find finds: all.
-func eachRemoved(text string, facts []sqlFact) bool {
+func eachRemoved(text string, facts []sql.Fact) bool {
 	if len(facts) == 0 || !strings.Contains(text, "forEach") {
 		return false
 	}

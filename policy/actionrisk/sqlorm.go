@@ -3,6 +3,9 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/lang/sql"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // ormEffects are what the methods of object mappers do to a whole table unless
@@ -78,7 +81,7 @@ func (e *engine) runStringSQL(src *source) {
 		if end < 0 {
 			continue
 		}
-		if value := text[i+1 : end]; looksSQL(value) && src.depth < maxDepth && e.givenSQL(text[:i]) {
+		if value := text[i+1 : end]; looksSQL(value) && src.depth < scan.MaxDepth && e.givenSQL(text[:i]) {
 			inner := *src
 			inner.text, inner.at, inner.depth = value, -1, src.depth+1
 			inner.span, _ = src.where(i+1, end)
@@ -116,8 +119,8 @@ func (e *engine) runORM(src *source) {
 	if !strings.ContainsAny(text, ".:>") {
 		return
 	}
-	var r sqlResult
-	r.readOnly = true
+	var r sql.Result
+	r.ReadOnly = true
 	for _, o := range ormEffects {
 		at := strings.Index(text, o.text)
 		if at < 0 || o.needs != "" && !strings.Contains(text, o.needs) || at > 0 && text[at-1] <= ' ' && o.text[0] == '.' {
@@ -128,10 +131,10 @@ func (e *engine) runORM(src *source) {
 		if slices.ContainsFunc(chainFilters, func(f string) bool { return strings.Contains(chain, f) }) {
 			effect = o.limited
 		}
-		r.facts = append(r.facts, sqlFact{effect: effect, start: from, end: at + len(o.text)})
-		r.steps += len(text) / 16
+		r.Facts = append(r.Facts, sql.Fact{Effect: effect, Start: from, End: at + len(o.text)})
+		r.Steps += len(text) / 16
 	}
-	if len(r.facts) > 0 {
+	if len(r.Facts) > 0 {
 		e.sqlResult(src, &r, "")
 	}
 }

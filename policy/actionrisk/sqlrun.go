@@ -2,6 +2,10 @@ package actionrisk
 
 import (
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/lang/sql"
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // kindSQL items are effects of database statements; their name is the id of the
@@ -10,16 +14,16 @@ const kindSQL = "sql"
 
 // sqlClients says how a client reads its text. Clients not named here get every
 // reading of SQL.
-var sqlClients = map[string]sqlReading{
-	"psql": sqlANSI, "pgcli": sqlANSI, "cockroach": sqlANSI, "ysqlsh": sqlANSI, "vsql": sqlANSI, "gsql": sqlANSI,
-	"sqlite3": sqlANSI, "sqlite": sqlANSI, "duckdb": sqlANSI,
-	"mysql": sqlMySQL, "mariadb": sqlMySQL, "mycli": sqlMySQL,
-	"sqlcmd": sqlANSI, "osql": sqlANSI, "isql": sqlANSI, "sqlplus": sqlANSI, "sqlcl": sqlANSI,
-	"cqlsh": sqlSlash | sqlANSI, "nzsql": sqlANSI, "usql": sqlANSI, "mysqlsh": sqlMySQL, "mssql-cli": sqlANSI, "litecli": sqlANSI,
+var sqlClients = map[string]sql.Reading{
+	"psql": sql.ANSI, "pgcli": sql.ANSI, "cockroach": sql.ANSI, "ysqlsh": sql.ANSI, "vsql": sql.ANSI, "gsql": sql.ANSI,
+	"sqlite3": sql.ANSI, "sqlite": sql.ANSI, "duckdb": sql.ANSI,
+	"mysql": sql.MySQL, "mariadb": sql.MySQL, "mycli": sql.MySQL,
+	"sqlcmd": sql.ANSI, "osql": sql.ANSI, "isql": sql.ANSI, "sqlplus": sql.ANSI, "sqlcl": sql.ANSI,
+	"cqlsh": sql.Slash | sql.ANSI, "nzsql": sql.ANSI, "usql": sql.ANSI, "mysqlsh": sql.MySQL, "mssql-cli": sql.ANSI, "litecli": sql.ANSI,
 }
 
 // embeddedSQL are the clients that hold the database themselves.
-var embeddedSQL = setOf("cqlsh duckdb sqlite3 sqlite litecli clickhouse-local sqlite-utils h2 datasette dsq q textql trdsql octosql")
+var embeddedSQL = scan.SetOf("cqlsh duckdb sqlite3 sqlite litecli clickhouse-local sqlite-utils h2 datasette dsq q textql trdsql octosql")
 
 // transactionalDDL are the clients whose servers undo DDL on ROLLBACK.
 var transactionalDDL = map[string]bool{"psql": true, "pgcli": true, "sqlite3": true, "sqlcmd": true, "duckdb": true}
@@ -30,11 +34,11 @@ var transactionalDDL = map[string]bool{"psql": true, "pgcli": true, "sqlite3": t
 func (e *engine) runSQL(src *source, client *invocation) flow {
 	e.ran = true
 	text := src.text
-	if len(text) > maxText {
-		text = text[:maxText]
+	if len(text) > scan.MaxText {
+		text = text[:scan.MaxText]
 		e.tooDeep = true
 	}
-	text = strings.ReplaceAll(text, string(hole), "_")
+	text = strings.ReplaceAll(text, string(scan.Hole), "_")
 	name := ""
 	if client != nil {
 		name = client.exe
@@ -52,61 +56,61 @@ func (e *engine) runSQL(src *source, client *invocation) flow {
 	}
 	reads := sqlClients[name]
 	if reads == 0 {
-		reads = sqlAnyReading
+		reads = sql.AnyReading
 	}
 	if whole := e.expandClient(name, text, client); whole != text {
 		carrier := *src
 		carrier.text, carrier.at = whole, -1
 		src, text = &carrier, whole
 	}
-	result := classifySQL(text, reads, sqlClient{name, transactionalDDL[name], embeddedSQL[name]})
-	result.root = client != nil && client.root
+	result := sql.Classify(text, reads, sql.Client{Name: name, Transactional: transactionalDDL[name], Embedded: embeddedSQL[name]})
+	result.Root = client != nil && client.root
 	e.sqlResult(src, &result, words)
-	e.includedSQL(src, result.includes, client)
-	if result.printed == "" {
-		if result.dumps {
+	e.includedSQL(src, result.Includes, client)
+	if result.Printed == "" {
+		if result.Dumps {
 			return flow{taint: fromDump}
 		}
 		return flow{}
 	}
-	return flow{known: true, word: Word{Text: result.printed, At: -1, Span: src.span}}
+	return flow{known: true, word: Word{Text: result.Printed, At: -1, Span: src.span}}
 }
 
 // sqlResult matches the effects and hands carried shell text on.
-func (e *engine) sqlResult(src *source, r *sqlResult, words string) {
-	if !e.budget.spend(r.steps) || r.tooDeep {
+func (e *engine) sqlResult(src *source, r *sql.Result, words string) {
+	if !e.budget.spend(r.Steps) || r.TooDeep {
 		e.tooDeep = true
 	}
 	matched := false
-	for i := range r.facts {
-		f := &r.facts[i]
-		it := item{kind: kindSQL, name: ruleOf(f.effect), src: src, from: f.start, to: f.end, target: printable(f.target),
-			words: words + factWords(f), undone: f.rolledBack || f.deferred}
-		if f.via != "" {
+	for i := range r.Facts {
+		f := &r.Facts[i]
+		it := item{kind: kindSQL, name: ruleOf(f.Effect), src: src, from: f.Start, to: f.End, target: printable(f.Target),
+			words: words + factWords(f), undone: f.RolledBack || f.Deferred}
+		if f.Via != "" {
 			inner := *src
-			inner.via = append(append([]string(nil), src.via...), f.via)
+			inner.via = append(append([]string(nil), src.via...), f.Via)
 			it.src = &inner
 		}
 		matched = e.match(&it) || matched
 	}
-	for _, c := range r.shell {
-		span, _ := src.where(c.start, c.end)
-		inner := source{text: c.text, at: -1, span: span, via: append(append([]string(nil), src.via...), c.via), depth: src.depth + 1, taint: src.taint}
-		if n := strings.Index(src.text, c.text); n >= 0 && src.at >= 0 && c.text != "" {
+	for _, c := range r.Shell {
+		span, _ := src.where(c.Start, c.End)
+		inner := source{text: c.Text, at: -1, span: span, via: append(append([]string(nil), src.via...), c.Via), depth: src.depth + 1, taint: src.taint}
+		if n := strings.Index(src.text, c.Text); n >= 0 && src.at >= 0 && c.Text != "" {
 			inner.at = src.at + n
 		}
 		in := flow{}
-		if strings.HasPrefix(c.via, "copy-program") {
+		if strings.HasPrefix(c.Via, "copy-program") {
 			in.taint = fromDump // the table's rows are its input
 		}
-		if c.via == "client-feeds" {
+		if c.Via == "client-feeds" {
 			in.taint = fromBuilt
 		}
-		(&shell{e: e, root: r.root && c.via == "client-shell"}).script(&inner, in)
+		(&shell{e: e, root: r.Root && c.Via == "client-shell"}).script(&inner, in)
 	}
-	if !matched && !r.readOnly {
+	if !matched && !r.ReadOnly {
 		e.unproven = true
-		if r.unknown {
+		if r.Unknown {
 			e.doubt("a statement of an unknown dialect")
 			e.raise("parse.dialect-unknown", src, 0, len(src.text), "")
 		}
@@ -121,8 +125,8 @@ func (e *engine) includedSQL(src *source, names []string, client *invocation) {
 		cwd = client.cwd
 	}
 	for _, name := range names {
-		f, ok := e.files[fileKey(cwd, name)]
-		if !ok || src.depth >= maxDepth || !e.budget.spend(4) {
+		f, ok := e.files[paths.FileKey(cwd, name)]
+		if !ok || src.depth >= scan.MaxDepth || !e.budget.spend(4) {
 			continue
 		}
 		if !f.known {
@@ -146,13 +150,13 @@ func ruleOf(effect string) string {
 
 // factWords are the names in a target that say where it is: a database or a
 // schema. A table called test_results is not a test.
-func factWords(f *sqlFact) string {
-	switch f.effect {
+func factWords(f *sql.Fact) string {
+	switch f.Effect {
 	case "drop.database", "drop.schema", "nosql.database-drop":
-		return " " + f.target
+		return " " + f.Target
 	}
-	if n := strings.LastIndexByte(f.target, '.'); n > 0 {
-		return " " + f.target[:n]
+	if n := strings.LastIndexByte(f.Target, '.'); n > 0 {
+		return " " + f.Target[:n]
 	}
 	return ""
 }
@@ -222,7 +226,7 @@ func looksSQL(text string) bool {
 		if word == "declare" && strings.HasPrefix(strings.TrimLeft(rest, " "), "-") { // bash's
 			return false
 		}
-		if low := strings.ToLower(rest); holdsSQL(low) && !strings.Contains(low, "; then") && !strings.Contains(low, ";then") && !strings.Contains(low, "; do") && !strings.Contains(low, "\ndo") && !strings.Contains(low, "\nthen") {
+		if low := strings.ToLower(rest); sql.HoldsSQL(low) && !strings.Contains(low, "; then") && !strings.Contains(low, ";then") && !strings.Contains(low, "; do") && !strings.Contains(low, "\ndo") && !strings.Contains(low, "\nthen") {
 			return true
 		}
 	case "for": // FOR x IN c REMOVE x IN c, where a shell has "; do"
@@ -241,21 +245,11 @@ func looksSQL(text string) bool {
 func procedureName(rest string) string {
 	rest = strings.TrimLeft(rest, " \t\n")
 	end := 0
-	for end < len(rest) && (isSQLWordByte(rest[end]) || strings.IndexByte(".[]\"", rest[end]) >= 0) {
+	for end < len(rest) && (sql.IsWordByte(rest[end]) || strings.IndexByte(".[]\"", rest[end]) >= 0) {
 		end++
 	}
 	name := rest[:end]
 	return strings.Trim(strings.ToLower(name[strings.LastIndexByte(name, '.')+1:]), "[]\"")
-}
-
-// holdsSQL: blocks of SQL Server and PL/SQL are known by the statements in them.
-func holdsSQL(low string) bool {
-	for _, s := range [...]string{"drop table", "drop database", "drop schema", "delete from", "truncate table", "exec(", "exec (", "execute immediate", "sp_executesql", "xp_cmdshell", " set @", "dbms_", "utl_file.", "utl_http.", "insert into", "apex_", "owa_"} {
-		if strings.Contains(low, s) {
-			return true
-		}
-	}
-	return false
 }
 
 // deletesByName: DELETE with MySQL's modifiers, or of tables that FROM names again
@@ -296,7 +290,7 @@ func laterSQL(text string) bool {
 	default:
 		return false
 	}
-	for n := 0; n < maxLaterSQL; n++ {
+	for n := 0; n < scan.MaxLaterSQL; n++ {
 		at := strings.IndexAny(rest, ";\n")
 		if at < 0 {
 			return false
@@ -333,7 +327,7 @@ func sqlObject(word, next, rest, after string) bool {
 	if word == "truncate" {
 		return next == "table" || next == "only" || truncates(strings.TrimSpace(skipSQLSpace(rest)))
 	}
-	if _, ok := sqlObjectWords[next]; !ok {
+	if _, ok := sql.ObjectWords[next]; !ok {
 		return false
 	}
 	return strings.TrimSpace(after) != "" || word == "drop"
@@ -434,17 +428,17 @@ func skipSQLSpace(text string) string {
 // and what follows.
 func sqlWordAt(text string) (string, string) {
 	i := 0
-	for i < len(text) && isSQLWordByte(text[i]) {
+	for i < len(text) && sql.IsWordByte(text[i]) {
 		i++
 	}
 	w, rest := strings.ToLower(text[:i]), text[i:]
 	if strings.HasPrefix(rest, "/*") && i > 0 && i < 8 && !strings.HasPrefix(rest, "/*!") {
 		if n := strings.Index(rest[2:], "*/"); n >= 0 {
 			tail, after := rest[n+4:], 0
-			for after < len(tail) && isSQLWordByte(tail[after]) {
+			for after < len(tail) && sql.IsWordByte(tail[after]) {
 				after++
 			}
-			if joined := w + strings.ToLower(tail[:after]); sqlVerbs[joined] && !sqlVerbs[w] {
+			if joined := w + strings.ToLower(tail[:after]); sql.Verbs[joined] && !sql.Verbs[w] {
 				return joined, tail[after:]
 			}
 		}
@@ -462,7 +456,7 @@ func hasSQLWord(low string, words ...string) bool {
 				break
 			}
 			i += n
-			if (i == 0 || !isSQLWordByte(low[i-1])) && (i+len(w) == len(low) || !isSQLWordByte(low[i+len(w)])) {
+			if (i == 0 || !sql.IsWordByte(low[i-1])) && (i+len(w) == len(low) || !sql.IsWordByte(low[i+len(w)])) {
 				return true
 			}
 			i += len(w)

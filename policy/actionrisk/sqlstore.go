@@ -4,6 +4,10 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/lang/sql"
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // Texts for stores that know no SQL, and the files in which clients of all of them
@@ -16,7 +20,7 @@ func storeLanguage(lang string) bool {
 
 // runStore judges a text for MongoDB's shell, for Redis, or the body of a request.
 func (e *engine) runStore(sh *shell, src *source, lang string, client *invocation) {
-	text := strings.ReplaceAll(src.text, string(hole), "_")
+	text := strings.ReplaceAll(src.text, string(scan.Hole), "_")
 	words := clientWords(client, src.text)
 	switch lang {
 	case "mongo":
@@ -31,7 +35,7 @@ func (e *engine) runStore(sh *shell, src *source, lang string, client *invocatio
 
 // includedMongo runs a script that load() names, if the command itself wrote it.
 func (e *engine) includedMongo(sh *shell, src *source, name string) {
-	if f, ok := e.files[fileKey(sh.cwd, name)]; ok && f.known && src.depth < maxDepth {
+	if f, ok := e.files[paths.FileKey(sh.cwd, name)]; ok && f.known && src.depth < scan.MaxDepth {
 		inner := src.inside(f.word, "load")
 		e.runStore(sh, &inner, "mongo", nil)
 	}
@@ -106,8 +110,8 @@ func (sh *shell) startFiles(w *wrapper, v *invocation) {
 
 // startFile runs a file as the start file of another name.
 func (sh *shell) startFile(name, as string, v *invocation) {
-	f, ok := sh.e.files[fileKey(sh.cwd, name)]
-	if !ok || !f.known || sh.src.depth >= maxDepth {
+	f, ok := sh.e.files[paths.FileKey(sh.cwd, name)]
+	if !ok || !f.known || sh.src.depth >= scan.MaxDepth {
 		return
 	}
 	for _, c := range clientFiles {
@@ -143,7 +147,7 @@ func (sh *shell) runStartFile(c *clientFile, text Word, v *invocation) {
 // the client is started next.
 func (sh *shell) writesStartFile(name Word, f flow) {
 	c, ok := startsClient(name.Text)
-	if !ok || !f.known || sh.src.depth >= maxDepth {
+	if !ok || !f.known || sh.src.depth >= scan.MaxDepth {
 		return
 	}
 	client := c.clients
@@ -164,7 +168,7 @@ func dropsFirst(v *invocation) bool {
 // restored: a dump that drops first is given to a client.
 func (sh *shell) restored(in flow, v *invocation) {
 	if strings.HasSuffix(in.via, dropsMark) {
-		r := sqlResult{facts: []sqlFact{{effect: "drop.table", start: v.from, end: v.to}}}
+		r := sql.Result{Facts: []sql.Fact{{Effect: "drop.table", Start: v.from, End: v.to}}}
 		sh.e.sqlResult(sh.src, &r, clientWords(v, ""))
 	}
 }
@@ -215,7 +219,7 @@ func (e *engine) migrations(v *invocation) {
 	slices.Sort(names)
 	for _, name := range names {
 		src := v.src.inside(e.files[name].word, v.exe)
-		if src.depth <= maxDepth {
+		if src.depth <= scan.MaxDepth {
 			e.runSQL(&src, nil)
 		}
 	}

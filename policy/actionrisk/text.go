@@ -2,52 +2,18 @@ package actionrisk
 
 import (
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"golang.org/x/text/unicode/norm"
 )
-
-// invisible characters change what people see, not what runs.
-func invisible(r rune) bool {
-	switch {
-	case r == 0x00AD, r == 0x034F, r == 0x061C, r == 0x115F, r == 0x1160, r == 0x17B4, r == 0x17B5, r == 0x180E, r == 0xFEFF, r == 0x3164, r == 0xFFA0,
-		r >= 0x200B && r <= 0x200F, r >= 0x2060 && r <= 0x2064, r >= 0xFE00 && r <= 0xFE0F, r >= 0xE0000 && r <= 0xE0FFF,
-		bidi(r):
-		return true
-	}
-	return false
-}
-
-// bidi controls reorder the text that people read.
-func bidi(r rune) bool { return r >= 0x202A && r <= 0x202E || r >= 0x2066 && r <= 0x2069 }
-
-// plain text needs no sniffing: printable ASCII, tab and line ends.
-func plain(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if s[i] >= utf8.RuneSelf || s[i] < ' ' && s[i] != '\n' && s[i] != '\t' && s[i] != '\r' || s[i] == 0x7f {
-			return false
-		}
-	}
-	return true
-}
-
-// confusable maps letters that look like ASCII letters to them: Cyrillic and
-// Greek; NFKC has made ASCII of full-width and mathematical ones before.
-var confusable = map[rune]rune{
-	'а': 'a', 'с': 'c', 'ԁ': 'd', 'е': 'e', 'һ': 'h', 'і': 'i', 'ј': 'j', 'ӏ': 'l', 'ո': 'n', 'о': 'o', 'р': 'p', 'ԛ': 'q', 'ѕ': 's',
-	'ԝ': 'w', 'х': 'x', 'у': 'y', 'ѵ': 'v', 'ɡ': 'g', 'ɑ': 'a', 'ο': 'o', 'ν': 'v', 'α': 'a', 'ι': 'i', 'ρ': 'p', 'υ': 'u', 'κ': 'k', 'τ': 't', 'г': 'r',
-	'к': 'k', 'м': 'm', 'т': 't', 'в': 'b', 'н': 'h', 'ⅼ': 'l', 'ｒ': 'r', 'А': 'A', 'В': 'B', 'Е': 'E', 'К': 'K', 'М': 'M', 'Н': 'H', 'О': 'O', 'Р': 'P',
-	'С': 'C', 'Т': 'T', 'Х': 'X', 'Ѕ': 'S', 'І': 'I', 'Ј': 'J', '‐': '-', '‑': '-', '‒': '-', '–': '-', '—': '-', '−': '-', '﹣': '-', '∕': '/', '⁄': '/', '⧸': '/',
-	'։': ':', '∶': ':', '∣': '|', '；': ';', ';': ';', '‘': '\'', '’': '\'', '“': '"', '”': '"',
-}
 
 // sniff looks for characters that deceive and returns the text as it would read
 // without them: invisible ones removed, NFKC applied, look-alikes made ASCII.
 // The second result is false where that is the same text.
 func (e *engine) sniff(src *source) (string, bool) {
 	text := src.text
-	if plain(text) {
+	if scan.Plain(text) {
 		return "", false
 	}
 	e.budget.spend(len(text) / 8)
@@ -66,12 +32,12 @@ func (e *engine) sniff(src *source) (string, bool) {
 			_, size = utf8.DecodeRuneInString(text[i:])
 		}
 		switch {
-		case bidi(r):
+		case scan.Bidi(r):
 			note(1, "text.bidi", i, i+size)
 		case r == 0x1b || r < ' ' && r != '\n' && r != '\t' && r != '\r' || r == 0x7f || r >= 0x80 && r < 0xa0:
 			note(2, "text.terminal-escape", i, i+size)
-		case invisible(r):
-			if !joins(previous, r, text[i+size:]) {
+		case scan.Invisible(r):
+			if !scan.Joins(previous, r, text[i+size:]) {
 				note(0, "text.invisible", i, i+size)
 			}
 		default:
@@ -80,88 +46,14 @@ func (e *engine) sniff(src *source) (string, bool) {
 		previous = r
 	}
 	folded := norm.NFKC.String(b.String())
-	if from, to, ok := mixedWord(text); ok {
+	if from, to, ok := scan.MixedWord(text); ok {
 		note(3, "text.homoglyph", from, to)
 	}
 	folded = strings.Map(func(r rune) rune {
-		if c, ok := confusable[r]; ok {
+		if c, ok := scan.Confusable[r]; ok {
 			return c
 		}
 		return r
 	}, folded)
 	return folded, folded != text
 }
-
-// joins: variation selectors and joiners belong to emoji, and to scripts that
-// need them.
-func joins(previous, r rune, rest string) bool {
-	if r >= 0xFE00 && r <= 0xFE0F || r == 0x200D || r == 0x200C {
-		next, _ := utf8.DecodeRuneInString(rest)
-		return previous > 0x2000 && !invisible(previous) || unicode.In(previous, unicode.Arabic, unicode.Devanagari, unicode.Bengali, unicode.Tamil) ||
-			previous > 0x80 && next > 0x2000 || r == 0xFE0F && (previous == '#' || previous == '*' || previous >= '0' && previous <= '9')
-	}
-	return false
-}
-
-// mixedWord finds a word that mixes ASCII letters with look-alikes of another
-// script, or that is made of look-alikes alone and reads as ASCII in full where
-// a program name, a path or a host stands. Words wholly of another script are
-// words.
-func mixedWord(text string) (from, to int, ok bool) {
-	for i, looks := 0, 0; i < len(text) && looks < maxLooks; {
-		r, size := utf8.DecodeRuneInString(text[i:])
-		if !wordRune(r) {
-			i += size
-			continue
-		}
-		start, latin, alike, foreign := i, 0, 0, 0
-		for i < len(text) {
-			r, size = utf8.DecodeRuneInString(text[i:])
-			if !wordRune(r) {
-				break
-			}
-			switch {
-			case r < utf8.RuneSelf:
-				latin++
-			case confusable[r] != 0 && unicode.IsLetter(r) || r >= 0xFF21 && r <= 0xFF5A || r >= 0x1D400 && r <= 0x1D7FF:
-				alike++
-			case unicode.In(r, unicode.Latin):
-			default:
-				foreign++
-			}
-			i += size
-		}
-		first := strings.TrimSpace(text[:start]) == ""
-		if alike > 0 && foreign == 0 && (latin > 0 || first) {
-			if !prose(text, start, i) {
-				return start, i, true
-			}
-			looks++
-		}
-	}
-	return 0, 0, false
-}
-
-// prose: the word stands in a quoted text of several words, or below the line of a
-// here-document. If that text runs, its folded copy is judged anyway.
-func prose(text string, from, to int) bool {
-	if i := strings.LastIndexByte(text[:from], '\n'); i >= 0 && strings.Contains(text[:i], "<<") {
-		return true
-	}
-	quote, open := byte(0), 0
-	for i := 0; i < from; i++ {
-		switch c := text[i]; {
-		case quote != 0 && c == quote:
-			quote = 0
-		case quote == 0 && (c == '"' || c == '\''):
-			quote, open = c, i
-		}
-	}
-	if quote == 0 {
-		return false
-	}
-	end := strings.IndexByte(text[to:], quote)
-	return end >= 0 && strings.ContainsAny(text[open:to+end], " \t\n")
-}
-
-func wordRune(r rune) bool { return unicode.IsLetter(r) || unicode.Is(unicode.Mn, r) }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // verbTable is verbs.json: words of tool names by what they do.
@@ -43,10 +45,10 @@ var verbs = sync.OnceValue(func() *verbTable {
 			t.class[w] = c.name
 		}
 	}
-	t.guard, t.stop, t.small = setOf(strings.Join(t.Guards, " ")), setOf(strings.Join(t.Stops, " ")), setOf(strings.Join(t.Small, " "))
-	t.post, t.keep = setOf(strings.Join(t.Posts, " ")), setOf(strings.Join(t.Keeps, " "))
-	t.nouns, t.plain = setOf(strings.Join(t.MoneyNouns, " ")), setOf(strings.Join(t.PlainNouns, " "))
-	t.shellVerb, t.shellSay = setOf(strings.Join(t.ShellVerbs, " ")), setOf(strings.Join(t.ShellNouns, " "))
+	t.guard, t.stop, t.small = scan.SetOf(strings.Join(t.Guards, " ")), scan.SetOf(strings.Join(t.Stops, " ")), scan.SetOf(strings.Join(t.Small, " "))
+	t.post, t.keep = scan.SetOf(strings.Join(t.Posts, " ")), scan.SetOf(strings.Join(t.Keeps, " "))
+	t.nouns, t.plain = scan.SetOf(strings.Join(t.MoneyNouns, " ")), scan.SetOf(strings.Join(t.PlainNouns, " "))
+	t.shellVerb, t.shellSay = scan.SetOf(strings.Join(t.ShellVerbs, " ")), scan.SetOf(strings.Join(t.ShellNouns, " "))
 	return t
 })
 
@@ -59,8 +61,8 @@ func toolWords(name string) []string {
 	var words []string
 	start := -1
 	for i := 0; i <= len(name); i++ {
-		boundary := i == len(name) || !alnum(name[i])
-		if start >= 0 && (boundary || upper(name[i]) && !upper(name[i-1])) {
+		boundary := i == len(name) || !scan.Alnum(name[i])
+		if start >= 0 && (boundary || scan.Upper(name[i]) && !scan.Upper(name[i-1])) {
 			words = append(words, strings.ToLower(name[start:i]))
 			start = -1
 		}
@@ -126,7 +128,7 @@ func (t *verbTable) withNouns(class string, words []string, verb int) string {
 }
 
 // surePays are verbs of money whatever they are said of; others need a sum or a noun.
-var surePays = setOf("pay refund buy purchase payout sell reimburse disburse remit donate invest topup wire payroll cashout")
+var surePays = scan.SetOf("pay refund buy purchase payout sell reimburse disburse remit donate invest topup wire payroll cashout")
 
 // saysSum: the arguments of a tool with a verb that may be one of money say that it is.
 func saysSum(name string, args *jsonNode) bool {
@@ -149,7 +151,7 @@ func saysSum(name string, args *jsonNode) bool {
 }
 
 // gifts are what somebody else owns once it is transferred.
-var gifts = setOf("repository repo domain ownership owner organization org account workspace zone registrar")
+var gifts = scan.SetOf("repository repo domain ownership owner organization org account workspace zone registrar")
 
 // hasWord: one of the words, or its singular, is of the set.
 func hasWord(words []string, set map[string]bool) bool {
@@ -203,7 +205,7 @@ func showsSecretByName(name string) bool {
 	return verb && hasWord(words, secretNouns)
 }
 
-var secretNouns = setOf("secret password credential passphrase keystore")
+var secretNouns = scan.SetOf("secret password credential passphrase keystore")
 
 // makesKeyByName: a tool whose name says that it makes a key that lets somebody in.
 func makesKeyByName(name string) bool {

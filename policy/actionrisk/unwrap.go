@@ -4,6 +4,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // run judges one simple command and gives what it prints: it finds out which program
@@ -11,7 +14,7 @@ import (
 // the program carries and holds the rest against the tables.
 func (sh *shell) run(v *invocation) flow {
 	e := sh.e
-	if e.invocations++; e.invocations > maxInvocations || !e.budget.spend(16+2*len(v.argv)) || sh.src.depth > maxDepth {
+	if e.invocations++; e.invocations > scan.MaxInvocations || !e.budget.spend(16+2*len(v.argv)) || sh.src.depth > scan.MaxDepth {
 		e.tooDeep = true
 		return flow{}
 	}
@@ -54,14 +57,14 @@ func (sh *shell) run(v *invocation) flow {
 // identify finds out which program runs; false if that is not known.
 func (sh *shell) identify(v *invocation) bool {
 	e, first := sh.e, v.argv[0]
-	v.path, v.exe = first.Text, base(first.Text)
+	v.path, v.exe = first.Text, scan.Base(first.Text)
 	if i := strings.IndexByte(v.exe, '@'); i > 0 && len(sh.src.via) > 0 && !first.Glob && e.exe[v.exe] == nil {
 		v.exe = v.exe[:i] // npx name@version
 	}
 	if c := v.exe[:min(1, len(v.exe))]; c >= "A" && c <= "Z" && e.exe[v.exe] == nil && e.exe[strings.ToLower(v.exe)] != nil && v.exe == strings.ToUpper(v.exe) {
 		v.exe = strings.ToLower(v.exe) // file systems that ignore case
 	}
-	if strings.IndexByte(v.exe, hole) >= 0 {
+	if strings.IndexByte(v.exe, scan.Hole) >= 0 {
 		return false
 	}
 	if name, ok := sh.programNamed(v, first.Text); ok {
@@ -71,7 +74,7 @@ func (sh *shell) identify(v *invocation) bool {
 	if first.Glob && (strings.ContainsAny(v.exe, "*?") || strings.IndexByte(v.exe, ']') > 1) {
 		e.raise("obf.dynamic-executable", sh.src, v.from, v.to, printable(v.exe))
 		for _, name := range [...]string{"rm", "dd", "sh", "bash", "cat", "curl", "shred", "chmod", "chown", "mkfs"} {
-			if globMatch(v.exe, name) {
+			if paths.GlobMatch(v.exe, name) {
 				v.exe = name
 				break
 			}
@@ -279,7 +282,7 @@ func listedOptions(value Word) []Word {
 		return nil
 	}
 	var out []Word
-	for _, t := range optionWords(value.Text) {
+	for _, t := range scan.OptionWords(value.Text) {
 		out = append(out, Word{Text: t, At: -1, Span: value.Span, Taint: value.Taint})
 	}
 	return out
@@ -301,7 +304,7 @@ func dashes(v *invocation) {
 
 // ownCommands are the commands of the package managers of Node themselves; any other
 // first word is a program of the project's.
-var ownCommands = setOf("install i add remove rm un uninstall unlink link update up upgrade run exec set config publish unpublish dlx why version info list ls init node audit cache global workspace workspaces import login logout patch rebuild prune store env deploy start test stop restart create bin pack root view search star team token help ci outdated approve doctor fund owner access deprecate pkg plugin plugins dedupe constraints npm x repl build upgrade-interactive licenses server setup fetch recursive m c get t tst ln r rb pm completion query sbom profile ping whoami shrinkwrap docs repo bugs edit explore find-dupes")
+var ownCommands = scan.SetOf("install i add remove rm un uninstall unlink link update up upgrade run exec set config publish unpublish dlx why version info list ls init node audit cache global workspace workspaces import login logout patch rebuild prune store env deploy start test stop restart create bin pack root view search star team token help ci outdated approve doctor fund owner access deprecate pkg plugin plugins dedupe constraints npm x repl build upgrade-interactive licenses server setup fetch recursive m c get t tst ln r rb pm completion query sbom profile ping whoami shrinkwrap docs repo bugs edit explore find-dupes")
 
 // packageProgram runs the program of a project that "yarn hardhat run …", "pnpm exec x"
 // and their kind start.
@@ -325,29 +328,6 @@ func (sh *shell) packageProgram(v *invocation) (flow, bool) {
 	return sh.argv(v.argv[i:], &wrapper{}, v), true
 }
 
-// optionWords splits a list of options at blanks outside of quotes.
-func optionWords(text string) []string {
-	var out []string
-	var b strings.Builder
-	quote := rune(0)
-	for _, r := range text + " " {
-		switch {
-		case quote != 0 && r == quote:
-			quote = 0
-		case quote == 0 && (r == '\'' || r == '"'):
-			quote = r
-		case quote == 0 && (r == ' ' || r == '\t'):
-			if b.Len() > 0 {
-				out = append(out, b.String())
-				b.Reset()
-			}
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return out
-}
-
 // scriptHelp: a script of the project that is asked about itself: manage.py flush
 // --help. One that the command itself wrote or fetched may do anything then, too.
 func (sh *shell) scriptHelp(v *invocation) bool {
@@ -358,14 +338,14 @@ func (sh *shell) scriptHelp(v *invocation) bool {
 	if strings.HasPrefix(script.Text, "-") || strings.Contains(script.Text, "://") || !script.known() || strings.HasPrefix(script.Text, "/dev/") || script.Text == "-" || strings.HasPrefix(script.Text, "/tmp/") {
 		return false
 	}
-	_, written := sh.e.files[fileKey(sh.cwd, script.Text)]
+	_, written := sh.e.files[paths.FileKey(sh.cwd, script.Text)]
 	return !written
 }
 
 // notFound: the shell calls a function of this name for a program it does not find.
 func (sh *shell) notFound(v *invocation) {
 	for _, name := range [...]string{"command_not_found_handle", "command_not_found_handler"} {
-		if _, ok := sh.funcs[name]; ok && sh.e.stranger(v.exe) && sh.running < maxDepth {
+		if _, ok := sh.funcs[name]; ok && sh.e.stranger(v.exe) && sh.running < scan.MaxDepth {
 			again := *v
 			again.argv = append([]Word{{Text: name, At: -1}}, v.argv...)
 			sh.defined(&again)
@@ -379,7 +359,7 @@ func (sh *shell) defined(v *invocation) (flow, bool) {
 		return flow{}, false
 	}
 	first := v.argv[0]
-	if a, ok := sh.aliasOf(first); ok && sh.running < maxDepth && !first.Quoted {
+	if a, ok := sh.aliasOf(first); ok && sh.running < scan.MaxDepth && !first.Quoted {
 		inner := *sh
 		inner.running++
 		inner.aliases = nil
@@ -389,7 +369,7 @@ func (sh *shell) defined(v *invocation) (flow, bool) {
 				text.Text, text.At = text.Text+next.Text, -1
 				continue
 			}
-			text.Text, text.At = text.Text+" "+quote(w.Text), -1
+			text.Text, text.At = text.Text+" "+scan.Quote(w.Text), -1
 		}
 		return inner.interpret("shell", text, v, "alias", nil), true
 	}
@@ -397,7 +377,7 @@ func (sh *shell) defined(v *invocation) (flow, bool) {
 	if !ok {
 		return flow{}, false
 	}
-	if sh.running >= maxDepth {
+	if sh.running >= scan.MaxDepth {
 		return flow{}, true
 	}
 	inner := *sh
@@ -414,18 +394,6 @@ func (sh *shell) defined(v *invocation) (flow, bool) {
 	out := inner.stmt(f.body, v.stdin)
 	inner.restore(inner.saved)
 	return out, true
-}
-
-// quote makes a shell word of a text; a hole becomes an unknown variable.
-func quote(text string) string {
-	if text == "" {
-		return "''"
-	}
-	if strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,@%+*?~") == "" {
-		return text
-	}
-	text = "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
-	return strings.ReplaceAll(text, string(hole), `'${_}'`)
 }
 
 // dynamic is a command whose executable is not known.
@@ -497,14 +465,14 @@ func (sh *shell) argv(words []Word, w *wrapper, v *invocation) flow {
 			v = &one
 		}
 		if lines := strings.Split(strings.TrimSpace(v.stdin.word.Text), "\n"); v.stdin.known && len(lines) > 1 && (v.has("-I") || v.has("-i") || v.has("--replace") || v.has("-L")) {
-			for _, line := range lines[:min(len(lines), maxLoop)-1] { // the last one below
+			for _, line := range lines[:min(len(lines), scan.MaxLoop)-1] { // the last one below
 				one := *v
 				one.stdin.word.Text, one.stdin.word.At = line, -1
 				each := inner
 				each.run(&invocation{src: &src, direct: true, argv: appendInput(slices.Clone(argv), &one), stdin: flow{known: true}, env: v.env, redirs: v.redirs, from: v.from, to: v.to})
 			}
 			one := *v
-			one.stdin.word.Text, one.stdin.word.At = lines[min(len(lines), maxLoop)-1], -1
+			one.stdin.word.Text, one.stdin.word.At = lines[min(len(lines), scan.MaxLoop)-1], -1
 			v = &one
 		}
 		argv = appendInput(argv, v)
@@ -525,16 +493,16 @@ func (sh *shell) interpret(lang string, w Word, v *invocation, via string, param
 	if w.Taint&fromDecoder != 0 {
 		src.layers++
 	}
-	if !e.budget.spend(1) || src.depth > maxDepth {
+	if !e.budget.spend(1) || src.depth > scan.MaxDepth {
 		e.tooDeep = true
 		return flow{}
 	}
 	if !w.known() {
-		if strings.Trim(w.Text, " \n\t"+string(hole)) == "" {
+		if strings.Trim(w.Text, " \n\t"+string(scan.Hole)) == "" {
 			return sh.unknownText(lang, w, v)
 		}
 		if lang == "shell" {
-			src.text, src.at = strings.ReplaceAll(w.Text, string(hole), "${_}"), -1
+			src.text, src.at = strings.ReplaceAll(w.Text, string(scan.Hole), "${_}"), -1
 		}
 	}
 	e.ran = true
@@ -632,19 +600,19 @@ func (sh *shell) file(w *wrapper, v *invocation, name Word) flow {
 
 // partlyKnown: text with holes, as echo "rm -rf $x" prints.
 func partlyKnown(w Word) bool {
-	return strings.IndexByte(w.Text, hole) >= 0 && strings.Trim(w.Text, " \n\t"+string(hole)) != ""
+	return strings.IndexByte(w.Text, scan.Hole) >= 0 && strings.Trim(w.Text, " \n\t"+string(scan.Hole)) != ""
 }
 
 // dataURL is the text that an address of the form data:type;base64,text holds.
 func dataURL(rest string, name Word) flow {
 	kind, text, ok := strings.Cut(rest, ",")
 	if strings.HasSuffix(kind, ";base64") {
-		text, ok = decode64(text)
+		text, ok = scan.Decode64(text)
 	} else if ok {
-		text, ok = percentDecoded(text)
+		text, ok = scan.PercentDecoded(text)
 	}
 	name.Text, name.At = text, -1
-	return flow{word: name, known: ok && len(text) <= maxDecoded}
+	return flow{word: name, known: ok && len(text) <= scan.MaxDecoded}
 }
 
 // fromInput interprets what is piped into an interpreter.

@@ -3,6 +3,8 @@ package actionrisk
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // parallel runs GNU parallel's command once for each value.
@@ -15,19 +17,19 @@ func (sh *shell) parallel(rest []Word, v *invocation) (flow, bool) {
 		command, values = rest[:i], rest[i+1:]
 	} else if v.stdin.known {
 		for line := range strings.Lines(v.stdin.word.Text) {
-			if line = strings.TrimSpace(line); line != "" && len(values) < maxLoop {
+			if line = strings.TrimSpace(line); line != "" && len(values) < scan.MaxLoop {
 				values = append(values, Word{Text: line, At: -1, Span: v.stdin.word.Span, Taint: v.stdin.taint})
 			}
 		}
 	} else {
-		values = []Word{{Text: string(hole), At: -1, Span: v.argv[0].Span, Var: "input", Lone: true, Taint: v.stdin.taint | fromStdin}}
+		values = []Word{{Text: string(scan.Hole), At: -1, Span: v.argv[0].Span, Var: "input", Lone: true, Taint: v.stdin.taint | fromStdin}}
 	}
 	var out flow
-	for _, value := range values[:min(len(values), maxLoop)] {
+	for _, value := range values[:min(len(values), scan.MaxLoop)] {
 		w := value
 		if len(command) > 0 {
 			w = joinWords(command, sh.src)
-			if slices.Contains(sh.e.groups["shells"], base(command[0].Text)) {
+			if slices.Contains(sh.e.groups["shells"], scan.Base(command[0].Text)) {
 				words := slices.Clone(command) // what was meant; joined, the quotes are lost
 				for i := range words {
 					words[i].Text, words[i].At = strings.ReplaceAll(words[i].Text, "{}", value.Text), -1
@@ -55,12 +57,12 @@ func appendInput(argv []Word, v *invocation) []Word {
 	var more []Word
 	if v.stdin.known {
 		for _, f := range strings.Fields(v.stdin.word.Text) {
-			if len(more) < maxLoop {
+			if len(more) < scan.MaxLoop {
 				more = append(more, Word{Text: f, Span: v.stdin.word.Span, At: -1, Glob: strings.ContainsAny(f, "*?["), Taint: v.stdin.taint})
 			}
 		}
 	} else {
-		more = []Word{{Text: string(hole), At: -1, Span: v.argv[0].Span, Var: "input", Lone: true, Taint: v.stdin.taint | fromStdin}}
+		more = []Word{{Text: string(scan.Hole), At: -1, Span: v.argv[0].Span, Var: "input", Lone: true, Taint: v.stdin.taint | fromStdin}}
 	}
 	mark, ok := v.value("-I", "-i", "--replace", "-J")
 	if !ok && (v.has("--replace") || v.has("-i")) {

@@ -1,6 +1,10 @@
 package actionrisk
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
 
 // gitSettings runs what Git itself would run because of a setting given on its
 // command line or in its environment: aliases, pagers, editors, transports.
@@ -96,7 +100,7 @@ func (sh *shell) gitSetting(v *invocation, name string, value Word) {
 		}
 		for _, w := range v.argv[1:] {
 			if w.Text != v.operands[0].Text && !strings.HasPrefix(w.Text, "alias.") && w.Text != "-c" {
-				value.Text, value.At = value.Text+" "+quote(w.Text), -1
+				value.Text, value.At = value.Text+" "+scan.Quote(w.Text), -1
 			}
 		}
 		sh.interpret("shell", value, v, "git alias", nil)
@@ -132,10 +136,10 @@ func gitRuns(name string) bool {
 }
 
 // gitCommands cannot be replaced by aliases.
-var gitCommands = setOf("add am archive bisect blame branch checkout cherry-pick clean clone commit config diff fetch gc grep init log ls-files merge mv notes pull push rebase reflog remote reset restore revert rm show stash status submodule switch tag worktree")
+var gitCommands = scan.SetOf("add am archive bisect blame branch checkout cherry-pick clean clone commit config diff fetch gc grep init log ls-files merge mv notes pull push rebase reflog remote reset restore revert rm show stash status submodule switch tag worktree")
 
 // gitNetwork are the commands that start a transport.
-var gitNetwork = setOf("fetch pull push clone ls-remote remote submodule archive")
+var gitNetwork = scan.SetOf("fetch pull push clone ls-remote remote submodule archive")
 
 func (sh *shell) gitVariable(v *invocation, name string, value Word) {
 	switch name {
@@ -223,7 +227,7 @@ func (sh *shell) hostAlias(v *invocation) (flow, bool) {
 		return flow{}, false
 	}
 	if v.operands[0].Text == "alias" {
-		if len(v.operands) > 3 && v.operands[1].Text == "set" && len(e.hostAliases) < maxFiles {
+		if len(v.operands) > 3 && v.operands[1].Text == "set" && len(e.hostAliases) < scan.MaxFiles {
 			if e.hostAliases == nil {
 				e.hostAliases = map[string]Word{}
 			}
@@ -245,7 +249,7 @@ func (sh *shell) hostAlias(v *invocation) (flow, bool) {
 		text.Text, text.At = v.exe+" "+text.Text, -1
 	}
 	for _, w := range v.operands[1:] {
-		text.Text += " " + quote(w.Text)
+		text.Text += " " + scan.Quote(w.Text)
 	}
 	return sh.interpret("shell", text, v, v.exe+" alias", nil), true
 }

@@ -4,6 +4,9 @@ import (
 	"encoding/base64"
 	"strings"
 	"unicode/utf16"
+
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // PowerShell (ps*.go) and cmd (cmd*.go) are read by small evaluators: what is known
@@ -75,7 +78,7 @@ func (sh *shell) windows(v *invocation, lang string) flow {
 
 // scriptFile runs a file of PowerShell that the command itself wrote or fetched.
 func (sh *shell) scriptFile(file Word, v *invocation) {
-	f, ok := sh.e.files[fileKey(sh.cwd, strings.ReplaceAll(file.Text, `\`, "/"))]
+	f, ok := sh.e.files[paths.FileKey(sh.cwd, strings.ReplaceAll(file.Text, `\`, "/"))]
 	switch {
 	case !ok:
 	case f.taint&fromNetwork != 0:
@@ -88,7 +91,7 @@ func (sh *shell) scriptFile(file Word, v *invocation) {
 
 // cmdlet judges a PowerShell command met in another shell.
 func (sh *shell) cmdlet(v *invocation) (flow, bool) {
-	if !sh.e.knownCmdlet(strings.ToLower(v.exe)) || sh.src.depth >= maxDepth {
+	if !sh.e.knownCmdlet(strings.ToLower(v.exe)) || sh.src.depth >= scan.MaxDepth {
 		return flow{}, false
 	}
 	src := *v.src
@@ -122,7 +125,7 @@ func isPrefixOf(s, whole string, least int) bool {
 func (sh *shell) encodedCommand(v *invocation, w Word) flow {
 	e := sh.e
 	text, ok := decodeUTF16(w.Text)
-	if !ok || e.decoded+len(text) > maxDecodedTotal {
+	if !ok || e.decoded+len(text) > scan.MaxDecodedTotal {
 		e.unproven = true
 		e.raise("obf.dynamic-structure", sh.src, v.from, v.to, "")
 		return flow{}
@@ -135,7 +138,7 @@ func (sh *shell) encodedCommand(v *invocation, w Word) flow {
 
 // decodeUTF16 decodes base64 of UTF-16LE text, or of plain bytes.
 func decodeUTF16(s string) (string, bool) {
-	if len(s) > 2*maxDecoded {
+	if len(s) > 2*scan.MaxDecoded {
 		return "", false
 	}
 	raw, err := base64.StdEncoding.DecodeString(s)
@@ -290,7 +293,7 @@ func (c *compiled) looksGroup(text string) (string, bool) {
 // looksVariable: a statement that begins with a variable of PowerShell.
 func looksVariable(text string) (string, bool) {
 	j := 1
-	for j < len(text) && (isNameByte(text[j]) || strings.IndexByte(":{}`", text[j]) >= 0) {
+	for j < len(text) && (scan.IsNameByte(text[j]) || strings.IndexByte(":{}`", text[j]) >= 0) {
 		j++
 	}
 	rest := strings.TrimLeft(text[j:], " ")
@@ -301,7 +304,7 @@ func looksVariable(text string) (string, bool) {
 		return "powershell", true
 	case text[j-1] == '}' && !strings.Contains(text[:j], "env:") && !strings.HasPrefix(rest, "."):
 		return "", false
-	case strings.HasPrefix(rest, ".") && j < len(text) && text[j] == '.' && len(rest) > 1 && isNameByte(rest[1]), strings.HasPrefix(rest, "|"), strings.HasPrefix(rest, "["), strings.HasPrefix(rest, ","):
+	case strings.HasPrefix(rest, ".") && j < len(text) && text[j] == '.' && len(rest) > 1 && scan.IsNameByte(rest[1]), strings.HasPrefix(rest, "|"), strings.HasPrefix(rest, "["), strings.HasPrefix(rest, ","):
 		return "powershell", strings.ContainsAny(rest, "(=") || strings.Contains(rest, "-Az") || rest[0] == '.' && rest[1] >= 'A' && rest[1] <= 'Z'
 	}
 	return "", false
@@ -316,14 +319,14 @@ func (e *engine) runWindows(src *source, lang string) {
 			src = &again
 		}
 	}
-	if strings.IndexByte(src.text, hole) >= 0 { // what the shell around it filled in, and nobody knows
+	if strings.IndexByte(src.text, scan.Hole) >= 0 { // what the shell around it filled in, and nobody knows
 		again := *src
 		again.at = -1
-		again.text = strings.ReplaceAll(src.text, string(hole), map[string]string{"cmd": "%__%", "powershell": "$__"}[lang])
+		again.text = strings.ReplaceAll(src.text, string(scan.Hole), map[string]string{"cmd": "%__%", "powershell": "$__"}[lang])
 		src = &again
 	}
 	text := src.text
-	if len(text) > maxText || nesting(text) > maxNesting || src.depth > maxDepth {
+	if len(text) > scan.MaxText || scan.Nesting(text) > scan.MaxNesting || src.depth > scan.MaxDepth {
 		e.tooDeep = true
 		return
 	}

@@ -4,6 +4,9 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // windowsTable is rules/windows.json: what PowerShell, .NET and cmd call things,
@@ -130,7 +133,7 @@ func nounIs(_ *engine, it *item, args []string) (Word, bool) {
 		return Word{}, false
 	}
 	for _, a := range args {
-		if a == c.noun || strings.IndexByte(a, '*') >= 0 && globMatch(a, c.noun) {
+		if a == c.noun || strings.IndexByte(a, '*') >= 0 && paths.GlobMatch(a, c.noun) {
 			return c.about(), true
 		}
 	}
@@ -179,7 +182,7 @@ func textLike(texts, patterns []string) (Word, bool) {
 	for _, t := range texts {
 		low := strings.ToLower(strings.ReplaceAll(t, `\`, "/"))
 		for _, p := range patterns {
-			if low == p || p == `\*` && low == "*" || strings.IndexByte(p, '*') >= 0 && globMatch(p, low) {
+			if low == p || p == `\*` && low == "*" || strings.IndexByte(p, '*') >= 0 && paths.GlobMatch(p, low) {
 				return Word{Text: t}, true
 			}
 		}
@@ -193,7 +196,7 @@ func fromIs(_ *engine, it *item, args []string) (Word, bool) {
 		return Word{}, false
 	}
 	for _, v := range append([]psValue{c.input}, c.values()...) {
-		if v.kind == psObject && slices.ContainsFunc(args, func(a string) bool { return globMatch(a, v.text) }) {
+		if v.kind == psObject && slices.ContainsFunc(args, func(a string) bool { return paths.GlobMatch(a, v.text) }) {
 			return Word{}, true
 		}
 	}
@@ -242,7 +245,7 @@ func lineIs(_ *engine, it *item, args []string) (Word, bool) {
 				break
 			}
 			n := 0
-			for n < len(want) && (want[n] == words[i+n] || want[n] == `\*` && words[i+n] == "*" || strings.IndexByte(want[n], '*') >= 0 && globMatch(want[n], words[i+n])) {
+			for n < len(want) && (want[n] == words[i+n] || want[n] == `\*` && words[i+n] == "*" || strings.IndexByte(want[n], '*') >= 0 && paths.GlobMatch(want[n], words[i+n])) {
 				n++
 			}
 			if n == len(want) {
@@ -287,7 +290,7 @@ func (sh *shell) program(v *invocation) bool {
 func (sh *shell) load(v *invocation) {
 	for _, w := range v.argv[1:] {
 		name, _, _ := strings.Cut(strings.ReplaceAll(w.Text, `\`, "/"), ",")
-		f, ok := sh.e.files[fileKey(sh.cwd, name)]
+		f, ok := sh.e.files[paths.FileKey(sh.cwd, name)]
 		switch {
 		case !ok:
 		case f.taint&(fromNetwork|fromDecoder) != 0:
@@ -369,7 +372,7 @@ func (sh *shell) remade(v *invocation, i int, hidden bool) {
 
 // runCarried runs words that are a command line.
 func (sh *shell) runCarried(c *winCarrier, line []Word, v *invocation) {
-	if len(line) == 0 || sh.suspects >= maxSuspects {
+	if len(line) == 0 || sh.suspects >= scan.MaxSuspects {
 		return
 	}
 	lang := c.Lang

@@ -4,16 +4,18 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // Text that is written to a connection: commands of Redis in its own form or as
 // lines, of memcached, and requests of HTTP.
 
 // wireVerbs are first words by which a line to a server is known.
-var wireVerbs = setOf("flushall flushdb flush_all config slaveof replicaof eval evalsha module debug migrate restore script function acl cluster swapdb del unlink shutdown set hset get auth select delete incr ping info keys")
+var wireVerbs = scan.SetOf("flushall flushdb flush_all config slaveof replicaof eval evalsha module debug migrate restore script function acl cluster swapdb del unlink shutdown set hset get auth select delete incr ping info keys")
 
 // wireStrong are those that no other text begins with.
-var wireStrong = setOf("flushall flushdb flush_all slaveof replicaof")
+var wireStrong = scan.SetOf("flushall flushdb flush_all slaveof replicaof")
 
 // looksWire tells whether a text is one that a server takes as commands.
 func looksWire(text string) bool {
@@ -21,15 +23,8 @@ func looksWire(text string) bool {
 	if isRESP(text) || requestLine(text) != nil {
 		return true
 	}
-	first, rest, _ := strings.Cut(strings.ToLower(firstLine(text)), " ")
+	first, rest, _ := strings.Cut(strings.ToLower(scan.FirstLine(text)), " ")
 	return wireStrong[first] || first == "config" && strings.HasPrefix(rest, "set ")
-}
-
-func firstLine(text string) string {
-	if i := strings.IndexAny(text, "\r\n"); i >= 0 {
-		return text[:i]
-	}
-	return text
 }
 
 // isRESP: "*2\r\n$3\r\nGET\r\n$1\r\na\r\n".
@@ -39,7 +34,7 @@ func isRESP(text string) bool {
 
 // requestLine splits the first line of an HTTP request; nil if it is none.
 func requestLine(text string) []string {
-	f := strings.Fields(firstLine(text))
+	f := strings.Fields(scan.FirstLine(text))
 	if len(f) == 3 && strings.HasPrefix(f[2], "HTTP/") && f[0] == strings.ToUpper(f[0]) {
 		return f
 	}
@@ -76,7 +71,7 @@ func respLines(text string) string {
 // runWire judges text that is written to a server at an address.
 func (e *engine) runWire(sh *shell, src *source, address string) {
 	text := strings.TrimLeft(src.text, " \r\n")
-	if src.depth > maxDepth || !e.budget.spend(1+len(text)/16) {
+	if src.depth > scan.MaxDepth || !e.budget.spend(1+len(text)/16) {
 		return
 	}
 	if f := requestLine(text); f != nil {
@@ -87,7 +82,7 @@ func (e *engine) runWire(sh *shell, src *source, address string) {
 		text = respLines(text)
 	}
 	text = strings.ReplaceAll(text, "\r", "")
-	first, _, _ := strings.Cut(strings.ToLower(firstLine(text)), " ")
+	first, _, _ := strings.Cut(strings.ToLower(scan.FirstLine(text)), " ")
 	port := address[strings.LastIndexByte(address, ':')+1:]
 	known := port == "6379" || port == "6380" || port == "6378" || port == "11211" || port == "26379" || port == "7000" || port == "7001"
 	switch {

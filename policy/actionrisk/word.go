@@ -3,10 +3,9 @@ package actionrisk
 import (
 	"strings"
 	"unicode/utf8"
-)
 
-// hole stands in a Word's text for a part whose value is unknown.
-const hole = '\x00'
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
 
 // Word is one word of an invocation as it would be after expansion.
 type Word struct {
@@ -21,7 +20,7 @@ type Word struct {
 }
 
 // known tells whether the whole text is known.
-func (w Word) known() bool { return strings.IndexByte(w.Text, hole) < 0 }
+func (w Word) known() bool { return strings.IndexByte(w.Text, scan.Hole) < 0 }
 
 // tail is the word from byte i on.
 func (w Word) tail(i int) Word {
@@ -43,26 +42,15 @@ func printable(text string) string {
 			break
 		}
 		switch {
-		case r == hole:
+		case r == scan.Hole:
 			b.WriteString("$?")
 		case r == utf8.RuneError:
 			b.WriteRune('?')
-		case invisible(r) || r < ' ' || r == 0x7f:
+		case scan.Invisible(r) || r < ' ' || r == 0x7f:
 			b.WriteByte(' ')
 		default:
 			b.WriteRune(r)
 		}
 	}
 	return b.String()
-}
-
-// base is the last part of a path, without .exe.
-func base(path string) string {
-	if i := strings.LastIndexAny(path, `/\`); i >= 0 {
-		path = path[i+1:]
-	}
-	if len(path) > 4 && strings.EqualFold(path[len(path)-4:], ".exe") {
-		path = strings.ToLower(path[:len(path)-4])
-	}
-	return path
 }

@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // wrapper says how one executable carries another command or a program text.
@@ -163,7 +165,7 @@ func (sh *shell) unwrap(w *wrapper, v *invocation) (flow, bool) {
 		}
 		return inner.interpret(w.Lang, joinWords(rest, sh.src), v, v.exe, nil), true
 	case w.Join && len(rest) > 0:
-		if len(rest) > 1 && slices.Contains(sh.e.groups["shells"], base(rest[0].Text)) {
+		if len(rest) > 1 && slices.Contains(sh.e.groups["shells"], scan.Base(rest[0].Text)) {
 			inner.argv(rest, w, v) // what was meant; joined, the quotes are lost
 		}
 		return inner.interpret(w.Lang, joinWords(rest, sh.src), v, v.exe, nil), true
@@ -267,14 +269,14 @@ func optionText(o *option, w *wrapper, v *invocation) (Word, bool) {
 	if w.Commas {
 		parts := strings.Split(text.Text, ",")
 		for i := range parts {
-			parts[i] = quote(parts[i])
+			parts[i] = scan.Quote(parts[i])
 		}
 		text.Text, text.At = strings.Join(parts, " "), -1
 	}
 	if v.exe == "env" {
 		text.Text = strings.NewReplacer(`\_`, " ", `\c`, "").Replace(text.Text) // blanks of env's own
 		for _, w := range v.operands {
-			text.Text, text.At = text.Text+" "+quote(w.Text), -1
+			text.Text, text.At = text.Text+" "+scan.Quote(w.Text), -1
 		}
 	}
 	return text, true
@@ -312,14 +314,14 @@ func settingText(w Word, suffixes []string) (Word, bool) {
 func dataAddress(t string) (string, bool) {
 	rest, ok := strings.CutPrefix(t, "data:")
 	kind, text, comma := strings.Cut(rest, ",")
-	if !ok || !comma || len(text) > maxDecoded {
+	if !ok || !comma || len(text) > scan.MaxDecoded {
 		return "", false
 	}
 	if plain, err := url.PathUnescape(text); err == nil {
 		text = plain
 	}
 	if strings.HasSuffix(kind, ";base64") {
-		return decode64(text)
+		return scan.Decode64(text)
 	}
 	return text, true
 }

@@ -1,6 +1,10 @@
 package actionrisk
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
 
 // YAML as the tools of operations read it: manifests, compose files, playbooks,
 // client settings. The reader is lenient, as that of JSON: what it does not know
@@ -83,7 +87,7 @@ func (r *yamlReader) split(from, end int) bool {
 
 // block reads the value whose lines are indented by more than outer.
 func (r *yamlReader) block(outer, depth int) *jsonNode {
-	if r.at >= len(r.lines) || depth > maxJSONDepth || r.nodes >= maxJSONNodes || !r.b.spend(1) {
+	if r.at >= len(r.lines) || depth > scan.MaxJSONDepth || r.nodes >= maxJSONNodes || !r.b.spend(1) {
 		return nil
 	}
 	l := r.lines[r.at]
@@ -162,7 +166,7 @@ func (r *yamlReader) mapping(indent, depth int) *jsonNode {
 
 func (r *yamlReader) sequence(indent, depth int) *jsonNode {
 	n := r.node('[', r.lines[r.at].from)
-	for r.at < len(r.lines) && r.lines[r.at].indent == indent && depth <= maxJSONDepth && r.nodes < maxJSONNodes && r.b.spend(1) {
+	for r.at < len(r.lines) && r.lines[r.at].indent == indent && depth <= scan.MaxJSONDepth && r.nodes < maxJSONNodes && r.b.spend(1) {
 		l := &r.lines[r.at]
 		content := r.text[l.from:l.to]
 		if !isItem(content) {
@@ -227,7 +231,7 @@ func (r *yamlReader) scalar(from, to, indent, depth int) *jsonNode {
 	}
 	n := r.node('"', from)
 	n.text = unquoted(r.text[from:to])
-	for r.at < len(r.lines) && r.lines[r.at].indent > indent && indent >= 0 && len(n.text) < maxValue {
+	for r.at < len(r.lines) && r.lines[r.at].indent > indent && indent >= 0 && len(n.text) < scan.MaxValue {
 		l := r.lines[r.at]
 		n.text += " " + unquoted(r.text[l.from:l.to])
 		to = l.to
@@ -287,7 +291,7 @@ func (r *yamlReader) literal(from, to, indent int, folded bool) *jsonNode {
 // flow reads a value written in one line: {a: b, c: [d]}, "text".
 func (r *yamlReader) flow(at, depth int) (*jsonNode, int) {
 	at = r.blank(at)
-	if at >= len(r.text) || depth > maxJSONDepth || r.nodes >= maxJSONNodes || !r.b.spend(1) {
+	if at >= len(r.text) || depth > scan.MaxJSONDepth || r.nodes >= maxJSONNodes || !r.b.spend(1) {
 		return nil, len(r.text)
 	}
 	n := r.node('"', at)

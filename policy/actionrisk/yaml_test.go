@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // show writes a tree in one line.
@@ -42,7 +44,7 @@ func TestYAML(t *testing.T) {
 		"{spec:{replicas:0,image:a:1},\"x\":[{a:b}]}":              `{spec={replicas=0,image="a:1"},x=[{a="b"}]}`,
 		"just text": `"just text"`,
 	} {
-		b := budget{left: maxSteps}
+		b := budget{left: scan.MaxSteps}
 		docs := yamlDocuments(text, &b)
 		if len(docs) != 1 || docs[0].show() != want {
 			for _, d := range docs {
@@ -50,7 +52,7 @@ func TestYAML(t *testing.T) {
 			}
 		}
 	}
-	b := budget{left: maxSteps}
+	b := budget{left: scan.MaxSteps}
 	if docs := yamlDocuments("a: 1\n---\nb: 2\n---\n", &b); len(docs) != 2 {
 		t.Errorf("%d documents of two", len(docs))
 	}
@@ -69,7 +71,7 @@ func FuzzOperations(f *testing.F) {
 		if len(text) > 4000 {
 			return
 		}
-		b := budget{left: maxSteps}
+		b := budget{left: scan.MaxSteps}
 		var walk func(n *jsonNode)
 		walk = func(n *jsonNode) {
 			if n == nil {
@@ -86,7 +88,7 @@ func FuzzOperations(f *testing.F) {
 			walk(n)
 		}
 		for _, lang := range []string{"manifest", "compose", "dockerfile", "kubeconfig", "playbook", "resource", "puppet", "chef", "jinja", "hcl", "commands", "console", "sls"} {
-			e := &engine{compiled: ruleset(), budget: budget{left: maxSteps}}
+			e := &engine{compiled: ruleset(), budget: budget{left: scan.MaxSteps}}
 			src := source{text: text, at: 0, span: Span{0, len(text)}}
 			e.action.Command = text
 			v := &invocation{exe: "ansible", argv: []Word{{Text: "ansible"}}, src: &src, to: len(text)}

@@ -18,10 +18,11 @@
 package attest
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
@@ -58,7 +59,7 @@ var bounds = normal.BoundsOf[Input]()
 // action is a request in normal form.
 type action struct {
 	in      Input
-	members map[string]any // the intent as sent, without nulls
+	members map[string]jsontext.Value // the intent as sent, canonical and without nulls
 	x402    paymentpolicy.Intent
 	mcp     mcpIntent
 	hash    string // of the tool arguments, empty where there are none
@@ -98,11 +99,18 @@ func Draft(body []byte) (Record, error) {
 
 // BindingHash binds an intent (without null members) under a protocol.
 func BindingHash(protocol string, intent any) (string, error) {
-	canonical, err := canon.Marshal(map[string]any{"actionBindingVersion": BindingVersion, "intent": intent, "protocol": protocol})
+	canonical, err := canon.Marshal(intent)
 	if err != nil {
 		return "", policy.Refuse("invalid_json", "/intent", "intent has no canonical form")
 	}
-	return canon.Hash(canonical), nil
+	return bindingHash(protocol, canonical), nil
+}
+
+// bindingHash is BindingHash of an intent that is canonical already.
+func bindingHash(protocol string, intent jsontext.Value) string {
+	name, _ := canon.Marshal(protocol) // a text always has a canonical form
+	return canon.Hash(canon.Object(map[string]jsontext.Value{
+		"actionBindingVersion": jsontext.Value(`"` + BindingVersion + `"`), "intent": intent, "protocol": name}))
 }
 
 func newAction(in Input) (*action, error) {
@@ -110,25 +118,30 @@ func newAction(in Input) (*action, error) {
 		return nil, err
 	}
 	a := &action{in: in}
-	text := []byte(in.Intent.raw)
-	if text == nil {
-		var err error
-		if text, err = canon.Marshal(in.Intent); err != nil {
-			return nil, policy.Refuse("invalid_json", "/intent", "intent has no canonical form")
-		}
-	}
-	if err := json.Unmarshal(text, &a.members); err != nil {
-		return nil, policy.Refuse("invalid_json", "/intent", "intent has no canonical form")
-	}
-	for name, value := range a.members {
-		if value == nil {
-			delete(a.members, name)
-		}
+	if err := a.readIntent(); err != nil {
+		return nil, err
 	}
 	if in.Protocol == "x402" {
 		return a, a.readX402()
 	}
 	return a, a.readMCP()
+}
+
+// readIntent takes the intent apart. Its arguments may be most of a megabyte: they
+// are made canonical once, and no further reader looks into them.
+func (a *action) readIntent() error {
+	text, err := canon.Canonical(a.in.Intent.raw)
+	if a.in.Intent.raw == nil {
+		text, err = canon.Marshal(a.in.Intent)
+	}
+	if err == nil {
+		a.members, err = canon.Members(text)
+	}
+	if err != nil {
+		return policy.Refuse("invalid_json", "/intent", "intent has no canonical form")
+	}
+	maps.DeleteFunc(a.members, func(_ string, value jsontext.Value) bool { return value.Kind() == 'n' })
+	return nil
 }
 
 // readX402 reads the x402 shape. What only paymentpolicy can tell (URL, amount)
@@ -153,25 +166,23 @@ func (a *action) readMCP() error {
 		}
 	}
 	a.hash = a.mcp.ToolArgumentsHash
-	if a.mcp.ToolArguments != nil {
-		canonical, err := canon.Marshal(a.mcp.ToolArguments)
-		if err != nil {
-			return policy.Refuse("invalid_json", "/intent/toolArguments", "intent.toolArguments has no canonical form")
-		}
-		if a.hash = canon.Hash(canonical); a.mcp.ToolArgumentsHash != "" && a.mcp.ToolArgumentsHash != a.hash {
+	if arguments, has := a.members["toolArguments"]; has {
+		if a.hash = canon.Hash(arguments); a.mcp.ToolArgumentsHash != "" && a.mcp.ToolArgumentsHash != a.hash {
 			return policy.Refuse("arguments_hash_mismatch", "/intent/toolArgumentsHash", "intent.toolArgumentsHash is not the hash of toolArguments")
 		}
 	}
 	return nil
 }
 
-// shape reads the members into the type of the protocol, which knows no others.
+// shape reads the members but the arguments into the type of the protocol, which
+// knows no others.
 func (a *action) shape(into any) error {
-	text, err := canon.Marshal(a.members)
-	if err == nil {
-		err = canon.Decode(text, into)
+	members := a.members
+	if _, has := members["toolArguments"]; has && a.in.Protocol == "mcp" {
+		members = maps.Clone(members)
+		delete(members, "toolArguments")
 	}
-	if err != nil {
+	if err := canon.Decode(canon.Object(members), into); err != nil {
 		return policy.Refuse("unknown_field", "/intent", "intent has a member that the protocol does not know")
 	}
 	return nil
@@ -188,10 +199,8 @@ func required(pairs ...string) error {
 
 // judge reaches the verdict.
 func (a *action) judge() (Output, error) {
-	hash, err := BindingHash(a.in.Protocol, a.members)
-	if err != nil {
-		return Output{}, err
-	}
+	var err error
+	hash := bindingHash(a.in.Protocol, canon.Object(a.members))
 	out := Output{Verdict: "allow", BindingHash: hash, ActionBindingVersion: BindingVersion}
 	if a.in.Protocol == "x402" {
 		if out.Verdict, out.Findings, err = a.judgeX402(); err != nil {

@@ -66,7 +66,6 @@ type mcpIntent struct {
 	ServerID          string `json:"serverId"`
 	ServerURL         string `json:"serverUrl"`
 	ToolName          string `json:"toolName"`
-	ToolArguments     any    `json:"toolArguments"`
 	ToolArgumentsHash string `json:"toolArgumentsHash"`
 	DeclaredRisk      string `json:"declaredRisk"`
 }

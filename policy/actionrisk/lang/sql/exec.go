@@ -1,4 +1,4 @@
-package actionrisk
+package sql
 
 import (
 	"encoding/base64"
@@ -7,36 +7,36 @@ import (
 	"strings"
 )
 
-// sqlHole stands for a value that only the server will know.
+// Hole stands for a value that only the server will know.
 const sqlHole = "dynamic_name"
 
 // nested classifies SQL that stands in a literal of [i,end).
 func (p *sqlParser) nested(text, via string, i, end int) bool {
-	if *p.left -= len(text); p.nesting >= maxSQLNesting || *p.left < 0 {
-		p.out.tooDeep = true
+	if *p.left -= len(text); p.nesting >= MaxSQLNesting || *p.left < 0 {
+		p.out.TooDeep = true
 		return true
 	}
 	end = min(max(end, i+1), len(p.toks))
-	inner := classifyNested(text, sqlReadings(text, p.read|sqlANSI), p.of, p.nesting+1, p.left)
-	p.out.steps += inner.steps + len(text)/8
-	p.out.tooDeep = p.out.tooDeep || inner.tooDeep
-	start, stop := p.toks[i].start, p.toks[end-1].end
-	for _, f := range inner.facts {
-		f.start, f.end = start, stop
-		if f.via == "" {
-			f.via = via
+	inner := classifyNested(text, sqlReadings(text, p.read|ANSI), p.of, p.nesting+1, p.left)
+	p.out.Steps += inner.Steps + len(text)/8
+	p.out.TooDeep = p.out.TooDeep || inner.TooDeep
+	start, stop := p.toks[i].Start, p.toks[end-1].End
+	for _, f := range inner.Facts {
+		f.Start, f.End = start, stop
+		if f.Via == "" {
+			f.Via = via
 		}
-		f.deferred = f.deferred || p.routine != ""
-		p.out.facts = append(p.out.facts, f)
+		f.Deferred = f.Deferred || p.routine != ""
+		p.out.Facts = append(p.out.Facts, f)
 	}
-	for _, c := range inner.shell {
-		c.start, c.end = start, stop
-		p.out.shell = append(p.out.shell, c)
+	for _, c := range inner.Shell {
+		c.Start, c.End = start, stop
+		p.out.Shell = append(p.out.Shell, c)
 	}
-	if !inner.readOnly {
-		p.out.readOnly = false
+	if !inner.ReadOnly {
+		p.out.ReadOnly = false
 	}
-	return len(inner.facts) > 0 || !inner.unknown
+	return len(inner.Facts) > 0 || !inner.Unknown
 }
 
 // literal evaluates a text expression [lo,hi): literals joined by || or + or a
@@ -46,10 +46,10 @@ func (p *sqlParser) literal(lo, hi int) (text string, known bool) {
 	var b strings.Builder
 	for i := lo; i < hi; {
 		t := p.toks[i]
-		p.out.steps++
+		p.out.Steps++
 		switch {
 		case t.kind == sqlString:
-			b.WriteString(sqlStringText(p.text[t.start:t.end]))
+			b.WriteString(sqlStringText(p.text[t.Start:t.End]))
 			known = true
 			i++
 		case t.kind == sqlNumber && strings.HasPrefix(p.raw(i), "0x"):
@@ -58,8 +58,8 @@ func (p *sqlParser) literal(lo, hi int) (text string, known bool) {
 				known = true
 			}
 			i++
-		case t.kind == sqlName && p.text[t.start] == '"' && p.read == sqlMySQL:
-			b.WriteString(sqlUnquote(p.text[t.start:t.end]))
+		case t.kind == sqlName && p.text[t.Start] == '"' && p.read == MySQL:
+			b.WriteString(sqlUnquote(p.text[t.Start:t.End]))
 			known = true
 			i++
 		case t.kind == sqlWord && p.op(i+1, "(") && p.closes(i+1, hi) > 0:
@@ -250,7 +250,7 @@ func (p *sqlParser) commaOr(lo, hi int) int {
 func (p *sqlParser) block(i, end int) {
 	for j := i + 1; j < end; j++ {
 		if p.toks[j].kind == sqlString {
-			p.nested(sqlStringText(p.text[p.toks[j].start:p.toks[j].end]), "do", i, end)
+			p.nested(sqlStringText(p.text[p.toks[j].Start:p.toks[j].End]), "do", i, end)
 			return
 		}
 	}
@@ -276,11 +276,11 @@ func (p *sqlParser) execute(verb string, i, end int) {
 			p.dynamic(next, end, i)
 			return
 		}
-		before := len(p.out.facts)
+		before := len(p.out.Facts)
 		if p.op(next, "(") {
 			p.functions(i, end)
 		}
-		if len(p.out.facts) > before {
+		if len(p.out.Facts) > before {
 			return
 		}
 		if p.procedure(procedure, i, next, end) || verb == "call" || verb == "perform" {
@@ -291,7 +291,7 @@ func (p *sqlParser) execute(verb string, i, end int) {
 			if verb != "exec" && (p.routine != "" || p.via != "" || p.is(i+1, "immediate") || p.nesting > 0) {
 				p.add("dynamic", name, i, end)
 			}
-			p.out.unknown = true
+			p.out.Unknown = true
 			return
 		}
 	}
@@ -315,7 +315,7 @@ func (p *sqlParser) dynamic(lo, hi, i int) {
 	p.add("dynamic", "", i, hi)
 }
 
-// sqlPureFunctionList are functions that only compute; a call of anything else
+// PureFunctionList are functions that only compute; a call of anything else
 // leaves a SELECT unproven, since a function can do what its author wants.
 const sqlPureFunctionList = `count sum avg min max coalesce nullif ifnull nvl isnull now date time datetime timestamp extract date_trunc
  to_char to_date to_timestamp to_number age year month day hour minute second date_part date_format strftime julianday unixepoch
@@ -350,14 +350,14 @@ func (p *sqlParser) callBodies() {
 	if p.nesting > 0 {
 		return
 	}
-	for k := range p.out.facts {
-		f := &p.out.facts[k]
-		if !f.deferred {
+	for k := range p.out.Facts {
+		f := &p.out.Facts[k]
+		if !f.Deferred {
 			continue
 		}
 		for _, name := range p.bodies {
 			if strings.Count(strings.ToLower(p.text), name) > 1 && p.called(name) {
-				f.deferred = false
+				f.Deferred = false
 			}
 		}
 	}

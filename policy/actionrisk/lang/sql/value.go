@@ -1,4 +1,4 @@
-package actionrisk
+package sql
 
 import (
 	"math"
@@ -10,7 +10,7 @@ import (
 // What one side of a test is worth: a constant, a column, or something that does
 // not depend on the row.
 
-// sqlConst is a value known from the text.
+// Const is a value known from the text.
 type sqlConst struct {
 	kind   constKind
 	number float64
@@ -40,13 +40,13 @@ func (p *sqlParser) constant(lo, hi int) sqlConst {
 	if p.is(lo, "select") && !p.has(lo, hi, "from", "where") { // (SELECT 1)
 		return p.constant(lo+1, hi)
 	}
-	if p.read == sqlANSI && hi-lo >= 3 && p.op(lo+1, "||") {
+	if p.read == ANSI && hi-lo >= 3 && p.op(lo+1, "||") {
 		joined := sqlConst{kind: constText}
 		for i := lo; i < hi; i += 2 {
 			if p.toks[i].kind != sqlString || i > lo && !p.op(i-1, "||") {
 				return sqlConst{}
 			}
-			joined.text += sqlStringText(p.text[p.toks[i].start:p.toks[i].end])
+			joined.text += sqlStringText(p.text[p.toks[i].Start:p.toks[i].End])
 		}
 		return joined
 	}
@@ -59,15 +59,15 @@ func (p *sqlParser) constant(lo, hi int) sqlConst {
 		t := p.toks[lo]
 		switch {
 		case t.kind == sqlString:
-			return sqlConst{kind: constText, text: sqlStringText(p.text[t.start:t.end])}
+			return sqlConst{kind: constText, text: sqlStringText(p.text[t.Start:t.End])}
 		case t.word == "true":
 			return sqlConst{kind: constTrue, number: 1}
 		case t.word == "false":
 			return sqlConst{kind: constFalse}
 		case t.word == "null":
 			return sqlConst{kind: constNull}
-		case t.kind == sqlName && p.read == sqlMySQL && p.text[t.start] == '"':
-			return sqlConst{kind: constText, text: sqlUnquote(p.text[t.start:t.end])}
+		case t.kind == sqlName && p.read == MySQL && p.text[t.Start] == '"':
+			return sqlConst{kind: constText, text: sqlUnquote(p.text[t.Start:t.End])}
 		}
 	}
 	if hi-lo == 3 && (p.op(lo+1, "*") && (p.raw(hi-1) == "0" || p.raw(lo) == "0") || p.op(lo+1, "%") && p.raw(hi-1) == "1") {
@@ -86,7 +86,7 @@ func (p *sqlParser) sum(lo, hi int) (float64, bool) {
 	for i := lo; i < hi; i++ {
 		t := p.toks[i]
 		if t.kind == sqlNumber {
-			n, err := strconv.ParseFloat(p.text[t.start:t.end], 64)
+			n, err := strconv.ParseFloat(p.text[t.Start:t.End], 64)
 			if err != nil {
 				if u, uerr := strconv.ParseUint(p.raw(i), 0, 63); uerr == nil {
 					n, err = float64(u), nil
@@ -106,10 +106,10 @@ func (p *sqlParser) sum(lo, hi int) (float64, bool) {
 			op, have = 0, true
 			continue
 		}
-		if t.kind != sqlOp || t.end-t.start != 1 || !strings.Contains("+-*", p.text[t.start:t.end]) || (have && op != 0) {
+		if t.kind != sqlOp || t.End-t.Start != 1 || !strings.Contains("+-*", p.text[t.Start:t.End]) || (have && op != 0) {
 			return 0, false
 		}
-		op = p.text[t.start]
+		op = p.text[t.Start]
 	}
 	return value, have && op == 0 && !math.IsNaN(value)
 }
@@ -123,7 +123,7 @@ func (p *sqlParser) column(part [2]int) string {
 	if lo >= hi || p.toks[lo].kind != sqlWord && p.toks[lo].kind != sqlName {
 		return ""
 	}
-	if p.isAny(lo, "true", "false", "null") || hi-lo == 1 && p.read == sqlMySQL && p.text[p.toks[lo].start] == '"' {
+	if p.isAny(lo, "true", "false", "null") || hi-lo == 1 && p.read == MySQL && p.text[p.toks[lo].Start] == '"' {
 		return ""
 	}
 	name, next := p.name(lo, hi)
@@ -145,34 +145,35 @@ func isKeyColumn(column string) bool {
 }
 
 // alone judges a condition without comparison: a literal or a column.
-func (p *sqlParser) alone(lo, hi int) truth {
+func (p *sqlParser) alone(lo, hi int) Truth {
 	switch c := p.constant(lo, hi); c.kind {
 	case constTrue:
-		return allRows
+		return AllRows
 	case constFalse, constNull:
-		return noRows
+		return NoRows
 	case constNumber:
-		return rows(c.number != 0)
+		return Rows(c.number != 0)
 	case constText:
 		if n, err := strconv.ParseFloat(c.text, 64); err == nil {
-			return rows(n != 0)
+			return Rows(n != 0)
 		}
-		return rows(strings.EqualFold(c.text, "t") || strings.EqualFold(c.text, "true") || strings.EqualFold(c.text, "yes"))
+		return Rows(strings.EqualFold(c.text, "t") || strings.EqualFold(c.text, "true") || strings.EqualFold(c.text, "yes"))
 	}
 	if isKeyColumn(p.column([2]int{lo, hi})) {
-		return allRows
+		return AllRows
 	}
 	if p.rowless(lo, hi) {
-		return allRows
+		return AllRows
 	}
-	return someRows
+	return SomeRows
 }
 
-func rows(all bool) truth {
+// Rows says which rows a condition picks that is known to be true or false.
+func Rows(all bool) Truth {
 	if all {
-		return allRows
+		return AllRows
 	}
-	return noRows
+	return NoRows
 }
 
 // rowless reports whether an expression has no column, parameter or subquery:
@@ -201,7 +202,7 @@ func (p *sqlParser) rowless(lo, hi int) bool {
 	return calls || hi > lo
 }
 
-func (p *sqlParser) isTest(left, right [2]int) truth {
+func (p *sqlParser) isTest(left, right [2]int) Truth {
 	negated := p.is(right[0], "not")
 	if negated {
 		right[0]++
@@ -209,21 +210,21 @@ func (p *sqlParser) isTest(left, right [2]int) truth {
 	c := p.constant(left[0], left[1])
 	if p.is(right[0], "null") {
 		if c.kind != constNone {
-			return rows((c.kind == constNull) != negated)
+			return Rows((c.kind == constNull) != negated)
 		}
 		column := p.column(left)
 		if negated && column != "" && !marksRows(column) {
-			return allRows
+			return AllRows
 		}
-		return someRows
+		return SomeRows
 	}
 	if p.is(right[0], "distinct") && p.is(right[0]+1, "from") {
-		return rowsIf(negated && p.sameExpr(left, [2]int{right[0] + 2, right[1]}))
+		return RowsIf(negated && p.sameExpr(left, [2]int{right[0] + 2, right[1]}))
 	}
 	if p.isAny(right[0], "true", "false") && (c.kind == constTrue || c.kind == constFalse) {
-		return rows((p.is(right[0], "true") == (c.kind == constTrue)) != negated)
+		return Rows((p.is(right[0], "true") == (c.kind == constTrue)) != negated)
 	}
-	return someRows
+	return SomeRows
 }
 
 // marksRows tells whether a column is filled only for some rows by its very
@@ -240,11 +241,11 @@ func marksRows(column string) bool {
 }
 
 // pattern judges LIKE and the regular expression operators: what matches anything.
-func (p *sqlParser) pattern(left, right [2]int, operator string) truth {
+func (p *sqlParser) pattern(left, right [2]int, operator string) Truth {
 	c := p.constant(right[0], right[1])
 	if c.kind != constText {
 		if n := p.find(right[0], right[1], p.toks[right[0]].depth, "escape"); n < 0 {
-			return someRows
+			return SomeRows
 		}
 		c = p.constant(right[0], right[0]+1)
 	}
@@ -259,33 +260,33 @@ func (p *sqlParser) pattern(left, right [2]int, operator string) truth {
 		any = slices.Contains([]string{"", ".", ".*", ".+", "^", "$", "^.*", "^.*$", ".*$", "^.+$", "^.", "(.*)", ".?"}, c.text)
 	}
 	if any {
-		return allRows
+		return AllRows
 	}
 	if l := p.constant(left[0], left[1]); l.kind == constText && l.text == c.text {
-		return allRows
+		return AllRows
 	}
-	return someRows
+	return SomeRows
 }
 
-func (p *sqlParser) between(left, right [2]int) truth {
+func (p *sqlParser) between(left, right [2]int) Truth {
 	and := p.find(right[0], right[1], p.toks[right[0]].depth, "and")
 	if and < 0 {
-		return someRows
+		return SomeRows
 	}
 	if isKeyColumn(p.column(left)) && p.callsOnly(right[0], and, "min") && p.callsOnly(and+1, right[1], "max") {
-		return allRows
+		return AllRows
 	}
 	low, high := p.constant(right[0], and), p.constant(and+1, right[1])
 	if low.kind != constNumber || high.kind != constNumber {
-		return someRows
+		return SomeRows
 	}
 	if c := p.constant(left[0], left[1]); c.kind == constNumber {
-		return rows(c.number >= low.number && c.number <= high.number)
+		return Rows(c.number >= low.number && c.number <= high.number)
 	}
 	if isKeyColumn(p.column(left)) && low.number <= 1 && high.number >= 1e6 {
-		return allRows
+		return AllRows
 	}
-	return someRows
+	return SomeRows
 }
 
 // sameExpr reports whether two expressions have the same text or the same value.
@@ -354,22 +355,22 @@ func (c sqlConst) value() (float64, bool) {
 }
 
 // compare judges left operator right.
-func (p *sqlParser) compare(left, right [2]int, operator string) truth {
+func (p *sqlParser) compare(left, right [2]int, operator string) Truth {
 	l, r := p.constant(left[0], left[1]), p.constant(right[0], right[1])
 	if l.kind == constNull || r.kind == constNull {
-		return noRows
+		return NoRows
 	}
 	if l.kind != constNone && r.kind != constNone {
 		if order, ok := compareConst(l, r); ok {
-			return rows(holds(order, operator))
+			return Rows(holds(order, operator))
 		}
-		return rows(operator == "<>" || operator == "!=")
+		return Rows(operator == "<>" || operator == "!=")
 	}
 	if p.boundary(left, right, operator) {
-		return allRows
+		return AllRows
 	}
 	if p.sameExpr(left, right) || sameColumn(p.column(left), p.column(right)) || p.selfJoined && sameKey(p.column(left), p.column(right)) {
-		return rows(holds(0, operator))
+		return Rows(holds(0, operator))
 	}
 	if l.kind != constNone {
 		left, r = right, l
@@ -380,13 +381,13 @@ func (p *sqlParser) compare(left, right [2]int, operator string) truth {
 	}
 	if c := p.column(left); (operator == "<" || operator == "<=") && strings.HasPrefix(c[strings.LastIndexByte(c, '.')+1:], "created") {
 		if f := p.raw(right[0]); right[1]-right[0] <= 3 && (f == "now" || f == "current_timestamp" || f == "current_date" || f == "getdate" || f == "sysdate") {
-			return allRows // everything was created before now
+			return AllRows // everything was created before now
 		}
 	}
 	if p.rowless(left[0], left[1]) && p.rowless(right[0], right[1]) {
-		return allRows
+		return AllRows
 	}
-	return someRows
+	return SomeRows
 }
 
 // boundary: id >= (SELECT min(id) FROM t), id <= (SELECT max(id) FROM t).
@@ -441,42 +442,42 @@ func mirrored(operator string) string {
 }
 
 // compareColumn judges a test of a column against a constant that no row fails.
-func (p *sqlParser) compareColumn(part [2]int, c sqlConst, operator string) truth {
+func (p *sqlParser) compareColumn(part [2]int, c sqlConst, operator string) Truth {
 	lo, hi := p.peel(part[0], part[1])
 	if f := p.raw(lo); p.op(lo+1, "(") && (f == "length" || f == "len" || f == "char_length" || f == "octet_length" || f == "abs") && hi > lo {
 		key := p.op(lo+1, "(") && isKeyColumn(p.column([2]int{lo + 2, hi - 1}))
-		return rowsIf(c.kind == constNumber && (operator == ">=" && c.number <= 0 || operator == ">" && (c.number < 0 || key && c.number == 0)))
+		return RowsIf(c.kind == constNumber && (operator == ">=" && c.number <= 0 || operator == ">" && (c.number < 0 || key && c.number == 0)))
 	}
 	if p.rowless(lo, hi) {
-		return allRows
+		return AllRows
 	}
 	if !isKeyColumn(p.column(part)) {
-		return someRows
+		return SomeRows
 	}
 	if c.kind == constText {
 		if n, err := strconv.ParseFloat(c.text, 64); err == nil {
 			c = sqlConst{kind: constNumber, number: n}
 		} else {
-			return rowsIf(c.text == "" && (operator == "<>" || operator == "!=" || operator == ">" || operator == ">="))
+			return RowsIf(c.text == "" && (operator == "<>" || operator == "!=" || operator == ">" || operator == ">="))
 		}
 	}
 	switch operator {
 	case ">":
-		return rowsIf(c.number <= 0)
+		return RowsIf(c.number <= 0)
 	case ">=":
-		return rowsIf(c.number <= 1)
+		return RowsIf(c.number <= 1)
 	case "<>", "!=":
-		return rowsIf(c.number <= 0)
+		return RowsIf(c.number <= 0)
 	case "<", "<=":
-		return rowsIf(c.number >= 1e9)
+		return RowsIf(c.number >= 1e9)
 	}
-	return someRows
+	return SomeRows
 }
 
-// rowsIf is allRows or, if the test may pick rows, someRows.
-func rowsIf(all bool) truth {
+// RowsIf is allRows or, if the test may pick rows, someRows.
+func RowsIf(all bool) Truth {
 	if all {
-		return allRows
+		return AllRows
 	}
-	return someRows
+	return SomeRows
 }

@@ -1,4 +1,4 @@
-package actionrisk
+package sql
 
 import (
 	"slices"
@@ -9,7 +9,7 @@ import (
 // Statements it contains (CTEs, blocks) are found by segment on their own.
 func (p *sqlParser) statement(verb string, i, end int) {
 	if !sqlReadVerbs[verb] {
-		p.out.readOnly = false
+		p.out.ReadOnly = false
 	}
 	switch verb {
 	case "select", "values", "table", "with", "show", "describe", "desc", "help", "use", "list", "ls":
@@ -56,7 +56,7 @@ func (p *sqlParser) statement(verb string, i, end int) {
 	}
 }
 
-// sqlReadVerbs begin statements that change nothing by themselves.
+// ReadVerbs begin statements that change nothing by themselves.
 var sqlReadVerbs = map[string]bool{"select": true, "values": true, "table": true, "with": true, "show": true,
 	"describe": true, "desc": true, "help": true, "explain": true, "use": true, "begin": true, "start": true,
 	"commit": true, "end": true, "abort": true, "rollback": true, "savepoint": true, "release": true, "fetch": true,
@@ -73,23 +73,23 @@ func (p *sqlParser) query(verb string, i, end int) {
 			if p.isAny(j-1, "insert", "merge", "replace", "copy") {
 				continue
 			}
-			p.out.readOnly = false
+			p.out.ReadOnly = false
 			if p.isAny(j+1, "outfile", "dumpfile") {
 				p.add("server.file-write", p.stringAt(j+2), j, min(j+3, end))
 			}
 		case p.is(j, "for") && p.isAny(j+1, "update", "share", "no", "key"):
-			p.out.readOnly = false
+			p.out.ReadOnly = false
 		case p.toks[j].kind == sqlParam && p.op(j+1, "=") && j+2 < end && verb == "select" && p.is(j-1, "select"):
 			p.assign(p.raw(j), j+2, end)
 		}
 	}
 	p.functions(i, end)
 	if p.nesting == 0 && p.toks[i].depth == 0 && p.head == verb && (verb == "table" || p.op(i+1, "*") && p.is(i+2, "from")) && !p.has(i, end, "where", "limit", "top", "join") {
-		p.out.dumps = true
+		p.out.Dumps = true
 	}
 	if verb == "select" && p.nesting == 0 && p.toks[i].depth == 0 {
-		if text, known := p.literal(i+1, p.firstOf(i+1, end, "from", "where", "into")); known && len(text) < 400 && holdsSQL(strings.ToLower(text)) {
-			p.out.printed = text
+		if text, known := p.literal(i+1, p.firstOf(i+1, end, "from", "where", "into")); known && len(text) < 400 && HoldsSQL(strings.ToLower(text)) {
+			p.out.Printed = text
 		}
 	}
 }
@@ -112,7 +112,7 @@ func (p *sqlParser) withTables(i, end int) {
 		if close < 0 {
 			return
 		}
-		if p.subquery(open, close+1, "") == allRows {
+		if p.subquery(open, close+1, "") == AllRows {
 			name, _ := p.name(j, end)
 			p.unscoped = append(p.unscoped, strings.ToLower(name))
 		}
@@ -123,7 +123,7 @@ func (p *sqlParser) withTables(i, end int) {
 func (p *sqlParser) cypher(i, end int) {
 	at := p.firstOf(i, end, "delete")
 	if at == end {
-		p.out.readOnly = p.out.readOnly || !p.has(i, end, "set", "create", "merge", "remove")
+		p.out.ReadOnly = p.out.ReadOnly || !p.has(i, end, "set", "create", "merge", "remove")
 		return
 	}
 	effect := "nosql.delete-all"
@@ -170,7 +170,7 @@ func (p *sqlParser) explain(i, end int) {
 				}
 			}
 			j = close + 1
-		case sqlVerbs[p.toks[j].word]:
+		case Verbs[p.toks[j].word]:
 			if runs {
 				p.runInner(j, end)
 			}
@@ -240,7 +240,7 @@ func (p *sqlParser) joinsItself(i, end int, target string) bool {
 // hidden reports whether a # behind token end-1 made a comment of the name that
 // must follow: what is left is no statement in this reading.
 func (p *sqlParser) hidden(end int) bool {
-	return p.read == sqlMySQL && end > 0 && strings.HasPrefix(strings.TrimLeft(p.text[p.toks[end-1].end:], " "), "#")
+	return p.read == MySQL && end > 0 && strings.HasPrefix(strings.TrimLeft(p.text[p.toks[end-1].End:], " "), "#")
 }
 
 func (p *sqlParser) isTemporary(name string) bool {
@@ -272,7 +272,7 @@ func (p *sqlParser) update(i, end int) {
 	}
 	set := p.find(next, end, p.toks[i].depth, "set")
 	if set < 0 && p.due(i, 0) && i > 0 || set < 0 && next >= end {
-		p.out.unknown = true
+		p.out.Unknown = true
 		return
 	}
 	p.add("update."+p.whereShape(i, end, target), target, i, end)
@@ -355,9 +355,9 @@ func (p *sqlParser) truncation(i, end int) {
 	p.add("truncate", target, i, end)
 }
 
-// sqlObjectWords maps the words that follow CREATE, DROP and ALTER to the kind
+// ObjectWords maps the words that follow CREATE, DROP and ALTER to the kind
 // of object; "" skips a modifier. Kinds of two words are folded to one.
-var sqlObjectWords = map[string]string{
+var ObjectWords = map[string]string{
 	"table": "table", "tables": "table", "database": "database", "databases": "database", "db": "database", "schema": "schema", "keyspace": "database",
 	"catalog": "database", "collection": "table", "view": "view", "index": "index", "sequence": "other",
 	"function": "routine", "procedure": "routine", "proc": "routine", "trigger": "trigger", "event": "event", "rule": "rule",
@@ -381,14 +381,14 @@ var sqlObjectWords = map[string]string{
 	"symmetric": "other", "asymmetric": "other", "master": "other", "endpoint": "other", "audit": "other", "application": "other", "virtual": "", "row": "policy", "masking": "policy", "security": "policy", "network": "policy", "file": "other", "secondary": "", "hot": "", "replica": "other", "snapshot": "table", "backup": "database", "changefeed": "other", "schedule": "other", "schedules": "other", "changefeeds": "other", "placement": "other",
 }
 
-// sqlObjectOf is the kind of object named behind CREATE, DROP or ALTER at i.
+// ObjectOf is the kind of object named behind CREATE, DROP or ALTER at i.
 func sqlObjectOf(p *sqlParser, i, hi int) string {
 	for n := 0; i < hi && n < 6; n++ {
 		t := p.toks[i]
 		if t.kind != sqlWord {
 			return ""
 		}
-		kind, ok := sqlObjectWords[p.raw(i)]
+		kind, ok := ObjectWords[p.raw(i)]
 		switch {
 		case !ok && (p.raw(i) == "definer" || p.raw(i) == "algorithm" || p.raw(i) == "sql") && n < 6:
 			for i < hi && !p.isAny(i, "view", "procedure", "function", "trigger", "event") {
@@ -416,7 +416,7 @@ func sqlObjectOf(p *sqlParser, i, hi int) string {
 func (p *sqlParser) objectName(i, hi int) string {
 	seen := false
 	for ; i < hi && p.toks[i].kind == sqlWord; i++ {
-		kind, ok := sqlObjectWords[p.raw(i)]
+		kind, ok := ObjectWords[p.raw(i)]
 		if p.isAny(i, "if", "not", "exists", "concurrently", "only", "or", "replace", "by", "view", "mapping", "for") || p.raw(i) == "data" {
 			continue
 		}
@@ -464,7 +464,7 @@ func (p *sqlParser) drop(i, end int) {
 		}
 	case "":
 		if p.op(i+1, "(") || i+1 >= end {
-			p.out.unknown = true
+			p.out.Unknown = true
 			return
 		}
 	}
@@ -479,9 +479,9 @@ func (p *sqlParser) stringAt(i int) string {
 	t := p.toks[i]
 	switch {
 	case t.kind == sqlString:
-		return sqlStringText(p.text[t.start:t.end])
-	case t.kind == sqlName && p.text[t.start] == '"':
-		return sqlUnquote(p.text[t.start:t.end])
+		return sqlStringText(p.text[t.Start:t.End])
+	case t.kind == sqlName && p.text[t.Start] == '"':
+		return sqlUnquote(p.text[t.Start:t.End])
 	}
 	return ""
 }
@@ -493,13 +493,13 @@ func (p *sqlParser) transaction(verb string, i, end int) {
 			p.functions(i, end) // a block
 			return
 		}
-		p.txStart = len(p.out.facts)
+		p.txStart = len(p.out.Facts)
 	case "start":
 		if p.is(i+1, "transaction") {
-			p.txStart = len(p.out.facts)
+			p.txStart = len(p.out.Facts)
 			return
 		}
-		p.out.readOnly = false
+		p.out.ReadOnly = false
 		if p.isAny(i+1, "slave", "replica") {
 			p.add("server.config", "", i, end)
 		}
@@ -512,7 +512,7 @@ func (p *sqlParser) transaction(verb string, i, end int) {
 			p.undo()
 		}
 	case "prepare":
-		p.out.readOnly = false
+		p.out.ReadOnly = false
 		if p.is(i+1, "transaction") {
 			p.txStart = -1
 			return
@@ -534,16 +534,16 @@ func (p *sqlParser) transaction(verb string, i, end int) {
 func (p *sqlParser) undo() {
 	from := p.txStart
 	p.txStart = -1
-	if from < 0 || from > len(p.out.facts) {
+	if from < 0 || from > len(p.out.Facts) {
 		return
 	}
-	for _, f := range p.out.facts[from:] {
-		if escapesRollback(f.effect, p.of.transactional) {
+	for _, f := range p.out.Facts[from:] {
+		if escapesRollback(f.Effect, p.of.Transactional) {
 			return
 		}
 	}
-	for k := from; k < len(p.out.facts); k++ {
-		p.out.facts[k].rolledBack = true
+	for k := from; k < len(p.out.Facts); k++ {
+		p.out.Facts[k].RolledBack = true
 	}
 }
 

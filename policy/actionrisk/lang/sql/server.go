@@ -1,11 +1,15 @@
-package actionrisk
+package sql
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
 
 // What a server lets a statement do beyond its tables: procedures, functions and
 // settings that run programs, touch files or change who may do what.
 
-// sqlProcedures are the effects of procedures that servers bring along. An empty
+// Procedures are the effects of procedures that servers bring along. An empty
 // effect marks one that only shows something.
 var sqlProcedures = map[string]string{
 	"sp_execute_external_script": "server.program", "sp_addextendedproc": "server.program", "sp_start_job": "server.program",
@@ -22,7 +26,7 @@ var sqlProcedures = map[string]string{
 	"sp_who": "", "sp_who2": "", "sp_columns": "", "sp_tables": "", "sp_lock": "", "sp_spaceused": "", "sp_databases": "", "sp_stored_procedures": "", "sp_pkeys": "", "sp_fkeys": "", "sp_depends": "", "sp_linkedservers": "", "sp_monitor": "", "sp_helpdb": "",
 }
 
-// sqlProcedurePrefixes are families of procedures by the beginning of their names.
+// ProcedurePrefixes are families of procedures by the beginning of their names.
 var sqlProcedurePrefixes = []struct{ prefix, effect string }{
 	{"sp_oa", "server.program"}, {"xp_reg", "server.program"}, {"xp_instance_reg", "server.program"},
 	{"sp_drop", "drop.other"}, {"sp_help", ""},
@@ -93,7 +97,7 @@ func (p *sqlParser) argument(lo, hi int, name string) string {
 func (p *sqlParser) programText(text, via string, lo, hi int) {
 	if text != "" {
 		lo = min(lo, len(p.toks)-1)
-		p.out.shell = append(p.out.shell, sqlCarried{text, via, p.toks[lo].start, p.toks[min(max(hi, lo+1), len(p.toks))-1].end})
+		p.out.Shell = append(p.out.Shell, sqlCarried{text, via, p.toks[lo].Start, p.toks[min(max(hi, lo+1), len(p.toks))-1].End})
 	}
 }
 
@@ -112,7 +116,7 @@ func (p *sqlParser) jobStep(i, args, end int) {
 	}
 }
 
-// sqlFunctionEffects are functions of common servers that do more than compute.
+// FunctionEffects are functions of common servers that do more than compute.
 // A name with a point is looked up with its package first.
 var sqlFunctionEffects = map[string]string{
 	"pg_terminate_backend": "server.kill-session", "pg_cancel_backend": "server.kill-session",
@@ -132,7 +136,7 @@ var sqlFunctionEffects = map[string]string{
 	"setval": "update.scoped", "drop_chunks": "delete.scoped", "pg_advisory_lock": "ddl.lock", "drop_distributed_table": "drop.table", "undistribute_table": "ddl.rewrite",
 }
 
-// sqlTextFunctions run SQL that stands in one of their arguments.
+// TextFunctions run SQL that stands in one of their arguments.
 var sqlTextFunctions = map[string]bool{"dblink_exec": true, "dblink": true, "dblink_send_query": true, "query_to_xml": true, "cursor_to_xml": true, "query_to_xml_and_xmlschema": true, "ts_stat": true, "crosstab": true,
 	"openquery": true, "openrowset": true, "schedule": true, "schedule_in_database": true, "exec_sql": true, "execute_sql": true, "run_sql": true, "run_command_on_workers": true, "run_command_on_shards": true, "run_command_on_placements": true,
 	"sqlite_exec": true, "parse": true, "exec_ddl_statement": true, "dbms_job.submit": true, "query": true, "xmltable": true, "eval": true, "external_query": true, "system.execute": true, "system.query": true, "execute_query": true}
@@ -178,15 +182,15 @@ func (p *sqlParser) function(i, close int) {
 		return
 	}
 	if !sqlPureFunction(name) && p.toks[i].word == "" {
-		p.out.readOnly = false
+		p.out.ReadOnly = false
 	}
 }
 
 // serverFile records an effect on a file, which is the user's own if the client is
 // the database.
 func (p *sqlParser) serverFile(effect, path string, i, end int) {
-	if p.of.embedded && path != "" && strings.HasPrefix(effect, "server.file-") {
-		p.out.readOnly = false
+	if p.of.Embedded && path != "" && strings.HasPrefix(effect, "server.file-") {
+		p.out.ReadOnly = false
 		p.clientFile(path, effect == "server.file-write", i, end)
 		return
 	}
@@ -220,7 +224,7 @@ func (p *sqlParser) special(name string, i, close int) bool {
 		}
 		text, _ := p.literal(list[0][0], list[0][1])
 		program, _ := p.literal(list[1][0], list[1][1])
-		p.programText("printf %s "+quote(text)+" > /tmp/edit; "+program+" /tmp/edit", "edit", i, close+1)
+		p.programText("printf %s "+scan.Quote(text)+" > /tmp/edit; "+program+" /tmp/edit", "edit", i, close+1)
 		return true
 	case "utl_file.fopen":
 		effect := "server.file-read"
@@ -245,7 +249,7 @@ func (p *sqlParser) special(name string, i, close int) bool {
 		} else if path != "" {
 			p.clientFile(path, false, i, close)
 		}
-		p.out.readOnly = false
+		p.out.ReadOnly = false
 		return true
 	case "read_text", "read_blob", "read_csv", "read_csv_auto", "read_json", "read_json_auto", "read_ndjson", "sniff_csv":
 		path := p.stringAt(i + 2)
@@ -290,13 +294,13 @@ func (p *sqlParser) clientFile(path string, write bool, lo, hi int) {
 	if path == "" || strings.Contains(path, "://") {
 		return
 	}
-	command, via := "cat "+quote(path), "file"
+	command, via := "cat "+scan.Quote(path), "file"
 	if program, ok := strings.CutSuffix(strings.TrimSpace(path), "|"); ok {
 		p.programText(program, "file", lo, hi)
 		return
 	}
 	if write {
-		command = "echo " + quote(p.written(lo)) + " > " + quote(path)
+		command = "echo " + scan.Quote(p.written(lo)) + " > " + scan.Quote(path)
 	}
 	p.programText(command, via, lo, hi)
 }
@@ -316,7 +320,7 @@ func (p *sqlParser) written(i int) string {
 	return strings.Join(out, "\n")
 }
 
-// sqlSettings are settings of servers whose value is a program, a library or a file.
+// Settings are settings of servers whose value is a program, a library or a file.
 var sqlSettings = map[string]string{
 	"archive_command": "server.program", "restore_command": "server.program", "archive_cleanup_command": "server.program", "recovery_end_command": "server.program", "ssl_passphrase_command": "server.program",
 	"archive_library": "server.program", "shared_preload_libraries": "server.program", "session_preload_libraries": "server.program", "local_preload_libraries": "server.program", "dynamic_library_path": "server.program", "jit_provider": "server.program",
@@ -324,8 +328,8 @@ var sqlSettings = map[string]string{
 	"log_directory": "server.config", "log_filename": "server.config", "skip_grant_tables": "privilege.superuser", "plugin_dir": "server.program",
 }
 
-// sqlLibraries are the libraries that a PostgreSQL server is told to load every day.
-var sqlLibraries = setOf("pg_stat_statements auto_explain pg_cron timescaledb pgaudit citus pg_hint_plan pg_prewarm pg_wait_sampling pg_partman_bgw pgsodium supautils plan_filter pg_net vector pg_repack pg_qualstats pg_stat_kcache decoderbufs wal2json passwordcheck auth_delay credcheck pglogical rds_utils none pg_squeeze pgml vchord")
+// Libraries are the libraries that a PostgreSQL server is told to load every day.
+var sqlLibraries = scan.SetOf("pg_stat_statements auto_explain pg_cron timescaledb pgaudit citus pg_hint_plan pg_prewarm pg_wait_sampling pg_partman_bgw pgsodium supautils plan_filter pg_net vector pg_repack pg_qualstats pg_stat_kcache decoderbufs wal2json passwordcheck auth_delay credcheck pglogical rds_utils none pg_squeeze pgml vchord")
 
 // setting judges a setting given a value, and tells whether it is one that matters.
 func (p *sqlParser) setting(name, value string, i, end int) bool {
@@ -371,7 +375,7 @@ func knownLibraries(list string) bool {
 // tool made for it.
 func harmlessCommand(text string) bool {
 	first, _, _ := strings.Cut(strings.TrimSpace(text), " ")
-	switch base(first) {
+	switch scan.Base(first) {
 	case "", "true", ":", "wal-g", "wal-e", "pgbackrest", "barman-wal-archive", "barman-wal-restore", "pg_probackup", "pg_archivecleanup", "envdir", "test", "cp", "rsync", "gzip":
 		return !strings.ContainsAny(strings.ReplaceAll(text, "&&", ""), ";|&`$") && !strings.Contains(text, "://")
 	}

@@ -1,4 +1,8 @@
-package actionrisk
+// Package sql reads SQL of all dialects at once and says what its statements do: which
+// rows they pick, what they drop, grant, run or write. It has one lexer without a
+// dialect; where quotes and escapes are read differently somewhere, both readings are
+// taken. It knows no rule: an effect is the part of a rule's id after "sql.".
+package sql
 
 import (
 	"cmp"
@@ -6,41 +10,41 @@ import (
 	"strings"
 )
 
-// sqlFact is one effect of one statement: the part of a rule id after "sql.".
-type sqlFact struct {
-	effect     string
-	target     string // what it acts on, as written
-	start, end int    // bytes of the text that was classified
-	via        string // "execute", "prepare" … when the statement stood in a literal
-	deferred   bool   // stands in a routine's body that is only created
-	rolledBack bool   // undone by the ROLLBACK of its own transaction
+// Fact is one effect of one statement: the part of a rule id after "sql.".
+type Fact struct {
+	Effect     string
+	Target     string // what it acts on, as written
+	Start, End int    // bytes of the text that was classified
+	Via        string // "execute", "prepare" … when the statement stood in a literal
+	Deferred   bool   // stands in a routine's body that is only created
+	RolledBack bool   // undone by the ROLLBACK of its own transaction
 }
 
-// sqlCarried is text of another language inside SQL: a client's shell escape or
+// Carried is text of another language inside SQL: a client's shell escape or
 // a program the server runs.
 type sqlCarried struct {
-	text       string
-	via        string
-	start, end int
+	Text       string
+	Via        string
+	Start, End int
 }
 
-// sqlResult is what a text of SQL does.
-type sqlResult struct {
-	facts    []sqlFact
-	shell    []sqlCarried
-	readOnly bool // every statement was recognised and only reads
-	unknown  bool // at least one statement was not recognised
-	tooDeep  bool
-	steps    int
-	root     bool     // the client runs as root
-	dumps    bool     // all rows and columns of a table are printed
-	includes []string // files that are read as SQL
-	printed  string   // SQL that a SELECT of literals gives out, holes filled with a name
+// Result is what a text of SQL does.
+type Result struct {
+	Facts    []Fact
+	Shell    []sqlCarried
+	ReadOnly bool // every statement was recognised and only reads
+	Unknown  bool // at least one statement was not recognised
+	TooDeep  bool
+	Steps    int
+	Root     bool     // the client runs as root
+	Dumps    bool     // all rows and columns of a table are printed
+	Includes []string // files that are read as SQL
+	Printed  string   // SQL that a SELECT of literals gives out, holes filled with a name
 }
 
-// maxSQLNesting bounds SQL inside literals inside SQL. Real generators stop at
+// MaxSQLNesting bounds SQL inside literals inside SQL. Real generators stop at
 // two; each level shrinks the text.
-const maxSQLNesting = 6
+const MaxSQLNesting = 6
 
 // maxSQLNested bounds the text of all literals together that are classified as
 // SQL: without it EXEC in EXEC in EXEC doubles the work at each level.
@@ -49,25 +53,25 @@ const maxSQLNested = 16 << 10
 // maxSQLDepth bounds parentheses, which the WHERE judge follows recursively.
 const maxSQLDepth = 64
 
-// classifySQL names the effects of a text under every reading in reads that can
+// Classify names the effects of a text under every reading in reads that can
 // differ for it, as the client that is given it would take it. It is total: text
 // that is no SQL has no effects.
-func classifySQL(text string, reads sqlReading, client sqlClient) sqlResult {
+func Classify(text string, reads Reading, client Client) Result {
 	left := maxSQLNested
 	return classifyNested(text, sqlReadings(text, reads), client, 0, &left)
 }
 
-// sqlClient is what is known of the client that is given a text.
-type sqlClient struct {
-	name          string
-	transactional bool // its server undoes DDL on ROLLBACK
-	embedded      bool // it is the database itself: server files are the user's
+// Client is what is known of the client that is given a text.
+type Client struct {
+	Name          string
+	Transactional bool // its server undoes DDL on ROLLBACK
+	Embedded      bool // it is the database itself: server files are the user's
 }
 
-// sqlReadings drops the readings that cannot differ from another for the text.
-func sqlReadings(text string, reads sqlReading) sqlReading {
+// Readings drops the readings that cannot differ from another for the text.
+func sqlReadings(text string, reads Reading) Reading {
 	if reads == 0 {
-		reads = sqlAnyReading
+		reads = AnyReading
 	}
 	if reads&(reads-1) == 0 {
 		return reads
@@ -76,60 +80,60 @@ func sqlReadings(text string, reads sqlReading) sqlReading {
 		!strings.Contains(text, "/*") && !strings.Contains(text, "//") && !strings.Contains(text, "||") {
 		return reads & -reads
 	}
-	if reads&sqlSlash != 0 && !strings.Contains(text, "//") && reads != sqlSlash {
-		reads &^= sqlSlash
+	if reads&Slash != 0 && !strings.Contains(text, "//") && reads != Slash {
+		reads &^= Slash
 	}
 	return reads
 }
 
-func classifyNested(text string, reads sqlReading, client sqlClient, nesting int, left *int) sqlResult {
-	var merged sqlResult
+func classifyNested(text string, reads Reading, client Client, nesting int, left *int) Result {
+	var merged Result
 	first := true
-	for _, read := range [...]sqlReading{sqlANSI, sqlMySQL, sqlSlash} {
+	for _, read := range [...]Reading{ANSI, MySQL, Slash} {
 		if reads&read == 0 {
 			continue
 		}
 		p := sqlParser{text: text, read: read, nesting: nesting, left: left, of: client}
 		p.run()
-		merged.steps += len(p.toks) + p.out.steps
+		merged.Steps += len(p.toks) + p.out.Steps
 		if first {
-			steps := merged.steps
+			steps := merged.Steps
 			merged, first = p.out, false
-			merged.steps = steps
+			merged.Steps = steps
 			continue
 		}
-		for _, f := range p.out.facts {
-			if !slices.Contains(merged.facts, f) {
-				merged.facts = append(merged.facts, f)
+		for _, f := range p.out.Facts {
+			if !slices.Contains(merged.Facts, f) {
+				merged.Facts = append(merged.Facts, f)
 			}
 		}
-		for _, c := range p.out.shell {
-			if !slices.Contains(merged.shell, c) {
-				merged.shell = append(merged.shell, c)
+		for _, c := range p.out.Shell {
+			if !slices.Contains(merged.Shell, c) {
+				merged.Shell = append(merged.Shell, c)
 			}
 		}
-		for _, name := range p.out.includes {
-			if !slices.Contains(merged.includes, name) {
-				merged.includes = append(merged.includes, name)
+		for _, name := range p.out.Includes {
+			if !slices.Contains(merged.Includes, name) {
+				merged.Includes = append(merged.Includes, name)
 			}
 		}
-		merged.readOnly = merged.readOnly && p.out.readOnly
-		merged.dumps = merged.dumps || p.out.dumps
-		merged.unknown = merged.unknown || p.out.unknown
-		merged.tooDeep = merged.tooDeep || p.out.tooDeep
+		merged.ReadOnly = merged.ReadOnly && p.out.ReadOnly
+		merged.Dumps = merged.Dumps || p.out.Dumps
+		merged.Unknown = merged.Unknown || p.out.Unknown
+		merged.TooDeep = merged.TooDeep || p.out.TooDeep
 	}
 	return merged
 }
 
-// sqlParser walks the significant tokens of one reading.
+// Parser walks the significant tokens of one reading.
 type sqlParser struct {
 	text    string
-	read    sqlReading
+	read    Reading
 	nesting int
 	toks    []sqlToken // white space and comments left out
 	closing []int      // for each "(" the index of its ")", -1 if there is none
 	left    *int       // bytes of nested text that may still be classified
-	out     sqlResult
+	out     Result
 
 	head       string            // verb of the statement under way
 	via        string            // set while a literal's text is classified
@@ -141,24 +145,24 @@ type sqlParser struct {
 	loop       bool              // inside WHILE, LOOP or \watch: LIMIT scopes nothing
 	txStart    int               // index of the first fact of the open transaction, -1 if none
 	selfJoined bool              // a table is joined with itself
-	of         sqlClient
+	of         Client
 }
 
 func (p *sqlParser) run() {
 	p.txStart = -1
-	for _, t := range sqlTokens(p.text, p.read) {
+	for _, t := range Tokens(p.text, p.read) {
 		if t.kind == sqlSpace || t.kind == sqlComment {
 			continue
 		}
 		if int(t.depth) > maxSQLDepth {
-			p.out.tooDeep = true
+			p.out.TooDeep = true
 			t.depth = maxSQLDepth
 		}
 		p.toks = append(p.toks, t)
 	}
 	p.glue()
 	p.pair()
-	p.out.readOnly = len(p.toks) > 0
+	p.out.ReadOnly = len(p.toks) > 0
 	lo := 0
 	for lo < len(p.toks) {
 		hi := p.segmentEnd(lo)
@@ -172,11 +176,11 @@ func (p *sqlParser) run() {
 		}
 	}
 	p.callBodies()
-	if list := lineCommands[cmp.Or(sameLines[p.of.name], p.of.name)]; p.nesting == 0 && len(list) > 0 {
+	if list := lineCommands[cmp.Or(sameLines[p.of.Name], p.of.Name)]; p.nesting == 0 && len(list) > 0 {
 		p.clientLines(list)
 	}
-	if len(p.out.facts) > 0 || len(p.out.shell) > 0 || p.out.unknown {
-		p.out.readOnly = false
+	if len(p.out.Facts) > 0 || len(p.out.Shell) > 0 || p.out.Unknown {
+		p.out.ReadOnly = false
 	}
 }
 
@@ -203,15 +207,15 @@ func (p *sqlParser) pair() {
 func (p *sqlParser) glue() {
 	for i := 0; i+1 < len(p.toks); i++ {
 		a, b := p.toks[i], p.toks[i+1]
-		if a.kind != sqlWord || b.kind != sqlWord || a.end == b.start || !strings.HasPrefix(p.text[a.end:], "/*") {
+		if a.kind != sqlWord || b.kind != sqlWord || a.End == b.Start || !strings.HasPrefix(p.text[a.End:], "/*") {
 			continue
 		}
-		if gap := p.text[a.end:b.start]; strings.ContainsAny(gap[:2], " ") || !strings.HasSuffix(gap, "*/") {
+		if gap := p.text[a.End:b.Start]; strings.ContainsAny(gap[:2], " ") || !strings.HasSuffix(gap, "*/") {
 			continue
 		}
-		w := sqlKeyword(p.text[a.start:a.end] + p.text[b.start:b.end])
-		if w != "" && (a.word == "" || !sqlVerbs[a.word]) && sqlVerbs[w] {
-			p.toks[i].word, p.toks[i].end = w, b.end
+		w := sqlKeyword(p.text[a.Start:a.End] + p.text[b.Start:b.End])
+		if w != "" && (a.word == "" || !Verbs[a.word]) && Verbs[w] {
+			p.toks[i].word, p.toks[i].End = w, b.End
 			p.toks = slices.Delete(p.toks, i+1, i+2)
 		}
 	}
@@ -227,7 +231,7 @@ func (p *sqlParser) segmentEnd(lo int) int {
 		switch {
 		case t.kind == sqlMeta:
 			return i
-		case t.kind == sqlEnd && (blocks == 0 || p.text[t.start] != ';'):
+		case t.kind == sqlEnd && (blocks == 0 || p.text[t.Start] != ';'):
 			return i
 		case !body || t.kind != sqlWord:
 		case t.word == "begin", t.word == "case" && !p.is(i-1, "end"):
@@ -261,7 +265,7 @@ func (p *sqlParser) isAny(i int, words ...string) bool {
 
 // op reports whether token i is the operator s.
 func (p *sqlParser) op(i int, s string) bool {
-	return i >= 0 && i < len(p.toks) && p.toks[i].kind == sqlOp && p.text[p.toks[i].start:p.toks[i].end] == s
+	return i >= 0 && i < len(p.toks) && p.toks[i].kind == sqlOp && p.text[p.toks[i].Start:p.toks[i].End] == s
 }
 
 // raw is token i in lower case, "" outside the text.
@@ -269,7 +273,7 @@ func (p *sqlParser) raw(i int) string {
 	if i < 0 || i >= len(p.toks) {
 		return ""
 	}
-	return strings.ToLower(p.text[p.toks[i].start:p.toks[i].end])
+	return strings.ToLower(p.text[p.toks[i].Start:p.toks[i].End])
 }
 
 // find returns the first index in [lo,hi) of one of the keywords at the depth.
@@ -297,7 +301,7 @@ func (p *sqlParser) name(i, hi int) (string, int) {
 	var parts []string
 	for i < hi {
 		t := p.toks[i]
-		text := p.text[t.start:t.end]
+		text := p.text[t.Start:t.End]
 		switch t.kind {
 		case sqlWord, sqlParam, sqlNumber:
 		case sqlName:
@@ -333,11 +337,11 @@ func (p *sqlParser) name(i, hi int) (string, int) {
 // add records an effect of the tokens [lo,hi).
 func (p *sqlParser) add(effect, target string, lo, hi int) {
 	hi = min(max(hi, lo+1), len(p.toks))
-	p.out.facts = append(p.out.facts, sqlFact{effect: effect, target: target,
-		start: p.toks[lo].start, end: p.toks[hi-1].end, via: p.via, deferred: p.routine != ""})
+	p.out.Facts = append(p.out.Facts, Fact{Effect: effect, Target: target,
+		Start: p.toks[lo].Start, End: p.toks[hi-1].End, Via: p.via, Deferred: p.routine != ""})
 }
 
-// sqlUnquote strips the marks of a quoted name.
+// Unquote strips the marks of a quoted name.
 func sqlUnquote(s string) string {
 	if len(s) < 2 {
 		return s
@@ -352,7 +356,7 @@ func sqlUnquote(s string) string {
 	return strings.Trim(s, "\"`[]")
 }
 
-// sqlStringText is the content of a string token.
+// StringText is the content of a string token.
 func sqlStringText(s string) string {
 	if strings.HasPrefix(s, "$") {
 		n := strings.IndexByte(s[1:], '$') + 2
@@ -384,7 +388,7 @@ func (p *sqlParser) segment(lo, hi int) {
 		if verb == "" {
 			continue
 		}
-		p.out.steps++
+		p.out.Steps++
 		end := p.extent(i, lo, hi)
 		p.head = verb
 		p.statement(verb, i, end)
@@ -408,11 +412,11 @@ func (p *sqlParser) bare(lo, hi int) {
 		return
 	}
 	name, next := p.name(lo, hi)
-	before := len(p.out.facts)
+	before := len(p.out.Facts)
 	if p.op(next, "(") {
 		p.functions(lo, hi)
 	}
-	if len(p.out.facts) > before {
+	if len(p.out.Facts) > before {
 		return
 	}
 	name = strings.ToLower(name[strings.LastIndexByte(name, '.')+1:])
@@ -421,7 +425,7 @@ func (p *sqlParser) bare(lo, hi int) {
 		return
 	}
 	if !strings.HasPrefix(name, "sp_") && !strings.HasPrefix(name, "xp_") || !p.procedure(name, lo, next, hi) {
-		p.out.unknown = true
+		p.out.Unknown = true
 	}
 }
 
@@ -445,8 +449,8 @@ func (p *sqlParser) extent(i, lo, hi int) int {
 	return hi
 }
 
-// sqlVerbs may begin a statement where one is due.
-var sqlVerbs = func() map[string]bool {
+// Verbs may begin a statement where one is due.
+var Verbs = func() map[string]bool {
 	m := map[string]bool{}
 	for v := range strings.FieldsSeq(`select with values table show describe desc explain help insert update delete merge replace upsert
 		truncate drop create alter rename comment grant revoke deny reassign set reset use begin start commit end abort rollback
@@ -475,7 +479,7 @@ func (p *sqlParser) startsAt(i, lo, hi int) string {
 		}
 		return ""
 	}
-	if !sqlVerbs[t.word] || p.op(i-1, ".") {
+	if !Verbs[t.word] || p.op(i-1, ".") {
 		return ""
 	}
 	if p.due(i, lo) {
@@ -587,6 +591,16 @@ func (p *sqlParser) opens(i, hi int) bool {
 		return p.isAny(next, "tran", "transaction")
 	case "values", "table":
 		return false
+	}
+	return false
+}
+
+// HoldsSQL: blocks of SQL Server and PL/SQL are known by the statements in them.
+func HoldsSQL(low string) bool {
+	for _, s := range [...]string{"drop table", "drop database", "drop schema", "delete from", "truncate table", "exec(", "exec (", "execute immediate", "sp_executesql", "xp_cmdshell", " set @", "dbms_", "utl_file.", "utl_http.", "insert into", "apex_", "owa_"} {
+		if strings.Contains(low, s) {
+			return true
+		}
 	}
 	return false
 }

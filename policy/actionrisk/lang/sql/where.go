@@ -1,4 +1,4 @@
-package actionrisk
+package sql
 
 import (
 	"slices"
@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// truth is what a condition says of the rows of a table.
-type truth int8
+// Truth is what a condition says of the rows of a table.
+type Truth int8
 
 const (
-	someRows truth = iota // picks rows
-	allRows               // true for every row that matters
-	noRows                // false for every row
+	SomeRows Truth = iota // picks rows
+	AllRows               // true for every row that matters
+	NoRows                // false for every row
 )
 
 // whereShape judges the WHERE of the statement [lo,hi) at the verb's depth:
@@ -42,7 +42,7 @@ func (p *sqlParser) whereShape(lo, hi int, target string) string {
 	if p.is(at+1, "current") || p.raw(at+1) == "current" && p.is(at+2, "of") {
 		return "scoped"
 	}
-	if p.judge(at+1, end, target) == allRows {
+	if p.judge(at+1, end, target) == AllRows {
 		return "tautology"
 	}
 	return "scoped"
@@ -68,39 +68,39 @@ func (p *sqlParser) limit(lo, hi int, depth int16) int {
 }
 
 // judge evaluates a condition: OR over AND over NOT over single tests.
-func (p *sqlParser) judge(lo, hi int, target string) truth {
-	p.out.steps += hi - lo
+func (p *sqlParser) judge(lo, hi int, target string) Truth {
+	p.out.Steps += hi - lo
 	lo, hi = p.peel(lo, hi)
 	if lo >= hi {
-		return someRows
+		return SomeRows
 	}
 	sign := "||" // concatenation, except where MySQL reads it
-	if p.read == sqlANSI {
+	if p.read == ANSI {
 		sign = "or"
 	}
 	if parts := p.split(lo, hi, "or", sign); len(parts) > 1 {
 		if p.complementary(parts) {
-			return allRows
+			return AllRows
 		}
-		result := noRows
+		result := NoRows
 		for _, part := range parts {
 			switch p.judge(part[0], part[1], target) {
-			case allRows:
-				return allRows
-			case someRows:
-				result = someRows
+			case AllRows:
+				return AllRows
+			case SomeRows:
+				result = SomeRows
 			}
 		}
 		return result
 	}
 	if parts := p.split(lo, hi, "and", "&&"); len(parts) > 1 {
-		result := allRows
+		result := AllRows
 		for _, part := range parts {
 			switch p.judge(part[0], part[1], target) {
-			case noRows:
-				return noRows
-			case someRows:
-				result = someRows
+			case NoRows:
+				return NoRows
+			case SomeRows:
+				result = SomeRows
 			}
 		}
 		return result
@@ -112,7 +112,7 @@ func (p *sqlParser) judge(lo, hi int, target string) truth {
 }
 
 // negation judges what follows one or more NOT.
-func (p *sqlParser) negation(lo, hi int, target string) truth {
+func (p *sqlParser) negation(lo, hi int, target string) Truth {
 	negated := false
 	for lo < hi && (p.is(lo, "not") || p.op(lo, "!")) {
 		negated = !negated
@@ -121,13 +121,13 @@ func (p *sqlParser) negation(lo, hi int, target string) truth {
 	if lo, hi := p.peel(lo, hi); negated {
 		if at, operator, _ := p.comparison(lo, hi); operator == "is" && p.is(at+1, "null") { // NOT id IS NULL
 			if column := p.column([2]int{lo, at}); column != "" && !marksRows(column) {
-				return allRows
+				return AllRows
 			}
 		}
 	}
 	result := p.judge(lo, hi, target)
-	if negated && result != someRows {
-		return allRows + noRows - result
+	if negated && result != SomeRows {
+		return AllRows + NoRows - result
 	}
 	return result
 }
@@ -214,7 +214,7 @@ func (p *sqlParser) split(lo, hi int, word, sign string) [][2]int {
 }
 
 // test judges one comparison or other single condition.
-func (p *sqlParser) test(lo, hi int, target string) truth {
+func (p *sqlParser) test(lo, hi int, target string) Truth {
 	if p.is(lo, "exists") {
 		return p.subquery(lo+1, hi, "")
 	}
@@ -224,7 +224,7 @@ func (p *sqlParser) test(lo, hi int, target string) truth {
 	}
 	left, right := [2]int{lo, at}, [2]int{at + width, hi}
 	if left[0] >= left[1] || right[0] >= right[1] { // nothing stands on one side
-		return someRows
+		return SomeRows
 	}
 	switch operator {
 	case "is":
@@ -239,9 +239,9 @@ func (p *sqlParser) test(lo, hi int, target string) truth {
 		return p.between(left, right)
 	case "not like", "not ilike":
 		if c := p.constant(right[0], right[1]); c.kind == constText && c.text == "" {
-			return allRows
+			return AllRows
 		}
-		return someRows
+		return SomeRows
 	}
 	if p.isAny(right[0], "any", "some") && p.op(right[0]+1, "(") && p.raw(right[0]+2) == "array" && p.op(right[0]+3, "(") {
 		return p.subquery(right[0]+3, right[1]-1, target)
@@ -267,7 +267,7 @@ func (p *sqlParser) comparison(lo, hi int) (at int, operator string, width int) 
 			open--
 		case open != 0:
 		case t.kind == sqlOp:
-			switch s := p.text[t.start:t.end]; s {
+			switch s := p.text[t.Start:t.End]; s {
 			case "=", "==", "<>", "!=", "<", ">", "<=", ">=", "<=>", "~", "~*":
 				return i, s, 1
 			}
@@ -284,33 +284,33 @@ func (p *sqlParser) comparison(lo, hi int) (at int, operator string, width int) 
 }
 
 // member judges IN (list) and IN (subquery).
-func (p *sqlParser) member(left, right [2]int, target string) truth {
+func (p *sqlParser) member(left, right [2]int, target string) Truth {
 	if !p.op(right[0], "(") {
-		return someRows
+		return SomeRows
 	}
 	if p.isAny(right[0]+1, "select", "table", "with") {
 		return p.subquery(right[0], right[1], target)
 	}
 	for _, item := range p.list(right[0]+1, right[1]-1) {
 		if p.sameExpr(left, item) {
-			return allRows
+			return AllRows
 		}
 	}
-	return someRows
+	return SomeRows
 }
 
 // notMember judges NOT IN (list): a list of impossible keys excludes nothing.
-func (p *sqlParser) notMember(left, right [2]int) truth {
+func (p *sqlParser) notMember(left, right [2]int) Truth {
 	if !isKeyColumn(p.column(left)) || !p.op(right[0], "(") || p.isAny(right[0]+1, "select", "with") {
-		return someRows
+		return SomeRows
 	}
 	for _, item := range p.list(right[0]+1, right[1]-1) {
 		c := p.constant(item[0], item[1])
 		if (c.kind != constNumber || c.number > 0) && (c.kind != constText || c.text != "") {
-			return someRows
+			return SomeRows
 		}
 	}
-	return allRows
+	return AllRows
 }
 
 // list cuts [lo,hi) at its commas outside parentheses.
@@ -347,33 +347,33 @@ func (p *sqlParser) callsOnly(lo, hi int, name string) bool {
 
 // subquery judges EXISTS (…) and IN (…): one that reads a whole table picks
 // nothing; for IN that table must be the statement's own.
-func (p *sqlParser) subquery(lo, hi int, target string) truth {
+func (p *sqlParser) subquery(lo, hi int, target string) Truth {
 	lo, hi = p.peel(lo, hi)
 	from := p.find(lo, hi, p.toks[min(lo, len(p.toks)-1)].depth, "from")
 	if from < 0 {
 		return p.rowlessSubquery(lo, hi, target)
 	}
 	if p.selectsNothing(lo, hi) {
-		return noRows
+		return NoRows
 	}
 	table, next := p.name(from+1, hi)
 	if target != "" && !sameTable(table, target) && !slices.Contains(p.unscoped, strings.ToLower(table)) {
-		return someRows
+		return SomeRows
 	}
 	if p.wholeTable(next, hi) {
-		return allRows
+		return AllRows
 	}
-	return someRows
+	return SomeRows
 }
 
 // rowlessSubquery judges EXISTS (SELECT 1 WHERE …), which reads no table.
-func (p *sqlParser) rowlessSubquery(lo, hi int, target string) truth {
+func (p *sqlParser) rowlessSubquery(lo, hi int, target string) Truth {
 	if !p.is(lo, "select") || target != "" {
-		return someRows
+		return SomeRows
 	}
 	at := p.find(lo, hi, p.toks[lo].depth, "where")
 	if at < 0 {
-		return allRows // EXISTS (SELECT 1)
+		return AllRows // EXISTS (SELECT 1)
 	}
 	return p.judge(at+1, hi, "")
 }
@@ -396,7 +396,7 @@ func (p *sqlParser) selectsNothing(lo, hi int) bool {
 	for end < hi && p.toks[end].depth >= depth && !(p.toks[end].depth == depth && p.isAny(end, "group", "having", "order", "limit", "fetch")) {
 		end++
 	}
-	return p.judge(at+1, end, "") == noRows
+	return p.judge(at+1, end, "") == NoRows
 }
 
 // wholeTable reports whether nothing after FROM table narrows the rows.
@@ -409,7 +409,7 @@ func (p *sqlParser) wholeTable(lo, hi int) bool {
 		return false
 	}
 	at := p.find(lo, hi, depth, "where")
-	return at < 0 || p.judge(at+1, hi, "") == allRows
+	return at < 0 || p.judge(at+1, hi, "") == AllRows
 }
 
 // sameTable compares two table names without their schema.

@@ -1,8 +1,10 @@
-package actionrisk
+package sql
 
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/paths"
 )
 
 // create handles CREATE: mostly additive, but for what it replaces, the rights
@@ -77,7 +79,7 @@ func (p *sqlParser) createRoutine(kind string, i, end int, target string) {
 	p.routine = name
 	for j := i; j < end; j++ {
 		if p.toks[j].kind == sqlString && p.isAny(j-1, "as", "do") {
-			p.nested(sqlStringText(p.text[p.toks[j].start:p.toks[j].end]), "routine", i, end)
+			p.nested(sqlStringText(p.text[p.toks[j].Start:p.toks[j].End]), "routine", i, end)
 		}
 	}
 }
@@ -206,7 +208,7 @@ func (p *sqlParser) alterDatabase(i, end int, target string) {
 		p.add("privilege.superuser", target, i, end) // its owner becomes whoever owns the server
 	case p.raw(end-1) == "offline", p.has(i, end, "offline"):
 		p.add("server.shutdown", target, i, end)
-	case p.has(i, end, "immediate") || strings.Contains(strings.ToLower(p.text[p.toks[i].start:p.toks[end-1].end]), "single_user"):
+	case p.has(i, end, "immediate") || strings.Contains(strings.ToLower(p.text[p.toks[i].Start:p.toks[end-1].End]), "single_user"):
 		p.add("server.kill-session", target, i, end)
 	case p.has(i, end, "rename") || p.is(i+3, "modify") && p.is(i+4, "name"):
 		p.add("ddl.rename", target, i, end)
@@ -338,7 +340,7 @@ func (p *sqlParser) transfer(verb string, i, end int) {
 		command := p.stringAt(program + 1)
 		p.add("server.program", command, i, end)
 		if command != "" {
-			p.out.shell = append(p.out.shell, sqlCarried{command, "copy-program", p.toks[program+1].start, p.toks[program+1].end})
+			p.out.Shell = append(p.out.Shell, sqlCarried{command, "copy-program", p.toks[program+1].Start, p.toks[program+1].End})
 		}
 		return
 	}
@@ -352,7 +354,7 @@ func (p *sqlParser) transfer(verb string, i, end int) {
 			p.add("insert", target, i, end)
 			return
 		}
-		p.out.dumps = p.out.dumps || p.is(at, "to") && p.is(at+1, "stdout")
+		p.out.Dumps = p.out.Dumps || p.is(at, "to") && p.is(at+1, "stdout")
 		p.functions(i+1, at)
 		file := p.stringAt(at + 1)
 		remote := strings.Contains(file, "://") || p.op(at+1, "@")
@@ -360,7 +362,7 @@ func (p *sqlParser) transfer(verb string, i, end int) {
 		case p.is(at, "from") && (file == "" || remote):
 			p.add("insert", target, i, end)
 		case p.is(at, "from"):
-			p.add(map[bool]string{true: "insert", false: "server.file-read"}[p.of.embedded], file, i, end)
+			p.add(map[bool]string{true: "insert", false: "server.file-read"}[p.of.Embedded], file, i, end)
 		case file != "" && !remote:
 			p.serverFile("server.file-write", file, i, end)
 		}
@@ -371,7 +373,7 @@ func (p *sqlParser) transfer(verb string, i, end int) {
 		}
 		file := p.stringAt(p.firstOf(i, end, "infile") + 1)
 		switch {
-		case p.is(i+1, "data") && file != "" && kindOfFile(file)&(isCredential|isAccounts) != 0: // of whichever machine
+		case p.is(i+1, "data") && file != "" && paths.KindOfFile(file)&(paths.IsCredential|paths.IsAccounts) != 0: // of whichever machine
 			p.add("server.file-read", file, i, end)
 		case p.is(i+1, "data") && p.has(i, end, "local"), p.is(i+1, "data") && p.has(i, end, "inpath"), p.is(i+1, "xml"):
 			p.add("insert", "", i, end)
@@ -390,14 +392,14 @@ func (p *sqlParser) transfer(verb string, i, end int) {
 // loadCSV: Neo4j reads a file of the server, or of another one.
 func (p *sqlParser) loadCSV(i, end int) {
 	url := p.stringAt(p.firstOf(i, end, "from") + 1)
-	if file, ok := strings.CutPrefix(url, "file:"); ok && kindOfFile("/"+strings.TrimLeft(file, "/"))&(isCredential|isAccounts) != 0 {
+	if file, ok := strings.CutPrefix(url, "file:"); ok && paths.KindOfFile("/"+strings.TrimLeft(file, "/"))&(paths.IsCredential|paths.IsAccounts) != 0 {
 		p.add("server.file-read", file, i, end)
 		return
 	}
 	p.add("insert", "", i, end)
 }
 
-// sqlPlainVerbs are verbs whose effect does not depend on what follows.
+// PlainVerbs are verbs whose effect does not depend on what follows.
 var sqlPlainVerbs = map[string]string{
 	"rename": "ddl.rename", "exchange": "ddl.rename", "comment": "ddl.additive", "analyze": "ddl.additive", "analyse": "ddl.additive", "undrop": "ddl.additive", "backup": "ddl.additive",
 	"lock": "ddl.lock", "kill": "server.kill-session", "shutdown": "server.shutdown", "restart": "server.shutdown", "stop": "server.config", "change": "server.config", "reconfigure": "server.config",
@@ -438,7 +440,7 @@ func (p *sqlParser) administer(verb string, i, end int) {
 			add("server.config")
 		}
 	case "dbcc":
-		if strings.Contains(strings.ToLower(p.text[p.toks[i].start:p.toks[end-1].end]), "allow_data_loss") {
+		if strings.Contains(strings.ToLower(p.text[p.toks[i].Start:p.toks[end-1].End]), "allow_data_loss") {
 			add("truncate")
 		}
 	case "pragma":
@@ -471,7 +473,7 @@ func (p *sqlParser) library(verb string, i, end int) {
 		}
 	case "runscript":
 		if !strings.Contains(from, "://") {
-			p.out.includes = append(p.out.includes, from)
+			p.out.Includes = append(p.out.Includes, from)
 			return
 		}
 		effect = "dynamic"
@@ -512,7 +514,7 @@ func (p *sqlParser) pragma(i, end int) {
 		assigns = assigns || p.op(j, "=")
 	}
 	if assigns {
-		p.out.readOnly = false
+		p.out.ReadOnly = false
 		if p.raw(i+1) == "writable_schema" || p.raw(i+1) == "synchronous" {
 			p.add("server.config", p.raw(i+1), i, end)
 		}
@@ -529,7 +531,7 @@ func (p *sqlParser) systemVerb(i, end int) {
 	case "stop", "start", "reload", "flush", "sync", "restart", "restore", "unfreeze", "wait":
 		p.add("server.config", "", i, end)
 	default:
-		line := p.text[p.toks[i].end:]
+		line := p.text[p.toks[i].End:]
 		if n := strings.IndexAny(line, "\n\r"); n >= 0 {
 			line = line[:n]
 		}

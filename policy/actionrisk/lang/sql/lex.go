@@ -1,4 +1,4 @@
-package actionrisk
+package sql
 
 import (
 	"strings"
@@ -11,23 +11,24 @@ import (
 // same text again, and where two dialects would cut differently it takes a
 // reading; the classifier runs every reading that could differ.
 
-// sqlReading is a set of lexical conventions that contradict each other.
-type sqlReading uint8
+// Reading is a set of lexical conventions that contradict each other.
+type Reading uint8
 
 const (
 	// sqlANSI: "--" is a comment, a backslash is a letter except in E'…', /* */
 	// nests, $tag$…$tag$ quotes (PostgreSQL, SQLite, SQL Server, Oracle).
-	sqlANSI sqlReading = 1 << iota
-	// sqlMySQL: "#" is a comment, "--" needs white space after it, a backslash
+	ANSI Reading = 1 << iota
+	// MySQL: "#" is a comment, "--" needs white space after it, a backslash
 	// escapes, /* */ does not nest, /*! */ is code.
-	sqlMySQL
-	// sqlSlash: "//" is a comment (CQL, Snowflake); a backslash escapes.
-	sqlSlash
+	MySQL
+	// Slash: "//" is a comment (CQL, Snowflake); a backslash escapes.
+	Slash
 
-	sqlAnyReading = sqlANSI | sqlMySQL | sqlSlash
+	// AnyReading is all of them: nobody knows which server it is.
+	AnyReading = ANSI | MySQL | Slash
 )
 
-// sqlKind is what a token is.
+// Kind is what a token is.
 type sqlKind uint8
 
 const (
@@ -43,15 +44,15 @@ const (
 	sqlMeta  // a client command of one line: \! …, .shell …
 )
 
-// sqlToken is a part of the text. Depth counts the parentheses around it.
+// Token is a part of the text. Depth counts the parentheses around it.
 type sqlToken struct {
 	kind       sqlKind
 	depth      int16
-	start, end int
+	Start, End int
 	word       string // lower-case keyword if it is one of sqlKeywords, else ""
 }
 
-// sqlKeywordList holds every word the classifier looks at.
+// KeywordList holds every word the classifier looks at.
 const sqlKeywordList = `
 abort access account add admin advisor after alias all allow alter analyse analyze and any anonymous append array as
 asc assembly asymmetric attach attribute authorization backup before begin between binary bulk bypassrls by bucket cache call
@@ -88,10 +89,10 @@ var sqlKeywords = sync.OnceValue(func() map[string]string {
 	return m
 })
 
-// sqlLexer holds the state of one reading of one text.
+// Lexer holds the state of one reading of one text.
 type sqlLexer struct {
 	text      string
-	read      sqlReading
+	read      Reading
 	pos       int
 	depth     int16
 	code      int  // open executable comments
@@ -101,8 +102,8 @@ type sqlLexer struct {
 	last      sqlToken // the last significant token
 }
 
-// sqlTokens cuts the text in one reading, white space and comments included.
-func sqlTokens(text string, read sqlReading) []sqlToken {
+// Tokens cuts the text in one reading, white space and comments included.
+func Tokens(text string, read Reading) []sqlToken {
 	lx := sqlLexer{text: text, read: read, fresh: true, lineStart: true}
 	tokens := make([]sqlToken, 0, len(text)/4+4)
 	for lx.pos < len(text) {
@@ -118,7 +119,7 @@ func (lx *sqlLexer) next() sqlToken {
 	if lx.pos <= start { // cannot happen; keeps the loop finite if it did
 		lx.pos = start + 1
 	}
-	t := sqlToken{kind: kind, depth: lx.depth, start: start, end: lx.pos}
+	t := sqlToken{kind: kind, depth: lx.depth, Start: start, End: lx.pos}
 	switch kind {
 	case sqlSpace:
 		if strings.ContainsAny(lx.text[start:lx.pos], "\n\r") {
@@ -134,7 +135,7 @@ func (lx *sqlLexer) next() sqlToken {
 		}
 		if t.word == "delimiter" && lx.fresh {
 			lx.setDelimiter()
-			t.kind, t.end = sqlMeta, lx.pos
+			t.kind, t.End = sqlMeta, lx.pos
 		}
 	case sqlOp:
 		switch lx.text[start] {
@@ -168,12 +169,12 @@ func (lx *sqlLexer) scan() sqlKind {
 	case c <= ' ' || c >= utf8.RuneSelf:
 		return lx.scanSpace()
 	case c == '-' && strings.HasPrefix(s[i:], "--"):
-		if lx.read != sqlMySQL || i+2 >= len(s) || s[i+2] <= ' ' {
+		if lx.read != MySQL || i+2 >= len(s) || s[i+2] <= ' ' {
 			return lx.line()
 		}
-	case c == '#' && lx.read == sqlMySQL:
+	case c == '#' && lx.read == MySQL:
 		return lx.line()
-	case c == '/' && strings.HasPrefix(s[i:], "//") && lx.read == sqlSlash:
+	case c == '/' && strings.HasPrefix(s[i:], "//") && lx.read == Slash:
 		return lx.line()
 	case c == '/' && strings.HasPrefix(s[i:], "/*"):
 		return lx.blockComment()
@@ -182,9 +183,9 @@ func (lx *sqlLexer) scan() sqlKind {
 		lx.pos += 2
 		return sqlComment
 	case c == '\'':
-		return lx.quoted(i, '\'', lx.read != sqlANSI, sqlString)
+		return lx.quoted(i, '\'', lx.read != ANSI, sqlString)
 	case c == '"':
-		return lx.quoted(i, '"', lx.read == sqlMySQL, sqlName)
+		return lx.quoted(i, '"', lx.read == MySQL, sqlName)
 	case c == '`':
 		return lx.quoted(i, '`', false, sqlName)
 	case c == '[':
@@ -193,7 +194,7 @@ func (lx *sqlLexer) scan() sqlKind {
 		return lx.dollar()
 	case c == '\\':
 		return lx.backslash()
-	case c == '.' && lx.fresh && lx.lineStart && i+1 < len(s) && isSQLLetter(s[i+1]):
+	case c == '.' && lx.fresh && lx.lineStart && i+1 < len(s) && IsLetter(s[i+1]):
 		lx.line()
 		return sqlMeta
 	case c == '!' && lx.fresh && lx.lineStart:
@@ -201,12 +202,12 @@ func (lx *sqlLexer) scan() sqlKind {
 		return sqlMeta
 	case c >= '0' && c <= '9', c == '.' && i+1 < len(s) && s[i+1] >= '0' && s[i+1] <= '9':
 		return lx.number()
-	case isSQLLetter(c):
+	case IsLetter(c):
 		return lx.wordOrPrefixed()
 	case c == ';':
 		lx.pos++
 		return sqlEnd
-	case c == '?', c == ':' && i+1 < len(s) && isSQLLetter(s[i+1]) && (i == 0 || s[i-1] != ':'), c == '@':
+	case c == '?', c == ':' && i+1 < len(s) && IsLetter(s[i+1]) && (i == 0 || s[i-1] != ':'), c == '@':
 		return lx.param()
 	case c == '{' && strings.HasPrefix(s[i:], "{{"):
 		return lx.template()
@@ -214,15 +215,17 @@ func (lx *sqlLexer) scan() sqlKind {
 	return lx.operator()
 }
 
-func isSQLLetter(c byte) bool {
+// IsLetter tells whether a byte may begin a word of SQL.
+func IsLetter(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_'
 }
 
-func isSQLWordByte(c byte) bool {
-	return isSQLLetter(c) || c >= '0' && c <= '9' || c == '$' || c >= utf8.RuneSelf
+// IsWordByte tells whether a byte may stand in a word of SQL.
+func IsWordByte(c byte) bool {
+	return IsLetter(c) || c >= '0' && c <= '9' || c == '$' || c >= utf8.RuneSelf
 }
 
-// sqlKeyword returns the interned lower-case keyword, or "" for another word.
+// Keyword returns the interned lower-case keyword, or "" for another word.
 func sqlKeyword(w string) string {
 	var buf [16]byte
 	if len(w) > len(buf) {
@@ -260,7 +263,7 @@ func (lx *sqlLexer) scanSpace() sqlKind {
 	if lx.pos > start {
 		return sqlSpace
 	}
-	for lx.pos < len(lx.text) && isSQLWordByte(lx.text[lx.pos]) {
+	for lx.pos < len(lx.text) && IsWordByte(lx.text[lx.pos]) {
 		lx.pos++
 	}
 	return sqlWord
@@ -289,7 +292,7 @@ func (lx *sqlLexer) lineEnds() bool {
 func (lx *sqlLexer) blockComment() sqlKind {
 	s := lx.text
 	lx.pos += 2
-	if lx.read == sqlMySQL {
+	if lx.read == MySQL {
 		rest := s[lx.pos:]
 		mark := 0
 		if strings.HasPrefix(rest, "!") {
@@ -314,7 +317,7 @@ func (lx *sqlLexer) blockComment() sqlKind {
 			if nested--; nested == 0 {
 				return sqlComment
 			}
-		case lx.read == sqlANSI && strings.HasPrefix(s[lx.pos:], "/*"):
+		case lx.read == ANSI && strings.HasPrefix(s[lx.pos:], "/*"):
 			lx.pos += 2
 			nested++
 		default:
@@ -349,7 +352,7 @@ func (lx *sqlLexer) quoted(open int, quote byte, escapes bool, kind sqlKind) sql
 // bracket takes a [quoted name], or the mark alone where it subscripts.
 func (lx *sqlLexer) bracket() sqlKind {
 	s, i := lx.text, lx.pos
-	touches := i > 0 && lx.last.end == i &&
+	touches := i > 0 && lx.last.End == i &&
 		(lx.last.kind == sqlWord || lx.last.kind == sqlName || s[i-1] == ')' || s[i-1] == ']')
 	if touches {
 		lx.pos++
@@ -378,10 +381,10 @@ func (lx *sqlLexer) dollar() sqlKind {
 		lx.pos = i
 		return sqlParam
 	}
-	for i < len(s) && (isSQLLetter(s[i]) || s[i] >= '0' && s[i] <= '9') {
+	for i < len(s) && (IsLetter(s[i]) || s[i] >= '0' && s[i] <= '9') {
 		i++
 	}
-	if lx.read == sqlANSI && i < len(s) && s[i] == '$' {
+	if lx.read == ANSI && i < len(s) && s[i] == '$' {
 		tag := s[lx.pos : i+1]
 		if n := strings.Index(s[i+1:], tag); n >= 0 {
 			lx.pos = i + 1 + n + len(tag)
@@ -397,7 +400,7 @@ func (lx *sqlLexer) dollar() sqlKind {
 		}
 	}
 	lx.pos = max(i, lx.pos+1)
-	if i > lx.pos-1 && i-1 > 0 && isSQLLetter(s[i-1]) {
+	if i > lx.pos-1 && i-1 > 0 && IsLetter(s[i-1]) {
 		return sqlParam
 	}
 	return sqlOp
@@ -406,7 +409,7 @@ func (lx *sqlLexer) dollar() sqlKind {
 // backslash takes a client command: those that end a statement, or one line.
 func (lx *sqlLexer) backslash() sqlKind {
 	s, i := lx.text, lx.pos+1
-	for i < len(s) && isSQLLetter(s[i]) {
+	for i < len(s) && IsLetter(s[i]) {
 		i++
 	}
 	switch name := s[lx.pos+1 : i]; {
@@ -436,7 +439,7 @@ func (lx *sqlLexer) number() sqlKind {
 	s, i := lx.text, lx.pos
 	for i < len(s) {
 		c := s[i]
-		if c >= '0' && c <= '9' || c == '.' || isSQLLetter(c) {
+		if c >= '0' && c <= '9' || c == '.' || IsLetter(c) {
 			i++
 			continue
 		}
@@ -453,7 +456,7 @@ func (lx *sqlLexer) number() sqlKind {
 // wordOrPrefixed takes a name, or a string with a prefix such as E'…'.
 func (lx *sqlLexer) wordOrPrefixed() sqlKind {
 	s, i := lx.text, lx.pos
-	for i < len(s) && isSQLWordByte(s[i]) {
+	for i < len(s) && IsWordByte(s[i]) {
 		if s[i] >= utf8.RuneSelf {
 			r, n := utf8.DecodeRuneInString(s[i:])
 			if unicode.IsSpace(r) || r == '\ufeff' || r == '\u200b' {
@@ -465,7 +468,7 @@ func (lx *sqlLexer) wordOrPrefixed() sqlKind {
 	}
 	w := s[lx.pos:i]
 	if i < len(s) && s[i] == '\'' && len(w) == 1 && strings.Contains("eEnNxXbBrRqQ", w) {
-		return lx.quoted(i, '\'', w == "e" || w == "E" || lx.read != sqlANSI, sqlString)
+		return lx.quoted(i, '\'', w == "e" || w == "E" || lx.read != ANSI, sqlString)
 	}
 	if len(w) == 1 && (w == "u" || w == "U") && strings.HasPrefix(s[i:], "&'") {
 		return lx.quoted(i+1, '\'', false, sqlString)
@@ -481,7 +484,7 @@ func (lx *sqlLexer) param() sqlKind {
 		i++
 	}
 	if s[lx.pos] != '?' {
-		for i < len(s) && isSQLWordByte(s[i]) {
+		for i < len(s) && IsWordByte(s[i]) {
 			i++
 		}
 	}

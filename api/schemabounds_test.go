@@ -1,0 +1,40 @@
+package api
+
+import (
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/portfoliorisk"
+)
+
+// A request that is refused costs no more than one that is answered. Before, the
+// validator computed with a million digits for each of these numbers, and the order
+// of errors took a pointer to every value: 80 GB for 800 KB below one long name.
+func TestRefusedBodiesAreCheapToRefuse(t *testing.T) {
+	s, err := newSchema(portfoliorisk.Service.Input())
+	if err != nil {
+		t.Fatal(err)
+	}
+	position := `{"symbol":"","weight":1e-999999},`
+	for _, c := range []struct{ name, body, code, path string }{
+		{"numbers of a million digits", `{"positions":[` + strings.Repeat(position, 499) + `{}]}`, "out_of_range", "/positions/0/symbol"},
+		{"values below a long name", `{"` + strings.Repeat("n", 400_000) + `":[` + strings.Repeat("0,", 200_000) + `0]}`, "unknown_field", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			err := s.validate([]byte(c.body))
+			runtime.ReadMemStats(&after)
+			var refused *policy.Error
+			if !errors.As(err, &refused) || refused.Code != c.code || refused.Path != c.path {
+				t.Errorf("%v", err)
+			}
+			if used, most := after.TotalAlloc-before.TotalAlloc, uint64(300*len(c.body)+1<<20); used > most {
+				t.Errorf("%d octets were allocated for %d", used, len(c.body))
+			}
+		})
+	}
+}

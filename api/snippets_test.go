@@ -1,0 +1,126 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign/countersign/api/site"
+)
+
+// snippet is one block of code on a page that says that it runs.
+type snippet struct {
+	language, code string
+	prints         string // what it must print; empty: not held to it
+}
+
+// snippets are the blocks of a page that run, in order.
+func snippets(markdown string) (list []snippet) {
+	blocks := strings.Split("\n"+markdown, "\n```")
+	for i := 1; i < len(blocks); i += 2 {
+		info, code, _ := strings.Cut(blocks[i], "\n")
+		switch language, runs, _ := strings.Cut(info, " "); {
+		case runs == "run":
+			list = append(list, snippet{language: language, code: code + "\n"})
+		case info == "text prints" && len(list) > 0:
+			list[len(list)-1].prints = code + "\n"
+		}
+	}
+	return list
+}
+
+// interpreters are what runs a language, and the name of the file it is given.
+var interpreters = map[string]struct {
+	file    string
+	command []string
+}{
+	"js":     {"snippet.mjs", []string{"node"}},
+	"python": {"snippet.py", []string{"python3"}},
+	"go":     {"snippet.go", []string{"go", "run"}},
+}
+
+// snippetTimeout bounds one page; a Go program has to be built first.
+const snippetTimeout = 2 * time.Minute
+
+// Every snippet that says that it runs is run in its language against this service,
+// and prints what the page says. What the machine cannot run is skipped, and said.
+func TestEverySnippetRuns(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{dev: true})
+	from, err := n.server.site()
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, ran := n.issueKey(), map[string]int{}
+	for _, p := range from.Pages {
+		if p.Type == "rules" || p.Type == "errors" {
+			continue
+		}
+		if list := snippets(p.Markdown); len(list) > 0 {
+			t.Run(p.Path, func(t *testing.T) { n.runSnippets(t, p, key, ran) })
+		}
+	}
+	for _, language := range []string{"sh", "js", "python", "go"} {
+		t.Logf("%s: %d snippets", language, ran[language])
+	}
+	if ran["sh"] < len(Services()) {
+		t.Errorf("%d snippets of the shell ran", ran["sh"])
+	}
+}
+
+// runSnippets runs a page in a folder of its own. Its shell snippets are one script,
+// as a reader types them into one terminal.
+func (n *node) runSnippets(t *testing.T, p *site.Page, key string, ran map[string]int) {
+	folder := t.TempDir()
+	var script strings.Builder
+	script.WriteString("set -eo pipefail\n")
+	for _, s := range snippets(p.Markdown) {
+		if s.language == "sh" {
+			script.WriteString(s.code)
+			ran["sh"]++
+			continue
+		}
+		with, known := interpreters[s.language]
+		if !known {
+			t.Errorf("nobody here runs %s", s.language)
+			continue
+		}
+		if _, err := exec.LookPath(with.command[0]); err != nil {
+			t.Logf("skipped: %s is not there", with.command[0])
+			continue
+		}
+		file := filepath.Join(folder, with.file)
+		if err := os.WriteFile(file, []byte(s.code), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		printed := execute(t, folder, key, append(with.command, file)...)
+		if s.prints != "" && printed != s.prints {
+			t.Errorf("%s prints\n%s\nthe page says\n%s", s.language, printed, s.prints)
+		}
+		ran[s.language]++
+	}
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Log("skipped: curl is not there")
+		return
+	}
+	execute(t, folder, key, "bash", "-c", script.String())
+}
+
+func execute(t *testing.T, folder, key string, command ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), snippetTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	var stdout, stderr bytes.Buffer
+	cmd.Dir, cmd.Stdout, cmd.Stderr = folder, &stdout, &stderr
+	cmd.Env = append(os.Environ(), "KEY="+key)
+	if err := cmd.Run(); err != nil {
+		t.Errorf("%.60s: %v\n%s%s", strings.Join(command, " "), err, stdout.String(), stderr.String())
+	}
+	return stdout.String()
+}

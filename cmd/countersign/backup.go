@@ -1,0 +1,285 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"filippo.io/age"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/backup"
+	"github.com/countersign/countersign/migrations"
+)
+
+// backupCmd copies the ledger while it is used.
+type backupCmd struct {
+	Out         string   `arg:"" help:"New folder for the backup. The keys go into a file beside it, FOLDER.keys.age: keep them elsewhere, for 30 days at most."`
+	Recipients  []string `help:"age public keys that can open the file of keys." name:"recipient" placeholder:"age1..."`
+	Passphrase  string   `help:"Opens the file of keys, in the place of recipients." env:"BACKUP_PASSPHRASE" secret:"" placeholder:"TEXT"`
+	WithoutKeys bool     `help:"Leave the keys out: without them nobody can read what is sealed, the owner neither."`
+	data
+}
+
+// keyFiles are the secrets of the data folder. With DATABASE_URL the program's
+// secrets are where the operator keeps them.
+func (d *data) keyFiles() (map[string][]byte, error) {
+	files := map[string][]byte{}
+	if !d.private() {
+		return files, nil
+	}
+	for _, pattern := range []string{"*.key", "*.kek"} {
+		paths, err := filepath.Glob(filepath.Join(d.dir(), pattern))
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range paths {
+			if files[filepath.Base(path)], err = os.ReadFile(path); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return files, nil
+}
+
+// Run copies into a folder of a temporary name, which gets its own at the end: a
+// folder that is there is a backup that is whole.
+func (c *backupCmd) Run(ctx context.Context, o *output) (err error) {
+	to, err := c.recipients()
+	if err != nil {
+		return err
+	}
+	if _, err := os.Lstat(c.Out); err == nil {
+		return fmt.Errorf("%s exists: name a new folder", c.Out)
+	}
+	n, err := openNode(ctx, &c.data, false, false, "", slog.New(slog.DiscardHandler), func(string, ...any) {})
+	if err != nil {
+		return err
+	}
+	defer n.close()
+	url := c.DatabaseURL
+	if n.server != nil {
+		url = n.server.url(migrations.AppRole)
+	}
+	files, err := c.keyFiles()
+	if err != nil {
+		return err
+	}
+	half, keysPath := c.Out+".part", c.Out+".keys.age"
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(half))
+		}
+	}()
+	var m backup.Manifest
+	if c.WithoutKeys {
+		m, err = backup.Write(ctx, url, half, nil, nil)
+	} else {
+		m, err = c.withKeys(keysPath, to, func(keys io.Writer) (backup.Manifest, error) {
+			return backup.Write(ctx, url, half, keys, files)
+		})
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(half, c.Out); err != nil {
+		return err
+	}
+	text := fmt.Sprintf("%s  %d events up to position %d\n", c.Out, m.Position, m.Position)
+	if !c.WithoutKeys {
+		text += fmt.Sprintf("%s  data keys and %d key files, encrypted; keep it elsewhere and for 30 days at most\n", keysPath, len(files))
+	}
+	return o.result(m, text+"next: countersign restore "+c.Out+" into an empty data folder or database, to see that it can be\n")
+}
+
+func (c *backupCmd) recipients() ([]age.Recipient, error) {
+	switch {
+	case c.WithoutKeys:
+		return nil, nil
+	case len(c.Recipients) > 0 && c.Passphrase != "":
+		return nil, errors.New("give --recipient or BACKUP_PASSPHRASE, not both")
+	case c.Passphrase != "":
+		r, err := age.NewScryptRecipient(c.Passphrase)
+		return []age.Recipient{r}, err
+	case len(c.Recipients) == 0:
+		return nil, errors.New("say who may open the keys: --recipient age1... (age-keygen makes one), BACKUP_PASSPHRASE, or --without-keys")
+	}
+	var to []age.Recipient
+	for _, text := range c.Recipients {
+		r, err := age.ParseX25519Recipient(text)
+		if err != nil {
+			return nil, errors.New("--recipient wants an age public key such as age1...")
+		}
+		to = append(to, r)
+	}
+	return to, nil
+}
+
+func (c *backupCmd) withKeys(path string, to []age.Recipient, write func(io.Writer) (backup.Manifest, error)) (m backup.Manifest, err error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return m, err
+	}
+	defer func() {
+		if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+			err = errors.Join(err, os.Remove(path))
+		}
+	}()
+	sealed, err := age.Encrypt(f, to...)
+	if err != nil {
+		return m, err
+	}
+	if m, err = write(sealed); err != nil {
+		return m, err
+	}
+	return m, sealed.Close()
+}
+
+// restoreCmd puts a backup into an empty data folder or database.
+type restoreCmd struct {
+	From        string `arg:"" help:"Folder of the backup."`
+	Keys        string `help:"File of its keys; default: FOLDER.keys.age." placeholder:"FILE"`
+	Identity    string `help:"File of the age identity that opens the keys." placeholder:"FILE"`
+	Passphrase  string `help:"Opens the file of keys." env:"BACKUP_PASSPHRASE" secret:"" placeholder:"TEXT"`
+	WithoutKeys bool   `help:"Restore without the keys: what is sealed stays closed."`
+	data
+}
+
+// restored is what restore says.
+type restored struct {
+	Position int64         `json:"position"`
+	Report   ledger.Report `json:"report"`
+	Notes    string        `json:"notes"` // what the checkpoints outside the database say
+}
+
+// Run restores, verifies every event and compares with the checkpoints that lie
+// outside of the database. Exit 1: what was restored is false.
+func (c *restoreCmd) Run(ctx context.Context, o *output) error {
+	m, err := backup.Read(c.From)
+	if err != nil {
+		return err
+	}
+	keys, err := c.openKeys()
+	if err != nil {
+		return err
+	}
+	if err := c.restore(ctx, keys); err != nil {
+		return err
+	}
+	n, err := openNode(ctx, &c.data, false, false, "", slog.New(slog.DiscardHandler), func(string, ...any) {})
+	if err != nil {
+		return err
+	}
+	defer n.close()
+	report, err := n.ledger.VerifyDatabase(ctx, nil)
+	if err != nil {
+		return err
+	}
+	said := restored{Position: m.Position, Report: report, Notes: "no checkpoint lies outside the database: that there are newer events cannot be excluded"}
+	checkpoints, err := c.checkpoints(false)
+	if err != nil {
+		return err
+	}
+	found, _, err := n.ledger.CheckOutside(ctx, checkpoints)
+	var rollback *ledger.Rollback
+	switch {
+	case errors.As(err, &rollback):
+		said.Notes = fmt.Sprintf("positions %d to %d are in a published checkpoint and not in this backup: restore a newer one, or serve --accept-rollback", rollback.From, rollback.To)
+	case err != nil:
+		said.Notes = err.Error()
+	case found:
+		said.Notes = "the newest checkpoint outside the database is of this history"
+	}
+	text := fmt.Sprintf("restored %d events\n", m.Position)
+	for _, fault := range report.Faults {
+		text += fmt.Sprintf("FALSE  %v\n", fault)
+	}
+	text += fmt.Sprintf("verified %d events and %d signatures: %d faults\n%s\nread models are built at the next start\n", report.Events, report.Records, len(report.Faults), said.Notes)
+	if err := o.result(said, text); err != nil {
+		return err
+	}
+	if len(report.Faults) > 0 || report.Head != m.Position || report.Hash != m.LastHash {
+		return errNo
+	}
+	return nil
+}
+
+// openKeys opens the file of keys; nil without one.
+func (c *restoreCmd) openKeys() (io.Reader, error) {
+	if c.WithoutKeys {
+		return nil, nil
+	}
+	path := c.Keys
+	if path == "" {
+		path = strings.TrimSuffix(c.From, string(filepath.Separator)) + ".keys.age"
+	}
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("no keys in %s: name their file with --keys, or restore --without-keys", path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var identities []age.Identity
+	switch {
+	case c.Passphrase != "":
+		i, err := age.NewScryptIdentity(c.Passphrase)
+		if err != nil {
+			return nil, err
+		}
+		identities = append(identities, i)
+	case c.Identity != "":
+		text, err := readSecret(c.Identity)
+		if err != nil {
+			return nil, fmt.Errorf("--identity: %w", err)
+		}
+		if identities, err = age.ParseIdentities(strings.NewReader(text)); err != nil {
+			return nil, errors.New("--identity: the file holds no age identity")
+		}
+	default:
+		return nil, errors.New("say how the keys are opened: --identity FILE or BACKUP_PASSPHRASE, or restore --without-keys")
+	}
+	keys, err := age.Decrypt(f, identities...)
+	if err != nil {
+		return nil, errors.New("the file of keys does not open with this identity or passphrase")
+	}
+	return keys, nil
+}
+
+// restore copies into the database of the settings, and key files into its data
+// folder. A key that is there stays: the one of another ledger must not be lost.
+func (c *restoreCmd) restore(ctx context.Context, keys io.Reader) error {
+	url := c.DatabaseURL
+	if c.private() {
+		server, err := startPrivate(ctx, &c.data, slog.New(slog.DiscardHandler), func(string, ...any) {})
+		if err != nil {
+			return err
+		}
+		defer server.stop()
+		url = server.url(migrations.OwnerRole)
+	}
+	files, err := backup.Restore(ctx, url, c.From, keys)
+	if err != nil || !c.private() {
+		return err
+	}
+	for name, content := range files {
+		if name != filepath.Base(name) {
+			return errors.New("the file of keys holds a name that is a path")
+		}
+		f, err := os.OpenFile(filepath.Join(c.dir(), name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return fmt.Errorf("keep %s: %w", name, withoutPath(err))
+		}
+		_, err = f.Write(content)
+		if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Metrics are where operators look for them; a second service on the machine
+// starts all the same, and says where its own are. A chosen address is that one or
+// an error.
+func TestMetricsHaveAPortThatOneKnows(t *testing.T) {
+	var said strings.Builder
+	say := func(format string, args ...any) { fmt.Fprintf(&said, format+"\n", args...) }
+	first, err := (&serveCmd{}).listenForMetrics(say)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	if said.Len() == 0 && first.Addr().String() != metricsAddress {
+		t.Errorf("metrics are at %s and nobody was told", first.Addr())
+	}
+	said.Reset()
+	second, err := (&serveCmd{}).listenForMetrics(say)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	if want := "127.0.0.1:9464 is taken: metrics are at " + second.Addr().String() + " (METRICS_LISTEN chooses)\n"; said.String() != want {
+		t.Errorf("said %q, want %q", said.String(), want)
+	}
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	if l, err := (&serveCmd{service: service{MetricsListen: taken.Addr().String()}}).listenForMetrics(say); err == nil {
+		l.Close()
+		t.Error("a chosen address that is taken was exchanged for another")
+	}
+}
+
+func TestDurationsInLogsHaveAUnit(t *testing.T) {
+	var text bytes.Buffer
+	log := slog.New(slog.NewJSONHandler(&text, &slog.HandlerOptions{ReplaceAttr: withUnit}))
+	log.Info("m", "took", 1500*time.Millisecond, slog.Group("g", "wait", 2*time.Microsecond))
+	if got := text.String(); !strings.Contains(got, `"took":"1.5s"`) || !strings.Contains(got, `"wait":"2µs"`) {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,381 @@
+// Package backup copies a ledger's tables out of a database and back into an empty
+// one, whatever PostgreSQL they are in: it needs no program of the server's.
+//
+// A backup is a folder, and a file apart from it:
+//
+//	manifest.json           what follows, as JSON (type Manifest)
+//	tables/NAME.copy.gz     rows of a table as COPY writes them (text format), by primary key, gzip
+//	NAME.keys.age           the wrapped data keys and the key files of the data folder, a tar in the age format
+//
+// All tables are of one moment: one repeatable-read transaction reads them, and
+// appends go on. The keys are apart because whoever holds both can read what was
+// sealed, and because an erased person's key lives on in old copies of them: keep
+// those for 30 days at most, the folder for as long as you like.
+//
+// Left out is what is made again or forgotten: read models and their checkpoints,
+// sessions, sign-in and download links.
+package backup
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/migrations"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// Manifest says what a backup holds.
+type Manifest struct {
+	Schema    string  `json:"schema"` // "svc-backup-v1"
+	CreatedAt string  `json:"createdAt"`
+	Migration uint    `json:"migration"` // that the tables are at
+	Origin    string  `json:"origin"`
+	Epoch     int64   `json:"epoch"`
+	Position  int64   `json:"position"` // of the last event
+	LastHash  string  `json:"lastHash"` // of it, hex
+	Tables    []Table `json:"tables"`
+}
+
+// Table is one table of a backup.
+type Table struct {
+	Name    string   `json:"name"`
+	Columns []string `json:"columns"`
+	Rows    int64    `json:"rows"`
+	SHA256  string   `json:"sha256"` // of the file, hex
+}
+
+const format = "svc-backup-v1"
+
+const keysTable = "subject_keys"
+
+// left are tables that are not copied.
+var left = []string{
+	"schema_migrations",              // the program makes the schema
+	"projection_dead",                // of read models, which are built again
+	"sessions",                       // whoever was signed in signs in again
+	"signin_links", "download_links", // they live for minutes
+}
+
+// keep restricts what is copied of a table.
+var keep = map[string]string{
+	// What hands events on has no read model to be built again.
+	"projection_checkpoint": `where name = 'webhooks' or name like 'sink/%'`,
+}
+
+// Write copies the tables into a new folder and the keys, with files of the data
+// folder by name, into keys; nil leaves those out. The login needs to read only.
+func Write(ctx context.Context, databaseURL, folder string, keys io.Writer, files map[string][]byte) (m Manifest, err error) {
+	conn, err := connect(ctx, databaseURL)
+	if err != nil {
+		return m, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	if err := os.MkdirAll(filepath.Join(folder, "tables"), 0o700); err != nil {
+		return m, err
+	}
+	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		if m, err = describe(ctx, tx); err != nil {
+			return err
+		}
+		for i := range m.Tables {
+			t := &m.Tables[i]
+			if t.Name == keysTable {
+				continue
+			}
+			if err := t.write(ctx, tx, filepath.Join(folder, "tables", t.Name+".copy.gz")); err != nil {
+				return fmt.Errorf("copy %s: %w", t.Name, err)
+			}
+		}
+		i := slices.IndexFunc(m.Tables, func(t Table) bool { return t.Name == keysTable })
+		if i < 0 {
+			return errors.New("the database has no table of data keys")
+		}
+		if keys != nil {
+			err = m.Tables[i].writeKeys(ctx, tx, keys, files)
+		}
+		m.Tables = slices.Delete(m.Tables, i, i+1)
+		return err
+	})
+	if err != nil {
+		return m, err
+	}
+	text, err := canon.Marshal(m)
+	if err != nil {
+		return m, err
+	}
+	return m, writeSynced(filepath.Join(folder, "manifest.json"), text)
+}
+
+func connect(ctx context.Context, databaseURL string) (*pgx.Conn, error) {
+	config, err := pgx.ParseConfig(databaseURL)
+	if err != nil {
+		return nil, errors.New("DATABASE_URL is not a PostgreSQL connection string")
+	}
+	config.RuntimeParams["search_path"] = "public"
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the database: %w", err)
+	}
+	// A copy takes as long as it takes.
+	_, err = conn.Exec(ctx, `set statement_timeout = 0; set idle_in_transaction_session_timeout = 0`)
+	return conn, err
+}
+
+// describe reads the ledger's head and the tables there are: one that a later
+// migration adds is copied before anybody has thought of it.
+func describe(ctx context.Context, tx pgx.Tx) (Manifest, error) {
+	m := Manifest{Schema: format, CreatedAt: time.Now().UTC().Format(time.RFC3339)}
+	err := tx.QueryRow(ctx, `select h.origin, h.epoch, h.pos, encode(h.last_hash, 'hex'), s.version
+		from ledger_head h, schema_migrations s where h.p = 0`).Scan(&m.Origin, &m.Epoch, &m.Position, &m.LastHash, &m.Migration)
+	if err != nil {
+		return m, fmt.Errorf("read the ledger's head: %w", err)
+	}
+	rows, err := tx.Query(ctx, `select c.relname, array_agg(a.attname order by a.attnum)
+		from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = ''
+		where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and c.relname <> all($1) group by c.relname order by c.relname`, left)
+	if err != nil {
+		return m, err
+	}
+	m.Tables, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (t Table, err error) { return t, row.Scan(&t.Name, &t.Columns) })
+	return m, err
+}
+
+// query selects the rows of a table that are kept, in the order of its primary key.
+func (t Table) query(ctx context.Context, tx pgx.Tx) (string, error) {
+	var key []string
+	err := tx.QueryRow(ctx, `select array_agg(quote_ident(a.attname) order by k.n) from pg_index i, unnest(i.indkey) with ordinality k(attnum, n), pg_attribute a
+		where i.indrelid = $1::regclass and i.indisprimary and a.attrelid = i.indrelid and a.attnum = k.attnum`, t.Name).Scan(&key)
+	if err != nil || len(key) == 0 {
+		return "", fmt.Errorf("the table has no primary key: %w", err)
+	}
+	return fmt.Sprintf(`copy (select %s from %s %s order by %s) to stdout`, t.columns(), pgx.Identifier{t.Name}.Sanitize(), keep[t.Name], strings.Join(key, ", ")), nil
+}
+
+func (t Table) columns() string {
+	quoted := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		quoted[i] = pgx.Identifier{c}.Sanitize()
+	}
+	return strings.Join(quoted, ", ")
+}
+
+func (t *Table) write(ctx context.Context, tx pgx.Tx, path string) error {
+	query, err := t.query(ctx, tx)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	sum := sha256.New()
+	packed := gzip.NewWriter(io.MultiWriter(f, sum))
+	done, err := tx.Conn().PgConn().CopyTo(ctx, packed, query)
+	err = errors.Join(err, packed.Close(), f.Sync(), f.Close())
+	t.Rows, t.SHA256 = done.RowsAffected(), hex.EncodeToString(sum.Sum(nil))
+	return err
+}
+
+// chunk is how much of the data keys goes into one entry of the tar, which wants
+// each size before the octets.
+const chunk = 1 << 20
+
+// writeKeys writes the tar: key files, then the table in pieces.
+func (t *Table) writeKeys(ctx context.Context, tx pgx.Tx, out io.Writer, files map[string][]byte) error {
+	archive := tar.NewWriter(out)
+	names := []string{}
+	for name := range files {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if err := entry(archive, "files/"+name, files[name]); err != nil {
+			return err
+		}
+	}
+	query, err := t.query(ctx, tx)
+	if err != nil {
+		return err
+	}
+	pieces := &pieces{archive: archive}
+	if _, err = tx.Conn().PgConn().CopyTo(ctx, pieces, query); err == nil {
+		err = pieces.flush()
+	}
+	return errors.Join(err, archive.Close())
+}
+
+func entry(archive *tar.Writer, name string, content []byte) error {
+	err := archive.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: int64(len(content)), Format: tar.FormatPAX})
+	if err == nil {
+		_, err = archive.Write(content)
+	}
+	return err
+}
+
+// pieces cuts a stream into entries of the tar.
+type pieces struct {
+	archive *tar.Writer
+	waiting []byte
+	n       int
+}
+
+// Write implements io.Writer.
+func (p *pieces) Write(b []byte) (int, error) {
+	p.waiting = append(p.waiting, b...)
+	if len(p.waiting) < chunk {
+		return len(b), nil
+	}
+	return len(b), p.flush()
+}
+
+func (p *pieces) flush() error {
+	err := entry(p.archive, fmt.Sprintf("%s/%08d", keysTable, p.n), p.waiting)
+	p.waiting, p.n = nil, p.n+1
+	return err
+}
+
+func writeSynced(path string, text []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(text, '\n'))
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// Read reads a backup's manifest and refuses what this program cannot restore.
+func Read(folder string) (m Manifest, err error) {
+	text, err := os.ReadFile(filepath.Join(folder, "manifest.json"))
+	if err != nil {
+		return m, fmt.Errorf("no backup in %s: %w", folder, err)
+	}
+	if err := canon.Decode(text, &m); err != nil || m.Schema != format {
+		return m, fmt.Errorf("manifest.json is not that of a backup of the form %s", format)
+	}
+	if m.Migration != migrations.Latest() {
+		return m, fmt.Errorf("the backup is of schema %d and this program has %d: restore with the release that made it, then upgrade", m.Migration, migrations.Latest())
+	}
+	for _, t := range m.Tables {
+		if t.Name == "" || strings.ContainsAny(t.Name, `/\.`) {
+			return m, errors.New("manifest.json names a table that cannot be one")
+		}
+	}
+	return m, nil
+}
+
+// ErrHoldsEvents is a database that is not empty: nothing is restored over it.
+var ErrHoldsEvents = errors.New("the database holds a ledger with events: restore into an empty one")
+
+// Restore brings a database to this program's schema and copies a backup into it,
+// all or nothing. From keys come the data keys, and key files for the caller; nil
+// leaves personal members closed for ever. The login needs to be, or be able to
+// become, countersign_owner.
+func Restore(ctx context.Context, databaseURL, folder string, keys io.Reader) (files map[string][]byte, err error) {
+	m, err := Read(folder)
+	if err != nil {
+		return nil, err
+	}
+	origin, _ := strings.CutSuffix(m.Origin, "/0")
+	if err := migrations.Up(ctx, databaseURL, origin); err != nil {
+		return nil, err
+	}
+	conn, err := connect(ctx, databaseURL)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	if _, err := conn.Exec(ctx, `set role countersign_owner`); err != nil {
+		return nil, err
+	}
+	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		var held bool
+		if err := tx.QueryRow(ctx, `select exists (select from events)`).Scan(&held); err != nil || held {
+			return errors.Join(err, ErrHoldsEvents)
+		}
+		if _, err := tx.Exec(ctx, `delete from ledger_head; delete from tree_head; delete from projection_checkpoint; delete from `+keysTable); err != nil {
+			return err
+		}
+		for _, t := range m.Tables {
+			if err := t.restore(ctx, tx, filepath.Join(folder, "tables", t.Name+".copy.gz")); err != nil {
+				return fmt.Errorf("restore %s: %w", t.Name, err)
+			}
+		}
+		if keys != nil {
+			files, err = restoreKeys(ctx, tx, keys)
+		}
+		return err
+	})
+	return files, err
+}
+
+func (t Table) restore(ctx context.Context, tx pgx.Tx, path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	unpacked, err := gzip.NewReader(io.TeeReader(f, sum))
+	if err != nil {
+		return err
+	}
+	done, err := tx.Conn().PgConn().CopyFrom(ctx, unpacked, `copy `+pgx.Identifier{t.Name}.Sanitize()+` (`+t.columns()+`) from stdin`)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(sum, f); err != nil {
+		return err
+	}
+	if hex.EncodeToString(sum.Sum(nil)) != t.SHA256 || done.RowsAffected() != t.Rows {
+		return errors.New("the file is not the one that the manifest names")
+	}
+	return nil
+}
+
+// restoreKeys reads the tar that writeKeys wrote.
+func restoreKeys(ctx context.Context, tx pgx.Tx, in io.Reader) (map[string][]byte, error) {
+	files, archive := map[string][]byte{}, tar.NewReader(in)
+	reader, writer := io.Pipe()
+	read := make(chan error, 1)
+	go func() { // ends with the archive, or when the copy does not take any more
+		err := func() error {
+			for {
+				header, err := archive.Next()
+				if errors.Is(err, io.EOF) {
+					return nil
+				}
+				if err != nil {
+					return err
+				}
+				if name, isFile := strings.CutPrefix(header.Name, "files/"); isFile {
+					if files[name], err = io.ReadAll(io.LimitReader(archive, chunk)); err != nil {
+						return err
+					}
+				} else if _, err := io.Copy(writer, archive); err != nil {
+					return err
+				}
+			}
+		}()
+		writer.CloseWithError(err)
+		read <- err
+	}()
+	_, err := tx.Conn().PgConn().CopyFrom(ctx, reader, `copy `+keysTable+` from stdin`)
+	reader.CloseWithError(err)
+	if err := errors.Join(err, <-read); err != nil {
+		return nil, fmt.Errorf("restore the keys: %w", err)
+	}
+	return files, nil
+}

@@ -1,0 +1,36 @@
+package ledger
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Every value is in the bucket of the first power of two that is not below it, and
+// in all those above.
+func TestDistributionCountsEveryValueWhereItBelongs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		values := rapid.SliceOf(rapid.Int64Range(0, 1<<30)).Draw(t, "values")
+		var d Distribution
+		sum := int64(0)
+		for _, v := range values {
+			d.count(v)
+			sum += v
+		}
+		count, total, atMost := d.Read(1)
+		if count != uint64(len(values)) || total != float64(sum) {
+			t.Errorf("%d values of %v, want %d of %d", count, total, len(values), sum)
+		}
+		for bound, n := range atMost {
+			want := uint64(0)
+			for _, v := range values {
+				if float64(v) <= bound {
+					want++
+				}
+			}
+			if n != want {
+				t.Errorf("%d values of at most %v, want %d", n, bound, want)
+			}
+		}
+	})
+}

@@ -1,0 +1,433 @@
+// Package paths tells what a path is by its name alone: a root, a home, a folder of the
+// operating system, what a build makes again, a credential. It looks at no file.
+package paths
+
+import (
+	"path"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
+
+// Class is what a path is. One of the first group says where it is, the others
+// what it is.
+type Class uint32
+
+const (
+	IsRoot        Class = 1 << iota // /, /*, a drive
+	IsHome                          // a whole home directory
+	IsSystem                        // belongs to the operating system
+	IsOutside                       // outside the working directory
+	IsCwd                           // the working directory or all in it
+	IsTemp                          // below a temporary directory
+	IsRebuildable                   // made by a build or a package manager
+	IsRelative                      // below the working directory
+	IsDynamic                       // unknown
+	IsDevice                        // a block device
+	IsNullDevice                    // /dev/null and its kind
+	IsVCS                           // .git and its kind
+	IsSource                        // a source tree
+	IsData                          // databases, dumps, archives, keys
+	IsCredential                    // holds a secret
+	IsPublic                        // looks like a credential but is meant to be read
+	IsStartup                       // runs by itself: rc file, unit, cron, hook, authorized_keys
+	IsLog                           // a log
+	IsAccounts                      // passwd, shadow, sudoers
+	IsGenerated                     // a lock file or a snapshot
+	IsAbsolute                      // from a root or a home on
+	IsCatchAll                      // a pattern that takes every name
+	IsHistory                       // what the shell remembers
+	IsAuthorized                    // authorized_keys
+	IsKeyFolder                     // a folder that usually holds keys
+	IsTempRoot                      // a temporary directory itself
+)
+
+// ClassByName are the classes by the words that the tables use for them.
+var ClassByName = map[string]Class{
+	"root": IsRoot, "home": IsHome, "system": IsSystem, "outside": IsOutside, "cwd": IsCwd, "temp": IsTemp,
+	"rebuildable": IsRebuildable, "relative": IsRelative, "dynamic": IsDynamic, "device": IsDevice,
+	"null": IsNullDevice, "vcs": IsVCS, "source": IsSource, "data": IsData, "credential": IsCredential,
+	"public": IsPublic, "startup": IsStartup, "log": IsLog, "accounts": IsAccounts, "generated": IsGenerated,
+	"absolute": IsAbsolute, "catch-all": IsCatchAll, "history": IsHistory, "authorized": IsAuthorized, "key-folder": IsKeyFolder, "temp-root": IsTempRoot,
+}
+
+// SeenFrom is a path and the working directory it is seen from.
+type SeenFrom struct{ Path, Cwd string }
+
+// Link is a symbolic link to an absolute path, or a folder that is mounted. To delete
+// a link leaves its folder; to delete a mounted one empties it.
+type Link struct {
+	At, To  string
+	Mounted bool
+}
+
+// RelativeClass judges a clean path below an unknown working directory.
+func RelativeClass(p, given string) Class {
+	switch p {
+	case ".", "*", "./*", ".*", "**", "{*,.*}", ".[!.]*", "..?*", "*.*", "[a-z]*", "[!.]*", "[^.]*", "**/*", "?*", "*/*":
+		return IsCwd | IsCatchAll
+	case "..":
+		return IsOutside | IsCatchAll
+	}
+	if strings.HasPrefix(p, "../") {
+		return IsOutside
+	}
+	if strings.HasPrefix(p, string(scan.Hole)) {
+		return IsDynamic
+	}
+	first, _, _ := strings.Cut(p, "/")
+	last := path.Base(p)
+	if last == "*" || last == "**" {
+		last = path.Base(path.Dir(p))
+	}
+	switch {
+	case IsVCSName(first) || IsVCSName(last):
+		return IsVCS | IsRelative
+	case Rebuildable(p):
+		return IsRebuildable
+	case sourceNames[first] && (p == first || last == first):
+		return IsSource | IsRelative
+	}
+	return IsRelative
+}
+
+// IsVCSName tells whether a file name is that of a repository's own folder, or a
+// pattern that takes it with it.
+func IsVCSName(s string) bool {
+	if strings.ContainsAny(s, "*?[") && len(s) > 2 && s[0] == '.' { // a pattern that takes it with it
+		for i := strings.IndexByte(s, '['); i >= 0; i = strings.IndexByte(s, '[') {
+			j := strings.IndexByte(s[i:], ']')
+			if j < 0 {
+				return false
+			}
+			s = s[:i] + "?" + s[i+j+1:]
+		}
+		return strings.Trim(s, ".*?") != "" && GlobMatch(s, ".git")
+	}
+	return vcsFolder(s)
+}
+
+func vcsFolder(s string) bool { return s == ".git" || s == ".hg" || s == ".svn" || s == ".jj" }
+
+var sourceNames = scan.SetOf("src lib app apps packages internal cmd pkg server client backend frontend services source sources tests test docs migrations components modules api core config infra terraform scripts crates include")
+
+var rebuildableNames = scan.SetOf("node_modules bower_components dist build out target .next .nuxt .output .svelte-kit .turbo .parcel-cache .cache coverage .nyc_output htmlcov .coverage .pytest_cache .mypy_cache .ruff_cache .tox .nox .venv venv __pycache__ .gradle .terraform .serverless .angular .vite .eggs .ipynb_checkpoints DerivedData Pods .dart_tool .bundle tmp temp logs .tmp cmake-build-debug cmake-build-release bazel-bin bazel-out bazel-testlogs _build .stack-work dist-newstyle elm-stuff .expo storybook-static .docusaurus public/build site-packages .hypothesis Caches .yarn/cache .pnpm-store .vercel .wrangler test-results playwright-report .jest-cache .eslintcache .sass-cache obj artifacts npm-cache yarn-cache pnpm-cache INetCache CrashDumps .vs TestResults v3-cache plugins-cache")
+
+// Rebuildable tells whether any part of the path is a folder that a build makes.
+func Rebuildable(p string) bool {
+	for rest := p; rest != ""; {
+		part, more, _ := strings.Cut(rest, "/")
+		if rebuildableNames[part] || strings.HasSuffix(part, ".egg-info") || strings.HasPrefix(part, "cmake-build-") || strings.HasPrefix(part, "bazel-") {
+			return true
+		}
+		rest = more
+	}
+	last := path.Base(p)
+	for _, s := range [...]string{".pyc", ".pyo", ".o", ".class", ".tmp", ".swp", ".DS_Store", ".tsbuildinfo"} {
+		if strings.HasSuffix(last, s) {
+			return true
+		}
+	}
+	return false
+}
+
+// UnderAny tells whether a path is one of the roots or below one.
+func UnderAny(p string, roots ...string) bool {
+	for _, r := range roots {
+		if strings.HasPrefix(p, r) && (len(p) == len(r) || p[len(r)] == '/') {
+			return true
+		}
+	}
+	return false
+}
+
+// HomeClass: isHome for a whole home directory, isOutside for something in one.
+func HomeClass(p string) Class {
+	rest := ""
+	switch {
+	case p[0] == '~':
+		_, rest, _ = strings.Cut(p, "/")
+	case UnderAny(p, "/home", "/Users"):
+		parts := strings.SplitN(strings.TrimPrefix(p, "/"), "/", 3)
+		if len(parts) == 3 {
+			rest = parts[2]
+		}
+	case UnderAny(p, "/root"):
+		rest = strings.TrimPrefix(strings.TrimPrefix(p, "/root"), "/")
+	default:
+		return 0
+	}
+	if rest == "" || strings.Trim(rest, "*.?[]!") == "" {
+		return IsHome
+	}
+	return IsOutside
+}
+
+// SystemPath tells whether a clean absolute path belongs to the operating system.
+func SystemPath(p string) bool {
+	if UnderAny(p, "/var/www", "/var/log", "/var/lib/docker/tmp", "/usr/local", "/usr/src") && strings.Count(p, "/") > 2 && !strings.HasSuffix(p, "/bin") && !strings.HasSuffix(p, "/lib") {
+		return false
+	}
+	if strings.Contains(p, "/keyrings/") { // keys of package sources, which every installation guide adds
+		return false
+	}
+	if p == "/opt" || p == "/srv" || p == "/mnt" || p == "/media" || p == "/home" {
+		return true
+	}
+	return UnderAny(strings.TrimRight(p, "*"), "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/boot", "/sys", "/proc",
+		"/var", "/run", "/private/etc", "/private/var", "/System", "/Library", "/Applications", "/Volumes", "/nix", "/snap", "/efi") ||
+		strings.HasPrefix(p, "/etc*") || strings.HasPrefix(p, "/usr*") || strings.HasPrefix(p, "/bin*") || strings.HasPrefix(p, "/var*") || strings.HasPrefix(p, "/lib*")
+}
+
+// WindowsClass judges a path with a drive or backslashes.
+func WindowsClass(t string) (Class, bool) {
+	p := strings.ToLower(strings.ReplaceAll(t, `\`, "/"))
+	if len(p) < 2 || p[1] != ':' || p[0] < 'a' || p[0] > 'z' {
+		return 0, false
+	}
+	rest := strings.Trim(p[2:], "/*.")
+	switch {
+	case rest == "":
+		return IsRoot | IsCatchAll | IsAbsolute, true
+	case UnderAny(rest, "windows", "program files", "program files (x86)", "programdata", "efi", "boot", "bootmgr", "recovery", "system volume information"):
+		return IsSystem | IsAbsolute | KindOfFile(p) | KindOfFile(strings.ReplaceAll(t, `\`, "/")), true
+	case rest == "users" || strings.HasPrefix(rest, "users/") && strings.Count(rest, "/") == 1:
+		return IsHome | IsAbsolute, true
+	case UnderAny(rest, "temp", "windows/temp") || strings.Contains(rest, "/appdata/local/temp"):
+		return IsTemp | IsAbsolute, true
+	case Rebuildable(rest):
+		return IsRebuildable | IsAbsolute, true
+	}
+	return IsOutside | IsAbsolute | KindOfFile(p) | KindOfFile(strings.ReplaceAll(t, `\`, "/")), true
+}
+
+// BelowDrive judges a path seen from a folder of Windows: all that is in it, or what
+// is named where the folder is no place to work in.
+func BelowDrive(full, t, cwd string) (Class, bool) {
+	all := RelativeClass(path.Clean(t), t)&IsCatchAll != 0
+	if c, ok := WindowsClass(cwd); !all && (!ok || c&(IsRoot|IsHome|IsSystem) == 0) {
+		return 0, false
+	}
+	c, ok := WindowsClass(strings.TrimRight(full, "*"))
+	if all {
+		c |= IsCatchAll
+	}
+	return c, ok
+}
+
+// KindOfFile is what a file is by its name.
+func KindOfFile(p string) Class {
+	name := path.Base(p)
+	lower := strings.ToLower(name)
+	if t := strings.TrimRight(lower, "*?"); t != "" && t != "." {
+		lower = t
+	}
+	var c Class
+	if strings.ContainsAny(p, "*?") && (lower == "*" || lower == "**") {
+		c |= IsCatchAll
+	}
+	if credentialFile(p, lower) {
+		c |= IsCredential
+	}
+	folder := name
+	if strings.Trim(name, "*") == "" {
+		folder = path.Base(path.Dir(p))
+	}
+	if keyFolders[folder] || strings.HasSuffix(p, "/.aws/config") { // read for its profiles, but not to be sent
+		c |= IsKeyFolder
+	}
+	if publicFile(lower) {
+		c |= IsPublic
+	}
+	if startupFile(p, lower) {
+		c |= IsStartup
+	}
+	if strings.HasPrefix(lower, "authorized_keys") {
+		c |= IsAuthorized
+	}
+	switch {
+	case strings.HasSuffix(p, "/etc/passwd"), strings.HasSuffix(p, "/etc/shadow"), strings.HasSuffix(p, "/etc/sudoers"), strings.Contains(p, "/etc/sudoers.d"), strings.HasSuffix(p, "/etc/gshadow"), strings.HasSuffix(p, "/etc/group"):
+		c |= IsAccounts
+	}
+	if strings.HasSuffix(lower, "_history") && lower[0] == '.' {
+		c |= IsHistory
+	}
+	i := strings.LastIndexByte(lower, '.')
+	if i < 0 {
+		return c
+	}
+	switch lower[i:] {
+	case ".db", ".sqlite", ".sqlite3", ".sql", ".bak", ".dump", ".pem", ".key", ".p12", ".pfx", ".jks", ".mdb", ".rdb", ".tfstate", ".backup", ".parquet", ".mdf", ".ndf", ".ldf", ".edb", ".accdb", ".fdb", ".dbf", ".vhd", ".vhdx", ".avhdx", ".vmdk", ".pst", ".ost", ".vbk", ".vib":
+		c |= IsData
+	case ".log":
+		c |= IsLog // a log
+	case ".lock", ".snap":
+		c |= IsGenerated
+	}
+	switch lower {
+	case "package-lock.json", "pnpm-lock.yaml", "go.sum", "npm-shrinkwrap.json":
+		c |= IsGenerated
+	}
+	return c
+}
+
+var keyFolders = scan.SetOf("certs secrets private keys credentials .secrets private_keys keystore keystores .kube .docker .bitcoin .ethereum .electrum .monero .lnd .lightning .litecoin .dogecoin .near-credentials .gaia .osmosisd .brownie .starkli-wallets .sui .aptos wallets .electron-cash")
+
+// publicFile: named like a secret, meant to be read.
+func publicFile(lower string) bool {
+	for _, s := range [...]string{".pub", ".example", ".sample", ".template", ".dist", ".defaults", ".schema", ".tpl", ".md"} {
+		if strings.HasSuffix(lower, s) {
+			return true
+		}
+	}
+	for _, s := range [...]string{"example.", "sample.", "template.", "dummy.", "public.", "pubkey."} {
+		if strings.HasPrefix(lower, s) {
+			return true
+		}
+	}
+	return lower == "known_hosts" || strings.Contains(lower, ".pub.") || strings.HasPrefix(lower, ".env.example") || lower == "config.pub"
+}
+
+var credentialNames = scan.SetOf("id_rsa id_dsa id_ecdsa id_ed25519 id_ecdsa_sk id_ed25519_sk .netrc _netrc .pgpass .my.cnf .npmrc .pypirc .git-credentials .htpasswd .env .envrc .vault-token credentials.json service-account.json serviceaccount.json client_secret.json .dockercfg wallet.dat keystore.jks shadow gshadow .s3cfg .boto .yarnrc.yml secrets.yml secrets.yaml secrets.json secret.yaml secret.yml master.key .terraformrc kubeconfig .kubeconfig login.keychain-db key4.db logins.json .bash_history .zsh_history .mysql_history .psql_history private.key server.key privkey.pem .rhosts credentials.tfrc.json admin.conf auth.toml ssh_host_rsa_key ssh_host_ed25519_key ntds.dit credentials wallet.json mnemonic.txt keystore.json auth.json settings-security.xml .mylogin.cnf .vault_pass .vault_password .vault-password vault-password.txt vault_pass.txt .dockerconfigjson shadow- gshadow- rclone.conf wp-config.php pap-secrets chap-secrets secring.gpg consolehost_history.txt unattend.xml autounattend.xml sysprep.inf ntuser.dat recentservers.xml sitemanager.xml winscp.ini accesstokens.json azureprofile.json msal_token_cache.json msal_token_cache.bin publishsettings machinekeys")
+
+// credentialFile tells whether a path names a file or folder of secrets.
+func credentialFile(p, lower string) bool {
+	if p[0] != '~' && madeForTests("/"+p) {
+		return false
+	}
+	if strings.HasSuffix(p, "/.aws/config") {
+		return false
+	}
+	if strings.ContainsAny(p, "*?[") && hitsCredential(p) {
+		return true
+	}
+	if credentialNames[lower] || strings.HasPrefix(lower, ".env.") || strings.HasSuffix(lower, ".env") && lower != ".env" ||
+		strings.HasPrefix(lower, "id_rsa") || strings.HasPrefix(lower, "id_ed25519") ||
+		strings.HasPrefix(lower, "kubeconfig") && !strings.HasSuffix(lower, ".go") || strings.HasSuffix(lower, ".kubeconfig") ||
+		strings.HasSuffix(lower, ".json") && (strings.HasSuffix(lower, "-key.json") || strings.HasSuffix(lower, "_key.json") || strings.Contains(lower, "service-account") || strings.Contains(lower, "service_account") || strings.Contains(lower, "adminsdk")) {
+		return true
+	}
+	for _, s := range [...]string{".pem", ".p12", ".pfx", ".ppk", ".jks", ".kdbx", ".keystore", "_rsa", ".agekey", ".key"} {
+		if strings.HasSuffix(lower, s) && !strings.HasPrefix(lower, "cert") && !strings.HasPrefix(lower, "ca") && !strings.HasPrefix(lower, "public") && !strings.HasPrefix(lower, "fullchain") && !strings.HasPrefix(lower, "chain") {
+			return true
+		}
+	}
+	for _, s := range [...]string{"/.ssh", "/.aws", "/.gnupg", "/.azure", "/.config/gcloud", "/.docker/config.json", "/.config/containers/auth.json", "/.kube/config",
+		"/.config/gh/hosts.yml", "/.config/solana/id.json", "/.ethereum/keystore", "/.bitcoin/", "/.near-credentials/", "/.sui/sui_config/sui.keystore", "/.aptos/config.yaml", "/.lnd/wallet.db", "/.electrum/wallets", "/.brownie/accounts", "/.ape/accounts", "/.starkli-wallets/", "/.lightning/bitcoin/hsm_secret", "/etc/ssl/private", "/.password-store",
+		"/Keychains", "/.config/hub", "/run/secrets", "/proc/self/environ", "/.foundry/keystores", "/.config/op", "/.cargo/credentials", "/.claude/.credentials",
+		"/var/run/secrets", "/etc/shadow", "/.electrum", "/.mozilla/firefox", "/Login Data", "/.terraform.d/credentials", "/etc/krb5.keytab", "/.m2/settings.xml", "/.gem/credentials", "/Cookies",
+		"/.gradle/gradle.properties", "/NuGet.Config", "/.config/glab-cli/config.yml", "/.config/doctl/config.yaml", "/.config/hcloud/cli.toml", "/.local/share/keyrings", "/etc/kubernetes/pki/",
+		"/etc/wireguard", "/etc/openvpn", "/etc/NetworkManager/system-connections", "/etc/kubernetes/controller-manager.conf", "/etc/kubernetes/scheduler.conf", "/etc/kubernetes/kubelet.conf",
+		"/AppData/Roaming/Microsoft/Credentials", "/AppData/Local/Microsoft/Credentials", "/AppData/Roaming/Microsoft/Protect", "/AppData/Local/Microsoft/Vault", "/Windows/System32/config/SAM", "/Windows/System32/config/SECURITY", "/Windows/NTDS", "/windows/ntds", "/windows/system32/config/sam", "/windows/system32/config/security", "/appdata/roaming/microsoft/credentials", "/appdata/roaming/microsoft/protect", "/Microsoft/Crypto/RSA", "/.IdentityService", "/AppData/Roaming/gcloud", "/AppData/Roaming/gnupg"} {
+		if i := strings.Index("/"+strings.TrimPrefix(strings.TrimPrefix(p, "~"), "/"), s); i >= 0 {
+			full := "/" + strings.TrimPrefix(strings.TrimPrefix(p, "~"), "/")
+			end := i + len(s)
+			if end == len(full) || full[end] == '/' || full[end] == '*' || s[len(s)-1] == '/' || full[end] == '.' {
+				return !besideKeys(s, full[min(end+1, len(full)):], lower)
+			}
+		}
+	}
+	if strings.HasPrefix(p, "/proc/") && strings.HasSuffix(p, "/environ") {
+		return true
+	}
+	if folder := path.Base(path.Dir(p)); folder == "secrets" || folder == ".secrets" { // not the code of a package of that name
+		switch path.Ext(lower) {
+		case "", ".txt", ".json", ".yml", ".yaml", ".env", ".key", ".ini", ".properties":
+			return true
+		}
+	}
+	return false
+}
+
+// madeForTests: in the repository, for all to read.
+func madeForTests(p string) bool {
+	for _, folder := range [...]string{"/fixtures/", "/testdata/", "/__fixtures__/", "/test-fixtures/", "/test/data/", "/tests/data/", "/examples/", "/example/"} {
+		if strings.Contains(p, folder) {
+			return !strings.Contains(p, "..")
+		}
+	}
+	return false
+}
+
+// wellKnownSecrets are what patterns are tried on.
+var wellKnownSecrets = [...]string{".env", ".netrc", ".npmrc", ".pgpass", ".git-credentials", "id_rsa", "id_ed25519", "credentials.json", "/etc/shadow",
+	"~/.env", "~/.netrc", "~/.npmrc", "~/.pgpass", "~/.git-credentials", "~/.ssh/id_rsa", "~/.ssh/id_ed25519", "~/.aws/credentials", "~/.kube/config", "~/.docker/config.json", "/root/.ssh/id_rsa"}
+
+// hitsCredential: a pattern with a few letters of its own matches a well-known file
+// of secrets, part by part.
+func hitsCredential(p string) bool {
+	if letters := strings.Map(func(r rune) rune {
+		if strings.ContainsRune("*?[]/~", r) {
+			return -1
+		}
+		return r
+	}, p); len(letters) < 3 || strings.Trim(path.Base(p), "*?") == "" {
+		return false
+	}
+	for i := strings.IndexByte(p, '['); i >= 0; i = strings.IndexByte(p, '[') {
+		j := strings.IndexByte(p[i:], ']')
+		if j < 0 {
+			break
+		}
+		p = p[:i] + "?" + p[i+j+1:]
+	}
+	for _, secret := range wellKnownSecrets {
+		pattern, all := p, true
+		if strings.IndexByte(secret, '/') < 0 { // in whatever folder
+			pattern = path.Base(p)
+		} else if strings.Count(p, "/") != strings.Count(secret, "/") {
+			continue
+		}
+		for part := range strings.SplitSeq(secret, "/") {
+			var first string
+			first, pattern, _ = strings.Cut(pattern, "/")
+			all = all && GlobMatch(first, part)
+		}
+		if all && !strings.HasPrefix(path.Base(p), "*") {
+			return true
+		}
+	}
+	return false
+}
+
+// besideKeys: what lies in a folder of secrets and holds none.
+func besideKeys(folder, rest, lower string) bool {
+	switch folder {
+	case "/.ssh":
+		return plainSSH(rest, lower)
+	case "/.gnupg":
+		return strings.HasSuffix(lower, ".conf") || strings.HasPrefix(lower, "pubring") || strings.HasPrefix(lower, "trustdb") || strings.HasPrefix(lower, "tofu.db")
+	case "/.config/gcloud":
+		return strings.HasPrefix(rest, "configurations/") || strings.HasPrefix(rest, "logs/") || lower == "active_config"
+	case "/.azure":
+		return lower == "config" || lower == "azureprofile.json" || lower == "clouds.config"
+	case "/.bitcoin/", "/.electrum":
+		return strings.HasSuffix(lower, ".log") || lower == "peers.dat" || lower == "banlist.json" || lower == "settings.json"
+	}
+	return false
+}
+
+// plainSSH: what lies beside the keys and holds none.
+func plainSSH(rest, lower string) bool {
+	return lower == "config" || strings.HasPrefix(rest, "config.d/") || strings.HasPrefix(lower, "known_hosts") || strings.HasPrefix(lower, "authorized_keys") ||
+		strings.Contains(lower, ".pub") || strings.HasSuffix(lower, ".txt") || strings.HasSuffix(lower, ".md") || lower == "environment" || lower == "rc" || lower == "allowed_signers" || lower == "readme"
+}
+
+var startupNames = scan.SetOf(".bashrc .bash_profile .bash_login .bash_logout .profile .zshrc .zshenv .zprofile .zlogin .kshrc .cshrc .tcshrc config.fish .xinitrc .xprofile .inputrc authorized_keys authorized_keys2 crontab rc.local ld.so.preload .vimrc .gitconfig")
+
+// startupFile: a file that runs by itself later, or lets somebody in.
+func startupFile(p, lower string) bool {
+	if strings.Contains(strings.ToLower(p), `\start menu\programs\startup\`) {
+		return true
+	}
+	if startupNames[lower] {
+		return true
+	}
+	for _, s := range [...]string{"/etc/profile", "/etc/bash.bashrc", "/etc/cron", "/var/spool/cron", "/etc/systemd/system", "/.config/systemd/user",
+		"/lib/systemd/system", "/etc/init.d", "/LaunchAgents/", "/LaunchDaemons/", ".git/hooks/", "/.config/autostart", "/etc/ld.so.preload", "/etc/rc", "/etc/environment", "/etc/update-motd.d", "/Programs/Startup/", "_profile.ps1", "/WindowsPowerShell/profile.ps1", "/PowerShell/profile.ps1", "/GroupPolicy/Machine/Scripts", "/GroupPolicy/User/Scripts", "/System32/Tasks/"} {
+		if strings.Contains(p, s) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,51 @@
+package actionrisk
+
+import (
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// rooms are the packages below this one and which of their neighbours each may import:
+// arrows go down only. This package, the face, may import them all.
+var rooms = map[string][]string{
+	"bombs":    {},
+	"lang/sql": {"paths", "scan"},
+	"paths":    {"scan"},
+	"scan":     {},
+}
+
+// TestRooms holds the arrows between the rooms, by parsing the files.
+func TestRooms(t *testing.T) {
+	const below = "github.com/countersign/countersign/policy/actionrisk"
+	err := filepath.WalkDir(".", func(path string, d os.DirEntry, err error) error {
+		room := filepath.ToSlash(filepath.Dir(path))
+		if err != nil || room == "." || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		may, known := rooms[room]
+		if !known {
+			t.Errorf("%s is a room nobody wrote down", room)
+			return filepath.SkipDir
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, spec := range file.Imports {
+			name, _ := strconv.Unquote(spec.Path.Value)
+			if other, ok := strings.CutPrefix(name, below); ok && !slices.Contains(may, strings.TrimPrefix(other, "/")) {
+				t.Errorf("%s imports %q, which %s may not", path, other, room)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

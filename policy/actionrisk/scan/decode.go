@@ -1,0 +1,62 @@
+package scan
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Decode64 decodes base64 of either alphabet, with or without padding, and tells whether it was that.
+func Decode64(s string) (string, bool) {
+	s = strings.Map(func(r rune) rune {
+		if r == ' ' || r == '\n' || r == '\t' || r == '\r' {
+			return -1
+		}
+		return r
+	}, s)
+	for _, enc := range [...]*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
+		if b, err := enc.DecodeString(s); err == nil {
+			return string(b), true
+		}
+	}
+	return "", false
+}
+
+// DecodeHex decodes hexadecimal digits, and tells whether the text was that.
+func DecodeHex(s string) (string, bool) {
+	s = strings.Join(strings.Fields(strings.TrimPrefix(strings.TrimSpace(s), "0x")), "")
+	b, err := hex.DecodeString(s)
+	return string(b), err == nil
+}
+
+// Reverse is a text backwards; it always can be.
+func Reverse(s string) (string, bool) {
+	tail := strings.HasSuffix(s, "\n")
+	r := []rune(strings.TrimSuffix(s, "\n"))
+	slices.Reverse(r)
+	if tail {
+		return string(r) + "\n", true
+	}
+	return string(r), true
+}
+
+// PercentDecoded is a text with its %72 put as characters.
+func PercentDecoded(s string) (string, bool) {
+	out, err := url.PathUnescape(s)
+	return out, err == nil
+}
+
+// Rot13 moves each ASCII letter by thirteen; it always can be.
+func Rot13(s string) (string, bool) {
+	return strings.Map(func(c rune) rune {
+		switch {
+		case c >= 'a' && c <= 'z':
+			return 'a' + (c-'a'+13)%26
+		case c >= 'A' && c <= 'Z':
+			return 'A' + (c-'A'+13)%26
+		}
+		return c
+	}, s), true
+}

@@ -37,6 +37,7 @@ const (
 	checkpointEvery = time.Second
 	checkpointStep  = 20_000 // events that the tree grows by in one transaction
 	mirrorEvery     = 10 * time.Second
+	growAgain       = 50 * time.Millisecond
 	pruneEvery      = time.Hour
 	pruneAfter      = 24 * time.Hour
 )
@@ -158,8 +159,13 @@ func (k *keeper) begin(ctx context.Context, newID func() string) error {
 func (k *keeper) grow(ctx context.Context) error {
 	for {
 		caughtUp, err := k.step(ctx, false)
-		if err != nil || caughtUp {
+		switch {
+		case err != nil:
 			return err
+		case caughtUp && k.builder != nil:
+			return nil
+		case caughtUp && !sleep(ctx, nil, growAgain): // another node is at work on the tree
+			return ctx.Err()
 		}
 	}
 }

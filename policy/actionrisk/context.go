@@ -90,7 +90,7 @@ func (e *engine) adjust(r *Rule, it *item) (Level, []Adjustment) {
 			if p && prod == "" {
 				prod = "command"
 			}
-			if d && dev == "" {
+			if (d || e.emulated(it.inv)) && dev == "" {
 				dev = "command"
 			}
 		}
@@ -120,10 +120,24 @@ func (e *engine) adjust(r *Rule, it *item) (Level, []Adjustment) {
 		level--
 		out = append(out, Adjustment{"command", "test-network", -1})
 	}
-	if it != nil && it.undone {
+	if it != nil && (it.undone || it.inv != nil && e.emulated(it.inv)) {
 		return min(clamp(max(level, floor)), Medium), out
 	}
 	return clamp(max(level, floor)), out
+}
+
+// emulated: the command acts on something of this machine that is made again: a cluster
+// in containers, the emulator of a cloud.
+func (e *engine) emulated(v *invocation) bool {
+	if slices.Contains(e.groups["localclusters"], v.exe) {
+		return true
+	}
+	if v.exe != "aws" {
+		return false
+	}
+	url, _ := v.value("--endpoint-url")
+	_, host, _, ok := urlOf(url.Text)
+	return ok && localHost(host)
 }
 
 // labelOptions are options whose value says where a command works.
@@ -158,12 +172,6 @@ func wordsEnvironment(v *invocation) (production, development bool) {
 		}
 	}
 	p, d := environments(v.host)
-	if v.exe == "aws" {
-		url, _ := v.value("--endpoint-url")
-		if _, host, _, ok := urlOf(url.Text); ok && localHost(host) { // an emulator
-			development = true
-		}
-	}
 	return production || p, development || d || v.has("--local") && localStore(v.exe) || httpClients[v.exe] && local(v) && namesTest(v)
 }
 

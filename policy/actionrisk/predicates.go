@@ -60,6 +60,7 @@ var shellPredicates = map[string]predicate{
 	"discards":        discards,      // git checkout of paths, not of a branch
 	"generated":       generated,     // all paths are files that tools generate
 	"configvalue":     configValue,   // git config with a value
+	"ownsettings":     ownSettings,   // lines that only set a path, a variable or a short name
 	"emptied":         emptied,       // nothing is written
 	"k8sother":        otherResource, // kubectl delete of a kind no other rule names
 	"awsplain":        plainAWS,      // an AWS call that no other rule is about

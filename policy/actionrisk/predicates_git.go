@@ -151,6 +151,54 @@ func usualProgram(value string) bool {
 }
 
 // emptied: a redirection that writes nothing.
+// ownSettings: what is appended to one's own shell's start file only puts folders of
+// one's own or of the system on the path, sets a plain variable, or gives a tool's own
+// command a short name.
+func ownSettings(e *engine, it *item, _ []string) (Word, bool) {
+	in := it.inv.stdin
+	if !in.known || strings.TrimSpace(in.word.Text) == "" || len(it.inv.operands) == 0 || !strings.HasPrefix(scan.Base(it.inv.operands[0].Text), ".") {
+		return Word{}, false
+	}
+	for line := range strings.Lines(in.word.Text) {
+		if !ownSetting(e, strings.TrimSpace(line)) {
+			return Word{}, false
+		}
+	}
+	return Word{}, true
+}
+
+func ownSetting(e *engine, line string) bool {
+	if line == "" || line[0] == '#' {
+		return true
+	}
+	if strings.ContainsAny(line, "`;|&<>") || strings.Contains(line, "$(") || strings.IndexByte(line, scan.Hole) >= 0 || strings.Contains(line, "/tmp") || strings.Contains(line, "/dev/") {
+		return false
+	}
+	if rest, ok := strings.CutPrefix(line, "alias "); ok {
+		name, value, _ := strings.Cut(rest, "=")
+		program, _, _ := strings.Cut(strings.Trim(value, `'"`), " ")
+		return e.exe[name] == nil && e.tools[name] == nil && len(e.readonly[name]) == 0 && len(e.readonly[program])+len(e.exe[program]) > 0 && len(e.wrappers[program]) == 0
+	}
+	name, value, ok := strings.Cut(strings.TrimPrefix(line, "export "), "=")
+	if !ok || !syntaxName(name) || e.variableOf(name) != nil && name != "PATH" {
+		return false
+	}
+	if name != "PATH" {
+		return strings.HasPrefix(line, "export ") && !strings.HasSuffix(name, "_COMMAND") && name != "BASH_ENV" && name != "ENV" && name != "PS1"
+	}
+	keeps := false
+	for folder := range strings.SplitSeq(strings.Trim(value, `'"`), ":") {
+		switch {
+		case folder == "$PATH" || folder == "${PATH}":
+			keeps = true
+		case strings.HasPrefix(folder, "$HOME/"), strings.HasPrefix(folder, "~/"), strings.HasPrefix(folder, "/usr/"), strings.HasPrefix(folder, "/opt/"), strings.HasPrefix(folder, "$") && strings.HasSuffix(folder, "/bin"):
+		default:
+			return false
+		}
+	}
+	return keeps
+}
+
 func emptied(_ *engine, it *item, _ []string) (Word, bool) {
 	in := it.inv.stdin
 	return Word{}, in.known && strings.TrimSpace(in.word.Text) == ""

@@ -403,12 +403,41 @@ func (sh *shell) dynamic(v *invocation) flow {
 	e.doubt("which program runs is not known")
 	v.exe = "?"
 	e.parseArgs(v)
-	if w := v.argv[0]; !(w.Lone && benignProgram(w.Var)) {
+	if w := v.argv[0]; !(w.Lone && (benignProgram(w.Var) || sh.plainUse(v))) {
 		id := "obf.dynamic-executable"
 		e.raise(id, sh.src, v.from, v.to, "")
 	}
 	e.match(&item{kind: kindExe, name: v.exe, inv: v, src: v.src, from: v.from, to: v.to})
 	return flow{taint: v.stdin.taint}
+}
+
+// plainUse: a tool that is named by a variable the command never sets, as scripts are
+// written, and whose words are all known and harmless: $ADB devices. Whoever wants to
+// hide a program has to set the variable in the command, or hand it something to do.
+func (sh *shell) plainUse(v *invocation) bool {
+	if w := v.argv[0]; len(w.Var) < 2 || strings.ToUpper(w.Var) != w.Var || w.Var[0] < 'A' || w.Taint != 0 || v.stdin.known || v.stdin.taint != 0 || len(sh.src.via) > 0 || len(v.argv) < 2 {
+		return false
+	}
+	for _, w := range v.argv[1:] {
+		if !w.known() || w.Glob || strings.ContainsAny(w.Text, " ;|&<>$`(){}~\\'\"") || strings.HasPrefix(w.Text, "/") || strings.Contains(w.Text, "..") || w.Text == "-c" || w.Text == "-e" {
+			return false
+		}
+		if name := scan.Base(w.Text); sh.e.exe[name] != nil || dangerousWord(w.Text) {
+			return false
+		}
+	}
+	return true
+}
+
+// dangerousWord: the word, or a part of it, says that something goes.
+func dangerousWord(w string) bool {
+	low := strings.ToLower(w)
+	for _, d := range [...]string{"rf", "force", "delete", "destroy", "remove", "drop", "purge", "wipe", "prune", "apply", "push", "publish", "send", "transfer", "exec", "eval", "prod", "all", "secret", "token", "key", "password"} {
+		if strings.Contains(low, d) {
+			return true
+		}
+	}
+	return low == "rm" || low == "-r" || low == "-f" || low == "-R" || strings.Contains(low, "://")
 }
 
 // benignProgram: variables that by their name hold a tool chosen by the user's

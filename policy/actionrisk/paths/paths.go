@@ -115,6 +115,9 @@ var rebuildableNames = scan.SetOf("node_modules bower_components dist build out 
 
 // Rebuildable tells whether any part of the path is a folder that a build makes.
 func Rebuildable(p string) bool {
+	if packageCache(p) {
+		return true
+	}
 	for rest := p; rest != ""; {
 		part, more, _ := strings.Cut(rest, "/")
 		if rebuildableNames[part] || strings.HasSuffix(part, ".egg-info") || strings.HasPrefix(part, "cmake-build-") || strings.HasPrefix(part, "bazel-") {
@@ -163,9 +166,20 @@ func HomeClass(p string) Class {
 	return IsOutside
 }
 
+// packageCache tells whether a path is what a package manager fetched or unpacked and
+// fetches again: lists, archives, documentation that no program needs.
+func packageCache(p string) bool {
+	return UnderAny(strings.TrimRight(p, "*"), "/var/lib/apt/lists", "/var/cache", "/usr/share/doc", "/usr/share/man", "/usr/share/info", "/usr/share/locale") ||
+		strings.HasPrefix(p, "/var/lib/apt/lists/") || strings.HasPrefix(p, "/usr/share/doc/") || strings.HasPrefix(p, "/usr/share/man/") ||
+		strings.Contains(p, "/.npm/_cacache") || strings.Contains(p, "/.npm/_npx") || strings.Contains(p, "/.m2/repository/") || strings.Contains(p, "/.gradle/caches") || strings.Contains(p, "/.cargo/registry/cache")
+}
+
 // SystemPath tells whether a clean absolute path belongs to the operating system.
 func SystemPath(p string) bool {
 	if UnderAny(p, "/var/www", "/var/log", "/var/lib/docker/tmp", "/usr/local", "/usr/src") && strings.Count(p, "/") > 2 && !strings.HasSuffix(p, "/bin") && !strings.HasSuffix(p, "/lib") {
+		return false
+	}
+	if packageCache(p) && p != "/var/cache" {
 		return false
 	}
 	if strings.Contains(p, "/keyrings/") { // keys of package sources, which every installation guide adds
@@ -361,7 +375,7 @@ func hitsCredential(p string) bool {
 			return -1
 		}
 		return r
-	}, p); len(letters) < 3 || strings.Trim(path.Base(p), "*?") == "" {
+	}, p); len(letters) < 3 || strings.Trim(path.Base(p), "*?.") == "" {
 		return false
 	}
 	for i := strings.IndexByte(p, '['); i >= 0; i = strings.IndexByte(p, '[') {

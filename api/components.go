@@ -131,6 +131,33 @@ func (c *components) document() (object, error) {
 	return made, c.fault
 }
 
+// used keeps the schemas that paths lead to.
+func used(schemas, paths object) object {
+	kept := object{}
+	var follow func(v any)
+	follow = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			if ref, is := v["$ref"].(string); is {
+				name := strings.TrimPrefix(ref, "#/components/schemas/")
+				if kept[name] == nil && schemas[name] != nil {
+					kept[name] = schemas[name]
+					follow(schemas[name])
+				}
+			}
+			for _, member := range v {
+				follow(member)
+			}
+		case []any:
+			for _, element := range v {
+				follow(element)
+			}
+		}
+	}
+	follow(paths)
+	return kept
+}
+
 // refer replaces every schema below v that has a name with a reference.
 func (c *components) refer(v any) any {
 	switch v := v.(type) {

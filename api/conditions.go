@@ -42,7 +42,7 @@ func given(name string) object {
 
 // filled is a schema of objects that have a list with something in it.
 func filled(name string) object {
-	return object{"required": []any{name}, "properties": object{name: object{"type": "array", "minItems": 1}}}
+	return object{"required": []any{name}, "properties": object{name: object{"type": "array", "minItems": 1, "items": object{}}}}
 }
 
 // is is a schema of objects whose member has a value.

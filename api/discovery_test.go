@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/xml"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -293,5 +294,33 @@ func TestEveryCodeHasAPage(t *testing.T) {
 		if !known[code] {
 			t.Errorf("%s is not explained", code)
 		}
+	}
+}
+
+// The form on a service's page calls it like everybody else: with a key it is
+// answered and counted, without one it is not.
+func TestTheFormOfAServiceCallsIt(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	key := n.issueKey()
+	before := n.used(key)
+	form := func(key, body string) answer {
+		return n.send(http.MethodPost, "/tools/options_price/try", url.Values{"key": {key}, "body": {body}}.Encode(),
+			"Content-Type", "application/x-www-form-urlencoded", "Origin", n.url, "Sec-Fetch-Site", "same-origin")
+	}
+	example := n.server.operation("options_price").example
+	if a := form(key, example); a.status != 200 || !strings.Contains(string(a.body), "outputHash") {
+		t.Errorf("%v", a)
+	}
+	if used := n.used(key); used != before+1 {
+		t.Errorf("%d calls used, before it %d", used, before)
+	}
+	for _, refused := range []answer{form("", example), form(key, "{"), form("svck_bad", example)} {
+		if refused.status < 400 || strings.Contains(string(refused.body), "outputHash\": \"") {
+			t.Errorf("%v", refused)
+		}
+	}
+	if used := n.used(key); used != before+1 {
+		t.Errorf("what was refused is counted: %d", used)
 	}
 }

@@ -75,7 +75,7 @@ func newOpenAPI(s *Server) (document, error) {
 		"externalDocs": object{"url": s.app.BaseURL + "/docs", "description": "Guides, concepts, rules, errors"},
 		"x-discovery":  object{"ownershipProofs": s.ownershipProofs()},
 		"paths":        paths,
-		"components":   object{"schemas": schemas, "securitySchemes": s.securitySchemes()},
+		"components":   object{"schemas": used(schemas, paths), "securitySchemes": s.securitySchemes()},
 	})
 	if err != nil {
 		return document{}, err

@@ -52,6 +52,7 @@ func (s *Server) pages() []page {
 		{http.MethodPost, "/", postHome},
 		{http.MethodGet, "/pricing", showPrices},
 		{http.MethodPost, "/pricing", postBuy},
+		{http.MethodPost, "/tools/{operation}/try", postService},
 		{http.MethodGet, "/sign-in", showSignIn},
 		{http.MethodPost, "/sign-in", postSignIn},
 		{http.MethodGet, "/sign-in/confirm", showConfirm},

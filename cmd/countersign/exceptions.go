@@ -209,6 +209,18 @@ func (x exceptions) verdict(level actionrisk.Level, strict bool) decision {
 
 func rank(d decision) int { return slices.Index([]decision{pass, query, deny}, d) }
 
+// describeExceptions says which file counts in a folder; nothing where there is none.
+func describeExceptions(folder string) []finding {
+	x, err := readExceptions(folder)
+	switch {
+	case err != nil:
+		return []finding{{"hook", "bad", "blocks everything: " + err.Error()}}
+	case x.place == "":
+		return nil
+	}
+	return []finding{{"hook", "ok", fmt.Sprintf("%s counts here: %d exceptions, up to %s risk", x.place, len(x.Allow), x.most)}}
+}
+
 // gateAllowCmd writes an exception.
 type gateAllowCmd struct {
 	Rule   string        `arg:"" optional:"" help:"Id of the rule, as the verdict names it."`

@@ -57,6 +57,9 @@ func (c *doctorCmd) guards(ctx context.Context) []finding {
 	for _, h := range hooks {
 		found = append(found, h.try(ctx)...)
 	}
+	if here, err := os.Getwd(); err == nil {
+		found = append(found, describeExceptions(here)...)
+	}
 	if len(hooks) == 0 && !slices.ContainsFunc(found, func(f finding) bool { return f.State == "bad" }) {
 		name := c.Agent
 		if name == "" {

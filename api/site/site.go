@@ -299,7 +299,7 @@ var familyTitles = []struct{ name, title string }{
 	{"orm", "Migrations of frameworks"}, {"infra", "Kubernetes, Terraform and containers"}, {"cloud", "Cloud accounts"},
 	{"deploy", "Deployments and packages"}, {"secret", "Secrets"}, {"priv", "Privileges"}, {"rce", "Code from elsewhere"},
 	{"http", "HTTP requests"}, {"mcp", "MCP tools"}, {"wallet", "Wallets and contracts"}, {"x402", "x402 payments"},
-	{"obf", "Hidden commands"}, {"text", "Actions in words"}, {"parse", "What cannot be read"},
+	{"obf", "Hidden commands"}, {"text", "Actions in words"}, {"parse", "What cannot be read"}, {"win", "Windows"}, {"gate", "The gate itself"},
 }
 
 // Families groups rules by the first part of their ids, in the order of the pages.

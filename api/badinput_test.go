@@ -144,8 +144,7 @@ func TestTheSchemaKnowsNUL(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
 	key := n.issueKey()
-	body := n.openAPIDocument().at("paths", quickPath, "post", "requestBody", "content", "application/json", "schema")
-	published := compileJSON(t, "quick", body)
+	published := n.openAPIDocument().schema(t, "paths", quickPath, "post", "requestBody", "content", "application/json", "schema")
 	for _, c := range []struct {
 		body  string
 		valid bool

@@ -140,12 +140,6 @@ func (w *window) shoot(name string) {
 	w.do(chromedp.EmulateViewport(1280, 900))
 }
 
-// scripts switches JavaScript on or off.
-func (w *window) scripts(on bool) {
-	w.t.Helper()
-	w.do(emulation.SetScriptExecutionDisabled(!on))
-}
-
 // fits fails if a page is wider than a phone, or larger than 100 KB.
 func (w *window) fits(path string) {
 	w.t.Helper()

@@ -11,7 +11,8 @@ import (
 	"strconv"
 )
 
-// assetFiles are the style sheet, the scripts and the icon.
+// assetFiles are the style sheet, the scripts, the icons and the
+// picture that stands for a page where it is shared.
 //
 //go:embed assets
 var assetFiles embed.FS
@@ -51,6 +52,10 @@ func mediaTypeOf(file string) string {
 		return "text/javascript; charset=utf-8"
 	case ".svg":
 		return "image/svg+xml"
+	case ".png":
+		return "image/png"
+	case ".ico":
+		return "image/vnd.microsoft.icon"
 	}
 	return mime.TypeByExtension(path.Ext(file))
 }

@@ -78,7 +78,7 @@ func TestAnswers(t *testing.T) {
 		"yes":       {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }, Answer{Status: 204}, ""},
 		"no":        {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, Answer{Status: 500}, "the receiver answered 500"},
 		"gone":      {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(410) }, Answer{Status: 410}, "the receiver answered 410"},
-		"elsewhere": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/more", 302) }, Answer{Status: 302}, "the receiver answered 302"},
+		"elsewhere": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/more", http.StatusFound) }, Answer{Status: 302}, "the receiver answered 302"},
 		"later": {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Retry-After", "90"); w.WriteHeader(429) },
 			Answer{Status: 429, Wait: 90 * time.Second}, "the receiver answered 429"},
 		"much later": {func(w http.ResponseWriter, _ *http.Request) {

@@ -34,8 +34,9 @@ type Discovery struct {
 //
 // Buyers send the extensions back inside PAYMENT-SIGNATURE, so the header stays
 // below MaxChallenge, whatever its error says. What does not fit is left out,
-// what says least first: the example answer, the schema of the answer, the
-// schema of the request, the whole extension.
+// what says least first: the example answer, the members of the answer but for
+// the names of those it always has, the members of the request, the answer, the
+// whole extension.
 func (t Terms) Challenge(r Resource, cents int, d *Discovery) PaymentRequired {
 	p := PaymentRequired{
 		X402Version: Version, Error: PaymentIsRequired, Resource: r, Accepts: []Requirements{t.Offer(cents)},

@@ -135,12 +135,14 @@ func TestTheHeaderFitsWhateverIsSold(t *testing.T) {
 		switch {
 		case has(c, `"info":{"input":{"body":{`) && has(c, `"output":{"example"`):
 			form = "all"
-		case has(c, `"output":{"properties"`):
+		case has(c, `"example":{"properties"`):
 			form = "no example of the answer"
 		case has(c, `"body":{"properties"`):
-			form = "no answer"
+			form = "names of the answer only"
+		case has(c, `"output":{`):
+			form = "no members of the request"
 		case has(c, `"body":{`):
-			form = "no schema"
+			form = "no answer"
 		}
 		if !strings.HasSuffix(lost, form) {
 			lost += ", " + form
@@ -149,7 +151,7 @@ func TestTheHeaderFitsWhateverIsSold(t *testing.T) {
 			t.Error("the payment identifier is lost")
 		}
 	}
-	if want := ", all, no example of the answer, no answer, no schema, nothing"; lost != want {
+	if want := ", all, no example of the answer, names of the answer only, no members of the request, no answer, nothing"; lost != want {
 		t.Errorf("left out in the order %s, want %s", lost, want)
 	}
 }

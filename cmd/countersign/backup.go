@@ -108,13 +108,13 @@ func (c *backupCmd) recipients() ([]age.Recipient, error) {
 		r, err := age.NewScryptRecipient(c.Passphrase)
 		return []age.Recipient{r}, err
 	case len(c.Recipients) == 0:
-		return nil, errors.New("say who may open the keys: --recipient age1... (age-keygen makes one), BACKUP_PASSPHRASE, or --without-keys")
+		return nil, errors.New("say who may open the keys: --recipient KEY (age-keygen makes one), BACKUP_PASSPHRASE, or --without-keys")
 	}
 	var to []age.Recipient
 	for _, text := range c.Recipients {
 		r, err := age.ParseX25519Recipient(text)
 		if err != nil {
-			return nil, errors.New("--recipient wants an age public key such as age1...")
+			return nil, errors.New("--recipient wants an age public key, which begins with age1")
 		}
 		to = append(to, r)
 	}

@@ -118,6 +118,7 @@ func (g guard) answer(stdin io.Reader) reply {
 		}()
 		done <- g.respond(stdin, &by)
 	}()
+	begun := processorTime()
 	timer, look := time.NewTimer(g.limit), time.NewTicker(hookLook)
 	defer timer.Stop()
 	defer look.Stop()
@@ -128,7 +129,7 @@ func (g guard) answer(stdin io.Reader) reply {
 		case <-timer.C:
 			return refuse(g.agent, fmt.Errorf("no verdict within %s", g.limit))
 		case <-look.C:
-			if processorTime() > hookProcessor {
+			if processorTime()-begun > hookProcessor {
 				return refuse(g.agent, fmt.Errorf("no verdict within %s of processor time", hookProcessor))
 			}
 		}

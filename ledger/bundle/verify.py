@@ -369,6 +369,8 @@ class Bundle:
 
     def record(self, e, bad, decisions):
         try:
+            # members does not look inside of what it finds.
+            json.loads(e["payload"], object_pairs_hook=_unique, parse_constant=_no).keys()
             parts = members(e["payload"])
             if e["tenant"] == "service" and e["stream"] == "signing_key":
                 return  # keys come from outside
@@ -376,7 +378,7 @@ class Bundle:
                 return
             i, record, sealed = json.loads(parts["integrity"]), parts["record"], json.loads(parts.get("sealed", "null"))
             r = json.loads(record)
-        except (ValueError, IndexError, RecursionError):
+        except (ValueError, AttributeError, IndexError, RecursionError):
             raise False_(bad + "payload")
         check(isinstance(r, dict) and isinstance(i, dict), bad + "payload")
         check(i.get("keyId") == e["key_id"], bad + "key_id")

@@ -184,22 +184,14 @@ func typeShown(s object) string {
 	return strings.Join(words, " or ")
 }
 
-// rulesShown is the rule set with the verdicts on its examples, computed.
+// rulesShown is the pages of the rules that may still be raised, their examples
+// judged now.
 var rulesShown = sync.OnceValue(func() (list []site.Rule) {
-	judged := func(commands []string) (verdicts []site.Verdict) {
-		for _, command := range commands {
-			a := actionrisk.Assess(actionrisk.Action{Command: command})
-			verdicts = append(verdicts, site.Verdict{Command: command, Risk: a.Risk.String(), RuleIDs: a.RuleIDs()})
+	for _, summary := range actionrisk.Summaries() {
+		if record, _ := actionrisk.RecordOf(summary.ID); !summary.Retired {
+			family, _, _ := strings.Cut(summary.ID, ".")
+			list = append(list, site.Rule{Record: record, Family: family})
 		}
-		return verdicts
-	}
-	for _, r := range actionrisk.Rules() {
-		if r.Retired {
-			continue
-		}
-		family, _, _ := strings.Cut(r.ID, ".")
-		list = append(list, site.Rule{ID: r.ID, Level: r.Level.String(), Category: r.Category, Effect: r.Effect, Reversible: r.Reversible,
-			Title: r.Title, Instead: r.Instead, Questions: r.Questions, Yes: judged(r.Yes), No: judged(r.No), Family: family})
 	}
 	return list
 })

@@ -31,6 +31,8 @@ import (
 	"sync"
 	"text/template"
 	"time"
+
+	"github.com/countersign/countersign/policy/actionrisk"
 )
 
 //go:embed all:content
@@ -98,16 +100,8 @@ type Tool struct{ Name, Title, Description string }
 
 // Rule is one rule of the action-safety services, with verdicts that were computed.
 type Rule struct {
-	ID, Level, Category, Effect, Reversible, Title, Instead string
-	Questions                                               []string
-	Yes, No                                                 []Verdict
-	Family                                                  string // first part of the id
-}
-
-// Verdict is what the engine says about an example.
-type Verdict struct {
-	Command, Risk string
-	RuleIDs       []string
+	actionrisk.Record
+	Family string // first part of the id
 }
 
 // Problem is one code of an error.

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/countersign/countersign/policy/actionrisk"
 )
 
 // facts are those of a service with one service, rule, product and problem.
@@ -12,8 +14,10 @@ func facts() Facts {
 	return Facts{Base: "https://ledger.example", Contact: "operator@example.com", Version: "1.0.0", X402: true, FreeCallsPerMonth: 250, RulesetVersion: "2026-11-15",
 		Services: []Service{{Operation: "action_safety_quick_gate", Name: "action-safety/quick", Path: "/api/agent-services/action-safety/quick", Title: "Quick gate",
 			Summary: "Risk of one action.", PriceUSD: "0.01", Group: GroupSafety, Example: `{"command":"ls"}`, Answer: `{}`, Input: []Member{{Name: "command", Type: "string", Required: true}}}},
-		Rules: []Rule{{ID: "git.push.mirror", Level: "critical", Category: "destructive", Effect: "deletes", Reversible: "hard", Title: "Deletes | what is not here",
-			Yes: []Verdict{{Command: "git push --mirror `x` | tee", Risk: "critical", RuleIDs: []string{"git.push.mirror"}}}, Family: "git"}},
+		Rules: []Rule{{Family: "git", Record: actionrisk.Record{
+			Summary: actionrisk.Summary{ID: "git.push.mirror", Level: "critical", Category: "destructive", Title: "Deletes | what is not here"},
+			Catches: "deletes", Why: "it deletes, so a person decides", Reversible: "hard",
+			Raised: []actionrisk.Judged{{Action: actionrisk.Action{Command: "git push --mirror `x` | tee"}, Risk: "critical", RuleIDs: []string{"git.push.mirror"}}}}}},
 		Problems: []Problem{{Code: "not_found", Status: 404, Cause: "Nothing is here.", Charged: "no", Retry: "no", Send: "Something else."}},
 		Products: []Product{{Slug: "kit", Name: "Kit", Description: "A kit.", PriceUSD: "19.00", URL: "https://ledger.example/pricing#kit"}},
 	}

@@ -34,7 +34,24 @@ type Record struct {
 // Judged is an example and the verdict on it.
 type Judged struct {
 	Action
-	Risk string `json:"risk" jsonschema:"enum=low,enum=medium,enum=high,enum=critical"`
+	Risk    string   `json:"risk" jsonschema:"enum=low,enum=medium,enum=high,enum=critical"`
+	RuleIDs []string `json:"matchedRuleIds"`
+}
+
+// Beside says what of the action stands beside its command, in words.
+func (j Judged) Beside() string {
+	var said []string
+	for _, m := range []struct{ name, value string }{
+		{"environment", j.Environment}, {"branch", j.Branch}, {"target", j.Target}, {"cwd", j.Cwd}, {"repo", j.Repo},
+	} {
+		if m.value != "" {
+			said = append(said, m.name+" "+m.value)
+		}
+	}
+	if j.FailClosedOnUnmatched {
+		said = append(said, "failClosedOnUnmatched")
+	}
+	return strings.Join(said, ", ")
 }
 
 // safety is what safer.json knows of the safer way of a rule, beside its row.
@@ -89,7 +106,8 @@ func judge(examples []string) []Judged {
 	out := make([]Judged, len(examples))
 	for i, text := range examples {
 		a := Example(text)
-		out[i] = Judged{a, Assess(a).Risk.String()}
+		verdict := Assess(a)
+		out[i] = Judged{a, verdict.Risk.String(), verdict.RuleIDs()}
 	}
 	return out
 }

@@ -61,11 +61,11 @@ func TestVerifierFindsEveryChange(t *testing.T) {
 	second.Prev = first.Hash
 	second.Hash = second.sum()
 	verify := func(events ...Event) []Fault {
-		v := NewVerifier(origin)
+		w := newWalk(origin)
 		for _, e := range events {
-			v.Next(e)
+			w.next(e)
 		}
-		return v.Done().Faults
+		return w.end()
 	}
 	if faults := verify(first, second); len(faults) > 0 {
 		t.Fatalf("the untouched ledger has faults: %v", faults)

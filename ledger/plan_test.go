@@ -104,7 +104,7 @@ func TestPlannerSimulation(t *testing.T) {
 	t.Logf("seed %d", seed)
 	tb, nodes := &table{}, []*node{{}, {}}
 	results, contents := map[keyName]string{}, map[keyName]Hash{}
-	verifier := NewVerifier("o/0")
+	walked := newWalk("o/0")
 	checked, operations := 0, 0
 	for step := 0; operations < 100_000; step++ {
 		var appends []*Append
@@ -136,18 +136,15 @@ func TestPlannerSimulation(t *testing.T) {
 			results[name], contents[name] = result, appends[i].ContentHash
 		}
 		for _, e := range tb.events[checked:] {
-			verifier.place(e)
-			verifier.chain(e)
-			verifier.group(e)
-			verifier.last = e
+			walked.next(e)
 		}
-		if checked = len(tb.events); len(verifier.report.Faults) > 0 {
-			t.Fatalf("step %d: %v", step, verifier.report.Faults[0])
+		if checked = len(tb.events); len(walked.faults) > 0 {
+			t.Fatalf("step %d: %v", step, walked.faults[0])
 		}
 		if len(tb.events) > 150 { // keep the model's heads cheap: start over
 			tb, nodes = &table{}, []*node{{}, {}}
 			results, contents, checked = map[keyName]string{}, map[keyName]Hash{}, 0
-			verifier = NewVerifier("o/0")
+			walked = newWalk("o/0")
 		}
 	}
 }

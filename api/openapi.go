@@ -278,8 +278,8 @@ func (d describing) responses(op *operation) (object, error) {
 	return responses, nil
 }
 
-// answer is the response of a success, with the answer to an example where one is
-// kept.
+// answer is the response of a success, for services with the answer to the
+// request's example.
 func (d describing) answer(op *operation) (object, error) {
 	schema, err := op.answerSchema()
 	if err != nil {
@@ -299,8 +299,10 @@ func (d describing) answer(op *operation) (object, error) {
 		}
 		media["schema"] = d.components.add(typeName(op.id)+"Answer", schema)
 	}
-	if example := answerExamples()[op.id]; example != nil {
-		media["example"] = example
+	if op.service != nil && !op.service.Signed { // a signature would be another one each time
+		if media["example"], err = op.exampleAnswer(); err != nil {
+			return nil, err
+		}
 	}
 	description := "The answer."
 	if op.success == http.StatusCreated {

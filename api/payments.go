@@ -149,9 +149,9 @@ func (s *Server) makeDemands() error {
 		if op.service == nil {
 			continue
 		}
-		answer, err := op.service.Evaluate([]byte(op.example))
+		answer, err := op.exampleAnswer()
 		if err != nil {
-			return fmt.Errorf("example of %s: %w", op.id, err)
+			return err
 		}
 		output, err := op.answerSchema()
 		if err != nil {
@@ -163,7 +163,7 @@ func (s *Server) makeDemands() error {
 		}
 		resource := s.sold(op.path, op.service.Summary, serviceGroup(op.service.Name))
 		s.demands[op.id] = s.terms.Challenge(resource, op.service.PriceCents, &x402.Discovery{
-			Example: jsontext.Value(example), Answer: jsontext.Value(answer.Body), Input: op.schema.document, Output: output})
+			Example: jsontext.Value(example), Answer: answer, Input: op.schema.document, Output: output})
 	}
 	return nil
 }

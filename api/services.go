@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/actionrisk"
@@ -54,6 +56,16 @@ func Services() []policy.Service {
 		dealanalyzer.Service,
 		investmentevidence.Service,
 	}
+}
+
+// exampleAnswer is what an operation of a service answers to its example, before
+// anything is signed.
+func (op *operation) exampleAnswer() (jsontext.Value, error) {
+	answer, err := op.service.Evaluate([]byte(op.example))
+	if err != nil {
+		return nil, fmt.Errorf("example of %s: %w", op.id, err)
+	}
+	return jsontext.Value(answer.Body), nil
 }
 
 // servicePath is where a service is called.

@@ -116,13 +116,13 @@ func serviceGroup(name string) string {
 }
 
 func serviceShown(op *operation) (site.Service, error) {
-	answer, err := op.service.Evaluate([]byte(op.example))
+	answer, err := op.exampleAnswer()
 	if err != nil {
-		return site.Service{}, fmt.Errorf("example of %s: %w", op.id, err)
+		return site.Service{}, err
 	}
 	shown := site.Service{Operation: op.id, Name: op.service.Name, Path: op.path, Title: op.service.Title, Summary: op.service.Summary,
 		PriceUSD: usd(op.service.PriceCents), Group: serviceGroup(op.service.Name), Example: indentJSON([]byte(op.example)),
-		Answer: indentJSON(answer.Body), Signed: op.service.Signed, Input: membersShown(op.schema.document)}
+		Answer: indentJSON(answer), Signed: op.service.Signed, Input: membersShown(op.schema.document)}
 	return shown, nil
 }
 

@@ -8,7 +8,6 @@ import (
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
-	"github.com/countersign/countersign/policy/assurance"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/projections"
 )
@@ -22,43 +21,6 @@ const (
 	codeRateLimited = "rate_limited"
 	codeNoMail      = "mail_not_configured"
 )
-
-// statusOf is the one table from codes to statuses. Every other code is about
-// the input: 400.
-var statusOf = map[string]int{
-	commands.CodeUnauthorized:      http.StatusUnauthorized,
-	commands.CodeNotFound:          http.StatusNotFound,
-	commands.CodeKeyReused:         http.StatusConflict,
-	commands.CodeForbidden:         http.StatusForbidden,
-	commands.CodeInsufficientScope: http.StatusForbidden,
-	commands.CodeInvalidClient:     http.StatusUnauthorized,
-	commands.CodeConflict:          http.StatusConflict,
-	commands.CodeNoActivePolicy:    http.StatusConflict,
-	commands.CodeNoMatch:           http.StatusConflict,
-	assurance.CodeOtherPolicy:      http.StatusConflict,
-	assurance.CodeWeakerPolicy:     http.StatusConflict,
-	commands.CodeTooManyKeys:       http.StatusTooManyRequests,
-	commands.CodeQuota:             http.StatusTooManyRequests,
-	commands.CodeNoSigner:          http.StatusServiceUnavailable,
-	commands.CodeUnavailable:       http.StatusServiceUnavailable,
-	commands.CodeNotConfigured:     http.StatusServiceUnavailable,
-	commands.CodeNoFacilitator:     http.StatusServiceUnavailable,
-	codeTooLarge:                   http.StatusRequestEntityTooLarge,
-	codeMethod:                     http.StatusMethodNotAllowed,
-	commands.CodeGone:              http.StatusGone,
-	codeNoMail:                     http.StatusServiceUnavailable,
-	codeRateLimited:                http.StatusTooManyRequests,
-	codeNoProduct:                  http.StatusNotFound,
-	codeNoCheckout:                 http.StatusServiceUnavailable,
-	codeCheckoutFailed:             http.StatusServiceUnavailable,
-	commands.CodeNoEntitlement:     http.StatusForbidden,
-	commands.StatusCanceled:        http.StatusForbidden,
-	commands.StatusPastDue:         http.StatusForbidden,
-	commands.StatusExpired:         http.StatusForbidden,
-	commands.StatusRefunded:        http.StatusForbidden,
-	commands.StatusDisputed:        http.StatusForbidden,
-	commands.StatusRevoked:         http.StatusForbidden,
-}
 
 // notConfigured are the codes that waiting does not change: whoever is told to come
 // back in two seconds does so for ever.
@@ -120,7 +82,7 @@ func (s *Server) refused(r *http.Request, bare bool, err error) reply {
 		h.Set("Connection", "close")
 	}
 	body.RequestID = requestID(r.Context())
-	if explainedCodes()[body.Code] {
+	if statusOf()[body.Code] != 0 {
 		body.DocURL = s.app.BaseURL + "/errors/" + body.Code
 	}
 	var shown any = body
@@ -174,12 +136,8 @@ func (s *Server) problemOf(h http.Header, r *http.Request, err error) (int, prob
 		case refused.Code == commands.CodeNoFacilitator:
 			s.log.Warn("payment facilitator unavailable", "requestId", requestID(r.Context()), "error", err)
 		}
-		status, ok := statusOf[refused.Code]
-		if !ok {
-			status = http.StatusBadRequest
-		}
-		return status, problem{Error: refused.Message, Code: refused.Code, Path: refused.Path}
+		return statusOfCode(refused.Code), problem{Error: refused.Message, Code: refused.Code, Path: refused.Path}
 	}
 	s.log.Error("internal error", "requestId", requestID(r.Context()), "error", err)
-	return http.StatusInternalServerError, problem{Error: "internal error", Code: "internal_error"}
+	return http.StatusInternalServerError, problem{Error: "internal error", Code: codeInternal}
 }

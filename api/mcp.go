@@ -277,8 +277,8 @@ func newDoors(s *Server, c Config) (map[string]*mcp.Door, error) {
 // unreadMessage is the answer to a message that could not be read.
 func unreadMessage(h http.Header, err error) (status int, text string) {
 	refused := unreadBecause(err)
-	if status = statusOf[refused.Code]; status == 0 {
-		return http.StatusBadRequest, refused.Message
+	if status = statusOfCode(refused.Code); status == http.StatusBadRequest {
+		return status, refused.Message
 	}
 	h.Set("Retry-After", retrySoon)
 	return status, refused.Message

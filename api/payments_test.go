@@ -247,10 +247,7 @@ func overMCP(tool string) func(*node, []string, *x402test.Order, string) int {
 		case len(message.Result.Content) != 1 || json.Unmarshal([]byte(message.Result.Content[0].Text), &refused) != nil:
 			n.t.Errorf("%s", a.body)
 		}
-		if status, known := statusOf[refused.Code]; known {
-			return status
-		}
-		return 400
+		return statusOfCode(refused.Code)
 	}
 }
 

@@ -13,7 +13,9 @@ import (
 // explained is what the page of a code says. Nothing is charged for any answer but
 // 200, and so charged is said only where something else is true.
 type explained struct {
-	code, cause, charged, retry, send string
+	code                        string
+	status                      int
+	cause, charged, retry, send string
 }
 
 const (
@@ -23,104 +25,100 @@ const (
 )
 
 // problems is every code of an error, in the order of the page: what the caller
-// sent, who the caller is, what the service lacks. Its statuses are statusOf's.
+// sent, who the caller is, what the service lacks. It is the one table from codes to
+// statuses, too: a code that is not in it is about the body.
 var problems = []explained{
-	{"invalid_request", "The body or a header does not have the documented shape: not JSON, of another content type, or unreadable.", uncharged, never, "JSON as the operation's schema has it, with Content-Type: application/json."},
-	{"invalid_json", "The body is no strict JSON: a member stands twice, a text is not UTF-8, a number is too large, or something follows the end.", uncharged, never, "One JSON object, each member once, as your library writes it."},
-	{"missing_field", "A required member is not there.", uncharged, never, "The member that path names."},
-	{"unknown_field", "There is a member that the operation does not know. Its name may differ in case only.", uncharged, never, "Only the documented members."},
-	{"wrong_type", "A member has another JSON type than the documented one.", uncharged, never, "The type that the message names. Numbers are not written as texts."},
-	{"invalid_enum", "A member has none of the documented values.", uncharged, never, "One of the values in the schema, in lower case."},
-	{"invalid_date", "A date or time is not one, or is not in the documented form.", uncharged, never, "YYYY-MM-DD, or RFC 3339 with a zone."},
-	{"out_of_range", "A value is too small, too large, or not of the documented form; of a text: it may begin or end with white space.", uncharged, never, "A value within the bounds of the schema, trimmed."},
-	{"too_long", "A text is longer than its bound.", uncharged, never, "The whole, if it can be shorter. Never a cut command: what is cut off is not judged."},
-	{"too_many_items", "A list is longer than its bound.", uncharged, never, "Several calls, or a shorter list."},
-	{"mutually_exclusive", "Two members exclude each other.", uncharged, never, "One of the two that the message names."},
-	{"inconsistent_input", "Two members contradict each other.", uncharged, never, "Members that agree; the message names both."},
-	{"invalid_workflow_id", "The workflow id does not begin with asw_ followed by a UUID.", uncharged, never, "The workflowId as it was answered."},
-	{"invalid_email", "The e-mail address is not one, or has more than 254 characters.", uncharged, never, "One plain address."},
-	{"invalid_payment_identifier", "The payment identifier of the x402 extension has another form.", uncharged, never, "16 to 128 letters, digits, hyphens and underscores."},
-	{"subscription_product", "A subscription cannot be bought over x402.", uncharged, never, "POST /api/checkout."},
-	{"unknown_operation", "No service has that operation.", uncharged, never, "The operationId of the call that was paid for."},
-	{"arguments_hash_mismatch", "toolArgumentsHash is not the hash of toolArguments.", uncharged, never, "The SHA-256 of the canonical arguments, or the arguments alone."},
-	{"no_cash_flows", "All cash flows are zero.", uncharged, never, "At least one flow that is not zero."},
-	{"growth_not_below_discount_rate", "A growing perpetuity needs a growth rate below the discount rate.", uncharged, never, "A smaller growth rate, or an exit multiple."},
-	{"yield_not_found", "The price has no single yield.", uncharged, never, "A price that the cash flows can reach."},
-	{"price_outside_no_arbitrage_bounds", "No volatility gives that price.", uncharged, never, "A market price within the bounds that the message names."},
-	{"weights_do_not_sum_to_one", "The weights of the positions do not sum to 1.", uncharged, never, "Weights that do, or market values for all."},
-	{"returns_incomplete", "The positions have not all the same number of returns.", uncharged, never, "Returns of one length for every position, or for none."},
-	{"catch_up_not_above_carry", "A catch-up at or below the carry never catches up.", uncharged, never, "A catchUpRate above carryRate."},
-	{"empty_manifest", "The manifest has neither tools nor a way to start or reach a server.", uncharged, never, "The whole manifest."},
+	{"invalid_request", http.StatusBadRequest, "The body or a header does not have the documented shape: not JSON, of another content type, or unreadable.", uncharged, never, "JSON as the operation's schema has it, with Content-Type: application/json."},
+	{"invalid_json", http.StatusBadRequest, "The body is no strict JSON: a member stands twice, a text is not UTF-8, a number is too large, or something follows the end.", uncharged, never, "One JSON object, each member once, as your library writes it."},
+	{"missing_field", http.StatusBadRequest, "A required member is not there.", uncharged, never, "The member that path names."},
+	{"unknown_field", http.StatusBadRequest, "There is a member that the operation does not know. Its name may differ in case only.", uncharged, never, "Only the documented members."},
+	{"wrong_type", http.StatusBadRequest, "A member has another JSON type than the documented one.", uncharged, never, "The type that the message names. Numbers are not written as texts."},
+	{"invalid_enum", http.StatusBadRequest, "A member has none of the documented values.", uncharged, never, "One of the values in the schema, in lower case."},
+	{"invalid_date", http.StatusBadRequest, "A date or time is not one, or is not in the documented form.", uncharged, never, "YYYY-MM-DD, or RFC 3339 with a zone."},
+	{"out_of_range", http.StatusBadRequest, "A value is too small, too large, or not of the documented form; of a text: it may begin or end with white space.", uncharged, never, "A value within the bounds of the schema, trimmed."},
+	{"too_long", http.StatusBadRequest, "A text is longer than its bound.", uncharged, never, "The whole, if it can be shorter. Never a cut command: what is cut off is not judged."},
+	{"too_many_items", http.StatusBadRequest, "A list is longer than its bound.", uncharged, never, "Several calls, or a shorter list."},
+	{"mutually_exclusive", http.StatusBadRequest, "Two members exclude each other.", uncharged, never, "One of the two that the message names."},
+	{"inconsistent_input", http.StatusBadRequest, "Two members contradict each other.", uncharged, never, "Members that agree; the message names both."},
+	{"invalid_workflow_id", http.StatusBadRequest, "The workflow id does not begin with asw_ followed by a UUID.", uncharged, never, "The workflowId as it was answered."},
+	{"invalid_email", http.StatusBadRequest, "The e-mail address is not one, or has more than 254 characters.", uncharged, never, "One plain address."},
+	{"invalid_payment_identifier", http.StatusBadRequest, "The payment identifier of the x402 extension has another form.", uncharged, never, "16 to 128 letters, digits, hyphens and underscores."},
+	{"subscription_product", http.StatusBadRequest, "A subscription cannot be bought over x402.", uncharged, never, "POST /api/checkout."},
+	{"unknown_operation", http.StatusBadRequest, "No service has that operation.", uncharged, never, "The operationId of the call that was paid for."},
+	{"arguments_hash_mismatch", http.StatusBadRequest, "toolArgumentsHash is not the hash of toolArguments.", uncharged, never, "The SHA-256 of the canonical arguments, or the arguments alone."},
+	{"no_cash_flows", http.StatusBadRequest, "All cash flows are zero.", uncharged, never, "At least one flow that is not zero."},
+	{"growth_not_below_discount_rate", http.StatusBadRequest, "A growing perpetuity needs a growth rate below the discount rate.", uncharged, never, "A smaller growth rate, or an exit multiple."},
+	{"yield_not_found", http.StatusBadRequest, "The price has no single yield.", uncharged, never, "A price that the cash flows can reach."},
+	{"price_outside_no_arbitrage_bounds", http.StatusBadRequest, "No volatility gives that price.", uncharged, never, "A market price within the bounds that the message names."},
+	{"weights_do_not_sum_to_one", http.StatusBadRequest, "The weights of the positions do not sum to 1.", uncharged, never, "Weights that do, or market values for all."},
+	{"returns_incomplete", http.StatusBadRequest, "The positions have not all the same number of returns.", uncharged, never, "Returns of one length for every position, or for none."},
+	{"catch_up_not_above_carry", http.StatusBadRequest, "A catch-up at or below the carry never catches up.", uncharged, never, "A catchUpRate above carryRate."},
+	{"empty_manifest", http.StatusBadRequest, "The manifest has neither tools nor a way to start or reach a server.", uncharged, never, "The whole manifest."},
 
-	{commands.CodeUnauthorized, "There is no credential, or it is unknown, revoked or expired; or one header stands twice.", uncharged, "no: with a credential that is good", "X-API-Key with a key of POST /api/keys/free, a PAYMENT-SIGNATURE, or a new token."},
-	{commands.CodeInvalidClient, "The client id or secret is wrong.", uncharged, never, "The pair as it was registered; POST /api/auth/register makes a new one."},
-	{commands.CodeForbidden, "The credential is good and has not this right, or the request comes from another site.", uncharged, never, "A credential of a role or organization that may."},
-	{commands.CodeInsufficientScope, "The token lacks the scope.", uncharged, "no: with a token that has it", "A token requested with the scope; a claim may have to come first."},
-	{commands.CodeNoEntitlement, "There is no access to that product.", uncharged, never, "Buy it, or ask as who bought it."},
-	{commands.StatusCanceled, "Access has ended: the subscription was canceled.", uncharged, never, "A new subscription."},
-	{commands.StatusPastDue, "Access is suspended: a payment of the subscription is late.", uncharged, "yes, after the payment", "POST /api/billing-portal leads to where it is paid."},
-	{commands.StatusExpired, "Access has ended with its period.", uncharged, never, "A new purchase."},
-	{commands.StatusRefunded, "Access has ended with a refund.", uncharged, never, "A new purchase."},
-	{commands.StatusDisputed, "Access is suspended while the payment is disputed.", uncharged, "yes, after the dispute", "Whatever the dispute needs."},
-	{commands.StatusRevoked, "The operator has ended access.", uncharged, never, "Ask the operator."},
+	{commands.CodeUnauthorized, http.StatusUnauthorized, "There is no credential, or it is unknown, revoked or expired; or one header stands twice.", uncharged, "no: with a credential that is good", "X-API-Key with a key of POST /api/keys/free, a PAYMENT-SIGNATURE, or a new token."},
+	{commands.CodeInvalidClient, http.StatusUnauthorized, "The client id or secret is wrong.", uncharged, never, "The pair as it was registered; POST /api/auth/register makes a new one."},
+	{commands.CodeForbidden, http.StatusForbidden, "The credential is good and has not this right, or the request comes from another site.", uncharged, never, "A credential of a role or organization that may."},
+	{commands.CodeInsufficientScope, http.StatusForbidden, "The token lacks the scope.", uncharged, "no: with a token that has it", "A token requested with the scope; a claim may have to come first."},
+	{commands.CodeNoEntitlement, http.StatusForbidden, "There is no access to that product.", uncharged, never, "Buy it, or ask as who bought it."},
+	{commands.StatusCanceled, http.StatusForbidden, "Access has ended: the subscription was canceled.", uncharged, never, "A new subscription."},
+	{commands.StatusPastDue, http.StatusForbidden, "Access is suspended: a payment of the subscription is late.", uncharged, "yes, after the payment", "POST /api/billing-portal leads to where it is paid."},
+	{commands.StatusExpired, http.StatusForbidden, "Access has ended with its period.", uncharged, never, "A new purchase."},
+	{commands.StatusRefunded, http.StatusForbidden, "Access has ended with a refund.", uncharged, never, "A new purchase."},
+	{commands.StatusDisputed, http.StatusForbidden, "Access is suspended while the payment is disputed.", uncharged, "yes, after the dispute", "Whatever the dispute needs."},
+	{commands.StatusRevoked, http.StatusForbidden, "The operator has ended access.", uncharged, never, "Ask the operator."},
 
-	{commands.CodeNotFound, "There is nothing at this address, or nothing that this credential may see.", uncharged, never, "An address of /openapi.json."},
-	{codeNoProduct, "No product has that slug.", uncharged, never, "A slug of GET /api/catalog."},
-	{codeMethod, "The address does not take this method.", uncharged, never, "One of the methods that the header Allow names."},
-	{codeTooLarge, "The body is larger than the operation takes.", uncharged, never, "A smaller body; the message names the limit."},
-	{commands.CodeGone, "The link was used, or is too old.", uncharged, never, "A new link."},
+	{commands.CodeNotFound, http.StatusNotFound, "There is nothing at this address, or nothing that this credential may see.", uncharged, never, "An address of /openapi.json."},
+	{codeNoProduct, http.StatusNotFound, "No product has that slug.", uncharged, never, "A slug of GET /api/catalog."},
+	{codeMethod, http.StatusMethodNotAllowed, "The address does not take this method.", uncharged, never, "One of the methods that the header Allow names."},
+	{codeTooLarge, http.StatusRequestEntityTooLarge, "The body is larger than the operation takes.", uncharged, never, "A smaller body; the message names the limit."},
+	{commands.CodeGone, http.StatusGone, "The link was used, or is too old.", uncharged, never, "A new link."},
 
-	{commands.CodeKeyReused, "The idempotency key was used for another content.", uncharged, never, "A new key for a new purpose; the same content for a retry."},
-	{commands.CodeConflict, "Somebody else has changed it in between.", uncharged, "after reading it again", "The change, made to what is there now."},
-	{commands.CodeNoActivePolicy, "The organization has no policy in force.", "no decision was recorded", "after activation", "An administrator activates a policy first."},
-	{commands.CodeNoMatch, "The receipt does not name the decision that it is bound to.", "no receipt was recorded", never, "decisionId, decisionRecordHash and bindingHash of one decision."},
-	{assurance.CodeOtherPolicy, "The asserted policy is not the active one.", "no decision was recorded", never, "The active policy's id and version, or none."},
-	{assurance.CodeWeakerPolicy, "The asserted policy allows more than the active one.", "no decision was recorded", never, "An assertion that is as strict, or none."},
+	{commands.CodeKeyReused, http.StatusConflict, "The idempotency key was used for another content.", uncharged, never, "A new key for a new purpose; the same content for a retry."},
+	{commands.CodeConflict, http.StatusConflict, "Somebody else has changed it in between.", uncharged, "after reading it again", "The change, made to what is there now."},
+	{commands.CodeNoActivePolicy, http.StatusConflict, "The organization has no policy in force.", "no decision was recorded", "after activation", "An administrator activates a policy first."},
+	{commands.CodeNoMatch, http.StatusConflict, "The receipt does not name the decision that it is bound to.", "no receipt was recorded", never, "decisionId, decisionRecordHash and bindingHash of one decision."},
+	{assurance.CodeOtherPolicy, http.StatusConflict, "The asserted policy is not the active one.", "no decision was recorded", never, "The active policy's id and version, or none."},
+	{assurance.CodeWeakerPolicy, http.StatusConflict, "The asserted policy allows more than the active one.", "no decision was recorded", never, "An assertion that is as strict, or none."},
 
-	{commands.CodeQuota, "The key's calls of this month are used up, and no pass pays.", uncharged, "after resetsAt", "The same call paid over x402, or a pass: upgradeUrl leads there."},
-	{commands.CodeTooManyKeys, "Too many keys were issued to this address this month.", uncharged, "next month", "The key you have."},
-	{codeRateLimited, "Too many requests from this network address.", uncharged, "after Retry-After", "Fewer requests at a time."},
+	{commands.CodeQuota, http.StatusTooManyRequests, "The key's calls of this month are used up, and no pass pays.", uncharged, "after resetsAt", "The same call paid over x402, or a pass: upgradeUrl leads there."},
+	{commands.CodeTooManyKeys, http.StatusTooManyRequests, "Too many keys were issued to this address this month.", uncharged, "next month", "The key you have."},
+	{codeRateLimited, http.StatusTooManyRequests, "Too many requests from this network address.", uncharged, "after Retry-After", "Fewer requests at a time."},
 
-	{commands.CodeUnavailable, "What was asked cannot be proven done now: the database or the ledger does not answer, or too many requests are under way.", "unknown; if it was, the same request again is answered without a second charge", sameAgain, "The same again after Retry-After."},
-	{commands.CodeNoSigner, "The service has no signing key, and what must be signed is not written.", uncharged, "when the operator has set one", "Nothing; the operator must act."},
-	{commands.CodeNotConfigured, "x402 is not configured here, and the request has nothing else to pay with.", uncharged, never, "X-API-Key with a free key: POST /api/keys/free."},
-	{commands.CodeNoFacilitator, "The facilitator of payments does not answer, and so nothing was taken.", uncharged, sameAgain, "The same again, or an API key."},
-	{x402.ReasonPending, "A payment was sent, and how it ends is not known yet.", "perhaps; never twice, and never without the answer", "yes, the same PAYMENT-SIGNATURE; do not sign a new payment", "The same again after Retry-After, until it is answered."},
-	{codeNoMail, "The service cannot send letters.", uncharged, "when the operator has set it up", "Nothing; the operator must act."},
-	{codeNoCheckout, "Cards are not taken here.", uncharged, never, "A purchase over x402, if it is configured."},
-	{codeCheckoutFailed, "The provider of the card checkout does not answer.", uncharged, "yes", "The same again."},
-	{codeInternal, "A fault of ours. It is in our log under the request id.", "if it was, the same request again is answered without a second charge", "once, with the same Idempotency-Key or PAYMENT-SIGNATURE", "The request id to the operator."},
+	{commands.CodeUnavailable, http.StatusServiceUnavailable, "What was asked cannot be proven done now: the database or the ledger does not answer, or too many requests are under way.", "unknown; if it was, the same request again is answered without a second charge", sameAgain, "The same again after Retry-After."},
+	{commands.CodeNoSigner, http.StatusServiceUnavailable, "The service has no signing key, and what must be signed is not written.", uncharged, "when the operator has set one", "Nothing; the operator must act."},
+	{commands.CodeNotConfigured, http.StatusServiceUnavailable, "x402 is not configured here, and the request has nothing else to pay with.", uncharged, never, "X-API-Key with a free key: POST /api/keys/free."},
+	{commands.CodeNoFacilitator, http.StatusServiceUnavailable, "The facilitator of payments does not answer, and so nothing was taken.", uncharged, sameAgain, "The same again, or an API key."},
+	{x402.ReasonPending, http.StatusServiceUnavailable, "A payment was sent, and how it ends is not known yet.", "perhaps; never twice, and never without the answer", "yes, the same PAYMENT-SIGNATURE; do not sign a new payment", "The same again after Retry-After, until it is answered."},
+	{codeNoMail, http.StatusServiceUnavailable, "The service cannot send letters.", uncharged, "when the operator has set it up", "Nothing; the operator must act."},
+	{codeNoCheckout, http.StatusServiceUnavailable, "Cards are not taken here.", uncharged, never, "A purchase over x402, if it is configured."},
+	{codeCheckoutFailed, http.StatusServiceUnavailable, "The provider of the card checkout does not answer.", uncharged, "yes", "The same again."},
+	{codeInternal, http.StatusInternalServerError, "A fault of ours. It is in our log under the request id.", "if it was, the same request again is answered without a second charge", "once, with the same Idempotency-Key or PAYMENT-SIGNATURE", "The request id to the operator."},
 }
 
 // codeInternal is the code of what has none.
 const codeInternal = "internal_error"
 
-// explainedCodes are the codes that have a page.
-var explainedCodes = sync.OnceValue(func() map[string]bool {
-	codes := map[string]bool{}
+// statusOf is the status of each code that has a page.
+var statusOf = sync.OnceValue(func() map[string]int {
+	statuses := map[string]int{}
 	for _, p := range problems {
-		codes[p.code] = true
+		statuses[p.code] = p.status
 	}
-	return codes
+	return statuses
 })
 
 // problemsShown is the table as pages show it.
 func problemsShown() (list []site.Problem) {
 	for _, p := range problems {
-		list = append(list, site.Problem{Code: p.code, Status: statusOfCode(p.code), Cause: p.cause, Charged: p.charged, Retry: p.retry, Send: p.send})
+		list = append(list, site.Problem{Code: p.code, Status: p.status, Cause: p.cause, Charged: p.charged, Retry: p.retry, Send: p.send})
 	}
 	return list
 }
 
 // statusOfCode is the status a code is answered with.
 func statusOfCode(code string) int {
-	switch status, known := statusOf[code]; {
-	case known:
+	if status, known := statusOf()[code]; known {
 		return status
-	case code == codeInternal:
-		return http.StatusInternalServerError
-	case code == x402.ReasonPending:
-		return http.StatusServiceUnavailable
 	}
 	return http.StatusBadRequest
 }

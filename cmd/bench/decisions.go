@@ -30,12 +30,7 @@ const decisionOctets = 3050
 // Run prints one line per number of callers: the ratios are decisions to appends of
 // a decision's size, and to the small ones of the other benchmarks.
 func (c *decisionsCmd) Run(ctx context.Context) error {
-	s, err := newScratch(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	service, err := startService(ctx, s)
+	service, err := startService(ctx)
 	if err != nil {
 		return err
 	}
@@ -49,15 +44,17 @@ func (c *decisionsCmd) Run(ctx context.Context) error {
 	for _, callers := range c.Callers {
 		var appends, large, decisions []sample
 		for range c.Runs {
-			a, err := service.measured(ctx, s, func() (sample, error) { return appendLoad(ctx, s, 1, callers, c.During, payload) })
+			a, err := service.measured(ctx, func() (sample, error) { return appendLoad(ctx, service.scratch, 1, callers, c.During, payload) })
 			if err != nil {
 				return err
 			}
-			b, err := service.measured(ctx, s, func() (sample, error) { return appendLoad(ctx, s, 1, callers, c.During, padded(decisionOctets)) })
+			b, err := service.measured(ctx, func() (sample, error) {
+				return appendLoad(ctx, service.scratch, 1, callers, c.During, padded(decisionOctets))
+			})
 			if err != nil {
 				return err
 			}
-			d, err := service.measured(ctx, s, func() (sample, error) {
+			d, err := service.measured(ctx, func() (sample, error) {
 				defer profiled(c.Profile)()
 				return service.decide(ctx, token, callers, c.Agents, c.During)
 			})
@@ -72,13 +69,13 @@ func (c *decisionsCmd) Run(ctx context.Context) error {
 			ms(b.quantile(.5))+" / "+ms(b.quantile(.99)), ms(d.quantile(.5))+" / "+ms(d.quantile(.99)),
 			a.used.per(len(a.latencies)), b.used.per(len(b.latencies)), d.used.per(len(d.latencies)))
 	}
-	return check(ctx, s)
+	return check(ctx, service.scratch)
 }
 
 // measured counts the processor time of a load until the read models have caught
 // up with it: work put off is work.
-func (b *benchService) measured(ctx context.Context, s *scratch, load func() (sample, error)) (sample, error) {
-	before := s.cpuNow()
+func (b *benchService) measured(ctx context.Context, load func() (sample, error)) (sample, error) {
+	before := b.scratch.cpuNow()
 	result, err := load()
 	for err == nil {
 		lags, failed := b.projections.Lags(ctx)
@@ -91,7 +88,7 @@ func (b *benchService) measured(ctx context.Context, s *scratch, load func() (sa
 		}
 		time.Sleep(time.Millisecond)
 	}
-	after := s.cpuNow()
+	after := b.scratch.cpuNow()
 	result.used = cpu{after.process - before.process, after.database - before.database}
 	return result, err
 }

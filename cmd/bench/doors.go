@@ -23,12 +23,7 @@ type doorsCmd struct {
 
 // Run prints one line per part.
 func (c *doorsCmd) Run(ctx context.Context) error {
-	s, err := newScratch(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	service, err := startService(ctx, s)
+	service, err := startService(ctx)
 	if err != nil {
 		return err
 	}

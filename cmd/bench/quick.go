@@ -29,12 +29,7 @@ type quickCmd struct {
 
 // Run prints one line per number of callers.
 func (c *quickCmd) Run(ctx context.Context) error {
-	s, err := newScratch(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	service, err := startService(ctx, s)
+	service, err := startService(ctx)
 	if err != nil {
 		return err
 	}
@@ -43,7 +38,7 @@ func (c *quickCmd) Run(ctx context.Context) error {
 	for _, callers := range c.Callers {
 		var appends, calls []sample
 		for range c.Runs {
-			a, err := appendLoad(ctx, s, 1, callers, c.During, payload)
+			a, err := appendLoad(ctx, service.scratch, 1, callers, c.During, payload)
 			if err != nil {
 				return err
 			}
@@ -58,18 +53,34 @@ func (c *quickCmd) Run(ctx context.Context) error {
 			float64(b.quantile(.5))/float64(a.quantile(.5)), ms(a.quantile(.5))+" / "+ms(a.quantile(.99)),
 			ms(b.quantile(.5))+" / "+ms(b.quantile(.99)), ms(b.quantile(.99)-a.quantile(.99)))
 	}
-	return check(ctx, s)
+	return check(ctx, service.scratch)
 }
 
-// benchService is the whole service on a loopback listener.
+// benchService is the whole service on a loopback listener, with a database of its
+// own.
 type benchService struct {
+	scratch     *scratch
 	base        string
 	app         *commands.App
 	projections *projections.Projections
 	close       func()
 }
 
-func startService(ctx context.Context, s *scratch) (*benchService, error) {
+// startService starts one; close ends it, and the database with it.
+func startService(ctx context.Context) (*benchService, error) {
+	s, err := newScratch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	service, err := serve(ctx, s)
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	return service, nil
+}
+
+func serve(ctx context.Context, s *scratch) (*benchService, error) {
 	log := slog.New(slog.DiscardHandler)
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(300) // as countersign serve does
@@ -107,10 +118,11 @@ func startService(ctx context.Context, s *scratch) (*benchService, error) {
 	}
 	httpServer := api.HTTP(server.Handler(), log)
 	go func() { _ = httpServer.Serve(listener) }()
-	return &benchService{base: "http://" + listener.Addr().String(), app: app, projections: p, close: func() {
+	return &benchService{scratch: s, base: "http://" + listener.Addr().String(), app: app, projections: p, close: func() {
 		_ = httpServer.Close()
 		p.Close()
 		l.Close()
+		s.close()
 	}}, nil
 }
 

@@ -32,12 +32,7 @@ const (
 // built from its published schema, over loopback HTTP, and prints what the worst of
 // them cost: processor time of the whole process, client and collector included.
 func (c *servicesCmd) worst(ctx context.Context) error {
-	s, err := newScratch(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	service, err := startService(ctx, s)
+	service, err := startService(ctx)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/tree"
 	"github.com/countersign/countersign/policy"
 )
@@ -58,13 +59,22 @@ func lasting() http.Header {
 	return http.Header{"Cache-Control": {"public, max-age=31536000, immutable"}}
 }
 
-func (s *Server) showCheckpoint(r *http.Request) (reply, error) {
-	_, newest, err := s.app.Ledger.Proofs(r.Context())
-	if err != nil {
-		return reply{}, unavailable(err)
+// newestProofs are those of the newest checkpoint.
+func (s *Server) newestProofs(r *http.Request) (*tree.Proofs, *ledger.Published, error) {
+	proofs, newest, err := s.app.Ledger.Proofs(r.Context())
+	switch {
+	case err != nil:
+		return nil, nil, unavailable(err)
+	case newest == nil:
+		return nil, nil, errNoCheckpoint
 	}
-	if newest == nil {
-		return reply{}, errNoCheckpoint
+	return proofs, newest, nil
+}
+
+func (s *Server) showCheckpoint(r *http.Request) (reply, error) {
+	_, newest, err := s.newestProofs(r)
+	if err != nil {
+		return reply{}, err
 	}
 	return reply{body: newest.Note, media: "text/plain; charset=utf-8", header: http.Header{"Cache-Control": {"no-cache"}}}, nil
 }
@@ -101,63 +111,47 @@ func positive(r *http.Request, name string, otherwise int64) (int64, error) {
 }
 
 func (s *Server) showProof(r *http.Request) (reply, error) {
-	proofs, newest, err := s.app.Ledger.Proofs(r.Context())
-	if err != nil {
-		return reply{}, unavailable(err)
-	}
-	if newest == nil {
-		return reply{}, errNoCheckpoint
-	}
-	position, err := positive(r, "position", 0)
+	return s.prove(r, "position", "size", "this position", func(p *tree.Proofs, position, size int64) (proofOf, []tree.Hash, error) {
+		hashes, err := p.Inclusion(size, position)
+		return proofOf{Position: position, Size: size}, hashes, err
+	})
+}
+
+func (s *Server) showConsistency(r *http.Request) (reply, error) {
+	return s.prove(r, "from", "to", "these sizes", func(p *tree.Proofs, from, to int64) (proofOf, []tree.Hash, error) {
+		hashes, err := p.Consistency(from, to)
+		return proofOf{From: from, Size: to}, hashes, err
+	})
+}
+
+// prove answers with a proof of two numbers of the query, of which the second may
+// be absent: the newest size. wanted is what the first of them asks about, in words.
+func (s *Server) prove(r *http.Request, first, second, wanted string, of func(p *tree.Proofs, from, size int64) (proofOf, []tree.Hash, error)) (reply, error) {
+	proofs, newest, err := s.newestProofs(r)
 	if err != nil {
 		return reply{}, err
 	}
-	size, err := positive(r, "size", newest.Size)
+	from, err := positive(r, first, 0)
 	if err != nil {
 		return reply{}, err
 	}
-	if position > size || size > newest.Size {
-		return reply{}, policy.Refuse(codeNotFound, "", "no checkpoint covers this position yet; the newest is at /api/ledger/checkpoint")
+	size, err := positive(r, second, newest.Size)
+	if err != nil {
+		return reply{}, err
+	}
+	if from > size || size > newest.Size {
+		return reply{}, policy.Refuse(codeNotFound, "", "no checkpoint covers "+wanted+" yet; the newest is at /api/ledger/checkpoint")
 	}
 	root, err := proofs.Root(size)
 	if err != nil {
 		return reply{}, unavailable(err)
 	}
-	hashes, err := proofs.Inclusion(size, position)
+	proof, hashes, err := of(proofs, from, size)
 	if err != nil {
 		return reply{}, unavailable(err)
 	}
-	return reply{value: proofOf{Position: position, Size: size, Root: hex.EncodeToString(root[:]), Hashes: hexes(hashes)}, header: lasting()}, nil
-}
-
-func (s *Server) showConsistency(r *http.Request) (reply, error) {
-	proofs, newest, err := s.app.Ledger.Proofs(r.Context())
-	if err != nil {
-		return reply{}, unavailable(err)
-	}
-	if newest == nil {
-		return reply{}, errNoCheckpoint
-	}
-	from, err := positive(r, "from", 0)
-	if err != nil {
-		return reply{}, err
-	}
-	to, err := positive(r, "to", newest.Size)
-	if err != nil {
-		return reply{}, err
-	}
-	if from > to || to > newest.Size {
-		return reply{}, policy.Refuse(codeNotFound, "", "no checkpoint covers these sizes; the newest is at /api/ledger/checkpoint")
-	}
-	root, err := proofs.Root(to)
-	if err != nil {
-		return reply{}, unavailable(err)
-	}
-	hashes, err := proofs.Consistency(from, to)
-	if err != nil {
-		return reply{}, unavailable(err)
-	}
-	return reply{value: proofOf{From: from, Size: to, Root: hex.EncodeToString(root[:]), Hashes: hexes(hashes)}, header: lasting()}, nil
+	proof.Root, proof.Hashes = hex.EncodeToString(root[:]), hexes(hashes)
+	return reply{value: proof, header: lasting()}, nil
 }
 
 func (s *Server) showTile(r *http.Request) (reply, error) {

@@ -103,20 +103,18 @@ func (c decisionCase) apply(e ledger.Event) (decisionCase, error) {
 }
 
 func (c decisionCase) decide(e ledger.Event) (decisionCase, error) {
-	var stored struct {
-		Record struct {
-			assurance.DecisionRecord
-			Subject any `json:"subject"` // may hold commitments, and is not needed
-		} `json:"record"`
-		Integrity struct {
-			RecordHash string `json:"recordHash"`
-		} `json:"integrity"`
-		Member string `json:"member"`
-	}
-	if err := json.Unmarshal(e.Payload, &stored); err != nil {
+	var stored events.DecisionRecorded
+	if err := e.Read(&stored); err != nil {
 		return c, err
 	}
-	c.record, c.recordHash, c.actor, c.member = stored.Record.DecisionRecord, stored.Integrity.RecordHash, e.Actor, stored.Member
+	var record struct {
+		assurance.DecisionRecord
+		Subject any `json:"subject"` // may hold commitments, and is not needed
+	}
+	if err := json.Unmarshal(stored.Record, &record); err != nil {
+		return c, err
+	}
+	c.record, c.recordHash, c.actor, c.member = record.DecisionRecord, stored.Integrity.RecordHash, e.Actor, stored.Member
 	c.decided.Decision = c.record.Decision
 	var err error
 	if c.decided.IssuedAt, err = assurance.ReadStamp(c.record.IssuedAt); err != nil || c.record.ValidUntil == nil {

@@ -53,7 +53,7 @@ func (a *App) PurchaseProduct(ctx context.Context, product Product, email, claim
 	if len(receipt.Events) == 0 || receipt.Events[0].Type != events.TypePurchaseFulfilled {
 		return Fulfilment{}, ledger.ErrTampered
 	}
-	if err := canon.Decode(receipt.Events[0].Payload, &bought); err != nil {
+	if err := receipt.Events[0].Read(&bought); err != nil {
 		return Fulfilment{}, err
 	}
 	done := Fulfilment{PurchaseID: bought.PurchaseID, Product: bought.Product, Payment: receipt}

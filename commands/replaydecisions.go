@@ -267,7 +267,7 @@ func (r *replayer) verdict(ctx context.Context, e ledger.Event) error {
 		return nil
 	}
 	var stored events.CallCompleted
-	if err := json.Unmarshal(e.Payload, &stored); err != nil || stored.RulesetHash == "" || r.request.Tenant != "" && r.request.Tenant != e.Tenant {
+	if err := e.Read(&stored); err != nil || stored.RulesetHash == "" || r.request.Tenant != "" && r.request.Tenant != e.Tenant {
 		return err
 	}
 	at := slices.IndexFunc(r.request.Services, func(s policy.Service) bool { return s.Name == stored.Service && s.Ruleset != nil })

@@ -86,12 +86,13 @@ func itemOf(e ledger.Event, kind string, integrity seal.Integrity) HistoryItem {
 func applyDecisions(ctx context.Context, tx pgx.Tx, list []ledger.Event) (n int, err error) {
 	var rows historyRows
 	for n < len(list) && list[n].Type == events.TypeDecisionRecorded {
-		var id, decision string
-		for name, into := range map[string]*string{"decisionId": &id, "decision": &decision} {
-			start, end, _ := canon.Find(list[n].Payload, "record", name)
-			if err := json.Unmarshal(list[n].Payload[start:end], into); err != nil {
-				return 0, fmt.Errorf("%s: %w", name, err)
-			}
+		id, err := memberOf(list[n], "decisionId")
+		if err != nil {
+			return 0, err
+		}
+		decision, err := memberOf(list[n], "decision")
+		if err != nil {
+			return 0, err
 		}
 		rows.add(list[n], "decision", id, decision, nil, nil, nil)
 		n++

@@ -80,25 +80,26 @@ func listenersOf(ctx context.Context, tx pgx.Tx, list []ledger.Event) ([]listene
 		tenants = append(tenants, e.Tenant)
 	}
 	slices.Sort(tenants)
-	rows, err := tx.Query(ctx, `select tenant, pos, type, payload from public.events
+	rows, err := tx.Query(ctx, `select tenant, pos, type, schema_version, payload from public.events
 		where p = 0 and tenant = any($1) and stream = 'webhooks' and pos <= $2 order by pos`, slices.Compact(tenants), list[len(list)-1].Position)
 	if err != nil {
 		return nil, err
 	}
 	var found []listener
 	var e ledger.Event
-	_, err = pgx.ForEachRow(rows, []any{&e.Tenant, &e.Position, &e.Type, &e.Payload}, func() error {
-		var stored struct {
-			WebhookID string   `json:"webhookId"`
-			Topics    []string `json:"topics"`
-		}
-		if err := json.Unmarshal(e.Payload, &stored); err != nil {
-			return err
-		}
+	_, err = pgx.ForEachRow(rows, []any{&e.Tenant, &e.Position, &e.Type, &e.SchemaVersion, &e.Payload}, func() error {
 		switch e.Type {
 		case events.TypeWebhookCreated:
+			var stored events.WebhookCreated
+			if err := e.Read(&stored); err != nil {
+				return err
+			}
 			found = append(found, listener{tenant: e.Tenant, id: stored.WebhookID, topics: stored.Topics, from: e.Position})
 		case events.TypeWebhookRemoved:
+			var stored events.WebhookRemoved
+			if err := e.Read(&stored); err != nil {
+				return err
+			}
 			for i := range found {
 				if found[i].id == stored.WebhookID {
 					found[i].removed = e.Position

@@ -4,18 +4,17 @@ import (
 	"bytes"
 	"strings"
 
-	"github.com/alecthomas/chroma/v2/formatters/html"
 	"github.com/yuin/goldmark"
-	highlighting "github.com/yuin/goldmark-highlighting/v2"
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/parser"
 )
 
 // markdown makes HTML of Markdown. HTML in the text is left out: what a page says
-// may come from a rule or an example. Colours are classes, since pages allow no
-// style of their own.
+// may come from a rule or an example. Code has no colours: a highlighter's tables
+// would be read at every start of the program, that of the guard before each tool
+// call among them.
 var markdown = goldmark.New(
-	goldmark.WithExtensions(extension.GFM, highlighting.NewHighlighting(highlighting.WithFormatOptions(html.WithClasses(true)))),
+	goldmark.WithExtensions(extension.GFM),
 	goldmark.WithParserOptions(parser.WithAutoHeadingID()),
 )
 

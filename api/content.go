@@ -104,17 +104,11 @@ type contentView struct {
 	Page   *site.Page
 	HTML   web.Trusted
 	Form   *tryForm
-	Answer *triedAnswer
+	Answer string // what the service says to what was written; empty before
 }
 
 // tryForm is a form that calls a service with what is written in it.
 type tryForm struct{ Operation, Example, PriceUSD string }
-
-// triedAnswer is what a service says to what was written.
-type triedAnswer struct {
-	Text string
-	Plot web.Trusted
-}
 
 // contentShown is a page as its template wants it. That of a service has a form.
 func contentShown(s *Server, p *site.Page) (contentView, error) {
@@ -157,7 +151,7 @@ func postService(s *Server, v *visit) (view, error) {
 		return view{}, err
 	}
 	shown.Form.Example = body
-	shown.Answer = &triedAnswer{Text: indentJSON(answer.body)}
+	shown.Answer = indentJSON(answer.body)
 	return view{template: "content.html", data: shown, status: status}, nil
 }
 

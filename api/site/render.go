@@ -18,9 +18,6 @@ var markdown = goldmark.New(
 	goldmark.WithParserOptions(parser.WithAutoHeadingID()),
 )
 
-// plotMark stands alone in a paragraph where a page's picture goes.
-const plotMark = "<p>[plot]</p>\n"
-
 func render(text string) (string, error) {
 	var out bytes.Buffer
 	if err := markdown.Convert([]byte(text), &out); err != nil {

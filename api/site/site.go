@@ -59,19 +59,17 @@ type Facts struct {
 
 // Service is one priced service.
 type Service struct {
-	Operation   string // "options_price": operationId, MCP tool, name of its page
-	Name        string // "options/price"
-	Path        string // "/api/agent-services/options/price"
-	Title       string
-	Summary     string
-	PriceUSD    string // "0.25"
-	Group       string // one of Groups
-	Example     string // a request, indented JSON
-	Answer      string // what it is answered, indented JSON
-	Plot        string // inline SVG of the answer; empty where there is nothing to look at
-	Input       []Member
-	Signed      bool
-	Description string // more than the summary, Markdown; may be empty
+	Operation string // "options_price": operationId, MCP tool, name of its page
+	Name      string // "options/price"
+	Path      string // "/api/agent-services/options/price"
+	Title     string
+	Summary   string
+	PriceUSD  string // "0.25"
+	Group     string // one of Groups
+	Example   string // a request, indented JSON
+	Answer    string // what it is answered, indented JSON
+	Input     []Member
+	Signed    bool
 }
 
 // Member is one member of a request.
@@ -147,9 +145,6 @@ func (p *Page) MarkdownPath() string {
 func (p *Page) HTML() (string, error) {
 	p.render.Do(func() {
 		p.html, p.err = render(p.body)
-		if service, ok := p.this.(Service); ok {
-			p.html = strings.Replace(p.html, plotMark, service.Plot, 1)
-		}
 	})
 	return p.html, p.err
 }

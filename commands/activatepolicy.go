@@ -123,7 +123,7 @@ func (a *App) readPolicies(ctx context.Context, orgID string) (policies, error) 
 // ActivePolicy returns the policy in force. It may be a moment old: whoever
 // appends a decision names its Guard. None yet is no_active_policy.
 func (a *App) ActivePolicy(ctx context.Context, orgID string) (ActivePolicy, error) {
-	if p, ok := a.orgs.policy(orgID); ok {
+	if p, ok := a.policies.get(orgID); ok {
 		return p, nil
 	}
 	s, err := a.readPolicies(ctx, orgID)
@@ -135,7 +135,7 @@ func (a *App) ActivePolicy(ctx context.Context, orgID string) (ActivePolicy, err
 	}
 	p := s.activations[len(s.activations)-1].ActivePolicy
 	p.Guard = s.history.Guard()
-	a.orgs.putPolicy(orgID, p)
+	a.policies.put(orgID, p)
 	return p, nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 	"errors"
-	"sync"
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
@@ -32,35 +31,6 @@ type knownKey struct {
 	caller  Caller
 	hash    [32]byte
 	revoked bool
-}
-
-// keyCache remembers streams of keys. It may be stale: an append guards the
-// version it rests on, and Forget follows a revocation.
-type keyCache struct {
-	mu   sync.Mutex // guards keys
-	keys map[string]knownKey
-}
-
-func (c *keyCache) get(id string) (knownKey, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	k, ok := c.keys[id]
-	return k, ok
-}
-
-func (c *keyCache) put(id string, k knownKey) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.keys == nil || len(c.keys) >= cachedKeys {
-		c.keys = map[string]knownKey{}
-	}
-	c.keys[id] = k
-}
-
-func (c *keyCache) clear() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.keys = nil
 }
 
 var errUnauthorized = policy.Refuse(CodeUnauthorized, "", "API key is not valid")

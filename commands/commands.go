@@ -64,16 +64,17 @@ type App struct {
 	// PaymentWait bounds how long an answer waits for its settlement; 0: 12 s.
 	PaymentWait time.Duration
 
-	keys    keyCache
-	agents  agentCache
-	turns   turns
-	orgs    orgCache
-	signing atomic.Pointer[signing]
-	ids     idSource
-
-	rules    ruleCache
-	subjects subjectCache
-	compute  compute
+	keys          cache[knownKey]
+	agents        cache[agent]
+	organizations cache[organization]
+	tokens        cache[organizationToken] // of organizations
+	policies      cache[ActivePolicy]      // by organization
+	subjects      cache[string]            // data keys, by organization and subject
+	rules         ruleCache
+	signing       atomic.Pointer[signing]
+	turns         turns
+	ids           idSource
+	compute       compute
 }
 
 // signing is what a signed append rests on: the signer's key is active in the

@@ -44,7 +44,7 @@ func (a *App) Decide(ctx context.Context, p Principal, r assurance.DecisionReque
 	// Nearly every request is a new one, so the first attempt asks the database
 	// nothing: the append finds out whether the key was used. Whatever else is in
 	// the way is met again behind a look-up, since a stored answer comes first.
-	looked := !a.subjects.known(p.OrgID, r.Subject)
+	looked := !a.sealable(p.OrgID, r.Subject)
 	t := attempt{principal: &p, right: RightDecide, key: ledger.IdemKey("decision", r.IdempotencyKey), content: content}
 	recorded, err := retry(ctx, a, t, func(ctx context.Context) (Recorded, error) {
 		if !looked {
@@ -236,7 +236,7 @@ func (a *App) sealDecision(ctx context.Context, orgID, eventID string, signer *s
 	if a.Vault == nil {
 		return nil, a.noVault()
 	}
-	dataKey, err := a.subjects.of(ctx, a, orgID, subject)
+	dataKey, err := a.dataKeyOf(ctx, orgID, subject)
 	if err != nil {
 		return nil, err
 	}
@@ -339,43 +339,22 @@ func subjectName(s assurance.Subject) string {
 
 func runName(s assurance.Subject) string { return "run:" + s.RunID }
 
-// subjectCache remembers the data keys of agents.
-type subjectCache struct {
-	mu   sync.Mutex // guards keys
-	keys map[string]string
-}
-
-// known says that no data key has to be made for a subject.
-func (c *subjectCache) known(orgID string, s assurance.Subject) bool {
+// sealable says that no data key has to be made for a subject.
+func (a *App) sealable(orgID string, s assurance.Subject) bool {
 	name := subjectName(s)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return name == "" || c.keys[orgID+"\x00"+name] != ""
+	_, known := a.subjects.get(orgID + "\x00" + name)
+	return name == "" || known
 }
 
-func (c *subjectCache) of(ctx context.Context, a *App, orgID, subject string) (string, error) {
+// dataKeyOf is the data key of a subject, made if it has none.
+func (a *App) dataKeyOf(ctx context.Context, orgID, subject string) (string, error) {
 	name := orgID + "\x00" + subject
-	c.mu.Lock()
-	id, ok := c.keys[name]
-	c.mu.Unlock()
-	if ok {
+	if id, known := a.subjects.get(name); known {
 		return id, nil
 	}
 	id, err := a.Vault.Subject(ctx, orgID, subject, a.NewID("sub_"))
-	if err != nil {
-		return "", err
+	if err == nil {
+		a.subjects.put(name, id)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.keys == nil || len(c.keys) >= cachedKeys {
-		c.keys = map[string]string{}
-	}
-	c.keys[name] = id
-	return id, nil
-}
-
-func (c *subjectCache) clear() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.keys = nil
+	return id, err
 }

@@ -2,10 +2,8 @@ package commands
 
 import (
 	"context"
-	"maps"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -117,82 +115,23 @@ func withMember(members map[string]string, id, role string) map[string]string {
 	return changed
 }
 
-// orgCache remembers folds of organizations, tokens and active policies. It may
-// be stale: an append guards the versions it rests on, Confirm compares them.
-type orgCache struct {
-	mu       sync.Mutex // guards the maps
-	orgs     map[string]organization
-	tokens   map[string]organizationToken
-	policies map[string]ActivePolicy
-}
-
-func (c *orgCache) organization(id string) (organization, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	o, ok := c.orgs[id]
-	return o, ok
-}
-
-func (c *orgCache) putOrganization(o organization) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.orgs == nil || len(c.orgs) >= cachedKeys {
-		c.orgs = map[string]organization{}
-	}
-	c.orgs[o.id] = o
-}
-
-func (c *orgCache) token(id string) (organizationToken, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	t, ok := c.tokens[id]
-	return t, ok
-}
-
-func (c *orgCache) putToken(t organizationToken) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.tokens == nil || len(c.tokens) >= cachedKeys {
-		c.tokens = map[string]organizationToken{}
-	}
-	c.tokens[t.id] = t
-}
-
-func (c *orgCache) policy(orgID string) (ActivePolicy, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	p, ok := c.policies[orgID]
-	return p, ok
-}
-
-func (c *orgCache) putPolicy(orgID string, p ActivePolicy) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.policies == nil || len(c.policies) >= cachedKeys {
-		c.policies = map[string]ActivePolicy{}
-	}
-	c.policies[orgID] = p
-}
-
 // forgetOrganization takes an organization, its tokens and its policy out of the
 // cache: something of it has moved. The others keep theirs.
 func (a *App) forgetOrganization(orgID string) {
-	a.orgs.mu.Lock()
-	defer a.orgs.mu.Unlock()
-	delete(a.orgs.orgs, orgID)
-	delete(a.orgs.policies, orgID)
-	maps.DeleteFunc(a.orgs.tokens, func(_ string, t organizationToken) bool { return t.orgID == orgID })
+	a.organizations.remove(orgID)
+	a.policies.remove(orgID)
+	a.tokens.forget(func(t organizationToken) bool { return t.orgID == orgID })
 }
 
 var errNoOrganization = policy.Refuse(CodeNotFound, "", "organization not found")
 
 func (a *App) organizationOf(ctx context.Context, orgID string) (organization, error) {
-	if o, ok := a.orgs.organization(orgID); ok {
+	if o, ok := a.organizations.get(orgID); ok {
 		return o, nil
 	}
 	o, _, err := a.readOrganization(ctx, orgID)
 	if err == nil {
-		a.orgs.putOrganization(o)
+		a.organizations.put(o.id, o)
 	}
 	return o, err
 }

@@ -6,7 +6,6 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -181,29 +180,6 @@ func (g *agent) apply(e ledger.Event, now time.Time) error {
 	return nil
 }
 
-// agentCache remembers streams of agents. Whoever asks compares the version with
-// the ledger's, so a revocation or a claim counts at once on every node.
-type agentCache struct {
-	mu     sync.Mutex // guards agents
-	agents map[string]agent
-}
-
-func (c *agentCache) get(id string) (agent, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	g, ok := c.agents[id]
-	return g, ok
-}
-
-func (c *agentCache) put(g agent) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.agents == nil || len(c.agents) >= cachedKeys {
-		c.agents = map[string]agent{}
-	}
-	c.agents[g.id] = g
-}
-
 // agentOf is an agent as its stream is now; an unknown id is the zero agent.
 func (a *App) agentOf(ctx context.Context, id string) (agent, error) {
 	if !IsAgentID(id) {
@@ -221,7 +197,7 @@ func (a *App) agentOf(ctx context.Context, id string) (agent, error) {
 	}
 	g, err := foldAgent(history, a.Clock())
 	if err == nil && g.id != "" { // unknown ids must not fill the cache
-		a.agents.put(g)
+		a.agents.put(g.id, g)
 	}
 	return g, err
 }

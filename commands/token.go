@@ -114,7 +114,7 @@ func (a *App) tokenPrincipal(ctx context.Context, bearer string) (Principal, err
 // token is a token from the cache or its stream; without an organization, the
 // organization is looked up. An unknown id is the zero token.
 func (a *App) token(ctx context.Context, orgID, id string) (organizationToken, error) {
-	if t, ok := a.orgs.token(id); ok {
+	if t, ok := a.tokens.get(id); ok {
 		return t, nil
 	}
 	if orgID == "" {
@@ -125,7 +125,7 @@ func (a *App) token(ctx context.Context, orgID, id string) (organizationToken, e
 	}
 	t, err := a.readToken(ctx, orgID, id)
 	if err == nil && t.id != "" { // unknown ids must not fill the cache
-		a.orgs.putToken(t)
+		a.tokens.put(t.id, t)
 	}
 	return t, err
 }

@@ -6,6 +6,7 @@
 //	bench decisions  signed decisions over HTTP against the bare append
 //	bench services   every service alone, and inputs at the contract's edge
 //	bench doors      the quick gate while slow bodies or heavy manifests hold the doors
+//	bench faults     what clients were told, compared after each fault of a table
 //	bench gate       the engine alone, per command and per category of a corpus
 //	bench hook       the guard of a coding agent, from its start to its answer
 //
@@ -34,6 +35,7 @@ type cli struct {
 	Decisions decisionsCmd `cmd:"" help:"Signed decisions over HTTP against the bare append."`
 	Doors     doorsCmd     `cmd:"" help:"The quick gate while slow bodies or heavy manifests hold the doors."`
 	Services  servicesCmd  `cmd:"" help:"Every service alone, and inputs at the contract's edge."`
+	Faults    faultsCmd    `cmd:"" help:"Every fault of the table while clients call; then everything they were told is compared."`
 	Gate      gateCmd      `cmd:"" help:"Engine time per command, and a table per category of a corpus file."`
 	Hook      hookCmd      `cmd:"" help:"The guard of a coding agent, the whole process."`
 }

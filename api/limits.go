@@ -47,13 +47,7 @@ const (
 	reviewMailEvery    = 10 * time.Minute // letters about waiting decisions, to each organization
 	reviewMailTimeout  = 30 * time.Second // of one round of letters
 
-	limitWebhook       = 262_144          // a checkout with all its line items
-	signatureTolerance = 5 * time.Minute  // of a webhook: longer, and an old one could be sent again
-	maxSignatureHeader = 4096             // some signatures while secrets rotate
-	checkoutTimeout    = 10 * time.Second // of the checkout provider
-	maxCheckouts       = 16               // requests to it at once; further ones 503
-	maxProviderAnswer  = 1 << 20          // octets; a checkout is a tenth of it
-	maxSlug            = 64               // characters of a product's slug, and of the provider's words
+	limitWebhook = 262_144 // a checkout with all its line items
 
 	// Settling payments that nobody waits for.
 	settlingAtOnce       = 8

@@ -20,6 +20,7 @@ import (
 	"github.com/gorilla/mux"
 	"github.com/oklog/ulid/v2"
 
+	"github.com/countersign/countersign/api/checkout"
 	"github.com/countersign/countersign/api/mcp"
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/api/x402"
@@ -34,16 +35,16 @@ type Config struct {
 	App            *commands.App
 	Projections    *projections.Projections
 	Log            *slog.Logger
-	RateLimit      bool           // false only on a loopback listener
-	TrustedProxies []netip.Prefix // whose X-Forwarded-For counts
-	Contact        string         // e-mail address in the OpenAPI document
-	Mail           Mailer         // nil: sign-in answers 503
-	Outbox         *Outbox        // shown as a page, if there is one
-	Loopback       bool           // the listener is: every loopback name of it is good at /mcp
-	MCPOrigins     []string       // web origins that may use /mcp, beside the own one
-	Terms          x402.Terms     // on which payments are taken, if App has a Settler
-	Checkout       Checkout       // nil: card checkout answers 503
-	Proofs         []string       // of ownership, for indexers of paid services
+	RateLimit      bool              // false only on a loopback listener
+	TrustedProxies []netip.Prefix    // whose X-Forwarded-For counts
+	Contact        string            // e-mail address in the OpenAPI document
+	Mail           Mailer            // nil: sign-in answers 503
+	Outbox         *Outbox           // shown as a page, if there is one
+	Loopback       bool              // the listener is: every loopback name of it is good at /mcp
+	MCPOrigins     []string          // web origins that may use /mcp, beside the own one
+	Terms          x402.Terms        // on which payments are taken, if App has a Settler
+	Checkout       checkout.Provider // nil: card checkout answers 503
+	Proofs         []string          // of ownership, for indexers of paid services
 }
 
 // Server answers HTTP requests.
@@ -61,7 +62,7 @@ type Server struct {
 	web         *web.Pages
 	assets      []web.Asset
 	links       []web.Link // at the foot of every page
-	checkout    Checkout
+	checkout    checkout.Provider
 	proofs      []string // of ownership
 	metrics     *metrics
 	operations  []*operation

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/api/stripe"
 	"github.com/countersign/countersign/projections"
 	"github.com/countersign/countersign/projections/jetstream"
 )
@@ -223,7 +224,7 @@ func (c *serveCmd) card(config *api.Config) (said string, err error) {
 	if c.StripeKey == "" && c.StripeWebhook == "" {
 		return "off: card checkout answers 503 (set STRIPE_SECRET_KEY and STRIPE_WEBHOOK_SECRET)", nil
 	}
-	config.Checkout, err = api.NewStripe(api.StripeConfig{SecretKey: c.StripeKey, WebhookSecrets: c.StripeWebhook, APIBase: c.StripeAPIBase, Clock: time.Now})
+	config.Checkout, err = stripe.New(stripe.Config{SecretKey: c.StripeKey, WebhookSecrets: c.StripeWebhook, APIBase: c.StripeAPIBase, Clock: time.Now})
 	return "Stripe; send webhooks to " + c.BaseURL + "/api/webhooks/stripe", err
 }
 

@@ -49,18 +49,6 @@ const (
 
 	limitWebhook = 262_144 // a checkout with all its line items
 
-	// Settling payments that nobody waits for.
-	settlingAtOnce       = 8
-	settlingScan         = 1000 // open payments looked at in one go
-	attemptsInRow        = 3    // before a payment waits its turn
-	firstSettlingPause   = time.Second
-	longestSettlingPause = time.Minute
-	settlingTimeout      = 45 * time.Second // of one attempt: the facilitator has 30 s, asking the chain and the ledger the rest
-	claimIsOrphan        = time.Minute      // after which the node that claimed is done or dead
-	settlingDay          = 24 * time.Hour   // after which a payment is looked at every
-	sampledCalls         = 100              // recomputed once a day
-	settlingHour         = time.Hour
-
 	// Messages to webhooks.
 	deliveriesAtOnce = 16
 	deliveriesToOne  = 2                      // webhook: a slow one keeps no more slots

@@ -72,7 +72,6 @@ type Server struct {
 	manifests   map[bool]document               // of x402, by whether it is configured
 	kept        kept                            // pages and the documents made of them
 	prices      document
-	settling    *settling
 	deliveries  *deliveries
 	doors       map[string]*mcp.Door // by path
 	seats       chan struct{}        // one per request that is worked for
@@ -115,10 +114,6 @@ func New(c Config) (*Server, error) {
 	}
 	if err = errors.Join(s.makeDemands(), s.makeManifests()); err != nil {
 		return nil, err
-	}
-	s.settling = newSettling(s.app, s.projections, s.log, s.metrics)
-	if s.app.Settler != nil {
-		s.app.Settling = s.settling.take
 	}
 	s.deliveries = newDeliveries(s.app, s.projections, s.log, s.metrics)
 	if s.openAPI, err = newOpenAPI(s); err != nil {
@@ -413,6 +408,19 @@ func (c *boundedConn) Close() error {
 
 // Drain makes readiness fail, so that a balancer stops sending requests.
 func (s *Server) Drain() { s.draining.Store(true) }
+
+// Service is what an operation sells, if it is one that sells a service.
+func (s *Server) Service(id string) (policy.Service, bool) {
+	if op := s.operation(id); op != nil && op.service != nil {
+		return *op.service, true
+	}
+	return policy.Service{}, false
+}
+
+// Close ends what goes on behind the answers: the pauses between letters to
+// reviewers. It waits, until ctx ends, for those on their way. It may be called
+// twice.
+func (s *Server) Close(ctx context.Context) { s.reviews.close(ctx) }
 
 // unavailable is the refusal for a ledger that cannot be read now.
 func unavailable(err error) error {

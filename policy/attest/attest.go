@@ -46,7 +46,7 @@ var Service = policy.Declare(policy.Service{
 	Summary:    "Attests one agent action (x402 payment or MCP tool call): a signed record with binding hash, verdict under the caller's policy, and findings, verifiable for free.",
 	Example: `{"protocol":"mcp","intent":{"serverId":"files","toolName":"read","toolArguments":{"limit":10,"path":"/srv/report.txt"},"declaredRisk":"low"},` +
 		`"subject":{"runId":"run-17"},"policy":{"policyId":"tools","version":2,"allowedMcpServers":["files"],"reviewMcpRiskAtOrAbove":"high"}}`,
-	Signed: true,
+	Signed:    true,
 	Statement: &policy.Statement{IDPrefix: "att_", PayloadType: PayloadType},
 }, Evaluate)
 

@@ -28,7 +28,7 @@ type serveCmd struct {
 	service
 	x402Settings
 	Verbose        bool `help:"Log every request." short:"v"`
-	AcceptRollback bool `help:"Go on with a database that lacks published events; a signed event says which, for ever." name:"accept-rollback"`
+	AcceptRollback bool `help:"Go on with a database that lacks published events; a signed event says which, for ever." name:"accept-rollback" rare:""`
 }
 
 const shutdownWithin = 20 * time.Second

@@ -89,12 +89,18 @@ func (w *world) close() {
 	_ = os.RemoveAll(w.dir)
 }
 
-// said is the end of what each node has written, for a finding.
+// said is the end of what each node has written beside its requests and letters,
+// for a finding.
 func (w *world) said() error {
 	var all error
 	for _, n := range w.nodes {
-		text := n.said.String()
-		all = errors.Join(all, fmt.Errorf("%s said: …%s", n.address, text[max(0, len(text)-2000):]))
+		var lines []string
+		for line := range strings.Lines(n.said.String()) {
+			if strings.HasPrefix(line, "countersign: ") || strings.HasPrefix(line, "{") && !strings.Contains(line, `"level":"INFO"`) {
+				lines = append(lines, line)
+			}
+		}
+		all = errors.Join(all, fmt.Errorf("%s said: …%s", n.address, strings.Join(lines[max(0, len(lines)-8):], "")))
 	}
 	return all
 }
@@ -204,9 +210,9 @@ func (w *world) start(ctx context.Context, n *node) error {
 	case <-answers:
 		return nil
 	case <-ended:
-		return fmt.Errorf("a node ended: %s", n.said.String())
+		return errors.New("a node ended at its start")
 	case <-ctx.Done():
-		return fmt.Errorf("a node did not start: %w: %s", ctx.Err(), n.said.String())
+		return fmt.Errorf("a node did not start: %w", ctx.Err())
 	}
 }
 

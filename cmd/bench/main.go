@@ -5,6 +5,7 @@
 //	bench quick      the quick gate over HTTP against the bare append
 //	bench decisions  signed decisions over HTTP against the bare append
 //	bench services   every service alone, and inputs at the contract's edge
+//	bench start      from the start of the program to its first answers, on a long ledger
 //	bench doors      the quick gate while slow bodies or heavy manifests hold the doors
 //	bench gate       the engine alone, per command and per category of a corpus
 //	bench hook       the guard of a coding agent, from its start to its answer
@@ -33,6 +34,7 @@ type cli struct {
 	Quick     quickCmd     `cmd:"" help:"The quick gate over HTTP with a key against the bare append."`
 	Decisions decisionsCmd `cmd:"" help:"Signed decisions over HTTP against the bare append."`
 	Doors     doorsCmd     `cmd:"" help:"The quick gate while slow bodies or heavy manifests hold the doors."`
+	Start     startCmd     `cmd:"" help:"From the start of the program to its first answers, on a long ledger whose read models are at zero."`
 	Services  servicesCmd  `cmd:"" help:"Every service alone, and inputs at the contract's edge."`
 	Gate      gateCmd      `cmd:"" help:"Engine time per command, and a table per category of a corpus file."`
 	Hook      hookCmd      `cmd:"" help:"The guard of a coding agent, the whole process."`

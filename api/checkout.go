@@ -5,33 +5,11 @@ import (
 	"net/http"
 	"reflect"
 
+	"github.com/countersign/countersign/api/checkout"
 	"github.com/countersign/countersign/commands"
-	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 )
-
-// Checkout is the provider where people pay by card. Nil is none: what needs it
-// answers 503.
-type Checkout interface {
-	// Begin makes a checkout and returns its address.
-	Begin(context.Context, CheckoutOrder) (url string, err error)
-	// Portal makes an address where the provider's customer manages subscriptions.
-	Portal(ctx context.Context, customer, returnURL string) (url string, err error)
-	// Subscription reads a subscription as it is now, and whose it is there.
-	Subscription(ctx context.Context, id string) (customer string, now events.SubscriptionUpdated, err error)
-	// Signed checks that a notice is the provider's, and recent.
-	Signed(body []byte, header http.Header) error
-}
-
-// CheckoutOrder is one product for one buyer.
-type CheckoutOrder struct {
-	Product               commands.Product
-	CustomerID            string // cus_…, ours, of a signed-in buyer
-	ProviderCustomer      string // what the provider calls that buyer, if it knows them
-	Email                 string // else the address, if there is one
-	SuccessURL, CancelURL string
-}
 
 const (
 	codeNoProduct       = "product_not_found"
@@ -103,7 +81,7 @@ func (s *Server) beginCheckout(ctx context.Context, slug, customer string) (stri
 	case s.checkout == nil:
 		return "", errNoCheckout
 	}
-	order := CheckoutOrder{Product: product, CustomerID: customer,
+	order := checkout.Order{Product: product, CustomerID: customer,
 		SuccessURL: s.app.BaseURL + "/account", CancelURL: s.app.BaseURL + "/pricing"}
 	if customer != "" {
 		var err error

@@ -47,25 +47,7 @@ const (
 	reviewMailEvery    = 10 * time.Minute // letters about waiting decisions, to each organization
 	reviewMailTimeout  = 30 * time.Second // of one round of letters
 
-	limitWebhook       = 262_144          // a checkout with all its line items
-	signatureTolerance = 5 * time.Minute  // of a webhook: longer, and an old one could be sent again
-	maxSignatureHeader = 4096             // some signatures while secrets rotate
-	checkoutTimeout    = 10 * time.Second // of the checkout provider
-	maxCheckouts       = 16               // requests to it at once; further ones 503
-	maxProviderAnswer  = 1 << 20          // octets; a checkout is a tenth of it
-	maxSlug            = 64               // characters of a product's slug, and of the provider's words
-
-	// Settling payments that nobody waits for.
-	settlingAtOnce       = 8
-	settlingScan         = 1000 // open payments looked at in one go
-	attemptsInRow        = 3    // before a payment waits its turn
-	firstSettlingPause   = time.Second
-	longestSettlingPause = time.Minute
-	settlingTimeout      = 45 * time.Second // of one attempt: the facilitator has 30 s, asking the chain and the ledger the rest
-	claimIsOrphan        = time.Minute      // after which the node that claimed is done or dead
-	settlingDay          = 24 * time.Hour   // after which a payment is looked at every
-	sampledCalls         = 100              // recomputed once a day
-	settlingHour         = time.Hour
+	limitWebhook = 262_144 // a checkout with all its line items
 
 	// Messages to webhooks.
 	deliveriesAtOnce = 16

@@ -143,13 +143,28 @@ type paymentsListCmd struct {
 
 // Run prints one line per payment.
 func (c *paymentsListCmd) Run(ctx context.Context, o *output) error {
-	return c.withProjections(ctx, func(_ *node, p *projections.Projections) error {
+	return c.withProjections(ctx, func(n *node, p *projections.Projections) error {
 		list, err := p.Payments(ctx, c.State, c.Limit)
+		if err == nil {
+			err = n.unseal(ctx, list)
+		}
 		if err != nil {
 			return err
 		}
 		return o.result(listed(list), o.payments(list))
 	})
+}
+
+// unseal puts into a list what no read model holds: who paid, and by what transaction.
+func (n *node) unseal(ctx context.Context, list []projections.Payment) error {
+	for i := range list {
+		info, err := n.app.Payment(ctx, list[i].PaymentID)
+		if err != nil {
+			return err
+		}
+		list[i].Payer, list[i].Transaction = info.Payer, info.Transaction
+	}
+	return nil
 }
 
 // listedPayment is a payment with its time as everything else writes times.

@@ -25,8 +25,11 @@ type refundsListCmd struct {
 
 // Run prints one line per refund.
 func (c *refundsListCmd) Run(ctx context.Context, o *output) error {
-	return c.withProjections(ctx, func(_ *node, p *projections.Projections) error {
+	return c.withProjections(ctx, func(n *node, p *projections.Projections) error {
 		list, err := p.Refunds(ctx, c.State, c.Limit)
+		if err == nil {
+			err = n.unseal(ctx, list)
+		}
 		if err != nil {
 			return err
 		}

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/api/stripe"
+	"github.com/countersign/countersign/cmd/settling"
 	"github.com/countersign/countersign/projections"
 	"github.com/countersign/countersign/projections/jetstream"
 )
@@ -60,6 +62,7 @@ type running struct {
 	projections      *projections.Projections
 	sink             *jetstream.Publisher // nil without FANOUT_URL
 	api              *api.Server
+	reconciler       *settling.Reconciler // nil where no payments are taken
 	public, internal *http.Server
 	address, metrics string
 	members          string // how they sign in, for people
@@ -135,6 +138,10 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 	if s.api, err = api.New(config); err != nil {
 		return nil, err
 	}
+	if s.node.app.Settler != nil {
+		s.reconciler = settling.New(settling.Config{App: s.node.app, Projections: s.projections, Log: log, Service: s.api.Service, Watch: s.api})
+		s.node.app.Settling = s.reconciler.Take
+	}
 	internal, err := c.listenForMetrics(say)
 	if err != nil {
 		return nil, err
@@ -190,7 +197,9 @@ func (s *running) follow(ctx context.Context, log *slog.Logger) (err error) {
 // about payments, and what sends to webhooks.
 func (s *running) settle(ctx context.Context) {
 	ctx, s.background = context.WithCancel(context.WithoutCancel(ctx))
-	s.working.Go(func() { s.api.Reconcile(ctx) })
+	if s.reconciler != nil {
+		s.working.Go(func() { s.reconciler.Run(ctx) })
+	}
 	s.working.Go(func() { s.api.Deliver(ctx) })
 	if s.payments.run != nil {
 		s.working.Go(func() { s.payments.run(ctx) })
@@ -226,7 +235,7 @@ func (c *serveCmd) card(config *api.Config) (said string, err error) {
 	if c.StripeKey == "" && c.StripeWebhook == "" {
 		return "off: card checkout answers 503 (set STRIPE_SECRET_KEY and STRIPE_WEBHOOK_SECRET)", nil
 	}
-	config.Checkout, err = api.NewStripe(api.StripeConfig{SecretKey: c.StripeKey, WebhookSecrets: c.StripeWebhook, APIBase: c.StripeAPIBase, Clock: time.Now})
+	config.Checkout, err = stripe.New(stripe.Config{SecretKey: c.StripeKey, WebhookSecrets: c.StripeWebhook, APIBase: c.StripeAPIBase, Clock: time.Now})
 	return "Stripe; send webhooks to " + c.BaseURL + "/api/webhooks/stripe", err
 }
 
@@ -301,6 +310,9 @@ func (s *running) close(ctx context.Context) {
 	}
 	if s.api != nil {
 		s.api.Close(ctx)
+	}
+	if s.reconciler != nil {
+		s.reconciler.Close(ctx)
 	}
 	if s.projections != nil {
 		s.projections.Close()

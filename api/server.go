@@ -21,6 +21,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/countersign/countersign/api/checkout"
+	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/mcp"
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/api/x402"
@@ -55,7 +56,8 @@ type Server struct {
 	proxies     []netip.Prefix
 	contact     string
 	rates       *rates
-	sessions    *sessions
+	sessions    *credential.Sessions
+	credentials credential.Reader
 	mail        Mailer
 	outbox      *Outbox
 	reviews     *reviewMail
@@ -109,9 +111,10 @@ func New(c Config) (*Server, error) {
 		return nil, err
 	}
 	s.links = footLinks(s.pages())
-	if s.sessions, err = newSessions(c.App.Ledger.Pool(), c.App.BaseURL, c.App.Clock); err != nil {
+	if s.sessions, err = credential.NewSessions(c.App.Ledger.Pool(), c.App.BaseURL, c.App.Clock); err != nil {
 		return nil, err
 	}
+	s.credentials = credential.Reader{App: s.app, Projections: s.projections, Sessions: s.sessions, Address: s.clientAddress}
 	if err = errors.Join(s.makeDemands(), s.makeManifests()); err != nil {
 		return nil, err
 	}

@@ -430,7 +430,7 @@ func TestHookInstall(t *testing.T) {
 			home, project := hookFolders(t)
 			place(t, filepath.Join(home, a.home()), selfInstall(t, a))
 			code, out := doctorHook(t, project)
-			if code != 0 || !strings.Contains(out, "ok       hook       "+string(a)+" (") {
+			if code != 0 || !strings.Contains(out, "ok\thook\t"+string(a)+" (") {
 				t.Errorf("exit %d: %s", code, out)
 			}
 			// Another agent's guard is not this one's.

@@ -74,6 +74,8 @@ type cli struct {
 	Migrate      migrateCmd      `cmd:"" help:"The database schema."`
 	Doctor       doctorCmd       `cmd:"" help:"Check what works here, in words."`
 	Config       configCmd       `cmd:"" help:"Print every setting, its value (secrets masked) and where it comes from."`
+	Tail         tailCmd         `cmd:"" help:"Print events as they come."`
+	Top          topCmd          `cmd:"" help:"What the ledger does now: calls, verdicts, lag, head."`
 	Completion   completionCmd   `cmd:"" help:"Print a script that completes commands and flags in a shell."`
 	VersionCmd   versionCmd      `cmd:"" name:"version" help:"Print the version and the revision."`
 }

@@ -151,7 +151,7 @@ func (c *paymentsListCmd) Run(ctx context.Context, o *output) error {
 		if err != nil {
 			return err
 		}
-		return o.result(listed(list), paymentLines(list))
+		return o.result(listed(list), o.payments(list))
 	})
 }
 
@@ -181,13 +181,13 @@ func listed(list []projections.Payment) []listedPayment {
 	return shown
 }
 
-func paymentLines(list []projections.Payment) string {
-	var text strings.Builder
+func (o *output) payments(list []projections.Payment) string {
+	rows := table{heads: []string{"payment", "state", "claimed", "price", "operation", "transaction or reason"}}
 	for _, p := range list {
-		fmt.Fprintf(&text, "%s  %-8s %s  $%d.%02d  %s  %s\n", p.PaymentID, p.State, commands.Stamp(p.ClaimedAt), p.PriceCents/100, p.PriceCents%100,
+		rows.add(p.PaymentID, p.State, commands.Stamp(p.ClaimedAt), fmt.Sprintf("$%d.%02d", p.PriceCents/100, p.PriceCents%100),
 			p.Operation, strings.TrimSpace(p.Transaction+" "+p.Reason))
 	}
-	return text.String()
+	return o.table(rows)
 }
 
 type paymentsShowCmd struct {
@@ -247,7 +247,8 @@ func (c *paymentsReconcileCmd) Run(ctx context.Context, o *output) error {
 		if err != nil {
 			return err
 		}
-		still, text, found := false, strings.Builder{}, []commands.PaymentInfo{}
+		still, found := false, []commands.PaymentInfo{}
+		rows := table{heads: []string{"payment", "state", "transaction or reason"}}
 		for _, payment := range open {
 			if _, err := n.app.Settle(ctx, payment.PaymentID, 2); err != nil {
 				fmt.Fprintf(o.stderr, "countersign: %s: %v\n", payment.PaymentID, err)
@@ -258,9 +259,9 @@ func (c *paymentsReconcileCmd) Run(ctx context.Context, o *output) error {
 			}
 			still = still || info.State == commands.PaymentIsClaimed || info.State == commands.PaymentIsUnknown
 			found = append(found, info)
-			fmt.Fprintf(&text, "%s  %s  %s\n", info.PaymentID, info.State, info.Transaction+info.Reason)
+			rows.add(info.PaymentID, info.State, info.Transaction+info.Reason)
 		}
-		if err := o.result(found, text.String()); err != nil || !still {
+		if err := o.result(found, o.table(rows)); err != nil || !still {
 			return err
 		}
 		return errNo

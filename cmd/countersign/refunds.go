@@ -33,11 +33,11 @@ func (c *refundsListCmd) Run(ctx context.Context, o *output) error {
 		if err != nil {
 			return err
 		}
-		var text strings.Builder
+		rows := table{heads: []string{"payment", "refund", "amount", "payer", "operation"}}
 		for _, p := range list {
-			fmt.Fprintf(&text, "%s  %-9s %s  %s  %s\n", p.PaymentID, p.Refund, p.Amount, p.Payer, p.Operation)
+			rows.add(p.PaymentID, p.Refund, p.Amount, p.Payer, p.Operation)
 		}
-		return o.result(listed(list), text.String())
+		return o.result(listed(list), o.table(rows))
 	})
 }
 

@@ -79,6 +79,9 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 	if err != nil {
 		return nil, err
 	}
+	if err := c.reachable(); err != nil {
+		return nil, err
+	}
 	listener, err := net.Listen("tcp", c.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w; choose another address with --listen 127.0.0.1:PORT", c.Listen, errors.Unwrap(err))
@@ -97,7 +100,7 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 		return nil, err
 	}
 	say := func(format string, args ...any) { fmt.Fprintf(progress, "countersign: "+format+"\n", args...) }
-	c.acceptRollback = c.AcceptRollback
+	c.begins, c.acceptRollback = true, c.AcceptRollback
 	if s.node, err = openNode(ctx, &c.data, c.Migrate, c.onThisMachine(), c.BaseURL, log, say); err != nil {
 		return nil, err
 	}

@@ -14,8 +14,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"reflect"
-	"slices"
 	"strings"
 	"time"
 
@@ -45,6 +43,7 @@ type data struct {
 	CheckpointMirrors []string `help:"Further places: a folder, git:FOLDER, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME." env:"CHECKPOINT_MIRRORS" name:"checkpoint-mirrors" placeholder:"PLACE" rare:""`
 	Witnesses         []string `help:"Witnesses that cosign heads (C2SP tlog-witness), each as 'KEY URL'." env:"WITNESSES" name:"witnesses" placeholder:"WITNESS" rare:""`
 
+	begins         bool // serve, and what a newcomer does first, may begin a ledger here: make the database and its keys
 	acceptRollback bool // serve alone may
 	unsigned       bool // nothing is to be signed: it works without the key, and with a retired one
 }
@@ -54,6 +53,11 @@ func (d *data) dir() string {
 		return d.Data
 	}
 	return localpg.DefaultDataDir()
+}
+
+// errNoLedger is the answer of whatever may not begin a ledger.
+func (d *data) errNoLedger() error {
+	return fmt.Errorf("no ledger in %s: start one with countersign serve, or name its folder with --data", d.dir())
 }
 
 // private says whether the ledger is in a PostgreSQL of our own.
@@ -117,6 +121,20 @@ func (c *serveCmd) mayServe(proxied bool, log *slog.Logger) error {
 		log.Warn("the base URL is public and no proxy is trusted: every caller has the proxy's address, and limits count them as one; set TRUSTED_PROXIES")
 	}
 	return nil
+}
+
+// reachable refuses a listener on every address of the machine without a name under
+// which callers reach it: documents, letters and payments would name 0.0.0.0.
+func (s *service) reachable() error {
+	host, port, err := net.SplitHostPort(s.Listen)
+	if err != nil || s.BaseURL != "" {
+		return nil // what is no address is said by who listens there
+	}
+	ip, err := netip.ParseAddr(host)
+	if host != "" && (err != nil || !ip.IsUnspecified()) {
+		return nil
+	}
+	return fmt.Errorf("LISTEN is every address of this machine, and callers need one name for it: add --base-url http://HOST:%s, or https://HOST of the proxy in front (BASE_URL)", port)
 }
 
 // loopback says whether only this machine can reach an address.
@@ -221,7 +239,7 @@ func (c *serveCmd) tokenKeys(signer *seal.Signer) ([]ed25519.PrivateKey, error) 
 	text := c.TokenKey
 	if text == "" && c.private() && loopback(c.Listen) {
 		var err error
-		if text, err = developmentKey(filepath.Join(c.dir(), "token.key")); err != nil {
+		if text, err = c.developmentKey("token.key"); err != nil {
 			return nil, err
 		}
 	}
@@ -253,11 +271,16 @@ func (c *serveCmd) supportClients() ([]string, error) {
 	return c.SupportClients, nil
 }
 
-// developmentKey reads a key of the data folder, which the first start makes.
-func developmentKey(path string) (string, error) {
+// developmentKey reads a key of the data folder, which the first start makes. What may
+// not begin a ledger goes on without it.
+func (d *data) developmentKey(file string) (string, error) {
+	path := filepath.Join(d.dir(), file)
 	text, err := readSecret(path)
-	if !errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case !errors.Is(err, fs.ErrNotExist):
 		return text, err
+	case !d.begins:
+		return "", nil
 	}
 	seed := make([]byte, ed25519.SeedSize)
 	rand.Read(seed)
@@ -294,59 +317,4 @@ func parseSeed(text string) ([]byte, error) {
 		return nil, bad
 	}
 	return seed, nil
-}
-
-// configCmd prints the settings.
-type configCmd struct {
-	data
-	service
-	x402Settings
-}
-
-// setting is one line of it.
-type setting struct {
-	Name   string `json:"name"`
-	Value  string `json:"value"`
-	Source string `json:"source"`
-}
-
-// Run prints name, value and source of each setting, and names of the
-// environment that look like typos of ours.
-func (c *configCmd) Run(o *output) error {
-	var settings []setting
-	var text strings.Builder
-	known := []string{}
-	for _, part := range []any{c.data, c.service, c.x402Settings} {
-		v := reflect.ValueOf(part)
-		for field, value := range v.Fields() {
-			env := field.Tag.Get("env")
-			if env == "" {
-				continue
-			}
-			known = append(known, env)
-			s := setting{Name: env, Value: fmt.Sprint(value.Interface()), Source: "default"}
-			switch {
-			case os.Getenv(env) != "":
-				s.Source = "environment"
-			case os.Getenv(env+"_FILE") != "":
-				s.Source = "file"
-			case s.Value != field.Tag.Get("default") && !value.IsZero():
-				s.Source = "flag"
-			}
-			if _, secret := field.Tag.Lookup("secret"); secret && s.Value != "" {
-				s.Value = "********"
-			}
-			settings = append(settings, s)
-			fmt.Fprintf(&text, "%-16s %-12s %s\n", s.Name, s.Source, s.Value)
-		}
-	}
-	for _, entry := range os.Environ() {
-		name, _, _ := strings.Cut(entry, "=")
-		for _, prefix := range []string{"LEDGER_", "SIGNING_", "CHECKPOINT_", "X402_", "STRIPE_", "SMTP_", "MCP_", "WEBHOOK_", "FANOUT_"} {
-			if strings.HasPrefix(name, prefix) && !slices.Contains(known, strings.TrimSuffix(name, "_FILE")) {
-				fmt.Fprintf(o.stderr, "countersign: %s is set, but no setting has this name\n", name)
-			}
-		}
-	}
-	return o.result(settings, text.String())
 }

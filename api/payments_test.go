@@ -743,7 +743,7 @@ func claimedPayment(t *testing.T, n *node, id string) commands.Payment {
 		t.Fatal(err)
 	}
 	var claim events.PaymentClaimed
-	if err := json.Unmarshal(history.Events[0].Payload, &claim); err != nil {
+	if err := n.app.Vault.Open(t.Context(), history.Events[0], &claim); err != nil {
 		t.Fatal(err)
 	}
 	p, err := x402.Read([]byte(claim.Payload))

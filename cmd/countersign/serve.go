@@ -29,7 +29,7 @@ type serveCmd struct {
 	service
 	x402Settings
 	Verbose        bool `help:"Log every request." short:"v"`
-	AcceptRollback bool `help:"Go on with a database that lacks published events; a signed event says which, for ever." name:"accept-rollback"`
+	AcceptRollback bool `help:"Go on with a database that lacks published events; a signed event says which, for ever." name:"accept-rollback" rare:""`
 }
 
 const shutdownWithin = 20 * time.Second
@@ -80,6 +80,9 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 	if err != nil {
 		return nil, err
 	}
+	if err := c.reachable(); err != nil {
+		return nil, err
+	}
 	listener, err := net.Listen("tcp", c.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w; choose another address with --listen 127.0.0.1:PORT", c.Listen, errors.Unwrap(err))
@@ -98,7 +101,7 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 		return nil, err
 	}
 	say := func(format string, args ...any) { fmt.Fprintf(progress, "countersign: "+format+"\n", args...) }
-	c.acceptRollback = c.AcceptRollback
+	c.begins, c.acceptRollback = true, c.AcceptRollback
 	if s.node, err = openNode(ctx, &c.data, c.Migrate, c.onThisMachine(), c.BaseURL, log, say); err != nil {
 		return nil, err
 	}

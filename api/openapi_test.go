@@ -3,13 +3,14 @@ package api
 import (
 	"bytes"
 	"fmt"
-	"github.com/countersign/countersign/api/credential"
 	"maps"
 	"net/http"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/countersign/countersign/api/credential"
 
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"

@@ -11,7 +11,6 @@ import (
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy"
-	"github.com/countersign/countersign/policy/canon"
 )
 
 // A payment is spent in steps that may each be the last one this process makes:
@@ -64,6 +63,7 @@ func RequestHash(operation string, canonical []byte) ledger.Hash {
 var (
 	errOtherRequest    = policy.Refuse(CodeConflict, "", "this payment was made for another request")
 	errOtherIdentifier = policy.Refuse(CodeConflict, "", "this payment identifier was used with another payment")
+	errPayerErased     = policy.Refuse(CodeConflict, "", "what this payment was made for was erased on request: it answers nothing any more")
 	errNoFacilitator   = policy.Refuse(CodeNoFacilitator, "", "payment facilitator unavailable, nothing was charged")
 )
 
@@ -78,7 +78,7 @@ func (a *App) KnownPayment(ctx context.Context, p Payment) (bool, error) {
 	if err != nil {
 		return false, refusal(err)
 	}
-	if s.state != "" && s.claim.Signature != p.Signature {
+	if s.state != "" && !s.erased && string(s.claim.Signature) != p.Signature {
 		return true, &PaymentRefused{Reason: "invalid_exact_evm_signature"}
 	}
 	return s.state != "", nil
@@ -111,7 +111,9 @@ func (a *App) pay(ctx context.Context, p Payment, paid Paid) (Receipt, error) {
 	switch {
 	case err != nil:
 		return Receipt{}, err
-	case s.claim.Signature != p.Signature:
+	case s.erased:
+		return Receipt{}, errPayerErased
+	case string(s.claim.Signature) != p.Signature:
 		return Receipt{}, &PaymentRefused{Reason: "invalid_exact_evm_signature"}
 	case s.claim.RequestHash != paid.RequestHash.String():
 		return Receipt{}, errOtherRequest
@@ -189,19 +191,27 @@ func (a *App) verify(ctx context.Context, p Payment) error {
 // claim makes the payment this request's. It is false if an equal request was
 // faster.
 func (a *App) claim(ctx context.Context, p Payment, paid Paid, promise Promise) (bool, error) {
-	claim := events.PaymentClaimed{
-		PaymentID: p.ID, Operation: paid.Operation, RequestHash: paid.RequestHash.String(), PriceCents: paid.PriceCents, Mode: a.Settler.Mode(),
-		Network: p.Network, Asset: p.Asset, Payer: p.Payer, PayTo: p.PayTo, Amount: p.Amount, Nonce: p.Nonce, Signature: p.Signature,
-		ValidAfter: strconv.FormatInt(p.ValidAfter, 10), ValidBefore: strconv.FormatInt(p.ValidBefore, 10),
-		Identifier: p.Identifier, Payload: string(p.Payload), HeadBlock: a.Settler.Head(ctx),
-		OutputHash: promise.OutputHash, EngineVersion: promise.EngineVersion, Prepared: promise.Events,
-	}
-	payload, err := canon.Marshal(claim)
+	by, err := a.payer(ctx, p.Network, p.Payer)
 	if err != nil {
 		return false, err
 	}
+	claim := events.PaymentClaimed{
+		PaymentID: p.ID, Operation: paid.Operation, RequestHash: paid.RequestHash.String(), PriceCents: paid.PriceCents, Mode: a.Settler.Mode(),
+		Network: p.Network, Asset: p.Asset, Payer: events.Text(p.Payer), PayTo: p.PayTo, Amount: p.Amount, Nonce: events.Text(p.Nonce),
+		Signature: events.Text(p.Signature), Subject: by.dataKey,
+		ValidAfter: strconv.FormatInt(p.ValidAfter, 10), ValidBefore: strconv.FormatInt(p.ValidBefore, 10),
+		Identifier: events.Text(p.Identifier), Payload: events.Text(p.Payload), HeadBlock: a.Settler.Head(ctx),
+		OutputHash: promise.OutputHash, EngineVersion: promise.EngineVersion, Prepared: promise.Events,
+	}
 	draft := ledger.Draft{Stream: paymentStream(p.ID), Expect: ledger.New(), ID: a.NewID("evt_"),
-		Type: events.TypePaymentClaimed, SchemaVersion: 1, Actor: p.Payer, Payload: payload}
+		Type: events.TypePaymentClaimed, SchemaVersion: events.Newest(events.TypePaymentClaimed), Actor: by.actor}
+	switch draft.Payload, err = a.Vault.Seal(ctx, ledger.ServiceTenant, draft.ID, by.dataKey, claim); {
+	case errors.Is(err, ledger.ErrErased):
+		a.subjects.clear() // the next attempt begins a new data key
+		return false, ledger.ErrMoved
+	case err != nil:
+		return false, err
+	}
 	result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, IdemKey: claimKey(p),
 		ContentHash: paid.RequestHash, Drafts: []ledger.Draft{draft}, Guards: promise.Guards})
 	switch {
@@ -325,7 +335,7 @@ func (a *App) receipt(ctx context.Context, s paymentState, replayed bool) (Recei
 	if len(landed) != len(s.claim.Prepared)+1 {
 		return Receipt{}, ledger.ErrTampered
 	}
-	return Receipt{PaymentID: s.claim.PaymentID, Transaction: s.settled.Transaction, Payer: s.settled.Payer, Network: s.claim.Network,
+	return Receipt{PaymentID: s.claim.PaymentID, Transaction: string(s.settled.Transaction), Payer: string(s.settled.Payer), Network: s.claim.Network,
 		Amount: s.claim.Amount, Mode: s.claim.Mode, Events: landed[1:], Replayed: replayed}, nil
 }
 

@@ -72,12 +72,17 @@ type Projections struct {
 // it does, and begins to follow the ledger. It waits for none of them. To the sinks
 // it publishes every event.
 func Start(ctx context.Context, l *ledger.Ledger, log *slog.Logger, sinks ...Sink) (*Projections, error) {
+	return follow(ctx, l, log, followers(l, sinks))
+}
+
+// follow is Start with a list of projections: tests have them in other versions.
+func follow(ctx context.Context, l *ledger.Ledger, log *slog.Logger, list []projection) (*Projections, error) {
 	router, err := message.NewRouter(message.RouterConfig{CloseTimeout: 5 * time.Second}, watermill.NewSlogLogger(slog.New(warnings{log.Handler()})))
 	if err != nil {
 		return nil, err
 	}
 	p := &Projections{ledger: l, log: log, router: router, runs: map[string]*run{}}
-	for _, projection := range followers(l, sinks) {
+	for _, projection := range list {
 		r := newRun(projection, l, log)
 		sound, err := r.prepare(ctx)
 		if err != nil {

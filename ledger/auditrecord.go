@@ -19,17 +19,30 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// auditedPayload is what the audit reads of a payload.
+// auditedPayload is what the audit reads of every payload: of the types that it
+// knows nothing else of, too.
 type auditedPayload struct {
-	Record     jsontext.Value  `json:"record"`
-	Integrity  *seal.Integrity `json:"integrity"`
-	Sealed     *sealed         `json:"sealed"`
-	Policy     jsontext.Value  `json:"policy"`
-	PolicyHash string          `json:"policyHash"`
-	KeyID      string          `json:"keyId"`
+	events.Signed
+	signed bool    // there is a record
+	sealed *sealed // nil: no personal members
 }
 
-// auditedRecord is what it reads of the record inside.
+func readAudited(payload []byte) (p auditedPayload, err error) {
+	if payload[0] != '{' {
+		return p, errors.New("want an object")
+	}
+	if p.Signed, p.signed, err = events.SignedIn(payload); err != nil {
+		return p, err
+	}
+	if start, end, found := canon.Find(payload, "sealed"); found {
+		p.sealed = new(sealed)
+		err = json.Unmarshal(payload[start:end], p.sealed)
+	}
+	return p, err
+}
+
+// auditedRecord is what the audit reads of the record inside, whose whole struct is
+// the policy's, of which the ledger knows nothing.
 type auditedRecord struct {
 	OrgID              string `json:"orgId"`
 	DecisionID         string `json:"decisionId"`
@@ -58,19 +71,29 @@ func (s *spanResult) record(ctx context.Context, r *audit, e *Event, t *tenantSp
 		s.records++
 		return
 	}
-	var payload auditedPayload
-	if err := json.Unmarshal(e.Payload, &payload); err != nil {
-		fault("payload", "want an object")
+	payload, err := readAudited(e.Payload)
+	if err != nil {
+		fault("payload", "%s", err)
 		return
 	}
 	switch e.Type {
 	case events.TypeSubjectErased:
-		s.erased = append(s.erased, erasure{e.Tenant, payload.KeyID, e.OccurredUS, e.Position})
-	case events.TypePolicyActivated:
-		if canon.Hash(payload.Policy) != payload.PolicyHash {
-			fault("payload", "the policy hashes to %s", canon.Hash(payload.Policy))
+		var stored events.SubjectErased
+		if err := e.Read(&stored); err != nil {
+			fault("payload", "%s", err)
+			return
 		}
-		t.policy = payload.PolicyHash
+		s.erased = append(s.erased, erasure{e.Tenant, stored.KeyID, e.OccurredUS, e.Position})
+	case events.TypePolicyActivated:
+		var stored events.PolicyActivated
+		if err := e.Read(&stored); err != nil {
+			fault("payload", "%s", err)
+			return
+		}
+		if got := canon.Hash(stored.Policy); got != stored.PolicyHash {
+			fault("payload", "the policy hashes to %s", got)
+		}
+		t.policy = stored.PolicyHash
 	case events.TypeRollbackDeclared:
 		if declared, ok := declaration(*e); ok {
 			s.declared = append(s.declared, declared.Epoch)
@@ -78,9 +101,9 @@ func (s *spanResult) record(ctx context.Context, r *audit, e *Event, t *tenantSp
 	}
 	record := payload.Record
 	var openings error
-	if payload.Sealed != nil {
-		r.set.add(kindKeyUse, 0, e.Position, e.Tenant, payload.Sealed.KeyID)
-		record, openings = r.vault.open(ctx, *e, *payload.Sealed, payload.Record)
+	if payload.sealed != nil {
+		r.set.add(kindKeyUse, 0, e.Position, e.Tenant, payload.sealed.KeyID)
+		record, openings = r.vault.open(ctx, *e, *payload.sealed, payload.Record)
 		switch {
 		case errors.Is(openings, ErrErased):
 			s.unopened++
@@ -88,7 +111,7 @@ func (s *spanResult) record(ctx context.Context, r *audit, e *Event, t *tenantSp
 			fault("payload", "sealed: %s", openings)
 		}
 	}
-	if payload.Integrity == nil {
+	if !payload.signed {
 		if e.KeyID != "" {
 			fault("key_id", "want none: the payload carries no signed record")
 		}
@@ -103,7 +126,7 @@ func (s *spanResult) record(ctx context.Context, r *audit, e *Event, t *tenantSp
 // could be put back, as it was signed.
 func (s *spanResult) signatures(r *audit, e *Event, payload auditedPayload, opened jsontext.Value, open bool) {
 	fault := func(column, format string, args ...any) { s.fault(eventFault(e.Position, column, format, args...)) }
-	i := *payload.Integrity
+	i := payload.Integrity
 	if i.KeyID != e.KeyID {
 		fault("key_id", "want %s, the key of the record", i.KeyID)
 	}
@@ -115,8 +138,8 @@ func (s *spanResult) signatures(r *audit, e *Event, payload auditedPayload, open
 		fault("payload", "record: key: %s", whyNot)
 		return
 	}
-	sealedRecord := payload.Sealed != nil && payload.Sealed.Signature != ""
-	if sealedRecord && !seal.Signed(key, seal.TypeCommitted, payload.Record, payload.Sealed.Signature) {
+	sealedRecord := payload.sealed != nil && payload.sealed.Signature != ""
+	if sealedRecord && !seal.Signed(key, seal.TypeCommitted, payload.Record, payload.sealed.Signature) {
 		fault("payload", "sealed: the signature is not of this key over the record as it is stored")
 	}
 	if sealedRecord && !open {

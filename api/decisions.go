@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
@@ -240,7 +241,7 @@ func (s *Server) addDecisions(ctx context.Context, p commands.Principal, f decis
 var listDecisions = &operation{
 	id: "assurance_list_decisions", method: http.MethodGet, path: "/api/assurance/decisions",
 	summary: "The organization's decisions that a filter chooses, the newest first, with what people and receipts said of them.",
-	right:   commands.RightRead, query: decisionQuery, output: reflect.TypeFor[decisionPage](), errors: []int{400, 401, 403, 503},
+	access:  credential.WithRight(commands.RightRead), query: decisionQuery, output: reflect.TypeFor[decisionPage](), errors: []int{400, 401, 403, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		names := make([]string, len(decisionQuery))
 		for i, q := range decisionQuery {
@@ -251,7 +252,7 @@ var listDecisions = &operation{
 		if err != nil {
 			return reply{}, err
 		}
-		page, err := s.searchDecisions(c.request.Context(), c.principal, f, historyLimit(query.Get("limit")), query.Get("cursor"))
+		page, err := s.searchDecisions(c.request.Context(), c.Principal, f, historyLimit(query.Get("limit")), query.Get("cursor"))
 		if err != nil {
 			return reply{}, err
 		}

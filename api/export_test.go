@@ -1,6 +1,7 @@
 package api
 
 import (
+	"github.com/countersign/countersign/api/credential"
 	"regexp"
 	"strings"
 )
@@ -23,8 +24,8 @@ func AssuranceRoutes() (routes map[string]bool, faults []string) {
 			continue
 		}
 		name := op.method + " " + op.path
-		routes[name] = op.signedIn
-		if (op.right == "") != op.signedIn {
+		routes[name] = op.access.Kind == credential.Person
+		if (op.access.Right == "") != (op.access.Kind == credential.Person) {
 			faults = append(faults, name+" is open to everybody")
 		}
 		if !op.bareErrors {

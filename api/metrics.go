@@ -170,10 +170,14 @@ func (m *metrics) observe(route string, status int, d time.Duration) {
 
 func (m *metrics) delivered(state string) { m.deliveries.WithLabelValues(state).Inc() }
 
-func (m *metrics) settled(state string, d time.Duration) {
-	m.attempts.WithLabelValues(state).Observe(d.Seconds())
-	m.payments.WithLabelValues(state).Inc()
+// Settled counts an attempt to settle a payment by the state afterwards.
+func (s *Server) Settled(state string, took time.Duration) {
+	s.metrics.attempts.WithLabelValues(state).Observe(took.Seconds())
+	s.metrics.payments.WithLabelValues(state).Inc()
 }
+
+// Irreproducible counts a settled call that gives another output now.
+func (s *Server) Irreproducible() { s.metrics.irreproducible.Inc() }
 
 // openPayments collects what is not settled yet.
 type openPayments struct{ p *projections.Projections }

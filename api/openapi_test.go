@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"fmt"
+	"github.com/countersign/countersign/api/credential"
 	"maps"
 	"net/http"
 	"regexp"
@@ -376,7 +377,7 @@ func TestEveryExampleIsAnsweredAsDocumented(t *testing.T) {
 	key := n.issueKey()
 	executed := map[string]bool{}
 	for _, op := range operations() {
-		if op.right != "" || op.signedIn || op.scope != "" || op.sells != nil || op.oauth == codeInvalidRequest {
+		if op.access.Right != "" || op.access.Kind == credential.Person || op.access.Scope != "" || op.sells != nil || op.oauth == codeInvalidRequest {
 			continue // needs an organization, a customer, a payment or a client
 		}
 		o := described{strings.ToLower(op.method), op.path, d.at("paths", op.path, strings.ToLower(op.method)).(map[string]any)}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gorilla/mux"
 
+	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/site"
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands"
@@ -30,8 +31,8 @@ type page struct {
 // visit is one request for a page.
 type visit struct {
 	request *http.Request
-	session *session   // nil without one
-	form    url.Values // of a POST
+	session *credential.Session // nil without one
+	form    url.Values          // of a POST
 	vars    map[string]string
 }
 
@@ -112,7 +113,7 @@ func (s *Server) page(p page) http.HandlerFunc {
 		}
 		v := &visit{request: r.WithContext(ctx), vars: mux.Vars(r)}
 		shows, err := s.visit(w, v, p)
-		if kept := s.sessions.keep(w, v.session); err == nil {
+		if kept := s.sessions.Keep(w, v.session); err == nil {
 			err = kept
 		}
 		if err != nil {
@@ -123,11 +124,11 @@ func (s *Server) page(p page) http.HandlerFunc {
 }
 
 func (s *Server) visit(w http.ResponseWriter, v *visit, p page) (view, error) {
-	if s.sessions.origin.Check(v.request) != nil {
+	if !s.sessions.SameOrigin(v.request) {
 		return view{}, policy.Refuse(commands.CodeForbidden, "", "cross-origin request refused")
 	}
 	var err error
-	if v.session, err = s.sessions.load(v.request); err != nil {
+	if v.session, err = s.sessions.Load(v.request); err != nil {
 		return view{}, err
 	}
 	if p.method == http.MethodPost {
@@ -221,19 +222,19 @@ func (s *Server) frame(v *visit) web.Frame {
 	if v.session == nil {
 		return f
 	}
-	f.Person = &web.Person{OrgID: v.session.org}
+	f.Person = &web.Person{OrgID: v.session.Org}
 	ctx := v.request.Context()
 	var err error
-	if f.Person.Email, err = s.app.Address(ctx, v.session.customer); err != nil {
+	if f.Person.Email, err = s.app.Address(ctx, v.session.Customer); err != nil {
 		s.log.Warn("a page without its reader's address", "requestId", requestID(ctx), "error", err)
 	}
-	list, err := s.projections.Memberships(ctx, v.session.customer)
+	list, err := s.projections.Memberships(ctx, v.session.Customer)
 	if err != nil {
 		return f
 	}
 	for _, m := range list {
 		f.Person.Organizations = append(f.Person.Organizations, web.Organization{ID: m.OrgID, Name: m.Name, Plan: m.Plan, Role: m.Role})
-		if m.OrgID != v.session.org || !commands.RoleMay(m.Role, commands.RightApprove) {
+		if m.OrgID != v.session.Org || !commands.RoleMay(m.Role, commands.RightApprove) {
 			continue
 		}
 		if f.Person.Reviews, err = s.projections.CountOpenReviews(ctx, m.OrgID, openReviews); err != nil {
@@ -278,7 +279,7 @@ func postConfirm(s *Server, v *visit) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	if v.session, err = s.sessions.begin(v.request, who.CustomerID); err != nil {
+	if v.session, err = s.sessions.Begin(v.request, who.CustomerID); err != nil {
 		return view{}, err
 	}
 	return view{location: who.Next}, nil
@@ -313,8 +314,8 @@ func (s *Server) principalOf(v *visit, onlyReads bool, right commands.Right) (co
 		to := signInFirst(v)
 		return commands.Principal{}, &to, nil
 	}
-	p, err := s.member(v.request.Context(), v.session, onlyReads)
-	if errors.Is(err, errChooseFirst) || errors.Is(err, errNoOrganization) {
+	p, err := s.credentials.Member(v.request.Context(), v.session, onlyReads)
+	if errors.Is(err, credential.ErrChooseFirst) || errors.Is(err, credential.ErrNoOrganization) {
 		return p, &view{location: "/account"}, nil
 	}
 	if err == nil && right != "" {
@@ -344,19 +345,19 @@ func showAccount(s *Server, v *visit) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	bought, err := s.bought(v.request.Context(), v.session.customer)
+	bought, err := s.bought(v.request.Context(), v.session.Customer)
 	if err != nil {
 		return view{}, err
 	}
-	keys, err := s.app.AccountKeys(v.request.Context(), v.session.customer)
+	keys, err := s.app.AccountKeys(v.request.Context(), v.session.Customer)
 	if err != nil {
 		return view{}, err
 	}
-	usage, err := s.app.AccountUsage(v.request.Context(), v.session.customer)
+	usage, err := s.app.AccountUsage(v.request.Context(), v.session.Customer)
 	if err != nil {
 		return view{}, err
 	}
-	count, err := s.sessions.count(v.request.Context(), v.session.customer)
+	count, err := s.sessions.Count(v.request.Context(), v.session.Customer)
 	if err != nil {
 		return view{}, unavailable(err)
 	}
@@ -378,7 +379,7 @@ func postKey(s *Server, v *visit) (view, error) {
 	if v.session == nil {
 		return signInFirst(v), nil
 	}
-	issued, err := s.app.IssueAccountKey(v.request.Context(), v.session.customer)
+	issued, err := s.app.IssueAccountKey(v.request.Context(), v.session.Customer)
 	return view{template: "key.html", data: issued.APIKey, status: http.StatusCreated}, err
 }
 
@@ -387,7 +388,7 @@ func postRevokeKey(s *Server, v *visit) (view, error) {
 	if v.session == nil {
 		return signInFirst(v), nil
 	}
-	err := s.app.RevokeAccountKey(v.request.Context(), v.session.customer, v.form.Get("keyId"))
+	err := s.app.RevokeAccountKey(v.request.Context(), v.session.Customer, v.form.Get("keyId"))
 	return view{location: "/account"}, err
 }
 
@@ -423,7 +424,7 @@ func postDownload(s *Server, v *visit) (view, error) {
 	if v.session == nil {
 		return signInFirst(v), nil
 	}
-	l, err := s.app.CustomerDownload(v.request.Context(), v.session.customer, v.form.Get("slug"))
+	l, err := s.app.CustomerDownload(v.request.Context(), v.session.Customer, v.form.Get("slug"))
 	return view{location: s.downloadLink(l).DownloadURL}, err
 }
 
@@ -432,7 +433,7 @@ func postBilling(s *Server, v *visit) (view, error) {
 	if v.session == nil {
 		return signInFirst(v), nil
 	}
-	to, err := s.billingPortal(v.request.Context(), v.session.customer)
+	to, err := s.billingPortal(v.request.Context(), v.session.Customer)
 	return view{location: to}, err
 }
 
@@ -440,13 +441,13 @@ func postOrganization(s *Server, v *visit) (view, error) {
 	if v.session == nil {
 		return signInFirst(v), nil
 	}
-	list, err := s.projections.Memberships(v.request.Context(), v.session.customer)
+	list, err := s.projections.Memberships(v.request.Context(), v.session.Customer)
 	if err != nil {
 		return view{}, err
 	}
 	for _, m := range list {
 		if m.OrgID == v.form.Get("orgId") {
-			v.session.choose(m.OrgID)
+			v.session.Choose(m.OrgID)
 			return view{location: "/account"}, nil
 		}
 	}
@@ -456,11 +457,11 @@ func postOrganization(s *Server, v *visit) (view, error) {
 func postSignOut(s *Server, v *visit) (view, error) {
 	if v.session != nil {
 		if v.form.Get("everywhere") != "" {
-			if err := s.sessions.endAll(v.request.Context(), v.session.customer); err != nil {
+			if err := s.sessions.EndAll(v.request.Context(), v.session.Customer); err != nil {
 				return view{}, unavailable(err)
 			}
 		}
-		if err := v.session.end(); err != nil {
+		if err := v.session.End(); err != nil {
 			return view{}, unavailable(err)
 		}
 	}

@@ -64,7 +64,7 @@ func (s *Server) pricedProducts() (list []pricedProduct) {
 func postBuy(s *Server, v *visit) (view, error) {
 	customer := ""
 	if v.session != nil {
-		customer = v.session.customer
+		customer = v.session.Customer
 	}
 	to, err := s.beginCheckout(v.request.Context(), v.form.Get("slug"), customer)
 	return view{location: to}, err

@@ -27,6 +27,7 @@ type schema struct {
 	document map[string]any // what validates
 	rules    []any          // published beside it: conditions between members, which the service checks itself
 	compiled *jsonschema.Schema
+	reads    *reading // what of a body compiled has to see
 }
 
 // newSchema makes and compiles the schema of a request, in which an optional member
@@ -38,6 +39,14 @@ func newSchema(t reflect.Type) (*schema, error) {
 	}
 	forbidNUL(document)
 	allowNull(document)
+	s, err := compileSchema(document)
+	if err != nil {
+		return nil, fmt.Errorf("schema of %s: %w", t, err)
+	}
+	return s, nil
+}
+
+func compileSchema(document map[string]any) (*schema, error) {
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft2020)
 	compiler.AssertFormat()
@@ -47,9 +56,9 @@ func newSchema(t reflect.Type) (*schema, error) {
 	}
 	compiled, err := compiler.Compile("request.json")
 	if err != nil {
-		return nil, fmt.Errorf("schema of %s: %w", t, err)
+		return nil, err
 	}
-	return &schema{document: document, compiled: compiled}, nil
+	return &schema{document: document, compiled: compiled, reads: readingOf(document)}, nil
 }
 
 // schemaOf makes the JSON Schema of a Go type from its struct tags. A type that is
@@ -227,11 +236,16 @@ func lastRune(s string) int {
 // validate checks a body that passed the strict parse. The error is a
 // *policy.Error for the first offence in document order.
 func (s *schema) validate(body []byte) error {
-	value, err := instance(jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true)), s.document)
+	value, err := s.reads.instance(jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true)))
 	if err != nil {
 		return policy.Refuse("invalid_json", "", "invalid JSON")
 	}
-	err = s.compiled.Validate(value)
+	return s.judge(body, value)
+}
+
+// judge is validate with the instance that the validator looks at.
+func (s *schema) judge(body []byte, value any) error {
+	err := s.compiled.Validate(value)
 	var invalid *jsonschema.ValidationError
 	if !errors.As(err, &invalid) {
 		return err

@@ -20,6 +20,8 @@ import (
 	"github.com/gorilla/mux"
 	"github.com/oklog/ulid/v2"
 
+	"github.com/countersign/countersign/api/checkout"
+	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/mcp"
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/api/x402"
@@ -34,16 +36,16 @@ type Config struct {
 	App            *commands.App
 	Projections    *projections.Projections
 	Log            *slog.Logger
-	RateLimit      bool           // false only on a loopback listener
-	TrustedProxies []netip.Prefix // whose X-Forwarded-For counts
-	Contact        string         // e-mail address in the OpenAPI document
-	Mail           Mailer         // nil: sign-in answers 503
-	Outbox         *Outbox        // shown as a page, if there is one
-	Loopback       bool           // the listener is: every loopback name of it is good at /mcp
-	MCPOrigins     []string       // web origins that may use /mcp, beside the own one
-	Terms          x402.Terms     // on which payments are taken, if App has a Settler
-	Checkout       Checkout       // nil: card checkout answers 503
-	Proofs         []string       // of ownership, for indexers of paid services
+	RateLimit      bool              // false only on a loopback listener
+	TrustedProxies []netip.Prefix    // whose X-Forwarded-For counts
+	Contact        string            // e-mail address in the OpenAPI document
+	Mail           Mailer            // nil: sign-in answers 503
+	Outbox         *Outbox           // shown as a page, if there is one
+	Loopback       bool              // the listener is: every loopback name of it is good at /mcp
+	MCPOrigins     []string          // web origins that may use /mcp, beside the own one
+	Terms          x402.Terms        // on which payments are taken, if App has a Settler
+	Checkout       checkout.Provider // nil: card checkout answers 503
+	Proofs         []string          // of ownership, for indexers of paid services
 }
 
 // Server answers HTTP requests.
@@ -54,14 +56,15 @@ type Server struct {
 	proxies     []netip.Prefix
 	contact     string
 	rates       *rates
-	sessions    *sessions
+	sessions    *credential.Sessions
+	credentials credential.Reader
 	mail        Mailer
 	outbox      *Outbox
 	reviews     *reviewMail
 	web         *web.Pages
 	assets      []web.Asset
 	links       []web.Link // at the foot of every page
-	checkout    Checkout
+	checkout    checkout.Provider
 	proofs      []string // of ownership
 	metrics     *metrics
 	operations  []*operation
@@ -71,7 +74,6 @@ type Server struct {
 	manifests   map[bool]document               // of x402, by whether it is configured
 	kept        kept                            // pages and the documents made of them
 	prices      document
-	settling    *settling
 	deliveries  *deliveries
 	doors       map[string]*mcp.Door // by path
 	seats       chan struct{}        // one per request that is worked for
@@ -109,15 +111,12 @@ func New(c Config) (*Server, error) {
 		return nil, err
 	}
 	s.links = footLinks(s.pages())
-	if s.sessions, err = newSessions(c.App.Ledger.Pool(), c.App.BaseURL, c.App.Clock); err != nil {
+	if s.sessions, err = credential.NewSessions(c.App.Ledger.Pool(), c.App.BaseURL, c.App.Clock); err != nil {
 		return nil, err
 	}
+	s.credentials = credential.Reader{App: s.app, Projections: s.projections, Sessions: s.sessions, Address: s.clientAddress}
 	if err = errors.Join(s.makeDemands(), s.makeManifests()); err != nil {
 		return nil, err
-	}
-	s.settling = newSettling(s.app, s.projections, s.log, s.metrics)
-	if s.app.Settler != nil {
-		s.app.Settling = s.settling.take
 	}
 	s.deliveries = newDeliveries(s.app, s.projections, s.log, s.metrics)
 	if s.openAPI, err = newOpenAPI(s); err != nil {
@@ -412,6 +411,19 @@ func (c *boundedConn) Close() error {
 
 // Drain makes readiness fail, so that a balancer stops sending requests.
 func (s *Server) Drain() { s.draining.Store(true) }
+
+// Service is what an operation sells, if it is one that sells a service.
+func (s *Server) Service(id string) (policy.Service, bool) {
+	if op := s.operation(id); op != nil && op.service != nil {
+		return *op.service, true
+	}
+	return policy.Service{}, false
+}
+
+// Close ends what goes on behind the answers: the pauses between letters to
+// reviewers. It waits, until ctx ends, for those on their way. It may be called
+// twice.
+func (s *Server) Close(ctx context.Context) { s.reviews.close(ctx) }
 
 // unavailable is the refusal for a ledger that cannot be read now.
 func unavailable(err error) error {

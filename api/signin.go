@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"reflect"
 
+	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
@@ -89,22 +90,22 @@ func (a signedInAs) Chosen(orgID string) bool { return a.OrgID != nil && *a.OrgI
 
 var getSession = &operation{
 	id: "get_session", method: http.MethodGet, path: "/api/auth/session",
-	summary:  "Who is signed in, and the organizations the session can act for.",
-	signedIn: true, output: reflect.TypeFor[signedInAs](), errors: []int{401, 403, 503},
+	summary: "Who is signed in, and the organizations the session can act for.",
+	access:  credential.Access{Kind: credential.Person}, output: reflect.TypeFor[signedInAs](), errors: []int{401, 403, 503},
 	run: func(s *Server, c *call) (reply, error) {
-		as, err := s.signedInAs(c.request.Context(), c.session)
+		as, err := s.signedInAs(c.request.Context(), c.Session)
 		return reply{value: as}, err
 	},
 }
 
-func (s *Server) signedInAs(ctx context.Context, session *session) (signedInAs, error) {
-	list, err := s.projections.Memberships(ctx, session.customer)
+func (s *Server) signedInAs(ctx context.Context, session *credential.Session) (signedInAs, error) {
+	list, err := s.projections.Memberships(ctx, session.Customer)
 	if err != nil {
 		return signedInAs{}, err
 	}
-	as := signedInAs{CustomerID: session.customer, SignedInAt: commands.Stamp(session.signedIn), Organizations: list}
-	if session.org != "" {
-		as.OrgID = &session.org
+	as := signedInAs{CustomerID: session.Customer, SignedInAt: commands.Stamp(session.SignedIn), Organizations: list}
+	if session.Org != "" {
+		as.OrgID = &session.Org
 	}
 	return as, nil
 }
@@ -116,8 +117,8 @@ type signOutRequest struct {
 
 var signOut = &operation{
 	id: "sign_out", method: http.MethodPost, path: "/api/auth/sign-out",
-	summary:  "End the session, or every session of whoever is signed in.",
-	signedIn: true, input: reflect.TypeFor[signOutRequest](), output: reflect.TypeFor[state](),
+	summary: "End the session, or every session of whoever is signed in.",
+	access:  credential.Access{Kind: credential.Person}, input: reflect.TypeFor[signOutRequest](), output: reflect.TypeFor[state](),
 	example: `{}`, errors: []int{400, 401, 403, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		var in signOutRequest
@@ -125,13 +126,13 @@ var signOut = &operation{
 			return reply{}, err
 		}
 		if in.Everywhere {
-			if err := s.sessions.endAll(c.request.Context(), c.session.customer); err != nil {
+			if err := s.sessions.EndAll(c.request.Context(), c.Session.Customer); err != nil {
 				return reply{}, unavailable(err)
 			}
 		}
-		if err := c.session.end(); err != nil {
+		if err := c.Session.End(); err != nil {
 			return reply{}, unavailable(err)
 		}
-		return reply{value: state{c.session.customer, "signed out"}}, nil
+		return reply{value: state{c.Session.Customer, "signed out"}}, nil
 	},
 }

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/cmd/settling"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/ledgertest"
@@ -117,7 +118,11 @@ func newSiteWith(t *testing.T, db *ledgertest.DB, baseURL string, outbox *api.Ou
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { server.Close(context.Background()) })
+	reconciler := settling.New(settling.Config{App: s.app, Projections: views, Log: log, Service: server.Service, Watch: server})
+	if s.app.Settler != nil {
+		s.app.Settling = reconciler.Take
+	}
+	t.Cleanup(func() { server.Close(context.Background()); reconciler.Close(context.Background()) })
 	s.server, s.Config.Handler = server, server.Handler()
 	s.Start()
 	t.Cleanup(s.Close)

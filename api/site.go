@@ -74,7 +74,7 @@ func (s *Server) made(name, media string, make func(*site.Site) ([]byte, error))
 func (s *Server) facts(configured bool) (site.Facts, error) {
 	rulesetVersion, _ := actionrisk.Ruleset()
 	f := site.Facts{Base: s.app.BaseURL, Contact: s.contact, Version: policy.Version, X402: configured, Checkout: s.checkout != nil,
-		Cookie: s.sessions.cookie.Name, FreeCallsPerMonth: commands.FreeCallsPerMonth, RulesetVersion: strings.ReplaceAll(rulesetVersion, ".", "-"),
+		Cookie: s.sessions.Cookie(), FreeCallsPerMonth: commands.FreeCallsPerMonth, RulesetVersion: strings.ReplaceAll(rulesetVersion, ".", "-"),
 		Rules: rulesShown(), Problems: problemsShown()}
 	for _, op := range s.operations {
 		if op.service == nil {
@@ -231,7 +231,7 @@ func (s *Server) showPage(w http.ResponseWriter, r *http.Request, p *site.Page, 
 	}
 	v := &visit{request: r}
 	var err error
-	if v.session, err = s.sessions.load(r); err != nil {
+	if v.session, err = s.sessions.Load(r); err != nil {
 		v.session = nil // the page is for everybody
 	}
 	shown, err := contentShown(s, p)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/api/catalog"
+	"github.com/countersign/countersign/api/stripe"
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
@@ -61,7 +62,7 @@ func newStorefrontOn(t *testing.T, db *ledgertest.DB, changes ...func(*api.Confi
 			t.Fatal(err)
 		}
 		c.App.Products = products
-		if c.Checkout, err = api.NewStripe(api.StripeConfig{SecretKey: testSecretKey, WebhookSecrets: testWebhookSecret + ", " + nextWebhookSecret,
+		if c.Checkout, err = stripe.New(stripe.Config{SecretKey: testSecretKey, WebhookSecrets: testWebhookSecret + ", " + nextWebhookSecret,
 			APIBase: f.URL, Clock: c.App.Clock}); err != nil {
 			t.Fatal(err)
 		}

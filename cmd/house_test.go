@@ -29,7 +29,7 @@ var rooms = map[string][]string{
 	"projections":       {"ledger", "policy", "migrations"},
 	"commands":          {"ledger", "policy"},
 	"api":               {"api", "commands", "projections", "ledger", "policy", "migrations"},
-	"cmd":               {"api", "commands", "projections", "ledger", "policy", "migrations"},
+	"cmd":               {"cmd", "api", "commands", "projections", "ledger", "policy", "migrations"},
 }
 
 // file is one Go file of the project.

@@ -11,7 +11,6 @@ import (
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy"
-	"github.com/countersign/countersign/policy/canon"
 )
 
 // A payment is spent in steps that may each be the last one this process makes:
@@ -64,6 +63,7 @@ func RequestHash(operation string, canonical []byte) ledger.Hash {
 var (
 	errOtherRequest    = policy.Refuse(CodeConflict, "", "this payment was made for another request")
 	errOtherIdentifier = policy.Refuse(CodeConflict, "", "this payment identifier was used with another payment")
+	errPayerErased     = policy.Refuse(CodeConflict, "", "what this payment was made for was erased on request: it answers nothing any more")
 	errNoFacilitator   = policy.Refuse(CodeNoFacilitator, "", "payment facilitator unavailable, nothing was charged")
 )
 
@@ -78,7 +78,7 @@ func (a *App) KnownPayment(ctx context.Context, p Payment) (bool, error) {
 	if err != nil {
 		return false, refusal(err)
 	}
-	if s.state != "" && s.claim.Signature != p.Signature {
+	if s.state != "" && !s.erased && string(s.claim.Signature) != p.Signature {
 		return true, &PaymentRefused{Reason: "invalid_exact_evm_signature"}
 	}
 	return s.state != "", nil
@@ -98,7 +98,9 @@ func (a *App) Pay(ctx context.Context, p Payment, paid Paid) (_ Receipt, err err
 	switch {
 	case err != nil:
 		return Receipt{}, err
-	case s.claim.Signature != p.Signature:
+	case s.erased:
+		return Receipt{}, errPayerErased
+	case string(s.claim.Signature) != p.Signature:
 		return Receipt{}, &PaymentRefused{Reason: "invalid_exact_evm_signature"}
 	case s.claim.RequestHash != paid.RequestHash.String():
 		return Receipt{}, errOtherRequest
@@ -196,17 +198,27 @@ func (a *App) verify(ctx context.Context, p Payment) error {
 
 // claim is the append that makes the payment this request's.
 func (a *App) claim(ctx context.Context, p Payment, paid Paid, promise Promise) (ledger.Append, error) {
+	by, err := a.payer(ctx, p.Network, p.Payer)
+	if err != nil {
+		return ledger.Append{}, err
+	}
 	claim := events.PaymentClaimed{
 		PaymentID: p.ID, Operation: paid.Operation, RequestHash: paid.RequestHash.String(), PriceCents: paid.PriceCents, Mode: a.Settler.Mode(),
-		Network: p.Network, Asset: p.Asset, Payer: p.Payer, PayTo: p.PayTo, Amount: p.Amount, Nonce: p.Nonce, Signature: p.Signature,
+		Network: p.Network, Asset: p.Asset, Payer: events.Text(p.Payer), PayTo: p.PayTo, Amount: p.Amount, Nonce: events.Text(p.Nonce),
+		Signature: events.Text(p.Signature), Subject: by.dataKey,
 		ValidAfter: strconv.FormatInt(p.ValidAfter, 10), ValidBefore: strconv.FormatInt(p.ValidBefore, 10),
-		Identifier: p.Identifier, Payload: string(p.Payload), HeadBlock: a.Settler.Head(ctx),
+		Identifier: events.Text(p.Identifier), Payload: events.Text(p.Payload), HeadBlock: a.Settler.Head(ctx),
 		OutputHash: promise.OutputHash, EngineVersion: promise.EngineVersion, Prepared: promise.Events,
 	}
-	payload, err := canon.Marshal(claim)
-	return ledger.Append{Tenant: ledger.ServiceTenant, IdemKey: claimKey(p), ContentHash: paid.RequestHash, Guards: promise.Guards,
-		Drafts: []ledger.Draft{{Stream: paymentStream(p.ID), Expect: ledger.New(), ID: a.NewID("evt_"),
-			Type: events.TypePaymentClaimed, SchemaVersion: 1, Actor: p.Payer, Payload: payload}}}, err
+	draft := ledger.Draft{Stream: paymentStream(p.ID), Expect: ledger.New(), ID: a.NewID("evt_"),
+		Type: events.TypePaymentClaimed, SchemaVersion: events.Newest(events.TypePaymentClaimed), Actor: by.actor}
+	draft.Payload, err = a.Vault.Seal(ctx, ledger.ServiceTenant, draft.ID, by.dataKey, claim)
+	if errors.Is(err, ledger.ErrErased) {
+		a.subjects.clear() // the next attempt begins a new data key
+		err = ledger.ErrMoved
+	}
+	return ledger.Append{Tenant: ledger.ServiceTenant, IdemKey: claimKey(p), ContentHash: paid.RequestHash,
+		Guards: promise.Guards, Drafts: []ledger.Draft{draft}}, err
 }
 
 // claimKey is the claim's key in the ledger: the payment's, or the buyer's own id
@@ -323,7 +335,7 @@ func (a *App) receipt(ctx context.Context, s paymentState, replayed bool) (Recei
 	if len(landed) != len(s.claim.Prepared)+1 {
 		return Receipt{}, ledger.ErrTampered
 	}
-	return Receipt{PaymentID: s.claim.PaymentID, Transaction: s.settled.Transaction, Payer: s.settled.Payer, Network: s.claim.Network,
+	return Receipt{PaymentID: s.claim.PaymentID, Transaction: string(s.settled.Transaction), Payer: string(s.settled.Payer), Network: s.claim.Network,
 		Amount: s.claim.Amount, Mode: s.claim.Mode, Events: landed[1:], Replayed: replayed}, nil
 }
 

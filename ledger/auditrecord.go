@@ -19,30 +19,36 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// auditedPayload is what the audit reads of every payload: of the types that it
-// knows nothing else of, too.
+// auditedPayload is what the audit reads of a payload.
 type auditedPayload struct {
-	events.Signed
-	signed bool    // there is a record
-	sealed *sealed // nil: no personal members
+	Record     jsontext.Value
+	Integrity  *seal.Integrity
+	Sealed     *sealed
+	Policy     jsontext.Value
+	PolicyHash string
+	KeyID      string
+	members    map[string]jsontext.Value
 }
 
+// readAudited takes a canonical payload apart, and decodes the small of its members
+// alone.
 func readAudited(payload []byte) (p auditedPayload, err error) {
-	if payload[0] != '{' {
-		return p, errors.New("want an object")
-	}
-	if p.Signed, p.signed, err = events.SignedIn(payload); err != nil {
+	if p.members, err = canon.Members(payload); err != nil {
 		return p, err
 	}
-	if start, end, found := canon.Find(payload, "sealed"); found {
-		p.sealed = new(sealed)
-		err = json.Unmarshal(payload[start:end], p.sealed)
+	p.Record, p.Policy = p.members["record"], p.members["policy"]
+	for _, member := range []struct {
+		name string
+		into any
+	}{{"integrity", &p.Integrity}, {"sealed", &p.Sealed}, {"policyHash", &p.PolicyHash}, {"keyId", &p.KeyID}} {
+		if value := p.members[member.name]; value != nil && err == nil {
+			err = json.Unmarshal(value, member.into)
+		}
 	}
 	return p, err
 }
 
-// auditedRecord is what the audit reads of the record inside, whose whole struct is
-// the policy's, of which the ledger knows nothing.
+// auditedRecord is what it reads of the record inside.
 type auditedRecord struct {
 	OrgID              string `json:"orgId"`
 	DecisionID         string `json:"decisionId"`
@@ -59,8 +65,7 @@ type auditedRecord struct {
 // and that it belongs to this tenant, time, policy and decision.
 func (s *spanResult) record(ctx context.Context, r *audit, e *Event, t *tenantSpan) {
 	fault := func(column, format string, args ...any) { s.fault(eventFault(e.Position, column, format, args...)) }
-	canonical, err := canon.Canonical(e.Payload)
-	if err != nil || !bytes.Equal(canonical, e.Payload) {
+	if !canon.IsCanonical(e.Payload) {
 		fault("payload", "want canonical JSON")
 		return
 	}
@@ -73,27 +78,17 @@ func (s *spanResult) record(ctx context.Context, r *audit, e *Event, t *tenantSp
 	}
 	payload, err := readAudited(e.Payload)
 	if err != nil {
-		fault("payload", "%s", err)
+		fault("payload", "want an object with the members of its type")
 		return
 	}
 	switch e.Type {
 	case events.TypeSubjectErased:
-		var stored events.SubjectErased
-		if err := e.Read(&stored); err != nil {
-			fault("payload", "%s", err)
-			return
-		}
-		s.erased = append(s.erased, erasure{e.Tenant, stored.KeyID, e.OccurredUS, e.Position})
+		s.erased = append(s.erased, erasure{e.Tenant, payload.KeyID, e.OccurredUS, e.Position})
 	case events.TypePolicyActivated:
-		var stored events.PolicyActivated
-		if err := e.Read(&stored); err != nil {
-			fault("payload", "%s", err)
-			return
+		if canon.Hash(payload.Policy) != payload.PolicyHash {
+			fault("payload", "the policy hashes to %s", canon.Hash(payload.Policy))
 		}
-		if got := canon.Hash(stored.Policy); got != stored.PolicyHash {
-			fault("payload", "the policy hashes to %s", got)
-		}
-		t.policy = stored.PolicyHash
+		t.policy = payload.PolicyHash
 	case events.TypeRollbackDeclared:
 		if declared, ok := declaration(*e); ok {
 			s.declared = append(s.declared, declared.Epoch)
@@ -101,9 +96,9 @@ func (s *spanResult) record(ctx context.Context, r *audit, e *Event, t *tenantSp
 	}
 	record := payload.Record
 	var openings error
-	if payload.sealed != nil {
-		r.set.add(kindKeyUse, 0, e.Position, e.Tenant, payload.sealed.KeyID)
-		record, openings = r.vault.open(ctx, *e, *payload.sealed, payload.Record)
+	if payload.Sealed != nil {
+		r.set.add(kindKeyUse, 0, e.Position, e.Tenant, payload.Sealed.KeyID)
+		record, openings = r.vault.open(ctx, *e, payload)
 		switch {
 		case errors.Is(openings, ErrErased):
 			s.unopened++
@@ -111,7 +106,7 @@ func (s *spanResult) record(ctx context.Context, r *audit, e *Event, t *tenantSp
 			fault("payload", "sealed: %s", openings)
 		}
 	}
-	if !payload.signed {
+	if payload.Integrity == nil {
 		if e.KeyID != "" {
 			fault("key_id", "want none: the payload carries no signed record")
 		}
@@ -126,7 +121,7 @@ func (s *spanResult) record(ctx context.Context, r *audit, e *Event, t *tenantSp
 // could be put back, as it was signed.
 func (s *spanResult) signatures(r *audit, e *Event, payload auditedPayload, opened jsontext.Value, open bool) {
 	fault := func(column, format string, args ...any) { s.fault(eventFault(e.Position, column, format, args...)) }
-	i := payload.Integrity
+	i := *payload.Integrity
 	if i.KeyID != e.KeyID {
 		fault("key_id", "want %s, the key of the record", i.KeyID)
 	}
@@ -138,9 +133,14 @@ func (s *spanResult) signatures(r *audit, e *Event, payload auditedPayload, open
 		fault("payload", "record: key: %s", whyNot)
 		return
 	}
-	sealedRecord := payload.sealed != nil && payload.sealed.Signature != ""
-	if sealedRecord && !seal.Signed(key, seal.TypeCommitted, payload.Record, payload.sealed.Signature) {
-		fault("payload", "sealed: the signature is not of this key over the record as it is stored")
+	sealedRecord := payload.Sealed != nil && payload.Sealed.Signature != ""
+	position := e.Position
+	wrong := func(text string) func() {
+		return func() { s.fault(eventFault(position, "payload", "%s", text)) }
+	}
+	if sealedRecord {
+		s.batch.Add(key, seal.TypeCommitted, payload.Record, payload.Sealed.Signature,
+			wrong("sealed: the signature is not of this key over the record as it is stored"))
 	}
 	if sealedRecord && !open {
 		return
@@ -151,9 +151,7 @@ func (s *spanResult) signatures(r *audit, e *Event, payload auditedPayload, open
 	if got := canon.Hash(opened); got != i.RecordHash {
 		fault("payload", "record: it hashes to %s, not to recordHash", got)
 	}
-	if !seal.Signed(key, i.PayloadType, opened, i.Signature) {
-		fault("payload", "record: the signature is not of this key over the record")
-	}
+	s.batch.Add(key, i.PayloadType, opened, i.Signature, wrong("record: the signature is not of this key over the record"))
 }
 
 // meaning checks what the record says about tenant, time, policy and decision.
@@ -221,7 +219,8 @@ func newAuditVault(pool *pgxpool.Pool, p int16, kek []byte) (*auditVault, error)
 
 // open puts the personal members of a payload back and returns its record, if it
 // has one. Without their key it is ErrErased.
-func (v *auditVault) open(ctx context.Context, e Event, s sealed, record jsontext.Value) (jsontext.Value, error) {
+func (v *auditVault) open(ctx context.Context, e Event, payload auditedPayload) (jsontext.Value, error) {
+	s, record, members := *payload.Sealed, payload.Record, payload.members
 	if v.kek == nil {
 		return record, ErrErased
 	}
@@ -236,10 +235,6 @@ func (v *auditVault) open(ctx context.Context, e Event, s sealed, record jsontex
 	var openings []opening
 	if err := json.Unmarshal(plain, &openings); err != nil {
 		return record, errors.New("the box holds no openings")
-	}
-	members, err := canon.Members(e.Payload)
-	if err != nil {
-		return record, err
 	}
 	if err := reopen(e, members, openings); err != nil {
 		return record, err

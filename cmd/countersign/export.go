@@ -20,7 +20,7 @@ import (
 // neither us nor our programs.
 type exportCmd struct {
 	data
-	Org        string `help:"Organization, or service for the operator's own tenant." required:"" placeholder:"ID"`
+	Org        string `help:"Organization, or service for the operator's own tenant; default: the one of org use, or the only one there is." env:"COUNTERSIGN_ORG" placeholder:"ORG"`
 	Out        string `help:"File to write (.tar.gz), or - for standard output." required:"" placeholder:"FILE"`
 	From       string `help:"Only events from this time on, RFC 3339 or a date." placeholder:"TIME"`
 	To         string `help:"Only events before this time." placeholder:"TIME"`
@@ -51,6 +51,11 @@ func (c *exportCmd) Run(ctx context.Context, o *output) error {
 		return err
 	}
 	defer n.close()
+	if c.Org != serviceTenant {
+		if c.Org, err = n.organization(ctx, c.Org); err != nil {
+			return err
+		}
+	}
 	if _, err := n.keepCheckpoints(ctx); err != nil { // the newest events are covered, too
 		return err
 	}

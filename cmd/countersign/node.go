@@ -147,11 +147,11 @@ func (n *node) developmentKEK(ctx context.Context, d *data) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		return developmentKey(path)
+		return d.developmentKey("data.kek")
 	}
 	derived, err := d.derivedKEK()
-	if err != nil {
-		return "", err
+	if err != nil || !d.begins {
+		return derived, err
 	}
 	return keepSecret(path, derived)
 }
@@ -222,6 +222,9 @@ type privateServer struct {
 }
 
 func startPrivate(ctx context.Context, d *data, log *slog.Logger, say func(string, ...any)) (*privateServer, error) {
+	if !d.begins && !localpg.Made(d.dir()) {
+		return nil, d.errNoLedger()
+	}
 	options := localpg.Options{DataDir: d.dir(), NoFetch: d.NoFetch, Log: writerFunc(say)}
 	server, err := localpg.Start(ctx, options)
 	if err != nil {

@@ -57,9 +57,8 @@ func (c *policyLintCmd) Run(o *output) error {
 }
 
 type policyDraftCmd struct {
-	Org  string `required:"" help:"Id of the organization." placeholder:"ID"`
 	File string `required:"" help:"The policy as JSON; a version is that of its activation. - for stdin."`
-	data
+	ofOrganization
 }
 
 // Run prints the draft's id.
@@ -68,22 +67,21 @@ func (c *policyDraftCmd) Run(ctx context.Context, o *output) error {
 	if err != nil {
 		return err
 	}
-	return c.asOperator(ctx, c.Org, func(app *commands.App, p commands.Principal) error {
+	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
 		d, err := app.DraftPolicy(ctx, p, text)
 		if err != nil {
 			return err
 		}
 		return o.result(map[string]any{"draftId": d.DraftID, "policyId": d.PolicyID, "policyHash": d.Hash, "lint": d.Lint},
-			fmt.Sprintf("%s\nnext: countersign policy preview --org %s --draft %[1]s\n", d.DraftID, c.Org))
+			fmt.Sprintf("%s\nnext: countersign policy preview --org %s --draft %[1]s\n", d.DraftID, p.OrgID))
 	})
 }
 
 type policyActivateCmd struct {
-	Org    string `required:"" help:"Id of the organization." placeholder:"ID"`
 	File   string `help:"The policy: drafted and activated in one append." xor:"what" required:""`
 	Draft  string `help:"Id of a draft." xor:"what" required:"" placeholder:"ID"`
 	Reason string `required:"" help:"Why; it is recorded." placeholder:"TEXT"`
-	data
+	ofOrganization
 }
 
 // Run prints the version that is in force now.
@@ -95,7 +93,7 @@ func (c *policyActivateCmd) Run(ctx context.Context, o *output) error {
 			return err
 		}
 	}
-	return c.asOperator(ctx, c.Org, func(app *commands.App, p commands.Principal) error {
+	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
 		var v commands.Activation
 		var err error
 		if c.Draft != "" {
@@ -125,14 +123,11 @@ func describeActivation(v commands.Activation) string {
 		v.Version, v.ActivatedSequence, v.ActivatedAt, v.Activator, v.Reason, changed)
 }
 
-type policyShowCmd struct {
-	Org string `required:"" help:"Id of the organization." placeholder:"ID"`
-	data
-}
+type policyShowCmd struct{ ofOrganization }
 
 // Run prints every version and every draft that waits, and the policy in force.
 func (c *policyShowCmd) Run(ctx context.Context, o *output) error {
-	return c.asOperator(ctx, c.Org, func(app *commands.App, p commands.Principal) error {
+	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
 		drafts, activations, err := app.Policies(ctx, p)
 		if err != nil {
 			return err
@@ -161,14 +156,13 @@ func (c *policyShowCmd) Run(ctx context.Context, o *output) error {
 }
 
 type policyFreezeCmd struct {
-	Org    string `required:"" help:"Id of the organization." placeholder:"ID"`
 	Reason string `required:"" help:"Why; it is recorded." placeholder:"TEXT"`
-	data
+	ofOrganization
 }
 
 // Run prints the version that stops everything.
 func (c *policyFreezeCmd) Run(ctx context.Context, o *output) error {
-	return c.asOperator(ctx, c.Org, func(app *commands.App, p commands.Principal) error {
+	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
 		v, err := app.FreezePolicy(ctx, p, c.Reason)
 		if err != nil {
 			return err
@@ -178,10 +172,9 @@ func (c *policyFreezeCmd) Run(ctx context.Context, o *output) error {
 }
 
 type policyPreviewCmd struct {
-	Org   string `required:"" help:"Id of the organization." placeholder:"ID"`
 	File  string `help:"The policy as JSON; a version is that of its activation. - for stdin." xor:"what" required:""`
 	Draft string `help:"Id of a draft." xor:"what" required:"" placeholder:"ID"`
-	data
+	ofOrganization
 }
 
 // Run prints each decision that would be another one.
@@ -193,7 +186,7 @@ func (c *policyPreviewCmd) Run(ctx context.Context, o *output) error {
 			return err
 		}
 	}
-	return c.asOperator(ctx, c.Org, func(app *commands.App, p commands.Principal) error {
+	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
 		var preview commands.Preview
 		var err error
 		if c.Draft != "" {
@@ -205,9 +198,11 @@ func (c *policyPreviewCmd) Run(ctx context.Context, o *output) error {
 			return err
 		}
 		said := fmt.Sprintf("%d decisions since %s, %d would change\n", preview.Decisions, preview.Since, len(preview.Flips)+preview.More)
+		rows := table{heads: []string{"decision", "protocol", "before", "after", "rules"}}
 		for _, f := range preview.Flips {
-			said += fmt.Sprintf("  %s  %s  %s -> %s  %s\n", f.DecisionID, f.Protocol, f.Before, f.After, strings.Join(f.RuleIDs, ", "))
+			rows.add(f.DecisionID, f.Protocol, f.Before, f.After, strings.Join(f.RuleIDs, ", "))
 		}
+		said += o.table(rows)
 		if preview.NotEvaluated > 0 {
 			said += fmt.Sprintf("%d were made by an engine this program does not have\n", preview.NotEvaluated)
 		}
@@ -223,24 +218,26 @@ func (c *policyPreviewCmd) Run(ctx context.Context, o *output) error {
 
 type policyExplainCmd struct {
 	Decision string `arg:"" help:"Id of the decision."`
-	Org      string `required:"" help:"Id of the organization." placeholder:"ID"`
-	data
+	ofOrganization
 }
 
 // Run prints every rule; a decision that cannot be reproduced is exit code 1.
 func (c *policyExplainCmd) Run(ctx context.Context, o *output) error {
-	return c.asOperator(ctx, c.Org, func(app *commands.App, p commands.Principal) error {
+	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
 		x, err := app.ExplainDecision(ctx, p, c.Decision)
 		if err != nil {
 			return err
 		}
 		said := fmt.Sprintf("%s: %s, %s, policy version %d\nintent  %s\npolicy  %s\n", x.DecisionID, x.Decision, x.IssuedAt, x.PolicyVersion, x.Normalized, x.Policy)
+		rows := table{heads: []string{"result", "rule", "condition", "compared"}}
 		for _, r := range x.Rules {
-			said += fmt.Sprintf("%-12s %s: %s\n", r.Result, r.RuleID, r.Condition)
+			compared := ""
 			if r.Result != "passed" {
-				said += fmt.Sprintf("             %s: %s; wanted %s, got %s (%s)\n", r.Field, r.Message, r.Expected, r.Actual, r.Source)
+				compared = fmt.Sprintf("%s: %s; wanted %s, got %s (%s)", r.Field, r.Message, r.Expected, r.Actual, r.Source)
 			}
+			rows.add(string(r.Result), r.RuleID, r.Condition, compared)
 		}
+		said += o.table(rows)
 		if x.Reproduced {
 			said += "REPRODUCED: the same decision and findings when evaluated again\n"
 		} else {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"slices"
-	"strings"
 
 	"github.com/oklog/ulid/v2"
 
@@ -49,7 +48,7 @@ func (c *signerListCmd) Run(ctx context.Context, o *output) error {
 		keys = append(keys, listedKey{k.ID, k.Purpose, k.From, k.To, k.Void})
 	}
 	slices.SortFunc(keys, func(a, b listedKey) int { return int(a.From - b.From) })
-	var b strings.Builder
+	rows := table{heads: []string{"key", "purpose", "from", "state"}}
 	for _, k := range keys {
 		state := "active"
 		if k.To > 0 {
@@ -58,9 +57,9 @@ func (c *signerListCmd) Run(ctx context.Context, o *output) error {
 		if k.Void > 0 {
 			state += fmt.Sprintf(", compromised from %d", k.Void)
 		}
-		fmt.Fprintf(&b, "%s  %-10s  from %d  %s\n", k.KeyID, k.Purpose, k.From, state)
+		rows.add(k.KeyID, k.Purpose, fmt.Sprint(k.From), state)
 	}
-	return o.result(keys, b.String())
+	return o.result(keys, o.table(rows))
 }
 
 type signerRotateCmd struct {

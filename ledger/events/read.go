@@ -20,15 +20,14 @@ var ErrVersion = errors.New("a newer program has written the event: start that o
 type reader struct {
 	present reflect.Type
 	legacy  bool // version 0, from before there were versions, has the same members
+	newest  int  // schema version that this program writes; 0 is 1
 	// sealed says that personal members may stand in the payload as commitments,
 	// beside what unseals them: only the others are read.
 	sealed bool
 }
 
-// newest is the schema version that this program writes, of every type. The first
-// type with a version 2 gets a member in its reader: a pure function from the old
-// struct to the present one.
-const newest = 1
+// Newest is the schema version in which this program writes events of a type.
+func Newest(eventType string) int { return max(1, readers[eventType].newest) }
 
 // readers is every type there is, and the one place in which stored bytes become
 // structs.
@@ -64,13 +63,13 @@ var readers = map[string]reader{
 	TypeAgentClaimed:             {present: reflect.TypeFor[AgentClaimed]()},
 	TypeAccessTokenRevoked:       {present: reflect.TypeFor[AccessTokenRevoked]()},
 	TypeCreditGranted:            {present: reflect.TypeFor[CreditGranted]()},
-	TypePaymentClaimed:           {present: reflect.TypeFor[PaymentClaimed]()},
-	TypePaymentSettled:           {present: reflect.TypeFor[PaymentSettled]()},
+	TypePaymentClaimed:           {present: reflect.TypeFor[PaymentClaimed](), newest: 2, sealed: true},
+	TypePaymentSettled:           {present: reflect.TypeFor[PaymentSettled](), newest: 2, sealed: true},
 	TypePaymentRefused:           {present: reflect.TypeFor[PaymentRefused]()},
 	TypePaymentUnknown:           {present: reflect.TypeFor[PaymentUnknown]()},
-	TypeRefundRequested:          {present: reflect.TypeFor[RefundRequested]()},
+	TypeRefundRequested:          {present: reflect.TypeFor[RefundRequested](), newest: 2, sealed: true},
 	TypeRefundApproved:           {present: reflect.TypeFor[RefundApproved]()},
-	TypeRefundSent:               {present: reflect.TypeFor[RefundSent]()},
+	TypeRefundSent:               {present: reflect.TypeFor[RefundSent](), newest: 2, sealed: true},
 	TypeWebhookCreated:           {present: reflect.TypeFor[WebhookCreated](), sealed: true},
 	TypeWebhookRotated:           {present: reflect.TypeFor[WebhookRotated](), sealed: true},
 	TypeWebhookRemoved:           {present: reflect.TypeFor[WebhookRemoved]()},
@@ -81,9 +80,10 @@ var readers = map[string]reader{
 }
 
 // Read decodes the payload of an event of a type and schema version into the
-// present struct of that type, whatever version it was stored in. stored is a
-// pointer to that struct. Personal members that are sealed stay what they are
-// stored as: commitments.
+// present struct of that type, whatever version it was stored in: so far every
+// version differs from the one before only by what is sealed in it, and by
+// optional members. stored is a pointer to that struct. Personal members that are
+// sealed stay what they are stored as: commitments.
 func Read(eventType string, schemaVersion int, payload []byte, stored any) error {
 	r, err := readerOf(eventType, schemaVersion)
 	switch {
@@ -115,7 +115,7 @@ func readerOf(eventType string, schemaVersion int) (reader, error) {
 	switch {
 	case !known:
 		return r, fmt.Errorf("%w (type %s)", ErrVersion, eventType)
-	case schemaVersion > newest || schemaVersion < newest && !r.legacy || schemaVersion < 0:
+	case schemaVersion > Newest(eventType) || schemaVersion < 0 || schemaVersion == 0 && !r.legacy:
 		return r, fmt.Errorf("%w (%s, schema version %d)", ErrVersion, eventType, schemaVersion)
 	}
 	return r, nil
@@ -135,12 +135,6 @@ func ReadSigned(eventType string, schemaVersion int, payload []byte) (s Signed, 
 	if _, err := readerOf(eventType, schemaVersion); err != nil {
 		return s, false, err
 	}
-	return SignedIn(payload)
-}
-
-// SignedIn is ReadSigned for an auditor, who believes no event what type it is of
-// and looks into those of newer programs, too.
-func SignedIn(payload []byte) (s Signed, signed bool, err error) {
 	start, end, signed := canon.Find(payload, "integrity")
 	if !signed || string(payload[start:end]) == "null" {
 		return s, false, nil

@@ -1,4 +1,7 @@
-package api
+// Package stripe is the checkout provider of that name, behind the interface of
+// api/checkout. Prices are given with each checkout, so that the catalogue stays the
+// only list of them; no object of the provider is kept here.
+package stripe
 
 import (
 	"context"
@@ -16,14 +19,14 @@ import (
 	"github.com/stripe/stripe-go/v85"
 	"github.com/stripe/stripe-go/v85/webhook"
 
+	"github.com/countersign/countersign/api/checkout"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy"
 )
 
-// Stripe is the checkout provider of that name. Prices are given with each
-// checkout, so that the catalogue stays the only list of them.
-type Stripe struct {
+// Provider implements checkout.Provider.
+type Provider struct {
 	key     string
 	secrets []string // of webhooks; more than one while rotating
 	backend stripe.Backend
@@ -31,23 +34,23 @@ type Stripe struct {
 	clock   func() time.Time
 }
 
-// StripeConfig is what Stripe is told.
-type StripeConfig struct {
+// Config is what a provider is told.
+type Config struct {
 	SecretKey      string
 	WebhookSecrets string // comma list
 	APIBase        string // empty: the real one; only a loopback address else
 	Clock          func() time.Time
 }
 
-// NewStripe makes the provider, or says which setting is wrong.
-func NewStripe(c StripeConfig) (*Stripe, error) {
-	s := &Stripe{key: c.SecretKey, slots: make(chan struct{}, maxCheckouts), clock: c.Clock}
+// New makes the provider, or says which setting is wrong.
+func New(c Config) (*Provider, error) {
+	p := &Provider{key: c.SecretKey, slots: make(chan struct{}, maxRequests), clock: c.Clock}
 	for secret := range strings.SplitSeq(c.WebhookSecrets, ",") {
 		if secret = strings.TrimSpace(secret); secret != "" {
-			s.secrets = append(s.secrets, secret)
+			p.secrets = append(p.secrets, secret)
 		}
 	}
-	if s.key == "" || len(s.secrets) == 0 {
+	if p.key == "" || len(p.secrets) == 0 {
 		return nil, errors.New("STRIPE_SECRET_KEY and STRIPE_WEBHOOK_SECRET belong together: set both, or none")
 	}
 	base := stripe.APIURL
@@ -56,13 +59,13 @@ func NewStripe(c StripeConfig) (*Stripe, error) {
 			return nil, errors.New("STRIPE_API_BASE must be a loopback address such as http://127.0.0.1:12111")
 		}
 	}
-	s.backend = stripe.GetBackendWithConfig(stripe.APIBackend, &stripe.BackendConfig{
+	p.backend = stripe.GetBackendWithConfig(stripe.APIBackend, &stripe.BackendConfig{
 		URL: &base, EnableTelemetry: stripe.Bool(false), MaxNetworkRetries: stripe.Int64(1),
 		LeveledLogger: &stripe.LeveledLogger{Level: stripe.LevelNull}, // errors are ours to log, without what they quote
-		HTTPClient: &http.Client{Timeout: checkoutTimeout, Transport: boundedAnswers{&http.Transport{MaxIdleConnsPerHost: maxCheckouts}},
+		HTTPClient: &http.Client{Timeout: requestTimeout, Transport: boundedAnswers{&http.Transport{MaxIdleConnsPerHost: maxRequests}},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("the provider redirects") }},
 	})
-	return s, nil
+	return p, nil
 }
 
 func loopbackURL(text string) bool {
@@ -84,20 +87,20 @@ func (b boundedAnswers) RoundTrip(r *http.Request) (*http.Response, error) {
 		resp.Body = struct {
 			io.Reader
 			io.Closer
-		}{io.LimitReader(resp.Body, maxProviderAnswer), resp.Body}
+		}{io.LimitReader(resp.Body, maxAnswer), resp.Body}
 	}
 	return resp, err
 }
 
-// Begin implements Checkout.
-func (s *Stripe) Begin(ctx context.Context, o CheckoutOrder) (string, error) {
+// Begin implements checkout.Provider.
+func (p *Provider) Begin(ctx context.Context, o checkout.Order) (string, error) {
 	var made stripe.CheckoutSession
-	err := s.call(ctx, http.MethodPost, "/v1/checkout/sessions", sessionParams(o), &made)
-	return s.address(made.URL, err)
+	err := p.call(ctx, http.MethodPost, "/v1/checkout/sessions", sessionParams(o), &made)
+	return p.address(made.URL, err)
 }
 
 // sessionParams is the order in the provider's words.
-func sessionParams(o CheckoutOrder) *stripe.CheckoutSessionParams {
+func sessionParams(o checkout.Order) *stripe.CheckoutSessionParams {
 	price := &stripe.CheckoutSessionLineItemPriceDataParams{Currency: stripe.String("usd"), UnitAmount: &o.Product.PriceCents,
 		ProductData: &stripe.CheckoutSessionLineItemPriceDataProductDataParams{Name: &o.Product.Name, Description: &o.Product.Description}}
 	slug := map[string]string{"slug": o.Product.Slug}
@@ -128,16 +131,16 @@ func sessionParams(o CheckoutOrder) *stripe.CheckoutSessionParams {
 	return p
 }
 
-// Portal implements Checkout.
-func (s *Stripe) Portal(ctx context.Context, customer, returnURL string) (string, error) {
+// Portal implements checkout.Provider.
+func (p *Provider) Portal(ctx context.Context, customer, returnURL string) (string, error) {
 	var made stripe.BillingPortalSession
-	err := s.call(ctx, http.MethodPost, "/v1/billing_portal/sessions",
+	err := p.call(ctx, http.MethodPost, "/v1/billing_portal/sessions",
 		&stripe.BillingPortalSessionParams{Customer: &customer, ReturnURL: &returnURL}, &made)
-	return s.address(made.URL, err)
+	return p.address(made.URL, err)
 }
 
 // address is one that a caller may be sent to.
-func (s *Stripe) address(text string, err error) (string, error) {
+func (p *Provider) address(text string, err error) (string, error) {
 	if err != nil {
 		return "", err
 	}
@@ -151,13 +154,13 @@ func (s *Stripe) address(text string, err error) (string, error) {
 // notice.
 type rawSubscription struct{ stripe.APIResource }
 
-// Subscription implements Checkout.
-func (s *Stripe) Subscription(ctx context.Context, id string) (string, events.SubscriptionUpdated, error) {
+// Subscription implements checkout.Provider.
+func (p *Provider) Subscription(ctx context.Context, id string) (string, events.SubscriptionUpdated, error) {
 	if !providerID.MatchString(id) {
 		return "", events.SubscriptionUpdated{}, errors.New("not a subscription's id")
 	}
 	var got rawSubscription
-	if err := s.call(ctx, http.MethodGet, "/v1/subscriptions/"+id, &stripe.SubscriptionParams{}, &got); err != nil {
+	if err := p.call(ctx, http.MethodGet, "/v1/subscriptions/"+id, &stripe.SubscriptionParams{}, &got); err != nil {
 		return "", events.SubscriptionUpdated{}, err
 	}
 	customer, fact, err := readSubscription(got.LastResponse.RawJSON, "read")
@@ -169,17 +172,17 @@ func (s *Stripe) Subscription(ctx context.Context, id string) (string, events.Su
 
 // call makes one request, unless too many are under way: a slow provider must
 // not take all the service's time.
-func (s *Stripe) call(ctx context.Context, method, path string, p stripe.ParamsContainer, into stripe.LastResponseSetter) error {
+func (p *Provider) call(ctx context.Context, method, path string, params stripe.ParamsContainer, into stripe.LastResponseSetter) error {
 	select {
-	case s.slots <- struct{}{}:
-		defer func() { <-s.slots }()
+	case p.slots <- struct{}{}:
+		defer func() { <-p.slots }()
 	default:
 		return errors.New("too many requests are under way")
 	}
-	ctx, cancel := context.WithTimeout(ctx, checkoutTimeout)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	p.GetParams().Context = ctx
-	return quiet(s.backend.Call(method, path, s.key, p, into))
+	params.GetParams().Context = ctx
+	return quiet(p.backend.Call(method, path, p.key, params, into))
 }
 
 // quiet keeps of an error what may be logged: the provider's texts quote keys
@@ -199,13 +202,16 @@ func quiet(err error) error {
 	return errors.New("no answer that could be read")
 }
 
-// errSignature is whatever is wrong with a notice's signature.
-var errSignature = policy.Refuse(codeInvalidBody, "", "Stripe-Signature is missing, wrong or not recent")
+// codeInvalid is the code of every notice that is not taken.
+const codeInvalid = "invalid_request"
 
-// Signed implements Checkout: the body is as the provider has signed it with one
+// errSignature is whatever is wrong with a notice's signature.
+var errSignature = policy.Refuse(codeInvalid, "", "Stripe-Signature is missing, wrong or not recent")
+
+// signed checks that the body is as the provider has signed it with one
 // of the secrets, at most five minutes from now. (The library has a tolerance of
 // its own, by the machine's clock and for the past alone.)
-func (s *Stripe) Signed(body []byte, h http.Header) error {
+func (p *Provider) signed(body []byte, h http.Header) error {
 	values := h.Values("Stripe-Signature")
 	if len(values) != 1 || len(values[0]) > maxSignatureHeader {
 		return errSignature
@@ -223,10 +229,10 @@ func (s *Stripe) Signed(body []byte, h http.Header) error {
 	if len(stamps) != 1 {
 		return errSignature
 	}
-	if away := s.clock().Sub(time.Unix(stamps[0], 0)); away.Abs() > signatureTolerance {
+	if away := p.clock().Sub(time.Unix(stamps[0], 0)); away.Abs() > signatureTolerance {
 		return errSignature
 	}
-	for _, secret := range s.secrets {
+	for _, secret := range p.secrets {
 		if webhook.ValidatePayloadIgnoringTolerance(body, values[0], secret) == nil {
 			return nil
 		}

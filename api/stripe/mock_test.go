@@ -1,12 +1,13 @@
-package api_test
+package stripe_test
 
 import (
 	"os"
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/api/catalog"
+	"github.com/countersign/countersign/api/checkout"
+	"github.com/countersign/countersign/api/stripe"
 )
 
 // The form of the three calls, checked by the provider's own mock, which refuses
@@ -17,7 +18,7 @@ func TestCallsByTheProvidersOwnMock(t *testing.T) {
 	if base == "" {
 		t.Skip("STRIPE_MOCK_URL is not set: .ci/stripe/run fetches the mock and runs this")
 	}
-	provider, err := api.NewStripe(api.StripeConfig{SecretKey: "sk_test_123", WebhookSecrets: "whsec", APIBase: base, Clock: time.Now})
+	provider, err := stripe.New(stripe.Config{SecretKey: "sk_test_123", WebhookSecrets: "whsec", APIBase: base, Clock: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +27,7 @@ func TestCallsByTheProvidersOwnMock(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range products {
-		for name, order := range map[string]api.CheckoutOrder{
+		for name, order := range map[string]checkout.Order{
 			"guest":         {},
 			"signed in":     {CustomerID: "cus_01JD3Z8W5T0000000000000009", Email: "ada@example.com"},
 			"known to them": {CustomerID: "cus_01JD3Z8W5T0000000000000009", ProviderCustomer: "cus_123"},

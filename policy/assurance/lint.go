@@ -57,7 +57,6 @@ func Lint(text []byte) (Draft, error) {
 	return Draft{p.PolicyID, p.Version, canonical, canon.Hash(canonical), p.rules, p.warnings()}, err
 }
 
-// withoutVersion is what is frozen of a draft: the version is the ledger's to give.
 // withoutSchema is the text of a policy without the member that is for editors.
 func withoutSchema(raw jsontext.Value) (jsontext.Value, error) {
 	var members map[string]jsontext.Value
@@ -71,6 +70,7 @@ func withoutSchema(raw jsontext.Value) (jsontext.Value, error) {
 	return json.Marshal(members, json.Deterministic(true)) // numbers stay as they were written
 }
 
+// withoutVersion is what is frozen of a draft: the version is the ledger's to give.
 func withoutVersion(canonical []byte) ([]byte, error) {
 	members, err := canon.Members(canonical)
 	if err != nil {

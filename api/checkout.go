@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	"github.com/countersign/countersign/api/checkout"
+	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
@@ -59,15 +60,15 @@ var createCheckout = &operation{
 	anew: true, id: "create_checkout", method: http.MethodPost, path: "/api/checkout",
 	cors:    true,
 	summary: "Begin a card checkout and get its address. No credential is needed; what is bought belongs to whoever is signed in, else to the e-mail address typed there.",
-	scope:   commands.ScopeCheckout, open: true,
-	input: reflect.TypeFor[checkoutRequest](), output: reflect.TypeFor[address](),
+	access:  credential.Access{Kind: credential.AnyCustomer, Scope: commands.ScopeCheckout},
+	input:   reflect.TypeFor[checkoutRequest](), output: reflect.TypeFor[address](),
 	example: `{"slug":"verification-kit"}`, errors: []int{400, 401, 403, 404, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		var in checkoutRequest
 		if err := canon.Decode(c.body, &in); err != nil {
 			return reply{}, err
 		}
-		url, err := s.beginCheckout(c.request.Context(), in.Slug, c.customer)
+		url, err := s.beginCheckout(c.request.Context(), in.Slug, c.Customer)
 		return reply{value: address{url}}, err
 	},
 }

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/mcp"
 	"github.com/countersign/countersign/api/site"
 	"github.com/countersign/countersign/commands"
@@ -145,12 +146,12 @@ func (s *Server) apiCatalog(*site.Site) (linkset, error) {
 		{Anchor: base + "/api",
 			ServiceDesc: []link{{Href: base + openAPI.path, Type: "application/json"}},
 			ServiceDoc:  []link{{Href: base + "/docs", Type: "text/html"}, {Href: base + llmsDocument.path, Type: "text/plain"}},
-			ServiceMeta: []link{{Href: base + protectedResourcePath, Type: "application/json"}, {Href: base + x402Manifest.path, Type: "application/json"}},
+			ServiceMeta: []link{{Href: base + credential.ProtectedResourcePath, Type: "application/json"}, {Href: base + x402Manifest.path, Type: "application/json"}},
 			Status:      []link{{Href: base + health.path, Type: "application/json"}}},
 		{Anchor: base + mcpPath,
 			ServiceDesc: []link{{Href: base + serverCardPath, Type: serverCardMedia}},
 			ServiceDoc:  []link{{Href: base + "/guides/mcp", Type: "text/html"}},
-			ServiceMeta: []link{{Href: base + protectedResourcePath + mcpPath, Type: "application/json"}}},
+			ServiceMeta: []link{{Href: base + credential.ProtectedResourcePath + mcpPath, Type: "application/json"}}},
 	}}, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
@@ -72,7 +73,7 @@ func (s *Server) refused(r *http.Request, bare bool, err error) reply {
 	h.Set("Cache-Control", "no-store")
 	switch {
 	case status == http.StatusUnauthorized:
-		h.Set("WWW-Authenticate", s.challenge("", invalidToken(r, err), ""))
+		h.Set("WWW-Authenticate", credential.Challenge(s.app.BaseURL, "", credential.Problem(r, err), ""))
 		h.Set("Connection", "close") // whatever body was sent is not read
 	case status == http.StatusServiceUnavailable && h.Get("Retry-After") == "" && !notConfigured[body.Code]:
 		h.Set("Retry-After", retrySoon)

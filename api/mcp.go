@@ -9,6 +9,7 @@ import (
 
 	invopop "github.com/invopop/jsonschema"
 
+	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/mcp"
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/commands"
@@ -294,7 +295,7 @@ func (s *Server) admitMessage(w http.ResponseWriter, r *http.Request) bool {
 	refused := s.refused(r, false, err)
 	refused.header.Del("Connection") // the body has been read
 	if refused.status == http.StatusUnauthorized {
-		refused.header.Set("WWW-Authenticate", s.challenge("/mcp", "invalid_token", commands.ScopeCatalog))
+		refused.header.Set("WWW-Authenticate", credential.Challenge(s.app.BaseURL, "/mcp", "invalid_token", commands.ScopeCatalog))
 	}
 	for name, values := range refused.header {
 		w.Header()[name] = values
@@ -306,9 +307,10 @@ func (s *Server) admitMessage(w http.ResponseWriter, r *http.Request) bool {
 
 // checkCredential looks at a credential as a priced call does.
 func (s *Server) checkCredential(r *http.Request) error {
-	text, present, err := apiKey(r.Header)
+	text, present, err := credential.Key(r.Header)
 	if err != nil || !present {
 		return err
 	}
-	return s.serveCredential(&call{op: s.operation(actionrisk.Quick.Operation), request: r}, text)
+	_, err = s.credentials.ReadKey(r.Context(), s.operation(actionrisk.Quick.Operation).access, text)
+	return err
 }

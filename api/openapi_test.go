@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/api/credential"
+
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -377,7 +379,7 @@ func TestEveryExampleIsAnsweredAsDocumented(t *testing.T) {
 	key := n.issueKey()
 	executed := map[string]bool{}
 	for _, op := range operations() {
-		if op.right != "" || op.signedIn || op.scope != "" || op.sells != nil || op.oauth == codeInvalidRequest {
+		if op.access.Right != "" || op.access.Kind == credential.Person || op.access.Scope != "" || op.sells != nil || op.oauth == codeInvalidRequest {
 			continue // needs an organization, a customer, a payment or a client
 		}
 		o := described{strings.ToLower(op.method), op.path, d.at("paths", op.path, strings.ToLower(op.method)).(map[string]any)}

@@ -1,4 +1,4 @@
-package api
+package credential
 
 import (
 	"net/http"
@@ -16,7 +16,7 @@ import (
 // desk keeps sessions on a database, and plays the browser's part.
 type desk struct {
 	t *testing.T
-	*sessions
+	*Sessions
 }
 
 func newDesk(t *testing.T, clock func() time.Time) desk {
@@ -26,7 +26,7 @@ func newDesk(t *testing.T, clock func() time.Time) desk {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	s, err := newSessions(pool, "http://127.0.0.1:8080", clock)
+	s, err := NewSessions(pool, "http://127.0.0.1:8080", clock)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func request(cookie string) *http.Request {
 // signIn returns the cookie of a new session.
 func (d desk) signIn(customer string) string {
 	d.t.Helper()
-	s, err := d.begin(request(""), customer)
+	s, err := d.Begin(request(""), customer)
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -52,10 +52,10 @@ func (d desk) signIn(customer string) string {
 }
 
 // keepIn keeps a session and returns the cookie that was set, if one was.
-func (d desk) keepIn(s *session) string {
+func (d desk) keepIn(s *Session) string {
 	d.t.Helper()
 	w := httptest.NewRecorder()
-	if err := d.keep(w, s); err != nil {
+	if err := d.Keep(w, s); err != nil {
 		d.t.Fatal(err)
 	}
 	for _, c := range w.Result().Cookies() {
@@ -64,9 +64,9 @@ func (d desk) keepIn(s *session) string {
 	return ""
 }
 
-func (d desk) open(cookie string) *session {
+func (d desk) open(cookie string) *Session {
 	d.t.Helper()
-	s, err := d.load(request(cookie))
+	s, err := d.Load(request(cookie))
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -79,11 +79,11 @@ func TestASessionThatEndedStaysEnded(t *testing.T) {
 	d := newDesk(t, time.Now)
 	cookie := d.signIn("cus_1")
 	late, out := d.open(cookie), d.open(cookie)
-	if err := out.end(); err != nil {
+	if err := out.End(); err != nil {
 		t.Fatal(err)
 	}
 	d.keepIn(out)
-	late.choose("org_1")
+	late.Choose("org_1")
 	d.keepIn(late)
 	if d.open(cookie) != nil {
 		t.Error("the session is back")
@@ -96,7 +96,7 @@ func TestASessionThatEndedStaysEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	fresh := d.keepIn(renewed)
-	late.choose("org_2")
+	late.Choose("org_2")
 	d.keepIn(late)
 	if d.open(cookie) != nil || d.open(fresh) == nil || fresh == cookie {
 		t.Error("the old token is good, or the new one is not")
@@ -115,7 +115,7 @@ func TestRenewingDoesNotPutTheEndOff(t *testing.T) {
 	if got := renewed.manager.Deadline(renewed.data); !got.Equal(ends) {
 		t.Errorf("the session ends at %v, want %v as before", got, ends)
 	}
-	if renewed.role != "owner" || renewed.customer != "cus_1" {
+	if renewed.role != "owner" || renewed.Customer != "cus_1" {
 		t.Errorf("%+v", renewed)
 	}
 }
@@ -139,7 +139,7 @@ func TestRequestsThatChangeNothingWriteNothing(t *testing.T) {
 	if got := d.keepIn(d.open(cookie)); got != "" {
 		t.Error("a request within the minute wrote the session")
 	}
-	now = now.Add(sessionSeenEvery)
+	now = now.Add(seenEvery)
 	if got := d.keepIn(d.open(cookie)); got != cookie {
 		t.Errorf("a request a minute later set the cookie %q, want it prolonged", got)
 	}

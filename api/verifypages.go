@@ -37,13 +37,13 @@ func postVerify(s *Server, v *visit) (view, error) {
 	if err != nil {
 		return view{}, unavailable(err)
 	}
+	examiner := seal.Examiner{Keys: keys, Most: maxVerified, Rest: maxUnsigned, Locate: func(e seal.Envelope) seal.Check { return s.app.Ledger.Locate(ctx, e) }}
 	done, err := s.app.Compute(ctx, len(text))
 	if err != nil {
 		return view{}, err
 	}
-	defer done()
-	examiner := seal.Examiner{Keys: keys, Most: maxVerified, Locate: func(e seal.Envelope) seal.Check { return s.app.Ledger.Locate(ctx, e) }}
 	found, err := examiner.Examine(text)
+	done()
 	var bad *canon.Error
 	var refused *policy.Error
 	switch {

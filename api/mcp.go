@@ -154,7 +154,10 @@ func (s *Server) declare(t tool) (mcp.Tool, error) {
 		order := toolCall{arguments: c.Arguments, payment: c.Payment}
 		var err error
 		if t.split != nil {
-			order, err = split(t, check, c.Arguments)
+			err = s.app.Within(c.Request.Context(), len(c.Arguments), func() (err error) {
+				order, err = split(t, check, c.Arguments)
+				return err
+			})
 		}
 		var answer reply
 		if err == nil {
@@ -239,7 +242,7 @@ func newDoors(s *Server, c Config) (map[string]*mcp.Door, error) {
 			"Pay by " + s.meansOfPayment() + "; POST " + s.app.BaseURL + "/api/keys/free issues a key. " +
 			"After a time-out or 503 repeat the same call with the same idempotencyKey or the same payment; never make a new one for it.",
 		BaseURL: s.app.BaseURL, Loopback: c.Loopback, Origins: c.MCPOrigins,
-		Admit: s.admitMessage, Unread: unreadMessage,
+		Admit: s.admitMessage, Compute: s.app.Compute, Unread: unreadMessage,
 		Panicked: func(ctx context.Context, value any) {
 			s.metrics.panics.Inc()
 			s.log.Error("internal error", "requestId", requestID(ctx), "error", fmt.Errorf("panic: %v", value))

@@ -227,15 +227,12 @@ func (s *Server) decode(w http.ResponseWriter, c *call) error {
 
 // check is the strict parse and the schema.
 func (s *Server) check(c *call, text []byte) error {
-	done, err := s.app.Compute(c.request.Context(), len(text))
-	if err != nil {
-		return err
-	}
-	defer done()
-	if c.body, err = canon.Canonical(text); err != nil {
-		return err
-	}
-	return c.op.schema.validate(text)
+	return s.app.Within(c.request.Context(), len(text), func() (err error) {
+		if c.body, err = canon.Canonical(text); err != nil {
+			return err
+		}
+		return c.op.schema.validate(text)
+	})
 }
 
 // readBody is the body as it was sent: of a tool call, its arguments.

@@ -148,6 +148,7 @@ type Ledger struct {
 	done   sync.WaitGroup // listener, notifier and keeper
 
 	background context.Context // ends with Close
+	checked    atomic.Pointer[SelfCheck]
 	keeper     atomic.Pointer[keeper]
 }
 

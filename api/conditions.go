@@ -50,10 +50,18 @@ func is(name string, value any) object {
 	return object{"required": []any{name}, "properties": object{name: object{"const": value}}}
 }
 
-func allOf(schemas ...any) object      { return object{"allOf": schemas} }
-func anyOfThese(schemas ...any) object { return object{"anyOf": schemas} }
+func allOf(schemas ...any) object      { return together("allOf", schemas) }
+func anyOfThese(schemas ...any) object { return together("anyOf", schemas) }
 func not(schema object) object         { return object{"not": schema} }
 func when(this, then object) object    { return object{"if": this, "then": then} }
+
+// together joins schemas by a keyword, which linters take amiss around one alone.
+func together(keyword string, schemas []any) object {
+	if len(schemas) == 1 {
+		return schemas[0].(object)
+	}
+	return object{keyword: schemas}
+}
 
 func eachGiven(names ...string) (list []any) {
 	for _, name := range names {

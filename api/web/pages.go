@@ -53,6 +53,7 @@ func (s *Handler) pages() []page {
 		{http.MethodGet, "/pricing", showPrices},
 		{http.MethodPost, "/pricing", postBuy},
 		{http.MethodPost, "/tools/{operation}/try", postService},
+		{http.MethodGet, "/search", showSearch},
 		{http.MethodGet, "/sign-in", showSignIn},
 		{http.MethodPost, "/sign-in", postSignIn},
 		{http.MethodGet, "/sign-in/confirm", showConfirm},

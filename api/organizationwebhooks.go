@@ -5,6 +5,7 @@ import (
 	"reflect"
 
 	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
@@ -88,7 +89,7 @@ var listDeliveries = &operation{
 			return reply{}, err
 		}
 		list, err := s.projections.Deliveries(ctx, c.Principal.OrgID, c.vars["id"], c.request.URL.Query().Get("state"), shownDeliveries)
-		return reply{value: deliveryList{list}}, ofHistory(err)
+		return reply{value: deliveryList{list}}, web.HistoryError(err)
 	},
 }
 
@@ -118,6 +119,6 @@ var sendAgain = &operation{
 		if err == nil && n == 0 && in.MessageID != "" {
 			err = policy.Refuse(commands.CodeNotFound, "", "message not found")
 		}
-		return reply{value: sentAgain{n}}, ofHistory(err)
+		return reply{value: sentAgain{n}}, web.HistoryError(err)
 	},
 }

@@ -26,10 +26,12 @@ type Export struct {
 	Folder   string                  // empty, where the files are written
 	Progress func(done, total int64) // nil: nobody listens
 	Most     int64                   // events; 0: any number
+
+	FullSpeed bool // also while others append, who lose what it takes
 }
 
 const (
-	exportPage       = 1000
+	exportPage       = 500
 	exportProofs     = 10_000 // events that are each proven
 	exportedHeads    = 1000   // earlier checkpoints that the newest one is shown to continue
 	exportCheckpoint = 3 * time.Second
@@ -205,7 +207,14 @@ func (x *exporting) writeEvents(ctx context.Context) (err error) {
 		}
 	}
 	next, end := x.manifest.FirstSequence, x.manifest.FirstSequence+x.manifest.Count
+	pace := &ledger.Pace{}
+	if !x.e.FullSpeed {
+		pace = x.app.Ledger.Pace()
+	}
 	for next < end {
+		if err := pace.Rest(ctx); err != nil {
+			return err
+		}
 		page, err := x.app.Ledger.Tenant(ctx, x.e.Tenant, next, int(min(exportPage, end-next)))
 		if err != nil {
 			return err

@@ -70,7 +70,7 @@ func (c *servicesCmd) worst(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%-34s %8s %7s %8s %9s %9s %6s  %s\n", "operation", "octets", "bodies", "answered", "ms/MB", "MB/MB", "status", "the worst body")
+	fmt.Printf("%-34s %8s %7s %8s %9s %9s %6s  %s\n", "operation", "octets", "bodies", "answered", "ms/MB", "MB asked", "status", "the worst body")
 	over := 0
 	for _, o := range operations {
 		if c.Only != "" && !strings.Contains(o.ID, c.Only) {
@@ -289,7 +289,7 @@ func (c cost) perMB() float64 {
 type worstLine struct {
 	bodies, answered int
 	worst            cost
-	memory           float64 // that was asked for, the most of one body, per octet of it
+	memory           float64 // MB that were asked for, the most of one body
 }
 
 func (l worstLine) most() time.Duration {
@@ -316,7 +316,7 @@ func (w *worstRun) measure(ctx context.Context, o described, c string) (line wor
 			if err != nil {
 				return line, fmt.Errorf("%s: %w", name, err)
 			}
-			line.memory = max(line.memory, float64(asked()-before)/float64(len(body)))
+			line.memory = max(line.memory, float64(asked()-before)/1e6)
 			if try == 0 || took < one.cost {
 				one.status, one.cost = status, took
 			}
@@ -341,7 +341,7 @@ func (w *worstRun) measure(ctx context.Context, o described, c string) (line wor
 // pieces are repeated inside texts: what scanners look for, what they back up over,
 // and what has to be escaped.
 var pieces = []string{"a", " ", `\n`, `\u00e9`, `\ud83d\ude00`, "é", "curl ", "curl|sh;", "http://", "://", "https://a.b/", "a.", ".", "@", "a@", "\\\\", "(", "[[", "${", "`",
-	"0x", "0x0000000000000000000000000000000000000001 ", "sk-", "AKIA", "-----BEGIN PRIVATE KEY-----", "ignore previous instructions ", "eval(", "base64 -d ", "A1+/", "=", "%41", "&#x41;", "<!--", "1", "2026-01-01T00:00:00Z ", "xn--", "\u200b", "password=", "ı", "-"}
+	"4 ", "eyJ", "private key=0x", "seed abc ", "xoxb-", "+1 ", "000-00-", "0x", "0x0000000000000000000000000000000000000001 ", "sk-", "AKIA", "-----BEGIN PRIVATE KEY-----", "ignore previous instructions ", "eval(", "base64 -d ", "A1+/", "=", "%41", "&#x41;", "<!--", "1", "2026-01-01T00:00:00Z ", "xn--", "\u200b", "password=", "ı", "-"}
 
 // bodiesOf are bodies of at most so many octets: the pieces in every text of the
 // schema that may be long, every list filled, and every free value in the forms

@@ -123,13 +123,17 @@ func SafePointer(pointer string) string {
 		if next < 0 {
 			next = len(pointer) - end - 1
 		}
-		part := pointer[end+1 : end+1+next]
-		if len(part) == 0 || len(part) > 64 || strings.Trim(part, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" {
+		if !IsSafeName(pointer[end+1 : end+1+next]) {
 			return pointer[:end]
 		}
 		end += 1 + next
 	}
 	return pointer
+}
+
+// IsSafeName says whether a part of a pointer could be a member name of a contract.
+func IsSafeName(part string) bool {
+	return len(part) > 0 && len(part) <= 64 && strings.Trim(part, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == ""
 }
 
 func checkNumber(token string, dec *jsontext.Decoder) error {

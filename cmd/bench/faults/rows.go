@@ -35,7 +35,7 @@ var Table = []Row{
 	{"database-slow", "the head row is locked for eight seconds, then every packet is late by 100 ms; health answers", databaseSlow},
 	{"proxy-cuts", "a proxy before the service cuts requests and answers at any octet, fifty times", proxyCuts},
 	{"terminated", "SIGTERM under load: what was begun is finished, and the exit status is 0", terminated},
-	{"rolling-upgrade", "two nodes, one after the other replaced by a release whose read models have other versions, and back", rollingUpgrade},
+	{"rolling-upgrade", "two nodes, one after the other replaced by a release whose read models have other versions", rollingUpgrade},
 	{"rebuild", "every read model is rebuilt beside two loaded nodes", rebuild},
 	{"key-rotated", "the signing key is rotated under load; nodes that know the next one go on", keyRotated},
 	{"checkpoints-unwritable", "the folder of signed heads becomes unwritable and comes back; appends go on", checkpointsUnwritable},
@@ -266,18 +266,17 @@ func rollingUpgrade(ctx context.Context, w *world) error {
 		return err
 	}
 	return w.around(ctx, func(ctx context.Context) error {
-		for _, program := range []string{other, w.options.Program} {
-			for _, n := range w.nodes {
-				n.stop()
-				n.program = program
-				if err := w.start(ctx, n); err != nil {
-					return err
-				}
-				if err := w.ready(ctx, n); err != nil {
-					return err
-				}
+		for _, n := range w.nodes {
+			n.stop()
+			n.program = other
+			if err := w.start(ctx, n); err != nil {
+				return err
+			}
+			if err := w.ready(ctx, n); err != nil {
+				return err
 			}
 		}
+		w.program = other // for the commands beside them
 		return nil
 	})
 }
@@ -471,13 +470,13 @@ func organizationSuspended(ctx context.Context, w *world) error {
 	return w.around(ctx, func(ctx context.Context) error {
 		for range 3 {
 			for _, step := range []struct {
-				flag    string
+				state   string
 				refused bool
-			}{{"--suspend", true}, {"--resume", false}} {
-				if _, err := w.command(ctx, "org", "update", other.OrgID, step.flag); err != nil {
+			}{{"suspended", true}, {"active", false}} {
+				if _, err := w.command(ctx, "org", "update", "--org", other.OrgID, "--state", step.state, "--reason", "faults"); err != nil {
 					return err
 				}
-				if err := w.until(ctx, "both nodes to follow "+step.flag, everywhere(step.refused)); err != nil {
+				if err := w.until(ctx, "both nodes to see the organization "+step.state, everywhere(step.refused)); err != nil {
 					return err
 				}
 			}

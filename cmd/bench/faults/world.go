@@ -32,6 +32,7 @@ import (
 // world is one ledger, its nodes, and the clients that call them.
 type world struct {
 	options *Options
+	program string // for commands beside the nodes
 	rand    *rand.Rand
 	dir     string   // of everything
 	data    string   // the nodes' data folder
@@ -65,7 +66,7 @@ func newWorld(_ context.Context, o *Options, r *rand.Rand) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &world{options: o, rand: r, dir: dir, data: filepath.Join(dir, "data")}
+	w := &world{options: o, program: o.Program, rand: r, dir: dir, data: filepath.Join(dir, "data")}
 	w.where = []string{"DATA_DIR=" + w.data}
 	if err := os.Chmod(dir, 0o711); err != nil { // PostgreSQL's user passes through
 		return nil, err
@@ -251,7 +252,7 @@ func (n *node) base() string { return "http://" + n.address }
 
 // command runs a command of the program on the ledger, beside the nodes.
 func (w *world) command(ctx context.Context, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, w.options.Program, args...)
+	cmd := exec.CommandContext(ctx, w.program, args...)
 	cmd.Env = append(os.Environ(), w.where...)
 	var said bytes.Buffer
 	cmd.Stderr = &said

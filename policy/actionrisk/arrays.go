@@ -161,8 +161,8 @@ func (sh *shell) readsLines(c *syntax.WhileClause, in flow) ([]string, bool) {
 	return lines, len(lines) > 1 && len(lines) <= scan.MaxLoop
 }
 
-// read sets variables from the input.
-func (sh *shell) read(v *invocation) {
+// readsInput sets variables from the input.
+func (sh *shell) readsInput(v *invocation) {
 	text, names := v.stdin.word.Text, v.operands
 	list, whole := Word{}, v.exe != "read"
 	if whole && len(names) > 0 {

@@ -90,7 +90,7 @@ func (sh *shell) builtin(v *invocation) (flow, bool) {
 		}
 		return flow{known: true}, true
 	case "read", "mapfile", "readarray":
-		sh.read(v)
+		sh.readsInput(v)
 		sh.callbacks(v)
 		return flow{known: true}, true
 	case "compgen", "complete", "bind", "enable":

@@ -124,7 +124,7 @@ func (e *engine) foreignCalls(sh *shell, v *invocation) {
 	for _, name := range slices.Sorted(maps.Keys(e.files)) {
 		if f := e.files[name]; strings.HasSuffix(name, ".sol") && f.known {
 			src := sh.src.inside(f.word, "forge --ffi")
-			e.runOther(sh, &src)
+			sh.read("strings", &src, nil)
 		}
 	}
 }

@@ -179,6 +179,7 @@ func (a Assessment) RuleIDs() []string {
 // engine is the state of one assessment.
 type engine struct {
 	*compiled
+	front       *frontends
 	action      Action
 	context     context
 	budget      budget
@@ -216,7 +217,7 @@ type engine struct {
 func Assess(a Action) (out Assessment) {
 	defer func() {
 		if recover() != nil { // a fault in a parser must stop an action, not the service
-			e := &engine{compiled: ruleset(), action: a, unparsed: true, unproven: true}
+			e := &engine{compiled: ruleset(), front: fronts(), action: a, unparsed: true, unproven: true}
 			e.doubt("the action could not be looked through")
 			e.raise("parse.too-deep", &source{text: a.Command}, 0, len(a.Command), "")
 			out = e.conclude("unknown")
@@ -228,7 +229,7 @@ func Assess(a Action) (out Assessment) {
 
 // assess also tells how many steps it took.
 func assess(a Action) (Assessment, int) {
-	e := &engine{compiled: ruleset(), action: a, budget: budget{left: scan.MaxSteps}}
+	e := &engine{compiled: ruleset(), front: fronts(), action: a, budget: budget{left: scan.MaxSteps}}
 	e.context = readContext(&e.action)
 	whole := source{text: a.Command, at: 0, span: Span{0, len(a.Command)}}
 	route := e.top(whole)

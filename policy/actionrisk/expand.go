@@ -293,7 +293,7 @@ func (sh *shell) process(p *syntax.ProcSubst) Word {
 			sh.e.sinks = map[string]sink{}
 		}
 		if len(sh.e.sinks) < scan.MaxFiles {
-			sh.e.sinks[name] = sink{sh.fork(), p.Stmts}
+			sh.e.sinks[name] = sh.fork().sink(p.Stmts)
 		}
 		return Word{Text: name, At: -1, Span: sh.spanOf(p), Taint: out.taint}
 	}

@@ -7,20 +7,16 @@ import (
 
 	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
-	"mvdan.cc/sh/v3/syntax"
 )
 
 // sink is a text that reads what is written to >(…).
-type sink struct {
-	sh    *shell
-	stmts []*syntax.Stmt
-}
+type sink func(written flow)
 
 // remember notes what a file written by the command itself holds.
 func (e *engine) remember(sh *shell, name Word, f flow, more bool) {
 	if s, ok := e.sinks[name.Text]; ok {
 		delete(e.sinks, name.Text) // a text that writes to itself ends here
-		s.sh.fork().stmts(s.stmts, f)
+		s(f)
 		e.sinks[name.Text] = s
 		return
 	}

@@ -205,7 +205,7 @@ func (e *engine) runTcl(sh *shell, src *source) {
 					inner := *src
 					inner.text, inner.at, inner.depth = rest, -1, src.depth+1
 					inner.span, _ = src.where(from, to)
-					e.runSQL(&inner, &invocation{exe: client, cwd: sh.cwd, src: src})
+					e.read("sql", &inner, &invocation{exe: client, cwd: sh.cwd, src: src})
 				} else if e.actsText(rest) {
 					e.carried(sh, src, from, to, rest, strings.TrimSpace(verb))
 				}
@@ -262,4 +262,10 @@ func (e *engine) runSed(sh *shell, src *source) {
 		}
 		at = end + 1
 	}
+}
+
+// readStrings judges what the strings of a text say, whatever its language.
+func readStrings(sh *shell, src *source, _ string, _ *invocation) flow {
+	sh.e.runOther(sh, src)
+	return flow{}
 }

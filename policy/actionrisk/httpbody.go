@@ -231,7 +231,7 @@ func (e *engine) runStatement(src *source) bool {
 		w := jsonWalk{e: e, src: src}
 		return w.mutation(&jsonNode{kind: '"', text: text, end: len(src.text)})
 	case looksSQL(text) || looksMongo(text) || looksRedis(text):
-		e.runSQL(src, nil)
+		e.read("sql", src, nil)
 		return true
 	}
 	return false
@@ -315,7 +315,7 @@ func (w *bodyWalk) command(n *jsonNode) bool {
 		}
 		src := n.source(w.src, "body")
 		src.text, src.at = strings.Join(parts, " "), -1
-		w.e.runRedis(&src, src.text, w.words)
+		w.e.redis(&src, src.text, w.words)
 		return true
 	case len(first) > 10 && looksSQL(first):
 		for _, k := range n.kids {
@@ -342,4 +342,10 @@ func (w *bodyWalk) deletion(n *jsonNode) {
 	if n.get("remove_index") != nil {
 		w.e.raise("nosql.index-delete", w.src, n.start, n.end, "")
 	}
+}
+
+// readBody judges the body of a request whose client is known.
+func readBody(sh *shell, src *source, _ string, client *invocation) flow {
+	sh.e.runBody(src, clientWords(client, src.text))
+	return flow{}
 }

@@ -113,9 +113,6 @@ func (e *engine) runInline(sh *shell, src *source, lang string) {
 	if !e.budget.spend(16 + len(src.text)/8) { // the text is gone through some ten times
 		return
 	}
-	if e.runOddLanguage(sh, src, lang) {
-		return
-	}
 	mongo := lang == "mongo"
 	if mongo {
 		lang = "node"
@@ -123,7 +120,7 @@ func (e *engine) runInline(sh *shell, src *source, lang string) {
 	inner := *sh
 	inner.src = src
 	if ruleset().code.language(lang).Strings {
-		e.runOther(&inner, src)
+		inner.read("strings", src, nil)
 	}
 	r := &inlineRun{sh: &inner, src: src, lang: lang, mongo: mongo, toks: e.tokens(src.text, lang), vars: map[string]inlineToken{}}
 	r.given()
@@ -279,7 +276,7 @@ func (r *inlineRun) evaluate(name inlineToken, args, list []inlineToken) {
 	switch {
 	case src.layers > scan.MaxLayers:
 	case r.mongo:
-		e.runStore(r.sh, &src, "mongo", nil)
+		r.sh.read("mongo", &src, nil)
 	default:
 		e.runInline(r.sh, &src, r.lang)
 	}

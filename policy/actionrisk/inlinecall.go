@@ -118,7 +118,7 @@ func (r *inlineRun) act(kind byte, name inlineToken, args, list []inlineToken) {
 	case 'q':
 		if looksSQL(list[0].text) {
 			src := r.src.inside(r.word(list[0]), r.lang)
-			r.sh.e.runSQL(&src, nil)
+			r.sh.read("sql", &src, nil)
 		}
 	case 'k':
 		for j, t := range args {
@@ -384,7 +384,7 @@ func (r *inlineRun) named(receiver, method string) {
 		receiver = "Model" // what a call gave
 	}
 	src.text, src.at = receiver+"."+method+"()", -1
-	r.sh.e.runORM(&src)
+	r.sh.read("orm", &src, nil)
 }
 
 // pipeOpen: Perl's open runs a command whose text ends or begins with "|", or that

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/lang/sql"
+	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
@@ -64,7 +65,7 @@ func (r *inlineRun) database(name inlineToken, args []inlineToken) bool {
 	}
 	if last == "load" && r.mongo {
 		if list := r.strings(args); len(list) > 0 {
-			r.sh.e.includedMongo(r.sh, r.src, list[0].text)
+			r.included(list[0].text)
 		}
 		return true
 	}
@@ -86,7 +87,7 @@ func (r *inlineRun) database(name inlineToken, args []inlineToken) bool {
 		for _, t := range r.strings(args) {
 			if t.kind == 's' && looksWire(t.text) {
 				src := r.src.inside(r.word(t), r.lang)
-				r.sh.e.runWire(r.sh, &src, "")
+				r.sh.read("wire", &src, nil)
 			}
 		}
 	}
@@ -152,7 +153,7 @@ func (r *inlineRun) tagged(i int) {
 	if sqlCalls[name[strings.LastIndexByte(name, '.')+1:]] && looksSQL(t.text) {
 		src := r.src.inside(r.word(t), r.lang)
 		if src.depth <= scan.MaxDepth {
-			r.sh.e.runSQL(&src, nil)
+			r.sh.read("sql", &src, nil)
 		}
 	}
 }
@@ -175,7 +176,7 @@ func (r *inlineRun) feedsClient(command string) {
 		if t.kind == 's' && (looksSQL(t.text) || looksRedis(t.text) || looksMongo(t.text)) && r.sh.e.budget.spend(4) {
 			src := r.src.inside(r.word(t), r.lang)
 			if src.depth <= scan.MaxDepth {
-				r.sh.e.runSQL(&src, client)
+				r.sh.read("sql", &src, client)
 			}
 		}
 	}
@@ -214,7 +215,7 @@ func (r *inlineRun) runsSQL(name inlineToken, args []inlineToken) bool {
 	}
 	if words := r.listed(r.strings(args), " ", name); looksRedis(words.text) {
 		src := r.src.inside(r.word(words), r.lang)
-		r.sh.e.runRedis(&src, words.text, "")
+		r.sh.e.redis(&src, words.text, "")
 		return true
 	}
 	for _, t := range r.strings(args) { // behind the connection
@@ -227,7 +228,7 @@ func (r *inlineRun) runsSQL(name inlineToken, args []inlineToken) bool {
 	}
 	src := r.src.inside(r.word(text), r.lang)
 	if src.depth <= scan.MaxDepth {
-		r.sh.e.runSQL(&src, r.library())
+		r.sh.read("sql", &src, r.library())
 	}
 	return true
 }
@@ -305,5 +306,13 @@ func (r *inlineRun) effect(effect string, name inlineToken, args []inlineToken) 
 		}
 	}
 	res := sql.Result{Facts: []sql.Fact{{Effect: effect, Target: target, Start: name.from, End: min(to, len(r.src.text))}}}
-	r.sh.e.sqlResult(r.src, &res, words)
+	r.sh.e.statements(r.src, &res, words)
+}
+
+// included runs a script that load() names, if the command itself wrote it.
+func (r *inlineRun) included(name string) {
+	if f, ok := r.sh.e.files[paths.FileKey(r.sh.cwd, name)]; ok && f.known && r.src.depth < scan.MaxDepth {
+		inner := r.src.inside(f.word, "load")
+		r.sh.read("mongo", &inner, nil)
+	}
 }

@@ -33,7 +33,7 @@ func (r *inlineRun) bodies(args []inlineToken) {
 		case t.kind == 's' && (queryKeys[key] || bodyKeys[key] || i > 0 && args[i-1].text == "JSON.stringify"):
 			src := r.src.inside(r.word(t), r.lang)
 			if src.depth <= scan.MaxDepth {
-				r.sh.e.runBody(&src, "")
+				r.sh.read("body", &src, nil)
 			}
 			key = ""
 		case t.kind == 's' || t.kind == 'i':

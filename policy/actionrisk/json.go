@@ -662,17 +662,17 @@ func (w *jsonWalk) carry(n, v *jsonNode, lang, via string) bool {
 	}
 	switch lang {
 	case "sql":
-		w.e.runSQL(&src, nil)
+		w.e.read("sql", &src, nil)
 	case "sql?":
 		if !looksSQL(v.text) && !looksMongo(v.text) {
 			done := w.mutation(v)
 			w.known = w.known || done
 			return done
 		}
-		w.e.runSQL(&src, nil)
+		w.e.read("sql", &src, nil)
 	case "powershell", "cmd":
 		w.e.ran = true
-		w.e.runWindows(&src, lang)
+		w.e.read(lang, &src, nil)
 	case "code":
 		w.code(n, &src)
 	case "manifest?", "playbook?", "compose?", "dockerfile?":
@@ -748,10 +748,10 @@ func (w *jsonWalk) code(n *jsonNode, src *source) {
 		e.route(src)
 		return
 	case lang == "sql":
-		e.runSQL(src, nil)
+		e.read("sql", src, nil)
 		return
 	case lang == "powershell" || lang == "pwsh" || lang == "cmd":
-		e.runWindows(src, map[bool]string{true: "cmd", false: "powershell"}[lang == "cmd"])
+		e.read(map[bool]string{true: "cmd", false: "powershell"}[lang == "cmd"], src, nil)
 		return
 	case lang == "ruby" || lang == "perl" || lang == "php":
 	case strings.Contains(text, "require(") || strings.Contains(text, "const ") || strings.Contains(text, "=>") || strings.Contains(text, "await "):
@@ -762,8 +762,8 @@ func (w *jsonWalk) code(n *jsonNode, src *source) {
 		e.route(src)
 		return
 	}
-	e.runInline(&shell{e: e, src: src}, src, lang)
+	e.read("only "+lang, src, nil)
 	if strings.Contains(text, "(") {
-		e.runCalls(src)
+		e.read("calls", src, nil)
 	}
 }

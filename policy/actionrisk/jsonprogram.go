@@ -225,7 +225,7 @@ func mounts(n *jsonNode) []string {
 func (w *jsonWalk) runWords(at *jsonNode, argv []string) bool {
 	src := source{text: shellWords(argv), at: -1, via: w.src.via, depth: w.src.depth + 1}
 	src.span, _ = w.src.where(at.start, at.end)
-	(&shell{e: w.e}).script(&src, flow{})
+	w.e.front.script(&shell{e: w.e}, &src, flow{})
 	return true
 }
 

@@ -295,7 +295,7 @@ func (w *jsonWalk) mongo(args *jsonNode, text string) bool {
 	src := source{text: text, at: -1, via: w.src.via, depth: w.src.depth + 1}
 	src.span, _ = w.src.where(args.start, args.end)
 	before := len(w.e.findings)
-	w.e.runSQL(&src, nil)
+	w.e.read("sql", &src, nil)
 	return len(w.e.findings) > before
 }
 
@@ -440,7 +440,7 @@ func (w *jsonWalk) programText(k *jsonNode, lang, via string) bool {
 	}
 	src := k.source(w.src, via)
 	if !w.notebook(&src) {
-		w.e.runProgramText(&src, lang)
+		w.e.read("whole "+lang, &src, nil)
 	}
 	w.known = true
 	return true
@@ -492,7 +492,7 @@ func inBrowser(name string) bool {
 // page runs text in a web page.
 func (w *jsonWalk) page(k *jsonNode, via string) bool {
 	src := k.source(w.src, via)
-	w.e.runProgramText(&src, "node")
+	w.e.read("whole node", &src, nil)
 	w.e.pageData(&src)
 	return true
 }

@@ -62,7 +62,7 @@ func TestClientVariables(t *testing.T) {
 		{"hive", "set hivevar:t=users;\ndrop table ${hivevar:t};", "set hivevar:t=users;\ndrop table users;"},
 		{"mysql", "set t = 1; select :t", "set t = 1; select :t"},
 	} {
-		e := &engine{compiled: ruleset(), budget: budget{left: scan.MaxSteps}}
+		e := &engine{compiled: ruleset(), front: fronts(), budget: budget{left: scan.MaxSteps}}
 		if got := e.expandClient(c.client, c.text, nil); got != c.want {
 			t.Errorf("%s: %q becomes %q, want %q", c.client, c.text, got, c.want)
 		}

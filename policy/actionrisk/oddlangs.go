@@ -13,7 +13,16 @@ import (
 
 // runOddLanguage judges a text of such a language and tells whether there is one of
 // that name.
-func (e *engine) runOddLanguage(sh *shell, src *source, lang string) bool {
+func runOddLanguage(sh *shell, src *source, lang string, _ *invocation) flow {
+	e := sh.e
+	e.unproven = true
+	if src.depth > scan.MaxDepth || len(src.text) > scan.MaxText {
+		e.tooDeep = true
+		return flow{}
+	}
+	if !e.budget.spend(16 + len(src.text)/8) {
+		return flow{}
+	}
 	switch lang {
 	case "vim", "bang":
 		e.runBang(sh, src)
@@ -56,10 +65,8 @@ func (e *engine) runOddLanguage(sh *shell, src *source, lang string) bool {
 		e.runSocat(sh, src)
 	case "zargs":
 		e.runZargs(sh, src)
-	default:
-		return false
 	}
-	return true
+	return flow{}
 }
 
 // macro is a call whose argument is a text of a language.

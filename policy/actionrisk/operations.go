@@ -13,7 +13,10 @@ import (
 // into facts for the tables, or into the commands that would have the same effect.
 
 // operations judges a text of such a language, which v is given.
-func (sh *shell) operations(lang string, src *source, v *invocation) {
+func runOperations(outer *shell, src *source, lang string, v *invocation) flow {
+	inner := *outer
+	inner.src = src
+	sh := &inner
 	e := sh.e
 	e.unproven = true
 	if rest, ok := strings.CutPrefix(src.text, "="); ok { // -p='[…]'
@@ -24,7 +27,7 @@ func (sh *shell) operations(lang string, src *source, v *invocation) {
 	}
 	if src.depth > scan.MaxDepth || len(src.text) > scan.MaxText || !e.budget.spend(len(src.text)/16) {
 		e.tooDeep = true
-		return
+		return flow{}
 	}
 	switch lang {
 	case "manifest":
@@ -58,6 +61,7 @@ func (sh *shell) operations(lang string, src *source, v *invocation) {
 	case "apibody":
 		sh.apiBody(src, v)
 	}
+	return flow{}
 }
 
 // piece is a Word of a part of a text.
@@ -222,7 +226,7 @@ func (sh *shell) apiBody(src *source, v *invocation) {
 				sh.container(src, n, v)
 			}
 		case strings.HasSuffix(path, "/scriptText") || strings.HasSuffix(path, "/script"):
-			sh.e.runOther(sh, src)
+			sh.read("strings", src, nil)
 		}
 	}
 }
@@ -250,6 +254,6 @@ func (w *jsonWalk) operations(src *source, lang string) bool {
 		return false
 	}
 	w.e.ran, w.known = true, true
-	(&shell{e: w.e, src: src}).operations(lang, src, &invocation{exe: "tool", src: src, to: len(src.text)})
+	w.e.read(lang, src, &invocation{exe: "tool", src: src, to: len(src.text)})
 	return false // the tool's name counts as well
 }

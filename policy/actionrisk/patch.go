@@ -80,7 +80,7 @@ func (e *engine) runPatch(src *source) bool {
 		default:
 			continue
 		}
-		(&shell{e: e}).script(&inner, flow{})
+		e.front.script(&shell{e: e}, &inner, flow{})
 	}
 	return len(list) > 0
 }

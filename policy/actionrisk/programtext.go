@@ -103,7 +103,7 @@ func consoleLine(text string) string {
 func (e *engine) runProgram(src *source) (ran, sure bool) {
 	text := strings.TrimLeft(src.text, " \t\r\n")
 	if strings.Contains(text, "redis.call(") || strings.Contains(text, "redis.pcall(") {
-		e.runRedis(src, "EVAL "+strings.ReplaceAll(text, "\n", " "), "")
+		e.redis(src, "EVAL "+strings.ReplaceAll(text, "\n", " "), "")
 		return true, false
 	}
 	lang, sure := programLanguage(text)
@@ -122,7 +122,25 @@ func (e *engine) runProgramText(src *source, lang string) {
 	e.ran = true
 	e.runInline(&shell{e: e, src: src}, src, lang)
 	if !strings.HasPrefix(src.text, "await expect(") { // a test's assertion
-		e.runCalls(src)
+		e.read("calls", src, nil)
 	}
-	e.runORM(src)
+	e.read("orm", src, nil)
+}
+
+// readProgram judges a text that a program hands to the interpreter of a language.
+func readProgram(sh *shell, src *source, lang string, _ *invocation) flow {
+	sh.e.runInline(sh, src, lang)
+	return flow{}
+}
+
+// readOnly judges a text whose language somebody names: "only python".
+func readOnly(sh *shell, src *source, lang string, _ *invocation) flow {
+	sh.e.runInline(sh, src, strings.TrimPrefix(lang, "only "))
+	return flow{}
+}
+
+// readWhole judges a text that is a program by itself: "whole python".
+func readWhole(sh *shell, src *source, lang string, _ *invocation) flow {
+	sh.e.runProgramText(src, strings.TrimPrefix(lang, "whole "))
+	return flow{}
 }

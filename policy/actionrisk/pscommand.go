@@ -561,10 +561,10 @@ func (e *engine) runLanguage(sh *shell, src *source, lang string) {
 		return
 	}
 	if lang == "powershell" || lang == "cmd" {
-		e.runWindows(src, lang)
+		sh.read(lang, src, nil)
 		return
 	}
-	e.runOther(sh, src)
+	sh.read("strings", src, nil)
 }
 
 // write writes a value to a file.

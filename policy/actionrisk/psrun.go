@@ -352,5 +352,5 @@ func (w *winShell) runLine(v psValue, via string, c *psCall) {
 		src.layers++
 		w.raise("obf.decode-exec", c)
 	}
-	w.e.runWindows(&src, "cmd")
+	w.sh.read("cmd", &src, nil)
 }

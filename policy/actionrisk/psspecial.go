@@ -375,7 +375,7 @@ func (w *winShell) sqlcmd(c *psCall) psValue {
 	if q, ok := c.param("query"); ok {
 		word := Word{Text: q.str(), At: -1, Span: w.wholeSpan()}
 		src := w.src.inside(word, "Invoke-Sqlcmd")
-		w.e.runSQL(&src, nil)
+		w.sh.read("sql", &src, nil)
 	}
 	return psThing("rows", 0)
 }
@@ -476,7 +476,7 @@ func (w *winShell) addType(c *psCall) psValue {
 			if v.taints()&fromNetwork != 0 {
 				w.raise("rce.pipe-to-shell", c)
 			} else if v.known() {
-				w.e.runOther(w.sh, &src)
+				w.sh.read("strings", &src, nil)
 			}
 		}
 	}

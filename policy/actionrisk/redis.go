@@ -64,7 +64,7 @@ var redisCommands = func() map[string]map[string]string {
 	return m
 }()
 
-func (e *engine) runRedis(src *source, text, words string) {
+func redisResult(text string) sql.Result {
 	r := sql.Result{ReadOnly: true}
 	at := 0
 	for line := range strings.SplitSeq(text, "\n") {
@@ -84,7 +84,7 @@ func (e *engine) runRedis(src *source, text, words string) {
 		}
 		at += len(line) + 1
 	}
-	e.sqlResult(src, &r, words)
+	return r
 }
 
 // redisEffect names what one command does and tells whether it changes anything.

@@ -38,7 +38,7 @@ func (e *engine) route(src *source) string {
 	name, doubtful := "", false
 	if doubtful = !looksSQL(text); !doubtful || laterSQL(text) {
 		e.ran, name = true, "sql"
-		e.runSQL(src, nil)
+		e.read("sql", src, nil)
 	}
 	if looksCall(text) && e.runCalls(src) {
 		name = "call"
@@ -52,7 +52,7 @@ func (e *engine) route(src *source) string {
 	}
 	if lang != "" {
 		e.ran, name = true, "powershell"
-		e.runWindows(src, lang)
+		e.read(lang, src, nil)
 	}
 	program, certain := e.runProgram(src)
 	if certain {

@@ -401,7 +401,7 @@ func (sh *shell) coprocess(c *syntax.CoprocClause, in flow) flow {
 		sh.e.sinks = map[string]sink{}
 	}
 	if len(sh.e.sinks) < scan.MaxFiles {
-		sh.e.sinks[reads.Text] = sink{sh.fork(), []*syntax.Stmt{c.Stmt}}
+		sh.e.sinks[reads.Text] = sh.fork().sink([]*syntax.Stmt{c.Stmt})
 	}
 	if sh.fds = maps.Clone(sh.fds); sh.fds == nil {
 		sh.fds = map[string]redir{}
@@ -589,4 +589,9 @@ func (sh *shell) call(c *syntax.CallExpr, in flow, files []redir) flow {
 func (sh *shell) spanOf(n syntax.Node) Span {
 	s, _ := sh.src.where(int(n.Pos().Offset()), int(n.End().Offset()))
 	return s
+}
+
+// sink is a text that reads what is written to it.
+func (sh *shell) sink(list []*syntax.Stmt) sink {
+	return func(written flow) { sh.fork().stmts(list, written) }
 }

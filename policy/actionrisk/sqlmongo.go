@@ -138,7 +138,7 @@ var mongoReads = []string{"find", "findOne", "aggregate", "count", "countDocumen
 	"getIndexes", "getCollectionNames", "getCollectionInfos", "getSiblingDB", "getCollection", "getUsers", "getMongo", "serverStatus", "limit", "sort",
 	"skip", "pretty", "toArray", "forEach", "map", "projection", "hint", "isMaster", "hello", "version", "dataSize", "storageSize", "totalSize", "status", "conf", "printReplicationInfo", "currentOp", "listDatabases", "itcount", "hasNext", "next", "size", "filter", "validate"}
 
-func (e *engine) runMongo(src *source, text, words string) {
+func mongoResult(text string) sql.Result {
 	var r sql.Result
 	r.ReadOnly = true
 	for _, c := range mongoCalls(text) {
@@ -157,7 +157,7 @@ func (e *engine) runMongo(src *source, text, words string) {
 			}
 		}
 	}
-	e.sqlResult(src, &r, words)
+	return r
 }
 
 // eachRemoved: find().forEach(d => remove(d)) deletes what find finds: all.

@@ -85,7 +85,7 @@ func (e *engine) runStringSQL(src *source) {
 			inner := *src
 			inner.text, inner.at, inner.depth = value, -1, src.depth+1
 			inner.span, _ = src.where(i+1, end)
-			e.runSQL(&inner, nil)
+			e.read("sql", &inner, nil)
 		}
 		i = end
 	}
@@ -135,6 +135,18 @@ func (e *engine) runORM(src *source) {
 		r.Steps += len(text) / 16
 	}
 	if len(r.Facts) > 0 {
-		e.sqlResult(src, &r, "")
+		e.statements(src, &r, "")
 	}
+}
+
+// readORM judges calls of mappers in a program text.
+func readORM(sh *shell, src *source, _ string, _ *invocation) flow {
+	sh.e.runORM(src)
+	return flow{}
+}
+
+// readQuoted judges the statements in the strings of a program text.
+func readQuoted(sh *shell, src *source, _ string, _ *invocation) flow {
+	sh.e.runStringSQL(src)
+	return flow{}
 }

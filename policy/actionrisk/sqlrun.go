@@ -31,7 +31,8 @@ var transactionalDDL = map[string]bool{"psql": true, "pgcli": true, "sqlite3": t
 // runSQL reads src as the text of a database client, or as a bare statement of
 // any dialect where client is nil. What it gives back is the text that a SELECT
 // of literals prints, if that is SQL again: piped into a client it runs.
-func (e *engine) runSQL(src *source, client *invocation) flow {
+func runSQL(sh *shell, src *source, _ string, client *invocation) flow {
+	e := sh.e
 	e.ran = true
 	text := src.text
 	if len(text) > scan.MaxText {
@@ -46,11 +47,11 @@ func (e *engine) runSQL(src *source, client *invocation) flow {
 	words := clientWords(client, src.text)
 	if sqlClients[name] == 0 { // a bare text, or a client of many engines
 		if looksMongo(text) {
-			e.runMongo(src, text, words)
+			e.mongo(src, text, words)
 			return flow{}
 		}
 		if looksRedis(text) {
-			e.runRedis(src, text, words)
+			e.redis(src, text, words)
 			return flow{}
 		}
 	}
@@ -65,7 +66,7 @@ func (e *engine) runSQL(src *source, client *invocation) flow {
 	}
 	result := sql.Classify(text, reads, sql.Client{Name: name, Transactional: transactionalDDL[name], Embedded: embeddedSQL[name]})
 	result.Root = client != nil && client.root
-	e.sqlResult(src, &result, words)
+	e.statements(src, &result, words)
 	e.includedSQL(src, result.Includes, client)
 	if result.Printed == "" {
 		if result.Dumps {
@@ -76,8 +77,8 @@ func (e *engine) runSQL(src *source, client *invocation) flow {
 	return flow{known: true, word: Word{Text: result.Printed, At: -1, Span: src.span}}
 }
 
-// sqlResult matches the effects and hands carried shell text on.
-func (e *engine) sqlResult(src *source, r *sql.Result, words string) {
+// statements matches the effects and hands carried shell text on.
+func (e *engine) statements(src *source, r *sql.Result, words string) {
 	if !e.budget.spend(r.Steps) || r.TooDeep {
 		e.tooDeep = true
 	}
@@ -106,7 +107,7 @@ func (e *engine) sqlResult(src *source, r *sql.Result, words string) {
 		if c.Via == "client-feeds" {
 			in.taint = fromBuilt
 		}
-		(&shell{e: e, root: r.Root && c.Via == "client-shell"}).script(&inner, in)
+		e.front.script(&shell{e: e, root: r.Root && c.Via == "client-shell"}, &inner, in)
 	}
 	if !matched && !r.ReadOnly {
 		e.unproven = true
@@ -136,7 +137,7 @@ func (e *engine) includedSQL(src *source, names []string, client *invocation) {
 			continue
 		}
 		inner := src.inside(f.word, "include")
-		e.runSQL(&inner, client)
+		e.read("sql", &inner, client)
 	}
 }
 
@@ -473,4 +474,16 @@ func sqlMetaStart(text string) bool {
 		}
 	}
 	return false
+}
+
+// mongo judges a text for MongoDB's shell.
+func (e *engine) mongo(src *source, text, words string) {
+	r := mongoResult(text)
+	e.statements(src, &r, words)
+}
+
+// redis judges a text for Redis.
+func (e *engine) redis(src *source, text, words string) {
+	r := redisResult(text)
+	e.statements(src, &r, words)
 }

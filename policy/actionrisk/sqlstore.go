@@ -18,29 +18,6 @@ func storeLanguage(lang string) bool {
 	return lang == "sql" || lang == "mongo" || lang == "redis"
 }
 
-// runStore judges a text for MongoDB's shell, for Redis, or the body of a request.
-func (e *engine) runStore(sh *shell, src *source, lang string, client *invocation) {
-	text := strings.ReplaceAll(src.text, string(scan.Hole), "_")
-	words := clientWords(client, src.text)
-	switch lang {
-	case "mongo":
-		e.runMongo(src, text, words)
-		e.runInline(sh, src, "mongo")
-	case "redis":
-		e.runRedis(src, text, words)
-	case "body":
-		e.runBody(src, words)
-	}
-}
-
-// includedMongo runs a script that load() names, if the command itself wrote it.
-func (e *engine) includedMongo(sh *shell, src *source, name string) {
-	if f, ok := e.files[paths.FileKey(sh.cwd, name)]; ok && f.known && src.depth < scan.MaxDepth {
-		inner := src.inside(f.word, "load")
-		e.runStore(sh, &inner, "mongo", nil)
-	}
-}
-
 // clientFile says which clients read a file when they start, and in which language.
 type clientFile struct {
 	name    string // the last parts of its path
@@ -169,7 +146,7 @@ func dropsFirst(v *invocation) bool {
 func (sh *shell) restored(in flow, v *invocation) {
 	if strings.HasSuffix(in.via, dropsMark) {
 		r := sql.Result{Facts: []sql.Fact{{Effect: "drop.table", Start: v.from, End: v.to}}}
-		sh.e.sqlResult(sh.src, &r, clientWords(v, ""))
+		sh.e.statements(sh.src, &r, clientWords(v, ""))
 	}
 }
 
@@ -220,7 +197,19 @@ func (e *engine) migrations(v *invocation) {
 	for _, name := range names {
 		src := v.src.inside(e.files[name].word, v.exe)
 		if src.depth <= scan.MaxDepth {
-			e.runSQL(&src, nil)
+			e.read("sql", &src, nil)
 		}
 	}
+}
+
+// runMongo reads a text for MongoDB's shell.
+func runMongo(sh *shell, src *source, _ string, client *invocation) flow {
+	sh.e.mongo(src, strings.ReplaceAll(src.text, string(scan.Hole), "_"), clientWords(client, src.text))
+	return flow{}
+}
+
+// runRedis reads a text for Redis.
+func runRedis(sh *shell, src *source, _ string, client *invocation) flow {
+	sh.e.redis(src, strings.ReplaceAll(src.text, string(scan.Hole), "_"), clientWords(client, src.text))
+	return flow{}
 }

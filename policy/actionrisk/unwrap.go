@@ -535,49 +535,57 @@ func (sh *shell) interpret(lang string, w Word, v *invocation, via string, param
 		}
 	}
 	e.ran = true
-	switch lang {
-	case "shell":
-		if v.exe == "fish" {
-			src.text, src.at = fromFish(src.text), -1
-		}
-		inner := *sh
-		if via != "alias" && len(sh.vars) > 0 && e.budget.spend(len(sh.vars)/4) { // a shell of its own
-			inner.vars = maps.Clone(sh.vars)
-		}
-		inner.params, inner.zsh = params, sh.zsh || v.exe == "zsh"
-		if via != "alias" && len(v.env) > 0 && (len(sh.vars) == 0 || !e.budget.spent) { // NAME=value in front of it
-			for _, a := range v.env {
-				inner.set(a.name, a.value)
-			}
-		}
-		return inner.script(&src, v.stdin)
-	case "sql":
-		out := e.runSQL(&src, v)
-		out.taint |= v.stdin.taint
-		return out
-	case "mongo", "redis", "body":
-		e.runStore(sh, &src, lang, v)
-	case "powershell", "cmd":
-		e.runWindows(&src, lang)
-	case "any":
-		e.route(&src)
-	case "manifest", "compose", "dockerfile", "kubeconfig", "playbook", "resource", "puppet", "chef", "jinja", "hcl", "commands", "console", "apibody", "sls", "awsconfig":
-		inner := *sh
-		inner.src = &src
-		inner.operations(lang, &src, v)
-	default:
-		inner := *sh
-		inner.params, inner.carrier = params, v
-		e.runInline(&inner, &src, lang)
-		if lang == "node" || lang == "python" {
-			e.runCalls(&src)
-		}
-		e.runORM(&src)
-		if lang == "other" {
-			e.runStringSQL(&src)
+	if lang == "shell" {
+		return e.front.shell(sh, &src, v, via, params)
+	}
+	inner := *sh
+	inner.params, inner.carrier = params, v
+	out := inner.read(lang, &src, v)
+	out.taint |= v.stdin.taint
+	return out
+}
+
+// read hands a text to whoever reads its language. Where several do, every reading
+// counts, and what the first of them prints is what the text prints.
+func (sh *shell) read(lang string, src *source, v *invocation) (out flow) {
+	list := sh.e.front.languages[lang]
+	if list == nil {
+		form, _, _ := strings.Cut(lang, " ")
+		if list = sh.e.front.languages[form]; form == lang || list == nil {
+			list = sh.e.front.languages["program"]
 		}
 	}
-	return flow{taint: v.stdin.taint}
+	for i, reads := range list {
+		if f := reads(sh, src, lang, v); i == 0 {
+			out = f
+		}
+	}
+	return out
+}
+
+// read is a text that no shell around it is known of.
+func (e *engine) read(lang string, src *source, v *invocation) flow {
+	return (&shell{e: e, src: src}).read(lang, src, v)
+}
+
+// interpretShell runs a text that a program hands to a shell of its own, or that
+// stands for an alias of this one.
+func interpretShell(sh *shell, src *source, v *invocation, via string, params []Word) flow {
+	e := sh.e
+	if v.exe == "fish" {
+		src.text, src.at = fromFish(src.text), -1
+	}
+	inner := *sh
+	if via != "alias" && len(sh.vars) > 0 && e.budget.spend(len(sh.vars)/4) { // a shell of its own
+		inner.vars = maps.Clone(sh.vars)
+	}
+	inner.params, inner.zsh = params, sh.zsh || v.exe == "zsh"
+	if via != "alias" && len(v.env) > 0 && (len(sh.vars) == 0 || !e.budget.spent) { // NAME=value in front of it
+		for _, a := range v.env {
+			inner.set(a.name, a.value)
+		}
+	}
+	return inner.script(src, v.stdin)
 }
 
 // unknownText is an interpreter fed something that cannot be known.

@@ -104,7 +104,7 @@ func (sh *shell) cmdlet(v *invocation) (flow, bool) {
 		src.text, src.at = argvText(v), -1
 	}
 	src.depth++
-	sh.e.runWindows(&src, "powershell")
+	sh.read("powershell", &src, nil)
 	return flow{taint: v.stdin.taint}, true
 }
 
@@ -311,7 +311,8 @@ func looksVariable(text string) (string, bool) {
 }
 
 // runWindows reads src as PowerShell (lang "powershell") or cmd ("cmd").
-func (e *engine) runWindows(src *source, lang string) {
+func runWindows(sh *shell, src *source, lang string, _ *invocation) flow {
+	e := sh.e
 	if strings.IndexByte(src.text, 0xE2) >= 0 { // dashes and quotes that PowerShell takes for its own
 		if plain := typographic.Replace(src.text); plain != src.text {
 			again := *src
@@ -328,7 +329,7 @@ func (e *engine) runWindows(src *source, lang string) {
 	text := src.text
 	if len(text) > scan.MaxText || scan.Nesting(text) > scan.MaxNesting || src.depth > scan.MaxDepth {
 		e.tooDeep = true
-		return
+		return flow{}
 	}
 	e.ran = true
 	w := &winShell{e: e, src: src, vars: map[string]psValue{}, funcs: map[string]psValue{}, aliases: map[string]string{}, cmdText: text}
@@ -336,13 +337,14 @@ func (e *engine) runWindows(src *source, lang string) {
 	e.budget.spend(len(text) / 4)
 	if lang == "cmd" {
 		w.runCmd(text)
-		return
+		return flow{}
 	}
 	if e.specials == nil {
 		e.specials = psSpecials()
 	}
 	r := psReader{w: w, text: text}
 	r.statements(0)
+	return flow{}
 }
 
 var typographic = strings.NewReplacer("\u2013", "-", "\u2014", "-", "\u2015", "-", "\u2018", "'", "\u2019", "'", "\u201a", "'", "\u201b", "'", "\u201c", `"`, "\u201d", `"`, "\u201e", `"`)

@@ -69,7 +69,8 @@ func respLines(text string) string {
 }
 
 // runWire judges text that is written to a server at an address.
-func (e *engine) runWire(sh *shell, src *source, address string) {
+func runWire(sh *shell, src *source, address string) {
+	e := sh.e
 	text := strings.TrimLeft(src.text, " \r\n")
 	if src.depth > scan.MaxDepth || !e.budget.spend(1+len(text)/16) {
 		return
@@ -87,11 +88,11 @@ func (e *engine) runWire(sh *shell, src *source, address string) {
 	known := port == "6379" || port == "6380" || port == "6378" || port == "11211" || port == "26379" || port == "7000" || port == "7001"
 	switch {
 	case known, wireStrong[first], wireVerbs[first] && looksWire(text):
-		e.runRedis(src, text, " "+address)
+		e.redis(src, text, " "+address)
 	case looksSQL(text):
 		inner := *src
 		inner.text, inner.at = text, -1
-		e.runSQL(&inner, nil)
+		e.read("sql", &inner, nil)
 	}
 }
 
@@ -126,11 +127,11 @@ func (sh *shell) wire(v *invocation) {
 			return
 		}
 		src := sh.src.inside(v.stdin.word, v.exe)
-		sh.e.runWire(sh, &src, rawAddress(v))
+		runWire(sh, &src, rawAddress(v))
 	case "curl", "wget":
 		if scheme, _, _, _ := urlOf(v.word(len(v.argv) - 1).Text); scheme == "telnet" && v.stdin.known {
 			src := sh.src.inside(v.stdin.word, v.exe)
-			sh.e.runWire(sh, &src, v.word(len(v.argv) - 1).Text[len("telnet://"):])
+			runWire(sh, &src, v.word(len(v.argv) - 1).Text[len("telnet://"):])
 		}
 		for i := range v.operands {
 			sh.wireURL(v.operands[i])
@@ -181,7 +182,7 @@ func (sh *shell) wireURL(w Word) {
 	}
 	w.Text, w.At = text, -1
 	src := sh.src.inside(w, scheme)
-	sh.e.runWire(sh, &src, address)
+	runWire(sh, &src, address)
 }
 
 // wireFile judges what is written to /dev/tcp/host/port.
@@ -191,5 +192,11 @@ func (sh *shell) wireFile(file Word, f flow) {
 		return
 	}
 	src := sh.src.inside(f.word, "/dev/tcp")
-	sh.e.runWire(sh, &src, strings.Replace(rest, "/", ":", 1))
+	runWire(sh, &src, strings.Replace(rest, "/", ":", 1))
+}
+
+// readWire judges text that is written to a server nobody named.
+func readWire(sh *shell, src *source, _ string, _ *invocation) flow {
+	runWire(sh, src, "")
+	return flow{}
 }

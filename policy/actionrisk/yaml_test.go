@@ -88,11 +88,11 @@ func FuzzOperations(f *testing.F) {
 			walk(n)
 		}
 		for _, lang := range []string{"manifest", "compose", "dockerfile", "kubeconfig", "playbook", "resource", "puppet", "chef", "jinja", "hcl", "commands", "console", "sls"} {
-			e := &engine{compiled: ruleset(), budget: budget{left: scan.MaxSteps}}
+			e := &engine{compiled: ruleset(), front: fronts(), budget: budget{left: scan.MaxSteps}}
 			src := source{text: text, at: 0, span: Span{0, len(text)}}
 			e.action.Command = text
 			v := &invocation{exe: "ansible", argv: []Word{{Text: "ansible"}}, src: &src, to: len(text)}
-			(&shell{e: e, src: &src}).operations(lang, &src, v)
+			e.read(lang, &src, v)
 		}
 	})
 }

@@ -336,7 +336,7 @@ func (e *engine) money(src *source, from, to int, target string, ids ...string) 
 	e.ran = true
 	found := false
 	for _, id := range ids {
-		if e.other[kindMoney+" "+id] == nil { // an effect of another domain
+		if !e.other[kindMoney+" "+id] { // an effect of another domain
 			e.raise(id, src, from, to, printable(target))
 			found = true
 			continue

@@ -53,13 +53,13 @@ func (e *engine) carriedFrom(v *invocation) int {
 // stranger: no table says anything about the program.
 func (e *engine) stranger(exe string) bool {
 	t := e.tools[exe]
-	return e.exe[exe] == nil && e.wrappers[exe] == nil && (t == nil || t.made) && e.readonly[exe] == nil && e.dryrun[exe] == nil
+	return !e.exe[exe] && e.wrappers[exe] == nil && (t == nil || t.made) && e.readonly[exe] == nil && e.dryrun[exe] == nil
 }
 
 // acts: the word names a program that a table knows as doing something.
 func (e *engine) acts(word string) bool {
 	name := scan.Base(word)
-	return (e.exe[name] != nil || e.wrappers[name] != nil || e.reads[name] != nil) && name != "." && name != "source"
+	return (e.exe[name] || e.wrappers[name] != nil || e.reads[name] != nil) && name != "." && name != "source"
 }
 
 // actsText: the text is a command line of such a program, or the bare name of a shell,

@@ -87,9 +87,7 @@ func (c *compiled) readClients(read tableReader) error {
 
 // known notes that the engine says something about a program that no rule lists.
 func (c *compiled) known(exe string) {
-	if c.exe[exe] == nil {
-		c.exe[exe] = []*matcher{}
-	}
+	c.exe[exe] = true
 }
 
 // clientCall judges a call of a wallet, chain, payment or HTTP client.
@@ -159,7 +157,7 @@ func (e *engine) clientRules(v *invocation) []string {
 			break
 		}
 	}
-	if e.exe[v.exe] != nil && e.literalKey(v) && (len(e.clients.byExe[v.exe]) > 0 || len(ids) > 0 || v.exe == "cast") {
+	if e.exe[v.exe] && e.literalKey(v) && (len(e.clients.byExe[v.exe]) > 0 || len(ids) > 0 || v.exe == "cast") {
 		ids.add("wallet.key-in-argv")
 	}
 	return ids
@@ -274,7 +272,7 @@ var movingVerbs = scan.SetOf("send fund capture withdraw payout pay transfer top
 
 // liveScript: a script whose name says that it moves money is told to do it for real.
 func liveScript(e *engine, v *invocation) bool {
-	if e.exe[v.exe] == nil && len(v.argv) > 1 && hasWord(toolWords(v.exe), e.clients.Services.move) && !hasWord(toolWords(v.exe), e.clients.Services.draft) && !strings.Contains(v.exe, "test") {
+	if !e.exe[v.exe] && len(v.argv) > 1 && hasWord(toolWords(v.exe), e.clients.Services.move) && !hasWord(toolWords(v.exe), e.clients.Services.draft) && !strings.Contains(v.exe, "test") {
 		return forReal(v) // ./payout.sh --live
 	}
 	if len(v.operands) == 0 || !slices.Contains(e.groups["interpreters"], v.exe) && v.exe != "tsx" && v.exe != "go" {

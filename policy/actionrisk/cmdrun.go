@@ -45,11 +45,11 @@ func (w *winShell) cmdRun(c *psCall, args []Word, text string, in flow) flow {
 			return flow{}
 		}
 	}
-	if w.e.other["program "+name] != nil {
+	if w.e.other["program "+name] {
 		w.sh.src = w.src
 		w.sh.program(&invocation{src: w.src, from: c.from, to: c.to, exe: name, argv: args})
 	}
-	if spec := w.e.windows.internal[name]; spec != nil && (len(spec.Run) > 0 || w.e.exe[name] == nil) {
+	if spec := w.e.windows.internal[name]; spec != nil && (len(spec.Run) > 0 || !w.e.exe[name]) {
 		return w.cmdInternal(c, spec, args, in)
 	}
 	args[0].Text = strings.TrimPrefix(args[0].Text, "@")

@@ -176,6 +176,17 @@ func (a Assessment) RuleIDs() []string {
 	return ids
 }
 
+// predicate tests an item against one of its class words and returns the word it
+// is about, which becomes the finding's target (the zero Word if it is about none).
+type predicate func(e *engine, it *item, args []string) (Word, bool)
+
+// predicates are a front-end's own, by name; groups tells that their arguments may
+// name groups of groups.json.
+type predicates struct {
+	test   map[string]predicate
+	groups bool
+}
+
 // engine is the state of one assessment.
 type engine struct {
 	*compiled
@@ -268,7 +279,7 @@ func (e *engine) raise(id string, src *source, from, to int, target string) {
 
 func (e *engine) add(f Finding, it *item) {
 	f.Segment = e.segment
-	f.Level, f.Context = e.adjust(f.Rule, it)
+	f.Level, f.Context = e.front.adjust(e, f.Rule, it)
 	for i := range e.findings {
 		if g := &e.findings[i]; g.Rule == f.Rule && g.Span == f.Span {
 			if f.Level > g.Level {
@@ -290,51 +301,7 @@ func (e *engine) add(f Finding, it *item) {
 }
 
 // match reports every rule that holds for the item and tells whether one did.
-func (e *engine) match(it *item) bool {
-	if !e.budget.spend(1) {
-		return false
-	}
-	found := false
-	try := func(list []*matcher) {
-		for _, m := range list {
-			if it.inv != nil && (it.inv.dry && !m.rule.outlastsDryRun() || it.inv.scratch && !m.rule.outlastsScratch()) {
-				continue
-			}
-			if about, ok := m.matches(e, it); ok {
-				found = true
-				e.report(m.rule, it, about)
-			}
-		}
-	}
-	switch it.kind {
-	case kindExe:
-		try(e.exe[it.name])
-		try(e.anyExe)
-	case kindRedir:
-		try(e.exe[it.name])
-	default:
-		try(e.other[it.kind+" "+it.name])
-		try(e.other[it.kind+" *"])
-	}
-	return found
-}
-
-// outlastsDryRun: a dry run says nothing about secrets, remote code, privilege or how
-// the text is written; what it would destroy, it does not.
-func (r *Rule) outlastsDryRun() bool {
-	domain, _, _ := strings.Cut(r.ID, ".")
-	switch domain {
-	case "secret", "rce", "priv", "obf", "text", "parse":
-		return r.Category != "destructive"
-	}
-	return false
-}
-
-// outlastsScratch: what a container made for one run deletes, or whom it lets in,
-// is gone with it; what it fetches, runs and sends is not.
-func (r *Rule) outlastsScratch() bool {
-	return r.outlastsDryRun() && !strings.HasPrefix(r.ID, "priv.")
-}
+func (e *engine) match(it *item) bool { return e.budget.spend(1) && e.front.match(e, it) }
 
 // doubt notes something that could not be known.
 func (e *engine) doubt(what string) {

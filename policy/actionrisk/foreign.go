@@ -65,7 +65,7 @@ var pathFunctions = scan.SetOf("expand-file-name file-name-as-directory file-tru
 func (e *engine) windowsLine(text string) bool {
 	first, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
 	name := strings.ToLower(scan.Base(first))
-	return rest != "" && (windowsShell(name) != "" || e.other["program "+name] != nil)
+	return rest != "" && (windowsShell(name) != "" || e.other["program "+name])
 }
 
 // feedsShell: a string of the text is the bare name of a shell, which then reads what

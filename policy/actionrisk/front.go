@@ -12,11 +12,17 @@ type frontends struct {
 	languages map[string][]reader // by name; "program" reads what nobody else does
 	shell     func(sh *shell, src *source, v *invocation, via string, params []Word) flow
 	script    func(sh *shell, src *source, in flow) flow
+	match     func(e *engine, it *item) bool // reports the rules that hold
+	adjust    func(e *engine, r *Rule, it *item) (Level, []Adjustment)
 }
 
 // fronts is the list of front-ends.
 var fronts = sync.OnceValue(func() *frontends {
-	f := &frontends{shell: interpretShell, script: (*shell).script, languages: map[string][]reader{
+	rules, err := newBench(ruleset(), predicates{test: sqlPredicates}, predicates{test: moneyPredicates}, predicates{test: windowsPredicates, groups: true})
+	if err != nil {
+		panic("actionrisk: " + err.Error())
+	}
+	f := &frontends{match: rules.match, adjust: (*engine).adjust, shell: interpretShell, script: (*shell).script, languages: map[string][]reader{
 		"sql": {runSQL}, "mongo": {runMongo, readOnly}, "redis": {runRedis}, "body": {readBody}, "wire": {readWire},
 		"orm": {readORM}, "calls": {readCalls}, "strings": {readStrings},
 		"powershell": {runWindows}, "cmd": {runWindows},

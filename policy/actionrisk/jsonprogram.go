@@ -33,10 +33,10 @@ func (e *engine) programOf(name string) (exe string, rest []string) {
 		if other := verbs().Programs[w]; other != "" {
 			w = other
 		}
-		if exe, sub, more := strings.Cut(w, " "); more && e.exe[exe] != nil { // compose
+		if exe, sub, more := strings.Cut(w, " "); more && e.exe[exe] { // compose
 			return exe, append([]string{sub}, words[i+1:]...)
 		}
-		if e.exe[w] != nil && verbs().class[w] == "" && !alsoNouns[w] {
+		if e.exe[w] && verbs().class[w] == "" && !alsoNouns[w] {
 			return w, words[i+1:]
 		}
 		if !fillers[w] && i > 0 || i > 1 {

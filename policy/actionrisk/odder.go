@@ -42,7 +42,7 @@ func (sh *shell) otherReading(inner *shell, rest []Word, w *wrapper, v *invocati
 // exeActs: rules judge the program itself, so that its name is no name of a user, a
 // group or a file.
 func (e *engine) exeActs(word string) bool {
-	return e.exe[scan.Base(word)] != nil && !slices.Contains(e.groups["subcommand-words"], word) && coreutils[scan.Base(word)]
+	return e.exe[scan.Base(word)] && !slices.Contains(e.groups["subcommand-words"], word) && coreutils[scan.Base(word)]
 }
 
 // packedProgram runs a program that an interpreter is given as a file: java -jar

@@ -7,17 +7,6 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/paths"
 )
 
-// predicateByName finds a predicate of any domain. The list is closed: a table
-// can only combine what stands here.
-func predicateByName(name string) predicate {
-	for _, m := range [...]map[string]predicate{shellPredicates, secretPredicates, sqlPredicates, moneyPredicates, servicePredicates, windowsPredicates} {
-		if p, ok := m[name]; ok {
-			return p
-		}
-	}
-	return nil
-}
-
 // shellPredicates test invocations. Their arguments are alternatives.
 var shellPredicates = map[string]predicate{
 	"operand":         operandIs,       // a path operand is of one of these classes

@@ -82,7 +82,7 @@ func knownService(_ *engine, it *item, _ []string) (Word, bool) {
 // unknownTool: no table, reader, wrapper or proof knows the program.
 func unknownTool(e *engine, it *item, _ []string) (Word, bool) {
 	v := it.inv
-	return Word{}, e.exe[v.exe] == nil && e.readonly[v.exe] == nil && e.tools[v.exe] == nil && e.wrappers[v.exe] == nil && !strings.ContainsAny(v.path, "/")
+	return Word{}, !e.exe[v.exe] && e.readonly[v.exe] == nil && e.tools[v.exe] == nil && e.wrappers[v.exe] == nil && !strings.ContainsAny(v.path, "/")
 }
 
 func remoteSystem(e *engine, it *item, _ []string) (Word, bool) {

@@ -177,7 +177,7 @@ func ownSetting(e *engine, line string) bool {
 	if rest, ok := strings.CutPrefix(line, "alias "); ok {
 		name, value, _ := strings.Cut(rest, "=")
 		program, _, _ := strings.Cut(strings.Trim(value, `'"`), " ")
-		return e.exe[name] == nil && e.tools[name] == nil && len(e.readonly[name]) == 0 && len(e.readonly[program])+len(e.exe[program]) > 0 && len(e.wrappers[program]) == 0
+		return !e.exe[name] && e.tools[name] == nil && len(e.readonly[name]) == 0 && (len(e.readonly[program]) > 0 || e.exe[program]) && len(e.wrappers[program]) == 0
 	}
 	name, value, ok := strings.Cut(strings.TrimPrefix(line, "export "), "=")
 	if !ok || !syntaxName(name) || e.variableOf(name) != nil && name != "PATH" {

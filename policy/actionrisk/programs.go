@@ -13,7 +13,7 @@ import (
 // renames notes that a program was copied, moved or linked to another name.
 func (e *engine) renames(sh *shell, from, to Word) {
 	name := scan.Base(from.Text)
-	if e.exe[name] == nil && e.wrappers[name] == nil || !programPath(from) || !to.known() {
+	if !e.exe[name] && e.wrappers[name] == nil || !programPath(from) || !to.known() {
 		return
 	}
 	key := paths.FileKey(sh.cwd, to.Text)

@@ -308,7 +308,7 @@ func (w *winShell) defaults(c *psCall) {
 
 // match judges a command, or a member, by the tables.
 func (w *winShell) match(kind, name string, c *psCall) bool {
-	if w.e.other[kind+" "+name] == nil && w.e.other[kind+" *"] == nil {
+	if !w.e.other[kind+" "+name] && !w.e.other[kind+" *"] {
 		return false
 	}
 	var words []string

@@ -140,10 +140,10 @@ func Example(text string) Action {
 // catchesNot are the ways out that hold for every rule, as far as they hold for this.
 func catchesNot(r *Rule) []string {
 	out := []string{"text that only names it: what is printed, searched for, quoted in a message or written in a comment"}
-	if len(r.Match) > 0 && !r.outlastsDryRun() {
+	if len(r.Match) > 0 && !outlastsDryRun(r) {
 		out = append(out, "a dry run of the same tool, where the tool has one")
 	}
-	if len(r.Match) > 0 && !r.outlastsScratch() {
+	if len(r.Match) > 0 && !outlastsScratch(r) {
 		out = append(out, "the same inside of a container that is made for one run and thrown away")
 	}
 	return out

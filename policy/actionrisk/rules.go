@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/canon"
 )
 
@@ -110,9 +109,8 @@ const rulesetHash = "c0d22b1707f03f76ddc1598a755fe5d4197fbb79ada0e266dc115e25be0
 type compiled struct {
 	rules     []Rule
 	byID      map[string]*Rule
-	exe       map[string][]*matcher // kind exe and redir, by name
-	other     map[string][]*matcher // other kinds, by kind + " " + name
-	anyExe    []*matcher            // exe "*"
+	exe       map[string]bool // programs that rules or clients are about
+	other     map[string]bool // what else rules are about, by kind + " " + name
 	groups    map[string][]string
 	tools     map[string]*tool
 	wrappers  map[string][]*wrapper
@@ -133,25 +131,6 @@ type compiled struct {
 	windows                      *windowsNames
 }
 
-// matcher is a Matcher ready to run.
-type matcher struct {
-	rule           *Rule
-	kind           string
-	sub            [][]string
-	any, all, none []string
-	where          []condition
-}
-
-type condition struct {
-	not  bool
-	test predicate
-	args []string
-}
-
-// predicate tests an item against one of its class words and returns the word it
-// is about, which becomes the finding's target (the zero Word if it is about none).
-type predicate func(e *engine, it *item, args []string) (Word, bool)
-
 // ruleset reads the embedded tables once. A fault in them is a fault in the
 // program, which the first test finds, so it panics.
 var ruleset = sync.OnceValue(func() *compiled {
@@ -163,7 +142,7 @@ var ruleset = sync.OnceValue(func() *compiled {
 })
 
 func compile() (*compiled, error) {
-	c := &compiled{byID: map[string]*Rule{}, exe: map[string][]*matcher{}, other: map[string][]*matcher{}}
+	c := &compiled{byID: map[string]*Rule{}, exe: map[string]bool{}, other: map[string]bool{}}
 	var also []addition
 	for _, name := range tableFiles {
 		var t table
@@ -188,12 +167,29 @@ func compile() (*compiled, error) {
 			r.Questions = []string{}
 		}
 		for _, m := range r.Match {
-			if err := c.add(r, m); err != nil {
+			if err := c.about(m); err != nil {
 				return nil, fmt.Errorf("rule %s: %w", r.ID, err)
 			}
 		}
 	}
 	return c, nil
+}
+
+// about notes what a matcher is about.
+func (c *compiled) about(m Matcher) error {
+	names, err := c.names(m.Exe)
+	if err != nil {
+		return err
+	}
+	for _, n := range names {
+		switch {
+		case m.Kind != "" && m.Kind != kindExe && m.Kind != kindRedir:
+			c.other[m.Kind+" "+n] = true
+		case n != "*" || m.Kind == kindRedir:
+			c.exe[n] = true
+		}
+	}
+	return nil
 }
 
 // extend adds the alternatives that stand in other tables than their rule.
@@ -278,64 +274,6 @@ func (c *compiled) names(list []string) ([]string, error) {
 	return out, nil
 }
 
-func (c *compiled) add(r *Rule, m Matcher) error {
-	out := &matcher{rule: r, kind: m.Kind, all: m.All}
-	if out.kind == "" {
-		out.kind = kindExe
-	}
-	var err error
-	if out.any, err = c.names(m.Any); err != nil {
-		return err
-	}
-	if out.none, err = c.names(m.None); err != nil {
-		return err
-	}
-	subs, err := c.names(m.Sub)
-	if err != nil {
-		return err
-	}
-	for _, s := range subs {
-		out.sub = append(out.sub, strings.Fields(s))
-	}
-	for _, w := range m.Where {
-		cond := condition{not: strings.HasPrefix(w, "!")}
-		subject, classes, _ := strings.Cut(strings.TrimPrefix(w, "!"), " ")
-		if cond.test = predicateByName(subject); cond.test == nil {
-			return fmt.Errorf("no predicate %q", subject)
-		}
-		if classes != "" {
-			if cond.args = strings.Split(classes, "|"); windowsPredicates[subject] != nil {
-				if cond.args, err = c.names(cond.args); err != nil {
-					return err
-				}
-			}
-		}
-		if subject == "operand" || subject == "option" {
-			for _, a := range cond.args {
-				if _, ok := paths.ClassByName[a]; !ok && subject == "operand" {
-					return fmt.Errorf("no path class %q", a)
-				}
-			}
-		}
-		out.where = append(out.where, cond)
-	}
-	names, err := c.names(m.Exe)
-	if err != nil {
-		return err
-	}
-	for _, n := range names {
-		switch {
-		case out.kind == kindExe && n == "*":
-			c.anyExe = append(c.anyExe, out)
-		case out.kind == kindExe || out.kind == kindRedir:
-			c.exe[n] = append(c.exe[n], out)
-		default:
-			c.other[out.kind+" "+n] = append(c.other[out.kind+" "+n], out)
-		}
-	}
-	return nil
-}
-
 // Ruleset returns the version (YYYY.MM.N) and the SHA-256 of the canonical JSON
 // of all tables together. The same version always gives the same answers.
 func Ruleset() (version, hash string) { return rulesetVersion, rulesetHash }
@@ -343,39 +281,3 @@ func Ruleset() (version, hash string) { return rulesetVersion, rulesetHash }
 // Rules is the catalogue: every rule of every table, in table order. The caller
 // must not change it.
 func Rules() []Rule { return ruleset().rules }
-
-// matches tells whether all of m holds for the item, and about which word.
-func (m *matcher) matches(e *engine, it *item) (Word, bool) {
-	var about Word
-	if m.kind != it.kind {
-		return about, false
-	}
-	if len(m.sub) > 0 && !it.underAny(m.sub) {
-		return about, false
-	}
-	if len(m.any) > 0 && !slices.ContainsFunc(m.any, it.has) {
-		return about, false
-	}
-	for _, o := range m.all {
-		if !it.has(o) {
-			return about, false
-		}
-	}
-	for _, o := range m.none {
-		if it.has(o) {
-			return about, false
-		}
-	}
-	for i := range m.where {
-		c := &m.where[i]
-		e.budget.spend(1)
-		w, ok := c.test(e, it, c.args)
-		if ok == c.not {
-			return about, false
-		}
-		if ok && about.Text == "" {
-			about = w
-		}
-	}
-	return about, true
-}

@@ -48,7 +48,7 @@ func (e *engine) scanPiece(src *source, from, to int, words []string) {
 			v.argv = append(v.argv, Word{Text: w, At: -1, Span: span})
 		}
 	}
-	if len(v.argv) > 0 && e.exe[scan.Base(v.argv[0].Text)] != nil {
+	if len(v.argv) > 0 && e.exe[scan.Base(v.argv[0].Text)] {
 		sh.run(v)
 	}
 }

@@ -180,7 +180,7 @@ func (sh *shell) callsForLines(v *invocation) {
 // grm and gshred of people whose own rm is another.
 func (e *engine) twin(name string) string {
 	for _, prefix := range [...]string{"zf_", "g", "uu_"} {
-		if rest, ok := strings.CutPrefix(name, prefix); ok && coreutils[rest] && e.exe[name] == nil && e.wrappers[name] == nil {
+		if rest, ok := strings.CutPrefix(name, prefix); ok && coreutils[rest] && !e.exe[name] && e.wrappers[name] == nil {
 			return rest
 		}
 	}

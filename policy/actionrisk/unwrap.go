@@ -58,10 +58,10 @@ func (sh *shell) run(v *invocation) flow {
 func (sh *shell) identify(v *invocation) bool {
 	e, first := sh.e, v.argv[0]
 	v.path, v.exe = first.Text, scan.Base(first.Text)
-	if i := strings.IndexByte(v.exe, '@'); i > 0 && len(sh.src.via) > 0 && !first.Glob && e.exe[v.exe] == nil {
+	if i := strings.IndexByte(v.exe, '@'); i > 0 && len(sh.src.via) > 0 && !first.Glob && !e.exe[v.exe] {
 		v.exe = v.exe[:i] // npx name@version
 	}
-	if c := v.exe[:min(1, len(v.exe))]; c >= "A" && c <= "Z" && e.exe[v.exe] == nil && e.exe[strings.ToLower(v.exe)] != nil && v.exe == strings.ToUpper(v.exe) {
+	if c := v.exe[:min(1, len(v.exe))]; c >= "A" && c <= "Z" && !e.exe[v.exe] && e.exe[strings.ToLower(v.exe)] && v.exe == strings.ToUpper(v.exe) {
 		v.exe = strings.ToLower(v.exe) // file systems that ignore case
 	}
 	if strings.IndexByte(v.exe, scan.Hole) >= 0 {
@@ -422,7 +422,7 @@ func (sh *shell) plainUse(v *invocation) bool {
 		if !w.known() || w.Glob || strings.ContainsAny(w.Text, " ;|&<>$`(){}~\\'\"") || strings.HasPrefix(w.Text, "/") || strings.Contains(w.Text, "..") || w.Text == "-c" || w.Text == "-e" {
 			return false
 		}
-		if name := scan.Base(w.Text); sh.e.exe[name] != nil || dangerousWord(w.Text) {
+		if name := scan.Base(w.Text); sh.e.exe[name] || dangerousWord(w.Text) {
 			return false
 		}
 	}

@@ -114,7 +114,7 @@ func (c *compiled) knownCmdlet(name string) bool {
 	if !ok {
 		return name == "iex" || name == "irm" || name == "iwr"
 	}
-	return noun != "" && c.windows.verbs[verb] && (c.windows.cmdlets[name] != nil || c.other["cmdlet "+verb] != nil && c.exe[name] == nil && c.tools[name] == nil && strings.IndexByte(noun, '-') < 0)
+	return noun != "" && c.windows.verbs[verb] && (c.windows.cmdlets[name] != nil || c.other["cmdlet "+verb] && !c.exe[name] && c.tools[name] == nil && strings.IndexByte(noun, '-') < 0)
 }
 
 func isPrefixOf(s, whole string, least int) bool {
@@ -182,9 +182,9 @@ func (c *compiled) looksWindows(text string) (lang string, sure bool) {
 			return "powershell", names.cmdlets[first] != nil || text[0] >= 'A' && text[0] <= 'Z' && strings.IndexByte(text[:end], '-') > 0
 		}
 	}
-	if (names.programs[first] || c.other["program "+first] != nil && strings.ContainsAny(rest, `\/%`)) && names.meantForWindows(first, strings.ToLower(rest)) {
+	if (names.programs[first] || c.other["program "+first] && strings.ContainsAny(rest, `\/%`)) && names.meantForWindows(first, strings.ToLower(rest)) {
 		lang := c.windowsLanguage(first, text)
-		return lang, names.Elsewhere[first] == nil && c.exe[first] == nil && (lang == "powershell" || !strings.ContainsAny(text, ";\n'")) && !looksShell(text)
+		return lang, names.Elsewhere[first] == nil && !c.exe[first] && (lang == "powershell" || !strings.ContainsAny(text, ";\n'")) && !looksShell(text)
 	}
 	if i := strings.IndexByte(first, '/'); i > 0 && names.internal[first[:i]] != nil { // del/s
 		return "cmd", false

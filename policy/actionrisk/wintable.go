@@ -264,7 +264,7 @@ type programFact struct{ words, whole []string }
 // started: names and options are the same in any case there.
 func (sh *shell) program(v *invocation) bool {
 	e, name := sh.e, strings.ToLower(v.exe)
-	carries, judged := e.windows.carriers[name], e.other["program "+name] != nil
+	carries, judged := e.windows.carriers[name], e.other["program "+name]
 	if len(e.files) > 0 && slices.Contains(e.windows.Loaders, name) {
 		sh.load(v)
 	}

@@ -228,7 +228,7 @@ func (sh *shell) moduleWords(src *source, v *invocation) {
 // functionWords judges the words that name a function or a kind and its arguments:
 // salt HOSTS FUNCTION ARGS, pyinfra HOST OPERATION ARGS, puppet resource KIND NAME
 // ARGS, bolt task run NAME ARGS; first is the place of the name.
-func (sh *shell) functionWords(v *invocation, first int) {
+func functionWords(sh *shell, v *invocation, first int) {
 	inner := sh.behalf(sh.src, v.exe)
 	if w, ok := v.value("-m", "--module-name"); ok && v.exe == "ansible" { // a module without arguments
 		inner.describe(&resource{kind: w.Text}, v)

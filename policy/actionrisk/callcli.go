@@ -104,7 +104,7 @@ func (e *engine) castRPC(v *invocation) {
 		}
 		params = "[" + strings.Join(list, ",") + "]"
 	}
-	e.rpcText(v, `{"method":`+strconv.Quote(v.operand(1))+`,"params":`+params+"}")
+	e.read("rpc", &source{text: `{"method":` + strconv.Quote(v.operand(1)) + `,"params":` + params + "}"}, v)
 }
 
 // castSend reads cast send TO [SIGNATURE [ARGS…]] [--value V].

@@ -292,9 +292,6 @@ func (e *engine) runPhrase(src *source) bool {
 		return false
 	}
 	p := readPhrase(src.text)
-	if len(p.words) > 2 && (p.words[0] == "call" || p.words[0] == "invoke" || p.words[0] == "tool" || p.words[0] == "use" || p.words[0] == "mcp" || p.words[0] == "execute") && e.runToolPhrase(src, p) {
-		return true
-	}
 	ids := p.rules()
 	return len(ids) > 0 && e.money(src, 0, len(src.text), p.recipient(), ids...)
 }

@@ -91,7 +91,8 @@ func (c *compiled) known(exe string) {
 }
 
 // clientCall judges a call of a wallet, chain, payment or HTTP client.
-func (e *engine) clientCall(sh *shell, v *invocation) bool {
+func clientCall(sh *shell, v *invocation) bool {
+	e := sh.e
 	if v.dry {
 		return false
 	}
@@ -170,7 +171,7 @@ func (e *engine) spokenRequest(v *invocation) {
 		text = given
 	}
 	if strings.Contains(text, "method") {
-		e.rpcText(v, text)
+		e.read("rpc", &source{text: text}, v)
 	}
 }
 

@@ -47,7 +47,7 @@ func (w *winShell) cmdRun(c *psCall, args []Word, text string, in flow) flow {
 	}
 	if w.e.other["program "+name] {
 		w.sh.src = w.src
-		w.sh.program(&invocation{src: w.src, from: c.from, to: c.to, exe: name, argv: args})
+		program(w.sh, &invocation{src: w.src, from: c.from, to: c.to, exe: name, argv: args})
 	}
 	if spec := w.e.windows.internal[name]; spec != nil && (len(spec.Run) > 0 || !w.e.exe[name]) {
 		return w.cmdInternal(c, spec, args, in)

@@ -318,7 +318,7 @@ func (w *winShell) cmdVariable(text string, mark byte) (string, int) {
 // cmdValue is the value of a variable of cmd.
 func (w *winShell) cmdValue(name string) (string, bool) {
 	name = strings.ToLower(name)
-	if v, ok := w.e.winEnv[name]; ok {
+	if v, ok := w.state().env[name]; ok {
 		return v.str(), true
 	}
 	if v, ok := w.e.windows.Env[name]; ok {

@@ -157,3 +157,6 @@ func (sh *shell) container(src *source, n *jsonNode, v *invocation) {
 	inner.remote, inner.cwd, inner.scratch = true, "", !w.mounts
 	inner.startNode(inner.src, v, n.get("Entrypoint"), n.get("Cmd"))
 }
+
+// containerObject judges an object that describes a container.
+func containerObject(sh *shell, src *source, n *jsonNode, v *invocation) { sh.container(src, n, v) }

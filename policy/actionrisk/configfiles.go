@@ -120,3 +120,10 @@ func (sh *shell) options(v *invocation, words []Word) {
 		}
 	}
 }
+
+// configures judges what is written into a file of settings.
+func configures(sh *shell, file Word, f flow) {
+	if file.known() && file.Text != "/dev/null" {
+		sh.e.configured(sh, paths.FileKey(sh.cwd, file.Text), f)
+	}
+}

@@ -12,7 +12,8 @@ import (
 // looked through, whoever writes it.
 
 // wroteConfig judges what the command writes into such a file.
-func (e *engine) wroteConfig(sh *shell, name Word, f flow) {
+func wroteConfig(sh *shell, name Word, f flow) {
+	e := sh.e
 	if !f.known || f.word.Text == "" || len(f.word.Text) > scan.MaxDecoded || sh.src.depth >= scan.MaxDepth {
 		return
 	}

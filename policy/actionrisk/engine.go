@@ -197,19 +197,18 @@ type engine struct {
 	findings    []Finding
 	segment     int
 	invocations int
-	braced      int                // words made of braces
-	rounds      int                // values of loops run through
-	decoded     int                // bytes of decoded text so far
-	files       map[string]flow    // written by the command itself
-	ranFiles    map[string]bool    // files that tools ran, and how they were called
-	programs    map[string]string  // programs that the command gave other names
-	later       []func()           // what traps run at the end
-	left        bool               // an exit or return stands somewhere
-	links       []paths.Link       // made by the command itself
-	gitConfig   map[string]Word    // what git config set before
-	hostAliases map[string]Word    // what gh alias set made before, by "gh NAME"
-	winEnv      map[string]psValue // environment variables set in PowerShell or cmd
-	specials    map[string]func(*winShell, *psCall) psValue
+	braced      int                            // words made of braces
+	rounds      int                            // values of loops run through
+	decoded     int                            // bytes of decoded text so far
+	files       map[string]flow                // written by the command itself
+	ranFiles    map[string]bool                // files that tools ran, and how they were called
+	programs    map[string]string              // programs that the command gave other names
+	later       []func()                       // what traps run at the end
+	left        bool                           // an exit or return stands somewhere
+	links       []paths.Link                   // made by the command itself
+	gitConfig   map[string]Word                // what git config set before
+	hostAliases map[string]Word                // what gh alias set made before, by "gh NAME"
+	kept        map[string]any                 // what a front-end keeps from one text to the next
 	texts       map[string]parsed              // parsed so far
 	classes     map[paths.SeenFrom]paths.Class // of the paths looked at so far
 	unpacked    bool                           // an archive from the network was unpacked

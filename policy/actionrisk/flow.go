@@ -20,12 +20,13 @@ func (e *engine) remember(sh *shell, name Word, f flow, more bool) {
 		e.sinks[name.Text] = s
 		return
 	}
-	e.wroteConfig(sh, name, f)
+	for _, written := range e.front.written {
+		written(sh, name, f)
+	}
 	if !name.known() || len(f.word.Text) > scan.MaxDecoded || name.Text == "/dev/null" {
 		return
 	}
 	key := paths.FileKey(sh.cwd, name.Text)
-	e.configured(sh, key, f)
 	old, ok := e.files[key]
 	if !ok && len(e.files) >= scan.MaxFiles {
 		return
@@ -37,7 +38,6 @@ func (e *engine) remember(sh *shell, name Word, f flow, more bool) {
 		f = join(old, f)
 	}
 	e.files[key] = f
-	sh.writesStartFile(name, f)
 }
 
 // readFile is what reading a file gives.

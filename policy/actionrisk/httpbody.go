@@ -20,16 +20,16 @@ var httpClients = scan.SetOf("curl http https xh xhs wget httpie curlie Invoke-R
 var queryKeys = scan.SetOf("sql query statement stmt statements queries ksql aql cypher db_query raw_query sqltext sql_query command_text gremlin n1ql")
 
 // requestBodies judges what a client sends.
-func (sh *shell) requestBodies(v *invocation) {
+func requestBodies(sh *shell, v *invocation) bool {
 	if v.exe == "gh" || v.exe == "glab" {
 		sh.apiFields(v)
-		return
+		return false
 	}
 	if !httpClients[v.exe] || v.dry {
-		return
+		return false
 	}
 	if slices.ContainsFunc(v.operands, searchAddress) {
-		return // what is searched for is no statement
+		return false // what is searched for is no statement
 	}
 	words := " " + v.host
 	for _, w := range v.operands {
@@ -48,6 +48,7 @@ func (sh *shell) requestBodies(v *invocation) {
 	if v.exe == "http" || v.exe == "https" || v.exe == "xh" || v.exe == "xhs" || v.exe == "httpie" {
 		sh.items(v, words)
 	}
+	return false
 }
 
 // curlConfig puts the options in curl's -K file, or in the ~/.curlrc that the

@@ -13,7 +13,7 @@ import (
 var methodOptions = map[string]string{"hey": "-m", "oha": "-m", "bombardier": "-m", "autocannon": "-m", "ab": "-m", "lwp-request": "-m", "drill": "-m", "wuzz": "-X"}
 
 // otherRequests judges what such a program sends.
-func (sh *shell) otherRequests(v *invocation) {
+func otherRequests(sh *shell, v *invocation) bool {
 	switch v.exe {
 	case "hey", "oha", "bombardier", "autocannon", "ab", "lwp-request", "drill", "wuzz":
 		if m, ok := v.value(methodOptions[v.exe], "--method"); ok && len(v.operands) > 0 {
@@ -39,6 +39,7 @@ func (sh *shell) otherRequests(v *invocation) {
 	case "grpcurl", "evans", "grpc_cli":
 		sh.remoteCall(v)
 	}
+	return false
 }
 
 // request judges one request as curl's.

@@ -348,7 +348,7 @@ func (w *jsonWalk) shape(n *jsonNode) bool {
 	case n.get("apiVersion") != nil && n.get("kind") != nil:
 		return w.manifest(n)
 	case n.get("HostConfig") != nil:
-		(&shell{e: w.e, src: w.src}).container(w.src, n, &invocation{exe: "json", src: w.src})
+		w.e.front.nodes["container"](&shell{e: w.e, src: w.src}, w.src, n, &invocation{exe: "json", src: w.src})
 		return true
 	case n.get("Statement") != nil:
 		return w.iamPolicy(n)
@@ -586,7 +586,7 @@ func (w *jsonWalk) carrier(n *jsonNode, key string, v *jsonNode, via string) boo
 		return false
 	}
 	if lang == "manifest?" && v.kind != '"' { // an object, or a change of one
-		(&shell{e: w.e, src: w.src}).manifest(w.src, v, &invocation{exe: "tool", src: w.src}, 0)
+		w.e.front.nodes["manifest"](&shell{e: w.e, src: w.src}, w.src, v, &invocation{exe: "tool", src: w.src})
 		return false
 	}
 	switch v.kind {

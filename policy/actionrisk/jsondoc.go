@@ -8,7 +8,7 @@ import (
 
 // manifest judges a Kubernetes object passed inline.
 func (w *jsonWalk) manifest(n *jsonNode) bool {
-	(&shell{e: w.e, src: w.src}).manifest(w.src, n, &invocation{exe: "json", src: w.src}, 0)
+	w.e.front.nodes["manifest"](&shell{e: w.e, src: w.src}, w.src, n, &invocation{exe: "json", src: w.src})
 	return true
 }
 

@@ -5,6 +5,8 @@ import (
 	"math/big"
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // payment judges the arguments of a tool that moves money.
@@ -220,7 +222,7 @@ func (w *jsonWalk) rpc(n *jsonNode, method string, params *jsonNode) bool {
 		for _, k := range params.kidsOrNone() {
 			v.operands = append(v.operands, Word{Text: k.text})
 		}
-		return report(w.e.clientRules(v)...)
+		return report(w.e.front.money(w.e, v)...)
 	default:
 		return report(rule)
 	}
@@ -403,4 +405,31 @@ func findString(n *jsonNode, name string, depth int) string {
 		}
 	}
 	return ""
+}
+
+// readRPC judges a JSON-RPC request, or several, that a client sends to a node or
+// a wallet. Other methods than those of wallets are data here.
+func readRPC(sh *shell, src *source, _ string, v *invocation) flow {
+	e, text := sh.e, src.text
+	if len(text) > scan.MaxDecoded || !e.budget.spend(len(text)/4) || v.src.depth >= scan.MaxDepth {
+		return flow{}
+	}
+	root, _ := parseJSON(strings.TrimSpace(text))
+	if root == nil {
+		return flow{}
+	}
+	list := []*jsonNode{root}
+	if root.kind == '[' {
+		list = root.kids
+	}
+	at := *v.src
+	at.span, _ = v.src.where(v.from, v.to)
+	at.text, at.at, at.depth = text, -1, at.depth+1
+	for _, n := range list {
+		if method := n.str("method"); e.clients.method[method] != "" {
+			w := jsonWalk{e: e, src: &at}
+			w.rpc(n, method, n.get("params"))
+		}
+	}
+	return flow{}
 }

@@ -512,7 +512,14 @@ func searches(name string) bool {
 }
 
 // runToolPhrase reads "call tool NAME with {…}" and "mcp call NAME {…}".
-func (e *engine) runToolPhrase(src *source, p *phrase) bool {
+func (e *engine) runToolPhrase(src *source) bool {
+	if !e.budget.spend(len(src.text) / 4) {
+		return false
+	}
+	p := readPhrase(src.text)
+	if len(p.words) < 3 || !toolPhrases[p.words[0]] {
+		return false
+	}
 	i := 1
 	for i < len(p.words) && slices.Contains([]string{"call", "tool", "the", "mcp", "use", "invoke", "run", "a", "named", "execute"}, p.words[i]) {
 		i++
@@ -544,3 +551,16 @@ func (e *engine) runToolPhrase(src *source, p *phrase) bool {
 	}
 	return w.tool(n, name, args)
 }
+
+// operations judges a text that a tool of operations is called with.
+func (w *jsonWalk) operations(src *source, lang string) bool {
+	if !slices.ContainsFunc(operationMarks[lang], func(mark string) bool { return strings.Contains(src.text, mark) }) {
+		return false
+	}
+	w.e.ran, w.known = true, true
+	w.e.read(lang, src, &invocation{exe: "tool", src: src, to: len(src.text)})
+	return false // the tool's name counts as well
+}
+
+// toolPhrases begin a sentence that names a tool.
+var toolPhrases = scan.SetOf("call invoke tool use mcp execute")

@@ -271,10 +271,10 @@ func replacements(text string) string {
 	return strings.Join(out, "\n")
 }
 
-// applied judges what a program such as kubectl reads on its input or in a file when
+// appliedManifest judges what a program such as kubectl reads on its input or in a file when
 // the text itself is not known: what a dry run printed is made after all, and what
 // filters wrote into it is applied.
-func (sh *shell) applied(f flow, v *invocation) {
+func appliedManifest(sh *shell, f flow, v *invocation) {
 	sh.edited(f.edit, v)
 	if f.makes == nil || sh.src.depth > scan.MaxDepth {
 		return
@@ -307,3 +307,13 @@ func (sh *shell) clientConfig(src *source, v *invocation) {
 		}
 	}
 }
+
+// editedBy judges what an editor that needs no person writes.
+func editedBy(sh *shell, v *invocation, _ int) {
+	for _, name := range [...]string{"KUBE_EDITOR", "VISUAL", "EDITOR"} {
+		sh.edited(sh.variable(v, name).Text, v)
+	}
+}
+
+// manifestObject judges an object that describes something of a cluster.
+func manifestObject(sh *shell, src *source, n *jsonNode, v *invocation) { sh.manifest(src, n, v, 0) }

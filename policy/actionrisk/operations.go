@@ -248,12 +248,9 @@ func (sh *shell) cloudConfig(text string, v *invocation) {
 // call that is only named like one holds something else.
 var operationMarks = map[string][]string{"manifest": {"kind:", `"kind"`, "spec:", `"spec"`, "metadata:", `"metadata"`, `"op"`, "roleRef"}, "playbook": {"hosts:", "tasks:", "- name:"}, "compose": {"services:", `"services"`}, "dockerfile": {"FROM ", "from "}}
 
-// operations judges a text that a tool of operations is called with.
-func (w *jsonWalk) operations(src *source, lang string) bool {
-	if !slices.ContainsFunc(operationMarks[lang], func(mark string) bool { return strings.Contains(src.text, mark) }) {
-		return false
+// redirected judges the settings that are written by a redirection.
+func redirected(sh *shell, file Word, f flow, v *invocation) {
+	if f.known && f.word.Text != "" {
+		sh.settings(file, f.word, v)
 	}
-	w.e.ran, w.known = true, true
-	w.e.read(lang, src, &invocation{exe: "tool", src: src, to: len(src.text)})
-	return false // the tool's name counts as well
 }

@@ -86,23 +86,24 @@ func (e *engine) runPatch(src *source) bool {
 }
 
 // patchFiles judges the patch that a program is given as its input or its operand.
-func (sh *shell) patchFiles(v *invocation) {
+func patchFiles(sh *shell, v *invocation) bool {
 	switch v.exe {
 	case "apply_patch", "applypatch", "patch":
 	case "git":
 		if len(v.operands) == 0 || v.operands[0].Text != "apply" && v.operands[0].Text != "am" {
-			return
+			return false
 		}
 	default:
-		return
+		return false
 	}
 	text := v.stdin.word
 	if !v.stdin.known || text.Text == "" {
 		if len(v.operands) == 0 || !strings.Contains(v.operands[len(v.operands)-1].Text, "\n") {
-			return
+			return false
 		}
 		text = v.operands[len(v.operands)-1]
 	}
 	src := sh.src.inside(text, v.exe)
 	sh.e.runPatch(&src)
+	return false
 }

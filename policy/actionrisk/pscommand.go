@@ -264,7 +264,7 @@ func (w *winShell) finish(c *psCall, out psValue) psValue {
 
 // cmdlet judges a command of PowerShell.
 func (w *winShell) cmdlet(c *psCall, spec *cmdlet) psValue {
-	special, ok := w.e.specials[c.name]
+	special, ok := w.state().specials[c.name]
 	if !ok {
 		w.blocks(c)
 	}

@@ -52,7 +52,7 @@ func (w *winShell) lookup(name string) psValue {
 // environment is the value of an environment variable.
 func (w *winShell) environment(name string) psValue {
 	name = strings.ToLower(name)
-	if v, ok := w.e.winEnv[name]; ok {
+	if v, ok := w.state().env[name]; ok {
 		return v
 	}
 	if v, ok := w.e.windows.Env[name]; ok {
@@ -73,11 +73,8 @@ func (w *winShell) set(name string, v psValue) {
 
 // setEnvironment is seen by every program started later.
 func (w *winShell) setEnvironment(name string, v psValue) {
-	if w.e.winEnv == nil {
-		w.e.winEnv = map[string]psValue{}
-	}
-	if len(w.e.winEnv) < scan.MaxLoop {
-		w.e.winEnv[strings.ToLower(name)] = v
+	if len(w.state().env) < scan.MaxLoop {
+		w.state().env[strings.ToLower(name)] = v
 	}
 }
 

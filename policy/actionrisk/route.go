@@ -43,7 +43,7 @@ func (e *engine) route(src *source) string {
 	if looksCall(text) && e.runCalls(src) {
 		name = "call"
 	}
-	if looksPhrase(text) && e.runPhrase(src) {
+	if looksPhrase(text) && (e.runToolPhrase(src) || e.runPhrase(src)) {
 		name = "action"
 	}
 	lang, sure := e.looksWindows(text)

@@ -102,7 +102,7 @@ func (e *engine) serviceRules(v *invocation, ids *ruleList) {
 	body := e.requestBody(v)
 	for _, part := range body {
 		if strings.Contains(part, "method") {
-			e.rpcText(v, part)
+			e.read("rpc", &source{text: part}, v)
 		}
 	}
 	for i := 1; i < len(v.argv); i++ {
@@ -241,29 +241,4 @@ func quoteJSON(value string) string {
 		return value
 	}
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(value) + `"`
-}
-
-// rpcText judges a JSON-RPC request, or several, that a client sends to a node or
-// a wallet. Other methods than those of wallets are data here.
-func (e *engine) rpcText(v *invocation, text string) {
-	if len(text) > scan.MaxDecoded || !e.budget.spend(len(text)/4) || v.src.depth >= scan.MaxDepth {
-		return
-	}
-	root, _ := parseJSON(strings.TrimSpace(text))
-	if root == nil {
-		return
-	}
-	list := []*jsonNode{root}
-	if root.kind == '[' {
-		list = root.kids
-	}
-	src := *v.src
-	src.span, _ = v.src.where(v.from, v.to)
-	src.text, src.at, src.depth = text, -1, src.depth+1
-	for _, n := range list {
-		if method := n.str("method"); e.clients.method[method] != "" {
-			w := jsonWalk{e: e, src: &src}
-			w.rpc(n, method, n.get("params"))
-		}
-	}
 }

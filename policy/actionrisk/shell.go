@@ -298,10 +298,9 @@ func (sh *shell) write(r redir, out flow, s *syntax.Stmt) {
 	if c := e.classOf(r.file, sh.cwd); c&(paths.IsTemp|paths.IsNullDevice) == 0 {
 		e.unproven = true
 	}
-	sh.wireFile(r.file, out)
 	e.remember(sh, r.file, out, r.op == ">>")
-	if out.known && out.word.Text != "" {
-		sh.settings(r.file, out.word, v)
+	for _, sent := range e.front.redirected {
+		sent(sh, r.file, out, v)
 	}
 }
 

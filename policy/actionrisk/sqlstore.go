@@ -61,7 +61,7 @@ func startsClient(name string) (clientFile, bool) {
 }
 
 // startFiles runs the start files of a client that the command itself wrote.
-func (sh *shell) startFiles(w *wrapper, v *invocation) {
+func startFiles(sh *shell, w *wrapper, v *invocation) {
 	if !storeLanguage(w.Lang) || len(sh.e.files) == 0 {
 		return
 	}
@@ -122,9 +122,9 @@ func (sh *shell) runStartFile(c *clientFile, text Word, v *invocation) {
 
 // writesStartFile runs what is written into a client's start file: it runs whenever
 // the client is started next.
-func (sh *shell) writesStartFile(name Word, f flow) {
+func writesStartFile(sh *shell, name Word, f flow) {
 	c, ok := startsClient(name.Text)
-	if !ok || !f.known || sh.src.depth >= scan.MaxDepth {
+	if !ok || !name.known() || !f.known || len(f.word.Text) > scan.MaxDecoded || sh.src.depth >= scan.MaxDepth {
 		return
 	}
 	client := c.clients
@@ -143,7 +143,7 @@ func dropsFirst(v *invocation) bool {
 }
 
 // restored: a dump that drops first is given to a client.
-func (sh *shell) restored(in flow, v *invocation) {
+func restored(sh *shell, in flow, v *invocation) {
 	if strings.HasSuffix(in.via, dropsMark) {
 		r := sql.Result{Facts: []sql.Fact{{Effect: "drop.table", Start: v.from, End: v.to}}}
 		sh.e.statements(sh.src, &r, clientWords(v, ""))
@@ -181,10 +181,11 @@ var migrators = map[string][]string{
 
 // migrations runs the statements that the command itself has put where a migration
 // tool finds them.
-func (e *engine) migrations(v *invocation) {
+func migrations(sh *shell, v *invocation) bool {
+	e := sh.e
 	words := migrators[v.exe]
 	if len(e.files) == 0 || len(words) == 0 || v.dry || !slices.ContainsFunc(words, v.has) {
-		return
+		return false
 	}
 	var names []string
 	for name, f := range e.files {
@@ -200,6 +201,7 @@ func (e *engine) migrations(v *invocation) {
 			e.read("sql", &src, nil)
 		}
 	}
+	return false
 }
 
 // runMongo reads a text for MongoDB's shell.

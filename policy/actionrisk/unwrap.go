@@ -114,11 +114,10 @@ func (sh *shell) taken(v *invocation) (flow, bool) {
 		sh.notFound(v)
 		return flow{known: true}, true
 	}
-	if lang := windowsShell(v.exe); lang != "" {
-		return sh.windows(v, lang), true
-	}
-	if out, ok := sh.cmdlet(v); ok {
-		return out, true
+	for _, takes := range e.front.takes {
+		if out, ok := takes(sh, v); ok {
+			return out, true
+		}
 	}
 	if v.exe == "git" {
 		sh.gitSettings(v)
@@ -160,16 +159,12 @@ func (sh *shell) effective(v *invocation) bool {
 	e := sh.e
 	sh.effects(v)
 	matched := e.match(&item{kind: kindExe, name: v.exe, inv: v, src: v.src, from: v.from, to: v.to})
-	matched = e.clientCall(sh, v) || matched
-	matched = sh.program(v) || matched
-	sh.patchFiles(v)
+	for _, judges := range e.front.calls {
+		matched = judges(sh, v) || matched
+	}
 	e.unpacks(v)
 	sh.editsInPlace(v)
 	sh.readsWritten(v)
-	sh.wire(v)
-	e.migrations(v)
-	sh.requestBodies(v)
-	sh.otherRequests(v)
 	return matched
 }
 
@@ -623,8 +618,8 @@ func (sh *shell) file(w *wrapper, v *invocation, name Word) flow {
 	}
 	if !ok || !f.known {
 		sh.e.unproven = true
-		if w.Lang == "manifest" {
-			sh.applied(f, v)
+		if unknown := sh.e.front.unknown[w.Lang]; unknown != nil {
+			unknown(sh, f, v)
 		}
 		if storeLanguage(w.Lang) && f.taint&(fromNetwork|fromBuilt) != 0 {
 			sh.e.raise("sql.dynamic", sh.src, v.from, v.to, printable(name.Text))
@@ -655,8 +650,8 @@ func dataURL(rest string, name Word) flow {
 // fromInput interprets what is piped into an interpreter.
 func (sh *shell) fromInput(w *wrapper, v *invocation) (flow, bool) {
 	in := v.stdin
-	if !in.known && w.Lang == "manifest" {
-		sh.applied(in, v)
+	if unknown := sh.e.front.unknown[w.Lang]; unknown != nil && !in.known {
+		unknown(sh, in, v)
 	}
 	if !in.known && !partlyKnown(in.word) {
 		if in.taint == 0 && in.via == "" {
@@ -667,11 +662,8 @@ func (sh *shell) fromInput(w *wrapper, v *invocation) (flow, bool) {
 			sh.e.doubt("text that is interpreted is not known")
 			sh.e.raise("obf.dynamic-structure", sh.src, v.from, v.to, "")
 		}
-		if storeLanguage(w.Lang) {
-			sh.restored(in, v)
-			if in.taint&fromDecoder != 0 && decodesText(in.via) {
-				sh.e.raise("sql.dynamic", sh.src, v.from, v.to, "")
-			}
+		if in.taint&fromDecoder != 0 && storeLanguage(w.Lang) && decodesText(in.via) {
+			sh.e.raise("sql.dynamic", sh.src, v.from, v.to, "")
 		}
 		if in.taint&fromBuilt != 0 && storeLanguage(w.Lang) && buildsStatements(sh.src.text) {
 			sh.e.raise("sql.dynamic", sh.src, v.from, v.to, "")

@@ -89,8 +89,11 @@ func (sh *shell) scriptFile(file Word, v *invocation) {
 	}
 }
 
-// cmdlet judges a PowerShell command met in another shell.
-func (sh *shell) cmdlet(v *invocation) (flow, bool) {
+// takenCmdlet judges an interpreter of Windows, or a PowerShell command met in another shell.
+func takenCmdlet(sh *shell, v *invocation) (flow, bool) {
+	if lang := windowsShell(v.exe); lang != "" {
+		return sh.windows(v, lang), true
+	}
 	if !sh.e.knownCmdlet(strings.ToLower(v.exe)) || sh.src.depth >= scan.MaxDepth {
 		return flow{}, false
 	}
@@ -339,12 +342,28 @@ func runWindows(sh *shell, src *source, lang string, _ *invocation) flow {
 		w.runCmd(text)
 		return flow{}
 	}
-	if e.specials == nil {
-		e.specials = psSpecials()
-	}
 	r := psReader{w: w, text: text}
 	r.statements(0)
 	return flow{}
 }
 
 var typographic = strings.NewReplacer("\u2013", "-", "\u2014", "-", "\u2015", "-", "\u2018", "'", "\u2019", "'", "\u201a", "'", "\u201b", "'", "\u201c", `"`, "\u201d", `"`, "\u201e", `"`)
+
+// windowsState is what lasts from one text to the next.
+type windowsState struct {
+	env      map[string]psValue // environment variables set in PowerShell or cmd
+	specials map[string]func(*winShell, *psCall) psValue
+}
+
+// state is made when it is first asked for.
+func (w *winShell) state() *windowsState {
+	if s, ok := w.e.kept["windows"].(*windowsState); ok {
+		return s
+	}
+	s := &windowsState{env: map[string]psValue{}, specials: psSpecials()}
+	if w.e.kept == nil {
+		w.e.kept = map[string]any{}
+	}
+	w.e.kept["windows"] = s
+	return s
+}

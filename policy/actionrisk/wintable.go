@@ -262,7 +262,7 @@ type programFact struct{ words, whole []string }
 
 // program judges a program of Windows by its words, in whatever shell it is
 // started: names and options are the same in any case there.
-func (sh *shell) program(v *invocation) bool {
+func program(sh *shell, v *invocation) bool {
 	e, name := sh.e, strings.ToLower(v.exe)
 	carries, judged := e.windows.carriers[name], e.other["program "+name]
 	if len(e.files) > 0 && slices.Contains(e.windows.Loaders, name) {

@@ -120,11 +120,11 @@ func (e *engine) wireRequest(sh *shell, src *source, f []string, text, address s
 
 // wire judges what a raw client is given on its input, and what an address of curl
 // carries in itself.
-func (sh *shell) wire(v *invocation) {
+func wire(sh *shell, v *invocation) bool {
 	switch v.exe {
 	case "nc", "ncat", "netcat", "socat", "telnet", "openssl", "websocat", "tcpconnect":
 		if v.exe == "openssl" && !v.has("s_client") || !v.stdin.known || v.stdin.word.Text == "" {
-			return
+			return false
 		}
 		src := sh.src.inside(v.stdin.word, v.exe)
 		runWire(sh, &src, rawAddress(v))
@@ -140,6 +140,7 @@ func (sh *shell) wire(v *invocation) {
 			sh.wireURL(w)
 		}
 	}
+	return false
 }
 
 // rawAddress is host:port as a raw client is given it.
@@ -186,7 +187,7 @@ func (sh *shell) wireURL(w Word) {
 }
 
 // wireFile judges what is written to /dev/tcp/host/port.
-func (sh *shell) wireFile(file Word, f flow) {
+func wireFile(sh *shell, file Word, f flow, _ *invocation) {
 	rest, ok := strings.CutPrefix(file.Text, "/dev/tcp/")
 	if !ok || !f.known || f.word.Text == "" {
 		return

@@ -124,13 +124,8 @@ func (sh *shell) unwrap(w *wrapper, v *invocation) (flow, bool) {
 	skip = assignments(w, v, skip)
 	rest := v.operands[min(skip, len(v.operands)):]
 	switch {
-	case w.Lang == "function":
-		inner.functionWords(v, skip)
-		return flow{}, true
-	case w.Lang == "edited": // what an editor that needs no person writes
-		for _, name := range [...]string{"KUBE_EDITOR", "VISUAL", "EDITOR"} {
-			sh.edited(sh.variable(v, name).Text, v)
-		}
+	case sh.e.front.carriers[w.Lang] != nil:
+		sh.e.front.carriers[w.Lang](inner, v, skip)
 		return flow{}, true
 	case len(w.After) > 0:
 		return sh.afterWord(inner, w, v)
@@ -182,7 +177,9 @@ func (sh *shell) unwrap(w *wrapper, v *invocation) (flow, bool) {
 // beside runs the texts and files that a program reads before it comes to the rest:
 // what its start file holds, what an option adds, files among its operands.
 func (sh *shell) beside(w *wrapper, v *invocation) (done bool) {
-	sh.startFiles(w, v)
+	for _, starts := range sh.e.front.starts {
+		starts(sh, w, v)
+	}
 	for i := range v.opts {
 		if o := &v.opts[i]; o.given && slices.Contains(w.Also, o.name) {
 			sh.interpret(w.Lang, o.value, v, v.exe+" "+o.name, nil)

@@ -86,9 +86,7 @@ func (c *compiled) readClients(read tableReader) error {
 }
 
 // known notes that the engine says something about a program that no rule lists.
-func (c *compiled) known(exe string) {
-	c.exe[exe] = true
-}
+func (c *compiled) known(exe string) { c.exe[exe] = true }
 
 // clientCall judges a call of a wallet, chain, payment or HTTP client.
 func clientCall(sh *shell, v *invocation) bool {

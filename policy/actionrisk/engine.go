@@ -1,24 +1,8 @@
-// Package actionrisk judges one proposed action of an agent: a shell, Git, SQL,
-// infrastructure, deployment, MCP, wallet or x402 action. It answers what would
-// really run and how bad that would be: low, medium, high or critical.
-//
-// It is a small abstract interpreter. Text is routed to its language, parsed,
-// wrappers and encodings are peeled off, literal variables and pipes followed;
-// what is left (invocations, statements, calls, payments) is matched against the
-// tables in rules/. Context the agent states may raise a level and lower it by
-// one at most. Nothing is executed and nothing is read but the action itself:
-// no clock, randomness, file, network, goroutine or map order.
-//
-//	rm -rf build             low       shell.rm.recursive-rebuildable
-//	sudo bash -c 'rm -rf /'  critical  shell.rm.recursive-root
-//	echo "rm -rf /"          low       (mentioned, not run)
 package actionrisk
 
 import (
-	"cmp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
@@ -146,36 +130,6 @@ type Adjustment struct {
 	Delta int    `json:"delta"`
 }
 
-// Coverage says how well the action was understood.
-type Coverage struct {
-	Route         string   `json:"route" jsonschema_description:"Language the command was read as."`
-	Parsed        bool     `json:"parsed" jsonschema_description:"False if a parser refused a part of it and tokens were scanned instead."`
-	ReadOnly      bool     `json:"readOnly" jsonschema_description:"Every part is proven to change nothing."`
-	Unmatched     bool     `json:"unmatched" jsonschema_description:"No rule matched and it is not proven read-only."`
-	Uncertainties []string `json:"uncertainties" jsonschema_description:"What could not be known, one clause each."`
-}
-
-// Assessment is the engine's answer.
-type Assessment struct {
-	Risk             Level
-	Score            int // 0 to 99
-	RequiresApproval bool
-	Findings         []Finding // level descending, span, id; at most 64
-	Coverage         Coverage
-}
-
-// RuleIDs are the ids of the rules that matched, each once, highest level first;
-// never nil.
-func (a Assessment) RuleIDs() []string {
-	ids := make([]string, 0, len(a.Findings))
-	for i := range a.Findings {
-		if id := a.Findings[i].Rule.ID; !slices.Contains(ids, id) {
-			ids = append(ids, id)
-		}
-	}
-	return ids
-}
-
 // predicate tests an item against one of its class words and returns the word it
 // is about, which becomes the finding's target (the zero Word if it is about none).
 type predicate func(e *engine, it *item, args []string) (Word, bool)
@@ -220,40 +174,6 @@ type engine struct {
 	unparsed    bool
 	tooDeep     bool
 	uncertain   []string
-}
-
-// Assess judges one action. It is pure and total: the same action gives the same
-// answer, and any text gets one.
-func Assess(a Action) (out Assessment) {
-	defer func() {
-		if recover() != nil { // a fault in a parser must stop an action, not the service
-			e := &engine{compiled: ruleset(), front: fronts(), action: a, unparsed: true, unproven: true}
-			e.doubt("the action could not be looked through")
-			e.raise("parse.too-deep", &source{text: a.Command}, 0, len(a.Command), "")
-			out = e.conclude("unknown")
-		}
-	}()
-	out, _ = assess(a)
-	return out
-}
-
-// assess also tells how many steps it took.
-func assess(a Action) (Assessment, int) {
-	e := &engine{compiled: ruleset(), front: fronts(), action: a, budget: budget{left: scan.MaxSteps}}
-	e.context = readContext(&e.action)
-	whole := source{text: a.Command, at: 0, span: Span{0, len(a.Command)}}
-	route := e.top(whole)
-	for i := 0; i < len(e.later); i++ { // one may add another
-		e.later[i]()
-	}
-	if e.background && len(e.files) > 0 { // a file may be read before the line that writes it, by a pipe with a name
-		e.segment = 0
-		e.top(whole)
-	}
-	if e.budget.spent || e.tooDeep {
-		e.raise("parse.too-deep", &whole, 0, len(a.Command), "")
-	}
-	return e.conclude(route), scan.MaxSteps - e.budget.left
 }
 
 // report adds a finding of a rule at text[from:to] of the source.
@@ -309,68 +229,26 @@ func (e *engine) doubt(what string) {
 	}
 }
 
-// conclude sorts the findings and adds them up.
-func (e *engine) conclude(route string) Assessment {
-	a := Assessment{Coverage: Coverage{Route: route, Parsed: !e.unparsed, Uncertainties: e.uncertain}}
-	if a.Coverage.Uncertainties == nil {
-		a.Coverage.Uncertainties = []string{}
-	}
-	a.Coverage.ReadOnly = len(e.findings) == 0 && !e.unproven && !e.unparsed && e.ran
-	a.Coverage.Unmatched = !a.Coverage.ReadOnly && !slices.ContainsFunc(e.findings, understood)
-	if e.action.FailClosedOnUnmatched && (a.Coverage.Unmatched || e.loose) {
-		e.raise("gate.unmatched-fail-closed", &source{text: e.action.Command}, 0, len(e.action.Command), "")
-	}
-	slices.SortStableFunc(e.findings, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(b.Level, a.Level), cmp.Compare(a.Span.Start, b.Span.Start),
-			cmp.Compare(a.Span.End, b.Span.End), cmp.Compare(a.Rule.ID, b.Rule.ID))
-	})
-	a.Findings = e.findings[:min(len(e.findings), scan.MaxFindings)]
-	if a.Findings == nil {
-		a.Findings = []Finding{}
-	}
-	a.Risk, a.Score = riskOf(a.Findings)
-	a.RequiresApproval = a.Risk >= High
-	return a
-}
+// run judges one call of a program, as whoever means programs does, and gives what it
+// prints.
+func (sh *shell) run(v *invocation) flow { return sh.e.front.run(sh, v) }
 
-// understood: a finding that only says that something was not understood does
-// not count as a match.
-func understood(f Finding) bool {
-	return f.Rule.ID != "parse.dialect-unknown" && f.Rule.ID != "parse.unparsed"
-}
+// route reads a text whose language nobody says.
+func (e *engine) routed(src *source) { e.read("any", src, nil) }
 
-// riskOf is the highest level and the score: 25 per level, and up to 24 for what
-// comes beside the worst finding, for what cannot be undone and what is hidden.
-func riskOf(findings []Finding) (Level, int) {
-	if len(findings) == 0 {
-		return Low, 0
-	}
-	risk, extra := findings[0].Level, 0
-	irreversible, hidden := findings[0].Rule.Reversible == "no", false
-	for i := range findings {
-		f := &findings[i]
-		if i > 0 {
-			extra += [...]int{1, 2, 4, 6}[f.Level]
-		}
-		if strings.HasPrefix(f.Rule.ID, "obf.") || strings.HasPrefix(f.Rule.ID, "text.") {
-			hidden = true
-		}
-		if blindsFirst(f.Rule.ID) && risk >= High {
-			extra += 6
+// describes begins a text that describes what shall be; false if it is too large.
+func (sh *shell) describes(src *source) bool {
+	e := sh.e
+	e.unproven = true
+	if rest, ok := strings.CutPrefix(src.text, "="); ok { // -p='[…]'
+		src.text = rest
+		if src.at >= 0 {
+			src.at++
 		}
 	}
-	if irreversible && risk > Low {
-		extra += 6
+	if src.depth > scan.MaxDepth || len(src.text) > scan.MaxText || !e.budget.spend(len(src.text)/16) {
+		e.tooDeep = true
+		return false
 	}
-	if hidden {
-		extra += 3
-	}
-	return risk, 25*int(risk) + min(24, extra)
+	return true
 }
-
-// blindsFirst: audit or backup switched off makes whatever else is done worse.
-func blindsFirst(id string) bool {
-	return strings.HasSuffix(id, ".audit-off") || strings.HasSuffix(id, ".delete-backup") || strings.HasSuffix(id, ".hardening-off")
-}
-
-var pool = sync.Pool{New: func() any { return newParser() }}

@@ -21,17 +21,18 @@ type frontends struct {
 	redirected []func(sh *shell, file Word, f flow, v *invocation)                 // by a redirection
 	nodes      map[string]func(sh *shell, src *source, n *jsonNode, v *invocation) // an object that stands for something
 	money      func(e *engine, v *invocation) []string                             // rules of a call of a wallet or payment client
+	run        func(sh *shell, v *invocation) flow                                 // one call of a program
 	match      func(e *engine, it *item) bool                                      // reports the rules that hold
 	adjust     func(e *engine, r *Rule, it *item) (Level, []Adjustment)
 }
 
 // fronts is the list of front-ends.
 var fronts = sync.OnceValue(func() *frontends {
-	rules, err := newBench(ruleset(), predicates{test: sqlPredicates}, predicates{test: moneyPredicates}, predicates{test: windowsPredicates, groups: true})
+	rules, err := newBench(ruleset(), predicates{test: sqlPredicates}, predicates{test: moneyPredicates}, predicates{test: toolPredicates}, predicates{test: windowsPredicates, groups: true})
 	if err != nil {
 		panic("actionrisk: " + err.Error())
 	}
-	f := &frontends{match: rules.match, adjust: (*engine).adjust, money: (*engine).clientRules, shell: interpretShell, script: (*shell).script, languages: map[string][]reader{
+	f := &frontends{match: rules.match, adjust: (*engine).adjust, money: (*engine).clientRules, shell: interpretShell, run: runCall, script: (*shell).script, languages: map[string][]reader{
 		"sql": {runSQL}, "mongo": {runMongo, readOnly}, "redis": {runRedis}, "body": {readBody}, "wire": {readWire},
 		"rpc": {readRPC}, "orm": {readORM}, "calls": {readCalls}, "strings": {readStrings},
 		"powershell": {runWindows}, "cmd": {runWindows},
@@ -51,8 +52,11 @@ var fronts = sync.OnceValue(func() *frontends {
 	f.written = []func(*shell, Word, flow){wroteConfig, configures, writesStartFile}
 	f.redirected = []func(*shell, Word, flow, *invocation){wireFile, redirected}
 	f.nodes = map[string]func(*shell, *source, *jsonNode, *invocation){"manifest": manifestObject, "container": containerObject}
-	for _, lang := range [...]string{"manifest", "compose", "dockerfile", "kubeconfig", "playbook", "resource", "puppet", "chef", "jinja", "hcl", "commands", "console", "apibody", "sls", "awsconfig"} {
+	for _, lang := range [...]string{"manifest", "compose", "dockerfile", "kubeconfig", "playbook", "resource", "jinja", "commands", "console", "apibody", "sls", "awsconfig"} {
 		f.languages[lang] = []reader{runOperations}
+	}
+	for _, lang := range [...]string{"puppet", "chef", "hcl"} {
+		f.languages[lang] = []reader{runRecipe}
 	}
 	for _, lang := range oddLanguages {
 		f.languages[lang] = []reader{runOddLanguage, readORM}

@@ -678,7 +678,7 @@ func (w *jsonWalk) carry(n, v *jsonNode, lang, via string) bool {
 	case "manifest?", "playbook?", "compose?", "dockerfile?":
 		return w.operations(&src, strings.TrimSuffix(lang, "?"))
 	default:
-		w.e.route(&src)
+		w.e.routed(&src)
 	}
 	w.known = true
 	return true
@@ -691,7 +691,7 @@ func (w *jsonWalk) notebook(src *source) bool {
 	case "%%bash", "%%sh", "%%script", "%%shell", "%%system":
 		inner := *src
 		inner.text, inner.at = rest, -1
-		w.e.route(&inner)
+		w.e.routed(&inner)
 		return true
 	}
 	w.e.eachLine(src.text, "\n", func(from, to int) {
@@ -745,7 +745,7 @@ func (w *jsonWalk) code(n *jsonNode, src *source) {
 	case strings.HasPrefix(lang, "js"), strings.HasPrefix(lang, "javascript"), strings.HasPrefix(lang, "node"), strings.HasPrefix(lang, "ts"), strings.HasPrefix(lang, "typescript"):
 		lang = "node"
 	case lang == "bash" || lang == "sh" || lang == "shell" || lang == "zsh":
-		e.route(src)
+		e.routed(src)
 		return
 	case lang == "sql":
 		e.read("sql", src, nil)
@@ -759,7 +759,7 @@ func (w *jsonWalk) code(n *jsonNode, src *source) {
 	case strings.Contains(text, "import ") || strings.Contains(text, "print(") || strings.Contains(text, "os.") || strings.Contains(text, "subprocess") || strings.Contains(text, "__import__("):
 		lang = "python"
 	default:
-		e.route(src)
+		e.routed(src)
 		return
 	}
 	e.read("only "+lang, src, nil)

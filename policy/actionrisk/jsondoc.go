@@ -71,7 +71,7 @@ func (w *jsonWalk) servers(n *jsonNode) bool {
 		if words != "" && w.src.depth < scan.MaxDepth {
 			src := source{text: words, at: -1, via: append(append([]string(nil), w.src.via...), "mcp-server"), depth: w.src.depth + 1}
 			src.span, _ = w.src.where(s.start, s.end)
-			w.e.route(&src)
+			w.e.routed(&src)
 		}
 	}
 	return true
@@ -123,4 +123,10 @@ func pinnedMCP(_ *engine, it *item, _ []string) (Word, bool) {
 		words = append(words, strings.Fields(w.Text)...)
 	}
 	return Word{}, pinnedWords(words)
+}
+
+// toolPredicates are the predicates of the mcp table.
+var toolPredicates = map[string]predicate{
+	"pinned-mcp": pinnedMCP,   // the server that is added has an exact version
+	"mcp-server": addsAServer, // an argument tells which server is added
 }

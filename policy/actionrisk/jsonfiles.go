@@ -139,7 +139,7 @@ var fileVerbs = map[string]string{"move": "mv", "rename": "mv", "mv": "mv", "cop
 func (w *jsonWalk) shell(v *jsonNode, command string) {
 	src := v.source(w.src, "")
 	src.via, src.at, src.text = w.src.via, -1, command
-	w.e.route(&src)
+	w.e.routed(&src)
 }
 
 // sends: a file of credentials is handed to a tool that sends it out.

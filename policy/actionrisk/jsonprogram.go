@@ -277,7 +277,7 @@ func (w *jsonWalk) commandInParts(n *jsonNode) bool {
 	text := environment(n) + shellWords(argv)
 	src := source{text: text, at: -1, via: append(slices.Clip(w.src.via), "json"), depth: w.src.depth + 1}
 	src.span, _ = w.src.where(n.start, n.end)
-	w.e.route(&src)
+	w.e.routed(&src)
 	return true
 }
 

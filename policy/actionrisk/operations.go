@@ -17,16 +17,7 @@ func runOperations(outer *shell, src *source, lang string, v *invocation) flow {
 	inner := *outer
 	inner.src = src
 	sh := &inner
-	e := sh.e
-	e.unproven = true
-	if rest, ok := strings.CutPrefix(src.text, "="); ok { // -p='[…]'
-		src.text = rest
-		if src.at >= 0 {
-			src.at++
-		}
-	}
-	if src.depth > scan.MaxDepth || len(src.text) > scan.MaxText || !e.budget.spend(len(src.text)/16) {
-		e.tooDeep = true
+	if !sh.describes(src) {
 		return flow{}
 	}
 	switch lang {
@@ -42,14 +33,8 @@ func runOperations(outer *shell, src *source, lang string, v *invocation) flow {
 		sh.playbook(src, v)
 	case "resource":
 		sh.moduleWords(src, v)
-	case "puppet":
-		sh.puppet(src, v)
-	case "chef":
-		sh.chef(src, v)
 	case "jinja":
 		sh.lookups(src, v)
-	case "hcl":
-		sh.configuration(src, v)
 	case "commands":
 		sh.commandList(src, v)
 	case "console":

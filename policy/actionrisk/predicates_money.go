@@ -13,8 +13,6 @@ var moneyPredicates = map[string]predicate{
 	"literal-key": func(e *engine, it *item, _ []string) (Word, bool) {
 		return Word{}, it.inv != nil && e.literalKey(it.inv)
 	},
-	"pinned-mcp": pinnedMCP,   // the server that is added has an exact version
-	"mcp-server": addsAServer, // an argument tells which server is added
 }
 
 // loopRules: a payment or transfer inside a loop is made as often as it runs.

@@ -189,3 +189,21 @@ func (sh *shell) states(src *source, v *invocation) {
 		}
 	}
 }
+
+// runRecipe reads a description of machines that is a program text.
+func runRecipe(outer *shell, src *source, lang string, v *invocation) flow {
+	inner := *outer
+	inner.src = src
+	if !inner.describes(src) {
+		return flow{}
+	}
+	switch lang {
+	case "puppet":
+		inner.puppet(src, v)
+	case "chef":
+		inner.chef(src, v)
+	case "hcl":
+		inner.configuration(src, v)
+	}
+	return flow{}
+}

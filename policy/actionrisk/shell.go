@@ -3,6 +3,7 @@ package actionrisk
 import (
 	"maps"
 	"strings"
+	"sync"
 
 	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
@@ -594,3 +595,5 @@ func (sh *shell) spanOf(n syntax.Node) Span {
 func (sh *shell) sink(list []*syntax.Stmt) sink {
 	return func(written flow) { sh.fork().stmts(list, written) }
 }
+
+var pool = sync.Pool{New: func() any { return newParser() }}

@@ -9,10 +9,10 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// run judges one simple command and gives what it prints: it finds out which program
+// runCall judges one simple command and gives what it prints: it finds out which program
 // that is and how it is called, lets whoever else takes the call have it, runs what
 // the program carries and holds the rest against the tables.
-func (sh *shell) run(v *invocation) flow {
+func runCall(sh *shell, v *invocation) flow {
 	e := sh.e
 	if e.invocations++; e.invocations > scan.MaxInvocations || !e.budget.spend(16+2*len(v.argv)) || sh.src.depth > scan.MaxDepth {
 		e.tooDeep = true

@@ -97,7 +97,7 @@ func clientCall(sh *shell, v *invocation) bool {
 	if v.exe == "forge" {
 		e.foreignCalls(sh, v)
 	}
-	ids := e.clientRules(v)
+	ids := clientRules(e, v)
 	if len(ids) == 0 || !e.budget.spend(4+len(v.argv)) {
 		return false
 	}
@@ -127,7 +127,7 @@ func (e *engine) foreignCalls(sh *shell, v *invocation) {
 }
 
 // clientRules are the rule ids of one call.
-func (e *engine) clientRules(v *invocation) []string {
+func clientRules(e *engine, v *invocation) []string {
 	var ids ruleList
 	v = e.clients.spelledOut(v)
 	switch v.exe {

@@ -77,7 +77,7 @@ func environments(text string) (production, development bool) {
 
 // adjust is the level of a rule in this context: raised by production and by a
 // protected branch, lowered by one at most, never below the rule's floor.
-func (e *engine) adjust(r *Rule, it *item) (Level, []Adjustment) {
+func adjust(e *engine, r *Rule, it *item) (Level, []Adjustment) {
 	level, floor := r.Level, min(r.Level, Medium)
 	if strings.Contains(r.Class, "p") {
 		floor = r.Level

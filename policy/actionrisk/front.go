@@ -32,7 +32,7 @@ var fronts = sync.OnceValue(func() *frontends {
 	if err != nil {
 		panic("actionrisk: " + err.Error())
 	}
-	f := &frontends{match: rules.match, adjust: (*engine).adjust, money: (*engine).clientRules, shell: interpretShell, run: runCall, script: (*shell).script, languages: map[string][]reader{
+	f := &frontends{match: rules.match, adjust: adjust, money: clientRules, shell: interpretShell, run: runCall, script: runScript, languages: map[string][]reader{
 		"sql": {runSQL}, "mongo": {runMongo, readOnly}, "redis": {runRedis}, "body": {readBody}, "wire": {readWire},
 		"rpc": {readRPC}, "orm": {readORM}, "calls": {readCalls}, "strings": {readStrings},
 		"powershell": {runWindows}, "cmd": {runWindows},

@@ -376,15 +376,15 @@ var tokenHome = []struct{ prefix, variable, host string }{
 }
 
 func tokenHost(_ *engine, it *item, _ []string) (Word, bool) {
-	hosts := []string{}
+	named := []string{}
 	for _, w := range it.inv.argv[1:] {
 		if _, h, _, ok := urlOf(w.Text); ok {
-			hosts = append(hosts, h)
+			named = append(named, h)
 		} else if h, ok := looksHost(w.Text); ok {
-			hosts = append(hosts, h)
+			named = append(named, h)
 		}
 	}
-	if len(hosts) == 0 {
+	if len(named) == 0 {
 		return Word{}, false
 	}
 	for _, w := range it.inv.argv[1:] {
@@ -395,7 +395,7 @@ func tokenHost(_ *engine, it *item, _ []string) (Word, bool) {
 			if w.Var != t.variable && !slices.ContainsFunc(secretsIn(w.Text), func(s Span) bool { return strings.Contains(w.Text[s.Start:s.End], t.prefix) }) {
 				continue
 			}
-			for _, h := range hosts {
+			for _, h := range named {
 				if !strings.Contains(h, t.host) && !localHost(h) {
 					return w, true
 				}

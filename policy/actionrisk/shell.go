@@ -597,3 +597,6 @@ func (sh *shell) sink(list []*syntax.Stmt) sink {
 }
 
 var pool = sync.Pool{New: func() any { return newParser() }}
+
+// runScript runs a whole text as the program of a shell.
+func runScript(sh *shell, src *source, in flow) flow { return sh.script(src, in) }

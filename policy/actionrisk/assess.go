@@ -14,17 +14,23 @@
 //	echo "rm -rf /"          low       (mentioned, not run)
 package actionrisk
 
-import "github.com/countersign/countersign/policy/actionrisk/scan"
+import (
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/judge"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
 
 // Assess judges one action. It is pure and total: the same action gives the same
 // answer, and any text gets one.
-func Assess(a Action) (out Assessment) {
+func Assess(a act.Action) (out judge.Assessment) {
 	defer func() {
 		if recover() != nil { // a fault in a parser must stop an action, not the service
-			e := &engine{compiled: ruleset(), front: fronts(), action: a, unparsed: true, unproven: true}
-			e.doubt("the action could not be looked through")
-			e.raise("parse.too-deep", &source{text: a.Command}, 0, len(a.Command), "")
-			out = e.conclude("unknown")
+			e := &interp.Env{Set: facts.Tables(), Front: fronts(), Action: a, Unparsed: true, Unproven: true}
+			e.Doubt("the action could not be looked through")
+			e.Raise("parse.too-deep", &act.Source{Text: a.Command}, 0, len(a.Command), "")
+			out = judge.Conclude(e, "unknown")
 		}
 	}()
 	out, _ = assess(a)
@@ -32,20 +38,20 @@ func Assess(a Action) (out Assessment) {
 }
 
 // assess also tells how many steps it took.
-func assess(a Action) (Assessment, int) {
-	e := &engine{compiled: ruleset(), front: fronts(), action: a, budget: budget{left: scan.MaxSteps}}
-	e.context = readContext(&e.action)
-	whole := source{text: a.Command, at: 0, span: Span{0, len(a.Command)}}
-	route := e.top(whole)
-	for i := 0; i < len(e.later); i++ { // one may add another
-		e.later[i]()
+func assess(a act.Action) (judge.Assessment, int) {
+	e := &interp.Env{Set: facts.Tables(), Front: fronts(), Action: a, Budget: act.Budget{Left: scan.MaxSteps}}
+	e.Context = judge.ReadContext(&e.Action)
+	whole := act.Source{Text: a.Command, At: 0, Span: act.Span{Start: 0, End: len(a.Command)}}
+	route := top(e, whole)
+	for i := 0; i < len(e.Later); i++ { // one may add another
+		e.Later[i]()
 	}
-	if e.background && len(e.files) > 0 { // a file may be read before the line that writes it, by a pipe with a name
-		e.segment = 0
-		e.top(whole)
+	if e.Background && len(e.Files) > 0 { // a file may be read before the line that writes it, by a pipe with a name
+		e.Segment = 0
+		top(e, whole)
 	}
-	if e.budget.spent || e.tooDeep {
-		e.raise("parse.too-deep", &whole, 0, len(a.Command), "")
+	if e.Budget.Spent || e.TooDeep {
+		e.Raise("parse.too-deep", &whole, 0, len(a.Command), "")
 	}
-	return e.conclude(route), scan.MaxSteps - e.budget.left
+	return judge.Conclude(e, route), scan.MaxSteps - e.Budget.Left
 }

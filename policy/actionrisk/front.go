@@ -1,65 +1,57 @@
 package actionrisk
 
-import "sync"
+import (
+	"sync"
 
-// reader reads a text of one of its languages that a process sh hands on; v is the
-// call that hands it over, or nil. What it gives is what the text prints.
-type reader func(sh *shell, src *source, lang string, v *invocation) flow
-
-// frontends are the ways into everything that reads a language. They know each other
-// by this list only.
-type frontends struct {
-	languages  map[string][]reader // by name; "program" reads what nobody else does
-	shell      func(sh *shell, src *source, v *invocation, via string, params []Word) flow
-	script     func(sh *shell, src *source, in flow) flow
-	takes      []func(sh *shell, v *invocation) (flow, bool)                       // the call is another language's
-	calls      []func(sh *shell, v *invocation) bool                               // what a call means beside the rows; true if a rule holds
-	starts     []func(sh *shell, w *wrapper, v *invocation)                        // what a program runs when it starts
-	carriers   map[string]func(sh *shell, v *invocation, skip int)                 // what is no text but the words from skip on
-	unknown    map[string]func(sh *shell, in flow, v *invocation)                  // a text of the language that is not known
-	written    []func(sh *shell, file Word, f flow)                                // a file is written
-	redirected []func(sh *shell, file Word, f flow, v *invocation)                 // by a redirection
-	nodes      map[string]func(sh *shell, src *source, n *jsonNode, v *invocation) // an object that stands for something
-	money      func(e *engine, v *invocation) []string                             // rules of a call of a wallet or payment client
-	run        func(sh *shell, v *invocation) flow                                 // one call of a program
-	match      func(e *engine, it *item) bool                                      // reports the rules that hold
-	adjust     func(e *engine, r *Rule, it *item) (Level, []Adjustment)
-}
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/judge"
+	"github.com/countersign/countersign/policy/actionrisk/lang/document"
+	"github.com/countersign/countersign/policy/actionrisk/lang/minor"
+	"github.com/countersign/countersign/policy/actionrisk/lang/payment"
+	"github.com/countersign/countersign/policy/actionrisk/lang/posix"
+	"github.com/countersign/countersign/policy/actionrisk/lang/program"
+	"github.com/countersign/countersign/policy/actionrisk/lang/store"
+	"github.com/countersign/countersign/policy/actionrisk/lang/toolcall"
+	"github.com/countersign/countersign/policy/actionrisk/lang/windows"
+	"github.com/countersign/countersign/policy/actionrisk/tree"
+)
 
 // fronts is the list of front-ends.
-var fronts = sync.OnceValue(func() *frontends {
-	rules, err := newBench(ruleset(), predicates{test: sqlPredicates}, predicates{test: moneyPredicates}, predicates{test: toolPredicates}, predicates{test: windowsPredicates, groups: true})
+var fronts = sync.OnceValue(func() *interp.Frontends {
+	rules, err := judge.NewBench(facts.Tables(), interp.Predicates{Test: store.SqlPredicates}, interp.Predicates{Test: payment.MoneyPredicates}, interp.Predicates{Test: toolcall.ToolPredicates}, interp.Predicates{Test: windows.WindowsPredicates, Groups: true})
 	if err != nil {
 		panic("actionrisk: " + err.Error())
 	}
-	f := &frontends{match: rules.match, adjust: adjust, money: clientRules, shell: interpretShell, run: runCall, script: runScript, languages: map[string][]reader{
-		"sql": {runSQL}, "mongo": {runMongo, readOnly}, "redis": {runRedis}, "body": {readBody}, "wire": {readWire},
-		"rpc": {readRPC}, "orm": {readORM}, "calls": {readCalls}, "strings": {readStrings},
-		"powershell": {runWindows}, "cmd": {runWindows},
+	f := &interp.Frontends{Match: rules.Match, Adjust: judge.Adjust, Money: payment.ClientRules, Shell: posix.InterpretShell, Run: posix.RunCall, Script: posix.RunScript, Languages: map[string][]interp.Reader{
+		"sql": {store.RunSQL}, "mongo": {store.RunMongo, program.ReadOnly}, "redis": {store.RunRedis}, "body": {toolcall.ReadBody}, "wire": {store.ReadWire},
+		"rpc": {toolcall.ReadRPC}, "orm": {store.ReadORM}, "calls": {payment.ReadCalls}, "strings": {minor.ReadStrings},
+		"powershell": {windows.RunWindows}, "cmd": {windows.RunWindows},
 		"any":     {routeAny},
-		"node":    {readProgram, readCalls, readORM},
-		"python":  {readProgram, readCalls, readORM},
-		"other":   {runOddLanguage, readORM, readQuoted},
-		"program": {readProgram, readORM},
-		"only":    {readOnly},
-		"whole":   {readWhole},
+		"node":    {program.ReadProgram, payment.ReadCalls, store.ReadORM},
+		"python":  {program.ReadProgram, payment.ReadCalls, store.ReadORM},
+		"other":   {minor.RunOddLanguage, store.ReadORM, store.ReadQuoted},
+		"program": {program.ReadProgram, store.ReadORM},
+		"only":    {program.ReadOnly},
+		"whole":   {program.ReadWhole},
 	}}
-	f.takes = []func(*shell, *invocation) (flow, bool){takenCmdlet}
-	f.calls = []func(*shell, *invocation) bool{clientCall, program, patchFiles, wire, migrations, requestBodies, otherRequests}
-	f.starts = []func(*shell, *wrapper, *invocation){startFiles}
-	f.carriers = map[string]func(*shell, *invocation, int){"function": functionWords, "edited": editedBy}
-	f.unknown = map[string]func(*shell, flow, *invocation){"manifest": appliedManifest, "sql": restored, "mongo": restored, "redis": restored}
-	f.written = []func(*shell, Word, flow){wroteConfig, configures, writesStartFile}
-	f.redirected = []func(*shell, Word, flow, *invocation){wireFile, redirected}
-	f.nodes = map[string]func(*shell, *source, *jsonNode, *invocation){"manifest": manifestObject, "container": containerObject}
+	f.Takes = []func(*interp.Process, *act.Invocation) (act.Flow, bool){windows.TakenCmdlet}
+	f.Calls = []func(*interp.Process, *act.Invocation) bool{payment.ClientCall, windows.Program, toolcall.PatchFiles, store.Wire, store.Migrations, toolcall.RequestBodies, toolcall.OtherRequests}
+	f.Starts = []func(*interp.Process, *facts.Wrapper, *act.Invocation){store.StartFiles}
+	f.Carriers = map[string]func(*interp.Process, *act.Invocation, int){"function": document.FunctionWords, "edited": document.EditedBy}
+	f.Unknown = map[string]func(*interp.Process, act.Flow, *act.Invocation){"manifest": document.AppliedManifest, "sql": store.Restored, "mongo": store.Restored, "redis": store.Restored}
+	f.Written = []func(*interp.Process, act.Word, act.Flow){toolcall.WroteConfig, posix.Configures, store.WritesStartFile}
+	f.Redirected = []func(*interp.Process, act.Word, act.Flow, *act.Invocation){store.WireFile, document.Redirected}
+	f.Nodes = map[string]func(*interp.Process, *act.Source, *tree.Node, *act.Invocation){"manifest": document.ManifestObject, "container": document.ContainerObject}
 	for _, lang := range [...]string{"manifest", "compose", "dockerfile", "kubeconfig", "playbook", "resource", "jinja", "commands", "console", "apibody", "sls", "awsconfig"} {
-		f.languages[lang] = []reader{runOperations}
+		f.Languages[lang] = []interp.Reader{document.RunOperations}
 	}
 	for _, lang := range [...]string{"puppet", "chef", "hcl"} {
-		f.languages[lang] = []reader{runRecipe}
+		f.Languages[lang] = []interp.Reader{program.RunRecipe}
 	}
 	for _, lang := range oddLanguages {
-		f.languages[lang] = []reader{runOddLanguage, readORM}
+		f.Languages[lang] = []interp.Reader{minor.RunOddLanguage, store.ReadORM}
 	}
 	return f
 })
@@ -68,7 +60,7 @@ var fronts = sync.OnceValue(func() *frontends {
 var oddLanguages = [...]string{"vim", "bang", "applescript", "elisp", "sed", "m4", "nft", "make", "just", "cmake", "settings", "lines", "scripts", "functions", "xml", "generate", "percent", "tex", "braces", "fzf", "socat", "zargs"}
 
 // routeAny reads a text whose language nobody says.
-func routeAny(sh *shell, src *source, _ string, _ *invocation) flow {
-	sh.e.route(src)
-	return flow{}
+func routeAny(sh *interp.Process, src *act.Source, _ string, _ *act.Invocation) act.Flow {
+	route(sh.Env, src)
+	return act.Flow{}
 }

@@ -15,31 +15,88 @@
 package actionrisk
 
 import (
+	"fmt"
+	"sync"
+
 	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/facts"
 	"github.com/countersign/countersign/policy/actionrisk/interp"
 	"github.com/countersign/countersign/policy/actionrisk/judge"
+	"github.com/countersign/countersign/policy/actionrisk/rules"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// Assess judges one action. It is pure and total: the same action gives the same
-// answer, and any text gets one.
-func Assess(a act.Action) (out judge.Assessment) {
+// Edition is one rule set, ready to judge.
+type Edition struct {
+	version string
+	tables  *facts.Set
+	front   *interp.Frontends
+}
+
+// current is the rule set of this release. A fault in its tables is a fault in the
+// program, which the first test finds, so it panics.
+var current = sync.OnceValue(func() *Edition {
+	front, err := frontends(facts.Tables())
+	if err != nil {
+		panic("actionrisk: " + err.Error())
+	}
+	return &Edition{facts.RulesetVersion, facts.Tables(), front}
+})
+
+// At is a rule set by its version: that of this release, or an earlier one whose tables
+// are still in the tree. Programs change beside tables; that an earlier rule set answers
+// as it did is tested with the answers that were kept of it (testdata/past), and one of
+// which that is true no longer leaves the tree. It takes some milliseconds to read an
+// earlier one: keep what you are given.
+func At(version string) (*Edition, error) {
+	if version == facts.RulesetVersion {
+		return current(), nil
+	}
+	read, err := rules.Past(version)
+	if err != nil {
+		return nil, err
+	}
+	tables, err := facts.Compile(read)
+	if err != nil {
+		return nil, fmt.Errorf("rule set %s: %w", version, err)
+	}
+	front, err := frontends(tables)
+	if err != nil {
+		return nil, fmt.Errorf("rule set %s: %w", version, err)
+	}
+	return &Edition{version, tables, front}, nil
+}
+
+// Version is YYYY.MM.N.
+func (d *Edition) Version() string { return d.version }
+
+// Assess judges one action by the rule set of this release. It is pure and total: the
+// same action gives the same answer, and any text gets one.
+func Assess(a Action) Assessment { return current().Assess(a) }
+
+// Assess judges one action by this rule set.
+func (d *Edition) Assess(a Action) (out Assessment) {
 	defer func() {
 		if recover() != nil { // a fault in a parser must stop an action, not the service
-			e := &interp.Env{Set: facts.Tables(), Front: fronts(), Action: a, Unparsed: true, Unproven: true}
+			e := d.environment(a)
+			e.Unparsed, e.Unproven = true, true
 			e.Doubt("the action could not be looked through")
 			e.Raise("parse.too-deep", &act.Source{Text: a.Command}, 0, len(a.Command), "")
 			out = judge.Conclude(e, "unknown")
 		}
 	}()
-	out, _ = assess(a)
+	out, _ = d.assess(a)
 	return out
 }
 
+func (d *Edition) environment(a Action) *interp.Env {
+	return &interp.Env{Set: d.tables, Front: d.front, Action: a}
+}
+
 // assess also tells how many steps it took.
-func assess(a act.Action) (judge.Assessment, int) {
-	e := &interp.Env{Set: facts.Tables(), Front: fronts(), Action: a, Budget: act.Budget{Left: scan.MaxSteps}}
+func (d *Edition) assess(a Action) (Assessment, int) {
+	e := d.environment(a)
+	e.Budget = act.Budget{Left: scan.MaxSteps}
 	e.Context = judge.ReadContext(&e.Action)
 	whole := act.Source{Text: a.Command, At: 0, Span: act.Span{Start: 0, End: len(a.Command)}}
 	route := top(e, whole)

@@ -30,7 +30,7 @@ func seeds(t testing.TB) []act.Action {
 func checkAssessment(t interface {
 	Errorf(string, ...any)
 }, a act.Action) {
-	first, steps := assess(a)
+	first, steps := current().assess(a)
 	if steps > scan.MaxSteps {
 		t.Errorf("%q took %d steps", a.Command, steps)
 	}

@@ -59,7 +59,7 @@ func manyVariables() string {
 // verdict says so and stops the action.
 func TestBombs(t *testing.T) {
 	for name, text := range allBombs() {
-		got, steps := assess(act.Action{Command: text})
+		got, steps := current().assess(act.Action{Command: text})
 		if steps > scan.MaxSteps {
 			t.Errorf("%s: %d steps", name, steps)
 		}
@@ -72,7 +72,7 @@ func TestBombs(t *testing.T) {
 // TestHonestSteps: what people write stays far below the budget.
 func TestHonestSteps(t *testing.T) {
 	check := func(a act.Action) {
-		got, steps := assess(a)
+		got, steps := current().assess(a)
 		if strings.Contains(strings.Join(got.RuleIDs(), " "), "fork-bomb") {
 			return
 		}
@@ -92,7 +92,7 @@ func TestHonestSteps(t *testing.T) {
 		}
 	}
 	long := strings.Repeat("mkdir -p build/out && cp -r src/app.js build/out/ && npm run lint\n", 30)
-	if got, steps := assess(act.Action{Command: long}); steps > scan.MaxSteps/2 || got.Risk > act.Medium {
+	if got, steps := current().assess(act.Action{Command: long}); steps > scan.MaxSteps/2 || got.Risk > act.Medium {
 		t.Errorf("a script of %d characters takes %d steps and is %v %v", len(long), steps, got.Risk, got.RuleIDs())
 	}
 }

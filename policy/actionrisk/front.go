@@ -1,8 +1,6 @@
 package actionrisk
 
 import (
-	"sync"
-
 	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/facts"
 	"github.com/countersign/countersign/policy/actionrisk/interp"
@@ -18,11 +16,11 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
 
-// fronts is the list of front-ends.
-var fronts = sync.OnceValue(func() *interp.Frontends {
-	rules, err := judge.NewBench(facts.Tables(), interp.Predicates{Test: store.SqlPredicates}, interp.Predicates{Test: payment.MoneyPredicates}, interp.Predicates{Test: toolcall.ToolPredicates}, interp.Predicates{Test: windows.WindowsPredicates, Groups: true})
+// frontends is the list of front-ends, with the rules of a set of tables.
+func frontends(set *facts.Set) (*interp.Frontends, error) {
+	rules, err := judge.NewBench(set, interp.Predicates{Test: store.SqlPredicates}, interp.Predicates{Test: payment.MoneyPredicates}, interp.Predicates{Test: toolcall.ToolPredicates}, interp.Predicates{Test: windows.WindowsPredicates, Groups: true})
 	if err != nil {
-		panic("actionrisk: " + err.Error())
+		return nil, err
 	}
 	f := &interp.Frontends{Match: rules.Match, Adjust: judge.Adjust, Money: payment.ClientRules, Shell: posix.InterpretShell, Run: posix.RunCall, Script: posix.RunScript, Languages: map[string][]interp.Reader{
 		"sql": {store.RunSQL}, "mongo": {store.RunMongo, program.ReadOnly}, "redis": {store.RunRedis}, "body": {toolcall.ReadBody}, "wire": {store.ReadWire},
@@ -53,8 +51,8 @@ var fronts = sync.OnceValue(func() *interp.Frontends {
 	for _, lang := range oddLanguages {
 		f.Languages[lang] = []interp.Reader{minor.RunOddLanguage, store.ReadORM}
 	}
-	return f
-})
+	return f, nil
+}
 
 // oddLanguages are those that run commands, and of which nothing else is read.
 var oddLanguages = [...]string{"vim", "bang", "applescript", "elisp", "sed", "m4", "nft", "make", "just", "cmake", "settings", "lines", "scripts", "functions", "xml", "generate", "percent", "tex", "braces", "fzf", "socat", "zargs"}

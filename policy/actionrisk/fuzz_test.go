@@ -38,7 +38,7 @@ func FuzzUnwrap(f *testing.F) {
 			func(s string) string { return "eval " + quoteShell(s) },
 			func(s string) string { return "timeout 5 bash -c " + quoteShell(s) },
 		}[which%4](command)
-		plain, _ := assess(act.Action{Command: command})
+		plain, _ := current().assess(act.Action{Command: command})
 		carried := act.Action{Command: carry}
 		checkAssessment(t, carried)
 		if got := Assess(carried); !strings.ContainsRune(command, '$') && plain.Coverage.Route == "shell" && plain.Coverage.Parsed && plain.Risk >= act.High && got.Risk < act.Medium {

@@ -48,7 +48,13 @@ func answerOf(a act.Action) answer {
 		fmt.Fprintf(&b, "%s %v %v %v %d %q %q %q %v\n", f.Rule.ID, f.Base, f.Level, f.Span, f.Segment, f.Via, f.Decoded, f.Target, f.Context)
 	}
 	fmt.Fprintf(&b, "%v %v", got.Coverage, got.RequiresApproval)
-	return answer{fmt.Sprintf("%c%d", got.Risk.String()[0], got.Score), shortHash(b.Bytes()), strings.Join(got.RuleIDs(), ",")}
+	verdict, ids, _ := strings.Cut(verdictLine(got), " ")
+	return answer{verdict, shortHash(b.Bytes()), ids}
+}
+
+// verdictLine is the risk's first letter with the score, and the rules.
+func verdictLine(got Assessment) string {
+	return fmt.Sprintf("%c%d %s", got.Risk.String()[0], got.Score, strings.Join(got.RuleIDs(), ","))
 }
 
 func (a answer) line(key string) string { return key + " " + a.verdict + " " + a.whole + " " + a.rules }

@@ -67,7 +67,7 @@ func TestClientVariables(t *testing.T) {
 		{"hive", "set hivevar:t=users;\ndrop table ${hivevar:t};", "set hivevar:t=users;\ndrop table users;"},
 		{"mysql", "set t = 1; select :t", "set t = 1; select :t"},
 	} {
-		e := &interp.Env{Set: facts.Tables(), Front: fronts(), Budget: act.Budget{Left: scan.MaxSteps}}
+		e := &interp.Env{Set: facts.Tables(), Front: current().front, Budget: act.Budget{Left: scan.MaxSteps}}
 		if got := store.ExpandClient(e, c.client, c.text, nil); got != c.want {
 			t.Errorf("%s: %q becomes %q, want %q", c.client, c.text, got, c.want)
 		}

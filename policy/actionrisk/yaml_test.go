@@ -92,7 +92,7 @@ func FuzzOperations(f *testing.F) {
 			walk(n)
 		}
 		for _, lang := range []string{"manifest", "compose", "dockerfile", "kubeconfig", "playbook", "resource", "puppet", "chef", "jinja", "hcl", "commands", "console", "sls"} {
-			e := &interp.Env{Set: facts.Tables(), Front: fronts(), Budget: act.Budget{Left: scan.MaxSteps}}
+			e := &interp.Env{Set: facts.Tables(), Front: current().front, Budget: act.Budget{Left: scan.MaxSteps}}
 			src := act.Source{Text: text, At: 0, Span: act.Span{Start: 0, End: len(text)}}
 			e.Action.Command = text
 			v := &act.Invocation{Exe: "ansible", Argv: []act.Word{{Text: "ansible"}}, Src: &src, To: len(text)}

@@ -114,24 +114,25 @@ type Set struct {
 // Tables reads the embedded tables once. A fault in them is a fault in the
 // program, which the first test finds, so it panics.
 var Tables = sync.OnceValue(func() *Set {
-	c, err := compile()
+	c, err := Compile(rules.DecodeTable)
 	if err != nil {
 		panic("actionrisk: " + err.Error())
 	}
 	return c
 })
 
-func compile() (*Set, error) {
+// Compile reads the tables that a reader gives.
+func Compile(read rules.TableReader) (*Set, error) {
 	c := &Set{ByID: map[string]*Rule{}, Exe: map[string]bool{}, Other: map[string]bool{}}
 	var also []addition
 	for _, name := range TableFiles {
 		var t table
-		if err := rules.DecodeTable(name, &t); err != nil {
+		if err := read(name, &t); err != nil {
 			return nil, err
 		}
 		c.Rules, also = append(c.Rules, t.Rules...), append(also, t.Also...)
 	}
-	if err := c.support(); err != nil {
+	if err := c.support(read); err != nil {
 		return nil, err
 	}
 	if err := c.extend(also); err != nil {
@@ -186,8 +187,8 @@ func (c *Set) extend(also []addition) error {
 }
 
 // support reads the tables that are not rules.
-func (c *Set) support() error {
-	if err := rules.DecodeTable("groups", &c.Groups); err != nil {
+func (c *Set) support(read rules.TableReader) error {
+	if err := read("groups", &c.Groups); err != nil {
 		return err
 	}
 	for name, members := range c.Groups { // a group may hold others
@@ -210,7 +211,7 @@ func (c *Set) support() error {
 		c.readResources,
 		c.readSDKs,
 	} {
-		if err := part(rules.DecodeTable); err != nil {
+		if err := part(read); err != nil {
 			return err
 		}
 	}

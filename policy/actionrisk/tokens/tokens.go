@@ -6,7 +6,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/facts"
 	"github.com/countersign/countersign/policy/actionrisk/interp"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
@@ -61,7 +60,7 @@ func Pair(toks []InlineToken) int {
 // Tokens cuts a program text into tokens with their brackets paired. Of a text that
 // is nested deeper than any that people write only the beginning is looked at.
 func Tokens(e *interp.Env, text, lang string) []InlineToken {
-	toks := scanInline(text, lang, &e.Budget)
+	toks := scanInline(e, text, lang)
 	if n := Pair(toks); n < len(toks) {
 		e.TooDeep = true
 		toks = toks[:n]
@@ -71,9 +70,10 @@ func Tokens(e *interp.Env, text, lang string) []InlineToken {
 
 // scanInline cuts a program text into tokens. It knows strings and comments and
 // nothing else, which is enough to tell a call from a mention.
-func scanInline(text, lang string, b *act.Budget) []InlineToken {
+func scanInline(e *interp.Env, text, lang string) []InlineToken {
+	b := &e.Budget
 	var out []InlineToken
-	l := facts.Tables().Code.Language(lang)
+	l := e.Code.Language(lang)
 	for i := 0; i < len(text) && len(out) < 4096 && b.Spend(1); {
 		c := text[i]
 		if end := comment(l, text, i); end > 0 {
@@ -106,7 +106,7 @@ func scanInline(text, lang string, b *act.Budget) []InlineToken {
 			out = append(out, InlineToken{Kind: 's', Text: strings.TrimSpace(text[i+1 : end]), From: i + 1, To: end, Exact: true})
 			i = end + 1
 		case c == '"' || c == '\'' || c == '`':
-			t := StringToken(text, i, lang)
+			t := StringToken(e, text, i, lang)
 			out = append(out, t)
 			i = t.To + 1
 			if strings.HasPrefix(text[t.From-1:], strings.Repeat(string(c), 3)) && lang == "python" && t.From-1 >= 2 {
@@ -315,7 +315,7 @@ func opensHole(l *facts.Language, text string) bool {
 }
 
 // StringToken reads one string that begins at text[i].
-func StringToken(text string, i int, lang string) InlineToken {
+func StringToken(e *interp.Env, text string, i int, lang string) InlineToken {
 	quote := text[i]
 	start := i + 1
 	if lang == "python" && strings.HasPrefix(text[i:], strings.Repeat(string(quote), 3)) {
@@ -325,7 +325,7 @@ func StringToken(text string, i int, lang string) InlineToken {
 		}
 		return InlineToken{Kind: 's', Text: text[start:], From: start, To: len(text), Exact: true}
 	}
-	l := facts.Tables().Code.Language(lang)
+	l := e.Code.Language(lang)
 	template := quote == '`' || quote == '"' && lang != "node" && lang != "python" ||
 		i > 0 && (text[i-1] == 'f' || text[i-1] == 'F') && lang == "python"
 	t := InlineToken{Kind: 's', From: start, Exact: true}

@@ -314,7 +314,7 @@ func lookups(sh *interp.Process, src *act.Source, v *act.Invocation) {
 		if j < 0 || strings.Trim(rest[:j], " ,(\\") != "" {
 			continue
 		}
-		if t := tokens.StringToken(rest, j, "jinja"); t.Text != "" {
+		if t := tokens.StringToken(sh.Env, rest, j, "jinja"); t.Text != "" {
 			sh.Env.Carried(sh, src, i+1+t.From, i+1+t.To, strings.TrimSuffix(t.Text, "\\"), "lookup pipe")
 		}
 	}

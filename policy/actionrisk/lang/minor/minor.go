@@ -277,7 +277,7 @@ func runAppleScript(e *interp.Env, sh *interp.Process, src *act.Source) {
 	for i := strings.Index(text, phrase); i >= 0; {
 		rest := text[i+len(phrase):]
 		if j := strings.IndexByte(rest, '"'); j >= 0 {
-			t := tokens.StringToken(text, i+len(phrase)+j, "applescript")
+			t := tokens.StringToken(e, text, i+len(phrase)+j, "applescript")
 			e.Carried(sh, src, t.From, t.To, t.Text, phrase)
 		}
 		k := strings.Index(rest, phrase)

@@ -78,7 +78,7 @@ func (r *inlineRun) callee(name tokens.InlineToken) tokens.InlineToken {
 
 // callsEach judges the call once for each text that its first argument goes through.
 func (r *inlineRun) callsEach(name tokens.InlineToken, args []tokens.InlineToken) bool {
-	if len(args) == 0 || args[0].Kind != 'i' || len(args) > 1 && args[1].Kind != ',' && args[1].Kind != '[' || sinkOf(name.Text, r.lang) == 0 {
+	if len(args) == 0 || args[0].Kind != 'i' || len(args) > 1 && args[1].Kind != ',' && args[1].Kind != '[' || r.sinkOf(name.Text) == 0 {
 		return false
 	}
 	variable := strings.TrimLeft(args[0].Text, "$@")
@@ -240,7 +240,7 @@ func (r *inlineRun) handsOn(name tokens.InlineToken, args []tokens.InlineToken) 
 		}
 	}
 	if applyCalls[last] && slices.ContainsFunc(args, func(t tokens.InlineToken) bool {
-		return t.Kind == 'i' && strings.IndexByte("se", commonOrNamed(t.Text, r.lang)) >= 0
+		return t.Kind == 'i' && strings.IndexByte("se", r.commonOrNamed(t.Text)) >= 0
 	}) {
 		for _, t := range r.strings(args) {
 			if r.sh.Env.ActsText(t.Text) {
@@ -249,7 +249,7 @@ func (r *inlineRun) handsOn(name tokens.InlineToken, args []tokens.InlineToken) 
 		}
 	}
 	for _, part := range splitArguments(args) {
-		if len(part) == 1 && part[0].Kind == 'i' && strings.IndexByte("udD", commonOrNamed(part[0].Text, r.lang)) >= 0 { // lapply(files, unlink)
+		if len(part) == 1 && part[0].Kind == 'i' && strings.IndexByte("udD", r.commonOrNamed(part[0].Text)) >= 0 { // lapply(files, unlink)
 			r.sweep()
 		}
 	}
@@ -270,8 +270,8 @@ var applyCalls = scan.SetOf("preg_replace_callback array_map array_walk array_fi
 var feedCalls = scan.SetOf("communicate write end puts sendline send sendLine print println write_all writelines")
 
 // commonOrNamed is what a name does, or a byte that is no kind.
-func commonOrNamed(name, lang string) byte {
-	if k := sinkOf(name, lang); k != 0 {
+func (r *inlineRun) commonOrNamed(name string) byte {
+	if k := r.sinkOf(name); k != 0 {
 		return k
 	}
 	return '-'
@@ -333,7 +333,7 @@ func (r *inlineRun) reflected(name tokens.InlineToken, args []tokens.InlineToken
 			of = parts[0][len(parts[0])-1].Text
 			args, parts = args[len(parts[0])+1:], parts[1:]
 		}
-		if k := sinkOf(of, r.lang); r.lang != "node" || k == 0 || len(parts) < 2 || len(parts[0])+1 > len(args) {
+		if k := r.sinkOf(of); r.lang != "node" || k == 0 || len(parts) < 2 || len(parts[0])+1 > len(args) {
 			return name, args, false
 		}
 		name.Text = of

@@ -24,7 +24,7 @@ func (r *inlineRun) index(t tokens.InlineToken) int {
 // onReceiver judges a method that does something to the path or command it is called
 // on: Path("/srv").rmtree(), "rm -rf /srv".execute().
 func (r *inlineRun) onReceiver(name tokens.InlineToken, args []tokens.InlineToken) bool {
-	does, ok := facts.Named(facts.Tables().Code.Receivers, strings.TrimSuffix(name.Text, "!"), r.lang)
+	does, ok := facts.Named(r.sh.Env.Code.Receivers, strings.TrimSuffix(name.Text, "!"), r.lang)
 	if !ok {
 		return false
 	}
@@ -126,7 +126,7 @@ func (r *inlineRun) lists(t tokens.InlineToken) bool {
 	if t.Kind != 'i' {
 		return false
 	}
-	_, ok := facts.Named(facts.Tables().Code.Listers, t.Text, r.lang)
+	_, ok := facts.Named(r.sh.Env.Code.Listers, t.Text, r.lang)
 	return ok
 }
 

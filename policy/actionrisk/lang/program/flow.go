@@ -67,11 +67,11 @@ func (r *inlineRun) defines(i int) {
 	for end := min(j+60, len(r.toks)); j+2 < end && !definers[r.toks[j+1].Text]; j++ {
 		s := r.toks[j]
 		first, _, dotted := strings.Cut(s.Text, ".")
-		if n, ok := facts.Named(facts.Tables().Code.Receivers, s.Text, r.lang); ok && dotted && params[first] && strings.IndexByte("duD", n.Does) >= 0 {
+		if n, ok := facts.Named(r.sh.Env.Code.Receivers, s.Text, r.lang); ok && dotted && params[first] && strings.IndexByte("duD", n.Does) >= 0 {
 			r.rename(name, "remove_tree")
 			return
 		}
-		if s.Kind != 'i' || r.toks[j+1].Kind != '(' || strings.IndexByte("svdDue", commonOrNamed(s.Text, r.lang)) < 0 {
+		if s.Kind != 'i' || r.toks[j+1].Kind != '(' || strings.IndexByte("svdDue", r.commonOrNamed(s.Text)) < 0 {
 			continue
 		}
 		for _, a := range r.toks[j+2 : min(j+6, len(r.toks))] {
@@ -183,7 +183,7 @@ func (r *inlineRun) origin(toks []tokens.InlineToken) (o origin) {
 	if !r.sh.Env.Budget.Spend(1 + len(toks)/2) {
 		return 0
 	}
-	c := facts.Tables().Code
+	c := r.sh.Env.Code
 	for i, t := range toks {
 		switch {
 		case t.Kind == '[' && i+4 < len(toks) && toks[i+1].Kind == ':' && toks[i+2].Kind == ':' && toks[i+3].Kind == '-':
@@ -260,7 +260,7 @@ func (r *inlineRun) fetchesAtAll(name tokens.InlineToken) bool {
 
 // kindOf is what a call does, with these arguments.
 func (r *inlineRun) kindOf(name tokens.InlineToken, args []tokens.InlineToken) byte {
-	kind := sinkOf(name.Text, r.lang)
+	kind := r.sinkOf(name.Text)
 	if kind != 'D' {
 		return kind
 	}

@@ -78,7 +78,7 @@ func (r *inlineRun) lookModule(i int) bool {
 	case strings.HasSuffix(t.Text, ".const_get") && next(1).Kind == '(':
 		r.constant(i)
 	case (t.Text == "method" || t.Text == "require") && next(1).Kind == '(' && r.applied(i):
-	case next(2).Kind == 'i' && (next(1).Kind == ':' || next(1).Text == "as") && (sinkOf(t.Text, r.lang) != 0 || next(3).Kind != '(' && facts.Verbs().Nouns[strings.TrimSuffix(t.Text, "s")] && r.usesService()):
+	case next(2).Kind == 'i' && (next(1).Kind == ':' || next(1).Text == "as") && (r.sinkOf(t.Text) != 0 || next(3).Kind != '(' && facts.Verbs().Nouns[strings.TrimSuffix(t.Text, "s")] && r.usesService()):
 		r.rename(next(2).Text, t.Text)
 	default:
 		return false
@@ -125,7 +125,7 @@ func (r *inlineRun) lookGiven(i int) bool {
 // givenName notes a name that is given another one, or what a call gives.
 func (r *inlineRun) givenName(i int, t tokens.InlineToken) {
 	for j := i + 2; j < min(i+12, len(r.toks)) && r.toks[j].Kind != ';'; j++ {
-		if s := r.toks[j]; s.Kind == 'i' && sinkOf(s.Text, r.lang) != 0 && (j+1 == len(r.toks) || r.toks[j+1].Kind != '(') {
+		if s := r.toks[j]; s.Kind == 'i' && r.sinkOf(s.Text) != 0 && (j+1 == len(r.toks) || r.toks[j+1].Kind != '(') {
 			r.rename(t.Text, s.Text)
 		}
 	}
@@ -157,8 +157,8 @@ func (r *inlineRun) lookCall(i int) bool {
 		r.sweep()
 	case t.Text == "open" && r.lang == "perl" && next(1).Kind != '(':
 		r.pipeOpen(r.toks[i+1 : max(r.statement(i), i+1)])
-	case facts.Tables().Code.Language(r.lang).Bare && (next(1).Kind == 's' || next(1).Kind == 'i' || next(1).Kind == '[' && r.lang != "awk" && r.lang != "perl"):
-		if k := sinkOf(t.Text, r.lang); k != 0 && k != 'r' || strings.Contains(t.Text, ".") && r.usesService() {
+	case r.sh.Env.Code.Language(r.lang).Bare && (next(1).Kind == 's' || next(1).Kind == 'i' || next(1).Kind == '[' && r.lang != "awk" && r.lang != "perl"):
+		if k := r.sinkOf(t.Text); k != 0 && k != 'r' || strings.Contains(t.Text, ".") && r.usesService() {
 			r.call(t, r.toks[i+1:r.bareEnd(i+1)])
 		}
 	default:
@@ -268,7 +268,7 @@ func (r *inlineRun) place(t tokens.InlineToken, i int) (int, bool) {
 
 // passes: the call gives the text of its argument, or a path made of it.
 func (r *inlineRun) passes(t tokens.InlineToken) bool {
-	_, ok := facts.Named(facts.Tables().Code.Through, t.Text, r.lang)
+	_, ok := facts.Named(r.sh.Env.Code.Through, t.Text, r.lang)
 	return ok
 }
 
@@ -390,7 +390,7 @@ func (r *inlineRun) applied(i int) bool {
 	}
 	name := r.toks[i]
 	name.Text = strings.TrimPrefix(args[len(args)-1].Text, ":")
-	if end+1 >= len(r.toks) || r.toks[end+1].Kind != '(' || sinkOf(name.Text, r.lang) == 0 {
+	if end+1 >= len(r.toks) || r.toks[end+1].Kind != '(' || r.sinkOf(name.Text) == 0 {
 		return false
 	}
 	r.call(name, r.arguments(end+1))

@@ -36,12 +36,12 @@ var inlineSinks = map[string]byte{
 }
 
 // sinkOf says what a call of a dotted name does.
-func sinkOf(name, lang string) byte {
+func (r *inlineRun) sinkOf(name string) byte {
 	name = strings.TrimSuffix(name, "!")
-	if n, ok := facts.Named(facts.Tables().Code.Calls, name, lang); ok {
+	if n, ok := facts.Named(r.sh.Env.Code.Calls, name, r.lang); ok {
 		return n.Does
 	}
-	return commonSink(name, lang)
+	return commonSink(name, r.lang)
 }
 
 // commonSink is sinkOf for what the scripting languages have in common.
@@ -125,7 +125,7 @@ func runInline(e *interp.Env, sh *interp.Process, src *act.Source, lang string) 
 	}
 	inner := *sh
 	inner.Src = src
-	if facts.Tables().Code.Language(lang).Strings {
+	if e.Code.Language(lang).Strings {
 		inner.Read("strings", src, nil)
 	}
 	r := &inlineRun{sh: &inner, src: src, lang: lang, mongo: mongo, toks: tokens.Tokens(e, src.Text, lang), vars: map[string]tokens.InlineToken{}}
@@ -335,7 +335,7 @@ func (r *inlineRun) whole() {
 // wholeEnvironment: all variables at once are taken, not one by its name.
 func (r *inlineRun) wholeEnvironment() bool {
 	for i, t := range r.toks {
-		if t.Kind == 'i' && facts.Tables().Code.Environments[t.Text] && (i+1 == len(r.toks) || r.toks[i+1].Kind != '[' && (r.toks[i+1].Kind != '(' || i+2 < len(r.toks) && r.toks[i+2].Kind == ')')) {
+		if t.Kind == 'i' && r.sh.Env.Code.Environments[t.Text] && (i+1 == len(r.toks) || r.toks[i+1].Kind != '[' && (r.toks[i+1].Kind != '(' || i+2 < len(r.toks) && r.toks[i+2].Kind == ')')) {
 			return true
 		}
 	}

@@ -40,13 +40,10 @@ func (s *Server) examineForPage(r *http.Request, text []byte) (seal.Examination,
 	if err != nil {
 		return seal.Examination{}, commands.Unreadable(err)
 	}
-	done, err := s.app.Compute(ctx, len(text))
-	if err != nil {
-		return seal.Examination{}, err
-	}
-	defer done()
-	examiner := seal.Examiner{Keys: keys, Most: maxVerified, Locate: func(e seal.Envelope) seal.Check { return s.app.Ledger.Locate(ctx, e) }}
-	return examiner.Examine(text)
+	examiner := seal.Examiner{Keys: keys, Most: maxVerified, Rest: maxUnsigned, Locate: func(e seal.Envelope) seal.Check { return s.app.Ledger.Locate(ctx, e) }}
+	var found seal.Examination
+	err = s.app.Within(ctx, len(text), func() (err error) { found, err = examiner.Examine(text); return err })
+	return found, err
 }
 
 // formOf is the form that calls a service; nil: there is no such service.

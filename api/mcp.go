@@ -144,11 +144,7 @@ func (s *Server) declare(t tool) (mcp.Tool, error) {
 	if t.op.service != nil {
 		declared.PriceUSD = usd(t.op.service.PriceCents)
 	}
-	input, err := toolInput(check.document)
-	if err != nil {
-		return mcp.Tool{}, err
-	}
-	if declared.Input, err = canon.Marshal(input); err != nil {
+	if declared.Input, err = toolInput(check.of); err != nil {
 		return mcp.Tool{}, err
 	}
 	if declared.Output, err = canon.Marshal(toolOutput(output, t.op.priced())); err != nil {
@@ -158,7 +154,10 @@ func (s *Server) declare(t tool) (mcp.Tool, error) {
 		order := toolCall{arguments: c.Arguments, payment: c.Payment}
 		var err error
 		if t.split != nil {
-			order, err = split(t, check, c.Arguments)
+			err = s.app.Within(c.Request.Context(), len(c.Arguments), func() (err error) {
+				order, err = split(t, check, c.Arguments)
+				return err
+			})
 		}
 		var answer reply
 		if err == nil {
@@ -243,7 +242,7 @@ func newDoors(s *Server, c Config) (map[string]*mcp.Door, error) {
 			"Pay by " + s.meansOfPayment() + "; POST " + s.app.BaseURL + "/api/keys/free issues a key. " +
 			"After a time-out or 503 repeat the same call with the same idempotencyKey or the same payment; never make a new one for it.",
 		BaseURL: s.app.BaseURL, Loopback: c.Loopback, Origins: c.MCPOrigins,
-		Admit: s.admitMessage, Unread: unreadMessage,
+		Admit: s.admitMessage, Compute: s.app.Compute, Unread: unreadMessage,
 		Panicked: func(ctx context.Context, value any) {
 			s.metrics.panics.Inc()
 			s.log.Error("internal error", "requestId", requestID(ctx), "error", fmt.Errorf("panic: %v", value))

@@ -200,7 +200,7 @@ func (s *Server) decode(w http.ResponseWriter, c *call) error {
 		return err
 	}
 	if c.op.anew && c.idempotencyKey != "" {
-		return policy.Refuse(codeInvalidBody, "", "Idempotency-Key is not taken here, since each call makes a new one whose secret is shown once: send the call without it, and end what you did not keep")
+		return policy.Refuse(codeInvalidBody, "", "Idempotency-Key is not taken here, since each call makes something new: send the call without it, and end what you did not mean to keep")
 	}
 	if c.op.input == nil {
 		return nil
@@ -227,15 +227,12 @@ func (s *Server) decode(w http.ResponseWriter, c *call) error {
 
 // check is the strict parse and the schema.
 func (s *Server) check(c *call, text []byte) error {
-	done, err := s.app.Compute(c.request.Context(), len(text))
-	if err != nil {
-		return err
-	}
-	defer done()
-	if c.body, err = canon.Canonical(text); err != nil {
-		return err
-	}
-	return c.op.schema.validate(text)
+	return s.app.Within(c.request.Context(), len(text), func() (err error) {
+		if c.body, err = canon.Canonical(text); err != nil {
+			return err
+		}
+		return c.op.schema.validate(text)
+	})
 }
 
 // readBody is the body as it was sent: of a tool call, its arguments.

@@ -132,6 +132,9 @@ func (s *Server) visit(w http.ResponseWriter, v *visit, p page) (view, error) {
 		return view{}, err
 	}
 	if p.method == http.MethodPost {
+		if !s.mayWork(v.request, credential.Caller{Session: v.session}, 1) {
+			return view{}, policy.Refuse(codeRateLimited, "", "too many forms were sent, try again in a minute")
+		}
 		if v.form, err = readForm(w, v.request); err != nil {
 			return view{}, err
 		}
@@ -151,7 +154,7 @@ func readForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
 		if errors.As(err, &overLimit) {
 			return nil, policy.Refuse(codeTooLarge, "", "the body is too large")
 		}
-		return nil, policy.Refuse(codeInvalidBody, "", "the form could not be read")
+		return nil, unreadBecause(err)
 	}
 	return r.PostForm, nil
 }
@@ -175,6 +178,7 @@ type failed struct {
 
 func (s *Server) pageError(w http.ResponseWriter, v *visit, err error) view {
 	status, problem := s.problemOf(w.Header(), v.request, err)
+	sayWhen(w.Header(), status, problem.Code)
 	return view{template: "error.html", data: failed{status, problem.Error}, status: status}
 }
 

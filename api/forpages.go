@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/seal"
@@ -17,12 +18,16 @@ func (s *Server) forPages() web.Service {
 		CardCheckout: s.checkout != nil, BeginBuying: s.beginCheckout, BillingPortal: s.billingPortal, Resync: s.resync,
 		DownloadURL: func(l commands.DownloadLink) string { return s.downloadLink(l).DownloadURL },
 		SendLink:    s.sendLink, Examine: s.examineForPage, Form: s.formOf, Call: s.callForPage,
-		Approved:     func(said commands.Recorded) { _, _ = recorded(s.metrics.approvals, "verdict", said, nil) },
-		MayTry:       func(r *http.Request) bool { return s.rates.allow(toTry, s.network(r)) },
+		Approved: func(said commands.Recorded) { _, _ = recorded(s.metrics.approvals, "verdict", said, nil) },
+		MayTry:   func(r *http.Request) bool { return s.rates.allow(toTry, s.network(r)) },
+		MayPost: func(r *http.Request, session *credential.Session) bool {
+			return s.mayWork(r, credential.Caller{Session: session}, 1)
+		},
 		MayEnterCode: func() bool { return s.rates.allow(toEnterCode, "") },
 		Twin:         s.twin,
 		Problem: func(h http.Header, r *http.Request, err error) (int, string) {
 			status, said := s.problemOf(h, r, err)
+			sayWhen(h, status, said.Code)
 			return status, said.Error
 		},
 		Fail:      func(w http.ResponseWriter, r *http.Request, err error) { s.fail(w, r, false, err) },

@@ -36,7 +36,7 @@ type createdExport struct {
 }
 
 var createExport = &operation{
-	id: "create_export", method: http.MethodPost, path: exportsPath,
+	anew: true, id: "create_export", method: http.MethodPost, path: exportsPath,
 	summary: "Export the organization's signed history, with proofs and a verifier. It is itself an event; the bundle is at the url of the answer.",
 	access:  credential.WithRight(commands.RightExport), input: reflect.TypeFor[exportRequest](), output: reflect.TypeFor[createdExport](),
 	success: http.StatusCreated, errors: []int{400, 401, 403, 404, 413, 503}, example: `{"from":"2026-07-01T00:00:00Z","to":"2026-10-01T00:00:00Z"}`,

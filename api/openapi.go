@@ -25,7 +25,13 @@ import (
 var openAPI = &operation{
 	id: "get_openapi", method: http.MethodGet, path: "/openapi.json",
 	summary: "This document.", output: reflect.TypeFor[map[string]any](),
-	run: func(s *Server, c *call) (reply, error) { return s.openAPI.answer(c), nil },
+	run: func(s *Server, c *call) (reply, error) {
+		d, err := s.openAPI()
+		if err != nil {
+			return reply{}, err
+		}
+		return d.answer(c), nil
+	},
 }
 
 type object = map[string]any

@@ -87,7 +87,7 @@ func (a *App) ExportAgain(ctx context.Context, tenant, exportID, folder string) 
 	}
 	var stored events.ExportCreated
 	x := &exporting{app: a, e: Export{Tenant: tenant, Folder: folder}, folder: bundle.NewFolder(folder), policies: map[string][]byte{}, rules: map[string][]byte{}, shown: map[string]bool{}, decisions: map[string]bool{}}
-	if err := canon.Decode(history.Events[0].Payload, &stored); err != nil {
+	if err := history.Events[0].Read(&stored); err != nil {
 		return x.manifest, err
 	}
 	if err := canon.Decode(stored.Record, &x.manifest); err != nil {
@@ -335,7 +335,7 @@ func (x *exporting) remember(ctx context.Context, e ledger.Event, o openedEvent)
 	switch e.Type {
 	case events.TypePolicyActivated:
 		var stored events.PolicyActivated
-		if err := canon.Decode(e.Payload, &stored); err != nil {
+		if err := e.Read(&stored); err != nil {
 			return err
 		}
 		x.policies[canon.Hash(stored.Policy)] = stored.Policy
@@ -371,7 +371,7 @@ func (x *exporting) policyOf(ctx context.Context, hash string, e ledger.Event) e
 			continue
 		}
 		var stored events.PolicyActivated
-		if err := canon.Decode(p.Payload, &stored); err != nil {
+		if err := p.Read(&stored); err != nil {
 			return err
 		}
 		if canon.Hash(stored.Policy) == hash {

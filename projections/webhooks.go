@@ -130,8 +130,9 @@ func topicsOf(e ledger.Event) ([]string, error) {
 
 // memberOf reads one text of the record in an event.
 func memberOf(e ledger.Event, name string) (text string, err error) {
-	start, end, _ := canon.Find(e.Payload, "record", name)
-	if err = json.Unmarshal(e.Payload[start:end], &text); err != nil {
+	record := events.RecordIn(e.Payload)
+	start, end, _ := canon.Find(record, name)
+	if err = json.Unmarshal(record[start:end], &text); err != nil {
 		err = fmt.Errorf("%s: %w", name, err)
 	}
 	return text, err
@@ -158,7 +159,7 @@ func queueMessage(ctx context.Context, tx pgx.Tx, l listener, position int64, to
 // dropMessages forgets what waits for a webhook that was removed.
 func dropMessages(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 	var removed events.WebhookRemoved
-	if err := canon.Decode(e.Payload, &removed); err != nil {
+	if err := e.Read(&removed); err != nil {
 		return err
 	}
 	_, err := tx.Exec(ctx, `delete from public.webhook_deliveries where p = 0 and webhook_id = $1 and tenant = $2 and state = 'due'`,

@@ -192,6 +192,13 @@ func refusals() map[string][]string {
 		introspectAccessToken.id:             {codeInvalidRequest},
 		verifyRecord.id:                      {"missing_field", "wrong_type", "too_many_items", sums},
 		addMember.id:                         {"invalid_email"},
+		decide.id:                            {sums}, // text that does not show
+		bindReceipt.id:                       {sums},
+		approve.id:                           {sums},
+		renameOrganization.id:                {sums},
+		issueToken.id:                        {sums},
+		activatePolicy.id:                    {sums},
+		freezePolicy.id:                      {sums},
 		draftPolicy.id:                       {"missing_field", "wrong_type", "unknown_field", "invalid_enum", "invalid_format", "too_many_items", sums},
 		createWebhook.id:                     {sums},
 	}

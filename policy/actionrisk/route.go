@@ -1,6 +1,7 @@
 package actionrisk
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
@@ -75,6 +76,9 @@ func route(e *interp.Env, src *act.Source) string {
 		return "http"
 	}
 	posix.Script(&interp.Process{Env: e}, src, act.Flow{})
+	if name == "" && len(e.Findings) == 0 && instructs(e, text) {
+		e.Raise("text.instruction", src, 0, len(src.Text), "")
+	}
 	switch {
 	case name == "" && program:
 		name = "program"
@@ -92,4 +96,28 @@ func isGroup(text string) bool {
 		return text[0] == '{' && ok && !strings.HasPrefix(strings.TrimLeft(after, " \t\r\n"), ":")
 	}
 	return text[0] == '{' && rest != text[1:] && rest != "" && rest[0] != '}'
+}
+
+// instructs: the text is a sentence that asks for something, not a command: it begins
+// with what to do, and has the small words that no command has.
+func instructs(e *interp.Env, text string) bool {
+	words := strings.Fields(strings.ToLower(strings.TrimSpace(text)))
+	if len(words) < 3 || len(words) > 60 {
+		return false
+	}
+	object := slices.Contains(e.Groups["instruction-verbs"], words[0])
+	if !object && !slices.Contains(e.Groups["instruction-verbs-of"], words[0]) {
+		return false
+	}
+	small := 0
+	for _, w := range words[1:] {
+		if w[0] == '-' || w[0] == '/' || strings.ContainsAny(w, "=|&<>$`{}*") {
+			return false
+		}
+		if slices.Contains(e.Groups["instruction-words"], w) {
+			small++
+		}
+		object = object || slices.Contains(e.Groups["instruction-objects"], w)
+	}
+	return small > 0 && object
 }

@@ -244,7 +244,7 @@ func SecretName(name string) bool {
 		return false
 	}
 	for _, part := range [...]string{"SECRET", "TOKEN", "PASSWORD", "PASSWD", "PASSPHRASE", "API_KEY", "APIKEY", "PRIVATE_KEY", "ACCESS_KEY", "MNEMONIC", "SEED_PHRASE", "CREDENTIAL", "_PAT", "DB_PASS", "DATABASE_URL"} {
-		if strings.Contains(u, part) {
+		if strings.Contains(u, part) && (part != "_PAT" || strings.HasSuffix(u, part) || strings.Contains(u, "_PAT_")) {
 			return true
 		}
 	}

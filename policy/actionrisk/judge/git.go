@@ -2,6 +2,7 @@ package judge
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
@@ -175,6 +176,9 @@ func ownSetting(e *interp.Env, line string) bool {
 	if line == "" || line[0] == '#' {
 		return true
 	}
+	if completes(e, line) {
+		return true
+	}
 	if strings.ContainsAny(line, "`;|&<>") || strings.Contains(line, "$(") || strings.IndexByte(line, scan.Hole) >= 0 || strings.Contains(line, "/tmp") || strings.Contains(line, "/dev/") {
 		return false
 	}
@@ -247,4 +251,18 @@ func expires(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 		}
 	}
 	return act.Word{}, !given && len(it.Inv.Operands) > 0 && it.Inv.Operands[0].Text == "prune"
+}
+
+// completes: the line evaluates what a tool that is known prints to complete its own
+// words: eval "$(uv generate-shell-completion bash)".
+func completes(e *interp.Env, line string) bool {
+	command, ok := strings.CutPrefix(line, `eval "$(`)
+	if command, ok = strings.CutSuffix(command, `)"`); !ok || strings.HasPrefix(line, command) {
+		return false
+	}
+	words := strings.Fields(command)
+	if len(words) < 2 || len(words) > 4 || strings.ContainsAny(command, "`;|&<>$()\\/'\"") {
+		return false
+	}
+	return slices.Contains(e.Groups["completion-tools"], words[0]) && slices.Contains(e.Groups["completion-words"], words[1])
 }

@@ -14,66 +14,68 @@ import (
 
 // ShellPredicates test invocations. Their arguments are alternatives.
 var ShellPredicates = map[string]interp.Predicate{
-	"operand":         operandIs,       // a path operand is of one of these classes
-	"all-of":          allOf,           // an operand is every file of a folder of that class
-	"acl":             aclIs,           // setfacl: open lets everybody write
-	"operands":        countIs,         // how many operands: none, one, some, many
-	"last":            lastIs,          // the last operand's path class
-	"first":           firstIs,         // the first operand's path class
-	"word":            wordIs,          // an operand equals one of these words, or begins with one ending in *
-	"contains":        contains,        // any word or option value contains one of these, in any case
-	"option":          optionIs,        // "--opt=value|…" or option given
-	"stdin":           stdinIs,         // taint of the input: network secret environ dump decoded unknown
-	"reads-stdin":     readsStdin,      // nothing else to read is named
-	"tainted":         taintedWord,     // a word carries text from there
-	"gitset":          gitSet,          // a Git setting holds: name=off, name=now
-	"expires":         expires,         // takes away what is new, not only what is old
-	"refspec":         refspecIs,       // what a push or branch command is about: protected, unknown, topic, force, delete
-	"program-url":     programURL,      // the program that it is to run is an address
-	"url":             urlIs,           // a URL operand: local, foreign, insecure, metadata, install
-	"method":          methodIs,        // HTTP method of the invocation
-	"upload":          uploads,         // sends a body or a file
-	"var":             varIs,           // a word holds an unknown variable: secret, any
-	"dynamic":         dynamicWord,     // an operand is unknown
-	"root":            runsAsRoot,      // runs as root for sure
-	"copyof":          copyOf,          // a word is a copy of one of the programs, made by the command itself
-	"mode":            modeIs,          // chmod mode: open, closed, setuid
-	"unpinned":        unpinned,        // a package without an exact version
-	"foreign":         foreignSource,   // a package from a URL, path or VCS
-	"loads":           loadsDownloaded, // the value of an option names a file that the command itself downloaded
-	"downloaded":      downloadedRun,   // runs a file the command itself downloaded
-	"mount":           mountIs,         // a container mount of: root, docker-socket, system
-	"exact":           exactOption,     // an option exactly so, no abbreviation
-	"signal":          signalIs,
-	"findfilter":      findFilter,
-	"junk":            findJunk,
-	"device":          deviceOperand, // of=… or an operand names a block device
-	"argfile":         argFile,       // a word "@file", "key=@file" or "=<file" names a path of that class
-	"assign":          assignIs,      // an operand NAME=value with that prefix
-	"branch":          branchIs,      // the action's branch: protected
-	"discards":        discards,      // git checkout of paths, not of a branch
-	"generated":       generated,     // all paths are files that tools generate
-	"configvalue":     configValue,   // git config with a value
-	"ownsettings":     ownSettings,   // lines that only set a path, a variable or a short name
-	"emptied":         emptied,       // nothing is written
-	"k8sother":        otherResource, // kubectl delete of a kind no other rule names
-	"awsplain":        plainAWS,      // an AWS call that no other rule is about
-	"awssecret":       awsSecret,     // the value is shown in the clear
-	"first-remote":    firstRemote,   // the remote of a git push
-	"verb":            verbIs,        // one of the first five operands is one of these words
-	"ruled":           alreadyRuled,  // another rule has matched this invocation
-	"known-service":   knownService,
-	"unknown-tool":    unknownTool,  // no table knows the program
-	"remote-system":   remoteSystem, // host:/system/path is written
-	"bodytext":        bodyText,     // what is sent is a GraphQL mutation that deletes
-	"optvalue":        optValue,     // the value of any option matches
-	"first-word":      firstWord,    // the first operand equals one of these
-	"made":            madeWith,     // a saved plan was made with one of these options
-	"foreignvalue":    foreignValue, // so is the value of an option that names packages or a text to run
-	"foreignknown":    foreignKnown, // of a registry that everybody uses
-	"opens-firewall":  opensFirewall,
-	"shadows-program": shadowsProgram,
-	"starts-shell":    startsShell,
+	"operand":            operandIs,       // a path operand is of one of these classes
+	"all-of":             allOf,           // an operand is every file of a folder of that class
+	"acl":                aclIs,           // setfacl: open lets everybody write
+	"operands":           countIs,         // how many operands: none, one, some, many
+	"last":               lastIs,          // the last operand's path class
+	"first":              firstIs,         // the first operand's path class
+	"word":               wordIs,          // an operand equals one of these words, or begins with one ending in *
+	"contains":           contains,        // any word or option value contains one of these, in any case
+	"option":             optionIs,        // "--opt=value|…" or option given
+	"stdin":              stdinIs,         // taint of the input: network secret environ dump decoded unknown
+	"reads-stdin":        readsStdin,      // nothing else to read is named
+	"tainted":            taintedWord,     // a word carries text from there
+	"gitset":             gitSet,          // a Git setting holds: name=off, name=now
+	"expires":            expires,         // takes away what is new, not only what is old
+	"refspec":            refspecIs,       // what a push or branch command is about: protected, unknown, topic, force, delete
+	"program-url":        programURL,      // the program that it is to run is an address
+	"url":                urlIs,           // a URL operand: local, foreign, insecure, metadata, install
+	"method":             methodIs,        // HTTP method of the invocation
+	"upload":             uploads,         // sends a body or a file
+	"var":                varIs,           // a word holds an unknown variable: secret, any
+	"dynamic":            dynamicWord,     // an operand is unknown
+	"root":               runsAsRoot,      // runs as root for sure
+	"copyof":             copyOf,          // a word is a copy of one of the programs, made by the command itself
+	"mode":               modeIs,          // chmod mode: open, closed, setuid
+	"unpinned":           unpinned,        // a package without an exact version
+	"foreign":            foreignSource,   // a package from a URL, path or VCS
+	"loads":              loadsDownloaded, // the value of an option names a file that the command itself downloaded
+	"downloaded":         downloadedRun,   // runs a file the command itself downloaded
+	"mount":              mountIs,         // a container mount of: root, docker-socket, system
+	"exact":              exactOption,     // an option exactly so, no abbreviation
+	"signal":             signalIs,
+	"findfilter":         findFilter,
+	"junk":               findJunk,
+	"device":             deviceOperand, // of=… or an operand names a block device
+	"argfile":            argFile,       // a word "@file", "key=@file" or "=<file" names a path of that class
+	"assign":             assignIs,      // an operand NAME=value with that prefix
+	"branch":             branchIs,      // the action's branch: protected
+	"discards":           discards,      // git checkout of paths, not of a branch
+	"generated":          generated,     // all paths are files that tools generate
+	"configvalue":        configValue,   // git config with a value
+	"ownsettings":        ownSettings,   // lines that only set a path, a variable or a short name
+	"emptied":            emptied,       // nothing is written
+	"k8sother":           otherResource, // kubectl delete of a kind no other rule names
+	"awsplain":           plainAWS,      // an AWS call that no other rule is about
+	"awssecret":          awsSecret,     // the value is shown in the clear
+	"first-remote":       firstRemote,   // the remote of a git push
+	"verb":               verbIs,        // one of the first five operands is one of these words
+	"ruled":              alreadyRuled,  // another rule has matched this invocation
+	"known-service":      knownService,
+	"unknown-tool":       unknownTool,  // no table knows the program
+	"remote-system":      remoteSystem, // host:/system/path is written
+	"bodytext":           bodyText,     // what is sent is a GraphQL mutation that deletes
+	"optvalue":           optValue,     // the value of any option matches
+	"first-word":         firstWord,    // the first operand equals one of these
+	"made":               madeWith,     // a saved plan was made with one of these options
+	"foreignvalue":       foreignValue, // so is the value of an option that names packages or a text to run
+	"foreignknown":       foreignKnown, // of a registry that everybody uses
+	"opens-firewall":     opensFirewall,
+	"shadows-program":    shadowsProgram,
+	"starts-shell":       startsShell,
+	"only-sets":          onlySets,    // every operand is NAME=value with one of these names
+	"first-operand-like": operandLike, // the operand behind the subcommand matches one of these paths
 }
 
 func targets(it *act.Item) []act.Word {
@@ -576,4 +578,29 @@ func startsShell(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 		return v.Argv[0], len(v.Operands) < 2
 	}
 	return v.Argv[0], len(v.Operands) == 0 || len(v.Operands) == 1 && (v.Operands[0].Text == "new" || v.Operands[0].Text == "new-session")
+}
+
+// onlySets: something is set, and each thing that is set is one of these.
+func onlySets(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	names := args
+	if len(args) == 1 && strings.HasPrefix(args[0], "@") {
+		names = e.Groups[args[0][1:]]
+	}
+	list := targets(it)
+	for _, w := range list {
+		name, _, sets := strings.Cut(w.Text, "=")
+		if !sets || !slices.ContainsFunc(names, func(n string) bool { return act.MatchWord(n, name) }) {
+			return act.Word{}, false
+		}
+	}
+	return act.Word{}, len(list) > 0
+}
+
+// operandLike: the one operand behind the subcommand matches a path with stars.
+func operandLike(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	list := targets(it)
+	if len(list) != 2 {
+		return act.Word{}, false
+	}
+	return list[1], slices.ContainsFunc(args, func(p string) bool { return paths.GlobMatch(p, list[1].Text) })
 }

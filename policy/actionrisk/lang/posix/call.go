@@ -387,12 +387,20 @@ func dynamic(sh *interp.Process, v *act.Invocation) act.Flow {
 	e.Doubt("which program runs is not known")
 	v.Exe = "?"
 	interp.ParseArgs(e.Set, v)
-	if w := v.Argv[0]; !(w.Lone && (benignProgram(w.Var) || plainUse(sh, v))) {
+	if w := v.Argv[0]; !(w.Lone && (benignProgram(w.Var) || plainUse(sh, v))) && !asksOnly(sh, v) {
 		id := "obf.dynamic-executable"
 		e.Raise(id, sh.Src, v.From, v.To, "")
 	}
 	e.Match(&act.Item{Kind: act.KindExe, Name: v.Exe, Inv: v, Src: v.Src, From: v.From, To: v.To})
 	return act.Flow{Taint: v.Stdin.Taint}
+}
+
+// asksOnly: a program of a name that is partly not known is asked about itself, and
+// nothing says that the name is more than the user's own variable.
+func asksOnly(sh *interp.Process, v *act.Invocation) bool {
+	w := v.Argv[0]
+	return len(v.Argv) == 2 && slices.Contains(sh.Env.Groups["asks"], v.Argv[1].Text) && act.SyntaxName(w.Var) && w.Taint == 0 &&
+		!v.Stdin.Known && v.Stdin.Taint == 0 && !strings.ContainsAny(w.Text, " ;|&<>`()")
 }
 
 // plainUse: a tool that is named by a variable the command never sets, as scripts are

@@ -39,6 +39,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/api/catalog"
+	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/cmd/settling"
 	"github.com/countersign/countersign/commands"
@@ -173,7 +174,7 @@ func startNode(t *testing.T, s setup) *node {
 	n.url = "http://" + listener.Listener.Addr().String()
 	n.app.BaseURL = n.url
 	n.server, err = New(Config{App: n.app, Projections: n.projections, Log: log, RateLimit: s.rateLimit,
-		Contact: "operator@example.com", Mail: NewOutbox(log), Terms: terms})
+		Contact: "operator@example.com", Mail: web.NewOutbox(log), Terms: terms})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"errors"
 	"maps"
 	"net/http"
 	"net/url"
@@ -10,9 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/seal"
@@ -73,7 +71,7 @@ var decide = &operation{
 		}
 		decided, err := s.app.Decide(c.request.Context(), c.Principal, request)
 		if decided.Decision == assurance.NeedsReview {
-			s.reviews.tell(c.Principal, decided.Envelope)
+			s.reviews.Tell(c.Principal, decided.Envelope)
 		}
 		return signed(recorded(s.metrics.decisions, "decision", decided, err))
 	},
@@ -93,16 +91,10 @@ func signed(r commands.Recorded, err error) (reply, error) {
 	return answer, err
 }
 
-// enveloped is an envelope as it is answered. The record is canonical already
-// and is not read again.
+// enveloped is an envelope as it is answered.
 func enveloped(e seal.Envelope) (reply, error) {
-	record := e.Record
-	e.Record = jsontext.Value("{}")
-	text, err := canon.Marshal(e)
-	if err != nil {
-		return reply{}, err
-	}
-	return reply{body: canon.Put(text, record, "record"), header: http.Header{"Cache-Control": {"private, no-store"}}}, nil
+	text, err := e.Canonical()
+	return reply{body: text, header: http.Header{"Cache-Control": {"private, no-store"}}}, err
 }
 
 var bindReceipt = &operation{
@@ -166,21 +158,10 @@ var getReceipt = &operation{
 	run: func(s *Server, c *call) (reply, error) {
 		decisionID, err := s.projections.DecisionOfReceipt(c.request.Context(), c.Principal.OrgID, c.vars["receiptId"])
 		if err != nil {
-			return reply{}, ofHistory(err)
+			return reply{}, web.HistoryError(err)
 		}
 		return s.record(c, decisionID, events.TypeReceiptRecorded)
 	},
-}
-
-// ofHistory gives the read model's errors the texts of the contract.
-func ofHistory(err error) error {
-	switch {
-	case errors.Is(err, projections.ErrNotFound):
-		return policy.Refuse(codeNotFound, "", "not found")
-	case errors.Is(err, projections.ErrBehind):
-		return &commands.Unavailable{Cause: err}
-	}
-	return err
 }
 
 var assuranceHistory = &operation{
@@ -205,7 +186,7 @@ var assuranceHistory = &operation{
 		}
 		page, err := s.projections.History(c.request.Context(), c.Principal.OrgID, actors, historyLimit(query.Get("limit")), query.Get("cursor"))
 		if err != nil {
-			return reply{}, ofHistory(err)
+			return reply{}, web.HistoryError(err)
 		}
 		page.Warnings = append(page.Warnings, warnings...)
 		body, err := canon.Marshal(page)

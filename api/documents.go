@@ -86,7 +86,7 @@ var jwks = &operation{
 	run: func(s *Server, c *call) (reply, error) {
 		ring, _, err := s.app.Ledger.Keyring(c.request.Context())
 		if err != nil {
-			return reply{}, unavailable(err)
+			return reply{}, commands.Unreadable(err)
 		}
 		set := jwkSet{Keys: []jwk{}}
 		for _, key := range ring {

@@ -39,7 +39,10 @@ var createDownload = &operation{
 
 // download is what a link leads to. A browser is shown a button, since programs
 // that look at links before people do must not use them up; its POST, and a GET
-// of anything that is no browser, gets the file. HEAD uses nothing up.
+// of anything that is no browser, gets the file. HEAD uses nothing up. It is no
+// operation: the token in its path is all its credential, and it answers people with
+// a page and programs with a file of any type, which a contract for programs does
+// not promise.
 func (s *Server) download(w http.ResponseWriter, r *http.Request) {
 	token := mux.Vars(r)["token"]
 	browser := strings.Contains(r.Header.Get("Accept"), "text/html")
@@ -54,13 +57,13 @@ func (s *Server) download(w http.ResponseWriter, r *http.Request) {
 	default:
 		product, err = s.app.ConsumeDownload(r.Context(), token)
 	}
-	switch v := (&visit{request: r}); {
+	switch {
 	case err != nil && browser:
-		s.show(w, v, s.pageError(w, v, err))
+		s.web.ShowError(w, r, err)
 	case err != nil:
 		s.fail(w, r, false, err)
 	case r.Method == http.MethodGet && browser:
-		s.show(w, v, view{template: "download.html", data: product})
+		s.web.ShowDownload(w, r, product)
 	default:
 		sendFile(w, r, product)
 	}

@@ -1,9 +1,10 @@
 package api
 
 import (
-	"github.com/countersign/countersign/api/credential"
 	"regexp"
 	"strings"
+
+	"github.com/countersign/countersign/api/credential"
 )
 
 var ofOneRequest = regexp.MustCompile(`,?"(requestId|docUrl)":"[^"]*"(,?)`)
@@ -37,12 +38,4 @@ func AssuranceRoutes() (routes map[string]bool, faults []string) {
 
 // ReviewLetters waits for the letters to reviewers that are on their way; with an
 // organization, the time of its next letter has come first.
-func (s *Server) ReviewLetters(orgID string) {
-	if orgID != "" {
-		s.reviews.later(orgID)
-	}
-	s.reviews.running.Wait()
-}
-
-// Triable are the examples of the first page.
-var Triable = triable
+func (s *Server) ReviewLetters(orgID string) { s.reviews.Sent(orgID) }

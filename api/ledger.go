@@ -64,7 +64,7 @@ func (s *Server) newestProofs(r *http.Request) (*tree.Proofs, *ledger.Published,
 	proofs, newest, err := s.app.Ledger.Proofs(r.Context())
 	switch {
 	case err != nil:
-		return nil, nil, unavailable(err)
+		return nil, nil, commands.Unreadable(err)
 	case newest == nil:
 		return nil, nil, errNoCheckpoint
 	}
@@ -144,11 +144,11 @@ func (s *Server) prove(r *http.Request, first, second, wanted string, of func(p 
 	}
 	root, err := proofs.Root(size)
 	if err != nil {
-		return reply{}, unavailable(err)
+		return reply{}, commands.Unreadable(err)
 	}
 	proof, hashes, err := of(proofs, from, size)
 	if err != nil {
-		return reply{}, unavailable(err)
+		return reply{}, commands.Unreadable(err)
 	}
 	proof.Root, proof.Hashes = hex.EncodeToString(root[:]), hexes(hashes)
 	return reply{value: proof, header: lasting()}, nil
@@ -162,7 +162,7 @@ func (s *Server) showTile(r *http.Request) (reply, error) {
 	}
 	data, err := s.app.Ledger.Tile(r.Context(), int(level), n, width)
 	if err != nil {
-		return reply{}, unavailable(err)
+		return reply{}, commands.Unreadable(err)
 	}
 	if data == nil {
 		return reply{}, policy.Refuse(codeNotFound, "", "the newest checkpoint covers no such tile")
@@ -179,14 +179,14 @@ func (s *Server) showEntries(r *http.Request) (reply, error) {
 	}
 	tile, err := s.app.Ledger.Tile(r.Context(), 0, n, width)
 	if err != nil {
-		return reply{}, unavailable(err)
+		return reply{}, commands.Unreadable(err)
 	}
 	if tile == nil {
 		return reply{}, policy.Refuse(codeNotFound, "", "the newest checkpoint covers no such entries")
 	}
 	stored, err := s.app.Ledger.After(r.Context(), n*tree.Width, width)
 	if err != nil {
-		return reply{}, unavailable(err)
+		return reply{}, commands.Unreadable(err)
 	}
 	var body []byte
 	for _, e := range stored {

@@ -31,18 +31,6 @@ const (
 
 	limitPolicy = 262_144 // a policy of 1000 entries in each list
 
-	smtpTimeout       = 10 * time.Second
-	outboxCode        = 10     // letters and digits of the outbox's code: 50 bits
-	maxOutbox         = 50     // letters the local outbox keeps
-	searchBatch       = 200    // decisions whose records are opened at once
-	searchedDecisions = 4000   // by one page of a list, at most
-	exportedDecisions = 10_000 // rows of one file
-	similarShown      = 5      // decisions beside a review
-	similarWithin     = 90 * 24 * time.Hour
-	openReviews       = 100              // shown at once, the newest first
-	reviewMailEvery   = 10 * time.Minute // letters about waiting decisions, to each organization
-	reviewMailTimeout = 30 * time.Second // of one round of letters
-
 	limitWebhook = 262_144 // a checkout with all its line items
 
 	// Messages to webhooks.

@@ -144,11 +144,7 @@ func (s *Server) declare(t tool) (mcp.Tool, error) {
 	if t.op.service != nil {
 		declared.PriceUSD = usd(t.op.service.PriceCents)
 	}
-	input, err := toolInput(check.document)
-	if err != nil {
-		return mcp.Tool{}, err
-	}
-	if declared.Input, err = canon.Marshal(input); err != nil {
+	if declared.Input, err = toolInput(check.of); err != nil {
 		return mcp.Tool{}, err
 	}
 	if declared.Output, err = canon.Marshal(toolOutput(output, t.op.priced())); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/invopop/jsonschema"
 
 	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
@@ -80,7 +81,7 @@ func readOAuth(w http.ResponseWriter, r *http.Request, op *operation) ([]byte, e
 	if len(r.Header.Values("Content-Encoding")) > 0 {
 		return nil, policy.Refuse(codeInvalidBody, "", "content encoding is not supported")
 	}
-	form, err := readForm(w, r)
+	form, err := web.ReadForm(w, r, op.limit)
 	if err != nil {
 		return nil, err
 	}
@@ -196,8 +197,8 @@ func (s *Server) sendAgentLink(r *http.Request, made commands.RegisteredAgent) e
 	if err != nil {
 		return err
 	}
-	address := s.app.BaseURL + confirmAgentPath + "?token=" + url.QueryEscape(link.Token)
-	return s.post(r, Letter{To: link.Address, At: s.app.Clock(), Subject: "Verify an agent for Countersign", Link: address,
+	address := s.app.BaseURL + web.ConfirmAgentPath + "?token=" + url.QueryEscape(link.Token)
+	return s.post(r, web.Letter{To: link.Address, At: s.app.Clock(), Subject: "Verify an agent for Countersign", Link: address,
 		Text: "An agent, " + made.ClientID + ", was registered with your address.\nOpen this link and press the button if it is yours. It works once, for 10 minutes.\n\n" +
 			address + "\n\nIf you know nothing of it, do nothing.\n"})
 }

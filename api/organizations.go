@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
@@ -53,7 +54,7 @@ var chooseOrganization = &operation{
 		}
 		list, err := s.projections.Memberships(c.request.Context(), c.Session.Customer)
 		if err != nil {
-			return reply{}, ofHistory(err)
+			return reply{}, web.HistoryError(err)
 		}
 		i := slices.IndexFunc(list, func(m projections.Membership) bool { return m.OrgID == in.OrgID })
 		if i < 0 { // unknown or somebody else's: one answer

@@ -5,6 +5,7 @@ import (
 	"reflect"
 
 	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
@@ -38,7 +39,7 @@ type webhookOrder struct {
 }
 
 var createWebhook = &operation{
-	id: "create_webhook", method: http.MethodPost, path: "/api/assurance/webhooks",
+	anew: true, id: "create_webhook", method: http.MethodPost, path: "/api/assurance/webhooks",
 	summary: "Be told of decisions, violations, waiting reviews and checkpoints by CloudEvents, signed as Standard Webhooks. The secret is shown once. Needs a sign-in within 10 minutes.",
 	access:  credential.WithRight(commands.RightManage), input: reflect.TypeFor[webhookOrder](), output: reflect.TypeFor[commands.CreatedWebhook](),
 	example: `{"url":"https://siem.example.com/countersign","topics":["reviews","violations"]}`,
@@ -54,7 +55,7 @@ var createWebhook = &operation{
 }
 
 var rotateWebhook = &operation{
-	id: "rotate_webhook", method: http.MethodPost, path: "/api/assurance/webhooks/{id}/rotate",
+	anew: true, id: "rotate_webhook", method: http.MethodPost, path: "/api/assurance/webhooks/{id}/rotate",
 	summary: "Give a webhook a new secret, shown once; the old one signs beside it for 24 hours. Needs a sign-in within 10 minutes.",
 	access:  credential.WithRight(commands.RightManage), output: reflect.TypeFor[commands.CreatedWebhook](),
 	success: http.StatusCreated, errors: []int{401, 403, 404, 409, 503},
@@ -88,7 +89,7 @@ var listDeliveries = &operation{
 			return reply{}, err
 		}
 		list, err := s.projections.Deliveries(ctx, c.Principal.OrgID, c.vars["id"], c.request.URL.Query().Get("state"), shownDeliveries)
-		return reply{value: deliveryList{list}}, ofHistory(err)
+		return reply{value: deliveryList{list}}, web.HistoryError(err)
 	},
 }
 
@@ -118,6 +119,6 @@ var sendAgain = &operation{
 		if err == nil && n == 0 && in.MessageID != "" {
 			err = policy.Refuse(commands.CodeNotFound, "", "message not found")
 		}
-		return reply{value: sentAgain{n}}, ofHistory(err)
+		return reply{value: sentAgain{n}}, web.HistoryError(err)
 	},
 }

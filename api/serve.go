@@ -203,7 +203,7 @@ func (s *Server) decode(w http.ResponseWriter, c *call) error {
 		return err
 	}
 	if c.op.anew && c.idempotencyKey != "" {
-		return policy.Refuse(codeInvalidBody, "", "Idempotency-Key is not taken here, since each call makes a new one whose secret is shown once: send the call without it, and end what you did not keep")
+		return policy.Refuse(codeInvalidBody, "", "Idempotency-Key is not taken here, since each call makes something new: send the call without it, and end what you did not mean to keep")
 	}
 	if c.op.input == nil {
 		return nil

@@ -14,6 +14,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,7 +27,6 @@ import (
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/commands"
-	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/projections"
 )
@@ -39,8 +39,8 @@ type Config struct {
 	RateLimit      bool              // false only on a loopback listener
 	TrustedProxies []netip.Prefix    // whose X-Forwarded-For counts
 	Contact        string            // e-mail address in the OpenAPI document
-	Mail           Mailer            // nil: sign-in answers 503
-	Outbox         *Outbox           // shown as a page, if there is one
+	Mail           web.Mailer        // nil: sign-in answers 503
+	Outbox         *web.Outbox       // shown as a page, if there is one
 	Loopback       bool              // the listener is: every loopback name of it is good at /mcp
 	MCPOrigins     []string          // web origins that may use /mcp, beside the own one
 	Terms          x402.Terms        // on which payments are taken, if App has a Settler
@@ -58,17 +58,15 @@ type Server struct {
 	rates       *rates
 	sessions    *credential.Sessions
 	credentials credential.Reader
-	mail        Mailer
-	outbox      *Outbox
-	reviews     *reviewMail
-	web         *web.Pages
+	mail        web.Mailer
+	reviews     *web.ReviewMail
+	web         *web.Handler
 	assets      []web.Asset
-	links       []web.Link // at the foot of every page
 	checkout    checkout.Provider
 	proofs      []string // of ownership
 	metrics     *metrics
 	operations  []*operation
-	openAPI     document
+	openAPI     func() (document, error) // made when it is first asked for
 	terms       x402.Terms
 	demands     map[string]x402.PaymentRequired // the 402 of each service, by operation
 	manifests   map[bool]document               // of x402, by whether it is configured
@@ -87,7 +85,7 @@ func New(c Config) (*Server, error) {
 	s := &Server{
 		app: c.App, projections: c.Projections, log: c.Log, proxies: c.TrustedProxies, contact: cmp.Or(c.Contact, noContact),
 		rates: newRates(c.RateLimit, c.App.Clock), metrics: newMetrics(c.App.Ledger, c.Projections),
-		mail: c.Mail, outbox: c.Outbox, terms: c.Terms, checkout: c.Checkout,
+		mail: c.Mail, terms: c.Terms, checkout: c.Checkout,
 		operations: operations(), seats: make(chan struct{}, maxInFlight), bodies: newBodies(),
 	}
 	for _, op := range s.operations {
@@ -102,26 +100,24 @@ func New(c Config) (*Server, error) {
 	}
 	s.proofs = c.Proofs
 	s.terms.FreeKey = &x402.FreeKey{Issue: c.App.BaseURL + issueFreeKey.path, Header: "X-API-Key"}
-	s.reviews = &reviewMail{app: c.App, mail: c.Mail, log: c.Log, waiting: map[string]*waiting{}}
+	s.reviews = web.NewReviewMail(c.App, c.Mail, c.Log)
 	var err error
-	if s.web, err = web.New(c.App.Clock); err != nil {
-		return nil, err
-	}
 	if s.assets, err = web.Assets(); err != nil {
 		return nil, err
 	}
-	s.links = footLinks(s.pages())
 	if s.sessions, err = credential.NewSessions(c.App.Ledger.Pool(), c.App.BaseURL, c.App.Clock); err != nil {
 		return nil, err
 	}
 	s.credentials = credential.Reader{App: s.app, Projections: s.projections, Sessions: s.sessions, Address: s.clientAddress}
+	if s.web, err = web.NewHandler(web.Config{App: s.app, Projections: s.projections, Credentials: s.credentials, Log: s.log, Outbox: c.Outbox,
+		Service: s.forPages()}); err != nil {
+		return nil, err
+	}
 	if err = errors.Join(s.makeDemands(), s.makeManifests()); err != nil {
 		return nil, err
 	}
 	s.deliveries = newDeliveries(s.app, s.projections, s.log, s.metrics)
-	if s.openAPI, err = newOpenAPI(s); err != nil {
-		return nil, err
-	}
+	s.openAPI = sync.OnceValues(func() (document, error) { return newOpenAPI(s) })
 	s.doors, err = newDoors(s, c)
 	return s, err
 }
@@ -150,8 +146,8 @@ func (s *Server) Handler() http.Handler {
 	for path, methods := range preflights {
 		add(path, preflight(methods), http.MethodOptions)
 	}
-	for _, p := range s.pages() {
-		add(p.path, s.page(p), p.method)
+	for _, p := range s.web.Routes() {
+		add(p.Path, p.Handler, p.Method)
 	}
 	s.ledgerRoutes(add)
 	add(authorizePath, http.HandlerFunc(s.authorize), http.MethodGet)
@@ -196,8 +192,7 @@ func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, bareErrors(r), err)
 		return
 	}
-	v := &visit{request: r}
-	s.show(w, v, s.pageError(w, v, err))
+	s.web.ShowError(w, r, err)
 }
 
 // bareErrors says whether a request that reached no operation is for a part of
@@ -423,12 +418,4 @@ func (s *Server) Service(id string) (policy.Service, bool) {
 // Close ends what goes on behind the answers: the pauses between letters to
 // reviewers. It waits, until ctx ends, for those on their way. It may be called
 // twice.
-func (s *Server) Close(ctx context.Context) { s.reviews.close(ctx) }
-
-// unavailable is the refusal for a ledger that cannot be read now.
-func unavailable(err error) error {
-	if errors.Is(err, ledger.ErrTampered) {
-		return err
-	}
-	return &commands.Unavailable{Cause: err}
-}
+func (s *Server) Close(ctx context.Context) { s.reviews.Close(ctx) }

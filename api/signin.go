@@ -1,16 +1,15 @@
 package api
 
 import (
-	"context"
 	"net/http"
 	"net/url"
 	"reflect"
 
 	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
-	"github.com/countersign/countersign/projections"
 )
 
 type signInRequest struct {
@@ -51,7 +50,7 @@ func (s *Server) sendLink(r *http.Request, email, next string) error {
 		return err
 	}
 	address := s.app.BaseURL + "/sign-in/confirm?token=" + url.QueryEscape(link.Token)
-	return s.post(r, Letter{To: link.Address, At: s.app.Clock(), Subject: "Sign in to Countersign", Link: address,
+	return s.post(r, web.Letter{To: link.Address, At: s.app.Clock(), Subject: "Sign in to Countersign", Link: address,
 		Text: "Open this link and press the button to sign in. It works once, for 10 minutes.\n\n" + address +
 			"\n\nIf you did not ask for it, do nothing.\n"})
 }
@@ -69,7 +68,7 @@ func (s *Server) mayMail(r *http.Request, email string) error {
 }
 
 // post sends a letter.
-func (s *Server) post(r *http.Request, l Letter) error {
+func (s *Server) post(r *http.Request, l web.Letter) error {
 	if err := s.mail.Send(r.Context(), l); err != nil {
 		s.log.Warn("mail was not sent", "requestId", requestID(r.Context()))
 		return policy.Refuse(commands.CodeUnavailable, "", "the mail could not be sent, try again")
@@ -77,37 +76,14 @@ func (s *Server) post(r *http.Request, l Letter) error {
 	return nil
 }
 
-// signedInAs is who a session is.
-type signedInAs struct {
-	CustomerID    string                   `json:"customerId"`
-	OrgID         *string                  `json:"orgId" jsonschema:"nullable" jsonschema_description:"The organization the session acts for, once chosen."`
-	SignedInAt    string                   `json:"signedInAt" jsonschema:"format=date-time"`
-	Organizations []projections.Membership `json:"organizations"`
-}
-
-// Chosen says whether the session acts for an organization.
-func (a signedInAs) Chosen(orgID string) bool { return a.OrgID != nil && *a.OrgID == orgID }
-
 var getSession = &operation{
 	id: "get_session", method: http.MethodGet, path: "/api/auth/session",
 	summary: "Who is signed in, and the organizations the session can act for.",
-	access:  credential.Access{Kind: credential.Person}, output: reflect.TypeFor[signedInAs](), errors: []int{401, 403, 503},
+	access:  credential.Access{Kind: credential.Person}, output: reflect.TypeFor[credential.SignedIn](), errors: []int{401, 403, 503},
 	run: func(s *Server, c *call) (reply, error) {
-		as, err := s.signedInAs(c.request.Context(), c.Session)
+		as, err := s.credentials.Describe(c.request.Context(), c.Session)
 		return reply{value: as}, err
 	},
-}
-
-func (s *Server) signedInAs(ctx context.Context, session *credential.Session) (signedInAs, error) {
-	list, err := s.projections.Memberships(ctx, session.Customer)
-	if err != nil {
-		return signedInAs{}, err
-	}
-	as := signedInAs{CustomerID: session.Customer, SignedInAt: commands.Stamp(session.SignedIn), Organizations: list}
-	if session.Org != "" {
-		as.OrgID = &session.Org
-	}
-	return as, nil
 }
 
 // signOutRequest says how far signing out goes.
@@ -127,11 +103,11 @@ var signOut = &operation{
 		}
 		if in.Everywhere {
 			if err := s.sessions.EndAll(c.request.Context(), c.Session.Customer); err != nil {
-				return reply{}, unavailable(err)
+				return reply{}, commands.Unreadable(err)
 			}
 		}
 		if err := c.Session.End(); err != nil {
-			return reply{}, unavailable(err)
+			return reply{}, commands.Unreadable(err)
 		}
 		return reply{value: state{c.Session.Customer, "signed out"}}, nil
 	},

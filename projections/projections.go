@@ -180,6 +180,21 @@ func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelWarn && w.Handler.Enabled(ctx, level)
 }
 
+// Handle implements slog.Handler. That another node was faster with a batch is how
+// two nodes share the work, and no line for an operator.
+func (w warnings) Handle(ctx context.Context, r slog.Record) error {
+	shared := false
+	r.Attrs(func(a slog.Attr) bool {
+		err, failed := a.Value.Any().(error)
+		shared = failed && (errors.Is(err, errElsewhere) || errors.Is(err, errGap))
+		return !shared
+	})
+	if shared {
+		return nil
+	}
+	return w.Handler.Handle(ctx, r)
+}
+
 // WithAttrs implements slog.Handler.
 func (w warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return warnings{w.Handler.WithAttrs(attrs)}

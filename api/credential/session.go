@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/projections"
 )
 
 // Sessions keeps people signed in: 256 random bits in a cookie, their hash and
@@ -272,3 +273,27 @@ func (s sessionStore) Commit(hash string, data []byte, expires time.Time) error 
 
 // Delete is DeleteCtx for the library's interface.
 func (s sessionStore) Delete(hash string) error { return s.DeleteCtx(context.Background(), hash) }
+
+// SignedIn is who a session is.
+type SignedIn struct {
+	CustomerID    string                   `json:"customerId"`
+	OrgID         *string                  `json:"orgId" jsonschema:"nullable" jsonschema_description:"The organization the session acts for, once chosen."`
+	SignedInAt    string                   `json:"signedInAt" jsonschema:"format=date-time"`
+	Organizations []projections.Membership `json:"organizations"`
+}
+
+// Chosen says whether the session acts for an organization.
+func (a SignedIn) Chosen(orgID string) bool { return a.OrgID != nil && *a.OrgID == orgID }
+
+// Describe says who a session is, and for which organizations it may act.
+func (d *Reader) Describe(ctx context.Context, s *Session) (SignedIn, error) {
+	list, err := d.Projections.Memberships(ctx, s.Customer)
+	if err != nil {
+		return SignedIn{}, err
+	}
+	as := SignedIn{CustomerID: s.Customer, SignedInAt: commands.Stamp(s.SignedIn), Organizations: list}
+	if s.Org != "" {
+		as.OrgID = &s.Org
+	}
+	return as, nil
+}

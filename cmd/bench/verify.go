@@ -256,7 +256,7 @@ func (c *exportChild) Run(ctx context.Context) error {
 			return 0, err
 		}
 		defer null.Close()
-		return manifest.Count, bundle.NewFolder(folder).Pack(null)
+		return manifest.Count, bundle.NewFolder(folder).Pack(app.Ledger.Pace().Writer(ctx, null))
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/bundle"
 )
 
@@ -30,6 +31,7 @@ type exportCmd struct {
 	Agent      string `help:"Show only decisions of this agent." placeholder:"ID"`
 	RunID      string `help:"Show only decisions of this run." name:"run" placeholder:"ID"`
 	NoPersonal bool   `help:"Leave personal members out." name:"no-personal"`
+	FullSpeed  bool   `help:"Do not go slower while others append." name:"full-speed"`
 }
 
 // Run exports.
@@ -69,14 +71,18 @@ func (c *exportCmd) Run(ctx context.Context, o *output) error {
 			fmt.Fprintf(o.stderr, "\rexported %d of %d events", done, total)
 		}
 	}
-	manifest, err := n.app.ExportHistory(ctx, commands.Export{Tenant: c.Org, Filters: filters, Actor: "operator", Folder: folder, Progress: progress})
+	manifest, err := n.app.ExportHistory(ctx, commands.Export{Tenant: c.Org, Filters: filters, Actor: "operator", Folder: folder, Progress: progress, FullSpeed: c.FullSpeed})
 	if err != nil {
 		return err
 	}
-	if c.Out == "-" {
-		return bundle.NewFolder(folder).Pack(o.stdout)
+	pace := n.ledger.Pace()
+	if c.FullSpeed {
+		pace = &ledger.Pace{}
 	}
-	if err := packFile(folder, c.Out); err != nil {
+	if c.Out == "-" {
+		return bundle.NewFolder(folder).Pack(pace.Writer(ctx, o.stdout))
+	}
+	if err := packFile(ctx, pace, folder, c.Out); err != nil {
 		return err
 	}
 	return o.result(manifest, fmt.Sprintf("%s: %d events (sequences %d to %d) of %s, checkpoint of %d events\ncheck it: countersign verify %s --keys jwks.json, or unpack it and python3 export/verify.py --keys jwks.json export\n",
@@ -84,12 +90,12 @@ func (c *exportCmd) Run(ctx context.Context, o *output) error {
 }
 
 // packFile writes the archive whole or not at all.
-func packFile(folder, path string) error {
+func packFile(ctx context.Context, pace *ledger.Pace, folder, path string) error {
 	file, err := os.CreateTemp(filepath.Dir(path), ".export-*")
 	if err != nil {
 		return err
 	}
-	err = errors.Join(bundle.NewFolder(folder).Pack(file), file.Sync(), file.Close())
+	err = errors.Join(bundle.NewFolder(folder).Pack(pace.Writer(ctx, file)), file.Sync(), file.Close())
 	if err == nil {
 		err = os.Rename(file.Name(), path)
 	}

@@ -14,9 +14,12 @@ import (
 
 // policyCmd is the life of an organization's policy.
 type policyCmd struct {
+	Init     policyInitCmd     `cmd:"" help:"Write a policy to begin with: for purchases, for tools, or strict."`
 	Lint     policyLintCmd     `cmd:"" help:"Check a policy, offline. Exit 1: it is refused."`
 	Draft    policyDraftCmd    `cmd:"" help:"Freeze a policy as a draft."`
 	Activate policyActivateCmd `cmd:"" help:"Put a draft in force, or a file in one step."`
+	Diff     policyDiffCmd     `cmd:"" help:"What a policy would change about the one in force, or about another file. Exit 1: something."`
+	Schema   policySchemaCmd   `cmd:"" help:"Print the JSON Schema of a policy."`
 	Show     policyShowCmd     `cmd:"" help:"The policy in force, its drafts and its history."`
 	Preview  policyPreviewCmd  `cmd:"" help:"The decisions of the last 30 days that would change. Exit 1: some would."`
 	Freeze   policyFreezeCmd   `cmd:"" help:"Emergency stop: allow no host and no MCP server from now on."`

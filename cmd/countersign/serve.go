@@ -17,6 +17,7 @@ import (
 
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/api/stripe"
+	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/cmd/settling"
 	"github.com/countersign/countersign/projections"
 	"github.com/countersign/countersign/projections/jetstream"
@@ -151,6 +152,7 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 	go func() { s.failed <- s.public.Serve(api.Bounded(listener)) }()
 	go func() { s.failed <- s.internal.Serve(internal) }()
 	s.settle(ctx)
+	s.node.ledger.CheckItself(s.node.kek)
 	return s, nil
 }
 
@@ -211,7 +213,7 @@ func (s *running) settle(ctx context.Context) {
 func (c *serveCmd) mail(config *api.Config, terminal io.Writer) (said string, err error) {
 	switch {
 	case c.SMTPURL != "":
-		config.Mail, err = api.NewSMTP(c.SMTPURL)
+		config.Mail, err = web.NewSMTP(c.SMTPURL)
 		return "sign in at " + c.BaseURL + "/sign-in", err
 	case c.private() && c.onThisMachine():
 		path := filepath.Join(c.dir(), lettersFile)
@@ -222,7 +224,7 @@ func (c *serveCmd) mail(config *api.Config, terminal io.Writer) (said string, er
 		if err != nil {
 			return "", fmt.Errorf("keep letters in %s: %w", lettersFile, withoutPath(err))
 		}
-		config.Outbox = api.NewOutbox(config.Log, file, terminal)
+		config.Outbox = web.NewOutbox(config.Log, file, terminal)
 		config.Mail = config.Outbox
 		fmt.Fprintf(terminal, "countersign: letters are printed here and kept in %s; %s/outbox shows them for the code %s\n", path, c.BaseURL, config.Outbox.Code())
 		return "sign in at " + c.BaseURL + "/sign-in; letters are printed by this program and lie in " + path, nil

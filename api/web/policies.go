@@ -1,4 +1,4 @@
-package api
+package web
 
 import (
 	"bytes"
@@ -13,7 +13,6 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy"
@@ -47,16 +46,16 @@ type policyVersion struct {
 	commands.Activation
 	Sentences []string
 	Text      string
-	Diff      []web.DiffLine // to the version before
+	Diff      []DiffLine // to the version before
 	Name      func(string) string
 }
 
 func versionShown(a commands.Activation, name func(string) string) (policyVersion, error) {
-	said, err := web.PolicySentences(a.Canonical)
-	return policyVersion{Activation: a, Sentences: said, Text: indentJSON(a.Canonical), Name: name}, err
+	said, err := PolicySentences(a.Canonical)
+	return policyVersion{Activation: a, Sentences: said, Text: IndentJSON(a.Canonical), Name: name}, err
 }
 
-func (s *Server) policyPage(ctx context.Context, p commands.Principal) (policyPage, error) {
+func (s *Handler) policyPage(ctx context.Context, p commands.Principal) (policyPage, error) {
 	drafts, activations, err := s.app.Policies(ctx, p)
 	if err != nil {
 		return policyPage{}, err
@@ -75,7 +74,7 @@ func (s *Server) policyPage(ctx context.Context, p commands.Principal) (policyPa
 			return page, err
 		}
 		if n := len(page.Versions); n > 0 {
-			v.Diff = web.Diff(page.Versions[n-1].Text, v.Text)
+			v.Diff = Diff(page.Versions[n-1].Text, v.Text)
 		}
 		page.Versions = append(page.Versions, v)
 	}
@@ -86,7 +85,7 @@ func (s *Server) policyPage(ctx context.Context, p commands.Principal) (policyPa
 	return page, nil
 }
 
-func showPolicies(s *Server, v *visit) (view, error) {
+func showPolicies(s *Handler, v *visit) (view, error) {
 	p, redirect, err := s.reader(v, commands.RightPolicies)
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
@@ -109,7 +108,7 @@ func showPolicies(s *Server, v *visit) (view, error) {
 	return view{template: "policies.html", data: page}, nil
 }
 
-func showPolicyVersion(s *Server, v *visit) (view, error) {
+func showPolicyVersion(s *Handler, v *visit) (view, error) {
 	p, redirect, err := s.reader(v, commands.RightPolicies)
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
@@ -133,7 +132,7 @@ type policyEditor struct {
 	Lint     []events.PolicyLint
 	Checked  bool
 	Said     []string
-	Diff     []web.DiffLine // to the active version
+	Diff     []DiffLine // to the active version
 	Preview  *commands.Preview
 	Fields   []policyField
 	Draft    *commands.Draft // that it is, once it was kept
@@ -231,10 +230,10 @@ func applyFields(text string, form func(string) string) (string, error) {
 		members[f.Name] = text
 	}
 	whole, err := json.Marshal(members, json.Deterministic(true))
-	return indentJSON(whole), err
+	return IndentJSON(whole), err
 }
 
-func newPolicy(s *Server, v *visit) (view, error) {
+func newPolicy(s *Handler, v *visit) (view, error) {
 	p, redirect, err := s.reader(v, commands.RightDraft)
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
@@ -269,7 +268,7 @@ func withoutVersion(text string) string {
 	if err != nil {
 		return text
 	}
-	return indentJSON(whole)
+	return IndentJSON(whole)
 }
 
 // namedAs gives a template the organization's one policyId.
@@ -282,7 +281,7 @@ func namedAs(text, policyID string) string {
 }
 
 // checkPolicy says what a text means, and what it would have changed.
-func (s *Server) checkPolicy(ctx context.Context, p commands.Principal, page policyPage, text string) (policyEditor, error) {
+func (s *Handler) checkPolicy(ctx context.Context, p commands.Principal, page policyPage, text string) (policyEditor, error) {
 	e := policyEditor{Text: text, Fields: policyFields(text), Checked: true, Starters: page.Starters}
 	done, err := s.app.Compute(ctx, len(text))
 	if err != nil {
@@ -300,11 +299,11 @@ func (s *Server) checkPolicy(ctx context.Context, p commands.Principal, page pol
 		return e, nil
 	}
 	e.Lint = lintOf(draft)
-	if e.Said, err = web.PolicySentences([]byte(text)); err != nil {
+	if e.Said, err = PolicySentences([]byte(text)); err != nil {
 		return e, err
 	}
 	if page.Active != nil {
-		e.Diff = web.Diff(withoutVersion(page.Active.Text), withoutVersion(text))
+		e.Diff = Diff(withoutVersion(page.Active.Text), withoutVersion(text))
 	}
 	preview, err := s.app.PreviewPolicy(ctx, p, []byte(text))
 	e.Preview = &preview
@@ -320,7 +319,7 @@ func lintOf(d assurance.Draft) (list []events.PolicyLint) {
 
 // postPolicy checks what is written, writes the form into the text, or keeps it as
 // a draft.
-func postPolicy(s *Server, v *visit) (view, error) {
+func postPolicy(s *Handler, v *visit) (view, error) {
 	p, redirect, err := s.actor(v)
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
@@ -352,7 +351,7 @@ func postPolicy(s *Server, v *visit) (view, error) {
 	return view{location: "/policies/drafts/" + d.DraftID}, err
 }
 
-func showDraftPage(s *Server, v *visit) (view, error) {
+func showDraftPage(s *Handler, v *visit) (view, error) {
 	p, redirect, err := s.reader(v, commands.RightPolicies)
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
@@ -366,9 +365,9 @@ func showDraftPage(s *Server, v *visit) (view, error) {
 		if d.DraftID != v.vars["id"] {
 			continue
 		}
-		e := policyEditor{Text: indentJSON(d.Canonical), Lint: d.Lint}
+		e := policyEditor{Text: IndentJSON(d.Canonical), Lint: d.Lint}
 		if p.May(commands.RightDraft) == nil {
-			if e, err = s.checkPolicy(ctx, p, page, indentJSON(d.Canonical)); err != nil {
+			if e, err = s.checkPolicy(ctx, p, page, IndentJSON(d.Canonical)); err != nil {
 				return view{}, err
 			}
 		}
@@ -379,7 +378,7 @@ func showDraftPage(s *Server, v *visit) (view, error) {
 	return view{}, policy.Refuse(codeNotFound, "", "not found")
 }
 
-func postActivate(s *Server, v *visit) (view, error) {
+func postActivate(s *Handler, v *visit) (view, error) {
 	p, redirect, err := s.actor(v)
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
@@ -388,7 +387,7 @@ func postActivate(s *Server, v *visit) (view, error) {
 	return view{location: "/policies/" + strconv.Itoa(a.Version)}, err
 }
 
-func postFreeze(s *Server, v *visit) (view, error) {
+func postFreeze(s *Handler, v *visit) (view, error) {
 	p, redirect, err := s.actor(v)
 	if err != nil || redirect != nil {
 		return redirected(redirect), err

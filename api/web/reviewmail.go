@@ -1,4 +1,4 @@
-package api
+package web
 
 import (
 	"context"
@@ -8,16 +8,15 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// reviewMail tells an organization's reviewers that a decision waits for them: of
+// ReviewMail tells an organization's reviewers that a decision waits for them: of
 // the first one at once, of those that follow in one letter each 10 minutes, so
 // that an agent in a loop fills no mailbox. A letter is a hint that may be lost
 // with the process; the page /reviews is what counts.
-type reviewMail struct {
+type ReviewMail struct {
 	app  *commands.App
 	mail Mailer // nil: nobody is told
 	log  *slog.Logger
@@ -41,7 +40,13 @@ type reviewNote struct {
 	record        jsontext.Value
 }
 
-func (m *reviewMail) tell(p commands.Principal, decision seal.Envelope) {
+// NewReviewMail sends by a mailer; by none, nobody is told.
+func NewReviewMail(app *commands.App, mail Mailer, log *slog.Logger) *ReviewMail {
+	return &ReviewMail{app: app, mail: mail, log: log, waiting: map[string]*waiting{}}
+}
+
+// Tell is told of a decision that waits, and of who asked for it.
+func (m *ReviewMail) Tell(p commands.Principal, decision seal.Envelope) {
 	if m.mail == nil {
 		return
 	}
@@ -60,7 +65,7 @@ func (m *reviewMail) tell(p commands.Principal, decision seal.Envelope) {
 }
 
 // later writes about the decisions since the last letter, if there are any.
-func (m *reviewMail) later(orgID string) {
+func (m *ReviewMail) later(orgID string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	w := m.waiting[orgID]
@@ -75,9 +80,9 @@ func (m *reviewMail) later(orgID string) {
 	}
 }
 
-// close ends the timers and waits, until ctx ends, for the letters that are on
+// Close ends the timers and waits, until ctx ends, for the letters that are on
 // their way.
-func (m *reviewMail) close(ctx context.Context) {
+func (m *ReviewMail) Close(ctx context.Context) {
 	m.mu.Lock()
 	m.closed = true
 	for _, w := range m.waiting {
@@ -96,7 +101,7 @@ func (m *reviewMail) close(ctx context.Context) {
 }
 
 // send is called with the lock held.
-func (m *reviewMail) send(n reviewNote, others int) {
+func (m *ReviewMail) send(n reviewNote, others int) {
 	m.running.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), reviewMailTimeout)
 		defer cancel()
@@ -106,20 +111,29 @@ func (m *reviewMail) send(n reviewNote, others int) {
 	})
 }
 
-func (m *reviewMail) write(ctx context.Context, n reviewNote, others int) error {
+func (m *ReviewMail) write(ctx context.Context, n reviewNote, others int) error {
 	reviewers, err := m.app.Reviewers(ctx, n.orgID, n.member)
 	if err != nil {
 		return err
 	}
-	text, err := web.ReviewLetter(n.record, others, m.app.BaseURL)
+	letter, err := ReviewLetter(n.record, others, m.app.BaseURL)
 	if err != nil {
 		return err
 	}
-	letter := Letter{Subject: text.Subject, Text: text.Text, Link: text.Link, At: m.app.Clock()}
+	letter.At = m.app.Clock()
 	for _, letter.To = range reviewers {
 		if err = m.mail.Send(ctx, letter); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// Sent waits for the letters that are on their way; with an organization, the time
+// of its next letter has come first.
+func (m *ReviewMail) Sent(orgID string) {
+	if orgID != "" {
+		m.later(orgID)
+	}
+	m.running.Wait()
 }

@@ -1,4 +1,4 @@
-package api
+package web
 
 import (
 	"cmp"
@@ -16,7 +16,6 @@ import (
 
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/site"
-	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 )
@@ -25,7 +24,7 @@ import (
 // session, if there is one, is loaded before and kept after.
 type page struct {
 	method, path string
-	run          func(*Server, *visit) (view, error)
+	run          func(*Handler, *visit) (view, error)
 }
 
 // visit is one request for a page.
@@ -47,19 +46,20 @@ type view struct {
 }
 
 // pages is every page.
-func (s *Server) pages() []page {
+func (s *Handler) pages() []page {
 	list := []page{
 		{http.MethodGet, "/", showHome},
 		{http.MethodPost, "/", postHome},
 		{http.MethodGet, "/pricing", showPrices},
 		{http.MethodPost, "/pricing", postBuy},
 		{http.MethodPost, "/tools/{operation}/try", postService},
+		{http.MethodGet, "/search", showSearch},
 		{http.MethodGet, "/sign-in", showSignIn},
 		{http.MethodPost, "/sign-in", postSignIn},
 		{http.MethodGet, "/sign-in/confirm", showConfirm},
 		{http.MethodPost, "/sign-in/confirm", postConfirm},
-		{http.MethodGet, confirmAgentPath, showConfirmAgent},
-		{http.MethodPost, confirmAgentPath, postConfirmAgent},
+		{http.MethodGet, ConfirmAgentPath, showConfirmAgent},
+		{http.MethodPost, ConfirmAgentPath, postConfirmAgent},
 		{http.MethodGet, "/account", showAccount},
 		{http.MethodPost, "/account/organization", postOrganization},
 		{http.MethodPost, "/account/keys", postKey},
@@ -100,15 +100,12 @@ func (s *Server) pages() []page {
 	return list
 }
 
-// page is the path of a request for a page.
-func (s *Server) page(p page) http.HandlerFunc {
+// serve is the path of a request for a page.
+func (s *Handler) serve(p page) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if rec, ok := w.(*recorder); ok {
-			rec.route = p.path
-		}
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), handlerTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), pageTimeout)
 		defer cancel()
-		if p.method == http.MethodGet && s.twin(w, r) {
+		if p.method == http.MethodGet && s.Twin(w, r) {
 			return
 		}
 		v := &visit{request: r.WithContext(ctx), vars: mux.Vars(r)}
@@ -123,7 +120,7 @@ func (s *Server) page(p page) http.HandlerFunc {
 	}
 }
 
-func (s *Server) visit(w http.ResponseWriter, v *visit, p page) (view, error) {
+func (s *Handler) visit(w http.ResponseWriter, v *visit, p page) (view, error) {
 	if !s.sessions.SameOrigin(v.request) {
 		return view{}, policy.Refuse(commands.CodeForbidden, "", "cross-origin request refused")
 	}
@@ -132,29 +129,33 @@ func (s *Server) visit(w http.ResponseWriter, v *visit, p page) (view, error) {
 		return view{}, err
 	}
 	if p.method == http.MethodPost {
-		if !s.mayWork(v.request, credential.Caller{Session: v.session}, 1) {
-			return view{}, policy.Refuse(codeRateLimited, "", "too many forms were sent, try again in a minute")
+		if err := s.MaySend(v.request, v.session); err != nil {
+			return view{}, err
 		}
-		if v.form, err = readForm(w, v.request); err != nil {
+		if v.form, err = ReadForm(w, v.request, formLimit(p.path)); err != nil {
 			return view{}, err
 		}
 	}
 	return p.run(s, v)
 }
 
-// readForm reads a browser's form; nothing in the query is part of it.
-func readForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
+// ReadForm reads a browser's form; nothing in the query is part of it.
+func ReadForm(w http.ResponseWriter, r *http.Request, most int64) (url.Values, error) {
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || media != "application/x-www-form-urlencoded" {
-		return nil, policy.Refuse(codeInvalidBody, "", "content type must be application/x-www-form-urlencoded")
+		return nil, policy.Refuse(codeInvalid, "", "content type must be application/x-www-form-urlencoded")
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, formLimit(r.URL.Path))
+	r.Body = http.MaxBytesReader(w, r.Body, most)
 	if err := r.ParseForm(); err != nil {
 		var overLimit *http.MaxBytesError
 		if errors.As(err, &overLimit) {
 			return nil, policy.Refuse(codeTooLarge, "", "the body is too large")
 		}
-		return nil, unreadBecause(err)
+		var refused *policy.Error // that the body was sent too slowly
+		if errors.As(err, &refused) {
+			return nil, refused
+		}
+		return nil, policy.Refuse(codeInvalid, "", "the form could not be read")
 	}
 	return r.PostForm, nil
 }
@@ -163,11 +164,11 @@ func readForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
 func formLimit(path string) int64 {
 	switch path {
 	case "/verify":
-		return 3 * limitVerify
+		return 3 * maxRecord
 	case "/policies/new":
-		return 3 * limitPolicy
+		return 3 * maxPolicy
 	}
-	return limitOther
+	return maxForm
 }
 
 // failed is what the error page says.
@@ -176,16 +177,15 @@ type failed struct {
 	Message string
 }
 
-func (s *Server) pageError(w http.ResponseWriter, v *visit, err error) view {
-	status, problem := s.problemOf(w.Header(), v.request, err)
-	sayWhen(w.Header(), status, problem.Code)
-	return view{template: "error.html", data: failed{status, problem.Error}, status: status}
+func (s *Handler) pageError(w http.ResponseWriter, v *visit, err error) view {
+	status, message := s.Problem(w.Header(), v.request, err)
+	return view{template: "error.html", data: failed{status, message}, status: status}
 }
 
 // show writes a page in its frame.
-func (s *Server) show(w http.ResponseWriter, v *visit, shows view) {
+func (s *Handler) show(w http.ResponseWriter, v *visit, shows view) {
 	h := w.Header()
-	web.Headers(h, s.app.BaseURL)
+	Headers(h, s.app.BaseURL)
 	if shows.location != "" {
 		h.Set("Location", shows.location)
 		w.WriteHeader(http.StatusSeeOther)
@@ -195,9 +195,9 @@ func (s *Server) show(w http.ResponseWriter, v *visit, shows view) {
 		shows.file.send(w, v.request)
 		return
 	}
-	body, err := s.web.Render(shows.template, web.View{Frame: s.frame(v), Data: shows.data})
+	body, err := s.templates.Render(shows.template, View{Frame: s.frame(v), Data: shows.data})
 	if err != nil {
-		s.fail(w, v.request, false, err)
+		s.Fail(w, v.request, err)
 		return
 	}
 	h.Set("Content-Type", "text/html; charset=utf-8")
@@ -215,10 +215,10 @@ func (s *Server) show(w http.ResponseWriter, v *visit, shows view) {
 
 // frame is what stands around a page. Without a part of what it shows of a person
 // it is still a frame: the page itself says what is wrong.
-func (s *Server) frame(v *visit) web.Frame {
+func (s *Handler) frame(v *visit) Frame {
 	place, _, _ := strings.Cut(strings.TrimPrefix(v.request.URL.Path, "/"), "/")
-	f := web.Frame{Place: "/" + place, BaseURL: s.app.BaseURL, Links: s.links}
-	if from, err := s.site(); err == nil {
+	f := Frame{Place: "/" + place, BaseURL: s.app.BaseURL, Links: s.links}
+	if from, err := s.Site(); err == nil {
 		if p, public := from.Page(v.request.URL.Path); public {
 			f.Description, f.Canonical, f.Markdown = p.Description, s.app.BaseURL+p.Path, p.MarkdownPath()
 		}
@@ -226,23 +226,23 @@ func (s *Server) frame(v *visit) web.Frame {
 	if v.session == nil {
 		return f
 	}
-	f.Person = &web.Person{OrgID: v.session.Org}
+	f.Person = &Person{OrgID: v.session.Org}
 	ctx := v.request.Context()
 	var err error
 	if f.Person.Email, err = s.app.Address(ctx, v.session.Customer); err != nil {
-		s.log.Warn("a page without its reader's address", "requestId", requestID(ctx), "error", err)
+		s.log.Warn("a page without its reader's address", "requestId", s.RequestID(ctx), "error", err)
 	}
 	list, err := s.projections.Memberships(ctx, v.session.Customer)
 	if err != nil {
 		return f
 	}
 	for _, m := range list {
-		f.Person.Organizations = append(f.Person.Organizations, web.Organization{ID: m.OrgID, Name: m.Name, Plan: m.Plan, Role: m.Role})
+		f.Person.Organizations = append(f.Person.Organizations, Organization{ID: m.OrgID, Name: m.Name, Plan: m.Plan, Role: m.Role})
 		if m.OrgID != v.session.Org || !commands.RoleMay(m.Role, commands.RightApprove) {
 			continue
 		}
 		if f.Person.Reviews, err = s.projections.CountOpenReviews(ctx, m.OrgID, openReviews); err != nil {
-			s.log.Warn("a page without the number of reviews", "requestId", requestID(ctx), "error", err)
+			s.log.Warn("a page without the number of reviews", "requestId", s.RequestID(ctx), "error", err)
 		}
 	}
 	f.Person.MoreReviews = f.Person.Reviews == openReviews
@@ -250,8 +250,8 @@ func (s *Server) frame(v *visit) web.Frame {
 }
 
 // footLinks are the addresses at the foot of every page, as far as they are there.
-func footLinks(pages []page) (list []web.Link) {
-	for _, l := range []web.Link{
+func footLinks(pages []page) (list []Link) {
+	for _, l := range []Link{
 		{Path: "/docs", Name: "Documentation"}, {Path: "/rules", Name: "Rules"}, {Path: "/pricing", Name: "Pricing"}, {Path: "/verify", Name: "Verify a record"},
 		{Path: "/changelog", Name: "Changelog"}, {Path: "/terms", Name: "Terms"}, {Path: "/privacy", Name: "Privacy"}, {Path: "/refunds", Name: "Refunds"},
 	} {
@@ -262,23 +262,23 @@ func footLinks(pages []page) (list []web.Link) {
 	return list
 }
 
-func showSignIn(_ *Server, v *visit) (view, error) {
+func showSignIn(_ *Handler, v *visit) (view, error) {
 	return view{template: "sign-in.html", data: commands.LocalPath(v.request.URL.Query().Get("next"))}, nil
 }
 
-func postSignIn(s *Server, v *visit) (view, error) {
-	if err := s.sendLink(v.request, strings.TrimSpace(v.form.Get("email")), v.form.Get("next")); err != nil {
+func postSignIn(s *Handler, v *visit) (view, error) {
+	if err := s.SendLink(v.request, strings.TrimSpace(v.form.Get("email")), v.form.Get("next")); err != nil {
 		return view{}, err
 	}
 	return view{template: "sent.html", data: s.outbox != nil, status: http.StatusAccepted}, nil
 }
 
 // showConfirm shows a button: programs that look at links must not use them up.
-func showConfirm(_ *Server, v *visit) (view, error) {
+func showConfirm(_ *Handler, v *visit) (view, error) {
 	return view{template: "confirm.html", data: v.request.URL.Query().Get("token")}, nil
 }
 
-func postConfirm(s *Server, v *visit) (view, error) {
+func postConfirm(s *Handler, v *visit) (view, error) {
 	who, err := s.app.ConfirmSignIn(v.request.Context(), v.form.Get("token"))
 	if err != nil {
 		return view{}, err
@@ -289,31 +289,31 @@ func postConfirm(s *Server, v *visit) (view, error) {
 	return view{location: who.Next}, nil
 }
 
-// confirmAgentPath is where the link goes that verifies an agent.
-const confirmAgentPath = "/agents/confirm"
+// ConfirmAgentPath is where the link goes that verifies an agent.
+const ConfirmAgentPath = "/agents/confirm"
 
-func showConfirmAgent(_ *Server, v *visit) (view, error) {
+func showConfirmAgent(_ *Handler, v *visit) (view, error) {
 	return view{template: "agent-confirm.html", data: v.request.URL.Query().Get("token")}, nil
 }
 
-func postConfirmAgent(s *Server, v *visit) (view, error) {
+func postConfirmAgent(s *Handler, v *visit) (view, error) {
 	agent, err := s.app.ConfirmAgent(v.request.Context(), v.form.Get("token"))
 	return view{template: "agent-confirmed.html", data: agent}, err
 }
 
 // reader is who reads for an organization with a right; a redirect sends whoever
 // is not signed in, or has chosen none of several organizations, where that is done.
-func (s *Server) reader(v *visit, right commands.Right) (commands.Principal, *view, error) {
+func (s *Handler) reader(v *visit, right commands.Right) (commands.Principal, *view, error) {
 	return s.principalOf(v, true, right)
 }
 
 // actor is who changes something for an organization; the command asks for the
 // right.
-func (s *Server) actor(v *visit) (commands.Principal, *view, error) {
+func (s *Handler) actor(v *visit) (commands.Principal, *view, error) {
 	return s.principalOf(v, false, "")
 }
 
-func (s *Server) principalOf(v *visit, onlyReads bool, right commands.Right) (commands.Principal, *view, error) {
+func (s *Handler) principalOf(v *visit, onlyReads bool, right commands.Right) (commands.Principal, *view, error) {
 	if v.session == nil {
 		to := signInFirst(v)
 		return commands.Principal{}, &to, nil
@@ -341,11 +341,11 @@ func signInFirst(v *visit) view {
 	return view{location: "/sign-in?next=" + url.QueryEscape(v.request.URL.Path)}
 }
 
-func showAccount(s *Server, v *visit) (view, error) {
+func showAccount(s *Handler, v *visit) (view, error) {
 	if v.session == nil {
 		return signInFirst(v), nil
 	}
-	as, err := s.signedInAs(v.request.Context(), v.session)
+	as, err := s.credentials.Describe(v.request.Context(), v.session)
 	if err != nil {
 		return view{}, err
 	}
@@ -363,14 +363,14 @@ func showAccount(s *Server, v *visit) (view, error) {
 	}
 	count, err := s.sessions.Count(v.request.Context(), v.session.Customer)
 	if err != nil {
-		return view{}, unavailable(err)
+		return view{}, commands.Unreadable(err)
 	}
 	return view{template: "account.html", data: accountPage{as, bought, keys, usage, commands.FreeCallsPerMonth, commands.FreeCallsPerMonth * 8 / 10, count}}, nil
 }
 
 // accountPage is what somebody who is signed in sees.
 type accountPage struct {
-	signedInAs
+	credential.SignedIn
 	Bought []boughtProduct
 	Keys   []commands.AccountKey
 	commands.Usage
@@ -379,7 +379,7 @@ type accountPage struct {
 }
 
 // postKey shows a new key of the account, this once.
-func postKey(s *Server, v *visit) (view, error) {
+func postKey(s *Handler, v *visit) (view, error) {
 	if v.session == nil {
 		return signInFirst(v), nil
 	}
@@ -388,7 +388,7 @@ func postKey(s *Server, v *visit) (view, error) {
 }
 
 // postRevokeKey ends a key of the account.
-func postRevokeKey(s *Server, v *visit) (view, error) {
+func postRevokeKey(s *Handler, v *visit) (view, error) {
 	if v.session == nil {
 		return signInFirst(v), nil
 	}
@@ -404,8 +404,8 @@ type boughtProduct struct {
 	Subscription bool
 }
 
-func (s *Server) bought(ctx context.Context, customer string) ([]boughtProduct, error) {
-	s.resync(ctx, customer)
+func (s *Handler) bought(ctx context.Context, customer string) ([]boughtProduct, error) {
+	s.Resync(ctx, customer)
 	list, err := s.app.Entitlements(ctx, customer)
 	if err != nil {
 		return nil, err
@@ -416,7 +416,7 @@ func (s *Server) bought(ctx context.Context, customer string) ([]boughtProduct, 
 		if p, known := s.app.Product(e.Product); known {
 			b.Name = p.Name
 			b.Downloadable = p.FileName != "" && e.Status == commands.StatusActive
-			b.Subscription = p.Kind == commands.Subscription && s.checkout != nil
+			b.Subscription = p.Kind == commands.Subscription && s.CardCheckout
 		}
 		bought = append(bought, b)
 	}
@@ -424,24 +424,24 @@ func (s *Server) bought(ctx context.Context, customer string) ([]boughtProduct, 
 }
 
 // postDownload leads to the page with the button.
-func postDownload(s *Server, v *visit) (view, error) {
+func postDownload(s *Handler, v *visit) (view, error) {
 	if v.session == nil {
 		return signInFirst(v), nil
 	}
 	l, err := s.app.CustomerDownload(v.request.Context(), v.session.Customer, v.form.Get("slug"))
-	return view{location: s.downloadLink(l).DownloadURL}, err
+	return view{location: s.DownloadURL(l)}, err
 }
 
 // postBilling leads to the provider's page.
-func postBilling(s *Server, v *visit) (view, error) {
+func postBilling(s *Handler, v *visit) (view, error) {
 	if v.session == nil {
 		return signInFirst(v), nil
 	}
-	to, err := s.billingPortal(v.request.Context(), v.session.Customer)
+	to, err := s.BillingPortal(v.request.Context(), v.session.Customer)
 	return view{location: to}, err
 }
 
-func postOrganization(s *Server, v *visit) (view, error) {
+func postOrganization(s *Handler, v *visit) (view, error) {
 	if v.session == nil {
 		return signInFirst(v), nil
 	}
@@ -458,15 +458,15 @@ func postOrganization(s *Server, v *visit) (view, error) {
 	return view{}, policy.Refuse(commands.CodeForbidden, "", "organization credential required")
 }
 
-func postSignOut(s *Server, v *visit) (view, error) {
+func postSignOut(s *Handler, v *visit) (view, error) {
 	if v.session != nil {
 		if v.form.Get("everywhere") != "" {
 			if err := s.sessions.EndAll(v.request.Context(), v.session.Customer); err != nil {
-				return view{}, unavailable(err)
+				return view{}, commands.Unreadable(err)
 			}
 		}
 		if err := v.session.End(); err != nil {
-			return view{}, unavailable(err)
+			return view{}, commands.Unreadable(err)
 		}
 	}
 	return view{location: "/sign-in"}, nil
@@ -502,16 +502,16 @@ func atOutbox(v *visit) error {
 	return nil
 }
 
-func showOutbox(s *Server, v *visit) (view, error) {
+func showOutbox(s *Handler, v *visit) (view, error) {
 	return view{template: "outbox.html", data: outboxShown{}}, atOutbox(v)
 }
 
 // openOutbox shows the letters to who knows the code that the service has printed.
-func openOutbox(s *Server, v *visit) (view, error) {
+func openOutbox(s *Handler, v *visit) (view, error) {
 	if err := atOutbox(v); err != nil {
 		return view{}, err
 	}
-	if !s.rates.allow(toEnterCode, "") {
+	if !s.MayEnterCode() {
 		return view{}, policy.Refuse(codeRateLimited, "", "too many codes were entered, try again in a minute")
 	}
 	if !s.outbox.opens(v.form.Get("code")) {

@@ -1,10 +1,9 @@
-package api
+package web
 
 import (
 	"context"
 	"time"
 
-	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands"
 )
 
@@ -13,10 +12,10 @@ const overviewDays = 30
 
 // overview answers whether anything is on fire.
 type overview struct {
-	Reviews    []listedDecision
+	Reviews    []ListedDecision
 	MoreThere  bool
-	Violations []listedDecision
-	Chart      web.Chart
+	Violations []ListedDecision
+	Chart      Chart
 	Allowed    int
 	Denied     int
 	Reviewed   int
@@ -33,7 +32,7 @@ type checkpointShown struct {
 	Note string
 }
 
-func showOverview(s *Server, v *visit) (view, error) {
+func showOverview(s *Handler, v *visit) (view, error) {
 	p, redirect, err := s.reader(v, commands.RightRead)
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
@@ -43,7 +42,7 @@ func showOverview(s *Server, v *visit) (view, error) {
 	if o.Reviews, o.MoreThere, err = s.openReviewList(ctx, p); err != nil {
 		return view{}, err
 	}
-	violations, err := s.searchDecisions(ctx, p, decisionFilter{Conformance: "violation"}, 5, "")
+	violations, err := s.SearchDecisions(ctx, p, DecisionFilter{Conformance: "violation"}, 5, "")
 	if err != nil {
 		return view{}, err
 	}
@@ -62,13 +61,13 @@ func showOverview(s *Server, v *visit) (view, error) {
 	}
 	o.Checkpoint = s.newestCheckpoint()
 	if o.Head, err = s.app.Ledger.Head(ctx); err != nil {
-		return view{}, unavailable(err)
+		return view{}, commands.Unreadable(err)
 	}
 	o.Steps = o.Allowed+o.Denied+o.Reviewed == 0
 	return view{template: "overview.html", data: o}, nil
 }
 
-func (s *Server) newestCheckpoint() *checkpointShown {
+func (s *Handler) newestCheckpoint() *checkpointShown {
 	c := s.app.Ledger.Checkpoint()
 	if c == nil {
 		return nil
@@ -76,7 +75,7 @@ func (s *Server) newestCheckpoint() *checkpointShown {
 	return &checkpointShown{int64(c.Size), s.app.Ledger.CheckpointLag(), string(c.Note)}
 }
 
-func (s *Server) addVerdicts(ctx context.Context, p commands.Principal, o *overview) error {
+func (s *Handler) addVerdicts(ctx context.Context, p commands.Principal, o *overview) error {
 	now := s.app.Clock()
 	from, err := s.app.SequenceAt(ctx, p, now.UTC().Truncate(24*time.Hour).AddDate(0, 0, 1-overviewDays))
 	if err != nil {
@@ -90,13 +89,13 @@ func (s *Server) addVerdicts(ctx context.Context, p commands.Principal, o *overv
 	}
 	days, err := s.projections.Verdicts(ctx, p.OrgID, actors, from)
 	if err != nil {
-		return ofHistory(err)
+		return HistoryError(err)
 	}
-	counted := map[time.Time]web.Day{}
+	counted := map[time.Time]Day{}
 	for _, d := range days {
-		counted[d.Day] = web.Day{Allowed: d.Allowed, Denied: d.Denied, Reviewed: d.Reviewed}
+		counted[d.Day] = Day{Allowed: d.Allowed, Denied: d.Denied, Reviewed: d.Reviewed}
 		o.Allowed, o.Denied, o.Reviewed = o.Allowed+d.Allowed, o.Denied+d.Denied, o.Reviewed+d.Reviewed
 	}
-	o.Chart = web.Columns(counted, now, overviewDays)
+	o.Chart = Columns(counted, now, overviewDays)
 	return nil
 }

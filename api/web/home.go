@@ -1,4 +1,4 @@
-package api
+package web
 
 import (
 	"errors"
@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/actionrisk"
@@ -25,7 +24,7 @@ type homePage struct {
 	Dearest     string          //
 	Rules       int             // how many there are
 	Version     string          // of the rule set
-	Services    []listedService // those about safety
+	Services    []ListedService // those about safety
 	Environs    []environChoice // to choose from
 }
 
@@ -37,11 +36,11 @@ type environChoice struct {
 // tried is a verdict as the page shows it.
 type tried struct {
 	actionrisk.ScoreOutput
-	Pieces []web.Piece
+	Pieces []Piece
 }
 
-// triable are commands that show what the gate tells apart.
-var triable = []string{
+// Triable are commands that show what the gate tells apart.
+var Triable = []string{
 	"git push --force origin main",
 	"rm -rf node_modules",
 	`psql -c "DELETE FROM orders WHERE 1=1"`,
@@ -50,38 +49,38 @@ var triable = []string{
 	`{"name":"approve","arguments":{"spender":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amount":"unlimited"}}`,
 }
 
-func showHome(s *Server, _ *visit) (view, error) {
+func showHome(s *Handler, _ *visit) (view, error) {
 	return view{template: "home.html", data: s.home("", "")}, nil
 }
 
-func (s *Server) home(command, environment string) homePage {
+func (s *Handler) home(command, environment string) homePage {
 	version, _ := actionrisk.Ruleset()
 	h := homePage{BaseURL: s.app.BaseURL, FreeCalls: commands.FreeCallsPerMonth, Command: command, Environment: environment,
-		Examples: triable, Rules: len(actionrisk.Rules()), Version: version}
+		Examples: Triable, Rules: len(actionrisk.Rules()), Version: version}
 	for _, e := range []environChoice{{"", "not said", false}, {"development", "development", false}, {"staging", "staging", false}, {"production", "production", false}} {
 		e.Chosen = e.Value == environment
 		h.Environs = append(h.Environs, e)
 	}
-	for _, group := range pricedGroups() {
+	for _, group := range s.Groups {
 		if group.Name == "Safety" {
 			h.Services = group.Services
 		}
 	}
 	if n := len(h.Services); n > 0 {
-		h.Cheapest, h.Dearest = h.Services[0].PriceUSD, slices.MaxFunc(h.Services, func(a, b listedService) int { return a.PriceCents - b.PriceCents }).PriceUSD
+		h.Cheapest, h.Dearest = h.Services[0].PriceUSD, slices.MaxFunc(h.Services, func(a, b ListedService) int { return a.PriceCents - b.PriceCents }).PriceUSD
 	}
 	return h
 }
 
 // postHome is the verdict on one command: free and unsigned, nothing is recorded
 // and nothing runs. One address may ask as often as it may ask for keys.
-func postHome(s *Server, v *visit) (view, error) {
+func postHome(s *Handler, v *visit) (view, error) {
 	command := strings.TrimSpace(strings.ReplaceAll(v.form.Get("command"), "\r\n", "\n"))
 	if example := v.form.Get("example"); example != "" {
 		command = example
 	}
 	page := s.home(command, v.form.Get("environment"))
-	if !s.rates.allow(toTry, s.network(v.request)) {
+	if !s.MayTry(v.request) {
 		page.Problem = "Too many commands were tried from this address. Wait a minute, or use a free key."
 		return view{template: "home.html", data: page, status: http.StatusTooManyRequests}, nil
 	}
@@ -98,6 +97,6 @@ func postHome(s *Server, v *visit) (view, error) {
 	for _, r := range score.MatchedRules { // said beside the rule already
 		score.Controls = slices.DeleteFunc(score.Controls, func(control string) bool { return control == r.Remediation })
 	}
-	page.Verdict = &tried{score, web.Pieces(command, score.MatchedRules)}
+	page.Verdict = &tried{score, Pieces(command, score.MatchedRules)}
 	return view{template: "home.html", data: page}, nil
 }

@@ -1,4 +1,4 @@
-package api
+package web
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/assurance"
@@ -19,13 +18,13 @@ import (
 // reviewList is what waits for a person.
 type reviewList struct {
 	Organization string
-	Items        []listedDecision
+	Items        []ListedDecision
 	More         bool
 	Resolved     string // the decision that was resolved a moment ago
 	MayDecide    bool
 }
 
-func listReviews(s *Server, v *visit) (view, error) {
+func listReviews(s *Handler, v *visit) (view, error) {
 	p, redirect, err := s.reader(v, commands.RightRead)
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
@@ -39,10 +38,10 @@ func listReviews(s *Server, v *visit) (view, error) {
 }
 
 // openReviewList is what waits for a verdict, the newest first.
-func (s *Server) openReviewList(ctx context.Context, p commands.Principal) (items []listedDecision, more bool, err error) {
+func (s *Handler) openReviewList(ctx context.Context, p commands.Principal) (items []ListedDecision, more bool, err error) {
 	open, err := s.projections.OpenReviews(ctx, p.OrgID, openReviews)
 	if err != nil {
-		return nil, false, ofHistory(err)
+		return nil, false, HistoryError(err)
 	}
 	mine := map[string]bool{}
 	if p.OwnOnly() {
@@ -73,19 +72,19 @@ type decisionView struct {
 	commands.DecisionCase
 	Who, Deed, Because string
 	Amount             string
-	Action             []web.Member         // of the normalized intent, by name
+	Action             []Member             // of the normalized intent, by name
 	Found              []commands.Explained // that did more than pass
 	Passed             []commands.Explained
 	Arguments          string            // of the tool, indented; empty: they were not kept
 	People             map[string]string // e-mail addresses by member, as far as the reader may know them
-	Similar            []listedDecision
+	Similar            []ListedDecision
 	Waits              bool // for a verdict
 	MayDecide          bool // the reader may give it
 	Checked            string
 	Pasted             string
 	Resolved           string // the decision that was resolved before this one
 	Bundle             string // everything signed, as text
-	Integrity          []web.Member
+	Integrity          []Member
 }
 
 // Name is a member's address, or the id.
@@ -96,17 +95,17 @@ func (d decisionView) Name(member string) string {
 	return member
 }
 
-func (s *Server) decisionView(ctx context.Context, p commands.Principal, id string) (decisionView, error) {
+func (s *Handler) decisionView(ctx context.Context, p commands.Principal, id string) (decisionView, error) {
 	c, err := s.app.ShowDecision(ctx, p, id)
 	if err != nil {
 		return decisionView{}, err
 	}
-	d := decisionView{DecisionCase: c, Who: web.Who(c.Record.Subject), Deed: web.Deed(c.Protocol, c.Record.Normalized), Because: web.Because(c.Record.Findings),
+	d := decisionView{DecisionCase: c, Who: Who(c.Record.Subject), Deed: Deed(c.Protocol, c.Record.Normalized), Because: Because(c.Record.Findings),
 		Waits: c.Record.Decision == assurance.NeedsReview && c.Approval == nil && c.Receipt == nil}
 	if c.Protocol == assurance.X402 {
-		d.Amount = web.Amount(c.Record.Normalized)
+		d.Amount = Amount(c.Record.Normalized)
 	}
-	if d.Action, err = web.Action(c.Normalized); err != nil {
+	if d.Action, err = Action(c.Normalized); err != nil {
 		return d, err
 	}
 	for _, rule := range c.Rules {
@@ -117,7 +116,7 @@ func (s *Server) decisionView(ctx context.Context, p commands.Principal, id stri
 		}
 	}
 	if c.Arguments != nil {
-		d.Arguments = indentJSON(c.Arguments)
+		d.Arguments = IndentJSON(c.Arguments)
 	}
 	d.MayDecide = p.May(commands.RightApprove) == nil && (!c.Own || p.MayActAlone())
 	d.People = s.people(ctx, p)
@@ -126,7 +125,7 @@ func (s *Server) decisionView(ctx context.Context, p commands.Principal, id stri
 }
 
 // people are the members' addresses, for who may read them.
-func (s *Server) people(ctx context.Context, p commands.Principal) map[string]string {
+func (s *Handler) people(ctx context.Context, p commands.Principal) map[string]string {
 	people := map[string]string{"operator": "the operator", "system": "the service"}
 	members, err := s.app.Members(ctx, p)
 	if err != nil {
@@ -139,16 +138,16 @@ func (s *Server) people(ctx context.Context, p commands.Principal) map[string]st
 }
 
 // similar are decisions about the same host or tool before this one.
-func (s *Server) similar(ctx context.Context, p commands.Principal, r assurance.DecisionRecord) ([]listedDecision, error) {
+func (s *Handler) similar(ctx context.Context, p commands.Principal, r assurance.DecisionRecord) ([]ListedDecision, error) {
 	issued, err := time.Parse(time.RFC3339, r.IssuedAt)
 	if err != nil {
 		return nil, err
 	}
-	page, err := s.searchDecisions(ctx, p, decisionFilter{target: targetOf(r), from: issued.Add(-similarWithin), Protocol: r.Protocol}, similarShown+1, "")
+	page, err := s.SearchDecisions(ctx, p, DecisionFilter{target: targetOf(r), from: issued.Add(-similarWithin), Protocol: r.Protocol}, similarShown+1, "")
 	if err != nil {
 		return nil, err
 	}
-	var before []listedDecision
+	var before []ListedDecision
 	for _, d := range page.Items {
 		if d.DecisionID != r.DecisionID && len(before) < similarShown {
 			before = append(before, d)
@@ -157,7 +156,7 @@ func (s *Server) similar(ctx context.Context, p commands.Principal, r assurance.
 	return before, nil
 }
 
-func showReview(s *Server, v *visit) (view, error) {
+func showReview(s *Handler, v *visit) (view, error) {
 	p, redirect, err := s.reader(v, commands.RightRead)
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
@@ -168,7 +167,7 @@ func showReview(s *Server, v *visit) (view, error) {
 }
 
 // postReview records the verdict and leads to the next review.
-func postReview(s *Server, v *visit) (view, error) {
+func postReview(s *Handler, v *visit) (view, error) {
 	p, redirect, err := s.actor(v)
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
@@ -179,16 +178,17 @@ func postReview(s *Server, v *visit) (view, error) {
 	}
 	body, err := json.Marshal(map[string]string{"verdict": v.form.Get("verdict"), "reason": v.form.Get("reason")})
 	if err != nil {
-		return view{}, policy.Refuse(codeInvalidBody, "", "the form could not be read")
+		return view{}, policy.Refuse(codeInvalid, "", "the form could not be read")
 	}
 	in, err := assurance.ParseApproval(body)
 	if err != nil {
 		return view{}, err
 	}
 	said, err := s.app.Approve(ctx, p, id, in)
-	if _, err = recorded(s.metrics.approvals, "verdict", said, err); err != nil {
+	if err != nil {
 		return view{}, err
 	}
+	s.Approved(said)
 	resolved := "?resolved=" + url.QueryEscape(id)
 	waiting, err := s.projections.OpenReviews(ctx, p.OrgID, openReviews)
 	if err != nil { // the verdict is recorded; the list says the rest
@@ -204,7 +204,7 @@ func postReview(s *Server, v *visit) (view, error) {
 
 // checkArguments compares pasted arguments with the hash that was signed. Nothing
 // of them is recorded.
-func (s *Server) checkArguments(ctx context.Context, p commands.Principal, id, pasted string) (view, error) {
+func (s *Handler) checkArguments(ctx context.Context, p commands.Principal, id, pasted string) (view, error) {
 	d, err := s.decisionView(ctx, p, id)
 	if err != nil {
 		return view{}, err

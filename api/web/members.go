@@ -1,4 +1,4 @@
-package api
+package web
 
 import (
 	"context"
@@ -29,7 +29,7 @@ var roles = []roleShown{
 	{commands.RoleAuditor, "reads and exports everything"},
 }
 
-func showMembers(s *Server, v *visit) (view, error) {
+func showMembers(s *Handler, v *visit) (view, error) {
 	p, redirect, err := s.reader(v, commands.RightRead)
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
@@ -45,14 +45,14 @@ func showMembers(s *Server, v *visit) (view, error) {
 }
 
 // postMember adds a member or changes a role.
-func postMember(s *Server, v *visit) (view, error) {
+func postMember(s *Handler, v *visit) (view, error) {
 	return s.manage(v, "/members", func(ctx context.Context, p commands.Principal) error {
 		_, err := s.app.AddMember(ctx, p, strings.TrimSpace(v.form.Get("email")), v.form.Get("role"))
 		return err
 	})
 }
 
-func postRemoveMember(s *Server, v *visit) (view, error) {
+func postRemoveMember(s *Handler, v *visit) (view, error) {
 	return s.manage(v, "/members", func(ctx context.Context, p commands.Principal) error {
 		if v.form.Get("sure") != "yes" {
 			return policy.Refuse("missing_field", "/sure", "tick the box: the member's tokens end, too")
@@ -61,7 +61,7 @@ func postRemoveMember(s *Server, v *visit) (view, error) {
 	})
 }
 
-func postArguments(s *Server, v *visit) (view, error) {
+func postArguments(s *Handler, v *visit) (view, error) {
 	return s.manage(v, "/members", func(ctx context.Context, p commands.Principal) error {
 		_, err := s.app.KeepArguments(ctx, p, v.form.Get("arguments"), "changed on the page of members")
 		return err
@@ -69,7 +69,7 @@ func postArguments(s *Server, v *visit) (view, error) {
 }
 
 // manage runs a change and shows the place again.
-func (s *Server) manage(v *visit, place string, change func(context.Context, commands.Principal) error) (view, error) {
+func (s *Handler) manage(v *visit, place string, change func(context.Context, commands.Principal) error) (view, error) {
 	p, redirect, err := s.actor(v)
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
@@ -109,7 +109,7 @@ func (k keyPage) Name(member string) string {
 	return member
 }
 
-func showKeys(s *Server, v *visit) (view, error) {
+func showKeys(s *Handler, v *visit) (view, error) {
 	p, redirect, err := s.reader(v, commands.RightRead)
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
@@ -118,7 +118,7 @@ func showKeys(s *Server, v *visit) (view, error) {
 	return view{template: "keys.html", data: page}, err
 }
 
-func (s *Server) keyPage(ctx context.Context, p commands.Principal) (keyPage, error) {
+func (s *Handler) keyPage(ctx context.Context, p commands.Principal) (keyPage, error) {
 	page := keyPage{Scopes: tokenScopes, People: s.people(ctx, p), MayManage: commands.RoleMay(p.Role, commands.RightManage), Fresh: p.FreshSignIn}
 	var err error
 	page.Tokens, err = s.app.Tokens(ctx, p)
@@ -126,7 +126,7 @@ func (s *Server) keyPage(ctx context.Context, p commands.Principal) (keyPage, er
 }
 
 // postToken issues a token, or one that follows another, and shows it this once.
-func postToken(s *Server, v *visit) (view, error) {
+func postToken(s *Handler, v *visit) (view, error) {
 	p, redirect, err := s.actor(v)
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
@@ -141,7 +141,7 @@ func postToken(s *Server, v *visit) (view, error) {
 	return view{template: "keys.html", data: page, status: http.StatusCreated}, err
 }
 
-func postRevokeToken(s *Server, v *visit) (view, error) {
+func postRevokeToken(s *Handler, v *visit) (view, error) {
 	return s.manage(v, "/keys", func(ctx context.Context, p commands.Principal) error {
 		return s.app.RevokeToken(ctx, p, v.form.Get("tokenId"), strings.TrimSpace(v.form.Get("reason")))
 	})

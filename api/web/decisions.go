@@ -1,4 +1,4 @@
-package api
+package web
 
 import (
 	"bytes"
@@ -11,7 +11,6 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy"
@@ -21,19 +20,19 @@ import (
 )
 
 // listWaiting lists a decision that has neither verdict nor receipt.
-func listWaiting(sequence int64, r assurance.DecisionRecord) listedDecision {
+func listWaiting(sequence int64, r assurance.DecisionRecord) ListedDecision {
 	return listDecision(projections.DecisionRow{Sequence: sequence, DecisionID: r.DecisionID}, r)
 }
 
 // decisionList is the page of decisions.
 type decisionList struct {
-	decisionPage
-	Filter     decisionFilter
+	DecisionPage
+	Filter     DecisionFilter
 	Filtered   bool
 	MayExport  bool
 	Chips      []chip
 	Query      string // the filter, as it stands in addresses
-	Violations []listedDecision
+	Violations []ListedDecision
 	Rules      []string // to choose from
 	Next       string   // address of the next page
 	First      string   // address of the first, on later ones
@@ -53,18 +52,18 @@ type decisionSum struct {
 	Partly                               bool // there are more than were added
 }
 
-func showDecisions(s *Server, v *visit) (view, error) {
+func showDecisions(s *Handler, v *visit) (view, error) {
 	p, redirect, err := s.reader(v, commands.RightRead)
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
 	}
 	ctx, query := v.request.Context(), v.request.URL.Query()
-	f, err := readDecisionFilter(query)
+	f, err := ReadDecisionFilter(query)
 	if err != nil {
 		return view{}, err
 	}
 	list := decisionList{Filter: f, Filtered: len(f.query()) > 0, MayExport: p.May(commands.RightExport) == nil, Query: f.query().Encode(), Chips: chips(f)}
-	if list.decisionPage, err = s.searchDecisions(ctx, p, f, 25, query.Get("cursor")); err != nil {
+	if list.DecisionPage, err = s.SearchDecisions(ctx, p, f, 25, query.Get("cursor")); err != nil {
 		return view{}, err
 	}
 	if list.NextCursor != nil {
@@ -76,7 +75,7 @@ func showDecisions(s *Server, v *visit) (view, error) {
 		list.First = "/decisions?" + list.Query
 	}
 	if !list.Filtered && list.First == "" {
-		violations, err := s.searchDecisions(ctx, p, decisionFilter{Conformance: "violation"}, 5, "")
+		violations, err := s.SearchDecisions(ctx, p, DecisionFilter{Conformance: "violation"}, 5, "")
 		if err != nil {
 			return view{}, err
 		}
@@ -94,7 +93,7 @@ func showDecisions(s *Server, v *visit) (view, error) {
 	return view{template: "decisions.html", data: list}, nil
 }
 
-func chips(f decisionFilter) []chip {
+func chips(f DecisionFilter) []chip {
 	list := []chip{{"All", "/decisions", len(f.query()) == 0}}
 	for _, c := range []struct{ name, member, value string }{
 		{"Violations", "conformance", "violation"}, {"Denied", "decision", "deny"}, {"Needs review", "decision", "needs_review"},
@@ -112,8 +111,8 @@ func chips(f decisionFilter) []chip {
 }
 
 // sumDecisions adds up what a filter chooses, as far as one search reaches.
-func (s *Server) sumDecisions(ctx context.Context, p commands.Principal, f decisionFilter) (*decisionSum, error) {
-	page, err := s.searchDecisions(ctx, p, f, searchedDecisions, "")
+func (s *Handler) sumDecisions(ctx context.Context, p commands.Principal, f DecisionFilter) (*decisionSum, error) {
+	page, err := s.SearchDecisions(ctx, p, f, searchedDecisions, "")
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +141,7 @@ func (s *Server) sumDecisions(ctx context.Context, p commands.Principal, f decis
 }
 
 // showDecision is a decision with its timeline and what was compared with what.
-func showDecision(s *Server, v *visit) (view, error) {
+func showDecision(s *Handler, v *visit) (view, error) {
 	p, redirect, err := s.reader(v, commands.RightRead)
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
@@ -151,14 +150,14 @@ func showDecision(s *Server, v *visit) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	d.Integrity = []web.Member{{Name: "Record hash", Value: d.Decided.Integrity.RecordHash}, {Name: "Binding hash", Value: d.Record.BindingHash},
+	d.Integrity = []Member{{Name: "Record hash", Value: d.Decided.Integrity.RecordHash}, {Name: "Binding hash", Value: d.Record.BindingHash},
 		{Name: "Action hash", Value: d.Record.AssuranceActionHash}, {Name: "Signed with key", Value: d.Decided.Integrity.KeyID}}
 	return view{template: "decision.html", data: d}, nil
 }
 
 // downloadDecision is everything signed about a decision, one envelope a line, as
 // the verify page and the command line read it.
-func downloadDecision(s *Server, v *visit) (view, error) {
+func downloadDecision(s *Handler, v *visit) (view, error) {
 	p, redirect, err := s.reader(v, commands.RightRead)
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
@@ -172,29 +171,29 @@ func downloadDecision(s *Server, v *visit) (view, error) {
 		if e == nil {
 			continue
 		}
-		line, err := enveloped(*e)
+		line, err := e.Canonical()
 		if err != nil {
 			return view{}, err
 		}
-		text.Write(append(line.body, '\n'))
+		text.Write(append(line, '\n'))
 	}
 	return view{file: &webFile{c.DecisionID + ".jsonl", "application/jsonl", text.Bytes()}}, nil
 }
 
 // exportDecisions is what a filter chooses as a file, as CSV or as JSON lines.
-func exportDecisions(s *Server, v *visit) (view, error) {
+func exportDecisions(s *Handler, v *visit) (view, error) {
 	p, redirect, err := s.reader(v, commands.RightExport)
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
 	}
 	ctx := v.request.Context()
-	f, err := readDecisionFilter(v.request.URL.Query())
+	f, err := ReadDecisionFilter(v.request.URL.Query())
 	if err != nil {
 		return view{}, err
 	}
-	var items []listedDecision
+	var items []ListedDecision
 	for cursor := ""; ; {
-		page, err := s.searchDecisions(ctx, p, f, searchedDecisions, cursor)
+		page, err := s.SearchDecisions(ctx, p, f, searchedDecisions, cursor)
 		if err != nil {
 			return view{}, err
 		}
@@ -222,7 +221,7 @@ func exportDecisions(s *Server, v *visit) (view, error) {
 	return view{file: &webFile{"decisions.jsonl", "application/jsonl", text.Bytes()}}, nil
 }
 
-func decisionsCSV(items []listedDecision) ([]byte, error) {
+func decisionsCSV(items []ListedDecision) ([]byte, error) {
 	var text bytes.Buffer
 	w := csv.NewWriter(&text)
 	rows := [][]string{{"sequence", "decisionId", "recordedAt", "protocol", "agentId", "runId", "purpose", "action", "amountUsd", "decision", "because",

@@ -1,4 +1,4 @@
-package api
+package web
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy"
@@ -22,28 +23,14 @@ type verifyPage struct {
 	Found   *seal.Examination
 }
 
-func showVerify(*Server, *visit) (view, error) {
+func showVerify(*Handler, *visit) (view, error) {
 	return view{template: "verify.html", data: verifyPage{}}, nil
 }
 
-func postVerify(s *Server, v *visit) (view, error) {
+func postVerify(s *Handler, v *visit) (view, error) {
 	page := verifyPage{Text: v.form.Get("record")}
-	ctx := v.request.Context()
 	text := oneDocument(page.Text)
-	if err := s.mayAsk(toVerify, &call{request: v.request, text: text}); err != nil {
-		return view{}, err
-	}
-	keys, _, err := s.app.Ledger.Keyring(ctx)
-	if err != nil {
-		return view{}, unavailable(err)
-	}
-	examiner := seal.Examiner{Keys: keys, Most: maxVerified, Rest: maxUnsigned, Locate: func(e seal.Envelope) seal.Check { return s.app.Ledger.Locate(ctx, e) }}
-	done, err := s.app.Compute(ctx, len(text))
-	if err != nil {
-		return view{}, err
-	}
-	found, err := examiner.Examine(text)
-	done()
+	found, err := s.Examine(v.request, text)
 	var bad *canon.Error
 	var refused *policy.Error
 	switch {
@@ -87,16 +74,16 @@ type ledgerKey struct {
 	From, To int64 // To 0: still
 }
 
-func showLedger(s *Server, v *visit) (view, error) {
+func showLedger(s *Handler, v *visit) (view, error) {
 	ctx := v.request.Context()
 	page := ledgerPage{Checkpoint: s.newestCheckpoint()}
 	var err error
 	if page.Head, err = s.app.Ledger.Head(ctx); err != nil {
-		return view{}, unavailable(err)
+		return view{}, commands.Unreadable(err)
 	}
 	ring, _, err := s.app.Ledger.Keyring(ctx)
 	if err != nil {
-		return view{}, unavailable(err)
+		return view{}, commands.Unreadable(err)
 	}
 	for id, k := range ring {
 		if k.Purpose == ledger.PurposeRecord {

@@ -8,6 +8,7 @@ import (
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/policy"
 )
 
 // forPages is what the pages ask of the service: the same that programs are
@@ -18,11 +19,9 @@ func (s *Server) forPages() web.Service {
 		CardCheckout: s.checkout != nil, BeginBuying: s.beginCheckout, BillingPortal: s.billingPortal, Resync: s.resync,
 		DownloadURL: func(l commands.DownloadLink) string { return s.downloadLink(l).DownloadURL },
 		SendLink:    s.sendLink, Examine: s.examineForPage, Form: s.formOf, Call: s.callForPage,
-		Approved: func(said commands.Recorded) { _, _ = recorded(s.metrics.approvals, "verdict", said, nil) },
-		MayTry:   func(r *http.Request) bool { return s.rates.allow(toTry, s.network(r)) },
-		MayPost: func(r *http.Request, session *credential.Session) bool {
-			return s.mayWork(r, credential.Caller{Session: session}, 1)
-		},
+		Approved:     func(said commands.Recorded) { _, _ = recorded(s.metrics.approvals, "verdict", said, nil) },
+		MayTry:       func(r *http.Request) bool { return s.rates.allow(toTry, s.network(r)) },
+		MaySend:      s.maySend,
 		MayEnterCode: func() bool { return s.rates.allow(toEnterCode, "") },
 		Twin:         s.twin,
 		Problem: func(h http.Header, r *http.Request, err error) (int, string) {
@@ -33,6 +32,14 @@ func (s *Server) forPages() web.Service {
 		Fail:      func(w http.ResponseWriter, r *http.Request, err error) { s.fail(w, r, false, err) },
 		RequestID: func(ctx context.Context) string { return requestID(ctx) },
 	}
+}
+
+// maySend counts a form like a call of whoever is signed in.
+func (s *Server) maySend(r *http.Request, session *credential.Session) error {
+	if s.mayWork(r, credential.Caller{Session: session}, 1) {
+		return nil
+	}
+	return policy.Refuse(codeRateLimited, "", "too many forms were sent, try again in a minute")
 }
 
 // examineForPage checks a record that somebody was handed.

@@ -129,8 +129,8 @@ func (s *Handler) visit(w http.ResponseWriter, v *visit, p page) (view, error) {
 		return view{}, err
 	}
 	if p.method == http.MethodPost {
-		if !s.MayPost(v.request, v.session) {
-			return view{}, policy.Refuse(codeRateLimited, "", "too many forms were sent, try again in a minute")
+		if err := s.MaySend(v.request, v.session); err != nil {
+			return view{}, err
 		}
 		if v.form, err = ReadForm(w, v.request, formLimit(p.path)); err != nil {
 			return view{}, err
@@ -151,8 +151,8 @@ func ReadForm(w http.ResponseWriter, r *http.Request, most int64) (url.Values, e
 		if errors.As(err, &overLimit) {
 			return nil, policy.Refuse(codeTooLarge, "", "the body is too large")
 		}
-		var refused *policy.Error
-		if errors.As(err, &refused) { // too slow, or too many of one address
+		var refused *policy.Error // that the body was sent too slowly
+		if errors.As(err, &refused) {
 			return nil, refused
 		}
 		return nil, policy.Refuse(codeInvalid, "", "the form could not be read")

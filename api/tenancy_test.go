@@ -171,3 +171,36 @@ func TestIDsOfAnotherOrganization(t *testing.T) {
 	}
 	clean(t, s)
 }
+
+// TestReadingEvidenceIsSeen: who reads an organization's evidence stands on the
+// request's line of the log, by public ids, whether by token, session or page.
+func TestReadingEvidenceIsSeen(t *testing.T) {
+	s := newSite(t, ledgertest.New(t))
+	c := newCrew(t, s, "business", "acme.example")
+	d := c.decide(t, decisionBody("k1", weather)).decision(t)
+	reads := map[string]int{}
+	for _, path := range []string{"/api/assurance/history", "/api/assurance/decisions/" + d.Record.DecisionID, "/decisions"} {
+		for range 2 {
+			c.people["auditor"].want(c.people["auditor"].get(path), 200, "")
+		}
+		if strings.HasPrefix(path, "/api") {
+			c.send(t, path, "").want(t, 200, "")
+		}
+	}
+	for line := range strings.Lines(s.logs.String()) {
+		var said struct{ Msg, Method, Route, Tenant, Actor string }
+		if err := json.Unmarshal([]byte(line), &said, json.MatchCaseInsensitiveNames(true)); err != nil || said.Msg != "request" || said.Method != http.MethodGet {
+			continue
+		}
+		if said.Tenant == c.orgID {
+			reads[said.Route+" "+said.Actor[:5]]++
+		}
+	}
+	want := map[string]int{
+		"/api/assurance/history cus_0": 2, "/api/assurance/history svco_": 1,
+		"/api/assurance/decisions/{decisionId} cus_0": 2, "/api/assurance/decisions/{decisionId} svco_": 1, "/decisions cus_0": 2,
+	}
+	if !maps.Equal(reads, want) {
+		t.Errorf("the log counts %v, want %v", reads, want)
+	}
+}

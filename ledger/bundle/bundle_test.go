@@ -453,3 +453,35 @@ func TestHostileArchivesAreRefused(t *testing.T) {
 		t.Errorf("a link to a file outside was read: %d files", len(files))
 	}
 }
+
+// A bundle with one file changed is not valid, whatever the change; and whatever an
+// insider signs gives a verdict with a reason that a person can read.
+func FuzzVerify(f *testing.F) {
+	good := draw()
+	for name, text := range good {
+		if len(text) < 4096 {
+			f.Add(name, text)
+		}
+	}
+	f.Add("events.jsonl", rehash(bytes.Replace(good["events.jsonl"], []byte("org_1"), []byte("org_2"), 1)))
+	f.Fuzz(func(t *testing.T, name string, text []byte) {
+		files := maps.Clone(good)
+		files[name] = text
+		before, was := good[name]
+		r := bundle.Verify(files, trusted(), nil)
+		if r.Valid != (was && bytes.Equal(before, text)) || r.Valid != (r.Reason == "") {
+			t.Errorf("%s: %+v", name, r)
+		}
+		if name == "manifest.json" {
+			return
+		}
+		var envelope struct{ Record bundle.Manifest }
+		if err := json.Unmarshal(good["manifest.json"], &envelope); err != nil {
+			t.Fatal(err)
+		}
+		sign(files, envelope.Record)
+		if r := bundle.Verify(files, trusted(), nil); r.Valid != (r.Reason == "") || len(r.Reason) > 300 || r.Valid && r.Events != 5 {
+			t.Errorf("signed anew, %s: %+v", name, r)
+		}
+	})
+}

@@ -20,8 +20,8 @@ const exportsPath = "/api/assurance/exports"
 
 // exportRequest says what an export shows whole; all of it is optional.
 type exportRequest struct {
-	From       string `json:"from,omitempty" jsonschema_description:"Only events from this time on, RFC 3339."`
-	To         string `json:"to,omitempty" jsonschema_description:"Only events before this time, RFC 3339."`
+	From       string `json:"from,omitempty" jsonschema:"format=date-time" jsonschema_description:"Only events from this time on, RFC 3339."`
+	To         string `json:"to,omitempty" jsonschema:"format=date-time" jsonschema_description:"Only events before this time, RFC 3339."`
 	Protocol   string `json:"protocol,omitempty" jsonschema:"enum=x402,enum=mcp"`
 	Decision   string `json:"decision,omitempty" jsonschema:"enum=allow,enum=deny,enum=needs_review"`
 	Agent      string `json:"agent,omitempty" jsonschema:"maxLength=200" jsonschema_description:"subject.agentId of the decisions."`

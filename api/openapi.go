@@ -200,10 +200,9 @@ func (op *operation) title() string {
 // description says what an operation does, what it costs, and how to call it again.
 func (d describing) description(op *operation) string {
 	text := op.summary
-	if op.service == nil {
-		return text
+	if op.service != nil {
+		text += fmt.Sprintf(" Costs $%s for an answer of 200; nothing else is charged. %s/tools/%s has a worked example.", usd(op.service.PriceCents), d.app.BaseURL, op.id)
 	}
-	text += fmt.Sprintf(" Costs $%s for an answer of 200; nothing else is charged. %s/tools/%s has a worked example.", usd(op.service.PriceCents), d.app.BaseURL, op.id)
 	if len(op.reasons()) > 0 {
 		text += " A body that has this shape is refused only with: " + strings.Join(op.reasons(), ", ") + "."
 	}

@@ -197,7 +197,7 @@ func (w *window) provider() {
 			return
 		}
 		page := fetch.FulfillRequest(paused.RequestID, 200).WithBody("PG1haW4+dGhlIHByb3ZpZGVyJ3MgcGFnZTwvbWFpbj4=") // <main>the provider's page</main>
-		go func() { _ = page.Do(cdp.WithExecutor(w.ctx, chromedp.FromContext(w.ctx).Target)) }() // a listener must not wait
+		go func() { _ = page.Do(cdp.WithExecutor(w.ctx, chromedp.FromContext(w.ctx).Target)) }()                     // a listener must not wait
 	})
 	w.do(fetch.Enable().WithPatterns([]*fetch.RequestPattern{{URLPattern: "https://checkout.stripe.com/*"}}))
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/plot"
 	"github.com/countersign/countersign/api/site"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/seal"
@@ -37,6 +38,7 @@ type Service struct {
 	DownloadURL   func(commands.DownloadLink) string
 	Examine       func(*http.Request, []byte) (seal.Examination, error) // a record that somebody was handed
 	Form          func(operation string) *Form                          // of a service; nil: there is no such service
+	Figures       func(operation string) []plot.Figure                  // of a service's example; none where it is better read
 	Call          func(r *http.Request, operation, key, body string) (answer []byte, status int)
 	Approved      func(commands.Recorded) // counts a person's verdict
 	MayTry        func(*http.Request) bool

@@ -295,7 +295,7 @@ func (p *Phrase) Recipient() string {
 		return p.To
 	}
 	if p.Url != "" {
-		_, host, _, _ := hosts.UrlOf(p.Url)
+		_, host, _, _ := hosts.Split(p.Url)
 		return host
 	}
 	return p.bareHost()

@@ -102,7 +102,7 @@ type Set struct {
 	Dryrun    map[string][]*proof
 	Clients   ClientTable
 	Resources map[string][]*resourceEntry // what configuration tools describe, by kind
-	Sdks      []SdkEntry
+	SDKs      []SDK
 	Reads     map[string][]*Read
 	Code      *code
 	// what a command line is called in a file of settings

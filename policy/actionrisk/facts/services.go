@@ -153,7 +153,7 @@ func MutationFields(text string) []string {
 
 // QuoteJSON is a value of httpie as JSON: itself if it is some already.
 func QuoteJSON(value string) string {
-	if root, strict := tree.ParseJSON(value); root != nil && strict {
+	if root, strict := tree.JSON(value); root != nil && strict {
 		return value
 	}
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(value) + `"`

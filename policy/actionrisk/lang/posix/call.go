@@ -12,10 +12,10 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// RunCall judges one simple command and gives what it prints: it finds out which program
+// Call judges one simple command and gives what it prints: it finds out which program
 // that is and how it is called, lets whoever else takes the call have it, runs what
 // the program carries and holds the rest against the tables.
-func RunCall(sh *interp.Process, v *act.Invocation) act.Flow {
+func Call(sh *interp.Process, v *act.Invocation) act.Flow {
 	e := sh.Env
 	if e.Invocations++; e.Invocations > scan.MaxInvocations || !e.Budget.Spend(16+2*len(v.Argv)) || sh.Src.Depth > scan.MaxDepth {
 		e.TooDeep = true
@@ -507,9 +507,9 @@ func argv(sh *interp.Process, words []act.Word, w *facts.Wrapper, v *act.Invocat
 	return out
 }
 
-// InterpretShell runs a text that a program hands to a shell of its own, or that
+// Interpret runs a text that a program hands to a shell of its own, or that
 // stands for an alias of this one.
-func InterpretShell(sh *interp.Process, src *act.Source, v *act.Invocation, via string, params []act.Word) act.Flow {
+func Interpret(sh *interp.Process, src *act.Source, v *act.Invocation, via string, params []act.Word) act.Flow {
 	e := sh.Env
 	if v.Exe == "fish" {
 		src.Text, src.At = fromFish(src.Text), -1

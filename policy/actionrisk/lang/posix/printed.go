@@ -210,7 +210,7 @@ func savesAll(v *act.Invocation) bool {
 		}
 	}
 	for _, w := range v.Operands {
-		if _, _, _, ok := hosts.UrlOf(w.Text); ok || strings.IndexByte(w.Text, '.') > 0 || !w.Known() {
+		if _, _, _, ok := hosts.Split(w.Text); ok || strings.IndexByte(w.Text, '.') > 0 || !w.Known() {
 			urls++
 		}
 	}

@@ -158,6 +158,3 @@ func QuoteJSON(value string) string {
 	}
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(value) + `"`
 }
-
-// ObjectStores are the clients of stores of objects.
-var ObjectStores = scan.SetOf("aws gsutil gcloud az rclone mc s3cmd s5cmd b2")

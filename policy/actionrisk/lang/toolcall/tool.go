@@ -219,10 +219,8 @@ var strongVerbs = scan.SetOf("delete remove destroy drop purge terminate wipe tr
 // matters.
 func (w *jsonWalk) readsSecrets(name string) bool {
 	exe, _ := programOf(w.e, name)
-	return exe != "" && secretReaders[exe]
+	return exe != "" && w.e.In("secret-readers", exe)
 }
-
-var secretReaders = scan.SetOf("kubectl oc vault op bw pass gopass doppler infisical sops gpg aws gcloud az gh heroku flyctl")
 
 // injectsOption: an argument that shall be a name is an option of the program
 // behind the tool.

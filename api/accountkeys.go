@@ -4,16 +4,17 @@ import (
 	"net/http"
 	"reflect"
 
+	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/commands"
 )
 
 var issueAccountKey = &operation{
 	anew: true, id: "issue_account_key", method: http.MethodPost, path: "/api/account/keys",
-	summary:  "Issue an API key in the account. All its keys share one count of free calls and then draw on the account's pass. It is shown once.",
-	signedIn: true, input: reflect.TypeFor[struct{}](), optional: true, output: reflect.TypeFor[freeKey](),
+	summary: "Issue an API key in the account. All its keys share one count of free calls and then draw on the account's pass. It is shown once.",
+	access:  credential.Access{Kind: credential.Person}, input: reflect.TypeFor[struct{}](), optional: true, output: reflect.TypeFor[freeKey](),
 	example: `{}`, success: http.StatusCreated, errors: []int{400, 401, 403, 413, 429, 503},
 	run: func(s *Server, c *call) (reply, error) {
-		issued, err := s.app.IssueAccountKey(c.request.Context(), c.session.customer)
+		issued, err := s.app.IssueAccountKey(c.request.Context(), c.Session.Customer)
 		return reply{value: freeKey{
 			APIKey: issued.APIKey, KeyID: issued.KeyID, Plan: "free", CallsPerMonth: commands.FreeCallsPerMonth,
 			ResetsAt: commands.Stamp(issued.ResetsAt), StatusURL: s.app.BaseURL + "/api/keys/free/status",
@@ -28,10 +29,10 @@ type accountKeyList struct {
 
 var listAccountKeys = &operation{
 	id: "list_account_keys", method: http.MethodGet, path: "/api/account/keys",
-	summary:  "The API keys of the account, without their secrets." + pagedBy,
-	signedIn: true, output: reflect.TypeFor[accountKeyList](), errors: []int{400, 401, 403, 503},
+	summary: "The API keys of the account, without their secrets." + pagedBy,
+	access:  credential.Access{Kind: credential.Person}, output: reflect.TypeFor[accountKeyList](), errors: []int{400, 401, 403, 503},
 	run: func(s *Server, c *call) (reply, error) {
-		list, err := s.app.AccountKeys(c.request.Context(), c.session.customer)
+		list, err := s.app.AccountKeys(c.request.Context(), c.Session.Customer)
 		if err != nil {
 			return reply{}, err
 		}
@@ -42,10 +43,10 @@ var listAccountKeys = &operation{
 
 var revokeAccountKey = &operation{
 	id: "revoke_account_key", method: http.MethodDelete, path: "/api/account/keys/{id}",
-	summary:  "End an API key of the account at once.",
-	signedIn: true, output: reflect.TypeFor[state](), errors: []int{401, 403, 404, 503},
+	summary: "End an API key of the account at once.",
+	access:  credential.Access{Kind: credential.Person}, output: reflect.TypeFor[state](), errors: []int{401, 403, 404, 503},
 	run: func(s *Server, c *call) (reply, error) {
-		err := s.app.RevokeAccountKey(c.request.Context(), c.session.customer, c.vars["id"])
+		err := s.app.RevokeAccountKey(c.request.Context(), c.Session.Customer, c.vars["id"])
 		return reply{value: state{c.vars["id"], "revoked"}}, err
 	},
 }

@@ -39,7 +39,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/api/catalog"
+	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/api/x402"
+	"github.com/countersign/countersign/cmd/settling"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/ledgertest"
@@ -121,6 +123,7 @@ type node struct {
 	app         *commands.App
 	projections *projections.Projections
 	server      *Server
+	reconciler  *settling.Reconciler
 	url         string // of the listener, which is the base URL, too
 	log         *logText
 	client      *http.Client
@@ -171,14 +174,19 @@ func startNode(t *testing.T, s setup) *node {
 	n.url = "http://" + listener.Listener.Addr().String()
 	n.app.BaseURL = n.url
 	n.server, err = New(Config{App: n.app, Projections: n.projections, Log: log, RateLimit: s.rateLimit,
-		Contact: "operator@example.com", Mail: NewOutbox(log), Terms: terms})
+		Contact: "operator@example.com", Mail: web.NewOutbox(log), Terms: terms})
 	if err != nil {
 		t.Fatal(err)
+	}
+	n.reconciler = settling.New(settling.Config{App: n.app, Projections: n.projections, Log: log, Service: n.server.Service, Watch: n.server})
+	if n.app.Settler != nil {
+		n.app.Settling = n.reconciler.Take
 	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		n.server.Close(ctx)
+		n.reconciler.Close(ctx)
 	})
 	listener.Config = HTTP(n.server.Handler(), log)
 	listener.Start()

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"errors"
 	"maps"
 	"net/http"
 	"net/url"
@@ -10,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
-
+	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/seal"
@@ -59,7 +58,7 @@ var decide = &operation{
 	id: "assurance_decide", method: http.MethodPost, path: "/api/assurance/decisions",
 	summary: "A signed allow, deny or needs_review about one exact x402 purchase or MCP tool call, under the organization's active policy. " +
 		"One idempotencyKey per purchase you intend. On every retry, also after a timeout or a 503, send the SAME key; never make a new key for the same purchase.",
-	right: commands.RightDecide, input: reflect.TypeFor[assurance.DecisionInput](), parses: true, output: reflect.TypeFor[signedDecision](),
+	access: credential.WithRight(commands.RightDecide), input: reflect.TypeFor[assurance.DecisionInput](), parses: true, output: reflect.TypeFor[signedDecision](),
 	example: `{"protocol":"x402","idempotencyKey":"purchase-1","subject":{"runId":"run-1"},"intent":{"resourceUrl":"https://api.weather.example/v1/forecast?city=Oslo","method":"GET","scheme":"exact","network":"base","asset":"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913","payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amountUnits":"250000"}}`,
 	success: http.StatusCreated, replays: true, limit: assurance.MaxDecisionBody, errors: []int{400, 401, 403, 409, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {
@@ -70,9 +69,9 @@ var decide = &operation{
 		if c.idempotencyKey != "" && c.idempotencyKey != request.IdempotencyKey {
 			return reply{}, policy.Refuse("inconsistent_input", "/idempotencyKey", "idempotencyKey and the Idempotency-Key header differ")
 		}
-		decided, err := s.app.Decide(c.request.Context(), c.principal, request)
+		decided, err := s.app.Decide(c.request.Context(), c.Principal, request)
 		if decided.Decision == assurance.NeedsReview {
-			s.reviews.tell(c.principal, decided.Envelope)
+			s.reviews.Tell(c.Principal, decided.Envelope)
 		}
 		return signed(recorded(s.metrics.decisions, "decision", decided, err))
 	},
@@ -92,22 +91,16 @@ func signed(r commands.Recorded, err error) (reply, error) {
 	return answer, err
 }
 
-// enveloped is an envelope as it is answered. The record is canonical already
-// and is not read again.
+// enveloped is an envelope as it is answered.
 func enveloped(e seal.Envelope) (reply, error) {
-	record := e.Record
-	e.Record = jsontext.Value("{}")
-	text, err := canon.Marshal(e)
-	if err != nil {
-		return reply{}, err
-	}
-	return reply{body: canon.Put(text, record, "record"), header: http.Header{"Cache-Control": {"private, no-store"}}}, nil
+	text, err := e.Canonical()
+	return reply{body: text, header: http.Header{"Cache-Control": {"private, no-store"}}}, err
 }
 
 var bindReceipt = &operation{
 	id: "assurance_bind_receipt", method: http.MethodPost, path: "/api/assurance/receipts",
 	summary: "Bind what was observed of an execution to its decision: a signed receipt, one per decision. What contradicts the decision is recorded, not refused.",
-	right:   commands.RightReceipt, input: reflect.TypeFor[assurance.ReceiptInput](), parses: true, output: reflect.TypeFor[signedReceipt](),
+	access:  credential.WithRight(commands.RightReceipt), input: reflect.TypeFor[assurance.ReceiptInput](), parses: true, output: reflect.TypeFor[signedReceipt](),
 	example: `{"decisionId":"asd_01JD3Z8W5T0000000000000000","decisionRecordHash":"156f3bb8d855bc6e8a577bf11f1481366166bde4a9df10e6ca25d23efa755acf","bindingHash":"8a1632e12f297cb347be32c679594af321227936049d1812b0b16da77a86cd2d","protocol":"x402","outcome":"fulfilled","responseStatus":200}`,
 	success: http.StatusCreated, replays: true, limit: assurance.MaxReceiptBody, errors: []int{400, 401, 403, 409, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {
@@ -115,7 +108,7 @@ var bindReceipt = &operation{
 		if err != nil {
 			return reply{}, err
 		}
-		bound, err := s.app.BindReceipt(c.request.Context(), c.principal, request)
+		bound, err := s.app.BindReceipt(c.request.Context(), c.Principal, request)
 		return signed(recorded(s.metrics.receipts, "conformance", bound, err))
 	},
 }
@@ -123,7 +116,7 @@ var bindReceipt = &operation{
 var approve = &operation{
 	id: "assurance_approve", method: http.MethodPost, path: "/api/assurance/decisions/{decisionId}/approval",
 	summary: "A person's signed verdict about a decision that needs a review: once per decision, not by who asked for it, valid for 15 minutes.",
-	right:   commands.RightApprove, input: reflect.TypeFor[assurance.ApprovalInput](), parses: true, output: reflect.TypeFor[signedApproval](),
+	access:  credential.WithRight(commands.RightApprove), input: reflect.TypeFor[assurance.ApprovalInput](), parses: true, output: reflect.TypeFor[signedApproval](),
 	example: `{"verdict":"approved","reason":"Known supplier, amount agreed."}`,
 	success: http.StatusCreated, errors: []int{400, 401, 403, 404, 409, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {
@@ -131,7 +124,7 @@ var approve = &operation{
 		if err != nil {
 			return reply{}, err
 		}
-		said, err := s.app.Approve(c.request.Context(), c.principal, c.vars["decisionId"], in)
+		said, err := s.app.Approve(c.request.Context(), c.Principal, c.vars["decisionId"], in)
 		return signed(recorded(s.metrics.approvals, "verdict", said, err))
 	},
 }
@@ -145,13 +138,13 @@ var getApproval = recordOperation("assurance_get_approval", "/api/assurance/deci
 func recordOperation(id, path, summary, eventType string, output reflect.Type) *operation {
 	return &operation{
 		id: id, method: http.MethodGet, path: path, summary: summary,
-		right: commands.RightRead, output: output, errors: []int{401, 403, 404, 503},
+		access: credential.WithRight(commands.RightRead), output: output, errors: []int{401, 403, 404, 503},
 		run: func(s *Server, c *call) (reply, error) { return s.record(c, c.vars["decisionId"], eventType) },
 	}
 }
 
 func (s *Server) record(c *call, decisionID, eventType string) (reply, error) {
-	envelope, err := s.app.Record(c.request.Context(), c.principal, decisionID, eventType)
+	envelope, err := s.app.Record(c.request.Context(), c.Principal, decisionID, eventType)
 	if err != nil {
 		return reply{}, err
 	}
@@ -161,25 +154,14 @@ func (s *Server) record(c *call, decisionID, eventType string) (reply, error) {
 var getReceipt = &operation{
 	id: "assurance_get_receipt", method: http.MethodGet, path: "/api/assurance/receipts/{receiptId}",
 	summary: "A recorded receipt, as it was signed.",
-	right:   commands.RightRead, output: reflect.TypeFor[signedReceipt](), errors: []int{401, 403, 404, 503},
+	access:  credential.WithRight(commands.RightRead), output: reflect.TypeFor[signedReceipt](), errors: []int{401, 403, 404, 503},
 	run: func(s *Server, c *call) (reply, error) {
-		decisionID, err := s.projections.DecisionOfReceipt(c.request.Context(), c.principal.OrgID, c.vars["receiptId"])
+		decisionID, err := s.projections.DecisionOfReceipt(c.request.Context(), c.Principal.OrgID, c.vars["receiptId"])
 		if err != nil {
-			return reply{}, ofHistory(err)
+			return reply{}, web.HistoryError(err)
 		}
 		return s.record(c, decisionID, events.TypeReceiptRecorded)
 	},
-}
-
-// ofHistory gives the read model's errors the texts of the contract.
-func ofHistory(err error) error {
-	switch {
-	case errors.Is(err, projections.ErrNotFound):
-		return policy.Refuse(codeNotFound, "", "not found")
-	case errors.Is(err, projections.ErrBehind):
-		return &commands.Unavailable{Cause: err}
-	}
-	return err
 }
 
 var assuranceHistory = &operation{
@@ -189,12 +171,12 @@ var assuranceHistory = &operation{
 		{"limit", "How many at once; out of range it is clamped, malformed it is 25.", object{"type": "integer", "minimum": 1, "maximum": 100, "default": 25}},
 		{"cursor", "nextCursor of the page before.", object{"type": "string", "maxLength": 200}},
 	},
-	right: commands.RightRead, output: reflect.TypeFor[projections.HistoryPage](), errors: []int{401, 403, 503},
+	access: credential.WithRight(commands.RightRead), output: reflect.TypeFor[projections.HistoryPage](), errors: []int{401, 403, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		var actors []string
-		if c.principal.OwnOnly() {
+		if c.Principal.OwnOnly() {
 			var err error
-			if actors, err = s.app.OwnActors(c.request.Context(), c.principal); err != nil {
+			if actors, err = s.app.OwnActors(c.request.Context(), c.Principal); err != nil {
 				return reply{}, err
 			}
 		}
@@ -202,9 +184,9 @@ var assuranceHistory = &operation{
 		if _, is := readLimit(query.Get("limit")); !is && query.Get("limit") != "" {
 			warnings = append(warnings, "limit is not a whole number: 25 is used")
 		}
-		page, err := s.projections.History(c.request.Context(), c.principal.OrgID, actors, historyLimit(query.Get("limit")), query.Get("cursor"))
+		page, err := s.projections.History(c.request.Context(), c.Principal.OrgID, actors, historyLimit(query.Get("limit")), query.Get("cursor"))
 		if err != nil {
-			return reply{}, ofHistory(err)
+			return reply{}, web.HistoryError(err)
 		}
 		page.Warnings = append(page.Warnings, warnings...)
 		body, err := canon.Marshal(page)

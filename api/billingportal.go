@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"reflect"
 
+	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/events"
 )
@@ -31,10 +32,10 @@ var getBillingPortal = &operation{
 var openBillingPortal = &operation{
 	id: "open_billing_portal", method: http.MethodPost, path: "/api/billing-portal",
 	summary: "The address where the customer manages subscriptions. Who the customer is follows from session or token alone.",
-	scope:   commands.ScopeBilling, input: reflect.TypeFor[struct{}](), optional: true, output: reflect.TypeFor[address](),
+	access:  credential.WithScope(commands.ScopeBilling), input: reflect.TypeFor[struct{}](), optional: true, output: reflect.TypeFor[address](),
 	example: `{}`, errors: []int{400, 401, 403, 404, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {
-		url, err := s.billingPortal(c.request.Context(), c.customer)
+		url, err := s.billingPortal(c.request.Context(), c.Customer)
 		return reply{value: address{url}}, err
 	},
 }

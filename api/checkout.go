@@ -5,33 +5,12 @@ import (
 	"net/http"
 	"reflect"
 
+	"github.com/countersign/countersign/api/checkout"
+	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/commands"
-	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 )
-
-// Checkout is the provider where people pay by card. Nil is none: what needs it
-// answers 503.
-type Checkout interface {
-	// Begin makes a checkout and returns its address.
-	Begin(context.Context, CheckoutOrder) (url string, err error)
-	// Portal makes an address where the provider's customer manages subscriptions.
-	Portal(ctx context.Context, customer, returnURL string) (url string, err error)
-	// Subscription reads a subscription as it is now, and whose it is there.
-	Subscription(ctx context.Context, id string) (customer string, now events.SubscriptionUpdated, err error)
-	// Signed checks that a notice is the provider's, and recent.
-	Signed(body []byte, header http.Header) error
-}
-
-// CheckoutOrder is one product for one buyer.
-type CheckoutOrder struct {
-	Product               commands.Product
-	CustomerID            string // cus_…, ours, of a signed-in buyer
-	ProviderCustomer      string // what the provider calls that buyer, if it knows them
-	Email                 string // else the address, if there is one
-	SuccessURL, CancelURL string
-}
 
 const (
 	codeNoProduct       = "product_not_found"
@@ -81,15 +60,15 @@ var createCheckout = &operation{
 	anew: true, id: "create_checkout", method: http.MethodPost, path: "/api/checkout",
 	cors:    true,
 	summary: "Begin a card checkout and get its address. No credential is needed; what is bought belongs to whoever is signed in, else to the e-mail address typed there.",
-	scope:   commands.ScopeCheckout, open: true,
-	input: reflect.TypeFor[checkoutRequest](), output: reflect.TypeFor[address](),
+	access:  credential.Access{Kind: credential.AnyCustomer, Scope: commands.ScopeCheckout},
+	input:   reflect.TypeFor[checkoutRequest](), output: reflect.TypeFor[address](),
 	example: `{"slug":"verification-kit"}`, errors: []int{400, 401, 403, 404, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		var in checkoutRequest
 		if err := canon.Decode(c.body, &in); err != nil {
 			return reply{}, err
 		}
-		url, err := s.beginCheckout(c.request.Context(), in.Slug, c.customer)
+		url, err := s.beginCheckout(c.request.Context(), in.Slug, c.Customer)
 		return reply{value: address{url}}, err
 	},
 }
@@ -103,7 +82,7 @@ func (s *Server) beginCheckout(ctx context.Context, slug, customer string) (stri
 	case s.checkout == nil:
 		return "", errNoCheckout
 	}
-	order := CheckoutOrder{Product: product, CustomerID: customer,
+	order := checkout.Order{Product: product, CustomerID: customer,
 		SuccessURL: s.app.BaseURL + "/account", CancelURL: s.app.BaseURL + "/pricing"}
 	if customer != "" {
 		var err error

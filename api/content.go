@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/countersign/countersign/api/site"
-	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/policy"
 )
 
@@ -97,62 +96,6 @@ func bounded(values []string, otherwise, least, most int) int {
 		return otherwise
 	}
 	return min(max(n, least), most)
-}
-
-// contentView is a page of the site as its template shows it.
-type contentView struct {
-	Page   *site.Page
-	HTML   web.Trusted
-	Form   *tryForm
-	Answer string // what the service says to what was written; empty before
-}
-
-// tryForm is a form that calls a service with what is written in it.
-type tryForm struct{ Operation, Example, PriceUSD string }
-
-// contentShown is a page as its template wants it. That of a service has a form.
-func contentShown(s *Server, p *site.Page) (contentView, error) {
-	html, err := p.HTML()
-	shown := contentView{Page: p, HTML: web.Trusted(html)}
-	if name, is := strings.CutPrefix(p.Path, "/tools/"); is {
-		if op := s.operation(name); op != nil && op.service != nil {
-			shown.Form = &tryForm{op.id, indentJSON([]byte(op.example)), usd(op.service.PriceCents)}
-		}
-	}
-	return shown, err
-}
-
-// postService calls a service with what was written, paid with the key that was
-// given, along the path of every call.
-func postService(s *Server, v *visit) (view, error) {
-	from, err := s.site()
-	if err != nil {
-		return view{}, err
-	}
-	op := s.operation(v.vars["operation"])
-	p, found := from.Page("/tools/" + v.vars["operation"])
-	if op == nil || op.service == nil || !found {
-		return view{}, policy.Refuse(codeNotFound, "", "not found")
-	}
-	call := v.request.Clone(v.request.Context())
-	call.Header = http.Header{}
-	if key := strings.TrimSpace(v.form.Get("key")); key != "" {
-		call.Header.Set("X-Api-Key", key)
-	}
-	body := v.form.Get("body")
-	answer, err := s.tool(call, op, toolCall{arguments: []byte(body)})
-	status := http.StatusOK
-	if err != nil {
-		answer = s.refused(call, op.bareErrors, err)
-		status = answer.status
-	}
-	shown, err := contentShown(s, p)
-	if err != nil {
-		return view{}, err
-	}
-	shown.Form.Example = body
-	shown.Answer = indentJSON(answer.body)
-	return view{template: "content.html", data: shown, status: status}, nil
 }
 
 // host is the host of the base URL, without its port.

@@ -20,6 +20,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/api/webhook"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
@@ -274,7 +275,7 @@ func TestRemovedWebhookGetsNothing(t *testing.T) {
 
 // The organization's own people manage webhooks over HTTP.
 func TestWebhookOperations(t *testing.T) {
-	s := newSiteWith(t, ledgertest.New(t), "", api.NewOutbox(slog.New(slog.DiscardHandler)), func(c *api.Config) {
+	s := newSiteWith(t, ledgertest.New(t), "", web.NewOutbox(slog.New(slog.DiscardHandler)), func(c *api.Config) {
 		c.App.WebhookNetworks = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	})
 	newTenant(t, s, "team", "ada@example.com")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/invopop/jsonschema"
 
+	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy/canon"
@@ -85,7 +86,7 @@ var jwks = &operation{
 	run: func(s *Server, c *call) (reply, error) {
 		ring, _, err := s.app.Ledger.Keyring(c.request.Context())
 		if err != nil {
-			return reply{}, unavailable(err)
+			return reply{}, commands.Unreadable(err)
 		}
 		set := jwkSet{Keys: []jwk{}}
 		for _, key := range ring {
@@ -199,7 +200,7 @@ var (
 		},
 	}
 	resourceDocument = &operation{
-		id: "get_oauth_protected_resource", method: http.MethodGet, path: protectedResourcePath,
+		id: "get_oauth_protected_resource", method: http.MethodGet, path: credential.ProtectedResourcePath,
 		summary: "Which authorization server issues tokens for this service (RFC 9728).",
 		output:  reflect.TypeFor[protectedResource](),
 		run: func(s *Server, c *call) (reply, error) {
@@ -207,7 +208,7 @@ var (
 		},
 	}
 	mcpResourceDocument = &operation{
-		id: "get_oauth_protected_resource_mcp", method: http.MethodGet, path: protectedResourcePath + mcpPath,
+		id: "get_oauth_protected_resource_mcp", method: http.MethodGet, path: credential.ProtectedResourcePath + mcpPath,
 		summary: "Which authorization server issues tokens for the MCP endpoint (RFC 9728).",
 		output:  reflect.TypeFor[protectedResource](),
 		run: func(s *Server, c *call) (reply, error) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gorilla/mux"
 
+	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 )
@@ -28,17 +29,20 @@ var createDownload = &operation{
 	id: "create_download", method: http.MethodPost, path: "/api/entitlements/{slug}/downloads",
 	summary: "A link to the file of a product the signed-in customer has live access to. It works once, for 15 minutes.",
 	// Not for agents: their scope is to inspect, and every download uses up one of few.
-	signedIn: true, input: reflect.TypeFor[struct{}](), optional: true, output: reflect.TypeFor[downloadLink](),
+	access: credential.Access{Kind: credential.Person}, input: reflect.TypeFor[struct{}](), optional: true, output: reflect.TypeFor[downloadLink](),
 	example: `{}`, success: http.StatusCreated, errors: []int{400, 401, 403, 404, 409, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {
-		l, err := s.app.CustomerDownload(c.request.Context(), c.session.customer, c.vars["slug"])
+		l, err := s.app.CustomerDownload(c.request.Context(), c.Session.Customer, c.vars["slug"])
 		return reply{value: s.downloadLink(l)}, err
 	},
 }
 
 // download is what a link leads to. A browser is shown a button, since programs
 // that look at links before people do must not use them up; its POST, and a GET
-// of anything that is no browser, gets the file. HEAD uses nothing up.
+// of anything that is no browser, gets the file. HEAD uses nothing up. It is no
+// operation: the token in its path is all its credential, and it answers people with
+// a page and programs with a file of any type, which a contract for programs does
+// not promise.
 func (s *Server) download(w http.ResponseWriter, r *http.Request) {
 	token := mux.Vars(r)["token"]
 	browser := strings.Contains(r.Header.Get("Accept"), "text/html")
@@ -46,20 +50,20 @@ func (s *Server) download(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Referrer-Policy", "no-referrer")
 	product, err := commands.Product{}, error(nil)
 	switch {
-	case r.Method == http.MethodPost && s.sessions.origin.Check(r) != nil:
+	case r.Method == http.MethodPost && !s.sessions.SameOrigin(r):
 		err = policy.Refuse(commands.CodeForbidden, "", "cross-origin request refused")
 	case r.Method == http.MethodHead, r.Method == http.MethodGet && browser:
 		product, err = s.app.LookUpDownload(r.Context(), token)
 	default:
 		product, err = s.app.ConsumeDownload(r.Context(), token)
 	}
-	switch v := (&visit{request: r}); {
+	switch {
 	case err != nil && browser:
-		s.show(w, v, s.pageError(w, v, err))
+		s.web.ShowError(w, r, err)
 	case err != nil:
 		s.fail(w, r, false, err)
 	case r.Method == http.MethodGet && browser:
-		s.show(w, v, view{template: "download.html", data: product})
+		s.web.ShowDownload(w, r, product)
 	default:
 		sendFile(w, r, product)
 	}

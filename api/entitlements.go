@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"reflect"
 
+	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 )
@@ -11,11 +12,11 @@ import (
 var getEntitlement = &operation{
 	id: "get_entitlement", method: http.MethodGet, path: "/api/entitlements/{slug}",
 	summary: "Whether the customer has live access to a product: 200 only then, else 403 with the state as code.",
-	scope:   commands.ScopeEntitlements, output: reflect.TypeFor[commands.Entitlement](), errors: []int{401, 403, 503},
+	access:  credential.WithScope(commands.ScopeEntitlements), output: reflect.TypeFor[commands.Entitlement](), errors: []int{401, 403, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		ctx := c.request.Context()
-		s.resync(ctx, c.customer)
-		e, err := s.app.Entitlement(ctx, c.customer, c.vars["slug"])
+		s.resync(ctx, c.Customer)
+		e, err := s.app.Entitlement(ctx, c.Customer, c.vars["slug"])
 		return reply{value: e}, err
 	},
 }
@@ -33,7 +34,7 @@ var supportEntitlements = &operation{
 		{"customer", "The customer's id; this or email.", object{"type": "string", "pattern": "^cus_"}},
 		{"email", "The customer's address; this or customer.", object{"type": "string", "format": "email"}},
 	},
-	scope: commands.ScopeSupport, output: reflect.TypeFor[supportedCustomer](), errors: []int{400, 401, 403, 404, 503},
+	access: credential.WithScope(commands.ScopeSupport), output: reflect.TypeFor[supportedCustomer](), errors: []int{400, 401, 403, 404, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		ctx, query := c.request.Context(), c.request.URL.Query()
 		customer, email := query.Get("customer"), query.Get("email")

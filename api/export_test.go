@@ -3,6 +3,8 @@ package api
 import (
 	"regexp"
 	"strings"
+
+	"github.com/countersign/countersign/api/credential"
 )
 
 var ofOneRequest = regexp.MustCompile(`,?"(requestId|docUrl)":"[^"]*"(,?)`)
@@ -23,8 +25,8 @@ func AssuranceRoutes() (routes map[string]bool, faults []string) {
 			continue
 		}
 		name := op.method + " " + op.path
-		routes[name] = op.signedIn
-		if (op.right == "") != op.signedIn {
+		routes[name] = op.access.Kind == credential.Person
+		if (op.access.Right == "") != (op.access.Kind == credential.Person) {
 			faults = append(faults, name+" is open to everybody")
 		}
 		if !op.bareErrors {
@@ -36,12 +38,4 @@ func AssuranceRoutes() (routes map[string]bool, faults []string) {
 
 // ReviewLetters waits for the letters to reviewers that are on their way; with an
 // organization, the time of its next letter has come first.
-func (s *Server) ReviewLetters(orgID string) {
-	if orgID != "" {
-		s.reviews.later(orgID)
-	}
-	s.reviews.running.Wait()
-}
-
-// Triable are the examples of the first page.
-var Triable = triable
+func (s *Server) ReviewLetters(orgID string) { s.reviews.Sent(orgID) }

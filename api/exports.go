@@ -6,6 +6,7 @@ import (
 	"os"
 	"reflect"
 
+	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/policy/canon"
@@ -19,8 +20,8 @@ const exportsPath = "/api/assurance/exports"
 
 // exportRequest says what an export shows whole; all of it is optional.
 type exportRequest struct {
-	From       string `json:"from,omitempty" jsonschema_description:"Only events from this time on, RFC 3339."`
-	To         string `json:"to,omitempty" jsonschema_description:"Only events before this time, RFC 3339."`
+	From       string `json:"from,omitempty" jsonschema:"format=date-time" jsonschema_description:"Only events from this time on, RFC 3339."`
+	To         string `json:"to,omitempty" jsonschema:"format=date-time" jsonschema_description:"Only events before this time, RFC 3339."`
 	Protocol   string `json:"protocol,omitempty" jsonschema:"enum=x402,enum=mcp"`
 	Decision   string `json:"decision,omitempty" jsonschema:"enum=allow,enum=deny,enum=needs_review"`
 	Agent      string `json:"agent,omitempty" jsonschema:"maxLength=200" jsonschema_description:"subject.agentId of the decisions."`
@@ -35,9 +36,9 @@ type createdExport struct {
 }
 
 var createExport = &operation{
-	id: "create_export", method: http.MethodPost, path: exportsPath,
+	anew: true, id: "create_export", method: http.MethodPost, path: exportsPath,
 	summary: "Export the organization's signed history, with proofs and a verifier. It is itself an event; the bundle is at the url of the answer.",
-	right:   commands.RightExport, input: reflect.TypeFor[exportRequest](), output: reflect.TypeFor[createdExport](),
+	access:  credential.WithRight(commands.RightExport), input: reflect.TypeFor[exportRequest](), output: reflect.TypeFor[createdExport](),
 	success: http.StatusCreated, errors: []int{400, 401, 403, 404, 413, 503}, example: `{"from":"2026-07-01T00:00:00Z","to":"2026-10-01T00:00:00Z"}`,
 	run: func(s *Server, c *call) (reply, error) {
 		var in exportRequest
@@ -49,7 +50,7 @@ var createExport = &operation{
 			return reply{}, err
 		}
 		defer os.RemoveAll(folder)
-		manifest, err := s.app.ExportHistory(c.request.Context(), commands.Export{Tenant: c.principal.OrgID, Actor: c.principal.ActorID, Folder: folder,
+		manifest, err := s.app.ExportHistory(c.request.Context(), commands.Export{Tenant: c.Principal.OrgID, Actor: c.Principal.ActorID, Folder: folder,
 			Filters: bundle.Filters(in), Most: maxExported})
 		if err != nil {
 			return reply{}, err
@@ -62,14 +63,14 @@ var createExport = &operation{
 var getExport = &operation{
 	id: "get_export", method: http.MethodGet, path: exportsPath + "/{exportId}",
 	summary: "The bundle of an export, a tar.gz: made again from its event, the same octets each time.",
-	right:   commands.RightExport, media: "application/gzip", errors: []int{401, 403, 404, 409, 503},
+	access:  credential.WithRight(commands.RightExport), media: "application/gzip", errors: []int{401, 403, 404, 409, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		folder, err := os.MkdirTemp("", "countersign-export-*")
 		if err != nil {
 			return reply{}, err
 		}
 		defer os.RemoveAll(folder)
-		manifest, err := s.app.ExportAgain(c.request.Context(), c.principal.OrgID, c.vars["exportId"], folder)
+		manifest, err := s.app.ExportAgain(c.request.Context(), c.Principal.OrgID, c.vars["exportId"], folder)
 		if err != nil {
 			return reply{}, err
 		}

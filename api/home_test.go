@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
@@ -35,7 +36,7 @@ func TestTryACommandOnTheFirstPage(t *testing.T) {
 
 // TestTryingIsLimited: by network address, and says what to do.
 func TestTryingIsLimited(t *testing.T) {
-	s := newSiteWith(t, ledgertest.New(t), "", api.NewOutbox(slog.New(slog.DiscardHandler)), func(c *api.Config) { c.RateLimit = true })
+	s := newSiteWith(t, ledgertest.New(t), "", web.NewOutbox(slog.New(slog.DiscardHandler)), func(c *api.Config) { c.RateLimit = true })
 	b := s.browser(t)
 	for range 50 {
 		if got := b.form("/", url.Values{"command": {"ls"}}); got.status == 429 {
@@ -50,7 +51,7 @@ func TestTryingIsLimited(t *testing.T) {
 func TestEveryExampleHasAVerdict(t *testing.T) {
 	s := newSite(t, ledgertest.New(t))
 	b := s.browser(t)
-	for _, example := range api.Triable {
+	for _, example := range web.Triable {
 		got := b.form("/", url.Values{"example": {example}})
 		b.want(got, 200, " risk</span>")
 		b.want(got, 200, html.EscapeString(strings.Fields(example)[0]))

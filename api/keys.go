@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"reflect"
 
+	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
@@ -109,17 +110,17 @@ type upgrade struct {
 var freeKeyStatus = &operation{
 	id: "get_free_key_status", method: http.MethodGet, path: "/api/keys/free/status",
 	summary: "Plan, calls used and remaining, and when the month ends; of an agent, its credit. Never metered.",
-	key:     true, output: reflect.TypeFor[keyStatus](), errors: []int{401, 503},
+	access:  credential.Access{Kind: credential.KeyHolder}, output: reflect.TypeFor[keyStatus](), errors: []int{401, 503},
 	run: func(s *Server, c *call) (reply, error) {
-		if c.credential.means == byAgent {
+		if c.Means == credential.ByAgent {
 			return s.agentStatus(c)
 		}
-		used, err := s.app.Usage(c.request.Context(), c.credential.caller)
+		used, err := s.app.Usage(c.request.Context(), c.Key)
 		if err != nil {
 			return reply{}, err
 		}
-		s.resync(c.request.Context(), c.credential.caller.CustomerID)
-		balance, err := s.app.Pass(c.request.Context(), c.credential.caller.CustomerID)
+		s.resync(c.request.Context(), c.Key.CustomerID)
+		balance, err := s.app.Pass(c.request.Context(), c.Key.CustomerID)
 		if err != nil {
 			return reply{}, err
 		}
@@ -151,13 +152,13 @@ func (s *Server) upgradeURL() string {
 // agentStatus is an agent's: it has no free calls but may have credit, and then
 // the pass of who claimed it.
 func (s *Server) agentStatus(c *call) (reply, error) {
-	balance, err := s.app.Credit(c.request.Context(), c.credential.agent)
+	balance, err := s.app.Credit(c.request.Context(), c.Agent)
 	if err != nil {
 		return reply{}, err
 	}
 	if balance == nil || balance.UsedCents == balance.TotalCents {
-		s.resync(c.request.Context(), c.credential.agent.CustomerID)
-		subscribed, err := s.app.Pass(c.request.Context(), c.credential.agent.CustomerID)
+		s.resync(c.request.Context(), c.Agent.CustomerID)
+		subscribed, err := s.app.Pass(c.request.Context(), c.Agent.CustomerID)
 		if err != nil {
 			return reply{}, err
 		}

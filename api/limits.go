@@ -31,41 +31,7 @@ const (
 
 	limitPolicy = 262_144 // a policy of 1000 entries in each list
 
-	sessionLifetime    = 7 * 24 * time.Hour
-	sessionIdle        = 12 * time.Hour
-	sessionSeenEvery   = time.Minute // how exactly idling is measured: not every request writes
-	sessionTokenLength = 43          // 32 octets, base64url
-	smtpTimeout        = 10 * time.Second
-	outboxCode         = 10     // letters and digits of the outbox's code: 50 bits
-	maxOutbox          = 50     // letters the local outbox keeps
-	searchBatch        = 200    // decisions whose records are opened at once
-	searchedDecisions  = 4000   // by one page of a list, at most
-	exportedDecisions  = 10_000 // rows of one file
-	similarShown       = 5      // decisions beside a review
-	similarWithin      = 90 * 24 * time.Hour
-	openReviews        = 100              // shown at once, the newest first
-	reviewMailEvery    = 10 * time.Minute // letters about waiting decisions, to each organization
-	reviewMailTimeout  = 30 * time.Second // of one round of letters
-
-	limitWebhook       = 262_144          // a checkout with all its line items
-	signatureTolerance = 5 * time.Minute  // of a webhook: longer, and an old one could be sent again
-	maxSignatureHeader = 4096             // some signatures while secrets rotate
-	checkoutTimeout    = 10 * time.Second // of the checkout provider
-	maxCheckouts       = 16               // requests to it at once; further ones 503
-	maxProviderAnswer  = 1 << 20          // octets; a checkout is a tenth of it
-	maxSlug            = 64               // characters of a product's slug, and of the provider's words
-
-	// Settling payments that nobody waits for.
-	settlingAtOnce       = 8
-	settlingScan         = 1000 // open payments looked at in one go
-	attemptsInRow        = 3    // before a payment waits its turn
-	firstSettlingPause   = time.Second
-	longestSettlingPause = time.Minute
-	settlingTimeout      = 45 * time.Second // of one attempt: the facilitator has 30 s, asking the chain and the ledger the rest
-	claimIsOrphan        = time.Minute      // after which the node that claimed is done or dead
-	settlingDay          = 24 * time.Hour   // after which a payment is looked at every
-	sampledCalls         = 100              // recomputed once a day
-	settlingHour         = time.Hour
+	limitWebhook = 262_144 // a checkout with all its line items
 
 	// Messages to webhooks.
 	deliveriesAtOnce = 16
@@ -79,6 +45,13 @@ const (
 	noContact = "operator@countersign.invalid"
 
 	maxIdempotencyKey = 200 // characters, as the specification's
+
+	// Requests of all kinds, of one credential that was found good, and of a network of
+	// which none was. A service with two processors answers some 2,000 small calls a
+	// second: one credential may take a tenth of them for long, all strangers of one
+	// network a hundredth.
+	callsPerMinute     = 12_000
+	strangersPerMinute = 1200
 
 	// Per network address, of IPv6 per /64.
 	keysPerMinute     = 10               // free keys, and whatever else makes something new

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/api/web"
 )
 
 // mailServer takes one letter as an SMTP server does and gives back what it was
@@ -56,11 +56,11 @@ func mailServer(t *testing.T) (address string, told <-chan []string) {
 
 func TestLetterBySMTP(t *testing.T) {
 	address, told := mailServer(t)
-	m, err := api.NewSMTP("smtp://" + address + "?from=sender@example.com")
+	m, err := web.NewSMTP("smtp://" + address + "?from=sender@example.com")
 	if err != nil {
 		t.Fatal(err)
 	}
-	letter := api.Letter{To: "ada@example.com", Subject: "Sign in", Text: "Open\n\n.\nthe link", At: time.Date(2026, 11, 20, 15, 0, 0, 0, time.UTC)}
+	letter := web.Letter{To: "ada@example.com", Subject: "Sign in", Text: "Open\n\n.\nthe link", At: time.Date(2026, 11, 20, 15, 0, 0, 0, time.UTC)}
 	if err := m.Send(t.Context(), letter); err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestLetterBySMTP(t *testing.T) {
 	if n := strings.Count(text, "RCPT TO"); n != 1 {
 		t.Errorf("%d recipients", n)
 	}
-	if err := m.Send(context.Background(), api.Letter{To: "ada@example.com\r\nRCPT TO:<eve@example.com>", Subject: "x"}); err == nil {
+	if err := m.Send(context.Background(), web.Letter{To: "ada@example.com\r\nRCPT TO:<eve@example.com>", Subject: "x"}); err == nil {
 		t.Error("a letter to more than one line was sent")
 	}
 }
@@ -85,11 +85,11 @@ func TestMailServerAway(t *testing.T) {
 	}
 	address := l.Addr().String()
 	_ = l.Close()
-	m, err := api.NewSMTP("smtp://" + address + "?from=sender@example.com")
+	m, err := web.NewSMTP("smtp://" + address + "?from=sender@example.com")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Send(t.Context(), api.Letter{To: "ada@example.com", Subject: "x", At: time.Now()}); err == nil {
+	if err := m.Send(t.Context(), web.Letter{To: "ada@example.com", Subject: "x", At: time.Now()}); err == nil {
 		t.Error("a letter was sent to nobody")
 	}
 }

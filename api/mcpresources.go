@@ -18,7 +18,7 @@ func (s *Server) resources() []mcp.Resource {
 	const media = "application/json"
 	var list []mcp.Resource
 	for _, r := range []struct{ name, title, description, id string }{
-		{"rules", "Rules", "Every rule of the action-safety services, with what it looks for, its level, and examples.", listRules.id},
+		{"rules", "Rules", "Every rule of the action-safety services: id, level, what it is about.", listRules.id},
 		{"pricing", "Prices", "The price of every tool, the free calls of a key and what the monthly pass adds.", showPricing.id},
 		{"keys", "Public keys", "The public keys of signed records (a JWK set), with the ledger positions between which each is valid.", jwks.id},
 		{"openapi", "OpenAPI document", "The same services over HTTP.", openAPI.id},

@@ -1,8 +1,6 @@
 package api
 
 import (
-	"encoding/base64"
-	"errors"
 	"mime"
 	"net/http"
 	"net/url"
@@ -13,6 +11,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/invopop/jsonschema"
 
+	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
@@ -81,7 +81,7 @@ func readOAuth(w http.ResponseWriter, r *http.Request, op *operation) ([]byte, e
 	if len(r.Header.Values("Content-Encoding")) > 0 {
 		return nil, policy.Refuse(codeInvalidBody, "", "content encoding is not supported")
 	}
-	form, err := readForm(w, r)
+	form, err := web.ReadForm(w, r, op.limit)
 	if err != nil {
 		return nil, err
 	}
@@ -197,8 +197,8 @@ func (s *Server) sendAgentLink(r *http.Request, made commands.RegisteredAgent) e
 	if err != nil {
 		return err
 	}
-	address := s.app.BaseURL + confirmAgentPath + "?token=" + url.QueryEscape(link.Token)
-	return s.post(r, Letter{To: link.Address, At: s.app.Clock(), Subject: "Verify an agent for Countersign", Link: address,
+	address := s.app.BaseURL + web.ConfirmAgentPath + "?token=" + url.QueryEscape(link.Token)
+	return s.post(r, web.Letter{To: link.Address, At: s.app.Clock(), Subject: "Verify an agent for Countersign", Link: address,
 		Text: "An agent, " + made.ClientID + ", was registered with your address.\nOpen this link and press the button if it is yours. It works once, for 10 minutes.\n\n" +
 			address + "\n\nIf you know nothing of it, do nothing.\n"})
 }
@@ -209,14 +209,7 @@ type tokenRequest struct {
 	GrantType string `json:"grant_type" jsonschema_description:"client_credentials"`
 	Scope     string `json:"scope,omitempty" jsonschema:"maxLength=1000" jsonschema_description:"Scopes apart by spaces; what the agent may have of them is granted. Without it: all it may have."`
 	Resource  string `json:"resource,omitempty" jsonschema:"maxLength=2048" jsonschema_description:"The base URL, or that of the MCP endpoint."`
-	clientFields
-}
-
-// clientFields are a client's id and secret in the body; Basic authorization is
-// the other way.
-type clientFields struct {
-	ClientID string `json:"client_id,omitempty" jsonschema:"maxLength=200"`
-	Secret   string `json:"client_secret,omitempty" jsonschema:"maxLength=200"`
+	credential.ClientSecret
 }
 
 type accessToken struct {
@@ -231,20 +224,16 @@ var requestAccessToken = &operation{
 	summary: "Get an access token with the client credentials (RFC 6749).",
 	input:   reflect.TypeFor[tokenRequest](), output: reflect.TypeFor[accessToken](),
 	example: `{"grant_type":"client_credentials","client_id":"agt_01KAH0000000000000000000000","client_secret":"svca_…"}`,
-	oauth:   codeInvalidRequest, form: true, security: byClient, errors: []int{400, 401, 413, 503},
+	oauth:   codeInvalidRequest, form: true, access: credential.Access{Kind: credential.Client}, errors: []int{400, 401, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		var in tokenRequest
 		if err := json.Unmarshal(c.body, &in); err != nil {
 			return reply{}, err
 		}
-		client, err := s.client(c, in.clientFields)
-		if err != nil {
-			return reply{}, err
-		}
 		if in.GrantType != grantClientCredentials {
 			return reply{}, policy.Refuse(codeGrantType, "/grant_type", "grant_type must be client_credentials")
 		}
-		token, err := s.app.IssueAccessToken(client, in.Scope, in.Resource)
+		token, err := s.app.IssueAccessToken(c.Client, in.Scope, in.Resource)
 		if err != nil {
 			return reply{}, err
 		}
@@ -253,59 +242,19 @@ var requestAccessToken = &operation{
 	},
 }
 
-// byClient is how the endpoints of clients are secured.
-var byClient = []any{object{"client": []any{}}, object{}}
-
-// client authenticates the client of a request: by Basic authorization or by
-// members of the body, never both.
-func (s *Server) client(c *call, in clientFields) (commands.Client, error) {
-	bad := policy.Refuse(commands.CodeInvalidClient, "", "client authentication failed")
-	switch values := c.request.Header["Authorization"]; {
-	case len(values) > 1:
-		return commands.Client{}, bad
-	case len(values) == 1:
-		basic, ok := basicClient(values[0])
-		if !ok {
-			return commands.Client{}, bad
-		}
-		if in.Secret != "" || in.ClientID != "" && in.ClientID != basic.ClientID {
-			return commands.Client{}, policy.Refuse(codeInvalidBody, "", "the client must authenticate in one way only")
-		}
-		in = basic
-	}
-	return s.app.AuthenticateClient(c.request.Context(), in.ClientID, in.Secret)
-}
-
-// basicClient reads a Basic authorization, whose two parts are form-encoded
-// (RFC 6749, section 2.3.1).
-func basicClient(header string) (clientFields, bool) {
-	scheme, text, _ := strings.Cut(header, " ")
-	pair, err := base64.StdEncoding.DecodeString(text)
-	id, secret, ok := strings.Cut(string(pair), ":")
-	if !strings.EqualFold(scheme, "Basic") || err != nil || !ok {
-		return clientFields{}, false
-	}
-	id, idErr := url.QueryUnescape(id)
-	secret, secretErr := url.QueryUnescape(secret)
-	return clientFields{id, secret}, idErr == nil && secretErr == nil
-}
-
 // tokenQuery names a token to be ended or told about (RFC 7009, RFC 7662).
 type tokenQuery struct {
 	lenient
 	Token string `json:"token" jsonschema:"minLength=1"`
 	Hint  string `json:"token_type_hint,omitempty"`
-	clientFields
+	credential.ClientSecret
 }
 
-// query reads it and authenticates the client.
-func (s *Server) query(c *call) (commands.Client, string, error) {
+// token is the one that a call is about.
+func (c *call) token() (string, error) {
 	var in tokenQuery
-	if err := json.Unmarshal(c.body, &in); err != nil {
-		return commands.Client{}, "", err
-	}
-	client, err := s.client(c, in.clientFields)
-	return client, in.Token, err
+	err := json.Unmarshal(c.body, &in)
+	return in.Token, err
 }
 
 const tokenQueryExample = `{"token":"eyJ…","client_id":"agt_01KAH0000000000000000000000","client_secret":"svca_…"}`
@@ -314,17 +263,17 @@ var revokeAccessToken = &operation{
 	id: "revoke_access_token", method: http.MethodPost, path: "/api/auth/revoke",
 	summary: "End an access token of the client (RFC 7009). A token that is not live, or not the client's, changes nothing.",
 	input:   reflect.TypeFor[tokenQuery](), output: reflect.TypeFor[struct{}](), example: tokenQueryExample,
-	oauth: codeInvalidRequest, form: true, security: byClient, errors: []int{400, 401, 413, 429, 503},
+	oauth: codeInvalidRequest, form: true, access: credential.Access{Kind: credential.Client}, errors: []int{400, 401, 413, 429, 503},
 	run: func(s *Server, c *call) (reply, error) {
-		client, token, err := s.query(c)
+		token, err := c.token()
 		if err != nil {
 			return reply{}, err
 		}
 		// A token costs nothing to get, and its end is recorded for ever.
-		if !s.rates.allow(toRevoke, client.ID()) {
+		if !s.rates.allow(toRevoke, c.Client.ID()) {
 			return reply{}, policy.Refuse(codeRateLimited, "", "too many tokens were revoked, try again later")
 		}
-		return reply{value: struct{}{}}, s.app.RevokeAccessToken(c.request.Context(), client, token)
+		return reply{value: struct{}{}}, s.app.RevokeAccessToken(c.request.Context(), c.Client, token)
 	},
 }
 
@@ -346,9 +295,9 @@ var introspectAccessToken = &operation{
 	id: "introspect_access_token", method: http.MethodPost, path: "/api/auth/introspect",
 	summary: "Whether an access token is live, and what it allows (RFC 7662).",
 	input:   reflect.TypeFor[tokenQuery](), output: reflect.TypeFor[introspection](), example: tokenQueryExample,
-	oauth: codeInvalidRequest, form: true, security: byClient, errors: []int{400, 401, 413, 503},
+	oauth: codeInvalidRequest, form: true, access: credential.Access{Kind: credential.Client}, errors: []int{400, 401, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {
-		_, token, err := s.query(c)
+		token, err := c.token()
 		if err != nil {
 			return reply{}, err
 		}
@@ -378,46 +327,29 @@ type claimed struct {
 	Next     string   `json:"next"`
 }
 
-// errNoCustomer is a claim without a session.
-var errNoCustomer = policy.Refuse(commands.CodeUnauthorized, "", "authentication required: sign in as a customer, too")
-
-// claimAgent takes no body: the bearer token, which no other site can make a
-// browser send, is what shows that the request is meant.
+// claimAgent takes no body: the bearer token shows that the request is meant.
 var claimAgent = &operation{
 	id: "claim_agent", method: http.MethodPost, path: "/api/auth/claim",
-	summary:  "Claim an agent for the signed-in customer: session cookie and the agent's bearer token together.",
-	output:   reflect.TypeFor[claimed](),
-	security: []any{object{"oauth2": []any{}, "session": []any{}}}, errors: []int{401, 403, 409, 429, 503},
+	summary: "Claim an agent for the signed-in customer: session cookie and the agent's bearer token together.",
+	output:  reflect.TypeFor[claimed](),
+	tries:   &toClaim, access: credential.Access{Kind: credential.Claimant}, errors: []int{401, 403, 409, 429, 503},
 	run: func(s *Server, c *call) (reply, error) {
-		if !s.rates.allow(toClaim, s.network(c.request)) {
-			return reply{}, policy.Refuse(codeRateLimited, "", "too many agents were claimed, try again later")
-		}
-		bearer, present, err := organizationCredential(c.request.Header)
-		if err == nil && !present {
-			err = commands.ErrNoOrganizationCredential
-		}
-		if err != nil {
-			return reply{}, err
-		}
-		agent, err := s.app.AuthenticateAgent(c.request.Context(), bearer)
-		if err != nil {
-			return reply{}, err
-		}
-		if c.session, err = s.sessions.load(c.request); err != nil {
-			return reply{}, err
-		}
-		switch {
-		case c.session == nil:
-			return reply{}, errNoCustomer
-		case s.sessions.origin.Check(c.request) != nil:
-			return reply{}, policy.Refuse(commands.CodeForbidden, "", "cross-origin request refused")
-		}
-		scopes, err := s.app.ClaimAgent(c.request.Context(), agent, c.session.customer)
-		return reply{value: claimed{"claimed", agent.ClientID, scopes, "request a new token"}}, err
+		scopes, err := s.app.ClaimAgent(c.request.Context(), c.Agent, c.Customer)
+		return reply{value: claimed{"claimed", c.Agent.ClientID, scopes, "request a new token"}}, err
 	},
 }
 
-// isMissing says whether a refusal is about a credential that was not sent.
-func isMissing(err error) bool {
-	return errors.Is(err, commands.ErrNoOrganizationCredential) || errors.Is(err, errNoCustomer)
+// describeOAuth is the security scheme of access tokens.
+func (s *Server) describeOAuth() object {
+	return object{"type": "oauth2", "flows": object{"clientCredentials": object{
+		"tokenUrl": s.app.BaseURL + "/api/auth/token", "scopes": scopeMeanings}}}
+}
+
+// scopeMeanings says what each scope grants.
+var scopeMeanings = map[string]string{
+	commands.ScopeCatalog:      "read the product catalog",
+	commands.ScopeCheckout:     "start checkout sessions",
+	commands.ScopeBilling:      "open the billing portal for subscribers",
+	commands.ScopeEntitlements: "inspect the claimed customer's live product access",
+	commands.ScopeSupport:      "operator-approved clients only; inspect customer entitlements",
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/site"
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/commands"
@@ -24,7 +25,13 @@ import (
 var openAPI = &operation{
 	id: "get_openapi", method: http.MethodGet, path: "/openapi.json",
 	summary: "This document.", output: reflect.TypeFor[map[string]any](),
-	run: func(s *Server, c *call) (reply, error) { return s.openAPI.answer(c), nil },
+	run: func(s *Server, c *call) (reply, error) {
+		d, err := s.openAPI()
+		if err != nil {
+			return reply{}, err
+		}
+		return d.answer(c), nil
+	},
 }
 
 type object = map[string]any
@@ -109,7 +116,7 @@ func (s *Server) securitySchemes() object {
 		"client": object{"type": "http", "scheme": "basic", "description": "client_id and client_secret, each form-encoded; they may stand in the body instead."},
 		"organizationToken": object{"type": "http", "scheme": "bearer",
 			"description": "svco_…, issued by POST /api/assurance/tokens or countersign org token issue."},
-		"session": object{"type": "apiKey", "in": "cookie", "name": s.sessions.cookie.Name,
+		"session": object{"type": "apiKey", "in": "cookie", "name": s.sessions.Cookie(),
 			"description": "A signed-in member; what changes something comes from the same origin, as application/json."},
 	}
 }
@@ -143,7 +150,7 @@ func (op *operation) tag() string {
 		return serviceGroup(op.service.Name)
 	case starts("/api/assurance/"):
 		return "assurance"
-	case starts("/api/verify", "/api/agent-workflows/", "/.well-known/jwks.json"):
+	case starts("/api/verify", "/api/ledger/", "/api/agent-workflows/", "/.well-known/jwks.json"):
 		return "verification"
 	case starts("/api/keys/", "/api/auth/", "/api/account/"):
 		return "credentials"
@@ -193,10 +200,9 @@ func (op *operation) title() string {
 // description says what an operation does, what it costs, and how to call it again.
 func (d describing) description(op *operation) string {
 	text := op.summary
-	if op.service == nil {
-		return text
+	if op.service != nil {
+		text += fmt.Sprintf(" Costs $%s for an answer of 200; nothing else is charged. %s/tools/%s has a worked example.", usd(op.service.PriceCents), d.app.BaseURL, op.id)
 	}
-	text += fmt.Sprintf(" Costs $%s for an answer of 200; nothing else is charged. %s/tools/%s has a worked example.", usd(op.service.PriceCents), d.app.BaseURL, op.id)
 	if len(op.reasons()) > 0 {
 		text += " A body that has this shape is refused only with: " + strings.Join(op.reasons(), ", ") + "."
 	}
@@ -313,41 +319,40 @@ func (d describing) answer(op *operation) (object, error) {
 
 // security says who may call: nobody in particular is an empty list.
 func (d describing) security(op *operation) []any {
-	switch {
-	case op.security != nil:
-		return op.security
-	case op.service != nil:
-		ways := []any{object{"apiKey": []any{}}, object{"bearer": []any{}}}
-		if d.app.Settler != nil {
-			ways = append([]any{object{}}, ways...)
+	byKey := []any{object{"apiKey": []any{}}, object{"bearer": []any{}}}
+	session, anybody := object{"session": []any{}}, object{}
+	agent := object{"oauth2": []any{op.access.Scope}}
+	switch op.access.Kind {
+	case credential.Payer:
+		switch {
+		case op.service == nil: // a payment alone pays, and is no scheme of this document
+			return []any{}
+		case d.app.Settler != nil:
+			return append([]any{anybody}, byKey...)
 		}
-		return ways
-	case op.key:
-		return []any{object{"apiKey": []any{}}, object{"bearer": []any{}}}
-	case op.right != "" || op.signedIn || op.scope != "":
-		return op.describeSecurity()
+		return byKey
+	case credential.KeyHolder:
+		return byKey
+	case credential.Member:
+		if scope := commands.ScopeOf(op.access.Right); scope != "" {
+			return []any{object{"organizationToken": []any{scope}}, session}
+		}
+		return []any{session}
+	case credential.Person:
+		return []any{session}
+	case credential.Customer:
+		if op.access.Scope == commands.ScopeSupport { // which no customer has
+			return []any{agent}
+		}
+		return []any{agent, session}
+	case credential.AnyCustomer:
+		return []any{anybody, agent, session}
+	case credential.Client:
+		return []any{object{"client": []any{}}, anybody}
+	case credential.Claimant:
+		return []any{object{"oauth2": []any{}, "session": []any{}}}
 	}
 	return []any{}
-}
-
-// describeSecurity is a session, or a token with the right's scope if one is
-// enough.
-func (op *operation) describeSecurity() []any {
-	session := object{"session": []any{}}
-	if op.scope != "" {
-		ways := []any{object{"oauth2": []any{op.scope}}}
-		if op.scope != commands.ScopeSupport {
-			ways = append(ways, session)
-		}
-		if op.open {
-			ways = append([]any{object{}}, ways...)
-		}
-		return ways
-	}
-	if scope := commands.ScopeOf(op.right); scope != "" {
-		return []any{object{"organizationToken": []any{scope}}, session}
-	}
-	return []any{session}
 }
 
 func requiredHeader(description string) object {

@@ -1,7 +1,7 @@
 // Package api is countersign over HTTP: a table of operations and the one path
 // every request takes through it.
 //
-//	serve   who is calling: nobody, an API key, an organization's token or session, later a payment
+//	serve   who is calling: package credential reads what the request shows, and a payment is held against its price
 //	admit   may this caller make this call, and what pays for it
 //	decode  the body: limit, content type, one strict parse, the schema
 //	run     the command or query; a command appends before it answers
@@ -17,7 +17,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/policy"
 )
 
@@ -27,11 +27,8 @@ type operation struct {
 	summary          string
 	service          *policy.Service                    // priced; nil for what is free
 	sells            func(*Server, *call) (sale, error) // what is for sale otherwise: priced, and only payments pay
-	key              bool                               // needs an API key though it is free
-	right            commands.Right                     // needs somebody who has this right in an organization
-	signedIn         bool                               // needs a session, of whomever
-	scope            string                             // needs a customer: a session, or an agent with this scope
-	open             bool                               // with a scope: nobody may call, too
+	access           credential.Access                  // who may call; anybody, if it says nothing
+	tries            *limit                             // how often a network may try, before its credentials are looked at
 	cors             bool                               // free, and pages of every origin may call it
 	query            []parameter                        // what may stand behind the question mark
 	input, output    reflect.Type                       // nil: no JSON body
@@ -40,7 +37,6 @@ type operation struct {
 	anew             bool                               // creates something anew each time: an Idempotency-Key is refused
 	oauth            string                             // an OAuth endpoint: its code for bad input; errors are in its form
 	form             bool                               // the body may be a form; of an OAuth endpoint
-	security         []any                              // for the document, where it does not follow from the rest
 	example          string                             // of the input
 	success          int
 	replays          bool   // the same request again is answered 200 with what is stored
@@ -64,7 +60,8 @@ func operations() []*operation {
 		own([]*operation{purchaseProduct, probePurchase, getCheckout, createCheckout, listProducts, getBillingPortal, openBillingPortal,
 			getEntitlement, createDownload, supportEntitlements, issueAccountKey, listAccountKeys, revokeAccountKey}),
 		own([]*operation{requestRefund}),
-		forEveryOrigin(own(slices.Concat([]*operation{listRules, openAPI, jwks, oauthServer, openIDDocument, resourceDocument, mcpResourceDocument,
+		ledgerOperations(),
+		forEveryOrigin(own(slices.Concat([]*operation{listRules, getRule, policySchema, openAPI, jwks, oauthServer, openIDDocument, resourceDocument, mcpResourceDocument,
 			authDocument, llmsDocument, showPricing, x402Manifest, x402ManifestJSON}, discoveryOperations()))),
 	)
 	for _, op := range table {
@@ -116,14 +113,11 @@ type sale struct {
 // from an MCP tool call: then request is the one that carried the message, whose
 // credential counts and whose body does not.
 type call struct {
+	credential.Caller
 	op             *operation
 	request        *http.Request
 	tool           *toolCall // nil over HTTP
 	sale           sale      // of a priced operation
-	credential     credential
-	principal      commands.Principal // of an operation with a right
-	session        *session           // nil without one
-	customer       string             // cus_… whose things an operation with a scope is about
 	idempotencyKey string
 	body           []byte // canonical JSON, nil where the operation takes none
 	text           []byte // as it was sent, where the operation parses it itself

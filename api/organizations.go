@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
@@ -29,9 +31,9 @@ func organizationOperations() []*operation {
 var getOrganization = &operation{
 	id: "get_organization", method: http.MethodGet, path: "/api/assurance/organization",
 	summary: "The organization the credential acts for: plan, state, number of members.",
-	right:   commands.RightPolicies, output: reflect.TypeFor[commands.OrganizationInfo](), errors: []int{401, 403, 503},
+	access:  credential.WithRight(commands.RightPolicies), output: reflect.TypeFor[commands.OrganizationInfo](), errors: []int{401, 403, 503},
 	run: func(s *Server, c *call) (reply, error) {
-		o, err := s.app.Organization(c.request.Context(), c.principal.OrgID)
+		o, err := s.app.Organization(c.request.Context(), c.Principal.OrgID)
 		return reply{value: o}, err
 	},
 }
@@ -42,23 +44,23 @@ type organizationChoice struct {
 
 var chooseOrganization = &operation{
 	id: "choose_organization", method: http.MethodPost, path: "/api/assurance/organization",
-	summary:  "Choose the organization a session acts for; members of one organization need not.",
-	signedIn: true, input: reflect.TypeFor[organizationChoice](), output: reflect.TypeFor[projections.Membership](),
+	summary: "Choose the organization a session acts for; members of one organization need not.",
+	access:  credential.Access{Kind: credential.Person}, input: reflect.TypeFor[organizationChoice](), output: reflect.TypeFor[projections.Membership](),
 	example: `{"orgId":"org_01JD3Z8W5T0000000000000000"}`, errors: []int{400, 401, 403, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		var in organizationChoice
 		if err := canon.Decode(c.body, &in); err != nil {
 			return reply{}, err
 		}
-		list, err := s.projections.Memberships(c.request.Context(), c.session.customer)
+		list, err := s.projections.Memberships(c.request.Context(), c.Session.Customer)
 		if err != nil {
-			return reply{}, ofHistory(err)
+			return reply{}, web.HistoryError(err)
 		}
 		i := slices.IndexFunc(list, func(m projections.Membership) bool { return m.OrgID == in.OrgID })
 		if i < 0 { // unknown or somebody else's: one answer
 			return reply{}, policy.Refuse(commands.CodeForbidden, "", "organization credential required")
 		}
-		c.session.choose(in.OrgID)
+		c.Session.Choose(in.OrgID)
 		return reply{value: list[i]}, nil
 	},
 }
@@ -71,14 +73,14 @@ type newName struct {
 var renameOrganization = &operation{
 	id: "rename_organization", method: http.MethodPatch, path: "/api/assurance/organization",
 	summary: "Rename the organization. Needs a sign-in within 10 minutes.",
-	right:   commands.RightManage, input: reflect.TypeFor[newName](), output: reflect.TypeFor[commands.OrganizationInfo](),
+	access:  credential.WithRight(commands.RightManage), input: reflect.TypeFor[newName](), output: reflect.TypeFor[commands.OrganizationInfo](),
 	example: `{"name":"Acme","reason":"merger"}`, errors: []int{400, 401, 403, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		var in newName
 		if err := canon.Decode(c.body, &in); err != nil {
 			return reply{}, err
 		}
-		o, err := s.app.RenameOrganization(c.request.Context(), c.principal, in.Name, in.Reason)
+		o, err := s.app.RenameOrganization(c.request.Context(), c.Principal, in.Name, in.Reason)
 		return reply{value: o}, err
 	},
 }
@@ -91,9 +93,9 @@ type memberList struct {
 var listMembers = &operation{
 	id: "list_members", method: http.MethodGet, path: "/api/assurance/members",
 	summary: "The organization's members and their roles." + pagedBy,
-	right:   commands.RightMembers, output: reflect.TypeFor[memberList](), errors: []int{400, 401, 403, 503},
+	access:  credential.WithRight(commands.RightMembers), output: reflect.TypeFor[memberList](), errors: []int{400, 401, 403, 503},
 	run: func(s *Server, c *call) (reply, error) {
-		list, err := s.app.Members(c.request.Context(), c.principal)
+		list, err := s.app.Members(c.request.Context(), c.Principal)
 		if err != nil {
 			return reply{}, err
 		}
@@ -110,7 +112,7 @@ type newMember struct {
 var addMember = &operation{
 	id: "add_member", method: http.MethodPost, path: "/api/assurance/members",
 	summary: "Give somebody a role; a member gets another one. Needs a sign-in within 10 minutes.",
-	right:   commands.RightManage, input: reflect.TypeFor[newMember](), output: reflect.TypeFor[commands.MemberInfo](),
+	access:  credential.WithRight(commands.RightManage), input: reflect.TypeFor[newMember](), output: reflect.TypeFor[commands.MemberInfo](),
 	example: `{"email":"bob@example.com","role":"admin"}`,
 	success: http.StatusCreated, errors: []int{400, 401, 403, 409, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {
@@ -118,7 +120,7 @@ var addMember = &operation{
 		if err := canon.Decode(c.body, &in); err != nil {
 			return reply{}, err
 		}
-		member, err := s.app.AddMember(c.request.Context(), c.principal, in.Email, in.Role)
+		member, err := s.app.AddMember(c.request.Context(), c.Principal, in.Email, in.Role)
 		return reply{value: member}, err
 	},
 }
@@ -132,9 +134,9 @@ type state struct {
 var removeMember = &operation{
 	id: "remove_member", method: http.MethodDelete, path: "/api/assurance/members/{id}",
 	summary: "End a membership at once, and the tokens that are the member's. Needs a sign-in within 10 minutes.",
-	right:   commands.RightManage, output: reflect.TypeFor[state](), errors: []int{401, 403, 404, 409, 503},
+	access:  credential.WithRight(commands.RightManage), output: reflect.TypeFor[state](), errors: []int{401, 403, 404, 409, 503},
 	run: func(s *Server, c *call) (reply, error) {
-		err := s.app.RemoveMember(c.request.Context(), c.principal, c.vars["id"])
+		err := s.app.RemoveMember(c.request.Context(), c.Principal, c.vars["id"])
 		return reply{value: state{c.vars["id"], "removed"}}, err
 	},
 }
@@ -147,9 +149,9 @@ type tokenList struct {
 var listTokens = &operation{
 	id: "list_organization_tokens", method: http.MethodGet, path: "/api/assurance/tokens",
 	summary: "The organization's bearer tokens, without their secrets." + pagedBy,
-	right:   commands.RightMembers, output: reflect.TypeFor[tokenList](), errors: []int{400, 401, 403, 503},
+	access:  credential.WithRight(commands.RightMembers), output: reflect.TypeFor[tokenList](), errors: []int{400, 401, 403, 503},
 	run: func(s *Server, c *call) (reply, error) {
-		list, err := s.app.Tokens(c.request.Context(), c.principal)
+		list, err := s.app.Tokens(c.request.Context(), c.Principal)
 		if err != nil {
 			return reply{}, err
 		}
@@ -170,7 +172,7 @@ type tokenOrder struct {
 var issueToken = &operation{
 	anew: true, id: "issue_organization_token", method: http.MethodPost, path: "/api/assurance/tokens",
 	summary: "Issue a bearer token, or rotate one. It is shown once. Needs a sign-in within 10 minutes.",
-	right:   commands.RightManage, input: reflect.TypeFor[tokenOrder](), output: reflect.TypeFor[commands.IssuedToken](),
+	access:  credential.WithRight(commands.RightManage), input: reflect.TypeFor[tokenOrder](), output: reflect.TypeFor[commands.IssuedToken](),
 	example: `{"scopes":["assurance:decide","assurance:receipt"]}`,
 	success: http.StatusCreated, errors: []int{400, 401, 403, 404, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {
@@ -178,7 +180,7 @@ var issueToken = &operation{
 		if err := canon.Decode(c.body, &in); err != nil {
 			return reply{}, err
 		}
-		issued, err := s.app.IssueToken(c.request.Context(), c.principal, commands.TokenOrder{Name: in.Name, Scopes: in.Scopes,
+		issued, err := s.app.IssueToken(c.request.Context(), c.Principal, commands.TokenOrder{Name: in.Name, Scopes: in.Scopes,
 			Days: in.ExpiresInDays, Addresses: in.Addresses, Member: in.MemberID, Rotates: in.Rotates})
 		return reply{value: issued}, err
 	},
@@ -187,9 +189,9 @@ var issueToken = &operation{
 var revokeToken = &operation{
 	id: "revoke_organization_token", method: http.MethodDelete, path: "/api/assurance/tokens/{id}",
 	summary: "End a token at once. Needs a sign-in within 10 minutes.",
-	right:   commands.RightManage, output: reflect.TypeFor[state](), errors: []int{401, 403, 404, 503},
+	access:  credential.WithRight(commands.RightManage), output: reflect.TypeFor[state](), errors: []int{401, 403, 404, 503},
 	run: func(s *Server, c *call) (reply, error) {
-		err := s.app.RevokeToken(c.request.Context(), c.principal, c.vars["id"], "")
+		err := s.app.RevokeToken(c.request.Context(), c.Principal, c.vars["id"], "")
 		return reply{value: state{c.vars["id"], "revoked"}}, err
 	},
 }

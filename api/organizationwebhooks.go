@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"reflect"
 
+	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
@@ -23,9 +25,9 @@ type webhookList struct {
 var listWebhooks = &operation{
 	id: "list_webhooks", method: http.MethodGet, path: "/api/assurance/webhooks",
 	summary: "The organization's webhooks, without their secrets.",
-	right:   commands.RightMembers, output: reflect.TypeFor[webhookList](), errors: []int{401, 403, 503},
+	access:  credential.WithRight(commands.RightMembers), output: reflect.TypeFor[webhookList](), errors: []int{401, 403, 503},
 	run: func(s *Server, c *call) (reply, error) {
-		list, err := s.app.Webhooks(c.request.Context(), c.principal)
+		list, err := s.app.Webhooks(c.request.Context(), c.Principal)
 		return reply{value: webhookList{list}}, err
 	},
 }
@@ -37,9 +39,9 @@ type webhookOrder struct {
 }
 
 var createWebhook = &operation{
-	id: "create_webhook", method: http.MethodPost, path: "/api/assurance/webhooks",
+	anew: true, id: "create_webhook", method: http.MethodPost, path: "/api/assurance/webhooks",
 	summary: "Be told of decisions, violations, waiting reviews and checkpoints by CloudEvents, signed as Standard Webhooks. The secret is shown once. Needs a sign-in within 10 minutes.",
-	right:   commands.RightManage, input: reflect.TypeFor[webhookOrder](), output: reflect.TypeFor[commands.CreatedWebhook](),
+	access:  credential.WithRight(commands.RightManage), input: reflect.TypeFor[webhookOrder](), output: reflect.TypeFor[commands.CreatedWebhook](),
 	example: `{"url":"https://siem.example.com/countersign","topics":["reviews","violations"]}`,
 	success: http.StatusCreated, errors: []int{400, 401, 403, 409, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {
@@ -47,18 +49,18 @@ var createWebhook = &operation{
 		if err := canon.Decode(c.body, &in); err != nil {
 			return reply{}, err
 		}
-		created, err := s.app.CreateWebhook(c.request.Context(), c.principal, commands.WebhookOrder{URL: in.URL, Topics: in.Topics, Name: in.Name})
+		created, err := s.app.CreateWebhook(c.request.Context(), c.Principal, commands.WebhookOrder{URL: in.URL, Topics: in.Topics, Name: in.Name})
 		return reply{value: created}, err
 	},
 }
 
 var rotateWebhook = &operation{
-	id: "rotate_webhook", method: http.MethodPost, path: "/api/assurance/webhooks/{id}/rotate",
+	anew: true, id: "rotate_webhook", method: http.MethodPost, path: "/api/assurance/webhooks/{id}/rotate",
 	summary: "Give a webhook a new secret, shown once; the old one signs beside it for 24 hours. Needs a sign-in within 10 minutes.",
-	right:   commands.RightManage, output: reflect.TypeFor[commands.CreatedWebhook](),
+	access:  credential.WithRight(commands.RightManage), output: reflect.TypeFor[commands.CreatedWebhook](),
 	success: http.StatusCreated, errors: []int{401, 403, 404, 409, 503},
 	run: func(s *Server, c *call) (reply, error) {
-		rotated, err := s.app.RotateWebhook(c.request.Context(), c.principal, c.vars["id"])
+		rotated, err := s.app.RotateWebhook(c.request.Context(), c.Principal, c.vars["id"])
 		return reply{value: rotated}, err
 	},
 }
@@ -66,9 +68,9 @@ var rotateWebhook = &operation{
 var removeWebhook = &operation{
 	id: "remove_webhook", method: http.MethodDelete, path: "/api/assurance/webhooks/{id}",
 	summary: "End a webhook; what waits for it is dropped. Needs a sign-in within 10 minutes.",
-	right:   commands.RightManage, output: reflect.TypeFor[state](), errors: []int{401, 403, 404, 503},
+	access:  credential.WithRight(commands.RightManage), output: reflect.TypeFor[state](), errors: []int{401, 403, 404, 503},
 	run: func(s *Server, c *call) (reply, error) {
-		err := s.app.RemoveWebhook(c.request.Context(), c.principal, c.vars["id"], "")
+		err := s.app.RemoveWebhook(c.request.Context(), c.Principal, c.vars["id"], "")
 		return reply{value: state{c.vars["id"], "removed"}}, err
 	},
 }
@@ -80,14 +82,14 @@ type deliveryList struct {
 var listDeliveries = &operation{
 	id: "list_webhook_deliveries", method: http.MethodGet, path: "/api/assurance/webhooks/{id}/deliveries",
 	summary: "The newest 100 messages to a webhook and what became of them; ?state=dead lists those that are given up.",
-	right:   commands.RightMembers, output: reflect.TypeFor[deliveryList](), errors: []int{401, 403, 404, 503},
+	access:  credential.WithRight(commands.RightMembers), output: reflect.TypeFor[deliveryList](), errors: []int{401, 403, 404, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		ctx := c.request.Context()
-		if err := s.app.HasWebhook(ctx, c.principal, c.vars["id"]); err != nil {
+		if err := s.app.HasWebhook(ctx, c.Principal, c.vars["id"]); err != nil {
 			return reply{}, err
 		}
-		list, err := s.projections.Deliveries(ctx, c.principal.OrgID, c.vars["id"], c.request.URL.Query().Get("state"), shownDeliveries)
-		return reply{value: deliveryList{list}}, ofHistory(err)
+		list, err := s.projections.Deliveries(ctx, c.Principal.OrgID, c.vars["id"], c.request.URL.Query().Get("state"), shownDeliveries)
+		return reply{value: deliveryList{list}}, web.HistoryError(err)
 	},
 }
 
@@ -102,7 +104,7 @@ type sentAgain struct {
 var sendAgain = &operation{
 	id: "send_webhook_again", method: http.MethodPost, path: "/api/assurance/webhooks/{id}/deliveries",
 	summary: "Send dead messages of a webhook again, or one message. Needs a sign-in within 10 minutes.",
-	right:   commands.RightManage, input: reflect.TypeFor[sendAgainOrder](), output: reflect.TypeFor[sentAgain](),
+	access:  credential.WithRight(commands.RightManage), input: reflect.TypeFor[sendAgainOrder](), output: reflect.TypeFor[sentAgain](),
 	example: `{"messageId":"0:4711:decisions"}`, errors: []int{400, 401, 403, 404, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		var in sendAgainOrder
@@ -110,13 +112,13 @@ var sendAgain = &operation{
 			return reply{}, err
 		}
 		ctx := c.request.Context()
-		if err := s.app.HasWebhook(ctx, c.principal, c.vars["id"]); err != nil {
+		if err := s.app.HasWebhook(ctx, c.Principal, c.vars["id"]); err != nil {
 			return reply{}, err
 		}
-		n, err := s.projections.SendAgain(ctx, c.principal.OrgID, c.vars["id"], in.MessageID)
+		n, err := s.projections.SendAgain(ctx, c.Principal.OrgID, c.vars["id"], in.MessageID)
 		if err == nil && n == 0 && in.MessageID != "" {
 			err = policy.Refuse(commands.CodeNotFound, "", "message not found")
 		}
-		return reply{value: sentAgain{n}}, ofHistory(err)
+		return reply{value: sentAgain{n}}, web.HistoryError(err)
 	},
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/site"
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/commands"
@@ -57,7 +58,7 @@ func (s *Server) servePayment(c *call) (present bool, err error) {
 	if err == nil && !known {
 		err = sent.Verify(s.terms.Offer(c.sale.cents), s.resource(c).URL, s.app.Clock())
 	}
-	c.credential = credential{means: byPayment, payment: sent.Payment}
+	c.Means, c.Payment = credential.ByPayment, sent.Payment
 	return true, err
 }
 
@@ -106,7 +107,7 @@ func (s *Server) asDemand(c *call, err error) error {
 	var refused *commands.PaymentRefused
 	var required *commands.PaymentRequired
 	var open *commands.SettlementPending
-	failed := x402.SettleResponse{Network: c.credential.payment.Network, Payer: c.credential.payment.Payer}
+	failed := x402.SettleResponse{Network: c.Payment.Network, Payer: c.Payment.Payer}
 	switch {
 	case errors.As(err, &open):
 		failed.ErrorReason = x402.ReasonPending
@@ -124,7 +125,7 @@ func (s *Server) asDemand(c *call, err error) error {
 		return errNotConfigured
 	}
 	d := &demand{required: s.demanded(c)}
-	if len(c.request.Header[x402.HeaderV1]) > 0 && c.credential.means == nothing {
+	if len(c.request.Header[x402.HeaderV1]) > 0 && c.Means == credential.Nothing {
 		d.required = d.required.WithError(x402.VersionIsRequired)
 	}
 	return d
@@ -187,7 +188,9 @@ const (
 )
 
 // anyOrigin says whether pages of every origin may call an operation.
-func (op *operation) anyOrigin() bool { return op.priced() || op.key || op.cors }
+func (op *operation) anyOrigin() bool {
+	return op.priced() || op.access.Kind == credential.KeyHolder || op.cors
+}
 
 // preflight answers a browser that asks before such a call.
 func preflight(methods []string) http.HandlerFunc {

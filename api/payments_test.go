@@ -717,7 +717,7 @@ func TestReconcilerFindsOutWhatBecameOfAPayment(t *testing.T) {
 			second := startNode(t, setup{on: db, clock: f.clock, settler: f.settler(t), noSigner: true})
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan struct{})
-			go func() { second.server.Reconcile(ctx); close(done) }()
+			go func() { second.reconciler.Run(ctx); close(done) }()
 			defer func() { cancel(); <-done }()
 			a := second.pay(runPath, payment, lsBody)
 			switch c.status {
@@ -743,7 +743,7 @@ func claimedPayment(t *testing.T, n *node, id string) commands.Payment {
 		t.Fatal(err)
 	}
 	var claim events.PaymentClaimed
-	if err := json.Unmarshal(history.Events[0].Payload, &claim); err != nil {
+	if err := n.app.Vault.Open(t.Context(), history.Events[0], &claim); err != nil {
 		t.Fatal(err)
 	}
 	p, err := x402.Read([]byte(claim.Payload))
@@ -761,7 +761,7 @@ func TestReconcilerNeedsNoBuyer(t *testing.T) {
 	f.facilitator.Always("settle", x402test.Fault{Kind: x402test.Drop})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	go func() { n.server.Reconcile(ctx); close(done) }()
+	go func() { n.reconciler.Run(ctx); close(done) }()
 	defer func() { cancel(); <-done }()
 	n.unsettled(n.pay(quickPath, n.order(quickPath, "").Header(), lsBody))
 	f.facilitator.Await("settle", 3) // the row of the call that claimed it
@@ -769,7 +769,7 @@ func TestReconcilerNeedsNoBuyer(t *testing.T) {
 		t.Errorf("%v", ready)
 	}
 	f.facilitator.Always("settle", x402test.Fault{})
-	for !n.server.settling.rests() { // when it is due again is reckoned from the end of the row
+	for !n.reconciler.Rests() { // when it is due again is reckoned from the end of the row
 		runtime.Gosched()
 	}
 	f.clock.set(f.clock.Now().Add(2 * time.Minute)) // it is due
@@ -783,13 +783,6 @@ func TestReconcilerNeedsNoBuyer(t *testing.T) {
 	if err != nil || len(list) != 1 || f.chain.Transfers() != 1 {
 		t.Errorf("%+v, %v, %d transfers", list, err, f.chain.Transfers())
 	}
-}
-
-// rests says that nothing is being settled here, and something is due again.
-func (s *settling) rests() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.active) == 0 && len(s.next) > 0
 }
 
 // A facilitator that does not settle our kind of payment, or does not answer, is

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy/canon"
@@ -78,9 +79,9 @@ func policySteps(drafts []commands.Draft, activations []commands.Activation) (st
 var listPolicies = &operation{
 	id: "list_policies", method: http.MethodGet, path: "/api/assurance/policies",
 	summary: "The policy in force, every draft there ever was, and then every activation." + pagedBy,
-	right:   commands.RightPolicies, output: reflect.TypeFor[policyList](), errors: []int{400, 401, 403, 503},
+	access:  credential.WithRight(commands.RightPolicies), output: reflect.TypeFor[policyList](), errors: []int{400, 401, 403, 503},
 	run: func(s *Server, c *call) (reply, error) {
-		drafts, activations, err := s.app.Policies(c.request.Context(), c.principal)
+		drafts, activations, err := s.app.Policies(c.request.Context(), c.Principal)
 		if err != nil {
 			return reply{}, err
 		}
@@ -107,11 +108,11 @@ var listPolicies = &operation{
 var draftPolicy = &operation{
 	anew: true, id: "draft_policy", method: http.MethodPost, path: "/api/assurance/policies",
 	summary: "Freeze a policy as a draft that can be activated. A version, if there is one, must be the one that activation would give.",
-	right:   commands.RightDraft, input: reflect.TypeFor[jsontext.Value](), parses: true, output: reflect.TypeFor[policyDraft](),
+	access:  credential.WithRight(commands.RightDraft), input: reflect.TypeFor[jsontext.Value](), parses: true, output: reflect.TypeFor[policyDraft](),
 	example: `{"policyId":"default","maxUsdPerTransaction":5,"allowedHosts":["api.example.com"],"requireHttps":true}`,
 	success: http.StatusCreated, limit: limitPolicy, errors: []int{400, 401, 403, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {
-		d, err := s.app.DraftPolicy(c.request.Context(), c.principal, c.text)
+		d, err := s.app.DraftPolicy(c.request.Context(), c.Principal, c.text)
 		return reply{value: showDraft(d)}, err
 	},
 }
@@ -123,7 +124,7 @@ type activationOrder struct {
 var activatePolicy = &operation{
 	id: "activate_policy", method: http.MethodPost, path: "/api/assurance/policies/{draftId}/activate",
 	summary: "Put a draft in force from its own ledger position on. Not the own one; needs a sign-in within 10 minutes.",
-	right:   commands.RightActivate, input: reflect.TypeFor[activationOrder](), output: reflect.TypeFor[policyActivation](),
+	access:  credential.WithRight(commands.RightActivate), input: reflect.TypeFor[activationOrder](), output: reflect.TypeFor[policyActivation](),
 	example: `{"reason":"lower the limit, ticket 4711"}`,
 	success: http.StatusCreated, errors: []int{400, 401, 403, 404, 409, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {
@@ -131,7 +132,7 @@ var activatePolicy = &operation{
 		if err := canon.Decode(c.body, &in); err != nil {
 			return reply{}, err
 		}
-		v, err := s.app.ActivatePolicy(c.request.Context(), c.principal, c.vars["draftId"], in.Reason)
+		v, err := s.app.ActivatePolicy(c.request.Context(), c.Principal, c.vars["draftId"], in.Reason)
 		return reply{value: showActivation(v)}, err
 	},
 }
@@ -139,7 +140,7 @@ var activatePolicy = &operation{
 var freezePolicy = &operation{
 	id: "freeze_policies", method: http.MethodPost, path: "/api/assurance/policies/freeze",
 	summary: "The emergency stop: from its own ledger position on no host and no MCP server is allowed, until a draft is activated. One admin is enough; needs a sign-in within 10 minutes.",
-	right:   commands.RightActivate, input: reflect.TypeFor[activationOrder](), output: reflect.TypeFor[policyActivation](),
+	access:  credential.WithRight(commands.RightActivate), input: reflect.TypeFor[activationOrder](), output: reflect.TypeFor[policyActivation](),
 	example: `{"reason":"an agent runs wild, incident 17"}`,
 	success: http.StatusCreated, errors: []int{400, 401, 403, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {
@@ -147,7 +148,7 @@ var freezePolicy = &operation{
 		if err := canon.Decode(c.body, &in); err != nil {
 			return reply{}, err
 		}
-		v, err := s.app.FreezePolicy(c.request.Context(), c.principal, in.Reason)
+		v, err := s.app.FreezePolicy(c.request.Context(), c.Principal, in.Reason)
 		return reply{value: showActivation(v)}, err
 	},
 }
@@ -155,9 +156,9 @@ var freezePolicy = &operation{
 var previewPolicy = &operation{
 	id: "preview_policy", method: http.MethodGet, path: "/api/assurance/policies/{draftId}/preview",
 	summary: "The decisions of the last 30 days that would be others under a draft.",
-	right:   commands.RightDraft, output: reflect.TypeFor[commands.Preview](), errors: []int{401, 403, 404, 503},
+	access:  credential.WithRight(commands.RightDraft), output: reflect.TypeFor[commands.Preview](), errors: []int{401, 403, 404, 503},
 	run: func(s *Server, c *call) (reply, error) {
-		preview, err := s.app.PreviewDraft(c.request.Context(), c.principal, c.vars["draftId"])
+		preview, err := s.app.PreviewDraft(c.request.Context(), c.Principal, c.vars["draftId"])
 		return reply{value: preview}, err
 	},
 }

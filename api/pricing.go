@@ -2,7 +2,7 @@ package api
 
 import (
 	"github.com/countersign/countersign/api/site"
-	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/api/web"
 )
 
 // The pages that a price list, a 429 and a checkout point to. What they say comes
@@ -14,33 +14,21 @@ type pricingPage struct {
 	Products []pricedProduct
 	Checkout bool // card checkout is there
 	X402     bool // calls can be paid over x402 now
-	Groups   []pricedGroup
-}
-
-// pricedGroup is services that people look for together.
-type pricedGroup struct {
-	Name, About string
-	Services    []listedService
-}
-
-// listedService is a service with its price in words.
-type listedService struct {
-	policy.Service
-	Path, PriceUSD string
+	Groups   []web.Group
 }
 
 // pricedGroups are all services in their groups (serviceGroup).
-func pricedGroups() []pricedGroup {
-	of := map[string]*pricedGroup{
+func pricedGroups() []web.Group {
+	of := map[string]*web.Group{
 		site.GroupSafety:   {Name: "Safety", About: "May this action run? Commands, Git, SQL, infrastructure, tools and wallets."},
 		site.GroupPayments: {Name: "Payments and evidence", About: "Is this purchase within a policy, and does this proof say what it is said to say?"},
 		site.GroupFinance:  {Name: "Finance", About: "Exact figures by fixed formulas."},
 	}
 	for _, service := range Services() {
 		group := of[serviceGroup(service.Name)]
-		group.Services = append(group.Services, listedService{service, servicePath(service), usd(service.PriceCents)})
+		group.Services = append(group.Services, web.ListedService{Service: service, Path: servicePath(service), PriceUSD: usd(service.PriceCents)})
 	}
-	return []pricedGroup{*of[site.GroupSafety], *of[site.GroupPayments], *of[site.GroupFinance]}
+	return []web.Group{*of[site.GroupSafety], *of[site.GroupPayments], *of[site.GroupFinance]}
 }
 
 // pricedProduct is a product with its price in words.
@@ -49,8 +37,9 @@ type pricedProduct struct {
 	PriceUSD string
 }
 
-func showPrices(s *Server, _ *visit) (view, error) {
-	return view{template: "pricing.html", data: pricingPage{s.pricing(), s.pricedProducts(), s.checkout != nil, s.takesPayments(), pricedGroups()}}, nil
+// priceList is the data of the page of prices.
+func (s *Server) priceList() any {
+	return pricingPage{s.pricing(), s.pricedProducts(), s.checkout != nil, s.takesPayments(), pricedGroups()}
 }
 
 func (s *Server) pricedProducts() (list []pricedProduct) {
@@ -58,14 +47,4 @@ func (s *Server) pricedProducts() (list []pricedProduct) {
 		list = append(list, pricedProduct{p, usd(int(p.PriceCents))})
 	}
 	return list
-}
-
-// postBuy begins a card checkout. Whoever is signed in buys for their account.
-func postBuy(s *Server, v *visit) (view, error) {
-	customer := ""
-	if v.session != nil {
-		customer = v.session.customer
-	}
-	to, err := s.beginCheckout(v.request.Context(), v.form.Get("slug"), customer)
-	return view{location: to}, err
 }

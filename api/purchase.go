@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"reflect"
 
+	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
@@ -28,8 +29,8 @@ type fulfilment struct {
 var purchaseProduct = &operation{
 	id: "purchase_product", method: http.MethodPost, path: "/api/purchase/{slug}",
 	summary: "Buy a one-time product over x402: its price is in the 402 answer. Paid, the answer has a link that works once, for 15 minutes. On a time-out or 503 send the same payment again.",
-	sells:   sellProduct,
-	input:   reflect.TypeFor[purchaseRequest](), optional: true, output: reflect.TypeFor[fulfilment](),
+	sells:   sellProduct, access: credential.Access{Kind: credential.Payer},
+	input: reflect.TypeFor[purchaseRequest](), optional: true, output: reflect.TypeFor[fulfilment](),
 	example: `{"email":"ada@example.com"}`, errors: []int{400, 401, 402, 404, 409, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		var in purchaseRequest
@@ -43,8 +44,8 @@ var purchaseProduct = &operation{
 var probePurchase = &operation{
 	id: "probe_purchase", method: http.MethodGet, path: "/api/purchase/{slug}",
 	summary: "The price of a product as its 402 answer; with a payment the same as POST without a body.",
-	sells:   sellProduct,
-	output:  reflect.TypeFor[fulfilment](), errors: []int{400, 401, 402, 404, 409, 503},
+	sells:   sellProduct, access: credential.Access{Kind: credential.Payer},
+	output: reflect.TypeFor[fulfilment](), errors: []int{400, 401, 402, 404, 409, 503},
 	run: func(s *Server, c *call) (reply, error) { return s.purchase(c, "", "") },
 }
 
@@ -62,7 +63,7 @@ func sellProduct(s *Server, c *call) (sale, error) {
 
 func (s *Server) purchase(c *call, email, claimSecret string) (reply, error) {
 	product, _ := s.app.Product(c.vars["slug"])
-	done, err := s.app.PurchaseProduct(c.request.Context(), product, email, claimSecret, c.credential.payment)
+	done, err := s.app.PurchaseProduct(c.request.Context(), product, email, claimSecret, c.Payment)
 	if err != nil {
 		return reply{}, err
 	}

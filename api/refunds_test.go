@@ -65,7 +65,7 @@ func TestSampleRaisesTheAlarm(t *testing.T) {
 	n := startNode(t, setup{dev: true})
 	n.settled(n.pay(quickPath, n.order(quickPath, "").Header(), lsBody))
 	const alarm = "a settled call does not reproduce"
-	if n.server.sample(t.Context()); strings.Contains(n.log.String(), alarm) {
+	if n.reconciler.Sample(t.Context()); strings.Contains(n.log.String(), alarm) {
 		t.Errorf("%s", n.log)
 	}
 	type input struct {
@@ -77,7 +77,7 @@ func TestSampleRaisesTheAlarm(t *testing.T) {
 	changed := policy.Declare(policy.Service{Name: "changed", Operation: "action_safety_quick_gate", Bare: true},
 		func(in input) (output, error) { return output(in), nil })
 	n.server.operation(changed.Operation).service = &changed
-	if n.server.sample(t.Context()); !strings.Contains(n.log.String(), alarm) {
+	if n.reconciler.Sample(t.Context()); !strings.Contains(n.log.String(), alarm) {
 		t.Errorf("%s", n.log)
 	}
 }

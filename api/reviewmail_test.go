@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
@@ -18,7 +19,7 @@ func TestReviewersAreTold(t *testing.T) {
 	s := newSite(t, ledgertest.New(t))
 	c := newCrew(t, s, "business", "acme.example")
 	seen := len(s.outbox.Letters())
-	fresh := func(later string) []api.Letter {
+	fresh := func(later string) []web.Letter {
 		t.Helper()
 		s.server.ReviewLetters(later)
 		all := s.outbox.Letters()
@@ -26,7 +27,7 @@ func TestReviewersAreTold(t *testing.T) {
 		seen = len(all)
 		return letters
 	}
-	to := func(letters []api.Letter) []string {
+	to := func(letters []web.Letter) []string {
 		var addresses []string
 		for _, l := range letters {
 			addresses = append(addresses, l.To)
@@ -96,7 +97,7 @@ func TestATeamsOnlyAdminIsTold(t *testing.T) {
 // refusing is a mail server that takes nothing, and says to whom.
 type refusing struct{}
 
-func (refusing) Send(_ context.Context, l api.Letter) error { return errors.New("550 no such mailbox") }
+func (refusing) Send(_ context.Context, l web.Letter) error { return errors.New("550 no such mailbox") }
 
 // TestDecisionsDoNotWaitForTheMail: a letter that cannot be sent is a line in the
 // log, after the closing nobody is told, and the decision is recorded all the same.

@@ -1,31 +1,115 @@
 package api
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// instance reads the next value of a text that passed the strict parse, as far as
-// its schema says anything about it: of all else, only what kind of value it is. So
-// a megabyte that no schema describes is skipped, and the item after the last that a
-// list may have is the last that is read.
+// reading is how much of a value the validator has to see: what its schema says
+// something about. Of all else only the kind of value counts, so a megabyte that no
+// schema describes is skipped. Nil reads nothing that is inside of a value.
+type reading struct {
+	members map[string]*reading
+	others  *reading // members that members does not have
+	items   *reading
+	object  bool // the members of an object count, if only by their names
+	list    bool // the items of a list count, if only by their number
+	most    int  // items of a list; what follows one more changes nothing. Below 0: no bound
+}
+
+// whole reads everything.
+var whole = func() *reading {
+	r := &reading{object: true, list: true, most: -1}
+	r.others, r.items = r, r
+	return r
+}()
+
+// Keywords that say nothing about what is inside of a value, and those of which
+// readingOf knows what they say. A schema with any other is read whole, so that the
+// validator never sees less than it asks for.
+var (
+	saysNothingInside = []string{"type", "title", "description", "default", "examples", "format", "pattern",
+		"minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
+	ofObjects = []string{"properties", "required", "additionalProperties"}
+	ofLists   = []string{"items", "minItems", "maxItems", "uniqueItems"}
+	scalars   = []string{"string", "number", "integer", "boolean", "null"}
+)
+
+// readingOf is what a schema asks for. One of an optional member has two branches, of
+// which one is null.
+func readingOf(schema any) *reading {
+	node, is := schema.(map[string]any)
+	if !is {
+		return nil // true or false: whatever the value is
+	}
+	if kind, _ := node["type"].(string); slices.Contains(scalars, kind) {
+		return nil
+	}
+	if branches, has := node["anyOf"].([]any); has {
+		branches = slices.DeleteFunc(slices.Clone(branches), isNull)
+		if rest := without(node, "anyOf"); len(branches) == 1 && !says(rest, ofObjects) && !says(rest, ofLists) && isKnown(rest) {
+			return readingOf(branches[0])
+		}
+		return whole
+	}
+	if !isKnown(node) {
+		return whole
+	}
+	r := &reading{object: says(node, ofObjects), list: says(node, ofLists), most: -1,
+		others: readingOf(node["additionalProperties"]), items: readingOf(node["items"])}
+	properties, _ := node["properties"].(map[string]any)
+	if len(properties) > 0 {
+		r.members = make(map[string]*reading, len(properties))
+	}
+	for name, property := range properties {
+		r.members[name] = readingOf(property)
+	}
+	if most, bounded := node["maxItems"].(float64); bounded {
+		r.most = int(most)
+	}
+	if node["uniqueItems"] == true {
+		r.items = whole
+	}
+	return r
+}
+
+func without(node map[string]any, name string) map[string]any {
+	node = maps.Clone(node)
+	delete(node, name)
+	return node
+}
+
+func says(node map[string]any, names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { _, has := node[name]; return has })
+}
+
+func isKnown(node map[string]any) bool {
+	for name := range node {
+		if !slices.Contains(saysNothingInside, name) && !slices.Contains(ofObjects, name) && !slices.Contains(ofLists, name) {
+			return false
+		}
+	}
+	return true
+}
+
+// instance reads the next value of a text that passed the strict parse.
 //
 // Numbers are the doubles that the services read. The validator would compute with
 // the text of a number exactly otherwise, and 1e-999999 has a million digits.
-func instance(dec *jsontext.Decoder, said any) (any, error) {
-	node := saidOf(said)
+func (r *reading) instance(dec *jsontext.Decoder) (any, error) {
 	switch dec.PeekKind() {
 	case '{':
-		if node == nil {
+		if r == nil || !r.object {
 			return map[string]any{}, dec.SkipValue()
 		}
-		return objectInstance(dec, node)
+		return r.objectInstance(dec)
 	case '[':
-		if node == nil {
+		if r == nil || !r.list {
 			return []any{}, dec.SkipValue()
 		}
-		return listInstance(dec, node)
+		return r.listInstance(dec)
 	}
 	token, err := dec.ReadToken()
 	if err != nil {
@@ -42,38 +126,7 @@ func instance(dec *jsontext.Decoder, said any) (any, error) {
 	return token.Bool(), nil
 }
 
-// everything is a schema that may say something about every value below.
-var everything = map[string]any{"items": true, "additionalProperties": true, "uniqueItems": true}
-
-// saidOf is what a schema says of a value, nil if nothing: the branch beside null
-// of an optional one.
-func saidOf(said any) map[string]any {
-	node, _ := said.(map[string]any)
-	for _, several := range []string{"oneOf", "allOf", "not", "if", "prefixItems", "contains", "patternProperties", "propertyNames", "$ref", "const", "enum"} {
-		if _, has := node[several]; has && (several != "not" || node["type"] != "string") {
-			return everything
-		}
-	}
-	if branches, ok := node["anyOf"].([]any); ok {
-		branches = slices.DeleteFunc(slices.Clone(branches), isNull)
-		if len(branches) != 1 {
-			return everything
-		}
-		return saidOf(branches[0])
-	}
-	return node
-}
-
-// below is what an object or list says of a part of it.
-func below(node map[string]any, said any) any {
-	if _, all := node["uniqueItems"]; all {
-		return everything
-	}
-	return said
-}
-
-func objectInstance(dec *jsontext.Decoder, node map[string]any) (any, error) {
-	properties, _ := node["properties"].(map[string]any)
+func (r *reading) objectInstance(dec *jsontext.Decoder) (any, error) {
 	if _, err := dec.ReadToken(); err != nil {
 		return nil, err
 	}
@@ -84,11 +137,11 @@ func objectInstance(dec *jsontext.Decoder, node map[string]any) (any, error) {
 			return nil, err
 		}
 		name := token.String()
-		said, known := properties[name]
+		member, known := r.members[name]
 		if !known {
-			said = node["additionalProperties"]
+			member = r.others
 		}
-		if object[name], err = instance(dec, below(node, said)); err != nil {
+		if object[name], err = member.instance(dec); err != nil {
 			return nil, err
 		}
 	}
@@ -96,20 +149,19 @@ func objectInstance(dec *jsontext.Decoder, node map[string]any) (any, error) {
 	return object, err
 }
 
-func listInstance(dec *jsontext.Decoder, node map[string]any) (any, error) {
-	most, bounded := node["maxItems"].(float64)
+func (r *reading) listInstance(dec *jsontext.Decoder) (any, error) {
 	if _, err := dec.ReadToken(); err != nil {
 		return nil, err
 	}
 	list := []any{}
 	for dec.PeekKind() != ']' {
-		if bounded && len(list) > int(most) {
+		if r.most >= 0 && len(list) > r.most {
 			if err := dec.SkipValue(); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		item, err := instance(dec, below(node, node["items"]))
+		item, err := r.items.instance(dec)
 		if err != nil {
 			return nil, err
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
@@ -35,11 +36,13 @@ func (s *Server) handle(op *operation) http.HandlerFunc {
 			expose(w.Header())
 		}
 		result, err := s.pass(w, c)
-		if kept := s.sessions.keep(w, c.session); err == nil {
+		if kept := s.sessions.Keep(w, c.Session); err == nil {
 			err = kept
 		}
 		if err != nil {
-			s.challengeFor(w.Header(), r, op, err)
+			if challenge := credential.ChallengeOf(s.app.BaseURL, r, op.access, err); challenge != "" {
+				w.Header().Set("WWW-Authenticate", challenge)
+			}
 			if op.oauth != "" {
 				err = &oauthRefusal{err, op.oauth}
 			}
@@ -80,11 +83,17 @@ func (s *Server) tool(r *http.Request, op *operation, t toolCall) (reply, error)
 // pass takes a call through its steps; the first refusal is the answer.
 func (s *Server) pass(w http.ResponseWriter, c *call) (reply, error) {
 	err := s.serve(c)
+	if limited := s.mayCall(c, 1); limited != nil {
+		return reply{}, limited
+	}
 	if err == nil {
 		err = s.admit(c)
 	}
 	if err == nil {
 		err = s.decode(w, c)
+	}
+	if err == nil && c.op.access.Kind == credential.Client {
+		err = s.serveClient(c)
 	}
 	var answer reply
 	if err == nil {
@@ -96,37 +105,11 @@ func (s *Server) pass(w http.ResponseWriter, c *call) (reply, error) {
 	return answer, nil
 }
 
-// means is the kind of thing a request shows for itself.
-type means int
-
-// What a request may show.
-const (
-	nothing        means = iota
-	byPayment            // PAYMENT-SIGNATURE
-	byKey                // an API key
-	byAgent              // an agent's access token
-	byOrganization       // an organization's token: good, and cannot pay
-)
-
-// credential is what a request shows for itself, found good.
-type credential struct {
-	means   means
-	payment commands.Payment // byPayment
-	caller  commands.Caller  // byKey
-	agent   commands.Agent   // byAgent
-}
-
-// serve finds out who is calling. The first of PAYMENT-SIGNATURE, X-API-Key and
-// Authorization counts, one of them twice is refused, and nothing in the query
-// does.
+// serve finds out who is calling. Where something is sold, a payment comes before
+// all other credentials.
 func (s *Server) serve(c *call) error {
-	switch {
-	case c.op.right != "" || c.op.signedIn:
-		return s.serveOrganization(c)
-	case c.op.scope != "":
-		return s.serveCustomer(c)
-	case !c.op.priced() && !c.op.key:
-		return nil
+	if c.op.tries != nil && !s.rates.allow(*c.op.tries, s.network(c.request)) {
+		return policy.Refuse(codeRateLimited, "", "too many tries from this network, try again in a minute")
 	}
 	if err := s.servePrice(c); err != nil {
 		return err
@@ -136,11 +119,20 @@ func (s *Server) serve(c *call) error {
 			return err
 		}
 	}
-	key, present, err := apiKey(c.request.Header)
-	if err != nil || !present {
-		return err
+	var err error
+	c.Caller, err = s.credentials.Read(c.request, c.op.access)
+	return err
+}
+
+// serveClient finds out which OAuth client is calling. It is the one credential that
+// may stand in the body (RFC 6749, section 2.3.1), and so is read behind it.
+func (s *Server) serveClient(c *call) error {
+	var body credential.ClientSecret
+	err := json.Unmarshal(c.body, &body)
+	if err == nil {
+		c.Client, err = s.credentials.ReadClient(c.request, body)
 	}
-	return s.serveCredential(c, key)
+	return err
 }
 
 // servePrice finds out what is for sale.
@@ -156,61 +148,15 @@ func (s *Server) servePrice(c *call) error {
 	return nil
 }
 
-// serveCredential tells an API key, an agent's token and an organization's token
-// apart. Where nothing is sold, an organization's token is no key.
-func (s *Server) serveCredential(c *call, text string) (err error) {
-	ctx := c.request.Context()
-	switch {
-	case c.op.priced() && strings.HasPrefix(text, "svco_"):
-		// It is good and cannot pay: its bearer may pay otherwise.
-		_, err = s.app.AuthenticateOrganization(ctx, text)
-		c.credential.means = byOrganization
-		return err
-	case strings.Count(text, ".") == 2: // a JWT
-		c.credential.agent, err = s.app.AuthenticateAgent(ctx, text)
-		c.credential.means = byAgent
-		return err
-	}
-	c.credential.caller, err = s.app.Authenticate(ctx, text)
-	c.credential.means = byKey
-	return err
-}
-
-func isRefusal(err error, code string) bool {
-	var refused *policy.Error
-	return errors.As(err, &refused) && refused.Code == code
-}
-
-func apiKey(h http.Header) (key string, present bool, err error) {
-	bad := policy.Refuse(commands.CodeUnauthorized, "", "API key is not valid")
-	for _, name := range []string{"X-Api-Key", "Authorization"} {
-		values := h[name]
-		switch {
-		case len(values) == 0:
-			continue
-		case len(values) > 1:
-			return "", true, bad
-		case name == "X-Api-Key":
-			return values[0], true, nil
-		}
-		scheme, token, _ := strings.Cut(values[0], " ")
-		if !strings.EqualFold(scheme, "Bearer") {
-			return "", true, bad
-		}
-		return token, true, nil
-	}
-	return "", false, nil
-}
-
 // admit decides whether the caller may make the call and what pays for it.
 func (s *Server) admit(c *call) (err error) {
 	switch {
-	case c.op.right != "":
-		c.principal, err = s.app.Permit(c.request.Context(), c.principal, c.op.right)
+	case c.op.access.Kind == credential.Member:
+		c.Principal, err = s.app.Permit(c.request.Context(), c.Principal, c.op.access.Right)
 		return err
 	case c.op.priced():
 		return s.admitPaying(c)
-	case c.op.key && c.credential.means != byKey && c.credential.means != byAgent:
+	case c.op.access.Kind == credential.KeyHolder && c.Means != credential.ByKey && c.Means != credential.ByAgent:
 		return policy.Refuse(commands.CodeUnauthorized, "", "an API key is required")
 	}
 	return nil
@@ -219,14 +165,14 @@ func (s *Server) admit(c *call) (err error) {
 // admitPaying answers who has nothing to pay with, before the body is read.
 func (s *Server) admitPaying(c *call) error {
 	able := c.op.service != nil
-	switch c.credential.means {
-	case byPayment:
+	switch c.Means {
+	case credential.ByPayment:
 		return nil
-	case byKey:
-	case byAgent:
+	case credential.ByKey:
+	case credential.ByAgent:
 		if able {
 			var err error
-			if able, err = s.app.CanPay(c.request.Context(), c.credential.agent); err != nil {
+			if able, err = s.app.CanPay(c.request.Context(), c.Agent); err != nil {
 				return err
 			}
 		}
@@ -257,7 +203,7 @@ func (s *Server) decode(w http.ResponseWriter, c *call) error {
 		return err
 	}
 	if c.op.anew && c.idempotencyKey != "" {
-		return policy.Refuse(codeInvalidBody, "", "Idempotency-Key is not taken here, since each call makes a new one whose secret is shown once: send the call without it, and end what you did not keep")
+		return policy.Refuse(codeInvalidBody, "", "Idempotency-Key is not taken here, since each call makes something new: send the call without it, and end what you did not mean to keep")
 	}
 	if c.op.input == nil {
 		return nil
@@ -272,6 +218,11 @@ func (s *Server) decode(w http.ResponseWriter, c *call) error {
 	if err != nil {
 		return err
 	}
+	if large := len(text) / bodyCountsAs; large > 0 {
+		if err := s.mayCall(c, large); err != nil {
+			return err
+		}
+	}
 	if c.op.parses {
 		c.text = text
 		return nil
@@ -284,15 +235,12 @@ func (s *Server) decode(w http.ResponseWriter, c *call) error {
 
 // check is the strict parse and the schema.
 func (s *Server) check(c *call, text []byte) error {
-	done, err := s.app.Compute(c.request.Context(), len(text))
-	if err != nil {
-		return err
-	}
-	defer done()
-	if c.body, err = canon.Canonical(text); err != nil {
-		return err
-	}
-	return c.op.schema.validate(text)
+	return s.app.Within(c.request.Context(), len(text), func() (err error) {
+		if c.body, err = canon.Canonical(text); err != nil {
+			return err
+		}
+		return c.op.schema.validate(text)
+	})
 }
 
 // readBody is the body as it was sent: of a tool call, its arguments.

@@ -14,17 +14,19 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/gorilla/mux"
 	"github.com/oklog/ulid/v2"
 
+	"github.com/countersign/countersign/api/checkout"
+	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/mcp"
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/commands"
-	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/projections"
 )
@@ -34,16 +36,16 @@ type Config struct {
 	App            *commands.App
 	Projections    *projections.Projections
 	Log            *slog.Logger
-	RateLimit      bool           // false only on a loopback listener
-	TrustedProxies []netip.Prefix // whose X-Forwarded-For counts
-	Contact        string         // e-mail address in the OpenAPI document
-	Mail           Mailer         // nil: sign-in answers 503
-	Outbox         *Outbox        // shown as a page, if there is one
-	Loopback       bool           // the listener is: every loopback name of it is good at /mcp
-	MCPOrigins     []string       // web origins that may use /mcp, beside the own one
-	Terms          x402.Terms     // on which payments are taken, if App has a Settler
-	Checkout       Checkout       // nil: card checkout answers 503
-	Proofs         []string       // of ownership, for indexers of paid services
+	RateLimit      bool              // false only on a loopback listener
+	TrustedProxies []netip.Prefix    // whose X-Forwarded-For counts
+	Contact        string            // e-mail address in the OpenAPI document
+	Mail           web.Mailer        // nil: sign-in answers 503
+	Outbox         *web.Outbox       // shown as a page, if there is one
+	Loopback       bool              // the listener is: every loopback name of it is good at /mcp
+	MCPOrigins     []string          // web origins that may use /mcp, beside the own one
+	Terms          x402.Terms        // on which payments are taken, if App has a Settler
+	Checkout       checkout.Provider // nil: card checkout answers 503
+	Proofs         []string          // of ownership, for indexers of paid services
 }
 
 // Server answers HTTP requests.
@@ -54,24 +56,23 @@ type Server struct {
 	proxies     []netip.Prefix
 	contact     string
 	rates       *rates
-	sessions    *sessions
-	mail        Mailer
-	outbox      *Outbox
-	reviews     *reviewMail
-	web         *web.Pages
+	sessions    *credential.Sessions
+	credentials credential.Reader
+	mail        web.Mailer
+	reviews     *web.ReviewMail
+	web         *web.Handler
 	assets      []web.Asset
-	links       []web.Link // at the foot of every page
-	checkout    Checkout
+	checkout    checkout.Provider
 	proofs      []string // of ownership
 	metrics     *metrics
 	operations  []*operation
-	openAPI     document
+	openAPI     func() (document, error) // made when it is first asked for
 	terms       x402.Terms
 	demands     map[string]x402.PaymentRequired // the 402 of each service, by operation
 	manifests   map[bool]document               // of x402, by whether it is configured
 	kept        kept                            // pages and the documents made of them
 	prices      document
-	settling    *settling
+	figures     sync.Map // []plot.Figure by operation
 	deliveries  *deliveries
 	doors       map[string]*mcp.Door // by path
 	seats       chan struct{}        // one per request that is worked for
@@ -85,7 +86,7 @@ func New(c Config) (*Server, error) {
 	s := &Server{
 		app: c.App, projections: c.Projections, log: c.Log, proxies: c.TrustedProxies, contact: cmp.Or(c.Contact, noContact),
 		rates: newRates(c.RateLimit, c.App.Clock), metrics: newMetrics(c.App.Ledger, c.Projections),
-		mail: c.Mail, outbox: c.Outbox, terms: c.Terms, checkout: c.Checkout,
+		mail: c.Mail, terms: c.Terms, checkout: c.Checkout,
 		operations: operations(), seats: make(chan struct{}, maxInFlight), bodies: newBodies(),
 	}
 	for _, op := range s.operations {
@@ -100,29 +101,24 @@ func New(c Config) (*Server, error) {
 	}
 	s.proofs = c.Proofs
 	s.terms.FreeKey = &x402.FreeKey{Issue: c.App.BaseURL + issueFreeKey.path, Header: "X-API-Key"}
-	s.reviews = &reviewMail{app: c.App, mail: c.Mail, log: c.Log, waiting: map[string]*waiting{}}
+	s.reviews = web.NewReviewMail(c.App, c.Mail, c.Log)
 	var err error
-	if s.web, err = web.New(c.App.Clock); err != nil {
-		return nil, err
-	}
 	if s.assets, err = web.Assets(); err != nil {
 		return nil, err
 	}
-	s.links = footLinks(s.pages())
-	if s.sessions, err = newSessions(c.App.Ledger.Pool(), c.App.BaseURL, c.App.Clock); err != nil {
+	if s.sessions, err = credential.NewSessions(c.App.Ledger.Pool(), c.App.BaseURL, c.App.Clock); err != nil {
+		return nil, err
+	}
+	s.credentials = credential.Reader{App: s.app, Projections: s.projections, Sessions: s.sessions, Address: s.clientAddress}
+	if s.web, err = web.NewHandler(web.Config{App: s.app, Projections: s.projections, Credentials: s.credentials, Log: s.log, Outbox: c.Outbox,
+		Service: s.forPages()}); err != nil {
 		return nil, err
 	}
 	if err = errors.Join(s.makeDemands(), s.makeManifests()); err != nil {
 		return nil, err
 	}
-	s.settling = newSettling(s.app, s.projections, s.log, s.metrics)
-	if s.app.Settler != nil {
-		s.app.Settling = s.settling.take
-	}
 	s.deliveries = newDeliveries(s.app, s.projections, s.log, s.metrics)
-	if s.openAPI, err = newOpenAPI(s); err != nil {
-		return nil, err
-	}
+	s.openAPI = sync.OnceValues(func() (document, error) { return newOpenAPI(s) })
 	s.doors, err = newDoors(s, c)
 	return s, err
 }
@@ -151,8 +147,8 @@ func (s *Server) Handler() http.Handler {
 	for path, methods := range preflights {
 		add(path, preflight(methods), http.MethodOptions)
 	}
-	for _, p := range s.pages() {
-		add(p.path, s.page(p), p.method)
+	for _, p := range s.web.Routes() {
+		add(p.Path, p.Handler, p.Method)
 	}
 	s.ledgerRoutes(add)
 	add(authorizePath, http.HandlerFunc(s.authorize), http.MethodGet)
@@ -197,8 +193,7 @@ func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, bareErrors(r), err)
 		return
 	}
-	v := &visit{request: r}
-	s.show(w, v, s.pageError(w, v, err))
+	s.web.ShowError(w, r, err)
 }
 
 // bareErrors says whether a request that reached no operation is for a part of
@@ -413,10 +408,15 @@ func (c *boundedConn) Close() error {
 // Drain makes readiness fail, so that a balancer stops sending requests.
 func (s *Server) Drain() { s.draining.Store(true) }
 
-// unavailable is the refusal for a ledger that cannot be read now.
-func unavailable(err error) error {
-	if errors.Is(err, ledger.ErrTampered) {
-		return err
+// Service is what an operation sells, if it is one that sells a service.
+func (s *Server) Service(id string) (policy.Service, bool) {
+	if op := s.operation(id); op != nil && op.service != nil {
+		return *op.service, true
 	}
-	return &commands.Unavailable{Cause: err}
+	return policy.Service{}, false
 }
+
+// Close ends what goes on behind the answers: the pauses between letters to
+// reviewers. It waits, until ctx ends, for those on their way. It may be called
+// twice.
+func (s *Server) Close(ctx context.Context) { s.reviews.Close(ctx) }

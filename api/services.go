@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/actionrisk"
@@ -76,7 +77,7 @@ func serviceOperations() []*operation {
 	for _, s := range Services() {
 		table = append(table, &operation{
 			id: s.Operation, method: http.MethodPost, path: servicePath(s), summary: s.Summary,
-			service: &s, input: s.Input(), output: s.Output(), example: s.Example,
+			service: &s, access: credential.Access{Kind: credential.Payer}, input: s.Input(), output: s.Output(), example: s.Example,
 			limit: serviceLimit(s), errors: []int{400, 401, 402, 409, 413, 429, 503},
 			run: (*Server).runService,
 		})
@@ -94,15 +95,15 @@ func serviceLimit(s policy.Service) int64 {
 }
 
 func (s *Server) runService(c *call) (reply, error) {
-	order := commands.Call{Service: *c.op.service, Caller: c.credential.caller, Body: c.body, IdempotencyKey: c.idempotencyKey}
-	if c.credential.means == byAgent {
-		order.Agent = &c.credential.agent
+	order := commands.Call{Service: *c.op.service, Caller: c.Key, Body: c.body, IdempotencyKey: c.idempotencyKey}
+	if c.Means == credential.ByAgent {
+		order.Agent = &c.Agent
 	}
 	ctx := c.request.Context()
 	var answer commands.Reply
 	var err error
-	if c.credential.means == byPayment {
-		answer, err = s.app.RunPaidService(ctx, order, c.credential.payment)
+	if c.Means == credential.ByPayment {
+		answer, err = s.app.RunPaidService(ctx, order, c.Payment)
 	} else if answer, err = s.app.RunService(ctx, order); s.passRenewed(ctx, order, err) {
 		answer, err = s.app.RunService(ctx, order)
 	}
@@ -113,10 +114,10 @@ func (s *Server) runService(c *call) (reply, error) {
 		s.metrics.answered(c.op.service.Name, answer.Body)
 	}
 	r := reply{body: answer.Body, header: http.Header{"Cache-Control": {"private, no-store"}}}
-	switch c.credential.means {
-	case byPayment:
+	switch c.Means {
+	case credential.ByPayment:
 		r.header = paid(*answer.Payment)
-	case byKey:
+	case credential.ByKey:
 		r.header.Set("RateLimit", fmt.Sprintf(`"month";r=%d;t=%d`, answer.Remaining, s.secondsUntil(answer.ResetsAt)))
 	}
 	if c.op.service.Ruleset != nil {

@@ -1,15 +1,15 @@
 package api
 
 import (
-	"context"
 	"net/http"
 	"net/url"
 	"reflect"
 
+	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
-	"github.com/countersign/countersign/projections"
 )
 
 type signInRequest struct {
@@ -50,7 +50,7 @@ func (s *Server) sendLink(r *http.Request, email, next string) error {
 		return err
 	}
 	address := s.app.BaseURL + "/sign-in/confirm?token=" + url.QueryEscape(link.Token)
-	return s.post(r, Letter{To: link.Address, At: s.app.Clock(), Subject: "Sign in to Countersign", Link: address,
+	return s.post(r, web.Letter{To: link.Address, At: s.app.Clock(), Subject: "Sign in to Countersign", Link: address,
 		Text: "Open this link and press the button to sign in. It works once, for 10 minutes.\n\n" + address +
 			"\n\nIf you did not ask for it, do nothing.\n"})
 }
@@ -68,7 +68,7 @@ func (s *Server) mayMail(r *http.Request, email string) error {
 }
 
 // post sends a letter.
-func (s *Server) post(r *http.Request, l Letter) error {
+func (s *Server) post(r *http.Request, l web.Letter) error {
 	if err := s.mail.Send(r.Context(), l); err != nil {
 		s.log.Warn("mail was not sent", "requestId", requestID(r.Context()))
 		return policy.Refuse(commands.CodeUnavailable, "", "the mail could not be sent, try again")
@@ -76,37 +76,14 @@ func (s *Server) post(r *http.Request, l Letter) error {
 	return nil
 }
 
-// signedInAs is who a session is.
-type signedInAs struct {
-	CustomerID    string                   `json:"customerId"`
-	OrgID         *string                  `json:"orgId" jsonschema:"nullable" jsonschema_description:"The organization the session acts for, once chosen."`
-	SignedInAt    string                   `json:"signedInAt" jsonschema:"format=date-time"`
-	Organizations []projections.Membership `json:"organizations"`
-}
-
-// Chosen says whether the session acts for an organization.
-func (a signedInAs) Chosen(orgID string) bool { return a.OrgID != nil && *a.OrgID == orgID }
-
 var getSession = &operation{
 	id: "get_session", method: http.MethodGet, path: "/api/auth/session",
-	summary:  "Who is signed in, and the organizations the session can act for.",
-	signedIn: true, output: reflect.TypeFor[signedInAs](), errors: []int{401, 403, 503},
+	summary: "Who is signed in, and the organizations the session can act for.",
+	access:  credential.Access{Kind: credential.Person}, output: reflect.TypeFor[credential.SignedIn](), errors: []int{401, 403, 503},
 	run: func(s *Server, c *call) (reply, error) {
-		as, err := s.signedInAs(c.request.Context(), c.session)
+		as, err := s.credentials.Describe(c.request.Context(), c.Session)
 		return reply{value: as}, err
 	},
-}
-
-func (s *Server) signedInAs(ctx context.Context, session *session) (signedInAs, error) {
-	list, err := s.projections.Memberships(ctx, session.customer)
-	if err != nil {
-		return signedInAs{}, err
-	}
-	as := signedInAs{CustomerID: session.customer, SignedInAt: commands.Stamp(session.signedIn), Organizations: list}
-	if session.org != "" {
-		as.OrgID = &session.org
-	}
-	return as, nil
 }
 
 // signOutRequest says how far signing out goes.
@@ -116,8 +93,8 @@ type signOutRequest struct {
 
 var signOut = &operation{
 	id: "sign_out", method: http.MethodPost, path: "/api/auth/sign-out",
-	summary:  "End the session, or every session of whoever is signed in.",
-	signedIn: true, input: reflect.TypeFor[signOutRequest](), output: reflect.TypeFor[state](),
+	summary: "End the session, or every session of whoever is signed in.",
+	access:  credential.Access{Kind: credential.Person}, input: reflect.TypeFor[signOutRequest](), output: reflect.TypeFor[state](),
 	example: `{}`, errors: []int{400, 401, 403, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {
 		var in signOutRequest
@@ -125,13 +102,13 @@ var signOut = &operation{
 			return reply{}, err
 		}
 		if in.Everywhere {
-			if err := s.sessions.endAll(c.request.Context(), c.session.customer); err != nil {
-				return reply{}, unavailable(err)
+			if err := s.sessions.EndAll(c.request.Context(), c.Session.Customer); err != nil {
+				return reply{}, commands.Unreadable(err)
 			}
 		}
-		if err := c.session.end(); err != nil {
-			return reply{}, unavailable(err)
+		if err := c.Session.End(); err != nil {
+			return reply{}, commands.Unreadable(err)
 		}
-		return reply{value: state{c.session.customer, "signed out"}}, nil
+		return reply{value: state{c.Session.Customer, "signed out"}}, nil
 	},
 }

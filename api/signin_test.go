@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/api/web"
+	"github.com/countersign/countersign/cmd/settling"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/ledgertest"
@@ -51,7 +53,7 @@ type site struct {
 	app    *commands.App
 	server *api.Server
 	clock  *clock
-	outbox *api.Outbox
+	outbox *web.Outbox
 	logs   *lockedBuffer
 }
 
@@ -65,10 +67,10 @@ func newSite(t *testing.T, db *ledgertest.DB) *site {
 // newSiteAt has another base URL than the listener's.
 func newSiteAt(t *testing.T, db *ledgertest.DB, baseURL string) *site {
 	t.Helper()
-	return newSiteWith(t, db, baseURL, api.NewOutbox(slog.New(slog.DiscardHandler)))
+	return newSiteWith(t, db, baseURL, web.NewOutbox(slog.New(slog.DiscardHandler)))
 }
 
-func newSiteWith(t *testing.T, db *ledgertest.DB, baseURL string, outbox *api.Outbox, changes ...func(*api.Config)) *site {
+func newSiteWith(t *testing.T, db *ledgertest.DB, baseURL string, outbox *web.Outbox, changes ...func(*api.Config)) *site {
 	t.Helper()
 	s := &site{clock: &clock{}, logs: &lockedBuffer{}, outbox: outbox}
 	log := slog.New(slog.NewJSONHandler(s.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -117,7 +119,11 @@ func newSiteWith(t *testing.T, db *ledgertest.DB, baseURL string, outbox *api.Ou
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { server.Close(context.Background()) })
+	reconciler := settling.New(settling.Config{App: s.app, Projections: views, Log: log, Service: server.Service, Watch: server})
+	if s.app.Settler != nil {
+		s.app.Settling = reconciler.Take
+	}
+	t.Cleanup(func() { server.Close(context.Background()); reconciler.Close(context.Background()) })
 	s.server, s.Config.Handler = server, server.Handler()
 	s.Start()
 	t.Cleanup(s.Close)
@@ -339,7 +345,7 @@ func TestAddressesWithMoreThanOneLine(t *testing.T) {
 	if n := len(s.outbox.Letters()); n != 0 {
 		t.Errorf("%d letters were sent", n)
 	}
-	for _, l := range []api.Letter{{To: "a@example.com\r\nBcc: b@example.com", Subject: "x"}, {To: "a@example.com", Subject: "x\r\nBcc: b@example.com"}, {To: "A <a@example.com>"}} {
+	for _, l := range []web.Letter{{To: "a@example.com\r\nBcc: b@example.com", Subject: "x"}, {To: "a@example.com", Subject: "x\r\nBcc: b@example.com"}, {To: "A <a@example.com>"}} {
 		if err := s.outbox.Send(t.Context(), l); err == nil {
 			t.Errorf("%q was sent", l)
 		}
@@ -486,6 +492,35 @@ func TestSignOutEndsTheSessionForEverybody(t *testing.T) {
 	thief.want(thief.get("/api/auth/session", "Cookie", "countersign_session="+secret), 401, "authentication required")
 }
 
+// Signing out everywhere ends every session of the customer on every node, whoever
+// holds it, and nobody else's: over the API and from the page alike.
+func TestSignOutEverywhere(t *testing.T) {
+	for name, signOut := range map[string]func(*browser) answer{
+		"API":  func(b *browser) answer { return b.post("/api/auth/sign-out", `{"everywhere":true}`) },
+		"page": func(b *browser) answer { return b.form("/sign-out", url.Values{"everywhere": {"1"}}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, ledgertest.New(t))
+			lost, own, other := s.browser(t), s.browser(t), s.browser(t)
+			lost.signIn("ada@example.com")
+			own.signIn("ada@example.com")
+			other.signIn("eve@example.com")
+			for _, b := range []*browser{lost, own, other} {
+				b.want(b.get("/api/auth/session"), 200, "customerId")
+			}
+			if got := signOut(own); got.status != http.StatusOK && got.status != http.StatusSeeOther {
+				t.Fatalf("sign out: %d %s", got.status, got.body)
+			}
+			for _, b := range []*browser{lost, own} {
+				b.want(b.get("/api/auth/session"), 401, "authentication required")
+			}
+			other.want(other.get("/api/auth/session"), 200, "customerId")
+			lost.signIn("ada@example.com")
+			lost.want(lost.get("/api/auth/session"), 200, "customerId")
+		})
+	}
+}
+
 func TestCrossOriginRequestsAreRefused(t *testing.T) {
 	s := newSite(t, ledgertest.New(t))
 	b := s.browser(t)
@@ -570,8 +605,8 @@ func TestOutboxAnswersToThisMachineOnly(t *testing.T) {
 // Letters are written where their owner reads them, and only there.
 func TestLettersAreWritten(t *testing.T) {
 	var written strings.Builder
-	outbox := api.NewOutbox(slog.New(slog.DiscardHandler), &written)
-	letter := api.Letter{To: "ada@example.com", Subject: "Sign in", Text: "Open this link"}
+	outbox := web.NewOutbox(slog.New(slog.DiscardHandler), &written)
+	letter := web.Letter{To: "ada@example.com", Subject: "Sign in", Text: "Open this link"}
 	if err := outbox.Send(t.Context(), letter); err != nil {
 		t.Fatal(err)
 	}
@@ -591,12 +626,12 @@ func TestNoMailIsSaid(t *testing.T) {
 
 func TestMailServerAddress(t *testing.T) {
 	for _, good := range []string{"smtp://localhost?from=a@example.com", "smtps://u:p@mail.example.com:465?from=a@example.com", "smtp://mail.example.com:2525?from=a@example.com"} {
-		if _, err := api.NewSMTP(good); err != nil {
+		if _, err := web.NewSMTP(good); err != nil {
 			t.Errorf("%s: %v", good, err)
 		}
 	}
 	for _, bad := range []string{"", "mail.example.com", "http://mail.example.com?from=a@example.com", "smtp://h", "smtp://u:hunter2@h?from=a", "smtp://u:hunter2@h:x?from=a@example.com"} {
-		if _, err := api.NewSMTP(bad); err == nil || strings.Contains(err.Error(), "hunter2") {
+		if _, err := web.NewSMTP(bad); err == nil || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}
@@ -632,7 +667,7 @@ func TestWithoutSigner(t *testing.T) {
 // brokenMail is a mail server that takes nothing.
 type brokenMail struct{}
 
-func (brokenMail) Send(context.Context, api.Letter) error {
+func (brokenMail) Send(context.Context, web.Letter) error {
 	return errors.New("421 ada@example.com: try later")
 }
 
@@ -648,7 +683,7 @@ func TestMailThatFailsIsSaid(t *testing.T) {
 // TestSignInIsSlowedDown: ten links a minute for one address, and three in 15
 // minutes to one mailbox from whichever address and however it is spelled.
 func TestSignInIsSlowedDown(t *testing.T) {
-	outbox := api.NewOutbox(slog.New(slog.DiscardHandler))
+	outbox := web.NewOutbox(slog.New(slog.DiscardHandler))
 	s := newSiteWith(t, ledgertest.New(t), "", outbox, func(c *api.Config) {
 		c.RateLimit, c.TrustedProxies = true, []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	})

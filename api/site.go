@@ -7,9 +7,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/countersign/countersign/api/site"
+	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/actionrisk"
@@ -74,7 +73,7 @@ func (s *Server) made(name, media string, make func(*site.Site) ([]byte, error))
 func (s *Server) facts(configured bool) (site.Facts, error) {
 	rulesetVersion, _ := actionrisk.Ruleset()
 	f := site.Facts{Base: s.app.BaseURL, Contact: s.contact, Version: policy.Version, X402: configured, Checkout: s.checkout != nil,
-		Cookie: s.sessions.cookie.Name, FreeCallsPerMonth: commands.FreeCallsPerMonth, RulesetVersion: strings.ReplaceAll(rulesetVersion, ".", "-"),
+		Cookie: s.sessions.Cookie(), FreeCallsPerMonth: commands.FreeCallsPerMonth, RulesetVersion: strings.ReplaceAll(rulesetVersion, ".", "-"),
 		Rules: rulesShown(), Problems: problemsShown()}
 	for _, op := range s.operations {
 		if op.service == nil {
@@ -121,18 +120,9 @@ func serviceShown(op *operation) (site.Service, error) {
 		return site.Service{}, err
 	}
 	shown := site.Service{Operation: op.id, Name: op.service.Name, Path: op.path, Title: op.service.Title, Summary: op.service.Summary,
-		PriceUSD: usd(op.service.PriceCents), Group: serviceGroup(op.service.Name), Example: indentJSON([]byte(op.example)),
-		Answer: indentJSON(answer), Signed: op.service.Signed, Input: membersShown(op.schema.document)}
+		PriceUSD: usd(op.service.PriceCents), Group: serviceGroup(op.service.Name), Example: web.IndentJSON([]byte(op.example)),
+		Answer: web.IndentJSON(answer), Signed: op.service.Signed, Input: membersShown(op.schema.document)}
 	return shown, nil
-}
-
-// indentJSON writes JSON for people to read.
-func indentJSON(text []byte) string {
-	value := jsontext.Value(slices.Clone(text))
-	if err := value.Indent(jsontext.WithIndent("  ")); err != nil {
-		return string(text)
-	}
-	return string(value)
 }
 
 // membersShown are the members at the top of a request, the required ones first.
@@ -229,18 +219,8 @@ func (s *Server) showPage(w http.ResponseWriter, r *http.Request, p *site.Page, 
 		s.showMarkdown(w, r, p)
 		return
 	}
-	v := &visit{request: r}
-	var err error
-	if v.session, err = s.sessions.load(r); err != nil {
-		v.session = nil // the page is for everybody
-	}
-	shown, err := contentShown(s, p)
-	if err != nil {
-		s.fail(w, r, false, err)
-		return
-	}
 	s.linkHome(w.Header(), p.Path)
-	s.show(w, v, view{template: "content.html", data: shown, public: true})
+	s.web.ShowContent(w, r, p)
 }
 
 // showMarkdown writes the Markdown twin of a page.

@@ -18,6 +18,8 @@ import (
 
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/api/catalog"
+	"github.com/countersign/countersign/api/stripe"
+	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
@@ -55,13 +57,13 @@ func newStorefrontOn(t *testing.T, db *ledgertest.DB, changes ...func(*api.Confi
 	f := &stripeFake{t: t, sessions: map[string]url.Values{}, subs: map[string]map[string]any{}}
 	f.Server = httptest.NewServer(f)
 	t.Cleanup(f.Close)
-	f.site = newSiteWith(t, db, "", api.NewOutbox(slog.New(slog.DiscardHandler)), append([]func(*api.Config){func(c *api.Config) {
+	f.site = newSiteWith(t, db, "", web.NewOutbox(slog.New(slog.DiscardHandler)), append([]func(*api.Config){func(c *api.Config) {
 		products, err := catalog.Default()
 		if err != nil {
 			t.Fatal(err)
 		}
 		c.App.Products = products
-		if c.Checkout, err = api.NewStripe(api.StripeConfig{SecretKey: testSecretKey, WebhookSecrets: testWebhookSecret + ", " + nextWebhookSecret,
+		if c.Checkout, err = stripe.New(stripe.Config{SecretKey: testSecretKey, WebhookSecrets: testWebhookSecret + ", " + nextWebhookSecret,
 			APIBase: f.URL, Clock: c.App.Clock}); err != nil {
 			t.Fatal(err)
 		}

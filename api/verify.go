@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	invopop "github.com/invopop/jsonschema"
 
+	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/seal"
 )
 
@@ -62,7 +63,7 @@ var verifyRecord = &operation{
 		ctx := c.request.Context()
 		keys, _, err := s.app.Ledger.Keyring(ctx)
 		if err != nil {
-			return reply{}, unavailable(err)
+			return reply{}, commands.Unreadable(err)
 		}
 		var position int64 // of the first record that stands in the ledger
 		examiner := seal.Examiner{Keys: keys, Most: maxVerified, Rest: maxUnsigned,
@@ -73,19 +74,15 @@ var verifyRecord = &operation{
 				}
 				return check
 			}}
-		done, err := s.app.Compute(ctx, len(c.text))
-		if err != nil {
-			return reply{}, err
-		}
-		defer done()
-		found, err := examiner.Examine(c.text)
+		var found seal.Examination
+		err = s.app.Within(ctx, len(c.text), func() (err error) { found, err = examiner.Examine(c.text); return err })
 		if err != nil {
 			return reply{}, err
 		}
 		result := verification{Examination: found}
 		if position > 0 {
 			if result.Inclusion, err = s.include(ctx, position, c.request.URL.Query().Get("wait") == "proof"); err != nil {
-				return reply{}, unavailable(err)
+				return reply{}, commands.Unreadable(err)
 			}
 		}
 		return reply{value: result,

@@ -430,6 +430,36 @@ func TestReadinessNamesAnotherSchema(t *testing.T) {
 	n.wants(n.get("/readyz"), 200)
 }
 
+// A ledger that is not what was appended, and heads that nobody signs, are named,
+// and take no node away; the metrics say the same.
+func TestReadinessNamesAFailedVerification(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{machineClock: true})
+	ledger := n.app.Ledger
+	if check := ledger.CheckItselfNow(t.Context(), nil); check.Failed() || check.Events == 0 {
+		t.Fatalf("%+v", check)
+	}
+	n.wants(n.get("/readyz"), 200)
+	n.super(`set session_replication_role = replica; update events set actor = actor || 'x' where pos = 1`)
+	n.wants(n.get("/readyz"), 200) // nobody has looked
+	check := ledger.CheckItselfNow(t.Context(), nil)
+	if check.Faults == 0 || !strings.Contains(check.First, "events, pos 1") || ledger.LastCheck() != check {
+		t.Errorf("%+v", check)
+	}
+	n.degraded("verification")
+	answer := httptest.NewRecorder()
+	n.server.Internal().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	metrics := answer.Body.String()
+	for _, line := range []string{"countersign_verification_failed 1\n", "countersign_verification_events 1\n"} {
+		if !strings.Contains(metrics, line) {
+			t.Errorf("the metrics lack %s", line)
+		}
+	}
+	n.super(`set session_replication_role = replica; update events set actor = left(actor, -1) where pos = 1`)
+	ledger.CheckItselfNow(t.Context(), nil)
+	n.says(http.StatusOK, map[string]any{"ready": true, "failed": []any{}, "degraded": []any{}})
+}
+
 // A parked event is named, and takes no node away: every other one has it, too.
 func TestReadinessNamesAParkedEvent(t *testing.T) {
 	t.Parallel()
@@ -560,9 +590,9 @@ func TestPanicAndOverload(t *testing.T) {
 	n.wants(answerTo("/api/pricing"), 200)
 }
 
-// The kit that is sold says how a review is done; these are its steps A1, A2 and A5
-// in its own words. Its export and its checkpoints are not walked here.
-func TestTheVerificationKitStepByStep(t *testing.T) {
+// The verifier of the kit that is sold takes the answer of every signed service, and
+// refuses it changed. The kit's steps are walked in cmd/countersign.
+func TestTheKitsVerifierTakesEveryAnswer(t *testing.T) {
 	t.Parallel()
 	interpreter, err := exec.LookPath("node")
 	if err != nil {
@@ -577,19 +607,19 @@ func TestTheVerificationKitStepByStep(t *testing.T) {
 		return filepath.Join(dir, name)
 	}
 	kit := filepath.Join("catalog", "files", "verification-kit", "verify.mjs")
-	keys := keep("jwks.json", n.get("/.well-known/jwks.json").body) // A1
+	keys := keep("jwks.json", n.get("/.well-known/jwks.json").body)
 	verify := func(file string) (string, bool) {
 		out, err := exec.CommandContext(t.Context(), interpreter, kit, "--keys", keys, file).CombinedOutput()
 		return string(out), err == nil
 	}
 	for name, answer := range n.handed(n.issueKey()) {
 		file := keep(strings.ReplaceAll(name, "/", "-")+".json", jcsOf(t, answer))
-		if out, valid := verify(file); !valid { // A2
+		if out, valid := verify(file); !valid {
 			t.Errorf("%s: %s", name, out)
 		}
 	}
 	_, run := n.runWorkflow(n.issueKey(), verdicts[3].body)
-	for name, change := range map[string]func(map[string]any){ // A5
+	for name, change := range map[string]func(map[string]any){
 		"record": func(m map[string]any) { m["receipt"].(map[string]any)["record"].(map[string]any)["decision"] = "allow" },
 		"answer": func(m map[string]any) { m["risk"] = "low" },
 		"time":   func(m map[string]any) { m["createdAt"] = "2020-01-01T00:00:00.000Z" },

@@ -153,7 +153,7 @@ func (a *App) CanPay(ctx context.Context, agent Agent) (bool, error) {
 func (a *App) drafts(ctx context.Context, call Call, p prepared, f fund) ([]ledger.Draft, error) {
 	id, by := a.NewID("evt_"), call.party()
 	p.call.Charge, p.call.UsedCents = f.charge, f.used
-	payload, err := a.sealCall(ctx, id, by, p.call)
+	payload, err := a.sealFor(ctx, id, by, p.call)
 	if err != nil {
 		return nil, err
 	}
@@ -179,10 +179,10 @@ func (a *App) drafts(ctx context.Context, call Call, p prepared, f fund) ([]ledg
 	return drafts, nil
 }
 
-// sealCall seals request and answer under the data key of the party. If the
-// person behind it was erased, the party goes on, sealed for itself alone.
-func (a *App) sealCall(ctx context.Context, eventID string, by party, completed events.CallCompleted) ([]byte, error) {
-	payload, err := a.Vault.Seal(ctx, ledger.ServiceTenant, eventID, by.dataKey, completed)
+// sealFor seals what is stored about a party under its data key. If the person
+// behind it was erased, the party goes on, sealed for itself alone.
+func (a *App) sealFor(ctx context.Context, eventID string, by party, stored any) ([]byte, error) {
+	payload, err := a.Vault.Seal(ctx, ledger.ServiceTenant, eventID, by.dataKey, stored)
 	if !errors.Is(err, ledger.ErrErased) {
 		return payload, err
 	}
@@ -190,5 +190,5 @@ func (a *App) sealCall(ctx context.Context, eventID string, by party, completed 
 	if err != nil {
 		return nil, err
 	}
-	return a.Vault.Seal(ctx, ledger.ServiceTenant, eventID, dataKey, completed)
+	return a.Vault.Seal(ctx, ledger.ServiceTenant, eventID, dataKey, stored)
 }

@@ -137,6 +137,15 @@ func (u *Unavailable) Unwrap() []error {
 	return []error{u.Cause, policy.Refuse(CodeUnavailable, "", retryWithTheSame)}
 }
 
+// Unreadable is the refusal for a ledger that cannot be read now. One that was
+// tampered with is no matter of waiting.
+func Unreadable(err error) error {
+	if errors.Is(err, ledger.ErrTampered) {
+		return err
+	}
+	return &Unavailable{Cause: err}
+}
+
 // now is the time of a command, in the precision of records.
 func (a *App) now() time.Time { return a.Clock().UTC().Truncate(time.Millisecond) }
 

@@ -14,7 +14,7 @@ import (
 // people, of whom neither can do it alone.
 type Erasure struct {
 	Tenant      string // org_…, or service
-	Subject     string // "agent:<agentId>", "run:<runId>" or "email:<address>"; or
+	Subject     string // "agent:<agentId>", "run:<runId>", "email:<address>" or "payer:<network>:<address>"; or
 	KeyID       string // the data key, sub_…, where that is known
 	Reason      string
 	RequestedBy string
@@ -32,6 +32,9 @@ func (a *App) EraseSubject(ctx context.Context, e Erasure) (keyID string, err er
 		return "", policy.Refuse("invalid_value", "/reason", "reason must be 1 to 1000 characters")
 	case e.RequestedBy == "" || e.ApprovedBy == "" || e.RequestedBy == e.ApprovedBy:
 		return "", policy.Refuse("invalid_value", "/approvedBy", "requestedBy and approvedBy must be two people: what is erased cannot come back")
+	}
+	if strings.HasPrefix(e.Subject, "payer:") {
+		e.Subject = strings.ToLower(e.Subject)
 	}
 	if keyID = e.KeyID; keyID == "" {
 		if keyID, err = a.Vault.Find(ctx, e.Tenant, e.Subject); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/tree"
 	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/assurance"
 	"github.com/countersign/countersign/policy/canon"
 )
 
@@ -26,10 +27,12 @@ type Export struct {
 	Folder   string                  // empty, where the files are written
 	Progress func(done, total int64) // nil: nobody listens
 	Most     int64                   // events; 0: any number
+
+	FullSpeed bool // also while others append, who lose what it takes
 }
 
 const (
-	exportPage       = 1000
+	exportPage       = 500
 	exportProofs     = 10_000 // events that are each proven
 	exportedHeads    = 1000   // earlier checkpoints that the newest one is shown to continue
 	exportCheckpoint = 3 * time.Second
@@ -46,16 +49,16 @@ type exporting struct {
 
 	lines, openings, redactions, inclusion *bundle.File
 	views                                  *exportViews
-	policies                               map[string][]byte
-	shown                                  map[string]bool // by stream of a decision: the filters let it through
-	decisions                              map[string]bool // in range
+	policies, rules                        map[string][]byte // by SHA-256
+	shown                                  map[string]bool   // by stream of a decision: the filters let it through
+	decisions                              map[string]bool   // in range
 }
 
 // ExportHistory writes a bundle into a folder and records export.created, whose
 // signed record is the bundle's manifest. The same range under the same checkpoint
 // gives the same files, manifest.json apart.
 func (a *App) ExportHistory(ctx context.Context, e Export) (bundle.Manifest, error) {
-	x := &exporting{app: a, e: e, folder: bundle.NewFolder(e.Folder), policies: map[string][]byte{}, shown: map[string]bool{}, decisions: map[string]bool{},
+	x := &exporting{app: a, e: e, folder: bundle.NewFolder(e.Folder), policies: map[string][]byte{}, rules: map[string][]byte{}, shown: map[string]bool{}, decisions: map[string]bool{},
 		manifest: bundle.Manifest{Schema: bundle.Schema, ExportID: a.NewID("exp_"), Tenant: e.Tenant, Origin: a.Ledger.Origin(),
 			PriorDecisions: map[string]string{}, Filters: e.Filters, Generator: "countersign " + policy.Version}}
 	if err := x.rangeOf(ctx); err != nil {
@@ -83,8 +86,8 @@ func (a *App) ExportAgain(ctx context.Context, tenant, exportID, folder string) 
 		return bundle.Manifest{}, policy.Refuse(CodeNotFound, "", "export not found")
 	}
 	var stored events.ExportCreated
-	x := &exporting{app: a, e: Export{Tenant: tenant, Folder: folder}, folder: bundle.NewFolder(folder), policies: map[string][]byte{}, shown: map[string]bool{}, decisions: map[string]bool{}}
-	if err := canon.Decode(history.Events[0].Payload, &stored); err != nil {
+	x := &exporting{app: a, e: Export{Tenant: tenant, Folder: folder}, folder: bundle.NewFolder(folder), policies: map[string][]byte{}, rules: map[string][]byte{}, shown: map[string]bool{}, decisions: map[string]bool{}}
+	if err := history.Events[0].Read(&stored); err != nil {
 		return x.manifest, err
 	}
 	if err := canon.Decode(stored.Record, &x.manifest); err != nil {
@@ -205,7 +208,14 @@ func (x *exporting) writeEvents(ctx context.Context) (err error) {
 		}
 	}
 	next, end := x.manifest.FirstSequence, x.manifest.FirstSequence+x.manifest.Count
+	pace := &ledger.Pace{}
+	if !x.e.FullSpeed {
+		pace = x.app.Ledger.Pace()
+	}
 	for next < end {
+		if err := pace.Rest(ctx); err != nil {
+			return err
+		}
 		page, err := x.app.Ledger.Tenant(ctx, x.e.Tenant, next, int(min(exportPage, end-next)))
 		if err != nil {
 			return err
@@ -325,12 +335,19 @@ func (x *exporting) remember(ctx context.Context, e ledger.Event, o openedEvent)
 	switch e.Type {
 	case events.TypePolicyActivated:
 		var stored events.PolicyActivated
-		if err := canon.Decode(e.Payload, &stored); err != nil {
+		if err := e.Read(&stored); err != nil {
 			return err
 		}
 		x.policies[canon.Hash(stored.Policy)] = stored.Policy
 	case events.TypeDecisionRecorded:
 		x.decisions[o.record.DecisionID] = true
+		if rules, hash := assurance.Catalogue(); hash == o.record.RulesetHash && x.rules[hash] == nil {
+			text, err := canon.Marshal(rules)
+			if err != nil {
+				return err
+			}
+			x.rules[hash] = text
+		}
 		return x.policyOf(ctx, o.record.Policy.PolicyHash, e)
 	case events.TypeReceiptRecorded, events.TypeApprovalRecorded:
 		if !x.decisions[o.record.DecisionID] {
@@ -354,7 +371,7 @@ func (x *exporting) policyOf(ctx context.Context, hash string, e ledger.Event) e
 			continue
 		}
 		var stored events.PolicyActivated
-		if err := canon.Decode(p.Payload, &stored); err != nil {
+		if err := p.Read(&stored); err != nil {
 			return err
 		}
 		if canon.Hash(stored.Policy) == hash {
@@ -391,6 +408,9 @@ func (x *exporting) writeRest(ctx context.Context) error {
 	}
 	for hash, text := range x.policies {
 		err = errors.Join(err, x.folder.Put("policies/"+hash+".json", text))
+	}
+	for hash, text := range x.rules {
+		err = errors.Join(err, x.folder.Put("rules/"+hash+".json", text))
 	}
 	err = errors.Join(err, x.folder.Put("VERIFY.md", bundle.Format), x.folder.Put("verify.py", bundle.VerifierPy))
 	if x.head != nil {

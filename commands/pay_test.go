@@ -150,7 +150,7 @@ func TestEventsOfAPaidCall(t *testing.T) {
 		t.Fatalf("%v", types(added))
 	}
 	for _, e := range added[:3] {
-		if e.Stream != "payment/"+paymentOf(1).ID || e.Actor != paymentOf(1).Payer {
+		if e.Stream != "payment/"+paymentOf(1).ID || !strings.HasPrefix(e.Actor, "sub_") || e.Actor != added[0].Actor {
 			t.Errorf("%s stands in %s, by %s", e.Type, e.Stream, e.Actor)
 		}
 	}

@@ -2,8 +2,10 @@ package commands
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -123,6 +125,7 @@ type paymentState struct {
 	state     string // empty: nobody has claimed it
 	claim     events.PaymentClaimed
 	claimedAt time.Time
+	erased    bool // what leads to the payer cannot be read any more
 	settled   events.PaymentSettled
 	refused   events.PaymentRefused
 	requested *events.RefundRequested
@@ -135,32 +138,46 @@ func (s paymentState) open() bool { return s.state == PaymentIsClaimed || s.stat
 
 func paymentStream(id string) string { return "payment/" + id }
 
-// apply folds one event. What else stands in the stream, the call that was paid
-// for, changes nothing.
-func (s paymentState) apply(e ledger.Event) (paymentState, error) {
+// apply folds one event, whose payload read decodes. What else stands in the
+// stream, the call that was paid for, changes nothing.
+func (s paymentState) apply(e ledger.Event, read func(stored any) error) (paymentState, error) {
 	var err error
 	switch e.Type {
 	case events.TypePaymentClaimed:
 		s.state, s.claimedAt = PaymentIsClaimed, e.Occurred()
-		err = e.Read(&s.claim)
+		err = read(&s.claim)
 	case events.TypePaymentUnknown:
 		s.state = PaymentIsUnknown
 	case events.TypePaymentSettled:
 		s.state = PaymentIsSettled
-		err = e.Read(&s.settled)
+		err = read(&s.settled)
 	case events.TypePaymentRefused:
 		s.state = PaymentIsRefused
-		err = e.Read(&s.refused)
+		err = read(&s.refused)
 	case events.TypeRefundRequested:
 		s.refund, s.requested = "requested", &events.RefundRequested{}
-		err = e.Read(s.requested)
+		err = read(s.requested)
 	case events.TypeRefundApproved:
 		s.refund = "approved"
 	case events.TypeRefundSent:
 		s.refund = "sent"
-		err = e.Read(&s.sent)
+		err = read(&s.sent)
+	}
+	if errors.Is(err, ledger.ErrErased) {
+		s.erased, err = true, nil
 	}
 	return s, err
+}
+
+// readPaid reads an event of a payment, with what is sealed in it put back.
+func (a *App) readPaid(ctx context.Context, e ledger.Event, stored any) error {
+	switch {
+	case e.SchemaVersion < 2: // nothing is
+		return e.Read(stored)
+	case a.Vault == nil:
+		return a.noVault()
+	}
+	return a.Vault.Open(ctx, e, stored)
 }
 
 // readPayment folds a payment's stream.
@@ -169,7 +186,7 @@ func (a *App) readPayment(ctx context.Context, id string) (paymentState, error) 
 	s := paymentState{history: history}
 	for _, e := range history.Events {
 		if err == nil {
-			s, err = s.apply(e)
+			s, err = s.apply(e, func(stored any) error { return a.readPaid(ctx, e, stored) })
 		}
 	}
 	return s, err
@@ -178,9 +195,12 @@ func (a *App) readPayment(ctx context.Context, id string) (paymentState, error) 
 // payment is the claimed payment as it was sent.
 func (s paymentState) payment() (Payment, error) {
 	c := s.claim
+	if s.erased {
+		return Payment{}, fmt.Errorf("%s cannot be settled any more: its payer was erased, so only an operator can resolve it", c.PaymentID)
+	}
 	p := Payment{
-		ID: c.PaymentID, Signature: c.Signature, Network: c.Network, Asset: c.Asset, Payer: c.Payer, PayTo: c.PayTo,
-		Amount: c.Amount, Nonce: c.Nonce, Identifier: c.Identifier, Payload: jsontext.Value(c.Payload),
+		ID: c.PaymentID, Signature: string(c.Signature), Network: c.Network, Asset: c.Asset, Payer: string(c.Payer), PayTo: c.PayTo,
+		Amount: c.Amount, Nonce: string(c.Nonce), Identifier: string(c.Identifier), Payload: jsontext.Value(c.Payload),
 		ClaimedAt: s.claimedAt, HeadBlock: c.HeadBlock,
 	}
 	var sent struct {
@@ -200,6 +220,31 @@ func (s paymentState) payment() (Payment, error) {
 		return Payment{}, fmt.Errorf("read the claim of %s: %w", c.PaymentID, err)
 	}
 	return p, nil
+}
+
+// payer is the party that a payment is of. Its address is a person's, so it is
+// nowhere in the clear: the data key's id stands for it.
+func (a *App) payer(ctx context.Context, network, address string) (party, error) {
+	if a.Vault == nil {
+		return party{}, a.noVault()
+	}
+	subject := payerSubject(network, address)
+	dataKey, err := a.dataKeyOf(ctx, ledger.ServiceTenant, subject)
+	return party{actor: dataKey, dataKey: dataKey, subject: subject}, err
+}
+
+// payerSubject names a payer to the vault: an address is one whatever its case.
+func payerSubject(network, address string) string {
+	return "payer:" + network + ":" + strings.ToLower(address)
+}
+
+// party is whom a claimed payment is of. What is still learned about one whose
+// payer was erased is sealed for this payment alone.
+func (s paymentState) party(ctx context.Context, a *App) (party, error) {
+	if s.claim.Subject == "" { // it was claimed when nothing was sealed
+		return a.payer(ctx, s.claim.Network, string(s.claim.Payer))
+	}
+	return party{actor: s.claim.Subject, dataKey: s.claim.Subject, subject: s.history.Stream}, nil
 }
 
 // SettledModes says by what the payments of this ledger were settled: in the

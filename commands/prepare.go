@@ -93,7 +93,7 @@ func (a *App) sign(ctx context.Context, call Call, p *prepared) error {
 		maps.Copy(members, workflowMembers(*record.Workflow, a.BaseURL))
 	}
 	if call.Service.Statement != nil {
-		stated, err := a.statement(signer, *call.Service.Statement, call.Body, now)
+		stated, err := a.statement(signer, *call.Service.Statement, p.answer, now)
 		if err != nil {
 			return err
 		}

@@ -109,6 +109,10 @@ func (a *App) promiseProduct(ctx context.Context, product Product, address strin
 	if err != nil {
 		return Promise{}, err
 	}
+	by, err := a.payer(ctx, p.Network, p.Payer)
+	if err != nil {
+		return Promise{}, err
+	}
 	promise := Promise{OutputHash: canon.Hash(output), EngineVersion: policy.Version}
 	if address != "" {
 		if bought.CustomerID, err = a.EnsureCustomer(ctx, address); err != nil {
@@ -119,7 +123,7 @@ func (a *App) promiseProduct(ctx context.Context, product Product, address strin
 	prepare := func(stream, eventType string, joins bool, stored any) error {
 		payload, err := canon.Marshal(stored)
 		promise.Events = append(promise.Events, events.PreparedEvent{Stream: stream, Joins: joins, ID: a.NewID("evt_"), Type: eventType,
-			SchemaVersion: 1, Actor: p.Payer, Payload: payload})
+			SchemaVersion: 1, Actor: by.actor, Payload: payload})
 		return err
 	}
 	if err := prepare("purchase/"+bought.PurchaseID, events.TypePurchaseFulfilled, false, bought); err != nil || address == "" {

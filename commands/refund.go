@@ -142,7 +142,7 @@ func (s paymentState) refunding() *Refund {
 		return nil
 	}
 	r := s.requested
-	return &Refund{State: s.refund, Amount: r.Amount, Asset: r.Asset, Network: r.Network, To: r.To, Transaction: s.sent.Transaction}
+	return &Refund{State: s.refund, Amount: r.Amount, Asset: r.Asset, Network: r.Network, To: string(r.To), Transaction: string(s.sent.Transaction)}
 }
 
 // ApproveRefund reserves a requested refund's amount. Approving it again changes
@@ -156,7 +156,7 @@ func (a *App) ApproveRefund(ctx context.Context, paymentID, reason string) (Refu
 // Recording it again changes nothing; another transaction is a conflict.
 func (a *App) SendRefund(ctx context.Context, paymentID, transaction string) (Refund, error) {
 	return a.moveRefund(ctx, paymentID, refundApproved, refundSent, events.TypeRefundSent,
-		events.RefundSent{PaymentID: paymentID, Transaction: transaction}, func(r Refund) bool { return r.Transaction == transaction })
+		events.RefundSent{PaymentID: paymentID, Transaction: events.Text(transaction)}, func(r Refund) bool { return r.Transaction == transaction })
 }
 
 // moveRefund takes a refund one step further, from the state before it.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -187,9 +186,7 @@ func (a *App) promise(ctx context.Context, call Call, answer policy.Answer) (Pro
 	case len(p.answer.Body) > maxPaidAnswer:
 		return Promise{}, errTooLarge
 	}
-	subject := "payer:" + call.payment.Network + ":" + strings.ToLower(call.payment.Payer)
-	call.payer = party{actor: call.payment.Payer, subject: subject}
-	if call.payer.dataKey, err = a.Vault.Subject(ctx, ledger.ServiceTenant, subject, a.NewID("sub_")); err != nil {
+	if call.payer, err = a.payer(ctx, call.payment.Network, call.payment.Payer); err != nil {
 		return Promise{}, err
 	}
 	p.call.PaymentID = call.payment.ID

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strconv"
 	"time"
 
 	"github.com/countersign/countersign/ledger"
@@ -110,27 +111,46 @@ const EvidenceOperator = "operator"
 
 // appendPayment appends one event to the payment's stream, as it was read.
 func (a *App) appendPayment(ctx context.Context, s paymentState, becomes, actor, eventType string, stored any) (string, error) {
-	payload, err := canon.Marshal(stored)
+	draft, err := a.paymentDraft(ctx, s, actor, eventType, stored)
 	if err != nil {
 		return s.state, err
 	}
-	_, err = a.Ledger.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, Drafts: []ledger.Draft{{Stream: s.history.Stream, Expect: s.history.At(),
-		ID: a.NewID("evt_"), Type: eventType, SchemaVersion: 1, Actor: actor, Payload: payload}}})
-	if err != nil {
+	if _, err = a.Ledger.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, Drafts: []ledger.Draft{draft}}); err != nil {
 		return s.state, err
 	}
 	return becomes, nil
 }
 
+// paymentDraft is the next event of the payment's stream. What leads to the payer
+// in it is sealed.
+func (a *App) paymentDraft(ctx context.Context, s paymentState, actor, eventType string, stored any) (ledger.Draft, error) {
+	d := ledger.Draft{Stream: s.history.Stream, Expect: s.history.At(), ID: a.NewID("evt_"),
+		Type: eventType, SchemaVersion: events.Newest(eventType), Actor: actor}
+	var err error
+	if d.SchemaVersion < 2 {
+		d.Payload, err = canon.Marshal(stored)
+		return d, err
+	}
+	by, err := s.party(ctx, a)
+	if err == nil {
+		d.Payload, err = a.sealFor(ctx, d.ID, by, stored)
+	}
+	return d, err
+}
+
 // recordSettled makes the promise of the claim true. Nothing is signed again: the
 // prepared records were, and their key must still be active.
 func (a *App) recordSettled(ctx context.Context, s paymentState, found Settlement) (string, error) {
-	payer := found.Payer
+	payer := events.Text(found.Payer)
 	if payer == "" {
 		payer = s.claim.Payer
 	}
-	payload, err := canon.Marshal(events.PaymentSettled{PaymentID: s.claim.PaymentID, Transaction: found.Transaction,
-		Payer: payer, Mode: s.claim.Mode, Evidence: found.Evidence})
+	by, err := s.party(ctx, a)
+	if err != nil {
+		return s.state, err
+	}
+	settled, err := a.paymentDraft(ctx, s, by.actor, events.TypePaymentSettled, events.PaymentSettled{PaymentID: s.claim.PaymentID,
+		Transaction: events.Text(found.Transaction), Payer: payer, Mode: s.claim.Mode, Evidence: found.Evidence})
 	if err != nil {
 		return s.state, err
 	}
@@ -139,8 +159,7 @@ func (a *App) recordSettled(ctx context.Context, s paymentState, found Settlemen
 		return s.state, err
 	}
 	order := ledger.Append{Tenant: ledger.ServiceTenant, IdemKey: settlementKey(s.claim.PaymentID), ContentHash: hash,
-		Drafts: []ledger.Draft{{Stream: s.history.Stream, Expect: s.history.At(), ID: a.NewID("evt_"),
-			Type: events.TypePaymentSettled, SchemaVersion: 1, Actor: s.claim.Payer, Payload: payload}}}
+		Drafts: []ledger.Draft{settled}}
 	var signedBy []string
 	for _, e := range s.claim.Prepared {
 		expect := ledger.New()
@@ -205,18 +224,18 @@ func (a *App) ResolvePayment(ctx context.Context, id, transaction string) (Payme
 	if s, err = a.readPayment(ctx, id); err != nil {
 		return PaymentInfo{}, refusal(err)
 	}
-	if s.state != string(wanted.State) || s.settled.Transaction != transaction {
+	if s.state != string(wanted.State) || string(s.settled.Transaction) != transaction {
 		return PaymentInfo{}, policy.Refuse(CodeConflict, "", "the payment has ended otherwise: "+s.state)
 	}
 	return s.info(), nil
 }
 
 func (s paymentState) validBefore() int64 {
-	p, err := s.payment()
+	at, err := strconv.ParseInt(s.claim.ValidBefore, 10, 64)
 	if err != nil {
 		return math.MaxInt64 // whoever cannot read it must not say that it is over
 	}
-	return p.ValidBefore
+	return at
 }
 
 // PaymentInfo is a payment as its stream tells.
@@ -229,9 +248,10 @@ type PaymentInfo struct {
 	Network     string `json:"network"`
 	Asset       string `json:"asset"`
 	Amount      string `json:"amount"`
-	Payer       string `json:"payer"`
+	Payer       string `json:"payer"` // it, nonce and transaction are empty where Erased
 	PayTo       string `json:"payTo"`
 	Nonce       string `json:"nonce"`
+	Erased      bool   `json:"erased,omitzero"` // who has paid was erased on request
 	ValidBefore string `json:"validBefore"`
 	ClaimedAt   string `json:"claimedAt"`
 	Transaction string `json:"transaction,omitempty"`
@@ -243,8 +263,8 @@ type PaymentInfo struct {
 func (s paymentState) info() PaymentInfo {
 	c := s.claim
 	info := PaymentInfo{PaymentID: c.PaymentID, State: s.state, Operation: c.Operation, Mode: c.Mode, PriceCents: c.PriceCents, Network: c.Network,
-		Asset: c.Asset, Amount: c.Amount, Payer: c.Payer, PayTo: c.PayTo, Nonce: c.Nonce, ClaimedAt: Stamp(s.claimedAt),
-		Transaction: s.settled.Transaction, Evidence: s.settled.Evidence, Reason: s.refused.Reason, Refund: s.refund}
+		Asset: c.Asset, Amount: c.Amount, Payer: string(c.Payer), PayTo: c.PayTo, Nonce: string(c.Nonce), Erased: s.erased, ClaimedAt: Stamp(s.claimedAt),
+		Transaction: string(s.settled.Transaction), Evidence: s.settled.Evidence, Reason: s.refused.Reason, Refund: s.refund}
 	if at := s.validBefore(); at != math.MaxInt64 {
 		info.ValidBefore = Stamp(time.Unix(at, 0))
 	}

@@ -25,6 +25,7 @@ type Audit struct {
 	KEK         []byte                       // opens personal members; nil: what they hide is not checked
 	ChainOnly   bool                         // no records and signatures: chain, tree and head alone
 	Workers     int                          // 0: one for each core
+	FullSpeed   bool                         // also while others append, who lose what it takes
 	Progress    func(events, head int64)     // told now and then
 	spanEvents  int64                        // of one range; 0: auditSpan
 	spillOctets int                          // of one bucket before it goes to a file; 0: spillOctets
@@ -84,6 +85,17 @@ func (a Audit) workers() int {
 		return a.Workers
 	}
 	return runtime.GOMAXPROCS(0)
+}
+
+// pace is for one goroutine of the audit.
+func (r *audit) pace() *Pace {
+	if r.FullSpeed {
+		return &Pace{}
+	}
+	return &Pace{head: func(ctx context.Context) (head int64, err error) {
+		err = r.pool.QueryRow(ctx, `select coalesce(max(pos), 0) from ledger_head where p = $1`, r.p).Scan(&head)
+		return head, err
+	}}
 }
 
 // audit is one run. Its goroutine owns everything here but set and vault, which
@@ -148,7 +160,7 @@ func (a Audit) run(ctx context.Context, pool *pgxpool.Pool, p int16) (Report, er
 			return r.report, err
 		}
 	}
-	if err := r.set.check(r.fault); err != nil {
+	if err := r.set.check(ctx, r.pace(), r.fault); err != nil {
 		return r.report, err
 	}
 	r.conclude()
@@ -259,7 +271,9 @@ func (r *audit) walk(ctx context.Context) error {
 	jobs := make(chan func())
 	for range n {
 		go func() {
+			pace := r.pace()
 			for job := range jobs {
+				_ = pace.Rest(ctx) // what fails here fails the job, too, which says so
 				job()
 			}
 		}()

@@ -21,12 +21,31 @@ import (
 
 // auditedPayload is what the audit reads of a payload.
 type auditedPayload struct {
-	Record     jsontext.Value  `json:"record"`
-	Integrity  *seal.Integrity `json:"integrity"`
-	Sealed     *sealed         `json:"sealed"`
-	Policy     jsontext.Value  `json:"policy"`
-	PolicyHash string          `json:"policyHash"`
-	KeyID      string          `json:"keyId"`
+	Record     jsontext.Value
+	Integrity  *seal.Integrity
+	Sealed     *sealed
+	Policy     jsontext.Value
+	PolicyHash string
+	KeyID      string
+	members    map[string]jsontext.Value
+}
+
+// readAudited takes a canonical payload apart, and decodes the small of its members
+// alone.
+func readAudited(payload []byte) (p auditedPayload, err error) {
+	if p.members, err = canon.Members(payload); err != nil {
+		return p, err
+	}
+	p.Record, p.Policy = p.members["record"], p.members["policy"]
+	for _, member := range []struct {
+		name string
+		into any
+	}{{"integrity", &p.Integrity}, {"sealed", &p.Sealed}, {"policyHash", &p.PolicyHash}, {"keyId", &p.KeyID}} {
+		if value := p.members[member.name]; value != nil && err == nil {
+			err = json.Unmarshal(value, member.into)
+		}
+	}
+	return p, err
 }
 
 // auditedRecord is what it reads of the record inside.
@@ -46,8 +65,7 @@ type auditedRecord struct {
 // and that it belongs to this tenant, time, policy and decision.
 func (s *spanResult) record(ctx context.Context, r *audit, e *Event, t *tenantSpan) {
 	fault := func(column, format string, args ...any) { s.fault(eventFault(e.Position, column, format, args...)) }
-	canonical, err := canon.Canonical(e.Payload)
-	if err != nil || !bytes.Equal(canonical, e.Payload) {
+	if !canon.IsCanonical(e.Payload) {
 		fault("payload", "want canonical JSON")
 		return
 	}
@@ -58,9 +76,9 @@ func (s *spanResult) record(ctx context.Context, r *audit, e *Event, t *tenantSp
 		s.records++
 		return
 	}
-	var payload auditedPayload
-	if err := json.Unmarshal(e.Payload, &payload); err != nil {
-		fault("payload", "want an object")
+	payload, err := readAudited(e.Payload)
+	if err != nil {
+		fault("payload", "want an object with the members of its type")
 		return
 	}
 	switch e.Type {
@@ -80,7 +98,7 @@ func (s *spanResult) record(ctx context.Context, r *audit, e *Event, t *tenantSp
 	var openings error
 	if payload.Sealed != nil {
 		r.set.add(kindKeyUse, 0, e.Position, e.Tenant, payload.Sealed.KeyID)
-		record, openings = r.vault.open(ctx, *e, *payload.Sealed, payload.Record)
+		record, openings = r.vault.open(ctx, *e, payload)
 		switch {
 		case errors.Is(openings, ErrErased):
 			s.unopened++
@@ -116,8 +134,13 @@ func (s *spanResult) signatures(r *audit, e *Event, payload auditedPayload, open
 		return
 	}
 	sealedRecord := payload.Sealed != nil && payload.Sealed.Signature != ""
-	if sealedRecord && !seal.Signed(key, seal.TypeCommitted, payload.Record, payload.Sealed.Signature) {
-		fault("payload", "sealed: the signature is not of this key over the record as it is stored")
+	position := e.Position
+	wrong := func(text string) func() {
+		return func() { s.fault(eventFault(position, "payload", "%s", text)) }
+	}
+	if sealedRecord {
+		s.batch.Add(key, seal.TypeCommitted, payload.Record, payload.Sealed.Signature,
+			wrong("sealed: the signature is not of this key over the record as it is stored"))
 	}
 	if sealedRecord && !open {
 		return
@@ -128,9 +151,7 @@ func (s *spanResult) signatures(r *audit, e *Event, payload auditedPayload, open
 	if got := canon.Hash(opened); got != i.RecordHash {
 		fault("payload", "record: it hashes to %s, not to recordHash", got)
 	}
-	if !seal.Signed(key, i.PayloadType, opened, i.Signature) {
-		fault("payload", "record: the signature is not of this key over the record")
-	}
+	s.batch.Add(key, i.PayloadType, opened, i.Signature, wrong("record: the signature is not of this key over the record"))
 }
 
 // meaning checks what the record says about tenant, time, policy and decision.
@@ -198,7 +219,8 @@ func newAuditVault(pool *pgxpool.Pool, p int16, kek []byte) (*auditVault, error)
 
 // open puts the personal members of a payload back and returns its record, if it
 // has one. Without their key it is ErrErased.
-func (v *auditVault) open(ctx context.Context, e Event, s sealed, record jsontext.Value) (jsontext.Value, error) {
+func (v *auditVault) open(ctx context.Context, e Event, payload auditedPayload) (jsontext.Value, error) {
+	s, record, members := *payload.Sealed, payload.Record, payload.members
 	if v.kek == nil {
 		return record, ErrErased
 	}
@@ -213,10 +235,6 @@ func (v *auditVault) open(ctx context.Context, e Event, s sealed, record jsontex
 	var openings []opening
 	if err := json.Unmarshal(plain, &openings); err != nil {
 		return record, errors.New("the box holds no openings")
-	}
-	members, err := canon.Members(e.Payload)
-	if err != nil {
-		return record, err
 	}
 	if err := reopen(e, members, openings); err != nil {
 		return record, err

@@ -3,6 +3,7 @@ package ledger
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -33,7 +34,7 @@ type bucket struct {
 const (
 	setBuckets  = 128
 	entrySize   = 16 + 1 + 8 + 8
-	spillOctets = 256 << 10
+	spillOctets = 64 << 10
 )
 
 // Kinds of entries, in the order in which they follow each other under one
@@ -135,8 +136,11 @@ type entry struct {
 }
 
 // check sorts each bucket and reports what does not hold.
-func (s *set) check(fault func(Fault)) error {
+func (s *set) check(ctx context.Context, pace *Pace, fault func(Fault)) error {
 	for i := range s.buckets {
+		if err := pace.Rest(ctx); err != nil {
+			return err
+		}
 		b := &s.buckets[i]
 		if b.file != nil {
 			if _, err := b.file.Seek(0, io.SeekStart); err != nil {

@@ -35,11 +35,13 @@ const CheckpointStream = "checkpoints"
 
 const (
 	checkpointEvery = time.Second
-	checkpointStep  = 20_000 // events that the tree grows by in one transaction
-	mirrorEvery     = 10 * time.Second
-	growAgain       = 50 * time.Millisecond
-	pruneEvery      = time.Hour
-	pruneAfter      = 24 * time.Hour
+	// lastCheckpointWithin bounds what a clean end waits for its last checkpoint.
+	lastCheckpointWithin = 2 * time.Second
+	checkpointStep       = 20_000 // events that the tree grows by in one transaction
+	mirrorEvery          = 10 * time.Second
+	growAgain            = 50 * time.Millisecond
+	pruneEvery           = time.Hour
+	pruneAfter           = 24 * time.Hour
 )
 
 // beginning is the statement of ledger.checkpoints_begun.
@@ -180,8 +182,17 @@ func (k *keeper) toHead(ctx context.Context) error {
 	}
 }
 
-// run signs when something has changed, at most once in a while, until ctx ends.
+// run signs when something has changed, at most once in a while, until ctx ends. Then
+// it signs once more: whoever puts an older database back while nothing runs is found
+// out by the whole of what was acknowledged.
 func (k *keeper) run(ctx context.Context) {
+	defer func() {
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastCheckpointWithin)
+		defer cancel()
+		if err := k.toHead(last); err != nil {
+			k.ledger.log.Warn("no last checkpoint made; what came in the last second is in the database alone", "error", err)
+		}
+	}()
 	pruned := time.Now()
 	for ctx.Err() == nil {
 		changed := k.ledger.Changed()

@@ -174,6 +174,28 @@ func TestCheckpointsGoOnAfterARestart(t *testing.T) {
 	clean(t, l, 4*90+2)
 }
 
+// A ledger that is closed leaves a note of its last event: an older copy that is
+// put back while nothing runs cannot pass for it.
+func TestACloseLeavesANoteOfTheLastEvent(t *testing.T) {
+	l, folder := open(t, ledgertest.New(t)), checkpoint.Folder{Path: t.TempDir()}
+	err := l.KeepCheckpoints(t.Context(), ledger.Checkpoints{Signer: checkpointSigner(t), Folder: folder, Every: time.Hour}, numbered("checkpoint"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, err := l.Append(t.Context(), one("s/1", ledger.New(), "a1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	_, note, err := folder.Newest(t.Context(), ledgertest.Origin+"/0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err := checkpoint.Parse(note); err != nil || c.Size != last.Events[0].Position {
+		t.Errorf("the newest note is of %d events, %v; the last event is at %d", c.Size, err, last.Events[0].Position)
+	}
+}
+
 // No checkpoint counts that is not outside of the database first.
 func TestNoCheckpointWithoutAPlaceOutside(t *testing.T) {
 	db := ledgertest.New(t)

@@ -26,7 +26,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/policy/canon"
@@ -69,18 +68,23 @@ type Service struct {
 }
 
 // Statement is a record that is signed in its own name: the answer carries it as
-// record and integrity, with verifyUrl.
+// record and integrity, with verifyUrl. The service's Output is a Stater.
 type Statement struct {
 	IDPrefix    string // of the id it is given, for example "att_"
 	PayloadType string
-	// Draft makes the record of one request, which is given its id and its time
-	// (RFC 3339, UTC, milliseconds).
-	Draft func(body []byte, id, issuedAt string) (record any, err error)
+}
+
+// Stater is an Output that makes a record to be signed, which is given its id and its
+// time (RFC 3339, UTC, milliseconds). It comes from the same computation as the
+// answer: a second one would cost as much, and could differ.
+type Stater interface {
+	Statement(id, issuedAt string) (record any)
 }
 
 type answer struct {
 	output   any
 	decision string
+	state    func(id, issuedAt string) any
 }
 
 // Common holds the members every enveloped service takes; inputs embed it.
@@ -91,12 +95,16 @@ type Common struct {
 // Decider is an Output that reaches a decision, which its signed receipt repeats.
 type Decider interface{ ReceiptDecision() string }
 
-// Declare completes a declaration with the types and the function behind it.
+// Declare completes a declaration with the types and the function behind it. It
+// panics for one that signs a Statement which its Output does not make.
 func Declare[I, O any](s Service, evaluate func(I) (O, error)) Service {
 	if s.Operation == "" {
 		s.Operation = strings.NewReplacer("/", "_", "-", "_").Replace(s.Name)
 	}
 	s.input, s.output = reflect.TypeFor[I](), reflect.TypeFor[O]()
+	if s.Statement != nil && !s.output.Implements(reflect.TypeFor[Stater]()) {
+		panic("policy: the output of " + s.Name + " makes no statement")
+	}
 	s.evaluate = func(body []byte) (answer, error) {
 		var in I
 		if err := canon.DecodeChecked(body, &in); err != nil {
@@ -109,6 +117,9 @@ func Declare[I, O any](s Service, evaluate func(I) (O, error)) Service {
 		a := answer{output: out}
 		if d, ok := any(out).(Decider); ok {
 			a.decision = d.ReceiptDecision()
+		}
+		if stater, ok := any(out).(Stater); ok {
+			a.state = stater.Statement
 		}
 		return a, nil
 	}
@@ -127,6 +138,10 @@ type Answer struct {
 	InputHash  string // SHA-256 of the canonical request, hex
 	OutputHash string // SHA-256 of Body without its outputHash, hex
 	Decision   string // for the receipt; empty where the service takes none
+
+	// State makes the record that is signed beside the receipt, of the service's
+	// Statement; nil where it has none.
+	State func(id, issuedAt string) (record any)
 }
 
 // Evaluate answers one request, a JSON object. The error is an *Error for an input
@@ -145,7 +160,7 @@ func (s Service) EvaluateCanonical(canonical []byte) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	result := Answer{InputHash: canon.Hash(canonical), Decision: a.decision}
+	result := Answer{InputHash: canon.Hash(canonical), Decision: a.decision, State: a.state}
 	if s.Bare {
 		result.Body, err = canon.Marshal(a.output)
 		result.OutputHash = canon.Hash(result.Body)
@@ -159,16 +174,12 @@ func (s Service) EvaluateCanonical(canonical []byte) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	var request Common
-	if err := json.Unmarshal(canonical, &request); err != nil {
-		return Answer{}, err
-	}
 	common := map[string]string{"service": s.Label(), "version": Version, "inputHash": result.InputHash}
 	if _, has := members["status"]; !has {
 		common["status"] = "ok"
 	}
-	if request.Reference != "" {
-		common["reference"] = request.Reference
+	if start, end, has := canon.Find(canonical, "reference"); has && canonical[start] == '"' {
+		members["reference"] = jsontext.Value(canonical[start:end]) // canonical as the whole is, and no longer than 200 characters
 	}
 	for name, text := range common {
 		if members[name], err = canon.Marshal(text); err != nil {

@@ -32,7 +32,7 @@ func applyPayments(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 		}
 		_, err := tx.Exec(ctx, `insert into payments (payment_id, state, mode, operation, payer, network, amount, price_cents, claimed_at, claimed_pos)
 			values ($1, 'claimed', $2, $3, $4, $5, $6, $7, $8, $9)`,
-			c.PaymentID, c.Mode, c.Operation, c.Payer, c.Network, c.Amount, c.PriceCents, e.Occurred(), e.Position)
+			c.PaymentID, c.Mode, c.Operation, e.Actor, c.Network, c.Amount, c.PriceCents, e.Occurred(), e.Position)
 		return err
 	}
 	var change struct {
@@ -44,7 +44,7 @@ func applyPayments(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 	case events.TypePaymentSettled:
 		var s events.PaymentSettled
 		err = e.Read(&s)
-		id, change.state, change.transaction = s.PaymentID, "settled", s.Transaction
+		id, change.state, change.transaction = s.PaymentID, "settled", string(s.Transaction)
 	case events.TypePaymentRefused:
 		var r events.PaymentRefused
 		err = e.Read(&r)
@@ -82,11 +82,11 @@ type Payment struct {
 	State       string    `json:"state"`
 	Mode        string    `json:"mode"`
 	Operation   string    `json:"operation"`
-	Payer       string    `json:"payer"`
+	Payer       string    `json:"payer"` // data key of who paid, sub_…; of old payments the address
 	Network     string    `json:"network"`
 	Amount      string    `json:"amount"`
 	PriceCents  int       `json:"priceCents"`
-	Transaction string    `json:"transaction,omitempty"`
+	Transaction string    `json:"transaction,omitempty"` // of old payments; of others it is sealed
 	Reason      string    `json:"reason,omitempty"`
 	Refund      string    `json:"refund,omitempty"`
 	ClaimedAt   time.Time `json:"claimedAt"`

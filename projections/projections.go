@@ -72,12 +72,17 @@ type Projections struct {
 // it does, and begins to follow the ledger. It waits for none of them. To the sinks
 // it publishes every event.
 func Start(ctx context.Context, l *ledger.Ledger, log *slog.Logger, sinks ...Sink) (*Projections, error) {
+	return follow(ctx, l, log, followers(l, sinks))
+}
+
+// follow is Start with a list of projections: tests have them in other versions.
+func follow(ctx context.Context, l *ledger.Ledger, log *slog.Logger, list []projection) (*Projections, error) {
 	router, err := message.NewRouter(message.RouterConfig{CloseTimeout: 5 * time.Second}, watermill.NewSlogLogger(slog.New(warnings{log.Handler()})))
 	if err != nil {
 		return nil, err
 	}
 	p := &Projections{ledger: l, log: log, router: router, runs: map[string]*run{}}
-	for _, projection := range followers(l, sinks) {
+	for _, projection := range list {
 		r := newRun(projection, l, log)
 		sound, err := r.prepare(ctx)
 		if err != nil {
@@ -173,6 +178,21 @@ type warnings struct{ slog.Handler }
 // Enabled implements slog.Handler.
 func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelWarn && w.Handler.Enabled(ctx, level)
+}
+
+// Handle implements slog.Handler. That another node was faster with a batch is how
+// two nodes share the work, and no line for an operator.
+func (w warnings) Handle(ctx context.Context, r slog.Record) error {
+	shared := false
+	r.Attrs(func(a slog.Attr) bool {
+		err, failed := a.Value.Any().(error)
+		shared = failed && (errors.Is(err, errElsewhere) || errors.Is(err, errGap))
+		return !shared
+	})
+	if shared {
+		return nil
+	}
+	return w.Handler.Handle(ctx, r)
 }
 
 // WithAttrs implements slog.Handler.

@@ -170,20 +170,17 @@ func TestDroppedTableParksNothing(t *testing.T) {
 	}
 }
 
-// Two nodes, a version bump on one of them, load on both: twenty times, nothing is
-// lost or doubled. The old program goes on with the old tables until the new ones
+// Two nodes, a version bump on one of them, load on both: nothing is lost or
+// doubled, however often. The old program goes on with the old tables until the new ones
 // take their place.
 func TestVersionBumpUnderLoadOnTwoNodes(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
 	l, other := openLedger(t, db), openLedger(t, db)
 	start(t, l)
-	rounds, each := 20, 20
-	if testing.Short() {
-		rounds = 3
-	}
+	const each = 20
 	version := status.version
-	for round := range rounds {
+	for round := range rounds(t) {
 		var working sync.WaitGroup
 		for i, node := range []*ledger.Ledger{l, other} {
 			working.Go(func() {

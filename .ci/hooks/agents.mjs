@@ -1,4 +1,5 @@
-// Starts the coding agents with the hook as `gate hook --install` prints it, lets
+// Starts the coding agents with the hook as `gate hook --install --write` puts it into
+// a clean home, lets
 // a stand-in for the model ask for one call after the other, and looks which of
 // them left their file behind and what the model was told of the others. To be
 // started where nothing but loopback is reachable:
@@ -103,14 +104,12 @@ async function prepare(session, base) {
   Object.assign(session, { home, project, env: { ...environment(folder, home), ...session.env } });
   session.steps = JSON.parse(JSON.stringify(session.steps).replaceAll('PROJECT', project).replaceAll('HOME', home));
 
-  const printed = await run([countersign, 'gate', 'hook', '--install', installed], { env: session.env });
-  const guard = JSON.parse(printed.said.split('\n\n')[1]); // Codex takes no member it does not know, Cursor wants its version
-  if (session.hooks) guard.hooks = session.hooks;
-  session.settings = session.inProject ? {} : guard;
-  if (session.inProject) {
-    fs.mkdirSync(path.join(project, file, '..'));
-    fs.writeFileSync(path.join(project, file), JSON.stringify(guard));
-  }
+  const where = session.inProject ? ['--project'] : [];
+  const written = await run([countersign, 'gate', 'hook', '--install', installed, '--write', ...where], { env: session.env, cwd: project });
+  if (written.code !== 0) failures.push(`${session.agent}, ${session.name}: --install --write: ${written.said}`);
+  session.settings = {};
+  if (!session.inProject) session.settings = JSON.parse(fs.readFileSync(path.join(home, file), 'utf8'));
+  if (session.hooks) session.settings.hooks = session.hooks;
   const server = { command: process.execPath, args: [path.resolve('mcp.mjs'), project, ...mcpTools] };
   session.argv = programs[session.agent](session, base, server);
   fs.writeFileSync(path.join(home, file), JSON.stringify(session.settings));
@@ -135,12 +134,24 @@ function judge(session, { code, said }) {
   for (const name of session.never ?? []) if (fs.existsSync(path.join(session.project, name))) fail(`${name} was called`);
 }
 
+// watched looks into the guard's own log: the canary of the session's start, and no
+// call that ran without a verdict.
+async function watched(session) {
+  const { said } = await run([countersign, 'gate', 'log', '--json', '--last', '0'], { env: session.env });
+  const fail = text => failures.push(`${session.agent}, ${session.name}: ${text}: ${said}`);
+  const log = JSON.parse(said);
+  if (!log.whole) fail('the log of the guard is not whole');
+  if (!log.lines.some(line => line.decision === 'canary')) fail('no canary at the start of the session');
+  if (log.lines.some(line => line.decision === 'unseen')) fail('an alarm for a call that had its verdict');
+}
+
 // doctor compares doctor --hook with what the agents did.
 async function doctor() {
   const options = session => ({ cwd: session.project, env: session.env });
-  for (const session of sessions.filter(s => s.name === 'pasted')) {
+  for (const session of sessions.filter(s => s.name === 'installed')) {
+    await watched(session);
     const { code, said } = await run([countersign, 'doctor', '--hook', '--agent', session.agent], options(session));
-    if (code !== 0 || !said.includes('blocks the canary')) failures.push(`${session.agent}: doctor does not find the pasted hook good: ${said}`);
+    if (code !== 0 || !said.includes('blocks the canary')) failures.push(`${session.agent}: doctor does not find the installed hook good: ${said}`);
     for (const [name, hook] of Object.entries(broken).filter(([name]) => name !== 'late')) {
       const { said } = await run([countersign, 'doctor', '--hook', '--agent', session.agent, '--', hook.command], options(session));
       if (said.includes('NOT GUARDED') !== (hook[session.agent] === 'runs')) failures.push(`${session.agent}: doctor is wrong about the hook that ${name}: ${said}`);

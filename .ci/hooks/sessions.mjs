@@ -47,12 +47,12 @@ const asking = mode => [...claudeFlags, '--permission-prompt-tool', 'mcp__db__ap
 const critical = 'mkfs.ext4 /dev/countersign-canary'; // there is no such device
 const shell = command => ({ tool: 'shell', input: { command } });
 const high = 'touch high; git reset --hard';
-// A session is one run of an agent with the hook as it is pasted from --install
-// into the home folder's settings, or the project's, or with other hooks.
+// A session is one run of an agent with the hook as --install --write puts it into
+// the home folder's settings, or the project's, or with other hooks.
 export const sessions = [
   {
     agent: 'claude',
-    name: 'pasted',
+    name: 'installed',
     args: claudeFlags,
     steps: [
       runs('Bash', bash('touch low'), 'low'),
@@ -90,7 +90,7 @@ export const sessions = [
   // Codex, which new models drive through JavaScript.
   {
     agent: 'codex',
-    name: 'pasted',
+    name: 'installed',
     args: ['--dangerously-bypass-hook-trust'],
     steps: [
       runs('exec_command', { cmd: 'touch low' }, 'low'),
@@ -127,7 +127,7 @@ export const sessions = [
   // Cursor, the local agent of its SDK.
   {
     agent: 'cursor',
-    name: 'pasted',
+    name: 'installed',
     steps: [
       { call: shell('touch low'), leaves: 'low' },
       { call: shell(`touch critical; ${critical}`), leaves: 'critical', told: '(shell.disk.mkfs)' },
@@ -161,7 +161,7 @@ export const sessions = [
   // Gemini CLI.
   {
     agent: 'gemini',
-    name: 'pasted',
+    name: 'installed',
     args: ['--skip-trust'],
     steps: [
       runs('run_shell_command', { command: 'touch low' }, 'low'),

@@ -11,12 +11,6 @@ import (
 	"github.com/countersign/countersign/policy/assurance"
 )
 
-// Letter is the text of a mail, as plain text.
-type Letter struct {
-	Subject, Text string
-	Link          string // the one in the text
-}
-
 // Member is a name and a value of an action.
 type Member struct{ Name, Value string }
 

@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"html/template"
 	"math/big"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // functions are what templates call, beside the parts.
@@ -168,4 +171,13 @@ func dict(pairs ...any) (map[string]any, error) {
 		m[name] = pairs[i+1]
 	}
 	return m, nil
+}
+
+// IndentJSON writes JSON for people to read.
+func IndentJSON(text []byte) string {
+	value := jsontext.Value(slices.Clone(text))
+	if err := value.Indent(jsontext.WithIndent("  ")); err != nil {
+		return string(text)
+	}
+	return string(value)
 }

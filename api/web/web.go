@@ -1,6 +1,11 @@
-// Package web is what people see: the frame around every page, the templates,
-// the style sheet and scripts, and the text of the letters. It shows what it is
-// given and asks nobody; who may see what, and every query, is package api's.
+// Package web is what people see: the pages with their handlers, the frame around
+// them, the templates, the style sheet and scripts, and the letters.
+//
+// A request for a page takes one path (Handler, in pages.go): the session is loaded,
+// a form is read, the page's function runs and returns a view, the session is kept,
+// the view is written in its frame. A page asks commands and read models itself;
+// what programs are answered with, too, it asks of the service around it (Service, in
+// handler.go), so that a page and an answer never differ.
 //
 // A page is one file in templates. It defines "title", "content" and, where there
 // is something to do, "actions" (beside the title) and "trail" (the way back). It

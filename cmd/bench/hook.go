@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"time"
 )
@@ -36,11 +35,8 @@ func (c *hookCmd) Run(ctx context.Context) error {
 			return err
 		}
 		defer os.RemoveAll(dir)
-		program = filepath.Join(dir, "countersign")
-		build := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/countersign")
-		build.Stderr = os.Stderr
-		if err := build.Run(); err != nil {
-			return fmt.Errorf("build the program: %w", err)
+		if program, err = buildProgram(ctx, dir); err != nil {
+			return err
 		}
 	}
 	var passed, used []time.Duration

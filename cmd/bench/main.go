@@ -5,7 +5,12 @@
 //	bench quick      the quick gate over HTTP against the bare append
 //	bench decisions  signed decisions over HTTP against the bare append
 //	bench services   every service alone, and inputs at the contract's edge
+//	bench start      from the start of the program to its first answers, on a long ledger
 //	bench doors      the quick gate while slow bodies or heavy manifests hold the doors
+//	bench verify     an auditor's verify against a bare read of the same rows, and
+//	                 what appends lose to it and to checkpoints
+//	bench export     an organization's export, likewise
+//	bench faults     what clients were told, compared after each fault of a table
 //	bench gate       the engine alone, per command and per category of a corpus
 //	bench hook       the guard of a coding agent, from its start to its answer
 //
@@ -33,9 +38,17 @@ type cli struct {
 	Quick     quickCmd     `cmd:"" help:"The quick gate over HTTP with a key against the bare append."`
 	Decisions decisionsCmd `cmd:"" help:"Signed decisions over HTTP against the bare append."`
 	Doors     doorsCmd     `cmd:"" help:"The quick gate while slow bodies or heavy manifests hold the doors."`
+	Start     startCmd     `cmd:"" help:"From the start of the program to its first answers, on a long ledger whose read models are at zero."`
 	Services  servicesCmd  `cmd:"" help:"Every service alone, and inputs at the contract's edge."`
+	Verify    verifyCmd    `cmd:"" help:"Verification of a database, what appends lose to it and to checkpoints, and rebuilding."`
+	Export    exportCmd    `cmd:"" help:"Export of an organization's history, and what appends lose to it."`
+	Faults    faultsCmd    `cmd:"" help:"Every fault of the table while clients call; then everything they were told is compared."`
 	Gate      gateCmd      `cmd:"" help:"Engine time per command, and a table per category of a corpus file."`
 	Hook      hookCmd      `cmd:"" help:"The guard of a coding agent, the whole process."`
+
+	Audit      auditChild  `cmd:"" hidden:""`
+	Read       readChild   `cmd:"" hidden:""`
+	MakeExport exportChild `cmd:"" hidden:""`
 }
 
 func main() {

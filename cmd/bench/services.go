@@ -21,6 +21,9 @@ type servicesCmd struct {
 	During time.Duration `help:"Time spent on each line." default:"500ms"`
 	Worst  bool          `help:"Instead: the worst large bodies of every operation over HTTP, as processor time per MB."`
 	Only   string        `help:"With --worst: operations whose id holds this."`
+	Body   string        `help:"With --worst: bodies whose name holds this."`
+
+	Profile string `help:"With --worst: a file for a processor profile." type:"path"`
 }
 
 // heavy are inputs at the contract's edge, with the time their computation may

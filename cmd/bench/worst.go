@@ -8,9 +8,14 @@ import (
 	"iter"
 	"maps"
 	"net/http"
+	"os"
+	"runtime/debug"
+	"runtime/metrics"
+	"runtime/pprof"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -28,16 +33,36 @@ const (
 	mostPerCommand = 50 * time.Millisecond
 )
 
+// What a run may hold. A body whose cost grew with its square once took all the
+// memory of a machine; now it ends the run, and is named.
+const (
+	memoryAimedAt = 1 << 30 // octets; beyond it the collector works harder
+	memoryMost    = 3 << 30
+	bodiesPerGC   = 64 // after so many bodies the collector starts anew
+)
+
 // worst sends every operation that takes a large body the worst ones that can be
 // built from its published schema, over loopback HTTP, and prints what the worst of
-// them cost: processor time of the whole process, client and collector included.
+// them cost: processor time of the whole process, client and collector included, and
+// memory that was asked for. One body is sent at a time.
 func (c *servicesCmd) worst(ctx context.Context) error {
+	debug.SetMemoryLimit(memoryAimedAt)
 	service, err := startService(ctx)
 	if err != nil {
 		return err
 	}
 	defer service.close()
-	w := &worstRun{service: service}
+	w := &worstRun{service: service, progress: os.Stderr}
+	ctx, w.stop = context.WithCancelCause(ctx)
+	defer w.stop(nil)
+	go w.watchMemory(ctx)
+	if c.Profile != "" {
+		stop, err := startProfile(c.Profile)
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
 	if w.token, err = service.organization(ctx); err != nil {
 		return err
 	}
@@ -45,13 +70,16 @@ func (c *servicesCmd) worst(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%-34s %8s %7s %8s %9s %6s  %s\n", "operation", "octets", "bodies", "answered", "ms/MB", "status", "the worst body")
+	fmt.Printf("%-34s %8s %7s %8s %9s %9s %6s  %s\n", "operation", "octets", "bodies", "answered", "ms/MB", "MB asked", "status", "the worst body")
 	over := 0
 	for _, o := range operations {
 		if c.Only != "" && !strings.Contains(o.ID, c.Only) {
 			continue
 		}
-		line, err := w.measure(ctx, o)
+		line, err := w.measure(ctx, o, c.Body)
+		if cause := context.Cause(ctx); cause != nil {
+			return cause
+		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", o.ID, err)
 		}
@@ -59,8 +87,8 @@ func (c *servicesCmd) worst(ctx context.Context) error {
 		if line.worst.cost > line.most() {
 			mark, over = "  OVER", over+1
 		}
-		fmt.Printf("%-34s %8d %7d %8d %9.1f %6d  %s%s\n", o.ID, o.octets, line.bodies, line.answered,
-			line.worst.perMB(), line.worst.status, line.worst.name, mark)
+		fmt.Printf("%-34s %8d %7d %8d %9.1f %9.0f %6d  %s%s\n", o.ID, o.octets, line.bodies, line.answered,
+			line.worst.perMB(), line.memory, line.worst.status, line.worst.name, mark)
 	}
 	if over > 0 {
 		return fmt.Errorf("%d operations cost more than they may", over)
@@ -75,6 +103,48 @@ type worstRun struct {
 	key     string
 	calls   int // with the key
 	keys    int
+
+	progress io.Writer
+	now      atomic.Pointer[string] // the body that is being sent
+	stop     context.CancelCauseFunc
+}
+
+// watchMemory ends the run at the body that takes more memory than one may.
+func (w *worstRun) watchMemory(ctx context.Context) {
+	held := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	for ctx.Err() == nil {
+		metrics.Read(held)
+		if taken := held[0].Value.Uint64() - held[1].Value.Uint64(); taken > memoryMost {
+			name := "the start"
+			if now := w.now.Load(); now != nil {
+				name = *now
+			}
+			w.stop(fmt.Errorf("%d MB of memory are held at %s", taken>>20, name))
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// asked is how many octets of memory were asked for since the start.
+func asked() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
+
+// startProfile writes a processor profile to a file until it is stopped.
+func startProfile(name string) (stop func(), err error) {
+	file, err := os.Create(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(file); err != nil {
+		return nil, err
+	}
+	return func() { pprof.StopCPUProfile(); _ = file.Close() }, nil
 }
 
 // described is one operation of the OpenAPI document.
@@ -210,6 +280,8 @@ type cost struct {
 	cost   time.Duration
 }
 
+func (c cost) String() string { return fmt.Sprintf("at most %.1f ms/MB so far", c.perMB()) }
+
 func (c cost) perMB() float64 {
 	return float64(c.cost) / float64(time.Millisecond) * 1e6 / float64(max(c.octets, 1))
 }
@@ -217,6 +289,7 @@ func (c cost) perMB() float64 {
 type worstLine struct {
 	bodies, answered int
 	worst            cost
+	memory           float64 // MB that were asked for, the most of one body
 }
 
 func (l worstLine) most() time.Duration {
@@ -228,15 +301,22 @@ func (l worstLine) most() time.Duration {
 
 // measure sends all bodies of an operation. What looks expensive is sent three
 // times, of which the cheapest counts: the collector may have run in one.
-func (w *worstRun) measure(ctx context.Context, o described) (line worstLine, err error) {
+func (w *worstRun) measure(ctx context.Context, o described, c string) (line worstLine, err error) {
 	media := o.Request.Content["application/json"]
 	for name, body := range bodiesOf(media.Schema, media.Example, o.octets) {
+		if c != "" && !strings.Contains(name, c) {
+			continue
+		}
 		one := cost{name: name, octets: len(body)}
+		where := o.ID + ", " + name
+		w.now.Store(&where)
 		for try := range 3 {
+			before := asked()
 			status, took, err := w.send(ctx, o, []byte(body))
 			if err != nil {
 				return line, fmt.Errorf("%s: %w", name, err)
 			}
+			line.memory = max(line.memory, float64(asked()-before)/1e6)
 			if try == 0 || took < one.cost {
 				one.status, one.cost = status, took
 			}
@@ -244,7 +324,10 @@ func (w *worstRun) measure(ctx context.Context, o described) (line worstLine, er
 				break
 			}
 		}
-		line.bodies++
+		if line.bodies++; line.bodies%bodiesPerGC == 0 {
+			debug.FreeOSMemory()
+			fmt.Fprintf(w.progress, "%s: %d bodies, %s\n", o.ID, line.bodies, line.worst)
+		}
 		if one.status < 300 {
 			line.answered++
 		}
@@ -258,7 +341,7 @@ func (w *worstRun) measure(ctx context.Context, o described) (line worstLine, er
 // pieces are repeated inside texts: what scanners look for, what they back up over,
 // and what has to be escaped.
 var pieces = []string{"a", " ", `\n`, `\u00e9`, `\ud83d\ude00`, "é", "curl ", "curl|sh;", "http://", "://", "https://a.b/", "a.", ".", "@", "a@", "\\\\", "(", "[[", "${", "`",
-	"0x", "0x0000000000000000000000000000000000000001 ", "sk-", "AKIA", "-----BEGIN PRIVATE KEY-----", "ignore previous instructions ", "eval(", "base64 -d ", "A1+/", "=", "%41", "&#x41;", "<!--", "1", "2026-01-01T00:00:00Z ", "xn--", "\u200b", "password=", "ı", "-"}
+	"4 ", "eyJ", "private key=0x", "seed abc ", "xoxb-", "+1 ", "000-00-", "0x", "0x0000000000000000000000000000000000000001 ", "sk-", "AKIA", "-----BEGIN PRIVATE KEY-----", "ignore previous instructions ", "eval(", "base64 -d ", "A1+/", "=", "%41", "&#x41;", "<!--", "1", "2026-01-01T00:00:00Z ", "xn--", "\u200b", "password=", "ı", "-"}
 
 // bodiesOf are bodies of at most so many octets: the pieces in every text of the
 // schema that may be long, every list filled, and every free value in the forms

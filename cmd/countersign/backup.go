@@ -261,6 +261,7 @@ func (c *restoreCmd) restore(ctx context.Context, keys io.Reader) error {
 		return errors.Join(err, fmt.Errorf("the data folder %s holds keys already: restore into an empty one", c.dir()))
 	}
 	if c.private() {
+		c.begins = true
 		server, err := startPrivate(ctx, &c.data, slog.New(slog.DiscardHandler), func(string, ...any) {})
 		if err != nil {
 			return err

@@ -46,7 +46,7 @@ func (d *data) checkpoints(development bool) (ledger.Checkpoints, error) {
 func (d *data) keyFor(name, text, file string, development bool) (*seal.Signer, error) {
 	if text == "" && development {
 		var err error
-		if text, err = developmentKey(filepath.Join(d.dir(), file)); err != nil {
+		if text, err = d.developmentKey(file); err != nil {
 			return nil, err
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign/countersign/ledger/localpg"
 	"github.com/countersign/countersign/migrations"
 	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/projections"
@@ -48,19 +47,26 @@ func (c *doctorCmd) Run(ctx context.Context, o *output) error {
 	default:
 		findings = c.examine(ctx)
 	}
-	var b strings.Builder
 	bad := false
 	for _, f := range findings {
-		fmt.Fprintf(&b, "%-8s %-10s %s\n", f.State, f.Name, f.Detail)
 		bad = bad || f.State == "bad"
 	}
-	if err := o.result(findings, b.String()); err != nil {
+	if err := o.result(findings, o.findings(findings)); err != nil {
 		return err
 	}
 	if bad {
 		return errNo
 	}
 	return nil
+}
+
+// findings are one line each, or more where the last column has several.
+func (o *output) findings(list []finding) string {
+	rows := table{heads: []string{"state", "what", "found"}}
+	for _, f := range list {
+		rows.add(f.State, f.Name, strings.ReplaceAll(strings.TrimSpace(f.Detail), "\n", "; "))
+	}
+	return o.table(rows)
 }
 
 func readiness(ctx context.Context, base string) finding {
@@ -86,11 +92,7 @@ func (c *doctorCmd) examine(ctx context.Context) []finding {
 	found := []finding{{"rules", "ok", fmt.Sprintf("rule set %s, %s…, %d rules", version, hash[:12], len(actionrisk.Rules()))}, c.key()}
 	n, err := openNode(ctx, &c.data, false, true, "", slog.New(slog.DiscardHandler), func(string, ...any) {})
 	if err != nil {
-		detail := err.Error()
-		if errors.Is(err, localpg.ErrNoPostgres) {
-			detail = "\n" + detail
-		}
-		return append(found, finding{"database", "bad", detail})
+		return append(found, finding{"database", "bad", err.Error()})
 	}
 	defer n.close()
 	found = append(found, n.database(ctx)...)

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/countersign/countersign/commands"
@@ -45,12 +43,16 @@ type listedEntitlements struct {
 	Entitlements []commands.Entitlement `json:"entitlements"`
 }
 
-func describeEntitlement(e commands.Entitlement) string {
-	until := ""
-	if e.ValidUntil != nil {
-		until = "until " + *e.ValidUntil
+func (o *output) entitlements(list ...commands.Entitlement) string {
+	rows := table{heads: []string{"product", "state", "from", "until"}}
+	for _, e := range list {
+		until := ""
+		if e.ValidUntil != nil {
+			until = *e.ValidUntil
+		}
+		rows.add(e.Product, e.Status, e.Source, until)
 	}
-	return strings.TrimRight(fmt.Sprintf("%-24s %-9s %-8s %s", e.Product, e.Status, e.Source, until), " ") + "\n"
+	return o.table(rows)
 }
 
 type entitlementsListCmd struct{ ofCustomer }
@@ -66,11 +68,7 @@ func (c *entitlementsListCmd) Run(ctx context.Context, o *output) error {
 	if err != nil {
 		return err
 	}
-	text := id + "\n"
-	for _, e := range list {
-		text += "  " + describeEntitlement(e)
-	}
-	return o.result(listedEntitlements{id, list}, text)
+	return o.result(listedEntitlements{id, list}, id+"\n"+o.entitlements(list...))
 }
 
 type entitlementsGrantCmd struct {
@@ -95,7 +93,7 @@ func (c *entitlementsGrantCmd) Run(ctx context.Context, o *output) error {
 	if err != nil {
 		return err
 	}
-	return o.result(e, describeEntitlement(e))
+	return o.result(e, o.entitlements(e))
 }
 
 // parseUntil reads a day, whose start in UTC it is, or a time; empty is the zero
@@ -129,5 +127,5 @@ func (c *entitlementsRevokeCmd) Run(ctx context.Context, o *output) error {
 	if err != nil {
 		return err
 	}
-	return o.result(e, describeEntitlement(e))
+	return o.result(e, o.entitlements(e))
 }

@@ -17,7 +17,7 @@ func TestEntitlementsOfTheOperator(t *testing.T) {
 	if got := o.run(0, grant...); !strings.Contains(got, "verification-kit") || !strings.Contains(got, "active") || !strings.Contains(got, "operator") {
 		t.Errorf("granted: %s", got)
 	}
-	if got := o.run(0, "entitlements", "list", "--customer", id); !strings.Contains(got, id) || !strings.Contains(got, "verification-kit         active    operator") {
+	if got := o.run(0, "entitlements", "list", "--customer", id); !strings.Contains(got, id) || !strings.Contains(got, "verification-kit\tactive\toperator") {
 		t.Errorf("listed: %s", got)
 	}
 	if got := o.value("status", "entitlements", "revoke", "--product", "verification-kit", "--reason", "a mistake", "--customer", id); got != "revoked" {

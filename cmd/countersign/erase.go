@@ -17,6 +17,7 @@ type eraseCmd struct {
 	Agent       string `help:"Agent id as it stands in subject.agentId." placeholder:"ID"`
 	RunID       string `help:"Run id of subjects without an agent." name:"run" placeholder:"ID"`
 	Email       string `help:"E-mail address of a key's or account's holder." placeholder:"EMAIL"`
+	Payer       string `help:"Address of who has paid with x402, with its network." placeholder:"NETWORK:ADDRESS"`
 	DataKey     string `help:"The data key itself." name:"data-key" placeholder:"ID"`
 	Reason      string `help:"Why, for the event." required:""`
 	RequestedBy string `help:"Who asked." name:"requested-by" required:""`
@@ -36,8 +37,10 @@ func (c *eraseCmd) Run(ctx context.Context, o *output) error {
 		e.Subject = "run:" + c.RunID
 	case c.Email != "":
 		e.Subject = "email:" + c.Email
+	case c.Payer != "":
+		e.Subject = "payer:" + c.Payer
 	case c.DataKey == "":
-		return errors.New("say who is to be erased: --agent, --run, --email or --data-key")
+		return errors.New("say who is to be erased: --agent, --run, --email, --payer or --data-key")
 	}
 	n, err := openNode(ctx, &c.data, false, true, "", newLog(slog.LevelWarn), func(string, ...any) {})
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/bundle"
 )
 
@@ -20,7 +21,7 @@ import (
 // neither us nor our programs.
 type exportCmd struct {
 	data
-	Org        string `help:"Organization, or service for the operator's own tenant." required:"" placeholder:"ID"`
+	Org        string `help:"Organization, or service for the operator's own tenant; default: the one of org use, or the only one there is." env:"COUNTERSIGN_ORG" placeholder:"ORG"`
 	Out        string `help:"File to write (.tar.gz), or - for standard output." required:"" placeholder:"FILE"`
 	From       string `help:"Only events from this time on, RFC 3339 or a date." placeholder:"TIME"`
 	To         string `help:"Only events before this time." placeholder:"TIME"`
@@ -30,6 +31,7 @@ type exportCmd struct {
 	Agent      string `help:"Show only decisions of this agent." placeholder:"ID"`
 	RunID      string `help:"Show only decisions of this run." name:"run" placeholder:"ID"`
 	NoPersonal bool   `help:"Leave personal members out." name:"no-personal"`
+	FullSpeed  bool   `help:"Do not go slower while others append." name:"full-speed"`
 }
 
 // Run exports.
@@ -51,6 +53,11 @@ func (c *exportCmd) Run(ctx context.Context, o *output) error {
 		return err
 	}
 	defer n.close()
+	if c.Org != serviceTenant {
+		if c.Org, err = n.organization(ctx, c.Org); err != nil {
+			return err
+		}
+	}
 	if _, err := n.keepCheckpoints(ctx); err != nil { // the newest events are covered, too
 		return err
 	}
@@ -64,14 +71,18 @@ func (c *exportCmd) Run(ctx context.Context, o *output) error {
 			fmt.Fprintf(o.stderr, "\rexported %d of %d events", done, total)
 		}
 	}
-	manifest, err := n.app.ExportHistory(ctx, commands.Export{Tenant: c.Org, Filters: filters, Actor: "operator", Folder: folder, Progress: progress})
+	manifest, err := n.app.ExportHistory(ctx, commands.Export{Tenant: c.Org, Filters: filters, Actor: "operator", Folder: folder, Progress: progress, FullSpeed: c.FullSpeed})
 	if err != nil {
 		return err
 	}
-	if c.Out == "-" {
-		return bundle.NewFolder(folder).Pack(o.stdout)
+	pace := n.ledger.Pace()
+	if c.FullSpeed {
+		pace = &ledger.Pace{}
 	}
-	if err := packFile(folder, c.Out); err != nil {
+	if c.Out == "-" {
+		return bundle.NewFolder(folder).Pack(pace.Writer(ctx, o.stdout))
+	}
+	if err := packFile(ctx, pace, folder, c.Out); err != nil {
 		return err
 	}
 	return o.result(manifest, fmt.Sprintf("%s: %d events (sequences %d to %d) of %s, checkpoint of %d events\ncheck it: countersign verify %s --keys jwks.json, or unpack it and python3 export/verify.py --keys jwks.json export\n",
@@ -79,12 +90,12 @@ func (c *exportCmd) Run(ctx context.Context, o *output) error {
 }
 
 // packFile writes the archive whole or not at all.
-func packFile(folder, path string) error {
+func packFile(ctx context.Context, pace *ledger.Pace, folder, path string) error {
 	file, err := os.CreateTemp(filepath.Dir(path), ".export-*")
 	if err != nil {
 		return err
 	}
-	err = errors.Join(bundle.NewFolder(folder).Pack(file), file.Sync(), file.Close())
+	err = errors.Join(bundle.NewFolder(folder).Pack(pace.Writer(ctx, file)), file.Sync(), file.Close())
 	if err == nil {
 		err = os.Rename(file.Name(), path)
 	}
@@ -192,9 +203,11 @@ func (c *verifyCmd) bundle(o *output) error {
 func inWords(reason string) string {
 	switch reason {
 	case "pin: ROLLBACK":
-		return "            You have seen more events of this ledger than this bundle's checkpoint covers: it was made from an older state, or history was taken back.\n"
+		return "ROLLBACK    You have seen more events of this ledger than this checkpoint covers.\n" +
+			"            Either it is older than your pin: then all is well, and what is to be renewed is this (ask for a new export), never the pin.\n" +
+			"            Or history was taken back: then ask the service for its newest checkpoint (countersign pin https://...), and if it is older than your pin, too, show both to whoever runs it.\n"
 	case "pin: FORK":
-		return "            This bundle is of another history than the checkpoint you kept: one of the two was not shown to everybody.\n"
+		return "FORK        This is another history than that of the checkpoint you kept: one of the two was not shown to everybody. Keep both, and show them to whoever runs the service.\n"
 	}
 	return ""
 }

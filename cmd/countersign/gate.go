@@ -1,10 +1,16 @@
 package main
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
 
 	"github.com/countersign/countersign/policy/actionrisk"
 )
@@ -12,63 +18,371 @@ import (
 // gateCmd is the engine behind every action-safety service, without network,
 // database or key: one verdict, or the guard of a coding agent.
 type gateCmd struct {
-	Verdict verdictCmd   `cmd:"" default:"withargs" help:"The verdict on a command (the word verdict may be left out). Exit 1: it needs approval."`
-	Hook    hookCmd      `cmd:"" help:"Guard a coding agent: read its pre-tool event, answer in its format, fail closed."`
-	Allow   gateAllowCmd `cmd:"" help:"Let a rule, or one exact action, pass the guard, for a time and with a reason."`
-	Log     gateLogCmd   `cmd:"" help:"What the guard decided on this machine. Exit 1: the log was cut or edited."`
-	Stats   gateStatsCmd `cmd:"" help:"What the guard decided, in numbers."`
+	Verdict verdictCmd     `cmd:"" default:"withargs" help:"The verdict on a command (the word verdict may be left out). Exit 1: it needs approval."`
+	Explain gateExplainCmd `cmd:"" help:"What lowered or raised the verdict on a command, rule by rule. Exit 1: it needs approval."`
+	Hook    hookCmd        `cmd:"" help:"Guard a coding agent: read its pre-tool event, answer in its format, fail closed."`
+	Allow   gateAllowCmd   `cmd:"" help:"Let a rule, or one exact action, pass the guard, for a time and with a reason."`
+	Log     gateLogCmd     `cmd:"" help:"What the guard decided on this machine. Exit 1: the log was cut or edited."`
+	Stats   gateStatsCmd   `cmd:"" help:"What the guard decided, in numbers."`
 }
 
-// verdictCmd asks the engine about one command.
-type verdictCmd struct {
-	Command     string `arg:"" help:"The command, or - to read it from standard input."`
-	Cwd         string `help:"Working directory."`
+// gateArgs lets a command be written as it is run: "gate ls -la" and "gate -- log"
+// mean the command, of which every word is one, whatever flags of ours or names of
+// subcommands are in it. Flags of ours stand before it. Only behind a command that is
+// one argument ("gate 'ls -la' --json") they may stand as well, since nothing of the
+// command can follow there.
+func gateArgs(root *kong.Node, args []string) []string {
+	at, asked := root.Children[0], "verdict"
+	var flags []string
+	for i := 1; i < len(args); i++ {
+		word := args[i]
+		switch {
+		case word == "--":
+			return slices.Concat([]string{"gate", asked}, flags, args[i:])
+		case strings.HasPrefix(word, "-") && word != "-":
+			flags = append(flags, word)
+			if i+1 < len(args) && takesValue(at, word) {
+				i++
+				flags = append(flags, args[i])
+			}
+			continue
+		case slices.ContainsFunc(at.Children, func(n *kong.Node) bool { return n.Name == word }):
+			if word != "verdict" && word != "explain" {
+				return args
+			}
+			asked = word
+			continue
+		}
+		rest := args[i+1:]
+		if strings.ContainsAny(word, " \t\n") && (len(rest) == 0 || strings.HasPrefix(rest[0], "--")) {
+			return slices.Concat([]string{"gate", asked}, flags, rest, []string{"--", word})
+		}
+		return slices.Concat([]string{"gate", asked}, flags, []string{"--"}, args[i:])
+	}
+	return args
+}
+
+// takesValue says whether a flag of ours takes the next word.
+func takesValue(gate *kong.Node, flag string) bool {
+	found := false
+	eachFlag(gate.Parent, func(f *kong.Flag) {
+		found = found || "--"+f.Name == flag && !f.IsBool()
+	})
+	return found
+}
+
+// verdictFlags are what may stand beside a command.
+type verdictFlags struct {
+	Cwd         string `help:"Working directory; default: this one, for the exceptions in force here." placeholder:"DIR"`
 	Branch      string `help:"Checked-out branch."`
 	Environment string `help:"Environment the command reaches." name:"environment"`
 	Target      string `help:"Resource the command reaches."`
 	FailClosed  bool   `help:"Route a command that no rule knows and that is not proven read-only to review." name:"fail-closed"`
 }
 
+func (f verdictFlags) action(command string) actionrisk.Action {
+	return actionrisk.Action{Command: command, Cwd: f.Cwd, Branch: f.Branch, Environment: f.Environment, Target: f.Target, FailClosedOnUnmatched: f.FailClosed}
+}
+
+// verdictCmd asks the engine about one command, or about many.
+type verdictCmd struct {
+	verdictFlags
+	Batch string   `help:"Instead of a command: a file with one command, or one action as JSON, per line, such as a shell history; - for standard input." placeholder:"FILE" type:"path"`
+	CSV   bool     `help:"With --batch: one line of CSV per command." name:"csv"`
+	Words []string `arg:"" optional:"" name:"command" help:"The command, as one argument or as its words, behind the flags; - to read it from standard input."`
+}
+
 const maxCommand = 1 << 20 // octets from standard input, far above the contract's 2000 characters
 
 // Run prints the verdict; a command that needs approval is exit code 1.
 func (c *verdictCmd) Run(o *output) error {
-	command := c.Command
-	if command == "-" {
-		text, err := io.ReadAll(io.LimitReader(os.Stdin, maxCommand))
-		if err != nil {
-			return fmt.Errorf("read the command: %w", err)
-		}
-		command = strings.TrimSpace(string(text))
+	switch {
+	case c.Batch != "" && len(c.Words) > 0:
+		return errors.New("--batch and a command: give one of them")
+	case c.Batch != "":
+		return c.batch(o)
+	case c.CSV:
+		return errors.New("--csv belongs to --batch")
 	}
-	action := actionrisk.Action{Command: command, Cwd: c.Cwd, Branch: c.Branch,
-		Environment: c.Environment, Target: c.Target, FailClosedOnUnmatched: c.FailClosed}
-	if err := actionrisk.Check(action); err != nil {
+	v, err := judge(c.Words, c.verdictFlags)
+	if err != nil {
 		return err
 	}
-	score := actionrisk.ScoreAction(action)
-	if err := o.result(score, verdictText(score)); err != nil {
+	if err := o.result(v, v.screen(o)); err != nil || !v.stopped() {
 		return err
 	}
-	if score.RequiresApproval {
-		return errNo
-	}
-	return nil
+	return errNo
 }
 
-func verdictText(s actionrisk.ScoreOutput) string {
+// judgedCommand is a verdict, and what the user's own exceptions make of it.
+type judgedCommand struct {
+	actionrisk.ScoreOutput
+	Exceptions *appliedExceptions `json:"exceptions,omitempty"`
+
+	action actionrisk.Action
+	left   actionrisk.ScoreOutput // what is left of the verdict behind the exceptions
+}
+
+// appliedExceptions is what a .countersign.json says about a command.
+type appliedExceptions struct {
+	File     string `json:"file"`
+	Decision string `json:"decision"` // pass, ask or deny, as the guard would
+	Note     string `json:"note,omitempty"`
+}
+
+// judge reads a command and asks the engine, then the exceptions that count in the
+// folder.
+func judge(words []string, f verdictFlags) (judgedCommand, error) {
+	command, err := commandOf(words)
+	if err != nil {
+		return judgedCommand{}, err
+	}
+	action := f.action(command)
+	if err := actionrisk.Check(action); err != nil {
+		return judgedCommand{}, err
+	}
+	v := judgedCommand{ScoreOutput: actionrisk.ScoreAction(action), action: action}
+	v.left = v.ScoreOutput
+	where := f.Cwd
+	if where == "" {
+		where, _ = os.Getwd() // without a folder the home folder's file counts
+	}
+	x, err := readExceptions(where)
+	if err != nil || x.place == "" {
+		return v, err
+	}
+	left, note := x.lower(v.ScoreOutput, where, time.Now())
+	v.left = left
+	v.Exceptions = &appliedExceptions{x.place, string(x.verdict(levelOf(left.Risk), false)), note}
+	return v, nil
+}
+
+// commandOf is the command the user means: one argument is a whole command, several
+// are its words.
+func commandOf(words []string) (string, error) {
+	switch {
+	case len(words) == 0:
+		return "", errors.New(`name a command: countersign gate ls -la, countersign gate "ls -la", or - for standard input`)
+	case len(words) == 1 && words[0] == "-":
+		text, err := io.ReadAll(io.LimitReader(os.Stdin, maxCommand))
+		if err != nil {
+			return "", fmt.Errorf("read the command: %w", err)
+		}
+		return strings.TrimSpace(string(text)), nil
+	case len(words) == 1:
+		return words[0], nil
+	}
+	quoted := make([]string, len(words))
+	for i, word := range words {
+		quoted[i] = shellWord(word)
+	}
+	return strings.Join(quoted, " "), nil
+}
+
+// stopped says whether somebody has to approve, by the user's own levels where there
+// are some.
+func (v judgedCommand) stopped() bool {
+	if v.Exceptions != nil {
+		return v.Exceptions.Decision != string(pass)
+	}
+	return v.RequiresApproval
+}
+
+// levelStyles are the colours of the levels.
+var levelStyles = map[string]string{"low": green, "medium": yellow, "high": red, "critical": bold + ";" + red}
+
+// screen is a verdict on one screen: the level, the command with the part that counts
+// marked, what carries it, why, and what to do instead.
+func (v judgedCommand) screen(o *output) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s (score %d), %s\n", s.Risk, s.RiskScore, strings.ReplaceAll(s.Recommendation, "_", " "))
-	for _, rule := range s.MatchedRules {
-		fmt.Fprintf(&b, "  %-9s %s: %s\n", rule.Severity, rule.ID, rule.Title)
-		fmt.Fprintf(&b, "            %q\n", rule.Evidence.Excerpt)
-		if rule.Remediation != "" {
-			fmt.Fprintf(&b, "            instead: %s\n", rule.Remediation)
+	title := v.nothingFound()
+	if len(v.MatchedRules) > 0 {
+		title = v.MatchedRules[0].Title
+	}
+	fmt.Fprintf(&b, "%s  %s\n\n", o.styled(levelStyles[v.Risk], strings.ToUpper(v.Risk)), title)
+	b.WriteString(v.marked(o))
+	b.WriteByte('\n')
+	lines := [][2]string{}
+	for i, r := range v.MatchedRules {
+		if i == shownRules {
+			lines = append(lines, [2]string{"", fmt.Sprintf("and %d more: countersign gate explain", len(v.MatchedRules)-i)})
+			break
+		}
+		lines = append(lines, v.ruleLines(r, i > 0)...)
+	}
+	if x := v.Exceptions; x != nil {
+		said := x.Decision + " by " + x.File
+		if x.Note != "" {
+			said = x.Decision + ", " + x.Note
+		}
+		lines = append(lines, [2]string{"here", said})
+	}
+	for _, line := range lines {
+		fmt.Fprintf(&b, "  %s  %s\n", o.styled(faint, fmt.Sprintf("%-7s", line[0])), printable(line[1]))
+	}
+	fmt.Fprintf(&b, "  %s\n", o.styled(faint, fmt.Sprintf("score %d, action %s, rules %s", v.RiskScore, v.ActionHash[:16], v.RulesetVersion)))
+	return b.String()
+}
+
+// shownRules keeps a verdict on one screen.
+const shownRules = 4
+
+// nothingFound is a verdict without a rule, in words.
+func (v judgedCommand) nothingFound() string {
+	switch {
+	case v.Coverage.Unmatched:
+		return "No rule matched, and it is not proven read-only"
+	case v.Coverage.ReadOnly:
+		return "Proven read-only"
+	}
+	return "No rule matched"
+}
+
+// ruleLines are one rule in words; further ones are shorter.
+func (v judgedCommand) ruleLines(r actionrisk.MatchedRule, further bool) (lines [][2]string) {
+	if further {
+		lines = append(lines, [2]string{"also", fmt.Sprintf("%s (%s, %s) in %q", r.Title, r.ID, r.Severity, r.Evidence.Excerpt)})
+	} else {
+		if r.Decoded != "" {
+			lines = append(lines, [2]string{"runs", r.Decoded})
+		}
+		if len(r.Via) > 0 {
+			lines = append(lines, [2]string{"through", strings.Join(r.Via, " > ")})
+		}
+		back := map[string]string{"yes": "can be taken back", "hard": "hard to take back", "no": "cannot be taken back"}[r.Reversible]
+		why := r.Effect + "; " + back
+		if strings.EqualFold(r.Effect, r.Title) {
+			why = back
+		}
+		lines = append(lines, [2]string{"why", fmt.Sprintf("%s (%s)", why, r.ID)})
+	}
+	if r.Remediation != "" {
+		lines = append(lines, [2]string{"instead", r.Remediation})
+	}
+	return lines
+}
+
+// marked is the command with what counted underlined: in the text where there are
+// styles, else by marks below it.
+func (v judgedCommand) marked(o *output) string {
+	var b strings.Builder
+	at := 0
+	for line := range strings.Lines(v.action.Command) {
+		text := strings.TrimRight(line, "\n")
+		shown, below := o.underlined(text, v.spans(at, len(text)))
+		fmt.Fprintf(&b, "    %s\n", shown)
+		if below != "" {
+			fmt.Fprintf(&b, "    %s\n", below)
+		}
+		at += len(line)
+	}
+	return b.String()
+}
+
+// spans are where the rules found something in one line of the command, in order and
+// apart from each other.
+func (v judgedCommand) spans(at, length int) (spans [][2]int) {
+	for _, r := range v.MatchedRules {
+		from, to := max(r.Evidence.Start-at, 0), min(r.Evidence.End-at, length)
+		if from < to {
+			spans = append(spans, [2]int{from, to})
 		}
 	}
-	if s.Coverage.Unmatched {
-		b.WriteString("  no rule knows this command, and it is not proven read-only\n")
+	slices.SortFunc(spans, func(a, b [2]int) int { return cmp.Or(a[0]-b[0], b[1]-a[1]) })
+	apart := spans[:0]
+	for _, s := range spans {
+		if n := len(apart); n > 0 && s[0] <= apart[n-1][1] {
+			apart[n-1][1] = max(apart[n-1][1], s[1])
+			continue
+		}
+		apart = append(apart, s)
 	}
-	fmt.Fprintf(&b, "  action %s, rules %s\n", s.ActionHash[:16], s.RulesetVersion)
+	return apart
+}
+
+// underlined marks spans of a line, in it or by the line below.
+func (o *output) underlined(text string, spans [][2]int) (shown, below string) {
+	var line, marks strings.Builder
+	at := 0
+	for _, s := range append(spans, [2]int{len(text), len(text)}) {
+		before, found := printable(text[at:s[0]]), printable(text[s[0]:s[1]])
+		line.WriteString(before + o.styled(underline, found))
+		marks.WriteString(strings.Repeat(" ", columns(before)) + strings.Repeat("^", columns(found)))
+		at = s[1]
+	}
+	if o.colour {
+		return line.String(), ""
+	}
+	return line.String(), strings.TrimRight(marks.String(), " ")
+}
+
+// gateExplainCmd tells how a verdict came about.
+type gateExplainCmd struct {
+	verdictFlags
+	Words []string `arg:"" optional:"" name:"command" help:"The command, as one argument or as its words, behind the flags; - to read it from standard input."`
+}
+
+// Run prints every rule with what moved its level, and what was not understood.
+func (c *gateExplainCmd) Run(o *output) error {
+	v, err := judge(c.Words, c.verdictFlags)
+	if err != nil {
+		return err
+	}
+	if err := o.result(v, v.explained(o)); err != nil || !v.stopped() {
+		return err
+	}
+	return errNo
+}
+
+func (v judgedCommand) explained(o *output) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s, score %d\n\n%s\n", o.styled(levelStyles[v.Risk], v.Risk), v.RiskScore, v.marked(o))
+	fmt.Fprintf(&b, "read as %s, %s\n", v.Coverage.Route, map[bool]string{true: "whole", false: "in words only: a parser refused a part of it"}[v.Coverage.Parsed])
+	if len(v.MatchedRules) == 0 {
+		fmt.Fprintf(&b, "%s\n", v.nothingFound())
+	}
+	for _, r := range v.MatchedRules {
+		fmt.Fprintf(&b, "\n%s  %s: %s in %q\n", o.styled(levelStyles[r.Severity], fmt.Sprintf("%-8s", r.Severity)), r.ID, r.Title, r.Evidence.Excerpt)
+		for _, line := range movements(r) {
+			fmt.Fprintf(&b, "          %s\n", line)
+		}
+	}
+	if len(v.Coverage.Uncertainties) > 0 {
+		b.WriteString("\nnot known:\n")
+		for _, what := range v.Coverage.Uncertainties {
+			fmt.Fprintf(&b, "  %s\n", what)
+		}
+	}
+	if x := v.Exceptions; x != nil {
+		fmt.Fprintf(&b, "\nhere: %s by %s", x.Decision, x.File)
+		if x.Note != "" {
+			fmt.Fprintf(&b, " (%s; %s without what is excepted)", x.Note, v.left.Risk)
+		}
+		b.WriteByte('\n')
+	}
+	if n := len(v.MatchedRules); n > 0 {
+		fmt.Fprintf(&b, "\nmore about a rule: countersign rules show %s\n", v.MatchedRules[0].ID)
+	}
 	return b.String()
+}
+
+// movements are how a rule came to its level.
+func movements(r actionrisk.MatchedRule) (lines []string) {
+	if len(r.Context) == 0 && r.BaseSeverity == r.Severity {
+		return []string{"this is the rule's own level; nothing moved it"}
+	}
+	lines = append(lines, "the rule's own level is "+r.BaseSeverity)
+	for _, a := range r.Context {
+		verb := "raised"
+		if a.Delta < 0 {
+			verb = "lowered"
+		}
+		switch a.Delta {
+		case 0:
+			lines = append(lines, fmt.Sprintf("%s %s counted, and moved nothing", a.Field, a.Class))
+		default:
+			lines = append(lines, fmt.Sprintf("%s by %d, because the %s is of the class %s", verb, max(a.Delta, -a.Delta), a.Field, a.Class))
+		}
+	}
+	return lines
 }

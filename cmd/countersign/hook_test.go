@@ -395,12 +395,12 @@ func TestGateForms(t *testing.T) {
 		code int
 		out  string
 	}{
-		{[]string{"gate", "git status"}, 0, "low"},
-		{[]string{"gate", "verdict", "git status"}, 0, "low"},
+		{[]string{"gate", "git status"}, 0, "LOW"},
+		{[]string{"gate", "verdict", "git status"}, 0, "LOW"},
 		{[]string{"gate", "rm -rf /"}, 1, "shell.rm.recursive-root"},
 		{[]string{"gate", "--cwd", "/", "rm -rf *"}, 1, "shell.rm.recursive-root"},
 		{[]string{"gate", "--json", "git status"}, 0, `"risk":"low"`},
-		{[]string{"gate", "--", "-x"}, 0, "low"},
+		{[]string{"gate", "--", "-x"}, 0, "LOW"},
 		{[]string{"gate"}, 2, ""},
 		{[]string{"gate", "hook", "--install", "codex"}, 0, "apply_patch"},
 	} {
@@ -430,7 +430,7 @@ func TestHookInstall(t *testing.T) {
 			home, project := hookFolders(t)
 			place(t, filepath.Join(home, a.home()), selfInstall(t, a))
 			code, out := doctorHook(t, project)
-			if code != 0 || !strings.Contains(out, "ok       hook       "+string(a)+" (") {
+			if code != 0 || !strings.Contains(out, "ok\thook\t"+string(a)+" (") {
 				t.Errorf("exit %d: %s", code, out)
 			}
 			// Another agent's guard is not this one's.

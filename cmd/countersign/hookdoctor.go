@@ -314,7 +314,12 @@ func installedHooks(only agent) ([]installed, []finding) {
 				found = append(found, finding{"hook", "bad", fmt.Sprintf("%s (%s): NOT GUARDED: Codex skips the whole file, because it does not know the member %q", a, file, name)})
 				continue
 			}
-			these = append(these, a.inSettings(file, s)...)
+			here := a.inSettings(file, s)
+			these = append(these, here...)
+			if missing := a.unwatched(s); len(here) > 0 && len(missing) > 0 {
+				found = append(found, finding{"hook", "warning", fmt.Sprintf("%s (%s): no entry for %s: between two looks of doctor nobody would notice that the guard is gone; countersign gate hook --install %s --write adds them",
+					a, file, strings.Join(missing, ", "), a)})
+			}
 			if s.DisableAllHooks { // one file switches off the hooks of all
 				off = file
 			}
@@ -381,6 +386,26 @@ func (a agent) inSettings(file string, s settings) []installed {
 		}
 	}
 	return out
+}
+
+// watchEvents are where the guard looks after itself, in each agent's words.
+var watchEvents = map[agent][]string{
+	claude: {"SessionStart", "SubagentStart", "PostToolUse"},
+	codex:  {"SessionStart", "SubagentStart", "PostToolUse"},
+	cursor: {"sessionStart", "subagentStart", "afterShellExecution"},
+	gemini: {"SessionStart", "AfterTool"},
+}
+
+// unwatched are those for which a settings file starts no guard.
+func (a agent) unwatched(s settings) (missing []string) {
+	for _, event := range watchEvents[a] {
+		if !slices.ContainsFunc(s.Hooks[event], func(group hookEntry) bool {
+			return slices.ContainsFunc(append(group.Hooks, group), func(e hookEntry) bool { return strings.Contains(e.Command+" "+strings.Join(e.Args, " "), "gate hook") })
+		}) {
+			missing = append(missing, event)
+		}
+	}
+	return missing
 }
 
 // matches tells whether a group's matcher covers a tool: empty, *, or a regular

@@ -127,17 +127,10 @@ func readEvent(text []byte, named agent) (asked, error) {
 	if err := json.Unmarshal(text, &e); err != nil {
 		return got, errShape // the cause may repeat the event
 	}
-	got.session, got.callID = shownPath(e.SessionID), shownPath(e.ToolUseID)
+	got.session, got.callID = shownPath(e.SessionID), e.call()
 	told, ok := e.agent()
-	switch e.Name {
-	case "SessionStart", "SubagentStart":
-		got.moment = atStart
-	case "PostToolUse", "PostToolUseFailure":
-		got.moment = afterTool
-	default:
-		if !ok {
-			return got, errShape
-		}
+	if got.moment = e.moment(); got.moment == beforeTool && !ok {
+		return got, errShape
 	}
 	if !ok { // only our own configurations send these events
 		told = claude
@@ -167,13 +160,43 @@ func readEvent(text []byte, named agent) (asked, error) {
 	return got, got.read(e)
 }
 
+// moment is when the event comes, by its name in any agent's words.
+func (e event) moment() moment {
+	switch e.Name {
+	case "SessionStart", "SubagentStart", "sessionStart", "subagentStart":
+		return atStart
+	case "PostToolUse", "PostToolUseFailure", "AfterTool", "afterShellExecution", "afterMCPExecution", "postToolUse", "postToolUseFailure":
+		return afterTool
+	}
+	return beforeTool
+}
+
+// call names a tool call, the same before the tool and after it: by the agent's own
+// id, or by what is called where the agent gives none.
+func (e event) call() string {
+	switch {
+	case e.ToolUseID != "":
+		return shownPath(e.ToolUseID)
+	case e.ToolName == "" && e.Command == "":
+		return ""
+	}
+	tool, input := e.ToolName[strings.LastIndexByte(e.ToolName, ':')+1:], ""
+	if tool == "" {
+		input = e.Command // of a shell; beside a tool's name it is the server's
+	} else if canonical, err := canon.Canonical(e.ToolInput); err == nil {
+		input = string(canonical)
+	}
+	return "#" + canon.Hash([]byte(e.SessionID + "\x00" + tool + "\x00" + input))[:16]
+}
+
 // agent tells who sent an event. What both of two agents might have sent is
 // taken for the one that knows fewer answers.
 func (e event) agent() (agent, bool) {
 	switch e.Name {
-	case "BeforeTool":
+	case "BeforeTool", "AfterTool":
 		return gemini, true
-	case "beforeShellExecution", "beforeMCPExecution", "beforeReadFile", "preToolUse":
+	case "beforeShellExecution", "beforeMCPExecution", "beforeReadFile", "preToolUse",
+		"sessionStart", "subagentStart", "afterShellExecution", "afterMCPExecution", "postToolUse", "postToolUseFailure":
 		return cursor, true
 	case "PreToolUse":
 		switch {

@@ -19,7 +19,9 @@ func (a agent) install(self string) string {
 	return fmt.Sprintf("%s\n\n%s\n\n%s\n\nThen: countersign doctor --hook --agent %s\nOr let it be merged: countersign gate hook --install %[4]s --write\n", i.where, entry, i.notes, a)
 }
 
-// entry is the configuration alone.
+// entry is the configuration alone. Beside the guard before a tool it has a canary at
+// the start of each session and subagent, and a look behind each tool whether it ran
+// under a verdict (gate log shows an alarm): doctor --hook sees one moment only.
 func (a agent) entry(self string) (string, error) {
 	quoted, err := jsontext.AppendQuote(nil, shellWord(self)+" gate hook --agent "+string(a))
 	return strings.ReplaceAll(installs[a].entry, "COMMAND", string(quoted)), err
@@ -37,7 +39,15 @@ var installs = map[agent]struct{ where, entry, notes string }{
           {"type": "command", "command": COMMAND, "timeout": 10, "onFailure": "block"}
         ]
       }
-    ]
+    ],
+    "PostToolUse": [
+      {
+        "matcher": "Bash|PowerShell|Read|Write|Edit|MultiEdit|NotebookEdit|mcp__.*",
+        "hooks": [{"type": "command", "command": COMMAND, "timeout": 10}]
+      }
+    ],
+    "SessionStart": [{"hooks": [{"type": "command", "command": COMMAND, "timeout": 10}]}],
+    "SubagentStart": [{"hooks": [{"type": "command", "command": COMMAND, "timeout": 10}]}]
   }
 }`,
 		`onFailure makes Claude Code block when the hook cannot be started or is too slow; it needs 2.1.295 or
@@ -55,7 +65,15 @@ acceptEdits and plan, and denied in the others, where nobody would be asked.`,
           {"type": "command", "command": COMMAND, "timeout": 10}
         ]
       }
-    ]
+    ],
+    "PostToolUse": [
+      {
+        "matcher": "^(Bash|apply_patch|mcp__.*)$",
+        "hooks": [{"type": "command", "command": COMMAND, "timeout": 10}]
+      }
+    ],
+    "SessionStart": [{"hooks": [{"type": "command", "command": COMMAND, "timeout": 10}]}],
+    "SubagentStart": [{"hooks": [{"type": "command", "command": COMMAND, "timeout": 10}]}]
   }
 }`,
 		`Codex runs a new or changed hook only after you trusted it: open /hooks in Codex. Until then it is
@@ -72,7 +90,12 @@ slow, so keep the path right. Older versions need hooks = true under
   "hooks": {
     "beforeShellExecution": [{"command": COMMAND, "failClosed": true}],
     "beforeMCPExecution": [{"command": COMMAND, "failClosed": true}],
-    "preToolUse": [{"command": COMMAND, "failClosed": true, "matcher": "Read|Write|Edit|StrReplace|Delete"}]
+    "preToolUse": [{"command": COMMAND, "failClosed": true, "matcher": "Read|Write|Edit|StrReplace|Delete"}],
+    "afterShellExecution": [{"command": COMMAND}],
+    "afterMCPExecution": [{"command": COMMAND}],
+    "postToolUse": [{"command": COMMAND, "matcher": "Read|Write|Edit|StrReplace|Delete"}],
+    "sessionStart": [{"command": COMMAND}],
+    "subagentStart": [{"command": COMMAND}]
   }
 }`,
 		`failClosed makes Cursor block when the hook cannot be started or is too slow. Where nobody can be
@@ -90,7 +113,14 @@ Cursor also runs the hooks of Claude Code's settings; this one answers there in 
           {"name": "countersign", "type": "command", "command": COMMAND, "timeout": 10000}
         ]
       }
-    ]
+    ],
+    "AfterTool": [
+      {
+        "matcher": "run_shell_command|read_file|write_file|replace|mcp_.*",
+        "hooks": [{"name": "countersign", "type": "command", "command": COMMAND, "timeout": 10000}]
+      }
+    ],
+    "SessionStart": [{"hooks": [{"name": "countersign", "type": "command", "command": COMMAND, "timeout": 10000}]}]
   }
 }`,
 		`Hooks of a project run only in a trusted folder, and --skip-trust leaves them out. Gemini's documented

@@ -21,6 +21,7 @@ type keyIssueCmd struct {
 
 // Run prints the key.
 func (c *keyIssueCmd) Run(ctx context.Context, o *output) error {
+	c.begins = true
 	n, err := openNode(ctx, &c.data, false, true, "", slog.New(slog.DiscardHandler), func(string, ...any) {})
 	if err != nil {
 		return err

@@ -3,8 +3,9 @@
 //
 //	countersign serve               start the service (and its own PostgreSQL)
 //	countersign demo                the main job from end to end, explained
-//	countersign gate "COMMAND"      the verdict on a command, offline
+//	countersign gate COMMAND        the verdict on a command, offline
 //	countersign gate hook           the guard of a coding agent, offline
+//	countersign rules show|list     what the verdicts rest on
 //	countersign verify [FILE]       check a signed record, or the whole ledger
 //	countersign key issue|revoke    API keys
 //	countersign org create|…        organizations, members, tokens
@@ -19,6 +20,7 @@
 //	countersign replay rebuild      build a read model anew
 //	countersign backup|restore      copy the ledger, and put it back
 //	countersign migrate             the database schema
+//	countersign tail|top            events as they come; what a ledger does now
 //	countersign doctor              what works here and what does not
 //
 // Results go to stdout, logs to stderr. Exit codes: 0 done, 1 the answer is no
@@ -46,11 +48,14 @@ import (
 
 // cli is every flag, environment name and help text of the program.
 type cli struct {
-	JSON bool `help:"Print results as JSON." name:"json"`
+	global
+	HelpAll helpAll          `help:"Show help with every flag, also those that are rarely needed." name:"help-all"`
+	Version kong.VersionFlag `help:"Print the version."`
 
 	Serve        serveCmd        `cmd:"" help:"Start the service; without DATABASE_URL also a PostgreSQL of its own."`
 	Demo         demoCmd         `cmd:"" help:"The main job from end to end in a scratch folder, explained step by step."`
 	Gate         gateCmd         `cmd:"" help:"The verdict on a command, offline; as a hook the guard of a coding agent."`
+	Rules        rulesCmd        `cmd:"" help:"The rules behind the verdicts: list, show."`
 	Verify       verifyCmd       `cmd:"" help:"Check a signed record, or (no file named) the whole ledger. Exit 1: something is false."`
 	Key          keyCmd          `cmd:"" help:"API keys."`
 	Org          orgCmd          `cmd:"" help:"Organizations, their members and tokens."`
@@ -58,6 +63,7 @@ type cli struct {
 	Webhooks     webhooksCmd     `cmd:"" help:"Who is told of an organization's decisions: create, rotate, remove, list, deliveries, resend."`
 	Check        checkCmd        `cmd:"" help:"Just before executing: is this pending call the one that was decided about? Exit 1: it may not be made."`
 	Export       exportCmd       `cmd:"" help:"Write the signed history of an organization, with proofs and a verifier."`
+	Pin          pinCmd          `cmd:"" help:"Keep the newest checkpoint you have seen of a ledger, and refuse one that does not continue it. Exit 1: history was taken back, or is another."`
 	Signer       signerCmd       `cmd:"" help:"Keys that sign records and checkpoints: list, rotate."`
 	Erase        eraseCmd        `cmd:"" help:"Erase a person or an agent: destroy the data key, with a signed-for event."`
 	Payments     paymentsCmd     `cmd:"" help:"Payments over x402, for operators."`
@@ -69,13 +75,22 @@ type cli struct {
 	Migrate      migrateCmd      `cmd:"" help:"The database schema."`
 	Doctor       doctorCmd       `cmd:"" help:"Check what works here, in words."`
 	Config       configCmd       `cmd:"" help:"Print every setting, its value (secrets masked) and where it comes from."`
-	Version      versionCmd      `cmd:"" help:"Print the version."`
+	Tail         tailCmd         `cmd:"" help:"Print events as they come."`
+	Top          topCmd          `cmd:"" help:"What the ledger does now: calls, verdicts, lag, head."`
+	Completion   completionCmd   `cmd:"" help:"Print a script that completes commands and flags in a shell."`
+	VersionCmd   versionCmd      `cmd:"" name:"version" help:"Print the version and the revision."`
+}
+
+// global are the flags that every command has.
+type global struct {
+	JSON  bool   `help:"Print results as JSON." name:"json"`
+	Color string `help:"When results are coloured: auto (on a terminal, unless NO_COLOR is set), always or never." enum:"auto,always,never" default:"auto"`
 }
 
 // gateCLI is the part of cli that the guard of a coding agent needs. It runs at every
 // tool call, and to read all of the flags takes as long as all of its verdict.
 type gateCLI struct {
-	JSON bool    `help:"Print results as JSON." name:"json"`
+	global
 	Gate gateCmd `cmd:"" help:"The verdict on a command, offline; as a hook the guard of a coding agent."`
 }
 
@@ -89,6 +104,8 @@ var errNo = errors.New("no")
 type output struct {
 	stdout, stderr io.Writer
 	json           bool
+	terminal       bool // a person looks at stdout
+	colour         bool
 }
 
 // result prints a value as JSON if that was asked for, else the text.
@@ -118,18 +135,23 @@ func isGate(args []string) bool { return len(args) > 0 && args[0] == "gate" }
 // run is main without the process around it.
 func run(args []string, stdout, stderr io.Writer) (code int) {
 	var c cli
-	grammar, asJSON := any(&c), &c.JSON
+	grammar, flags := any(&c), &c.global
 	if isGate(args) {
 		var g gateCLI
-		grammar, asJSON = &g, &g.JSON
+		grammar, flags = &g, &g.global
 	}
 	exited := -1
 	parser, err := kong.New(grammar, kong.Name("countersign"),
 		kong.Description("Deterministic verdicts on what AI agents are about to do, signed and kept in a verifiable ledger."),
 		kong.Writers(stdout, stderr), kong.Exit(func(code int) { exited = code }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.UsageOnError(), kong.NamedMapper("days", kong.MapperFunc(readDays)), secretsFromFiles)
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.UsageOnError(), kong.NamedMapper("days", kong.MapperFunc(readDays)), secretsFromFiles,
+		kong.Vars{"version": versionText()})
 	if err != nil {
 		return fail(stderr, err)
+	}
+	hideRare(parser.Model.Node)
+	if isGate(args) {
+		args = gateArgs(parser.Model.Node, args)
 	}
 	command, err := parser.Parse(args)
 	if exited >= 0 { // --help has been printed
@@ -145,7 +167,10 @@ func run(args []string, stdout, stderr io.Writer) (code int) {
 		stop()
 	}()
 	command.BindTo(ctx, (*context.Context)(nil))
-	err = command.Run(&output{stdout: stdout, stderr: stderr, json: *asJSON})
+	file, isFile := stdout.(*os.File)
+	o := &output{stdout: stdout, stderr: stderr, json: flags.JSON, terminal: isFile && isTerminal(file)}
+	o.colour = coloured(flags.Color, o.terminal)
+	err = command.Run(o)
 	switch {
 	case errors.Is(err, errNo):
 		return 1

@@ -94,14 +94,19 @@ type versionCmd struct{}
 
 // Run prints the version of the interface and of the build.
 func (c *versionCmd) Run(o *output) error {
-	revision := "unknown"
+	return o.result(map[string]string{"version": policy.Version, "revision": revision()}, versionText()+"\n")
+}
+
+func versionText() string { return fmt.Sprintf("countersign %s (%s)", policy.Version, revision()) }
+
+// revision is the commit this program was built from.
+func revision() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
 			if s.Key == "vcs.revision" {
-				revision = s.Value
+				return s.Value
 			}
 		}
 	}
-	return o.result(map[string]string{"version": policy.Version, "revision": revision},
-		fmt.Sprintf("countersign %s (%s)\n", policy.Version, revision))
+	return "unknown"
 }

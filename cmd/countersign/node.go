@@ -30,6 +30,7 @@ type node struct {
 	server *privateServer // nil with DATABASE_URL
 	log    *slog.Logger
 
+	kek         []byte // opens the vault; nil without one
 	checkpoints ledger.Checkpoints
 	rollback    *ledger.Rollback // the database was put back: this node only reads
 }
@@ -129,6 +130,7 @@ func (n *node) openVault(ctx context.Context, d *data, development bool) error {
 	if err != nil || len(kek) != 32 {
 		return errors.New("DATA_KEK: want 64 hex digits")
 	}
+	n.kek = kek
 	n.app.Vault, err = n.ledger.OpenVault(ctx, kek)
 	return err
 }
@@ -147,11 +149,11 @@ func (n *node) developmentKEK(ctx context.Context, d *data) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		return developmentKey(path)
+		return d.developmentKey("data.kek")
 	}
 	derived, err := d.derivedKEK()
-	if err != nil {
-		return "", err
+	if err != nil || !d.begins {
+		return derived, err
 	}
 	return keepSecret(path, derived)
 }
@@ -222,6 +224,9 @@ type privateServer struct {
 }
 
 func startPrivate(ctx context.Context, d *data, log *slog.Logger, say func(string, ...any)) (*privateServer, error) {
+	if !d.begins && !localpg.Made(d.dir()) {
+		return nil, d.errNoLedger()
+	}
 	options := localpg.Options{DataDir: d.dir(), NoFetch: d.NoFetch, Log: writerFunc(say)}
 	server, err := localpg.Start(ctx, options)
 	if err != nil {

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,6 +19,7 @@ type orgCmd struct {
 	Update orgUpdateCmd `cmd:"" help:"Rename it, change its plan, suspend, lapse or resume it."`
 	List   orgListCmd   `cmd:"" help:"List all organizations."`
 	Show   orgShowCmd   `cmd:"" help:"Show one with its members."`
+	Use    orgUseCmd    `cmd:"" help:"Remember the organization that commands are about when none is named."`
 	Member orgMemberCmd `cmd:"" help:"Members and their roles."`
 	Token  orgTokenCmd  `cmd:"" help:"Bearer tokens."`
 }
@@ -24,20 +27,6 @@ type orgCmd struct {
 // open gives a subcommand the commands, without a log.
 func (d *data) open(ctx context.Context) (*node, error) {
 	return openNode(ctx, d, false, true, "", slog.New(slog.DiscardHandler), func(string, ...any) {})
-}
-
-// asOperator runs a step for an organization as the operator.
-func (d *data) asOperator(ctx context.Context, orgID string, step func(*commands.App, commands.Principal) error) error {
-	n, err := d.open(ctx)
-	if err != nil {
-		return err
-	}
-	defer n.close()
-	p, err := n.app.Operator(ctx, orgID)
-	if err != nil {
-		return err
-	}
-	return step(n.app, p)
 }
 
 type orgCreateCmd struct {
@@ -49,6 +38,7 @@ type orgCreateCmd struct {
 
 // Run prints the organization.
 func (c *orgCreateCmd) Run(ctx context.Context, o *output) error {
+	c.begins = true
 	n, err := c.open(ctx)
 	if err != nil {
 		return err
@@ -62,7 +52,6 @@ func (c *orgCreateCmd) Run(ctx context.Context, o *output) error {
 }
 
 type orgUpdateCmd struct {
-	Org   string `required:"" help:"Id of the organization." placeholder:"ID"`
 	Name  string `help:"New name."`
 	Plan  string `help:"team or business."`
 	State string `help:"active, suspended or lapsed."`
@@ -70,7 +59,7 @@ type orgUpdateCmd struct {
 	Arguments string `help:"Which decisions keep the arguments of tools, sealed and erasable, so that a reviewer sees them: off, reviews (default) or always."`
 
 	Reason string `required:"" help:"Why; it is recorded." placeholder:"TEXT"`
-	data
+	ofOrganization
 }
 
 // Run prints the organization as it is now.
@@ -80,16 +69,25 @@ func (c *orgUpdateCmd) Run(ctx context.Context, o *output) error {
 		return err
 	}
 	defer n.close()
-	org, err := n.app.UpdateOrganization(ctx, "operator", c.Org,
+	id, err := n.organization(ctx, c.Org)
+	if err != nil {
+		return err
+	}
+	org, err := n.app.UpdateOrganization(ctx, "operator", id,
 		commands.OrganizationChange{Name: c.Name, Plan: c.Plan, State: c.State, Arguments: c.Arguments, Reason: c.Reason})
 	if err != nil {
 		return err
 	}
-	return o.result(org, describeOrganization(org))
+	return o.result(org, o.organizations(org))
 }
 
-func describeOrganization(o commands.OrganizationInfo) string {
-	return fmt.Sprintf("%s  %-8s %-9s %3d members  %s\n", o.OrgID, o.Plan, o.State, o.Members, o.Name)
+// organizations are organizations as rows.
+func (o *output) organizations(list ...commands.OrganizationInfo) string {
+	rows := table{heads: []string{"organization", "plan", "state", "members", "name"}}
+	for _, org := range list {
+		rows.add(org.OrgID, org.Plan, org.State, strconv.Itoa(org.Members), org.Name)
+	}
+	return o.table(rows)
 }
 
 type orgListCmd struct{ data }
@@ -105,16 +103,12 @@ func (c *orgListCmd) Run(ctx context.Context, o *output) error {
 	if err != nil {
 		return err
 	}
-	var text strings.Builder
-	for _, org := range list {
-		text.WriteString(describeOrganization(org))
-	}
-	return o.result(list, text.String())
+	return o.result(list, o.organizations(list...))
 }
 
 type orgShowCmd struct {
-	Org string `arg:"" help:"Id of the organization."`
-	data
+	Named string `arg:"" optional:"" name:"organization" help:"Id or name of the organization, as --org."`
+	ofOrganization
 }
 
 // shownOrganization is an organization with its members.
@@ -125,8 +119,9 @@ type shownOrganization struct {
 
 // Run prints the organization and its members.
 func (c *orgShowCmd) Run(ctx context.Context, o *output) error {
-	return c.asOperator(ctx, c.Org, func(app *commands.App, p commands.Principal) error {
-		org, err := app.Organization(ctx, c.Org)
+	c.Org = cmp.Or(c.Named, c.Org)
+	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
+		org, err := app.Organization(ctx, p.OrgID)
 		if err != nil {
 			return err
 		}
@@ -134,11 +129,11 @@ func (c *orgShowCmd) Run(ctx context.Context, o *output) error {
 		if err != nil {
 			return err
 		}
-		text := describeOrganization(org)
+		rows := table{heads: []string{"member", "role", "e-mail"}}
 		for _, m := range members {
-			text += fmt.Sprintf("  %s  %-9s %s\n", m.MemberID, m.Role, m.Email)
+			rows.add(m.MemberID, m.Role, m.Email)
 		}
-		return o.result(shownOrganization{org, members}, text)
+		return o.result(shownOrganization{org, members}, o.organizations(org)+o.table(rows))
 	})
 }
 
@@ -148,15 +143,14 @@ type orgMemberCmd struct {
 }
 
 type memberAddCmd struct {
-	Org   string `required:"" help:"Id of the organization." placeholder:"ID"`
 	Email string `required:"" help:"Whose membership it is."`
 	Role  string `required:"" enum:"owner,admin,developer,auditor" help:"owner, admin, developer or auditor."`
-	data
+	ofOrganization
 }
 
 // Run prints the member.
 func (c *memberAddCmd) Run(ctx context.Context, o *output) error {
-	return c.asOperator(ctx, c.Org, func(app *commands.App, p commands.Principal) error {
+	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
 		m, err := app.AddMember(ctx, p, c.Email, c.Role)
 		if err != nil {
 			return err
@@ -166,14 +160,13 @@ func (c *memberAddCmd) Run(ctx context.Context, o *output) error {
 }
 
 type memberRemoveCmd struct {
-	Org    string `required:"" help:"Id of the organization." placeholder:"ID"`
 	Member string `arg:"" help:"Id of the member."`
-	data
+	ofOrganization
 }
 
 // Run removes the member.
 func (c *memberRemoveCmd) Run(ctx context.Context, o *output) error {
-	return c.asOperator(ctx, c.Org, func(app *commands.App, p commands.Principal) error {
+	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
 		if err := app.RemoveMember(ctx, p, c.Member); err != nil {
 			return err
 		}
@@ -188,14 +181,13 @@ type orgTokenCmd struct {
 }
 
 type tokenIssueCmd struct {
-	Org     string   `required:"" help:"Id of the organization." placeholder:"ID"`
 	Scopes  []string `help:"What it may do; default assurance:decide,assurance:receipt,assurance:read." placeholder:"SCOPE"`
 	Expires string   `help:"Days until it expires, such as 90d (the default); at most 365d." placeholder:"DAYS"`
 	Name    string   `help:"What it is for."`
 	Member  string   `help:"Id of the member whose token it is." placeholder:"ID"`
 	From    []string `help:"Networks it may be used from." placeholder:"CIDR"`
 	Rotate  string   `help:"Id of the token this one follows; that one lives 24 hours longer." placeholder:"ID"`
-	data
+	ofOrganization
 }
 
 // Run prints the token.
@@ -204,7 +196,7 @@ func (c *tokenIssueCmd) Run(ctx context.Context, o *output) error {
 	if err != nil {
 		return err
 	}
-	return c.asOperator(ctx, c.Org, func(app *commands.App, p commands.Principal) error {
+	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
 		issued, err := app.IssueToken(ctx, p, commands.TokenOrder{Name: c.Name, Scopes: c.Scopes, Days: days,
 			Addresses: c.From, Member: c.Member, Rotates: c.Rotate})
 		if err != nil {
@@ -233,36 +225,32 @@ func parseDays(text string) (int, error) {
 	return days, nil
 }
 
-type tokenListCmd struct {
-	Org string `required:"" help:"Id of the organization." placeholder:"ID"`
-	data
-}
+type tokenListCmd struct{ ofOrganization }
 
 // Run prints one line per token.
 func (c *tokenListCmd) Run(ctx context.Context, o *output) error {
-	return c.asOperator(ctx, c.Org, func(app *commands.App, p commands.Principal) error {
+	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
 		tokens, err := app.Tokens(ctx, p)
 		if err != nil {
 			return err
 		}
-		var text strings.Builder
+		rows := table{heads: []string{"token", "state", "expires", "scopes", "name"}}
 		for _, t := range tokens {
-			fmt.Fprintf(&text, "%s  %-8s until %s  %s  %s\n", t.TokenID, t.State, t.ExpiresAt, strings.Join(t.Scopes, " "), t.Name)
+			rows.add(t.TokenID, t.State, t.ExpiresAt, strings.Join(t.Scopes, " "), t.Name)
 		}
-		return o.result(tokens, text.String())
+		return o.result(tokens, o.table(rows))
 	})
 }
 
 type tokenRevokeCmd struct {
-	Org    string `required:"" help:"Id of the organization." placeholder:"ID"`
 	ID     string `arg:"" help:"The 12 characters after svco_."`
 	Reason string `help:"Why; it is recorded." placeholder:"TEXT"`
-	data
+	ofOrganization
 }
 
 // Run revokes the token.
 func (c *tokenRevokeCmd) Run(ctx context.Context, o *output) error {
-	return c.asOperator(ctx, c.Org, func(app *commands.App, p commands.Principal) error {
+	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
 		if err := app.RevokeToken(ctx, p, strings.TrimPrefix(c.ID, "svco_"), c.Reason); err != nil {
 			return err
 		}

@@ -18,17 +18,17 @@ type x402Settings struct {
 	X402Mode       string `help:"off, dev (signatures are checked, no money moves) or facilitator; default: dev on the private database, a loopback listener and a loopback base URL, else off." env:"X402_MODE" name:"x402-mode" enum:",off,dev,facilitator" default:""`
 	X402Network    string `help:"Network of the payments, such as eip155:8453 (Base)." env:"X402_NETWORK" name:"x402-network" placeholder:"NETWORK"`
 	X402PayTo      string `help:"Address that is paid." env:"X402_PAY_TO" name:"x402-pay-to" placeholder:"ADDRESS"`
-	X402Asset      string `help:"Address of the asset; default: USDC, where it is known." env:"X402_ASSET" name:"x402-asset" placeholder:"ADDRESS"`
-	X402AssetName  string `help:"Its EIP-712 name." env:"X402_ASSET_NAME" name:"x402-asset-name" placeholder:"NAME"`
-	X402AssetVer   string `help:"Its EIP-712 version." env:"X402_ASSET_VERSION" name:"x402-asset-version" placeholder:"VERSION"`
-	X402MaxTimeout int    `help:"Seconds a payment may take, 60 to 600." env:"X402_MAX_TIMEOUT_SECONDS" name:"x402-max-timeout-seconds" default:"300"`
+	X402Asset      string `help:"Address of the asset; default: USDC, where it is known." env:"X402_ASSET" name:"x402-asset" placeholder:"ADDRESS" rare:""`
+	X402AssetName  string `help:"Its EIP-712 name." env:"X402_ASSET_NAME" name:"x402-asset-name" placeholder:"NAME" rare:""`
+	X402AssetVer   string `help:"Its EIP-712 version." env:"X402_ASSET_VERSION" name:"x402-asset-version" placeholder:"VERSION" rare:""`
+	X402MaxTimeout int    `help:"Seconds a payment may take, 60 to 600." env:"X402_MAX_TIMEOUT_SECONDS" name:"x402-max-timeout-seconds" default:"300" rare:""`
 	X402URL        string `help:"Facilitator that verifies and settles." env:"X402_FACILITATOR_URL" name:"x402-facilitator-url" placeholder:"URL"`
-	X402Bearer     string `help:"Bearer token for it." env:"X402_FACILITATOR_BEARER" name:"x402-facilitator-bearer" secret:"" placeholder:"TOKEN"`
-	X402Minimal    bool   `help:"Send it only what every facilitator knows." env:"X402_FACILITATOR_MINIMAL" name:"x402-facilitator-minimal"`
-	X402RPC        string `help:"JSON-RPC node of the network, which proves what became of a payment when the facilitator does not say. Recommended." env:"X402_RPC_URL" name:"x402-rpc-url" secret:"" placeholder:"URL"`
-	X402Confirm    int    `help:"Blocks that must stand on a transfer, its own counted." env:"X402_CONFIRMATIONS" name:"x402-confirmations" default:"1"`
-	X402Remote     bool   `help:"Allow X402_MODE=dev where others can reach the service: they get paid answers for nothing." name:"x402-dev-allow-remote"`
-	X402DevLedger  bool   `help:"Allow X402_MODE=facilitator on a ledger that holds settlements of the dev mode." name:"accept-dev-ledger"`
+	X402Bearer     string `help:"Bearer token for it." env:"X402_FACILITATOR_BEARER" name:"x402-facilitator-bearer" secret:"" placeholder:"TOKEN" rare:""`
+	X402Minimal    bool   `help:"Send it only what every facilitator knows." env:"X402_FACILITATOR_MINIMAL" name:"x402-facilitator-minimal" rare:""`
+	X402RPC        string `help:"JSON-RPC node of the network, which proves what became of a payment when the facilitator does not say. Recommended." env:"X402_RPC_URL" name:"x402-rpc-url" secret:"" placeholder:"URL" rare:""`
+	X402Confirm    int    `help:"Blocks that must stand on a transfer, its own counted." env:"X402_CONFIRMATIONS" name:"x402-confirmations" default:"1" rare:""`
+	X402Remote     bool   `help:"Allow X402_MODE=dev where others can reach the service: they get paid answers for nothing." name:"x402-dev-allow-remote" rare:""`
+	X402DevLedger  bool   `help:"Allow X402_MODE=facilitator on a ledger that holds settlements of the dev mode." name:"accept-dev-ledger" rare:""`
 }
 
 // settler is who settles, and on what terms; nil with mode off.
@@ -143,13 +143,28 @@ type paymentsListCmd struct {
 
 // Run prints one line per payment.
 func (c *paymentsListCmd) Run(ctx context.Context, o *output) error {
-	return c.withProjections(ctx, func(_ *node, p *projections.Projections) error {
+	return c.withProjections(ctx, func(n *node, p *projections.Projections) error {
 		list, err := p.Payments(ctx, c.State, c.Limit)
+		if err == nil {
+			err = n.unseal(ctx, list)
+		}
 		if err != nil {
 			return err
 		}
-		return o.result(listed(list), paymentLines(list))
+		return o.result(listed(list), o.payments(list))
 	})
+}
+
+// unseal puts into a list what no read model holds: who paid, and by what transaction.
+func (n *node) unseal(ctx context.Context, list []projections.Payment) error {
+	for i := range list {
+		info, err := n.app.Payment(ctx, list[i].PaymentID)
+		if err != nil {
+			return err
+		}
+		list[i].Payer, list[i].Transaction = info.Payer, info.Transaction
+	}
+	return nil
 }
 
 // listedPayment is a payment with its time as everything else writes times.
@@ -166,13 +181,13 @@ func listed(list []projections.Payment) []listedPayment {
 	return shown
 }
 
-func paymentLines(list []projections.Payment) string {
-	var text strings.Builder
+func (o *output) payments(list []projections.Payment) string {
+	rows := table{heads: []string{"payment", "state", "claimed", "price", "operation", "transaction or reason"}}
 	for _, p := range list {
-		fmt.Fprintf(&text, "%s  %-8s %s  $%d.%02d  %s  %s\n", p.PaymentID, p.State, commands.Stamp(p.ClaimedAt), p.PriceCents/100, p.PriceCents%100,
+		rows.add(p.PaymentID, p.State, commands.Stamp(p.ClaimedAt), fmt.Sprintf("$%d.%02d", p.PriceCents/100, p.PriceCents%100),
 			p.Operation, strings.TrimSpace(p.Transaction+" "+p.Reason))
 	}
-	return text.String()
+	return o.table(rows)
 }
 
 type paymentsShowCmd struct {
@@ -232,7 +247,8 @@ func (c *paymentsReconcileCmd) Run(ctx context.Context, o *output) error {
 		if err != nil {
 			return err
 		}
-		still, text, found := false, strings.Builder{}, []commands.PaymentInfo{}
+		still, found := false, []commands.PaymentInfo{}
+		rows := table{heads: []string{"payment", "state", "transaction or reason"}}
 		for _, payment := range open {
 			if _, err := n.app.Settle(ctx, payment.PaymentID, 2); err != nil {
 				fmt.Fprintf(o.stderr, "countersign: %s: %v\n", payment.PaymentID, err)
@@ -243,9 +259,9 @@ func (c *paymentsReconcileCmd) Run(ctx context.Context, o *output) error {
 			}
 			still = still || info.State == commands.PaymentIsClaimed || info.State == commands.PaymentIsUnknown
 			found = append(found, info)
-			fmt.Fprintf(&text, "%s  %s  %s\n", info.PaymentID, info.State, info.Transaction+info.Reason)
+			rows.add(info.PaymentID, info.State, info.Transaction+info.Reason)
 		}
-		if err := o.result(found, text.String()); err != nil || !still {
+		if err := o.result(found, o.table(rows)); err != nil || !still {
 			return err
 		}
 		return errNo

@@ -14,9 +14,12 @@ import (
 
 // policyCmd is the life of an organization's policy.
 type policyCmd struct {
+	Init     policyInitCmd     `cmd:"" help:"Write a policy to begin with: for purchases, for tools, or strict."`
 	Lint     policyLintCmd     `cmd:"" help:"Check a policy, offline. Exit 1: it is refused."`
 	Draft    policyDraftCmd    `cmd:"" help:"Freeze a policy as a draft."`
 	Activate policyActivateCmd `cmd:"" help:"Put a draft in force, or a file in one step."`
+	Diff     policyDiffCmd     `cmd:"" help:"What a policy would change about the one in force, or about another file. Exit 1: something."`
+	Schema   policySchemaCmd   `cmd:"" help:"Print the JSON Schema of a policy."`
 	Show     policyShowCmd     `cmd:"" help:"The policy in force, its drafts and its history."`
 	Preview  policyPreviewCmd  `cmd:"" help:"The decisions of the last 30 days that would change. Exit 1: some would."`
 	Freeze   policyFreezeCmd   `cmd:"" help:"Emergency stop: allow no host and no MCP server from now on."`
@@ -57,9 +60,8 @@ func (c *policyLintCmd) Run(o *output) error {
 }
 
 type policyDraftCmd struct {
-	Org  string `required:"" help:"Id of the organization." placeholder:"ID"`
 	File string `required:"" help:"The policy as JSON; a version is that of its activation. - for stdin."`
-	data
+	ofOrganization
 }
 
 // Run prints the draft's id.
@@ -68,22 +70,21 @@ func (c *policyDraftCmd) Run(ctx context.Context, o *output) error {
 	if err != nil {
 		return err
 	}
-	return c.asOperator(ctx, c.Org, func(app *commands.App, p commands.Principal) error {
+	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
 		d, err := app.DraftPolicy(ctx, p, text)
 		if err != nil {
 			return err
 		}
 		return o.result(map[string]any{"draftId": d.DraftID, "policyId": d.PolicyID, "policyHash": d.Hash, "lint": d.Lint},
-			fmt.Sprintf("%s\nnext: countersign policy preview --org %s --draft %[1]s\n", d.DraftID, c.Org))
+			fmt.Sprintf("%s\nnext: countersign policy preview --org %s --draft %[1]s\n", d.DraftID, p.OrgID))
 	})
 }
 
 type policyActivateCmd struct {
-	Org    string `required:"" help:"Id of the organization." placeholder:"ID"`
 	File   string `help:"The policy: drafted and activated in one append." xor:"what" required:""`
 	Draft  string `help:"Id of a draft." xor:"what" required:"" placeholder:"ID"`
 	Reason string `required:"" help:"Why; it is recorded." placeholder:"TEXT"`
-	data
+	ofOrganization
 }
 
 // Run prints the version that is in force now.
@@ -95,7 +96,7 @@ func (c *policyActivateCmd) Run(ctx context.Context, o *output) error {
 			return err
 		}
 	}
-	return c.asOperator(ctx, c.Org, func(app *commands.App, p commands.Principal) error {
+	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
 		var v commands.Activation
 		var err error
 		if c.Draft != "" {
@@ -125,14 +126,11 @@ func describeActivation(v commands.Activation) string {
 		v.Version, v.ActivatedSequence, v.ActivatedAt, v.Activator, v.Reason, changed)
 }
 
-type policyShowCmd struct {
-	Org string `required:"" help:"Id of the organization." placeholder:"ID"`
-	data
-}
+type policyShowCmd struct{ ofOrganization }
 
 // Run prints every version and every draft that waits, and the policy in force.
 func (c *policyShowCmd) Run(ctx context.Context, o *output) error {
-	return c.asOperator(ctx, c.Org, func(app *commands.App, p commands.Principal) error {
+	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
 		drafts, activations, err := app.Policies(ctx, p)
 		if err != nil {
 			return err
@@ -161,14 +159,13 @@ func (c *policyShowCmd) Run(ctx context.Context, o *output) error {
 }
 
 type policyFreezeCmd struct {
-	Org    string `required:"" help:"Id of the organization." placeholder:"ID"`
 	Reason string `required:"" help:"Why; it is recorded." placeholder:"TEXT"`
-	data
+	ofOrganization
 }
 
 // Run prints the version that stops everything.
 func (c *policyFreezeCmd) Run(ctx context.Context, o *output) error {
-	return c.asOperator(ctx, c.Org, func(app *commands.App, p commands.Principal) error {
+	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
 		v, err := app.FreezePolicy(ctx, p, c.Reason)
 		if err != nil {
 			return err
@@ -178,10 +175,9 @@ func (c *policyFreezeCmd) Run(ctx context.Context, o *output) error {
 }
 
 type policyPreviewCmd struct {
-	Org   string `required:"" help:"Id of the organization." placeholder:"ID"`
 	File  string `help:"The policy as JSON; a version is that of its activation. - for stdin." xor:"what" required:""`
 	Draft string `help:"Id of a draft." xor:"what" required:"" placeholder:"ID"`
-	data
+	ofOrganization
 }
 
 // Run prints each decision that would be another one.
@@ -193,7 +189,7 @@ func (c *policyPreviewCmd) Run(ctx context.Context, o *output) error {
 			return err
 		}
 	}
-	return c.asOperator(ctx, c.Org, func(app *commands.App, p commands.Principal) error {
+	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
 		var preview commands.Preview
 		var err error
 		if c.Draft != "" {
@@ -205,9 +201,11 @@ func (c *policyPreviewCmd) Run(ctx context.Context, o *output) error {
 			return err
 		}
 		said := fmt.Sprintf("%d decisions since %s, %d would change\n", preview.Decisions, preview.Since, len(preview.Flips)+preview.More)
+		rows := table{heads: []string{"decision", "protocol", "before", "after", "rules"}}
 		for _, f := range preview.Flips {
-			said += fmt.Sprintf("  %s  %s  %s -> %s  %s\n", f.DecisionID, f.Protocol, f.Before, f.After, strings.Join(f.RuleIDs, ", "))
+			rows.add(f.DecisionID, f.Protocol, f.Before, f.After, strings.Join(f.RuleIDs, ", "))
 		}
+		said += o.table(rows)
 		if preview.NotEvaluated > 0 {
 			said += fmt.Sprintf("%d were made by an engine this program does not have\n", preview.NotEvaluated)
 		}
@@ -223,24 +221,26 @@ func (c *policyPreviewCmd) Run(ctx context.Context, o *output) error {
 
 type policyExplainCmd struct {
 	Decision string `arg:"" help:"Id of the decision."`
-	Org      string `required:"" help:"Id of the organization." placeholder:"ID"`
-	data
+	ofOrganization
 }
 
 // Run prints every rule; a decision that cannot be reproduced is exit code 1.
 func (c *policyExplainCmd) Run(ctx context.Context, o *output) error {
-	return c.asOperator(ctx, c.Org, func(app *commands.App, p commands.Principal) error {
+	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
 		x, err := app.ExplainDecision(ctx, p, c.Decision)
 		if err != nil {
 			return err
 		}
 		said := fmt.Sprintf("%s: %s, %s, policy version %d\nintent  %s\npolicy  %s\n", x.DecisionID, x.Decision, x.IssuedAt, x.PolicyVersion, x.Normalized, x.Policy)
+		rows := table{heads: []string{"result", "rule", "condition", "compared"}}
 		for _, r := range x.Rules {
-			said += fmt.Sprintf("%-12s %s: %s\n", r.Result, r.RuleID, r.Condition)
+			compared := ""
 			if r.Result != "passed" {
-				said += fmt.Sprintf("             %s: %s; wanted %s, got %s (%s)\n", r.Field, r.Message, r.Expected, r.Actual, r.Source)
+				compared = fmt.Sprintf("%s: %s; wanted %s, got %s (%s)", r.Field, r.Message, r.Expected, r.Actual, r.Source)
 			}
+			rows.add(string(r.Result), r.RuleID, r.Condition, compared)
 		}
+		said += o.table(rows)
 		if x.Reproduced {
 			said += "REPRODUCED: the same decision and findings when evaluated again\n"
 		} else {

@@ -25,16 +25,19 @@ type refundsListCmd struct {
 
 // Run prints one line per refund.
 func (c *refundsListCmd) Run(ctx context.Context, o *output) error {
-	return c.withProjections(ctx, func(_ *node, p *projections.Projections) error {
+	return c.withProjections(ctx, func(n *node, p *projections.Projections) error {
 		list, err := p.Refunds(ctx, c.State, c.Limit)
+		if err == nil {
+			err = n.unseal(ctx, list)
+		}
 		if err != nil {
 			return err
 		}
-		var text strings.Builder
+		rows := table{heads: []string{"payment", "refund", "amount", "payer", "operation"}}
 		for _, p := range list {
-			fmt.Fprintf(&text, "%s  %-9s %s  %s  %s\n", p.PaymentID, p.Refund, p.Amount, p.Payer, p.Operation)
+			rows.add(p.PaymentID, p.Refund, p.Amount, p.Payer, p.Operation)
 		}
-		return o.result(listed(list), text.String())
+		return o.result(listed(list), o.table(rows))
 	})
 }
 

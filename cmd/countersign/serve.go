@@ -16,6 +16,9 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/api/stripe"
+	"github.com/countersign/countersign/api/web"
+	"github.com/countersign/countersign/cmd/settling"
 	"github.com/countersign/countersign/projections"
 	"github.com/countersign/countersign/projections/jetstream"
 )
@@ -26,7 +29,7 @@ type serveCmd struct {
 	service
 	x402Settings
 	Verbose        bool `help:"Log every request." short:"v"`
-	AcceptRollback bool `help:"Go on with a database that lacks published events; a signed event says which, for ever." name:"accept-rollback"`
+	AcceptRollback bool `help:"Go on with a database that lacks published events; a signed event says which, for ever." name:"accept-rollback" rare:""`
 }
 
 const shutdownWithin = 20 * time.Second
@@ -60,6 +63,7 @@ type running struct {
 	projections      *projections.Projections
 	sink             *jetstream.Publisher // nil without FANOUT_URL
 	api              *api.Server
+	reconciler       *settling.Reconciler // nil where no payments are taken
 	public, internal *http.Server
 	address, metrics string
 	members          string // how they sign in, for people
@@ -74,6 +78,9 @@ type running struct {
 func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writer) (_ *running, err error) {
 	proxies, err := c.proxies()
 	if err != nil {
+		return nil, err
+	}
+	if err := c.reachable(); err != nil {
 		return nil, err
 	}
 	listener, err := net.Listen("tcp", c.Listen)
@@ -94,7 +101,7 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 		return nil, err
 	}
 	say := func(format string, args ...any) { fmt.Fprintf(progress, "countersign: "+format+"\n", args...) }
-	c.acceptRollback = c.AcceptRollback
+	c.begins, c.acceptRollback = true, c.AcceptRollback
 	if s.node, err = openNode(ctx, &c.data, c.Migrate, c.onThisMachine(), c.BaseURL, log, say); err != nil {
 		return nil, err
 	}
@@ -132,6 +139,10 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 	if s.api, err = api.New(config); err != nil {
 		return nil, err
 	}
+	if s.node.app.Settler != nil {
+		s.reconciler = settling.New(settling.Config{App: s.node.app, Projections: s.projections, Log: log, Service: s.api.Service, Watch: s.api})
+		s.node.app.Settling = s.reconciler.Take
+	}
 	internal, err := c.listenForMetrics(say)
 	if err != nil {
 		return nil, err
@@ -141,6 +152,7 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 	go func() { s.failed <- s.public.Serve(api.Bounded(listener)) }()
 	go func() { s.failed <- s.internal.Serve(internal) }()
 	s.settle(ctx)
+	s.node.ledger.CheckItself(s.node.kek)
 	return s, nil
 }
 
@@ -187,7 +199,9 @@ func (s *running) follow(ctx context.Context, log *slog.Logger) (err error) {
 // about payments, and what sends to webhooks.
 func (s *running) settle(ctx context.Context) {
 	ctx, s.background = context.WithCancel(context.WithoutCancel(ctx))
-	s.working.Go(func() { s.api.Reconcile(ctx) })
+	if s.reconciler != nil {
+		s.working.Go(func() { s.reconciler.Run(ctx) })
+	}
 	s.working.Go(func() { s.api.Deliver(ctx) })
 	if s.payments.run != nil {
 		s.working.Go(func() { s.payments.run(ctx) })
@@ -199,7 +213,7 @@ func (s *running) settle(ctx context.Context) {
 func (c *serveCmd) mail(config *api.Config, terminal io.Writer) (said string, err error) {
 	switch {
 	case c.SMTPURL != "":
-		config.Mail, err = api.NewSMTP(c.SMTPURL)
+		config.Mail, err = web.NewSMTP(c.SMTPURL)
 		return "sign in at " + c.BaseURL + "/sign-in", err
 	case c.private() && c.onThisMachine():
 		path := filepath.Join(c.dir(), lettersFile)
@@ -210,7 +224,7 @@ func (c *serveCmd) mail(config *api.Config, terminal io.Writer) (said string, er
 		if err != nil {
 			return "", fmt.Errorf("keep letters in %s: %w", lettersFile, withoutPath(err))
 		}
-		config.Outbox = api.NewOutbox(config.Log, file, terminal)
+		config.Outbox = web.NewOutbox(config.Log, file, terminal)
 		config.Mail = config.Outbox
 		fmt.Fprintf(terminal, "countersign: letters are printed here and kept in %s; %s/outbox shows them for the code %s\n", path, c.BaseURL, config.Outbox.Code())
 		return "sign in at " + c.BaseURL + "/sign-in; letters are printed by this program and lie in " + path, nil
@@ -223,7 +237,7 @@ func (c *serveCmd) card(config *api.Config) (said string, err error) {
 	if c.StripeKey == "" && c.StripeWebhook == "" {
 		return "off: card checkout answers 503 (set STRIPE_SECRET_KEY and STRIPE_WEBHOOK_SECRET)", nil
 	}
-	config.Checkout, err = api.NewStripe(api.StripeConfig{SecretKey: c.StripeKey, WebhookSecrets: c.StripeWebhook, APIBase: c.StripeAPIBase, Clock: time.Now})
+	config.Checkout, err = stripe.New(stripe.Config{SecretKey: c.StripeKey, WebhookSecrets: c.StripeWebhook, APIBase: c.StripeAPIBase, Clock: time.Now})
 	return "Stripe; send webhooks to " + c.BaseURL + "/api/webhooks/stripe", err
 }
 
@@ -298,6 +312,9 @@ func (s *running) close(ctx context.Context) {
 	}
 	if s.api != nil {
 		s.api.Close(ctx)
+	}
+	if s.reconciler != nil {
+		s.reconciler.Close(ctx)
 	}
 	if s.projections != nil {
 		s.projections.Close()

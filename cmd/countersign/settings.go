@@ -14,8 +14,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"reflect"
-	"slices"
 	"strings"
 	"time"
 
@@ -33,18 +31,19 @@ import (
 type data struct {
 	Data        string `help:"Data folder of the private PostgreSQL." env:"DATA_DIR" placeholder:"DIR"`
 	DatabaseURL string `help:"PostgreSQL to use instead of a private one." env:"DATABASE_URL" name:"database-url" placeholder:"URL" secret:""`
-	NoFetch     bool   `help:"Never download PostgreSQL."`
-	Origin      string `help:"Name of the ledger, for ever: a schemeless URL you control. Only the first start needs it." env:"LEDGER_ORIGIN" name:"ledger-origin" placeholder:"NAME"`
+	NoFetch     bool   `help:"Never download PostgreSQL." rare:""`
+	Origin      string `help:"Name of the ledger, for ever: a schemeless URL you control. Only the first start needs it." env:"LEDGER_ORIGIN" name:"ledger-origin" aliases:"origin" placeholder:"NAME" rare:""`
 	SigningKey  string `help:"Ed25519 key that signs records: a seed as 64 hex digits or PKCS #8 PEM, or the ssh-ed25519 line of a key in the SSH agent." env:"SIGNING_KEY" name:"signing-key" secret:"" placeholder:"KEY"`
-	NextKey     string `help:"The signing key after this one: nodes that have both go on with it as soon as signer rotate activates it." env:"NEXT_SIGNING_KEY" name:"next-signing-key" secret:"" placeholder:"KEY"`
-	CatalogFile string `help:"Catalogue of products that takes the place of the built-in one." env:"CATALOG_FILE" name:"catalog-file" placeholder:"FILE"`
-	DataKEK     string `help:"Key of 64 hex digits that wraps the data keys of personal members. Keep a copy: without it they cannot be read." env:"DATA_KEK" name:"data-kek" secret:"" placeholder:"KEY"`
+	NextKey     string `help:"The signing key after this one: nodes that have both go on with it as soon as signer rotate activates it." env:"NEXT_SIGNING_KEY" name:"next-signing-key" secret:"" placeholder:"KEY" rare:""`
+	CatalogFile string `help:"Catalogue of products that takes the place of the built-in one." env:"CATALOG_FILE" name:"catalog-file" placeholder:"FILE" rare:""`
+	DataKEK     string `help:"Key of 64 hex digits that wraps the data keys of personal members. Keep a copy: without it they cannot be read." env:"DATA_KEK" name:"data-kek" secret:"" placeholder:"KEY" rare:""`
 
-	CheckpointKey     string   `help:"Key that signs the heads of the ledger's tree, as the signing key's but another." env:"CHECKPOINT_KEY" name:"checkpoint-key" secret:"" placeholder:"KEY"`
-	CheckpointDir     string   `help:"Folder for signed heads, best on another disk than the database; default: checkpoints in the data folder." env:"CHECKPOINT_DIR" name:"checkpoint-dir" placeholder:"DIR"`
-	CheckpointMirrors []string `help:"Further places: a folder, git:FOLDER, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME." env:"CHECKPOINT_MIRRORS" name:"checkpoint-mirrors" placeholder:"PLACE"`
-	Witnesses         []string `help:"Witnesses that cosign heads (C2SP tlog-witness), each as 'KEY URL'." env:"WITNESSES" name:"witnesses" placeholder:"WITNESS"`
+	CheckpointKey     string   `help:"Key that signs the heads of the ledger's tree, as the signing key's but another." env:"CHECKPOINT_KEY" name:"checkpoint-key" secret:"" placeholder:"KEY" rare:""`
+	CheckpointDir     string   `help:"Folder for signed heads, best on another disk than the database; default: checkpoints in the data folder." env:"CHECKPOINT_DIR" name:"checkpoint-dir" placeholder:"DIR" rare:""`
+	CheckpointMirrors []string `help:"Further places: a folder, git:FOLDER, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME." env:"CHECKPOINT_MIRRORS" name:"checkpoint-mirrors" placeholder:"PLACE" rare:""`
+	Witnesses         []string `help:"Witnesses that cosign heads (C2SP tlog-witness), each as 'KEY URL'." env:"WITNESSES" name:"witnesses" placeholder:"WITNESS" rare:""`
 
+	begins         bool // serve, and what a newcomer does first, may begin a ledger here: make the database and its keys
 	acceptRollback bool // serve alone may
 	unsigned       bool // nothing is to be signed: it works without the key, and with a retired one
 }
@@ -56,29 +55,34 @@ func (d *data) dir() string {
 	return localpg.DefaultDataDir()
 }
 
+// errNoLedger is the answer of whatever may not begin a ledger.
+func (d *data) errNoLedger() error {
+	return fmt.Errorf("no ledger in %s: start one with countersign serve, or name its folder with --data", d.dir())
+}
+
 // private says whether the ledger is in a PostgreSQL of our own.
 func (d *data) private() bool { return d.DatabaseURL == "" }
 
 // service is what serve is told beyond where the ledger is.
 type service struct {
-	OwnershipProofs []string      `help:"Proofs for indexers that whoever is paid runs this service." env:"X402_OWNERSHIP_PROOFS" name:"x402-ownership-proofs" placeholder:"PROOF"`
+	OwnershipProofs []string      `help:"Proofs for indexers that whoever is paid runs this service." env:"X402_OWNERSHIP_PROOFS" name:"x402-ownership-proofs" placeholder:"PROOF" rare:""`
 	Listen          string        `help:"Address of the public listener." env:"LISTEN" default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
 	BaseURL         string        `help:"Address under which callers reach the service; default: the listener's." env:"BASE_URL" name:"base-url" placeholder:"URL"`
-	MetricsListen   string        `help:"Address of the listener for metrics and profiles; default: 127.0.0.1:9464, or a free port where that is taken." env:"METRICS_LISTEN" name:"metrics-listen" placeholder:"HOST:PORT"`
+	MetricsListen   string        `help:"Address of the listener for metrics and profiles; default: 127.0.0.1:9464, or a free port where that is taken." env:"METRICS_LISTEN" name:"metrics-listen" placeholder:"HOST:PORT" rare:""`
 	RateLimit       string        `help:"on or off; off only on a loopback listener and base URL." env:"RATE_LIMIT" name:"rate-limit" default:"on" enum:"on,off"`
-	TrustedProxies  []string      `help:"Networks whose X-Forwarded-For counts." env:"TRUSTED_PROXIES" name:"trusted-proxies" placeholder:"CIDR"`
+	TrustedProxies  []string      `help:"Networks whose X-Forwarded-For counts." env:"TRUSTED_PROXIES" name:"trusted-proxies" placeholder:"CIDR" rare:""`
 	ContactEmail    string        `help:"E-mail address for callers; needed when the base URL is not loopback." env:"CONTACT_EMAIL" name:"contact-email" placeholder:"EMAIL"`
 	SMTPURL         string        `help:"Mail server for sign-in links; without it they are printed and kept in the data folder, on the private database, a loopback listener and a loopback base URL only." env:"SMTP_URL" name:"smtp-url" secret:"" placeholder:"URL"`
-	MCPOrigins      []string      `help:"Web origins that may use /mcp, beside the own one." env:"MCP_ALLOWED_ORIGINS" name:"mcp-allowed-origins" placeholder:"ORIGIN"`
-	TokenKey        string        `help:"Ed25519 seeds of access tokens, as the signing key's but another; the first signs, further ones after a comma verify while keys rotate." env:"TOKEN_KEY" name:"token-key" secret:"" placeholder:"KEY"`
-	SupportClients  []string      `help:"Agents (agt_...) whose tokens may carry support:read." env:"SUPPORT_CLIENTS" name:"support-clients" placeholder:"ID"`
+	MCPOrigins      []string      `help:"Web origins that may use /mcp, beside the own one." env:"MCP_ALLOWED_ORIGINS" name:"mcp-allowed-origins" placeholder:"ORIGIN" rare:""`
+	TokenKey        string        `help:"Ed25519 seeds of access tokens, as the signing key's but another; the first signs, further ones after a comma verify while keys rotate." env:"TOKEN_KEY" name:"token-key" secret:"" placeholder:"KEY" rare:""`
+	SupportClients  []string      `help:"Agents (agt_...) whose tokens may carry support:read." env:"SUPPORT_CLIENTS" name:"support-clients" placeholder:"ID" rare:""`
 	StripeKey       string        `help:"Secret key of the Stripe account for card checkout; without it, checkout answers 503." env:"STRIPE_SECRET_KEY" name:"stripe-secret-key" secret:"" placeholder:"KEY"`
 	StripeWebhook   string        `help:"Signing secret of the webhook at /api/webhooks/stripe; two with a comma between while rotating." env:"STRIPE_WEBHOOK_SECRET" name:"stripe-webhook-secret" secret:"" placeholder:"SECRET"`
-	StripeAPIBase   string        `help:"Loopback address that takes the place of Stripe's, for tests." env:"STRIPE_API_BASE" name:"stripe-api-base" placeholder:"URL"`
-	WebhookNets     []string      `help:"Private networks that webhooks of organizations may reach; none by default." env:"WEBHOOK_NETWORKS" name:"webhook-networks" placeholder:"CIDR"`
-	FanoutURL       string        `help:"NATS server with JetStream that is told of every event, such as nats://user:password@host:4222." env:"FANOUT_URL" name:"fanout-url" secret:"" placeholder:"URL"`
+	StripeAPIBase   string        `help:"Loopback address that takes the place of Stripe's, for tests." env:"STRIPE_API_BASE" name:"stripe-api-base" placeholder:"URL" rare:""`
+	WebhookNets     []string      `help:"Private networks that webhooks of organizations may reach; none by default." env:"WEBHOOK_NETWORKS" name:"webhook-networks" placeholder:"CIDR" rare:""`
+	FanoutURL       string        `help:"NATS server with JetStream that is told of every event, such as nats://user:password@host:4222." env:"FANOUT_URL" name:"fanout-url" secret:"" placeholder:"URL" rare:""`
 	Migrate         bool          `help:"Bring the schema of DATABASE_URL up to date first."`
-	Drain           time.Duration `help:"How long readiness fails before the listener closes at the end." default:"0s"`
+	Drain           time.Duration `help:"How long readiness fails before the listener closes at the end." default:"0s" rare:""`
 }
 
 // lettersFile holds the letters of the private default, in the data folder, for its
@@ -117,6 +121,20 @@ func (c *serveCmd) mayServe(proxied bool, log *slog.Logger) error {
 		log.Warn("the base URL is public and no proxy is trusted: every caller has the proxy's address, and limits count them as one; set TRUSTED_PROXIES")
 	}
 	return nil
+}
+
+// reachable refuses a listener on every address of the machine without a name under
+// which callers reach it: documents, letters and payments would name 0.0.0.0.
+func (s *service) reachable() error {
+	host, port, err := net.SplitHostPort(s.Listen)
+	if err != nil || s.BaseURL != "" {
+		return nil // what is no address is said by who listens there
+	}
+	ip, err := netip.ParseAddr(host)
+	if host != "" && (err != nil || !ip.IsUnspecified()) {
+		return nil
+	}
+	return fmt.Errorf("LISTEN is every address of this machine, and callers need one name for it: add --base-url http://HOST:%s, or https://HOST of the proxy in front (BASE_URL)", port)
 }
 
 // loopback says whether only this machine can reach an address.
@@ -221,7 +239,7 @@ func (c *serveCmd) tokenKeys(signer *seal.Signer) ([]ed25519.PrivateKey, error) 
 	text := c.TokenKey
 	if text == "" && c.private() && loopback(c.Listen) {
 		var err error
-		if text, err = developmentKey(filepath.Join(c.dir(), "token.key")); err != nil {
+		if text, err = c.developmentKey("token.key"); err != nil {
 			return nil, err
 		}
 	}
@@ -253,11 +271,16 @@ func (c *serveCmd) supportClients() ([]string, error) {
 	return c.SupportClients, nil
 }
 
-// developmentKey reads a key of the data folder, which the first start makes.
-func developmentKey(path string) (string, error) {
+// developmentKey reads a key of the data folder, which the first start makes. What may
+// not begin a ledger goes on without it.
+func (d *data) developmentKey(file string) (string, error) {
+	path := filepath.Join(d.dir(), file)
 	text, err := readSecret(path)
-	if !errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case !errors.Is(err, fs.ErrNotExist):
 		return text, err
+	case !d.begins:
+		return "", nil
 	}
 	seed := make([]byte, ed25519.SeedSize)
 	rand.Read(seed)
@@ -294,59 +317,4 @@ func parseSeed(text string) ([]byte, error) {
 		return nil, bad
 	}
 	return seed, nil
-}
-
-// configCmd prints the settings.
-type configCmd struct {
-	data
-	service
-	x402Settings
-}
-
-// setting is one line of it.
-type setting struct {
-	Name   string `json:"name"`
-	Value  string `json:"value"`
-	Source string `json:"source"`
-}
-
-// Run prints name, value and source of each setting, and names of the
-// environment that look like typos of ours.
-func (c *configCmd) Run(o *output) error {
-	var settings []setting
-	var text strings.Builder
-	known := []string{}
-	for _, part := range []any{c.data, c.service, c.x402Settings} {
-		v := reflect.ValueOf(part)
-		for field, value := range v.Fields() {
-			env := field.Tag.Get("env")
-			if env == "" {
-				continue
-			}
-			known = append(known, env)
-			s := setting{Name: env, Value: fmt.Sprint(value.Interface()), Source: "default"}
-			switch {
-			case os.Getenv(env) != "":
-				s.Source = "environment"
-			case os.Getenv(env+"_FILE") != "":
-				s.Source = "file"
-			case s.Value != field.Tag.Get("default") && !value.IsZero():
-				s.Source = "flag"
-			}
-			if _, secret := field.Tag.Lookup("secret"); secret && s.Value != "" {
-				s.Value = "********"
-			}
-			settings = append(settings, s)
-			fmt.Fprintf(&text, "%-16s %-12s %s\n", s.Name, s.Source, s.Value)
-		}
-	}
-	for _, entry := range os.Environ() {
-		name, _, _ := strings.Cut(entry, "=")
-		for _, prefix := range []string{"LEDGER_", "SIGNING_", "CHECKPOINT_", "X402_", "STRIPE_", "SMTP_", "MCP_", "WEBHOOK_", "FANOUT_"} {
-			if strings.HasPrefix(name, prefix) && !slices.Contains(known, strings.TrimSuffix(name, "_FILE")) {
-				fmt.Fprintf(o.stderr, "countersign: %s is set, but no setting has this name\n", name)
-			}
-		}
-	}
-	return o.result(settings, text.String())
 }

@@ -47,7 +47,7 @@ func TestTokenKeyIsAnotherThanTheSigningKey(t *testing.T) {
 // else is one assumed.
 func TestDevelopmentTokenKeyIsKept(t *testing.T) {
 	folder := t.TempDir()
-	c := serveCmd{service: service{Listen: "127.0.0.1:8080"}, data: data{Data: folder}}
+	c := serveCmd{service: service{Listen: "127.0.0.1:8080"}, data: data{Data: folder, begins: true}}
 	first, err := c.tokenKeys(nil)
 	if err != nil || len(first) != 1 {
 		t.Fatalf("%d keys, %v", len(first), err)

@@ -56,7 +56,7 @@ func (c *verifyCmd) audit(ctx context.Context, o *output) error {
 
 // auditor collects what is brought from outside.
 func (c *verifyCmd) auditor(ctx context.Context) (ledger.Audit, error) {
-	a := ledger.Audit{Workers: c.Workers, ChainOnly: c.ChainOnly}
+	a := ledger.Audit{Workers: c.Workers, ChainOnly: c.ChainOnly, FullSpeed: c.FullSpeed}
 	if c.Origin != "" {
 		a.Origin = c.Origin + "/0"
 	}

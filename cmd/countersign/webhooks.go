@@ -23,12 +23,11 @@ type webhooksCmd struct {
 }
 
 type webhookCreateCmd struct {
-	Org         string   `required:"" help:"Id of the organization." placeholder:"ID"`
 	URL         string   `required:"" name:"url" help:"https address that takes POST." placeholder:"URL"`
 	Topics      []string `help:"Of checkpoints,decisions,reviews,violations; default: all but checkpoints." placeholder:"TOPIC"`
 	Name        string   `help:"What it is for."`
 	WebhookNets []string `help:"Private networks that webhooks may reach, as serve is told." env:"WEBHOOK_NETWORKS" name:"webhook-networks" placeholder:"CIDR"`
-	data
+	ofOrganization
 }
 
 // Run prints the webhook with its secret.
@@ -37,7 +36,7 @@ func (c *webhookCreateCmd) Run(ctx context.Context, o *output) error {
 	if err != nil {
 		return err
 	}
-	return c.asOperator(ctx, c.Org, func(app *commands.App, p commands.Principal) error {
+	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
 		app.WebhookNetworks = private
 		created, err := app.CreateWebhook(ctx, p, commands.WebhookOrder{URL: c.URL, Topics: c.Topics, Name: c.Name})
 		if err != nil {
@@ -48,35 +47,31 @@ func (c *webhookCreateCmd) Run(ctx context.Context, o *output) error {
 	})
 }
 
-type webhookListCmd struct {
-	Org string `required:"" help:"Id of the organization." placeholder:"ID"`
-	data
-}
+type webhookListCmd struct{ ofOrganization }
 
 // Run prints one line per webhook.
 func (c *webhookListCmd) Run(ctx context.Context, o *output) error {
-	return c.asOperator(ctx, c.Org, func(app *commands.App, p commands.Principal) error {
+	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
 		list, err := app.Webhooks(ctx, p)
 		if err != nil {
 			return err
 		}
-		var text strings.Builder
+		rows := table{heads: []string{"webhook", "to", "topics", "name"}}
 		for _, hook := range list {
-			fmt.Fprintf(&text, "%s  %s  %s  %s\n", hook.WebhookID, hook.Origin, strings.Join(hook.Topics, " "), hook.Name)
+			rows.add(hook.WebhookID, hook.Origin, strings.Join(hook.Topics, " "), hook.Name)
 		}
-		return o.result(list, text.String())
+		return o.result(list, o.table(rows))
 	})
 }
 
 type webhookRotateCmd struct {
-	Org     string `required:"" help:"Id of the organization." placeholder:"ID"`
 	Webhook string `arg:"" help:"Id of the webhook."`
-	data
+	ofOrganization
 }
 
 // Run prints the new secret.
 func (c *webhookRotateCmd) Run(ctx context.Context, o *output) error {
-	return c.asOperator(ctx, c.Org, func(app *commands.App, p commands.Principal) error {
+	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
 		rotated, err := app.RotateWebhook(ctx, p, c.Webhook)
 		if err != nil {
 			return err
@@ -86,15 +81,14 @@ func (c *webhookRotateCmd) Run(ctx context.Context, o *output) error {
 }
 
 type webhookRemoveCmd struct {
-	Org     string `required:"" help:"Id of the organization." placeholder:"ID"`
 	Webhook string `arg:"" help:"Id of the webhook."`
 	Reason  string `help:"Why; it is recorded." placeholder:"TEXT"`
-	data
+	ofOrganization
 }
 
 // Run removes the webhook.
 func (c *webhookRemoveCmd) Run(ctx context.Context, o *output) error {
-	return c.asOperator(ctx, c.Org, func(app *commands.App, p commands.Principal) error {
+	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
 		if err := app.RemoveWebhook(ctx, p, c.Webhook, c.Reason); err != nil {
 			return err
 		}
@@ -104,8 +98,8 @@ func (c *webhookRemoveCmd) Run(ctx context.Context, o *output) error {
 
 // asSender runs a step that looks into what is queued for a webhook of an
 // organization.
-func (d *data) asSender(ctx context.Context, orgID, webhookID string, step func(*projections.Projections) error) error {
-	return d.asOperator(ctx, orgID, func(app *commands.App, p commands.Principal) error {
+func (c *ofOrganization) asSender(ctx context.Context, webhookID string, step func(orgID string, _ *projections.Projections) error) error {
+	return c.asOperator(ctx, func(app *commands.App, p commands.Principal) error {
 		if err := app.HasWebhook(ctx, p, webhookID); err != nil {
 			return err
 		}
@@ -114,44 +108,42 @@ func (d *data) asSender(ctx context.Context, orgID, webhookID string, step func(
 			return err
 		}
 		defer views.Close()
-		return step(views)
+		return step(p.OrgID, views)
 	})
 }
 
 type webhookDeliveriesCmd struct {
-	Org     string `required:"" help:"Id of the organization." placeholder:"ID"`
 	Webhook string `arg:"" help:"Id of the webhook."`
 	State   string `help:"Only those that are due, sent or dead." enum:",due,sent,dead" default:""`
 	Limit   int    `help:"The newest so many." default:"100"`
-	data
+	ofOrganization
 }
 
 // Run prints one line per message, the newest first.
 func (c *webhookDeliveriesCmd) Run(ctx context.Context, o *output) error {
-	return c.asSender(ctx, c.Org, c.Webhook, func(views *projections.Projections) error {
-		list, err := views.Deliveries(ctx, c.Org, c.Webhook, c.State, c.Limit)
+	return c.asSender(ctx, c.Webhook, func(orgID string, views *projections.Projections) error {
+		list, err := views.Deliveries(ctx, orgID, c.Webhook, c.State, c.Limit)
 		if err != nil {
 			return err
 		}
-		var text strings.Builder
+		rows := table{heads: []string{"message", "state", "attempts", "due", "status", "error"}}
 		for _, d := range list {
-			fmt.Fprintf(&text, "%-24s %-4s %2d attempts  %s  %3d  %s\n", d.MessageID, d.State, d.Attempts, d.DueAt, d.Status, d.Error)
+			rows.add(d.MessageID, d.State, fmt.Sprint(d.Attempts), d.DueAt, fmt.Sprint(d.Status), d.Error)
 		}
-		return o.result(list, text.String())
+		return o.result(list, o.table(rows))
 	})
 }
 
 type webhookResendCmd struct {
-	Org     string `required:"" help:"Id of the organization." placeholder:"ID"`
 	Webhook string `arg:"" help:"Id of the webhook."`
 	Message string `help:"Id of one message, sent or dead; without it every dead one." placeholder:"ID"`
-	data
+	ofOrganization
 }
 
 // Run prints how many messages the service will send again.
 func (c *webhookResendCmd) Run(ctx context.Context, o *output) error {
-	return c.asSender(ctx, c.Org, c.Webhook, func(views *projections.Projections) error {
-		n, err := views.SendAgain(ctx, c.Org, c.Webhook, c.Message)
+	return c.asSender(ctx, c.Webhook, func(orgID string, views *projections.Projections) error {
+		n, err := views.SendAgain(ctx, orgID, c.Webhook, c.Message)
 		if err != nil {
 			return err
 		}

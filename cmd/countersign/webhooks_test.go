@@ -9,7 +9,7 @@ func TestWebhooksOfAnOrganization(t *testing.T) {
 	o := newOperator(t)
 	org := o.value("orgId", "org", "create", "--name", "Acme", "--plan", "team", "--owner", "ada@example.com")
 	id := o.value("webhookId", "webhooks", "create", "--org", org, "--url", "https://siem.example.com/in?k=S3CRET", "--topics", "decisions,reviews")
-	if text := o.run(0, "webhooks", "list", "--org", org); !strings.HasPrefix(text, id+"  https://siem.example.com  decisions reviews") || strings.Contains(text, "S3CRET") {
+	if text := o.run(0, "webhooks", "list", "--org", org); !strings.HasPrefix(text, id+"\thttps://siem.example.com\tdecisions reviews") || strings.Contains(text, "S3CRET") {
 		t.Errorf("list: %s", text)
 	}
 	if secret := o.value("secret", "webhooks", "rotate", "--org", org, id); !strings.HasPrefix(secret, "whsec_") {

@@ -14,7 +14,13 @@ const (
 	TypeRefundSent      = "refund.sent"
 )
 
-// PaymentClaimed is payment.claimed, schema version 1, first in its stream: from
+// A payer is a person as much as an e-mail address is one, and everything of a
+// payment that stands on the chain leads to him: address, nonce, signature,
+// transaction. Schema version 2 of the types that hold such a thing seals it under
+// the payer's data key, which is also what the column actor names; version 1 holds
+// it in the clear, and lacks Subject.
+
+// PaymentClaimed is payment.claimed, schema version 2, first in its stream: from
 // here on the payment belongs to one request. Everything the request's answer
 // rests on is in it, so that only the money is missing: whoever finds out that it
 // has moved appends Prepared as it stands.
@@ -28,17 +34,18 @@ type PaymentClaimed struct {
 	// What was signed, in one spelling.
 	Network     string `json:"network"`
 	Asset       string `json:"asset"`
-	Payer       string `json:"payer"`
+	Payer       Text   `json:"payer" personal:"true"`
 	PayTo       string `json:"payTo"`
 	Amount      string `json:"amount"`
-	Nonce       string `json:"nonce"`
+	Nonce       Text   `json:"nonce" personal:"true"`
 	ValidAfter  string `json:"validAfter"`  // Unix seconds
 	ValidBefore string `json:"validBefore"` // Unix seconds
-	Signature   string `json:"signature"`
+	Signature   Text   `json:"signature" personal:"true"`
 
-	Identifier string `json:"identifier,omitempty"` // the buyer's own, from the extension payment-identifier
-	Payload    string `json:"payload"`              // the PaymentPayload, JSON as it was received
-	HeadBlock  int64  `json:"headBlock,omitzero"`   // of the chain, if somebody asked
+	Subject    string `json:"subject,omitempty"`                    // the payer's data key, sub_…
+	Identifier Text   `json:"identifier,omitempty" personal:"true"` // the buyer's own, from the extension payment-identifier
+	Payload    Text   `json:"payload" personal:"true"`              // the PaymentPayload, JSON as it was received
+	HeadBlock  int64  `json:"headBlock,omitzero"`                   // of the chain, if somebody asked
 
 	OutputHash    string          `json:"outputHash,omitempty"`
 	EngineVersion string          `json:"engineVersion,omitempty"`
@@ -58,12 +65,12 @@ type PreparedEvent struct {
 	Payload       jsontext.Value `json:"payload"`
 }
 
-// PaymentSettled is payment.settled, schema version 1: the money has moved. The
+// PaymentSettled is payment.settled, schema version 2: the money has moved. The
 // prepared events of the claim follow it in the same append.
 type PaymentSettled struct {
 	PaymentID   string `json:"paymentId"`
-	Transaction string `json:"transaction"`
-	Payer       string `json:"payer"`
+	Transaction Text   `json:"transaction" personal:"true"`
+	Payer       Text   `json:"payer" personal:"true"`
 	Mode        string `json:"mode"`
 	Evidence    string `json:"evidence"` // "facilitator", "chain", "dev" or "operator"
 }
@@ -85,7 +92,7 @@ type PaymentUnknown struct {
 	Mode      string `json:"mode"`
 }
 
-// RefundRequested is refund.requested, schema version 1, at most once: a settled
+// RefundRequested is refund.requested, schema version 2, at most once: a settled
 // call whose output its documented inputs do not reproduce.
 type RefundRequested struct {
 	PaymentID            string `json:"paymentId"`
@@ -95,7 +102,7 @@ type RefundRequested struct {
 	Amount               string `json:"amount"`
 	Asset                string `json:"asset"`
 	Network              string `json:"network"`
-	To                   string `json:"to"`
+	To                   Text   `json:"to" personal:"true"`
 }
 
 // RefundApproved is refund.approved, schema version 1, at most once: the operator
@@ -105,9 +112,9 @@ type RefundApproved struct {
 	Reason    string `json:"reason,omitempty"`
 }
 
-// RefundSent is refund.sent, schema version 1, at most once: the operator has paid
+// RefundSent is refund.sent, schema version 2, at most once: the operator has paid
 // it back, outside.
 type RefundSent struct {
 	PaymentID   string `json:"paymentId"`
-	Transaction string `json:"transaction"`
+	Transaction Text   `json:"transaction" personal:"true"`
 }

@@ -22,6 +22,8 @@ func TestGoldenBytesOfPayments(t *testing.T) {
 			Identifier: "0123456789abcdef", Payload: `{"x402Version":2}`, HeadBlock: 7, OutputHash: "bb", EngineVersion: "1.0.0",
 			Prepared: []events.PreparedEvent{{Stream: "payment/pay_1", Joins: true, ID: "evt_1", Type: "call.completed", SchemaVersion: 1, Actor: "0xb", KeyID: "k", Payload: jsontext.Value(`{"a":1}`)}}},
 			`{"amount":"250000","asset":"0xa","engineVersion":"1.0.0","headBlock":7,"identifier":"0123456789abcdef","mode":"facilitator","network":"eip155:84532","nonce":"0xd","operation":"options_price","outputHash":"bb","payTo":"0xc","payer":"0xb","payload":"{\"x402Version\":2}","paymentId":"pay_1","prepared":[{"actor":"0xb","id":"evt_1","joins":true,"keyId":"k","payload":{"a":1},"schemaVersion":1,"stream":"payment/pay_1","type":"call.completed"}],"priceCents":25,"requestHash":"aa","signature":"0xe","validAfter":"0","validBefore":"1800000300"}`},
+		{events.TypePaymentClaimed, events.PaymentClaimed{PaymentID: "pay_1", Subject: "sub_1", Prepared: []events.PreparedEvent{}},
+			`{"amount":"","asset":"","mode":"","network":"","nonce":"","operation":"","payTo":"","payer":"","payload":"","paymentId":"pay_1","prepared":[],"priceCents":0,"requestHash":"","signature":"","subject":"sub_1","validAfter":"","validBefore":""}`},
 		{events.TypePaymentSettled, events.PaymentSettled{PaymentID: "pay_1", Transaction: "0xf", Payer: "0xb", Mode: "facilitator", Evidence: "chain"},
 			`{"evidence":"chain","mode":"facilitator","payer":"0xb","paymentId":"pay_1","transaction":"0xf"}`},
 		{events.TypePaymentRefused, events.PaymentRefused{PaymentID: "pay_1", Reason: "insufficient_funds", Mode: "facilitator"},

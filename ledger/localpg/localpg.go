@@ -20,7 +20,9 @@
 package localpg
 
 import (
+	"errors"
 	"io"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -49,20 +51,27 @@ type Options struct {
 }
 
 // DefaultDataDir is where the data lies unless somebody says otherwise:
-// /var/lib/countersign for root, else $XDG_DATA_HOME/countersign or
-// ~/.local/share/countersign. It is empty when there is no home.
+// $XDG_DATA_HOME/countersign where that is set, else /var/lib/countersign for root and
+// ~/.local/share/countersign for others. It is empty when there is no home.
 func DefaultDataDir() string {
-	if os.Geteuid() == 0 {
-		return "/var/lib/countersign"
-	}
 	if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "countersign")
+	}
+	if os.Geteuid() == 0 {
+		return "/var/lib/countersign"
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
 		return ""
 	}
 	return filepath.Join(home, ".local", "share", "countersign")
+}
+
+// Made says whether a data folder has a cluster already. A folder that this user may
+// not look into counts as one: opening it says what is wrong.
+func Made(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "pg", "PG_VERSION"))
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // URL is the connection string of the ledger's database for a role:

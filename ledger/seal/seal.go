@@ -90,6 +90,18 @@ type Envelope struct {
 	Verify    *VerifyAt      `json:"verify,omitempty"`
 }
 
+// Canonical is the envelope as it is answered. The record is canonical already and
+// is not read again.
+func (e Envelope) Canonical() ([]byte, error) {
+	record := e.Record
+	e.Record = jsontext.Value("{}")
+	text, err := canon.Marshal(e)
+	if err != nil {
+		return nil, err
+	}
+	return canon.Put(text, record, "record"), nil
+}
+
 // ErrNoSigner is what signing without a key, or with one that cannot be reached,
 // ends in: nothing may be written.
 var ErrNoSigner = errors.New("seal: no signing key is available")

@@ -14,12 +14,13 @@ type NextCall struct {
 	Method     string `json:"method" jsonschema:"enum=POST"`
 	Path       string `json:"path"`
 	PriceCents int    `json:"priceCents"`
+	Tool       string `json:"tool" jsonschema_description:"The same call as an MCP tool."`
 }
 
 // The calls that follow a verdict.
 var (
-	nextScore = NextCall{"POST", "/api/agent-services/command-risk/score", 10}
-	nextRun   = NextCall{"POST", "/api/agent-services/action-safety/run", 25}
+	nextScore = NextCall{"POST", "/api/agent-services/command-risk/score", 10, "command_risk_score"}
+	nextRun   = NextCall{"POST", "/api/agent-services/action-safety/run", 25, "agent_action_safety_loop"}
 )
 
 // QuickOutput is the quick gate's answer, exactly the specification's members.

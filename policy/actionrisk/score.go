@@ -41,6 +41,7 @@ type MatchedRule struct {
 	Target       string           `json:"target,omitempty"`
 	Context      []act.Adjustment `json:"context"`
 	Remediation  string           `json:"remediation"`
+	DocPath      string           `json:"docPath" jsonschema_description:"Page of the rule, below the address of the service."`
 }
 
 // ScoreOutput is the full evidence behind a verdict.
@@ -134,7 +135,7 @@ func show(f *interp.Finding, command act.Guarded) MatchedRule {
 		ID: f.Rule.ID, Category: f.Rule.Category, Severity: f.Level.String(), BaseSeverity: f.Base.String(),
 		Title: f.Rule.Title, Effect: f.Rule.Effect, Reversible: f.Rule.Reversible,
 		Evidence: Evidence{Excerpt: command.Excerpt(f.Span)}, Segment: f.Segment, Via: make([]string, len(f.Via)),
-		Target: command.Hide(f.Target), Context: f.Context, Remediation: f.Rule.Instead,
+		Target: command.Hide(f.Target), Context: f.Context, Remediation: f.Rule.Instead, DocPath: "/rules/" + f.Rule.ID,
 	}
 	out.Evidence.Start, out.Evidence.End = f.Span.Start, f.Span.End
 	if f.Decoded != "" {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/policy"
@@ -28,7 +29,8 @@ type Draft struct {
 // would give. Refused are unknown members and
 // wrong types, host entries that are URLs or no hosts, ports out of range,
 // wildcards elsewhere than in front, addresses with a bad checksum, a maximum
-// that JSON cannot carry exactly, and a blocked host that covers an allowed one.
+// that JSON cannot carry exactly, and a blocked host that covers an allowed one. A
+// member $schema is for editors: it may stand there and is no part of the policy.
 func Lint(text []byte) (Draft, error) {
 	if err := canon.Check(text); err != nil {
 		return Draft{}, err
@@ -36,6 +38,10 @@ func Lint(text []byte) (Draft, error) {
 	raw := jsontext.Value(bytes.TrimSpace(text))
 	if raw.Kind() != '{' {
 		return Draft{}, policy.Refuse("invalid_json", "", "invalid JSON: not an object")
+	}
+	raw, err := withoutSchema(raw)
+	if err != nil {
+		return Draft{}, err
 	}
 	var p statedPolicy
 	if err := p.read(false)(value{raw, "policy"}); err != nil {
@@ -49,6 +55,19 @@ func Lint(text []byte) (Draft, error) {
 	}
 	canonical, err := withoutVersion(p.canonical)
 	return Draft{p.PolicyID, p.Version, canonical, canon.Hash(canonical), p.rules, p.warnings()}, err
+}
+
+// withoutSchema is the text of a policy without the member that is for editors.
+func withoutSchema(raw jsontext.Value) (jsontext.Value, error) {
+	var members map[string]jsontext.Value
+	if err := json.Unmarshal(raw, &members); err != nil || members["$schema"] == nil {
+		return raw, err
+	}
+	if members["$schema"].Kind() != '"' {
+		return nil, refuse("wrong_type", "policy.$schema", " must be a string")
+	}
+	delete(members, "$schema")
+	return json.Marshal(members, json.Deterministic(true)) // numbers stay as they were written
 }
 
 // withoutVersion is what is frozen of a draft: the version is the ledger's to give.

@@ -46,12 +46,8 @@ var Service = policy.Declare(policy.Service{
 	Summary:    "Attests one agent action (x402 payment or MCP tool call): a signed record with binding hash, verdict under the caller's policy, and findings, verifiable for free.",
 	Example: `{"protocol":"mcp","intent":{"serverId":"files","toolName":"read","toolArguments":{"limit":10,"path":"/srv/report.txt"},"declaredRisk":"low"},` +
 		`"subject":{"runId":"run-17"},"policy":{"policyId":"tools","version":2,"allowedMcpServers":["files"],"reviewMcpRiskAtOrAbove":"high"}}`,
-	Signed: true,
-	Statement: &policy.Statement{IDPrefix: "att_", PayloadType: PayloadType, Draft: func(body []byte, id, issuedAt string) (any, error) {
-		record, err := Draft(body)
-		record.AttestationID, record.IssuedAt = id, issuedAt
-		return record, err
-	}},
+	Signed:    true,
+	Statement: &policy.Statement{IDPrefix: "att_", PayloadType: PayloadType},
 }, Evaluate)
 
 var bounds = normal.BoundsOf[Input]()
@@ -73,28 +69,12 @@ func Evaluate(in Input) (Output, error) {
 	if err != nil {
 		return Output{}, err
 	}
-	return a.judge()
-}
-
-// Draft answers one request body with the Record that is to be signed.
-func Draft(body []byte) (Record, error) {
-	canonical, err := canon.Canonical(body) // as Evaluate reads it: 5.0 is 5
-	if err != nil {
-		return Record{}, err
-	}
-	var in Input
-	if err := canon.Decode(canonical, &in); err != nil {
-		return Record{}, err
-	}
-	a, err := newAction(in)
-	if err != nil {
-		return Record{}, err
-	}
 	out, err := a.judge()
 	if err != nil {
-		return Record{}, err
+		return Output{}, err
 	}
-	return a.record(out), nil
+	out.record = a.record(out)
+	return out, nil
 }
 
 // BindingHash binds an intent (without null members) under a protocol.
@@ -130,7 +110,7 @@ func newAction(in Input) (*action, error) {
 // readIntent takes the intent apart. Its arguments may be most of a megabyte: they
 // are made canonical once, and no further reader looks into them.
 func (a *action) readIntent() error {
-	text, err := canon.Canonical(a.in.Intent.raw)
+	text, err := canon.CanonicalChecked(a.in.Intent.raw) // it was read by canon.Decode, which checks
 	if a.in.Intent.raw == nil {
 		text, err = canon.Marshal(a.in.Intent)
 	}

@@ -47,13 +47,24 @@ type Intent struct {
 	raw jsontext.Value
 }
 
-// UnmarshalJSONFrom reads an intent and keeps its text.
+// plainIntent is Intent without its way of being read.
+type plainIntent Intent
+
+// UnmarshalJSONFrom reads an intent and keeps its text. The arguments may be most of
+// a megabyte: they stay text, of which no tree is built.
 func (i *Intent) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	type plain Intent
+	var read struct {
+		plainIntent
+		ToolArguments jsontext.Value `json:"toolArguments"`
+	}
 	start := dec.InputOffset()
 	rest := bytes.Clone(dec.UnreadBuffer())
-	if err := json.UnmarshalDecode(dec, (*plain)(i)); err != nil {
+	if err := json.UnmarshalDecode(dec, &read); err != nil {
 		return err
+	}
+	*i = Intent(read.plainIntent)
+	if len(read.ToolArguments) > 0 && read.ToolArguments.Kind() != 'n' {
+		i.ToolArguments = read.ToolArguments
 	}
 	if length := dec.InputOffset() - start; length > 0 && length <= int64(len(rest)) {
 		i.raw = jsontext.Value(bytes.TrimLeft(rest[:length], " \t\r\n:,"))
@@ -128,6 +139,14 @@ type Output struct {
 	ActionBindingVersion string           `json:"actionBindingVersion" jsonschema:"enum=svc-action-v1"`
 	Findings             []policy.Finding `json:"findings"`
 	FindingsTruncated    bool             `json:"findingsTruncated,omitzero"`
+
+	record Record // what is to be signed, but for its id and time
+}
+
+// Statement is the Record that is to be signed.
+func (o Output) Statement(id, issuedAt string) any {
+	o.record.AttestationID, o.record.IssuedAt = id, issuedAt
+	return o.record
 }
 
 // ReceiptDecision is what the signed receipt repeats.

@@ -123,13 +123,17 @@ func SafePointer(pointer string) string {
 		if next < 0 {
 			next = len(pointer) - end - 1
 		}
-		part := pointer[end+1 : end+1+next]
-		if len(part) == 0 || len(part) > 64 || strings.Trim(part, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" {
+		if !IsSafeName(pointer[end+1 : end+1+next]) {
 			return pointer[:end]
 		}
 		end += 1 + next
 	}
 	return pointer
+}
+
+// IsSafeName says whether a part of a pointer could be a member name of a contract.
+func IsSafeName(part string) bool {
+	return len(part) > 0 && len(part) <= 64 && strings.Trim(part, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == ""
 }
 
 func checkNumber(token string, dec *jsontext.Decoder) error {
@@ -182,7 +186,8 @@ func Decode(text []byte, into any) error {
 
 // DecodeChecked is Decode for a text that Check has accepted before.
 func DecodeChecked(text []byte, into any) error {
-	err := json.Unmarshal(text, into, json.RejectUnknownMembers(true))
+	// Check has found no duplicate, and looking again costs a set of names for each object.
+	err := json.Unmarshal(text, into, json.RejectUnknownMembers(true), jsontext.AllowDuplicateNames(true))
 	var semantic *json.SemanticError
 	switch {
 	case err == nil:

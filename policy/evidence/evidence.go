@@ -75,7 +75,7 @@ func hashOf(raw jsontext.Value, value any) (string, error) {
 	var canonical []byte
 	var err error
 	if raw != nil {
-		canonical, err = canon.Canonical(raw)
+		canonical, err = canon.CanonicalChecked(raw) // it was read by canon.Decode, which checks
 	} else {
 		canonical, err = canon.Marshal(value)
 	}

@@ -7,12 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/policy/normal"
-	"github.com/countersign/countersign/policy/paymentpolicy"
 )
 
 // said is what a rule has to say.
@@ -448,7 +445,6 @@ func madeUpHex(text string) bool {
 }
 
 func secretLeakage(p *purchase) said {
-	var bundle any
 	text := p.bundle.raw
 	if text == nil {
 		marshalled, err := canon.Marshal(p.Bundle)
@@ -457,10 +453,7 @@ func secretLeakage(p *purchase) said {
 		}
 		text = marshalled
 	}
-	if err := json.Unmarshal(text, &bundle); err != nil {
-		return skipped("the bundle has no canonical form")
-	}
-	for _, leaf := range paymentpolicy.Leaves("/bundle", "", bundle) {
+	for leaf := range normal.Leaves(text) {
 		if kind := normal.SecretKind(leaf.Name, leaf.Text); kind != "" {
 			return fail(review, "no secret", kind, "the bundle holds a secret")
 		}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/countersign/countersign/policy"
 )
 
@@ -37,6 +39,9 @@ type shape struct {
 	dateTime             bool           //
 }
 
+// freeForm is the type of values that stay text.
+var freeForm = reflect.TypeFor[jsontext.Value]()
+
 type field struct {
 	index    int
 	name     string
@@ -64,6 +69,9 @@ func shapeOf(t reflect.Type, tag string, required bool) *shape {
 	}
 	switch t.Kind() {
 	case reflect.Slice:
+		if t == freeForm {
+			return s
+		}
 		s.items = shapeOf(t.Elem(), tag, true)
 	case reflect.Struct:
 		for i := range t.NumField() {
@@ -145,6 +153,9 @@ func (s *shape) check(v reflect.Value, path string) error {
 	case reflect.Int, reflect.Int64, reflect.Int32:
 		return s.checkNumber(float64(v.Int()), path)
 	case reflect.Slice:
+		if v.Type() == freeForm && !v.IsNil() {
+			return nil
+		}
 		return s.checkList(v, path)
 	case reflect.Map, reflect.Interface:
 		if v.IsNil() {

@@ -57,6 +57,9 @@ var (
 // member counts: 64 hexadecimal digits are a hash under "hash" and a key under
 // "privateKey".
 func SecretKind(name, text string) string {
+	if len(text) < shortestSecret {
+		return ""
+	}
 	for _, s := range secretForms {
 		if found(text, s.literal, func(at int) bool {
 			return s.starts(text, at) && s.follows(text[at+len(s.literal):])
@@ -82,6 +85,12 @@ func SecretKind(name, text string) string {
 	}
 	return ""
 }
+
+// Shorter texts hold nothing that is looked for: xoxb- and ten characters, a@b.cc.
+const (
+	shortestSecret   = len("xoxb-") + 10
+	shortestPersonal = len("a@b.cc")
+)
 
 // clipped is the part of a member's name that is looked at.
 func clipped(name string) string { return name[:min(len(name), maxShown)] }
@@ -213,6 +222,9 @@ func isHexKey(text string) bool {
 
 // PersonalDataKind says what personal data a text holds, or "".
 func PersonalDataKind(text string) string {
+	if len(text) < shortestPersonal {
+		return ""
+	}
 	switch {
 	case found(text, "@", func(at int) bool { return isEmail(text, at) }):
 		return "e-mail address"
@@ -256,14 +268,20 @@ func hasCard(text string) bool {
 	return false
 }
 
+// isCard reads each digit once: the sum of the Luhn check is kept for both ways of
+// doubling every second one, as the number turns out to be of even or odd length.
 func isCard(text string) bool {
-	digits := make([]byte, 0, 20)
-	for i := 0; i < len(text) && len(digits) <= 19; i++ {
+	var sums [2]int // with the digits at even, and at odd places doubled
+	digits := 0
+	for i := 0; i < len(text) && digits <= 19; i++ {
 		switch c := text[i]; {
 		case isDigit(c):
-			digits = append(digits, c)
+			d := int(c - '0')
+			sums[digits%2] += doubled(d)
+			sums[1-digits%2] += d
+			digits++
 			ends := i+1 == len(text) || !isAlnum(text[i+1]) && text[i+1] != '_'
-			if ends && len(digits) >= 13 && len(digits) <= 19 && luhn(digits) {
+			if ends && digits >= 13 && digits <= 19 && sums[digits%2]%10 == 0 {
 				return true
 			}
 		case (c == ' ' || c == '-') && i > 0 && isDigit(text[i-1]):
@@ -274,18 +292,11 @@ func isCard(text string) bool {
 	return false
 }
 
-func luhn(digits []byte) bool {
-	sum := 0
-	for i := range digits {
-		d := int(digits[len(digits)-1-i] - '0')
-		if i%2 == 1 {
-			if d *= 2; d > 9 {
-				d -= 9
-			}
-		}
-		sum += d
+func doubled(digit int) int {
+	if digit >= 5 {
+		return 2*digit - 9
 	}
-	return sum%10 == 0
+	return 2 * digit
 }
 
 // isSSN says whether ddd-dd-dddd stands around its first dash. Numbers that were

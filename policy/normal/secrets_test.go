@@ -54,6 +54,21 @@ func TestTextsMadeToBeSlow(t *testing.T) {
 	}
 }
 
+// The shortest of each are long enough to be looked at.
+func TestShortestSecrets(t *testing.T) {
+	for text, want := range map[string]string{"xoxb-1234567890": "Slack token", "sk-abcdefghijklmnop": "API key", "AKIAIOSFODNN7EXAM": "", "AKIAIOSFODNN7EXAMPLE": "cloud key"} {
+		if got := normal.SecretKind("", text); got != want {
+			t.Errorf("%s: %q", text, got)
+		}
+	}
+	for text, want := range map[string]string{"a@b.cc": "e-mail address", "+12345678": "phone number", "536-22-1234": "social security number", "4222222222222": "card number",
+		"4111 1111 1111 1111": "card number", "4111111111111112": "", "3782-822463-10005": "card number", "4 111": ""} {
+		if got := normal.PersonalDataKind(text); got != want {
+			t.Errorf("%s: %q", text, got)
+		}
+	}
+}
+
 func FuzzSecrets(f *testing.F) {
 	f.Add("seed", "seed phrase: legal winner thank year wave sausage worth useful legal winner thank yellow")
 	f.Add("privateKey", "eyJhbGciOiJI.eyJzdWIiOiIx.c2lnbmF0dXJl ann@shop.example 4111 1111 1111 1111 536-22-1234 +49 151 23456789")

@@ -67,6 +67,7 @@ type call struct {
 	units       *big.Int // nil where absent
 	usd         *big.Rat // nil where it cannot be derived
 	expectedURL *normal.URL
+	leaks       *leaks // nil until its texts were looked at
 
 	allowedHosts, blockedHosts, allowedFacilitators []normal.HostEntry
 }
@@ -118,6 +119,15 @@ func newCall(in Input) (*call, error) {
 		c.policy = *in.Policy
 	}
 	var err error
+	switch in.Payment.Metadata.Kind() {
+	case '{':
+	case 'n':
+		c.Payment.Metadata = nil
+	default:
+		if in.Payment.Metadata != nil {
+			return nil, policy.Refuse("wrong_type", "/payment/metadata", "payment.metadata has the wrong type")
+		}
+	}
 	if c.url, err = webURL(in.Payment.ResourceURL, "/payment/resourceUrl"); err != nil {
 		return nil, err
 	}

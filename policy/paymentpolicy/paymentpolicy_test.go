@@ -3,6 +3,7 @@ package paymentpolicy_test
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -212,10 +213,38 @@ func TestFindingsAreCut(t *testing.T) {
 		metadata[fmt.Sprintf("m%03d", i)] = "ann@shop.example"
 	}
 	metadata["zz"] = "ghp_abcdefghijklmnopqrstuvwxyz0123456789"
+	text, err := canon.Marshal(metadata)
+	if err != nil {
+		t.Fatal(err)
+	}
 	out, err := paymentpolicy.Evaluate(paymentpolicy.Input{Payment: paymentpolicy.Payment{
-		Intent: paymentpolicy.Intent{ResourceURL: "https://api.example/", Method: "GET"}, Metadata: metadata}})
+		Intent: paymentpolicy.Intent{ResourceURL: "https://api.example/", Method: "GET"}, Metadata: text}})
 	if err != nil || len(out.Findings) != 500 || !out.FindingsTruncated || out.Findings[0].ID != "metadata_secret" {
 		t.Errorf("%d findings, truncated %v, %v", len(out.Findings), out.FindingsTruncated, err)
+	}
+}
+
+// Metadata may be anything of a megabyte: what scanning it takes grows with its
+// length and not with how it is nested. Before, each text below a long name carried a
+// copy of that name, which was 100 GB of them for a megabyte.
+func TestMetadataCostsItsLength(t *testing.T) {
+	const octets = 100_000
+	for name, metadata := range map[string]string{
+		"values below a long name":  `{"` + strings.Repeat("n", octets/2) + `":[` + strings.Repeat("0,", octets/4) + `0]}`,
+		"secrets below a long name": `{"` + strings.Repeat("n", octets/2) + `":[` + strings.Repeat(`"ghp_abcdefghijklmnopqrstuvwxyz0123456789",`, octets/80) + `0]}`,
+		"objects in objects":        `{"a":[` + strings.Repeat(strings.Repeat(`{"a":`, 50)+`0`+strings.Repeat(`}`, 50)+`,`, octets/302) + `0]}`,
+		"digits":                    `{"a":[` + strings.Repeat("1,", octets/2) + `0]}`,
+	} {
+		body := []byte(`{"payment":{"metadata":` + metadata + `,"method":"GET","resourceUrl":"https://api.example/"}}`)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if _, err := paymentpolicy.Service.EvaluateCanonical(body); err != nil {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&after)
+		if used, most := after.TotalAlloc-before.TotalAlloc, uint64(30*len(body)); used > most {
+			t.Errorf("%s: %d octets were allocated for %d", name, used, len(body))
+		}
 	}
 }
 

@@ -3,6 +3,8 @@ package paymentpolicy
 import (
 	"slices"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/policy/normal"
 )
@@ -32,8 +34,11 @@ func (c *call) redacted(out Output) RedactedRecord {
 		Decision:              out.Decision,
 		FindingIDs:            []string{},
 	}
-	for key := range p.Metadata {
-		record.MetadataKeys = append(record.MetadataKeys, normal.Shown(key))
+	if p.Metadata != nil {
+		_ = canon.Walk(p.Metadata, func(key string, _ jsontext.Value) error { // it fails for what is no object only
+			record.MetadataKeys = append(record.MetadataKeys, normal.Shown(key))
+			return nil
+		})
 	}
 	slices.Sort(record.MetadataKeys)
 	for _, f := range out.Findings {

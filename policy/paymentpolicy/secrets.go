@@ -1,57 +1,46 @@
 package paymentpolicy
 
 import (
-	"maps"
+	"iter"
 	"net/url"
-	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/policy/normal"
 )
 
-// Leaf is one text inside a free-form value, with its pointer and the name of the
-// member it stands under.
-type Leaf struct{ Path, Name, Text string }
-
-var pointer = strings.NewReplacer("~", "~0", "/", "~1")
-
-// Leaves lists every text in a JSON value, in the order of member names, numbers
-// that are whole included as their digits, and member names under their own path.
-func Leaves(path, name string, value any) []Leaf {
-	switch v := value.(type) {
-	case string:
-		return []Leaf{{path, name, v}}
-	case float64:
-		return []Leaf{{path, name, strconv.FormatFloat(v, 'f', -1, 64)}}
-	case []any:
-		var all []Leaf
-		for i, item := range v {
-			all = append(all, Leaves(path+"/"+strconv.Itoa(i), name, item)...)
-		}
-		return all
-	case map[string]any:
-		var all []Leaf
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			at := path + "/" + pointer.Replace(key)
-			all = append(all, Leaf{at, "", key})
-			all = append(all, Leaves(at, key, v[key])...)
-		}
-		return all
-	}
-	return nil
+// scanned is a text that travels with a payment, and where it stands: a leaf of the
+// metadata, or else a member.
+type scanned struct {
+	normal.Leaf
+	member string
 }
 
-// scanned lists the texts that travel with a payment.
-func (c *call) scanned() []Leaf {
-	leaves := Leaves("/payment/metadata", "", c.Payment.Metadata)
-	leaves = append(leaves, Leaf{"/payment/description", "", c.Payment.Description})
-	for pair := range strings.SplitSeq(c.url.Query, "&") {
-		name, value, _ := strings.Cut(pair, "=")
-		leaves = append(leaves, Leaf{"/payment/resourceUrl", unescaped(name), unescaped(value)})
+// place is the pointer that may be shown.
+func (s scanned) place(passes func(name string) bool) string {
+	if s.member != "" {
+		return s.member
 	}
-	return leaves
+	return s.Pointer("/payment/metadata", passes)
+}
+
+// texts lists the texts that travel with a payment.
+func (c *call) texts() iter.Seq[scanned] {
+	return func(yield func(scanned) bool) {
+		for leaf := range normal.Leaves(c.Payment.Metadata) {
+			if !yield(scanned{Leaf: leaf}) {
+				return
+			}
+		}
+		if !yield(scanned{normal.Leaf{Text: c.Payment.Description}, "/payment/description"}) {
+			return
+		}
+		for pair := range strings.SplitSeq(c.url.Query, "&") {
+			name, value, _ := strings.Cut(pair, "=")
+			if !yield(scanned{normal.Leaf{Name: unescaped(name), Text: unescaped(value)}, "/payment/resourceUrl"}) {
+				return
+			}
+		}
+	}
 }
 
 // unescaped decodes percent escapes; a text with a broken one stays as it is.
@@ -62,50 +51,48 @@ func unescaped(text string) string {
 	return text
 }
 
-// shownPath is the longest part of a pointer whose member names may be shown.
-func shownPath(path string) string {
-	path = canon.SafePointer(path)
-	for end := range len(path) {
-		if end > 0 && path[end] == '/' && hides(path[:end]) {
-			return path[:strings.LastIndexByte(path[:end], '/')]
-		}
-	}
-	if hides(path) {
-		return path[:strings.LastIndexByte(path, '/')]
-	}
-	return path
+// leaks are what would travel with a payment and should not.
+type leaks struct {
+	secrets, personal []fault
+	compared          bool
 }
 
-// hides says whether the last member name of a pointer is itself a secret.
-func hides(path string) bool {
-	name := path[strings.LastIndexByte(path, '/')+1:]
-	return normal.SecretKind("", name) != "" || normal.PersonalDataKind(name) != ""
-}
-
-// scan reports each kind once per place.
-func (c *call) scan(kindOf func(Leaf) string, expected, message string) (faults []fault, compared bool) {
+// leaksOf looks once at all texts, and reports each kind once per place.
+func (c *call) leaksOf() *leaks {
+	if c.leaks != nil {
+		return c.leaks
+	}
+	c.leaks = &leaks{}
 	seen := map[[2]string]bool{}
-	for _, leaf := range c.scanned() {
-		if leaf.Text == "" {
-			continue
+	shown := map[string]bool{} // member names, by whether they are no secret themselves
+	passes := func(name string) bool {
+		show, known := shown[name]
+		if !known {
+			show = normal.SecretKind("", name) == "" && normal.PersonalDataKind(name) == ""
+			shown[name] = show
 		}
-		compared = true
-		kind := kindOf(leaf)
+		return show
+	}
+	report := func(into *[]fault, s scanned, kind, expected, message string) {
 		if kind == "" {
-			continue
+			return
 		}
-		if path := shownPath(leaf.Path); !seen[[2]string{path, kind}] {
+		if path := s.place(passes); !seen[[2]string{path, kind}] {
 			seen[[2]string{path, kind}] = true
-			faults = append(faults, fault{path: path, expected: expected, actual: kind, message: message})
+			*into = append(*into, fault{path: path, expected: expected, actual: kind, message: message})
 		}
 	}
-	return faults, compared
+	for s := range c.texts() {
+		if s.Text == "" {
+			continue
+		}
+		c.leaks.compared = true
+		report(&c.leaks.secrets, s, normal.SecretKind(s.Name, s.Text), "no secret", "a secret would travel with the payment")
+		report(&c.leaks.personal, s, normal.PersonalDataKind(s.Text), "no personal data", "personal data would travel with the payment")
+	}
+	return c.leaks
 }
 
-func noSecrets(c *call) ([]fault, bool) {
-	return c.scan(func(l Leaf) string { return normal.SecretKind(l.Name, l.Text) }, "no secret", "a secret would travel with the payment")
-}
+func noSecrets(c *call) ([]fault, bool) { return c.leaksOf().secrets, c.leaksOf().compared }
 
-func noPersonalData(c *call) ([]fault, bool) {
-	return c.scan(func(l Leaf) string { return normal.PersonalDataKind(l.Text) }, "no personal data", "personal data would travel with the payment")
-}
+func noPersonalData(c *call) ([]fault, bool) { return c.leaksOf().personal, c.leaksOf().compared }

@@ -1,6 +1,10 @@
 package paymentpolicy
 
-import "github.com/countersign/countersign/policy"
+import (
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/policy"
+)
 
 // Input is one proposed payment and what the buyer knows about it.
 type Input struct {
@@ -19,7 +23,7 @@ type Payment struct {
 	MaxTimeoutSeconds *int           `json:"maxTimeoutSeconds,omitempty" jsonschema_description:"Seconds the authorization stays valid, as the challenge says."`
 	Nonce             string         `json:"nonce,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"The nonce of the authorization."`
 	Description       string         `json:"description,omitempty" jsonschema:"minLength=1,maxLength=8192" jsonschema_description:"The seller's text; scanned for secrets and personal data."`
-	Metadata          map[string]any `json:"metadata,omitempty" jsonschema_description:"Free-form members that travel with the payment; scanned for secrets and personal data."`
+	Metadata          jsontext.Value `json:"metadata,omitempty" jsonschema_description:"Free-form members that travel with the payment; scanned for secrets and personal data."`
 }
 
 // Intent is the x402 intent of the specification.

@@ -1,0 +1,517 @@
+#!/usr/bin/env python3
+"""Checks an exported bundle with nothing but Python's standard library.
+
+    python3 verify.py --keys jwks.json [--pin NOTE] FOLDER
+
+VERIFY.md has the format and the order of the checks. Exit code 0: verified,
+1: something is false, 2: it could not be checked.
+"""
+import base64
+import hashlib
+import json
+import os
+import re
+import sys
+
+# --- Ed25519 (RFC 8032), verification only ---------------------------------
+P = 2**255 - 19
+L = 2**252 + 27742317777372353535851937790883648493
+D = -121665 * pow(121666, P - 2, P) % P
+I = pow(2, (P - 1) // 4, P)
+
+
+def _add(a, b):
+    e, f = (a[1] - a[0]) * (b[1] - b[0]) % P, (a[1] + a[0]) * (b[1] + b[0]) % P
+    c, d = 2 * a[3] * b[3] * D % P, 2 * a[2] * b[2] % P
+    e, f, g, h = f - e, d - c, d + c, f + e
+    return e * f % P, g * h % P, f * g % P, e * h % P
+
+
+def _mul(n, point):
+    total = (0, 1, 1, 0)
+    while n:
+        if n & 1:
+            total = _add(total, point)
+        point = _add(point, point)
+        n >>= 1
+    return total
+
+
+def _point(octets):
+    y = int.from_bytes(octets, "little")
+    sign, y = y >> 255, y & (2**255 - 1)
+    if y >= P:
+        return None
+    x2 = (y * y - 1) * pow(D * y * y + 1, P - 2, P) % P
+    x = pow(x2, (P + 3) // 8, P)
+    if (x * x - x2) % P:
+        x = x * I % P
+    if (x * x - x2) % P or (x == 0 and sign):
+        return None
+    if x & 1 != sign:
+        x = P - x
+    return x, y, 1, x * y % P
+
+
+_BASE = _point((4 * pow(5, P - 2, P) % P).to_bytes(32, "little"))
+
+
+def ed25519(key, message, signature):
+    if len(signature) != 64 or len(key) != 32:
+        return False
+    a, r, s = _point(key), _point(signature[:32]), int.from_bytes(signature[32:], "little")
+    if a is None or r is None or s >= L:
+        return False
+    k = int.from_bytes(hashlib.sha512(signature[:32] + key + message).digest(), "little") % L
+    left, right = _mul(s, _BASE), _add(r, _mul(k, a))
+    return (left[0] * right[2] - right[0] * left[2]) % P == 0 and (left[1] * right[2] - right[1] * left[2]) % P == 0
+
+
+# --- JSON --------------------------------------------------------------------
+class False_(Exception):
+    """Something is false: the reason is its text."""
+
+
+def check(true, reason):
+    if not true:
+        raise False_(reason)
+
+
+def _unique(pairs):
+    names = [name for name, _ in pairs]
+    if len(set(names)) != len(names):
+        raise ValueError("duplicate member")
+    return dict(pairs)
+
+
+def _no(text):
+    raise ValueError("a number of another kind")
+
+
+def parse(text):
+    """Parses strict JSON whose numbers are integers."""
+    value = json.loads(text.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no, parse_float=_no)
+    return value
+
+
+def canonical(value):
+    """RFC 8785 for what has only integers, strings, booleans and nulls."""
+    if isinstance(value, dict):
+        names = sorted(value, key=lambda n: n.encode("utf-16-be"))
+        return "{" + ",".join(canonical(n) + ":" + canonical(value[n]) for n in names) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(canonical, value)) + "]"
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > 2**53 - 1:
+        raise ValueError("integer out of range")
+    return json.dumps(value, ensure_ascii=False)
+
+
+def is_canonical(text):
+    try:
+        return canonical(parse(text)).encode("utf-8") == text
+    except (ValueError, UnicodeError, RecursionError):
+        return False
+
+
+_DECODER = json.JSONDecoder()
+
+
+def members(text):
+    """The members of a canonical object, each as its exact text."""
+    found, at = {}, 1
+    if not text.startswith("{"):
+        raise ValueError("not an object")
+    while text[at] != "}":
+        name, at = _DECODER.raw_decode(text, at)
+        start = at + 1
+        _, at = _DECODER.raw_decode(text, start)
+        found[name] = text[start:at]
+        if text[at] == ",":
+            at += 1
+    return found
+
+
+def sha(octets):
+    return hashlib.sha256(octets).hexdigest()
+
+
+def b64(text):
+    try:
+        octets = base64.b64decode(text, validate=True)
+    except (ValueError, TypeError):
+        return b""
+    return octets if base64.b64encode(octets).decode() == text else b""
+
+
+# --- keys and notes -------------------------------------------------------------
+def read_keys(text):
+    keys = {}
+    for k in json.loads(text)["keys"]:
+        if k.get("crv") != "Ed25519":
+            continue
+        public = base64.urlsafe_b64decode(k["x"] + "=" * (-len(k["x"]) % 4))
+        if len(public) == 32 and sha(public)[:16] == k.get("kid"):
+            keys[k["kid"]] = (public, k.get("svc_purpose", "record"), k.get("svc_from_position") or 0, k.get("svc_to_position") or 0)
+    return keys
+
+
+def text_of(value):
+    """A string, or the empty one in the place of anything else."""
+    return value if isinstance(value, str) else ""
+
+
+def record_key(keys, key_id, position):
+    public, purpose, first, last = keys.get(text_of(key_id), (None, "", 0, 0))
+    if purpose != "record" or position and (position < first or last and position >= last):
+        return None
+    return public
+
+
+def signed(key, payload_type, record, signature):
+    kind = text_of(payload_type).encode("utf-8")
+    pre = b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(record), record)
+    return ed25519(key, pre, b64(text_of(signature)))
+
+
+def open_note(text, origin, keys):
+    """Size and root of a note that a checkpoint key signed, or None."""
+    try:
+        body, lines = text.decode("utf-8").split("\n\n", 1)
+        name, size, root = body.split("\n")
+    except ValueError:
+        return None
+    if name != origin or not re.fullmatch(r"0|[1-9][0-9]{0,18}", size) or len(b64(root)) != 32 or not lines.endswith("\n"):
+        return None
+    good = False
+    for line in lines[:-1].split("\n"):
+        m = re.fullmatch("\u2014 ([^ +\n]+) ([A-Za-z0-9+/]+=*)", line)
+        if not m or len(b64(m.group(2))) < 5:
+            return None
+        signature = b64(m.group(2))
+        for public, purpose, _, _ in keys.values():
+            hint = hashlib.sha256(name.encode() + b"\n\x01" + public).digest()[:4]
+            if purpose == "checkpoint" and m.group(1) == name and signature[:4] == hint:
+                if not ed25519(public, (body + "\n").encode(), signature[4:]):
+                    return None
+                good = True
+    return (int(size), b64(root)) if good else None
+
+
+# --- the tree (RFC 6962, RFC 9162) --------------------------------------------------
+def node(left, right):
+    return hashlib.sha256(b"\x01" + left + right).digest()
+
+
+def root_of_inclusion(leaf, index, size, proof):
+    fn, sn, r = index, size - 1, leaf
+    for p in proof:
+        if sn == 0:
+            return None
+        if fn & 1 or fn == sn:
+            r = node(p, r)
+            while not fn & 1 and fn:
+                fn, sn = fn >> 1, sn >> 1
+        else:
+            r = node(r, p)
+        fn, sn = fn >> 1, sn >> 1
+    return r if sn == 0 else None
+
+
+def consistent(first, second, first_root, second_root, proof):
+    if first == second:
+        return first_root == second_root and not proof
+    if first & (first - 1) == 0:
+        proof = [first_root] + proof
+    if not proof:
+        return False
+    fn, sn = first - 1, second - 1
+    while fn & 1:
+        fn, sn = fn >> 1, sn >> 1
+    fr = sr = proof[0]
+    for c in proof[1:]:
+        if sn == 0:
+            return False
+        if fn & 1 or fn == sn:
+            fr, sr = node(c, fr), node(c, sr)
+            while not fn & 1 and fn:
+                fn, sn = fn >> 1, sn >> 1
+        else:
+            sr = node(sr, c)
+        fn, sn = fn >> 1, sn >> 1
+    return sn == 0 and fr == first_root and sr == second_root
+
+
+# --- the bundle ----------------------------------------------------------------------
+HEX = re.compile(r"[0-9a-f]{64}\Z")
+FIELDS = {
+    "p": int, "pos": int, "tenant": str, "tseq": int, "stream": str, "version": int, "event_id": str, "type": str,
+    "schema_version": int, "more": int, "occurred_us": int, "actor": str, "key_id": str, "payload_hash": str, "prev": str, "hash": str,
+}
+
+
+def S(x):
+    return len(x).to_bytes(4, "big") + x
+
+
+def U(n):
+    return n.to_bytes(8, "big")
+
+
+def event_hash(e):
+    octets = lambda name: bytes.fromhex(e[name]) if e[name] else b""
+    b = b"svc-ledger-event-v1\0" + S(octets("prev")) + S(e["tenant"].encode()) + U(e["tseq"]) + S(e["stream"].encode()) + U(e["version"])
+    b += S(e["event_id"].encode()) + S(e["type"].encode()) + U(e["schema_version"]) + U(e["more"]) + U(e["occurred_us"])
+    b += S(e["actor"].encode()) + S(e["key_id"].encode()) + S(octets("idem_key")) + S(octets("content_hash")) + S(octets("payload_hash"))
+    return sha(b)
+
+
+def is_line(e):
+    if not isinstance(e, dict) or set(e) != set(FIELDS) | {"idem_key", "content_hash", "payload"}:
+        return False
+    for name, kind in FIELDS.items():
+        if type(e[name]) is not kind or kind is int and e[name] < 0:
+            return False
+    if not all(HEX.match(e[n]) for n in ("payload_hash", "prev", "hash")):
+        return False
+    if not all(e[n] is None or isinstance(e[n], str) and HEX.match(e[n]) for n in ("idem_key", "content_hash")):
+        return False
+    return e["payload"] is None or isinstance(e["payload"], str)
+
+
+def lines_of(text, name):
+    check(text == b"" or text.endswith(b"\n"), name + ": end")
+    return text.split(b"\n")[:-1]
+
+
+class Bundle:
+    def __init__(self, folder, keys, pin=None):
+        self.keys, self.pin, self.gaps = keys, pin, []
+        self.files = {}
+        for base, _, names in os.walk(folder):
+            for name in names:
+                path = os.path.join(base, name)
+                with open(path, "rb") as f:
+                    self.files[os.path.relpath(path, folder).replace(os.sep, "/")] = f.read()
+
+    def verify(self):
+        self.manifest()
+        self.note()
+        self.events()
+        self.inclusion()
+        self.openings()
+        self.policies()
+        self.pinned()
+
+    def manifest(self):
+        name = "manifest.json"
+        text = self.files.get(name, b"")
+        check(text.endswith(b"\n") and is_canonical(text[:-1]), name + ": form")
+        m = parse(text)
+        check(isinstance(m, dict) and isinstance(m.get("record"), dict) and isinstance(m.get("integrity"), dict), name + ": form")
+        r, i = m["record"], m["integrity"]
+        kinds = {"schema": str, "origin": str, "tenant": str, "firstSequence": int, "count": int, "prevBeforeFirst": str,
+                 "lastHash": str, "checkpointSize": int, "priorDecisions": dict, "files": dict}
+        ok = all(type(r.get(n)) is k and (k is not int or r[n] >= 0) for n, k in kinds.items()) and r["schema"] == "svc-export-v1"
+        ok = ok and all(isinstance(v, str) for v in list(r["files"].values()) + list(r["priorDecisions"].values()))
+        check(ok, name + ": record")
+        check(set(self.files) - {name} == set(r["files"]), "files")
+        for other in sorted(r["files"]):
+            check(sha(self.files[other]) == r["files"][other], other + ": hash")
+        record = canonical(r).encode()
+        check(i.get("recordHash") == sha(record), name + ": recordHash")
+        algorithms = (i.get("canonicalization"), i.get("hashAlgorithm"), i.get("signatureAlgorithm"))
+        check(algorithms == ("svc-stable-json-v1", "sha256", "Ed25519"), name + ": algorithms")
+        check(i.get("payloadType") == "application/vnd.svc.export.v1+json", name + ": type")
+        key = record_key(self.keys, i.get("keyId"), 0)
+        check(key is not None, name + ": key")
+        check(signed(key, i["payloadType"], record, i.get("signature")), name + ": signature")
+        self.m = r
+
+    def note(self):
+        self.checkpoint = None
+        if self.m["checkpointSize"] == 0:
+            self.gaps.append("that the events are in the published tree (no checkpoint covers them)")
+            return
+        self.checkpoint = open_note(self.files.get("checkpoint.txt", b""), self.m["origin"], self.keys)
+        check(self.checkpoint is not None, "checkpoint.txt: note")
+        check(self.checkpoint[0] == self.m["checkpointSize"], "checkpoint.txt: size")
+
+    def events(self):
+        m, name = self.m, "events.jsonl"
+        self.by_id, self.at, decisions = {}, {}, {}
+        prev, more, occurred, withheld = m["prevBeforeFirst"], 0, 0, 0
+        lines = lines_of(self.files.get(name, b""), name)
+        for n, text in enumerate(lines, 1):
+            bad = "%s line %d: " % (name, n)
+            check(is_canonical(text), bad + "form")
+            e = parse(text)
+            check(is_line(e), bad + "form")
+            check(e["tenant"] == m["tenant"], bad + "tenant")
+            check(e["tseq"] == m["firstSequence"] + n - 1, bad + "tseq")
+            check(e["prev"] == prev, bad + "prev")
+            check(e["payload"] is None or sha(e["payload"].encode()) == e["payload_hash"], bad + "payload_hash")
+            check(event_hash(e) == e["hash"], bad + "hash")
+            check(e["occurred_us"] >= occurred, bad + "occurred_us")
+            keyed = e["idem_key"] is not None
+            check(n == 1 or keyed == (more == 0), bad + "idem_key")
+            check(more == 0 or n == 1 or e["more"] == more - 1, bad + "more")
+            prev, more, occurred = e["hash"], e["more"], e["occurred_us"]
+            self.by_id[e["event_id"]], self.at[e["pos"]] = e, e["hash"]
+            if e["payload"] is None:
+                withheld += 1
+            else:
+                self.record(e, bad, decisions)
+        check(more == 0, name + ": more")
+        check(len(lines) == m["count"], name + ": count")
+        check(prev == m["lastHash"], name + ": lastHash")
+        if withheld:
+            self.gaps.append("the payloads of %d events, which the filters withheld" % withheld)
+
+    def record(self, e, bad, decisions):
+        try:
+            # members does not look inside of what it finds.
+            json.loads(e["payload"], object_pairs_hook=_unique, parse_constant=_no).keys()
+            parts = members(e["payload"])
+            if e["tenant"] == "service" and e["stream"] == "signing_key":
+                return  # keys come from outside
+            if "integrity" not in parts or "record" not in parts:
+                return
+            i, record, sealed = json.loads(parts["integrity"]), parts["record"], json.loads(parts.get("sealed", "null"))
+            r = json.loads(record)
+        except (ValueError, AttributeError, IndexError, RecursionError):
+            raise False_(bad + "payload")
+        check(isinstance(r, dict) and isinstance(i, dict), bad + "payload")
+        check(i.get("keyId") == e["key_id"], bad + "key_id")
+        key = record_key(self.keys, e["key_id"], e["pos"])
+        check(key is not None, bad + "key")
+        if isinstance(sealed, dict) and text_of(sealed.get("signature")):
+            good = signed(key, "application/vnd.svc.committed.v1+json", record.encode(), sealed["signature"])
+        else:
+            good = sha(record.encode()) == i.get("recordHash") and signed(key, i.get("payloadType"), record.encode(), i.get("signature"))
+        check(good, bad + "signature")
+        check(r.get("orgId") in (None, e["tenant"]), bad + "orgId")
+        if e["type"] == "decision.recorded":
+            decisions[text_of(r.get("decisionId"))] = (text_of(i.get("recordHash")), text_of(r.get("bindingHash")))
+        if e["type"] in ("receipt.recorded", "approval.recorded"):
+            decision, says = text_of(r.get("decisionId")), (text_of(r.get("decisionRecordHash")), text_of(r.get("bindingHash")))
+            prior = self.m["priorDecisions"].get(decision)
+            check(decisions[decision] == says if decision in decisions else says[0] != "" and prior == says[0], bad + "decision")
+
+    def hashes(self, text, bad, field):
+        check(is_canonical(text), bad + "form")
+        p = parse(text)
+        ok = isinstance(p, dict) and set(p) == {field, "hashes"} and type(p[field]) is int and isinstance(p["hashes"], list)
+        check(ok and all(isinstance(h, str) and HEX.match(h) for h in p["hashes"]), bad + "form")
+        return p[field], [bytes.fromhex(h) for h in p["hashes"]]
+
+    def inclusion(self):
+        if self.checkpoint is None:
+            return
+        name, seen = "proofs/inclusion.jsonl", set()
+        size, root = self.checkpoint
+        for n, text in enumerate(lines_of(self.files.get(name, b""), name), 1):
+            bad = "%s line %d: " % (name, n)
+            position, proof = self.hashes(text, bad, "pos")
+            check(position in self.at and 0 < position <= size, bad + "pos")
+            leaf = hashlib.sha256(b"\0" + bytes.fromhex(self.at[position])).digest()
+            check(root_of_inclusion(leaf, position - 1, size, proof) == root, bad + "proof")
+            seen.add(position)
+        want = set(self.at) if len(self.at) <= 10000 else {min(self.at), max(self.at)}
+        check(want <= seen, name + ": missing")
+
+    def openings(self):
+        name, opened = "openings.jsonl", {}
+        for n, text in enumerate(lines_of(self.files.get(name, b""), name), 1):
+            bad = "%s line %d: " % (name, n)
+            check(is_canonical(text), bad + "form")
+            o = parse(text)
+            ok = isinstance(o, dict) and set(o) == {"eventId", "pointer", "salt", "value"} and all(isinstance(v, str) for v in o.values())
+            check(ok and HEX.match(o["salt"]), bad + "form")
+            e = self.by_id.get(o["eventId"])
+            check(e is not None and e["payload"] is not None, bad + "event")
+            commitment = sha(b"svc-commitment-v1\n" + bytes.fromhex(o["salt"]) + o["value"].encode())
+            mark = '{"$committed":"%s"}' % commitment
+            payload = opened.get(o["eventId"], e["payload"])
+            check(mark in payload, bad + "commitment")
+            opened[o["eventId"]] = payload.replace(mark, o["value"], 1)
+        for event_id in sorted(opened):
+            bad = name + " " + event_id + ": "
+            e = self.by_id[event_id]
+            try:
+                parts = members(opened[event_id])
+                if "integrity" not in parts or "record" not in parts or '{"$committed":' in parts["record"]:
+                    continue
+                i, record = json.loads(parts["integrity"]), parts["record"].encode()
+            except (ValueError, IndexError, RecursionError):
+                raise False_(bad + "payload")
+            check(sha(record) == i.get("recordHash"), bad + "recordHash")
+            key = record_key(self.keys, e["key_id"], e["pos"])
+            check(key is not None and signed(key, i.get("payloadType"), record, i.get("signature")), bad + "signature")
+        redacted = lines_of(self.files.get("redactions.jsonl", b""), "redactions.jsonl")
+        if redacted:
+            self.gaps.append("the personal members of %d events (erased, or not shown)" % len(redacted))
+
+    def policies(self):
+        for name in sorted(self.files):
+            if name.startswith("policies/"):
+                check(name == "policies/" + sha(self.files[name]) + ".json", name + ": name")
+
+    def pinned(self):
+        if self.pin is None:
+            self.gaps.append("that history was not replaced before you first saw it (no --pin given)")
+            return
+        pin = open_note(self.pin, self.m["origin"], self.keys)
+        check(pin is not None, "pin: note")
+        check(self.checkpoint is not None and pin[0] <= self.checkpoint[0], "pin: ROLLBACK")
+        if pin[0] == self.checkpoint[0]:
+            check(pin[1] == self.checkpoint[1], "pin: FORK")
+            return
+        name = "proofs/consistency.jsonl"
+        for n, text in enumerate(lines_of(self.files.get(name, b""), name), 1):
+            size, proof = self.hashes(text, "%s line %d: " % (name, n), "from")
+            if size == pin[0]:
+                check(consistent(size, self.checkpoint[0], pin[1], self.checkpoint[1], proof), "pin: FORK")
+                return
+        self.gaps.append("that this bundle continues your pin of %d events: compare with /api/ledger/consistency?from=%d&to=%d of the service"
+                         % (pin[0], pin[0], self.checkpoint[0]))
+
+
+def verdict(folder, keys, pin=None):
+    """("valid" or "invalid", the first reason, what is not proven)."""
+    bundle = Bundle(folder, keys, pin)
+    try:
+        bundle.verify()
+    except False_ as reason:
+        return "invalid", str(reason), bundle.gaps
+    return "valid", "", bundle.gaps
+
+
+ALWAYS = [
+    "that every action the agents took was submitted to the service",
+    "that evidence supplied by a caller is true",
+    "that this tenant has no event after the last one here, except by the service's signature on the manifest",
+    "the time of any event beyond the order of positions (times are the server's clock)",
+]
+
+
+def main(arguments):
+    keys = pin = folder = None
+    while arguments:
+        a = arguments.pop(0)
+        if a in ("--keys", "--pin") and arguments:
+            with open(arguments.pop(0), "rb") as f:
+                keys, pin = (f.read(), pin) if a == "--keys" else (keys, f.read())
+        else:
+            folder = a
+    if keys is None or folder is None or not os.path.isdir(folder):
+        print(__doc__.strip(), file=sys.stderr)
+        return 2
+    result, reason, gaps = verdict(folder, read_keys(keys), pin)
+    print("VALID" if result == "valid" else "NOT VALID\nFALSE       " + reason)
+    for gap in gaps + ALWAYS:
+        print("NOT PROVEN  " + gap)
+    return 0 if result == "valid" else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

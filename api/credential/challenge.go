@@ -1,0 +1,58 @@
+package credential
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/policy"
+)
+
+// ProtectedResourcePath is the document that says where tokens come from (RFC
+// 9728).
+const ProtectedResourcePath = "/.well-known/oauth-protected-resource"
+
+// errNoCustomer is a claim without a session.
+var errNoCustomer = policy.Refuse(commands.CodeUnauthorized, "", "authentication required: sign in as a customer, too")
+
+// Challenge is what a refused credential, or a missing one, leads to (RFC 6750,
+// RFC 9728): where tokens come from, what was wrong with the one that was sent,
+// and which scope is needed. Without a scope clients ask for every one there is.
+func Challenge(baseURL, resource, problem, scope string) string {
+	text := `Bearer realm="countersign", resource_metadata="` + baseURL + ProtectedResourcePath + resource + `"`
+	if problem != "" {
+		text += `, error="` + problem + `"`
+	}
+	if scope != "" {
+		text += `, scope="` + scope + `"`
+	}
+	return text
+}
+
+// ChallengeOf is the header WWW-Authenticate of a refusal to who has no access;
+// empty where the refusal is none of a credential.
+func ChallengeOf(baseURL string, r *http.Request, a Access, err error) string {
+	switch {
+	case isRefusal(err, commands.CodeInvalidClient):
+		return `Basic realm="countersign"`
+	case isRefusal(err, commands.CodeInsufficientScope):
+		return Challenge(baseURL, "", "insufficient_scope", a.challenged())
+	case isRefusal(err, commands.CodeUnauthorized):
+		return Challenge(baseURL, "", Problem(r, err), a.challenged())
+	}
+	return ""
+}
+
+// Problem is what a 401 says: only a credential that was sent can be wrong.
+func Problem(r *http.Request, err error) string {
+	missing := errors.Is(err, commands.ErrNoOrganizationCredential) || errors.Is(err, errNoCustomer)
+	if missing || len(r.Header["Authorization"])+len(r.Header["X-Api-Key"]) == 0 {
+		return ""
+	}
+	return "invalid_token"
+}
+
+func isRefusal(err error, code string) bool {
+	var refused *policy.Error
+	return errors.As(err, &refused) && refused.Code == code
+}

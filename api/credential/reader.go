@@ -1,0 +1,244 @@
+package credential
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/projections"
+)
+
+// Reader finds out who calls.
+type Reader struct {
+	App         *commands.App
+	Projections *projections.Projections
+	Sessions    *Sessions
+	Address     func(*http.Request) string // the network address a request comes from
+}
+
+// Read finds out whether who calls has access. The caller it returns holds the
+// session of a request also when that is refused: it may have changed. A client
+// that shows itself in the body is read once there is one: ReadClient.
+func (d *Reader) Read(r *http.Request, a Access) (c Caller, err error) {
+	switch a.Kind {
+	case Member, Person:
+		err = d.readMember(r, a, &c)
+	case Customer, AnyCustomer:
+		err = d.readCustomer(r, a, &c)
+	case Claimant:
+		err = d.readClaimant(r, &c)
+	case Payer, KeyHolder:
+		var text string
+		var present bool
+		if text, present, err = Key(r.Header); err == nil && present {
+			c, err = d.ReadKey(r.Context(), a, text)
+		}
+	}
+	return c, err
+}
+
+// ReadKey tells an API key, an agent's token and an organization's token apart.
+// Where nothing is sold, an organization's token is no key.
+func (d *Reader) ReadKey(ctx context.Context, a Access, text string) (c Caller, err error) {
+	switch {
+	case a.Kind == Payer && strings.HasPrefix(text, organizationPrefix):
+		// It is good and cannot pay: its bearer may pay otherwise.
+		c.Means = ByOrganization
+		_, err = d.App.AuthenticateOrganization(ctx, text)
+	case isJWT(text):
+		c.Means = ByAgent
+		c.Agent, err = d.App.AuthenticateAgent(ctx, text)
+	default:
+		c.Means = ByKey
+		c.Key, err = d.App.Authenticate(ctx, text)
+	}
+	return c, err
+}
+
+// ReadClient authenticates an OAuth client by its Basic authorization, or by what
+// its request's body held.
+func (d *Reader) ReadClient(r *http.Request, body ClientSecret) (commands.Client, error) {
+	shown, err := clientSecret(r.Header, body)
+	if err != nil {
+		return commands.Client{}, err
+	}
+	return d.App.AuthenticateClient(r.Context(), shown.ClientID, shown.Secret)
+}
+
+// errForeign refuses a cookie that a page of another origin made a browser send.
+var errForeign = policy.Refuse(commands.CodeForbidden, "", "cross-origin request refused")
+
+// readCustomer finds out for whom an operation with a scope is called:
+//
+//	a session                     the customer, from the same origin
+//	an agent with that scope      whoever claimed the agent: Customer may be
+//	                              empty where the scope needs no claim
+//	nobody                        where any customer may call, and no one
+func (d *Reader) readCustomer(r *http.Request, a Access, c *Caller) error {
+	bearer, present, err := Bearer(r.Header)
+	switch {
+	case err != nil:
+		return err
+	case present && !(a.Kind == AnyCustomer && isOurs(bearer)): // to what is open, a key is nothing
+		return d.readAgent(r.Context(), a, bearer, c)
+	}
+	if a.Scope != commands.ScopeSupport { // which no customer has
+		if c.Session, err = d.Sessions.Load(r); err != nil {
+			return err
+		}
+	}
+	switch foreign := !d.Sessions.SameOrigin(r); {
+	case c.Session != nil && !foreign:
+		c.Customer = c.Session.Customer
+	case a.Kind == AnyCustomer:
+	case c.Session != nil:
+		return errForeign
+	default:
+		return commands.ErrNoOrganizationCredential
+	}
+	return nil
+}
+
+func (d *Reader) readAgent(ctx context.Context, a Access, bearer string, c *Caller) error {
+	if isOurs(bearer) {
+		_, err := d.App.AuthenticateOrganization(ctx, bearer)
+		if err == nil || isRefusal(err, commands.CodeInsufficientScope) {
+			err = policy.Refuse(commands.CodeInsufficientScope, "", "missing scope "+a.Scope)
+		}
+		return err
+	}
+	agent, err := d.App.AuthenticateAgent(ctx, bearer)
+	if err != nil {
+		return err
+	}
+	c.Means, c.Agent, c.Customer = ByAgent, agent, agent.CustomerID
+	return agent.May(a.Scope)
+}
+
+// readClaimant finds a customer who is signed in and an agent whose token they
+// hold. The token, which no other site can make a browser send, is what shows that
+// the request is meant.
+func (d *Reader) readClaimant(r *http.Request, c *Caller) error {
+	bearer, present, err := Bearer(r.Header)
+	if err == nil && !present {
+		err = commands.ErrNoOrganizationCredential
+	}
+	if err != nil {
+		return err
+	}
+	c.Means = ByAgent
+	if c.Agent, err = d.App.AuthenticateAgent(r.Context(), bearer); err != nil {
+		return err
+	}
+	if c.Session, err = d.Sessions.Load(r); err != nil {
+		return err
+	}
+	switch {
+	case c.Session == nil:
+		return errNoCustomer
+	case !d.Sessions.SameOrigin(r):
+		return errForeign
+	}
+	c.Customer = c.Session.Customer
+	return nil
+}
+
+// readMember finds out who acts for which organization: a bearer token, or else a
+// session.
+func (d *Reader) readMember(r *http.Request, a Access, c *Caller) error {
+	bearer, present, err := Bearer(r.Header)
+	switch {
+	case err != nil:
+		return err
+	case present:
+		c.Principal, err = d.readOrganization(r, a, bearer)
+		return err
+	}
+	if c.Session, err = d.Sessions.Load(r); err != nil {
+		return err
+	}
+	if c.Session == nil {
+		return commands.ErrNoOrganizationCredential
+	}
+	if !d.Sessions.SameOrigin(r) {
+		return errForeign
+	}
+	if a.Kind == Person {
+		return nil
+	}
+	c.Principal, err = d.Member(r.Context(), c.Session, onlyReads(r))
+	return err
+}
+
+// onlyReads says whether a request changes nothing. What appends guards the streams
+// it rests on; what only reads looks at them again.
+func onlyReads(r *http.Request) bool {
+	return r.Method == http.MethodGet || r.Method == http.MethodHead
+}
+
+func (d *Reader) readOrganization(r *http.Request, a Access, bearer string) (commands.Principal, error) {
+	p, err := d.App.AuthenticateOrganization(r.Context(), bearer)
+	switch { // no good credential helps where a person must have signed in
+	case a.Kind == Person && (err == nil || isRefusal(err, commands.CodeInsufficientScope)):
+		return p, policy.Refuse(commands.CodeForbidden, "", "a signed-in session is required")
+	case err != nil:
+		return p, err
+	}
+	if !p.Allows(d.Address(r)) {
+		return p, policy.Refuse(commands.CodeForbidden, "", "token may not be used from this address")
+	}
+	if onlyReads(r) {
+		p, err = d.App.Confirm(r.Context(), p)
+	}
+	return p, err
+}
+
+// A member of no organization, and one of several who has chosen none.
+var (
+	ErrNoOrganization = policy.Refuse(commands.CodeForbidden, "", "organization credential required")
+	ErrChooseFirst    = policy.Refuse(commands.CodeForbidden, "", "choose an organization first")
+)
+
+// Member is who a session acts as, and where. Whoever is no member of the chosen
+// organization any more acts for the only one left.
+func (d *Reader) Member(ctx context.Context, as *Session, onlyReads bool) (commands.Principal, error) {
+	chosen := as.Org != ""
+	if !chosen {
+		if err := d.onlyOrganization(ctx, as); err != nil {
+			return commands.Principal{}, err
+		}
+	}
+	p, err := d.App.SessionPrincipal(ctx, as.Org, as.Customer, as.SignedIn)
+	if err == nil && onlyReads {
+		p, err = d.App.Confirm(ctx, p)
+	}
+	var refused *policy.Error
+	switch {
+	case err == nil:
+		return p, as.as(p.Role)
+	case chosen && errors.As(err, &refused) && refused.Code == commands.CodeForbidden:
+		as.Choose("")
+		return d.Member(ctx, as, onlyReads)
+	}
+	return commands.Principal{}, err
+}
+
+// onlyOrganization chooses for a member of one organization.
+func (d *Reader) onlyOrganization(ctx context.Context, as *Session) error {
+	list, err := d.Projections.Memberships(ctx, as.Customer)
+	switch {
+	case errors.Is(err, projections.ErrBehind):
+		return &commands.Unavailable{Cause: err}
+	case err != nil:
+		return err
+	case len(list) == 0:
+		return ErrNoOrganization
+	case len(list) > 1:
+		return ErrChooseFirst
+	}
+	as.Choose(list[0].OrgID)
+	return nil
+}

@@ -1,0 +1,299 @@
+package credential
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/alexedwards/scs/v2"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/projections"
+)
+
+// Sessions keeps people signed in: 256 random bits in a cookie, their hash and
+// what belongs to them in the table sessions.
+type Sessions struct {
+	manager *scs.SessionManager
+	pool    *pgxpool.Pool
+	origin  *http.CrossOriginProtection
+	cookie  http.Cookie // without value
+	clock   func() time.Time
+}
+
+// NewSessions keeps sessions in a database, for the service at an address.
+func NewSessions(pool *pgxpool.Pool, baseURL string, clock func() time.Time) (*Sessions, error) {
+	// Not scs.New: it starts a goroutine for a store in memory, which never ends.
+	manager := &scs.SessionManager{Store: sessionStore{pool}, HashTokenInStore: true, Lifetime: lifetime, IdleTimeout: idle,
+		Codec: scs.GobCodec{}}
+	s := &Sessions{manager: manager, pool: pool, origin: http.NewCrossOriginProtection(), clock: clock}
+	if err := s.origin.AddTrustedOrigin(baseURL); err != nil {
+		return nil, err
+	}
+	s.cookie = http.Cookie{Name: "countersign_session", Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode}
+	if strings.HasPrefix(baseURL, "https://") {
+		// Browsers take this name only from the host itself, over TLS, for all paths.
+		s.cookie.Name, s.cookie.Secure = "__Host-countersign_session", true
+	}
+	return s, nil
+}
+
+// Members of a session's data.
+const (
+	sessionCustomer = "customer" // cus_…
+	sessionOrg      = "org"      // the chosen organization
+	sessionRole     = "role"     // there, as of the last request
+	sessionSignedIn = "signedIn" // Unix milliseconds
+	sessionSeen     = "seen"     // of the last request that was written down
+)
+
+// Session is one person's, during one request.
+type Session struct {
+	Customer string // cus_…
+	Org      string // the chosen organization
+	SignedIn time.Time
+
+	role string // there, as of the last request
+	seen time.Time
+
+	manager   *scs.SessionManager
+	data      context.Context // holds the library's copy
+	changed   bool
+	begun     bool // under a token that the table does not have yet
+	destroyed bool
+}
+
+// Cookie is the name of the cookie that holds a session's token.
+func (s *Sessions) Cookie() string { return s.cookie.Name }
+
+// SameOrigin says whether no page of another origin has made a browser send a
+// request; what comes from no browser has no origin.
+func (s *Sessions) SameOrigin(r *http.Request) bool { return s.origin.Check(r) == nil }
+
+// Load returns the session of a request, nil if it has none that is good.
+func (s *Sessions) Load(r *http.Request) (*Session, error) {
+	cookie, err := r.Cookie(s.cookie.Name)
+	if err != nil || len(cookie.Value) != tokenLength {
+		return nil, nil
+	}
+	data, err := s.manager.Load(context.WithoutCancel(r.Context()), cookie.Value)
+	if err != nil {
+		return nil, &commands.Unavailable{Cause: err}
+	}
+	stored := &Session{manager: s.manager, data: data, Customer: s.manager.GetString(data, sessionCustomer),
+		Org: s.manager.GetString(data, sessionOrg), role: s.manager.GetString(data, sessionRole),
+		SignedIn: time.UnixMilli(s.manager.GetInt64(data, sessionSignedIn)), seen: time.UnixMilli(s.manager.GetInt64(data, sessionSeen))}
+	now := s.clock()
+	if stored.Customer == "" || now.Sub(stored.SignedIn) >= lifetime || now.Sub(stored.seen) >= idle {
+		return nil, nil
+	}
+	if now.Sub(stored.seen) >= seenEvery {
+		stored.put(sessionSeen, now.UnixMilli())
+	}
+	return stored, nil
+}
+
+func (s *Session) put(name string, value any) {
+	s.manager.Put(s.data, name, value)
+	s.changed = true
+}
+
+// Choose sets the organization the session acts for.
+func (s *Session) Choose(orgID string) {
+	s.Org = orgID
+	s.put(sessionOrg, orgID)
+}
+
+// as notes the role; another one than before renews the token, but not the day
+// on which the session ends.
+func (s *Session) as(role string) error {
+	if role == s.role {
+		return nil
+	}
+	renew := s.role != ""
+	s.role = role
+	s.put(sessionRole, role)
+	if !renew {
+		return nil
+	}
+	ends := s.manager.Deadline(s.data)
+	if err := s.manager.RenewToken(s.data); err != nil {
+		return err
+	}
+	s.manager.SetDeadline(s.data, ends)
+	s.begun = true
+	return nil
+}
+
+// Begin signs a customer in, under a new token whatever the request's cookie
+// says, and ends the session that the browser had.
+func (s *Sessions) Begin(r *http.Request, customer string) (*Session, error) {
+	ctx := context.WithoutCancel(r.Context())
+	var old string
+	if cookie, err := r.Cookie(s.cookie.Name); err == nil && len(cookie.Value) == tokenLength {
+		old = cookie.Value
+	}
+	data, err := s.manager.Load(ctx, old)
+	if err != nil {
+		return nil, &commands.Unavailable{Cause: err}
+	}
+	if err := errors.Join(s.manager.Clear(data), s.manager.RenewToken(data)); err != nil {
+		return nil, &commands.Unavailable{Cause: err}
+	}
+	now := s.clock()
+	started := &Session{manager: s.manager, data: data, Customer: customer, SignedIn: now, seen: now, begun: true}
+	started.put(sessionCustomer, customer)
+	started.put(sessionSignedIn, now.UnixMilli())
+	started.put(sessionSeen, now.UnixMilli())
+	return started, nil
+}
+
+// End forgets a session, here and in the table.
+func (s *Session) End() error {
+	s.destroyed, s.changed = true, true
+	return s.manager.Destroy(s.data)
+}
+
+// EndAll ends every session of a customer. Whose a session is stands in its data
+// alone, so all are read: it is asked for once in a long time.
+func (s *Sessions) EndAll(ctx context.Context, customer string) error {
+	all, err := sessionStore{s.pool}.ofAll(ctx)
+	if err != nil {
+		return err
+	}
+	for hash, data := range all {
+		_, values, err := s.manager.Codec.Decode(data)
+		if err != nil || values[sessionCustomer] != customer {
+			continue
+		}
+		if err := (sessionStore{s.pool}).DeleteCtx(ctx, hash); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Count is how many sessions of a customer there are, as EndAll would end them.
+func (s *Sessions) Count(ctx context.Context, customer string) (n int, err error) {
+	all, err := sessionStore{s.pool}.ofAll(ctx)
+	for _, data := range all {
+		if _, values, err := s.manager.Codec.Decode(data); err == nil && values[sessionCustomer] == customer {
+			n++
+		}
+	}
+	return n, err
+}
+
+// Keep writes a session that has changed, and its cookie, before the answer.
+func (s *Sessions) Keep(w http.ResponseWriter, changed *Session) error {
+	if changed == nil || !changed.changed {
+		return nil
+	}
+	cookie := s.cookie
+	if changed.destroyed {
+		cookie.MaxAge = -1
+	} else {
+		token, expires, err := s.manager.Commit(context.WithValue(changed.data, onlyIfThere, !changed.begun))
+		if err != nil {
+			return &commands.Unavailable{Cause: err}
+		}
+		cookie.Value, cookie.Expires = token, expires
+	}
+	http.SetCookie(w, &cookie)
+	return nil
+}
+
+// onlyIfThere marks the context of a commit that must not bring a session back
+// which ended during the request.
+var onlyIfThere contextKey
+
+type contextKey struct{}
+
+// sessionStore is the library's store over the table sessions. The library gives
+// it the token's hash.
+type sessionStore struct{ pool *pgxpool.Pool }
+
+// FindCtx returns the data of a session that has not expired.
+func (s sessionStore) FindCtx(ctx context.Context, hash string) ([]byte, bool, error) {
+	var data []byte
+	err := s.pool.QueryRow(ctx, `select data from sessions where p = 0 and token_hash = $1 and expires_at > now()`, hash).Scan(&data)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, false, nil
+	}
+	return data, err == nil, err
+}
+
+// ofAll returns the data of every session by its token's hash.
+func (s sessionStore) ofAll(ctx context.Context) (map[string][]byte, error) {
+	rows, err := s.pool.Query(ctx, `select token_hash, data from sessions where p = 0`)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string][]byte{}
+	var hash string
+	var data []byte
+	_, err = pgx.ForEachRow(rows, []any{&hash, &data}, func() error {
+		all[hash] = slices.Clone(data)
+		return nil
+	})
+	return all, err
+}
+
+// CommitCtx writes a session.
+func (s sessionStore) CommitCtx(ctx context.Context, hash string, data []byte, expires time.Time) error {
+	if only, _ := ctx.Value(onlyIfThere).(bool); only {
+		_, err := s.pool.Exec(ctx, `update sessions set data = $2, expires_at = $3 where p = 0 and token_hash = $1`, hash, data, expires)
+		return err
+	}
+	_, err := s.pool.Exec(ctx, `insert into sessions (p, token_hash, data, expires_at) values (0, $1, $2, $3)
+		on conflict (p, token_hash) do update set data = excluded.data, expires_at = excluded.expires_at`, hash, data, expires)
+	return err
+}
+
+// DeleteCtx forgets a session.
+func (s sessionStore) DeleteCtx(ctx context.Context, hash string) error {
+	_, err := s.pool.Exec(ctx, `delete from sessions where p = 0 and token_hash = $1`, hash)
+	return err
+}
+
+// Find is FindCtx for the library's interface.
+func (s sessionStore) Find(hash string) ([]byte, bool, error) {
+	return s.FindCtx(context.Background(), hash)
+}
+
+// Commit is CommitCtx for the library's interface.
+func (s sessionStore) Commit(hash string, data []byte, expires time.Time) error {
+	return s.CommitCtx(context.Background(), hash, data, expires)
+}
+
+// Delete is DeleteCtx for the library's interface.
+func (s sessionStore) Delete(hash string) error { return s.DeleteCtx(context.Background(), hash) }
+
+// SignedIn is who a session is.
+type SignedIn struct {
+	CustomerID    string                   `json:"customerId"`
+	OrgID         *string                  `json:"orgId" jsonschema:"nullable" jsonschema_description:"The organization the session acts for, once chosen."`
+	SignedInAt    string                   `json:"signedInAt" jsonschema:"format=date-time"`
+	Organizations []projections.Membership `json:"organizations"`
+}
+
+// Chosen says whether the session acts for an organization.
+func (a SignedIn) Chosen(orgID string) bool { return a.OrgID != nil && *a.OrgID == orgID }
+
+// Describe says who a session is, and for which organizations it may act.
+func (d *Reader) Describe(ctx context.Context, s *Session) (SignedIn, error) {
+	list, err := d.Projections.Memberships(ctx, s.Customer)
+	if err != nil {
+		return SignedIn{}, err
+	}
+	as := SignedIn{CustomerID: s.Customer, SignedInAt: commands.Stamp(s.SignedIn), Organizations: list}
+	if s.Org != "" {
+		as.OrgID = &s.Org
+	}
+	return as, nil
+}

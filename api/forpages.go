@@ -1,0 +1,103 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/plot"
+	"github.com/countersign/countersign/api/web"
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/policy"
+)
+
+// forPages is what the pages ask of the service: the same that programs are
+// answered with, so that a page and an answer never differ.
+func (s *Server) forPages() web.Service {
+	return web.Service{
+		Site: s.site, Groups: pricedGroups(), Prices: s.priceList,
+		CardCheckout: s.checkout != nil, BeginBuying: s.beginCheckout, BillingPortal: s.billingPortal, Resync: s.resync,
+		DownloadURL: func(l commands.DownloadLink) string { return s.downloadLink(l).DownloadURL },
+		SendLink:    s.sendLink, Examine: s.examineForPage, Form: s.formOf, Figures: s.figuresOf, Call: s.callForPage,
+		Approved:     func(said commands.Recorded) { _, _ = recorded(s.metrics.approvals, "verdict", said, nil) },
+		MayTry:       func(r *http.Request) bool { return s.rates.allow(toTry, s.network(r)) },
+		MaySend:      s.maySend,
+		MayEnterCode: func() bool { return s.rates.allow(toEnterCode, "") },
+		Twin:         s.twin,
+		Problem: func(h http.Header, r *http.Request, err error) (int, string) {
+			status, said := s.problemOf(h, r, err)
+			sayWhen(h, status, said.Code)
+			return status, said.Error
+		},
+		Fail:      func(w http.ResponseWriter, r *http.Request, err error) { s.fail(w, r, false, err) },
+		RequestID: func(ctx context.Context) string { return requestID(ctx) },
+	}
+}
+
+// maySend counts a form like a call of whoever is signed in.
+func (s *Server) maySend(r *http.Request, session *credential.Session) error {
+	if s.mayWork(r, credential.Caller{Session: session}, 1) {
+		return nil
+	}
+	return policy.Refuse(codeRateLimited, "", "too many forms were sent, try again in a minute")
+}
+
+// examineForPage checks a record that somebody was handed.
+func (s *Server) examineForPage(r *http.Request, text []byte) (seal.Examination, error) {
+	if err := s.mayAsk(toVerify, &call{request: r, text: text}); err != nil {
+		return seal.Examination{}, err
+	}
+	ctx := r.Context()
+	keys, _, err := s.app.Ledger.Keyring(ctx)
+	if err != nil {
+		return seal.Examination{}, commands.Unreadable(err)
+	}
+	examiner := seal.Examiner{Keys: keys, Most: maxVerified, Rest: maxUnsigned, Locate: func(e seal.Envelope) seal.Check { return s.app.Ledger.Locate(ctx, e) }}
+	var found seal.Examination
+	err = s.app.Within(ctx, len(text), func() (err error) { found, err = examiner.Examine(text); return err })
+	return found, err
+}
+
+// formOf is the form that calls a service; nil: there is no such service.
+func (s *Server) formOf(operation string) *web.Form {
+	op := s.operation(operation)
+	if op == nil || op.service == nil {
+		return nil
+	}
+	return &web.Form{Operation: op.id, Example: web.IndentJSON([]byte(op.example)), PriceUSD: usd(op.service.PriceCents)}
+}
+
+// figuresOf are the pictures of a service's page, drawn when somebody asks first.
+func (s *Server) figuresOf(operation string) []plot.Figure {
+	op := s.operation(operation)
+	if op == nil || op.service == nil {
+		return nil
+	}
+	if drawn, done := s.figures.Load(operation); done {
+		return drawn.([]plot.Figure)
+	}
+	figures, err := plot.Figures(*op.service)
+	if err != nil {
+		s.log.Warn("a page without its figures", "operation", operation, "error", err)
+	}
+	s.figures.Store(operation, figures)
+	return figures
+}
+
+// callForPage takes what was written into a form along the path of every call, paid
+// with the key that was given.
+func (s *Server) callForPage(r *http.Request, operation, key, body string) ([]byte, int) {
+	op := s.operation(operation)
+	call := r.Clone(r.Context())
+	call.Header = http.Header{}
+	if key != "" {
+		call.Header.Set("X-Api-Key", key)
+	}
+	answer, err := s.tool(call, op, toolCall{arguments: []byte(body)})
+	if err != nil {
+		answer = s.refused(call, op.bareErrors, err)
+		return answer.body, answer.status
+	}
+	return answer.body, http.StatusOK
+}

@@ -1,0 +1,42 @@
+package api
+
+import (
+	"net/http"
+	"reflect"
+
+	"github.com/countersign/countersign/policy/assurance"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// PolicySchemaPath is where the JSON Schema of a policy is published.
+const PolicySchemaPath = "/schemas/policy.json"
+
+var policySchema = &operation{
+	id: "get_policy_schema", method: http.MethodGet, path: PolicySchemaPath,
+	summary: "The JSON Schema of a policy, for editors: name it as $schema of the file.", media: "application/schema+json",
+	output: reflect.TypeFor[map[string]any](),
+	run: func(s *Server, c *call) (reply, error) {
+		text, err := PolicySchema(s.app.BaseURL)
+		if err != nil {
+			return reply{}, err
+		}
+		return newDocument(text, c.op.media).answer(c), nil
+	},
+}
+
+// PolicySchema is the JSON Schema 2020-12 of a policy as its author writes it: without
+// a version, which activation gives, and with the $schema that editors look for. base
+// is the address of the service that publishes it.
+func PolicySchema(base string) ([]byte, error) {
+	schema, err := schemaOf(reflect.TypeFor[assurance.Policy]())
+	if err != nil {
+		return nil, err
+	}
+	schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	schema["$id"] = base + PolicySchemaPath
+	schema["title"] = "Countersign policy"
+	schema["required"] = []any{"policyId"}
+	properties, _ := schema["properties"].(map[string]any)
+	properties["$schema"] = map[string]any{"type": "string", "description": "For editors; no part of the policy."}
+	return canon.Marshal(schema)
+}

@@ -1,0 +1,28 @@
+package api
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/countersign/countersign/policy/actionrisk"
+)
+
+// TestEveryRuleHasAPageOfData: the list is small, each rule it names is there with
+// examples that were judged, and an unknown one is not found.
+func TestEveryRuleHasAPageOfData(t *testing.T) {
+	n := startNode(t, setup{})
+	list := n.get("/api/rules")
+	n.wants(list, http.StatusOK)
+	if len(list.body) > 64<<10 {
+		t.Errorf("the list has %d octets", len(list.body))
+	}
+	for _, r := range actionrisk.Summaries() {
+		a := n.get("/api/rules/" + r.ID)
+		n.wants(a, http.StatusOK)
+		m := a.members(t)
+		if m["id"] != r.ID || m["why"] == "" || m["catches"] == "" {
+			t.Errorf("%s: %v", r.ID, m)
+		}
+	}
+	n.wants(n.get("/api/rules/no.such.rule"), http.StatusNotFound)
+}

@@ -1,0 +1,196 @@
+package stripe
+
+import (
+	"net/http"
+	"regexp"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/api/checkout"
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// notice is what the checkout provider sends when something happened. It is read
+// by small structs of ours: the provider has several versions of its objects
+// about, and both shapes of what moved are read.
+type notice struct {
+	ID      string `json:"id"`
+	Type    string `json:"type"`
+	Created int64  `json:"created"`
+	Data    struct {
+		Object jsontext.Value `json:"object"`
+	} `json:"data"`
+}
+
+// providerID is an id of the provider's, as far as we care.
+var providerID = regexp.MustCompile(`^[A-Za-z0-9_]{1,128}$`)
+
+var errNotice = policy.Refuse(codeInvalid, "", "the notice is not one that can be read")
+
+// Notice implements checkout.Provider.
+func (p *Provider) Notice(body []byte, header http.Header) (checkout.Notice, error) {
+	if err := p.signed(body, header); err != nil {
+		return checkout.Notice{}, err
+	}
+	if err := canon.Check(body); err != nil {
+		return checkout.Notice{}, err
+	}
+	var n notice
+	if err := json.Unmarshal(body, &n); err != nil || !providerID.MatchString(n.ID) || n.Type == "" || n.Created <= 0 || n.Data.Object.Kind() != '{' {
+		return checkout.Notice{}, errNotice
+	}
+	return n.read()
+}
+
+// read says what a notice means. Types that say nothing to us mean nothing.
+func (n notice) read() (checkout.Notice, error) {
+	means := checkout.Notice{Event: commands.ProviderEvent{ID: n.ID, At: n.Created}}
+	switch n.Type {
+	case "checkout.session.completed", "checkout.session.async_payment_succeeded":
+		done, ours, err := readCheckout(n.Data.Object)
+		if ours {
+			means.Checkout = &done
+		}
+		return means, err
+	case "charge.refunded", "refund.updated", "refund.failed", "charge.dispute.created", "charge.dispute.closed":
+		fact, matters, err := readRefund(n.Type, n.Data.Object)
+		if matters {
+			means.Refund = &fact
+		}
+		return means, err
+	}
+	change, isSubscription := subscriptionChanges[n.Type]
+	if !isSubscription {
+		return means, nil
+	}
+	customer, fact, err := readSubscription(n.Data.Object, change)
+	means.Customer, means.Subscription = customer, &fact
+	return means, err
+}
+
+var subscriptionChanges = map[string]string{
+	"customer.subscription.created": "created", "customer.subscription.updated": "updated", "customer.subscription.deleted": "deleted",
+	"customer.subscription.paused": "paused", "customer.subscription.resumed": "resumed",
+}
+
+// readCheckout reads a checkout; it is ours if it was made for a product and
+// nothing is left to be paid.
+func readCheckout(object jsontext.Value) (done commands.CompletedCheckout, ours bool, err error) {
+	var o struct {
+		ID                string            `json:"id"`
+		Mode              string            `json:"mode"`
+		PaymentStatus     string            `json:"payment_status"`
+		Customer          string            `json:"customer"`
+		PaymentIntent     string            `json:"payment_intent"`
+		Subscription      string            `json:"subscription"`
+		ClientReferenceID string            `json:"client_reference_id"`
+		CustomerEmail     string            `json:"customer_email"`
+		AmountTotal       int64             `json:"amount_total"`
+		Currency          string            `json:"currency"`
+		Metadata          map[string]string `json:"metadata"`
+		CustomerDetails   struct {
+			Email string `json:"email"`
+		} `json:"customer_details"`
+	}
+	if json.Unmarshal(object, &o) != nil {
+		return done, false, errNotice
+	}
+	paid := o.PaymentStatus == "paid" || o.PaymentStatus == "no_payment_required"
+	if !paid || o.Metadata["slug"] == "" || o.Mode != "payment" && o.Mode != "subscription" {
+		return done, false, nil
+	}
+	done = commands.CompletedCheckout{Session: o.ID, Customer: o.Customer, Payment: o.PaymentIntent, Product: o.Metadata["slug"],
+		Reference: o.ClientReferenceID, Email: o.CustomerDetails.Email, AmountCents: o.AmountTotal, Currency: o.Currency}
+	if done.Email == "" {
+		done.Email = o.CustomerEmail
+	}
+	if done.Customer == "" {
+		done.Customer = o.ID // a checkout of somebody the provider keeps no customer of
+	}
+	if o.Mode == "subscription" {
+		done.Subscription = o.Subscription
+	}
+	good := providerID.MatchString(o.ID) && providerID.MatchString(done.Customer) && len(done.Product) <= maxSlug &&
+		(o.PaymentIntent == "" || providerID.MatchString(o.PaymentIntent)) && (o.Mode == "payment" || providerID.MatchString(done.Subscription))
+	if !good {
+		return done, false, errNotice
+	}
+	return done, true, nil
+}
+
+// readRefund reads what became of a payment: a charge, a refund or a dispute. A
+// refund under way or done says nothing that the charge does not say.
+func readRefund(noticeType string, object jsontext.Value) (fact events.PurchaseRefunded, matters bool, err error) {
+	var o struct {
+		ID             string `json:"id"`
+		PaymentIntent  string `json:"payment_intent"`
+		Refunded       bool   `json:"refunded"`
+		AmountRefunded int64  `json:"amount_refunded"`
+		Amount         int64  `json:"amount"`
+		Status         string `json:"status"`
+	}
+	if json.Unmarshal(object, &o) != nil || !providerID.MatchString(o.ID) {
+		return fact, false, errNotice
+	}
+	if o.PaymentIntent == "" { // not made by a checkout
+		return fact, false, nil
+	}
+	fact = events.PurchaseRefunded{Payment: o.PaymentIntent, Cause: "refund", Object: o.ID, AmountCents: o.Amount}
+	switch noticeType {
+	case "charge.refunded":
+		if fact.State, fact.AmountCents = "part", o.AmountRefunded; o.Refunded {
+			fact.State = "full"
+		}
+	case "charge.dispute.created":
+		fact.Cause, fact.State = "dispute", "open"
+	case "charge.dispute.closed":
+		fact.Cause, fact.State = "dispute", "lost"
+		if o.Status == "won" || o.Status == "warning_closed" { // the money is ours again, or was never taken
+			fact.State = "won"
+		}
+	default:
+		if o.Status != "failed" && o.Status != "canceled" {
+			return fact, false, nil
+		}
+		fact.State = "failed"
+	}
+	if !providerID.MatchString(o.PaymentIntent) {
+		return fact, false, errNotice
+	}
+	return fact, true, nil
+}
+
+// readSubscription reads a subscription in either shape: its period stands in its
+// first item, or in older versions in itself.
+func readSubscription(object jsontext.Value, change string) (customer string, fact events.SubscriptionUpdated, err error) {
+	type period struct {
+		Start int64 `json:"current_period_start"`
+		End   int64 `json:"current_period_end"`
+	}
+	var o struct {
+		period
+		ID                string            `json:"id"`
+		Customer          string            `json:"customer"`
+		Status            string            `json:"status"`
+		CancelAtPeriodEnd bool              `json:"cancel_at_period_end"`
+		CancelAt          int64             `json:"cancel_at"`
+		Metadata          map[string]string `json:"metadata"`
+		Items             struct {
+			Data []period `json:"data"`
+		} `json:"items"`
+	}
+	if json.Unmarshal(object, &o) != nil || !providerID.MatchString(o.ID) || !providerID.MatchString(o.Customer) || o.Status == "" ||
+		len(o.Status) > maxSlug || len(o.Metadata["slug"]) > maxSlug {
+		return "", fact, errNotice
+	}
+	now := o.period
+	if len(o.Items.Data) > 0 && o.Items.Data[0].End > 0 {
+		now = o.Items.Data[0]
+	}
+	return o.Customer, events.SubscriptionUpdated{Subscription: o.ID, Product: o.Metadata["slug"], Status: o.Status, Change: change,
+		PeriodStart: now.Start, PeriodEnd: now.End, Ends: o.CancelAtPeriodEnd || o.CancelAt > 0}, nil
+}

@@ -1,0 +1,241 @@
+// Package stripe is the checkout provider of that name, behind the interface of
+// api/checkout. Prices are given with each checkout, so that the catalogue stays the
+// only list of them; no object of the provider is kept here.
+package stripe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stripe/stripe-go/v85"
+	"github.com/stripe/stripe-go/v85/webhook"
+
+	"github.com/countersign/countersign/api/checkout"
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy"
+)
+
+// Provider implements checkout.Provider.
+type Provider struct {
+	key     string
+	secrets []string // of webhooks; more than one while rotating
+	backend stripe.Backend
+	slots   chan struct{} // one per request in flight
+	clock   func() time.Time
+}
+
+// Config is what a provider is told.
+type Config struct {
+	SecretKey      string
+	WebhookSecrets string // comma list
+	APIBase        string // empty: the real one; only a loopback address else
+	Clock          func() time.Time
+}
+
+// New makes the provider, or says which setting is wrong.
+func New(c Config) (*Provider, error) {
+	p := &Provider{key: c.SecretKey, slots: make(chan struct{}, maxRequests), clock: c.Clock}
+	for secret := range strings.SplitSeq(c.WebhookSecrets, ",") {
+		if secret = strings.TrimSpace(secret); secret != "" {
+			p.secrets = append(p.secrets, secret)
+		}
+	}
+	if p.key == "" || len(p.secrets) == 0 {
+		return nil, errors.New("STRIPE_SECRET_KEY and STRIPE_WEBHOOK_SECRET belong together: set both, or none")
+	}
+	base := stripe.APIURL
+	if c.APIBase != "" {
+		if base = strings.TrimSuffix(c.APIBase, "/"); !loopbackURL(base) {
+			return nil, errors.New("STRIPE_API_BASE must be a loopback address such as http://127.0.0.1:12111")
+		}
+	}
+	p.backend = stripe.GetBackendWithConfig(stripe.APIBackend, &stripe.BackendConfig{
+		URL: &base, EnableTelemetry: stripe.Bool(false), MaxNetworkRetries: stripe.Int64(1),
+		LeveledLogger: &stripe.LeveledLogger{Level: stripe.LevelNull}, // errors are ours to log, without what they quote
+		HTTPClient: &http.Client{Timeout: requestTimeout, Transport: boundedAnswers{&http.Transport{MaxIdleConnsPerHost: maxRequests}},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("the provider redirects") }},
+	})
+	return p, nil
+}
+
+func loopbackURL(text string) bool {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// boundedAnswers keeps an answer from filling the memory.
+type boundedAnswers struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (b boundedAnswers) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := b.RoundTripper.RoundTrip(r)
+	if err == nil {
+		resp.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(resp.Body, maxAnswer), resp.Body}
+	}
+	return resp, err
+}
+
+// Begin implements checkout.Provider.
+func (p *Provider) Begin(ctx context.Context, o checkout.Order) (string, error) {
+	var made stripe.CheckoutSession
+	err := p.call(ctx, http.MethodPost, "/v1/checkout/sessions", sessionParams(o), &made)
+	return p.address(made.URL, err)
+}
+
+// sessionParams is the order in the provider's words.
+func sessionParams(o checkout.Order) *stripe.CheckoutSessionParams {
+	price := &stripe.CheckoutSessionLineItemPriceDataParams{Currency: stripe.String("usd"), UnitAmount: &o.Product.PriceCents,
+		ProductData: &stripe.CheckoutSessionLineItemPriceDataProductDataParams{Name: &o.Product.Name, Description: &o.Product.Description}}
+	slug := map[string]string{"slug": o.Product.Slug}
+	p := &stripe.CheckoutSessionParams{
+		LineItems: []*stripe.CheckoutSessionLineItemParams{{PriceData: price, Quantity: stripe.Int64(1)}},
+		Metadata:  slug, SuccessURL: &o.SuccessURL, CancelURL: &o.CancelURL,
+	}
+	if o.CustomerID != "" {
+		p.ClientReferenceID = &o.CustomerID
+	}
+	switch {
+	case o.ProviderCustomer != "":
+		p.Customer = &o.ProviderCustomer
+	case o.Email != "":
+		p.CustomerEmail = &o.Email
+	}
+	if o.Product.Kind == commands.Subscription {
+		price.Recurring = &stripe.CheckoutSessionLineItemPriceDataRecurringParams{Interval: stripe.String("month")}
+		p.Mode = stripe.String("subscription")
+		p.SubscriptionData = &stripe.CheckoutSessionSubscriptionDataParams{Metadata: slug}
+		return p
+	}
+	p.Mode = stripe.String("payment")
+	p.PaymentIntentData = &stripe.CheckoutSessionPaymentIntentDataParams{Metadata: slug}
+	if p.Customer == nil {
+		p.CustomerCreation = stripe.String("always")
+	}
+	return p
+}
+
+// Portal implements checkout.Provider.
+func (p *Provider) Portal(ctx context.Context, customer, returnURL string) (string, error) {
+	var made stripe.BillingPortalSession
+	err := p.call(ctx, http.MethodPost, "/v1/billing_portal/sessions",
+		&stripe.BillingPortalSessionParams{Customer: &customer, ReturnURL: &returnURL}, &made)
+	return p.address(made.URL, err)
+}
+
+// address is one that a caller may be sent to.
+func (p *Provider) address(text string, err error) (string, error) {
+	if err != nil {
+		return "", err
+	}
+	if u, err := url.Parse(text); err != nil || u.Host == "" || u.Scheme != "https" && !loopbackURL(text) {
+		return "", errors.New("the provider's answer holds no address")
+	}
+	return text, nil
+}
+
+// rawSubscription is the provider's answer as it was sent: it is read like a
+// notice.
+type rawSubscription struct{ stripe.APIResource }
+
+// Subscription implements checkout.Provider.
+func (p *Provider) Subscription(ctx context.Context, id string) (string, events.SubscriptionUpdated, error) {
+	if !providerID.MatchString(id) {
+		return "", events.SubscriptionUpdated{}, errors.New("not a subscription's id")
+	}
+	var got rawSubscription
+	if err := p.call(ctx, http.MethodGet, "/v1/subscriptions/"+id, &stripe.SubscriptionParams{}, &got); err != nil {
+		return "", events.SubscriptionUpdated{}, err
+	}
+	customer, fact, err := readSubscription(got.LastResponse.RawJSON, "read")
+	if err == nil && fact.Subscription != id {
+		err = errors.New("the provider answers with another subscription")
+	}
+	return customer, fact, err
+}
+
+// call makes one request, unless too many are under way: a slow provider must
+// not take all the service's time.
+func (p *Provider) call(ctx context.Context, method, path string, params stripe.ParamsContainer, into stripe.LastResponseSetter) error {
+	select {
+	case p.slots <- struct{}{}:
+		defer func() { <-p.slots }()
+	default:
+		return errors.New("too many requests are under way")
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	params.GetParams().Context = ctx
+	return quiet(p.backend.Call(method, path, p.key, params, into))
+}
+
+// quiet keeps of an error what may be logged: the provider's texts quote keys
+// and addresses.
+func quiet(err error) error {
+	var refused *stripe.Error
+	var network net.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &refused):
+		return fmt.Errorf("status %d, type %s, code %s, param %s, request %s",
+			refused.HTTPStatusCode, refused.Type, refused.Code, refused.Param, refused.RequestID)
+	case errors.As(err, &network) && network.Timeout(), errors.Is(err, context.DeadlineExceeded):
+		return errors.New("no answer in time")
+	}
+	return errors.New("no answer that could be read")
+}
+
+// codeInvalid is the code of every notice that is not taken.
+const codeInvalid = "invalid_request"
+
+// errSignature is whatever is wrong with a notice's signature.
+var errSignature = policy.Refuse(codeInvalid, "", "Stripe-Signature is missing, wrong or not recent")
+
+// signed checks that the body is as the provider has signed it with one
+// of the secrets, at most five minutes from now. (The library has a tolerance of
+// its own, by the machine's clock and for the past alone.)
+func (p *Provider) signed(body []byte, h http.Header) error {
+	values := h.Values("Stripe-Signature")
+	if len(values) != 1 || len(values[0]) > maxSignatureHeader {
+		return errSignature
+	}
+	var stamps []int64
+	for part := range strings.SplitSeq(values[0], ",") {
+		if digits, isTime := strings.CutPrefix(part, "t="); isTime {
+			stamp, err := strconv.ParseInt(digits, 10, 64)
+			if err != nil {
+				return errSignature
+			}
+			stamps = append(stamps, stamp)
+		}
+	}
+	if len(stamps) != 1 {
+		return errSignature
+	}
+	if away := p.clock().Sub(time.Unix(stamps[0], 0)); away.Abs() > signatureTolerance {
+		return errSignature
+	}
+	for _, secret := range p.secrets {
+		if webhook.ValidatePayloadIgnoringTolerance(body, values[0], secret) == nil {
+			return nil
+		}
+	}
+	return errSignature
+}

@@ -1,0 +1,285 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"math/big"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/assurance"
+	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/projections"
+)
+
+// listWaiting lists a decision that has neither verdict nor receipt.
+func listWaiting(sequence int64, r assurance.DecisionRecord) ListedDecision {
+	return listDecision(projections.DecisionRow{Sequence: sequence, DecisionID: r.DecisionID}, r)
+}
+
+// decisionList is the page of decisions.
+type decisionList struct {
+	DecisionPage
+	Filter     DecisionFilter
+	Filtered   bool
+	MayExport  bool
+	Chips      []chip
+	Query      string // the filter, as it stands in addresses
+	Violations []ListedDecision
+	Rules      []string // to choose from
+	Next       string   // address of the next page
+	First      string   // address of the first, on later ones
+	Sum        *decisionSum
+}
+
+// Export is the address of what the filter chooses, in a form of download. It is a
+// whole address, since a template escapes the parts of one.
+func (l decisionList) Export(form string) string {
+	address := "/decisions." + form
+	if l.Query != "" {
+		address += "?" + l.Query
+	}
+	return address
+}
+
+// chip is one quick filter.
+type chip struct {
+	Name, Href string
+	Current    bool
+}
+
+// decisionSum is what the decisions of a filter come to.
+type decisionSum struct {
+	Decisions, Allowed, Denied, Reviewed int
+	AllowedUSD, FulfilledUSD             string
+	Partly                               bool // there are more than were added
+}
+
+func showDecisions(s *Handler, v *visit) (view, error) {
+	p, redirect, err := s.reader(v, commands.RightRead)
+	if err != nil || redirect != nil {
+		return redirected(redirect), err
+	}
+	ctx, query := v.request.Context(), v.request.URL.Query()
+	f, err := ReadDecisionFilter(query)
+	if err != nil {
+		return view{}, err
+	}
+	list := decisionList{Filter: f, Filtered: len(f.query()) > 0, MayExport: p.May(commands.RightExport) == nil, Query: f.query().Encode(), Chips: chips(f)}
+	if list.DecisionPage, err = s.SearchDecisions(ctx, p, f, 25, query.Get("cursor")); err != nil {
+		return view{}, err
+	}
+	if list.NextCursor != nil {
+		q := f.query()
+		q.Set("cursor", *list.NextCursor)
+		list.Next = "/decisions?" + q.Encode()
+	}
+	if query.Get("cursor") != "" {
+		list.First = "/decisions?" + list.Query
+	}
+	if !list.Filtered && list.First == "" {
+		violations, err := s.SearchDecisions(ctx, p, DecisionFilter{Conformance: "violation"}, 5, "")
+		if err != nil {
+			return view{}, err
+		}
+		list.Violations = violations.Items
+	}
+	if f.Agent != "" || f.Run != "" || f.From != "" {
+		if list.Sum, err = s.sumDecisions(ctx, p, f); err != nil {
+			return view{}, err
+		}
+	}
+	catalogue, _ := assurance.Catalogue()
+	for _, rule := range catalogue {
+		list.Rules = append(list.Rules, rule.ID)
+	}
+	return view{template: "decisions.html", data: list}, nil
+}
+
+func chips(f DecisionFilter) []chip {
+	list := []chip{{"All", "/decisions", len(f.query()) == 0}}
+	for _, c := range []struct{ name, member, value string }{
+		{"Violations", "conformance", "violation"}, {"Denied", "decision", "deny"}, {"Needs review", "decision", "needs_review"},
+		{"Allowed", "decision", "allow"}, {"Without receipt", "conformance", "none"},
+	} {
+		q := f.query()
+		current := q.Get(c.member) == c.value
+		q.Set(c.member, c.value)
+		if current {
+			q.Del(c.member)
+		}
+		list = append(list, chip{c.name, "/decisions?" + q.Encode(), current})
+	}
+	return list
+}
+
+// sumDecisions adds up what a filter chooses, as far as one search reaches.
+func (s *Handler) sumDecisions(ctx context.Context, p commands.Principal, f DecisionFilter) (*decisionSum, error) {
+	page, err := s.SearchDecisions(ctx, p, f, searchedDecisions, "")
+	if err != nil {
+		return nil, err
+	}
+	sum := &decisionSum{Decisions: len(page.Items), Partly: page.NextCursor != nil}
+	allowed, fulfilled := new(big.Rat), new(big.Rat)
+	for _, d := range page.Items {
+		usd, known := new(big.Rat).SetString(d.AmountUSD)
+		if !known {
+			usd = new(big.Rat)
+		}
+		switch d.Decision {
+		case assurance.Allow:
+			sum.Allowed++
+			allowed.Add(allowed, usd)
+		case assurance.Deny:
+			sum.Denied++
+		default:
+			sum.Reviewed++
+		}
+		if d.Outcome != nil && *d.Outcome == "fulfilled" {
+			fulfilled.Add(fulfilled, usd)
+		}
+	}
+	sum.AllowedUSD, sum.FulfilledUSD = allowed.FloatString(2), fulfilled.FloatString(2)
+	return sum, nil
+}
+
+// showDecision is a decision with its timeline and what was compared with what.
+func showDecision(s *Handler, v *visit) (view, error) {
+	p, redirect, err := s.reader(v, commands.RightRead)
+	if err != nil || redirect != nil {
+		return redirected(redirect), err
+	}
+	d, err := s.decisionView(v.request.Context(), p, v.vars["id"])
+	if err != nil {
+		return view{}, err
+	}
+	d.Integrity = []Member{{Name: "Record hash", Value: d.Decided.Integrity.RecordHash}, {Name: "Binding hash", Value: d.Record.BindingHash},
+		{Name: "Action hash", Value: d.Record.AssuranceActionHash}, {Name: "Signed with key", Value: d.Decided.Integrity.KeyID}}
+	return view{template: "decision.html", data: d}, nil
+}
+
+// downloadDecision is everything signed about a decision, one envelope a line, as
+// the verify page and the command line read it.
+func downloadDecision(s *Handler, v *visit) (view, error) {
+	p, redirect, err := s.reader(v, commands.RightRead)
+	if err != nil || redirect != nil {
+		return redirected(redirect), err
+	}
+	c, err := s.app.ShowDecision(v.request.Context(), p, v.vars["id"])
+	if err != nil {
+		return view{}, err
+	}
+	var text bytes.Buffer
+	for _, e := range []*seal.Envelope{&c.Decided, c.Approved, c.Bound} {
+		if e == nil {
+			continue
+		}
+		line, err := e.Canonical()
+		if err != nil {
+			return view{}, err
+		}
+		text.Write(append(line, '\n'))
+	}
+	return view{file: &webFile{c.DecisionID + ".jsonl", "application/jsonl", text.Bytes()}}, nil
+}
+
+// exportDecisions is what a filter chooses as a file, as CSV or as JSON lines.
+func exportDecisions(s *Handler, v *visit) (view, error) {
+	p, redirect, err := s.reader(v, commands.RightExport)
+	if err != nil || redirect != nil {
+		return redirected(redirect), err
+	}
+	ctx := v.request.Context()
+	f, err := ReadDecisionFilter(v.request.URL.Query())
+	if err != nil {
+		return view{}, err
+	}
+	var items []ListedDecision
+	for cursor := ""; ; {
+		page, err := s.SearchDecisions(ctx, p, f, searchedDecisions, cursor)
+		if err != nil {
+			return view{}, err
+		}
+		items = append(items, page.Items...)
+		if len(items) > exportedDecisions {
+			return view{}, policy.Refuse("too_large", "", "the filter chooses more than "+strconv.Itoa(exportedDecisions)+" decisions; choose a shorter period")
+		}
+		if page.NextCursor == nil {
+			break
+		}
+		cursor = *page.NextCursor
+	}
+	if strings.HasSuffix(v.request.URL.Path, ".csv") {
+		text, err := decisionsCSV(items)
+		return view{file: &webFile{"decisions.csv", "text/csv; charset=utf-8", text}}, err
+	}
+	var text bytes.Buffer
+	for _, d := range items {
+		line, err := canon.Marshal(d)
+		if err != nil {
+			return view{}, err
+		}
+		text.Write(append(jsontext.Value(line), '\n'))
+	}
+	return view{file: &webFile{"decisions.jsonl", "application/jsonl", text.Bytes()}}, nil
+}
+
+func decisionsCSV(items []ListedDecision) ([]byte, error) {
+	var text bytes.Buffer
+	w := csv.NewWriter(&text)
+	rows := [][]string{{"sequence", "decisionId", "recordedAt", "protocol", "agentId", "runId", "purpose", "action", "amountUsd", "decision", "because",
+		"ruleIds", "policyVersion", "verdict", "outcome", "conformance", "receiptId", "alerts"}}
+	for _, d := range items {
+		rows = append(rows, []string{strconv.FormatInt(d.Sequence, 10), d.DecisionID, d.RecordedAt, d.Protocol, d.AgentID, d.RunID, d.Purpose, d.Action,
+			d.AmountUSD, d.Decision, d.Because, strings.Join(d.RuleIDs, " "), strconv.FormatInt(d.PolicyVersion, 10), deref(d.Verdict), deref(d.Outcome),
+			deref(d.Conformance), deref(d.ReceiptID), strings.Join(d.Alerts, " ")})
+	}
+	for _, row := range rows {
+		for i, cell := range row {
+			row[i] = plainCell(cell)
+		}
+		if err := w.Write(row); err != nil {
+			return nil, err
+		}
+	}
+	w.Flush()
+	return text.Bytes(), w.Error()
+}
+
+// plainCell keeps a spreadsheet from taking an agent's text for a formula.
+func plainCell(cell string) string {
+	if cell != "" && strings.ContainsRune("=+-@\t\r", rune(cell[0])) {
+		return "'" + cell
+	}
+	return cell
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// webFile is an answer that a browser saves.
+type webFile struct {
+	name, media string
+	content     []byte
+}
+
+func (f *webFile) send(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Type", f.media)
+	h.Set("Content-Disposition", `attachment; filename="`+f.name+`"`)
+	h.Set("Content-Length", strconv.Itoa(len(f.content)))
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(f.content)
+	}
+}

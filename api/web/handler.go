@@ -1,0 +1,113 @@
+package web
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+
+	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/plot"
+	"github.com/countersign/countersign/api/site"
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/projections"
+)
+
+// Config is what a handler of pages works with.
+type Config struct {
+	App         *commands.App
+	Projections *projections.Projections
+	Credentials credential.Reader
+	Log         *slog.Logger
+	Outbox      *Outbox // nil: there is no such page
+	Service
+}
+
+// Service is what pages ask of the service around them, beside commands and read
+// models: it is the same that programs are answered with.
+type Service struct {
+	Site          func() (*site.Site, error)
+	Groups        []Group                                                          // of all services
+	Prices        func() any                                                       // the data of the price list
+	CardCheckout  bool                                                             // there is a provider where cards pay
+	BeginBuying   func(ctx context.Context, slug, customer string) (string, error) // returns the address where it is paid
+	SendLink      func(r *http.Request, email, next string) error
+	BillingPortal func(ctx context.Context, customer string) (string, error)
+	Resync        func(ctx context.Context, customer string) bool
+	DownloadURL   func(commands.DownloadLink) string
+	Examine       func(*http.Request, []byte) (seal.Examination, error) // a record that somebody was handed
+	Form          func(operation string) *Form                          // of a service; nil: there is no such service
+	Figures       func(operation string) []plot.Figure                  // of a service's example; none where it is better read
+	Call          func(r *http.Request, operation, key, body string) (answer []byte, status int)
+	Approved      func(commands.Recorded) // counts a person's verdict
+	MayTry        func(*http.Request) bool
+	MaySend       func(*http.Request, *credential.Session) error // refuses a form of somebody who sends too many
+	MayEnterCode  func() bool
+	Twin          func(http.ResponseWriter, *http.Request) bool // answers with the Markdown of a page, if that is wanted
+	Problem       func(http.Header, *http.Request, error) (status int, message string)
+	Fail          func(http.ResponseWriter, *http.Request, error) // for what no page can be made of
+	RequestID     func(context.Context) string
+}
+
+// Group is services that people look for together.
+type Group struct {
+	Name, About string
+	Services    []ListedService
+}
+
+// ListedService is a service with its price in words.
+type ListedService struct {
+	policy.Service
+	Path, PriceUSD string
+}
+
+// Form is a form that calls a service with what is written in it.
+type Form struct{ Operation, Example, PriceUSD string }
+
+// Handler answers requests for pages.
+type Handler struct {
+	Service
+	app         *commands.App
+	projections *projections.Projections
+	credentials credential.Reader
+	sessions    *credential.Sessions
+	log         *slog.Logger
+	outbox      *Outbox
+	templates   *Pages
+	links       []Link // at the foot of every page
+}
+
+// NewHandler makes the pages of a service.
+func NewHandler(c Config) (*Handler, error) {
+	templates, err := New(c.App.Clock)
+	s := &Handler{Service: c.Service, app: c.App, projections: c.Projections, credentials: c.Credentials, sessions: c.Credentials.Sessions,
+		log: c.Log, outbox: c.Outbox, templates: templates}
+	s.links = footLinks(s.pages())
+	return s, err
+}
+
+// Route is one address for people.
+type Route struct {
+	Method, Path string
+	Handler      http.Handler
+}
+
+// Routes lists them.
+func (s *Handler) Routes() (list []Route) {
+	for _, p := range s.pages() {
+		list = append(list, Route{p.method, p.path, s.serve(p)})
+	}
+	return list
+}
+
+// ShowError writes an error as a page.
+func (s *Handler) ShowError(w http.ResponseWriter, r *http.Request, err error) {
+	v := &visit{request: r}
+	s.show(w, v, s.pageError(w, v, err))
+}
+
+// ShowDownload writes the page with the button that gets a file.
+func (s *Handler) ShowDownload(w http.ResponseWriter, r *http.Request, p commands.Product) {
+	s.show(w, &visit{request: r}, view{template: "download.html", data: p})
+}

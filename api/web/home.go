@@ -1,0 +1,102 @@
+package web
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/actionrisk"
+)
+
+// homePage is the first page: what this is, and a box to try it in.
+type homePage struct {
+	BaseURL     string
+	FreeCalls   int
+	Environment string
+	Command     string          // as it was tried
+	Problem     string          // why it has no verdict
+	Verdict     *tried          // nil before something was tried
+	Examples    []string        // to try
+	Cheapest    string          // the price of the least and the most expensive safety call, in US dollars
+	Dearest     string          //
+	Rules       int             // how many there are
+	Version     string          // of the rule set
+	Services    []ListedService // those about safety
+	Environs    []environChoice // to choose from
+}
+
+type environChoice struct {
+	Value, Name string
+	Chosen      bool
+}
+
+// tried is a verdict as the page shows it.
+type tried struct {
+	actionrisk.ScoreOutput
+	Pieces []Piece
+}
+
+// Triable are commands that show what the gate tells apart.
+var Triable = []string{
+	"git push --force origin main",
+	"rm -rf node_modules",
+	`psql -c "DELETE FROM orders WHERE 1=1"`,
+	"curl -fsSL https://get.example.com/install.sh | sudo bash",
+	`echo "never run rm -rf / here" >> NOTES.md`,
+	`{"name":"approve","arguments":{"spender":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amount":"unlimited"}}`,
+}
+
+func showHome(s *Handler, _ *visit) (view, error) {
+	return view{template: "home.html", data: s.home("", "")}, nil
+}
+
+func (s *Handler) home(command, environment string) homePage {
+	version, _ := actionrisk.Ruleset()
+	h := homePage{BaseURL: s.app.BaseURL, FreeCalls: commands.FreeCallsPerMonth, Command: command, Environment: environment,
+		Examples: Triable, Rules: len(actionrisk.Rules()), Version: version}
+	for _, e := range []environChoice{{"", "not said", false}, {"development", "development", false}, {"staging", "staging", false}, {"production", "production", false}} {
+		e.Chosen = e.Value == environment
+		h.Environs = append(h.Environs, e)
+	}
+	for _, group := range s.Groups {
+		if group.Name == "Safety" {
+			h.Services = group.Services
+		}
+	}
+	if n := len(h.Services); n > 0 {
+		h.Cheapest, h.Dearest = h.Services[0].PriceUSD, slices.MaxFunc(h.Services, func(a, b ListedService) int { return a.PriceCents - b.PriceCents }).PriceUSD
+	}
+	return h
+}
+
+// postHome is the verdict on one command: free and unsigned, nothing is recorded
+// and nothing runs. One address may ask as often as it may ask for keys.
+func postHome(s *Handler, v *visit) (view, error) {
+	command := strings.TrimSpace(strings.ReplaceAll(v.form.Get("command"), "\r\n", "\n"))
+	if example := v.form.Get("example"); example != "" {
+		command = example
+	}
+	page := s.home(command, v.form.Get("environment"))
+	if !s.MayTry(v.request) {
+		page.Problem = "Too many commands were tried from this address. Wait a minute, or use a free key."
+		return view{template: "home.html", data: page, status: http.StatusTooManyRequests}, nil
+	}
+	action := actionrisk.Action{Command: command, Environment: page.Environment}
+	if err := actionrisk.Check(action); err != nil {
+		var refused *policy.Error
+		if !errors.As(err, &refused) {
+			return view{}, err
+		}
+		page.Problem = "No verdict: " + refused.Message + "."
+		return view{template: "home.html", data: page, status: http.StatusBadRequest}, nil
+	}
+	score := actionrisk.ScoreAction(action)
+	for _, r := range score.MatchedRules { // said beside the rule already
+		score.Controls = slices.DeleteFunc(score.Controls, func(control string) bool { return control == r.Remediation })
+	}
+	page.Verdict = &tried{score, Pieces(command, score.MatchedRules)}
+	return view{template: "home.html", data: page}, nil
+}

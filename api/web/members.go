@@ -1,0 +1,148 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/policy"
+)
+
+// memberPage is who belongs to the organization.
+type memberPage struct {
+	Members   []commands.MemberInfo
+	Roles     []roleShown
+	Self      string
+	MayManage bool
+	Fresh     bool // signed in a moment ago, as changes need
+	Setting   string
+}
+
+// roleShown is a role and what it is for.
+type roleShown struct{ Name, About string }
+
+var roles = []roleShown{
+	{commands.RoleOwner, "everything, and other owners"},
+	{commands.RoleAdmin, "members, tokens, reviews, policies"},
+	{commands.RoleDeveloper, "decisions, drafts; sees their own"},
+	{commands.RoleAuditor, "reads and exports everything"},
+}
+
+func showMembers(s *Handler, v *visit) (view, error) {
+	p, redirect, err := s.reader(v, commands.RightRead)
+	if err != nil || redirect != nil {
+		return redirected(redirect), err
+	}
+	ctx := v.request.Context()
+	page := memberPage{Roles: roles, Self: p.Member, MayManage: commands.RoleMay(p.Role, commands.RightManage), Fresh: p.FreshSignIn}
+	if page.Members, err = s.app.Members(ctx, p); err != nil {
+		return view{}, err
+	}
+	org, err := s.app.Organization(ctx, p.OrgID)
+	page.Setting = org.Arguments
+	return view{template: "members.html", data: page}, err
+}
+
+// postMember adds a member or changes a role.
+func postMember(s *Handler, v *visit) (view, error) {
+	return s.manage(v, "/members", func(ctx context.Context, p commands.Principal) error {
+		_, err := s.app.AddMember(ctx, p, strings.TrimSpace(v.form.Get("email")), v.form.Get("role"))
+		return err
+	})
+}
+
+func postRemoveMember(s *Handler, v *visit) (view, error) {
+	return s.manage(v, "/members", func(ctx context.Context, p commands.Principal) error {
+		if v.form.Get("sure") != "yes" {
+			return policy.Refuse("missing_field", "/sure", "tick the box: the member's tokens end, too")
+		}
+		return s.app.RemoveMember(ctx, p, v.form.Get("memberId"))
+	})
+}
+
+func postArguments(s *Handler, v *visit) (view, error) {
+	return s.manage(v, "/members", func(ctx context.Context, p commands.Principal) error {
+		_, err := s.app.KeepArguments(ctx, p, v.form.Get("arguments"), "changed on the page of members")
+		return err
+	})
+}
+
+// manage runs a change and shows the place again.
+func (s *Handler) manage(v *visit, place string, change func(context.Context, commands.Principal) error) (view, error) {
+	p, redirect, err := s.actor(v)
+	if err != nil || redirect != nil {
+		return redirected(redirect), err
+	}
+	return view{location: place}, change(v.request.Context(), p)
+}
+
+// keyPage is what has access for the organization.
+type keyPage struct {
+	Tokens    []commands.TokenInfo
+	People    map[string]string
+	Scopes    []scopeShown
+	Issued    string // a new token, this once
+	MayManage bool
+	Fresh     bool
+}
+
+// scopeShown is a scope and what it is for.
+type scopeShown struct {
+	Name, About string
+	Usual       bool
+}
+
+var tokenScopes = []scopeShown{
+	{commands.ScopeDecide, "ask for decisions", true},
+	{commands.ScopeReceipt, "report what happened", true},
+	{commands.ScopeRead, "read history and records", true},
+	{commands.ScopeExport, "export", false},
+	{commands.ScopeDraft, "draft policies", false},
+}
+
+// Name is a member's address, or the id.
+func (k keyPage) Name(member string) string {
+	if name := k.People[member]; name != "" {
+		return name
+	}
+	return member
+}
+
+func showKeys(s *Handler, v *visit) (view, error) {
+	p, redirect, err := s.reader(v, commands.RightRead)
+	if err != nil || redirect != nil {
+		return redirected(redirect), err
+	}
+	page, err := s.keyPage(v.request.Context(), p)
+	return view{template: "keys.html", data: page}, err
+}
+
+func (s *Handler) keyPage(ctx context.Context, p commands.Principal) (keyPage, error) {
+	page := keyPage{Scopes: tokenScopes, People: s.people(ctx, p), MayManage: commands.RoleMay(p.Role, commands.RightManage), Fresh: p.FreshSignIn}
+	var err error
+	page.Tokens, err = s.app.Tokens(ctx, p)
+	return page, err
+}
+
+// postToken issues a token, or one that follows another, and shows it this once.
+func postToken(s *Handler, v *visit) (view, error) {
+	p, redirect, err := s.actor(v)
+	if err != nil || redirect != nil {
+		return redirected(redirect), err
+	}
+	ctx := v.request.Context()
+	issued, err := s.app.IssueToken(ctx, p, commands.TokenOrder{Name: strings.TrimSpace(v.form.Get("name")), Scopes: v.form["scope"], Rotates: v.form.Get("rotates")})
+	if err != nil {
+		return view{}, err
+	}
+	page, err := s.keyPage(ctx, p)
+	page.Issued = issued.Token
+	return view{template: "keys.html", data: page, status: http.StatusCreated}, err
+}
+
+func postRevokeToken(s *Handler, v *visit) (view, error) {
+	return s.manage(v, "/keys", func(ctx context.Context, p commands.Principal) error {
+		return s.app.RevokeToken(ctx, p, v.form.Get("tokenId"), strings.TrimSpace(v.form.Get("reason")))
+	})
+}

@@ -1,0 +1,139 @@
+package web
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/seal"
+)
+
+// ReviewMail tells an organization's reviewers that a decision waits for them: of
+// the first one at once, of those that follow in one letter each 10 minutes, so
+// that an agent in a loop fills no mailbox. A letter is a hint that may be lost
+// with the process; the page /reviews is what counts.
+type ReviewMail struct {
+	app  *commands.App
+	mail Mailer // nil: nobody is told
+	log  *slog.Logger
+
+	mu      sync.Mutex // guards what follows
+	waiting map[string]*waiting
+	closed  bool
+	running sync.WaitGroup // letters on their way
+}
+
+// waiting is an organization that was written to a short time ago.
+type waiting struct {
+	timer *time.Timer // of the next letter
+	more  int         // decisions since the last one
+	last  reviewNote
+}
+
+// reviewNote is a decision that needs a review, and the member who asked for it.
+type reviewNote struct {
+	orgID, member string
+	record        jsontext.Value
+}
+
+// NewReviewMail sends by a mailer; by none, nobody is told.
+func NewReviewMail(app *commands.App, mail Mailer, log *slog.Logger) *ReviewMail {
+	return &ReviewMail{app: app, mail: mail, log: log, waiting: map[string]*waiting{}}
+}
+
+// Tell is told of a decision that waits, and of who asked for it.
+func (m *ReviewMail) Tell(p commands.Principal, decision seal.Envelope) {
+	if m.mail == nil {
+		return
+	}
+	n := reviewNote{p.OrgID, p.Member, decision.Record}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if w := m.waiting[n.orgID]; w != nil {
+		w.more, w.last = w.more+1, n
+		return
+	}
+	if m.closed {
+		return
+	}
+	m.waiting[n.orgID] = &waiting{timer: time.AfterFunc(reviewMailEvery, func() { m.later(n.orgID) })}
+	m.send(n, 0)
+}
+
+// later writes about the decisions since the last letter, if there are any.
+func (m *ReviewMail) later(orgID string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	w := m.waiting[orgID]
+	switch {
+	case w == nil || m.closed:
+	case w.more == 0:
+		delete(m.waiting, orgID)
+	default:
+		m.send(w.last, w.more-1)
+		w.more = 0
+		w.timer.Reset(reviewMailEvery)
+	}
+}
+
+// Close ends the timers and waits, until ctx ends, for the letters that are on
+// their way.
+func (m *ReviewMail) Close(ctx context.Context) {
+	m.mu.Lock()
+	m.closed = true
+	for _, w := range m.waiting {
+		w.timer.Stop()
+	}
+	m.mu.Unlock()
+	over := make(chan struct{})
+	go func() {
+		m.running.Wait()
+		close(over)
+	}()
+	select {
+	case <-over:
+	case <-ctx.Done():
+	}
+}
+
+// send is called with the lock held.
+func (m *ReviewMail) send(n reviewNote, others int) {
+	m.running.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), reviewMailTimeout)
+		defer cancel()
+		if err := m.write(ctx, n, others); err != nil {
+			m.log.Warn("reviewers were not told of a decision", "orgId", n.orgID, "error", err)
+		}
+	})
+}
+
+func (m *ReviewMail) write(ctx context.Context, n reviewNote, others int) error {
+	reviewers, err := m.app.Reviewers(ctx, n.orgID, n.member)
+	if err != nil {
+		return err
+	}
+	letter, err := ReviewLetter(n.record, others, m.app.BaseURL)
+	if err != nil {
+		return err
+	}
+	letter.At = m.app.Clock()
+	for _, letter.To = range reviewers {
+		if err = m.mail.Send(ctx, letter); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Sent waits for the letters that are on their way; with an organization, the time
+// of its next letter has come first.
+func (m *ReviewMail) Sent(orgID string) {
+	if orgID != "" {
+		m.later(orgID)
+	}
+	m.running.Wait()
+}

@@ -1,0 +1,241 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/assurance"
+	"github.com/countersign/countersign/projections"
+)
+
+// DecisionFilter chooses decisions, in the query of an address. What is empty
+// chooses all.
+type DecisionFilter struct {
+	Decision, Conformance, Protocol, Rule, Run, Agent, Text string
+	From, To                                                string // dates or times
+	target                                                  string // of the same kind of action: see targetOf
+
+	from, to time.Time // To is not in the period
+}
+
+// DecisionFilterValues are what the members of a filter may be that are words of a
+// list, by their names in a query.
+func DecisionFilterValues() map[string][]string {
+	return map[string][]string{
+		"decision":    {"allow", "deny", "needs_review"},
+		"conformance": {"conforming", "violation", "inconclusive", "none"},
+		"protocol":    {"x402", "mcp"},
+	}
+}
+
+// ReadDecisionFilter refuses nothing but a period that is none: a filter that is
+// misread would hide decisions.
+func ReadDecisionFilter(q url.Values) (f DecisionFilter, err error) {
+	f = DecisionFilter{Decision: q.Get("decision"), Conformance: q.Get("conformance"), Protocol: q.Get("protocol"), Rule: strings.TrimSpace(q.Get("rule")),
+		Run: strings.TrimSpace(q.Get("run")), Agent: strings.TrimSpace(q.Get("agent")), Text: strings.TrimSpace(q.Get("text")), From: q.Get("from"), To: q.Get("to")}
+	for name, values := range DecisionFilterValues() {
+		if member := q.Get(name); member != "" && !slices.Contains(values, member) {
+			return f, policy.Refuse("invalid_enum", "/"+name, name+" is not one of the values of this filter")
+		}
+	}
+	if f.from, err = period("from", f.From, 0); err == nil {
+		f.to, err = period("to", f.To, 24*time.Hour)
+	}
+	return f, err
+}
+
+func period(name, text string, day time.Duration) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if t, err := time.Parse(time.DateOnly, text); err == nil {
+		return t.Add(day), nil
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return t, policy.Refuse("invalid_format", "/"+name, name+" must be a date such as 2026-03-31, or an RFC 3339 time")
+	}
+	return t, nil
+}
+
+// query is the filter as it stands in an address.
+func (f DecisionFilter) query() url.Values {
+	q := url.Values{}
+	for name, value := range map[string]string{"decision": f.Decision, "conformance": f.Conformance, "protocol": f.Protocol, "rule": f.Rule,
+		"run": f.Run, "agent": f.Agent, "text": f.Text, "from": f.From, "to": f.To} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	return q
+}
+
+// matches compares what is in the record.
+func (f DecisionFilter) matches(d ListedDecision) bool {
+	switch {
+	case f.Protocol != "" && d.Protocol != f.Protocol,
+		f.Rule != "" && !slices.Contains(d.RuleIDs, f.Rule),
+		f.Run != "" && d.RunID != f.Run,
+		f.Agent != "" && d.AgentID != f.Agent,
+		f.target != "" && d.target != f.target:
+		return false
+	}
+	text := strings.ToLower(f.Text)
+	return text == "" || slices.ContainsFunc([]string{d.Action, d.RunID, d.AgentID, d.Purpose, d.DecisionID, d.resource}, func(s string) bool {
+		return strings.Contains(strings.ToLower(s), text)
+	})
+}
+
+// ListedDecision is one decision of a list.
+type ListedDecision struct {
+	DecisionID    string   `json:"decisionId"`
+	Sequence      int64    `json:"sequence"`
+	RecordedAt    string   `json:"recordedAt" jsonschema:"format=date-time"`
+	Protocol      string   `json:"protocol" jsonschema:"enum=x402,enum=mcp"`
+	RunID         string   `json:"runId"`
+	AgentID       string   `json:"agentId" jsonschema_description:"Empty if none was given, or it was erased."`
+	Purpose       string   `json:"purpose" jsonschema_description:"Empty if none was given, or it was erased."`
+	Action        string   `json:"action" jsonschema_description:"In words."`
+	AmountUSD     string   `json:"amountUsd" jsonschema_description:"Exact decimal; empty where it is not known."`
+	Decision      string   `json:"decision" jsonschema:"enum=allow,enum=deny,enum=needs_review"`
+	Because       string   `json:"because" jsonschema_description:"What decided, in words; empty for an allow."`
+	RuleIDs       []string `json:"ruleIds" jsonschema_description:"Rules that found something."`
+	PolicyVersion int64    `json:"policyVersion"`
+	Verdict       *string  `json:"verdict" jsonschema:"nullable" jsonschema_description:"Of a person: approved or rejected."`
+	ReceiptID     *string  `json:"receiptId" jsonschema:"nullable"`
+	Outcome       *string  `json:"outcome" jsonschema:"nullable"`
+	Conformance   *string  `json:"conformance" jsonschema:"nullable"`
+	Alerts        []string `json:"alerts"`
+
+	target, resource string
+}
+
+// Who is the agent as a sentence begins.
+func (d ListedDecision) Who() string { return Who(assurance.Subject{AgentID: d.AgentID}) }
+
+// Violates says whether what happened contradicts the decision.
+func (d ListedDecision) Violates() bool { return d.Conformance != nil && *d.Conformance == "violation" }
+
+func listDecision(row projections.DecisionRow, r assurance.DecisionRecord) ListedDecision {
+	d := ListedDecision{DecisionID: row.DecisionID, Sequence: row.Sequence, RecordedAt: r.IssuedAt, Protocol: r.Protocol, RunID: r.Subject.RunID,
+		AgentID: r.Subject.AgentID, Purpose: r.Subject.Purpose, Action: Deed(r.Protocol, r.Normalized), Decision: r.Decision,
+		Because: Because(r.Findings), RuleIDs: []string{}, PolicyVersion: r.Policy.Version, Verdict: row.Verdict, ReceiptID: row.ReceiptID,
+		Outcome: row.Outcome, Conformance: row.Conformance, Alerts: append([]string{}, row.Alerts...), target: targetOf(r), resource: r.Normalized.ResourceURL}
+	for _, f := range r.Findings {
+		d.RuleIDs = append(d.RuleIDs, f.RuleID)
+	}
+	switch n := r.Normalized; {
+	case n.AmountUnitsInUSD != "":
+		d.AmountUSD = n.AmountUnitsInUSD
+	case !n.AmountUSDInvalid:
+		d.AmountUSD = n.AmountUSD
+	}
+	return d
+}
+
+// targetOf is what actions of one kind have in common: the host that is paid, or
+// the tool that is called.
+func targetOf(r assurance.DecisionRecord) string {
+	if r.Protocol == assurance.MCP {
+		return "mcp " + r.Normalized.ServerID + "/" + r.Normalized.ToolName
+	}
+	u, err := url.Parse(r.Normalized.ResourceURL)
+	if err != nil {
+		return "x402"
+	}
+	return "x402 " + u.Host
+}
+
+// DecisionPage is one page of a list.
+type DecisionPage struct {
+	Items      []ListedDecision `json:"items"`
+	Limit      int              `json:"limit"`
+	NextCursor *string          `json:"nextCursor" jsonschema:"nullable" jsonschema_description:"There may be more; a page before the last may hold fewer than limit."`
+	Warnings   []string         `json:"warnings,omitempty" jsonschema_description:"What of the query was not understood, and so filtered nothing."`
+}
+
+// SearchDecisions lists the decisions a filter chooses, the newest first. Names of
+// agents are sealed, so records are opened and compared: of one page no more than
+// searchedDecisions.
+func (s *Handler) SearchDecisions(ctx context.Context, p commands.Principal, f DecisionFilter, limit int, cursor string) (DecisionPage, error) {
+	page := DecisionPage{Items: []ListedDecision{}, Limit: limit}
+	below, ok := projections.SequenceOf(cursor)
+	if !ok {
+		page.Warnings = []string{projections.WrongCursor}
+		return page, nil
+	}
+	in := projections.DecisionFilter{Decision: f.Decision, Conformance: f.Conformance, Below: below}
+	var err error
+	if p.OwnOnly() {
+		if in.Actors, err = s.app.OwnActors(ctx, p); err != nil {
+			return page, err
+		}
+	}
+	if !f.to.IsZero() {
+		end, err := s.app.SequenceAt(ctx, p, f.to)
+		if err != nil {
+			return page, err
+		}
+		in.Below = min(in.Below, end)
+	}
+	for looked := 0; looked < searchedDecisions; looked += searchBatch {
+		rows, err := s.projections.Decisions(ctx, p.OrgID, in, searchBatch)
+		if err != nil {
+			return page, HistoryError(err)
+		}
+		done, err := s.addDecisions(ctx, p, f, rows, &page)
+		if err != nil || done || len(rows) < searchBatch {
+			return page, err
+		}
+		in.Below = rows[len(rows)-1].Sequence
+	}
+	next := projections.Cursor(in.Below)
+	page.NextCursor = &next
+	return page, nil
+}
+
+// addDecisions adds the rows that match; done: the page is full, or the period is
+// over.
+func (s *Handler) addDecisions(ctx context.Context, p commands.Principal, f DecisionFilter, rows []projections.DecisionRow, page *DecisionPage) (done bool, err error) {
+	sequences := make([]int64, len(rows))
+	for i, row := range rows {
+		sequences[i] = row.Sequence
+	}
+	records, err := s.app.DecisionRecords(ctx, p, sequences)
+	if err != nil {
+		return false, err
+	}
+	for _, row := range rows {
+		d := listDecision(row, records[row.Sequence])
+		if issued, err := time.Parse(time.RFC3339, d.RecordedAt); err == nil && issued.Before(f.from) {
+			return true, nil
+		}
+		if !f.matches(d) {
+			continue
+		}
+		if len(page.Items) == page.Limit {
+			next := projections.Cursor(page.Items[page.Limit-1].Sequence)
+			page.NextCursor = &next
+			return true, nil
+		}
+		page.Items = append(page.Items, d)
+	}
+	return false, nil
+}
+
+// HistoryError gives the read model's errors the texts of the contract.
+func HistoryError(err error) error {
+	switch {
+	case errors.Is(err, projections.ErrNotFound):
+		return policy.Refuse(codeNotFound, "", "not found")
+	case errors.Is(err, projections.ErrBehind):
+		return &commands.Unavailable{Cause: err}
+	}
+	return err
+}

@@ -1,0 +1,95 @@
+package web
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// verifyPage is a record that is checked by the service itself: the way without
+// scripts. With them the page checks in the browser, and asks nobody.
+type verifyPage struct {
+	Text    string
+	Problem string
+	Found   *seal.Examination
+}
+
+func showVerify(*Handler, *visit) (view, error) {
+	return view{template: "verify.html", data: verifyPage{}}, nil
+}
+
+func postVerify(s *Handler, v *visit) (view, error) {
+	page := verifyPage{Text: v.form.Get("record")}
+	text := oneDocument(page.Text)
+	found, err := s.Examine(v.request, text)
+	var bad *canon.Error
+	var refused *policy.Error
+	switch {
+	case errors.As(err, &bad):
+		page.Problem = bad.Message
+	case errors.As(err, &refused):
+		page.Problem = refused.Message
+	case err != nil:
+		return view{}, err
+	default:
+		page.Found = &found
+		return view{template: "verify.html", data: page}, nil
+	}
+	return view{template: "verify.html", data: page, status: http.StatusBadRequest}, nil
+}
+
+// oneDocument makes a list of JSON lines, as they are downloaded, one document.
+func oneDocument(text string) []byte {
+	lines := bytes.Split(bytes.TrimSpace([]byte(text)), []byte("\n"))
+	for _, line := range lines {
+		if line = bytes.TrimSpace(line); len(line) == 0 || canon.Check(line) != nil {
+			return []byte(strings.TrimSpace(text))
+		}
+	}
+	if len(lines) == 1 {
+		return lines[0]
+	}
+	return bytes.Join([][]byte{[]byte("["), bytes.Join(lines, []byte(",")), []byte("]")}, nil)
+}
+
+// ledgerPage is the state of the ledger as anybody may know it.
+type ledgerPage struct {
+	Head       int64
+	Checkpoint *checkpointShown
+	Keys       []ledgerKey
+}
+
+// ledgerKey is a public key and where in the ledger it is good.
+type ledgerKey struct {
+	ID       string
+	From, To int64 // To 0: still
+}
+
+func showLedger(s *Handler, v *visit) (view, error) {
+	ctx := v.request.Context()
+	page := ledgerPage{Checkpoint: s.newestCheckpoint()}
+	var err error
+	if page.Head, err = s.app.Ledger.Head(ctx); err != nil {
+		return view{}, commands.Unreadable(err)
+	}
+	ring, _, err := s.app.Ledger.Keyring(ctx)
+	if err != nil {
+		return view{}, commands.Unreadable(err)
+	}
+	for id, k := range ring {
+		if k.Purpose == ledger.PurposeRecord {
+			page.Keys = append(page.Keys, ledgerKey{id, k.From, k.To})
+		}
+	}
+	slices.SortFunc(page.Keys, func(a, b ledgerKey) int { return cmp.Compare(b.From, a.From) })
+	return view{template: "ledger.html", data: page}, nil
+}

@@ -1,0 +1,27 @@
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/countersign/countersign/cmd/bench/faults"
+)
+
+// faultsCmd breaks a running service in every way of the fault table.
+type faultsCmd struct {
+	Rows    []string `arg:"" optional:"" help:"Rows to run; default: all."`
+	Seeds   int      `help:"Rounds of each row." default:"10"`
+	First   uint64   `help:"Seed of the first round; the others count up." default:"1"`
+	Calls   int      `help:"Acknowledged calls of each kind before and after each fault." default:"20"`
+	Program string   `help:"The built program; default: it is built here." placeholder:"FILE"`
+}
+
+// Run prints a line for each row.
+func (c *faultsCmd) Run(ctx context.Context) error {
+	source, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	return faults.Run(ctx, faults.Options{Program: c.Program, Source: source, Rows: c.Rows, Seeds: c.Seeds, First: c.First, Calls: c.Calls,
+		Out: os.Stdout, Log: os.Stderr})
+}

@@ -1,0 +1,117 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// smallDisk mounts a disk of so many megabytes, which only root may.
+func (w *world) smallDisk(name string, megabytes int) (string, error) {
+	at := filepath.Join(w.dir, name)
+	if err := os.Mkdir(at, 0o711); err != nil {
+		return "", err
+	}
+	if err := syscall.Mount("tmpfs", at, "tmpfs", 0, fmt.Sprintf("size=%dm,mode=0711", megabytes)); err != nil {
+		return "", fmt.Errorf("%w: a disk can be mounted by root only (%w)", ErrSkipped, err)
+	}
+	w.closers = append(w.closers, func() { _ = syscall.Unmount(at, syscall.MNT_DETACH) })
+	return at, nil
+}
+
+// fill takes all that is left of a disk.
+func fill(disk string) (ballast string, err error) {
+	ballast = filepath.Join(disk, "ballast")
+	file, err := os.Create(ballast)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	for block := make([]byte, 1<<16); err == nil; {
+		_, err = file.Write(block)
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		return "", err
+	}
+	return ballast, nil
+}
+
+// diskFull has the data on a small disk and the write-ahead log elsewhere.
+func diskFull(ctx context.Context, w *world) error {
+	disk, err := w.smallDisk("data", 192)
+	if err != nil {
+		return err
+	}
+	if err := w.serve(ctx, 1); err != nil {
+		return err
+	}
+	n, wal := w.nodes[0], filepath.Join(disk, "pg", "pg_wal")
+	n.stop()
+	if err := moveAway(wal, filepath.Join(w.dir, "wal")); err != nil {
+		return err
+	}
+	if err := w.start(ctx, n); err != nil {
+		return err
+	}
+	return w.around(ctx, func(ctx context.Context) error {
+		ballast, err := fill(disk)
+		if err != nil {
+			return err
+		}
+		if err := w.until(ctx, "readiness to tell of the full disk", func() bool { return status(n.base()+"/readyz") == http.StatusServiceUnavailable }); err != nil {
+			return err
+		}
+		if err := w.healthy(ctx, time.Second); err != nil {
+			return err
+		}
+		return os.Remove(ballast)
+	})
+}
+
+// walFull has the write-ahead log on a small disk: PostgreSQL stops when it is full.
+func walFull(ctx context.Context, w *world) error {
+	disk, err := w.smallDisk("wal", 192)
+	if err != nil {
+		return err
+	}
+	if err := w.serve(ctx, 1); err != nil {
+		return err
+	}
+	n := w.nodes[0]
+	n.stop()
+	if err := moveAway(filepath.Join(w.data, "pg", "pg_wal"), filepath.Join(disk, "pg_wal")); err != nil {
+		return err
+	}
+	if err := w.start(ctx, n); err != nil {
+		return err
+	}
+	return w.around(ctx, func(ctx context.Context) error {
+		before := w.postmaster()
+		ballast, err := fill(disk)
+		if err != nil {
+			return err
+		}
+		if err := w.until(ctx, "PostgreSQL to stop, or readiness to tell of the full disk", func() bool {
+			return w.postmaster() != before || status(n.base()+"/readyz") == http.StatusServiceUnavailable
+		}); err != nil {
+			return err
+		}
+		if err := w.healthy(ctx, time.Second); err != nil {
+			return err
+		}
+		return os.Remove(ballast)
+	})
+}
+
+// moveAway moves a folder of PostgreSQL to another disk and leaves a link.
+func moveAway(folder, to string) error {
+	if err := os.CopyFS(to, os.DirFS(folder)); err != nil {
+		return err
+	}
+	return errors.Join(copyOwner(folder, to), os.RemoveAll(folder), os.Symlink(to, folder))
+}

@@ -1,0 +1,157 @@
+// Package faults breaks a running countersign while clients call it, in every way
+// of a table, and checks afterwards that nothing anybody was told has been lost,
+// doubled or changed.
+//
+// A round is one row of the table with one seed. It starts the built program on an
+// empty data folder, lets clients issue keys, ask the gate, run workflows, decide,
+// bind receipts, pay and sign in, breaks something, mends it where a person or a
+// supervisor would, and waits until every kind of call is answered again: by itself,
+// without another step. Then it asks every acknowledged call again and compares the
+// answers octet for octet with the clients' own journal, which was synced before
+// they went on, and runs verify, replay diff and replay decisions.
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Options are what a run is told.
+type Options struct {
+	Program string    // the built program
+	Overlay string    // the same program of a release whose read models have other versions; empty: it is built
+	Source  string    // folder of the module, from which programs are built
+	Rows    []string  // names; empty: all of Table
+	Seeds   int       // rounds of each row, at least 1
+	First   uint64    // the first seed; the others count up from it
+	Calls   int       // acknowledged calls of each kind before and after the fault
+	Out     io.Writer // gets the table
+	Log     io.Writer // gets progress and what programs say that failed
+}
+
+// ErrSkipped is what a row returns that this machine cannot show; the text says why.
+var ErrSkipped = errors.New("skipped")
+
+// Result is one round.
+type Result struct {
+	Row          string
+	Seed         uint64
+	Acknowledged int           // answers in the journal
+	Refused      int           // 503 and cut connections that clients asked again
+	Back         time.Duration // from the end of the fault to the first answer to each kind of call
+	Err          error         // what did not hold; wraps ErrSkipped where the row was not run
+}
+
+// Run works through the rows and prints a line for each. It returns an error when a
+// promise was broken in any of them.
+func Run(ctx context.Context, o Options) error {
+	rows := slices.DeleteFunc(slices.Clone(Table), func(r Row) bool { return len(o.Rows) > 0 && !slices.Contains(o.Rows, r.Name) })
+	if len(rows) == 0 {
+		return fmt.Errorf("no row has this name; there are %s", strings.Join(names(), ", "))
+	}
+	if err := o.build(ctx); err != nil {
+		return err
+	}
+	var broken error
+	fmt.Fprintf(o.Out, "%-28s %7s %14s %10s %12s  %s\n", "fault", "seeds", "acknowledged", "asked again", "back after", "held")
+	for _, row := range rows {
+		var results []Result
+		for i := range max(o.Seeds, 1) {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			r := o.round(ctx, row, o.First+uint64(i))
+			results = append(results, r)
+			if errors.Is(r.Err, ErrSkipped) {
+				break
+			}
+			if r.Err != nil {
+				broken = errors.Join(broken, fmt.Errorf("%s, seed %d: %w", row.Name, r.Seed, r.Err))
+				fmt.Fprintf(o.Log, "faults: %s, seed %d: %v\n", row.Name, r.Seed, r.Err)
+			}
+		}
+		fmt.Fprintln(o.Out, line(row, results))
+	}
+	return broken
+}
+
+// line sums the rounds of a row up.
+func line(row Row, results []Result) string {
+	var acknowledged, refused, held int
+	var back time.Duration
+	for _, r := range results {
+		if errors.Is(r.Err, ErrSkipped) {
+			return fmt.Sprintf("%-28s %s", row.Name, r.Err)
+		}
+		acknowledged, refused, back = acknowledged+r.Acknowledged, refused+r.Refused, max(back, r.Back)
+		if r.Err == nil {
+			held++
+		}
+	}
+	return fmt.Sprintf("%-28s %7d %14d %10d %12s  %d of %d", row.Name, len(results), acknowledged, refused, back.Round(10*time.Millisecond), held, len(results))
+}
+
+func names() (all []string) {
+	for _, r := range Table {
+		all = append(all, r.Name)
+	}
+	return all
+}
+
+// build makes the program, where it was not given.
+func (o *Options) build(ctx context.Context) error {
+	if o.Program != "" {
+		return nil
+	}
+	dir, err := os.MkdirTemp("", "countersign-faults-")
+	if err != nil {
+		return err
+	}
+	if err := os.Chmod(dir, 0o711); err != nil { // PostgreSQL's user passes through
+		return err
+	}
+	o.Program = filepath.Join(dir, "countersign")
+	fmt.Fprintln(o.Log, "faults: building the program")
+	return build(ctx, o.Source, o.Program)
+}
+
+// build compiles cmd/countersign.
+func build(ctx context.Context, source, program string, flags ...string) error {
+	cmd := exec.CommandContext(ctx, "go", append(append([]string{"build"}, flags...), "-o", program, "./cmd/countersign")...)
+	cmd.Dir = source
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the program: %w: %s", err, said)
+	}
+	return nil
+}
+
+// round is one row with one seed, on a ledger of its own.
+func (o *Options) round(ctx context.Context, row Row, seed uint64) (r Result) {
+	r = Result{Row: row.Name, Seed: seed}
+	fmt.Fprintf(o.Log, "faults: %s, seed %d\n", row.Name, seed)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute) // a round that hangs is a finding, too
+	defer cancel()
+	w, err := newWorld(ctx, o, rand.New(rand.NewPCG(seed, 0)))
+	if err != nil {
+		r.Err = err
+		return r
+	}
+	defer w.close()
+	if r.Err = row.run(ctx, w); r.Err == nil {
+		r.Err = w.check(ctx)
+	}
+	r.Acknowledged, r.Refused, r.Back = w.journal.len(), int(w.refused.Load()), w.back
+	if r.Err != nil && !errors.Is(r.Err, ErrSkipped) {
+		r.Err = errors.Join(r.Err, w.said())
+	}
+	return r
+}

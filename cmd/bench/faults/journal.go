@@ -1,0 +1,106 @@
+package faults
+
+import (
+	"bufio"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/go-json-experiment/json"
+)
+
+// An acknowledgement is a call that was answered with 200 or 201.
+type acknowledgement struct {
+	Kind    string // of call
+	ID      string // of the call; equal for repetitions
+	Method  string
+	Path    string
+	Headers map[string]string
+	Body    string
+	Answer  string
+}
+
+// journal is what clients were told: a file outside of the service, synced after
+// each line, and the same in memory.
+type journal struct {
+	mu    sync.Mutex
+	file  *os.File
+	known map[string]acknowledgement // by kind and id
+	kinds map[string]int
+}
+
+func newJournal(dir string) (*journal, error) {
+	file, err := os.Create(filepath.Join(dir, "journal.jsonl"))
+	if err != nil {
+		return nil, err
+	}
+	return &journal{file: file, known: map[string]acknowledgement{}, kinds: map[string]int{}}, nil
+}
+
+// note writes an answer down before its client goes on. A call that was answered
+// before must be answered with the same octets.
+func (j *journal) note(a acknowledgement) error {
+	text, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	at := a.Kind + " " + a.ID
+	if before, ok := j.known[at]; ok {
+		if before.Answer != a.Answer {
+			return fmt.Errorf("%s was answered in two ways", at)
+		}
+		return nil
+	}
+	w := bufio.NewWriter(j.file)
+	w.Write(text)
+	w.WriteByte('\n')
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if err := j.file.Sync(); err != nil {
+		return err
+	}
+	j.known[at] = a
+	j.kinds[a.Kind]++
+	return nil
+}
+
+func (j *journal) len() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.known)
+}
+
+// counts is how many calls of each kind were answered.
+func (j *journal) counts() map[string]int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	counts := map[string]int{}
+	for kind, n := range j.kinds {
+		counts[kind] = n
+	}
+	return counts
+}
+
+// compare asks every acknowledged call again and returns the first difference.
+func (j *journal) compare(ask func(acknowledgement) (status int, answer string, err error)) error {
+	for at, a := range j.known {
+		status, answer, err := ask(a)
+		switch {
+		case err != nil:
+			return fmt.Errorf("%s: %w", at, err)
+		case a.Kind == kindKey && status == http.StatusUnauthorized, a.Kind == kindSignIn && status != http.StatusOK:
+			return fmt.Errorf("%s is lost: the service answers %d", at, status)
+		case a.Kind == kindKey || a.Kind == kindSignIn:
+		case status != http.StatusOK:
+			return fmt.Errorf("%s is lost: the service answers %d %s", at, status, answer)
+		case answer != a.Answer:
+			return fmt.Errorf("%s has changed\n now %s\n was %s", at, answer, a.Answer)
+		}
+	}
+	return nil
+}

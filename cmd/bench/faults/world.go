@@ -1,0 +1,433 @@
+package faults
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/hex"
+
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/ledger/localpg"
+	"github.com/countersign/countersign/migrations"
+)
+
+// world is one ledger, its nodes, and the clients that call them.
+type world struct {
+	options *Options
+	program string // for commands beside the nodes
+	rand    *rand.Rand
+	dir     string   // of everything
+	data    string   // the nodes' data folder
+	where   []string // settings that name the ledger, for nodes and for commands beside them
+	token   string   // of an organization with a policy
+	journal *journal
+	refused atomic.Int64  // calls that had to be asked again
+	back    time.Duration // see Result
+
+	mu       sync.Mutex
+	nodes    []*node
+	failed   error // what a client met that it must not meet
+	postgres *localpg.Server
+	closers  []func()
+}
+
+// node is one process of the service, always at the same address.
+type node struct {
+	program string
+	address string
+	more    []string // settings of this node alone
+	said    lockedBuffer
+
+	mu    sync.Mutex
+	cmd   *exec.Cmd
+	ended chan struct{}
+}
+
+func newWorld(_ context.Context, o *Options, r *rand.Rand) (*world, error) {
+	dir, err := os.MkdirTemp("", "countersign-fault-")
+	if err != nil {
+		return nil, err
+	}
+	w := &world{options: o, program: o.Program, rand: r, dir: dir, data: filepath.Join(dir, "data")}
+	w.where = []string{"DATA_DIR=" + w.data}
+	if err := os.Chmod(dir, 0o711); err != nil { // PostgreSQL's user passes through
+		return nil, err
+	}
+	w.journal, err = newJournal(dir)
+	return w, err
+}
+
+// close ends what is left and removes the folder.
+func (w *world) close() {
+	for _, n := range w.nodes {
+		n.stop()
+	}
+	for _, end := range w.closers {
+		end()
+	}
+	if w.postgres != nil {
+		_ = w.postgres.Stop()
+	}
+	_ = w.journal.file.Close()
+	_ = os.RemoveAll(w.dir)
+}
+
+// said is the end of what each node has written beside its requests and letters,
+// for a finding.
+func (w *world) said() error {
+	var all error
+	for _, n := range w.nodes {
+		var lines []string
+		for line := range strings.Lines(n.said.String()) {
+			if strings.HasPrefix(line, "countersign: ") || strings.HasPrefix(line, "{") && !strings.Contains(line, `"level":"INFO"`) {
+				lines = append(lines, line)
+			}
+		}
+		all = errors.Join(all, fmt.Errorf("%s said: …%s", n.address, strings.Join(lines[max(0, len(lines)-8):], "")))
+	}
+	return all
+}
+
+// separate puts the ledger into a PostgreSQL that the nodes do not run, and returns
+// its URL for the service's role as nodes reach it: through a proxy of ours if
+// there is one.
+func (w *world) separate(ctx context.Context, settings ...string) error {
+	var err error
+	if w.postgres, err = localpg.Start(ctx, localpg.Options{DataDir: filepath.Join(w.dir, "postgres"), Settings: settings}); err != nil {
+		return err
+	}
+	if err := migrations.Up(ctx, w.postgres.URL(migrations.OwnerRole), "faults.example/ledger"); err != nil {
+		return err
+	}
+	secret := func() string {
+		var seed [32]byte
+		for i := range seed {
+			seed[i] = byte(w.rand.Uint32())
+		}
+		return hex.EncodeToString(seed[:])
+	}
+	w.where = append(w.where, "DATABASE_URL="+w.postgres.URL(migrations.AppRole), "SIGNING_KEY="+secret(), "CHECKPOINT_KEY="+secret(),
+		"DATA_KEK="+secret(), "TOKEN_KEY="+secret(), "X402_MODE=dev", "X402_PAY_TO=0x329EdA9C18561571bA257177847A993E354e81b7", "X402_NETWORK=eip155:84532")
+	return nil
+}
+
+// private says whether the nodes run the ledger's PostgreSQL themselves; only then
+// are there letters, and so sign-ins.
+func (w *world) private() bool { return w.postgres == nil }
+
+// superuser does something in the ledger's database as its superuser.
+func (w *world) superuser(ctx context.Context, do func(*pgx.Conn) error) error {
+	server := w.postgres
+	if server == nil {
+		var err error
+		if server, err = localpg.Start(ctx, localpg.Options{DataDir: w.data}); err != nil { // the node's own: adopted
+			return err
+		}
+	}
+	conn, err := pgx.Connect(ctx, server.DatabaseURL(localpg.Superuser, localpg.Database))
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	return do(conn)
+}
+
+// serve starts so many nodes and makes the organization whose agents decide.
+func (w *world) serve(ctx context.Context, nodes int, settings ...string) error {
+	for range nodes {
+		address, err := freeAddress()
+		if err != nil {
+			return err
+		}
+		n := &node{program: w.options.Program, address: address, more: settings}
+		w.nodes = append(w.nodes, n)
+		if err := w.start(ctx, n); err != nil {
+			return err
+		}
+	}
+	return w.organization(ctx)
+}
+
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// start starts a node and returns when it answers.
+func (w *world) start(ctx context.Context, n *node) error {
+	args := []string{"serve", "--listen", n.address}
+	if !w.private() {
+		args = append(args, "--x402-dev-allow-remote")
+	}
+	cmd := exec.Command(n.program, args...)
+	cmd.Env = append(append(append(os.Environ(), "RATE_LIMIT=off"), w.where...), n.more...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a Ctrl-C is for us: we end the nodes
+	cmd.Stderr = &n.said
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	n.cmd, n.ended = cmd, make(chan struct{})
+	ended := n.ended
+	n.mu.Unlock()
+	answers := make(chan struct{})
+	go func() {
+		lines, known := bufio.NewScanner(out), false
+		for lines.Scan() {
+			if !known && strings.HasPrefix(lines.Text(), "countersign answers at ") {
+				close(answers)
+				known = true
+			}
+		}
+		_ = cmd.Wait()
+		close(ended)
+	}()
+	select {
+	case <-answers:
+		return nil
+	case <-ended:
+		return errors.New("a node ended at its start")
+	case <-ctx.Done():
+		return fmt.Errorf("a node did not start: %w", ctx.Err())
+	}
+}
+
+// signal sends a signal and waits for the end of the process. It returns the
+// process's exit status.
+func (n *node) signal(s syscall.Signal) int {
+	n.mu.Lock()
+	cmd, ended := n.cmd, n.ended
+	n.mu.Unlock()
+	if cmd == nil {
+		return 0
+	}
+	_ = cmd.Process.Signal(s)
+	<-ended
+	return cmd.ProcessState.ExitCode()
+}
+
+// stop ends the node, by force if it does not go.
+func (n *node) stop() {
+	n.mu.Lock()
+	cmd, ended := n.cmd, n.ended
+	n.mu.Unlock()
+	if cmd == nil {
+		return
+	}
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		_ = cmd.Process.Kill()
+		<-ended
+	}
+}
+
+func (n *node) base() string { return "http://" + n.address }
+
+// command runs a command of the program on the ledger, beside the nodes.
+func (w *world) command(ctx context.Context, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, w.program, args...)
+	cmd.Env = append(os.Environ(), w.where...)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("countersign %s: %w: %s%s", strings.Join(args, " "), err, out, said.Bytes())
+	}
+	return out, nil
+}
+
+// organization makes an organization with a policy, and a token of it.
+func (w *world) organization(ctx context.Context) error {
+	policy := filepath.Join(w.dir, "policy.json")
+	text := `{"policyId":"default","maxUsdPerTransaction":1,"allowedHosts":["api.example"]}`
+	if err := os.WriteFile(policy, []byte(text), 0o600); err != nil {
+		return err
+	}
+	var made struct{ OrgID, Token string }
+	for _, args := range [][]string{
+		{"org", "create", "--name", "Acme", "--plan", "team", "--owner", "ada@example.com"},
+		{"policy", "activate", "--org", "ORG", "--file", policy, "--reason", "faults"},
+		{"org", "token", "issue", "--org", "ORG"},
+	} {
+		for i := range args {
+			if args[i] == "ORG" {
+				args[i] = made.OrgID
+			}
+		}
+		out, err := w.command(ctx, append(args, "--json")...)
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal(out, &made, json.MatchCaseInsensitiveNames(true)); err != nil {
+			return err
+		}
+	}
+	w.token = made.Token
+	return nil
+}
+
+// postmaster is the process of the PostgreSQL that the nodes run.
+func (w *world) postmaster() int {
+	text, err := os.ReadFile(filepath.Join(w.data, "pg", "postmaster.pid"))
+	if err != nil {
+		return 0
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	pid, _ := strconv.Atoi(first)
+	return pid
+}
+
+// ready waits until a node says that it is.
+func (w *world) ready(ctx context.Context, n *node) error {
+	return w.until(ctx, n.address+" to be ready", func() bool { return status(n.base()+"/readyz") == http.StatusOK })
+}
+
+func status(url string) int {
+	answer, err := http.Get(url)
+	if err != nil {
+		return 0
+	}
+	_ = answer.Body.Close()
+	return answer.StatusCode
+}
+
+// until waits for something that comes by itself.
+func (w *world) until(ctx context.Context, what string, done func() bool) error {
+	for !done() {
+		w.mu.Lock()
+		failed := w.failed
+		w.mu.Unlock()
+		if failed != nil {
+			return failed
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waited for %s: %w", what, ctx.Err())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// fail keeps the first thing that a client must not meet.
+func (w *world) fail(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.failed == nil {
+		w.failed = err
+	}
+}
+
+// around lets clients call, breaks something behind the first answers, and goes on
+// until every kind of call is answered again.
+func (w *world) around(ctx context.Context, fault func(context.Context) error) error {
+	calling, stop := context.WithCancel(ctx)
+	done := w.callers(calling)
+	defer func() { stop(); <-done }()
+	kinds := w.kinds()
+	more := func(than map[string]int, calls int) func() bool {
+		return func() bool {
+			now := w.journal.counts()
+			for _, kind := range kinds {
+				if now[kind] < than[kind]+calls {
+					return false
+				}
+			}
+			return true
+		}
+	}
+	if err := w.until(ctx, "calls before the fault", more(nil, w.options.Calls)); err != nil {
+		return err
+	}
+	if err := fault(ctx); err != nil {
+		return err
+	}
+	mended, then := time.Now(), w.journal.counts()
+	if err := w.until(ctx, "calls behind the fault", more(then, 1)); err != nil {
+		return fmt.Errorf("%w: %v then, %v now", err, then, w.journal.counts())
+	}
+	w.back = time.Since(mended)
+	return w.until(ctx, "calls behind the fault", more(then, w.options.Calls))
+}
+
+// check asks for everything again and lets the ledger be verified and replayed.
+func (w *world) check(ctx context.Context) error {
+	w.mu.Lock()
+	failed := w.failed
+	w.mu.Unlock()
+	if failed != nil {
+		return failed
+	}
+	for _, n := range w.nodes {
+		if err := w.ready(ctx, n); err != nil {
+			return err
+		}
+	}
+	err := w.journal.compare(func(a acknowledgement) (int, string, error) {
+		for {
+			status, answer, err := w.send(ctx, w.nodes[0].base(), a)
+			if err == nil && status == http.StatusServiceUnavailable { // refused early, for load
+				time.Sleep(50 * time.Millisecond)
+				continue
+			}
+			return status, answer, err
+		}
+	})
+	for _, args := range [][]string{{"verify"}, {"replay", "diff"}, {"replay", "decisions"}} {
+		if _, failed := w.command(ctx, args...); failed != nil {
+			err = errors.Join(err, failed)
+		}
+	}
+	return err
+}
+
+// lockedBuffer keeps the end of what a process says.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.text = append(b.text, p...)
+	if len(b.text) > 1<<16 {
+		b.text = bytes.Clone(b.text[len(b.text)-1<<15:])
+	}
+	return len(p), nil
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return string(b.text)
+}
+
+var _ io.Writer = (*lockedBuffer)(nil)

@@ -1,0 +1,344 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/localpg"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/migrations"
+	"github.com/countersign/countersign/policy/assurance"
+	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/projections"
+)
+
+// startCmd measures how long a service with a long ledger keeps its callers waiting
+// when it starts with every read model at zero, its own PostgreSQL included. The
+// ledger is made once; half of it is signed decisions, half is workflows.
+type startCmd struct {
+	Events  int64         `help:"Length of the ledger." default:"1000000"`
+	Folder  string        `help:"Data folder, in which the ledger is made unless it is there." required:"" placeholder:"DIR"`
+	Program string        `help:"The built program; default: it is built here." placeholder:"FILE"`
+	Runs    int           `help:"Starts to measure." default:"3"`
+	Most    time.Duration `help:"Fail if a service is not serving within this time." default:"3s"`
+}
+
+// startSeed signs the ledger, startKEK would seal personal members of it.
+var startSeed, startKEK = bytes.Repeat([]byte{0xab}, 32), bytes.Repeat([]byte{0xcd}, 32)
+
+// Run prints one line per start. The first one is not measured: it hashes the tree
+// over events that no service has appended.
+func (c *startCmd) Run(ctx context.Context) error {
+	folder, err := filepath.Abs(c.Folder)
+	if err != nil {
+		return err
+	}
+	c.Folder = folder
+	scratch, err := os.MkdirTemp("", "countersign-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch)
+	if c.Program == "" {
+		if c.Program, err = buildProgram(ctx, scratch); err != nil {
+			return err
+		}
+	}
+	if err := c.inDatabase(ctx, c.fill); err != nil {
+		return fmt.Errorf("make the ledger: %w", err)
+	}
+	for n := range c.Runs + 1 {
+		if n > 0 {
+			if err := c.inDatabase(ctx, readNothing); err != nil {
+				return fmt.Errorf("put the read models to zero: %w", err)
+			}
+		}
+		at, err := c.start(ctx)
+		if err != nil {
+			return err
+		}
+		name := fmt.Sprintf("start %d, every read model at zero", n)
+		if n == 0 {
+			name = "start on the ledger as it was"
+		}
+		fmt.Printf("%-36s serving after %s, first durable append after %s, nothing degraded after %s\n", name, at.serving, at.appended, at.whole)
+		if n > 0 && (at.serving > c.Most || at.appended > c.Most) {
+			return fmt.Errorf("not serving within %s", c.Most)
+		}
+	}
+	return c.inDatabase(ctx, check)
+}
+
+// buildProgram builds countersign into a folder.
+func buildProgram(ctx context.Context, dir string) (string, error) {
+	program := filepath.Join(dir, "countersign")
+	build := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/countersign")
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		return "", fmt.Errorf("build the program: %w", err)
+	}
+	return program, nil
+}
+
+// inDatabase does something while the folder's PostgreSQL runs and no service.
+func (c *startCmd) inDatabase(ctx context.Context, do func(context.Context, *scratch) error) error {
+	server, err := localpg.Start(ctx, localpg.Options{DataDir: c.Folder})
+	if err != nil {
+		return err
+	}
+	err = do(ctx, &scratch{app: server.URL(migrations.AppRole), owner: server.URL(migrations.OwnerRole), dir: c.Folder})
+	return errors.Join(err, server.Stop())
+}
+
+// readNothing puts every read model to where it was before the first event.
+func readNothing(ctx context.Context, s *scratch) error {
+	owner, err := pgx.Connect(ctx, s.owner)
+	if err != nil {
+		return err
+	}
+	defer owner.Close(ctx)
+	done, err := owner.Exec(ctx, `update projection_checkpoint set version = 0, pos = 0, hash = decode(repeat('00', 32), 'hex'), state = ''
+		where name = any($1)`, projections.Names())
+	if err == nil && done.RowsAffected() != int64(len(projections.Names())) {
+		err = fmt.Errorf("%d read models of %d", done.RowsAffected(), len(projections.Names()))
+	}
+	return err
+}
+
+// filler appends copies of a decision and of a workflow.
+type filler struct {
+	app    *commands.App
+	org    string
+	actor  string
+	record []byte // of a decision, and the id inside
+	id     string
+
+	appends atomic.Int64
+}
+
+// fill appends until the ledger has its length.
+func (c *startCmd) fill(ctx context.Context, s *scratch) error {
+	if err := migrations.Up(ctx, s.owner, ""); err != nil {
+		return err
+	}
+	l, err := ledger.Open(ctx, s.app, ledger.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	head, err := l.Head(ctx)
+	if err != nil || head >= c.Events {
+		return err
+	}
+	began := time.Now()
+	f, err := newFiller(ctx, l)
+	if err != nil {
+		return err
+	}
+	if head, err = l.Head(ctx); err != nil {
+		return err
+	}
+	const callers, together = 16, 64 // events of one append
+	var left atomic.Int64
+	left.Store(c.Events - head)
+	failed := make(chan error, callers)
+	for range callers {
+		go func() {
+			for {
+				rest := min(left.Add(-together)+together, together)
+				if rest <= 0 {
+					failed <- nil
+					return
+				}
+				if err := f.append(ctx, int(rest)); err != nil {
+					failed <- err
+					return
+				}
+			}
+		}()
+	}
+	for range callers {
+		err = errors.Join(err, <-failed)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Printf("made a ledger of %d events in %s\n", c.Events, time.Since(began).Round(time.Second))
+	return nil
+}
+
+// newFiller makes an organization and its first decision.
+func newFiller(ctx context.Context, l *ledger.Ledger) (*filler, error) {
+	signer, err := seal.NewSigner(startSeed)
+	if err != nil {
+		return nil, err
+	}
+	a := &commands.App{Ledger: l, Signer: signer, Clock: time.Now, BaseURL: "http://localhost", Environment: "dev"}
+	if err := l.Activate(ctx, signer, a.NewID("evt_")); err != nil {
+		return nil, err
+	}
+	if a.Vault, err = l.OpenVault(ctx, startKEK); err != nil {
+		return nil, err
+	}
+	token, err := (&benchService{app: a}).organization(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p, err := a.AuthenticateOrganization(ctx, token)
+	if err != nil {
+		return nil, err
+	}
+	request, err := assurance.ParseDecision([]byte(`{"protocol":"x402","idempotencyKey":"first","subject":{"runId":"run"},"intent":{` +
+		`"resourceUrl":"https://api.weather.example/v1/forecast","method":"GET","scheme":"exact","network":"base",` +
+		`"asset":"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913","payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amountUnits":"250000"}}`))
+	if err != nil {
+		return nil, err
+	}
+	decided, err := a.Decide(ctx, p, request)
+	if err != nil {
+		return nil, err
+	}
+	d, err := assurance.ReadDecision(decided.Envelope.Record)
+	return &filler{app: a, org: p.OrgID, actor: p.ActorID, record: decided.Envelope.Record, id: d.DecisionID}, err
+}
+
+// append appends decisions or workflows, in turn.
+func (f *filler) append(ctx context.Context, n int) error {
+	tenant, draft := f.org, f.decision
+	if f.appends.Add(1)%2 == 0 {
+		tenant, draft = ledger.ServiceTenant, f.workflow
+	}
+	drafts := make([]ledger.Draft, n)
+	for i := range drafts {
+		var err error
+		if drafts[i], err = draft(); err != nil {
+			return err
+		}
+	}
+	for {
+		_, err := f.app.Ledger.Append(ctx, ledger.Append{Tenant: tenant, Drafts: drafts})
+		if !errors.Is(err, ledger.ErrBusy) {
+			return err
+		}
+	}
+}
+
+func (f *filler) decision() (ledger.Draft, error) {
+	id := f.app.NewID("asd_")
+	envelope, err := f.app.Signer.SignCanonical(assurance.DecisionType, bytes.ReplaceAll(f.record, []byte(f.id), []byte(id)))
+	if err != nil {
+		return ledger.Draft{}, err
+	}
+	payload, err := canon.Marshal(events.DecisionRecorded{Record: envelope.Record, Integrity: envelope.Integrity, VerifyURL: f.app.BaseURL + "/api/verify"})
+	return ledger.Draft{Stream: "decision/" + id, Expect: ledger.New(), ID: f.app.NewID("evt_"), Type: events.TypeDecisionRecorded,
+		SchemaVersion: 1, Actor: f.actor, KeyID: f.app.Signer.KeyID(), Payload: payload}, err
+}
+
+func (f *filler) workflow() (ledger.Draft, error) {
+	id := "asw_" + uuid.NewString()
+	now := time.Now().UTC()
+	const layout = "2006-01-02T15:04:05.000Z"
+	payload, err := canon.Marshal(events.WorkflowCompleted{Workflow: events.Workflow{WorkflowID: id, Status: "completed", Risk: "critical",
+		RiskScore: 95, Decision: "needs_review", RequiresHumanReview: true, MatchedRuleIDs: []string{"git.push.force-protected"},
+		ActionBindingVersion: "svc-action-v1", ActionHash: strings.Repeat("a", 64), CreatedAt: now.Format(layout), ExpiresAt: now.AddDate(0, 0, 30).Format(layout)}})
+	return ledger.Draft{Stream: "workflow/" + id, Expect: ledger.New(), ID: f.app.NewID("evt_"), Type: events.TypeWorkflowCompleted,
+		SchemaVersion: 1, Actor: "system", Payload: payload}, err
+}
+
+// started is when, counted from the start of the process, a service first answered,
+// first appended, and had read models that are near enough to the head (/readyz).
+type started struct{ serving, appended, whole time.Duration }
+
+// start starts the program, asks it until nothing is degraded, and ends it.
+func (c *startCmd) start(ctx context.Context) (at started, err error) {
+	address, err := freeAddress()
+	if err != nil {
+		return at, err
+	}
+	var log bytes.Buffer
+	cmd := exec.CommandContext(ctx, c.Program, "serve", "--data", c.Folder, "--listen", address)
+	cmd.Stderr = &log
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "DATABASE_URL=") }),
+		"SIGNING_KEY="+hex.EncodeToString(startSeed), "DATA_KEK="+hex.EncodeToString(startKEK), "RATE_LIMIT=off")
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	began := time.Now()
+	if err := cmd.Start(); err != nil {
+		return at, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	defer func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		if left := <-ended; left != nil && err == nil {
+			err = fmt.Errorf("the service ended with %w: %s", left, log.String())
+		}
+	}()
+	for _, step := range []struct {
+		at   *time.Duration
+		done func() bool
+	}{
+		{&at.serving, func() bool { return answers(address, "/api/health", nil) }},
+		{&at.appended, func() bool {
+			return answers(address, "/api/keys/free", fmt.Appendf(nil, `{"email":"bench-%d@example.com"}`, time.Now().UnixNano()))
+		}},
+		{&at.whole, func() bool { return answers(address, "/readyz", nil, `"degraded":[]`) }},
+	} {
+		for !step.done() {
+			select {
+			case left := <-ended:
+				ended <- left
+				return at, fmt.Errorf("the service ended: %s", log.String())
+			case <-time.After(2 * time.Millisecond):
+			}
+		}
+		*step.at = time.Since(began).Round(time.Millisecond)
+	}
+	return at, nil
+}
+
+// freeAddress is one that nobody listens on.
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// answers says whether a service answers with success, and with these words.
+func answers(address, path string, body []byte, words ...string) bool {
+	var r *http.Response
+	var err error
+	if body == nil {
+		r, err = http.Get("http://" + address + path)
+	} else {
+		r, err = http.Post("http://"+address+path, "application/json", bytes.NewReader(body))
+	}
+	if err != nil {
+		return false
+	}
+	defer r.Body.Close()
+	text, err := io.ReadAll(r.Body)
+	return err == nil && r.StatusCode/100 == 2 && !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(string(text), w) })
+}

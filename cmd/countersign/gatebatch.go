@@ -1,0 +1,177 @@
+package main
+
+import (
+	"bufio"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// batchLine is the verdict on one line of a batch. Command is masked: the file may be
+// shown to others.
+type batchLine struct {
+	Line    int      `json:"line"`
+	Risk    string   `json:"risk"` // or "refused": no action
+	Stopped bool     `json:"requiresApproval"`
+	Rules   []string `json:"matchedRuleIds"`
+	Command string   `json:"command"`
+	Error   string   `json:"error,omitempty"`
+}
+
+// batchResult is what a batch comes to.
+type batchResult struct {
+	Commands int            `json:"commands"`
+	Levels   map[string]int `json:"levels"`
+	Stopped  int            `json:"stopped"` // that need approval
+	Rules    map[string]int `json:"rules"`   // how often each was found
+	Lines    []batchLine    `json:"lines"`
+}
+
+var (
+	// historyTime is what shells write beside a command in their histories: bash a
+	// line of its own, zsh a prefix.
+	historyTime  = regexp.MustCompile(`^#\d{9,}$`)
+	historyStart = regexp.MustCompile(`^: \d+:\d+;`)
+)
+
+// batch judges every line of a file, so that a team sees what a guard would stop
+// before it is switched on. Exit 1: at least one command needs approval.
+func (c *verdictCmd) batch(o *output) error {
+	text, err := os.Open(c.Batch)
+	if c.Batch == "-" {
+		text, err = os.Stdin, nil
+	}
+	if err != nil {
+		return fmt.Errorf("--batch: %w", withoutPath(err))
+	}
+	defer text.Close()
+	result, err := c.judgeLines(text)
+	if err != nil {
+		return err
+	}
+	if c.CSV {
+		err = writeCSV(o.stdout, result.Lines)
+	} else {
+		err = o.result(result, result.text(o))
+	}
+	if err != nil || result.Stopped == 0 {
+		return err
+	}
+	return errNo
+}
+
+func (c *verdictCmd) judgeLines(text io.Reader) (batchResult, error) {
+	result := batchResult{Levels: map[string]int{}, Rules: map[string]int{}, Lines: []batchLine{}}
+	scanner := bufio.NewScanner(text)
+	scanner.Buffer(nil, maxCommand)
+	for number := 1; scanner.Scan(); number++ {
+		line := strings.TrimSpace(historyStart.ReplaceAllString(scanner.Text(), ""))
+		if line == "" || historyTime.MatchString(line) || strings.HasPrefix(line, "#") {
+			continue
+		}
+		judged := c.judgeLine(number, line)
+		result.Commands++
+		result.Levels[judged.Risk]++
+		if judged.Stopped {
+			result.Stopped++
+		}
+		for _, rule := range judged.Rules {
+			result.Rules[rule]++
+		}
+		result.Lines = append(result.Lines, judged)
+	}
+	if errors.Is(scanner.Err(), bufio.ErrTooLong) {
+		return result, fmt.Errorf("--batch: line %d is longer than 1 MiB", len(result.Lines)+1)
+	}
+	return result, scanner.Err()
+}
+
+// judgeLine reads one line: an action as JSON, or a command with what the flags say.
+func (c *verdictCmd) judgeLine(number int, line string) batchLine {
+	action := c.action(line)
+	if strings.HasPrefix(line, "{") {
+		var written actionrisk.Action
+		if canon.Decode([]byte(line), &written) == nil && written.Command != "" {
+			action = written
+		}
+	}
+	shown := batchLine{Line: number, Command: actionrisk.Mask(action.Command), Rules: []string{}}
+	if err := actionrisk.Check(action); err != nil {
+		shown.Risk, shown.Error, shown.Stopped = "refused", err.Error(), true
+		return shown
+	}
+	score := actionrisk.ScoreAction(action)
+	shown.Risk, shown.Stopped, shown.Rules = score.Risk, score.RequiresApproval, score.MatchedRuleIDs
+	return shown
+}
+
+// text is what would be stopped, and the whole in numbers.
+func (r batchResult) text(o *output) string {
+	stopped := table{heads: []string{"line", "level", "rules", "command"}}
+	for _, l := range r.Lines {
+		if l.Stopped {
+			stopped.add(strconv.Itoa(l.Line), l.Risk, strings.Join(l.Rules, ","), firstRunes(l.Command, 100))
+		}
+	}
+	text := o.table(stopped)
+	if !o.terminal {
+		return text + r.summary() + "\n"
+	}
+	if text != "" {
+		text += "\n"
+	}
+	levels := table{heads: []string{"level", "commands", "share"}}
+	for _, level := range []string{"low", "medium", "high", "critical", "refused"} {
+		if n := r.Levels[level]; n > 0 {
+			levels.add(level, strconv.Itoa(n), fmt.Sprintf("%.1f %%", 100*float64(n)/float64(r.Commands)))
+		}
+	}
+	text += o.table(levels) + "\n"
+	rules := table{heads: []string{"rule", "times"}}
+	for _, rule := range sortedByCount(r.Rules)[:min(10, len(r.Rules))] {
+		rules.add(rule, strconv.Itoa(r.Rules[rule]))
+	}
+	if len(rules.rows) > 0 {
+		text += o.table(rules) + "\n"
+	}
+	return text + r.summary() + "\n"
+}
+
+func (r batchResult) summary() string {
+	return fmt.Sprintf("%d of %d commands need approval", r.Stopped, r.Commands)
+}
+
+func writeCSV(to io.Writer, lines []batchLine) error {
+	w := csv.NewWriter(to)
+	if err := w.Write([]string{"line", "risk", "requiresApproval", "matchedRuleIds", "command", "error"}); err != nil {
+		return err
+	}
+	for _, l := range lines {
+		command := l.Command
+		if command != "" && slices.Contains([]byte("=+-@\t\r"), command[0]) {
+			command = "'" + command // a table calculation must not run it as a formula
+		}
+		if err := w.Write([]string{strconv.Itoa(l.Line), l.Risk, strconv.FormatBool(l.Stopped), strings.Join(l.Rules, " "), command, l.Error}); err != nil {
+			return err
+		}
+	}
+	w.Flush()
+	return w.Error()
+}
+
+// firstRunes cuts a text to a length that fits a line.
+func firstRunes(text string, n int) string {
+	if runes := []rune(text); len(runes) > n {
+		return string(runes[:n-1]) + "…"
+	}
+	return text
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// helpAll is the flag that shows help with every flag. Those that few people need
+// once (a flag's tag "rare") would hide the others from everybody else.
+type helpAll bool
+
+// BeforeReset prints the help and ends, as --help does.
+func (helpAll) BeforeReset(ctx *kong.Context) error {
+	eachFlag(ctx.Model.Node, func(f *kong.Flag) { f.Hidden = f.Hidden && !f.Tag.Has("rare") })
+	if err := ctx.PrintUsage(false); err != nil {
+		return err
+	}
+	ctx.Kong.Exit(0)
+	return nil
+}
+
+// hideRare leaves the rare flags out of help; they work as others do.
+func hideRare(root *kong.Node) {
+	eachFlag(root, func(f *kong.Flag) { f.Hidden = f.Hidden || f.Tag.Has("rare") })
+}
+
+func eachFlag(n *kong.Node, do func(*kong.Flag)) {
+	for _, f := range n.Flags {
+		do(f)
+	}
+	for _, child := range n.Children {
+		eachFlag(child, do)
+	}
+}
+
+// completionCmd prints what a shell needs to complete command lines of this program.
+// The script asks the program itself, so that it never knows less than that.
+type completionCmd struct {
+	Shell string   `arg:"" optional:"" enum:"bash,zsh,fish," default:"" help:"bash, zsh or fish."`
+	Words []string `arg:"" optional:"" passthrough:"" hidden:"" help:"What the scripts ask: the words so far, the last one unfinished."`
+}
+
+// Run prints the script, or where to put it.
+func (c *completionCmd) Run(o *output, ctx *kong.Context) error {
+	if c.Shell == "" {
+		_, err := io.WriteString(o.stdout, completionHelp)
+		return err
+	}
+	if len(c.Words) == 0 {
+		_, err := io.WriteString(o.stdout, completionScripts[c.Shell])
+		return err
+	}
+	words := c.Words[min(2, len(c.Words)):] // "--" and the program's own name
+	if len(words) == 0 {
+		words = []string{""}
+	}
+	for _, word := range completions(ctx.Model.Node, words) {
+		if _, err := fmt.Fprintln(o.stdout, word); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const completionHelp = `countersign completion SHELL prints a script:
+  bash  eval "$(countersign completion bash)"       in ~/.bashrc
+  zsh   eval "$(countersign completion zsh)"        in ~/.zshrc, behind compinit
+  fish  countersign completion fish | source        in ~/.config/fish/config.fish
+`
+
+var completionScripts = map[string]string{
+	"bash": `_countersign() {
+	local IFS=$'\n'
+	COMPREPLY=($(countersign completion bash -- "${COMP_WORDS[@]:0:COMP_CWORD+1}" 2>/dev/null))
+}
+complete -o default -F _countersign countersign
+`,
+	"zsh": `_countersign() {
+	local -a found
+	found=("${(@f)$(countersign completion zsh -- "${(@)words[1,CURRENT]}" 2>/dev/null)}")
+	if [[ -n "$found" ]]; then compadd -- "${found[@]}"; else _files; fi
+}
+compdef _countersign countersign
+`,
+	"fish": `complete -c countersign -a '(countersign completion fish -- (commandline -opc) (commandline -ct) 2>/dev/null)'
+`,
+}
+
+// completions are the commands, flags or values that may stand where the last word
+// begins. Nothing is a place for a file, or for what only the user knows.
+func completions(at *kong.Node, words []string) []string {
+	flags := slices.Clone(at.Flags)
+	var pending *kong.Flag // whose value comes next
+	for _, word := range words[:len(words)-1] {
+		if pending != nil {
+			pending = nil
+			continue
+		}
+		if name, is := strings.CutPrefix(word, "--"); is {
+			i := slices.IndexFunc(flags, func(f *kong.Flag) bool { return f.Name == name })
+			if i >= 0 && !flags[i].IsBool() {
+				pending = flags[i]
+			}
+			continue
+		}
+		i := slices.IndexFunc(at.Children, func(n *kong.Node) bool { return n.Name == word })
+		if i >= 0 {
+			at = at.Children[i]
+			flags = append(flags, at.Flags...)
+		}
+	}
+	if at.DefaultCmd != nil {
+		flags = append(flags, at.DefaultCmd.Flags...)
+	}
+	var found []string
+	last := words[len(words)-1]
+	switch {
+	case pending != nil:
+		found = enumOf(pending.Value)
+	case strings.HasPrefix(last, "-"):
+		for _, f := range flags {
+			if !f.Hidden || f.Tag.Has("rare") {
+				found = append(found, "--"+f.Name)
+			}
+		}
+	default:
+		for _, child := range at.Children {
+			if !child.Hidden {
+				found = append(found, child.Name)
+			}
+		}
+		for _, p := range at.Positional {
+			found = append(found, enumOf(p)...)
+		}
+	}
+	found = slices.DeleteFunc(found, func(word string) bool { return word == "" || !strings.HasPrefix(word, last) })
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+func enumOf(v *kong.Value) []string {
+	if v.Enum == "" {
+		return nil
+	}
+	return strings.Split(v.Enum, ",")
+}

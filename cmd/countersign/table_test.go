@@ -1,0 +1,53 @@
+package main
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestTable: aligned and coloured on a terminal, plain in a pipe, and nothing that
+// somebody else wrote steers the terminal or makes a row of its own.
+func TestTable(t *testing.T) {
+	rows := table{heads: []string{"name", "state", "note"}}
+	rows.add("a", "active", "")
+	rows.add("日本", "revoked", "\x1b[2J\nb\tc\u202e")
+	for _, c := range []struct {
+		name string
+		o    output
+		want string
+	}{
+		{"pipe", output{}, "a\tactive\t\n日本\trevoked\t\ufffd[2J\ufffdb\ufffdc\ufffd\n"},
+		{"terminal", output{terminal: true}, "NAME  STATE    NOTE\na     active\n日本  revoked  \ufffd[2J\ufffdb\ufffdc\ufffd\n"},
+		{"colours", output{terminal: true, colour: true}, "\x1b[2mNAME\x1b[0m  \x1b[2mSTATE\x1b[0m    \x1b[2mNOTE\x1b[0m\na     \x1b[32mactive\x1b[0m\n日本  \x1b[31mrevoked\x1b[0m  \ufffd[2J\ufffdb\ufffdc\ufffd\n"},
+	} {
+		if diff := cmp.Diff(c.want, c.o.table(rows)); diff != "" {
+			t.Errorf("%s: %s", c.name, diff)
+		}
+	}
+	if got := (&output{terminal: true}).table(table{heads: []string{"a"}}); got != "" {
+		t.Errorf("no rows: %q", got)
+	}
+}
+
+// TestColour: asked for, forbidden, or by the terminal and NO_COLOR.
+func TestColour(t *testing.T) {
+	for _, c := range []struct {
+		when, noColor, term string
+		terminal, want      bool
+	}{
+		{"auto", "", "xterm", true, true}, {"auto", "", "xterm", false, false}, {"auto", "1", "xterm", true, false}, {"auto", "", "dumb", true, false},
+		{"always", "1", "dumb", false, true}, {"never", "", "xterm", true, false},
+	} {
+		t.Setenv("NO_COLOR", c.noColor)
+		t.Setenv("TERM", c.term)
+		if got := coloured(c.when, c.terminal); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+	var stdout, stderr bytes.Buffer
+	if code := run([]string{"gate", "--color", "sometimes", "ls"}, &stdout, &stderr); code != 2 {
+		t.Errorf("an unknown word: exit %d", code)
+	}
+}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// tailCmd prints events as they come.
+type tailCmd struct {
+	Last  int      `help:"Begin with so many of the newest events." short:"n" default:"10" placeholder:"N"`
+	Once  bool     `help:"End behind the newest event instead of waiting for more."`
+	Type  []string `help:"Only events of this type, or of all that begin with it, such as decision or payment.settled." placeholder:"TYPE"`
+	Org   string   `help:"Only events of this organization, or of service." placeholder:"ORG"`
+	Match string   `help:"Only events with this text in their type, stream, actor or summary." placeholder:"TEXT"`
+	data
+}
+
+const (
+	tailBatch = 500
+	tailEvery = time.Second // how often is looked where nobody tells of events
+)
+
+// serviceTenant holds what belongs to no organization.
+const serviceTenant = "service"
+
+// Run prints until a signal.
+func (c *tailCmd) Run(ctx context.Context, o *output) error {
+	c.unsigned = true
+	n, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer n.close()
+	if c.Org != "" && c.Org != serviceTenant {
+		if c.Org, err = n.organization(ctx, c.Org); err != nil {
+			return err
+		}
+	}
+	position, err := n.ledger.Head(ctx)
+	if err != nil {
+		return err
+	}
+	position = max(position-int64(c.Last), 0)
+	for {
+		changed := n.ledger.Changed() // before reading: what comes later wakes us
+		events, err := n.ledger.After(ctx, position, tailBatch)
+		switch {
+		case ctx.Err() != nil: // the signal is how it ends
+			return nil
+		case err != nil:
+			return err
+		}
+		for _, e := range events {
+			position = e.Position
+			if err := c.show(o, e); err != nil {
+				return err
+			}
+		}
+		if len(events) > 0 {
+			continue
+		}
+		if c.Once {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-time.After(tailEvery):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// tailedEvent is one event as --json prints it.
+type tailedEvent struct {
+	Position int64          `json:"position"`
+	At       string         `json:"occurredAt"`
+	Tenant   string         `json:"tenant"`
+	Sequence int64          `json:"sequence"`
+	Stream   string         `json:"stream"`
+	ID       string         `json:"eventId"`
+	Type     string         `json:"type"`
+	Actor    string         `json:"actor"`
+	Payload  jsontext.Value `json:"payload"`
+}
+
+// show prints an event that the filters take.
+func (c *tailCmd) show(o *output, e ledger.Event) error {
+	said, state := summary(e.Payload)
+	if !c.takes(e, said) {
+		return nil
+	}
+	at := commands.Stamp(e.Occurred())
+	if o.json {
+		line, err := canon.Marshal(tailedEvent{e.Position, at, e.Tenant, e.Sequence, e.Stream, e.ID, e.Type, e.Actor, jsontext.Value(e.Payload)})
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(o.stdout, "%s\n", line)
+		return err
+	}
+	cells := []string{at, fmt.Sprint(e.Position), e.Type, e.Tenant, e.Actor, said}
+	if !o.terminal {
+		rows := table{rows: [][]string{cells}}
+		_, err := io.WriteString(o.stdout, o.table(rows))
+		return err
+	}
+	_, err := fmt.Fprintf(o.stdout, "%s  %6s  %s  %s  %s\n", o.styled(faint, e.Occurred().Local().Format("15:04:05")), cells[1],
+		o.styled(stateStyles[state], fmt.Sprintf("%-22s", e.Type)), fmt.Sprintf("%-30s", e.Tenant), printable(said))
+	return err
+}
+
+func (c *tailCmd) takes(e ledger.Event, said string) bool {
+	typed := len(c.Type) == 0
+	for _, t := range c.Type {
+		typed = typed || strings.HasPrefix(e.Type, t)
+	}
+	text := strings.ToLower(strings.Join([]string{e.Type, e.Stream, e.Actor, said}, " "))
+	return typed && (c.Org == "" || e.Tenant == c.Org) && strings.Contains(text, strings.ToLower(c.Match))
+}
+
+// telling are the members of payloads that say in a word what happened, the most
+// telling first. What is sealed is no text, and is left out.
+var telling = []string{"decision", "verdict", "conformance", "outcome", "risk", "state", "status", "protocol", "service", "operation", "product", "charge",
+	"plan", "role", "purpose", "version", "decisionId", "paymentId", "workflowId", "changed", "reason"}
+
+// summary is an event in a line, and the word its colour follows.
+func summary(payload []byte) (said, state string) {
+	var members map[string]jsontext.Value
+	if json.Unmarshal(payload, &members) != nil {
+		return "", ""
+	}
+	places := []map[string]jsontext.Value{members}
+	for _, inner := range []string{"record", "workflow"} {
+		var below map[string]jsontext.Value
+		if json.Unmarshal(members[inner], &below) == nil {
+			places = append(places, below)
+		}
+	}
+	var parts []string
+	for _, name := range telling {
+		for _, place := range places {
+			text := scalar(place[name])
+			if text == "" {
+				continue
+			}
+			parts = append(parts, name+"="+text)
+			if state == "" && stateStyles[text] != "" {
+				state = text
+			}
+			break
+		}
+	}
+	return strings.Join(parts, " "), state
+}
+
+// scalar is a text, a number or a list of texts in words; anything else is empty.
+func scalar(value jsontext.Value) string {
+	var text string
+	var list []string
+	switch value.Kind() {
+	case '"':
+		_ = json.Unmarshal(value, &text) // stored events hold good JSON
+	case '0':
+		text = string(value)
+	case '[':
+		if json.Unmarshal(value, &list) == nil {
+			text = strings.Join(list, ",")
+		}
+	}
+	return text
+}

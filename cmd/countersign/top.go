@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/ledger"
+)
+
+// topCmd shows what a ledger does now: calls, verdicts, how far the read models and
+// the published heads are behind.
+type topCmd struct {
+	Every time.Duration `help:"How often it is looked, on a terminal." default:"2s"`
+	Once  bool          `help:"Look once; so it is in a pipe and with --json."`
+	data
+}
+
+// topWindow is how far back counts reach, and topEvents how many events are read for
+// them at the start: on a busy ledger the counts of the longer column begin small.
+const (
+	topWindow = 15 * time.Minute
+	topEvents = 20000
+)
+
+// topCounts are the rows of top and the events they count.
+var topCounts = []struct {
+	name  string
+	takes func(kind, said string) bool
+}{
+	{"events", func(string, string) bool { return true }},
+	{"calls", func(kind, _ string) bool { return kind == "call.completed" || kind == "workflow.completed" }},
+	{"allowed", func(kind, said string) bool { return kind == "decision.recorded" && has(said, "decision=allow") }},
+	{"denied", func(kind, said string) bool { return kind == "decision.recorded" && has(said, "decision=deny") }},
+	{"to review", func(kind, said string) bool {
+		return kind == "decision.recorded" && has(said, "decision=needs_review")
+	}},
+	{"approved", func(kind, said string) bool { return kind == "approval.recorded" && has(said, "verdict=approved") }},
+	{"receipts", func(kind, _ string) bool { return kind == "receipt.recorded" }},
+	{"violations", func(kind, said string) bool { return kind == "receipt.recorded" && has(said, "conformance=violation") }},
+	{"payments", func(kind, _ string) bool { return kind == "payment.settled" }},
+}
+
+func has(said, word string) bool { return strings.Contains(" "+said+" ", " "+word+" ") }
+
+// counted is an event of the window, reduced to what is counted.
+type counted struct {
+	at         time.Time
+	kind, said string
+}
+
+// topState is what top knows.
+type topState struct {
+	position int64
+	window   []counted
+}
+
+// topCount is one row.
+type topCount struct {
+	Name     string `json:"name"`
+	Minute   int    `json:"lastMinute"`
+	Quarter  int    `json:"last15Minutes"`
+	Newest   string `json:"newest,omitempty"`
+	newestAt time.Time
+}
+
+// topLag is how far something is behind the head.
+type topLag struct {
+	Name     string `json:"name"`
+	Position int64  `json:"position"`
+	Behind   int64  `json:"behind"`
+	State    string `json:"state"`
+}
+
+// topView is one look.
+type topView struct {
+	Origin string     `json:"origin"`
+	Head   int64      `json:"head"`
+	Counts []topCount `json:"counts"`
+	Lags   []topLag   `json:"lags"`
+}
+
+// Run looks until a signal, or once.
+func (c *topCmd) Run(ctx context.Context, o *output) error {
+	c.unsigned = true
+	n, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer n.close()
+	head, err := n.ledger.Head(ctx)
+	if err != nil {
+		return err
+	}
+	state := topState{position: max(head-topEvents, 0)}
+	for {
+		view, err := state.look(ctx, n.ledger, time.Now())
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return err
+		case c.Once || o.json || !o.terminal:
+			return o.result(view, view.text(o))
+		}
+		if _, err := io.WriteString(o.stdout, "\x1b[H\x1b[2J"+view.text(o)+"\nCtrl-C ends\n"); err != nil {
+			return err
+		}
+		select {
+		case <-time.After(c.Every):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// look reads what is new and counts the window.
+func (s *topState) look(ctx context.Context, l *ledger.Ledger, now time.Time) (topView, error) {
+	for {
+		events, err := l.After(ctx, s.position, tailBatch)
+		if err != nil {
+			return topView{}, err
+		}
+		for _, e := range events {
+			said, _ := summary(e.Payload)
+			s.position = e.Position
+			s.window = append(s.window, counted{e.Occurred(), e.Type, said})
+		}
+		if len(events) < tailBatch {
+			break
+		}
+	}
+	for len(s.window) > 0 && now.Sub(s.window[0].at) > topWindow {
+		s.window = s.window[1:]
+	}
+	lags, err := lagsOf(ctx, l, s.position)
+	return topView{Origin: l.Origin(), Head: s.position, Counts: s.counts(now), Lags: lags}, err
+}
+
+func (s *topState) counts(now time.Time) []topCount {
+	rows := make([]topCount, len(topCounts))
+	for i, count := range topCounts {
+		rows[i].Name = count.name
+		for _, e := range s.window {
+			if !count.takes(e.kind, e.said) {
+				continue
+			}
+			rows[i].Quarter++
+			rows[i].newestAt = e.at
+			if now.Sub(e.at) <= time.Minute {
+				rows[i].Minute++
+			}
+		}
+		if rows[i].Quarter > 0 {
+			rows[i].Newest = rows[i].newestAt.Format(time.RFC3339)
+		}
+	}
+	return rows
+}
+
+// lagsOf reads where the read models, the sinks and the signed heads are.
+func lagsOf(ctx context.Context, l *ledger.Ledger, head int64) (lags []topLag, err error) {
+	rows, err := l.Pool().Query(ctx, `select name, pos, state from projection_checkpoint where p = 0 order by name`)
+	if err != nil {
+		return nil, err
+	}
+	var lag topLag
+	_, err = pgx.ForEachRow(rows, []any{&lag.Name, &lag.Position, &lag.State}, func() error {
+		lag.Behind = max(head-lag.Position, 0)
+		lags = append(lags, lag)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	published, err := l.NewestCheckpoint(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if published != nil {
+		lags = append(lags, topLag{"signed head", published.Size, max(head-published.Size, 0), "published"})
+	}
+	return lags, nil
+}
+
+func (v topView) text(o *output) string {
+	counts := table{heads: []string{"", "last minute", "15 minutes", "newest"}}
+	for _, c := range v.Counts {
+		counts.add(c.Name, fmt.Sprint(c.Minute), fmt.Sprint(c.Quarter), c.Newest)
+	}
+	lags := table{heads: []string{"", "position", "behind", "state"}}
+	for _, l := range v.Lags {
+		lags.add(l.Name, fmt.Sprint(l.Position), fmt.Sprint(l.Behind), l.State)
+	}
+	return fmt.Sprintf("%s, head %d\n", v.Origin, v.Head) + o.table(counts) + "\n" + o.table(lags)
+}

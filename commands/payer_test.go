@@ -1,0 +1,210 @@
+package commands_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/hex"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/policy"
+)
+
+// stored is every octet of every column of the events, as text.
+func stored(t *testing.T, a *commands.App) string {
+	t.Helper()
+	var rows, payloads string
+	err := a.Ledger.Pool().QueryRow(t.Context(), `select string_agg(e::text, E'\n'), string_agg(convert_from(payload, 'UTF8'), E'\n') from events e`).Scan(&rows, &payloads)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.ToLower(rows + payloads)
+}
+
+func kitOf(a *commands.App) commands.Product {
+	kit := commands.Product{Slug: "kit", PriceCents: 100, FileName: "kit.txt", Content: []byte("kit")}
+	a.Products = []commands.Product{kit}
+	return kit
+}
+
+// notReproduced asks for the refund of a purchase by a service that never gives the
+// same answer.
+func notReproduced(paymentID string) commands.RefundOrder {
+	broken := policy.Declare(policy.Service{Name: "broken/echo", PriceCents: 1, Bare: true}, func(in echoInput) (echoOutput, error) {
+		return echoOutput{in.Command}, nil
+	})
+	broken.Operation = "purchase_product"
+	return commands.RefundOrder{PaymentID: paymentID, Service: broken, Request: []byte(`{"slug":"kit"}`)}
+}
+
+// Whatever leads to a payer, on the chain or here, is sealed under his data key:
+// nothing of it is in the clear, everything works, and erasing him makes it
+// unreadable for ever, on every node.
+func TestAPayerIsErased(t *testing.T) {
+	db, c, b := ledgertest.New(t), newClock(), newBank("facilitator")
+	a := openApp(t, db, c)
+	a.Settler = b
+	kit := kitOf(a)
+	call, p := runCall(t, commands.Caller{}, "", "rm -rf /"), paymentOf(0xabc)
+	p.Identifier = "0123456789abcdef"
+	transaction := "0x" + strings.Repeat("7e", 32)
+	b.script = []answered{{true, commands.Settlement{State: commands.Settled, Transaction: transaction, Payer: p.Payer, Evidence: "chain"}}}
+	paid, err := a.RunPaidService(t.Context(), call, p)
+	if err != nil || paid.Payment.Payer != p.Payer || paid.Payment.Transaction != transaction {
+		t.Fatalf("%+v, %v", paid, err)
+	}
+	if again, err := a.RunPaidService(t.Context(), call, p); err != nil || !bytes.Equal(again.Body, paid.Body) || again.Payment.Payer != p.Payer {
+		t.Fatalf("again: %+v, %v", again, err)
+	}
+	bought := paymentOf(0xdef)
+	if _, err := a.PurchaseProduct(t.Context(), kit, "", "", bought); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := a.RequestRefund(t.Context(), notReproduced(bought.ID)); err != nil || r.Refund == nil || r.Refund.To != p.Payer {
+		t.Fatalf("refund: %+v, %v", r, err)
+	}
+	if _, err := a.ApproveRefund(t.Context(), bought.ID, ""); err != nil {
+		t.Fatal(err)
+	}
+	back := "0x" + strings.Repeat("9c", 32)
+	if r, err := a.SendRefund(t.Context(), bought.ID, back); err != nil || r.Transaction != back {
+		t.Fatalf("refund: %+v, %v", r, err)
+	}
+	open := paymentOf(0x123)
+	b.script = []answered{lost, timeout, timeout}
+	if _, err := a.RunPaidService(t.Context(), call, open); err == nil {
+		t.Fatal("the open payment has ended")
+	}
+	everywhere := stored(t, a)
+	for what, clear := range map[string]string{"address": p.Payer, "nonce": p.Nonce, "signature": p.Signature, "identifier": p.Identifier,
+		"transaction": transaction, "transaction of the refund": back} {
+		for _, form := range []string{clear, strings.TrimPrefix(clear, "0x")} {
+			if strings.Contains(everywhere, strings.ToLower(form)) {
+				t.Errorf("the payer's %s is stored in the clear", what)
+			}
+		}
+	}
+
+	keyID, err := a.EraseSubject(t.Context(), commands.Erasure{Tenant: ledger.ServiceTenant, Subject: "payer:" + p.Network + ":" + p.Payer,
+		Reason: "asked to be forgotten", RequestedBy: "ada", ApprovedBy: "bob"})
+	if err != nil || !strings.HasPrefix(keyID, "sub_") {
+		t.Fatalf("%s, %v", keyID, err)
+	}
+	other := openApp(t, db, c)
+	other.Settler = b
+	kitOf(other)
+	for name, node := range map[string]*commands.App{"this node": a, "another node": other} {
+		for _, payment := range []commands.Payment{p, bought} {
+			info, err := node.Payment(t.Context(), payment.ID)
+			if err != nil || !info.Erased || info.Payer+info.Nonce+info.Transaction != "" || info.State != "settled" || info.Amount != payment.Amount {
+				t.Errorf("%s: %+v, %v", name, info, err)
+			}
+		}
+		if r, err := node.Refund(t.Context(), bought.ID); err != nil || r.State != "sent" || r.To+r.Transaction != "" {
+			t.Errorf("%s: refund %+v, %v", name, r, err)
+		}
+		if known, err := node.KnownPayment(t.Context(), p); !known || err != nil {
+			t.Errorf("%s: %v, %v", name, known, err)
+		}
+		_, err := node.RunPaidService(t.Context(), call, p)
+		wantRefusal(t, err, commands.CodeConflict, "what this payment was made for was erased on request: it answers nothing any more")
+		if state, err := node.Settle(t.Context(), open.ID, 2); state != "unknown" || err == nil {
+			t.Errorf("%s: an erased payment was settled: %s, %v", name, state, err)
+		}
+	}
+	// An operator can end what is open: what he finds out is sealed for this payment
+	// alone. Who pays again is somebody new.
+	if info, err := other.ResolvePayment(t.Context(), open.ID, transaction); err != nil || info.State != "settled" || info.Payer != "" || info.Transaction != transaction {
+		t.Errorf("%+v, %v", info, err)
+	}
+	if r, err := other.RunPaidService(t.Context(), call, paymentOf(0x456)); err != nil || r.Payment.Payer != p.Payer {
+		t.Errorf("%+v, %v", r, err)
+	}
+	for _, e := range everything(t, a) {
+		if e.Actor == keyID && e.Type == events.TypePaymentClaimed {
+			var claim events.PaymentClaimed
+			if err := e.Read(&claim); err != nil || claim.Payer+claim.Payload+claim.Signature != "" || claim.Network != p.Network {
+				t.Errorf("what is read without the vault: %+v, %v", claim, err)
+			}
+		}
+	}
+	clean(t, a)
+}
+
+// Payments that an older version wrote in the clear are read, replayed, settled and
+// refunded as ever. testdata/payments-v1.jsonl is what version 1.0.0 wrote at commit
+// b3042a61: one payment that was settled and refunded, one that is open.
+func TestPaymentsOfTheOldVersion(t *testing.T) {
+	b := newBank("facilitator")
+	a := paidApp(t, b)
+	kit := kitOf(a)
+	appendStored(t, a, "testdata/payments-v1.jsonl")
+	first, open := paymentOf(1), paymentOf(2)
+	first.Identifier = "0123456789abcdef"
+	info, err := a.Payment(t.Context(), first.ID)
+	if err != nil || info.Payer != first.Payer || info.Nonce != first.Nonce || info.Transaction != "tx:"+first.ID || info.Refund != "sent" || info.Erased {
+		t.Errorf("%+v, %v", info, err)
+	}
+	if r, err := a.Refund(t.Context(), first.ID); err != nil || r.To != first.Payer || r.Transaction != "0xabc" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	again, err := a.PurchaseProduct(t.Context(), kit, "", "", first)
+	if err != nil || !again.Payment.Replayed || again.PurchaseID != "pur_01M7WQHDC05E1W5RKRX0KTA9Y0" || again.Payment.Payer != first.Payer {
+		t.Errorf("%+v, %v", again, err)
+	}
+	late, err := a.PurchaseProduct(t.Context(), kit, "", "", open)
+	if err != nil || late.Payment.Transaction == "" || b.transfers() != 1 {
+		t.Errorf("the open payment: %+v, %v", late, err)
+	}
+	if r, err := a.RequestRefund(t.Context(), notReproduced(open.ID)); err != nil || r.Refund == nil || r.Refund.To != open.Payer {
+		t.Errorf("%+v, %v", r, err)
+	}
+	versions := map[string][]int{}
+	for _, e := range everything(t, a) {
+		versions[e.Type] = append(versions[e.Type], e.SchemaVersion)
+	}
+	if v := versions[events.TypePaymentSettled]; len(v) != 2 || v[0] != 1 || v[1] != 2 {
+		t.Errorf("payment.settled is stored in versions %v", v)
+	}
+}
+
+// appendStored appends events that another version of the program wrote, append by
+// append as they were.
+func appendStored(t *testing.T, a *commands.App, file string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var order ledger.Append
+	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
+		var e struct {
+			Stream, Type, ID, Actor, KeyID, IdemKey, ContentHash string
+			SchemaVersion, More                                  int
+			Payload                                              jsontext.Value
+		}
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			t.Fatal(err)
+		}
+		if e.IdemKey != "" {
+			order = ledger.Append{Tenant: ledger.ServiceTenant}
+			hex.Decode(order.IdemKey[:], []byte(e.IdemKey))
+			hex.Decode(order.ContentHash[:], []byte(e.ContentHash))
+		}
+		order.Drafts = append(order.Drafts, ledger.Draft{Stream: e.Stream, Expect: ledger.Any(100), ID: e.ID, Type: e.Type,
+			SchemaVersion: e.SchemaVersion, Actor: e.Actor, KeyID: e.KeyID, Payload: e.Payload})
+		if e.More == 0 {
+			if _, err := a.Ledger.Append(t.Context(), order); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package ledger
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// While others append, work takes a twentieth of the time; while nobody does, all
+// of it; and a few events of the service itself are nobody.
+func TestPaceLetsAppendsGoFirst(t *testing.T) {
+	for name, c := range map[string]struct {
+		perSecond int64
+		want      time.Duration // for 20 parts of 100 ms
+	}{
+		"busy": {1000, 2*time.Second + 19*1900*time.Millisecond}, "quiet": {0, 2 * time.Second}, "hardly": {10, 2 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				p := &Pace{head: func(context.Context) (int64, error) {
+					return int64(time.Since(began).Seconds() * float64(c.perSecond)), nil
+				}}
+				if err := p.Rest(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				for range 20 {
+					time.Sleep(100 * time.Millisecond) // the work
+					if err := p.Rest(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if took := time.Since(began); took < c.want || took > c.want+2*time.Second {
+					t.Errorf("it took %s, want %s", took, c.want)
+				}
+			})
+		})
+	}
+	if err := new(Pace).Rest(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

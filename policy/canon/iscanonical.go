@@ -1,0 +1,125 @@
+package canon
+
+import (
+	"bytes"
+	"unicode/utf8"
+)
+
+// IsCanonical says whether a text is its own canonical form. Of a plain one (see
+// plain.go) one pass over the octets tells, without a copy.
+func IsCanonical(text []byte) bool {
+	if end, ok := plainValue(text, 0, 0); ok && end == len(text) && utf8.Valid(text) {
+		return true
+	}
+	canonical, err := Canonical(text)
+	return err == nil && bytes.Equal(canonical, text)
+}
+
+// plainValue returns where a plain, canonical value that begins at a place ends; ok
+// is false where that cannot be said at once.
+func plainValue(text []byte, at, depth int) (end int, ok bool) {
+	if at == len(text) || depth > plainDepth {
+		return at, false
+	}
+	switch c := text[at]; {
+	case c == '"':
+		return plainText(text, at)
+	case c == '{':
+		return plainObject(text, at, depth)
+	case c == '[':
+		return plainArray(text, at, depth)
+	case c == '-' || c >= '0' && c <= '9':
+		return plainNumber(text, at)
+	}
+	for _, word := range []string{"true", "false", "null"} {
+		if bytes.HasPrefix(text[at:], []byte(word)) {
+			return at + len(word), true
+		}
+	}
+	return at, false
+}
+
+// plainDepth is well below what Check allows.
+const plainDepth = 32
+
+// plainText is a string whose only escapes have the one short spelling.
+func plainText(text []byte, at int) (end int, ok bool) {
+	for at++; at < len(text); at++ {
+		switch c := text[at]; {
+		case c == '"':
+			return at + 1, true
+		case c < 0x20:
+			return at, false
+		case c == '\\':
+			if at++; at == len(text) || bytes.IndexByte([]byte(`"\bfnrt`), text[at]) < 0 {
+				return at, false
+			}
+		}
+	}
+	return at, false
+}
+
+// plainNumber is an integer of at most 15 digits.
+func plainNumber(text []byte, at int) (end int, ok bool) {
+	negative := text[at] == '-'
+	if negative {
+		at++
+	}
+	start := at
+	for at < len(text) && text[at] >= '0' && text[at] <= '9' {
+		at++
+	}
+	digits := at - start
+	if at < len(text) && (text[at] == '.' || text[at] == 'e' || text[at] == 'E') {
+		return at, false
+	}
+	return at, digits > 0 && digits <= 15 && (text[start] != '0' || digits == 1 && !negative)
+}
+
+func plainArray(text []byte, at, depth int) (end int, ok bool) {
+	if at++; at < len(text) && text[at] == ']' {
+		return at + 1, true
+	}
+	for {
+		if at, ok = plainValue(text, at, depth+1); !ok || at == len(text) {
+			return at, false
+		}
+		if at++; text[at-1] == ']' {
+			return at, true
+		}
+		if text[at-1] != ',' {
+			return at, false
+		}
+	}
+}
+
+// plainObject has names of ASCII without escapes, each behind the one before it.
+func plainObject(text []byte, at, depth int) (end int, ok bool) {
+	if at++; at < len(text) && text[at] == '}' {
+		return at + 1, true
+	}
+	var before []byte
+	for first := true; ; first = false {
+		name := at
+		if at == len(text) || text[at] != '"' {
+			return at, false
+		}
+		if at, ok = plainText(text, at); !ok || at == len(text) || text[at] != ':' {
+			return at, false
+		}
+		inside := text[name+1 : at-1]
+		if !isASCII(inside) || bytes.IndexByte(inside, '\\') >= 0 || !first && bytes.Compare(before, inside) >= 0 {
+			return at, false
+		}
+		before = inside
+		if at, ok = plainValue(text, at+1, depth+1); !ok || at == len(text) {
+			return at, false
+		}
+		if at++; text[at-1] == '}' {
+			return at, true
+		}
+		if text[at-1] != ',' {
+			return at, false
+		}
+	}
+}

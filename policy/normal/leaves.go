@@ -1,0 +1,114 @@
+package normal
+
+import (
+	"bytes"
+	"iter"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// Leaf is one text inside a free-form value. It holds only until the next one.
+type Leaf struct {
+	Name string // of the member it stands under; empty for the name of a member
+	Text string // of a number its digits
+
+	steps []step // down to it
+}
+
+// step is one member of an object, or one element of a list, where index is not below 0.
+type step struct {
+	name  string
+	index int
+}
+
+// Leaves lists every text in a JSON value that canon.Check has accepted: strings,
+// the digits of numbers, and member names, each before what stands under it. Nothing
+// is built of the value: what the texts cost is what they are long, however deep they
+// are nested.
+func Leaves(text jsontext.Value) iter.Seq[Leaf] {
+	return func(yield func(Leaf) bool) {
+		r := leafReader{dec: jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true)), yield: yield}
+		r.read("")
+	}
+}
+
+type leafReader struct {
+	dec   *jsontext.Decoder
+	yield func(Leaf) bool
+	steps []step
+}
+
+// read takes the next value, whose member has a name, and says whether to go on.
+func (r *leafReader) read(name string) bool {
+	token, err := r.dec.ReadToken()
+	if err != nil {
+		return false
+	}
+	switch token.Kind() {
+	case '"':
+		return r.yield(Leaf{name, token.String(), r.steps})
+	case '0':
+		return r.yield(Leaf{name, digits(token), r.steps})
+	case '{', '[':
+		return r.readWithin(name, token.Kind() == '{')
+	}
+	return true
+}
+
+func (r *leafReader) readWithin(name string, isObject bool) bool {
+	depth := len(r.steps)
+	for i := 0; ; i++ {
+		if kind := r.dec.PeekKind(); kind == '}' || kind == ']' {
+			_, err := r.dec.ReadToken()
+			r.steps = r.steps[:depth]
+			return err == nil
+		}
+		next := step{index: i}
+		if isObject {
+			token, err := r.dec.ReadToken()
+			if err != nil {
+				return false
+			}
+			next = step{token.String(), -1}
+			name = next.name
+		}
+		r.steps = append(r.steps[:depth], next)
+		if isObject && !r.yield(Leaf{"", name, r.steps}) || !r.read(name) {
+			return false
+		}
+	}
+}
+
+// digits are those of a number, without an exponent.
+func digits(token jsontext.Token) string {
+	text := token.String()
+	if !strings.ContainsAny(text, "eE") {
+		return text
+	}
+	x, err := token.Float()
+	if err != nil {
+		return text
+	}
+	return strconv.FormatFloat(x, 'f', -1, 64)
+}
+
+// Pointer is the JSON pointer of the leaf behind a prefix, as far as each name on the
+// way could be a member name of a contract and passes: what a caller invented is
+// not repeated.
+func (l Leaf) Pointer(prefix string, passes func(name string) bool) string {
+	for _, s := range l.steps {
+		part := s.name
+		if s.index >= 0 {
+			part = strconv.Itoa(s.index)
+		}
+		if !canon.IsSafeName(part) || !passes(part) {
+			break
+		}
+		prefix += "/" + part
+	}
+	return prefix
+}

@@ -1,0 +1,200 @@
+package projections_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/policy/assurance"
+	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/projections"
+)
+
+// derivedApp is a small ledger with rows in every read model, whose projections have
+// ended: nothing mends what a test changes.
+func derivedApp(t *testing.T) (*ledger.Ledger, *ledgertest.DB) {
+	db, ctx, log := ledgertest.New(t), t.Context(), slog.New(slog.DiscardHandler)
+	l, err := ledger.Open(ctx, db.URL, ledger.Options{Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	signer, err := seal.NewSigner(bytes.Repeat([]byte{7}, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Activate(ctx, signer, "evt_1"); err != nil {
+		t.Fatal(err)
+	}
+	a := &commands.App{Ledger: l, Signer: signer, Clock: time.Now}
+	if a.Vault, err = l.OpenVault(ctx, bytes.Repeat([]byte{9}, 32)); err != nil {
+		t.Fatal(err)
+	}
+	p, err := projections.Start(ctx, l, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	token := asToken(t, a, "ada@example.com")
+	for i, method := range []string{"GET", "GET", "BREW"} {
+		r, err := assurance.ParseDecision(fmt.Appendf(nil, `{"protocol":"x402","idempotencyKey":"k%d","subject":{"runId":"r%d","agentId":"a"},
+			"intent":{"resourceUrl":"https://api.example/","method":%q,"amountUsd":0.5}}`, i, i, method))
+		if err != nil {
+			t.Fatal(err)
+		}
+		recorded, err := a.Decide(ctx, token, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := assurance.ReadDecision(recorded.Envelope.Record)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if method == "BREW" {
+			continue
+		}
+		receipt, err := assurance.ParseReceipt(fmt.Appendf(nil, `{"decisionId":%q,"decisionRecordHash":%q,"bindingHash":%q,"protocol":"x402","outcome":"rejected","settlementId":"s"}`,
+			d.DecisionID, recorded.Envelope.Integrity.RecordHash, d.BindingHash))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.BindReceipt(ctx, token, receipt); err != nil {
+			t.Fatal(err)
+		}
+	}
+	happens := func(stream, eventType string, stored any) {
+		t.Helper()
+		payload, err := canon.Marshal(stored)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = l.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, Drafts: []ledger.Draft{{Stream: stream, Expect: ledger.Any(100),
+			ID: a.NewID("evt_"), Type: eventType, SchemaVersion: 1, Actor: "sub_1", Payload: payload}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []string{"pay_1", "pay_2"} {
+		happens("payment/"+id, events.TypePaymentClaimed, events.PaymentClaimed{PaymentID: id, Operation: "op", Mode: "dev", Network: "n", Amount: "1", PriceCents: 1, Prepared: []events.PreparedEvent{}})
+	}
+	happens("payment/pay_2", events.TypePaymentUnknown, events.PaymentUnknown{PaymentID: "pay_2", Reason: "lost", Mode: "dev"})
+	now := time.Now().UTC()
+	const workflow = "asw_00000000-0000-4000-8000-000000000001"
+	happens("workflow/"+workflow, events.TypeWorkflowCompleted, events.WorkflowCompleted{Workflow: events.Workflow{WorkflowID: workflow, Status: "completed",
+		Risk: "low", Decision: "allow", MatchedRuleIDs: []string{}, ActionBindingVersion: "svc-action-v1", ActionHash: strings.Repeat("a", 64),
+		CreatedAt: commands.Stamp(now), ExpiresAt: commands.Stamp(now.Add(time.Hour))}})
+	for { // until every read model has come to the end
+		lags, err := p.Lags(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		behind := int64(0)
+		for _, lag := range lags {
+			behind += lag.Behind
+		}
+		if behind == 0 {
+			return l, db
+		}
+	}
+}
+
+// Every value of every column of every derived table, changed in turn over all rows,
+// is found by replay diff with its table and its row, and so is every row that is
+// missing and every one too many.
+func TestDiffFindsEveryChangedValue(t *testing.T) {
+	t.Parallel()
+	l, db := derivedApp(t)
+	ctx := context.Background()
+	owner, err := pgx.Connect(ctx, db.OwnerURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer owner.Close(ctx)
+	exec := func(statement string) {
+		t.Helper()
+		if _, err := owner.Exec(ctx, statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	list := func(query string, args ...any) []string {
+		t.Helper()
+		rows, err := owner.Query(ctx, query, args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	diff := func(name string) projections.Compared {
+		t.Helper()
+		c, err := projections.Diff(ctx, l, slog.New(slog.DiscardHandler), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	changes := map[string]string{"text": "coalesce(%[1]s, '') || 'x'", "bigint": "%[1]s + 1000000", "integer": "%[1]s + 1",
+		"text[]": "%[1]s || 'x'::text", "timestamp with time zone": "%[1]s + interval '1 microsecond'"}
+	changed, found := 0, 0
+	for name, tables := range map[string][]string{"history": {"history"}, "organizations": {"organizations", "organization_members"},
+		"payments": {"payments"}, "status": {"workflow_status"}} {
+		if c := diff(name); len(c.Differences) > 0 || c.Rows == 0 {
+			t.Fatalf("%s: %+v", name, c)
+		}
+		for _, bare := range tables {
+			table := "readmodels." + bare
+			exec(`create temp table kept as select * from ` + table)
+			for _, constraint := range list(`select conname::text from pg_constraint where conrelid = $1::regclass and contype in ('c', 'p')`, table) {
+				if !strings.HasSuffix(constraint, "_pkey") {
+					exec(`alter table ` + table + ` drop constraint ` + constraint)
+				}
+			}
+			check := func(what string) {
+				changed++
+				c := diff(name)
+				if slices.ContainsFunc(c.Differences, func(d projections.Difference) bool { return d.Table == bare && d.Key != "" }) {
+					found++
+				} else {
+					t.Errorf("%s of %s: %+v", what, table, c.Differences)
+				}
+				exec(`delete from ` + table + `; insert into ` + table + ` select * from kept`)
+			}
+			rows := len(list(`select ctid::text from ` + table))
+			columns := list(`select attname || '=' || format_type(atttypid, null) from pg_attribute where attrelid = $1::regclass and attnum > 0 and not attisdropped`, table)
+			for n := range rows {
+				place := func() string { return list(`select ctid::text from ` + table + ` order by ctid`)[n] }
+				for _, column := range columns {
+					column, kind, _ := strings.Cut(column, "=")
+					if changes[kind] == "" {
+						t.Fatalf("%s.%s: no change for type %s", table, column, kind)
+					}
+					value := fmt.Sprintf(changes[kind], column)
+					exec(`update ` + table + ` set ` + column + ` = ` + value + ` where ctid = '` + place() + `'`)
+					check(fmt.Sprintf("%s, row %d", column, n))
+				}
+				exec(`delete from ` + table + ` where ctid = '` + place() + `'`)
+				check(fmt.Sprintf("missing row %d", n))
+			}
+			key := strings.Split(columns[0], "=")[0]
+			exec(`insert into ` + table + ` select (jsonb_populate_record(k, jsonb_build_object('` + key + `', k.` + key + ` || 'x'))).* from kept k limit 1`)
+			check("a row too many")
+			exec(`drop table kept`)
+		}
+	}
+	t.Logf("%d of %d changed values and rows were found", found, changed)
+}

@@ -1,0 +1,25 @@
+package projections
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/ThreeDotsLabs/watermill"
+)
+
+// Two nodes share the batches of a read model; that the other one was faster is no
+// error of which an operator is told, and a real one is.
+func TestOnlyRealErrorsOfTheRouterAreLogged(t *testing.T) {
+	var log bytes.Buffer
+	router := watermill.NewSlogLogger(slog.New(warnings{slog.NewTextHandler(&log, nil)}))
+	for _, err := range []error{errElsewhere, fmt.Errorf("apply: %w", errGap), errors.New("the disk is gone")} {
+		router.With(watermill.LogFields{"handler_name": "status"}).Error("Handler returned error", err, nil)
+	}
+	if lines := strings.Count(log.String(), "\n"); lines != 1 || !strings.Contains(log.String(), "the disk is gone") {
+		t.Errorf("logged:\n%s", log.String())
+	}
+}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy/attest"
 	"github.com/countersign/countersign/policy/bond"
 	"github.com/countersign/countersign/policy/cashflow"
@@ -32,6 +33,7 @@ func conditions() map[string][]any {
 		investmentevidence.Service.Operation: {anyGiven("cashFlow", "portfolio"), within("cashFlow", cashflowConditions()...), within("portfolio", portfolioConditions()...)},
 		attest.Service.Operation:             intentConditions(),
 		decide.id:                            intentConditions(),
+		registerAgent.id:                     {when(given("email"), is("identity_type", "verified_email"))},
 	}
 }
 
@@ -50,10 +52,18 @@ func is(name string, value any) object {
 	return object{"required": []any{name}, "properties": object{name: object{"const": value}}}
 }
 
-func allOf(schemas ...any) object      { return object{"allOf": schemas} }
-func anyOfThese(schemas ...any) object { return object{"anyOf": schemas} }
+func allOf(schemas ...any) object      { return together("allOf", schemas) }
+func anyOfThese(schemas ...any) object { return together("anyOf", schemas) }
 func not(schema object) object         { return object{"not": schema} }
 func when(this, then object) object    { return object{"if": this, "then": then} }
+
+// together joins schemas by a keyword, which linters take amiss around one alone.
+func together(keyword string, schemas []any) object {
+	if len(schemas) == 1 {
+		return schemas[0].(object)
+	}
+	return object{keyword: schemas}
+}
 
 func eachGiven(names ...string) (list []any) {
 	for _, name := range names {
@@ -174,5 +184,22 @@ func refusals() map[string][]string {
 		spendassurance.Service.Operation:     {dates, sums},
 		mcprisk.Service.Operation:            {"empty_manifest", "missing_field", sums},
 		emailcheck.Service.Operation:         {sums},
+		issueFreeKey.id:                      {"invalid_email"},
+		requestSignIn.id:                     {"invalid_email"},
+		registerAgent.id:                     {codeInvalidMetadata},
+		requestAccessToken.id:                {codeInvalidRequest, codeGrantType, commands.CodeInvalidScope, commands.CodeInvalidTarget},
+		revokeAccessToken.id:                 {codeInvalidRequest},
+		introspectAccessToken.id:             {codeInvalidRequest},
+		verifyRecord.id:                      {"missing_field", "wrong_type", "too_many_items", sums},
+		addMember.id:                         {"invalid_email"},
+		decide.id:                            {sums}, // text that does not show
+		bindReceipt.id:                       {sums},
+		approve.id:                           {sums},
+		renameOrganization.id:                {sums},
+		issueToken.id:                        {sums},
+		activatePolicy.id:                    {sums},
+		freezePolicy.id:                      {sums},
+		draftPolicy.id:                       {"missing_field", "wrong_type", "unknown_field", "invalid_enum", "invalid_format", "too_many_items", sums},
+		createWebhook.id:                     {sums},
 	}
 }

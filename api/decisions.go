@@ -19,10 +19,14 @@ var decisionQuery = []parameter{
 	{"run", "The subject's runId, exactly.", object{"type": "string", "maxLength": 200}},
 	{"agent", "The subject's agentId, exactly.", object{"type": "string", "maxLength": 200}},
 	{"text", "Stands in the action, the run, the agent, the purpose or the id, in any case.", object{"type": "string", "maxLength": 200}},
-	{"from", "Date, or RFC 3339 time, from which on.", object{"type": "string"}},
-	{"to", "Date up to the end of which, or RFC 3339 time before which.", object{"type": "string"}},
+	{"from", "Date, or RFC 3339 time, from which on.", dateOrTime()},
+	{"to", "Date up to the end of which, or RFC 3339 time before which.", dateOrTime()},
 	{"limit", "Default 25, clamped to 1 to 100.", object{"type": "integer", "minimum": 1, "maximum": 100, "default": 25}},
 	{"cursor", "nextCursor of the page before.", object{"type": "string"}},
+}
+
+func dateOrTime() object {
+	return object{"anyOf": []any{object{"type": "string", "format": "date"}, object{"type": "string", "format": "date-time"}}}
 }
 
 var listDecisions = &operation{

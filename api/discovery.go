@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
 	"reflect"
 	"strings"
@@ -66,14 +67,30 @@ func textOf(name string) func(*site.Site) ([]byte, error) {
 	}
 }
 
+// feedOf is an operation that answers with a feed, a page of it at a time.
+func feedOf(id, path, summary string) *operation {
+	return &operation{
+		id: id, method: http.MethodGet, path: path, summary: summary, media: feedMedia, output: reflect.TypeFor[map[string]any](),
+		query: []parameter{{"page", "The page of the feed, from 1; next_url names the one behind. What is malformed counts as not given.",
+			object{"type": "integer", "minimum": 1, "default": 1}}},
+		run: func(s *Server, c *call) (reply, error) {
+			from, err := s.site()
+			if err != nil {
+				return reply{}, err
+			}
+			page := bounded(c.request.URL.Query()["page"], 1, 1, len(from.Pages)+1)
+			d, err := s.made(fmt.Sprint(path, " ", page), feedMedia, func(from *site.Site) ([]byte, error) { return from.JSONFeed(path, page) })
+			if err != nil {
+				return reply{}, err
+			}
+			return d.answer(c), nil
+		},
+	}
+}
+
 // discoveryOperations are the documents by which agents, indexers and crawlers
 // find everything else.
 func discoveryOperations() []*operation {
-	feed := func(id, path, summary string) *operation {
-		op := madeOf(id, path, feedMedia, summary, func(from *site.Site) ([]byte, error) { return from.JSONFeed(path) })
-		op.output = reflect.TypeFor[map[string]any]()
-		return op
-	}
 	card := func(id, path string) *operation {
 		return declaring(id, path, serverCardMedia, "What the MCP endpoint is, where, and which tools it has.", (*Server).serverCard)
 	}
@@ -94,8 +111,8 @@ func discoveryOperations() []*operation {
 		}),
 		madeOf("get_llms_prompts_txt", "/llms-prompts.txt", textMedia, "Instructions for agents, to copy.", textOf("llms-prompts.txt")),
 		madeOf("get_changelog_rss", site.ChangelogRSS, "application/rss+xml; charset=utf-8", "The changelog as RSS.", (*site.Site).RSS),
-		feed("get_changelog_feed", site.ChangelogJSON, "The changelog as JSON Feed."),
-		feed("get_feed", site.EverythingNew, "The changelog and new pages as JSON Feed."),
+		feedOf("get_changelog_feed", site.ChangelogJSON, "The changelog as JSON Feed."),
+		feedOf("get_feed", site.EverythingNew, "The changelog and new pages as JSON Feed."),
 		madeOf("get_robots_txt", "/robots.txt", textMedia, "What crawlers may read, and what may be done with it.", func(from *site.Site) ([]byte, error) {
 			return []byte(from.Robots()), nil
 		}),

@@ -21,8 +21,8 @@ const exportsPath = "/api/assurance/exports"
 
 // exportRequest says what an export shows whole; all of it is optional.
 type exportRequest struct {
-	From       string `json:"from,omitempty" jsonschema_description:"Only events from this time on, RFC 3339."`
-	To         string `json:"to,omitempty" jsonschema_description:"Only events before this time, RFC 3339."`
+	From       string `json:"from,omitempty" jsonschema:"format=date-time" jsonschema_description:"Only events from this time on, RFC 3339."`
+	To         string `json:"to,omitempty" jsonschema:"format=date-time" jsonschema_description:"Only events before this time, RFC 3339."`
 	Protocol   string `json:"protocol,omitempty" jsonschema:"enum=x402,enum=mcp"`
 	Decision   string `json:"decision,omitempty" jsonschema:"enum=allow,enum=deny,enum=needs_review"`
 	Agent      string `json:"agent,omitempty" jsonschema:"maxLength=200" jsonschema_description:"subject.agentId of the decisions."`
@@ -37,7 +37,7 @@ type createdExport struct {
 }
 
 var createExport = &operation{
-	id: "create_export", method: http.MethodPost, path: exportsPath,
+	anew: true, id: "create_export", method: http.MethodPost, path: exportsPath,
 	summary: "Export the organization's signed history, with proofs and a verifier. It is itself an event; the bundle is at the url of the answer.",
 	access:  credential.WithRight(commands.RightExport), input: reflect.TypeFor[exportRequest](), output: reflect.TypeFor[createdExport](),
 	success: http.StatusCreated, errors: []int{400, 401, 403, 404, 413, 503}, example: `{"from":"2026-07-01T00:00:00Z","to":"2026-10-01T00:00:00Z"}`,

@@ -11,6 +11,9 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/events"
 )
 
 // mostFrames is how many of our own functions may stand between the handler of an
@@ -74,11 +77,44 @@ func ourFrames(stacks []byte, from *regexp.Regexp) []string {
 	return nil
 }
 
+// claimedAgent registers an agent for whom somebody stands, and is its credential.
+func (n *node) claimedAgent(email string) string {
+	n.t.Helper()
+	bearer := "Bearer " + n.token(n.register(), "")
+	n.wants(n.claim("Cookie", n.signIn(email), "Authorization", bearer), 200)
+	return bearer
+}
+
+// subscribed gives somebody a pass that is paid for a month.
+func (n *node) subscribed(email string) {
+	n.t.Helper()
+	ctx, now := n.t.Context(), n.clock.Now().Unix()
+	if err := n.app.RecordSubscription(ctx, commands.ProviderEvent{ID: "evt_p", At: now}, "cus_p",
+		events.SubscriptionUpdated{Subscription: "sub_p", Product: "pass", Status: "active", Change: "paid", PeriodStart: now, PeriodEnd: now + 30*24*3600}); err != nil {
+		n.t.Fatal(err)
+	}
+	if err := n.app.FulfilCheckout(ctx, commands.ProviderEvent{ID: "evt_c", At: now},
+		commands.CompletedCheckout{Session: "cs_p", Customer: "cus_p", Subscription: "sub_p", Product: "pass", Email: email}); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+func (n *node) quick(bearer, path, command string) answer {
+	n.t.Helper()
+	return n.send("POST", path, `{"command":"`+command+`"}`, "Content-Type", "application/json", "Authorization", bearer)
+}
+
 func TestFewFramesBetweenHandlerAndStatement(t *testing.T) {
 	t.Parallel()
 	seen := &framesOfAppends{}
-	n := startNode(t, setup{tracer: seen})
+	n := startNode(t, setup{tracer: seen, dev: true})
 	key, token := n.issueKey(), n.tokenWithPolicy()
+	n.app.Products = []commands.Product{{Slug: "pass", Kind: commands.Subscription, PriceCents: 100, CreditCents: 1000}}
+	credit, pass := n.claimedAgent("ada@example.com"), n.claimedAgent("bob@example.com")
+	n.subscribed("bob@example.com")
+	for range 4 { // the whole credit: what follows is drawn from the pass
+		n.wants(n.quick(pass, runPath, "ls"), 200)
+	}
 	decision := func(i int) answer {
 		return n.send("POST", decide.path, `{"protocol":"mcp","idempotencyKey":"k`+strconv.Itoa(i)+`","subject":{"runId":"r"},"intent":{"serverId":"files","toolName":"read"}}`,
 			"Authorization", "Bearer "+token, "Content-Type", "application/json")
@@ -92,6 +128,11 @@ func TestFewFramesBetweenHandlerAndStatement(t *testing.T) {
 		{"workflow", 200, func(i int) answer { return n.post(runPath, key, `{"command":"ls `+strconv.Itoa(i)+`"}`) }},
 		{"quick", 200, func(i int) answer {
 			return n.post("/api/agent-services/action-safety/quick", key, `{"command":"ls `+strconv.Itoa(i)+`"}`)
+		}},
+		{"credit", 200, func(i int) answer { return n.quick(credit, quickPath, "ls "+strconv.Itoa(i)) }},
+		{"pass", 200, func(i int) answer { return n.quick(pass, quickPath, "ls "+strconv.Itoa(i)) }},
+		{"x402", 200, func(i int) answer {
+			return n.pay(quickPath, n.order(quickPath, strconv.Itoa(i)).Header(), `{"command":"ls"}`)
 		}},
 	} {
 		n.wants(path.send(0), path.status) // what is known of the caller and the heads is cached now

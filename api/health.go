@@ -59,11 +59,15 @@ const (
 	readyTimeout = 2 * time.Second
 	maxLag       = 10_000          // events a read model may be behind
 	maxClockSkew = 2 * time.Second // between this node and the database
+
+	maxCheckpointLag = 10 * time.Second // that events wait for a signed head, which takes one
 )
 
 // Ready names what keeps the node from serving: draining, signer, database,
 // migrations, ledger (it cannot append); and what is degraded: clock (it differs
-// from the database's), projections (a read model is behind, is being rebuilt, or
+// from the database's), checkpoints (heads are not signed any more), verification
+// (the ledger is not what was appended, or could not be read: countersign verify
+// tells), projections (a read model is behind, is being rebuilt, or
 // has parked events; its own queries answer 503).
 func (s *Server) Ready(ctx context.Context) Readiness {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
@@ -98,6 +102,12 @@ func (s *Server) readyDatabase(ctx context.Context, r *Readiness) {
 	}
 	if skew := s.app.Clock().Sub(now); skew.Abs() > maxClockSkew {
 		r.Degraded = append(r.Degraded, "clock")
+	}
+	if s.app.Ledger.LastCheck().Failed() {
+		r.Degraded = append(r.Degraded, "verification")
+	}
+	if s.app.Ledger.CheckpointLag() > maxCheckpointLag {
+		r.Degraded = append(r.Degraded, "checkpoints")
 	}
 	lags, err := s.projections.Lags(ctx)
 	wrong := err != nil

@@ -144,11 +144,7 @@ func (s *Server) declare(t tool) (mcp.Tool, error) {
 	if t.op.service != nil {
 		declared.PriceUSD = usd(t.op.service.PriceCents)
 	}
-	input, err := toolInput(check.document)
-	if err != nil {
-		return mcp.Tool{}, err
-	}
-	if declared.Input, err = canon.Marshal(input); err != nil {
+	if declared.Input, err = toolInput(check.of); err != nil {
 		return mcp.Tool{}, err
 	}
 	if declared.Output, err = canon.Marshal(toolOutput(output, t.op.priced())); err != nil {
@@ -158,7 +154,10 @@ func (s *Server) declare(t tool) (mcp.Tool, error) {
 		order := toolCall{arguments: c.Arguments, payment: c.Payment}
 		var err error
 		if t.split != nil {
-			order, err = split(t, check, c.Arguments)
+			err = s.app.Within(c.Request.Context(), len(c.Arguments), func() (err error) {
+				order, err = split(t, check, c.Arguments)
+				return err
+			})
 		}
 		var answer reply
 		if err == nil {
@@ -243,7 +242,7 @@ func newDoors(s *Server, c Config) (map[string]*mcp.Door, error) {
 			"Pay by " + s.meansOfPayment() + "; POST " + s.app.BaseURL + "/api/keys/free issues a key. " +
 			"After a time-out or 503 repeat the same call with the same idempotencyKey or the same payment; never make a new one for it.",
 		BaseURL: s.app.BaseURL, Loopback: c.Loopback, Origins: c.MCPOrigins,
-		Admit: s.admitMessage, Unread: unreadMessage,
+		Admit: s.admitMessage, Compute: s.app.Compute, Unread: unreadMessage,
 		Panicked: func(ctx context.Context, value any) {
 			s.metrics.panics.Inc()
 			s.log.Error("internal error", "requestId", requestID(ctx), "error", fmt.Errorf("panic: %v", value))
@@ -288,7 +287,10 @@ func unreadMessage(h http.Header, err error) (status int, text string) {
 // admitMessage refuses a message whose credential is bad, whatever it asks for:
 // so a client learns that it must get another one. None is fine.
 func (s *Server) admitMessage(w http.ResponseWriter, r *http.Request) bool {
-	err := s.checkCredential(r)
+	known, err := s.checkCredential(r)
+	if !s.mayWork(r, known, 1+int(max(0, r.ContentLength))/bodyCountsAs) {
+		err = policy.Refuse(codeRateLimited, "", "too many messages, try again in a minute")
+	}
 	if err == nil {
 		return true
 	}
@@ -306,11 +308,10 @@ func (s *Server) admitMessage(w http.ResponseWriter, r *http.Request) bool {
 }
 
 // checkCredential looks at a credential as a priced call does.
-func (s *Server) checkCredential(r *http.Request) error {
+func (s *Server) checkCredential(r *http.Request) (credential.Caller, error) {
 	text, present, err := credential.Key(r.Header)
 	if err != nil || !present {
-		return err
+		return credential.Caller{}, err
 	}
-	_, err = s.credentials.ReadKey(r.Context(), s.operation(actionrisk.Quick.Operation).access, text)
-	return err
+	return s.credentials.ReadKey(r.Context(), s.operation(actionrisk.Quick.Operation).access, text)
 }

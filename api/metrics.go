@@ -53,6 +53,7 @@ func newMetrics(l *ledger.Ledger, p *projections.Projections) *metrics {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "countersign_checkpoint_lag_seconds",
 		Help: "For how long events wait for a checkpoint that covers them; 0 where this node keeps none."},
 		func() float64 { return l.CheckpointLag().Seconds() }))
+	m.selfCheck(l)
 	stats := l.Stats()
 	for name, counter := range map[string]interface{ Load() int64 }{
 		"events": &stats.Events, "batches": &stats.Batches, "fast_path": &stats.FastPath,
@@ -63,6 +64,27 @@ func newMetrics(l *ledger.Ledger, p *projections.Projections) *metrics {
 		}, func() float64 { return float64(counter.Load()) }))
 	}
 	return m
+}
+
+// selfCheck shows what the ledger's daily verification of itself has found.
+func (m *metrics) selfCheck(l *ledger.Ledger) {
+	for name, of := range map[string]struct {
+		help  string
+		value func(ledger.SelfCheck) float64
+	}{
+		"timestamp_seconds": {"When the ledger last verified itself; 0: not since the start.", func(c ledger.SelfCheck) float64 {
+			if c.At.IsZero() {
+				return 0
+			}
+			return float64(c.At.Unix())
+		}},
+		"failed":  {"1 where the ledger's last verification of itself has found something false, or could not be made.", func(c ledger.SelfCheck) float64 { return map[bool]float64{true: 1}[c.Failed()] }},
+		"events":  {"Events that it verified.", func(c ledger.SelfCheck) float64 { return float64(c.Events) }},
+		"seconds": {"How long it took.", func(c ledger.SelfCheck) float64 { return c.Took.Seconds() }},
+	} {
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "countersign_verification_" + name, Help: of.help},
+			func() float64 { return of.value(l.LastCheck()) }))
+	}
 }
 
 func (m *metrics) counters(name, help string, labels ...string) *prometheus.CounterVec {

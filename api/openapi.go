@@ -25,7 +25,13 @@ import (
 var openAPI = &operation{
 	id: "get_openapi", method: http.MethodGet, path: "/openapi.json",
 	summary: "This document.", output: reflect.TypeFor[map[string]any](),
-	run: func(s *Server, c *call) (reply, error) { return s.openAPI.answer(c), nil },
+	run: func(s *Server, c *call) (reply, error) {
+		d, err := s.openAPI()
+		if err != nil {
+			return reply{}, err
+		}
+		return d.answer(c), nil
+	},
 }
 
 type object = map[string]any
@@ -144,7 +150,7 @@ func (op *operation) tag() string {
 		return serviceGroup(op.service.Name)
 	case starts("/api/assurance/"):
 		return "assurance"
-	case starts("/api/verify", "/api/agent-workflows/", "/.well-known/jwks.json"):
+	case starts("/api/verify", "/api/ledger/", "/api/agent-workflows/", "/.well-known/jwks.json"):
 		return "verification"
 	case starts("/api/keys/", "/api/auth/", "/api/account/"):
 		return "credentials"
@@ -194,10 +200,9 @@ func (op *operation) title() string {
 // description says what an operation does, what it costs, and how to call it again.
 func (d describing) description(op *operation) string {
 	text := op.summary
-	if op.service == nil {
-		return text
+	if op.service != nil {
+		text += fmt.Sprintf(" Costs $%s for an answer of 200; nothing else is charged. %s/tools/%s has a worked example.", usd(op.service.PriceCents), d.app.BaseURL, op.id)
 	}
-	text += fmt.Sprintf(" Costs $%s for an answer of 200; nothing else is charged. %s/tools/%s has a worked example.", usd(op.service.PriceCents), d.app.BaseURL, op.id)
 	if len(op.reasons()) > 0 {
 		text += " A body that has this shape is refused only with: " + strings.Join(op.reasons(), ", ") + "."
 	}

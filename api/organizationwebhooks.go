@@ -39,7 +39,7 @@ type webhookOrder struct {
 }
 
 var createWebhook = &operation{
-	id: "create_webhook", method: http.MethodPost, path: "/api/assurance/webhooks",
+	anew: true, id: "create_webhook", method: http.MethodPost, path: "/api/assurance/webhooks",
 	summary: "Be told of decisions, violations, waiting reviews and checkpoints by CloudEvents, signed as Standard Webhooks. The secret is shown once. Needs a sign-in within 10 minutes.",
 	access:  credential.WithRight(commands.RightManage), input: reflect.TypeFor[webhookOrder](), output: reflect.TypeFor[commands.CreatedWebhook](),
 	example: `{"url":"https://siem.example.com/countersign","topics":["reviews","violations"]}`,
@@ -55,7 +55,7 @@ var createWebhook = &operation{
 }
 
 var rotateWebhook = &operation{
-	id: "rotate_webhook", method: http.MethodPost, path: "/api/assurance/webhooks/{id}/rotate",
+	anew: true, id: "rotate_webhook", method: http.MethodPost, path: "/api/assurance/webhooks/{id}/rotate",
 	summary: "Give a webhook a new secret, shown once; the old one signs beside it for 24 hours. Needs a sign-in within 10 minutes.",
 	access:  credential.WithRight(commands.RightManage), output: reflect.TypeFor[commands.CreatedWebhook](),
 	success: http.StatusCreated, errors: []int{401, 403, 404, 409, 503},

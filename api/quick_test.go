@@ -58,9 +58,9 @@ func TestQuickGateResult(t *testing.T) {
 		}
 		want := map[string]any{
 			"low":      nil,
-			"medium":   map[string]any{"method": "POST", "path": scorePath, "priceCents": 10.0},
-			"high":     map[string]any{"method": "POST", "path": runPath, "priceCents": 25.0},
-			"critical": map[string]any{"method": "POST", "path": runPath, "priceCents": 25.0},
+			"medium":   map[string]any{"method": "POST", "path": scorePath, "priceCents": 10.0, "tool": "command_risk_score"},
+			"high":     map[string]any{"method": "POST", "path": runPath, "priceCents": 25.0, "tool": "agent_action_safety_loop"},
+			"critical": map[string]any{"method": "POST", "path": runPath, "priceCents": 25.0, "tool": "agent_action_safety_loop"},
 		}[v.risk]
 		if diff := cmp.Diff(want, a.members(t)["nextRecommendedCall"]); diff != "" {
 			t.Errorf("%s: nextRecommendedCall %s", v.risk, diff)

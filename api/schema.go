@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -24,15 +25,43 @@ import (
 // schema is the JSON Schema (2020-12) of a Go struct: published in the OpenAPI
 // document and used, unchanged, to validate.
 type schema struct {
+	of       reflect.Type
 	document map[string]any // what validates
 	rules    []any          // published beside it: conditions between members, which the service checks itself
 	compiled *jsonschema.Schema
 	reads    *reading // what of a body compiled has to see
 }
 
+// perType makes something of a Go type that is the same for ever, once in a process:
+// a program that opens many services, as the tests do, would spend most of its time
+// on it.
+func perType[T any](make func(reflect.Type) (T, error)) func(reflect.Type) (T, error) {
+	var made sync.Map // of reflect.Type to T
+	return func(t reflect.Type) (T, error) {
+		if known, ok := made.Load(t); ok {
+			return known.(T), nil
+		}
+		value, err := make(t)
+		if err == nil {
+			made.Store(t, value)
+		}
+		return value, err
+	}
+}
+
 // newSchema makes and compiles the schema of a request, in which an optional member
-// may be null, which means that it is not there.
+// may be null, which means that it is not there. The document in it is shared: who
+// wants to change it copies it.
 func newSchema(t reflect.Type) (*schema, error) {
+	made, err := requestSchema(t)
+	if err != nil {
+		return nil, err
+	}
+	own := *made
+	return &own, nil
+}
+
+var requestSchema = perType(func(t reflect.Type) (*schema, error) {
 	document, err := schemaOf(t)
 	if err != nil {
 		return nil, err
@@ -43,8 +72,9 @@ func newSchema(t reflect.Type) (*schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("schema of %s: %w", t, err)
 	}
+	s.of = t
 	return s, nil
-}
+})
 
 func compileSchema(document map[string]any) (*schema, error) {
 	compiler := jsonschema.NewCompiler()
@@ -62,8 +92,18 @@ func compileSchema(document map[string]any) (*schema, error) {
 }
 
 // schemaOf makes the JSON Schema of a Go type from its struct tags. A type that is
-// read from more than one type of JSON names them: JSONSchemaTypes.
+// read from more than one type of JSON names them: JSONSchemaTypes. The document is
+// the caller's own.
 func schemaOf(t reflect.Type) (map[string]any, error) {
+	text, err := schemaText(t)
+	if err != nil {
+		return nil, err
+	}
+	var document map[string]any
+	return document, json.Unmarshal(text, &document)
+}
+
+var schemaText = perType(func(t reflect.Type) (jsontext.Value, error) {
 	reflector := invopop.Reflector{Anonymous: true, DoNotReference: true, Mapper: func(t reflect.Type) *invopop.Schema {
 		switch {
 		case t == reflect.TypeFor[jsontext.Value]():
@@ -100,8 +140,8 @@ func schemaOf(t reflect.Type) (map[string]any, error) {
 			properties[neverClaimed] = map[string]any{"type": "boolean", "const": false}
 		}
 	})
-	return document, nil
-}
+	return json.Marshal(document)
+})
 
 // published is the schema with the conditions between its members.
 func (s *schema) published() map[string]any {

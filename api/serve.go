@@ -83,6 +83,9 @@ func (s *Server) tool(r *http.Request, op *operation, t toolCall) (reply, error)
 // pass takes a call through its steps; the first refusal is the answer.
 func (s *Server) pass(w http.ResponseWriter, c *call) (reply, error) {
 	err := s.serve(c)
+	if limited := s.mayCall(c, 1); limited != nil {
+		return reply{}, limited
+	}
 	if err == nil {
 		err = s.admit(c)
 	}
@@ -200,7 +203,7 @@ func (s *Server) decode(w http.ResponseWriter, c *call) error {
 		return err
 	}
 	if c.op.anew && c.idempotencyKey != "" {
-		return policy.Refuse(codeInvalidBody, "", "Idempotency-Key is not taken here, since each call makes a new one whose secret is shown once: send the call without it, and end what you did not keep")
+		return policy.Refuse(codeInvalidBody, "", "Idempotency-Key is not taken here, since each call makes something new: send the call without it, and end what you did not mean to keep")
 	}
 	if c.op.input == nil {
 		return nil
@@ -215,6 +218,11 @@ func (s *Server) decode(w http.ResponseWriter, c *call) error {
 	if err != nil {
 		return err
 	}
+	if large := len(text) / bodyCountsAs; large > 0 {
+		if err := s.mayCall(c, large); err != nil {
+			return err
+		}
+	}
 	if c.op.parses {
 		c.text = text
 		return nil
@@ -227,15 +235,12 @@ func (s *Server) decode(w http.ResponseWriter, c *call) error {
 
 // check is the strict parse and the schema.
 func (s *Server) check(c *call, text []byte) error {
-	done, err := s.app.Compute(c.request.Context(), len(text))
-	if err != nil {
-		return err
-	}
-	defer done()
-	if c.body, err = canon.Canonical(text); err != nil {
-		return err
-	}
-	return c.op.schema.validate(text)
+	return s.app.Within(c.request.Context(), len(text), func() (err error) {
+		if c.body, err = canon.Canonical(text); err != nil {
+			return err
+		}
+		return c.op.schema.validate(text)
+	})
 }
 
 // readBody is the body as it was sent: of a tool call, its arguments.

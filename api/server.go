@@ -14,6 +14,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -65,7 +66,7 @@ type Server struct {
 	proofs      []string // of ownership
 	metrics     *metrics
 	operations  []*operation
-	openAPI     document
+	openAPI     func() (document, error) // made when it is first asked for
 	terms       x402.Terms
 	demands     map[string]x402.PaymentRequired // the 402 of each service, by operation
 	manifests   map[bool]document               // of x402, by whether it is configured
@@ -116,9 +117,7 @@ func New(c Config) (*Server, error) {
 		return nil, err
 	}
 	s.deliveries = newDeliveries(s.app, s.projections, s.log, s.metrics)
-	if s.openAPI, err = newOpenAPI(s); err != nil {
-		return nil, err
-	}
+	s.openAPI = sync.OnceValues(func() (document, error) { return newOpenAPI(s) })
 	s.doors, err = newDoors(s, c)
 	return s, err
 }

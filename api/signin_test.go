@@ -492,6 +492,35 @@ func TestSignOutEndsTheSessionForEverybody(t *testing.T) {
 	thief.want(thief.get("/api/auth/session", "Cookie", "countersign_session="+secret), 401, "authentication required")
 }
 
+// Signing out everywhere ends every session of the customer on every node, whoever
+// holds it, and nobody else's: over the API and from the page alike.
+func TestSignOutEverywhere(t *testing.T) {
+	for name, signOut := range map[string]func(*browser) answer{
+		"API":  func(b *browser) answer { return b.post("/api/auth/sign-out", `{"everywhere":true}`) },
+		"page": func(b *browser) answer { return b.form("/sign-out", url.Values{"everywhere": {"1"}}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, ledgertest.New(t))
+			lost, own, other := s.browser(t), s.browser(t), s.browser(t)
+			lost.signIn("ada@example.com")
+			own.signIn("ada@example.com")
+			other.signIn("eve@example.com")
+			for _, b := range []*browser{lost, own, other} {
+				b.want(b.get("/api/auth/session"), 200, "customerId")
+			}
+			if got := signOut(own); got.status != http.StatusOK && got.status != http.StatusSeeOther {
+				t.Fatalf("sign out: %d %s", got.status, got.body)
+			}
+			for _, b := range []*browser{lost, own} {
+				b.want(b.get("/api/auth/session"), 401, "authentication required")
+			}
+			other.want(other.get("/api/auth/session"), 200, "customerId")
+			lost.signIn("ada@example.com")
+			lost.want(lost.get("/api/auth/session"), 200, "customerId")
+		})
+	}
+}
+
 func TestCrossOriginRequestsAreRefused(t *testing.T) {
 	s := newSite(t, ledgertest.New(t))
 	b := s.browser(t)

@@ -536,6 +536,33 @@ func TestWebhookBodies(t *testing.T) {
 	}
 }
 
+// What a checkout paid is compared with what its product costs, whatever the
+// provider signed: of another amount or currency nothing comes. Tax may come on top.
+func TestACheckoutThatPaidSomethingElseGivesNothing(t *testing.T) {
+	s, f := newStorefront(t)
+	now := s.app.Clock()
+	f.checkout(s.browser(t), "verification-kit") // it costs 1 dollar
+	bob := s.signedIn(t, "bob@example.com")
+	before := s.eventCount(t)
+	for name, change := range map[string]fields{
+		"less":                 {"amount_total": 99},
+		"nothing":              {"amount_total": 0},
+		"no amount":            {"amount_total": nil},
+		"below zero":           {"amount_total": -100},
+		"another currency":     {"amount_total": 100, "currency": "jpy"},
+		"more of a weak one":   {"amount_total": 5000, "currency": "idr"},
+		"the name in capitals": {"amount_total": 100, "currency": "USDT"},
+	} {
+		f.deliver(f.notice("checkout.session.completed", now, f.paid("cus_guest", "bob@example.com", change)))
+		if n := s.eventCount(t) - before; n != 0 {
+			t.Fatalf("%s: %d events were appended", name, n)
+		}
+		bob.entitled("verification-kit", "none")
+	}
+	f.deliver(f.notice("checkout.session.completed", now, f.paid("cus_guest", "bob@example.com", fields{"amount_total": 119, "currency": "usd"})))
+	bob.entitled("verification-kit", "active")
+}
+
 // Ten equal notices at once, and more later, have the effect of one. A repeated
 // delivery differs in how many are pending.
 func TestDuplicateNotices(t *testing.T) {

@@ -2,8 +2,11 @@ package api
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -23,8 +26,12 @@ const (
 )
 
 // toolInput is the schema of an operation's input as its tool shows it.
-func toolInput(document map[string]any) (map[string]any, error) {
-	short, _ := shorten(document, 0).(map[string]any)
+var toolInput = perType(func(t reflect.Type) (jsontext.Value, error) {
+	s, err := newSchema(t)
+	if err != nil {
+		return nil, err
+	}
+	short, _ := shorten(s.document, 0).(map[string]any)
 	definitions := map[string]any{}
 	for {
 		best, err := mostRepeated(short, definitions)
@@ -45,8 +52,8 @@ func toolInput(document map[string]any) (map[string]any, error) {
 	if len(definitions) > 0 {
 		short["$defs"] = definitions
 	}
-	return short, nil
-}
+	return canon.Marshal(short)
+})
 
 // shorten copies a schema. Depth counts the members around it.
 func shorten(v any, depth int) any {

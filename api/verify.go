@@ -74,12 +74,8 @@ var verifyRecord = &operation{
 				}
 				return check
 			}}
-		done, err := s.app.Compute(ctx, len(c.text))
-		if err != nil {
-			return reply{}, err
-		}
-		defer done()
-		found, err := examiner.Examine(c.text)
+		var found seal.Examination
+		err = s.app.Within(ctx, len(c.text), func() (err error) { found, err = examiner.Examine(c.text); return err })
 		if err != nil {
 			return reply{}, err
 		}

@@ -430,6 +430,36 @@ func TestReadinessNamesAnotherSchema(t *testing.T) {
 	n.wants(n.get("/readyz"), 200)
 }
 
+// A ledger that is not what was appended, and heads that nobody signs, are named,
+// and take no node away; the metrics say the same.
+func TestReadinessNamesAFailedVerification(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{machineClock: true})
+	ledger := n.app.Ledger
+	if check := ledger.CheckItselfNow(t.Context(), nil); check.Failed() || check.Events == 0 {
+		t.Fatalf("%+v", check)
+	}
+	n.wants(n.get("/readyz"), 200)
+	n.super(`set session_replication_role = replica; update events set actor = actor || 'x' where pos = 1`)
+	n.wants(n.get("/readyz"), 200) // nobody has looked
+	check := ledger.CheckItselfNow(t.Context(), nil)
+	if check.Faults == 0 || !strings.Contains(check.First, "events, pos 1") || ledger.LastCheck() != check {
+		t.Errorf("%+v", check)
+	}
+	n.degraded("verification")
+	answer := httptest.NewRecorder()
+	n.server.Internal().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	metrics := answer.Body.String()
+	for _, line := range []string{"countersign_verification_failed 1\n", "countersign_verification_events 1\n"} {
+		if !strings.Contains(metrics, line) {
+			t.Errorf("the metrics lack %s", line)
+		}
+	}
+	n.super(`set session_replication_role = replica; update events set actor = left(actor, -1) where pos = 1`)
+	ledger.CheckItselfNow(t.Context(), nil)
+	n.says(http.StatusOK, map[string]any{"ready": true, "failed": []any{}, "degraded": []any{}})
+}
+
 // A parked event is named, and takes no node away: every other one has it, too.
 func TestReadinessNamesAParkedEvent(t *testing.T) {
 	t.Parallel()

@@ -221,3 +221,36 @@ func undocumented(t *testing.T, path string, d *ast.GenDecl, spec ast.Spec) {
 		}
 	}
 }
+
+// decoders may look into a payload without package events, and why.
+var decoders = map[string]string{
+	"ledger/vault.go":         "it puts personal members in and out, of whatever type",
+	"ledger/auditrecord.go":   "likewise, with keys that it unwraps itself",
+	"commands/payment.go":     "the payload of a payment, not of an event",
+	"api/x402/payment.go":     "likewise",
+	"api/x402/facilitator.go": "likewise",
+}
+
+// The payload of an event is decoded in one place, ledger/events: before there is a
+// second version of any, and so that there can be.
+func TestEventsAreReadInOnePlace(t *testing.T) {
+	for _, f := range files(t) {
+		if f.test || f.folder == "ledger/events" || strings.HasPrefix(f.folder, "policy") || decoders[f.path] != "" {
+			continue
+		}
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || len(call.Args) == 0 {
+				return true
+			}
+			function, ok := call.Fun.(*ast.SelectorExpr)
+			if !ok || !slices.Contains([]string{"Decode", "DecodeChecked", "Members", "Find", "Unmarshal"}, function.Sel.Name) {
+				return true
+			}
+			if of, ok := call.Args[0].(*ast.SelectorExpr); ok && of.Sel.Name == "Payload" {
+				t.Errorf("%s decodes a payload itself: use ledger.Event.Read or Signed", f.path)
+			}
+			return true
+		})
+	}
+}

@@ -169,7 +169,7 @@ func (a *App) DraftPolicy(ctx context.Context, p Principal, text []byte) (Draft,
 	if err != nil {
 		return Draft{}, err
 	}
-	frozen, err := freeze(text)
+	frozen, err := a.freezeWithin(ctx, text)
 	if err != nil {
 		return Draft{}, err
 	}
@@ -273,7 +273,7 @@ func (a *App) DraftAndActivate(ctx context.Context, p Principal, text []byte, re
 	if err != nil {
 		return Activation{}, err
 	}
-	frozen, err := freeze(text)
+	frozen, err := a.freezeWithin(ctx, text)
 	if err != nil {
 		return Activation{}, err
 	}
@@ -376,6 +376,13 @@ func freeze(text []byte) (frozenPolicy, error) {
 		frozen.lint = append(frozen.lint, events.PolicyLint{RuleID: w.ID, Severity: w.Severity, Field: w.Path, Message: w.Message, Evidence: w.Evidence})
 	}
 	return frozen, nil
+}
+
+// freezeWithin is freeze in a place to compute, for what a caller sent. The emergency
+// stop waits for none.
+func (a *App) freezeWithin(ctx context.Context, text []byte) (frozen frozenPolicy, err error) {
+	err = a.Within(ctx, len(text), func() (err error) { frozen, err = freeze(text); return err })
+	return frozen, err
 }
 
 // FreezePolicy is the emergency stop: a version of the active policy that allows

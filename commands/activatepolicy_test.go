@@ -260,6 +260,11 @@ func TestPreviewListsEachFlip(t *testing.T) {
 	if err != nil || len(same.Flips) != 0 || same.Decisions != 3 {
 		t.Errorf("the policy in force changes nothing: %+v, %v", same, err)
 	}
+	leave := takeHeavyPlaces(t, a)
+	if _, err := a.PreviewDraft(ctx, operator, tighter.DraftID); !refusedAs(err, commands.CodeUnavailable) {
+		t.Errorf("a preview computes although all places are taken: %v", err)
+	}
+	leave()
 	if active, err := a.ActivePolicy(ctx, orgID); err != nil || active.Version != 1 {
 		t.Errorf("a preview activated version %d, %v", active.Version, err)
 	}

@@ -122,6 +122,9 @@ func TestAccessTokenThatIsNotOursIsOneAnswer(t *testing.T) {
 		})
 	}
 	typed := func(typ any) map[string]any { return map[string]any{"typ": typ, "kid": header["kid"]} }
+	critical := func(names any) map[string]any {
+		return map[string]any{"typ": "at+jwt", "kid": header["kid"], "crit": names, "exp2": true}
+	}
 	if _, err := a.AuthenticateAgent(t.Context(), forge(t, jwt.SigningMethodEdDSA, tokenKey, header, claims(nil))); err != nil {
 		t.Fatalf("the control is refused: %v", err)
 	}
@@ -143,6 +146,10 @@ func TestAccessTokenThatIsNotOursIsOneAnswer(t *testing.T) {
 		"no kid":                    forge(t, jwt.SigningMethodEdDSA, tokenKey, map[string]any{"typ": "at+jwt"}, claims(nil)),
 		"typ JWT":                   forge(t, jwt.SigningMethodEdDSA, tokenKey, typed("JWT"), claims(nil)),
 		"no typ":                    forge(t, jwt.SigningMethodEdDSA, tokenKey, typed(nil), claims(nil)),
+		"an unknown crit":           forge(t, jwt.SigningMethodEdDSA, tokenKey, critical([]string{"exp2"}), claims(nil)),
+		"a crit that names a claim": forge(t, jwt.SigningMethodEdDSA, tokenKey, critical([]string{"exp"}), claims(nil)),
+		"an empty crit":             forge(t, jwt.SigningMethodEdDSA, tokenKey, critical([]string{}), claims(nil)),
+		"a crit of another type":    forge(t, jwt.SigningMethodEdDSA, tokenKey, critical("exp2"), claims(nil)),
 		"wrong iss":                 forge(t, jwt.SigningMethodEdDSA, tokenKey, header, with("iss", "https://evil.example")),
 		"no iss":                    forge(t, jwt.SigningMethodEdDSA, tokenKey, header, with("iss", nil)),
 		"wrong aud":                 forge(t, jwt.SigningMethodEdDSA, tokenKey, header, with("aud", a.BaseURL+"/mcp")),

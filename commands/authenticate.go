@@ -91,6 +91,7 @@ func (a *App) lookUpKey(ctx context.Context, id string) (knownKey, error) {
 
 // current is the caller as the key's stream is now, after it has moved.
 func (a *App) current(ctx context.Context, caller Caller) (Caller, error) {
+	a.keys.remove(caller.id)
 	known, err := a.lookUpKey(ctx, caller.id)
 	if err != nil {
 		return Caller{}, err

@@ -55,6 +55,17 @@ func (a *App) Compute(ctx context.Context, octets int) (done func(), err error) 
 	return a.compute.light.take(ctx)
 }
 
+// Within computes something of so many octets in a place of its own. What it is given
+// waits for nothing, and takes no further place.
+func (a *App) Within(ctx context.Context, octets int, compute func() error) error {
+	done, err := a.Compute(ctx, octets)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return compute()
+}
+
 func (p *places) take(ctx context.Context) (done func(), err error) {
 	leave := func() { <-p.taken }
 	select {

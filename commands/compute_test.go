@@ -41,6 +41,24 @@ func TestHeavyComputationsLeaveAPlaceToSmallOnes(t *testing.T) {
 	done()
 }
 
+// takeHeavyPlaces takes all places of heavy computations until they are left.
+func takeHeavyPlaces(t *testing.T, a *commands.App) (leave func()) {
+	t.Helper()
+	var taken []func()
+	for range max(1, runtime.GOMAXPROCS(0)-1) {
+		done, err := a.Compute(t.Context(), commands.HeavyBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		taken = append(taken, done)
+	}
+	return func() {
+		for _, done := range taken {
+			done()
+		}
+	}
+}
+
 // A heavy call that finds no place is refused before anything is claimed or
 // charged, and so leaves its key free.
 func TestARefusedComputationChargesNothing(t *testing.T) {
@@ -49,14 +67,7 @@ func TestARefusedComputationChargesNothing(t *testing.T) {
 	_, caller := newKey(t, a, "ada@example.com")
 	call := commands.Call{Service: mcprisk.Service, Caller: caller, IdempotencyKey: "k",
 		Body: []byte(`{"manifest":{"command":"npx","description":"` + strings.Repeat("a ", commands.HeavyBody/2) + `"}}`)}
-	var leave []func()
-	for range max(1, runtime.GOMAXPROCS(0)-1) {
-		done, err := a.Compute(t.Context(), commands.HeavyBody)
-		if err != nil {
-			t.Fatal(err)
-		}
-		leave = append(leave, done)
-	}
+	leave := takeHeavyPlaces(t, a)
 	before := len(everything(t, a))
 	if _, err := a.RunService(t.Context(), call); !refusedAs(err, commands.CodeUnavailable) {
 		t.Errorf("refused with %v", err)
@@ -64,9 +75,7 @@ func TestARefusedComputationChargesNothing(t *testing.T) {
 	if after := len(everything(t, a)); after != before {
 		t.Errorf("%d events", after-before)
 	}
-	for _, done := range leave {
-		done()
-	}
+	leave()
 	if r, err := a.RunService(t.Context(), call); err != nil || r.Remaining != commands.FreeCallsPerMonth-1 {
 		t.Errorf("%d calls remain, %v", r.Remaining, err)
 	}

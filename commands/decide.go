@@ -267,39 +267,32 @@ func (a *App) stored(ctx context.Context, p Principal, found []ledger.Event, err
 	return Recorded{Envelope: envelope, Replayed: true}, err
 }
 
-// signedPayload is what events with a signed record have in common.
-type signedPayload struct {
-	Record    jsontext.Value `json:"record"`
-	Integrity seal.Integrity `json:"integrity"`
-	VerifyURL string         `json:"verifyUrl"`
-	Member    string         `json:"member"`
-	Asserted  jsontext.Value `json:"asserted"`
-
-	ToolArguments jsontext.Value `json:"toolArguments"`
-}
-
-// open reads such an event. Without personal members it needs no vault, so what
+// open reads decision.recorded. Without personal members it needs no vault, so what
 // was signed stays readable when the keys are gone.
-func (a *App) open(ctx context.Context, e ledger.Event) (signedPayload, error) {
-	var s signedPayload
-	members, err := canon.Members(e.Payload)
-	if err != nil {
-		return s, err
+func (a *App) open(ctx context.Context, e ledger.Event) (d events.DecisionRecorded, err error) {
+	switch {
+	case !ledger.Sealed(e):
+		err = e.Read(&d)
+	case a.Vault == nil:
+		err = a.noVault()
+	default:
+		err = a.Vault.Open(ctx, e, &d)
 	}
-	if members["sealed"] == nil {
-		return s, canon.Decode(e.Payload, &s)
-	}
-	if a.Vault == nil {
-		return s, a.noVault()
-	}
-	return s, a.Vault.Open(ctx, e, &s)
+	return d, err
 }
 
-// envelope is an event's record, as it is served.
+// envelope is the record of an event of a decision's stream, as it is served.
 func (a *App) envelope(ctx context.Context, e ledger.Event) (seal.Envelope, error) {
-	s, err := a.open(ctx, e)
-	return seal.Envelope{Record: s.Record, Integrity: s.Integrity, Ledger: placeOf(e),
-		Verify: &seal.VerifyAt{URL: s.VerifyURL, Method: "POST"}}, err
+	if e.Type == events.TypeDecisionRecorded {
+		d, err := a.open(ctx, e)
+		return envelopeOf(e, events.Signed{Record: d.Record, Integrity: d.Integrity, VerifyURL: d.VerifyURL}), err
+	}
+	s, _, err := e.Signed()
+	return envelopeOf(e, s), err
+}
+
+func envelopeOf(e ledger.Event, s events.Signed) seal.Envelope {
+	return seal.Envelope{Record: s.Record, Integrity: s.Integrity, Ledger: placeOf(e), Verify: &seal.VerifyAt{URL: s.VerifyURL, Method: "POST"}}
 }
 
 // ruleCache remembers policies in normal form by their hash, which says all.

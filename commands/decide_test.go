@@ -487,6 +487,7 @@ func TestFaultBackendsKilledUnderLoad(t *testing.T) {
 	ctx := t.Context()
 	orgID, operator := newOrganization(t, nodes[0], "team")
 	withPolicy(t, nodes[0], operator)
+	p := following(t, nodes[0])
 	token := newToken(t, nodes[0], operator)
 	super, err := pgx.Connect(ctx, db.SuperURL)
 	if err != nil {
@@ -584,7 +585,7 @@ func TestFaultBackendsKilledUnderLoad(t *testing.T) {
 	if len(stored) != len(journal) {
 		t.Errorf("%d decisions stored for %d keys", len(stored), len(journal))
 	}
-	clean(t, last)
+	sound(t, last, p)
 }
 
 // erase destroys a data key, as the operator does.

@@ -15,6 +15,7 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/tree"
 	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/assurance"
 	"github.com/countersign/countersign/policy/canon"
 )
 
@@ -48,16 +49,16 @@ type exporting struct {
 
 	lines, openings, redactions, inclusion *bundle.File
 	views                                  *exportViews
-	policies                               map[string][]byte
-	shown                                  map[string]bool // by stream of a decision: the filters let it through
-	decisions                              map[string]bool // in range
+	policies, rules                        map[string][]byte // by SHA-256
+	shown                                  map[string]bool   // by stream of a decision: the filters let it through
+	decisions                              map[string]bool   // in range
 }
 
 // ExportHistory writes a bundle into a folder and records export.created, whose
 // signed record is the bundle's manifest. The same range under the same checkpoint
 // gives the same files, manifest.json apart.
 func (a *App) ExportHistory(ctx context.Context, e Export) (bundle.Manifest, error) {
-	x := &exporting{app: a, e: e, folder: bundle.NewFolder(e.Folder), policies: map[string][]byte{}, shown: map[string]bool{}, decisions: map[string]bool{},
+	x := &exporting{app: a, e: e, folder: bundle.NewFolder(e.Folder), policies: map[string][]byte{}, rules: map[string][]byte{}, shown: map[string]bool{}, decisions: map[string]bool{},
 		manifest: bundle.Manifest{Schema: bundle.Schema, ExportID: a.NewID("exp_"), Tenant: e.Tenant, Origin: a.Ledger.Origin(),
 			PriorDecisions: map[string]string{}, Filters: e.Filters, Generator: "countersign " + policy.Version}}
 	if err := x.rangeOf(ctx); err != nil {
@@ -85,8 +86,8 @@ func (a *App) ExportAgain(ctx context.Context, tenant, exportID, folder string) 
 		return bundle.Manifest{}, policy.Refuse(CodeNotFound, "", "export not found")
 	}
 	var stored events.ExportCreated
-	x := &exporting{app: a, e: Export{Tenant: tenant, Folder: folder}, folder: bundle.NewFolder(folder), policies: map[string][]byte{}, shown: map[string]bool{}, decisions: map[string]bool{}}
-	if err := canon.Decode(history.Events[0].Payload, &stored); err != nil {
+	x := &exporting{app: a, e: Export{Tenant: tenant, Folder: folder}, folder: bundle.NewFolder(folder), policies: map[string][]byte{}, rules: map[string][]byte{}, shown: map[string]bool{}, decisions: map[string]bool{}}
+	if err := history.Events[0].Read(&stored); err != nil {
 		return x.manifest, err
 	}
 	if err := canon.Decode(stored.Record, &x.manifest); err != nil {
@@ -334,12 +335,19 @@ func (x *exporting) remember(ctx context.Context, e ledger.Event, o openedEvent)
 	switch e.Type {
 	case events.TypePolicyActivated:
 		var stored events.PolicyActivated
-		if err := canon.Decode(e.Payload, &stored); err != nil {
+		if err := e.Read(&stored); err != nil {
 			return err
 		}
 		x.policies[canon.Hash(stored.Policy)] = stored.Policy
 	case events.TypeDecisionRecorded:
 		x.decisions[o.record.DecisionID] = true
+		if rules, hash := assurance.Catalogue(); hash == o.record.RulesetHash && x.rules[hash] == nil {
+			text, err := canon.Marshal(rules)
+			if err != nil {
+				return err
+			}
+			x.rules[hash] = text
+		}
 		return x.policyOf(ctx, o.record.Policy.PolicyHash, e)
 	case events.TypeReceiptRecorded, events.TypeApprovalRecorded:
 		if !x.decisions[o.record.DecisionID] {
@@ -363,7 +371,7 @@ func (x *exporting) policyOf(ctx context.Context, hash string, e ledger.Event) e
 			continue
 		}
 		var stored events.PolicyActivated
-		if err := canon.Decode(p.Payload, &stored); err != nil {
+		if err := p.Read(&stored); err != nil {
 			return err
 		}
 		if canon.Hash(stored.Policy) == hash {
@@ -400,6 +408,9 @@ func (x *exporting) writeRest(ctx context.Context) error {
 	}
 	for hash, text := range x.policies {
 		err = errors.Join(err, x.folder.Put("policies/"+hash+".json", text))
+	}
+	for hash, text := range x.rules {
+		err = errors.Join(err, x.folder.Put("rules/"+hash+".json", text))
 	}
 	err = errors.Join(err, x.folder.Put("VERIFY.md", bundle.Format), x.folder.Put("verify.py", bundle.VerifierPy))
 	if x.head != nil {

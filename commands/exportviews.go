@@ -39,7 +39,8 @@ type exportedRecord struct {
 		Version    int    `json:"version"`
 		PolicyHash string `json:"policyHash"`
 	} `json:"policy"`
-	Findings []struct {
+	RulesetHash string `json:"rulesetHash"`
+	Findings    []struct {
 		RuleID string `json:"ruleId"`
 		Effect string `json:"effect"`
 	} `json:"findings"`

@@ -88,12 +88,31 @@ func (a *App) KnownPayment(ctx context.Context, p Payment) (bool, error) {
 // one request, and returns what was promised for it. A payment that was spent on
 // the same request before gives the same, for ever; one that was spent on another
 // is a conflict. Errors beside refusals: *PaymentRefused, *SettlementPending.
-func (a *App) Pay(ctx context.Context, p Payment, paid Paid) (Receipt, error) {
+func (a *App) Pay(ctx context.Context, p Payment, paid Paid) (_ Receipt, err error) {
 	if a.Settler == nil {
 		return Receipt{}, errNotConfigured
 	}
-	r, err := a.pay(ctx, p, paid)
-	return r, pendingOf(p, err)
+	defer func() { err = pendingOf(p, err) }()
+	c, err := retry(ctx, a, attempt{outside: true}, a.claiming(p, paid))
+	s := c.paymentState
+	switch {
+	case err != nil:
+		return Receipt{}, err
+	case s.erased:
+		return Receipt{}, errPayerErased
+	case string(s.claim.Signature) != p.Signature:
+		return Receipt{}, &PaymentRefused{Reason: "invalid_exact_evm_signature"}
+	case s.claim.RequestHash != paid.RequestHash.String():
+		return Receipt{}, errOtherRequest
+	}
+	attempt := 2 // who has not claimed it cannot know that nothing was sent
+	if c.ours {
+		attempt = 1
+	}
+	if s, err = a.outcome(ctx, s, attempt); err != nil {
+		return Receipt{}, &SettlementPending{p.ID, err}
+	}
+	return a.receipt(ctx, s, !c.ours)
 }
 
 // pendingOf makes what the ledger could not tell "not known yet": the payment may
@@ -106,34 +125,17 @@ func pendingOf(p Payment, err error) error {
 	return err
 }
 
-func (a *App) pay(ctx context.Context, p Payment, paid Paid) (Receipt, error) {
-	s, claimed, err := a.claimed(ctx, p, paid)
-	switch {
-	case err != nil:
-		return Receipt{}, err
-	case s.erased:
-		return Receipt{}, errPayerErased
-	case string(s.claim.Signature) != p.Signature:
-		return Receipt{}, &PaymentRefused{Reason: "invalid_exact_evm_signature"}
-	case s.claim.RequestHash != paid.RequestHash.String():
-		return Receipt{}, errOtherRequest
-	}
-	attempt := 2 // who has not claimed it cannot know that nothing was sent
-	if claimed {
-		attempt = 1
-	}
-	if s, err = a.outcome(ctx, s, attempt); err != nil {
-		return Receipt{}, &SettlementPending{p.ID, err}
-	}
-	return a.receipt(ctx, s, !claimed)
+// claimed is a payment's state once somebody has claimed it.
+type claimed struct {
+	paymentState
+	ours bool // by this request
 }
 
-// claimed is the payment's state once somebody has claimed it, and whether that
-// was this request. The ledger's budget is for each step: the facilitator, in
-// between, has its own time.
-func (a *App) claimed(ctx context.Context, p Payment, paid Paid) (s paymentState, ours bool, err error) {
+// claiming claims the payment, unless somebody has. What has moved under it is
+// claimed by now, or what was prepared rests on something old.
+func (a *App) claiming(p Payment, paid Paid) func(context.Context) (claimed, error) {
 	verified := false
-	verify := func() error {
+	verify := func(ctx context.Context) error {
 		if verified {
 			return nil
 		}
@@ -141,40 +143,46 @@ func (a *App) claimed(ctx context.Context, p Payment, paid Paid) (s paymentState
 		verified = err == nil
 		return err
 	}
-	for range maxTries {
-		if s, err = a.readPayment(ctx, p.ID); err != nil || s.state != "" {
-			return s, ours, refusal(err)
+	return func(ctx context.Context) (c claimed, err error) {
+		if c.paymentState, err = a.readPayment(ctx, p.ID); err != nil || c.state != "" {
+			return c, err
 		}
 		promise, err := paid.ready(ctx, verify)
 		if err != nil {
 			// An equal request may have claimed and settled it meanwhile.
 			if now, readErr := a.readPayment(ctx, p.ID); readErr == nil && now.state != "" {
-				return now, false, nil
+				return claimed{paymentState: now}, nil
 			}
-			return s, false, refusal(err)
+			return c, err
 		}
-		ours, err = a.claim(ctx, p, paid, promise)
+		claim, err := a.claim(ctx, p, paid, promise)
+		if err != nil {
+			return c, err
+		}
+		result, err := a.Ledger.Append(ctx, claim)
 		switch {
-		case errors.Is(err, ledger.ErrMoved): // claimed by now, or what was prepared rests on something old
-			a.signing.Store(nil)
+		case errors.Is(err, ledger.ErrKeyReused), err == nil && result.Replayed && result.Events[0].Stream != claim.Drafts[0].Stream:
+			return c, a.reused(ctx, p)
 		case err != nil:
-			return s, false, refusal(err)
+			return c, err
 		}
+		c.ours = !result.Replayed // an equal request was faster
+		c.paymentState, err = a.readPayment(ctx, p.ID)
+		return c, err
 	}
-	return s, false, &Unavailable{ledger.ErrMoved}
 }
 
 // ready is the promise of a payment that verifies: both before the claim, since a
 // payment that was spent elsewhere must not be claimed here.
-func (p Paid) ready(ctx context.Context, verify func() error) (Promise, error) {
+func (p Paid) ready(ctx context.Context, verify func(context.Context) error) (Promise, error) {
 	if p.VerifyFirst {
-		if err := verify(); err != nil {
+		if err := verify(ctx); err != nil {
 			return Promise{}, err
 		}
 	}
 	promise, err := p.Prepare(ctx)
 	if err == nil {
-		err = verify()
+		err = verify(ctx)
 	}
 	return promise, err
 }
@@ -188,12 +196,11 @@ func (a *App) verify(ctx context.Context, p Payment) error {
 	return &unasked{err}
 }
 
-// claim makes the payment this request's. It is false if an equal request was
-// faster.
-func (a *App) claim(ctx context.Context, p Payment, paid Paid, promise Promise) (bool, error) {
+// claim is the append that makes the payment this request's.
+func (a *App) claim(ctx context.Context, p Payment, paid Paid, promise Promise) (ledger.Append, error) {
 	by, err := a.payer(ctx, p.Network, p.Payer)
 	if err != nil {
-		return false, err
+		return ledger.Append{}, err
 	}
 	claim := events.PaymentClaimed{
 		PaymentID: p.ID, Operation: paid.Operation, RequestHash: paid.RequestHash.String(), PriceCents: paid.PriceCents, Mode: a.Settler.Mode(),
@@ -205,20 +212,13 @@ func (a *App) claim(ctx context.Context, p Payment, paid Paid, promise Promise) 
 	}
 	draft := ledger.Draft{Stream: paymentStream(p.ID), Expect: ledger.New(), ID: a.NewID("evt_"),
 		Type: events.TypePaymentClaimed, SchemaVersion: events.Newest(events.TypePaymentClaimed), Actor: by.actor}
-	switch draft.Payload, err = a.Vault.Seal(ctx, ledger.ServiceTenant, draft.ID, by.dataKey, claim); {
-	case errors.Is(err, ledger.ErrErased):
+	draft.Payload, err = a.Vault.Seal(ctx, ledger.ServiceTenant, draft.ID, by.dataKey, claim)
+	if errors.Is(err, ledger.ErrErased) {
 		a.subjects.clear() // the next attempt begins a new data key
-		return false, ledger.ErrMoved
-	case err != nil:
-		return false, err
+		err = ledger.ErrMoved
 	}
-	result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, IdemKey: claimKey(p),
-		ContentHash: paid.RequestHash, Drafts: []ledger.Draft{draft}, Guards: promise.Guards})
-	switch {
-	case errors.Is(err, ledger.ErrKeyReused), err == nil && result.Replayed && result.Events[0].Stream != draft.Stream:
-		return false, a.reused(ctx, p)
-	}
-	return err == nil && !result.Replayed, err
+	return ledger.Append{Tenant: ledger.ServiceTenant, IdemKey: claimKey(p), ContentHash: paid.RequestHash,
+		Guards: promise.Guards, Drafts: []ledger.Draft{draft}}, err
 }
 
 // claimKey is the claim's key in the ledger: the payment's, or the buyer's own id

@@ -94,7 +94,8 @@ func (a *App) PreviewPolicy(ctx context.Context, p Principal, text []byte) (Prev
 	if err != nil {
 		return Preview{}, err
 	}
-	draft, err := assurance.Lint(text)
+	var draft assurance.Draft
+	err = a.Within(ctx, len(text), func() (err error) { draft, err = assurance.Lint(text); return err })
 	if err != nil {
 		return Preview{}, err
 	}
@@ -109,18 +110,30 @@ func (a *App) PreviewPolicy(ctx context.Context, p Principal, text []byte) (Prev
 		if err != nil {
 			return Preview{}, refusal(err)
 		}
-		for _, e := range page {
-			from = e.Sequence + 1
-			if e.Type == events.TypeDecisionRecorded {
-				if err := preview.add(e, draft.Rules); err != nil {
-					return Preview{}, err
-				}
-			}
+		// A page counts as heavy, and leaves its place before the next is read.
+		err = a.Within(ctx, HeavyBody, func() error { return preview.addAll(page, draft.Rules) })
+		if err != nil {
+			return Preview{}, err
+		}
+		if len(page) > 0 {
+			from = page[len(page)-1].Sequence + 1
 		}
 		if len(page) < previewPage {
 			return preview, nil
 		}
 	}
+}
+
+func (p *Preview) addAll(page []ledger.Event, rules assurance.Rules) error {
+	for _, e := range page {
+		if e.Type != events.TypeDecisionRecorded {
+			continue
+		}
+		if err := p.add(e, rules); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (p *Preview) add(e ledger.Event, rules assurance.Rules) error {

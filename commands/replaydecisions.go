@@ -112,7 +112,7 @@ func (r *replayer) event(ctx context.Context, e ledger.Event) error {
 	switch e.Type {
 	case events.TypePolicyActivated:
 		var stored events.PolicyActivated
-		if err := canon.Decode(e.Payload, &stored); err != nil {
+		if err := e.Read(&stored); err != nil {
 			return err
 		}
 		return r.learn(e.Tenant, stored)
@@ -147,7 +147,7 @@ func (r *replayer) policyOf(ctx context.Context, tenant, hash string) (assurance
 		if e.Type != events.TypePolicyActivated {
 			continue
 		}
-		if err := canon.Decode(e.Payload, &stored); err != nil {
+		if err := e.Read(&stored); err != nil {
 			return assurance.StoredPolicy{}, false, err
 		}
 		if err := r.learn(tenant, stored); err != nil {

@@ -17,6 +17,10 @@ type attempt struct {
 	// key and content are by which an equal request is known: it gets the stored
 	// answer. A zero key makes every request its own.
 	key, content ledger.Hash
+
+	// outside says that somebody outside is asked between the steps, who has a time
+	// of his own: the ledger's is for each step, not for all of them.
+	outside bool
 }
 
 // refresh reads again for whom an attempt is, since what has moved may be that.
@@ -42,10 +46,14 @@ func (t attempt) refresh(ctx context.Context, a *App) error {
 // retry is the one place where a command is tried again: when a stream has moved
 // under it, everything is read, decided and appended anew, at most maxTries times
 // within triesWithin. Before each further try the principal and the call of the
-// attempt are as they are then. What is left is a refusal.
+// attempt are as they are then; what is known of others is not forgotten. What is
+// left is a refusal.
 func retry[T any](ctx context.Context, a *App, t attempt, try func(context.Context) (T, error)) (result T, err error) {
-	ctx, cancel := context.WithTimeout(ctx, triesWithin)
-	defer cancel()
+	if !t.outside {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, triesWithin)
+		defer cancel()
+	}
 	for n := 1; ; n++ {
 		if n > 1 {
 			err = t.refresh(ctx, a)
@@ -57,7 +65,6 @@ func retry[T any](ctx context.Context, a *App, t attempt, try func(context.Conte
 			return result, refusal(err)
 		}
 		a.signing.Store(nil)
-		a.keys.clear()
 		if n == maxTries || ctx.Err() != nil {
 			return result, refusal(err)
 		}

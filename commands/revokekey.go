@@ -15,7 +15,7 @@ func (a *App) RevokeKey(ctx context.Context, id, reason string) error {
 
 func (a *App) revokeKey(ctx context.Context, id, actor, reason string) error {
 	_, err := retry(ctx, a, attempt{}, func(ctx context.Context) (struct{}, error) {
-		a.keys.clear()
+		a.keys.remove(id)
 		known, err := a.lookUpKey(ctx, id)
 		if err != nil {
 			return struct{}{}, err
@@ -37,7 +37,7 @@ func (a *App) revokeKey(ctx context.Context, id, actor, reason string) error {
 		_, err = a.Ledger.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, Drafts: []ledger.Draft{{
 			Stream: history.Stream, Expect: history.At(), ID: a.NewID("evt_"), Type: events.TypeKeyRevoked,
 			SchemaVersion: 1, Actor: actor, Payload: payload}}})
-		a.keys.clear()
+		a.keys.remove(id)
 		return struct{}{}, err
 	})
 	return err

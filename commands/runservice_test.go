@@ -214,6 +214,7 @@ func TestFaultCallsWhileBackendsAreKilled(t *testing.T) {
 	db, c := ledgertest.New(t), newClock()
 	a, b := openApp(t, db, c), openApp(t, db, c)
 	_, caller := newKey(t, a, "ada@example.com")
+	p := following(t, a)
 	const workers, calls = 4, 15
 	var journal sync.Map // what was acknowledged, by key
 	stop := make(chan struct{})
@@ -243,7 +244,7 @@ func TestFaultCallsWhileBackendsAreKilled(t *testing.T) {
 	killing.Wait()
 
 	last := openApp(t, db, c)
-	defer clean(t, last)
+	defer sound(t, last, p)
 	journal.Range(func(key, body any) bool {
 		r, err := last.RunService(t.Context(), runCall(t, caller, key.(string), "rm -rf /srv/"+key.(string)))
 		if err != nil || !r.Replayed || !bytes.Equal(r.Body, body.([]byte)) {

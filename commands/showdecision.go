@@ -52,22 +52,32 @@ func (a *App) ShowDecision(ctx context.Context, p Principal, decisionID string) 
 }
 
 func (c *DecisionCase) add(ctx context.Context, a *App, e ledger.Event) error {
+	if e.Type == events.TypeDecisionRecorded {
+		return c.decided(ctx, a, e)
+	}
+	envelope, err := a.envelope(ctx, e)
+	if err != nil {
+		return err
+	}
+	switch e.Type {
+	case events.TypeApprovalRecorded:
+		record, err := assurance.ReadApproval(envelope.Record)
+		c.Approved, c.Approval = &envelope, &record
+		return err
+	case events.TypeReceiptRecorded:
+		c.Bound, c.Receipt = &envelope, &assurance.ReceiptRecord{}
+		return canon.Decode(envelope.Record, c.Receipt)
+	}
+	return nil
+}
+
+func (c *DecisionCase) decided(ctx context.Context, a *App, e ledger.Event) error {
 	s, err := a.open(ctx, e)
 	erased := errors.Is(err, ledger.ErrErased)
 	if err != nil && !erased {
 		return err
 	}
-	envelope := seal.Envelope{Record: s.Record, Integrity: s.Integrity, Ledger: placeOf(e), Verify: &seal.VerifyAt{URL: s.VerifyURL, Method: "POST"}}
-	switch e.Type {
-	case events.TypeApprovalRecorded:
-		record, err := assurance.ReadApproval(s.Record)
-		c.Approved, c.Approval = &envelope, &record
-		return err
-	case events.TypeReceiptRecorded:
-		c.Bound, c.Receipt = &envelope, &assurance.ReceiptRecord{}
-		return canon.Decode(s.Record, c.Receipt)
-	}
-	c.Decided, c.Erased = envelope, erased
+	c.Decided, c.Erased = envelopeOf(e, events.Signed{Record: s.Record, Integrity: s.Integrity, VerifyURL: s.VerifyURL}), erased
 	if c.Record, err = readable(s.Record, erased); err != nil {
 		return err
 	}

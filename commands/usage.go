@@ -22,7 +22,6 @@ func (a *App) Usage(ctx context.Context, caller Caller) (Usage, error) {
 		return Usage{}, refusal(err)
 	}
 	if version != caller.guard.Version {
-		a.keys.clear()
 		if _, err := a.current(ctx, caller); err != nil {
 			return Usage{}, refusal(err)
 		}

@@ -34,7 +34,7 @@ type bucket struct {
 const (
 	setBuckets  = 128
 	entrySize   = 16 + 1 + 8 + 8
-	spillOctets = 256 << 10
+	spillOctets = 64 << 10
 )
 
 // Kinds of entries, in the order in which they follow each other under one

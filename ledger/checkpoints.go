@@ -37,11 +37,11 @@ const (
 	checkpointEvery = time.Second
 	// lastCheckpointWithin bounds what a clean end waits for its last checkpoint.
 	lastCheckpointWithin = 2 * time.Second
-	checkpointStep  = 20_000 // events that the tree grows by in one transaction
-	mirrorEvery     = 10 * time.Second
-	growAgain       = 50 * time.Millisecond
-	pruneEvery      = time.Hour
-	pruneAfter      = 24 * time.Hour
+	checkpointStep       = 20_000 // events that the tree grows by in one transaction
+	mirrorEvery          = 10 * time.Second
+	growAgain            = 50 * time.Millisecond
+	pruneEvery           = time.Hour
+	pruneAfter           = 24 * time.Hour
 )
 
 // beginning is the statement of ledger.checkpoints_begun.

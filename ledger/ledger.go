@@ -105,6 +105,12 @@ func (e Event) Occurred() time.Time { return time.UnixMicro(e.OccurredUS).UTC() 
 // points, whatever schema version it was stored in (package ledger/events).
 func (e Event) Read(stored any) error { return events.Read(e.Type, e.SchemaVersion, e.Payload, stored) }
 
+// Signed reads of an event, of whatever type, what belongs to the signed record
+// inside. signed is false if there is none.
+func (e Event) Signed() (s events.Signed, signed bool, err error) {
+	return events.ReadSigned(e.Type, e.SchemaVersion, e.Payload)
+}
+
 // Errors for branching. Every one of them means that the append has left no
 // trace, except ErrUnknown.
 var (
@@ -142,6 +148,7 @@ type Ledger struct {
 	done   sync.WaitGroup // listener, notifier and keeper
 
 	background context.Context // ends with Close
+	checked    atomic.Pointer[SelfCheck]
 	keeper     atomic.Pointer[keeper]
 }
 

@@ -318,6 +318,12 @@ func personal(t reflect.Type) []string {
 	return names
 }
 
+// Sealed says whether an event has personal members, which only Open shows.
+func Sealed(e Event) bool {
+	_, _, sealed := canon.Find(e.Payload, "sealed")
+	return sealed
+}
+
 // Open reads an event's payload into its stored struct, with the personal
 // members put back. Of an erased person's event it reads the rest and returns
 // ErrErased; openings that do not match their commitments are ErrTampered.
@@ -334,7 +340,7 @@ func (v *Vault) Open(ctx context.Context, e Event, stored any) error {
 			return erased
 		}
 	}
-	if err := canon.DecodeChecked(canon.Object(members), stored); err != nil {
+	if err := events.ReadOpened(e.Type, e.SchemaVersion, canon.Object(members), stored); err != nil {
 		return fmt.Errorf("read payload of %s: %w", e.Type, err)
 	}
 	return erased

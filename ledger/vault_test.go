@@ -10,14 +10,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
-
-type person struct {
-	Plan  string `json:"plan"`
-	Email any    `json:"email" personal:"true"`
-	Note  any    `json:"note,omitempty" personal:"true"`
-}
 
 func TestVaultSealsAndOpens(t *testing.T) {
 	db := ledgertest.New(t)
@@ -35,7 +30,7 @@ func TestVaultSealsAndOpens(t *testing.T) {
 	if again, err := v.Subject(ctx, "service", "email:ada@example.com", "sub_2"); err != nil || again != id {
 		t.Errorf("the same person has a second key: %s, %v", again, err)
 	}
-	payload, err := v.Seal(ctx, "service", "evt_1", id, person{Plan: "free", Email: "ada@example.com"})
+	payload, err := v.Seal(ctx, "service", "evt_1", id, events.KeyIssued{Plan: "free", Email: "ada@example.com"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +47,7 @@ func TestVaultSealsAndOpens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var opened person
+	var opened events.KeyIssued
 	if err := other.Open(ctx, e, &opened); err != nil || opened.Email != "ada@example.com" || opened.Plan != "free" {
 		t.Errorf("opened %+v, %v", opened, err)
 	}
@@ -69,7 +64,7 @@ func TestVaultSealsAndOpens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var erased person
+	var erased events.KeyIssued
 	if err := fresh.Open(ctx, e, &erased); !errors.Is(err, ledger.ErrErased) || erased.Plan != "free" {
 		t.Errorf("after erasure: %+v, %v", erased, err)
 	}

@@ -9,15 +9,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy/canon"
 )
-
-type signedEvent struct {
-	Record    jsontext.Value `json:"record"`
-	Integrity seal.Integrity `json:"integrity"`
-}
 
 // A record with personal members verifies as it is stored, with its own
 // signature as soon as it is opened, and as stored after an erasure.
@@ -59,7 +55,7 @@ func TestVaultSealsInsideASignedRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	clean(t, l, 2)
-	var opened signedEvent
+	var opened events.DecisionRecorded
 	if err := v.Open(ctx, result.Events[0], &opened); err != nil || string(opened.Record) != string(record) {
 		t.Fatalf("opened %s, %v", opened.Record, err)
 	}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/countersign/countersign/ledger/seal"
 )
 
@@ -66,10 +64,8 @@ func (l *Ledger) Locate(ctx context.Context, envelope seal.Envelope) seal.Check 
 	}
 	e := found[0]
 	place := seal.Place{Position: e.Position, Tenant: e.Tenant, Sequence: e.Sequence, EventHash: e.Hash.String()}
-	var stored struct {
-		Integrity seal.Integrity `json:"integrity"`
-	}
-	if place != *envelope.Ledger || json.Unmarshal(e.Payload, &stored) != nil || stored.Integrity.RecordHash != envelope.Integrity.RecordHash {
+	stored, signed, err := e.Signed()
+	if place != *envelope.Ledger || err != nil || !signed || stored.Integrity.RecordHash != envelope.Integrity.RecordHash {
 		return fail("the event at this position is another one")
 	}
 	return seal.Check{Name: "ledger", Result: seal.Pass, Detail: "the event with this hash holds the record"}

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/ledger"
@@ -61,17 +60,14 @@ func applyHistory(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 		return applyReceipt(ctx, tx, e)
 	}
 	var stored events.ApprovalRecorded
-	var approval struct {
-		DecisionID string `json:"decisionId"`
-		Verdict    string `json:"verdict"`
-	}
 	if err := e.Read(&stored); err != nil {
 		return err
 	}
-	if err := json.Unmarshal(stored.Record, &approval); err != nil {
+	approval, err := assurance.ReadApproval(stored.Record)
+	if err != nil {
 		return err
 	}
-	_, err := tx.Exec(ctx, `update history set verdict = $3 where tenant = $1 and decision_id = $2`,
+	_, err = tx.Exec(ctx, `update history set verdict = $3 where tenant = $1 and decision_id = $2`,
 		e.Tenant, approval.DecisionID, approval.Verdict)
 	return err
 }
@@ -100,44 +96,19 @@ func applyDecisions(ctx context.Context, tx pgx.Tx, list []ledger.Event) (n int,
 	return n, rows.insert(ctx, tx)
 }
 
-// decisionItem lists a decision. Of its record, most of which is not listed, only
-// those members are read.
+// decisionItem lists a decision.
 func decisionItem(e ledger.Event) (HistoryItem, error) {
-	payload, err := canon.Members(e.Payload)
+	stored, _, err := e.Signed()
 	if err != nil {
 		return HistoryItem{}, err
 	}
-	record, err := canon.Members(payload["record"])
+	d, err := assurance.ReadSummary(stored.Record)
 	if err != nil {
 		return HistoryItem{}, err
 	}
-	item := itemOf(e, "decision", seal.Integrity{})
-	var findings []struct {
-		RuleID string `json:"ruleId"`
-	}
-	var policy struct {
-		PolicyID string `json:"policyId"`
-		Version  int64  `json:"version"`
-	}
-	var subject struct {
-		RunID string `json:"runId"`
-	}
-	for _, member := range []struct {
-		text jsontext.Value
-		into any
-	}{
-		{payload["integrity"], &item.Integrity}, {record["issuedAt"], &item.RecordedAt}, {record["decisionId"], &item.DecisionID},
-		{record["protocol"], &item.Protocol}, {record["decision"], &item.Decision}, {record["findings"], &findings},
-		{record["policy"], &policy}, {record["subject"], &subject},
-	} {
-		if err := json.Unmarshal(member.text, member.into); err != nil {
-			return HistoryItem{}, err
-		}
-	}
-	item.RunID, item.PolicyID, item.PolicyVersion = subject.RunID, policy.PolicyID, policy.Version
-	for _, f := range findings {
-		item.RuleIDs = append(item.RuleIDs, f.RuleID)
-	}
+	item := itemOf(e, "decision", stored.Integrity)
+	item.RecordedAt, item.DecisionID, item.Protocol, item.RunID = d.IssuedAt, d.DecisionID, d.Protocol, d.RunID
+	item.Decision, item.PolicyID, item.PolicyVersion, item.RuleIDs = d.Decision, d.PolicyID, d.PolicyVersion, d.RuleIDs
 	return item, nil
 }
 
@@ -189,8 +160,9 @@ func receiptItem(e, decision ledger.Event) (r assurance.ReceiptRecord, item Hist
 
 func applyReceipt(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 	var decision ledger.Event // it is bound to, which stands before it in the chain
-	if err := tx.QueryRow(ctx, `select e.payload from history h join public.events e on e.p = 0 and e.tenant = h.tenant and e.tseq = h.sequence
-		where h.tenant = $1 and h.decision_id = $2 and h.kind = 'decision'`, e.Tenant, strings.TrimPrefix(e.Stream, "decision/")).Scan(&decision.Payload); err != nil {
+	if err := tx.QueryRow(ctx, `select e.type, e.schema_version, e.payload from history h join public.events e on e.p = 0 and e.tenant = h.tenant and e.tseq = h.sequence
+		where h.tenant = $1 and h.decision_id = $2 and h.kind = 'decision'`, e.Tenant, strings.TrimPrefix(e.Stream, "decision/")).
+		Scan(&decision.Type, &decision.SchemaVersion, &decision.Payload); err != nil {
 		return fmt.Errorf("the decision of a receipt: %w", err)
 	}
 	r, item, err := receiptItem(e, decision)

@@ -57,7 +57,9 @@ func (s Sink) projection(origin string) projection {
 // followers lists everything that follows the ledger on this node.
 func followers(l *ledger.Ledger, sinks []Sink) []projection {
 	list := append([]projection{}, all...)
-	list = append(list, webhooks)
+	queueing := webhooks
+	queueing.applyRun = (&listeners{}).queue // each node remembers its own
+	list = append(list, queueing)
 	for _, s := range sinks {
 		list = append(list, s.projection(l.Origin()))
 	}

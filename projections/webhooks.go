@@ -3,6 +3,7 @@ package projections
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -15,14 +16,14 @@ import (
 )
 
 // webhooks queues a message for every webhook that wants to know of an event. Its
-// rows are work to do: they are never built again. Whoever sends them takes them
+// rows are work to do: they are never built again. followers says what applies it.
+// Whoever sends them takes them
 // with Take and says with Tried what became of them.
 var webhooks = projection{
 	name:    "webhooks",
 	version: 1,
 	handles: []string{events.TypeDecisionRecorded, events.TypeApprovalRecorded, events.TypeReceiptRecorded, events.TypeWebhookRemoved},
 
-	applyRun: queueMessages,
 	sweep: `delete from webhook_deliveries where p = 0 and state <> 'due'
 		and due_at < now() - case state when 'sent' then interval '7 days' else interval '30 days' end`,
 }
@@ -35,6 +36,9 @@ const (
 	topicCheckpoints = "checkpoints"
 )
 
+// maxListening is of how many tenants webhooks are remembered, before a batch.
+const maxListening = 10_000
+
 // listener is a webhook as far as it matters for queueing.
 type listener struct {
 	tenant, id    string
@@ -42,10 +46,18 @@ type listener struct {
 	from, removed int64 // positions; removed is 0 for one that is there
 }
 
-func queueMessages(ctx context.Context, tx pgx.Tx, list []ledger.Event) (int, error) {
-	listeners, err := listenersOf(ctx, tx, list)
-	if err != nil || len(listeners) == 0 {
-		return len(list), err
+// listeners remembers the webhooks of tenants as of a version of the stream they
+// stand in, so that a batch asks only for versions. The projection's goroutine owns
+// it.
+type listeners struct {
+	version map[string]int64 // of the stream, by tenant; no entry: there are none
+	known   map[string][]listener
+}
+
+// queue queues the messages of the first events of a list: all of them.
+func (w *listeners) queue(ctx context.Context, tx pgx.Tx, list []ledger.Event) (int, error) {
+	if err := w.learn(ctx, tx, list); err != nil {
+		return 0, err
 	}
 	for _, e := range list {
 		if e.Type == events.TypeWebhookRemoved {
@@ -54,12 +66,15 @@ func queueMessages(ctx context.Context, tx pgx.Tx, list []ledger.Event) (int, er
 			}
 			continue
 		}
+		if len(w.known[e.Tenant]) == 0 {
+			continue
+		}
 		topics, err := topicsOf(e)
 		if err != nil {
 			return 0, err
 		}
-		for _, l := range listeners {
-			if l.tenant != e.Tenant || l.from >= e.Position || l.removed > 0 && l.removed < e.Position {
+		for _, l := range w.known[e.Tenant] {
+			if l.from >= e.Position || l.removed > 0 && l.removed < e.Position {
 				continue
 			}
 			for _, topic := range l.topics {
@@ -72,20 +87,52 @@ func queueMessages(ctx context.Context, tx pgx.Tx, list []ledger.Event) (int, er
 	return len(list), nil
 }
 
-// listenersOf reads the webhooks of a batch's tenants from their streams, removed
-// ones among them: a batch may hold what came before the removal.
-func listenersOf(ctx context.Context, tx pgx.Tx, list []ledger.Event) ([]listener, error) {
+// learn reads the webhooks of a batch's tenants anew where their stream has grown,
+// or where nothing is remembered.
+func (w *listeners) learn(ctx context.Context, tx pgx.Tx, list []ledger.Event) error {
+	if w.known == nil || len(w.known) > maxListening {
+		w.version, w.known = map[string]int64{}, map[string][]listener{}
+	}
 	var tenants []string
 	for _, e := range list {
 		tenants = append(tenants, e.Tenant)
 	}
 	slices.Sort(tenants)
+	rows, err := tx.Query(ctx, `select t.tenant, e.version from unnest($1::text[]) t(tenant), lateral (
+		select version from public.events where p = 0 and tenant = t.tenant and stream = 'webhooks' order by version desc limit 1) e`, slices.Compact(tenants))
+	if err != nil {
+		return err
+	}
+	grown := map[string]int64{}
+	var tenant string
+	var version int64
+	if _, err := pgx.ForEachRow(rows, []any{&tenant, &version}, func() error {
+		if w.version[tenant] != version {
+			grown[tenant] = version
+		}
+		return nil
+	}); err != nil || len(grown) == 0 {
+		return err
+	}
+	found, err := listenersOf(ctx, tx, slices.Collect(maps.Keys(grown)))
+	if err != nil {
+		return err
+	}
+	for tenant, version := range grown {
+		w.version[tenant], w.known[tenant] = version, found[tenant]
+	}
+	return nil
+}
+
+// listenersOf reads the webhooks of tenants from their streams, removed ones among
+// them: a batch may hold what came before the removal.
+func listenersOf(ctx context.Context, tx pgx.Tx, tenants []string) (map[string][]listener, error) {
 	rows, err := tx.Query(ctx, `select tenant, pos, type, schema_version, payload from public.events
-		where p = 0 and tenant = any($1) and stream = 'webhooks' and pos <= $2 order by pos`, slices.Compact(tenants), list[len(list)-1].Position)
+		where p = 0 and tenant = any($1) and stream = 'webhooks' order by pos`, tenants)
 	if err != nil {
 		return nil, err
 	}
-	var found []listener
+	found := map[string][]listener{}
 	var e ledger.Event
 	_, err = pgx.ForEachRow(rows, []any{&e.Tenant, &e.Position, &e.Type, &e.SchemaVersion, &e.Payload}, func() error {
 		switch e.Type {
@@ -94,15 +141,15 @@ func listenersOf(ctx context.Context, tx pgx.Tx, list []ledger.Event) ([]listene
 			if err := e.Read(&stored); err != nil {
 				return err
 			}
-			found = append(found, listener{tenant: e.Tenant, id: stored.WebhookID, topics: stored.Topics, from: e.Position})
+			found[e.Tenant] = append(found[e.Tenant], listener{tenant: e.Tenant, id: stored.WebhookID, topics: stored.Topics, from: e.Position})
 		case events.TypeWebhookRemoved:
 			var stored events.WebhookRemoved
 			if err := e.Read(&stored); err != nil {
 				return err
 			}
-			for i := range found {
-				if found[i].id == stored.WebhookID {
-					found[i].removed = e.Position
+			for i, l := range found[e.Tenant] {
+				if l.id == stored.WebhookID {
+					found[e.Tenant][i].removed = e.Position
 				}
 			}
 		}
@@ -130,8 +177,9 @@ func topicsOf(e ledger.Event) ([]string, error) {
 
 // memberOf reads one text of the record in an event.
 func memberOf(e ledger.Event, name string) (text string, err error) {
-	start, end, _ := canon.Find(e.Payload, "record", name)
-	if err = json.Unmarshal(e.Payload[start:end], &text); err != nil {
+	record := events.RecordIn(e.Payload)
+	start, end, _ := canon.Find(record, name)
+	if err = json.Unmarshal(record[start:end], &text); err != nil {
 		err = fmt.Errorf("%s: %w", name, err)
 	}
 	return text, err
@@ -158,7 +206,7 @@ func queueMessage(ctx context.Context, tx pgx.Tx, l listener, position int64, to
 // dropMessages forgets what waits for a webhook that was removed.
 func dropMessages(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 	var removed events.WebhookRemoved
-	if err := canon.Decode(e.Payload, &removed); err != nil {
+	if err := e.Read(&removed); err != nil {
 		return err
 	}
 	_, err := tx.Exec(ctx, `delete from public.webhook_deliveries where p = 0 and webhook_id = $1 and tenant = $2 and state = 'due'`,

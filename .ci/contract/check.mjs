@@ -1,6 +1,6 @@
 // The documents of a running service, read by programs we did not write.
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import SwaggerParser from "@apidevtools/swagger-parser";
 import { DefaultAgentCardResolver } from "@a2a-js/sdk/client";
 import Ajv2020 from "ajv/dist/2020.js";
@@ -79,9 +79,14 @@ assert.deepEqual(robots.getSitemaps(), [`${base}/sitemap.xml`]);
 done("robots-parser reads robots.txt");
 
 const serverCard = await (await get("/.well-known/mcp/server-card.json")).json();
-const cardSchema = await fetch(serverCard.$schema).then((r) => (r.ok ? r.json() : null)).catch(() => null);
+// Its schema is fetched, or read from the file SERVER_CARD_SCHEMA (schema.json of
+// github.com/modelcontextprotocol/experimental-ext-server-card).
+const cardSchema = process.env.SERVER_CARD_SCHEMA
+  ? JSON.parse(readFileSync(process.env.SERVER_CARD_SCHEMA, "utf8"))
+  : await fetch(serverCard.$schema).then((r) => (r.ok ? r.json() : null)).catch(() => null);
 if (cardSchema) {
-  const valid = addFormats(new Ajv2020({ strict: false })).compile(cardSchema);
+  const held = addFormats(new Ajv2020({ strict: false, allErrors: true })).addSchema(cardSchema, "card");
+  const valid = held.getSchema(cardSchema.$defs?.ServerCard ? "card#/$defs/ServerCard" : "card");
   assert.ok(valid(serverCard), JSON.stringify(valid.errors));
   done("ajv: the server card is valid under its schema");
 } else {

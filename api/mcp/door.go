@@ -120,7 +120,14 @@ func (d *Door) post(w http.ResponseWriter, r *http.Request) {
 		refuse(w, status, *refused)
 		return
 	}
+	done, err := d.config.Compute(r.Context(), len(text))
+	if err != nil {
+		status, said := d.config.Unread(w.Header(), err)
+		refuse(w, status, failure{code: jsonrpc.CodeInternalError, text: said})
+		return
+	}
 	m, refused := parseMessage(text)
+	done() // what the message calls takes places of its own
 	if refused == nil {
 		refused = m.checkHeaders(r.Header)
 	}

@@ -36,6 +36,7 @@ func open(t testing.TB, change func(*Config)) *httptest.Server {
 			return true
 		},
 		Panicked: func(context.Context, any) {},
+		Compute:  func(context.Context, int) (func(), error) { return func() {}, nil },
 		Unread: func(http.Header, error) (int, string) {
 			return http.StatusBadRequest, "the body could not be read"
 		},

@@ -49,6 +49,9 @@ type Config struct {
 	// Admit lets a request pass whose credential, if it has one, is good. It has
 	// answered the others.
 	Admit func(http.ResponseWriter, *http.Request) bool
+	// Compute waits for a place to read a message of so many octets, and returns the
+	// function that leaves it. Its error is answered as Unread says.
+	Compute func(ctx context.Context, octets int) (done func(), err error)
 	// Unread is the status and the text for a body whose reading failed.
 	Unread    func(http.Header, error) (status int, text string)
 	Panicked  func(ctx context.Context, value any)

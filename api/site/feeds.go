@@ -3,6 +3,7 @@ package site
 import (
 	"encoding/xml"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -63,8 +64,13 @@ type atomLink struct {
 	Type string `xml:"type,attr"`
 }
 
-// JSONFeed is the changelog, or with it every new page, as JSON Feed 1.1.
-func (s *Site) JSONFeed(at string) ([]byte, error) {
+// feedPage is how many items a page of a feed holds.
+const feedPage = 50
+
+// JSONFeed is a page, from 1, of the changelog, or with it of every new page, as
+// JSON Feed 1.1. Entries of the changelog are there whole; of a page only what it is
+// about, since readers fetch it. Behind the last page there are no items.
+func (s *Site) JSONFeed(at string, page int) ([]byte, error) {
 	pages := s.Changelog
 	title := "Countersign: changelog"
 	if at == EverythingNew {
@@ -88,7 +94,8 @@ func (s *Site) JSONFeed(at string) ([]byte, error) {
 		URL       string `json:"url"`
 		Title     string `json:"title"`
 		Summary   string `json:"summary"`
-		HTML      string `json:"content_html"`
+		HTML      string `json:"content_html,omitempty"`
+		Text      string `json:"content_text,omitempty"`
 		Published string `json:"date_published"`
 	}
 	feed := struct {
@@ -96,22 +103,34 @@ func (s *Site) JSONFeed(at string) ([]byte, error) {
 		Title       string   `json:"title"`
 		Home        string   `json:"home_page_url"`
 		Feed        string   `json:"feed_url"`
+		Next        string   `json:"next_url,omitempty"`
 		Description string   `json:"description"`
 		Authors     []author `json:"authors"`
 		Language    string   `json:"language"`
 		Items       []item   `json:"items"`
-	}{"https://jsonfeed.org/version/1.1", title, s.Facts.Base + "/changelog", s.Facts.Base + at,
+	}{"https://jsonfeed.org/version/1.1", title, s.Facts.Base + "/changelog", s.Facts.Base + at, "",
 		"What changed for those who use countersign.", []author{{"Countersign", s.Facts.Base}}, "en", []item{}}
 	if at == EverythingNew {
 		feed.Home = s.Facts.Base + "/docs"
 	}
+	if page > 1 {
+		feed.Feed += "?page=" + strconv.Itoa(page)
+	}
+	pages = pages[min((page-1)*feedPage, len(pages)):]
+	if len(pages) > feedPage {
+		pages, feed.Next = pages[:feedPage], s.Facts.Base+at+"?page="+strconv.Itoa(page+1)
+	}
 	for _, p := range pages {
-		html, err := p.HTML()
-		if err != nil {
-			return nil, err
+		i := item{ID: s.Facts.Base + p.Path, URL: s.Facts.Base + p.Path, Title: p.Title, Summary: p.Description, Text: p.Description,
+			Published: p.Updated.Format(time.RFC3339)}
+		if p.Type == "changelog" {
+			var err error
+			if i.HTML, err = p.HTML(); err != nil {
+				return nil, err
+			}
+			i.Text = ""
 		}
-		feed.Items = append(feed.Items, item{s.Facts.Base + p.Path, s.Facts.Base + p.Path, p.Title, p.Description, html,
-			p.Updated.Format(time.RFC3339)})
+		feed.Items = append(feed.Items, i)
 	}
 	return json.Marshal(feed, jsontext.EscapeForHTML(true), json.Deterministic(true))
 }

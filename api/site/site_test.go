@@ -101,7 +101,7 @@ func TestFeedsHoldTheChangelog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	json, err := s.JSONFeed(ChangelogJSON)
+	json, err := s.JSONFeed(ChangelogJSON, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestFeedsHoldTheChangelog(t *testing.T) {
 			t.Errorf("RSS lacks %s", part)
 		}
 	}
-	all, err := s.JSONFeed(EverythingNew)
+	all, err := s.JSONFeed(EverythingNew, 1)
 	if err != nil || !strings.Contains(string(all), `"feed_url":"https://ledger.example/feed.json"`) || !strings.Contains(string(all), "/guides/curl") {
 		t.Errorf("%v %.300s", err, all)
 	}

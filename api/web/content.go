@@ -14,6 +14,7 @@ type contentView struct {
 	HTML   Trusted
 	Form   *Form
 	Answer string // what the service says to what was written; empty before
+	Search string // what its search looks through: "rules" or "docs"; empty: it has none
 }
 
 // ShowContent writes a page of the site. That of a service has a form.
@@ -34,6 +35,12 @@ func (s *Handler) ShowContent(w http.ResponseWriter, r *http.Request, p *site.Pa
 func (s *Handler) contentShown(p *site.Page) (contentView, error) {
 	html, err := p.HTML()
 	shown := contentView{Page: p, HTML: Trusted(html)}
+	switch p.Type {
+	case "rules", "commands":
+		shown.Search = "rules"
+	case "docs", "guides", "errors", "faq", "compare", "explore", "tools":
+		shown.Search = "docs"
+	}
 	if operation, is := strings.CutPrefix(p.Path, "/tools/"); is {
 		shown.Form = s.Form(operation)
 	}
@@ -75,4 +82,32 @@ func postBuy(s *Handler, v *visit) (view, error) {
 	}
 	to, err := s.BeginBuying(v.request.Context(), v.form.Get("slug"), customer)
 	return view{location: to}, err
+}
+
+// maxQuestion is how many octets of a question are searched for.
+const maxQuestion = 200
+
+// searchPage is what was looked for, and where it stands.
+type searchPage struct {
+	Question, Kind string
+	Pages          []*site.Page
+	More           bool
+}
+
+// showSearch looks through the pages of the site.
+func showSearch(s *Handler, v *visit) (view, error) {
+	from, err := s.Site()
+	if err != nil {
+		return view{}, err
+	}
+	q := v.request.URL.Query()
+	page := searchPage{Question: strings.TrimSpace(q.Get("q")), Kind: q.Get("in")}
+	if len(page.Question) > maxQuestion {
+		page.Question = strings.ToValidUTF8(page.Question[:maxQuestion], "")
+	}
+	if page.Kind != "rules" {
+		page.Kind = ""
+	}
+	page.Pages, page.More = from.Search(page.Question, page.Kind)
+	return view{template: "search.html", data: page}, nil
 }

@@ -41,6 +41,7 @@ type Service struct {
 	Call          func(r *http.Request, operation, key, body string) (answer []byte, status int)
 	Approved      func(commands.Recorded) // counts a person's verdict
 	MayTry        func(*http.Request) bool
+	MaySend       func(*http.Request, *credential.Session) error // refuses a form of somebody who sends too many
 	MayEnterCode  func() bool
 	Export        func(context.Context, commands.Principal, bundle.Filters) (path string, err error) // makes a signed bundle
 	Twin          func(http.ResponseWriter, *http.Request) bool                                      // answers with the Markdown of a page, if that is wanted

@@ -53,6 +53,7 @@ func (s *Handler) pages() []page {
 		{http.MethodGet, "/pricing", showPrices},
 		{http.MethodPost, "/pricing", postBuy},
 		{http.MethodPost, "/tools/{operation}/try", postService},
+		{http.MethodGet, "/search", showSearch},
 		{http.MethodGet, "/sign-in", showSignIn},
 		{http.MethodPost, "/sign-in", postSignIn},
 		{http.MethodGet, "/sign-in/confirm", showConfirm},
@@ -130,6 +131,9 @@ func (s *Handler) visit(w http.ResponseWriter, v *visit, p page) (view, error) {
 		return view{}, err
 	}
 	if p.method == http.MethodPost {
+		if err := s.MaySend(v.request, v.session); err != nil {
+			return view{}, err
+		}
 		if v.form, err = ReadForm(w, v.request, formLimit(p.path)); err != nil {
 			return view{}, err
 		}
@@ -148,6 +152,10 @@ func ReadForm(w http.ResponseWriter, r *http.Request, most int64) (url.Values, e
 		var overLimit *http.MaxBytesError
 		if errors.As(err, &overLimit) {
 			return nil, policy.Refuse(codeTooLarge, "", "the body is too large")
+		}
+		var refused *policy.Error // that the body was sent too slowly
+		if errors.As(err, &refused) {
+			return nil, refused
 		}
 		return nil, policy.Refuse(codeInvalid, "", "the form could not be read")
 	}

@@ -283,7 +283,12 @@ func namedAs(text, policyID string) string {
 // checkPolicy says what a text means, and what it would have changed.
 func (s *Handler) checkPolicy(ctx context.Context, p commands.Principal, page policyPage, text string) (policyEditor, error) {
 	e := policyEditor{Text: text, Fields: policyFields(text), Checked: true, Starters: page.Starters}
+	done, err := s.app.Compute(ctx, len(text))
+	if err != nil {
+		return e, err
+	}
 	draft, err := assurance.Lint([]byte(text))
+	done()
 	var refused *policy.Error
 	switch {
 	case errors.As(err, &refused):

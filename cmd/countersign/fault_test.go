@@ -166,9 +166,7 @@ func TestFaultKillNine(t *testing.T) {
 	if len(j.bodies) == 0 {
 		t.Error("nothing was acknowledged: the test tested nothing")
 	}
-	if out, err := program("verify", "--data", dir).CombinedOutput(); err != nil {
-		t.Errorf("verify: %v\n%s", err, out)
-	}
+	sound(t, dir)
 }
 
 func issueKeys(t *testing.T, base string, n int) []string {
@@ -288,9 +286,7 @@ func TestSecondProcessJoinsAndTakesOver(t *testing.T) {
 		status, _, err := post(second.base, quickPath, key, "after", `{"command":"ls"}`)
 		return err == nil && status == http.StatusOK
 	})
-	if out, err := program("verify", "--data", dir).CombinedOutput(); err != nil {
-		t.Errorf("verify: %v\n%s", err, out)
-	}
+	sound(t, dir)
 }
 
 // A signing key of another environment is no key of this ledger: no start.

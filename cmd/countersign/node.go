@@ -30,6 +30,7 @@ type node struct {
 	server *privateServer // nil with DATABASE_URL
 	log    *slog.Logger
 
+	kek         []byte // opens the vault; nil without one
 	checkpoints ledger.Checkpoints
 	rollback    *ledger.Rollback // the database was put back: this node only reads
 }
@@ -129,6 +130,7 @@ func (n *node) openVault(ctx context.Context, d *data, development bool) error {
 	if err != nil || len(kek) != 32 {
 		return errors.New("DATA_KEK: want 64 hex digits")
 	}
+	n.kek = kek
 	n.app.Vault, err = n.ledger.OpenVault(ctx, kek)
 	return err
 }

@@ -173,6 +173,7 @@ func TestFaultKillNineBetweenSettlingAndRecording(t *testing.T) {
 	operator(2, "refunds", "show", list[0].PaymentID)
 	operator(2, "refunds", "approve", list[0].PaymentID)
 	operator(2, "refunds", "sent", list[0].PaymentID, "--transaction", "0x"+strings.Repeat("ab", 32))
+	sound(t, dir)
 	stop(t, second.cmd)
 	settings = []string{"X402_MODE=dev"}
 	if text := operator(2, "serve", "--listen", "127.0.0.1:0"); !strings.Contains(text, "X402_MODE=dev must not be used with it") {

@@ -74,6 +74,8 @@ func draw() map[string][]byte {
 	files := map[string][]byte{"VERIFY.md": bundle.Format, "verify.py": bundle.VerifierPy, "views/report.html": []byte("<p>")}
 	policy := jsontext.Value(`{"policyId":"p","version":1}`)
 	files["policies/"+canon.Hash(policy)+".json"] = policy
+	rules := []byte(`[{"id":"x402.https.required"}]`)
+	files["rules/"+canon.Hash(rules)+".json"] = rules
 	s := signer()
 	salt := bytes.Repeat([]byte{5}, 32)
 	sum := sha256.Sum256(slices.Concat([]byte("svc-commitment-v1\n"), salt, []byte(`"agent-ü"`)))

@@ -485,9 +485,15 @@ func (v *verifier) reopened(l Line, payload string) string {
 	return ""
 }
 
+// policies checks that what a decision names by its hash is named by its hash: the
+// policy it was made under, and the rules.
 func (v *verifier) policies() error {
 	for _, name := range slices.Sorted(maps.Keys(v.files)) {
-		if sum := sha256.Sum256(v.files[name]); strings.HasPrefix(name, "policies/") && name != "policies/"+hex.EncodeToString(sum[:])+".json" {
+		folder, _, _ := strings.Cut(name, "/")
+		if folder != "policies" && folder != "rules" {
+			continue
+		}
+		if sum := sha256.Sum256(v.files[name]); name != folder+"/"+hex.EncodeToString(sum[:])+".json" {
 			return falsef("%s: name", name)
 		}
 	}

@@ -6,7 +6,9 @@ import (
 	"reflect"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy/canon"
 )
 
@@ -80,19 +82,91 @@ var readers = map[string]reader{
 // Read decodes the payload of an event of a type and schema version into the
 // present struct of that type, whatever version it was stored in: so far every
 // version differs from the one before only by what is sealed in it, and by
-// optional members. stored is a pointer to that struct. Personal members that are sealed stay what they are
-// stored as: commitments.
+// optional members. stored is a pointer to that struct. Personal members that are
+// sealed stay what they are stored as: commitments.
 func Read(eventType string, schemaVersion int, payload []byte, stored any) error {
-	r, known := readers[eventType]
+	r, err := readerOf(eventType, schemaVersion)
 	switch {
-	case !known:
-		return fmt.Errorf("%w (type %s)", ErrVersion, eventType)
-	case schemaVersion > Newest(eventType) || schemaVersion < 0 || schemaVersion == 0 && !r.legacy:
-		return fmt.Errorf("%w (%s, schema version %d)", ErrVersion, eventType, schemaVersion)
+	case err != nil:
+		return err
 	case reflect.TypeOf(stored) != reflect.PointerTo(r.present):
 		return fmt.Errorf("read %s into %T, want *%s", eventType, stored, r.present)
 	case r.sealed:
 		return json.Unmarshal(payload, stored)
 	}
 	return canon.Decode(payload, stored)
+}
+
+// ReadOpened is Read for a payload whose personal members have been put back, or
+// which are gone for ever and stay commitments. It was checked when it was sealed.
+func ReadOpened(eventType string, schemaVersion int, payload []byte, stored any) error {
+	r, err := readerOf(eventType, schemaVersion)
+	switch {
+	case err != nil:
+		return err
+	case reflect.TypeOf(stored) != reflect.PointerTo(r.present):
+		return fmt.Errorf("read %s into %T, want *%s", eventType, stored, r.present)
+	}
+	return canon.DecodeChecked(payload, stored)
+}
+
+func readerOf(eventType string, schemaVersion int) (reader, error) {
+	r, known := readers[eventType]
+	switch {
+	case !known:
+		return r, fmt.Errorf("%w (type %s)", ErrVersion, eventType)
+	case schemaVersion > Newest(eventType) || schemaVersion < 0 || schemaVersion == 0 && !r.legacy:
+		return r, fmt.Errorf("%w (%s, schema version %d)", ErrVersion, eventType, schemaVersion)
+	}
+	return r, nil
+}
+
+// Signed is what all events with a signed record have in common.
+type Signed struct {
+	Record    jsontext.Value // part of the payload it was read from
+	Integrity seal.Integrity
+	VerifyURL string // empty where the event does not say
+	Member    string // cus_… who caused it; empty likewise
+}
+
+// ReadSigned reads these members alone, of whatever type, and does not look into the
+// record. signed is false if the event has none.
+func ReadSigned(eventType string, schemaVersion int, payload []byte) (s Signed, signed bool, err error) {
+	if _, err := readerOf(eventType, schemaVersion); err != nil {
+		return s, false, err
+	}
+	start, end, signed := canon.Find(payload, "integrity")
+	if !signed || string(payload[start:end]) == "null" {
+		return s, false, nil
+	}
+	if err := json.Unmarshal(payload[start:end], &s.Integrity); err != nil {
+		return s, true, fmt.Errorf("integrity: %w", err)
+	}
+	s.Record = RecordIn(payload)
+	if s.VerifyURL, err = textIn(payload, "verifyUrl"); err != nil {
+		return s, true, err
+	}
+	s.Member, err = textIn(payload, "member")
+	return s, true, err
+}
+
+// RecordIn is the record inside of a payload, nil if it has none.
+func RecordIn(payload []byte) jsontext.Value {
+	start, end, found := canon.Find(payload, "record")
+	if !found {
+		return nil
+	}
+	return jsontext.Value(payload[start:end:end])
+}
+
+// textIn is a text at the top of a payload, empty if it is not there.
+func textIn(payload []byte, name string) (text string, err error) {
+	start, end, found := canon.Find(payload, name)
+	if !found {
+		return "", nil
+	}
+	if err := json.Unmarshal(payload[start:end], &text); err != nil {
+		return "", fmt.Errorf("%s: %w", name, err)
+	}
+	return text, nil
 }

@@ -6,6 +6,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/policy/canon"
 )
 
 // Every type is read in one place, and into its own struct only.
@@ -38,6 +43,60 @@ func TestEveryTypeIsRead(t *testing.T) {
 	}
 	if err := Read("future.happened", 1, nil, nil); !errors.Is(err, ErrVersion) {
 		t.Errorf("a type of a newer program: %v", err)
+	}
+}
+
+// The narrow reader of signed records says of every type what the whole one says.
+func TestSignedAgreesWithTheWholeReader(t *testing.T) {
+	integrity := seal.Integrity{Canonicalization: "svc-stable-json-v1", RecordHash: strings.Repeat("a", 64), KeyID: "0123456789abcdef", Signature: "c2ln"}
+	members := map[string]any{
+		"Record":    jsontext.Value(`{"integrity":{"recordHash":"not this one"},"member":"nor this","record":{"verifyUrl":"<"}}`),
+		"Integrity": integrity, "VerifyURL": "https://example.com/\u00e4\"", "Member": "cus_1",
+	}
+	signed := 0
+	for _, name := range Types {
+		whole := reflect.New(readers[name].present)
+		of := func(member string) reflect.Value { return whole.Elem().FieldByName(member) }
+		for member, value := range members {
+			switch field := of(member); {
+			case !field.IsValid():
+			case field.Kind() == reflect.Pointer:
+				field.Set(reflect.ValueOf(&integrity))
+			default:
+				field.Set(reflect.ValueOf(value))
+			}
+		}
+		payload, err := canon.Marshal(whole.Interface())
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		got, found, err := ReadSigned(name, 1, payload)
+		if want := of("Integrity").IsValid(); err != nil || found != want {
+			t.Errorf("%s: signed %v, want %v, %v", name, found, want, err)
+		}
+		if !found {
+			continue
+		}
+		signed++
+		want := Signed{Record: members["Record"].(jsontext.Value), Integrity: integrity}
+		for member, into := range map[string]*string{"VerifyURL": &want.VerifyURL, "Member": &want.Member} {
+			if of(member).IsValid() {
+				*into = members[member].(string)
+			}
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s:\n got %+v\nwant %+v", name, got, want)
+		}
+	}
+	if signed < 7 {
+		t.Errorf("only %d types with a record were looked at", signed)
+	}
+	if _, _, err := ReadSigned(TypeDecisionRecorded, 2, []byte(`{}`)); !errors.Is(err, ErrVersion) {
+		t.Errorf("a newer version: %v", err)
+	}
+	if _, _, err := ReadSigned(TypeDecisionRecorded, 1, []byte(`{"integrity":[]}`)); err == nil {
+		t.Error("an integrity that is none")
 	}
 }
 

@@ -80,6 +80,16 @@ func TestActionHashIsOverNormalForms(t *testing.T) {
 	}
 }
 
+// summaryOf is the summary of a record, member by member.
+func summaryOf(r assurance.DecisionRecord) assurance.DecisionSummary {
+	s := assurance.DecisionSummary{DecisionID: r.DecisionID, IssuedAt: r.IssuedAt, Protocol: r.Protocol, Decision: r.Decision,
+		RunID: r.Subject.RunID, PolicyID: r.Policy.PolicyID, PolicyVersion: r.Policy.Version, RuleIDs: []string{}}
+	for _, f := range r.Findings {
+		s.RuleIDs = append(s.RuleIDs, f.RuleID)
+	}
+	return s
+}
+
 // The record of a decision, byte for byte: it is signed, stored and checked by
 // others, so it never changes.
 func TestDecisionRecordIsGolden(t *testing.T) {
@@ -105,6 +115,9 @@ func TestDecisionRecordIsGolden(t *testing.T) {
 	got, err := canon.Marshal(record)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if summary, err := assurance.ReadSummary(got); err != nil || cmp.Diff(summaryOf(record), summary) != "" {
+		t.Errorf("summary %+v, %v", summary, err)
 	}
 	_, ruleset := assurance.Catalogue()
 	want := `{"approval":{"approvalId":null,"humanApprovalIncluded":false,"required":false},` +

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/countersign/countersign/policy/assurance"
@@ -273,6 +274,17 @@ func TestARecordedIntentIsEvaluatedAgainToTheSameBytes(t *testing.T) {
 		b, err2 := canon.Marshal(judge(t, active, &rules, again).Findings)
 		if err1 != nil || err2 != nil || string(a) != string(b) {
 			t.Fatalf("got  %s\nwant %s", b, a)
+		}
+		record, err := assurance.Ruling{DecisionID: "asd_1", Request: r, Policy: active, Evaluation: want}.Record()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := canon.Marshal(record)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if summary, err := assurance.ReadSummary(text); err != nil || cmp.Diff(summaryOf(record), summary) != "" {
+			t.Fatalf("summary of %s: %+v, %v", text, summary, err)
 		}
 	})
 }

@@ -3,8 +3,8 @@ package paymentpolicy_test
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 

@@ -20,6 +20,26 @@ for (const code of document.querySelectorAll("[data-copy]")) {
   code.after(button);
 }
 
+// The text of a page as Markdown, for a conversation with a model: the link beside
+// the button leads to it without scripts.
+for (const link of document.querySelectorAll("[data-copy-from]")) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = "Copy as Markdown";
+  button.addEventListener("click", async () => {
+    try {
+      const answer = await fetch(link.dataset.copyFrom);
+      if (!answer.ok) throw new Error(String(answer.status));
+      await navigator.clipboard.writeText(await answer.text());
+      button.textContent = "Copied";
+    } catch {
+      button.textContent = "Not copied";
+    }
+    setTimeout(() => { button.textContent = "Copy as Markdown"; }, 2000);
+  });
+  link.before(button);
+}
+
 document.addEventListener("click", (event) => {
   for (const menu of document.querySelectorAll("details.menu[open]")) {
     if (!menu.contains(event.target)) menu.open = false;

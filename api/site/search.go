@@ -1,0 +1,56 @@
+package site
+
+import (
+	"slices"
+	"strings"
+)
+
+// found is how many pages a search shows.
+const found = 50
+
+// Search lists the pages that hold every word of a question, those that hold them
+// in their titles first; more says that there are others. kind keeps it to pages of
+// one type; empty: all. Case does not matter, and parts of words are found.
+func (s *Site) Search(question, kind string) (pages []*Page, more bool) {
+	words := strings.Fields(strings.ToLower(question))
+	if len(words) == 0 {
+		return nil, false
+	}
+	type hit struct {
+		page *Page
+		rank int
+	}
+	var hits []hit
+	for _, p := range s.Pages {
+		if kind != "" && p.Type != kind {
+			continue
+		}
+		if rank := p.holds(words); rank > 0 {
+			hits = append(hits, hit{p, rank})
+		}
+	}
+	slices.SortStableFunc(hits, func(a, b hit) int { return b.rank - a.rank })
+	for _, h := range hits[:min(len(hits), found)] {
+		pages = append(pages, h.page)
+	}
+	return pages, len(hits) > found
+}
+
+// holds is 0 for a page that lacks one of the words; a word counts more in the
+// title than in the description, and least in the text.
+func (p *Page) holds(words []string) (rank int) {
+	title, description, text := strings.ToLower(p.Title+" "+p.Path), strings.ToLower(p.Description), strings.ToLower(p.Markdown)
+	for _, word := range words {
+		switch {
+		case strings.Contains(title, word):
+			rank += 100
+		case strings.Contains(description, word):
+			rank += 10
+		case strings.Contains(text, word):
+			rank++
+		default:
+			return 0
+		}
+	}
+	return rank
+}

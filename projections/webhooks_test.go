@@ -1,0 +1,75 @@
+package projections
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// What is remembered of webhooks is what their streams say, at each event, for a
+// node that sees every batch and for one that begins in between; and it is read
+// again only where a stream has grown.
+func TestWebhooksAreRememberedByTheVersionOfTheirStream(t *testing.T) {
+	t.Parallel()
+	l := openLedger(t, ledgertest.New(t))
+	change := func(tenant, kind, id string) {
+		t.Helper()
+		var stored any = events.WebhookCreated{WebhookID: id, Topics: []string{topicDecisions}, URL: "https://a.example", Secret: "s"}
+		if kind == events.TypeWebhookRemoved {
+			stored = events.WebhookRemoved{WebhookID: id}
+		}
+		payload, err := canon.Marshal(stored)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.Append(t.Context(), ledger.Append{Tenant: tenant, Drafts: []ledger.Draft{{Stream: "webhooks", Expect: ledger.Any(100),
+			ID: "evt_" + tenant + kind + id, Type: kind, SchemaVersion: 1, Actor: "system", Payload: payload}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// listening is who would be told of a next decision of each tenant.
+	listening := func(w *listeners) (ids []string) {
+		t.Helper()
+		err := pgx.BeginFunc(t.Context(), l.Pool(), func(tx pgx.Tx) error {
+			return w.learn(t.Context(), tx, []ledger.Event{{Tenant: "org_a"}, {Tenant: "org_b"}, {Tenant: "org_c"}})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, known := range w.known {
+			for _, k := range known {
+				if k.removed == 0 {
+					ids = append(ids, k.tenant+" "+k.id)
+				}
+			}
+		}
+		slices.Sort(ids)
+		return ids
+	}
+	old := &listeners{}
+	for _, step := range []struct{ tenant, kind, id, want string }{
+		{"org_a", events.TypeWebhookCreated, "1", "[org_a 1]"},
+		{"org_b", events.TypeWebhookCreated, "2", "[org_a 1 org_b 2]"},
+		{"org_a", events.TypeWebhookCreated, "3", "[org_a 1 org_a 3 org_b 2]"},
+		{"org_a", events.TypeWebhookRemoved, "1", "[org_a 3 org_b 2]"},
+		{"org_b", events.TypeWebhookRemoved, "2", "[org_a 3]"},
+	} {
+		change(step.tenant, step.kind, step.id)
+		for name, w := range map[string]*listeners{"goes on": old, "begins": {}} {
+			if got := fmt.Sprint(listening(w)); got != step.want {
+				t.Errorf("after %s of %s, a node that %s: %s, want %s", step.kind, step.id, name, got, step.want)
+			}
+		}
+	}
+	old.known["org_a"] = nil // forgotten without a new version: not read again
+	if got := fmt.Sprint(listening(old)); got != "[]" {
+		t.Errorf("read again although nothing has grown: %s", got)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"github.com/countersign/countersign/api/plot"
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy"
 )
@@ -25,6 +26,10 @@ func (s *Server) forPages() web.Service {
 		MaySend:      s.maySend,
 		MayEnterCode: func() bool { return s.rates.allow(toEnterCode, "") },
 		Twin:         s.twin,
+		Export: func(ctx context.Context, p commands.Principal, f bundle.Filters) (string, error) {
+			manifest, err := s.export(ctx, p, f)
+			return exportsPath + "/" + manifest.ExportID, err
+		},
 		Problem: func(h http.Header, r *http.Request, err error) (int, string) {
 			status, said := s.problemOf(h, r, err)
 			sayWhen(h, status, said.Code)

@@ -9,6 +9,7 @@ import (
 	"github.com/countersign/countersign/api/plot"
 	"github.com/countersign/countersign/api/site"
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/projections"
@@ -44,7 +45,8 @@ type Service struct {
 	MayTry        func(*http.Request) bool
 	MaySend       func(*http.Request, *credential.Session) error // refuses a form of somebody who sends too many
 	MayEnterCode  func() bool
-	Twin          func(http.ResponseWriter, *http.Request) bool // answers with the Markdown of a page, if that is wanted
+	Export        func(context.Context, commands.Principal, bundle.Filters) (path string, err error) // makes a signed bundle
+	Twin          func(http.ResponseWriter, *http.Request) bool                                      // answers with the Markdown of a page, if that is wanted
 	Problem       func(http.Header, *http.Request, error) (status int, message string)
 	Fail          func(http.ResponseWriter, *http.Request, error) // for what no page can be made of
 	RequestID     func(context.Context) string

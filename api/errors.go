@@ -70,15 +70,12 @@ func (s *Server) refused(r *http.Request, bare bool, err error) reply {
 		return d.reply()
 	}
 	status, body := s.problemOf(h, r, err)
+	sayWhen(h, status, body.Code)
 	h.Set("Cache-Control", "no-store")
 	switch {
 	case status == http.StatusUnauthorized:
 		h.Set("WWW-Authenticate", credential.Challenge(s.app.BaseURL, "", credential.Problem(r, err), ""))
 		h.Set("Connection", "close") // whatever body was sent is not read
-	case status == http.StatusServiceUnavailable && h.Get("Retry-After") == "" && !notConfigured[body.Code]:
-		h.Set("Retry-After", retrySoon)
-	case status == http.StatusTooManyRequests && h.Get("Retry-After") == "":
-		h.Set("Retry-After", retryLimited)
 	case status == http.StatusRequestEntityTooLarge:
 		h.Set("Connection", "close")
 	}
@@ -100,6 +97,17 @@ func (s *Server) refused(r *http.Request, bare bool, err error) reply {
 	}
 	h.Set("Content-Type", "application/json")
 	return reply{status: status, header: h, body: text}
+}
+
+// sayWhen says when to come back after a refusal that passes.
+func sayWhen(h http.Header, status int, code string) {
+	switch {
+	case h.Get("Retry-After") != "":
+	case status == http.StatusServiceUnavailable && !notConfigured[code]:
+		h.Set("Retry-After", retrySoon)
+	case status == http.StatusTooManyRequests:
+		h.Set("Retry-After", retryLimited)
+	}
 }
 
 func (s *Server) problemOf(h http.Header, r *http.Request, err error) (int, problem) {

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"net/http"
+	"reflect"
 	"strconv"
 	"time"
 
@@ -24,14 +25,41 @@ const proofWait = 2 * time.Second
 // a witness.
 const checkpointHeader = "Ledger-Checkpoint"
 
-// ledgerRoutes are the heads, tiles and proofs of the ledger's tree, as C2SP
-// tlog-tiles has them: programs that read other transparency logs read this one.
-// They are public and say nothing but hashes.
+// ledgerOperations are the newest head of the ledger's tree and the proofs against
+// it. They are public and say nothing but hashes.
+func ledgerOperations() []*operation {
+	number := func(name, description string) parameter {
+		return parameter{name, description, object{"type": "integer", "minimum": 1}}
+	}
+	answer := func(of func(*Server, *http.Request) (reply, error)) func(*Server, *call) (reply, error) {
+		return func(s *Server, c *call) (reply, error) { return of(s, c.request) }
+	}
+	return forEveryOrigin([]*operation{
+		{
+			id: "get_checkpoint", method: http.MethodGet, path: "/api/ledger/checkpoint", media: "text/plain; charset=utf-8",
+			summary: "The newest signed head of the ledger's tree, a C2SP checkpoint. Keep it: whoever has one notices when history is taken back.",
+			errors:  []int{404, 503}, run: answer((*Server).showCheckpoint),
+		},
+		{
+			id: "prove_inclusion", method: http.MethodGet, path: "/api/ledger/proof",
+			summary: "That the tree of a size holds the event at a position: the hashes from its leaf to the root (RFC 6962).",
+			query:   []parameter{number("position", "Of the event."), number("size", "Of the tree; absent: that of the newest checkpoint.")},
+			output:  reflect.TypeFor[proofOf](), errors: []int{400, 404, 503}, run: answer((*Server).showProof),
+		},
+		{
+			id: "prove_consistency", method: http.MethodGet, path: "/api/ledger/consistency",
+			summary: "That the tree of one size continues the tree of a smaller one (RFC 6962).",
+			query:   []parameter{number("from", "The smaller size."), number("to", "The larger one; absent: that of the newest checkpoint.")},
+			output:  reflect.TypeFor[proofOf](), errors: []int{400, 404, 503}, run: answer((*Server).showConsistency),
+		},
+	})
+}
+
+// ledgerRoutes are the same head and the tiles under it, as C2SP tlog-tiles has them:
+// programs that read other transparency logs read this one. Their paths have as many
+// segments as the number needs, which no contract of ours can say.
 func (s *Server) ledgerRoutes(add func(string, http.Handler, ...string)) {
 	for path, answer := range map[string]func(*http.Request) (reply, error){
-		"/api/ledger/checkpoint":                   s.showCheckpoint,
-		"/api/ledger/proof":                        s.showProof,
-		"/api/ledger/consistency":                  s.showConsistency,
 		"/api/ledger/tile/{level:[0-9]+}/{n:.+}":   s.showTile,
 		"/api/ledger/tile/entries/{n:.+}":          s.showEntries,
 		"/api/ledger/0/checkpoint":                 s.showCheckpoint,

@@ -46,6 +46,13 @@ const (
 
 	maxIdempotencyKey = 200 // characters, as the specification's
 
+	// Requests of all kinds, of one credential that was found good, and of a network of
+	// which none was. A service with two processors answers some 2,000 small calls a
+	// second: one credential may take a tenth of them for long, all strangers of one
+	// network a hundredth.
+	callsPerMinute     = 12_000
+	strangersPerMinute = 1200
+
 	// Per network address, of IPv6 per /64.
 	keysPerMinute     = 10               // free keys, and whatever else makes something new
 	keysPerDay        = 100              // free keys

@@ -287,7 +287,10 @@ func unreadMessage(h http.Header, err error) (status int, text string) {
 // admitMessage refuses a message whose credential is bad, whatever it asks for:
 // so a client learns that it must get another one. None is fine.
 func (s *Server) admitMessage(w http.ResponseWriter, r *http.Request) bool {
-	err := s.checkCredential(r)
+	known, err := s.checkCredential(r)
+	if !s.mayWork(r, known, 1+int(max(0, r.ContentLength))/bodyCountsAs) {
+		err = policy.Refuse(codeRateLimited, "", "too many messages, try again in a minute")
+	}
 	if err == nil {
 		return true
 	}
@@ -305,11 +308,10 @@ func (s *Server) admitMessage(w http.ResponseWriter, r *http.Request) bool {
 }
 
 // checkCredential looks at a credential as a priced call does.
-func (s *Server) checkCredential(r *http.Request) error {
+func (s *Server) checkCredential(r *http.Request) (credential.Caller, error) {
 	text, present, err := credential.Key(r.Header)
 	if err != nil || !present {
-		return err
+		return credential.Caller{}, err
 	}
-	_, err = s.credentials.ReadKey(r.Context(), s.operation(actionrisk.Quick.Operation).access, text)
-	return err
+	return s.credentials.ReadKey(r.Context(), s.operation(actionrisk.Quick.Operation).access, text)
 }

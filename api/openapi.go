@@ -150,7 +150,7 @@ func (op *operation) tag() string {
 		return serviceGroup(op.service.Name)
 	case starts("/api/assurance/"):
 		return "assurance"
-	case starts("/api/verify", "/api/agent-workflows/", "/.well-known/jwks.json"):
+	case starts("/api/verify", "/api/ledger/", "/api/agent-workflows/", "/.well-known/jwks.json"):
 		return "verification"
 	case starts("/api/keys/", "/api/auth/", "/api/account/"):
 		return "credentials"

@@ -60,6 +60,7 @@ func operations() []*operation {
 		own([]*operation{purchaseProduct, probePurchase, getCheckout, createCheckout, listProducts, getBillingPortal, openBillingPortal,
 			getEntitlement, createDownload, supportEntitlements, issueAccountKey, listAccountKeys, revokeAccountKey}),
 		own([]*operation{requestRefund}),
+		ledgerOperations(),
 		forEveryOrigin(own(slices.Concat([]*operation{listRules, getRule, policySchema, openAPI, jwks, oauthServer, openIDDocument, resourceDocument, mcpResourceDocument,
 			authDocument, llmsDocument, showPricing, x402Manifest, x402ManifestJSON}, discoveryOperations()))),
 	)

@@ -82,7 +82,7 @@ var problems = []explained{
 
 	{commands.CodeQuota, http.StatusTooManyRequests, "The key's calls of this month are used up, and no pass pays.", uncharged, "after resetsAt", "The same call paid over x402, or a pass: upgradeUrl leads there."},
 	{commands.CodeTooManyKeys, http.StatusTooManyRequests, "Too many keys were issued to this address this month.", uncharged, "next month", "The key you have."},
-	{codeRateLimited, http.StatusTooManyRequests, "Too many requests from this network address.", uncharged, "after Retry-After", "Fewer requests at a time."},
+	{codeRateLimited, http.StatusTooManyRequests, "Too many requests with this credential or, without a good one, from this network address.", uncharged, "after Retry-After", "Fewer requests at a time."},
 
 	{commands.CodeUnavailable, http.StatusServiceUnavailable, "What was asked cannot be proven done now: the database or the ledger does not answer, or too many requests are under way.", "unknown; if it was, the same request again is answered without a second charge", sameAgain, "The same again after Retry-After."},
 	{commands.CodeNoSigner, http.StatusServiceUnavailable, "The service has no signing key, and what must be signed is not written.", uncharged, "when the operator has set one", "Nothing; the operator must act."},

@@ -1,14 +1,18 @@
 package api
 
 import (
+	"cmp"
 	"container/list"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
 
+	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 )
 
@@ -20,8 +24,15 @@ type limit struct {
 	burst int
 }
 
-// What is limited: what costs us and not the caller.
+// What is limited: everything that costs us, charged calls included. Whoever shows a
+// credential that is found good is counted under that credential alone, whatever
+// strangers behind the same address do. All others (no credential, a bad one, a payment
+// that nobody has verified yet) are counted under their network. A request counts
+// once, and once more for every 16 KiB of its body; a message to the MCP door that
+// calls a tool counts for both. What is refused says when to come back.
 var (
+	toCall         = limit{"call", time.Minute / callsPerMinute, callsPerMinute}
+	toCallUnknown  = limit{"call unknown", time.Minute / strangersPerMinute, strangersPerMinute}
 	toIssueKeys    = limit{"issue keys", time.Minute / keysPerMinute, keysPerMinute}
 	toIssueAllDay  = limit{"issue keys all day", 24 * time.Hour / keysPerDay, keysPerDay}
 	toMailFrom     = limit{"mail from", time.Minute / keysPerMinute, keysPerMinute}
@@ -94,6 +105,35 @@ func (s *Server) network(r *http.Request) string {
 		return text
 	}
 	return network.String()
+}
+
+// mayCall counts a call, or so many octets of its body, as costs says.
+func (s *Server) mayCall(c *call, costs int) error {
+	if c.op.id == health.id || s.mayWork(c.request, c.Caller, costs) {
+		return nil
+	}
+	if slices.Contains(c.op.errors, http.StatusTooManyRequests) {
+		return policy.Refuse(codeRateLimited, "", "too many requests, try again in a minute")
+	}
+	return policy.Refuse(commands.CodeUnavailable, "", "too many requests at a time, nothing was done; send fewer, and this one again") // its contract has no 429
+}
+
+// mayWork says whether whoever calls may have so much more done.
+func (s *Server) mayWork(r *http.Request, who credential.Caller, costs int) bool {
+	if known := nameOf(who); known != "" {
+		return s.rates.allowN(toCall, known, costs)
+	}
+	return s.rates.allowN(toCallUnknown, s.network(r), costs)
+}
+
+// nameOf is the credential a call is counted under: empty for a stranger's. A payment
+// is good when it was verified, which comes later.
+func nameOf(who credential.Caller) string {
+	session := ""
+	if who.Session != nil {
+		session = who.Session.Customer
+	}
+	return cmp.Or(who.Key.KeyID, who.Agent.ClientID, who.Principal.ActorID, who.Client.ID(), session, who.Customer)
 }
 
 // mayAsk limits what anybody may have computed without a credential. A large body

@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 )
@@ -58,5 +59,57 @@ func TestRecomputingIsLimitedForANetwork(t *testing.T) {
 	n.refused(a, 429, codeRateLimited, "")
 	if a.header.Get("Retry-After") == "" {
 		t.Error("429 without Retry-After")
+	}
+}
+
+// Strangers use up what their network may have done, and nobody else: whoever shows a
+// good credential from the same address goes on, and health is never limited.
+func TestStrangersDoNotLimitWhoIsKnown(t *testing.T) {
+	n := startNode(t, setup{rateLimit: true, dev: true})
+	key := n.issueKey()
+	const quick = "/api/agent-services/action-safety/quick"
+	n.wants(n.post(quick, "", `{"command":"ls"}`), 402)
+	n.refused(n.post(quick, "svc_bad", `{"command":"ls"}`), 401, "unauthorized", "")
+	for n.server.rates.allow(toCallUnknown, "127.0.0.1") {
+	}
+	for name, a := range map[string]answer{
+		"nobody":           n.post(quick, "", `{"command":"ls"}`),
+		"a bad credential": n.post(quick, "svc_bad", `{"command":"ls"}`),
+		"an MCP message":   n.post("/mcp", "", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`),
+		"a form":           n.send("POST", "/verify", "record=x", "Content-Type", "application/x-www-form-urlencoded"),
+	} {
+		if a.status != 429 || a.header.Get("Retry-After") == "" {
+			t.Errorf("%s: %d, Retry-After %q: %s", name, a.status, a.header.Get("Retry-After"), a.body)
+		}
+	}
+	if a := n.get("/api/catalog"); a.status != 503 && a.status != 429 || a.header.Get("Retry-After") == "" {
+		t.Errorf("a list: %d %v", a.status, a.header)
+	}
+	n.wants(n.post(quick, key, `{"command":"ls"}`), 200)
+	n.wants(n.get("/api/health"), 200)
+}
+
+// A charged call is limited, too: by its own credential, and by what its body costs.
+func TestACredentialHasItsOwnLimit(t *testing.T) {
+	n := startNode(t, setup{rateLimit: true, dev: true})
+	key, other := n.issueKey(), n.issueKey()
+	const quick = "/api/agent-services/action-safety/quick"
+	caller, err := n.app.Authenticate(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := n.used(key)
+	for n.server.rates.allow(toCall, caller.KeyID) {
+	}
+	a := n.post("/api/agent-services/mcp-risk/score", key, `{"manifest":{"command":"npx","description":"`+strings.Repeat("a ", 400_000)+`"}}`)
+	n.refused(a, 429, codeRateLimited, "")
+	if a.header.Get("Retry-After") == "" {
+		t.Error("429 without Retry-After")
+	}
+	n.wants(n.post(quick, other, `{"command":"ls"}`), 200)
+	n.clock.set(n.clock.Now().Add(time.Minute))
+	n.wants(n.post(quick, key, `{"command":"ls"}`), 200)
+	if now := n.used(key); now != used+1 {
+		t.Errorf("%d calls were charged, not the one that was answered", now-used)
 	}
 }

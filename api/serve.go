@@ -83,6 +83,9 @@ func (s *Server) tool(r *http.Request, op *operation, t toolCall) (reply, error)
 // pass takes a call through its steps; the first refusal is the answer.
 func (s *Server) pass(w http.ResponseWriter, c *call) (reply, error) {
 	err := s.serve(c)
+	if limited := s.mayCall(c, 1); limited != nil {
+		return reply{}, limited
+	}
 	if err == nil {
 		err = s.admit(c)
 	}
@@ -214,6 +217,11 @@ func (s *Server) decode(w http.ResponseWriter, c *call) error {
 	text, err := c.readBody(w)
 	if err != nil {
 		return err
+	}
+	if large := len(text) / bodyCountsAs; large > 0 {
+		if err := s.mayCall(c, large); err != nil {
+			return err
+		}
 	}
 	if c.op.parses {
 		c.text = text

@@ -39,6 +39,16 @@ type decisionList struct {
 	Sum        *decisionSum
 }
 
+// Export is the address of what the filter chooses, in a form of download. It is a
+// whole address, since a template escapes the parts of one.
+func (l decisionList) Export(form string) string {
+	address := "/decisions." + form
+	if l.Query != "" {
+		address += "?" + l.Query
+	}
+	return address
+}
+
 // chip is one quick filter.
 type chip struct {
 	Name, Href string

@@ -42,6 +42,7 @@ type Service struct {
 	Call          func(r *http.Request, operation, key, body string) (answer []byte, status int)
 	Approved      func(commands.Recorded) // counts a person's verdict
 	MayTry        func(*http.Request) bool
+	MaySend       func(*http.Request, *credential.Session) error // refuses a form of somebody who sends too many
 	MayEnterCode  func() bool
 	Twin          func(http.ResponseWriter, *http.Request) bool // answers with the Markdown of a page, if that is wanted
 	Problem       func(http.Header, *http.Request, error) (status int, message string)

@@ -64,6 +64,7 @@ func (s *Handler) pages() []page {
 		{http.MethodPost, "/account/organization", postOrganization},
 		{http.MethodPost, "/account/keys", postKey},
 		{http.MethodPost, "/account/keys/revoke", postRevokeKey},
+		{http.MethodPost, "/account/agents/revoke", postRevokeAgent},
 		{http.MethodPost, "/account/download", postDownload},
 		{http.MethodPost, "/account/billing", postBilling},
 		{http.MethodPost, "/sign-out", postSignOut},
@@ -129,6 +130,9 @@ func (s *Handler) visit(w http.ResponseWriter, v *visit, p page) (view, error) {
 		return view{}, err
 	}
 	if p.method == http.MethodPost {
+		if err := s.MaySend(v.request, v.session); err != nil {
+			return view{}, err
+		}
 		if v.form, err = ReadForm(w, v.request, formLimit(p.path)); err != nil {
 			return view{}, err
 		}
@@ -147,6 +151,10 @@ func ReadForm(w http.ResponseWriter, r *http.Request, most int64) (url.Values, e
 		var overLimit *http.MaxBytesError
 		if errors.As(err, &overLimit) {
 			return nil, policy.Refuse(codeTooLarge, "", "the body is too large")
+		}
+		var refused *policy.Error // that the body was sent too slowly
+		if errors.As(err, &refused) {
+			return nil, refused
 		}
 		return nil, policy.Refuse(codeInvalid, "", "the form could not be read")
 	}
@@ -354,11 +362,15 @@ func showAccount(s *Handler, v *visit) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
+	agents, err := s.app.AccountAgents(v.request.Context(), v.session.Customer)
+	if err != nil {
+		return view{}, err
+	}
 	count, err := s.sessions.Count(v.request.Context(), v.session.Customer)
 	if err != nil {
 		return view{}, commands.Unreadable(err)
 	}
-	return view{template: "account.html", data: accountPage{as, bought, keys, usage, commands.FreeCallsPerMonth, commands.FreeCallsPerMonth * 8 / 10, count}}, nil
+	return view{template: "account.html", data: accountPage{as, bought, keys, agents, usage, commands.FreeCallsPerMonth, commands.FreeCallsPerMonth * 8 / 10, count}}, nil
 }
 
 // accountPage is what somebody who is signed in sees.
@@ -366,6 +378,7 @@ type accountPage struct {
 	credential.SignedIn
 	Bought []boughtProduct
 	Keys   []commands.AccountKey
+	Agents []commands.AccountAgent
 	commands.Usage
 	Free, NearLimit int64 // calls a month, and from which use on it is said
 	Sessions        int
@@ -386,6 +399,15 @@ func postRevokeKey(s *Handler, v *visit) (view, error) {
 		return signInFirst(v), nil
 	}
 	err := s.app.RevokeAccountKey(v.request.Context(), v.session.Customer, v.form.Get("keyId"))
+	return view{location: "/account"}, err
+}
+
+// postRevokeAgent ends an agent of the account.
+func postRevokeAgent(s *Handler, v *visit) (view, error) {
+	if v.session == nil {
+		return signInFirst(v), nil
+	}
+	err := s.app.RevokeAccountAgent(v.request.Context(), v.session.Customer, v.form.Get("clientId"))
 	return view{location: "/account"}, err
 }
 

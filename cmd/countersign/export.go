@@ -203,9 +203,11 @@ func (c *verifyCmd) bundle(o *output) error {
 func inWords(reason string) string {
 	switch reason {
 	case "pin: ROLLBACK":
-		return "            You have seen more events of this ledger than this bundle's checkpoint covers: it was made from an older state, or history was taken back.\n"
+		return "ROLLBACK    You have seen more events of this ledger than this checkpoint covers.\n" +
+			"            Either it is older than your pin: then all is well, and what is to be renewed is this (ask for a new export), never the pin.\n" +
+			"            Or history was taken back: then ask the service for its newest checkpoint (countersign pin https://...), and if it is older than your pin, too, show both to whoever runs it.\n"
 	case "pin: FORK":
-		return "            This bundle is of another history than the checkpoint you kept: one of the two was not shown to everybody.\n"
+		return "FORK        This is another history than that of the checkpoint you kept: one of the two was not shown to everybody. Keep both, and show them to whoever runs the service.\n"
 	}
 	return ""
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"slices"
 
@@ -17,7 +16,7 @@ import (
 type signerCmd struct {
 	List   signerListCmd   `cmd:"" help:"Print the ledger's signing keys: purpose, and the positions between which each is valid."`
 	Rotate signerRotateCmd `cmd:"" help:"Activate a new key, signed by the one before it and by itself, and retire that one."`
-	KEK    signerKEKCmd    `cmd:"" name:"kek" help:"Print the key that earlier versions derived from SIGNING_KEY to wrap data keys: set it as DATA_KEK."`
+	KEK    signerKEKCmd    `cmd:"" name:"kek" help:"The key that wraps the data keys of personal members: print the one of old, rotate."`
 }
 
 type signerListCmd struct{ data }
@@ -98,17 +97,4 @@ func (c *signerRotateCmd) Run(ctx context.Context, o *output) error {
 	setting := map[string]string{ledger.PurposeRecord: "SIGNING_KEY", ledger.PurposeCheckpoint: "CHECKPOINT_KEY"}[c.Purpose]
 	return o.result(map[string]string{"retired": from.KeyID(), "active": next.KeyID()},
 		fmt.Sprintf("%s is retired, %s signs from now on: set it as %s and start the nodes with it\n", from.KeyID(), next.KeyID(), setting))
-}
-
-type signerKEKCmd struct{ data }
-
-// Run prints the derived key and nothing else, so that it can be piped into a
-// secret store.
-func (c *signerKEKCmd) Run(o *output) error {
-	kek, err := c.derivedKEK()
-	if err != nil {
-		return err
-	}
-	_, err = io.WriteString(o.stdout, kek+"\n")
-	return err
 }

@@ -3,28 +3,12 @@ package actionrisk
 import (
 	"strconv"
 
+	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/canon"
 )
 
 // BindingVersion names how an action is bound to its hash.
 const BindingVersion = "svc-action-v1"
-
-// Action is one proposed action with what its caller says about it: the twelve
-// members of the quick gate. Only Command is required. Lengths are in code points.
-type Action struct {
-	Command               string `json:"command" jsonschema:"minLength=1,maxLength=2000,pattern=^(?:\\S|\\S[\\s\\S]*\\S)$" jsonschema_description:"Exact shell, SQL, Git, deploy, cloud, MCP, wallet or x402 action to preflight."`
-	Repo                  string `json:"repo,omitempty" jsonschema:"minLength=1,maxLength=500,pattern=^(?:\\S|\\S[\\s\\S]*\\S)$" jsonschema_description:"Repository the action runs in."`
-	Cwd                   string `json:"cwd,omitempty" jsonschema:"minLength=1,maxLength=500,pattern=^(?:\\S|\\S[\\s\\S]*\\S)$" jsonschema_description:"Working directory; relative paths are judged against it."`
-	Branch                string `json:"branch,omitempty" jsonschema:"minLength=1,maxLength=500,pattern=^(?:\\S|\\S[\\s\\S]*\\S)$" jsonschema_description:"Checked-out branch, used by Git rules without an explicit refspec."`
-	Actor                 string `json:"actor,omitempty" jsonschema:"minLength=1,maxLength=500,pattern=^(?:\\S|\\S[\\s\\S]*\\S)$" jsonschema_description:"Who proposes the action; never changes the risk."`
-	Intent                string `json:"intent,omitempty" jsonschema:"minLength=1,maxLength=1000,pattern=^(?:\\S|\\S[\\s\\S]*\\S)$" jsonschema_description:"Stated purpose; never changes the risk."`
-	DiffStat              string `json:"diffStat,omitempty" jsonschema:"minLength=1,maxLength=1500,pattern=^(?:\\S|\\S[\\s\\S]*\\S)$" jsonschema_description:"Size of the change; never changes the risk."`
-	Environment           string `json:"environment,omitempty" jsonschema:"minLength=1,maxLength=500,pattern=^(?:\\S|\\S[\\s\\S]*\\S)$" jsonschema_description:"Environment the action reaches, such as production, staging or development."`
-	Target                string `json:"target,omitempty" jsonschema:"minLength=1,maxLength=1000,pattern=^(?:\\S|\\S[\\s\\S]*\\S)$" jsonschema_description:"Resource the action reaches; names of environments in it count."`
-	Commit                string `json:"commit,omitempty" jsonschema:"minLength=1,maxLength=200,pattern=^(?:\\S|\\S[\\s\\S]*\\S)$" jsonschema_description:"Commit the action belongs to; never changes the risk."`
-	DiffHash              string `json:"diffHash,omitempty" jsonschema:"minLength=1,maxLength=200,pattern=^(?:\\S|\\S[\\s\\S]*\\S)$" jsonschema_description:"Hash of the change; never changes the risk."`
-	FailClosedOnUnmatched bool   `json:"failClosedOnUnmatched,omitempty,omitzero" jsonschema_description:"If true, an action that no rule knows and that is not proven read-only is routed to review instead of low risk."`
-}
 
 // bound are the members of an action that its hash commits to.
 type bound struct {
@@ -44,7 +28,7 @@ type bound struct {
 // Hash is the actionHash: lower-case hex SHA-256 of "svc-action-v1", a line feed
 // and the canonical JSON of the members present. FailClosedOnUnmatched is a
 // wish about the answer, not part of the action, and stands outside.
-func Hash(a Action) string {
+func Hash(a act.Action) string {
 	text, err := canon.Marshal(bound{a.Command, a.Repo, a.Cwd, a.Branch, a.Actor, a.Intent,
 		a.DiffStat, a.Environment, a.Target, a.Commit, a.DiffHash})
 	if err != nil { // invalid UTF-8: no JSON text ever carried it, so quote the bytes
@@ -52,19 +36,3 @@ func Hash(a Action) string {
 	}
 	return canon.Hash(append([]byte(BindingVersion+"\n"), text...))
 }
-
-// Level is a risk: low, medium, high or critical.
-type Level int
-
-// The four levels.
-const (
-	Low Level = iota
-	Medium
-	High
-	Critical
-)
-
-// String names the level as every answer does.
-func (l Level) String() string { return [...]string{"low", "medium", "high", "critical"}[clamp(l)] }
-
-func clamp(l Level) Level { return min(max(l, Low), Critical) }

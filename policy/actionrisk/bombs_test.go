@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/bombs"
 )
 
@@ -14,7 +15,7 @@ import (
 // bombs is tried, and the limits leave room for slow and busy machines; with
 // BOMBS=strict they are tried against 2 and 50 milliseconds.
 func TestNoBombStalls(t *testing.T) {
-	Assess(Action{Command: "ls"})
+	Assess(act.Action{Command: "ls"})
 	strict := os.Getenv("BOMBS") == "strict"
 	for _, size := range [...]struct {
 		characters, every int
@@ -51,7 +52,7 @@ func stallOf(command string, limit time.Duration) time.Duration {
 	best := time.Duration(1 << 62)
 	for range 8 {
 		began := threadTime()
-		Assess(Action{Command: command})
+		Assess(act.Action{Command: command})
 		if best = min(best, threadTime()-began); best <= limit || best > 64*max(limit, 1e6) {
 			break
 		}

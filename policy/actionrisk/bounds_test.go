@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
@@ -58,11 +59,11 @@ func manyVariables() string {
 // verdict says so and stops the action.
 func TestBombs(t *testing.T) {
 	for name, text := range allBombs() {
-		got, steps := assess(Action{Command: text})
+		got, steps := current().assess(act.Action{Command: text})
 		if steps > scan.MaxSteps {
 			t.Errorf("%s: %d steps", name, steps)
 		}
-		if steps == scan.MaxSteps && got.Risk < High {
+		if steps == scan.MaxSteps && got.Risk < act.High {
 			t.Errorf("%s: out of budget and only %v", name, got.Risk)
 		}
 	}
@@ -70,8 +71,8 @@ func TestBombs(t *testing.T) {
 
 // TestHonestSteps: what people write stays far below the budget.
 func TestHonestSteps(t *testing.T) {
-	check := func(a Action) {
-		got, steps := assess(a)
+	check := func(a act.Action) {
+		got, steps := current().assess(a)
 		if strings.Contains(strings.Join(got.RuleIDs(), " "), "fork-bomb") {
 			return
 		}
@@ -87,11 +88,11 @@ func TestHonestSteps(t *testing.T) {
 			continue
 		}
 		for _, c := range readHidden(t, name) {
-			check(Action{Command: c.command})
+			check(act.Action{Command: c.command})
 		}
 	}
 	long := strings.Repeat("mkdir -p build/out && cp -r src/app.js build/out/ && npm run lint\n", 30)
-	if got, steps := assess(Action{Command: long}); steps > scan.MaxSteps/2 || got.Risk > Medium {
+	if got, steps := current().assess(act.Action{Command: long}); steps > scan.MaxSteps/2 || got.Risk > act.Medium {
 		t.Errorf("a script of %d characters takes %d steps and is %v %v", len(long), steps, got.Risk, got.RuleIDs())
 	}
 }
@@ -106,7 +107,7 @@ func BenchmarkWorst(b *testing.B) {
 			best := 1e9 // the best of ten tries: others use this machine too, and so does the collector
 			for range 10 {
 				start := nanotime()
-				Assess(Action{Command: text})
+				Assess(act.Action{Command: text})
 				best = min(best, float64(nanotime()-start)/1e3)
 			}
 			times = append(times, best)
@@ -121,7 +122,7 @@ func BenchmarkWorst(b *testing.B) {
 
 // TestCrowd: small findings before it do not hide a large one.
 func TestCrowd(t *testing.T) {
-	if got := Assess(Action{Command: strings.Repeat("rm a;", 258) + "rm -rf /"}); got.Risk != Critical {
+	if got := Assess(act.Action{Command: strings.Repeat("rm a;", 258) + "rm -rf /"}); got.Risk != act.Critical {
 		t.Errorf("%v %v", got.Risk, got.RuleIDs())
 	}
 }

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/amounts"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
@@ -17,7 +20,7 @@ func TestParseNumber(t *testing.T) {
 		"": "", "x": "", "1e999": "", "1/2": "", "0x": "", "--1": "", "0x52908400098527886E0F7030069857D2E4169EE7": "", "10**999": "",
 	} {
 		got := ""
-		if n := parseNumber(text); n != nil {
+		if n := amounts.ParseNumber(text); n != nil {
 			got = n.RatString()
 		}
 		if got != want {
@@ -30,10 +33,10 @@ func TestUnlimited(t *testing.T) {
 	max := new(big.Rat).SetInt(new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 256), big.NewInt(1)))
 	half := new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), 255))
 	below := new(big.Rat).Sub(half, big.NewRat(1, 1))
-	if !isUnlimited(max, false) || !isUnlimited(half, false) || isUnlimited(below, false) {
+	if !amounts.IsUnlimited(max, false) || !amounts.IsUnlimited(half, false) || amounts.IsUnlimited(below, false) {
 		t.Error("the bound is 2^255")
 	}
-	if permit2 := new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), 159)); !isUnlimited(permit2, true) || isUnlimited(permit2, false) {
+	if permit2 := new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), 159)); !amounts.IsUnlimited(permit2, true) || amounts.IsUnlimited(permit2, false) {
 		t.Error("the narrow bound is 2^159")
 	}
 }
@@ -78,7 +81,7 @@ func TestCalldata(t *testing.T) {
 		calldata("095ea7b3", to):                   {"wallet.approve-bounded"},
 		calldata("ac9650d8") + strings.ToUpper(ff): {"wallet.blind-sign"},
 	} {
-		if diff := cmp.Diff(want, calldataRules(data[2:], nil, 0)); diff != "" {
+		if diff := cmp.Diff(want, amounts.CalldataRules(data[2:], nil, 0)); diff != "" {
 			t.Errorf("%s\n%s", data, diff)
 		}
 	}
@@ -86,14 +89,14 @@ func TestCalldata(t *testing.T) {
 
 // TestAmountsGrow: a larger payment is never judged lower.
 func TestAmountsGrow(t *testing.T) {
-	level := func(id string) Level { return ruleset().byID[id].Level }
+	level := func(id string) act.Level { return facts.Tables().ByID[id].Level }
 	rapid.Check(t, func(t *rapid.T) {
 		a := rapid.Int64Range(0, 5_000_000_000).Draw(t, "a")
 		b := rapid.Int64Range(0, 5_000_000_000).Draw(t, "b")
-		usdc := assetOf("usdc")
-		small := amount{value: scaled(big.NewRat(min(a, b), 1), 6), asset: usdc}
-		large := amount{value: scaled(big.NewRat(max(a, b), 1), 6), asset: usdc}
-		if level(small.payRule(true)) > level(large.payRule(true)) || level(small.transferRule()) > level(large.transferRule()) {
+		usdc := amounts.AssetOf("usdc")
+		small := amounts.Amount{Value: amounts.Scaled(big.NewRat(min(a, b), 1), 6), Asset: usdc}
+		large := amounts.Amount{Value: amounts.Scaled(big.NewRat(max(a, b), 1), 6), Asset: usdc}
+		if level(small.PayRule(true)) > level(large.PayRule(true)) || level(small.TransferRule()) > level(large.TransferRule()) {
 			t.Fatalf("%d is worse than %d", min(a, b), max(a, b))
 		}
 	})
@@ -124,7 +127,7 @@ func TestPhrases(t *testing.T) {
 		"show all transfers":                                 nil,
 		"x402 inspect https://a.example":                     nil,
 	} {
-		if diff := cmp.Diff(want, []string(readPhrase(text).rules())); diff != "" {
+		if diff := cmp.Diff(want, []string(amounts.ReadPhrase(text).Rules())); diff != "" {
 			t.Errorf("%s\n%s", text, diff)
 		}
 	}
@@ -137,11 +140,11 @@ func TestLoops(t *testing.T) {
 		"while true; do x402 pay https://a.example --max-amount 0.1 --network base; done":         "x402.loop",
 		"seq 10 | xargs -n1 x402 pay https://a.example --max-amount 1":                            "x402.loop",
 	} {
-		if ids := Assess(Action{Command: command}).RuleIDs(); !slices.Contains(ids, want) {
+		if ids := Assess(act.Action{Command: command}).RuleIDs(); !slices.Contains(ids, want) {
 			t.Errorf("%s: %v", command, ids)
 		}
 	}
-	if ids := Assess(Action{Command: "x402 pay https://a.example --max-amount 1 --network base"}).RuleIDs(); slices.Contains(ids, "x402.loop") {
+	if ids := Assess(act.Action{Command: "x402 pay https://a.example --max-amount 1 --network base"}).RuleIDs(); slices.Contains(ids, "x402.loop") {
 		t.Errorf("no loop: %v", ids)
 	}
 }
@@ -149,13 +152,13 @@ func TestLoops(t *testing.T) {
 // TestTestNetworks: a test network lowers by one, and never what is pinned.
 func TestTestNetworks(t *testing.T) {
 	const to = "0x52908400098527886E0F7030069857D2E4169EE7"
-	for command, want := range map[string]Level{
-		"transfer 5 USDC to " + to + " on base":             High,
-		"transfer 5 USDC to " + to + " on base-sepolia":     Medium,
-		"transfer 5000 USDC to " + to + " on base-sepolia":  High,
-		"export the private key of the base-sepolia wallet": Critical,
+	for command, want := range map[string]act.Level{
+		"transfer 5 USDC to " + to + " on base":             act.High,
+		"transfer 5 USDC to " + to + " on base-sepolia":     act.Medium,
+		"transfer 5000 USDC to " + to + " on base-sepolia":  act.High,
+		"export the private key of the base-sepolia wallet": act.Critical,
 	} {
-		if got := Assess(Action{Command: command}).Risk; got != want {
+		if got := Assess(act.Action{Command: command}).Risk; got != want {
 			t.Errorf("%s: %v, want %v", command, got, want)
 		}
 	}

@@ -10,6 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/judge"
 	"github.com/go-json-experiment/json"
 )
 
@@ -54,15 +57,15 @@ func readRefusals(t testing.TB) []refusal {
 
 // refused tells which group makes us differ on purpose, or -1. It looks at the
 // verdict alone.
-func refused(groups []refusal, got Assessment) int {
-	at, stopped := -1, got.Risk >= High
+func refused(groups []refusal, got judge.Assessment) int {
+	at, stopped := -1, got.Risk >= act.High
 	for i := range got.Findings {
 		f := &got.Findings[i]
-		if stopped && f.Level < High {
+		if stopped && f.Level < act.High {
 			continue
 		}
 		group := slices.IndexFunc(groups, func(r refusal) bool {
-			return r.stopped == stopped && (slices.Contains(r.rules, f.Rule.ID) || slices.Contains(r.rules, "lowered") && f.Base > f.Level && f.Base >= High)
+			return r.stopped == stopped && (slices.Contains(r.rules, f.Rule.ID) || slices.Contains(r.rules, "lowered") && f.Base > f.Level && f.Base >= act.High)
 		})
 		if group < 0 {
 			return -1
@@ -79,11 +82,11 @@ func refused(groups []refusal, got Assessment) int {
 func TestRefusals(t *testing.T) {
 	for _, g := range readRefusals(t) {
 		for _, id := range g.rules {
-			r := ruleset().byID[id]
+			r := facts.Tables().ByID[id]
 			if id == "lowered" {
 				continue
 			}
-			if r == nil || g.stopped != (r.Level >= High) || g.why == "" {
+			if r == nil || g.stopped != (r.Level >= act.High) || g.why == "" {
 				t.Errorf("%s is no rule of that side", id)
 			}
 		}
@@ -161,8 +164,8 @@ func TestCorpus(t *testing.T) {
 		if err := json.Unmarshal(lines.Bytes(), &c); err != nil {
 			t.Fatal(err)
 		}
-		got := Assess(Action{Command: strings.TrimSpace(c.Command), Cwd: sourceCwd[c.Source]})
-		block, high := c.Peer == "block", got.Risk >= High
+		got := Assess(act.Action{Command: strings.TrimSpace(c.Command), Cwd: sourceCwd[c.Source]})
+		block, high := c.Peer == "block", got.Risk >= act.High
 		half := "0-9"
 		if c.ID[len(c.ID)-1] > '9' {
 			half = "a-f"

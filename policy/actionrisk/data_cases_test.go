@@ -4,9 +4,11 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
 )
 
-var dataLevels = map[string]Level{"low": Low, "medium": Medium, "high": High, "critical": Critical}
+var dataLevels = map[string]act.Level{"low": act.Low, "medium": act.Medium, "high": act.High, "critical": act.Critical}
 
 // TestDataCases: databases, money and tools, labelled by hand.
 func TestDataCases(t *testing.T) {
@@ -23,7 +25,7 @@ func TestDataCases(t *testing.T) {
 		if !strings.Contains(command, `\!`) && !strings.HasPrefix(command, "{") {
 			command = strings.ReplaceAll(strings.ReplaceAll(command, `\n`, "\n"), `\t`, "\t")
 		}
-		a := Assess(Action{Command: command})
+		a := Assess(act.Action{Command: command})
 		if a.Risk < dataLevels[lowest] || a.Risk > dataLevels[highest] {
 			t.Errorf("line %d: %v %v (%s), want %s: %s", n+1, a.Risk, a.RuleIDs(), a.Coverage.Route, want, line[len(want)+3:])
 		}

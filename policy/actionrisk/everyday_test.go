@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
 )
 
 // TestEveryday: ordinary commands of a working day are never stopped ("\n" is a line
@@ -14,7 +16,7 @@ func TestEveryday(t *testing.T) {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(text)) {
-		if a := Assess(Action{Command: strings.ReplaceAll(strings.TrimSpace(line), `\n`, "\n")}); a.Risk >= High {
+		if a := Assess(act.Action{Command: strings.ReplaceAll(strings.TrimSpace(line), `\n`, "\n")}); a.Risk >= act.High {
 			t.Errorf("%q is %v by %v", line, a.Risk, a.RuleIDs())
 		}
 	}
@@ -31,7 +33,7 @@ func TestSiblings(t *testing.T) {
 		if line == "" || strings.HasPrefix(line, "# ") {
 			continue
 		}
-		if a := Assess(Action{Command: strings.ReplaceAll(line, `\n`, "\n")}); a.Risk < High {
+		if a := Assess(act.Action{Command: strings.ReplaceAll(line, `\n`, "\n")}); a.Risk < act.High {
 			t.Errorf("%q is %v by %v", line, a.Risk, a.RuleIDs())
 		}
 	}

@@ -5,11 +5,19 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/judge"
+	"github.com/countersign/countersign/policy/actionrisk/lang/payment"
+	"github.com/countersign/countersign/policy/actionrisk/lang/store"
+	"github.com/countersign/countersign/policy/actionrisk/lang/windows"
+	"github.com/countersign/countersign/policy/actionrisk/rules"
 	"github.com/countersign/countersign/policy/canon"
 )
 
 // parseExample reads a table's example, whose members must be known.
-func parseExample(t testing.TB, text string) Action {
+func parseExample(t testing.TB, text string) act.Action {
 	_, members, _ := strings.Cut(text, " ## ")
 	for _, m := range strings.Fields(members) {
 		name, _, _ := strings.Cut(m, "=")
@@ -22,7 +30,7 @@ func parseExample(t testing.TB, text string) Action {
 
 // TestExamples runs every example of every table: a table tests itself.
 func TestExamples(t *testing.T) {
-	for _, r := range Rules() {
+	for _, r := range facts.Rules() {
 		if r.Retired {
 			continue
 		}
@@ -45,8 +53,8 @@ func TestExamples(t *testing.T) {
 // TestTables holds what every rule must have.
 func TestTables(t *testing.T) {
 	categories := []string{"destructive", "deployment", "data_mutation", "secrets", "network", "payment", "privilege", "supply_chain"}
-	for _, r := range Rules() {
-		if r.Title == "" || r.Effect == "" || r.Level < Low || r.Level > Critical {
+	for _, r := range facts.Rules() {
+		if r.Title == "" || r.Effect == "" || r.Level < act.Low || r.Level > act.Critical {
 			t.Errorf("%s: title, effect or level is missing", r.ID)
 		}
 		if !slices.Contains(categories, r.Category) {
@@ -68,7 +76,7 @@ func TestTables(t *testing.T) {
 // table asks for.
 func TestPredicatesUsed(t *testing.T) {
 	used := map[string]bool{}
-	for _, r := range Rules() {
+	for _, r := range facts.Rules() {
 		for _, m := range r.Match {
 			for _, w := range m.Where {
 				subject, _, _ := strings.Cut(strings.TrimPrefix(w, "!"), " ")
@@ -76,7 +84,7 @@ func TestPredicatesUsed(t *testing.T) {
 			}
 		}
 	}
-	for _, list := range []map[string]predicate{shellPredicates, secretPredicates, sqlPredicates, moneyPredicates, windowsPredicates} {
+	for _, list := range []map[string]interp.Predicate{judge.ShellPredicates, judge.SecretPredicates, store.SqlPredicates, payment.MoneyPredicates, windows.WindowsPredicates} {
 		for name := range list {
 			if !used[name] {
 				t.Errorf("no table uses the predicate %s", name)
@@ -87,12 +95,12 @@ func TestPredicatesUsed(t *testing.T) {
 
 // TestTablesStrict: every table is strict JSON, which is not checked again at a start.
 func TestTablesStrict(t *testing.T) {
-	files, err := tables.ReadDir("rules")
+	files, err := rules.Tables.ReadDir(".")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range files {
-		text, err := tables.ReadFile("rules/" + f.Name())
+		text, err := rules.Tables.ReadFile(f.Name())
 		if err == nil {
 			err = canon.Check(text)
 		}
@@ -100,7 +108,7 @@ func TestTablesStrict(t *testing.T) {
 			t.Errorf("%s: %v", f.Name(), err)
 		}
 	}
-	if hash := tablesHash(t); rulesetHash != hash {
+	if hash := tablesHash(t); facts.RulesetHash != hash {
 		t.Errorf("the tables changed: rulesetHash is %s", hash)
 	}
 }
@@ -108,9 +116,9 @@ func TestTablesStrict(t *testing.T) {
 // tablesHash is the SHA-256 of the canonical JSON of all tables together, by name.
 func tablesHash(t *testing.T) string {
 	all := map[string]any{}
-	for _, name := range append(slices.Clone(supportFiles), tableFiles...) {
+	for _, name := range append(slices.Clone(facts.SupportFiles), facts.TableFiles...) {
 		var v any
-		if err := decodeTable(name, &v); err != nil {
+		if err := rules.DecodeTable(name, &v); err != nil {
 			t.Fatal(err)
 		}
 		all[name] = v

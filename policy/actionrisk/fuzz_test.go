@@ -10,6 +10,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/lang/posix"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"github.com/go-json-experiment/json"
 )
@@ -36,10 +38,10 @@ func FuzzUnwrap(f *testing.F) {
 			func(s string) string { return "eval " + quoteShell(s) },
 			func(s string) string { return "timeout 5 bash -c " + quoteShell(s) },
 		}[which%4](command)
-		plain, _ := assess(Action{Command: command})
-		carried := Action{Command: carry}
+		plain, _ := current().assess(act.Action{Command: command})
+		carried := act.Action{Command: carry}
 		checkAssessment(t, carried)
-		if got := Assess(carried); !strings.ContainsRune(command, '$') && plain.Coverage.Route == "shell" && plain.Coverage.Parsed && plain.Risk >= High && got.Risk < Medium {
+		if got := Assess(carried); !strings.ContainsRune(command, '$') && plain.Coverage.Route == "shell" && plain.Coverage.Parsed && plain.Risk >= act.High && got.Risk < act.Medium {
 			t.Errorf("%q is %v, carried %v %v", command, plain.Risk, got.Risk, got.RuleIDs())
 		}
 	})
@@ -67,12 +69,12 @@ func FuzzDecode(f *testing.F) {
 		if got := scan.Unescape(text); len(got) > 4*len(text)+4 || strings.IndexByte(got, scan.Hole) >= 0 && strings.IndexByte(text, '\\') >= 0 {
 			t.Errorf("unescape(%q) = %q", text, got)
 		}
-		trSet(text)
+		posix.TrSet(text)
 		scan.Decode64(text)
 		scan.DecodeHex(text)
 		if utf8.ValidString(text) {
-			checkAssessment(t, Action{Command: "echo " + quoteShell(text) + " | base64 -d | sh"})
-			checkAssessment(t, Action{Command: "printf " + quoteShell(text) + " | sed 's/a/b/' | tr a-z b-za | sh"})
+			checkAssessment(t, act.Action{Command: "echo " + quoteShell(text) + " | base64 -d | sh"})
+			checkAssessment(t, act.Action{Command: "printf " + quoteShell(text) + " | sed 's/a/b/' | tr a-z b-za | sh"})
 		}
 	})
 }
@@ -86,14 +88,14 @@ func FuzzRoute(f *testing.F) {
 		if len(text) > 4000 {
 			return
 		}
-		got := Assess(Action{Command: text})
+		got := Assess(act.Action{Command: text})
 		if !slices.Contains([]string{"empty", "shell", "sql", "call", "action", "powershell", "program", "json", "http", "unknown"}, got.Coverage.Route) {
 			t.Errorf("%q has the route %q", text, got.Coverage.Route)
 		}
 		if got.Coverage.ReadOnly && got.Coverage.Unmatched {
 			t.Errorf("%q is proven and unmatched", text)
 		}
-		checkAssessment(t, Action{Command: text})
+		checkAssessment(t, act.Action{Command: text})
 	})
 }
 
@@ -111,15 +113,15 @@ func FuzzMaskedScore(f *testing.F) {
 			return
 		}
 		secret := fakeSecrets[int(which)%len(fakeSecrets)]
-		if before != "" && secretByte(before[len(before)-1]) || after != "" && secretByte(after[0]) {
+		if before != "" && act.SecretByte(before[len(before)-1]) || after != "" && act.SecretByte(after[0]) {
 			return // then it is a part of a longer word
 		}
 		text := before + secret + after
-		once := Mask(text)
+		once := act.Mask(text)
 		if strings.Contains(once, secret) {
 			t.Errorf("Mask(%q) = %q", text, once)
 		}
-		out, err := json.Marshal(ScoreAction(Action{Command: text}))
+		out, err := json.Marshal(ScoreAction(act.Action{Command: text}))
 		if err == nil && strings.Contains(string(out), secret) {
 			t.Errorf("the score of %q shows the secret", text)
 		}
@@ -152,7 +154,7 @@ func TestMetamorphic(t *testing.T) {
 	checks := 0
 	for _, name := range hiddenFiles(t) {
 		for _, c := range readHidden(t, name) {
-			own := Assess(Action{Command: c.command})
+			own := Assess(act.Action{Command: c.command})
 			if own.Coverage.Route != "shell" || !own.Coverage.Parsed || strings.Contains(c.command, "alias") {
 				continue
 			}
@@ -165,7 +167,7 @@ func TestMetamorphic(t *testing.T) {
 					continue
 				}
 				checks++
-				if got := Assess(Action{Command: carry(c.command)}); (got.Risk >= High) != (own.Risk >= High) {
+				if got := Assess(act.Action{Command: carry(c.command)}); (got.Risk >= act.High) != (own.Risk >= act.High) {
 					t.Errorf("%s: %v becomes %v %v: %s", name, own.Risk, got.Risk, got.RuleIDs(), carry(c.command))
 				}
 			}
@@ -174,7 +176,7 @@ func TestMetamorphic(t *testing.T) {
 					continue // what deceives a reader does so wherever it stands
 				}
 				checks++
-				if got := Assess(Action{Command: mentions[name](c.command)}); got.Risk >= High {
+				if got := Assess(act.Action{Command: mentions[name](c.command)}); got.Risk >= act.High {
 					t.Errorf("%s: %v %v: %s", name, got.Risk, got.RuleIDs(), mentions[name](c.command))
 				}
 			}
@@ -193,11 +195,11 @@ func TestBadInput(t *testing.T) {
 		"julia -e 'run(`x`)'", "Rscript -e 'x()'", "echo $((", "if true; then ls", "{\"a\":", "[1,2", "\xff\xfe", "((((", "'", "\"$(", "<<<", "|", "case x in", "}{", "\x00\x01",
 		"каждый охотник", "do it now", "xyzzy", "DROP", "for", "ssh host frobnicate", "bash -c 'frobnicate'", "kubectl frobnicate x",
 	} {
-		got := Assess(Action{Command: command, FailClosedOnUnmatched: true})
-		if got.Risk < High || !got.RequiresApproval {
+		got := Assess(act.Action{Command: command, FailClosedOnUnmatched: true})
+		if got.Risk < act.High || !got.RequiresApproval {
 			t.Errorf("%q is %v %v %+v", command, got.Risk, got.RuleIDs(), got.Coverage)
 		}
-		open := Assess(Action{Command: command})
+		open := Assess(act.Action{Command: command})
 		if !open.Coverage.Unmatched && open.Coverage.Parsed && len(open.Findings) == 0 {
 			t.Errorf("%q: coverage %+v", command, open.Coverage)
 		}
@@ -207,8 +209,8 @@ func TestBadInput(t *testing.T) {
 // TestDialectUnknown: what stands in an unknown language says so.
 func TestDialectUnknown(t *testing.T) {
 	for _, command := range []string{"psql -c 'FROBNICATE users'", "julia -e 'run(x)'"} {
-		got := Assess(Action{Command: command})
-		if !slices.Contains(got.RuleIDs(), "parse.dialect-unknown") || got.Risk != Low || !got.Coverage.Unmatched || len(got.Coverage.Uncertainties) == 0 {
+		got := Assess(act.Action{Command: command})
+		if !slices.Contains(got.RuleIDs(), "parse.dialect-unknown") || got.Risk != act.Low || !got.Coverage.Unmatched || len(got.Coverage.Uncertainties) == 0 {
 			t.Errorf("%q: %v %v %+v", command, got.Risk, got.RuleIDs(), got.Coverage)
 		}
 	}
@@ -218,7 +220,7 @@ func TestDialectUnknown(t *testing.T) {
 func TestContextIsMonotone(t *testing.T) {
 	for _, name := range hiddenFiles(t) {
 		for _, c := range readHidden(t, name) {
-			checkAssessment(t, Action{Command: c.command})
+			checkAssessment(t, act.Action{Command: c.command})
 		}
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
 	"github.com/go-json-experiment/json"
 )
 
@@ -38,7 +40,7 @@ type answer struct {
 	rules   string
 }
 
-func answerOf(a Action) answer {
+func answerOf(a act.Action) answer {
 	got := Assess(a)
 	var b bytes.Buffer
 	for i := range got.Findings {
@@ -46,7 +48,13 @@ func answerOf(a Action) answer {
 		fmt.Fprintf(&b, "%s %v %v %v %d %q %q %q %v\n", f.Rule.ID, f.Base, f.Level, f.Span, f.Segment, f.Via, f.Decoded, f.Target, f.Context)
 	}
 	fmt.Fprintf(&b, "%v %v", got.Coverage, got.RequiresApproval)
-	return answer{fmt.Sprintf("%c%d", got.Risk.String()[0], got.Score), shortHash(b.Bytes()), strings.Join(got.RuleIDs(), ",")}
+	verdict, ids, _ := strings.Cut(verdictLine(got), " ")
+	return answer{verdict, shortHash(b.Bytes()), ids}
+}
+
+// verdictLine is the risk's first letter with the score, and the rules.
+func verdictLine(got Assessment) string {
+	return fmt.Sprintf("%c%d %s", got.Risk.String()[0], got.Score, strings.Join(got.RuleIDs(), ","))
 }
 
 func (a answer) line(key string) string { return key + " " + a.verdict + " " + a.whole + " " + a.rules }
@@ -56,7 +64,7 @@ func shortHash(b []byte) string {
 	return hex.EncodeToString(h[:6])
 }
 
-func keyOf(a Action) string {
+func keyOf(a act.Action) string {
 	key := Hash(a)
 	if a.FailClosedOnUnmatched {
 		key = shortHash([]byte(key + " closed"))
@@ -67,9 +75,9 @@ func keyOf(a Action) string {
 // corpusActions are the different actions of all corpora in a fixed order: the
 // tables' examples, the labelled files, the unseen batches, what must be stopped in
 // every carrier and mention, and the bombs.
-func corpusActions(t testing.TB) []Action {
+func corpusActions(t testing.TB) []act.Action {
 	all := seeds(t)
-	add := func(command string) { all = append(all, Action{Command: command}) }
+	add := func(command string) { all = append(all, act.Action{Command: command}) }
 	for _, file := range []string{"everyday", "siblings", "data_cases", "sql_effects"} {
 		for line := range strings.Lines(readFile(t, "testdata/"+file+".txt")) {
 			if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "# ") {
@@ -83,7 +91,7 @@ func corpusActions(t testing.TB) []Action {
 	}
 	for line := range strings.Lines(readFile(t, "testdata/levels.jsonl")) {
 		var c struct {
-			Action Action `json:"action"`
+			Action act.Action `json:"action"`
 		}
 		if err := json.Unmarshal([]byte(line), &c); err != nil {
 			t.Fatal(err)
@@ -109,7 +117,7 @@ func corpusActions(t testing.TB) []Action {
 	return different(all)
 }
 
-func different(all []Action) []Action {
+func different(all []act.Action) []act.Action {
 	seen, out := map[string]bool{}, all[:0]
 	for _, a := range all {
 		if key := keyOf(a); !seen[key] {
@@ -164,19 +172,19 @@ func TestGoldenCorpus(t *testing.T) {
 	if name == "" {
 		t.Skip("GATE_CORPUS names no corpus")
 	}
-	var all []Action
+	var all []act.Action
 	for line := range strings.Lines(readFile(t, name)) {
 		var c corpusCase
 		if err := json.Unmarshal([]byte(line), &c); err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, Action{Command: strings.TrimSpace(c.Command), Cwd: sourceCwd[c.Source]})
+		all = append(all, act.Action{Command: strings.TrimSpace(c.Command), Cwd: sourceCwd[c.Source]})
 	}
 	checkGolden(t, name+".golden", different(all))
 }
 
-func checkGolden(t *testing.T, file string, all []Action) {
-	version, tables := Ruleset()
+func checkGolden(t *testing.T, file string, all []act.Action) {
+	version, tables := facts.Ruleset()
 	head, old := version+" "+tables, readGolden(file)
 	byRule, verdicts, wholes := map[string][]string{}, 0, 0
 	text := bytes.NewBufferString(head + "\n")

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
 )
 
 // hiddenCase is a line of testdata/hidden: "@ " begins a case, "? " one that is
@@ -66,8 +68,8 @@ func TestHidden(t *testing.T) {
 		stop, wrong := !strings.HasPrefix(name, "allow"), 0
 		cases := readHidden(t, name)
 		for _, c := range cases {
-			got := Assess(Action{Command: c.command})
-			right := (got.Risk >= High) == stop
+			got := Assess(act.Action{Command: c.command})
+			right := (got.Risk >= act.High) == stop
 			if !right {
 				wrong++
 			}
@@ -95,7 +97,7 @@ func TestProgramsThatRunTheirInput(t *testing.T) {
 		`node -e "process.stdin.on('data',d=>console.log(''+d))"`:  false,
 		`perl -ne 'print if /id/'`:                                 false,
 	} {
-		if got := Assess(Action{Command: get + program}); (got.Risk >= High) != stop {
+		if got := Assess(act.Action{Command: get + program}); (got.Risk >= act.High) != stop {
 			t.Errorf("%s: %v %v", program, got.Risk, got.RuleIDs())
 		}
 	}

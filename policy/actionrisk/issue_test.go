@@ -3,6 +3,8 @@ package actionrisk
 import (
 	"strings"
 	"testing"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
 )
 
 // TestClasses: the classes of what was stopped wrongly (quiet), of what was not stopped
@@ -10,8 +12,8 @@ import (
 func TestClasses(t *testing.T) {
 	for _, file := range [...]struct {
 		name     string
-		from, to Level
-	}{{"quiet", Low, Medium}, {"holes", High, Critical}, {"medium", Medium, Critical}} {
+		from, to act.Level
+	}{{"quiet", act.Low, act.Medium}, {"holes", act.High, act.Critical}, {"medium", act.Medium, act.Critical}} {
 		class := ""
 		for line := range strings.Lines(readFile(t, "testdata/"+file.name+".txt")) {
 			if line = strings.TrimSpace(line); line == "" {
@@ -22,7 +24,7 @@ func TestClasses(t *testing.T) {
 				continue
 			}
 			line, open := strings.CutPrefix(line, "? ") // known to be judged otherwise
-			got := Assess(Action{Command: strings.ReplaceAll(line, `\n`, "\n")})
+			got := Assess(act.Action{Command: strings.ReplaceAll(line, `\n`, "\n")})
 			if right := got.Risk >= file.from && got.Risk <= file.to; right == open {
 				t.Errorf("%s, %s: %s is %v by %v (open %v)", file.name, class, line, got.Risk, got.RuleIDs(), open)
 			}

@@ -3,6 +3,11 @@ package actionrisk
 import (
 	"slices"
 	"testing"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
 
 func TestParseJSON(t *testing.T) {
@@ -25,13 +30,13 @@ func TestParseJSON(t *testing.T) {
 		{`{"a":`, false, "a", ""},
 		{`{]`, false, "a", ""},
 	} {
-		root, strict := parseJSON(c.text)
+		root, strict := tree.ParseJSON(c.text)
 		if root == nil {
 			t.Errorf("%s: no value", c.text)
 			continue
 		}
-		if strict != c.strict || root.str(c.find) != c.want {
-			t.Errorf("%s: strict %v, %q", c.text, strict, root.str(c.find))
+		if strict != c.strict || root.Str(c.find) != c.want {
+			t.Errorf("%s: strict %v, %q", c.text, strict, root.Str(c.find))
 		}
 	}
 }
@@ -47,7 +52,7 @@ func TestToolClass(t *testing.T) {
 		"execute_sql": "sql", "run_query": "sql", "mysql_exec": "sql",
 		"frobnicate": "unknown", "": "unknown",
 	} {
-		if got := toolClass(name); got != want {
+		if got := facts.ToolClass(name); got != want {
 			t.Errorf("toolClass(%q) = %s, want %s", name, got, want)
 		}
 	}
@@ -56,8 +61,8 @@ func TestToolClass(t *testing.T) {
 // TestJSONSpans: evidence of a carried text points into the submitted command.
 func TestJSONSpans(t *testing.T) {
 	command := `{"name":"bash","arguments":{"command":"ls; rm -rf /"}}`
-	a := Assess(Action{Command: command})
-	i := slices.IndexFunc(a.Findings, func(f Finding) bool { return f.Rule.ID == "shell.rm.recursive-root" })
+	a := Assess(act.Action{Command: command})
+	i := slices.IndexFunc(a.Findings, func(f interp.Finding) bool { return f.Rule.ID == "shell.rm.recursive-root" })
 	if i < 0 {
 		t.Fatal(a.RuleIDs())
 	}
@@ -75,14 +80,14 @@ func FuzzJSON(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		root, strict := parseJSON(text)
+		root, strict := tree.ParseJSON(text)
 		if strict && root == nil {
 			t.Fatal("strict without a value")
 		}
-		if root != nil && (root.start < 0 || root.end > len(text) || root.start > root.end) {
-			t.Fatalf("span %d..%d of %d", root.start, root.end, len(text))
+		if root != nil && (root.Start < 0 || root.End > len(text) || root.Start > root.End) {
+			t.Fatalf("span %d..%d of %d", root.Start, root.End, len(text))
 		}
-		a := Assess(Action{Command: text})
+		a := Assess(act.Action{Command: text})
 		for _, f := range a.Findings {
 			if f.Span.Start < 0 || f.Span.End > len(text) || f.Span.Start > f.Span.End {
 				t.Fatalf("%s: span %v of %d", f.Rule.ID, f.Span, len(text))

@@ -5,24 +5,25 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/go-json-experiment/json"
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
 type labelled struct {
 	domain   string
-	min, max Level
-	action   Action
+	min, max act.Level
+	action   act.Action
 }
 
-func namedLevel(t testing.TB, name string) Level {
-	for l := Low; l <= Critical; l++ {
+func namedLevel(t testing.TB, name string) act.Level {
+	for l := act.Low; l <= act.Critical; l++ {
 		if l.String() == name {
 			return l
 		}
 	}
 	t.Fatalf("no level %q", name)
-	return Low
+	return act.Low
 }
 
 // readLabelled reads testdata/labelled.txtar.
@@ -68,11 +69,11 @@ func TestLevels(t *testing.T) {
 	}
 	for line := range strings.Lines(string(text)) {
 		var c struct {
-			Action Action `json:"action"`
-			Min    string `json:"min"`
-			Max    string `json:"max"`
-			Why    string `json:"why"`
-			Open   bool   `json:"open"`
+			Action act.Action `json:"action"`
+			Min    string     `json:"min"`
+			Max    string     `json:"max"`
+			Why    string     `json:"why"`
+			Open   bool       `json:"open"`
 		}
 		if err := json.Unmarshal([]byte(line), &c); err != nil {
 			t.Fatalf("%s: %v", line, err)

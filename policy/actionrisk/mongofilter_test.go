@@ -3,7 +3,12 @@ package actionrisk
 import (
 	"testing"
 
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/lang/store"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"github.com/countersign/countersign/policy/actionrisk/stores"
 )
 
 // TestMongoFilters: what a filter picks does not depend on how it is written.
@@ -44,7 +49,7 @@ func TestMongoFilters(t *testing.T) {
 		"{\"_id\":{\"$ne\":\"\"}}":              true,
 		"{_id: {$exists: true}, $comment: 'x'}": true,
 	} {
-		if got := mongoAll(filter); got != all {
+		if got := stores.MongoAll(filter); got != all {
 			t.Errorf("mongoAll(%s) = %v", filter, got)
 		}
 	}
@@ -62,8 +67,8 @@ func TestClientVariables(t *testing.T) {
 		{"hive", "set hivevar:t=users;\ndrop table ${hivevar:t};", "set hivevar:t=users;\ndrop table users;"},
 		{"mysql", "set t = 1; select :t", "set t = 1; select :t"},
 	} {
-		e := &engine{compiled: ruleset(), budget: budget{left: scan.MaxSteps}}
-		if got := e.expandClient(c.client, c.text, nil); got != c.want {
+		e := &interp.Env{Set: facts.Tables(), Front: current().front, Budget: act.Budget{Left: scan.MaxSteps}}
+		if got := store.ExpandClient(e, c.client, c.text, nil); got != c.want {
 			t.Errorf("%s: %q becomes %q, want %q", c.client, c.text, got, c.want)
 		}
 	}

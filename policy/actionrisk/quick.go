@@ -5,6 +5,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
 )
 
 // NextCall is the call a caller is advised to make next.
@@ -42,10 +44,10 @@ var Quick = policy.Declare(policy.Service{
 	Summary:    "Risk of one shell, Git, SQL, infrastructure, deployment, MCP, wallet or x402 action, before it runs, and the call to make next.",
 	Example:    `{"command":"git push --force origin main","repo":"acme/payments","branch":"main","environment":"production"}`,
 	Bare:       true,
-	Ruleset:    Ruleset,
+	Ruleset:    facts.Ruleset,
 }, quick)
 
-func quick(a Action) (QuickOutput, error) {
+func quick(a act.Action) (QuickOutput, error) {
 	if err := Check(a); err != nil {
 		return QuickOutput{}, err
 	}
@@ -56,9 +58,9 @@ func quick(a Action) (QuickOutput, error) {
 		ActionBindingVersion: BindingVersion, ActionHash: Hash(a),
 	}
 	switch got.Risk {
-	case Medium:
+	case act.Medium:
 		out.NextRecommendedCall = &nextScore
-	case High, Critical:
+	case act.High, act.Critical:
 		out.NextRecommendedCall = &nextRun
 	}
 	return out, nil
@@ -66,7 +68,7 @@ func quick(a Action) (QuickOutput, error) {
 
 // Check holds the bounds of the contract once more, for callers that come
 // without the schema. The first offence in the contract's order is the answer.
-func Check(a Action) error {
+func Check(a act.Action) error {
 	for _, m := range [...]struct {
 		name, value string
 		most        int

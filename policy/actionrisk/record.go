@@ -3,6 +3,11 @@ package actionrisk
 import (
 	"strings"
 	"sync"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/judge"
+	"github.com/countersign/countersign/policy/actionrisk/rules"
 )
 
 // Summary is one line of the list of rules, without examples: all of them together
@@ -33,7 +38,7 @@ type Record struct {
 
 // Judged is an example and the verdict on it.
 type Judged struct {
-	Action
+	act.Action
 	Risk    string   `json:"risk" jsonschema:"enum=low,enum=medium,enum=high,enum=critical"`
 	RuleIDs []string `json:"matchedRuleIds"`
 }
@@ -63,7 +68,7 @@ type safety struct {
 // saferWays are read when the first record is asked for: no verdict needs them.
 var saferWays = sync.OnceValue(func() map[string]safety {
 	ways := map[string]safety{}
-	if err := decodeTable("safer", &ways); err != nil { // a fault in the program, which the first test finds
+	if err := rules.DecodeTable("safer", &ways); err != nil { // a fault in the program, which the first test finds
 		panic("actionrisk: " + err.Error())
 	}
 	return ways
@@ -71,7 +76,7 @@ var saferWays = sync.OnceValue(func() map[string]safety {
 
 // Summaries are all rules in table order, without examples.
 func Summaries() []Summary {
-	rules := Rules()
+	rules := facts.Rules()
 	out := make([]Summary, len(rules))
 	for i := range rules {
 		out[i] = summarize(&rules[i])
@@ -79,21 +84,21 @@ func Summaries() []Summary {
 	return out
 }
 
-func summarize(r *Rule) Summary {
+func summarize(r *facts.Rule) Summary {
 	return Summary{r.ID, r.Level.String(), r.Category, r.Title, r.Retired}
 }
 
 // RecordOf is the page of the rule with this id, and whether there is one. It judges
 // the rule's examples anew, some ten microseconds each.
 func RecordOf(id string) (Record, bool) {
-	r := ruleset().byID[id]
+	r := facts.Tables().ByID[id]
 	if r == nil {
 		return Record{}, false
 	}
 	way := saferWays()[id]
 	out := Record{
 		Summary: summarize(r), Catches: r.Effect, CatchesNot: catchesNot(r), Why: why(r), Reversible: r.Reversible, Context: movedBy(r),
-		Instead: r.Instead, Questions: r.Questions, Safer: judge(way.Commands), Raised: judge(r.Yes), NotRaised: judge(r.No),
+		Instead: r.Instead, Questions: r.Questions, Safer: judgeAll(way.Commands), Raised: judgeAll(r.Yes), NotRaised: judgeAll(r.No),
 	}
 	if out.Instead == "" {
 		out.Instead = way.Instead
@@ -101,8 +106,8 @@ func RecordOf(id string) (Record, bool) {
 	return out, true
 }
 
-// judge reads examples and judges them.
-func judge(examples []string) []Judged {
+// judgeAll reads examples and judges them.
+func judgeAll(examples []string) []Judged {
 	out := make([]Judged, len(examples))
 	for i, text := range examples {
 		a := Example(text)
@@ -114,9 +119,9 @@ func judge(examples []string) []Judged {
 
 // Example reads an example of a table: a command, and after " ## " members of the
 // action as name=value, separated by blanks.
-func Example(text string) Action {
+func Example(text string) act.Action {
 	command, members, _ := strings.Cut(text, " ## ")
-	a := Action{Command: command}
+	a := act.Action{Command: command}
 	for _, m := range strings.Fields(members) {
 		name, value, _ := strings.Cut(m, "=")
 		switch name {
@@ -138,32 +143,32 @@ func Example(text string) Action {
 }
 
 // catchesNot are the ways out that hold for every rule, as far as they hold for this.
-func catchesNot(r *Rule) []string {
+func catchesNot(r *facts.Rule) []string {
 	out := []string{"text that only names it: what is printed, searched for, quoted in a message or written in a comment"}
-	if len(r.Match) > 0 && !r.outlastsDryRun() {
+	if len(r.Match) > 0 && !judge.OutlastsDryRun(r) {
 		out = append(out, "a dry run of the same tool, where the tool has one")
 	}
-	if len(r.Match) > 0 && !r.outlastsScratch() {
+	if len(r.Match) > 0 && !judge.OutlastsScratch(r) {
 		out = append(out, "the same inside of a container that is made for one run and thrown away")
 	}
 	return out
 }
 
 // why says in one sentence what gives a rule its level.
-func why(r *Rule) string {
+func why(r *facts.Rule) string {
 	undo := map[string]string{"yes": "that can be undone", "hard": "that is hard to undo", "no": "that cannot be undone"}[r.Reversible]
-	end := map[Level]string{
-		Low: "so it is noted and not stopped", Medium: "so it is worth a look and not stopped",
-		High: "so a person decides", Critical: "so a person decides, whatever the environment",
+	end := map[act.Level]string{
+		act.Low: "so it is noted and not stopped", act.Medium: "so it is worth a look and not stopped",
+		act.High: "so a person decides", act.Critical: "so a person decides, whatever the environment",
 	}[r.Level]
-	if r.Level == Critical && !strings.Contains(r.Class, "p") {
+	if r.Level == act.Critical && !strings.Contains(r.Class, "p") {
 		end = "so a person decides"
 	}
 	return "it " + r.Effect + ", " + undo + ", " + end
 }
 
 // movedBy says what moves the level, by the letters of the rule's class.
-func movedBy(r *Rule) []string {
+func movedBy(r *facts.Rule) []string {
 	out := []string{}
 	for _, c := range r.Class {
 		out = append(out, map[rune]string{

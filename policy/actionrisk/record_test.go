@@ -4,28 +4,30 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
 	"github.com/go-json-experiment/json"
 )
 
 // TestSaferWays: every safer way that a rule proposes passes the gate, and does not
 // raise the rule again. What is stopped says what to do instead.
 func TestSaferWays(t *testing.T) {
-	for _, r := range Rules() {
+	for _, r := range facts.Rules() {
 		record, ok := RecordOf(r.ID)
 		if !ok || r.Retired {
 			continue
 		}
-		if r.Level >= High && record.Instead == "" {
+		if r.Level >= act.High && record.Instead == "" {
 			t.Errorf("%s: stops, and proposes nothing", r.ID)
 		}
 		for _, way := range record.Safer {
-			if got := Assess(way.Action); got.Risk >= High || r.Level > Low && slices.Contains(got.RuleIDs(), r.ID) {
+			if got := Assess(way.Action); got.Risk >= act.High || r.Level > act.Low && slices.Contains(got.RuleIDs(), r.ID) {
 				t.Errorf("%s: its safer way %q is %v %v", r.ID, way.Command, got.Risk, got.RuleIDs())
 			}
 		}
 	}
 	for id := range saferWays() {
-		if ruleset().byID[id] == nil {
+		if facts.Tables().ByID[id] == nil {
 			t.Errorf("safer.json: no rule %s", id)
 		}
 	}

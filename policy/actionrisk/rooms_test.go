@@ -14,11 +14,24 @@ import (
 // rooms are the packages below this one and which of their neighbours each may import:
 // arrows go down only. This package, the face, may import them all.
 var rooms = map[string][]string{
-	"bombs":    {},
+	"scan": {}, "paths": {"scan"}, "rules": {}, "bombs": {},
+	"act":      {"paths", "scan"},
+	"tree":     {"act", "scan"},
+	"hosts":    {"act", "scan"},
 	"lang/sql": {"paths", "scan"},
-	"paths":    {"scan"},
-	"scan":     {},
+	"stores":   {"act", "facts", "lang/sql", "scan", "tree"},
+	"facts":    {"act", "hosts", "paths", "rules", "scan", "tree"},
+	"amounts":  {"act", "facts", "hosts", "rules", "scan", "stores", "tree"},
+	"interp":   {"act", "facts", "hosts", "lang/sql", "paths", "scan", "stores", "tree"},
+	"tokens":   {"act", "facts", "interp", "scan"},
+	"judge":    {"act", "amounts", "facts", "hosts", "interp", "paths", "scan"},
+	// The front-ends never import each other.
+	"lang/document": frontEnd, "lang/minor": frontEnd, "lang/payment": frontEnd, "lang/posix": frontEnd,
+	"lang/program": frontEnd, "lang/store": frontEnd, "lang/toolcall": frontEnd, "lang/windows": frontEnd,
 }
+
+// frontEnd is what a front-end may import.
+var frontEnd = []string{"act", "amounts", "facts", "hosts", "interp", "lang/sql", "paths", "scan", "stores", "tokens", "tree"}
 
 // TestRooms holds the arrows between the rooms, by parsing the files.
 func TestRooms(t *testing.T) {

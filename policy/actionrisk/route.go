@@ -1,71 +1,84 @@
 package actionrisk
 
 import (
+	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/amounts"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/lang/payment"
+	"github.com/countersign/countersign/policy/actionrisk/lang/posix"
+	"github.com/countersign/countersign/policy/actionrisk/lang/program"
+	"github.com/countersign/countersign/policy/actionrisk/lang/toolcall"
+	"github.com/countersign/countersign/policy/actionrisk/lang/windows"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"github.com/countersign/countersign/policy/actionrisk/stores"
 )
 
 // top routes the submitted command to its languages: by its first significant
 // token. Where two readings are possible both are taken and the higher counts,
 // because findings of both are kept.
-func (e *engine) top(whole source) string {
-	text := whole.text
-	if folded, changed := e.sniff(&whole); changed {
+func top(e *interp.Env, whole act.Source) string {
+	text := whole.Text
+	if folded, changed := sniff(e, &whole); changed {
 		defer func() {
-			again := source{text: folded, at: -1, span: Span{0, len(text)}, via: []string{"unicode"}}
-			e.route(&again)
+			again := act.Source{Text: folded, At: -1, Span: act.Span{Start: 0, End: len(text)}, Via: []string{"unicode"}}
+			route(e, &again)
 		}()
 	}
-	return e.route(&whole)
+	return route(e, &whole)
 }
 
 // route reads one text whose language is not said.
-func (e *engine) route(src *source) string {
-	text := strings.TrimLeft(src.text, " \t\r\n\ufeff\u00a0")
-	if src.depth > scan.MaxDepth || !e.budget.spend(1) {
-		e.tooDeep = true
+func route(e *interp.Env, src *act.Source) string {
+	text := strings.TrimLeft(src.Text, " \t\r\n\ufeff\u00a0")
+	if src.Depth > scan.MaxDepth || !e.Budget.Spend(1) {
+		e.TooDeep = true
 		return "unknown"
 	}
 	if text == "" {
 		return "empty"
 	}
 	if (text[0] == '{' || text[0] == '[') && !strings.HasPrefix(text, "[ ") && !strings.HasPrefix(text, "[[ ") && !strings.HasPrefix(text, "{ ") && !isGroup(text) || strings.HasPrefix(text, "{ \"") || strings.HasPrefix(text, "[ {") || strings.HasPrefix(text, "[ \"") && strings.HasSuffix(strings.TrimSpace(text), "\"]") {
-		if e.runJSON(src) {
+		if toolcall.RunJSON(e, src) {
 			return "json"
 		}
 	}
 	name, doubtful := "", false
-	if doubtful = !looksSQL(text); !doubtful || laterSQL(text) {
-		e.ran, name = true, "sql"
-		e.runSQL(src, nil)
+	if doubtful = !stores.LooksSQL(text); !doubtful || stores.LaterSQL(text) {
+		e.Ran, name = true, "sql"
+		e.Read("sql", src, nil)
 	}
-	if looksCall(text) && e.runCalls(src) {
+	if amounts.LooksCall(text) && payment.RunCalls(e, src) {
 		name = "call"
 	}
-	if looksPhrase(text) && e.runPhrase(src) {
+	if amounts.LooksPhrase(text) && (toolcall.RunToolPhrase(e, src) || payment.RunPhrase(e, src)) {
 		name = "action"
 	}
-	lang, sure := e.looksWindows(text)
+	lang, sure := windows.LooksWindows(e.Set, text)
 	if name == "sql" && !doubtful && !sure {
 		lang = "" // select, insert and where are aliases there
 	}
 	if lang != "" {
-		e.ran, name = true, "powershell"
-		e.runWindows(src, lang)
+		e.Ran, name = true, "powershell"
+		e.Read(lang, src, nil)
 	}
-	program, certain := e.runProgram(src)
+	program, certain := program.RunProgram(e, src)
 	if certain {
 		name = "program"
 	}
-	if sure || name != "" && lang == "" && !looksShell(text) && !(doubtful && name == "sql") {
+	if sure || name != "" && lang == "" && !act.LooksShell(text) && !(doubtful && name == "sql") {
 		return name
 	}
-	if h := httpLine(text); h != nil {
-		e.runHTTPLine(src, h)
+	if h := interp.HttpLine(text); h != nil {
+		e.RunHTTPLine(src, h)
 		return "http"
 	}
-	(&shell{e: e}).script(src, flow{})
+	posix.Script(&interp.Process{Env: e}, src, act.Flow{})
+	if name == "" && len(e.Findings) == 0 && instructs(e, text) {
+		e.Raise("text.instruction", src, 0, len(src.Text), "")
+	}
 	switch {
 	case name == "" && program:
 		name = "program"
@@ -73,40 +86,6 @@ func (e *engine) route(src *source) string {
 		name = "shell"
 	}
 	return name
-}
-
-// looksShell: text of another language may still hold shell syntax that would
-// run if it were pasted into a shell.
-func looksShell(text string) bool {
-	return strings.Contains(text, "$(") || strings.ContainsRune(text, '`') && !strings.ContainsAny(text, ";") ||
-		strings.Contains(text, "&&") || strings.Contains(text, "||") && !strings.Contains(text, "'||'")
-}
-
-// httpLine splits "DELETE https://host/path" and "POST /path"; nil if it is none.
-func httpLine(text string) []string {
-	method, rest, ok := strings.Cut(text, " ")
-	if !ok || strings.Contains(rest, " | ") { // LWP's GET, in a pipe
-		return nil
-	}
-	switch method {
-	case "GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE":
-		if rest = strings.TrimSpace(rest); strings.HasPrefix(rest, "http://") || strings.HasPrefix(rest, "https://") || strings.HasPrefix(rest, "/") {
-			return []string{method, rest}
-		}
-	}
-	return nil
-}
-
-// runHTTPLine judges an HTTP request line as the client call it stands for.
-func (e *engine) runHTTPLine(src *source, line []string) {
-	url, body, _ := strings.Cut(line[1], " ")
-	argv := []Word{{Text: "curl", At: -1, Span: src.span}, {Text: "-X", At: -1, Span: src.span},
-		{Text: line[0], At: -1, Span: src.span}, {Text: url, At: -1, Span: src.span}}
-	if body = strings.TrimSpace(body); body != "" {
-		argv = append(argv, Word{Text: "-d", At: -1, Span: src.span}, Word{Text: body, At: -1, Span: src.span})
-	}
-	sh := &shell{e: e, src: src}
-	sh.run(&invocation{src: src, argv: argv, to: len(src.text)})
 }
 
 // isGroup: "{" at the end of a line, and no JSON behind it, opens a group of commands.
@@ -117,4 +96,28 @@ func isGroup(text string) bool {
 		return text[0] == '{' && ok && !strings.HasPrefix(strings.TrimLeft(after, " \t\r\n"), ":")
 	}
 	return text[0] == '{' && rest != text[1:] && rest != "" && rest[0] != '}'
+}
+
+// instructs: the text is a sentence that asks for something, not a command: it begins
+// with what to do, and has the small words that no command has.
+func instructs(e *interp.Env, text string) bool {
+	words := strings.Fields(strings.ToLower(strings.TrimSpace(text)))
+	if len(words) < 3 || len(words) > 60 {
+		return false
+	}
+	object := slices.Contains(e.Groups["instruction-verbs"], words[0])
+	if !object && !slices.Contains(e.Groups["instruction-verbs-of"], words[0]) {
+		return false
+	}
+	small := 0
+	for _, w := range words[1:] {
+		if w[0] == '-' || w[0] == '/' || strings.ContainsAny(w, "=|&<>$`{}*") {
+			return false
+		}
+		if slices.Contains(e.Groups["instruction-words"], w) {
+			small++
+		}
+		object = object || slices.Contains(e.Groups["instruction-objects"], w)
+	}
+	return small > 0 && object
 }

@@ -4,12 +4,16 @@ import (
 	"slices"
 
 	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/judge"
 	"github.com/countersign/countersign/policy/canon"
 )
 
 // ScoreInput is an action with the members every enveloped service takes.
 type ScoreInput struct {
-	Action
+	act.Action
 	policy.Common
 }
 
@@ -23,21 +27,21 @@ type Evidence struct {
 
 // MatchedRule is one finding as answers show it.
 type MatchedRule struct {
-	ID           string       `json:"id"`
-	Category     string       `json:"category" jsonschema:"enum=destructive,enum=deployment,enum=data_mutation,enum=secrets,enum=network,enum=payment,enum=privilege,enum=supply_chain"`
-	Severity     string       `json:"severity" jsonschema:"enum=low,enum=medium,enum=high,enum=critical"`
-	BaseSeverity string       `json:"baseSeverity" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"Severity before context."`
-	Title        string       `json:"title"`
-	Effect       string       `json:"effect"`
-	Reversible   string       `json:"reversible" jsonschema:"enum=yes,enum=hard,enum=no"`
-	Evidence     Evidence     `json:"evidence"`
-	Segment      int          `json:"segment" jsonschema_description:"Index of the command among those of the text."`
-	Via          []string     `json:"via" jsonschema_description:"What carried the command that runs, outermost first."`
-	Decoded      string       `json:"decoded,omitempty" jsonschema_description:"What runs, where it stands in another form in the command."`
-	Target       string       `json:"target,omitempty"`
-	Context      []Adjustment `json:"context"`
-	Remediation  string       `json:"remediation"`
-	DocPath      string       `json:"docPath" jsonschema_description:"Page of the rule, below the address of the service."`
+	ID           string           `json:"id"`
+	Category     string           `json:"category" jsonschema:"enum=destructive,enum=deployment,enum=data_mutation,enum=secrets,enum=network,enum=payment,enum=privilege,enum=supply_chain"`
+	Severity     string           `json:"severity" jsonschema:"enum=low,enum=medium,enum=high,enum=critical"`
+	BaseSeverity string           `json:"baseSeverity" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"Severity before context."`
+	Title        string           `json:"title"`
+	Effect       string           `json:"effect"`
+	Reversible   string           `json:"reversible" jsonschema:"enum=yes,enum=hard,enum=no"`
+	Evidence     Evidence         `json:"evidence"`
+	Segment      int              `json:"segment" jsonschema_description:"Index of the command among those of the text."`
+	Via          []string         `json:"via" jsonschema_description:"What carried the command that runs, outermost first."`
+	Decoded      string           `json:"decoded,omitempty" jsonschema_description:"What runs, where it stands in another form in the command."`
+	Target       string           `json:"target,omitempty"`
+	Context      []act.Adjustment `json:"context"`
+	Remediation  string           `json:"remediation"`
+	DocPath      string           `json:"docPath" jsonschema_description:"Page of the rule, below the address of the service."`
 }
 
 // ScoreOutput is the full evidence behind a verdict.
@@ -52,7 +56,7 @@ type ScoreOutput struct {
 	ActionBindingVersion string           `json:"actionBindingVersion"`
 	ActionHash           string           `json:"actionHash" jsonschema:"pattern=^[a-f0-9]{64}$"`
 	Controls             []string         `json:"controls" jsonschema_description:"What to do before the action may run."`
-	Coverage             Coverage         `json:"coverage"`
+	Coverage             judge.Coverage   `json:"coverage"`
 	RulesetVersion       string           `json:"rulesetVersion"`
 	RulesetHash          string           `json:"rulesetHash"`
 	NextRecommendedCall  *NextCall        `json:"nextRecommendedCall" jsonschema:"nullable"`
@@ -66,7 +70,7 @@ var Score = policy.Declare(policy.Service{
 	Title:      "Command risk score",
 	Summary:    "Every rule an action matches, where in the text, through which wrappers, with controls to apply before it runs.",
 	Example:    `{"command":"terraform destroy -auto-approve","environment":"production"}`,
-	Ruleset:    Ruleset,
+	Ruleset:    facts.Ruleset,
 }, score)
 
 func score(in ScoreInput) (ScoreOutput, error) {
@@ -91,32 +95,32 @@ func RequestID(prefix string, request any) string {
 
 // ScoreAction is the score of the twelve members alone, as if they had been sent
 // without anything else.
-func ScoreAction(a Action) ScoreOutput {
+func ScoreAction(a act.Action) ScoreOutput {
 	got := Assess(a)
 	out := ScoreOutput{
 		RequestID: RequestID("crs_", a), Risk: got.Risk.String(), RiskScore: got.Score,
 		RequiresApproval: got.RequiresApproval, Recommendation: Recommendation(got.Risk),
 		MatchedRules: make([]MatchedRule, 0, len(got.Findings)), MatchedRuleIDs: got.RuleIDs(),
 		ActionBindingVersion: BindingVersion, ActionHash: Hash(a), Controls: Controls(got),
-		Coverage: got.Coverage, RulesetVersion: rulesetVersion, RulesetHash: rulesetHash, Findings: []policy.Finding{},
+		Coverage: got.Coverage, RulesetVersion: facts.RulesetVersion, RulesetHash: facts.RulesetHash, Findings: []policy.Finding{},
 	}
-	command := guard(a.Command)
+	command := act.Guard(a.Command)
 	for i := range got.Findings {
 		f := &got.Findings[i]
-		out.MatchedRules = append(out.MatchedRules, f.show(command))
+		out.MatchedRules = append(out.MatchedRules, show(f, command))
 		out.Findings = append(out.Findings, policy.Finding{ID: f.Rule.ID, Severity: f.Level.String(),
-			Message: f.Rule.Title, Path: "/command", Evidence: command.excerpt(f.Span)})
+			Message: f.Rule.Title, Path: "/command", Evidence: command.Excerpt(f.Span)})
 	}
-	out.Findings = append(out.Findings, got.notes()...)
+	out.Findings = append(out.Findings, notes(got)...)
 	out.Findings = policy.SortFindings(out.Findings)
-	if got.Risk >= High {
+	if got.Risk >= act.High {
 		out.NextRecommendedCall = &nextRun
 	}
 	return out
 }
 
 // notes are the coverage notes; they are never matched rules.
-func (a Assessment) notes() []policy.Finding {
+func notes(a judge.Assessment) []policy.Finding {
 	switch {
 	case a.Coverage.ReadOnly:
 		return []policy.Finding{{ID: "gate.read-only", Severity: "info", Message: "every part of the action is known to change nothing", Path: "/command"}}
@@ -126,32 +130,32 @@ func (a Assessment) notes() []policy.Finding {
 	return nil
 }
 
-func (f *Finding) show(command guarded) MatchedRule {
+func show(f *interp.Finding, command act.Guarded) MatchedRule {
 	out := MatchedRule{
 		ID: f.Rule.ID, Category: f.Rule.Category, Severity: f.Level.String(), BaseSeverity: f.Base.String(),
 		Title: f.Rule.Title, Effect: f.Rule.Effect, Reversible: f.Rule.Reversible,
-		Evidence: Evidence{Excerpt: command.excerpt(f.Span)}, Segment: f.Segment, Via: make([]string, len(f.Via)),
-		Target: command.hide(f.Target), Context: f.Context, Remediation: f.Rule.Instead, DocPath: "/rules/" + f.Rule.ID,
+		Evidence: Evidence{Excerpt: command.Excerpt(f.Span)}, Segment: f.Segment, Via: make([]string, len(f.Via)),
+		Target: command.Hide(f.Target), Context: f.Context, Remediation: f.Rule.Instead, DocPath: "/rules/" + f.Rule.ID,
 	}
 	out.Evidence.Start, out.Evidence.End = f.Span.Start, f.Span.End
 	if f.Decoded != "" {
-		out.Decoded = command.hide(printable(f.Decoded))
+		out.Decoded = command.Hide(act.Printable(f.Decoded))
 	}
 	for i, via := range f.Via { // a program that no table knows may have any name
-		out.Via[i] = command.hide(printable(via))
+		out.Via[i] = command.Hide(act.Printable(via))
 	}
 	if out.Context == nil {
-		out.Context = []Adjustment{}
+		out.Context = []act.Adjustment{}
 	}
 	return out
 }
 
 // Recommendation is what score advises at a level.
-func Recommendation(l Level) string {
+func Recommendation(l act.Level) string {
 	switch l {
-	case Low:
+	case act.Low:
 		return "approve"
-	case Medium:
+	case act.Medium:
 		return "approve_with_controls"
 	}
 	return "block"
@@ -159,7 +163,7 @@ func Recommendation(l Level) string {
 
 // Controls are the safer ways named by the rules that matched at medium or
 // above, and what goes with the level.
-func Controls(a Assessment) []string {
+func Controls(a judge.Assessment) []string {
 	out := []string{}
 	add := func(c string) {
 		if c != "" && !slices.Contains(out, c) && len(out) < 16 {
@@ -168,7 +172,7 @@ func Controls(a Assessment) []string {
 	}
 	for i := range a.Findings {
 		f := &a.Findings[i]
-		if f.Level < Medium {
+		if f.Level < act.Medium {
 			continue
 		}
 		add(f.Rule.Instead)
@@ -183,10 +187,10 @@ func Controls(a Assessment) []string {
 			add("rotate the credential if it was shown")
 		}
 	}
-	if a.Risk >= High {
+	if a.Risk >= act.High {
 		add("let a person approve the exact action hash")
 	}
-	if a.Risk == Critical {
+	if a.Risk == act.Critical {
 		add("two people approve, and somebody who can undo it is at hand")
 	}
 	if a.Coverage.Unmatched {

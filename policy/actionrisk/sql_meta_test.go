@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"github.com/go-json-experiment/json"
 	"pgregory.net/rapid"
@@ -99,8 +100,8 @@ var sqlMentions = map[string]func(string) string{
 func TestSQLCarriers(t *testing.T) {
 	for _, s := range mustStopSQL {
 		for name, carry := range sqlCarriers {
-			if command := carry(s); Assess(Action{Command: command}).Risk < High {
-				t.Errorf("%s: %q is %v %v", name, command, Assess(Action{Command: command}).Risk, Assess(Action{Command: command}).RuleIDs())
+			if command := carry(s); Assess(act.Action{Command: command}).Risk < act.High {
+				t.Errorf("%s: %q is %v %v", name, command, Assess(act.Action{Command: command}).Risk, Assess(act.Action{Command: command}).RuleIDs())
 			}
 		}
 	}
@@ -109,8 +110,8 @@ func TestSQLCarriers(t *testing.T) {
 func TestSQLMentions(t *testing.T) {
 	for _, s := range mustStopSQL {
 		for name, mention := range sqlMentions {
-			if command := mention(s); Assess(Action{Command: command}).Risk > Medium {
-				t.Errorf("%s: %q is %v %v", name, command, Assess(Action{Command: command}).Risk, Assess(Action{Command: command}).RuleIDs())
+			if command := mention(s); Assess(act.Action{Command: command}).Risk > act.Medium {
+				t.Errorf("%s: %q is %v %v", name, command, Assess(act.Action{Command: command}).Risk, Assess(act.Action{Command: command}).RuleIDs())
 			}
 		}
 	}
@@ -120,9 +121,9 @@ func TestSQLMentions(t *testing.T) {
 func TestSQLEnvironment(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.SampledFrom(append([]string{"SELECT 1", "DELETE FROM t WHERE id = 5", "INSERT INTO t VALUES (1)", "CREATE INDEX i ON t (a)"}, mustStopSQL...)).Draw(t, "statement")
-		plain := Assess(Action{Command: s}).Risk
-		prod := Assess(Action{Command: s, Environment: "production"}).Risk
-		dev := Assess(Action{Command: s, Environment: "development"}).Risk
+		plain := Assess(act.Action{Command: s}).Risk
+		prod := Assess(act.Action{Command: s, Environment: "production"}).Risk
+		dev := Assess(act.Action{Command: s, Environment: "development"}).Risk
 		if prod < plain || dev > plain || plain-dev > 1 {
 			t.Fatalf("%s: production %v, unlabelled %v, development %v", s, prod, plain, dev)
 		}
@@ -134,7 +135,7 @@ func TestSQLAppended(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.SampledFrom(mustStopSQL).Draw(t, "statement")
 		tail := rapid.SampledFrom([]string{"; SELECT 1", " -- WHERE id = 1", " /* LIMIT 1 */", ";", "; ROLLBACK", "; COMMIT; ROLLBACK", "\n-- BEGIN", "; EXPLAIN SELECT 1"}).Draw(t, "tail")
-		if a := Assess(Action{Command: s + tail}); a.Risk < High {
+		if a := Assess(act.Action{Command: s + tail}); a.Risk < act.High {
 			t.Fatalf("%s: %v %v", s+tail, a.Risk, a.RuleIDs())
 		}
 	})

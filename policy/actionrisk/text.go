@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"golang.org/x/text/unicode/norm"
 )
@@ -11,17 +13,17 @@ import (
 // sniff looks for characters that deceive and returns the text as it would read
 // without them: invisible ones removed, NFKC applied, look-alikes made ASCII.
 // The second result is false where that is the same text.
-func (e *engine) sniff(src *source) (string, bool) {
-	text := src.text
+func sniff(e *interp.Env, src *act.Source) (string, bool) {
+	text := src.Text
 	if scan.Plain(text) {
 		return "", false
 	}
-	e.budget.spend(len(text) / 8)
+	e.Budget.Spend(len(text) / 8)
 	seen := [4]bool{}
 	note := func(kind int, id string, from, to int) {
 		if !seen[kind] {
 			seen[kind] = true
-			e.raise(id, src, from, to, "")
+			e.Raise(id, src, from, to, "")
 		}
 	}
 	var b strings.Builder

@@ -5,27 +5,31 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
 
-// show writes a tree in one line.
-func (n *jsonNode) show() string {
+// shownNode writes a tree in one line.
+func shownNode(n *tree.Node) string {
 	if n == nil {
 		return "nil"
 	}
-	switch n.kind {
+	switch n.Kind {
 	case '{', '[':
-		parts := make([]string, len(n.kids))
-		for i, k := range n.kids {
-			if parts[i] = k.show(); n.kind == '{' {
-				parts[i] = n.keys[i] + "=" + parts[i]
+		parts := make([]string, len(n.Kids))
+		for i, k := range n.Kids {
+			if parts[i] = shownNode(k); n.Kind == '{' {
+				parts[i] = n.Keys[i] + "=" + parts[i]
 			}
 		}
-		return string(n.kind) + strings.Join(parts, ",") + string(n.kind+2)
+		return string(n.Kind) + strings.Join(parts, ",") + string(n.Kind+2)
 	case '"':
-		return fmt.Sprintf("%q", n.text)
+		return fmt.Sprintf("%q", n.Text)
 	}
-	return n.text
+	return n.Text
 }
 
 // TestYAML: documents become the trees that JSON of the same meaning would give.
@@ -44,16 +48,16 @@ func TestYAML(t *testing.T) {
 		"{spec:{replicas:0,image:a:1},\"x\":[{a:b}]}":              `{spec={replicas=0,image="a:1"},x=[{a="b"}]}`,
 		"just text": `"just text"`,
 	} {
-		b := budget{left: scan.MaxSteps}
-		docs := yamlDocuments(text, &b)
-		if len(docs) != 1 || docs[0].show() != want {
+		b := act.Budget{Left: scan.MaxSteps}
+		docs := tree.YamlDocuments(text, &b)
+		if len(docs) != 1 || shownNode(docs[0]) != want {
 			for _, d := range docs {
-				t.Errorf("%q\n got %s\nwant %s", text, d.show(), want)
+				t.Errorf("%q\n got %s\nwant %s", text, shownNode(d), want)
 			}
 		}
 	}
-	b := budget{left: scan.MaxSteps}
-	if docs := yamlDocuments("a: 1\n---\nb: 2\n---\n", &b); len(docs) != 2 {
+	b := act.Budget{Left: scan.MaxSteps}
+	if docs := tree.YamlDocuments("a: 1\n---\nb: 2\n---\n", &b); len(docs) != 2 {
 		t.Errorf("%d documents of two", len(docs))
 	}
 }
@@ -71,28 +75,28 @@ func FuzzOperations(f *testing.F) {
 		if len(text) > 4000 {
 			return
 		}
-		b := budget{left: scan.MaxSteps}
-		var walk func(n *jsonNode)
-		walk = func(n *jsonNode) {
+		b := act.Budget{Left: scan.MaxSteps}
+		var walk func(n *tree.Node)
+		walk = func(n *tree.Node) {
 			if n == nil {
 				return
 			}
-			if n.start < 0 || n.start > len(text) || n.end > len(text)+1 || n.kind == '{' && len(n.keys) != len(n.kids) {
-				t.Fatalf("%q: %d %d", text, n.start, n.end)
+			if n.Start < 0 || n.Start > len(text) || n.End > len(text)+1 || n.Kind == '{' && len(n.Keys) != len(n.Kids) {
+				t.Fatalf("%q: %d %d", text, n.Start, n.End)
 			}
-			for _, k := range n.kids {
+			for _, k := range n.Kids {
 				walk(k)
 			}
 		}
-		for _, n := range yamlDocuments(text, &b) {
+		for _, n := range tree.YamlDocuments(text, &b) {
 			walk(n)
 		}
 		for _, lang := range []string{"manifest", "compose", "dockerfile", "kubeconfig", "playbook", "resource", "puppet", "chef", "jinja", "hcl", "commands", "console", "sls"} {
-			e := &engine{compiled: ruleset(), budget: budget{left: scan.MaxSteps}}
-			src := source{text: text, at: 0, span: Span{0, len(text)}}
-			e.action.Command = text
-			v := &invocation{exe: "ansible", argv: []Word{{Text: "ansible"}}, src: &src, to: len(text)}
-			(&shell{e: e, src: &src}).operations(lang, &src, v)
+			e := &interp.Env{Set: facts.Tables(), Front: current().front, Budget: act.Budget{Left: scan.MaxSteps}}
+			src := act.Source{Text: text, At: 0, Span: act.Span{Start: 0, End: len(text)}}
+			e.Action.Command = text
+			v := &act.Invocation{Exe: "ansible", Argv: []act.Word{{Text: "ansible"}}, Src: &src, To: len(text)}
+			e.Read(lang, &src, v)
 		}
 	})
 }

@@ -186,7 +186,8 @@ func Decode(text []byte, into any) error {
 
 // DecodeChecked is Decode for a text that Check has accepted before.
 func DecodeChecked(text []byte, into any) error {
-	err := json.Unmarshal(text, into, json.RejectUnknownMembers(true))
+	// Check has found no duplicate, and looking again costs a set of names for each object.
+	err := json.Unmarshal(text, into, json.RejectUnknownMembers(true), jsontext.AllowDuplicateNames(true))
 	var semantic *json.SemanticError
 	switch {
 	case err == nil:

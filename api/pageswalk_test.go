@@ -1,0 +1,236 @@
+package api_test
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/fetch"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"github.com/countersign/countersign/api/web"
+	"github.com/countersign/countersign/ledger/ledgertest"
+)
+
+// pagesOf is a console in use and the places of every kind in it.
+func pagesOf(t *testing.T, s *site) (who *browser, places []string) {
+	t.Helper()
+	c := newCrew(t, s, "business", "acme.example")
+	c.activate(t, toolPolicy)
+	waiting := c.decide(t, toolBody("k1", "agent-7", "write", "critical")).decision(t).Record.DecisionID
+	denied := c.decide(t, toolBody("k2", "agent-8", "drop", "low")).decision(t)
+	c.report(t, denied, "mcp", "fulfilled")
+	c.decide(t, decisionBody("k3", weather))
+	owner := c.people["owner"]
+	return owner, []string{"/", "/overview", "/reviews", "/reviews/" + waiting, "/decisions", "/decisions?conformance=violation", "/decisions?text=nothing",
+		"/decisions/" + denied.Record.DecisionID, "/policies", "/policies/1", "/policies/new", "/policies/new?template=strict", "/members", "/keys", "/account",
+		"/ledger", "/verify", "/pricing", "/docs", "/rules", "/rules/git.push.force-protected", "/changelog", "/sign-in", "/sign-in/confirm?token=x", "/no-such-page"}
+}
+
+// TestWalkEveryPage: no rule of axe-core is broken in either colour scheme, nothing
+// moves while a page is drawn, it is small, it fits a phone, and it is drawn without
+// scripts. AXE names the file of axe-core; .ci/console/run brings it.
+func TestWalkEveryPage(t *testing.T) {
+	s := newSite(t, ledgertest.New(t))
+	who, places := pagesOf(t, s)
+	w := s.openWindow(t)
+	w.as(who)
+	axe := w.axe()
+	for _, place := range places {
+		w.open(place)
+		w.isSmall(place)
+		w.standsStill(place)
+		for _, scheme := range []string{"light", "dark"} {
+			w.do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}))
+			w.obeys(axe, place+" ("+scheme+")")
+		}
+		w.fits(place)
+		w.shoot("page-" + strings.Trim(strings.Map(func(r rune) rune {
+			if r == '/' || r == '?' || r == '=' {
+				return '-'
+			}
+			return r
+		}, place), "-"))
+	}
+	w.withinBudget(who, places)
+	w.do(emulation.SetScriptExecutionDisabled(true))
+	for _, place := range places {
+		w.open(place)
+		w.hasHeading(place)
+	}
+}
+
+// axe is the text of axe-core; empty without it.
+func (w *window) axe() string {
+	file := os.Getenv("AXE")
+	if file == "" {
+		fmt.Fprintln(os.Stderr, "SKIPPED, NO AXE: the rules of accessibility need axe-core (.ci/console/run)")
+		return ""
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return string(text)
+}
+
+// obeys fails for each rule of axe-core that the page breaks.
+func (w *window) obeys(axe, place string) {
+	w.t.Helper()
+	if axe == "" {
+		return
+	}
+	var broken []string
+	w.do(chromedp.Evaluate(axe+";0", nil), chromedp.Evaluate(`axe.run(document, {resultTypes: ["violations"]})
+		.then(r => r.violations.map(v => v.id + ": " + v.help + ": " + v.nodes.slice(0, 2).map(n => n.html.slice(0, 160)).join(" | ")))`, &broken,
+		func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+	for _, rule := range broken {
+		w.t.Errorf("%s breaks %s", place, rule)
+	}
+}
+
+// isSmall fails if a page with all it loads has more than 100 KB.
+func (w *window) isSmall(place string) {
+	w.t.Helper()
+	var octets int
+	w.do(chromedp.Evaluate(`[...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")].reduce((sum, e) => sum + e.decodedBodySize, 0)`, &octets))
+	if octets == 0 || octets > 100<<10 {
+		w.t.Errorf("%s has %d octets", place, octets)
+	}
+}
+
+// standsStill fails if what has been drawn moves: a layout shift above 0.1.
+func (w *window) standsStill(place string) {
+	w.t.Helper()
+	var shift float64
+	w.do(chromedp.Evaluate(`new Promise(done => {
+		let sum = 0;
+		new PerformanceObserver(list => { for (const e of list.getEntries()) sum += e.value; }).observe({type: "layout-shift", buffered: true});
+		requestAnimationFrame(() => requestAnimationFrame(() => done(sum)));
+	})`, &shift, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+	if shift > 0.1 {
+		w.t.Errorf("%s moves while it is drawn: %.3f", place, shift)
+	}
+}
+
+// hasHeading fails if a page says nothing without scripts.
+func (w *window) hasHeading(place string) {
+	w.t.Helper()
+	w.do(chromedp.WaitVisible("h1", chromedp.ByQuery))
+	var text string
+	w.do(chromedp.Text("main", &text, chromedp.ByQuery))
+	if len(strings.TrimSpace(text)) < 25 {
+		w.t.Errorf("%s says only %q without scripts", place, text)
+	}
+}
+
+// withinBudget measures the server, if PAGE_BUDGET is a time: the best of seven tries,
+// since a busy machine says nothing about a page.
+func (w *window) withinBudget(who *browser, places []string) {
+	budget, err := time.ParseDuration(os.Getenv("PAGE_BUDGET"))
+	if err != nil {
+		return
+	}
+	var slowest time.Duration
+	for _, place := range places {
+		best := time.Hour
+		for range 7 {
+			begun := time.Now()
+			who.get(place)
+			best = min(best, time.Since(begun))
+		}
+		if best > budget {
+			w.t.Errorf("%s takes %s on the server", place, best)
+		}
+		slowest = max(slowest, best)
+	}
+	w.t.Logf("console: %d pages, the slowest takes %s on the server", len(places), slowest.Round(100*time.Microsecond))
+}
+
+// TestWalkSignInByLetter: an address, the letter, its link, and in.
+func TestWalkSignInByLetter(t *testing.T) {
+	s := newSite(t, ledgertest.New(t))
+	w := s.openWindow(t)
+	w.open("/account")
+	w.fill("email", "ada@example.com")
+	w.press("Send the link")
+	w.see("on its way")
+	letters := s.outbox.Letters()
+	i := slices.IndexFunc(letters, func(l web.Letter) bool { return l.To == "ada@example.com" })
+	if i < 0 {
+		t.Fatal("no letter")
+	}
+	token := linkPattern.FindStringSubmatch(letters[i].Text)
+	w.open("/sign-in/confirm?token=" + url.QueryEscape(token[1]))
+	w.press("Sign in")
+	w.see("ada@example.com")
+}
+
+// TestWalkBuy: from the price to the provider's page, which the stand-in shows.
+func TestWalkBuy(t *testing.T) {
+	s, _ := newStorefront(t)
+	w := s.openWindow(t)
+	w.as(s.signedIn(t, "ada@example.com"))
+	w.provider()
+	w.open("/pricing")
+	w.press("Buy Auditor's verification kit by card")
+	w.see("the provider's page")
+	var at string
+	w.do(chromedp.Location(&at))
+	if !strings.HasPrefix(at, "https://checkout.stripe.com/c/pay/cs_") {
+		t.Errorf("at %s", at)
+	}
+}
+
+// provider answers for the payment provider, which is not to be reached from here.
+func (w *window) provider() {
+	chromedp.ListenTarget(w.ctx, func(event any) {
+		paused, is := event.(*fetch.EventRequestPaused)
+		if !is {
+			return
+		}
+		page := fetch.FulfillRequest(paused.RequestID, 200).WithBody("PG1haW4+dGhlIHByb3ZpZGVyJ3MgcGFnZTwvbWFpbj4=") // <main>the provider's page</main>
+		go func() { _ = page.Do(cdp.WithExecutor(w.ctx, chromedp.FromContext(w.ctx).Target)) }()                     // a listener must not wait
+	})
+	w.do(fetch.Enable().WithPatterns([]*fetch.RequestPattern{{URLPattern: "https://checkout.stripe.com/*"}}))
+}
+
+// TestWalkRotateAKey: a token is followed by another, which is shown once.
+func TestWalkRotateAKey(t *testing.T) {
+	s := newSite(t, ledgertest.New(t))
+	c := newCrew(t, s, "team", "acme.example")
+	w := s.openWindow(t)
+	w.as(c.people["owner"])
+	w.open("/keys")
+	w.press("Change")
+	w.press("Rotate")
+	w.see("The new token, shown this once:")
+	w.see("svco_")
+	w.shoot("key-rotated")
+}
+
+// TestWalkFilterAndExport: what is chosen is what is downloaded.
+func TestWalkFilterAndExport(t *testing.T) {
+	s := newSite(t, ledgertest.New(t))
+	who, _ := pagesOf(t, s)
+	w := s.openWindow(t)
+	w.as(who)
+	w.open("/decisions")
+	w.press("Violations")
+	w.see("call drop of files")
+	var address string
+	w.do(chromedp.AttributeValue(`a[href^="/decisions.csv"]`, "href", &address, nil, chromedp.ByQuery))
+	if !strings.Contains(address, "conformance=violation") {
+		t.Errorf("the export is of %s", address)
+	}
+	if text := who.get(address).body; strings.Count(text, "\n") != 2 || !strings.Contains(text, "violation") {
+		t.Errorf("exported: %s", text)
+	}
+}

@@ -1,0 +1,100 @@
+package ledger
+
+import (
+	"context"
+	"crypto/cipher"
+	"crypto/rand"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// RotateKEK wraps every data key anew, under another key-encryption key, in one
+// transaction: no event and no payload changes, since they are sealed with the data
+// keys. Keys that are wrapped under the new one already are left alone, so it can be
+// done again. The login must own the tables; the service's own may not. Nobody else may
+// be connected: a node with the old key would go on making data keys under it. It
+// returns how many keys were wrapped.
+func RotateKEK(ctx context.Context, databaseURL string, old, next []byte) (wrapped int, err error) {
+	from, err := newAEAD(old)
+	if err != nil {
+		return 0, fmt.Errorf("the old key: %w", err)
+	}
+	to, err := newAEAD(next)
+	if err != nil {
+		return 0, fmt.Errorf("the new key: %w", err)
+	}
+	conn, err := pgx.Connect(ctx, databaseURL)
+	if err != nil {
+		return 0, fmt.Errorf("connect to the database: %w", err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	if err := alone(ctx, conn); err != nil {
+		return 0, err
+	}
+	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `lock table subject_keys in exclusive mode`); err != nil {
+			return fmt.Errorf("lock the data keys (a login that owns the tables is needed): %w", err)
+		}
+		rows, err := tx.Query(ctx, `select tenant, key_id, subject_ref, kek_id, wrapped_key from subject_keys
+			where p = $1 and destroyed_us is null and kek_id <> $2`, int16(partition), kekName(next))
+		if err != nil {
+			return err
+		}
+		keys, err := pgx.CollectRows(rows, pgx.RowToStructByPos[wrappedKey])
+		if err != nil {
+			return err
+		}
+		var batch pgx.Batch
+		for _, k := range keys {
+			again, err := k.rewrap(from, to, kekName(old))
+			if err != nil {
+				return err
+			}
+			batch.Queue(`update subject_keys set kek_id = $4, wrapped_key = $5 where p = $1 and tenant = $2 and key_id = $3`,
+				int16(partition), k.Tenant, k.ID, kekName(next), again)
+		}
+		wrapped = len(keys)
+		return tx.SendBatch(ctx, &batch).Close()
+	})
+	if err != nil {
+		return 0, fmt.Errorf("wrap the data keys anew, nothing has changed: %w", err)
+	}
+	return wrapped, nil
+}
+
+// alone says whether nobody else is connected to the database. A session that has
+// just ended is still listed for a moment.
+func alone(ctx context.Context, conn *pgx.Conn) error {
+	var others int
+	for range 30 {
+		if err := conn.QueryRow(ctx, `select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
+			and backend_type = 'client backend'`).Scan(&others); err != nil {
+			return fmt.Errorf("look who else is connected: %w", err)
+		}
+		if others == 0 {
+			return nil
+		}
+		sleep(ctx, nil, 100*time.Millisecond)
+	}
+	return fmt.Errorf("%d other sessions use the database: stop every node first", others)
+}
+
+// wrappedKey is a row of subject_keys.
+type wrappedKey struct {
+	Tenant, ID string
+	Reference  []byte
+	KEK        string
+	Wrapped    []byte
+}
+
+func (k wrappedKey) rewrap(from, to cipher.AEAD, old string) ([]byte, error) {
+	key, _, err := unwrapKey(from, k.Wrapped, k.Tenant, k.ID, k.Reference)
+	if err != nil || k.KEK != old {
+		return nil, fmt.Errorf("%w: the data key %s of tenant %s is wrapped under key %s, not %s", ErrWrongKEK, k.ID, k.Tenant, k.KEK, old)
+	}
+	nonce := make([]byte, to.NonceSize())
+	rand.Read(nonce)
+	return to.Seal(nonce, nonce, key, wrapping(k.Tenant, k.ID, k.Reference)), nil
+}

@@ -1,0 +1,69 @@
+package ledger_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/ledgertest"
+)
+
+// Another key-encryption key opens what the old one has sealed and the old one no
+// more; no event changes; whoever may not, and a wrong old key, change nothing.
+func TestRotateKEK(t *testing.T) {
+	db, ctx := ledgertest.New(t), t.Context()
+	l := open(t, db)
+	old, next := bytes.Repeat([]byte{7}, 32), bytes.Repeat([]byte{8}, 32)
+	v := must(l.OpenVault(ctx, old))
+	var stored []ledger.Event
+	for i := range 5 {
+		id := must(v.Subject(ctx, "service", fmt.Sprint("email:", i), fmt.Sprint("sub_", i)))
+		eventID := fmt.Sprint("evt_", i)
+		payload := must(v.Seal(ctx, "service", eventID, id, events.KeyIssued{Plan: "free", Email: fmt.Sprint(i, "@example.com")}))
+		r := must(l.Append(ctx, ledger.Append{Tenant: "service", Drafts: []ledger.Draft{{Stream: fmt.Sprint("key/", i), Expect: ledger.New(), ID: eventID,
+			Type: "key.issued", SchemaVersion: 1, Payload: payload}}}))
+		stored = append(stored, r.Events...)
+	}
+	erase(t, v, "service", "sub_4")
+	if _, err := ledger.RotateKEK(ctx, db.OwnerURL, old, next); err == nil || !strings.Contains(err.Error(), "stop every node first") {
+		t.Errorf("beside a node: %v", err)
+	}
+	l.Close()
+	if _, err := ledger.RotateKEK(ctx, db.OwnerURL, bytes.Repeat([]byte{9}, 32), next); !errors.Is(err, ledger.ErrWrongKEK) || !strings.Contains(err.Error(), "nothing has changed") {
+		t.Errorf("a wrong old key: %v", err)
+	}
+	if _, err := ledger.RotateKEK(ctx, db.URL, old, next); err == nil {
+		t.Error("the service's login wraps keys")
+	}
+	l = open(t, db)
+	must(l.OpenVault(ctx, old))
+	l.Close()
+	if n, err := ledger.RotateKEK(ctx, db.OwnerURL, old, next); err != nil || n != 5 { // four, and the one that names subjects
+		t.Fatalf("%d, %v", n, err)
+	}
+	if n, err := ledger.RotateKEK(ctx, db.OwnerURL, old, next); err != nil || n != 0 {
+		t.Errorf("again: %d, %v", n, err)
+	}
+	l = open(t, db)
+	if _, err := l.OpenVault(ctx, old); !errors.Is(err, ledger.ErrWrongKEK) {
+		t.Errorf("the old key opens the vault: %v", err)
+	}
+	fresh := must(l.OpenVault(ctx, next))
+	for i, e := range stored {
+		var p events.KeyIssued
+		if err := fresh.Open(ctx, e, &p); i < 4 && (err != nil || p.Email != fmt.Sprint(i, "@example.com")) || i == 4 && !errors.Is(err, ledger.ErrErased) {
+			t.Errorf("%d: %+v, %v", i, p, err)
+		}
+	}
+	if again := must(fresh.Subject(ctx, "service", "email:0", "sub_new")); again != "sub_0" {
+		t.Errorf("a subject has another name: %s", again)
+	}
+	report := must(ledger.AuditDatabase(ctx, db.URL, ledger.Audit{KEK: next}))
+	if len(report.Faults) > 0 {
+		t.Errorf("%v", report.Faults)
+	}
+}

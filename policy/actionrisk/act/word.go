@@ -1,0 +1,82 @@
+package act
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
+
+// Word is one word of an invocation as it would be after expansion.
+type Word struct {
+	Text   string // its value; each unknown part is one hole byte
+	Span   Span   // where it stands in the submitted command
+	At     int    // offset in the submitted command where Text stands verbatim, else -1
+	Glob   bool   // an unquoted * ? or [ is in it
+	Quoted bool   // quotes or backslashes stood inside it
+	Taint  Taint  // where a part of it came from
+	Var    string // the one variable its unknown part is, if it is one
+	Lone   bool   // the whole word is one unknown expansion
+}
+
+// Known tells whether the whole text is known.
+func (w Word) Known() bool { return strings.IndexByte(w.Text, scan.Hole) < 0 }
+
+// Tail is the word from byte i on.
+func (w Word) Tail(i int) Word {
+	w.Text = w.Text[min(i, len(w.Text)):]
+	if w.At >= 0 {
+		w.At += i
+	}
+	return w
+}
+
+// Printable shows a text on one line: holes as "$?", control characters as
+// blanks, at most 80 characters, secrets masked.
+func Printable(text string) string {
+	text = mask(text)
+	var b strings.Builder
+	n := 0
+	for _, r := range text {
+		if n++; n > 80 {
+			break
+		}
+		switch {
+		case r == scan.Hole:
+			b.WriteString("$?")
+		case r == utf8.RuneError:
+			b.WriteRune('?')
+		case scan.Invisible(r) || r < ' ' || r == 0x7f:
+			b.WriteByte(' ')
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// JoinWords is words as one text, verbatim if they stand so in the command.
+func JoinWords(words []Word, src *Source) Word {
+	out := words[0]
+	if len(words) == 1 {
+		return out
+	}
+	parts := make([]string, len(words))
+	for i, w := range words {
+		parts[i] = w.Text
+		out.Taint |= w.Taint
+		out.Span.End = max(out.Span.End, w.Span.End)
+	}
+	out.Text, out.At, out.Lone = strings.Join(parts, " "), -1, false
+	if first := words[0].At; first >= 0 && src.At >= 0 && first >= src.At {
+		if from := first - src.At; from+len(out.Text) <= len(src.Text) && src.Text[from:from+len(out.Text)] == out.Text {
+			out.At = first
+		}
+	}
+	return out
+}
+
+// PartlyKnown: text with holes, as echo "rm -rf $x" prints.
+func PartlyKnown(w Word) bool {
+	return strings.IndexByte(w.Text, scan.Hole) >= 0 && strings.Trim(w.Text, " \n\t"+string(scan.Hole)) != ""
+}

@@ -1,0 +1,334 @@
+// Package amounts reads amounts of money, calls of contracts and payments, and says
+// which rule of the wallet and x402 tables each is. Units come from a fixed table, never
+// from a price; numbers are exact.
+package amounts
+
+import (
+	"math/big"
+	"strings"
+	"sync"
+
+	"github.com/countersign/countersign/policy/actionrisk/rules"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
+
+// asset is a line of amounts.json.
+type asset struct {
+	Symbol    string   `json:"symbol"`
+	Names     []string `json:"names"`
+	Pegged    bool     `json:"pegged,omitempty"` // one unit is one US dollar
+	Decimals  int      `json:"decimals"`
+	Large     string   `json:"large"` // a transfer from this many units on is large
+	Contracts []string `json:"contracts,omitempty"`
+
+	large *big.Rat
+}
+
+// amountTable is amounts.json: fixed thresholds and never a price.
+type amountTable struct {
+	Assets []asset `json:"assets"`
+	Units  []struct {
+		Name  string `json:"name"`
+		Asset string `json:"asset"`
+		Scale int    `json:"scale"`
+	} `json:"units"`
+	Others     []string `json:"others"`
+	OtherLarge string   `json:"otherLarge"`
+	Pay        struct {
+		Small  string `json:"small"`
+		Medium string `json:"medium"`
+		Large  string `json:"large"`
+	} `json:"pay"`
+
+	byName, byContract   map[string]*asset
+	unit                 map[string]unit
+	other                *asset
+	small, medium, large *big.Rat
+}
+
+type unit struct {
+	asset *asset
+	scale int
+}
+
+var amounts = sync.OnceValue(func() *amountTable {
+	t := &amountTable{byName: map[string]*asset{}, byContract: map[string]*asset{}, unit: map[string]unit{}}
+	if err := rules.DecodeTable("amounts", t); err != nil {
+		panic("actionrisk: " + err.Error())
+	}
+	t.other = &asset{Symbol: "token", Decimals: 18, large: RatOf(t.OtherLarge)}
+	for i := range t.Assets {
+		a := &t.Assets[i]
+		a.large = RatOf(a.Large)
+		for _, n := range a.Names {
+			t.byName[n] = a
+		}
+		for _, c := range a.Contracts {
+			t.byContract[strings.ToLower(c)] = a
+		}
+	}
+	for _, u := range t.Units {
+		for i := range t.Assets {
+			if t.Assets[i].Symbol == u.Asset {
+				t.unit[u.Name] = unit{&t.Assets[i], u.Scale}
+			}
+		}
+	}
+	for _, n := range t.Others {
+		t.byName[n] = t.other
+	}
+	t.small, t.medium, t.large = RatOf(t.Pay.Small), RatOf(t.Pay.Medium), RatOf(t.Pay.Large)
+	return t
+})
+
+// RatOf is a number of the tables.
+func RatOf(s string) *big.Rat {
+	r, ok := new(big.Rat).SetString(s)
+	if !ok {
+		panic("actionrisk: amount " + s)
+	}
+	return r
+}
+
+// Amount is what a move is about, as far as the text says it.
+type Amount struct {
+	Value     *big.Rat // nil if unknown
+	Asset     *asset   // nil if unknown
+	Unlimited bool     // the largest value there is, or a word for it
+	All       bool     // everything there is
+}
+
+// maxExponent bounds 1e78 and 10**78: a uint256 has 78 digits.
+const maxExponent = 78
+
+// ParseNumber reads a decimal with separators, an exponent or a suffix:
+// 1,000.50 1_000 1e18 1000e6 10**18 2.5k 0xffff 5n. nil if it is none.
+func ParseNumber(s string) *big.Rat {
+	if len(s) > scan.MaxNumber {
+		return nil
+	}
+	s = strings.ToLower(strings.Trim(s, `"'`))
+	s = strings.TrimPrefix(s, "+")
+	if hex, ok := strings.CutPrefix(s, "0x"); ok {
+		n, ok := new(big.Int).SetString(hex, 16)
+		if !ok || len(hex) > 64 || len(hex) == 40 {
+			return nil
+		}
+		return new(big.Rat).SetInt(n)
+	}
+	s = strings.TrimSuffix(s, "n")
+	s = strings.NewReplacer(",", "", "_", "", " ", "").Replace(s)
+	if base, exp, ok := strings.Cut(s, "**"); ok {
+		b, e := ParseNumber(base), ParseNumber(exp)
+		if b == nil || e == nil {
+			return nil
+		}
+		if mul, tail, ok := strings.Cut(base, "*"); ok { // 1000*10**6
+			m := ParseNumber(mul)
+			b = ParseNumber(tail)
+			if m == nil || b == nil {
+				return nil
+			}
+			if p := power(b, e); p != nil {
+				return p.Mul(p, m)
+			}
+			return nil
+		}
+		return power(b, e)
+	}
+	if a, b, ok := strings.Cut(s, "*"); ok {
+		x, y := ParseNumber(a), ParseNumber(b)
+		if x == nil || y == nil {
+			return nil
+		}
+		return x.Mul(x, y)
+	}
+	scale := int64(1)
+	if n := len(s); n > 1 {
+		switch s[n-1] {
+		case 'k':
+			scale, s = 1_000, s[:n-1]
+		case 'm':
+			scale, s = 1_000_000, s[:n-1]
+		case 'b':
+			scale, s = 1_000_000_000, s[:n-1]
+		}
+	}
+	if s == "" || len(s) > 100 || strings.Trim(s, "0123456789.e-+") != "" || strings.Contains(s, "/") {
+		return nil
+	}
+	if mantissa, exp, ok := strings.Cut(s, "e"); ok && (mantissa == "" || len(exp) > 3 || strings.TrimLeft(exp, "+-0123456789") != "" || tooLong(exp)) {
+		return nil
+	}
+	r, ok := new(big.Rat).SetString(s)
+	if !ok {
+		return nil
+	}
+	return r.Mul(r, new(big.Rat).SetInt64(scale))
+}
+
+func tooLong(exp string) bool {
+	n := 0
+	for _, c := range strings.TrimLeft(exp, "+-") {
+		n = n*10 + int(c-'0')
+	}
+	return n > maxExponent
+}
+
+func power(base, exp *big.Rat) *big.Rat {
+	if !base.IsInt() || !exp.IsInt() || exp.Num().BitLen() > 9 || exp.Sign() < 0 || exp.Num().Int64() > 256 || base.Num().BitLen() > 64 {
+		return nil
+	}
+	return new(big.Rat).SetInt(new(big.Int).Exp(base.Num(), exp.Num(), nil))
+}
+
+// Scaled is base units as units of an asset.
+func Scaled(value *big.Rat, decimals int) *big.Rat {
+	return new(big.Rat).Quo(value, new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(decimals)), nil)))
+}
+
+// AssetOf finds an asset by symbol or contract address.
+func AssetOf(name string) *asset {
+	t := amounts()
+	name = strings.ToLower(strings.Trim(name, ".,;:()\"'"))
+	if a := t.byName[name]; a != nil {
+		return a
+	}
+	return t.byContract[name]
+}
+
+// IsLarge tells whether a transfer reaches the asset's threshold.
+func (a Amount) IsLarge() bool {
+	if a.Unlimited || a.All {
+		return true
+	}
+	if a.Value == nil {
+		return false
+	}
+	as := a.Asset
+	if as == nil {
+		as = amounts().other
+	}
+	return a.Value.Cmp(as.large) >= 0
+}
+
+// TransferRule is the rule of a transfer of this amount.
+func (a Amount) TransferRule() string {
+	switch {
+	case a.All:
+		return "wallet.drain"
+	case a.IsLarge():
+		return "wallet.transfer-large"
+	}
+	return "wallet.transfer"
+}
+
+// PayRule is the rule of an x402 payment of this amount. complete says that
+// host, network and a cap or an exact amount are all stated.
+func (a Amount) PayRule(complete bool) string {
+	t := amounts()
+	switch {
+	case a.Unlimited:
+		return "x402.no-limit"
+	case a.All:
+		return "x402.pay-very-large"
+	case a.Value == nil:
+		return "x402.unknown-amount"
+	case a.Asset == nil || !a.Asset.Pegged:
+		if a.IsLarge() {
+			return "x402.pay-very-large"
+		}
+		return "x402.unknown-amount"
+	case a.Value.Cmp(t.large) > 0:
+		return "x402.pay-very-large"
+	case a.Value.Cmp(t.medium) > 0:
+		return "x402.pay-large"
+	case a.Value.Cmp(t.small) > 0:
+		return "x402.pay-medium"
+	case complete:
+		return "x402.pay-small"
+	}
+	return "x402.pay-small-partial"
+}
+
+var (
+	unlimited256 = new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), 255))
+	Unlimited64  = new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), 63)) // chains whose amounts have 64 bits
+	unlimited160 = new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), 159))
+)
+
+// IsUnlimited: at least 2^255, or 2^159 - 1 and more where a uint160 is meant.
+func IsUnlimited(value *big.Rat, narrow bool) bool {
+	if value == nil {
+		return false
+	}
+	if narrow {
+		return value.Cmp(unlimited160) >= 0
+	}
+	return value.Cmp(unlimited256) >= 0
+}
+
+// unlimitedWords stand for the largest amount.
+var unlimitedWords = []string{"maxuint256", "max_uint256", "uint256max", "maxuint", "max_uint", "unlimited", "infinite", "infinity", "type(uint256).max", "uint256.max",
+	"constants.maxuint256", "ethers.maxuint256", "ethers.constants.maxuint256", "2**256-1", "2n**256n-1n", "2^256-1", "~uint256(0)", "uint(-1)", "uint256(-1)", "maxuint160", "max_uint160", "max"}
+
+// IsUnlimitedWord reports whether an argument is a word for the largest value.
+func IsUnlimitedWord(s string) bool {
+	s = strings.ToLower(strings.NewReplacer(" ", "", `"`, "", "'", "").Replace(s))
+	if s == "-1" || s == "all" {
+		return true
+	}
+	for _, w := range unlimitedWords {
+		if s == w || strings.HasSuffix(s, "."+w) {
+			return true
+		}
+	}
+	return strings.Contains(s, "maxuint256") || strings.Contains(s, "max_uint256") || strings.Contains(s, "uint256).max")
+}
+
+// IsZeroAddress: nobody has the key of it.
+func IsZeroAddress(s string) bool {
+	s = strings.ToLower(strings.Trim(s, `"' ,.;`))
+	return len(s) == 42 && s[:2] == "0x" && strings.Trim(s[2:], "0") == "" || s == "0x000000000000000000000000000000000000dead" ||
+		s == "0x0" || s == "address(0)" || s == "zeroaddress" || s == "constants.addresszero" || s == "ethers.zeroaddress" || s == "11111111111111111111111111111111"
+}
+
+// IsAddress: 0x and 40 hex digits, a name of a naming service, or base58 of the
+// length of a Solana or Bitcoin address.
+func IsAddress(s string) bool {
+	s = strings.Trim(s, `"'.,;()`)
+	if strings.HasPrefix(s, "0x") {
+		return len(s) == 42 && IsHexText(s[2:]) || strings.Contains(s, "…") || strings.Contains(s, "...") && len(s) < 24
+	}
+	if strings.HasSuffix(s, ".eth") || strings.HasSuffix(s, ".sol") || strings.HasSuffix(s, ".near") || strings.HasPrefix(s, "bc1q") || strings.HasPrefix(s, "bc1p") || strings.HasPrefix(s, "tb1q") {
+		return len(s) > 4
+	}
+	if len(s) < 26 || len(s) > 44 {
+		return false
+	}
+	digit, lower, caps := false, false, false
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		switch {
+		case c >= '1' && c <= '9':
+			digit = true
+		case c >= 'a' && c <= 'z' && c != 'l':
+			lower = true
+		case c >= 'A' && c <= 'Z' && c != 'I' && c != 'O':
+			caps = true
+		default:
+			return false
+		}
+	}
+	return digit && lower && caps
+}
+
+// IsHexText tells whether a text is hexadecimal digits only.
+func IsHexText(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; !(c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F') {
+			return false
+		}
+	}
+	return len(s) > 0
+}

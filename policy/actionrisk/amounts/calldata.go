@@ -1,0 +1,240 @@
+package amounts
+
+import (
+	"math/big"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"github.com/countersign/countersign/policy/actionrisk/stores"
+)
+
+// maxAmountText is the longest text of an amount: a uint256 has 78 digits.
+const maxAmountText = 160
+
+// CallAmount reads an argument: parseUnits("5", 6), parseEther("1"), 5n, 1e18,
+// a word for the largest value. Base units become units of the token.
+func CallAmount(arg string, token *asset) Amount {
+	a := Amount{Asset: token}
+	if len(arg) > maxAmountText {
+		return a
+	}
+	low := strings.ToLower(strings.ReplaceAll(arg, " ", ""))
+	if IsUnlimitedWord(arg) {
+		a.Unlimited = true
+		return a
+	}
+	if strings.Contains(low, "balance") {
+		a.All = true
+		return a
+	}
+	if open := strings.IndexByte(low, '('); open > 0 {
+		inner, _ := stores.SplitArg(strings.TrimSuffix(low[open+1:], ")"))
+		n := ParseNumber(inner)
+		switch {
+		case strings.HasSuffix(low[:open], "parseether") || strings.HasSuffix(low[:open], "toether"):
+			a.Value = n
+			if a.Asset == nil {
+				a.Asset = AssetOf("eth")
+			}
+			return a
+		case strings.HasSuffix(low[:open], "parseunits") || strings.HasSuffix(low[:open], "towei"):
+			a.Value = n
+			return a
+		case strings.HasSuffix(low[:open], "bigint") || strings.HasSuffix(low[:open], "from") || strings.HasSuffix(low[:open], "bignumber"):
+			low = inner
+		}
+	}
+	if value, u, ok := strings.Cut(low, "ether"); ok && u == "" {
+		if a.Value = ParseNumber(value); a.Value != nil && a.Asset == nil {
+			a.Asset = AssetOf("eth")
+		}
+		return a
+	}
+	if cut := strings.LastIndexAny(low, "0123456789.") + 1; cut > 0 && cut < len(low) { // 5 ETH
+		if as := AssetOf(low[cut:]); as != nil {
+			if a.Value = ParseNumber(low[:cut]); a.Value != nil {
+				a.Asset = as
+				return a
+			}
+		}
+	}
+	n := ParseNumber(low)
+	if n == nil && strings.ContainsAny(low, "*<~+-/&|^(") {
+		n = evaluate(low)
+	}
+	if IsUnlimited(n, false) || isTypeMaximum(n) || n == nil && looksLargest(arg) {
+		a.Unlimited, a.Value = true, n
+		return a
+	}
+	if n == nil {
+		return a
+	}
+	if token != nil {
+		a.Value = Scaled(n, token.Decimals)
+	} else {
+		a.Value = guessUnits(n)
+	}
+	return a
+}
+
+// guessUnits reads base units of an unknown token: 18 decimals if the number is
+// that long, else 6; a number that is short is taken as units.
+func guessUnits(n *big.Rat) *big.Rat {
+	switch {
+	case n.Cmp(RatOf("1e15")) >= 0:
+		return Scaled(n, 18)
+	case n.Cmp(RatOf("1e6")) >= 0:
+		return Scaled(n, 6)
+	}
+	return n
+}
+
+// ApproveRule is the rule of an allowance over that amount.
+func ApproveRule(a Amount) string {
+	switch {
+	case a.Unlimited:
+		return "wallet.approve-unlimited"
+	case a.Value != nil && a.Value.Sign() == 0:
+		return "wallet.approve-revoke"
+	}
+	return "wallet.approve-bounded"
+}
+
+// PermitRule judges a signed permit by the largest value its text states.
+func PermitRule(text string) string {
+	low := strings.ToLower(text)
+	if !strings.Contains(low, "permit") && !strings.Contains(low, "spender") {
+		if strings.Contains(low, "order") || strings.Contains(low, "delegat") {
+			return "wallet.blind-sign"
+		}
+		return "wallet.sign-text"
+	}
+	for _, w := range [...]string{"maxuint", "max_uint", "unlimited", "infinite", "uint256).max"} {
+		if strings.Contains(low, w) {
+			return "wallet.permit-unlimited"
+		}
+	}
+	for i := 0; i < len(low); {
+		if low[i] < '0' || low[i] > '9' {
+			i++
+			continue
+		}
+		j := i
+		for j < len(low) && (low[j] >= '0' && low[j] <= '9' || low[j] == 'x' || low[j] >= 'a' && low[j] <= 'f') {
+			j++
+		}
+		if j-i >= 48 && IsUnlimited(ParseNumber(low[i:j]), true) && !(j-i == 42) {
+			return "wallet.permit-unlimited"
+		}
+		i = j
+	}
+	return "wallet.permit-bounded"
+}
+
+// SelectorNames are the 4-byte selectors of the functions that have rules.
+var SelectorNames = map[string]string{
+	"095ea7b3": "approve", "39509351": "increaseAllowance", "a9059cbb": "transfer", "23b872dd": "transferFrom",
+	"a22cb465": "setApprovalForAll", "d505accf": "permit", "f2fde38b": "transferOwnership", "715018a6": "renounceOwnership",
+	"2f2ff15d": "grantRole", "d547741f": "revokeRole", "3659cfe6": "upgradeTo", "4f1ef286": "upgradeToAndCall", "ac9650d8": "multicall",
+	"42966c68": "burn", "79cc6790": "burnFrom", "42842e0e": "transferFrom", "b88d4fde": "transferFrom", "8fcbaf0c": "permit",
+	"87517c45": "approve160", "5ae401dc": "multicall", "1f0464d1": "multicall", "8f283970": "changeAdmin", "6a761202": "execTransaction",
+	"d0e30db0": "deposit", "2e1a7d4d": "withdraw", "db2e21bc": "emergencyWithdraw", "853828b6": "withdrawAll", "0d582f13": "addOwnerWithThreshold", "694e80c3": "changeThreshold", "610b5925": "enableModule", "13af4035": "setOwner", "1f931c1c": "diamondCut", "b61d27f6": "execTransaction", "8d80ff0a": "execTransaction", "f242432a": "transferFrom", "2eb2c2d6": "transferFrom", "e318b52b": "swapOwner", "f8dc5dd9": "removeOwner",
+}
+
+// ReadSelectors are functions that only show something, whoever calls them.
+var ReadSelectors = scan.SetOf("70a08231 dd62ed3e 18160ddd 313ce567 95d89b41 06fdde03 8da5cb5b 6352211e 0902f1ac 50d25bcd 3850c7bd 01ffc9a7 e985e9c5 081812fc c87b56dd 7ecebe00 3644e515 91d14854 5c975abb feaf968c 07a2d13a 38d52e0f 2f745c59 d06ca61f")
+
+// CalldataRules judges encoded calldata (hex without 0x); multicall is followed.
+func CalldataRules(data string, token *asset, depth int) []string {
+	if len(data) < 8 || depth > 4 {
+		return nil
+	}
+	selector := strings.ToLower(data[:8])
+	name := SelectorNames[selector]
+	data = data[8:]
+	word := func(i int) string {
+		if len(data) < (i+1)*64 {
+			return ""
+		}
+		return data[i*64 : (i+1)*64]
+	}
+	number := func(i int) *big.Rat {
+		w := word(i)
+		n, ok := new(big.Int).SetString(w, 16)
+		if w == "" || !ok {
+			return nil
+		}
+		return new(big.Rat).SetInt(n)
+	}
+	units := func(i int) Amount {
+		a := Amount{Asset: token, Value: number(i)}
+		switch {
+		case a.Value == nil:
+		case IsUnlimited(a.Value, false), isTypeMaximum(a.Value):
+			a.Unlimited = true
+		case token != nil:
+			a.Value = Scaled(a.Value, token.Decimals)
+		default:
+			a.Value = guessUnits(a.Value)
+		}
+		return a
+	}
+	zero := func(i int) string {
+		if w := word(i); w != "" && strings.Trim(w, "0") == "" {
+			return "0x0"
+		}
+		return ""
+	}
+	switch name {
+	case "approve", "increaseAllowance":
+		return []string{ApproveRule(units(1))}
+	case "approve160":
+		a := Amount{Value: number(2), Asset: token}
+		a.Unlimited = IsUnlimited(a.Value, true)
+		return []string{ApproveRule(a)}
+	case "transfer":
+		a := units(1)
+		return WithZero(zero(0), a.TransferRule())
+	case "transferFrom":
+		a := units(2)
+		return WithZero(zero(1), a.TransferRule())
+	case "setApprovalForAll":
+		if n := number(1); n != nil && n.Sign() == 0 {
+			return []string{"wallet.approve-revoke"}
+		}
+		return []string{"wallet.approve-all"}
+	case "permit":
+		if IsUnlimited(number(2), false) {
+			return []string{"wallet.permit-unlimited"}
+		}
+		return []string{"wallet.permit-bounded"}
+	case "multicall":
+		return innerCalldata(data, token, depth)
+	case "":
+		if ReadSelectors[selector] {
+			return []string{"wallet.sign-text"}
+		}
+		return nil
+	}
+	return (&ContractCall{Name: name}).Rules("")
+}
+
+// innerCalldata finds encoded calls in the bytes of a multicall. It does not
+// trust the offsets: every 32-byte boundary after a length word may begin one.
+func innerCalldata(data string, token *asset, depth int) []string {
+	var ids []string
+	for i := 64; i+8 <= len(data) && len(ids) < 32; i += 64 {
+		length, ok := new(big.Int).SetString(data[i-64:i], 16)
+		if !ok || !length.IsInt64() || length.Int64() < 4 || length.Int64() > int64(len(data)) {
+			continue
+		}
+		end := min(len(data), i+int(length.Int64())*2)
+		if SelectorNames[strings.ToLower(data[i:i+8])] != "" {
+			ids = append(ids, CalldataRules(data[i:end], token, depth+1)...)
+		}
+	}
+	if len(ids) == 0 {
+		ids = []string{"wallet.blind-sign"}
+	}
+	return ids
+}

@@ -1,0 +1,185 @@
+package amounts
+
+import (
+	"encoding/base64"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"github.com/countersign/countersign/policy/actionrisk/tree"
+)
+
+// CastWallet: keys shown, texts and authorizations signed.
+func (l *RuleList) CastWallet(v *act.Invocation) {
+	switch v.Operand(1) {
+	case "private-key", "decrypt-keystore", "pk", "dk", "derive-private-key", "dpk":
+		l.Add("wallet.key-export")
+	case "sign-auth", "sa":
+		l.Add("wallet.ownership")
+	case "sign", "s":
+		switch {
+		case v.Has("--no-hash"):
+			l.Add("wallet.blind-sign")
+		case v.Has("--data"):
+			l.Add("wallet.permit-bounded")
+		default:
+			l.Add("wallet.sign-text")
+		}
+	}
+}
+
+// CastSend reads cast send TO [SIGNATURE [ARGS…]] [--value V].
+func (ids *RuleList) CastSend(v *act.Invocation) {
+	to, rest := v.Operand(1), v.Operands[min(2, len(v.Operands)):]
+	if v.Has("--create") {
+		ids.Add("wallet.blind-sign")
+		return
+	}
+	if len(rest) > 0 {
+		signature := rest[0].Text
+		if data, ok := strings.CutPrefix(signature, "0x"); ok && IsHexText(data) {
+			found := CalldataRules(data, AssetOf(to), 0)
+			if len(found) == 0 {
+				found = []string{"wallet.blind-sign"}
+			}
+			for _, id := range found {
+				ids.Add(id)
+			}
+			return
+		}
+		name, _, _ := strings.Cut(signature, "(")
+		call := ContractCall{Receiver: to, Name: name}
+		for _, w := range rest[1:] {
+			call.Args = append(call.Args, AmountText(w))
+		}
+		if v.Has("-1") { // read as an option, but all bits are set
+			call.Args = append(call.Args, "-1")
+		}
+		for _, id := range call.Rules("") {
+			ids.Add(id)
+		}
+		if len(*ids) == 0 {
+			ids.Add("wallet.transfer") // some function that writes
+		}
+	}
+	if value, ok := v.Value("--value"); ok && value.Text != "0" {
+		for _, id := range WithZero(to, CallAmount(weiText(value.Text), AssetOf("eth")).TransferRule()) {
+			ids.Add(id)
+		}
+	} else if len(rest) == 0 {
+		for _, id := range WithZero(to, "wallet.transfer") {
+			ids.Add(id)
+		}
+	}
+}
+
+// AmountText is an argument that may be an amount; one that another program computes
+// in a way that is not followed is taken for the largest.
+func AmountText(w act.Word) string {
+	if !w.Known() && (ComputedNumber(w) || strings.HasPrefix(w.Text, "0x"+string(scan.Hole))) {
+		return "maxuint256"
+	}
+	return w.Text
+}
+
+// numberMakers are programs that compute or build what they print.
+var numberMakers = scan.SetOf("python python3 node bc dc perl ruby awk gawk mawk php lua xxd base64 tr rev jshell bun deno sed gsed printf seq expr openssl od hexdump numfmt factor julia ghci ocaml elixir erl raku")
+
+// ComputedNumber: another program computes the word in a way that is not followed.
+func ComputedNumber(w act.Word) bool {
+	return numberMakers[strings.TrimSuffix(strings.TrimPrefix(w.Var, "$("), ")")] || w.Taint&(act.FromBuilt|act.FromDecoder) != 0
+}
+
+// weiText reads "1ether", "5gwei" and plain wei.
+func weiText(s string) string {
+	if n, ok := strings.CutSuffix(strings.ToLower(s), "gwei"); ok {
+		return strings.TrimSpace(n) + "e9"
+	}
+	return s
+}
+
+// Transfer adds the rule of moving an amount, "ALL" included, to a recipient.
+func (l *RuleList) Transfer(value, symbol, to string) {
+	a := Amount{Asset: AssetOf(symbol)}
+	switch low := strings.ToLower(value); {
+	case low == "all" || low == "max" || low == "everything":
+		a.All = true
+	default:
+		a.Value = ParseNumber(value)
+	}
+	if a.Asset == nil {
+		a.Asset = amounts().other
+	}
+	for _, id := range WithZero(to, a.TransferRule()) {
+		l.Add(id)
+	}
+}
+
+// PayClientRules reads the words of an x402 client as a phrase.
+func PayClientRules(v *act.Invocation, ids *RuleList) {
+	words := act.ArgvText(v)
+	if v.Operand(0) == "x402" { // awal x402 pay …
+		_, rest, _ := strings.Cut(words, " ")
+		words = rest
+	} else if v.Exe == "awal" {
+		return // a wallet, whose calls clients.json lists
+	} else {
+		_, rest, _ := strings.Cut(words, " ")
+		words = "x402 " + rest
+	}
+	p := ReadPhrase(words)
+	if baseUnitClients[v.Exe] {
+		if w, ok := v.Value("--max-amount"); ok && p.Amount.Value != nil && !strings.ContainsAny(w.Text, ".$") {
+			p.Amount.Value = Scaled(p.Amount.Value, AssetOf("usdc").Decimals)
+		}
+	}
+	ids.AddAll(p.Rules())
+}
+
+// baseUnitClients take their limit in millionths of a dollar.
+var baseUnitClients = scan.SetOf("awal purl")
+
+// HeaderRules: an HTTP request that carries a payment.
+func HeaderRules(v *act.Invocation, ids *RuleList) {
+	for i := 1; i < len(v.Argv); i++ {
+		name, value, ok := strings.Cut(v.Argv[i].Text, ":")
+		if !ok || len(name) > 40 {
+			continue
+		}
+		switch strings.ToLower(strings.TrimSpace(strings.TrimPrefix(name, "-H"))) {
+		case "x-payment", "payment-signature", "x-payment-signature":
+		default:
+			continue
+		}
+		found := payloadRules(strings.TrimSpace(value))
+		if found == nil {
+			found = []string{"x402.unknown-amount"}
+		}
+		for _, id := range found {
+			ids.Add(id)
+		}
+		for _, w := range v.Operands {
+			for _, id := range UrlRules(w.Text) {
+				ids.Add(id)
+			}
+		}
+	}
+}
+
+// payloadRules decodes the base64 JSON of a payment header.
+func payloadRules(value string) []string {
+	if len(value) < 16 || len(value) > scan.MaxDecoded {
+		return nil
+	}
+	raw, err := base64.StdEncoding.DecodeString(value)
+	if err != nil {
+		if raw, err = base64.RawURLEncoding.DecodeString(strings.TrimRight(value, "=")); err != nil {
+			return nil
+		}
+	}
+	root, _ := tree.ParseJSON(string(raw))
+	if root == nil {
+		return nil
+	}
+	return X402Rules(root, string(raw))
+}

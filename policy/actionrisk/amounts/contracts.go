@@ -1,0 +1,334 @@
+package amounts
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"github.com/countersign/countersign/policy/actionrisk/stores"
+)
+
+// ContractCall is one call of a contract function as the text writes it.
+type ContractCall struct {
+	Receiver   string // what stands before the dot: "usdc", an address
+	Name       string
+	Args       []string
+	Start, End int
+}
+
+// ContractVerbs are the functions whose calls mean money or control. A text is
+// read as a call only if it names one of them.
+var ContractVerbs = scan.SetOf(`approve increaseAllowance setApprovalForAll transfer transferFrom safeTransfer safeTransferFrom safeApprove forceApprove
+ permit permitSingle permitBatch transferOwnership renounceOwnership acceptOwnership setOwner changeOwner setAdmin changeAdmin changeProxyAdmin addOwner addOwnerWithThreshold removeOwner swapOwner changeThreshold
+ grantRole revokeRole renounceRole setupRole upgradeTo upgradeToAndCall upgrade upgradeAndCall setImplementation burn burnFrom multicall
+ sendTransaction sendEth sendRawTransaction sendUserOperation selfdestruct destroy kill execTransaction emergencyWithdraw withdrawAll sweep sweepToken drain
+ writeContract sendAndConfirmTransaction signTransaction signMessage signTypedData requestAirdrop sendCalls transferChecked approveChecked setAuthority closeAccount exportPrivateKey signAuthorization enableModule disableModule setGuard setFallbackHandler diamondCut
+ execute executeBatch schedule scheduleBatch propose queue eth_sign personal_sign`)
+
+// LooksCall is the router's cheap test: calldata, or a first word that runs into
+// a parenthesis with one of the contract functions before it.
+func LooksCall(text string) bool {
+	if strings.HasPrefix(text, "0x") {
+		n := 2
+		for n < len(text) && n < 12 && IsHexText(text[n:n+1]) {
+			n++
+		}
+		return n >= 10
+	}
+	line := text
+	if n := strings.IndexByte(line, '('); n < 0 || n > 160 {
+		return false
+	} else {
+		line = line[:n]
+	}
+	line = strings.TrimRight(line, " ")
+	if strings.ContainsAny(line[strings.LastIndexAny(line, "\n;")+1:], `'"`) {
+		return false // a word of a shell command that names a call
+	}
+	n := strings.LastIndexAny(line, " .=\t")
+	name := line[n+1:]
+	if n < 0 && strings.Contains(text, ").") && strings.Count(text, "(") > 1 && len(text) < 1000 { // IERC20(usdc).approve(…)
+		for _, c := range findCalls(text) {
+			if c.Name != name {
+				return true
+			}
+		}
+	}
+	if name == "connect" || name == "" || name == "contract" || name == "Contract" || name == "getContractAt" {
+		return strings.Contains(text, ").") && len(findCalls(text)) > 0
+	}
+	if !ContractVerbs[name] {
+		return MemberCall(text) != ""
+	}
+	if name == "kill" || name == "destroy" || name == "burn" || name == "transfer" || name == "drain" || name == "sweep" || name == "upgrade" || name == "permit" || name == "approve" {
+		// A shell function is defined by "transfer() {", never called so.
+		rest := strings.TrimLeft(text[len(line):], " ")
+		return !strings.HasPrefix(strings.ReplaceAll(rest, " ", ""), "(){")
+	}
+	return true
+}
+
+// pageObjects hold what belongs to the page or program that is running.
+var pageObjects = scan.SetOf("localStorage sessionStorage document window console history caches cookieStore Array Object Math")
+
+// MemberCall is the dotted name of a call that is the whole text and whose name
+// says that it destroys or moves money: gateway.customer.delete('x'). As shell it
+// does not even parse; as code it is an action.
+func MemberCall(text string) string {
+	open := strings.IndexByte(text, '(')
+	if open < 3 || open > 120 || strings.HasPrefix(text[open:], "()") && strings.Contains(text[open:], "{") {
+		return ""
+	}
+	name := strings.TrimPrefix(text[:open], "await ")
+	if first, _, _ := strings.Cut(name, "."); pageObjects[first] {
+		return ""
+	}
+	if stores.DriverEffects[name[strings.LastIndexByte(name, '.')+1:]].Scoped != "" {
+		return "" // its filter says more than its name
+	}
+	if strings.IndexByte(name, '.') < 0 || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.$") != "" {
+		return ""
+	}
+	end := strings.TrimRight(text, "; \n")
+	if !strings.HasSuffix(end, ")") {
+		return ""
+	}
+	switch facts.ToolClass(name[strings.LastIndexByte(name, '.')+1:]) {
+	case "destructive", "money":
+		return name
+	}
+	return ""
+}
+
+// CommonNames are functions that sockets, processes and queues have as well.
+var CommonNames = scan.SetOf("kill destroy drain sweep upgrade permit burn transfer multicall setOwner addOwner removeOwner grantRole revokeRole")
+
+// deciders are what contracts are called that act for others by a general function.
+var deciders = []string{"timelock", "governor", "multisig", "dao", "safe", "executor", "smartaccount"}
+
+// GeneralNames are functions that everything has, and contracts that act for others too.
+var GeneralNames = scan.SetOf("execute executeBatch schedule scheduleBatch propose queue")
+
+// OnChain reports whether a call of a common name is one of a contract: by an
+// address, an amount of a currency, or what its receiver is called.
+func (c *ContractCall) OnChain() bool {
+	receiver := strings.ToLower(c.Receiver)
+	if GeneralNames[c.Name] {
+		return slices.ContainsFunc(deciders, func(d string) bool { return strings.Contains(receiver, d) })
+	}
+	if receiver == "" || AssetOf(receiver) != nil || IsAddress(receiver) {
+		return receiver != "" || len(c.Args) > 0
+	}
+	for _, w := range [...]string{"token", "contract", "nft", "vault", "proxy", "usdc", "erc20", "erc721", "wallet", "safe", "pool", "router", "multicall", "functions", "timelock", "registry", "coin", "0x"} {
+		if strings.Contains(receiver, w) {
+			return true
+		}
+	}
+	for _, a := range c.Args {
+		if IsAddress(a) || IsZeroAddress(a) || strings.Contains(a, "parseUnits") || strings.Contains(a, "parseEther") {
+			return true
+		}
+	}
+	return false
+}
+
+// RecognizeCall finds the calls of contract functions outside strings.
+func RecognizeCall(text string) ([]ContractCall, bool) {
+	calls := findCalls(text)
+	return calls, len(calls) > 0
+}
+
+func findCalls(text string) []ContractCall {
+	var out []ContractCall
+	for _, c := range stores.MongoCalls("." + text) { // the same scan: name( outside strings
+		if !ContractVerbs[c.Method] {
+			continue
+		}
+		start := max(c.Start-1, 0)
+		end := min(c.End-1, len(text))
+		call := ContractCall{Receiver: strings.TrimPrefix(c.Receiver, "."), Name: c.Method, Start: start, End: max(end, start+1)}
+		for rest := c.Args; strings.TrimSpace(rest) != ""; {
+			var a string
+			a, rest = stores.SplitArg(rest)
+			call.Args = append(call.Args, strings.TrimSpace(a))
+			if len(call.Args) > 32 {
+				break
+			}
+		}
+		out = append(out, call)
+		if len(out) >= MaxCalls {
+			break
+		}
+	}
+	return out
+}
+
+func (c *ContractCall) arg(i int) string {
+	if i >= 0 && i < len(c.Args) {
+		return c.Args[i]
+	}
+	return ""
+}
+
+// Rules are the rule ids of one call.
+func (c *ContractCall) Rules(text string) []string {
+	token := AssetOf(c.Receiver)
+	if token == nil {
+		token = AssetOf(c.Receiver[strings.LastIndexByte(c.Receiver, '.')+1:])
+	}
+	switch c.Name {
+	case "approve", "increaseAllowance", "safeApprove", "forceApprove", "approveChecked":
+		return []string{ApproveRule(CallAmount(c.arg(len(c.Args)-1-nestedOptions(c.Args)), token))}
+	case "setApprovalForAll":
+		if strings.Contains(strings.ToLower(c.arg(1)), "false") || c.arg(1) == "0" {
+			return []string{"wallet.approve-revoke"}
+		}
+		return []string{"wallet.approve-all"}
+	case "transfer", "safeTransfer", "transferChecked":
+		return WithZero(c.arg(0), CallAmount(c.arg(1), token).TransferRule())
+	case "transferFrom", "safeTransferFrom":
+		return WithZero(c.arg(1), CallAmount(c.arg(2), token).TransferRule())
+	case "permit", "permitSingle", "permitBatch":
+		return []string{PermitRule(text)}
+	case "transferOwnership", "renounceOwnership", "acceptOwnership", "setOwner", "changeOwner", "setAdmin", "changeAdmin", "changeProxyAdmin",
+		"addOwner", "addOwnerWithThreshold", "removeOwner", "swapOwner", "changeThreshold", "signAuthorization", "enableModule", "disableModule", "setGuard", "setFallbackHandler", "selfdestruct", "destroy", "kill", "setAuthority":
+		return WithZero("", "wallet.ownership")
+	case "grantRole", "revokeRole", "renounceRole", "setupRole":
+		return []string{"wallet.role-admin"}
+	case "upgradeTo", "upgradeToAndCall", "upgrade", "upgradeAndCall", "setImplementation", "diamondCut":
+		return []string{"wallet.upgrade"}
+	case "burn", "burnFrom":
+		return []string{"wallet.burn"}
+	case "emergencyWithdraw", "withdrawAll", "sweep", "sweepToken", "drain":
+		return []string{"wallet.drain"}
+	case "execute", "executeBatch", "schedule", "scheduleBatch", "propose", "queue":
+		return []string{"wallet.contract-run"}
+	case "execTransaction", "signTransaction", "sendRawTransaction", "sendUserOperation", "eth_sign", "sendAndConfirmTransaction":
+		return []string{"wallet.blind-sign"}
+	case "signMessage", "personal_sign":
+		return []string{"wallet.sign-text"}
+	case "signTypedData":
+		return []string{PermitRule(text)}
+	case "exportPrivateKey":
+		return []string{"wallet.key-export"}
+	case "sendTransaction", "sendEth", "sendCalls":
+		return transactionRules(c)
+	case "multicall":
+		return multicallRules(c)
+	case "writeContract":
+		return writeContractRules(c)
+	}
+	return nil
+}
+
+// nestedOptions is 1 if the last argument is an options object ({gasLimit: …}).
+func nestedOptions(args []string) int {
+	if len(args) > 2 && strings.HasPrefix(args[len(args)-1], "{") {
+		return 1
+	}
+	return 0
+}
+
+// WithZero adds the rule of the zero address if that is where something goes.
+func WithZero(to, rule string) []string {
+	if to != "" && IsZeroAddress(to) {
+		return []string{rule, "wallet.zero-address"}
+	}
+	return []string{rule}
+}
+
+// MaxCalls is how many contract calls of one text are judged.
+const MaxCalls = 64
+
+// field finds "name: value" in an object literal.
+func field(object, name string) string {
+	for i := 0; ; {
+		n := strings.Index(object[i:], name)
+		if n < 0 {
+			return ""
+		}
+		i += n
+		j := i + len(name)
+		before := i == 0 || !scan.IsNameByte(object[i-1])
+		for j < len(object) && (object[j] == '"' || object[j] == '\'' || object[j] == ' ') {
+			j++
+		}
+		if before && j < len(object) && object[j] == ':' {
+			v, _ := stores.SplitArg(strings.TrimSuffix(strings.TrimSpace(object[j+1:]), "}"))
+			return strings.Trim(strings.TrimSpace(v), `"'`)
+		}
+		i += len(name)
+	}
+}
+
+// transactionRules: sendTransaction({to, value, data}).
+func transactionRules(c *ContractCall) []string {
+	object := strings.Join(c.Args, ",")
+	data, value, to := field(object, "data"), field(object, "value"), field(object, "to")
+	var ids []string
+	if strings.HasPrefix(data, "0x") && len(data) >= 10 {
+		ids = CalldataRules(data[2:], AssetOf(to), 0)
+		if len(ids) == 0 {
+			ids = []string{"wallet.blind-sign"}
+		}
+	}
+	if value != "" && value != "0" && value != "0x0" {
+		a := CallAmount(value, AssetOf("eth"))
+		ids = append(ids, WithZero(to, a.TransferRule())...)
+	}
+	if len(ids) == 0 {
+		ids = WithZero(to, "wallet.transfer")
+	}
+	return ids
+}
+
+// writeContractRules: viem's writeContract({functionName, args}).
+func writeContractRules(c *ContractCall) []string {
+	object := strings.Join(c.Args, ",")
+	inner := ContractCall{Name: field(object, "functionName"), Receiver: field(object, "address")}
+	if args := field(object, "args"); strings.HasPrefix(args, "[") {
+		for rest := strings.TrimSuffix(args[1:], "]"); strings.TrimSpace(rest) != ""; {
+			var a string
+			a, rest = stores.SplitArg(rest)
+			inner.Args = append(inner.Args, strings.TrimSpace(a))
+		}
+	}
+	if ids := inner.Rules(object); len(ids) > 0 && inner.Name != "writeContract" {
+		return ids
+	}
+	return []string{"wallet.blind-sign"}
+}
+
+// multicallRules reads multicall([…]): encoded calls or calldata.
+func multicallRules(c *ContractCall) []string {
+	var ids []string
+	text := strings.Join(c.Args, ",")
+	for i := 0; ; {
+		n := strings.Index(text[i:], "0x")
+		if n < 0 {
+			break
+		}
+		i += n + 2
+		j := i
+		for j < len(text) && IsHexText(text[j:j+1]) {
+			j++
+		}
+		if j-i >= 8 {
+			ids = append(ids, CalldataRules(text[i:j], nil, 1)...)
+		}
+		i = j
+	}
+	for _, w := range [...]struct{ name, rule string }{{"setApprovalForAll", "wallet.approve-all"}, {"transferOwnership", "wallet.ownership"}, {"grantRole", "wallet.role-admin"}} {
+		if strings.Contains(text, w.name) {
+			ids = append(ids, w.rule)
+		}
+	}
+	if strings.Contains(text, "approve") && strings.Contains(strings.ToLower(text), "maxuint") {
+		ids = append(ids, "wallet.approve-unlimited")
+	}
+	if len(ids) == 0 {
+		ids = []string{"wallet.blind-sign"}
+	}
+	return ids
+}

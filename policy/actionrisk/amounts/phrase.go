@@ -1,0 +1,302 @@
+package amounts
+
+import (
+	"math/big"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/hosts"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"github.com/countersign/countersign/policy/actionrisk/stores"
+)
+
+// Phrase is an action in words or the words of a wallet's or payment client's
+// command line, read for amount, asset, recipient and conditions.
+type Phrase struct {
+	Words   []string // lower case, trimmed of punctuation
+	Raw     []string
+	text    string // lower case
+	Amount  Amount
+	To      string // address or name of the recipient
+	Url     string
+	network bool
+	times   *big.Rat
+}
+
+// phraseVerbs begin an action in words.
+var phraseVerbs = scan.SetOf(`pay transfer send approve sign swap bridge withdraw deposit buy purchase x402 authorize authorise settle revoke mint burn
+ stake unstake export grant fund tip donate increase payment wallet usdc eth sweep drain sell wire remit call invoke tool mcp permit set make execute submit
+ disable ignore bypass raise remove import reveal show print initiate please allow give connect add replay retry resend reuse renounce upgrade use eth_sendtransaction eth_sign personal_sign eth_sendrawtransaction eth_signtypeddata_v4 spend double change`)
+
+// LooksPhrase is the router's cheap test: an action verb and, further on, a
+// word that only money, keys, contracts or tools have.
+func LooksPhrase(text string) bool {
+	word, rest, ok := strings.Cut(text, " ")
+	if !ok || strings.ContainsAny(word, "=/(;|&$<>{\"'`") {
+		return false
+	}
+	w := strings.ToLower(strings.TrimRight(word, ":,"))
+	if !phraseVerbs[w] || strings.HasPrefix(rest, "(") {
+		return false
+	}
+	if name, _, assigns := strings.Cut(rest, "="); w == "export" && assigns && act.SyntaxName(name) {
+		return false // a variable of the shell
+	}
+	low := strings.ToLower(rest)
+	switch w {
+	case "x402":
+		return true
+	case "sign":
+		if stores.HasSQLWord(low, "transaction", "tx", "hash", "message", "permit", "digest") {
+			return true
+		}
+	case "call", "invoke", "tool", "use", "mcp", "execute":
+		if strings.HasPrefix(low, "tool ") || strings.HasPrefix(low, "mcp ") || strings.HasPrefix(low, "the ") && strings.Contains(low, " tool") || w == "mcp" && strings.HasPrefix(low, "call ") || w == "tool" && strings.Contains(low, "{") {
+			return true
+		}
+	}
+	for _, mark := range moneyMarks {
+		if n := strings.Index(low, mark); n >= 0 && (n == 0 || !scan.IsNameByte(low[n-1])) {
+			return true
+		}
+	}
+	for f := range strings.FieldsSeq(rest) {
+		if IsAddress(f) && !strings.Contains(f, "/") {
+			return true
+		}
+		f = strings.ToLower(strings.Trim(f, ".,;:()"))
+		if len(f) <= 8 && (amounts().byName[f] != nil || amounts().unit[f].asset != nil) && f != "link" && f != "op" && f != "point" && f != "near" && f != "dot" && f != "uni" && f != "token" && f != "tokens" {
+			return true
+		}
+	}
+	return false
+}
+
+// moneyMarks are words that only money, keys, contracts and tools have.
+var moneyMarks = []string{"x402", "usdc", "usdt", "payment", "private key", "seed phrase", "mnemonic", "recovery phrase", "spend limit", "spending limit", "spending cap", "spending policy", "allowance", "wallet",
+
+	"typed data", "eip-712", "eip712", "approval for all", "calldata", "smart contract", "0x0000000000000000000000000000000000000000", "x-payment", "payment-signature", "$0", "$1", "$2", "$3", "$4", "$5", "$6", "$7", "$8", "$9",
+	"mcp tool", "mcp server", "tool call", "owner of", "ownership of", "payto", "invoice", "unlimited approval", "infinite approval", "zero address", "burn address", "nft", "blind sign", "transaction hash", "raw transaction", "permit2", "stablecoin", "usd "}
+
+// ReadPhrase takes the words apart.
+func ReadPhrase(text string) *Phrase {
+	p := &Phrase{text: " " + strings.ToLower(text) + " "}
+	for _, f := range strings.Fields(text) {
+		p.Raw = append(p.Raw, f)
+		p.Words = append(p.Words, strings.ToLower(strings.Trim(f, `.,;:()"'`)))
+		if len(p.Words) > 400 {
+			break
+		}
+	}
+	for i := range p.Words {
+		p.readWord(i)
+	}
+	if p.Amount.Value == nil {
+		p.conditions()
+	}
+	for _, w := range p.Words {
+		if networkWords[strings.ReplaceAll(w, "-", "")] || strings.HasPrefix(w, "eip155:") || strings.HasPrefix(w, "solana:") || strings.Contains(w, "sepolia") || strings.Contains(w, "testnet") || strings.Contains(w, "devnet") {
+			p.network = true
+		}
+	}
+	p.repetitions()
+	return p
+}
+
+var networkWords = scan.SetOf("base basemainnet mainnet ethereum polygon arbitrum optimism avalanche solana basesepolia sepolia devnet testnet bsc near")
+
+// readWord reads one word: an address, a URL, or a number with its asset.
+func (p *Phrase) readWord(i int) {
+	raw := strings.Trim(p.Raw[i], `.,;()"'`)
+	if eq := strings.IndexByte(raw, '='); eq > 0 && !strings.Contains(raw[:eq], "/") {
+		key := strings.ToLower(strings.TrimLeft(raw[:eq], "-"))
+		raw = raw[eq+1:]
+		if n := ParseNumber(raw); n != nil && p.Amount.Value == nil && (moneyOptions[key] || key == "value") {
+			p.Amount.Value = n
+			for _, w := range p.Words {
+				if a := AssetOf(w); a != nil {
+					p.Amount.Asset = a
+				}
+			}
+			return
+		}
+	}
+	low := strings.ToLower(raw)
+	switch {
+	case strings.HasPrefix(low, "http://") || strings.HasPrefix(low, "https://"):
+		if p.Url == "" {
+			p.Url = raw
+		}
+		return
+	case IsZeroAddress(raw) || IsAddress(raw):
+		if p.To == "" || i > 0 && p.Words[i-1] == "to" {
+			p.To = raw
+		}
+		return
+	}
+	if p.Amount.Value != nil || p.Words[i] == "" || i > 0 && notAmountAfter[strings.TrimLeft(p.Words[i-1], "-")] {
+		return
+	}
+	p.readAmount(i, low)
+}
+
+// notAmountAfter are words whose number is no amount of money.
+var notAmountAfter = scan.SetOf("port chain chainid chain-id nonce slippage block timeout id version step retries max-retries index account decimals gas gas-limit gas-price gaslimit fee priority-fee expires deadline times repeat count every")
+
+// readAmount reads "5 usdc", "$5", "5usdc", "0.1eth", "usdc 5", "500000 units".
+func (p *Phrase) readAmount(i int, low string) {
+	next, previous := "", ""
+	if i+1 < len(p.Words) {
+		next = p.Words[i+1]
+	}
+	if i > 0 {
+		previous = strings.TrimLeft(p.Words[i-1], "-")
+	}
+	number := low
+	var as *asset
+	if rest, ok := strings.CutPrefix(low, "$"); ok {
+		number, as = rest, AssetOf("usd")
+	} else if cut := strings.LastIndexAny(low, "0123456789."); cut >= 0 && cut+1 < len(low) && low[0] >= '0' && low[0] <= '9' {
+		if a := amounts().byName[low[cut+1:]]; a != nil {
+			number, as = low[:cut+1], a
+		} else if u, ok := amounts().unit[low[cut+1:]]; ok {
+			if n := ParseNumber(low[:cut+1]); n != nil {
+				p.Amount.Value, p.Amount.Asset = Scaled(n, u.scale), u.asset
+			}
+			return
+		}
+	}
+	if number == "" || (number[0] < '0' || number[0] > '9') && number[0] != '.' && number[0] != '-' {
+		return
+	}
+	n := ParseNumber(number)
+	if n == nil || n.Sign() < 0 {
+		return
+	}
+	if next == "million" {
+		n.Mul(n, big.NewRat(1_000_000, 1))
+	} else if next == "thousand" {
+		n.Mul(n, big.NewRat(1_000, 1))
+	}
+	unitWord := next
+	if (next == "million" || next == "thousand") && i+2 < len(p.Words) {
+		unitWord = p.Words[i+2]
+	}
+	if u, ok := amounts().unit[unitWord]; ok {
+		p.Amount.Value, p.Amount.Asset = Scaled(n, u.scale), u.asset
+		return
+	}
+	base := unitWord == "units" || unitWord == "atomic" || unitWord == "base" || unitWord == "raw" || unitWord == "micro"
+	if base {
+		for _, w := range p.Words {
+			if a := AssetOf(w); a != nil && a != amounts().other {
+				p.Amount.Value, p.Amount.Asset = Scaled(n, a.Decimals), a
+				return
+			}
+		}
+	}
+	if as == nil {
+		as = AssetOf(unitWord)
+	}
+	if as == nil {
+		as = AssetOf(previous)
+	}
+	switch {
+	case as != nil:
+	case moneyOptions[previous]:
+		for _, w := range p.Words {
+			if a := AssetOf(strings.TrimPrefix(w, "--asset=")); a != nil {
+				as = a
+				break
+			}
+		}
+		if as == nil {
+			as = AssetOf("usd")
+		}
+	case moneyVerbs[previous]:
+	default:
+		return
+	}
+	p.Amount.Value, p.Amount.Asset = n, as
+}
+
+var moneyOptions = scan.SetOf("max-amount max-price max-value max max-amount-usd max-usd amount price maxamount budget max-payment max-spend limit cap usd")
+
+var moneyVerbs = scan.SetOf("pay transfer send approve swap bridge withdraw deposit tip donate burn mint stake sell wire remit fund allowance spend")
+
+// Has reports whether one of the phrases stands in the text as whole words. The
+// text begins and ends with a blank, so there is always a byte on either side.
+func (p *Phrase) Has(list ...string) bool {
+	for _, s := range list {
+		for i := 1; i < len(p.text); i++ {
+			n := strings.Index(p.text[i:], s)
+			if n < 0 {
+				break
+			}
+			i += n
+			if end := i + len(s); !scan.IsNameByte(p.text[i-1]) && (end >= len(p.text) || !scan.IsNameByte(p.text[end])) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// conditions reads words that stand for an amount.
+func (p *Phrase) conditions() {
+	switch {
+	case p.Has("unlimited", "infinite", "maxuint256", "max uint256", "maximum allowance", "max allowance", "max approval", "without limit", "no limit", "no cap", "without a cap", "any amount", "any price", "whatever price", "whatever it costs", "whatever amount", "no maximum", "without a maximum"):
+		p.Amount.Unlimited = true
+	case p.Has("all", "entire", "everything", "full balance", "whole balance", "remaining balance", "max balance", "drain", "sweep", "empty", "100%") && !p.Has("approval for all", "setapprovalforall", "approve all"):
+		p.Amount.All = true
+	}
+}
+
+// repetitions reads "100 times", "x100", "every minute".
+func (p *Phrase) repetitions() {
+	for i, w := range p.Words {
+		if (w == "times" || w == "payments" || w == "transactions" || w == "calls" || w == "requests") && i > 0 {
+			if n := ParseNumber(p.Words[i-1]); n != nil && n.Cmp(big.NewRat(1, 1)) > 0 {
+				p.times = n
+			}
+		}
+		if (w == "repeat" || w == "--repeat" || w == "--times" || w == "--count" || w == "-n") && i+1 < len(p.Words) {
+			if n := ParseNumber(p.Words[i+1]); n != nil && n.Cmp(big.NewRat(1, 1)) > 0 {
+				p.times = n
+			}
+		}
+	}
+	if p.times == nil && p.Has("in a loop", "repeatedly", "every second", "every minute", "every hour", "each minute", "forever", "recurring", "continuously", "per second", "until it fails", "indefinitely") {
+		p.times = big.NewRat(1_000, 1)
+	}
+}
+
+// isPayment tells an x402 payment from a plain transfer.
+func (p *Phrase) isPayment() bool {
+	return p.Url != "" && !p.Has("rpc-url", "--rpc-url", "--url", "-u") || p.Has("x402", "x-payment", "payment-signature", "402", "payto", "facilitator", "paid endpoint", "paid api", "micropayment", "invoice", "api call", "per call") || p.bareHost() != ""
+}
+
+// bareHost is a recipient written as a host without scheme.
+func (p *Phrase) bareHost() string {
+	for i, w := range p.Words {
+		if i > 0 && (p.Words[i-1] == "to" || p.Words[i-1] == "for" || p.Words[i-1] == "at" || p.Words[i-1] == "pay") && strings.Contains(w, ".") && !IsAddress(w) {
+			host, _, _ := strings.Cut(w, "/")
+			if n := strings.LastIndexByte(host, '.'); n > 0 && len(host)-n > 2 && strings.Trim(host[n+1:], "abcdefghijklmnopqrstuvwxyz") == "" && ParseNumber(host) == nil && AssetOf(host) == nil {
+				return w
+			}
+		}
+	}
+	return ""
+}
+
+// Recipient is to whom the sentence sends.
+func (p *Phrase) Recipient() string {
+	if p.To != "" {
+		return p.To
+	}
+	if p.Url != "" {
+		_, host, _, _ := hosts.UrlOf(p.Url)
+		return host
+	}
+	return p.bareHost()
+}

@@ -1,0 +1,253 @@
+package amounts
+
+import (
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/hosts"
+)
+
+// Rules are the rule ids of the phrase.
+func (p *Phrase) Rules() []string {
+	if len(p.Words) == 0 {
+		return nil
+	}
+	if ids := p.keyRules(); ids != nil {
+		return ids
+	}
+	var ids RuleList
+	add := ids.Add
+	if p.Has("disable", "bypass", "increase", "set", "change", "double", "ignore", "skip", "remove", "turn off", "override", "without", "raise", "lift", "no") &&
+		p.Has("spending limit", "spend limit", "spending policy", "payment policy", "spending cap", "spend cap", "policy check", "payment approval", "approval check", "--no-policy", "--skip-policy", "spending guard", "max spend", "daily limit", "transaction limit", "allowlist", "payment limit", "--ignore-policy") || p.Has("--no-policy", "--skip-policy", "--ignore-policy", "--disable-policy") {
+		add("x402.policy-off")
+	}
+	if len(ids) > 0 && p.To == "" && p.Url == "" {
+		return ids // a limit is changed, nothing is paid
+	}
+	if p.Has("replay", "reuse", "re-use", "resend", "resubmit") && p.Has("payment", "x-payment", "signature", "authorization", "nonce", "payload", "payment-signature", "x402") {
+		add("x402.replay")
+	}
+	if a := p.allowanceRule(); a != "" {
+		return append(ids, a)
+	}
+	if c := p.controlRule(); c != "" {
+		return append(ids, c)
+	}
+	if !p.moves() {
+		return ids
+	}
+	if p.To != "" && IsZeroAddress(p.To) || p.Has("zero address", "burn address", "null address", "dead address") {
+		if p.isPayment() {
+			add("x402.zero-payto")
+		} else {
+			add("wallet.zero-address")
+		}
+	}
+	if !p.isPayment() {
+		if p.Amount.Unlimited {
+			p.Amount.All = true
+		}
+		add(p.Amount.TransferRule())
+		p.loopRule(add, "wallet.transfer-large")
+		return ids
+	}
+	add(p.Amount.PayRule(p.network && (p.Url != "" || p.bareHost() != "" || p.To != "")))
+	for _, r := range UrlRules(p.Url) {
+		add(r)
+	}
+	p.loopRule(add, "x402.pay-very-large")
+	return ids
+}
+
+// RuleList is rule ids, each once, in the order found.
+type RuleList []string
+
+// Add adds a rule id once.
+func (l *RuleList) Add(id string) {
+	if !slices.Contains(*l, id) {
+		*l = append(*l, id)
+	}
+}
+
+// AddAll adds each of them once.
+func (l *RuleList) AddAll(ids []string) {
+	for _, id := range ids {
+		l.Add(id)
+	}
+}
+
+// loopRule multiplies the amount by its repetitions.
+func (p *Phrase) loopRule(add func(string), large string) {
+	if p.times == nil {
+		return
+	}
+	add("x402.loop")
+	if p.Amount.Value != nil && p.Amount.Asset != nil {
+		total := Amount{Value: new(big.Rat).Mul(p.Amount.Value, p.times), Asset: p.Amount.Asset}
+		if total.IsLarge() {
+			add(large)
+		}
+	}
+}
+
+// UrlRules judges where a payment goes.
+func UrlRules(url string) []string {
+	if url == "" {
+		return nil
+	}
+	var ids []string
+	scheme, host, _, ok := hosts.UrlOf(url)
+	if !ok {
+		return nil
+	}
+	if strings.EqualFold(scheme, "http") && !hosts.LocalHost(host) {
+		ids = append(ids, "x402.insecure-transport")
+	}
+	if oddHost(url, host) {
+		ids = append(ids, "x402.odd-host")
+	}
+	return ids
+}
+
+// oddHost: an address instead of a name, credentials before it, punycode or
+// other alphabets, a throw-away tunnel.
+func oddHost(url, host string) bool {
+	host = strings.ToLower(host)
+	if hosts.LocalHost(host) {
+		return false
+	}
+	name, _, _ := strings.Cut(host, ":")
+	authority := url[strings.Index(url, "//")+2:]
+	if n := strings.IndexAny(authority, "/?#"); n >= 0 {
+		authority = authority[:n]
+	}
+	if strings.Contains(authority, "@") || strings.Contains(name, "xn--") || strings.HasPrefix(name, "[") || strings.HasSuffix(name, ".onion") {
+		return true
+	}
+	if strings.Trim(name, "0123456789.") == "" || strings.HasPrefix(name, "0x") {
+		return true
+	}
+	for i := 0; i < len(name); i++ {
+		if name[i] >= 0x80 {
+			return true
+		}
+	}
+	for _, t := range [...]string{".ngrok.io", ".ngrok-free.app", ".ngrok.app", ".trycloudflare.com", ".loca.lt", ".serveo.net", ".requestbin.com", ".webhook.site", ".burpcollaborator.net", ".oast.pro", ".zip", ".mov"} {
+		if strings.HasSuffix(name, t) {
+			return true
+		}
+	}
+	return false
+}
+
+// moves reports whether the phrase moves money at all.
+func (p *Phrase) moves() bool {
+	if len(p.Words) == 0 || p.Has("balance of", "quote", "estimate", "simulate", "history", "--dry-run", "--help", "status of", "list payments", "do not", "don't", "how to") {
+		return false
+	}
+	switch p.Words[0] {
+	case "show", "print", "list", "check", "get", "use", "set", "add", "connect", "import", "call", "change", "remove", "upgrade", "raise", "ignore", "allow", "reveal", "tool", "mcp":
+		return false
+	case "x402":
+		second := ""
+		if len(p.Words) > 1 {
+			second = p.Words[1]
+		}
+		switch second {
+		case "balance", "info", "inspect", "discover", "search", "list", "quote", "verify", "status", "config", "help", "bazaar", "schema", "check", "--version", "version", "probe", "details", "address", "addresses", "login", "logout", "auth", "whoami", "history", "receipts", "wallet", "doctor", "init", "pricing", "show", "receive", "networks", "serve", "server", "facilitator":
+			return false
+		}
+		return true
+	}
+	pays := slices.Contains([]string{"pay", "settle", "purchase", "buy", "fund", "tip", "donate", "authorize", "authorise", "execute", "make", "submit", "initiate", "please"}, p.Words[0])
+	switch {
+	case p.Amount.Value != nil, p.To != "":
+		return true
+	case p.Amount.All, p.Amount.Unlimited:
+		return pays || p.Has("funds", "balance", "money", "wallet", "vault", "treasury", "assets") || p.namesAsset()
+	case pays:
+		return p.Url != "" || p.Has("payment", "invoice", "x402", "funds", "money") || p.namesAsset()
+	}
+	return p.Has("x402", "funds", "money", "payment") || p.namesAsset()
+}
+
+// namesAsset reports whether a word is a currency.
+func (p *Phrase) namesAsset() bool {
+	for _, w := range p.Words {
+		if a := AssetOf(w); a != nil && a != amounts().other {
+			return true
+		}
+	}
+	return false
+}
+
+// keyRules: words about keys and signatures.
+func (p *Phrase) keyRules() []string {
+	switch p.Words[0] {
+	case "eth_sign", "eth_sendrawtransaction":
+		return []string{"wallet.blind-sign"}
+	case "personal_sign":
+		return []string{"wallet.sign-text"}
+	case "eth_signtypeddata_v4":
+		return []string{PermitRule(p.text)}
+	}
+	key := p.Has("private key", "private keys", "seed phrase", "mnemonic", "recovery phrase", "secret key", "keystore", "wallet key", "privatekey")
+	switch {
+	case key && p.Has("export", "reveal", "show", "print", "send", "dump", "copy", "post", "share", "upload", "give"):
+		return []string{"wallet.key-export"}
+	case key && p.Has("import", "use", "set"):
+		return []string{"wallet.key-in-argv"}
+	case p.Words[0] == "sign" && p.Has("permit", "permit2", "permitsingle", "permitbatch"):
+		if p.Amount.Unlimited || p.Amount.Value == nil && p.Has("max", "unlimited") || IsUnlimited(p.Amount.Value, false) {
+			return []string{"wallet.permit-unlimited"}
+		}
+		return []string{"wallet.permit-bounded"}
+	case p.Words[0] == "sign" && p.Has("raw", "hash", "blind", "unknown", "calldata", "eth_sign", "transaction", "tx", "blindly", "digest"):
+		return []string{"wallet.blind-sign"}
+	case p.Words[0] == "sign" && p.Has("message", "typed data", "eip-712", "eip712", "login", "siwe"):
+		return []string{"wallet.sign-text"}
+	}
+	return nil
+}
+
+// allowanceRule: approvals in words.
+func (p *Phrase) allowanceRule() string {
+	first := p.Words[0]
+	switch {
+	case p.Has("approval for all", "setapprovalforall", "approve all nfts", "approve all tokens", "approve all"):
+		if p.Has("revoke", "false", "remove") {
+			return "wallet.approve-revoke"
+		}
+		return "wallet.approve-all"
+	case first == "revoke" && p.Has("approval", "allowance", "approvals", "usdc", "usdt", "dai", "spender"):
+		return "wallet.approve-revoke"
+	case first == "approve" || p.Has("allowance", "approval") && (first == "set" || first == "increase" || first == "grant" || first == "give" || first == "allow"):
+		if p.Has("pull request", "pr", "merge", "release", "deployment", "review", "workflow") {
+			return ""
+		}
+		if p.Amount.Unlimited || p.Amount.All || p.Has("max", "maximum", "full") || IsUnlimited(p.Amount.Value, false) {
+			return "wallet.approve-unlimited"
+		}
+		if p.Amount.Value != nil && p.Amount.Value.Sign() == 0 {
+			return "wallet.approve-revoke"
+		}
+		return "wallet.approve-bounded"
+	}
+	return ""
+}
+
+// controlRule: ownership, roles, upgrades and burns in words.
+func (p *Phrase) controlRule() string {
+	switch first := p.Words[0]; {
+	case p.Has("ownership", "transferownership", "renounceownership") && (p.To != "" || p.Has("contract", "proxy", "token", "vault", "multisig")):
+		return "wallet.ownership"
+	case first == "grant" && p.Has("role", "minter_role", "admin_role", "default_admin_role") && p.Has("contract", "0x", "minter", "admin", "default_admin_role") && p.To != "":
+		return "wallet.role-admin"
+	case first == "upgrade" && p.Has("proxy", "implementation", "contract"):
+		return "wallet.upgrade"
+	case first == "burn" && p.Amount.Value != nil:
+		return "wallet.burn"
+	}
+	return ""
+}

@@ -1,0 +1,114 @@
+// Package actionrisk judges one proposed action of an agent: a shell, Git, SQL,
+// infrastructure, deployment, MCP, wallet or x402 action. It answers what would
+// really run and how bad that would be: low, medium, high or critical.
+//
+// It is a small abstract interpreter. Text is routed to its language, parsed,
+// wrappers and encodings are peeled off, literal variables and pipes followed;
+// what is left (invocations, statements, calls, payments) is matched against the
+// tables in rules/. Context the agent states may raise a level and lower it by
+// one at most. Nothing is executed and nothing is read but the action itself:
+// no clock, randomness, file, network, goroutine or map order.
+//
+//	rm -rf build             low       shell.rm.recursive-rebuildable
+//	sudo bash -c 'rm -rf /'  critical  shell.rm.recursive-root
+//	echo "rm -rf /"          low       (mentioned, not run)
+package actionrisk
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/judge"
+	"github.com/countersign/countersign/policy/actionrisk/rules"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
+
+// Edition is one rule set, ready to judge.
+type Edition struct {
+	version string
+	tables  *facts.Set
+	front   *interp.Frontends
+}
+
+// current is the rule set of this release. A fault in its tables is a fault in the
+// program, which the first test finds, so it panics.
+var current = sync.OnceValue(func() *Edition {
+	front, err := frontends(facts.Tables())
+	if err != nil {
+		panic("actionrisk: " + err.Error())
+	}
+	return &Edition{facts.RulesetVersion, facts.Tables(), front}
+})
+
+// At is a rule set by its version: that of this release, or an earlier one whose tables
+// are still in the tree. Programs change beside tables; that an earlier rule set answers
+// as it did is tested with the answers that were kept of it (testdata/past), and one of
+// which that is true no longer leaves the tree. It takes some milliseconds to read an
+// earlier one: keep what you are given.
+func At(version string) (*Edition, error) {
+	if version == facts.RulesetVersion {
+		return current(), nil
+	}
+	read, err := rules.Past(version)
+	if err != nil {
+		return nil, err
+	}
+	tables, err := facts.Compile(read)
+	if err != nil {
+		return nil, fmt.Errorf("rule set %s: %w", version, err)
+	}
+	front, err := frontends(tables)
+	if err != nil {
+		return nil, fmt.Errorf("rule set %s: %w", version, err)
+	}
+	return &Edition{version, tables, front}, nil
+}
+
+// Version is YYYY.MM.N.
+func (d *Edition) Version() string { return d.version }
+
+// Assess judges one action by the rule set of this release. It is pure and total: the
+// same action gives the same answer, and any text gets one.
+func Assess(a Action) Assessment { return current().Assess(a) }
+
+// Assess judges one action by this rule set.
+func (d *Edition) Assess(a Action) (out Assessment) {
+	defer func() {
+		if recover() != nil { // a fault in a parser must stop an action, not the service
+			e := d.environment(a)
+			e.Unparsed, e.Unproven = true, true
+			e.Doubt("the action could not be looked through")
+			e.Raise("parse.too-deep", &act.Source{Text: a.Command}, 0, len(a.Command), "")
+			out = judge.Conclude(e, "unknown")
+		}
+	}()
+	out, _ = d.assess(a)
+	return out
+}
+
+func (d *Edition) environment(a Action) *interp.Env {
+	return &interp.Env{Set: d.tables, Front: d.front, Action: a}
+}
+
+// assess also tells how many steps it took.
+func (d *Edition) assess(a Action) (Assessment, int) {
+	e := d.environment(a)
+	e.Budget = act.Budget{Left: scan.MaxSteps}
+	e.Context = judge.ReadContext(&e.Action)
+	whole := act.Source{Text: a.Command, At: 0, Span: act.Span{Start: 0, End: len(a.Command)}}
+	route := top(e, whole)
+	for i := 0; i < len(e.Later); i++ { // one may add another
+		e.Later[i]()
+	}
+	if e.Background && len(e.Files) > 0 { // a file may be read before the line that writes it, by a pipe with a name
+		e.Segment = 0
+		top(e, whole)
+	}
+	if e.Budget.Spent || e.TooDeep {
+		e.Raise("parse.too-deep", &whole, 0, len(a.Command), "")
+	}
+	return judge.Conclude(e, route), scan.MaxSteps - e.Budget.Left
+}

@@ -1,0 +1,157 @@
+package facts
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/rules"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
+
+// Client is a line of clients.json: what a call of a program that holds keys or
+// money does. Everything given must hold; of the lines about a program the first
+// that holds counts.
+type Client struct {
+	Exe   []string `json:"exe"`
+	Sub   []string `json:"sub,omitempty"`   // one of these paths begins the operands
+	Any   []string `json:"any,omitempty"`   // one of these options or words stands there
+	None  []string `json:"none,omitempty"`  // none of them
+	Text  []string `json:"text,omitempty"`  // one of these stands anywhere in the words
+	Live  []string `json:"live,omitempty"`  // one of these options is given, and names no network of this machine
+	Class []string `json:"class,omitempty"` // what the words say that it does, as of a tool's name
+	// Rule is the id of the effect; "transfer" and "approve" are judged by the
+	// amount, which stands at operand "#2" or in the option named here.
+	Rule   string `json:"rule"`
+	To     string `json:"to,omitempty"`
+	Amount string `json:"amount,omitempty"`
+	Asset  string `json:"asset,omitempty"` // a symbol, or the operand that is one
+	Scale  int    `json:"scale,omitempty"` // decimals, if the amount is in base units
+
+	Subs [][]string
+}
+
+// ClientTable is clients.json.
+type ClientTable struct {
+	Clients []Client `json:"clients"`
+	Local   []string `json:"local"` // networks that live on this machine
+	// Aliases are short forms of subcommands, by what stands before them.
+	Aliases map[string]map[string]string `json:"aliases"`
+	// PublicKeys are the keys of test nodes, which everybody has.
+	PublicKeys []string `json:"publicKeys"`
+	RPC        []struct {
+		Methods []string `json:"methods"`
+		Rule    string   `json:"rule"`
+	} `json:"rpc"`
+	Services serviceTable `json:"services"`
+	Code     codeTable    `json:"code"`
+
+	ByExe   map[string][]*Client
+	IsLocal map[string]bool
+	Method  map[string]string // JSON-RPC method to rule
+}
+
+func (c *Set) readClients(read rules.TableReader) error {
+	t := &c.Clients
+	if err := read("clients", t); err != nil {
+		return err
+	}
+	t.ByExe, t.Method, t.IsLocal = map[string][]*Client{}, map[string]string{}, scan.SetOf(strings.Join(t.Local, " "))
+	for i := range t.Clients {
+		l := &t.Clients[i]
+		for _, s := range l.Sub {
+			l.Subs = append(l.Subs, strings.Fields(s))
+		}
+		names, err := c.Names(l.Exe)
+		if err != nil {
+			return err
+		}
+		for _, n := range names {
+			t.ByExe[n] = append(t.ByExe[n], l)
+		}
+	}
+	for n := range t.ByExe {
+		c.known(n)
+	}
+	for _, n := range [...]string{"cast", "x402", "x402-cli", "x402curl", "x402-fetch", "awal", "purl", "agentcash", "payments-mcp"} {
+		c.known(n)
+	}
+	t.Services.index()
+	t.Code.index()
+	for _, r := range t.RPC {
+		for _, m := range r.Methods {
+			t.Method[m] = r.Rule
+		}
+	}
+	return nil
+}
+
+// known notes that the engine says something about a program that no rule lists.
+func (c *Set) known(exe string) { c.Exe[exe] = true }
+
+// Program texts that move money: calls of wallets and payment services, and keys
+// that are shown. Contract functions are found by runCalls; here stands what has
+// other names, and what a text computes before it calls it.
+
+// codeTable is the part of clients.json about program texts.
+type codeTable struct {
+	Sends   []string `json:"sends"`   // functions that sign or send a transaction
+	Keys    []string `json:"keys"`    // members that are a wallet's key
+	Wallets []string `json:"wallets"` // names by which a text says that it is about wallets
+	Fresh   []string `json:"fresh"`   // what makes a key that nothing belongs to yet
+	Prints  []string `json:"prints"`  // functions that show or send their arguments
+	Pays    []string `json:"pays"`    // clients that pay what a server asks for
+
+	Send, Key, wallet, Print, Pay map[string]bool
+}
+
+func (t *codeTable) index() {
+	set := func(list []string) map[string]bool { return scan.SetOf(strings.Join(list, " ")) }
+	t.Send, t.Key, t.wallet, t.Print, t.Pay = set(t.Sends), set(t.Keys), set(t.Wallets), set(t.Prints), set(t.Pays)
+}
+
+// LastName is what stands behind the last dot or colon of a name.
+func LastName(name string) string { return name[strings.LastIndexAny(name, ".:")+1:] }
+
+// ArrowName is a name with what stands before it in "$a->b->c".
+func ArrowName(text string, at int, name string) string {
+	i := min(at, len(text))
+	for i > 1 && (scan.IsNameByte(text[i-1]) || text[i-1] == '$' || text[i-1] == '>' && text[i-2] == '-' || text[i-1] == '-' && i < len(text) && text[i] == '>') {
+		i--
+	}
+	return text[i:min(at, len(text))] + name
+}
+
+// RequestMethod is the HTTP method of a call that sends a request, else "".
+func RequestMethod(name, last, text string) string {
+	switch last {
+	case "post", "put", "patch", "post_form", "postForm":
+		return strings.ToUpper(last[:min(5, len(last))])
+	case "curl_init":
+		if strings.Contains(text, "CURLOPT_POST") {
+			return "POST"
+		}
+	case "fetch", "request", "urlopen", "Request", "axios", "got":
+		if strings.Contains(text, "POST") || strings.Contains(text, "post") || strings.Contains(text, "data=") {
+			return "POST"
+		}
+	}
+	return ""
+}
+
+// LiteralKey: a secret key stands among the arguments, where every process list
+// shows it.
+func (c *Set) LiteralKey(v *act.Invocation) bool {
+	for _, n := range [...]string{"--private-key", "--mnemonic", "--seed-phrase", "--secret-key", "--privateKey", "--private-keys", "--seed"} {
+		if w, ok := v.Value(n); ok && len(w.Text) >= 16 && w.Known() && !c.PublicKey(w.Text) {
+			return true
+		}
+	}
+	return false
+}
+
+// PublicKey: the key or the words of a test node, which everybody has.
+func (c *Set) PublicKey(text string) bool {
+	text = strings.TrimPrefix(strings.ToLower(text), "0x")
+	return strings.HasPrefix(text, "test test test test ") || slices.Contains(c.Clients.PublicKeys, text)
+}

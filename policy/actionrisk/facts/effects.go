@@ -1,0 +1,139 @@
+package facts
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/rules"
+)
+
+// Many programs delete, write over, read or send files by an option that nobody
+// thinks of: tar --remove-files, sort -o, install -m 4755, exiftool '-Comment<=key'.
+// effects.json says so in the words of a plain command, which the rules judge; one
+// line of it takes the place of a rule for each such program.
+
+// effect is a line of effects.json.
+type effect struct {
+	Exe []string `json:"exe"`
+	Sub []string `json:"sub,omitempty"` // only under these subcommands
+	// All, Any and None are options or words that must or must not stand there:
+	// "--move", "-o=*bind*" with a pattern for the value, "~m" for the letter m in a
+	// cluster of short options.
+	All  []string `json:"all,omitempty"`
+	Any  []string `json:"any,omitempty"`
+	None []string `json:"none,omitempty"`
+	// Take are the words that the plain command is about: the values of options, or
+	// "operands", "first", "second" and "last" of what stands behind Sub and Skip.
+	Take []string `json:"take"`
+	Skip int      `json:"skip,omitempty"`
+	But  []string `json:"but,omitempty"` // not those in which one of these stands
+	In   []string `json:"in,omitempty"`  // options that name the folder they lie in
+	// As is the plain command: words in front of those taken, ">" or ">>" for a
+	// redirection to each, or one that begins with @ (see act).
+	As []string `json:"as"`
+
+	Subs [][]string
+}
+
+type effectTable struct {
+	Effects []effect `json:"effects"`
+}
+
+func (c *Set) readEffects(read rules.TableReader) error {
+	var t effectTable
+	if err := read("effects", &t); err != nil {
+		return err
+	}
+	c.Effects = map[string][]*effect{}
+	for i := range t.Effects {
+		f := &t.Effects[i]
+		for _, s := range f.Sub {
+			f.Subs = append(f.Subs, strings.Fields(s))
+		}
+		names, err := c.Names(f.Exe)
+		if err != nil {
+			return err
+		}
+		for _, n := range names {
+			c.Effects[n] = append(c.Effects[n], f)
+			c.takesValues(n, f)
+		}
+	}
+	return nil
+}
+
+// takesValues: an option whose value is taken has one, whether the tool's own entry
+// says so or not.
+func (c *Set) takesValues(exe string, f *effect) {
+	spec := c.Tools[exe]
+	if spec == nil {
+		spec = &Tool{Made: true}
+		c.Tools[exe] = spec
+	}
+	if len(f.Subs) > 0 {
+		word := f.Subs[0][0]
+		if spec.Subs == nil {
+			spec.Subs = map[string]*Tool{}
+		}
+		sub := Tool{}
+		if old := spec.Subs[word]; old != nil {
+			sub = *old
+		}
+		spec.Subs[word] = &sub
+		spec = &sub
+	}
+	for _, o := range slices.Concat(f.Take, f.In, f.All, f.Any, f.None) {
+		name, _, valued := strings.Cut(o, "=")
+		if o = name; !valued && !slices.Contains(f.Take, o) && !slices.Contains(f.In, o) || o == "" || strings.HasPrefix(o, "--") && valued {
+			continue
+		}
+		if o[0] == '-' && !slices.Contains(spec.Values, o) {
+			spec.Values = append(slices.Clip(spec.Values), o)
+		}
+	}
+}
+
+// Holds tells whether the effect takes place in the invocation.
+func (f *effect) Holds(v *act.Invocation) bool {
+	if len(f.Subs) > 0 && !v.UnderAny(f.Subs) || slices.ContainsFunc(f.None, v.HasLike) {
+		return false
+	}
+	for _, o := range f.All {
+		if !v.HasLike(o) {
+			return false
+		}
+	}
+	return len(f.Any) == 0 || slices.ContainsFunc(f.Any, v.HasLike)
+}
+
+// Words are the words that the effect is about.
+func (f *effect) Words(v *act.Invocation) []act.Word {
+	skip := f.Skip
+	if len(f.Subs) > 0 {
+		skip += len(f.Subs[0])
+	}
+	rest := v.Operands[min(max(skip, v.Data), len(v.Operands)):]
+	var out []act.Word
+	for _, take := range f.Take {
+		switch {
+		case take == "operands":
+			out = append(out, rest...)
+		case take == "first" && len(rest) > 0:
+			out = append(out, rest[0])
+		case take == "second" && len(rest) == 2:
+			out = append(out, rest[1])
+		case take == "last" && len(rest) > 0:
+			out = append(out, rest[len(rest)-1])
+		case take[0] == '-':
+			for i := range v.Opts {
+				if o := &v.Opts[i]; o.Given && o.Name == take {
+					out = append(out, o.Value)
+				}
+			}
+		}
+	}
+	return slices.DeleteFunc(out, func(w act.Word) bool {
+		return slices.ContainsFunc(f.But, func(part string) bool { return strings.Contains(w.Text, part) })
+	})
+}

@@ -1,0 +1,248 @@
+// Package facts reads the tables into what the engine looks up: the rules as data, and
+// for each program how its arguments are read, what it carries, writes, reads and
+// proves. It is read once and never changed.
+package facts
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/rules"
+)
+
+// Rule is one line of a table: an effect, how bad it is, and what to match.
+// An id is for ever: a rule may be retired, its id never gets another meaning.
+type Rule struct {
+	ID         string    `json:"id"`
+	Level      act.Level `json:"level" jsonschema:"minimum=0,maximum=3"`             // base level
+	Class      string    `json:"class,omitempty"`                                    // letters of e, b, c, p: which context moves the level
+	Category   string    `json:"category"`                                           // destructive, deployment, data_mutation, secrets, network, payment, privilege, supply_chain
+	Effect     string    `json:"effect"`                                             // what happens, one clause
+	Reversible string    `json:"reversible" jsonschema:"enum=yes,enum=hard,enum=no"` // can it be undone
+	Title      string    `json:"title"`                                              // one line for people
+	Instead    string    `json:"instead,omitempty"`                                  // the safer way
+	Questions  []string  `json:"questions,omitempty"`                                // what a reviewer needs to know
+	Match      []Matcher `json:"match,omitempty"`                                    // alternatives; none: found by the engine itself
+	Yes        []string  `json:"yes"`                                                // must raise the rule
+	No         []string  `json:"no"`                                                 // must not
+	Retired    bool      `json:"retired,omitempty"`                                  // kept for old records only
+}
+
+// Matcher is one alternative of a rule. Everything given must hold.
+type Matcher struct {
+	Kind string   `json:"kind,omitempty"` // item kind, "exe" if empty
+	Exe  []string `json:"exe,omitempty"`  // names; "@group" stands for a group of groups.json; "*" for any
+	Sub  []string `json:"sub,omitempty"`  // subcommand paths, one of which begins the operands; a word may end in * ("s3 rb", "delete-*")
+	Any  []string `json:"any,omitempty"`  // one of these options or words stands there
+	All  []string `json:"all,omitempty"`  // all of them
+	None []string `json:"none,omitempty"` // none of them
+	// Where lists conditions "subject class|class", "!subject class" for its
+	// negation; subject is a predicate of predicates*.go.
+	Where []string `json:"where,omitempty"`
+}
+
+// table is a file of rules.
+type table struct {
+	Rules []Rule `json:"rules"`
+	// Also holds further ways to the effect of a rule of another table, so that
+	// what belongs to one family of tools stands in one place.
+	Also []addition `json:"also,omitempty"`
+}
+
+// addition are further alternatives of a rule, with their own examples.
+type addition struct {
+	ID    string    `json:"id"`
+	Match []Matcher `json:"match"`
+	Yes   []string  `json:"yes"`
+	No    []string  `json:"no"`
+}
+
+// TableFiles are the rule tables in the order of GET /api/rules.
+var TableFiles = []string{"shell", "git", "sql", "nosql", "orm", "infra", "k8s", "cloud", "deploy",
+	"http", "secret", "rce", "priv", "wallet", "x402", "mcp", "text", "win"}
+
+// SupportFiles are the tables that are not rules.
+var SupportFiles = []string{
+	"groups", "wrappers", "wrappers_sql", "effects", "reads", "code", "tools", "tools_sql", "readonly",
+	"dryrun",
+	"verbs",
+	"env",
+	"amounts",
+	"clients",
+	"windows",
+	"wrappers_ops",
+	"resources",
+	"sdk",
+}
+
+// RulesetVersion is YYYY.MM.N; TestGolden fails when a table or a verdict changed and it did not.
+const RulesetVersion = "2026.11.19"
+
+// RulesetHash is tablesHash, written down: to make it takes longer than any verdict.
+// TestTablesStrict says what it must be.
+const RulesetHash = "6c673ef0306eaccc1882db7b66cdfde3f4a4c6dcb79633e2c2cc2f21faabc9be"
+
+// Set is everything read from the tables, made once.
+type Set struct {
+	Rules     []Rule
+	ByID      map[string]*Rule
+	Exe       map[string]bool // programs that rules or clients are about
+	Other     map[string]bool // what else rules are about, by kind + " " + name
+	Groups    map[string][]string
+	Tools     map[string]*Tool
+	Wrappers  map[string][]*Wrapper
+	Effects   map[string][]*effect
+	variables map[string]*variable // by name
+	Configs   []ConfigFile
+	families  []family // those with a part that may be anything
+	Readonly  map[string][]*proof
+	Dryrun    map[string][]*proof
+	Clients   ClientTable
+	Resources map[string][]*resourceEntry // what configuration tools describe, by kind
+	Sdks      []SdkEntry
+	Reads     map[string][]*Read
+	Code      *code
+	// what a command line is called in a file of settings
+	CommandKeys, CommandSections map[string]bool
+	Lifecycle                    []string
+	Windows                      *windowsNames
+}
+
+// Tables reads the embedded tables once. A fault in them is a fault in the
+// program, which the first test finds, so it panics.
+var Tables = sync.OnceValue(func() *Set {
+	c, err := Compile(rules.DecodeTable)
+	if err != nil {
+		panic("actionrisk: " + err.Error())
+	}
+	return c
+})
+
+// Compile reads the tables that a reader gives.
+func Compile(read rules.TableReader) (*Set, error) {
+	c := &Set{ByID: map[string]*Rule{}, Exe: map[string]bool{}, Other: map[string]bool{}}
+	var also []addition
+	for _, name := range TableFiles {
+		var t table
+		if err := read(name, &t); err != nil {
+			return nil, err
+		}
+		c.Rules, also = append(c.Rules, t.Rules...), append(also, t.Also...)
+	}
+	if err := c.support(read); err != nil {
+		return nil, err
+	}
+	if err := c.extend(also); err != nil {
+		return nil, err
+	}
+	for i := range c.Rules {
+		r := &c.Rules[i]
+		if c.ByID[r.ID] != nil {
+			return nil, fmt.Errorf("rule %s is there twice", r.ID)
+		}
+		c.ByID[r.ID] = r
+		if r.Questions == nil {
+			r.Questions = []string{}
+		}
+		for _, m := range r.Match {
+			if err := c.about(m); err != nil {
+				return nil, fmt.Errorf("rule %s: %w", r.ID, err)
+			}
+		}
+	}
+	return c, nil
+}
+
+// about notes what a matcher is about.
+func (c *Set) about(m Matcher) error {
+	names, err := c.Names(m.Exe)
+	if err != nil {
+		return err
+	}
+	for _, n := range names {
+		switch {
+		case m.Kind != "" && m.Kind != act.KindExe && m.Kind != act.KindRedir:
+			c.Other[m.Kind+" "+n] = true
+		case n != "*" || m.Kind == act.KindRedir:
+			c.Exe[n] = true
+		}
+	}
+	return nil
+}
+
+// extend adds the alternatives that stand in other tables than their rule.
+func (c *Set) extend(also []addition) error {
+	for _, a := range also {
+		i := slices.IndexFunc(c.Rules, func(r Rule) bool { return r.ID == a.ID })
+		if i < 0 {
+			return fmt.Errorf("no rule %s to add to", a.ID)
+		}
+		r := &c.Rules[i]
+		r.Match, r.Yes, r.No = append(r.Match, a.Match...), append(r.Yes, a.Yes...), append(r.No, a.No...)
+	}
+	return nil
+}
+
+// support reads the tables that are not rules.
+func (c *Set) support(read rules.TableReader) error {
+	if err := read("groups", &c.Groups); err != nil {
+		return err
+	}
+	for name, members := range c.Groups { // a group may hold others
+		all, err := c.Names(members)
+		if err != nil {
+			return err
+		}
+		c.Groups[name] = all
+	}
+	for _, part := range [...]func(rules.TableReader) error{
+		c.readTools,
+		c.readWrappers,
+		c.readVariables,
+		c.readEffects,
+		c.readProofs,
+		c.readReads,
+		c.readCode,
+		c.readClients,
+		c.readWindows,
+		c.readResources,
+		c.readSDKs,
+	} {
+		if err := part(read); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Names replaces "@group" by the group's names.
+func (c *Set) Names(list []string) ([]string, error) {
+	var out []string
+	for _, n := range list {
+		if !strings.HasPrefix(n, "@") {
+			out = append(out, n)
+			continue
+		}
+		members, ok := c.Groups[n[1:]]
+		if !ok {
+			return nil, fmt.Errorf("no group %s", n)
+		}
+		more, err := c.Names(members)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, more...)
+	}
+	return out, nil
+}
+
+// Ruleset returns the version (YYYY.MM.N) and the SHA-256 of the canonical JSON
+// of all tables together. The same version always gives the same answers.
+func Ruleset() (version, hash string) { return RulesetVersion, RulesetHash }
+
+// Rules is the catalogue: every rule of every table, in table order. The caller
+// must not change it.
+func Rules() []Rule { return Tables().Rules }

@@ -1,0 +1,89 @@
+package facts
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/rules"
+)
+
+// proof is a line of readonly.json (what changes nothing) or dryrun.json (what
+// only shows what it would do).
+type proof struct {
+	Exe []string `json:"exe"`
+	Sub []string `json:"sub,omitempty"`
+	// None: with one of these options the line proves nothing.
+	None []string `json:"none,omitempty"`
+	// Any: one of these must stand there.
+	Any []string `json:"any,omitempty"`
+	// Bare: no operand beyond the subcommand; Most: at most so many.
+	Bare bool `json:"bare,omitempty"`
+	Most int  `json:"most,omitempty"`
+
+	Subs [][]string
+}
+
+type proofTable struct {
+	Proofs []proof `json:"proofs"`
+}
+
+func (c *Set) readProofs(read rules.TableReader) error {
+	for _, file := range [...]struct {
+		name string
+		into *map[string][]*proof
+	}{{"readonly", &c.Readonly}, {"dryrun", &c.Dryrun}} {
+		var t proofTable
+		if err := read(file.name, &t); err != nil {
+			return err
+		}
+		*file.into = map[string][]*proof{}
+		for i := range t.Proofs {
+			p := &t.Proofs[i]
+			for _, s := range p.Sub {
+				p.Subs = append(p.Subs, strings.Fields(s))
+			}
+			names, err := c.Names(p.Exe)
+			if err != nil {
+				return err
+			}
+			for _, n := range names {
+				(*file.into)[n] = append((*file.into)[n], p)
+			}
+		}
+	}
+	return nil
+}
+
+func (p *proof) Holds(v *act.Invocation) bool {
+	if len(p.Subs) > 0 && !v.UnderAny(p.Subs) || slices.ContainsFunc(p.None, v.Has) {
+		return false
+	}
+	if len(p.Any) > 0 && !slices.ContainsFunc(p.Any, v.Has) {
+		return false
+	}
+	if p.Most > 0 && len(v.Operands) > p.Most {
+		return false
+	}
+	if p.Bare {
+		n := 0
+		if len(p.Subs) > 0 {
+			n = len(p.Subs[0])
+		}
+		return len(v.Operands) == n
+	}
+	return true
+}
+
+// StandardDirectories are where programs of the system and the user lie.
+var StandardDirectories = [...]string{"/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/", "/opt/homebrew/bin/", "~/bin/", "~/.local/bin/"}
+
+// StandardDirectory tells whether a path lies directly in one of them.
+func StandardDirectory(path string) bool {
+	for _, d := range StandardDirectories {
+		if rest, ok := strings.CutPrefix(path, d); ok && !strings.Contains(rest, "/") {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,85 @@
+package facts
+
+import (
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/rules"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
+
+// Read is a line of reads.json: which files of a folder a tool runs without being
+// told so on its command line, and in which language they are written.
+type Read struct {
+	Exe []string `json:"exe"`
+	Sub []string `json:"sub,omitempty"` // only under these subcommands
+	// Files are patterns for the file's name, or, with a slash, for the end of its path.
+	Files []string `json:"files"`
+	Lang  string   `json:"lang"`
+	// Named: only if a word of the command line names the file or its folder.
+	Named bool `json:"named,omitempty"`
+	// Compile: the file is made into a program; a downloaded one is not run by that.
+	Compile bool     `json:"compile,omitempty"`
+	Unless  []string `json:"unless,omitempty"` // with one of these it is not read
+	Dry     bool     `json:"dry,omitempty"`    // a dry run reads it, too
+
+	Subs [][]string
+}
+
+// readTable is reads.json.
+type readTable struct {
+	// Keys are the settings whose value is a command line; Sections are those that
+	// hold command lines by name.
+	Keys     []string `json:"keys"`
+	Sections []string `json:"sections"`
+	// Lifecycle are the scripts that an installation runs by itself.
+	Lifecycle []string `json:"lifecycle"`
+	Reads     []Read   `json:"reads"`
+}
+
+func (c *Set) readReads(from rules.TableReader) error {
+	var t readTable
+	if err := from("reads", &t); err != nil {
+		return err
+	}
+	c.CommandKeys, c.CommandSections, c.Lifecycle = scan.SetOf(strings.Join(t.Keys, " ")), scan.SetOf(strings.Join(t.Sections, " ")), t.Lifecycle
+	c.Reads = map[string][]*Read{}
+	for i := range t.Reads {
+		r := &t.Reads[i]
+		for _, s := range r.Sub {
+			r.Subs = append(r.Subs, strings.Fields(s))
+		}
+		names, err := c.Names(r.Exe)
+		if err != nil {
+			return err
+		}
+		for _, n := range names {
+			c.Reads[n] = append(c.Reads[n], r)
+		}
+	}
+	return nil
+}
+
+// NamedLike: the pattern holds for the file's name, or for the end of its path.
+func NamedLike(pattern, name string) bool {
+	return paths.GlobMatch(pattern, lastParts(name, strings.Count(pattern, "/")))
+}
+
+// lastParts is the last part of a path and n more.
+func lastParts(name string, n int) string {
+	i := len(name)
+	for ; n >= 0 && i > 0; n-- {
+		i = strings.LastIndexByte(name[:i], '/')
+	}
+	return name[i+1:]
+}
+
+// CommandLine is the words of an invocation as one text.
+func CommandLine(v *act.Invocation) string {
+	var b strings.Builder
+	for _, w := range v.Argv {
+		b.WriteString(w.Text + "\x00")
+	}
+	return b.String()
+}

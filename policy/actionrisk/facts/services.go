@@ -1,0 +1,163 @@
+package facts
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"github.com/countersign/countersign/policy/actionrisk/tree"
+)
+
+// Payment services: what a request to their interfaces does is read from the
+// method and the words of its path, as a tool's name is. Their test modes move
+// nothing.
+
+// serviceTable is the part of clients.json about payment services.
+type serviceTable struct {
+	Hosts  []string `json:"hosts"`  // where they answer, but for their sandboxes
+	SDKs   []string `json:"sdks"`   // what program texts call their libraries
+	Test   []string `json:"test"`   // words that say that nothing real is moved
+	Drafts []string `json:"drafts"` // what is only prepared, with no money moved yet
+	Moves  []string `json:"moves"`  // path words that move money wherever they stand
+
+	Sdk, Draft, Move map[string]bool
+}
+
+func (t *serviceTable) index() {
+	t.Sdk, t.Draft, t.Move = scan.SetOf(strings.Join(t.SDKs, " ")), scan.SetOf(strings.Join(t.Drafts, " ")), scan.SetOf(strings.Join(t.Moves, " "))
+}
+
+// IsTest: a key, a host or a setting of a service's test mode stands in the text.
+func (t *serviceTable) IsTest(text string) bool {
+	text = strings.ToLower(text)
+	return slices.ContainsFunc(t.Test, func(w string) bool { return strings.Contains(text, w) })
+}
+
+// IsHost: the host is one of a payment service, and none of its sandboxes.
+func (t *serviceTable) IsHost(host string) bool {
+	for _, h := range t.Hosts {
+		if host == h || strings.HasSuffix(host, h) && host[len(host)-len(h)-1] == '.' {
+			return !strings.Contains(host, "sandbox") && !strings.Contains(host, "-test.") && !strings.HasPrefix(host, "test.") && !strings.Contains(host, "paper")
+		}
+	}
+	return false
+}
+
+// ServiceClass is toolClass with an eye for what is only prepared: the last word
+// that names something decides.
+func ServiceClass(words string) string {
+	t, class, last := Verbs(), ToolClass(words), ""
+	for i, w := range ToolWords(words) {
+		if strings.Trim(w, "0123456789") == w && len(w) > 2 {
+			last = w
+		}
+		if i > 0 && class == "write" && t.Class[w] == "money" {
+			class = "money"
+		}
+	}
+	switch {
+	case class == "money" && t.Class[last] == "read":
+		return "read"
+	case class == "money" && PreparedOnly(words):
+		return "write"
+	}
+	return class
+}
+
+// PreparedOnly: what a name says is made moves nothing yet: a link, a session, a
+// draft. The last word that names something tells, unless the verb is one of money.
+func PreparedOnly(words string) bool {
+	t, last, first := Verbs(), "", ""
+	for _, w := range ToolWords(words) {
+		if strings.Trim(w, "0123456789") == w && len(w) > 2 {
+			last = w
+		}
+		if first == "" && t.Class[w] != "" {
+			first = w
+		}
+	}
+	return Tables().Clients.Services.Draft[last] && !carriesOut[first] && t.Class[first] != "money" || last == "create" && draftNamed(words)
+}
+
+// carriesOut are verbs that finish what was prepared.
+var carriesOut = scan.SetOf("finalize confirm capture submit approve execute release complete process")
+
+// draftNamed: "payment_links create", "checkout.sessions.create".
+func draftNamed(words string) bool {
+	list := ToolWords(words)
+	if len(list) < 2 {
+		return false
+	}
+	before := list[len(list)-2]
+	return Tables().Clients.Services.Draft[before] || before == "intent" || before == "intents"
+}
+
+// Confirms: an intent to pay is carried out.
+func Confirms(rest, body string) bool {
+	return strings.HasSuffix(rest, "/confirm") || strings.HasSuffix(rest, "/capture") || strings.Contains(body, "confirm=true") || strings.Contains(strings.ReplaceAll(body, " ", ""), `"confirm":true`)
+}
+
+// MovesByPath: the path names a move of money on a host that nobody knows.
+func MovesByPath(t *serviceTable, rest string) bool {
+	return slices.ContainsFunc(ToolWords(rest), func(w string) bool { return t.Move[w] })
+}
+
+// DevelopmentHost tells whether a host is named for development.
+func DevelopmentHost(host string) bool {
+	_, dev := Environments(host)
+	return dev || strings.Contains(host, "staging") || strings.Contains(host, "sandbox")
+}
+
+// MutationField is the first field of a GraphQL mutation.
+func MutationField(text string) string {
+	if list := MutationFields(text); len(list) > 0 {
+		return list[0]
+	}
+	return ""
+}
+
+// MutationFields are the fields of a GraphQL mutation, without their other names.
+func MutationFields(text string) []string {
+	_, rest, ok := strings.Cut(text, "mutation")
+	if !ok {
+		return nil
+	}
+	open := strings.IndexByte(rest, '{')
+	if open < 0 {
+		return nil
+	}
+	rest = strings.NewReplacer(`\n`, "  ", `\r`, "  ", `\t`, "  ").Replace(rest[open+1:])
+	var out []string
+	depth := 0
+	for i := 0; i < len(rest) && len(out) < 32; i++ {
+		switch c := rest[i]; {
+		case c == '(' || c == '{' || c == '[':
+			depth++
+		case c == ')' || c == '}' || c == ']':
+			if depth--; depth < 0 {
+				return out
+			}
+		case depth == 0 && scan.IsNameByte(c):
+			j := i
+			for j < len(rest) && scan.IsNameByte(rest[j]) {
+				j++
+			}
+			if next := strings.TrimLeft(rest[j:], " \n\t"); !strings.HasPrefix(next, ":") {
+				out = append(out, rest[i:j])
+			}
+			i = j - 1
+		}
+	}
+	return out
+}
+
+// QuoteJSON is a value of httpie as JSON: itself if it is some already.
+func QuoteJSON(value string) string {
+	if root, strict := tree.ParseJSON(value); root != nil && strict {
+		return value
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(value) + `"`
+}
+
+// ObjectStores are the clients of stores of objects.
+var ObjectStores = scan.SetOf("aws gsutil gcloud az rclone mc s3cmd s5cmd b2")

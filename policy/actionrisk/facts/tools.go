@@ -1,0 +1,80 @@
+package facts
+
+import (
+	"github.com/countersign/countersign/policy/actionrisk/rules"
+)
+
+// Tool says how one executable reads its arguments.
+type Tool struct {
+	Exe []string `json:"exe"`
+	// Sub, if given, is the subcommand the entry is about ("commit"); an entry
+	// without it holds for the whole tool.
+	Sub []string `json:"sub,omitempty"`
+	// Values are the options that take the next word: "-m", "--author".
+	Values []string `json:"values,omitempty"`
+	// Long: a single dash begins a long option, short ones are never joined.
+	Long bool `json:"long,omitempty"`
+	// First: options end at the first operand.
+	First bool `json:"first,omitempty"`
+	// Inner words begin a command of their own, which ends at ";" or "+".
+	Inner []string `json:"inner,omitempty"`
+	// Greedy: every long option takes the next word, if that is no option, but
+	// for those of Flags.
+	Greedy bool     `json:"greedy,omitempty"`
+	Flags  []string `json:"flags,omitempty"`
+	// Data is how many leading operands are data, not names of things (the
+	// pattern of grep); none if one of DataUnless is given.
+	Data       int      `json:"data,omitempty"`
+	DataUnless []string `json:"dataUnless,omitempty"`
+	// Vars are variables from which it takes options: "NAME" holds options, "NAME=-x"
+	// the value of one, "NAME?=-x" switches one on, "NAME_*" holds those of the
+	// subcommand that stands for the star.
+	Vars []string `json:"vars,omitempty"`
+	// Tracks are first words that change nothing in what the rest means: gcloud beta.
+	Tracks []string `json:"tracks,omitempty"`
+
+	Subs map[string]*Tool
+	Made bool // by another table: says nothing about the program as a whole
+}
+
+type toolTable struct {
+	Tools []Tool `json:"tools"`
+}
+
+func (c *Set) readTools(read rules.TableReader) error {
+	var t toolTable
+	for _, file := range [...]string{"tools", "tools_sql"} {
+		var part toolTable
+		if err := read(file, &part); err != nil {
+			return err
+		}
+		t.Tools = append(t.Tools, part.Tools...)
+	}
+	c.Tools = map[string]*Tool{}
+	entry := func(exe string) *Tool {
+		if c.Tools[exe] == nil {
+			c.Tools[exe] = &Tool{Subs: map[string]*Tool{}}
+		}
+		return c.Tools[exe]
+	}
+	for i := range t.Tools {
+		spec := &t.Tools[i]
+		names, err := c.Names(spec.Exe)
+		if err != nil {
+			return err
+		}
+		for _, exe := range names {
+			whole := entry(exe)
+			if len(spec.Sub) == 0 {
+				subs := whole.Subs
+				*whole = *spec
+				whole.Subs = subs
+				continue
+			}
+			for _, s := range spec.Sub {
+				whole.Subs[s] = spec
+			}
+		}
+	}
+	return nil
+}

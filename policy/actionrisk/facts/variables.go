@@ -1,0 +1,116 @@
+package facts
+
+import (
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/rules"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
+
+// variable is a line of env.json: what a program does with the value of a variable.
+type variable struct {
+	Name []string `json:"name"` // a part may be "*"
+	// Lang: the value is a text of that language ("function" for a function that a
+	// shell takes over); File: it names a file of such a text.
+	Lang string `json:"lang,omitempty"`
+	File string `json:"file,omitempty"`
+	// As: the value is read as options of that command; Whole: as one word of it.
+	As    []string `json:"as,omitempty"`
+	Whole bool     `json:"whole,omitempty"`
+	// Assign: as one word NAME=value.
+	Assign bool `json:"assign,omitempty"`
+	// Loads: what lies where everybody may write is loaded as code.
+	Loads bool `json:"loads,omitempty"`
+}
+
+type variableTable struct {
+	Variables []variable   `json:"variables"`
+	Files     []ConfigFile `json:"files"`
+}
+
+func (c *Set) readVariables(read rules.TableReader) error {
+	var t variableTable
+	if err := read("env", &t); err != nil {
+		return err
+	}
+	c.variables, c.Configs = map[string]*variable{}, t.Files
+	for i := range t.Variables {
+		a := &t.Variables[i]
+		for _, name := range a.Name {
+			if strings.Contains(name, "*") {
+				c.families = append(c.families, family{name, a})
+			} else {
+				c.variables[name] = a
+			}
+		}
+	}
+	return nil
+}
+
+// family is a variable with a part of its name that may be anything.
+type family struct {
+	pattern string
+	is      *variable
+}
+
+// VariableOf finds the line about a name.
+func (c *Set) VariableOf(name string) *variable {
+	if a := c.variables[name]; a != nil {
+		return a
+	}
+	for _, f := range c.families {
+		if paths.GlobMatch(f.pattern, name) {
+			return f.is
+		}
+	}
+	return nil
+}
+
+// WorldWritable: a part of the value lies where everybody may write.
+func WorldWritable(value string) bool {
+	return strings.Contains(value, "/tmp/") || strings.Contains(value, "/dev/shm/") || strings.HasSuffix(value, "/tmp") || strings.HasSuffix(value, "/dev/shm")
+}
+
+// ConfigFile is a file whose text another program runs later: a line of env.json.
+type ConfigFile struct {
+	File []string `json:"file"` // patterns of its path
+	// Keys stand before a command on a line of the file; with Lang all of it is a text
+	// of that language; with As its lines are options of that command.
+	Keys []string `json:"keys,omitempty"`
+	Lang string   `json:"lang,omitempty"`
+	As   []string `json:"as,omitempty"`
+}
+
+// CutFold is strings.CutPrefix for any case.
+func CutFold(s, prefix string) (string, bool) {
+	if len(s) < len(prefix) || !strings.EqualFold(s[:len(prefix)], prefix) {
+		return s, false
+	}
+	return s[len(prefix):], true
+}
+
+// SettingsAsOptions writes the lines of a file such as .curlrc, "name = value" or
+// "name value", as the options they stand for.
+func SettingsAsOptions(text act.Word) []act.Word {
+	var out []act.Word
+	for line := range strings.Lines(text.Text) {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' || len(out) >= scan.MaxLoop {
+			continue
+		}
+		name, value := line, ""
+		if i := strings.IndexAny(line, " \t=:"); i > 0 {
+			name, value = line[:i], strings.Trim(line[i:], " \t=:")
+		}
+		if value = strings.Trim(value, `"'`); !strings.HasPrefix(name, "-") {
+			name = "--" + strings.ReplaceAll(name, "_", "-")
+		}
+		out = append(out, act.Word{Text: name, At: -1, Span: text.Span})
+		if value != "" {
+			out = append(out, act.Word{Text: value, At: -1, Span: text.Span, Taint: text.Taint, Var: text.Var})
+		}
+	}
+	return out
+}

@@ -1,0 +1,206 @@
+package facts
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/rules"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
+
+// Wrapper says how one executable carries another command or a program text.
+type Wrapper struct {
+	Exe []string `json:"exe"`
+	Sub []string `json:"sub,omitempty"` // only under these subcommands
+	// Lang is the language of carried text: shell, python, node, perl, ruby,
+	// php, awk, sql, powershell, cmd.
+	Lang string `json:"lang,omitempty"`
+	// Options hold text as their value; with one of Flag the first operand is text.
+	Options []string `json:"options,omitempty"`
+	Flag    []string `json:"flag,omitempty"`
+	// Skip is how many operands (after Sub) stand before what is carried.
+	Skip int `json:"skip,omitempty"`
+	// Argv: the operands are the inner command; Join: they are joined to a text;
+	// Script: the first of them is a text.
+	Argv   bool `json:"argv,omitempty"`
+	Join   bool `json:"join,omitempty"`
+	Script bool `json:"script,omitempty"`
+	// After: one of these words begins the inner command, one of Until ends it.
+	After []string `json:"after,omitempty"`
+	Until []string `json:"until,omitempty"`
+	// Stdin: it reads text from its input if nothing else is given. File: the
+	// first operand, or the value of one of FileOptions, is a file of text.
+	Stdin       bool     `json:"stdin,omitempty"`
+	File        bool     `json:"file,omitempty"`
+	FileOptions []string `json:"fileOptions,omitempty"`
+	Append      bool     `json:"append,omitempty"`   // xargs: input becomes operands
+	Parallel    bool     `json:"parallel,omitempty"` // parallel: words after ":::" or the input fill {} or follow
+	Assigns     bool     `json:"assigns,omitempty"`  // env: NAME=value may stand first
+	Root        bool     `json:"root,omitempty"`     // runs as root unless -u says otherwise
+	Remote      bool     `json:"remote,omitempty"`   // on another machine or in a container
+	Host        bool     `json:"host,omitempty"`     // the skipped operand names it
+	Unless      []string `json:"unless,omitempty"`   // with one of these nothing runs
+	Gone        bool     `json:"gone,omitempty"`     // a fresh shell that shares no variables
+	Each        bool     `json:"each,omitempty"`     // every operand is a text of its own
+	Plus        bool     `json:"plus,omitempty"`     // so is an operand that begins with "+"
+	Also        []string `json:"also,omitempty"`     // options whose text runs beside the rest
+	Files       []string `json:"files,omitempty"`    // operands of these patterns ("@*", "*.js") are files of text
+	Beside      bool     `json:"beside,omitempty"`   // what it carries runs beside what it does itself
+	Dry         bool     `json:"dry,omitempty"`      // a dry run runs it, too
+	// Only: one of these must stand there, as in effects.json.
+	Only []string `json:"only,omitempty"`
+	// Settings: of an option's value "name=text" the text, if the name ends so; "*"
+	// for any name, "data:" for an address that holds the text itself.
+	Settings []string `json:"settings,omitempty"`
+	Commas   bool     `json:"commas,omitempty"` // the words of a text stand between commas
+	// Edits is the file that the program starts an editor on.
+	Edits string `json:"edits,omitempty"`
+
+	Subs [][]string
+}
+
+type wrapperTable struct {
+	Wrappers []Wrapper `json:"wrappers"`
+}
+
+func (c *Set) readWrappers(read rules.TableReader) error {
+	c.Wrappers = map[string][]*Wrapper{}
+	for _, file := range [...]string{"wrappers", "wrappers_sql", "wrappers_ops"} {
+		var t wrapperTable
+		if err := read(file, &t); err != nil {
+			return err
+		}
+		for i := range t.Wrappers {
+			w := &t.Wrappers[i]
+			for _, s := range w.Sub {
+				w.Subs = append(w.Subs, strings.Fields(s))
+			}
+			names, err := c.Names(w.Exe)
+			if err != nil {
+				return err
+			}
+			for _, n := range names {
+				c.Wrappers[n] = append(c.Wrappers[n], w)
+				c.takesText(n, w)
+			}
+		}
+	}
+	return nil
+}
+
+// takesText: an option that holds text takes the next word, whether the tool's own
+// entry says so or not.
+func (c *Set) takesText(exe string, w *Wrapper) {
+	options := slices.Concat(w.Options, w.FileOptions, w.Also)
+	if len(w.Subs) > 0 { // a short option may mean something else elsewhere
+		options = slices.DeleteFunc(options, func(o string) bool { return !strings.HasPrefix(o, "--") })
+	}
+	if len(options) == 0 {
+		return
+	}
+	spec := c.Tools[exe]
+	if spec == nil {
+		spec = &Tool{First: len(w.Subs) == 0 && (w.Argv || w.File || w.Join)}
+		c.Tools[exe] = spec
+	}
+	for _, o := range options {
+		if !slices.Contains(spec.Values, o) {
+			spec.Values = append(slices.Clip(spec.Values), o)
+		}
+	}
+}
+
+// OptionText is the program text in an option's value: all of it, what follows
+// "exec=" (tar --checkpoint-action), the value of a setting whose name ends in
+// "command" (ssh -o), or, of env -S, with the operands behind it.
+func OptionText(o *act.Option, w *Wrapper, v *act.Invocation) (act.Word, bool) {
+	text := o.Value
+	if rest, ok := strings.CutPrefix(text.Text, "exec="); ok {
+		text = text.Tail(len("exec="))
+		text.Text = rest
+	} else if o.Name == "--checkpoint-action" {
+		return act.Word{}, false
+	}
+	if len(w.Settings) > 0 {
+		return settingText(text, w.Settings)
+	}
+	if w.Commas {
+		parts := strings.Split(text.Text, ",")
+		for i := range parts {
+			parts[i] = scan.Quote(parts[i])
+		}
+		text.Text, text.At = strings.Join(parts, " "), -1
+	}
+	if v.Exe == "env" {
+		text.Text = strings.NewReplacer(`\_`, " ", `\c`, "").Replace(text.Text) // blanks of env's own
+		for _, w := range v.Operands {
+			text.Text, text.At = text.Text+" "+scan.Quote(w.Text), -1
+		}
+	}
+	return text, true
+}
+
+// settingText is the text that a setting "name=text" holds, if its name ends in one
+// of the suffixes, or that an address "data:…" holds.
+func settingText(w act.Word, suffixes []string) (act.Word, bool) {
+	if slices.Contains(suffixes, "data:") {
+		text, ok := dataAddress(w.Text)
+		w.Text, w.At, w.Taint = text, -1, w.Taint|act.FromDecoder
+		return w, ok
+	}
+	name, _, ok := strings.Cut(w.Text, "=")
+	if !ok {
+		return act.Word{}, false
+	}
+	lower := strings.ToLower(name)
+	for _, s := range suffixes {
+		if s == "*" || strings.HasSuffix(lower, s) {
+			rest := w.Tail(len(name) + 1)
+			if t := strings.Trim(rest.Text, `"'`); t != rest.Text {
+				rest.Text, rest.At = t, -1
+			}
+			if t := strings.TrimPrefix(rest.Text, "!"); t != rest.Text { // an alias that the shell runs
+				rest.Text, rest.At = t, -1
+			}
+			return rest, true
+		}
+	}
+	return act.Word{}, false
+}
+
+// dataAddress is the text that an address "data:type;base64,…" holds.
+func dataAddress(t string) (string, bool) {
+	rest, ok := strings.CutPrefix(t, "data:")
+	kind, text, comma := strings.Cut(rest, ",")
+	if !ok || !comma || len(text) > scan.MaxDecoded {
+		return "", false
+	}
+	if plain, err := url.PathUnescape(text); err == nil {
+		text = plain
+	}
+	if strings.HasSuffix(kind, ";base64") {
+		return scan.Decode64(text)
+	}
+	return text, true
+}
+
+// Assignments takes the NAME=value words in front of the inner command into its
+// environment, and gives the place behind them.
+func Assignments(w *Wrapper, v *act.Invocation, skip int) int {
+	for w.Assigns && skip < len(v.Operands) {
+		name, value, ok := strings.Cut(v.Operands[skip].Text, "=")
+		switch {
+		case v.Operands[skip].Text == "-": // env -
+		case ok && name != "":
+			word := v.Operands[skip].Tail(len(name) + 1)
+			word.Text = value
+			v.Env = append(v.Env, act.Assign{Name: name, Value: word})
+		default:
+			return skip
+		}
+		skip++
+	}
+	return skip
+}

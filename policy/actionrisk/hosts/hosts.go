@@ -1,0 +1,272 @@
+// Package hosts tells what an address is: of this machine, of a metadata service, of a
+// paste site, a bare number; and what a call of an HTTP client asks of it.
+package hosts
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
+
+// UrlOf splits a URL or host operand into scheme, host and rest.
+func UrlOf(t string) (scheme, host, rest string, ok bool) {
+	i := strings.Index(t, "://")
+	if i < 0 {
+		return "", "", "", false
+	}
+	scheme, t = strings.ToLower(t[:i]), t[i+3:]
+	if j := strings.IndexAny(t, "/?#"); j >= 0 {
+		t, rest = t[:j], t[j:]
+	}
+	if j := strings.LastIndexByte(t, '@'); j >= 0 {
+		t = t[j+1:]
+	}
+	if strings.HasPrefix(t, "[") {
+		host, _, _ = strings.Cut(t[1:], "]")
+	} else {
+		host, _, _ = strings.Cut(t, ":")
+	}
+	return scheme, strings.ToLower(strings.TrimSuffix(host, ".")), rest, true
+}
+
+// LocalHost tells whether a host is this machine.
+func LocalHost(h string) bool {
+	return h == "localhost" || h == "127.0.0.1" || h == "::1" || h == "0.0.0.0" || h == "host.docker.internal" ||
+		strings.HasSuffix(h, ".localhost") || strings.HasSuffix(h, ".test") || strings.HasPrefix(h, "127.")
+}
+
+// LooksHost: "localhost:3000/x", "example.org/path" without a scheme.
+func LooksHost(t string) (string, bool) {
+	if name, rest, ok := strings.Cut(t, ":"); ok && rest != "" && rest[0] >= '0' && rest[0] <= '9' {
+		port, _, path := strings.Cut(rest, "/")
+		if port = strings.TrimLeft(port, "0123456789"); port == "" && name == "" {
+			return "localhost", true // httpie's short form
+		}
+		if port == "" && path && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == "" { // es:9200/x, a name without a domain
+			return name, true
+		}
+	}
+	host, _, _ := strings.Cut(t, "/")
+	host, _, _ = strings.Cut(host, ":")
+	host, _, _ = strings.Cut(host, "?")
+	if host != "localhost" && !topLevel[host[strings.LastIndexByte(host, '.')+1:]] && !numericHost(host) {
+		return "", false
+	}
+	if host == "localhost" || strings.Count(host, ".") > 0 && strings.Trim(host, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-") == "" && !strings.HasPrefix(host, ".") {
+		return strings.ToLower(host), true
+	}
+	return "", false
+}
+
+// topLevel are the last labels by which a bare word is taken for a host.
+var topLevel = scan.SetOf("com org net io dev app co ai cloud edu gov info biz me us uk de fr eu ru cn in br jp nl se ch it es xyz site online top tech fun test example internal local corp lan localhost onion link page so gg to tv cc be at ca au pl ws pro zone store live wiki")
+
+func numericHost(h string) bool {
+	return strings.Count(h, ".") == 3 && strings.Trim(h, "0123456789.") == ""
+}
+
+// Local: every host an HTTP client is pointed at is this machine.
+func Local(v *act.Invocation) bool {
+	n := 0
+	for _, w := range v.Operands {
+		scheme, host, _, ok := UrlOf(w.Text)
+		if scheme == "file" {
+			host = "localhost"
+		}
+		if !ok {
+			host, ok = LooksHost(w.Text)
+		}
+		if ok {
+			if !LocalHost(host) {
+				return false
+			}
+			n++
+		}
+	}
+	return n > 0
+}
+
+// DatastorePort: the usual port of a database, a search engine, a gateway or a
+// secret store with an HTTP interface.
+func DatastorePort(t string) bool {
+	for _, p := range [...]string{":9200", ":7700", ":8001", ":8108", ":6333", ":5984", ":8123", ":8086", ":9090", ":2379", ":8500", ":8200", ":15672", ":8983", ":9000", ":8529", ":7474", ":2019", ":28017", ":8080/apis"} {
+		if i := strings.Index(t, p); i >= 0 && (i+len(p) == len(t) || t[i+len(p)] == '/' || t[i+len(p)] == '?') {
+			return true
+		}
+	}
+	return false
+}
+
+// DeletePath: a POST whose path is a verb that deletes.
+func DeletePath(rest string) bool {
+	l := strings.ToLower(rest)
+	l, _, _ = strings.Cut(l, "?")
+	for _, p := range [...]string{"/dodelete", "_delete_by_query", "/delete-batch", "/delete_series", "/destroy", "/delete", "/purge", "/clean_tombstones", "/dowipeoutworkspace", "/_all", "/deleterange", "/deletemany", "/delete_all", "/delete-all", "/deleteall", "/truncate", "/wipe", "/collections/drop", "/databases/drop", "/partitions/drop", "/api/v1/reset", "/api/v2/reset", "/bulk-delete", "/bulk_delete", "/_bulk_delete", "/batchdelete"} {
+		if strings.HasSuffix(l, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// MetadataHost tells whether a host is a cloud's metadata service.
+func MetadataHost(h string) bool {
+	h, _, _ = strings.Cut(h, string(scan.Hole))
+	if n, ok := numberedHost(h); ok && n == 169<<24|254<<16|169<<8|254 || strings.HasSuffix(h, "::ffff:a9fe:a9fe") || strings.HasSuffix(h, "::ffff:169.254.169.254") || strings.HasPrefix(h, "169.254.169.254.") {
+		return true
+	}
+	switch h {
+	case "169.254.169.254", "metadata.google.internal", "169.254.170.2", "metadata", "100.100.100.200", "fd00:ec2::254", "0xa9fea9fe", "2852039166", "instance-data":
+		return true
+	}
+	return false
+}
+
+// numberedHost is an address written in numbers of any base and any grouping:
+// 0xa9fea9fe, 2852039166, 0251.0376.0251.0376, 169.16689662.
+func numberedHost(h string) (uint32, bool) {
+	if h == "" || h[0] < '0' || h[0] > '9' || len(h) > 48 {
+		return 0, false
+	}
+	parts := strings.Split(h, ".")
+	if len(parts) > 4 {
+		return 0, false
+	}
+	var out uint64
+	for i, p := range parts {
+		n, err := strconv.ParseUint(p, 0, 32)
+		last := i == len(parts)-1
+		if err != nil || !last && n > 255 || last && n >= 1<<(8*(5-len(parts))) {
+			return 0, false
+		}
+		if last {
+			return uint32(out<<(8*(5-len(parts))) | n), true
+		}
+		out = out<<8 | n
+	}
+	return 0, false
+}
+
+// PasteHost tells whether a host publishes whatever it is sent.
+func PasteHost(h string) bool {
+	for _, p := range [...]string{"pastebin.com", "paste.rs", "transfer.sh", "0x0.st", "file.io", "ix.io", "termbin.com", "webhook.site", "requestbin.net", "ngrok.io", "ngrok-free.app", "pipedream.net", "oast.fun", "interact.sh", "burpcollaborator.net", "hastebin.com", "dpaste.org", "temp.sh", "catbox.moe", "requestcatcher.com"} {
+		if h == p || strings.HasSuffix(h, "."+p) {
+			return true
+		}
+	}
+	return false
+}
+
+// OverriddenMethod is the method that a header, a parameter or a member of the form
+// puts in the place of the request's own, "" if none does.
+func OverriddenMethod(v *act.Invocation) string {
+	for _, w := range v.Argv[min(1, len(v.Argv)):] {
+		text := strings.ToUpper(w.Text)
+		for _, mark := range [...]string{"X-HTTP-METHOD-OVERRIDE", "X-HTTP-METHOD", "X-METHOD-OVERRIDE", "_METHOD", "X-HTTP-METHOD_OVERRIDE"} {
+			before, rest, ok := strings.Cut(text, mark)
+			if !ok || before != "" && scan.IsNameByte(before[len(before)-1]) { // payment_method is another word
+				continue
+			}
+			rest = strings.TrimLeft(rest, "\"': =")
+			for _, m := range [...]string{"DELETE", "PUT", "PATCH"} {
+				if after, ok := strings.CutPrefix(rest, m); ok && (after == "" || !scan.IsNameByte(after[0])) {
+					return m
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// Method is the method that an HTTP client is told, or the one its options imply.
+func Method(v *act.Invocation) string {
+	if w, ok := v.Value("-X", "--request", "--method", "-Method", "--http-method", "-m"); ok {
+		return strings.ToUpper(w.Text)
+	}
+	switch v.Exe {
+	case "http", "https", "xh", "xhs", "httpie", "curlie", "restish":
+		if len(v.Operands) > 0 {
+			switch m := strings.ToUpper(v.Operands[0].Text); m {
+			case "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS":
+				return m
+			}
+			for _, w := range v.Operands[1:] {
+				if strings.ContainsAny(w.Text, "=") && !strings.Contains(w.Text, "==") {
+					return "POST"
+				}
+			}
+		}
+		return "GET"
+	case "curl":
+		if v.Has("-I") || v.Has("--head") {
+			return "HEAD"
+		}
+		if v.Has("-G") || v.Has("--get") {
+			return "GET"
+		}
+		if v.Has("-T") || v.Has("--upload-file") {
+			return "PUT"
+		}
+		if SendsBody(v) {
+			return "POST"
+		}
+	case "wget":
+		if v.Has("--post-data") || v.Has("--post-file") || v.Has("--body-data") {
+			return "POST"
+		}
+	case "gh", "glab":
+		if v.Has("-f") || v.Has("-F") || v.Has("--field") || v.Has("--raw-field") || v.Has("--input") {
+			return "POST"
+		}
+	}
+	return "GET"
+}
+
+// BodyOptions are the options of HTTP clients that give a body.
+var BodyOptions = []string{"-d", "--data", "--data-raw", "--data-binary", "--data-urlencode", "--data-ascii", "--json", "-F", "--form", "--form-string", "-T", "--upload-file", "--post-data", "--post-file", "--body-data", "--body-file"}
+
+// SendsBody tells whether the call sends a body or a file.
+func SendsBody(v *act.Invocation) bool {
+	for _, o := range BodyOptions {
+		if _, ok := v.Option(o); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// SecretName tells whether a variable's name says it holds a credential.
+func SecretName(name string) bool {
+	u := strings.ToUpper(name)
+	if strings.HasSuffix(u, "_FILE") || strings.HasSuffix(u, "_PATH") || strings.HasSuffix(u, "_ID") || strings.HasSuffix(u, "PUBLIC_KEY") {
+		return false
+	}
+	for _, part := range [...]string{"SECRET", "TOKEN", "PASSWORD", "PASSWD", "PASSPHRASE", "API_KEY", "APIKEY", "PRIVATE_KEY", "ACCESS_KEY", "MNEMONIC", "SEED_PHRASE", "CREDENTIAL", "_PAT", "DB_PASS", "DATABASE_URL"} {
+		if strings.Contains(u, part) && (part != "_PAT" || strings.HasSuffix(u, part) || strings.Contains(u, "_PAT_")) {
+			return true
+		}
+	}
+	return false
+}
+
+// ModuleHost: programs of its language import modules from there as from a registry.
+func ModuleHost(host string) bool {
+	switch host {
+	case "deno.land", "jsr.io", "esm.sh", "cdn.skypack.dev", "unpkg.com", "cdn.jsdelivr.net", "esm.run", "ga.jspm.io":
+		return true
+	}
+	return false
+}
+
+// ForeignShare: a path on a machine that is named by its number or over HTTP.
+func ForeignShare(name string) bool {
+	rest, ok := strings.CutPrefix(name, "//")
+	if !ok {
+		return false
+	}
+	host, path, _ := strings.Cut(rest, "/")
+	host, _, dav := strings.Cut(host, "@")
+	return dav || numericHost(host) || strings.HasPrefix(strings.ToLower(path), "davwwwroot")
+}

@@ -1,0 +1,20 @@
+package hosts
+
+import (
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
+
+// What an HTTP request carries: SQL in its body, its form or its address, a
+// GraphQL mutation, a tool call, a deletion in a search engine's own language.
+// Other text in a body is data, whatever it says.
+
+// HttpClients send requests.
+var HttpClients = scan.SetOf("curl http https xh xhs wget httpie curlie Invoke-RestMethod Invoke-WebRequest irm iwr hurl restish")
+
+// SecretVariable tells whether a variable of that name holds a credential.
+func SecretVariable(name string) bool {
+	return act.SyntaxName(name) && name == strings.ToUpper(name) && SecretName(name)
+}

@@ -1,0 +1,80 @@
+package interp
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
+
+// Context is what the members of the action say about where it runs.
+type Context struct {
+	Cwd         string
+	Production  string // member that says so, or ""
+	Development string
+	Branch      string // "branch" if the branch is protected
+}
+
+// testChainWords name networks whose money is worth nothing, or that end on this
+// machine.
+var testChainWords = []string{"sepolia", "goerli", "holesky", "testnet", "devnet", "mumbai", "amoy", "fuji", "eip155:84532", "eip155:11155111", "anvil", "localhost:8545", "127.0.0.1:8545",
+	"network hardhat", "network=hardhat", "hardhat_", "hoodi", "regtest", "signet", "simnet", "localnet", "localterra", "ganache", "chiado", "alfajores", "futurenet", "ghostnet", "shadownet", "preprod", "westend", "paseo", "shasta", "localhost:8899", "127.0.0.1:8899", "surfpool",
+	"--chain 31337", "--chain=31337", "--chain 1337", "--chain-id 31337", "--chain 11155111", "--chain 84532", "--chain-id 84532", "--chain 421614", "--chain 80002", "\"0x7a69\"", "\"0xaa36a7\"", "\"0x14a34\"", "chainid\":31337", "chainid\":11155111", "chainid\":84532", "chain_id\":84532", "chain_id\":11155111", "chainid\":\"84532", "chainid\":\"11155111", "chain_id\":\"84532", "chain_id\":\"11155111", "chainid\":421614", "chainid\":80002", "chainid\":1337", "chainid: 11155111", "chainid: 84532", "chainid: 31337", "chainid:11155111", "chainid:84532", "chainid:31337", "chainid\": 31337", "chainid\": 11155111", "chainid\": 84532",
+	"-network local", "-network=local", "--network dev", "--url local", "-u local", "bcrt1"}
+
+// TestChain: the action itself names a test network.
+func TestChain(e *Env, it *act.Item) bool {
+	if it == nil {
+		return false
+	}
+	lower := strings.ToLower(it.Src.Text)
+	if strings.Contains(lower, "mainnet") || strings.Contains(lower, "\"eip155:1\"") || strings.Contains(lower, "\"eip155:8453\"") || !e.Budget.Spend(len(lower)/16) {
+		return false
+	}
+	return slices.ContainsFunc(testChainWords, func(n string) bool { return strings.Contains(lower, n) }) && !namesLiveChain(lower)
+}
+
+// liveChains are networks, by name and by number, whose money is worth something.
+var liveChains = scan.SetOf(`1 10 25 56 100 137 250 324 480 1101 5000 8453 34443 42161 42220 43114 57073 59144 81457 534352 7777777 0x1 0xa 0x38 0x64 0x89 0x2105 0xa4b1 0xa86a 0xe708
+ eth ethereum base polygon matic arbitrum arbitrum-one arbitrumone optimism bsc bnb avalanche avax gnosis celo linea scroll zksync solana bitcoin mainnet-beta`)
+
+// namesLiveChain: a member, option or variable about the network names one that is
+// no test, whatever addresses and paths say: "network":"eip155:1", --chain base.
+func namesLiveChain(lower string) bool {
+	for at := 0; ; {
+		i := strings.Index(lower[at:], "eip155:")
+		if i < 0 {
+			break
+		}
+		at += i + len("eip155:")
+		end := at
+		for end < len(lower) && scan.Alnum(lower[end]) {
+			end++
+		}
+		if liveChains[lower[at:end]] {
+			return true
+		}
+	}
+	for _, key := range [...]string{"network", "chain", "chainid", "chain_id", "chain-id"} {
+		for at := 0; ; {
+			i := strings.Index(lower[at:], key)
+			if i < 0 {
+				break
+			}
+			at += i + len(key)
+			from := at
+			for from < len(lower) && from < at+4 && strings.IndexByte("\"'\\:= ", lower[from]) >= 0 {
+				from++
+			}
+			end := from
+			for end < len(lower) && (scan.Alnum(lower[end]) || lower[end] == '-' || lower[end] == '_') {
+				end++
+			}
+			if from > at && liveChains[lower[from:end]] {
+				return true
+			}
+		}
+	}
+	return false
+}

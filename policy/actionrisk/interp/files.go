@@ -1,0 +1,129 @@
+package interp
+
+import (
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
+
+// Sink is a text that reads what is written to >(…).
+type Sink func(written act.Flow)
+
+// Remember notes what a file written by the command itself holds.
+func (e *Env) Remember(sh *Process, name act.Word, f act.Flow, more bool) {
+	if s, ok := e.Sinks[name.Text]; ok {
+		delete(e.Sinks, name.Text) // a text that writes to itself ends here
+		s(f)
+		e.Sinks[name.Text] = s
+		return
+	}
+	for _, written := range e.Front.Written {
+		written(sh, name, f)
+	}
+	if !name.Known() || len(f.Word.Text) > scan.MaxDecoded || name.Text == "/dev/null" {
+		return
+	}
+	key := paths.FileKey(sh.Cwd, name.Text)
+	old, ok := e.Files[key]
+	if !ok && len(e.Files) >= scan.MaxFiles {
+		return
+	}
+	if e.Files == nil {
+		e.Files = map[string]act.Flow{}
+	}
+	if more && ok {
+		f = Join(old, f)
+	}
+	e.Files[key] = f
+}
+
+// ReadFile is what reading a file gives.
+func (e *Env) ReadFile(sh *Process, name act.Word) act.Flow {
+	if fd, ok := act.Descriptor(name.Text); ok {
+		if f, ok := sh.Fds[fd]; ok && f.File.Text != name.Text {
+			name = f.File
+		}
+	}
+	if f, ok := e.Files[paths.FileKey(sh.Cwd, name.Text)]; ok && name.Known() {
+		return f
+	}
+	if name.Text == "/dev/null" {
+		return act.Flow{Known: true}
+	}
+	f := act.Flow{Via: "file", Taint: name.Taint&^act.FromStdin | e.Within(sh.Cwd, name)}
+	if strings.HasPrefix(name.Text, "/dev/tcp/") || strings.HasPrefix(name.Text, "/dev/udp/") {
+		f.Taint |= act.FromNetwork
+	}
+	c := e.ClassOf(name, sh.Cwd)
+	if c&paths.IsCredential != 0 && c&paths.IsPublic == 0 && !sh.Remote || c&paths.IsKeyFolder != 0 {
+		f.Taint |= act.FromSecret
+	}
+	return f
+}
+
+// Within is the taint of what the command itself wrote above or below a path: a
+// folder that was copied, a file that was put into one.
+func (e *Env) Within(cwd string, name act.Word) act.Taint {
+	if len(e.Files) == 0 || !name.Known() || name.Text == "" {
+		return 0
+	}
+	key := strings.TrimSuffix(paths.FileKey(cwd, strings.TrimRight(name.Text, "*")), "/")
+	if key == "." || key == "/" || key == "~" || key == "/dev" {
+		return 0
+	}
+	var t act.Taint
+	pattern := strings.HasSuffix(name.Text, "*")
+	for file, f := range e.Files {
+		switch {
+		case pattern && strings.HasPrefix(file, key):
+			t |= f.Taint & (act.FromSecret | act.FromDump | act.FromEnviron)
+		case strings.HasPrefix(file, key+"/"):
+			if t |= f.Taint & (act.FromSecret | act.FromDump | act.FromEnviron); paths.KindOfFile(file)&(paths.IsCredential|paths.IsPublic) == paths.IsCredential {
+				t |= act.FromSecret
+			}
+		case strings.HasPrefix(key, file+"/"):
+			t |= f.Taint & (act.FromSecret | act.FromDump | act.FromEnviron)
+		}
+	}
+	return t
+}
+
+// WrittenFile is the file that the command wrote under a name, or under the name of
+// the module that it holds.
+func (e *Env) WrittenFile(sh *Process, name string) (act.Flow, bool) {
+	if len(e.Files) == 0 {
+		return act.Flow{}, false
+	}
+	for _, suffix := range [...]string{"", ".py", "/__main__.py", "/__init__.py", ".js", ".mjs", ".cjs", ".ts", "/index.js", ".rb", ".pm", ".pl", ".lua", ".jl"} {
+		if f, ok := e.Files[paths.FileKey(sh.Cwd, name+suffix)]; ok {
+			return f, true
+		}
+	}
+	return act.Flow{}, false
+}
+
+// Shebang is the language of a text by its "#!" line, else that of the shell.
+func (e *Env) Shebang(line string) string {
+	lang := "shell"
+	line, ok := strings.CutPrefix(line, "#!")
+	if !ok {
+		return lang
+	}
+	line, _, _ = strings.Cut(line, "\n")
+	words := strings.Fields(line)
+	if len(words) == 0 {
+		return lang
+	}
+	name := scan.Base(words[0])
+	if name == "env" && len(words) > 1 {
+		name = scan.Base(words[len(words)-1])
+	}
+	for _, w := range e.Wrappers[name] {
+		if w.File && w.Lang != "" {
+			lang = w.Lang
+		}
+	}
+	return lang
+}

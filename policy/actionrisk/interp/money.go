@@ -1,0 +1,52 @@
+package interp
+
+import (
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/hosts"
+)
+
+// Money matches effects on money found at text[from:to].
+func (e *Env) Money(src *act.Source, from, to int, target string, ids ...string) bool {
+	e.Ran = true
+	found := false
+	for _, id := range ids {
+		if !e.Other[act.KindMoney+" "+id] { // an effect of another domain
+			e.Raise(id, src, from, to, act.Printable(target))
+			found = true
+			continue
+		}
+		it := act.Item{Kind: act.KindMoney, Name: id, Src: src, From: from, To: to, Target: act.Printable(target)}
+		found = e.Match(&it) || found
+	}
+	return found
+}
+
+// ServiceCall are the rule ids of one request; all is every word about it.
+func (e *Env) ServiceCall(method, url, body, all string) []string {
+	t := &e.Clients.Services
+	_, host, rest, ok := hosts.UrlOf(url)
+	if !ok {
+		_, host, rest, _ = hosts.UrlOf("https://" + url)
+	}
+	if method == "DELETE" || !e.Budget.Spend(len(url)/8+len(all)/64) || t.IsTest(all) {
+		return nil
+	}
+	rest, _, _ = strings.Cut(rest, "?")
+	known := t.IsHost(host)
+	class := facts.ServiceClass(strings.ToLower(method) + " " + rest)
+	if known && strings.HasSuffix(strings.TrimRight(rest, "/"), "graphql") {
+		class = facts.ToolClass(facts.MutationField(body))
+	}
+	switch {
+	case known && class == "destructive":
+		return []string{"cloud.service.delete"}
+	case known && (class == "money" || strings.Contains(rest, "intents") && facts.Confirms(rest, body)):
+		return []string{"wallet.service-move"}
+	case !known && class == "money" && strings.Contains(strings.ToLower(body), "amount") && facts.MovesByPath(t, rest) && !facts.DevelopmentHost(host):
+		return []string{"wallet.service-move"}
+	}
+	return nil
+}

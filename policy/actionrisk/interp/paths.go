@@ -1,0 +1,185 @@
+package interp
+
+import (
+	"path"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
+
+// ClassOf tells what a path is, seen from a working directory ("" is the action's).
+// Many predicates ask about the same few paths, so answers are kept.
+func (e *Env) ClassOf(w act.Word, cwd string) paths.Class {
+	if w.Text == "" {
+		return 0
+	}
+	if cwd == "" {
+		cwd = e.Context.Cwd
+	}
+	key := paths.SeenFrom{Path: w.Text, Cwd: cwd}
+	c, ok := e.classes[key]
+	if ok {
+		return c
+	}
+	c = e.classify(w, cwd)
+	if e.classes == nil {
+		e.classes = map[paths.SeenFrom]paths.Class{}
+	}
+	if len(e.classes) < scan.MaxClasses {
+		e.classes[key] = c
+	}
+	return c
+}
+
+func (e *Env) classify(w act.Word, cwd string) paths.Class {
+	t := w.Text
+	if len(e.links) > 0 {
+		t = e.behindLink(t, cwd)
+	}
+	t = strings.TrimPrefix(t, "file://")
+	if t[0] == scan.Hole || t[0] != '/' && t[0] != '~' && cwd == string(scan.Hole) {
+		return e.dynamicClass(w, t)
+	}
+	if strings.ContainsRune(t, '\\') || len(t) > 1 && t[1] == ':' {
+		if c, ok := paths.WindowsClass(t); ok {
+			return c
+		}
+	}
+	full := t
+	switch {
+	case t[0] == '/' || t[0] == '~':
+	case cwd != "" && cwd != ".":
+		full = cwd + "/" + t
+	default:
+		return paths.RelativeClass(path.Clean(t), t) | paths.KindOfFile(t)
+	}
+	full = path.Clean(full)
+	if len(cwd) > 1 && cwd[1] == ':' {
+		if c, ok := paths.BelowDrive(full, t, cwd); ok {
+			return c
+		}
+	}
+	if t[0] != '/' && t[0] != '~' && cwd[0] != '/' && cwd[0] != '~' {
+		return paths.RelativeClass(full, t) | paths.KindOfFile(full)
+	}
+	c := e.absoluteClass(full, t)
+	if t[0] == '/' || t[0] == '~' {
+		c |= paths.IsAbsolute
+	}
+	return c | paths.KindOfFile(full)
+}
+
+// behindLink is a path through a link that the command itself made.
+func (e *Env) behindLink(t, cwd string) string {
+	full := t
+	if t[0] != '/' && t[0] != '~' && cwd != "" {
+		full = cwd + "/" + t
+	}
+	full = strings.TrimPrefix(full, "./")
+	for _, l := range e.links {
+		if l.Mounted && strings.TrimSuffix(full, "/") == l.At {
+			return l.To
+		}
+		if rest, ok := strings.CutPrefix(full, l.At); ok && strings.HasPrefix(rest, "/") {
+			return strings.TrimSuffix(l.To, "/") + rest
+		}
+	}
+	return t
+}
+
+// Linked notes what "ln -s" makes; what was said about paths before may be wrong.
+func (e *Env) Linked(sh *Process, v *act.Invocation, from, to act.Word) {
+	if v.Exe != "ln" || !v.Has("-s") && !v.Has("--symbolic") || from.Text == "" || from.Text[0] != '/' && from.Text[0] != '~' && !strings.Contains(from.Text, ":/") || len(e.links) >= scan.MaxFiles {
+		return
+	}
+	e.links = append(e.links, paths.Link{At: paths.FileKey(sh.Cwd, to.Text), To: from.Text})
+	clear(e.classes)
+}
+
+// SeenAt notes that a folder is mounted at a place.
+func (e *Env) SeenAt(sh *Process, at act.Word, folder string) {
+	if !at.Known() || at.Text == "" || folder == "" || len(e.links) >= scan.MaxFiles {
+		return
+	}
+	if folder[0] != '/' && folder[0] != '~' && sh.Cwd != "" {
+		folder = sh.Cwd + "/" + folder
+	}
+	e.links = append(e.links, paths.Link{At: strings.TrimSuffix(paths.FileKey(sh.Cwd, at.Text), "/"), To: folder, Mounted: true})
+	clear(e.classes)
+}
+
+// dynamicClass: the beginning is unknown; what follows may still tell.
+func (e *Env) dynamicClass(w act.Word, t string) paths.Class {
+	rest := strings.Trim(t, string(scan.Hole))
+	c := paths.IsDynamic
+	if strings.IndexByte(rest, '/') == 0 && len(rest) > 1 {
+		if k := paths.RelativeClass(path.Clean(rest[1:]), rest[1:]); k&paths.IsRebuildable != 0 {
+			return paths.IsRebuildable | paths.KindOfFile(rest)
+		}
+		c |= paths.KindOfFile(rest)
+	}
+	return c
+}
+
+// absoluteClass judges a clean absolute path (or one that begins with "~").
+func (e *Env) absoluteClass(p, given string) paths.Class {
+	if p == "/" || p == "/*" || p == "/**" || p == "/." || strings.Trim(p, "/*.?") == "" && p[0] == '/' {
+		return paths.IsRoot | paths.IsCatchAll
+	}
+	switch p {
+	case "/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty", "/dev/zero", "/dev/full":
+		return paths.IsNullDevice
+	}
+	if strings.HasPrefix(p, "/dev/fd/") {
+		return paths.IsNullDevice | paths.IsTemp
+	}
+	switch p {
+	case "/tmp", "/private/tmp", "/var/tmp", "/var/folders", "/dev/shm":
+		return paths.IsTemp | paths.IsTempRoot
+	}
+	if strings.HasPrefix(p, "/dev/shm/") || paths.UnderAny(p, "/tmp", "/private/tmp", "/var/tmp", "/var/folders", "/private/var/folders", "/var/cache", "/run/user") {
+		return paths.IsTemp
+	}
+	if strings.HasPrefix(p, "/dev/tcp/") || strings.HasPrefix(p, "/dev/udp/") {
+		return paths.IsNullDevice
+	}
+	if strings.HasPrefix(p, "/dev/") {
+		return paths.IsDevice | paths.IsSystem
+	}
+	if strings.Contains(p, "/AppData/Local/Temp/") {
+		return paths.IsTemp
+	}
+	if c := paths.HomeClass(p); c != 0 {
+		if c == paths.IsHome {
+			return c
+		}
+		return e.inside(p, c)
+	}
+	if paths.SystemPath(p) {
+		return paths.IsSystem
+	}
+	return e.inside(p, paths.IsOutside)
+}
+
+// inside softens "outside" for what lies below the working directory, and for
+// what a build makes anywhere.
+func (e *Env) inside(p string, otherwise paths.Class) paths.Class {
+	cwd := e.Context.Cwd
+	if cwd != "" && cwd[0] == '/' && cwd != "/" {
+		if p == cwd || p == cwd+"/*" {
+			return paths.IsCwd | paths.IsCatchAll
+		}
+		if rest, ok := strings.CutPrefix(p, cwd+"/"); ok {
+			return paths.RelativeClass(rest, rest)
+		}
+	}
+	if paths.IsVCSName(path.Base(p)) {
+		return paths.IsVCS | paths.IsOutside
+	}
+	if paths.Rebuildable(p) {
+		return paths.IsRebuildable
+	}
+	return otherwise
+}

@@ -1,0 +1,153 @@
+package interp
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"github.com/countersign/countersign/policy/actionrisk/tree"
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Parsed is a text as statements, and how it was read.
+type Parsed struct {
+	Stmts []*syntax.Stmt
+	Whole bool // all of it parsed
+	Zsh   bool // it parsed, but only as zsh
+}
+
+// Process is the state of one shell process as far as it is known.
+type Process struct {
+	Env      *Env
+	Src      *act.Source
+	Vars     map[string][]act.Word // scalars have one word
+	Funcs    map[string]Function
+	Aliases  map[string]act.Word
+	Cwd      string     // "" is the action's own
+	Zero     act.Word   // $0 of bash -c, if given
+	Params   []act.Word // $1 …
+	Root     bool       // runs as root
+	Remote   bool       // runs on another machine
+	Scratch  bool       // in a container made for it: what it deletes is missed by nobody
+	Host     string
+	Others   map[string][]act.Word // further values a variable may have
+	Fds      map[string]act.Redir  // files opened by exec, by descriptor
+	Running  int                   // functions being called
+	Calls    []string              // their names
+	Suspects int                   // programs around this one of which it is only suspected that they carry it
+	Behind   bool                  // in the background
+	Zsh      bool                  // this shell is zsh
+	Saved    map[string][]act.Word // what the locals of the function hide, nil outside of functions
+	Refs     map[string]string     // names that stand for other names
+	Carrier  *act.Invocation       // whose program text is being read
+}
+
+// Function is a function that the command defined.
+type Function struct {
+	Body *syntax.Stmt
+	Src  *act.Source
+}
+
+// Fork is a subshell: it knows what this shell knows and keeps its changes.
+func (sh *Process) Fork() *Process {
+	sub := *sh
+	sub.Vars, sub.Funcs, sub.Aliases = maps.Clone(sh.Vars), maps.Clone(sh.Funcs), maps.Clone(sh.Aliases)
+	return &sub
+}
+
+// Join is the output of two commands, one after the other.
+func Join(a, b act.Flow) act.Flow {
+	switch {
+	case b.Known && b.Word.Text == "" && b.Taint == 0:
+		return a
+	case a.Known && a.Word.Text == "" && a.Taint == 0:
+		return b
+	case a.Known && b.Known && len(a.Word.Text)+len(b.Word.Text) <= scan.MaxValue:
+		if a.Line {
+			a.Word.Text += "\n"
+		}
+		a.Word.Text, a.Word.At, a.Line = a.Word.Text+b.Word.Text, -1, b.Line
+	default:
+		a.Known = false
+	}
+	a.Taint |= b.Taint
+	a.Layer = max(a.Layer, b.Layer)
+	return a
+}
+
+// Write is what happens to a file that output is sent to.
+func (sh *Process) Write(r act.Redir, out act.Flow, s *syntax.Stmt) {
+	e := sh.Env
+	if !e.Budget.Spend(10) {
+		return
+	}
+	from, to := 0, len(sh.Src.Text)
+	if s != nil {
+		from, to = int(s.Pos().Offset()), int(s.End().Offset())
+	}
+	v := &act.Invocation{Exe: r.Op, Operands: []act.Word{r.File}, Argv: []act.Word{{Text: r.Op}, r.File}, After: -1,
+		Stdin: out, Cwd: sh.Cwd, Remote: sh.Remote, Root: sh.Root, Src: sh.Src, From: from, To: to}
+	e.Match(&act.Item{Kind: act.KindRedir, Name: r.Op, Inv: v, Src: sh.Src, From: from, To: to})
+	if c := e.ClassOf(r.File, sh.Cwd); c&(paths.IsTemp|paths.IsNullDevice) == 0 {
+		e.Unproven = true
+	}
+	e.Remember(sh, r.File, out, r.Op == ">>")
+	for _, sent := range e.Front.Redirected {
+		sent(sh, r.File, out, v)
+	}
+}
+
+// Piece is a Word of a part of a text.
+func Piece(src *act.Source, n *tree.Node) act.Word {
+	span, _ := src.Where(n.Start, n.End)
+	w := act.Word{Text: n.Text, Span: span, At: -1, Taint: src.Taint}
+	w.Glob = strings.ContainsAny(n.Text, "*?[")
+	return w
+}
+
+// Behalf is the shell in which a text of src runs on behalf of another program.
+func (sh *Process) Behalf(src *act.Source, via string) *Process {
+	inner := *sh
+	s := *src
+	s.Via = append(slices.Clip(src.Via), via)
+	s.Depth++
+	inner.Src = &s
+	return &inner
+}
+
+// Start runs words as a command at the place of v.
+func (sh *Process) Start(words []act.Word, v *act.Invocation) act.Flow {
+	if len(words) == 0 || sh.Src.Depth > scan.MaxDepth {
+		return act.Flow{}
+	}
+	return sh.Run(&act.Invocation{Src: sh.Src, Direct: true, Argv: words, Stdin: act.Flow{Known: true}, From: v.From, To: v.To})
+}
+
+// StartNode runs what a member "command" or "args" of a description holds: a list of
+// words, or a text.
+func (sh *Process) StartNode(src *act.Source, v *act.Invocation, nodes ...*tree.Node) {
+	var words []act.Word
+	for _, n := range nodes {
+		switch {
+		case n == nil:
+		case n.Kind == '[':
+			for _, k := range n.Kids {
+				words = append(words, Piece(src, k))
+			}
+		case n.Text != "":
+			words = append(words, Piece(src, n))
+		}
+	}
+	at := &act.Invocation{Exe: v.Exe, Src: sh.Src, To: len(sh.Src.Text), Stdin: act.Flow{Known: true}}
+	switch {
+	case len(words) == 1 && strings.Contains(words[0].Text, " "):
+		sh.Interpret("shell", words[0], at, "command", nil)
+	case len(words) > 1 && words[0].Text == "-c": // to a shell that is not named
+		sh.Interpret("shell", words[1], at, "command", nil)
+	case len(words) > 0:
+		sh.Start(words, at)
+	}
+}

@@ -1,0 +1,177 @@
+package interp
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
+
+// Variable is the value that the program finds in its environment, as far as the
+// command itself sets it.
+func (sh *Process) Variable(v *act.Invocation, name string) act.Word {
+	for _, a := range v.Env {
+		if a.Name == name {
+			return a.Value
+		}
+	}
+	if w := sh.Vars[name]; len(w) == 1 {
+		return w[0]
+	}
+	return act.Word{}
+}
+
+// Interpret runs a text of a language found inside the command.
+func (sh *Process) Interpret(lang string, w act.Word, v *act.Invocation, via string, params []act.Word) act.Flow {
+	e := sh.Env
+	src := sh.Src.Inside(w, via)
+	if w.Taint&act.FromDecoder != 0 {
+		src.Layers++
+	}
+	if !e.Budget.Spend(1) || src.Depth > scan.MaxDepth {
+		e.TooDeep = true
+		return act.Flow{}
+	}
+	if !w.Known() {
+		if strings.Trim(w.Text, " \n\t"+string(scan.Hole)) == "" {
+			return sh.UnknownText(lang, w, v)
+		}
+		if lang == "shell" {
+			src.Text, src.At = strings.ReplaceAll(w.Text, string(scan.Hole), "${_}"), -1
+		}
+	}
+	e.Ran = true
+	if lang == "shell" {
+		return e.Front.Shell(sh, &src, v, via, params)
+	}
+	inner := *sh
+	inner.Params, inner.Carrier = params, v
+	out := inner.Read(lang, &src, v)
+	out.Taint |= v.Stdin.Taint
+	return out
+}
+
+// Read hands a text to whoever reads its language. Where several do, every reading
+// counts, and what the first of them prints is what the text prints.
+func (sh *Process) Read(lang string, src *act.Source, v *act.Invocation) (out act.Flow) {
+	list := sh.Env.Front.Languages[lang]
+	if list == nil {
+		form, _, _ := strings.Cut(lang, " ")
+		if list = sh.Env.Front.Languages[form]; form == lang || list == nil {
+			list = sh.Env.Front.Languages["program"]
+		}
+	}
+	for i, reads := range list {
+		if f := reads(sh, src, lang, v); i == 0 {
+			out = f
+		}
+	}
+	return out
+}
+
+// Read is a text that no shell around it is known of.
+func (e *Env) Read(lang string, src *act.Source, v *act.Invocation) act.Flow {
+	return (&Process{Env: e, Src: src}).Read(lang, src, v)
+}
+
+// UnknownText is an interpreter fed something that cannot be known.
+func (sh *Process) UnknownText(lang string, w act.Word, v *act.Invocation) act.Flow {
+	e := sh.Env
+	e.Unproven = true
+	if name, ok := strings.CutPrefix(w.Var, "$("); ok && slices.Contains(e.Groups["shell-setup"], strings.TrimSuffix(name, ")")) {
+		return act.Flow{}
+	}
+	if act.StoreLanguage(lang) {
+		if w.Taint&(act.FromNetwork|act.FromDecoder|act.FromBuilt) != 0 {
+			e.Raise("sql.dynamic", sh.Src, v.From, v.To, "")
+		}
+		return act.Flow{}
+	}
+	if w.Taint&(act.FromNetwork|act.FromDecoder) != 0 {
+		return act.Flow{} // the tables name it better: rce.*, obf.decode-exec
+	}
+	e.Doubt("text that is interpreted is not known")
+	if lang == "shell" {
+		e.Raise("obf.dynamic-structure", sh.Src, v.From, v.To, "")
+	}
+	return act.Flow{}
+}
+
+// Plain runs a plain command with the words.
+func (sh *Process) Plain(command []string, words []act.Word, v *act.Invocation) {
+	src := *v.Src
+	src.Via = append(slices.Clip(src.Via), v.Exe)
+	src.Depth++
+	inner := *sh
+	inner.Src = &src
+	argv := make([]act.Word, 0, len(command)+len(words))
+	for _, name := range command {
+		argv = append(argv, act.Word{Text: name, At: -1, Span: v.Argv[0].Span})
+	}
+	inner.Run(&act.Invocation{Src: &src, Direct: true, Argv: append(argv, words...), Stdin: act.Flow{Known: true}, From: v.From, To: v.To})
+}
+
+// WritesTo is a redirection to a file that the program itself opens.
+func (sh *Process) WritesTo(op string, w act.Word, v *act.Invocation) {
+	if w.Text == "" || w.Text == "-" {
+		return
+	}
+	r := &act.Invocation{Exe: op, Operands: []act.Word{w}, Argv: []act.Word{{Text: op}, w}, After: -1, Cwd: sh.Cwd, Remote: sh.Remote,
+		Root: v.Root, Stdin: act.Flow{Taint: act.FromStdin}, Src: v.Src, From: v.From, To: v.To}
+	sh.Env.Match(&act.Item{Kind: act.KindRedir, Name: op, Inv: r, Src: v.Src, From: v.From, To: v.To})
+}
+
+// SplitWords are the words of a text.
+func SplitWords(w act.Word) []act.Word {
+	var out []act.Word
+	for _, t := range scan.OptionWords(w.Text) {
+		out = append(out, act.Word{Text: t, At: -1, Span: w.Span, Taint: w.Taint, Var: w.Var})
+	}
+	return out
+}
+
+// EachLine calls f with the bounds of each piece between two of the separators.
+func (e *Env) EachLine(text, separators string, f func(from, to int)) {
+	for from := 0; from < len(text); {
+		to := len(text)
+		if i := strings.IndexAny(text[from:], separators); i >= 0 {
+			to = from + i
+		}
+		if to > from && e.Budget.Spend(1) {
+			f(from, to)
+		}
+		from = to + 1
+	}
+}
+
+// Carried interprets text[from:to] of a source as shell.
+func (e *Env) Carried(sh *Process, src *act.Source, from, to int, text, via string) {
+	span, _ := src.Where(from, to)
+	w := act.Word{Text: text, Span: span, At: -1}
+	if src.At >= 0 && text == src.Text[from:to] {
+		w.At = span.Start
+	}
+	inner := *sh
+	inner.Src = src
+	inner.Interpret("shell", w, &act.Invocation{Exe: via, Src: src, From: from, To: to, Stdin: act.Flow{Known: true}}, via, nil)
+}
+
+// Stranger: no table says anything about the program.
+func (e *Env) Stranger(exe string) bool {
+	t := e.Tools[exe]
+	return !e.Exe[exe] && e.Wrappers[exe] == nil && (t == nil || t.Made) && e.Readonly[exe] == nil && e.Dryrun[exe] == nil
+}
+
+// Acts: the word names a program that a table knows as doing something.
+func (e *Env) Acts(word string) bool {
+	name := scan.Base(word)
+	return (e.Exe[name] || e.Wrappers[name] != nil || e.Reads[name] != nil) && name != "." && name != "source"
+}
+
+// ActsText: the text is a command line of such a program, or the bare name of a shell,
+// which asks whoever sits there.
+func (e *Env) ActsText(text string) bool {
+	first, _, more := strings.Cut(strings.TrimSpace(text), " ")
+	return more && e.Acts(first) || !more && strings.HasSuffix(first, "sh") && slices.Contains(e.Groups["shells"], scan.Base(first))
+}

@@ -1,0 +1,133 @@
+package judge
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
+
+// knownKinds are the Kubernetes kinds that have rules of their own.
+var knownKinds = scan.SetOf("namespace namespaces ns project pv pvc persistentvolume persistentvolumeclaim persistentvolumes persistentvolumeclaims crd crds customresourcedefinition customresourcedefinitions storageclass volumesnapshot deployment deployments deploy statefulset statefulsets sts daemonset daemonsets ds service services svc ingress ingresses ing configmap configmaps cm secret secrets cronjob cronjobs job jobs replicaset rs node nodes no hpa serviceaccount sa networkpolicy certificate all deployment.apps pod pods po event events lease clusterrolebinding clusterrole rolebinding role")
+
+// otherResource: kubectl delete of a kind that no other rule names.
+func otherResource(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	if len(it.Inv.Operands) < 2 {
+		return act.Word{}, false
+	}
+	w := it.Inv.Operands[1]
+	kind, _, _ := strings.Cut(w.Text, "/")
+	return w, w.Lone || w.Known() && !knownKinds[strings.ToLower(kind)]
+}
+
+// plainAWS: the call changes something, and no rule says more about it.
+func plainAWS(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	v := it.Inv
+	if len(v.Operands) < 2 {
+		return act.Word{}, false
+	}
+	service := v.Operands[0].Text
+	return act.Word{}, service != "iam" && service != "sts" && service != "kms" && service != "cloudformation" && service != "cloudtrail" && service != "route53" && service != "configure"
+}
+
+// awsSecret: Secrets Manager always shows the value, the parameter store only
+// with --with-decryption.
+func awsSecret(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	v := it.Inv
+	return act.Word{}, v.Has("--with-decryption") || len(v.Operands) > 0 && v.Operands[0].Text == "secretsmanager"
+}
+
+// verbIs: a command of the shape "tool noun verb name" has its verb early.
+func verbIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	for _, w := range it.Inv.Operands[:min(len(it.Inv.Operands), 5)] {
+		for _, a := range args {
+			if act.MatchWord(a, w.Text) {
+				return w, true
+			}
+		}
+	}
+	return act.Word{}, false
+}
+
+// alreadyRuled: a rule that says more has matched the same words. Rules are
+// tried in table order, so the general line stands last.
+func alreadyRuled(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	span, _ := it.Src.Where(it.From, it.To)
+	for i := range e.Findings {
+		f := &e.Findings[i]
+		if f.Span == span && (strings.HasPrefix(f.Rule.ID, "cloud.") || strings.HasPrefix(f.Rule.ID, "nosql.")) && !strings.HasSuffix(f.Rule.ID, "-other") && !strings.HasSuffix(f.Rule.ID, ".stop-compute") {
+			return act.Word{}, true
+		}
+	}
+	return act.Word{}, false
+}
+
+// knownService: the tools whose deletes have rules of their own.
+func knownService(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	v := it.Inv
+	switch v.Exe {
+	case "gh", "glab":
+		return act.Word{}, len(v.Operands) > 0 && v.Operands[0].Text != "ci"
+	case "restic", "borg", "kopia":
+		return act.Word{}, v.Has("forget") || v.Has("prune") || v.Has("delete")
+	case "velero":
+		return act.Word{}, v.Has("backup") || v.Has("schedule") || v.Has("restore")
+	case "argocd", "flux", "consul", "scw":
+		return act.Word{}, true
+	}
+	return act.Word{}, false
+}
+
+// unknownTool: no table, reader, wrapper or proof knows the program.
+func unknownTool(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	v := it.Inv
+	return act.Word{}, !e.Exe[v.Exe] && e.Readonly[v.Exe] == nil && e.Tools[v.Exe] == nil && e.Wrappers[v.Exe] == nil && !strings.ContainsAny(v.Path, "/")
+}
+
+func remoteSystem(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	v := it.Inv
+	if len(v.Operands) < 2 {
+		return act.Word{}, false
+	}
+	w := v.Operands[len(v.Operands)-1]
+	host, p, ok := strings.Cut(w.Text, ":")
+	if !ok || host == "" || strings.Contains(host, "/") || p == "" {
+		return act.Word{}, false
+	}
+	if paths.UnderAny(p, "/srv", "/opt") || strings.HasPrefix(p, "/var/www") {
+		return act.Word{}, false // where applications are deployed to
+	}
+	c := e.ClassOf(act.Word{Text: p}, "")
+	return w, c&(paths.IsSystem|paths.IsRoot|paths.IsAccounts) != 0
+}
+
+// firstRemote: the remote that git push names.
+func firstRemote(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	if len(it.Inv.Operands) < 2 {
+		return act.Word{}, false
+	}
+	w := it.Inv.Operands[1]
+	return w, slices.Contains(args, w.Text)
+}
+
+func firstWord(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	if len(it.Inv.Operands) == 0 {
+		return act.Word{}, false
+	}
+	w := it.Inv.Operands[0]
+	return w, slices.Contains(args, w.Text)
+}
+
+// madeWith: an operand is a plan that the command itself made with one of these
+// options.
+func madeWith(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	for _, w := range it.Inv.Operands {
+		if made := e.Files[paths.FileKey(it.Inv.Cwd, w.Text)].Makes; made != nil && slices.ContainsFunc(args, made.Has) {
+			return w, true
+		}
+	}
+	return act.Word{}, false
+}

@@ -1,0 +1,105 @@
+package judge
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
+
+// Coverage says how well the action was understood.
+type Coverage struct {
+	Route         string   `json:"route" jsonschema_description:"Language the command was read as."`
+	Parsed        bool     `json:"parsed" jsonschema_description:"False if a parser refused a part of it and tokens were scanned instead."`
+	ReadOnly      bool     `json:"readOnly" jsonschema_description:"Every part is proven to change nothing."`
+	Unmatched     bool     `json:"unmatched" jsonschema_description:"No rule matched and it is not proven read-only."`
+	Uncertainties []string `json:"uncertainties" jsonschema_description:"What could not be known, one clause each."`
+}
+
+// Assessment is the engine's answer.
+type Assessment struct {
+	Risk             act.Level
+	Score            int // 0 to 99
+	RequiresApproval bool
+	Findings         []interp.Finding // level descending, span, id; at most 64
+	Coverage         Coverage
+}
+
+// RuleIDs are the ids of the rules that matched, each once, highest level first;
+// never nil.
+func (a Assessment) RuleIDs() []string {
+	ids := make([]string, 0, len(a.Findings))
+	for i := range a.Findings {
+		if id := a.Findings[i].Rule.ID; !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// Conclude sorts the findings and adds them up.
+func Conclude(e *interp.Env, route string) Assessment {
+	a := Assessment{Coverage: Coverage{Route: route, Parsed: !e.Unparsed, Uncertainties: e.Uncertain}}
+	if a.Coverage.Uncertainties == nil {
+		a.Coverage.Uncertainties = []string{}
+	}
+	a.Coverage.ReadOnly = len(e.Findings) == 0 && !e.Unproven && !e.Unparsed && e.Ran
+	a.Coverage.Unmatched = !a.Coverage.ReadOnly && !slices.ContainsFunc(e.Findings, understood)
+	if e.Action.FailClosedOnUnmatched && (a.Coverage.Unmatched || e.Loose) {
+		e.Raise("gate.unmatched-fail-closed", &act.Source{Text: e.Action.Command}, 0, len(e.Action.Command), "")
+	}
+	slices.SortStableFunc(e.Findings, func(a, b interp.Finding) int {
+		return cmp.Or(cmp.Compare(b.Level, a.Level), cmp.Compare(a.Span.Start, b.Span.Start),
+			cmp.Compare(a.Span.End, b.Span.End), cmp.Compare(a.Rule.ID, b.Rule.ID))
+	})
+	a.Findings = e.Findings[:min(len(e.Findings), scan.MaxFindings)]
+	if a.Findings == nil {
+		a.Findings = []interp.Finding{}
+	}
+	a.Risk, a.Score = riskOf(a.Findings)
+	a.RequiresApproval = a.Risk >= act.High
+	return a
+}
+
+// understood: a finding that only says that something was not understood does
+// not count as a match.
+func understood(f interp.Finding) bool {
+	return f.Rule.ID != "parse.dialect-unknown" && f.Rule.ID != "parse.unparsed"
+}
+
+// riskOf is the highest level and the score: 25 per level, and up to 24 for what
+// comes beside the worst finding, for what cannot be undone and what is hidden.
+func riskOf(findings []interp.Finding) (act.Level, int) {
+	if len(findings) == 0 {
+		return act.Low, 0
+	}
+	risk, extra := findings[0].Level, 0
+	irreversible, hidden := findings[0].Rule.Reversible == "no", false
+	for i := range findings {
+		f := &findings[i]
+		if i > 0 {
+			extra += [...]int{1, 2, 4, 6}[f.Level]
+		}
+		if strings.HasPrefix(f.Rule.ID, "obf.") || strings.HasPrefix(f.Rule.ID, "text.") {
+			hidden = true
+		}
+		if blindsFirst(f.Rule.ID) && risk >= act.High {
+			extra += 6
+		}
+	}
+	if irreversible && risk > act.Low {
+		extra += 6
+	}
+	if hidden {
+		extra += 3
+	}
+	return risk, 25*int(risk) + min(24, extra)
+}
+
+// blindsFirst: audit or backup switched off makes whatever else is done worse.
+func blindsFirst(id string) bool {
+	return strings.HasSuffix(id, ".audit-off") || strings.HasSuffix(id, ".delete-backup") || strings.HasSuffix(id, ".hardening-off")
+}

@@ -1,0 +1,167 @@
+package judge
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/hosts"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
+
+// ReadContext reads the members once. Where they disagree the higher risk counts,
+// so production wins over development.
+func ReadContext(a *act.Action) interp.Context {
+	c := interp.Context{Cwd: strings.TrimSpace(a.Cwd)}
+	if c.Cwd != "" {
+		c.Cwd = path.Clean(c.Cwd)
+	}
+	for _, m := range [...]struct{ name, text string }{{"environment", a.Environment}, {"target", a.Target}, {"branch", ""}, {"cwd", a.Cwd}, {"repo", a.Repo}} {
+		prod, dev := facts.Environments(m.text)
+		if m.name == "cwd" || m.name == "repo" {
+			dev = false // a folder called test lowers nothing
+		}
+		if prod && c.Production == "" {
+			c.Production = m.name
+		}
+		if dev && c.Development == "" {
+			c.Development = m.name
+		}
+	}
+	if protectedBranch(a.Branch) {
+		c.Branch = "branch"
+	}
+	return c
+}
+
+// Adjust is the level of a rule in this context: raised by production and by a
+// protected branch, lowered by one at most, never below the rule's floor.
+func Adjust(e *interp.Env, r *facts.Rule, it *act.Item) (act.Level, []act.Adjustment) {
+	level, floor := r.Level, min(r.Level, act.Medium)
+	if strings.Contains(r.Class, "p") {
+		floor = r.Level
+	}
+	var out []act.Adjustment
+	if strings.Contains(r.Class, "e") {
+		prod, dev := e.Context.Production, e.Context.Development
+		if it != nil && it.Inv != nil {
+			p, d := wordsEnvironment(it.Inv)
+			if p && prod == "" {
+				prod = "command"
+			}
+			if (d || emulated(e, it.Inv)) && dev == "" {
+				dev = "command"
+			}
+		}
+		if it != nil && it.Inv == nil && it.Words != "" {
+			p, d := facts.Environments(it.Words)
+			if p && prod == "" {
+				prod = "command"
+			}
+			if d && dev == "" {
+				dev = "command"
+			}
+		}
+		switch {
+		case prod != "":
+			level++
+			out = append(out, act.Adjustment{Field: prod, Class: "production", Delta: 1})
+		case dev != "":
+			level--
+			out = append(out, act.Adjustment{Field: dev, Class: "development", Delta: -1})
+		}
+	}
+	if strings.Contains(r.Class, "b") && e.Context.Branch != "" && !namesTopics(e, it) {
+		level++
+		out = append(out, act.Adjustment{Field: "branch", Class: "protected", Delta: 1})
+	}
+	if strings.Contains(r.Class, "c") && interp.TestChain(e, it) {
+		level--
+		out = append(out, act.Adjustment{Field: "command", Class: "test-network", Delta: -1})
+	}
+	if it != nil && (it.Undone || it.Inv != nil && emulated(e, it.Inv)) {
+		return min(act.Clamp(max(level, floor)), act.Medium), out
+	}
+	return act.Clamp(max(level, floor)), out
+}
+
+// emulated: the command acts on something of this machine that is made again: a cluster
+// in containers, the emulator of a cloud.
+func emulated(e *interp.Env, v *act.Invocation) bool {
+	if slices.Contains(e.Groups["localclusters"], v.Exe) {
+		return true
+	}
+	if v.Exe != "aws" {
+		return false
+	}
+	url, _ := v.Value("--endpoint-url")
+	_, host, _, ok := hosts.UrlOf(url.Text)
+	return ok && hosts.LocalHost(host)
+}
+
+// wordsEnvironment reads the environment from the words of the command itself.
+// Production is believed wherever it stands; development only where a label
+// stands: an option made for it, a variable, or a name that is one ("dev-db").
+func wordsEnvironment(v *act.Invocation) (production, development bool) {
+	for _, w := range v.Operands {
+		p, _ := facts.Environments(w.Text)
+		production = production || p
+		development = development || namesDevelopment(w.Text)
+	}
+	for i := range v.Opts {
+		if o := &v.Opts[i]; o.Given {
+			switch o.Name {
+			case "-m", "--message", "--body", "--data", "--title", "--notes":
+				continue
+			}
+			p, d := facts.Environments(o.Value.Text)
+			label := facts.LabelOptions[o.Name] && !strings.HasPrefix(o.Value.Text, "/dev/") || (o.Name == "-f" || o.Name == "--file" || o.Name == "-p" || o.Name == "--project-name") && composes(v)
+			production, development = production || p, development || d && label
+		} else if o.Name == "--prod" || o.Name == "--production" {
+			production = true
+		}
+	}
+	for _, a := range v.Env {
+		if storeVariables[a.Name] || strings.HasSuffix(a.Name, "_ENV") || strings.HasSuffix(a.Name, "PROFILE") || a.Name == "ENV" || a.Name == "ENVIRONMENT" || a.Name == "STAGE" {
+			p, d := facts.Environments(a.Value.Text)
+			production, development = production || p, development || d
+		}
+	}
+	p, d := facts.Environments(v.Host)
+	return production || p, development || d || v.Has("--local") && facts.LocalStore(v.Exe) || hosts.HttpClients[v.Exe] && hosts.Local(v) && namesTest(v)
+}
+
+// namesTest: the address on this machine names something for development.
+func namesTest(v *act.Invocation) bool {
+	for _, w := range v.Operands {
+		_, rest, _ := strings.Cut(w.Text, "://")
+		if _, path, ok := strings.Cut(rest, "/"); ok {
+			if _, d := facts.Environments(path); d {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// composes: the file that it is given with -f describes a project, whose environment
+// stands in its name: docker-compose.test.yml.
+func composes(v *act.Invocation) bool {
+	return strings.HasSuffix(v.Exe, "-compose") || len(v.Operands) > 0 && v.Operands[0].Text == "compose"
+}
+
+// storeVariables say which database a program works on.
+var storeVariables = scan.SetOf("DATABASE_URL DB_URL DATABASE_URI SQLALCHEMY_DATABASE_URI MONGO_URL MONGO_URI MONGODB_URI MONGODB_URL REDIS_URL AMQP_URL PGHOST PGDATABASE DB_HOST DB_NAME DB_DATABASE MYSQL_HOST MYSQL_DATABASE")
+
+// namesDevelopment: a bare name that says development, such as "dev" or "orders-test".
+// Paths, hosts and addresses say nothing.
+func namesDevelopment(t string) bool {
+	if t == "test" || t == "ci" || t == "local" || strings.ContainsAny(t, "@.:/ ") {
+		return false
+	}
+	_, d := facts.Environments(t)
+	return d
+}

@@ -1,0 +1,268 @@
+package judge
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
+
+// branchClass of a name: protected names are whole segments, never substrings.
+func protectedBranch(name string) bool {
+	name = strings.TrimPrefix(strings.TrimPrefix(name, "refs/heads/"), "origin/")
+	switch name {
+	case "main", "master", "trunk", "stable", "live", "production", "prod", "release", "mainline":
+		return true
+	}
+	first, _, nested := strings.Cut(name, "/")
+	if nested && (first == "release" || first == "releases" || first == "hotfix") {
+		return true
+	}
+	return strings.HasPrefix(name, "prod-") || strings.HasPrefix(name, "production-") || strings.HasPrefix(name, "release-")
+}
+
+// refspecIs looks at what git push is about. Kinds: protected (a destination is
+// a protected branch), topic (all destinations named, none protected), unnamed
+// (none named), head (the checked-out branch, not known), force ("+" in front), delete (":name").
+func refspecIs(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	v := it.Inv
+	specs := v.Operands[min(1, len(v.Operands)):]
+	remoteNamed := len(specs) > 0
+	if remoteNamed {
+		specs = specs[1:]
+	}
+	for _, a := range args {
+		if a == "unnamed" && len(specs) == 0 {
+			return act.Word{}, true
+		}
+		topics := 0
+		for _, w := range specs {
+			t, plus := strings.CutPrefix(w.Text, "+")
+			src, dst, colon := strings.Cut(t, ":")
+			if !colon {
+				dst = src
+			}
+			if rest, ok := strings.CutPrefix(dst, "+"); ok {
+				dst, plus = rest, true
+			}
+			if dst == "HEAD" || dst == "@" {
+				if dst = e.Action.Branch; dst == "" {
+					if a == "head" {
+						return w, true
+					}
+					continue
+				}
+			}
+			prot := protectedBranch(dst)
+			switch {
+			case a == "protected" && prot, a == "force" && plus, a == "force-protected" && plus && prot,
+				a == "delete" && colon && src == "", a == "delete-protected" && colon && src == "" && prot,
+				a == "tag" && strings.HasPrefix(dst, "refs/tags/"),
+				a == "unknown" && !w.Known():
+				return w, true
+			case a == "topic" && !prot && w.Known():
+				topics++
+			}
+		}
+		if a == "topic" && topics > 0 && topics == len(specs) {
+			return specs[0], true
+		}
+	}
+	return act.Word{}, false
+}
+
+// namesTopics: a push names what it is about, and none of it is protected, whatever
+// branch is checked out.
+func namesTopics(e *interp.Env, it *act.Item) bool {
+	if it == nil || it.Inv == nil || !it.Inv.UnderAny([][]string{{"push"}}) {
+		return false
+	}
+	_, topics := refspecIs(e, it, []string{"topic"})
+	return topics
+}
+
+func branchIs(e *interp.Env, _ *act.Item, _ []string) (act.Word, bool) {
+	return act.Word{}, e.Context.Branch != ""
+}
+
+// discards: git checkout with paths throws changes away; with a branch it does not.
+func discards(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	v := it.Inv
+	if v.Has("-b") || v.Has("-B") || v.Has("--orphan") || v.Has("-p") || v.Has("--patch") {
+		return act.Word{}, false
+	}
+	if v.After > 0 && v.After < len(v.Operands) {
+		w := v.Operands[v.After]
+		return w, e.ClassOf(w, "")&paths.IsGenerated == 0
+	}
+	if len(v.Operands) > 2 && !v.Has("-t") && !v.Has("--track") && !v.Has("-l") { // behind a commit only paths can stand
+		w := v.Operands[len(v.Operands)-1]
+		return w, e.ClassOf(w, "")&paths.IsGenerated == 0
+	}
+	for _, w := range v.Operands[min(1, len(v.Operands)):] {
+		switch {
+		case strings.HasPrefix(path.Clean(w.Text), "..") || path.Clean(w.Text) == "." || strings.HasPrefix(w.Text, "./"), w.Glob,
+			strings.HasPrefix(w.Text, ":"), strings.ContainsAny(w.Text, "*?["): // no branch has such a name
+			return w, true
+		case looksFile(w.Text) && e.ClassOf(w, "")&paths.IsGenerated == 0:
+			return w, true
+		}
+	}
+	return act.Word{}, false
+}
+
+// looksFile: a name with a common file extension is a file, not a branch.
+func looksFile(t string) bool {
+	i := strings.LastIndexByte(t, '.')
+	if i < 1 || len(t)-i > 5 || i+1 == len(t) {
+		return false
+	}
+	return strings.Trim(t[i+1:], "abcdefghijklmnopqrstuvwxyz") == "" && !strings.HasPrefix(t, "v")
+}
+
+// generated: every path is a lock file or a snapshot.
+func generated(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	named := it.Inv.Operands[min(1, len(it.Inv.Operands)):]
+	for _, w := range named {
+		if e.ClassOf(w, "")&paths.IsGenerated == 0 {
+			return act.Word{}, false
+		}
+	}
+	return act.Word{}, len(named) > 0
+}
+
+func configValue(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	v := it.Inv
+	if len(v.Operands) > 2 && strings.HasPrefix(strings.ToLower(v.Operands[1].Text), "alias.") && !strings.HasPrefix(v.Operands[2].Text, "!") {
+		return act.Word{}, false // another name of a git command, which is judged itself
+	}
+	if len(v.Operands) > 2 && usualProgram(v.Operands[2].Text) {
+		return act.Word{}, false
+	}
+	return act.Word{}, len(v.Operands) > 2 && !v.Has("--get") && !v.Has("--unset")
+}
+
+var usualPrograms = scan.SetOf("vim vi nvim nano emacs emacsclient micro hx helix code codium subl mate idea less more most cat delta diff-so-fancy bat true false store cache osxkeychain manager manager-core libsecret wincred git-lfs nbstripout ssh meld vimdiff")
+
+// usualProgram: a program people set for Git, by its bare name and with nothing of
+// the shell behind it.
+func usualProgram(value string) bool {
+	first, rest, _ := strings.Cut(strings.TrimPrefix(value, "!gh"), " ")
+	return usualPrograms[first] && !strings.ContainsAny(rest, ";|&`$<>(") && !strings.Contains(rest, "Command=")
+}
+
+// emptied: a redirection that writes nothing.
+// ownSettings: what is appended to one's own shell's start file only puts folders of
+// one's own or of the system on the path, sets a plain variable, or gives a tool's own
+// command a short name.
+func ownSettings(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	in := it.Inv.Stdin
+	if !in.Known || strings.TrimSpace(in.Word.Text) == "" || len(it.Inv.Operands) == 0 || !strings.HasPrefix(scan.Base(it.Inv.Operands[0].Text), ".") {
+		return act.Word{}, false
+	}
+	for line := range strings.Lines(in.Word.Text) {
+		if !ownSetting(e, strings.TrimSpace(line)) {
+			return act.Word{}, false
+		}
+	}
+	return act.Word{}, true
+}
+
+func ownSetting(e *interp.Env, line string) bool {
+	if line == "" || line[0] == '#' {
+		return true
+	}
+	if completes(e, line) {
+		return true
+	}
+	if strings.ContainsAny(line, "`;|&<>") || strings.Contains(line, "$(") || strings.IndexByte(line, scan.Hole) >= 0 || strings.Contains(line, "/tmp") || strings.Contains(line, "/dev/") {
+		return false
+	}
+	if rest, ok := strings.CutPrefix(line, "alias "); ok {
+		name, value, _ := strings.Cut(rest, "=")
+		program, _, _ := strings.Cut(strings.Trim(value, `'"`), " ")
+		return !e.Exe[name] && e.Tools[name] == nil && len(e.Readonly[name]) == 0 && (len(e.Readonly[program]) > 0 || e.Exe[program]) && len(e.Wrappers[program]) == 0
+	}
+	name, value, ok := strings.Cut(strings.TrimPrefix(line, "export "), "=")
+	if !ok || !act.SyntaxName(name) || e.VariableOf(name) != nil && name != "PATH" {
+		return false
+	}
+	if name != "PATH" {
+		return strings.HasPrefix(line, "export ") && !strings.HasSuffix(name, "_COMMAND") && name != "BASH_ENV" && name != "ENV" && name != "PS1"
+	}
+	keeps := false
+	for folder := range strings.SplitSeq(strings.Trim(value, `'"`), ":") {
+		switch {
+		case folder == "$PATH" || folder == "${PATH}":
+			keeps = true
+		case strings.HasPrefix(folder, "$HOME/"), strings.HasPrefix(folder, "~/"), strings.HasPrefix(folder, "/usr/"), strings.HasPrefix(folder, "/opt/"), strings.HasPrefix(folder, "$") && strings.HasSuffix(folder, "/bin"):
+		default:
+			return false
+		}
+	}
+	return keeps
+}
+
+func emptied(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	in := it.Inv.Stdin
+	return act.Word{}, in.Known && strings.TrimSpace(in.Word.Text) == ""
+}
+
+// gitSet: the setting "name=off" or "name=now" holds, given with -c, in the
+// environment, or by a git config before; the last one counts.
+func gitSet(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	for _, a := range args {
+		name, kind, _ := strings.Cut(a, "=")
+		if w, ok := e.GitSettingOf(it.Inv, name); ok && (kind == "off" && interp.GitOff(w.Text) || kind == "now" && expiresNow(w.Text)) {
+			return w, true
+		}
+	}
+	return act.Word{}, false
+}
+
+// expiresNow: a time so near that what is lost today is lost for good.
+func expiresNow(value string) bool {
+	l := strings.ToLower(value)
+	if l == "now" || l == "all" || l == "0" || l == "today" || l == "tomorrow" {
+		return true
+	}
+	for _, unit := range [...]string{"second", "minute", "hour", "1.day", "1 day", "yesterday"} {
+		if strings.Contains(l, unit) {
+			return true
+		}
+	}
+	return false
+}
+
+// expires: reflog expire and prune take away what is new, not only what is old.
+func expires(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	given := false
+	for i := range it.Inv.Opts {
+		o := &it.Inv.Opts[i]
+		if !o.Given || !strings.HasPrefix(o.Name, "--exp") && !strings.HasPrefix(o.Name, "--pr") {
+			continue
+		}
+		if given = true; expiresNow(o.Value.Text) || !o.Value.Known() {
+			return o.Value, true
+		}
+	}
+	return act.Word{}, !given && len(it.Inv.Operands) > 0 && it.Inv.Operands[0].Text == "prune"
+}
+
+// completes: the line evaluates what a tool that is known prints to complete its own
+// words: eval "$(uv generate-shell-completion bash)".
+func completes(e *interp.Env, line string) bool {
+	command, ok := strings.CutPrefix(line, `eval "$(`)
+	if command, ok = strings.CutSuffix(command, `)"`); !ok || strings.HasPrefix(line, command) {
+		return false
+	}
+	words := strings.Fields(command)
+	if len(words) < 2 || len(words) > 4 || strings.ContainsAny(command, "`;|&<>$()\\/'\"") {
+		return false
+	}
+	return slices.Contains(e.Groups["completion-tools"], words[0]) && slices.Contains(e.Groups["completion-words"], words[1])
+}

@@ -1,0 +1,193 @@
+package judge
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
+
+// crontabSet: a crontab is replaced by its input or by a file.
+func crontabSet(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	v := it.Inv
+	if v.Has("-l") || v.Has("-r") || v.Has("-e") {
+		return act.Word{}, false
+	}
+	return act.Word{}, len(v.Operands) > 0 || v.Stdin.Via != "" || v.Stdin.Known || v.Stdin.Taint != 0
+}
+
+// localTool: npx of what projects usually have among their own dependencies.
+func localTool(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	if len(it.Inv.Operands) == 0 {
+		return act.Word{}, true
+	}
+	switch it.Inv.Operands[0].Text {
+	case "tsc", "eslint", "prettier", "jest", "vitest", "mocha", "webpack", "vite", "next", "tsx", "ts-node", "playwright", "cypress", "prisma", "drizzle-kit", "turbo", "nx", "rimraf", "husky", "lint-staged", "tailwindcss", "biome", "stylelint", "nodemon", "rollup", "esbuild":
+		return act.Word{}, true
+	}
+	return act.Word{}, false
+}
+
+func unpinnedSecond(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	if len(it.Inv.Operands) < 2 {
+		return act.Word{}, false
+	}
+	w := it.Inv.Operands[1]
+	t := strings.TrimPrefix(w.Text, "@")
+	i := strings.LastIndexByte(t, '@')
+	return w, !(i > 0 && i+1 < len(t) && t[i+1] >= '0' && t[i+1] <= '9' || strings.Contains(t, "=="))
+}
+
+func rootShell(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	v := it.Inv
+	if len(v.Operands) > 0 || !toRoot(v) {
+		return act.Word{}, false
+	}
+	return act.Word{}, v.Has("-i") || v.Has("-s") || v.Has("--login") || v.Has("--shell")
+}
+
+// toRoot: sudo and its kind change to root, not to another user.
+func toRoot(v *act.Invocation) bool {
+	user, ok := v.Value("-u", "--user", "-U")
+	return !ok || !user.Known() || user.Text == "root" || user.Text == "0" || user.Text == "#0"
+}
+
+// interactiveShell: a shell that is given nothing to run asks the terminal, or
+// whoever holds its other end, what to do.
+func interactiveShell(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	v := it.Inv
+	fed := v.Stdin.Known && v.Stdin.Word.Text != "" || v.Stdin.Taint&^act.FromStdin != 0 || v.Stdin.Via != "" ||
+		slices.ContainsFunc(v.Redirs, func(r act.Redir) bool { return r.Op == "<" && !terminal(r.File) })
+	return v.Argv[0], !fed && len(v.Operands) == 0 && !v.Has("-c") && !v.Has("-n") && !v.Has("--version") && !v.Has("--help")
+}
+
+// terminal: the file is the terminal of somebody.
+func terminal(w act.Word) bool {
+	return w.Text == "/dev/tty" || strings.HasPrefix(w.Text, "/dev/pts/") || strings.Contains(w.Var, "tty")
+}
+
+// suRoot: su without a command, to root.
+func suRoot(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	v := it.Inv
+	if v.Has("-c") || v.Has("--command") {
+		return act.Word{}, false
+	}
+	for _, w := range v.Operands {
+		if w.Text != "-" && w.Text != "root" {
+			return act.Word{}, false
+		}
+	}
+	return act.Word{}, true
+}
+
+// innerShell: sudo with a bare shell behind it.
+func innerShell(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	v := it.Inv
+	if len(v.Operands) == 0 || !toRoot(v) || v.Stdin.Taint != 0 || v.Stdin.Known && v.Stdin.Word.Text != "" {
+		return act.Word{}, false
+	}
+	b := scan.Base(v.Operands[0].Text)
+	if !slices.Contains(e.Groups["shells"], b) {
+		return act.Word{}, false
+	}
+	for _, w := range v.Operands[1:] {
+		if w.Text != "-i" && w.Text != "-l" && w.Text != "-" {
+			return act.Word{}, false
+		}
+	}
+	return v.Operands[0], true
+}
+
+func sudoersFile(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	v := it.Inv
+	list := v.Operands
+	switch v.Exe {
+	case "cp", "mv", "install", "ln":
+		list = v.Operands[max(0, len(v.Operands)-1):]
+	case "sed":
+		if !v.Has("-i") && !v.Has("--in-place") {
+			return act.Word{}, false
+		}
+	}
+	for _, w := range list {
+		if strings.HasPrefix(w.Text, "/etc/sudoers") || strings.HasPrefix(w.Text, "/private/etc/sudoers") {
+			return w, true
+		}
+	}
+	return act.Word{}, false
+}
+
+func containsWord(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	for _, w := range it.Inv.Argv[1:] {
+		for _, part := range strings.Split(w.Text, ",") {
+			if slices.Contains(args, part) {
+				return w, true
+			}
+		}
+	}
+	return act.Word{}, false
+}
+
+func accountRoot(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	v := it.Inv
+	if v.Exe == "chpasswd" {
+		return v.Stdin.Word, v.Stdin.Known && strings.HasPrefix(v.Stdin.Word.Text, "root:")
+	}
+	if v.Exe == "passwd" && (v.Has("-S") || v.Has("--status")) {
+		return act.Word{}, false
+	}
+	if w, ok := v.Value("-u", "--uid"); ok && w.Text == "0" {
+		return w, true
+	}
+	for _, w := range v.Operands {
+		if w.Text == "root" {
+			return w, true
+		}
+	}
+	return act.Word{}, v.Exe == "passwd" && v.Root && len(v.Operands) == 0
+}
+
+func accountChange(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	v := it.Inv
+	return act.Word{}, !v.Has("-S") && !v.Has("--status") && !(v.Exe == "dscl" && !v.Has("-create") && !v.Has("-delete") && !v.Has("-append") && !v.Has("-passwd"))
+}
+
+func optEmpty(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	w, ok := it.Inv.Value(args...)
+	return w, ok && w.Text == ""
+}
+
+// startupWrite: what a copying program writes runs by itself later.
+func startupWrite(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	v := it.Inv
+	if v.Exe == "sed" && !v.Has("-i") && !v.Has("--in-place") {
+		return act.Word{}, false
+	}
+	if w, ok := v.Value("-o", "--output", "-O", "--output-document"); ok && e.ClassOf(w, v.Cwd)&paths.IsStartup != 0 {
+		return w, true
+	}
+	t := targets(it)
+	switch v.Exe {
+	case "tee", "sed":
+		for _, w := range t {
+			if e.ClassOf(w, v.Cwd)&paths.IsStartup != 0 {
+				return w, true
+			}
+		}
+	case "cp", "mv", "install", "ln":
+		if len(t) > 1 {
+			w := t[len(t)-1]
+			c := e.ClassOf(w, v.Cwd) | e.ClassOf(act.Word{Text: w.Text + "/x"}, v.Cwd)&paths.IsStartup
+			return w, c&paths.IsStartup != 0
+		}
+	}
+	return act.Word{}, false
+}
+
+func authorizedWrite(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	w, ok := startupWrite(e, it, args)
+	return w, ok && strings.Contains(w.Text, "authorized_keys")
+}

@@ -1,0 +1,560 @@
+package judge
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/hosts"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
+
+// SecretPredicates serve the secret, rce and priv tables.
+var SecretPredicates = map[string]interp.Predicate{
+	"sent-copy":      sentCopy,      // an operand is, holds or lies in a copy of credentials that the command itself made
+	"remote-archive": remoteArchive, // the archive that it writes is on another machine
+	"serves-secrets": servesSecrets, // a web server whose root holds credentials
+	"names-only":     namesOnly,     // shows what stands before "=" alone
+	"secretfile":     secretFile,    // shows a file of credentials on this machine
+	"local":          func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) { return act.Word{}, !it.Inv.Remote },
+	"any-out": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+		return act.Word{}, !it.Inv.Has("-pubout") && !it.Inv.Has("-pubin") && !it.Inv.Has("-check")
+	},
+	"noinner": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+		return act.Word{}, len(it.Inv.Argv) == 1 || it.Inv.Exe == "printenv"
+	},
+	"bare": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+		return act.Word{}, len(it.Inv.Argv) == 1
+	},
+	"jqenv": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) { // a filter that gives a variable with a credential, or all
+		for _, w := range it.Inv.Operands[:min(1, len(it.Inv.Operands))] {
+			t := strings.Trim(w.Text, "() ")
+			for _, p := range [...]string{"env.", "$ENV."} {
+				if name, ok := strings.CutPrefix(t, p); ok && hosts.SecretName(name) {
+					return w, true
+				}
+			}
+			if t == "env" || t == "$ENV" {
+				return w, true
+			}
+		}
+		return act.Word{}, false
+	},
+	"envsearch": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) { // the environment is searched for credentials
+		in, list := it.Inv.Stdin, it.Inv.Operands
+		if in.Taint&act.FromEnviron == 0 || len(list) != 1 {
+			return act.Word{}, false
+		}
+		switch in.Via {
+		case "env", "printenv", "set", "export", "declare":
+			return list[0], hosts.SecretName(list[0].Text)
+		}
+		return act.Word{}, false
+	},
+	"stdinvar": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) { // a variable with a credential is its input
+		w := it.Inv.Stdin.Word
+		return w, hosts.SecretName(w.Var) && it.Inv.Stdin.Via == ""
+	},
+	"secretname":    secretOperand, // an operand is the name of a variable with a credential
+	"huntname":      huntName,      // find -name with the name of a credential file
+	"huntpattern":   huntPattern,   // a pattern that credentials match
+	"scp-remote":    remoteOperand, // an operand is on another machine or in a bucket
+	"literalsecret": literalSecret, // a token stands in the words
+	"password":      password,      // a password stands in the words, by its option
+	"tokenhost":     tokenHost,     // a token of a known service goes to another host
+	"nettool": func(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+		return act.Word{}, slices.Contains(e.Groups["netclients"], it.Inv.Exe) || slices.Contains(e.Groups["downloaders"], it.Inv.Exe)
+	},
+	"sendsinput":   sendsInput, // its input goes out
+	"local-target": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) { return act.Word{}, hosts.Local(it.Inv) },
+	"filearg":      sentFile,    // a body option names a file of credentials
+	"secretinurl":  secretInURL, // a variable with a credential stands in a URL or a body
+	"anysecret":    anySecret,   // input, words or operands are credentials
+	"devtcp":       devTCP,      // the file is /dev/tcp/host/port
+	"devtcp-redir": devTCPRedir, // one of the redirections is
+	"redirected": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+		return it.Inv.Stdin.Word, slices.ContainsFunc(it.Inv.Redirs, func(r act.Redir) bool { return r.Op == "<" })
+	},
+	"socat-file":       socatFile,
+	"stdin-fifo":       stdinFifo,
+	"listen-free":      func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) { return act.Word{}, !listens(it.Inv) },
+	"startup-write":    startupWrite, // the last operand, or what is edited in place, runs by itself later
+	"authorized-write": authorizedWrite,
+	"crontab-set":      crontabSet,
+	"chmod-x": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+		return act.Word{}, len(it.Inv.Operands) > 0 && (strings.Contains(it.Inv.Operands[0].Text, "x") || strings.ContainsAny(it.Inv.Operands[0].Text, "157"))
+	},
+	"instsub": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+		return act.Word{}, it.Inv.Has("-i") || it.Inv.Has("-U") || it.Inv.Has("install") || it.Inv.Has("-Uvh") || it.Inv.Has("-ivh")
+	},
+	"localtool": localTool,      // a tool that projects have installed
+	"unpinned2": unpinnedSecond, // like unpinned, for the operand after the subcommand
+	"removes": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+		return act.Word{}, it.Inv.Has("remove") || it.Inv.Has("purge") || it.Inv.Has("erase") || it.Inv.Has("autoremove") || it.Inv.Has("--purge") || it.Inv.Has("-r") || it.Inv.Has("-P") || it.Inv.Has("-R") || it.Inv.Has("-e") || it.Inv.Has("-Rns") || it.Inv.Has("-Rdd") || it.Inv.Has("del")
+	},
+	"root-shell":      rootShell,
+	"su-root":         suRoot,
+	"inner-shell":     innerShell,
+	"interactive":     interactiveShell,
+	"sudoers":         sudoersFile,
+	"sudoers-operand": sudoersFile,
+	"contains-word":   containsWord, // a word, or a part of it between commas, equals
+	"account-root":    accountRoot,
+	"account-change":  accountChange,
+	"optempty":        optEmpty,
+	"rootkeys": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+		w, ok := wordWith(it, "/root/.ssh")
+		return w, ok || it.Inv.Root && len(it.Inv.Operands) > 0 && strings.HasPrefix(it.Inv.Operands[0].Text, "~/.ssh")
+	},
+	"auditlog": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+		for _, p := range [...]string{"/var/log/audit", "/var/log/auth.log", "/var/log/syslog", "/var/log/secure", "/var/log/wtmp", "/var/log/btmp", "/var/log/lastlog", "/var/log/messages"} {
+			if w, ok := wordWith(it, p); ok {
+				return w, true
+			}
+		}
+		return act.Word{}, false
+	},
+	"vacuumall": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+		w, ok := it.Inv.Value("--vacuum-time", "--vacuum-size")
+		return w, ok && (strings.HasPrefix(w.Text, "1s") || strings.HasPrefix(w.Text, "0") || w.Text == "1")
+	},
+	"sets": func(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) { // sysctl: a value is given
+		for _, w := range it.Inv.Operands {
+			if strings.IndexByte(w.Text, '=') > 0 && slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(w.Text, a) }) {
+				return w, true
+			}
+		}
+		return act.Word{}, false
+	},
+	"procsys": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+		w, ok := wordWith(it, "/proc/sys")
+		if !ok {
+			w, ok = wordWith(it, "/sys/kernel")
+		}
+		return w, ok
+	},
+	"procmem": func(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+		for _, w := range it.Inv.Operands {
+			t := strings.TrimPrefix(w.Text, "if=")
+			if strings.HasPrefix(t, "/proc/") && strings.HasSuffix(t, "/mem") || t == "/dev/mem" || t == "/dev/kmem" || t == "/proc/kcore" {
+				return w, true
+			}
+		}
+		return act.Word{}, false
+	},
+}
+
+// wordWith finds an operand that begins with a path.
+func wordWith(it *act.Item, prefix string) (act.Word, bool) {
+	for _, w := range it.Inv.Operands {
+		if paths.UnderAny(w.Text, prefix) || strings.HasPrefix(w.Text, prefix+"*") {
+			return w, true
+		}
+	}
+	return act.Word{}, false
+}
+
+func secretFile(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	if it.Inv.Exe == "gpg" || it.Inv.Exe == "sort" && it.Inv.Has("-o") {
+		return act.Word{}, false
+	}
+	for _, w := range targets(it) {
+		t := w
+		if it.Inv.Exe == "git" {
+			_, rest, ok := strings.Cut(w.Text, ":")
+			if !ok {
+				continue
+			}
+			t.Text = rest
+		}
+		if rest, ok := strings.CutPrefix(w.Text, "if="); ok {
+			t.Text = rest
+		}
+		if f, own := e.Files[paths.FileKey(it.Inv.Cwd, t.Text)]; own && f.Taint&act.FromSecret != 0 && !f.Known && f.Via == "file" {
+			return w, true // a copy
+		}
+		if c := e.ClassOf(t, it.Inv.Cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
+			if _, own := e.Files[paths.FileKey(it.Inv.Cwd, t.Text)]; !own {
+				return w, true
+			}
+		}
+	}
+	return act.Word{}, false
+}
+
+func sentCopy(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	for _, w := range it.Inv.Operands {
+		f, ok := e.Files[paths.FileKey(it.Inv.Cwd, w.Text)]
+		if ok && f.Taint&(act.FromSecret|act.FromDump|act.FromEnviron) != 0 || e.Within(it.Inv.Cwd, w) != 0 {
+			return w, true
+		}
+	}
+	return act.Word{}, false
+}
+
+// remoteArchive: tar, cpio and pax write to host:path over ssh or rsh, given as an
+// option or, for tar, in TAPE.
+func remoteArchive(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	v := it.Inv
+	if v.Has("-x") || v.Has("-t") || v.Has("-r") && v.Exe == "pax" || v.Has("--force-local") {
+		return act.Word{}, false
+	}
+	w, ok := v.Value("-f", "--file", "-F", "-O")
+	if !ok && strings.HasSuffix(v.Exe, "tar") {
+		for _, a := range v.Env {
+			if a.Name == "TAPE" {
+				w = a.Value
+			}
+		}
+	}
+	return w, w.Text != "" && act.RemotePath(w.Text)
+}
+
+// servesSecrets: a web server for one folder, which is a folder of keys, a home
+// directory or the root.
+func servesSecrets(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	v := it.Inv
+	name := v.Exe
+	if name == "npx" && len(v.Operands) > 0 {
+		name = scan.Base(v.Operands[0].Text)
+	}
+	folder := act.Word{Text: "."}
+	option := func(names ...string) {
+		for _, n := range names {
+			if w, ok := v.Value(n); ok {
+				folder = w
+			} else if w, ok := act.WordAfter(v, n); ok {
+				folder = w
+			}
+		}
+	}
+	switch {
+	case strings.HasPrefix(name, "py"):
+		if module, ok := v.Value("-m"); !ok || module.Text != "http.server" && module.Text != "SimpleHTTPServer" {
+			return act.Word{}, false
+		}
+		option("-d", "--directory")
+	case name == "php":
+		if !v.Has("-S") {
+			return act.Word{}, false
+		}
+		option("-t")
+	case name == "ruby":
+		if !v.Has("httpd") && !slices.ContainsFunc(v.Argv, func(w act.Word) bool { return w.Text == "httpd" }) {
+			return act.Word{}, false
+		}
+		folder = v.Argv[len(v.Argv)-1]
+	case name == "busybox":
+		if !v.Has("httpd") {
+			return act.Word{}, false
+		}
+		option("-h")
+	case name == "caddy":
+		if !v.Has("file-server") {
+			return act.Word{}, false
+		}
+		option("--root", "-r")
+	case name == "serve" || name == "http-server" || name == "darkhttpd" || name == "webfsd" || name == "httpd":
+		if len(v.Operands) > 0 {
+			folder = v.Operands[len(v.Operands)-1]
+		}
+	default:
+		return act.Word{}, false
+	}
+	if folder.Text == "." && v.Cwd == "" {
+		return act.Word{}, false
+	}
+	return folder, e.ClassOf(folder, v.Cwd)&(paths.IsCredential|paths.IsHome|paths.IsRoot) != 0 || folder.Text == "." && e.ClassOf(act.Word{Text: v.Cwd}, "")&(paths.IsCredential|paths.IsHome|paths.IsRoot) != 0
+}
+
+// namesOnly: the names of the variables in a file are shown, not their values.
+func namesOnly(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	v := it.Inv
+	program := ""
+	if len(v.Operands) > 0 {
+		program = v.Operands[0].Text
+	}
+	switch v.Exe {
+	case "cut":
+		d, ok1 := v.Value("-d", "--delimiter")
+		f, ok2 := v.Value("-f", "--fields")
+		return act.Word{}, ok1 && ok2 && d.Text == "=" && f.Text == "1"
+	case "sed":
+		return act.Word{}, strings.HasPrefix(program, "s/=.*/") && (strings.HasSuffix(program, "//") || strings.HasSuffix(program, "/=/") || strings.HasSuffix(program, "***/"))
+	case "awk", "gawk", "mawk":
+		f, ok := v.Value("-F", "--field-separator")
+		return act.Word{}, ok && f.Text == "=" && strings.Contains(program, "print $1") && strings.Count(program, "$") == 1
+	case "grep", "egrep", "rg":
+		return act.Word{}, v.Has("-o") && strings.HasPrefix(program, "^[") && !strings.ContainsAny(program, ".=")
+	}
+	return act.Word{}, false
+}
+
+func secretOperand(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	for _, w := range it.Inv.Operands {
+		if hosts.SecretName(w.Text) {
+			return w, true
+		}
+	}
+	return act.Word{}, false
+}
+
+var huntNames = []string{"id_rsa", "id_ed25519", "id_dsa", ".pem", ".env", "credentials", "wallet.dat", ".aws", ".ssh", ".netrc", ".pgpass", "shadow", "keystore", "kubeconfig", ".kdbx", ".npmrc", "private_key", "secrets", ".key", ".p12", ".pfx", ".jks"}
+
+func huntName(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	v := it.Inv
+	broad := len(v.Argv) > 1 && e.ClassOf(v.Argv[1], v.Cwd)&(paths.IsRoot|paths.IsHome|paths.IsSystem|paths.IsOutside) != 0 || v.Exe == "locate" || v.Exe == "mdfind"
+	if !broad {
+		return act.Word{}, false
+	}
+	for _, w := range v.Argv[1:] {
+		for _, n := range huntNames {
+			if t := strings.Trim(w.Text, "*"); t == n || strings.HasSuffix(t, "/"+n) || t == "."+n {
+				return w, true
+			}
+		}
+	}
+	return act.Word{}, false
+}
+
+func huntPattern(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	for _, w := range it.Inv.Argv[1:] {
+		l := strings.ToLower(w.Text)
+		for _, p := range [...]string{"private key", "begin rsa", "begin openssh", "akia", "aws_secret", "api_key", "apikey", "secret_key", "password", "passwd", "token", "mnemonic", "secret", "credential"} {
+			if strings.Contains(l, p) && !strings.HasPrefix(l, "/") {
+				return w, true
+			}
+		}
+	}
+	return act.Word{}, false
+}
+
+// remoteOperand: host:path, s3://, gs:// and their kind.
+func remoteOperand(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	for _, w := range it.Inv.Operands {
+		i := strings.IndexByte(w.Text, ':')
+		if i > 1 && !strings.HasPrefix(w.Text, "/") && !strings.HasPrefix(w.Text, ".") && !strings.HasPrefix(w.Text, "file:") {
+			return w, true
+		}
+	}
+	return act.Word{}, false
+}
+
+func literalSecret(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	v := it.Inv
+	if v.Exe == "sshpass" {
+		w, ok := act.WordAfter(v, "-p")
+		return w, ok
+	}
+	for _, w := range v.Argv[1:] {
+		if !w.Known() || len(w.Text) < 12 {
+			continue
+		}
+		for _, s := range act.SecretsIn(w.Text) {
+			if t := w.Text[s.Start:s.End]; act.SecretWord(t) || strings.Contains(w.Text, "earer "+t) {
+				return w, true
+			}
+		}
+	}
+	return act.Word{}, false
+}
+
+// tokenHome says where the tokens of a service belong, by prefix or by the name
+// of the variable.
+var tokenHome = []struct{ prefix, variable, host string }{
+	{"ghp_", "GITHUB_TOKEN", "github"}, {"gho_", "GH_TOKEN", "github"}, {"github_pat_", "GITHUB_PAT", "github"}, {"ghs_", "GITHUB_API_TOKEN", "github"},
+	{"glpat-", "GITLAB_TOKEN", "gitlab"}, {"sk-ant-", "ANTHROPIC_API_KEY", "anthropic"}, {"sk-proj-", "OPENAI_API_KEY", "openai"},
+	{"AKIA", "AWS_SECRET_ACCESS_KEY", "amazonaws"}, {"xoxb-", "SLACK_BOT_TOKEN", "slack"}, {"xoxp-", "SLACK_TOKEN", "slack"},
+	{"sk_live_", "STRIPE_SECRET_KEY", "stripe"}, {"npm_", "NPM_TOKEN", "npm"}, {"AIza", "GOOGLE_API_KEY", "google"}, {"hf_", "HF_TOKEN", "huggingface"},
+	{"dop_v1_", "DIGITALOCEAN_TOKEN", "digitalocean"}, {"SG.", "SENDGRID_API_KEY", "sendgrid"},
+}
+
+func tokenHost(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	named := []string{}
+	for _, w := range it.Inv.Argv[1:] {
+		if _, h, _, ok := hosts.UrlOf(w.Text); ok {
+			named = append(named, h)
+		} else if h, ok := hosts.LooksHost(w.Text); ok {
+			named = append(named, h)
+		}
+	}
+	if len(named) == 0 {
+		return act.Word{}, false
+	}
+	for _, w := range it.Inv.Argv[1:] {
+		for _, t := range tokenHome {
+			if w.Var != t.variable && !strings.Contains(w.Text, t.prefix) {
+				continue
+			}
+			if w.Var != t.variable && !slices.ContainsFunc(act.SecretsIn(w.Text), func(s act.Span) bool { return strings.Contains(w.Text[s.Start:s.End], t.prefix) }) {
+				continue
+			}
+			for _, h := range named {
+				if !strings.Contains(h, t.host) && !hosts.LocalHost(h) {
+					return w, true
+				}
+			}
+		}
+	}
+	return act.Word{}, false
+}
+
+// sendsInput: the program sends its standard input away.
+func sendsInput(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	v := it.Inv
+	switch v.Exe {
+	case "curl", "wget":
+		return uploads(e, it, []string{"stdin"})
+	case "aws", "gsutil", "gcloud", "az", "mc", "s3cmd":
+		return act.Word{}, v.Has("-") && !slices.ContainsFunc(v.Operands, func(w act.Word) bool { return w.Text == "login" })
+	case "scp", "sftp", "rsync", "rclone":
+		return act.Word{}, v.Has("rcat")
+	case "ssh", "mosh":
+		return act.Word{}, !v.Has("-n") && !v.Has("-f") // these give it no input
+	}
+	return act.Word{}, !hosts.Local(v)
+}
+
+func sentFile(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	for i := range it.Inv.Opts {
+		o := &it.Inv.Opts[i]
+		if !slices.Contains(hosts.BodyOptions, o.Name) || !o.Given {
+			continue
+		}
+		w := o.Value
+		if j := strings.LastIndexAny(w.Text, "@<"); j >= 0 {
+			w = w.Tail(j + 1)
+			w.Text, _, _ = strings.Cut(w.Text, ";")
+		} else if o.Name != "-T" && !strings.HasSuffix(o.Name, "-file") {
+			continue
+		}
+		if fd, ok := act.Descriptor(w.Text); ok {
+			if f, ok := it.Inv.Fds[fd]; ok && f.Op == "<" {
+				w = f.File
+			}
+		}
+		if f, ok := e.Files[paths.FileKey(it.Inv.Cwd, w.Text)]; ok && f.Taint&(act.FromSecret|act.FromDump|act.FromEnviron) != 0 || !ok && e.Within(it.Inv.Cwd, w) != 0 {
+			return w, true
+		}
+		if c := e.ClassOf(w, it.Inv.Cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 || c&paths.IsAccounts != 0 {
+			return w, true
+		}
+	}
+	return act.Word{}, false
+}
+
+// secretInURL: a variable that holds a credential stands in the URL or, sent to
+// a host that collects requests, anywhere.
+func secretInURL(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	for _, w := range it.Inv.Argv[1:] {
+		if _, host, rest, ok := hosts.UrlOf(w.Text); ok && hosts.SecretName(w.Var) && strings.IndexByte(rest, scan.Hole) >= 0 && !hosts.LocalHost(host) && !strings.Contains(host, "telegram") && !strings.Contains(host, "slack") && !strings.Contains(host, "discord") {
+			return w, true
+		}
+	}
+	for i := range it.Inv.Opts {
+		o := &it.Inv.Opts[i]
+		if slices.Contains(hosts.BodyOptions, o.Name) && hosts.SecretName(o.Value.Var) && !strings.Contains(strings.ToLower(o.Value.Text), "client_") && !strings.Contains(o.Value.Text, "grant_type") {
+			for _, w := range it.Inv.Operands {
+				if _, host, _, ok := hosts.UrlOf(w.Text); ok && hosts.PasteHost(host) {
+					return o.Value, true
+				}
+			}
+		}
+	}
+	return act.Word{}, false
+}
+
+func anySecret(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	bad := act.FromSecret | act.FromEnviron | act.FromDump
+	if (it.Inv.Stdin.Taint|it.Inv.Stdin.Word.Taint)&bad != 0 {
+		return it.Inv.Stdin.Word, true
+	}
+	for _, w := range it.Inv.Argv[1:] {
+		if w.Taint&bad != 0 {
+			return w, true
+		}
+		if c := e.ClassOf(w, it.Inv.Cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 && !strings.ContainsAny(w.Text, " \n") {
+			return w, true
+		}
+	}
+	return act.Word{}, false
+}
+
+func devTCP(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	for _, w := range it.Inv.Operands {
+		if strings.HasPrefix(w.Text, "/dev/tcp/") || strings.HasPrefix(w.Text, "/dev/udp/") {
+			return w, true
+		}
+	}
+	return act.Word{}, false
+}
+
+func devTCPRedir(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	for _, r := range it.Inv.Redirs {
+		if strings.HasPrefix(r.File.Text, "/dev/tcp/") || strings.HasPrefix(r.File.Text, "/dev/udp/") {
+			return r.File, true
+		}
+	}
+	return act.Word{}, strings.Contains(it.Src.Text, "/dev/tcp/") && it.Inv.Has("-i")
+}
+
+// stdinFifo: a shell that reads a named pipe which a network client writes.
+func stdinFifo(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	t := it.Src.Text
+	return act.Word{}, strings.Contains(t, "mkfifo") && (strings.Contains(t, "nc ") || strings.Contains(t, "ncat ") || strings.Contains(t, "openssl s_client") || strings.Contains(t, "telnet "))
+}
+
+func listens(v *act.Invocation) bool { return v.Has("-l") || v.Has("--listen") || v.Has("-L") }
+
+// socatFile: socat sends a file of credentials to a network address.
+func socatFile(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	net := false
+	var file act.Word
+	for _, w := range it.Inv.Operands {
+		kind, rest, _ := strings.Cut(w.Text, ":")
+		switch k := strings.ToUpper(kind); {
+		case strings.HasPrefix(k, "TCP"), strings.HasPrefix(k, "UDP"), strings.HasPrefix(k, "OPENSSL"):
+			net = true
+		case k == "FD":
+			file := it.Inv.Fds[rest].File.Text
+			net = net || strings.HasPrefix(file, "/dev/tcp/") || strings.HasPrefix(file, "/dev/udp/")
+		case k == "EXEC" || k == "SYSTEM":
+			for _, part := range strings.FieldsFunc(rest, func(r rune) bool { return strings.ContainsRune(" '\"\\,;|", r) }) {
+				if c := e.ClassOf(act.Word{Text: part}, it.Inv.Cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
+					file = w
+				}
+			}
+		case k == "OPEN" || k == "FILE" || k == "GOPEN" || k == "PIPE" || k == "CREATE" || rest == "" && strings.Contains(w.Text, "/"):
+			if rest == "" {
+				rest = w.Text
+			}
+			rest, _, _ = strings.Cut(strings.Trim(rest, "'\""), ",")
+			if f, ok := e.Files[paths.FileKey(it.Inv.Cwd, rest)]; ok && f.Taint&(act.FromSecret|act.FromDump|act.FromEnviron) != 0 {
+				file = w
+			}
+			if c := e.ClassOf(act.Word{Text: rest}, it.Inv.Cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
+				file = w
+			}
+		}
+	}
+	return file, net && file.Text != ""
+}
+
+// password: the value of an option for passwords is written out. Its word is not
+// given, lest it be shown.
+func password(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	words := make([]string, len(it.Inv.Argv))
+	for i, w := range it.Inv.Argv {
+		words[i] = w.Text
+	}
+	words[0] = it.Inv.Exe
+	options := act.OptionsOfPasswords(words)
+	for i := 1; i < len(words) && options != nil; i++ {
+		if _, at := act.PasswordAt(options, words, i); at >= 0 {
+			return act.Word{}, true
+		}
+	}
+	return act.Word{}, false
+}

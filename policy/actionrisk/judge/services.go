@@ -1,0 +1,216 @@
+package judge
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
+
+// servicePredicates look at what a client of a service is told on its input, in
+// the words after its name, and in the paths of other machines.
+var servicePredicates = map[string]interp.Predicate{
+	"input":          inputIs,       // a line of the known input begins with one of these
+	"nth":            nthIs,         // "1 a|b": operand number 1 (0 is the first) matches one of these
+	"remote-startup": remoteStartup, // host:path that runs by itself later, or lets somebody in
+	"object-glob":    objectGlob,    // the name of a stored object ends in a pattern for all
+	"execs":          execsOne,      // find or fd hands what it finds to one of these programs
+	"optpath":        optPath,       // the value of an option is a path of one of these classes
+	"assignpath":     assignPath,    // "of= system": a word with that beginning names a path of that class
+	"decoded-file":   decodedFile,   // runs a file that the command itself decoded
+	"puts-secret":    putsSecret,    // a transfer client is told to send a file of credentials
+	"lastword":       lastWord,      // the last word is one of these
+	"below":          below,         // "retention.ms= 1000": a word sets the name to a number below
+	"safe-last":      safeLast,      // the last of two opposite options makes it harmless
+}
+
+// inputIs looks at the lines that a client reads as commands: from a pipe, a
+// here-document or a here-string.
+func inputIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	if it.Inv == nil || !it.Inv.Stdin.Known && !act.PartlyKnown(it.Inv.Stdin.Word) {
+		return act.Word{}, false
+	}
+	w := it.Inv.Stdin.Word
+	for line := range strings.Lines(w.Text) {
+		for part := range strings.SplitSeq(strings.ToLower(line), ";") {
+			part = strings.TrimSpace(part)
+			for _, a := range args {
+				if act.MatchWord(a, part) {
+					return w, true
+				}
+			}
+		}
+	}
+	return act.Word{}, false
+}
+
+func nthIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	n := int(args[0][0] - '0')
+	if it.Inv == nil || n >= len(it.Inv.Operands) {
+		return act.Word{}, false
+	}
+	w := it.Inv.Operands[n]
+	for i, a := range args {
+		if i == 0 {
+			a = a[2:]
+		}
+		if act.MatchWord(a, w.Text) {
+			return w, true
+		}
+	}
+	return act.Word{}, false
+}
+
+// remoteStartup: the last operand is host:path, and the path is a login script,
+// a job table or a list of keys of that machine.
+func remoteStartup(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	v := it.Inv
+	if len(v.Operands) < 2 {
+		return act.Word{}, false
+	}
+	w := v.Operands[len(v.Operands)-1]
+	host, p, ok := strings.Cut(w.Text, ":")
+	if !ok || host == "" || p == "" || strings.Contains(host, "/") {
+		return act.Word{}, false
+	}
+	return w, e.ClassOf(act.Word{Text: p}, "")&(paths.IsStartup|paths.IsAuthorized) != 0
+}
+
+// below: a word holds NAME=number, alone or in a list, and the number is smaller.
+func below(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	name, limit, _ := strings.Cut(args[0], " ")
+	most, err := strconv.ParseInt(limit, 10, 64)
+	if it.Inv == nil || err != nil {
+		return act.Word{}, false
+	}
+	for _, w := range it.Inv.Argv {
+		_, rest, ok := strings.Cut(w.Text, name)
+		end := 0
+		for end < len(rest) && (rest[end] >= '0' && rest[end] <= '9' || end == 0 && rest[end] == '-') {
+			end++
+		}
+		if n, err := strconv.ParseInt(rest[:end], 10, 64); ok && err == nil && n >= 0 && n < most {
+			return w, true
+		}
+	}
+	return act.Word{}, false
+}
+
+// objectGlob: gs://bucket/* and its kind name everything below.
+func objectGlob(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	for _, w := range targets(it) {
+		if strings.Contains(w.Text, "://") && (strings.HasSuffix(w.Text, "/*") || strings.HasSuffix(w.Text, "/**")) {
+			return w, true
+		}
+	}
+	return act.Word{}, false
+}
+
+// safeLast: of "--no-prune --prune=now" the later one counts. Its arguments are
+// the harmless options and, after "vs", the harmful ones.
+func safeLast(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	safe, list := false, args
+	for i := range it.Inv.Opts {
+		harmless := true
+		for _, a := range list {
+			if a == "vs" {
+				harmless = false
+				continue
+			}
+			if it.Inv.Opts[i].Name == a {
+				safe = harmless
+			}
+		}
+	}
+	return act.Word{}, safe
+}
+
+// execsOne: the program after -exec and its kind.
+func execsOne(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	argv := it.Inv.Argv
+	for i := 1; i+1 < len(argv); i++ {
+		switch argv[i].Text {
+		case "-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch":
+			for _, a := range args {
+				if scan.Base(argv[i+1].Text) == a {
+					return argv[i+1], true
+				}
+			}
+		}
+	}
+	return act.Word{}, false
+}
+
+func optPath(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	for i := range it.Inv.Opts {
+		if o := &it.Inv.Opts[i]; o.Given && e.ClassOf(o.Value, it.Inv.Cwd)&classes(args) != 0 {
+			return o.Value, true
+		}
+	}
+	return act.Word{}, false
+}
+
+func assignPath(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	prefix, first, _ := strings.Cut(args[0], " ")
+	want := classes(args[1:]) | paths.ClassByName[first]
+	for _, w := range it.Inv.Operands {
+		if rest, ok := strings.CutPrefix(w.Text, prefix); ok && e.ClassOf(act.Word{Text: rest}, it.Inv.Cwd)&want != 0 {
+			return w, true
+		}
+	}
+	return act.Word{}, false
+}
+
+// decodedFile: like downloaded, for what a decoder of the command wrote.
+func decodedFile(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	v := it.Inv
+	check := func(w act.Word) bool {
+		return w.Text != "" && w.Known() && w.Taint&act.FromDecoder != 0 || e.Files[paths.FileKey(v.Cwd, w.Text)].Taint&act.FromDecoder != 0
+	}
+	if len(args) > 0 {
+		return v.Word(0), strings.Contains(v.Word(0).Text, "/") && check(v.Word(0))
+	}
+	for i, w := range v.Operands {
+		if i == 0 && check(w) {
+			return w, true
+		}
+	}
+	return act.Word{}, false
+}
+
+// putsSecret: "put .env" on the input or in an option of sftp, ftp or lftp.
+func putsSecret(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	texts := []act.Word{it.Inv.Stdin.Word}
+	for i := range it.Inv.Opts {
+		if o := &it.Inv.Opts[i]; o.Given && (o.Name == "-e" || o.Name == "-c") {
+			texts = append(texts, o.Value)
+		}
+	}
+	for _, t := range texts {
+		for line := range strings.FieldsFuncSeq(t.Text, func(r rune) bool { return r == '\n' || r == ';' }) {
+			words := strings.Fields(line)
+			if len(words) < 2 || words[0] != "put" && words[0] != "mput" && words[0] != "reput" {
+				continue
+			}
+			for _, w := range words[1:] {
+				if c := e.ClassOf(act.Word{Text: w}, it.Inv.Cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
+					return t, true
+				}
+			}
+		}
+	}
+	return act.Word{}, false
+}
+
+func lastWord(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	w := it.Inv.Argv[len(it.Inv.Argv)-1]
+	for _, a := range args {
+		if len(it.Inv.Argv) > 2 && w.Text == a {
+			return w, true
+		}
+	}
+	return act.Word{}, false
+}

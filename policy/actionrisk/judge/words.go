@@ -1,0 +1,606 @@
+package judge
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
+
+// ShellPredicates test invocations. Their arguments are alternatives.
+var ShellPredicates = map[string]interp.Predicate{
+	"operand":            operandIs,       // a path operand is of one of these classes
+	"all-of":             allOf,           // an operand is every file of a folder of that class
+	"acl":                aclIs,           // setfacl: open lets everybody write
+	"operands":           countIs,         // how many operands: none, one, some, many
+	"last":               lastIs,          // the last operand's path class
+	"first":              firstIs,         // the first operand's path class
+	"word":               wordIs,          // an operand equals one of these words, or begins with one ending in *
+	"contains":           contains,        // any word or option value contains one of these, in any case
+	"option":             optionIs,        // "--opt=value|…" or option given
+	"stdin":              stdinIs,         // taint of the input: network secret environ dump decoded unknown
+	"reads-stdin":        readsStdin,      // nothing else to read is named
+	"tainted":            taintedWord,     // a word carries text from there
+	"gitset":             gitSet,          // a Git setting holds: name=off, name=now
+	"expires":            expires,         // takes away what is new, not only what is old
+	"refspec":            refspecIs,       // what a push or branch command is about: protected, unknown, topic, force, delete
+	"program-url":        programURL,      // the program that it is to run is an address
+	"url":                urlIs,           // a URL operand: local, foreign, insecure, metadata, install
+	"method":             methodIs,        // HTTP method of the invocation
+	"upload":             uploads,         // sends a body or a file
+	"var":                varIs,           // a word holds an unknown variable: secret, any
+	"dynamic":            dynamicWord,     // an operand is unknown
+	"root":               runsAsRoot,      // runs as root for sure
+	"copyof":             copyOf,          // a word is a copy of one of the programs, made by the command itself
+	"mode":               modeIs,          // chmod mode: open, closed, setuid
+	"unpinned":           unpinned,        // a package without an exact version
+	"foreign":            foreignSource,   // a package from a URL, path or VCS
+	"loads":              loadsDownloaded, // the value of an option names a file that the command itself downloaded
+	"downloaded":         downloadedRun,   // runs a file the command itself downloaded
+	"mount":              mountIs,         // a container mount of: root, docker-socket, system
+	"exact":              exactOption,     // an option exactly so, no abbreviation
+	"signal":             signalIs,
+	"findfilter":         findFilter,
+	"junk":               findJunk,
+	"device":             deviceOperand, // of=… or an operand names a block device
+	"argfile":            argFile,       // a word "@file", "key=@file" or "=<file" names a path of that class
+	"assign":             assignIs,      // an operand NAME=value with that prefix
+	"branch":             branchIs,      // the action's branch: protected
+	"discards":           discards,      // git checkout of paths, not of a branch
+	"generated":          generated,     // all paths are files that tools generate
+	"configvalue":        configValue,   // git config with a value
+	"ownsettings":        ownSettings,   // lines that only set a path, a variable or a short name
+	"emptied":            emptied,       // nothing is written
+	"k8sother":           otherResource, // kubectl delete of a kind no other rule names
+	"awsplain":           plainAWS,      // an AWS call that no other rule is about
+	"awssecret":          awsSecret,     // the value is shown in the clear
+	"first-remote":       firstRemote,   // the remote of a git push
+	"verb":               verbIs,        // one of the first five operands is one of these words
+	"ruled":              alreadyRuled,  // another rule has matched this invocation
+	"known-service":      knownService,
+	"unknown-tool":       unknownTool,  // no table knows the program
+	"remote-system":      remoteSystem, // host:/system/path is written
+	"bodytext":           bodyText,     // what is sent is a GraphQL mutation that deletes
+	"optvalue":           optValue,     // the value of any option matches
+	"first-word":         firstWord,    // the first operand equals one of these
+	"made":               madeWith,     // a saved plan was made with one of these options
+	"foreignvalue":       foreignValue, // so is the value of an option that names packages or a text to run
+	"foreignknown":       foreignKnown, // of a registry that everybody uses
+	"opens-firewall":     opensFirewall,
+	"shadows-program":    shadowsProgram,
+	"starts-shell":       startsShell,
+	"only-sets":          onlySets,    // every operand is NAME=value with one of these names
+	"first-operand-like": operandLike, // the operand behind the subcommand matches one of these paths
+}
+
+func targets(it *act.Item) []act.Word {
+	if it.Inv == nil {
+		return nil
+	}
+	return it.Inv.Operands[min(it.Inv.Data, len(it.Inv.Operands)):]
+}
+
+func operandIs(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	v, want := it.Inv, classes(args)
+	if v == nil {
+		return act.Word{}, false
+	}
+	if len(v.Classes) != len(v.Operands) {
+		v.Classes = make([]paths.Class, len(v.Operands))
+		for i, w := range v.Operands {
+			v.Classes[i] = e.ClassOf(w, v.Cwd)
+		}
+	}
+	for i := min(v.Data, len(v.Operands)); i < len(v.Operands); i++ {
+		if v.Classes[i]&want != 0 {
+			return v.Operands[i], true
+		}
+	}
+	return act.Word{}, false
+}
+
+// allOf: "*" at the end of a path is all that the folder holds.
+func allOf(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	for _, w := range targets(it) {
+		switch i := strings.LastIndexByte(w.Text, '/'); w.Text[i+1:] {
+		case "*", "**", ".*", "*.*", "{*,.*}":
+			if c := e.ClassOf(w, it.Inv.Cwd); w.Glob && c&classes(args) != 0 && c&(paths.IsTemp|paths.IsRebuildable) == 0 {
+				return w, true
+			}
+		}
+	}
+	return act.Word{}, false
+}
+
+// aclIs: an entry for others, or for a named everybody, with the right to write.
+func aclIs(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	for _, w := range it.Inv.Argv[1:] {
+		for entry := range strings.SplitSeq(w.Text, ",") {
+			entry = strings.TrimPrefix(strings.TrimPrefix(entry, "d:"), "default:")
+			if rest, ok := strings.CutPrefix(entry, "o:"); ok && strings.ContainsAny(rest, "w67") {
+				return w, true
+			}
+			if rest, ok := strings.CutPrefix(entry, "other:"); ok && strings.ContainsAny(rest, "w67") {
+				return w, true
+			}
+			if strings.Contains(entry, ":nobody:") && strings.ContainsAny(entry[strings.LastIndexByte(entry, ':'):], "w67") {
+				return w, true
+			}
+		}
+	}
+	return act.Word{}, false
+}
+
+func classes(args []string) paths.Class {
+	var c paths.Class
+	for _, a := range args {
+		c |= paths.ClassByName[a]
+	}
+	return c
+}
+
+func lastIs(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	if t := targets(it); len(t) > 1 {
+		w := t[len(t)-1]
+		return w, e.ClassOf(w, it.Inv.Cwd)&classes(args) != 0
+	}
+	return act.Word{}, false
+}
+
+func firstIs(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	if t := targets(it); len(t) > 0 {
+		return t[0], e.ClassOf(t[0], it.Inv.Cwd)&classes(args) != 0
+	}
+	return act.Word{}, false
+}
+
+func countIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	n := len(targets(it))
+	for _, a := range args {
+		if a == "none" && n == 0 || a == "one" && n == 1 || a == "some" && n > 0 || a == "many" && n > 1 || a == "two" && n == 2 {
+			return act.Word{}, true
+		}
+	}
+	return act.Word{}, false
+}
+
+func wordIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	for _, w := range targets(it) {
+		for _, a := range args {
+			if act.MatchWord(a, w.Text) {
+				return w, true
+			}
+		}
+	}
+	return act.Word{}, false
+}
+
+func contains(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	if it.Inv == nil {
+		return act.Word{}, false
+	}
+	for _, w := range it.Inv.Argv[min(1, len(it.Inv.Argv)):] {
+		lower := strings.ToLower(w.Text)
+		for _, a := range args {
+			if strings.Contains(lower, a) {
+				return w, true
+			}
+		}
+	}
+	return act.Word{}, false
+}
+
+func optionIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	for _, a := range args {
+		name, pattern, valued := strings.Cut(a, "=")
+		for i := range it.Inv.Opts {
+			o := &it.Inv.Opts[i]
+			if o.Name == name && (!valued || act.MatchWord(pattern, o.Value.Text)) {
+				return o.Value, true
+			}
+		}
+	}
+	return act.Word{}, false
+}
+
+func optValue(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	for i := range it.Inv.Opts {
+		for _, a := range args {
+			if o := &it.Inv.Opts[i]; o.Given && act.MatchWord(a, o.Value.Text) {
+				return o.Value, true
+			}
+		}
+	}
+	return act.Word{}, false
+}
+
+func exactOption(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	for i := 1; i < len(it.Inv.Argv); i++ {
+		for _, a := range args {
+			if it.Inv.Argv[i].Text == a {
+				return it.Inv.Argv[i], true
+			}
+		}
+	}
+	return act.Word{}, false
+}
+
+var taintByName = map[string]act.Taint{"network": act.FromNetwork, "secret": act.FromSecret, "environ": act.FromEnviron,
+	"dump": act.FromDump, "decoded": act.FromDecoder, "unknown": act.FromStdin}
+
+func taints(args []string) act.Taint {
+	var t act.Taint
+	for _, a := range args {
+		t |= taintByName[a]
+	}
+	return t
+}
+
+func stdinIs(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	in := it.Inv.Stdin
+	for _, a := range args {
+		if a == "text" && in.Known && in.Word.Text != "" {
+			return in.Word, true
+		}
+		if a == "object" && facts.ObjectStores[in.Via] {
+			return in.Word, true
+		}
+	}
+	return in.Word, (in.Taint|in.Word.Taint|it.Src.Taint&act.FromNetwork)&taints(args) != 0
+}
+
+func readsStdin(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	v := it.Inv
+	if strings.HasPrefix(v.Exe, "py") && v.Has("-m") { // a module, which reads data
+		return act.Word{}, false
+	}
+	if slices.Contains(e.Groups["shells"], v.Exe) && v.Has("-n") { // it is only checked
+		return act.Word{}, false
+	}
+	if !strings.HasSuffix(v.Exe, "sh") && act.HasProgram(v) { // its program stands in the command, the input is data
+		return act.Word{}, false
+	}
+	return act.Word{}, len(v.Operands) == 0 || v.Operands[0].Text == "-" || v.Has("-s") || strings.HasPrefix(v.Operands[0].Text, "/dev/stdin") || v.Operands[0].Text == "/dev/fd/0" || v.Operands[0].Text == "/proc/self/fd/0"
+}
+
+func taintedWord(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	want := taints(args)
+	for _, w := range it.Inv.Argv[min(1, len(it.Inv.Argv)):] {
+		if w.Taint&want != 0 && !(want == act.FromNetwork && parameterOnly(e, it.Inv, w)) {
+			return w, true
+		}
+	}
+	return act.Word{}, false
+}
+
+// parameterOnly: a shell is given its text with -c or in a file; the word is one of
+// the parameters behind it, which the text may use or not.
+func parameterOnly(e *interp.Env, v *act.Invocation, w act.Word) bool {
+	return slices.Contains(e.Groups["shells"], v.Exe) && !v.Has("-s") && len(v.Operands) > 1 && v.Operands[0].Taint&w.Taint == 0 && v.Operands[0].Known()
+}
+
+func dynamicWord(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	for _, w := range targets(it) {
+		if !w.Known() {
+			return w, true
+		}
+	}
+	return act.Word{}, false
+}
+
+func runsAsRoot(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	return act.Word{}, it.Inv.Root
+}
+
+// modeIs looks at chmod's first operand.
+func copyOf(e *interp.Env, it *act.Item, names []string) (act.Word, bool) {
+	names, err := e.Names(names)
+	if err != nil {
+		return act.Word{}, false
+	}
+	for _, w := range it.Inv.Operands {
+		if name, ok := e.Programs[paths.FileKey(it.Inv.Cwd, w.Text)]; ok && slices.Contains(names, name) {
+			return w, true
+		}
+	}
+	return act.Word{}, false
+}
+
+func modeIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	if len(it.Inv.Argv) < 2 {
+		return act.Word{}, false
+	}
+	for _, w := range it.Inv.Argv[1:] {
+		for _, a := range args {
+			if a == "open" && openMode(w.Text) || a == "setuid" && setuidMode(w.Text) || a == "closed" && closedMode(w.Text) {
+				return w, true
+			}
+		}
+	}
+	return act.Word{}, false
+}
+
+// closedMode takes the right to read or to run away from everybody.
+func closedMode(m string) bool {
+	if m != "" && strings.Trim(m, "0") == "" {
+		return true
+	}
+	for part := range strings.SplitSeq(m, ",") {
+		who, what, ok := strings.Cut(part, "-")
+		if ok && (who == "" || strings.Contains(who, "a") || strings.Contains(who, "u") && strings.Contains(who, "o")) && strings.Trim(who, "ugoa") == "" && strings.ContainsAny(what, "rx") {
+			return true
+		}
+	}
+	return false
+}
+
+func openMode(m string) bool {
+	if n := len(m); n >= 3 && n <= 4 && strings.Trim(m, "01234567") == "" {
+		return m[n-1] == '7' || m[n-1] == '6' || m[n-1] == '2' || m[n-1] == '3'
+	}
+	for _, part := range strings.Split(m, ",") {
+		who, what, ok := strings.Cut(part, "+")
+		if !ok {
+			who, what, ok = strings.Cut(part, "=")
+		}
+		if ok && strings.Trim(who, "ugoa") == "" && strings.ContainsAny(who, "oa") && strings.Contains(what, "w") {
+			return true
+		}
+	}
+	return false
+}
+
+func setuidMode(m string) bool {
+	if len(m) == 4 && strings.Trim(m, "01234567") == "" {
+		return m[0] == '4' || m[0] == '6' || m[0] == '2' || m[0] == '7'
+	}
+	for _, part := range strings.Split(m, ",") {
+		if who, what, ok := strings.Cut(part, "+"); ok && strings.Trim(who, "ugoa") == "" && strings.Contains(what, "s") && strings.Trim(what, "rwxXst") == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// unpinned: the first operand, which names a package, has no exact version.
+func unpinned(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	packages := targets(it)
+	if len(packages) == 0 {
+		return act.Word{}, true
+	}
+	t := strings.TrimPrefix(packages[0].Text, "@")
+	if i := strings.LastIndexByte(t, '@'); i > 0 && i+1 < len(t) && t[i+1] >= '0' && t[i+1] <= '9' || strings.Contains(t, "==") {
+		return act.Word{}, false
+	}
+	return packages[0], true
+}
+
+// foreignSource: a package that comes from a URL or a version control system; "first" looks at the
+// first operand and the options only, what follows belongs to the package.
+func foreignSource(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	list := targets(it)
+	if len(args) > 0 && len(list) > 1 && it.Inv != nil {
+		list = list[:1]
+		for _, name := range [...]string{"-p", "--package", "--from", "--with"} {
+			if w, ok := it.Inv.Value(name); ok {
+				list = append(list, w)
+			}
+		}
+	}
+	for _, w := range list {
+		if elsewhere(w.Text) {
+			return w, true
+		}
+	}
+	return act.Word{}, false
+}
+
+// elsewhere: a package that is named by its address.
+func elsewhere(t string) bool {
+	for _, p := range [...]string{"http://", "https://", "git+", "git://", "ssh://", "hg+", "svn+", "github:", "gitlab:", "ftp://", "git@"} {
+		if strings.HasPrefix(t, p) || strings.Contains(t, "@"+p) || strings.Contains(t, "@ "+p) {
+			return true
+		}
+	}
+	return false
+}
+
+// foreignValue looks at the options that name packages, or a text that runs.
+func foreignValue(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	for i := range it.Inv.Opts {
+		switch o := &it.Inv.Opts[i]; o.Name {
+		case "--from", "--with", "--spec", "-r", "--requirement", "--with-requirements", "-c", "--constraint", "-f", "--file", "-S", "-u", "-l", "--load":
+			if elsewhere(o.Value.Text) {
+				return o.Value, true
+			}
+		}
+	}
+	return act.Word{}, false
+}
+
+// foreignKnown: the address is one of a registry.
+func foreignKnown(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	for _, w := range it.Inv.Operands {
+		for _, p := range [...]string{"https://deno.land/", "https://esm.sh/", "https://jsr.io/", "https://cdn.jsdelivr.net/", "https://flathub.org/", "https://dl.flathub.org/", "github:NixOS/", "https://rubygems.org/", "https://pypi.org/"} {
+			if strings.HasPrefix(w.Text, p) {
+				return w, true
+			}
+		}
+	}
+	return act.Word{}, false
+}
+
+// downloadedRun: the file it runs, reads or makes executable was downloaded by
+// the same command.
+func downloadedRun(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	v := it.Inv
+	check := func(w act.Word) bool {
+		if w.Taint&act.FromNetwork != 0 && w.Known() && w.Text != "" {
+			return true
+		}
+		f, ok := e.Files[paths.FileKey(v.Cwd, w.Text)]
+		return ok && f.Taint&act.FromNetwork != 0
+	}
+	if len(v.Argv) > 0 && len(args) > 0 && args[0] == "self" {
+		first := v.Argv[0]
+		if strings.IndexByte(first.Text, '/') >= 0 {
+			return first, check(first)
+		}
+		for _, d := range facts.StandardDirectories { // saved where programs are found by their bare name
+			if f, ok := e.Files[d+first.Text]; ok && f.Taint&act.FromNetwork != 0 {
+				return first, true
+			}
+		}
+		return first, false
+	}
+	for i, w := range v.Operands {
+		if len(args) > 0 && args[0] == "script" && (i > 0 || v.Has("-m") && slices.Contains(e.Groups["pythons"], v.Exe)) { // its program; the others are data
+			break
+		}
+		if check(w) {
+			return w, true
+		}
+	}
+	return act.Word{}, false
+}
+
+func loadsDownloaded(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	for i := range it.Inv.Opts {
+		o := &it.Inv.Opts[i]
+		if f, ok := e.Files[paths.FileKey(it.Inv.Cwd, o.Value.Text)]; ok && o.Given && f.Taint&act.FromNetwork != 0 {
+			return o.Value, true
+		}
+	}
+	return act.Word{}, false
+}
+
+func signalIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	for _, w := range it.Inv.Argv[min(1, len(it.Inv.Argv)):] {
+		for _, a := range args {
+			if w.Text == a {
+				return w, true
+			}
+		}
+	}
+	return act.Word{}, false
+}
+
+// deviceOperand: dd's of= or an operand names a block device.
+func deviceOperand(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	for _, w := range it.Inv.Operands {
+		if rest, ok := strings.CutPrefix(w.Text, "of="); ok {
+			w.Text = rest
+		} else if strings.HasPrefix(w.Text, "if=") {
+			continue
+		}
+		if e.ClassOf(w, it.Inv.Cwd)&paths.IsDevice != 0 {
+			return w, true
+		}
+	}
+	return act.Word{}, false
+}
+
+// argFile: words of the form "@file", "name=@file", "name=<file".
+func argFile(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	want := classes(args)
+	for i := 1; i < len(it.Inv.Argv); i++ {
+		w := it.Inv.Argv[i]
+		j := strings.IndexByte(w.Text, '@')
+		httpie := j > 0 && (it.Inv.Exe == "http" || it.Inv.Exe == "https" || it.Inv.Exe == "xh" || it.Inv.Exe == "xhs") // field@file
+		if j < 0 {
+			j = strings.IndexByte(w.Text, '<')
+		}
+		if j < 0 || !httpie && j > 0 && w.Text[j-1] != '=' && !(w.Text[0] == '-' && j == 2) {
+			continue
+		}
+		f := w.Tail(j + 1)
+		for part := range strings.FieldsFuncSeq(f.Text, func(r rune) bool { return r == ';' || r == ',' }) {
+			if e.ClassOf(act.Word{Text: part}, it.Inv.Cwd)&want != 0 {
+				return f, true
+			}
+		}
+		f.Text, _, _ = strings.Cut(f.Text, ";")
+		if e.ClassOf(f, it.Inv.Cwd)&want != 0 {
+			return f, true
+		}
+		if r := e.Files[paths.FileKey(it.Inv.Cwd, f.Text)]; r.Taint&(act.FromSecret|act.FromDump|act.FromEnviron) != 0 && want&paths.IsCredential != 0 {
+			return f, true
+		}
+	}
+	return act.Word{}, false
+}
+
+func assignIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	for _, w := range it.Inv.Operands {
+		for _, a := range args {
+			if strings.HasPrefix(w.Text, a) {
+				return w, true
+			}
+		}
+	}
+	return act.Word{}, false
+}
+
+// opensFirewall: rules that are put in the place of all others let everything in.
+func opensFirewall(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	v := it.Inv
+	in := v.Stdin
+	if len(v.Operands) > 0 {
+		in = e.Files[paths.FileKey(v.Cwd, v.Operands[0].Text)]
+		in.Known = in.Known || v.Operands[0].Text == "/dev/null"
+	}
+	if !in.Known || v.Has("-n") || v.Has("--noflush") || v.Has("-t") || v.Has("--test") {
+		return act.Word{}, false
+	}
+	return in.Word, !strings.Contains(in.Word.Text, "DROP") && !strings.Contains(in.Word.Text, "REJECT")
+}
+
+// shadowsProgram: a file from where everybody may write takes the place, or comes in
+// front, of a program of another name.
+func shadowsProgram(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	list := it.Inv.Operands
+	if len(list) != 2 || !facts.WorldWritable(list[0].Text) {
+		return act.Word{}, false
+	}
+	folder, name := path.Split(list[1].Text)
+	return list[1], strings.HasSuffix(folder, "bin/") && name != "" && name != scan.Base(list[0].Text) && !e.Stranger(name)
+}
+
+// startsShell: a multiplexer or a recorder that is given nothing to run runs a shell.
+func startsShell(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	v := it.Inv
+	if v.Exe == "script" {
+		return v.Argv[0], len(v.Operands) < 2
+	}
+	return v.Argv[0], len(v.Operands) == 0 || len(v.Operands) == 1 && (v.Operands[0].Text == "new" || v.Operands[0].Text == "new-session")
+}
+
+// onlySets: something is set, and each thing that is set is one of these.
+func onlySets(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	names := args
+	if len(args) == 1 && strings.HasPrefix(args[0], "@") {
+		names = e.Groups[args[0][1:]]
+	}
+	list := targets(it)
+	for _, w := range list {
+		name, _, sets := strings.Cut(w.Text, "=")
+		if !sets || !slices.ContainsFunc(names, func(n string) bool { return act.MatchWord(n, name) }) {
+			return act.Word{}, false
+		}
+	}
+	return act.Word{}, len(list) > 0
+}
+
+// operandLike: the one operand behind the subcommand matches a path with stars.
+func operandLike(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
+	list := targets(it)
+	if len(list) != 2 {
+		return act.Word{}, false
+	}
+	return list[1], slices.ContainsFunc(args, func(p string) bool { return paths.GlobMatch(p, list[1].Text) })
+}

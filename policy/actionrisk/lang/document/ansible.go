@@ -1,0 +1,321 @@
+package document
+
+import (
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"github.com/countersign/countersign/policy/actionrisk/tokens"
+	"github.com/countersign/countersign/policy/actionrisk/tree"
+)
+
+// playbook judges the plays of a playbook, or a list of tasks.
+func playbook(sh *interp.Process, src *act.Source, v *act.Invocation) {
+	for _, n := range tree.YamlDocuments(src.Text, &sh.Env.Budget) {
+		p := &playbookRun{sh: sh, src: src, v: v, vars: map[string]string{}}
+		p.extraVars(v)
+		lookups(sh, src, v)
+		p.tasks(n, true)
+	}
+}
+
+// extraVars takes the variables given as -e name=value.
+func (p *playbookRun) extraVars(v *act.Invocation) {
+	for _, o := range v.Opts {
+		if o.Name != "-e" && o.Name != "--extra-vars" {
+			continue
+		}
+		for pair := range strings.FieldsSeq(o.Value.Text) {
+			if name, value, ok := strings.Cut(pair, "="); ok && len(p.vars) < 64 {
+				p.vars[name] = value
+			}
+		}
+	}
+}
+
+// playbookRun is the state of one playbook.
+type playbookRun struct {
+	sh    *interp.Process
+	src   *act.Source
+	v     *act.Invocation
+	vars  map[string]string
+	local bool
+	depth int
+}
+
+// taskWords are members of a task that are not its module.
+var taskWords = scan.SetOf("name when become become_user become_method become_flags loop register vars tags notify until retries delay ignore_errors ignore_unreachable changed_when failed_when args environment no_log run_once delegate_to delegate_facts any_errors_fatal async poll check_mode diff throttle timeout module_defaults collections listen loop_control first_available_file hosts remote_user gather_facts serial strategy max_fail_percentage vars_files vars_prompt roles import_playbook port connection gather_subset gather_timeout fact_path order force_handlers user")
+
+// taskLists are members that hold further tasks.
+var taskLists = scan.SetOf("tasks pre_tasks post_tasks handlers block rescue always")
+
+func (p *playbookRun) tasks(n *tree.Node, plays bool) {
+	if n == nil || p.depth > 16 || !p.sh.Env.Budget.Spend(1) {
+		return
+	}
+	if n.Kind == '{' {
+		n = &tree.Node{Kind: '[', Kids: []*tree.Node{n}}
+	}
+	p.depth++
+	defer func() { p.depth-- }()
+	for _, task := range n.Kids {
+		if task.Kind == '{' && p.sh.Env.Budget.Spend(2) {
+			p.task(task)
+		}
+	}
+}
+
+func (p *playbookRun) task(task *tree.Node) {
+	if vars := task.Get("vars"); vars != nil {
+		for i, k := range vars.Kids {
+			if i < len(vars.Keys) && len(p.vars) < 64 {
+				p.vars[vars.Keys[i]] = k.Text
+			}
+		}
+	}
+	local := p.local
+	if host := task.Str("hosts"); task.Str("connection") == "local" || host == "localhost" || host == "127.0.0.1" {
+		p.local = true
+	}
+	for i, k := range task.Kids {
+		switch key := task.Keys[i]; {
+		case taskLists[key]:
+			p.tasks(k, false)
+		case taskWords[key] || strings.HasPrefix(key, "with_"):
+		default:
+			p.module(key, k, task)
+		}
+	}
+	p.local = local
+}
+
+// module judges one task by its module.
+func (p *playbookRun) module(name string, args, task *tree.Node) {
+	if name == "action" || name == "local_action" { // the module is its first word
+		if args.Kind == '{' {
+			name = args.Str("module")
+		} else {
+			var rest string
+			name, rest, _ = strings.Cut(strings.TrimSpace(args.Text), " ")
+			args = &tree.Node{Kind: '"', Text: rest, Start: args.Start, End: args.End}
+		}
+	}
+	if name == "" {
+		return
+	}
+	items := task.Get("loop", "with_items", "with_list", "with_fileglob", "with_dict")
+	rounds := []*tree.Node{nil}
+	if items != nil && len(items.Kids) > 0 {
+		rounds = items.Kids[:min(len(items.Kids), 8)]
+	} else if items != nil {
+		rounds = []*tree.Node{items}
+	}
+	inner := p.sh.Behalf(p.src, name)
+	inner.Remote = p.sh.Remote || !p.local
+	for _, it := range rounds {
+		r := &facts.Resource{Kind: name, From: args}
+		p.properties(r, args, it)
+		p.properties(r, task.Get("args"), it)
+		inner.Describe(r, &act.Invocation{Exe: p.v.Exe, Src: inner.Src, Opts: p.v.Opts, To: len(p.src.Text), Stdin: act.Flow{Known: true}})
+	}
+}
+
+// properties takes the arguments of a module into a resource.
+func (p *playbookRun) properties(r *facts.Resource, n, it *tree.Node) {
+	switch {
+	case n == nil:
+	case n.Kind == '{':
+		for i, k := range n.Kids {
+			list := k.Kids
+			if k.Kind != '[' {
+				list = []*tree.Node{k}
+			}
+			var words []act.Word
+			for _, l := range list {
+				w := interp.Piece(p.src, l)
+				if l.Kind == '{' { // an object: its text
+					w.Text = p.src.Text[l.Start:min(max(l.End, l.Start), len(p.src.Text))]
+				}
+				w.Text = p.filled(w.Text, it)
+				words = append(words, w)
+			}
+			r.Add(n.Keys[i], words...)
+		}
+	case n.Kind == '[':
+		for _, k := range n.Kids {
+			p.properties(r, k, it)
+		}
+	case n.Text != "":
+		w := interp.Piece(p.src, n)
+		w.Text = p.filled(w.Text, it)
+		assigned(r, w)
+	}
+}
+
+// assigned takes "k=v k=v" or free text into a resource.
+func assigned(r *facts.Resource, w act.Word) {
+	free := w
+	for _, t := range scan.OptionWords(w.Text) {
+		if name, value, ok := strings.Cut(t, "="); ok && act.SyntaxName(name) {
+			one := w
+			one.Text, one.At = value, -1
+			r.Add(name, one)
+		}
+	}
+	for { // settings in front of a free text
+		first, rest, ok := strings.Cut(strings.TrimSpace(free.Text), " ")
+		name, _, set := strings.Cut(first, "=")
+		if !ok || !set || name != "chdir" && name != "creates" && name != "removes" && name != "executable" {
+			break
+		}
+		free.Text, free.At = rest, -1
+	}
+	r.Add("free", free)
+}
+
+// filled puts the values of known variables into a text; unknown ones become holes.
+func (p *playbookRun) filled(text string, it *tree.Node) string {
+	for n := 0; n < 16; n++ {
+		from := strings.Index(text, "{{")
+		if from < 0 {
+			break
+		}
+		to := strings.Index(text[from:], "}}")
+		if to < 0 {
+			break
+		}
+		name := strings.TrimSpace(text[from+2 : from+to])
+		value, ok := p.vars[name]
+		switch {
+		case ok && !strings.Contains(value, "{{"):
+		case it != nil && name == "item":
+			value = it.Text
+		case it != nil && strings.HasPrefix(name, "item."):
+			value = it.Str(name[len("item."):])
+		default:
+			value = string(scan.Hole)
+		}
+		text = text[:from] + value + text[from+to+2:]
+	}
+	return text
+}
+
+// moduleWords judges one module given by its name and a text of arguments: ansible
+// HOSTS -m NAME -a ARGS.
+func moduleWords(sh *interp.Process, src *act.Source, v *act.Invocation) {
+	inner := sh.Behalf(src, v.Exe)
+	host := v.Word(1).Text
+	inner.Remote = host != "localhost" && host != "127.0.0.1"
+	lookups(sh, src, v)
+	r := &facts.Resource{Kind: "command"}
+	if w, ok := v.Value("-m", "--module-name"); ok {
+		r.Kind = w.Text
+	}
+	p := &playbookRun{sh: sh, src: src, v: v, vars: map[string]string{}}
+	p.extraVars(v)
+	text := strings.TrimSpace(src.Text)
+	if strings.HasPrefix(text, "{") && !strings.HasPrefix(text, "{{") {
+		for _, n := range tree.YamlDocuments(src.Text, &sh.Env.Budget) {
+			p.properties(r, n, nil)
+		}
+	} else {
+		w := act.Word{Text: p.filled(src.Text, nil), At: -1, Span: src.Span, Taint: src.Taint}
+		if w.Text == src.Text {
+			w.At = src.At
+		}
+		assigned(r, w)
+	}
+	inner.Describe(r, v)
+}
+
+// FunctionWords judges the words that name a function or a kind and its arguments:
+// salt HOSTS FUNCTION ARGS, pyinfra HOST OPERATION ARGS, puppet resource KIND NAME
+// ARGS, bolt task run NAME ARGS; first is the place of the name.
+func FunctionWords(sh *interp.Process, v *act.Invocation, first int) {
+	inner := sh.Behalf(sh.Src, v.Exe)
+	if w, ok := v.Value("-m", "--module-name"); ok && v.Exe == "ansible" { // a module without arguments
+		inner.Describe(&facts.Resource{Kind: w.Text}, v)
+		return
+	}
+	if plugin, ok := v.Value("--exec-command"); ok { // kubectl config set-credentials
+		words := []act.Word{plugin}
+		for i := range v.Opts {
+			if v.Opts[i].Name == "--exec-arg" {
+				words = append(words, v.Opts[i].Value)
+			}
+		}
+		inner.Start(words, v)
+		return
+	}
+	if first >= len(v.Operands) {
+		return
+	}
+	name := v.Operands[first]
+	rest := v.Operands[first+1:]
+	for strings.HasSuffix(name.Text, "state.single") && len(rest) > 0 || v.Exe == "bolt" && name.Text == "run" && len(rest) > 0 {
+		name, rest = rest[0], rest[1:]
+	}
+	r := &facts.Resource{Kind: name.Text}
+	n := 0
+	for _, w := range rest {
+		key, value, ok := strings.Cut(w.Text, "=")
+		switch {
+		case ok && act.SyntaxName(key):
+			one := w.Tail(len(key) + 1)
+			one.Text = value
+			switch key {
+			case "ensure", "action", "present":
+				if key = "state"; value == "False" || value == "false" {
+					one.Text = "absent"
+				}
+			}
+			r.Add(key, one)
+		default:
+			if n++; n == 1 {
+				r.Add("free", w)
+				r.Add("title", w)
+			}
+			r.Add(string(rune('0'+min(n, 9))), w)
+		}
+	}
+	inner.Describe(r, v)
+}
+
+// lookups runs what templates of Ansible start on the machine that controls the
+// others: lookup('pipe', 'command'), and what query() and q() are given.
+func lookups(sh *interp.Process, src *act.Source, v *act.Invocation) {
+	text := src.Text
+	if i := strings.Index(text, "ProxyCommand="); i >= 0 { // options of ssh
+		i += len("ProxyCommand=")
+		sh.Env.Carried(sh, src, i, len(text), strings.Trim(text[i:], "'\" "), "ProxyCommand")
+	}
+	for _, key := range [...]string{"ansible_python_interpreter", "ansible_shell_executable", "ansible_become_exe", "ansible_ssh_executable"} {
+		if i := strings.Index(text, key); i >= 0 && i+len(key) < len(text) {
+			i += len(key) + 1
+			value, _, _ := strings.Cut(text[i:], "\n")
+			if value = strings.Trim(value, " :='\""); strings.Contains(value, " ") {
+				sh.Env.Carried(sh, src, i, len(text), value, key)
+			}
+		}
+	}
+	for i := 0; i < len(text); {
+		at := strings.Index(text[i:], "pipe")
+		if at < 0 || !sh.Env.Budget.Spend(1) {
+			return
+		}
+		i += at + len("pipe")
+		if before := text[:i-len("pipe")]; !strings.HasSuffix(strings.TrimSuffix(before, "ansible.builtin."), "'") && !strings.HasSuffix(strings.TrimSuffix(before, "ansible.builtin."), "\"") || !strings.Contains(text, "{{") {
+			continue
+		}
+		rest := text[min(i+1, len(text)):]
+		j := strings.IndexAny(rest, "'\"")
+		if j < 0 || strings.Trim(rest[:j], " ,(\\") != "" {
+			continue
+		}
+		if t := tokens.StringToken(sh.Env, rest, j, "jinja"); t.Text != "" {
+			sh.Env.Carried(sh, src, i+1+t.From, i+1+t.To, strings.TrimSuffix(t.Text, "\\"), "lookup pipe")
+		}
+	}
+}

@@ -1,0 +1,167 @@
+package document
+
+import (
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/tree"
+)
+
+// kindCompose items are the services of a compose file; their tags are what gives a
+// container more than its own.
+const kindCompose = "compose"
+
+// composeFile judges the services of a compose file.
+func composeFile(sh *interp.Process, src *act.Source, v *act.Invocation) {
+	for _, n := range tree.YamlDocuments(src.Text, &sh.Env.Budget) {
+		services := n.Get("services")
+		if services == nil {
+			services = n // the oldest form has nothing around them
+		}
+		for i, s := range services.Kids {
+			if s.Kind != '{' || !sh.Env.Budget.Spend(1) {
+				continue
+			}
+			w := &manifestWalk{sh: sh, src: src}
+			w.service(s)
+			name := ""
+			if i < len(services.Keys) {
+				name = services.Keys[i]
+			}
+			sh.Env.Match(&act.Item{Kind: kindCompose, Name: "service", Tags: w.tags, Src: src, From: s.Start, To: s.End, Target: act.Printable(name), Words: interp.PlaceOf(v)})
+			inner := sh.Behalf(src, "container")
+			inner.Remote, inner.Cwd, inner.Scratch = true, "", !w.mounts
+			inner.StartNode(inner.Src, v, s.Get("entrypoint"))
+			inner.StartNode(inner.Src, v, s.Get("command"))
+			if build := s.Get("build"); build.Str("dockerfile_inline") != "" {
+				text := act.Source{Text: build.Str("dockerfile_inline"), At: -1, Span: inner.Src.Span, Via: inner.Src.Via, Depth: src.Depth + 1}
+				buildFile(inner, &text, v)
+			}
+		}
+	}
+}
+
+// service notes what a service reaches of its machine.
+func (w *manifestWalk) service(s *tree.Node) {
+	if s.Get("privileged").Truth() {
+		w.tag("privileged")
+	}
+	for _, key := range [...]string{"pid", "ipc", "userns_mode"} {
+		if s.Str(key) == "host" {
+			w.tag("hostPID")
+		}
+	}
+	for _, c := range s.Get("cap_add").KidsOrNone() {
+		if strongCapabilities[strings.ToUpper(c.Text)] {
+			w.tag("capability")
+		}
+	}
+	for _, o := range s.Get("security_opt").KidsOrNone() {
+		if strings.HasSuffix(o.Text, "unconfined") {
+			w.tag("capability")
+		}
+	}
+	for _, d := range s.Get("devices").KidsOrNone() {
+		p, _, _ := strings.Cut(d.Text, ":")
+		if w.sh.Env.ClassOf(act.Word{Text: p}, "")&paths.IsDevice != 0 {
+			w.tag("host-system")
+		}
+	}
+	for _, m := range s.Get("volumes").KidsOrNone() {
+		p := m.Str("source", "src")
+		if m.Kind == '"' {
+			p, _, _ = strings.Cut(m.Text, ":")
+		}
+		w.mounts = true // a named volume, too, outlives the container
+		if strings.HasPrefix(p, "/") || strings.HasPrefix(p, "~") || strings.HasPrefix(p, ".") || strings.HasPrefix(p, "$") {
+			if p != "/etc/localtime" && p != "/etc/timezone" && !strings.HasPrefix(p, "/usr/share") {
+				w.hostPath(p)
+			}
+		}
+	}
+}
+
+// buildFile runs the steps of a Dockerfile. They run in a container that is made for
+// them: what they delete is missed by nobody, what they fetch, run or send counts.
+func buildFile(sh *interp.Process, src *act.Source, v *act.Invocation) {
+	inner := sh.Behalf(src, "build")
+	inner.Remote, inner.Scratch, inner.Cwd, inner.Vars = true, true, "", nil
+	at := &act.Invocation{Exe: v.Exe, Src: inner.Src, To: len(src.Text), Stdin: act.Flow{Known: true}}
+	lines := strings.Split(src.Text, "\n")
+	for i := 0; i < len(lines) && sh.Env.Budget.Spend(1); i++ {
+		line := strings.TrimSpace(lines[i])
+		for strings.HasSuffix(line, "\\") && i+1 < len(lines) {
+			i++
+			if next := strings.TrimSpace(lines[i]); !strings.HasPrefix(next, "#") {
+				line = strings.TrimSuffix(line, "\\") + " " + next
+			}
+		}
+		verb, rest, _ := strings.Cut(line, " ")
+		if strings.EqualFold(verb, "ONBUILD") {
+			verb, rest, _ = strings.Cut(strings.TrimSpace(rest), " ")
+		}
+		if !strings.EqualFold(verb, "RUN") {
+			continue
+		}
+		for rest = strings.TrimSpace(rest); strings.HasPrefix(rest, "--"); {
+			_, rest, _ = strings.Cut(rest, " ")
+			rest = strings.TrimSpace(rest)
+		}
+		if _, mark, ok := strings.Cut(rest, "<<"); ok { // RUN <<E: the lines below
+			mark = strings.Trim(strings.TrimLeft(mark, "-"), "'\" \t")
+			mark, _, _ = strings.Cut(mark, " ")
+			for i++; i < len(lines) && strings.TrimSpace(lines[i]) != mark; i++ {
+				rest += "\n" + lines[i]
+			}
+			rest += "\n" + mark
+			if strings.HasPrefix(rest, "<<") {
+				rest = "sh " + rest
+			}
+		}
+		if strings.HasPrefix(rest, "[") {
+			for _, n := range tree.YamlDocuments(rest, &sh.Env.Budget) {
+				inner.StartNode(inner.Src, v, n)
+			}
+			continue
+		}
+		inner.Interpret("shell", act.Word{Text: rest, At: -1, Span: inner.Src.Span, Taint: src.Taint}, at, "RUN", nil)
+	}
+}
+
+// container judges what the interface of Docker is told to make.
+func container(sh *interp.Process, src *act.Source, n *tree.Node, v *act.Invocation) {
+	w := &manifestWalk{sh: sh, src: src}
+	host := n.Get("HostConfig")
+	if host.Get("Privileged").Truth() {
+		w.tag("privileged")
+	}
+	if host.Str("PidMode") == "host" || host.Str("IpcMode") == "host" || host.Str("UsernsMode") == "host" {
+		w.tag("hostPID")
+	}
+	for _, c := range host.Get("CapAdd").KidsOrNone() {
+		if strongCapabilities[strings.ToUpper(c.Text)] {
+			w.tag("capability")
+		}
+	}
+	for _, m := range append(host.Get("Binds").KidsOrNone(), host.Get("Mounts").KidsOrNone()...) {
+		p := m.Str("Source")
+		if m.Kind == '"' {
+			p, _, _ = strings.Cut(m.Text, ":")
+		}
+		if strings.HasPrefix(p, "/") {
+			w.mounts = true
+			w.hostPath(p)
+		}
+	}
+	sh.Env.Match(&act.Item{Kind: kindCompose, Name: "service", Tags: w.tags, Src: src, From: n.Start, To: n.End, Target: act.Printable(n.Str("Image")), Words: interp.PlaceOf(v)})
+	inner := sh.Behalf(src, "container")
+	inner.Remote, inner.Cwd, inner.Scratch = true, "", !w.mounts
+	inner.StartNode(inner.Src, v, n.Get("Entrypoint"), n.Get("Cmd"))
+}
+
+// ContainerObject judges an object that describes a container.
+func ContainerObject(sh *interp.Process, src *act.Source, n *tree.Node, v *act.Invocation) {
+	container(sh, src, n, v)
+}

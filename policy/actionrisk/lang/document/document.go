@@ -1,0 +1,191 @@
+// Package document is the front-end of texts that describe what shall be: manifests of a
+// cluster, compose files, Dockerfiles, playbooks, states.
+package document
+
+import (
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/hosts"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"github.com/countersign/countersign/policy/actionrisk/tree"
+)
+
+// Texts that the tools of operations act on: manifests, compose files, build files,
+// client settings, playbooks, recipes, configurations. What they describe is turned
+// into facts for the tables, or into the commands that would have the same effect.
+
+// operations judges a text of such a language, which v is given.
+func RunOperations(outer *interp.Process, src *act.Source, lang string, v *act.Invocation) act.Flow {
+	inner := *outer
+	inner.Src = src
+	sh := &inner
+	if !sh.Describes(src) {
+		return act.Flow{}
+	}
+	switch lang {
+	case "manifest":
+		manifests(sh, src, v)
+	case "compose":
+		composeFile(sh, src, v)
+	case "dockerfile":
+		buildFile(sh, src, v)
+	case "kubeconfig":
+		clientConfig(sh, src, v)
+	case "playbook":
+		playbook(sh, src, v)
+	case "resource":
+		moduleWords(sh, src, v)
+	case "jinja":
+		lookups(sh, src, v)
+	case "commands":
+		commandList(sh, src, v)
+	case "console":
+		console(sh, src, v)
+	case "sls":
+		states(sh, src, v)
+	case "awsconfig":
+		settings(sh, act.Word{Text: ".aws/config"}, act.Word{Text: src.Text, At: -1, Span: src.Span, Taint: src.Taint}, v)
+	case "apibody":
+		apiBody(sh, src, v)
+	}
+	return act.Flow{}
+}
+
+// commandList runs the commands of a list that a cloud hands to its machines:
+// commands=["a","b"], {"commands":["a"]}, or lines.
+func commandList(sh *interp.Process, src *act.Source, v *act.Invocation) {
+	text := src.Text
+	shift := 0
+	for _, key := range [...]string{"startup-script=", "commands=", "command=", "script="} {
+		if i := strings.Index(text, key); i >= 0 {
+			text, shift = text[i+len(key):], i+len(key)
+			break
+		}
+	}
+	if v.Exe == "gcloud" && shift == 0 {
+		return // other metadata
+	}
+	inner := *src
+	inner.Text, inner.At = text, -1
+	inner.Span, _ = src.Where(shift, len(src.Text))
+	run := sh.Behalf(&inner, "commands")
+	run.Remote, run.Cwd = true, ""
+	at := &act.Invocation{Exe: v.Exe, Src: run.Src, To: len(text), Stdin: act.Flow{Known: true}}
+	if f, ok := sh.Env.Files[paths.FileKey(sh.Cwd, strings.TrimPrefix(strings.TrimPrefix(text, "file://"), "@"))]; ok && f.Known {
+		text = f.Word.Text
+	}
+	if strings.HasPrefix(text, "#cloud-config") {
+		cloudConfig(run, text, at)
+		return
+	}
+	if text == "" || text[0] != '[' && text[0] != '{' {
+		run.Interpret("shell", act.Word{Text: text, At: -1, Span: inner.Span, Taint: src.Taint}, at, "commands", nil)
+		return
+	}
+	for _, n := range tree.YamlDocuments(text, &sh.Env.Budget) {
+		if list := search(n, []string{"commands", "scripts", "commandToExecute", "command", "script", "text"}, 0); list != nil {
+			n = list
+		}
+		lines := []string{}
+		for _, k := range n.Kids {
+			lines = append(lines, k.Text)
+		}
+		if n.Text != "" {
+			lines = append(lines, n.Text)
+		}
+		run.Interpret("shell", act.Word{Text: strings.Join(lines, "\n"), At: -1, Span: inner.Span, Taint: src.Taint}, at, "commands", nil)
+	}
+}
+
+// search is the first member of one of these names at any depth.
+func search(n *tree.Node, names []string, depth int) *tree.Node {
+	if n == nil || depth > scan.MaxJSONDepth {
+		return nil
+	}
+	if found := n.Get(names...); found != nil {
+		return found
+	}
+	for _, k := range n.Kids {
+		if found := search(k, names, depth+1); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// settings runs the commands that the settings of a client hold: a program that gives
+// it credentials each time it is used.
+func settings(sh *interp.Process, file, text act.Word, v *act.Invocation) {
+	switch {
+	case strings.HasSuffix(file.Text, ".aws/config") || strings.HasSuffix(file.Text, ".aws/credentials"):
+		for line := range strings.Lines(text.Text) {
+			if name, value, ok := strings.Cut(line, "="); ok && (strings.TrimSpace(name) == "credential_process" || strings.TrimSpace(name) == "cli_pager") {
+				one := text
+				one.Text, one.At = strings.TrimSpace(value), -1
+				sh.Interpret("shell", one, v, "credential_process", nil)
+			}
+		}
+	case strings.HasSuffix(file.Text, ".kube/config"):
+		sh.Interpret("kubeconfig", text, v, "kubeconfig", nil)
+	}
+}
+
+// console runs the lines of ansible-console: a module and its arguments each.
+func console(sh *interp.Process, src *act.Source, v *act.Invocation) {
+	inner := sh.Behalf(src, v.Exe)
+	inner.Remote = true
+	for line := range strings.Lines(src.Text) {
+		module, args, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if module == "" || module == "cd" || module == "exit" || !sh.Env.Budget.Spend(2) {
+			continue
+		}
+		if len(sh.Env.Resources[facts.KindOf(module)]) == 0 {
+			module, args = "shell", strings.TrimSpace(line)
+		}
+		r := &facts.Resource{Kind: module}
+		assigned(r, act.Word{Text: strings.TrimPrefix(args, "!"), At: -1, Span: inner.Src.Span, Taint: src.Taint})
+		inner.Describe(r, v)
+	}
+}
+
+// apiBody judges what is sent to the interface of a cluster, of a container daemon or
+// of a build server, which makes or runs it.
+func apiBody(sh *interp.Process, src *act.Source, v *act.Invocation) {
+	for _, w := range v.Argv[1:] {
+		_, _, path, _ := hosts.UrlOf(w.Text)
+		switch {
+		case strings.Contains(path, "/apis/") || strings.Contains(path, "/api/v1/namespaces") || strings.Contains(path, "/api/v1/nodes"):
+			manifests(sh, src, v)
+		case strings.Contains(path, "/containers/") && strings.Contains(path, "create") || strings.HasSuffix(path, "/exec"):
+			for _, n := range tree.YamlDocuments(src.Text, &sh.Env.Budget) {
+				container(sh, src, n, v)
+			}
+		case strings.HasSuffix(path, "/scriptText") || strings.HasSuffix(path, "/script"):
+			sh.Read("strings", src, nil)
+		}
+	}
+}
+
+// cloudConfig runs what a machine that is made runs when it starts first.
+func cloudConfig(sh *interp.Process, text string, v *act.Invocation) {
+	for _, n := range tree.YamlDocuments(text, &sh.Env.Budget) {
+		for _, key := range [...]string{"bootcmd", "runcmd"} {
+			for _, k := range n.Get(key).KidsOrNone() {
+				src := *sh.Src
+				src.Text, src.At = text, -1
+				sh.StartNode(&src, v, k)
+			}
+		}
+	}
+}
+
+// Redirected judges the settings that are written by a redirection.
+func Redirected(sh *interp.Process, file act.Word, f act.Flow, v *act.Invocation) {
+	if f.Known && f.Word.Text != "" {
+		settings(sh, file, f.Word, v)
+	}
+}

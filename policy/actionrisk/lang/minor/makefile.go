@@ -1,0 +1,284 @@
+package minor
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"github.com/countersign/countersign/policy/actionrisk/tokens"
+)
+
+// makeRule is a recipe of a makefile or a justfile and what stands before it.
+type makeRule struct {
+	targets, needs []string
+	lines          []recipeLine
+}
+
+// recipeLine is a line of a recipe and where it stands in the source.
+type recipeLine struct {
+	text     string
+	from, to int
+}
+
+// makefile is a text of rules being run: only those run that the goals need.
+type makefile struct {
+	e     *interp.Env
+	sh    *interp.Process
+	src   *act.Source
+	just  bool // a justfile: recipes are indented by blanks, variables stand in {{}}
+	vars  map[string]string
+	rules []*makeRule
+	ran   map[*makeRule]bool
+}
+
+// runMake runs the recipes that make, or just, would run for its goals.
+func runMake(e *interp.Env, sh *interp.Process, src *act.Source, just bool) {
+	m := &makefile{e: e, sh: sh, src: src, just: just, ran: map[*makeRule]bool{},
+		vars: map[string]string{"RM": "rm -f", "HOME": "~", "CURDIR": ".", "PWD": ".", "MAKE": "make", "SHELL": "sh"}}
+	goals := m.goals()
+	m.parse()
+	if len(goals) == 0 {
+		for _, r := range m.rules {
+			if !strings.HasPrefix(r.targets[0], ".") {
+				goals = r.targets[:1]
+				break
+			}
+		}
+	}
+	for _, goal := range goals {
+		m.run(goal, 0)
+	}
+}
+
+// goals are the targets that the command line names; NAME=value there sets a variable.
+func (m *makefile) goals() (out []string) {
+	if m.sh.Carrier == nil {
+		return nil
+	}
+	for _, w := range m.sh.Carrier.Operands {
+		if name, value, ok := strings.Cut(w.Text, "="); ok {
+			m.vars[name] = value
+		} else if w.Text != "" && w.Text != "-" {
+			out = append(out, w.Text)
+		}
+	}
+	return out
+}
+
+// parse reads variables and rules; what stands in $(shell …) runs at once.
+func (m *makefile) parse() {
+	var rule *makeRule
+	m.eachLine(func(line string, from, to int) {
+		indented := strings.HasPrefix(line, "\t") || m.just && strings.HasPrefix(line, " ")
+		text := strings.TrimSpace(line)
+		switch {
+		case text == "" || !indented && text[0] == '#':
+		case indented && rule != nil:
+			rule.lines = append(rule.lines, recipeLine{text, from + strings.Index(line, text), to})
+		case m.assigned(text, from, to):
+		default:
+			if r := m.rule(text, from, to); r != nil && len(m.rules) < scan.MaxLoop {
+				m.rules, rule = append(m.rules, r), r
+			} else if strings.Contains(text, "$(") {
+				m.expand(text, from, to, 0) // for its $(shell …)
+			}
+		}
+	})
+}
+
+// eachLine calls f with each line, those that end in a backslash joined to the next.
+func (m *makefile) eachLine(f func(line string, from, to int)) {
+	text, start, joined := m.src.Text, 0, ""
+	for at := 0; at < len(text) && m.e.Budget.Spend(1); {
+		end := scan.LineEnd(text, at)
+		line := text[at:end]
+		if joined == "" {
+			start = at
+		}
+		if at = end + 1; strings.HasSuffix(line, "\\") && at < len(text) {
+			joined += line[:len(line)-1] + " "
+			continue
+		}
+		f(joined+line, start, end)
+		joined = ""
+	}
+}
+
+// assigned notes NAME = value, in any of its forms; NAME != command runs it.
+func (m *makefile) assigned(text string, from, to int) bool {
+	i := strings.IndexByte(text, '=')
+	if i < 1 || strings.ContainsAny(text[:i], "\"'`;$") {
+		return false
+	}
+	name, sign := strings.TrimRight(text[:i], ":?+!"), strings.TrimLeft(text[:i], " ")
+	if name = strings.TrimSpace(name); strings.ContainsAny(name, ":") {
+		return false
+	}
+	for _, word := range [...]string{"export ", "override ", "set ", "private "} {
+		name = strings.TrimSpace(strings.TrimPrefix(name, word))
+	}
+	if strings.IndexByte(name, ' ') >= 0 {
+		return false
+	}
+	value := strings.TrimSpace(text[i+1:])
+	switch {
+	case strings.HasSuffix(sign, "!"):
+		m.carry(m.expand(value, from, to, 0), from, to)
+	case m.just:
+		if len(value) > 1 && value[0] == '`' {
+			m.carry(strings.Trim(value, "`"), from, to)
+		}
+		value = strings.Trim(value, `"'`)
+	case strings.HasSuffix(sign, "+") && m.vars[name] != "":
+		value = m.vars[name] + " " + value
+	case strings.Contains(value, "$(shell"):
+		value = m.expand(value, from, to, 0)
+	}
+	if len(m.vars) < scan.MaxLoop && len(value) <= scan.MaxValue {
+		m.vars[name] = value
+	}
+	return true
+}
+
+// rule reads "targets: needs ; recipe", of a justfile "@name parameters: needs".
+func (m *makefile) rule(text string, from, to int) *makeRule {
+	head, rest, ok := strings.Cut(text, ":")
+	if !ok || strings.HasPrefix(text, "[") {
+		return nil
+	}
+	r := &makeRule{targets: strings.Fields(m.expand(head, from, to, 0))}
+	if len(r.targets) == 0 {
+		return nil
+	}
+	if m.just {
+		r.targets = []string{strings.TrimPrefix(r.targets[0], "@")}
+	}
+	needs, recipe, more := strings.Cut(strings.TrimLeft(rest, ":"), ";")
+	if more {
+		r.lines = append(r.lines, recipeLine{strings.TrimSpace(recipe), from, to})
+	}
+	needs, _, _ = strings.Cut(needs, "#")
+	r.needs = strings.Fields(strings.NewReplacer("|", " ", "&&", " ", "(", " ", ")", " ").Replace(m.expand(needs, from, to, 0)))
+	return r
+}
+
+// run runs the recipes of a goal, what they need first.
+func (m *makefile) run(goal string, depth int) {
+	if depth > scan.MaxDepth {
+		return
+	}
+	for _, r := range m.rules {
+		if m.ran[r] || !slices.ContainsFunc(r.targets, func(t string) bool {
+			return t == goal || strings.IndexByte(goal, scan.Hole) >= 0 || strings.Contains(t, "%") && paths.GlobMatch(strings.ReplaceAll(t, "%", "*"), goal)
+		}) {
+			continue
+		}
+		m.ran[r] = true
+		for _, need := range r.needs {
+			m.run(need, depth+1)
+		}
+		m.vars["@"] = goal
+		m.recipe(r)
+	}
+}
+
+// recipe runs the lines of a rule, each in a shell of its own, or all of them by the
+// program that their "#!" names.
+func (m *makefile) recipe(r *makeRule) {
+	if len(r.lines) > 0 && strings.HasPrefix(r.lines[0].text, "#!") {
+		var text strings.Builder
+		for _, l := range r.lines {
+			text.WriteString(l.text + "\n")
+		}
+		first, last := r.lines[0], r.lines[len(r.lines)-1]
+		span, _ := m.src.Where(first.from, last.to)
+		inner := *m.sh
+		inner.Src = m.src
+		inner.Interpret(m.e.Shebang(first.text), act.Word{Text: text.String(), Span: span, At: -1},
+			&act.Invocation{Exe: "make", Src: m.src, From: first.from, To: last.to, Stdin: act.Flow{Known: true}}, "make", nil)
+		return
+	}
+	for _, l := range r.lines {
+		m.carry(m.expand(strings.TrimLeft(l.text, "@-+"), l.from, l.to, 0), l.from, l.to)
+	}
+}
+
+func (m *makefile) carry(text string, from, to int) {
+	if text = strings.TrimSpace(text); text != "" {
+		m.e.Carried(m.sh, m.src, from, to, text, "make")
+	}
+}
+
+// expand puts in what $(NAME), {{NAME}} and a few functions stand for; what is not
+// known becomes a variable of the shell.
+func (m *makefile) expand(text string, from, to, depth int) string {
+	open, shut := "$", ""
+	if m.just {
+		open, shut = "{{", "}}"
+	}
+	if depth > scan.MaxLayers || !strings.Contains(text, open) || !m.e.Budget.Spend(1+len(text)/8) {
+		return text
+	}
+	var b strings.Builder
+	for {
+		i := strings.Index(text, open)
+		if i < 0 || i+1 >= len(text) || b.Len() > scan.MaxValue {
+			return b.String() + text
+		}
+		b.WriteString(text[:i])
+		name, rest := "", text[i+2:]
+		switch c := text[i+1]; {
+		case shut != "":
+			name, rest, _ = strings.Cut(rest, shut)
+		case c == '$':
+			b.WriteByte('$')
+			text = rest
+			continue
+		case c == '(' || c == '{':
+			end := tokens.Balanced(text[i+1:])
+			name, rest = text[i+2:i+1+end], text[min(i+2+end, len(text)):]
+		default:
+			name = text[i+1 : i+2]
+		}
+		b.WriteString(m.value(strings.TrimSpace(name), from, to, depth))
+		text = rest
+	}
+}
+
+// value is what stands for a name or a call of a function.
+func (m *makefile) value(name string, from, to, depth int) string {
+	if f, args, ok := strings.Cut(name, " "); ok && !m.just {
+		args = m.expand(strings.TrimSpace(args), from, to, depth+1)
+		last := args[strings.LastIndexByte(args, ',')+1:]
+		switch f {
+		case "shell":
+			m.carry(args, from, to)
+		case "wildcard", "strip", "sort", "abspath", "realpath", "firstword", "basename", "notdir", "patsubst", "filter", "filter-out", "subst", "or", "if":
+			return last
+		case "addprefix":
+			prefix, list, _ := strings.Cut(args, ",")
+			return prefix + strings.TrimSpace(list)
+		}
+		return "${_}"
+	}
+	plain, _, _ := strings.Cut(name, ":") // $(SOURCES:.c=.o)
+	if v, ok := m.vars[plain]; ok {
+		return m.expand(v, from, to, depth+1)
+	}
+	if act.SyntaxName(plain) {
+		return "${" + plain + "}"
+	}
+	return "${_}"
+}
+
+// runGenerate runs the lines with which a Go file asks for programs to be run.
+func runGenerate(e *interp.Env, sh *interp.Process, src *act.Source) {
+	e.EachLine(src.Text, "\n", func(from, to int) {
+		if rest, ok := strings.CutPrefix(src.Text[from:to], "//go:generate "); ok {
+			e.Carried(sh, src, to-len(rest), to, rest, "go generate")
+		}
+	})
+}

@@ -1,0 +1,406 @@
+package minor
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"github.com/countersign/countersign/policy/actionrisk/tokens"
+	"github.com/countersign/countersign/policy/actionrisk/tree"
+)
+
+// Files of settings hold command lines as the values of keys: "run:", "command =",
+// "ExecStart=". Which keys those are stands in reads.json; the files are YAML, TOML,
+// INI or JSON, and one walk over lines and one over trees do for all of them.
+
+// openLine is where the walk over the lines stands.
+type openLine struct {
+	indent  int    // of the line
+	key     string // last key of this indent
+	section bool   // what stands deeper is a command by name
+	command bool   // what stands deeper is a command
+}
+
+// runSettings runs the values of a text of settings that are command lines.
+func runSettings(e *interp.Env, sh *interp.Process, src *act.Source) {
+	if text := strings.TrimSpace(src.Text); strings.HasPrefix(text, "{") {
+		if root, _ := tree.ParseJSON(src.Text); root != nil {
+			settingsNode(e, sh, src, root, false)
+			return
+		}
+	}
+	var open []openLine
+	goals := goalsOf(e, sh, src)
+	e.EachLine(src.Text, "\n", func(from, to int) {
+		line := src.Text[from:to]
+		text := strings.TrimLeft(line, " \t")
+		indent := len(line) - len(text)
+		if text == "" || text[0] == '#' {
+			return
+		}
+		if strings.HasPrefix(text, "[") && strings.HasSuffix(strings.TrimSpace(text), "]") && !strings.ContainsAny(text, ",\"'") {
+			name := strings.Trim(strings.TrimSpace(text), "[] ")
+			last := name[strings.LastIndexAny(name, ".:")+1:]
+			open = []openLine{{indent: -1, key: last, section: e.CommandSections[strings.ToLower(last)]}}
+			return
+		}
+		for strings.HasPrefix(text, "- ") {
+			text = strings.TrimLeft(text[2:], " ")
+			indent = max(indent, len(line)-len(text)-1)
+		}
+		for len(open) > 0 && open[len(open)-1].indent >= indent {
+			open = open[:len(open)-1]
+		}
+		if len(goals) > 0 && len(open) > 1 && open[0].section && !goals[open[1].key] {
+			return
+		}
+		open = settingLine(e, sh, src, open, openLine{indent: indent}, text, to)
+	})
+}
+
+// settingLine judges one line; it gives the lines that are open behind it.
+func settingLine(e *interp.Env, sh *interp.Process, src *act.Source, open []openLine, s openLine, text string, to int) []openLine {
+	above := openLine{}
+	if len(open) > 0 {
+		above = open[len(open)-1]
+	}
+	innerSettings(e, sh, src, text, to)
+	key, value, ok := keyed(text)
+	if !ok {
+		if above.command {
+			carriedValue(e, sh, src, to-len(text), to, text)
+		}
+		return open
+	}
+	s.key = key
+	l := strings.ToLower(key)
+	s.section = e.CommandSections[l]
+	s.command = e.CommandKeys[l] || above.section || above.command && strings.Contains(text, "://") // an URL's colon
+	if above.command && !s.command && strings.IndexByte(key, ' ') > 0 {
+		value, s.command = text, true // a command line with a colon in it
+	}
+	switch strings.TrimRight(value, "-+") {
+	case "", "|", ">":
+		return append(open, s)
+	}
+	if s.command {
+		carriedValue(e, sh, src, to-len(value), to, value)
+	}
+	return append(open, s)
+}
+
+// innerSettings runs the quoted command lines that stand behind a key within a line:
+// {run: "x"}, genrule(cmd = "x"), local-exec { command = "x" }.
+func innerSettings(e *interp.Env, sh *interp.Process, src *act.Source, text string, to int) {
+	for i := 1; i < len(text) && e.Budget.Spend(1); i++ {
+		if text[i] != '"' && text[i] != '\'' {
+			continue
+		}
+		end := tokens.ClosingQuote(text, i)
+		if end < 0 {
+			return
+		}
+		if before := strings.TrimRight(text[:i], " ["); before != "" && strings.IndexByte(":=", before[len(before)-1]) >= 0 {
+			before = strings.TrimRight(before[:len(before)-1], " \"'")
+			j := len(before)
+			for j > 0 && (scan.IsNameByte(before[j-1]) || before[j-1] == '-' || before[j-1] == '.') {
+				j--
+			}
+			if j > 0 && e.CommandKeys[strings.ToLower(before[j:])] {
+				from := to - len(text) + i
+				carriedValue(e, sh, src, from, from+end-i+1, text[i:end+1])
+			}
+		}
+		i = end
+	}
+}
+
+// keyed splits "key: value" and "key = value".
+func keyed(text string) (key, value string, ok bool) {
+	i := strings.IndexAny(text, ":=")
+	if i < 1 || text[i] == ':' && i+1 < len(text) && text[i+1] != ' ' && text[i+1] != '\t' {
+		return "", "", false
+	}
+	return strings.Trim(strings.TrimSpace(text[:i]), `"'`), strings.TrimSpace(text[i+1:]), true
+}
+
+// carriedValue runs a value: a string, bare text, or a list of words.
+func carriedValue(e *interp.Env, sh *interp.Process, src *act.Source, from, to int, value string) {
+	value = strings.TrimRight(strings.TrimSpace(value), ",")
+	if list, ok := strings.CutPrefix(value, "["); ok {
+		var words []string
+		for word := range strings.SplitSeq(strings.TrimSuffix(list, "]"), ",") {
+			words = append(words, strings.Trim(strings.TrimSpace(word), `"'`))
+		}
+		if len(words) > 1 && strings.IndexByte(words[0], ' ') < 0 {
+			for i := range words {
+				words[i] = scan.Quote(words[i])
+			}
+			value = strings.Join(words, " ")
+		} else {
+			value = strings.Join(words, "\n")
+		}
+	}
+	if q := value[:min(1, len(value))]; q == `"` || q == "'" {
+		end := tokens.ClosingQuote(value, 0)
+		if end < 0 {
+			end = len(value)
+		}
+		value = strings.ReplaceAll(value[1:end], `\`+q, q)
+	}
+	value = strings.TrimLeft(value, "@-+!") // systemd's and make's marks
+	if value != "" {
+		e.Carried(sh, src, from, to, value, "setting")
+	}
+}
+
+// goalsOf are the tasks that the command line names, and those that they need, if the
+// text has tasks of these names.
+func goalsOf(e *interp.Env, sh *interp.Process, src *act.Source) map[string]bool {
+	if sh.Carrier == nil {
+		return nil
+	}
+	goals := map[string]bool{}
+	for _, w := range append([]act.Word{{Text: "default"}}, sh.Carrier.Operands...) {
+		if strings.Contains(src.Text, w.Text+":") {
+			goals[w.Text] = true
+		}
+	}
+	for _, mark := range [...]string{"task: ", "deps: [", "depends: ["} { // what they need is not followed exactly
+		for rest := src.Text; ; {
+			i := strings.Index(rest, mark)
+			if i < 0 {
+				break
+			}
+			rest = rest[i+len(mark):]
+			line, _, _ := strings.Cut(rest, "\n")
+			for name := range strings.FieldsFuncSeq(line, func(r rune) bool { return strings.ContainsRune(" ,[]{}\"'", r) }) {
+				goals[name] = true
+			}
+		}
+	}
+	return goals
+}
+
+// settingsNode runs the command lines of a tree.
+func settingsNode(e *interp.Env, sh *interp.Process, src *act.Source, n *tree.Node, command bool) {
+	if n == nil || !e.Budget.Spend(1) {
+		return
+	}
+	switch {
+	case n.Kind == '"' && command:
+		e.Carried(sh, src, n.Start, n.End, n.Text, "setting")
+	case n.Kind == '[' && command && len(n.Kids) > 1 && tree.AllStrings(n) && e.Acts(n.Kids[0].Text):
+		words := make([]string, len(n.Kids))
+		for i, k := range n.Kids {
+			words[i] = scan.Quote(k.Text)
+		}
+		e.Carried(sh, src, n.Start, n.End, strings.Join(words, " "), "setting")
+	default:
+		for i, k := range n.Kids {
+			key := ""
+			if i < len(n.Keys) {
+				key = strings.ToLower(n.Keys[i])
+			}
+			settingsNode(e, sh, src, k, command && n.Kind == '[' || e.CommandKeys[key] || e.CommandSections[key] || command && k.Kind != '{')
+		}
+	}
+}
+
+// runLines runs each line of the form "name: command".
+func runLines(e *interp.Env, sh *interp.Process, src *act.Source) {
+	e.EachLine(src.Text, "\n", func(from, to int) {
+		if _, value, ok := strings.Cut(src.Text[from:to], ":"); ok {
+			e.Carried(sh, src, to-len(value), to, strings.TrimSpace(value), "setting")
+		}
+	})
+}
+
+// runScripts runs the scripts of a package.json or its like that the command line
+// names, and those that an installation runs by itself.
+func runScripts(e *interp.Env, sh *interp.Process, src *act.Source) {
+	root, _ := tree.ParseJSON(src.Text)
+	scripts := root.Get("scripts", "tasks")
+	if scripts == nil {
+		return
+	}
+	for i, k := range scripts.Kids {
+		if !runsScript(e, sh.Carrier, scripts.Keys[i]) {
+			continue
+		}
+		if k.Kind == '{' {
+			k = k.Get("command")
+		}
+		settingsNode(e, sh, src, k, true)
+	}
+}
+
+// runsScript: the command line runs the script of this name.
+func runsScript(e *interp.Env, v *act.Invocation, script string) bool {
+	named, installs := false, true
+	for _, w := range v.Operands {
+		switch w.Text {
+		case "t", "tst":
+			w.Text = "test"
+		case "run", "run-script", "test", "start", "stop", "restart", "exec", "task", "x", "dlx":
+			installs = false
+		}
+		named = named || w.Text == script || "pre"+w.Text == script || "post"+w.Text == script || w.Glob && paths.GlobMatch(w.Text, script) || !w.Known()
+	}
+	return named || installs && slices.Contains(e.Lifecycle, script)
+}
+
+// runCMake runs the commands of a CMake text.
+func runCMake(e *interp.Env, sh *interp.Process, src *act.Source) {
+	text := src.Text
+	for at := 0; at < len(text) && e.Budget.Spend(1); {
+		i := strings.IndexByte(text[at:], '(')
+		if i < 0 {
+			return
+		}
+		name := strings.ToLower(text[at+strings.LastIndexAny(text[at:at+i], " \t\n)#")+1 : at+i])
+		from := at + i + 1
+		to := at + i + tokens.Balanced(text[at+i:])
+		if at = to + 1; to > len(text) {
+			to = len(text)
+		}
+		words := cmakeWords(text[min(from, to):to])
+		switch {
+		case name == "file" && len(words) > 1 && (words[0] == "REMOVE_RECURSE" || words[0] == "REMOVE"):
+			flag := map[string]string{"REMOVE_RECURSE": "rm -rf ", "REMOVE": "rm -f "}[words[0]]
+			e.Carried(sh, src, from, to, flag+cmakeCommand(words[1:]), "cmake file")
+		case name == "file" && len(words) > 2 && (words[0] == "WRITE" || words[0] == "APPEND"):
+			e.Carried(sh, src, from, to, "printf x > "+cmakeCommand(words[1:2]), "cmake file")
+		case name == "exec_program" && len(words) > 0:
+			e.Carried(sh, src, from, to, strings.Join(words, " "), name)
+		default:
+			cmakeCommands(e, sh, src, from, to, words)
+		}
+	}
+}
+
+// cmakeCommands runs what follows each COMMAND, up to the next key word.
+func cmakeCommands(e *interp.Env, sh *interp.Process, src *act.Source, from, to int, words []string) {
+	for i, w := range words {
+		if w != "COMMAND" {
+			continue
+		}
+		end := i + 1
+		for end < len(words) && !cmakeKeyword(words[end]) {
+			end++
+		}
+		if end > i+1 {
+			e.Carried(sh, src, from, to, cmakeCommand(words[i+1:end]), "cmake")
+		}
+	}
+}
+
+// cmakeKeyword: a word in capitals names what follows: WORKING_DIRECTORY, COMMENT.
+func cmakeKeyword(w string) bool {
+	return len(w) > 3 && strings.Trim(w, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == ""
+}
+
+// cmakeWords are the arguments of a command, without their quotes; the home folder is
+// known, other variables become the shell's.
+func cmakeWords(text string) []string {
+	return scan.OptionWords(strings.NewReplacer("$ENV{HOME}", "~", "${CMAKE_COMMAND}", "cmake", "$ENV{", "${", "\n", " ",
+		"${CMAKE_BINARY_DIR}", "build", "${CMAKE_CURRENT_BINARY_DIR}", "build", "${PROJECT_BINARY_DIR}", "build").Replace(text))
+}
+
+// cmakeCommand joins words for a shell, quoted but for the variables in them.
+func cmakeCommand(words []string) string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		if strings.Contains(w, "${") || strings.ContainsAny(w, "*?") && !strings.ContainsAny(w, " '\"") {
+			out[i] = w
+		} else {
+			out[i] = scan.Quote(w)
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+// runFunctions runs a text of functions that its reader calls one by one: a PKGBUILD.
+func runFunctions(e *interp.Env, sh *interp.Process, src *act.Source) {
+	text := src.Text
+	for line := range strings.Lines(src.Text) {
+		if name, _, ok := strings.Cut(line, "()"); ok && act.SyntaxName(strings.TrimSpace(name)) {
+			text += "\n" + strings.TrimSpace(name)
+		}
+	}
+	e.Carried(sh, src, 0, len(src.Text), text, "functions")
+}
+
+// runXML runs the programs that a build in XML starts: executable="rm" with its
+// arguments, <executable>, Command="rm -rf x", the strings of a property list.
+func runXML(e *interp.Env, sh *interp.Process, src *act.Source) {
+	var words []string
+	start := 0
+	run := func(to int) {
+		if len(words) > 0 {
+			e.Carried(sh, src, start, to, strings.Join(words, " "), "xml")
+		}
+		words = nil
+	}
+	text := src.Text
+	for at := 0; at < len(text) && e.Budget.Spend(1); {
+		open := strings.IndexByte(text[at:], '<')
+		if open < 0 {
+			break
+		}
+		from := at + open
+		end := from + strings.IndexByte(text[from:]+">", '>')
+		tag := text[from+1 : min(end, len(text))]
+		at = min(end+1, len(text))
+		content := text[at : at+strings.IndexByte(text[at:]+"<", '<')]
+		name, _, _ := strings.Cut(strings.Trim(tag, "/"), " ")
+		switch strings.ToLower(name) {
+		case "executable", "commandlineargs", "argument", "arg", "string":
+			if value := strings.TrimSpace(content); value != "" && tag[0] != '/' {
+				if len(words) == 0 {
+					start = from
+				}
+				words = append(words, unquoteXML(value))
+			}
+		}
+		for _, key := range [...]string{"executable", "Command", "commandline", "value", "line", "file"} {
+			value, ok := attribute(tag, key)
+			switch {
+			case !ok:
+			case key == "Command":
+				e.Carried(sh, src, from, at, value, "xml")
+			case key == "executable":
+				run(from)
+				start, words = from, []string{value}
+			case len(words) > 0:
+				words = append(words, value)
+			}
+		}
+		switch strings.ToLower(tag) {
+		case "/exec", "/configuration", "/execution", "/array", "/java":
+			run(at)
+		}
+	}
+	run(len(text))
+}
+
+// attribute is the value of an attribute of a tag.
+func attribute(tag, key string) (string, bool) {
+	i := strings.Index(tag, " "+key+"=")
+	if i < 0 || i+len(key)+2 >= len(tag) {
+		return "", false
+	}
+	rest := tag[i+len(key)+2:]
+	end := strings.IndexByte(rest[1:], rest[0])
+	if end < 0 {
+		return "", false
+	}
+	return unquoteXML(rest[1 : 1+end]), true
+}
+
+func unquoteXML(text string) string {
+	return strings.NewReplacer("&quot;", `"`, "&apos;", "'", "&lt;", "<", "&gt;", ">", "&amp;", "&").Replace(text)
+}

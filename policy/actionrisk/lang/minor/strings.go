@@ -1,0 +1,219 @@
+package minor
+
+import (
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"github.com/countersign/countersign/policy/actionrisk/stores"
+	"github.com/countersign/countersign/policy/actionrisk/tokens"
+)
+
+// Program texts of languages that have no scanner here: R, Julia, Tcl, Elixir,
+// Erlang, Groovy, Scala, Scheme and the rest. What they share is enough: a string
+// that is a command line, in a text that starts programs, runs; a path given to a
+// function that deletes trees is deleted. Everything else stays unknown, and the
+// verdict says so.
+
+// runOther judges a program text of such a language.
+func runOther(e *interp.Env, sh *interp.Process, src *act.Source) {
+	e.Doubt("a program text in a language that is not known")
+	e.Loose = true
+	e.Raise("parse.dialect-unknown", src, 0, len(src.Text), "")
+	text := src.Text
+	if !e.Budget.Spend(1 + len(text)/8) {
+		return
+	}
+	starts, feeds := startsPrograms(text), feedsShell(e, text)
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		if c != '"' && c != '\'' && c != '`' {
+			continue
+		}
+		end := tokens.ClosingQuote(text, i)
+		if end < 0 {
+			continue // an apostrophe, or the quote of a Lisp
+		}
+		value := text[i+1 : end]
+		name := tokens.CalledBefore(text[:i])
+		if pathFunctions[name] {
+			name = tokens.CalledBefore(text[:strings.LastIndex(text[:i], name)])
+		}
+		switch {
+		case deletesTree(name, text) || deletesTree(calledAfter(text[end+1:]), ""):
+			e.Carried(sh, src, i+1, end, "rm -rf "+scan.Quote(value), name)
+		case starts && feeds && (strings.HasPrefix(value, "echo ") || strings.HasPrefix(value, "printf ")):
+			e.Carried(sh, src, i+1, end, value+" | sh", "program text")
+		case starts && (e.ActsText(value) || windowsLine(e, value)):
+			e.Carried(sh, src, i+1, end, value, "program text")
+		case starts && e.Acts(value) && value != "":
+			if command, last := wordsFrom(text, i); last > end {
+				e.Carried(sh, src, i+1, last, command, "program text")
+				end = last
+			}
+		}
+		i = end
+	}
+	sendsSecret(e, src)
+	deletesHome(e, sh, src)
+	if starts || strings.Contains(text, "file delete") || strings.Contains(text, "geturl") {
+		runTcl(e, sh, src)
+	}
+}
+
+// pathFunctions make a path of a path; what is done is done to what they give.
+var pathFunctions = scan.SetOf("expand-file-name file-name-as-directory file-truename concat path-expand normalizePath path.expand abspath expanduser joinpath")
+
+// windowsLine: a command line for a command interpreter, or a program, of Windows.
+func windowsLine(e *interp.Env, text string) bool {
+	first, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
+	name := strings.ToLower(scan.Base(first))
+	return rest != "" && (act.WindowsShell(name) != "" || e.Other["program "+name])
+}
+
+// feedsShell: a string of the text is the bare name of a shell, which then reads what
+// another one prints.
+func feedsShell(e *interp.Env, text string) bool {
+	for _, shell := range e.Groups["shells"] {
+		for _, quote := range [...]string{`"`, "'", "`"} {
+			if strings.Contains(text, quote+shell+quote) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// wordsFrom joins the strings from i on that stand in one list or call: "rm", c("-rf",
+// "/"). It gives the place of the last quote as well.
+func wordsFrom(text string, i int) (string, int) {
+	var words []string
+	last := i
+	for {
+		end := tokens.ClosingQuote(text, i)
+		if end < 0 {
+			break
+		}
+		words = append(words, scan.Quote(text[i+1:end]))
+		last = end
+		next := strings.IndexAny(text[end+1:], "\"'`")
+		if next < 0 || len(words) > 16 {
+			break
+		}
+		between := strings.Trim(text[end+1:end+1+next], " \t\n,()[]{}:=>*|;")
+		if between != "" && between != "c" && between != "args" && between != "list" && between != "Array" && between != "List" && strings.Trim(strings.ReplaceAll(between, "nil", ""), " ") != "" && between != "Seq" {
+			break
+		}
+		i = end + 1 + next
+	}
+	return strings.Join(words, " "), last
+}
+
+// startsPrograms: a name of what starts programs stands in the text.
+func startsPrograms(text string) bool {
+	l := strings.ToLower(text)
+	for _, n := range [...]string{"system", "exec", "spawn", "popen", "process", "shell", "cmd", "run", "subprocess", "open3", ".ffi("} {
+		if strings.Contains(l, n) {
+			return true
+		}
+	}
+	return false
+}
+
+// deletesTree: functions that delete a folder and what is in it, by the last part
+// of their name.
+func deletesTree(name, text string) bool {
+	if i := strings.LastIndexByte(name, '/'); i >= 0 && name != "delete-directory/files" { // Clojure: fs/delete-tree
+		name = name[i+1:]
+	}
+	switch name {
+	case "rm_rf", "rm_rf!", "rmtree", "rm-rf", "delete-directory", "delete_directory", "deleteDirectory", "deleteRecursively", "deleteDir", "remove_dir_all", "removeDirectoryRecursive", "removeTree", "removePathForcibly", "removeItem", "del_dir_r", "delTree", "delete-directory/files", "delete-tree":
+		return true
+	case "Delete", "DeleteDirectory":
+		return strings.Contains(text, "Directory")
+	case "DeleteFolder", "deleteFolder", "deletefolder":
+		return true
+	case "rm", "rmdir", "unlink", "remove", "delete":
+		l := strings.ToLower(text)
+		return strings.Contains(l, "recursive") || strings.Contains(l, "force=true") || strings.Contains(l, "'s'")
+	}
+	return false
+}
+
+// calledAfter is the method called on what the argument makes: File("x").deleteDir().
+func calledAfter(text string) string {
+	rest, ok := strings.CutPrefix(strings.TrimLeft(text, " \t)"), ".")
+	if !ok {
+		return ""
+	}
+	for i := 0; i < len(rest); i++ {
+		if !scan.IsNameByte(rest[i]) {
+			return rest[:i]
+		}
+	}
+	return rest
+}
+
+// runTcl runs the commands that Tcl and Expect start by words without quotes.
+func runTcl(e *interp.Env, sh *interp.Process, src *act.Source) {
+	client := "" // the program that text is sent to
+	e.EachLine(src.Text, ";\n[]{}", func(from, to int) {
+		line := strings.TrimLeft(src.Text[from:to], " \t")
+		if rest, ok := strings.CutPrefix(line, "file delete "); ok && strings.Contains(rest, "-force") {
+			rest = strings.ReplaceAll(strings.ReplaceAll(rest, "-force", ""), "--", "")
+			e.Carried(sh, src, from, to, "rm -rf "+rest, "file delete")
+		}
+		if (strings.HasPrefix(line, "eval") || strings.HasPrefix(line, "source") || strings.HasPrefix(line, "uplevel")) && strings.Contains(src.Text, "geturl") {
+			e.Raise("rce.inline-exec", src, from, to, "")
+		}
+		for _, verb := range [...]string{"exec ", "spawn ", "system ", "send "} {
+			if rest, ok := strings.CutPrefix(line, verb); ok {
+				rest = strings.Trim(strings.TrimPrefix(rest, "-- "), `"`)
+				rest = strings.TrimSuffix(strings.TrimSuffix(rest, `\n`), `\r`)
+				if verb == "spawn " {
+					first, _, _ := strings.Cut(rest, " ")
+					client = scan.Base(first)
+				}
+				if e.ReadsStatements(client) && stores.LooksSQL(rest) && src.Depth < scan.MaxDepth {
+					inner := *src
+					inner.Text, inner.At, inner.Depth = rest, -1, src.Depth+1
+					inner.Span, _ = src.Where(from, to)
+					e.Read("sql", &inner, &act.Invocation{Exe: client, Cwd: sh.Cwd, Src: src})
+				} else if e.ActsText(rest) {
+					e.Carried(sh, src, from, to, rest, strings.TrimSpace(verb))
+				}
+			}
+		}
+	})
+}
+
+// runSed looks for the two ways in which sed runs commands: "1e command" and
+// the flag e of s.
+func runSed(e *interp.Env, sh *interp.Process, src *act.Source) {
+	e.Unproven = e.Unproven && strings.ContainsAny(src.Text, "ew")
+	text := src.Text
+	for at := 0; at < len(text); {
+		end := at + strings.IndexAny(text[at:]+";", ";\n")
+		line := strings.TrimLeft(text[at:min(end, len(text))], "0123456789$, \t!{")
+		from := min(end, len(text)) - len(line)
+		switch {
+		case line == "e" && sh.Carrier != nil: // runs what it reads
+			runsInput(e, sh, src, from)
+		case strings.HasPrefix(line, "e "):
+			e.Carried(sh, src, from+2, min(end, len(text)), line[2:], "sed e")
+		case len(line) > 3 && line[0] == 's' && !scan.IsNameByte(line[1]) && line[1] != ' ':
+			parts := strings.Split(strings.ReplaceAll(line, "\\"+line[1:2], "\x01"), line[1:2])
+			if len(parts) == 4 && strings.ContainsRune(parts[3], 'e') && strings.Trim(parts[3], "egiIpmM0123456789") == "" {
+				e.Carried(sh, src, from, min(end, len(text)), strings.ReplaceAll(strings.ReplaceAll(parts[2], "&", string(scan.Hole)), "\x01", line[1:2]), "sed s///e")
+			}
+		}
+		at = end + 1
+	}
+}
+
+// ReadStrings judges what the strings of a text say, whatever its language.
+func ReadStrings(sh *interp.Process, src *act.Source, _ string, _ *act.Invocation) act.Flow {
+	runOther(sh.Env, sh, src)
+	return act.Flow{}
+}

@@ -1,0 +1,101 @@
+package payment
+
+import (
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/amounts"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
+
+// MoneyPredicates are the predicates of the wallet, x402 and mcp tables.
+var MoneyPredicates = map[string]interp.Predicate{
+	"literal-key": func(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+		return act.Word{}, it.Inv != nil && e.LiteralKey(it.Inv)
+	},
+}
+
+// loopRules: a payment or transfer inside a loop is made as often as it runs.
+// How often is read from seq N or {1..N}; a loop without a number still counts.
+func loopRules(sh *interp.Process, v *act.Invocation, ids []string) []string {
+	e := sh.Env
+	moves := false
+	for _, id := range ids {
+		moves = moves || strings.HasPrefix(id, "x402.pay") || strings.HasPrefix(id, "wallet.transfer") || id == "x402.unknown-amount"
+	}
+	text := e.Action.Command
+	if !moves || !slices.ContainsFunc(amounts.LoopWords, func(w string) bool { return strings.Contains(text, w) }) && !slices.Contains(v.Src.Via, "xargs") && !callsItself(sh) {
+		return nil
+	}
+	out := []string{"x402.loop"}
+	if n := loopCount(text); n != nil && slices.ContainsFunc(ids, func(id string) bool { return strings.HasPrefix(id, "x402.pay") }) {
+		p := amounts.ReadPhrase(act.ArgvText(v))
+		if p.Amount.Value != nil && p.Amount.Asset != nil {
+			total := amounts.Amount{Value: new(big.Rat).Mul(p.Amount.Value, n), Asset: p.Amount.Asset}
+			out = append(out, total.PayRule(true))
+		}
+	}
+	return out
+}
+
+// callsItself: one of the functions that run is running already.
+func callsItself(sh *interp.Process) bool {
+	for i, name := range sh.Calls {
+		if slices.Contains(sh.Calls[:i], name) {
+			return true
+		}
+	}
+	return false
+}
+
+// loopCount is the N of seq N, seq 1 N or {1..N}; nil if the text has none.
+func loopCount(text string) *big.Rat {
+	if _, rest, ok := strings.Cut(text, "seq "); ok {
+		end := strings.IndexAny(rest, ");`|\n")
+		if end < 0 {
+			end = len(rest)
+		}
+		if fields := strings.Fields(rest[:end]); len(fields) > 0 {
+			return amounts.ParseNumber(fields[len(fields)-1])
+		}
+	}
+	if _, rest, ok := strings.Cut(text, ".."); ok {
+		if end := strings.IndexByte(rest, '}'); end > 0 {
+			return amounts.ParseNumber(rest[:end])
+		}
+	}
+	return nil
+}
+
+// payingScript: a script whose name or variables say that it pays is given an address.
+// What its variables say that it may spend is its amount.
+func payingScript(e *interp.Env, v *act.Invocation, ids *amounts.RuleList) {
+	if len(v.Operands) == 0 || !slices.Contains(e.Groups["interpreters"], v.Exe) && v.Exe != "tsx" && v.Exe != "ts-node" || v.Has("-e") || v.Has("-c") {
+		return
+	}
+	a, told := amounts.Amount{Asset: amounts.AssetOf("usdc")}, false
+	for _, s := range v.Env {
+		words := facts.ToolWords(s.Name)
+		told = told || slices.Contains(words, "x402") || slices.Contains(words, "l402")
+		if n := amounts.ParseNumber(strings.TrimPrefix(s.Value.Text, "$")); n != nil && facts.HasWord(words, amounts.LimitWords) && facts.HasWord(words, amounts.SpendWords) {
+			a.Value = n
+		}
+	}
+	name, _, _ := strings.Cut(scan.Base(v.Operands[0].Text), ".")
+	told = told || facts.HasWord(facts.ToolWords(name), amounts.PayScripts)
+	paid := slices.ContainsFunc(v.Operands[1:], func(w act.Word) bool { return strings.Contains(w.Text, "://") })
+	if !told || !paid && a.Value == nil {
+		return
+	}
+	if a.Value == nil {
+		a.Value = amounts.RatOf("0.1")
+	}
+	ids.Add(a.PayRule(false))
+	for _, w := range v.Operands[1:] {
+		ids.AddAll(amounts.UrlRules(w.Text))
+	}
+}

@@ -1,0 +1,296 @@
+// Package payment is the front-end of clients that hold keys or money: wallets, chains,
+// x402 and payment services, and of sentences and calls that stand for them.
+package payment
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/amounts"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
+
+// ClientCall judges a call of a wallet, chain, payment or HTTP client.
+func ClientCall(sh *interp.Process, v *act.Invocation) bool {
+	e := sh.Env
+	if v.Dry {
+		return false
+	}
+	if v.Exe == "forge" {
+		foreignCalls(e, sh, v)
+	}
+	ids := ClientRules(e, v)
+	if len(ids) == 0 || !e.Budget.Spend(4+len(v.Argv)) {
+		return false
+	}
+	ids = append(ids, loopRules(sh, v, ids)...)
+	return e.Money(v.Src, v.From, v.To, v.Exe, ids...)
+}
+
+// foreignCalls runs what contracts that the command itself wrote hand to the shell,
+// if their tool is told to let them.
+func foreignCalls(e *interp.Env, sh *interp.Process, v *act.Invocation) {
+	ffi := v.Has("--ffi")
+	for _, a := range v.Env {
+		ffi = ffi || a.Name == "FOUNDRY_FFI" && a.Value.Text != "false"
+	}
+	if w := sh.Vars["FOUNDRY_FFI"]; len(w) == 1 && w[0].Text == "true" {
+		ffi = true
+	}
+	if !ffi {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.Files)) {
+		if f := e.Files[name]; strings.HasSuffix(name, ".sol") && f.Known {
+			src := sh.Src.Inside(f.Word, "forge --ffi")
+			sh.Read("strings", &src, nil)
+		}
+	}
+}
+
+// ClientRules are the rule ids of one call.
+func ClientRules(e *interp.Env, v *act.Invocation) []string {
+	var ids amounts.RuleList
+	v = spelledOut(&e.Clients, v)
+	switch v.Exe {
+	case "cast":
+		castRules(e, v, &ids)
+	case "x402", "x402-cli", "x402curl", "x402-fetch", "awal", "purl", "agentcash", "payments-mcp":
+		amounts.PayClientRules(v, &ids)
+	case "websocat", "wscat", "nc", "ncat", "netcat", "socat":
+		spokenRequest(e, v)
+		return ids
+	case "curl", "wget", "http", "https", "xh", "xhs", "httpie", "curlie":
+		amounts.HeaderRules(v, &ids)
+		serviceRules(e, v, &ids)
+		return ids
+	}
+	payingScript(e, v, &ids)
+	if liveScript(e, v) {
+		ids.Add("wallet.service-move")
+	}
+	for _, l := range e.Clients.ByExe[v.Exe] {
+		if clientHolds(e, l, v) {
+			rules(l, v, &ids)
+			if l.Rule == "wallet.upgrade" && interp.TestChain(e, &act.Item{Src: v.Src}) {
+				ids = amounts.RuleList{"wallet.contract-run"} // nobody uses what is deployed there
+			}
+			break
+		}
+	}
+	if e.Exe[v.Exe] && e.LiteralKey(v) && (len(e.Clients.ByExe[v.Exe]) > 0 || len(ids) > 0 || v.Exe == "cast") {
+		ids.Add("wallet.key-in-argv")
+	}
+	return ids
+}
+
+// spokenRequest judges a wallet's JSON-RPC that is typed into a connection.
+func spokenRequest(e *interp.Env, v *act.Invocation) {
+	text := v.Stdin.Word.Text
+	if given := at(&facts.Client{}, v, "-x"); given != "" && v.Exe == "wscat" {
+		text = given
+	}
+	if strings.Contains(text, "method") {
+		e.Read("rpc", &act.Source{Text: text}, v)
+	}
+}
+
+// spelledOut is the call with its subcommands in their long form.
+func spelledOut(t *facts.ClientTable, v *act.Invocation) *act.Invocation {
+	at, short := v.Exe, t.Aliases[v.Exe]
+	for i := 0; short != nil && i < len(v.Operands); i++ {
+		long := short[v.Operands[i].Text]
+		if long == "" {
+			long = v.Operands[i].Text
+		} else {
+			of := *v
+			of.Operands = slices.Clone(v.Operands)
+			of.Operands[i].Text, of.Operands[i].At = long, -1
+			v = &of
+		}
+		at += " " + long
+		short = t.Aliases[at]
+	}
+	return v
+}
+
+func clientHolds(e *interp.Env, l *facts.Client, v *act.Invocation) bool {
+	if len(l.Subs) > 0 && !underLater(v, l.Subs) ||
+		len(l.Any) > 0 && !slices.ContainsFunc(l.Any, v.Has) || slices.ContainsFunc(l.None, v.Has) {
+		return false
+	}
+	if len(l.Text) > 0 {
+		text := act.ArgvText(v)
+		for _, a := range v.Env {
+			text += " " + a.Value.Text
+		}
+		if !slices.ContainsFunc(l.Text, func(s string) bool { return strings.Contains(text, s) }) {
+			return false
+		}
+	}
+	if len(l.Live) > 0 && !slices.ContainsFunc(l.Live, func(o string) bool { return liveNetwork(e, v, o) }) {
+		return false
+	}
+	return len(l.Class) == 0 || slices.Contains(l.Class, operandClass(v))
+}
+
+// underLater is underAny, where the first operands may be the values of options that
+// the tool's entry does not list.
+func underLater(v *act.Invocation, paths [][]string) bool {
+	if v.UnderAny(paths) {
+		return true
+	}
+	for n := 1; n < min(5, len(v.Operands)); n++ {
+		before := v.Operands[n-1]
+		i := slices.IndexFunc(v.Argv, func(w act.Word) bool { return w.Text == before.Text && w.Span == before.Span })
+		if i < 2 || !strings.HasPrefix(v.Argv[i-1].Text, "-") || strings.Contains(v.Argv[i-1].Text, "=") {
+			return false
+		}
+		later := *v
+		later.Operands = v.Operands[n:]
+		if later.UnderAny(paths) {
+			return true
+		}
+	}
+	return false
+}
+
+// liveNetwork: the option is given, and what it names is not on this machine. It
+// may also stand behind the operands that a tool hands on.
+func liveNetwork(e *interp.Env, v *act.Invocation, name string) bool {
+	for i, w := range v.Argv {
+		value, ok := "", w.Text == name
+		if ok && i+1 < len(v.Argv) && !strings.HasPrefix(v.Argv[i+1].Text, "-") {
+			value = v.Argv[i+1].Text
+		}
+		if !ok {
+			value, ok = strings.CutPrefix(w.Text, name+"=")
+		}
+		if ok {
+			return !e.Clients.IsLocal[strings.ToLower(value)]
+		}
+	}
+	return false
+}
+
+// operandClass reads the first words behind a service's client as the name of a
+// tool: "payouts create", "post /v1/charges".
+func operandClass(v *act.Invocation) string {
+	var b strings.Builder
+	for i := range min(3, len(v.Operands)) {
+		b.WriteString(v.Operands[i].Text)
+		b.WriteByte(' ')
+	}
+	class := facts.ServiceClass(b.String())
+	if words := facts.ToolWords(b.String()); class != "read" && facts.HasWord(words[:min(2, len(words))], movingVerbs) {
+		return "money"
+	}
+	return class
+}
+
+// movingVerbs move money as the first words of a payment service's client.
+var movingVerbs = scan.SetOf("send fund capture withdraw payout pay transfer topup")
+
+// liveScript: a script whose name says that it moves money is told to do it for real.
+func liveScript(e *interp.Env, v *act.Invocation) bool {
+	if !e.Exe[v.Exe] && len(v.Argv) > 1 && facts.HasWord(facts.ToolWords(v.Exe), e.Clients.Services.Move) && !facts.HasWord(facts.ToolWords(v.Exe), e.Clients.Services.Draft) && !strings.Contains(v.Exe, "test") {
+		return forReal(v) // ./payout.sh --live
+	}
+	if len(v.Operands) == 0 || !slices.Contains(e.Groups["interpreters"], v.Exe) && v.Exe != "tsx" && v.Exe != "go" {
+		return false
+	}
+	i := 0
+	if v.Operands[0].Text == "run" && len(v.Operands) > 1 {
+		i = 1
+	}
+	if strings.ContainsAny(v.Operands[i].Text, " \n") { // a program text, not a file
+		return false
+	}
+	name := scan.Base(v.Operands[i].Text)
+	if dot := strings.LastIndexByte(name, '.'); dot > 0 {
+		name = name[:dot]
+	} else {
+		return false
+	}
+	if facts.ServiceClass(name) != "money" && !facts.HasWord(facts.ToolWords(name), e.Clients.Services.Move) || strings.Contains(name, "test") {
+		return false
+	}
+	return forReal(v)
+}
+
+// forReal: the words of a call say that it shall not only try.
+func forReal(v *act.Invocation) bool {
+	text := strings.ToLower(act.ArgvText(v))
+	if strings.Contains(text, "dry") || strings.Contains(text, "sandbox") || strings.Contains(text, "staging") {
+		return false
+	}
+	for _, w := range [...]string{"--live", "--prod", "production", "mainnet", "--execute", "--for-real", "--no-dry", "--commit", "--confirm", "--yes"} {
+		if strings.Contains(text, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// rules adds the effect of a line.
+func rules(l *facts.Client, v *act.Invocation, ids *amounts.RuleList) {
+	asset := at(l, v, l.Asset)
+	if asset == "" {
+		asset = l.Asset
+	}
+	value := at(l, v, l.Amount)
+	if l.Rule == "approve" && strings.HasPrefix(l.Amount, "#") {
+		if i := int(l.Amount[1] - '0'); i < len(v.Operands) {
+			value = amounts.AmountText(v.Operands[i])
+		}
+	}
+	switch l.Rule {
+	case "transfer":
+		if n := amounts.ParseNumber(value); n != nil && l.Scale > 0 {
+			value = amounts.Scaled(n, l.Scale).FloatString(l.Scale)
+		}
+		ids.Transfer(plainNumber(value), asset, at(l, v, l.To))
+	case "approve":
+		a := amounts.CallAmount(value, amounts.AssetOf(asset))
+		if n := amounts.ParseNumber(value); strings.EqualFold(value, "all") || n != nil && n.Cmp(amounts.Unlimited64) >= 0 {
+			a.Unlimited = true
+		}
+		if strings.IndexByte(value, scan.Hole) >= 0 && slices.ContainsFunc(v.Operands, amounts.ComputedNumber) {
+			a.Unlimited = true
+		}
+		ids.Add(amounts.ApproveRule(a))
+	default:
+		ids.Add(l.Rule)
+	}
+}
+
+// plainNumber is "75" of "75 NEAR" and "2500" of "2500uatom".
+func plainNumber(value string) string {
+	if n := len(value) - len(strings.TrimLeft(value, "0123456789.,_")); n > 0 {
+		return strings.TrimRight(value[:n], ".,_")
+	}
+	return value
+}
+
+// at is the text of operand "#n" or of an option; "" if there is none.
+func at(l *facts.Client, v *act.Invocation, place string) string {
+	switch {
+	case place == "":
+	case place[0] == '#':
+		return v.Operand(int(place[1] - '0'))
+	case place[0] == '-':
+		for i, w := range v.Argv {
+			if w.Text == place && i+1 < len(v.Argv) {
+				return v.Argv[i+1].Text
+			}
+			if value, ok := strings.CutPrefix(w.Text, place+"="); ok {
+				return value
+			}
+		}
+	}
+	return ""
+}

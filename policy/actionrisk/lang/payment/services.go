@@ -1,0 +1,71 @@
+package payment
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/amounts"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/hosts"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+)
+
+// serviceRules judges a request of an HTTP client: a wallet's JSON-RPC in its
+// body, or a call of a payment service.
+func serviceRules(e *interp.Env, v *act.Invocation, ids *amounts.RuleList) {
+	method := hosts.Method(v)
+	if method == "GET" || method == "HEAD" || method == "OPTIONS" {
+		return
+	}
+	body := requestBody(e, v)
+	for _, part := range body {
+		if strings.Contains(part, "method") {
+			e.Read("rpc", &act.Source{Text: part}, v)
+		}
+	}
+	for i := 1; i < len(v.Argv); i++ {
+		w := v.Argv[i].Text
+		if _, host, _, ok := hosts.UrlOf(w); !ok && !strings.HasPrefix(w, "api") || ok && hosts.LocalHost(host) {
+			continue
+		}
+		ids.AddAll(e.ServiceCall(method, w, strings.Join(body, " "), act.ArgvText(v)))
+	}
+}
+
+// requestBody is what an HTTP client sends, as far as it is known.
+func requestBody(e *interp.Env, v *act.Invocation) []string {
+	var out []string
+	for i := range v.Opts {
+		if o := &v.Opts[i]; o.Given && slices.Contains(hosts.BodyOptions, o.Name) {
+			if file, ok := strings.CutPrefix(o.Value.Text, "@"); ok {
+				f := v.Stdin
+				if file != "-" {
+					f = e.Files[paths.FileKey(v.Cwd, file)]
+				}
+				if f.Known {
+					out = append(out, f.Word.Text)
+				}
+			}
+			out = append(out, o.Value.Text)
+		}
+	}
+	switch v.Exe {
+	case "http", "https", "xh", "xhs", "httpie":
+		var fields []string
+		for _, w := range v.Operands {
+			name, value, ok := strings.Cut(w.Text, "=")
+			if ok && !strings.Contains(name, "/") {
+				fields = append(fields, `"`+strings.TrimSuffix(name, ":")+`":`+facts.QuoteJSON(value))
+			}
+		}
+		if len(fields) > 0 {
+			out = append(out, "{"+strings.Join(fields, ",")+"}")
+		}
+		if v.Stdin.Known && v.Stdin.Word.Text != "" {
+			out = append(out, v.Stdin.Word.Text)
+		}
+	}
+	return out
+}

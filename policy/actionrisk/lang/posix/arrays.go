@@ -1,0 +1,228 @@
+package posix
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// indexText is the text of an array's index: a number or a key.
+func indexText(sh *interp.Process, x syntax.ArithmExpr) (string, bool) {
+	w, ok := x.(*syntax.Word)
+	if !ok {
+		n, ok := number(sh, x, 0)
+		return strconv.Itoa(n), ok
+	}
+	t := wordText(sh, w)
+	if v, ok := sh.Vars[t.Text]; ok && len(v) == 1 && act.SyntaxName(t.Text) {
+		t = v[0]
+	}
+	return t.Text, t.Known()
+}
+
+// setElement sets name[index]. A key that is no small number is kept as a
+// variable of that name, and as one more element.
+func setElement(sh *interp.Process, name string, x syntax.ArithmExpr, w act.Word, more bool) {
+	key, ok := indexText(sh, x)
+	if !ok {
+		setVariable(sh, name, act.Word{Text: string(scan.Hole), At: -1, Span: w.Span, Var: name})
+		return
+	}
+	if commandTable(sh, name, key, w) {
+		return
+	}
+	list := slices.Clone(sh.Vars[name])
+	i, err := strconv.Atoi(key)
+	if err != nil || i < 0 || i >= scan.MaxLoop {
+		i = len(list)
+		if old := sh.Vars[name+"["+key+"]"]; more && len(old) > 0 {
+			w.Text, w.At = old[0].Text+w.Text, -1
+		}
+		setVariable(sh, name+"["+key+"]", w)
+	}
+	for len(list) <= i {
+		list = append(list, act.Word{At: -1, Span: w.Span})
+	}
+	if more {
+		w.Text, w.At = list[i].Text+w.Text, -1
+	}
+	list[i] = w
+	setAll(sh, name, list)
+}
+
+// array sets a variable to the elements of (…).
+func array(sh *interp.Process, a *syntax.Assign) {
+	var list []act.Word
+	if a.Append {
+		list = slices.Clone(sh.Vars[a.Name.Value])
+	}
+	for _, el := range a.Array.Elems {
+		if el.Value == nil {
+			continue
+		}
+		if el.Index == nil {
+			list = fields(sh, el.Value, list)
+			continue
+		}
+		setAll(sh, a.Name.Value, list)
+		setElement(sh, a.Name.Value, el.Index, wordText(sh, el.Value), false)
+		list = slices.Clone(sh.Vars[a.Name.Value])
+	}
+	if !sh.Env.Budget.Spend(1 + len(list)/2) { // the list is copied
+		list = nil
+	}
+	setAll(sh, a.Name.Value, list)
+}
+
+// refers: "declare -n a=b" makes a another name of b.
+func refers(sh *interp.Process, args []*syntax.Assign) {
+	naming := false
+	for _, a := range args {
+		if a.Naked && a.Name == nil && a.Value != nil {
+			t := wordText(sh, a.Value).Text
+			naming = naming || len(t) > 1 && t[0] == '-' && t[1] != '-' && strings.ContainsRune(t, 'n')
+		}
+		if naming && a.Name != nil && a.Value != nil {
+			if sh.Refs == nil {
+				sh.Refs = map[string]string{}
+			}
+			sh.Refs = maps.Clone(sh.Refs)
+			sh.Refs[a.Name.Value] = wordText(sh, a.Value).Text
+		}
+	}
+}
+
+// branches runs the ways a text may go, each from the same start. What a
+// variable may be afterwards is kept: one value, and the others beside it.
+func branches(sh *interp.Process, ways []func() act.Flow, all bool) act.Flow {
+	before := sh.Vars
+	ends := make([]map[string][]act.Word, 0, len(ways)+1)
+	if !all {
+		ends = append(ends, before)
+	}
+	var out act.Flow
+	for i, way := range ways {
+		sh.Vars = maps.Clone(before)
+		f := way()
+		if i == 0 {
+			out = f
+		} else {
+			out = interp.Join(out, f)
+		}
+		ends = append(ends, sh.Vars)
+	}
+	last := ends[len(ends)-1]
+	for _, end := range ends[:len(ends)-1] {
+		for _, name := range slices.Sorted(maps.Keys(end)) {
+			list := end[name]
+			switch now, ok := last[name]; {
+			case !ok:
+				if last == nil {
+					last = map[string][]act.Word{}
+				}
+				last[name] = list
+			case len(list) == 1 && (len(now) != 1 || now[0].Text != list[0].Text):
+				also(sh, name, list[0])
+			}
+		}
+	}
+	sh.Vars = last
+	return out
+}
+
+// also notes one more value that a variable may have.
+func also(sh *interp.Process, name string, w act.Word) {
+	old := sh.Others[name]
+	if len(old) >= 4 || slices.ContainsFunc(old, func(o act.Word) bool { return o.Text == w.Text }) {
+		return
+	}
+	others := maps.Clone(sh.Others)
+	if others == nil {
+		others = map[string][]act.Word{}
+	}
+	others[name] = append(old[:len(old):len(old)], w)
+	sh.Others = others
+}
+
+// readsLines: "while read …" runs its body once for each line that is known.
+func readsLines(sh *interp.Process, c *syntax.WhileClause, in act.Flow) ([]string, bool) {
+	if len(c.Cond) != 1 || c.Until || !in.Known || in.Word.Glob {
+		return nil, false
+	}
+	call, ok := c.Cond[0].Cmd.(*syntax.CallExpr)
+	if !ok || len(call.Args) == 0 || call.Args[0].Lit() != "read" {
+		return nil, false
+	}
+	lines := strings.Split(strings.TrimSpace(in.Word.Text), "\n")
+	return lines, len(lines) > 1 && len(lines) <= scan.MaxLoop
+}
+
+// readsInput sets variables from the input.
+func readsInput(sh *interp.Process, v *act.Invocation) {
+	text, names := v.Stdin.Word.Text, v.Operands
+	list, whole := act.Word{}, v.Exe != "read"
+	if whole && len(names) > 0 {
+		list = names[len(names)-1]
+	}
+	for i := 1; i < len(v.Argv); i++ {
+		if t := v.Argv[i].Text; len(t) > 1 && t[0] == '-' && t[len(t)-1] == 'a' && !whole && i+1 < len(v.Argv) {
+			list = v.Argv[i+1]
+		}
+	}
+	seps := separators(sh)
+	for _, a := range v.Env {
+		if a.Name == "IFS" && a.Value.Known() {
+			seps = a.Value.Text
+		}
+	}
+	if list.Text != "" && act.SyntaxName(list.Text) {
+		readList(sh, v, list.Text, text, seps, whole)
+		return
+	}
+	if len(names) == 0 {
+		names = []act.Word{{Text: "REPLY"}}
+	}
+	rest, _, _ := strings.Cut(text, "\n")
+	for i, n := range names {
+		w := act.Word{Text: string(scan.Hole), At: -1, Span: v.Argv[0].Span, Var: n.Text, Taint: v.Stdin.Taint}
+		if v.Stdin.Known {
+			rest = strings.TrimSpace(rest)
+			w.Text = rest
+			w.Glob = v.Stdin.Word.Glob
+			if k := strings.IndexAny(rest, seps); i+1 < len(names) && k >= 0 {
+				w.Text, rest = rest[:k], rest[k+1:]
+			} else if i+1 < len(names) {
+				rest = ""
+			}
+		}
+		if act.SyntaxName(n.Text) {
+			setVariable(sh, n.Text, w)
+		}
+	}
+}
+
+// readList is read -a and mapfile.
+func readList(sh *interp.Process, v *act.Invocation, name, text, seps string, lines bool) {
+	if !v.Stdin.Known {
+		setVariable(sh, name, act.Word{Text: string(scan.Hole), At: -1, Span: v.Argv[0].Span, Var: name, Taint: v.Stdin.Taint})
+		return
+	}
+	var parts []string
+	if lines {
+		parts = strings.Split(strings.TrimRight(text, "\n"), "\n")
+	} else {
+		line, _, _ := strings.Cut(text, "\n")
+		parts = strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(seps, r) })
+	}
+	var list []act.Word
+	for _, p := range parts[:min(len(parts), scan.MaxLoop)] {
+		list = append(list, act.Word{Text: p, At: -1, Span: v.Argv[0].Span, Taint: v.Stdin.Taint})
+	}
+	setAll(sh, name, list)
+}

@@ -1,0 +1,200 @@
+package posix
+
+import (
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
+
+// builtin runs what changes the shell itself.
+func builtin(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
+	e := sh.Env
+	subscripts(sh, v)
+	switch v.Exe {
+	case "cd", "pushd", "chdir":
+		chdir(sh, v)
+		return act.Flow{Known: true}, true
+	case "export", "declare", "typeset", "local", "readonly":
+		if len(v.Operands) == 0 && v.Exe != "local" {
+			e.Match(&act.Item{Kind: act.KindExe, Name: v.Exe, Inv: v, Src: v.Src, From: v.From, To: v.To})
+			return act.Flow{Taint: act.FromEnviron, Via: v.Exe}, true
+		}
+		for _, w := range v.Argv[1:] {
+			if name, _, ok := strings.Cut(w.Text, "="); ok {
+				setVariable(sh, name, w.Tail(len(name)+1))
+			}
+		}
+		return act.Flow{}, len(v.Operands) > 0
+	case "alias":
+		for _, w := range v.Operands {
+			if name, _, ok := strings.Cut(w.Text, "="); ok {
+				if sh.Aliases == nil {
+					sh.Aliases = map[string]act.Word{}
+				}
+				text := w.Tail(len(name) + 1)
+				if v.Has("-s") { // zsh: of files whose name ends so
+					name = "*." + name
+				}
+				sh.Aliases[name] = text
+			}
+		}
+		return act.Flow{Known: true}, true
+	case "hash":
+		if w, ok := act.WordAfter(v, "-p"); ok && len(v.Operands) > 0 {
+			if sh.Aliases == nil {
+				sh.Aliases = map[string]act.Word{}
+			}
+			sh.Aliases[v.Operands[len(v.Operands)-1].Text] = w
+		}
+		return act.Flow{Known: true}, true
+	case "set":
+		if len(v.Argv) == 1 {
+			e.Match(&act.Item{Kind: act.KindExe, Name: v.Exe, Inv: v, Src: v.Src, From: v.From, To: v.To})
+			return act.Flow{Taint: act.FromEnviron, Via: v.Exe}, true
+		}
+		setParams(sh, v)
+		return act.Flow{Known: true}, true
+	case "unset":
+		for _, w := range v.Operands {
+			delete(sh.Vars, w.Text)
+			delete(sh.Funcs, w.Text)
+		}
+		e.Match(&act.Item{Kind: act.KindExe, Name: v.Exe, Inv: v, Src: v.Src, From: v.From, To: v.To})
+		return act.Flow{Known: true}, true
+	case "shift":
+		n := 1
+		if len(v.Operands) > 0 {
+			n, _ = strconv.Atoi(v.Operands[0].Text)
+		}
+		if sh.Params != nil {
+			sh.Params = sh.Params[min(max(n, 0), len(sh.Params)):]
+		}
+		return act.Flow{Known: true}, true
+	case "exit", "return":
+		e.Left = true
+		return act.Flow{Known: true}, true
+	case "unalias", "shopt", "popd", "break", "continue":
+		return act.Flow{Known: true}, true
+	case "eval":
+		if len(v.Argv) > 1 {
+			return interpretHere(sh, act.JoinWords(v.Argv[1:], sh.Src), v, "eval"), true
+		}
+		return act.Flow{Known: true}, true
+	case "trap":
+		if len(v.Operands) > 1 && v.Operands[0].Text != "-" {
+			trap(sh, v)
+		}
+		return act.Flow{Known: true}, true
+	case "read", "mapfile", "readarray":
+		readsInput(sh, v)
+		callbacks(sh, v)
+		return act.Flow{Known: true}, true
+	case "compgen", "complete", "bind", "enable":
+		callbacks(sh, v)
+	case "history":
+		if v.Has("-s") && len(v.Operands) > 0 {
+			setVariable(sh, "!", act.JoinWords(v.Operands, sh.Src))
+		}
+	case "fc":
+		if last := sh.Vars["!"]; len(last) == 1 && (v.Has("-s") || v.Has("-e")) {
+			interpretHere(sh, last[0], v, "fc")
+		}
+	case "source", ".":
+		if len(v.Operands) == 0 && v.Stdin.Known { // fish reads its input
+			interpretHere(sh, v.Stdin.Word, v, "source")
+		}
+		if len(v.Operands) > 0 {
+			f, ok := e.Files[paths.FileKey(sh.Cwd, v.Operands[0].Text)]
+			if fd, descr := act.Descriptor(v.Operands[0].Text); v.Operands[0].Text == "/dev/stdin" || descr && (fd == "0" || !ok && v.Stdin.Known) {
+				v.Operands[0].Text, v.Operands[0].At = "/dev/stdin", -1
+				f, ok = v.Stdin, true
+			}
+			if ok && f.Known {
+				f.Word.Taint |= f.Taint
+				interpretHere(sh, f.Word, v, "source")
+			} else {
+				e.Unproven = true
+			}
+		}
+		e.Match(&act.Item{Kind: act.KindExe, Name: v.Exe, Inv: v, Src: v.Src, From: v.From, To: v.To})
+		return act.Flow{}, true
+	}
+	return act.Flow{}, false
+}
+
+// trap runs the text at once, or, where it waits for the end and uses a variable
+// that nothing has set yet, at the end, with the values of then.
+func trap(sh *interp.Process, v *act.Invocation) {
+	e, text := sh.Env, v.Operands[0]
+	waits := slices.ContainsFunc(v.Operands[1:], func(w act.Word) bool { return w.Text == "EXIT" || w.Text == "0" })
+	_, calls := sh.Funcs[text.Text]
+	if !waits || strings.IndexByte(text.Text, '$') < 0 && !calls || len(e.Later) >= scan.MaxFiles {
+		interpretHere(sh, text, v, "trap")
+		return
+	}
+	then := sh.Fork()
+	src := sh.Src
+	e.Later = append(e.Later, func() {
+		at := sh
+		if e.Left { // what is set behind an exit is never set
+			at = then
+		}
+		at.Src = src
+		interpretHere(at, text, v, "trap")
+	})
+}
+
+// interpretHere runs text in this shell itself, so that what it sets stays.
+func interpretHere(sh *interp.Process, w act.Word, v *act.Invocation, via string) act.Flow {
+	e := sh.Env
+	e.Match(&act.Item{Kind: act.KindExe, Name: v.Exe, Inv: v, Src: v.Src, From: v.From, To: v.To})
+	if strings.Trim(w.Text, " \n\t"+string(scan.Hole)) == "" {
+		if w.Text == "" {
+			return act.Flow{Known: true}
+		}
+		return sh.UnknownText("shell", w, v)
+	}
+	src := sh.Src.Inside(w, via)
+	if !w.Known() {
+		src.Text, src.At = strings.ReplaceAll(w.Text, string(scan.Hole), "${_}"), -1
+	}
+	return Script(sh, &src, v.Stdin)
+}
+
+// setParams: "set -- a b" gives the shell its parameters.
+func setParams(sh *interp.Process, v *act.Invocation) {
+	if v.After >= 0 {
+		sh.Params = v.Operands[min(v.After, len(v.Operands)):]
+	}
+}
+
+func chdir(sh *interp.Process, v *act.Invocation) {
+	if len(v.Operands) == 0 {
+		sh.Cwd = "~"
+		return
+	}
+	w := v.Operands[0]
+	switch t := w.Text; {
+	case !w.Known():
+		sh.Cwd = string(scan.Hole)
+	case strings.HasPrefix(t, "/") || strings.HasPrefix(t, "~"):
+		sh.Cwd = path.Clean(t)
+	case t == "-":
+		sh.Cwd = ""
+	default:
+		at := sh.Cwd
+		if at == "" {
+			at = sh.Env.Context.Cwd
+		}
+		if at == "" {
+			at = "."
+		}
+		sh.Cwd = path.Join(at, t)
+	}
+}

@@ -1,0 +1,239 @@
+package posix
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// What runs by a detour that no text of a program shows: a file of a program that an
+// interpreter is given, an editor that writes by itself, the rules of a firewall, a
+// pipe that awk writes to.
+
+// otherReading runs the words of a carrier as they stand if an option takes, or does
+// not take, the next word otherwise than the tables say: the word that names a program
+// tells.
+func otherReading(sh *interp.Process, inner *interp.Process, rest []act.Word, w *facts.Wrapper, v *act.Invocation) {
+	e := sh.Env
+	if len(rest) > 1 && !e.Acts(rest[0].Text) && e.Acts(rest[1].Text) && rest[1].Text[0] != '-' {
+		before := slices.IndexFunc(v.Argv, func(a act.Word) bool { return a.Text == rest[0].Text && a.Span == rest[0].Span })
+		if before > 1 && strings.HasPrefix(v.Argv[before-1].Text, "-") && v.Argv[before-1].Text != "--" && !strings.Contains(v.Argv[before-1].Text, "=") {
+			argv(inner, rest[1:], w, v)
+		}
+	}
+	for i := range v.Opts {
+		o := &v.Opts[i]
+		if len(o.Name) != 2 || !o.Given || !exeActs(e, o.Value.Text) {
+			continue
+		}
+		at := slices.IndexFunc(v.Argv, func(a act.Word) bool { return a.Text == o.Value.Text && a.Span == o.Value.Span })
+		if at > 0 && at+1 < len(v.Argv) && v.Argv[at+1].Text != rest[0].Text {
+			argv(inner, v.Argv[at:], w, v)
+			return
+		}
+	}
+}
+
+// exeActs: rules judge the program itself, so that its name is no name of a user, a
+// group or a file.
+func exeActs(e *interp.Env, word string) bool {
+	return e.Exe[scan.Base(word)] && !slices.Contains(e.Groups["subcommand-words"], word) && coreutils[scan.Base(word)]
+}
+
+// packedProgram runs a program that an interpreter is given as a file: java -jar
+// bfg-1.14.0.jar, php wp-cli.phar, python3 /usr/bin/ansible.
+func packedProgram(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
+	at := 1
+	if v.Exe == "java" {
+		if at = 1 + slices.IndexFunc(v.Argv, func(w act.Word) bool { return w.Text == "-jar" }); at == 0 {
+			return act.Flow{}, false
+		}
+	} else if !slices.Contains(sh.Env.Groups["interpreters"], v.Exe) {
+		return act.Flow{}, false
+	}
+	if at >= len(v.Argv) || !v.Argv[at].Known() {
+		return act.Flow{}, false
+	}
+	name, ok := programOfFile(v.Argv[at].Text)
+	if _, own := sh.Env.Files[paths.FileKey(sh.Cwd, v.Argv[at].Text)]; !ok || own || !sh.Env.Acts(name) {
+		return act.Flow{}, false
+	}
+	words := slices.Clone(v.Argv[at:])
+	words[0].Text, words[0].At = name, -1
+	return argv(sh, words, &facts.Wrapper{}, v), true
+}
+
+// programOfFile is the name of the program that such a file holds, without what says
+// which release it is.
+func programOfFile(file string) (string, bool) {
+	name := scan.Base(file)
+	stem, ok := name, strings.Contains(file, "bin/") && strings.IndexByte(name, '.') < 0
+	for _, end := range [...]string{".jar", ".phar", ".pyz", ".pex"} {
+		if s, cut := strings.CutSuffix(stem, end); cut {
+			stem, ok = s, true
+		}
+	}
+	if i := strings.IndexAny(stem, "0123456789"); i > 1 && stem[i-1] == '-' {
+		stem = stem[:i-1]
+	}
+	for _, part := range [...]string{"-commandline", "-cli", "-all", "-standalone", "-core"} {
+		stem = strings.TrimSuffix(stem, part)
+	}
+	return stem, ok && stem != ""
+}
+
+// personEditors are editors in which a person decides what is written; the rest of
+// what an editor's variable may name writes by itself.
+var personEditors = scan.SetOf("vim vi nvim nano emacs emacsclient code subl gedit hx helix micro kak joe pico mcedit ne jed mg zed mate idea atom kate kwrite mousepad vimr mvim gvim ed ex less more cat true false : echo code-insiders cursor windsurf pycharm webstorm sensible-editor editor select-editor notepad open xdg-open")
+
+// edits runs the editor that a program starts on a file of its own, if that editor
+// needs no person.
+func edits(sh *interp.Process, file string, v *act.Invocation) (act.Flow, bool) {
+	if file == "@operands" && len(v.Operands) > 0 {
+		file = v.Operands[len(v.Operands)-1].Text
+	}
+	for _, name := range [...]string{"SUDO_EDITOR", "SYSTEMD_EDITOR", "VISUAL", "EDITOR"} {
+		editor := sh.Variable(v, name)
+		words := strings.Fields(editor.Text)
+		if len(words) == 0 {
+			continue
+		}
+		if personEditors[scan.Base(words[0])] && !strings.Contains(editor.Text, " -c") && !strings.Contains(editor.Text, " +") {
+			return act.Flow{}, false
+		}
+		editor.Text, editor.At = editor.Text+" "+scan.Quote(file), -1
+		one := *v
+		one.Env = nil
+		return sh.Interpret("shell", editor, &one, name, nil), true
+	}
+	return act.Flow{}, false
+}
+
+// listed runs a plain command with the words of a file of requirements.
+func listed(sh *interp.Process, command []string, words []act.Word, v *act.Invocation) {
+	for _, w := range words {
+		f := v.Stdin
+		if w.Text != "-" && w.Text != "/dev/stdin" {
+			f = sh.Env.ReadFile(sh, w)
+		}
+		if !f.Known || !sh.Env.Budget.Spend(1+len(f.Word.Text)/16) {
+			continue
+		}
+		var list []act.Word
+		for line := range strings.Lines(f.Word.Text) {
+			line, _, _ = strings.Cut(strings.TrimSpace(line), " #")
+			if line == "" || line[0] == '#' || len(list) >= scan.MaxLoop {
+				continue
+			}
+			if line[0] != '-' {
+				list = append(list, act.Word{Text: line, At: -1, Span: w.Span})
+				continue
+			}
+			list = append(list, interp.SplitWords(act.Word{Text: line, Span: w.Span})...)
+		}
+		sh.Plain(command, list, v)
+	}
+}
+
+// arithmeticValue is the value of an expression of numbers.
+func arithmeticValue(x syntax.ArithmExpr, depth int) (int64, bool) {
+	switch x := x.(type) {
+	case *syntax.ParenArithm:
+		return arithmeticValue(x.X, depth+1)
+	case *syntax.Word:
+		return shellNumber(x.Lit())
+	case *syntax.BinaryArithm:
+		if depth > scan.MaxDepth {
+			return 0, false
+		}
+		a, okA := arithmeticValue(x.X, depth+1)
+		b, okB := arithmeticValue(x.Y, depth+1)
+		if !okA || !okB {
+			return 0, false
+		}
+		return applied(x.Op, a, b)
+	}
+	return 0, false
+}
+
+// applied is one operation of the shell's arithmetic.
+func applied(op syntax.BinAritOperator, a, b int64) (int64, bool) {
+	switch op {
+	case syntax.Add:
+		return a + b, true
+	case syntax.Sub:
+		return a - b, true
+	case syntax.Mul:
+		return a * b, true
+	case syntax.Quo:
+		if b != 0 {
+			return a / b, true
+		}
+	case syntax.Rem:
+		if b != 0 {
+			return a % b, true
+		}
+	case syntax.Shl:
+		return a << min(max(b, 0), 63), b >= 0
+	case syntax.Shr:
+		return a >> min(max(b, 0), 63), b >= 0
+	case syntax.Or:
+		return a | b, true
+	case syntax.And:
+		return a & b, true
+	case syntax.Xor:
+		return a ^ b, true
+	case syntax.Pow:
+		out := int64(1)
+		for range min(max(b, 0), 63) {
+			out *= a
+		}
+		return out, b >= 0
+	}
+	return 0, false
+}
+
+// shellNumber reads 255, 0xff, 0377 and 16#ff.
+func shellNumber(t string) (int64, bool) {
+	if radix, digits, ok := strings.Cut(t, "#"); ok {
+		base, err := strconv.Atoi(radix)
+		if err != nil || base < 2 || base > 36 {
+			return 0, false
+		}
+		n, err := strconv.ParseInt(digits, base, 64)
+		return n, err == nil
+	}
+	n, err := strconv.ParseInt(t, 0, 64)
+	return n, err == nil
+}
+
+// shows judges declare -p NAME and its kind, which print what a variable holds.
+func shows(sh *interp.Process, c *syntax.DeclClause) {
+	from, to := int(c.Pos().Offset()), int(c.End().Offset())
+	words := []act.Word{{Text: c.Variant.Value, At: -1, Span: spanOf(sh, c)}}
+	prints := false
+	for _, a := range c.Args {
+		switch {
+		case a.Naked && a.Name != nil:
+			words = append(words, act.Word{Text: a.Name.Value, At: -1, Span: spanOf(sh, c)})
+		case a.Name == nil && a.Value != nil:
+			w := wordText(sh, a.Value)
+			prints = prints || strings.HasPrefix(w.Text, "-") && strings.Contains(w.Text, "p")
+			words = append(words, w)
+		default:
+			return
+		}
+	}
+	if prints && sh.Env.Budget.Spend(len(words)) {
+		v := &act.Invocation{Exe: c.Variant.Value, Argv: words, Src: sh.Src, Remote: sh.Remote, From: from, To: to}
+		interp.ParseArgs(sh.Env.Set, v)
+		sh.Env.Match(&act.Item{Kind: act.KindExe, Name: v.Exe, Inv: v, Src: v.Src, From: from, To: to})
+	}
+}

@@ -1,0 +1,443 @@
+package posix
+
+import (
+	"cmp"
+	"math/big"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
+
+// emulate gives the exact output of commands that only move text.
+func emulate(e *interp.Env, sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
+	switch v.Exe {
+	case "echo":
+		return echo(v), true
+	case "printf":
+		return printf(v), true
+	case "yes":
+		return echo(v), true
+	case "xargs":
+		if len(v.Operands) == 0 && v.Stdin.Known { // it prints its words in one line
+			f := v.Stdin
+			f.Word.Text, f.Word.At = strings.Join(strings.Fields(f.Word.Text), " "), -1
+			return f, true
+		}
+	case "cat", "tac":
+		return cat(e, sh, v)
+	case "tee":
+		for _, w := range v.Operands {
+			e.Remember(sh, w, v.Stdin, v.Has("-a"))
+		}
+		return v.Stdin, true
+	case "base64", "gbase64":
+		if v.Has("-d") || v.Has("-D") || v.Has("--decode") {
+			return decode(e, sh, v, "base64", scan.Decode64)
+		}
+	case "base32":
+		if v.Has("-d") || v.Has("--decode") {
+			return decode(e, sh, v, "base32", func(s string) (string, bool) { return "", false })
+		}
+	case "openssl":
+		if v.Has("-d") {
+			return decode(e, sh, v, "openssl", scan.Decode64)
+		}
+	case "xxd":
+		if v.Has("-r") {
+			return decode(e, sh, v, "xxd", scan.DecodeHex)
+		}
+	case "gunzip", "zcat", "gzip", "bzip2", "xz", "uudecode":
+		if v.Exe == "gunzip" || v.Exe == "zcat" || v.Exe == "uudecode" || v.Has("-d") {
+			f := v.Stdin
+			f.Known = false
+			if f.Taint&act.FromDecoder != 0 {
+				f.Layer++
+			}
+			return f, v.Stdin.Taint != 0
+		}
+	case "envsubst":
+		return substituted(sh, v), v.Stdin.Word.Text != ""
+	case "rev":
+		return decode(e, sh, v, "rev", scan.Reverse)
+	case "tr":
+		return translate(e, sh, v)
+	case "tar", "gtar", "bsdtar":
+		if w, ok := v.Value("-f", "--file"); ok && w.Text != "-" && w.Text != "/dev/stdout" && w.Text != "/dev/fd/1" && (v.Has("-c") || v.Has("--create") || v.Has("-r")) {
+			f := act.Flow{Via: "tar"}
+			for _, w := range v.Operands {
+				f.Taint |= e.ReadFile(sh, w).Taint
+			}
+			if fd, ok := act.Descriptor(w.Text); ok {
+				if r, ok := sh.Fds[fd]; ok {
+					w = r.File
+				} else if len(v.Redirs) > 0 {
+					w = v.Redirs[len(v.Redirs)-1].File
+				}
+			}
+			sh.Write(act.Redir{Op: ">", File: w}, f, nil)
+			return act.Flow{Known: true}, true
+		}
+	case "cast":
+		if w, ok := largestNumber(v); ok {
+			return act.Flow{Known: true, Word: w}, true
+		}
+	case "find", "fd", "fdfind", "ls":
+		return listing(v), true
+	case "pwd":
+		w := act.Word{Text: ".", At: -1, Span: v.Argv[0].Span}
+		if sh.Cwd != "" {
+			w.Text = sh.Cwd
+		}
+		return act.Flow{Known: true, Word: w}, true
+	case "pgrep":
+		if len(v.Operands) == 0 || v.Operands[0].Text == "." || v.Operands[0].Text == ".*" { // all processes, whom a signal to -1 reaches
+			return act.Flow{Known: true, Word: act.Word{Text: "-1", At: -1, Span: v.Argv[0].Span}}, true
+		}
+	case "mktemp":
+		return act.Flow{Known: true, Word: act.Word{Text: "/tmp/tmp.file", At: -1, Span: v.Argv[0].Span}}, true
+	case "true", "false", ":", "sleep", "wait", "cd", "test", "[":
+		return act.Flow{Known: true}, true
+	case "which", "command", "type":
+		if len(v.Operands) == 1 {
+			return act.Flow{Known: true, Word: v.Operands[0]}, true
+		}
+	case "basename", "dirname", "realpath", "readlink":
+		return pathPart(v)
+	case "git":
+		if v.UnderAny([][]string{{"rev-parse"}}) && v.Has("--show-toplevel") {
+			return act.Flow{Known: true, Word: act.Word{Text: ".", At: -1, Span: v.Argv[0].Span}}, true
+		}
+	}
+	return filter(e, sh, v)
+}
+
+// largestNumber is what cast max-uint and cast max-int print.
+func largestNumber(v *act.Invocation) (act.Word, bool) {
+	if len(v.Operands) == 0 {
+		return act.Word{}, false
+	}
+	bits := 256
+	if len(v.Operands) > 1 {
+		if n, err := strconv.Atoi(strings.TrimLeft(v.Operands[1].Text, "uint")); err == nil && n > 0 && n <= 256 {
+			bits = n
+		}
+	}
+	switch v.Operands[0].Text {
+	case "max-uint", "maxu":
+	case "max-int", "maxi":
+		bits--
+	default:
+		return act.Word{}, false
+	}
+	n := new(big.Int).Lsh(big.NewInt(1), uint(bits))
+	return act.Word{Text: n.Sub(n, big.NewInt(1)).String(), At: -1, Span: v.Argv[0].Span}, true
+}
+
+func pathPart(v *act.Invocation) (act.Flow, bool) {
+	if len(v.Operands) == 0 || !v.Operands[0].Known() {
+		return act.Flow{}, false
+	}
+	w := v.Operands[0]
+	switch w.At = -1; v.Exe {
+	case "basename":
+		w.Text = path.Base(w.Text)
+		if len(v.Operands) > 1 {
+			w.Text = strings.TrimSuffix(w.Text, v.Operands[1].Text)
+		}
+	case "dirname":
+		w.Text = path.Dir(w.Text)
+	}
+	return act.Flow{Known: true, Word: w}, true
+}
+
+// listing is a pattern for what find and ls print.
+func listing(v *act.Invocation) act.Flow {
+	w := act.Word{Text: "*", At: -1, Span: v.Argv[0].Span, Glob: true}
+	if v.Exe != "ls" {
+		w = foundBy(v)
+		w.Span = v.Argv[0].Span
+	} else if len(v.Operands) == 1 {
+		w.Text = strings.TrimSuffix(v.Operands[0].Text, "/") + "/*"
+	}
+	return act.Flow{Known: w.Known(), Word: w, Via: v.Exe}
+}
+
+// echo is what echo prints.
+func echo(v *act.Invocation) act.Flow {
+	words := v.Argv[1:]
+	escapes, line := false, true
+	for len(words) > 0 && len(words[0].Text) > 1 && strings.Trim(words[0].Text[1:], "neE") == "" && words[0].Text[0] == '-' {
+		escapes = escapes || strings.ContainsRune(words[0].Text, 'e')
+		line = line && !strings.ContainsRune(words[0].Text, 'n')
+		words = words[1:]
+	}
+	if len(words) == 0 {
+		return act.Flow{Known: true}
+	}
+	w := act.JoinWords(words, v.Src)
+	f := act.Flow{Taint: w.Taint, Line: line}
+	if strings.IndexByte(w.Text, '\\') >= 0 && escapes {
+		w.Text, w.At = scan.Unescape(w.Text), -1
+		f.Via = "echo -e"
+	}
+	f.Word, f.Known = w, w.Known()
+	return f
+}
+
+// printf is what printf prints where the format is literal and has only %s, %b.
+func printf(v *act.Invocation) act.Flow {
+	if len(v.Argv) < 2 {
+		return act.Flow{Known: true}
+	}
+	w := v.Argv[1]
+	args := slices.Clone(v.Argv[2:])
+	if w.Text == "-v" {
+		return act.Flow{Known: true}
+	}
+	if w.Text == "--" && len(args) > 0 {
+		w, args = args[0], args[1:]
+	}
+	var b strings.Builder
+	format := w.Text
+	before := len(args)
+	for i := 0; i <= len(format); i++ {
+		if i == len(format) {
+			if len(args) == 0 || len(args) == before || b.Len() > scan.MaxValue {
+				break
+			}
+			before, i = len(args), -1
+			continue
+		}
+		if format[i] != '%' || i+1 == len(format) {
+			b.WriteByte(format[i])
+			continue
+		}
+		spec := readSpec(format[i+1:])
+		switch i += spec.length; {
+		case spec.verb == '%':
+			b.WriteByte('%')
+		case len(args) > 0:
+			b.WriteString(spec.apply(args[0].Text))
+			w.Taint |= args[0].Taint
+			args = args[1:]
+		case len(v.Argv) == 2 && spec.verb != 0:
+			b.WriteString(spec.apply("")) // the word for a missing argument is empty
+		}
+	}
+	f := act.Flow{}
+	if text := scan.Unescape(b.String()); text != w.Text {
+		w.Text, w.At = text, -1
+		if strings.Contains(format, `\x`) || strings.Contains(format, `\0`) || strings.Contains(format, `\1`) {
+			f.Via = "printf"
+			f.Taint |= act.FromDecoder
+		}
+	}
+	f.Word, f.Known, f.Taint = w, w.Known(), f.Taint|w.Taint
+	return f
+}
+
+// printfSpec is one directive of printf: %-10s, %064d, %.0s, %x.
+type printfSpec struct {
+	verb             byte
+	left, zero       bool
+	width, precision int // precision -1: none given
+	length           int // bytes behind the percent sign
+}
+
+// readSpec reads the directive behind a percent sign.
+func readSpec(s string) printfSpec {
+	spec := printfSpec{precision: -1}
+	number := func(i int) (n, next int) {
+		for i < len(s) && s[i] >= '0' && s[i] <= '9' && n < scan.MaxValue {
+			n, i = 10*n+int(s[i]-'0'), i+1
+		}
+		return min(n, scan.MaxValue), i
+	}
+	i := 0
+	for i < len(s) && strings.IndexByte("-+ #0'", s[i]) >= 0 {
+		spec.left, spec.zero = spec.left || s[i] == '-', spec.zero || s[i] == '0'
+		i++
+	}
+	spec.width, i = number(i)
+	if i < len(s) && s[i] == '.' {
+		spec.precision, i = number(i + 1)
+	}
+	for i < len(s) && (s[i] == 'l' || s[i] == 'h' || s[i] == 'j' || s[i] == 'z') {
+		i++
+	}
+	if i < len(s) {
+		spec.verb = s[i]
+		i++
+	}
+	spec.length = i
+	return spec
+}
+
+// printfBase is the base of the numbers that a directive writes, if it is not 10.
+var printfBase = map[byte]int{'x': 16, 'X': 16, 'o': 8}
+
+// apply writes an argument as the directive says.
+func (p printfSpec) apply(text string) string {
+	if strings.IndexByte(text, scan.Hole) >= 0 {
+		return text // of a length that nobody knows
+	}
+	switch p.verb {
+	case 'q':
+		text = scan.Quote(text)
+	case 'c':
+		text = text[:min(1, len(text))]
+	case 's', 'b':
+		if p.precision >= 0 && p.precision < len(text) {
+			text = text[:p.precision]
+		}
+	case 'd', 'i', 'u', 'x', 'X', 'o':
+		if n, ok := new(big.Int).SetString(strings.TrimPrefix(text, "+"), 0); ok || text == "" && p.width+max(p.precision, 0) > 0 {
+			if n == nil {
+				n = new(big.Int)
+			}
+			text = n.Text(cmp.Or(printfBase[p.verb], 10))
+			if p.verb == 'X' {
+				text = strings.ToUpper(text)
+			}
+			text = strings.Repeat("0", max(0, p.precision-len(text))) + text
+		}
+	}
+	pad := max(0, p.width-len(text))
+	switch {
+	case p.left:
+		return text + strings.Repeat(" ", pad)
+	case p.zero && p.verb != 's':
+		return strings.Repeat("0", pad) + text
+	}
+	return strings.Repeat(" ", pad) + text
+}
+
+// substituted is what envsubst makes of its input: $NAME and ${NAME} are replaced by
+// variables, or by what is not known.
+func substituted(sh *interp.Process, v *act.Invocation) act.Flow {
+	out := v.Stdin
+	var b strings.Builder
+	text := out.Word.Text
+	for i := 0; i < len(text) && b.Len() < scan.MaxDecoded; i++ {
+		j := i + 1
+		if brace := text[i] == '$' && j < len(text) && text[j] == '{'; brace {
+			j++
+		}
+		from := j
+		for text[i] == '$' && j < len(text) && scan.IsNameByte(text[j]) {
+			j++
+		}
+		if j == from {
+			b.WriteByte(text[i])
+			continue
+		}
+		value := string(scan.Hole)
+		if w := sh.Vars[text[from:j]]; len(w) == 1 {
+			value = w[0].Text
+		}
+		for _, a := range v.Env {
+			if a.Name == text[from:j] {
+				value = a.Value.Text
+			}
+		}
+		b.WriteString(value)
+		if i = j - 1; j < len(text) && text[j] == '}' && text[from-1] == '{' {
+			i = j
+		}
+	}
+	out.Word.Text, out.Word.At = b.String(), -1
+	out.Known = out.Known && strings.IndexByte(out.Word.Text, scan.Hole) < 0
+	return out
+}
+
+func cat(e *interp.Env, sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
+	if len(v.Operands) == 0 || len(v.Operands) == 1 && v.Operands[0].Text == "-" {
+		return v.Stdin, true
+	}
+	var out act.Flow
+	for i, w := range v.Operands {
+		f := e.ReadFile(sh, w)
+		if i == 0 {
+			out = f
+		} else {
+			out = interp.Join(out, f)
+		}
+	}
+	return out, true
+}
+
+// decode applies a decoder to the known input.
+func decode(e *interp.Env, sh *interp.Process, v *act.Invocation, name string, by func(string) (string, bool)) (act.Flow, bool) {
+	in := v.Stdin
+	if len(v.Operands) > 0 && v.Exe != "openssl" && v.Operands[0].Text != "-" {
+		in = e.ReadFile(sh, v.Operands[0])
+	}
+	out := act.Flow{Taint: in.Taint, Via: name, Layer: in.Layer + 1}
+	if name != "rev" && name != "tr" || in.Known {
+		out.Taint |= act.FromDecoder
+	}
+	if in.Known && out.Layer <= scan.MaxLayers && len(in.Word.Text) <= 2*scan.MaxDecoded {
+		if text, ok := by(in.Word.Text); ok && len(text) <= scan.MaxDecoded && e.Decoded+len(text) <= scan.MaxDecodedTotal {
+			e.Decoded += len(text)
+			out.Known = true
+			out.Word = in.Word
+			out.Word.Text, out.Word.At = strings.ReplaceAll(text, string(scan.Hole), " "), -1
+			out.Word.Taint |= act.FromDecoder
+		}
+	}
+	if out.Layer >= 3 {
+		e.Raise("obf.nested-encoding", v.Src, v.From, v.To, "")
+	}
+	return out, true
+}
+
+// translate is tr with two literal sets.
+func translate(e *interp.Env, sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
+	if len(v.Operands) == 0 {
+		return v.Stdin, true
+	}
+	from := TrSet(v.Operands[0].Text)
+	if v.Has("-d") {
+		return decode(e, sh, &act.Invocation{Exe: "openssl", Stdin: v.Stdin, Src: v.Src}, "tr", func(s string) (string, bool) {
+			return strings.Map(func(r rune) rune {
+				if slices.Contains(from, r) {
+					return -1
+				}
+				return r
+			}, s), true
+		})
+	}
+	if len(v.Operands) < 2 {
+		return v.Stdin, true
+	}
+	to := TrSet(v.Operands[1].Text)
+	return decode(e, sh, &act.Invocation{Exe: "openssl", Stdin: v.Stdin, Src: v.Src}, "tr", func(s string) (string, bool) {
+		return mapRunes(s, from, to), true
+	})
+}
+
+// TrSet expands the ranges of a tr set.
+func TrSet(s string) []rune {
+	s = scan.Unescape(s)
+	for name, class := range map[string]string{"[:lower:]": "a-z", "[:upper:]": "A-Z", "[:digit:]": "0-9"} {
+		s = strings.ReplaceAll(s, name, class)
+	}
+	r := []rune(s)
+	var out []rune
+	for i := 0; i < len(r); i++ {
+		if i+2 < len(r) && r[i+1] == '-' && r[i+2] >= r[i] && r[i+2]-r[i] < 256 {
+			for c := r[i]; c <= r[i+2]; c++ {
+				out = append(out, c)
+			}
+			i += 2
+			continue
+		}
+		out = append(out, r[i])
+	}
+	return out
+}

@@ -1,0 +1,259 @@
+package posix
+
+import (
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/amounts"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
+
+// gitSettings runs what Git itself would run because of a setting given on its
+// command line or in its environment: aliases, pagers, editors, transports.
+func gitSettings(sh *interp.Process, v *act.Invocation) {
+	for i := range v.Opts {
+		o := &v.Opts[i]
+		if (o.Name == "-c" || o.Name == "--config") && o.Given {
+			if name, _, ok := strings.Cut(o.Value.Text, "="); ok && len(v.Operands) > 0 {
+				gitSetting(sh, v, strings.ToLower(name), o.Value.Tail(len(name)+1))
+			}
+		}
+	}
+	if len(v.Operands) > 2 && v.Operands[0].Text == "config" && strings.HasPrefix(strings.ToLower(v.Operands[1].Text), "alias.") {
+		value := v.Operands[2]
+		if text, ok := strings.CutPrefix(value.Text, "!"); ok {
+			value = value.Tail(1)
+			value.Text = text
+		} else {
+			value.Text, value.At = "git "+value.Text, -1
+		}
+		sh.Interpret("shell", value, v, "git alias", nil)
+	}
+	if len(v.Operands) > 2 && v.Operands[0].Text == "config" {
+		sh.Env.RemembersSetting(v.Operands[1:])
+	}
+	if len(v.Operands) > 2 && v.Operands[0].Text == "remote" && v.Operands[1].Text == "add" && (v.Has("--mirror") || v.Has("--mirror=push")) {
+		sh.Env.RemembersSetting([]act.Word{{Text: "remote." + v.Operands[2].Text + ".mirror"}, {Text: "true", At: -1, Span: v.Operands[2].Span}})
+	}
+	if len(v.Operands) > 2 && v.Operands[0].Text == "config" && gitRuns(strings.ToLower(v.Operands[1].Text)) {
+		gitProgram(sh, v, v.Operands[2])
+	}
+	if len(v.Operands) > 0 && len(v.Operands) < 3 && v.Operands[0].Text == "push" {
+		pushSettings(sh.Env, v)
+	}
+	if w, ok := v.Value("--exec-path"); ok && !strings.HasPrefix(w.Text, "/usr/") {
+		sh.Env.Raise("git.config.run", sh.Src, v.From, v.To, act.Printable(w.Text))
+	}
+	if w, ok := v.Value("--template"); ok && facts.WorldWritable(w.Text) {
+		sh.Env.Raise("git.config.run", sh.Src, v.From, v.To, act.Printable(w.Text))
+	}
+	key := act.Word{}
+	for _, a := range v.Env {
+		gitVariable(sh, v, a.Name, a.Value)
+		switch {
+		case strings.HasPrefix(a.Name, "GIT_CONFIG_KEY_"):
+			key = a.Value
+		case strings.HasPrefix(a.Name, "GIT_CONFIG_VALUE_"):
+			gitSetting(sh, v, strings.ToLower(key.Text), a.Value)
+		case a.Name == "GIT_CONFIG_PARAMETERS":
+			for _, part := range strings.Fields(a.Value.Text) {
+				if name, value, ok := strings.Cut(strings.Trim(part, "'"), "="); ok {
+					gitSetting(sh, v, strings.ToLower(strings.Trim(name, "'")), act.Word{Text: strings.Trim(value, "'"), At: -1, Span: a.Value.Span})
+				}
+			}
+		}
+	}
+	for _, name := range [...]string{"GIT_SSH_COMMAND", "GIT_EXTERNAL_DIFF", "GIT_PAGER", "GIT_EDITOR"} {
+		if w, ok := sh.Vars[name]; ok && len(w) == 1 {
+			gitVariable(sh, v, name, w[0])
+		}
+	}
+}
+
+// pushSettings: what a push without refspecs pushes, by the settings of its remote.
+func pushSettings(e *interp.Env, v *act.Invocation) {
+	remote := "origin"
+	if len(v.Operands) > 1 {
+		remote = v.Operands[1].Text
+	} else if w, ok := e.GitSettingOf(v, "remote.pushdefault"); ok {
+		remote = w.Text
+	}
+	if w, ok := e.GitSettingOf(v, "remote."+strings.ToLower(remote)+".push"); ok {
+		if len(v.Operands) == 1 {
+			v.Operands = append(v.Operands, act.Word{Text: remote, At: -1, Span: w.Span})
+		}
+		v.Operands = append(v.Operands, w)
+	}
+	if w, ok := e.GitSettingOf(v, "remote."+strings.ToLower(remote)+".mirror"); ok && !interp.GitOff(w.Text) {
+		v.Opts = append(v.Opts, act.Option{Name: "--mirror"})
+	}
+}
+
+func gitSetting(sh *interp.Process, v *act.Invocation, name string, value act.Word) {
+	if alias, ok := strings.CutPrefix(name, "alias."); ok {
+		if len(v.Operands) == 0 || strings.ToLower(v.Operands[0].Text) != alias || gitCommands[alias] {
+			return
+		}
+		if text, ok := strings.CutPrefix(value.Text, "!"); ok {
+			value = value.Tail(1)
+			value.Text = text
+		} else {
+			value.Text, value.At = "git "+value.Text, -1
+		}
+		for _, w := range v.Argv[1:] {
+			if w.Text != v.Operands[0].Text && !strings.HasPrefix(w.Text, "alias.") && w.Text != "-c" {
+				value.Text, value.At = value.Text+" "+scan.Quote(w.Text), -1
+			}
+		}
+		sh.Interpret("shell", value, v, "git alias", nil)
+		return
+	}
+	if name == "core.sshcommand" {
+		gitVariable(sh, v, "GIT_SSH_COMMAND", value)
+		return
+	}
+	if gitRuns(name) {
+		gitProgram(sh, v, value)
+	}
+}
+
+// gitRuns: a setting whose value Git starts as a program.
+func gitRuns(name string) bool {
+	switch name {
+	case "core.pager", "core.editor", "core.fsmonitor", "core.hookspath", "core.askpass", "core.gitproxy", "core.alternaterefscommand", "diff.external", "sequence.editor",
+		"gpg.program", "credential.helper", "interactive.difffilter", "uploadpack.packobjectshook", "instaweb.httpd", "sendemail.smtpserver":
+		return true
+	}
+	section, _, _ := strings.Cut(name, ".")
+	switch last := name[strings.LastIndexByte(name, '.')+1:]; section {
+	case "pager":
+		return true
+	case "merge", "mergetool", "difftool", "diff", "filter", "browser", "man", "guitool", "trailer", "gpg", "credential", "remote":
+		switch last {
+		case "driver", "cmd", "command", "textconv", "clean", "smudge", "process", "path", "program", "helper", "uploadpack", "receivepack":
+			return true
+		}
+	}
+	return false
+}
+
+// gitCommands cannot be replaced by aliases.
+var gitCommands = scan.SetOf("add am archive bisect blame branch checkout cherry-pick clean clone commit config diff fetch gc grep init log ls-files merge mv notes pull push rebase reflog remote reset restore revert rm show stash status submodule switch tag worktree")
+
+// gitNetwork are the commands that start a transport.
+var gitNetwork = scan.SetOf("fetch pull push clone ls-remote remote submodule archive")
+
+func gitVariable(sh *interp.Process, v *act.Invocation, name string, value act.Word) {
+	switch name {
+	case "GIT_SSH_COMMAND", "GIT_SSH":
+		if len(v.Operands) > 0 && gitNetwork[v.Operands[0].Text] && !(v.Operands[0].Text == "remote" && len(v.Operands) == 1) {
+			gitProgram(sh, v, value)
+		}
+	case "GIT_EXTERNAL_DIFF", "GIT_PAGER", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "GIT_ASKPASS", "GIT_PROXY_COMMAND":
+		gitProgram(sh, v, value)
+	}
+}
+
+// gitProgram is a program that Git would start. A local file that nobody knows
+// is a finding of its own.
+func gitProgram(sh *interp.Process, v *act.Invocation, value act.Word) {
+	if value.Text == "" || value.Text == "true" || value.Text == "cat" || value.Text == "false" {
+		return
+	}
+	if strings.HasPrefix(value.Text, "./") || strings.HasPrefix(value.Text, "/tmp/") || strings.HasPrefix(value.Text, "!") {
+		sh.Env.Raise("git.config.run", sh.Src, v.From, v.To, act.Printable(value.Text))
+	}
+	sh.Interpret("shell", value, v, "git setting", nil)
+}
+
+// hookVariable: a variable that holds a command, by its name: RSYNC_RSH,
+// KUBE_EDITOR, SYSTEMD_PAGER, SSH_ASKPASS.
+func hookVariable(name string) bool {
+	switch name {
+	case "PS0", "PS1", "PAGER", "EDITOR", "VISUAL", "BROWSER", "PROMPT_COMMAND", "LESSOPEN", "LESSCLOSE", "BASH_ENV", "ENV", "PS4", "FCEDIT", "SVN_SSH", "RSYNC_CONNECT_PROG":
+		return true
+	}
+	for _, suffix := range [...]string{"PAGER", "_EDITOR", "_RSH", "_ASKPASS"} {
+		if strings.HasSuffix(name, suffix) && !strings.HasPrefix(name, "GIT_") {
+			return true
+		}
+	}
+	return false
+}
+
+// variableRuns: variables whose value a program starts or loads.
+func variableRuns(sh *interp.Process, v *act.Invocation, a act.Assign) {
+	if len(a.Name) == 3 && a.Name[:2] == "PS" && !strings.ContainsAny(a.Value.Text, "`") && !strings.Contains(a.Value.Text, "$(") {
+		return // a prompt
+	}
+	if amounts.OpensPayments(a.Name, a.Value.Text) {
+		sh.Env.Raise("x402.policy-off", sh.Src, v.From, v.To, act.Printable(a.Name))
+	}
+	switch hook := hookVariable(a.Name); {
+	case hook:
+		if f, ok := fileOrInput(sh, v, a.Value); ok {
+			if f.Taint&act.FromNetwork != 0 {
+				sh.Env.Raise("rce.download-exec", sh.Src, v.From, v.To, act.Printable(a.Value.Text))
+			}
+			if f.Known {
+				f.Word.Taint |= f.Taint
+				sh.Interpret("shell", f.Word, v, a.Name, nil)
+			}
+			return
+		}
+		if strings.ContainsAny(a.Value.Text, " /$`") {
+			text := a.Value
+			if len(a.Name) == 3 && strings.HasPrefix(a.Name, "PS") { // a prompt: only what stands in substitutions runs
+				text.Text, text.At = ": \""+strings.ReplaceAll(text.Text, `"`, `\"`)+"\"", -1
+			}
+			text.Text = strings.TrimPrefix(text.Text, "|")
+			if text.Text != a.Value.Text {
+				text.At = -1
+			}
+			sh.Interpret("shell", text, v, a.Name, nil)
+		}
+	case a.Name == "LD_PRELOAD" || a.Name == "LD_AUDIT" || a.Name == "DYLD_INSERT_LIBRARIES":
+		if a.Value.Text != "" && !strings.Contains(a.Value.Text, "jemalloc") && !strings.Contains(a.Value.Text, "tcmalloc") && !strings.Contains(a.Value.Text, "mimalloc") {
+			sh.Env.Raise("rce.library-preload", sh.Src, v.From, v.To, act.Printable(a.Value.Text))
+		}
+	default:
+		variableActs(sh, v, a.Name, a.Value)
+	}
+}
+
+// hostAlias runs an alias that "gh alias set" or "glab alias set" made before, and
+// notes those that it makes.
+func hostAlias(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
+	e := sh.Env
+	if v.Exe != "gh" && v.Exe != "glab" || len(v.Operands) == 0 {
+		return act.Flow{}, false
+	}
+	if v.Operands[0].Text == "alias" {
+		if len(v.Operands) > 3 && v.Operands[1].Text == "set" && len(e.HostAliases) < scan.MaxFiles {
+			if e.HostAliases == nil {
+				e.HostAliases = map[string]act.Word{}
+			}
+			text := v.Operands[3]
+			if v.Has("--shell") {
+				text.Text, text.At = "!"+text.Text, -1
+			}
+			e.HostAliases[v.Exe+" "+v.Operands[2].Text] = text
+		}
+		return act.Flow{}, false
+	}
+	text, ok := e.HostAliases[v.Exe+" "+v.Operands[0].Text]
+	if !ok {
+		return act.Flow{}, false
+	}
+	if shell, ok := strings.CutPrefix(text.Text, "!"); ok {
+		text.Text, text.At = shell, -1
+	} else {
+		text.Text, text.At = v.Exe+" "+text.Text, -1
+	}
+	for _, w := range v.Operands[1:] {
+		text.Text += " " + scan.Quote(w.Text)
+	}
+	return sh.Interpret("shell", text, v, v.Exe+" alias", nil), true
+}

@@ -1,0 +1,247 @@
+package posix
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// loop runs the body once for each known value.
+func loop(sh *interp.Process, c *syntax.ForClause, in act.Flow) act.Flow {
+	iter, ok := c.Loop.(*syntax.WordIter)
+	if !ok {
+		if c2, ok := c.Loop.(*syntax.CStyleLoop); ok && alwaysTrue(c2.Cond) {
+			spawns(sh, c.Do, c)
+		}
+		nested(sh, c.Loop)
+		return statements(sh, c.Do, in)
+	}
+	var values []act.Word
+	if !sh.Env.Budget.Spend(4 * len(iter.Items)) {
+		return act.Flow{}
+	}
+	for _, w := range iter.Items {
+		values = fields(sh, w, values)
+	}
+	if len(values) > scan.MaxLoop {
+		sh.Env.Doubt("a loop runs over more values than are looked at")
+		values = values[:scan.MaxLoop]
+	}
+	if len(values) == 0 {
+		values = []act.Word{{Text: string(scan.Hole), At: -1, Span: spanOf(sh, c), Var: iter.Name.Value}}
+	}
+	var out act.Flow
+	for _, v := range values {
+		if v.Glob {
+			v.Lone = false
+		}
+		if sh.Env.Rounds++; sh.Env.Rounds > scan.MaxRounds {
+			sh.Env.Doubt("loops run over more values than are looked at")
+			setVariable(sh, iter.Name.Value, v)
+			return interp.Join(out, statements(sh, c.Do, in))
+		}
+		setVariable(sh, iter.Name.Value, v)
+		out = interp.Join(out, statements(sh, c.Do, in))
+		if sh.Env.Budget.Spent {
+			break
+		}
+	}
+	return out
+}
+
+// alwaysTrue: no condition, or a number other than 0.
+func alwaysTrue(x syntax.ArithmExpr) bool {
+	w, ok := x.(*syntax.Word)
+	return x == nil || ok && w.Lit() != "" && strings.Trim(w.Lit(), "0123456789") == "" && w.Lit() != "0"
+}
+
+// endless: a condition that never ends its loop: true, :, [[ 1 ]], ((1)), [ 1 ], and
+// its negation in front of until.
+func endless(s *syntax.Stmt, until bool) bool {
+	constant, holds := false, true
+	switch c := s.Cmd.(type) {
+	case *syntax.CallExpr:
+		if len(c.Args) == 0 {
+			return false
+		}
+		switch name := scan.Base(c.Args[0].Lit()); {
+		case len(c.Args) == 1 && (name == "true" || name == ":" || name == "false"):
+			constant, holds = true, name != "false"
+		case name == "[" || name == "test": // one literal word is true
+			constant = len(c.Args) == 3-strings.Count("test", name) && len(c.Args) > 1 && c.Args[1].Lit() != ""
+		}
+	case *syntax.TestClause:
+		w, ok := c.X.(*syntax.Word)
+		constant = ok && w.Lit() != ""
+	case *syntax.ArithmCmd:
+		w, ok := c.X.(*syntax.Word)
+		constant, holds = ok && w.Lit() != "", !ok || w.Lit() != "0"
+	}
+	return constant && (holds != s.Negated) != until
+}
+
+// spawns: an endless loop that starts processes in the background and waits for
+// none of them.
+func spawns(sh *interp.Process, body []*syntax.Stmt, n syntax.Node) {
+	if left, _ := leaves(body); left {
+		sh.Env.Raise("shell.proc.spawn-loop", sh.Src, int(n.Pos().Offset()), int(n.End().Offset()), "")
+	}
+}
+
+// leaves tells whether a list of statements ends with a process of its own still
+// running that nothing behind it waits for, and whether it leaves the loop.
+func leaves(list []*syntax.Stmt) (left, ends bool) {
+	for _, s := range list {
+		if s.Background {
+			left = true
+			continue
+		}
+		switch c := s.Cmd.(type) {
+		case *syntax.CallExpr:
+			if len(c.Args) == 0 {
+				continue
+			}
+			switch c.Args[0].Lit() {
+			case "wait", "sleep", "read":
+				left = false
+			case "break", "exit", "return":
+				return false, true
+			}
+		case *syntax.Block:
+			inner, out := leaves(c.Stmts)
+			if left = left || inner; out {
+				return false, true
+			}
+		case *syntax.Subshell:
+			inner, _ := leaves(c.Stmts)
+			left = left || inner
+		case *syntax.IfClause:
+			for ; c != nil; c = c.Else {
+				inner, _ := leaves(c.Then)
+				left = left || inner
+			}
+		}
+	}
+	return left, false
+}
+
+// declare remembers a function; one that pipes into itself is a fork bomb.
+func declare(sh *interp.Process, c *syntax.FuncDecl) {
+	if c.Name == nil {
+		return
+	}
+	if sh.Funcs == nil {
+		sh.Funcs = map[string]interp.Function{}
+	}
+	sh.Funcs[c.Name.Value] = interp.Function{Body: c.Body, Src: sh.Src}
+	calls, splits := 0, false
+	syntax.Walk(c.Body, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.CallExpr:
+			if len(n.Args) > 0 && n.Args[0].Lit() == c.Name.Value {
+				calls++
+			}
+		case *syntax.BinaryCmd:
+			splits = splits || n.Op == syntax.Pipe
+		case *syntax.Stmt:
+			splits = splits || n.Background
+		}
+		return true
+	})
+	if calls > 0 && splits {
+		sh.Env.Raise("shell.proc.fork-bomb", sh.Src, int(c.Pos().Offset()), int(c.End().Offset()), "")
+	}
+}
+
+// otherValues runs a call with the further values that its variables may have.
+func otherValues(sh *interp.Process, c *syntax.CallExpr, v *act.Invocation) {
+	others := sh.Others
+	sh.Others = nil
+	defer func() { sh.Others = others }()
+	for _, name := range slices.Sorted(maps.Keys(others)) {
+		used := false
+		for _, w := range c.Args {
+			used = used || uses(w, name)
+		}
+		if !used {
+			continue
+		}
+		now := sh.Vars[name]
+		for _, value := range others[name] {
+			again := *v
+			again.Argv = nil
+			sh.Vars[name] = []act.Word{value}
+			for _, w := range c.Args {
+				again.Argv = fields(sh, w, again.Argv)
+			}
+			if len(again.Argv) > 0 {
+				sh.Fork().Run(&again)
+			}
+		}
+		sh.Vars[name] = now
+	}
+}
+
+// otherAssign: a variable made of one with further values has further values too.
+func otherAssign(sh *interp.Process, a *syntax.Assign) {
+	others := sh.Others
+	for _, name := range slices.Sorted(maps.Keys(others)) {
+		if name == a.Name.Value || !uses(a.Value, name) {
+			continue
+		}
+		now := sh.Vars[name]
+		for _, value := range others[name] {
+			sh.Vars[name] = []act.Word{value}
+			also(sh, a.Name.Value, wordText(sh, a.Value))
+		}
+		sh.Vars[name] = now
+	}
+}
+
+// uses tells whether a word expands a variable.
+func uses(w *syntax.Word, name string) bool {
+	used := false
+	syntax.Walk(w, func(n syntax.Node) bool {
+		p, ok := n.(*syntax.ParamExp)
+		used = used || ok && p.Param != nil && p.Param.Value == name
+		return !used
+	})
+	return used
+}
+
+// maybe notes the values that variables keep if an assignment does not happen.
+func maybe(sh *interp.Process, list []*syntax.Assign) {
+	for _, a := range list {
+		if a.Name == nil || len(sh.Vars[a.Name.Value]) != 1 {
+			continue
+		}
+		also(sh, a.Name.Value, sh.Vars[a.Name.Value][0])
+	}
+}
+
+// nested runs the substitutions inside a node that is itself only a test.
+func nested(sh *interp.Process, n syntax.Node) {
+	syntax.Walk(n, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.CmdSubst:
+			statements(sh.Fork(), n.Stmts, act.Flow{})
+			return false
+		case *syntax.ProcSubst:
+			statements(sh.Fork(), n.Stmts, act.Flow{})
+			return false
+		case *syntax.SglQuoted:
+			subscripts(sh, &act.Invocation{Exe: "let", Src: sh.Src, From: int(n.Pos().Offset()), To: int(n.End().Offset()),
+				Argv: []act.Word{{Text: "test"}, {Text: n.Value, At: -1, Span: spanOf(sh, n)}}})
+		case *syntax.Lit:
+			if len(sh.Vars) > 0 {
+				inArithmetic(sh, n.Value, n)
+			}
+		}
+		return true
+	})
+}

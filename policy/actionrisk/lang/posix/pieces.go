@@ -1,0 +1,70 @@
+package posix
+
+import (
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
+
+// scanTokens is the last resort for text that no parser takes: it is cut at
+// command separators and each piece is judged as if it were a simple command.
+func scanTokens(e *interp.Env, src *act.Source) {
+	text := src.Text
+	if len(text) > scan.MaxText {
+		text = text[:scan.MaxText]
+	}
+	pieces := 0
+	for start := 0; start < len(text) && pieces < 64; {
+		end := strings.IndexAny(text[start:], ";|&\n()`")
+		if end < 0 {
+			end = len(text) - start
+		}
+		piece := strings.Fields(text[start : start+end])
+		if len(piece) > 0 {
+			if next := start + end; next+1 < len(text) && (text[next] == '(' || text[next] == '`') {
+				piece = append(piece, string(scan.Hole)) // what a substitution prints
+			}
+			pieces++
+			scanPiece(e, src, start, start+end, piece)
+		}
+		start += end + 1
+	}
+}
+
+func scanPiece(e *interp.Env, src *act.Source, from, to int, words []string) {
+	span, _ := src.Where(from, to)
+	at := *src
+	at.Depth++
+	sh := &interp.Process{Env: e, Src: &at}
+	v := &act.Invocation{Src: &at, From: from, To: to}
+	for i, w := range words {
+		if i > 64 {
+			break
+		}
+		if w = strings.Trim(w, `"'{}`); strings.HasPrefix(w, "$") {
+			w = string(scan.Hole)
+		}
+		if w != "" {
+			v.Argv = append(v.Argv, act.Word{Text: w, At: -1, Span: span})
+		}
+	}
+	if len(v.Argv) > 0 && e.Exe[scan.Base(v.Argv[0].Text)] {
+		sh.Run(v)
+	}
+}
+
+// printsSecret: commands whose output is a credential.
+func printsSecret(e *interp.Env, v *act.Invocation) bool {
+	for i := range e.Findings {
+		f := &e.Findings[i]
+		if s, _ := v.Src.Where(v.From, v.To); f.Span == s {
+			switch f.Rule.ID {
+			case "secret.read-store", "secret.read-file", "secret.print-named", "secret.print-env":
+				return true
+			}
+		}
+	}
+	return false
+}

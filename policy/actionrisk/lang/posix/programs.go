@@ -1,0 +1,163 @@
+package posix
+
+import (
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/hosts"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
+
+// renames notes that a program was copied, moved or linked to another name.
+func renames(e *interp.Env, sh *interp.Process, from, to act.Word) {
+	name := scan.Base(from.Text)
+	if !e.Exe[name] && e.Wrappers[name] == nil || !programPath(from) || !to.Known() {
+		return
+	}
+	key := paths.FileKey(sh.Cwd, to.Text)
+	if strings.HasSuffix(to.Text, "/") {
+		key = path.Join(key, name)
+	}
+	if e.Programs == nil {
+		e.Programs = map[string]string{}
+	}
+	if len(e.Programs) < scan.MaxFiles {
+		e.Programs[key] = name
+	}
+}
+
+// programNamed is what a program is that the command put somewhere under this name,
+// perhaps into a folder that it searches.
+func programNamed(sh *interp.Process, v *act.Invocation, name string) (string, bool) {
+	e := sh.Env
+	if is, ok := e.Programs[paths.FileKey(sh.Cwd, name)]; ok || len(e.Programs) == 0 || strings.IndexByte(name, '/') >= 0 {
+		return is, ok
+	}
+	if !e.Stranger(name) { // then only a folder that is searched first counts
+		for _, folder := range searched(sh, v) {
+			if is, ok := e.Programs[strings.TrimSuffix(folder, "/")+"/"+name]; ok {
+				return is, true
+			}
+		}
+		return "", false
+	}
+	for _, d := range sortedKeys(e.Programs) {
+		if path.Base(d) == name {
+			return e.Programs[d], true
+		}
+	}
+	return "", false
+}
+
+func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
+
+// programPath: a path of a folder for programs, or what which(1) printed.
+func programPath(w act.Word) bool {
+	return strings.Contains(w.Text, "bin/") || w.At < 0 && !strings.Contains(w.Text, "/")
+}
+
+// writtenProgram runs a file that the command itself wrote, when it is started by
+// its path: by its "#!" line, else as shell text.
+func writtenProgram(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
+	e, first := sh.Env, v.Argv[0]
+	if len(e.Files) == 0 || !first.Known() {
+		return act.Flow{}, false
+	}
+	params := v.Argv[1:]
+	f, ok := e.Files[paths.FileKey(sh.Cwd, first.Text)]
+	if strings.IndexByte(first.Text, '/') < 0 {
+		if f, ok = onPath(sh, v, v.Exe); !ok && len(v.Operands) > 0 { // a plugin: kubectl-x is "kubectl x"
+			f, ok = onPath(sh, v, v.Exe+"-"+v.Operands[0].Text)
+			params = params[min(1+slices.IndexFunc(params, func(w act.Word) bool { return w.Text == v.Operands[0].Text }), len(params)):]
+		}
+	}
+	if !ok || !f.Known || f.Word.Text == "" {
+		return act.Flow{}, false
+	}
+	f.Word.Taint |= f.Taint
+	return sh.Interpret(e.Shebang(f.Word.Text), f.Word, v, "file", params), true
+}
+
+// onPath is the file that the command itself wrote under the name of a program, into
+// a folder where programs are looked for.
+func onPath(sh *interp.Process, v *act.Invocation, name string) (act.Flow, bool) {
+	if strings.ContainsAny(name, "/"+string(scan.Hole)) {
+		return act.Flow{}, false
+	}
+	found := ""
+	for file := range sh.Env.Files {
+		folder, ok := strings.CutSuffix(file, name)
+		if !ok || !strings.HasSuffix(folder, "/") || found != "" && found < file {
+			continue
+		}
+		if slices.ContainsFunc(searched(sh, v), func(p string) bool { return strings.TrimSuffix(p, "/")+"/" == folder }) {
+			found = file
+		}
+	}
+	return sh.Env.Files[found], found != ""
+}
+
+// searched are the folders in which programs are looked for: those that the command
+// itself names, and the usual ones.
+func searched(sh *interp.Process, v *act.Invocation) []string {
+	var out []string
+	for p := range strings.SplitSeq(sh.Variable(v, "PATH").Text, ":") {
+		if p != "" && strings.IndexByte(p, scan.Hole) < 0 {
+			out = append(out, paths.FileKey(sh.Cwd, p))
+		}
+	}
+	return append(out, facts.StandardDirectories[:]...)
+}
+
+// unpacksArchive notes that an archive from the network was unpacked here.
+func unpacksArchive(e *interp.Env, v *act.Invocation) {
+	switch v.Exe {
+	case "tar", "gtar", "bsdtar", "unzip", "7z", "cpio", "bsdcpio", "gunzip", "unar":
+	default:
+		return
+	}
+	if v.Exe == "unzip" && (v.Has("-l") || v.Has("-p")) || v.Has("-t") || v.Has("--list") {
+		return
+	}
+	if strings.HasPrefix(v.Word(1).Text, "t") && v.Exe != "unzip" && v.Exe != "7z" {
+		return
+	}
+	if v.Stdin.Taint&act.FromNetwork != 0 {
+		e.Unpacked = true
+		return
+	}
+	for _, w := range v.Argv[1:] {
+		if f, ok := e.Files[paths.FileKey(v.Cwd, w.Text)]; ok && f.Taint&act.FromNetwork != 0 || hosts.ForeignShare(w.Text) {
+			e.Unpacked = true
+		}
+	}
+}
+
+// runsUnpacked: after an archive from the network was unpacked, a program of the
+// working folder is started by its path or by an interpreter.
+func runsUnpacked(e *interp.Env, v *act.Invocation) {
+	if !e.Unpacked {
+		return
+	}
+	w := v.Argv[0]
+	if strings.IndexByte(w.Text, '/') < 0 {
+		if v.Exe == "make" || v.Exe == "gmake" || v.Exe == "ninja" {
+			e.Raise("rce.download-exec", v.Src, v.From, v.To, v.Exe)
+			return
+		}
+		if !slices.Contains(e.Groups["interpreters"], v.Exe) && v.Exe != "source" && v.Exe != "." || len(v.Operands) == 0 || v.Has("-c") || v.Has("-e") || v.Has("-m") {
+			return
+		}
+		w = v.Operands[0]
+	}
+	if c, ok := paths.WindowsClass(w.Text); ok && c&paths.IsSystem != 0 || strings.HasPrefix(w.Text, "/") && !strings.HasPrefix(w.Text, "/tmp/") || strings.HasPrefix(w.Text, "~") {
+		return
+	}
+	e.Raise("rce.download-exec", v.Src, v.From, v.To, act.Printable(w.Text))
+}

@@ -1,0 +1,98 @@
+package posix
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+)
+
+// readsWritten runs the files that the command itself wrote and that the tool now
+// runs by itself: a Makefile, a conftest.py, the scripts of a package.json.
+func readsWritten(sh *interp.Process, v *act.Invocation) {
+	e := sh.Env
+	rows := e.Reads[v.Exe]
+	if len(e.Files) == 0 || len(rows) == 0 {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.Files)) {
+		f := e.Files[name]
+		for _, r := range rows {
+			if !e.Budget.Spend(1+len(r.Files)) || !takes(r, sh, v, name) {
+				continue
+			}
+			runsRead(sh, r, v, name, f)
+			break // a file is read once
+		}
+	}
+}
+
+// takes: the tool reads the file of this name.
+func takes(r *facts.Read, sh *interp.Process, v *act.Invocation, name string) bool {
+	return (!v.Dry || r.Dry) && (len(r.Subs) == 0 || v.UnderAny(r.Subs)) && !slices.ContainsFunc(r.Unless, v.Has) &&
+		slices.ContainsFunc(r.Files, func(p string) bool { return facts.NamedLike(p, name) }) && (!r.Named || names(sh, v, name))
+}
+
+// names: a word of the command line is the file, a pattern for it or a folder above.
+func names(sh *interp.Process, v *act.Invocation, name string) bool {
+	for _, w := range v.Argv[1:] {
+		key := paths.FileKey(sh.Cwd, w.Text)
+		if key == name || key == "." || w.Glob && paths.GlobMatch(key, name) || strings.HasPrefix(name, key+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// runsRead runs what a file holds, or says where it came from if that is not known.
+func runsRead(sh *interp.Process, r *facts.Read, v *act.Invocation, name string, f act.Flow) {
+	e := sh.Env
+	switch {
+	case f.Known:
+		once := strings.Join([]string{name, sh.Cwd, facts.CommandLine(v), f.Word.Text}, "\x00")
+		if e.RanFiles[once] { // it starts the tool again
+			return
+		}
+		if e.RanFiles == nil {
+			e.RanFiles = map[string]bool{}
+		}
+		e.RanFiles[once] = true
+		if f.Taint&act.FromDecoder != 0 {
+			e.Raise("obf.decode-exec", sh.Src, v.From, v.To, act.Printable(name))
+		}
+		f.Word.Taint |= f.Taint
+		sh.Interpret(r.Lang, f.Word, v, v.Exe, nil)
+	case r.Compile:
+	case f.Taint&act.FromNetwork != 0:
+		e.Raise("rce.download-exec", sh.Src, v.From, v.To, act.Printable(name))
+	case f.Taint&act.FromDecoder != 0:
+		e.Raise("obf.decode-exec", sh.Src, v.From, v.To, act.Printable(name))
+	}
+}
+
+// buildsStatements: a command whose program prints what a database runs names what
+// destroys, or puts its text together so that nobody can read it. A program that
+// picks lines of a dump does neither.
+func buildsStatements(text string) bool {
+	low := strings.ToLower(text)
+	for _, word := range [...]string{"drop", "truncate", "delete", "alter ", "grant ", "update ", "flush", "remove", "chr(", "char(", "charcode", "reverse", "decode", "pack(", "rot13", "[::-1]", "atob", "b64", "unhex", "fromhex"} {
+		if strings.Contains(low, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// decodesText: programs that make text of letters. Dumps are kept packed and sealed,
+// too, but not written in letters.
+func decodesText(program string) bool {
+	switch program {
+	case "base64", "gbase64", "base32", "basenc", "xxd", "uudecode", "rev", "tr", "ascii85", "base58":
+		return true
+	}
+	return false
+}

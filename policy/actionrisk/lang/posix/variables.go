@@ -1,0 +1,150 @@
+package posix
+
+import (
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
+
+// variableActs runs what programs run because of a variable.
+func variableActs(sh *interp.Process, v *act.Invocation, name string, value act.Word) {
+	e := sh.Env
+	is := e.VariableOf(name)
+	if is == nil || value.Text == "" || !e.Budget.Spend(4) {
+		return
+	}
+	if is.Loads && facts.WorldWritable(value.Text) {
+		e.Raise("rce.library-preload", sh.Src, v.From, v.To, act.Printable(value.Text))
+	}
+	switch {
+	case is.File != "":
+		loadsFile(sh, v, name, value, is.File)
+	case is.Lang == "function":
+		if _, body, ok := strings.Cut(value.Text, "{"); ok { // () { …; }
+			value.Text, value.At = "{"+body, -1
+			sh.Interpret("shell", value, v, name, nil)
+		}
+	case is.Lang == "shell" && !strings.ContainsAny(value.Text, " /$`\t"):
+		// the bare name of a program, as CC=clang
+	case is.Lang != "":
+		sh.Interpret(is.Lang, value, v, name, nil)
+	case len(is.As) > 0:
+		words := []act.Word{value}
+		if is.Assign {
+			words[0].Text, words[0].At = name+"="+value.Text, -1
+		} else if !is.Whole {
+			words = interp.SplitWords(value)
+		}
+		of := *v
+		of.Exe, of.Argv, of.Src = name, []act.Word{{Text: name, At: -1, Span: value.Span}}, sh.Src
+		sh.Plain(is.As, words, &of)
+	}
+}
+
+// fileOrInput is what a file holds that the command itself wrote, or the program's
+// input where that is what the file stands for.
+func fileOrInput(sh *interp.Process, v *act.Invocation, name act.Word) (act.Flow, bool) {
+	if fd, ok := act.Descriptor(name.Text); name.Text == "/dev/stdin" || ok && fd == "0" {
+		return v.Stdin, true
+	}
+	f, ok := sh.Env.Files[paths.FileKey(sh.Cwd, name.Text)]
+	return f, ok
+}
+
+// loadsFile: the file that a variable names runs when the program starts.
+func loadsFile(sh *interp.Process, v *act.Invocation, name string, value act.Word, lang string) {
+	f, ok := fileOrInput(sh, v, value)
+	if !ok {
+		return
+	}
+	if f.Taint&act.FromNetwork != 0 {
+		sh.Env.Raise("rce.download-exec", sh.Src, v.From, v.To, act.Printable(value.Text))
+	}
+	if f.Known {
+		f.Word.Taint |= f.Taint
+		sh.Interpret(lang, f.Word, v, name, nil)
+	}
+}
+
+// configured judges what a text does in a file that a program reads for its settings.
+func configured(e *interp.Env, sh *interp.Process, name string, f act.Flow) {
+	if f.Word.Text == "" || !f.Known && !act.PartlyKnown(f.Word) || len(f.Word.Text) > scan.MaxDecoded || f.Word.Glob {
+		return
+	}
+	for i := range e.Configs {
+		c := &e.Configs[i]
+		for _, pattern := range c.File {
+			if strings.HasSuffix(pattern, "*") && paths.GlobMatch(pattern, name) || strings.HasSuffix(name, strings.TrimLeft(pattern, "*")) && pattern[0] == '*' {
+				config(sh, c, f.Word)
+				return
+			}
+		}
+	}
+}
+
+// config runs what a file of settings makes its program run.
+func config(sh *interp.Process, c *facts.ConfigFile, text act.Word) {
+	v := &act.Invocation{Exe: "config", Src: sh.Src, Argv: []act.Word{text}}
+	if c.Lang != "" {
+		sh.Interpret(c.Lang, text, v, "config", nil)
+		return
+	}
+	if len(c.As) > 0 {
+		sh.Plain(c.As, facts.SettingsAsOptions(text), v)
+		return
+	}
+	for line := range strings.Lines(text.Text) {
+		if !sh.Env.Budget.Spend(1 + len(c.Keys)) {
+			return
+		}
+		line = strings.TrimSpace(line)
+		for _, key := range c.Keys {
+			if _, value, ok := strings.Cut(line, "="); key == "=!" && ok && strings.HasPrefix(strings.TrimSpace(value), "!") { // an alias of Git
+				w := text
+				w.Text, w.At = strings.TrimPrefix(strings.TrimSpace(value), "!"), -1
+				sh.Interpret("shell", w, v, "alias", nil)
+			}
+			rest, ok := facts.CutFold(line, key)
+			if !ok {
+				continue
+			}
+			if trimmed := strings.TrimLeft(rest, " \t=:+\"'"); trimmed != rest || key == "|" {
+				w := text
+				w.Text, w.At = strings.TrimRight(trimmed, "\"'"), -1
+				if facts.WorldWritable(w.Text) && !strings.ContainsAny(w.Text, " \t") {
+					sh.Env.Raise("rce.library-preload", sh.Src, 0, len(sh.Src.Text), act.Printable(w.Text))
+				}
+				w.Text = strings.NewReplacer("%%", "%", "%h", "host", "%p", "22", "%r", "user").Replace(w.Text)
+				sh.Interpret("shell", w, v, key, nil)
+			}
+		}
+	}
+}
+
+// options judges a program with the options that a file or its input holds.
+func options(sh *interp.Process, v *act.Invocation, words []act.Word) {
+	for _, w := range words {
+		f := v.Stdin
+		if w.Text != "-" && w.Text != "/dev/stdin" {
+			f = sh.Env.ReadFile(sh, w)
+		}
+		if f.Known || act.PartlyKnown(f.Word) {
+			more := facts.SettingsAsOptions(f.Word)
+			for i := range more {
+				more[i].Taint |= f.Taint
+			}
+			sh.Plain([]string{v.Exe}, more, v)
+		}
+	}
+}
+
+// Configures judges what is written into a file of settings.
+func Configures(sh *interp.Process, file act.Word, f act.Flow) {
+	if file.Known() && file.Text != "/dev/null" {
+		configured(sh.Env, sh, paths.FileKey(sh.Cwd, file.Text), f)
+	}
+}

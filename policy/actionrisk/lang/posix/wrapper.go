@@ -1,0 +1,188 @@
+package posix
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
+
+// unwrap runs what a wrapper carries and tells whether there was anything.
+func unwrap(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (act.Flow, bool) {
+	if v.Dry && !w.Dry {
+		return act.Flow{}, false
+	}
+	inner, skip := around(sh, w, v)
+	beside := beside(inner, w, v)
+	if out, ok := optionTexts(inner, w, v); ok {
+		return out, true
+	}
+	skip = facts.Assignments(w, v, skip)
+	rest := v.Operands[min(skip, len(v.Operands)):]
+	switch {
+	case sh.Env.Front.Carriers[w.Lang] != nil:
+		sh.Env.Front.Carriers[w.Lang](inner, v, skip)
+		return act.Flow{}, true
+	case len(w.After) > 0:
+		return afterWord(sh, inner, w, v)
+	case len(w.Flag) > 0 && slices.ContainsFunc(w.Flag, v.Has) && len(rest) > 0:
+		if len(rest) > 1 {
+			inner.Zero, inner.Params = rest[1], rest[min(2, len(rest)):]
+		}
+		return inner.Interpret(w.Lang, rest[0], v, v.Exe+" "+w.Flag[0], inner.Params), true
+	case w.Append && v.Stdin.Known && strings.TrimSpace(v.Stdin.Word.Text) == "" && (v.Has("-r") || v.Has("--no-run-if-empty")):
+		return act.Flow{Known: true}, true
+	case w.Argv && len(rest) > 0:
+		return words(sh, inner, rest, w, v), true
+	case w.Each && len(rest) > 0 || w.Plus:
+		return eachText(inner, rest, w, v)
+	case w.Script && v.Exe == "npm":
+		return npmScripts(inner, rest, w, v)
+	case w.Edits != "":
+		return edits(inner, w.Edits, v)
+	case w.Script && len(rest) > 0:
+		return inner.Interpret(w.Lang, rest[0], v, v.Exe, nil), true
+	case w.Parallel:
+		return parallel(inner, rest, v)
+	case w.Join && len(rest) > 0 && w.Host && strings.HasPrefix(rest[0].Text, "-"): // options behind the host
+		for len(rest) > 0 && strings.HasPrefix(rest[0].Text, "-") {
+			if slices.Contains(sh.Env.Tools[v.Exe].Values, rest[0].Text) {
+				rest = rest[1:]
+			}
+			rest = rest[min(1, len(rest)):]
+		}
+		if len(rest) == 0 {
+			return fromInput(inner, w, v)
+		}
+		return inner.Interpret(w.Lang, act.JoinWords(rest, sh.Src), v, v.Exe, nil), true
+	case w.Join && len(rest) > 0:
+		if len(rest) > 1 && slices.Contains(sh.Env.Groups["shells"], scan.Base(rest[0].Text)) {
+			argv(inner, rest, w, v) // what was meant; joined, the quotes are lost
+		}
+		return inner.Interpret(w.Lang, act.JoinWords(rest, sh.Src), v, v.Exe, nil), true
+	case w.File && len(rest) > 0 && rest[0].Text != "-" && !v.Has("-s"):
+		inner.Params = rest[1:]
+		return file(inner, w, v, rest[0]), true
+	case w.Stdin:
+		out, ok := fromInput(inner, w, v)
+		return out, ok || beside
+	}
+	return act.Flow{}, beside
+}
+
+// beside runs the texts and files that a program reads before it comes to the rest:
+// what its start file holds, what an option adds, files among its operands.
+func beside(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (done bool) {
+	for _, starts := range sh.Env.Front.Starts {
+		starts(sh, w, v)
+	}
+	for i := range v.Opts {
+		if o := &v.Opts[i]; o.Given && slices.Contains(w.Also, o.Name) {
+			sh.Interpret(w.Lang, o.Value, v, v.Exe+" "+o.Name, nil)
+			done = true
+		}
+	}
+	for _, operand := range v.Operands {
+		for _, pattern := range w.Files {
+			if act.MatchWord(pattern, operand.Text) {
+				if pattern == "@*" {
+					operand.Text, operand.At = strings.TrimLeft(operand.Text, "@"), -1
+				}
+				file(sh, w, v, operand)
+				done = true
+			}
+		}
+	}
+	return done
+}
+
+// around is the shell in which a wrapper runs what it carries, and how many
+// operands stand before that.
+func around(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (*interp.Process, int) {
+	inner := *sh
+	if w.Gone {
+		inner.Vars, inner.Funcs, inner.Aliases, inner.Params = nil, nil, nil, nil
+	}
+	if w.Lang == "shell" && len(v.Env) > 0 && !w.Gone { // a shell that is given variables
+		inner.Vars = maps.Clone(sh.Vars)
+		for _, a := range v.Env {
+			setVariable(&inner, a.Name, a.Value)
+		}
+	}
+	if w.Root {
+		user, ok := v.Value("-u", "--user", "-g")
+		inner.Root = !ok || user.Text == "root" || user.Text == "0"
+	}
+	skip := w.Skip
+	if len(w.Subs) > 0 {
+		skip += len(w.Subs[0])
+	}
+	if w.Remote {
+		inner.Remote, inner.Cwd, inner.Root = true, "", false // root here is not root there
+		if w.Host && len(v.Operands) >= skip && skip > 0 {
+			inner.Host = v.Operands[skip-1].Text
+		}
+	}
+	return &inner, skip
+}
+
+// optionTexts runs the texts and files that stand in options.
+func optionTexts(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (out act.Flow, done bool) {
+	for i := range v.Opts {
+		o := &v.Opts[i]
+		if o.Given && slices.Contains(w.Options, o.Name) {
+			if text, ok := facts.OptionText(o, w, v); ok {
+				out, done = sh.Interpret(w.Lang, text, v, v.Exe+" "+o.Name, nil), true
+			}
+		}
+		if o.Given && slices.Contains(w.FileOptions, o.Name) {
+			if o.Value.Text == "-" || o.Value.Text == "/dev/stdin" {
+				return fromInput(sh, w, v)
+			}
+			out, done = file(sh, w, v, o.Value), true
+		}
+	}
+	return out, done
+}
+
+// words runs operands that are a command of their own.
+func words(sh *interp.Process, inner *interp.Process, rest []act.Word, w *facts.Wrapper, v *act.Invocation) act.Flow {
+	if v.Exe == "env" && (v.Has("-i") || v.Has("--ignore-environment") || v.Has("-")) {
+		inner.Vars = nil
+	}
+	out := argv(inner, rest, w, v)
+	otherReading(sh, inner, rest, w, v)
+	switch v.Exe {
+	case "builtin", "command", "time", "exec": // in this shell itself: what is set stays
+		sh.Cwd, sh.Vars, sh.Funcs, sh.Aliases = inner.Cwd, inner.Vars, inner.Funcs, inner.Aliases
+	}
+	return out
+}
+
+// eachText runs operands that are texts of their own, or those with a "+" in front.
+func eachText(sh *interp.Process, rest []act.Word, w *facts.Wrapper, v *act.Invocation) (out act.Flow, done bool) {
+	for _, text := range rest {
+		if w.Plus {
+			if !strings.HasPrefix(text.Text, "+") {
+				continue
+			}
+			text = text.Tail(1)
+		}
+		out, done = sh.Interpret(w.Lang, text, v, v.Exe, nil), true
+	}
+	return out, done
+}
+
+// npmScripts runs what npm pkg set writes into the scripts of a package.
+func npmScripts(sh *interp.Process, rest []act.Word, w *facts.Wrapper, v *act.Invocation) (out act.Flow, done bool) {
+	for _, pair := range rest {
+		if name, _, ok := strings.Cut(pair.Text, "="); ok && strings.HasPrefix(name, "scripts.") {
+			out, done = sh.Interpret(w.Lang, pair.Tail(len(name)+1), v, "npm script", nil), true
+		}
+	}
+	return out, done
+}

@@ -1,0 +1,71 @@
+package program
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"github.com/countersign/countersign/policy/actionrisk/tokens"
+)
+
+// awkPipe judges awk's two pipes: what stands before "| getline" is a command, and so
+// is what stands behind any other, which, if it is a shell, runs what is printed.
+func (r *inlineRun) awkPipe(i int) {
+	if i+1 >= len(r.toks) || r.toks[i+1].Kind == '|' || i > 0 && r.toks[i-1].Kind == '|' {
+		return
+	}
+	right := i + 1
+	if r.toks[right].Kind == '&' && right+1 < len(r.toks) {
+		right++
+	}
+	left := r.awkPrinted(i)
+	if r.toks[right].Text == "getline" {
+		if left.To > 0 && left.Text != string(scan.Hole) {
+			r.shellText(left)
+		}
+		return
+	}
+	end := right
+	for end < min(len(r.toks), right+64) && strings.IndexByte(";{})", r.toks[end].Kind) < 0 && (end == right || !strings.Contains(r.src.Text[r.toks[end-1].To:r.toks[end].From], "\n")) {
+		end++
+	}
+	if !r.sh.Env.Budget.Spend(1 + (end-right)/2) {
+		return
+	}
+	command := r.join(r.toks[right:end])
+	if command.To == 0 {
+		return
+	}
+	if words := strings.Fields(command.Text); len(words) > 0 && slices.Contains(r.sh.Env.Groups["shells"], scan.Base(words[0])) {
+		if left.To > 0 && strings.Trim(left.Text, string(scan.Hole)+" ") != "" {
+			r.shellText(left)
+		}
+		if !left.Exact || strings.IndexByte(left.Text, scan.Hole) >= 0 { // made of what it reads
+			r.sh.Env.Raise("obf.dynamic-structure", r.src, r.toks[i].From, r.toks[i].To, "")
+		}
+	}
+	if command.Text != string(scan.Hole) {
+		r.shellText(command)
+	}
+}
+
+// awkPrinted is the text that stands before a pipe or a file: what awk prints there.
+func (r *inlineRun) awkPrinted(i int) tokens.InlineToken {
+	from := i
+	for from > max(0, i-64) && strings.IndexByte(";{}(", r.toks[from-1].Kind) < 0 && !awkWords[r.toks[from-1].Text] && !strings.Contains(r.src.Text[r.toks[from-1].To:r.toks[from].From], "\n") {
+		from--
+	}
+	if !r.sh.Env.Budget.Spend(1 + (i-from)/2) {
+		return tokens.InlineToken{}
+	}
+	left := r.join(r.toks[from:i])
+	if from > 0 && r.toks[from-1].Text == "printf" {
+		if text, ok := r.sprintf(r.toks[from:i]); ok {
+			left.Text, left.Exact = text, false
+		}
+	}
+	return left
+}
+
+// awkWords stand before what awk prints.
+var awkWords = scan.SetOf("print printf while if else do return")

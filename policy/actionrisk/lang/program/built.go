@@ -1,0 +1,240 @@
+package program
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"github.com/countersign/countersign/policy/actionrisk/tokens"
+)
+
+// filled is a string with what stands in its holes put in, as far as it is known.
+func (r *inlineRun) filled(t tokens.InlineToken) tokens.InlineToken {
+	if len(t.Holes) > 0 && r.sh.Env.Budget.Spend(len(t.Holes)) {
+		var b strings.Builder
+		n := 0
+		for i := 0; i < len(t.Text); i++ {
+			if t.Text[i] != scan.Hole || n >= len(t.Holes) {
+				b.WriteByte(t.Text[i])
+				continue
+			}
+			inner := r.join(tokens.Tokens(r.sh.Env, t.Holes[n], r.lang))
+			if inner.To == 0 {
+				inner.Text = string(scan.Hole)
+			}
+			b.WriteString(inner.Text)
+			n++
+		}
+		t.Text, t.Exact, t.Holes = b.String(), false, nil
+	}
+	if strings.IndexByte(t.Text, '$') >= 0 && len(r.vars) > 0 && dollars[r.lang] {
+		for _, name := range slices.Backward(slices.Sorted(maps.Keys(r.vars))) { // the longer of two names first
+			v := r.vars[name]
+			if strings.Contains(t.Text, "$"+name) && strings.IndexByte(v.Text, scan.Hole) < 0 && len(t.Text)+len(v.Text) < scan.MaxValue {
+				t.Text, t.Exact = replaceName(t.Text, name, v.Text), false
+			}
+		}
+	}
+	return t
+}
+
+// dollars are the languages in which "$name" stands for a variable inside of a string.
+var dollars = scan.SetOf("perl php julia groovy kotlin dart scala raku tcl")
+
+// replaceName puts a value in the place of "$name", where the name ends there.
+func replaceName(text, name, value string) string {
+	var b strings.Builder
+	for {
+		i := strings.Index(text, "$"+name)
+		if i < 0 {
+			return b.String() + text
+		}
+		end := i + 1 + len(name)
+		b.WriteString(text[:i])
+		if end < len(text) && scan.IsNameByte(text[end]) {
+			b.WriteString(text[i:end])
+		} else {
+			b.WriteString(value)
+		}
+		text = text[end:]
+	}
+}
+
+// knownName is the text that a name, or a call of it, is known to stand for: the home
+// folder, a temporary one, the interpreter itself.
+func (r *inlineRun) knownName(toks []tokens.InlineToken, i int) (string, int, bool) {
+	t := toks[i]
+	if t.Kind != 'i' || len(t.Text) < 3 {
+		return "", i, false
+	}
+	next := i + 1
+	call := next < len(toks) && toks[next].Kind == '('
+	if call {
+		next = min(closing(toks, next, '(', ')')+1, len(toks))
+	}
+	first, _, _ := strings.Cut(strings.TrimLeft(t.Text, "$@"), ".")
+	if _, own := r.vars[first]; own {
+		return "", i, false
+	}
+	if n, ok := facts.Named(r.sh.Env.Code.Values, t.Text, r.lang); ok {
+		return n.Text, next, true
+	}
+	if !call && (next >= len(toks) || toks[next].Kind != '[') {
+		return "", i, false
+	}
+	if last := strings.ToLower(t.Text[strings.LastIndexAny(t.Text, ".:$")+1:]); environCalls[last] && i+2 < len(toks) && toks[i+2].Kind == 's' {
+		switch toks[i+2].Text {
+		case "HOME", "USERPROFILE", "user.home":
+			if !call {
+				next = min(closing(toks, next, '[', ']')+1, len(toks))
+			}
+			return "~", next, true
+		}
+	}
+	return "", i, false
+}
+
+// environCalls give a variable of the environment or a property by its name.
+var environCalls = scan.SetOf("getenv environ get env lookupenv var var_os getproperty system_getenv sys.getenv fetch environment get_env _env _server getenvironmentvariable")
+
+// makesChars: the token names what makes a character of a number.
+func makesChars(t tokens.InlineToken) bool {
+	if t.Kind != 'i' {
+		return false
+	}
+	switch strings.ToLower(strings.TrimLeft(t.Text[strings.LastIndexAny(t.Text, ".:")+1:], "&:")) {
+	case "chr", "char", "fromcharcode", "fromcodepoint", "unichr", "tochar", "tochars", "rawtochar", "inttoutf8", "from_u32":
+		return true
+	}
+	return false
+}
+
+// fromNumbers is the text of a list of character numbers that what follows makes
+// characters of: [114, 109].map(c => String.fromCharCode(c)).join("").
+func (r *inlineRun) fromNumbers(toks []tokens.InlineToken, i, end int) (string, int, bool) {
+	if end >= len(toks) || end < i+4 {
+		return "", i, false
+	}
+	for _, t := range toks[i+1 : end] {
+		if _, ok := number(t); t.Kind != ',' && !ok {
+			return "", i, false
+		}
+	}
+	after, made := end+1, r.lang == "c" || r.lang == "java" || r.lang == "go" || r.lang == "csharp" // an array of char, or bytes
+	for depth := 0; after < len(toks) && after < end+32; after++ {
+		t := toks[after]
+		switch t.Kind {
+		case '(', '{', '[':
+			depth++
+		case ')', '}', ']':
+			depth--
+		case '-', '+', '^', '*', '%':
+			return "", i, false // computed
+		}
+		if depth < 0 || depth == 0 && (t.Kind == ';' || t.Kind == ',') {
+			break
+		}
+		made = made || makesChars(t)
+	}
+	text, ok := numbered(toks[i+1 : end])
+	return text, min(after, len(toks)), ok && made
+}
+
+// packed is Ruby's [hex].pack("H*") and its kin.
+func (r *inlineRun) packed(toks []tokens.InlineToken, i, end int) (out tokens.InlineToken, next int, ok bool) {
+	args := []tokens.InlineToken(nil)
+	if next = end + 2; next < len(toks) && toks[next].Kind == '(' {
+		args = toks[next+1 : min(closing(toks, next, '(', ')'), len(toks))]
+		next = min(closing(toks, next, '(', ')')+1, len(toks))
+	}
+	how, text := r.join(args).Text, ""
+	list := r.strings(toks[i+1 : end])
+	switch {
+	case strings.HasPrefix(how, "H") && len(list) > 0:
+		text, ok = r.decoded(list[0].Text, scan.DecodeHex)
+	case how != "" && strings.Contains("CcU", how[:1]):
+		text, ok = numbered(toks[i+1 : end])
+	}
+	return tokens.InlineToken{Kind: 's', Text: text, From: toks[i].From, To: toks[end].To}, next, ok
+}
+
+// sprintf is the text that a format and its arguments give.
+func (r *inlineRun) sprintf(args []tokens.InlineToken) (string, bool) {
+	parts := splitArguments(args)
+	if len(parts) == 0 || len(parts[0]) != 1 || parts[0][0].Kind != 's' {
+		return "", false
+	}
+	format := parts[0][0].Text
+	parts = parts[1:]
+	var b strings.Builder
+	for i := 0; i < len(format); i++ {
+		if format[i] != '%' || i+1 >= len(format) {
+			b.WriteByte(format[i])
+			continue
+		}
+		i++
+		for i+1 < len(format) && strings.IndexByte("0123456789.-+ #l", format[i]) >= 0 {
+			i++
+		}
+		if format[i] == '%' {
+			b.WriteByte('%')
+			continue
+		}
+		if len(parts) == 0 || len(parts[0]) == 0 {
+			return "", false
+		}
+		n, err := strconv.ParseInt(parts[0][0].Text, 0, 32)
+		switch text := r.join(parts[0]).Text; {
+		case len(parts[0]) == 1 && parts[0][0].Kind == 'i' && err == nil && format[i] == 'c':
+			b.WriteRune(rune(n))
+		case len(parts[0]) == 1 && parts[0][0].Kind == 'i' && err == nil:
+			b.WriteString(parts[0][0].Text)
+		default:
+			b.WriteString(text)
+		}
+		parts = parts[1:]
+	}
+	return b.String(), true
+}
+
+// firstArgument is what stands in front of the first comma between arguments.
+func firstArgument(args []tokens.InlineToken) []tokens.InlineToken {
+	depth := 0
+	for i, t := range args {
+		switch t.Kind {
+		case '(', '[', '{':
+			depth++
+		case ')', ']', '}':
+			depth--
+		case ',':
+			if depth == 0 {
+				return args[:i]
+			}
+		}
+	}
+	return args
+}
+
+// splitArguments cuts arguments at the commas between them.
+func splitArguments(args []tokens.InlineToken) (out [][]tokens.InlineToken) {
+	depth, start := 0, 0
+	for i, t := range args {
+		switch t.Kind {
+		case '(', '[', '{':
+			depth++
+		case ')', ']', '}':
+			depth--
+		case ',':
+			if depth == 0 {
+				out, start = append(out, args[start:i]), i+1
+			}
+		}
+	}
+	if start < len(args) {
+		out = append(out, args[start:])
+	}
+	return out
+}

@@ -1,0 +1,474 @@
+package program
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"github.com/countersign/countersign/policy/actionrisk/stores"
+	"github.com/countersign/countersign/policy/actionrisk/tokens"
+)
+
+// call judges one call.
+func (r *inlineRun) call(name tokens.InlineToken, args []tokens.InlineToken) {
+	if !r.sh.Env.Budget.Spend(1 + len(args)/16) {
+		return
+	}
+	name = r.callee(name)
+	if r.callsEach(name, args) {
+		return
+	}
+	if other, rest, ok := r.reflected(name, args); ok {
+		name, args = other, rest
+	}
+	if r.lang == "perl" && name.Text == "open" {
+		r.pipeOpen(args)
+	}
+	r.money(name, args, name.Computed)
+	if r.lang == "lua" && (name.Text == "redis.call" || name.Text == "redis.pcall" || name.Text == "server.call") {
+		list := slices.DeleteFunc(r.strings(args), func(t tokens.InlineToken) bool { // KEYS[1] is one key, not a pattern
+			return strings.Trim(t.Text, string(scan.Hole)) == ""
+		})
+		if len(list) > 0 {
+			r.run(append([]tokens.InlineToken{{Text: "redis-cli"}}, list...))
+		}
+		return
+	}
+	if r.database(name, args) || r.onReceiver(name, args) {
+		return
+	}
+	kind := r.kindOf(name, args)
+	if kind == 0 {
+		r.handsOn(name, args)
+		return
+	}
+	if one, other, ok := alternatives(args); ok && r.sh.Env.Budget.Spend(1+len(args)/2) {
+		r.call(name, one)
+		r.call(name, other)
+		return
+	}
+	list := r.strings(args)
+	switch {
+	case len(list) > 0:
+	case len(args) > 0:
+		list = []tokens.InlineToken{{Kind: 's', Text: string(scan.Hole), From: args[0].From, To: args[0].To}}
+	case kind == 'u' || kind == 'd':
+		r.sweep()
+		return
+	case kind != 'n':
+		return
+	}
+	r.act(kind, name, args, list)
+}
+
+// callee is the function that a name calls here: its own, or one that it was given.
+func (r *inlineRun) callee(name tokens.InlineToken) tokens.InlineToken {
+	if other, ok := r.names[name.Text]; ok {
+		name.Text = other
+	} else if first, rest, ok := strings.Cut(name.Text, "."); ok && r.names[first] != "" {
+		name.Text = r.names[first] + "." + rest
+	}
+	if v, ok := r.vars[strings.TrimLeft(name.Text, "$")]; ok && strings.HasPrefix(name.Text, "$") {
+		name.Text = v.Text // PHP calls what a variable names
+	}
+	return name
+}
+
+// callsEach judges the call once for each text that its first argument goes through.
+func (r *inlineRun) callsEach(name tokens.InlineToken, args []tokens.InlineToken) bool {
+	if len(args) == 0 || args[0].Kind != 'i' || len(args) > 1 && args[1].Kind != ',' && args[1].Kind != '[' || r.sinkOf(name.Text) == 0 {
+		return false
+	}
+	variable := strings.TrimLeft(args[0].Text, "$@")
+	list := r.each[variable]
+	if list == nil {
+		return false
+	}
+	delete(r.each, variable)
+	rest := args[1:]
+	if len(rest) > 0 && rest[0].Kind == '[' {
+		rest = nil
+	}
+	for _, t := range list {
+		r.call(name, append([]tokens.InlineToken{t}, rest...))
+	}
+	return true
+}
+
+// act judges what a call of a kind does with its arguments, list the texts among them.
+func (r *inlineRun) act(kind byte, name tokens.InlineToken, args, list []tokens.InlineToken) {
+	switch kind {
+	case 's', 'v':
+		if text, ok := formatted(args); ok && kind == 's' {
+			list = []tokens.InlineToken{text}
+		}
+		if kind == 'v' && len(list) > 1 && list[0].Text == string(scan.Hole) && strings.Contains(name.Text, "spawn") {
+			list = list[1:] // the mode
+		}
+		r.starts(kind, name, args, list)
+	case 'e':
+		r.evaluate(name, args, list)
+	case 'l':
+		r.loadsEach(name, args, list)
+	case 'a':
+		r.saves(list)
+	case 'p':
+		r.unknown(name, args)
+	case 'n':
+		r.sh.Env.Raise("nosql.index-delete", r.src, name.From, name.To, "")
+	case 'q':
+		if stores.LooksSQL(list[0].Text) {
+			src := r.src.Inside(r.word(list[0]), r.lang)
+			r.sh.Read("sql", &src, nil)
+		}
+	case 'k':
+		for j, t := range args {
+			if t.Kind == '-' && j+1 < len(args) && args[j+1].Text == "1" {
+				r.run([]tokens.InlineToken{{Text: "kill"}, {Text: "-9"}, {Text: "-1", From: t.From, To: t.To}})
+			}
+		}
+	default:
+		r.actOnFile(kind, name, args, list)
+	}
+}
+
+// actOnFile judges what a call does to a file or a folder.
+func (r *inlineRun) actOnFile(kind byte, name tokens.InlineToken, args, list []tokens.InlineToken) {
+	switch kind {
+	case 'd':
+		for len(list) > 1 && strings.HasPrefix(list[0].Text, "-") { // its options
+			list = list[1:]
+		}
+		if slices.ContainsFunc(args, r.lists) { // the files of a folder, one by one
+			r.sweep()
+		}
+		r.run([]tokens.InlineToken{{Text: "rm"}, {Text: "-rf"}, list[0]})
+	case 'u':
+		if strings.IndexByte(list[0].Text, scan.Hole) >= 0 || slices.ContainsFunc(args, r.lists) {
+			r.sweep()
+		}
+		r.run([]tokens.InlineToken{{Text: "rm"}, list[0]})
+	case 'w':
+		if list[0].Text != string(scan.Hole) {
+			r.read(name, []tokens.InlineToken{list[0], {Kind: 's', Text: "w"}})
+			r.keeps(list[0], args, list[1:])
+		}
+	case 'r':
+		r.read(name, list)
+	case 'm':
+		if len(list) > 1 {
+			r.run(append([]tokens.InlineToken{{Text: "mv"}}, list[:2]...))
+		}
+	case 'c':
+		if mode := octal(args); mode != "" {
+			r.run([]tokens.InlineToken{{Text: "chmod"}, {Text: mode}, list[len(list)-1]})
+			r.run([]tokens.InlineToken{{Text: "chmod"}, {Text: mode}, list[0]})
+		}
+	}
+}
+
+// strings are the string arguments, those of lists one by one, up to 64.
+func (r *inlineRun) strings(args []tokens.InlineToken) []tokens.InlineToken {
+	var out []tokens.InlineToken
+	if !r.sh.Env.Budget.Spend(1 + len(args)/16) {
+		return nil
+	}
+	depth, start := 0, 0
+	for i := 0; i <= len(args) && len(out) < 64; i++ {
+		if i < len(args) {
+			switch args[i].Kind {
+			case '(', '[':
+				depth++
+			case ')', ']':
+				depth--
+			}
+		}
+		if i < len(args) && (args[i].Kind != ',' || depth > 0) {
+			continue
+		}
+		part := args[start:i]
+		if len(part) > 1 && part[0].Kind == '*' { // a list as arguments
+			part = part[1:]
+		}
+		if len(part) > 2 && part[0].Kind == 'i' && (part[1].Kind == ':' && part[2].Kind != ':' || part[1].Kind == '=' && part[2].Kind != '=') { // atPath: "x", shell=True
+			if part[1].Kind == '=' && !textArguments[part[0].Text] {
+				start = i + 1
+				continue
+			}
+			part = part[2:]
+		}
+		if inner := listInside(part); inner != nil && len(inner) < len(args) {
+			out = append(out, r.strings(inner)...)
+			start = i + 1
+			continue
+		}
+		if len(part) > 3 && part[0].Kind == '{' && part[1].Text == "args" && part[3].Kind == '[' { // {args: ["-rf"]}
+			part = part[3:]
+		}
+		if len(part) > 0 {
+			if t, _, ok := r.value(part, 0); !ok && part[0].Kind == '[' && len(part) < len(args)+1 {
+				out = append(out, r.strings(part[1:min(closing(part, 0, '[', ']'), len(part))])...)
+			} else if !ok || t.Kind != 0 {
+				if t = r.join(part); t.To == 0 && len(part) == 1 && part[0].Kind == 'i' && act.SyntaxName(part[0].Text) && part[0].Text[0] > '9' { // a name of one letter
+					t = tokens.InlineToken{Kind: 's', Text: string(scan.Hole), From: part[0].From, To: part[0].To}
+				}
+				if t.To > 0 {
+					out = append(out, t)
+				}
+			}
+		}
+		start = i + 1
+	}
+	return out
+}
+
+// handsOn judges a call that does nothing by itself: what it writes to a shell that
+// was started, and what it does to each of the files of a folder.
+func (r *inlineRun) handsOn(name tokens.InlineToken, args []tokens.InlineToken) {
+	last := name.Text[strings.LastIndexAny(name.Text, ".:")+1:]
+	if list := r.strings(args); r.lang == "ruby" && last == "open" && len(list) > 0 && strings.HasPrefix(list[0].Text, "|") {
+		list[0].Text, list[0].Exact = list[0].Text[1:], false
+		r.shellText(list[0])
+	}
+	if r.feeds && feedCalls[last] {
+		for _, t := range r.strings(args) {
+			if r.sh.Env.ActsText(t.Text) {
+				r.shellText(t)
+			}
+		}
+	}
+	if applyCalls[last] && slices.ContainsFunc(args, func(t tokens.InlineToken) bool {
+		return t.Kind == 'i' && strings.IndexByte("se", r.commonOrNamed(t.Text)) >= 0
+	}) {
+		for _, t := range r.strings(args) {
+			if r.sh.Env.ActsText(t.Text) {
+				r.shellText(t)
+			}
+		}
+	}
+	for _, part := range splitArguments(args) {
+		if len(part) == 1 && part[0].Kind == 'i' && strings.IndexByte("udD", r.commonOrNamed(part[0].Text)) >= 0 { // lapply(files, unlink)
+			r.sweep()
+		}
+	}
+	if r.lists(name) {
+		for _, t := range r.strings(args) {
+			if c := r.sh.Env.ClassOf(r.word(t), r.sh.Cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
+				r.secret = true
+				r.run([]tokens.InlineToken{{Text: "cat"}, t})
+			}
+		}
+	}
+}
+
+// applyCalls call a function with their other arguments.
+var applyCalls = scan.SetOf("preg_replace_callback array_map array_walk array_filter iterator_apply register_shutdown_function forward_static_call do.call Map lapply sapply vapply Reduce")
+
+// feedCalls write to a program that was started.
+var feedCalls = scan.SetOf("communicate write end puts sendline send sendLine print println write_all writelines")
+
+// commonOrNamed is what a name does, or a byte that is no kind.
+func (r *inlineRun) commonOrNamed(name string) byte {
+	if k := r.sinkOf(name); k != 0 {
+		return k
+	}
+	return '-'
+}
+
+// textArguments are names of arguments whose value is what a call is about.
+var textArguments = scan.SetOf("args command cmd popenargs path target src source text file name filename dir directory x code expr cmdline executable prog argv url")
+
+// listInside gives what stands in a list that is written as a call or with a type:
+// List.of("rm"), []string{"rm"}, vec!["rm"], &["rm"]; nil if it is none.
+func listInside(part []tokens.InlineToken) []tokens.InlineToken {
+	for i, t := range part[:min(len(part), 6)] {
+		switch t.Kind {
+		case '[':
+			if i > 0 && part[i-1].Kind == 'i' { // an index
+				return nil
+			}
+		}
+		switch t.Kind {
+		case 'i':
+			if !listNames[t.Text[strings.LastIndexAny(t.Text, ".:")+1:]] {
+				return nil
+			}
+		case '&', '!', ']':
+		case '(', '{', '[':
+			shut := map[byte]byte{'(': ')', '{': '}', '[': ']'}[t.Kind]
+			end := closing(part, i, t.Kind, shut)
+			if end == i+1 { // []string
+				continue
+			}
+			if i == 0 || end+1 != len(part) {
+				return nil
+			}
+			return part[i+1 : end]
+		default:
+			return nil
+		}
+	}
+	return nil
+}
+
+// listNames make or name the type of a list.
+var listNames = scan.SetOf("of asList listOf arrayOf mutableListOf List Seq Array Vector c list vec tuple array string String str new OsString object arrayListOf Vec from")
+
+// reflected: send(:system, "…") and call_user_func("system", "…") call what their
+// first argument names; array_map("unlink", …) calls it for each of the rest.
+func (r *inlineRun) reflected(name tokens.InlineToken, args []tokens.InlineToken) (tokens.InlineToken, []tokens.InlineToken, bool) {
+	switch last := name.Text[strings.LastIndexAny(name.Text, ".:>")+1:]; last {
+	case "apply":
+		if parts := splitArguments(args); r.lang == "elixir" && len(parts) > 2 && len(parts[2]) > 2 { // apply(File, :rm_rf!, [x])
+			name.Text = strings.TrimPrefix(r.join(parts[0]).Text, ".") + "." + strings.TrimLeft(parts[1][len(parts[1])-1].Text, ":.")
+			return name, parts[2][1 : len(parts[2])-1], true
+		}
+		fallthrough
+	case "call": // execSync.call(null, "…"), Reflect.apply(execSync, null, ["…"])
+		of := strings.TrimSuffix(name.Text, "."+last)
+		parts := splitArguments(args)
+		if of == "Reflect" && len(parts) > 2 {
+			of = parts[0][len(parts[0])-1].Text
+			args, parts = args[len(parts[0])+1:], parts[1:]
+		}
+		if k := r.sinkOf(of); r.lang != "node" || k == 0 || len(parts) < 2 || len(parts[0])+1 > len(args) {
+			return name, args, false
+		}
+		name.Text = of
+		return name, args[len(parts[0])+1:], true
+	case "send", "public_send", "__send__", "call_user_func", "call_user_func_array", "array_map", "array_walk":
+	default:
+		return name, args, false
+	}
+	parts := splitArguments(args)
+	if len(parts) == 0 || len(parts[0]) == 0 {
+		return name, args, false
+	}
+	first := parts[0]
+	called := strings.TrimPrefix(r.join(first).Text, ":")
+	r.built(name, first, called)
+	if last := first[len(first)-1]; last.Kind == 'i' && (called == "" || len(parts) > 1) { // :delete_all
+		called = last.Text
+	}
+	if len(parts) == 1 {
+		if strings.HasSuffix(name.Text, "send") { // User.send("delete_all")
+			r.named(name.Text[:strings.LastIndexAny(name.Text, ".:")+1], called)
+		}
+		return name, args, false
+	}
+	name.Text = name.Text[:strings.LastIndexByte(name.Text, '.')+1] + called
+	return name, args[len(first)+1:], true
+}
+
+// built: the name of what is called is put together from pieces in a way that is not
+// followed, which honest programs do not do.
+func (r *inlineRun) built(name tokens.InlineToken, args []tokens.InlineToken, method string) {
+	pieces := 0
+	for _, t := range args {
+		if t.Kind == 's' {
+			pieces++
+		}
+	}
+	if pieces > 1 && (method == "" || strings.IndexByte(method, scan.Hole) >= 0) {
+		r.sh.Env.Raise("obf.dynamic-structure", r.src, name.From, name.To, "")
+	}
+}
+
+// named judges a method of a mapper whose name is computed, as if it were written out.
+func (r *inlineRun) named(receiver, method string) {
+	if method = strings.TrimPrefix(method, ":"); method == "" || strings.IndexByte(method, scan.Hole) >= 0 {
+		return
+	}
+	src := *r.src
+	src.Span, _ = r.src.Where(0, len(r.src.Text))
+	if receiver = strings.TrimRight(receiver, ".:"); receiver == "" {
+		receiver = "Model" // what a call gave
+	}
+	src.Text, src.At = receiver+"."+method+"()", -1
+	r.sh.Read("orm", &src, nil)
+}
+
+// pipeOpen: Perl's open runs a command whose text ends or begins with "|", or that
+// follows the mode "-|" or "|-".
+func (r *inlineRun) pipeOpen(args []tokens.InlineToken) {
+	list := r.strings(args)
+	if slices.ContainsFunc(list, func(t tokens.InlineToken) bool {
+		return slices.Contains(r.sh.Env.Groups["shells"], scan.Base(strings.Trim(t.Text, "| ")))
+	}) {
+		for _, t := range r.toks { // what is printed to a shell
+			if t.Kind == 's' && r.sh.Env.ActsText(t.Text) {
+				r.shellText(t)
+			}
+		}
+	}
+	for i, t := range list {
+		if c := r.sh.Env.ClassOf(r.word(t), r.sh.Cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
+			r.secret = true
+			r.run([]tokens.InlineToken{{Text: "cat"}, t})
+		}
+		trimmed := strings.Trim(t.Text, " ")
+		switch {
+		case (trimmed == "-|" || trimmed == "|-") && i+1 < len(list):
+			r.shellText(list[i+1])
+			return
+		case (trimmed == ">" || trimmed == ">>" || trimmed == "+>") && i+1 < len(list):
+			r.read(t, []tokens.InlineToken{list[i+1], {Kind: 's', Text: map[bool]string{true: "a", false: "w"}[trimmed == ">>"]}})
+			return
+		case len(trimmed) > 1 && trimmed[0] == '>':
+			t.Text, t.Exact = strings.TrimLeft(trimmed, "> "), false
+			r.read(t, []tokens.InlineToken{t, {Kind: 's', Text: "w"}})
+		case len(trimmed) > 1 && (trimmed[0] == '|' || trimmed[len(trimmed)-1] == '|'):
+			t.Text, t.Exact = strings.Trim(trimmed, "|"), false
+			r.shellText(t)
+			return
+		}
+	}
+}
+
+// octal is a mode written as a number: 0777, 0o777.
+func octal(args []tokens.InlineToken) string {
+	for _, t := range args {
+		if digits := strings.TrimPrefix(strings.TrimPrefix(t.Text, "0o"), "0"); t.Kind == 'i' && (len(digits) == 3 || len(digits) == 4 && digits[0] < '8') && strings.Trim(digits, "01234567") == "" {
+			return digits
+		}
+	}
+	return ""
+}
+
+// formatted is Python's "…" % x and "…".format(x) with the strings put in, and Lua's
+// table.concat({…}).
+func formatted(args []tokens.InlineToken) (tokens.InlineToken, bool) {
+	if len(args) > 3 && args[0].Text == "table.concat" && args[2].Kind == '{' { // Lua: the words of a table
+		end := closing(args, 2, '{', '}')
+		var words []string
+		for _, t := range args[3:min(end, len(args))] {
+			if t.Kind == 's' {
+				words = append(words, t.Text)
+			}
+		}
+		return tokens.InlineToken{Kind: 's', Text: strings.Join(words, " "), From: args[0].From, To: args[min(end, len(args)-1)].To}, len(words) > 0
+	}
+	if len(args) < 3 || args[0].Kind != 's' {
+		return tokens.InlineToken{}, false
+	}
+	mark := ""
+	switch {
+	case args[1].Kind == '%':
+		mark = "%s"
+	case args[1].Text == ".format":
+		mark = "{}"
+	default:
+		return tokens.InlineToken{}, false
+	}
+	out := args[0]
+	out.Exact = false
+	for _, t := range args[2:] {
+		if t.Kind == 's' {
+			out.Text = strings.Replace(out.Text, mark, t.Text, 1)
+		}
+	}
+	out.Text = strings.ReplaceAll(out.Text, mark, string(scan.Hole))
+	return out, true
+}

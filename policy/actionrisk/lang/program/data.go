@@ -1,0 +1,283 @@
+package program
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/lang/sql"
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"github.com/countersign/countersign/policy/actionrisk/stores"
+	"github.com/countersign/countersign/policy/actionrisk/tokens"
+)
+
+// consoleCalls run a command of the application's own console.
+var consoleCalls = map[string]string{"call_command": "manage.py", "Artisan::call": "artisan", "execute_from_command_line": "manage.py"}
+
+// wireCalls are methods that write bytes to a connection.
+var wireCalls = scan.SetOf("send sendall write sendto puts print syswrite end sendMessage writelines fwrite fputs socket_write stream_socket_sendto")
+
+// database judges a call of a driver's method and tells whether it was one.
+func (r *inlineRun) database(name tokens.InlineToken, args []tokens.InlineToken) bool {
+	cut := strings.LastIndexAny(name.Text, ".:>")
+	last := strings.TrimLeft(name.Text[cut+1:], "&")
+	if r.sends(name, args) {
+		return true
+	}
+	method := cut >= 0 || r.isMethod(name)
+	if d, ok := stores.DriverEffects[last]; ok && (method || d.Scoped == "") {
+		effect := d.Whole
+		if d.Scoped != "" && !r.wholeFilter(args) {
+			effect = d.Scoped
+		}
+		r.effect(effect, name, args)
+		return true
+	}
+	if last == "purge" && (strings.Contains(name.Text, "control.") || strings.Contains(name.Text, "ueue")) {
+		r.effect("nosql.queue-purge", name, args)
+		return true
+	}
+	if last == "load" && r.mongo {
+		if list := r.strings(args); len(list) > 0 {
+			r.included(list[0].Text)
+		}
+		return true
+	}
+	if effect := r.mapperEffect(last, name, args); effect != "" {
+		r.effect(effect, name, args)
+		return true
+	}
+	if last == "drop" && len(args) == 0 && r.ofCollection(name) {
+		r.effect("nosql.collection-drop", name, args)
+		return true
+	}
+	if program := consoleCalls[name.Text[max(strings.LastIndexByte(name.Text, '.'), -1)+1:]]; program != "" {
+		if list := r.strings(args); len(list) > 0 {
+			r.run(append([]tokens.InlineToken{{Text: program}}, list...))
+			return true
+		}
+	}
+	if wireCalls[last] && method {
+		for _, t := range r.strings(args) {
+			if t.Kind == 's' && stores.LooksWire(t.Text) {
+				src := r.src.Inside(r.word(t), r.lang)
+				r.sh.Read("wire", &src, nil)
+			}
+		}
+	}
+	if !stores.SqlCalls[last] || !method && !strings.Contains(last, "_") {
+		return false
+	}
+	return r.runsSQL(name, args)
+}
+
+// ofCollection: the chain in front of a method goes through a collection.
+func (r *inlineRun) ofCollection(name tokens.InlineToken) bool {
+	before := r.src.Text[:min(max(name.From, 0), len(r.src.Text))]
+	chain := before[strings.LastIndexAny(before, ";\n")+1:] + name.Text
+	return strings.Contains(chain, "ollection") || strings.HasPrefix(name.Text, "db.")
+}
+
+// mapperEffect: methods of object mappers whose arguments, or whose chain, decide.
+func (r *inlineRun) mapperEffect(last string, name tokens.InlineToken, args []tokens.InlineToken) string {
+	text := ""
+	if len(args) > 0 {
+		from, to := max(args[0].From, 0), min(args[len(args)-1].To+2, len(r.src.Text))
+		text = strings.Join(strings.Fields(r.src.Text[min(from, to):to]), "")
+	}
+	before := r.src.Text[:min(max(name.From, 0), len(r.src.Text))]
+	chain := before[strings.LastIndexAny(before, ";\n")+1:] + name.Text
+	switch last {
+	case "destroy":
+		if strings.Contains(text, "truncate:true") || strings.Contains(text, "where:{}") {
+			return "delete.unbounded"
+		}
+	case "sync", "synchronize":
+		if strings.Contains(text, "force:true") || text == "true" {
+			return "drop.schema"
+		}
+	case "drop":
+		if strings.HasSuffix(chain, "sequelize.drop") || strings.HasSuffix(chain, "schema.drop") {
+			return "drop.schema"
+		}
+	case "delete":
+		rest := r.src.Text[min(max(name.To, 0), len(r.src.Text)):]
+		if end := strings.IndexAny(rest, ";\n"); end >= 0 {
+			rest = rest[:end]
+		}
+		filtered := slices.ContainsFunc(stores.ChainFilters, func(f string) bool { return strings.Contains(chain, f) || strings.Contains(rest, f) })
+		if len(args) == 0 && strings.Contains(chain, ".query(") && !filtered || len(args) > 0 && strings.Contains(r.src.Text, "drizzle") && !filtered {
+			return "delete.unbounded"
+		}
+	case "del":
+		if len(args) == 0 && (strings.Contains(chain, "knex") || strings.Contains(chain, "db(")) && !strings.Contains(chain, "where") {
+			return "delete.unbounded"
+		}
+	}
+	return ""
+}
+
+// tagged: sql`drop table x` hands the text behind a name to it.
+func (r *inlineRun) tagged(i int) {
+	t := r.toks[i]
+	if r.lang != "node" || t.Kind != 's' || i == 0 || r.toks[i-1].Kind != 'i' || r.toks[i-1].To >= len(r.src.Text) || r.src.Text[r.toks[i-1].To] != '`' {
+		return
+	}
+	name := r.toks[i-1].Text
+	if stores.SqlCalls[name[strings.LastIndexByte(name, '.')+1:]] && stores.LooksSQL(t.Text) {
+		src := r.src.Inside(r.word(t), r.lang)
+		if src.Depth <= scan.MaxDepth {
+			r.sh.Read("sql", &src, nil)
+		}
+	}
+}
+
+// feedsClient: a text that starts a database's client without a statement hands its
+// own strings to it: popen("psql"), input=b"drop table x".
+func (r *inlineRun) feedsClient(command string) {
+	fields := strings.Fields(strings.Trim(command, "| "))
+	if len(fields) == 0 || !r.sh.Env.ReadsStatements(scan.Base(fields[0])) {
+		return
+	}
+	for _, f := range fields[1:] {
+		switch f {
+		case "-c", "-e", "-Q", "-f", "-q", "--command", "--execute", "--eval", "--file":
+			return
+		}
+	}
+	client := &act.Invocation{Exe: scan.Base(fields[0]), Cwd: r.sh.Cwd, Src: r.src}
+	for _, t := range r.toks {
+		if t.Kind == 's' && (stores.LooksSQL(t.Text) || stores.LooksRedis(t.Text) || stores.LooksMongo(t.Text)) && r.sh.Env.Budget.Spend(4) {
+			src := r.src.Inside(r.word(t), r.lang)
+			if src.Depth <= scan.MaxDepth {
+				r.sh.Read("sql", &src, client)
+			}
+		}
+	}
+}
+
+// isMethod: -> or a point stands before the name.
+func (r *inlineRun) isMethod(name tokens.InlineToken) bool {
+	before := r.src.Text[:min(max(name.From, 0), len(r.src.Text))]
+	return strings.HasSuffix(before, "->") || strings.HasSuffix(before, ".") || strings.HasSuffix(before, ":")
+}
+
+// runsSQL judges the SQL in a call's first argument and tells whether it is SQL.
+func (r *inlineRun) runsSQL(name tokens.InlineToken, args []tokens.InlineToken) bool {
+	if len(args) == 0 {
+		return false
+	}
+	text, ok := r.firstText(args)
+	if list := r.strings(args); len(list) > 1 && (!ok || strings.Trim(text.Text, string(scan.Hole)) == "") && stores.LooksSQL(list[1].Text) {
+		text, ok = list[1], true // the connection stands before it
+	}
+	if !ok || text.Text == string(scan.Hole) {
+		if decodesAny(args) && strings.Contains(strings.ToLower(name.Text), "quer") || decodesAny(args) && strings.Contains(strings.ToLower(name.Text), "execute") {
+			r.sh.Env.Raise("sql.dynamic", r.src, name.From, name.To, "")
+		}
+		return false
+	}
+	if words := r.listed(r.strings(args), " ", name); stores.LooksRedis(words.Text) {
+		src := r.src.Inside(r.word(words), r.lang)
+		r.sh.Env.Redis(&src, words.Text, "")
+		return true
+	}
+	for _, t := range r.strings(args) { // behind the connection
+		if !stores.LooksSQL(text.Text) && stores.LooksSQL(t.Text) {
+			text = t
+		}
+	}
+	if !stores.LooksSQL(text.Text) {
+		return false
+	}
+	src := r.src.Inside(r.word(text), r.lang)
+	if src.Depth <= scan.MaxDepth {
+		r.sh.Read("sql", &src, r.library())
+	}
+	return true
+}
+
+// library is the client that a text with a database in itself stands for, nil if it
+// is none: its files are the user's.
+func (r *inlineRun) library() *act.Invocation {
+	for _, name := range [...]string{"duckdb", "sqlite3"} {
+		if strings.Contains(r.src.Text, name) {
+			return &act.Invocation{Exe: name, Cwd: r.sh.Cwd, Src: r.src}
+		}
+	}
+	return nil
+}
+
+// firstText is the first argument as a string: put together, formatted, or Perl's
+// join of a list.
+func (r *inlineRun) firstText(args []tokens.InlineToken) (tokens.InlineToken, bool) {
+	if text, ok := formatted(args); ok {
+		return text, true
+	}
+	if args[0].Text == "join" && len(args) > 1 {
+		rest := args[1:]
+		if rest[0].Kind == '(' {
+			rest = rest[1:]
+		}
+		if list := r.strings(rest); len(list) > 1 {
+			return r.listed(list[1:], list[0].Text, args[0]), true
+		}
+	}
+	if len(args) > 3 && args[0].Kind == 'i' && args[1].Kind == '(' && (strings.HasSuffix(args[0].Text, "text") || strings.HasSuffix(args[0].Text, "sql") || strings.HasSuffix(args[0].Text, "raw") || strings.HasSuffix(args[0].Text, "SQL") || strings.HasSuffix(args[0].Text, "Statement")) {
+		return r.firstText(args[2:]) // text("…") of SQLAlchemy, Prisma.raw(`…`)
+	}
+	list := r.strings(args)
+	if len(list) == 0 {
+		return tokens.InlineToken{}, false
+	}
+	return list[0], true
+}
+
+// wholeFilter: no argument, or one that every document meets.
+func (r *inlineRun) wholeFilter(args []tokens.InlineToken) bool {
+	if len(args) == 0 {
+		return true
+	}
+	from, to := args[0].From, args[len(args)-1].To
+	if from < 0 || to > len(r.src.Text) || from >= to {
+		return false
+	}
+	first, _ := stores.SplitArg(r.src.Text[from:to])
+	first = strings.Join(strings.Fields(first), "")
+	if strings.HasPrefix(first, "{where:{}") {
+		return true
+	}
+	if body, ok := strings.CutPrefix(first, "{where:"); ok {
+		first = strings.TrimSuffix(body, "}")
+	}
+	return stores.MongoAll(strings.TrimSuffix(strings.TrimPrefix(first, "bson.M"), ",")) || first == "{data:" || strings.HasPrefix(first, "{data:") && !strings.Contains(r.src.Text[from:to], "where")
+}
+
+// effect reports one effect of a call.
+func (r *inlineRun) effect(effect string, name tokens.InlineToken, args []tokens.InlineToken) {
+	to := name.To
+	if len(args) > 0 {
+		to = max(to, args[len(args)-1].To)
+	}
+	target := name.Text
+	if list := r.strings(args); len(list) > 0 && list[0].Kind == 's' && strings.IndexByte(list[0].Text, scan.Hole) < 0 {
+		target = list[0].Text
+	}
+	words := ""
+	for _, t := range r.toks { // the address of the server says where it acts
+		if t.Kind == 's' && strings.Contains(t.Text, "://") {
+			words += " " + t.Text
+		}
+	}
+	res := sql.Result{Facts: []sql.Fact{{Effect: effect, Target: target, Start: name.From, End: min(to, len(r.src.Text))}}}
+	r.sh.Env.Statements(r.src, &res, words)
+}
+
+// included runs a script that load() names, if the command itself wrote it.
+func (r *inlineRun) included(name string) {
+	if f, ok := r.sh.Env.Files[paths.FileKey(r.sh.Cwd, name)]; ok && f.Known && r.src.Depth < scan.MaxDepth {
+		inner := r.src.Inside(f.Word, "load")
+		r.sh.Read("mongo", &inner, nil)
+	}
+}

@@ -1,0 +1,277 @@
+package program
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/hosts"
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"github.com/countersign/countersign/policy/actionrisk/tokens"
+)
+
+// index is where a token stands, or -1.
+func (r *inlineRun) index(t tokens.InlineToken) int {
+	i, ok := slices.BinarySearchFunc(r.toks, t.From, func(t tokens.InlineToken, from int) int { return t.From - from })
+	if !ok {
+		return -1
+	}
+	return i
+}
+
+// onReceiver judges a method that does something to the path or command it is called
+// on: Path("/srv").rmtree(), "rm -rf /srv".execute().
+func (r *inlineRun) onReceiver(name tokens.InlineToken, args []tokens.InlineToken) bool {
+	does, ok := facts.Named(r.sh.Env.Code.Receivers, strings.TrimSuffix(name.Text, "!"), r.lang)
+	if !ok {
+		return false
+	}
+	kind := does.Does
+	if kind == 's' && len(args) > 0 || kind != 'w' && slices.ContainsFunc(args, func(t tokens.InlineToken) bool { return t.Kind == 's' }) {
+		return false // the path is its argument
+	}
+	of, ok := r.receiver(name)
+	if !ok || strings.Trim(of.Text, string(scan.Hole)) == "" {
+		if strings.Contains(name.Text, ".") && (kind == 'd' || kind == 'u' || kind == 'D') {
+			r.sweep()
+		}
+		return false
+	}
+	if kind == 'D' {
+		kind = 'u'
+		if slices.ContainsFunc(args, func(t tokens.InlineToken) bool { return strings.Contains(t.Text, "recursive") || t.Text == "true" }) {
+			kind = 'd'
+		}
+	}
+	switch kind {
+	case 'd':
+		r.run([]tokens.InlineToken{{Text: "rm"}, {Text: "-rf"}, of})
+	case 'u':
+		r.run([]tokens.InlineToken{{Text: "rm"}, of})
+	case 's':
+		r.shellText(of)
+	case 'r':
+		r.read(name, []tokens.InlineToken{of})
+	case 'w':
+		r.read(name, []tokens.InlineToken{of, {Kind: 's', Text: "w"}})
+		r.keeps(of, args, r.strings(args))
+	}
+	return true
+}
+
+// receiver is the text that a method is called on, if it is a literal, a variable or
+// the one argument of a constructor.
+func (r *inlineRun) receiver(name tokens.InlineToken) (tokens.InlineToken, bool) {
+	if first, _, dotted := strings.Cut(strings.TrimLeft(name.Text, "$@"), "."); dotted && first != "" {
+		v, ok := r.vars[first]
+		return v, ok
+	} else if !dotted {
+		return tokens.InlineToken{}, false
+	}
+	for i := r.index(name) - 1; i >= 0; {
+		switch t := r.toks[i]; t.Kind {
+		case 's':
+			return r.filled(t), true
+		case ']':
+			list := r.strings(r.toks[opening(r.toks, i, '[', ']')+1 : i])
+			return r.listed(list, " ", t), len(list) > 0
+		case ')':
+			open := opening(r.toks, i, '(', ')')
+			if open+1 == i && open > 0 {
+				if text, _, known := r.knownName(r.toks, open-1); known {
+					return tokens.InlineToken{Kind: 's', Text: text, From: r.toks[open-1].From, To: t.To}, true
+				}
+			}
+			if open+1 == i { // resolve(): what that is called on
+				if i = open - 2; open < 2 || r.toks[open-1].Kind != 'i' || !strings.HasPrefix(r.toks[open-1].Text, ".") {
+					return tokens.InlineToken{}, false
+				}
+				continue
+			}
+			v := r.join(r.toks[open+1 : i])
+			return v, v.To > 0
+		default:
+			return tokens.InlineToken{}, false
+		}
+	}
+	return tokens.InlineToken{}, false
+}
+
+// opening is the index of the sign that the one at i closes, or 0.
+func opening(toks []tokens.InlineToken, i int, open, shut byte) int {
+	if toks[i].Kind == shut && toks[i].Partner != 0 {
+		if toks[i].Partner == tokens.Unpaired {
+			return 0
+		}
+		return max(i+int(toks[i].Partner), 0)
+	}
+	depth := 0
+	for ; i > 0; i-- {
+		switch toks[i].Kind {
+		case shut:
+			depth++
+		case open:
+			if depth--; depth == 0 {
+				return i
+			}
+		}
+	}
+	return 0
+}
+
+// lists: the token names what gives the files of a folder.
+func (r *inlineRun) lists(t tokens.InlineToken) bool {
+	if t.Kind != 'i' {
+		return false
+	}
+	_, ok := facts.Named(r.sh.Env.Code.Listers, t.Text, r.lang)
+	return ok
+}
+
+// loads judges a call that runs a file or an address.
+func (r *inlineRun) loads(name tokens.InlineToken, args []tokens.InlineToken, what tokens.InlineToken) {
+	e := r.sh.Env
+	if scheme, host, _, ok := hosts.UrlOf(what.Text); ok {
+		if strings.HasPrefix(scheme, "http") || scheme == "ftp" {
+			if !hosts.LocalHost(host) && !hosts.ModuleHost(host) {
+				e.Raise("rce.inline-exec", r.src, name.From, name.To, act.Printable(what.Text))
+			}
+		}
+		return
+	}
+	if strings.IndexByte(what.Text, scan.Hole) >= 0 {
+		r.unknown(name, args)
+		return
+	}
+	r.module(name, what.Text)
+}
+
+// loadsEach judges each of the texts that a call which loads is given.
+func (r *inlineRun) loadsEach(name tokens.InlineToken, args, list []tokens.InlineToken) {
+	for _, what := range list {
+		r.loads(name, args, what)
+	}
+}
+
+// module runs a file that the command wrote and the text now loads by this name.
+func (r *inlineRun) module(at tokens.InlineToken, name string) {
+	e := r.sh.Env
+	f, ok := e.WrittenFile(r.sh, name)
+	switch {
+	case !ok:
+	case f.Known && r.src.Depth < scan.MaxDepth && f.Word.Text != r.src.Text:
+		src := r.src.Inside(f.Word, r.lang)
+		runInline(e, r.sh, &src, r.lang)
+	case f.Taint&act.FromNetwork != 0:
+		e.Raise("rce.download-exec", r.src, at.From, at.To, act.Printable(name))
+	}
+}
+
+// saves notes the file that an address is saved to.
+func (r *inlineRun) saves(list []tokens.InlineToken) {
+	if len(list) < 2 || !strings.Contains(list[0].Text, "://") && strings.IndexByte(list[0].Text, scan.Hole) < 0 {
+		return
+	}
+	r.sh.Env.Remember(r.sh, r.word(list[1]), act.Flow{Taint: act.FromNetwork, Via: r.lang}, false)
+}
+
+// keeps notes what a call writes to a file, which may be run later.
+func (r *inlineRun) keeps(file tokens.InlineToken, args, content []tokens.InlineToken) {
+	f := act.Flow{Via: r.lang}
+	r.origins()
+	switch o := r.origin(args); {
+	case len(content) > 0 && strings.IndexByte(content[0].Text, scan.Hole) < 0 && o == 0:
+		f.Word, f.Known = r.word(content[0]), true
+	case o&fetchedText != 0, len(content) == 0 && r.origin(r.toks)&fetchedText != 0:
+		f.Taint = act.FromNetwork
+	case o&builtText != 0:
+		f.Taint = act.FromDecoder
+	}
+	if f.Known || f.Taint != 0 {
+		r.sh.Env.Remember(r.sh, r.word(file), f, false)
+	}
+}
+
+// keepsWritten notes what open(file, "w").write(…) writes.
+func (r *inlineRun) keepsWritten(name, file tokens.InlineToken) {
+	i := r.index(name)
+	if i < 0 || i+1 >= len(r.toks) || r.toks[i+1].Kind != '(' {
+		return
+	}
+	end := closing(r.toks, i+1, '(', ')')
+	for j := end + 1; j+1 < min(end+24, len(r.toks)); j++ { // at once, or by the name that it is given
+		if t := r.toks[j]; t.Kind == 'i' && strings.HasSuffix(t.Text, ".write") && r.toks[j+1].Kind == '(' {
+			args := r.arguments(j + 1)
+			r.keeps(file, args, r.strings(args))
+			return
+		}
+	}
+}
+
+// sweep: files of a listed folder are deleted one by one; the folder is what
+// matters.
+func (r *inlineRun) sweep() {
+	if r.swept || !r.sh.Env.Budget.Spend(1+len(r.toks)/4) {
+		return
+	}
+	r.swept = true
+	for _, t := range r.toks { // a filter: not the folder as a whole
+		for _, n := range [...]string{"endswith", "fnmatch", "endsWith", "end_with?", ".suffix", "startswith", ".match", "extname"} {
+			if t.Kind == 'i' && strings.HasSuffix(t.Text, n) {
+				return
+			}
+		}
+	}
+	var folder, pattern tokens.InlineToken
+	for i, t := range r.toks {
+		if !r.lists(t) {
+			continue
+		}
+		var list []tokens.InlineToken
+		if i+1 < len(r.toks) && r.toks[i+1].Kind == '(' {
+			list = r.strings(r.arguments(i + 1))
+		} else if i+1 < len(r.toks) && r.toks[i+1].Kind == 's' {
+			list = r.toks[i+1 : i+2]
+		}
+		if of, ok := r.receiver(t); ok && strings.Contains(t.Text, ".") {
+			list = append(list, of)
+		}
+		for _, s := range list {
+			switch plain := strings.Trim(strings.Trim(s.Text, "*/."), string(scan.Hole)); {
+			case strings.IndexByte(s.Text, scan.Hole) >= 0 || s.Text == "":
+			case strings.ContainsAny(s.Text, "*?[") && strings.Trim(s.Text[strings.LastIndexByte(s.Text, '/')+1:], "*.") != "":
+				pattern = s
+			case folder.To == 0 && (plain != "" || strings.HasPrefix(s.Text, "/") || s.Text == "."):
+				folder = s
+			}
+		}
+	}
+	switch {
+	case pattern.To > 0: // a filter
+		r.run([]tokens.InlineToken{{Text: "rm"}, pattern})
+	case folder.To > 0:
+		r.run([]tokens.InlineToken{{Text: "rm"}, {Text: "-rf"}, folder})
+	}
+}
+
+// read judges a file that is opened: for writing as a redirection, else as cat.
+func (r *inlineRun) read(name tokens.InlineToken, list []tokens.InlineToken) {
+	e := r.sh.Env
+	w := r.word(list[0])
+	if len(list) > 1 && len(list[1].Text) <= 3 && strings.ContainsAny(list[1].Text, "wa") && strings.Trim(list[1].Text, "wabt+x") == "" {
+		op := ">"
+		if strings.ContainsRune(list[1].Text, 'a') {
+			op = ">>"
+		}
+		v := &act.Invocation{Exe: op, Operands: []act.Word{w}, Argv: []act.Word{{Text: op}, w}, After: -1, Cwd: r.sh.Cwd, Src: r.src, From: name.From, To: list[0].To, Stdin: act.Flow{Taint: act.FromStdin}}
+		e.Match(&act.Item{Kind: act.KindRedir, Name: op, Inv: v, Src: r.src, From: name.From, To: list[0].To})
+		r.keepsWritten(name, list[0])
+		return
+	}
+	if c := e.ClassOf(w, r.sh.Cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
+		r.secret = true
+		r.run([]tokens.InlineToken{{Text: "cat"}, list[0]})
+	}
+}

@@ -1,0 +1,273 @@
+package program
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"github.com/countersign/countersign/policy/actionrisk/tokens"
+)
+
+// origin is how the text that a name stands for came about.
+type origin uint8
+
+const (
+	builtText   origin = 1 << iota // decoded, or put together from characters
+	fetchedText                    // from the network
+)
+
+// given takes what the command line hands to the text, awk's -v name=value, and notes
+// the variables whose text is changed in place.
+func (r *inlineRun) given() {
+	for i := range r.toks {
+		r.defines(i)
+	}
+	if strings.Contains(r.src.Text, "=~") || strings.IndexByte(r.src.Text, '^') >= 0 {
+		for i := range r.toks {
+			r.changes(i)
+		}
+	}
+	if r.lang != "awk" || r.sh.Carrier == nil {
+		return
+	}
+	for _, o := range r.sh.Carrier.Opts {
+		if name, value, ok := strings.Cut(o.Value.Text, "="); ok && (o.Name == "-v" || o.Name == "--assign") {
+			r.vars[name] = tokens.InlineToken{Kind: 's', Text: value, To: len(r.src.Text)}
+		}
+	}
+}
+
+// defines notes a function that hands its arguments on to what starts, deletes or
+// evaluates: def run(c): os.system(c).
+func (r *inlineRun) defines(i int) {
+	t := r.toks[i]
+	name, from := "", i+2
+	switch {
+	case t.Kind != 'i' || i+3 >= len(r.toks):
+		return
+	case definers[t.Text] && r.toks[i+1].Kind == 'i':
+		name = r.toks[i+1].Text
+	case r.toks[i+1].Kind == '(' && i > 0 && r.toks[i-1].Kind == 'i' && r.opensBody(i+1):
+		name = t.Text
+	case r.toks[i+1].Kind == '=' && (r.toks[i+2].Text == "lambda" || r.toks[i+2].Text == "function" || r.arrow(i+2)):
+		name = t.Text
+	default:
+		return
+	}
+	params := map[string]bool{"_": true, "args": true, "1": true}
+	j := from
+	for ; j < min(from+16, len(r.toks)); j++ {
+		if k := r.toks[j].Kind; k == 'i' {
+			params[strings.TrimLeft(r.toks[j].Text, "$@")] = true
+		} else if k == ')' || k == ':' || k == '>' || k == '{' {
+			break
+		}
+	}
+	for end := min(j+60, len(r.toks)); j+2 < end && !definers[r.toks[j+1].Text]; j++ {
+		s := r.toks[j]
+		first, _, dotted := strings.Cut(s.Text, ".")
+		if n, ok := facts.Named(r.sh.Env.Code.Receivers, s.Text, r.lang); ok && dotted && params[first] && strings.IndexByte("duD", n.Does) >= 0 {
+			r.rename(name, "remove_tree")
+			return
+		}
+		if s.Kind != 'i' || r.toks[j+1].Kind != '(' || strings.IndexByte("svdDue", r.commonOrNamed(s.Text)) < 0 {
+			continue
+		}
+		for _, a := range r.toks[j+2 : min(j+6, len(r.toks))] {
+			if a.Kind == 'i' && params[strings.TrimLeft(a.Text, "$@")] {
+				r.rename(name, s.Text)
+				return
+			}
+			if a.Kind == ')' {
+				break
+			}
+		}
+	}
+}
+
+// opensBody: the bracket at i is followed by a brace, as that of a function is.
+func (r *inlineRun) opensBody(i int) bool {
+	switch r.lang {
+	case "c", "java", "csharp", "dart", "groovy":
+		end := closing(r.toks, i, '(', ')')
+		return end+1 < len(r.toks) && end < i+16 && r.toks[end+1].Kind == '{'
+	}
+	return false
+}
+
+// arrow: a function begins at i, written with an arrow.
+func (r *inlineRun) arrow(i int) bool {
+	for j := i; j+1 < min(i+10, len(r.toks)); j++ {
+		if r.toks[j].Kind == '=' && r.toks[j+1].Kind == '>' {
+			return true
+		}
+		if k := r.toks[j].Kind; k == ';' || k == 's' {
+			return false
+		}
+	}
+	return false
+}
+
+// changes notes a variable that is changed in place at token i: s[i] ^= 1, $c =~ tr/…/…/.
+func (r *inlineRun) changes(i int) {
+	name := ""
+	switch t := r.toks[i]; {
+	case i+3 < len(r.toks) && r.toks[i+1].Kind == '=' && r.toks[i+2].Kind == '~' && (r.toks[i+3].Text == "tr" || r.toks[i+3].Text == "y"):
+		if name = t.Text; t.Kind == ')' { // ($c = "…") =~ tr
+			name = r.toks[min(opening(r.toks, i, '(', ')')+1, i)].Text
+		}
+	case t.Kind == 'i' && i+1 < len(r.toks) && r.toks[i+1].Kind == '[':
+		if end := closing(r.toks, i+1, '[', ']'); end+1 < len(r.toks) && (r.toks[end+1].Kind == '^' || r.toks[end+1].Kind == '=' && slices.ContainsFunc(r.toks[end+2:min(end+12, len(r.toks))], func(t tokens.InlineToken) bool { return t.Kind == '^' })) {
+			name = t.Text
+		}
+	}
+	if name == "" {
+		return
+	}
+	if r.changed == nil {
+		r.changed = map[string]bool{}
+	}
+	r.changed[strings.TrimLeft(name, "$@")] = true
+}
+
+// origins looks through assignments and functions, twice, since a function may stand
+// behind its call.
+func (r *inlineRun) origins() map[string]origin {
+	if r.from != nil {
+		return r.from
+	}
+	r.from = map[string]origin{}
+	for range 2 {
+		for i := range r.toks {
+			if name, body := r.madeAt(i); len(body) > 0 && r.sh.Env.Budget.Spend(1+len(body)/2) {
+				o := r.origin(body)
+				if i+1 < len(r.toks) && r.toks[i+1].Kind == '+' && slices.ContainsFunc(body, func(t tokens.InlineToken) bool { return t.Kind == 'i' }) {
+					o |= r.origin(r.toks) & fetchedText // gathered piece by piece
+				}
+				if o != 0 && len(r.from) < scan.MaxLoop {
+					r.from[name] |= o
+				}
+			}
+		}
+	}
+	return r.from
+}
+
+// madeAt is the name that gets a text at token i, and the tokens that make it.
+func (r *inlineRun) madeAt(i int) (string, []tokens.InlineToken) {
+	t := r.toks[i]
+	if t.Kind != 'i' || i+2 >= len(r.toks) {
+		return "", nil
+	}
+	next := r.toks[i+1]
+	name := strings.TrimLeft(t.Text, "$@")
+	switch {
+	case definers[t.Text] && next.Kind == 'i':
+		return next.Text, r.toks[i+2 : min(i+80, len(r.toks))]
+	case t.Text == "as" && next.Kind == 'i':
+		return next.Text, r.toks[max(i-24, 0):i]
+	case next.Kind == '=' && r.toks[i+2].Kind != '=', (next.Kind == '+' || next.Kind == '.') && r.toks[i+2].Kind == '=':
+		return name, r.toks[i+2 : max(r.statement(i), i+2)]
+	case next.Kind == ',' && i+3 < len(r.toks) && r.toks[i+2].Kind == 'i' && r.toks[i+3].Kind == '=' && !r.argument(i):
+		return name, r.toks[i+4 : max(r.statement(i+3), i+4)]
+	}
+	return "", nil
+}
+
+// definers are the words before the name of a function.
+var definers = scan.SetOf("def function fn func fun sub proc defp")
+
+// origin is how what stands in tokens came about.
+func (r *inlineRun) origin(toks []tokens.InlineToken) (o origin) {
+	if !r.sh.Env.Budget.Spend(1 + len(toks)/2) {
+		return 0
+	}
+	c := r.sh.Env.Code
+	for i, t := range toks {
+		switch {
+		case t.Kind == '[' && i+4 < len(toks) && toks[i+1].Kind == ':' && toks[i+2].Kind == ':' && toks[i+3].Kind == '-':
+			o |= builtText // backwards
+		case t.Kind == '^' && !powers[r.lang]:
+			o |= builtText
+		case t.Kind == 's' && (strings.HasPrefix(t.Text, "curl ") || strings.HasPrefix(t.Text, "wget ")):
+			o |= fetchedText
+		case t.Kind == 's' && i > 1 && clientModules[t.Text] && i+2 < len(toks) && (toks[i-2].Text == "require" || toks[i-2].Text == "import") && strings.HasPrefix(toks[i+2].Text, "."):
+			o |= fetchedText
+		case t.Kind == 's' && i > 0 && strings.Contains(t.Text, "://") && strings.HasSuffix(toks[max(i-2, 0)].Text, "file_get_contents"):
+			o |= fetchedText
+		}
+		if t.Kind != 'i' {
+			continue
+		}
+		name := strings.TrimSuffix(t.Text, "!")
+		if first, rest, ok := strings.Cut(name, "."); ok && r.names[first] != "" {
+			name = r.names[first] + "." + rest
+		}
+		if strings.HasSuffix(name, "code") && i+2 < len(toks) && toks[i+2].Kind == 's' && codecNames[strings.ToLower(toks[i+2].Text)] {
+			o |= builtText // decode("rot13")
+		}
+		if _, ok := facts.Named(c.Builders, name, r.lang); ok || strings.HasSuffix(name, "Buffer.from") {
+			o |= builtText
+		}
+		if _, ok := facts.Named(c.Fetchers, name, r.lang); ok || strings.HasPrefix(name, "urllib") || strings.HasPrefix(name, "Net::HTTP") || strings.HasPrefix(name, "LWP") {
+			o |= fetchedText
+		}
+		if first, _, _ := strings.Cut(strings.TrimLeft(name, "$@"), "."); first != "" {
+			if o |= r.from[first]; r.changed[first] {
+				o |= builtText
+			}
+		}
+	}
+	return o
+}
+
+// powers are the languages in which "^" is no exclusive or.
+var powers = scan.SetOf("r lua julia octave haskell ocaml scala")
+
+// codecNames are codecs that hide a text.
+var codecNames = scan.SetOf("rot13 rot_13 rot-13 hex hex_codec base64 base64_codec zlib bz2 uu latin-1-hex utf-7 utf_7 punycode")
+
+// clientModules are modules of JavaScript that fetch.
+var clientModules = scan.SetOf("http https node:http node:https axios got node-fetch undici needle superagent request bent ky")
+
+// unknown reports that a text is run that is not known, if what makes it shows that
+// it was built or fetched to be run.
+func (r *inlineRun) unknown(name tokens.InlineToken, args []tokens.InlineToken) bool {
+	r.origins()
+	o := r.origin(args)
+	switch {
+	case o&fetchedText != 0:
+		r.sh.Env.Raise("rce.inline-exec", r.src, name.From, name.To, "")
+	case o&builtText != 0:
+		r.sh.Env.Raise("obf.dynamic-structure", r.src, name.From, name.To, "")
+	}
+	return o != 0
+}
+
+// fetchesAtAll: a text that is not known is evaluated where something is fetched.
+func (r *inlineRun) fetchesAtAll(name tokens.InlineToken) bool {
+	if r.all == nil {
+		o := r.origin(r.toks)
+		r.all = &o
+	}
+	if *r.all&fetchedText == 0 {
+		return false
+	}
+	r.sh.Env.Raise("rce.inline-exec", r.src, name.From, name.To, "")
+	return true
+}
+
+// kindOf is what a call does, with these arguments.
+func (r *inlineRun) kindOf(name tokens.InlineToken, args []tokens.InlineToken) byte {
+	kind := r.sinkOf(name.Text)
+	if kind != 'D' {
+		return kind
+	}
+	if slices.ContainsFunc(args, func(t tokens.InlineToken) bool {
+		return strings.Contains(strings.ToLower(t.Text), "recursive") || t.Kind == 's' && (t.Text == "s" || t.Text == "rf") || t.Text == "true"
+	}) {
+		return 'd'
+	}
+	return commonSink(name.Text, r.lang)
+}

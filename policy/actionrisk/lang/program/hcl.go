@@ -1,0 +1,100 @@
+package program
+
+import (
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"github.com/countersign/countersign/policy/actionrisk/tokens"
+	"github.com/countersign/countersign/policy/actionrisk/tree"
+)
+
+// configuration judges a Terraform configuration that the command itself wrote, when
+// it is planned or applied: programs that a plan starts already (data "external"),
+// those that applying starts (provisioners), and what is written where.
+func configuration(sh *interp.Process, src *act.Source, v *act.Invocation) {
+	text := src.Text
+	if strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{") { // the JSON form
+		for _, n := range tree.YamlDocuments(text, &sh.Env.Budget) {
+			configurationNode(sh, src, n, v, 0)
+		}
+		return
+	}
+	inner := sh.Behalf(src, "configuration")
+	toks := tokens.Tokens(sh.Env, text, "hcl")
+	for i := 0; i+2 < len(toks); i++ {
+		name, sign, value := toks[i], toks[i+1], toks[i+2]
+		if name.Kind != 'i' || sign.Kind != '=' {
+			continue
+		}
+		r := &inlineRun{sh: inner, src: inner.Src, lang: "hcl", toks: toks}
+		if v.Dry && name.Text != "program" {
+			continue // a plan starts nothing else
+		}
+		switch name.Text {
+		case "program", "on_create", "credentials_helper":
+			if value.Kind == '[' {
+				if list := r.strings(toks[i+3 : min(closing(toks, i+2, '[', ']'), len(toks))]); len(list) > 0 {
+					r.run(list)
+				}
+			}
+		case "command", "inline", "create_command", "destroy_command", "query", "user_data", "before_hook", "after_hook":
+			if i+5 < len(toks) && value.Kind == 's' && toks[i+3].Text == "args" && toks[i+5].Kind == '[' { // a program and its words
+				r.run(append([]tokens.InlineToken{value}, r.strings(toks[i+6:min(closing(toks, i+5, '[', ']'), len(toks))])...))
+				continue
+			}
+			hclText(sh, r, toks, i+2, v)
+		}
+	}
+}
+
+// hclText runs the text, the here-document or the list of texts at toks[i].
+func hclText(sh *interp.Process, r *inlineRun, toks []tokens.InlineToken, i int, v *act.Invocation) {
+	at := &act.Invocation{Exe: v.Exe, Src: r.src, To: len(r.src.Text), Stdin: act.Flow{Known: true}}
+	switch t := toks[i]; t.Kind {
+	case 's':
+		r.shellText(t)
+	case '[':
+		for _, s := range r.strings(toks[i+1 : min(closing(toks, i, '[', ']'), len(toks))]) {
+			r.shellText(s)
+		}
+	case '<':
+		if body, ok := hereText(r.src.Text[t.From:]); ok && sh.Env.Budget.Spend(8+len(body)/4) {
+			r.sh.Interpret("shell", act.Word{Text: body, At: -1, Span: r.src.Span, Taint: r.src.Taint}, at, "configuration", nil)
+		}
+	}
+}
+
+// hereText is the body of the here-document that a text begins with: <<E, <<-E, <<~E.
+func hereText(text string) (string, bool) {
+	mark, rest, ok := strings.Cut(strings.TrimLeft(text, "<-~"), "\n")
+	if word := strings.FieldsFunc(mark, func(c rune) bool { return strings.ContainsRune(" '\",;).", c) }); len(word) > 0 {
+		mark = word[0]
+	}
+	if !ok || mark == "" {
+		return "", false
+	}
+	var body []string
+	for line := range strings.Lines(rest) {
+		if strings.TrimSpace(line) == mark {
+			return strings.Join(body, ""), true
+		}
+		body = append(body, line)
+	}
+	return strings.Join(body, ""), true
+}
+
+// configurationNode is configuration for the JSON form.
+func configurationNode(sh *interp.Process, src *act.Source, n *tree.Node, v *act.Invocation, depth int) {
+	if n == nil || depth > scan.MaxJSONDepth || !sh.Env.Budget.Spend(1) {
+		return
+	}
+	inner := sh.Behalf(src, "configuration")
+	for i, k := range n.Kids {
+		if n.Kind == '{' && (n.Keys[i] == "program" || n.Keys[i] == "command" || n.Keys[i] == "inline") {
+			inner.StartNode(inner.Src, v, k)
+		}
+		configurationNode(sh, src, k, v, depth+1)
+	}
+}

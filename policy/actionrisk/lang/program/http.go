@@ -1,0 +1,134 @@
+package program
+
+import (
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/hosts"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"github.com/countersign/countersign/policy/actionrisk/stores"
+	"github.com/countersign/countersign/policy/actionrisk/tokens"
+)
+
+// Requests that a program text sends: what the method says decides, as for the
+// clients of the command line.
+
+// httpLibraries are names by which a text is known to send requests.
+var httpLibraries = []string{"requests", "httpx", "aiohttp", "urllib", "http.client", "axios", "got", "ky", "superagent", "undici", "fetch", "$http", "Net::HTTP", "HTTParty", "RestClient", "Faraday", "HTTP::Tiny", "LWP", "Guzzle", "Http::", "curl_", "http.request", "https.request", "HttpClient", "XMLHttpRequest"}
+
+// requestCalls take the method as an argument.
+var requestCalls = scan.SetOf("request Request fetch axios ajax open curl_setopt curl_setopt_array send_request urlopen do_request NewRequest requestAsync")
+
+// bodyCalls send a body that stands in their arguments.
+var bodyCalls = scan.SetOf("post put patch request fetch axios send Post urlopen Request postForm post_form postJson")
+
+// bodyKeys are members and named arguments that hold the body itself.
+var bodyKeys = scan.SetOf("data body json content payload form")
+
+// bodies judges the statements in what a call sends: a member called query, a body
+// that is one.
+func (r *inlineRun) bodies(args []tokens.InlineToken) {
+	key := ""
+	for i, t := range args {
+		isKey := i+1 < len(args) && (args[i+1].Kind == ':' || args[i+1].Kind == '=' && args[i+1].To < len(r.src.Text) && r.src.Text[args[i+1].To] == '>')
+		switch {
+		case isKey:
+			key = strings.ToLower(strings.Trim(t.Text, ".:"))
+		case t.Kind == 's' && (stores.QueryKeys[key] || bodyKeys[key] || i > 0 && args[i-1].Text == "JSON.stringify"):
+			src := r.src.Inside(r.word(t), r.lang)
+			if src.Depth <= scan.MaxDepth {
+				r.sh.Read("body", &src, nil)
+			}
+			key = ""
+		case t.Kind == 's' || t.Kind == 'i':
+			key = strings.ToLower(strings.Trim(t.Text, ".:"))
+		case t.Kind == ',':
+			key = ""
+		}
+	}
+}
+
+// sends judges a call that sends a request with DELETE, and tells whether it was one.
+func (r *inlineRun) sends(name tokens.InlineToken, args []tokens.InlineToken) bool {
+	last := name.Text[strings.LastIndexAny(name.Text, ".:>")+1:]
+	list := r.strings(args)
+	if bodyCalls[last] && r.usesHTTP() {
+		r.bodies(args)
+	}
+	switch {
+	case strings.Contains(name.Text, "HTTP::Delete") && len(list) > 0:
+		r.sendDelete(list[0])
+		return true
+	case last == "delete" || last == "Delete" || last == "deleteAsync" || last == "DeleteAsync":
+		if len(list) == 0 || !addressLike(list[0].Text) || !r.usesHTTP() {
+			return false
+		}
+		r.sendDelete(list[0])
+		return true
+	case requestCalls[last] && r.saysDelete(args) && r.usesHTTP() && r.sh.Env.Budget.Spend(1+len(r.toks)/8):
+		for _, t := range append(list, r.toks...) {
+			if t.Kind == 's' && addressLike(t.Text) {
+				r.sendDelete(t)
+				return true
+			}
+		}
+		r.sendDelete(tokens.InlineToken{Text: "https://" + string(scan.Hole), From: name.From, To: name.To})
+		return true
+	}
+	return false
+}
+
+// addressLike: a URL, a path, or something not known.
+func addressLike(t string) bool {
+	return strings.HasPrefix(t, "http") || strings.HasPrefix(t, "/") || strings.HasPrefix(t, string(scan.Hole))
+}
+
+// saysDelete: the method DELETE is an argument of its own, or what a member called
+// method is set to.
+func (r *inlineRun) saysDelete(args []tokens.InlineToken) bool {
+	for i, t := range args {
+		if t.Kind != 's' || !strings.EqualFold(t.Text, "delete") {
+			continue
+		}
+		if t.Text == "DELETE" && (i == 0 || args[i-1].Kind == ',') {
+			return true
+		}
+		for j := max(0, i-4); j < i; j++ {
+			switch strings.ToLower(strings.Trim(args[j].Text, ".:'\"")) {
+			case "method", "verb", "curlopt_customrequest", "http_method":
+				return true
+			case "type": // of jQuery; elsewhere it is what a record is about
+				return t.Text == "DELETE"
+			}
+		}
+	}
+	return false
+}
+
+func (r *inlineRun) usesHTTP() bool {
+	for _, n := range httpLibraries {
+		if strings.Contains(r.src.Text, n) {
+			return true
+		}
+	}
+	return false
+}
+
+// sendDelete judges the request as curl's; a path alone is of the host that the
+// text names elsewhere.
+func (r *inlineRun) sendDelete(t tokens.InlineToken) {
+	address := t.Text
+	if strings.HasPrefix(address, "/") {
+		for _, other := range r.toks {
+			if other.Kind == 's' && other.Text != "" {
+				if host, ok := hosts.LooksHost(other.Text); ok {
+					address = "https://" + host + t.Text
+					break
+				}
+			}
+		}
+	}
+	src := r.src.Inside(r.word(t), r.lang)
+	if src.Depth <= scan.MaxDepth {
+		r.sh.Env.RunHTTPLine(&src, []string{"DELETE", strings.ReplaceAll(address, " ", "%20")})
+	}
+}

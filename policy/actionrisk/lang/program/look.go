@@ -1,0 +1,406 @@
+package program
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"github.com/countersign/countersign/policy/actionrisk/tokens"
+)
+
+// at is the token n behind i, or none.
+func (r *inlineRun) at(i, n int) tokens.InlineToken {
+	if i+n < len(r.toks) {
+		return r.toks[i+n]
+	}
+	return tokens.InlineToken{}
+}
+
+// look judges what begins at token i.
+func (r *inlineRun) look(i int) {
+	if r.toks[i].Kind != 'i' {
+		r.lookSign(i)
+		return
+	}
+	_ = r.lookModule(i) || r.lookGiven(i) || r.lookCall(i)
+}
+
+// lookSign judges what begins with a string or a sign: commands in backticks, callees
+// that are put together, awk's pipes, methods of strings.
+func (r *inlineRun) lookSign(i int) {
+	t, next := r.toks[i], func(n int) tokens.InlineToken { return r.at(i, n) }
+	switch {
+	case t.Kind == 'x', t.Kind == 's' && i > 0 && r.toks[i-1].Kind == 'i' && strings.HasSuffix(r.toks[i-1].Text, "$") && r.lang == "node":
+		r.shellText(t)
+	case t.Kind == ')' && next(1).Kind == '(' && r.lang == "php":
+		if open := opening(r.toks, i, '(', ')'); open == 0 || r.toks[open-1].Kind != 'i' {
+			name := t
+			if name.Text = r.join(r.toks[open+1 : i]).Text; act.SyntaxName(name.Text) {
+				r.call(name, r.arguments(i+1))
+			}
+		}
+	case t.Kind == '[':
+		r.indexed(i)
+	case r.lang == "awk" && t.Kind == '|':
+		r.awkPipe(i)
+	case r.lang == "awk" && t.Kind == '>' && next(1).Kind == 's':
+		r.read(t, []tokens.InlineToken{next(1), {Kind: 's', Text: "w"}})
+		if left := r.awkPrinted(i); left.To > 0 && strings.IndexByte(left.Text, scan.Hole) < 0 {
+			r.sh.Env.Remember(r.sh, r.word(next(1)), act.Flow{Word: r.word(left), Known: true}, false)
+		}
+	case (t.Kind == 's' || t.Kind == ']') && next(1).Kind == 'i' && next(2).Kind == '(' && next(3).Kind == ')' && strings.HasPrefix(next(1).Text, "."):
+		r.onReceiver(next(1), nil)
+	}
+}
+
+// lookModule notes what modules and functions are called, and runs modules that the
+// command wrote; it tells whether there was any of that.
+func (r *inlineRun) lookModule(i int) bool {
+	t, next := r.toks[i], func(n int) tokens.InlineToken { return r.at(i, n) }
+	switch {
+	case r.lang == "python" && (t.Text == "from" || t.Text == "import" && (i < 2 || r.toks[i-2].Text != "from")) && next(1).Kind == 'i' && len(r.sh.Env.Files) > 0 && r.imported(next(1)):
+	case t.Text == "import" && next(2).Text == "as":
+		r.rename(next(3).Text, next(1).Text)
+	case t.Text == "from" && next(2).Text == "import":
+		r.imports(next(1).Text, i+3)
+	case t.Text == "as" && r.lang == "python" && next(1).Kind == 'i' && i > 0 && r.toks[i-1].Kind == ')':
+		if open := opening(r.toks, i-1, '(', ')'); open > 0 {
+			if text, _, known := r.knownName(r.toks, open-1); known {
+				r.vars[next(1).Text] = tokens.InlineToken{Kind: 's', Text: text, From: t.From, To: t.To}
+			}
+		}
+	case next(1).Kind == '=' && loadsModule(next(2).Text) && next(3).Kind == '(' && !strings.HasPrefix(r.after(closing(r.toks, i+3, '(', ')')), "."):
+		r.rename(t.Text, strings.TrimPrefix(r.join(r.arguments(i+3)).Text, "node:"))
+	case t.Text == "getattr" && next(1).Kind == '(':
+		r.computed(i)
+	case strings.HasSuffix(t.Text, ".const_get") && next(1).Kind == '(':
+		r.constant(i)
+	case (t.Text == "method" || t.Text == "require") && next(1).Kind == '(' && r.applied(i):
+	case next(2).Kind == 'i' && (next(1).Kind == ':' || next(1).Text == "as") && (r.sinkOf(t.Text) != 0 || next(3).Kind != '(' && facts.Verbs().Nouns[strings.TrimSuffix(t.Text, "s")] && r.usesService()):
+		r.rename(next(2).Text, t.Text)
+	default:
+		return false
+	}
+	return true
+}
+
+// loadsModule: the function gives a module by its name.
+func loadsModule(name string) bool {
+	return name == "require" || name == "__import__" || strings.HasSuffix(name, "import_module")
+}
+
+// lookGiven notes the text that a name is given; it tells whether one is.
+func (r *inlineRun) lookGiven(i int) bool {
+	t, next := r.toks[i], func(n int) tokens.InlineToken { return r.at(i, n) }
+	switch {
+	case t.Text[0] == '.' && next(1).Kind != '(' && i > 0 && strings.IndexByte(")]s", r.toks[i-1].Kind) >= 0 && r.onReceiver(t, nil):
+	case next(1).Kind == '=' && startSettings[strings.ToLower(t.Text[strings.LastIndexByte(t.Text, '.')+1:])] && next(2).Kind != '=':
+		r.startedBy(i)
+	case (next(1).Kind == '+' || next(1).Text == ".") && next(2).Kind == '=':
+		r.append(i, t)
+	case next(1).Kind == '[' && next(2).Kind == ']' && next(3).Kind == '=', next(1).Kind == ',' && next(2).Kind == 'i' && next(3).Kind == '=' && !r.argument(i):
+		r.assignAt(i+3, t)
+	case next(1).Kind == '=' && next(2).Kind == 'i':
+		r.givenName(i, t)
+	case next(1).Kind == '=' && (next(2).Kind == 's' || next(2).Kind == '[' || next(2).Kind == '(' && r.lang == "perl" || next(2).Kind == '{' && braceLists[r.lang]):
+		r.assign(i, t)
+	case next(1).Kind == '=' && next(2).Kind == '{': // by name
+		var list []tokens.InlineToken
+		for _, v := range r.toks[i+2 : min(closing(r.toks, i+2, '{', '}'), len(r.toks))] {
+			if v.Kind == 's' && len(list) < scan.MaxLoop {
+				list = append(list, v)
+			}
+		}
+		if len(list) > 0 {
+			r.goesThrough(strings.TrimLeft(t.Text, "$@"), list)
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// givenName notes a name that is given another one, or what a call gives.
+func (r *inlineRun) givenName(i int, t tokens.InlineToken) {
+	for j := i + 2; j < min(i+12, len(r.toks)) && r.toks[j].Kind != ';'; j++ {
+		if s := r.toks[j]; s.Kind == 'i' && r.sinkOf(s.Text) != 0 && (j+1 == len(r.toks) || r.toks[j+1].Kind != '(') {
+			r.rename(t.Text, s.Text)
+		}
+	}
+	if v, _, ok := r.value(r.toks[:r.statement(i)], i+2); ok && v.Text != "" || r.toks[i+2].Text == "array" || r.at(i, 3).Kind == '(' && r.passes(r.toks[i+2]) {
+		r.assign(i, t)
+	}
+}
+
+// lookCall judges a call, with brackets or without, and tells whether it is one.
+func (r *inlineRun) lookCall(i int) bool {
+	t, next := r.toks[i], func(n int) tokens.InlineToken { return r.at(i, n) }
+	switch {
+	case next(1).Kind == '(' && i > 1 && r.toks[i-1].Kind == '>' && r.toks[i-2].Kind == '|': // what is piped is the first argument
+		start := r.statementStart(i - 2)
+		if !r.sh.Env.Budget.Spend(1 + (i-start)/2) {
+			return true
+		}
+		left := slices.Clone(r.toks[start : i-2])
+		if args := r.arguments(i + 1); len(args) > 0 {
+			left = append(append(left, tokens.InlineToken{Kind: ',', Text: ","}), args...)
+		}
+		tokens.Pair(left)
+		r.call(t, left)
+	case next(1).Kind == '(' && i > 0 && definers[r.toks[i-1].Text]:
+		// a definition
+	case next(1).Kind == '(':
+		r.call(t, r.arguments(i+1))
+	case r.lang == "perl" && t.Text == "unlink" && (next(1).Kind == '}' || next(1).Kind == ';' || next(1).Kind == 0):
+		r.sweep()
+	case t.Text == "open" && r.lang == "perl" && next(1).Kind != '(':
+		r.pipeOpen(r.toks[i+1 : max(r.statement(i), i+1)])
+	case r.sh.Env.Code.Language(r.lang).Bare && (next(1).Kind == 's' || next(1).Kind == 'i' || next(1).Kind == '[' && r.lang != "awk" && r.lang != "perl"):
+		if k := r.sinkOf(t.Text); k != 0 && k != 'r' || strings.Contains(t.Text, ".") && r.usesService() {
+			r.call(t, r.toks[i+1:r.bareEnd(i+1)])
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// bareEnd is where the arguments end that begin at i without a bracket.
+func (r *inlineRun) bareEnd(i int) int {
+	end := i
+	for end < len(r.toks) && r.toks[end].Kind != ';' && r.toks[end].Kind != '}' && !bareEnds[r.toks[end].Text] &&
+		(end == i || strings.IndexByte(r.src.Text[min(r.toks[end-1].To, r.toks[end].From):r.toks[end].From], '\n') < 0) {
+		end++
+	}
+	return end
+}
+
+// loops notes the strings that a variable goes through: for c in [...], for (const c
+// of [...]), [...].forEach(c => …), %w[...].each { |c| … }, foreach ([...] as $c),
+// for c in ("a", "b"), range []string{"a"}.
+func (r *inlineRun) loops(i int) {
+	open := r.toks[i].Kind
+	if open != '[' && open != '(' && open != '{' {
+		return
+	}
+	before := ""
+	if i > 0 {
+		before = r.toks[i-1].Text
+	}
+	if open == '(' && before != "in" && before != "listOf" && before != "arrayOf" || open == '{' && before != "string" {
+		return
+	}
+	end := closing(r.toks, i, open, map[byte]byte{'[': ']', '(': ')', '{': '}'}[open])
+	if end >= len(r.toks) {
+		return
+	}
+	var list []tokens.InlineToken
+	for _, t := range r.toks[i+1 : end] {
+		switch {
+		case t.Kind == 's':
+			list = append(list, t)
+		case t.Kind != ',':
+			return
+		}
+	}
+	name := ""
+	switch {
+	case i > 1 && (before == "in" || before == "of"):
+		name = r.toks[i-2].Text
+	case i > 2 && (before == "listOf" || before == "arrayOf") && r.toks[i-2].Text == "in":
+		name = r.toks[i-3].Text
+	case i > 5 && open == '{' && r.toks[i-4].Text == "range":
+		name = r.toks[i-6].Text
+	}
+	if end+1 < len(r.toks) {
+		after := r.toks[end+1].Text
+		for j := end + 2; j < min(end+5, len(r.toks)) && name == "" && (after == ".forEach" || after == ".map" || after == ".each" || after == "as"); j++ {
+			if r.toks[j].Kind == 'i' {
+				name = r.toks[j].Text
+			}
+		}
+	}
+	if name == "" || len(list) == 0 || len(list) > scan.MaxLoop {
+		return
+	}
+	r.goesThrough(name, list)
+}
+
+// goesThrough notes the strings that a name may stand for.
+func (r *inlineRun) goesThrough(name string, list []tokens.InlineToken) {
+	if r.each == nil {
+		r.each = map[string][]tokens.InlineToken{}
+	}
+	r.each[strings.TrimLeft(name, "$@")] = list
+}
+
+// braceLists are the languages in which a brace begins a list.
+var braceLists = scan.SetOf("lua c java csharp go")
+
+// bareEnds end the arguments of a call without brackets.
+var bareEnds = scan.SetOf("end do if unless or and then else rescue while until in")
+
+// argument: the names in front of token i, with commas between them, begin behind a
+// bracket.
+func (r *inlineRun) argument(i int) bool {
+	for i > 0 && (r.toks[i-1].Kind == ',' || r.toks[i-1].Kind == 'i' && r.toks[i].Kind == ',') {
+		i--
+	}
+	return i > 0 && (r.toks[i-1].Kind == '(' || r.toks[i-1].Kind == '[' || r.toks[i-1].Kind == 's')
+}
+
+// place is which of the names before the sign at i a name is, and whether there are
+// several.
+func (r *inlineRun) place(t tokens.InlineToken, i int) (int, bool) {
+	k, n := 0, 0
+	for j := i - 1; j > 0 && r.toks[j].Kind == 'i'; j -= 2 {
+		if n++; r.toks[j].From == t.From {
+			k = n
+		}
+		if r.toks[j-1].Kind != ',' {
+			break
+		}
+	}
+	return n - k, n > 1 && k > 0
+}
+
+// passes: the call gives the text of its argument, or a path made of it.
+func (r *inlineRun) passes(t tokens.InlineToken) bool {
+	_, ok := facts.Named(r.sh.Env.Code.Through, t.Text, r.lang)
+	return ok
+}
+
+// startSettings name the program that an object is going to start.
+var startSettings = scan.SetOf("launchpath executableurl filename")
+
+// after is the text of the token behind i.
+func (r *inlineRun) after(i int) string {
+	if i+1 < len(r.toks) {
+		return r.toks[i+1].Text
+	}
+	return ""
+}
+
+// imported runs a module that the command itself wrote.
+func (r *inlineRun) imported(name tokens.InlineToken) bool {
+	if _, ok := r.sh.Env.WrittenFile(r.sh, name.Text); !ok {
+		return false
+	}
+	r.module(name, name.Text)
+	return true
+}
+
+// assign notes the text that a variable is given at token i.
+func (r *inlineRun) assign(i int, t tokens.InlineToken) { r.assignAt(i+1, t) }
+
+// assignAt notes what the sign at i gives to a variable.
+func (r *inlineRun) assignAt(i int, t tokens.InlineToken) {
+	toks := r.toks[i+1 : max(r.statement(i), i+1)]
+	if values := splitArguments(toks); len(values) > 1 { // a, b = "x", "y"
+		if k, several := r.place(t, i); several && k < len(values) {
+			toks = values[k]
+		}
+	}
+	if list := len(toks) > 1 && (toks[0].Kind == '[' || toks[0].Text == "array" && toks[1].Kind == '(' || r.lang == "perl" && toks[0].Kind == '(' || r.lang == "lua" && toks[0].Kind == '{'); list {
+		if _, _, ok := r.value(toks, 0); !ok {
+			at := slices.IndexFunc(toks, func(t tokens.InlineToken) bool { return t.Kind == '[' || t.Kind == '(' || t.Kind == '{' })
+			shut := map[byte]byte{'[': ']', '(': ')', '{': '}'}[toks[at].Kind]
+			end := max(min(closing(toks, at, toks[at].Kind, shut), len(toks)), at+1)
+			if words := r.strings(toks[at+1 : end]); len(words) > 0 {
+				v := r.listed(words, " ", t)
+				v.List = true
+				r.vars[strings.TrimLeft(t.Text, "$@")] = v
+			}
+			return
+		}
+	}
+	if v := r.join(toks); v.To > 0 {
+		r.vars[strings.TrimLeft(t.Text, "$@")] = v
+	}
+}
+
+// append notes what is put behind a variable's text: c += " -rf".
+func (r *inlineRun) append(i int, t tokens.InlineToken) {
+	name := strings.TrimLeft(t.Text, "$@")
+	old, ok := r.vars[name]
+	if !ok {
+		return
+	}
+	more := r.join(r.toks[i+3 : max(r.statement(i), i+3)])
+	if more.To == 0 || len(old.Text)+len(more.Text) > scan.MaxValue {
+		more.Text = string(scan.Hole)
+	}
+	old.Text, old.Exact, old.List = old.Text+more.Text, false, false
+	r.vars[name] = old
+}
+
+// imports: "from subprocess import run, call as c".
+func (r *inlineRun) imports(module string, i int) {
+	for ; i < len(r.toks) && r.toks[i].Kind == 'i'; i++ {
+		name := r.toks[i].Text
+		if i+2 < len(r.toks) && r.toks[i+1].Text == "as" {
+			i += 2
+		}
+		r.rename(r.toks[i].Text, module+"."+name)
+		if i+1 >= len(r.toks) || r.toks[i+1].Kind != ',' {
+			return
+		}
+		i++
+	}
+}
+
+// computed: getattr(os, "sys"+"tem")("…") calls what its string names.
+func (r *inlineRun) computed(i int) {
+	args := r.arguments(i + 1)
+	end := i + 2 + len(args)
+	comma := slices.IndexFunc(args, func(t tokens.InlineToken) bool { return t.Kind == ',' })
+	if comma < 0 || end+1 >= len(r.toks) {
+		return
+	}
+	name := r.toks[i]
+	if next := r.toks[end+1]; next.Kind == 'i' && strings.HasPrefix(next.Text, ".") && end+2 < len(r.toks) && r.toks[end+2].Kind == '(' { // getattr(stripe, "Pay"+"out").create(…)
+		name.Text, name.From = r.join(args[:comma]).Text+"."+r.join(args[comma+1:]).Text+next.Text, next.From
+		r.money(name, r.arguments(end+2), true)
+		return
+	}
+	if r.toks[end+1].Kind != '(' {
+		r.alias(i, r.join(args[:comma]).Text, r.join(args[comma+1:]).Text, args[0])
+		return
+	}
+	called := r.join(args[comma+1:]).Text
+	if called == "" || !act.SyntaxName(called) {
+		r.unknownCall(name, r.arguments(end+1))
+	}
+	r.named(r.src.Text[min(args[0].From, args[comma].From):args[comma].From], called)
+	name.Text, name.Computed = "os."+called, true
+	r.call(name, r.arguments(end+1))
+}
+
+// applied: method(:system).call("…") and require("rimraf")("…").
+func (r *inlineRun) applied(i int) bool {
+	args := r.arguments(i + 1)
+	end := i + 2 + len(args)
+	if len(args) == 0 || end+1 >= len(r.toks) {
+		return false
+	}
+	if r.toks[end+1].Kind == 'i' && strings.HasSuffix(r.toks[end+1].Text, "call") {
+		end++
+	}
+	name := r.toks[i]
+	name.Text = strings.TrimPrefix(args[len(args)-1].Text, ":")
+	if end+1 >= len(r.toks) || r.toks[end+1].Kind != '(' || r.sinkOf(name.Text) == 0 {
+		return false
+	}
+	r.call(name, r.arguments(end+1))
+	return true
+}
+
+// rename notes that the text calls a function by another name.
+func (r *inlineRun) rename(to, from string) {
+	if r.names == nil {
+		r.names = map[string]string{}
+	}
+	r.names[to] = from
+}

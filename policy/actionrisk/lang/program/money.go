@@ -1,0 +1,216 @@
+package program
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/amounts"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/stores"
+	"github.com/countersign/countersign/policy/actionrisk/tokens"
+)
+
+// money judges one call. Its name may be computed; then runCalls has not seen it.
+func (r *inlineRun) money(name tokens.InlineToken, args []tokens.InlineToken, computed bool) {
+	name, args = direct(name, args)
+	e, last := r.sh.Env, facts.LastName(name.Text)
+	t := &e.Clients.Code
+	var ids amounts.RuleList
+	switch {
+	case t.Send[last]:
+		ids.Add("wallet.contract-run")
+		if strings.HasSuffix(last, "uthorization") {
+			ids.Add("wallet.ownership")
+		}
+	case t.Pay[last]:
+		r.paying(args, &ids)
+	case computed && amounts.ContractVerbs[last]:
+		call := amounts.ContractCall{Receiver: name.Text[:len(name.Text)-len(last)], Name: last, Args: r.argTexts(args)}
+		ids.AddAll(call.Rules(r.src.Text))
+	}
+	if rule := r.walletMethod(last); rule != "" && len(ids) == 0 {
+		ids.Add(rule)
+	}
+	if t.Print[last] && r.showsKey(args) {
+		ids.Add("wallet.key-export")
+	}
+	if len(ids) == 0 {
+		r.service(name.Text, name.From, last, args, &ids)
+	}
+	if len(ids) > 0 {
+		e.Money(r.src, name.From, name.To, last, ids...)
+	}
+}
+
+// argTexts are the arguments as the text writes them.
+func (r *inlineRun) argTexts(args []tokens.InlineToken) []string {
+	if len(args) == 0 {
+		return nil
+	}
+	from, to := args[0].From, args[len(args)-1].To
+	if args[0].Kind == 's' && from > 0 {
+		from--
+	}
+	var out []string
+	for rest := r.src.Text[min(from, len(r.src.Text)):min(to+1, len(r.src.Text))]; strings.TrimSpace(rest) != "" && len(out) < 32; {
+		var a string
+		a, rest = stores.SplitArg(rest)
+		out = append(out, strings.TrimSpace(a))
+	}
+	return out
+}
+
+// showsKey: a member that is a wallet's key stands among what is shown, and the
+// key was not made a moment ago.
+func (r *inlineRun) showsKey(args []tokens.InlineToken) bool {
+	t := &r.sh.Env.Clients.Code
+	key := false
+	for i, a := range args {
+		if a.Kind == '[' && i > 0 { // by a name that is put together: wallet["private"+"Key"]
+			key = key || t.Key[r.join(args[i+1:min(closing(args, i, '[', ']'), len(args))]).Text]
+		}
+		if a.Kind != 'i' {
+			continue
+		}
+		last := facts.LastName(strings.TrimRight(a.Text, ".!"))
+		member := strings.Contains(a.Text, ".") && slices.ContainsFunc(strings.Split(a.Text, "."), func(part string) bool { return t.Key[part] })
+		key = key || member || strings.HasSuffix(a.Text, ".key.hex") || strings.HasSuffix(a.Text, ".key.to_0x_hex") || last == "decrypt" && strings.HasPrefix(a.Text, "Account") || last == "extract_key_from_keyfile"
+	}
+	if !key {
+		return false
+	}
+	low := strings.ToLower(r.src.Text)
+	if slices.ContainsFunc(t.Fresh, func(w string) bool { return strings.Contains(low, w) }) {
+		return false
+	}
+	return slices.ContainsFunc(t.Wallets, func(w string) bool { return strings.Contains(low, w) })
+}
+
+// paying judges a client that pays by itself by the limit it is given; the
+// library's own is ten cents.
+func (r *inlineRun) paying(args []tokens.InlineToken, ids *amounts.RuleList) {
+	a := amounts.Amount{Asset: amounts.AssetOf("usdc"), Value: amounts.RatOf("0.1")}
+	for _, text := range r.argTexts(args) {
+		low := strings.ToLower(text)
+		if strings.Contains(low, "max_safe") || strings.Contains(low, "infinity") || strings.Contains(low, "maxsize") || strings.Contains(low, `"inf"`) || amounts.IsUnlimitedWord(text) {
+			ids.Add("x402.no-limit")
+			return
+		}
+		number := low
+		if i := strings.LastIndexAny(low, "(=:"); i >= 0 {
+			number = strings.Trim(low[i+1:], `() "'`)
+		}
+		if n := amounts.ParseNumber(strings.TrimSpace(number)); n != nil {
+			a.Value = amounts.Scaled(n, a.Asset.Decimals)
+		}
+	}
+	ids.Add(a.PayRule(false))
+	if r.repeats() {
+		ids.Add("x402.loop")
+	}
+}
+
+// repeats: the text does something many times.
+func (r *inlineRun) repeats() bool {
+	for i, t := range r.toks {
+		if t.Kind != 'i' {
+			continue
+		}
+		switch facts.LastName(t.Text) {
+		case "while", "setInterval", "loop", "repeat":
+			return true
+		case "range", "Array", "times", "xrange":
+			for _, a := range r.toks[i+1 : min(i+6, len(r.toks))] {
+				if n := amounts.ParseNumber(a.Text); a.Kind == 'i' && n != nil && n.Cmp(amounts.RatOf("20")) >= 0 {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// service judges calls of a payment service's library, and requests to one.
+func (r *inlineRun) service(name string, at int, last string, args []tokens.InlineToken, ids *amounts.RuleList) {
+	e := r.sh.Env
+	if method := facts.RequestMethod(name, last, r.src.Text); method != "" && len(args) > 0 {
+		if list := r.strings(args); len(list) > 0 && strings.Contains(list[0].Text, "://") {
+			text := strings.Join(r.argTexts(args), " ")
+			ids.AddAll(e.ServiceCall(method, list[0].Text, text, r.src.Text))
+		}
+		return
+	}
+	if r.lang == "php" {
+		name = facts.ArrowName(r.src.Text, at, name)
+	}
+	if !strings.ContainsAny(name, ".:>") || !r.usesService() {
+		return
+	}
+	class := facts.ServiceClass(name)
+	if strings.Contains(strings.ToLower(name), "intent") && strings.HasSuffix(name, "create") && slices.ContainsFunc(args, func(t tokens.InlineToken) bool { return t.Text == "confirm" }) {
+		class = "money"
+	}
+	switch class {
+	case "money":
+		ids.Add("wallet.service-move")
+	case "destructive":
+		ids.Add("cloud.service.delete")
+	}
+}
+
+// usesService: the text names a payment service's library, and nothing of its
+// test mode.
+func (r *inlineRun) usesService() bool {
+	t := &r.sh.Env.Clients.Services
+	if r.billing == 0 {
+		r.billing = 1
+		for _, tok := range r.toks {
+			if tok.Kind != 'i' && tok.Kind != 's' {
+				continue
+			}
+			first, _, _ := strings.Cut(strings.ToLower(strings.ReplaceAll(tok.Text, "::", ".")), ".")
+			if t.Sdk[first] || tok.Kind == 's' && (strings.HasPrefix(first, "@") || strings.Contains(first, "-")) && slices.ContainsFunc(facts.ToolWords(first), func(w string) bool { return t.Sdk[w] }) {
+				r.billing = 2
+			}
+		}
+		joined := strings.NewReplacer(`'+'`, "", `"+"`, "", `' + '`, "", `" + "`, "").Replace(r.src.Text)
+		if len(joined) < len(r.src.Text) && slices.ContainsFunc(t.SDKs, func(s string) bool {
+			return strings.Contains(joined, "'"+s+"'") || strings.Contains(joined, `"`+s+`"`)
+		}) {
+			r.billing = 2 // a name that is put together
+		}
+		if t.IsTest(r.src.Text) {
+			r.billing = 1
+		}
+	}
+	return r.billing == 2
+}
+
+// wallets looks for requests to a wallet by the name of their method.
+func (r *inlineRun) wallets() {
+	e := r.sh.Env
+	var shown [][2]int
+	looked := false
+	for i, t := range r.toks {
+		if t.Kind == 's' && i+2 < len(r.toks) && r.toks[i+1].Kind != ',' && r.toks[i+2].Kind == 's' && len(t.Text) <= 40 { // 'eth_send' + 'Transaction'
+			t.Text = r.join(r.toks[i:min(i+6, len(r.toks))]).Text
+		}
+		if t.Kind != 's' || len(t.Text) > 40 || e.Clients.Method[t.Text] == "" || strings.IndexByte(t.Text, '_') < 1 && !r.namesMethod(i) {
+			continue
+		}
+		if !looked {
+			shown, looked = r.output(), true
+		}
+		if slices.ContainsFunc(shown, func(s [2]int) bool { return i > s[0] && i < s[1] }) {
+			continue
+		}
+		switch rule := e.Clients.Method[t.Text]; rule {
+		case "transaction", "bitcoin":
+			e.Money(r.src, t.From, t.To, t.Text, "wallet.transfer")
+		case "typed":
+			e.Money(r.src, t.From, t.To, t.Text, "wallet.blind-sign")
+		default:
+			e.Money(r.src, t.From, t.To, t.Text, rule)
+		}
+	}
+}

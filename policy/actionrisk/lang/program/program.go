@@ -1,0 +1,343 @@
+// Package program is the front-end of general programming languages: what a Python,
+// JavaScript, Ruby, PHP, Perl, Go or awk text starts, deletes, writes, sends and pays.
+package program
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"github.com/countersign/countersign/policy/actionrisk/tokens"
+)
+
+// What a called name does, by its last part. The value says how its arguments
+// are taken: 's' shell text, 'v' words of a command, 'd' deletes a tree,
+// 'u' deletes a file, 'r' reads a file, 'e' evaluates text, 'q' SQL,
+// 'n' deletes an index or a collection of a service, 'w' writes over a file, 'm'
+// moves one, 'c' changes its mode, 'k' sends a signal, 'l' runs a file or an address,
+// 'a' saves an address to a file, 'p' runs what a pickled text says, 'D' deletes a
+// tree if its arguments say so. Names of single languages stand in code.json.
+var inlineSinks = map[string]byte{
+	"system": 's', "popen": 's', "popen2": 's', "popen3": 's', "getoutput": 's', "getstatusoutput": 's', "shell_exec": 's', "passthru": 's', "proc_open": 's',
+	"execSync": 's', "create_subprocess_shell": 's', "create_subprocess_exec": 'v', "check_output": 'v', "check_call": 'v', "Popen": 'v', "Command": 'v', "capture2": 'v', "capture2e": 'v', "capture3": 'v',
+	"spawn": 'v', "spawnSync": 'v', "execFile": 'v', "execFileSync": 'v', "execvp": 'v', "execv": 'v', "execlp": 'v', "execl": 'v', "spawnlp": 'v',
+	"rmtree": 'd', "rmSync": 'd', "rm_rf": 'd', "rm_r": 'd', "remove_dir": 'd', "remove_entry_secure": 'd', "remove_tree": 'd', "rimraf": 'd', "emptyDirSync": 'd', "removeSync": 'd', "rmdirSync": 'd', "removedirs": 'd', "remove_entry": 'd',
+	"writeFileSync": 'w', "writeFile": 'w', "file_put_contents": 'w', "truncate": 'w', "truncateSync": 'w', "write_text": 'w', "write_bytes": 'w',
+	"rename": 'm', "renameSync": 'm', "move": 'm', "chmod": 'c', "chmodSync": 'c', "lchmod": 'c', "kill": 'k', "killpg": 'k',
+	"spawnv": 'v', "spawnvp": 'v', "spawnve": 'v', "spawnl": 'v', "posix_spawn": 'v', "posix_spawnp": 'v', "pcntl_exec": 'v', "execve": 'v', "execvpe": 'v', "execle": 'v', "execlpe": 'v',
+	"unlink": 'u', "unlinkSync": 'u', "remove": 'u', "rm_f": 'u',
+	"readfile": 'r', "fopen": 'r', "readFileSync": 'r', "readFile": 'r', "file_get_contents": 'r', "readlines": 'r', "read_text": 'r', "read_bytes": 'r', "open": 'r', "createReadStream": 'r',
+	"eval": 'e', "exec": 'e', "Function": 'e', "assert": 'e', "instance_eval": 'e', "runInNewContext": 'e', "runInThisContext": 'e',
+	"deleteIndex": 'n', "clearIndex": 'n', "clearObjects": 'n', "deleteAllDocuments": 'n', "deleteCollection": 'n', "delete_collection": 'n', "delete_index": 'n', "delete_all_documents": 'n', "delete_by_query": 'n', "deleteByQuery": 'n',
+	"execute": 'q', "executescript": 'q', "query": 'q', "executeSql": 'q',
+}
+
+// sinkOf says what a call of a dotted name does.
+func (r *inlineRun) sinkOf(name string) byte {
+	name = strings.TrimSuffix(name, "!")
+	if n, ok := facts.Named(r.sh.Env.Code.Calls, name, r.lang); ok {
+		return n.Does
+	}
+	return commonSink(name, r.lang)
+}
+
+// commonSink is sinkOf for what the scripting languages have in common.
+func commonSink(name, lang string) byte {
+	i := strings.LastIndexAny(name, ".:")
+	last := name[i+1:]
+	first := strings.TrimSuffix(name[:max(i, 0)], ":")
+	switch {
+	case strings.HasPrefix(first, "subprocess") || first == "sp" && last == "run":
+		return 'v'
+	case (last == "run" || last == "call") && first == "" && i == 0 && lang == "python":
+		return 'v' // a method of what a call gave, as __import__("subprocess").run
+	case last == "run" || last == "call":
+		return 0
+	case (last == "rm" || last == "rmdir") && first == "" && i == 0 && lang == "node":
+		return 'd'
+	case last == "write" && (first == "File" || first == "IO"):
+		return 'w'
+	case (last == "rename" || last == "move" || last == "chmod" || last == "kill") && i >= 0 && first != "os" && first != "shutil" && first != "fs" && first != "File" && first != "Process" && first != "process" && first != "FileUtils" && first != "":
+		return 0
+	case last == "delete" && strings.HasSuffix(first, "indices"):
+		return 'n'
+	case last == "sh" && lang == "ruby" && i < 0: // of Rake
+		return 's'
+	case last == "execute" && lang == "lua":
+		return 's'
+	case last == "exec" && (strings.Contains(first, "child_process") || first == "cp" || lang == "node" && first == "" || strings.HasSuffix(first, "os")):
+		return 's'
+	case last == "exec" && (lang == "perl" || lang == "ruby" || lang == "php"):
+		return 's'
+	case last == "exec" && lang == "node":
+		return 0 // a regular expression or a query
+	case last == "rm" && (strings.Contains(first, "fs") || strings.HasSuffix(first, "promises")), last == "rmdir" && strings.Contains(first, "fs"), last == "rm" && first == "FileUtils":
+		return 'd'
+	case last == "delete" && (first == "File" || first == "Dir"), last == "unlink" && lang == "perl":
+		return 'u'
+	case last == "read" && (first == "File" || first == "IO"):
+		return 'r'
+	case last == "spawn" && first == "pty":
+		return 'v'
+	case last == "open" && lang == "ruby" && first == "", last == "remove" && !strings.HasSuffix(first, "os"):
+		return 0
+	}
+	return inlineSinks[last]
+}
+
+// inlineRun is the state of one program text.
+type inlineRun struct {
+	sh      *interp.Process
+	src     *act.Source
+	lang    string
+	toks    []tokens.InlineToken
+	vars    map[string]tokens.InlineToken
+	each    map[string][]tokens.InlineToken // the strings a loop's variable goes through
+	names   map[string]string               // other names that the text gives to functions
+	secret  bool                            // reads credentials
+	feeds   bool                            // a shell is started that it may write to
+	swept   bool                            // the folders whose files it deletes are judged
+	input   *bool                           // it reads its input, once somebody asks
+	changed map[string]bool                 // names whose text is changed in place
+	from    map[string]origin               // where names get their text from, once somebody asks
+	all     *origin                         // how all of it came about, once somebody asks
+	billing byte                            // 0: not looked yet, 1: uses no payment service, 2: uses one
+	mongo   bool                            // the text is for MongoDB's shell
+}
+
+// runInline looks for calls that run, delete, read or send in a program text of
+// another language. What stands in strings, comments and logs is a mention.
+func runInline(e *interp.Env, sh *interp.Process, src *act.Source, lang string) {
+	e.Unproven = true
+	if src.Depth > scan.MaxDepth || len(src.Text) > scan.MaxText {
+		e.TooDeep = true
+		return
+	}
+	if !e.Budget.Spend(16 + len(src.Text)/8) { // the text is gone through some ten times
+		return
+	}
+	mongo := lang == "mongo"
+	if mongo {
+		lang = "node"
+	}
+	inner := *sh
+	inner.Src = src
+	if e.Code.Language(lang).Strings {
+		inner.Read("strings", src, nil)
+	}
+	r := &inlineRun{sh: &inner, src: src, lang: lang, mongo: mongo, toks: tokens.Tokens(e, src.Text, lang), vars: map[string]tokens.InlineToken{}}
+	r.given()
+	for i := range r.toks {
+		r.loops(i)
+	}
+	for i := range r.toks {
+		if e.Budget.Spent {
+			return // which is a finding of its own
+		}
+		r.tagged(i)
+		r.look(i)
+	}
+	r.whole()
+	r.showsSecrets()
+	r.libraries()
+	r.wallets()
+	if lang == "awk" && len(e.Findings) == 0 && !strings.Contains(src.Text, "system") && !strings.Contains(src.Text, "|") && !strings.Contains(src.Text, ">") {
+		e.Unproven = false
+	}
+}
+
+// arguments are the tokens between the brackets that open at i.
+func (r *inlineRun) arguments(i int) []tokens.InlineToken {
+	return r.toks[i+1 : closing(r.toks, i, '(', ')')]
+}
+
+// isPrefix: letters before a Python string say how it is written.
+func isPrefix(s string) bool {
+	return len(s) <= 2 && strings.Trim(strings.ToLower(s), "rbfu") == ""
+}
+
+// word makes a Word of a string token.
+func (r *inlineRun) word(t tokens.InlineToken) act.Word {
+	span, _ := r.src.Where(t.From, t.To)
+	w := act.Word{Text: t.Text, Span: span, At: -1, Glob: strings.ContainsAny(t.Text, "*?")}
+	if t.Exact && r.src.At >= 0 {
+		w.At = span.Start
+	}
+	w.Lone = t.Text == string(scan.Hole)
+	if w.Lone {
+		w.Var = "code"
+	}
+	return w
+}
+
+func (r *inlineRun) shellText(t tokens.InlineToken) {
+	r.feedsClient(t.Text)
+	r.sh.Interpret("shell", r.word(t), &act.Invocation{Exe: r.lang, Src: r.src, From: t.From, To: t.To, Stdin: act.Flow{Known: true}}, r.lang, nil)
+}
+
+// fromInput: the text reads its input, its arguments or its environment.
+func (r *inlineRun) fromInput() bool {
+	if r.input == nil {
+		reads := r.readsInput()
+		r.input = &reads
+	}
+	return *r.input
+}
+
+func (r *inlineRun) readsInput() bool {
+	for _, t := range r.toks {
+		if t.Kind == 'i' {
+			for _, n := range [...]string{"sys.stdin", "sys.argv", "input", "process.argv", "process.stdin", "ARGV", "ARGF", "STDIN", "gets", "$argv", "$_GET", "os.environ", "process.env"} {
+				if t.Text == n || strings.HasPrefix(t.Text, n+".") || strings.HasPrefix(t.Text, "$"+n) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// run judges words as a command.
+func (r *inlineRun) run(list []tokens.InlineToken) {
+	r.feedsClient(r.listed(list, " ", list[0]).Text)
+	v := &act.Invocation{Src: r.src, From: list[len(list)-1].From, To: list[len(list)-1].To, Stdin: act.Flow{Known: true}}
+	for _, t := range list {
+		w := r.word(t)
+		if t.To == 0 {
+			w.Span, w.At = r.src.Span, -1
+		}
+		v.Argv = append(v.Argv, w)
+	}
+	src := *r.src
+	src.Via = append(slices.Clip(src.Via), r.lang)
+	src.Depth++
+	v.Src = &src
+	inner := *r.sh
+	inner.Src = &src
+	inner.Run(v)
+}
+
+// sweep: files of a listed folder are deleted one by one; the folder is what
+// matters.
+// read judges a file that is opened: for writing as a redirection, else as cat.
+var decoderNames = []string{"b64decode", "atob", "unhexlify", "fromhex", "decompress", "base64_decode", "decode64", "decode_base64", "unpack", "codecs.decode", "marshal.loads", "rot13", "a85decode", "b32decode"}
+
+var fetchNames = []string{"urlopen", "requests.get", "fetch(", "http.get", "https.get", "axios", "URI.open", "Net::HTTP", "LWP", "file_get_contents('http", "file_get_contents(\"http", "urllib", "http.client", "open-uri", "curl_exec"}
+
+// evaluate judges text that is run as a program: decoded literals are looked
+// into, anything else that is decoded or downloaded is a finding of its own.
+func (r *inlineRun) evaluate(name tokens.InlineToken, args, list []tokens.InlineToken) {
+	e := r.sh.Env
+	if strings.HasSuffix(name.Text, "Function") && len(list) > 1 { // the names of its parameters stand first
+		list = list[len(list)-1:]
+	}
+	decodes, fetches, literal := false, false, ""
+	for _, t := range args {
+		if t.Kind == 'i' {
+			decodes = decodes || slices.ContainsFunc(decoderNames, func(d string) bool { return strings.Contains(t.Text, d) }) || strings.HasSuffix(t.Text, "Buffer.from")
+			fetches = fetches || slices.ContainsFunc(fetchNames, func(d string) bool { return strings.Contains(t.Text+"(", d) })
+		}
+		if t.Kind == 's' && len(t.Text) > len(literal) {
+			literal = t.Text
+		}
+	}
+	r.origins()
+	o := r.origin(args)
+	decodes, fetches = decodes || o&builtText != 0, fetches || o&fetchedText != 0
+	if strings.HasPrefix(literal, "http://") || strings.HasPrefix(literal, "https://") || strings.HasPrefix(literal, "ftp://") {
+		fetches = true // whatever the function is called, it gets its text from there
+	}
+	if decodes || fetches {
+		e.Raise("rce.inline-exec", r.src, name.From, name.To, "")
+	}
+	if !decodes && !fetches && strings.IndexByte(list[0].Text, scan.Hole) >= 0 && (r.unknown(name, args) || r.fetchesAtAll(name)) {
+		return
+	}
+	if !decodes && !fetches && literal == "" && r.fromInput() {
+		e.Raise("obf.dynamic-structure", r.src, name.From, name.To, "")
+		return
+	}
+	text := literal
+	if len(list) > 0 && strings.IndexByte(list[0].Text, scan.Hole) < 0 && list[0].Text != literal {
+		text = list[0].Text
+	} else if decodes {
+		var ok bool
+		if text, ok = scan.Decode64(literal); !ok {
+			text, ok = scan.DecodeHex(literal)
+		}
+		if !ok || len(text) > scan.MaxDecoded || e.Decoded+len(text) > scan.MaxDecodedTotal {
+			return
+		}
+		e.Decoded += len(text)
+	} else if len(list) != 1 || list[0].Text != literal {
+		return
+	}
+	w := r.word(list[0])
+	w.Text, w.At = text, -1
+	src := r.src.Inside(w, r.lang+" "+name.Text)
+	src.Layers++
+	switch {
+	case src.Layers > scan.MaxLayers:
+	case r.mongo:
+		r.sh.Read("mongo", &src, nil)
+	default:
+		runInline(e, r.sh, &src, r.lang)
+	}
+}
+
+// whole looks at the text as a whole: a socket joined to a shell, credentials
+// read and something sent.
+func (r *inlineRun) whole() {
+	e := r.sh.Env
+	names := func(list ...string) bool {
+		for _, t := range r.toks {
+			if t.Kind != 'i' {
+				continue
+			}
+			for _, n := range list {
+				if strings.Contains(t.Text, n) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	if forks := func(t tokens.InlineToken) bool {
+		return t.Kind == 'i' && (t.Text == "fork" || strings.HasSuffix(t.Text, ".fork") || t.Text == "pcntl_fork")
+	}; slices.ContainsFunc(r.toks, forks) && slices.ContainsFunc(r.toks, func(t tokens.InlineToken) bool {
+		return t.Kind == 'i' && (t.Text == "while" || t.Text == "loop" || t.Text == "until" || t.Text == "for")
+	}) && !names("wait") {
+		e.Raise("shell.proc.fork-bomb", r.src, 0, len(r.src.Text), "")
+	}
+	shell := slices.ContainsFunc(r.toks, func(t tokens.InlineToken) bool {
+		return t.Kind == 's' && (strings.Contains(t.Text, "/bin/sh") || strings.Contains(t.Text, "/bin/bash") || t.Text == "sh" || t.Text == "bash" || strings.HasPrefix(t.Text, "cmd.exe"))
+	})
+	for i, t := range r.toks {
+		last := i+1 == len(r.toks) || r.toks[i+1].Kind != '('
+		if t.Kind == 'i' && (t.Text == "eval" || t.Text == "Function") && last && i > 0 && r.toks[i-1].Kind == '(' && names("fetch", "https.get", "http.get", "axios", "urlopen") {
+			e.Raise("rce.inline-exec", r.src, t.From, t.To, "")
+		}
+	}
+	if shell && names("connect", "fsockopen", "TCPSocket", "Socket", "net.") && names("dup2", "pty", "spawn", "exec", "open", "proc_open", "pipe", "popen", "subprocess", "reopen") {
+		e.Raise("rce.inline-reverse-shell", r.src, 0, len(r.src.Text), "")
+	}
+	if names("TCPSocket", "create_connection", "fsockopen", "IO::Socket", "socket.socket", "net.connect") && names("gets", "recv", "fgets", "readline") && names("popen", "system", "check_output", "getoutput", "shell_exec", "execSync", "proc_open") {
+		e.Raise("rce.inline-reverse-shell", r.src, 0, len(r.src.Text), "") // runs what the other end sends
+	}
+	if (r.secret || r.wholeEnvironment()) && names("urlopen", "requests.post", "requests.get", "requests.put", "fetch", "http.request", "https.request", "axios", "Net::HTTP", "sendall", "curl_exec", "sendto", "gethostbyname", "getaddrinfo", "dns.lookup", "dns.resolve", "resolve4", "Resolv", "smtplib", "LWP", "HTTP::Tiny", "IO::Socket", "create_connection", "httpx", "TCPSocket", "fsockopen", "createConnection", "Faraday", "RestClient") {
+		e.Raise("secret.exfil-network", r.src, 0, len(r.src.Text), "")
+	}
+}
+
+// wholeEnvironment: all variables at once are taken, not one by its name.
+func (r *inlineRun) wholeEnvironment() bool {
+	for i, t := range r.toks {
+		if t.Kind == 'i' && r.sh.Env.Code.Environments[t.Text] && (i+1 == len(r.toks) || r.toks[i+1].Kind != '[' && (r.toks[i+1].Kind != '(' || i+2 < len(r.toks) && r.toks[i+2].Kind == ')')) {
+			return true
+		}
+	}
+	return false
+}

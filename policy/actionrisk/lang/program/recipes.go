@@ -1,0 +1,185 @@
+package program
+
+import (
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"github.com/countersign/countersign/policy/actionrisk/tokens"
+)
+
+// puppet judges the resources of a manifest of Puppet: kind { title: name => value }.
+func puppet(sh *interp.Process, src *act.Source, v *act.Invocation) {
+	toks := tokens.Tokens(sh.Env, src.Text, "php")
+	for i := 0; i+3 < len(toks); i++ {
+		if toks[i].Text == "generate" && toks[i+1].Kind == '(' { // runs where the manifest is compiled
+			r := &inlineRun{sh: sh.Behalf(src, "generate"), src: src, lang: "php", toks: toks}
+			if list := r.strings(r.arguments(i + 1)); len(list) > 0 {
+				r.run(list)
+			}
+		}
+		if toks[i].Kind != 'i' || toks[i+1].Kind != '{' || !sh.Env.Budget.Spend(1) {
+			continue
+		}
+		end := min(closing(toks, i+1, '{', '}'), len(toks))
+		if !sh.Env.Budget.Spend((end - i) / 16) {
+			return
+		}
+		puppetBodies(sh, src, toks[i].Text, toks[i+2:end], v)
+	}
+}
+
+// puppetBodies are the titles and properties between the braces of one kind.
+func puppetBodies(sh *interp.Process, src *act.Source, kind string, toks []tokens.InlineToken, v *act.Invocation) {
+	inner := sh.Behalf(src, kind)
+	for at := 0; at < len(toks); {
+		colon := at
+		for depth := 0; colon < len(toks) && (toks[colon].Kind != ':' || depth > 0); colon++ {
+			switch toks[colon].Kind {
+			case '[', '{', '(':
+				depth++
+			case ']', '}', ')':
+				depth--
+			}
+		}
+		if colon >= len(toks) {
+			return
+		}
+		r := &facts.Resource{Kind: strings.TrimPrefix(kind, "::")}
+		run := &inlineRun{sh: inner, src: src, lang: "php", toks: toks}
+		titles := run.strings(toks[at:colon])
+		end := colon + 1
+		for end < len(toks) && toks[end].Kind != ';' {
+			end++
+		}
+		run.puppetProperties(r, toks[colon+1:end])
+		for _, title := range titles {
+			one := *r
+			one.Props = append(one.Props[:len(one.Props):len(one.Props)], facts.Property{Name: "title", List: []act.Word{run.word(title)}})
+			inner.Describe(&one, &act.Invocation{Exe: v.Exe, Src: inner.Src, To: len(src.Text), Opts: v.Opts, Stdin: act.Flow{Known: true}})
+		}
+		at = end + 1
+	}
+}
+
+// puppetProperties takes "name => value" pairs into a resource.
+func (r *inlineRun) puppetProperties(to *facts.Resource, toks []tokens.InlineToken) {
+	for i := 0; i+3 < len(toks); i++ {
+		if toks[i].Kind != 'i' || toks[i+1].Kind != '=' || toks[i+2].Kind != '>' {
+			continue
+		}
+		name := toks[i].Text
+		switch name {
+		case "ensure":
+			name = "state"
+		}
+		to.Add(name, r.values(toks, i+3)...)
+	}
+}
+
+// values is the text, the bare word or the list of texts at toks[i].
+func (r *inlineRun) values(toks []tokens.InlineToken, i int) []act.Word {
+	var out []act.Word
+	switch t := toks[i]; t.Kind {
+	case 's':
+		out = append(out, r.word(t))
+	case 'i':
+		t.Text = strings.TrimPrefix(t.Text, ":")
+		if strings.HasPrefix(t.Text, "$") {
+			t.Text = string(scan.Hole)
+		}
+		out = append(out, r.word(t))
+	case '[':
+		for _, s := range toks[i+1 : min(closing(toks, i, '[', ']'), len(toks))] {
+			if s.Kind == 's' || s.Kind == 'i' {
+				s.Text = strings.TrimPrefix(s.Text, ":")
+				out = append(out, r.word(s))
+			}
+		}
+	case ':': // a symbol
+		if i+1 < len(toks) {
+			out = append(out, r.word(toks[i+1]))
+		}
+	}
+	return out
+}
+
+// chef judges the resources of a recipe, kind 'title' do … end, and runs the rest as
+// the Ruby it is.
+func chef(sh *interp.Process, src *act.Source, v *act.Invocation) {
+	runInline(sh.Env, sh, src, "ruby")
+	toks := tokens.Tokens(sh.Env, src.Text, "ruby")
+	inner := sh.Behalf(src, "recipe")
+	r := &inlineRun{sh: inner, src: src, lang: "ruby", toks: toks}
+	for i := 0; i+1 < len(toks); i++ {
+		if toks[i].Kind != 'i' || strings.ContainsAny(toks[i].Text, ".:") || !sh.Env.Budget.Spend(1) {
+			continue
+		}
+		at := i + 1
+		if toks[at].Kind == '(' {
+			at++
+		}
+		if at >= len(toks) || toks[at].Kind != 's' {
+			continue
+		}
+		one := &facts.Resource{Kind: toks[i].Text}
+		one.Add("title", r.word(toks[at]))
+		if at++; at < len(toks) && toks[at].Kind == ')' {
+			at++
+		}
+		if at < len(toks) && (toks[at].Text == "do" || toks[at].Kind == '{') {
+			r.chefProperties(one, toks, at+1)
+		}
+		inner.Describe(one, &act.Invocation{Exe: v.Exe, Src: inner.Src, To: len(src.Text), Opts: v.Opts, Stdin: act.Flow{Known: true}})
+	}
+}
+
+// chefProperties takes "name value" lines up to the end of the block.
+func (r *inlineRun) chefProperties(to *facts.Resource, toks []tokens.InlineToken, i int) {
+	for ; i+1 < len(toks) && toks[i].Kind != '}' && toks[i].Text != "end"; i++ {
+		if toks[i].Kind != 'i' {
+			continue
+		}
+		name, at := toks[i].Text, i+1
+		switch {
+		case toks[at].Kind == '(' && at+1 < len(toks):
+			at++
+		case toks[at].Kind == '<':
+			if body, ok := hereText(r.src.Text[toks[at].From:]); ok && r.sh.Env.Budget.Spend(8+len(body)/4) {
+				to.Add(name, act.Word{Text: body, At: -1, Span: r.src.Span})
+				mark := len(body) + toks[at].From
+				for i+1 < len(toks) && toks[i+1].From < mark {
+					i++
+				}
+			}
+			continue
+		}
+		if name == "action" {
+			name = "state"
+		}
+		if list := r.values(toks, at); len(list) > 0 {
+			to.Add(name, list...)
+			i = at
+		}
+	}
+}
+
+// RunRecipe reads a description of machines that is a program text.
+func RunRecipe(outer *interp.Process, src *act.Source, lang string, v *act.Invocation) act.Flow {
+	inner := *outer
+	inner.Src = src
+	if !inner.Describes(src) {
+		return act.Flow{}
+	}
+	switch lang {
+	case "puppet":
+		puppet(&inner, src, v)
+	case "chef":
+		chef(&inner, src, v)
+	case "hcl":
+		configuration(&inner, src, v)
+	}
+	return act.Flow{}
+}

@@ -1,0 +1,124 @@
+package program
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"github.com/countersign/countersign/policy/actionrisk/tokens"
+)
+
+// libraries judges the calls of a program text to the libraries that it loads.
+func (r *inlineRun) libraries() {
+	e := r.sh.Env
+	var loaded []*facts.SdkEntry
+	for i := range e.Sdks {
+		for _, name := range e.Sdks[i].Import {
+			if strings.Contains(r.src.Text, name) {
+				loaded = append(loaded, &e.Sdks[i])
+				break
+			}
+		}
+	}
+	if len(loaded) == 0 || !e.Budget.Spend(len(r.toks)) {
+		return
+	}
+	for i, t := range r.toks {
+		if t.Kind != 'i' || i+1 >= len(r.toks) || r.toks[i+1].Kind != '(' {
+			continue
+		}
+		name := facts.Snake(strings.TrimSuffix(t.Text[strings.LastIndexByte(t.Text, '.')+1:], "Command"))
+		for _, s := range loaded {
+			if rest, ok := calls(s, name, t.Text); ok && e.Budget.Spend(4) && given(s, r.arguments(i+1)) {
+				r.standsFor(s, t, name, rest, r.arguments(i+1))
+				break
+			}
+		}
+	}
+}
+
+// calls tells whether the entry is about a method, and what its star stands for.
+func calls(s *facts.SdkEntry, name, dotted string) (string, bool) {
+	for _, c := range s.Call {
+		switch prefix, star := strings.CutSuffix(c, "*"); {
+		case strings.Contains(c, "."):
+			if strings.HasSuffix(strings.ToLower(dotted), c) {
+				return "", true
+			}
+		case star:
+			if rest, ok := strings.CutPrefix(name, prefix); ok && rest != "" {
+				return rest, true
+			}
+		case strings.Contains(c, "*"):
+			if paths.GlobMatch(c, name) {
+				return "", true
+			}
+		case c == name:
+			return "", true
+		}
+	}
+	return "", false
+}
+
+// given tells whether the call has the arguments that the entry asks for.
+func given(s *facts.SdkEntry, args []tokens.InlineToken) bool {
+	return len(s.With) == 0 || slices.ContainsFunc(args, func(t tokens.InlineToken) bool { return slices.Contains(s.With, t.Text) })
+}
+
+// standsFor runs the command that has the effect of one call.
+func (r *inlineRun) standsFor(s *facts.SdkEntry, at tokens.InlineToken, name, rest string, args []tokens.InlineToken) {
+	list := r.strings(args)
+	if s.Text {
+		if len(list) > 0 && list[0].Text != string(scan.Hole) {
+			r.shellText(list[0])
+		}
+		return
+	}
+	var words []tokens.InlineToken
+	for _, part := range strings.Fields(s.Run) {
+		w := tokens.InlineToken{Kind: 's', Text: part, From: at.From, To: at.To}
+		switch {
+		case part == "{*}":
+			w.Text = strings.ReplaceAll(rest, "_", "")
+		case part == "{kebab}":
+			w.Text = strings.ReplaceAll(name, "_", "-")
+		case part == "{service}":
+			w.Text = r.client()
+		case len(part) == 3 && part[0] == '{':
+			if n := int(part[1] - '0'); n < len(list) {
+				w = list[n]
+			} else if n > 0 {
+				continue
+			} else {
+				w.Text = string(scan.Hole)
+			}
+		case part[0] == '{':
+			w.Text = string(scan.Hole)
+			for i, t := range args {
+				if t.Kind == 'i' && t.Text == part[1:len(part)-1] && i+2 < len(args) && args[i+2].Kind == 's' {
+					w = args[i+2]
+				}
+			}
+		}
+		words = append(words, w)
+	}
+	r.run(words)
+}
+
+// client is the service that the text makes a client for: boto3.client('s3'), new
+// AWS.S3(), @aws-sdk/client-s3.
+func (r *inlineRun) client() string {
+	for i, t := range r.toks {
+		switch {
+		case t.Kind == 'i' && (strings.HasSuffix(t.Text, ".client") || strings.HasSuffix(t.Text, ".resource")) && i+2 < len(r.toks) && r.toks[i+2].Kind == 's':
+			return r.toks[i+2].Text
+		case t.Kind == 's' && strings.HasPrefix(t.Text, "@aws-sdk/client-"):
+			return strings.TrimPrefix(t.Text, "@aws-sdk/client-")
+		case t.Kind == 'i' && strings.HasPrefix(t.Text, "AWS.") && t.Text != "AWS.config":
+			return strings.ToLower(t.Text[len("AWS."):])
+		}
+	}
+	return "x"
+}

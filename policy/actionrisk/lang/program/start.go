@@ -1,0 +1,149 @@
+package program
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"github.com/countersign/countersign/policy/actionrisk/tokens"
+)
+
+// starts judges a call that starts a program: by a text for a shell, or by words.
+func (r *inlineRun) starts(kind byte, name tokens.InlineToken, args, list []tokens.InlineToken) {
+	e := r.sh.Env
+	first := list[0].Text
+	if r.origin(args)&builtText != 0 && (len(list) == 1 || kind == 's') && first != string(scan.Hole) && decodesAny(args) {
+		e.Raise("obf.decode-exec", r.src, name.From, name.To, "")
+	}
+	if slices.Contains(e.Groups["shells"], scan.Base(first)) {
+		if r.feeds = true; r.unknown(name, args) {
+			return
+		}
+		for i, t := range args {
+			if i+2 < len(args) && inputArguments[t.Text] && (args[i+1].Kind == '=' || args[i+1].Kind == ':') {
+				if text := r.join(args[i+2:]); text.To > 0 && strings.IndexByte(text.Text, scan.Hole) < 0 {
+					r.shellText(text)
+				}
+			}
+		}
+	}
+	if r.lang == "csharp" || r.lang == "swift" || r.lang == "rust" {
+		list = r.chained(name, list)
+	}
+	if strings.Trim(first, string(scan.Hole)) == "" && !slices.ContainsFunc(list, forces) { // which program it is, the text's caller says
+		last := args[len(args)-1]
+		if raw := r.src.Text[min(max(args[0].From, 0), len(r.src.Text)):min(max(last.To, 0), len(r.src.Text))]; len(args) > 1 && e.ActsText(raw) { // words without their quotes
+			r.shellText(tokens.InlineToken{Kind: 's', Text: raw, From: args[0].From, To: last.To})
+			return
+		}
+		if !r.unknown(name, args) && (r.lang == "awk" || r.fromInput()) {
+			e.Raise("obf.dynamic-structure", r.src, name.From, name.To, "")
+		}
+		e.Doubt("a program text runs a command that is not known")
+		return
+	}
+	if strings.IndexByte(first, ' ') < 0 && len(list) > 1 && (args[0].Kind != 's' || kind != 's' || r.lang == "perl" || r.lang == "ruby") || kind == 'v' && len(list) > 1 && r.lang == "csharp" {
+		r.run(list)
+		return
+	}
+	r.shellText(list[0])
+}
+
+// forces: the word is an option that deletes trees or overrides a refusal.
+func forces(t tokens.InlineToken) bool {
+	switch t.Text {
+	case "-rf", "-fr", "-Rf", "--force", "-f", "--hard", "-R", "-r", "--no-preserve-root", "--recursive":
+		return true
+	}
+	return false
+}
+
+// inputArguments name what a program that is started reads.
+var inputArguments = scan.SetOf("input stdin_data stdin")
+
+// decodesAny: a decoder stands among tokens, not only what makes single characters.
+func decodesAny(toks []tokens.InlineToken) bool {
+	return slices.ContainsFunc(toks, func(t tokens.InlineToken) bool {
+		return t.Kind == 'i' && (strings.HasSuffix(t.Text, "Buffer.from") || slices.ContainsFunc(decoderNames, func(d string) bool { return strings.Contains(t.Text, d) }))
+	})
+}
+
+// chained adds the words that calls and settings elsewhere give to a program that is
+// started: Command::new("rm").arg("-rf"), psi.Arguments = "-rf /".
+func (r *inlineRun) chained(name tokens.InlineToken, list []tokens.InlineToken) []tokens.InlineToken {
+	if len(list) > 1 && r.lang != "csharp" {
+		return list
+	}
+	if r.lang == "csharp" && len(list) == 2 { // its arguments are one text
+		var words []tokens.InlineToken
+		for _, word := range scan.OptionWords(list[1].Text) {
+			words = append(words, tokens.InlineToken{Kind: 's', Text: word, From: list[1].From, To: list[1].To})
+		}
+		return append(list[:1:1], words...)
+	}
+	if !r.sh.Env.Budget.Spend(1 + len(r.toks)/4) {
+		return list
+	}
+	for i, t := range r.toks {
+		if t.From < name.From || t.Kind != 'i' || i+1 >= len(r.toks) {
+			continue
+		}
+		last := t.Text[strings.LastIndexByte(t.Text, '.')+1:]
+		if (last == "arg" || last == "args") && r.toks[i+1].Kind == '(' {
+			inner := r.arguments(i + 1)
+			if len(inner) > 0 && inner[0].Kind == '&' {
+				inner = inner[1:]
+			}
+			list = append(list, r.strings(inner)...)
+		}
+	}
+	return list
+}
+
+// startedBy runs the program that a text names by settings: p.launchPath = "/bin/rm",
+// p.arguments = ["-rf", "/"].
+func (r *inlineRun) startedBy(i int) {
+	var list []tokens.InlineToken
+	for j, t := range r.toks {
+		last := strings.ToLower(t.Text[strings.LastIndexByte(t.Text, '.')+1:])
+		if j < i || t.Kind != 'i' || last != "arguments" || j+1 >= len(r.toks) || r.toks[j+1].Kind != '=' {
+			continue
+		}
+		for _, w := range r.strings(r.toks[j+2 : r.statement(j)]) {
+			if r.lang == "csharp" {
+				for _, word := range scan.OptionWords(w.Text) {
+					list = append(list, tokens.InlineToken{Kind: 's', Text: word, From: w.From, To: w.To})
+				}
+			} else {
+				list = append(list, w)
+			}
+		}
+	}
+	if exe := r.join(r.toks[i+2 : r.statement(i)]); exe.To > 0 {
+		r.run(append([]tokens.InlineToken{exe}, list...))
+	}
+}
+
+// alternatives are the two arguments of one that depends on something: A if C else B,
+// C ? A : B.
+func alternatives(args []tokens.InlineToken) (one, other []tokens.InlineToken, ok bool) {
+	depth, mark := 0, -1
+	for i, t := range args {
+		switch {
+		case t.Kind == '(' || t.Kind == '[' || t.Kind == '{':
+			depth++
+		case t.Kind == ')' || t.Kind == ']' || t.Kind == '}':
+			depth--
+		case depth > 0:
+		case t.Kind == ',':
+			return nil, nil, false
+		case mark < 0 && i > 0 && (t.Kind == 'i' && t.Text == "if" || t.Kind == '?'):
+			mark = i
+		case mark > 0 && t.Kind == 'i' && t.Text == "else" && i+1 < len(args) && args[mark].Kind == 'i':
+			return args[:mark], args[i+1:], true
+		case mark > 0 && t.Kind == ':' && i+1 < len(args) && i > mark+1 && args[mark].Kind == '?':
+			return args[mark+1 : i], args[i+1:], true
+		}
+	}
+	return nil, nil, false
+}

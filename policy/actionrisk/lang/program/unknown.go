@@ -1,0 +1,172 @@
+package program
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/amounts"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"github.com/countersign/countersign/policy/actionrisk/tokens"
+)
+
+// Calls in program texts whose name is computed or handed over as text, and strings
+// that are only shown.
+
+// tempCalls give a folder or file for a moment.
+var tempCalls = map[string]string{
+	"mkdtemp": "/tmp/tmp.dir", "mkdtempSync": "/tmp/tmp.dir", "mktmpdir": "/tmp/tmp.dir", "TemporaryDirectory": "/tmp/tmp.dir", "mkstemp": "/tmp/tmp.file", "tempnam": "/tmp/tmp.file", "tempdir": "/tmp/tmp.dir", "NamedTemporaryFile": "/tmp/tmp.file",
+	"gettempdir": "/tmp", "tmpdir": "/tmp", "sys_get_temp_dir": "/tmp", "temp_dir": "/tmp",
+}
+
+// joinsPath: the call joins parts of a path, as os.path.join and File.join.
+func (r *inlineRun) joinsPath(name string) bool {
+	first, _, _ := strings.Cut(name, ".")
+	return strings.Contains(strings.ToLower(name[:strings.LastIndexAny(name, ".:")+1]), "path") || first == "File" || name == "join" && (r.lang == "node" || r.lang == "python")
+}
+
+// joinedPath joins parts of a path; an absolute part begins anew.
+func joinedPath(list []tokens.InlineToken) string {
+	out := ""
+	for _, t := range list {
+		if out == "" || strings.HasPrefix(t.Text, "/") && out != "/" {
+			out = t.Text
+			continue
+		}
+		out = strings.TrimSuffix(out, "/") + "/" + strings.TrimPrefix(t.Text, "/")
+	}
+	return out
+}
+
+// direct is a call by way of call, apply or bind as the call of the function itself.
+func direct(name tokens.InlineToken, args []tokens.InlineToken) (tokens.InlineToken, []tokens.InlineToken) {
+	if name.Text == "Reflect.apply" && len(args) > 1 && args[0].Kind == 'i' {
+		name.Text = args[0].Text
+		return name, args[1:]
+	}
+	for _, way := range [...]string{".call", ".apply", ".bind"} {
+		if f, ok := strings.CutSuffix(name.Text, way); ok && strings.Contains(f, ".") {
+			name.Text = f
+		}
+	}
+	return name, args
+}
+
+// alias notes that what stands before token i is another name of a member that is
+// named by a text: f = getattr(stripe.Transfer, "cre"+"ate"), f = wallet["send"].
+func (r *inlineRun) alias(i int, receiver, member string, at tokens.InlineToken) {
+	if i < 2 || r.toks[i-1].Kind != '=' || r.toks[i-2].Kind != 'i' || at.Kind != 'i' || member == "" || !act.SyntaxName(member) {
+		return
+	}
+	if receiver == "" || strings.IndexByte(receiver, scan.Hole) >= 0 {
+		receiver = at.Text
+	}
+	r.rename(r.toks[i-2].Text, strings.TrimRight(receiver, ".")+"."+member)
+}
+
+// constant: Stripe.const_get("Pay"+"out").create calls what its string names.
+func (r *inlineRun) constant(i int) {
+	args := r.arguments(i + 1)
+	end := i + 2 + len(args)
+	if end+1 >= len(r.toks) || r.toks[end].Kind != 'i' && (r.toks[end].Kind != ')' || r.toks[end+1].Kind != 'i') {
+		return
+	}
+	if r.toks[end].Kind == ')' {
+		end++
+	}
+	name := r.toks[end]
+	if !strings.HasPrefix(name.Text, ".") || end+1 >= len(r.toks) || r.toks[end+1].Kind != '(' {
+		return
+	}
+	name.Text = strings.TrimSuffix(r.toks[i].Text, ".const_get") + "." + r.join(args).Text + name.Text
+	r.money(name, r.arguments(end+1), true)
+}
+
+// unknownCall: a text about wallets or a payment service calls a function whose name
+// it computes, with an amount or an address among the arguments.
+func (r *inlineRun) unknownCall(at tokens.InlineToken, args []tokens.InlineToken) {
+	low := strings.ToLower(strings.Join(r.argTexts(args), " "))
+	if low == "" || !r.sh.Env.Budget.Spend(len(low)/16) {
+		return
+	}
+	moves := slices.ContainsFunc([]string{"amount", "destination", "payout", "recipient", "parseether", "parseunits", "lamports", "maxuint", "spender"}, func(s string) bool { return strings.Contains(low, s) })
+	switch {
+	case moves && r.usesService():
+		r.sh.Env.Money(r.src, at.From, at.To, "", "wallet.service-move")
+	case (moves || addressIn(low)) && r.aboutWallets():
+		r.sh.Env.Money(r.src, at.From, at.To, "", "wallet.contract-run")
+	}
+}
+
+// addressIn: 0x and 40 digits stand in the text.
+func addressIn(text string) bool {
+	i := strings.Index(text, "0x")
+	return i >= 0 && len(text) >= i+42 && amounts.IsHexText(text[i+2:i+42])
+}
+
+// nodeWords are names by which a text says that it speaks with a node or wallet.
+var nodeWords = []string{"bitcoin", "rpc", "monero", "lightning", "lnd", "8332", "18083", "8545"}
+
+// aboutWallets: the text says that it is about wallets or nodes of a chain.
+func (r *inlineRun) aboutWallets() bool {
+	low := strings.ToLower(r.src.Text)
+	says := func(w string) bool { return strings.Contains(low, w) }
+	return slices.ContainsFunc(r.sh.Env.Clients.Code.Wallets, says) || slices.ContainsFunc(nodeWords, says)
+}
+
+// walletMethod is the rule of a method of a wallet's interface that is called by that
+// name; "" if it is none, or the text is about something else.
+func (r *inlineRun) walletMethod(method string) string {
+	rule := r.sh.Env.Clients.Method[method]
+	switch {
+	case rule == "" || !r.aboutWallets():
+		return ""
+	case rule == "transaction" || rule == "bitcoin":
+		return "wallet.transfer"
+	case rule == "typed":
+		return "wallet.blind-sign"
+	}
+	return rule
+}
+
+// methodCalls send a request whose method is their first argument.
+var methodCalls = scan.SetOf("call request rpc send callrpc call_rpc raw_request make_request makeRequest sendCommand command rpcCall rpc_call jsonrpc invoke batch execute_rpc cmd query sendRpc")
+
+// namesMethod: the string at i is the method of a request: the first argument of a
+// call that sends one, or what a member called method is set to.
+func (r *inlineRun) namesMethod(i int) bool {
+	if i < 2 {
+		return false
+	}
+	switch before := r.toks[i-1]; before.Kind {
+	case '(':
+		return r.toks[i-2].Kind == 'i' && methodCalls[facts.LastName(r.toks[i-2].Text)]
+	case ':', '=':
+		return strings.Trim(r.toks[i-2].Text, ".:'\"") == "method"
+	}
+	return false
+}
+
+// showCalls only show their arguments.
+var showCalls = scan.SetOf("log info warn error debug print println puts pp pprint echo printf var_dump inspect")
+
+// readers are programs that may send what a text prints.
+var readers = []string{"curl", "wget", "http", "nc ", "ncat", "netcat", "socat", "websocat", "xargs", "cast", "grpcurl", "xh ", "openssl", "telnet", "/dev/tcp", "geth", "attach", "-cli"}
+
+// output are the parts of the text that are only shown, while nobody reads what it
+// prints; nil if somebody may.
+func (r *inlineRun) output() [][2]int {
+	if slices.ContainsFunc(readers, func(w string) bool { return strings.Contains(r.sh.Env.Action.Command, w) }) {
+		return nil
+	}
+	var out [][2]int
+	for i, t := range r.toks {
+		if t.Kind == 'i' && i+1 < len(r.toks) && r.toks[i+1].Kind == '(' && showCalls[facts.LastName(t.Text)] && (r.lang != "node" || strings.HasPrefix(t.Text, "console.")) {
+			if end := closing(r.toks, i+1, '(', ')'); end < len(r.toks) {
+				out = append(out, [2]int{i, end})
+			}
+		}
+	}
+	return out
+}

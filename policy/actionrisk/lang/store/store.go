@@ -1,0 +1,86 @@
+// Package store is the front-end of databases: the text a client runs, start files and
+// migrations, calls of mappers, and what is written to a server's connection.
+package store
+
+import (
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/lang/sql"
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"github.com/countersign/countersign/policy/actionrisk/stores"
+)
+
+// RunSQL reads src as the text of a database client, or as a bare statement of
+// any dialect where client is nil. What it gives back is the text that a SELECT
+// of literals prints, if that is SQL again: piped into a client it runs.
+func RunSQL(sh *interp.Process, src *act.Source, _ string, client *act.Invocation) act.Flow {
+	e := sh.Env
+	e.Ran = true
+	text := src.Text
+	if len(text) > scan.MaxText {
+		text = text[:scan.MaxText]
+		e.TooDeep = true
+	}
+	text = strings.ReplaceAll(text, string(scan.Hole), "_")
+	name := ""
+	if client != nil {
+		name = client.Exe
+	}
+	words := stores.ClientWords(client, src.Text)
+	if stores.SqlClients[name] == 0 { // a bare text, or a client of many engines
+		if stores.LooksMongo(text) {
+			e.Mongo(src, text, words)
+			return act.Flow{}
+		}
+		if stores.LooksRedis(text) {
+			e.Redis(src, text, words)
+			return act.Flow{}
+		}
+	}
+	reads := stores.SqlClients[name]
+	if reads == 0 {
+		reads = sql.AnyReading
+	}
+	if whole := ExpandClient(e, name, text, client); whole != text {
+		carrier := *src
+		carrier.Text, carrier.At = whole, -1
+		src, text = &carrier, whole
+	}
+	result := sql.Classify(text, reads, sql.Client{Name: name, Transactional: stores.TransactionalDDL[name], Embedded: stores.EmbeddedSQL[name]})
+	result.Root = client != nil && client.Root
+	e.Statements(src, &result, words)
+	includedSQL(e, src, result.Includes, client)
+	if result.Printed == "" {
+		if result.Dumps {
+			return act.Flow{Taint: act.FromDump}
+		}
+		return act.Flow{}
+	}
+	return act.Flow{Known: true, Word: act.Word{Text: result.Printed, At: -1, Span: src.Span}}
+}
+
+// includedSQL runs the files that a client is told to read, if the command itself
+// wrote them.
+func includedSQL(e *interp.Env, src *act.Source, names []string, client *act.Invocation) {
+	cwd := e.Context.Cwd
+	if client != nil {
+		cwd = client.Cwd
+	}
+	for _, name := range names {
+		f, ok := e.Files[paths.FileKey(cwd, name)]
+		if !ok || src.Depth >= scan.MaxDepth || !e.Budget.Spend(4) {
+			continue
+		}
+		if !f.Known {
+			if f.Taint&act.FromNetwork != 0 {
+				e.Raise("sql.dynamic", src, 0, len(src.Text), name)
+			}
+			continue
+		}
+		inner := src.Inside(f.Word, "include")
+		e.Read("sql", &inner, client)
+	}
+}

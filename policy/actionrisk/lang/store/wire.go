@@ -1,0 +1,124 @@
+package store
+
+import (
+	"net/url"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/hosts"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"github.com/countersign/countersign/policy/actionrisk/stores"
+)
+
+// runWire judges text that is written to a server at an address.
+func runWire(sh *interp.Process, src *act.Source, address string) {
+	e := sh.Env
+	text := strings.TrimLeft(src.Text, " \r\n")
+	if src.Depth > scan.MaxDepth || !e.Budget.Spend(1+len(text)/16) {
+		return
+	}
+	if f := stores.RequestLine(text); f != nil {
+		wireRequest(e, sh, src, f, text, address)
+		return
+	}
+	if stores.IsRESP(text) {
+		text = stores.RespLines(text)
+	}
+	text = strings.ReplaceAll(text, "\r", "")
+	first, _, _ := strings.Cut(strings.ToLower(scan.FirstLine(text)), " ")
+	port := address[strings.LastIndexByte(address, ':')+1:]
+	known := port == "6379" || port == "6380" || port == "6378" || port == "11211" || port == "26379" || port == "7000" || port == "7001"
+	switch {
+	case known, stores.WireStrong[first], stores.WireVerbs[first] && stores.LooksWire(text):
+		e.Redis(src, text, " "+address)
+	case stores.LooksSQL(text):
+		inner := *src
+		inner.Text, inner.At = text, -1
+		e.Read("sql", &inner, nil)
+	}
+}
+
+// wireRequest judges a request that is written out by hand.
+func wireRequest(e *interp.Env, sh *interp.Process, src *act.Source, f []string, text, address string) {
+	host := strings.TrimSuffix(address, ":80")
+	head, body, _ := strings.Cut(strings.ReplaceAll(text, "\r", ""), "\n\n")
+	for line := range strings.Lines(head) {
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.EqualFold(name, "host") && host == "" {
+			host = strings.TrimSpace(value)
+		}
+	}
+	argv := []string{"curl", "-X", f[0], "http://" + host + f[1]}
+	if body != "" {
+		argv = append(argv, "-d", body)
+	}
+	v := &act.Invocation{Src: src, To: len(src.Text), Stdin: act.Flow{Known: true}}
+	for _, a := range argv {
+		v.Argv = append(v.Argv, act.Word{Text: a, At: -1, Span: src.Span})
+	}
+	inner := *sh
+	inner.Src = src
+	inner.Run(v)
+}
+
+// Wire judges what a raw client is given on its input, and what an address of curl
+// carries in itself.
+func Wire(sh *interp.Process, v *act.Invocation) bool {
+	switch v.Exe {
+	case "nc", "ncat", "netcat", "socat", "telnet", "openssl", "websocat", "tcpconnect":
+		if v.Exe == "openssl" && !v.Has("s_client") || !v.Stdin.Known || v.Stdin.Word.Text == "" {
+			return false
+		}
+		src := sh.Src.Inside(v.Stdin.Word, v.Exe)
+		runWire(sh, &src, stores.RawAddress(v))
+	case "curl", "wget":
+		if scheme, _, _, _ := hosts.UrlOf(v.Word(len(v.Argv) - 1).Text); scheme == "telnet" && v.Stdin.Known {
+			src := sh.Src.Inside(v.Stdin.Word, v.Exe)
+			runWire(sh, &src, v.Word(len(v.Argv) - 1).Text[len("telnet://"):])
+		}
+		for i := range v.Operands {
+			wireURL(sh, v.Operands[i])
+		}
+		if w, ok := v.Value("--url"); ok {
+			wireURL(sh, w)
+		}
+	}
+	return false
+}
+
+// wireURL judges gopher://host:6379/_FLUSHALL%0d%0a and dict://host:6379/flushall.
+func wireURL(sh *interp.Process, w act.Word) {
+	scheme, _, rest, ok := hosts.UrlOf(w.Text)
+	if !ok || scheme != "gopher" && scheme != "gophers" && scheme != "dict" || len(rest) < 2 {
+		return
+	}
+	address, _, _ := strings.Cut(w.Text[strings.Index(w.Text, "://")+3:], "/")
+	text, err := url.PathUnescape(rest[1:])
+	if err != nil {
+		text = rest[1:]
+	}
+	if scheme == "dict" {
+		text = strings.ReplaceAll(text, ":", " ")
+	} else if len(text) > 1 {
+		text = text[1:] // the type of the item
+	}
+	w.Text, w.At = text, -1
+	src := sh.Src.Inside(w, scheme)
+	runWire(sh, &src, address)
+}
+
+// WireFile judges what is written to /dev/tcp/host/port.
+func WireFile(sh *interp.Process, file act.Word, f act.Flow, _ *act.Invocation) {
+	rest, ok := strings.CutPrefix(file.Text, "/dev/tcp/")
+	if !ok || !f.Known || f.Word.Text == "" {
+		return
+	}
+	src := sh.Src.Inside(f.Word, "/dev/tcp")
+	runWire(sh, &src, strings.Replace(rest, "/", ":", 1))
+}
+
+// ReadWire judges text that is written to a server nobody named.
+func ReadWire(sh *interp.Process, src *act.Source, _ string, _ *act.Invocation) act.Flow {
+	runWire(sh, src, "")
+	return act.Flow{}
+}

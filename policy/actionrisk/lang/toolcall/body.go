@@ -1,0 +1,279 @@
+package toolcall
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/hosts"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"github.com/countersign/countersign/policy/actionrisk/stores"
+	"github.com/countersign/countersign/policy/actionrisk/tree"
+)
+
+// RequestBodies judges what a client sends.
+func RequestBodies(sh *interp.Process, v *act.Invocation) bool {
+	if v.Exe == "gh" || v.Exe == "glab" {
+		apiFields(sh, v)
+		return false
+	}
+	if !hosts.HttpClients[v.Exe] || v.Dry {
+		return false
+	}
+	if slices.ContainsFunc(v.Operands, searchAddress) {
+		return false // what is searched for is no statement
+	}
+	words := " " + v.Host
+	for _, w := range v.Operands {
+		if strings.Contains(w.Text, "?") {
+			parameters(sh, w)
+		}
+		if scheme, host, _, ok := hosts.UrlOf(w.Text); ok && scheme != "" {
+			words += " " + host
+		}
+	}
+	for i := range v.Opts {
+		if o := &v.Opts[i]; o.Given && isBodyOption(o.Name) {
+			optionBody(sh, v, o, words)
+		}
+	}
+	if v.Exe == "http" || v.Exe == "https" || v.Exe == "xh" || v.Exe == "xhs" || v.Exe == "httpie" {
+		items(sh, v, words)
+	}
+	return false
+}
+
+// searchAddress: the path names a search.
+func searchAddress(w act.Word) bool {
+	address, _, _ := strings.Cut(strings.ToLower(w.Text), "?")
+	return strings.Contains(address, "/search") || strings.Contains(address, "/_search") || strings.Contains(address, "autocomplete") || strings.Contains(address, "suggest")
+}
+
+func isBodyOption(name string) bool {
+	for _, o := range hosts.BodyOptions {
+		if o == name {
+			return true
+		}
+	}
+	return name == "--raw" || name == "-Body"
+}
+
+// optionBody judges the value of one option: a text, the input, or a file.
+func optionBody(sh *interp.Process, v *act.Invocation, o *act.Option, words string) {
+	text := o.Value
+	file, ok := strings.CutPrefix(text.Text, "@")
+	if o.Name == "--post-file" || o.Name == "--body-file" || o.Name == "-T" || o.Name == "--upload-file" {
+		file, ok = text.Text, true
+	}
+	if o.Name == "--data-raw" || o.Name == "--json" && !ok {
+		ok = false
+	}
+	switch {
+	case ok && (file == "-" || file == "." || file == "/dev/stdin"):
+		if !v.Stdin.Known {
+			return
+		}
+		text = v.Stdin.Word
+	case ok:
+		f := sh.Env.ReadFile(sh, act.Word{Text: file})
+		if !f.Known {
+			return
+		}
+		text = f.Word
+	}
+	src := sh.Src.Inside(text, v.Exe+" body")
+	runBody(sh.Env, &src, words)
+}
+
+// apiFields are those of gh api: -f query=text, -F query=@file.
+func apiFields(sh *interp.Process, v *act.Invocation) {
+	for i := range v.Opts {
+		o := &v.Opts[i]
+		key, value, ok := strings.Cut(o.Value.Text, "=")
+		if !o.Given || !ok || !stores.QueryKeys[key] {
+			continue
+		}
+		text := act.Word{Text: value, At: -1, Span: o.Value.Span}
+		if name, ok := strings.CutPrefix(value, "@"); ok {
+			f := sh.Env.ReadFile(sh, act.Word{Text: name})
+			if text = f.Word; !f.Known {
+				continue
+			}
+		}
+		src := sh.Src.Inside(text, v.Exe)
+		runStatement(sh.Env, &src)
+	}
+}
+
+// items are httpie's: key=value is a member of the body, key:=value one of JSON.
+func items(sh *interp.Process, v *act.Invocation, words string) {
+	for _, w := range v.Operands {
+		key, value, ok := strings.Cut(w.Text, "=")
+		if key = strings.TrimSuffix(key, ":"); !ok || strings.Contains(key, "://") {
+			continue
+		}
+		src := sh.Src.Inside(act.Word{Text: strings.Trim(strings.TrimPrefix(value, "="), `"`), At: -1, Span: w.Span}, v.Exe)
+		if stores.QueryKeys[strings.ToLower(key)] {
+			runStatement(sh.Env, &src)
+		}
+	}
+	if v.Stdin.Known && v.Stdin.Word.Text != "" {
+		src := sh.Src.Inside(v.Stdin.Word, v.Exe+" body")
+		runBody(sh.Env, &src, words)
+	}
+}
+
+// parameters judges the statements in an address: ?query=DROP%20TABLE%20x.
+func parameters(sh *interp.Process, w act.Word) {
+	address, query, _ := strings.Cut(w.Text, "?")
+	if strings.HasSuffix(address, "/query") { // InfluxDB's name for it
+		query = strings.ReplaceAll("&"+query, "&q=", "&query=")
+	}
+	runForm(sh.Env, &act.Source{Text: query, At: -1, Span: w.Span, Via: sh.Src.Via, Depth: sh.Src.Depth + 1})
+}
+
+// runForm judges key=value&key=value.
+func runForm(e *interp.Env, src *act.Source) {
+	for pair := range strings.SplitSeq(src.Text, "&") {
+		key, value, ok := strings.Cut(pair, "=")
+		if !ok || !stores.QueryKeys[strings.ToLower(key)] || !e.Budget.Spend(1+len(pair)/16) {
+			continue
+		}
+		if plain, err := url.QueryUnescape(value); err == nil {
+			value = plain
+		}
+		inner := *src
+		inner.Text, inner.At, inner.Depth = value, -1, src.Depth+1
+		runStatement(e, &inner)
+	}
+}
+
+// runStatement runs a text as a statement if it is one.
+func runStatement(e *interp.Env, src *act.Source) bool {
+	text := strings.TrimSpace(src.Text)
+	switch {
+	case src.Depth > scan.MaxDepth || !e.Budget.Spend(1):
+	case strings.HasPrefix(text, "mutation"):
+		w := jsonWalk{e: e, src: src}
+		return w.mutation(&tree.Node{Kind: '"', Text: text, End: len(src.Text)})
+	case stores.LooksSQL(text) || stores.LooksMongo(text) || stores.LooksRedis(text):
+		e.Read("sql", src, nil)
+		return true
+	}
+	return false
+}
+
+// runBody judges the body of a request.
+func runBody(e *interp.Env, src *act.Source, words string) {
+	text := strings.TrimSpace(src.Text)
+	if text == "" || src.Depth > scan.MaxDepth || !e.Budget.Spend(1+len(text)/8) {
+		return
+	}
+	if text == "null" && (strings.Contains(words, "firebaseio.com") || strings.Contains(words, "firebasedatabase.app")) {
+		e.Raise("nosql.delete-all", src, 0, len(src.Text), "") // what was there is replaced by nothing
+		return
+	}
+	if text[0] == '{' || text[0] == '[' {
+		if root, _ := tree.ParseJSON(src.Text); root != nil {
+			w := bodyWalk{jsonWalk{e: e, src: src}, words}
+			w.node(root, "")
+		}
+		return
+	}
+	if runStatement(e, src) {
+		return
+	}
+	if strings.Contains(text, "=") {
+		form := *src
+		if strings.HasPrefix(text, "q=") { // of InfluxDB, which takes a form
+			form.Text, form.At = "query="+text[2:], -1
+		}
+		runForm(e, &form)
+	}
+}
+
+// bodyWalk looks for what a service runs in a body of JSON.
+type bodyWalk struct {
+	jsonWalk
+	words string
+}
+
+func (w *bodyWalk) node(n *tree.Node, key string) {
+	if n == nil || !w.e.Budget.Spend(1) {
+		return
+	}
+	switch n.Kind {
+	case '"':
+		if stores.QueryKeys[strings.ToLower(key)] {
+			src := n.Source(w.src, "body")
+			runStatement(w.e, &src)
+		}
+	case '[':
+		if w.command(n) {
+			return
+		}
+		for _, k := range n.Kids {
+			w.node(k, key)
+		}
+	case '{':
+		if method := n.Str("method"); strings.HasPrefix(method, "tools/") {
+			w.mcp(method, n.Get("params"))
+			return
+		}
+		w.deletion(n)
+		for i, k := range n.Kids {
+			w.node(k, n.Keys[i])
+		}
+	}
+}
+
+// command: a list of words that Redis takes (["FLUSHALL"]), or a list of statements.
+func (w *bodyWalk) command(n *tree.Node) bool {
+	if len(n.Kids) == 0 || n.Kids[0].Kind != '"' {
+		return false
+	}
+	first := n.Kids[0].Text
+	switch {
+	case stores.LooksRedis(first):
+		parts := make([]string, 0, len(n.Kids))
+		for _, k := range n.Kids {
+			parts = append(parts, k.Text)
+		}
+		src := n.Source(w.src, "body")
+		src.Text, src.At = strings.Join(parts, " "), -1
+		w.e.Redis(&src, src.Text, w.words)
+		return true
+	case len(first) > 10 && stores.LooksSQL(first):
+		for _, k := range n.Kids {
+			if k.Kind == '"' {
+				src := k.Source(w.src, "body")
+				runStatement(w.e, &src)
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// deletion: bodies by which stores are emptied.
+func (w *bodyWalk) deletion(n *tree.Node) {
+	all := func(names ...string) bool {
+		v := n.Get(names...)
+		return v != nil && v.Kind == 't'
+	}
+	removes := n.Get("delete", "remove")
+	if all("deleteAll", "delete_all", "drop_all", "dropAll") || removes.Str("query") == "*:*" || n.Str("drop_op") == "ALL" {
+		w.e.Raise("nosql.delete-all", w.src, n.Start, n.End, "")
+	}
+	if n.Get("remove_index") != nil {
+		w.e.Raise("nosql.index-delete", w.src, n.Start, n.End, "")
+	}
+}
+
+// ReadBody judges the body of a request whose client is known.
+func ReadBody(sh *interp.Process, src *act.Source, _ string, client *act.Invocation) act.Flow {
+	runBody(sh.Env, src, stores.ClientWords(client, src.Text))
+	return act.Flow{}
+}

@@ -1,0 +1,135 @@
+package toolcall
+
+import (
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"github.com/countersign/countersign/policy/actionrisk/tree"
+)
+
+// manifest judges a Kubernetes object passed inline.
+func (w *jsonWalk) manifest(n *tree.Node) bool {
+	w.e.Front.Nodes["manifest"](&interp.Process{Env: w.e, Src: w.src}, w.src, n, &act.Invocation{Exe: "json", Src: w.src})
+	return true
+}
+
+// iamPolicy judges a policy document passed inline.
+func (w *jsonWalk) iamPolicy(n *tree.Node) bool {
+	list := n.Get("Statement")
+	statements := list.Kids
+	if list.Kind == '{' {
+		statements = []*tree.Node{list}
+	}
+	for _, s := range statements {
+		if !strings.EqualFold(s.Str("Effect"), "Allow") {
+			continue
+		}
+		action, resource, principal := wildcards(s.Get("Action")), wildcards(s.Get("Resource")), s.Get("Principal")
+		switch {
+		case action == "*" && (resource == "*" || resource == ""):
+			w.e.Raise("cloud.aws.iam-admin", w.src, s.Start, s.End, "*")
+		case principal != nil && (principal.Text == "*" || wildcards(principal.Get("AWS")) == "*"):
+			w.e.Raise("cloud.aws.public-acl", w.src, s.Start, s.End, "*")
+		case strings.HasPrefix(action, "iam:"):
+			w.e.Raise("cloud.aws.iam-change", w.src, s.Start, s.End, action)
+		}
+	}
+	return true
+}
+
+// wildcards is the broadest of a string or a list of strings.
+func wildcards(n *tree.Node) string {
+	if n == nil {
+		return ""
+	}
+	if n.Kind == '"' {
+		return n.Text
+	}
+	broadest := ""
+	for _, k := range n.Kids {
+		if k.Text == "*" || k.Text == "*:*" {
+			return "*"
+		}
+		if broadest == "" || strings.HasSuffix(k.Text, ":*") {
+			broadest = k.Text
+		}
+	}
+	return broadest
+}
+
+// servers judges an MCP configuration: every server is code that will run.
+func (w *jsonWalk) servers(n *tree.Node) bool {
+	for _, s := range n.Kids {
+		words := s.Str("command")
+		for _, a := range s.Get("args").KidsOrNone() {
+			words += " " + a.Text
+		}
+		name := "server-add"
+		if pinnedWords(strings.Fields(words)) {
+			name = "server-add-pinned"
+		}
+		w.e.Match(&act.Item{Kind: act.KindTool, Name: name, Src: w.src, From: s.Start, To: s.End, Target: act.Printable(words)})
+		if words != "" && w.src.Depth < scan.MaxDepth {
+			src := act.Source{Text: words, At: -1, Via: append(append([]string(nil), w.src.Via...), "mcp-server"), Depth: w.src.Depth + 1}
+			src.Span, _ = w.src.Where(s.Start, s.End)
+			w.e.Route(&src)
+		}
+	}
+	return true
+}
+
+// pinnedWords reports whether a package among the words has an exact version.
+func pinnedWords(words []string) bool {
+	for _, s := range words {
+		at := strings.LastIndexByte(s, '@')
+		if eq := strings.Index(s, "=="); eq > 0 {
+			at = eq + 1
+		}
+		if at <= 0 || at+1 >= len(s) {
+			continue
+		}
+		version := s[at+1:]
+		if version[0] >= '0' && version[0] <= '9' && strings.Contains(version, ".") || strings.HasPrefix(version, "sha256:") {
+			return true
+		}
+	}
+	return false
+}
+
+// addsAServer: "mcp add", "mcp add-json" or "mcp install" of any program.
+func addsAServer(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	if it.Inv == nil {
+		return act.Word{}, false
+	}
+	for i, w := range it.Inv.Operands {
+		if i+1 < len(it.Inv.Operands) && w.Text == "mcp" {
+			switch it.Inv.Operands[i+1].Text {
+			case "add", "add-json", "install":
+				return w, true
+			}
+		}
+		if i >= 1 {
+			break
+		}
+	}
+	return it.Inv.Value("--add-mcp")
+}
+
+func pinnedMCP(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
+	if it.Inv == nil {
+		return act.Word{}, false
+	}
+	words := make([]string, 0, len(it.Inv.Argv))
+	for _, w := range it.Inv.Argv {
+		words = append(words, strings.Fields(w.Text)...)
+	}
+	return act.Word{}, pinnedWords(words)
+}
+
+// ToolPredicates are the predicates of the mcp table.
+var ToolPredicates = map[string]interp.Predicate{
+	"pinned-mcp": pinnedMCP,   // the server that is added has an exact version
+	"mcp-server": addsAServer, // an argument tells which server is added
+}

@@ -1,0 +1,491 @@
+package toolcall
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/hosts"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"github.com/countersign/countersign/policy/actionrisk/tree"
+)
+
+// What a tool does to files, addresses and settings by the members of its
+// arguments: what it reads, writes, deletes and sends out.
+
+// pathKeys are members that name files.
+var pathKeys = scan.SetOf("path paths filepath filepaths file files filename filenames dir directory folder targetpath destination dest source sourcepath attachments attachment attachmentpath notebookpath localpath absolutepath relativepath keypath document documents imagepath uri target inputpath outputpath")
+
+// contentKeys are members whose text is written.
+var contentKeys = scan.SetOf("content contents text data newstring newstr newtext filetext body newsource inserttext patch codeedit replace replacement value diff changes edit updates")
+
+// eachText calls f with every string below n and the name of its member, as deep
+// as arguments go.
+func (w *jsonWalk) eachText(n *tree.Node, key string, depth int, f func(key string, v *tree.Node)) {
+	if n == nil || depth > 6 || !w.e.Budget.Spend(1) {
+		return
+	}
+	for i, k := range n.Kids {
+		name := n.KeysAt(i)
+		if n.Kind == '[' {
+			name = key
+		}
+		switch k.Kind {
+		case '"':
+			f(name, k)
+		case '{', '[':
+			w.eachText(k, name, depth+1, f)
+		}
+	}
+}
+
+// files judges paths and addresses as the shell commands that do the same.
+func (w *jsonWalk) files(name, class string, args *tree.Node) {
+	if w.src.Depth >= scan.MaxDepth {
+		return
+	}
+	posts := posts(facts.Verbs(), name)
+	if w.moves(name, args) {
+		return
+	}
+	w.searchesKeys(name, args)
+	content, paths := "", 0
+	if class == "write" || class == "unknown" {
+		content = w.content(args)
+	}
+	w.eachText(args, "", 0, func(key string, v *tree.Node) {
+		if strings.HasPrefix(v.Text, "javascript:") {
+			w.page(v, "mcp:"+act.Printable(name))
+			return
+		}
+		if (class == "write" || class == "unknown") && (strings.Contains(v.Text, "*** ") || strings.Contains(v.Text, "+++ ")) {
+			src := v.Source(w.src, "patch")
+			src.At = -1
+			if runPatch(w.e, &src) {
+				return
+			}
+		}
+		if scheme, host, rest, ok := hosts.UrlOf(v.Text); ok && (scheme == "file" || hosts.MetadataHost(host)) {
+			if scheme == "file" {
+				w.shell(v, "cat "+scan.Quote(filePath(host, rest)))
+			} else {
+				w.shell(v, "curl "+scan.Quote(v.Text))
+			}
+			return
+		}
+		if !pathKeys[tree.PlainKey(key)] || v.Text == "" || len(v.Text) > 512 || strings.Contains(v.Text, "\n") || paths > 16 {
+			return
+		}
+		paths++
+		file := scan.Quote(outOfTree(v.Text))
+		switch {
+		case class == "destructive":
+			w.shell(v, "rm -rf "+file)
+		case class == "read":
+			w.shell(v, "cat "+file)
+		case content != "" && !posts:
+			w.shell(v, "printf %s "+scan.Quote(content)+" > "+file)
+		case (class == "write" || class == "unknown") && (posts || content == ""):
+			w.sends(v, outOfTree(v.Text), posts)
+		}
+	})
+}
+
+// searchesKeys: a search through somebody's folders for what only keys look like.
+func (w *jsonWalk) searchesKeys(name string, args *tree.Node) {
+	pattern, folder := args.Str("pattern", "query", "regex", "search"), args.Str("path", "directory", "dir", "root", "folder")
+	if pattern == "" || folder == "" || !searches(name) {
+		return
+	}
+	if c := w.e.ClassOf(act.Word{Text: folder}, ""); c&(paths.IsHome|paths.IsRoot|paths.IsSystem) == 0 && !strings.HasPrefix(folder, "/home") && !strings.HasPrefix(folder, "/Users") && !strings.HasPrefix(folder, "/root") {
+		return
+	}
+	for _, sign := range [...]string{"PRIVATE KEY", "id_rsa", "id_ed25519", "AKIA", "\\.pem", "BEGIN RSA", "BEGIN OPENSSH", "aws_secret", "wallet.dat", ".kdbx", "seed phrase", "mnemonic"} {
+		if strings.Contains(pattern, sign) {
+			w.e.Raise("secret.hunt", w.src, args.Start, args.End, act.Printable(pattern))
+			return
+		}
+	}
+}
+
+// moves judges a tool that moves or copies a file, or changes who may use it.
+func (w *jsonWalk) moves(name string, args *tree.Node) bool {
+	program := ""
+	for _, word := range facts.ToolWords(bareToolName(name)) {
+		if p := fileVerbs[word]; p != "" && program == "" {
+			program = p
+		}
+	}
+	from, to := args.Get("source", "src", "from", "old_path", "oldPath", "source_path", "path", "file_path", "file"), args.Get("destination", "dest", "to", "target", "new_path", "newPath", "destination_path", "mode", "permissions", "owner")
+	if program == "" || from == nil || to == nil || from.Kind != '"' || to.Text == "" {
+		return false
+	}
+	first, second := outOfTree(from.Text), outOfTree(to.Text)
+	if program == "chmod" || program == "chown" {
+		first, second = to.Text, first
+	}
+	w.shell(from, program+" "+scan.Quote(first)+" "+scan.Quote(second))
+	return true
+}
+
+// fileVerbs are words of tools that handle whole files, with the program that does so.
+var fileVerbs = map[string]string{"move": "mv", "rename": "mv", "mv": "mv", "copy": "cp", "cp": "cp", "chmod": "chmod", "permissions": "chmod", "permission": "chmod", "chown": "chown", "owner": "chown", "symlink": "ln -s", "link": "ln -s"}
+
+// shell runs a command that stands for what is done to the member v.
+func (w *jsonWalk) shell(v *tree.Node, command string) {
+	src := v.Source(w.src, "")
+	src.Via, src.At, src.Text = w.src.Via, -1, command
+	w.e.Route(&src)
+}
+
+// sends: a file of credentials is handed to a tool that sends it out.
+func (w *jsonWalk) sends(v *tree.Node, file string, posts bool) {
+	if c := w.e.ClassOf(act.Word{Text: file}, ""); posts && c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
+		w.e.Raise("secret.exfil-publish", w.src, v.Start, v.End, act.Printable(file))
+	}
+}
+
+// content is the text that a tool writes: one member, or the new lines of edits.
+func (w *jsonWalk) content(args *tree.Node) string {
+	var b strings.Builder
+	w.eachText(args, "", 0, func(key string, v *tree.Node) {
+		if contentKeys[tree.PlainKey(key)] && b.Len()+len(v.Text) < scan.MaxDecoded {
+			text := v.Text
+			if tree.PlainKey(key) == "diff" {
+				text = strings.TrimPrefix(strings.ReplaceAll(text, "\n+", "\n"), "+")
+			}
+			b.WriteString(text)
+			b.WriteByte('\n')
+		}
+	})
+	if b.Len() == 0 && args.Get("content", "contents", "text", "data", "new_string", "new_str", "file_text") != nil {
+		return "x"
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// outOfTree: "../../etc/cron.d/x" leaves the folder that it is relative to for one
+// of the system; how many levels there are nobody knows.
+func outOfTree(name string) string {
+	if !strings.Contains(name, "../") {
+		return name
+	}
+	clean := path.Clean(name)
+	rest := strings.TrimLeft(clean, "./")
+	first, _, _ := strings.Cut(rest, "/")
+	if strings.HasPrefix(clean, "../") && slices.Contains([]string{"etc", "root", "home", "proc", "var", "usr", "bin", "sbin", "boot", "lib", "opt", "sys", "dev"}, first) {
+		return "/" + rest
+	}
+	return name
+}
+
+// filePath is the path of a file: address.
+func filePath(host, rest string) string {
+	if len(host) == 1 || strings.HasSuffix(host, ":") { // file://C:/x
+		return host + rest
+	}
+	return rest
+}
+
+// posts tells whether a tool of that name sends to others what it is given; one
+// that keeps secrets does not.
+func posts(t *facts.VerbTable, name string) bool {
+	found := false
+	for _, w := range facts.ToolWords(bareToolName(name)) {
+		if t.Keep[w] {
+			return false
+		}
+		found = found || t.Post[w]
+	}
+	return found
+}
+
+// posted: credentials stand in what is sent to others.
+func (w *jsonWalk) posted(name, class string, args *tree.Node) {
+	if !posts(facts.Verbs(), name) || args == nil {
+		return
+	}
+	w.eachText(args, "", 0, func(_ string, v *tree.Node) {
+		if class == "read" && !strings.Contains(v.Text, "://") {
+			return // what is looked for
+		}
+		if showsSecret(v.Text) || class != "read" && seedPhrase(v.Text) {
+			w.e.Raise("secret.exfil-publish", w.src, v.Start, v.End, "")
+		}
+	})
+}
+
+// showsSecret: a text holds what only a real credential looks like: a private key,
+// a token of a known service, a long value given to a name that means a secret.
+func showsSecret(text string) bool {
+	for _, s := range act.SecretsIn(text) {
+		word := text[s.Start:s.End]
+		switch {
+		case strings.HasPrefix(word, "-----BEGIN"):
+			if strings.Contains(word, "PRIVATE KEY") {
+				return true
+			}
+		case strings.HasPrefix(word, "sk_test_") || strings.HasPrefix(word, "eyJ") || strings.HasPrefix(word, "0x") || len(word) == 64 && !act.AfterKeyWord(text[:s.Start]):
+		case act.SecretWord(word) || act.Embedded(word) >= 0:
+			return true
+		default:
+			if end := strings.IndexAny(text[s.Start:], " \t\n\"'`,;"); end > 0 {
+				word = text[s.Start : s.Start+end]
+			} else {
+				word = text[s.Start:]
+			}
+			if len(word) >= 16 && mixed(word) && strings.ContainsAny(text[max(0, s.Start-3):s.Start], "=:") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// seedPhrase: behind a word for it, twelve words or more as wallets write theirs: all
+// lower case, of three to eight letters.
+func seedPhrase(text string) bool {
+	low := strings.ToLower(text)
+	for _, word := range [...]string{"seed", "mnemonic", "recovery", "phrase"} {
+		_, rest, ok := strings.Cut(low, word)
+		if !ok {
+			continue
+		}
+		n := 0
+		for _, f := range strings.Fields(rest) {
+			if f = strings.Trim(f, `"',.:;=()[]`); f == "" {
+				continue
+			}
+			if len(f) < 3 || len(f) > 8 || strings.Trim(f, "abcdefghijklmnopqrstuvwxyz") != "" {
+				n = 0
+			} else if n++; n >= 12 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// mixed: letters of both cases and digits, as chance makes them, and no example.
+func mixed(word string) bool {
+	lower := strings.ToLower(word)
+	for _, w := range [...]string{"example", "xxxx", "your", "placeholder", "changeme", "dummy", "redacted", "://", "${", "process.env", "getenv"} {
+		if strings.Contains(lower, w) {
+			return false
+		}
+	}
+	return strings.ContainsAny(word, "0123456789") && lower != word && strings.ToUpper(word) != word
+}
+
+// setting is a member that opens something to everybody or takes a guard away.
+type setting struct {
+	about  []string // words of the tool's name, one of which must stand there
+	unless string   // with this one nothing that was there before changes
+	holds  func(args *tree.Node) bool
+	rule   string
+}
+
+// settings are the changes of repositories, stores and networks that a tool makes
+// by a member of its arguments.
+var settings = []setting{
+	{[]string{"repo", "repository", "project", "settings", "visibility"}, "create", becomesPublic, "git.host.visibility-public"},
+	{[]string{"protection", "ruleset", "rulesets"}, "", dropsProtection, "git.host.protection-remove"},
+	{[]string{"merge"}, "", overridesRules, "git.host.admin-merge"},
+	{[]string{"bucket", "object", "acl", "blob", "s3", "storage", "container", "snapshot", "image", "iam", "policy", "db", "database", "instance", "rds", "cluster", "file", "share", "permission", "drive"}, "", opensStore, "cloud.service.public"},
+	{[]string{"db", "database", "instance", "rds", "cluster", "bucket", "table", "vault", "stack", "project", "service"}, "create", unguards, "cloud.service.guard-off"},
+	{[]string{"security", "ingress", "firewall", "sg", "rule"}, "", opensNetwork, "cloud.aws.network-open"},
+	{[]string{"policy", "role", "iam", "binding", "bindings", "member", "permission", "collaborator", "access", "user", "grant", "invite", "team", "org", "group", "groups", "account", "admin", "privilege", "privileges", "owner", "principal", "rbac", "membership", "users", "members", "roles", "permissions", "okta", "ldap", "directory", "ad", "entra", "keycloak", "auth0"}, "", givesAdmin, "cloud.service.access-change"},
+	{[]string{"deploy", "ssh", "key", "keys"}, "", addsWriteKey, "cloud.service.access-change"},
+}
+
+// changesSettings raises what the members of a writing tool change for everybody.
+func (w *jsonWalk) changesSettings(name string, args *tree.Node) {
+	if args == nil || args.Kind != '{' {
+		return
+	}
+	words := facts.ToolWords(bareToolName(name))
+	if promotes(words) {
+		w.e.Raise("cloud.service.access-change", w.src, args.Start, args.End, act.Printable(name))
+	}
+	for _, s := range settings {
+		if slices.ContainsFunc(words, func(word string) bool { return slices.Contains(s.about, word) }) && !slices.Contains(words, s.unless) && s.holds(args) {
+			w.e.Raise(s.rule, w.src, args.Start, args.End, act.Printable(name))
+		}
+	}
+}
+
+func becomesPublic(args *tree.Node) bool {
+	private := args.Get("private", "is_private", "isPrivate")
+	return strings.EqualFold(args.Str("visibility", "repo_visibility"), "public") || private != nil && private.Kind == 'f'
+}
+
+// overridesRules: a merge that does not wait for what protects the branch.
+func overridesRules(args *tree.Node) bool {
+	for i, k := range args.Kids {
+		if key := tree.PlainKey(args.KeysAt(i)); k.Kind == 't' && (key == "admin" || strings.HasPrefix(key, "bypass") || strings.HasPrefix(key, "skip") || key == "force") {
+			return true
+		}
+	}
+	return false
+}
+
+// dropsProtection: reviews, checks or rules for administrators are switched off.
+func dropsProtection(args *tree.Node) bool {
+	for i, k := range args.Kids {
+		key := tree.PlainKey(args.KeysAt(i))
+		switch {
+		case strings.HasPrefix(key, "allowforce") || strings.HasPrefix(key, "allowdelet"):
+			if k.Kind == 't' {
+				return true
+			}
+		case strings.HasPrefix(key, "required") || strings.HasPrefix(key, "enforce"):
+			if k.Kind == 'n' || k.Kind == 'f' || k.Text == "0" || k.Text == "disabled" {
+				return true
+			}
+		case key == "enforcement" && k.Text == "disabled":
+			return true
+		}
+		if k.Kind == '{' && dropsProtection(k) {
+			return true
+		}
+	}
+	return false
+}
+
+func opensStore(args *tree.Node) bool {
+	for i, k := range args.Kids {
+		key := tree.PlainKey(args.KeysAt(i))
+		switch {
+		case strings.HasSuffix(key, "acl") && strings.HasPrefix(k.Text, "public"),
+			(key == "public" || key == "publicaccess" || key == "publiclyaccessible") && k.Kind == 't',
+			strings.HasPrefix(key, "blockpublic") && k.Kind == 'f',
+			k.Text == "allUsers" || k.Text == "allAuthenticatedUsers" || k.Text == "anyoneWithLink" || key == "type" && k.Text == "anyone",
+			(k.Kind == '{' || k.Kind == '[') && opensStore(k):
+			return true
+		}
+	}
+	return false
+}
+
+// unguards: what keeps data from being deleted is switched off.
+func unguards(args *tree.Node) bool {
+	for i, k := range args.Kids {
+		key := tree.PlainKey(args.KeysAt(i))
+		if k.Kind == 'f' && (strings.Contains(key, "deletionprotection") || strings.Contains(key, "terminationprotection") || key == "versioning" || key == "backupenabled" || strings.Contains(key, "pointintimerecovery")) ||
+			k.Text == "0" && strings.Contains(key, "backupretention") || key == "status" && k.Text == "Suspended" {
+			return true
+		}
+	}
+	return false
+}
+
+// addsWriteKey: a key that may write to a repository.
+func addsWriteKey(args *tree.Node) bool {
+	only := args.Get("read_only", "readOnly")
+	return only != nil && only.Kind == 'f'
+}
+
+// opensNetwork: to every address, but for the ports that the web is served on.
+func opensNetwork(args *tree.Node) bool {
+	open := false
+	for _, k := range args.Kids {
+		if k.Text == "443" || k.Text == "80" {
+			return false
+		}
+		if k.Text == "0.0.0.0/0" || k.Text == "::/0" {
+			open = true
+		} else if k.Kind == '[' || k.Kind == '{' {
+			open = open || opensNetwork(k)
+		}
+	}
+	return open
+}
+
+// subjectKeys say to whom a right is given.
+var subjectKeys = scan.SetOf("user username userid userids useremail email emails member members memberid principal principalid principalname principalarn collaborator login assignee group groupid team account accountid subject subjects serviceaccount identity grantee invitee usernames")
+
+// rightKeys name a right, a role, or a group that has it.
+var rightKeys = scan.SetOf("role roles rolename roletype roleid permission permissions permissionlevel accesslevel access level privilege privileges group groups groupname grouptype policy policyarn scope usertype usergroup membershiprole rights authority accessrole orgrole roleslug")
+
+func isRight(key string) bool {
+	return rightKeys[key] || strings.HasSuffix(key, "role") || strings.HasSuffix(key, "roles")
+}
+
+// masters are roles and groups whose members may do everything.
+var masters = scan.SetOf(`admin admins owner owners maintainer administrator administrators superadmin superuser sysadmin systemadmin systemadministrator globaladmin globaladministrator companyadministrator orgadmin organizationadmin
+ orgowner organizationowner workspaceowner workspaceadmin accountadmin accountowner securityadmin privilegedroleadministrator primaryowner root domainadmins enterpriseadmins schemaadmins wheel sudo clusteradmin rolesowner roleseditor superadministrator tenantadmin fullaccess fullcontrol
+ administratoraccess poweruseraccess iamfullaccess adminfullaccess dbowner useraccessadministrator rootadmin instanceadmin siteadmin serveradmin projectowner systemmasters realmadmin globaladministrators superusers dbadmin dbaadmin`)
+
+// masterName is a role's name without signs: SUPER_ADMIN, "Domain Admins", roles/owner.
+func masterName(text string) string {
+	if i := strings.LastIndex(text, ":policy/"); i >= 0 {
+		text = text[i+len(":policy/"):]
+	}
+	text = strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "", "/", "", ":", "", ".", "").Replace(text))
+	if one := strings.TrimSuffix(text, "s"); masters[one] { // Super Admins
+		return one
+	}
+	return text
+}
+
+// givesAdmin: somebody may do everything from then on.
+func givesAdmin(args *tree.Node) bool {
+	subject := slices.ContainsFunc(args.Keys, func(k string) bool { return subjectKeys[tree.PlainKey(k)] })
+	for i, k := range args.Kids {
+		key := tree.PlainKey(args.KeysAt(i))
+		text := strings.ToLower(k.Text)
+		switch {
+		case k.Kind == '"' && (strings.HasSuffix(k.Text, "AdministratorAccess") || text == "roles/owner" || text == "roles/editor" || text == "cluster-admin"),
+			k.Kind == '"' && subject && isRight(key) && (masters[masterName(k.Text)] || strings.HasSuffix(text, "_admin")),
+			k.Kind == '[' && subject && isRight(key) && slices.ContainsFunc(k.Kids, func(k *tree.Node) bool { return masters[masterName(k.Text)] }),
+			(key == "isadmin" || key == "issuperuser" || key == "superuser" || key == "issuperadmin" || key == "siteadmin" || key == "admin") && k.Kind == 't' && subject,
+			(k.Kind == '[' || k.Kind == '{') && givesAdmin(k):
+			return true
+		}
+	}
+	return false
+}
+
+// promotes: the tool's own name says that it gives somebody all rights.
+func promotes(words []string) bool {
+	last := len(words) - 1
+	for i, w := range words {
+		switch w {
+		case "assign", "grant", "promote", "elevate", "escalate":
+			return slices.ContainsFunc(words[i+1:], func(w string) bool { return masters[w] && w != "owner" && w != "owners" })
+		case "make", "set", "add":
+			return i < last && masters[words[last]] && words[last] != "owner" && words[last] != "owners" && words[last] != "maintainer"
+		}
+	}
+	return false
+}
+
+// pageData: what a page keeps for its user is sent to an address that the text names.
+func pageData(e *interp.Env, src *act.Source) {
+	holds := func(list ...string) bool {
+		return slices.ContainsFunc(list, func(s string) bool { return strings.Contains(src.Text, s) })
+	}
+	if holds("document.cookie", "localStorage", "sessionStorage", "indexedDB", ".cookies(", "storageState(", "cookieStore", "type=password", "input[type=\"password") &&
+		holds("fetch(", "sendBeacon(", "XMLHttpRequest", "WebSocket(", ".src", "location", "axios", "importScripts(") && namesForeignHost(src.Text) {
+		e.Raise("secret.exfil-network", src, 0, len(src.Text), "")
+	}
+}
+
+// namesForeignHost: an address of another machine stands in the text.
+func namesForeignHost(text string) bool {
+	for rest := text; ; {
+		i := strings.Index(rest, "://")
+		if i < 0 {
+			return strings.Contains(text, "'//") || strings.Contains(text, `"//`)
+		}
+		_, host, _, ok := hosts.UrlOf("x" + rest[i:])
+		if host = strings.TrimRight(host, "'\"`);,"); ok && !hosts.LocalHost(host) {
+			return true
+		}
+		rest = rest[i+3:]
+	}
+}

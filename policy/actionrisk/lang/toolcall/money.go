@@ -1,0 +1,366 @@
+package toolcall
+
+import (
+	"cmp"
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/amounts"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"github.com/countersign/countersign/policy/actionrisk/tree"
+)
+
+// payment judges the arguments of a tool that moves money.
+func (w *jsonWalk) payment(name string, args *tree.Node) bool {
+	if args == nil || args.Kind != '{' {
+		return false
+	}
+	flat := map[string]string{}
+	flatten(args, flat, 0)
+	value := firstOf(flat, "amount", "amountusd", "amount_usd", "value", "usd", "maxamount", "max_amount", "max_price", "maxpayment", "max_payment", "maxpaymentusd", "max_payment_usd", "maxprice", "max_usd", "budget", "price", "total", "amountunits", "quantity", "maxamountrequired", "max_amount_usd", "maxamountusd")
+	to := firstOf(flat, "to", "recipient", "payto", "pay_to", "destination", "address", "to_address", "payee", "spender", "receiver")
+	symbol := firstOf(flat, "asset", "currency", "token", "symbol", "coin", "token_address", "mint")
+	words := strings.ToLower(name)
+	p := amounts.Phrase{Url: firstOf(flat, "url", "resource", "resource_url", "endpoint", "resourceurl"), To: to}
+	if (strings.Contains(words, "approve") || strings.Contains(words, "allowance")) && (to != "" || symbol != "") {
+		return w.e.Money(w.src, args.Start, args.End, to, amounts.ApproveRule(amounts.CallAmount(value, amounts.AssetOf(symbol))))
+	}
+	a := amounts.Amount{Asset: amounts.AssetOf(symbol), Value: amounts.ParseNumber(strings.TrimLeft(value, "$"))}
+	if a.Asset == nil && strings.Contains(value, " ") {
+		number, unitName, _ := strings.Cut(value, " ")
+		a.Value, a.Asset = amounts.ParseNumber(number), amounts.AssetOf(unitName)
+	}
+	if a.Asset == nil && (strings.HasPrefix(value, "$") || firstOf(flat, "amountusd", "amount_usd", "usd", "max_amount_usd", "maxamountusd", "maxpaymentusd", "max_payment_usd", "max_usd") != "") {
+		a.Asset = amounts.AssetOf("usd")
+	}
+	if n := firstOf(flat, "amountunits", "amount_units", "base_units"); n != "" && n == value && a.Asset != nil && a.Value != nil {
+		a.Value = amounts.Scaled(a.Value, a.Asset.Decimals)
+	}
+	switch {
+	case amounts.IsUnlimitedWord(value) && value != "all" && value != "max":
+		a.Unlimited = true
+	case value == "all" || value == "max" || value == "everything":
+		a.All = true
+	case a.Value == nil:
+		return false
+	}
+	if times, loop := repetitions(flat); times != nil || loop {
+		if times != nil && a.Value != nil {
+			a.Value = new(big.Rat).Mul(a.Value, times)
+		}
+		if loop {
+			w.e.Money(w.src, args.Start, args.End, to, "x402.loop")
+		}
+	}
+	if p.Url != "" || strings.Contains(words, "x402") {
+		ids := append([]string{a.PayRule(p.Url != "" && firstOf(flat, "network", "chain", "chainid") != "")}, amounts.UrlRules(p.Url)...)
+		return w.e.Money(w.src, args.Start, args.End, to, ids...)
+	}
+	if amounts.IsZeroAddress(to) || amounts.IsAddress(to) || a.Asset != nil && (!a.Asset.Pegged || strings.Contains(words, "transfer") || strings.Contains(words, "send") || a.IsLarge()) {
+		return w.e.Money(w.src, args.Start, args.End, to, amounts.WithZero(to, a.TransferRule())...)
+	}
+	return false
+}
+
+// timesKeys say how often something is done, scheduleKeys that it is done for ever.
+var (
+	timesKeys    = []string{"repeat", "repeats", "repetitions", "repeatcount", "repeat_count", "times", "iterations", "loops", "runs", "calls", "numcalls", "num_calls", "maxcalls", "max_calls", "num_requests", "requests", "numrequests", "occurrences", "concurrency"}
+	scheduleKeys = []string{"interval", "intervalms", "interval_ms", "intervalseconds", "interval_seconds", "every", "cron", "schedule", "frequency", "recurrence", "recurring", "forever", "rrule"}
+)
+
+// repetitions is how often a payment is made by its arguments, nil if they do not say
+// it, and whether that is a loop: many times, or until somebody stops it.
+func repetitions(flat map[string]string) (times *big.Rat, loop bool) {
+	text := firstOf(flat, timesKeys...)
+	if text == "" && firstOf(flat, "query", "q", "search", "prompt") == "" { // of a search it is how many results
+		text = flat["count"]
+	}
+	times = amounts.ParseNumber(text)
+	if times != nil && (times.Cmp(amounts.RatOf("1")) <= 0 || !times.IsInt()) {
+		times = nil
+	}
+	loop = times != nil && times.Cmp(amounts.RatOf("20")) >= 0 || amounts.IsUnlimitedWord(text) || text == "forever"
+	return times, loop || firstOf(flat, scheduleKeys...) != ""
+}
+
+// contract judges a tool that calls a function of a contract, or is named after one.
+func (w *jsonWalk) contract(name, class string, args *tree.Node) bool {
+	if class == "read" || args == nil || args.Kind != '{' {
+		return false
+	}
+	words := facts.ToolWords(bareToolName(name))
+	function, data := contractFunction(args.Str(functionKeys[:len(functionKeys)-1]...))
+	about := facts.HasWord(words, map[string]bool{"contract": true, "evm": true, "chain": true, "onchain": true, "abi": true})
+	switch {
+	case function+data != "" && about:
+	case about && slices.Contains(words, "deploy"):
+		return w.e.Money(w.src, args.Start, args.End, name, "wallet.contract-run")
+	case amounts.ContractVerbs[camel(words)] && !amounts.CommonNames[camel(words)] && len(words) > 1 && !amounts.GeneralNames[camel(words)]:
+		function = camel(words)
+	case namedAfter(words, args) != "":
+		function = namedAfter(words, args)
+	default:
+		return w.contractObject(args)
+	}
+	return w.contractRun(args, args, args.Str(receiverKeys...), function, data)
+}
+
+// namedAfter is the function of a contract that the last words of a tool's name are, if
+// an address of a chain stands among the arguments: safe_add_owner is addOwner.
+func namedAfter(words []string, args *tree.Node) string {
+	if !slices.ContainsFunc(args.Kids, func(k *tree.Node) bool {
+		return k.Kind == '"' && strings.HasPrefix(k.Text, "0x") && amounts.IsAddress(k.Text)
+	}) {
+		return ""
+	}
+	for i := max(0, len(words)-4); i+1 < len(words); i++ { // one word alone says too little
+		if f := camel(words[i:]); amounts.ContractVerbs[f] && !amounts.GeneralNames[f] {
+			return f
+		}
+	}
+	return ""
+}
+
+// camel joins words as a contract's function: setApprovalForAll.
+func camel(words []string) string {
+	var b strings.Builder
+	for i, word := range words {
+		if i > 0 && word != "" {
+			word = strings.ToUpper(word[:1]) + word[1:]
+		}
+		b.WriteString(word)
+	}
+	return b.String()
+}
+
+// walletKeys raises a wallet's key that stands among the arguments, and the signature
+// of a text that nobody can read.
+func (w *jsonWalk) walletKeys(name string, args *tree.Node) {
+	if args == nil || args.Kind != '{' {
+		return
+	}
+	for i, k := range args.Kids {
+		switch tree.PlainKey(args.KeysAt(i)) {
+		case "privatekey", "mnemonic", "seedphrase", "secretkey", "recoveryphrase":
+			if k.Kind == '"' && len(k.Text) >= 32 && !w.e.PublicKey(k.Text) {
+				w.e.Money(w.src, k.Start, k.End, "", "wallet.key-in-argv")
+			}
+		case "psbt", "rawtx", "rawtransaction", "signedtx", "signedtransaction", "serializedtransaction", "txhex", "rawhex":
+			if facts.HasWord(facts.ToolWords(name), map[string]bool{"sign": true, "broadcast": true, "send": true, "submit": true, "execute": true, "publish": true, "push": true}) {
+				w.e.Money(w.src, k.Start, k.End, "", "wallet.blind-sign")
+			}
+		case "message", "hash", "digest":
+			raw := args.Get("raw")
+			if facts.HasWord(facts.ToolWords(name), map[string]bool{"sign": true}) && strings.HasPrefix(k.Text, "0x") && len(k.Text) == 66 && (raw != nil && raw.Kind == 't' || tree.PlainKey(args.KeysAt(i)) != "message") {
+				w.e.Money(w.src, k.Start, k.End, "", "wallet.blind-sign")
+			}
+		}
+	}
+}
+
+// opensPolicy: a tool that sets what a wallet may spend takes the limit away.
+func opensPolicy(name, class string, args *tree.Node) bool {
+	if args != nil && args.Kind == '{' && class != "read" && args.Get("value", "val") != nil && amounts.OpensPayments(args.Str("key", "name", "setting", "path", "option", "variable", "field", "config_key"), cmp.Or(args.Get("value", "val").Text, "null")) {
+		return true // {"key":"x402.maxAmount","value":"unlimited"}
+	}
+	words := facts.ToolWords(name)
+	spends := facts.HasWord(words, map[string]bool{"spending": true, "spend": true, "payment": true, "wallet": true, "transaction": true, "x402": true, "payout": true, "transfer": true})
+	limits := facts.HasWord(words, map[string]bool{"limit": true, "cap": true, "policy": true, "allowlist": true, "budget": true, "guardrail": true, "approval": true})
+	if !spends || !limits || class == "read" || args == nil {
+		return false
+	}
+	for _, k := range args.Kids {
+		if k.Kind == 'n' || k.Kind == 'f' || k.Kind == '"' && (amounts.IsUnlimitedWord(k.Text) || k.Text == "none" || k.Text == "*" || k.Text == "disabled" || k.Text == "off") || amounts.IsUnlimited(amounts.ParseNumber(k.Text), true) {
+			return true
+		}
+	}
+	return false
+}
+
+func flatten(n *tree.Node, into map[string]string, depth int) {
+	for i, k := range n.Kids {
+		key := strings.ToLower(n.KeysAt(i))
+		switch k.Kind {
+		case '"', '0':
+			if key != "" {
+				if _, ok := into[key]; !ok {
+					into[key] = k.Text
+				}
+			}
+		case '{':
+			if depth < 3 {
+				flatten(k, into, depth+1)
+			}
+		}
+	}
+}
+
+func firstOf(m map[string]string, keys ...string) string {
+	for _, k := range keys {
+		if v := m[k]; v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+// rpc judges an Ethereum or Solana JSON-RPC request.
+func (w *jsonWalk) rpc(n *tree.Node, method string, params *tree.Node) bool {
+	first := &tree.Node{}
+	if params != nil && len(params.Kids) > 0 {
+		first = params.Kids[0]
+	}
+	report := func(ids ...string) bool { return w.e.Money(w.src, n.Start, n.End, method, ids...) }
+	if first.Get("tx_json", "tx_blob") != nil && first.Get("secret", "seed", "tx_blob") != nil { // XRP Ledger
+		return report("wallet.transfer")
+	}
+	switch rule := w.e.Clients.Method[method]; rule {
+	case "":
+	case "transaction":
+		return w.calls(first)
+	case "typed":
+		return w.signTyped(params, report)
+	case "bitcoin":
+		v := &act.Invocation{Exe: "bitcoin-cli", Operands: []act.Word{{Text: method}}}
+		for _, k := range params.KidsOrNone() {
+			v.Operands = append(v.Operands, act.Word{Text: k.Text})
+		}
+		return report(w.e.Front.Money(w.e, v)...)
+	default:
+		return report(rule)
+	}
+	for _, p := range [...]string{"eth_", "net_", "web3_", "get", "txpool_", "trace_", "debug_trace", "anvil_", "hardhat_", "evm_", "simulate"} {
+		if strings.HasPrefix(method, p) {
+			w.known = true
+			return true
+		}
+	}
+	// some other JSON-RPC: a tool by another name
+	return w.tool(n, method, params)
+}
+
+// calls judges a transaction, or the several of a batch, with what it lets act
+// for the account.
+func (w *jsonWalk) calls(n *tree.Node) bool {
+	if n.Get("authorizationList", "authorization_list") != nil {
+		w.e.Money(w.src, n.Start, n.End, "", "wallet.ownership")
+	}
+	list := n.Get("calls")
+	if list == nil {
+		return w.transaction(n)
+	}
+	for _, c := range list.Kids {
+		w.transaction(c)
+	}
+	return true
+}
+
+// signTyped finds the typed data among the parameters, as object or as text.
+func (w *jsonWalk) signTyped(params *tree.Node, report func(...string) bool) bool {
+	for _, k := range params.KidsOrNone() {
+		if k.Kind == '{' && k.Get("primaryType") != nil {
+			return w.typedData(k)
+		}
+		if k.Kind == '"' && strings.HasPrefix(strings.TrimSpace(k.Text), "{") {
+			if root, _ := tree.ParseJSON(k.Text); root != nil {
+				return report(typedRules(root, k.Text)...)
+			}
+		}
+	}
+	return report("wallet.blind-sign")
+}
+
+// transaction judges {to, value, data}.
+func (w *jsonWalk) transaction(n *tree.Node) bool {
+	to, data, value := n.Str("to"), n.Str("data", "input"), n.Str("value")
+	var ids []string
+	if hex, ok := strings.CutPrefix(data, "0x"); ok && len(hex) >= 8 {
+		if ids = amounts.CalldataRules(hex, amounts.AssetOf(to), 0); len(ids) == 0 {
+			ids = []string{"wallet.blind-sign"}
+		}
+	}
+	if to == "" && data != "" {
+		ids = []string{"wallet.blind-sign"} // creates a contract
+	}
+	if v := amounts.ParseNumber(value); v != nil && v.Sign() > 0 {
+		a := amounts.Amount{Asset: amounts.AssetOf("eth"), Value: amounts.Scaled(v, 18)}
+		if !strings.HasPrefix(value, "0x") && strings.Contains(value, ".") {
+			a.Value = v
+		}
+		ids = append(ids, amounts.WithZero(to, a.TransferRule())...)
+	}
+	if len(ids) == 0 {
+		ids = amounts.WithZero(to, "wallet.transfer")
+	}
+	return w.e.Money(w.src, n.Start, n.End, to, ids...)
+}
+
+func (w *jsonWalk) typedData(n *tree.Node) bool {
+	return w.e.Money(w.src, n.Start, n.End, n.Str("primaryType"), typedRules(n, w.src.Text[n.Start:n.End])...)
+}
+
+// typedRules judges EIP-712 data by its primary type.
+func typedRules(n *tree.Node, text string) []string {
+	kind := n.Str("primaryType")
+	message := n.Get("message")
+	switch {
+	case strings.HasPrefix(kind, "Permit"):
+		return []string{amounts.PermitRule(text)}
+	case kind == "TransferWithAuthorization" || kind == "ReceiveWithAuthorization":
+		a := amounts.Amount{Value: amounts.ParseNumber(message.Str("value"))}
+		if d := n.Get("domain"); d != nil {
+			a.Asset = amounts.AssetOf(d.Str("verifyingContract"))
+		}
+		if a.Value != nil && a.Asset != nil {
+			a.Value = amounts.Scaled(a.Value, a.Asset.Decimals)
+		}
+		ids := []string{a.PayRule(true)}
+		if amounts.IsZeroAddress(message.Str("to")) {
+			ids = append(ids, "x402.zero-payto")
+		}
+		return ids
+	case strings.Contains(kind, "Order"), strings.Contains(kind, "Delegation"), kind == "SafeTx", kind == "ForwardRequest", kind == "MetaTransaction", kind == "UserOperation":
+		return []string{"wallet.blind-sign"}
+	}
+	return []string{"wallet.sign-text"}
+}
+
+// isAuthorization: the authorization of an x402 exact payment.
+func isAuthorization(n *tree.Node) bool {
+	a := n.Get("authorization")
+	if p := n.Get("payload"); a == nil && p != nil {
+		a = p.Get("authorization")
+	}
+	return a != nil && a.Get("value") != nil && a.Get("to") != nil
+}
+
+// ReadRPC judges a JSON-RPC request, or several, that a client sends to a node or
+// a wallet. Other methods than those of wallets are data here.
+func ReadRPC(sh *interp.Process, src *act.Source, _ string, v *act.Invocation) act.Flow {
+	e, text := sh.Env, src.Text
+	if len(text) > scan.MaxDecoded || !e.Budget.Spend(len(text)/4) || v.Src.Depth >= scan.MaxDepth {
+		return act.Flow{}
+	}
+	root, _ := tree.ParseJSON(strings.TrimSpace(text))
+	if root == nil {
+		return act.Flow{}
+	}
+	list := []*tree.Node{root}
+	if root.Kind == '[' {
+		list = root.Kids
+	}
+	at := *v.Src
+	at.Span, _ = v.Src.Where(v.From, v.To)
+	at.Text, at.At, at.Depth = text, -1, at.Depth+1
+	for _, n := range list {
+		if method := n.Str("method"); e.Clients.Method[method] != "" {
+			w := jsonWalk{e: e, src: &at}
+			w.rpc(n, method, n.Get("params"))
+		}
+	}
+	return act.Flow{}
+}

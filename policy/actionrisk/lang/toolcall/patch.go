@@ -1,0 +1,111 @@
+package toolcall
+
+import (
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
+
+// filePatch is what a patch does to one file.
+type filePatch struct {
+	path    string
+	added   string // the lines it adds
+	deletes bool
+}
+
+// maxPatches is how many files of one patch are judged.
+const maxPatches = 32
+
+// patches reads a unified diff, or the form "*** Update File: x" that coding agents
+// use. nil if the text is neither.
+func patches(text string) []filePatch {
+	if !strings.Contains(text, "*** ") && !strings.Contains(text, "+++ ") {
+		return nil
+	}
+	var out []filePatch
+	var added []string
+	flush := func() {
+		if len(out) > 0 {
+			out[len(out)-1].added = strings.Join(added, "\n")
+		}
+		added = nil
+	}
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\r\n")
+		p, starts := patchHeader(line)
+		switch {
+		case starts && len(out) < maxPatches:
+			flush()
+			out = append(out, p)
+		case strings.HasPrefix(line, "+"):
+			added = append(added, line[1:])
+		}
+	}
+	flush()
+	return out
+}
+
+// patchHeader reads the line that begins a file's part.
+func patchHeader(line string) (filePatch, bool) {
+	for _, h := range [...]struct {
+		prefix  string
+		deletes bool
+	}{{"*** Update File: ", false}, {"*** Add File: ", false}, {"*** Delete File: ", true}, {"*** Move to: ", false}, {"+++ ", false}} {
+		if rest, ok := strings.CutPrefix(line, h.prefix); ok {
+			if h.prefix == "+++ " {
+				rest, _, _ = strings.Cut(strings.TrimPrefix(rest, "b/"), "\t")
+			}
+			return filePatch{path: strings.TrimSpace(rest), deletes: h.deletes}, true
+		}
+	}
+	return filePatch{}, false
+}
+
+// runPatch judges a patch as the commands that write and delete the same files, and
+// tells whether the text is one.
+func runPatch(e *interp.Env, src *act.Source) bool {
+	if src.Depth >= scan.MaxDepth || !e.Budget.Spend(len(src.Text)/8) {
+		return false
+	}
+	list := patches(src.Text)
+	for _, p := range list {
+		inner := *src
+		inner.At, inner.Depth, inner.Span = -1, src.Depth+1, src.Span
+		file := scan.Quote(outOfTree(p.path))
+		switch {
+		case p.deletes:
+			inner.Text = "rm " + file
+		case p.added != "" && len(p.added) < scan.MaxDecoded:
+			inner.Text = "printf %s " + scan.Quote(p.added) + " >> " + file
+		default:
+			continue
+		}
+		e.Front.Script(&interp.Process{Env: e}, &inner, act.Flow{})
+	}
+	return len(list) > 0
+}
+
+// PatchFiles judges the patch that a program is given as its input or its operand.
+func PatchFiles(sh *interp.Process, v *act.Invocation) bool {
+	switch v.Exe {
+	case "apply_patch", "applypatch", "patch":
+	case "git":
+		if len(v.Operands) == 0 || v.Operands[0].Text != "apply" && v.Operands[0].Text != "am" {
+			return false
+		}
+	default:
+		return false
+	}
+	text := v.Stdin.Word
+	if !v.Stdin.Known || text.Text == "" {
+		if len(v.Operands) == 0 || !strings.Contains(v.Operands[len(v.Operands)-1].Text, "\n") {
+			return false
+		}
+		text = v.Operands[len(v.Operands)-1]
+	}
+	src := sh.Src.Inside(text, v.Exe)
+	runPatch(sh.Env, &src)
+	return false
+}

@@ -1,0 +1,309 @@
+package toolcall
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"github.com/countersign/countersign/policy/actionrisk/tree"
+)
+
+// Tools that are named after programs (git_push, kubectl, docker_create_container,
+// terraform_execute), and objects that write a command in parts ({program, argv,
+// env}): both are judged as the command that they stand for.
+
+// toolPrefixes are name spaces before a tool's name.
+var toolPrefixes = []string{"functions.", "function.", "tools.", "tool.", "mcp.", "default_api.", "api."}
+
+func bareToolName(name string) string {
+	for _, p := range toolPrefixes {
+		name = strings.TrimPrefix(name, p)
+	}
+	return name
+}
+
+// fillers are words of a tool's name that say that it runs a program, and are no
+// subcommand of it.
+var fillers = scan.SetOf("execute exec run call invoke use command commands cli generic operation tool cmd query api mcp")
+
+// programOf is the program that a tool is named after, and the other words of the
+// name; "" if it is none.
+func programOf(e *interp.Env, name string) (exe string, rest []string) {
+	words := facts.ToolWords(bareToolName(name))
+	for i, w := range words {
+		if other := facts.Verbs().Programs[w]; other != "" {
+			w = other
+		}
+		if exe, sub, more := strings.Cut(w, " "); more && e.Exe[exe] { // compose
+			return exe, append([]string{sub}, words[i+1:]...)
+		}
+		if e.Exe[w] && facts.Verbs().Class[w] == "" && !alsoNouns[w] {
+			return w, words[i+1:]
+		}
+		if !fillers[w] && i > 0 || i > 1 {
+			break
+		}
+	}
+	return "", nil
+}
+
+// alsoNouns are programs whose names tools use for what they are about.
+var alsoNouns = scan.SetOf("http https x xh service host link mail at split pass op security account passwd")
+
+// commandParts are a tool's arguments as words of a command.
+type commandParts struct {
+	sub, options, operands, inner []string
+}
+
+// actionKeys are members that say what the program shall do; so do commandKeys, but
+// for a container, where they are what it runs.
+var (
+	actionKeys  = scan.SetOf("action operation subcommand verb operation_name op")
+	commandKeys = scan.SetOf("command cmd args arguments argv cli_command")
+)
+
+// asideKeys say where a program runs, how long and why: no words of its command.
+var asideKeys = scan.SetOf("cwd workdir working_dir working_directory workingdirectory repo_path repopath repository_path project_dir project_path dir timeout timeout_ms description reason message title body comment explanation env environment labels is_background background region_name")
+
+// mountKeys are members that name folders of the host for a container.
+var mountKeys = scan.SetOf("volumes volume binds bind mounts mount")
+
+// program judges a tool that is named after a program as a call of that program:
+// its other words are subcommands, true members are options, the rest operands.
+func (w *jsonWalk) program(name string, args *tree.Node) bool {
+	e := w.e
+	if args == nil || w.src.Depth >= scan.MaxDepth {
+		return false
+	}
+	exe, rest := programOf(e, name)
+	if exe == "" && opensHost(args) {
+		exe, rest = "docker", []string{"run"}
+	}
+	if exe == "" {
+		return w.listProgram(name, args)
+	}
+	if args.Kind == '[' {
+		return w.runWords(args, append([]string{exe}, strs(args)...))
+	}
+	if args.Kind != '{' {
+		return false
+	}
+	container := slices.Contains(e.Groups["containers"], exe)
+	var p commandParts
+	w.collect(&p, exe, args, container, 0)
+	rest = slices.DeleteFunc(rest, func(word string) bool {
+		return fillers[word] && !(container && (word == "run" || word == "exec")) || container && (word == "container" || word == "containers")
+	})
+	if exe == "git" && len(rest) > 0 && rest[0] == "push" && args.Get("remote") == nil {
+		rest = append(rest, "origin")
+	}
+	if container && len(rest)+len(p.sub) == 0 { // the whole command line in one member
+		p.sub, p.inner = p.inner, nil
+	}
+	if len(p.sub) > 0 && p.sub[0] == exe {
+		p.sub = p.sub[1:]
+	}
+	argv := append([]string{exe}, rest...)
+	for _, part := range [...][]string{p.sub, p.options, p.operands, p.inner} {
+		argv = append(argv, part...)
+	}
+	return w.runWords(args, argv)
+}
+
+// opensHost: the arguments start a container with rights over, or folders of, the
+// machine that it runs on.
+func opensHost(args *tree.Node) bool {
+	if args.Kind != '{' || args.Get("image", "Image", "image_name", "imageName") == nil {
+		return false
+	}
+	for i, k := range args.Kids {
+		key := strings.ToLower(args.KeysAt(i))
+		if mountKeys[key] && k.Kind != 't' || key == "privileged" && k.Kind == 't' || key == "hostconfig" || key == "host_config" {
+			return true
+		}
+	}
+	return false
+}
+
+// listProgram is {tool: "dd", args: ["if=…"]} with a name that is a verb as well.
+func (w *jsonWalk) listProgram(name string, args *tree.Node) bool {
+	list := args
+	if args.Kind == '{' {
+		list = args.Get("args", "argv", "arguments")
+	}
+	name = bareToolName(name)
+	if list == nil || list.Kind != '[' || !tree.AllStrings(list) || !w.e.Acts(name) {
+		return false
+	}
+	return w.runWords(args, append([]string{name}, strs(list)...))
+}
+
+// collect sorts the members of the arguments into the parts of a command.
+func (w *jsonWalk) collect(p *commandParts, exe string, args *tree.Node, container bool, depth int) {
+	dash := "--"
+	if exe == "terraform" || exe == "tofu" {
+		dash = "-"
+	}
+	for i, k := range args.Kids {
+		key := strings.ToLower(args.KeysAt(i))
+		option := strings.ReplaceAll(key, "_", "-")
+		switch {
+		case asideKeys[key]:
+		case key == "service" || key == "service_name": // aws {service: s3, operation: …}
+			if k.Kind == '"' {
+				p.sub = append([]string{k.Text}, p.sub...)
+			}
+		case container && mountKeys[key] && k.Kind != 't' && k.Kind != 'f':
+			for _, m := range mounts(k) {
+				p.options = append(p.options, "-v", m)
+			}
+		case container && strings.HasSuffix(strings.TrimRight(key, "_-"), "mode") && k.Kind == '"':
+			p.options = append(p.options, "--"+strings.TrimSuffix(strings.TrimRight(strings.TrimSuffix(key, "mode"), "_-"), "_")+"="+k.Text)
+		case k.Kind == 't':
+			p.options = append(p.options, dash+option)
+		case (actionKeys[key] || commandKeys[key]) && (k.Kind == '"' || k.Kind == '['):
+			words := strs(k)
+			if k.Kind == '"' {
+				words = strings.Fields(strings.TrimPrefix(k.Text, exe+" "))
+			}
+			if container && commandKeys[key] {
+				p.inner = append(p.inner, words...)
+			} else {
+				p.sub = append(p.sub, words...)
+			}
+		case k.Kind == '"' && key == "output" && exe == "kubectl":
+			p.options = append(p.options, "-o", k.Text)
+		case k.Kind == '"' && key == "namespace":
+			p.options = append(p.options, "-n", k.Text)
+		case k.Kind == '"' && (key == "image" || key == "remote" || strings.HasPrefix(k.Text, "-")):
+			p.operands = append([]string{k.Text}, p.operands...)
+		case k.Kind == '"' && container && (key == "name" || key == "working_dir" || key == "workdir"):
+		case k.Kind == '"':
+			p.operands = append(p.operands, k.Text)
+		case k.Kind == '[':
+			p.operands = append(p.operands, strs(k)...)
+		case k.Kind == '{' && depth < 2:
+			w.collect(p, exe, k, container, depth+1)
+		}
+	}
+}
+
+// strs are the strings and numbers of a list.
+func strs(list *tree.Node) []string {
+	var out []string
+	for _, k := range list.Kids {
+		if k.Kind == '"' || k.Kind == '0' {
+			out = append(out, k.Text)
+		}
+	}
+	return out
+}
+
+// mounts are the host's folders in "/:/host", ["/:/host"], {"/": {"bind": "/host"}}
+// and [{"source": "/", "target": "/host"}].
+func mounts(n *tree.Node) []string {
+	switch n.Kind {
+	case '"':
+		return []string{n.Text}
+	case '{':
+		if source := n.Str("source", "Source", "src", "host_path", "hostPath", "host"); source != "" {
+			return []string{source + ":/m"}
+		}
+		var out []string
+		for _, key := range n.Keys {
+			out = append(out, key+":/m")
+		}
+		return out
+	}
+	var out []string
+	for _, k := range n.Kids {
+		out = append(out, mounts(k)...)
+	}
+	return out
+}
+
+// runWords runs a command that the text writes in parts.
+func (w *jsonWalk) runWords(at *tree.Node, argv []string) bool {
+	src := act.Source{Text: shellWords(argv), At: -1, Via: w.src.Via, Depth: w.src.Depth + 1}
+	src.Span, _ = w.src.Where(at.Start, at.End)
+	w.e.Front.Script(&interp.Process{Env: w.e}, &src, act.Flow{})
+	return true
+}
+
+// shellWords writes words as one command line.
+func shellWords(argv []string) string {
+	quoted := make([]string, len(argv))
+	for i, a := range argv {
+		quoted[i] = scan.Quote(a)
+	}
+	return strings.Join(quoted, " ")
+}
+
+// headKeys name a program, tailKeys its arguments, where a command is written in
+// parts.
+var (
+	headKeys = []string{"program", "exe", "executable", "binary", "bin", "cmd", "command", "file", "path", "interpreter", "entrypoint"}
+	tailKeys = scan.SetOf("args argv arguments options operands params parameters flags cmd command")
+)
+
+// commandInParts runs {program: "dd", argv: ["if=…"]} and its kind.
+func (w *jsonWalk) commandInParts(n *tree.Node) bool {
+	head := n.Get(headKeys...)
+	if list := n.Get("args", "argv"); head == nil && list != nil && list.Kind == '[' && tree.AllStrings(list) && len(list.Kids) > 1 && w.e.Acts(list.Kids[0].Text) && toolNameOf(n) == "" {
+		return w.runWords(n, strs(list)) // {process: {args: ["rm", …]}}
+	}
+	if head == nil || strings.ContainsAny(head.Text, " \n") && head.Kind == '"' {
+		return false
+	}
+	var argv []string
+	switch {
+	case head.Kind == '"' && head.Text != "":
+		argv = []string{head.Text}
+	case head.Kind == '[' && tree.AllStrings(head):
+		argv = strs(head)
+	default:
+		return false
+	}
+	lists := 0
+	for i, k := range n.Kids {
+		if k != head && k.Kind == '[' && tailKeys[strings.ToLower(n.KeysAt(i))] && tree.AllStrings(k) {
+			argv = append(argv, strs(k)...)
+			lists++
+		}
+	}
+	plain := n.Get("program", "exe", "executable", "binary", "bin", "interpreter", "entrypoint") == head
+	if lists == 0 || !plain && !w.e.Acts(argv[0]) || w.src.Depth >= scan.MaxDepth {
+		return false
+	}
+	text := environment(n) + shellWords(argv)
+	src := act.Source{Text: text, At: -1, Via: append(slices.Clip(w.src.Via), "json"), Depth: w.src.Depth + 1}
+	src.Span, _ = w.src.Where(n.Start, n.End)
+	w.e.Route(&src)
+	return true
+}
+
+// environment is what an object sets for the command that it carries, as words
+// before the command.
+func environment(n *tree.Node) string {
+	env := n.Get("env", "environment", "envVars", "env_vars", "Env")
+	if env == nil {
+		return ""
+	}
+	var b strings.Builder
+	for i, k := range env.Kids {
+		name, value := env.KeysAt(i), k.Text
+		if env.Kind == '[' {
+			name, value, _ = strings.Cut(k.Text, "=")
+			if k.Kind == '{' {
+				name, value = k.Str("name", "key"), k.Str("value")
+			}
+		}
+		if act.SyntaxName(name) && value != "" && len(value) < scan.MaxValue {
+			b.WriteString(name + "=" + scan.Quote(value) + " ")
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,83 @@
+package toolcall
+
+import (
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
+
+// Programs that send requests and are no clients of the usual form: load testers,
+// request files, gRPC.
+
+// methodOptions are the options by which such programs are told the method.
+var methodOptions = map[string]string{"hey": "-m", "oha": "-m", "bombardier": "-m", "autocannon": "-m", "ab": "-m", "lwp-request": "-m", "drill": "-m", "wuzz": "-X"}
+
+// OtherRequests judges what such a program sends.
+func OtherRequests(sh *interp.Process, v *act.Invocation) bool {
+	switch v.Exe {
+	case "hey", "oha", "bombardier", "autocannon", "ab", "lwp-request", "drill", "wuzz":
+		if m, ok := v.Value(methodOptions[v.Exe], "--method"); ok && len(v.Operands) > 0 {
+			request(sh, strings.ToUpper(m.Text), v.Operands[len(v.Operands)-1])
+		}
+	case "restish":
+		if len(v.Operands) > 1 {
+			request(sh, strings.ToUpper(v.Operands[0].Text), v.Operands[1])
+		}
+	case "vegeta":
+		f := v.Stdin
+		if w, ok := v.Value("-targets", "--targets"); ok {
+			f = sh.Env.ReadFile(sh, w)
+		}
+		requestLines(sh, f)
+	case "hurl", "httpyac", "ijhttp":
+		for _, w := range v.Operands {
+			requestLines(sh, sh.Env.ReadFile(sh, w))
+		}
+		if len(v.Operands) == 0 {
+			requestLines(sh, v.Stdin)
+		}
+	case "grpcurl", "evans", "grpc_cli":
+		remoteCall(sh, v)
+	}
+	return false
+}
+
+// request judges one request as curl's.
+func request(sh *interp.Process, method string, address act.Word) {
+	src := sh.Src.Inside(address, "request")
+	if src.Depth <= scan.MaxDepth {
+		sh.Env.RunHTTPLine(&src, []string{method, address.Text})
+	}
+}
+
+// requestLines judges the requests that a text lists, one on a line.
+func requestLines(sh *interp.Process, f act.Flow) {
+	if !f.Known {
+		return
+	}
+	for line := range strings.Lines(f.Word.Text) {
+		if h := interp.HttpLine(strings.TrimSpace(line)); h != nil && sh.Env.Budget.Spend(4) {
+			w := f.Word
+			w.Text, w.At = h[1], -1
+			request(sh, h[0], w)
+		}
+	}
+}
+
+// remoteCall judges a gRPC method by its name: pkg.Service/DeleteTenant.
+func remoteCall(sh *interp.Process, v *act.Invocation) {
+	if len(v.Operands) < 2 {
+		return
+	}
+	w := v.Operands[len(v.Operands)-1]
+	name := w.Text[strings.LastIndexAny(w.Text, "/.")+1:]
+	if !strings.ContainsAny(w.Text, "/.") || name == "" {
+		return
+	}
+	if class := facts.ToolClass(name); class == "destructive" || class == "money" {
+		sh.Env.Match(&act.Item{Kind: act.KindTool, Name: class, Src: sh.Src, From: v.From, To: v.To, Target: act.Printable(name), Words: v.Operands[0].Text})
+	}
+}

@@ -1,0 +1,127 @@
+package toolcall
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/amounts"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"github.com/countersign/countersign/policy/actionrisk/tree"
+)
+
+// Files that name commands which somebody else runs later: settings of coding
+// agents and editors, and jobs of a build service. What is written into them is
+// looked through, whoever writes it.
+
+// WroteConfig judges what the command writes into such a file.
+func WroteConfig(sh *interp.Process, name act.Word, f act.Flow) {
+	e := sh.Env
+	if !f.Known || f.Word.Text == "" || len(f.Word.Text) > scan.MaxDecoded || sh.Src.Depth >= scan.MaxDepth {
+		return
+	}
+	file := strings.ToLower(name.Text)
+	switch {
+	case strings.HasPrefix(scan.Base(file), ".env"):
+		variablesFile(e, sh, f.Word)
+	case file == "package.json" || strings.HasSuffix(file, "/package.json"):
+		installScripts(e, sh, f.Word)
+	case strings.HasSuffix(file, ".json") && facts.HasWord(facts.ToolWords(file), amounts.SpendWords):
+		paymentSettings(e, sh, file, f.Word)
+	case strings.HasSuffix(file, ".json") || strings.HasSuffix(file, ".toml"):
+		if slices.ContainsFunc(e.Groups["agent-settings"], func(s string) bool { return strings.HasSuffix(file, s) }) {
+			agentSettings(e, sh, f.Word)
+		}
+	case strings.HasSuffix(file, ".yml") || strings.HasSuffix(file, ".yaml"):
+		if strings.Contains(file, ".github/workflows/") || strings.Contains(file, ".gitlab-ci") || strings.Contains(file, ".circleci/") || strings.Contains(file, "pipelines") {
+			buildJob(e, sh, f.Word)
+		}
+	}
+}
+
+// variablesFile: variables that programs read from a file of them.
+func variablesFile(e *interp.Env, sh *interp.Process, text act.Word) {
+	src := sh.Src.Inside(text, ".env")
+	e.EachLine(src.Text, "\n", func(from, to int) {
+		name, value, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(src.Text[from:to]), "export "), "=")
+		if ok && amounts.OpensPayments(name, strings.Trim(value, `"' `)) {
+			e.Raise("x402.policy-off", &src, from, to, act.Printable(name))
+		}
+	})
+}
+
+// paymentSettings: a file that says what a wallet may spend.
+func paymentSettings(e *interp.Env, sh *interp.Process, file string, text act.Word) {
+	src := sh.Src.Inside(text, "settings")
+	if root, _ := tree.ParseJSON(strings.TrimSpace(src.Text)); root != nil && e.Budget.Spend(len(src.Text)/4) && opensPolicy(file, "write", root) {
+		e.Raise("x402.policy-off", &src, 0, len(src.Text), act.Printable(file))
+	}
+}
+
+// agentSettings: servers and hooks run by themselves; some settings take away the
+// questions that an agent asks first.
+func agentSettings(e *interp.Env, sh *interp.Process, text act.Word) {
+	src := sh.Src.Inside(text, "settings")
+	if !e.Budget.Spend(len(src.Text) / 4) {
+		return
+	}
+	for _, w := range e.Groups["agent-unguarded"] {
+		if strings.Contains(strings.ReplaceAll(src.Text, " ", ""), w) {
+			e.Raise("priv.hardening-off", &src, 0, len(src.Text), act.Printable(w))
+			break
+		}
+	}
+	fragment := strings.HasPrefix(strings.TrimSpace(src.Text), `"`)
+	if src.Text = strings.TrimSpace(src.Text); fragment { // the part of an object that an edit puts in
+		src.Text, src.At = "{"+src.Text+"}", -1
+	}
+	if root, _ := tree.ParseJSON(src.Text); root != nil {
+		w := jsonWalk{e: e, src: &src}
+		w.node(root, "")
+		if fragment {
+			w.fragment(root)
+		}
+	}
+}
+
+// fragment judges members whose parent an edit leaves as it was: a server by its
+// name alone.
+func (w *jsonWalk) fragment(root *tree.Node) {
+	for i, k := range root.Kids {
+		if k.Kind == '{' && k.Get("command") != nil && k.Get("args") != nil {
+			w.servers(&tree.Node{Kind: '{', Keys: root.Keys[i : i+1], Kids: []*tree.Node{k}, Start: k.Start, End: k.End})
+		}
+	}
+}
+
+// installHooks are the scripts that the package managers of Node run by themselves.
+var installHooks = scan.SetOf("preinstall install postinstall prepare preprepare postprepare prepublish")
+
+// installScripts: what a package runs by itself when it is installed.
+func installScripts(e *interp.Env, sh *interp.Process, text act.Word) {
+	src := sh.Src.Inside(text, "package.json")
+	root, _ := tree.ParseJSON(strings.TrimSpace(src.Text))
+	scripts := root.Get("scripts")
+	if scripts == nil {
+		return
+	}
+	for i, k := range scripts.Kids {
+		if name := scripts.KeysAt(i); installHooks[name] && k.Kind == '"' && e.Budget.Spend(8) {
+			e.Carried(sh, &src, 0, len(src.Text), k.Text, name)
+		}
+	}
+}
+
+// buildJob: a job that sends all secrets of the build service away.
+func buildJob(e *interp.Env, sh *interp.Process, text act.Word) {
+	src := sh.Src.Inside(text, "build job")
+	e.EachLine(src.Text, "\n", func(from, to int) {
+		line := strings.ReplaceAll(src.Text[from:to], " ", "")
+		whole := strings.Contains(line, "toJSON(secrets)") || strings.Contains(line, "toJson(secrets)") || strings.Contains(line, "printenv|") || strings.Contains(line, "env|base64") || strings.Contains(line, "env|curl")
+		if whole && slices.ContainsFunc(e.Groups["netclients"], func(c string) bool { return strings.Contains(src.Text[from:to], c+" ") }) {
+			e.Raise("secret.exfil-network", &src, from, to, "")
+		}
+	})
+}

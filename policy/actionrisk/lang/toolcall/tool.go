@@ -1,0 +1,555 @@
+package toolcall
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/amounts"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"github.com/countersign/countersign/policy/actionrisk/stores"
+	"github.com/countersign/countersign/policy/actionrisk/tree"
+)
+
+// isMCPMethod: methods of the protocol that call no tool.
+func isMCPMethod(method string) bool {
+	for _, p := range [...]string{"resources/", "prompts/", "roots/", "sampling/", "logging/", "completion/", "notifications/", "elicitation/"} {
+		if strings.HasPrefix(method, p) {
+			return true
+		}
+	}
+	return method == "initialize" || method == "ping"
+}
+
+func (w *jsonWalk) mcp(method string, params *tree.Node) bool {
+	if method == "tools/call" && params != nil {
+		return w.tool(params, params.Str("name"), params.Get("arguments", "args", "input"))
+	}
+	if params != nil && method == "resources/read" {
+		w.files(method, "read", params)
+	}
+	w.e.Match(&act.Item{Kind: act.KindTool, Name: "read", Src: w.src, From: 0, To: len(w.src.Text), Target: act.Printable(method)})
+	return true
+}
+
+// tool judges one tool call: what its name says, and what its arguments carry.
+func (w *jsonWalk) tool(n *tree.Node, name string, args *tree.Node) bool {
+	e := w.e
+	via := "mcp:" + act.Printable(name)
+	inner := *w.src
+	inner.Via = append(append([]string(nil), w.src.Via...), via)
+	if args != nil && args.Kind == '"' { // arguments as a string of JSON
+		if root, _ := tree.ParseJSON(args.Text); root != nil && root.Kind == '{' {
+			span, _ := w.src.Where(args.Start, args.End)
+			text := act.Source{Text: args.Text, At: -1, Span: span, Via: inner.Via, Depth: w.src.Depth + 1}
+			if args.Verbatim && w.src.At >= 0 {
+				text.At = w.src.At + args.Start + 1
+			}
+			sub := jsonWalk{e: e, src: &text}
+			return sub.judge(n, name, root, w.src)
+		}
+	}
+	sub := jsonWalk{e: e, src: &inner}
+	return sub.judge(n, name, args, w.src)
+}
+
+// judge matches the tool's class, after its arguments.
+func (w *jsonWalk) judge(n *tree.Node, name string, args *tree.Node, outer *act.Source) bool {
+	e := w.e
+	class := callClass(name, args)
+	w.walletKeys(name, args)
+	if w.contract(name, class, args) {
+		return true
+	}
+	w.saysByName(n, name, class, args, outer)
+	before := len(e.Findings)
+	if w.addsServer(name, args) {
+		return true
+	}
+	carried := w.arguments(name, class, args)
+	w.posted(name, class, args)
+	if class == "write" || class == "unknown" || class == "money" {
+		w.changesSettings(name, args)
+	}
+	if w.judgedBetter(name, class, args, carried, before) {
+		return true
+	}
+	e.Match(&act.Item{Kind: act.KindTool, Name: class, Src: outer, From: n.Start, To: n.End, Target: act.Printable(name), Words: name + " " + placeWords(args)})
+	return true
+}
+
+// callClass is the class of a call by the tool's name and by the members that tell
+// more about it.
+func callClass(name string, args *tree.Node) string {
+	class := facts.ToolClass(bareToolName(name))
+	if class == "write" || class == "unknown" {
+		class = actionClass(name, class, args)
+	}
+	switch {
+	case class == "read" && offersForSale(name, args):
+		return "money"
+	case class == "money" && (facts.PreparedOnly(name) && !sendsTo(name, args) && !facts.Confirmed(args) || !facts.SaysSum(name, args)):
+		return "write"
+	case (class == "write" || class == "unknown") && sendsTo(name, args):
+		return "money"
+	case (class == "write" || class == "unknown") && paysFor(name, args):
+		return "money"
+	}
+	return class
+}
+
+// saysByName raises what a tool's name says beside its class.
+func (w *jsonWalk) saysByName(n *tree.Node, name, class string, args *tree.Node, outer *act.Source) {
+	for _, s := range [...]struct {
+		holds bool
+		rule  string
+	}{
+		{facts.MakesKeyByName(name), "cloud.aws.credential-create"},
+		{facts.ShowsSecretByName(name), "secret.read-store"},
+		{facts.ShowsKeyByName(name), "wallet.key-export"},
+		{opensPolicy(name, class, args), "x402.policy-off"},
+	} {
+		if s.holds {
+			w.e.Raise(s.rule, outer, n.Start, n.End, act.Printable(name))
+		}
+	}
+}
+
+// judgedBetter tells whether the arguments, or the program that the tool is named
+// after, say what the call does better than its class.
+func (w *jsonWalk) judgedBetter(name, class string, args *tree.Node, carried bool, before int) bool {
+	found := func() bool { return len(w.e.Findings) > before }
+	switch class {
+	case "shell", "sql":
+		program := w.program(name, args)
+		return carried || program && found()
+	case "money":
+		return w.payment(name, args)
+	case "write", "unknown":
+		return args.Get("spender") != nil && w.payment("approve", args) ||
+			(w.documents(name, args) || w.program(name, args) || carried) && found()
+	case "read":
+		if facts.HasWord(facts.ToolWords(name), paidWords) && w.payment(name, args) {
+			return true
+		}
+		if !w.documents(name, args) && (injectsOption(args) || w.readsSecrets(name)) {
+			w.program(name, args)
+		}
+	case "destructive":
+		if w.onlyFile(name, args, before) {
+			return true
+		}
+		if args != nil {
+			w.listProgram(name, args)
+		}
+	}
+	return false
+}
+
+// paidWords: a tool that fetches and pays for it.
+var paidWords = scan.SetOf("x402 paid pay l402")
+
+// paysFor: what is booked or ordered is paid at once.
+func paysFor(name string, args *tree.Node) bool {
+	return args.Get("payment", "payment_source", "paymentMethodId", "payment_method_id", "card_id") != nil &&
+		facts.HasWord(facts.ToolWords(name), map[string]bool{"book": true, "reserve": true, "order": true, "confirm": true, "place": true, "submit": true, "create": true, "complete": true, "renew": true, "subscribe": true})
+}
+
+// sendsTo: whatever the tool is called, its arguments are those of a transfer: an
+// address of a chain and an amount of something.
+func sendsTo(name string, args *tree.Node) bool {
+	if args == nil || args.Kind != '{' || facts.HasWord(facts.ToolWords(name), asksFor) {
+		return false
+	}
+	flat := map[string]string{}
+	flatten(args, flat, 1)
+	to := firstOf(flat, "to", "recipient", "destination", "payee", "receiver", "to_address", "toaddress", "recipient_address", "recipientaddress", "dest", "beneficiary", "payto", "pay_to")
+	return amounts.IsAddress(to) && firstOf(flat, "amount", "value", "lamports", "wei", "sats", "quantity", "amount_usd", "amountusd", "amount_wei", "amountwei") != "" && len(to) > 12
+}
+
+// offersForSale: to list a token with a price is to offer it to everybody.
+func offersForSale(name string, args *tree.Node) bool {
+	return args.Get("price", "listPrice", "list_price", "startPrice", "listingPrice") != nil && args.Get("tokenId", "token_id", "mint", "nftId", "nft_id", "assetId") != nil && slices.Contains(facts.ToolWords(name), "list")
+}
+
+// asksFor are words of tools that only prepare, ask for or watch a transfer.
+var asksFor = scan.SetOf("invoice request link quote estimate simulate watch alert track label note record import draft template preview address contact whitelist rule budget forecast report csv log expense example faucet receive qr uri")
+
+// onlyFile: the tool deletes one file, which is what its path says it is.
+func (w *jsonWalk) onlyFile(name string, args *tree.Node, before int) bool {
+	file := args.Get("path", "file_path", "filePath", "file", "filename")
+	if file == nil || file.Kind != '"' || strings.ContainsAny(file.Text, "*?") || len(w.e.Findings) == before || !slices.Contains(facts.ToolWords(name), "file") {
+		return false
+	}
+	for _, f := range w.e.Findings[before:] {
+		if f.Level > act.Low {
+			return false
+		}
+	}
+	return true
+}
+
+// actionClass: a tool of many uses is told by a member what it shall do.
+func actionClass(name, class string, args *tree.Node) string {
+	if args == nil || args.Kind != '{' || facts.HasWord(facts.ToolWords(name), facts.Verbs().IsSmall) {
+		return class
+	}
+	for _, key := range [...]string{"action", "operation", "operation_name", "op", "method", "mode", "verb", "command"} {
+		text := args.Str(key)
+		if text == "" || len(text) > 40 || strings.ContainsAny(text, " /") {
+			continue
+		}
+		words := facts.ToolWords(text)
+		if len(words) > 0 && strongVerbs[words[0]] && !facts.HasWord(words, facts.Verbs().IsSmall) {
+			return "destructive"
+		}
+		if c := facts.ToolClass(text); c == "money" && key != "method" {
+			return c
+		}
+	}
+	return class
+}
+
+// strongVerbs destroy whatever they are said of.
+var strongVerbs = scan.SetOf("delete remove destroy drop purge terminate wipe truncate revoke uninstall flush erase decommission teardown nuke flushall flushdb")
+
+// readsSecrets: the program behind the tool can show credentials, so what it reads
+// matters.
+func (w *jsonWalk) readsSecrets(name string) bool {
+	exe, _ := programOf(w.e, name)
+	return exe != "" && secretReaders[exe]
+}
+
+var secretReaders = scan.SetOf("kubectl oc vault op bw pass gopass doppler infisical sops gpg aws gcloud az gh heroku flyctl")
+
+// injectsOption: an argument that shall be a name is an option of the program
+// behind the tool.
+func injectsOption(args *tree.Node) bool {
+	if args == nil {
+		return false
+	}
+	for _, k := range args.Kids {
+		if k.Kind == '"' && strings.HasPrefix(k.Text, "-") || k.Kind == '[' && injectsOption(k) {
+			return true
+		}
+	}
+	return false
+}
+
+// addsServer: a tool that adds an MCP server, whose program then runs.
+func (w *jsonWalk) addsServer(name string, args *tree.Node) bool {
+	words := facts.ToolWords(name)
+	if args.Get("command", "package", "url") == nil || !slices.Contains(words, "mcp") && !slices.Contains(words, "mcpserver") {
+		return false
+	}
+	for _, word := range words {
+		switch word {
+		case "add", "install", "register", "create", "configure", "enable", "set", "connect":
+			return w.servers(&tree.Node{Kind: '{', Keys: []string{name}, Kids: []*tree.Node{args}, Start: args.Start, End: args.End})
+		}
+	}
+	return false
+}
+
+// documents judges a tool of a document database as the shell's method of that
+// name: {collection, pipeline} of aggregate, {collection, filter} of delete_many.
+func (w *jsonWalk) documents(name string, args *tree.Node) bool {
+	collection := args.Str("collection", "collectionName", "collection_name")
+	if w.src.Depth >= scan.MaxDepth {
+		return false
+	}
+	if command := args.Get("command", "cmd", "runCommand", "run_command", "document", "commandDocument"); command != nil && command.Kind == '{' {
+		return w.mongo(args, "db.runCommand("+strings.ReplaceAll(w.src.Text[command.Start:command.End], " ", "")+")")
+	}
+	if collection == "" {
+		return false
+	}
+	words := facts.ToolWords(bareToolName(name))
+	for len(words) > 1 && (words[0] == "mongo" || words[0] == "mongodb" || words[0] == "db") {
+		words = words[1:]
+	}
+	method := camel(words)
+	var list []string
+	for _, key := range [...]string{"filter", "query", "pipeline", "update", "replacement", "document", "documents", "options"} {
+		if k := args.Get(key); k != nil && (k.Kind == '{' || k.Kind == '[') {
+			list = append(list, w.src.Text[k.Start:k.End])
+		}
+	}
+	if stores.MongoEffect(&stores.MongoCall{Method: method, Args: strings.Join(list, ","), Receiver: "db." + collection}) == "" {
+		return false
+	}
+	return w.mongo(args, "db."+collection+"."+method+"("+strings.Join(list, ",")+")")
+}
+
+// mongo runs a statement that stands for what the arguments say.
+func (w *jsonWalk) mongo(args *tree.Node, text string) bool {
+	if !stores.LooksMongo(text) {
+		return false
+	}
+	src := act.Source{Text: text, At: -1, Via: w.src.Via, Depth: w.src.Depth + 1}
+	src.Span, _ = w.src.Where(args.Start, args.End)
+	before := len(w.e.Findings)
+	w.e.Read("sql", &src, nil)
+	return len(w.e.Findings) > before
+}
+
+// mutation judges a GraphQL mutation by the names of its fields; the worst counts.
+func (w *jsonWalk) mutation(v *tree.Node) bool {
+	if !strings.HasPrefix(strings.TrimSpace(v.Text), "mutation") {
+		return false
+	}
+	worst, field := "", ""
+	for _, f := range facts.MutationFields(v.Text) {
+		class := facts.ToolClass(f)
+		if class == "unknown" || class == "read" {
+			class = "write"
+		}
+		if worst == "" || class == "destructive" || class == "money" && worst == "write" {
+			worst, field = class, f
+		}
+	}
+	return worst != "" && w.e.Match(&act.Item{Kind: act.KindTool, Name: worst, Src: w.src, From: v.Start, To: v.End, Target: act.Printable(field)})
+}
+
+// placeWords are the arguments that say where a tool acts.
+func placeWords(args *tree.Node) string {
+	var b strings.Builder
+	if args != nil {
+		for i, k := range args.Kids {
+			switch key := strings.ToLower(args.KeysAt(i)); key {
+			case "env", "environment", "stage", "project", "namespace", "cluster", "database", "db", "host", "hostname", "context", "workspace", "account", "profile", "instance", "branch":
+				if k.Kind == '"' {
+					b.WriteString(" " + k.Text)
+				}
+			}
+		}
+	}
+	return b.String()
+}
+
+// arguments runs what the arguments carry and tells whether any was program text.
+func (w *jsonWalk) arguments(name, class string, args *tree.Node) bool {
+	if args == nil {
+		return false
+	}
+	via := "mcp:" + act.Printable(name)
+	if args.Kind == '"' {
+		switch {
+		case class == "shell" || class == "sql":
+			return w.carry(args, args, map[string]string{"shell": "any", "sql": "sql"}[class], via)
+		case languageOf(name) != "":
+			return w.programText(args, languageOf(name), via)
+		case facts.HasWord(facts.ToolWords(name)[:1], facts.Verbs().ShellVerb):
+			return w.carry(args, args, "any", via)
+		}
+		return false
+	}
+	if args.Kind != '{' {
+		w.node(args, "")
+		return false
+	}
+	w.files(name, class, args)
+	if !(class == "read" && args.Get("to", "address", "contract", "contractAddress", "contract_address") != nil) && w.shape(args) {
+		return true
+	}
+	if url := args.Get("url", "uri", "endpoint"); url != nil && url.Kind == '"' && methodByName(name) != "" {
+		return w.request(args, url, methodByName(name))
+	}
+	carried := false
+	for i, k := range args.Kids {
+		carried = w.argument(name, class, args, args.Keys[i], k, via) || carried
+	}
+	if !carried && class == "shell" && len(args.Kids) == 1 && args.Kids[0].Kind == '"' {
+		carried = w.carry(args, args.Kids[0], "any", via)
+	}
+	return carried
+}
+
+// argument runs one member if it is program text.
+func (w *jsonWalk) argument(name, class string, args *tree.Node, member string, k *tree.Node, via string) bool {
+	key, lang := strings.ToLower(member), w.carrierOf(member)
+	if k.Kind == '"' {
+		switch {
+		case languageOf(name) != "" && (textKeys[key] || browserCode[key]):
+			return w.programText(k, languageOf(name), via)
+		case browserCode[tree.PlainKey(key)] && (inBrowser(name) || class == "shell" && strings.Contains(scan.FirstLine(k.Text), "=>")):
+			return w.page(k, via)
+		case typedKeys[key] && inTerminal(name):
+			return w.carry(args, k, "any", via)
+		case class == "read" && lang == "sql?" && !stores.LooksSQL(k.Text):
+			return false
+		}
+	}
+	switch {
+	case class == "read" && searches(name) && (strings.HasPrefix(lang, "sql?") || lang == "code"):
+		return false // what is searched for
+	case w.carrier(args, member, k, via):
+		return true
+	case k.Kind == '"' && class == "shell" && (key == "input" || key == "text" || key == "line" || key == "value"):
+		return w.carry(args, k, "any", via)
+	case k.Kind == '"' && class == "sql" && (key == "query" || key == "input" || key == "q" || key == "text"):
+		return w.carry(args, k, "sql", via)
+	case k.Kind == '"':
+		return (class == "shell" || payloadKeys[key]) && w.payload(name, class, k)
+	case k.Kind == '{' || k.Kind == '[':
+		w.node(k, key)
+	}
+	return false
+}
+
+// languageOf is the language of the texts that a tool runs, by its name.
+func languageOf(name string) string {
+	words := facts.ToolWords(bareToolName(name))
+	if len(words) == 0 || facts.Verbs().Class[words[0]] == "read" {
+		return ""
+	}
+	for _, w := range words {
+		switch w {
+		case "python", "python3", "ipython", "jupyter", "py", "pyodide", "notebook", "kernel":
+			return "python"
+		case "node", "nodejs", "javascript", "js", "deno", "typescript":
+			return "node"
+		case "ruby", "irb", "rails":
+			return "ruby"
+		case "php":
+			return "php"
+		case "perl":
+			return "perl"
+		}
+	}
+	return ""
+}
+
+// programText runs a text of a language, with the shell lines of a notebook in it.
+func (w *jsonWalk) programText(k *tree.Node, lang, via string) bool {
+	if strings.TrimSpace(k.Text) == "" || w.src.Depth >= scan.MaxDepth {
+		return false
+	}
+	src := k.Source(w.src, via)
+	if !w.notebook(&src) {
+		w.e.Read("whole "+lang, &src, nil)
+	}
+	w.known = true
+	return true
+}
+
+// payloadKeys are members that hold further arguments, as JSON in a string too.
+var payloadKeys = scan.SetOf("payload input arguments args params parameters request tool_input toolinput call data")
+
+// payload judges JSON in a string as the arguments themselves.
+func (w *jsonWalk) payload(name, class string, k *tree.Node) bool {
+	text := strings.TrimSpace(k.Text)
+	if text == "" || text[0] != '{' || w.src.Depth >= scan.MaxDepth || !w.e.Budget.Spend(len(text)/4) {
+		return false
+	}
+	root, strict := tree.ParseJSON(text)
+	if root == nil || !strict {
+		return false
+	}
+	src := k.Source(w.src, "json")
+	src.Text, src.At = text, -1
+	sub := jsonWalk{e: w.e, src: &src}
+	return sub.arguments(name, class, root) || sub.known
+}
+
+// browserCode are members whose text a browser runs in a page.
+var browserCode = scan.SetOf("function script expression code js javascript pagefunction evaluate snippet")
+
+// typedKeys are members whose text is typed into a terminal.
+var typedKeys = scan.SetOf("keys text input data line value chars characters stdin content")
+
+// inTerminal tells whether a tool types into a terminal.
+func inTerminal(name string) bool {
+	words := facts.ToolWords(name)
+	terminal := slices.ContainsFunc(words, func(w string) bool {
+		return w == "terminal" || w == "tmux" || w == "pty" || w == "tty" || w == "console" || w == "shell" || w == "screen" || w == "process"
+	})
+	return terminal && slices.ContainsFunc(words, func(w string) bool {
+		return w == "send" || w == "write" || w == "type" || w == "input" || w == "keys" || w == "stdin" || w == "paste" || w == "feed" || w == "interact"
+	})
+}
+
+// inBrowser tells whether a tool works in a web page.
+func inBrowser(name string) bool {
+	return slices.ContainsFunc(facts.ToolWords(strings.ReplaceAll(name, "__", "_")), func(w string) bool {
+		return w == "browser" || w == "puppeteer" || w == "playwright" || w == "page" || w == "chrome" || w == "devtools" || w == "cdp" || w == "javascript" && strings.Contains(name, "tab")
+	})
+}
+
+// page runs text in a web page.
+func (w *jsonWalk) page(k *tree.Node, via string) bool {
+	src := k.Source(w.src, via)
+	w.e.Read("whole node", &src, nil)
+	pageData(w.e, &src)
+	return true
+}
+
+// searches tells whether a reading tool looks for its query rather than runs it.
+func searches(name string) bool {
+	found := false
+	for _, w := range facts.ToolWords(name) {
+		switch w {
+		case "search", "find", "grep", "lookup", "list", "rg", "browse", "discover":
+			found = true
+		case "sql", "database", "db", "postgres", "mysql", "sqlite", "bigquery", "snowflake", "clickhouse", "table":
+			return false
+		}
+	}
+	return found
+}
+
+// RunToolPhrase reads "call tool NAME with {…}" and "mcp call NAME {…}".
+func RunToolPhrase(e *interp.Env, src *act.Source) bool {
+	if !e.Budget.Spend(len(src.Text) / 4) {
+		return false
+	}
+	p := amounts.ReadPhrase(src.Text)
+	if len(p.Words) < 3 || !toolPhrases[p.Words[0]] {
+		return false
+	}
+	i := 1
+	for i < len(p.Words) && slices.Contains([]string{"call", "tool", "the", "mcp", "use", "invoke", "run", "a", "named", "execute"}, p.Words[i]) {
+		i++
+	}
+	if i >= len(p.Words) || i == 1 && p.Words[0] != "call" && p.Words[0] != "tool" && p.Words[0] != "invoke" {
+		return false
+	}
+	if !p.Has("tool", "mcp") && p.Words[0] != "tool" && p.Words[0] != "mcp" {
+		return false
+	}
+	name := strings.Trim(p.Raw[i], "`\"'.,:;()")
+	if name == "" || strings.ContainsAny(name, "/") && strings.HasPrefix(name, "http") {
+		return false
+	}
+	n := &tree.Node{Kind: '{', Start: 0, End: len(src.Text)}
+	w := jsonWalk{e: e, src: src}
+	e.Ran = true
+	var args *tree.Node
+	if open := strings.IndexByte(src.Text, '{'); open >= 0 {
+		inner := *src
+		inner.Text = src.Text[open:]
+		if inner.At >= 0 {
+			inner.At += open
+		}
+		if root, _ := tree.ParseJSON(inner.Text); root != nil {
+			w.src, args = &inner, root
+			n.End = len(inner.Text)
+		}
+	}
+	return w.tool(n, name, args)
+}
+
+// operations judges a text that a tool of operations is called with.
+func (w *jsonWalk) operations(src *act.Source, lang string) bool {
+	if !slices.ContainsFunc(operationMarks[lang], func(mark string) bool { return strings.Contains(src.Text, mark) }) {
+		return false
+	}
+	w.e.Ran, w.known = true, true
+	w.e.Read(lang, src, &act.Invocation{Exe: "tool", Src: src, To: len(src.Text)})
+	return false // the tool's name counts as well
+}
+
+// toolPhrases begin a sentence that names a tool.
+var toolPhrases = scan.SetOf("call invoke tool use mcp execute")

@@ -1,0 +1,516 @@
+// Package toolcall is the front-end of JSON that asks for something: calls of tools,
+// JSON-RPC, transactions, payments, requests and their bodies, patches.
+package toolcall
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/amounts"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"github.com/countersign/countersign/policy/actionrisk/stores"
+	"github.com/countersign/countersign/policy/actionrisk/tree"
+)
+
+// RunJSON reads src as one JSON value. Text that only begins like JSON, such as
+// a shell's { list; } or [ test ], is not taken.
+func RunJSON(e *interp.Env, src *act.Source) bool {
+	text := strings.TrimLeft(src.Text, " \t\r\n\ufeff")
+	if len(text) < 2 {
+		return false
+	}
+	next := strings.TrimLeft(text[1:], " \t\r\n")
+	if next == "" || strings.IndexByte("\"'{}[]", next[0]) < 0 && !(text[0] == '[' && next[0] >= '0' && next[0] <= '9') && !tree.BareMember(text[0], next) {
+		return false
+	}
+	if text[0] == '[' && next[0] == '[' && !strings.Contains(text, "]]]") && strings.HasPrefix(text, "[[ ") {
+		return false // a shell's [[ test ]]
+	}
+	if !e.Budget.Spend(len(src.Text) / 4) {
+		return false
+	}
+	shift := len(src.Text) - len(text)
+	inner := *src
+	inner.Text = text
+	if inner.At >= 0 {
+		inner.At += shift
+	}
+	root, strict := tree.ParseJSON(text)
+	if root == nil {
+		return false
+	}
+	if !strict && root.End < len(text) && strings.TrimSpace(text[root.End:]) != "" && len(root.Kids) == 0 {
+		return false
+	}
+	e.Ran = true
+	if !strict {
+		e.Unparsed = true
+		e.Raise("parse.unparsed", &inner, 0, len(text), "")
+	}
+	if scan.Nesting(text) >= scan.MaxJSONDepth {
+		e.TooDeep = true
+	}
+	w := jsonWalk{e: e, src: &inner}
+	w.node(root, "")
+	if !w.known {
+		e.Unproven = true
+	}
+	if rest := strings.TrimSpace(text[min(root.End, len(text)):]); rest != "" && rest[0] == '{' { // JSON lines
+		more := inner
+		more.Text = text[root.End:]
+		if more.At >= 0 {
+			more.At += root.End
+		}
+		more.Depth++
+		if more.Depth <= scan.MaxDepth {
+			RunJSON(e, &more)
+		}
+	}
+	return true
+}
+
+// jsonWalk looks for the shapes of gate actions in a tree.
+type jsonWalk struct {
+	e     *interp.Env
+	src   *act.Source
+	known bool // some shape was recognised
+}
+
+func (w *jsonWalk) node(n *tree.Node, key string) {
+	if n == nil || !w.e.Budget.Spend(1) {
+		return
+	}
+	switch n.Kind {
+	case '[':
+		if key == "" && len(n.Kids) > 1 && tree.AllStrings(n) && w.e.Acts(n.Kids[0].Text) { // ["rm", "-rf", "/"]
+			w.known = w.runWords(n, strs(n)) || w.known
+			return
+		}
+		for _, k := range n.Kids {
+			if key == "steps" && k.Kind == '"' && w.e.ActsText(k.Text) {
+				w.carry(n, k, "any", "json")
+				continue
+			}
+			w.node(k, key)
+		}
+	case '{':
+		if w.shape(n) {
+			w.known = true
+			return
+		}
+		for i, k := range n.Kids {
+			if !w.carrier(n, n.Keys[i], k, "json") {
+				w.node(k, n.Keys[i])
+			}
+		}
+	}
+}
+
+// shape recognises what an object is as a whole.
+func (w *jsonWalk) shape(n *tree.Node) bool {
+	method := n.Str("method")
+	params := n.Get("params")
+	switch {
+	case method != "" && (params != nil || n.Get("jsonrpc") != nil):
+		if strings.HasPrefix(method, "tools/") || isMCPMethod(method) {
+			return w.mcp(method, params)
+		}
+		return w.rpc(n, method, params)
+	case n.Get("function") != nil && n.Get("function").Kind == '{' && n.Get("function").Str("name") != "":
+		f := n.Get("function")
+		return w.tool(f, f.Str("name"), f.Get("arguments", "parameters"))
+	case n.Get("types") != nil && n.Get("message") != nil && n.Get("primaryType") != nil:
+		return w.typedData(n)
+	case n.Get("payTo") != nil && n.Get("maxAmountRequired", "amount", "scheme", "asset") != nil, n.Get("x402Version") != nil, n.Get("accepts") != nil && n.Get("accepts").Kind == '[' && w.isRequirements(n.Get("accepts")), isAuthorization(n):
+		ids := amounts.X402Rules(n, w.src.Text)
+		return w.e.Money(w.src, n.Start, n.End, n.Str("payTo"), ids...)
+	case n.Get("apiVersion") != nil && n.Get("kind") != nil:
+		return w.manifest(n)
+	case n.Get("HostConfig") != nil:
+		w.e.Front.Nodes["container"](&interp.Process{Env: w.e, Src: w.src}, w.src, n, &act.Invocation{Exe: "json", Src: w.src})
+		return true
+	case n.Get("Statement") != nil:
+		return w.iamPolicy(n)
+	case n.Get("scripts") != nil && n.Get("scripts").Kind == '{' && w.installs(n):
+		return true
+	case n.Get("collection", "index", "table", "bucket", "topic") != nil && n.Str("operation", "op") != "" && toolNameOf(n) == "":
+		return w.storeCall(n, n.Str("operation", "op"))
+	case n.Get("mcpServers") != nil:
+		return w.servers(n.Get("mcpServers"))
+	}
+	if w.contractObject(n) {
+		return true
+	}
+	if name := toolNameOf(n); name != "" {
+		if args := n.Get("arguments", "input", "args", "params", "parameters", "tool_input", "toolInput", "toolArguments"); args != nil {
+			return w.tool(n, name, besides(n, args))
+		}
+		if n.Str("type") == "tool_use" || n.Str("type") == "function_call" {
+			return w.tool(n, name, nil)
+		}
+	}
+	if kind := n.Str("type", "op", "kind"); kind != "" && n.Get("path", "file_path", "filename", "file") != nil && facts.ToolClass(kind) == "destructive" {
+		w.files(kind, "destructive", n) // one operation of a patch
+		return true
+	}
+	if text := n.Get("text", "keys"); text != nil && text.Kind == '"' && (n.Str("type") == "type" || n.Str("action") == "type") && strings.HasSuffix(text.Text, "\n") && w.e.ActsText(text.Text) {
+		return w.carry(n, text, "any", "typed")
+	}
+	if n.Get("address") != nil && n.Get("yParity", "y_parity", "v") != nil && n.Get("r") != nil && n.Get("nonce") != nil { // EIP-7702, signed
+		return w.e.Money(w.src, n.Start, n.End, n.Str("address"), "wallet.ownership")
+	}
+	if w.commandInParts(n) {
+		return true
+	}
+	if n.Str("to") != "" && (n.Get("data") != nil || n.Get("value") != nil) && strings.HasPrefix(n.Str("to"), "0x") {
+		return w.transaction(n)
+	}
+	if url := requestTo(n); url != nil {
+		return w.request(n, url, n.Str(methodKeys...))
+	}
+	return false
+}
+
+// toolNameOf is the name of the tool that an object calls, whatever the member is
+// called.
+func toolNameOf(n *tree.Node) string {
+	if name := n.Str("name", "tool", "tool_name", "toolName", "function_name", "functionName", "recipient_name", "function", "tool_id"); name != "" {
+		return name
+	}
+	if action := n.Str("action"); n.Get("parameters", "params", "arguments", "input") != nil {
+		return action
+	}
+	return ""
+}
+
+// besides are a tool's arguments with what stands beside them in the call: files that
+// go with it, and how often it is made.
+func besides(n, args *tree.Node) *tree.Node {
+	if args.Kind != '{' {
+		return args
+	}
+	out := args
+	for i, key := range n.Keys {
+		plain := tree.PlainKey(key)
+		if n.Kids[i] == args || key == "target" || key == "source" || !pathKeys[plain] && !slices.Contains(timesKeys, plain) && !slices.Contains(scheduleKeys, plain) {
+			continue
+		}
+		if out == args {
+			of := *args
+			of.Keys, of.Kids = slices.Clone(args.Keys), slices.Clone(args.Kids)
+			out = &of
+		}
+		out.Keys, out.Kids = append(out.Keys, key), append(out.Kids, n.Kids[i])
+	}
+	return out
+}
+
+func (w *jsonWalk) isRequirements(list *tree.Node) bool {
+	return len(list.Kids) > 0 && list.Kids[0].Get("payTo") != nil
+}
+
+// request is an HTTP request written as an object.
+func (w *jsonWalk) request(n, url *tree.Node, method string) bool {
+	line := strings.ToUpper(method) + " " + url.Text
+	if body := n.Get("body", "data", "json", "payload", "form", "json_body", "content"); body != nil {
+		text := body.Text
+		if body.Kind == '{' || body.Kind == '[' {
+			text = w.src.Text[body.Start:body.End]
+		}
+		line += " " + text
+	}
+	span, _ := w.src.Where(n.Start, n.End)
+	inner := act.Source{Text: line, At: -1, Span: span, Via: w.src.Via, Depth: w.src.Depth + 1}
+	if h := interp.HttpLine(line); h != nil && inner.Depth <= scan.MaxDepth {
+		w.e.RunHTTPLine(&inner, h)
+		return true
+	}
+	return false
+}
+
+// installs runs what a package's description runs when it is installed.
+func (w *jsonWalk) installs(n *tree.Node) bool {
+	scripts, found := n.Get("scripts"), false
+	for i, k := range scripts.Kids {
+		if k.Kind == '"' && installHooks[scripts.KeysAt(i)] {
+			found = w.carry(scripts, k, "any", "package.json") || found
+		}
+	}
+	return found
+}
+
+// storeCall is an operation on a data store written as an object.
+func (w *jsonWalk) storeCall(n *tree.Node, operation string) bool {
+	if w.documents(operation, n) {
+		return true
+	}
+	words := facts.ToolWords(operation)
+	if len(words) == 0 || !strongVerbs[words[0]] || strings.HasSuffix(operation, "One") || strings.HasSuffix(operation, "_one") {
+		return false
+	}
+	return w.e.Match(&act.Item{Kind: act.KindTool, Name: "destructive", Src: w.src, From: n.Start, To: n.End, Target: act.Printable(operation), Words: placeWords(n)})
+}
+
+// methodByName is the HTTP method that a tool's name says: http_post, put_request.
+func methodByName(name string) string {
+	words := facts.ToolWords(name)
+	if !slices.ContainsFunc(words, func(w string) bool {
+		return w == "http" || w == "request" || w == "rest" || w == "web" || w == "fetch" || w == "url"
+	}) {
+		return ""
+	}
+	for _, w := range words {
+		switch w {
+		case "post", "put", "patch", "delete":
+			return w
+		}
+	}
+	return ""
+}
+
+// methodKeys name the method of a request written as an object.
+var methodKeys = []string{"method", "http_method", "verb"}
+
+// requestTo is the address of a request written as an object, nil if it is none.
+func requestTo(n *tree.Node) *tree.Node {
+	if url := n.Get("url", "uri", "endpoint"); url != nil && url.Kind == '"' && n.Str("method") != "" {
+		return url
+	}
+	path := n.Get("path", "route")
+	if path == nil || path.Kind != '"' || !strings.HasPrefix(path.Text, "/") {
+		return nil
+	}
+	switch strings.ToUpper(n.Str(methodKeys...)) {
+	case "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD":
+		return path
+	}
+	return nil
+}
+
+// carrierKeys are members whose strings are program text.
+var carrierKeys = map[string]string{
+	"manifest": "manifest?", "manifests": "manifest?", "yaml": "manifest?", "resource": "manifest?", "definition": "manifest?", "patch": "manifest?", "overrides": "manifest?",
+	"playbook": "playbook?", "compose": "compose?", "dockerfile": "dockerfile?",
+	"command": "any", "cmd": "any", "commands": "any", "shell": "any", "bash": "any", "shell_command": "any", "commandline": "any", "command_line": "any", "cmdline": "any", "cmd_line": "any", "oneliner": "any", "before_script": "any", "after_script": "any",
+	"script": "any", "argv": "argv", "run": "any", "exec": "any", "sql": "sql", "query": "sql?", "statement": "sql?", "statements": "sql?", "queries": "sql?",
+	"code": "code", "cell": "code", "source_code": "code", "python": "code", "javascript": "code", "powershell": "powershell", "expression": "code", "calldata": "any",
+}
+
+// encoded runs what a member decodes to, if its name or the text itself says that it
+// is run.
+func (w *jsonWalk) encoded(n, v *tree.Node, key, via string) bool {
+	text, ok := scan.Decode64(strings.TrimSpace(v.Text))
+	if !ok || len(text) > scan.MaxDecoded || w.e.Decoded+len(text) > scan.MaxDecodedTotal || w.src.Depth >= scan.MaxDepth {
+		return false
+	}
+	runs := false
+	for _, word := range [...]string{"command", "cmd", "script", "code", "exec", "shell", "payload"} {
+		runs = runs || strings.Contains(tree.PlainKey(key), word)
+	}
+	if !runs && !w.e.ActsText(text) {
+		return false
+	}
+	w.e.Decoded += len(text)
+	inner := *v
+	inner.Text, inner.Verbatim = text, false
+	lang := "any"
+	if strings.Contains(tree.PlainKey(key), "code") && !strings.HasPrefix(tree.PlainKey(key), "encoded") {
+		lang = "code"
+	}
+	return w.carry(n, &inner, lang, via+" base64")
+}
+
+// textKeys are members that are program text beside one that names its language.
+var textKeys = scan.SetOf("source src program cell snippet input")
+
+// carrierOf is the language of a member's text: by its whole name, or by a word of
+// it, such as cli_command and postCreateCommand.
+func (w *jsonWalk) carrierOf(key string) string {
+	if lang := carrierKeys[strings.ToLower(strings.ReplaceAll(key, "-", "_"))]; lang != "" || strings.IndexByte(key, ' ') >= 0 || len(key) > 40 {
+		return lang
+	}
+	words := facts.ToolWords(key)
+	if len(words) < 2 {
+		return ""
+	}
+	switch words[len(words)-1] {
+	case "command", "commands", "cmd", "commandline", "script", "shell", "exec":
+		return "any"
+	case "sql":
+		return "sql"
+	case "code":
+		if words[0] != "error" && words[0] != "status" && words[0] != "exit" && words[0] != "country" && words[0] != "zip" && words[0] != "language" {
+			return "code"
+		}
+	}
+	return ""
+}
+
+// carrier runs a member's text if its name says that it is program text.
+func (w *jsonWalk) carrier(n *tree.Node, key string, v *tree.Node, via string) bool {
+	lang := w.carrierOf(key)
+	if lang == "" && v.Kind == '"' && textKeys[tree.PlainKey(key)] && n.Str("runtime", "interpreter", "kernel", "kernel_name", "language", "lang") != "" && n.Get("path", "title", "name", "file_path", "description", "filename") == nil {
+		lang = "code"
+	}
+	if lang == "" && v.Kind == '"' && tree.EncodedKey(key) {
+		return w.encoded(n, v, key, via)
+	}
+	if lang == "" {
+		return false
+	}
+	if lang == "manifest?" && v.Kind != '"' { // an object, or a change of one
+		w.e.Front.Nodes["manifest"](&interp.Process{Env: w.e, Src: w.src}, w.src, v, &act.Invocation{Exe: "tool", Src: w.src})
+		return false
+	}
+	switch v.Kind {
+	case '"':
+		if tree.PlainKey(key) == "shell" && tree.ShellName(v.Text) {
+			return false // the shell that the text beside it is for
+		}
+		return w.carry(n, v, lang, via)
+	case '[':
+		if args := n.Get("args", "arguments"); args == nil && (lang == "any" || lang == "argv") && tree.AllStrings(v) {
+			return w.words(v.Kids, n, via)
+		}
+		done := false
+		for _, k := range v.Kids {
+			if k.Kind == '"' {
+				done = w.carry(n, k, lang, via) || done
+			}
+		}
+		return done
+	}
+	return false
+}
+
+// words runs ["rm", "-rf", "/"]: one command, not text for a shell. A list of
+// whole commands is run one by one.
+func (w *jsonWalk) words(kids []*tree.Node, n *tree.Node, via string) bool {
+	if len(kids) > 1 && strings.Contains(strings.TrimSpace(kids[0].Text), " ") {
+		for _, k := range kids {
+			w.carry(n, k, "any", via)
+		}
+		return true
+	}
+	if len(kids) == 1 {
+		return w.carry(n, kids[0], "any", via)
+	}
+	parts := make([]string, len(kids))
+	for i, k := range kids {
+		parts[i] = scan.Quote(k.Text)
+	}
+	whole := &tree.Node{Kind: '"', Text: strings.Join(parts, " "), Start: kids[0].Start, End: kids[len(kids)-1].End}
+	return w.carry(n, whole, "any", via)
+}
+
+// carry runs one text in its language.
+func (w *jsonWalk) carry(n, v *tree.Node, lang, via string) bool {
+	if strings.TrimSpace(v.Text) == "" || w.src.Depth >= scan.MaxDepth {
+		return false
+	}
+	src := v.Source(w.src, via)
+	if lang == "any" {
+		lang = tree.ShellLanguage(n, v)
+		if args := n.Get("args", "arguments"); args != nil && args.Kind == '[' && tree.AllStrings(args) { // {command: "rm", args: ["-rf", "/"]}
+			for _, a := range args.Kids {
+				src.Text += " " + scan.Quote(a.Text)
+			}
+			src.At = -1
+		}
+		if input := n.Get("stdin", "input"); lang == "any" && input != nil && input != v && input.Kind == '"' && input.Text != "" && len(input.Text) < scan.MaxDecoded {
+			src.Text, src.At = src.Text+" <<< "+scan.Quote(input.Text), -1
+		}
+		if env := environment(n); env != "" && lang == "any" {
+			src.Text, src.At = env+src.Text, -1
+		}
+	}
+	switch lang {
+	case "sql":
+		w.e.Read("sql", &src, nil)
+	case "sql?":
+		if !stores.LooksSQL(v.Text) && !stores.LooksMongo(v.Text) {
+			done := w.mutation(v)
+			w.known = w.known || done
+			return done
+		}
+		w.e.Read("sql", &src, nil)
+	case "powershell", "cmd":
+		w.e.Ran = true
+		w.e.Read(lang, &src, nil)
+	case "code":
+		w.code(n, &src)
+	case "manifest?", "playbook?", "compose?", "dockerfile?":
+		return w.operations(&src, strings.TrimSuffix(lang, "?"))
+	default:
+		w.e.Route(&src)
+	}
+	w.known = true
+	return true
+}
+
+// notebook runs the shell lines of a notebook's cell: "!rm x", "%%bash" at its head.
+func (w *jsonWalk) notebook(src *act.Source) bool {
+	head, rest, _ := strings.Cut(src.Text, "\n")
+	switch first, _, _ := strings.Cut(head, " "); first {
+	case "%%bash", "%%sh", "%%script", "%%shell", "%%system":
+		inner := *src
+		inner.Text, inner.At = rest, -1
+		w.e.Route(&inner)
+		return true
+	}
+	w.e.EachLine(src.Text, "\n", func(from, to int) {
+		line := strings.TrimLeft(src.Text[from:to], " \t")
+		for _, mark := range [...]string{"!!", "!", "%sx ", "%system "} {
+			if command, ok := strings.CutPrefix(line, mark); ok {
+				w.e.Carried(&interp.Process{Env: w.e, Src: src}, src, from, to, command, "notebook")
+				return
+			}
+		}
+	})
+	return false
+}
+
+// code runs text of an interpreter; which one, its neighbours or its own words say.
+func (w *jsonWalk) code(n *tree.Node, src *act.Source) {
+	e := w.e
+	e.Ran = true
+	lang := strings.ToLower(n.Str("language", "lang", "runtime", "interpreter", "kernel", "kernel_name"))
+	text := src.Text
+	if w.notebook(src) {
+		return
+	}
+	switch {
+	case strings.HasPrefix(lang, "py"):
+		lang = "python"
+	case strings.HasPrefix(lang, "js"), strings.HasPrefix(lang, "javascript"), strings.HasPrefix(lang, "node"), strings.HasPrefix(lang, "ts"), strings.HasPrefix(lang, "typescript"):
+		lang = "node"
+	case lang == "bash" || lang == "sh" || lang == "shell" || lang == "zsh":
+		e.Route(src)
+		return
+	case lang == "sql":
+		e.Read("sql", src, nil)
+		return
+	case lang == "powershell" || lang == "pwsh" || lang == "cmd":
+		e.Read(map[bool]string{true: "cmd", false: "powershell"}[lang == "cmd"], src, nil)
+		return
+	case lang == "ruby" || lang == "perl" || lang == "php":
+	case strings.Contains(text, "require(") || strings.Contains(text, "const ") || strings.Contains(text, "=>") || strings.Contains(text, "await "):
+		lang = "node"
+	case strings.Contains(text, "import ") || strings.Contains(text, "print(") || strings.Contains(text, "os.") || strings.Contains(text, "subprocess") || strings.Contains(text, "__import__("):
+		lang = "python"
+	default:
+		e.Route(src)
+		return
+	}
+	e.Read("only "+lang, src, nil)
+	if strings.Contains(text, "(") {
+		e.Read("calls", src, nil)
+	}
+}
+
+// operationMarks are what a text of such a language holds for sure; a member of a tool
+// call that is only named like one holds something else.
+var operationMarks = map[string][]string{"manifest": {"kind:", `"kind"`, "spec:", `"spec"`, "metadata:", `"metadata"`, `"op"`, "roleRef"}, "playbook": {"hosts:", "tasks:", "- name:"}, "compose": {"services:", `"services"`}, "dockerfile": {"FROM ", "from "}}

@@ -1,0 +1,597 @@
+package windows
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/hosts"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
+
+// winShell is the state of a PowerShell or cmd session: what is set in one
+// statement holds in the next, and in the texts that are run from there.
+type winShell struct {
+	e       *interp.Env
+	src     *act.Source
+	sh      *interp.Process // judges what is the same elsewhere
+	vars    map[string]psValue
+	funcs   map[string]psValue
+	aliases map[string]string
+	running int    // blocks and texts being run
+	cmdText string // the whole text, for places in it
+}
+
+// psItem is an argument as written: a parameter, or a value.
+type psItem struct {
+	name  string
+	value psValue
+	given bool // -name:value
+	raw   string
+}
+
+// psParam is a parameter and its value, if it has one.
+type psParam struct {
+	name  string
+	value psValue
+	has   bool
+}
+
+func (p *psParam) is(value string) bool {
+	for _, t := range p.value.texts() {
+		if t = strings.ToLower(t); t == value || value == `\*` && t == "*" || strings.IndexByte(value, '*') >= 0 && paths.GlobMatch(value, t) {
+			return true
+		}
+	}
+	return !p.has && value == "true"
+}
+
+// psCall is one command with its arguments.
+type psCall struct {
+	name     string // as written, then the name it stands for
+	verb     string
+	noun     string
+	operator byte // & or . in front of it
+	target   psValue
+	items    []psItem
+	params   []psParam
+	args     []psValue
+	input    psValue
+	piped    bool
+	file     string // its output goes there
+	append   bool
+	from, to int
+}
+
+// splat takes the members of a table, or the elements of a list, as arguments.
+func (c *psCall) splat(v psValue) {
+	if v.kind != psHash {
+		for _, item := range v.list() {
+			t := item.str()
+			if len(t) > 1 && t[0] == '-' && isWord(t[1:]) && t[1] > '9' {
+				c.items = append(c.items, psItem{name: strings.ToLower(t[1:]), raw: t})
+				continue
+			}
+			c.items = append(c.items, psItem{value: item, raw: t})
+		}
+		return
+	}
+	for i, k := range v.keys {
+		c.items = append(c.items, psItem{name: k, value: v.items[i], given: true})
+	}
+}
+
+// param is the value of a parameter.
+func (c *psCall) param(name string) (psValue, bool) {
+	for i := range c.params {
+		if c.params[i].name == name {
+			return c.params[i].value, true
+		}
+	}
+	return psValue{}, false
+}
+
+// on: a switch is given, and not as false.
+func (c *psCall) on(name string) bool {
+	v, ok := c.param(name)
+	return ok && !strings.EqualFold(v.str(), "false")
+}
+
+// values are all of them, with and without a name.
+func (c *psCall) values() []psValue {
+	out := slices.Clone(c.args)
+	for i := range c.params {
+		if c.params[i].has {
+			out = append(out, c.params[i].value)
+		}
+	}
+	return out
+}
+
+func (c *psCall) about() act.Word {
+	for _, v := range c.values() {
+		if t := v.str(); t != "" && v.known() {
+			return act.Word{Text: t}
+		}
+	}
+	return act.Word{}
+}
+
+func (c *psCall) taints() act.Taint {
+	t := c.input.taints()
+	for _, v := range c.values() {
+		t |= v.taints()
+	}
+	return t
+}
+
+// deepTexts are all texts in a value, those of lists and tables as well.
+func (v psValue) deepTexts() []string {
+	if v.kind != psList && v.kind != psHash {
+		return []string{v.str()}
+	}
+	var out []string
+	for i := range v.items {
+		out = append(out, v.items[i].deepTexts()...)
+	}
+	return out
+}
+
+// bind sorts the arguments into parameters and values.
+func (w *winShell) bind(c *psCall, spec *facts.Cmdlet) {
+	var loose []psValue
+	for i := 0; i < len(c.items); i++ {
+		item := &c.items[i]
+		if item.name == "" {
+			loose = append(loose, item.value)
+			continue
+		}
+		p := psParam{name: item.name, value: item.value, has: item.given}
+		takes := false
+		p.name, takes = w.parameter(item.name, spec)
+		if takes && !item.given && i+1 < len(c.items) && c.items[i+1].name == "" {
+			i++
+			p.value, p.has = c.items[i].value, true
+		}
+		c.params = append(c.params, p)
+	}
+	if spec != nil {
+		for _, name := range spec.Pos {
+			if _, ok := c.param(name); !ok && len(loose) > 0 {
+				c.params = append(c.params, psParam{name: name, value: loose[0], has: true})
+				loose = loose[1:]
+			}
+		}
+		if len(loose) > 0 && len(spec.Pos) > 0 { // more than it takes: all that it is about
+			last := spec.Pos[0]
+			for i := range c.params {
+				if c.params[i].name == last {
+					c.params[i].value = psListOf(append(slices.Clone(c.params[i].value.list()), loose...))
+				}
+			}
+		}
+	}
+	c.args = loose
+}
+
+// parameter is the whole name of an abbreviated parameter, and whether it takes a value.
+func (w *winShell) parameter(name string, spec *facts.Cmdlet) (string, bool) {
+	t := w.e.Windows
+	if spec != nil {
+		for _, list := range [...][]string{spec.Pos, spec.Params} {
+			for _, full := range list {
+				if strings.HasPrefix(full, name) && !(t.IsSwitch[name] && full != name) {
+					return full, true
+				}
+			}
+		}
+	}
+	for _, full := range t.Options {
+		if name == full || len(name) > 5 && strings.HasPrefix(full, name) {
+			return full, true
+		}
+	}
+	for _, full := range t.Switches {
+		if name == full || strings.HasPrefix(full, name) && (spec != nil || len(name) > 2) {
+			return full, false
+		}
+	}
+	return name, spec == nil
+}
+
+// canonical is the name that a command is known by.
+func (w *winShell) canonical(name string) string {
+	name = strings.ToLower(scan.Base(strings.TrimSpace(name)))
+	for range 4 {
+		to, ok := w.aliases[name]
+		if !ok {
+			if to, ok = w.e.Windows.Aliases[name]; !ok {
+				break
+			}
+		}
+		name = strings.ToLower(scan.Base(to))
+	}
+	return name
+}
+
+// run judges one command and gives its output.
+func (w *winShell) run(c *psCall) psValue {
+	e := w.e
+	if e.Invocations++; e.Invocations > scan.MaxInvocations || !e.Budget.Spend(16+2*len(c.items)) {
+		e.TooDeep = true
+		return psUnknown(0)
+	}
+	e.Ran = true
+	if c.target.kind == psBlock || c.target.kind == psObject && c.target.text == "scriptblock" {
+		return w.runBlock(c.target, c)
+	}
+	if strings.IndexByte(scan.Base(c.name), scan.Hole) >= 0 || c.target.kind == psObject {
+		return w.dynamic(c)
+	}
+	name := w.canonical(c.name)
+	if f, ok := w.funcs[name]; ok && w.running < scan.MaxDepth {
+		w.bind(c, nil)
+		return w.runBlock(f, c)
+	}
+	if strings.EqualFold(name, "rem") || strings.HasPrefix(name, "::") {
+		return psValue{}
+	}
+	spec := e.Windows.ByCmdlet[name]
+	verb, noun, _ := strings.Cut(name, "-")
+	if spec == nil && (noun == "" || !e.Windows.IsVerb[verb]) {
+		return w.finish(c, w.native(c))
+	}
+	c.name, c.verb, c.noun = name, verb, noun
+	w.bind(c, spec)
+	if c.on("whatif") || c.on("?") {
+		return psThing(name, 0)
+	}
+	return w.finish(c, w.cmdlet(c, spec))
+}
+
+// finish writes the output of a command to its file, if it has one.
+func (w *winShell) finish(c *psCall, out psValue) psValue {
+	if c.file != "" {
+		op := ">"
+		if c.append {
+			op = ">>"
+		}
+		w.write(c.file, out, op, c.to)
+		return psValue{}
+	}
+	return out
+}
+
+// cmdlet judges a command of PowerShell.
+func (w *winShell) cmdlet(c *psCall, spec *facts.Cmdlet) psValue {
+	special, ok := w.state().specials[c.name]
+	if !ok {
+		w.blocks(c)
+	}
+	w.defaults(c)
+	matched := w.match("cmdlet", c.verb, c)
+	if ok {
+		return special(w, c)
+	}
+	if spec != nil && spec.Write != "" {
+		w.writeBy(c, spec)
+		return psValue{}
+	}
+	if spec != nil && len(spec.Run) > 0 {
+		out := w.posix(c, w.template(c, spec.Run), w.inputFlow(c))
+		return w.gives(c, spec.Gives, out)
+	}
+	if !matched && c.verb != "get" && c.verb != "test" && c.verb != "format" && c.verb != "select" && c.verb != "measure" && c.verb != "sort" && spec == nil {
+		w.e.Unproven, w.e.Loose = true, true
+	}
+	gives := ""
+	if spec != nil {
+		gives = spec.Gives
+	}
+	return w.gives(c, gives, act.Flow{})
+}
+
+// defaults adds what $PSDefaultParameterValues says.
+func (w *winShell) defaults(c *psCall) {
+	d, ok := w.vars["psdefaultparametervalues"]
+	if !ok {
+		return
+	}
+	for i, k := range d.keys {
+		if name, param, ok := strings.Cut(k, ":"); ok && paths.GlobMatch(name, c.name) {
+			if _, given := c.param(param); !given {
+				c.params = append(c.params, psParam{name: param, value: d.items[i], has: true})
+			}
+		}
+	}
+}
+
+// match judges a command, or a member, by the tables.
+func (w *winShell) match(kind, name string, c *psCall) bool {
+	if !w.e.Other[kind+" "+name] && !w.e.Other[kind+" *"] {
+		return false
+	}
+	var words []string
+	for _, v := range append(c.values(), c.input.items...) {
+		words = append(words, v.deepTexts()...)
+	}
+	return w.e.Match(&act.Item{Kind: kind, Name: name, Src: w.src, From: c.from, To: c.to, Fact: c, Words: strings.Join(words, " "), Target: act.Printable(c.about().Text)})
+}
+
+// gives is the output of a command.
+func (w *winShell) gives(c *psCall, what string, out act.Flow) psValue {
+	t := out.Taint | out.Word.Taint
+	switch what {
+	case "input":
+		return c.input
+	case "args":
+		return psListOf(c.values())
+	case "joined":
+		return psValue{text: strings.Join(psListOf(c.values()).texts(), "/"), taint: c.taints()}
+	case "temp":
+		return psString("C:/Temp/x/tmp.tmp")
+	case "path":
+		if vs := c.values(); len(vs) > 0 {
+			return psValue{text: vs[0].str(), taint: vs[0].taints()}
+		}
+	case "network":
+		t |= act.FromNetwork
+	case "secret":
+		t |= act.FromSecret
+	case "environ":
+		t |= act.FromEnviron
+	case "nothing":
+		return psValue{}
+	}
+	if out.Known {
+		return psValue{text: out.Word.Text, taint: t}
+	}
+	v := psThing(c.name, t|c.taints()&(act.FromSecret|act.FromEnviron|act.FromDump|act.FromNetwork|act.FromDecoder))
+	v.output = true
+	if c.verb == "get" && len(c.values()) > 0 { // what is asked for goes with it
+		v.keys, v.items = []string{"identity"}, []psValue{c.values()[0]}
+	}
+	return v
+}
+
+// blocks runs the script blocks among the arguments.
+func (w *winShell) blocks(c *psCall) {
+	for _, v := range c.values() {
+		for _, item := range v.list() {
+			if item.kind == psBlock {
+				w.runBlock(item, &psCall{input: c.input, from: c.from, to: c.to})
+			}
+		}
+	}
+}
+
+// template makes the words of the command that does the same.
+func (w *winShell) template(c *psCall, words []string) []act.Word {
+	var out []act.Word
+	for _, t := range words {
+		if t[0] != '{' {
+			out = append(out, act.Word{Text: t, At: -1})
+			continue
+		}
+		name := strings.Trim(t, "{}")
+		name, flag, isFlag := strings.Cut(name, "?")
+		name, option, isOption := strings.Cut(name, ":")
+		v, ok := c.param(name)
+		if name == "input" {
+			v, ok = c.input, c.piped
+		}
+		switch {
+		case !ok:
+		case isFlag:
+			if c.on(name) {
+				out = append(out, act.Word{Text: flag, At: -1})
+			}
+		case isOption:
+			out = append(out, act.Word{Text: option, At: -1}, w.argWord(v.str(), v.taints()))
+		default:
+			for _, one := range v.texts() {
+				out = append(out, w.argWord(one, v.taints()))
+			}
+		}
+	}
+	return out
+}
+
+// argWord makes a word of a value: paths are written as POSIX writes them.
+func (w *winShell) argWord(text string, t act.Taint) act.Word {
+	if strings.EqualFold(text, "nul") {
+		text = "/dev/null"
+	}
+	if strings.Contains(text, `\`) && !strings.ContainsAny(text, "\n\"'<>|") {
+		text = strings.ReplaceAll(text, `\`, "/")
+	}
+	return act.Word{Text: text, At: -1, Glob: strings.ContainsAny(text, "*?"), Taint: t}
+}
+
+// inputFlow is what is piped in, as a program reads it.
+func (w *winShell) inputFlow(c *psCall) act.Flow {
+	if !c.piped {
+		return act.Flow{}
+	}
+	t := c.input.taints()
+	if c.input.kind == psText && c.input.known() || c.input.kind == psList && c.input.known() {
+		return act.Flow{Known: true, Word: act.Word{Text: strings.Join(c.input.texts(), "\n"), At: -1, Taint: t}, Taint: t}
+	}
+	return act.Flow{Taint: t | act.FromStdin, Via: "pipe"}
+}
+
+// posix judges a command as if it had been given to a POSIX shell.
+func (w *winShell) posix(c *psCall, argv []act.Word, in act.Flow) act.Flow {
+	if len(argv) == 0 || w.src.Depth >= scan.MaxDepth {
+		return act.Flow{}
+	}
+	span, _ := w.src.Where(c.from, min(max(c.to, c.from), len(w.src.Text)))
+	for i := range argv {
+		argv[i].Span = span
+	}
+	at := *w.src
+	at.Depth++
+	w.sh.Src = &at
+	return w.sh.Run(&act.Invocation{Src: w.src, From: c.from, To: c.to, Argv: argv, Stdin: in})
+}
+
+// words makes words of texts.
+func words(texts ...string) []act.Word {
+	out := make([]act.Word, len(texts))
+	for i, t := range texts {
+		out[i] = act.Word{Text: t, At: -1, Glob: strings.ContainsAny(t, "*?")}
+	}
+	return out
+}
+
+// raise adds a finding about a command.
+func (w *winShell) raise(id string, c *psCall) { w.e.Raise(id, w.src, c.from, c.to, "") }
+
+// dynamic is a command whose name is not known.
+func (w *winShell) dynamic(c *psCall) psValue {
+	w.e.Unproven = true
+	w.bind(c, nil)
+	w.blocks(c)
+	switch t := c.target.taints() | c.input.taints(); {
+	case c.target.kind == psObject && c.target.text == "command" && len(c.values()) == 0:
+		return psUnknown(t)
+	case t&act.FromNetwork != 0:
+		w.raise("rce.pipe-to-shell", c)
+	default:
+		w.e.Doubt("which program runs is not known")
+		w.raise("obf.dynamic-executable", c)
+	}
+	return psUnknown(0)
+}
+
+// native runs a program, a script, or a command of cmd.
+func (w *winShell) native(c *psCall) psValue {
+	argv := []act.Word{{Text: c.name, At: -1, Taint: c.target.taints()}}
+	for i := range c.items {
+		item := &c.items[i]
+		switch {
+		case item.name != "":
+			text := "-" + item.name
+			if item.raw != "" {
+				text = item.raw
+			}
+			argv = append(argv, act.Word{Text: text, At: -1})
+			if item.given {
+				argv[len(argv)-1].Text += ":" + item.value.str()
+			}
+		case item.value.kind == psBlock:
+			w.runBlock(item.value, &psCall{input: c.input, from: c.from, to: c.to})
+			argv = append(argv, act.Word{Text: item.value.str(), At: -1})
+		case item.value.kind == psHash:
+			argv = append(argv, act.Word{Text: item.raw, At: -1})
+		default:
+			for _, t := range item.value.texts() {
+				argv = append(argv, act.Word{Text: t, At: -1, Glob: strings.ContainsAny(t, "*?"), Taint: item.value.taints()})
+			}
+		}
+	}
+	out := w.start(c, argv, w.inputFlow(c))
+	if out.Known {
+		return psValue{text: out.Word.Text, taint: out.Taint | out.Word.Taint}
+	}
+	v := psUnknown(out.Taint)
+	v.output = true
+	if slices.Contains(w.e.Windows.Locators, strings.ToLower(scan.Base(c.name))) { // it finds what it is asked for
+		return psString(argv[len(argv)-1].Text)
+	}
+	if slices.Contains(w.e.Groups["shell-setup"], scan.Base(c.name)) || strings.HasPrefix(scan.Base(c.name), "oh-my-") {
+		v.text = ""
+	}
+	return v
+}
+
+// start starts a program, or a script that the command itself wrote.
+func (w *winShell) start(c *psCall, argv []act.Word, in act.Flow) act.Flow {
+	name := strings.ReplaceAll(argv[0].Text, `\`, "/")
+	for _, suffix := range [...]string{"", ".cmd", ".bat", ".exe", ".ps1"} {
+		if _, ok := w.e.Files[paths.FileKey(w.sh.Cwd, name+suffix)]; ok {
+			name += suffix
+			break
+		}
+	}
+	argv[0].Text = name
+	if lang := scriptSuffixes[strings.ToLower(path.Ext(name))]; lang != "" {
+		if f, ok := w.e.Files[paths.FileKey(w.sh.Cwd, name)]; ok && f.Known {
+			f.Word.Taint |= f.Taint
+			src := w.src.Inside(f.Word, name)
+			src.At = -1
+			runLanguage(w.e, w.sh, &src, lang)
+			return act.Flow{}
+		}
+	}
+	switch f := w.e.Files[paths.FileKey(w.sh.Cwd, name)]; {
+	case hosts.ForeignShare(name):
+		w.raise("rce.download-exec", c)
+	case f.Taint&act.FromNetwork != 0:
+		w.raise("rce.download-exec", c)
+	case f.Taint&act.FromDecoder != 0:
+		w.raise("obf.decode-exec", c)
+	}
+	for i := range argv {
+		if i > 0 && strings.Contains(argv[i].Text, `:\`) || strings.HasPrefix(argv[i].Text, `.\`) || strings.HasPrefix(argv[i].Text, `~\`) {
+			argv[i] = w.argWord(argv[i].Text, argv[i].Taint)
+		}
+	}
+	return w.posix(c, argv, in)
+}
+
+// scriptSuffixes say in which language a file is.
+var scriptSuffixes = map[string]string{".ps1": "powershell", ".psm1": "powershell", ".bat": "cmd", ".cmd": "cmd", ".vbs": "other", ".js": "other", ".wsf": "other", ".hta": "other"}
+
+// runLanguage runs a text of a language that Windows knows.
+func runLanguage(e *interp.Env, sh *interp.Process, src *act.Source, lang string) {
+	if src.Depth > scan.MaxDepth {
+		e.TooDeep = true
+		return
+	}
+	if lang == "powershell" || lang == "cmd" {
+		sh.Read(lang, src, nil)
+		return
+	}
+	sh.Read("strings", src, nil)
+}
+
+// write writes a value to a file.
+func (w *winShell) write(file string, v psValue, op string, to int) {
+	if file == "" || strings.EqualFold(file, "null") || strings.EqualFold(file, "nul") || file[0] == '&' {
+		return
+	}
+	f := act.Flow{Taint: v.taints()}
+	if strings.HasPrefix(file, `\\`) && f.Taint&(act.FromSecret|act.FromEnviron|act.FromDump) != 0 { // on another machine
+		w.e.Raise("secret.exfil-network", w.src, 0, len(w.src.Text), act.Printable(file))
+	}
+	if v.kind != psObject && v.known() {
+		f.Known, f.Word = true, act.Word{Text: strings.Join(v.texts(), "\n"), At: -1, Taint: f.Taint}
+	}
+	at := *w.src
+	w.sh.Src = &at
+	w.sh.Write(act.Redir{Op: op, File: w.argWord(file, 0)}, f, nil)
+}
+
+// writeBy writes what a command is told to.
+func (w *winShell) writeBy(c *psCall, spec *facts.Cmdlet) {
+	v, ok := c.param(spec.Text)
+	if !ok {
+		v = c.input
+	}
+	op := spec.Write
+	if c.on("append") {
+		op = ">>"
+	}
+	for _, name := range [...]string{spec.Pos[0], "literalpath"} {
+		if file, ok := c.param(name); ok {
+			for _, t := range file.texts() {
+				w.write(t, v, op, c.to)
+			}
+		}
+	}
+}

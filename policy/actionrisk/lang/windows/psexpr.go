@@ -1,0 +1,598 @@
+package windows
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
+
+// psReader reads one text of PowerShell and runs it as it goes: what is known is
+// computed, every branch is taken, and each command that would run is judged.
+type psReader struct {
+	w    *winShell
+	text string
+	i    int
+}
+
+// step goes on by n bytes, to the end at most.
+func (r *psReader) step(n int) { r.i = min(r.i+n, len(r.text)) }
+
+// blank goes over blanks and comments, and over ends of lines if lines is set.
+func (r *psReader) blank(lines bool) {
+	for r.i < len(r.text) {
+		c := r.text[r.i]
+		switch {
+		case c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v', lines && (c == '\n' || c == ';'):
+			r.step(1)
+		case c == '`' && r.i+1 < len(r.text) && (r.text[r.i+1] == '\n' || r.text[r.i+1] == '\r'):
+			r.step(2)
+		case c == '#' && (r.i == 0 || strings.IndexByte(" \t\r\n;(){}|", r.text[r.i-1]) >= 0):
+			for r.i < len(r.text) && r.text[r.i] != '\n' {
+				r.step(1)
+			}
+		case c == '<' && strings.HasPrefix(r.text[r.i:], "<#"):
+			n := strings.Index(r.text[r.i:], "#>")
+			if n < 0 {
+				n = len(r.text) - r.i - 2
+			}
+			r.step(n + 2)
+		default:
+			return
+		}
+	}
+}
+
+// peek is the next byte, 0 at the end.
+func (r *psReader) peek() byte {
+	if r.i < len(r.text) {
+		return r.text[r.i]
+	}
+	return 0
+}
+
+func (r *psReader) at(s string) bool { return strings.HasPrefix(r.text[min(r.i, len(r.text)):], s) }
+
+// name reads letters, digits and "_".
+func (r *psReader) name() string {
+	from := r.i
+	for r.i < len(r.text) && scan.IsNameByte(r.text[r.i]) {
+		r.step(1)
+	}
+	return r.text[from:r.i]
+}
+
+// word is the next identifier in lower case, without going over it.
+func (r *psReader) word() string {
+	j := r.i
+	for j < len(r.text) && (scan.IsNameByte(r.text[j]) || r.text[j] == '-') {
+		j++
+	}
+	return strings.ToLower(r.text[r.i:j])
+}
+
+// operators that take two values, by the strength of their bond.
+var psOperators = map[string]int{
+	"-and": 1, "-or": 1, "-xor": 1, "??": 1,
+	"-eq": 2, "-ne": 2, "-gt": 2, "-ge": 2, "-lt": 2, "-le": 2, "-like": 2, "-notlike": 2, "-match": 2, "-notmatch": 2, "-contains": 2, "-notcontains": 2,
+	"-in": 2, "-notin": 2, "-is": 2, "-isnot": 2, "-as": 2, "-replace": 2, "-split": 2, "-join": 2, "-bxor": 2, "-band": 2, "-bor": 2, "-shl": 2, "-shr": 2,
+	"+": 3, "-": 3, "*": 4, "/": 4, "%": 4, "-f": 5, "..": 6,
+}
+
+// operator is the operator that comes next, and how long it is.
+func (r *psReader) operator() (string, int) {
+	switch c := r.peek(); {
+	case c == '-' && r.i+1 < len(r.text) && scan.IsNameByte(r.text[r.i+1]) && (r.text[r.i+1] > '9'):
+		j := r.i + 1
+		for j < len(r.text) && scan.IsNameByte(r.text[j]) && r.text[j] > '9' {
+			j++
+		}
+		op := strings.ToLower(r.text[r.i:j])
+		if psOperators[op] == 0 && len(op) > 3 && (op[1] == 'c' || op[1] == 'i') {
+			op = "-" + op[2:]
+		}
+		if psOperators[op] > 0 {
+			return op, j - r.i
+		}
+		return "", 0
+	case c == '+' || c == '-' || c == '*' || c == '/' || c == '%':
+		if r.i+1 < len(r.text) && (r.text[r.i+1] == '=' || r.text[r.i+1] == c && c != '*' && c != '/' && c != '%') {
+			return "", 0
+		}
+		return string(c), 1
+	case r.at("..") || r.at("??") && !r.at("??="):
+		return r.text[r.i : r.i+2], 2
+	}
+	return "", 0
+}
+
+// expression reads operators of at least that strength and what is between them.
+func (r *psReader) expression(least int) psValue {
+	left := r.elements()
+	for r.w.e.Budget.Spend(1) {
+		r.blank(false)
+		op, n := r.operator()
+		if op == "" || psOperators[op] < least {
+			break
+		}
+		r.step(n)
+		r.blank(true)
+		left = binary(op, left, r.expression(psOperators[op]+1))
+	}
+	return left
+}
+
+// binary is a op b.
+func binary(op string, a, b psValue) psValue {
+	switch op {
+	case "+":
+		return psAdd(a, b)
+	case "-", "*", "/", "%", "-bxor", "-band", "-bor":
+		return psArithmetic(op, a, b)
+	case "-f":
+		return psFormat(a, b)
+	case "..":
+		return psRange(a, b)
+	case "-join":
+		return psJoin(a, b.str())
+	case "-split":
+		return psSplit(a, b, false)
+	case "-replace":
+		return psReplace(a, b, false)
+	case "-as":
+		return cast(b.text, a)
+	case "??", "-or", "-and":
+		return a
+	}
+	return psUnknown(0) // a comparison
+}
+
+// elements reads values between commas: an array, if there is more than one.
+func (r *psReader) elements() psValue {
+	first := r.unary()
+	r.blank(false)
+	if r.peek() != ',' {
+		return first
+	}
+	out := []psValue{first}
+	for r.peek() == ',' && r.w.e.Budget.Spend(1) {
+		r.step(1)
+		r.blank(true)
+		out = append(out, r.unary())
+		r.blank(false)
+	}
+	return psListOf(out)
+}
+
+// unary reads an operator in front of a value, and the value.
+func (r *psReader) unary() psValue {
+	r.blank(true)
+	switch c := r.peek(); {
+	case c == '!' || c == '+' || c == ',':
+		r.step(1)
+		v := r.unary()
+		if c == ',' {
+			return psListOf([]psValue{v})
+		}
+		return v
+	case c == '-':
+		switch op := r.word(); op {
+		case "-join":
+			r.step(len(op))
+			return psJoin(r.unary(), "")
+		case "-split":
+			r.step(len(op))
+			return psSplit(r.unary(), psValue{}, false)
+		case "-not", "-bnot":
+			r.step(len(op))
+			r.unary()
+			return psUnknown(0)
+		}
+		r.step(1)
+		if v := r.unary(); v.number {
+			return psValue{text: "-" + v.text, number: true}
+		}
+		return psUnknown(0)
+	case c == '[':
+		return r.bracket()
+	}
+	return r.postfix(r.primary())
+}
+
+// bracket reads [type], and what it is for: a cast, a static member, a value.
+func (r *psReader) bracket() psValue {
+	end := matching(r.text, r.i)
+	name := strings.ToLower(strings.Trim(r.text[r.i+1:min(end, len(r.text))], " \t\r\n"))
+	name = strings.ReplaceAll(strings.ReplaceAll(name, "`", ""), " ", "")
+	r.i = min(end+1, len(r.text))
+	t := psValue{kind: psType, text: strings.TrimPrefix(name, "system.")}
+	switch c := r.peek(); {
+	case c == '.' || r.at("::"):
+		return r.postfix(t)
+	case c == 0 || strings.IndexByte(")];,|}\n=", c) >= 0:
+		return t
+	}
+	from := r.i
+	r.blank(false)
+	if op, _ := r.operator(); op != "" && op != "-join" && op != "-" && op != "+" || r.peek() == '=' || strings.IndexByte(")]};|\n", r.peek()) >= 0 {
+		return t
+	}
+	if r.i == from && scan.IsNameByte(r.peek()) && r.peek() > '9' { // [void]name( in a class
+		return t
+	}
+	v := r.unary()
+	if name == "scriptblock" {
+		return r.w.dynamicBlock(v)
+	}
+	return cast(t.text, v)
+}
+
+// matching is where the bracket that opens at i is closed, quotes and comments aside.
+func matching(text string, i int) int {
+	depth := 0
+	for ; i < len(text); i++ {
+		switch text[i] {
+		case '(', '{', '[':
+			depth++
+		case ')', '}', ']':
+			if depth--; depth <= 0 {
+				return i
+			}
+		case '`':
+			i++
+		case '#':
+			if i > 0 && text[i-1] <= ' ' {
+				for i < len(text) && text[i] != '\n' {
+					i++
+				}
+			}
+		case '\'', '"':
+			i = quotedEnd(text, i)
+		}
+	}
+	return len(text)
+}
+
+// quotedEnd is the place of the quote that closes the one at i.
+func quotedEnd(text string, i int) int {
+	q := text[i]
+	if i > 0 && text[i-1] == '@' { // a here-string
+		if n := strings.Index(text[i+1:], "\n"+string(q)+"@"); n >= 0 {
+			return i + 1 + n + 2
+		}
+	}
+	for j := i + 1; j < len(text); j++ {
+		switch {
+		case text[j] == '`' && q == '"':
+			j++
+		case text[j] == q && j+1 < len(text) && text[j+1] == q:
+			j++
+		case text[j] == q:
+			return j
+		case q == '"' && text[j] == '$' && j+1 < len(text) && text[j+1] == '(':
+			j = matching(text, j+1)
+		}
+	}
+	return len(text)
+}
+
+// primary reads one value.
+func (r *psReader) primary() psValue {
+	if !r.w.e.Budget.Spend(2) {
+		r.i = len(r.text)
+		return psUnknown(0)
+	}
+	switch c := r.peek(); {
+	case c == '\'' || c == '"':
+		return r.quoted()
+	case c == '$':
+		return r.variable()
+	case c == '(':
+		r.step(1)
+		v := r.statements(')')
+		r.step(1)
+		return v
+	case c == '{':
+		return r.blockValue()
+	case c == '@':
+		return r.literal()
+	case c >= '0' && c <= '9' || c == '.' && r.i+1 < len(r.text) && r.text[r.i+1] >= '0' && r.text[r.i+1] <= '9':
+		return r.number()
+	case c == '&' || scan.IsNameByte(c) || c == '\\':
+		return r.command(psValue{}, false)
+	}
+	return psValue{}
+}
+
+// number reads 12, 0x1F, 1.5, 10MB.
+func (r *psReader) number() psValue {
+	from := r.i
+	for r.i < len(r.text) && (scan.IsNameByte(r.text[r.i]) || r.text[r.i] == '.' && !r.at("..") && r.i+1 < len(r.text) && r.text[r.i+1] >= '0' && r.text[r.i+1] <= '9') {
+		r.step(1)
+	}
+	t := r.text[from:r.i]
+	if n, err := strconv.ParseInt(t, 0, 64); err == nil {
+		return psNumber(int(n))
+	}
+	if n, err := strconv.ParseInt(t, 10, 64); err == nil {
+		return psNumber(int(n))
+	}
+	return psValue{text: t, number: true}
+}
+
+// literal reads @(…), @{…} and here-strings.
+func (r *psReader) literal() psValue {
+	r.step(1)
+	switch r.peek() {
+	case '(':
+		r.step(1)
+		v := r.statements(')')
+		r.step(1)
+		return psListOf(v.list())
+	case '{':
+		return r.hash()
+	case '\'', '"':
+		q := r.peek()
+		from := r.i + 1
+		end := quotedEnd(r.text, r.i)
+		body := strings.TrimLeft(r.text[min(from, len(r.text)):max(min(end-1, len(r.text)), min(from, len(r.text)))], " \t\r\n")
+		r.i = min(end+1, len(r.text))
+		if r.peek() == '@' {
+			r.step(1)
+		}
+		if q == '"' {
+			return r.expand(body)
+		}
+		return psString(body)
+	}
+	return psValue{}
+}
+
+// hash reads @{ key = value; … }.
+func (r *psReader) hash() psValue {
+	out := psValue{kind: psHash}
+	r.step(1)
+	for r.w.e.Budget.Spend(2) {
+		r.blank(true)
+		if c := r.peek(); c == 0 || c == '}' {
+			break
+		}
+		from := r.i
+		var key psValue
+		if scan.IsNameByte(r.peek()) {
+			key = psString(r.name())
+		} else {
+			key = r.unary()
+		}
+		r.blank(true)
+		if r.peek() != '=' {
+			r.i = max(r.i, from+1)
+			continue
+		}
+		r.step(1)
+		r.blank(true)
+		out.keys = append(out.keys, strings.ToLower(key.str()))
+		out.items = append(out.items, r.statement())
+		out.taint |= out.items[len(out.items)-1].taints()
+	}
+	r.step(1)
+	return out
+}
+
+// blockValue reads { … } without running it.
+func (r *psReader) blockValue() psValue {
+	end := matching(r.text, r.i)
+	src := *r.w.src
+	v := psValue{kind: psBlock, block: &src, from: r.i + 1, to: min(end, len(r.text))}
+	v.from = min(v.from, v.to)
+	v.block.Text = r.text
+	if len(r.text) != len(r.w.src.Text) { // text that the command built
+		v.block.At = -1
+	}
+	r.i = min(end+1, len(r.text))
+	return v
+}
+
+// quoted reads a text in quotes.
+func (r *psReader) quoted() psValue {
+	q, from := r.peek(), r.i+1
+	end := quotedEnd(r.text, r.i)
+	body := r.text[min(from, len(r.text)):min(end, len(r.text))]
+	r.i = min(end+1, len(r.text))
+	if q == '\'' {
+		return psString(strings.ReplaceAll(body, "''", "'"))
+	}
+	return r.expand(body)
+}
+
+// expand fills in what "…" holds: variables, $(…), escapes.
+func (r *psReader) expand(body string) psValue {
+	if !strings.ContainsAny(body, "$`\"") {
+		return psString(body)
+	}
+	inner := psReader{w: r.w, text: body}
+	out := psValue{}
+	var b strings.Builder
+	for inner.i < len(body) && b.Len() < scan.MaxDecoded {
+		switch c := body[inner.i]; {
+		case c == '`' && inner.i+1 < len(body):
+			b.WriteString(psEscape(body[inner.i+1]))
+			inner.step(2)
+		case c == '"' && strings.HasPrefix(body[inner.i:], `""`):
+			b.WriteByte('"')
+			inner.step(2)
+		case c == '$' && inner.i+1 < len(body) && (scan.IsNameByte(body[inner.i+1]) || strings.IndexByte("({", body[inner.i+1]) >= 0):
+			v := inner.dollar()
+			out.taint |= v.taints()
+			b.WriteString(v.str())
+		default:
+			b.WriteByte(c)
+			inner.step(1)
+		}
+	}
+	out.text = b.String()
+	return out
+}
+
+// psEscape is what `c stands for.
+func psEscape(c byte) string {
+	switch c {
+	case 'n':
+		return "\n"
+	case 't':
+		return "\t"
+	case '0', 'a', 'b', 'r', 'f', 'v', '\n':
+		return ""
+	}
+	return string(c)
+}
+
+// variable reads $name in an expression.
+func (r *psReader) variable() psValue {
+	if r.i+1 < len(r.text) && (r.text[r.i+1] == '?' || r.text[r.i+1] == '$' || r.text[r.i+1] == '^') {
+		r.step(2)
+		return psUnknown(0)
+	}
+	return r.dollar()
+}
+
+// dollar reads $name, ${name}, $scope:name and $( … ), and gives its value.
+func (r *psReader) dollar() psValue {
+	r.step(1)
+	switch r.peek() {
+	case '(':
+		r.step(1)
+		v := r.statements(')')
+		r.step(1)
+		return v
+	case '{':
+		end := strings.IndexByte(r.text[r.i:], '}')
+		if end < 0 {
+			end = len(r.text) - r.i
+		}
+		name := r.text[r.i+1 : r.i+max(end, 1)]
+		r.i = min(r.i+end+1, len(r.text))
+		return r.w.lookup(strings.ToLower(strings.ReplaceAll(name, "`", "")))
+	}
+	name := r.name()
+	if r.peek() == ':' && r.i+1 < len(r.text) && scan.IsNameByte(r.text[r.i+1]) && !r.at("::") {
+		r.step(1)
+		name += ":" + r.name()
+	}
+	return r.w.lookup(strings.ToLower(name))
+}
+
+// postfix reads members and indexes behind a value.
+func (r *psReader) postfix(v psValue) psValue {
+	for r.w.e.Budget.Spend(1) {
+		switch {
+		case r.at("::"):
+			r.step(2)
+			v = r.memberOf(v)
+		case r.at("?.") && v.kind != psText, r.peek() == '.' && !r.at("..") && r.i+1 < len(r.text) && (scan.IsNameByte(r.text[r.i+1]) || strings.IndexByte("$('\"`", r.text[r.i+1]) >= 0):
+			r.step(1 + strings.IndexByte(r.text[r.i:], '.'))
+			v = r.memberOf(v)
+		case r.peek() == '[':
+			end := matching(r.text, r.i)
+			inner := psReader{w: r.w, text: r.text[:min(end, len(r.text))], i: r.i + 1}
+			index := inner.expression(0)
+			r.i = min(end+1, len(r.text))
+			v = psIndex(v, index)
+		case r.at("++") || r.at("--"):
+			r.step(2)
+		default:
+			return v
+		}
+	}
+	return v
+}
+
+// memberOf reads the name of a member and its arguments, and gives its value.
+func (r *psReader) memberOf(v psValue) psValue {
+	from := r.i
+	name := ""
+	switch c := r.peek(); {
+	case c == '\'' || c == '"':
+		name = r.quoted().str()
+	case c == '$':
+		name = r.dollar().str()
+	case c == '(':
+		r.step(1)
+		name = r.statements(')').str()
+		r.step(1)
+	default:
+		for r.i < len(r.text) && (scan.IsNameByte(r.text[r.i]) || r.text[r.i] == '`') {
+			r.step(1)
+		}
+		name = strings.ReplaceAll(r.text[from:r.i], "`", "")
+	}
+	name = strings.ToLower(name)
+	var args []psValue
+	called := false
+	switch r.peek() {
+	case '(':
+		called = true
+		args = r.arguments()
+	case '{': // .ForEach{ … }
+		called = true
+		args = []psValue{r.blockValue()}
+	}
+	if !called {
+		return r.w.property(v, name)
+	}
+	return r.w.invoke(v, name, args, from, r.i)
+}
+
+// arguments reads (a, b).
+func (r *psReader) arguments() []psValue {
+	r.step(1)
+	var out []psValue
+	for r.w.e.Budget.Spend(1) {
+		r.blank(true)
+		if c := r.peek(); c == 0 || c == ')' {
+			break
+		}
+		if r.peek() == ',' {
+			r.step(1)
+			continue
+		}
+		from := r.i
+		v := r.argumentValue()
+		out = append(out, v)
+		if r.i == from {
+			r.step(1)
+		}
+	}
+	r.step(1)
+	return out
+}
+
+// argumentValue is one value between the commas of a call.
+func (r *psReader) argumentValue() psValue {
+	left := r.unary()
+	for r.w.e.Budget.Spend(1) {
+		r.blank(true)
+		op, n := r.operator()
+		if op == "" {
+			return left
+		}
+		r.step(n)
+		r.blank(true)
+		right := r.unary()
+		for r.blankThenTighter(op) && r.w.e.Budget.Spend(1) {
+			next, m := r.operator()
+			r.step(m)
+			r.blank(true)
+			right = binary(next, right, r.unary())
+		}
+		left = binary(op, left, right)
+	}
+	return left
+}
+
+// blankThenTighter: the operator that comes next binds more than op.
+func (r *psReader) blankThenTighter(op string) bool {
+	r.blank(true)
+	next, _ := r.operator()
+	return next != "" && psOperators[next] > psOperators[op]
+}

@@ -1,0 +1,435 @@
+package windows
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
+
+// psKind is what a value of PowerShell is, as far as it matters here.
+type psKind uint8
+
+const (
+	psText   psKind = iota // text, with a hole for each unknown part; numbers too
+	psList                 // an array
+	psHash                 // a hash table
+	psBlock                // a script block
+	psType                 // a type: [io.file]
+	psObject               // anything else, named by its type or by the command that gives it
+)
+
+// psValue is a value of the evaluator. The zero value is the empty text.
+type psValue struct {
+	kind     psKind
+	text     string      // of a text; name of a type or an object, in lower case
+	number   bool        // a text that is a number
+	items    []psValue   // of a list; values of a hash table
+	keys     []string    // of a hash table, in lower case
+	block    *act.Source // a script block's text stands in block.text[from:to]
+	from, to int
+	taint    act.Taint
+	output   bool // of a command whose output is not known
+}
+
+func psString(s string) psValue        { return psValue{text: s} }
+func psNumber(n int) psValue           { return psValue{text: strconv.Itoa(n), number: true} }
+func psListOf(items []psValue) psValue { return psValue{kind: psList, items: items} }
+
+// psUnknown is a value nobody can know, which came from there.
+func psUnknown(t act.Taint) psValue { return psValue{text: string(scan.Hole), taint: t} }
+
+// psThing is an object of that type, or the output of that command.
+func psThing(name string, t act.Taint) psValue { return psValue{kind: psObject, text: name, taint: t} }
+
+// str is the text that a value becomes where text is wanted.
+func (v psValue) str() string {
+	switch v.kind {
+	case psText:
+		return v.text
+	case psList:
+		parts := make([]string, len(v.items))
+		for i, item := range v.items {
+			parts[i] = item.str()
+		}
+		return strings.Join(parts, " ")
+	case psBlock:
+		return v.block.Text[v.from:v.to]
+	case psType:
+		return v.text
+	}
+	return string(scan.Hole)
+}
+
+func (v psValue) known() bool { return strings.IndexByte(v.str(), scan.Hole) < 0 }
+
+// taints is where any part of the value came from.
+func (v psValue) taints() act.Taint {
+	t := v.taint
+	for i := range v.items {
+		t |= v.items[i].taint
+	}
+	return t
+}
+
+// list is what a loop over the value goes through.
+func (v psValue) list() []psValue {
+	if v.kind == psList {
+		return v.items
+	}
+	if v.kind == psText && v.text == "" {
+		return nil
+	}
+	return []psValue{v}
+}
+
+// texts are the words that a value becomes as an argument of a program.
+func (v psValue) texts() []string {
+	var out []string
+	for _, item := range v.list() {
+		if item.kind == psList {
+			out = append(out, item.texts()...)
+		} else {
+			out = append(out, item.str())
+		}
+	}
+	return out
+}
+
+// member of a hash table.
+func (v psValue) member(key string) (psValue, bool) {
+	for i, k := range v.keys {
+		if k == key {
+			return v.items[i], true
+		}
+	}
+	return psValue{}, false
+}
+
+// int of a number in any of its spellings.
+func (v psValue) int() (int, bool) {
+	t := strings.ToLower(strings.TrimSpace(v.str()))
+	n, err := strconv.ParseInt(t, 0, 64)
+	if err != nil && len(t) > 1 && strings.Trim(t, "0123456789") == "" { // 08 is no octal number here
+		n, err = strconv.ParseInt(t, 10, 64)
+	}
+	return int(n), err == nil
+}
+
+// collect makes one value of what several statements give.
+func collect(out []psValue) psValue {
+	switch len(out) {
+	case 0:
+		return psValue{}
+	case 1:
+		return out[0]
+	}
+	return psListOf(out)
+}
+
+// char is [char]n.
+func char(v psValue) psValue {
+	if n, ok := v.int(); ok && n > 0 && n < 0x110000 && (v.number || len(v.text) > 1) {
+		return psValue{text: string(rune(n)), taint: v.taint}
+	}
+	return v
+}
+
+// cast is [type]value.
+func cast(name string, v psValue) psValue {
+	switch strings.TrimPrefix(name, "system.") {
+	case "char":
+		return char(v)
+	case "char[]":
+		if v.kind == psText && !v.number {
+			return characters(v)
+		}
+		out := make([]psValue, 0, len(v.list()))
+		for _, item := range v.list() {
+			out = append(out, char(item))
+		}
+		return psListOf(out)
+	case "string":
+		return psValue{text: v.str(), taint: v.taints()}
+	case "int", "int32", "int64", "long", "byte", "uint32", "double", "decimal", "convert":
+		if r := []rune(v.text); v.kind == psText && !v.number && len(r) == 1 && (r[0] < '0' || r[0] > '9') {
+			return psNumber(int(r[0]))
+		}
+		v.number = v.kind == psText && v.known()
+		return v
+	case "scriptblock", "string[]", "array", "void", "object", "psobject", "hashtable", "ordered", "pscustomobject", "byte[]", "int[]", "object[]", "bool", "switch", "regex", "securestring":
+		return v
+	case "type":
+		return psValue{kind: psType, text: strings.ToLower(v.str())}
+	}
+	if v.kind == psText || v.kind == psHash { // [adsi]'LDAP://…', [wmiclass]'Win32_Process', [xml](…)
+		return psValue{kind: psObject, text: name + ":" + strings.ToLower(v.str()), taint: v.taints()}
+	}
+	return v
+}
+
+// characters of a text.
+func characters(v psValue) psValue {
+	var out []psValue
+	for _, r := range v.text {
+		if len(out) >= scan.MaxDecoded {
+			break
+		}
+		out = append(out, psValue{text: string(r), taint: v.taint})
+	}
+	return psListOf(out)
+}
+
+// psAdd is a + b.
+func psAdd(a, b psValue) psValue {
+	switch {
+	case a.kind == psList:
+		return psListOf(append(append([]psValue(nil), a.items...), b.list()...))
+	case a.kind == psHash && b.kind == psHash:
+		a.keys, a.items = append(append([]string(nil), a.keys...), b.keys...), append(append([]psValue(nil), a.items...), b.items...)
+		return a
+	case a.number && b.number:
+		x, ok1 := a.int()
+		y, ok2 := b.int()
+		if ok1 && ok2 {
+			return psNumber(x + y)
+		}
+	}
+	text := a.str() + b.str()
+	if len(text) > scan.MaxDecoded {
+		return psUnknown(a.taints() | b.taints())
+	}
+	return psValue{text: text, taint: a.taints() | b.taints()}
+}
+
+// psArithmetic of two numbers.
+func psArithmetic(op string, a, b psValue) psValue {
+	if op == "*" && !a.number && a.kind == psText {
+		if n, ok := b.int(); ok && n >= 0 && n*len(a.text) <= scan.MaxValue {
+			return psValue{text: strings.Repeat(a.text, n), taint: a.taint}
+		}
+	}
+	x, ok1 := a.int()
+	y, ok2 := b.int()
+	if !ok1 || !ok2 {
+		return psUnknown(a.taints() | b.taints())
+	}
+	switch op {
+	case "-":
+		return psNumber(x - y)
+	case "*":
+		return psNumber(x * y)
+	case "-bxor":
+		return psNumber(x ^ y)
+	case "-band":
+		return psNumber(x & y)
+	case "-bor":
+		return psNumber(x | y)
+	case "/", "%":
+		if y == 0 {
+			return psUnknown(0)
+		}
+		if op == "/" {
+			return psNumber(x / y)
+		}
+		return psNumber(x % y)
+	}
+	return psUnknown(0)
+}
+
+// psRange is a..b.
+func psRange(a, b psValue) psValue {
+	x, ok1 := a.int()
+	y, ok2 := b.int()
+	if !ok1 || !ok2 || x-y > scan.MaxRange || y-x > scan.MaxRange {
+		return psUnknown(0)
+	}
+	step := 1
+	if y < x {
+		step = -1
+	}
+	out := []psValue{psNumber(x)}
+	for x != y {
+		x += step
+		out = append(out, psNumber(x))
+	}
+	return psListOf(out)
+}
+
+// psFormat is '{1}{0}' -f 'b','a'.
+func psFormat(format, args psValue) psValue {
+	list := args.list()
+	text, out := format.str(), strings.Builder{}
+	for i := 0; i < len(text) && out.Len() < scan.MaxDecoded; i++ {
+		switch {
+		case text[i] == '{' && strings.HasPrefix(text[i:], "{{"), text[i] == '}' && strings.HasPrefix(text[i:], "}}"):
+			out.WriteByte(text[i])
+			i++
+		case text[i] == '{':
+			n := strings.IndexByte(text[i:], '}')
+			if n < 0 {
+				return psUnknown(format.taint)
+			}
+			index, spec, _ := strings.Cut(text[i+1:i+n], ":")
+			index, _, _ = strings.Cut(index, ",")
+			k, err := strconv.Atoi(strings.TrimSpace(index))
+			switch {
+			case err != nil || k < 0 || k >= len(list):
+				out.WriteByte(scan.Hole)
+			case spec != "" && list[k].number && strings.Trim(spec, "xXdDnN0123456789") == "":
+				out.WriteString(list[k].str())
+			default:
+				out.WriteString(list[k].str())
+			}
+			i += n
+		default:
+			out.WriteByte(text[i])
+		}
+	}
+	return psValue{text: out.String(), taint: format.taints() | args.taints()}
+}
+
+// psIndex is value[index].
+func psIndex(v, index psValue) psValue {
+	if v.kind == psHash {
+		if m, ok := v.member(strings.ToLower(index.str())); ok {
+			return m
+		}
+		return psUnknown(v.taints())
+	}
+	from := v
+	if v.kind == psText {
+		from = characters(v)
+	}
+	if v.kind == psObject || !v.known() {
+		return psValue{kind: v.kind, text: v.text, taint: v.taint, output: v.output}
+	}
+	var out []psValue
+	for _, one := range index.list() {
+		n, ok := one.int()
+		if !ok {
+			return psUnknown(v.taints())
+		}
+		if n < 0 {
+			n += len(from.items)
+		}
+		if n >= 0 && n < len(from.items) {
+			out = append(out, from.items[n])
+		}
+	}
+	if index.kind != psList && len(out) == 1 {
+		return out[0]
+	}
+	return psListOf(out)
+}
+
+// psReplace is text -replace pattern, with. Only patterns that are a literal
+// text, or a class of characters, can be followed.
+func psReplace(text psValue, args psValue, literal bool) psValue {
+	list := args.list()
+	if len(list) == 0 || !text.known() {
+		return text
+	}
+	with := ""
+	if len(list) > 1 {
+		with = list[1].str()
+	}
+	out := psValue{taint: text.taints() | args.taints()}
+	if text.kind == psList {
+		out.kind = psList
+		for _, item := range text.items {
+			out.items = append(out.items, psReplace(item, args, literal))
+		}
+		return out
+	}
+	pattern := list[0].str()
+	switch {
+	case list[0].known() && (literal || plainPattern(pattern)):
+		if !literal {
+			pattern = strings.ReplaceAll(pattern, `\`, "")
+		}
+		if out.text = replaceFold(text.str(), pattern, with, literal); len(out.text) > scan.MaxDecoded {
+			out.text = string(scan.Hole)
+		}
+	case len(pattern) > 2 && pattern[0] == '[' && strings.IndexByte(pattern, ']') >= len(pattern)-2 && strings.IndexByte(pattern, '-') < 0 && pattern[1] != '^':
+		set := strings.TrimRight(pattern[1:], "]+")
+		out.text = strings.Map(func(r rune) rune {
+			if strings.ContainsRune(set, r) {
+				return -1
+			}
+			return r
+		}, text.str())
+		if with != "" {
+			out.text = string(scan.Hole)
+		}
+	default:
+		out.text, out.taint = string(scan.Hole), out.taint|act.FromBuilt
+	}
+	return out
+}
+
+// plainPattern: a regular expression that stands for one text only.
+func plainPattern(p string) bool {
+	for i := 0; i < len(p); i++ {
+		if p[i] == '\\' && i+1 < len(p) && !scan.IsNameByte(p[i+1]) {
+			i++
+		} else if strings.IndexByte(`\^$.|?*+()[]{}`, p[i]) >= 0 {
+			return false
+		}
+	}
+	return p != ""
+}
+
+// replaceFold replaces in any case, unless exact.
+func replaceFold(text, pattern, with string, exact bool) string {
+	if pattern == "" || exact || !scan.IsASCII(text) {
+		if pattern == "" {
+			return text
+		}
+		return strings.ReplaceAll(text, pattern, with)
+	}
+	low, pat := strings.ToLower(text), strings.ToLower(pattern)
+	var b strings.Builder
+	for {
+		i := strings.Index(low, pat)
+		if i < 0 || b.Len() > scan.MaxDecoded {
+			break
+		}
+		b.WriteString(text[:i])
+		b.WriteString(with)
+		text, low = text[i+len(pat):], low[i+len(pat):]
+	}
+	return b.String() + text
+}
+
+// psSplit is text -split pattern.
+func psSplit(text psValue, args psValue, literal bool) psValue {
+	sep := " "
+	if list := args.list(); len(list) > 0 {
+		sep = list[0].str()
+	}
+	if !literal && (sep == `\s+` || sep == `\s` || sep == " ") {
+		return stringsOf(strings.Fields(text.str()), text.taints())
+	}
+	if !text.known() || !literal && !plainPattern(sep) || sep == "" {
+		return psListOf([]psValue{psUnknown(text.taints())})
+	}
+	if !literal {
+		sep = strings.ReplaceAll(sep, `\`, "")
+	}
+	return stringsOf(strings.Split(text.str(), sep), text.taints())
+}
+
+func stringsOf(list []string, t act.Taint) psValue {
+	out := make([]psValue, len(list))
+	for i, s := range list {
+		out[i] = psValue{text: s, taint: t}
+	}
+	return psListOf(out)
+}
+
+// psJoin is list -join separator.
+func psJoin(v psValue, sep string) psValue {
+	return psValue{text: strings.Join(v.texts(), sep), taint: v.taints()}
+}

@@ -1,0 +1,354 @@
+// Package windows is the front-end of PowerShell and cmd: small evaluators that compute
+// what is known, take every branch and hand each command that a POSIX shell has too to
+// the one meaning of programs.
+package windows
+
+import (
+	"encoding/base64"
+	"strings"
+	"unicode/utf16"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/interp"
+	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
+
+// windows runs what an interpreter's arguments carry: -Command, -EncodedCommand
+// and their abbreviations, /c, or text on the standard input.
+func windows(sh *interp.Process, v *act.Invocation, lang string) act.Flow {
+	e := sh.Env
+	e.Ran = true
+	out := act.Flow{Taint: v.Stdin.Taint}
+	for i := 1; i < len(v.Argv); i++ {
+		name := strings.ToLower(v.Argv[i].Text)
+		if lang == "cmd" {
+			if (strings.HasPrefix(name, "/c") || strings.HasPrefix(name, "/k") || strings.HasPrefix(name, "/r")) && i+1 < len(v.Argv) {
+				return sh.Interpret(lang, act.JoinWords(v.Argv[i+1:], sh.Src), v, v.Exe+" "+name, nil)
+			}
+			continue
+		}
+		name = strings.Replace(strings.TrimPrefix(name, "-"), "/", "", 1)
+		switch {
+		case !strings.HasPrefix(v.Argv[i].Text, "-") && !strings.HasPrefix(v.Argv[i].Text, "/"):
+			return sh.Interpret(lang, act.JoinWords(v.Argv[i:], sh.Src), v, v.Exe, nil)
+		case act.IsPrefixOf(name, "encodedcommand", 1) || name == "ec":
+			if i+1 < len(v.Argv) {
+				return encodedCommand(sh, v, v.Argv[i+1])
+			}
+		case act.IsPrefixOf(name, "command", 1):
+			if i+1 < len(v.Argv) && v.Argv[i+1].Text != "-" {
+				return sh.Interpret(lang, act.JoinWords(v.Argv[i+1:], sh.Src), v, v.Exe+" -Command", nil)
+			}
+		case act.IsPrefixOf(name, "executionpolicy", 2) || name == "ep" || act.IsPrefixOf(name, "windowstyle", 1) || act.IsPrefixOf(name, "version", 1) || act.IsPrefixOf(name, "outputformat", 1) || act.IsPrefixOf(name, "workingdirectory", 2):
+			i++
+		case act.IsPrefixOf(name, "file", 1):
+			e.Unproven = true
+			if i+1 < len(v.Argv) {
+				scriptFile(sh, v.Argv[i+1], v)
+			}
+			return out
+		}
+	}
+	if v.Stdin.Known && v.Stdin.Word.Text != "" {
+		w := v.Stdin.Word
+		w.Taint |= v.Stdin.Taint
+		v.Stdin = act.Flow{Known: true}
+		return sh.Interpret(lang, w, v, v.Exe, nil)
+	}
+	if v.Stdin.Taint&act.FromNetwork != 0 {
+		e.Raise("rce.pipe-to-shell", sh.Src, v.From, v.To, "")
+	}
+	e.Unproven = true
+	e.Match(&act.Item{Kind: act.KindExe, Name: v.Exe, Inv: v, Src: v.Src, From: v.From, To: v.To})
+	return out
+}
+
+// scriptFile runs a file of PowerShell that the command itself wrote or fetched.
+func scriptFile(sh *interp.Process, file act.Word, v *act.Invocation) {
+	f, ok := sh.Env.Files[paths.FileKey(sh.Cwd, strings.ReplaceAll(file.Text, `\`, "/"))]
+	switch {
+	case !ok:
+	case f.Taint&act.FromNetwork != 0:
+		sh.Env.Raise("rce.download-exec", v.Src, v.From, v.To, act.Printable(file.Text))
+	case f.Known:
+		f.Word.Taint |= f.Taint
+		sh.Interpret("powershell", f.Word, v, v.Exe+" -File", nil)
+	}
+}
+
+// TakenCmdlet judges an interpreter of Windows, or a PowerShell command met in another shell.
+func TakenCmdlet(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
+	if lang := act.WindowsShell(v.Exe); lang != "" {
+		return windows(sh, v, lang), true
+	}
+	if !knownCmdlet(sh.Env.Set, strings.ToLower(v.Exe)) || sh.Src.Depth >= scan.MaxDepth {
+		return act.Flow{}, false
+	}
+	src := *v.Src
+	if v.To > v.From && v.To <= len(src.Text) && strings.Contains(src.Text[v.From:v.To], v.Exe) {
+		if src.At >= 0 {
+			src.At += v.From
+		}
+		src.Text = src.Text[v.From:v.To]
+	} else {
+		src.Text, src.At = act.ArgvText(v), -1
+	}
+	src.Depth++
+	sh.Read("powershell", &src, nil)
+	return act.Flow{Taint: v.Stdin.Taint}, true
+}
+
+// knownCmdlet: a name by which only PowerShell knows something.
+func knownCmdlet(c *facts.Set, name string) bool {
+	verb, noun, ok := strings.Cut(name, "-")
+	if !ok {
+		return name == "iex" || name == "irm" || name == "iwr"
+	}
+	return noun != "" && c.Windows.IsVerb[verb] && (c.Windows.ByCmdlet[name] != nil || c.Other["cmdlet "+verb] && !c.Exe[name] && c.Tools[name] == nil && strings.IndexByte(noun, '-') < 0)
+}
+
+// encodedCommand runs base64 of UTF-16LE.
+func encodedCommand(sh *interp.Process, v *act.Invocation, w act.Word) act.Flow {
+	e := sh.Env
+	text, ok := decodeUTF16(w.Text)
+	if !ok || e.Decoded+len(text) > scan.MaxDecodedTotal {
+		e.Unproven = true
+		e.Raise("obf.dynamic-structure", sh.Src, v.From, v.To, "")
+		return act.Flow{}
+	}
+	e.Decoded += len(text)
+	e.Raise("obf.decode-exec", sh.Src, v.From, v.To, "")
+	w.Text, w.At, w.Taint = text, -1, w.Taint|act.FromDecoder
+	return sh.Interpret("powershell", w, v, v.Exe+" -EncodedCommand", nil)
+}
+
+// decodeUTF16 decodes base64 of UTF-16LE text, or of plain bytes.
+func decodeUTF16(s string) (string, bool) {
+	if len(s) > 2*scan.MaxDecoded {
+		return "", false
+	}
+	raw, err := base64.StdEncoding.DecodeString(s)
+	if err != nil {
+		if raw, err = base64.RawStdEncoding.DecodeString(strings.TrimRight(s, "=")); err != nil {
+			return "", false
+		}
+	}
+	if len(raw) >= 2 && raw[1] == 0 {
+		units := make([]uint16, len(raw)/2)
+		for i := range units {
+			units[i] = uint16(raw[2*i]) | uint16(raw[2*i+1])<<8
+		}
+		return string(utf16.Decode(units)), true
+	}
+	return string(raw), len(raw) > 0
+}
+
+// LooksWindows is the router's cheap test; sure means that no other shell could
+// run the text.
+func LooksWindows(c *facts.Set, text string) (lang string, sure bool) {
+	names := c.Windows
+	end := strings.IndexAny(text, " \t\r\n(){|;&,<>")
+	if end < 0 {
+		end = len(text)
+	}
+	first, rest := text[:end], text[end:]
+	if strings.ContainsAny(first, "`^\"@") {
+		first = strings.NewReplacer("`", "", "^", "", `"`, "", "@", "").Replace(first)
+	}
+	if strings.Contains(first, "\u2013") {
+		first = strings.ReplaceAll(first, "\u2013", "-")
+	}
+	first = strings.ToLower(first)
+	if i := strings.LastIndexByte(first, '\\'); i >= 0 {
+		first = first[i+1:]
+	}
+	first = strings.TrimSuffix(first, ".exe")
+	if verb, noun, ok := strings.Cut(first, "-"); ok {
+		if names.IsVerb[verb] && noun != "" && strings.Trim(noun, "abcdefghijklmnopqrstuvwxyz0123456789") == "" {
+			return "powershell", names.ByCmdlet[first] != nil || text[0] >= 'A' && text[0] <= 'Z' && strings.IndexByte(text[:end], '-') > 0
+		}
+	}
+	if (names.IsProgram[first] || c.Other["program "+first] && strings.ContainsAny(rest, `\/%`)) && meantForWindows(&names.WindowsTable, first, strings.ToLower(rest)) {
+		lang := windowsLanguage(c, first, text)
+		return lang, names.Elsewhere[first] == nil && !c.Exe[first] && (lang == "powershell" || !strings.ContainsAny(text, ";\n'")) && !act.LooksShell(text)
+	}
+	if i := strings.IndexByte(first, '/'); i > 0 && names.ByInternal[first[:i]] != nil { // del/s
+		return "cmd", false
+	}
+	later := windowsLater(&names.WindowsTable, text)
+	if lang, sure := looksExpression(c, text); lang != "" {
+		return lang, sure || later == lang
+	}
+	return later, false
+}
+
+// windowsLater: a text that begins with a program of any system goes on as only
+// PowerShell or cmd does.
+func windowsLater(t *facts.WindowsTable, text string) string {
+	for _, s := range t.Marks {
+		if strings.Contains(text, s) {
+			return "powershell"
+		}
+	}
+	if i := strings.IndexByte(text, '%'); i >= 0 && i+2 < len(text) && text[i+1] >= 'A' && text[i+1] <= 'Z' {
+		if n := strings.IndexAny(text[i+1:], "% :"); n > 1 && text[i+1+n] != ' ' && strings.ContainsAny(text, `\&`) {
+			return "cmd"
+		}
+	}
+	return ""
+}
+
+// meantForWindows: the rest of the text tells what a name of many meanings means.
+func meantForWindows(t *facts.WindowsTable, first, rest string) bool {
+	marks, ok := t.Elsewhere[first]
+	if !ok {
+		return true
+	}
+	for _, m := range marks {
+		if strings.Contains(rest, m) {
+			return true
+		}
+	}
+	return false
+}
+
+// windowsLanguage tells cmd from PowerShell where nobody said which it is.
+func windowsLanguage(c *facts.Set, first, text string) string {
+	names := c.Windows
+	alias, internal := names.Aliases[first] != "" || names.ByCmdlet[first] != nil, names.ByInternal[first] != nil
+	later := windowsLater(&names.WindowsTable, text)
+	switch {
+	case later == "cmd":
+		return later
+	case alias && !internal, later != "":
+		return "powershell"
+	case internal && !(alias && strings.Contains(text, " -") && !strings.ContainsAny(text, "/^%&")):
+		return "cmd"
+	case strings.ContainsAny(text, "$`{") && !strings.ContainsAny(text, "%^"), strings.Contains(text, ";") && !strings.Contains(text, "&"), internal:
+		return "powershell"
+	}
+	return "cmd"
+}
+
+// looksExpression: the text begins with a value, an assignment or a call of
+// PowerShell, or with a variable of cmd.
+func looksExpression(c *facts.Set, text string) (string, bool) {
+	switch {
+	case text[0] == '[' && len(text) > 3 && text[1] != ' ' && text[1] != '[':
+		if end := strings.IndexByte(text, ']'); end > 1 && strings.Trim(text[1:end], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._[]`") == "" {
+			return "powershell", strings.TrimSpace(text[end+1:]) != ""
+		}
+	case strings.HasPrefix(text, "& (") || strings.HasPrefix(text, "&(") || strings.HasPrefix(text, "& '") || strings.HasPrefix(text, "& {") || strings.HasPrefix(text, "&{") || strings.HasPrefix(text, "& $") || strings.HasPrefix(text, "&$") || strings.HasPrefix(text, "& \"") || strings.HasPrefix(text, ". (") || strings.HasPrefix(text, ".(") || strings.HasPrefix(text, ". {") || strings.HasPrefix(text, ".{") || strings.HasPrefix(text, "@{") || strings.HasPrefix(text, "@'") || strings.HasPrefix(text, "@\"") || strings.HasPrefix(text, ". ([") || strings.HasPrefix(text, "-join"):
+		return "powershell", true
+	case text[0] == '(' && len(text) > 2:
+		return looksGroup(c, text)
+	case text[0] == '\'' || text[0] == '"' || text[0] >= '0' && text[0] <= '9':
+		if end := quotedEnd(text, 0); text[0] < '0' && end+1 < len(text) && (text[end+1] == '[' || text[end+1] == '.' && strings.Contains(text[end:], "(")) {
+			return "powershell", true
+		}
+		low := strings.ToLower(text)
+		for _, s := range [...]string{"| iex", "|iex", "| invoke-expression", "|invoke-expression", "-join", "|%{", "| %{", "|%", "| % {", "| foreach", "-replace", "| out-file", "| set-content", "-split", "|&(", "| &", "|.(", "| ."} {
+			if strings.Contains(low, s) {
+				return "powershell", strings.Contains(low, "iex") || strings.Contains(low, "%{")
+			}
+		}
+	case text[0] == '$' && len(text) > 3:
+		return looksVariable(text)
+	case text[0] == '>' && strings.Contains(text, "echo"):
+		return "cmd", false
+	case text[0] == '%' && len(text) > 3 && strings.IndexByte(text[1:], '%') > 0:
+		return "cmd", true
+	}
+	return "", false
+}
+
+// looksGroup: what stands in a parenthesis is PowerShell, or commands of cmd.
+func looksGroup(c *facts.Set, text string) (string, bool) {
+	inner := strings.TrimLeft(text, "( \t")
+	if inner == "" {
+		return "", false
+	}
+	if strings.IndexByte("$[@'\"", inner[0]) >= 0 {
+		end := strings.LastIndexByte(text, ')')
+		return "powershell", end > 0 && strings.HasPrefix(text[end+1:], ".") || strings.Contains(text, ").") || inner[0] == '['
+	}
+	lang, _ := LooksWindows(c, inner)
+	return lang, lang == "powershell" && strings.Contains(text, ").")
+}
+
+// looksVariable: a statement that begins with a variable of PowerShell.
+func looksVariable(text string) (string, bool) {
+	j := 1
+	for j < len(text) && (scan.IsNameByte(text[j]) || strings.IndexByte(":{}`", text[j]) >= 0) {
+		j++
+	}
+	rest := strings.TrimLeft(text[j:], " ")
+	switch {
+	case j == 1 || rest == "":
+		return "", false
+	case strings.HasPrefix(rest, "=") && (j < len(text) && text[j] == ' ' || strings.ContainsAny(text, " ;")) || strings.HasPrefix(rest, "+="):
+		return "powershell", true
+	case text[j-1] == '}' && !strings.Contains(text[:j], "env:") && !strings.HasPrefix(rest, "."):
+		return "", false
+	case strings.HasPrefix(rest, ".") && j < len(text) && text[j] == '.' && len(rest) > 1 && scan.IsNameByte(rest[1]), strings.HasPrefix(rest, "|"), strings.HasPrefix(rest, "["), strings.HasPrefix(rest, ","):
+		return "powershell", strings.ContainsAny(rest, "(=") || strings.Contains(rest, "-Az") || rest[0] == '.' && rest[1] >= 'A' && rest[1] <= 'Z'
+	}
+	return "", false
+}
+
+// RunWindows reads src as PowerShell (lang "powershell") or cmd ("cmd").
+func RunWindows(sh *interp.Process, src *act.Source, lang string, _ *act.Invocation) act.Flow {
+	e := sh.Env
+	if strings.IndexByte(src.Text, 0xE2) >= 0 { // dashes and quotes that PowerShell takes for its own
+		if plain := typographic.Replace(src.Text); plain != src.Text {
+			again := *src
+			again.Text, again.At = plain, -1
+			src = &again
+		}
+	}
+	if strings.IndexByte(src.Text, scan.Hole) >= 0 { // what the shell around it filled in, and nobody knows
+		again := *src
+		again.At = -1
+		again.Text = strings.ReplaceAll(src.Text, string(scan.Hole), map[string]string{"cmd": "%__%", "powershell": "$__"}[lang])
+		src = &again
+	}
+	text := src.Text
+	if len(text) > scan.MaxText || scan.Nesting(text) > scan.MaxNesting || src.Depth > scan.MaxDepth {
+		e.TooDeep = true
+		return act.Flow{}
+	}
+	e.Ran = true
+	w := &winShell{e: e, src: src, vars: map[string]psValue{}, funcs: map[string]psValue{}, aliases: map[string]string{}, cmdText: text}
+	w.sh = &interp.Process{Env: e, Src: src}
+	e.Budget.Spend(len(text) / 4)
+	if lang == "cmd" {
+		w.runCmd(text)
+		return act.Flow{}
+	}
+	r := psReader{w: w, text: text}
+	r.statements(0)
+	return act.Flow{}
+}
+
+var typographic = strings.NewReplacer("\u2013", "-", "\u2014", "-", "\u2015", "-", "\u2018", "'", "\u2019", "'", "\u201a", "'", "\u201b", "'", "\u201c", `"`, "\u201d", `"`, "\u201e", `"`)
+
+// windowsState is what lasts from one text to the next.
+type windowsState struct {
+	env      map[string]psValue // environment variables set in PowerShell or cmd
+	specials map[string]func(*winShell, *psCall) psValue
+}
+
+// state is made when it is first asked for.
+func (w *winShell) state() *windowsState {
+	if s, ok := w.e.Kept["windows"].(*windowsState); ok {
+		return s
+	}
+	s := &windowsState{env: map[string]psValue{}, specials: psSpecials()}
+	if w.e.Kept == nil {
+		w.e.Kept = map[string]any{}
+	}
+	w.e.Kept["windows"] = s
+	return s
+}

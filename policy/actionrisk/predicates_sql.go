@@ -1,4 +1,0 @@
-package actionrisk
-
-// sqlPredicates are the predicates of the sql, nosql and orm tables.
-var sqlPredicates = map[string]predicate{}

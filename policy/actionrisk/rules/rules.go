@@ -1,0 +1,75 @@
+// Package rules holds what is known as data: the rules themselves (shell.json, git.json
+// and their kind; package facts has the shape, type Rule), and the tables that say how
+// programs are called, what they carry, read, prove and hold (tools.json, wrappers.json,
+// effects.json …). A table's shape is the Go type that facts reads it into.
+package rules
+
+import (
+	"bytes"
+	"compress/gzip"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// Tables are the files of this folder.
+//
+//go:embed *.json
+var Tables embed.FS
+
+// past are the tables of earlier rule sets: past/VERSION.json.gz is an object that
+// holds each table under its name.
+//
+//go:embed past/*.json.gz
+var past embed.FS
+
+// Past reads the tables of an earlier rule set.
+func Past(version string) (TableReader, error) {
+	packed, err := past.ReadFile("past/" + version + ".json.gz")
+	if err != nil {
+		return nil, fmt.Errorf("rule set %s is not in the tree", version)
+	}
+	unpacked, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, fmt.Errorf("rule set %s: %w", version, err)
+	}
+	var all map[string]json.RawMessage
+	if err := json.NewDecoder(unpacked).Decode(&all); err != nil {
+		return nil, fmt.Errorf("rule set %s: %w", version, err)
+	}
+	return func(name string, into any) error {
+		if all[name] == nil {
+			return nil // it came later
+		}
+		return canon.DecodeChecked(all[name], into)
+	}, nil
+}
+
+// PastVersions are the earlier rule sets in the tree, oldest first.
+func PastVersions() []string {
+	files, _ := past.ReadDir("past") // embedded: it is there
+	var out []string
+	for _, f := range files {
+		out = append(out, strings.TrimSuffix(f.Name(), ".json.gz"))
+	}
+	return out
+}
+
+// DecodeTable decodes one table. The tables are ours: that they are strict JSON is
+// checked once, by TestTablesStrict, and not at every start.
+func DecodeTable(name string, into any) error {
+	text, err := Tables.ReadFile(name + ".json")
+	if err == nil {
+		err = canon.DecodeChecked(text, into)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// TableReader decodes one table into a value; a table that is not there leaves it alone.
+type TableReader = func(name string, into any) error

@@ -1,0 +1,259 @@
+package stores
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/lang/sql"
+)
+
+// MongoCall is one method call of mongo shell text, or one command document.
+type MongoCall struct {
+	Method     string
+	Args       string
+	Receiver   string // what stands before the method
+	Start, End int
+}
+
+// LooksMongo: mongo shell text begins with db. or use, and calls something.
+func LooksMongo(text string) bool {
+	text = strings.TrimLeft(text, " \t\r\n;")
+	if strings.HasPrefix(text, "use ") {
+		n := strings.IndexAny(text, ";\n")
+		if n < 0 {
+			return false
+		}
+		text = strings.TrimLeft(text[n:], " \t\r\n;")
+	}
+	return looksGremlin(text) || (strings.HasPrefix(text, "db.") || strings.HasPrefix(text, "db[")) && strings.Contains(text, "(")
+}
+
+// looksGremlin: g.V()… and g.E()… of graph databases.
+func looksGremlin(text string) bool {
+	return strings.HasPrefix(text, "g.V(") || strings.HasPrefix(text, "g.E(")
+}
+
+// MongoCalls finds the method calls outside strings and comments, in order.
+func MongoCalls(text string) []MongoCall {
+	var calls []MongoCall
+	closing := brackets(text)
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '/' && strings.HasPrefix(text[i:], "//"):
+			n := strings.IndexByte(text[i:], '\n')
+			if n < 0 {
+				return calls
+			}
+			i += n
+		case c == '/' && strings.HasPrefix(text[i:], "/*"):
+			n := strings.Index(text[i+2:], "*/")
+			if n < 0 {
+				return calls
+			}
+			i += n + 3
+		case c == '[' && i+1 < len(text) && (text[i+1] == '"' || text[i+1] == '\''):
+			end := SkipQuoted(text, i+1)
+			if end < len(text) && strings.HasPrefix(text[end:], "](") {
+				calls = append(calls, callAt(text, text[i+2:end-1], i, end+1, closing))
+			}
+			i = end - 1
+		case c == '"' || c == '\'' || c == '`':
+			i = SkipQuoted(text, i) - 1
+		case c == '.':
+			j := i + 1
+			for j < len(text) && (sql.IsLetter(text[j]) || text[j] >= '0' && text[j] <= '9' || text[j] == '$') {
+				j++
+			}
+			k := j
+			for k < len(text) && text[k] == ' ' {
+				k++
+			}
+			if j > i+1 && k < len(text) && text[k] == '(' {
+				calls = append(calls, callAt(text, text[i+1:j], i, k, closing))
+			}
+		}
+	}
+	return calls
+}
+
+// SkipQuoted is the index behind the string that begins at i.
+func SkipQuoted(text string, i int) int {
+	quote := text[i]
+	for j := i + 1; j < len(text); j++ {
+		if text[j] == '\\' {
+			j++
+		} else if text[j] == quote {
+			return j + 1
+		}
+	}
+	return len(text)
+}
+
+// brackets is, for each opening bracket outside strings, the index behind the
+// one that closes it; 0 elsewhere and where nothing does.
+func brackets(text string) []int {
+	closing := make([]int, len(text))
+	var open []int
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"', '\'', '`':
+			i = SkipQuoted(text, i) - 1
+		case '(', '{', '[':
+			open = append(open, i)
+		case ')', '}', ']':
+			if n := len(open) - 1; n >= 0 {
+				closing[open[n]] = i + 1
+				open = open[:n]
+			}
+		}
+	}
+	return closing
+}
+
+// callAt reads the arguments that open at index open.
+func callAt(text, method string, start, open int, closing []int) MongoCall {
+	end := closing[open]
+	if end == 0 {
+		end = len(text)
+	}
+	from := strings.LastIndexAny(text[:start], " \t\n;{}>,") + 1
+	return MongoCall{Method: method, Args: strings.TrimSuffix(text[min(open+1, end):end], ")"), Receiver: text[from:start], Start: from, End: end}
+}
+
+// mongoEffects are methods whose effect does not depend on their arguments.
+var mongoEffects = map[string]string{
+	"dropDatabase": "nosql.database-drop", "drop": "nosql.collection-drop", "dropCollection": "nosql.collection-drop",
+	"deleteOne": "nosql.delete-scoped", "findOneAndDelete": "nosql.delete-scoped", "findAndModify": "update.scoped",
+	"dropIndex": "drop.other", "dropIndexes": "drop.other", "dropUser": "drop.other", "dropRole": "drop.other", "dropAllUsers": "drop.other",
+	"renameCollection": "ddl.rename", "updateOne": "update.scoped", "replaceOne": "update.scoped", "findOneAndUpdate": "update.scoped", "findOneAndReplace": "update.scoped",
+	"insertOne": "insert", "insertMany": "insert", "insert": "insert", "save": "replace", "bulkWrite": "update.scoped",
+	"truncate": "nosql.delete-all", "_truncate": "nosql.delete-all", "_drop": "nosql.collection-drop", "_dropDatabase": "nosql.database-drop", "_remove": "nosql.delete-scoped",
+	"createIndex": "ddl.additive", "ensureIndex": "ddl.additive", "createCollection": "ddl.additive", "createView": "ddl.additive",
+	"shutdownServer": "server.shutdown", "killOp": "server.kill-session", "fsyncLock": "server.config", "changeUserPassword": "privilege.password",
+	"setProfilingLevel": "server.config", "resync": "server.config",
+}
+
+// mongoReads only show something.
+var mongoReads = []string{"find", "findOne", "aggregate", "count", "countDocuments", "estimatedDocumentCount", "distinct", "explain", "stats",
+	"getIndexes", "getCollectionNames", "getCollectionInfos", "getSiblingDB", "getCollection", "getUsers", "getMongo", "serverStatus", "limit", "sort",
+	"skip", "pretty", "toArray", "forEach", "map", "projection", "hint", "isMaster", "hello", "version", "dataSize", "storageSize", "totalSize", "status", "conf", "printReplicationInfo", "currentOp", "listDatabases", "itcount", "hasNext", "next", "size", "filter", "validate"}
+
+// MongoResult says what a text for MongoDB's shell does.
+func MongoResult(text string) sql.Result {
+	var r sql.Result
+	r.ReadOnly = true
+	for _, c := range MongoCalls(text) {
+		r.Steps++
+		effect := MongoEffect(&c)
+		if effect == "" {
+			r.ReadOnly = r.ReadOnly && slices.Contains(mongoReads, c.Method)
+			continue
+		}
+		r.Facts = append(r.Facts, sql.Fact{Effect: effect, Target: c.Receiver, Start: c.Start, End: c.End})
+	}
+	if eachRemoved(text, r.Facts) {
+		for i := range r.Facts {
+			if r.Facts[i].Effect == "nosql.delete-scoped" {
+				r.Facts[i].Effect = "nosql.delete-all"
+			}
+		}
+	}
+	return r
+}
+
+// eachRemoved: find().forEach(d => remove(d)) deletes what find finds: all.
+func eachRemoved(text string, facts []sql.Fact) bool {
+	if len(facts) == 0 || !strings.Contains(text, "forEach") {
+		return false
+	}
+	for _, c := range MongoCalls(text) {
+		if c.Method == "find" {
+			first, _ := SplitArg(c.Args)
+			return MongoAll(strings.Join(strings.Fields(first), ""))
+		}
+	}
+	return false
+}
+
+// MongoEffect is the effect of one call, "" if it only reads or is not known.
+func MongoEffect(c *MongoCall) string {
+	first, _ := SplitArg(c.Args)
+	first = strings.Join(strings.Fields(first), "")
+	if c.Method == "drop" && looksGremlin(c.Receiver) && (strings.Contains(c.Receiver, ".has(") || strings.Contains(c.Receiver, ".hasId(") || !strings.Contains(c.Receiver, "()")) {
+		return "nosql.delete-scoped"
+	}
+	switch c.Method {
+	case "deleteMany", "remove":
+		if MongoAll(first) && !(c.Method == "remove" && strings.Contains(c.Args, "justOne")) {
+			return "nosql.delete-all"
+		}
+		return "nosql.delete-scoped"
+	case "updateMany", "update":
+		if MongoAll(first) {
+			return "update.unbounded"
+		}
+		return "update.scoped"
+	case "aggregate":
+		return pipelineEffect(c)
+	case "bulkWrite":
+		return bulkEffect(c.Args)
+	case "renameCollection":
+		if strings.HasSuffix(strings.ReplaceAll(c.Args, " ", ""), ",true") { // what had the name is dropped
+			return "nosql.collection-drop"
+		}
+	case "createUser", "grantRolesToUser", "updateUser":
+		if strings.Contains(c.Args, `"root"`) || strings.Contains(c.Args, `'root'`) || strings.Contains(c.Args, "dbAdminAnyDatabase") || strings.Contains(c.Args, "userAdminAnyDatabase") {
+			return "privilege.superuser"
+		}
+		return "privilege.grant"
+	case "adminCommand", "runCommand":
+		return mongoCommand(first)
+	}
+	return mongoEffects[c.Method]
+}
+
+// mongoCommand names the effect of a command document.
+func mongoCommand(doc string) string {
+	name := strings.Trim(doc, "{}")
+	name, _, _ = strings.Cut(name, ":")
+	switch strings.Trim(name, `"'`) {
+	case "dropDatabase":
+		return "nosql.database-drop"
+	case "drop":
+		return "nosql.collection-drop"
+	case "delete":
+		if strings.Contains(doc, "q:{}") || strings.Contains(doc, `"q":{}`) {
+			return "nosql.delete-all"
+		}
+		return "nosql.delete-scoped"
+	case "shutdown":
+		return "server.shutdown"
+	case "setParameter", "fsync", "replSetReconfig", "replSetStepDown":
+		return "server.config"
+	case "renameCollection":
+		return "ddl.rename"
+	case "createUser", "grantRolesToUser":
+		return "privilege.grant"
+	}
+	return ""
+}
+
+// SplitArg cuts the first argument off.
+func SplitArg(args string) (first, rest string) {
+	depth := 0
+	for i := 0; i < len(args); i++ {
+		switch args[i] {
+		case '"', '\'', '`':
+			i = SkipQuoted(args, i) - 1
+		case '(', '{', '[':
+			depth++
+		case ')', '}', ']':
+			depth--
+		case ',':
+			if depth == 0 {
+				return args[:i], args[i+1:]
+			}
+		}
+	}
+	return args, ""
+}

@@ -1,0 +1,176 @@
+package stores
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/lang/sql"
+	"github.com/countersign/countersign/policy/actionrisk/tree"
+)
+
+// What a filter of MongoDB picks: every document, none, or some.
+
+// MongoAll reports whether a filter picks every document.
+func MongoAll(filter string) bool {
+	filter = strings.TrimSpace(filter)
+	if filter == "" || filter == "null" || filter == "undefined" {
+		return true
+	}
+	root, _ := tree.ParseJSON(filter)
+	return root != nil && root.End >= len(filter) && filterTruth(root, 0) == sql.AllRows
+}
+
+// filterTruth judges a filter as it stands in a tree; all its members must hold.
+func filterTruth(n *tree.Node, depth int) sql.Truth {
+	if n == nil || n.Kind != '{' || depth > sql.MaxSQLNesting {
+		return sql.SomeRows
+	}
+	result := sql.AllRows
+	for i, k := range n.Kids {
+		switch memberTruth(n.Keys[i], k, depth) {
+		case sql.NoRows:
+			return sql.NoRows
+		case sql.SomeRows:
+			result = sql.SomeRows
+		}
+	}
+	return result
+}
+
+// memberTruth judges one member of a filter.
+func memberTruth(key string, v *tree.Node, depth int) sql.Truth {
+	switch key {
+	case "$comment":
+		return sql.AllRows
+	case "$or", "$and", "$nor":
+		return combined(key, v, depth)
+	case "$where", "$expr":
+		return constantText(v)
+	case "_id", "id":
+		return keyTruth(v)
+	}
+	return sql.SomeRows
+}
+
+// combined judges a list of filters under $or, $and and $nor.
+func combined(key string, v *tree.Node, depth int) sql.Truth {
+	all, none := true, true
+	any := false
+	for _, k := range v.Kids {
+		t := filterTruth(k, depth+1)
+		all, none, any = all && t == sql.AllRows, none && t == sql.NoRows, any || t == sql.AllRows
+	}
+	switch {
+	case len(v.Kids) == 0:
+		return sql.SomeRows
+	case key == "$and" && all, key == "$or" && any, key == "$nor" && none:
+		return sql.AllRows
+	case key == "$nor" && any, key == "$or" && none:
+		return sql.NoRows
+	}
+	return sql.SomeRows
+}
+
+// constantText judges $where and $expr: a condition that depends on no document.
+func constantText(v *tree.Node) sql.Truth {
+	if v.Kind == '{' { // {$eq: [1, 1]}
+		if pair := v.Get("$eq", "$gte", "$lte"); pair != nil && len(pair.Kids) == 2 && pair.Kids[0].Text == pair.Kids[1].Text && pair.Kids[0].Kind != '{' {
+			return sql.AllRows
+		}
+		return sql.SomeRows
+	}
+	text := strings.TrimSuffix(strings.TrimPrefix(strings.Join(strings.Fields(v.Text), ""), "return"), ";")
+	text = strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(text, "function(){return"), "()=>"), ";}")
+	switch text {
+	case "true", "1", "!0", "!false", "''==''":
+		return sql.AllRows
+	case "false", "0", "!1", "!true":
+		return sql.NoRows
+	}
+	if left, right, ok := strings.Cut(text, "=="); ok && left != "" && left == strings.TrimPrefix(right, "=") {
+		return sql.AllRows
+	}
+	return sql.SomeRows
+}
+
+// keyTruth judges what a filter asks of the key, which every document has.
+func keyTruth(v *tree.Node) sql.Truth {
+	if v.Kind != '{' {
+		return rowsNoneIf(v.Text == "null" && v.Kind == 'n')
+	}
+	if len(v.Kids) != 1 {
+		return sql.SomeRows
+	}
+	arg := v.Kids[0]
+	switch v.Keys[0] {
+	case "$exists":
+		return sql.Rows(arg.Text == "true" || arg.Text == "1")
+	case "$ne":
+		return sql.RowsIf(slices.Contains([]string{"null", "", "0", "-1"}, arg.Text) && arg.Kind != '{')
+	case "$nin":
+		return sql.RowsIf(arg.Kind == '[' && len(arg.Kids) == 0)
+	case "$in":
+		return rowsNoneIf(arg.Kind == '[' && len(arg.Kids) == 0)
+	case "$gt", "$gte":
+		return sql.RowsIf(strings.HasPrefix(arg.Text, "MinKey") || arg.Text == "" || arg.Text == "0")
+	case "$lt", "$lte":
+		return sql.RowsIf(strings.HasPrefix(arg.Text, "MaxKey"))
+	case "$regex":
+		return sql.RowsIf(slices.Contains([]string{"", ".", ".*", "^", "/./", "/.*/", "/^/"}, arg.Text))
+	case "$not":
+		if t := keyTruth(arg); t != sql.SomeRows {
+			return sql.AllRows + sql.NoRows - t
+		}
+	}
+	return sql.SomeRows
+}
+
+// rowsNoneIf is noRows or, if the test may pick rows, someRows.
+func rowsNoneIf(none bool) sql.Truth {
+	if none {
+		return sql.NoRows
+	}
+	return sql.SomeRows
+}
+
+// pipelineEffect is what an aggregation does to the collection it writes.
+func pipelineEffect(c *MongoCall) string {
+	root, _ := tree.ParseJSON(strings.TrimSpace(c.Args))
+	if !strings.Contains(c.Args, "$out") {
+		return ""
+	}
+	if root == nil || root.Kind != '[' {
+		return "replace"
+	}
+	narrowed, effect := false, "replace"
+	for _, stage := range root.Kids {
+		if m := stage.Get("$match"); m != nil {
+			narrowed = true
+			if filterTruth(m, 0) == sql.NoRows {
+				effect = "nosql.collection-drop" // what is left is empty
+			}
+		}
+		if stage.Get("$limit", "$sample", "$skip") != nil {
+			narrowed = true
+			if stage.Str("$limit") == "0" {
+				effect = "nosql.collection-drop"
+			}
+		}
+		if out := stage.Str("$out"); out != "" && narrowed && strings.HasSuffix(c.Receiver, "."+out) {
+			effect = "nosql.collection-drop" // a collection is written over by a part of itself
+		}
+	}
+	return effect
+}
+
+// bulkEffect is the worst that a list of writes does.
+func bulkEffect(args string) string {
+	plain := strings.NewReplacer(`"`, "", "'", "").Replace(strings.Join(strings.Fields(args), ""))
+	switch {
+	case strings.Contains(plain, "deleteMany:{filter:{}"):
+		return "nosql.delete-all"
+	case strings.Contains(plain, "updateMany:{filter:{}"):
+		return "update.unbounded"
+	}
+	return "update.scoped"
+}

@@ -1,0 +1,345 @@
+// Package stores tells for which database a text is, SQL, MongoDB's shell or Redis, and
+// says what calls of the latter two do. What SQL does says package sql.
+package stores
+
+import (
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/lang/sql"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
+
+// SqlClients says how a client reads its text. Clients not named here get every
+// reading of SQL.
+var SqlClients = map[string]sql.Reading{
+	"psql": sql.ANSI, "pgcli": sql.ANSI, "cockroach": sql.ANSI, "ysqlsh": sql.ANSI, "vsql": sql.ANSI, "gsql": sql.ANSI,
+	"sqlite3": sql.ANSI, "sqlite": sql.ANSI, "duckdb": sql.ANSI,
+	"mysql": sql.MySQL, "mariadb": sql.MySQL, "mycli": sql.MySQL,
+	"sqlcmd": sql.ANSI, "osql": sql.ANSI, "isql": sql.ANSI, "sqlplus": sql.ANSI, "sqlcl": sql.ANSI,
+	"cqlsh": sql.Slash | sql.ANSI, "nzsql": sql.ANSI, "usql": sql.ANSI, "mysqlsh": sql.MySQL, "mssql-cli": sql.ANSI, "litecli": sql.ANSI,
+}
+
+// EmbeddedSQL are the clients that hold the database themselves.
+var EmbeddedSQL = scan.SetOf("cqlsh duckdb sqlite3 sqlite litecli clickhouse-local sqlite-utils h2 datasette dsq q textql trdsql octosql")
+
+// TransactionalDDL are the clients whose servers undo DDL on ROLLBACK.
+var TransactionalDDL = map[string]bool{"psql": true, "pgcli": true, "sqlite3": true, "sqlcmd": true, "duckdb": true}
+
+// ClientWords are the client's operands and options that say where it connects:
+// everything but the text it runs.
+func ClientWords(v *act.Invocation, text string) string {
+	if v == nil {
+		return ""
+	}
+	var b strings.Builder
+	for _, w := range v.Operands {
+		if w.Text != text && !strings.ContainsAny(w.Text, " \n") && !strings.Contains(w.Text, "/dev/") {
+			b.WriteString(" " + w.Text)
+		}
+	}
+	for i := range v.Opts {
+		if o := &v.Opts[i]; o.Given && o.Value.Text != text && !strings.ContainsAny(o.Value.Text, " \n") && !strings.HasPrefix(o.Value.Text, "/") {
+			b.WriteString(" " + o.Value.Text)
+		}
+	}
+	for _, a := range v.Env {
+		if strings.HasPrefix(a.Name, "PG") || strings.HasSuffix(a.Name, "_ENV") || strings.HasSuffix(a.Name, "URL") {
+			b.WriteString(" " + a.Value.Text)
+		}
+	}
+	if v.Has("--local") && facts.LocalStore(v.Exe) {
+		b.WriteString(" local")
+	}
+	b.WriteString(" " + v.Host)
+	return b.String()
+}
+
+// LooksSQL is the router's cheap test: do the first words begin a statement of
+// some database? Words that are also programs need the words that follow them.
+func LooksSQL(text string) bool {
+	text = skipSQLSpace(text)
+	if text == "" {
+		return false
+	}
+	if text[0] == '(' {
+		return strings.HasPrefix(strings.ToLower(strings.TrimLeft(text, "( ")), "select ")
+	}
+	if text[0] == '\\' {
+		return sqlMetaStart(text)
+	}
+	word, rest := sqlWordAt(text)
+	next, after := sqlWordAt(skipSQLSpace(rest))
+	switch word {
+	case "":
+		return false
+	case "db":
+		return LooksMongo(text)
+	case "select", "insert", "merge", "upsert", "with", "explain", "values":
+		return sqlSecond(word, next, rest)
+	case "delete":
+		third, _ := sqlWordAt(skipSQLSpace(after))
+		return next == "from" || next == "top" || third == "from" || third == "where" || deletesByName(rest)
+	case "update":
+		return HasSQLWord(strings.ToLower(after), "set") && strings.Contains(after, "=") && !strings.HasPrefix(strings.TrimSpace(rest), "-")
+	case "drop", "create", "alter", "truncate":
+		return sqlObject(word, next, rest, after)
+	case "grant", "revoke", "deny":
+		low := strings.ToLower(rest)
+		return HasSQLWord(low, "to", "from", "on")
+	case "if", "begin", "while", "declare":
+		if word == "declare" && strings.HasPrefix(strings.TrimLeft(rest, " "), "-") { // bash's
+			return false
+		}
+		if low := strings.ToLower(rest); sql.HoldsSQL(low) && !strings.Contains(low, "; then") && !strings.Contains(low, ";then") && !strings.Contains(low, "; do") && !strings.Contains(low, "\ndo") && !strings.Contains(low, "\nthen") {
+			return true
+		}
+	case "for": // FOR x IN c REMOVE x IN c, where a shell has "; do"
+		low := strings.ToLower(rest)
+		return HasSQLWord(low, "in") && HasSQLWord(low, "remove") && !strings.Contains(low, ";") && !HasSQLWord(low, "do")
+	case "exec", "execute", "call":
+		name := procedureName(rest)
+		return strings.HasPrefix(name, "sp_") || strings.HasPrefix(name, "xp_") || next == "immediate" || next == "master" ||
+			strings.HasPrefix(strings.TrimSpace(rest), "(") || strings.Contains(text, "xp_cmdshell") || word == "call" && strings.Contains(rest, "(")
+	}
+	return sqlPair(word, next, rest)
+}
+
+// procedureName is the last part of a dotted name in front of its arguments, in lower
+// case: msdb.dbo.sp_add_job, [master]..[xp_cmdshell].
+func procedureName(rest string) string {
+	rest = strings.TrimLeft(rest, " \t\n")
+	end := 0
+	for end < len(rest) && (sql.IsWordByte(rest[end]) || strings.IndexByte(".[]\"", rest[end]) >= 0) {
+		end++
+	}
+	name := rest[:end]
+	return strings.Trim(strings.ToLower(name[strings.LastIndexByte(name, '.')+1:]), "[]\"")
+}
+
+// deletesByName: DELETE with MySQL's modifiers, or of tables that FROM names again
+// ("DELETE o.*, i FROM …").
+func deletesByName(rest string) bool {
+	words := strings.Fields(strings.ToLower(rest[:min(len(rest), 256)]))
+	for i, w := range words {
+		switch {
+		case w == "from":
+			return i > 0 && (strings.Contains(words[i-1], ".*") || i > 1)
+		case w == "low_priority" || w == "quick" || w == "ignore", strings.HasSuffix(w, ","), i+1 < len(words) && words[i+1] == "from" && strings.HasSuffix(w, ".*"):
+		case i > 0 && strings.HasSuffix(words[i-1], ","):
+		default:
+			return false
+		}
+	}
+	return false
+}
+
+// LaterSQL: a text that begins with a statement some shell would take too (SET x =
+// 1, EXEC p, PRINT 'x') and goes on with one that only a database knows.
+func LaterSQL(text string) bool {
+	word, rest := sqlWordAt(skipSQLSpace(text))
+	second, third := sqlWordAt(skipSQLSpace(rest))
+	switch word {
+	case "set":
+		if third = strings.TrimLeft(third, " "); second == "" || !strings.HasPrefix(third, "=") && !strings.HasPrefix(third, ":=") && !HasSQLWord(strings.ToLower(third[:min(len(third), 64)]), "to", "on", "off") {
+			return false
+		}
+	case "go":
+		if line := strings.TrimLeft(skipSQLSpace(text)[2:], " \t;"); line == "" || line[0] != '\n' {
+			return false
+		}
+	case "exec", "execute", "call", "print", "use", "begin", "declare", "start", "savepoint", "prepare", "show", "commit", "rollback", "deallocate", "raiserror":
+		if second == "" && word != "begin" && word != "commit" && word != "rollback" {
+			return false
+		}
+	default:
+		return false
+	}
+	for n := 0; n < scan.MaxLaterSQL; n++ {
+		at := strings.IndexAny(rest, ";\n")
+		if at < 0 {
+			return false
+		}
+		if rest = skipSQLSpace(rest[at+1:]); LooksSQL(rest) {
+			return true
+		}
+	}
+	return false
+}
+
+// sqlSecond: what follows a verb that begins nothing else than SQL.
+func sqlSecond(word, next, rest string) bool {
+	low := strings.ToLower(rest)
+	switch word {
+	case "select":
+		// bash has "select x in …; do"
+		return !(strings.Contains(low, " in ") && strings.Contains(low, "; do") && !strings.Contains(low, " from "))
+	case "insert", "merge", "upsert":
+		if word == "merge" {
+			return HasSQLWord(low, "using")
+		}
+		return next == "into" || next == "overwrite" || next == "ignore" || next == "or" || HasSQLWord(low, "using", "values")
+	case "with":
+		return strings.Contains(low, " as (") || strings.Contains(low, " as(") || strings.Contains(low, " as materialized")
+	case "explain":
+		return next != "" || strings.HasPrefix(strings.TrimSpace(rest), "(")
+	}
+	return strings.HasPrefix(strings.TrimSpace(rest), "(")
+}
+
+// sqlObject: DROP, CREATE, ALTER and TRUNCATE of something a database has.
+func sqlObject(word, next, rest, after string) bool {
+	if word == "truncate" {
+		return next == "table" || next == "only" || truncates(strings.TrimSpace(skipSQLSpace(rest)))
+	}
+	if _, ok := sql.ObjectWords[next]; !ok {
+		return false
+	}
+	return strings.TrimSpace(after) != "" || word == "drop"
+}
+
+// truncates: what follows TRUNCATE without TABLE must be names and the few words
+// that may follow them; coreutils' truncate and plain English go on differently.
+func truncates(rest string) bool {
+	rest = strings.ToLower(strings.TrimRight(rest, "; \n"))
+	if rest == "" || rest[0] == '-' {
+		return false
+	}
+	for part := range strings.SplitSeq(rest, ",") {
+		words := strings.Fields(part)
+		if len(words) == 0 || strings.ContainsAny(words[0], "/-") {
+			return false
+		}
+		for _, w := range words[1:] {
+			switch w {
+			case "cascade", "restrict", "restart", "continue", "identity", "drop", "reuse", "storage":
+			default:
+				return strings.HasPrefix(w, "--") || strings.HasPrefix(w, "/*") || strings.Contains(rest, ";")
+			}
+		}
+	}
+	return true
+}
+
+// sqlPairs are verbs that are also programs or words, with what must follow.
+var sqlPairs = map[string]string{
+	"show": "* ", "describe": "* ", "use": "* ", "analyze": "table|verbose", "vacuum": "*retain|full|analyze|verbose|freeze|;| ", "optimize": "table", "reindex": "table|index|database|schema|system|concurrently",
+	"cluster": "* using", "refresh": "materialized|table", "rename": "table", "replace": "into", "lock": "table|tables", "flush": "tables|privileges|logs|hosts|table|binary|status", "purge": "binary|master|recyclebin|table",
+	"kill": "query|connection", "shutdown": "abort|immediate|transactional|normal|nowait", "set": "global|persist|session|password|role|search_path|@|local", "reset": "master|slave|replica|query|all|binary",
+	"begin": ";|transaction|work|tran|immediate|try|isolation| ", "start": "transaction|slave|replica", "commit": ";", "rollback": ";", "do": "$|language", "declare": "@", "prepare": "*from|*as|transaction",
+	"copy": "*from '|*from s|*to '|*to p|*from p|into|(|*to s", "load": "data|xml|csv", "bulk": "insert", "import": "foreign", "comment": "on", "reassign": "owned", "pragma": "*", "attach": "database|'", "detach": "database|table",
+	"backup": "database|log", "restore": "database|log", "stop": "slave|replica", "change": "master|replication", "install": "plugin|component", "dbcc": "*", "match": "(",
+	"exchange": "tables", "undrop": "table|database|schema", "security": "label", "discard": "all", "notify": "*;", "system": "drop|stop|start|reload|flush|shutdown|kill", "if": "exists (|object_id",
+	"remove": "database|namespace|table|ns |db ", "runscript": "from", "flashback": "database|table", "while": "1=1|1 = 1|(1=1|exists", "delimiter": "*", "go": "", "flushall": "", "flushdb": "", "config": "set ", "msck": "repair", "xp_cmdshell": "'", "sp_executesql": "n'|'", "sp_configure": "'", "unload": "(", "waitfor": "delay", "handler": "*open", "savepoint": "*;", "table": "*;"}
+
+// sqlPair looks a word up in sqlPairs: alternatives that the rest must begin
+// with, or with * that it must hold; "* " alone asks only for a name and an end.
+func sqlPair(word, next, rest string) bool {
+	alternatives, ok := sqlPairs[word]
+	if !ok {
+		return false
+	}
+	low := strings.TrimSpace(strings.ToLower(rest))
+	switch {
+	case alternatives == "":
+		return low == "" || strings.HasPrefix(low, ";") || strings.HasPrefix(low, "async") || strings.HasPrefix(low, "sync")
+	case alternatives == "*":
+		return next != ""
+	case word == "show" || word == "describe" || word == "use":
+		return next != "" && !strings.HasPrefix(low, "-") && !strings.ContainsAny(low, "/|&$")
+	}
+	for _, a := range strings.Split(alternatives, "|") {
+		if a == " " {
+			if low == "" {
+				return true
+			}
+			continue
+		}
+		if part, anywhere := strings.CutPrefix(a, "*"); anywhere && strings.Contains(" "+low, " "+strings.TrimSpace(part)) || !anywhere && strings.HasPrefix(low, a) {
+			return true
+		}
+	}
+	return false
+}
+
+// skipSQLSpace skips white space, comments, semicolons and executable marks.
+func skipSQLSpace(text string) string {
+	for {
+		text = strings.TrimLeft(text, " \t\r\n;\ufeff\u00a0")
+		switch {
+		case strings.HasPrefix(text, "--") && (len(text) == 2 || text[2] <= ' ' || strings.Contains(text, "\n")):
+			n := strings.IndexByte(text, '\n')
+			if n < 0 {
+				return ""
+			}
+			text = text[n:]
+		case strings.HasPrefix(text, "/*!"):
+			text = strings.TrimLeft(text[3:], "0123456789")
+		case strings.HasPrefix(text, "/*"):
+			n := strings.Index(text[2:], "*/")
+			if n < 0 {
+				return ""
+			}
+			text = text[n+4:]
+		case strings.HasPrefix(text, "*/"):
+			text = text[2:]
+		default:
+			return text
+		}
+	}
+}
+
+// sqlWordAt is the first word in lower case, joined over comments inside it,
+// and what follows.
+func sqlWordAt(text string) (string, string) {
+	i := 0
+	for i < len(text) && sql.IsWordByte(text[i]) {
+		i++
+	}
+	w, rest := strings.ToLower(text[:i]), text[i:]
+	if strings.HasPrefix(rest, "/*") && i > 0 && i < 8 && !strings.HasPrefix(rest, "/*!") {
+		if n := strings.Index(rest[2:], "*/"); n >= 0 {
+			tail, after := rest[n+4:], 0
+			for after < len(tail) && sql.IsWordByte(tail[after]) {
+				after++
+			}
+			if joined := w + strings.ToLower(tail[:after]); sql.Verbs[joined] && !sql.Verbs[w] {
+				return joined, tail[after:]
+			}
+		}
+	}
+	return w, rest
+}
+
+// HasSQLWord reports whether one of the words stands in the lower-case text as a
+// whole word.
+func HasSQLWord(low string, words ...string) bool {
+	for _, w := range words {
+		for i := 0; ; {
+			n := strings.Index(low[i:], w)
+			if n < 0 {
+				break
+			}
+			i += n
+			if (i == 0 || !sql.IsWordByte(low[i-1])) && (i+len(w) == len(low) || !sql.IsWordByte(low[i+len(w)])) {
+				return true
+			}
+			i += len(w)
+		}
+	}
+	return false
+}
+
+// sqlMetaStart: psql's \! and its kind; a shell writes \rm.
+func sqlMetaStart(text string) bool {
+	for _, m := range [...]string{`\!`, `\copy `, `\gexec`, `\i `, `\o `, `\dt`, `\d `, `\d+`, `\l`, `\c `, `\du`, `\x`} {
+		if strings.HasPrefix(text, m) {
+			return m != `\l` && m != `\x` || len(text) == 2 || strings.HasPrefix(text[2:], "\n") || strings.HasPrefix(text[2:], "+")
+		}
+	}
+	return false
+}
+
+// QueryKeys are members and parameters that services run as statements.
+var QueryKeys = scan.SetOf("sql query statement stmt statements queries ksql aql cypher db_query raw_query sqltext sql_query command_text gremlin n1ql")

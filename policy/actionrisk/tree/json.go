@@ -1,0 +1,298 @@
+// Package tree reads JSON and YAML into one kind of node that knows where it stands in
+// its text. Both readers are lenient: what an agent sent is judged as far as it can be
+// read, and templates in it are text.
+package tree
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// Node is one value of a JSON text with the place where it stands. The
+// reader is lenient on purpose: a text that strict readers refuse may still be
+// acted on by a careless one, so duplicate members are all kept.
+type Node struct {
+	Kind       byte   // { [ " 0 t f n
+	Text       string // content of a string, digits of a number
+	Start, End int
+	Verbatim   bool // a string without escapes: text stands at start+1
+	Keys       []string
+	Kids       []*Node
+}
+
+// maxJSONNodes bounds what is kept of one text.
+const maxJSONNodes = 4096
+
+type jsonReader struct {
+	text  string
+	pos   int
+	nodes int
+	fault bool // something is not JSON
+}
+
+// ParseJSON reads one value and reports whether strict readers accept the text.
+// The root is nil if there is nothing that begins like a JSON value.
+func ParseJSON(text string) (*Node, bool) {
+	r := jsonReader{text: text}
+	root := r.value(0)
+	r.space()
+	if root == nil {
+		return nil, false
+	}
+	return root, !r.fault && r.pos == len(text) && canon.Check([]byte(text)) == nil
+}
+
+func (r *jsonReader) space() {
+	for r.pos < len(r.text) && strings.IndexByte(" \t\r\n", r.text[r.pos]) >= 0 {
+		r.pos++
+	}
+}
+
+func (r *jsonReader) value(depth int) *Node {
+	r.space()
+	if r.pos >= len(r.text) || depth > scan.MaxJSONDepth || r.nodes >= maxJSONNodes {
+		r.fault = true
+		return nil
+	}
+	r.nodes++
+	n := &Node{Start: r.pos}
+	switch c := r.text[r.pos]; {
+	case c == '{' || c == '[':
+		n.Kind = c
+		r.pos++
+		r.members(n, depth)
+	case c == '"' || c == '\'':
+		n.Kind = '"'
+		n.Text, n.Verbatim = r.str(c)
+		r.fault = r.fault || c == '\''
+	default:
+		from := r.pos
+		for r.pos < len(r.text) && strings.IndexByte(" \t\r\n,:{}[]\"'", r.text[r.pos]) < 0 {
+			r.pos++
+		}
+		if r.pos == from {
+			r.fault = true
+			r.pos++
+			return nil
+		}
+		n.Text = r.text[from:r.pos]
+		n.Kind = '0'
+		switch n.Text {
+		case "true", "false", "null":
+			n.Kind = n.Text[0]
+		}
+	}
+	n.End = r.pos
+	return n
+}
+
+// members reads the inside of an object or array up to its end.
+func (r *jsonReader) members(n *Node, depth int) {
+	closing := byte('}')
+	if n.Kind == '[' {
+		closing = ']'
+	}
+	for {
+		r.space()
+		if r.pos >= len(r.text) {
+			r.fault = true
+			return
+		}
+		switch r.text[r.pos] {
+		case closing:
+			r.pos++
+			return
+		case ',':
+			r.pos++
+			continue
+		case '}', ']':
+			r.fault = true
+			r.pos++
+			return
+		}
+		key := ""
+		if n.Kind == '{' {
+			k := r.value(depth + 1)
+			if r.space(); k == nil || r.pos >= len(r.text) || r.text[r.pos] != ':' {
+				r.fault = true
+				if r.nodes >= maxJSONNodes || depth >= scan.MaxJSONDepth {
+					r.pos = len(r.text)
+				}
+				continue
+			}
+			r.pos++
+			key = k.Text
+		}
+		if v := r.value(depth + 1); v != nil {
+			n.Keys = append(n.Keys, key)
+			n.Kids = append(n.Kids, v)
+		} else if r.nodes >= maxJSONNodes || depth >= scan.MaxJSONDepth {
+			r.pos = len(r.text)
+		}
+	}
+}
+
+// str reads a string whose quote stands at pos.
+func (r *jsonReader) str(quote byte) (text string, verbatim bool) {
+	r.pos++
+	from := r.pos
+	for i := from; i < len(r.text); i++ {
+		switch r.text[i] {
+		case quote:
+			r.pos = i + 1
+			return r.text[from:i], true
+		case '\\':
+			return r.escaped(from, quote), false
+		}
+	}
+	r.fault, r.pos = true, len(r.text)
+	return r.text[from:], true
+}
+
+func (r *jsonReader) escaped(from int, quote byte) string {
+	var b strings.Builder
+	i := from
+	for i < len(r.text) && r.text[i] != quote {
+		if r.text[i] != '\\' || i+1 >= len(r.text) {
+			b.WriteByte(r.text[i])
+			i++
+			continue
+		}
+		i++
+		switch c := r.text[i]; c {
+		case 'n':
+			b.WriteByte('\n')
+		case 't':
+			b.WriteByte('\t')
+		case 'r':
+			b.WriteByte('\r')
+		case 'b', 'f':
+			b.WriteByte(' ')
+		case 'u':
+			if i+5 <= len(r.text) {
+				if n, err := strconv.ParseUint(r.text[i+1:i+5], 16, 16); err == nil {
+					var buf [4]byte
+					b.Write(buf[:utf8.EncodeRune(buf[:], rune(n))])
+					i += 4
+				}
+			}
+		default:
+			b.WriteByte(c)
+		}
+		i++
+	}
+	if i >= len(r.text) {
+		r.fault = true
+	}
+	r.pos = min(i+1, len(r.text))
+	return b.String()
+}
+
+// Get is the last member of that name (as most readers take it), nil if none.
+func (n *Node) Get(names ...string) *Node {
+	if n == nil || n.Kind != '{' {
+		return nil
+	}
+	for _, name := range names {
+		for i := len(n.Keys) - 1; i >= 0; i-- {
+			if n.Keys[i] == name {
+				return n.Kids[i]
+			}
+		}
+	}
+	return nil
+}
+
+// Str is the text of a string or number member, "" if there is none.
+func (n *Node) Str(names ...string) string {
+	if v := n.Get(names...); v != nil && (v.Kind == '"' || v.Kind == '0') {
+		return v.Text
+	}
+	return ""
+}
+
+// Source is a string node as program text found in src.
+func (n *Node) Source(src *act.Source, via string) act.Source {
+	span, _ := src.Where(n.Start, n.End)
+	out := act.Source{Text: n.Text, At: -1, Span: span, Via: append(append([]string(nil), src.Via...), via), Depth: src.Depth + 1, Layers: src.Layers, Taint: src.Taint}
+	if n.Verbatim && src.At >= 0 {
+		out.At = src.At + n.Start + 1
+	}
+	return out
+}
+
+// BareMember: {command: …}, as JavaScript and YAML write it. A shell writes a
+// blank after the brace, and no colon behind the first word.
+func BareMember(open byte, next string) bool {
+	i := 0
+	for i < len(next) && scan.IsNameByte(next[i]) {
+		i++
+	}
+	return open == '{' && i > 0 && strings.HasPrefix(next[i:], ":") && !strings.HasPrefix(next[i:], "::") && i+1 < len(next)
+}
+
+// EncodedKey: the member's name says that its text is encoded: command_base64, b64.
+func EncodedKey(key string) bool {
+	plain := PlainKey(key)
+	return strings.Contains(plain, "base64") || strings.Contains(plain, "b64") || strings.HasPrefix(plain, "encoded")
+}
+
+// AllStrings tells whether every element of a list is a text.
+func AllStrings(n *Node) bool {
+	for _, k := range n.Kids {
+		if k.Kind != '"' {
+			return false
+		}
+	}
+	return len(n.Kids) > 0
+}
+
+// ShellName: the text is the name of a shell, or says that one is wanted.
+func ShellName(text string) bool {
+	switch strings.ToLower(scan.Base(text)) {
+	case "sh", "bash", "zsh", "dash", "ksh", "fish", "powershell", "pwsh", "cmd", "true", "false", "default":
+		return true
+	}
+	return false
+}
+
+// ShellLanguage is the language of a command by the shell that a neighbour names.
+func ShellLanguage(n, v *Node) string {
+	neighbour := n.Get("shell", "interpreter", "shell_type", "executable")
+	if neighbour == nil || neighbour == v {
+		return "any"
+	}
+	switch strings.ToLower(scan.Base(neighbour.Text)) {
+	case "powershell", "pwsh":
+		return "powershell"
+	case "cmd":
+		return "cmd"
+	}
+	return "any"
+}
+
+// KidsOrNone are the elements, none of a node that is not there.
+func (n *Node) KidsOrNone() []*Node {
+	if n == nil {
+		return nil
+	}
+	return n.Kids
+}
+
+// KeysAt is the key of element i, "" in a list.
+func (n *Node) KeysAt(i int) string {
+	if n.Kind == '{' && i < len(n.Keys) {
+		return n.Keys[i]
+	}
+	return ""
+}
+
+// PlainKey is a member's name without case and signs: filePath and file_path alike.
+func PlainKey(key string) string {
+	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(key))
+}

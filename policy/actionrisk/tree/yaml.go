@@ -1,0 +1,378 @@
+package tree
+
+import (
+	"strings"
+
+	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
+)
+
+// YAML as the tools of operations read it: manifests, compose files, playbooks,
+// client settings. The reader is lenient, as that of JSON: what it does not know
+// (anchors, tags, directives) it passes over, and gives trees of the same nodes.
+
+// yamlLine is one line that is neither empty nor a comment: text[from:to] is what
+// stands at its indent.
+type yamlLine struct{ indent, from, to int }
+
+type yamlReader struct {
+	text  string
+	lines []yamlLine
+	at    int // the next line
+	nodes int
+	b     *act.Budget
+}
+
+// YamlDocuments gives the documents of a text, JSON or YAML.
+func YamlDocuments(text string, b *act.Budget) []*Node {
+	trimmed := strings.TrimLeft(text, " \t\r\n")
+	if strings.HasPrefix(trimmed, "{") && !strings.HasPrefix(trimmed, "{{") || strings.HasPrefix(trimmed, "[") {
+		r := yamlReader{text: text, b: b}
+		if n, _ := r.flow(len(text)-len(trimmed), 0); n != nil {
+			return []*Node{n}
+		}
+		return nil
+	}
+	var out []*Node
+	for from := 0; from <= len(text); {
+		end, next := documentEnd(text, from)
+		r := yamlReader{text: text, b: b}
+		if !r.split(from, end) {
+			break
+		}
+		if n := r.block(-1, 0); n != nil {
+			out = append(out, n)
+		}
+		from = next
+	}
+	return out
+}
+
+// documentEnd is where the document that begins at from ends, at a line "---", and
+// where the next one begins.
+func documentEnd(text string, from int) (end, next int) {
+	for at := from; at < len(text); {
+		line := text[at:]
+		if i := strings.IndexByte(line, '\n'); i >= 0 {
+			line = line[:i]
+		}
+		if strings.HasPrefix(line, "---") && strings.TrimSpace(line[3:]) == "" || strings.TrimRight(line, " \r") == "..." {
+			return at, at + len(line) + 1
+		}
+		at += len(line) + 1
+	}
+	return len(text), len(text) + 1
+}
+
+// split notes the lines of text[from:end].
+func (r *yamlReader) split(from, end int) bool {
+	for from < end {
+		to := end
+		if i := strings.IndexByte(r.text[from:end], '\n'); i >= 0 {
+			to = from + i
+		}
+		if !r.b.Spend(1) {
+			return false
+		}
+		start := from
+		for start < to && (r.text[start] == ' ' || r.text[start] == '\t') {
+			start++
+		}
+		if start < to && r.text[start] != '#' && r.text[start] != '\r' {
+			r.lines = append(r.lines, yamlLine{start - from, start, to})
+		}
+		from = to + 1
+	}
+	return true
+}
+
+// block reads the value whose lines are indented by more than outer.
+func (r *yamlReader) block(outer, depth int) *Node {
+	if r.at >= len(r.lines) || depth > scan.MaxJSONDepth || r.nodes >= maxJSONNodes || !r.b.Spend(1) {
+		return nil
+	}
+	l := r.lines[r.at]
+	if l.indent <= outer {
+		return nil
+	}
+	content := r.text[l.from:l.to]
+	if isItem(content) {
+		return r.sequence(l.indent, depth)
+	}
+	if _, rest := r.key(l); rest >= 0 {
+		return r.mapping(l.indent, depth)
+	}
+	r.at++
+	return r.scalar(l.from, l.to, outer, depth)
+}
+
+func isItem(content string) bool {
+	content = strings.TrimRight(content, "\r")
+	return content == "-" || strings.HasPrefix(content, "- ") || strings.HasPrefix(content, "-\t")
+}
+
+// key is the key that a line begins with and where the rest behind its colon
+// begins, or -1.
+func (r *yamlReader) key(l yamlLine) (string, int) {
+	content := strings.TrimRight(r.text[l.from:l.to], "\r")
+	if content[0] == '"' || content[0] == '\'' {
+		end := strings.IndexByte(content[1:], content[0])
+		if end < 0 || end+2 >= len(content) || content[end+2] != ':' {
+			return "", -1
+		}
+		return content[1 : end+1], l.from + end + 3
+	}
+	if content[0] == '{' || content[0] == '[' {
+		return "", -1
+	}
+	for i := 0; i < len(content); i++ {
+		if content[i] == ':' && (i+1 == len(content) || content[i+1] == ' ' || content[i+1] == '\t') {
+			return strings.TrimSpace(content[:i]), l.from + i + 1
+		}
+		if content[i] == '#' && i > 0 && content[i-1] == ' ' {
+			return "", -1
+		}
+	}
+	return "", -1
+}
+
+func (r *yamlReader) mapping(indent, depth int) *Node {
+	n := r.node('{', r.lines[r.at].from)
+	for r.at < len(r.lines) && r.lines[r.at].indent == indent {
+		l := r.lines[r.at]
+		key, rest := r.key(l)
+		if rest < 0 {
+			r.at++
+			continue
+		}
+		r.at++
+		v := r.value(rest, l.to, indent, depth+1)
+		if v == nil { // nothing, or a list that stands under its key
+			if r.at < len(r.lines) && r.lines[r.at].indent == indent && isItem(r.text[r.lines[r.at].from:r.lines[r.at].to]) {
+				v = r.sequence(indent, depth+1)
+			} else {
+				v = r.node('n', rest)
+			}
+		}
+		n.Keys, n.Kids, n.End = append(n.Keys, key), append(n.Kids, v), max(v.End, l.to)
+		for r.at < len(r.lines) && r.lines[r.at].indent > indent { // what nobody understood
+			r.at++
+		}
+		if r.nodes >= maxJSONNodes {
+			break
+		}
+	}
+	return n
+}
+
+func (r *yamlReader) sequence(indent, depth int) *Node {
+	n := r.node('[', r.lines[r.at].from)
+	for r.at < len(r.lines) && r.lines[r.at].indent == indent && depth <= scan.MaxJSONDepth && r.nodes < maxJSONNodes && r.b.Spend(1) {
+		l := &r.lines[r.at]
+		content := r.text[l.from:l.to]
+		if !isItem(content) {
+			break
+		}
+		rest := strings.TrimLeft(content[1:], " \t\r")
+		var v *Node
+		if rest == "" {
+			r.at++
+			v = r.block(indent, depth+1)
+		} else { // the item stands on this line, as if it were indented by itself
+			skip := len(content) - len(rest)
+			l.indent, l.from = l.indent+skip, l.from+skip
+			v = r.block(indent, depth+1)
+		}
+		if v == nil {
+			v = r.node('n', l.from)
+		}
+		n.Keys, n.Kids, n.End = append(n.Keys, ""), append(n.Kids, v), v.End
+		for r.at < len(r.lines) && r.lines[r.at].indent > indent {
+			r.at++
+		}
+	}
+	return n
+}
+
+func (r *yamlReader) node(kind byte, start int) *Node {
+	r.nodes++
+	return &Node{Kind: kind, Start: start, End: start}
+}
+
+// value reads what stands behind a key; nil if nothing does.
+func (r *yamlReader) value(from, to, indent, depth int) *Node {
+	for from < to && strings.IndexByte(" \t\r", r.text[from]) >= 0 {
+		from++
+	}
+	for from < to && (r.text[from] == '&' || r.text[from] == '!') { // an anchor, a tag
+		i := strings.IndexAny(r.text[from:to], " \t")
+		if i < 0 {
+			from = to
+			break
+		}
+		from += i + 1
+	}
+	if from >= to || r.text[from] == '#' {
+		return r.block(indent, depth)
+	}
+	return r.scalar(from, to, indent, depth)
+}
+
+// scalar reads a text, a flow value or a block text that begins at from.
+func (r *yamlReader) scalar(from, to, indent, depth int) *Node {
+	switch c := r.text[from]; {
+	case c == '|' || c == '>':
+		return r.literal(from, to, indent, c == '>')
+	case (c == '{' || c == '[') && !strings.HasPrefix(r.text[from:], "{{"), c == '"', c == '\'':
+		n, end := r.flow(from, depth)
+		for r.at < len(r.lines) && r.lines[r.at].from < end { // it may go over several lines
+			r.at++
+		}
+		return n
+	}
+	n := r.node('"', from)
+	n.Text = unquoted(r.text[from:to])
+	for r.at < len(r.lines) && r.lines[r.at].indent > indent && indent >= 0 && len(n.Text) < scan.MaxValue {
+		l := r.lines[r.at]
+		n.Text += " " + unquoted(r.text[l.from:l.to])
+		to = l.to
+		r.at++
+	}
+	n.End = to
+	n.classify()
+	return n
+}
+
+// unquoted is a text without quotes, up to a comment.
+func unquoted(text string) string {
+	if i := strings.Index(text, " #"); i >= 0 {
+		text = text[:i]
+	}
+	return strings.TrimSpace(text)
+}
+
+// classify marks numbers, truths and nothing.
+func (n *Node) classify() {
+	switch strings.ToLower(n.Text) {
+	case "true", "yes", "on":
+		n.Kind = 't'
+	case "false", "no", "off":
+		n.Kind = 'f'
+	case "null", "~", "":
+		n.Kind = 'n'
+	default:
+		if strings.Trim(n.Text, "0123456789.-") == "" {
+			n.Kind = '0'
+		}
+	}
+}
+
+// literal is the text of the lines below, "|" or folded, ">".
+func (r *yamlReader) literal(from, to, indent int, folded bool) *Node {
+	n := r.node('"', from)
+	var lines []string
+	first, end := -1, to
+	for r.at < len(r.lines) && r.lines[r.at].indent > indent && r.b.Spend(1) {
+		l := r.lines[r.at]
+		if first < 0 {
+			first = l.indent
+		}
+		lines = append(lines, strings.Repeat(" ", max(l.indent-first, 0))+strings.TrimRight(r.text[l.from:l.to], "\r"))
+		end = l.to
+		r.at++
+	}
+	sep := "\n"
+	if folded {
+		sep = " "
+	}
+	n.Text, n.End = strings.Join(lines, sep), end
+	return n
+}
+
+// flow reads a value written in one line: {a: b, c: [d]}, "text".
+func (r *yamlReader) flow(at, depth int) (*Node, int) {
+	at = r.blank(at)
+	if at >= len(r.text) || depth > scan.MaxJSONDepth || r.nodes >= maxJSONNodes || !r.b.Spend(1) {
+		return nil, len(r.text)
+	}
+	n := r.node('"', at)
+	switch c := r.text[at]; c {
+	case '{', '[':
+		n.Kind = c
+		n.End = r.members(n, at+1, depth)
+		return n, n.End
+	case '"', '\'':
+		j := jsonReader{text: r.text, pos: at}
+		n.Text, n.Verbatim = j.str(c)
+		for c == '\'' && j.pos < len(r.text) && r.text[j.pos] == '\'' { // a doubled quote is one
+			more, _ := j.str(c)
+			n.Text, n.Verbatim = n.Text+"'"+more, false
+		}
+		n.End = j.pos
+		return n, n.End
+	}
+	end := at
+	for end < len(r.text) && strings.IndexByte(",]}\n", r.text[end]) < 0 && !(r.text[end] == ':' && (end+1 >= len(r.text) || strings.IndexByte(" ,]}\n{[\"", r.text[end+1]) >= 0)) {
+		end++
+	}
+	n.Text, n.End = unquoted(r.text[at:end]), end
+	n.classify()
+	return n, end
+}
+
+// members reads the inside of a flow value up to its closing sign.
+func (r *yamlReader) members(n *Node, at, depth int) int {
+	closing := byte('}')
+	if n.Kind == '[' {
+		closing = ']'
+	}
+	for r.b.Spend(1) {
+		at = r.blank(at)
+		if at >= len(r.text) {
+			return at
+		}
+		switch r.text[at] {
+		case closing:
+			return at + 1
+		case ',', '}', ']', ':':
+			at++
+			continue
+		}
+		v, end := r.flow(at, depth+1)
+		if v == nil {
+			return len(r.text)
+		}
+		if colon := strings.IndexByte(r.text[at:end], ':'); n.Kind == '{' && colon > 0 && act.SyntaxName(r.text[at:at+colon]) { // {spec:{replicas:0}}, as jq writes it
+			v, end = &Node{Kind: '"', Text: r.text[at : at+colon], Start: at, End: at + colon}, at+colon
+		}
+		key := ""
+		if next := r.blank(end); n.Kind == '{' && next < len(r.text) && r.text[next] == ':' {
+			key = v.Text
+			if v, end = r.flow(next+1, depth+1); v == nil {
+				return len(r.text)
+			}
+		}
+		n.Keys, n.Kids = append(n.Keys, key), append(n.Kids, v)
+		at = max(end, at+1)
+	}
+	return len(r.text)
+}
+
+func (r *yamlReader) blank(at int) int {
+	for at < len(r.text) && strings.IndexByte(" \t\r\n", r.text[at]) >= 0 {
+		at++
+	}
+	return at
+}
+
+// Truth: true, yes or on, quoted or not.
+func (n *Node) Truth() bool {
+	if n == nil {
+		return false
+	}
+	switch strings.ToLower(n.Text) {
+	case "true", "yes", "on":
+		return true
+	}
+	return n.Kind == 't'
+}

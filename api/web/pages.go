@@ -383,8 +383,11 @@ func showAccount(s *Handler, v *visit) (view, error) {
 	if err != nil {
 		return view{}, commands.Unreadable(err)
 	}
-	return view{template: "account.html", data: accountPage{as, bought, keys, agents, usage, commands.FreeCallsPerMonth, commands.FreeCallsPerMonth * 8 / 10, count}}, nil
+	return view{template: "account.html", data: accountPage{as, bought, keys, agents, usage, commands.FreeCallsPerMonth, nearLimit, count}}, nil
 }
+
+// nearLimit is the use of the free calls of a month from which on it is said.
+const nearLimit = commands.FreeCallsPerMonth * 8 / 10
 
 // accountPage is what somebody who is signed in sees.
 type accountPage struct {

@@ -379,6 +379,12 @@ func defined(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 // dynamic is a command whose executable is not known.
 func dynamic(sh *interp.Process, v *act.Invocation) act.Flow {
 	e := sh.Env
+	if name, ok := standsFor(sh, v); ok {
+		meant := *v
+		meant.Argv = slices.Clone(v.Argv)
+		meant.Argv[0].Text, meant.Argv[0].At, meant.Argv[0].Var, meant.Argv[0].Lone = name, -1, "", false
+		return sh.Run(&meant)
+	}
 	e.Unproven = true
 	e.Doubt("which program runs is not known")
 	v.Exe = "?"
@@ -389,6 +395,17 @@ func dynamic(sh *interp.Process, v *act.Invocation) act.Flow {
 	}
 	e.Match(&act.Item{Kind: act.KindExe, Name: v.Exe, Inv: v, Src: v.Src, From: v.From, To: v.To})
 	return act.Flow{Taint: v.Stdin.Taint}
+}
+
+// standsFor: a variable that the command never sets and that is named as one of the
+// programs people name variables after is that program: $RM file, "$ADB" devices.
+func standsFor(sh *interp.Process, v *act.Invocation) (string, bool) {
+	w := v.Argv[0]
+	name := strings.ToLower(w.Var)
+	if w.Text != string(scan.Hole) || strings.ToUpper(w.Var) != w.Var || w.Taint != 0 || !act.SyntaxName(w.Var) {
+		return "", false
+	}
+	return name, sh.Env.In("variable-programs", name)
 }
 
 // asksOnly: a program of a name that is partly not known is asked about itself, and

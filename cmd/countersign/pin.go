@@ -32,7 +32,7 @@ type pinCmd struct {
 	Pin    string `help:"File to keep it in; default: one per ledger in your configuration folder." placeholder:"FILE"`
 }
 
-// pinned is what pin has found.
+// pinnedHead is what pin has found.
 type pinnedHead struct {
 	Origin string `json:"origin"`
 	Size   int64  `json:"size"`

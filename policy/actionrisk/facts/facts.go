@@ -41,7 +41,7 @@ type Matcher struct {
 	All  []string `json:"all,omitempty"`  // all of them
 	None []string `json:"none,omitempty"` // none of them
 	// Where lists conditions "subject class|class", "!subject class" for its
-	// negation; subject is a predicate of predicates*.go.
+	// negation; subject is a predicate of package judge or of a front-end.
 	Where []string `json:"where,omitempty"`
 }
 

@@ -240,7 +240,7 @@ func (d describing) parameters(op *operation) (list []any) {
 		list = append(list, object{"name": name, "in": "path", "required": true, "schema": schema})
 	}
 	for _, q := range op.query {
-		list = append(list, object{"name": q.name, "in": "query", "required": false, "description": q.description, "schema": q.schema})
+		list = append(list, object{"name": q.name, "in": "query", "required": slices.Contains(op.needs, q.name), "description": q.description, "schema": q.schema})
 	}
 	if op.service != nil {
 		list = append(list, object{"name": "Idempotency-Key", "in": "header", "required": false,

@@ -234,3 +234,24 @@ func TestWalkFilterAndExport(t *testing.T) {
 		t.Errorf("exported: %s", text)
 	}
 }
+
+// TestSignedBundleOfAFilter: the button of the decisions page leads to a bundle, and is
+// not there where no bundle could be of what the filter chooses.
+func TestSignedBundleOfAFilter(t *testing.T) {
+	s := newSite(t, ledgertest.New(t))
+	who, _ := pagesOf(t, s)
+	who.want(who.get("/decisions?decision=deny"), 200, `<button class="small">Signed bundle</button>`)
+	if text := who.get("/decisions?conformance=violation").body; strings.Contains(text, "Signed bundle") {
+		t.Error("a bundle is offered for what it cannot be chosen by")
+	}
+	who.want(who.form("/decisions/bundle", url.Values{"conformance": {"violation"}}), 400, "take the other filters out")
+	made := who.form("/decisions/bundle", url.Values{"decision": {"deny"}, "from": {"2020-01-01"}})
+	place := made.header.Get("Location")
+	if made.status != 303 || !strings.HasPrefix(place, "/api/assurance/exports/exp_") {
+		t.Fatalf("%d %s", made.status, place)
+	}
+	got := who.get(place)
+	if got.status != 200 || got.header.Get("Content-Type") != "application/gzip" {
+		t.Errorf("%d %v", got.status, got.header)
+	}
+}

@@ -75,9 +75,9 @@ func postService(s *Handler, v *visit) (view, error) {
 		return view{}, err
 	}
 	form.Example = v.form.Get("body")
-	answer, status := s.Call(v.request, operation, strings.TrimSpace(v.form.Get("key")), form.Example)
-	shown.Form, shown.Answer = form, IndentJSON(answer)
-	return view{template: "content.html", data: shown, status: status}, nil
+	answer := s.Call(v.request, operation, strings.TrimSpace(v.form.Get("key")), form.Example)
+	shown.Form, shown.Answer = form, IndentJSON(answer.Body)
+	return view{template: "content.html", data: shown, status: answer.Status, header: http.Header{"Retry-After": answer.Header["Retry-After"]}}, nil
 }
 
 func showPrices(s *Handler, _ *visit) (view, error) {

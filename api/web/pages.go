@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"mime"
 	"net"
 	"net/http"
@@ -41,8 +42,9 @@ type view struct {
 	data     any
 	location string // see other
 	status   int
-	file     *webFile // to save, instead of a page
-	public   bool     // the same for everybody who is not signed in
+	header   http.Header // beside those of every page
+	file     *webFile    // to save, instead of a page
+	public   bool        // the same for everybody who is not signed in
 }
 
 // pages is every page.
@@ -85,6 +87,7 @@ func (s *Handler) pages() []page {
 		{http.MethodGet, "/decisions", showDecisions},
 		{http.MethodGet, "/decisions.csv", exportDecisions},
 		{http.MethodGet, "/decisions.jsonl", exportDecisions},
+		{http.MethodPost, "/decisions/bundle", bundleDecisions},
 		{http.MethodGet, "/decisions/{id}", showDecision},
 		{http.MethodGet, "/decisions/{id}/download", downloadDecision},
 		{http.MethodGet, "/policies", showPolicies},
@@ -115,7 +118,7 @@ func (s *Handler) serve(p page) http.HandlerFunc {
 			err = kept
 		}
 		if err != nil {
-			shows = s.pageError(w, v, err)
+			shows = s.pageError(v, err)
 		}
 		s.show(w, v, shows)
 	}
@@ -178,9 +181,18 @@ type failed struct {
 	Message string
 }
 
-func (s *Handler) pageError(w http.ResponseWriter, v *visit, err error) view {
-	status, message := s.Problem(w.Header(), v.request, err)
-	return view{template: "error.html", data: failed{status, message}, status: status}
+func (s *Handler) pageError(v *visit, err error) view {
+	shows, message := s.because(v, view{template: "error.html"}, err)
+	shows.data = failed{shows.status, message}
+	return shows
+}
+
+// because makes a page the answer to a request that was refused: with the status and
+// the headers of the refusal, such as when to come back, and its sentence for the page.
+func (s *Handler) because(v *visit, shows view, err error) (answer view, message string) {
+	shows.header = http.Header{}
+	shows.status, message = s.Problem(shows.header, v.request, err)
+	return shows, message
 }
 
 // show writes a page in its frame.
@@ -201,6 +213,7 @@ func (s *Handler) show(w http.ResponseWriter, v *visit, shows view) {
 		s.Fail(w, v.request, err)
 		return
 	}
+	maps.Copy(h, shows.header)
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	if shows.public {
 		h.Add("Vary", "Accept, Cookie")
@@ -370,8 +383,11 @@ func showAccount(s *Handler, v *visit) (view, error) {
 	if err != nil {
 		return view{}, commands.Unreadable(err)
 	}
-	return view{template: "account.html", data: accountPage{as, bought, keys, agents, usage, commands.FreeCallsPerMonth, commands.FreeCallsPerMonth * 8 / 10, count}}, nil
+	return view{template: "account.html", data: accountPage{as, bought, keys, agents, usage, commands.FreeCallsPerMonth, nearLimit, count}}, nil
 }
+
+// nearLimit is the use of the free calls of a month from which on it is said.
+const nearLimit = commands.FreeCallsPerMonth * 8 / 10
 
 // accountPage is what somebody who is signed in sees.
 type accountPage struct {

@@ -51,6 +51,8 @@ type cli struct {
 	Audit      auditChild  `cmd:"" hidden:""`
 	Read       readChild   `cmd:"" hidden:""`
 	MakeExport exportChild `cmd:"" hidden:""`
+
+	CheckExport checkExportChild `cmd:"" hidden:""`
 }
 
 func main() {

@@ -474,7 +474,53 @@ func (c *exportCmd) Run(ctx context.Context) error {
 		fmt.Printf("%-12d %14.0f %14.0f %8.2f %24s %14d\n", export.Events, read.perSecond(), export.perSecond(), export.perSecond()/read.perSecond(),
 			fmt.Sprintf("%.1f + %.1f", export.perEvent(export.cpu.process), export.perEvent(export.cpu.database)), export.PeakMB)
 	}
+	if err := c.verified(ctx, service, org); err != nil {
+		return err
+	}
 	return besideAppends(ctx, service.scratch, "export", c.Runs, c.During, "make-export", service.scratch.app, "--org", org, "--repeat")
+}
+
+// verified verifies an export of everything, offline.
+func (c *exportCmd) verified(ctx context.Context, service *decidedService, org string) error {
+	folder, err := os.MkdirTemp("", "countersign-bench-export-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	if _, err := service.app.ExportHistory(ctx, commands.Export{Tenant: org, Actor: "operator", Folder: folder}); err != nil {
+		return err
+	}
+	r, err := oneCore(ctx, service.scratch, "check-export", folder)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("verification of the export of %d events, offline: %.0f/s, us of CPU %.1f, peak MB %d\n", r.Events, r.perSecond(), r.perEvent(r.cpu.process), r.PeakMB)
+	return nil
+}
+
+// checkExportChild verifies a folder with an export of this program's service.
+type checkExportChild struct {
+	Folder string `arg:""`
+}
+
+// Run verifies.
+func (c *checkExportChild) Run(ctx context.Context) error {
+	signer, err := seal.NewSigner(make([]byte, 32))
+	if err != nil {
+		return err
+	}
+	return (&childCmd{}).during(ctx, func() (int64, error) {
+		b, err := bundle.Open(c.Folder)
+		if err != nil {
+			return 0, err
+		}
+		defer b.Close()
+		r, err := bundle.Verify(b, map[string]bundle.Key{signer.KeyID(): {Purpose: ledger.PurposeRecord, Public: signer.Public()}}, nil)
+		if err == nil && !r.Valid {
+			err = errors.New(r.Reason)
+		}
+		return r.Events, err
+	})
 }
 
 // openLedger opens a scratch's ledger.

@@ -32,7 +32,7 @@ type pinCmd struct {
 	Pin    string `help:"File to keep it in; default: one per ledger in your configuration folder." placeholder:"FILE"`
 }
 
-// pinned is what pin has found.
+// pinnedHead is what pin has found.
 type pinnedHead struct {
 	Origin string `json:"origin"`
 	Size   int64  `json:"size"`
@@ -147,15 +147,21 @@ func (c *pinCmd) read(ctx context.Context) (text []byte, proofs consistencyProof
 			return nil, fmt.Errorf("a checkpoint alone cannot show that its %d events continue the %d you have seen: ask the service itself (countersign pin https://…)", to, from)
 		}, err
 	}
-	files, err := bundle.Read(c.Source)
+	export, err := bundle.Open(c.Source)
 	if err != nil {
 		return nil, nil, err
 	}
-	if files["checkpoint.txt"] == nil {
+	defer export.Close()
+	text, err = export.Text("checkpoint.txt")
+	proven, err2 := export.Text("proofs/consistency.jsonl")
+	if err := errors.Join(err, err2); err != nil {
+		return nil, nil, err
+	}
+	if text == nil {
 		return nil, nil, errors.New("no checkpoint covers the events of this export")
 	}
-	return files["checkpoint.txt"], func(from, to int64) ([]tree.Hash, error) {
-		for line := range bytes.Lines(files["proofs/consistency.jsonl"]) {
+	return text, func(from, to int64) ([]tree.Hash, error) {
+		for line := range bytes.Lines(proven) {
 			var p bundle.Proof
 			if json.Unmarshal(line, &p) == nil && p.From == from {
 				return readHashes(line)

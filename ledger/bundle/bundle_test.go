@@ -168,32 +168,68 @@ func sign(files map[string][]byte, m bundle.Manifest) {
 	files["manifest.json"] = append(must(canon.Marshal(map[string]any{"record": envelope.Record, "integrity": envelope.Integrity})), '\n')
 }
 
+// write lays a bundle's files into a folder.
+func write(t *testing.T, folder string, files map[string][]byte) {
+	t.Helper()
+	for name, text := range files {
+		path := filepath.Join(folder, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// verified verifies files as they lie in a folder.
+func verified(t *testing.T, files map[string][]byte, pin []byte) bundle.Result {
+	t.Helper()
+	folder := t.TempDir()
+	write(t, folder, files)
+	return verifiedIn(t, folder, pin)
+}
+
+func verifiedIn(t *testing.T, folder string, pin []byte) bundle.Result {
+	t.Helper()
+	b, err := bundle.Open(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	r, err := bundle.Verify(b, trusted(), pin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 func TestAGoodBundleVerifies(t *testing.T) {
 	files := draw()
-	if r := bundle.Verify(files, trusted(), nil); !r.Valid || r.Events != 5 || len(r.Gaps) != 1 {
+	if r := verified(t, files, nil); !r.Valid || r.Events != 5 || len(r.Gaps) != 1 {
 		t.Errorf("%+v", r)
 	}
-	if r := bundle.Verify(files, trusted(), files["checkpoint.txt"]); !r.Valid || len(r.Gaps) != 0 {
+	if r := verified(t, files, files["checkpoint.txt"]); !r.Valid || len(r.Gaps) != 0 {
 		t.Errorf("with its own pin: %+v", r)
 	}
 	c := must(checkpoint.Parse(files["checkpoint.txt"]))
 	for reason, pin := range map[string]checkpoint.Checkpoint{
 		"pin: ROLLBACK": {Origin: origin, Size: c.Size + 1, Root: c.Root}, "pin: FORK": {Origin: origin, Size: c.Size, Root: tree.Hash{1}},
 	} {
-		if r := bundle.Verify(files, trusted(), must(checkpoint.Sign(pin, key(2)))); r.Valid || r.Reason != reason {
+		if r := verified(t, files, must(checkpoint.Sign(pin, key(2)))); r.Valid || r.Reason != reason {
 			t.Errorf("%s: %+v", reason, r)
 		}
 	}
 	for _, name := range []string{"events.jsonl", "VERIFY.md", "views/report.html"} {
 		changed := maps.Clone(files)
 		changed[name] = append(bytes.Clone(files[name]), ' ')
-		if r := bundle.Verify(changed, trusted(), nil); r.Reason != name+": hash" {
+		if r := verified(t, changed, nil); r.Reason != name+": hash" {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
 	extra := maps.Clone(files)
 	extra["note.txt"] = nil
-	if r := bundle.Verify(extra, trusted(), nil); r.Reason != "files" {
+	if r := verified(t, extra, nil); r.Reason != "files" {
 		t.Errorf("an extra file: %+v", r)
 	}
 }
@@ -346,16 +382,8 @@ func TestBothVerifiersAgree(t *testing.T) {
 		if i > 0 {
 			files = mutate(r, good)
 		}
-		for name, text := range files {
-			path := filepath.Join(base, strconv.Itoa(i), filepath.FromSlash(name))
-			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, text, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		results = append(results, bundle.Verify(files, trusted(), nil))
+		write(t, filepath.Join(base, strconv.Itoa(i)), files)
+		results = append(results, verifiedIn(t, filepath.Join(base, strconv.Itoa(i)), nil))
 	}
 	command := exec.CommandContext(t.Context(), python, filepath.Join(tool, "driver.py"), tool, base)
 	command.Stderr = os.Stderr

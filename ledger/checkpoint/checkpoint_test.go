@@ -2,6 +2,8 @@ package checkpoint_test
 
 import (
 	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"io"
@@ -215,5 +217,31 @@ func TestSignatureIsThatOfAWS(t *testing.T) {
 	const want = "Signature=f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41"
 	if got := r.Header.Get("Authorization"); !strings.HasSuffix(got, want) {
 		t.Errorf("%s", got)
+	}
+}
+
+// Places that the operator names are asked there and nowhere else: who answers for
+// one of them cannot send our requests, with their credentials, to another host.
+func TestNoRedirectIsFollowed(t *testing.T) {
+	asked := 0
+	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
+	t.Cleanup(inside.Close)
+	place := httptest.NewServer(http.RedirectHandler(inside.URL, http.StatusTemporaryRedirect))
+	t.Cleanup(place.Close)
+	mirror := &checkpoint.S3{Endpoint: place.URL, Region: "us-east-1", Bucket: "b", AccessKey: "AK", SecretKey: "SK"}
+	if err := mirror.Put(t.Context(), 1, example(t), []byte(exampleNote)); err == nil {
+		t.Error("a mirror that points elsewhere has kept a note")
+	}
+	public := append([]byte{4}, exampleKey().Public().(ed25519.PublicKey)...) // a cosigner's
+	sum := sha256.Sum256(append([]byte("witness\n"), public...))
+	witness, err := checkpoint.ParseWitness("witness+" + hex.EncodeToString(sum[:4]) + "+" + base64.StdEncoding.EncodeToString(public) + " " + place.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := witness.Add(t.Context(), 0, nil, []byte(exampleNote)); err == nil {
+		t.Error("a witness that points elsewhere has signed")
+	}
+	if asked > 0 {
+		t.Errorf("another host was asked %d times", asked)
 	}
 }

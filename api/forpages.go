@@ -5,8 +5,10 @@ import (
 	"net/http"
 
 	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/plot"
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy"
 )
@@ -18,12 +20,16 @@ func (s *Server) forPages() web.Service {
 		Site: s.site, Groups: pricedGroups(), Prices: s.priceList,
 		CardCheckout: s.checkout != nil, BeginBuying: s.beginCheckout, BillingPortal: s.billingPortal, Resync: s.resync,
 		DownloadURL: func(l commands.DownloadLink) string { return s.downloadLink(l).DownloadURL },
-		SendLink:    s.sendLink, Examine: s.examineForPage, Form: s.formOf, Call: s.callForPage,
+		SendLink:    s.sendLink, Examine: s.examineForPage, Form: s.formOf, Figures: s.figuresOf, Call: s.callForPage,
 		Approved:     func(said commands.Recorded) { _, _ = recorded(s.metrics.approvals, "verdict", said, nil) },
-		MayTry:       func(r *http.Request) bool { return s.rates.allow(toTry, s.network(r)) },
+		MayTry:       s.mayTry,
 		MaySend:      s.maySend,
 		MayEnterCode: func() bool { return s.rates.allow(toEnterCode, "") },
 		Twin:         s.twin,
+		Export: func(ctx context.Context, p commands.Principal, f bundle.Filters) (string, error) {
+			manifest, err := s.export(ctx, p, f)
+			return exportsPath + "/" + manifest.ExportID, err
+		},
 		Problem: func(h http.Header, r *http.Request, err error) (int, string) {
 			status, said := s.problemOf(h, r, err)
 			sayWhen(h, status, said.Code)
@@ -32,6 +38,14 @@ func (s *Server) forPages() web.Service {
 		Fail:      func(w http.ResponseWriter, r *http.Request, err error) { s.fail(w, r, false, err) },
 		RequestID: func(ctx context.Context) string { return requestID(ctx) },
 	}
+}
+
+// mayTry counts a verdict on a page, which is free and asks for no credential.
+func (s *Server) mayTry(r *http.Request) error {
+	if s.rates.allow(toTry, s.network(r)) {
+		return nil
+	}
+	return policy.Refuse(codeRateLimited, "", "too many commands were tried, try again in a minute")
 }
 
 // maySend counts a form like a call of whoever is signed in.
@@ -67,9 +81,26 @@ func (s *Server) formOf(operation string) *web.Form {
 	return &web.Form{Operation: op.id, Example: web.IndentJSON([]byte(op.example)), PriceUSD: usd(op.service.PriceCents)}
 }
 
+// figuresOf are the pictures of a service's page, drawn when somebody asks first.
+func (s *Server) figuresOf(operation string) []plot.Figure {
+	op := s.operation(operation)
+	if op == nil || op.service == nil {
+		return nil
+	}
+	if drawn, done := s.figures.Load(operation); done {
+		return drawn.([]plot.Figure)
+	}
+	figures, err := plot.Figures(*op.service)
+	if err != nil {
+		s.log.Warn("a page without its figures", "operation", operation, "error", err)
+	}
+	s.figures.Store(operation, figures)
+	return figures
+}
+
 // callForPage takes what was written into a form along the path of every call, paid
 // with the key that was given.
-func (s *Server) callForPage(r *http.Request, operation, key, body string) ([]byte, int) {
+func (s *Server) callForPage(r *http.Request, operation, key, body string) web.Answer {
 	op := s.operation(operation)
 	call := r.Clone(r.Context())
 	call.Header = http.Header{}
@@ -79,7 +110,7 @@ func (s *Server) callForPage(r *http.Request, operation, key, body string) ([]by
 	answer, err := s.tool(call, op, toolCall{arguments: []byte(body)})
 	if err != nil {
 		answer = s.refused(call, op.bareErrors, err)
-		return answer.body, answer.status
+		return web.Answer{Body: answer.body, Status: answer.status, Header: answer.header}
 	}
-	return answer.body, http.StatusOK
+	return web.Answer{Body: answer.body, Status: http.StatusOK, Header: answer.header}
 }

@@ -31,6 +31,7 @@ type operation struct {
 	tries            *limit                             // how often a network may try, before its credentials are looked at
 	cors             bool                               // free, and pages of every origin may call it
 	query            []parameter                        // what may stand behind the question mark
+	needs            []string                           // those of query without which the call is refused
 	input, output    reflect.Type                       // nil: no JSON body
 	optional         bool                               // the body may be absent, which is {}
 	parses           bool                               // run reads the text as it was sent; input only describes it
@@ -41,7 +42,7 @@ type operation struct {
 	success          int
 	replays          bool   // the same request again is answered 200 with what is stored
 	media            string // of the answer; empty: application/json
-	errors           []int  // statuses beside success
+	errors           []int  // statuses beside success; refusals adds those that are of every operation
 	bareErrors       bool   // bodies of errors are exactly {error}
 	limit            int64  // octets of body
 	run              func(*Server, *call) (reply, error)
@@ -71,12 +72,32 @@ func operations() []*operation {
 		if op.success == 0 {
 			op.success = http.StatusOK
 		}
+		op.errors = op.refusals()
 		if op.media == "" {
 			op.media = "application/json"
 		}
 	}
 	return table
 }
+
+// refusals are the statuses that an operation publishes beside its success. What limits
+// every call (see mayCall) may refuse it, so those are of every operation but health,
+// which is not limited: 503, and 429 where the contract knows it.
+func (op *operation) refusals() []int {
+	if op.id == health.id {
+		return op.errors
+	}
+	list := append(slices.Clone(op.errors), http.StatusServiceUnavailable)
+	if op.knows429() {
+		list = append(list, http.StatusTooManyRequests)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// knows429 says whether an operation may answer 429: not where the contract fixes the
+// statuses as it fixes the bodies of errors.
+func (op *operation) knows429() bool { return !op.bareErrors }
 
 // own copies operations: what a server fills in is its own.
 func own(table []*operation) []*operation {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"net/url"
 	"runtime"
 	"strings"
 	"testing"
@@ -38,4 +39,45 @@ func TestHeavyRequestsAreRefusedEarlyByEveryDoor(t *testing.T) {
 		t.Errorf("%d calls were charged", now-used)
 	}
 	n.wants(n.post("/api/agent-services/action-safety/quick", key, `{"command":"ls"}`), http.StatusOK)
+}
+
+// A page that shows itself again with what went wrong answers with the status of what
+// went wrong, and says when to come back, as the operation behind it does.
+func TestAPageThatIsLimitedOrBusySaysSo(t *testing.T) {
+	n := startNode(t, setup{rateLimit: true, dev: true})
+	key := n.issueKey()
+	form := func(path, field, value string) answer {
+		return n.send("POST", path, url.Values{field: {value}, "key": {key}}.Encode(), "Content-Type", "application/x-www-form-urlencoded")
+	}
+	large := `{"record":{"note":"` + strings.Repeat("a ", commands.HeavyBody/2) + `"}}`
+	refused := func(name string, a answer, status int, shows string) {
+		t.Helper()
+		if a.status != status || a.header.Get("Retry-After") == "" || !strings.Contains(string(a.body), shows) {
+			t.Errorf("%s: %d, Retry-After %q, want %d and a page with %q", name, a.status, a.header.Get("Retry-After"), status, shows)
+		}
+	}
+	if a := form("/verify", "record", "{}"); a.status != 400 || a.header.Get("Retry-After") != "" {
+		t.Errorf("no record: %d, Retry-After %q", a.status, a.header.Get("Retry-After"))
+	}
+	var places []func()
+	for range max(1, runtime.GOMAXPROCS(0)-1) {
+		done, err := n.app.Compute(t.Context(), commands.HeavyBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		places = append(places, done)
+	}
+	refused("a busy check", form("/verify", "record", large), 503, "a a a")
+	for _, done := range places {
+		done()
+	}
+	caller, err := n.app.Authenticate(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n.server.rates.allow(toVerify, "127.0.0.1") || n.server.rates.allow(toTry, "127.0.0.1") || n.server.rates.allow(toCall, caller.KeyID) {
+	}
+	refused("a limited check", form("/verify", "record", `{"what":"was pasted"}`), 429, "was pasted")
+	refused("a limited verdict", form("/", "command", "rm -rf /srv"), 429, "rm -rf /srv")
+	refused("a limited service", form("/tools/action_safety_quick_gate/try", "body", `{"command":"rm -rf /srv"}`), 429, "rm -rf /srv")
 }

@@ -5,7 +5,6 @@ import (
 	"container/list"
 	"net/http"
 	"net/netip"
-	"slices"
 	"sync"
 	"time"
 
@@ -112,10 +111,10 @@ func (s *Server) mayCall(c *call, costs int) error {
 	if c.op.id == health.id || s.mayWork(c.request, c.Caller, costs) {
 		return nil
 	}
-	if slices.Contains(c.op.errors, http.StatusTooManyRequests) {
+	if c.op.knows429() {
 		return policy.Refuse(codeRateLimited, "", "too many requests, try again in a minute")
 	}
-	return policy.Refuse(commands.CodeUnavailable, "", "too many requests at a time, nothing was done; send fewer, and this one again") // its contract has no 429
+	return policy.Refuse(commands.CodeUnavailable, "", "too many requests at a time, nothing was done; send fewer, and this one again")
 }
 
 // mayWork says whether whoever calls may have so much more done.

@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -82,9 +83,6 @@ func TestStrangersDoNotLimitWhoIsKnown(t *testing.T) {
 			t.Errorf("%s: %d, Retry-After %q: %s", name, a.status, a.header.Get("Retry-After"), a.body)
 		}
 	}
-	if a := n.get("/api/catalog"); a.status != 503 && a.status != 429 || a.header.Get("Retry-After") == "" {
-		t.Errorf("a list: %d %v", a.status, a.header)
-	}
 	n.wants(n.post(quick, key, `{"command":"ls"}`), 200)
 	n.wants(n.get("/api/health"), 200)
 }
@@ -111,5 +109,32 @@ func TestACredentialHasItsOwnLimit(t *testing.T) {
 	n.wants(n.post(quick, key, `{"command":"ls"}`), 200)
 	if now := n.used(key); now != used+1 {
 		t.Errorf("%d calls were charged, not the one that was answered", now-used)
+	}
+}
+
+// Whoever has called too often is answered with a status that the operation's document
+// names, by every operation but health.
+func TestEveryOperationPublishesThatItIsLimited(t *testing.T) {
+	n := startNode(t, setup{rateLimit: true, dev: true})
+	published := map[string][]string{}
+	for _, o := range n.openAPIDocument().operations() {
+		responses, _ := o.operation["responses"].(map[string]any)
+		published[fmt.Sprint(o.operation["operationId"])] = sortedKeys(responses)
+	}
+	for n.server.rates.allow(toCallUnknown, "127.0.0.1") {
+	}
+	for _, op := range n.server.operations {
+		path := strings.NewReplacer("{", "", "}", "").Replace(op.path)
+		a := n.send(op.method, path, "")
+		if op.id == health.id {
+			n.wants(a, 200)
+			continue
+		}
+		if known := published[op.id]; known != nil && !slices.Contains(known, fmt.Sprint(a.status)) {
+			t.Errorf("%s answered %d, and publishes %v", op.id, a.status, known)
+		}
+		if a.status != 429 && (a.status != 503 || op.knows429()) || a.header.Get("Retry-After") == "" {
+			t.Errorf("%s: %d, Retry-After %q", op.id, a.status, a.header.Get("Retry-After"))
+		}
 	}
 }

@@ -72,6 +72,7 @@ type Server struct {
 	manifests   map[bool]document               // of x402, by whether it is configured
 	kept        kept                            // pages and the documents made of them
 	prices      document
+	figures     sync.Map // []plot.Figure by operation
 	deliveries  *deliveries
 	doors       map[string]*mcp.Door // by path
 	seats       chan struct{}        // one per request that is worked for

@@ -6,8 +6,10 @@ import (
 	"net/http"
 
 	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/plot"
 	"github.com/countersign/countersign/api/site"
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/projections"
@@ -37,12 +39,14 @@ type Service struct {
 	DownloadURL   func(commands.DownloadLink) string
 	Examine       func(*http.Request, []byte) (seal.Examination, error) // a record that somebody was handed
 	Form          func(operation string) *Form                          // of a service; nil: there is no such service
-	Call          func(r *http.Request, operation, key, body string) (answer []byte, status int)
-	Approved      func(commands.Recorded) // counts a person's verdict
-	MayTry        func(*http.Request) bool
+	Figures       func(operation string) []plot.Figure                  // of a service's example; none where it is better read
+	Call          func(r *http.Request, operation, key, body string) Answer
+	Approved      func(commands.Recorded)                        // counts a person's verdict
+	MayTry        func(*http.Request) error                      // refuses a verdict to a network that asks for too many
 	MaySend       func(*http.Request, *credential.Session) error // refuses a form of somebody who sends too many
 	MayEnterCode  func() bool
-	Twin          func(http.ResponseWriter, *http.Request) bool // answers with the Markdown of a page, if that is wanted
+	Export        func(context.Context, commands.Principal, bundle.Filters) (path string, err error) // makes a signed bundle
+	Twin          func(http.ResponseWriter, *http.Request) bool                                      // answers with the Markdown of a page, if that is wanted
 	Problem       func(http.Header, *http.Request, error) (status int, message string)
 	Fail          func(http.ResponseWriter, *http.Request, error) // for what no page can be made of
 	RequestID     func(context.Context) string
@@ -62,6 +66,13 @@ type ListedService struct {
 
 // Form is a form that calls a service with what is written in it.
 type Form struct{ Operation, Example, PriceUSD string }
+
+// Answer is what a program would have been answered with.
+type Answer struct {
+	Body   []byte // JSON
+	Status int
+	Header http.Header
+}
 
 // Handler answers requests for pages.
 type Handler struct {
@@ -102,7 +113,7 @@ func (s *Handler) Routes() (list []Route) {
 // ShowError writes an error as a page.
 func (s *Handler) ShowError(w http.ResponseWriter, r *http.Request, err error) {
 	v := &visit{request: r}
-	s.show(w, v, s.pageError(w, v, err))
+	s.show(w, v, s.pageError(v, err))
 }
 
 // ShowDownload writes the page with the button that gets a file.

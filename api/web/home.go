@@ -80,9 +80,10 @@ func postHome(s *Handler, v *visit) (view, error) {
 		command = example
 	}
 	page := s.home(command, v.form.Get("environment"))
-	if !s.MayTry(v.request) {
+	if err := s.MayTry(v.request); err != nil {
 		page.Problem = "Too many commands were tried from this address. Wait a minute, or use a free key."
-		return view{template: "home.html", data: page, status: http.StatusTooManyRequests}, nil
+		shows, _ := s.because(v, view{template: "home.html", data: page}, err)
+		return shows, nil
 	}
 	action := actionrisk.Action{Command: command, Environment: page.Environment}
 	if err := actionrisk.Check(action); err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"mime"
 	"net"
 	"net/http"
@@ -41,8 +42,9 @@ type view struct {
 	data     any
 	location string // see other
 	status   int
-	file     *webFile // to save, instead of a page
-	public   bool     // the same for everybody who is not signed in
+	header   http.Header // beside those of every page
+	file     *webFile    // to save, instead of a page
+	public   bool        // the same for everybody who is not signed in
 }
 
 // pages is every page.
@@ -64,6 +66,7 @@ func (s *Handler) pages() []page {
 		{http.MethodPost, "/account/organization", postOrganization},
 		{http.MethodPost, "/account/keys", postKey},
 		{http.MethodPost, "/account/keys/revoke", postRevokeKey},
+		{http.MethodPost, "/account/agents/revoke", postRevokeAgent},
 		{http.MethodPost, "/account/download", postDownload},
 		{http.MethodPost, "/account/billing", postBilling},
 		{http.MethodPost, "/sign-out", postSignOut},
@@ -84,6 +87,8 @@ func (s *Handler) pages() []page {
 		{http.MethodGet, "/decisions", showDecisions},
 		{http.MethodGet, "/decisions.csv", exportDecisions},
 		{http.MethodGet, "/decisions.jsonl", exportDecisions},
+		{http.MethodPost, "/decisions/bundle", bundleDecisions},
+		{http.MethodGet, "/guard", showGuard},
 		{http.MethodGet, "/decisions/{id}", showDecision},
 		{http.MethodGet, "/decisions/{id}/download", downloadDecision},
 		{http.MethodGet, "/policies", showPolicies},
@@ -114,7 +119,7 @@ func (s *Handler) serve(p page) http.HandlerFunc {
 			err = kept
 		}
 		if err != nil {
-			shows = s.pageError(w, v, err)
+			shows = s.pageError(v, err)
 		}
 		s.show(w, v, shows)
 	}
@@ -177,9 +182,18 @@ type failed struct {
 	Message string
 }
 
-func (s *Handler) pageError(w http.ResponseWriter, v *visit, err error) view {
-	status, message := s.Problem(w.Header(), v.request, err)
-	return view{template: "error.html", data: failed{status, message}, status: status}
+func (s *Handler) pageError(v *visit, err error) view {
+	shows, message := s.because(v, view{template: "error.html"}, err)
+	shows.data = failed{shows.status, message}
+	return shows
+}
+
+// because makes a page the answer to a request that was refused: with the status and
+// the headers of the refusal, such as when to come back, and its sentence for the page.
+func (s *Handler) because(v *visit, shows view, err error) (answer view, message string) {
+	shows.header = http.Header{}
+	shows.status, message = s.Problem(shows.header, v.request, err)
+	return shows, message
 }
 
 // show writes a page in its frame.
@@ -200,6 +214,7 @@ func (s *Handler) show(w http.ResponseWriter, v *visit, shows view) {
 		s.Fail(w, v.request, err)
 		return
 	}
+	maps.Copy(h, shows.header)
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	if shows.public {
 		h.Add("Vary", "Accept, Cookie")
@@ -361,18 +376,26 @@ func showAccount(s *Handler, v *visit) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
+	agents, err := s.app.AccountAgents(v.request.Context(), v.session.Customer)
+	if err != nil {
+		return view{}, err
+	}
 	count, err := s.sessions.Count(v.request.Context(), v.session.Customer)
 	if err != nil {
 		return view{}, commands.Unreadable(err)
 	}
-	return view{template: "account.html", data: accountPage{as, bought, keys, usage, commands.FreeCallsPerMonth, commands.FreeCallsPerMonth * 8 / 10, count}}, nil
+	return view{template: "account.html", data: accountPage{as, bought, keys, agents, usage, commands.FreeCallsPerMonth, nearLimit, count}}, nil
 }
+
+// nearLimit is the use of the free calls of a month from which on it is said.
+const nearLimit = commands.FreeCallsPerMonth * 8 / 10
 
 // accountPage is what somebody who is signed in sees.
 type accountPage struct {
 	credential.SignedIn
 	Bought []boughtProduct
 	Keys   []commands.AccountKey
+	Agents []commands.AccountAgent
 	commands.Usage
 	Free, NearLimit int64 // calls a month, and from which use on it is said
 	Sessions        int
@@ -393,6 +416,15 @@ func postRevokeKey(s *Handler, v *visit) (view, error) {
 		return signInFirst(v), nil
 	}
 	err := s.app.RevokeAccountKey(v.request.Context(), v.session.Customer, v.form.Get("keyId"))
+	return view{location: "/account"}, err
+}
+
+// postRevokeAgent ends an agent of the account.
+func postRevokeAgent(s *Handler, v *visit) (view, error) {
+	if v.session == nil {
+		return signInFirst(v), nil
+	}
+	err := s.app.RevokeAccountAgent(v.request.Context(), v.session.Customer, v.form.Get("clientId"))
 	return view{location: "/account"}, err
 }
 

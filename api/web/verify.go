@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -31,20 +30,18 @@ func postVerify(s *Handler, v *visit) (view, error) {
 	page := verifyPage{Text: v.form.Get("record")}
 	text := oneDocument(page.Text)
 	found, err := s.Examine(v.request, text)
-	var bad *canon.Error
-	var refused *policy.Error
-	switch {
-	case errors.As(err, &bad):
-		page.Problem = bad.Message
-	case errors.As(err, &refused):
-		page.Problem = refused.Message
-	case err != nil:
-		return view{}, err
-	default:
+	if err == nil {
 		page.Found = &found
 		return view{template: "verify.html", data: page}, nil
 	}
-	return view{template: "verify.html", data: page, status: http.StatusBadRequest}, nil
+	var refused *policy.Error
+	if !errors.As(err, &refused) {
+		return view{}, err
+	}
+	shows, _ := s.because(v, view{template: "verify.html"}, err)
+	page.Problem = refused.Message
+	shows.data = page
+	return shows, nil
 }
 
 // oneDocument makes a list of JSON lines, as they are downloaded, one document.
@@ -65,6 +62,7 @@ func oneDocument(text string) []byte {
 type ledgerPage struct {
 	Head       int64
 	Checkpoint *checkpointShown
+	Check      ledger.SelfCheck // its last verification of itself
 	Keys       []ledgerKey
 }
 
@@ -76,7 +74,7 @@ type ledgerKey struct {
 
 func showLedger(s *Handler, v *visit) (view, error) {
 	ctx := v.request.Context()
-	page := ledgerPage{Checkpoint: s.newestCheckpoint()}
+	page := ledgerPage{Checkpoint: s.newestCheckpoint(), Check: s.app.Ledger.LastCheck()}
 	var err error
 	if page.Head, err = s.app.Ledger.Head(ctx); err != nil {
 		return view{}, commands.Unreadable(err)

@@ -170,32 +170,68 @@ func sign(files map[string][]byte, m bundle.Manifest) {
 	files["manifest.json"] = append(must(canon.Marshal(map[string]any{"record": envelope.Record, "integrity": envelope.Integrity})), '\n')
 }
 
+// write lays a bundle's files into a folder.
+func write(t *testing.T, folder string, files map[string][]byte) {
+	t.Helper()
+	for name, text := range files {
+		path := filepath.Join(folder, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// verified verifies files as they lie in a folder.
+func verified(t *testing.T, files map[string][]byte, pin []byte) bundle.Result {
+	t.Helper()
+	folder := t.TempDir()
+	write(t, folder, files)
+	return verifiedIn(t, folder, pin)
+}
+
+func verifiedIn(t *testing.T, folder string, pin []byte) bundle.Result {
+	t.Helper()
+	b, err := bundle.Open(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	r, err := bundle.Verify(b, trusted(), pin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 func TestAGoodBundleVerifies(t *testing.T) {
 	files := draw()
-	if r := bundle.Verify(files, trusted(), nil); !r.Valid || r.Events != 5 || len(r.Gaps) != 1 {
+	if r := verified(t, files, nil); !r.Valid || r.Events != 5 || len(r.Gaps) != 1 {
 		t.Errorf("%+v", r)
 	}
-	if r := bundle.Verify(files, trusted(), files["checkpoint.txt"]); !r.Valid || len(r.Gaps) != 0 {
+	if r := verified(t, files, files["checkpoint.txt"]); !r.Valid || len(r.Gaps) != 0 {
 		t.Errorf("with its own pin: %+v", r)
 	}
 	c := must(checkpoint.Parse(files["checkpoint.txt"]))
 	for reason, pin := range map[string]checkpoint.Checkpoint{
 		"pin: ROLLBACK": {Origin: origin, Size: c.Size + 1, Root: c.Root}, "pin: FORK": {Origin: origin, Size: c.Size, Root: tree.Hash{1}},
 	} {
-		if r := bundle.Verify(files, trusted(), must(checkpoint.Sign(pin, key(2)))); r.Valid || r.Reason != reason {
+		if r := verified(t, files, must(checkpoint.Sign(pin, key(2)))); r.Valid || r.Reason != reason {
 			t.Errorf("%s: %+v", reason, r)
 		}
 	}
 	for _, name := range []string{"events.jsonl", "VERIFY.md", "views/report.html"} {
 		changed := maps.Clone(files)
 		changed[name] = append(bytes.Clone(files[name]), ' ')
-		if r := bundle.Verify(changed, trusted(), nil); r.Reason != name+": hash" {
+		if r := verified(t, changed, nil); r.Reason != name+": hash" {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
 	extra := maps.Clone(files)
 	extra["note.txt"] = nil
-	if r := bundle.Verify(extra, trusted(), nil); r.Reason != "files" {
+	if r := verified(t, extra, nil); r.Reason != "files" {
 		t.Errorf("an extra file: %+v", r)
 	}
 }
@@ -348,16 +384,8 @@ func TestBothVerifiersAgree(t *testing.T) {
 		if i > 0 {
 			files = mutate(r, good)
 		}
-		for name, text := range files {
-			path := filepath.Join(base, strconv.Itoa(i), filepath.FromSlash(name))
-			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, text, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		results = append(results, bundle.Verify(files, trusted(), nil))
+		write(t, filepath.Join(base, strconv.Itoa(i)), files)
+		results = append(results, verifiedIn(t, filepath.Join(base, strconv.Itoa(i)), nil))
 	}
 	command := exec.CommandContext(t.Context(), python, filepath.Join(tool, "driver.py"), tool, base)
 	command.Stderr = os.Stderr
@@ -419,14 +447,18 @@ func TestHostileArchivesAreRefused(t *testing.T) {
 		return h
 	}
 	path := filepath.Join(t.TempDir(), "export.tar.gz")
-	read := func(text []byte) (map[string][]byte, error) {
+	opened := func(text []byte) error {
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		return bundle.Read(path)
+		b, err := bundle.Open(path)
+		if err == nil {
+			b.Close()
+		}
+		return err
 	}
-	if files, err := read(packed(good)); err != nil || len(files) != 1 {
-		t.Fatalf("%d files, %v", len(files), err)
+	if err := opened(packed(good)); err != nil {
+		t.Fatal(err)
 	}
 	for name, text := range map[string][]byte{
 		"empty":             {},
@@ -441,16 +473,21 @@ func TestHostileArchivesAreRefused(t *testing.T) {
 		"a terabyte":        packed(with(func(h *tar.Header) { h.Size = 1 << 40 })),
 		"another's archive": packed(with(func(h *tar.Header) { h.Name = "src/main.go" })),
 	} {
-		if files, err := read(text); err == nil {
-			t.Errorf("%s: %d files", name, len(files))
+		if err := opened(text); err == nil {
+			t.Errorf("%s: it was opened", name)
 		}
 	}
 	folder := t.TempDir()
 	if err := os.Symlink("/etc/hostname", filepath.Join(folder, "manifest.json")); err != nil {
 		t.Skip(err)
 	}
-	if files, err := bundle.Read(folder); err == nil {
-		t.Errorf("a link to a file outside was read: %d files", len(files))
+	b, err := bundle.Open(folder)
+	if err != nil {
+		return
+	}
+	defer b.Close()
+	if text, err := b.Text("manifest.json"); err == nil {
+		t.Errorf("a link to a file outside was read: %d octets", len(text))
 	}
 }
 
@@ -465,10 +502,13 @@ func FuzzVerify(f *testing.F) {
 	}
 	f.Add("events.jsonl", rehash(bytes.Replace(good["events.jsonl"], []byte("org_1"), []byte("org_2"), 1)))
 	f.Fuzz(func(t *testing.T, name string, text []byte) {
+		before, was := good[name]
+		if !was {
+			name = "further.txt"
+		}
 		files := maps.Clone(good)
 		files[name] = text
-		before, was := good[name]
-		r := bundle.Verify(files, trusted(), nil)
+		r := verified(t, files, nil)
 		if r.Valid != (was && bytes.Equal(before, text)) || r.Valid != (r.Reason == "") {
 			t.Errorf("%s: %+v", name, r)
 		}
@@ -480,7 +520,7 @@ func FuzzVerify(f *testing.F) {
 			t.Fatal(err)
 		}
 		sign(files, envelope.Record)
-		if r := bundle.Verify(files, trusted(), nil); r.Valid != (r.Reason == "") || len(r.Reason) > 300 || r.Valid && r.Events != 5 {
+		if r := verified(t, files, nil); r.Valid != (r.Reason == "") || len(r.Reason) > 300 || r.Valid && r.Events != 5 {
 			t.Errorf("signed anew, %s: %+v", name, r)
 		}
 	})

@@ -158,7 +158,7 @@ func (c *contract) credentials() []credentialKind {
 
 // session is the owner's, begun again if a drawn request has ended it.
 func (c *contract) session() string {
-	if c.get2("/api/assurance/session", "Cookie", c.cookie).status != http.StatusOK {
+	if c.get2("/api/auth/session", "Cookie", c.cookie).status != http.StatusOK {
 		members, err := c.app.Operator(c.t.Context(), c.org)
 		if err != nil {
 			c.t.Fatal(err)

@@ -324,3 +324,54 @@ func TestTheFormOfAServiceCallsIt(t *testing.T) {
 		t.Errorf("what was refused is counted: %d", used)
 	}
 }
+
+// A feed comes in pages below 100 KB, each of which names the next; together they
+// hold every entry once.
+func TestFeedsComeInPages(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	seen := map[string]bool{}
+	for at := "/feed.json"; at != ""; {
+		a := n.get(at)
+		if a.status != http.StatusOK {
+			t.Fatal(a)
+		}
+		var feed struct {
+			Feed  string                `json:"feed_url"`
+			Next  string                `json:"next_url"`
+			Items []struct{ ID string } `json:"items"`
+		}
+		if err := json.Unmarshal(a.body, &feed, json.MatchCaseInsensitiveNames(true)); err != nil {
+			t.Fatal(err)
+		}
+		if len(a.body) > 100_000 || feed.Feed != n.url+at || len(feed.Items) == 0 {
+			t.Errorf("%s: %d octets, %d items, %s", at, len(a.body), len(feed.Items), feed.Feed)
+		}
+		for _, item := range feed.Items {
+			if seen[item.ID] {
+				t.Errorf("%s is there twice", item.ID)
+			}
+			seen[item.ID] = true
+		}
+		at = strings.TrimPrefix(feed.Next, n.url)
+	}
+	if len(seen) < 60 {
+		t.Errorf("%d entries", len(seen))
+	}
+}
+
+// Whoever looks for words finds the pages that hold all of them, titles first,
+// without a script.
+func TestPagesCanBeSearched(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	for query, want := range map[string]string{
+		"?q=FORCE+push&in=rules": `href="/rules/git.push.force-protected"`, "?q=self-hosting": `href="/docs/self-hosting"`,
+		"?q=nothingholdsthisword": "No page holds all of these words", "?q=%3Cscript%3E": "&lt;script&gt;", "": `role="search"`,
+	} {
+		a := n.send(http.MethodGet, "/search"+query, "", "Accept", "text/html")
+		if a.status != http.StatusOK || !strings.Contains(string(a.body), want) || strings.Contains(string(a.body), "<script>") {
+			t.Errorf("/search%s: %d, want %s in %.600s", query, a.status, want, a.body)
+		}
+	}
+}

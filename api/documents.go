@@ -56,7 +56,7 @@ type jwk struct {
 	Use string `json:"use"`
 	Alg string `json:"alg"`
 	KID string `json:"kid"`
-	For string `json:"svc_purpose" jsonschema:"enum=record,enum=access_token"`
+	For string `json:"svc_purpose" jsonschema:"enum=record,enum=checkpoint,enum=access_token"`
 	*between
 }
 

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"net/http"
 	"os"
 	"reflect"
@@ -45,19 +46,23 @@ var createExport = &operation{
 		if err := canon.Decode(c.body, &in); err != nil {
 			return reply{}, err
 		}
-		folder, err := os.MkdirTemp("", "countersign-export-*")
-		if err != nil {
-			return reply{}, err
-		}
-		defer os.RemoveAll(folder)
-		manifest, err := s.app.ExportHistory(c.request.Context(), commands.Export{Tenant: c.Principal.OrgID, Actor: c.Principal.ActorID, Folder: folder,
-			Filters: bundle.Filters(in), Most: maxExported})
+		manifest, err := s.export(c.request.Context(), c.Principal, bundle.Filters(in))
 		if err != nil {
 			return reply{}, err
 		}
 		return reply{value: createdExport{manifest, s.app.BaseURL + exportsPath + "/" + manifest.ExportID},
 			header: http.Header{"Cache-Control": {"private, no-store"}}}, nil
 	},
+}
+
+// export makes an export as an event; its bundle is made from that when it is fetched.
+func (s *Server) export(ctx context.Context, p commands.Principal, f bundle.Filters) (bundle.Manifest, error) {
+	folder, err := os.MkdirTemp("", "countersign-export-*")
+	if err != nil {
+		return bundle.Manifest{}, err
+	}
+	defer os.RemoveAll(folder)
+	return s.app.ExportHistory(ctx, commands.Export{Tenant: p.OrgID, Actor: p.ActorID, Folder: folder, Filters: f, Most: maxExported})
 }
 
 var getExport = &operation{

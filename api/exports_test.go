@@ -51,7 +51,7 @@ func TestExportOverHTTP(t *testing.T) {
 	if err := os.WriteFile(file, first.body, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	files, err := bundle.Read(file)
+	files, err := bundle.Open(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,8 +60,13 @@ func TestExportOverHTTP(t *testing.T) {
 		"checkpoint": ed25519.NewKeyFromSeed(bytes.Repeat([]byte{0xc4}, 32)).Public().(ed25519.PublicKey)} {
 		keys[seal.KeyID(public)] = bundle.Key{Purpose: purpose, Public: public}
 	}
-	if r := bundle.Verify(files, keys, files["checkpoint.txt"]); !r.Valid || r.Tenant != o.OrgID {
-		t.Errorf("%+v", r)
+	defer files.Close()
+	note, err := files.Text("checkpoint.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := bundle.Verify(files, keys, note); err != nil || !r.Valid || r.Tenant != o.OrgID {
+		t.Errorf("%+v, %v", r, err)
 	}
 	if second := n.send(http.MethodPost, exportsPath, `{}`, exporter...); second.status != http.StatusCreated {
 		t.Error(second)

@@ -5,8 +5,10 @@ import (
 	"net/http"
 
 	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/plot"
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy"
 )
@@ -18,12 +20,16 @@ func (s *Server) forPages() web.Service {
 		Site: s.site, Groups: pricedGroups(), Prices: s.priceList,
 		CardCheckout: s.checkout != nil, BeginBuying: s.beginCheckout, BillingPortal: s.billingPortal, Resync: s.resync,
 		DownloadURL: func(l commands.DownloadLink) string { return s.downloadLink(l).DownloadURL },
-		SendLink:    s.sendLink, Examine: s.examineForPage, Form: s.formOf, Call: s.callForPage,
+		SendLink:    s.sendLink, Examine: s.examineForPage, Form: s.formOf, Figures: s.figuresOf, Call: s.callForPage,
 		Approved:     func(said commands.Recorded) { _, _ = recorded(s.metrics.approvals, "verdict", said, nil) },
 		MayTry:       s.mayTry,
 		MaySend:      s.maySend,
 		MayEnterCode: func() bool { return s.rates.allow(toEnterCode, "") },
 		Twin:         s.twin,
+		Export: func(ctx context.Context, p commands.Principal, f bundle.Filters) (string, error) {
+			manifest, err := s.export(ctx, p, f)
+			return exportsPath + "/" + manifest.ExportID, err
+		},
 		Problem: func(h http.Header, r *http.Request, err error) (int, string) {
 			status, said := s.problemOf(h, r, err)
 			sayWhen(h, status, said.Code)
@@ -73,6 +79,23 @@ func (s *Server) formOf(operation string) *web.Form {
 		return nil
 	}
 	return &web.Form{Operation: op.id, Example: web.IndentJSON([]byte(op.example)), PriceUSD: usd(op.service.PriceCents)}
+}
+
+// figuresOf are the pictures of a service's page, drawn when somebody asks first.
+func (s *Server) figuresOf(operation string) []plot.Figure {
+	op := s.operation(operation)
+	if op == nil || op.service == nil {
+		return nil
+	}
+	if drawn, done := s.figures.Load(operation); done {
+		return drawn.([]plot.Figure)
+	}
+	figures, err := plot.Figures(*op.service)
+	if err != nil {
+		s.log.Warn("a page without its figures", "operation", operation, "error", err)
+	}
+	s.figures.Store(operation, figures)
+	return figures
 }
 
 // callForPage takes what was written into a form along the path of every call, paid

@@ -38,19 +38,19 @@ func ledgerOperations() []*operation {
 		{
 			id: "get_checkpoint", method: http.MethodGet, path: "/api/ledger/checkpoint", media: "text/plain; charset=utf-8",
 			summary: "The newest signed head of the ledger's tree, a C2SP checkpoint. Keep it: whoever has one notices when history is taken back.",
-			errors:  []int{404, 503}, run: answer((*Server).showCheckpoint),
+			output:  reflect.TypeFor[string](), errors: []int{404, 503}, run: answer((*Server).showCheckpoint),
 		},
 		{
 			id: "prove_inclusion", method: http.MethodGet, path: "/api/ledger/proof",
 			summary: "That the tree of a size holds the event at a position: the hashes from its leaf to the root (RFC 6962).",
 			query:   []parameter{number("position", "Of the event."), number("size", "Of the tree; absent: that of the newest checkpoint.")},
-			output:  reflect.TypeFor[proofOf](), errors: []int{400, 404, 503}, run: answer((*Server).showProof),
+			needs:   []string{"position"}, output: reflect.TypeFor[proofOf](), errors: []int{400, 404, 503}, run: answer((*Server).showProof),
 		},
 		{
 			id: "prove_consistency", method: http.MethodGet, path: "/api/ledger/consistency",
 			summary: "That the tree of one size continues the tree of a smaller one (RFC 6962).",
 			query:   []parameter{number("from", "The smaller size."), number("to", "The larger one; absent: that of the newest checkpoint.")},
-			output:  reflect.TypeFor[proofOf](), errors: []int{400, 404, 503}, run: answer((*Server).showConsistency),
+			needs:   []string{"from"}, output: reflect.TypeFor[proofOf](), errors: []int{400, 404, 503}, run: answer((*Server).showConsistency),
 		},
 	})
 }

@@ -40,7 +40,11 @@ type object = map[string]any
 // pure function of table and configuration: the same bytes until one changes. What
 // is off is absent.
 func newOpenAPI(s *Server) (document, error) {
-	d := describing{s, newComponents()}
+	answers, err := examples(s.app.BaseURL)
+	if err != nil {
+		return document{}, fmt.Errorf("read the examples: %w", err)
+	}
+	d := describing{s, newComponents(), answers}
 	paths := object{}
 	for _, op := range s.operations {
 		described, err := d.operation(op)
@@ -164,6 +168,7 @@ func (op *operation) tag() string {
 type describing struct {
 	*Server
 	components *components
+	examples   map[string]jsontext.Value // of answers, by operation
 }
 
 // operation is one operation of the document.
@@ -235,7 +240,7 @@ func (d describing) parameters(op *operation) (list []any) {
 		list = append(list, object{"name": name, "in": "path", "required": true, "schema": schema})
 	}
 	for _, q := range op.query {
-		list = append(list, object{"name": q.name, "in": "query", "required": false, "description": q.description, "schema": q.schema})
+		list = append(list, object{"name": q.name, "in": "query", "required": slices.Contains(op.needs, q.name), "description": q.description, "schema": q.schema})
 	}
 	if op.service != nil {
 		list = append(list, object{"name": "Idempotency-Key", "in": "header", "required": false,
@@ -309,6 +314,9 @@ func (d describing) answer(op *operation) (object, error) {
 		if media["example"], err = op.exampleAnswer(); err != nil {
 			return nil, err
 		}
+	}
+	if example, has := d.examples[op.id]; has {
+		media["example"] = example
 	}
 	description := "The answer."
 	if op.success == http.StatusCreated {

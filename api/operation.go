@@ -31,6 +31,7 @@ type operation struct {
 	tries            *limit                             // how often a network may try, before its credentials are looked at
 	cors             bool                               // free, and pages of every origin may call it
 	query            []parameter                        // what may stand behind the question mark
+	needs            []string                           // those of query without which the call is refused
 	input, output    reflect.Type                       // nil: no JSON body
 	optional         bool                               // the body may be absent, which is {}
 	parses           bool                               // run reads the text as it was sent; input only describes it

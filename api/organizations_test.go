@@ -457,7 +457,7 @@ func TestSessionOfTwoOrganizations(t *testing.T) {
 		t.Errorf("choose on the page: %d", got.status)
 	}
 	b.want(b.get("/api/assurance/organization"), 200, two.orgID)
-	b.want(b.get("/account"), 200, "<strong>chosen</strong>")
+	b.want(b.get("/account"), 200, "<strong>you act for it</strong>")
 	// No member of the chosen one any more: the other one is left.
 	p, err := s.app.Operator(t.Context(), two.orgID)
 	if err != nil {

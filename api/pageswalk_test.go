@@ -30,7 +30,7 @@ func pagesOf(t *testing.T, s *site) (who *browser, places []string) {
 	c.decide(t, decisionBody("k3", weather))
 	owner := c.people["owner"]
 	return owner, []string{"/", "/overview", "/reviews", "/reviews/" + waiting, "/decisions", "/decisions?conformance=violation", "/decisions?text=nothing",
-		"/decisions/" + denied.Record.DecisionID, "/policies", "/policies/1", "/policies/new", "/policies/new?template=strict", "/members", "/keys", "/account",
+		"/decisions/" + denied.Record.DecisionID, "/policies", "/policies/1", "/policies/new", "/policies/new?template=strict", "/members", "/keys", "/guard", "/account",
 		"/ledger", "/verify", "/pricing", "/docs", "/rules", "/rules/git.push.force-protected", "/changelog", "/sign-in", "/sign-in/confirm?token=x", "/no-such-page"}
 }
 
@@ -197,7 +197,7 @@ func (w *window) provider() {
 			return
 		}
 		page := fetch.FulfillRequest(paused.RequestID, 200).WithBody("PG1haW4+dGhlIHByb3ZpZGVyJ3MgcGFnZTwvbWFpbj4=") // <main>the provider's page</main>
-		go func() { _ = page.Do(cdp.WithExecutor(w.ctx, chromedp.FromContext(w.ctx).Target)) }() // a listener must not wait
+		go func() { _ = page.Do(cdp.WithExecutor(w.ctx, chromedp.FromContext(w.ctx).Target)) }()                     // a listener must not wait
 	})
 	w.do(fetch.Enable().WithPatterns([]*fetch.RequestPattern{{URLPattern: "https://checkout.stripe.com/*"}}))
 }
@@ -232,5 +232,26 @@ func TestWalkFilterAndExport(t *testing.T) {
 	}
 	if text := who.get(address).body; strings.Count(text, "\n") != 2 || !strings.Contains(text, "violation") {
 		t.Errorf("exported: %s", text)
+	}
+}
+
+// TestSignedBundleOfAFilter: the button of the decisions page leads to a bundle, and is
+// not there where no bundle could be of what the filter chooses.
+func TestSignedBundleOfAFilter(t *testing.T) {
+	s := newSite(t, ledgertest.New(t))
+	who, _ := pagesOf(t, s)
+	who.want(who.get("/decisions?decision=deny"), 200, `<button class="small">Signed bundle</button>`)
+	if text := who.get("/decisions?conformance=violation").body; strings.Contains(text, "Signed bundle") {
+		t.Error("a bundle is offered for what it cannot be chosen by")
+	}
+	who.want(who.form("/decisions/bundle", url.Values{"conformance": {"violation"}}), 400, "take the other filters out")
+	made := who.form("/decisions/bundle", url.Values{"decision": {"deny"}, "from": {"2020-01-01"}})
+	place := made.header.Get("Location")
+	if made.status != 303 || !strings.HasPrefix(place, "/api/assurance/exports/exp_") {
+		t.Fatalf("%d %s", made.status, place)
+	}
+	got := who.get(place)
+	if got.status != 200 || got.header.Get("Content-Type") != "application/gzip" {
+		t.Errorf("%d %v", got.status, got.header)
 	}
 }

@@ -72,6 +72,7 @@ type Server struct {
 	manifests   map[bool]document               // of x402, by whether it is configured
 	kept        kept                            // pages and the documents made of them
 	prices      document
+	figures     sync.Map // []plot.Figure by operation
 	deliveries  *deliveries
 	doors       map[string]*mcp.Door // by path
 	seats       chan struct{}        // one per request that is worked for
@@ -108,7 +109,7 @@ func New(c Config) (*Server, error) {
 	if s.sessions, err = credential.NewSessions(c.App.Ledger.Pool(), c.App.BaseURL, c.App.Clock); err != nil {
 		return nil, err
 	}
-	s.credentials = credential.Reader{App: s.app, Projections: s.projections, Sessions: s.sessions, Address: s.clientAddress}
+	s.credentials = credential.Reader{App: s.app, Projections: s.projections, Sessions: s.sessions, Address: s.clientAddress, Saw: noteCaller}
 	if s.web, err = web.NewHandler(web.Config{App: s.app, Projections: s.projections, Credentials: s.credentials, Log: s.log, Outbox: c.Outbox,
 		Service: s.forPages()}); err != nil {
 		return nil, err
@@ -203,17 +204,33 @@ func bareErrors(r *http.Request) bool {
 
 type contextKey int
 
-const requestIDKey contextKey = 0
+const recorderKey contextKey = 0
 
 func requestID(ctx context.Context) string {
-	id, _ := ctx.Value(requestIDKey).(string)
-	return id
+	if rec, ok := ctx.Value(recorderKey).(*recorder); ok {
+		return rec.id
+	}
+	return ""
 }
 
-// recorder notes route and status for log and metrics, and when the work for a
-// request is over.
+// noteCaller puts who calls on the request's line of the log: who read evidence is
+// to be seen by those who run the service.
+func noteCaller(ctx context.Context, tenant, actor string) {
+	if rec, ok := ctx.Value(recorderKey).(*recorder); ok {
+		rec.caller.Store(&caller{tenant, actor})
+	}
+}
+
+// caller is who was found to be calling, by public ids. tenant is empty unless they
+// act for an organization.
+type caller struct{ tenant, actor string }
+
+// recorder notes route, caller and status for log and metrics, and when the work
+// for a request is over.
 type recorder struct {
 	http.ResponseWriter
+	id     string                 // of the request
+	caller atomic.Pointer[caller] // nil: nobody with a credential; a tool call may still run when the request ends
 	route  string
 	status int
 	seat   seat
@@ -247,21 +264,25 @@ func (s *Server) around(router *mux.Router) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
 		id := "req_" + ulid.MustNew(ulid.Timestamp(start), rand.Reader).String()
-		rec := &recorder{ResponseWriter: w, route: "unmatched", seat: seat{seats: s.seats}}
+		rec := &recorder{ResponseWriter: w, id: id, route: "unmatched", seat: seat{seats: s.seats}}
 		defer rec.over()
 		h := rec.Header()
 		h.Set("X-Request-Id", id)
 		h.Set("X-Content-Type-Options", "nosniff")
 		s.tellCheckpoint(h)
-		r = r.WithContext(context.WithValue(r.Context(), requestIDKey, id))
+		r = r.WithContext(context.WithValue(r.Context(), recorderKey, rec))
 		defer func() {
 			if p := recover(); p != nil {
 				s.metrics.panics.Inc()
 				s.fail(rec, r, bareErrors(r), fmt.Errorf("panic: %v", p))
 			}
 			s.metrics.observe(rec.route, rec.status, time.Since(start))
-			s.log.Info("request", "requestId", id, "method", methodForLog(r.Method), "route", rec.route, "status", rec.status,
-				"durationMs", float64(time.Since(start).Microseconds())/1000)
+			line := []any{"requestId", id, "method", methodForLog(r.Method), "route", rec.route, "status", rec.status,
+				"durationMs", float64(time.Since(start).Microseconds()) / 1000}
+			if who := rec.caller.Load(); who != nil {
+				line = append(line, "tenant", who.tenant, "actor", who.actor)
+			}
+			s.log.Info("request", line...)
 		}()
 		if r.URL.IsAbs() || r.URL.Host != "" { // a proxy's form of request: we are none
 			h.Set("Connection", "close")

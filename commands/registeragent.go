@@ -234,6 +234,10 @@ func (a *App) RevokeAgent(ctx context.Context, id, reason string) error {
 	if err := checkText("reason", reason, maxReason); err != nil {
 		return err
 	}
+	return a.revokeAgent(ctx, id, "operator", reason)
+}
+
+func (a *App) revokeAgent(ctx context.Context, id, actor, reason string) error {
 	_, err := retry(ctx, a, attempt{}, func(ctx context.Context) (struct{}, error) {
 		g, err := a.agentOf(ctx, id)
 		switch {
@@ -244,7 +248,7 @@ func (a *App) RevokeAgent(ctx context.Context, id, reason string) error {
 		case g.revoked:
 			return struct{}{}, nil
 		}
-		_, err = a.appendAgent(ctx, g, "operator", ledger.Hash{}, nil, fact{events.TypeAccessTokenRevoked, events.AccessTokenRevoked{ClientID: g.id, Reason: reason}})
+		_, err = a.appendAgent(ctx, g, actor, ledger.Hash{}, nil, fact{events.TypeAccessTokenRevoked, events.AccessTokenRevoked{ClientID: g.id, Reason: reason}})
 		return struct{}{}, err
 	})
 	return err

@@ -1,6 +1,7 @@
 package credential
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -17,6 +18,9 @@ type Reader struct {
 	Projections *projections.Projections
 	Sessions    *Sessions
 	Address     func(*http.Request) string // the network address a request comes from
+	// Saw is told who was found to be calling, by public ids: the organization, if
+	// the caller acts for one, and the member, token, key or agent. May be nil.
+	Saw func(ctx context.Context, tenant, actor string)
 }
 
 // Read finds out whether who calls has access. The caller it returns holds the
@@ -37,7 +41,16 @@ func (d *Reader) Read(r *http.Request, a Access) (c Caller, err error) {
 			c, err = d.ReadKey(r.Context(), a, text)
 		}
 	}
+	if err == nil {
+		d.saw(r.Context(), c.Principal.OrgID, cmp.Or(c.Principal.ActorID, c.Key.KeyID, c.Agent.ClientID, c.Customer))
+	}
 	return c, err
+}
+
+func (d *Reader) saw(ctx context.Context, tenant, actor string) {
+	if d.Saw != nil && actor != "" {
+		d.Saw(ctx, tenant, actor)
+	}
 }
 
 // ReadKey tells an API key, an agent's token and an organization's token apart.
@@ -218,6 +231,7 @@ func (d *Reader) Member(ctx context.Context, as *Session, onlyReads bool) (comma
 	var refused *policy.Error
 	switch {
 	case err == nil:
+		d.saw(ctx, p.OrgID, p.ActorID)
 		return p, as.as(p.Role)
 	case chosen && errors.As(err, &refused) && refused.Code == commands.CodeForbidden:
 		as.Choose("")

@@ -10,11 +10,18 @@ import (
 
 // contentView is a page of the site as its template shows it.
 type contentView struct {
-	Page   *site.Page
-	HTML   Trusted
-	Form   *Form
-	Answer string // what the service says to what was written; empty before
-	Search string // what its search looks through: "rules" or "docs"; empty: it has none
+	Page    *site.Page
+	HTML    Trusted
+	Form    *Form
+	Figures []figure // of the example of a service
+	Answer  string   // what the service says to what was written; empty before
+	Search  string   // what its search looks through: "rules" or "docs"; empty: it has none
+}
+
+// figure is a picture with what is to be seen in it.
+type figure struct {
+	SVG     Trusted
+	Caption string
 }
 
 // ShowContent writes a page of the site. That of a service has a form.
@@ -43,6 +50,9 @@ func (s *Handler) contentShown(p *site.Page) (contentView, error) {
 	}
 	if operation, is := strings.CutPrefix(p.Path, "/tools/"); is {
 		shown.Form = s.Form(operation)
+		for _, f := range s.Figures(operation) {
+			shown.Figures = append(shown.Figures, figure{Trusted(f.SVG), f.Caption})
+		}
 	}
 	return shown, err
 }

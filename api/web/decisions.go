@@ -8,10 +8,12 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/assurance"
@@ -38,6 +40,9 @@ type decisionList struct {
 	First      string   // address of the first, on later ones
 	Sum        *decisionSum
 }
+
+// Bundles says whether there can be a signed bundle of what the filter chooses.
+func (l decisionList) Bundles() bool { return l.Filter.bundles() }
 
 // Export is the address of what the filter chooses, in a form of download. It is a
 // whole address, since a template escapes the parts of one.
@@ -188,6 +193,37 @@ func downloadDecision(s *Handler, v *visit) (view, error) {
 		text.Write(append(line, '\n'))
 	}
 	return view{file: &webFile{c.DecisionID + ".jsonl", "application/jsonl", text.Bytes()}}, nil
+}
+
+// bundleDecisions makes a signed bundle of what a filter chooses, with proofs and a
+// verifier, and sends the browser to it. Making it is an event of the ledger.
+func bundleDecisions(s *Handler, v *visit) (view, error) {
+	p, redirect, err := s.reader(v, commands.RightExport)
+	if err != nil || redirect != nil {
+		return redirected(redirect), err
+	}
+	f, err := ReadDecisionFilter(v.form)
+	if err != nil {
+		return view{}, err
+	}
+	if !f.bundles() {
+		return view{}, policy.Refuse("invalid_filter", "", "a signed bundle is chosen by decision, protocol, agent, run and period: take the other filters out, or export them as CSV or JSON lines")
+	}
+	chosen := bundle.Filters{Protocol: f.Protocol, Decision: f.Decision, Agent: f.Agent, Run: f.Run}
+	if !f.from.IsZero() {
+		chosen.From = f.from.UTC().Format(time.RFC3339)
+	}
+	if !f.to.IsZero() {
+		chosen.To = f.to.UTC().Format(time.RFC3339)
+	}
+	place, err := s.Export(v.request.Context(), p, chosen)
+	return view{location: place}, err
+}
+
+// bundles says whether a signed bundle can be of exactly what the filter chooses: it is
+// chosen by what the decisions themselves hold, not by what came of them.
+func (f DecisionFilter) bundles() bool {
+	return f.Conformance == "" && f.Rule == "" && f.Text == "" && f.target == ""
 }
 
 // exportDecisions is what a filter chooses as a file, as CSV or as JSON lines.

@@ -6,8 +6,10 @@ import (
 	"net/http"
 
 	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/plot"
 	"github.com/countersign/countersign/api/site"
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/projections"
@@ -37,12 +39,14 @@ type Service struct {
 	DownloadURL   func(commands.DownloadLink) string
 	Examine       func(*http.Request, []byte) (seal.Examination, error) // a record that somebody was handed
 	Form          func(operation string) *Form                          // of a service; nil: there is no such service
+	Figures       func(operation string) []plot.Figure                  // of a service's example; none where it is better read
 	Call          func(r *http.Request, operation, key, body string) Answer
 	Approved      func(commands.Recorded)                        // counts a person's verdict
 	MayTry        func(*http.Request) error                      // refuses a verdict to a network that asks for too many
 	MaySend       func(*http.Request, *credential.Session) error // refuses a form of somebody who sends too many
 	MayEnterCode  func() bool
-	Twin          func(http.ResponseWriter, *http.Request) bool // answers with the Markdown of a page, if that is wanted
+	Export        func(context.Context, commands.Principal, bundle.Filters) (path string, err error) // makes a signed bundle
+	Twin          func(http.ResponseWriter, *http.Request) bool                                      // answers with the Markdown of a page, if that is wanted
 	Problem       func(http.Header, *http.Request, error) (status int, message string)
 	Fail          func(http.ResponseWriter, *http.Request, error) // for what no page can be made of
 	RequestID     func(context.Context) string

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger"
 )
 
 // overviewDays is how far back the overview looks.
@@ -22,7 +23,45 @@ type overview struct {
 	Policy     *commands.Activation
 	Checkpoint *checkpointShown
 	Head       int64
+	Check      ledger.SelfCheck // the ledger's last verification of itself
+	Keys       keyUse
 	Steps      bool // nothing has been decided yet
+}
+
+// keyUse is what soon stops working of what gives access.
+type keyUse struct {
+	commands.Usage                      // of the free calls of who looks, this month
+	Free           int64                // of them
+	Near           bool                 // few are left
+	Ending         []commands.TokenInfo // tokens of the organization that end soon
+}
+
+// endsSoon is how long before its end a token is shown on the overview: long enough to
+// rotate it in a working week.
+const endsSoon = 14 * 24 * time.Hour
+
+// keysNearLimit looks at the free calls of the person and the tokens of the
+// organization, as far as the person may see them.
+func (s *Handler) keysNearLimit(ctx context.Context, v *visit, p commands.Principal) (use keyUse, err error) {
+	if use.Usage, err = s.app.AccountUsage(ctx, v.session.Customer); err != nil {
+		return use, err
+	}
+	use.Free = commands.FreeCallsPerMonth
+	use.Near = use.Used >= nearLimit
+	if p.May(commands.RightMembers) != nil {
+		return use, nil
+	}
+	tokens, err := s.app.Tokens(ctx, p)
+	if err != nil {
+		return use, err
+	}
+	until := commands.Stamp(s.app.Clock().Add(endsSoon))
+	for _, t := range tokens {
+		if t.State == "active" && t.ExpiresAt < until { // both are stamps of one form
+			use.Ending = append(use.Ending, t)
+		}
+	}
+	return use, nil
 }
 
 // checkpointShown is the newest signed head of the ledger.
@@ -62,6 +101,10 @@ func showOverview(s *Handler, v *visit) (view, error) {
 	o.Checkpoint = s.newestCheckpoint()
 	if o.Head, err = s.app.Ledger.Head(ctx); err != nil {
 		return view{}, commands.Unreadable(err)
+	}
+	o.Check = s.app.Ledger.LastCheck()
+	if o.Keys, err = s.keysNearLimit(ctx, v, p); err != nil {
+		return view{}, err
 	}
 	o.Steps = o.Allowed+o.Denied+o.Reviewed == 0
 	return view{template: "overview.html", data: o}, nil

@@ -66,6 +66,7 @@ func (s *Handler) pages() []page {
 		{http.MethodPost, "/account/organization", postOrganization},
 		{http.MethodPost, "/account/keys", postKey},
 		{http.MethodPost, "/account/keys/revoke", postRevokeKey},
+		{http.MethodPost, "/account/agents/revoke", postRevokeAgent},
 		{http.MethodPost, "/account/download", postDownload},
 		{http.MethodPost, "/account/billing", postBilling},
 		{http.MethodPost, "/sign-out", postSignOut},
@@ -86,6 +87,8 @@ func (s *Handler) pages() []page {
 		{http.MethodGet, "/decisions", showDecisions},
 		{http.MethodGet, "/decisions.csv", exportDecisions},
 		{http.MethodGet, "/decisions.jsonl", exportDecisions},
+		{http.MethodPost, "/decisions/bundle", bundleDecisions},
+		{http.MethodGet, "/guard", showGuard},
 		{http.MethodGet, "/decisions/{id}", showDecision},
 		{http.MethodGet, "/decisions/{id}/download", downloadDecision},
 		{http.MethodGet, "/policies", showPolicies},
@@ -373,18 +376,26 @@ func showAccount(s *Handler, v *visit) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
+	agents, err := s.app.AccountAgents(v.request.Context(), v.session.Customer)
+	if err != nil {
+		return view{}, err
+	}
 	count, err := s.sessions.Count(v.request.Context(), v.session.Customer)
 	if err != nil {
 		return view{}, commands.Unreadable(err)
 	}
-	return view{template: "account.html", data: accountPage{as, bought, keys, usage, commands.FreeCallsPerMonth, commands.FreeCallsPerMonth * 8 / 10, count}}, nil
+	return view{template: "account.html", data: accountPage{as, bought, keys, agents, usage, commands.FreeCallsPerMonth, nearLimit, count}}, nil
 }
+
+// nearLimit is the use of the free calls of a month from which on it is said.
+const nearLimit = commands.FreeCallsPerMonth * 8 / 10
 
 // accountPage is what somebody who is signed in sees.
 type accountPage struct {
 	credential.SignedIn
 	Bought []boughtProduct
 	Keys   []commands.AccountKey
+	Agents []commands.AccountAgent
 	commands.Usage
 	Free, NearLimit int64 // calls a month, and from which use on it is said
 	Sessions        int
@@ -405,6 +416,15 @@ func postRevokeKey(s *Handler, v *visit) (view, error) {
 		return signInFirst(v), nil
 	}
 	err := s.app.RevokeAccountKey(v.request.Context(), v.session.Customer, v.form.Get("keyId"))
+	return view{location: "/account"}, err
+}
+
+// postRevokeAgent ends an agent of the account.
+func postRevokeAgent(s *Handler, v *visit) (view, error) {
+	if v.session == nil {
+		return signInFirst(v), nil
+	}
+	err := s.app.RevokeAccountAgent(v.request.Context(), v.session.Customer, v.form.Get("clientId"))
 	return view{location: "/account"}, err
 }
 

@@ -62,6 +62,7 @@ func oneDocument(text string) []byte {
 type ledgerPage struct {
 	Head       int64
 	Checkpoint *checkpointShown
+	Check      ledger.SelfCheck // its last verification of itself
 	Keys       []ledgerKey
 }
 
@@ -73,7 +74,7 @@ type ledgerKey struct {
 
 func showLedger(s *Handler, v *visit) (view, error) {
 	ctx := v.request.Context()
-	page := ledgerPage{Checkpoint: s.newestCheckpoint()}
+	page := ledgerPage{Checkpoint: s.newestCheckpoint(), Check: s.app.Ledger.LastCheck()}
 	var err error
 	if page.Head, err = s.app.Ledger.Head(ctx); err != nil {
 		return view{}, commands.Unreadable(err)

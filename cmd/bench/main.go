@@ -13,6 +13,7 @@
 //	bench faults     what clients were told, compared after each fault of a table
 //	bench gate       the engine alone, per command and per category of a corpus
 //	bench hook       the guard of a coding agent, from its start to its answer
+//	bench picture    the picture of the README: the demo, run now
 //
 // It starts a PostgreSQL of its own in a scratch folder, with fsync on, unless
 // DATABASE_URL names one (its roles must exist, and nothing of value in it).
@@ -45,10 +46,13 @@ type cli struct {
 	Faults    faultsCmd    `cmd:"" help:"Every fault of the table while clients call; then everything they were told is compared."`
 	Gate      gateCmd      `cmd:"" help:"Engine time per command, and a table per category of a corpus file."`
 	Hook      hookCmd      `cmd:"" help:"The guard of a coding agent, the whole process."`
+	Picture   pictureCmd   `cmd:"" help:"The picture of the README: the demo, run now, as a terminal shows it."`
 
 	Audit      auditChild  `cmd:"" hidden:""`
 	Read       readChild   `cmd:"" hidden:""`
 	MakeExport exportChild `cmd:"" hidden:""`
+
+	CheckExport checkExportChild `cmd:"" hidden:""`
 }
 
 func main() {

@@ -144,10 +144,11 @@ func isBundle(path string) bool {
 
 // bundle verifies an export, offline.
 func (c *verifyCmd) bundle(o *output) error {
-	files, err := bundle.Read(c.File)
+	opened, err := bundle.Open(c.File)
 	if err != nil {
 		return err
 	}
+	defer opened.Close()
 	trusted, err := c.trustedOfEveryPurpose()
 	if err != nil {
 		return err
@@ -175,7 +176,10 @@ func (c *verifyCmd) bundle(o *output) error {
 			return err
 		}
 	}
-	result := bundle.Verify(files, keys, pin)
+	result, err := bundle.Verify(opened, keys, pin)
+	if err != nil {
+		return err
+	}
 	text := fmt.Sprintf("VALID\n%d events of %s, checkpoint of %d events\n", result.Events, result.Tenant, result.Size)
 	if !result.Valid {
 		text = "NOT VALID\nFALSE       " + result.Reason + "\n" + inWords(result.Reason)
@@ -185,8 +189,8 @@ func (c *verifyCmd) bundle(o *output) error {
 		"the time of any event beyond the order of positions (times are the server's clock)") {
 		text += "NOT PROVEN  " + gap + "\n"
 	}
-	if result.Valid && c.Pin != "" && files["checkpoint.txt"] != nil {
-		if err := writeWhole(c.Pin, files["checkpoint.txt"]); err != nil {
+	if head, err := opened.Text("checkpoint.txt"); result.Valid && c.Pin != "" && head != nil {
+		if err := errors.Join(err, writeWhole(c.Pin, head)); err != nil {
 			return err
 		}
 	}
@@ -203,9 +207,11 @@ func (c *verifyCmd) bundle(o *output) error {
 func inWords(reason string) string {
 	switch reason {
 	case "pin: ROLLBACK":
-		return "            You have seen more events of this ledger than this bundle's checkpoint covers: it was made from an older state, or history was taken back.\n"
+		return "ROLLBACK    You have seen more events of this ledger than this checkpoint covers.\n" +
+			"            Either it is older than your pin: then all is well, and what is to be renewed is this (ask for a new export), never the pin.\n" +
+			"            Or history was taken back: then ask the service for its newest checkpoint (countersign pin https://...), and if it is older than your pin, too, show both to whoever runs it.\n"
 	case "pin: FORK":
-		return "            This bundle is of another history than the checkpoint you kept: one of the two was not shown to everybody.\n"
+		return "FORK        This is another history than that of the checkpoint you kept: one of the two was not shown to everybody. Keep both, and show them to whoever runs the service.\n"
 	}
 	return ""
 }

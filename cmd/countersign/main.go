@@ -63,6 +63,7 @@ type cli struct {
 	Webhooks     webhooksCmd     `cmd:"" help:"Who is told of an organization's decisions: create, rotate, remove, list, deliveries, resend."`
 	Check        checkCmd        `cmd:"" help:"Just before executing: is this pending call the one that was decided about? Exit 1: it may not be made."`
 	Export       exportCmd       `cmd:"" help:"Write the signed history of an organization, with proofs and a verifier."`
+	Pin          pinCmd          `cmd:"" help:"Keep the newest checkpoint you have seen of a ledger, and refuse one that does not continue it. Exit 1: history was taken back, or is another."`
 	Signer       signerCmd       `cmd:"" help:"Keys that sign records and checkpoints: list, rotate."`
 	Erase        eraseCmd        `cmd:"" help:"Erase a person or an agent: destroy the data key, with a signed-for event."`
 	Payments     paymentsCmd     `cmd:"" help:"Payments over x402, for operators."`

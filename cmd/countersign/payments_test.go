@@ -230,7 +230,7 @@ func TestResolveOnTheCommandLine(t *testing.T) {
 	if err := json.Unmarshal([]byte(operator(1, "--json", "payments", "reconcile")), &list); err != nil || len(list) != 1 || list[0].State != "unknown" {
 		t.Fatalf("%+v, %v", list, err)
 	}
-	if text := operator(0, "doctor"); !strings.Contains(text, "warning  payments   1 are open") {
+	if text := operator(0, "doctor"); !strings.Contains(text, "warning\tpayments\t1 are open") {
 		t.Errorf("%s", text)
 	}
 	// A variable of a script that is not set, say, must not end it as refused.

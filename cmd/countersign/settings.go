@@ -32,7 +32,7 @@ type data struct {
 	Data        string `help:"Data folder of the private PostgreSQL." env:"DATA_DIR" placeholder:"DIR"`
 	DatabaseURL string `help:"PostgreSQL to use instead of a private one." env:"DATABASE_URL" name:"database-url" placeholder:"URL" secret:""`
 	NoFetch     bool   `help:"Never download PostgreSQL." rare:""`
-	Origin      string `help:"Name of the ledger, for ever: a schemeless URL you control. Only the first start needs it." env:"LEDGER_ORIGIN" name:"ledger-origin" placeholder:"NAME" rare:""`
+	Origin      string `help:"Name of the ledger, for ever: a schemeless URL you control. Only the first start needs it." env:"LEDGER_ORIGIN" name:"ledger-origin" aliases:"origin" placeholder:"NAME" rare:""`
 	SigningKey  string `help:"Ed25519 key that signs records: a seed as 64 hex digits or PKCS #8 PEM, or the ssh-ed25519 line of a key in the SSH agent." env:"SIGNING_KEY" name:"signing-key" secret:"" placeholder:"KEY"`
 	NextKey     string `help:"The signing key after this one: nodes that have both go on with it as soon as signer rotate activates it." env:"NEXT_SIGNING_KEY" name:"next-signing-key" secret:"" placeholder:"KEY" rare:""`
 	CatalogFile string `help:"Catalogue of products that takes the place of the built-in one." env:"CATALOG_FILE" name:"catalog-file" placeholder:"FILE" rare:""`
@@ -181,12 +181,25 @@ var secretsFromFiles = kong.Resolvers(kong.ResolverFunc(func(_ *kong.Context, _ 
 	if os.Getenv(flag.Envs[0]) != "" {
 		return nil, fmt.Errorf("%s and %s are both set: unset one", flag.Envs[0], name)
 	}
-	text, err := readSecret(path)
+	text, err := readOwnSecret(path)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return text, nil
 }))
+
+// readOwnSecret reads a file that a setting names, which nobody else may read or
+// change. The files of a data folder belong to whoever owns that.
+func readOwnSecret(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", withoutPath(err)
+	}
+	if !ownedByUs(info) {
+		return "", fmt.Errorf("the file belongs to another user, who can change it: run this as that user, or chown %s", path)
+	}
+	return readSecret(path)
+}
 
 // readSecret reads a file that nobody else may read.
 func readSecret(path string) (string, error) {

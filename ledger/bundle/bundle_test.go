@@ -1,7 +1,9 @@
 package bundle_test
 
 import (
+	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/base64"
@@ -168,32 +170,68 @@ func sign(files map[string][]byte, m bundle.Manifest) {
 	files["manifest.json"] = append(must(canon.Marshal(map[string]any{"record": envelope.Record, "integrity": envelope.Integrity})), '\n')
 }
 
+// write lays a bundle's files into a folder.
+func write(t *testing.T, folder string, files map[string][]byte) {
+	t.Helper()
+	for name, text := range files {
+		path := filepath.Join(folder, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// verified verifies files as they lie in a folder.
+func verified(t *testing.T, files map[string][]byte, pin []byte) bundle.Result {
+	t.Helper()
+	folder := t.TempDir()
+	write(t, folder, files)
+	return verifiedIn(t, folder, pin)
+}
+
+func verifiedIn(t *testing.T, folder string, pin []byte) bundle.Result {
+	t.Helper()
+	b, err := bundle.Open(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	r, err := bundle.Verify(b, trusted(), pin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 func TestAGoodBundleVerifies(t *testing.T) {
 	files := draw()
-	if r := bundle.Verify(files, trusted(), nil); !r.Valid || r.Events != 5 || len(r.Gaps) != 1 {
+	if r := verified(t, files, nil); !r.Valid || r.Events != 5 || len(r.Gaps) != 1 {
 		t.Errorf("%+v", r)
 	}
-	if r := bundle.Verify(files, trusted(), files["checkpoint.txt"]); !r.Valid || len(r.Gaps) != 0 {
+	if r := verified(t, files, files["checkpoint.txt"]); !r.Valid || len(r.Gaps) != 0 {
 		t.Errorf("with its own pin: %+v", r)
 	}
 	c := must(checkpoint.Parse(files["checkpoint.txt"]))
 	for reason, pin := range map[string]checkpoint.Checkpoint{
 		"pin: ROLLBACK": {Origin: origin, Size: c.Size + 1, Root: c.Root}, "pin: FORK": {Origin: origin, Size: c.Size, Root: tree.Hash{1}},
 	} {
-		if r := bundle.Verify(files, trusted(), must(checkpoint.Sign(pin, key(2)))); r.Valid || r.Reason != reason {
+		if r := verified(t, files, must(checkpoint.Sign(pin, key(2)))); r.Valid || r.Reason != reason {
 			t.Errorf("%s: %+v", reason, r)
 		}
 	}
 	for _, name := range []string{"events.jsonl", "VERIFY.md", "views/report.html"} {
 		changed := maps.Clone(files)
 		changed[name] = append(bytes.Clone(files[name]), ' ')
-		if r := bundle.Verify(changed, trusted(), nil); r.Reason != name+": hash" {
+		if r := verified(t, changed, nil); r.Reason != name+": hash" {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
 	extra := maps.Clone(files)
 	extra["note.txt"] = nil
-	if r := bundle.Verify(extra, trusted(), nil); r.Reason != "files" {
+	if r := verified(t, extra, nil); r.Reason != "files" {
 		t.Errorf("an extra file: %+v", r)
 	}
 }
@@ -346,16 +384,8 @@ func TestBothVerifiersAgree(t *testing.T) {
 		if i > 0 {
 			files = mutate(r, good)
 		}
-		for name, text := range files {
-			path := filepath.Join(base, strconv.Itoa(i), filepath.FromSlash(name))
-			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, text, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		results = append(results, bundle.Verify(files, trusted(), nil))
+		write(t, filepath.Join(base, strconv.Itoa(i)), files)
+		results = append(results, verifiedIn(t, filepath.Join(base, strconv.Itoa(i)), nil))
 	}
 	command := exec.CommandContext(t.Context(), python, filepath.Join(tool, "driver.py"), tool, base)
 	command.Stderr = os.Stderr
@@ -387,4 +417,99 @@ func TestBothVerifiersAgree(t *testing.T) {
 	if !results[0].Valid {
 		t.Errorf("the good one: %+v", results[0])
 	}
+}
+
+// packed is a tar.gz of these entries, as somebody else may send one.
+func packed(entries ...tar.Header) []byte {
+	var text bytes.Buffer
+	compressed := gzip.NewWriter(&text)
+	archive := tar.NewWriter(compressed)
+	for _, e := range entries {
+		if err := archive.WriteHeader(&e); err != nil {
+			panic(err)
+		}
+		if e.Size < 1<<20 {
+			_, _ = archive.Write(make([]byte, e.Size))
+		}
+	}
+	_ = archive.Flush()
+	_ = compressed.Close()
+	return text.Bytes()
+}
+
+// An archive that is no bundle of ours is refused before it costs anything: links,
+// names outside, the same name twice, sizes that no bundle has.
+func TestHostileArchivesAreRefused(t *testing.T) {
+	good := tar.Header{Name: "export/manifest.json", Typeflag: tar.TypeReg, Size: 1, Mode: 0o600}
+	with := func(change func(*tar.Header)) tar.Header {
+		h := good
+		change(&h)
+		return h
+	}
+	path := filepath.Join(t.TempDir(), "export.tar.gz")
+	read := func(text []byte) (map[string][]byte, error) {
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return bundle.Read(path)
+	}
+	if files, err := read(packed(good)); err != nil || len(files) != 1 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for name, text := range map[string][]byte{
+		"empty":             {},
+		"no gzip":           []byte("export/manifest.json"),
+		"cut":               packed(good)[:20],
+		"symbolic link":     packed(with(func(h *tar.Header) { h.Typeflag, h.Linkname, h.Size = tar.TypeSymlink, "/etc/passwd", 0 })),
+		"hard link":         packed(with(func(h *tar.Header) { h.Typeflag, h.Linkname, h.Size = tar.TypeLink, "/etc/passwd", 0 })),
+		"device":            packed(with(func(h *tar.Header) { h.Typeflag, h.Size = tar.TypeChar, 0 })),
+		"outside":           packed(with(func(h *tar.Header) { h.Name = "../manifest.json" })),
+		"absolute":          packed(with(func(h *tar.Header) { h.Name = "/etc/passwd" })),
+		"twice":             packed(good, good),
+		"a terabyte":        packed(with(func(h *tar.Header) { h.Size = 1 << 40 })),
+		"another's archive": packed(with(func(h *tar.Header) { h.Name = "src/main.go" })),
+	} {
+		if files, err := read(text); err == nil {
+			t.Errorf("%s: %d files", name, len(files))
+		}
+	}
+	folder := t.TempDir()
+	if err := os.Symlink("/etc/hostname", filepath.Join(folder, "manifest.json")); err != nil {
+		t.Skip(err)
+	}
+	if files, err := bundle.Read(folder); err == nil {
+		t.Errorf("a link to a file outside was read: %d files", len(files))
+	}
+}
+
+// A bundle with one file changed is not valid, whatever the change; and whatever an
+// insider signs gives a verdict with a reason that a person can read.
+func FuzzVerify(f *testing.F) {
+	good := draw()
+	for name, text := range good {
+		if len(text) < 4096 {
+			f.Add(name, text)
+		}
+	}
+	f.Add("events.jsonl", rehash(bytes.Replace(good["events.jsonl"], []byte("org_1"), []byte("org_2"), 1)))
+	f.Fuzz(func(t *testing.T, name string, text []byte) {
+		files := maps.Clone(good)
+		files[name] = text
+		before, was := good[name]
+		r := bundle.Verify(files, trusted(), nil)
+		if r.Valid != (was && bytes.Equal(before, text)) || r.Valid != (r.Reason == "") {
+			t.Errorf("%s: %+v", name, r)
+		}
+		if name == "manifest.json" {
+			return
+		}
+		var envelope struct{ Record bundle.Manifest }
+		if err := json.Unmarshal(good["manifest.json"], &envelope); err != nil {
+			t.Fatal(err)
+		}
+		sign(files, envelope.Record)
+		if r := bundle.Verify(files, trusted(), nil); r.Valid != (r.Reason == "") || len(r.Reason) > 300 || r.Valid && r.Events != 5 {
+			t.Errorf("signed anew, %s: %+v", name, r)
+		}
+	})
 }

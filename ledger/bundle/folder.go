@@ -12,6 +12,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -121,73 +122,209 @@ func (f *Folder) pack(archive *tar.Writer, path string) error {
 
 // maxFile and maxFiles bound what is read of a bundle: it comes from somebody else.
 const (
-	maxFile  = 4 << 30
+	maxFile  = 64 << 30 // octets of an archive, unpacked
 	maxFiles = 100_000
+	maxText  = 64 << 20 // of a file that is read whole
+	maxLine  = 16 << 20
 )
 
-// Read reads a bundle: a folder, or a tar.gz as Pack writes it.
-func Read(path string) (map[string][]byte, error) {
+// Bundle is an export as it lies on a disk. Nothing of it is held in memory but what
+// is asked for.
+type Bundle struct {
+	root      *os.Root
+	names     map[string]bool
+	temporary string // unpacked here; empty: it was a folder
+}
+
+// Open opens a bundle: a folder, or a tar.gz as Pack writes it, which is unpacked
+// into a folder that Close removes.
+func Open(path string) (*Bundle, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
-	if info.IsDir() {
-		return readFolder(path)
+	b := &Bundle{names: map[string]bool{}}
+	if !info.IsDir() {
+		if b.temporary, err = os.MkdirTemp("", "countersign-bundle-*"); err != nil {
+			return nil, err
+		}
+		if err := unpack(path, b.temporary); err != nil {
+			b.Close()
+			return nil, err
+		}
+		path = b.temporary
 	}
-	file, err := os.Open(path)
+	if b.root, err = os.OpenRoot(path); err == nil {
+		err = fs.WalkDir(b.root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			if len(b.names) == maxFiles {
+				return errors.New("the bundle has too many files")
+			}
+			b.names[name] = true
+			return nil
+		})
+	}
+	if err != nil {
+		b.Close()
+		return nil, err
+	}
+	return b, nil
+}
+
+// Close removes what Open has unpacked.
+func (b *Bundle) Close() {
+	if b.root != nil {
+		_ = b.root.Close()
+	}
+	if b.temporary != "" {
+		_ = os.RemoveAll(b.temporary)
+	}
+}
+
+// Text reads a small file whole; nil where there is none.
+func (b *Bundle) Text(name string) ([]byte, error) {
+	if !b.names[name] {
+		return nil, nil
+	}
+	file, err := b.root.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	return readArchive(file)
+	text, err := io.ReadAll(io.LimitReader(file, maxText+1))
+	if err == nil && len(text) > maxText {
+		err = fmt.Errorf("%s is too large", name)
+	}
+	if text == nil {
+		text = []byte{}
+	}
+	return text, err
 }
 
-func readFolder(path string) (map[string][]byte, error) {
-	root, err := os.OpenRoot(path)
+// sum is the SHA-256 of a file, in hex.
+func (b *Bundle) sum(name string) (string, error) {
+	file, err := b.root.Open(name)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	defer root.Close()
-	files := map[string][]byte{}
-	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
+	defer file.Close()
+	h := sha256.New()
+	_, err = io.Copy(h, file)
+	return hex.EncodeToString(h.Sum(nil)), err
+}
+
+// lines calls for each line of a file, without its line feed, with its number from 1
+// and the place where it begins. ended is false where the last one has no line feed:
+// then nothing was called. A line above maxLine is cut behind that.
+func (b *Bundle) lines(name string, line func(n int, at int64, text []byte) error) (ended bool, err error) {
+	if !b.names[name] {
+		return true, nil
+	}
+	file, err := b.root.Open(name)
+	if err != nil {
+		return false, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil || info.Size() == 0 {
+		return true, err
+	}
+	var last [1]byte
+	if _, err := file.ReadAt(last[:], info.Size()-1); err != nil || last[0] != '\n' {
+		return false, err
+	}
+	from, at := bufio.NewReaderSize(file, 64<<10), int64(0)
+	var text []byte
+	for n := 1; ; n++ {
+		var length int64
+		if text, length, err = readLine(from, text[:0]); errors.Is(err, io.EOF) {
+			return true, nil
+		} else if err != nil {
+			return true, err
 		}
-		if len(files) == maxFiles {
-			return errors.New("the bundle has too many files")
+		if err := line(n, at, text); err != nil {
+			return true, err
 		}
-		files[name], err = fs.ReadFile(root.FS(), name)
+		at += length
+	}
+}
+
+// readLine appends a line up to its line feed, and says how many octets it took.
+func readLine(from *bufio.Reader, text []byte) (line []byte, length int64, err error) {
+	for {
+		part, err := from.ReadSlice('\n')
+		length += int64(len(part))
+		full := errors.Is(err, bufio.ErrBufferFull)
+		if err != nil && !full {
+			return text, length, err
+		}
+		if !full {
+			part = part[:len(part)-1]
+		}
+		if len(text) <= maxLine {
+			text = append(text, part...)
+		}
+		if !full {
+			return text, length, nil
+		}
+	}
+}
+
+// lineAt reads the line of a file that begins at a place.
+func (b *Bundle) lineAt(file *os.File, at int64) ([]byte, error) {
+	text, _, err := readLine(bufio.NewReader(io.NewSectionReader(file, at, maxFile)), nil)
+	return text, err
+}
+
+// unpack writes the files of an archive into an empty folder.
+func unpack(archivePath, folder string) error {
+	file, err := os.Open(archivePath)
+	if err != nil {
 		return err
-	})
-	return files, err
-}
-
-func readArchive(from io.Reader) (map[string][]byte, error) {
-	compressed, err := gzip.NewReader(from)
-	if err != nil {
-		return nil, errors.New("the file is no bundle: want a folder or a .tar.gz of countersign export")
 	}
-	archive, files, left := tar.NewReader(compressed), map[string][]byte{}, int64(maxFile)
+	defer file.Close()
+	compressed, err := gzip.NewReader(file)
+	if err != nil {
+		return errors.New("the file is no bundle: want a folder or a .tar.gz of countersign export")
+	}
+	into, err := os.OpenRoot(folder)
+	if err != nil {
+		return err
+	}
+	defer into.Close()
+	archive, left, seen := tar.NewReader(compressed), int64(maxFile), map[string]bool{}
 	for {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
-			return files, nil
+			return nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read the bundle: %w", err)
+			return fmt.Errorf("read the bundle: %w", err)
 		}
 		name, ours := strings.CutPrefix(header.Name, "export/")
 		if header.Typeflag == tar.TypeDir {
 			continue
 		}
-		if left -= header.Size; !ours || header.Typeflag != tar.TypeReg || files[name] != nil || left < 0 || len(files) == maxFiles {
-			return nil, errors.New("the file is no bundle of countersign export, or is too large")
+		if left -= header.Size; !ours || header.Typeflag != tar.TypeReg || seen[name] || left < 0 || len(seen) == maxFiles {
+			return errors.New("the file is no bundle of countersign export, or is too large")
 		}
-		if files[name], err = io.ReadAll(archive); err != nil {
-			return nil, fmt.Errorf("read the bundle: %w", err)
-		}
-		if files[name] == nil {
-			files[name] = []byte{}
+		seen[name] = true
+		if err := unpackFile(into, name, archive); err != nil {
+			return fmt.Errorf("read the bundle: %w", err)
 		}
 	}
+}
+
+func unpackFile(into *os.Root, name string, from io.Reader) error {
+	if err := into.MkdirAll(path.Dir(name), 0o700); err != nil {
+		return err
+	}
+	file, err := into.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(file, from)
+	return errors.Join(err, file.Close())
 }

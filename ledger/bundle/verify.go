@@ -6,8 +6,10 @@ import (
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -51,28 +53,40 @@ func falsef(format string, args ...any) error { return reason(fmt.Sprintf(format
 
 // verifier is one verification; it makes the checks of verify.py, in its order.
 type verifier struct {
-	files  map[string][]byte
+	bundle *Bundle
 	keys   map[string]Key
 	pin    []byte
 	m      Manifest
 	head   *checkpoint.Checkpoint // nil: none covers the events
-	byID   map[string]Line
-	at     map[int64]string // hash by position
+	byID   map[string]spot
+	at     map[int64]ledger.Hash // by position
 	result Result
 }
 
-// Verify checks a bundle, given as its files by name, with keys by id that the
-// verifier holds and, if there is one, the note that was kept from before.
-func Verify(files map[string][]byte, keys map[string]Key, pin []byte) Result {
-	v := &verifier{files: files, keys: keys, pin: pin, byID: map[string]Line{}, at: map[int64]string{}, result: Result{Gaps: []string{}}}
+// spot is where a line begins in events.jsonl: of each event the verifier holds a few
+// numbers and its hash, and reads again what it needs once more.
+type spot struct {
+	at    int64
+	shown bool // the line has its payload
+}
+
+// Verify checks a bundle with keys by id that the verifier holds and, if there is one,
+// the note that was kept from before. The error is of what could not be read.
+func Verify(b *Bundle, keys map[string]Key, pin []byte) (Result, error) {
+	v := &verifier{bundle: b, keys: keys, pin: pin, byID: map[string]spot{}, at: map[int64]ledger.Hash{}, result: Result{Gaps: []string{}}}
 	for _, check := range []func() error{v.manifest, v.note, v.events, v.inclusion, v.openings, v.policies, v.pinned} {
-		if err := check(); err != nil {
-			v.result.Reason = err.Error()
-			return v.result
+		err := check()
+		var no reason
+		switch {
+		case errors.As(err, &no):
+			v.result.Reason = no.Error()
+			return v.result, nil
+		case err != nil:
+			return v.result, fmt.Errorf("read the bundle: %w", err)
 		}
 	}
 	v.result.Valid = true
-	return v.result
+	return v.result, nil
 }
 
 func (v *verifier) gap(format string, args ...any) {
@@ -96,13 +110,16 @@ func isHex(text string) bool {
 // isCanonical says whether a text is the canonical form of something whose numbers
 // are integers, as everything of a bundle is.
 func isCanonical(text []byte) bool {
-	canonical, err := canon.Canonical(text)
-	return err == nil && bytes.Equal(canonical, text)
+	return len(text) <= maxLine && canon.IsCanonical(text)
 }
 
 func (v *verifier) manifest() error {
 	const name = "manifest.json"
-	text, ok := bytes.CutSuffix(v.files[name], []byte("\n"))
+	whole, err := v.bundle.Text(name)
+	if err != nil {
+		return err
+	}
+	text, ok := bytes.CutSuffix(whole, []byte("\n"))
 	members, err := canon.Members(text)
 	if !ok || !isCanonical(text) || err != nil || !isObject(members["record"]) || !isObject(members["integrity"]) {
 		return falsef("%s: form", name)
@@ -111,18 +128,21 @@ func (v *verifier) manifest() error {
 	if err != nil || !manifestKinds(record) || json.Unmarshal(members["record"], &v.m) != nil || v.m.Schema != Schema {
 		return falsef("%s: record", name)
 	}
-	for other := range v.files {
+	for other := range v.bundle.names {
 		if _, named := v.m.Files[other]; !named && other != name {
 			return falsef("files")
 		}
 	}
 	for _, other := range slices.Sorted(maps.Keys(v.m.Files)) {
-		if _, here := v.files[other]; !here {
+		if !v.bundle.names[other] {
 			return falsef("files")
 		}
 	}
 	for _, other := range slices.Sorted(maps.Keys(v.m.Files)) {
-		if sum := sha256.Sum256(v.files[other]); hex.EncodeToString(sum[:]) != v.m.Files[other] {
+		switch sum, err := v.bundle.sum(other); {
+		case err != nil:
+			return err
+		case sum != v.m.Files[other]:
 			return falsef("%s: hash", other)
 		}
 	}
@@ -197,7 +217,11 @@ func (v *verifier) note() error {
 		v.gap("that the events are in the published tree (no checkpoint covers them)")
 		return nil
 	}
-	head, ok := v.openNote(v.files["checkpoint.txt"])
+	text, err := v.bundle.Text("checkpoint.txt")
+	if err != nil {
+		return err
+	}
+	head, ok := v.openNote(text)
 	switch {
 	case !ok:
 		return falsef("checkpoint.txt: note")
@@ -208,38 +232,31 @@ func (v *verifier) note() error {
 	return nil
 }
 
-// lines of a file, each of which ends in a line feed.
-func (v *verifier) lines(name string) ([][]byte, error) {
-	text := v.files[name]
-	if len(text) == 0 {
-		return nil, nil
+// lines of a file, each of which ends in a line feed, are numbered from 1.
+func (v *verifier) lines(name string, line func(n int, at int64, text []byte) error) error {
+	ended, err := v.bundle.lines(name, line)
+	if err == nil && !ended {
+		return falsef("%s: end", name)
 	}
-	if !bytes.HasSuffix(text, []byte("\n")) {
-		return nil, falsef("%s: end", name)
-	}
-	return bytes.Split(text[:len(text)-1], []byte("\n")), nil
+	return err
 }
 
 type bound struct{ recordHash, bindingHash string }
 
 func (v *verifier) events() error {
 	const name = "events.jsonl"
-	lines, err := v.lines(name)
-	if err != nil {
-		return err
-	}
 	decisions := map[string]bound{}
-	prev, more, occurred, withheld := v.m.PrevBeforeFirst, 0, int64(0), 0
-	for n, text := range lines {
-		bad := func(what string) error { return falsef("%s line %d: %s", name, n+1, what) }
-		l, e, ok := readLine(text)
+	count, prev, more, occurred, withheld := int64(0), v.m.PrevBeforeFirst, 0, int64(0), 0
+	if err := v.lines(name, func(n int, at int64, text []byte) error {
+		bad := func(what string) error { return falsef("%s line %d: %s", name, n, what) }
+		l, e, ok := parseLine(text)
 		keyed := l.IdemKey != nil
 		switch {
 		case !ok:
 			return bad("form")
 		case l.Tenant != v.m.Tenant:
 			return bad("tenant")
-		case l.Sequence != v.m.FirstSequence+int64(n):
+		case l.Sequence != v.m.FirstSequence+count:
 			return bad("tseq")
 		case l.Prev != prev:
 			return bad("prev")
@@ -249,25 +266,28 @@ func (v *verifier) events() error {
 			return bad("hash")
 		case l.OccurredUS < occurred:
 			return bad("occurred_us")
-		case n > 0 && keyed != (more == 0):
+		case n > 1 && keyed != (more == 0):
 			return bad("idem_key")
-		case n > 0 && more > 0 && l.More != more-1:
+		case n > 1 && more > 0 && l.More != more-1:
 			return bad("more")
 		}
-		prev, more, occurred = l.Hash, l.More, l.OccurredUS
-		v.byID[l.ID], v.at[l.Position] = l, l.Hash
+		count, prev, more, occurred = count+1, l.Hash, l.More, l.OccurredUS
+		v.byID[l.ID], v.at[l.Position] = spot{at, l.Payload != nil}, e.Hash
 		if l.Payload == nil {
 			withheld++
-			continue
+			return nil
 		}
 		if what := v.record(l, decisions); what != "" {
 			return bad(what)
 		}
+		return nil
+	}); err != nil {
+		return err
 	}
 	switch {
 	case more > 0:
 		return falsef("%s: more", name)
-	case int64(len(lines)) != v.m.Count:
+	case count != v.m.Count:
 		return falsef("%s: count", name)
 	case prev != v.m.LastHash:
 		return falsef("%s: lastHash", name)
@@ -278,8 +298,8 @@ func (v *verifier) events() error {
 	return nil
 }
 
-// readLine reads a line that is exactly what NewLine writes.
-func readLine(text []byte) (l Line, e ledger.Event, ok bool) {
+// parseLine reads a line that is exactly what NewLine writes.
+func parseLine(text []byte) (l Line, e ledger.Event, ok bool) {
 	if !isCanonical(text) || json.Unmarshal(text, &l) != nil {
 		return l, e, false
 	}
@@ -385,25 +405,23 @@ func (v *verifier) inclusion() error {
 	if v.head == nil {
 		return nil
 	}
-	lines, err := v.lines(name)
-	if err != nil {
-		return err
-	}
 	seen := map[int64]bool{}
-	for n, text := range lines {
+	if err := v.lines(name, func(n int, _ int64, text []byte) error {
 		position, proof, ok := proofLine(text, "pos")
 		hash, here := v.at[position]
 		switch {
 		case !ok:
-			return falsef("%s line %d: form", name, n+1)
+			return falsef("%s line %d: form", name, n)
 		case !here || position < 1 || position > v.head.Size:
-			return falsef("%s line %d: pos", name, n+1)
+			return falsef("%s line %d: pos", name, n)
 		}
-		octets, _ := hex.DecodeString(hash) // it was read as a hash before
-		if tree.CheckInclusion(proof, v.head.Size, v.head.Root, position, tree.Leaf([32]byte(octets))) != nil {
-			return falsef("%s line %d: proof", name, n+1)
+		if tree.CheckInclusion(proof, v.head.Size, v.head.Root, position, tree.Leaf(hash)) != nil {
+			return falsef("%s line %d: proof", name, n)
 		}
 		seen[position] = true
+		return nil
+	}); err != nil {
+		return err
 	}
 	positions := slices.Sorted(maps.Keys(v.at))
 	if len(positions) > allProofs {
@@ -421,46 +439,90 @@ func (v *verifier) inclusion() error {
 const allProofs = 10_000
 
 func (v *verifier) openings() error {
-	const name = "openings.jsonl"
-	lines, err := v.lines(name)
+	const name, events = "openings.jsonl", "events.jsonl"
+	if !v.bundle.names[name] {
+		return v.redactions()
+	}
+	openings, err := v.bundle.root.Open(name)
 	if err != nil {
 		return err
 	}
-	opened := map[string]string{}
-	for n, text := range lines {
-		bad := func(what string) error { return falsef("%s line %d: %s", name, n+1, what) }
-		var o Opening
-		members, err := canon.Members(text)
-		if !isCanonical(text) || err != nil || len(members) != 4 || json.Unmarshal(text, &o) != nil || !isHex(o.Salt) {
-			return bad("form")
+	defer openings.Close()
+	var lines *os.File // there is none where there is no event
+	if v.bundle.names[events] {
+		if lines, err = v.bundle.root.Open(events); err != nil {
+			return err
 		}
-		if again, err := canon.Marshal(o); err != nil || !bytes.Equal(again, text) {
-			return bad("form")
+		defer lines.Close()
+	}
+	opened := map[string][]int64{} // where the openings of an event begin
+	// payload is that of an event with its openings so far put back.
+	payload := func(id string) (Line, string, error) {
+		text, err := v.bundle.lineAt(lines, v.byID[id].at)
+		if err != nil {
+			return Line{}, "", err
 		}
-		l, here := v.byID[o.EventID]
-		if !here || l.Payload == nil {
-			return bad("event")
+		l, _, _ := parseLine(text) // it was read before
+		whole := *l.Payload
+		for _, at := range opened[id] {
+			text, err := v.bundle.lineAt(openings, at)
+			if err != nil {
+				return l, "", err
+			}
+			o, mark, _ := parseOpening(text) // likewise
+			whole = strings.Replace(whole, mark, o.Value, 1)
 		}
-		salt, _ := hex.DecodeString(o.Salt) // checked above
-		sum := sha256.Sum256(slices.Concat([]byte("svc-commitment-v1\n"), salt, []byte(o.Value)))
-		mark := `{"$committed":"` + hex.EncodeToString(sum[:]) + `"}`
-		payload, before := opened[o.EventID]
-		if !before {
-			payload = *l.Payload
+		return l, whole, nil
+	}
+	if err := v.lines(name, func(n int, at int64, text []byte) error {
+		o, mark, ok := parseOpening(text)
+		switch {
+		case !ok:
+			return falsef("%s line %d: form", name, n)
+		case !v.byID[o.EventID].shown:
+			return falsef("%s line %d: event", name, n)
 		}
-		if !strings.Contains(payload, mark) {
-			return bad("commitment")
+		_, before, err := payload(o.EventID)
+		if err == nil && !strings.Contains(before, mark) {
+			return falsef("%s line %d: commitment", name, n)
 		}
-		opened[o.EventID] = strings.Replace(payload, mark, o.Value, 1)
+		opened[o.EventID] = append(opened[o.EventID], at)
+		return err
+	}); err != nil {
+		return err
 	}
 	for _, id := range slices.Sorted(maps.Keys(opened)) {
-		if what := v.reopened(v.byID[id], opened[id]); what != "" {
+		l, whole, err := payload(id)
+		if err != nil {
+			return err
+		}
+		if what := v.reopened(l, whole); what != "" {
 			return falsef("%s %s: %s", name, id, what)
 		}
 	}
-	redacted, err := v.lines("redactions.jsonl")
-	if len(redacted) > 0 {
-		v.gap("the personal members of %d events (erased, or not shown)", len(redacted))
+	return v.redactions()
+}
+
+// parseOpening reads a line of openings.jsonl, and says what stands in the payload in
+// its place.
+func parseOpening(text []byte) (o Opening, mark string, ok bool) {
+	members, err := canon.Members(text)
+	if !isCanonical(text) || err != nil || len(members) != 4 || json.Unmarshal(text, &o) != nil || !isHex(o.Salt) {
+		return o, "", false
+	}
+	if again, err := canon.Marshal(o); err != nil || !bytes.Equal(again, text) {
+		return o, "", false
+	}
+	salt, _ := hex.DecodeString(o.Salt) // isHex
+	sum := sha256.Sum256(slices.Concat([]byte("svc-commitment-v1\n"), salt, []byte(o.Value)))
+	return o, `{"$committed":"` + hex.EncodeToString(sum[:]) + `"}`, true
+}
+
+func (v *verifier) redactions() error {
+	redacted := 0
+	err := v.lines("redactions.jsonl", func(int, int64, []byte) error { redacted++; return nil })
+	if redacted > 0 {
+		v.gap("the personal members of %d events (erased, or not shown)", redacted)
 	}
 	return err
 }
@@ -488,12 +550,15 @@ func (v *verifier) reopened(l Line, payload string) string {
 // policies checks that what a decision names by its hash is named by its hash: the
 // policy it was made under, and the rules.
 func (v *verifier) policies() error {
-	for _, name := range slices.Sorted(maps.Keys(v.files)) {
+	for _, name := range slices.Sorted(maps.Keys(v.bundle.names)) {
 		folder, _, _ := strings.Cut(name, "/")
 		if folder != "policies" && folder != "rules" {
 			continue
 		}
-		if sum := sha256.Sum256(v.files[name]); name != folder+"/"+hex.EncodeToString(sum[:])+".json" {
+		switch sum, err := v.bundle.sum(name); {
+		case err != nil:
+			return err
+		case name != folder+"/"+sum+".json":
 			return falsef("%s: name", name)
 		}
 	}
@@ -517,23 +582,25 @@ func (v *verifier) pinned() error {
 		return nil
 	}
 	const name = "proofs/consistency.jsonl"
-	lines, err := v.lines(name)
-	if err != nil {
-		return err
-	}
-	for n, text := range lines {
+	shown := false
+	if err := v.lines(name, func(n int, _ int64, text []byte) error {
 		size, proof, ok := proofLine(text, "from")
-		if !ok {
-			return falsef("%s line %d: form", name, n+1)
-		}
-		if size != pin.Size {
-			continue
-		}
-		if tree.CheckConsistency(proof, v.head.Size, v.head.Root, pin.Size, pin.Root) != nil {
-			return falsef("pin: FORK")
+		switch {
+		case shown:
+		case !ok:
+			return falsef("%s line %d: form", name, n)
+		case size == pin.Size:
+			shown = true
+			if tree.CheckConsistency(proof, v.head.Size, v.head.Root, pin.Size, pin.Root) != nil {
+				return falsef("pin: FORK")
+			}
 		}
 		return nil
+	}); err != nil {
+		return err
 	}
-	v.gap("that this bundle continues your pin of %d events: compare with /api/ledger/consistency?from=%d&to=%d of the service", pin.Size, pin.Size, v.head.Size)
+	if !shown {
+		v.gap("that this bundle continues your pin of %d events: compare with /api/ledger/consistency?from=%d&to=%d of the service", pin.Size, pin.Size, v.head.Size)
+	}
 	return nil
 }

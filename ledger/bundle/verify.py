@@ -106,9 +106,12 @@ def canonical(value):
     return json.dumps(value, ensure_ascii=False)
 
 
+MAX_LINE = 16 << 20  # octets: no event comes near
+
+
 def is_canonical(text):
     try:
-        return canonical(parse(text)).encode("utf-8") == text
+        return len(text) <= MAX_LINE and canonical(parse(text)).encode("utf-8") == text
     except (ValueError, UnicodeError, RecursionError):
         return False
 

@@ -24,7 +24,7 @@ import (
 type S3 struct {
 	Endpoint, Region, Bucket, Prefix string
 	AccessKey, SecretKey             string
-	Client                           *http.Client     // nil: the default one, with a time-out
+	Client                           *http.Client     // nil: one that follows no redirect, with a time-out
 	Now                              func() time.Time // nil: the machine's clock
 }
 
@@ -82,7 +82,7 @@ func (s *S3) do(ctx context.Context, method, key string, body []byte) ([]byte, e
 	s.sign(r, body, now())
 	client := s.Client
 	if client == nil {
-		client = http.DefaultClient
+		client = outside()
 	}
 	answer, err := client.Do(r)
 	if err != nil {

@@ -28,7 +28,13 @@ type Witness struct {
 	client   *http.Client
 }
 
-const witnessTimeout = 10 * time.Second
+const outsideTimeout = 10 * time.Second
+
+// outside is a client for places that the operator names: they are asked there and
+// nowhere else, wherever their answer points.
+func outside() *http.Client {
+	return &http.Client{Timeout: outsideTimeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
 
 // ErrInconsistent is a witness that has seen a history which ours does not
 // continue: somebody was shown another one.
@@ -51,7 +57,7 @@ func ParseWitness(text string) (Witness, error) {
 	if err != nil {
 		return Witness{}, err
 	}
-	return Witness{strings.TrimSuffix(strings.TrimSpace(url), "/"), verifier, &http.Client{Timeout: witnessTimeout}}, nil
+	return Witness{strings.TrimSuffix(strings.TrimSpace(url), "/"), verifier, outside()}, nil
 }
 
 // cosigner checks lines of C2SP tlog-cosignature: 8 octets of time, then an Ed25519

@@ -9,6 +9,20 @@
 // one at most. Nothing is executed and nothing is read but the action itself:
 // no clock, randomness, file, network, goroutine or map order.
 //
+// The rooms below, each of which may import those before it:
+//
+//	scan paths rules  texts, paths, the tables as files
+//	act               the words, texts, calls and items everybody speaks of
+//	tree hosts        readers of JSON and YAML, of addresses
+//	facts             the tables, read
+//	lang/sql stores amounts tokens   readers of statements, amounts, program texts
+//	interp            the environment of one assessment, the one way between languages
+//	judge             rules, predicates, context, score
+//	lang/…            a front-end for each family of languages; none knows another
+//
+// This package is the face: the list of front-ends, the first look at a text, and what
+// callers see.
+//
 //	rm -rf build             low       shell.rm.recursive-rebuildable
 //	sudo bash -c 'rm -rf /'  critical  shell.rm.recursive-root
 //	echo "rm -rf /"          low       (mentioned, not run)

@@ -84,7 +84,7 @@ func TestPredicatesUsed(t *testing.T) {
 			}
 		}
 	}
-	for _, list := range []map[string]interp.Predicate{judge.ShellPredicates, judge.SecretPredicates, store.SqlPredicates, payment.MoneyPredicates, windows.WindowsPredicates} {
+	for _, list := range []map[string]interp.Predicate{judge.ShellPredicates, judge.SecretPredicates, store.Predicates, payment.Predicates, windows.Predicates} {
 		for name := range list {
 			if !used[name] {
 				t.Errorf("no table uses the predicate %s", name)

@@ -16,42 +16,51 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
 
-// frontends is the list of front-ends, with the rules of a set of tables.
+// frontends is the list of front-ends, with the rules of a set of tables. They know each
+// other by this list only: a new language is a room with a Reader and a line here.
 func frontends(set *facts.Set) (*interp.Frontends, error) {
-	rules, err := judge.NewBench(set, interp.Predicates{Test: store.SqlPredicates}, interp.Predicates{Test: payment.MoneyPredicates}, interp.Predicates{Test: toolcall.ToolPredicates}, interp.Predicates{Test: windows.WindowsPredicates, Groups: true})
+	rules, err := judge.NewBench(set, interp.Predicates{Test: store.Predicates}, interp.Predicates{Test: payment.Predicates},
+		interp.Predicates{Test: toolcall.Predicates}, interp.Predicates{Test: windows.Predicates, Groups: true})
 	if err != nil {
 		return nil, err
 	}
-	f := &interp.Frontends{Match: rules.Match, Adjust: judge.Adjust, Money: payment.ClientRules, Shell: posix.InterpretShell, Run: posix.RunCall, Script: posix.RunScript, Languages: map[string][]interp.Reader{
-		"sql": {store.RunSQL}, "mongo": {store.RunMongo, program.ReadOnly}, "redis": {store.RunRedis}, "body": {toolcall.ReadBody}, "wire": {store.ReadWire},
-		"rpc": {toolcall.ReadRPC}, "orm": {store.ReadORM}, "calls": {payment.ReadCalls}, "strings": {minor.ReadStrings},
-		"powershell": {windows.RunWindows}, "cmd": {windows.RunWindows},
-		"any":     {routeAny},
-		"node":    {program.ReadProgram, payment.ReadCalls, store.ReadORM},
-		"python":  {program.ReadProgram, payment.ReadCalls, store.ReadORM},
-		"other":   {minor.RunOddLanguage, store.ReadORM, store.ReadQuoted},
-		"program": {program.ReadProgram, store.ReadORM},
-		"only":    {program.ReadOnly},
-		"whole":   {program.ReadWhole},
-	}}
-	f.Takes = []func(*interp.Process, *act.Invocation) (act.Flow, bool){windows.TakenCmdlet}
-	f.Calls = []func(*interp.Process, *act.Invocation) bool{payment.ClientCall, windows.Program, toolcall.PatchFiles, store.Wire, store.Migrations, toolcall.RequestBodies, toolcall.OtherRequests}
-	f.Starts = []func(*interp.Process, *facts.Wrapper, *act.Invocation){store.StartFiles}
-	f.Carriers = map[string]func(*interp.Process, *act.Invocation, int){"function": document.FunctionWords, "edited": document.EditedBy}
-	f.Unknown = map[string]func(*interp.Process, act.Flow, *act.Invocation){"manifest": document.AppliedManifest, "sql": store.Restored, "mongo": store.Restored, "redis": store.Restored}
-	f.Written = []func(*interp.Process, act.Word, act.Flow){toolcall.WroteConfig, posix.Configures, store.WritesStartFile}
-	f.Redirected = []func(*interp.Process, act.Word, act.Flow, *act.Invocation){store.WireFile, document.Redirected}
-	f.Nodes = map[string]func(*interp.Process, *act.Source, *tree.Node, *act.Invocation){"manifest": document.ManifestObject, "container": document.ContainerObject}
+	return &interp.Frontends{
+		Match: rules.Match, Adjust: judge.Adjust,
+		Languages: languages(), Run: posix.Call, Shell: posix.Interpret, Script: posix.Script, Money: payment.Rules,
+		Takes: []func(*interp.Process, *act.Invocation) (act.Flow, bool){windows.Takes},
+		Calls: []func(*interp.Process, *act.Invocation) bool{payment.Call, windows.Program, toolcall.PatchFiles, store.Wire,
+			store.Migrations, toolcall.RequestBodies, toolcall.OtherRequests},
+		Starts:     []func(*interp.Process, *facts.Wrapper, *act.Invocation){store.StartFiles},
+		Carriers:   map[string]func(*interp.Process, *act.Invocation, int){"function": document.FunctionWords, "edited": document.EditedBy},
+		Unknown:    map[string]func(*interp.Process, act.Flow, *act.Invocation){"manifest": document.Applied, "sql": store.Restored, "mongo": store.Restored, "redis": store.Restored},
+		Written:    []func(*interp.Process, act.Word, act.Flow){toolcall.WroteConfig, posix.Configures, store.WritesStartFile},
+		Redirected: []func(*interp.Process, act.Word, act.Flow, *act.Invocation){store.WireFile, document.Redirected},
+		Nodes:      map[string]func(*interp.Process, *act.Source, *tree.Node, *act.Invocation){"manifest": document.Manifest, "container": document.Container},
+	}, nil
+}
+
+// languages says who reads a text of a language; where there are several, every reading
+// counts. What is not listed is a program text.
+func languages() map[string][]interp.Reader {
+	out := map[string][]interp.Reader{
+		"sql": {store.ReadSQL}, "mongo": {store.ReadMongo, program.ReadOnly}, "redis": {store.ReadRedis}, "wire": {store.ReadWire}, "orm": {store.ReadORM},
+		"body": {toolcall.ReadBody}, "rpc": {toolcall.ReadRPC}, "calls": {payment.ReadCalls},
+		"powershell": {windows.Read}, "cmd": {windows.Read},
+		"node": {program.Read, payment.ReadCalls, store.ReadORM}, "python": {program.Read, payment.ReadCalls, store.ReadORM}, "program": {program.Read, store.ReadORM},
+		"only": {program.ReadOnly}, "whole": {program.ReadWhole},
+		"other": {minor.Read, store.ReadORM, store.ReadQuoted}, "strings": {minor.ReadStrings},
+		"any": {routeAny},
+	}
 	for _, lang := range [...]string{"manifest", "compose", "dockerfile", "kubeconfig", "playbook", "resource", "jinja", "commands", "console", "apibody", "sls", "awsconfig"} {
-		f.Languages[lang] = []interp.Reader{document.RunOperations}
+		out[lang] = []interp.Reader{document.Read}
 	}
 	for _, lang := range [...]string{"puppet", "chef", "hcl"} {
-		f.Languages[lang] = []interp.Reader{program.RunRecipe}
+		out[lang] = []interp.Reader{program.ReadRecipe}
 	}
 	for _, lang := range oddLanguages {
-		f.Languages[lang] = []interp.Reader{minor.RunOddLanguage, store.ReadORM}
+		out[lang] = []interp.Reader{minor.Read, store.ReadORM}
 	}
-	return f, nil
+	return out
 }
 
 // oddLanguages are those that run commands, and of which nothing else is read.

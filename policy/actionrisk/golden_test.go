@@ -78,12 +78,12 @@ func keyOf(a act.Action) string {
 func corpusActions(t testing.TB) []act.Action {
 	all := seeds(t)
 	add := func(command string) { all = append(all, act.Action{Command: command}) }
-	for _, file := range []string{"everyday", "siblings", "data_cases", "sql_effects"} {
-		for line := range strings.Lines(readFile(t, "testdata/"+file+".txt")) {
+	for _, file := range []string{"testdata/everyday", "testdata/siblings", "testdata/data_cases", "lang/sql/testdata/effects"} {
+		for line := range strings.Lines(readFile(t, file+".txt")) {
 			if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "# ") {
 				continue
 			}
-			if _, text, ok := strings.Cut(line, " | "); ok && (file == "data_cases" || file == "sql_effects") {
+			if _, text, ok := strings.Cut(line, " | "); ok && (file == "testdata/data_cases" || file == "lang/sql/testdata/effects") {
 				line = text
 			}
 			add(strings.ReplaceAll(line, `\n`, "\n"))

@@ -30,7 +30,7 @@ func TestParseJSON(t *testing.T) {
 		{`{"a":`, false, "a", ""},
 		{`{]`, false, "a", ""},
 	} {
-		root, strict := tree.ParseJSON(c.text)
+		root, strict := tree.JSON(c.text)
 		if root == nil {
 			t.Errorf("%s: no value", c.text)
 			continue
@@ -80,7 +80,7 @@ func FuzzJSON(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		root, strict := tree.ParseJSON(text)
+		root, strict := tree.JSON(text)
 		if strict && root == nil {
 			t.Fatal("strict without a value")
 		}

@@ -41,7 +41,7 @@ func route(e *interp.Env, src *act.Source) string {
 		return "empty"
 	}
 	if (text[0] == '{' || text[0] == '[') && !strings.HasPrefix(text, "[ ") && !strings.HasPrefix(text, "[[ ") && !strings.HasPrefix(text, "{ ") && !isGroup(text) || strings.HasPrefix(text, "{ \"") || strings.HasPrefix(text, "[ {") || strings.HasPrefix(text, "[ \"") && strings.HasSuffix(strings.TrimSpace(text), "\"]") {
-		if toolcall.RunJSON(e, src) {
+		if toolcall.JSON(e, src) {
 			return "json"
 		}
 	}
@@ -50,13 +50,13 @@ func route(e *interp.Env, src *act.Source) string {
 		e.Ran, name = true, "sql"
 		e.Read("sql", src, nil)
 	}
-	if amounts.LooksCall(text) && payment.RunCalls(e, src) {
+	if amounts.LooksCall(text) && payment.Calls(e, src) {
 		name = "call"
 	}
-	if amounts.LooksPhrase(text) && (toolcall.RunToolPhrase(e, src) || payment.RunPhrase(e, src)) {
+	if amounts.LooksPhrase(text) && (toolcall.Phrase(e, src) || payment.RunPhrase(e, src)) {
 		name = "action"
 	}
-	lang, sure := windows.LooksWindows(e.Set, text)
+	lang, sure := windows.Looks(e.Set, text)
 	if name == "sql" && !doubtful && !sure {
 		lang = "" // select, insert and where are aliases there
 	}
@@ -64,14 +64,14 @@ func route(e *interp.Env, src *act.Source) string {
 		e.Ran, name = true, "powershell"
 		e.Read(lang, src, nil)
 	}
-	program, certain := program.RunProgram(e, src)
+	program, certain := program.Sniff(e, src)
 	if certain {
 		name = "program"
 	}
 	if sure || name != "" && lang == "" && !act.LooksShell(text) && !(doubtful && name == "sql") {
 		return name
 	}
-	if h := interp.HttpLine(text); h != nil {
+	if h := interp.RequestLine(text); h != nil {
 		e.RunHTTPLine(src, h)
 		return "http"
 	}

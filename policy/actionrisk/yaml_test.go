@@ -49,7 +49,7 @@ func TestYAML(t *testing.T) {
 		"just text": `"just text"`,
 	} {
 		b := act.Budget{Left: scan.MaxSteps}
-		docs := tree.YamlDocuments(text, &b)
+		docs := tree.YAML(text, &b)
 		if len(docs) != 1 || shownNode(docs[0]) != want {
 			for _, d := range docs {
 				t.Errorf("%q\n got %s\nwant %s", text, shownNode(d), want)
@@ -57,7 +57,7 @@ func TestYAML(t *testing.T) {
 		}
 	}
 	b := act.Budget{Left: scan.MaxSteps}
-	if docs := tree.YamlDocuments("a: 1\n---\nb: 2\n---\n", &b); len(docs) != 2 {
+	if docs := tree.YAML("a: 1\n---\nb: 2\n---\n", &b); len(docs) != 2 {
 		t.Errorf("%d documents of two", len(docs))
 	}
 }
@@ -88,7 +88,7 @@ func FuzzOperations(f *testing.F) {
 				walk(k)
 			}
 		}
-		for _, n := range tree.YamlDocuments(text, &b) {
+		for _, n := range tree.YAML(text, &b) {
 			walk(n)
 		}
 		for _, lang := range []string{"manifest", "compose", "dockerfile", "kubeconfig", "playbook", "resource", "puppet", "chef", "jinja", "hcl", "commands", "console", "sls"} {

@@ -34,6 +34,7 @@ type amountTable struct {
 	} `json:"units"`
 	Others     []string `json:"others"`
 	OtherLarge string   `json:"otherLarge"`
+	Plain      []string `json:"plain"` // names that are words of every day as well
 	Pay        struct {
 		Small  string `json:"small"`
 		Medium string `json:"medium"`

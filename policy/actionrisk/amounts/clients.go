@@ -159,7 +159,7 @@ func HeaderRules(v *act.Invocation, ids *RuleList) {
 			ids.Add(id)
 		}
 		for _, w := range v.Operands {
-			for _, id := range UrlRules(w.Text) {
+			for _, id := range AddressRules(w.Text) {
 				ids.Add(id)
 			}
 		}
@@ -177,7 +177,7 @@ func payloadRules(value string) []string {
 			return nil
 		}
 	}
-	root, _ := tree.ParseJSON(string(raw))
+	root, _ := tree.JSON(string(raw))
 	if root == nil {
 		return nil
 	}

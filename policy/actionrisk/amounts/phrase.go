@@ -2,6 +2,7 @@ package amounts
 
 import (
 	"math/big"
+	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
@@ -65,7 +66,7 @@ func LooksPhrase(text string) bool {
 			return true
 		}
 		f = strings.ToLower(strings.Trim(f, ".,;:()"))
-		if len(f) <= 8 && (amounts().byName[f] != nil || amounts().unit[f].asset != nil) && f != "link" && f != "op" && f != "point" && f != "near" && f != "dot" && f != "uni" && f != "token" && f != "tokens" {
+		if len(f) <= 8 && (amounts().byName[f] != nil || amounts().unit[f].asset != nil) && !slices.Contains(amounts().Plain, f) {
 			return true
 		}
 	}
@@ -295,7 +296,7 @@ func (p *Phrase) Recipient() string {
 		return p.To
 	}
 	if p.Url != "" {
-		_, host, _, _ := hosts.UrlOf(p.Url)
+		_, host, _, _ := hosts.Split(p.Url)
 		return host
 	}
 	return p.bareHost()

@@ -53,7 +53,7 @@ func (p *Phrase) Rules() []string {
 		return ids
 	}
 	add(p.Amount.PayRule(p.network && (p.Url != "" || p.bareHost() != "" || p.To != "")))
-	for _, r := range UrlRules(p.Url) {
+	for _, r := range AddressRules(p.Url) {
 		add(r)
 	}
 	p.loopRule(add, "x402.pay-very-large")
@@ -91,13 +91,13 @@ func (p *Phrase) loopRule(add func(string), large string) {
 	}
 }
 
-// UrlRules judges where a payment goes.
-func UrlRules(url string) []string {
+// AddressRules judges where a payment goes.
+func AddressRules(url string) []string {
 	if url == "" {
 		return nil
 	}
 	var ids []string
-	scheme, host, _, ok := hosts.UrlOf(url)
+	scheme, host, _, ok := hosts.Split(url)
 	if !ok {
 		return nil
 	}

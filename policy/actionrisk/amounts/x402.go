@@ -46,7 +46,7 @@ func X402Rules(n *tree.Node, text string) []string {
 		}
 	}
 	visit(n, 0)
-	for _, id := range UrlRules(resource) {
+	for _, id := range AddressRules(resource) {
 		ids.Add(id)
 	}
 	if len(ids) == 0 {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/rules"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // Rule is one line of a table: an effect, how bad it is, and what to match.
@@ -40,7 +41,7 @@ type Matcher struct {
 	All  []string `json:"all,omitempty"`  // all of them
 	None []string `json:"none,omitempty"` // none of them
 	// Where lists conditions "subject class|class", "!subject class" for its
-	// negation; subject is a predicate of predicates*.go.
+	// negation; subject is a predicate of package judge or of a front-end.
 	Where []string `json:"where,omitempty"`
 }
 
@@ -83,7 +84,7 @@ const RulesetVersion = "2026.11.19"
 
 // RulesetHash is tablesHash, written down: to make it takes longer than any verdict.
 // TestTablesStrict says what it must be.
-const RulesetHash = "6c673ef0306eaccc1882db7b66cdfde3f4a4c6dcb79633e2c2cc2f21faabc9be"
+const RulesetHash = "d98583b500a49388da1e51e9b8f0eda51c988beb187452d21fdaae5c786bdf0e"
 
 // Set is everything read from the tables, made once.
 type Set struct {
@@ -92,6 +93,7 @@ type Set struct {
 	Exe       map[string]bool // programs that rules or clients are about
 	Other     map[string]bool // what else rules are about, by kind + " " + name
 	Groups    map[string][]string
+	members   map[string]map[string]bool // of Groups
 	Tools     map[string]*Tool
 	Wrappers  map[string][]*Wrapper
 	Effects   map[string][]*effect
@@ -102,7 +104,7 @@ type Set struct {
 	Dryrun    map[string][]*proof
 	Clients   ClientTable
 	Resources map[string][]*resourceEntry // what configuration tools describe, by kind
-	Sdks      []SdkEntry
+	SDKs      []SDK
 	Reads     map[string][]*Read
 	Code      *code
 	// what a command line is called in a file of settings
@@ -198,6 +200,10 @@ func (c *Set) support(read rules.TableReader) error {
 		}
 		c.Groups[name] = all
 	}
+	c.members = map[string]map[string]bool{}
+	for name, members := range c.Groups {
+		c.members[name] = scan.SetOf(strings.Join(members, " "))
+	}
 	for _, part := range [...]func(rules.TableReader) error{
 		c.readTools,
 		c.readWrappers,
@@ -217,6 +223,9 @@ func (c *Set) support(read rules.TableReader) error {
 	}
 	return nil
 }
+
+// In tells whether a name stands in a group of groups.json.
+func (c *Set) In(group, name string) bool { return c.members[group][name] }
 
 // Names replaces "@group" by the group's names.
 func (c *Set) Names(list []string) ([]string, error) {

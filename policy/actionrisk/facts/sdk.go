@@ -11,8 +11,8 @@ import (
 // tool does: boto3's delete_bucket is "aws s3 delete-bucket". rules/sdk.json says for
 // each library which command has the effect of a call.
 
-// SdkEntry is a line of sdk.json.
-type SdkEntry struct {
+// SDK is a line of sdk.json.
+type SDK struct {
 	// Import: one of these stands in the text, as the name of what it loads.
 	Import []string `json:"import"`
 	// Call are methods, in small letters with "_" between their words; "*" stands for
@@ -29,13 +29,13 @@ type SdkEntry struct {
 }
 
 type sdkTable struct {
-	SDKs []SdkEntry `json:"sdks"`
+	SDKs []SDK `json:"sdks"`
 }
 
 func (c *Set) readSDKs(read rules.TableReader) error {
 	var t sdkTable
 	err := read("sdk", &t)
-	c.Sdks = t.SDKs
+	c.SDKs = t.SDKs
 	return err
 }
 

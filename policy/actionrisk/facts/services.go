@@ -153,11 +153,8 @@ func MutationFields(text string) []string {
 
 // QuoteJSON is a value of httpie as JSON: itself if it is some already.
 func QuoteJSON(value string) string {
-	if root, strict := tree.ParseJSON(value); root != nil && strict {
+	if root, strict := tree.JSON(value); root != nil && strict {
 		return value
 	}
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(value) + `"`
 }
-
-// ObjectStores are the clients of stores of objects.
-var ObjectStores = scan.SetOf("aws gsutil gcloud az rclone mc s3cmd s5cmd b2")

@@ -10,8 +10,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// UrlOf splits a URL or host operand into scheme, host and rest.
-func UrlOf(t string) (scheme, host, rest string, ok bool) {
+// Split splits a URL or host operand into scheme, host and rest.
+func Split(t string) (scheme, host, rest string, ok bool) {
 	i := strings.Index(t, "://")
 	if i < 0 {
 		return "", "", "", false
@@ -71,7 +71,7 @@ func numericHost(h string) bool {
 func Local(v *act.Invocation) bool {
 	n := 0
 	for _, w := range v.Operands {
-		scheme, host, _, ok := UrlOf(w.Text)
+		scheme, host, _, ok := Split(w.Text)
 		if scheme == "file" {
 			host = "localhost"
 		}

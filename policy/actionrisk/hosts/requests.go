@@ -11,8 +11,8 @@ import (
 // GraphQL mutation, a tool call, a deletion in a search engine's own language.
 // Other text in a body is data, whatever it says.
 
-// HttpClients send requests.
-var HttpClients = scan.SetOf("curl http https xh xhs wget httpie curlie Invoke-RestMethod Invoke-WebRequest irm iwr hurl restish")
+// Clients send requests.
+var Clients = scan.SetOf("curl http https xh xhs wget httpie curlie Invoke-RestMethod Invoke-WebRequest irm iwr hurl restish")
 
 // SecretVariable tells whether a variable of that name holds a credential.
 func SecretVariable(name string) bool {

@@ -27,9 +27,9 @@ func (e *Env) Money(src *act.Source, from, to int, target string, ids ...string)
 // ServiceCall are the rule ids of one request; all is every word about it.
 func (e *Env) ServiceCall(method, url, body, all string) []string {
 	t := &e.Clients.Services
-	_, host, rest, ok := hosts.UrlOf(url)
+	_, host, rest, ok := hosts.Split(url)
 	if !ok {
-		_, host, rest, _ = hosts.UrlOf("https://" + url)
+		_, host, rest, _ = hosts.Split("https://" + url)
 	}
 	if method == "DELETE" || !e.Budget.Spend(len(url)/8+len(all)/64) || t.IsTest(all) {
 		return nil

@@ -6,8 +6,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/act"
 )
 
-// HttpLine splits "DELETE https://host/path" and "POST /path"; nil if it is none.
-func HttpLine(text string) []string {
+// RequestLine splits "DELETE https://host/path" and "POST /path"; nil if it is none.
+func RequestLine(text string) []string {
 	method, rest, ok := strings.Cut(text, " ")
 	if !ok || strings.Contains(rest, " | ") { // LWP's GET, in a pipe
 		return nil

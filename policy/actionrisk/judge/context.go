@@ -98,7 +98,7 @@ func emulated(e *interp.Env, v *act.Invocation) bool {
 		return false
 	}
 	url, _ := v.Value("--endpoint-url")
-	_, host, _, ok := hosts.UrlOf(url.Text)
+	_, host, _, ok := hosts.Split(url.Text)
 	return ok && hosts.LocalHost(host)
 }
 
@@ -131,7 +131,7 @@ func wordsEnvironment(v *act.Invocation) (production, development bool) {
 		}
 	}
 	p, d := facts.Environments(v.Host)
-	return production || p, development || d || v.Has("--local") && facts.LocalStore(v.Exe) || hosts.HttpClients[v.Exe] && hosts.Local(v) && namesTest(v)
+	return production || p, development || d || v.Has("--local") && facts.LocalStore(v.Exe) || hosts.Clients[v.Exe] && hosts.Local(v) && namesTest(v)
 }
 
 // namesTest: the address on this machine names something for development.

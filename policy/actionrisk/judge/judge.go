@@ -29,8 +29,8 @@ type condition struct {
 	args []string
 }
 
-// bench is every rule ready to be held against what was found.
-type bench struct {
+// Bench is every rule ready to be held against what was found.
+type Bench struct {
 	exe        map[string][]*matcher // kind exe and redir, by name
 	other      map[string][]*matcher // other kinds, by kind + " " + name
 	anyExe     []*matcher            // exe "*"
@@ -40,8 +40,8 @@ type bench struct {
 
 // NewBench compiles the rules of the tables with the general predicates and those
 // that front-ends bring for facts of their own.
-func NewBench(c *facts.Set, own ...interp.Predicates) (*bench, error) {
-	b := &bench{exe: map[string][]*matcher{}, other: map[string][]*matcher{}, predicates: map[string]interp.Predicate{}, grouped: map[string]bool{}}
+func NewBench(c *facts.Set, own ...interp.Predicates) (*Bench, error) {
+	b := &Bench{exe: map[string][]*matcher{}, other: map[string][]*matcher{}, predicates: map[string]interp.Predicate{}, grouped: map[string]bool{}}
 	for _, set := range append([]interp.Predicates{{Test: ShellPredicates}, {Test: SecretPredicates}, {Test: servicePredicates}}, own...) {
 		for name, p := range set.Test {
 			b.predicates[name], b.grouped[name] = p, set.Groups
@@ -58,7 +58,7 @@ func NewBench(c *facts.Set, own ...interp.Predicates) (*bench, error) {
 }
 
 // add compiles one alternative of a rule.
-func (b *bench) add(c *facts.Set, r *facts.Rule, m facts.Matcher) error {
+func (b *Bench) add(c *facts.Set, r *facts.Rule, m facts.Matcher) error {
 	out := &matcher{rule: r, kind: m.Kind, all: m.All}
 	if out.kind == "" {
 		out.kind = act.KindExe
@@ -117,7 +117,7 @@ func (b *bench) add(c *facts.Set, r *facts.Rule, m facts.Matcher) error {
 }
 
 // Match reports every rule that holds for the item and tells whether one did.
-func (b *bench) Match(e *interp.Env, it *act.Item) bool {
+func (b *Bench) Match(e *interp.Env, it *act.Item) bool {
 	found := false
 	try := func(list []*matcher) {
 		for _, m := range list {

@@ -16,7 +16,7 @@ func urlIs(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 		}
 		for i := 1; i < len(it.Inv.Argv); i++ {
 			w := it.Inv.Argv[i]
-			scheme, host, rest, ok := hosts.UrlOf(w.Text)
+			scheme, host, rest, ok := hosts.Split(w.Text)
 			if !ok {
 				if host, ok = hosts.LooksHost(w.Text); !ok {
 					continue
@@ -45,7 +45,7 @@ func programURL(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 		case "run", "script", "serve", "tool", "x":
 			continue
 		}
-		scheme, host, _, ok := hosts.UrlOf(w.Text)
+		scheme, host, _, ok := hosts.Split(w.Text)
 		return w, ok && strings.HasPrefix(scheme, "http") && !hosts.LocalHost(host) && !hosts.ModuleHost(host)
 	}
 	return act.Word{}, false

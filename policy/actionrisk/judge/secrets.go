@@ -374,7 +374,7 @@ var tokenHome = []struct{ prefix, variable, host string }{
 func tokenHost(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	named := []string{}
 	for _, w := range it.Inv.Argv[1:] {
-		if _, h, _, ok := hosts.UrlOf(w.Text); ok {
+		if _, h, _, ok := hosts.Split(w.Text); ok {
 			named = append(named, h)
 		} else if h, ok := hosts.LooksHost(w.Text); ok {
 			named = append(named, h)
@@ -449,7 +449,7 @@ func sentFile(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 // a host that collects requests, anywhere.
 func secretInURL(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	for _, w := range it.Inv.Argv[1:] {
-		if _, host, rest, ok := hosts.UrlOf(w.Text); ok && hosts.SecretName(w.Var) && strings.IndexByte(rest, scan.Hole) >= 0 && !hosts.LocalHost(host) && !strings.Contains(host, "telegram") && !strings.Contains(host, "slack") && !strings.Contains(host, "discord") {
+		if _, host, rest, ok := hosts.Split(w.Text); ok && hosts.SecretName(w.Var) && strings.IndexByte(rest, scan.Hole) >= 0 && !hosts.LocalHost(host) && !strings.Contains(host, "telegram") && !strings.Contains(host, "slack") && !strings.Contains(host, "discord") {
 			return w, true
 		}
 	}
@@ -457,7 +457,7 @@ func secretInURL(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 		o := &it.Inv.Opts[i]
 		if slices.Contains(hosts.BodyOptions, o.Name) && hosts.SecretName(o.Value.Var) && !strings.Contains(strings.ToLower(o.Value.Text), "client_") && !strings.Contains(o.Value.Text, "grant_type") {
 			for _, w := range it.Inv.Operands {
-				if _, host, _, ok := hosts.UrlOf(w.Text); ok && hosts.PasteHost(host) {
+				if _, host, _, ok := hosts.Split(w.Text); ok && hosts.PasteHost(host) {
 					return o.Value, true
 				}
 			}

@@ -247,7 +247,7 @@ func stdinIs(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 		if a == "text" && in.Known && in.Word.Text != "" {
 			return in.Word, true
 		}
-		if a == "object" && facts.ObjectStores[in.Via] {
+		if a == "object" && e.In("object-stores", in.Via) {
 			return in.Word, true
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/countersign/countersign/policy/canon"
@@ -23,7 +24,7 @@ var Tables embed.FS
 // past are the tables of earlier rule sets: past/VERSION.json.gz is an object that
 // holds each table under its name.
 //
-//go:embed past/*.json.gz
+//go:embed past
 var past embed.FS
 
 // Past reads the tables of an earlier rule set.
@@ -40,6 +41,11 @@ func Past(version string) (TableReader, error) {
 	if err := json.NewDecoder(unpacked).Decode(&all); err != nil {
 		return nil, fmt.Errorf("rule set %s: %w", version, err)
 	}
+	groups, err := pastGroups(version, all["groups"])
+	if err != nil {
+		return nil, fmt.Errorf("rule set %s: %w", version, err)
+	}
+	all["groups"] = groups
 	return func(name string, into any) error {
 		if all[name] == nil {
 			return nil // it came later
@@ -48,12 +54,32 @@ func Past(version string) (TableReader, error) {
 	}, nil
 }
 
+// pastGroups are the groups of an earlier rule set and those whose names stood in the
+// program then: past/moved.json has them by version.
+func pastGroups(version string, own []byte) ([]byte, error) {
+	text, err := past.ReadFile("past/moved.json")
+	if err != nil {
+		return nil, err
+	}
+	moved, groups := map[string]map[string][]string{}, map[string][]string{}
+	if err := json.Unmarshal(text, &moved); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(own, &groups); err != nil {
+		return nil, err
+	}
+	maps.Copy(groups, moved[version])
+	return json.Marshal(groups)
+}
+
 // PastVersions are the earlier rule sets in the tree, oldest first.
 func PastVersions() []string {
 	files, _ := past.ReadDir("past") // embedded: it is there
 	var out []string
 	for _, f := range files {
-		out = append(out, strings.TrimSuffix(f.Name(), ".json.gz"))
+		if version, packed := strings.CutSuffix(f.Name(), ".json.gz"); packed {
+			out = append(out, version)
+		}
 	}
 	return out
 }

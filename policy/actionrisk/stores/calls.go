@@ -25,8 +25,8 @@ var DriverEffects = map[string]struct{ Whole, Scoped string }{
 	"deleteAllInBatch": {"delete.unbounded", ""}, "deleteAllRows": {"delete.unbounded", ""},
 }
 
-// SqlCalls are functions that run the SQL in their first argument.
-var SqlCalls = scan.SetOf(`execute executemany executescript execute_sql executeSql exec_driver_sql execute_immediate exec exec_query exec_sql exec_update exec_delete
+// Calls are functions that run the SQL in their first argument.
+var Calls = scan.SetOf(`execute executemany executescript execute_sql executeSql exec_driver_sql execute_immediate exec exec_query exec_sql exec_update exec_delete
 	query queryRaw query_raw rawQuery raw_query raw rawSql execSQL execSql multi_query multiQuery real_query run all each none any one oneOrNone manyOrNone many result multi batch
 	$executeRaw $executeRawUnsafe $queryRaw $queryRawUnsafe executeRaw executeRawUnsafe queryRawUnsafe executeUpdate executeQuery executeLargeUpdate executeStatement executeNonQuery ExecuteNonQuery ExecuteSqlRaw ExecuteSqlRawAsync ExecuteSqlCommand FromSqlRaw
 	createQuery createNativeQuery createSQLQuery nativeQuery do prepare selectall_arrayref selectrow_array unprepared statement affectingStatement sql read_sql read_sql_query run_sql runSql

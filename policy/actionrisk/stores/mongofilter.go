@@ -16,7 +16,7 @@ func MongoAll(filter string) bool {
 	if filter == "" || filter == "null" || filter == "undefined" {
 		return true
 	}
-	root, _ := tree.ParseJSON(filter)
+	root, _ := tree.JSON(filter)
 	return root != nil && root.End >= len(filter) && filterTruth(root, 0) == sql.AllRows
 }
 
@@ -135,7 +135,7 @@ func rowsNoneIf(none bool) sql.Truth {
 
 // pipelineEffect is what an aggregation does to the collection it writes.
 func pipelineEffect(c *MongoCall) string {
-	root, _ := tree.ParseJSON(strings.TrimSpace(c.Args))
+	root, _ := tree.JSON(strings.TrimSpace(c.Args))
 	if !strings.Contains(c.Args, "$out") {
 		return ""
 	}

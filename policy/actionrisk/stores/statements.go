@@ -11,9 +11,9 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// SqlClients says how a client reads its text. Clients not named here get every
+// Clients says how a client reads its text. Clients not named here get every
 // reading of SQL.
-var SqlClients = map[string]sql.Reading{
+var Clients = map[string]sql.Reading{
 	"psql": sql.ANSI, "pgcli": sql.ANSI, "cockroach": sql.ANSI, "ysqlsh": sql.ANSI, "vsql": sql.ANSI, "gsql": sql.ANSI,
 	"sqlite3": sql.ANSI, "sqlite": sql.ANSI, "duckdb": sql.ANSI,
 	"mysql": sql.MySQL, "mariadb": sql.MySQL, "mycli": sql.MySQL,

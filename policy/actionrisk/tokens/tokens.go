@@ -11,8 +11,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// InlineToken is a token of a program text in any of the scripting languages.
-type InlineToken struct {
+// Token is a token of a program text in any of the scripting languages.
+type Token struct {
 	Kind     byte     // 's' string, 'x' command text (backticks), 'i' name with its dots, else the sign itself
 	Text     string   // of a string its value, unknown parts as holes
 	From, To int      // in the source; of a string the bytes between its quotes
@@ -29,7 +29,7 @@ const Unpaired = 1 << 30
 // Pair notes of every bracket which one belongs to it, so that nobody has to look for
 // it again. Each kind is counted by itself. It gives how many of the tokens stand in no
 // more than maxNesting brackets.
-func Pair(toks []InlineToken) int {
+func Pair(toks []Token) int {
 	var open [3][]int
 	depth := 0
 	for i := range toks {
@@ -59,7 +59,7 @@ func Pair(toks []InlineToken) int {
 
 // Tokens cuts a program text into tokens with their brackets paired. Of a text that
 // is nested deeper than any that people write only the beginning is looked at.
-func Tokens(e *interp.Env, text, lang string) []InlineToken {
+func Tokens(e *interp.Env, text, lang string) []Token {
 	toks := scanInline(e, text, lang)
 	if n := Pair(toks); n < len(toks) {
 		e.TooDeep = true
@@ -70,9 +70,9 @@ func Tokens(e *interp.Env, text, lang string) []InlineToken {
 
 // scanInline cuts a program text into tokens. It knows strings and comments and
 // nothing else, which is enough to tell a call from a mention.
-func scanInline(e *interp.Env, text, lang string) []InlineToken {
+func scanInline(e *interp.Env, text, lang string) []Token {
 	b := &e.Budget
-	var out []InlineToken
+	var out []Token
 	l := e.Code.Language(lang)
 	for i := 0; i < len(text) && len(out) < 4096 && b.Spend(1); {
 		c := text[i]
@@ -86,7 +86,7 @@ func scanInline(e *interp.Env, text, lang string) []InlineToken {
 		case c == '\'' && l.Chars:
 			end := charEnd(text, i)
 			if end > i+1 {
-				t := InlineToken{Kind: 's', Text: string(scan.Unescape(text[i+1 : end])), From: i + 1, To: end}
+				t := Token{Kind: 's', Text: string(scan.Unescape(text[i+1 : end])), From: i + 1, To: end}
 				out = append(out, t)
 			}
 			i = end + 1
@@ -95,15 +95,15 @@ func scanInline(e *interp.Env, text, lang string) []InlineToken {
 			for j < len(text) && scan.IsNameByte(text[j]) {
 				j++
 			}
-			out = append(out, InlineToken{Kind: 'i', Text: "." + text[i+1:j], From: i, To: j})
+			out = append(out, Token{Kind: 'i', Text: "." + text[i+1:j], From: i, To: j})
 			i = j
 		case strings.HasPrefix(text[i:], "[[") && lang == "lua" && strings.Contains(text[i:], "]]"):
 			end := i + strings.Index(text[i:], "]]")
-			out = append(out, InlineToken{Kind: 's', Text: text[i+2 : end], From: i + 2, To: end, Exact: true})
+			out = append(out, Token{Kind: 's', Text: text[i+2 : end], From: i + 2, To: end, Exact: true})
 			i = end + 2
 		case c == '<' && lang == "raku" && i > 0 && (text[i-1] == ' ' || text[i-1] == '(') && strings.IndexByte(text[i:], '>') > 0: // a list of words
 			end := i + strings.IndexByte(text[i:], '>')
-			out = append(out, InlineToken{Kind: 's', Text: strings.TrimSpace(text[i+1 : end]), From: i + 1, To: end, Exact: true})
+			out = append(out, Token{Kind: 's', Text: strings.TrimSpace(text[i+1 : end]), From: i + 1, To: end, Exact: true})
 			i = end + 1
 		case c == '"' || c == '\'' || c == '`':
 			t := StringToken(e, text, i, lang)
@@ -127,7 +127,7 @@ func scanInline(e *interp.Env, text, lang string) []InlineToken {
 			if lang == "node" && strings.HasPrefix(text[j:], `\u`) {
 				name, j = escapedName(text, i, j)
 			}
-			out = append(out, InlineToken{Kind: 'i', Text: name, From: i, To: j})
+			out = append(out, Token{Kind: 'i', Text: name, From: i, To: j})
 			i = j
 		default:
 			if list, end := wordList(text, i, lang); end > 0 {
@@ -149,11 +149,11 @@ func scanInline(e *interp.Env, text, lang string) []InlineToken {
 				}
 			}
 			if n := assigns(text[i:], lang); n > 0 {
-				out = append(out, InlineToken{Kind: '=', Text: "=", From: i, To: i + n})
+				out = append(out, Token{Kind: '=', Text: "=", From: i, To: i + n})
 				i += n
 				continue
 			}
-			out = append(out, InlineToken{Kind: c, Text: text[i : i+1], From: i, To: i + 1})
+			out = append(out, Token{Kind: c, Text: text[i : i+1], From: i, To: i + 1})
 			i++
 		}
 	}
@@ -172,26 +172,26 @@ func assigns(text, lang string) int {
 }
 
 // percentString is Ruby's %q(a), %Q{a} and %(a).
-func percentString(text string, i int, lang string) (InlineToken, bool) {
+func percentString(text string, i int, lang string) (Token, bool) {
 	if lang != "ruby" && lang != "crystal" || text[i] != '%' || i+2 >= len(text) {
-		return InlineToken{}, false
+		return Token{}, false
 	}
 	j := i + 1
 	if text[j] == 'q' || text[j] == 'Q' {
 		j++
 	}
 	if strings.IndexByte("([{<", text[j]) < 0 {
-		return InlineToken{}, false
+		return Token{}, false
 	}
 	end := strings.IndexByte(text[j:], ")]}>"[strings.IndexByte("([{<", text[j])])
 	if end < 0 {
-		return InlineToken{}, false
+		return Token{}, false
 	}
-	return InlineToken{Kind: 's', Text: text[j+1 : j+end], From: j + 1, To: j + end, Exact: true}, true
+	return Token{Kind: 's', Text: text[j+1 : j+end], From: j + 1, To: j + end, Exact: true}, true
 }
 
 // wordList is Ruby's %w[a b] as the tokens of ["a", "b"], and where it ends.
-func wordList(text string, i int, lang string) ([]InlineToken, int) {
+func wordList(text string, i int, lang string) ([]Token, int) {
 	if lang != "ruby" || i+2 >= len(text) || text[i] != '%' || text[i+1] != 'w' && text[i+1] != 'W' {
 		return nil, 0
 	}
@@ -204,7 +204,7 @@ func wordList(text string, i int, lang string) ([]InlineToken, int) {
 		return nil, 0
 	}
 	end += i
-	out := []InlineToken{{Kind: '[', Text: "[", From: i, To: i + 1}}
+	out := []Token{{Kind: '[', Text: "[", From: i, To: i + 1}}
 	for at := i + 3; at < end; {
 		word := strings.TrimLeft(text[at:end], " \t\n")
 		at = end - len(word)
@@ -215,12 +215,12 @@ func wordList(text string, i int, lang string) ([]InlineToken, int) {
 			break
 		}
 		if len(out) > 1 {
-			out = append(out, InlineToken{Kind: ',', Text: ",", From: at, To: at})
+			out = append(out, Token{Kind: ',', Text: ",", From: at, To: at})
 		}
-		out = append(out, InlineToken{Kind: 's', Text: word, From: at, To: at + len(word), Exact: true})
+		out = append(out, Token{Kind: 's', Text: word, From: at, To: at + len(word), Exact: true})
 		at += len(word)
 	}
-	return append(out, InlineToken{Kind: ']', Text: "]", From: end, To: end + 1}), end + 1
+	return append(out, Token{Kind: ']', Text: "]", From: end, To: end + 1}), end + 1
 }
 
 // comment is where a comment that begins at i ends, or 0.
@@ -258,13 +258,13 @@ func charEnd(text string, i int) int {
 }
 
 // quotedWord is perl's q(), qq{} and qx//, and ruby's %x().
-func quotedWord(text string, i, j int, lang string) (InlineToken, bool) {
+func quotedWord(text string, i, j int, lang string) (Token, bool) {
 	word := text[i:j]
 	if lang != "perl" || word != "qx" && word != "qq" && word != "qw" && word != "q" && word != "x" {
-		return InlineToken{}, false
+		return Token{}, false
 	}
 	if j >= len(text) || scan.IsNameByte(text[j]) {
-		return InlineToken{}, false
+		return Token{}, false
 	}
 	end := strings.IndexByte("({[<", text[j])
 	closing := text[j]
@@ -273,9 +273,9 @@ func quotedWord(text string, i, j int, lang string) (InlineToken, bool) {
 	}
 	k := strings.IndexByte(text[j+1:], closing)
 	if k < 0 {
-		return InlineToken{}, false
+		return Token{}, false
 	}
-	t := InlineToken{Kind: 's', Text: text[j+1 : j+1+k], From: j + 1, To: j + 1 + k, Exact: true}
+	t := Token{Kind: 's', Text: text[j+1 : j+1+k], From: j + 1, To: j + 1 + k, Exact: true}
 	if word == "qx" || word == "x" {
 		t.Kind = 'x'
 	}
@@ -315,20 +315,20 @@ func opensHole(l *facts.Language, text string) bool {
 }
 
 // StringToken reads one string that begins at text[i].
-func StringToken(e *interp.Env, text string, i int, lang string) InlineToken {
+func StringToken(e *interp.Env, text string, i int, lang string) Token {
 	quote := text[i]
 	start := i + 1
 	if lang == "python" && strings.HasPrefix(text[i:], strings.Repeat(string(quote), 3)) {
 		start = i + 3
 		if j := strings.Index(text[start:], strings.Repeat(string(quote), 3)); j >= 0 {
-			return InlineToken{Kind: 's', Text: text[start : start+j], From: start, To: start + j, Exact: true}
+			return Token{Kind: 's', Text: text[start : start+j], From: start, To: start + j, Exact: true}
 		}
-		return InlineToken{Kind: 's', Text: text[start:], From: start, To: len(text), Exact: true}
+		return Token{Kind: 's', Text: text[start:], From: start, To: len(text), Exact: true}
 	}
 	l := e.Code.Language(lang)
 	template := quote == '`' || quote == '"' && lang != "node" && lang != "python" ||
 		i > 0 && (text[i-1] == 'f' || text[i-1] == 'F') && lang == "python"
-	t := InlineToken{Kind: 's', From: start, Exact: true}
+	t := Token{Kind: 's', From: start, Exact: true}
 	if quote == '`' && l.Ticks != "text" {
 		t.Kind = 'x'
 	}

@@ -35,9 +35,9 @@ type jsonReader struct {
 	fault bool // something is not JSON
 }
 
-// ParseJSON reads one value and reports whether strict readers accept the text.
+// JSON reads one value and reports whether strict readers accept the text.
 // The root is nil if there is nothing that begins like a JSON value.
-func ParseJSON(text string) (*Node, bool) {
+func JSON(text string) (*Node, bool) {
 	r := jsonReader{text: text}
 	root := r.value(0)
 	r.space()

@@ -23,8 +23,8 @@ type yamlReader struct {
 	b     *act.Budget
 }
 
-// YamlDocuments gives the documents of a text, JSON or YAML.
-func YamlDocuments(text string, b *act.Budget) []*Node {
+// YAML gives the documents of a text, JSON or YAML.
+func YAML(text string, b *act.Budget) []*Node {
 	trimmed := strings.TrimLeft(text, " \t\r\n")
 	if strings.HasPrefix(trimmed, "{") && !strings.HasPrefix(trimmed, "{{") || strings.HasPrefix(trimmed, "[") {
 		r := yamlReader{text: text, b: b}

@@ -453,8 +453,9 @@ class Bundle:
 
     def policies(self):
         for name in sorted(self.files):
-            if name.startswith("policies/"):
-                check(name == "policies/" + sha(self.files[name]) + ".json", name + ": name")
+            folder = name.split("/")[0]
+            if folder in ("policies", "rules"):
+                check(name == folder + "/" + sha(self.files[name]) + ".json", name + ": name")
 
     def pinned(self):
         if self.pin is None:

@@ -13,7 +13,7 @@ import (
 
 // playbook judges the plays of a playbook, or a list of tasks.
 func playbook(sh *interp.Process, src *act.Source, v *act.Invocation) {
-	for _, n := range tree.YamlDocuments(src.Text, &sh.Env.Budget) {
+	for _, n := range tree.YAML(src.Text, &sh.Env.Budget) {
 		p := &playbookRun{sh: sh, src: src, v: v, vars: map[string]string{}}
 		p.extraVars(v)
 		lookups(sh, src, v)
@@ -217,7 +217,7 @@ func moduleWords(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	p.extraVars(v)
 	text := strings.TrimSpace(src.Text)
 	if strings.HasPrefix(text, "{") && !strings.HasPrefix(text, "{{") {
-		for _, n := range tree.YamlDocuments(src.Text, &sh.Env.Budget) {
+		for _, n := range tree.YAML(src.Text, &sh.Env.Budget) {
 			p.properties(r, n, nil)
 		}
 	} else {

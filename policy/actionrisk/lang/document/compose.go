@@ -15,7 +15,7 @@ const kindCompose = "compose"
 
 // composeFile judges the services of a compose file.
 func composeFile(sh *interp.Process, src *act.Source, v *act.Invocation) {
-	for _, n := range tree.YamlDocuments(src.Text, &sh.Env.Budget) {
+	for _, n := range tree.YAML(src.Text, &sh.Env.Budget) {
 		services := n.Get("services")
 		if services == nil {
 			services = n // the oldest form has nothing around them
@@ -121,7 +121,7 @@ func buildFile(sh *interp.Process, src *act.Source, v *act.Invocation) {
 			}
 		}
 		if strings.HasPrefix(rest, "[") {
-			for _, n := range tree.YamlDocuments(rest, &sh.Env.Budget) {
+			for _, n := range tree.YAML(rest, &sh.Env.Budget) {
 				inner.StartNode(inner.Src, v, n)
 			}
 			continue
@@ -161,7 +161,7 @@ func container(sh *interp.Process, src *act.Source, n *tree.Node, v *act.Invocat
 	inner.StartNode(inner.Src, v, n.Get("Entrypoint"), n.Get("Cmd"))
 }
 
-// ContainerObject judges an object that describes a container.
-func ContainerObject(sh *interp.Process, src *act.Source, n *tree.Node, v *act.Invocation) {
+// Container judges an object that describes a container.
+func Container(sh *interp.Process, src *act.Source, n *tree.Node, v *act.Invocation) {
 	container(sh, src, n, v)
 }

@@ -19,7 +19,7 @@ import (
 // into facts for the tables, or into the commands that would have the same effect.
 
 // operations judges a text of such a language, which v is given.
-func RunOperations(outer *interp.Process, src *act.Source, lang string, v *act.Invocation) act.Flow {
+func Read(outer *interp.Process, src *act.Source, lang string, v *act.Invocation) act.Flow {
 	inner := *outer
 	inner.Src = src
 	sh := &inner
@@ -86,7 +86,7 @@ func commandList(sh *interp.Process, src *act.Source, v *act.Invocation) {
 		run.Interpret("shell", act.Word{Text: text, At: -1, Span: inner.Span, Taint: src.Taint}, at, "commands", nil)
 		return
 	}
-	for _, n := range tree.YamlDocuments(text, &sh.Env.Budget) {
+	for _, n := range tree.YAML(text, &sh.Env.Budget) {
 		if list := search(n, []string{"commands", "scripts", "commandToExecute", "command", "script", "text"}, 0); list != nil {
 			n = list
 		}
@@ -156,12 +156,12 @@ func console(sh *interp.Process, src *act.Source, v *act.Invocation) {
 // of a build server, which makes or runs it.
 func apiBody(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	for _, w := range v.Argv[1:] {
-		_, _, path, _ := hosts.UrlOf(w.Text)
+		_, _, path, _ := hosts.Split(w.Text)
 		switch {
 		case strings.Contains(path, "/apis/") || strings.Contains(path, "/api/v1/namespaces") || strings.Contains(path, "/api/v1/nodes"):
 			manifests(sh, src, v)
 		case strings.Contains(path, "/containers/") && strings.Contains(path, "create") || strings.HasSuffix(path, "/exec"):
-			for _, n := range tree.YamlDocuments(src.Text, &sh.Env.Budget) {
+			for _, n := range tree.YAML(src.Text, &sh.Env.Budget) {
 				container(sh, src, n, v)
 			}
 		case strings.HasSuffix(path, "/scriptText") || strings.HasSuffix(path, "/script"):
@@ -172,7 +172,7 @@ func apiBody(sh *interp.Process, src *act.Source, v *act.Invocation) {
 
 // cloudConfig runs what a machine that is made runs when it starts first.
 func cloudConfig(sh *interp.Process, text string, v *act.Invocation) {
-	for _, n := range tree.YamlDocuments(text, &sh.Env.Budget) {
+	for _, n := range tree.YAML(text, &sh.Env.Budget) {
 		for _, key := range [...]string{"bootcmd", "runcmd"} {
 			for _, k := range n.Get(key).KidsOrNone() {
 				src := *sh.Src

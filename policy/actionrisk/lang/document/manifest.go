@@ -31,7 +31,7 @@ func manifests(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	if name, value, ok := strings.Cut(text.Text, "="); ok && strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-[]") == "" && strings.HasPrefix(value, "{") { // --set-json a.b={…}
 		text.Text, text.At = value, -1
 	}
-	for _, n := range tree.YamlDocuments(text.Text, &sh.Env.Budget) {
+	for _, n := range tree.YAML(text.Text, &sh.Env.Budget) {
 		manifest(sh, &text, n, v, 0)
 	}
 }
@@ -263,10 +263,10 @@ func replacements(text string) string {
 	return strings.Join(out, "\n")
 }
 
-// AppliedManifest judges what a program such as kubectl reads on its input or in a file when
+// Applied judges what a program such as kubectl reads on its input or in a file when
 // the text itself is not known: what a dry run printed is made after all, and what
 // filters wrote into it is applied.
-func AppliedManifest(sh *interp.Process, f act.Flow, v *act.Invocation) {
+func Applied(sh *interp.Process, f act.Flow, v *act.Invocation) {
 	edited(sh, f.Edit, v)
 	if f.Makes == nil || sh.Src.Depth > scan.MaxDepth {
 		return
@@ -282,7 +282,7 @@ func AppliedManifest(sh *interp.Process, f act.Flow, v *act.Invocation) {
 
 // clientConfig runs what the users of a kubeconfig are told to get their tokens with.
 func clientConfig(sh *interp.Process, src *act.Source, v *act.Invocation) {
-	for _, n := range tree.YamlDocuments(src.Text, &sh.Env.Budget) {
+	for _, n := range tree.YAML(src.Text, &sh.Env.Budget) {
 		users := n.Get("users")
 		if users == nil {
 			continue
@@ -307,7 +307,7 @@ func EditedBy(sh *interp.Process, v *act.Invocation, _ int) {
 	}
 }
 
-// ManifestObject judges an object that describes something of a cluster.
-func ManifestObject(sh *interp.Process, src *act.Source, n *tree.Node, v *act.Invocation) {
+// Manifest judges an object that describes something of a cluster.
+func Manifest(sh *interp.Process, src *act.Source, n *tree.Node, v *act.Invocation) {
 	manifest(sh, src, n, v, 0)
 }

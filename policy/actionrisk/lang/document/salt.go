@@ -12,7 +12,7 @@ import (
 func states(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	inner := sh.Behalf(src, "state")
 	p := &playbookRun{sh: sh, src: src, v: v}
-	for _, n := range tree.YamlDocuments(src.Text, &sh.Env.Budget) {
+	for _, n := range tree.YAML(src.Text, &sh.Env.Budget) {
 		for i, state := range n.Kids {
 			if n.Kind != '{' || !sh.Env.Budget.Spend(2) {
 				continue

@@ -17,9 +17,9 @@ import (
 // bindings of a chooser. Each function finds the texts that run and hands
 // them on; what else stands there is data.
 
-// RunOddLanguage judges a text of such a language and tells whether there is one of
+// Read judges a text of such a language and tells whether there is one of
 // that name.
-func RunOddLanguage(sh *interp.Process, src *act.Source, lang string, _ *act.Invocation) act.Flow {
+func Read(sh *interp.Process, src *act.Source, lang string, _ *act.Invocation) act.Flow {
 	e := sh.Env
 	e.Unproven = true
 	if src.Depth > scan.MaxDepth || len(src.Text) > scan.MaxText {

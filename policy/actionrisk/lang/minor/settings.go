@@ -27,7 +27,7 @@ type openLine struct {
 // runSettings runs the values of a text of settings that are command lines.
 func runSettings(e *interp.Env, sh *interp.Process, src *act.Source) {
 	if text := strings.TrimSpace(src.Text); strings.HasPrefix(text, "{") {
-		if root, _ := tree.ParseJSON(src.Text); root != nil {
+		if root, _ := tree.JSON(src.Text); root != nil {
 			settingsNode(e, sh, src, root, false)
 			return
 		}
@@ -222,7 +222,7 @@ func runLines(e *interp.Env, sh *interp.Process, src *act.Source) {
 // runScripts runs the scripts of a package.json or its like that the command line
 // names, and those that an installation runs by itself.
 func runScripts(e *interp.Env, sh *interp.Process, src *act.Source) {
-	root, _ := tree.ParseJSON(src.Text)
+	root, _ := tree.JSON(src.Text)
 	scripts := root.Get("scripts", "tasks")
 	if scripts == nil {
 		return

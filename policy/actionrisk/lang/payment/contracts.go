@@ -12,8 +12,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
 
-// RunCalls reads src as contract calls or calldata.
-func RunCalls(e *interp.Env, src *act.Source) bool {
+// Calls reads src as contract calls or calldata.
+func Calls(e *interp.Env, src *act.Source) bool {
 	text := src.Text
 	trimmed := strings.TrimSpace(text)
 	if strings.HasPrefix(trimmed, "0x") && len(trimmed) >= 10 && amounts.IsHexText(trimmed[2:]) {
@@ -59,7 +59,7 @@ func runMember(e *interp.Env, src *act.Source) bool {
 
 // ReadCalls judges contract calls in a program text.
 func ReadCalls(sh *interp.Process, src *act.Source, _ string, _ *act.Invocation) act.Flow {
-	RunCalls(sh.Env, src)
+	Calls(sh.Env, src)
 	return act.Flow{}
 }
 
@@ -99,7 +99,7 @@ func castRPC(e *interp.Env, v *act.Invocation) {
 		var list []string
 		for _, w := range v.Operands[min(2, len(v.Operands)):] {
 			text := w.Text
-			if root, strict := tree.ParseJSON(text); root == nil || !strict {
+			if root, strict := tree.JSON(text); root == nil || !strict {
 				text = strconv.Quote(text)
 			}
 			list = append(list, text)

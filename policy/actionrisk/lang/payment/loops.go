@@ -12,8 +12,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// MoneyPredicates are the predicates of the wallet, x402 and mcp tables.
-var MoneyPredicates = map[string]interp.Predicate{
+// Predicates are the predicates of the wallet, x402 and mcp tables.
+var Predicates = map[string]interp.Predicate{
 	"literal-key": func(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 		return act.Word{}, it.Inv != nil && e.LiteralKey(it.Inv)
 	},
@@ -96,6 +96,6 @@ func payingScript(e *interp.Env, v *act.Invocation, ids *amounts.RuleList) {
 	}
 	ids.Add(a.PayRule(false))
 	for _, w := range v.Operands[1:] {
-		ids.AddAll(amounts.UrlRules(w.Text))
+		ids.AddAll(amounts.AddressRules(w.Text))
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// ClientCall judges a call of a wallet, chain, payment or HTTP client.
-func ClientCall(sh *interp.Process, v *act.Invocation) bool {
+// Call judges a call of a wallet, chain, payment or HTTP client.
+func Call(sh *interp.Process, v *act.Invocation) bool {
 	e := sh.Env
 	if v.Dry {
 		return false
@@ -23,7 +23,7 @@ func ClientCall(sh *interp.Process, v *act.Invocation) bool {
 	if v.Exe == "forge" {
 		foreignCalls(e, sh, v)
 	}
-	ids := ClientRules(e, v)
+	ids := Rules(e, v)
 	if len(ids) == 0 || !e.Budget.Spend(4+len(v.Argv)) {
 		return false
 	}
@@ -52,8 +52,8 @@ func foreignCalls(e *interp.Env, sh *interp.Process, v *act.Invocation) {
 	}
 }
 
-// ClientRules are the rule ids of one call.
-func ClientRules(e *interp.Env, v *act.Invocation) []string {
+// Rules are the rule ids of one call.
+func Rules(e *interp.Env, v *act.Invocation) []string {
 	var ids amounts.RuleList
 	v = spelledOut(&e.Clients, v)
 	switch v.Exe {

@@ -27,7 +27,7 @@ func serviceRules(e *interp.Env, v *act.Invocation, ids *amounts.RuleList) {
 	}
 	for i := 1; i < len(v.Argv); i++ {
 		w := v.Argv[i].Text
-		if _, host, _, ok := hosts.UrlOf(w); !ok && !strings.HasPrefix(w, "api") || ok && hosts.LocalHost(host) {
+		if _, host, _, ok := hosts.Split(w); !ok && !strings.HasPrefix(w, "api") || ok && hosts.LocalHost(host) {
 			continue
 		}
 		ids.AddAll(e.ServiceCall(method, w, strings.Join(body, " "), act.ArgvText(v)))

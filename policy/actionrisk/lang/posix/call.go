@@ -12,10 +12,10 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// RunCall judges one simple command and gives what it prints: it finds out which program
+// Call judges one simple command and gives what it prints: it finds out which program
 // that is and how it is called, lets whoever else takes the call have it, runs what
 // the program carries and holds the rest against the tables.
-func RunCall(sh *interp.Process, v *act.Invocation) act.Flow {
+func Call(sh *interp.Process, v *act.Invocation) act.Flow {
 	e := sh.Env
 	if e.Invocations++; e.Invocations > scan.MaxInvocations || !e.Budget.Spend(16+2*len(v.Argv)) || sh.Src.Depth > scan.MaxDepth {
 		e.TooDeep = true
@@ -76,7 +76,7 @@ func identify(sh *interp.Process, v *act.Invocation) bool {
 	v.Exe = twin(e, strings.TrimLeft(v.Exe, "=!")) // zsh: =rm is the file of rm; an alias that the shell runs begins with "!"
 	if first.Glob && (strings.ContainsAny(v.Exe, "*?") || strings.IndexByte(v.Exe, ']') > 1) {
 		e.Raise("obf.dynamic-executable", sh.Src, v.From, v.To, act.Printable(v.Exe))
-		for _, name := range [...]string{"rm", "dd", "sh", "bash", "cat", "curl", "shred", "chmod", "chown", "mkfs"} {
+		for _, name := range e.Groups["glob-programs"] {
 			if paths.GlobMatch(v.Exe, name) {
 				v.Exe = name
 				break
@@ -286,10 +286,6 @@ func dashes(v *act.Invocation) {
 	}
 }
 
-// ownCommands are the commands of the package managers of Node themselves; any other
-// first word is a program of the project's.
-var ownCommands = scan.SetOf("install i add remove rm un uninstall unlink link update up upgrade run exec set config publish unpublish dlx why version info list ls init node audit cache global workspace workspaces import login logout patch rebuild prune store env deploy start test stop restart create bin pack root view search star team token help ci outdated approve doctor fund owner access deprecate pkg plugin plugins dedupe constraints npm x repl build upgrade-interactive licenses server setup fetch recursive m c get t tst ln r rb pm completion query sbom profile ping whoami shrinkwrap docs repo bugs edit explore find-dupes")
-
 // packageProgram runs the program of a project that "yarn hardhat run …", "pnpm exec x"
 // and their kind start.
 func packageProgram(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
@@ -302,7 +298,7 @@ func packageProgram(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	} else if v.Exe == "npm" {
 		return act.Flow{}, false
 	}
-	if n >= len(v.Operands) || ownCommands[v.Operands[n].Text] || !sh.Env.Acts(v.Operands[n].Text) {
+	if n >= len(v.Operands) || sh.Env.In("package-manager-words", v.Operands[n].Text) || !sh.Env.Acts(v.Operands[n].Text) {
 		return act.Flow{}, false
 	}
 	i := slices.IndexFunc(v.Argv, func(w act.Word) bool { return w.Text == v.Operands[n].Text && w.Span == v.Operands[n].Span })
@@ -383,6 +379,16 @@ func defined(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 // dynamic is a command whose executable is not known.
 func dynamic(sh *interp.Process, v *act.Invocation) act.Flow {
 	e := sh.Env
+	if name, ok := standsFor(sh, v); ok {
+		meant := *v
+		meant.Argv = slices.Clone(v.Argv)
+		meant.Argv[0].Text, meant.Argv[0].At, meant.Argv[0].Var, meant.Argv[0].Lone = name, -1, "", false
+		return sh.Run(&meant)
+	}
+	if w := v.Argv[0]; len(v.Argv) > 1 && unset(w) && e.In("wrapper-variables", w.Var) {
+		v.Exe = w.Var
+		return argv(sh, v.Argv[1:], &facts.Wrapper{}, v)
+	}
 	e.Unproven = true
 	e.Doubt("which program runs is not known")
 	v.Exe = "?"
@@ -393,6 +399,19 @@ func dynamic(sh *interp.Process, v *act.Invocation) act.Flow {
 	}
 	e.Match(&act.Item{Kind: act.KindExe, Name: v.Exe, Inv: v, Src: v.Src, From: v.From, To: v.To})
 	return act.Flow{Taint: v.Stdin.Taint}
+}
+
+// standsFor: a variable that the command never sets and that is named as one of the
+// programs people name variables after is that program: $RM file, "$ADB" devices.
+func standsFor(sh *interp.Process, v *act.Invocation) (string, bool) {
+	w := v.Argv[0]
+	name := strings.ToLower(w.Var)
+	return name, unset(w) && sh.Env.In("variable-programs", name)
+}
+
+// unset: the word is one variable of the user's own that the command never sets.
+func unset(w act.Word) bool {
+	return w.Text == string(scan.Hole) && strings.ToUpper(w.Var) == w.Var && w.Taint == 0 && act.SyntaxName(w.Var)
 }
 
 // asksOnly: a program of a name that is partly not known is asked about itself, and
@@ -507,9 +526,9 @@ func argv(sh *interp.Process, words []act.Word, w *facts.Wrapper, v *act.Invocat
 	return out
 }
 
-// InterpretShell runs a text that a program hands to a shell of its own, or that
+// Interpret runs a text that a program hands to a shell of its own, or that
 // stands for an alias of this one.
-func InterpretShell(sh *interp.Process, src *act.Source, v *act.Invocation, via string, params []act.Word) act.Flow {
+func Interpret(sh *interp.Process, src *act.Source, v *act.Invocation, via string, params []act.Word) act.Flow {
 	e := sh.Env
 	if v.Exe == "fish" {
 		src.Text, src.At = fromFish(src.Text), -1

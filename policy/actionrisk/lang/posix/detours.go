@@ -44,7 +44,7 @@ func otherReading(sh *interp.Process, inner *interp.Process, rest []act.Word, w 
 // exeActs: rules judge the program itself, so that its name is no name of a user, a
 // group or a file.
 func exeActs(e *interp.Env, word string) bool {
-	return e.Exe[scan.Base(word)] && !slices.Contains(e.Groups["subcommand-words"], word) && coreutils[scan.Base(word)]
+	return e.Exe[scan.Base(word)] && !slices.Contains(e.Groups["subcommand-words"], word) && e.In("coreutils", scan.Base(word))
 }
 
 // packedProgram runs a program that an interpreter is given as a file: java -jar
@@ -61,7 +61,7 @@ func packedProgram(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	if at >= len(v.Argv) || !v.Argv[at].Known() {
 		return act.Flow{}, false
 	}
-	name, ok := programOfFile(v.Argv[at].Text)
+	name, ok := programOfFile(sh.Env.Set, v.Argv[at].Text)
 	if _, own := sh.Env.Files[paths.FileKey(sh.Cwd, v.Argv[at].Text)]; !ok || own || !sh.Env.Acts(name) {
 		return act.Flow{}, false
 	}
@@ -72,10 +72,10 @@ func packedProgram(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 
 // programOfFile is the name of the program that such a file holds, without what says
 // which release it is.
-func programOfFile(file string) (string, bool) {
+func programOfFile(c *facts.Set, file string) (string, bool) {
 	name := scan.Base(file)
 	stem, ok := name, strings.Contains(file, "bin/") && strings.IndexByte(name, '.') < 0
-	for _, end := range [...]string{".jar", ".phar", ".pyz", ".pex"} {
+	for _, end := range c.Groups["packed-ends"] {
 		if s, cut := strings.CutSuffix(stem, end); cut {
 			stem, ok = s, true
 		}
@@ -83,15 +83,11 @@ func programOfFile(file string) (string, bool) {
 	if i := strings.IndexAny(stem, "0123456789"); i > 1 && stem[i-1] == '-' {
 		stem = stem[:i-1]
 	}
-	for _, part := range [...]string{"-commandline", "-cli", "-all", "-standalone", "-core"} {
+	for _, part := range c.Groups["packed-parts"] {
 		stem = strings.TrimSuffix(stem, part)
 	}
 	return stem, ok && stem != ""
 }
-
-// personEditors are editors in which a person decides what is written; the rest of
-// what an editor's variable may name writes by itself.
-var personEditors = scan.SetOf("vim vi nvim nano emacs emacsclient code subl gedit hx helix micro kak joe pico mcedit ne jed mg zed mate idea atom kate kwrite mousepad vimr mvim gvim ed ex less more cat true false : echo code-insiders cursor windsurf pycharm webstorm sensible-editor editor select-editor notepad open xdg-open")
 
 // edits runs the editor that a program starts on a file of its own, if that editor
 // needs no person.
@@ -105,7 +101,7 @@ func edits(sh *interp.Process, file string, v *act.Invocation) (act.Flow, bool) 
 		if len(words) == 0 {
 			continue
 		}
-		if personEditors[scan.Base(words[0])] && !strings.Contains(editor.Text, " -c") && !strings.Contains(editor.Text, " +") {
+		if sh.Env.In("person-editors", scan.Base(words[0])) && !strings.Contains(editor.Text, " -c") && !strings.Contains(editor.Text, " +") {
 			return act.Flow{}, false
 		}
 		editor.Text, editor.At = editor.Text+" "+scan.Quote(file), -1

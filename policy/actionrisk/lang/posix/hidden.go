@@ -182,14 +182,12 @@ func callsForLines(sh *interp.Process, v *act.Invocation) {
 // grm and gshred of people whose own rm is another.
 func twin(e *interp.Env, name string) string {
 	for _, prefix := range [...]string{"zf_", "g", "uu_"} {
-		if rest, ok := strings.CutPrefix(name, prefix); ok && coreutils[rest] && !e.Exe[name] && e.Wrappers[name] == nil {
+		if rest, ok := strings.CutPrefix(name, prefix); ok && e.In("coreutils", rest) && !e.Exe[name] && e.Wrappers[name] == nil {
 			return rest
 		}
 	}
 	return name
 }
-
-var coreutils = scan.SetOf("rm rmdir mv cp ln dd shred truncate chmod chown chgrp install tee cat tac base64 base32 split sort uniq date timeout env nohup stat tr cut head tail sed awk find xargs tar unlink mknod od nl paste join comm nice stdbuf chroot kill ls readlink realpath mktemp sync")
 
 // fromFish writes fish's substitutions the way other shells do.
 func fromFish(text string) string {

@@ -73,7 +73,7 @@ func printed(e *interp.Env, sh *interp.Process, v *act.Invocation) act.Flow {
 	in := func(group string) bool { return slices.Contains(e.Groups[group], v.Exe) }
 	quiet := false // what it fetches goes to a file
 	switch {
-	case in("downloaders") || connects(v):
+	case in("downloaders") || connects(e.Set, v):
 		f.Taint = act.FromNetwork
 		if hosts.Local(v) && !localCounts(v.Exe) || fetchesNothing(v) {
 			f.Taint = 0
@@ -161,7 +161,7 @@ var tellsState = [][]string{{"state", "pull"}, {"output"}, {"show"}}
 
 // connects: a program of many uses that is pointed at another machine here, whose
 // answer it prints.
-func connects(v *act.Invocation) bool {
+func connects(c *facts.Set, v *act.Invocation) bool {
 	switch v.Exe {
 	case "socat":
 		for _, w := range v.Operands {
@@ -175,7 +175,7 @@ func connects(v *act.Invocation) bool {
 	case "scp", "rsync", "sftp":
 		return len(v.Operands) > 0 && act.RemotePath(v.Operands[0].Text)
 	}
-	if facts.ObjectStores[v.Exe] {
+	if c.In("object-stores", v.Exe) {
 		return v.UnderAny(printsObject) && slices.ContainsFunc(v.Operands, func(w act.Word) bool { return w.Text == "-" || w.Text == "cat" || w.Text == "/dev/stdout" })
 	}
 	switch v.Exe {
@@ -210,7 +210,7 @@ func savesAll(v *act.Invocation) bool {
 		}
 	}
 	for _, w := range v.Operands {
-		if _, _, _, ok := hosts.UrlOf(w.Text); ok || strings.IndexByte(w.Text, '.') > 0 || !w.Known() {
+		if _, _, _, ok := hosts.Split(w.Text); ok || strings.IndexByte(w.Text, '.') > 0 || !w.Known() {
 			urls++
 		}
 	}

@@ -514,6 +514,3 @@ func sink(sh *interp.Process, list []*syntax.Stmt) interp.Sink {
 }
 
 var pool = sync.Pool{New: func() any { return newParser() }}
-
-// RunScript runs a whole text as the program of a shell.
-func RunScript(sh *interp.Process, src *act.Source, in act.Flow) act.Flow { return Script(sh, src, in) }

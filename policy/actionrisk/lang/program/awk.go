@@ -50,13 +50,13 @@ func (r *inlineRun) awkPipe(i int) {
 }
 
 // awkPrinted is the text that stands before a pipe or a file: what awk prints there.
-func (r *inlineRun) awkPrinted(i int) tokens.InlineToken {
+func (r *inlineRun) awkPrinted(i int) tokens.Token {
 	from := i
 	for from > max(0, i-64) && strings.IndexByte(";{}(", r.toks[from-1].Kind) < 0 && !awkWords[r.toks[from-1].Text] && !strings.Contains(r.src.Text[r.toks[from-1].To:r.toks[from].From], "\n") {
 		from--
 	}
 	if !r.sh.Env.Budget.Spend(1 + (i-from)/2) {
-		return tokens.InlineToken{}
+		return tokens.Token{}
 	}
 	left := r.join(r.toks[from:i])
 	if from > 0 && r.toks[from-1].Text == "printf" {

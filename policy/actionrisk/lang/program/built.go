@@ -12,7 +12,7 @@ import (
 )
 
 // filled is a string with what stands in its holes put in, as far as it is known.
-func (r *inlineRun) filled(t tokens.InlineToken) tokens.InlineToken {
+func (r *inlineRun) filled(t tokens.Token) tokens.Token {
 	if len(t.Holes) > 0 && r.sh.Env.Budget.Spend(len(t.Holes)) {
 		var b strings.Builder
 		n := 0
@@ -65,7 +65,7 @@ func replaceName(text, name, value string) string {
 
 // knownName is the text that a name, or a call of it, is known to stand for: the home
 // folder, a temporary one, the interpreter itself.
-func (r *inlineRun) knownName(toks []tokens.InlineToken, i int) (string, int, bool) {
+func (r *inlineRun) knownName(toks []tokens.Token, i int) (string, int, bool) {
 	t := toks[i]
 	if t.Kind != 'i' || len(t.Text) < 3 {
 		return "", i, false
@@ -101,7 +101,7 @@ func (r *inlineRun) knownName(toks []tokens.InlineToken, i int) (string, int, bo
 var environCalls = scan.SetOf("getenv environ get env lookupenv var var_os getproperty system_getenv sys.getenv fetch environment get_env _env _server getenvironmentvariable")
 
 // makesChars: the token names what makes a character of a number.
-func makesChars(t tokens.InlineToken) bool {
+func makesChars(t tokens.Token) bool {
 	if t.Kind != 'i' {
 		return false
 	}
@@ -114,7 +114,7 @@ func makesChars(t tokens.InlineToken) bool {
 
 // fromNumbers is the text of a list of character numbers that what follows makes
 // characters of: [114, 109].map(c => String.fromCharCode(c)).join("").
-func (r *inlineRun) fromNumbers(toks []tokens.InlineToken, i, end int) (string, int, bool) {
+func (r *inlineRun) fromNumbers(toks []tokens.Token, i, end int) (string, int, bool) {
 	if end >= len(toks) || end < i+4 {
 		return "", i, false
 	}
@@ -144,8 +144,8 @@ func (r *inlineRun) fromNumbers(toks []tokens.InlineToken, i, end int) (string, 
 }
 
 // packed is Ruby's [hex].pack("H*") and its kin.
-func (r *inlineRun) packed(toks []tokens.InlineToken, i, end int) (out tokens.InlineToken, next int, ok bool) {
-	args := []tokens.InlineToken(nil)
+func (r *inlineRun) packed(toks []tokens.Token, i, end int) (out tokens.Token, next int, ok bool) {
+	args := []tokens.Token(nil)
 	if next = end + 2; next < len(toks) && toks[next].Kind == '(' {
 		args = toks[next+1 : min(closing(toks, next, '(', ')'), len(toks))]
 		next = min(closing(toks, next, '(', ')')+1, len(toks))
@@ -158,11 +158,11 @@ func (r *inlineRun) packed(toks []tokens.InlineToken, i, end int) (out tokens.In
 	case how != "" && strings.Contains("CcU", how[:1]):
 		text, ok = numbered(toks[i+1 : end])
 	}
-	return tokens.InlineToken{Kind: 's', Text: text, From: toks[i].From, To: toks[end].To}, next, ok
+	return tokens.Token{Kind: 's', Text: text, From: toks[i].From, To: toks[end].To}, next, ok
 }
 
 // sprintf is the text that a format and its arguments give.
-func (r *inlineRun) sprintf(args []tokens.InlineToken) (string, bool) {
+func (r *inlineRun) sprintf(args []tokens.Token) (string, bool) {
 	parts := splitArguments(args)
 	if len(parts) == 0 || len(parts[0]) != 1 || parts[0][0].Kind != 's' {
 		return "", false
@@ -201,7 +201,7 @@ func (r *inlineRun) sprintf(args []tokens.InlineToken) (string, bool) {
 }
 
 // firstArgument is what stands in front of the first comma between arguments.
-func firstArgument(args []tokens.InlineToken) []tokens.InlineToken {
+func firstArgument(args []tokens.Token) []tokens.Token {
 	depth := 0
 	for i, t := range args {
 		switch t.Kind {
@@ -219,7 +219,7 @@ func firstArgument(args []tokens.InlineToken) []tokens.InlineToken {
 }
 
 // splitArguments cuts arguments at the commas between them.
-func splitArguments(args []tokens.InlineToken) (out [][]tokens.InlineToken) {
+func splitArguments(args []tokens.Token) (out [][]tokens.Token) {
 	depth, start := 0, 0
 	for i, t := range args {
 		switch t.Kind {

@@ -12,7 +12,7 @@ import (
 )
 
 // call judges one call.
-func (r *inlineRun) call(name tokens.InlineToken, args []tokens.InlineToken) {
+func (r *inlineRun) call(name tokens.Token, args []tokens.Token) {
 	if !r.sh.Env.Budget.Spend(1 + len(args)/16) {
 		return
 	}
@@ -28,11 +28,11 @@ func (r *inlineRun) call(name tokens.InlineToken, args []tokens.InlineToken) {
 	}
 	r.money(name, args, name.Computed)
 	if r.lang == "lua" && (name.Text == "redis.call" || name.Text == "redis.pcall" || name.Text == "server.call") {
-		list := slices.DeleteFunc(r.strings(args), func(t tokens.InlineToken) bool { // KEYS[1] is one key, not a pattern
+		list := slices.DeleteFunc(r.strings(args), func(t tokens.Token) bool { // KEYS[1] is one key, not a pattern
 			return strings.Trim(t.Text, string(scan.Hole)) == ""
 		})
 		if len(list) > 0 {
-			r.run(append([]tokens.InlineToken{{Text: "redis-cli"}}, list...))
+			r.run(append([]tokens.Token{{Text: "redis-cli"}}, list...))
 		}
 		return
 	}
@@ -53,7 +53,7 @@ func (r *inlineRun) call(name tokens.InlineToken, args []tokens.InlineToken) {
 	switch {
 	case len(list) > 0:
 	case len(args) > 0:
-		list = []tokens.InlineToken{{Kind: 's', Text: string(scan.Hole), From: args[0].From, To: args[0].To}}
+		list = []tokens.Token{{Kind: 's', Text: string(scan.Hole), From: args[0].From, To: args[0].To}}
 	case kind == 'u' || kind == 'd':
 		r.sweep()
 		return
@@ -64,7 +64,7 @@ func (r *inlineRun) call(name tokens.InlineToken, args []tokens.InlineToken) {
 }
 
 // callee is the function that a name calls here: its own, or one that it was given.
-func (r *inlineRun) callee(name tokens.InlineToken) tokens.InlineToken {
+func (r *inlineRun) callee(name tokens.Token) tokens.Token {
 	if other, ok := r.names[name.Text]; ok {
 		name.Text = other
 	} else if first, rest, ok := strings.Cut(name.Text, "."); ok && r.names[first] != "" {
@@ -77,7 +77,7 @@ func (r *inlineRun) callee(name tokens.InlineToken) tokens.InlineToken {
 }
 
 // callsEach judges the call once for each text that its first argument goes through.
-func (r *inlineRun) callsEach(name tokens.InlineToken, args []tokens.InlineToken) bool {
+func (r *inlineRun) callsEach(name tokens.Token, args []tokens.Token) bool {
 	if len(args) == 0 || args[0].Kind != 'i' || len(args) > 1 && args[1].Kind != ',' && args[1].Kind != '[' || r.sinkOf(name.Text) == 0 {
 		return false
 	}
@@ -92,17 +92,17 @@ func (r *inlineRun) callsEach(name tokens.InlineToken, args []tokens.InlineToken
 		rest = nil
 	}
 	for _, t := range list {
-		r.call(name, append([]tokens.InlineToken{t}, rest...))
+		r.call(name, append([]tokens.Token{t}, rest...))
 	}
 	return true
 }
 
 // act judges what a call of a kind does with its arguments, list the texts among them.
-func (r *inlineRun) act(kind byte, name tokens.InlineToken, args, list []tokens.InlineToken) {
+func (r *inlineRun) act(kind byte, name tokens.Token, args, list []tokens.Token) {
 	switch kind {
 	case 's', 'v':
 		if text, ok := formatted(args); ok && kind == 's' {
-			list = []tokens.InlineToken{text}
+			list = []tokens.Token{text}
 		}
 		if kind == 'v' && len(list) > 1 && list[0].Text == string(scan.Hole) && strings.Contains(name.Text, "spawn") {
 			list = list[1:] // the mode
@@ -126,7 +126,7 @@ func (r *inlineRun) act(kind byte, name tokens.InlineToken, args, list []tokens.
 	case 'k':
 		for j, t := range args {
 			if t.Kind == '-' && j+1 < len(args) && args[j+1].Text == "1" {
-				r.run([]tokens.InlineToken{{Text: "kill"}, {Text: "-9"}, {Text: "-1", From: t.From, To: t.To}})
+				r.run([]tokens.Token{{Text: "kill"}, {Text: "-9"}, {Text: "-1", From: t.From, To: t.To}})
 			}
 		}
 	default:
@@ -135,7 +135,7 @@ func (r *inlineRun) act(kind byte, name tokens.InlineToken, args, list []tokens.
 }
 
 // actOnFile judges what a call does to a file or a folder.
-func (r *inlineRun) actOnFile(kind byte, name tokens.InlineToken, args, list []tokens.InlineToken) {
+func (r *inlineRun) actOnFile(kind byte, name tokens.Token, args, list []tokens.Token) {
 	switch kind {
 	case 'd':
 		for len(list) > 1 && strings.HasPrefix(list[0].Text, "-") { // its options
@@ -144,34 +144,34 @@ func (r *inlineRun) actOnFile(kind byte, name tokens.InlineToken, args, list []t
 		if slices.ContainsFunc(args, r.lists) { // the files of a folder, one by one
 			r.sweep()
 		}
-		r.run([]tokens.InlineToken{{Text: "rm"}, {Text: "-rf"}, list[0]})
+		r.run([]tokens.Token{{Text: "rm"}, {Text: "-rf"}, list[0]})
 	case 'u':
 		if strings.IndexByte(list[0].Text, scan.Hole) >= 0 || slices.ContainsFunc(args, r.lists) {
 			r.sweep()
 		}
-		r.run([]tokens.InlineToken{{Text: "rm"}, list[0]})
+		r.run([]tokens.Token{{Text: "rm"}, list[0]})
 	case 'w':
 		if list[0].Text != string(scan.Hole) {
-			r.read(name, []tokens.InlineToken{list[0], {Kind: 's', Text: "w"}})
+			r.read(name, []tokens.Token{list[0], {Kind: 's', Text: "w"}})
 			r.keeps(list[0], args, list[1:])
 		}
 	case 'r':
 		r.read(name, list)
 	case 'm':
 		if len(list) > 1 {
-			r.run(append([]tokens.InlineToken{{Text: "mv"}}, list[:2]...))
+			r.run(append([]tokens.Token{{Text: "mv"}}, list[:2]...))
 		}
 	case 'c':
 		if mode := octal(args); mode != "" {
-			r.run([]tokens.InlineToken{{Text: "chmod"}, {Text: mode}, list[len(list)-1]})
-			r.run([]tokens.InlineToken{{Text: "chmod"}, {Text: mode}, list[0]})
+			r.run([]tokens.Token{{Text: "chmod"}, {Text: mode}, list[len(list)-1]})
+			r.run([]tokens.Token{{Text: "chmod"}, {Text: mode}, list[0]})
 		}
 	}
 }
 
 // strings are the string arguments, those of lists one by one, up to 64.
-func (r *inlineRun) strings(args []tokens.InlineToken) []tokens.InlineToken {
-	var out []tokens.InlineToken
+func (r *inlineRun) strings(args []tokens.Token) []tokens.Token {
+	var out []tokens.Token
 	if !r.sh.Env.Budget.Spend(1 + len(args)/16) {
 		return nil
 	}
@@ -212,7 +212,7 @@ func (r *inlineRun) strings(args []tokens.InlineToken) []tokens.InlineToken {
 				out = append(out, r.strings(part[1:min(closing(part, 0, '[', ']'), len(part))])...)
 			} else if !ok || t.Kind != 0 {
 				if t = r.join(part); t.To == 0 && len(part) == 1 && part[0].Kind == 'i' && act.SyntaxName(part[0].Text) && part[0].Text[0] > '9' { // a name of one letter
-					t = tokens.InlineToken{Kind: 's', Text: string(scan.Hole), From: part[0].From, To: part[0].To}
+					t = tokens.Token{Kind: 's', Text: string(scan.Hole), From: part[0].From, To: part[0].To}
 				}
 				if t.To > 0 {
 					out = append(out, t)
@@ -226,7 +226,7 @@ func (r *inlineRun) strings(args []tokens.InlineToken) []tokens.InlineToken {
 
 // handsOn judges a call that does nothing by itself: what it writes to a shell that
 // was started, and what it does to each of the files of a folder.
-func (r *inlineRun) handsOn(name tokens.InlineToken, args []tokens.InlineToken) {
+func (r *inlineRun) handsOn(name tokens.Token, args []tokens.Token) {
 	last := name.Text[strings.LastIndexAny(name.Text, ".:")+1:]
 	if list := r.strings(args); r.lang == "ruby" && last == "open" && len(list) > 0 && strings.HasPrefix(list[0].Text, "|") {
 		list[0].Text, list[0].Exact = list[0].Text[1:], false
@@ -239,7 +239,7 @@ func (r *inlineRun) handsOn(name tokens.InlineToken, args []tokens.InlineToken) 
 			}
 		}
 	}
-	if applyCalls[last] && slices.ContainsFunc(args, func(t tokens.InlineToken) bool {
+	if applyCalls[last] && slices.ContainsFunc(args, func(t tokens.Token) bool {
 		return t.Kind == 'i' && strings.IndexByte("se", r.commonOrNamed(t.Text)) >= 0
 	}) {
 		for _, t := range r.strings(args) {
@@ -257,7 +257,7 @@ func (r *inlineRun) handsOn(name tokens.InlineToken, args []tokens.InlineToken) 
 		for _, t := range r.strings(args) {
 			if c := r.sh.Env.ClassOf(r.word(t), r.sh.Cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
 				r.secret = true
-				r.run([]tokens.InlineToken{{Text: "cat"}, t})
+				r.run([]tokens.Token{{Text: "cat"}, t})
 			}
 		}
 	}
@@ -282,7 +282,7 @@ var textArguments = scan.SetOf("args command cmd popenargs path target src sourc
 
 // listInside gives what stands in a list that is written as a call or with a type:
 // List.of("rm"), []string{"rm"}, vec!["rm"], &["rm"]; nil if it is none.
-func listInside(part []tokens.InlineToken) []tokens.InlineToken {
+func listInside(part []tokens.Token) []tokens.Token {
 	for i, t := range part[:min(len(part), 6)] {
 		switch t.Kind {
 		case '[':
@@ -318,7 +318,7 @@ var listNames = scan.SetOf("of asList listOf arrayOf mutableListOf List Seq Arra
 
 // reflected: send(:system, "…") and call_user_func("system", "…") call what their
 // first argument names; array_map("unlink", …) calls it for each of the rest.
-func (r *inlineRun) reflected(name tokens.InlineToken, args []tokens.InlineToken) (tokens.InlineToken, []tokens.InlineToken, bool) {
+func (r *inlineRun) reflected(name tokens.Token, args []tokens.Token) (tokens.Token, []tokens.Token, bool) {
 	switch last := name.Text[strings.LastIndexAny(name.Text, ".:>")+1:]; last {
 	case "apply":
 		if parts := splitArguments(args); r.lang == "elixir" && len(parts) > 2 && len(parts[2]) > 2 { // apply(File, :rm_rf!, [x])
@@ -364,7 +364,7 @@ func (r *inlineRun) reflected(name tokens.InlineToken, args []tokens.InlineToken
 
 // built: the name of what is called is put together from pieces in a way that is not
 // followed, which honest programs do not do.
-func (r *inlineRun) built(name tokens.InlineToken, args []tokens.InlineToken, method string) {
+func (r *inlineRun) built(name tokens.Token, args []tokens.Token, method string) {
 	pieces := 0
 	for _, t := range args {
 		if t.Kind == 's' {
@@ -392,9 +392,9 @@ func (r *inlineRun) named(receiver, method string) {
 
 // pipeOpen: Perl's open runs a command whose text ends or begins with "|", or that
 // follows the mode "-|" or "|-".
-func (r *inlineRun) pipeOpen(args []tokens.InlineToken) {
+func (r *inlineRun) pipeOpen(args []tokens.Token) {
 	list := r.strings(args)
-	if slices.ContainsFunc(list, func(t tokens.InlineToken) bool {
+	if slices.ContainsFunc(list, func(t tokens.Token) bool {
 		return slices.Contains(r.sh.Env.Groups["shells"], scan.Base(strings.Trim(t.Text, "| ")))
 	}) {
 		for _, t := range r.toks { // what is printed to a shell
@@ -406,7 +406,7 @@ func (r *inlineRun) pipeOpen(args []tokens.InlineToken) {
 	for i, t := range list {
 		if c := r.sh.Env.ClassOf(r.word(t), r.sh.Cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
 			r.secret = true
-			r.run([]tokens.InlineToken{{Text: "cat"}, t})
+			r.run([]tokens.Token{{Text: "cat"}, t})
 		}
 		trimmed := strings.Trim(t.Text, " ")
 		switch {
@@ -414,11 +414,11 @@ func (r *inlineRun) pipeOpen(args []tokens.InlineToken) {
 			r.shellText(list[i+1])
 			return
 		case (trimmed == ">" || trimmed == ">>" || trimmed == "+>") && i+1 < len(list):
-			r.read(t, []tokens.InlineToken{list[i+1], {Kind: 's', Text: map[bool]string{true: "a", false: "w"}[trimmed == ">>"]}})
+			r.read(t, []tokens.Token{list[i+1], {Kind: 's', Text: map[bool]string{true: "a", false: "w"}[trimmed == ">>"]}})
 			return
 		case len(trimmed) > 1 && trimmed[0] == '>':
 			t.Text, t.Exact = strings.TrimLeft(trimmed, "> "), false
-			r.read(t, []tokens.InlineToken{t, {Kind: 's', Text: "w"}})
+			r.read(t, []tokens.Token{t, {Kind: 's', Text: "w"}})
 		case len(trimmed) > 1 && (trimmed[0] == '|' || trimmed[len(trimmed)-1] == '|'):
 			t.Text, t.Exact = strings.Trim(trimmed, "|"), false
 			r.shellText(t)
@@ -428,7 +428,7 @@ func (r *inlineRun) pipeOpen(args []tokens.InlineToken) {
 }
 
 // octal is a mode written as a number: 0777, 0o777.
-func octal(args []tokens.InlineToken) string {
+func octal(args []tokens.Token) string {
 	for _, t := range args {
 		if digits := strings.TrimPrefix(strings.TrimPrefix(t.Text, "0o"), "0"); t.Kind == 'i' && (len(digits) == 3 || len(digits) == 4 && digits[0] < '8') && strings.Trim(digits, "01234567") == "" {
 			return digits
@@ -439,7 +439,7 @@ func octal(args []tokens.InlineToken) string {
 
 // formatted is Python's "…" % x and "…".format(x) with the strings put in, and Lua's
 // table.concat({…}).
-func formatted(args []tokens.InlineToken) (tokens.InlineToken, bool) {
+func formatted(args []tokens.Token) (tokens.Token, bool) {
 	if len(args) > 3 && args[0].Text == "table.concat" && args[2].Kind == '{' { // Lua: the words of a table
 		end := closing(args, 2, '{', '}')
 		var words []string
@@ -448,10 +448,10 @@ func formatted(args []tokens.InlineToken) (tokens.InlineToken, bool) {
 				words = append(words, t.Text)
 			}
 		}
-		return tokens.InlineToken{Kind: 's', Text: strings.Join(words, " "), From: args[0].From, To: args[min(end, len(args)-1)].To}, len(words) > 0
+		return tokens.Token{Kind: 's', Text: strings.Join(words, " "), From: args[0].From, To: args[min(end, len(args)-1)].To}, len(words) > 0
 	}
 	if len(args) < 3 || args[0].Kind != 's' {
-		return tokens.InlineToken{}, false
+		return tokens.Token{}, false
 	}
 	mark := ""
 	switch {
@@ -460,7 +460,7 @@ func formatted(args []tokens.InlineToken) (tokens.InlineToken, bool) {
 	case args[1].Text == ".format":
 		mark = "{}"
 	default:
-		return tokens.InlineToken{}, false
+		return tokens.Token{}, false
 	}
 	out := args[0]
 	out.Exact = false

@@ -19,7 +19,7 @@ var consoleCalls = map[string]string{"call_command": "manage.py", "Artisan::call
 var wireCalls = scan.SetOf("send sendall write sendto puts print syswrite end sendMessage writelines fwrite fputs socket_write stream_socket_sendto")
 
 // database judges a call of a driver's method and tells whether it was one.
-func (r *inlineRun) database(name tokens.InlineToken, args []tokens.InlineToken) bool {
+func (r *inlineRun) database(name tokens.Token, args []tokens.Token) bool {
 	cut := strings.LastIndexAny(name.Text, ".:>")
 	last := strings.TrimLeft(name.Text[cut+1:], "&")
 	if r.sends(name, args) {
@@ -54,7 +54,7 @@ func (r *inlineRun) database(name tokens.InlineToken, args []tokens.InlineToken)
 	}
 	if program := consoleCalls[name.Text[max(strings.LastIndexByte(name.Text, '.'), -1)+1:]]; program != "" {
 		if list := r.strings(args); len(list) > 0 {
-			r.run(append([]tokens.InlineToken{{Text: program}}, list...))
+			r.run(append([]tokens.Token{{Text: program}}, list...))
 			return true
 		}
 	}
@@ -66,21 +66,21 @@ func (r *inlineRun) database(name tokens.InlineToken, args []tokens.InlineToken)
 			}
 		}
 	}
-	if !stores.SqlCalls[last] || !method && !strings.Contains(last, "_") {
+	if !stores.Calls[last] || !method && !strings.Contains(last, "_") {
 		return false
 	}
 	return r.runsSQL(name, args)
 }
 
 // ofCollection: the chain in front of a method goes through a collection.
-func (r *inlineRun) ofCollection(name tokens.InlineToken) bool {
+func (r *inlineRun) ofCollection(name tokens.Token) bool {
 	before := r.src.Text[:min(max(name.From, 0), len(r.src.Text))]
 	chain := before[strings.LastIndexAny(before, ";\n")+1:] + name.Text
 	return strings.Contains(chain, "ollection") || strings.HasPrefix(name.Text, "db.")
 }
 
 // mapperEffect: methods of object mappers whose arguments, or whose chain, decide.
-func (r *inlineRun) mapperEffect(last string, name tokens.InlineToken, args []tokens.InlineToken) string {
+func (r *inlineRun) mapperEffect(last string, name tokens.Token, args []tokens.Token) string {
 	text := ""
 	if len(args) > 0 {
 		from, to := max(args[0].From, 0), min(args[len(args)-1].To+2, len(r.src.Text))
@@ -125,7 +125,7 @@ func (r *inlineRun) tagged(i int) {
 		return
 	}
 	name := r.toks[i-1].Text
-	if stores.SqlCalls[name[strings.LastIndexByte(name, '.')+1:]] && stores.LooksSQL(t.Text) {
+	if stores.Calls[name[strings.LastIndexByte(name, '.')+1:]] && stores.LooksSQL(t.Text) {
 		src := r.src.Inside(r.word(t), r.lang)
 		if src.Depth <= scan.MaxDepth {
 			r.sh.Read("sql", &src, nil)
@@ -158,13 +158,13 @@ func (r *inlineRun) feedsClient(command string) {
 }
 
 // isMethod: -> or a point stands before the name.
-func (r *inlineRun) isMethod(name tokens.InlineToken) bool {
+func (r *inlineRun) isMethod(name tokens.Token) bool {
 	before := r.src.Text[:min(max(name.From, 0), len(r.src.Text))]
 	return strings.HasSuffix(before, "->") || strings.HasSuffix(before, ".") || strings.HasSuffix(before, ":")
 }
 
 // runsSQL judges the SQL in a call's first argument and tells whether it is SQL.
-func (r *inlineRun) runsSQL(name tokens.InlineToken, args []tokens.InlineToken) bool {
+func (r *inlineRun) runsSQL(name tokens.Token, args []tokens.Token) bool {
 	if len(args) == 0 {
 		return false
 	}
@@ -211,7 +211,7 @@ func (r *inlineRun) library() *act.Invocation {
 
 // firstText is the first argument as a string: put together, formatted, or Perl's
 // join of a list.
-func (r *inlineRun) firstText(args []tokens.InlineToken) (tokens.InlineToken, bool) {
+func (r *inlineRun) firstText(args []tokens.Token) (tokens.Token, bool) {
 	if text, ok := formatted(args); ok {
 		return text, true
 	}
@@ -229,13 +229,13 @@ func (r *inlineRun) firstText(args []tokens.InlineToken) (tokens.InlineToken, bo
 	}
 	list := r.strings(args)
 	if len(list) == 0 {
-		return tokens.InlineToken{}, false
+		return tokens.Token{}, false
 	}
 	return list[0], true
 }
 
 // wholeFilter: no argument, or one that every document meets.
-func (r *inlineRun) wholeFilter(args []tokens.InlineToken) bool {
+func (r *inlineRun) wholeFilter(args []tokens.Token) bool {
 	if len(args) == 0 {
 		return true
 	}
@@ -255,7 +255,7 @@ func (r *inlineRun) wholeFilter(args []tokens.InlineToken) bool {
 }
 
 // effect reports one effect of a call.
-func (r *inlineRun) effect(effect string, name tokens.InlineToken, args []tokens.InlineToken) {
+func (r *inlineRun) effect(effect string, name tokens.Token, args []tokens.Token) {
 	to := name.To
 	if len(args) > 0 {
 		to = max(to, args[len(args)-1].To)

@@ -13,8 +13,8 @@ import (
 )
 
 // index is where a token stands, or -1.
-func (r *inlineRun) index(t tokens.InlineToken) int {
-	i, ok := slices.BinarySearchFunc(r.toks, t.From, func(t tokens.InlineToken, from int) int { return t.From - from })
+func (r *inlineRun) index(t tokens.Token) int {
+	i, ok := slices.BinarySearchFunc(r.toks, t.From, func(t tokens.Token, from int) int { return t.From - from })
 	if !ok {
 		return -1
 	}
@@ -23,13 +23,13 @@ func (r *inlineRun) index(t tokens.InlineToken) int {
 
 // onReceiver judges a method that does something to the path or command it is called
 // on: Path("/srv").rmtree(), "rm -rf /srv".execute().
-func (r *inlineRun) onReceiver(name tokens.InlineToken, args []tokens.InlineToken) bool {
+func (r *inlineRun) onReceiver(name tokens.Token, args []tokens.Token) bool {
 	does, ok := facts.Named(r.sh.Env.Code.Receivers, strings.TrimSuffix(name.Text, "!"), r.lang)
 	if !ok {
 		return false
 	}
 	kind := does.Does
-	if kind == 's' && len(args) > 0 || kind != 'w' && slices.ContainsFunc(args, func(t tokens.InlineToken) bool { return t.Kind == 's' }) {
+	if kind == 's' && len(args) > 0 || kind != 'w' && slices.ContainsFunc(args, func(t tokens.Token) bool { return t.Kind == 's' }) {
 		return false // the path is its argument
 	}
 	of, ok := r.receiver(name)
@@ -41,21 +41,21 @@ func (r *inlineRun) onReceiver(name tokens.InlineToken, args []tokens.InlineToke
 	}
 	if kind == 'D' {
 		kind = 'u'
-		if slices.ContainsFunc(args, func(t tokens.InlineToken) bool { return strings.Contains(t.Text, "recursive") || t.Text == "true" }) {
+		if slices.ContainsFunc(args, func(t tokens.Token) bool { return strings.Contains(t.Text, "recursive") || t.Text == "true" }) {
 			kind = 'd'
 		}
 	}
 	switch kind {
 	case 'd':
-		r.run([]tokens.InlineToken{{Text: "rm"}, {Text: "-rf"}, of})
+		r.run([]tokens.Token{{Text: "rm"}, {Text: "-rf"}, of})
 	case 'u':
-		r.run([]tokens.InlineToken{{Text: "rm"}, of})
+		r.run([]tokens.Token{{Text: "rm"}, of})
 	case 's':
 		r.shellText(of)
 	case 'r':
-		r.read(name, []tokens.InlineToken{of})
+		r.read(name, []tokens.Token{of})
 	case 'w':
-		r.read(name, []tokens.InlineToken{of, {Kind: 's', Text: "w"}})
+		r.read(name, []tokens.Token{of, {Kind: 's', Text: "w"}})
 		r.keeps(of, args, r.strings(args))
 	}
 	return true
@@ -63,12 +63,12 @@ func (r *inlineRun) onReceiver(name tokens.InlineToken, args []tokens.InlineToke
 
 // receiver is the text that a method is called on, if it is a literal, a variable or
 // the one argument of a constructor.
-func (r *inlineRun) receiver(name tokens.InlineToken) (tokens.InlineToken, bool) {
+func (r *inlineRun) receiver(name tokens.Token) (tokens.Token, bool) {
 	if first, _, dotted := strings.Cut(strings.TrimLeft(name.Text, "$@"), "."); dotted && first != "" {
 		v, ok := r.vars[first]
 		return v, ok
 	} else if !dotted {
-		return tokens.InlineToken{}, false
+		return tokens.Token{}, false
 	}
 	for i := r.index(name) - 1; i >= 0; {
 		switch t := r.toks[i]; t.Kind {
@@ -81,26 +81,26 @@ func (r *inlineRun) receiver(name tokens.InlineToken) (tokens.InlineToken, bool)
 			open := opening(r.toks, i, '(', ')')
 			if open+1 == i && open > 0 {
 				if text, _, known := r.knownName(r.toks, open-1); known {
-					return tokens.InlineToken{Kind: 's', Text: text, From: r.toks[open-1].From, To: t.To}, true
+					return tokens.Token{Kind: 's', Text: text, From: r.toks[open-1].From, To: t.To}, true
 				}
 			}
 			if open+1 == i { // resolve(): what that is called on
 				if i = open - 2; open < 2 || r.toks[open-1].Kind != 'i' || !strings.HasPrefix(r.toks[open-1].Text, ".") {
-					return tokens.InlineToken{}, false
+					return tokens.Token{}, false
 				}
 				continue
 			}
 			v := r.join(r.toks[open+1 : i])
 			return v, v.To > 0
 		default:
-			return tokens.InlineToken{}, false
+			return tokens.Token{}, false
 		}
 	}
-	return tokens.InlineToken{}, false
+	return tokens.Token{}, false
 }
 
 // opening is the index of the sign that the one at i closes, or 0.
-func opening(toks []tokens.InlineToken, i int, open, shut byte) int {
+func opening(toks []tokens.Token, i int, open, shut byte) int {
 	if toks[i].Kind == shut && toks[i].Partner != 0 {
 		if toks[i].Partner == tokens.Unpaired {
 			return 0
@@ -122,7 +122,7 @@ func opening(toks []tokens.InlineToken, i int, open, shut byte) int {
 }
 
 // lists: the token names what gives the files of a folder.
-func (r *inlineRun) lists(t tokens.InlineToken) bool {
+func (r *inlineRun) lists(t tokens.Token) bool {
 	if t.Kind != 'i' {
 		return false
 	}
@@ -131,9 +131,9 @@ func (r *inlineRun) lists(t tokens.InlineToken) bool {
 }
 
 // loads judges a call that runs a file or an address.
-func (r *inlineRun) loads(name tokens.InlineToken, args []tokens.InlineToken, what tokens.InlineToken) {
+func (r *inlineRun) loads(name tokens.Token, args []tokens.Token, what tokens.Token) {
 	e := r.sh.Env
-	if scheme, host, _, ok := hosts.UrlOf(what.Text); ok {
+	if scheme, host, _, ok := hosts.Split(what.Text); ok {
 		if strings.HasPrefix(scheme, "http") || scheme == "ftp" {
 			if !hosts.LocalHost(host) && !hosts.ModuleHost(host) {
 				e.Raise("rce.inline-exec", r.src, name.From, name.To, act.Printable(what.Text))
@@ -149,14 +149,14 @@ func (r *inlineRun) loads(name tokens.InlineToken, args []tokens.InlineToken, wh
 }
 
 // loadsEach judges each of the texts that a call which loads is given.
-func (r *inlineRun) loadsEach(name tokens.InlineToken, args, list []tokens.InlineToken) {
+func (r *inlineRun) loadsEach(name tokens.Token, args, list []tokens.Token) {
 	for _, what := range list {
 		r.loads(name, args, what)
 	}
 }
 
 // module runs a file that the command wrote and the text now loads by this name.
-func (r *inlineRun) module(at tokens.InlineToken, name string) {
+func (r *inlineRun) module(at tokens.Token, name string) {
 	e := r.sh.Env
 	f, ok := e.WrittenFile(r.sh, name)
 	switch {
@@ -170,7 +170,7 @@ func (r *inlineRun) module(at tokens.InlineToken, name string) {
 }
 
 // saves notes the file that an address is saved to.
-func (r *inlineRun) saves(list []tokens.InlineToken) {
+func (r *inlineRun) saves(list []tokens.Token) {
 	if len(list) < 2 || !strings.Contains(list[0].Text, "://") && strings.IndexByte(list[0].Text, scan.Hole) < 0 {
 		return
 	}
@@ -178,7 +178,7 @@ func (r *inlineRun) saves(list []tokens.InlineToken) {
 }
 
 // keeps notes what a call writes to a file, which may be run later.
-func (r *inlineRun) keeps(file tokens.InlineToken, args, content []tokens.InlineToken) {
+func (r *inlineRun) keeps(file tokens.Token, args, content []tokens.Token) {
 	f := act.Flow{Via: r.lang}
 	r.origins()
 	switch o := r.origin(args); {
@@ -195,7 +195,7 @@ func (r *inlineRun) keeps(file tokens.InlineToken, args, content []tokens.Inline
 }
 
 // keepsWritten notes what open(file, "w").write(…) writes.
-func (r *inlineRun) keepsWritten(name, file tokens.InlineToken) {
+func (r *inlineRun) keepsWritten(name, file tokens.Token) {
 	i := r.index(name)
 	if i < 0 || i+1 >= len(r.toks) || r.toks[i+1].Kind != '(' {
 		return
@@ -224,12 +224,12 @@ func (r *inlineRun) sweep() {
 			}
 		}
 	}
-	var folder, pattern tokens.InlineToken
+	var folder, pattern tokens.Token
 	for i, t := range r.toks {
 		if !r.lists(t) {
 			continue
 		}
-		var list []tokens.InlineToken
+		var list []tokens.Token
 		if i+1 < len(r.toks) && r.toks[i+1].Kind == '(' {
 			list = r.strings(r.arguments(i + 1))
 		} else if i+1 < len(r.toks) && r.toks[i+1].Kind == 's' {
@@ -250,14 +250,14 @@ func (r *inlineRun) sweep() {
 	}
 	switch {
 	case pattern.To > 0: // a filter
-		r.run([]tokens.InlineToken{{Text: "rm"}, pattern})
+		r.run([]tokens.Token{{Text: "rm"}, pattern})
 	case folder.To > 0:
-		r.run([]tokens.InlineToken{{Text: "rm"}, {Text: "-rf"}, folder})
+		r.run([]tokens.Token{{Text: "rm"}, {Text: "-rf"}, folder})
 	}
 }
 
 // read judges a file that is opened: for writing as a redirection, else as cat.
-func (r *inlineRun) read(name tokens.InlineToken, list []tokens.InlineToken) {
+func (r *inlineRun) read(name tokens.Token, list []tokens.Token) {
 	e := r.sh.Env
 	w := r.word(list[0])
 	if len(list) > 1 && len(list[1].Text) <= 3 && strings.ContainsAny(list[1].Text, "wa") && strings.Trim(list[1].Text, "wabt+x") == "" {
@@ -272,6 +272,6 @@ func (r *inlineRun) read(name tokens.InlineToken, list []tokens.InlineToken) {
 	}
 	if c := e.ClassOf(w, r.sh.Cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
 		r.secret = true
-		r.run([]tokens.InlineToken{{Text: "cat"}, list[0]})
+		r.run([]tokens.Token{{Text: "cat"}, list[0]})
 	}
 }

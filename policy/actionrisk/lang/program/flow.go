@@ -33,7 +33,7 @@ func (r *inlineRun) given() {
 	}
 	for _, o := range r.sh.Carrier.Opts {
 		if name, value, ok := strings.Cut(o.Value.Text, "="); ok && (o.Name == "-v" || o.Name == "--assign") {
-			r.vars[name] = tokens.InlineToken{Kind: 's', Text: value, To: len(r.src.Text)}
+			r.vars[name] = tokens.Token{Kind: 's', Text: value, To: len(r.src.Text)}
 		}
 	}
 }
@@ -118,7 +118,7 @@ func (r *inlineRun) changes(i int) {
 			name = r.toks[min(opening(r.toks, i, '(', ')')+1, i)].Text
 		}
 	case t.Kind == 'i' && i+1 < len(r.toks) && r.toks[i+1].Kind == '[':
-		if end := closing(r.toks, i+1, '[', ']'); end+1 < len(r.toks) && (r.toks[end+1].Kind == '^' || r.toks[end+1].Kind == '=' && slices.ContainsFunc(r.toks[end+2:min(end+12, len(r.toks))], func(t tokens.InlineToken) bool { return t.Kind == '^' })) {
+		if end := closing(r.toks, i+1, '[', ']'); end+1 < len(r.toks) && (r.toks[end+1].Kind == '^' || r.toks[end+1].Kind == '=' && slices.ContainsFunc(r.toks[end+2:min(end+12, len(r.toks))], func(t tokens.Token) bool { return t.Kind == '^' })) {
 			name = t.Text
 		}
 	}
@@ -142,7 +142,7 @@ func (r *inlineRun) origins() map[string]origin {
 		for i := range r.toks {
 			if name, body := r.madeAt(i); len(body) > 0 && r.sh.Env.Budget.Spend(1+len(body)/2) {
 				o := r.origin(body)
-				if i+1 < len(r.toks) && r.toks[i+1].Kind == '+' && slices.ContainsFunc(body, func(t tokens.InlineToken) bool { return t.Kind == 'i' }) {
+				if i+1 < len(r.toks) && r.toks[i+1].Kind == '+' && slices.ContainsFunc(body, func(t tokens.Token) bool { return t.Kind == 'i' }) {
 					o |= r.origin(r.toks) & fetchedText // gathered piece by piece
 				}
 				if o != 0 && len(r.from) < scan.MaxLoop {
@@ -155,7 +155,7 @@ func (r *inlineRun) origins() map[string]origin {
 }
 
 // madeAt is the name that gets a text at token i, and the tokens that make it.
-func (r *inlineRun) madeAt(i int) (string, []tokens.InlineToken) {
+func (r *inlineRun) madeAt(i int) (string, []tokens.Token) {
 	t := r.toks[i]
 	if t.Kind != 'i' || i+2 >= len(r.toks) {
 		return "", nil
@@ -179,7 +179,7 @@ func (r *inlineRun) madeAt(i int) (string, []tokens.InlineToken) {
 var definers = scan.SetOf("def function fn func fun sub proc defp")
 
 // origin is how what stands in tokens came about.
-func (r *inlineRun) origin(toks []tokens.InlineToken) (o origin) {
+func (r *inlineRun) origin(toks []tokens.Token) (o origin) {
 	if !r.sh.Env.Budget.Spend(1 + len(toks)/2) {
 		return 0
 	}
@@ -233,7 +233,7 @@ var clientModules = scan.SetOf("http https node:http node:https axios got node-f
 
 // unknown reports that a text is run that is not known, if what makes it shows that
 // it was built or fetched to be run.
-func (r *inlineRun) unknown(name tokens.InlineToken, args []tokens.InlineToken) bool {
+func (r *inlineRun) unknown(name tokens.Token, args []tokens.Token) bool {
 	r.origins()
 	o := r.origin(args)
 	switch {
@@ -246,7 +246,7 @@ func (r *inlineRun) unknown(name tokens.InlineToken, args []tokens.InlineToken) 
 }
 
 // fetchesAtAll: a text that is not known is evaluated where something is fetched.
-func (r *inlineRun) fetchesAtAll(name tokens.InlineToken) bool {
+func (r *inlineRun) fetchesAtAll(name tokens.Token) bool {
 	if r.all == nil {
 		o := r.origin(r.toks)
 		r.all = &o
@@ -259,12 +259,12 @@ func (r *inlineRun) fetchesAtAll(name tokens.InlineToken) bool {
 }
 
 // kindOf is what a call does, with these arguments.
-func (r *inlineRun) kindOf(name tokens.InlineToken, args []tokens.InlineToken) byte {
+func (r *inlineRun) kindOf(name tokens.Token, args []tokens.Token) byte {
 	kind := r.sinkOf(name.Text)
 	if kind != 'D' {
 		return kind
 	}
-	if slices.ContainsFunc(args, func(t tokens.InlineToken) bool {
+	if slices.ContainsFunc(args, func(t tokens.Token) bool {
 		return strings.Contains(strings.ToLower(t.Text), "recursive") || t.Kind == 's' && (t.Text == "s" || t.Text == "rf") || t.Text == "true"
 	}) {
 		return 'd'

@@ -16,7 +16,7 @@ import (
 func configuration(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	text := src.Text
 	if strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{") { // the JSON form
-		for _, n := range tree.YamlDocuments(text, &sh.Env.Budget) {
+		for _, n := range tree.YAML(text, &sh.Env.Budget) {
 			configurationNode(sh, src, n, v, 0)
 		}
 		return
@@ -41,7 +41,7 @@ func configuration(sh *interp.Process, src *act.Source, v *act.Invocation) {
 			}
 		case "command", "inline", "create_command", "destroy_command", "query", "user_data", "before_hook", "after_hook":
 			if i+5 < len(toks) && value.Kind == 's' && toks[i+3].Text == "args" && toks[i+5].Kind == '[' { // a program and its words
-				r.run(append([]tokens.InlineToken{value}, r.strings(toks[i+6:min(closing(toks, i+5, '[', ']'), len(toks))])...))
+				r.run(append([]tokens.Token{value}, r.strings(toks[i+6:min(closing(toks, i+5, '[', ']'), len(toks))])...))
 				continue
 			}
 			hclText(sh, r, toks, i+2, v)
@@ -50,7 +50,7 @@ func configuration(sh *interp.Process, src *act.Source, v *act.Invocation) {
 }
 
 // hclText runs the text, the here-document or the list of texts at toks[i].
-func hclText(sh *interp.Process, r *inlineRun, toks []tokens.InlineToken, i int, v *act.Invocation) {
+func hclText(sh *interp.Process, r *inlineRun, toks []tokens.Token, i int, v *act.Invocation) {
 	at := &act.Invocation{Exe: v.Exe, Src: r.src, To: len(r.src.Text), Stdin: act.Flow{Known: true}}
 	switch t := toks[i]; t.Kind {
 	case 's':

@@ -26,7 +26,7 @@ var bodyKeys = scan.SetOf("data body json content payload form")
 
 // bodies judges the statements in what a call sends: a member called query, a body
 // that is one.
-func (r *inlineRun) bodies(args []tokens.InlineToken) {
+func (r *inlineRun) bodies(args []tokens.Token) {
 	key := ""
 	for i, t := range args {
 		isKey := i+1 < len(args) && (args[i+1].Kind == ':' || args[i+1].Kind == '=' && args[i+1].To < len(r.src.Text) && r.src.Text[args[i+1].To] == '>')
@@ -48,7 +48,7 @@ func (r *inlineRun) bodies(args []tokens.InlineToken) {
 }
 
 // sends judges a call that sends a request with DELETE, and tells whether it was one.
-func (r *inlineRun) sends(name tokens.InlineToken, args []tokens.InlineToken) bool {
+func (r *inlineRun) sends(name tokens.Token, args []tokens.Token) bool {
 	last := name.Text[strings.LastIndexAny(name.Text, ".:>")+1:]
 	list := r.strings(args)
 	if bodyCalls[last] && r.usesHTTP() {
@@ -71,7 +71,7 @@ func (r *inlineRun) sends(name tokens.InlineToken, args []tokens.InlineToken) bo
 				return true
 			}
 		}
-		r.sendDelete(tokens.InlineToken{Text: "https://" + string(scan.Hole), From: name.From, To: name.To})
+		r.sendDelete(tokens.Token{Text: "https://" + string(scan.Hole), From: name.From, To: name.To})
 		return true
 	}
 	return false
@@ -84,7 +84,7 @@ func addressLike(t string) bool {
 
 // saysDelete: the method DELETE is an argument of its own, or what a member called
 // method is set to.
-func (r *inlineRun) saysDelete(args []tokens.InlineToken) bool {
+func (r *inlineRun) saysDelete(args []tokens.Token) bool {
 	for i, t := range args {
 		if t.Kind != 's' || !strings.EqualFold(t.Text, "delete") {
 			continue
@@ -115,7 +115,7 @@ func (r *inlineRun) usesHTTP() bool {
 
 // sendDelete judges the request as curl's; a path alone is of the host that the
 // text names elsewhere.
-func (r *inlineRun) sendDelete(t tokens.InlineToken) {
+func (r *inlineRun) sendDelete(t tokens.Token) {
 	address := t.Text
 	if strings.HasPrefix(address, "/") {
 		for _, other := range r.toks {

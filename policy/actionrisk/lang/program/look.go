@@ -11,11 +11,11 @@ import (
 )
 
 // at is the token n behind i, or none.
-func (r *inlineRun) at(i, n int) tokens.InlineToken {
+func (r *inlineRun) at(i, n int) tokens.Token {
 	if i+n < len(r.toks) {
 		return r.toks[i+n]
 	}
-	return tokens.InlineToken{}
+	return tokens.Token{}
 }
 
 // look judges what begins at token i.
@@ -30,7 +30,7 @@ func (r *inlineRun) look(i int) {
 // lookSign judges what begins with a string or a sign: commands in backticks, callees
 // that are put together, awk's pipes, methods of strings.
 func (r *inlineRun) lookSign(i int) {
-	t, next := r.toks[i], func(n int) tokens.InlineToken { return r.at(i, n) }
+	t, next := r.toks[i], func(n int) tokens.Token { return r.at(i, n) }
 	switch {
 	case t.Kind == 'x', t.Kind == 's' && i > 0 && r.toks[i-1].Kind == 'i' && strings.HasSuffix(r.toks[i-1].Text, "$") && r.lang == "node":
 		r.shellText(t)
@@ -46,7 +46,7 @@ func (r *inlineRun) lookSign(i int) {
 	case r.lang == "awk" && t.Kind == '|':
 		r.awkPipe(i)
 	case r.lang == "awk" && t.Kind == '>' && next(1).Kind == 's':
-		r.read(t, []tokens.InlineToken{next(1), {Kind: 's', Text: "w"}})
+		r.read(t, []tokens.Token{next(1), {Kind: 's', Text: "w"}})
 		if left := r.awkPrinted(i); left.To > 0 && strings.IndexByte(left.Text, scan.Hole) < 0 {
 			r.sh.Env.Remember(r.sh, r.word(next(1)), act.Flow{Word: r.word(left), Known: true}, false)
 		}
@@ -58,7 +58,7 @@ func (r *inlineRun) lookSign(i int) {
 // lookModule notes what modules and functions are called, and runs modules that the
 // command wrote; it tells whether there was any of that.
 func (r *inlineRun) lookModule(i int) bool {
-	t, next := r.toks[i], func(n int) tokens.InlineToken { return r.at(i, n) }
+	t, next := r.toks[i], func(n int) tokens.Token { return r.at(i, n) }
 	switch {
 	case r.lang == "python" && (t.Text == "from" || t.Text == "import" && (i < 2 || r.toks[i-2].Text != "from")) && next(1).Kind == 'i' && len(r.sh.Env.Files) > 0 && r.imported(next(1)):
 	case t.Text == "import" && next(2).Text == "as":
@@ -68,7 +68,7 @@ func (r *inlineRun) lookModule(i int) bool {
 	case t.Text == "as" && r.lang == "python" && next(1).Kind == 'i' && i > 0 && r.toks[i-1].Kind == ')':
 		if open := opening(r.toks, i-1, '(', ')'); open > 0 {
 			if text, _, known := r.knownName(r.toks, open-1); known {
-				r.vars[next(1).Text] = tokens.InlineToken{Kind: 's', Text: text, From: t.From, To: t.To}
+				r.vars[next(1).Text] = tokens.Token{Kind: 's', Text: text, From: t.From, To: t.To}
 			}
 		}
 	case next(1).Kind == '=' && loadsModule(next(2).Text) && next(3).Kind == '(' && !strings.HasPrefix(r.after(closing(r.toks, i+3, '(', ')')), "."):
@@ -93,7 +93,7 @@ func loadsModule(name string) bool {
 
 // lookGiven notes the text that a name is given; it tells whether one is.
 func (r *inlineRun) lookGiven(i int) bool {
-	t, next := r.toks[i], func(n int) tokens.InlineToken { return r.at(i, n) }
+	t, next := r.toks[i], func(n int) tokens.Token { return r.at(i, n) }
 	switch {
 	case t.Text[0] == '.' && next(1).Kind != '(' && i > 0 && strings.IndexByte(")]s", r.toks[i-1].Kind) >= 0 && r.onReceiver(t, nil):
 	case next(1).Kind == '=' && startSettings[strings.ToLower(t.Text[strings.LastIndexByte(t.Text, '.')+1:])] && next(2).Kind != '=':
@@ -107,7 +107,7 @@ func (r *inlineRun) lookGiven(i int) bool {
 	case next(1).Kind == '=' && (next(2).Kind == 's' || next(2).Kind == '[' || next(2).Kind == '(' && r.lang == "perl" || next(2).Kind == '{' && braceLists[r.lang]):
 		r.assign(i, t)
 	case next(1).Kind == '=' && next(2).Kind == '{': // by name
-		var list []tokens.InlineToken
+		var list []tokens.Token
 		for _, v := range r.toks[i+2 : min(closing(r.toks, i+2, '{', '}'), len(r.toks))] {
 			if v.Kind == 's' && len(list) < scan.MaxLoop {
 				list = append(list, v)
@@ -123,7 +123,7 @@ func (r *inlineRun) lookGiven(i int) bool {
 }
 
 // givenName notes a name that is given another one, or what a call gives.
-func (r *inlineRun) givenName(i int, t tokens.InlineToken) {
+func (r *inlineRun) givenName(i int, t tokens.Token) {
 	for j := i + 2; j < min(i+12, len(r.toks)) && r.toks[j].Kind != ';'; j++ {
 		if s := r.toks[j]; s.Kind == 'i' && r.sinkOf(s.Text) != 0 && (j+1 == len(r.toks) || r.toks[j+1].Kind != '(') {
 			r.rename(t.Text, s.Text)
@@ -136,7 +136,7 @@ func (r *inlineRun) givenName(i int, t tokens.InlineToken) {
 
 // lookCall judges a call, with brackets or without, and tells whether it is one.
 func (r *inlineRun) lookCall(i int) bool {
-	t, next := r.toks[i], func(n int) tokens.InlineToken { return r.at(i, n) }
+	t, next := r.toks[i], func(n int) tokens.Token { return r.at(i, n) }
 	switch {
 	case next(1).Kind == '(' && i > 1 && r.toks[i-1].Kind == '>' && r.toks[i-2].Kind == '|': // what is piped is the first argument
 		start := r.statementStart(i - 2)
@@ -145,7 +145,7 @@ func (r *inlineRun) lookCall(i int) bool {
 		}
 		left := slices.Clone(r.toks[start : i-2])
 		if args := r.arguments(i + 1); len(args) > 0 {
-			left = append(append(left, tokens.InlineToken{Kind: ',', Text: ","}), args...)
+			left = append(append(left, tokens.Token{Kind: ',', Text: ","}), args...)
 		}
 		tokens.Pair(left)
 		r.call(t, left)
@@ -196,7 +196,7 @@ func (r *inlineRun) loops(i int) {
 	if end >= len(r.toks) {
 		return
 	}
-	var list []tokens.InlineToken
+	var list []tokens.Token
 	for _, t := range r.toks[i+1 : end] {
 		switch {
 		case t.Kind == 's':
@@ -229,9 +229,9 @@ func (r *inlineRun) loops(i int) {
 }
 
 // goesThrough notes the strings that a name may stand for.
-func (r *inlineRun) goesThrough(name string, list []tokens.InlineToken) {
+func (r *inlineRun) goesThrough(name string, list []tokens.Token) {
 	if r.each == nil {
-		r.each = map[string][]tokens.InlineToken{}
+		r.each = map[string][]tokens.Token{}
 	}
 	r.each[strings.TrimLeft(name, "$@")] = list
 }
@@ -253,7 +253,7 @@ func (r *inlineRun) argument(i int) bool {
 
 // place is which of the names before the sign at i a name is, and whether there are
 // several.
-func (r *inlineRun) place(t tokens.InlineToken, i int) (int, bool) {
+func (r *inlineRun) place(t tokens.Token, i int) (int, bool) {
 	k, n := 0, 0
 	for j := i - 1; j > 0 && r.toks[j].Kind == 'i'; j -= 2 {
 		if n++; r.toks[j].From == t.From {
@@ -267,7 +267,7 @@ func (r *inlineRun) place(t tokens.InlineToken, i int) (int, bool) {
 }
 
 // passes: the call gives the text of its argument, or a path made of it.
-func (r *inlineRun) passes(t tokens.InlineToken) bool {
+func (r *inlineRun) passes(t tokens.Token) bool {
 	_, ok := facts.Named(r.sh.Env.Code.Through, t.Text, r.lang)
 	return ok
 }
@@ -284,7 +284,7 @@ func (r *inlineRun) after(i int) string {
 }
 
 // imported runs a module that the command itself wrote.
-func (r *inlineRun) imported(name tokens.InlineToken) bool {
+func (r *inlineRun) imported(name tokens.Token) bool {
 	if _, ok := r.sh.Env.WrittenFile(r.sh, name.Text); !ok {
 		return false
 	}
@@ -293,10 +293,10 @@ func (r *inlineRun) imported(name tokens.InlineToken) bool {
 }
 
 // assign notes the text that a variable is given at token i.
-func (r *inlineRun) assign(i int, t tokens.InlineToken) { r.assignAt(i+1, t) }
+func (r *inlineRun) assign(i int, t tokens.Token) { r.assignAt(i+1, t) }
 
 // assignAt notes what the sign at i gives to a variable.
-func (r *inlineRun) assignAt(i int, t tokens.InlineToken) {
+func (r *inlineRun) assignAt(i int, t tokens.Token) {
 	toks := r.toks[i+1 : max(r.statement(i), i+1)]
 	if values := splitArguments(toks); len(values) > 1 { // a, b = "x", "y"
 		if k, several := r.place(t, i); several && k < len(values) {
@@ -305,7 +305,7 @@ func (r *inlineRun) assignAt(i int, t tokens.InlineToken) {
 	}
 	if list := len(toks) > 1 && (toks[0].Kind == '[' || toks[0].Text == "array" && toks[1].Kind == '(' || r.lang == "perl" && toks[0].Kind == '(' || r.lang == "lua" && toks[0].Kind == '{'); list {
 		if _, _, ok := r.value(toks, 0); !ok {
-			at := slices.IndexFunc(toks, func(t tokens.InlineToken) bool { return t.Kind == '[' || t.Kind == '(' || t.Kind == '{' })
+			at := slices.IndexFunc(toks, func(t tokens.Token) bool { return t.Kind == '[' || t.Kind == '(' || t.Kind == '{' })
 			shut := map[byte]byte{'[': ']', '(': ')', '{': '}'}[toks[at].Kind]
 			end := max(min(closing(toks, at, toks[at].Kind, shut), len(toks)), at+1)
 			if words := r.strings(toks[at+1 : end]); len(words) > 0 {
@@ -322,7 +322,7 @@ func (r *inlineRun) assignAt(i int, t tokens.InlineToken) {
 }
 
 // append notes what is put behind a variable's text: c += " -rf".
-func (r *inlineRun) append(i int, t tokens.InlineToken) {
+func (r *inlineRun) append(i int, t tokens.Token) {
 	name := strings.TrimLeft(t.Text, "$@")
 	old, ok := r.vars[name]
 	if !ok {
@@ -355,7 +355,7 @@ func (r *inlineRun) imports(module string, i int) {
 func (r *inlineRun) computed(i int) {
 	args := r.arguments(i + 1)
 	end := i + 2 + len(args)
-	comma := slices.IndexFunc(args, func(t tokens.InlineToken) bool { return t.Kind == ',' })
+	comma := slices.IndexFunc(args, func(t tokens.Token) bool { return t.Kind == ',' })
 	if comma < 0 || end+1 >= len(r.toks) {
 		return
 	}

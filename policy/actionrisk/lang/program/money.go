@@ -11,7 +11,7 @@ import (
 )
 
 // money judges one call. Its name may be computed; then runCalls has not seen it.
-func (r *inlineRun) money(name tokens.InlineToken, args []tokens.InlineToken, computed bool) {
+func (r *inlineRun) money(name tokens.Token, args []tokens.Token, computed bool) {
 	name, args = direct(name, args)
 	e, last := r.sh.Env, facts.LastName(name.Text)
 	t := &e.Clients.Code
@@ -43,7 +43,7 @@ func (r *inlineRun) money(name tokens.InlineToken, args []tokens.InlineToken, co
 }
 
 // argTexts are the arguments as the text writes them.
-func (r *inlineRun) argTexts(args []tokens.InlineToken) []string {
+func (r *inlineRun) argTexts(args []tokens.Token) []string {
 	if len(args) == 0 {
 		return nil
 	}
@@ -62,7 +62,7 @@ func (r *inlineRun) argTexts(args []tokens.InlineToken) []string {
 
 // showsKey: a member that is a wallet's key stands among what is shown, and the
 // key was not made a moment ago.
-func (r *inlineRun) showsKey(args []tokens.InlineToken) bool {
+func (r *inlineRun) showsKey(args []tokens.Token) bool {
 	t := &r.sh.Env.Clients.Code
 	key := false
 	for i, a := range args {
@@ -88,7 +88,7 @@ func (r *inlineRun) showsKey(args []tokens.InlineToken) bool {
 
 // paying judges a client that pays by itself by the limit it is given; the
 // library's own is ten cents.
-func (r *inlineRun) paying(args []tokens.InlineToken, ids *amounts.RuleList) {
+func (r *inlineRun) paying(args []tokens.Token, ids *amounts.RuleList) {
 	a := amounts.Amount{Asset: amounts.AssetOf("usdc"), Value: amounts.RatOf("0.1")}
 	for _, text := range r.argTexts(args) {
 		low := strings.ToLower(text)
@@ -131,7 +131,7 @@ func (r *inlineRun) repeats() bool {
 }
 
 // service judges calls of a payment service's library, and requests to one.
-func (r *inlineRun) service(name string, at int, last string, args []tokens.InlineToken, ids *amounts.RuleList) {
+func (r *inlineRun) service(name string, at int, last string, args []tokens.Token, ids *amounts.RuleList) {
 	e := r.sh.Env
 	if method := facts.RequestMethod(name, last, r.src.Text); method != "" && len(args) > 0 {
 		if list := r.strings(args); len(list) > 0 && strings.Contains(list[0].Text, "://") {
@@ -147,7 +147,7 @@ func (r *inlineRun) service(name string, at int, last string, args []tokens.Inli
 		return
 	}
 	class := facts.ServiceClass(name)
-	if strings.Contains(strings.ToLower(name), "intent") && strings.HasSuffix(name, "create") && slices.ContainsFunc(args, func(t tokens.InlineToken) bool { return t.Text == "confirm" }) {
+	if strings.Contains(strings.ToLower(name), "intent") && strings.HasSuffix(name, "create") && slices.ContainsFunc(args, func(t tokens.Token) bool { return t.Text == "confirm" }) {
 		class = "money"
 	}
 	switch class {

@@ -93,19 +93,19 @@ type inlineRun struct {
 	sh      *interp.Process
 	src     *act.Source
 	lang    string
-	toks    []tokens.InlineToken
-	vars    map[string]tokens.InlineToken
-	each    map[string][]tokens.InlineToken // the strings a loop's variable goes through
-	names   map[string]string               // other names that the text gives to functions
-	secret  bool                            // reads credentials
-	feeds   bool                            // a shell is started that it may write to
-	swept   bool                            // the folders whose files it deletes are judged
-	input   *bool                           // it reads its input, once somebody asks
-	changed map[string]bool                 // names whose text is changed in place
-	from    map[string]origin               // where names get their text from, once somebody asks
-	all     *origin                         // how all of it came about, once somebody asks
-	billing byte                            // 0: not looked yet, 1: uses no payment service, 2: uses one
-	mongo   bool                            // the text is for MongoDB's shell
+	toks    []tokens.Token
+	vars    map[string]tokens.Token
+	each    map[string][]tokens.Token // the strings a loop's variable goes through
+	names   map[string]string         // other names that the text gives to functions
+	secret  bool                      // reads credentials
+	feeds   bool                      // a shell is started that it may write to
+	swept   bool                      // the folders whose files it deletes are judged
+	input   *bool                     // it reads its input, once somebody asks
+	changed map[string]bool           // names whose text is changed in place
+	from    map[string]origin         // where names get their text from, once somebody asks
+	all     *origin                   // how all of it came about, once somebody asks
+	billing byte                      // 0: not looked yet, 1: uses no payment service, 2: uses one
+	mongo   bool                      // the text is for MongoDB's shell
 }
 
 // runInline looks for calls that run, delete, read or send in a program text of
@@ -128,7 +128,7 @@ func runInline(e *interp.Env, sh *interp.Process, src *act.Source, lang string) 
 	if e.Code.Language(lang).Strings {
 		inner.Read("strings", src, nil)
 	}
-	r := &inlineRun{sh: &inner, src: src, lang: lang, mongo: mongo, toks: tokens.Tokens(e, src.Text, lang), vars: map[string]tokens.InlineToken{}}
+	r := &inlineRun{sh: &inner, src: src, lang: lang, mongo: mongo, toks: tokens.Tokens(e, src.Text, lang), vars: map[string]tokens.Token{}}
 	r.given()
 	for i := range r.toks {
 		r.loops(i)
@@ -150,7 +150,7 @@ func runInline(e *interp.Env, sh *interp.Process, src *act.Source, lang string) 
 }
 
 // arguments are the tokens between the brackets that open at i.
-func (r *inlineRun) arguments(i int) []tokens.InlineToken {
+func (r *inlineRun) arguments(i int) []tokens.Token {
 	return r.toks[i+1 : closing(r.toks, i, '(', ')')]
 }
 
@@ -160,7 +160,7 @@ func isPrefix(s string) bool {
 }
 
 // word makes a Word of a string token.
-func (r *inlineRun) word(t tokens.InlineToken) act.Word {
+func (r *inlineRun) word(t tokens.Token) act.Word {
 	span, _ := r.src.Where(t.From, t.To)
 	w := act.Word{Text: t.Text, Span: span, At: -1, Glob: strings.ContainsAny(t.Text, "*?")}
 	if t.Exact && r.src.At >= 0 {
@@ -173,7 +173,7 @@ func (r *inlineRun) word(t tokens.InlineToken) act.Word {
 	return w
 }
 
-func (r *inlineRun) shellText(t tokens.InlineToken) {
+func (r *inlineRun) shellText(t tokens.Token) {
 	r.feedsClient(t.Text)
 	r.sh.Interpret("shell", r.word(t), &act.Invocation{Exe: r.lang, Src: r.src, From: t.From, To: t.To, Stdin: act.Flow{Known: true}}, r.lang, nil)
 }
@@ -201,7 +201,7 @@ func (r *inlineRun) readsInput() bool {
 }
 
 // run judges words as a command.
-func (r *inlineRun) run(list []tokens.InlineToken) {
+func (r *inlineRun) run(list []tokens.Token) {
 	r.feedsClient(r.listed(list, " ", list[0]).Text)
 	v := &act.Invocation{Src: r.src, From: list[len(list)-1].From, To: list[len(list)-1].To, Stdin: act.Flow{Known: true}}
 	for _, t := range list {
@@ -229,7 +229,7 @@ var fetchNames = []string{"urlopen", "requests.get", "fetch(", "http.get", "http
 
 // evaluate judges text that is run as a program: decoded literals are looked
 // into, anything else that is decoded or downloaded is a finding of its own.
-func (r *inlineRun) evaluate(name tokens.InlineToken, args, list []tokens.InlineToken) {
+func (r *inlineRun) evaluate(name tokens.Token, args, list []tokens.Token) {
 	e := r.sh.Env
 	if strings.HasSuffix(name.Text, "Function") && len(list) > 1 { // the names of its parameters stand first
 		list = list[len(list)-1:]
@@ -305,14 +305,14 @@ func (r *inlineRun) whole() {
 		}
 		return false
 	}
-	if forks := func(t tokens.InlineToken) bool {
+	if forks := func(t tokens.Token) bool {
 		return t.Kind == 'i' && (t.Text == "fork" || strings.HasSuffix(t.Text, ".fork") || t.Text == "pcntl_fork")
-	}; slices.ContainsFunc(r.toks, forks) && slices.ContainsFunc(r.toks, func(t tokens.InlineToken) bool {
+	}; slices.ContainsFunc(r.toks, forks) && slices.ContainsFunc(r.toks, func(t tokens.Token) bool {
 		return t.Kind == 'i' && (t.Text == "while" || t.Text == "loop" || t.Text == "until" || t.Text == "for")
 	}) && !names("wait") {
 		e.Raise("shell.proc.fork-bomb", r.src, 0, len(r.src.Text), "")
 	}
-	shell := slices.ContainsFunc(r.toks, func(t tokens.InlineToken) bool {
+	shell := slices.ContainsFunc(r.toks, func(t tokens.Token) bool {
 		return t.Kind == 's' && (strings.Contains(t.Text, "/bin/sh") || strings.Contains(t.Text, "/bin/bash") || t.Text == "sh" || t.Text == "bash" || strings.HasPrefix(t.Text, "cmd.exe"))
 	})
 	for i, t := range r.toks {

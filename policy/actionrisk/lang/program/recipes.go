@@ -32,7 +32,7 @@ func puppet(sh *interp.Process, src *act.Source, v *act.Invocation) {
 }
 
 // puppetBodies are the titles and properties between the braces of one kind.
-func puppetBodies(sh *interp.Process, src *act.Source, kind string, toks []tokens.InlineToken, v *act.Invocation) {
+func puppetBodies(sh *interp.Process, src *act.Source, kind string, toks []tokens.Token, v *act.Invocation) {
 	inner := sh.Behalf(src, kind)
 	for at := 0; at < len(toks); {
 		colon := at
@@ -65,7 +65,7 @@ func puppetBodies(sh *interp.Process, src *act.Source, kind string, toks []token
 }
 
 // puppetProperties takes "name => value" pairs into a resource.
-func (r *inlineRun) puppetProperties(to *facts.Resource, toks []tokens.InlineToken) {
+func (r *inlineRun) puppetProperties(to *facts.Resource, toks []tokens.Token) {
 	for i := 0; i+3 < len(toks); i++ {
 		if toks[i].Kind != 'i' || toks[i+1].Kind != '=' || toks[i+2].Kind != '>' {
 			continue
@@ -80,7 +80,7 @@ func (r *inlineRun) puppetProperties(to *facts.Resource, toks []tokens.InlineTok
 }
 
 // values is the text, the bare word or the list of texts at toks[i].
-func (r *inlineRun) values(toks []tokens.InlineToken, i int) []act.Word {
+func (r *inlineRun) values(toks []tokens.Token, i int) []act.Word {
 	var out []act.Word
 	switch t := toks[i]; t.Kind {
 	case 's':
@@ -137,7 +137,7 @@ func chef(sh *interp.Process, src *act.Source, v *act.Invocation) {
 }
 
 // chefProperties takes "name value" lines up to the end of the block.
-func (r *inlineRun) chefProperties(to *facts.Resource, toks []tokens.InlineToken, i int) {
+func (r *inlineRun) chefProperties(to *facts.Resource, toks []tokens.Token, i int) {
 	for ; i+1 < len(toks) && toks[i].Kind != '}' && toks[i].Text != "end"; i++ {
 		if toks[i].Kind != 'i' {
 			continue
@@ -166,8 +166,8 @@ func (r *inlineRun) chefProperties(to *facts.Resource, toks []tokens.InlineToken
 	}
 }
 
-// RunRecipe reads a description of machines that is a program text.
-func RunRecipe(outer *interp.Process, src *act.Source, lang string, v *act.Invocation) act.Flow {
+// ReadRecipe reads a description of machines that is a program text.
+func ReadRecipe(outer *interp.Process, src *act.Source, lang string, v *act.Invocation) act.Flow {
 	inner := *outer
 	inner.Src = src
 	if !inner.Describes(src) {

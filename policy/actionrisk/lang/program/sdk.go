@@ -13,11 +13,11 @@ import (
 // libraries judges the calls of a program text to the libraries that it loads.
 func (r *inlineRun) libraries() {
 	e := r.sh.Env
-	var loaded []*facts.SdkEntry
-	for i := range e.Sdks {
-		for _, name := range e.Sdks[i].Import {
+	var loaded []*facts.SDK
+	for i := range e.SDKs {
+		for _, name := range e.SDKs[i].Import {
 			if strings.Contains(r.src.Text, name) {
-				loaded = append(loaded, &e.Sdks[i])
+				loaded = append(loaded, &e.SDKs[i])
 				break
 			}
 		}
@@ -40,7 +40,7 @@ func (r *inlineRun) libraries() {
 }
 
 // calls tells whether the entry is about a method, and what its star stands for.
-func calls(s *facts.SdkEntry, name, dotted string) (string, bool) {
+func calls(s *facts.SDK, name, dotted string) (string, bool) {
 	for _, c := range s.Call {
 		switch prefix, star := strings.CutSuffix(c, "*"); {
 		case strings.Contains(c, "."):
@@ -63,12 +63,12 @@ func calls(s *facts.SdkEntry, name, dotted string) (string, bool) {
 }
 
 // given tells whether the call has the arguments that the entry asks for.
-func given(s *facts.SdkEntry, args []tokens.InlineToken) bool {
-	return len(s.With) == 0 || slices.ContainsFunc(args, func(t tokens.InlineToken) bool { return slices.Contains(s.With, t.Text) })
+func given(s *facts.SDK, args []tokens.Token) bool {
+	return len(s.With) == 0 || slices.ContainsFunc(args, func(t tokens.Token) bool { return slices.Contains(s.With, t.Text) })
 }
 
 // standsFor runs the command that has the effect of one call.
-func (r *inlineRun) standsFor(s *facts.SdkEntry, at tokens.InlineToken, name, rest string, args []tokens.InlineToken) {
+func (r *inlineRun) standsFor(s *facts.SDK, at tokens.Token, name, rest string, args []tokens.Token) {
 	list := r.strings(args)
 	if s.Text {
 		if len(list) > 0 && list[0].Text != string(scan.Hole) {
@@ -76,9 +76,9 @@ func (r *inlineRun) standsFor(s *facts.SdkEntry, at tokens.InlineToken, name, re
 		}
 		return
 	}
-	var words []tokens.InlineToken
+	var words []tokens.Token
 	for _, part := range strings.Fields(s.Run) {
-		w := tokens.InlineToken{Kind: 's', Text: part, From: at.From, To: at.To}
+		w := tokens.Token{Kind: 's', Text: part, From: at.From, To: at.To}
 		switch {
 		case part == "{*}":
 			w.Text = strings.ReplaceAll(rest, "_", "")

@@ -43,7 +43,7 @@ var (
 func (r *inlineRun) printsVariable(i int) {
 	for j := i + 1; j < min(i+16, len(r.toks)); j++ {
 		t := r.toks[j]
-		environ := j > i+1 && r.toks[j-1].Kind != ',' && slices.ContainsFunc(r.toks[i+1:j], func(t tokens.InlineToken) bool {
+		environ := j > i+1 && r.toks[j-1].Kind != ',' && slices.ContainsFunc(r.toks[i+1:j], func(t tokens.Token) bool {
 			return t.Kind == 'i' && strings.Contains(strings.ToLower(t.Text), "env")
 		})
 		switch {
@@ -59,7 +59,7 @@ func (r *inlineRun) printsVariable(i int) {
 }
 
 // secretRead: process.env.NAME.
-func secretRead(t tokens.InlineToken) bool {
+func secretRead(t tokens.Token) bool {
 	name, ok := strings.CutPrefix(t.Text, "process.env.")
 	return ok && t.Kind == 'i' && hosts.SecretVariable(name)
 }
@@ -80,7 +80,7 @@ func (r *inlineRun) plainEnd(j int) bool {
 }
 
 // shown reports a credential that is printed.
-func (r *inlineRun) shown(t tokens.InlineToken) {
+func (r *inlineRun) shown(t tokens.Token) {
 	r.sh.Env.Raise("secret.print-named", r.src, t.From, t.To, act.Printable(t.Text))
 }
 
@@ -93,10 +93,10 @@ func (r *inlineRun) joinedPath(i int) {
 	for ; j > 2 && r.toks[j-1].Kind == '/' && r.toks[j-2].Kind == 's'; j -= 2 {
 		path = r.toks[j-2].Text + "/" + path
 	}
-	reads := slices.ContainsFunc(r.toks, func(t tokens.InlineToken) bool {
+	reads := slices.ContainsFunc(r.toks, func(t tokens.Token) bool {
 		return t.Kind == 'i' && (strings.HasSuffix(t.Text, "read_text") || strings.HasSuffix(t.Text, "read_bytes") || t.Text == "open" || strings.HasSuffix(t.Text, ".open"))
 	})
-	home := slices.ContainsFunc(r.toks[:j], func(t tokens.InlineToken) bool {
+	home := slices.ContainsFunc(r.toks[:j], func(t tokens.Token) bool {
 		return t.Kind == 'i' && strings.Contains(strings.ToLower(t.Text), "home")
 	})
 	if home {
@@ -105,6 +105,6 @@ func (r *inlineRun) joinedPath(i int) {
 	if reads {
 		t := r.toks[i]
 		t.Text, t.Exact = path, false
-		r.read(tokens.InlineToken{Kind: 'i', Text: "open", From: t.From, To: t.To}, []tokens.InlineToken{t})
+		r.read(tokens.Token{Kind: 'i', Text: "open", From: t.From, To: t.To}, []tokens.Token{t})
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // starts judges a call that starts a program: by a text for a shell, or by words.
-func (r *inlineRun) starts(kind byte, name tokens.InlineToken, args, list []tokens.InlineToken) {
+func (r *inlineRun) starts(kind byte, name tokens.Token, args, list []tokens.Token) {
 	e := r.sh.Env
 	first := list[0].Text
 	if r.origin(args)&builtText != 0 && (len(list) == 1 || kind == 's') && first != string(scan.Hole) && decodesAny(args) {
@@ -33,7 +33,7 @@ func (r *inlineRun) starts(kind byte, name tokens.InlineToken, args, list []toke
 	if strings.Trim(first, string(scan.Hole)) == "" && !slices.ContainsFunc(list, forces) { // which program it is, the text's caller says
 		last := args[len(args)-1]
 		if raw := r.src.Text[min(max(args[0].From, 0), len(r.src.Text)):min(max(last.To, 0), len(r.src.Text))]; len(args) > 1 && e.ActsText(raw) { // words without their quotes
-			r.shellText(tokens.InlineToken{Kind: 's', Text: raw, From: args[0].From, To: last.To})
+			r.shellText(tokens.Token{Kind: 's', Text: raw, From: args[0].From, To: last.To})
 			return
 		}
 		if !r.unknown(name, args) && (r.lang == "awk" || r.fromInput()) {
@@ -50,7 +50,7 @@ func (r *inlineRun) starts(kind byte, name tokens.InlineToken, args, list []toke
 }
 
 // forces: the word is an option that deletes trees or overrides a refusal.
-func forces(t tokens.InlineToken) bool {
+func forces(t tokens.Token) bool {
 	switch t.Text {
 	case "-rf", "-fr", "-Rf", "--force", "-f", "--hard", "-R", "-r", "--no-preserve-root", "--recursive":
 		return true
@@ -62,22 +62,22 @@ func forces(t tokens.InlineToken) bool {
 var inputArguments = scan.SetOf("input stdin_data stdin")
 
 // decodesAny: a decoder stands among tokens, not only what makes single characters.
-func decodesAny(toks []tokens.InlineToken) bool {
-	return slices.ContainsFunc(toks, func(t tokens.InlineToken) bool {
+func decodesAny(toks []tokens.Token) bool {
+	return slices.ContainsFunc(toks, func(t tokens.Token) bool {
 		return t.Kind == 'i' && (strings.HasSuffix(t.Text, "Buffer.from") || slices.ContainsFunc(decoderNames, func(d string) bool { return strings.Contains(t.Text, d) }))
 	})
 }
 
 // chained adds the words that calls and settings elsewhere give to a program that is
 // started: Command::new("rm").arg("-rf"), psi.Arguments = "-rf /".
-func (r *inlineRun) chained(name tokens.InlineToken, list []tokens.InlineToken) []tokens.InlineToken {
+func (r *inlineRun) chained(name tokens.Token, list []tokens.Token) []tokens.Token {
 	if len(list) > 1 && r.lang != "csharp" {
 		return list
 	}
 	if r.lang == "csharp" && len(list) == 2 { // its arguments are one text
-		var words []tokens.InlineToken
+		var words []tokens.Token
 		for _, word := range scan.OptionWords(list[1].Text) {
-			words = append(words, tokens.InlineToken{Kind: 's', Text: word, From: list[1].From, To: list[1].To})
+			words = append(words, tokens.Token{Kind: 's', Text: word, From: list[1].From, To: list[1].To})
 		}
 		return append(list[:1:1], words...)
 	}
@@ -103,7 +103,7 @@ func (r *inlineRun) chained(name tokens.InlineToken, list []tokens.InlineToken) 
 // startedBy runs the program that a text names by settings: p.launchPath = "/bin/rm",
 // p.arguments = ["-rf", "/"].
 func (r *inlineRun) startedBy(i int) {
-	var list []tokens.InlineToken
+	var list []tokens.Token
 	for j, t := range r.toks {
 		last := strings.ToLower(t.Text[strings.LastIndexByte(t.Text, '.')+1:])
 		if j < i || t.Kind != 'i' || last != "arguments" || j+1 >= len(r.toks) || r.toks[j+1].Kind != '=' {
@@ -112,7 +112,7 @@ func (r *inlineRun) startedBy(i int) {
 		for _, w := range r.strings(r.toks[j+2 : r.statement(j)]) {
 			if r.lang == "csharp" {
 				for _, word := range scan.OptionWords(w.Text) {
-					list = append(list, tokens.InlineToken{Kind: 's', Text: word, From: w.From, To: w.To})
+					list = append(list, tokens.Token{Kind: 's', Text: word, From: w.From, To: w.To})
 				}
 			} else {
 				list = append(list, w)
@@ -120,13 +120,13 @@ func (r *inlineRun) startedBy(i int) {
 		}
 	}
 	if exe := r.join(r.toks[i+2 : r.statement(i)]); exe.To > 0 {
-		r.run(append([]tokens.InlineToken{exe}, list...))
+		r.run(append([]tokens.Token{exe}, list...))
 	}
 }
 
 // alternatives are the two arguments of one that depends on something: A if C else B,
 // C ? A : B.
-func alternatives(args []tokens.InlineToken) (one, other []tokens.InlineToken, ok bool) {
+func alternatives(args []tokens.Token) (one, other []tokens.Token, ok bool) {
 	depth, mark := 0, -1
 	for i, t := range args {
 		switch {

@@ -100,9 +100,9 @@ func consoleLine(text string) string {
 	return ""
 }
 
-// RunProgram judges a text that begins like a program. It tells whether there was one,
+// Sniff judges a text that begins like a program. It tells whether there was one,
 // and whether it is surely one; else a shell's reading of it is taken as well.
-func RunProgram(e *interp.Env, src *act.Source) (ran, sure bool) {
+func Sniff(e *interp.Env, src *act.Source) (ran, sure bool) {
 	text := strings.TrimLeft(src.Text, " \t\r\n")
 	if strings.Contains(text, "redis.call(") || strings.Contains(text, "redis.pcall(") {
 		e.Redis(src, "EVAL "+strings.ReplaceAll(text, "\n", " "), "")
@@ -129,8 +129,8 @@ func runProgramText(e *interp.Env, src *act.Source, lang string) {
 	e.Read("orm", src, nil)
 }
 
-// ReadProgram judges a text that a program hands to the interpreter of a language.
-func ReadProgram(sh *interp.Process, src *act.Source, lang string, _ *act.Invocation) act.Flow {
+// Read judges a text that a program hands to the interpreter of a language.
+func Read(sh *interp.Process, src *act.Source, lang string, _ *act.Invocation) act.Flow {
 	runInline(sh.Env, sh, src, lang)
 	return act.Flow{}
 }

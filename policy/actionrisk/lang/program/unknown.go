@@ -27,7 +27,7 @@ func (r *inlineRun) joinsPath(name string) bool {
 }
 
 // joinedPath joins parts of a path; an absolute part begins anew.
-func joinedPath(list []tokens.InlineToken) string {
+func joinedPath(list []tokens.Token) string {
 	out := ""
 	for _, t := range list {
 		if out == "" || strings.HasPrefix(t.Text, "/") && out != "/" {
@@ -40,7 +40,7 @@ func joinedPath(list []tokens.InlineToken) string {
 }
 
 // direct is a call by way of call, apply or bind as the call of the function itself.
-func direct(name tokens.InlineToken, args []tokens.InlineToken) (tokens.InlineToken, []tokens.InlineToken) {
+func direct(name tokens.Token, args []tokens.Token) (tokens.Token, []tokens.Token) {
 	if name.Text == "Reflect.apply" && len(args) > 1 && args[0].Kind == 'i' {
 		name.Text = args[0].Text
 		return name, args[1:]
@@ -55,7 +55,7 @@ func direct(name tokens.InlineToken, args []tokens.InlineToken) (tokens.InlineTo
 
 // alias notes that what stands before token i is another name of a member that is
 // named by a text: f = getattr(stripe.Transfer, "cre"+"ate"), f = wallet["send"].
-func (r *inlineRun) alias(i int, receiver, member string, at tokens.InlineToken) {
+func (r *inlineRun) alias(i int, receiver, member string, at tokens.Token) {
 	if i < 2 || r.toks[i-1].Kind != '=' || r.toks[i-2].Kind != 'i' || at.Kind != 'i' || member == "" || !act.SyntaxName(member) {
 		return
 	}
@@ -85,7 +85,7 @@ func (r *inlineRun) constant(i int) {
 
 // unknownCall: a text about wallets or a payment service calls a function whose name
 // it computes, with an amount or an address among the arguments.
-func (r *inlineRun) unknownCall(at tokens.InlineToken, args []tokens.InlineToken) {
+func (r *inlineRun) unknownCall(at tokens.Token, args []tokens.Token) {
 	low := strings.ToLower(strings.Join(r.argTexts(args), " "))
 	if low == "" || !r.sh.Env.Budget.Spend(len(low)/16) {
 		return

@@ -14,10 +14,10 @@ import (
 
 // join is the string that tokens up to a comma make: literals, known variables,
 // decoded and rebuilt texts, holes for the rest.
-func (r *inlineRun) join(toks []tokens.InlineToken) tokens.InlineToken {
-	out := tokens.InlineToken{Kind: 's'}
+func (r *inlineRun) join(toks []tokens.Token) tokens.Token {
+	out := tokens.Token{Kind: 's'}
 	n := 0
-	add := func(t tokens.InlineToken) {
+	add := func(t tokens.Token) {
 		if n++; n == 1 {
 			out = t
 			return
@@ -38,7 +38,7 @@ func (r *inlineRun) join(toks []tokens.InlineToken) tokens.InlineToken {
 		case t.Kind == 'i' && i+1 < len(toks) && toks[i+1].Kind == '(':
 			end := min(closing(toks, i+1, '(', ')'), len(toks))
 			if text, ok := r.passed(t, toks[i+2:end], n > 0); ok {
-				add(tokens.InlineToken{Kind: 's', Text: text, From: t.From, To: t.To})
+				add(tokens.Token{Kind: 's', Text: text, From: t.From, To: t.To})
 			}
 			i = end
 		case t.Kind == '/' && n > 0 && r.lang == "python" && !strings.HasSuffix(out.Text, "/"): // Path("a") / "b"
@@ -48,7 +48,7 @@ func (r *inlineRun) join(toks []tokens.InlineToken) tokens.InlineToken {
 		case t.Kind == 'i' && valueWords[t.Text]:
 		case t.Kind == 'i' && strings.Trim(t.Text, ".") != "" && (len(t.Text) > 1 || n > 0) && !isPrefix(t.Text):
 			if n == 0 {
-				add(tokens.InlineToken{Kind: 's', Text: string(scan.Hole), From: t.From, To: t.To})
+				add(tokens.Token{Kind: 's', Text: string(scan.Hole), From: t.From, To: t.To})
 			} else {
 				n++
 				out.Text, out.Exact = out.Text+string(scan.Hole), false
@@ -63,7 +63,7 @@ var valueWords = scan.SetOf("new await try return yield ref mut const let var un
 
 // passed is the text that a call gives which is not known itself: expanduser("~"), where
 // the first argument says enough; of a method, only what a decoder makes is not known.
-func (r *inlineRun) passed(t tokens.InlineToken, args []tokens.InlineToken, after bool) (string, bool) {
+func (r *inlineRun) passed(t tokens.Token, args []tokens.Token, after bool) (string, bool) {
 	if r.makes(t) || len(args) > 0 && r.origin(args)&builtText != 0 {
 		return string(scan.Hole), true
 	}
@@ -79,7 +79,7 @@ func (r *inlineRun) passed(t tokens.InlineToken, args []tokens.InlineToken, afte
 
 // makes: the call gives another text than its arguments: a decoder, or a function of
 // the text itself that builds one.
-func (r *inlineRun) makes(t tokens.InlineToken) bool {
+func (r *inlineRun) makes(t tokens.Token) bool {
 	if _, ok := facts.Named(r.sh.Env.Code.Builders, t.Text, r.lang); ok {
 		return true
 	}
@@ -98,13 +98,13 @@ func (r *inlineRun) statementStart(i int) int {
 
 // value is the text that begins at token i, with the methods called on it, and
 // the index behind it.
-func (r *inlineRun) value(toks []tokens.InlineToken, i int) (out tokens.InlineToken, next int, ok bool) {
+func (r *inlineRun) value(toks []tokens.Token, i int) (out tokens.Token, next int, ok bool) {
 	if i >= len(toks) || !r.sh.Env.Budget.Spend(1) { // the statement ends before its value
 		return out, i, false
 	}
 	t := toks[i]
 	if text, after, known := r.knownName(toks, i); known {
-		return tokens.InlineToken{Kind: 's', Text: text, From: t.From, To: toks[after-1].To}, after, true
+		return tokens.Token{Kind: 's', Text: text, From: t.From, To: toks[after-1].To}, after, true
 	}
 	switch {
 	case t.Kind == 'i' && (t.Text == "require" || t.Text == "__import__") && i+1 < len(toks) && toks[i+1].Kind == '(': // of a module
@@ -127,7 +127,7 @@ func (r *inlineRun) value(toks []tokens.InlineToken, i int) (out tokens.InlineTo
 		shut := map[byte]byte{'[': ']', '{': '}'}[t.Kind]
 		end := closing(toks, i, t.Kind, shut)
 		if text, after, known := r.fromNumbers(toks, i, end); known {
-			return tokens.InlineToken{Kind: 's', Text: text, From: t.From, To: toks[after-1].To}, after, true
+			return tokens.Token{Kind: 's', Text: text, From: t.From, To: toks[after-1].To}, after, true
 		}
 		if end+1 < len(toks) && toks[end+1].Text == ".pack" {
 			return r.packed(toks, i, end)
@@ -146,7 +146,7 @@ func (r *inlineRun) value(toks []tokens.InlineToken, i int) (out tokens.InlineTo
 		if !known || strings.IndexByte(text, scan.Hole) >= 0 {
 			return out, i, false
 		}
-		out, next = tokens.InlineToken{Kind: 's', Text: text, From: t.From, To: toks[min(end, len(toks)-1)].To}, min(end+1, len(toks))
+		out, next = tokens.Token{Kind: 's', Text: text, From: t.From, To: toks[min(end, len(toks)-1)].To}, min(end+1, len(toks))
 	case t.Kind == 'i':
 		name, rest, _ := strings.Cut(strings.TrimRight(strings.TrimLeft(t.Text, "$@"), "."), ".")
 		v, found := r.vars[name]
@@ -189,14 +189,14 @@ func (r *inlineRun) value(toks []tokens.InlineToken, i int) (out tokens.InlineTo
 }
 
 // methodOfVariable: the dotted name begins with a variable whose text is known.
-func (r *inlineRun) methodOfVariable(t tokens.InlineToken) bool {
+func (r *inlineRun) methodOfVariable(t tokens.Token) bool {
 	first, _, dotted := strings.Cut(strings.TrimLeft(t.Text, "$@"), ".")
 	_, ok := r.vars[first]
 	return dotted && ok
 }
 
 // closing is the index of the sign that closes the one at i, or len(toks).
-func closing(toks []tokens.InlineToken, i int, open, shut byte) int {
+func closing(toks []tokens.Token, i int, open, shut byte) int {
 	if i < len(toks) && toks[i].Kind == open && toks[i].Partner != 0 {
 		return min(i+int(toks[i].Partner), len(toks))
 	}
@@ -214,17 +214,17 @@ func closing(toks []tokens.InlineToken, i int, open, shut byte) int {
 	return len(toks)
 }
 
-func (r *inlineRun) listed(list []tokens.InlineToken, sep string, at tokens.InlineToken) tokens.InlineToken {
+func (r *inlineRun) listed(list []tokens.Token, sep string, at tokens.Token) tokens.Token {
 	parts := make([]string, len(list))
 	for i, t := range list {
 		parts[i] = t.Text
 	}
-	return tokens.InlineToken{Kind: 's', Text: strings.Join(parts, sep), From: at.From, To: at.To}
+	return tokens.Token{Kind: 's', Text: strings.Join(parts, sep), From: at.From, To: at.To}
 }
 
 // callValue is what a call gives whose arguments are known: decoders, characters
 // by number, reversals.
-func (r *inlineRun) callValue(name string, args []tokens.InlineToken) (string, bool) {
+func (r *inlineRun) callValue(name string, args []tokens.Token) (string, bool) {
 	last := name[strings.LastIndexAny(name, ".:")+1:]
 	if folder := tempCalls[last]; folder != "" {
 		return folder, true
@@ -330,7 +330,7 @@ func (r *inlineRun) decoded(text string, by func(string) (string, bool)) (string
 }
 
 // joined is the text of arguments put together: paste("a", "b", sep=""), path.join.
-func (r *inlineRun) joined(args []tokens.InlineToken, sep string) (string, bool) {
+func (r *inlineRun) joined(args []tokens.Token, sep string) (string, bool) {
 	var parts []string
 	for _, part := range splitArguments(args) {
 		if len(part) == 3 && part[1].Kind == '=' && (part[0].Text == "sep" || part[0].Text == "collapse") {
@@ -355,7 +355,7 @@ func (r *inlineRun) joined(args []tokens.InlineToken, sep string) (string, bool)
 }
 
 // method applies the method or slice t, which stands at toks[i], to a text.
-func (r *inlineRun) method(of, t tokens.InlineToken, toks []tokens.InlineToken, i int) (string, int, bool) {
+func (r *inlineRun) method(of, t tokens.Token, toks []tokens.Token, i int) (string, int, bool) {
 	text := of.Text
 	if t.Kind == '[' {
 		end := closing(toks, i, '[', ']')
@@ -372,7 +372,7 @@ func (r *inlineRun) method(of, t tokens.InlineToken, toks []tokens.InlineToken, 
 	if t.Kind != 'i' || len(t.Text) < 2 || t.Text[0] != '.' {
 		return text, i, false
 	}
-	var list, args []tokens.InlineToken
+	var list, args []tokens.Token
 	next := i + 1
 	if next < len(toks) && toks[next].Kind == '(' {
 		end := closing(toks, next, '(', ')')
@@ -453,7 +453,7 @@ func (r *inlineRun) statement(i int) int {
 }
 
 // number is the value of a token that is a number.
-func number(t tokens.InlineToken) (int64, bool) {
+func number(t tokens.Token) (int64, bool) {
 	if t.Kind != 'i' || t.Text[0] > '9' {
 		return 0, false
 	}
@@ -462,7 +462,7 @@ func number(t tokens.InlineToken) (int64, bool) {
 }
 
 // numbered is the text of a list of character numbers.
-func numbered(toks []tokens.InlineToken) (string, bool) {
+func numbered(toks []tokens.Token) (string, bool) {
 	var b strings.Builder
 	for _, t := range toks {
 		if n, ok := number(t); ok && n >= ' ' {

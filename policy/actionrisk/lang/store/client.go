@@ -80,5 +80,5 @@ func definition(line string, how *sql.ClientVariables) (name, value string, ok b
 	return "", "", false
 }
 
-// SqlPredicates are the predicates of the sql, nosql and orm tables.
-var SqlPredicates = map[string]interp.Predicate{}
+// Predicates are the predicates of the sql, nosql and orm tables.
+var Predicates = map[string]interp.Predicate{}

@@ -110,7 +110,7 @@ func givenSQL(e *interp.Env, before string) bool {
 		before = before[:open+1]
 	}
 	name := tokens.CalledBefore(before)
-	return stores.SqlCalls[name[strings.LastIndexAny(name, "./!-")+1:]]
+	return stores.Calls[name[strings.LastIndexAny(name, "./!-")+1:]]
 }
 
 // runORM finds calls of object mappers in program text, and SQL in its strings

@@ -169,14 +169,14 @@ func Migrations(sh *interp.Process, v *act.Invocation) bool {
 	return false
 }
 
-// RunMongo reads a text for MongoDB's shell.
-func RunMongo(sh *interp.Process, src *act.Source, _ string, client *act.Invocation) act.Flow {
+// ReadMongo reads a text for MongoDB's shell.
+func ReadMongo(sh *interp.Process, src *act.Source, _ string, client *act.Invocation) act.Flow {
 	sh.Env.Mongo(src, strings.ReplaceAll(src.Text, string(scan.Hole), "_"), stores.ClientWords(client, src.Text))
 	return act.Flow{}
 }
 
-// RunRedis reads a text for Redis.
-func RunRedis(sh *interp.Process, src *act.Source, _ string, client *act.Invocation) act.Flow {
+// ReadRedis reads a text for Redis.
+func ReadRedis(sh *interp.Process, src *act.Source, _ string, client *act.Invocation) act.Flow {
 	sh.Env.Redis(src, strings.ReplaceAll(src.Text, string(scan.Hole), "_"), stores.ClientWords(client, src.Text))
 	return act.Flow{}
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/stores"
 )
 
-// RunSQL reads src as the text of a database client, or as a bare statement of
+// ReadSQL reads src as the text of a database client, or as a bare statement of
 // any dialect where client is nil. What it gives back is the text that a SELECT
 // of literals prints, if that is SQL again: piped into a client it runs.
-func RunSQL(sh *interp.Process, src *act.Source, _ string, client *act.Invocation) act.Flow {
+func ReadSQL(sh *interp.Process, src *act.Source, _ string, client *act.Invocation) act.Flow {
 	e := sh.Env
 	e.Ran = true
 	text := src.Text
@@ -30,7 +30,7 @@ func RunSQL(sh *interp.Process, src *act.Source, _ string, client *act.Invocatio
 		name = client.Exe
 	}
 	words := stores.ClientWords(client, src.Text)
-	if stores.SqlClients[name] == 0 { // a bare text, or a client of many engines
+	if stores.Clients[name] == 0 { // a bare text, or a client of many engines
 		if stores.LooksMongo(text) {
 			e.Mongo(src, text, words)
 			return act.Flow{}
@@ -40,7 +40,7 @@ func RunSQL(sh *interp.Process, src *act.Source, _ string, client *act.Invocatio
 			return act.Flow{}
 		}
 	}
-	reads := stores.SqlClients[name]
+	reads := stores.Clients[name]
 	if reads == 0 {
 		reads = sql.AnyReading
 	}

@@ -72,7 +72,7 @@ func Wire(sh *interp.Process, v *act.Invocation) bool {
 		src := sh.Src.Inside(v.Stdin.Word, v.Exe)
 		runWire(sh, &src, stores.RawAddress(v))
 	case "curl", "wget":
-		if scheme, _, _, _ := hosts.UrlOf(v.Word(len(v.Argv) - 1).Text); scheme == "telnet" && v.Stdin.Known {
+		if scheme, _, _, _ := hosts.Split(v.Word(len(v.Argv) - 1).Text); scheme == "telnet" && v.Stdin.Known {
 			src := sh.Src.Inside(v.Stdin.Word, v.Exe)
 			runWire(sh, &src, v.Word(len(v.Argv) - 1).Text[len("telnet://"):])
 		}
@@ -88,7 +88,7 @@ func Wire(sh *interp.Process, v *act.Invocation) bool {
 
 // wireURL judges gopher://host:6379/_FLUSHALL%0d%0a and dict://host:6379/flushall.
 func wireURL(sh *interp.Process, w act.Word) {
-	scheme, _, rest, ok := hosts.UrlOf(w.Text)
+	scheme, _, rest, ok := hosts.Split(w.Text)
 	if !ok || scheme != "gopher" && scheme != "gophers" && scheme != "dict" || len(rest) < 2 {
 		return
 	}

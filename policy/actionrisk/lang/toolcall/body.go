@@ -19,7 +19,7 @@ func RequestBodies(sh *interp.Process, v *act.Invocation) bool {
 		apiFields(sh, v)
 		return false
 	}
-	if !hosts.HttpClients[v.Exe] || v.Dry {
+	if !hosts.Clients[v.Exe] || v.Dry {
 		return false
 	}
 	if slices.ContainsFunc(v.Operands, searchAddress) {
@@ -30,7 +30,7 @@ func RequestBodies(sh *interp.Process, v *act.Invocation) bool {
 		if strings.Contains(w.Text, "?") {
 			parameters(sh, w)
 		}
-		if scheme, host, _, ok := hosts.UrlOf(w.Text); ok && scheme != "" {
+		if scheme, host, _, ok := hosts.Split(w.Text); ok && scheme != "" {
 			words += " " + host
 		}
 	}
@@ -176,7 +176,7 @@ func runBody(e *interp.Env, src *act.Source, words string) {
 		return
 	}
 	if text[0] == '{' || text[0] == '[' {
-		if root, _ := tree.ParseJSON(src.Text); root != nil {
+		if root, _ := tree.JSON(src.Text); root != nil {
 			w := bodyWalk{jsonWalk{e: e, src: src}, words}
 			w.node(root, "")
 		}

@@ -128,8 +128,8 @@ func pinnedMCP(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, pinnedWords(words)
 }
 
-// ToolPredicates are the predicates of the mcp table.
-var ToolPredicates = map[string]interp.Predicate{
+// Predicates are the predicates of the mcp table.
+var Predicates = map[string]interp.Predicate{
 	"pinned-mcp": pinnedMCP,   // the server that is added has an exact version
 	"mcp-server": addsAServer, // an argument tells which server is added
 }

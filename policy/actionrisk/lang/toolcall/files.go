@@ -69,7 +69,7 @@ func (w *jsonWalk) files(name, class string, args *tree.Node) {
 				return
 			}
 		}
-		if scheme, host, rest, ok := hosts.UrlOf(v.Text); ok && (scheme == "file" || hosts.MetadataHost(host)) {
+		if scheme, host, rest, ok := hosts.Split(v.Text); ok && (scheme == "file" || hosts.MetadataHost(host)) {
 			if scheme == "file" {
 				w.shell(v, "cat "+scan.Quote(filePath(host, rest)))
 			} else {
@@ -482,7 +482,7 @@ func namesForeignHost(text string) bool {
 		if i < 0 {
 			return strings.Contains(text, "'//") || strings.Contains(text, `"//`)
 		}
-		_, host, _, ok := hosts.UrlOf("x" + rest[i:])
+		_, host, _, ok := hosts.Split("x" + rest[i:])
 		if host = strings.TrimRight(host, "'\"`);,"); ok && !hosts.LocalHost(host) {
 			return true
 		}

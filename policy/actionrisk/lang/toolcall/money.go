@@ -57,7 +57,7 @@ func (w *jsonWalk) payment(name string, args *tree.Node) bool {
 		}
 	}
 	if p.Url != "" || strings.Contains(words, "x402") {
-		ids := append([]string{a.PayRule(p.Url != "" && firstOf(flat, "network", "chain", "chainid") != "")}, amounts.UrlRules(p.Url)...)
+		ids := append([]string{a.PayRule(p.Url != "" && firstOf(flat, "network", "chain", "chainid") != "")}, amounts.AddressRules(p.Url)...)
 		return w.e.Money(w.src, args.Start, args.End, to, ids...)
 	}
 	if amounts.IsZeroAddress(to) || amounts.IsAddress(to) || a.Asset != nil && (!a.Asset.Pegged || strings.Contains(words, "transfer") || strings.Contains(words, "send") || a.IsLarge()) {
@@ -266,7 +266,7 @@ func (w *jsonWalk) signTyped(params *tree.Node, report func(...string) bool) boo
 			return w.typedData(k)
 		}
 		if k.Kind == '"' && strings.HasPrefix(strings.TrimSpace(k.Text), "{") {
-			if root, _ := tree.ParseJSON(k.Text); root != nil {
+			if root, _ := tree.JSON(k.Text); root != nil {
 				return report(typedRules(root, k.Text)...)
 			}
 		}
@@ -345,7 +345,7 @@ func ReadRPC(sh *interp.Process, src *act.Source, _ string, v *act.Invocation) a
 	if len(text) > scan.MaxDecoded || !e.Budget.Spend(len(text)/4) || v.Src.Depth >= scan.MaxDepth {
 		return act.Flow{}
 	}
-	root, _ := tree.ParseJSON(strings.TrimSpace(text))
+	root, _ := tree.JSON(strings.TrimSpace(text))
 	if root == nil {
 		return act.Flow{}
 	}

@@ -59,7 +59,7 @@ func requestLines(sh *interp.Process, f act.Flow) {
 		return
 	}
 	for line := range strings.Lines(f.Word.Text) {
-		if h := interp.HttpLine(strings.TrimSpace(line)); h != nil && sh.Env.Budget.Spend(4) {
+		if h := interp.RequestLine(strings.TrimSpace(line)); h != nil && sh.Env.Budget.Spend(4) {
 			w := f.Word
 			w.Text, w.At = h[1], -1
 			request(sh, h[0], w)

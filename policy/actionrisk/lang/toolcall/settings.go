@@ -55,7 +55,7 @@ func variablesFile(e *interp.Env, sh *interp.Process, text act.Word) {
 // paymentSettings: a file that says what a wallet may spend.
 func paymentSettings(e *interp.Env, sh *interp.Process, file string, text act.Word) {
 	src := sh.Src.Inside(text, "settings")
-	if root, _ := tree.ParseJSON(strings.TrimSpace(src.Text)); root != nil && e.Budget.Spend(len(src.Text)/4) && opensPolicy(file, "write", root) {
+	if root, _ := tree.JSON(strings.TrimSpace(src.Text)); root != nil && e.Budget.Spend(len(src.Text)/4) && opensPolicy(file, "write", root) {
 		e.Raise("x402.policy-off", &src, 0, len(src.Text), act.Printable(file))
 	}
 }
@@ -77,7 +77,7 @@ func agentSettings(e *interp.Env, sh *interp.Process, text act.Word) {
 	if src.Text = strings.TrimSpace(src.Text); fragment { // the part of an object that an edit puts in
 		src.Text, src.At = "{"+src.Text+"}", -1
 	}
-	if root, _ := tree.ParseJSON(src.Text); root != nil {
+	if root, _ := tree.JSON(src.Text); root != nil {
 		w := jsonWalk{e: e, src: &src}
 		w.node(root, "")
 		if fragment {
@@ -102,7 +102,7 @@ var installHooks = scan.SetOf("preinstall install postinstall prepare preprepare
 // installScripts: what a package runs by itself when it is installed.
 func installScripts(e *interp.Env, sh *interp.Process, text act.Word) {
 	src := sh.Src.Inside(text, "package.json")
-	root, _ := tree.ParseJSON(strings.TrimSpace(src.Text))
+	root, _ := tree.JSON(strings.TrimSpace(src.Text))
 	scripts := root.Get("scripts")
 	if scripts == nil {
 		return

@@ -41,7 +41,7 @@ func (w *jsonWalk) tool(n *tree.Node, name string, args *tree.Node) bool {
 	inner := *w.src
 	inner.Via = append(append([]string(nil), w.src.Via...), via)
 	if args != nil && args.Kind == '"' { // arguments as a string of JSON
-		if root, _ := tree.ParseJSON(args.Text); root != nil && root.Kind == '{' {
+		if root, _ := tree.JSON(args.Text); root != nil && root.Kind == '{' {
 			span, _ := w.src.Where(args.Start, args.End)
 			text := act.Source{Text: args.Text, At: -1, Span: span, Via: inner.Via, Depth: w.src.Depth + 1}
 			if args.Verbatim && w.src.At >= 0 {
@@ -219,10 +219,8 @@ var strongVerbs = scan.SetOf("delete remove destroy drop purge terminate wipe tr
 // matters.
 func (w *jsonWalk) readsSecrets(name string) bool {
 	exe, _ := programOf(w.e, name)
-	return exe != "" && secretReaders[exe]
+	return exe != "" && w.e.In("secret-readers", exe)
 }
-
-var secretReaders = scan.SetOf("kubectl oc vault op bw pass gopass doppler infisical sops gpg aws gcloud az gh heroku flyctl")
 
 // injectsOption: an argument that shall be a name is an option of the program
 // behind the tool.
@@ -444,7 +442,7 @@ func (w *jsonWalk) payload(name, class string, k *tree.Node) bool {
 	if text == "" || text[0] != '{' || w.src.Depth >= scan.MaxDepth || !w.e.Budget.Spend(len(text)/4) {
 		return false
 	}
-	root, strict := tree.ParseJSON(text)
+	root, strict := tree.JSON(text)
 	if root == nil || !strict {
 		return false
 	}
@@ -500,8 +498,8 @@ func searches(name string) bool {
 	return found
 }
 
-// RunToolPhrase reads "call tool NAME with {…}" and "mcp call NAME {…}".
-func RunToolPhrase(e *interp.Env, src *act.Source) bool {
+// Phrase reads "call tool NAME with {…}" and "mcp call NAME {…}".
+func Phrase(e *interp.Env, src *act.Source) bool {
 	if !e.Budget.Spend(len(src.Text) / 4) {
 		return false
 	}
@@ -533,7 +531,7 @@ func RunToolPhrase(e *interp.Env, src *act.Source) bool {
 		if inner.At >= 0 {
 			inner.At += open
 		}
-		if root, _ := tree.ParseJSON(inner.Text); root != nil {
+		if root, _ := tree.JSON(inner.Text); root != nil {
 			w.src, args = &inner, root
 			n.End = len(inner.Text)
 		}

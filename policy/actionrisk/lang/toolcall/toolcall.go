@@ -15,9 +15,9 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
 
-// RunJSON reads src as one JSON value. Text that only begins like JSON, such as
+// JSON reads src as one JSON value. Text that only begins like JSON, such as
 // a shell's { list; } or [ test ], is not taken.
-func RunJSON(e *interp.Env, src *act.Source) bool {
+func JSON(e *interp.Env, src *act.Source) bool {
 	text := strings.TrimLeft(src.Text, " \t\r\n\ufeff")
 	if len(text) < 2 {
 		return false
@@ -38,7 +38,7 @@ func RunJSON(e *interp.Env, src *act.Source) bool {
 	if inner.At >= 0 {
 		inner.At += shift
 	}
-	root, strict := tree.ParseJSON(text)
+	root, strict := tree.JSON(text)
 	if root == nil {
 		return false
 	}
@@ -66,7 +66,7 @@ func RunJSON(e *interp.Env, src *act.Source) bool {
 		}
 		more.Depth++
 		if more.Depth <= scan.MaxDepth {
-			RunJSON(e, &more)
+			JSON(e, &more)
 		}
 	}
 	return true
@@ -224,7 +224,7 @@ func (w *jsonWalk) request(n, url *tree.Node, method string) bool {
 	}
 	span, _ := w.src.Where(n.Start, n.End)
 	inner := act.Source{Text: line, At: -1, Span: span, Via: w.src.Via, Depth: w.src.Depth + 1}
-	if h := interp.HttpLine(line); h != nil && inner.Depth <= scan.MaxDepth {
+	if h := interp.RequestLine(line); h != nil && inner.Depth <= scan.MaxDepth {
 		w.e.RunHTTPLine(&inner, h)
 		return true
 	}

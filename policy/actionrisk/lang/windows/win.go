@@ -78,8 +78,8 @@ func scriptFile(sh *interp.Process, file act.Word, v *act.Invocation) {
 	}
 }
 
-// TakenCmdlet judges an interpreter of Windows, or a PowerShell command met in another shell.
-func TakenCmdlet(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
+// Takes judges an interpreter of Windows, or a PowerShell command met in another shell.
+func Takes(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	if lang := act.WindowsShell(v.Exe); lang != "" {
 		return windows(sh, v, lang), true
 	}
@@ -145,9 +145,9 @@ func decodeUTF16(s string) (string, bool) {
 	return string(raw), len(raw) > 0
 }
 
-// LooksWindows is the router's cheap test; sure means that no other shell could
+// Looks is the router's cheap test; sure means that no other shell could
 // run the text.
-func LooksWindows(c *facts.Set, text string) (lang string, sure bool) {
+func Looks(c *facts.Set, text string) (lang string, sure bool) {
 	names := c.Windows
 	end := strings.IndexAny(text, " \t\r\n(){|;&,<>")
 	if end < 0 {
@@ -274,7 +274,7 @@ func looksGroup(c *facts.Set, text string) (string, bool) {
 		end := strings.LastIndexByte(text, ')')
 		return "powershell", end > 0 && strings.HasPrefix(text[end+1:], ".") || strings.Contains(text, ").") || inner[0] == '['
 	}
-	lang, _ := LooksWindows(c, inner)
+	lang, _ := Looks(c, inner)
 	return lang, lang == "powershell" && strings.Contains(text, ").")
 }
 
@@ -298,8 +298,8 @@ func looksVariable(text string) (string, bool) {
 	return "", false
 }
 
-// RunWindows reads src as PowerShell (lang "powershell") or cmd ("cmd").
-func RunWindows(sh *interp.Process, src *act.Source, lang string, _ *act.Invocation) act.Flow {
+// Read reads src as PowerShell (lang "powershell") or cmd ("cmd").
+func Read(sh *interp.Process, src *act.Source, lang string, _ *act.Invocation) act.Flow {
 	e := sh.Env
 	if strings.IndexByte(src.Text, 0xE2) >= 0 { // dashes and quotes that PowerShell takes for its own
 		if plain := typographic.Replace(src.Text); plain != src.Text {

@@ -12,9 +12,9 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// WindowsPredicates test commands of PowerShell (kind "cmdlet", named by their
+// Predicates test commands of PowerShell (kind "cmdlet", named by their
 // verb), members of .NET types (kind "member") and programs (kind "program").
-var WindowsPredicates = map[string]interp.Predicate{
+var Predicates = map[string]interp.Predicate{
 	"noun":  nounIs,   // the noun of the command, or the type of the object; "*" stands for anything
 	"param": paramIs,  // a parameter is given, or "name=value" with that value
 	"arg":   argIs,    // a value, of a parameter or without one, is so

@@ -1,4 +1,4 @@
-package actionrisk
+package sql
 
 import (
 	"os"
@@ -6,12 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign/countersign/policy/actionrisk/lang/sql"
 	"github.com/google/go-cmp/cmp"
 )
 
-// sqlSummary writes a result the way testdata/sql_effects.txt does.
-func sqlSummary(r sql.Result) string {
+// sqlSummary writes a result the way testdata/effects.txt does.
+func sqlSummary(r Result) string {
 	var words []string
 	for _, f := range r.Facts {
 		w := f.Effect
@@ -38,7 +37,7 @@ func sqlSummary(r sql.Result) string {
 }
 
 func TestSQLEffects(t *testing.T) {
-	data, err := os.ReadFile("testdata/sql_effects.txt")
+	data, err := os.ReadFile("testdata/effects.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +52,7 @@ func TestSQLEffects(t *testing.T) {
 			slices.Sort(words)
 			want = strings.Join(slices.Compact(words), " ")
 		}
-		r := sql.Classify(text, sql.AnyReading, sql.Client{})
+		r := Classify(text, AnyReading, Client{})
 		if diff := cmp.Diff(want, sqlSummary(r)); diff != "" {
 			t.Errorf("line %d: %s\n(-want +got)\n%s", n+1, text, diff)
 		}
@@ -67,7 +66,7 @@ func TestSQLEffects(t *testing.T) {
 
 // FuzzSQLTokens: the tokens joined are the text, in every reading.
 func FuzzSQLTokens(f *testing.F) {
-	data, err := os.ReadFile("testdata/sql_effects.txt")
+	data, err := os.ReadFile("testdata/effects.txt")
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -78,9 +77,9 @@ func FuzzSQLTokens(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, read := range []sql.Reading{sql.ANSI, sql.MySQL, sql.Slash} {
+		for _, read := range []Reading{ANSI, MySQL, Slash} {
 			at := 0
-			for _, tok := range sql.Tokens(text, read) {
+			for _, tok := range Tokens(text, read) {
 				if tok.Start != at || tok.End <= tok.Start {
 					t.Fatalf("reading %d: token %d..%d after %d", read, tok.Start, tok.End, at)
 				}
@@ -90,13 +89,13 @@ func FuzzSQLTokens(f *testing.F) {
 				t.Fatalf("reading %d: %d of %d bytes", read, at, len(text))
 			}
 		}
-		r := sql.Classify(text, sql.AnyReading, sql.Client{})
+		r := Classify(text, AnyReading, Client{})
 		for _, f := range r.Facts {
 			if f.Start < 0 || f.End > len(text) || f.Start >= f.End {
 				t.Fatalf("span %d..%d outside", f.Start, f.End)
 			}
 		}
-		if sqlSummary(r) != sqlSummary(sql.Classify(text, sql.AnyReading, sql.Client{})) {
+		if sqlSummary(r) != sqlSummary(Classify(text, AnyReading, Client{})) {
 			t.Fatal("two answers")
 		}
 	})

@@ -1,0 +1,26 @@
+package api
+
+import (
+	"bytes"
+	_ "embed"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// answered are answers of a running service to the examples of operations, by
+// operation: TestExamplesAreWhatTheServiceAnswers asks for all of them again, fails
+// where one has another shape now, and writes them with UPDATE_EXAMPLES=1. The
+// answers of services without a signature are not among them: they are computed.
+//
+//go:embed examples.json
+var answered []byte
+
+// exampleBase stands in the file where the address of the service does.
+const exampleBase = "https://countersign.example"
+
+// examples reads them, with the address of this service.
+func examples(base string) (byOperation map[string]jsontext.Value, err error) {
+	err = json.Unmarshal(bytes.ReplaceAll(answered, []byte(exampleBase), []byte(base)), &byOperation)
+	return byOperation, err
+}

@@ -1,0 +1,309 @@
+package api
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"net/http"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/go-cmp/cmp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/countersign/countersign/api/credential"
+)
+
+// withoutExample are operations whose 200 has no example, and why.
+var withoutExample = map[string]string{
+	"create_checkout": "no card provider here", "open_billing_portal": "no card provider here", "get_entitlement": "no customer has bought anything",
+	"create_download": "no customer has bought anything", "list_customer_entitlements": "the operator chooses who may ask",
+	"probe_purchase": "it answers 402", "get_export": "a file", "request_refund": "no call was paid for here",
+	"assurance_approve": "nothing waits for a review here", "assurance_get_approval": "nothing waits for a review here",
+	"activate_policy": "an own draft is activated by another admin",
+	"prove_inclusion": "no checkpoints are kept here", "prove_consistency": "no checkpoints are kept here",
+}
+
+// exampleLimit is how many octets an example may have: a document that is longer is
+// its own example.
+const exampleLimit = 6000
+
+// TestExamplesAreWhatTheServiceAnswers sends each operation its example, as whoever
+// may call it, and compares the answer with the one that is published: the same
+// members of the same types.
+func TestExamplesAreWhatTheServiceAnswers(t *testing.T) {
+	n := startNode(t, setup{dev: true})
+	c := &contract{node: n, t: t, d: n.openAPIDocument(), seen: map[string]int{}}
+	c.begin()
+	a := asker{contract: c, known: map[string]any{"name": "preflight-actions", "slug": "verification-kit", "orgId": c.org}, key: n.issueKey(), answers: map[string]jsontext.Value{}}
+	for pass := range 3 {
+		for _, op := range n.server.operations {
+			if last := op.method == "DELETE" || op.id == "sign_out" || op.id == "revoke_access_token"; pass == 2 || !last {
+				a.ask(op)
+			}
+		}
+	}
+	for _, op := range n.server.operations {
+		_, why := withoutExample[op.id]
+		if a.answers[op.id] == nil && !why && strings.Contains(op.media, "json") && !a.long[op.id] && (op.service == nil || op.service.Signed) {
+			t.Errorf("%s was not answered: %s", op.id, a.said[op.id])
+		}
+	}
+	if os.Getenv("UPDATE_EXAMPLES") != "" {
+		text, err := json.Marshal(a.answers, json.Deterministic(true), jsontext.WithIndent(" "))
+		if err == nil {
+			err = os.WriteFile("examples.json", append(text, '\n'), 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	published, err := examples(n.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(published)), slices.Sorted(maps.Keys(a.answers))); diff != "" {
+		t.Fatalf("other operations have an example: UPDATE_EXAMPLES=1 writes them: %s", diff)
+	}
+	for _, o := range n.openAPIDocument().operations() {
+		if id := fmt.Sprint(o.operation["operationId"]); published[id] != nil {
+			instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(published[id]))
+			op := n.server.operation(id)
+			if err == nil {
+				err = c.d.schema(t, "paths", o.path, o.method, "responses", fmt.Sprint(op.success), "content", op.media, "schema").Validate(instance)
+			}
+			if err != nil {
+				t.Errorf("%s: its example has not its shape: %v", id, err)
+			}
+		}
+	}
+	for id, now := range a.answers {
+		if diff := cmp.Diff(shapeOf(t, published[id]), shapeOf(t, now)); diff != "" {
+			t.Errorf("%s is answered otherwise now (UPDATE_EXAMPLES=1 writes it): %s", id, diff)
+		}
+	}
+}
+
+// asker asks operations and learns from the answers what the next ones are about.
+type asker struct {
+	*contract
+	known   map[string]any // members of answers, by name
+	key     string
+	answers map[string]jsontext.Value
+	said    map[string]string // the last refusal, by operation
+	long    map[string]bool
+	token   string
+}
+
+// ask sends an operation its example unless it was answered.
+func (a *asker) ask(op *operation) {
+	if a.answers[op.id] != nil || op.service != nil && !op.service.Signed {
+		return
+	}
+	if a.said == nil {
+		a.said, a.long = map[string]string{}, map[string]bool{}
+	}
+	path, ready := a.path(op)
+	if !ready {
+		a.said[op.id] = "nothing is known for its path"
+		return
+	}
+	body := a.body(op)
+	headers := a.headers(op)
+	if op.input != nil {
+		headers = append(headers, "Content-Type", "application/json")
+	}
+	got := a.send(op.method, path, body, headers...)
+	if got.status != op.success && !(op.replays && got.status == http.StatusOK) {
+		a.said[op.id] += fmt.Sprintf("%s %s %.300s: %d %.300s\n", op.method, path, body, got.status, got.body)
+		return
+	}
+	if !strings.Contains(op.media, "json") || len(got.body) > exampleLimit {
+		a.long[op.id] = true
+		a.learn(got.body)
+		a.made(op, got.body)
+		return
+	}
+	a.learn(got.body)
+	a.made(op, got.body)
+	a.answers[op.id] = a.masked(got.body)
+}
+
+// members of a path that are named otherwise in answers.
+var namedAs = map[string]string{"keys": "keyId", "members": "memberId", "tokens": "tokenId", "webhooks": "webhookId"}
+
+var brace = regexp.MustCompile(`([a-z]+)/\{([a-zA-Z]+)\}`)
+
+func (a *asker) path(op *operation) (path string, ready bool) {
+	ready = true
+	path = brace.ReplaceAllStringFunc(op.path, func(m string) string {
+		parts := brace.FindStringSubmatch(m)
+		name := parts[2]
+		if other := namedAs[parts[1]]; name == "id" && other != "" {
+			name = other
+		}
+		if parts[1] == "rules" {
+			return "rules/git.push.force-protected"
+		}
+		value, is := a.known[name].(string)
+		ready = ready && is
+		return parts[1] + "/" + url.PathEscape(value)
+	})
+	return path, ready
+}
+
+// body is the operation's example, about what there is.
+func (a *asker) body(op *operation) string {
+	text := op.example
+	if op.id == verifyRecord.id {
+		return string(a.answersRaw("agent_action_safety_loop"))
+	}
+	var members map[string]any
+	if json.Unmarshal([]byte(text), &members) != nil {
+		return text
+	}
+	for name := range members {
+		if now, known := a.known[name]; known && strings.Contains(" decisionId decisionRecordHash bindingHash orgId client_id client_secret paymentId ", " "+name+" ") {
+			members[name] = now
+		}
+	}
+	switch op.id {
+	case revokeAccessToken.id, introspectAccessToken.id:
+		members["token"] = a.known["access_token"]
+	case createExport.id:
+		return `{}`
+	case "send_webhook_again":
+		delete(members, "messageId")
+	}
+	changed, err := json.Marshal(members, json.Deterministic(true))
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return string(changed)
+}
+
+func (a *asker) answersRaw(id string) []byte {
+	raw, _ := a.known["raw "+id].([]byte)
+	return raw
+}
+
+// headers are the credentials of whoever may call.
+func (a *asker) headers(op *operation) []string {
+	switch op.access.Kind {
+	case credential.Payer:
+		if op.service == nil {
+			a.nonce++
+			required := a.unpaid("/api/purchase/verification-kit")
+			return []string{"PAYMENT-SIGNATURE", buyer.Order(required, fmt.Sprint("example", a.nonce), a.clock.Now()).Header()}
+		}
+		return []string{"X-API-Key", a.key}
+	case credential.KeyHolder:
+		return []string{"X-API-Key", a.key}
+	case credential.Member, credential.Person, credential.Customer, credential.AnyCustomer:
+		return []string{"Cookie", a.session()}
+	case credential.Claimant:
+		return []string{"Cookie", a.session(), "Authorization", "Bearer " + a.contract.token(a.claimed, "")}
+	}
+	return nil
+}
+
+// learn remembers members of an answer by their names, the first of each.
+func (a *asker) learn(body []byte) {
+	var value any
+	if json.Unmarshal(body, &value) != nil {
+		return
+	}
+	var visit func(any)
+	visit = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for _, name := range sortedKeys(v) {
+				if _, known := a.known[name]; !known || name == "recordHash" {
+					a.known[name] = v[name]
+				}
+				visit(v[name])
+			}
+			if integrity, is := v["integrity"].(map[string]any); is && a.known["decisionRecordHash"] == nil {
+				if record, _ := v["record"].(map[string]any); record["decisionId"] == a.known["decisionId"] && record["bindingHash"] != nil {
+					a.known["decisionRecordHash"], a.known["bindingHash"] = integrity["recordHash"], record["bindingHash"]
+				}
+			}
+		case []any:
+			for _, element := range v {
+				visit(element)
+			}
+		}
+	}
+	visit(value)
+}
+
+// made remembers what an operation has just made instead of what was there before.
+func (a *asker) made(op *operation, body []byte) {
+	a.known["raw "+op.id] = body
+	var members map[string]any
+	if op.method != http.MethodPost || json.Unmarshal(body, &members) != nil {
+		return
+	}
+	record, _ := members["record"].(map[string]any)
+	integrity, _ := members["integrity"].(map[string]any)
+	switch {
+	case record["receiptId"] != nil:
+		a.known["receiptId"] = record["receiptId"]
+	case record["decisionId"] != nil && record["bindingHash"] != nil:
+		a.known["decisionId"], a.known["bindingHash"], a.known["decisionRecordHash"] = record["decisionId"], record["bindingHash"], integrity["recordHash"]
+	}
+	for _, name := range []string{"keyId", "memberId", "tokenId", "webhookId", "draftId"} {
+		if members[name] != nil && (name != "memberId" || op.id == addMember.id) { // others name the caller
+			a.known[name] = members[name]
+		}
+	}
+}
+
+var secretText = regexp.MustCompile(`(svck_|svco_|svca_|whsec_)[A-Za-z0-9_+/=-]+`)
+
+// masked is an answer without secrets, at the address that stands in the file.
+func (a *asker) masked(body []byte) jsontext.Value {
+	text := strings.ReplaceAll(string(body), a.url, exampleBase)
+	text = secretText.ReplaceAllString(text, "${1}shown-once")
+	if token, is := a.known["access_token"].(string); is {
+		text = strings.ReplaceAll(text, token, base64.RawURLEncoding.EncodeToString([]byte("header"))+".payload.signature")
+	}
+	return jsontext.Value(text)
+}
+
+// shapeOf is the paths of all members with their types; what may be null, or a list
+// that may be empty, counts as one.
+func shapeOf(t *testing.T, text jsontext.Value) map[string]string {
+	t.Helper()
+	var value any
+	if err := json.Unmarshal(text, &value); err != nil {
+		t.Fatal(err)
+	}
+	shape := map[string]string{}
+	var visit func(v any, at string)
+	visit = func(v any, at string) {
+		switch v := v.(type) {
+		case map[string]any:
+			for name, member := range v {
+				visit(member, at+"/"+name)
+			}
+		case []any:
+			shape[at] = "list"
+		case nil:
+			shape[at] = ""
+		default:
+			shape[at] = fmt.Sprintf("%T", v)
+		}
+	}
+	visit(value, "")
+	return shape
+}

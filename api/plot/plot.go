@@ -1,0 +1,130 @@
+// Package plot draws what people would rather look at than read: the cash flows of a
+// bond and the balance of a loan, the present value of cash flows by discount rate,
+// the payoff of an option, the drawdown of a portfolio, the tiers of a waterfall. A
+// figure is SVG that stands in a page; a chart library makes it.
+//
+// Every number of a figure comes from a service's own answers: where one answer is
+// no curve, the service is asked again with other inputs.
+package plot
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/go-analyze/charts"
+)
+
+// Figure is one picture.
+type Figure struct {
+	SVG     string // complete, without colours of its own but those of the series
+	Caption string // one sentence that says what is to be seen
+}
+
+// size of a figure in its own units; a page scales it.
+const width, height = 640, 300
+
+// colours of the series can be told apart on light and on dark ground.
+var colours = []string{"#2f7fd0", "#d9730d", "#2e9e6b", "#b5508f"}
+
+// shape is how a chart shows its series.
+type shape int
+
+const (
+	lines shape = iota
+	bars
+	stacked
+)
+
+// chart is what is to be drawn: for each label along the x axis, a value of each
+// series.
+type chart struct {
+	shape   shape
+	title   string // what is drawn over what, for who does not see it
+	caption string
+	names   []string // of the series
+	labels  []string
+	values  [][]float64
+}
+
+func (c chart) draw() (Figure, error) {
+	p := charts.NewPainter(charts.PainterOptions{OutputFormat: charts.ChartOutputSVG, Width: width, Height: height})
+	var err error
+	if c.shape == lines {
+		o := charts.NewLineChartOptionWithData(c.values)
+		o.Theme = theme()
+		o.Symbol.Shape = charts.SymbolNone
+		o.Legend.SeriesNames, o.XAxis.Labels, o.XAxis.LabelCount = c.names, c.labels, c.labelled()
+		err = p.LineChart(o)
+	} else {
+		o := charts.NewBarChartOptionWithData(c.values)
+		o.Theme = theme()
+		o.StackSeries = charts.Ptr(c.shape == stacked)
+		o.Legend.SeriesNames, o.CategoryAxis.Labels, o.CategoryAxis.LabelCount = c.names, c.labels, c.labelled()
+		err = p.BarChart(o)
+	}
+	if err != nil {
+		return Figure{}, fmt.Errorf("draw %s: %w", c.title, err)
+	}
+	text, err := p.Bytes()
+	if err != nil {
+		return Figure{}, fmt.Errorf("draw %s: %w", c.title, err)
+	}
+	return Figure{SVG: inPage(string(text), c.title), Caption: c.caption}, nil
+}
+
+// labelled is how many labels stand along the x axis: long ones need more room.
+func (c chart) labelled() int {
+	if len(c.labels) > 0 && len(c.labels[0]) > 5 {
+		return min(len(c.labels), 5)
+	}
+	return min(len(c.labels), 7)
+}
+
+func theme() charts.ColorPalette {
+	series := make([]charts.Color, len(colours))
+	for i, hex := range colours {
+		series[i] = charts.ColorFromHex(hex)
+	}
+	return charts.GetTheme(charts.ThemeLight).WithBackgroundColor(charts.ColorTransparent).WithSeriesColors(series)
+}
+
+var styled = regexp.MustCompile(` style="([^"]*)"`)
+
+// inPage makes of the library's picture one that stands in a page: a page's policy
+// lets no style of an element count, so each becomes an attribute, and whatever is
+// no series has the colour of the text, on light ground and on dark.
+func inPage(svg, title string) string {
+	svg = styled.ReplaceAllStringFunc(svg, func(m string) string {
+		var out strings.Builder
+		if !strings.Contains(m, "fill:") {
+			out.WriteString(` fill="none"`) // else it would be black
+		}
+		for declaration := range strings.SplitSeq(styled.FindStringSubmatch(m)[1], ";") {
+			name, value, _ := strings.Cut(strings.TrimSpace(declaration), ":")
+			if value = strings.TrimSpace(value); value == "" || name == "font-family" {
+				continue
+			}
+			if value == "white" || value == "transparent" || strings.HasSuffix(value, ",0)") && strings.HasPrefix(value, "rgba") {
+				value = "none" // the ground
+			}
+			if (name == "fill" || name == "stroke") && value != "none" && !isSeries(value) {
+				value = "currentColor"
+				if name == "stroke" {
+					out.WriteString(` stroke-opacity="0.25"`)
+				}
+			}
+			out.WriteString(" " + name + `="` + strings.ReplaceAll(value, `'`, "") + `"`)
+		}
+		return out.String()
+	})
+	return strings.Replace(svg, "<svg ", `<svg class="plot" role="img" aria-label="`+title+`" `, 1)
+}
+
+func isSeries(value string) bool {
+	return slices.ContainsFunc(colours, func(hex string) bool {
+		c := charts.ColorFromHex(hex)
+		return strings.HasPrefix(value, fmt.Sprintf("rgb(%d,%d,%d)", c.R, c.G, c.B)) || strings.HasPrefix(value, fmt.Sprintf("rgba(%d,%d,%d,", c.R, c.G, c.B))
+	})
+}

@@ -1,0 +1,206 @@
+package api_test
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/ledger/seal"
+)
+
+// belongings are one thing of each kind that an organization can have, by the
+// name that its id has in a path; where a path says only {id}, by what is before.
+type belongings map[string]string
+
+// unknown are ids of the same forms that nobody has.
+var unknown = belongings{
+	"decisionId": "asd_01JD3Z8W5T0000000000000000", "receiptId": "asr_01JD3Z8W5T0000000000000000", "draftId": "evt_01JD3Z8W5T0000000000000000",
+	"exportId": "exp_01JD3Z8W5T0000000000000000", "members": "cus_01JD3Z8W5T0000000000000000", "tokens": "000000000000", "webhooks": "whk_01JD3Z8W5T0000000000000000",
+}
+
+var pathVariable = regexp.MustCompile(`([a-z]+)/\{([A-Za-z]+)\}`)
+
+// in puts an id into the path of an operation; found is false if there is no
+// variable in it.
+func (b belongings) in(t *testing.T, path string) (_ string, found bool) {
+	t.Helper()
+	return pathVariable.ReplaceAllStringFunc(path, func(part string) string {
+		names := pathVariable.FindStringSubmatch(part)
+		found = true
+		id := b[names[2]]
+		if names[2] == "id" {
+			id = b[names[1]]
+		}
+		if id == "" {
+			t.Fatalf("%s: this test knows no id for %s", path, part)
+		}
+		return names[1] + "/" + id
+	}), found
+}
+
+// goodBodies are what the operations with an id in their path take, so that the
+// id alone decides the answer.
+var goodBodies = map[string]string{
+	"POST /api/assurance/decisions/{decisionId}/approval": `{"verdict":"rejected","reason":"not ours"}`,
+	"POST /api/assurance/policies/{draftId}/activate":     `{"reason":"not ours"}`,
+	"POST /api/assurance/webhooks/{id}/deliveries":        `{}`,
+}
+
+// furnish gives an organization one thing of each kind.
+func (c *crew) furnish(t *testing.T) belongings {
+	t.Helper()
+	made := belongings{}
+	keep := func(name, member string, got answer) {
+		t.Helper()
+		var members map[string]any
+		if err := json.Unmarshal([]byte(got.body), &members); err != nil || got.status != http.StatusCreated {
+			t.Fatalf("%s: %d %s", name, got.status, got.body)
+		}
+		made[name], _ = members[member].(string)
+	}
+	owner := c.people["owner"]
+	d := c.decide(t, decisionBody("k1", strings.Replace(weather, `"network":"base",`, "", 1))).decision(t) // it waits for a review
+	made["decisionId"] = d.Record.DecisionID
+	receipt := c.send(t, "/api/assurance/receipts", fmt.Sprintf(`{"decisionId":%q,"decisionRecordHash":%q,"bindingHash":%q,"protocol":"x402","outcome":"rejected"}`,
+		d.Record.DecisionID, d.Integrity.RecordHash, d.Record.BindingHash))
+	var bound struct {
+		Record struct {
+			ReceiptID string `json:"receiptId"`
+		} `json:"record"`
+	}
+	if err := json.Unmarshal([]byte(receipt.body), &bound); err != nil || bound.Record.ReceiptID == "" {
+		t.Fatalf("%d %s", receipt.status, receipt.body)
+	}
+	made["receiptId"] = bound.Record.ReceiptID
+	made["tokens"] = c.token[5:17]
+	keep("draftId", "draftId", c.people["admin"].post("/api/assurance/policies", `{"policyId":"default"}`))
+	keep("members", "memberId", owner.post("/api/assurance/members", `{"email":"carl@acme.example","role":"auditor"}`))
+	keep("webhooks", "webhookId", owner.post("/api/assurance/webhooks", `{"url":"https://siem.example.com/in"}`))
+	keep("exportId", "exportId", owner.post("/api/assurance/exports", `{}`))
+	return made
+}
+
+// history is how many events each of two organizations has.
+func (c *crew) history(t *testing.T) (n int) {
+	t.Helper()
+	err := c.site.app.Ledger.Pool().QueryRow(t.Context(), `select count(*) from events where p = 0 and tenant = $1`, c.orgID).Scan(&n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestIDsOfAnotherOrganization: everybody of one organization calls every
+// operation with the ids of another's things. What they are answered is to the
+// octet what an id is answered that nobody has, and nothing of the other's moves.
+func TestIDsOfAnotherOrganization(t *testing.T) {
+	s := newSite(t, ledgertest.New(t))
+	signer, err := seal.NewSigner([]byte(strings.Repeat("c", 32)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.app.Ledger.KeepCheckpoints(t.Context(), ledger.Checkpoints{Signer: signer, Folder: checkpoint.Folder{Path: t.TempDir()}}, func() string { return s.app.NewID("evt_") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	victim, other := newCrew(t, s, "business", "acme.example"), newCrew(t, s, "business", "other.example")
+	theirs := victim.furnish(t)
+	before := victim.history(t)
+	all, _ := api.AssuranceRoutes()
+	tried := 0
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		method, pattern, _ := strings.Cut(name, " ")
+		foreign, found := theirs.in(t, pattern)
+		if !found {
+			continue
+		}
+		nobodys, _ := unknown.in(t, pattern)
+		ask := func(b *browser, path string, header ...string) answer {
+			if method == http.MethodGet || method == http.MethodDelete {
+				return b.do(method, path, "", "", header...)
+			}
+			return b.do(method, path, "application/json", goodBodies[name], header...)
+		}
+		compare := func(who string, b *browser, header ...string) {
+			t.Helper()
+			got, want := ask(b, foreign, header...), ask(b, nobodys, header...)
+			if got.status != want.status || got.body != want.body || got.status != 404 && got.status != 403 {
+				t.Errorf("%s as %s of another organization: %d %s; an unknown id gives %d %s", name, who, got.status, got.body, want.status, want.body)
+			}
+			tried++
+		}
+		for role, b := range other.people {
+			compare(role, b)
+		}
+		for scope, token := range other.tokens {
+			compare(scope, s.browser(t), "Authorization", "Bearer "+token)
+		}
+		if got := ask(other.people["owner"], foreign); got.status != 404 {
+			t.Errorf("%s as owner of another organization: %d %s", name, got.status, got.body)
+		}
+		// The id is one: whose it is reads it.
+		if method == http.MethodGet && !strings.HasSuffix(pattern, "/approval") {
+			if got := ask(victim.people["owner"], foreign); got.status != 200 {
+				t.Errorf("%s as its owner: %d %s", name, got.status, got.body)
+			}
+		}
+	}
+	if tried < 100 {
+		t.Errorf("only %d calls were compared", tried)
+	}
+	if after := victim.history(t); after != before {
+		t.Errorf("%d events became %d", before, after)
+	}
+	for _, path := range []string{"/api/assurance/history", "/api/assurance/decisions", "/api/assurance/members", "/api/assurance/tokens", "/api/assurance/webhooks", "/api/assurance/policies", "/api/assurance/organization"} {
+		got := other.people["owner"].get(path)
+		for kind, id := range theirs {
+			if got.status != 200 || strings.Contains(got.body, id) {
+				t.Errorf("%s of another organization: %d, %s in it", path, got.status, kind)
+			}
+		}
+	}
+	clean(t, s)
+}
+
+// TestReadingEvidenceIsSeen: who reads an organization's evidence stands on the
+// request's line of the log, by public ids, whether by token, session or page.
+func TestReadingEvidenceIsSeen(t *testing.T) {
+	s := newSite(t, ledgertest.New(t))
+	c := newCrew(t, s, "business", "acme.example")
+	d := c.decide(t, decisionBody("k1", weather)).decision(t)
+	reads := map[string]int{}
+	for _, path := range []string{"/api/assurance/history", "/api/assurance/decisions/" + d.Record.DecisionID, "/decisions"} {
+		for range 2 {
+			c.people["auditor"].want(c.people["auditor"].get(path), 200, "")
+		}
+		if strings.HasPrefix(path, "/api") {
+			c.send(t, path, "").want(t, 200, "")
+		}
+	}
+	for line := range strings.Lines(s.logs.String()) {
+		var said struct{ Msg, Method, Route, Tenant, Actor string }
+		if err := json.Unmarshal([]byte(line), &said, json.MatchCaseInsensitiveNames(true)); err != nil || said.Msg != "request" || said.Method != http.MethodGet {
+			continue
+		}
+		if said.Tenant == c.orgID {
+			reads[said.Route+" "+said.Actor[:5]]++
+		}
+	}
+	want := map[string]int{
+		"/api/assurance/history cus_0": 2, "/api/assurance/history svco_": 1,
+		"/api/assurance/decisions/{decisionId} cus_0": 2, "/api/assurance/decisions/{decisionId} svco_": 1, "/decisions cus_0": 2,
+	}
+	if !maps.Equal(reads, want) {
+		t.Errorf("the log counts %v, want %v", reads, want)
+	}
+}

@@ -1,0 +1,92 @@
+package api
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// freeForm are the objects, with all in them, that take members unknown to us, and
+// why. What is in them is data: it sets no field of ours.
+var freeForm = map[string]string{
+	"assurance_attest /intent/toolArguments": "arguments of a tool that its server describes",
+	"mcp_risk_score /manifest":               "the server's own document, which is judged as it is",
+	"register_agent ":                        "RFC 7591, section 2: metadata that is not understood is ignored",
+}
+
+func isFreeForm(place string) bool {
+	for free := range freeForm {
+		if place == free || strings.HasPrefix(place, free+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// withStranger calls try with an example that has one unknown member more, once for
+// each object in it, and the place of that object.
+func withStranger(t *testing.T, example string, try func(place, text string)) {
+	t.Helper()
+	var whole any
+	if err := json.Unmarshal([]byte(example), &whole); err != nil {
+		t.Fatalf("%s: %v", example, err)
+	}
+	var walk func(place string, v any)
+	walk = func(place string, v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			v["zzStranger"] = true
+			text, err := canon.Marshal(whole)
+			if err != nil {
+				t.Fatal(err)
+			}
+			delete(v, "zzStranger")
+			try(place, string(text))
+			for name, member := range v {
+				walk(place+"/"+name, member)
+			}
+		case []any:
+			for i, member := range v {
+				walk(fmt.Sprint(place, "/", i), member)
+			}
+		}
+	}
+	walk("", whole)
+}
+
+// TestNoFieldIsAssignedThatTheContractDoesNotName: whatever takes a body refuses a
+// member that it does not know, in each object of it, so that no caller can set what
+// only the service sets.
+func TestNoFieldIsAssignedThatTheContractDoesNotName(t *testing.T) {
+	tried := 0
+	for _, op := range operations() {
+		if op.input == nil || op.parses || op.form { // what parses its text itself, and forms, have tests of their own
+			continue
+		}
+		example := op.example
+		if op.service != nil {
+			example = op.service.Example
+		}
+		if example == "" {
+			example = "{}"
+		}
+		known, err := newSchema(op.input)
+		if err != nil {
+			t.Fatal(err)
+		}
+		withStranger(t, example, func(place, text string) {
+			tried++
+			err := known.validate([]byte(text))
+			if refused := err != nil && strings.Contains(err.Error(), "unknown member"); refused == isFreeForm(op.id+" "+place) {
+				t.Errorf("%s %s: %v", op.id, place, err)
+			}
+		})
+	}
+	if tried < 50 {
+		t.Errorf("only %d objects were tried", tried)
+	}
+}

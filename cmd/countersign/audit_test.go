@@ -1,0 +1,146 @@
+package main
+
+import (
+	"bytes"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+)
+
+// auditor runs subcommands beside a service.
+type auditor struct {
+	t    *testing.T
+	data []string
+}
+
+// run returns what a subcommand printed, and wants an exit code and some words.
+func (a *auditor) run(code int, words string, args ...string) string {
+	a.t.Helper()
+	cmd := program(append(args, a.data...)...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	_ = cmd.Run() // the code says how it ended
+	if got := cmd.ProcessState.ExitCode(); got != code || !strings.Contains(out.String(), words) {
+		a.t.Fatalf("%v: exit %d, want %d and %q: %s", args, got, code, words, out.String())
+	}
+	return out.String()
+}
+
+// An organization's history is pinned, exported, verified, replayed and erased from,
+// and the keys are rotated, all on the command line beside a service; what was
+// changed, is older, or is under a key nobody trusts, is refused in words.
+func TestAnAuditOnTheCommandLine(t *testing.T) {
+	t.Parallel()
+	dir, files := dataDir(t), t.TempDir()
+	const next = "2222222222222222222222222222222222222222222222222222222222222222"
+	s := serveIn(t, dir, "NEXT_SIGNING_KEY="+next)
+	a := &auditor{t, []string{"--data", dir}}
+	bare := &auditor{t, nil} // has no part in the service
+	token := organizationToken(t, dir)
+	org := ""
+	decide := func(key, agent string) {
+		t.Helper()
+		status, answer, err := postAs(s.base+decisionsPath, token, strings.ReplaceAll(purchase(key), `"agentId":"agent"`, `"agentId":"`+agent+`"`))
+		if err != nil || status != http.StatusCreated {
+			t.Fatalf("%s: %d %s %v", key, status, answer, err)
+		}
+		var d struct {
+			Record struct {
+				OrgID string `json:"orgId"`
+			} `json:"record"`
+		}
+		if err := json.Unmarshal([]byte(answer), &d); err != nil {
+			t.Fatal(err)
+		}
+		org = d.Record.OrgID
+	}
+	keys := func(name string) string {
+		t.Helper()
+		text, err := fetch(t.Context(), s.base+"/.well-known/jwks.json")
+		path := filepath.Join(files, name)
+		if err == nil {
+			err = os.WriteFile(path, text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	decide("k1", "ada")
+	decide("k2", "bob")
+	before, pin := keys("before.json"), filepath.Join(files, "ledger.note")
+	first, second := filepath.Join(files, "first.tar.gz"), filepath.Join(files, "second.tar.gz")
+
+	bare.run(2, "bring the ledger's keys with --keys", "pin", before, "--pin", pin)
+	bare.run(0, "TRUSTED     the keys", "pin", s.base, "--pin", pin)
+	a.run(0, "check it: countersign verify", "export", "--org", org, "--out", first)
+	bare.run(0, "VALID", "verify", first, "--keys", before)
+	size := func() string {
+		text, err := fetch(t.Context(), s.base+"/api/ledger/checkpoint")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Split(string(text), "\n")[1]
+	}
+	covered := size()
+	decide("k3", "ada")
+	waitFor(t, "a checkpoint beyond that of the export", func() bool { return size() != covered })
+	bare.run(0, "which continue the", "pin", s.base, "--pin", pin)
+	bare.run(1, "what is to be renewed is this", "pin", first, "--pin", pin)
+	bare.run(1, "what is to be renewed is this", "verify", first, "--keys", before, "--pin", pin)
+
+	a.run(2, "say who is to be erased", "erase", "--org", org, "--reason", "asked for", "--requested-by", "ada", "--approved-by", "bob")
+	a.run(2, "must be two people", "erase", "--org", org, "--agent", "ada", "--reason", "asked for", "--requested-by", "bob", "--approved-by", "bob")
+	a.run(0, "is destroyed", "erase", "--org", org, "--agent", "ada", "--reason", "asked for", "--requested-by", "ada", "--approved-by", "bob")
+	a.run(2, "nothing is stored about it", "erase", "--org", org, "--agent", "ada", "--reason", "asked for", "--requested-by", "ada", "--approved-by", "bob")
+
+	a.run(0, "as the events say", "replay", "diff")
+	a.run(2, "no such read model", "replay", "diff", "decisions")
+	a.run(0, "2 times: bindingHash (erased)", "replay", "decisions", "--org", org)
+	strict := filepath.Join(files, "strict.json")
+	if err := os.WriteFile(strict, []byte(`{"policyId":"default","allowedHosts":[]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a.run(1, "DIFFERENT", "replay", "decisions", "--org", org, "--policy", strict)
+	a.run(0, "schema replay_3 holds every read model", "replay", "at", "3")
+	a.run(2, "the ledger has the positions", "replay", "at", "100000")
+
+	a.run(2, "NEXT_SIGNING_KEY is not set", "signer", "rotate")
+	a.run(0, "is retired", "signer", "rotate", "--next-signing-key", next)
+	decide("k4", "bob") // the node goes on with the new key
+	after := keys("after.json")
+	a.run(0, "to ", "signer", "list")
+	a.run(2, "start with the key that signed this ledger", "export", "--org", org, "--out", second)
+	a.run(0, "", "export", "--org", org, "--out", second, "--signing-key", next)
+	bare.run(0, "VALID", "verify", second, "--keys", after)
+	bare.run(1, "NOT VALID", "verify", second, "--keys", before)
+	bare.run(0, "which continue the", "pin", s.base, "--pin", pin, "--keys", after)
+
+	a.run(2, "stop every node first", "signer", "kek", "rotate")
+	stop(t, s.cmd)
+	a.run(0, "data keys are wrapped under the new key", "signer", "kek", "rotate")
+	a.run(0, "VALID", "verify", "--pin", pin)
+	s = serveIn(t, dir, "SIGNING_KEY="+next)
+	decide("k5", "bob")
+	status, answer, err := postAs(s.base+decisionsPath, token, strings.ReplaceAll(purchase("k2"), `"agentId":"agent"`, `"agentId":"bob"`))
+	if err != nil || status != http.StatusOK || !strings.Contains(answer, `"agentId":"bob"`) {
+		t.Errorf("what the old key wrapped: %d %s %v", status, answer, err)
+	}
+
+	// One changed character.
+	text, err := os.ReadFile(second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text[len(text)/2] ^= 1
+	if err := os.WriteFile(second, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if cmd := program("verify", second, "--keys", after); cmd.Run() == nil {
+		t.Error("a changed export is valid")
+	}
+}

@@ -1,0 +1,5 @@
+begin;
+
+drop index events_agents_of_customer;
+
+commit;

@@ -106,7 +106,7 @@ func (s *Server) readyDatabase(ctx context.Context, r *Readiness) {
 	if s.app.Ledger.LastCheck().Failed() {
 		r.Degraded = append(r.Degraded, "verification")
 	}
-	if s.app.Ledger.CheckpointLag() > maxCheckpointLag {
+	if s.app.Ledger.CheckpointsBegin() || s.app.Ledger.CheckpointLag() > maxCheckpointLag {
 		r.Degraded = append(r.Degraded, "checkpoints")
 	}
 	lags, err := s.projections.Lags(ctx)

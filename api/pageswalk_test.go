@@ -30,7 +30,7 @@ func pagesOf(t *testing.T, s *site) (who *browser, places []string) {
 	c.decide(t, decisionBody("k3", weather))
 	owner := c.people["owner"]
 	return owner, []string{"/", "/overview", "/reviews", "/reviews/" + waiting, "/decisions", "/decisions?conformance=violation", "/decisions?text=nothing",
-		"/decisions/" + denied.Record.DecisionID, "/policies", "/policies/1", "/policies/new", "/policies/new?template=strict", "/members", "/keys", "/account",
+		"/decisions/" + denied.Record.DecisionID, "/policies", "/policies/1", "/policies/new", "/policies/new?template=strict", "/members", "/keys", "/guard", "/account",
 		"/ledger", "/verify", "/pricing", "/docs", "/rules", "/rules/git.push.force-protected", "/changelog", "/sign-in", "/sign-in/confirm?token=x", "/no-such-page"}
 }
 

@@ -13,8 +13,8 @@ import (
 // Subscriber is the ledger as a Watermill message.Subscriber: the table is the
 // outbox, there is no second copy of the events. One message is one batch of up
 // to 1,000 events in order; Batch takes them out of its context. A Nack sends
-// the batch again, from the checkpoint as it is then, after a back-off of 50 ms
-// to 5 s. The topic is ignored.
+// the batch again, from the checkpoint as it is then, after a back-off of 50 to
+// 500 ms. The topic is ignored.
 type Subscriber struct {
 	ledger     *Ledger
 	checkpoint func(context.Context) (int64, error)
@@ -69,18 +69,19 @@ func (s *Subscriber) Close() error {
 }
 
 func (s *Subscriber) send(ctx context.Context, out chan<- *message.Message) {
-	const first, last = 50 * time.Millisecond, 5 * time.Second
-	position, known, pause := int64(0), false, first
+	position, known, pause := int64(0), false, feedFirstPause
+	var told time.Time
 	for ctx.Err() == nil {
 		changed := s.ledger.Changed() // before reading: what comes later wakes us
 		events, err := s.next(ctx, &position, &known)
 		switch {
 		case err != nil:
-			if ctx.Err() == nil {
+			if ctx.Err() == nil && time.Since(told) >= feedTell {
+				told = time.Now()
 				s.ledger.log.Warn("feed: read events", "error", err)
 			}
 			sleep(ctx, nil, pause)
-			pause = min(2*pause, last)
+			pause = min(2*pause, feedLastPause)
 		case len(events) == 0:
 			// Who has nothing to do looks again where its reader stands: another node or
 			// a crash may have put the checkpoint back.
@@ -90,14 +91,14 @@ func (s *Subscriber) send(ctx context.Context, out chan<- *message.Message) {
 			// Under load a moment's patience makes one batch of many small ones.
 			sleep(ctx, nil, gather)
 		case s.deliver(ctx, out, events):
-			position, pause = events[len(events)-1].Position, first
+			position, pause = events[len(events)-1].Position, feedFirstPause
 			if len(events) >= busyFeed && len(events) < feedBatch {
 				sleep(ctx, nil, gatherBusy)
 			}
 		default:
 			known = false // another node may have moved the checkpoint
 			sleep(ctx, nil, pause)
-			pause = min(2*pause, last)
+			pause = min(2*pause, feedLastPause)
 		}
 	}
 }

@@ -190,6 +190,9 @@ func openPool(ctx context.Context, databaseURL string, tracer pgx.QueryTracer) (
 	}
 	cfg.AfterConnect, cfg.ConnConfig.Tracer = asApplication, tracer
 	cfg.MaxConns = max(cfg.MaxConns, poolSize)
+	if err := refusePooler(ctx, &cfg.ConnConfig.Config); err != nil {
+		return nil, err
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the database: %w", err)

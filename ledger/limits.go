@@ -27,4 +27,11 @@ const (
 	busyFeed     = 16                    // events of a batch that tell of more to come
 	gatherBusy   = 20 * time.Millisecond // then a reader waits for so long: a batch costs it as much as many events
 	tailLength   = 4096                  // events that readers need not fetch
+
+	// A reader that was refused tries again. Whoever asks a read model waits 2 s for it
+	// (projections.readYourWrites): the longest pause is a part of that, so that what was
+	// locked or unreachable for long is not missing for longer once it is there.
+	feedFirstPause = 50 * time.Millisecond
+	feedLastPause  = 500 * time.Millisecond
+	feedTell       = 5 * time.Second // between two lines in the log of what goes on failing
 )

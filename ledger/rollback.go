@@ -52,6 +52,20 @@ func (l *Ledger) CheckOutside(ctx context.Context, c Checkpoints) (found bool, u
 	if err := l.checkEnd(ctx); err != nil {
 		return false, nil, err
 	}
+	// The notes come first: beside nodes that go on writing, what is outside is ahead of
+	// what was read of the database before. A note is outside before its transaction
+	// ends, and to grow the tree waits for that.
+	var notes []outsideNote
+	for _, store := range append([]checkpoint.Store{c.Folder}, c.Mirrors...) {
+		epoch, text, err := store.Newest(ctx, l.origin)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			unreachable = append(unreachable, store.String()+": "+err.Error())
+		default:
+			notes = append(notes, outsideNote{store.String(), epoch, text})
+		}
+	}
 	k := l.newKeeper(c)
 	if err := k.grow(ctx); err != nil {
 		return false, nil, err
@@ -67,21 +81,12 @@ func (l *Ledger) CheckOutside(ctx context.Context, c Checkpoints) (found bool, u
 		return false, nil, err
 	}
 	proofs := l.proofsAt(ctx, size, tree.Hash(root))
-	for _, store := range append([]checkpoint.Store{c.Folder}, c.Mirrors...) {
-		noteEpoch, text, err := store.Newest(ctx, l.origin)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			continue
-		case err != nil:
-			unreachable = append(unreachable, store.String()+": "+err.Error())
-			continue
-		}
-		found = true
-		if err := l.compare(ctx, k, outsideNote{store.String(), noteEpoch, text}, size, epoch, proofs); err != nil {
+	for _, note := range notes {
+		if err := l.compare(ctx, k, note, size, epoch, proofs); err != nil {
 			return true, unreachable, err
 		}
 	}
-	return found, unreachable, nil
+	return len(notes) > 0, unreachable, nil
 }
 
 type outsideNote struct {

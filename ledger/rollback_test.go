@@ -154,3 +154,38 @@ func TestAnAcceptedRollback(t *testing.T) {
 		t.Errorf("a second rollback: %v", err)
 	}
 }
+
+// movingStore is a place for notes in which one appears whenever it is looked at, as
+// beside a node that goes on writing.
+type movingStore struct {
+	checkpoint.Store
+	move func()
+}
+
+// Newest implements checkpoint.Store.
+func (s movingStore) Newest(ctx context.Context, origin string) (int64, []byte, error) {
+	s.move()
+	return s.Store.Newest(ctx, origin)
+}
+
+// A node that starts while another writes is told of no lost positions.
+func TestANodeStartsBesideOneThatWrites(t *testing.T) {
+	db := ledgertest.New(t)
+	writing, folder := open(t, db), checkpoint.Folder{Path: t.TempDir()}
+	keep(t, writing, folder.Path)
+	n := 0
+	move := func() {
+		n++
+		result, err := writing.Append(t.Context(), one(fmt.Sprint("s/", n), ledger.New(), fmt.Sprint("a", n)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		covered(t, writing, result.Events[0].Position)
+	}
+	starting := open(t, db)
+	found, _, err := starting.CheckOutside(t.Context(), ledger.Checkpoints{Signer: checkpointSigner(t),
+		Folder: checkpoint.Folder{Path: t.TempDir()}, Mirrors: []checkpoint.Store{movingStore{folder, move}}})
+	if err != nil || !found || n == 0 {
+		t.Errorf("found %v, moved %d times: %v", found, n, err)
+	}
+}

@@ -20,7 +20,7 @@ var shownNowhere = []string{
 	events.TypeEntitlementGranted, events.TypeEntitlementRevoked, events.TypeDownloadConsumed,
 	events.TypeAgentRegistered, events.TypeAgentVerified, events.TypeAgentClaimed, events.TypeAccessTokenRevoked, events.TypeCreditGranted,
 	events.TypeWebhookCreated, events.TypeWebhookRotated, events.TypeWebhookRemoved,
-	events.TypeCheckpointsBegun, events.TypeRollbackDeclared, events.TypeSubjectErased, events.TypeExportCreated,
+	events.TypeCheckpointsBegun, events.TypeRollbackDeclared, events.TypeSubjectErased, events.TypeExportCreated, events.TypeGuardReported,
 	events.TypeWebhookCreated, events.TypeWebhookRotated, events.TypeWebhookRemoved,
 }
 

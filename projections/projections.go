@@ -77,7 +77,7 @@ func Start(ctx context.Context, l *ledger.Ledger, log *slog.Logger, sinks ...Sin
 
 // follow is Start with a list of projections: tests have them in other versions.
 func follow(ctx context.Context, l *ledger.Ledger, log *slog.Logger, list []projection) (*Projections, error) {
-	router, err := message.NewRouter(message.RouterConfig{CloseTimeout: 5 * time.Second}, watermill.NewSlogLogger(slog.New(warnings{log.Handler()})))
+	router, err := message.NewRouter(message.RouterConfig{CloseTimeout: 5 * time.Second}, watermill.NewSlogLogger(slog.New(newWarnings(log.Handler()))))
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +173,34 @@ func (p *Projections) sweep(ctx context.Context) {
 
 // warnings lets only what is worth a line through: the router reports each of
 // its steps.
-type warnings struct{ slog.Handler }
+type warnings struct {
+	slog.Handler
+	told *told
+}
+
+func newWarnings(h slog.Handler) warnings { return warnings{h, &told{}} }
+
+// told is the error that was logged last: a batch that cannot be applied is sent again
+// twice a second, and what goes on for hours is a line now and then.
+type told struct {
+	mu   sync.Mutex // guards what follows
+	what string
+	at   time.Time
+}
+
+// tellEvery is the time between two lines about the same error.
+const tellEvery = 5 * time.Second
+
+// again says whether an error was logged just now.
+func (t *told) again(what string, at time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if what == t.what && at.Sub(t.at) < tellEvery {
+		return true
+	}
+	t.what, t.at = what, at
+	return false
+}
 
 // Enabled implements slog.Handler.
 func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
@@ -183,13 +210,13 @@ func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
 // Handle implements slog.Handler. That another node was faster with a batch is how
 // two nodes share the work, and no line for an operator.
 func (w warnings) Handle(ctx context.Context, r slog.Record) error {
-	shared := false
+	quiet := false
 	r.Attrs(func(a slog.Attr) bool {
 		err, failed := a.Value.Any().(error)
-		shared = failed && (errors.Is(err, errElsewhere) || errors.Is(err, errGap))
-		return !shared
+		quiet = failed && (errors.Is(err, errElsewhere) || errors.Is(err, errGap) || w.told.again(err.Error(), r.Time))
+		return !quiet
 	})
-	if shared {
+	if quiet {
 		return nil
 	}
 	return w.Handler.Handle(ctx, r)
@@ -197,8 +224,10 @@ func (w warnings) Handle(ctx context.Context, r slog.Record) error {
 
 // WithAttrs implements slog.Handler.
 func (w warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return warnings{w.Handler.WithAttrs(attrs)}
+	return warnings{w.Handler.WithAttrs(attrs), w.told}
 }
 
 // WithGroup implements slog.Handler.
-func (w warnings) WithGroup(name string) slog.Handler { return warnings{w.Handler.WithGroup(name)} }
+func (w warnings) WithGroup(name string) slog.Handler {
+	return warnings{w.Handler.WithGroup(name), w.told}
+}

@@ -15,8 +15,8 @@ import (
 // error of which an operator is told, and a real one is.
 func TestOnlyRealErrorsOfTheRouterAreLogged(t *testing.T) {
 	var log bytes.Buffer
-	router := watermill.NewSlogLogger(slog.New(warnings{slog.NewTextHandler(&log, nil)}))
-	for _, err := range []error{errElsewhere, fmt.Errorf("apply: %w", errGap), errors.New("the disk is gone")} {
+	router := watermill.NewSlogLogger(slog.New(newWarnings(slog.NewTextHandler(&log, nil))))
+	for _, err := range []error{errElsewhere, fmt.Errorf("apply: %w", errGap), errors.New("the disk is gone"), errors.New("the disk is gone")} {
 		router.With(watermill.LogFields{"handler_name": "status"}).Error("Handler returned error", err, nil)
 	}
 	if lines := strings.Count(log.String(), "\n"); lines != 1 || !strings.Contains(log.String(), "the disk is gone") {

@@ -88,6 +88,7 @@ func (s *Handler) pages() []page {
 		{http.MethodGet, "/decisions.csv", exportDecisions},
 		{http.MethodGet, "/decisions.jsonl", exportDecisions},
 		{http.MethodPost, "/decisions/bundle", bundleDecisions},
+		{http.MethodGet, "/guard", showGuard},
 		{http.MethodGet, "/decisions/{id}", showDecision},
 		{http.MethodGet, "/decisions/{id}/download", downloadDecision},
 		{http.MethodGet, "/policies", showPolicies},

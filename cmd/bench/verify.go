@@ -31,6 +31,7 @@ import (
 type verifyCmd struct {
 	Events []int64       `help:"Sizes at which chain and tree are verified; memory should not grow with them." default:"10000,100000,1000000"`
 	Signed int           `help:"Signed decisions to verify with their signatures." default:"20000"`
+	Agents int           `help:"Different agents whose ids are sealed, which takes a second signature; 0 for decisions without an agentId." default:"100"`
 	Runs   int           `help:"Runs of each; the median counts." default:"3"`
 	During time.Duration `help:"Length of each run with appends." default:"5s"`
 
@@ -379,7 +380,7 @@ func checkpointed(ctx context.Context, s *scratch, during time.Duration, notes s
 
 // signed verifies decisions with their signatures, and rebuilds their read model.
 func (c *verifyCmd) signed(ctx context.Context) error {
-	service, err := decided(ctx, c.Signed)
+	service, err := decided(ctx, c.Signed, c.Agents)
 	if err != nil {
 		return err
 	}
@@ -393,8 +394,8 @@ func (c *verifyCmd) signed(ctx context.Context) error {
 		audits = append(audits, r)
 	}
 	r := middle(audits)
-	fmt.Printf("with signatures, openings and what the records say: %.0f events/s (%d events, two signatures each), us of CPU %.1f + %.1f\n",
-		r.perSecond(), r.Events, r.perEvent(r.cpu.process), r.perEvent(r.cpu.database))
+	fmt.Printf("with signatures, openings and what the records say: %.0f events/s (%d events, signed %s), us of CPU %.1f + %.1f\n",
+		r.perSecond(), r.Events, map[bool]string{true: "once", false: "twice"}[c.Agents == 0], r.perEvent(r.cpu.process), r.perEvent(r.cpu.database))
 	for _, name := range []string{"history", "organizations"} {
 		began := time.Now()
 		position, err := projections.Rebuild(ctx, service.app.Ledger, slog.New(slog.DiscardHandler), name)
@@ -407,12 +408,12 @@ func (c *verifyCmd) signed(ctx context.Context) error {
 }
 
 // decided is a service whose only organization has made a number of decisions.
-func decided(ctx context.Context, decisions int) (*decidedService, error) {
+func decided(ctx context.Context, decisions, agents int) (*decidedService, error) {
 	service, err := startService(ctx)
 	if err != nil {
 		return nil, err
 	}
-	d := &decidedService{benchService: service}
+	d := &decidedService{benchService: service, agents: agents}
 	if d.token, err = service.organization(ctx); err == nil {
 		err = d.until(ctx, decisions)
 	}
@@ -425,14 +426,15 @@ func decided(ctx context.Context, decisions int) (*decidedService, error) {
 
 type decidedService struct {
 	*benchService
-	token string
-	made  int
+	token  string
+	agents int
+	made   int
 }
 
 // until decides until there are so many decisions.
 func (d *decidedService) until(ctx context.Context, decisions int) error {
 	for d.made < decisions {
-		s, err := d.decide(ctx, d.token, 32, 100, time.Second)
+		s, err := d.decide(ctx, d.token, 32, d.agents, time.Second)
 		if err != nil {
 			return err
 		}
@@ -444,7 +446,7 @@ func (d *decidedService) until(ctx context.Context, decisions int) error {
 
 // Run prints a line per size, and what appends lose to an export.
 func (c *exportCmd) Run(ctx context.Context) error {
-	service, err := decided(ctx, 1)
+	service, err := decided(ctx, 1, 100)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ type gateCmd struct {
 	Explain gateExplainCmd `cmd:"" help:"What lowered or raised the verdict on a command, rule by rule. Exit 1: it needs approval."`
 	Hook    hookCmd        `cmd:"" help:"Guard a coding agent: read its pre-tool event, answer in its format, fail closed."`
 	Allow   gateAllowCmd   `cmd:"" help:"Let a rule, or one exact action, pass the guard, for a time and with a reason."`
-	Log     gateLogCmd     `cmd:"" help:"What the guard decided on this machine. Exit 1: the log was cut or edited."`
+	Log     gateLogCmd     `cmd:"" help:"What the guard decided on this machine: show, push."`
 	Stats   gateStatsCmd   `cmd:"" help:"What the guard decided, in numbers."`
 }
 

@@ -4,8 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +18,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/policy/guardlog"
 )
 
 // The guard's log is a file of its own on this machine: one line of canonical JSON
@@ -32,23 +31,8 @@ const (
 	headName = "gate.head"
 )
 
-// logged is one line. Hash is SHA-256 of the line's canonical JSON without it.
-type logged struct {
-	Number   int64    `json:"number"`
-	At       string   `json:"at"`
-	Agent    string   `json:"agent"`
-	Session  string   `json:"session,omitempty"`
-	Call     string   `json:"call,omitempty"` // the agent's own id of the tool call
-	Cwd      string   `json:"cwd,omitempty"`
-	Decision string   `json:"decision"` // pass, proven, ask, deny, canary or unseen
-	Level    string   `json:"level"`
-	Rules    []string `json:"rules,omitempty"`
-	Command  string   `json:"command"` // masked, the first characters
-	Action   string   `json:"action,omitempty"`
-	Note     string   `json:"note,omitempty"`
-	Before   string   `json:"before"`
-	Hash     string   `json:"hash"`
-}
+// logged is one line.
+type logged = guardlog.Line
 
 // logHead is where the log ends.
 type logHead struct {
@@ -85,7 +69,7 @@ func appendLog(folder string, line logged) error {
 		return err
 	}
 	line.Number, line.Before = head.Number+1, head.Hash
-	if line.Hash, err = line.hash(); err != nil {
+	if line.Hash, err = line.Sum(); err != nil {
 		return err
 	}
 	text, err := canon.Marshal(line)
@@ -100,13 +84,6 @@ func appendLog(folder string, line logged) error {
 		return err
 	}
 	return replaceFile(filepath.Join(folder, headName), text)
-}
-
-func (l logged) hash() (string, error) {
-	l.Hash = ""
-	text, err := canon.Marshal(l)
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:]), err
 }
 
 func readHead(folder string) (head logHead, err error) {
@@ -142,7 +119,7 @@ func readLog(folder string) (lines []logged, wrong string, err error) {
 		if json.Unmarshal(scanner.Bytes(), &line) != nil {
 			return lines, fmt.Sprintf("line %d cannot be read", len(lines)+1), nil
 		}
-		hash, err := line.hash()
+		hash, err := line.Sum()
 		switch {
 		case err != nil:
 			return lines, "", err
@@ -161,14 +138,20 @@ func readLog(folder string) (lines []logged, wrong string, err error) {
 	return lines, wrong, scanner.Err()
 }
 
-// gateLogCmd shows the log.
+// gateLogCmd shows the log, or sends it to a ledger.
 type gateLogCmd struct {
+	Show gateLogShowCmd `cmd:"" default:"withargs" help:"Show the log (the word show may be left out). Exit 1: the log was cut or edited."`
+	Push gateLogPushCmd `cmd:"" help:"Send what is new in the log to the team's ledger, signed with a key of this machine."`
+}
+
+// gateLogShowCmd shows the log.
+type gateLogShowCmd struct {
 	Blocked bool `help:"Only what was asked about or denied."`
 	Last    int  `help:"How many of the newest lines; 0: all." default:"50" placeholder:"N"`
 }
 
 // Run prints the log; a log that was cut or edited is exit code 1.
-func (c *gateLogCmd) Run(o *output) error {
+func (c *gateLogShowCmd) Run(o *output) error {
 	lines, wrong, err := ownLog()
 	if err != nil {
 		return err

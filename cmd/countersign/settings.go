@@ -181,12 +181,25 @@ var secretsFromFiles = kong.Resolvers(kong.ResolverFunc(func(_ *kong.Context, _ 
 	if os.Getenv(flag.Envs[0]) != "" {
 		return nil, fmt.Errorf("%s and %s are both set: unset one", flag.Envs[0], name)
 	}
-	text, err := readSecret(path)
+	text, err := readOwnSecret(path)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return text, nil
 }))
+
+// readOwnSecret reads a file that a setting names, which nobody else may read or
+// change. The files of a data folder belong to whoever owns that.
+func readOwnSecret(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", withoutPath(err)
+	}
+	if !ownedByUs(info) {
+		return "", fmt.Errorf("the file belongs to another user, who can change it: run this as that user, or chown %s", path)
+	}
+	return readSecret(path)
+}
 
 // readSecret reads a file that nobody else may read.
 func readSecret(path string) (string, error) {

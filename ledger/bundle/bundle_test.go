@@ -1,7 +1,9 @@
 package bundle_test
 
 import (
+	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/base64"
@@ -415,4 +417,99 @@ func TestBothVerifiersAgree(t *testing.T) {
 	if !results[0].Valid {
 		t.Errorf("the good one: %+v", results[0])
 	}
+}
+
+// packed is a tar.gz of these entries, as somebody else may send one.
+func packed(entries ...tar.Header) []byte {
+	var text bytes.Buffer
+	compressed := gzip.NewWriter(&text)
+	archive := tar.NewWriter(compressed)
+	for _, e := range entries {
+		if err := archive.WriteHeader(&e); err != nil {
+			panic(err)
+		}
+		if e.Size < 1<<20 {
+			_, _ = archive.Write(make([]byte, e.Size))
+		}
+	}
+	_ = archive.Flush()
+	_ = compressed.Close()
+	return text.Bytes()
+}
+
+// An archive that is no bundle of ours is refused before it costs anything: links,
+// names outside, the same name twice, sizes that no bundle has.
+func TestHostileArchivesAreRefused(t *testing.T) {
+	good := tar.Header{Name: "export/manifest.json", Typeflag: tar.TypeReg, Size: 1, Mode: 0o600}
+	with := func(change func(*tar.Header)) tar.Header {
+		h := good
+		change(&h)
+		return h
+	}
+	path := filepath.Join(t.TempDir(), "export.tar.gz")
+	read := func(text []byte) (map[string][]byte, error) {
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return bundle.Read(path)
+	}
+	if files, err := read(packed(good)); err != nil || len(files) != 1 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for name, text := range map[string][]byte{
+		"empty":             {},
+		"no gzip":           []byte("export/manifest.json"),
+		"cut":               packed(good)[:20],
+		"symbolic link":     packed(with(func(h *tar.Header) { h.Typeflag, h.Linkname, h.Size = tar.TypeSymlink, "/etc/passwd", 0 })),
+		"hard link":         packed(with(func(h *tar.Header) { h.Typeflag, h.Linkname, h.Size = tar.TypeLink, "/etc/passwd", 0 })),
+		"device":            packed(with(func(h *tar.Header) { h.Typeflag, h.Size = tar.TypeChar, 0 })),
+		"outside":           packed(with(func(h *tar.Header) { h.Name = "../manifest.json" })),
+		"absolute":          packed(with(func(h *tar.Header) { h.Name = "/etc/passwd" })),
+		"twice":             packed(good, good),
+		"a terabyte":        packed(with(func(h *tar.Header) { h.Size = 1 << 40 })),
+		"another's archive": packed(with(func(h *tar.Header) { h.Name = "src/main.go" })),
+	} {
+		if files, err := read(text); err == nil {
+			t.Errorf("%s: %d files", name, len(files))
+		}
+	}
+	folder := t.TempDir()
+	if err := os.Symlink("/etc/hostname", filepath.Join(folder, "manifest.json")); err != nil {
+		t.Skip(err)
+	}
+	if files, err := bundle.Read(folder); err == nil {
+		t.Errorf("a link to a file outside was read: %d files", len(files))
+	}
+}
+
+// A bundle with one file changed is not valid, whatever the change; and whatever an
+// insider signs gives a verdict with a reason that a person can read.
+func FuzzVerify(f *testing.F) {
+	good := draw()
+	for name, text := range good {
+		if len(text) < 4096 {
+			f.Add(name, text)
+		}
+	}
+	f.Add("events.jsonl", rehash(bytes.Replace(good["events.jsonl"], []byte("org_1"), []byte("org_2"), 1)))
+	f.Fuzz(func(t *testing.T, name string, text []byte) {
+		files := maps.Clone(good)
+		files[name] = text
+		before, was := good[name]
+		r := bundle.Verify(files, trusted(), nil)
+		if r.Valid != (was && bytes.Equal(before, text)) || r.Valid != (r.Reason == "") {
+			t.Errorf("%s: %+v", name, r)
+		}
+		if name == "manifest.json" {
+			return
+		}
+		var envelope struct{ Record bundle.Manifest }
+		if err := json.Unmarshal(good["manifest.json"], &envelope); err != nil {
+			t.Fatal(err)
+		}
+		sign(files, envelope.Record)
+		if r := bundle.Verify(files, trusted(), nil); r.Valid != (r.Reason == "") || len(r.Reason) > 300 || r.Valid && r.Events != 5 {
+			t.Errorf("signed anew, %s: %+v", name, r)
+		}
+	})
 }

@@ -1,6 +1,7 @@
 package checkpoint_test
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/base64"
@@ -244,4 +245,42 @@ func TestNoRedirectIsFollowed(t *testing.T) {
 	if asked > 0 {
 		t.Errorf("another host was asked %d times", asked)
 	}
+}
+
+// Whatever is read as a note says one thing in one form; and what a key is said to
+// have signed is what it did sign.
+func FuzzNote(f *testing.F) {
+	f.Add([]byte(exampleNote))
+	public := exampleKey().Public().(ed25519.PublicKey)
+	f.Fuzz(func(t *testing.T, text []byte) {
+		c, err := checkpoint.Parse(text)
+		if err != nil {
+			if !errors.Is(err, checkpoint.ErrNote) {
+				t.Errorf("an error of another kind: %v", err)
+			}
+			return
+		}
+		again, err := checkpoint.Sign(c, exampleKey())
+		if err == nil {
+			if body, _, _ := bytes.Cut(again, []byte("\n\n")); !bytes.HasPrefix(text, append(body, "\n\n"...)) {
+				t.Errorf("%q is read as %q", text, body)
+			}
+		}
+		if opened, err := checkpoint.Open(text, origin, public); err == nil && !strings.HasPrefix(exampleNote, strings.SplitAfter(string(text), "\n\n")[0]) {
+			t.Errorf("%+v was never signed", opened)
+		}
+	})
+}
+
+// A witness's key is read in one form, and names itself.
+func FuzzWitness(f *testing.F) {
+	public := append([]byte{4}, exampleKey().Public().(ed25519.PublicKey)...)
+	sum := sha256.Sum256(append([]byte("witness\n"), public...))
+	f.Add("witness+" + hex.EncodeToString(sum[:4]) + "+" + base64.StdEncoding.EncodeToString(public) + " https://witness.example/")
+	f.Fuzz(func(t *testing.T, text string) {
+		w, err := checkpoint.ParseWitness(text)
+		if err == nil && (w.Name() == "" || !strings.Contains(text, w.Name()+"+")) {
+			t.Errorf("%q is witness %q", text, w.Name())
+		}
+	})
 }

@@ -43,7 +43,7 @@ var Types = []string{
 	TypePaymentClaimed, TypePaymentSettled, TypePaymentRefused, TypePaymentUnknown,
 	TypeRefundRequested, TypeRefundApproved, TypeRefundSent,
 	TypeWebhookCreated, TypeWebhookRotated, TypeWebhookRemoved,
-	TypeCheckpointsBegun, TypeRollbackDeclared, TypeSubjectErased, TypeExportCreated,
+	TypeCheckpointsBegun, TypeRollbackDeclared, TypeSubjectErased, TypeExportCreated, TypeGuardReported,
 }
 
 // SigningKey is the record inside signing_key.activated. It is signed by the

@@ -38,6 +38,8 @@ var golden = []struct {
 	{events.TypePolicyActivated, events.PolicyActivated{PolicyID: "default", Version: 2, Policy: jsontext.Value(`{"policyId":"default","version":2}`), PolicyHash: "bb",
 		DraftID: "evt_1", Author: "cus_1", Activator: "cus_2", Reason: "r", Changed: []string{"allowedHosts"}},
 		`{"activator":"cus_2","author":"cus_1","changed":["allowedHosts"],"draftId":"evt_1","policy":{"policyId":"default","version":2},"policyHash":"bb","policyId":"default","reason":"r","selfActivated":false,"version":2}`},
+	{events.TypeGuardReported, events.GuardReported{Machine: "34750f98bd59fcfc", PublicKey: "k", First: 1, Last: 2, Before: "", Head: "aa", Signature: "s", Counts: map[string]int{"deny": 1, "pass": 1}, Lines: []int{}},
+		`{"before":"","counts":{"deny":1,"pass":1},"first":1,"head":"aa","last":2,"lines":[],"machine":"34750f98bd59fcfc","publicKey":"k","signature":"s"}`},
 }
 
 func TestGoldenBytes(t *testing.T) {

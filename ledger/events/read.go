@@ -48,6 +48,7 @@ var readers = map[string]reader{
 	TypeOrganizationTokenRevoked: {present: reflect.TypeFor[OrganizationTokenRevoked]()},
 	TypePolicyDrafted:            {present: reflect.TypeFor[PolicyDrafted]()},
 	TypePolicyActivated:          {present: reflect.TypeFor[PolicyActivated]()},
+	TypeGuardReported:            {present: reflect.TypeFor[GuardReported](), sealed: true},
 	TypeDecisionRecorded:         {present: reflect.TypeFor[DecisionRecorded](), sealed: true},
 	TypeApprovalRecorded:         {present: reflect.TypeFor[ApprovalRecorded]()},
 	TypeReceiptRecorded:          {present: reflect.TypeFor[ReceiptRecorded]()},

@@ -3,6 +3,7 @@ package seal_test
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -114,5 +115,38 @@ func TestWhatCannotBeExamined(t *testing.T) {
 	e, err := x.Examine([]byte(`[` + one + `,` + bad + `]`))
 	if err != nil || e.Valid {
 		t.Errorf("%v %v", e, err)
+	}
+}
+
+// A long name stands in the place of everything below it: what is examined for anybody
+// has a bound for all places together, whatever shape the document has.
+func TestPlacesAreBounded(t *testing.T) {
+	s := testSigner(t)
+	one := sealed(t, seal.TypeReceipt, `{"a":1}`)
+	long := strings.Repeat("x", 200_000)
+	many := make([]string, 9000)
+	for i := range many {
+		many[i] = fmt.Sprintf(`"%d":1`, i)
+	}
+	members := strings.Join(many, ",")
+	x := seal.Examiner{Keys: keys{s.KeyID(): s.Public()}, Most: 200, Rest: 10_000}
+	for name, text := range map[string]string{
+		"members":            `{"` + long + `":{` + members + `,"r":` + one + `}}`,
+		"elements":           `{"` + long + `":[` + strings.Repeat("1,", 9000) + one + `]}`,
+		"beside a record":    `{"` + long + `":{` + members + `,` + one[1:] + `}`,
+		"beside a receipt":   `{"` + long + `":{` + members + `,"receipt":` + one + `}}`,
+		"boundaries":         `{"` + long + `":{"boundaries":{` + members + `},` + one[1:] + `}`,
+		"an answer's hashed": `{"` + long + `":{` + members + `,"receipt":` + sealed(t, seal.TypeReceipt, `{"outputHash":"0"}`) + `,"outputHash":"0"}}`,
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := x.Examine([]byte(text))
+		runtime.ReadMemStats(&after)
+		if used := after.TotalAlloc - before.TotalAlloc; used > uint64(100*len(text)) {
+			t.Errorf("%s: %d octets were allocated for %d", name, used, len(text))
+		}
+		if err != nil && !errors.Is(err, seal.ErrTooMuchUnsigned) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

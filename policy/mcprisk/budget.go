@@ -17,6 +17,7 @@ const (
 	perShadowOctet    = 1_250
 	perSentOctet      = 1_050
 	perPipedOctet     = 2_100
+	perPlaceOctet     = 8 // of the place of a parameter, which is made, looked up and told
 )
 
 // prices are those of prose rules that cost more than others.

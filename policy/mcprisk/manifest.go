@@ -1,7 +1,6 @@
 package mcprisk
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -62,7 +61,7 @@ func parse(raw map[string]any) (*manifest, error) {
 		}
 		m.tools = append(m.tools, newTool(object, name, path))
 	}
-	for _, member := range slices.Sorted(maps.Keys(raw)) {
+	for _, member := range sortedNames(raw) {
 		if member != "tools" {
 			m.collect("/"+escaped(member), "", member, raw[member], isConfig(member))
 		}
@@ -123,26 +122,48 @@ var pointer = strings.NewReplacer("~", "~0", "/", "~1")
 
 func escaped(name string) string { return pointer.Replace(name) }
 
-// collect lists the strings of a value, in the order of member names.
+// collect lists the strings of a value, in the order of member names. A long name
+// stands in the place of everything below it: there is room for so many octets of
+// places, and beyond it none is made.
 func (m *manifest) collect(path, tool, member string, value any, config bool) {
-	if m.paths += len(path); m.paths > maxPaths {
-		m.cut = true
-		return
-	}
 	switch v := value.(type) {
 	case string:
 		m.add(text{path, tool, member, v}, config)
 	case []any:
 		for i, item := range v {
+			if !m.room(len(path)) {
+				return
+			}
 			m.collect(path+"/"+strconv.Itoa(i), tool, member, item, config)
 		}
 	case map[string]any:
-		for _, name := range slices.Sorted(maps.Keys(v)) {
+		for _, name := range sortedNames(v) {
+			if !m.room(len(path) + len(name)) {
+				return
+			}
 			at := path + "/" + escaped(name)
 			m.add(text{at, tool, "", name}, config)
 			m.collect(at, tool, name, v[name], config)
 		}
 	}
+}
+
+// room takes room for one more place of so many octets, and says whether there is any.
+func (m *manifest) room(octets int) bool {
+	m.paths += octets + 1
+	m.cut = m.cut || m.paths > maxPaths
+	return !m.cut
+}
+
+// sortedNames are the names of an object's members. Most objects are small and there
+// may be many: a list of the right length is all that is made.
+func sortedNames(object map[string]any) []string {
+	names := make([]string, 0, len(object))
+	for name := range object {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
 }
 
 func (m *manifest) add(t text, config bool) {

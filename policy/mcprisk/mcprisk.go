@@ -181,8 +181,15 @@ func (s *scan) output() Output {
 		out.RiskLevel = "low"
 	}
 	out.Recommendation = map[string]string{"critical": "block", "high": "review", "medium": "review", "low": "allow"}[out.RiskLevel]
+	lines := map[string]Tool{} // tools of one name are summed up once: there may be many of them
 	for _, t := range s.manifest.tools {
-		out.Tools = append(out.Tools, summed(visible(t.name), byTool[visible(t.name)]))
+		name := visible(t.name)
+		line, known := lines[name]
+		if !known {
+			line = summed(name, byTool[name])
+			lines[name] = line
+		}
+		out.Tools = append(out.Tools, line)
 	}
 	slices.SortStableFunc(s.findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(slices.Index(order, b.Severity), slices.Index(order, a.Severity)), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Path, b.Path))

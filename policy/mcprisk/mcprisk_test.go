@@ -4,6 +4,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -455,4 +456,37 @@ func Example() {
 	// Output:
 	// block 40
 	// hidden_instruction_block /tools/0/description - adds two numbers. [inst]
+}
+
+// What looking at a manifest allocates grows with its length: neither with a long name
+// for each member below it, nor with the findings of a name for each tool of that name.
+func TestManifestsCostTheirLength(t *testing.T) {
+	long := strings.Repeat("x", 200_000)
+	many := func(n int, format string) string {
+		items := make([]string, n)
+		for i := range items {
+			items[i] = fmt.Sprintf(format, i)
+		}
+		return strings.Join(items, ",")
+	}
+	member := func(n int) string { return `{"` + long + `":{` + many(n, `"%d":1`) + `}}` }
+	for name, manifest := range map[string]string{
+		"members below a long name":    `{"command":"npx","more":` + member(9_000) + `}`,
+		"members of a schema":          `{"tools":[{"name":"a","inputSchema":` + member(9_000) + `}]}`,
+		"parameters below a long name": `{"tools":[{"name":"a","inputSchema":{"` + long + `":[` + many(9_000, `{"properties":{"apikey":%d}}`) + `]}}]}`,
+		"tools of one name":            `{"tools":[` + many(500, `{"name":"a","inputSchema":{"x%d":{`+many(20, `"%d":{"properties":{"apikey":1}}`)+`}}}`) + `]}`,
+	} {
+		body := []byte(`{"manifest":` + manifest + `}`)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if _, err := mcprisk.Service.Evaluate(body); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		runtime.ReadMemStats(&after)
+		if used, most := after.TotalAlloc-before.TotalAlloc, uint64(400*len(body)); used > most {
+			t.Errorf("%s: %d octets were allocated for %d, %d for each", name, used, len(body), used/uint64(len(body)))
+		} else {
+			t.Logf("%s: %d octets for each", name, used/uint64(len(body)))
+		}
+	}
 }

@@ -1,7 +1,6 @@
 package mcprisk
 
 import (
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -195,9 +194,9 @@ func (s *scan) schema(t *tool) {
 		s.report("open_schema", "", t.name, path, "")
 	}
 	isAuth := anyOf(authWords...)(t.nameParts) || slices.ContainsFunc(authWords, t.says)
-	s.parameters(t, path, schema, isAuth)
+	s.parameters(t, nil, schema, isAuth)
 	fetches := anyOf(egressWords...)(t.nameParts) || slices.ContainsFunc(egressWords, t.says)
-	for _, name := range slices.Sorted(maps.Keys(properties)) {
+	for _, name := range sortedNames(properties) {
 		if p, ok := properties[name].(map[string]any); ok && fetches && slices.Contains(urlParameters, foldName(name)) && isFree(p) {
 			s.report("arbitrary_network_egress", "", t.name, path+"/properties/"+escaped(name), name)
 		}
@@ -209,8 +208,10 @@ func isFree(property map[string]any) bool {
 	return property["enum"] == nil && property["const"] == nil && property["pattern"] == nil
 }
 
-// parameters looks at the names of all properties, nested ones included.
-func (s *scan) parameters(t *tool, path string, schema any, isAuth bool) {
+// parameters looks at the names of all properties, nested ones included. The place
+// is made of its parts only for a finding: a long name stands in the place of
+// everything below it.
+func (s *scan) parameters(t *tool, path []string, schema any, isAuth bool) {
 	switch v := schema.(type) {
 	case []any:
 		for _, item := range v {
@@ -218,25 +219,40 @@ func (s *scan) parameters(t *tool, path string, schema any, isAuth bool) {
 		}
 	case map[string]any:
 		if properties, ok := v["properties"].(map[string]any); ok {
-			for _, name := range slices.Sorted(maps.Keys(properties)) {
-				s.parameter(t, path+"/properties/"+escaped(name), name, isAuth)
+			for _, name := range sortedNames(properties) {
+				s.parameter(t, append(path, "properties", name), name, isAuth)
 			}
 		}
-		for _, member := range slices.Sorted(maps.Keys(v)) {
-			s.parameters(t, path+"/"+escaped(member), v[member], isAuth)
+		for _, member := range sortedNames(v) {
+			s.parameters(t, append(path, member), v[member], isAuth)
 		}
 	}
 }
 
-func (s *scan) parameter(t *tool, path, name string, isAuth bool) {
+func (s *scan) parameter(t *tool, path []string, name string, isAuth bool) {
+	severity := "high"
 	switch folded := foldName(name); {
 	case slices.Contains(contextParameters, folded):
-		s.report("suspicious_parameter", "high", t.name, path, name)
-	case slices.Contains(credentialParameters, folded):
-		severity := "high"
-		if isAuth {
-			severity = "medium"
-		}
-		s.report("suspicious_parameter", severity, t.name, path, name)
+	case !slices.Contains(credentialParameters, folded):
+		return
+	case isAuth:
+		severity = "medium"
 	}
+	octets := 0
+	for _, part := range path {
+		octets += len(part) + 1
+	}
+	if s.spend(octets, perPlaceOctet) {
+		s.report("suspicious_parameter", severity, t.name, t.path+"/inputSchema"+pointerOf(path), name)
+	}
+}
+
+// pointerOf is the JSON pointer of the parts of a place.
+func pointerOf(path []string) string {
+	var b strings.Builder
+	for _, part := range path {
+		b.WriteByte('/')
+		b.WriteString(escaped(part))
+	}
+	return b.String()
 }

@@ -11,7 +11,7 @@ import (
 // LoopWords say that something is done again and again.
 var LoopWords = []string{"while ", "until ", "for ", "xargs ", "parallel ", "watch "}
 
-// SpendWords make a variable one about payments; limitWords one about their limits;
+// SpendWords make a variable one about payments; LimitWords one about their limits;
 // switchWords take a limit away if they are true.
 var (
 	SpendWords  = scan.SetOf("x402 payment payments spend spending wallet payout payouts transfer transfers l402 paywall agentkit transaction transactions")

@@ -30,7 +30,7 @@ type effect struct {
 	But  []string `json:"but,omitempty"` // not those in which one of these stands
 	In   []string `json:"in,omitempty"`  // options that name the folder they lie in
 	// As is the plain command: words in front of those taken, ">" or ">>" for a
-	// redirection to each, or one that begins with @ (see act).
+	// redirection to each, or one that begins with @ (see takeEffect in lang/posix).
 	As []string `json:"as"`
 
 	Subs [][]string

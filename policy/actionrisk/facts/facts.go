@@ -41,7 +41,7 @@ type Matcher struct {
 	All  []string `json:"all,omitempty"`  // all of them
 	None []string `json:"none,omitempty"` // none of them
 	// Where lists conditions "subject class|class", "!subject class" for its
-	// negation; subject is a predicate of predicates*.go.
+	// negation; subject is a predicate of package judge or of a front-end.
 	Where []string `json:"where,omitempty"`
 }
 
@@ -84,7 +84,7 @@ const RulesetVersion = "2026.11.19"
 
 // RulesetHash is tablesHash, written down: to make it takes longer than any verdict.
 // TestTablesStrict says what it must be.
-const RulesetHash = "c4e2607387a4096d43a640dad79ec183b9571007841834b505116951272db367"
+const RulesetHash = "d98583b500a49388da1e51e9b8f0eda51c988beb187452d21fdaae5c786bdf0e"
 
 // Set is everything read from the tables, made once.
 type Set struct {

@@ -385,6 +385,10 @@ func dynamic(sh *interp.Process, v *act.Invocation) act.Flow {
 		meant.Argv[0].Text, meant.Argv[0].At, meant.Argv[0].Var, meant.Argv[0].Lone = name, -1, "", false
 		return sh.Run(&meant)
 	}
+	if w := v.Argv[0]; len(v.Argv) > 1 && unset(w) && e.In("wrapper-variables", w.Var) {
+		v.Exe = w.Var
+		return argv(sh, v.Argv[1:], &facts.Wrapper{}, v)
+	}
 	e.Unproven = true
 	e.Doubt("which program runs is not known")
 	v.Exe = "?"
@@ -402,10 +406,12 @@ func dynamic(sh *interp.Process, v *act.Invocation) act.Flow {
 func standsFor(sh *interp.Process, v *act.Invocation) (string, bool) {
 	w := v.Argv[0]
 	name := strings.ToLower(w.Var)
-	if w.Text != string(scan.Hole) || strings.ToUpper(w.Var) != w.Var || w.Taint != 0 || !act.SyntaxName(w.Var) {
-		return "", false
-	}
-	return name, sh.Env.In("variable-programs", name)
+	return name, unset(w) && sh.Env.In("variable-programs", name)
+}
+
+// unset: the word is one variable of the user's own that the command never sets.
+func unset(w act.Word) bool {
+	return w.Text == string(scan.Hole) && strings.ToUpper(w.Var) == w.Var && w.Taint == 0 && act.SyntaxName(w.Var)
 }
 
 // asksOnly: a program of a name that is partly not known is asked about itself, and

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/policy/guardlog"
+)
+
+// guardKey signs this machine's reports. It lies beside the log, for its owner alone,
+// and is made by the first push.
+const guardKey = "gate.key"
+
+// pushWithin is how long one report may take on its way.
+const pushWithin = 30 * time.Second
+
+// gateLogPushCmd reports the log to a ledger.
+type gateLogPushCmd struct {
+	URL   string `required:"" name:"url" help:"Address of the service." env:"COUNTERSIGN_URL" placeholder:"URL"`
+	Token string `required:"" help:"Token of the organization that may decide (svco_...)." env:"COUNTERSIGN_TOKEN" secret:"" placeholder:"TOKEN"`
+}
+
+// Run sends everything from the last line the ledger has of this machine. What the
+// ledger has is asked of nobody: the place is kept beside the log, and the service
+// refuses what does not follow.
+func (c *gateLogPushCmd) Run(ctx context.Context, o *output) error {
+	folder, err := stateFolder()
+	if err != nil {
+		return err
+	}
+	lines, wrong, err := ownLog()
+	switch {
+	case err != nil:
+		return err
+	case wrong != "":
+		return fmt.Errorf("the log is not whole, so nothing is sent: %s; countersign gate log shows it", wrong)
+	}
+	key, err := machineKey(folder)
+	if err != nil {
+		return err
+	}
+	place := filepath.Join(folder, "gate.pushed")
+	pushed, err := readPushed(place)
+	if err != nil {
+		return err
+	}
+	lines, err = behind(lines, pushed)
+	if err != nil {
+		return err
+	}
+	sent := 0
+	for sent < len(lines) {
+		part := lines[sent:min(sent+guardlog.MostLines, len(lines))]
+		if err := c.send(ctx, guardlog.Sign(key, part)); err != nil {
+			return err
+		}
+		sent += len(part)
+		text, err := canon.Marshal(logHead{part[len(part)-1].Number, part[len(part)-1].Hash})
+		if err != nil {
+			return err
+		}
+		if err := replaceFile(place, text); err != nil {
+			return err
+		}
+	}
+	return o.result(map[string]any{"machine": guardlog.Report{PublicKey: guardlog.PublicText(key)}.Machine(), "lines": sent}, fmt.Sprintf("%d lines sent\n", sent))
+}
+
+// behind are the lines after the last one that was sent.
+func behind(lines []logged, pushed logHead) ([]logged, error) {
+	if pushed.Number == 0 {
+		return lines, nil
+	}
+	if pushed.Number > int64(len(lines)) || lines[pushed.Number-1].Hash != pushed.Hash {
+		return nil, errors.New("the log is not the one that was sent before: it was replaced")
+	}
+	return lines[pushed.Number:], nil
+}
+
+func readPushed(place string) (pushed logHead, err error) {
+	text, err := readSecret(place)
+	if errors.Is(err, fs.ErrNotExist) {
+		return pushed, nil
+	}
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &pushed)
+	}
+	return pushed, err
+}
+
+func machineKey(folder string) (ed25519.PrivateKey, error) {
+	d := data{Data: folder, begins: true}
+	text, err := d.developmentKey(guardKey)
+	if err != nil {
+		return nil, err
+	}
+	seed, err := parseSeed(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(folder, guardKey), err)
+	}
+	return ed25519.NewKeyFromSeed(seed), nil
+}
+
+// send reports one part. An answer that did not come is no harm: the same part again is
+// answered as it was.
+func (c *gateLogPushCmd) send(ctx context.Context, report guardlog.Report) error {
+	body, err := canon.Marshal(report)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, pushWithin)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(c.URL, "/")+"/api/assurance/guard-logs", bytes.NewReader(body))
+	if err != nil {
+		return errors.New("--url must be the address of a service")
+	}
+	r.Header.Set("Authorization", "Bearer "+c.Token)
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return fmt.Errorf("the service does not answer: push again later, nothing is lost: %w", errors.Unwrap(err))
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(answer.Body, 1<<16))
+	if err != nil || answer.StatusCode == http.StatusOK {
+		return err
+	}
+	var said struct {
+		Error string `json:"error"`
+	}
+	_ = json.Unmarshal(text, &said) // a proxy's page says nothing
+	return fmt.Errorf("the service answered %d: %s", answer.StatusCode, printable(said.Error))
+}

@@ -1,0 +1,145 @@
+package commands
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/guardlog"
+)
+
+// GuardReport is a part of a guard's log as the ledger has it.
+type GuardReport struct {
+	Machine string         `json:"machine"`
+	First   int64          `json:"first"`
+	Last    int64          `json:"last"`
+	Head    string         `json:"head"`
+	Counts  map[string]int `json:"counts"`
+
+	ReportedAt string          `json:"reportedAt"`
+	Lines      []guardlog.Line `json:"lines,omitempty"` // what was asked about, denied or unseen
+}
+
+func guardStream(machine string) string { return "guard/" + machine }
+
+// ReportGuard records a part of the log of a guard. It must follow on what the machine
+// reported before; the same part again is answered as it was.
+func (a *App) ReportGuard(ctx context.Context, p Principal, r guardlog.Report) (GuardReport, error) {
+	if err := r.Check(); err != nil {
+		return GuardReport{}, err
+	}
+	if a.Vault == nil {
+		return GuardReport{}, a.noVault()
+	}
+	p, err := a.Permit(ctx, p, RightDecide)
+	if err != nil {
+		return GuardReport{}, err
+	}
+	return retry(ctx, a, attempt{principal: &p, right: RightDecide}, func(ctx context.Context) (GuardReport, error) {
+		history, err := a.Ledger.Last(ctx, p.OrgID, guardStream(r.Machine()))
+		if err != nil {
+			return GuardReport{}, err
+		}
+		var last events.GuardReported
+		if n := len(history.Events); n > 0 {
+			e := history.Events[n-1]
+			if err := e.Read(&last); err != nil {
+				return GuardReport{}, err
+			}
+			if last.Head == r.Last().Hash {
+				return GuardReport{last.Machine, last.First, last.Last, last.Head, last.Counts, Stamp(e.Occurred()), nil}, nil
+			}
+		}
+		if r.Lines[0].Before != last.Head || r.Lines[0].Number != last.Last+1 {
+			return GuardReport{}, policy.Refuse(CodeConflict, "/lines", "lines must follow on what this machine reported before; nothing was recorded")
+		}
+		return a.recordGuard(ctx, p, r, history)
+	})
+}
+
+func (a *App) recordGuard(ctx context.Context, p Principal, r guardlog.Report, history ledger.History) (GuardReport, error) {
+	counts := map[string]int{}
+	for _, l := range r.Lines {
+		counts[l.Decision]++
+	}
+	stored := events.GuardReported{Machine: r.Machine(), PublicKey: r.PublicKey, First: r.Lines[0].Number, Last: r.Last().Number,
+		Before: r.Lines[0].Before, Head: r.Last().Hash, Signature: r.Signature, Counts: counts, Lines: r.Lines}
+	dataKey, err := a.Vault.Subject(ctx, p.OrgID, guardStream(r.Machine()), a.NewID("sub_"))
+	if err != nil {
+		return GuardReport{}, err
+	}
+	eventID := a.NewID("evt_")
+	payload, err := a.Vault.Seal(ctx, p.OrgID, eventID, dataKey, stored)
+	if err != nil {
+		return GuardReport{}, err
+	}
+	result, err := a.Ledger.Append(ctx, ledger.Append{Tenant: p.OrgID, Guards: p.Guards, Drafts: []ledger.Draft{{Stream: guardStream(r.Machine()),
+		Expect: history.At(), ID: eventID, Type: events.TypeGuardReported, SchemaVersion: 1, Actor: p.ActorID, Payload: payload}}})
+	if err != nil {
+		return GuardReport{}, err
+	}
+	return GuardReport{stored.Machine, stored.First, stored.Last, stored.Head, counts, Stamp(result.Events[0].Occurred()), nil}, nil
+}
+
+// GuardReports lists the newest reports of the organization's machines, with what was
+// asked about, denied or unseen: what its agents tried.
+func (a *App) GuardReports(ctx context.Context, p Principal, limit int) ([]GuardReport, error) {
+	p, err := a.Permit(ctx, p, RightExport)
+	if err != nil {
+		return nil, err
+	}
+	var found []struct {
+		Stream  string
+		Version int64
+	}
+	err = a.Ledger.Reading(ctx, func() error {
+		rows, err := a.Ledger.Pool().Query(ctx, `select stream, max(version) from events
+			where p = 0 and tenant = $1 and stream >= 'guard/' and stream < 'guard0' group by stream order by max(pos) desc limit $2`, p.OrgID, limit)
+		if err != nil {
+			return err
+		}
+		found, err = pgx.CollectRows(rows, pgx.RowToStructByPos[struct {
+			Stream  string
+			Version int64
+		}])
+		return err
+	})
+	if err != nil {
+		return nil, refusal(err)
+	}
+	reports := []GuardReport{}
+	for _, f := range found {
+		history, err := a.Ledger.Last(ctx, p.OrgID, f.Stream)
+		if err != nil {
+			return nil, refusal(err)
+		}
+		for _, e := range history.Events {
+			report, err := a.openGuard(ctx, e)
+			if err != nil {
+				return nil, refusal(err)
+			}
+			reports = append(reports, report)
+		}
+	}
+	return reports, nil
+}
+
+// openGuard is a report as it is shown; erased lines are none.
+func (a *App) openGuard(ctx context.Context, e ledger.Event) (GuardReport, error) {
+	lines := []guardlog.Line{}
+	stored := events.GuardReported{Lines: &lines}
+	if err := a.Vault.Open(ctx, e, &stored); err != nil && !errors.Is(err, ledger.ErrErased) {
+		return GuardReport{}, err
+	}
+	report := GuardReport{stored.Machine, stored.First, stored.Last, stored.Head, stored.Counts, Stamp(e.Occurred()), nil}
+	for _, l := range lines {
+		if l.Decision != "pass" && l.Decision != "proven" && l.Decision != "canary" {
+			report.Lines = append(report.Lines, l)
+		}
+	}
+	return report, nil
+}

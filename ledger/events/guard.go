@@ -1,0 +1,19 @@
+package events
+
+// TypeGuardReported is in the stream guard/<machine> of an organization.
+const TypeGuardReported = "guard.reported"
+
+// GuardReported is guard.reported, schema version 1: a part of the log of a coding
+// agent's guard, signed by the machine it was written on (policy/guardlog). Before is
+// the head of the event before in the stream, so that a part that is missing is seen.
+type GuardReported struct {
+	Machine   string         `json:"machine"`   // 16 hex digits, of the key
+	PublicKey string         `json:"publicKey"` // base64
+	First     int64          `json:"first"`     // number of the first line
+	Last      int64          `json:"last"`
+	Before    string         `json:"before"` // hash of the line before the first; empty at the beginning
+	Head      string         `json:"head"`   // hash of the last line
+	Signature string         `json:"signature"`
+	Counts    map[string]int `json:"counts"`                // lines by decision
+	Lines     any            `json:"lines" personal:"true"` // []guardlog.Line
+}

@@ -1,0 +1,109 @@
+// Package guardlog is the log of a coding agent's guard: lines of one chain on a
+// machine, and the signed report of a part of it with which a team sees what its agents
+// tried.
+//
+// Each line names the hash of the one before; its own hash is SHA-256 over its canonical
+// JSON without the member hash. A report holds lines that follow each other and an
+// Ed25519 signature of the machine's own key over
+//
+//	countersign-guard-log-v1 LF before LF hash of the last line LF
+//
+// so that whoever takes it knows that one machine wrote all of them, in this order.
+package guardlog
+
+import (
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// Line is one line of the log. Hash is over all other members.
+type Line struct {
+	Number   int64    `json:"number" jsonschema:"minimum=1"`
+	At       string   `json:"at" jsonschema:"format=date-time"`
+	Agent    string   `json:"agent"`
+	Session  string   `json:"session,omitempty"`
+	Call     string   `json:"call,omitempty"` // the agent's own id of the tool call
+	Cwd      string   `json:"cwd,omitempty"`
+	Decision string   `json:"decision"` // pass, proven, ask, deny, canary or unseen
+	Level    string   `json:"level"`
+	Rules    []string `json:"rules,omitempty"`
+	Command  string   `json:"command"` // masked, the first characters
+	Action   string   `json:"action,omitempty"`
+	Note     string   `json:"note,omitempty"`
+	Before   string   `json:"before"`
+	Hash     string   `json:"hash" jsonschema:"pattern=^[a-f0-9]{64}$"`
+}
+
+// Sum is what Hash must be.
+func (l Line) Sum() (string, error) {
+	l.Hash = ""
+	text, err := canon.Marshal(l)
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), err
+}
+
+// MostLines is how many lines a report has at most: their event must stay small enough
+// to be read at once.
+const MostLines = 500
+
+// Report is a part of a log, signed by the machine it was written on.
+type Report struct {
+	PublicKey string `json:"publicKey" jsonschema:"pattern=^[A-Za-z0-9+/]{43}=$" jsonschema_description:"The machine's Ed25519 key, base64."`
+	Lines     []Line `json:"lines" jsonschema:"minItems=1,maxItems=500"`
+	Signature string `json:"signature" jsonschema:"pattern=^[A-Za-z0-9+/]{86}==$" jsonschema_description:"Over the first line's before and the last line's hash, base64."`
+}
+
+// Sign makes a report of lines that follow each other.
+func Sign(key ed25519.PrivateKey, lines []Line) Report {
+	return Report{PublicText(key), lines, base64.StdEncoding.EncodeToString(ed25519.Sign(key, message(lines)))}
+}
+
+func message(lines []Line) []byte {
+	return []byte("countersign-guard-log-v1\n" + lines[0].Before + "\n" + lines[len(lines)-1].Hash + "\n")
+}
+
+// Machine names the machine: the first 16 hex digits of the hash of its key.
+func (r Report) Machine() string {
+	public, err := base64.StdEncoding.DecodeString(r.PublicKey)
+	if err != nil {
+		return ""
+	}
+	return canon.Hash(public)[:16]
+}
+
+// Last is the newest line.
+func (r Report) Last() Line { return r.Lines[len(r.Lines)-1] }
+
+// Check refuses a report whose lines do not follow each other, or that its machine has
+// not signed.
+func (r Report) Check() error {
+	public, err := base64.StdEncoding.DecodeString(r.PublicKey)
+	signature, err2 := base64.StdEncoding.DecodeString(r.Signature)
+	switch {
+	case err != nil || len(public) != ed25519.PublicKeySize:
+		return policy.Refuse("invalid_format", "/publicKey", "publicKey must be an Ed25519 key in base64")
+	case len(r.Lines) == 0 || len(r.Lines) > MostLines:
+		return policy.Refuse("out_of_range", "/lines", "lines must have 1 to 500 entries")
+	}
+	for i, l := range r.Lines {
+		sum, err := l.Sum()
+		if err != nil || sum != l.Hash || i > 0 && (l.Before != r.Lines[i-1].Hash || l.Number != r.Lines[i-1].Number+1) {
+			return policy.Refuse("invalid_log", "/lines", "lines must be one chain; countersign gate log says where this one is broken")
+		}
+	}
+	if err2 != nil || !ed25519.Verify(public, message(r.Lines), signature) {
+		return policy.Refuse("invalid_signature", "/signature", "signature must be of the machine's key over these lines")
+	}
+	return nil
+}
+
+// PublicText is the public half of a key as reports name it.
+func PublicText(key ed25519.PrivateKey) string {
+	public, _ := key.Public().(ed25519.PublicKey)
+	return base64.StdEncoding.EncodeToString(public)
+}

@@ -65,7 +65,7 @@ const (
 
 // Ready names what keeps the node from serving: draining, signer, database,
 // migrations, ledger (it cannot append); and what is degraded: clock (it differs
-// from the database's), checkpoints (heads are not signed any more), verification
+// from the database's), checkpoints (heads are not signed yet, or not any more), verification
 // (the ledger is not what was appended, or could not be read: countersign verify
 // tells), projections (a read model is behind, is being rebuilt, or
 // has parked events; its own queries answer 503).
@@ -106,7 +106,7 @@ func (s *Server) readyDatabase(ctx context.Context, r *Readiness) {
 	if s.app.Ledger.LastCheck().Failed() {
 		r.Degraded = append(r.Degraded, "verification")
 	}
-	if s.app.Ledger.CheckpointLag() > maxCheckpointLag {
+	if s.app.Ledger.CheckpointsBegin() || s.app.Ledger.CheckpointLag() > maxCheckpointLag {
 		r.Degraded = append(r.Degraded, "checkpoints")
 	}
 	lags, err := s.projections.Lags(ctx)

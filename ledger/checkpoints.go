@@ -27,6 +27,7 @@ type Checkpoints struct {
 	Mirrors   []checkpoint.Store   // retried, never waited for
 	Witnesses []checkpoint.Witness // likewise
 	Every     time.Duration        // 0: a second
+	Step      int64                // events that the tree grows by in one transaction; 0: 20,000
 }
 
 // CheckpointStream is where the ledger says what its checkpoints vouch for and
@@ -37,7 +38,7 @@ const (
 	checkpointEvery = time.Second
 	// lastCheckpointWithin bounds what a clean end waits for its last checkpoint.
 	lastCheckpointWithin = 2 * time.Second
-	checkpointStep       = 20_000 // events that the tree grows by in one transaction
+	checkpointStep       = 20_000
 	mirrorEvery          = 10 * time.Second
 	growAgain            = 50 * time.Millisecond
 	pruneEvery           = time.Hour
@@ -65,6 +66,7 @@ type keeper struct {
 	builder *tree.Builder // nil: to be read from the tiles
 
 	mirrored  chan *Published
+	beginning atomic.Bool // the tree is brought to the head, since a start that did not wait for it
 	published atomic.Pointer[Published]
 	news      broadcast    // after each new checkpoint
 	current   atomic.Int64 // unix microseconds when the newest checkpoint last covered the head
@@ -74,26 +76,83 @@ type keeper struct {
 // events, on the one node of those on this database that is first to. An existing
 // ledger without checkpoints begins with an event that says what the first one
 // vouches for. CheckOutside comes before it. Close ends it.
+//
+// A tree that is far behind, as that of a ledger without checkpoints is, is brought to
+// the head in the background: no start waits for it, and appends go on meanwhile.
 func (l *Ledger) KeepCheckpoints(ctx context.Context, c Checkpoints, newID func() string) error {
 	k := l.newKeeper(c)
-	if err := k.begin(ctx, newID); err != nil {
-		return err
+	far, err := k.farBehind(ctx)
+	if err == nil && !far {
+		err = k.toBegin(ctx, newID)
 	}
-	if err := k.toHead(ctx); err != nil {
+	if err != nil {
 		return err
 	}
 	if !l.keeper.CompareAndSwap(nil, k) {
 		return errors.New("checkpoints are kept already")
 	}
+	k.beginning.Store(far)
 	k.current.Store(time.Now().UnixMicro())
-	l.done.Go(func() { k.run(l.background) })
+	l.done.Go(func() {
+		if !far || k.beginLate(l.background, newID) {
+			k.run(l.background)
+		}
+	})
 	l.done.Go(func() { k.mirror(l.background) })
 	return nil
+}
+
+// farBehind says whether the tree needs several steps to the head. A key that could
+// not be activated is an error now, and not one of the background.
+func (k *keeper) farBehind(ctx context.Context) (bool, error) {
+	ring, _, err := k.ledger.Keyring(ctx)
+	if err != nil {
+		return false, err
+	}
+	if _, err := ring.mayActivate(PurposeCheckpoint, k.options.Signer); err != nil {
+		return false, err
+	}
+	var behind int64
+	err = k.ledger.row(ctx, `select h.pos - t.size from ledger_head h join tree_head t using (p) where p = $1`, []any{k.p}, &behind)
+	if err != nil {
+		return false, fmt.Errorf("read tree head: %w", err)
+	}
+	return behind > k.options.Step, nil
+}
+
+// toBegin activates the key, and signs the head of now.
+func (k *keeper) toBegin(ctx context.Context, newID func() string) error {
+	if err := k.begin(ctx, newID); err != nil {
+		return err
+	}
+	return k.toHead(ctx)
+}
+
+// beginLate does what a start did not wait for, until it is done or ctx ends: then it
+// is false, and nothing may be signed.
+func (k *keeper) beginLate(ctx context.Context, newID func() string) bool {
+	for ctx.Err() == nil {
+		err := k.toBegin(ctx, newID)
+		if err == nil {
+			k.current.Store(time.Now().UnixMicro())
+			k.beginning.Store(false)
+			return true
+		}
+		if ctx.Err() == nil {
+			k.ledger.log.Error("checkpoints do not begin yet; appends go on", "error", err)
+		}
+		k.builder = nil
+		sleep(ctx, nil, k.options.Every)
+	}
+	return false
 }
 
 func (l *Ledger) newKeeper(c Checkpoints) *keeper {
 	if c.Every == 0 {
 		c.Every = checkpointEvery
+	}
+	if c.Step == 0 {
+		c.Step = checkpointStep
 	}
 	return &keeper{ledger: l, options: c, p: partition, mirrored: make(chan *Published, 1)}
 }
@@ -122,6 +181,13 @@ func (l *Ledger) Covered(ctx context.Context, position int64) *Published {
 			return nil
 		}
 	}
+}
+
+// CheckpointsBegin says whether this node still brings the tree to the head, before
+// it signs its first checkpoint since the start.
+func (l *Ledger) CheckpointsBegin() bool {
+	k := l.keeper.Load()
+	return k != nil && k.beginning.Load()
 }
 
 // CheckpointLag is for how long the newest checkpoint has been behind the head; 0
@@ -260,8 +326,8 @@ func (k *keeper) step(ctx context.Context, sign bool) (caughtUp bool, err error)
 			return false, err
 		}
 	}
-	caughtUp = head <= size+checkpointStep
-	full, err := k.add(ctx, tx, size, min(head, size+checkpointStep))
+	caughtUp = head <= size+k.options.Step
+	full, err := k.add(ctx, tx, size, min(head, size+k.options.Step))
 	if err != nil {
 		return false, err
 	}

@@ -216,6 +216,52 @@ func TestNoCheckpointWithoutAPlaceOutside(t *testing.T) {
 	}
 }
 
+// A start does not wait for the tree of a ledger that had none: it grows in the
+// background while appends go on, and what the first checkpoint vouches for is said
+// before there is one.
+func TestAStartDoesNotWaitForTheTree(t *testing.T) {
+	db := ledgertest.New(t)
+	l := open(t, db)
+	ctx := t.Context()
+	for i := range 100 {
+		if _, err := l.Append(ctx, one(fmt.Sprint("s/", i), ledger.New(), fmt.Sprint("a", i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	held, err := l.Pool().Begin(ctx)
+	if err == nil {
+		_, err = held.Exec(ctx, `select size from tree_head for update`)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = l.KeepCheckpoints(ctx, ledger.Checkpoints{Signer: checkpointSigner(t), Folder: checkpoint.Folder{Path: t.TempDir()},
+		Every: 10 * time.Millisecond, Step: 10}, numbered("checkpoint"))
+	if err != nil || !l.CheckpointsBegin() {
+		t.Fatalf("begins %v, %v", l.CheckpointsBegin(), err)
+	}
+	if _, err := l.Append(ctx, one("meanwhile", ledger.New(), "b")); err != nil {
+		t.Errorf("appends do not go on: %v", err)
+	}
+	if err := held.Rollback(ctx); err != nil {
+		t.Fatal(err)
+	}
+	covered(t, l, 103)
+	history, err := l.Read(ctx, ledger.ServiceTenant, ledger.CheckpointStream)
+	if err != nil || history.Version() != 1 {
+		t.Fatalf("%d events, %v", history.Version(), err)
+	}
+	var begun events.CheckpointsBegun
+	if err := json.Unmarshal(history.Events[0].Payload, &begun); err != nil || begun.Size != 101 {
+		t.Errorf("%+v, %v", begun, err)
+	}
+	sizes, err := l.CheckpointSizes(ctx, 1000, 100)
+	if err != nil || sizes[0] < history.Events[0].Position {
+		t.Errorf("checkpoints of %v before the event at %d, %v", sizes, history.Events[0].Position, err)
+	}
+	clean(t, l, 103)
+}
+
 // A key for records signs no checkpoint, and the other way round.
 func TestKeysHaveOnePurpose(t *testing.T) {
 	db := ledgertest.New(t)

@@ -208,13 +208,8 @@ func (l *Ledger) activateFirst(ctx context.Context, purpose string, signer *seal
 	if err != nil {
 		return err
 	}
-	if key, known := ring[signer.KeyID()]; known && key.To == 0 && key.Purpose == purpose {
-		return nil
-	}
-	for _, key := range ring {
-		if key.Purpose == purpose || key.ID == signer.KeyID() {
-			return fmt.Errorf("%w (key id %s, for %ss)", ErrForeignKey, signer.KeyID(), purpose)
-		}
+	if active, err := ring.mayActivate(purpose, signer); active || err != nil {
+		return err
 	}
 	draft, err := activation(signer, signer, events.SigningKey{Purpose: purpose, Reason: "first"})
 	if err != nil {
@@ -226,6 +221,20 @@ func (l *Ledger) activateFirst(ctx context.Context, purpose string, signer *seal
 		return l.activateFirst(ctx, purpose, signer, eventID, also)
 	}
 	return err
+}
+
+// mayActivate says whether a key is the active one of a purpose already; an error if it
+// cannot be the first.
+func (k Keyring) mayActivate(purpose string, signer *seal.Signer) (active bool, err error) {
+	if key, known := k[signer.KeyID()]; known && key.To == 0 && key.Purpose == purpose {
+		return true, nil
+	}
+	for _, key := range k {
+		if key.Purpose == purpose || key.ID == signer.KeyID() {
+			return false, fmt.Errorf("%w (key id %s, for %ss)", ErrForeignKey, signer.KeyID(), purpose)
+		}
+	}
+	return false, nil
 }
 
 // activation drafts signing_key.activated: the record signed by one key and

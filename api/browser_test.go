@@ -114,7 +114,7 @@ func (w *window) press(text string) {
 // fill writes into the field with a name.
 func (w *window) fill(name, text string) {
 	w.t.Helper()
-	w.do(chromedp.SetValue(fmt.Sprintf(`main [name=%q]`, name), text, chromedp.ByQuery))
+	w.do(chromedp.SetValue(fmt.Sprintf(`main [name=%q]:not([type=hidden])`, name), text, chromedp.ByQuery))
 }
 
 // shoot keeps pictures of a page in each width and scheme, if SCREENSHOTS names a

@@ -255,3 +255,60 @@ func TestSignedBundleOfAFilter(t *testing.T) {
 		t.Errorf("%d %v", got.status, got.header)
 	}
 }
+
+// TestWalkThreeClicks: a new member's questions, each answered within three clicks from
+// the overview.
+func TestWalkThreeClicks(t *testing.T) {
+	s := newSite(t, ledgertest.New(t))
+	who, _ := pagesOf(t, s)
+	w := s.openWindow(t)
+	w.as(who)
+	today := s.app.Clock().UTC().Format(time.DateOnly)
+	for _, c := range []struct {
+		question string
+		clicks   []string // on what is read there; name=value fills a field on the way
+		answer   string
+	}{
+		{"why was this denied", []string{"Decisions", "Denied", "agent-8"}, "Because: the tool is not allowed."},
+		{"what did the agent spend since then", []string{"Decisions", "Filter by text", "agent=agent-7", "from=" + today, "Filter!"}, "US dollars), 0 denied"},
+		{"which policy was active on that day", []string{"Policies", "on=" + today, "Which one?"}, "was in force"},
+		{"export it", []string{"Decisions", "Denied"}, "JSON lines"},
+	} {
+		w.open("/overview")
+		clicks := 0
+		for _, step := range c.clicks {
+			if name, value, fills := strings.Cut(step, "="); fills {
+				w.fill(name, value)
+				continue
+			}
+			clicks++
+			path := fmt.Sprintf(`//*[self::a or self::button or self::summary][contains(normalize-space(.), %q)]`, step)
+			if exact, is := strings.CutSuffix(step, "!"); is { // the button, not what begins like it
+				path = fmt.Sprintf(`//button[normalize-space(.) = %q]`, exact)
+			}
+			w.do(chromedp.Evaluate(`window.before = true`, nil), chromedp.Click(path, chromedp.BySearch))
+			if !strings.HasPrefix(step, "Filter by") { // which opens a part of the page; all others lead to one
+				w.arrives()
+			}
+		}
+		w.see(c.answer)
+		if clicks > 3 {
+			t.Errorf("%s: %d clicks", c.question, clicks)
+		}
+	}
+}
+
+// arrives waits until another page than the one that was marked is there. While it
+// comes the browser may have no page at all to ask.
+func (w *window) arrives() {
+	w.t.Helper()
+	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); {
+		var there bool
+		err := chromedp.Run(w.ctx, chromedp.Evaluate(`window.before === undefined && document.readyState === "complete"`, &there))
+		if err == nil && there {
+			return
+		}
+		w.do(chromedp.Sleep(50 * time.Millisecond))
+	}
+	w.t.Fatal("no other page came")
+}

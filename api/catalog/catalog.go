@@ -27,9 +27,11 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/policy/canon"
 )
 
@@ -63,8 +65,17 @@ type product struct {
 	File        string `json:"file,omitempty"`
 }
 
-// Default is the catalogue that is built in.
-func Default() ([]commands.Product, error) { return read(embedded, "catalog.json") }
+// Default is the catalogue that is built in. Its verification kit holds the verifier
+// that lies in every bundle, so that nobody has to take it from whom he examines.
+func Default() ([]commands.Product, error) {
+	return read(source{embedded, map[string][]byte{"files/verification-kit/verify.py": bundle.VerifierPy}}, "catalog.json")
+}
+
+// source is where a catalogue and its products' files are.
+type source struct {
+	fs.FS
+	more map[string][]byte // files of folders that other packages hold, by path
+}
 
 // Load reads a catalogue file. Whatever is wrong with it is an error that names
 // the product and the member.
@@ -74,10 +85,10 @@ func Load(name string) ([]commands.Product, error) {
 		return nil, fmt.Errorf("read the catalogue: %w", err)
 	}
 	defer root.Close()
-	return read(root.FS(), filepath.Base(name))
+	return read(source{FS: root.FS()}, filepath.Base(name))
 }
 
-func read(files fs.FS, name string) ([]commands.Product, error) {
+func read(files source, name string) ([]commands.Product, error) {
 	text, err := readFile(files, name, maxCatalog)
 	if err != nil {
 		return nil, fmt.Errorf("read the catalogue: %w", err)
@@ -106,7 +117,7 @@ func read(files fs.FS, name string) ([]commands.Product, error) {
 }
 
 // read checks one product and reads its file.
-func (p product) read(files fs.FS) (commands.Product, error) {
+func (p product) read(files source) (commands.Product, error) {
 	if err := p.check(); err != nil {
 		return commands.Product{}, err
 	}
@@ -178,31 +189,43 @@ var firstDay = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // archive packs a folder, in the order of names and with one time for all, so that
 // the same files give the same octets.
-func archive(files fs.FS, folder string) ([]byte, error) {
+func archive(files source, folder string) ([]byte, error) {
+	var names []string
+	for name := range files.more {
+		if strings.HasPrefix(name, folder+"/") {
+			names = append(names, name)
+		}
+	}
+	err := fs.WalkDir(files, folder, func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			names = append(names, name)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(names)
 	var packed bytes.Buffer
 	w := zip.NewWriter(&packed)
-	err := fs.WalkDir(files, folder, func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		text, err := readFile(files, name, maxFile)
-		if err != nil {
-			return err
+	for _, name := range names {
+		text, ours := files.more[name]
+		if !ours {
+			if text, err = readFile(files, name, maxFile); err != nil {
+				return nil, err
+			}
 		}
 		entry, err := w.CreateHeader(&zip.FileHeader{Name: path.Join(path.Base(folder), name[len(folder)+1:]), Method: zip.Deflate, Modified: firstDay})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if _, err := entry.Write(text); err != nil {
-			return err
+			return nil, err
 		}
 		if packed.Len() > maxFile {
-			return fmt.Errorf("%s is larger than %d octets", folder, maxFile)
+			return nil, fmt.Errorf("%s is larger than %d octets", folder, maxFile)
 		}
-		return nil
-	})
-	if err := errors.Join(err, w.Close()); err != nil {
-		return nil, err
 	}
-	return packed.Bytes(), nil
+	err = w.Close()
+	return packed.Bytes(), err
 }

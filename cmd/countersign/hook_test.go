@@ -184,6 +184,7 @@ func TestHookGuardSettings(t *testing.T) {
 		"cd .codex && rm hooks.json":                              query,
 		"cd .codex; echo {} > hooks.json":                         query,
 		"rm -rf .codex":                                           query,
+		"rm ~/.local/state/countersign/gate.key":                  query,
 		"rm -rf ./.gemini/":                                       query,
 		"mv .claude .c":                                           query,
 		"chmod -R a-r '.cursor'":                                  query,

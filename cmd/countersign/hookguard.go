@@ -14,14 +14,14 @@ import (
 var (
 	guardFolders  = []string{".claude", ".codex", ".cursor", ".gemini"}
 	guardSettings = []string{".claude/settings.json", ".claude/settings.local.json", ".codex/hooks.json", ".codex/config.toml",
-		".cursor/hooks.json", ".gemini/settings.json", exceptionsFile, "etc/countersign.json", "countersign/" + logName, "countersign/" + headName}
+		".cursor/hooks.json", ".gemini/settings.json", exceptionsFile, "etc/countersign.json", "countersign/" + logName, "countersign/" + headName, "countersign/" + guardKey, "countersign/gate.pushed"}
 )
 
 var (
 	// guardNamed finds such a file, or such a folder as a whole: a file beside
 	// the settings is nobody's concern here.
 	guardNamed = regexp.MustCompile(guardFile + `|(?:^|[\s"'=/(])\.(?:claude|codex|cursor|gemini)/?(?:["'\s;&|)*]|$)`)
-	guardFile  = `\.(?:claude/settings(?:\.local)?\.json|codex/(?:hooks\.json|config\.toml)|cursor/hooks\.json|gemini/settings\.json|countersign\.json)|/etc/countersign\.json|countersign/gate\.(?:log|head)`
+	guardFile  = `\.(?:claude/settings(?:\.local)?\.json|codex/(?:hooks\.json|config\.toml)|cursor/hooks\.json|gemini/settings\.json|countersign\.json)|/etc/countersign\.json|countersign/gate\.(?:log|head|key|pushed)`
 	// guardSwitch is a command that writes them without naming them.
 	guardSwitch = regexp.MustCompile(`\bcodex\s+features\s+disable\s+\S*hooks|\bgate\s+(?:allow\b|hook\b[^;|&\n]*--(?:uninstall|write))`)
 	// guardSpared is what leaves the settings as they are although it names

@@ -447,14 +447,18 @@ func TestHostileArchivesAreRefused(t *testing.T) {
 		return h
 	}
 	path := filepath.Join(t.TempDir(), "export.tar.gz")
-	read := func(text []byte) (map[string][]byte, error) {
+	opened := func(text []byte) error {
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		return bundle.Read(path)
+		b, err := bundle.Open(path)
+		if err == nil {
+			b.Close()
+		}
+		return err
 	}
-	if files, err := read(packed(good)); err != nil || len(files) != 1 {
-		t.Fatalf("%d files, %v", len(files), err)
+	if err := opened(packed(good)); err != nil {
+		t.Fatal(err)
 	}
 	for name, text := range map[string][]byte{
 		"empty":             {},
@@ -469,16 +473,21 @@ func TestHostileArchivesAreRefused(t *testing.T) {
 		"a terabyte":        packed(with(func(h *tar.Header) { h.Size = 1 << 40 })),
 		"another's archive": packed(with(func(h *tar.Header) { h.Name = "src/main.go" })),
 	} {
-		if files, err := read(text); err == nil {
-			t.Errorf("%s: %d files", name, len(files))
+		if err := opened(text); err == nil {
+			t.Errorf("%s: it was opened", name)
 		}
 	}
 	folder := t.TempDir()
 	if err := os.Symlink("/etc/hostname", filepath.Join(folder, "manifest.json")); err != nil {
 		t.Skip(err)
 	}
-	if files, err := bundle.Read(folder); err == nil {
-		t.Errorf("a link to a file outside was read: %d files", len(files))
+	b, err := bundle.Open(folder)
+	if err != nil {
+		return
+	}
+	defer b.Close()
+	if text, err := b.Text("manifest.json"); err == nil {
+		t.Errorf("a link to a file outside was read: %d octets", len(text))
 	}
 }
 
@@ -493,10 +502,13 @@ func FuzzVerify(f *testing.F) {
 	}
 	f.Add("events.jsonl", rehash(bytes.Replace(good["events.jsonl"], []byte("org_1"), []byte("org_2"), 1)))
 	f.Fuzz(func(t *testing.T, name string, text []byte) {
+		before, was := good[name]
+		if !was {
+			name = "further.txt"
+		}
 		files := maps.Clone(good)
 		files[name] = text
-		before, was := good[name]
-		r := bundle.Verify(files, trusted(), nil)
+		r := verified(t, files, nil)
 		if r.Valid != (was && bytes.Equal(before, text)) || r.Valid != (r.Reason == "") {
 			t.Errorf("%s: %+v", name, r)
 		}
@@ -508,7 +520,7 @@ func FuzzVerify(f *testing.F) {
 			t.Fatal(err)
 		}
 		sign(files, envelope.Record)
-		if r := bundle.Verify(files, trusted(), nil); r.Valid != (r.Reason == "") || len(r.Reason) > 300 || r.Valid && r.Events != 5 {
+		if r := verified(t, files, nil); r.Valid != (r.Reason == "") || len(r.Reason) > 300 || r.Valid && r.Events != 5 {
 			t.Errorf("signed anew, %s: %+v", name, r)
 		}
 	})

@@ -1,0 +1,268 @@
+package commands_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/ledgertest"
+)
+
+// A payment's settlement as a model: two nodes attempt it, each in three steps.
+//
+//	s  the node reads the payment and is about to ask the facilitator
+//	m  the facilitator acts: the money moves, or not
+//	r  its answer reaches the node, which records what it has shown
+//
+// The steps of the two are taken in every order; each facilitator's call ends in
+// every way; each node crashes before it asks, before the answer, or not at all.
+// The nodes are the real commands on a real database: only the chain is a model,
+// on which an authorization is good once.
+type settlement struct {
+	order    string    // of steps: a is a step of the first node, b one of the second
+	outcomes [2]string // moves, lost, timeout or refused
+	crashes  [2]string // none, asked or answered
+}
+
+var (
+	outcomesOfACall = []string{"moves", "lost", "timeout", "refused"}
+	crashesOfANode  = []string{"none", "asked", "answered"}
+)
+
+// settlements is every one of the model.
+func settlements() (all []settlement) {
+	var orders []string
+	var next func(order, a, b string)
+	next = func(order, a, b string) {
+		if a == "" || b == "" {
+			orders = append(orders, order+a+b)
+			return
+		}
+		next(order+a[:1], a[1:], b)
+		next(order+b[:1], a, b[1:])
+	}
+	next("", "aaa", "bbb")
+	for _, order := range orders {
+		for _, first := range outcomesOfACall {
+			for _, second := range outcomesOfACall {
+				for _, dies := range crashesOfANode {
+					for _, too := range crashesOfANode {
+						all = append(all, settlement{order, [2]string{first, second}, [2]string{dies, too}})
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// chain is the model of facilitator and chain, and holds each attempt at its steps.
+type chain struct {
+	mu    sync.Mutex
+	moved map[string]bool
+}
+
+// attempt is one node's, held at each step until the test lets it go on.
+type attempt struct {
+	outcome, crash string
+	act, answer    chan struct{} // closed by the test
+	reached, acted chan struct{} // closed by the attempt
+	done           chan struct{} // closed when the node has returned, or died
+}
+
+type attemptKey struct{}
+
+// errDied is what a node that crashes in the middle of a call panics with.
+var errDied = errors.New("the node died")
+
+// Mode implements commands.Settler.
+func (c *chain) Mode() string { return commands.ModeFacilitator }
+
+// Configured implements commands.Settler.
+func (c *chain) Configured() bool { return true }
+
+// Head implements commands.Settler.
+func (c *chain) Head(context.Context) int64 { return 7 }
+
+// Verify implements commands.Settler.
+func (c *chain) Verify(context.Context, commands.Payment) error { return nil }
+
+// Settle implements commands.Settler. Without an attempt in the context it is the
+// chain itself that answers, long afterwards.
+func (c *chain) Settle(ctx context.Context, p commands.Payment, _ int) commands.Settlement {
+	a, held := ctx.Value(attemptKey{}).(*attempt)
+	if !held {
+		if c.has(p.ID) {
+			return commands.Settlement{State: commands.Settled, Transaction: "tx:" + p.ID, Evidence: "chain"}
+		}
+		return commands.Settlement{State: commands.Refused, Reason: "authorization_expired_unused"}
+	}
+	close(a.reached)
+	<-a.act
+	if a.crash == "asked" {
+		close(a.acted)
+		panic(errDied)
+	}
+	said := c.call(p.ID, a.outcome)
+	close(a.acted)
+	<-a.answer
+	if a.crash == "answered" {
+		panic(errDied)
+	}
+	return said
+}
+
+func (c *chain) has(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.moved[id]
+}
+
+// call is what becomes of a facilitator's call, and what it says.
+func (c *chain) call(id, outcome string) commands.Settlement {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	used := c.moved[id]
+	c.moved[id] = used || outcome == "moves" || outcome == "lost"
+	switch {
+	case outcome == "lost" || outcome == "timeout":
+		return commands.Settlement{State: commands.Unknown, Reason: "unexpected_settle_error"}
+	case outcome == "refused", used: // the authorization is good once
+		return commands.Settlement{State: commands.Refused, Reason: "invalid_transaction_state"}
+	}
+	return commands.Settlement{State: commands.Settled, Transaction: "tx:" + id, Evidence: "facilitator"}
+}
+
+// step takes an attempt one step on; what has ended already has no more of them.
+func (a *attempt) step(t *testing.T, node *commands.App, id string, number, step int) {
+	switch step {
+	case 0:
+		go func() {
+			defer close(a.done)
+			defer func() {
+				if p := recover(); p != nil && p != any(errDied) {
+					t.Error(p)
+				}
+			}()
+			if _, err := node.Settle(context.WithValue(t.Context(), attemptKey{}, a), id, number); err != nil {
+				t.Error(err)
+			}
+		}()
+		select {
+		case <-a.reached:
+		case <-a.done:
+		}
+	case 1:
+		close(a.act)
+		select {
+		case <-a.acted:
+		case <-a.done:
+		}
+	case 2:
+		close(a.answer)
+		<-a.done
+	}
+}
+
+// play takes one settlement of the model through its steps and says what is wrong.
+func (s settlement) play(t *testing.T, nodes [2]*commands.App, c *chain, n int) error {
+	p := paymentOf(n)
+	call := quickCall(t, commands.Caller{}, "", fmt.Sprint("ls ", n))
+	var pending *commands.SettlementPending
+	if _, err := nodes[0].RunPaidService(t.Context(), call, p); !errors.As(err, &pending) {
+		return fmt.Errorf("claim: %w", err)
+	}
+	var attempts [2]*attempt
+	for i := range attempts {
+		attempts[i] = &attempt{s.outcomes[i], s.crashes[i], make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})}
+	}
+	ended, steps := "", [2]int{}
+	look := func() error {
+		info, err := nodes[1].Payment(t.Context(), p.ID)
+		switch over := info.State == "settled" || info.State == "refused"; {
+		case err != nil:
+			return err
+		case ended != "" && info.State != ended:
+			return fmt.Errorf("%s became %s", ended, info.State)
+		case over && (info.State == "settled") != c.has(p.ID):
+			return fmt.Errorf("%s, and the money has moved: %v", info.State, c.has(p.ID))
+		case over:
+			ended = info.State
+		}
+		return nil
+	}
+	for _, who := range s.order {
+		i := int(who - 'a')
+		attempts[i].step(t, nodes[i], p.ID, i+1, steps[i]) // only the claiming node makes the first attempt
+		steps[i]++
+		if err := look(); err != nil {
+			return err
+		}
+	}
+	if _, err := nodes[1].Settle(t.Context(), p.ID, 3); err != nil { // the chain tells in the end
+		return err
+	}
+	if err := look(); err != nil || ended == "" {
+		return fmt.Errorf("it has no end: %w", err)
+	}
+	return s.recorded(t, nodes[0], p.ID, ended)
+}
+
+// recorded checks the payment's stream: one claim, one end, and behind a settlement
+// the answer that was paid for.
+func (s settlement) recorded(t *testing.T, node *commands.App, id, ended string) error {
+	history, err := node.Ledger.Read(t.Context(), "service", "payment/"+id)
+	if err != nil {
+		return err
+	}
+	got := slices.DeleteFunc(types(history.Events), func(kind string) bool { return kind == events.TypePaymentUnknown })
+	want := []string{events.TypePaymentClaimed, events.TypePaymentRefused}
+	if ended == "settled" {
+		want = []string{events.TypePaymentClaimed, events.TypePaymentSettled, events.TypeCallCompleted}
+	}
+	if !slices.Equal(got, want) || len(history.Events) > len(want)+1 {
+		return fmt.Errorf("the ledger holds %v", types(history.Events))
+	}
+	return nil
+}
+
+// TestSimulatedSettlements plays settlements of the model, drawn by a seed that is
+// printed; SETTLEMENTS=all plays every one, SEED repeats a draw. Whatever the order
+// and whoever dies: an end is never changed, the ledger says settled if and only if
+// the money has moved, and each payment comes to an end.
+func TestSimulatedSettlements(t *testing.T) {
+	seed := rand.Uint64()
+	if n, err := strconv.ParseUint(os.Getenv("SEED"), 10, 64); err == nil {
+		seed = n
+	}
+	all := settlements()
+	r := rand.New(rand.NewPCG(seed, 1))
+	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	total := len(all)
+	if os.Getenv("SETTLEMENTS") != "all" {
+		all = all[:120]
+	}
+	t.Logf("seed %d, %d of %d", seed, len(all), total)
+	db, clock, c := ledgertest.New(t), newClock(), &chain{moved: map[string]bool{}}
+	nodes := [2]*commands.App{openApp(t, db, clock), openApp(t, db, clock)}
+	defer clean(t, nodes[0])
+	for _, node := range nodes {
+		node.Settler = c
+		node.Settling = func(string, int) <-chan struct{} { return nil } // the test is who settles
+		node.PaymentWait = time.Nanosecond
+	}
+	for n, s := range all {
+		if err := s.play(t, nodes, c, n); err != nil {
+			t.Errorf("%+v: %v", s, err)
+		}
+	}
+}

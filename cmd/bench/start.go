@@ -48,7 +48,7 @@ type startCmd struct {
 var startSeed, startKEK = bytes.Repeat([]byte{0xab}, 32), bytes.Repeat([]byte{0xcd}, 32)
 
 // Run prints one line per start. The first one is of a ledger without a tree, over
-// events that no service has appended.
+// events that no service has appended; it is shown and not held to the bar.
 func (c *startCmd) Run(ctx context.Context) error {
 	folder, err := filepath.Abs(c.Folder)
 	if err != nil {
@@ -83,7 +83,7 @@ func (c *startCmd) Run(ctx context.Context) error {
 			name = "start on the ledger as it was"
 		}
 		fmt.Printf("%-36s serving after %s, first durable append after %s, nothing degraded after %s\n", name, at.serving, at.appended, at.whole)
-		if at.serving > c.Most || at.appended > c.Most {
+		if n > 0 && (at.serving > c.Most || at.appended > c.Most) {
 			return fmt.Errorf("not serving within %s", c.Most)
 		}
 	}

@@ -101,7 +101,6 @@ type asker struct {
 	answers map[string]jsontext.Value
 	said    map[string]string // the last refusal, by operation
 	long    map[string]bool
-	token   string
 }
 
 // ask sends an operation its example unless it was answered.
@@ -211,7 +210,7 @@ func (a *asker) headers(op *operation) []string {
 	case credential.Member, credential.Person, credential.Customer, credential.AnyCustomer:
 		return []string{"Cookie", a.session()}
 	case credential.Claimant:
-		return []string{"Cookie", a.session(), "Authorization", "Bearer " + a.contract.token(a.claimed, "")}
+		return []string{"Cookie", a.session(), "Authorization", "Bearer " + a.token(a.claimed, "")}
 	}
 	return nil
 }

@@ -256,8 +256,9 @@ func expires(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 // completes: the line evaluates what a tool that is known prints to complete its own
 // words: eval "$(uv generate-shell-completion bash)".
 func completes(e *interp.Env, line string) bool {
-	command, ok := strings.CutPrefix(line, `eval "$(`)
-	if command, ok = strings.CutSuffix(command, `)"`); !ok || strings.HasPrefix(line, command) {
+	command, begins := strings.CutPrefix(line, `eval "$(`)
+	command, ends := strings.CutSuffix(command, `)"`)
+	if !begins || !ends {
 		return false
 	}
 	words := strings.Fields(command)

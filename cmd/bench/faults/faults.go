@@ -1,21 +1,11 @@
-// Package faults breaks a running countersign while clients call it, in every way
-// of a table, and checks afterwards that nothing anybody was told has been lost,
-// doubled or changed.
-//
-// A round is one row of the table with one seed. It starts the built program on an
-// empty data folder, lets clients issue keys, ask the gate, run workflows, decide,
-// bind receipts, pay and sign in, breaks something, mends it where a person or a
-// supervisor would, and waits until every kind of call is answered again: by itself,
-// without another step. Then it asks every acknowledged call again and compares the
-// answers octet for octet with the clients' own journal, which was synced before
-// they went on, and runs verify, replay diff and replay decisions.
+//go:build unix
+
 package faults
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -24,19 +14,6 @@ import (
 	"strings"
 	"time"
 )
-
-// Options are what a run is told.
-type Options struct {
-	Program string    // the built program
-	Overlay string    // the same program of a release whose read models have other versions; empty: it is built
-	Source  string    // folder of the module, from which programs are built
-	Rows    []string  // names; empty: all of Table
-	Seeds   int       // rounds of each row, at least 1
-	First   uint64    // the first seed; the others count up from it
-	Calls   int       // acknowledged calls of each kind before and after the fault
-	Out     io.Writer // gets the table
-	Log     io.Writer // gets progress and what programs say that failed
-}
 
 // ErrSkipped is what a row returns that this machine cannot show; the text says why.
 var ErrSkipped = errors.New("skipped")
@@ -58,6 +35,11 @@ func Run(ctx context.Context, o Options) error {
 	if len(rows) == 0 {
 		return fmt.Errorf("no row has this name; there are %s", strings.Join(names(), ", "))
 	}
+	var err error
+	if o.scratch, err = scratchFolder("countersign-faults-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(o.scratch)
 	if err := o.build(ctx); err != nil {
 		return err
 	}
@@ -107,19 +89,21 @@ func names() (all []string) {
 	return all
 }
 
+// scratchFolder makes a folder through which PostgreSQL's user may pass.
+func scratchFolder(pattern string) (string, error) {
+	dir, err := os.MkdirTemp("", pattern)
+	if err != nil {
+		return "", err
+	}
+	return dir, os.Chmod(dir, 0o711)
+}
+
 // build makes the program, where it was not given.
 func (o *Options) build(ctx context.Context) error {
 	if o.Program != "" {
 		return nil
 	}
-	dir, err := os.MkdirTemp("", "countersign-faults-")
-	if err != nil {
-		return err
-	}
-	if err := os.Chmod(dir, 0o711); err != nil { // PostgreSQL's user passes through
-		return err
-	}
-	o.Program = filepath.Join(dir, "countersign")
+	o.Program = filepath.Join(o.scratch, "countersign")
 	fmt.Fprintln(o.Log, "faults: building the program")
 	return build(ctx, o.Source, o.Program)
 }
@@ -140,7 +124,7 @@ func (o *Options) round(ctx context.Context, row Row, seed uint64) (r Result) {
 	fmt.Fprintf(o.Log, "faults: %s, seed %d\n", row.Name, seed)
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute) // a round that hangs is a finding, too
 	defer cancel()
-	w, err := newWorld(ctx, o, rand.New(rand.NewPCG(seed, 0)))
+	w, err := newWorld(o, rand.New(rand.NewPCG(seed, 0)))
 	if err != nil {
 		r.Err = err
 		return r

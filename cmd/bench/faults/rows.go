@@ -1,3 +1,5 @@
+//go:build unix
+
 package faults
 
 import (
@@ -217,15 +219,12 @@ var versions = regexp.MustCompile(`(?m)^(\s+version:\s+)(\d+),`)
 
 // otherRelease builds the program with every read model at another version.
 func (w *world) otherRelease(ctx context.Context) (string, error) {
-	if w.options.Overlay != "" {
-		return w.options.Overlay, nil
+	if w.options.other != "" {
+		return w.options.other, nil
 	}
 	replaced := map[string]string{}
-	dir, err := os.MkdirTemp("", "countersign-release-")
-	if err != nil {
-		return "", err
-	}
-	if err := os.Chmod(dir, 0o711); err != nil {
+	dir := filepath.Join(w.options.scratch, "other")
+	if err := os.MkdirAll(dir, 0o711); err != nil {
 		return "", err
 	}
 	for _, name := range readModels {
@@ -253,8 +252,11 @@ func (w *world) otherRelease(ctx context.Context) (string, error) {
 		return "", err
 	}
 	fmt.Fprintln(w.options.Log, "faults: building the other release")
-	w.options.Overlay = program
-	return program, build(ctx, w.options.Source, program, "-overlay", file)
+	if err := build(ctx, w.options.Source, program, "-overlay", file); err != nil {
+		return "", err
+	}
+	w.options.other = program
+	return program, nil
 }
 
 func rollingUpgrade(ctx context.Context, w *world) error {

@@ -1,3 +1,5 @@
+//go:build unix
+
 package faults
 
 import (
@@ -61,16 +63,13 @@ type node struct {
 	ended chan struct{}
 }
 
-func newWorld(_ context.Context, o *Options, r *rand.Rand) (*world, error) {
-	dir, err := os.MkdirTemp("", "countersign-fault-")
+func newWorld(o *Options, r *rand.Rand) (*world, error) {
+	dir, err := scratchFolder("countersign-fault-")
 	if err != nil {
 		return nil, err
 	}
 	w := &world{options: o, program: o.Program, rand: r, dir: dir, data: filepath.Join(dir, "data")}
 	w.where = []string{"DATA_DIR=" + w.data}
-	if err := os.Chmod(dir, 0o711); err != nil { // PostgreSQL's user passes through
-		return nil, err
-	}
 	w.journal, err = newJournal(dir)
 	return w, err
 }

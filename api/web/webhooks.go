@@ -46,8 +46,8 @@ type topicShown struct {
 }
 
 var webhookTopics = []topicShown{
-	{commands.TopicReviews, "a decision waits for a person", true},
-	{commands.TopicViolations, "a receipt contradicts its decision", true},
+	{commands.TopicReviews, "decisions that wait for a person", true},
+	{commands.TopicViolations, "receipts that contradict their decision", true},
 	{commands.TopicDecisions, "every decision", true},
 	{commands.TopicCheckpoints, "every signed head of the ledger", false},
 }

@@ -78,7 +78,7 @@ func (r *receiver) next(t *testing.T) heard {
 // telling is a node that sends to webhooks on this machine.
 func telling(t *testing.T, db *ledgertest.DB) (s *site, views *projections.Projections) {
 	t.Helper()
-	s = newSiteWith(t, db, "", nil, func(c *api.Config) {
+	s = newSiteWith(t, db, "", web.NewOutbox(slog.New(slog.DiscardHandler)), func(c *api.Config) {
 		c.App.WebhookNetworks = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 		views = c.Projections
 	})

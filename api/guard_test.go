@@ -67,3 +67,21 @@ func TestGuardLogs(t *testing.T) {
 	b := s.browser(t)
 	b.want(b.post("/api/assurance/guard-logs", `{}`, "Authorization", "Bearer "+c.tokens["assurance:read"]), 403, "scope")
 }
+
+// TestGuardsAreFound: who has none yet is led to the page from where a newcomer looks,
+// and reads there how to install a guard and report its log.
+func TestGuardsAreFound(t *testing.T) {
+	s := newSite(t, ledgertest.New(t))
+	c := newCrew(t, s, "team", "acme.example")
+	owner, developer := c.people["owner"], c.people["developer"]
+	for _, place := range []string{"/overview", "/keys"} {
+		page := owner.get(place)
+		if _, main, _ := strings.Cut(page.body, "<main"); !strings.Contains(main, `<a href="/guard">`) {
+			t.Errorf("%s does not lead to the guards", place)
+		}
+	}
+	owner.want(owner.get("/guard"), 200, "countersign gate log push --url "+s.app.BaseURL)
+	if strings.Contains(developer.get("/overview").body, `href="/guard"`) {
+		t.Error("a developer is led where they may not look")
+	}
+}

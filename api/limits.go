@@ -39,7 +39,6 @@ const (
 	deliveriesEvery  = 250 * time.Millisecond // looked for
 	deliveryTimeout  = 30 * time.Second       // of an attempt: 15 s of it are the receiver's
 	deliveryLease    = time.Minute            // after which a node that took a message is taken to be dead
-	shownDeliveries  = 100
 
 	// An address nobody has, for a service that only its own machine can reach.
 	noContact = "operator@countersign.invalid"

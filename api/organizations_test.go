@@ -48,6 +48,8 @@ var routes = []struct {
 	{"POST", "/api/assurance/webhooks/whk_01JD3Z8W5T0000000000000000/rotate", "owner admin", 404},
 	{"GET", "/api/assurance/webhooks/whk_01JD3Z8W5T0000000000000000/deliveries", "owner admin auditor", 404},
 	{"POST", "/api/assurance/webhooks/whk_01JD3Z8W5T0000000000000000/deliveries", "owner admin", 400},
+	{"POST", "/api/assurance/guard-logs", "owner admin developer assurance:decide", 400},
+	{"GET", "/api/assurance/guard-logs", "owner admin auditor export:read", 200},
 	{"GET", "/api/assurance/policies", "owner admin developer auditor assurance:read policy:draft", 200},
 	{"POST", "/api/assurance/policies", "owner admin developer policy:draft", 400},
 	{"GET", "/api/assurance/policies/evt_01JD3Z8W5T0000000000000000/preview", "owner admin developer policy:draft", 404},
@@ -263,7 +265,7 @@ func TestPlanAtEveryRoute(t *testing.T) {
 	change(commands.OrganizationChange{State: "suspended"})
 	shut("organization is suspended")
 	open := func(route string) bool {
-		for _, part := range []string{"/history", "/decisions/asd_01JD3Z8W5T0000000000000000", "/receipts/asr", "/organization", "/policies"} {
+		for _, part := range []string{"/history", "/decisions/asd_01JD3Z8W5T0000000000000000", "/receipts/asr", "/organization", "/policies", "/guard-logs"} {
 			if (strings.Contains(route, part) || strings.HasSuffix(route, "/decisions")) && !strings.Contains(route, "/evt_") {
 				return true
 			}

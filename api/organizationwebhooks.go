@@ -5,9 +5,7 @@ import (
 	"reflect"
 
 	"github.com/countersign/countersign/api/credential"
-	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands"
-	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/projections"
 )
@@ -84,12 +82,8 @@ var listDeliveries = &operation{
 	summary: "The newest 100 messages to a webhook and what became of them; ?state=dead lists those that are given up.",
 	access:  credential.WithRight(commands.RightMembers), output: reflect.TypeFor[deliveryList](), errors: []int{401, 403, 404, 503},
 	run: func(s *Server, c *call) (reply, error) {
-		ctx := c.request.Context()
-		if err := s.app.HasWebhook(ctx, c.Principal, c.vars["id"]); err != nil {
-			return reply{}, err
-		}
-		list, err := s.projections.Deliveries(ctx, c.Principal.OrgID, c.vars["id"], c.request.URL.Query().Get("state"), shownDeliveries)
-		return reply{value: deliveryList{list}}, web.HistoryError(err)
+		list, err := s.web.Deliveries(c.request.Context(), c.Principal, c.vars["id"], c.request.URL.Query().Get("state"))
+		return reply{value: deliveryList{list}}, err
 	},
 }
 
@@ -111,14 +105,7 @@ var sendAgain = &operation{
 		if err := canon.Decode(c.body, &in); err != nil {
 			return reply{}, err
 		}
-		ctx := c.request.Context()
-		if err := s.app.HasWebhook(ctx, c.Principal, c.vars["id"]); err != nil {
-			return reply{}, err
-		}
-		n, err := s.projections.SendAgain(ctx, c.Principal.OrgID, c.vars["id"], in.MessageID)
-		if err == nil && n == 0 && in.MessageID != "" {
-			err = policy.Refuse(commands.CodeNotFound, "", "message not found")
-		}
-		return reply{value: sentAgain{n}}, web.HistoryError(err)
+		n, err := s.web.SendAgain(c.request.Context(), c.Principal, c.vars["id"], in.MessageID)
+		return reply{value: sentAgain{n}}, err
 	},
 }

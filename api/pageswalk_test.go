@@ -16,6 +16,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/countersign/countersign/api/web"
+	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
@@ -29,8 +30,12 @@ func pagesOf(t *testing.T, s *site) (who *browser, places []string) {
 	c.report(t, denied, "mcp", "fulfilled")
 	c.decide(t, decisionBody("k3", weather))
 	owner := c.people["owner"]
+	hook, err := s.app.CreateWebhook(t.Context(), c.now(t), commands.WebhookOrder{URL: "https://siem.example.com/in"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	return owner, []string{"/", "/overview", "/reviews", "/reviews/" + waiting, "/decisions", "/decisions?conformance=violation", "/decisions?text=nothing",
-		"/decisions/" + denied.Record.DecisionID, "/policies", "/policies/1", "/policies/new", "/policies/new?template=strict", "/members", "/keys", "/guard", "/account",
+		"/decisions/" + denied.Record.DecisionID, "/policies", "/policies/1", "/policies/new", "/policies/new?template=strict", "/members", "/keys", "/guard", "/webhooks", "/webhooks/" + hook.WebhookID, "/account",
 		"/ledger", "/verify", "/pricing", "/docs", "/rules", "/rules/git.push.force-protected", "/changelog", "/sign-in", "/sign-in/confirm?token=x", "/no-such-page"}
 }
 

@@ -31,6 +31,7 @@ const (
 	exportedDecisions = 10_000 // rows of one file
 	similarShown      = 5      // decisions beside a review
 	similarWithin     = 90 * 24 * time.Hour
+	shownDeliveries   = 100              // messages to a webhook, the newest
 	openReviews       = 100              // shown at once, the newest first
 	reviewMailEvery   = 10 * time.Minute // letters about waiting decisions, to each organization
 	reviewMailTimeout = 30 * time.Second // of one round of letters

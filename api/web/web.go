@@ -27,6 +27,8 @@ import (
 	"path"
 	"strings"
 	"time"
+
+	"github.com/countersign/countersign/commands"
 )
 
 //go:embed templates/*.html
@@ -57,6 +59,12 @@ type Person struct {
 
 // Organization is one a person may act for.
 type Organization struct{ ID, Name, Plan, Role string }
+
+// SeesWebhooks says whether the role may read the organization's webhooks.
+func (o Organization) SeesWebhooks() bool { return commands.RoleMay(o.Role, commands.RightMembers) }
+
+// SeesGuards says whether the role may read what the guards of coding agents reported.
+func (o Organization) SeesGuards() bool { return commands.RoleMay(o.Role, commands.RightExport) }
 
 // Chosen is the organization the person acts for, nil before one is chosen.
 func (p *Person) Chosen() *Organization {

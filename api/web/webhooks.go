@@ -1,0 +1,205 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/projections"
+)
+
+// webhooksPage is the addresses an organization is told at.
+type webhooksPage struct {
+	Webhooks  []webhookShown
+	Topics    []topicShown
+	MayManage bool
+	Fresh     bool // signed in a moment ago, as changes need
+}
+
+// webhookShown is a webhook with the number of messages that are given up.
+type webhookShown struct {
+	commands.WebhookInfo
+	Dead int
+}
+
+// webhookPage is one webhook with what was sent to it.
+type webhookPage struct {
+	commands.WebhookInfo
+	Secret     string // a new one, this once
+	State      string // of the messages that are listed; empty: any
+	States     []string
+	Deliveries []projections.Delivery
+	Most       int // messages are listed
+	Dead       int // messages that are given up
+	MayManage  bool
+	Fresh      bool
+}
+
+// topicShown is a topic and what a webhook is told of by it.
+type topicShown struct {
+	Name, About string
+	Usual       bool
+}
+
+var webhookTopics = []topicShown{
+	{commands.TopicReviews, "decisions that wait for a person", true},
+	{commands.TopicViolations, "receipts that contradict their decision", true},
+	{commands.TopicDecisions, "every decision", true},
+	{commands.TopicCheckpoints, "every signed head of the ledger", false},
+}
+
+// deliveryStates are what may become of a message.
+var deliveryStates = []string{"due", "sent", "dead"}
+
+// Deliveries lists the newest messages to a webhook of the principal's organization,
+// with a state only those in it.
+func (s *Handler) Deliveries(ctx context.Context, p commands.Principal, webhookID, state string) ([]projections.Delivery, error) {
+	if err := s.app.HasWebhook(ctx, p, webhookID); err != nil {
+		return nil, err
+	}
+	list, err := s.projections.Deliveries(ctx, p.OrgID, webhookID, state, shownDeliveries)
+	return list, HistoryError(err)
+}
+
+// SendAgain makes the dead messages of a webhook due, or one message that is named,
+// and says how many.
+func (s *Handler) SendAgain(ctx context.Context, p commands.Principal, webhookID, messageID string) (int, error) {
+	if err := p.May(commands.RightManage); err != nil {
+		return 0, err
+	}
+	if err := s.app.HasWebhook(ctx, p, webhookID); err != nil {
+		return 0, err
+	}
+	n, err := s.projections.SendAgain(ctx, p.OrgID, webhookID, messageID)
+	if err == nil && n == 0 && messageID != "" {
+		return 0, policy.Refuse(commands.CodeNotFound, "", "message not found")
+	}
+	return n, HistoryError(err)
+}
+
+func showWebhooks(s *Handler, v *visit) (view, error) {
+	p, redirect, err := s.reader(v, commands.RightMembers)
+	if err != nil || redirect != nil {
+		return redirected(redirect), err
+	}
+	ctx := v.request.Context()
+	page := webhooksPage{Topics: webhookTopics, MayManage: commands.RoleMay(p.Role, commands.RightManage), Fresh: p.FreshSignIn}
+	list, err := s.app.Webhooks(ctx, p)
+	if err != nil {
+		return view{}, err
+	}
+	for _, hook := range list {
+		dead, err := s.projections.Deliveries(ctx, p.OrgID, hook.WebhookID, "dead", shownDeliveries)
+		if err != nil {
+			return view{}, HistoryError(err)
+		}
+		page.Webhooks = append(page.Webhooks, webhookShown{hook, len(dead)})
+	}
+	return view{template: "webhooks.html", data: page}, nil
+}
+
+// postWebhook makes a webhook and shows its secret, this once.
+func postWebhook(s *Handler, v *visit) (view, error) {
+	p, redirect, err := s.actor(v)
+	if err != nil || redirect != nil {
+		return redirected(redirect), err
+	}
+	created, err := s.app.CreateWebhook(v.request.Context(), p, commands.WebhookOrder{
+		URL: strings.TrimSpace(v.form.Get("url")), Topics: v.form["topic"], Name: strings.TrimSpace(v.form.Get("name"))})
+	if err != nil {
+		return view{}, err
+	}
+	return s.newSecret(v, p, created)
+}
+
+func postRotateWebhook(s *Handler, v *visit) (view, error) {
+	p, redirect, err := s.actor(v)
+	if err != nil || redirect != nil {
+		return redirected(redirect), err
+	}
+	rotated, err := s.app.RotateWebhook(v.request.Context(), p, v.vars["id"])
+	if err != nil {
+		return view{}, err
+	}
+	return s.newSecret(v, p, rotated)
+}
+
+// newSecret is a webhook's page with the secret that it has just got. The secret is
+// told nowhere else, so nothing that is missing beside it may keep it back.
+func (s *Handler) newSecret(v *visit, p commands.Principal, hook commands.CreatedWebhook) (view, error) {
+	page, err := s.webhookPage(v.request.Context(), p, hook.WebhookID, "")
+	if err != nil {
+		s.log.Warn("a new secret without the messages of its webhook", "webhookId", hook.WebhookID, "error", err)
+		page = webhookPage{WebhookInfo: hook.WebhookInfo, States: deliveryStates, Most: shownDeliveries}
+	}
+	page.Secret = hook.Secret
+	return view{template: "webhook.html", data: page, status: http.StatusCreated}, nil
+}
+
+func showWebhook(s *Handler, v *visit) (view, error) {
+	p, redirect, err := s.reader(v, commands.RightMembers)
+	if err != nil || redirect != nil {
+		return redirected(redirect), err
+	}
+	state := v.request.URL.Query().Get("state")
+	if state != "" && !slices.Contains(deliveryStates, state) {
+		return view{}, policy.Refuse("invalid_enum", "/state", "state must be due, sent or dead")
+	}
+	page, err := s.webhookPage(v.request.Context(), p, v.vars["id"], state)
+	return view{template: "webhook.html", data: page}, err
+}
+
+func (s *Handler) webhookPage(ctx context.Context, p commands.Principal, id, state string) (webhookPage, error) {
+	page := webhookPage{State: state, States: deliveryStates, Most: shownDeliveries,
+		MayManage: commands.RoleMay(p.Role, commands.RightManage), Fresh: p.FreshSignIn}
+	var err error
+	if page.Deliveries, err = s.Deliveries(ctx, p, id, state); err != nil {
+		return page, err
+	}
+	dead, err := s.projections.Deliveries(ctx, p.OrgID, id, "dead", shownDeliveries)
+	if err != nil {
+		return page, HistoryError(err)
+	}
+	page.Dead = len(dead)
+	list, err := s.app.Webhooks(ctx, p)
+	if err != nil {
+		return page, err
+	}
+	i := slices.IndexFunc(list, func(hook commands.WebhookInfo) bool { return hook.WebhookID == id })
+	if i < 0 { // removed a moment ago
+		return page, policy.Refuse(commands.CodeNotFound, "", "webhook not found")
+	}
+	page.WebhookInfo = list[i]
+	return page, nil
+}
+
+// Called is what people call the webhook.
+func (w webhookPage) Called() string { return calledWebhook(w.WebhookInfo) }
+
+// Called is what people call the webhook.
+func (w webhookShown) Called() string { return calledWebhook(w.WebhookInfo) }
+
+func calledWebhook(w commands.WebhookInfo) string { return cmp.Or(w.Name, w.Origin, w.WebhookID) }
+
+func postSendAgain(s *Handler, v *visit) (view, error) {
+	return s.manage(v, "/webhooks/"+v.vars["id"], func(ctx context.Context, p commands.Principal) error {
+		_, err := s.SendAgain(ctx, p, v.vars["id"], v.form.Get("messageId"))
+		return err
+	})
+}
+
+func postRemoveWebhook(s *Handler, v *visit) (view, error) {
+	return s.manage(v, "/webhooks", func(ctx context.Context, p commands.Principal) error {
+		if err := p.May(commands.RightManage); err != nil {
+			return err
+		}
+		if v.form.Get("sure") != "yes" {
+			return policy.Refuse("missing_field", "/sure", "tick the box: what waits for the webhook is dropped")
+		}
+		return s.app.RemoveWebhook(ctx, p, v.vars["id"], "removed on its page")
+	})
+}

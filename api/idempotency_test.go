@@ -27,6 +27,7 @@ var repeatable = map[string]string{
 	"sign_out":                "out is out",
 	"send_webhook_again":      "the message keeps its id",
 	"verify_record":           "it reads",
+	"report_guard_log":        "a part follows on the one before, and the same part is answered as it was",
 }
 
 // An Idempotency-Key works on every POST that creates something, or is refused.

@@ -1,14 +1,16 @@
 // Package plot draws what people would rather look at than read: the cash flows of a
 // bond and the balance of a loan, the present value of cash flows by discount rate,
 // the payoff of an option, the drawdown of a portfolio, the tiers of a waterfall. A
-// figure is SVG that stands in a page; a chart library makes it.
+// figure is SVG that stands in a page; a chart library makes it. The decisions of an
+// organization by day are drawn with it, too.
 //
-// Every number of a figure comes from a service's own answers: where one answer is
+// Every number of a service's figure comes from a service's own answers: where one answer is
 // no curve, the service is asked again with other inputs.
 package plot
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -28,6 +30,9 @@ const width, height = 640, 300
 // colours of the series can be told apart on light and on dark ground.
 var colours = []string{"#2f7fd0", "#d9730d", "#2e9e6b", "#b5508f"}
 
+// verdictColours are those of what is allowed, needs a review and is denied.
+var verdictColours = []string{"#2e9e6c", "#d9930d", "#d0453f"}
+
 // shape is how a chart shows its series.
 type shape int
 
@@ -46,6 +51,8 @@ type chart struct {
 	names   []string // of the series
 	labels  []string
 	values  [][]float64
+	colours []string // of the series; nil: those of everybody
+	counts  bool     // values are numbers of things, so the axis names whole ones
 }
 
 func (c chart) draw() (Figure, error) {
@@ -53,15 +60,18 @@ func (c chart) draw() (Figure, error) {
 	var err error
 	if c.shape == lines {
 		o := charts.NewLineChartOptionWithData(c.values)
-		o.Theme = theme()
+		o.Theme = c.theme()
 		o.Symbol.Shape = charts.SymbolNone
 		o.Legend.SeriesNames, o.XAxis.Labels, o.XAxis.LabelCount = c.names, c.labels, c.labelled()
 		err = p.LineChart(o)
 	} else {
 		o := charts.NewBarChartOptionWithData(c.values)
-		o.Theme = theme()
+		o.Theme = c.theme()
 		o.StackSeries = charts.Ptr(c.shape == stacked)
 		o.Legend.SeriesNames, o.CategoryAxis.Labels, o.CategoryAxis.LabelCount = c.names, c.labels, c.labelled()
+		if c.counts {
+			o.ValueAxis[0].Min, o.ValueAxis[0].Max, o.ValueAxis[0].LabelCount = wholeAxis(c.highest())
+		}
 		err = p.BarChart(o)
 	}
 	if err != nil {
@@ -74,6 +84,29 @@ func (c chart) draw() (Figure, error) {
 	return Figure{SVG: inPage(string(text), c.title), Caption: c.caption}, nil
 }
 
+// highest is the highest column.
+func (c chart) highest() (most float64) {
+	for i := range c.labels {
+		sum := 0.0
+		for _, series := range c.values {
+			sum += series[i]
+		}
+		most = max(most, sum)
+	}
+	return most
+}
+
+// wholeAxis is an axis from 0 to a number at or above most, with at most six labels
+// that are whole numbers: 1, 2 or 5 times a power of ten apart.
+func wholeAxis(most float64) (lowest, highest *float64, labels int) {
+	step := 1.0
+	for factors := []float64{2, 2.5, 2}; most > 5*step; factors = append(factors[1:], factors[0]) {
+		step *= factors[0]
+	}
+	steps := max(1, math.Ceil(most/step))
+	return charts.Ptr(0.0), charts.Ptr(steps * step), int(steps) + 1
+}
+
 // labelled is how many labels stand along the x axis: long ones need more room.
 func (c chart) labelled() int {
 	if len(c.labels) > 0 && len(c.labels[0]) > 5 {
@@ -82,9 +115,13 @@ func (c chart) labelled() int {
 	return min(len(c.labels), 7)
 }
 
-func theme() charts.ColorPalette {
-	series := make([]charts.Color, len(colours))
-	for i, hex := range colours {
+func (c chart) theme() charts.ColorPalette {
+	used := colours
+	if c.colours != nil {
+		used = c.colours
+	}
+	series := make([]charts.Color, len(used))
+	for i, hex := range used {
 		series[i] = charts.ColorFromHex(hex)
 	}
 	return charts.GetTheme(charts.ThemeLight).WithBackgroundColor(charts.ColorTransparent).WithSeriesColors(series)
@@ -123,7 +160,7 @@ func inPage(svg, title string) string {
 }
 
 func isSeries(value string) bool {
-	return slices.ContainsFunc(colours, func(hex string) bool {
+	return slices.ContainsFunc(slices.Concat(colours, verdictColours), func(hex string) bool {
 		c := charts.ColorFromHex(hex)
 		return strings.HasPrefix(value, fmt.Sprintf("rgb(%d,%d,%d)", c.R, c.G, c.B)) || strings.HasPrefix(value, fmt.Sprintf("rgba(%d,%d,%d,", c.R, c.G, c.B))
 	})

@@ -31,22 +31,41 @@ func TestFiguresStandInAPage(t *testing.T) {
 			if f != again[i] || f.Caption == "" {
 				t.Errorf("%s: another figure each time, or without a caption", service.Operation)
 			}
-			for _, bad := range []string{"style=", "<script", "href=\"http", "NaN", "white"} {
-				if strings.Contains(f.SVG, bad) {
-					t.Errorf("%s: holds %s", service.Operation, bad)
-				}
-			}
-			if !strings.Contains(f.SVG, `role="img" aria-label="`) || len(f.SVG) > 40_000 {
-				t.Errorf("%s: %d octets: %.200s", service.Operation, len(f.SVG), f.SVG)
-			}
-			d := xml.NewDecoder(strings.NewReader(f.SVG))
-			for {
-				if _, err := d.Token(); err == io.EOF {
-					break
-				} else if err != nil {
-					t.Fatalf("%s: %v", service.Operation, err)
-				}
-			}
+			stands(t, service.Operation, f)
+		}
+	}
+}
+
+// Decisions are columns in the three colours of verdicts.
+func TestDecisionsByDay(t *testing.T) {
+	f, err := plot.Decisions([]string{"1 Nov", "2 Nov"}, []float64{3, 0}, []float64{1, 0}, []float64{0, 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stands(t, "decisions", f)
+	for _, colour := range []string{"rgb(46,158,108)", "rgb(217,147,13)", "rgb(208,69,63)"} {
+		if !strings.Contains(f.SVG, colour) {
+			t.Errorf("no column is %s", colour)
+		}
+	}
+}
+
+// stands fails for a figure that a page cannot show.
+func stands(t *testing.T, name string, f plot.Figure) {
+	t.Helper()
+	for _, bad := range []string{"style=", "<script", "href=\"http", "NaN", "white"} {
+		if strings.Contains(f.SVG, bad) {
+			t.Errorf("%s: holds %s", name, bad)
+		}
+	}
+	if !strings.Contains(f.SVG, `role="img" aria-label="`) || len(f.SVG) > 40_000 {
+		t.Errorf("%s: %d octets: %.200s", name, len(f.SVG), f.SVG)
+	}
+	for d := xml.NewDecoder(strings.NewReader(f.SVG)); ; {
+		if _, err := d.Token(); err == io.EOF {
+			return
+		} else if err != nil {
+			t.Fatalf("%s: %v", name, err)
 		}
 	}
 }

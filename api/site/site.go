@@ -53,6 +53,7 @@ type Facts struct {
 	Scopes            []Scope // that agents may have
 	Rules             []Rule
 	RulesetVersion    string // YYYY.MM.DD
+	RulesetDate       string // the same as a date, YYYY-MM-DD
 	Problems          []Problem
 	Tools             []Tool // of the MCP endpoint, in its order
 }

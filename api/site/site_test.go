@@ -11,7 +11,7 @@ import (
 
 // facts are those of a service with one service, rule, product and problem.
 func facts() Facts {
-	return Facts{Base: "https://ledger.example", Contact: "operator@example.com", Version: "1.0.0", X402: true, FreeCallsPerMonth: 250, RulesetVersion: "2026-11-15",
+	return Facts{Base: "https://ledger.example", Contact: "operator@example.com", Version: "1.0.0", X402: true, FreeCallsPerMonth: 250, RulesetVersion: "2026.11.15", RulesetDate: "2026-11-15",
 		Services: []Service{{Operation: "action_safety_quick_gate", Name: "action-safety/quick", Path: "/api/agent-services/action-safety/quick", Title: "Quick gate",
 			Summary: "Risk of one action.", PriceUSD: "0.01", Group: GroupSafety, Example: `{"command":"ls"}`, Answer: `{}`, Input: []Member{{Name: "command", Type: "string", Required: true}}}},
 		Rules: []Rule{{Family: "git", Record: actionrisk.Record{

@@ -2,8 +2,10 @@ package web
 
 import (
 	"context"
+	"html/template"
 	"time"
 
+	"github.com/countersign/countersign/api/plot"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 )
@@ -16,7 +18,8 @@ type overview struct {
 	Reviews    []ListedDecision
 	MoreThere  bool
 	Violations []ListedDecision
-	Chart      Chart
+	Days       []Day         // the oldest first
+	Chart      template.HTML // of them; empty where nothing was decided
 	Allowed    int
 	Denied     int
 	Reviewed   int
@@ -139,6 +142,34 @@ func (s *Handler) addVerdicts(ctx context.Context, p commands.Principal, o *over
 		counted[d.Day] = Day{Allowed: d.Allowed, Denied: d.Denied, Reviewed: d.Reviewed}
 		o.Allowed, o.Denied, o.Reviewed = o.Allowed+d.Allowed, o.Denied+d.Denied, o.Reviewed+d.Reviewed
 	}
-	o.Chart = Columns(counted, now, overviewDays)
-	return nil
+	o.Days = lastDays(counted, now, overviewDays)
+	if o.Allowed+o.Denied+o.Reviewed == 0 {
+		return nil
+	}
+	var labels []string
+	var allowed, reviewed, denied []float64
+	for _, d := range o.Days {
+		labels = append(labels, d.Date.Format("2 Jan"))
+		allowed, reviewed, denied = append(allowed, float64(d.Allowed)), append(reviewed, float64(d.Reviewed)), append(denied, float64(d.Denied))
+	}
+	drawn, err := plot.Decisions(labels, allowed, reviewed, denied)
+	o.Chart = Trusted(drawn.SVG)
+	return err
+}
+
+// Day is the verdicts of one day.
+type Day struct {
+	Date                      time.Time
+	Allowed, Denied, Reviewed int
+}
+
+// lastDays are today and the days before it; days without decisions are there.
+func lastDays(counted map[time.Time]Day, today time.Time, days int) (list []Day) {
+	for n := days - 1; n >= 0; n-- {
+		date := today.UTC().Truncate(24*time.Hour).AddDate(0, 0, -n)
+		d := counted[date]
+		d.Date = date
+		list = append(list, d)
+	}
+	return list
 }

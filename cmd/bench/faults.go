@@ -9,11 +9,11 @@ import (
 
 // faultsCmd breaks a running service in every way of the fault table.
 type faultsCmd struct {
-	Rows    []string `arg:"" optional:"" help:"Rows to run; default: all."`
-	Seeds   int      `help:"Rounds of each row." default:"10"`
-	First   uint64   `help:"Seed of the first round; the others count up." default:"1"`
-	Calls   int      `help:"Acknowledged calls of each kind before and after each fault." default:"20"`
-	Program string   `help:"The built program; default: it is built here." placeholder:"FILE"`
+	built
+	Rows  []string `arg:"" optional:"" help:"Rows to run; default: all."`
+	Seeds int      `help:"Rounds of each row." default:"10"`
+	First uint64   `help:"Seed of the first round; the others count up." default:"1"`
+	Calls int      `help:"Acknowledged calls of each kind before and after each fault." default:"20"`
 }
 
 // Run prints a line for each row.
@@ -22,6 +22,8 @@ func (c *faultsCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return faults.Run(ctx, faults.Options{Program: c.Program, Source: source, Rows: c.Rows, Seeds: c.Seeds, First: c.First, Calls: c.Calls,
-		Out: os.Stdout, Log: os.Stderr})
+	return c.with(ctx, func(program string) error {
+		return faults.Run(ctx, faults.Options{Program: program, Source: source, Rows: c.Rows, Seeds: c.Seeds, First: c.First, Calls: c.Calls,
+			Out: os.Stdout, Log: os.Stderr})
+	})
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"slices"
 	"time"
@@ -14,9 +13,9 @@ import (
 // hookCmd measures what a coding agent waits for at each of its tool calls: the whole
 // process of the guard, from its start to its answer.
 type hookCmd struct {
-	Program string        `help:"The built program; default: it is built here." placeholder:"FILE"`
-	Rounds  int           `help:"Times it is started." default:"200"`
-	Most    time.Duration `help:"Fail if the median of its processor time is above this." default:"25ms"`
+	built
+	Rounds int           `help:"Times it is started." default:"200"`
+	Most   time.Duration `help:"Fail if the median of its processor time is above this." default:"25ms"`
 }
 
 // hookEvents are a call that is let through and one that is stopped.
@@ -28,17 +27,10 @@ var hookEvents = [...]string{
 // Run starts the guard again and again, and prints the time that passed and the
 // processor time, which who else uses the machine changes less.
 func (c *hookCmd) Run(ctx context.Context) error {
-	program := c.Program
-	if program == "" {
-		dir, err := os.MkdirTemp("", "countersign-bench-")
-		if err != nil {
-			return err
-		}
-		defer os.RemoveAll(dir)
-		if program, err = buildProgram(ctx, dir); err != nil {
-			return err
-		}
-	}
+	return c.with(ctx, func(program string) error { return c.measure(ctx, program) })
+}
+
+func (c *hookCmd) measure(ctx context.Context, program string) error {
 	var passed, used []time.Duration
 	for i := range c.Rounds {
 		cmd := exec.CommandContext(ctx, program, "gate", "hook", "--agent", "claude")

@@ -14,30 +14,21 @@ import (
 // pictureCmd draws what a terminal shows of `countersign demo`, run for it now: the
 // picture of the README.
 type pictureCmd struct {
-	Program string `help:"The built program; default: it is built here." placeholder:"FILE"`
-	Out     string `help:"Where the picture goes." default:"api/web/assets/demo.svg"`
+	built
+	Out string `help:"Where the picture goes." default:"api/web/assets/demo.svg"`
 }
 
 // Run runs the demo and writes the picture.
 func (c *pictureCmd) Run(ctx context.Context) error {
-	program := c.Program
-	if program == "" {
-		dir, err := os.MkdirTemp("", "countersign-bench-")
+	return c.with(ctx, func(program string) error {
+		demo := exec.CommandContext(ctx, program, "demo", "--color", "never")
+		demo.Stderr = os.Stderr
+		text, err := demo.Output()
 		if err != nil {
-			return err
+			return fmt.Errorf("run the demo: %w", err)
 		}
-		defer os.RemoveAll(dir)
-		if program, err = buildProgram(ctx, dir); err != nil {
-			return err
-		}
-	}
-	demo := exec.CommandContext(ctx, program, "demo", "--color", "never")
-	demo.Stderr = os.Stderr
-	text, err := demo.Output()
-	if err != nil {
-		return fmt.Errorf("run the demo: %w", err)
-	}
-	return os.WriteFile(c.Out, terminal(string(bytes.TrimSpace(text))), 0o644)
+		return os.WriteFile(c.Out, terminal(string(bytes.TrimSpace(text))), 0o644)
+	})
 }
 
 // Measures of the picture: of a character, of a line, of the edge, and how many

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -22,6 +21,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign/countersign/cmd/bench/faults"
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
@@ -37,11 +37,11 @@ import (
 // when it starts with every read model at zero, its own PostgreSQL included. The
 // ledger is made once; half of it is signed decisions, half is workflows.
 type startCmd struct {
-	Events  int64         `help:"Length of the ledger." default:"1000000"`
-	Folder  string        `help:"Data folder, in which the ledger is made unless it is there." required:"" placeholder:"DIR"`
-	Program string        `help:"The built program; default: it is built here." placeholder:"FILE"`
-	Runs    int           `help:"Starts to measure." default:"3"`
-	Most    time.Duration `help:"Fail if a service is not serving within this time." default:"3s"`
+	built
+	Events int64         `help:"Length of the ledger." default:"1000000"`
+	Folder string        `help:"Data folder, in which the ledger is made unless it is there." required:"" placeholder:"DIR"`
+	Runs   int           `help:"Starts to measure." default:"3"`
+	Most   time.Duration `help:"Fail if a service is not serving within this time." default:"3s"`
 }
 
 // startSeed signs the ledger, startKEK would seal personal members of it.
@@ -55,16 +55,10 @@ func (c *startCmd) Run(ctx context.Context) error {
 		return err
 	}
 	c.Folder = folder
-	scratch, err := os.MkdirTemp("", "countersign-bench-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(scratch)
-	if c.Program == "" {
-		if c.Program, err = buildProgram(ctx, scratch); err != nil {
-			return err
-		}
-	}
+	return c.with(ctx, func(program string) error { return c.measure(ctx, program) })
+}
+
+func (c *startCmd) measure(ctx context.Context, program string) error {
 	if err := c.inDatabase(ctx, c.fill); err != nil {
 		return fmt.Errorf("make the ledger: %w", err)
 	}
@@ -74,7 +68,7 @@ func (c *startCmd) Run(ctx context.Context) error {
 				return fmt.Errorf("put the read models to zero: %w", err)
 			}
 		}
-		at, err := c.start(ctx)
+		at, err := c.start(ctx, program)
 		if err != nil {
 			return err
 		}
@@ -88,17 +82,6 @@ func (c *startCmd) Run(ctx context.Context) error {
 		}
 	}
 	return c.inDatabase(ctx, check)
-}
-
-// buildProgram builds countersign into a folder.
-func buildProgram(ctx context.Context, dir string) (string, error) {
-	program := filepath.Join(dir, "countersign")
-	build := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/countersign")
-	build.Stderr = os.Stderr
-	if err := build.Run(); err != nil {
-		return "", fmt.Errorf("build the program: %w", err)
-	}
-	return program, nil
 }
 
 // inDatabase does something while the folder's PostgreSQL runs and no service.
@@ -271,13 +254,13 @@ func (f *filler) workflow() (ledger.Draft, error) {
 type started struct{ serving, appended, whole time.Duration }
 
 // start starts the program, asks it until nothing is degraded, and ends it.
-func (c *startCmd) start(ctx context.Context) (at started, err error) {
-	address, err := freeAddress()
+func (c *startCmd) start(ctx context.Context, program string) (at started, err error) {
+	address, err := faults.FreeAddress()
 	if err != nil {
 		return at, err
 	}
 	var log bytes.Buffer
-	cmd := exec.CommandContext(ctx, c.Program, "serve", "--data", c.Folder, "--listen", address)
+	cmd := exec.CommandContext(ctx, program, "serve", "--data", c.Folder, "--listen", address)
 	cmd.Stderr = &log
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "DATABASE_URL=") }),
 		"SIGNING_KEY="+hex.EncodeToString(startSeed), "DATA_KEK="+hex.EncodeToString(startKEK), "RATE_LIMIT=off")
@@ -315,15 +298,6 @@ func (c *startCmd) start(ctx context.Context) (at started, err error) {
 		*step.at = time.Since(began).Round(time.Millisecond)
 	}
 	return at, nil
-}
-
-// freeAddress is one that nobody listens on.
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }
 
 // answers says whether a service answers with success, and with these words.

@@ -44,7 +44,7 @@ func TestAnAuditOnTheCommandLine(t *testing.T) {
 	org := ""
 	decide := func(key, agent string) {
 		t.Helper()
-		status, answer, err := postAs(s.base+decisionsPath, token, strings.ReplaceAll(purchase(key), `"agentId":"agent"`, `"agentId":"`+agent+`"`))
+		status, answer, err := post(s.base+decisionsPath, token, strings.ReplaceAll(purchase(key), `"agentId":"agent"`, `"agentId":"`+agent+`"`))
 		if err != nil || status != http.StatusCreated {
 			t.Fatalf("%s: %d %s %v", key, status, answer, err)
 		}
@@ -126,7 +126,7 @@ func TestAnAuditOnTheCommandLine(t *testing.T) {
 	a.run(0, "VALID", "verify", "--pin", pin)
 	s = serveIn(t, dir, "SIGNING_KEY="+next)
 	decide("k5", "bob")
-	status, answer, err := postAs(s.base+decisionsPath, token, strings.ReplaceAll(purchase("k2"), `"agentId":"agent"`, `"agentId":"bob"`))
+	status, answer, err := post(s.base+decisionsPath, token, strings.ReplaceAll(purchase("k2"), `"agentId":"agent"`, `"agentId":"bob"`))
 	if err != nil || status != http.StatusOK || !strings.Contains(answer, `"agentId":"bob"`) {
 		t.Errorf("what the old key wrapped: %d %s %v", status, answer, err)
 	}

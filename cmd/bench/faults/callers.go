@@ -55,15 +55,20 @@ func (w *world) kinds() []string {
 // callers lets clients call until ctx ends; the channel is closed when the last has.
 func (w *world) callers(ctx context.Context) <-chan struct{} {
 	var all sync.WaitGroup
-	clients := []func(*caller, context.Context){
-		(*caller).gate, (*caller).gate, (*caller).run, (*caller).run, (*caller).decide, (*caller).decide, (*caller).pay,
+	clients := []struct {
+		name  string // clients of one name make the same calls, at the same time
+		calls func(*caller, context.Context)
+	}{
+		{"gate", (*caller).gate}, {"other-gate", (*caller).gate}, {"run", (*caller).run}, {"other-run", (*caller).run},
+		{"decide", (*caller).decide}, {"decide", (*caller).decide}, {"pay", (*caller).pay}, {"sign-in", (*caller).signIn},
 	}
-	if w.private() {
-		clients = append(clients, (*caller).signIn)
-	}
+	run := runs.Add(1)
 	for i, client := range clients {
+		if client.name == "sign-in" && !w.private() {
+			continue
+		}
 		all.Go(func() {
-			client(&caller{world: w, name: fmt.Sprintf("%d-%d", runs.Add(1), i), next: i}, ctx)
+			client.calls(&caller{world: w, name: fmt.Sprintf("%s-%d", client.name, run), next: i}, ctx)
 		})
 	}
 	done := make(chan struct{})

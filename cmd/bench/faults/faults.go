@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -40,9 +38,6 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer os.RemoveAll(o.scratch)
-	if err := o.build(ctx); err != nil {
-		return err
-	}
 	var broken error
 	fmt.Fprintf(o.Out, "%-28s %7s %14s %10s %12s  %s\n", "fault", "seeds", "acknowledged", "asked again", "back after", "held")
 	for _, row := range rows {
@@ -96,26 +91,6 @@ func scratchFolder(pattern string) (string, error) {
 		return "", err
 	}
 	return dir, os.Chmod(dir, 0o711)
-}
-
-// build makes the program, where it was not given.
-func (o *Options) build(ctx context.Context) error {
-	if o.Program != "" {
-		return nil
-	}
-	o.Program = filepath.Join(o.scratch, "countersign")
-	fmt.Fprintln(o.Log, "faults: building the program")
-	return build(ctx, o.Source, o.Program)
-}
-
-// build compiles cmd/countersign.
-func build(ctx context.Context, source, program string, flags ...string) error {
-	cmd := exec.CommandContext(ctx, "go", append(append([]string{"build"}, flags...), "-o", program, "./cmd/countersign")...)
-	cmd.Dir = source
-	if said, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the program: %w: %s", err, said)
-	}
-	return nil
 }
 
 // round is one row with one seed, on a ledger of its own.

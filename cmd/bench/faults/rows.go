@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -28,7 +29,7 @@ type Row struct {
 
 // Table is every row, in the order in which they are run.
 var Table = []Row{
-	{"node-killed", "the only node and its PostgreSQL are killed with -9, three times; a supervisor starts it again", nodeKilled},
+	{"node-killed", "the only node is killed with -9, three times, in the last one its PostgreSQL just before it; a supervisor starts it again", nodeKilled},
 	{"database-killed", "PostgreSQL is killed with -9; the node starts it again by itself", databaseKilled},
 	{"two-nodes-one-killed", "two nodes on one ledger; the one that runs PostgreSQL is killed with -9; the other takes it over", oneOfTwoKilled},
 	{"backends-terminated", "two nodes; every connection to PostgreSQL is terminated, ten times", backendsTerminated},
@@ -53,9 +54,14 @@ func nodeKilled(ctx context.Context, w *world) error {
 		return err
 	}
 	return w.around(ctx, func(ctx context.Context) error {
-		for range 3 {
+		for round := range 3 {
 			if err := w.pause(ctx, 200, 600); err != nil {
 				return err
+			}
+			if round == 2 {
+				if err := syscall.Kill(w.postmaster(), syscall.SIGKILL); err != nil {
+					return err
+				}
 			}
 			w.nodes[0].signal(syscall.SIGKILL)
 			if err := w.start(ctx, w.nodes[0]); err != nil {
@@ -252,8 +258,10 @@ func (w *world) otherRelease(ctx context.Context) (string, error) {
 		return "", err
 	}
 	fmt.Fprintln(w.options.Log, "faults: building the other release")
-	if err := build(ctx, w.options.Source, program, "-overlay", file); err != nil {
-		return "", err
+	build := exec.CommandContext(ctx, "go", "build", "-overlay", file, "-o", program, "./cmd/countersign")
+	build.Dir = w.options.Source
+	if said, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the other release: %w: %s", err, said)
 	}
 	w.options.other = program
 	return program, nil

@@ -152,7 +152,7 @@ func (w *world) superuser(ctx context.Context, do func(*pgx.Conn) error) error {
 // serve starts so many nodes and makes the organization whose agents decide.
 func (w *world) serve(ctx context.Context, nodes int, settings ...string) error {
 	for range nodes {
-		address, err := freeAddress()
+		address, err := FreeAddress()
 		if err != nil {
 			return err
 		}
@@ -165,7 +165,8 @@ func (w *world) serve(ctx context.Context, nodes int, settings ...string) error 
 	return w.organization(ctx)
 }
 
-func freeAddress() (string, error) {
+// FreeAddress is one of this machine on which nobody listens.
+func FreeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err

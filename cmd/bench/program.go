@@ -1,0 +1,33 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// built is the flag of a command that runs countersign as processes of their own.
+type built struct {
+	Program string `help:"The built program; default: it is built here." placeholder:"FILE"`
+}
+
+// with does something with the program, which is built for it unless it was named.
+func (b built) with(ctx context.Context, do func(program string) error) error {
+	if b.Program != "" {
+		return do(b.Program)
+	}
+	dir, err := os.MkdirTemp("", "countersign-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	program := filepath.Join(dir, "countersign")
+	build := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/countersign")
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		return fmt.Errorf("build the program: %w", err)
+	}
+	return do(program)
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/countersign/countersign/ledger/localpg"
+)
+
+// served is a countersign serve in a process of its own.
+type served struct {
+	cmd  *exec.Cmd
+	base string
+}
+
+// serveIn starts the service on a data folder, with NAME=value settings, and waits for its address.
+func serveIn(t *testing.T, dir string, settings ...string) *served {
+	t.Helper()
+	cmd := program("serve", "--listen", "127.0.0.1:0", "--data", dir)
+	cmd.Env = append(cmd.Env, settings...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if base, ok := strings.CutPrefix(lines.Text(), "countersign answers at "); ok {
+			go func() { _, _ = io.Copy(io.Discard, out) }()
+			return &served{cmd, base}
+		}
+	}
+	_ = cmd.Wait()
+	t.Fatalf("serve ended: %s", stderr.String())
+	return nil
+}
+
+// dataDir is a folder that PostgreSQL's user reaches, also when root tests.
+func dataDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "countersign-fault-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	data := filepath.Join(dir, "data")
+	server, err := localpg.Start(t.Context(), localpg.Options{DataDir: data})
+	if errors.Is(err, localpg.ErrNoPostgres) && os.Getenv("REQUIRE_DB") != "1" {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// post sends JSON, with an API key or another bearer token; empty for none.
+func post(url, token, body string) (status int, answer string, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, "", err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(text), err
+}
+
+func issueKeys(t *testing.T, base string, n int) []string {
+	t.Helper()
+	var keys []string
+	for i := range n {
+		status, answer, err := post(base+"/api/keys/free", "", fmt.Sprintf(`{"email":"fault-%d@example.com"}`, i))
+		if err != nil || status != http.StatusCreated {
+			t.Fatalf("issue a key: %d %s %v", status, answer, err)
+		}
+		_, rest, _ := strings.Cut(answer, `"apiKey":"`)
+		key, _, _ := strings.Cut(rest, `"`)
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+func waitFor(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !done(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited 30 s for %s", what)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+const (
+	quickPath     = "/api/agent-services/action-safety/quick"
+	runPath       = "/api/agent-services/action-safety/run"
+	decisionsPath = "/api/assurance/decisions"
+	receiptsPath  = "/api/assurance/receipts"
+)
+
+// sound is what must hold after every fault: the ledger verifies, every read model is
+// what the events say, and every decision comes out again.
+func sound(t *testing.T, dir string) {
+	t.Helper()
+	for _, args := range [][]string{{"verify"}, {"replay", "diff"}, {"replay", "decisions"}} {
+		if out, err := program(append(args, "--data", dir)...).CombinedOutput(); err != nil {
+			t.Errorf("%v: %v\n%s", args, err, out)
+		}
+	}
+}
+
+// organizationToken makes an organization with a policy on the command line.
+func organizationToken(t *testing.T, dir string) string {
+	t.Helper()
+	policyFile := filepath.Join(t.TempDir(), "policy.json")
+	if err := os.WriteFile(policyFile, []byte(`{"policyId":"default","maxUsdPerTransaction":1,"allowedHosts":["api.example"]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var made struct {
+		OrgID string `json:"orgId"`
+		Token string `json:"token"`
+	}
+	for _, args := range [][]string{
+		{"org", "create", "--name", "Acme", "--plan", "team", "--owner", "ada@example.com"},
+		{"policy", "activate", "--org", "ORG", "--file", policyFile, "--reason", "test"},
+		{"org", "token", "issue", "--org", "ORG"},
+	} {
+		for i := range args {
+			if args[i] == "ORG" {
+				args[i] = made.OrgID
+			}
+		}
+		out, err := program(append(args, "--data", dir, "--json")...).Output()
+		if err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, out)
+		}
+		if err := json.Unmarshal(out, &made); err != nil {
+			t.Fatalf("%v: %s", args, out)
+		}
+	}
+	return made.Token
+}
+
+func purchase(key string) string {
+	return fmt.Sprintf(`{"protocol":"x402","idempotencyKey":%q,"subject":{"runId":"run","agentId":"agent"},"intent":{"resourceUrl":"https://api.example/","method":"GET","amountUsd":0.5}}`, key)
+}

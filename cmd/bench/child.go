@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/bundle"
+	"github.com/countersign/countersign/ledger/seal"
+)
+
+// run is one child process: what it said, and what it used.
+type run struct {
+	Events  int64
+	Seconds float64
+	PeakMB  int64 // of memory; 0 where the system does not say
+	cpu     cpu
+}
+
+func (r run) perSecond() float64 { return float64(r.Events) / r.Seconds }
+
+// perEvent is microseconds.
+func (r run) perEvent(used time.Duration) float64 {
+	return float64(used.Microseconds()) / float64(r.Events)
+}
+
+func middle(runs []run) run {
+	slices.SortFunc(runs, func(a, b run) int { return int(a.perSecond() - b.perSecond()) })
+	return runs[len(runs)/2]
+}
+
+// oneCore runs a hidden command of this program in a process of its own that may use
+// one core, so that its memory is its own.
+func oneCore(ctx context.Context, s *scratch, arguments ...string) (r run, err error) {
+	before := s.cpuNow()
+	command := child(ctx, arguments...)
+	answer, err := command.Output()
+	if err != nil {
+		return r, fmt.Errorf("%s: %w", arguments[0], err)
+	}
+	if err := json.Unmarshal(answer, &r); err != nil {
+		return r, err
+	}
+	r.cpu = cpu{command.ProcessState.UserTime() + command.ProcessState.SystemTime(), s.cpuNow().database - before.database}
+	return r, nil
+}
+
+func child(ctx context.Context, arguments ...string) *exec.Cmd {
+	program, err := os.Executable()
+	if err != nil {
+		program = os.Args[0]
+	}
+	command := exec.CommandContext(ctx, program, arguments...)
+	command.Env, command.Stderr = append(os.Environ(), "GOMAXPROCS=1"), os.Stderr
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+	return command
+}
+
+// childCmd is what runs in such a process, and prints one line of JSON.
+type childCmd struct {
+	Database   string `arg:""`
+	Signatures bool
+	Org        string
+	Repeat     bool // until it is interrupted
+	Profile    string
+}
+
+type auditChild struct{ childCmd }
+type readChild struct{ childCmd }
+type exportChild struct{ childCmd }
+
+func (c *childCmd) during(ctx context.Context, once func() (int64, error)) error {
+	defer profiled(c.Profile)()
+	for {
+		began := time.Now()
+		n, err := once()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if !c.Repeat {
+			return json.NewEncoder(os.Stdout).Encode(run{Events: n, Seconds: time.Since(began).Seconds(), PeakMB: peakMB()})
+		}
+	}
+}
+
+// peakMB is the most memory that this process has had, as Linux tells.
+func peakMB() (mb int64) {
+	text, _ := os.ReadFile("/proc/self/status")
+	_, rest, _ := strings.Cut(string(text), "VmHWM:")
+	_, _ = fmt.Sscan(rest, &mb)
+	return mb >> 10
+}
+
+// Run verifies.
+func (c *auditChild) Run(ctx context.Context) error {
+	a := ledger.Audit{ChainOnly: !c.Signatures, Workers: 1}
+	if c.Signatures {
+		a.KEK, _ = ledger.DeriveKEK(make([]byte, 32))
+	}
+	return c.during(ctx, func() (int64, error) {
+		report, err := ledger.AuditDatabase(ctx, c.Database, a)
+		if err == nil && len(report.Faults) > 0 {
+			err = report.Faults[0]
+		}
+		return report.Events, err
+	})
+}
+
+// Run reads every row and throws it away: the anchor.
+func (c *readChild) Run(ctx context.Context) error {
+	return c.during(ctx, func() (int64, error) { return readRows(ctx, c.Database) })
+}
+
+// readRows reads every event in the ranges in which verify reads them.
+func readRows(ctx context.Context, url string) (n int64, err error) {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close(ctx)
+	const span = 8192
+	for {
+		rows, err := conn.Query(ctx, `select * from events where p = 0 and pos > $1 and pos <= $1 + $2 order by pos`, n, span)
+		if err != nil {
+			return n, err
+		}
+		before := n
+		for rows.Next() {
+			n++
+		}
+		if err := rows.Err(); err != nil || n == before {
+			return n, err
+		}
+	}
+}
+
+// Run exports.
+func (c *exportChild) Run(ctx context.Context) error {
+	app, end, err := openApp(ctx, c.Database)
+	if err != nil {
+		return err
+	}
+	defer end()
+	return c.during(ctx, func() (int64, error) {
+		folder, err := os.MkdirTemp("", "countersign-bench-export-")
+		if err != nil {
+			return 0, err
+		}
+		defer os.RemoveAll(folder)
+		manifest, err := app.ExportHistory(ctx, commands.Export{Tenant: c.Org, Actor: "operator", Folder: folder})
+		if err != nil {
+			return 0, err
+		}
+		null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+		if err != nil {
+			return 0, err
+		}
+		defer null.Close()
+		return manifest.Count, bundle.NewFolder(folder).Pack(app.Ledger.Pace().Writer(ctx, null))
+	})
+}
+
+// besideAppends compares 64 appends in flight alone and while a child process works.
+func besideAppends(ctx context.Context, s *scratch, name string, runs int, during time.Duration, arguments ...string) error {
+	var alone, beside []sample
+	for range runs {
+		a, err := appendLoad(ctx, s, 1, 64, during, payload)
+		if err != nil {
+			return err
+		}
+		working, stop := context.WithCancel(ctx)
+		command := child(working, arguments...)
+		if err := command.Start(); err != nil {
+			stop()
+			return err
+		}
+		b, err := appendLoad(ctx, s, 1, 64, during, payload)
+		stop()
+		if err := errors.Join(err, ignoreExit(command.Wait())); err != nil {
+			return err
+		}
+		alone, beside = append(alone, a), append(beside, b)
+	}
+	a, b := median(alone), median(beside)
+	fmt.Printf("appends, 64 in flight: %.0f/s alone, %.0f/s during %s: %.2f\n", a.perSecond, b.perSecond, name, b.perSecond/a.perSecond)
+	return nil
+}
+
+// ignoreExit passes over how an interrupted child has ended.
+func ignoreExit(err error) error {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) || errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// checkExportChild verifies a folder with an export of this program's service.
+type checkExportChild struct {
+	Folder string `arg:""`
+}
+
+// Run verifies.
+func (c *checkExportChild) Run(ctx context.Context) error {
+	signer, err := seal.NewSigner(make([]byte, 32))
+	if err != nil {
+		return err
+	}
+	return (&childCmd{}).during(ctx, func() (int64, error) {
+		b, err := bundle.Open(c.Folder)
+		if err != nil {
+			return 0, err
+		}
+		defer b.Close()
+		r, err := bundle.Verify(b, map[string]bundle.Key{signer.KeyID(): {Purpose: ledger.PurposeRecord, Public: signer.Public()}}, nil)
+		if err == nil && !r.Valid {
+			err = errors.New(r.Reason)
+		}
+		return r.Events, err
+	})
+}
+
+// openApp opens the commands of a scratch's ledger, with the keys of serve.
+func openApp(ctx context.Context, url string) (*commands.App, func(), error) {
+	l, err := ledger.Open(ctx, url, ledger.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, nil, err
+	}
+	app := &commands.App{Ledger: l, Clock: time.Now, BaseURL: "http://localhost"}
+	kek, err := ledger.DeriveKEK(make([]byte, 32))
+	if err == nil {
+		app.Vault, err = l.OpenVault(ctx, kek)
+	}
+	if err == nil {
+		app.Signer, err = seal.NewSigner(make([]byte, 32))
+	}
+	return app, l.Close, err
+}

@@ -3,7 +3,6 @@ package ledger
 import (
 	"context"
 	"crypto/cipher"
-	"crypto/rand"
 	"fmt"
 	"time"
 
@@ -94,7 +93,5 @@ func (k wrappedKey) rewrap(from, to cipher.AEAD, old string) ([]byte, error) {
 	if err != nil || k.KEK != old {
 		return nil, fmt.Errorf("%w: the data key %s of tenant %s is wrapped under key %s, not %s", ErrWrongKEK, k.ID, k.Tenant, k.KEK, old)
 	}
-	nonce := make([]byte, to.NonceSize())
-	rand.Read(nonce)
-	return to.Seal(nonce, nonce, key, wrapping(k.Tenant, k.ID, k.Reference)), nil
+	return wrapKey(to, key, k.Tenant, k.ID, k.Reference), nil
 }

@@ -24,9 +24,9 @@ func RotateKEK(ctx context.Context, databaseURL string, old, next []byte) (wrapp
 	if err != nil {
 		return 0, fmt.Errorf("the new key: %w", err)
 	}
-	conn, err := pgx.Connect(ctx, databaseURL)
+	conn, err := connect(ctx, databaseURL)
 	if err != nil {
-		return 0, fmt.Errorf("connect to the database: %w", err)
+		return 0, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	if err := alone(ctx, conn); err != nil {

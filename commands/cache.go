@@ -41,9 +41,3 @@ func (c *cache[V]) forget(isGone func(V) bool) {
 	defer c.mu.Unlock()
 	maps.DeleteFunc(c.values, func(_ string, v V) bool { return isGone(v) })
 }
-
-func (c *cache[V]) clear() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.values = nil
-}

@@ -424,7 +424,7 @@ func (v *verifier) inclusion() error {
 		return err
 	}
 	positions := slices.Sorted(maps.Keys(v.at))
-	if len(positions) > allProofs {
+	if len(positions) > AllProofs {
 		positions = []int64{positions[0], positions[len(positions)-1]}
 	}
 	for _, position := range positions {
@@ -435,8 +435,8 @@ func (v *verifier) inclusion() error {
 	return nil
 }
 
-// allProofs events of a bundle are each proven; of a longer one, first and last.
-const allProofs = 10_000
+// AllProofs events of a bundle are each proven; of a longer one, first and last.
+const AllProofs = 10_000
 
 func (v *verifier) openings() error {
 	const name, events = "openings.jsonl", "events.jsonl"

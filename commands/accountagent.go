@@ -3,7 +3,6 @@ package commands
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -80,11 +79,11 @@ func (a *App) accountAgent(ctx context.Context, customerID, id string) (shown Ac
 // RevokeAccountAgent ends an agent that a customer has claimed: its secret and all of
 // its tokens, at once.
 func (a *App) RevokeAccountAgent(ctx context.Context, customerID, clientID string) error {
-	list, err := a.AccountAgents(ctx, customerID)
-	if err != nil {
-		return err
-	}
-	if !slices.ContainsFunc(list, func(g AccountAgent) bool { return g.ClientID == clientID && g.Claimed }) {
+	g, err := a.agentOf(ctx, clientID)
+	switch {
+	case err != nil:
+		return refusal(err)
+	case g.customer == "" || g.customer != customerID:
 		return policy.Refuse(CodeNotFound, "", "agent not found") // unknown or somebody else's: one answer
 	}
 	return a.revokeAgent(ctx, clientID, customerID, "revoked in the account")

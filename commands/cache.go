@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// cache remembers folds of streams by their id, at most cachedKeys of them: full, it
+// cache remembers folds of streams by their id, at most cachedFolds of them: full, it
 // begins anew. What it holds may be stale: an append guards the version it rests on,
 // and a refusal that rests on it is confirmed. The zero value is ready.
 type cache[V any] struct {
@@ -23,7 +23,7 @@ func (c *cache[V]) get(id string) (V, bool) {
 func (c *cache[V]) put(id string, v V) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.values == nil || len(c.values) >= cachedKeys {
+	if c.values == nil || len(c.values) >= cachedFolds {
 		c.values = map[string]V{}
 	}
 	c.values[id] = v
@@ -40,10 +40,4 @@ func (c *cache[V]) forget(isGone func(V) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	maps.DeleteFunc(c.values, func(_ string, v V) bool { return isGone(v) })
-}
-
-func (c *cache[V]) clear() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.values = nil
 }

@@ -242,7 +242,7 @@ func (a *App) sealDecision(ctx context.Context, orgID, eventID string, signer *s
 	}
 	payload, err := a.Vault.SealRecord(ctx, orgID, eventID, dataKey, signer, members, personalMembers...)
 	if errors.Is(err, ledger.ErrErased) {
-		a.subjects.clear() // the next attempt begins a new key
+		a.forgetDataKey(dataKey) // the next attempt begins a new one
 		err = fmt.Errorf("%w: %w", ledger.ErrMoved, err)
 	}
 	return payload, err
@@ -350,4 +350,10 @@ func (a *App) dataKeyOf(ctx context.Context, orgID, subject string) (string, err
 		a.subjects.put(name, id)
 	}
 	return id, err
+}
+
+// forgetDataKey takes a data key that is erased out of the cache, under whatever
+// subject it stands.
+func (a *App) forgetDataKey(id string) {
+	a.subjects.forget(func(known string) bool { return known == id })
 }

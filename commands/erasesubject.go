@@ -51,6 +51,6 @@ func (a *App) EraseSubject(ctx context.Context, e Erasure) (keyID string, err er
 	if _, err = a.Vault.Erase(ctx, e.Tenant, keyID, ledger.Draft{ID: a.NewID("evt_"), Actor: "operator", Payload: payload}); err != nil {
 		return "", refusal(err)
 	}
-	a.subjects.clear()
+	a.forgetDataKey(keyID)
 	return keyID, nil
 }

@@ -33,8 +33,7 @@ type Export struct {
 
 const (
 	exportPage       = 500
-	exportProofs     = 10_000 // events that are each proven
-	exportedHeads    = 1000   // earlier checkpoints that the newest one is shown to continue
+	exportedHeads    = 1000 // earlier checkpoints that the newest one is shown to continue
 	exportCheckpoint = 3 * time.Second
 )
 
@@ -54,13 +53,18 @@ type exporting struct {
 	decisions                              map[string]bool   // in range
 }
 
+func (a *App) exporting(e Export) *exporting {
+	return &exporting{app: a, e: e, folder: bundle.NewFolder(e.Folder), policies: map[string][]byte{}, rules: map[string][]byte{},
+		shown: map[string]bool{}, decisions: map[string]bool{}}
+}
+
 // ExportHistory writes a bundle into a folder and records export.created, whose
 // signed record is the bundle's manifest. The same range under the same checkpoint
 // gives the same files, manifest.json apart.
 func (a *App) ExportHistory(ctx context.Context, e Export) (bundle.Manifest, error) {
-	x := &exporting{app: a, e: e, folder: bundle.NewFolder(e.Folder), policies: map[string][]byte{}, rules: map[string][]byte{}, shown: map[string]bool{}, decisions: map[string]bool{},
-		manifest: bundle.Manifest{Schema: bundle.Schema, ExportID: a.NewID("exp_"), Tenant: e.Tenant, Origin: a.Ledger.Origin(),
-			PriorDecisions: map[string]string{}, Filters: e.Filters, Generator: "countersign " + policy.Version}}
+	x := a.exporting(e)
+	x.manifest = bundle.Manifest{Schema: bundle.Schema, ExportID: a.NewID("exp_"), Tenant: e.Tenant, Origin: a.Ledger.Origin(),
+		PriorDecisions: map[string]string{}, Filters: e.Filters, Generator: "countersign " + policy.Version}
 	if err := x.rangeOf(ctx); err != nil {
 		return x.manifest, refusal(err)
 	}
@@ -86,7 +90,7 @@ func (a *App) ExportAgain(ctx context.Context, tenant, exportID, folder string) 
 		return bundle.Manifest{}, policy.Refuse(CodeNotFound, "", "export not found")
 	}
 	var stored events.ExportCreated
-	x := &exporting{app: a, e: Export{Tenant: tenant, Folder: folder}, folder: bundle.NewFolder(folder), policies: map[string][]byte{}, rules: map[string][]byte{}, shown: map[string]bool{}, decisions: map[string]bool{}}
+	x := a.exporting(Export{Tenant: tenant, Folder: folder})
 	if err := history.Events[0].Read(&stored); err != nil {
 		return x.manifest, err
 	}
@@ -250,7 +254,7 @@ func (x *exporting) event(ctx context.Context, e ledger.Event, last bool) error 
 	if err := writeLine(x.lines, line); err != nil {
 		return err
 	}
-	if x.proofs != nil && (x.manifest.Count <= exportProofs || last || e.Sequence == x.manifest.FirstSequence) {
+	if x.proofs != nil && (x.manifest.Count <= bundle.AllProofs || last || e.Sequence == x.manifest.FirstSequence) {
 		hashes, err := x.proofs.Inclusion(x.head.Size, e.Position)
 		if err != nil {
 			return err

@@ -24,7 +24,7 @@ const (
 
 	maxKeptArguments = 64 << 10 // octets of a tool's arguments: more than a person reads, and the event stays small
 
-	cachedKeys     = 10_000 // API keys whose streams a node remembers
+	cachedFolds    = 10_000 // API keys that a node remembers; as many agents, organizations, their tokens and policies, data keys
 	cachedPolicies = 1000   // policies in normal form; each may have thousands of entries
 
 	// AgentCreditCents are given to the first agent of each of the first customers:

@@ -214,7 +214,7 @@ func (a *App) claim(ctx context.Context, p Payment, paid Paid, promise Promise) 
 		Type: events.TypePaymentClaimed, SchemaVersion: events.Newest(events.TypePaymentClaimed), Actor: by.actor}
 	draft.Payload, err = a.Vault.Seal(ctx, ledger.ServiceTenant, draft.ID, by.dataKey, claim)
 	if errors.Is(err, ledger.ErrErased) {
-		a.subjects.clear() // the next attempt begins a new data key
+		a.forgetDataKey(by.dataKey) // the next attempt begins a new one
 		err = ledger.ErrMoved
 	}
 	return ledger.Append{Tenant: ledger.ServiceTenant, IdemKey: claimKey(p), ContentHash: paid.RequestHash,

@@ -24,6 +24,11 @@ type GuardReport struct {
 	Lines      []guardlog.Line `json:"lines,omitempty"` // what was asked about, denied or unseen
 }
 
+// guardReport is what an event says of the report; the lines are another matter.
+func guardReport(e ledger.Event, stored events.GuardReported) GuardReport {
+	return GuardReport{Machine: stored.Machine, First: stored.First, Last: stored.Last, Head: stored.Head, Counts: stored.Counts, ReportedAt: Stamp(e.Occurred())}
+}
+
 func guardStream(machine string) string { return "guard/" + machine }
 
 // ReportGuard records a part of the log of a guard. It must follow on what the machine
@@ -51,7 +56,7 @@ func (a *App) ReportGuard(ctx context.Context, p Principal, r guardlog.Report) (
 				return GuardReport{}, err
 			}
 			if last.Head == r.Last().Hash {
-				return GuardReport{last.Machine, last.First, last.Last, last.Head, last.Counts, Stamp(e.Occurred()), nil}, nil
+				return guardReport(e, last), nil
 			}
 		}
 		if r.Lines[0].Before != last.Head || r.Lines[0].Number != last.Last+1 {
@@ -82,7 +87,7 @@ func (a *App) recordGuard(ctx context.Context, p Principal, r guardlog.Report, h
 	if err != nil {
 		return GuardReport{}, err
 	}
-	return GuardReport{stored.Machine, stored.First, stored.Last, stored.Head, counts, Stamp(result.Events[0].Occurred()), nil}, nil
+	return guardReport(result.Events[0], stored), nil
 }
 
 // GuardReports lists the newest reports of the organization's machines, with what was
@@ -92,28 +97,22 @@ func (a *App) GuardReports(ctx context.Context, p Principal, limit int) ([]Guard
 	if err != nil {
 		return nil, err
 	}
-	var found []struct {
-		Stream  string
-		Version int64
-	}
+	var streams []string
 	err = a.Ledger.Reading(ctx, func() error {
-		rows, err := a.Ledger.Pool().Query(ctx, `select stream, max(version) from events
+		rows, err := a.Ledger.Pool().Query(ctx, `select stream from events
 			where p = 0 and tenant = $1 and stream >= 'guard/' and stream < 'guard0' group by stream order by max(pos) desc limit $2`, p.OrgID, limit)
 		if err != nil {
 			return err
 		}
-		found, err = pgx.CollectRows(rows, pgx.RowToStructByPos[struct {
-			Stream  string
-			Version int64
-		}])
+		streams, err = pgx.CollectRows(rows, pgx.RowTo[string])
 		return err
 	})
 	if err != nil {
 		return nil, refusal(err)
 	}
 	reports := []GuardReport{}
-	for _, f := range found {
-		history, err := a.Ledger.Last(ctx, p.OrgID, f.Stream)
+	for _, stream := range streams {
+		history, err := a.Ledger.Last(ctx, p.OrgID, stream)
 		if err != nil {
 			return nil, refusal(err)
 		}
@@ -135,7 +134,7 @@ func (a *App) openGuard(ctx context.Context, e ledger.Event) (GuardReport, error
 	if err := a.Vault.Open(ctx, e, &stored); err != nil && !errors.Is(err, ledger.ErrErased) {
 		return GuardReport{}, err
 	}
-	report := GuardReport{stored.Machine, stored.First, stored.Last, stored.Head, stored.Counts, Stamp(e.Occurred()), nil}
+	report := guardReport(e, stored)
 	for _, l := range lines {
 		if l.Decision != "pass" && l.Decision != "proven" && l.Decision != "canary" {
 			report.Lines = append(report.Lines, l)

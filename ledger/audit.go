@@ -53,7 +53,7 @@ const (
 func AuditDatabase(ctx context.Context, databaseURL string, a Audit) (Report, error) {
 	cfg, err := pgxpool.ParseConfig(databaseURL)
 	if err != nil {
-		return Report{}, errors.New("DATABASE_URL is not a PostgreSQL connection string")
+		return Report{}, errURL
 	}
 	cfg.MaxConns = max(cfg.MaxConns, int32(a.workers())+4)
 	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
@@ -604,9 +604,9 @@ func (r *audit) strayTiles(ctx context.Context, size int64) error {
 
 // NewestNote reads the newest checkpoint of a database up to a position, or nil.
 func NewestNote(ctx context.Context, databaseURL string, position int64) ([]byte, error) {
-	conn, err := pgx.Connect(ctx, databaseURL)
+	conn, err := connect(ctx, databaseURL)
 	if err != nil {
-		return nil, fmt.Errorf("connect to the database: %w", err)
+		return nil, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	var text string

@@ -3,7 +3,6 @@ package ledger
 import (
 	"context"
 	"crypto/cipher"
-	"crypto/rand"
 	"fmt"
 	"time"
 
@@ -25,9 +24,9 @@ func RotateKEK(ctx context.Context, databaseURL string, old, next []byte) (wrapp
 	if err != nil {
 		return 0, fmt.Errorf("the new key: %w", err)
 	}
-	conn, err := pgx.Connect(ctx, databaseURL)
+	conn, err := connect(ctx, databaseURL)
 	if err != nil {
-		return 0, fmt.Errorf("connect to the database: %w", err)
+		return 0, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	if err := alone(ctx, conn); err != nil {
@@ -94,7 +93,5 @@ func (k wrappedKey) rewrap(from, to cipher.AEAD, old string) ([]byte, error) {
 	if err != nil || k.KEK != old {
 		return nil, fmt.Errorf("%w: the data key %s of tenant %s is wrapped under key %s, not %s", ErrWrongKEK, k.ID, k.Tenant, k.KEK, old)
 	}
-	nonce := make([]byte, to.NonceSize())
-	rand.Read(nonce)
-	return to.Seal(nonce, nonce, key, wrapping(k.Tenant, k.ID, k.Reference)), nil
+	return wrapKey(to, key, k.Tenant, k.ID, k.Reference), nil
 }

@@ -36,6 +36,9 @@ func TestRotateKEK(t *testing.T) {
 	if _, err := ledger.RotateKEK(ctx, db.OwnerURL, bytes.Repeat([]byte{9}, 32), next); !errors.Is(err, ledger.ErrWrongKEK) || !strings.Contains(err.Error(), "nothing has changed") {
 		t.Errorf("a wrong old key: %v", err)
 	}
+	if _, err := ledger.RotateKEK(ctx, "postgres://owner:a/b@canary@db/", old, next); err == nil || strings.Contains(err.Error(), "canary") {
+		t.Fatalf("a broken URL with a password: %v", err)
+	}
 	if _, err := ledger.RotateKEK(ctx, db.URL, old, next); err == nil {
 		t.Error("the service's login wraps keys")
 	}

@@ -182,11 +182,27 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Ledger, error) {
 	return l, nil
 }
 
+// errURL says less than the library, whose text repeats the URL, which may hold a
+// password.
+var errURL = errors.New("DATABASE_URL is not a PostgreSQL connection string")
+
+// connect opens one connection of its own, as whom the URL names.
+func connect(ctx context.Context, databaseURL string) (*pgx.Conn, error) {
+	config, err := pgx.ParseConfig(databaseURL)
+	if err != nil {
+		return nil, errURL
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the database: %w", err)
+	}
+	return conn, nil
+}
+
 func openPool(ctx context.Context, databaseURL string, tracer pgx.QueryTracer) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(databaseURL)
 	if err != nil {
-		// The library's text repeats the URL, which may hold a password.
-		return nil, errors.New("DATABASE_URL is not a PostgreSQL connection string")
+		return nil, errURL
 	}
 	cfg.AfterConnect, cfg.ConnConfig.Tracer = asApplication, tracer
 	cfg.MaxConns = max(cfg.MaxConns, poolSize)

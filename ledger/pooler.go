@@ -27,6 +27,10 @@ const poolerClients = 4
 // pooler or proxy names a process of its own making. One that keeps a session for
 // each client is good, and shows it: no two clients have one process, and none
 // changes.
+//
+// It asks on a connection of its own, which says nothing else: the first statements of
+// the others set role and time-outs, and behind such a pooler those would stay with
+// sessions of other clients.
 func refusePooler(ctx context.Context, config *pgconn.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()

@@ -22,6 +22,7 @@ func (c SelfCheck) Failed() bool { return c.First != "" }
 const (
 	selfCheckFirst = time.Minute // after the start, which has enough to do
 	selfCheckEvery = 24 * time.Hour
+	selfCheckSpan  = 8 * tree.Width // events between two rests: short work, which appends hardly feel
 )
 
 // CheckItself verifies the ledger once a day until Close, on one core at most and
@@ -38,7 +39,7 @@ func (l *Ledger) CheckItself(kek []byte) {
 func (l *Ledger) CheckItselfNow(ctx context.Context, kek []byte) SelfCheck {
 	check := SelfCheck{At: l.clock()}
 	began := time.Now()
-	audit := Audit{Origin: l.origin, KEK: kek, Workers: 1, spanEvents: 8 * tree.Width}
+	audit := Audit{Origin: l.origin, KEK: kek, Workers: 1, spanEvents: selfCheckSpan}
 	if k := l.keeper.Load(); k != nil { // what lies outside the database counts
 		if _, text, err := k.options.Folder.Newest(ctx, l.origin); err == nil && text != nil {
 			audit.Pins = []Pin{{Name: k.options.Folder.String(), Note: text}}

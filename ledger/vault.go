@@ -105,7 +105,14 @@ func wrapping(tenant, id string, reference []byte) []byte {
 	return appendS(appendS(appendS(nil, tenant), id), reference)
 }
 
-// unwrapKey opens a wrapped key: nonce, then ciphertext. Keys from before the
+// wrapKey wraps a data key: nonce, then ciphertext.
+func wrapKey(kek cipher.AEAD, key []byte, tenant, id string, reference []byte) []byte {
+	nonce := make([]byte, kek.NonceSize())
+	rand.Read(nonce)
+	return kek.Seal(nonce, nonce, key, wrapping(tenant, id, reference))
+}
+
+// unwrapKey opens what wrapKey has made. Keys from before the
 // pseudonym was bound open without it; bound says whether it is.
 func unwrapKey(kek cipher.AEAD, wrapped []byte, tenant, id string, reference []byte) (key []byte, bound bool, err error) {
 	n := kek.NonceSize()
@@ -179,9 +186,7 @@ func (v *Vault) Erase(ctx context.Context, tenant, keyID string, said Draft) (Re
 func (v *Vault) ensure(ctx context.Context, tenant, id string, reference Hash) (string, error) {
 	key := make([]byte, 32)
 	rand.Read(key)
-	nonce := make([]byte, v.kek.NonceSize())
-	rand.Read(nonce)
-	wrapped := v.kek.Seal(nonce, nonce, key, wrapping(tenant, id, reference[:]))
+	wrapped := wrapKey(v.kek, key, tenant, id, reference[:])
 	err := v.ledger.reading(ctx, func() error { // harmless to repeat
 		_, err := v.ledger.pool.Exec(ctx, `insert into subject_keys (p, tenant, key_id, subject_ref, kek_id, wrapped_key)
 			values (0, $1, $2, $3, $4, $5) on conflict do nothing`, tenant, id, reference[:], v.kekID, wrapped)

@@ -9,6 +9,33 @@ import (
 	"github.com/countersign/countersign/ledger/tree"
 )
 
+// mirror carries the newest note to every mirror and witness, one after the other,
+// and tries again what failed as soon as there is a newer one.
+func (k *keeper) mirror(ctx context.Context) {
+	sizes := make([]int64, len(k.options.Witnesses)) // that each witness has seen
+	for ctx.Err() == nil {
+		var made *Published
+		select {
+		case made = <-k.mirrored:
+		case <-ctx.Done():
+			return
+		}
+		for _, store := range k.options.Mirrors {
+			if err := store.Put(ctx, made.Epoch, made.Checkpoint, made.Note); err != nil && ctx.Err() == nil {
+				k.ledger.log.Warn("checkpoint not mirrored", "mirror", store.String(), "error", err)
+			}
+		}
+		for i, w := range k.options.Witnesses {
+			if err := k.witness(ctx, w, made, &sizes[i]); err != nil && ctx.Err() == nil {
+				k.ledger.log.Error("checkpoint not witnessed", "witness", w.Name(), "error", err)
+			}
+		}
+		if len(k.options.Mirrors)+len(k.options.Witnesses) > 0 {
+			sleep(ctx, nil, mirrorEvery)
+		}
+	}
+}
+
 // witness shows a checkpoint to a witness and keeps its line with the note. seen
 // is the size that the witness is thought to be at; it says so itself if not.
 func (k *keeper) witness(ctx context.Context, w checkpoint.Witness, made *Published, seen *int64) error {

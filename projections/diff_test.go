@@ -1,7 +1,6 @@
 package projections_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -16,7 +15,6 @@ import (
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/ledgertest"
-	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy/assurance"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/projections"
@@ -25,27 +23,9 @@ import (
 // derivedApp is a small ledger with rows in every read model, whose projections have
 // ended: nothing mends what a test changes.
 func derivedApp(t *testing.T) (*ledger.Ledger, *ledgertest.DB) {
-	db, ctx, log := ledgertest.New(t), t.Context(), slog.New(slog.DiscardHandler)
-	l, err := ledger.Open(ctx, db.URL, ledger.Options{Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(l.Close)
-	signer, err := seal.NewSigner(bytes.Repeat([]byte{7}, 32))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Activate(ctx, signer, "evt_1"); err != nil {
-		t.Fatal(err)
-	}
-	a := &commands.App{Ledger: l, Signer: signer, Clock: time.Now}
-	if a.Vault, err = l.OpenVault(ctx, bytes.Repeat([]byte{9}, 32)); err != nil {
-		t.Fatal(err)
-	}
-	p, err := projections.Start(ctx, l, log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a, db := newApp(t)
+	l, ctx := a.Ledger, t.Context()
+	p := start(t, l)
 	defer p.Close()
 	token := asToken(t, a, "ada@example.com")
 	for i, method := range []string{"GET", "GET", "BREW"} {

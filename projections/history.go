@@ -96,6 +96,16 @@ func applyDecisions(ctx context.Context, tx pgx.Tx, list []ledger.Event) (n int,
 	return n, rows.insert(ctx, tx)
 }
 
+// memberOf reads one text of the record in an event.
+func memberOf(e ledger.Event, name string) (text string, err error) {
+	record := events.RecordIn(e.Payload)
+	start, end, _ := canon.Find(record, name)
+	if err = json.Unmarshal(record[start:end], &text); err != nil {
+		err = fmt.Errorf("%s: %w", name, err)
+	}
+	return text, err
+}
+
 // decisionItem lists a decision.
 func decisionItem(e ledger.Event) (HistoryItem, error) {
 	stored, _, err := e.Signed()

@@ -1,20 +1,15 @@
 package projections_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"log/slog"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
-	"github.com/countersign/countersign/ledger/ledgertest"
-	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy/assurance"
 	"github.com/countersign/countersign/projections"
 )
@@ -22,28 +17,9 @@ import (
 // TestHistory follows decisions, receipts and a review, and once more after the
 // read model was built anew.
 func TestHistory(t *testing.T) {
-	db, ctx := ledgertest.New(t), t.Context()
-	log := slog.New(slog.DiscardHandler)
-	l, err := ledger.Open(ctx, db.URL, ledger.Options{Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(l.Close)
-	signer, err := seal.NewSigner(bytes.Repeat([]byte{7}, 32))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Activate(ctx, signer, "evt_1"); err != nil {
-		t.Fatal(err)
-	}
-	a := &commands.App{Ledger: l, Signer: signer, Clock: time.Now}
-	if a.Vault, err = l.OpenVault(ctx, bytes.Repeat([]byte{9}, 32)); err != nil {
-		t.Fatal(err)
-	}
-	p, err := projections.Start(ctx, l, log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a, db := newApp(t)
+	l, ctx := a.Ledger, t.Context()
+	p := start(t, l)
 	one, two := asToken(t, a, "ada@example.com"), asToken(t, a, "bob@example.com")
 	for i := range 5 {
 		r, err := assurance.ParseDecision(fmt.Appendf(nil, `{"protocol":"x402","idempotencyKey":"k%d","subject":{"runId":"r%d","agentId":"a"},
@@ -111,11 +87,7 @@ func TestHistory(t *testing.T) {
 	if _, err := owner.Exec(ctx, `update projection_checkpoint set version = 0 where name = 'history'`); err != nil {
 		t.Fatal(err)
 	}
-	p, err = projections.Start(ctx, l, log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Close)
+	p = start(t, l)
 	again, err := p.History(ctx, one.OrgID, nil, 100, "")
 	if diff := cmp.Diff(page, again); err != nil || diff != "" {
 		t.Errorf("built anew: %v %s", err, diff)

@@ -1,48 +1,20 @@
 package projections_test
 
 import (
-	"bytes"
-	"log/slog"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/countersign/countersign/commands"
-	"github.com/countersign/countersign/ledger"
-	"github.com/countersign/countersign/ledger/ledgertest"
-	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/projections"
 )
 
 // TestMemberships follows a member through organizations, and once more after
 // the read model was built anew.
 func TestMemberships(t *testing.T) {
-	db, ctx := ledgertest.New(t), t.Context()
-	log := slog.New(slog.DiscardHandler)
-	l, err := ledger.Open(ctx, db.URL, ledger.Options{Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(l.Close)
-	signer, err := seal.NewSigner(bytes.Repeat([]byte{7}, 32))
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := &commands.App{Ledger: l, Signer: signer, Clock: time.Now}
-	if a.Vault, err = l.OpenVault(ctx, bytes.Repeat([]byte{9}, 32)); err != nil {
-		t.Fatal(err)
-	}
-	start := func() *projections.Projections {
-		t.Helper()
-		p, err := projections.Start(ctx, l, log)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(p.Close)
-		return p
-	}
-	p := start()
+	a, _ := newApp(t)
+	ctx := t.Context()
+	p := start(t, a.Ledger)
 	one, err := a.CreateOrganization(ctx, "operator", "One", "team", "ada@example.com")
 	if err != nil {
 		t.Fatal(err)
@@ -87,8 +59,8 @@ func TestMemberships(t *testing.T) {
 		t.Errorf("of nobody: %v, %v", got, err)
 	}
 	p.Close()
-	if _, err := l.Pool().Exec(ctx, `update projection_checkpoint set version = 0 where name = 'organizations'`); err != nil {
+	if _, err := a.Ledger.Pool().Exec(ctx, `update projection_checkpoint set version = 0 where name = 'organizations'`); err != nil {
 		t.Fatal(err)
 	}
-	want(start(), first)
+	want(start(t, a.Ledger), first)
 }

@@ -7,18 +7,15 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
-	"github.com/countersign/countersign/policy/canon"
 )
 
 // webhooks queues a message for every webhook that wants to know of an event. Its
 // rows are work to do: they are never built again. followers says what applies it.
-// Whoever sends them takes them
-// with Take and says with Tried what became of them.
+// Whoever sends them takes them with Take and says with Tried what became of them.
 var webhooks = projection{
 	name:    "webhooks",
 	version: 1,
@@ -173,16 +170,6 @@ func topicsOf(e ledger.Event) ([]string, error) {
 		}
 	}
 	return nil, nil
-}
-
-// memberOf reads one text of the record in an event.
-func memberOf(e ledger.Event, name string) (text string, err error) {
-	record := events.RecordIn(e.Payload)
-	start, end, _ := canon.Find(record, name)
-	if err = json.Unmarshal(record[start:end], &text); err != nil {
-		err = fmt.Errorf("%s: %w", name, err)
-	}
-	return text, err
 }
 
 // checkpointAfter is how long a checkpoint of new events waits for more of them.

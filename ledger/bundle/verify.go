@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -244,7 +243,7 @@ func (v *verifier) lines(name string, line func(n int, at int64, text []byte) er
 type bound struct{ recordHash, bindingHash string }
 
 func (v *verifier) events() error {
-	const name = "events.jsonl"
+	const name = eventsFile
 	decisions := map[string]bound{}
 	count, prev, more, occurred, withheld := int64(0), v.m.PrevBeforeFirst, 0, int64(0), 0
 	if err := v.lines(name, func(n int, at int64, text []byte) error {
@@ -424,7 +423,7 @@ func (v *verifier) inclusion() error {
 		return err
 	}
 	positions := slices.Sorted(maps.Keys(v.at))
-	if len(positions) > allProofs {
+	if len(positions) > AllProofs {
 		positions = []int64{positions[0], positions[len(positions)-1]}
 	}
 	for _, position := range positions {
@@ -435,117 +434,8 @@ func (v *verifier) inclusion() error {
 	return nil
 }
 
-// allProofs events of a bundle are each proven; of a longer one, first and last.
-const allProofs = 10_000
-
-func (v *verifier) openings() error {
-	const name, events = "openings.jsonl", "events.jsonl"
-	if !v.bundle.names[name] {
-		return v.redactions()
-	}
-	openings, err := v.bundle.root.Open(name)
-	if err != nil {
-		return err
-	}
-	defer openings.Close()
-	var lines *os.File // there is none where there is no event
-	if v.bundle.names[events] {
-		if lines, err = v.bundle.root.Open(events); err != nil {
-			return err
-		}
-		defer lines.Close()
-	}
-	opened := map[string][]int64{} // where the openings of an event begin
-	// payload is that of an event with its openings so far put back.
-	payload := func(id string) (Line, string, error) {
-		text, err := v.bundle.lineAt(lines, v.byID[id].at)
-		if err != nil {
-			return Line{}, "", err
-		}
-		l, _, _ := parseLine(text) // it was read before
-		whole := *l.Payload
-		for _, at := range opened[id] {
-			text, err := v.bundle.lineAt(openings, at)
-			if err != nil {
-				return l, "", err
-			}
-			o, mark, _ := parseOpening(text) // likewise
-			whole = strings.Replace(whole, mark, o.Value, 1)
-		}
-		return l, whole, nil
-	}
-	if err := v.lines(name, func(n int, at int64, text []byte) error {
-		o, mark, ok := parseOpening(text)
-		switch {
-		case !ok:
-			return falsef("%s line %d: form", name, n)
-		case !v.byID[o.EventID].shown:
-			return falsef("%s line %d: event", name, n)
-		}
-		_, before, err := payload(o.EventID)
-		if err == nil && !strings.Contains(before, mark) {
-			return falsef("%s line %d: commitment", name, n)
-		}
-		opened[o.EventID] = append(opened[o.EventID], at)
-		return err
-	}); err != nil {
-		return err
-	}
-	for _, id := range slices.Sorted(maps.Keys(opened)) {
-		l, whole, err := payload(id)
-		if err != nil {
-			return err
-		}
-		if what := v.reopened(l, whole); what != "" {
-			return falsef("%s %s: %s", name, id, what)
-		}
-	}
-	return v.redactions()
-}
-
-// parseOpening reads a line of openings.jsonl, and says what stands in the payload in
-// its place.
-func parseOpening(text []byte) (o Opening, mark string, ok bool) {
-	members, err := canon.Members(text)
-	if !isCanonical(text) || err != nil || len(members) != 4 || json.Unmarshal(text, &o) != nil || !isHex(o.Salt) {
-		return o, "", false
-	}
-	if again, err := canon.Marshal(o); err != nil || !bytes.Equal(again, text) {
-		return o, "", false
-	}
-	salt, _ := hex.DecodeString(o.Salt) // isHex
-	sum := sha256.Sum256(slices.Concat([]byte("svc-commitment-v1\n"), salt, []byte(o.Value)))
-	return o, `{"$committed":"` + hex.EncodeToString(sum[:]) + `"}`, true
-}
-
-func (v *verifier) redactions() error {
-	redacted := 0
-	err := v.lines("redactions.jsonl", func(int, int64, []byte) error { redacted++; return nil })
-	if redacted > 0 {
-		v.gap("the personal members of %d events (erased, or not shown)", redacted)
-	}
-	return err
-}
-
-// reopened checks a record with every personal member put back.
-func (v *verifier) reopened(l Line, payload string) string {
-	members, err := canon.Members([]byte(payload))
-	if err != nil {
-		return "payload"
-	}
-	record := members["record"]
-	if record == nil || members["integrity"] == nil || bytes.Contains(record, []byte(`{"$committed":`)) {
-		return ""
-	}
-	i := integrityOf(members["integrity"])
-	if canon.Hash(record) != i.RecordHash {
-		return "recordHash"
-	}
-	if key := v.recordKey(l.KeyID, l.Position); key == nil || !seal.Signed(key, i.PayloadType, record, i.Signature) {
-		return "signature"
-	}
-	return ""
-}
+// AllProofs events of a bundle are each proven; of a longer one, first and last.
+const AllProofs = 10_000
 
 // policies checks that what a decision names by its hash is named by its hash: the
 // policy it was made under, and the rules.

@@ -86,12 +86,10 @@ var readers = map[string]reader{
 // optional members. stored is a pointer to that struct. Personal members that are
 // sealed stay what they are stored as: commitments.
 func Read(eventType string, schemaVersion int, payload []byte, stored any) error {
-	r, err := readerOf(eventType, schemaVersion)
+	r, err := readerInto(eventType, schemaVersion, stored)
 	switch {
 	case err != nil:
 		return err
-	case reflect.TypeOf(stored) != reflect.PointerTo(r.present):
-		return fmt.Errorf("read %s into %T, want *%s", eventType, stored, r.present)
 	case r.sealed:
 		return json.Unmarshal(payload, stored)
 	}
@@ -101,14 +99,19 @@ func Read(eventType string, schemaVersion int, payload []byte, stored any) error
 // ReadOpened is Read for a payload whose personal members have been put back, or
 // which are gone for ever and stay commitments. It was checked when it was sealed.
 func ReadOpened(eventType string, schemaVersion int, payload []byte, stored any) error {
-	r, err := readerOf(eventType, schemaVersion)
-	switch {
-	case err != nil:
+	if _, err := readerInto(eventType, schemaVersion, stored); err != nil {
 		return err
-	case reflect.TypeOf(stored) != reflect.PointerTo(r.present):
-		return fmt.Errorf("read %s into %T, want *%s", eventType, stored, r.present)
 	}
 	return canon.DecodeChecked(payload, stored)
+}
+
+// readerInto is the reader of a type whose present struct stored points to.
+func readerInto(eventType string, schemaVersion int, stored any) (reader, error) {
+	r, err := readerOf(eventType, schemaVersion)
+	if err == nil && reflect.TypeOf(stored) != reflect.PointerTo(r.present) {
+		err = fmt.Errorf("read %s into %T, want *%s", eventType, stored, r.present)
+	}
+	return r, err
 }
 
 func readerOf(eventType string, schemaVersion int) (reader, error) {

@@ -1,0 +1,178 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/tree"
+)
+
+// step grows the tree by one transaction and, once it is at the head, signs it.
+// The note is outside the database before the checkpoint counts. Where another
+// node is at work, it takes over what that one has published.
+func (k *keeper) step(ctx context.Context, sign bool) (caughtUp bool, err error) {
+	tx, err := k.ledger.pool.Begin(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer func() {
+		_ = tx.Rollback(context.WithoutCancel(ctx))
+		if err != nil {
+			k.builder = nil // it may be ahead of what is stored
+		}
+	}()
+	var size int64
+	var root Hash
+	err = tx.QueryRow(ctx, `select size, root from tree_head where p = $1 for update skip locked`, k.p).Scan(&size, into(&root))
+	if errors.Is(err, pgx.ErrNoRows) {
+		return true, k.follow(ctx)
+	}
+	if err != nil {
+		return false, fmt.Errorf("read tree head: %w", err)
+	}
+	var epoch, head int64
+	if err := tx.QueryRow(ctx, `select epoch, pos from ledger_head where p = $1`, k.p).Scan(&epoch, &head); err != nil {
+		return false, fmt.Errorf("read ledger head: %w", err)
+	}
+	if last := k.published.Load(); head < size || last != nil && (last.Epoch != epoch || last.Size > head) {
+		return false, k.ledger.seq.halt(fmt.Errorf("the ledger ends at position %d and a checkpoint was made at %d: the database is older than what was published", head, max(size, lastSize(last))))
+	}
+	if k.builder == nil || k.builder.Size() != size || k.builder.Root() != tree.Hash(root) {
+		if k.builder, err = k.resume(ctx, tx, size, root); err != nil {
+			return false, err
+		}
+	}
+	caughtUp = head <= size+k.options.Step
+	full, err := k.add(ctx, tx, size, min(head, size+k.options.Step))
+	if err != nil {
+		return false, err
+	}
+	var made *Published
+	if sign && caughtUp {
+		if made, err = k.sign(ctx, tx, epoch); err != nil {
+			return false, err
+		}
+	}
+	if err := k.store(ctx, tx, full, made); err != nil {
+		return false, err
+	}
+	if err := tx.Commit(ctx); err != nil {
+		return false, fmt.Errorf("commit a checkpoint: %w", err)
+	}
+	k.publish(made)
+	return caughtUp, nil
+}
+
+func lastSize(p *Published) int64 {
+	if p == nil {
+		return 0
+	}
+	return p.Size
+}
+
+// resume reads the right edge, which must have the root that is stored.
+func (k *keeper) resume(ctx context.Context, tx pgx.Tx, size int64, root Hash) (*tree.Builder, error) {
+	partial, err := readTiles(ctx, tx, k.p, tree.Partial(size))
+	if err != nil {
+		return nil, err
+	}
+	b, err := tree.Resume(size, partial)
+	if err != nil {
+		return nil, fmt.Errorf("%w (countersign tree rebuild makes the tiles again)", err)
+	}
+	if b.Root() != tree.Hash(root) {
+		return nil, fmt.Errorf("%w: its root is not the stored one", tree.ErrEdge)
+	}
+	return b, nil
+}
+
+// add grows the tree from the events behind size up to a position. What this node
+// has committed it need not read.
+func (k *keeper) add(ctx context.Context, tx pgx.Tx, size, upTo int64) (full []tree.Tile, err error) {
+	add := func(hash Hash) {
+		k.builder.Add(tree.Leaf(hash), func(t tree.Tile) { full = append(full, t) })
+	}
+	for size < upTo {
+		if held := k.ledger.tail.after(size); len(held) > 0 {
+			for _, e := range held[:min(int64(len(held)), upTo-size)] {
+				add(e.Hash)
+				size++
+			}
+			continue
+		}
+		rows, err := tx.Query(ctx, `select pos, hash from events where p = $1 and pos > $2 and pos <= $3 order by pos`, k.p, size, upTo)
+		if err != nil {
+			return nil, fmt.Errorf("read events: %w", err)
+		}
+		var position int64
+		var hash Hash
+		_, err = pgx.ForEachRow(rows, []any{&position, into(&hash)}, func() error {
+			if size++; position != size {
+				return fmt.Errorf("%w: position %d is missing", ErrTampered, size)
+			}
+			add(hash)
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read events: %w", err)
+		}
+		if size < upTo {
+			return nil, fmt.Errorf("%w: the events end at %d", ErrTampered, size)
+		}
+	}
+	return full, nil
+}
+
+// sign makes the note, unless this size has one, and writes it outside.
+func (k *keeper) sign(ctx context.Context, tx pgx.Tx, epoch int64) (*Published, error) {
+	c := checkpoint.Checkpoint{Origin: k.ledger.origin, Size: k.builder.Size(), Root: k.builder.Root()}
+	var stored string
+	err := tx.QueryRow(ctx, `select note from checkpoints where p = $1 and size = $2 and root = $3`, k.p, c.Size, c.Root[:]).Scan(&stored)
+	if err == nil {
+		return newPublished(c, epoch, []byte(stored)), nil
+	}
+	if !errors.Is(err, pgx.ErrNoRows) {
+		return nil, fmt.Errorf("read checkpoints: %w", err)
+	}
+	text, err := checkpoint.Sign(c, k.options.Signer.Key())
+	if err != nil {
+		return nil, err
+	}
+	return newPublished(c, epoch, text), k.options.Folder.Put(ctx, epoch, c, text)
+}
+
+func newPublished(c checkpoint.Checkpoint, epoch int64, text []byte) *Published {
+	return &Published{c, epoch, text, c.Short()}
+}
+
+// store writes tiles, tree head and checkpoint. A partial tile grows in its row.
+func (k *keeper) store(ctx context.Context, tx pgx.Tx, full []tree.Tile, made *Published) error {
+	// The builder gives tiles that share its memory only until the next Add.
+	tiles := append(full, k.builder.Tiles()...)
+	levels, numbers, data := make([]int16, len(tiles)), make([]int64, len(tiles)), make([][]byte, len(tiles))
+	for i, t := range tiles {
+		levels[i], numbers[i], data[i] = int16(t.Level), t.N, t.Data
+	}
+	root := k.builder.Root()
+	edge := []byte{} // of the empty tree: not null
+	for _, h := range k.builder.Edge() {
+		edge = append(edge, h[:]...)
+	}
+	batch := &pgx.Batch{}
+	batch.Queue(`insert into tiles (p, level, n, data) select $1, t.* from unnest($2::smallint[], $3::bigint[], $4::bytea[]) t
+		on conflict (p, level, n) do update set data = excluded.data`, k.p, levels, numbers, data)
+	batch.Queue(`update tree_head set size = $2, root = $3, edge = $4 where p = $1`, k.p, k.builder.Size(), root[:], edge)
+	if made != nil {
+		batch.Queue(`insert into checkpoints (p, size, root, note) values ($1, $2, $3, $4)
+			on conflict (p, size) do update set root = excluded.root, note = excluded.note where checkpoints.root <> excluded.root`,
+			k.p, made.Size, made.Root[:], string(made.Note))
+	}
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("store the tree: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,49 @@
+package projections_test
+
+import (
+	"bytes"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/projections"
+)
+
+// newApp is a program on a ledger of its own that can sign and seal; nothing follows
+// it yet.
+func newApp(t *testing.T) (*commands.App, *ledgertest.DB) {
+	t.Helper()
+	db := ledgertest.New(t)
+	l, err := ledger.Open(t.Context(), db.URL, ledger.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	signer, err := seal.NewSigner(bytes.Repeat([]byte{7}, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Activate(t.Context(), signer, "evt_1"); err != nil {
+		t.Fatal(err)
+	}
+	a := &commands.App{Ledger: l, Signer: signer, Clock: time.Now}
+	if a.Vault, err = l.OpenVault(t.Context(), bytes.Repeat([]byte{9}, 32)); err != nil {
+		t.Fatal(err)
+	}
+	return a, db
+}
+
+// start begins to follow a ledger; the test's end ends it.
+func start(t *testing.T, l *ledger.Ledger) *projections.Projections {
+	t.Helper()
+	p, err := projections.Start(t.Context(), l, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}

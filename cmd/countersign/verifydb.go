@@ -2,10 +2,8 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/ed25519"
-	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -13,14 +11,11 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-
-	"github.com/go-json-experiment/json"
+	"slices"
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/checkpoint"
-	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/migrations"
-	"github.com/countersign/countersign/policy/canon"
 )
 
 // audit is verify of a database: of DATABASE_URL, with whatever role may select, or
@@ -110,26 +105,12 @@ func (c *verifyCmd) outsideNotes(ctx context.Context, a *ledger.Audit) error {
 	return nil
 }
 
-// trustedOfEveryPurpose is the keys of a file, for records and for checkpoints.
+// trustedOfEveryPurpose is the keys that are brought, for records and for checkpoints.
 func (c *verifyCmd) trustedOfEveryPurpose() (map[string]ed25519.PublicKey, error) {
-	trusted, err := c.trusted()
-	if err != nil {
-		return nil, err
-	}
+	ofFile, given, err := c.trusted()
 	keys := map[string]ed25519.PublicKey{}
-	for id, key := range trusted {
-		keys[id] = key.public
-	}
-	if c.Keys == "" {
-		return keys, nil
-	}
-	text, err := os.ReadFile(c.Keys)
-	if err != nil {
-		return nil, err
-	}
-	set, err := readKeySet(text)
-	for _, key := range set {
-		if key.purpose == ledger.PurposeCheckpoint {
+	for _, key := range slices.Concat(ofFile, given) {
+		if key.purpose == ledger.PurposeRecord || key.purpose == ledger.PurposeCheckpoint {
 			keys[key.id] = key.public
 		}
 	}
@@ -191,42 +172,4 @@ func printReport(o *output, report ledger.Report) error {
 		return errNo
 	}
 	return nil
-}
-
-// keyOfSet is a key of a JSON Web Key Set as the service publishes it.
-type keyOfSet struct {
-	id, purpose string // no purpose: records
-	public      ed25519.PublicKey
-	from, to    int64
-}
-
-// readKeySet reads the Ed25519 keys of a set; keys of another kind are passed over.
-func readKeySet(text []byte) ([]keyOfSet, error) {
-	var set struct {
-		Keys []struct {
-			KID, X, CRV string
-			For         string `json:"svc_purpose"`
-			From        int64  `json:"svc_from_position"`
-			To          *int64 `json:"svc_to_position"`
-		}
-	}
-	if err := canon.Check(text); err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(text, &set, json.MatchCaseInsensitiveNames(true)); err != nil {
-		return nil, errors.New("want a JSON Web Key Set")
-	}
-	var keys []keyOfSet
-	for _, key := range set.Keys {
-		public, err := base64.RawURLEncoding.DecodeString(key.X)
-		if err != nil || key.CRV != "Ed25519" || len(public) != ed25519.PublicKeySize || seal.KeyID(public) != key.KID {
-			continue
-		}
-		k := keyOfSet{id: key.KID, purpose: cmp.Or(key.For, ledger.PurposeRecord), public: public, from: key.From}
-		if key.To != nil {
-			k.to = *key.To
-		}
-		keys = append(keys, k)
-	}
-	return keys, nil
 }

@@ -178,7 +178,7 @@ func (c *verifyCmd) bundle(o *output) error {
 		text += "NOT PROVEN  " + gap + "\n"
 	}
 	if head, err := opened.Text("checkpoint.txt"); result.Valid && c.Pin != "" && head != nil {
-		if err := errors.Join(err, writeWhole(c.Pin, head)); err != nil {
+		if err := errors.Join(err, replaceFile(c.Pin, head)); err != nil {
 			return err
 		}
 	}

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 
 	"github.com/countersign/countersign/ledger/seal"
@@ -69,22 +67,4 @@ func at(path string) string {
 		return ""
 	}
 	return " (" + path + ")"
-}
-
-func readInput(name string) ([]byte, error) {
-	const most = 8 << 20
-	in := io.Reader(os.Stdin)
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		in = f
-	}
-	text, err := io.ReadAll(io.LimitReader(in, most))
-	if err != nil {
-		return nil, fmt.Errorf("read the record: %w", err)
-	}
-	return text, nil
 }

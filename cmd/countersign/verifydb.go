@@ -130,16 +130,7 @@ func (c *verifyCmd) keepPin(ctx context.Context, url string, report ledger.Repor
 	if old, err := os.ReadFile(c.Pin); err == nil && bytes.Equal(old, text) {
 		return nil
 	}
-	return writeWhole(c.Pin, text)
-}
-
-// writeWhole replaces a file, or leaves it as it was.
-func writeWhole(path string, text []byte) error {
-	temporary := path + ".new"
-	if err := os.WriteFile(temporary, text, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(temporary, path)
+	return replaceFile(c.Pin, text)
 }
 
 func printReport(o *output, report ledger.Report) error {

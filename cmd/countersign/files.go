@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -94,4 +96,11 @@ func keepSecret(path, text string) (string, error) {
 	}
 	_, err = f.WriteString(text + "\n")
 	return text, errors.Join(err, f.Sync(), f.Close())
+}
+
+// newSecret is 32 random octets in hex: a seed of Ed25519, or a key that wraps others.
+func newSecret() string {
+	octets := make([]byte, 32)
+	rand.Read(octets)
+	return hex.EncodeToString(octets)
 }

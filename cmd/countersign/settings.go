@@ -1,7 +1,6 @@
 package main
 
 import (
-	"crypto/rand"
 	"crypto/x509"
 	"encoding/hex"
 	"encoding/pem"
@@ -258,9 +257,7 @@ func (d *data) developmentKey(file string) (string, error) {
 	case !d.begins:
 		return "", nil
 	}
-	seed := make([]byte, ed25519.SeedSize)
-	rand.Read(seed)
-	return keepSecret(path, hex.EncodeToString(seed))
+	return keepSecret(path, newSecret())
 }
 
 // parseSeed reads an Ed25519 seed: 64 hex digits or PKCS #8 PEM.

@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"context"
 	"crypto/ed25519"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,15 +26,11 @@ func (c *verifyCmd) audit(ctx context.Context, o *output) error {
 	if isTerminal(os.Stderr) {
 		a.Progress = func(events, head int64) { fmt.Fprintf(o.stderr, "\rverified %d of %d events", events, head) }
 	}
-	url := c.DatabaseURL
-	if c.private() {
-		server, err := startPrivate(ctx, &c.data, slog.New(slog.DiscardHandler), func(string, ...any) {})
-		if err != nil {
-			return err
-		}
-		defer server.stop()
-		url = server.url(migrations.AppRole)
+	url, leave, err := c.database(ctx, migrations.AppRole)
+	if err != nil {
+		return err
 	}
+	defer leave()
 	report, err := ledger.AuditDatabase(ctx, url, a)
 	if err != nil {
 		return err
@@ -71,8 +65,8 @@ func (c *verifyCmd) auditor(ctx context.Context) (ledger.Audit, error) {
 	}
 	if kek != "" {
 		var err error
-		if a.KEK, err = hex.DecodeString(kek); err != nil || len(a.KEK) != 32 {
-			return a, errors.New("DATA_KEK: want 64 hex digits")
+		if a.KEK, err = parseKEK("DATA_KEK", kek); err != nil {
+			return a, err
 		}
 	}
 	if c.Pin != "" {

@@ -168,12 +168,12 @@ func (c *gateLogShowCmd) Run(o *output) error {
 	}
 	var b strings.Builder
 	for _, l := range shown {
-		fmt.Fprintf(&b, "%s  %-6s  %-8s  %-8s  %s", l.At, l.Agent, l.Decision, l.Level, l.Command)
+		fmt.Fprintf(&b, "%s  %-6s  %-8s  %-8s  %s", l.At, l.Agent, l.Decision, l.Level, printable(l.Command))
 		if len(l.Rules) > 0 {
 			fmt.Fprintf(&b, "  (%s)", strings.Join(l.Rules, ", "))
 		}
 		if l.Note != "" {
-			fmt.Fprintf(&b, "  %s", l.Note)
+			fmt.Fprintf(&b, "  %s", printable(l.Note))
 		}
 		b.WriteByte('\n')
 	}

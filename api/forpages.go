@@ -36,7 +36,7 @@ func (s *Server) forPages() web.Service {
 			return status, said.Error
 		},
 		Fail:      func(w http.ResponseWriter, r *http.Request, err error) { s.fail(w, r, false, err) },
-		RequestID: func(ctx context.Context) string { return requestID(ctx) },
+		RequestID: requestID,
 	}
 }
 
@@ -62,14 +62,7 @@ func (s *Server) examineForPage(r *http.Request, text []byte) (seal.Examination,
 		return seal.Examination{}, err
 	}
 	ctx := r.Context()
-	keys, _, err := s.app.Ledger.Keyring(ctx)
-	if err != nil {
-		return seal.Examination{}, commands.Unreadable(err)
-	}
-	examiner := seal.Examiner{Keys: keys, Most: maxVerified, Rest: maxUnsigned, Locate: func(e seal.Envelope) seal.Check { return s.app.Ledger.Locate(ctx, e) }}
-	var found seal.Examination
-	err = s.app.Within(ctx, len(text), func() (err error) { found, err = examiner.Examine(text); return err })
-	return found, err
+	return s.examine(ctx, text, func(e seal.Envelope) seal.Check { return s.app.Ledger.Locate(ctx, e) })
 }
 
 // formOf is the form that calls a service; nil: there is no such service.

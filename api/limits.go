@@ -31,6 +31,8 @@ const (
 
 	limitPolicy = 262_144 // a policy of 1000 entries in each list
 
+	limitGuardLog = 1_048_576 // 500 lines of a guard's log (guardlog.MostLines)
+
 	limitWebhook = 262_144 // a checkout with all its line items
 
 	// Messages to webhooks.
@@ -39,9 +41,6 @@ const (
 	deliveriesEvery  = 250 * time.Millisecond // looked for
 	deliveryTimeout  = 30 * time.Second       // of an attempt: 15 s of it are the receiver's
 	deliveryLease    = time.Minute            // after which a node that took a message is taken to be dead
-
-	// An address nobody has, for a service that only its own machine can reach.
-	noContact = "operator@countersign.invalid"
 
 	maxIdempotencyKey = 200 // characters, as the specification's
 
@@ -65,3 +64,7 @@ const (
 	retryLimited     = "60"   // seconds; one for every limit but the quota, so that it does not tell which
 	rateLimitEntries = 10_000 // that are remembered; then the one not seen for the longest time is forgotten
 )
+
+// NoContact is an address nobody has, for a service that only its own machine can
+// reach.
+const NoContact = "operator@countersign.invalid"

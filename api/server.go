@@ -84,7 +84,7 @@ type Server struct {
 // fails if a declaration does not hold together.
 func New(c Config) (*Server, error) {
 	s := &Server{
-		app: c.App, projections: c.Projections, log: c.Log, proxies: c.TrustedProxies, contact: cmp.Or(c.Contact, noContact),
+		app: c.App, projections: c.Projections, log: c.Log, proxies: c.TrustedProxies, contact: cmp.Or(c.Contact, NoContact),
 		rates: newRates(c.RateLimit, c.App.Clock), metrics: newMetrics(c.App.Ledger, c.Projections),
 		mail: c.Mail, terms: c.Terms, checkout: c.Checkout,
 		operations: operations(), seats: make(chan struct{}, maxInFlight), bodies: newBodies(),

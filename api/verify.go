@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"net/http"
 	"reflect"
 
@@ -61,21 +62,14 @@ var verifyRecord = &operation{
 			return reply{}, err
 		}
 		ctx := c.request.Context()
-		keys, _, err := s.app.Ledger.Keyring(ctx)
-		if err != nil {
-			return reply{}, commands.Unreadable(err)
-		}
 		var position int64 // of the first record that stands in the ledger
-		examiner := seal.Examiner{Keys: keys, Most: maxVerified, Rest: maxUnsigned,
-			Locate: func(e seal.Envelope) seal.Check {
-				check := s.app.Ledger.Locate(ctx, e)
-				if check.Result == seal.Pass && position == 0 {
-					position = e.Ledger.Position
-				}
-				return check
-			}}
-		var found seal.Examination
-		err = s.app.Within(ctx, len(c.text), func() (err error) { found, err = examiner.Examine(c.text); return err })
+		found, err := s.examine(ctx, c.text, func(e seal.Envelope) seal.Check {
+			check := s.app.Ledger.Locate(ctx, e)
+			if check.Result == seal.Pass && position == 0 {
+				position = e.Ledger.Position
+			}
+			return check
+		})
 		if err != nil {
 			return reply{}, err
 		}
@@ -88,4 +82,15 @@ var verifyRecord = &operation{
 		return reply{value: result,
 			header: http.Header{"Cache-Control": {"private, no-store"}, "Access-Control-Allow-Origin": {"*"}}}, nil
 	},
+}
+
+// examine checks a document that somebody was handed, with the ledger's own keys.
+func (s *Server) examine(ctx context.Context, text []byte, locate func(seal.Envelope) seal.Check) (found seal.Examination, err error) {
+	keys, _, err := s.app.Ledger.Keyring(ctx)
+	if err != nil {
+		return found, commands.Unreadable(err)
+	}
+	examiner := seal.Examiner{Keys: keys, Most: maxVerified, Rest: maxUnsigned, Locate: locate}
+	err = s.app.Within(ctx, len(text), func() (err error) { found, err = examiner.Examine(text); return err })
+	return found, err
 }

@@ -159,18 +159,25 @@ func (s *Session) End() error {
 	return s.manager.Destroy(s.data)
 }
 
-// EndAll ends every session of a customer. Whose a session is stands in its data
-// alone, so all are read: it is asked for once in a long time.
-func (s *Sessions) EndAll(ctx context.Context, customer string) error {
+// of are the sessions of a customer, by their tokens' hashes. Whose a session is
+// stands in its data alone, so all are read.
+func (s *Sessions) of(ctx context.Context, customer string) (hashes []string, err error) {
 	all, err := sessionStore{s.pool}.ofAll(ctx)
+	for hash, data := range all {
+		if _, values, err := s.manager.Codec.Decode(data); err == nil && values[sessionCustomer] == customer {
+			hashes = append(hashes, hash)
+		}
+	}
+	return hashes, err
+}
+
+// EndAll ends every session of a customer.
+func (s *Sessions) EndAll(ctx context.Context, customer string) error {
+	hashes, err := s.of(ctx, customer)
 	if err != nil {
 		return err
 	}
-	for hash, data := range all {
-		_, values, err := s.manager.Codec.Decode(data)
-		if err != nil || values[sessionCustomer] != customer {
-			continue
-		}
+	for _, hash := range hashes {
 		if err := (sessionStore{s.pool}).DeleteCtx(ctx, hash); err != nil {
 			return err
 		}
@@ -179,14 +186,9 @@ func (s *Sessions) EndAll(ctx context.Context, customer string) error {
 }
 
 // Count is how many sessions of a customer there are, as EndAll would end them.
-func (s *Sessions) Count(ctx context.Context, customer string) (n int, err error) {
-	all, err := sessionStore{s.pool}.ofAll(ctx)
-	for _, data := range all {
-		if _, values, err := s.manager.Codec.Decode(data); err == nil && values[sessionCustomer] == customer {
-			n++
-		}
-	}
-	return n, err
+func (s *Sessions) Count(ctx context.Context, customer string) (int, error) {
+	hashes, err := s.of(ctx, customer)
+	return len(hashes), err
 }
 
 // Keep writes a session that has changed, and its cookie, before the answer.

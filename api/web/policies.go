@@ -85,14 +85,20 @@ func (s *Handler) policyPage(ctx context.Context, p commands.Principal) (policyP
 	return page, nil
 }
 
-func showPolicies(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.reader(v, commands.RightPolicies)
+// readPolicies is the page of policies for who has a right, and who that is.
+func (s *Handler) readPolicies(v *visit, right commands.Right) (commands.Principal, policyPage, *view, error) {
+	p, redirect, err := s.reader(v, right)
 	if err != nil || redirect != nil {
-		return redirected(redirect), err
+		return p, policyPage{}, redirect, err
 	}
 	page, err := s.policyPage(v.request.Context(), p)
-	if err != nil {
-		return view{}, err
+	return p, page, nil, err
+}
+
+func showPolicies(s *Handler, v *visit) (view, error) {
+	_, page, redirect, err := s.readPolicies(v, commands.RightPolicies)
+	if err != nil || redirect != nil {
+		return redirected(redirect), err
 	}
 	if page.On = v.request.URL.Query().Get("on"); page.On != "" {
 		day, err := time.Parse(time.DateOnly, page.On)
@@ -109,13 +115,9 @@ func showPolicies(s *Handler, v *visit) (view, error) {
 }
 
 func showPolicyVersion(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.reader(v, commands.RightPolicies)
+	_, page, redirect, err := s.readPolicies(v, commands.RightPolicies)
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
-	}
-	page, err := s.policyPage(v.request.Context(), p)
-	if err != nil {
-		return view{}, err
 	}
 	for _, version := range page.Versions {
 		if strconv.Itoa(version.Version) == v.vars["version"] {
@@ -234,7 +236,7 @@ func applyFields(text string, form func(string) string) (string, error) {
 }
 
 func newPolicy(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.reader(v, commands.RightDraft)
+	p, page, redirect, err := s.readPolicies(v, commands.RightDraft)
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
 	}
@@ -242,10 +244,6 @@ func newPolicy(s *Handler, v *visit) (view, error) {
 	query := v.request.URL.Query()
 	if starter, ok := (assurance.Starter{Name: query.Get("template")}).Text(); ok && query.Get("template") != "" {
 		text = starter
-	}
-	page, err := s.policyPage(v.request.Context(), p)
-	if err != nil {
-		return view{}, err
 	}
 	if page.Active != nil {
 		if query.Get("template") == "" {
@@ -352,14 +350,9 @@ func postPolicy(s *Handler, v *visit) (view, error) {
 }
 
 func showDraftPage(s *Handler, v *visit) (view, error) {
-	p, redirect, err := s.reader(v, commands.RightPolicies)
+	p, page, redirect, err := s.readPolicies(v, commands.RightPolicies)
 	if err != nil || redirect != nil {
 		return redirected(redirect), err
-	}
-	ctx := v.request.Context()
-	page, err := s.policyPage(ctx, p)
-	if err != nil {
-		return view{}, err
 	}
 	for _, d := range page.Drafts {
 		if d.DraftID != v.vars["id"] {
@@ -367,7 +360,7 @@ func showDraftPage(s *Handler, v *visit) (view, error) {
 		}
 		e := policyEditor{Text: IndentJSON(d.Canonical), Lint: d.Lint}
 		if p.May(commands.RightDraft) == nil {
-			if e, err = s.checkPolicy(ctx, p, page, IndentJSON(d.Canonical)); err != nil {
+			if e, err = s.checkPolicy(v.request.Context(), p, page, IndentJSON(d.Canonical)); err != nil {
 				return view{}, err
 			}
 		}

@@ -256,19 +256,15 @@ func (c *restoreCmd) openKeys() (io.Reader, error) {
 // folder. One that holds keys is refused first: those of another ledger must not be
 // lost.
 func (c *restoreCmd) restore(ctx context.Context, keys io.Reader) error {
-	url := c.DatabaseURL
 	if there, err := c.keyFiles(); err != nil || keys != nil && len(there) > 0 {
 		return errors.Join(err, fmt.Errorf("the data folder %s holds keys already: restore into an empty one", c.dir()))
 	}
-	if c.private() {
-		c.begins = true
-		server, err := startPrivate(ctx, &c.data, slog.New(slog.DiscardHandler), func(string, ...any) {})
-		if err != nil {
-			return err
-		}
-		defer server.stop()
-		url = server.url(migrations.OwnerRole)
+	c.begins = true
+	url, leave, err := c.database(ctx, migrations.OwnerRole)
+	if err != nil {
+		return err
 	}
+	defer leave()
 	files, err := backup.Restore(ctx, url, c.From, keys)
 	if err != nil || !c.private() {
 		return err

@@ -16,20 +16,19 @@ import (
 // call must be the one that was decided about, and the decision in force. It
 // needs neither the service nor a database.
 type checkCmd struct {
-	Decision string   `help:"The signed decision, as it was answered; - for standard input." required:"" placeholder:"FILE"`
-	Approval string   `help:"The signed approval of a decision that needed a review." placeholder:"FILE"`
-	Keys     string   `help:"Keys you trust, as saved from /.well-known/jwks.json." placeholder:"FILE"`
-	Key      []string `help:"A key you trust, as KEYID:HEX." placeholder:"KEYID:HEX"`
-	Call     string   `arg:"" help:"The pending call as JSON: {\"protocol\",\"intent\"}, or the intent alone."`
+	Decision string `help:"The signed decision, as it was answered; - for standard input." required:"" placeholder:"FILE"`
+	Approval string `help:"The signed approval of a decision that needed a review." placeholder:"FILE"`
+	trustedKeys
+	Call string `arg:"" help:"The pending call as JSON: {\"protocol\",\"intent\"}, or the intent alone."`
 }
 
 // Run says whether the call may be made; exit code 1 says no.
 func (c *checkCmd) Run(o *output) error {
-	trust := verifyCmd{Keys: c.Keys, Key: c.Key}
-	keys, err := trust.trusted()
+	ofFile, given, err := c.trusted()
 	if err != nil {
 		return err
 	}
+	keys := forRecords(ofFile, given)
 	record, hash, err := c.genuine(c.Decision, assurance.DecisionType, keys)
 	if err != nil {
 		return c.answer(o, "", err)

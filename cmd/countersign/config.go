@@ -12,6 +12,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/commands"
 )
 
@@ -127,7 +128,7 @@ func (c *configCmd) byDefault(env, value string) (effective, source string) {
 		return commands.ModeOff, "default"
 	case "CONTACT_EMAIL":
 		if local {
-			return "operator@countersign.invalid", "default"
+			return api.NoContact, "default"
 		}
 		return value, "default"
 	case "SMTP_URL":

@@ -191,11 +191,11 @@ func (t *tour) verify(ctx context.Context, o *output, dir string) error {
 	if err := t.call(ctx, http.MethodGet, "/.well-known/jwks.json", nil, &set); err != nil {
 		return err
 	}
-	keys := keyFile{}
-	if err := keys.addJWKS(set); err != nil {
+	keys, err := readKeySet(set)
+	if err != nil {
 		return err
 	}
-	examiner, shown := seal.Examiner{Keys: keys}, &output{stdout: t.out}
+	examiner, shown := seal.Examiner{Keys: forRecords(keys, nil)}, &output{stdout: t.out}
 	found, err := examiner.Examine(t.receipt)
 	if err != nil {
 		return err

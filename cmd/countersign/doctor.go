@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -90,7 +89,7 @@ func readiness(ctx context.Context, base string) finding {
 func (c *doctorCmd) examine(ctx context.Context) []finding {
 	version, hash := actionrisk.Ruleset()
 	found := []finding{{"rules", "ok", fmt.Sprintf("rule set %s, %s…, %d rules", version, hash[:12], len(actionrisk.Rules()))}, c.key()}
-	n, err := openNode(ctx, &c.data, false, true, "", slog.New(slog.DiscardHandler), func(string, ...any) {})
+	n, err := c.open(ctx)
 	if err != nil {
 		return append(found, finding{"database", "bad", err.Error()})
 	}

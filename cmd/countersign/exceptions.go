@@ -295,19 +295,3 @@ func addException(place string, e exception) error {
 	}
 	return replaceFile(place, append(whole, '\n'))
 }
-
-// replaceFile writes a file so that it is whole whatever happens.
-func replaceFile(place string, text []byte) error {
-	mode := fs.FileMode(0o600)
-	if info, err := os.Stat(place); err == nil {
-		mode = info.Mode().Perm()
-	}
-	scratch := place + ".new"
-	if err := os.WriteFile(scratch, text, mode); err != nil {
-		return fmt.Errorf("write %s: %w", place, err)
-	}
-	if err := os.Rename(scratch, place); err != nil {
-		return fmt.Errorf("write %s: %w", place, err)
-	}
-	return nil
-}

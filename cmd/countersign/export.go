@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 
@@ -149,26 +150,13 @@ func (c *verifyCmd) bundle(o *output) error {
 		return err
 	}
 	defer opened.Close()
-	trusted, err := c.trustedOfEveryPurpose()
+	ofFile, given, err := c.trusted()
 	if err != nil {
 		return err
 	}
 	keys := map[string]bundle.Key{}
-	for id, public := range trusted {
-		keys[id] = bundle.Key{Purpose: "record", Public: public}
-	}
-	if c.Keys != "" {
-		text, err := os.ReadFile(c.Keys)
-		if err != nil {
-			return err
-		}
-		set, err := readKeySet(text)
-		if err != nil {
-			return fmt.Errorf("%s: %w", c.Keys, err)
-		}
-		for _, k := range set {
-			keys[k.id] = bundle.Key{Purpose: k.purpose, Public: k.public, From: k.from, To: k.to}
-		}
+	for _, k := range slices.Concat(given, ofFile) { // the file knows more of a key
+		keys[k.id] = bundle.Key{Purpose: k.purpose, Public: k.public, From: k.from, To: k.to}
 	}
 	var pin []byte
 	if c.Pin != "" {
@@ -190,7 +178,7 @@ func (c *verifyCmd) bundle(o *output) error {
 		text += "NOT PROVEN  " + gap + "\n"
 	}
 	if head, err := opened.Text("checkpoint.txt"); result.Valid && c.Pin != "" && head != nil {
-		if err := errors.Join(err, writeWhole(c.Pin, head)); err != nil {
+		if err := errors.Join(err, replaceFile(c.Pin, head)); err != nil {
 			return err
 		}
 	}

@@ -73,7 +73,8 @@ func (c *verdictCmd) judgeLines(text io.Reader) (batchResult, error) {
 	result := batchResult{Levels: map[string]int{}, Rules: map[string]int{}, Lines: []batchLine{}}
 	scanner := bufio.NewScanner(text)
 	scanner.Buffer(nil, maxCommand)
-	for number := 1; scanner.Scan(); number++ {
+	number := 1
+	for ; scanner.Scan(); number++ {
 		line := strings.TrimSpace(historyStart.ReplaceAllString(scanner.Text(), ""))
 		if line == "" || historyTime.MatchString(line) || strings.HasPrefix(line, "#") {
 			continue
@@ -90,7 +91,7 @@ func (c *verdictCmd) judgeLines(text io.Reader) (batchResult, error) {
 		result.Lines = append(result.Lines, judged)
 	}
 	if errors.Is(scanner.Err(), bufio.ErrTooLong) {
-		return result, fmt.Errorf("--batch: line %d is longer than 1 MiB", len(result.Lines)+1)
+		return result, fmt.Errorf("--batch: line %d is longer than 1 MiB", number)
 	}
 	return result, scanner.Err()
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -52,7 +51,7 @@ func (c *gateLogPushCmd) Run(ctx context.Context, o *output) error {
 		return err
 	}
 	place := filepath.Join(folder, "gate.pushed")
-	pushed, err := readPushed(place)
+	pushed, err := readHead(place)
 	if err != nil {
 		return err
 	}
@@ -87,17 +86,6 @@ func behind(lines []logged, pushed logHead) ([]logged, error) {
 		return nil, errors.New("the log is not the one that was sent before: it was replaced")
 	}
 	return lines[pushed.Number:], nil
-}
-
-func readPushed(place string) (pushed logHead, err error) {
-	text, err := readSecret(place)
-	if errors.Is(err, fs.ErrNotExist) {
-		return pushed, nil
-	}
-	if err == nil {
-		err = json.Unmarshal([]byte(text), &pushed)
-	}
-	return pushed, err
 }
 
 func machineKey(folder string) (ed25519.PrivateKey, error) {

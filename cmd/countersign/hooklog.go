@@ -34,7 +34,7 @@ const (
 // logged is one line.
 type logged = guardlog.Line
 
-// logHead is where the log ends.
+// logHead is where the log ends, or where something has read it to.
 type logHead struct {
 	Number int64  `json:"number"`
 	Hash   string `json:"hash"`
@@ -64,7 +64,7 @@ func appendLog(folder string, line logged) error {
 	if err := lockFile(f); err != nil {
 		return err
 	}
-	head, err := readHead(folder)
+	head, err := readHead(filepath.Join(folder, headName))
 	if err != nil {
 		return err
 	}
@@ -86,8 +86,9 @@ func appendLog(folder string, line logged) error {
 	return replaceFile(filepath.Join(folder, headName), text)
 }
 
-func readHead(folder string) (head logHead, err error) {
-	text, err := os.ReadFile(filepath.Join(folder, headName))
+// readHead reads a place in the log, which a file names; without one, its begin.
+func readHead(place string) (head logHead, err error) {
+	text, err := os.ReadFile(place)
 	if errors.Is(err, fs.ErrNotExist) {
 		return head, nil
 	}
@@ -107,7 +108,7 @@ func readLog(folder string) (lines []logged, wrong string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	head, err := readHead(folder)
+	head, err := readHead(filepath.Join(folder, headName))
 	if err != nil {
 		wrong = "its end is not known: gate.head cannot be read"
 	}
@@ -167,12 +168,12 @@ func (c *gateLogShowCmd) Run(o *output) error {
 	}
 	var b strings.Builder
 	for _, l := range shown {
-		fmt.Fprintf(&b, "%s  %-6s  %-8s  %-8s  %s", l.At, l.Agent, l.Decision, l.Level, l.Command)
+		fmt.Fprintf(&b, "%s  %-6s  %-8s  %-8s  %s", l.At, l.Agent, l.Decision, l.Level, printable(l.Command))
 		if len(l.Rules) > 0 {
 			fmt.Fprintf(&b, "  (%s)", strings.Join(l.Rules, ", "))
 		}
 		if l.Note != "" {
-			fmt.Fprintf(&b, "  %s", l.Note)
+			fmt.Fprintf(&b, "  %s", printable(l.Note))
 		}
 		b.WriteByte('\n')
 	}

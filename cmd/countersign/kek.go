@@ -1,13 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 
@@ -45,36 +44,30 @@ const newKEK = "data.kek.new"
 
 // Run rotates.
 func (c *signerRotateKEKCmd) Run(ctx context.Context, o *output) error {
-	url, old, next := c.DatabaseURL, c.DataKEK, c.Next
+	url, leave, err := c.database(ctx, migrations.OwnerRole)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	old, next := c.DataKEK, c.Next
 	kept := filepath.Join(c.dir(), "data.kek")
 	if c.private() {
-		server, err := startPrivate(ctx, &c.data, slog.New(slog.DiscardHandler), func(string, ...any) {})
-		if err != nil {
-			return err
-		}
-		defer server.stop()
-		url = server.url(migrations.OwnerRole)
 		if old, err = readSecret(kept); err != nil {
 			return fmt.Errorf("the key in use, data.kek in the data folder: %w", err)
 		}
-		if next == "" {
-			octets := make([]byte, 32)
-			rand.Read(octets)
-			next = hex.EncodeToString(octets)
-		}
-		if next, err = keepSecret(filepath.Join(c.dir(), newKEK), next); err != nil {
+		if next, err = keepSecret(filepath.Join(c.dir(), newKEK), cmp.Or(next, newSecret())); err != nil {
 			return err
 		}
 	}
-	keys := map[string][]byte{}
-	for name, text := range map[string]string{"DATA_KEK": old, "NEXT_DATA_KEK": next} {
-		key, err := hex.DecodeString(text)
-		if err != nil || len(key) != 32 {
-			return errors.New(name + ": want 64 hex digits")
-		}
-		keys[name] = key
+	oldKey, err := parseKEK("DATA_KEK", old)
+	if err != nil {
+		return err
 	}
-	n, err := ledger.RotateKEK(ctx, url, keys["DATA_KEK"], keys["NEXT_DATA_KEK"])
+	nextKey, err := parseKEK("NEXT_DATA_KEK", next)
+	if err != nil {
+		return err
+	}
+	n, err := ledger.RotateKEK(ctx, url, oldKey, nextKey)
 	if err != nil {
 		return err
 	}
@@ -86,4 +79,13 @@ func (c *signerRotateKEKCmd) Run(ctx context.Context, o *output) error {
 		then = "it lies in the data folder"
 	}
 	return o.result(map[string]int{"wrapped": n}, fmt.Sprintf("%d data keys are wrapped under the new key: %s. Backups from before need the old key\n", n, then))
+}
+
+// parseKEK reads a key that wraps data keys, as a setting has it.
+func parseKEK(setting, text string) ([]byte, error) {
+	key, err := hex.DecodeString(text)
+	if err != nil || len(key) != 32 {
+		return nil, errors.New(setting + ": want 64 hex digits")
+	}
+	return key, nil
 }

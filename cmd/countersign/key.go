@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 
 	"github.com/countersign/countersign/commands"
 )
@@ -22,7 +21,7 @@ type keyIssueCmd struct {
 // Run prints the key.
 func (c *keyIssueCmd) Run(ctx context.Context, o *output) error {
 	c.begins = true
-	n, err := openNode(ctx, &c.data, false, true, "", slog.New(slog.DiscardHandler), func(string, ...any) {})
+	n, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -44,7 +43,7 @@ type keyRevokeCmd struct {
 
 // Run revokes the key or the agent.
 func (c *keyRevokeCmd) Run(ctx context.Context, o *output) error {
-	n, err := openNode(ctx, &c.data, false, true, "", slog.New(slog.DiscardHandler), func(string, ...any) {})
+	n, err := c.open(ctx)
 	if err != nil {
 		return err
 	}

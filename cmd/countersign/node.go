@@ -126,12 +126,11 @@ func (n *node) openVault(ctx context.Context, d *data, development bool) error {
 	if text == "" {
 		return n.withoutKEK(ctx, d) // what needs the vault answers 503
 	}
-	kek, err := hex.DecodeString(text)
-	if err != nil || len(kek) != 32 {
-		return errors.New("DATA_KEK: want 64 hex digits")
+	var err error
+	if n.kek, err = parseKEK("DATA_KEK", text); err != nil {
+		return err
 	}
-	n.kek = kek
-	n.app.Vault, err = n.ledger.OpenVault(ctx, kek)
+	n.app.Vault, err = n.ledger.OpenVault(ctx, n.kek)
 	return err
 }
 
@@ -236,6 +235,19 @@ func startPrivate(ctx context.Context, d *data, log *slog.Logger, say func(strin
 	p := &privateServer{options: options, log: log, end: end, server: server}
 	p.done.Go(func() { p.watch(background) })
 	return p, nil
+}
+
+// database is the address of the database, for what needs no more of it: a private one
+// runs, and is addressed as a role, until it is left.
+func (d *data) database(ctx context.Context, role string) (url string, leave func(), err error) {
+	if !d.private() {
+		return d.DatabaseURL, func() {}, nil
+	}
+	server, err := startPrivate(ctx, d, slog.New(slog.DiscardHandler), func(string, ...any) {})
+	if err != nil {
+		return "", nil, err
+	}
+	return server.url(role), server.stop, nil
 }
 
 func (p *privateServer) current() *localpg.Server {

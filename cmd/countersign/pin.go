@@ -88,7 +88,7 @@ func (c *pinCmd) Run(ctx context.Context, o *output) error {
 	if first {
 		said += "TRUSTED     the keys, which the service gave when you first asked it: bring them with --keys\n"
 	}
-	if err := writeWhole(c.Pin, text); err != nil {
+	if err := replaceFile(c.Pin, text); err != nil {
 		return err
 	}
 	return o.result(found, said)
@@ -219,7 +219,7 @@ func (c *pinCmd) trusted(ctx context.Context) (keys []ed25519.PublicKey, first b
 		}
 	}
 	if c.Keys != "" || first {
-		err = writeWhole(kept, text)
+		err = replaceFile(kept, text)
 	}
 	return keys, first, err
 }

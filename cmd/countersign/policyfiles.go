@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -59,7 +61,7 @@ func (c *policySchemaCmd) Run(o *output) error {
 	if err != nil {
 		return err
 	}
-	return o.result(jsontext.Value(text), indented(text))
+	return o.result(jsontext.Value(text), web.IndentJSON(text)+"\n")
 }
 
 // policyDiffCmd compares policies.
@@ -87,7 +89,7 @@ func (c *policyDiffCmd) Run(ctx context.Context, o *output) error {
 	if err != nil {
 		return err
 	}
-	d := policyDiff{Before: name, After: c.File, Changed: changedMembers(before, after), Lines: web.Diff(indented(before), indented(after))}
+	d := policyDiff{Before: name, After: c.File, Changed: changedMembers(before, after), Lines: web.Diff(web.IndentJSON(before), web.IndentJSON(after))}
 	if err := o.result(d, d.text(o)); err != nil || len(d.Changed) == 0 {
 		return err
 	}
@@ -132,31 +134,15 @@ func lintFile(file string) ([]byte, error) {
 func changedMembers(before, after []byte) []string {
 	a, b := map[string]jsontext.Value{}, map[string]jsontext.Value{}
 	_, _ = json.Unmarshal(before, &a), json.Unmarshal(after, &b) // canonical both
+	either := maps.Clone(a)
+	maps.Copy(either, b)
 	changed := []string{}
-	for _, name := range sortedNames(a, b) {
+	for _, name := range slices.Sorted(maps.Keys(either)) {
 		if string(a[name]) != string(b[name]) {
 			changed = append(changed, name)
 		}
 	}
 	return changed
-}
-
-func sortedNames(lists ...map[string]jsontext.Value) []string {
-	counts := map[string]int{}
-	for _, list := range lists {
-		for name := range list {
-			counts[name] = 1
-		}
-	}
-	return sortedByCount(counts)
-}
-
-func indented(text []byte) string {
-	value := jsontext.Value(append([]byte{}, text...))
-	if err := value.Indent(jsontext.WithIndent("  ")); err != nil {
-		return string(text)
-	}
-	return string(value) + "\n"
 }
 
 func (d policyDiff) text(o *output) string {

@@ -126,7 +126,7 @@ type replayDecisionsCmd struct {
 // Run evaluates decisions again; a difference is exit code 1.
 func (c *replayDecisionsCmd) Run(ctx context.Context, o *output) error {
 	c.unsigned = true
-	n, err := openNode(ctx, &c.data, false, true, "", slog.New(slog.DiscardHandler), func(string, ...any) {})
+	n, err := c.open(ctx)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"crypto/rand"
 	"crypto/x509"
 	"encoding/hex"
 	"encoding/pem"
@@ -188,43 +187,6 @@ var secretsFromFiles = kong.Resolvers(kong.ResolverFunc(func(_ *kong.Context, _ 
 	return text, nil
 }))
 
-// readOwnSecret reads a file that a setting names, which nobody else may read or
-// change. The files of a data folder belong to whoever owns that.
-func readOwnSecret(path string) (string, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return "", withoutPath(err)
-	}
-	if !ownedByUs(info) {
-		return "", fmt.Errorf("the file belongs to another user, who can change it: run this as that user, or chown %s", path)
-	}
-	return readSecret(path)
-}
-
-// readSecret reads a file that nobody else may read.
-func readSecret(path string) (string, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return "", withoutPath(err)
-	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return "", fmt.Errorf("the file is open to others: chmod 600 %s", path)
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return "", withoutPath(err)
-	}
-	return strings.TrimSpace(string(text)), nil
-}
-
-func withoutPath(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		return p.Err
-	}
-	return err
-}
-
 // products reads the catalogue: the file of the settings, or the built-in one.
 func (d *data) products() ([]commands.Product, error) {
 	if d.CatalogFile == "" {
@@ -295,23 +257,7 @@ func (d *data) developmentKey(file string) (string, error) {
 	case !d.begins:
 		return "", nil
 	}
-	seed := make([]byte, ed25519.SeedSize)
-	rand.Read(seed)
-	return keepSecret(path, hex.EncodeToString(seed))
-}
-
-// keepSecret writes a secret that nobody else may read, and returns it, or the one
-// that is there already: of two starts at once one writes and the other reads.
-func keepSecret(path, text string) (string, error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return readSecret(path)
-	}
-	if err != nil {
-		return "", fmt.Errorf("keep the development key %s: %w", filepath.Base(path), err)
-	}
-	_, err = f.WriteString(text + "\n")
-	return text, errors.Join(err, f.Sync(), f.Close())
+	return keepSecret(path, newSecret())
 }
 
 // parseSeed reads an Ed25519 seed: 64 hex digits or PKCS #8 PEM.

@@ -96,7 +96,7 @@ type tailedEvent struct {
 
 // show prints an event that the filters take.
 func (c *tailCmd) show(o *output, e ledger.Event) error {
-	said, state := summary(e.Payload)
+	said, state := summary(told(e.Payload))
 	if !c.takes(e, said) {
 		return nil
 	}
@@ -134,11 +134,14 @@ func (c *tailCmd) takes(e ledger.Event, said string) bool {
 var telling = []string{"decision", "verdict", "conformance", "outcome", "risk", "state", "status", "protocol", "service", "operation", "product", "charge",
 	"plan", "role", "purpose", "version", "decisionId", "paymentId", "workflowId", "changed", "reason"}
 
-// summary is an event in a line, and the word its colour follows.
-func summary(payload []byte) (said, state string) {
+// word is a telling member of an event.
+type word struct{ name, text string }
+
+// told are the telling members of an event that it has.
+func told(payload []byte) (words []word) {
 	var members map[string]jsontext.Value
 	if json.Unmarshal(payload, &members) != nil {
-		return "", ""
+		return nil
 	}
 	places := []map[string]jsontext.Value{members}
 	for _, inner := range []string{"record", "workflow"} {
@@ -147,18 +150,24 @@ func summary(payload []byte) (said, state string) {
 			places = append(places, below)
 		}
 	}
-	var parts []string
 	for _, name := range telling {
 		for _, place := range places {
-			text := scalar(place[name])
-			if text == "" {
-				continue
+			if text := scalar(place[name]); text != "" {
+				words = append(words, word{name, text})
+				break
 			}
-			parts = append(parts, name+"="+text)
-			if state == "" && stateStyles[text] != "" {
-				state = text
-			}
-			break
+		}
+	}
+	return words
+}
+
+// summary is an event in a line, and the word its colour follows.
+func summary(words []word) (said, state string) {
+	parts := make([]string, len(words))
+	for i, w := range words {
+		parts[i] = w.name + "=" + w.text
+		if state == "" && stateStyles[w.text] != "" {
+			state = w.text
 		}
 	}
 	return strings.Join(parts, " "), state

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -27,30 +27,34 @@ const (
 	topEvents = 20000
 )
 
-// topCounts are the rows of top and the events they count.
+// topCounts are the rows of top and the events they count: of which types, and with
+// which telling member; without any, all.
 var topCounts = []struct {
 	name  string
-	takes func(kind, said string) bool
+	types []string
+	with  word
 }{
-	{"events", func(string, string) bool { return true }},
-	{"calls", func(kind, _ string) bool { return kind == "call.completed" || kind == "workflow.completed" }},
-	{"allowed", func(kind, said string) bool { return kind == "decision.recorded" && has(said, "decision=allow") }},
-	{"denied", func(kind, said string) bool { return kind == "decision.recorded" && has(said, "decision=deny") }},
-	{"to review", func(kind, said string) bool {
-		return kind == "decision.recorded" && has(said, "decision=needs_review")
-	}},
-	{"approved", func(kind, said string) bool { return kind == "approval.recorded" && has(said, "verdict=approved") }},
-	{"receipts", func(kind, _ string) bool { return kind == "receipt.recorded" }},
-	{"violations", func(kind, said string) bool { return kind == "receipt.recorded" && has(said, "conformance=violation") }},
-	{"payments", func(kind, _ string) bool { return kind == "payment.settled" }},
+	{name: "events"},
+	{name: "calls", types: []string{"call.completed", "workflow.completed"}},
+	{"allowed", []string{"decision.recorded"}, word{"decision", "allow"}},
+	{"denied", []string{"decision.recorded"}, word{"decision", "deny"}},
+	{"to review", []string{"decision.recorded"}, word{"decision", "needs_review"}},
+	{"approved", []string{"approval.recorded"}, word{"verdict", "approved"}},
+	{name: "receipts", types: []string{"receipt.recorded"}},
+	{"violations", []string{"receipt.recorded"}, word{"conformance", "violation"}},
+	{name: "payments", types: []string{"payment.settled"}},
 }
-
-func has(said, word string) bool { return strings.Contains(" "+said+" ", " "+word+" ") }
 
 // counted is an event of the window, reduced to what is counted.
 type counted struct {
-	at         time.Time
-	kind, said string
+	at   time.Time
+	kind string
+	told []word
+}
+
+// is says whether an event counts in a row.
+func (e counted) is(types []string, with word) bool {
+	return (types == nil || slices.Contains(types, e.kind)) && (with == word{} || slices.Contains(e.told, with))
 }
 
 // topState is what top knows.
@@ -126,9 +130,8 @@ func (s *topState) look(ctx context.Context, l *ledger.Ledger, now time.Time) (t
 			return topView{}, err
 		}
 		for _, e := range events {
-			said, _ := summary(e.Payload)
 			s.position = e.Position
-			s.window = append(s.window, counted{e.Occurred(), e.Type, said})
+			s.window = append(s.window, counted{e.Occurred(), e.Type, told(e.Payload)})
 		}
 		if len(events) < tailBatch {
 			break
@@ -146,7 +149,7 @@ func (s *topState) counts(now time.Time) []topCount {
 	for i, count := range topCounts {
 		rows[i].Name = count.name
 		for _, e := range s.window {
-			if !count.takes(e.kind, e.said) {
+			if !e.is(count.types, count.with) {
 				continue
 			}
 			rows[i].Quarter++

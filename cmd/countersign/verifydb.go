@@ -2,25 +2,18 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/ed25519"
-	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
-
-	"github.com/go-json-experiment/json"
+	"slices"
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/checkpoint"
-	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/migrations"
-	"github.com/countersign/countersign/policy/canon"
 )
 
 // audit is verify of a database: of DATABASE_URL, with whatever role may select, or
@@ -33,15 +26,11 @@ func (c *verifyCmd) audit(ctx context.Context, o *output) error {
 	if isTerminal(os.Stderr) {
 		a.Progress = func(events, head int64) { fmt.Fprintf(o.stderr, "\rverified %d of %d events", events, head) }
 	}
-	url := c.DatabaseURL
-	if c.private() {
-		server, err := startPrivate(ctx, &c.data, slog.New(slog.DiscardHandler), func(string, ...any) {})
-		if err != nil {
-			return err
-		}
-		defer server.stop()
-		url = server.url(migrations.AppRole)
+	url, leave, err := c.database(ctx, migrations.AppRole)
+	if err != nil {
+		return err
 	}
+	defer leave()
 	report, err := ledger.AuditDatabase(ctx, url, a)
 	if err != nil {
 		return err
@@ -76,8 +65,8 @@ func (c *verifyCmd) auditor(ctx context.Context) (ledger.Audit, error) {
 	}
 	if kek != "" {
 		var err error
-		if a.KEK, err = hex.DecodeString(kek); err != nil || len(a.KEK) != 32 {
-			return a, errors.New("DATA_KEK: want 64 hex digits")
+		if a.KEK, err = parseKEK("DATA_KEK", kek); err != nil {
+			return a, err
 		}
 	}
 	if c.Pin != "" {
@@ -110,26 +99,12 @@ func (c *verifyCmd) outsideNotes(ctx context.Context, a *ledger.Audit) error {
 	return nil
 }
 
-// trustedOfEveryPurpose is the keys of a file, for records and for checkpoints.
+// trustedOfEveryPurpose is the keys that are brought, for records and for checkpoints.
 func (c *verifyCmd) trustedOfEveryPurpose() (map[string]ed25519.PublicKey, error) {
-	trusted, err := c.trusted()
-	if err != nil {
-		return nil, err
-	}
+	ofFile, given, err := c.trusted()
 	keys := map[string]ed25519.PublicKey{}
-	for id, key := range trusted {
-		keys[id] = key.public
-	}
-	if c.Keys == "" {
-		return keys, nil
-	}
-	text, err := os.ReadFile(c.Keys)
-	if err != nil {
-		return nil, err
-	}
-	set, err := readKeySet(text)
-	for _, key := range set {
-		if key.purpose == ledger.PurposeCheckpoint {
+	for _, key := range slices.Concat(ofFile, given) {
+		if key.purpose == ledger.PurposeRecord || key.purpose == ledger.PurposeCheckpoint {
 			keys[key.id] = key.public
 		}
 	}
@@ -149,16 +124,7 @@ func (c *verifyCmd) keepPin(ctx context.Context, url string, report ledger.Repor
 	if old, err := os.ReadFile(c.Pin); err == nil && bytes.Equal(old, text) {
 		return nil
 	}
-	return writeWhole(c.Pin, text)
-}
-
-// writeWhole replaces a file, or leaves it as it was.
-func writeWhole(path string, text []byte) error {
-	temporary := path + ".new"
-	if err := os.WriteFile(temporary, text, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(temporary, path)
+	return replaceFile(c.Pin, text)
 }
 
 func printReport(o *output, report ledger.Report) error {
@@ -191,42 +157,4 @@ func printReport(o *output, report ledger.Report) error {
 		return errNo
 	}
 	return nil
-}
-
-// keyOfSet is a key of a JSON Web Key Set as the service publishes it.
-type keyOfSet struct {
-	id, purpose string // no purpose: records
-	public      ed25519.PublicKey
-	from, to    int64
-}
-
-// readKeySet reads the Ed25519 keys of a set; keys of another kind are passed over.
-func readKeySet(text []byte) ([]keyOfSet, error) {
-	var set struct {
-		Keys []struct {
-			KID, X, CRV string
-			For         string `json:"svc_purpose"`
-			From        int64  `json:"svc_from_position"`
-			To          *int64 `json:"svc_to_position"`
-		}
-	}
-	if err := canon.Check(text); err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(text, &set, json.MatchCaseInsensitiveNames(true)); err != nil {
-		return nil, errors.New("want a JSON Web Key Set")
-	}
-	var keys []keyOfSet
-	for _, key := range set.Keys {
-		public, err := base64.RawURLEncoding.DecodeString(key.X)
-		if err != nil || key.CRV != "Ed25519" || len(public) != ed25519.PublicKeySize || seal.KeyID(public) != key.KID {
-			continue
-		}
-		k := keyOfSet{id: key.KID, purpose: cmp.Or(key.For, ledger.PurposeRecord), public: public, from: key.From}
-		if key.To != nil {
-			k.to = *key.To
-		}
-		keys = append(keys, k)
-	}
-	return keys, nil
 }

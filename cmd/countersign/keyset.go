@@ -1,0 +1,119 @@
+package main
+
+import (
+	"cmp"
+	"crypto/ed25519"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// keyOfSet is a key of a JSON Web Key Set as the service publishes it.
+type keyOfSet struct {
+	id, purpose string // no purpose: records
+	public      ed25519.PublicKey
+	from, to    int64
+}
+
+// readKeySet reads the Ed25519 keys of a set; keys of another kind are passed over.
+func readKeySet(text []byte) ([]keyOfSet, error) {
+	var set struct {
+		Keys []struct {
+			KID, X, CRV string
+			For         string `json:"svc_purpose"`
+			From        int64  `json:"svc_from_position"`
+			To          *int64 `json:"svc_to_position"`
+		}
+	}
+	if err := canon.Check(text); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(text, &set, json.MatchCaseInsensitiveNames(true)); err != nil {
+		return nil, errors.New("want a JSON Web Key Set")
+	}
+	var keys []keyOfSet
+	for _, key := range set.Keys {
+		public, err := base64.RawURLEncoding.DecodeString(key.X)
+		if err != nil || key.CRV != "Ed25519" || len(public) != ed25519.PublicKeySize || seal.KeyID(public) != key.KID {
+			continue
+		}
+		k := keyOfSet{id: key.KID, purpose: cmp.Or(key.For, ledger.PurposeRecord), public: public, from: key.From}
+		if key.To != nil {
+			k.to = *key.To
+		}
+		keys = append(keys, k)
+	}
+	return keys, nil
+}
+
+// trustedKeys is how a verifier brings the keys it trusts.
+type trustedKeys struct {
+	Keys string   `help:"Keys you trust, as saved from /.well-known/jwks.json." placeholder:"FILE"`
+	Key  []string `help:"A key you trust, as KEYID:HEX." placeholder:"KEYID:HEX"`
+}
+
+// trusted reads them: those of the file, and those that were given one by one, which
+// sign records at whatever position. One of them must sign records.
+func (c *trustedKeys) trusted() (ofFile, given []keyOfSet, err error) {
+	if c.Keys != "" {
+		text, err := os.ReadFile(c.Keys)
+		if err != nil {
+			return nil, nil, err
+		}
+		if ofFile, err = readKeySet(text); err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", c.Keys, err)
+		}
+	}
+	for _, k := range c.Key {
+		id, digits, _ := strings.Cut(k, ":")
+		public, err := hex.DecodeString(digits)
+		if err != nil || len(public) != ed25519.PublicKeySize || seal.KeyID(public) != id {
+			return nil, nil, errors.New("--key: want KEYID:HEX, where KEYID begins the SHA-256 of the key")
+		}
+		given = append(given, keyOfSet{id: id, purpose: ledger.PurposeRecord, public: public})
+	}
+	if len(forRecords(ofFile, given)) == 0 {
+		return nil, nil, errors.New("no key to trust: give --keys FILE (save it once from /.well-known/jwks.json of the service) or --key KEYID:HEX")
+	}
+	return ofFile, given, nil
+}
+
+// recordKeys are the keys, by id, that the verifier trusts to sign records, whatever a
+// record says.
+type recordKeys map[string]keyOfSet
+
+// forRecords leaves out the keys for other things, which must not sign records. What
+// was given one by one counts more than what the file says of the same key.
+func forRecords(ofFile, given []keyOfSet) recordKeys {
+	keys := recordKeys{}
+	for _, key := range slices.Concat(ofFile, given) {
+		if key.purpose == ledger.PurposeRecord {
+			keys[key.id] = key
+		}
+	}
+	return keys
+}
+
+// Find implements seal.Keys.
+func (k recordKeys) Find(id string, position int64) (ed25519.PublicKey, string) {
+	key, known := k[id]
+	switch {
+	case !known:
+		return nil, "the key is not among those you trust"
+	case position > 0 && position < key.from:
+		return nil, fmt.Sprintf("the key is valid from position %d", key.from)
+	case position > 0 && key.to > 0 && position >= key.to:
+		return nil, fmt.Sprintf("the key is valid below position %d", key.to)
+	}
+	return key.public, ""
+}

@@ -90,7 +90,7 @@ func (c *Set) readClients(read rules.TableReader) error {
 func (c *Set) known(exe string) { c.Exe[exe] = true }
 
 // Program texts that move money: calls of wallets and payment services, and keys
-// that are shown. Contract functions are found by runCalls; here stands what has
+// that are shown. Contract functions are found by payment.Calls; here stands what has
 // other names, and what a text computes before it calls it.
 
 // codeTable is the part of clients.json about program texts.

@@ -297,7 +297,7 @@ func runsAsRoot(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, it.Inv.Root
 }
 
-// modeIs looks at chmod's first operand.
+// copyOf: an operand is a file that is known to be one of the named programs.
 func copyOf(e *interp.Env, it *act.Item, names []string) (act.Word, bool) {
 	names, err := e.Names(names)
 	if err != nil {
@@ -311,6 +311,7 @@ func copyOf(e *interp.Env, it *act.Item, names []string) (act.Word, bool) {
 	return act.Word{}, false
 }
 
+// modeIs: a word of chmod gives or takes such rights.
 func modeIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	if len(it.Inv.Argv) < 2 {
 		return act.Word{}, false

@@ -18,7 +18,7 @@ import (
 // client settings, playbooks, recipes, configurations. What they describe is turned
 // into facts for the tables, or into the commands that would have the same effect.
 
-// operations judges a text of such a language, which v is given.
+// Read judges a text of such a language, which v is given.
 func Read(outer *interp.Process, src *act.Source, lang string, v *act.Invocation) act.Flow {
 	inner := *outer
 	inner.Src = src

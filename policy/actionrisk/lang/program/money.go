@@ -10,7 +10,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
 
-// money judges one call. Its name may be computed; then runCalls has not seen it.
+// money judges one call. Its name may be computed; then payment.Calls has not seen it.
 func (r *inlineRun) money(name tokens.Token, args []tokens.Token, computed bool) {
 	name, args = direct(name, args)
 	e, last := r.sh.Env, facts.LastName(name.Text)

@@ -15,7 +15,7 @@ import (
 type Reading uint8
 
 const (
-	// sqlANSI: "--" is a comment, a backslash is a letter except in E'…', /* */
+	// ANSI: "--" is a comment, a backslash is a letter except in E'…', /* */
 	// nests, $tag$…$tag$ quotes (PostgreSQL, SQLite, SQL Server, Oracle).
 	ANSI Reading = 1 << iota
 	// MySQL: "#" is a comment, "--" needs white space after it, a backslash

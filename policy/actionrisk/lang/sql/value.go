@@ -474,7 +474,7 @@ func (p *sqlParser) compareColumn(part [2]int, c sqlConst, operator string) Trut
 	return SomeRows
 }
 
-// RowsIf is allRows or, if the test may pick rows, someRows.
+// RowsIf is AllRows or, if the test may leave rows out, SomeRows.
 func RowsIf(all bool) Truth {
 	if all {
 		return AllRows

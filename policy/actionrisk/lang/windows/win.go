@@ -1,6 +1,9 @@
-// Package windows is the front-end of PowerShell and cmd: small evaluators that compute
-// what is known, take every branch and hand each command that a POSIX shell has too to
-// the one meaning of programs.
+// Package windows is the front-end of PowerShell (ps*.go) and cmd (cmd*.go): small
+// evaluators that compute what is known, take every branch and judge each command that
+// would run. One that a POSIX shell has too is judged as that (rules/windows.json), so
+// that one table decides how bad it is: Remove-Item -Recurse C:\ is rm -rf C:\ there.
+// The others are items of the kinds "cmdlet", "member" and "program" (rules/win.json,
+// wintable.go).
 package windows
 
 import (

@@ -27,11 +27,6 @@ func WindowsShell(exe string) string {
 	return ""
 }
 
-// IsPrefixOf tells whether s abbreviates whole with at least so many letters.
-func IsPrefixOf(s, whole string, least int) bool {
-	return len(s) >= least && strings.HasPrefix(whole, s)
-}
-
 // LooksShell: text of another language may still hold shell syntax that would
 // run if it were pasted into a shell.
 func LooksShell(text string) bool {

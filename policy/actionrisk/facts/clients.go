@@ -110,35 +110,6 @@ func (t *codeTable) index() {
 	t.Send, t.Key, t.wallet, t.Print, t.Pay = set(t.Sends), set(t.Keys), set(t.Wallets), set(t.Prints), set(t.Pays)
 }
 
-// LastName is what stands behind the last dot or colon of a name.
-func LastName(name string) string { return name[strings.LastIndexAny(name, ".:")+1:] }
-
-// ArrowName is a name with what stands before it in "$a->b->c".
-func ArrowName(text string, at int, name string) string {
-	i := min(at, len(text))
-	for i > 1 && (scan.IsNameByte(text[i-1]) || text[i-1] == '$' || text[i-1] == '>' && text[i-2] == '-' || text[i-1] == '-' && i < len(text) && text[i] == '>') {
-		i--
-	}
-	return text[i:min(at, len(text))] + name
-}
-
-// RequestMethod is the HTTP method of a call that sends a request, else "".
-func RequestMethod(name, last, text string) string {
-	switch last {
-	case "post", "put", "patch", "post_form", "postForm":
-		return strings.ToUpper(last[:min(5, len(last))])
-	case "curl_init":
-		if strings.Contains(text, "CURLOPT_POST") {
-			return "POST"
-		}
-	case "fetch", "request", "urlopen", "Request", "axios", "got":
-		if strings.Contains(text, "POST") || strings.Contains(text, "post") || strings.Contains(text, "data=") {
-			return "POST"
-		}
-	}
-	return ""
-}
-
 // LiteralKey: a secret key stands among the arguments, where every process list
 // shows it.
 func (c *Set) LiteralKey(v *act.Invocation) bool {

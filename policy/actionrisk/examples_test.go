@@ -10,7 +10,6 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/interp"
 	"github.com/countersign/countersign/policy/actionrisk/judge"
 	"github.com/countersign/countersign/policy/actionrisk/lang/payment"
-	"github.com/countersign/countersign/policy/actionrisk/lang/store"
 	"github.com/countersign/countersign/policy/actionrisk/lang/windows"
 	"github.com/countersign/countersign/policy/actionrisk/rules"
 	"github.com/countersign/countersign/policy/canon"
@@ -84,7 +83,7 @@ func TestPredicatesUsed(t *testing.T) {
 			}
 		}
 	}
-	for _, list := range []map[string]interp.Predicate{judge.ShellPredicates, judge.SecretPredicates, store.Predicates, payment.Predicates, windows.Predicates} {
+	for _, list := range []map[string]interp.Predicate{judge.ShellPredicates, judge.SecretPredicates, payment.Predicates, windows.Predicates} {
 		for name := range list {
 			if !used[name] {
 				t.Errorf("no table uses the predicate %s", name)

@@ -161,7 +161,7 @@ func carries(sh *interp.Process, v *act.Invocation) (out act.Flow, carried bool)
 func effective(sh *interp.Process, v *act.Invocation) bool {
 	e := sh.Env
 	effects(sh, v)
-	matched := e.Match(&act.Item{Kind: act.KindExe, Name: v.Exe, Inv: v, Src: v.Src, From: v.From, To: v.To})
+	matched := matchCall(sh, v)
 	for _, judges := range e.Front.Calls {
 		matched = judges(sh, v) || matched
 	}
@@ -397,7 +397,7 @@ func dynamic(sh *interp.Process, v *act.Invocation) act.Flow {
 		id := "obf.dynamic-executable"
 		e.Raise(id, sh.Src, v.From, v.To, "")
 	}
-	e.Match(&act.Item{Kind: act.KindExe, Name: v.Exe, Inv: v, Src: v.Src, From: v.From, To: v.To})
+	matchCall(sh, v)
 	return act.Flow{Taint: v.Stdin.Taint}
 }
 

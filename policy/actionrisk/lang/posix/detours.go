@@ -230,6 +230,6 @@ func shows(sh *interp.Process, c *syntax.DeclClause) {
 	if prints && sh.Env.Budget.Spend(len(words)) {
 		v := &act.Invocation{Exe: c.Variant.Value, Argv: words, Src: sh.Src, Remote: sh.Remote, From: from, To: to}
 		parseArgs(sh.Env.Set, v)
-		sh.Env.Match(&act.Item{Kind: act.KindExe, Name: v.Exe, Inv: v, Src: v.Src, From: from, To: to})
+		matchCall(sh, v)
 	}
 }

@@ -162,7 +162,7 @@ func apiBody(sh *interp.Process, src *act.Source, v *act.Invocation) {
 			manifests(sh, src, v)
 		case strings.Contains(path, "/containers/") && strings.Contains(path, "create") || strings.HasSuffix(path, "/exec"):
 			for _, n := range tree.YAML(src.Text, &sh.Env.Budget) {
-				container(sh, src, n, v)
+				Container(sh, src, n, v)
 			}
 		case strings.HasSuffix(path, "/scriptText") || strings.HasSuffix(path, "/script"):
 			sh.Read("strings", src, nil)

@@ -42,9 +42,8 @@ import (
 
 // Edition is one rule set, ready to judge.
 type Edition struct {
-	version string
-	tables  *facts.Set
-	front   *interp.Frontends
+	tables *facts.Set
+	front  *interp.Frontends
 }
 
 // current is the rule set of this release. A fault in its tables is a fault in the
@@ -54,7 +53,7 @@ var current = sync.OnceValue(func() *Edition {
 	if err != nil {
 		panic("actionrisk: " + err.Error())
 	}
-	return &Edition{facts.RulesetVersion, facts.Tables(), front}
+	return &Edition{facts.Tables(), front}
 })
 
 // At is a rule set by its version: that of this release, or an earlier one whose tables
@@ -78,11 +77,8 @@ func At(version string) (*Edition, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rule set %s: %w", version, err)
 	}
-	return &Edition{version, tables, front}, nil
+	return &Edition{tables, front}, nil
 }
-
-// Version is YYYY.MM.N.
-func (d *Edition) Version() string { return d.version }
 
 // Assess judges one action by the rule set of this release. It is pure and total: the
 // same action gives the same answer, and any text gets one.

@@ -29,7 +29,7 @@ type corpusCase struct {
 	Peer string `json:"peerExpected"`
 }
 
-// refusals are the groups of testdata/refused.txt.
+// refusal is one group of testdata/refused.txt.
 type refusal struct {
 	stopped bool
 	rules   []string

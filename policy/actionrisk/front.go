@@ -19,7 +19,7 @@ import (
 // frontends is the list of front-ends, with the rules of a set of tables. They know each
 // other by this list only: a new language is a room with a Reader and a line here.
 func frontends(set *facts.Set) (*interp.Frontends, error) {
-	rules, err := judge.NewBench(set, interp.Predicates{Test: store.Predicates}, interp.Predicates{Test: payment.Predicates},
+	rules, err := judge.NewBench(set, interp.Predicates{Test: payment.Predicates},
 		interp.Predicates{Test: toolcall.Predicates}, interp.Predicates{Test: windows.Predicates, Groups: true})
 	if err != nil {
 		return nil, err

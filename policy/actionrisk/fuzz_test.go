@@ -99,7 +99,7 @@ func FuzzRoute(f *testing.F) {
 	})
 }
 
-// secrets of the usual shapes; none is one.
+// fakeSecrets are of the usual shapes; none is one.
 var fakeSecrets = []string{"sk-" + strings.Repeat("aB3d", 10), "ghp_" + strings.Repeat("x7Kq", 9), "AKIA" + strings.Repeat("Z2Q4", 4), "glpat-" + strings.Repeat("q8W_", 5)}
 
 // FuzzMaskedScore: no secret of a known shape stands in any answer, however it is

@@ -130,7 +130,7 @@ func TestMentions(t *testing.T) {
 	}
 }
 
-// benign actions keep their level in carriers that add nothing.
+// TestBenignCarriers: benign actions keep their level in carriers that add nothing.
 func TestBenignCarriers(t *testing.T) {
 	seeds := []string{"ls -la", "git status", "cat README.md", "go test ./...", "npm test", "kubectl get pods", "terraform plan", "docker ps", "rm -rf node_modules", "grep -rn x src", "aws s3 ls", "make build", "git log --oneline", "ps aux", "df -h"}
 	for _, seed := range seeds {

@@ -110,16 +110,16 @@ func RecordOf(id string) (Record, bool) {
 func judgeAll(examples []string) []Judged {
 	out := make([]Judged, len(examples))
 	for i, text := range examples {
-		a := Example(text)
+		a := exampleAction(text)
 		verdict := Assess(a)
 		out[i] = Judged{a, verdict.Risk.String(), verdict.RuleIDs()}
 	}
 	return out
 }
 
-// Example reads an example of a table: a command, and after " ## " members of the
+// exampleAction reads an example of a table: a command, and after " ## " members of the
 // action as name=value, separated by blanks.
-func Example(text string) act.Action {
+func exampleAction(text string) act.Action {
 	command, members, _ := strings.Cut(text, " ## ")
 	a := act.Action{Command: command}
 	for _, m := range strings.Fields(members) {

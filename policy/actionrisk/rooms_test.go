@@ -14,7 +14,7 @@ import (
 // rooms are the packages below this one and which of their neighbours each may import:
 // arrows go down only. This package, the face, may import them all.
 var rooms = map[string][]string{
-	"scan": {}, "paths": {"scan"}, "rules": {}, "bombs": {},
+	"scan": {}, "paths": {"scan"}, "rules": {},
 	"act":      {"paths", "scan"},
 	"tree":     {"act", "scan"},
 	"hosts":    {"act", "scan"},

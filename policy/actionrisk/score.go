@@ -99,7 +99,7 @@ func ScoreAction(a act.Action) ScoreOutput {
 	got := Assess(a)
 	out := ScoreOutput{
 		RequestID: RequestID("crs_", a), Risk: got.Risk.String(), RiskScore: got.Score,
-		RequiresApproval: got.RequiresApproval, Recommendation: Recommendation(got.Risk),
+		RequiresApproval: got.RequiresApproval, Recommendation: recommendation(got.Risk),
 		MatchedRules: make([]MatchedRule, 0, len(got.Findings)), MatchedRuleIDs: got.RuleIDs(),
 		ActionBindingVersion: BindingVersion, ActionHash: Hash(a), Controls: Controls(got),
 		Coverage: got.Coverage, RulesetVersion: facts.RulesetVersion, RulesetHash: facts.RulesetHash, Findings: []policy.Finding{},
@@ -150,8 +150,8 @@ func show(f *interp.Finding, command act.Guarded) MatchedRule {
 	return out
 }
 
-// Recommendation is what score advises at a level.
-func Recommendation(l act.Level) string {
+// recommendation is what score advises at a level.
+func recommendation(l act.Level) string {
 	switch l {
 	case act.Low:
 		return "approve"

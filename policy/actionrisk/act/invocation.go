@@ -59,12 +59,6 @@ func (v *Invocation) Word(i int) Word {
 	return Word{}
 }
 
-// IsNegative: -1 and -0.5 are numbers, not options, unless a single digit such
-// as kill -9 or head -5, which no table asks for.
-func IsNegative(t string) bool {
-	return t[1] == '.' || t[1] >= '0' && t[1] <= '9' && strings.ContainsRune(t, '.')
-}
-
 // Has tells whether an option (by name, by unambiguous abbreviation of a long
 // one, or "--opt=value") or an operand stands in the invocation.
 func (v *Invocation) Has(name string) bool {
@@ -177,27 +171,6 @@ func (v *Invocation) Operand(i int) string {
 	return ""
 }
 
-// HasProgram: the interpreter is given its program as an option, and the program
-// does not run what it reads.
-func HasProgram(v *Invocation) bool {
-	found := false
-	for i := range v.Opts {
-		switch o := &v.Opts[i]; o.Name {
-		case "-e", "-E", "-c", "-r", "--eval", "-p", "--print":
-			found = true
-			for _, name := range [...]string{"eval", "exec", "Function", "system", "spawn", "popen", "runIn", "include", "require_once"} {
-				if strings.Contains(o.Value.Text, name) {
-					return false
-				}
-			}
-		}
-	}
-	return found
-}
-
-// Texts for stores that know no SQL, and the files in which clients of all of them
-// keep what they run when they start.
-
 // StoreLanguage tells whether a text in a language is a database's to run.
 func StoreLanguage(lang string) bool {
 	return lang == "sql" || lang == "mongo" || lang == "redis"
@@ -207,11 +180,6 @@ func StoreLanguage(lang string) bool {
 // what is there before they create it again.
 const DropsMark = " --clean"
 
-// DropsFirst: the program prints statements that drop what is there.
-func DropsFirst(v *Invocation) bool {
-	return v.Has("--clean") || v.Exe == "pg_dump" && v.Has("-c") || v.Has("--add-drop-database")
-}
-
 // WordAfter is the word behind an option, wherever the option stands.
 func WordAfter(v *Invocation, option string) (Word, bool) {
 	for i := 1; i+1 < len(v.Argv); i++ {
@@ -220,16 +188,6 @@ func WordAfter(v *Invocation, option string) (Word, bool) {
 		}
 	}
 	return Word{}, false
-}
-
-// AfterDashes are the words behind "--".
-func AfterDashes(v *Invocation) []Word {
-	for i := range v.Argv { // by index: a word is large
-		if v.Argv[i].Text == "--" {
-			return v.Argv[i+1:]
-		}
-	}
-	return nil
 }
 
 // MatchWord: equal, or the pattern ends or begins with *.

@@ -16,12 +16,6 @@ func SyntaxName(s string) bool {
 	return s != ""
 }
 
-// PowerShell (ps*.go) and cmd (cmd*.go) are read by small evaluators: what is known
-// is computed, every branch is taken, and each command that would run is judged. One
-// that a POSIX shell has too is judged as that (rules/windows.json), so that one table
-// decides how bad it is: Remove-Item -Recurse C:\ is rm -rf C:\ there. The others are
-// items of the kinds "cmdlet", "member" and "program" (rules/win.json, wintable.go).
-
 // WindowsShell is the language of a Windows command interpreter, "" if exe is none.
 func WindowsShell(exe string) string {
 	switch strings.ToLower(strings.TrimSuffix(exe, ".exe")) {
@@ -31,11 +25,6 @@ func WindowsShell(exe string) string {
 		return "cmd"
 	}
 	return ""
-}
-
-// IsPrefixOf tells whether s abbreviates whole with at least so many letters.
-func IsPrefixOf(s, whole string, least int) bool {
-	return len(s) >= least && strings.HasPrefix(whole, s)
 }
 
 // LooksShell: text of another language may still hold shell syntax that would

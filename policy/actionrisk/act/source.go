@@ -21,8 +21,8 @@ type Source struct {
 	Taint  Taint    // where it came from
 }
 
-// span of text[from:to] in the submitted command, and the text itself if it
-// stands there in another form.
+// Where is the span of Text[from:to] in the submitted command, and the text itself if
+// it stands there in another form.
 func (s *Source) Where(from, to int) (Span, string) {
 	from = min(max(from, 0), len(s.Text))
 	if to < from || to > len(s.Text) { // a node that the lenient parser made up has no end
@@ -77,12 +77,12 @@ const (
 
 // Item is one thing the tables judge.
 type Item struct {
-	Kind     string   // kindExe, kindRedir, "sql", "call", "pay", "tool" …
+	Kind     string   // KindExe, KindRedir, "sql", "call", "pay", KindTool …
 	Name     string   // what a matcher's exe lists
 	Tags     []string // facts for sub, any, all and none of kinds without an invocation
 	Inv      *Invocation
 	Src      *Source
-	From, To int // where it stands in src.text
+	From, To int // where it stands in Src.Text
 	Target   string
 	Words    string // names that say where it acts (host, database), for kinds without an invocation
 	Undone   bool   // rolled back, or only stored: medium at most

@@ -8,9 +8,6 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// LoopWords say that something is done again and again.
-var LoopWords = []string{"while ", "until ", "for ", "xargs ", "parallel ", "watch "}
-
 // SpendWords make a variable one about payments; LimitWords one about their limits;
 // switchWords take a limit away if they are true.
 var (

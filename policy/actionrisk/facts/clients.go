@@ -90,7 +90,7 @@ func (c *Set) readClients(read rules.TableReader) error {
 func (c *Set) known(exe string) { c.Exe[exe] = true }
 
 // Program texts that move money: calls of wallets and payment services, and keys
-// that are shown. Contract functions are found by runCalls; here stands what has
+// that are shown. Contract functions are found by payment.Calls; here stands what has
 // other names, and what a text computes before it calls it.
 
 // codeTable is the part of clients.json about program texts.
@@ -108,35 +108,6 @@ type codeTable struct {
 func (t *codeTable) index() {
 	set := func(list []string) map[string]bool { return scan.SetOf(strings.Join(list, " ")) }
 	t.Send, t.Key, t.wallet, t.Print, t.Pay = set(t.Sends), set(t.Keys), set(t.Wallets), set(t.Prints), set(t.Pays)
-}
-
-// LastName is what stands behind the last dot or colon of a name.
-func LastName(name string) string { return name[strings.LastIndexAny(name, ".:")+1:] }
-
-// ArrowName is a name with what stands before it in "$a->b->c".
-func ArrowName(text string, at int, name string) string {
-	i := min(at, len(text))
-	for i > 1 && (scan.IsNameByte(text[i-1]) || text[i-1] == '$' || text[i-1] == '>' && text[i-2] == '-' || text[i-1] == '-' && i < len(text) && text[i] == '>') {
-		i--
-	}
-	return text[i:min(at, len(text))] + name
-}
-
-// RequestMethod is the HTTP method of a call that sends a request, else "".
-func RequestMethod(name, last, text string) string {
-	switch last {
-	case "post", "put", "patch", "post_form", "postForm":
-		return strings.ToUpper(last[:min(5, len(last))])
-	case "curl_init":
-		if strings.Contains(text, "CURLOPT_POST") {
-			return "POST"
-		}
-	case "fetch", "request", "urlopen", "Request", "axios", "got":
-		if strings.Contains(text, "POST") || strings.Contains(text, "post") || strings.Contains(text, "data=") {
-			return "POST"
-		}
-	}
-	return ""
 }
 
 // LiteralKey: a secret key stands among the arguments, where every process list

@@ -65,20 +65,6 @@ type addition struct {
 var TableFiles = []string{"shell", "git", "sql", "nosql", "orm", "infra", "k8s", "cloud", "deploy",
 	"http", "secret", "rce", "priv", "wallet", "x402", "mcp", "text", "win"}
 
-// SupportFiles are the tables that are not rules.
-var SupportFiles = []string{
-	"groups", "wrappers", "wrappers_sql", "effects", "reads", "code", "tools", "tools_sql", "readonly",
-	"dryrun",
-	"verbs",
-	"env",
-	"amounts",
-	"clients",
-	"windows",
-	"wrappers_ops",
-	"resources",
-	"sdk",
-}
-
 // RulesetVersion is YYYY.MM.N; TestGolden fails when a table or a verdict changed and it did not.
 const RulesetVersion = "2026.11.19"
 

@@ -55,6 +55,7 @@ func (c *Set) readProofs(read rules.TableReader) error {
 	return nil
 }
 
+// Holds tells whether the call is one that the line speaks of.
 func (p *proof) Holds(v *act.Invocation) bool {
 	if len(p.Subs) > 0 && !v.UnderAny(p.Subs) || slices.ContainsFunc(p.None, v.Has) {
 		return false

@@ -1,10 +1,7 @@
 package facts
 
 import (
-	"strings"
-
 	"github.com/countersign/countersign/policy/actionrisk/rules"
-	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // A program text that loads the library of a service calls what its command line
@@ -37,20 +34,4 @@ func (c *Set) readSDKs(read rules.TableReader) error {
 	err := read("sdk", &t)
 	c.SDKs = t.SDKs
 	return err
-}
-
-// Snake writes deleteDBInstance as delete_db_instance.
-func Snake(name string) string {
-	var b strings.Builder
-	for i := 0; i < len(name); i++ {
-		c := name[i]
-		if scan.Upper(c) {
-			if i > 0 && (!scan.Upper(name[i-1]) || i+1 < len(name) && !scan.Upper(name[i+1]) && name[i+1] != '_') && name[i-1] != '_' {
-				b.WriteByte('_')
-			}
-			c += 'a' - 'A'
-		}
-		b.WriteByte(c)
-	}
-	return b.String()
 }

@@ -43,7 +43,7 @@ func (t *serviceTable) IsHost(host string) bool {
 	return false
 }
 
-// ServiceClass is toolClass with an eye for what is only prepared: the last word
+// ServiceClass is ToolClass with an eye for what is only prepared: the last word
 // that names something decides.
 func ServiceClass(words string) string {
 	t, class, last := Verbs(), ToolClass(words), ""

@@ -3,10 +3,8 @@ package facts
 import (
 	"strings"
 
-	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/rules"
-	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // variable is a line of env.json: what a program does with the value of a variable.
@@ -81,36 +79,4 @@ type ConfigFile struct {
 	Keys []string `json:"keys,omitempty"`
 	Lang string   `json:"lang,omitempty"`
 	As   []string `json:"as,omitempty"`
-}
-
-// CutFold is strings.CutPrefix for any case.
-func CutFold(s, prefix string) (string, bool) {
-	if len(s) < len(prefix) || !strings.EqualFold(s[:len(prefix)], prefix) {
-		return s, false
-	}
-	return s[len(prefix):], true
-}
-
-// SettingsAsOptions writes the lines of a file such as .curlrc, "name = value" or
-// "name value", as the options they stand for.
-func SettingsAsOptions(text act.Word) []act.Word {
-	var out []act.Word
-	for line := range strings.Lines(text.Text) {
-		line = strings.TrimSpace(line)
-		if line == "" || line[0] == '#' || len(out) >= scan.MaxLoop {
-			continue
-		}
-		name, value := line, ""
-		if i := strings.IndexAny(line, " \t=:"); i > 0 {
-			name, value = line[:i], strings.Trim(line[i:], " \t=:")
-		}
-		if value = strings.Trim(value, `"'`); !strings.HasPrefix(name, "-") {
-			name = "--" + strings.ReplaceAll(name, "_", "-")
-		}
-		out = append(out, act.Word{Text: name, At: -1, Span: text.Span})
-		if value != "" {
-			out = append(out, act.Word{Text: value, At: -1, Span: text.Span, Taint: text.Taint, Var: text.Var})
-		}
-	}
-	return out
 }

@@ -130,7 +130,7 @@ func (e *Env) Doubt(what string) {
 // prints.
 func (sh *Process) Run(v *act.Invocation) act.Flow { return sh.Env.Front.Run(sh, v) }
 
-// route reads a text whose language nobody says.
+// Route reads a text whose language nobody says.
 func (e *Env) Route(src *act.Source) { e.Read("any", src, nil) }
 
 // Describes begins a text that describes what shall be; false if it is too large.

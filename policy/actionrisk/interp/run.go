@@ -122,15 +122,6 @@ func (sh *Process) WritesTo(op string, w act.Word, v *act.Invocation) {
 	sh.Env.Match(&act.Item{Kind: act.KindRedir, Name: op, Inv: r, Src: v.Src, From: v.From, To: v.To})
 }
 
-// SplitWords are the words of a text.
-func SplitWords(w act.Word) []act.Word {
-	var out []act.Word
-	for _, t := range scan.OptionWords(w.Text) {
-		out = append(out, act.Word{Text: t, At: -1, Span: w.Span, Taint: w.Taint, Var: w.Var})
-	}
-	return out
-}
-
 // EachLine calls f with the bounds of each piece between two of the separators.
 func (e *Env) EachLine(text, separators string, f func(from, to int)) {
 	for from := 0; from < len(text); {

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// branchClass of a name: protected names are whole segments, never substrings.
+// protectedBranch tells whether a name is one that many build on: such names are whole segments, never substrings.
 func protectedBranch(name string) bool {
 	name = strings.TrimPrefix(strings.TrimPrefix(name, "refs/heads/"), "origin/")
 	switch name {
@@ -155,7 +155,6 @@ func usualProgram(value string) bool {
 	return usualPrograms[first] && !strings.ContainsAny(rest, ";|&`$<>(") && !strings.Contains(rest, "Command=")
 }
 
-// emptied: a redirection that writes nothing.
 // ownSettings: what is appended to one's own shell's start file only puts folders of
 // one's own or of the system on the path, sets a plain variable, or gives a tool's own
 // command a short name.
@@ -207,6 +206,7 @@ func ownSetting(e *interp.Env, line string) bool {
 	return keeps
 }
 
+// emptied: a redirection that writes nothing.
 func emptied(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	in := it.Inv.Stdin
 	return act.Word{}, in.Known && strings.TrimSpace(in.Word.Text) == ""

@@ -262,7 +262,7 @@ func readsStdin(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	if slices.Contains(e.Groups["shells"], v.Exe) && v.Has("-n") { // it is only checked
 		return act.Word{}, false
 	}
-	if !strings.HasSuffix(v.Exe, "sh") && act.HasProgram(v) { // its program stands in the command, the input is data
+	if !strings.HasSuffix(v.Exe, "sh") && hasProgram(v) { // its program stands in the command, the input is data
 		return act.Word{}, false
 	}
 	return act.Word{}, len(v.Operands) == 0 || v.Operands[0].Text == "-" || v.Has("-s") || strings.HasPrefix(v.Operands[0].Text, "/dev/stdin") || v.Operands[0].Text == "/dev/fd/0" || v.Operands[0].Text == "/proc/self/fd/0"
@@ -297,7 +297,7 @@ func runsAsRoot(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, it.Inv.Root
 }
 
-// modeIs looks at chmod's first operand.
+// copyOf: an operand is a file that is known to be one of the named programs.
 func copyOf(e *interp.Env, it *act.Item, names []string) (act.Word, bool) {
 	names, err := e.Names(names)
 	if err != nil {
@@ -311,6 +311,7 @@ func copyOf(e *interp.Env, it *act.Item, names []string) (act.Word, bool) {
 	return act.Word{}, false
 }
 
+// modeIs: a word of chmod gives or takes such rights.
 func modeIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	if len(it.Inv.Argv) < 2 {
 		return act.Word{}, false
@@ -603,4 +604,22 @@ func operandLike(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 		return act.Word{}, false
 	}
 	return list[1], slices.ContainsFunc(args, func(p string) bool { return paths.GlobMatch(p, list[1].Text) })
+}
+
+// hasProgram: the interpreter is given its program as an option, and the program
+// does not run what it reads.
+func hasProgram(v *act.Invocation) bool {
+	found := false
+	for i := range v.Opts {
+		switch o := &v.Opts[i]; o.Name {
+		case "-e", "-E", "-c", "-r", "--eval", "-p", "--print":
+			found = true
+			for _, name := range [...]string{"eval", "exec", "Function", "system", "spawn", "popen", "runIn", "include", "require_once"} {
+				if strings.Contains(o.Value.Text, name) {
+					return false
+				}
+			}
+		}
+	}
+	return found
 }

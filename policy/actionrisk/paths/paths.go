@@ -144,7 +144,7 @@ func UnderAny(p string, roots ...string) bool {
 	return false
 }
 
-// HomeClass: isHome for a whole home directory, isOutside for something in one.
+// HomeClass: IsHome for a whole home directory, IsOutside for something in one.
 func HomeClass(p string) Class {
 	rest := ""
 	switch {

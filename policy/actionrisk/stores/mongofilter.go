@@ -125,7 +125,7 @@ func keyTruth(v *tree.Node) sql.Truth {
 	return sql.SomeRows
 }
 
-// rowsNoneIf is noRows or, if the test may pick rows, someRows.
+// rowsNoneIf is NoRows or, if the test may pick rows, SomeRows.
 func rowsNoneIf(none bool) sql.Truth {
 	if none {
 		return sql.NoRows

@@ -21,12 +21,6 @@ var Clients = map[string]sql.Reading{
 	"cqlsh": sql.Slash | sql.ANSI, "nzsql": sql.ANSI, "usql": sql.ANSI, "mysqlsh": sql.MySQL, "mssql-cli": sql.ANSI, "litecli": sql.ANSI,
 }
 
-// EmbeddedSQL are the clients that hold the database themselves.
-var EmbeddedSQL = scan.SetOf("cqlsh duckdb sqlite3 sqlite litecli clickhouse-local sqlite-utils h2 datasette dsq q textql trdsql octosql")
-
-// TransactionalDDL are the clients whose servers undo DDL on ROLLBACK.
-var TransactionalDDL = map[string]bool{"psql": true, "pgcli": true, "sqlite3": true, "sqlcmd": true, "duckdb": true}
-
 // ClientWords are the client's operands and options that say where it connects:
 // everything but the text it runs.
 func ClientWords(v *act.Invocation, text string) string {

@@ -28,7 +28,7 @@ const Unpaired = 1 << 30
 
 // Pair notes of every bracket which one belongs to it, so that nobody has to look for
 // it again. Each kind is counted by itself. It gives how many of the tokens stand in no
-// more than maxNesting brackets.
+// more than scan.MaxNesting brackets.
 func Pair(toks []Token) int {
 	var open [3][]int
 	depth := 0

@@ -226,22 +226,6 @@ func (n *Node) Source(src *act.Source, via string) act.Source {
 	return out
 }
 
-// BareMember: {command: …}, as JavaScript and YAML write it. A shell writes a
-// blank after the brace, and no colon behind the first word.
-func BareMember(open byte, next string) bool {
-	i := 0
-	for i < len(next) && scan.IsNameByte(next[i]) {
-		i++
-	}
-	return open == '{' && i > 0 && strings.HasPrefix(next[i:], ":") && !strings.HasPrefix(next[i:], "::") && i+1 < len(next)
-}
-
-// EncodedKey: the member's name says that its text is encoded: command_base64, b64.
-func EncodedKey(key string) bool {
-	plain := PlainKey(key)
-	return strings.Contains(plain, "base64") || strings.Contains(plain, "b64") || strings.HasPrefix(plain, "encoded")
-}
-
 // AllStrings tells whether every element of a list is a text.
 func AllStrings(n *Node) bool {
 	for _, k := range n.Kids {
@@ -250,30 +234,6 @@ func AllStrings(n *Node) bool {
 		}
 	}
 	return len(n.Kids) > 0
-}
-
-// ShellName: the text is the name of a shell, or says that one is wanted.
-func ShellName(text string) bool {
-	switch strings.ToLower(scan.Base(text)) {
-	case "sh", "bash", "zsh", "dash", "ksh", "fish", "powershell", "pwsh", "cmd", "true", "false", "default":
-		return true
-	}
-	return false
-}
-
-// ShellLanguage is the language of a command by the shell that a neighbour names.
-func ShellLanguage(n, v *Node) string {
-	neighbour := n.Get("shell", "interpreter", "shell_type", "executable")
-	if neighbour == nil || neighbour == v {
-		return "any"
-	}
-	switch strings.ToLower(scan.Base(neighbour.Text)) {
-	case "powershell", "pwsh":
-		return "powershell"
-	case "cmd":
-		return "cmd"
-	}
-	return "any"
 }
 
 // KidsOrNone are the elements, none of a node that is not there.

@@ -130,8 +130,8 @@ func buildFile(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	}
 }
 
-// container judges what the interface of Docker is told to make.
-func container(sh *interp.Process, src *act.Source, n *tree.Node, v *act.Invocation) {
+// Container judges what the interface of Docker is told to make.
+func Container(sh *interp.Process, src *act.Source, n *tree.Node, v *act.Invocation) {
 	w := &manifestWalk{sh: sh, src: src}
 	host := n.Get("HostConfig")
 	if host.Get("Privileged").Truth() {
@@ -159,9 +159,4 @@ func container(sh *interp.Process, src *act.Source, n *tree.Node, v *act.Invocat
 	inner := sh.Behalf(src, "container")
 	inner.Remote, inner.Cwd, inner.Scratch = true, "", !w.mounts
 	inner.StartNode(inner.Src, v, n.Get("Entrypoint"), n.Get("Cmd"))
-}
-
-// Container judges an object that describes a container.
-func Container(sh *interp.Process, src *act.Source, n *tree.Node, v *act.Invocation) {
-	container(sh, src, n, v)
 }

@@ -18,7 +18,7 @@ import (
 // client settings, playbooks, recipes, configurations. What they describe is turned
 // into facts for the tables, or into the commands that would have the same effect.
 
-// operations judges a text of such a language, which v is given.
+// Read judges a text of such a language, which v is given.
 func Read(outer *interp.Process, src *act.Source, lang string, v *act.Invocation) act.Flow {
 	inner := *outer
 	inner.Src = src
@@ -162,7 +162,7 @@ func apiBody(sh *interp.Process, src *act.Source, v *act.Invocation) {
 			manifests(sh, src, v)
 		case strings.Contains(path, "/containers/") && strings.Contains(path, "create") || strings.HasSuffix(path, "/exec"):
 			for _, n := range tree.YAML(src.Text, &sh.Env.Budget) {
-				container(sh, src, n, v)
+				Container(sh, src, n, v)
 			}
 		case strings.HasSuffix(path, "/scriptText") || strings.HasSuffix(path, "/script"):
 			sh.Read("strings", src, nil)

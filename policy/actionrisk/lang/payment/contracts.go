@@ -46,7 +46,7 @@ func Calls(e *interp.Env, src *act.Source) bool {
 	return found
 }
 
-// runMember judges a memberCall like a tool of that name.
+// runMember judges an amounts.MemberCall like a tool of that name.
 func runMember(e *interp.Env, src *act.Source) bool {
 	name := amounts.MemberCall(strings.TrimSpace(src.Text))
 	if name == "" {

@@ -28,7 +28,7 @@ func loopRules(sh *interp.Process, v *act.Invocation, ids []string) []string {
 		moves = moves || strings.HasPrefix(id, "x402.pay") || strings.HasPrefix(id, "wallet.transfer") || id == "x402.unknown-amount"
 	}
 	text := e.Action.Command
-	if !moves || !slices.ContainsFunc(amounts.LoopWords, func(w string) bool { return strings.Contains(text, w) }) && !slices.Contains(v.Src.Via, "xargs") && !callsItself(sh) {
+	if !moves || !slices.ContainsFunc(loopWords, func(w string) bool { return strings.Contains(text, w) }) && !slices.Contains(v.Src.Via, "xargs") && !callsItself(sh) {
 		return nil
 	}
 	out := []string{"x402.loop"}
@@ -99,3 +99,6 @@ func payingScript(e *interp.Env, v *act.Invocation, ids *amounts.RuleList) {
 		ids.AddAll(amounts.AddressRules(w.Text))
 	}
 }
+
+// loopWords say that something is done again and again.
+var loopWords = []string{"while ", "until ", "for ", "xargs ", "parallel ", "watch "}

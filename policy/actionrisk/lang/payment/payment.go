@@ -138,7 +138,7 @@ func clientHolds(e *interp.Env, l *facts.Client, v *act.Invocation) bool {
 	return len(l.Class) == 0 || slices.Contains(l.Class, operandClass(v))
 }
 
-// underLater is underAny, where the first operands may be the values of options that
+// underLater is UnderAny, where the first operands may be the values of options that
 // the tool's entry does not list.
 func underLater(v *act.Invocation, paths [][]string) bool {
 	if v.UnderAny(paths) {

@@ -12,18 +12,16 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// builtin runs what changes the shell itself.
+// builtin runs what changes the shell itself; false where the call is to be judged
+// like any other.
 func builtin(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
-	e := sh.Env
 	subscripts(sh, v)
 	switch v.Exe {
 	case "cd", "pushd", "chdir":
 		chdir(sh, v)
-		return act.Flow{Known: true}, true
 	case "export", "declare", "typeset", "local", "readonly":
 		if len(v.Operands) == 0 && v.Exe != "local" {
-			e.Match(&act.Item{Kind: act.KindExe, Name: v.Exe, Inv: v, Src: v.Src, From: v.From, To: v.To})
-			return act.Flow{Taint: act.FromEnviron, Via: v.Exe}, true
+			return showsVariables(sh, v), true
 		}
 		for _, w := range v.Argv[1:] {
 			if name, _, ok := strings.Cut(w.Text, "="); ok {
@@ -32,69 +30,51 @@ func builtin(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 		}
 		return act.Flow{}, len(v.Operands) > 0
 	case "alias":
-		for _, w := range v.Operands {
-			if name, _, ok := strings.Cut(w.Text, "="); ok {
-				if sh.Aliases == nil {
-					sh.Aliases = map[string]act.Word{}
-				}
-				text := w.Tail(len(name) + 1)
-				if v.Has("-s") { // zsh: of files whose name ends so
-					name = "*." + name
-				}
-				sh.Aliases[name] = text
-			}
-		}
-		return act.Flow{Known: true}, true
+		aliases(sh, v)
 	case "hash":
 		if w, ok := act.WordAfter(v, "-p"); ok && len(v.Operands) > 0 {
-			if sh.Aliases == nil {
-				sh.Aliases = map[string]act.Word{}
-			}
-			sh.Aliases[v.Operands[len(v.Operands)-1].Text] = w
+			setAlias(sh, v.Operands[len(v.Operands)-1].Text, w)
 		}
-		return act.Flow{Known: true}, true
 	case "set":
 		if len(v.Argv) == 1 {
-			e.Match(&act.Item{Kind: act.KindExe, Name: v.Exe, Inv: v, Src: v.Src, From: v.From, To: v.To})
-			return act.Flow{Taint: act.FromEnviron, Via: v.Exe}, true
+			return showsVariables(sh, v), true
 		}
 		setParams(sh, v)
-		return act.Flow{Known: true}, true
 	case "unset":
 		for _, w := range v.Operands {
 			delete(sh.Vars, w.Text)
 			delete(sh.Funcs, w.Text)
 		}
-		e.Match(&act.Item{Kind: act.KindExe, Name: v.Exe, Inv: v, Src: v.Src, From: v.From, To: v.To})
-		return act.Flow{Known: true}, true
+		matchCall(sh, v)
 	case "shift":
-		n := 1
-		if len(v.Operands) > 0 {
-			n, _ = strconv.Atoi(v.Operands[0].Text)
-		}
-		if sh.Params != nil {
-			sh.Params = sh.Params[min(max(n, 0), len(sh.Params)):]
-		}
-		return act.Flow{Known: true}, true
+		shift(sh, v)
 	case "exit", "return":
-		e.Left = true
-		return act.Flow{Known: true}, true
+		sh.Env.Left = true
 	case "unalias", "shopt", "popd", "break", "continue":
-		return act.Flow{Known: true}, true
 	case "eval":
 		if len(v.Argv) > 1 {
 			return interpretHere(sh, act.JoinWords(v.Argv[1:], sh.Src), v, "eval"), true
 		}
-		return act.Flow{Known: true}, true
 	case "trap":
 		if len(v.Operands) > 1 && v.Operands[0].Text != "-" {
 			trap(sh, v)
 		}
-		return act.Flow{Known: true}, true
 	case "read", "mapfile", "readarray":
 		readsInput(sh, v)
 		callbacks(sh, v)
-		return act.Flow{Known: true}, true
+	case "source", ".":
+		sourced(sh, v)
+		return act.Flow{}, true
+	default:
+		runsText(sh, v)
+		return act.Flow{}, false
+	}
+	return act.Flow{Known: true}, true
+}
+
+// runsText runs what a builtin that is a call like any other is given as a text.
+func runsText(sh *interp.Process, v *act.Invocation) {
+	switch v.Exe {
 	case "compgen", "complete", "bind", "enable":
 		callbacks(sh, v)
 	case "history":
@@ -105,27 +85,71 @@ func builtin(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 		if last := sh.Vars["!"]; len(last) == 1 && (v.Has("-s") || v.Has("-e")) {
 			interpretHere(sh, last[0], v, "fc")
 		}
-	case "source", ".":
-		if len(v.Operands) == 0 && v.Stdin.Known { // fish reads its input
-			interpretHere(sh, v.Stdin.Word, v, "source")
-		}
-		if len(v.Operands) > 0 {
-			f, ok := e.Files[paths.FileKey(sh.Cwd, v.Operands[0].Text)]
-			if fd, descr := act.Descriptor(v.Operands[0].Text); v.Operands[0].Text == "/dev/stdin" || descr && (fd == "0" || !ok && v.Stdin.Known) {
-				v.Operands[0].Text, v.Operands[0].At = "/dev/stdin", -1
-				f, ok = v.Stdin, true
-			}
-			if ok && f.Known {
-				f.Word.Taint |= f.Taint
-				interpretHere(sh, f.Word, v, "source")
-			} else {
-				e.Unproven = true
-			}
-		}
-		e.Match(&act.Item{Kind: act.KindExe, Name: v.Exe, Inv: v, Src: v.Src, From: v.From, To: v.To})
-		return act.Flow{}, true
 	}
-	return act.Flow{}, false
+}
+
+// matchCall holds a call against the tables.
+func matchCall(sh *interp.Process, v *act.Invocation) bool {
+	return sh.Env.Match(&act.Item{Kind: act.KindExe, Name: v.Exe, Inv: v, Src: v.Src, From: v.From, To: v.To})
+}
+
+// showsVariables: export and set alone print every variable.
+func showsVariables(sh *interp.Process, v *act.Invocation) act.Flow {
+	matchCall(sh, v)
+	return act.Flow{Taint: act.FromEnviron, Via: v.Exe}
+}
+
+// aliases gives texts short names.
+func aliases(sh *interp.Process, v *act.Invocation) {
+	for _, w := range v.Operands {
+		if name, _, ok := strings.Cut(w.Text, "="); ok {
+			text := w.Tail(len(name) + 1)
+			if v.Has("-s") { // zsh: of files whose name ends so
+				name = "*." + name
+			}
+			setAlias(sh, name, text)
+		}
+	}
+}
+
+// setAlias lets a name stand for a text.
+func setAlias(sh *interp.Process, name string, text act.Word) {
+	if sh.Aliases == nil {
+		sh.Aliases = map[string]act.Word{}
+	}
+	sh.Aliases[name] = text
+}
+
+// shift drops the first parameters of the shell.
+func shift(sh *interp.Process, v *act.Invocation) {
+	n := 1
+	if len(v.Operands) > 0 {
+		n, _ = strconv.Atoi(v.Operands[0].Text)
+	}
+	if sh.Params != nil {
+		sh.Params = sh.Params[min(max(n, 0), len(sh.Params)):]
+	}
+}
+
+// sourced runs a file in this shell, where it is known, or what fish's source reads.
+func sourced(sh *interp.Process, v *act.Invocation) {
+	if len(v.Operands) == 0 && v.Stdin.Known {
+		interpretHere(sh, v.Stdin.Word, v, "source")
+	}
+	if len(v.Operands) > 0 {
+		f, ok := sh.Env.Files[paths.FileKey(sh.Cwd, v.Operands[0].Text)]
+		if fd, descr := act.Descriptor(v.Operands[0].Text); v.Operands[0].Text == "/dev/stdin" || descr && (fd == "0" || !ok && v.Stdin.Known) {
+			v.Operands[0].Text, v.Operands[0].At = "/dev/stdin", -1
+			f, ok = v.Stdin, true
+		}
+		if ok && f.Known {
+			f.Word.Taint |= f.Taint
+			interpretHere(sh, f.Word, v, "source")
+		} else {
+			sh.Env.Unproven = true
+		}
+	}
+	matchCall(sh, v)
 }
 
 // trap runs the text at once, or, where it waits for the end and uses a variable
@@ -152,8 +176,7 @@ func trap(sh *interp.Process, v *act.Invocation) {
 
 // interpretHere runs text in this shell itself, so that what it sets stays.
 func interpretHere(sh *interp.Process, w act.Word, v *act.Invocation, via string) act.Flow {
-	e := sh.Env
-	e.Match(&act.Item{Kind: act.KindExe, Name: v.Exe, Inv: v, Src: v.Src, From: v.From, To: v.To})
+	matchCall(sh, v)
 	if strings.Trim(w.Text, " \n\t"+string(scan.Hole)) == "" {
 		if w.Text == "" {
 			return act.Flow{Known: true}

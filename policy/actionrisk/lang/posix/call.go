@@ -95,7 +95,7 @@ func arguments(sh *interp.Process, v *act.Invocation) {
 	e := sh.Env
 	addOptions(sh, v)
 	v.Fds = sh.Fds
-	interp.ParseArgs(e.Set, v)
+	parseArgs(e.Set, v)
 	fromDescriptor(sh, v)
 	v.Dry = isDryRun(e, v)
 	if w := sh.Vars["BASH_ENV"]; len(w) == 1 && slices.Contains(e.Groups["shells"], v.Exe) {
@@ -161,7 +161,7 @@ func carries(sh *interp.Process, v *act.Invocation) (out act.Flow, carried bool)
 func effective(sh *interp.Process, v *act.Invocation) bool {
 	e := sh.Env
 	effects(sh, v)
-	matched := e.Match(&act.Item{Kind: act.KindExe, Name: v.Exe, Inv: v, Src: v.Src, From: v.From, To: v.To})
+	matched := matchCall(sh, v)
 	for _, judges := range e.Front.Calls {
 		matched = judges(sh, v) || matched
 	}
@@ -392,12 +392,12 @@ func dynamic(sh *interp.Process, v *act.Invocation) act.Flow {
 	e.Unproven = true
 	e.Doubt("which program runs is not known")
 	v.Exe = "?"
-	interp.ParseArgs(e.Set, v)
+	parseArgs(e.Set, v)
 	if w := v.Argv[0]; !(w.Lone && (benignProgram(w.Var) || plainUse(sh, v))) && !asksOnly(sh, v) {
 		id := "obf.dynamic-executable"
 		e.Raise(id, sh.Src, v.From, v.To, "")
 	}
-	e.Match(&act.Item{Kind: act.KindExe, Name: v.Exe, Inv: v, Src: v.Src, From: v.From, To: v.To})
+	matchCall(sh, v)
 	return act.Flow{Taint: v.Stdin.Taint}
 }
 

@@ -203,7 +203,7 @@ func carriedFrom(e *interp.Env, v *act.Invocation) int {
 func suspectOptions(sh *interp.Process, v *act.Invocation) {
 	e := sh.Env
 	stranger := e.Stranger(v.Exe)
-	behind := act.AfterDashes(v)
+	behind := afterDashes(v)
 	prose := 0 // words that say that a text is prose
 	for i := 1; i < len(v.Argv); i++ {
 		w := v.Argv[i]
@@ -246,4 +246,14 @@ func commandOption(name string) bool {
 		}
 	}
 	return false
+}
+
+// afterDashes are the words behind "--".
+func afterDashes(v *act.Invocation) []act.Word {
+	for i := range v.Argv { // by index: a word is large
+		if v.Argv[i].Text == "--" {
+			return v.Argv[i+1:]
+		}
+	}
+	return nil
 }

@@ -132,7 +132,7 @@ func listed(sh *interp.Process, command []string, words []act.Word, v *act.Invoc
 				list = append(list, act.Word{Text: line, At: -1, Span: w.Span})
 				continue
 			}
-			list = append(list, interp.SplitWords(act.Word{Text: line, Span: w.Span})...)
+			list = append(list, splitWords(act.Word{Text: line, Span: w.Span})...)
 		}
 		sh.Plain(command, list, v)
 	}
@@ -229,7 +229,7 @@ func shows(sh *interp.Process, c *syntax.DeclClause) {
 	}
 	if prints && sh.Env.Budget.Spend(len(words)) {
 		v := &act.Invocation{Exe: c.Variant.Value, Argv: words, Src: sh.Src, Remote: sh.Remote, From: from, To: to}
-		interp.ParseArgs(sh.Env.Set, v)
-		sh.Env.Match(&act.Item{Kind: act.KindExe, Name: v.Exe, Inv: v, Src: v.Src, From: from, To: to})
+		parseArgs(sh.Env.Set, v)
+		matchCall(sh, v)
 	}
 }

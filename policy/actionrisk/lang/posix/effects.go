@@ -71,7 +71,7 @@ func takeEffect(sh *interp.Process, as []string, words []act.Word, v *act.Invoca
 		}
 	case "@split":
 		for _, w := range words {
-			sh.Plain(as[1:], interp.SplitWords(w), v)
+			sh.Plain(as[1:], splitWords(w), v)
 		}
 	case "@address":
 		for _, w := range words {
@@ -87,7 +87,7 @@ func takeEffect(sh *interp.Process, as []string, words []act.Word, v *act.Invoca
 		}
 	case "@option":
 		for _, w := range words {
-			sh.Plain([]string{v.Exe}, facts.SettingsAsOptions(w), v)
+			sh.Plain([]string{v.Exe}, settingsAsOptions(w), v)
 		}
 	case "@config":
 		for _, w := range words {

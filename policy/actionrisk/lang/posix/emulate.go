@@ -13,15 +13,31 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
+// decoders are the programs that print what they read in another form: at once, or
+// only with one of the options.
+var decoders = map[string]struct {
+	options []string
+	name    string // of the form, by which a finding shows how a text was hidden
+	decode  func(string) (string, bool)
+}{
+	"base64":  {[]string{"-d", "-D", "--decode"}, "base64", scan.Decode64},
+	"gbase64": {[]string{"-d", "-D", "--decode"}, "base64", scan.Decode64},
+	"base32":  {[]string{"-d", "--decode"}, "base32", func(string) (string, bool) { return "", false }},
+	"openssl": {[]string{"-d"}, "openssl", scan.Decode64},
+	"xxd":     {[]string{"-r"}, "xxd", scan.DecodeHex},
+	"rev":     {nil, "rev", scan.Reverse},
+}
+
 // emulate gives the exact output of commands that only move text.
 func emulate(e *interp.Env, sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
+	if d, ok := decoders[v.Exe]; ok && (d.options == nil || slices.ContainsFunc(d.options, v.Has)) {
+		return decode(e, sh, v, d.name, d.decode)
+	}
 	switch v.Exe {
-	case "echo":
+	case "echo", "yes":
 		return echo(v), true
 	case "printf":
 		return printf(v), true
-	case "yes":
-		return echo(v), true
 	case "xargs":
 		if len(v.Operands) == 0 && v.Stdin.Known { // it prints its words in one line
 			f := v.Stdin
@@ -35,71 +51,33 @@ func emulate(e *interp.Env, sh *interp.Process, v *act.Invocation) (act.Flow, bo
 			e.Remember(sh, w, v.Stdin, v.Has("-a"))
 		}
 		return v.Stdin, true
-	case "base64", "gbase64":
-		if v.Has("-d") || v.Has("-D") || v.Has("--decode") {
-			return decode(e, sh, v, "base64", scan.Decode64)
-		}
-	case "base32":
-		if v.Has("-d") || v.Has("--decode") {
-			return decode(e, sh, v, "base32", func(s string) (string, bool) { return "", false })
-		}
-	case "openssl":
-		if v.Has("-d") {
-			return decode(e, sh, v, "openssl", scan.Decode64)
-		}
-	case "xxd":
-		if v.Has("-r") {
-			return decode(e, sh, v, "xxd", scan.DecodeHex)
-		}
 	case "gunzip", "zcat", "gzip", "bzip2", "xz", "uudecode":
 		if v.Exe == "gunzip" || v.Exe == "zcat" || v.Exe == "uudecode" || v.Has("-d") {
-			f := v.Stdin
-			f.Known = false
-			if f.Taint&act.FromDecoder != 0 {
-				f.Layer++
-			}
-			return f, v.Stdin.Taint != 0
+			return unpacked(v), v.Stdin.Taint != 0
 		}
 	case "envsubst":
 		return substituted(sh, v), v.Stdin.Word.Text != ""
-	case "rev":
-		return decode(e, sh, v, "rev", scan.Reverse)
 	case "tr":
 		return translate(e, sh, v)
 	case "tar", "gtar", "bsdtar":
 		if w, ok := v.Value("-f", "--file"); ok && w.Text != "-" && w.Text != "/dev/stdout" && w.Text != "/dev/fd/1" && (v.Has("-c") || v.Has("--create") || v.Has("-r")) {
-			f := act.Flow{Via: "tar"}
-			for _, w := range v.Operands {
-				f.Taint |= e.ReadFile(sh, w).Taint
-			}
-			if fd, ok := act.Descriptor(w.Text); ok {
-				if r, ok := sh.Fds[fd]; ok {
-					w = r.File
-				} else if len(v.Redirs) > 0 {
-					w = v.Redirs[len(v.Redirs)-1].File
-				}
-			}
-			sh.Write(act.Redir{Op: ">", File: w}, f, nil)
+			archive(e, sh, v, w)
 			return act.Flow{Known: true}, true
 		}
 	case "cast":
-		if w, ok := largestNumber(v); ok {
-			return act.Flow{Known: true, Word: w}, true
+		if n, ok := largestNumber(v); ok {
+			return printsText(v, n), true
 		}
 	case "find", "fd", "fdfind", "ls":
 		return listing(v), true
 	case "pwd":
-		w := act.Word{Text: ".", At: -1, Span: v.Argv[0].Span}
-		if sh.Cwd != "" {
-			w.Text = sh.Cwd
-		}
-		return act.Flow{Known: true, Word: w}, true
+		return printsText(v, cmp.Or(sh.Cwd, ".")), true
 	case "pgrep":
 		if len(v.Operands) == 0 || v.Operands[0].Text == "." || v.Operands[0].Text == ".*" { // all processes, whom a signal to -1 reaches
-			return act.Flow{Known: true, Word: act.Word{Text: "-1", At: -1, Span: v.Argv[0].Span}}, true
+			return printsText(v, "-1"), true
 		}
 	case "mktemp":
-		return act.Flow{Known: true, Word: act.Word{Text: "/tmp/tmp.file", At: -1, Span: v.Argv[0].Span}}, true
+		return printsText(v, "/tmp/tmp.file"), true
 	case "true", "false", ":", "sleep", "wait", "cd", "test", "[":
 		return act.Flow{Known: true}, true
 	case "which", "command", "type":
@@ -110,16 +88,49 @@ func emulate(e *interp.Env, sh *interp.Process, v *act.Invocation) (act.Flow, bo
 		return pathPart(v)
 	case "git":
 		if v.UnderAny([][]string{{"rev-parse"}}) && v.Has("--show-toplevel") {
-			return act.Flow{Known: true, Word: act.Word{Text: ".", At: -1, Span: v.Argv[0].Span}}, true
+			return printsText(v, "."), true
 		}
 	}
 	return filter(e, sh, v)
 }
 
+// printsText is the output of a call that prints such a text.
+func printsText(v *act.Invocation, text string) act.Flow {
+	return act.Flow{Known: true, Word: act.Word{Text: text, At: -1, Span: v.Argv[0].Span}}
+}
+
+// unpacked is what comes out of compressed input: it is from where that was, and one
+// encoding deeper if that was encoded.
+func unpacked(v *act.Invocation) act.Flow {
+	f := v.Stdin
+	f.Known = false
+	if f.Taint&act.FromDecoder != 0 {
+		f.Layer++
+	}
+	return f
+}
+
+// archive writes a file of what the operands hold, where a descriptor is named to the
+// file behind it.
+func archive(e *interp.Env, sh *interp.Process, v *act.Invocation, file act.Word) {
+	f := act.Flow{Via: "tar"}
+	for _, w := range v.Operands {
+		f.Taint |= e.ReadFile(sh, w).Taint
+	}
+	if fd, ok := act.Descriptor(file.Text); ok {
+		if r, ok := sh.Fds[fd]; ok {
+			file = r.File
+		} else if len(v.Redirs) > 0 {
+			file = v.Redirs[len(v.Redirs)-1].File
+		}
+	}
+	sh.Write(act.Redir{Op: ">", File: file}, f, nil)
+}
+
 // largestNumber is what cast max-uint and cast max-int print.
-func largestNumber(v *act.Invocation) (act.Word, bool) {
+func largestNumber(v *act.Invocation) (string, bool) {
 	if len(v.Operands) == 0 {
-		return act.Word{}, false
+		return "", false
 	}
 	bits := 256
 	if len(v.Operands) > 1 {
@@ -132,10 +143,10 @@ func largestNumber(v *act.Invocation) (act.Word, bool) {
 	case "max-int", "maxi":
 		bits--
 	default:
-		return act.Word{}, false
+		return "", false
 	}
 	n := new(big.Int).Lsh(big.NewInt(1), uint(bits))
-	return act.Word{Text: n.Sub(n, big.NewInt(1)).String(), At: -1, Span: v.Argv[0].Span}, true
+	return n.Sub(n, big.NewInt(1)).String(), true
 }
 
 func pathPart(v *act.Invocation) (act.Flow, bool) {

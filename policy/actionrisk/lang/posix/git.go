@@ -21,24 +21,11 @@ func gitSettings(sh *interp.Process, v *act.Invocation) {
 			}
 		}
 	}
-	if len(v.Operands) > 2 && v.Operands[0].Text == "config" && strings.HasPrefix(strings.ToLower(v.Operands[1].Text), "alias.") {
-		value := v.Operands[2]
-		if text, ok := strings.CutPrefix(value.Text, "!"); ok {
-			value = value.Tail(1)
-			value.Text = text
-		} else {
-			value.Text, value.At = "git "+value.Text, -1
-		}
-		sh.Interpret("shell", value, v, "git alias", nil)
-	}
 	if len(v.Operands) > 2 && v.Operands[0].Text == "config" {
-		sh.Env.RemembersSetting(v.Operands[1:])
+		gitConfig(sh, v)
 	}
 	if len(v.Operands) > 2 && v.Operands[0].Text == "remote" && v.Operands[1].Text == "add" && (v.Has("--mirror") || v.Has("--mirror=push")) {
 		sh.Env.RemembersSetting([]act.Word{{Text: "remote." + v.Operands[2].Text + ".mirror"}, {Text: "true", At: -1, Span: v.Operands[2].Span}})
-	}
-	if len(v.Operands) > 2 && v.Operands[0].Text == "config" && gitRuns(strings.ToLower(v.Operands[1].Text)) {
-		gitProgram(sh, v, v.Operands[2])
 	}
 	if len(v.Operands) > 0 && len(v.Operands) < 3 && v.Operands[0].Text == "push" {
 		pushSettings(sh.Env, v)
@@ -49,6 +36,34 @@ func gitSettings(sh *interp.Process, v *act.Invocation) {
 	if w, ok := v.Value("--template"); ok && facts.WorldWritable(w.Text) {
 		sh.Env.Raise("git.config.run", sh.Src, v.From, v.To, act.Printable(w.Text))
 	}
+	gitEnvironment(sh, v)
+}
+
+// gitConfig: git config gives a setting a value, for the commands that follow.
+func gitConfig(sh *interp.Process, v *act.Invocation) {
+	name, value := strings.ToLower(v.Operands[1].Text), v.Operands[2]
+	if strings.HasPrefix(name, "alias.") {
+		sh.Interpret("shell", aliasText(value), v, "git alias", nil)
+	}
+	sh.Env.RemembersSetting(v.Operands[1:])
+	if gitRuns(name) {
+		gitProgram(sh, v, value)
+	}
+}
+
+// aliasText is the shell command that an alias of Git stands for.
+func aliasText(value act.Word) act.Word {
+	if text, ok := strings.CutPrefix(value.Text, "!"); ok {
+		value = value.Tail(1)
+		value.Text = text
+		return value
+	}
+	value.Text, value.At = "git "+value.Text, -1
+	return value
+}
+
+// gitEnvironment: variables that are programs of Git, and settings given as variables.
+func gitEnvironment(sh *interp.Process, v *act.Invocation) {
 	key := act.Word{}
 	for _, a := range v.Env {
 		gitVariable(sh, v, a.Name, a.Value)
@@ -96,12 +111,7 @@ func gitSetting(sh *interp.Process, v *act.Invocation, name string, value act.Wo
 		if len(v.Operands) == 0 || strings.ToLower(v.Operands[0].Text) != alias || gitCommands[alias] {
 			return
 		}
-		if text, ok := strings.CutPrefix(value.Text, "!"); ok {
-			value = value.Tail(1)
-			value.Text = text
-		} else {
-			value.Text, value.At = "git "+value.Text, -1
-		}
+		value = aliasText(value)
 		for _, w := range v.Argv[1:] {
 			if w.Text != v.Operands[0].Text && !strings.HasPrefix(w.Text, "alias.") && w.Text != "-c" {
 				value.Text, value.At = value.Text+" "+scan.Quote(w.Text), -1

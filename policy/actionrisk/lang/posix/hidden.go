@@ -106,10 +106,7 @@ func commandTable(sh *interp.Process, array, key string, w act.Word) bool {
 	default:
 		return false
 	}
-	if sh.Aliases == nil {
-		sh.Aliases = map[string]act.Word{}
-	}
-	sh.Aliases[key] = w
+	setAlias(sh, key, w)
 	return true
 }
 

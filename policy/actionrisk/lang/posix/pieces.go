@@ -68,3 +68,12 @@ func printsSecret(e *interp.Env, v *act.Invocation) bool {
 	}
 	return false
 }
+
+// splitWords are the words of a text.
+func splitWords(w act.Word) []act.Word {
+	var out []act.Word
+	for _, t := range scan.OptionWords(w.Text) {
+		out = append(out, act.Word{Text: t, At: -1, Span: w.Span, Taint: w.Taint, Var: w.Var})
+	}
+	return out
+}

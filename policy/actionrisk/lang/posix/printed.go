@@ -81,7 +81,7 @@ func printed(e *interp.Env, sh *interp.Process, v *act.Invocation) act.Flow {
 		quiet = savesAll(v)
 	case in("dumpers"), slices.Contains(e.Groups["tf"], v.Exe) && (v.Has("-json") && v.UnderAny(tellsState) || v.UnderAny(tellsState[:1])):
 		f.Taint |= act.FromDump
-		if act.DropsFirst(v) {
+		if dropsFirst(v) {
 			f.Via += act.DropsMark
 		}
 	case v.Exe == "history":
@@ -138,6 +138,11 @@ func printed(e *interp.Env, sh *interp.Process, v *act.Invocation) act.Flow {
 		return act.Flow{Known: true}
 	}
 	return f
+}
+
+// dropsFirst: the program prints statements that drop what is there.
+func dropsFirst(v *act.Invocation) bool {
+	return v.Has("--clean") || v.Exe == "pg_dump" && v.Has("-c") || v.Has("--add-drop-database")
 }
 
 // outputFile: Git's commands that print write to a file instead, if they are told to.

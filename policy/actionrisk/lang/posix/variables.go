@@ -37,7 +37,7 @@ func variableActs(sh *interp.Process, v *act.Invocation, name string, value act.
 		if is.Assign {
 			words[0].Text, words[0].At = name+"="+value.Text, -1
 		} else if !is.Whole {
-			words = interp.SplitWords(value)
+			words = splitWords(value)
 		}
 		of := *v
 		of.Exe, of.Argv, of.Src = name, []act.Word{{Text: name, At: -1, Span: value.Span}}, sh.Src
@@ -94,7 +94,7 @@ func config(sh *interp.Process, c *facts.ConfigFile, text act.Word) {
 		return
 	}
 	if len(c.As) > 0 {
-		sh.Plain(c.As, facts.SettingsAsOptions(text), v)
+		sh.Plain(c.As, settingsAsOptions(text), v)
 		return
 	}
 	for line := range strings.Lines(text.Text) {
@@ -108,7 +108,7 @@ func config(sh *interp.Process, c *facts.ConfigFile, text act.Word) {
 				w.Text, w.At = strings.TrimPrefix(strings.TrimSpace(value), "!"), -1
 				sh.Interpret("shell", w, v, "alias", nil)
 			}
-			rest, ok := facts.CutFold(line, key)
+			rest, ok := cutFold(line, key)
 			if !ok {
 				continue
 			}
@@ -133,7 +133,7 @@ func options(sh *interp.Process, v *act.Invocation, words []act.Word) {
 			f = sh.Env.ReadFile(sh, w)
 		}
 		if f.Known || act.PartlyKnown(f.Word) {
-			more := facts.SettingsAsOptions(f.Word)
+			more := settingsAsOptions(f.Word)
 			for i := range more {
 				more[i].Taint |= f.Taint
 			}
@@ -147,4 +147,36 @@ func Configures(sh *interp.Process, file act.Word, f act.Flow) {
 	if file.Known() && file.Text != "/dev/null" {
 		configured(sh.Env, sh, paths.FileKey(sh.Cwd, file.Text), f)
 	}
+}
+
+// cutFold is strings.CutPrefix for any case.
+func cutFold(s, prefix string) (string, bool) {
+	if len(s) < len(prefix) || !strings.EqualFold(s[:len(prefix)], prefix) {
+		return s, false
+	}
+	return s[len(prefix):], true
+}
+
+// settingsAsOptions writes the lines of a file such as .curlrc, "name = value" or
+// "name value", as the options they stand for.
+func settingsAsOptions(text act.Word) []act.Word {
+	var out []act.Word
+	for line := range strings.Lines(text.Text) {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' || len(out) >= scan.MaxLoop {
+			continue
+		}
+		name, value := line, ""
+		if i := strings.IndexAny(line, " \t=:"); i > 0 {
+			name, value = line[:i], strings.Trim(line[i:], " \t=:")
+		}
+		if value = strings.Trim(value, `"'`); !strings.HasPrefix(name, "-") {
+			name = "--" + strings.ReplaceAll(name, "_", "-")
+		}
+		out = append(out, act.Word{Text: name, At: -1, Span: text.Span})
+		if value != "" {
+			out = append(out, act.Word{Text: value, At: -1, Span: text.Span, Taint: text.Taint, Var: text.Var})
+		}
+	}
+	return out
 }

@@ -6,14 +6,15 @@ import (
 
 	"github.com/countersign/countersign/policy/actionrisk/amounts"
 	"github.com/countersign/countersign/policy/actionrisk/facts"
+	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"github.com/countersign/countersign/policy/actionrisk/stores"
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
 
-// money judges one call. Its name may be computed; then runCalls has not seen it.
+// money judges one call. Its name may be computed; then payment.Calls has not seen it.
 func (r *inlineRun) money(name tokens.Token, args []tokens.Token, computed bool) {
 	name, args = direct(name, args)
-	e, last := r.sh.Env, facts.LastName(name.Text)
+	e, last := r.sh.Env, lastName(name.Text)
 	t := &e.Clients.Code
 	var ids amounts.RuleList
 	switch {
@@ -72,7 +73,7 @@ func (r *inlineRun) showsKey(args []tokens.Token) bool {
 		if a.Kind != 'i' {
 			continue
 		}
-		last := facts.LastName(strings.TrimRight(a.Text, ".!"))
+		last := lastName(strings.TrimRight(a.Text, ".!"))
 		member := strings.Contains(a.Text, ".") && slices.ContainsFunc(strings.Split(a.Text, "."), func(part string) bool { return t.Key[part] })
 		key = key || member || strings.HasSuffix(a.Text, ".key.hex") || strings.HasSuffix(a.Text, ".key.to_0x_hex") || last == "decrypt" && strings.HasPrefix(a.Text, "Account") || last == "extract_key_from_keyfile"
 	}
@@ -116,7 +117,7 @@ func (r *inlineRun) repeats() bool {
 		if t.Kind != 'i' {
 			continue
 		}
-		switch facts.LastName(t.Text) {
+		switch lastName(t.Text) {
 		case "while", "setInterval", "loop", "repeat":
 			return true
 		case "range", "Array", "times", "xrange":
@@ -133,7 +134,7 @@ func (r *inlineRun) repeats() bool {
 // service judges calls of a payment service's library, and requests to one.
 func (r *inlineRun) service(name string, at int, last string, args []tokens.Token, ids *amounts.RuleList) {
 	e := r.sh.Env
-	if method := facts.RequestMethod(name, last, r.src.Text); method != "" && len(args) > 0 {
+	if method := requestMethod(name, last, r.src.Text); method != "" && len(args) > 0 {
 		if list := r.strings(args); len(list) > 0 && strings.Contains(list[0].Text, "://") {
 			text := strings.Join(r.argTexts(args), " ")
 			ids.AddAll(e.ServiceCall(method, list[0].Text, text, r.src.Text))
@@ -141,7 +142,7 @@ func (r *inlineRun) service(name string, at int, last string, args []tokens.Toke
 		return
 	}
 	if r.lang == "php" {
-		name = facts.ArrowName(r.src.Text, at, name)
+		name = arrowName(r.src.Text, at, name)
 	}
 	if !strings.ContainsAny(name, ".:>") || !r.usesService() {
 		return
@@ -213,4 +214,33 @@ func (r *inlineRun) wallets() {
 			e.Money(r.src, t.From, t.To, t.Text, rule)
 		}
 	}
+}
+
+// lastName is what stands behind the last dot or colon of a name.
+func lastName(name string) string { return name[strings.LastIndexAny(name, ".:")+1:] }
+
+// arrowName is a name with what stands before it in "$a->b->c".
+func arrowName(text string, at int, name string) string {
+	i := min(at, len(text))
+	for i > 1 && (scan.IsNameByte(text[i-1]) || text[i-1] == '$' || text[i-1] == '>' && text[i-2] == '-' || text[i-1] == '-' && i < len(text) && text[i] == '>') {
+		i--
+	}
+	return text[i:min(at, len(text))] + name
+}
+
+// requestMethod is the HTTP method of a call that sends a request, else "".
+func requestMethod(name, last, text string) string {
+	switch last {
+	case "post", "put", "patch", "post_form", "postForm":
+		return strings.ToUpper(last[:min(5, len(last))])
+	case "curl_init":
+		if strings.Contains(text, "CURLOPT_POST") {
+			return "POST"
+		}
+	case "fetch", "request", "urlopen", "Request", "axios", "got":
+		if strings.Contains(text, "POST") || strings.Contains(text, "post") || strings.Contains(text, "data=") {
+			return "POST"
+		}
+	}
+	return ""
 }

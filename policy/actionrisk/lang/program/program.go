@@ -220,11 +220,10 @@ func (r *inlineRun) run(list []tokens.Token) {
 	inner.Run(v)
 }
 
-// sweep: files of a listed folder are deleted one by one; the folder is what
-// matters.
-// read judges a file that is opened: for writing as a redirection, else as cat.
+// decoderNames are parts of names that decode.
 var decoderNames = []string{"b64decode", "atob", "unhexlify", "fromhex", "decompress", "base64_decode", "decode64", "decode_base64", "unpack", "codecs.decode", "marshal.loads", "rot13", "a85decode", "b32decode"}
 
+// fetchNames are parts of texts that download.
 var fetchNames = []string{"urlopen", "requests.get", "fetch(", "http.get", "https.get", "axios", "URI.open", "Net::HTTP", "LWP", "file_get_contents('http", "file_get_contents(\"http", "urllib", "http.client", "open-uri", "curl_exec"}
 
 // evaluate judges text that is run as a program: decoded literals are looked

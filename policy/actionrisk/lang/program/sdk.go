@@ -29,7 +29,7 @@ func (r *inlineRun) libraries() {
 		if t.Kind != 'i' || i+1 >= len(r.toks) || r.toks[i+1].Kind != '(' {
 			continue
 		}
-		name := facts.Snake(strings.TrimSuffix(t.Text[strings.LastIndexByte(t.Text, '.')+1:], "Command"))
+		name := snake(strings.TrimSuffix(t.Text[strings.LastIndexByte(t.Text, '.')+1:], "Command"))
 		for _, s := range loaded {
 			if rest, ok := calls(s, name, t.Text); ok && e.Budget.Spend(4) && given(s, r.arguments(i+1)) {
 				r.standsFor(s, t, name, rest, r.arguments(i+1))
@@ -121,4 +121,20 @@ func (r *inlineRun) client() string {
 		}
 	}
 	return "x"
+}
+
+// snake writes deleteDBInstance as delete_db_instance.
+func snake(name string) string {
+	var b strings.Builder
+	for i := 0; i < len(name); i++ {
+		c := name[i]
+		if scan.Upper(c) {
+			if i > 0 && (!scan.Upper(name[i-1]) || i+1 < len(name) && !scan.Upper(name[i+1]) && name[i+1] != '_') && name[i-1] != '_' {
+				b.WriteByte('_')
+			}
+			c += 'a' - 'A'
+		}
+		b.WriteByte(c)
+	}
+	return b.String()
 }

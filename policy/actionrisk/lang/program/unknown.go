@@ -6,7 +6,6 @@ import (
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/amounts"
-	"github.com/countersign/countersign/policy/actionrisk/facts"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
@@ -141,7 +140,7 @@ func (r *inlineRun) namesMethod(i int) bool {
 	}
 	switch before := r.toks[i-1]; before.Kind {
 	case '(':
-		return r.toks[i-2].Kind == 'i' && methodCalls[facts.LastName(r.toks[i-2].Text)]
+		return r.toks[i-2].Kind == 'i' && methodCalls[lastName(r.toks[i-2].Text)]
 	case ':', '=':
 		return strings.Trim(r.toks[i-2].Text, ".:'\"") == "method"
 	}
@@ -162,7 +161,7 @@ func (r *inlineRun) output() [][2]int {
 	}
 	var out [][2]int
 	for i, t := range r.toks {
-		if t.Kind == 'i' && i+1 < len(r.toks) && r.toks[i+1].Kind == '(' && showCalls[facts.LastName(t.Text)] && (r.lang != "node" || strings.HasPrefix(t.Text, "console.")) {
+		if t.Kind == 'i' && i+1 < len(r.toks) && r.toks[i+1].Kind == '(' && showCalls[lastName(t.Text)] && (r.lang != "node" || strings.HasPrefix(t.Text, "console.")) {
 			if end := closing(r.toks, i+1, '(', ')'); end < len(r.toks) {
 				out = append(out, [2]int{i, end})
 			}

@@ -9,8 +9,8 @@ import (
 
 // create handles CREATE: mostly additive, but for what it replaces, the rights
 // it gives and the code it lets the server run.
-func (p *sqlParser) create(i, end int) {
-	kind, target := sqlObjectOf(p, i+1, end), p.objectName(i+1, end)
+func (p *parser) create(i, end int) {
+	kind, target := objectOf(p, i+1, end), p.objectName(i+1, end)
 	replaces := p.is(i+1, "or") && p.is(i+2, "replace")
 	if p.has(i+1, min(i+5, end), "temporary", "temp") || strings.HasPrefix(target, "#") {
 		p.temporary = append(p.temporary, strings.ToLower(target))
@@ -62,7 +62,7 @@ func lockUnless(online bool, otherwise string) string {
 var untrustedLanguages = []string{"c", "plpythonu", "plpython2u", "plpython3u", "plperlu", "plsh", "pltclu", "java", "plrubyu", "plluau"}
 
 // createRoutine reads the body: it runs later, unless this text also calls it.
-func (p *sqlParser) createRoutine(kind string, i, end int, target string) {
+func (p *parser) createRoutine(kind string, i, end int, target string) {
 	for j := i; j < end; j++ {
 		if p.is(j, "language") && slices.Contains(untrustedLanguages, strings.Trim(p.raw(j+1), `'"`)) ||
 			p.is(j, "soname") || p.is(j, "external") && p.is(j+1, "name") {
@@ -79,13 +79,13 @@ func (p *sqlParser) createRoutine(kind string, i, end int, target string) {
 	p.routine = name
 	for j := i; j < end; j++ {
 		if p.toks[j].kind == sqlString && p.isAny(j-1, "as", "do") {
-			p.nested(sqlStringText(p.text[p.toks[j].Start:p.toks[j].End]), "routine", i, end)
+			p.nested(stringText(p.text[p.toks[j].Start:p.toks[j].End]), "routine", i, end)
 		}
 	}
 }
 
 // account handles CREATE and ALTER of roles, users and logins.
-func (p *sqlParser) account(i, end int, target string) {
+func (p *parser) account(i, end int, target string) {
 	found := false
 	for j := i + 2; j < end; j++ {
 		switch {
@@ -117,7 +117,7 @@ func (p *sqlParser) account(i, end int, target string) {
 var superRoles = []string{"rds_superuser", "cloudsqlsuperuser", "azure_pg_admin", "pg_execute_server_program", "pg_write_server_files",
 	"pg_read_server_files", "dba", "sysdba", "sysoper", "accountadmin", "securityadmin", "sysadmin", "super", "postgres", "root", "admin_option", "file"}
 
-func (p *sqlParser) grant(verb string, i, end int) {
+func (p *parser) grant(verb string, i, end int) {
 	if verb != "grant" {
 		p.add("privilege.grant", "", i, end)
 		return
@@ -158,8 +158,8 @@ func (p *sqlParser) grant(verb string, i, end int) {
 }
 
 // alter dispatches on the kind of object.
-func (p *sqlParser) alter(i, end int) {
-	kind, target := sqlObjectOf(p, i+1, end), p.objectName(i+1, end)
+func (p *parser) alter(i, end int) {
+	kind, target := objectOf(p, i+1, end), p.objectName(i+1, end)
 	if g := p.find(i, end, p.toks[i].depth, "grant"); g > 0 && p.is(i+1, "default") {
 		p.grant("grant", g, end)
 		return
@@ -199,7 +199,7 @@ func (p *sqlParser) alter(i, end int) {
 	}
 }
 
-func (p *sqlParser) alterDatabase(i, end int, target string) {
+func (p *parser) alterDatabase(i, end int, target string) {
 	if at := p.firstOf(i, end, "set"); p.setting(p.raw(at+1), p.settingValue(at+2, end), i, end) {
 		return
 	}
@@ -220,7 +220,7 @@ func (p *sqlParser) alterDatabase(i, end int, target string) {
 }
 
 // alterTable reads the comma-separated actions.
-func (p *sqlParser) alterTable(i, end int, target string) {
+func (p *parser) alterTable(i, end int, target string) {
 	depth := p.toks[i].depth
 	at := i + 1
 	for at < end && !p.is(at, "table") {
@@ -253,7 +253,7 @@ func (p *sqlParser) alterTable(i, end int, target string) {
 }
 
 // alterAction classifies one action [lo,hi) of ALTER TABLE.
-func (p *sqlParser) alterAction(i, lo, hi int, target string) {
+func (p *parser) alterAction(i, lo, hi int, target string) {
 	add := func(effect string) { p.add(effect, target, i, hi) }
 	switch p.toks[lo].word {
 	case "add":
@@ -309,7 +309,7 @@ func (p *sqlParser) alterAction(i, lo, hi int, target string) {
 	}
 }
 
-func (p *sqlParser) alterDrop(i, lo, hi int, target string) {
+func (p *parser) alterDrop(i, lo, hi int, target string) {
 	effect := "drop.column"
 	switch {
 	case p.isAny(lo+1, "constraint", "index", "key", "primary", "foreign", "check", "default", "trigger", "policy", "projection", "statistics", "unique") || p.raw(lo+1) == "feature":
@@ -320,7 +320,7 @@ func (p *sqlParser) alterDrop(i, lo, hi int, target string) {
 	p.add(effect, target, i, hi)
 }
 
-func (p *sqlParser) alterColumn(i, lo, hi int, target string) {
+func (p *parser) alterColumn(i, lo, hi int, target string) {
 	switch {
 	case p.is(lo, "alter") && p.has(lo, hi, "type"), !p.is(lo, "alter"):
 		p.add("ddl.rewrite", target, i, hi)
@@ -334,13 +334,13 @@ func (p *sqlParser) alterColumn(i, lo, hi int, target string) {
 }
 
 // transfer handles statements that move data between the server and files.
-func (p *sqlParser) transfer(verb string, i, end int) {
+func (p *parser) transfer(verb string, i, end int) {
 	target, _ := p.name(i+1, end)
 	if program := p.find(i, end, p.toks[i].depth, "program"); program > 0 && verb == "copy" && p.isAny(program-1, "from", "to") {
 		command := p.stringAt(program + 1)
 		p.add("server.program", command, i, end)
 		if command != "" {
-			p.out.Shell = append(p.out.Shell, sqlCarried{command, "copy-program", p.toks[program+1].Start, p.toks[program+1].End})
+			p.out.Shell = append(p.out.Shell, carried{command, "copy-program", p.toks[program+1].Start, p.toks[program+1].End})
 		}
 		return
 	}
@@ -390,7 +390,7 @@ func (p *sqlParser) transfer(verb string, i, end int) {
 }
 
 // loadCSV: Neo4j reads a file of the server, or of another one.
-func (p *sqlParser) loadCSV(i, end int) {
+func (p *parser) loadCSV(i, end int) {
 	url := p.stringAt(p.firstOf(i, end, "from") + 1)
 	if file, ok := strings.CutPrefix(url, "file:"); ok && paths.KindOfFile("/"+strings.TrimLeft(file, "/"))&(paths.IsCredential|paths.IsAccounts) != 0 {
 		p.add("server.file-read", file, i, end)
@@ -399,16 +399,16 @@ func (p *sqlParser) loadCSV(i, end int) {
 	p.add("insert", "", i, end)
 }
 
-// PlainVerbs are verbs whose effect does not depend on what follows.
-var sqlPlainVerbs = map[string]string{
+// plainVerbs are verbs whose effect does not depend on what follows.
+var plainVerbs = map[string]string{
 	"rename": "ddl.rename", "exchange": "ddl.rename", "comment": "ddl.additive", "analyze": "ddl.additive", "analyse": "ddl.additive", "undrop": "ddl.additive", "backup": "ddl.additive",
 	"lock": "ddl.lock", "kill": "server.kill-session", "shutdown": "server.shutdown", "restart": "server.shutdown", "stop": "server.config", "change": "server.config", "reconfigure": "server.config",
 }
 
 // administer handles the remaining verbs.
-func (p *sqlParser) administer(verb string, i, end int) {
+func (p *parser) administer(verb string, i, end int) {
 	add := func(effect string) { p.add(effect, "", i, end) }
-	if effect := sqlPlainVerbs[verb]; effect != "" {
+	if effect := plainVerbs[verb]; effect != "" {
 		add(effect)
 		return
 	}
@@ -451,7 +451,7 @@ func (p *sqlParser) administer(verb string, i, end int) {
 }
 
 // library handles verbs that bring databases, states and code in and take them away.
-func (p *sqlParser) library(verb string, i, end int) {
+func (p *parser) library(verb string, i, end int) {
 	from := p.stringAt(p.firstOf(i, end, "from") + 1)
 	effect := "ddl.additive"
 	switch verb {
@@ -494,7 +494,7 @@ func runsAsPage(path string) bool {
 	return false
 }
 
-func (p *sqlParser) maintain(verb string, i, end int) {
+func (p *parser) maintain(verb string, i, end int) {
 	online := p.has(i, end, "concurrently")
 	switch {
 	case verb == "vacuum" && p.raw(end-1) == "hours" && p.raw(end-2) == "0", verb == "vacuum" && p.raw(end-2) == "0" && p.raw(end-3) == "retain":
@@ -508,7 +508,7 @@ func (p *sqlParser) maintain(verb string, i, end int) {
 	}
 }
 
-func (p *sqlParser) pragma(i, end int) {
+func (p *parser) pragma(i, end int) {
 	assigns := false
 	for j := i; j < end; j++ {
 		assigns = assigns || p.op(j, "=")
@@ -522,7 +522,7 @@ func (p *sqlParser) pragma(i, end int) {
 }
 
 // systemVerb tells ClickHouse's SYSTEM from the mysql client's shell escape.
-func (p *sqlParser) systemVerb(i, end int) {
+func (p *parser) systemVerb(i, end int) {
 	switch p.raw(i + 1) {
 	case "shutdown", "kill":
 		p.add("server.shutdown", "", i, end)

@@ -75,7 +75,7 @@ var sameLines = map[string]string{"mariadb": "mysql", "mycli": "mysql", "mysqlsh
 
 // client handles a command of the database client, or a statement end that runs
 // the result of the query before it.
-func (p *sqlParser) client(i int) {
+func (p *parser) client(i int) {
 	t := p.toks[i]
 	text := p.text[t.Start:t.End]
 	if t.kind == sqlEnd {
@@ -110,7 +110,7 @@ func (p *sqlParser) client(i int) {
 }
 
 // clientAct judges one command of a client by what it does with its argument.
-func (p *sqlParser) clientAct(action clientAction, rest string, i int) {
+func (p *parser) clientAct(action clientAction, rest string, i int) {
 	rest = strings.TrimSpace(rest)
 	if words := scan.OptionWords(rest); len(words) > 0 && strings.HasPrefix(words[0], "|") && action != clientShell && action != clientExpands {
 		command := rest[1:]
@@ -173,12 +173,12 @@ func lastField(text string) string {
 	return fields[len(fields)-1]
 }
 
-func (p *sqlParser) carry(text, via string, i int) {
-	p.out.Shell = append(p.out.Shell, sqlCarried{strings.TrimSpace(text), via, p.toks[i].Start, p.toks[i].End})
+func (p *parser) carry(text, via string, i int) {
+	p.out.Shell = append(p.out.Shell, carried{strings.TrimSpace(text), via, p.toks[i].Start, p.toks[i].End})
 }
 
 // generated handles \gexec: every value of the query before it is run as SQL.
-func (p *sqlParser) generated(i int) {
+func (p *parser) generated(i int) {
 	lo := i
 	for lo > 0 && p.toks[lo-1].kind != sqlEnd {
 		lo--
@@ -195,7 +195,7 @@ func (p *sqlParser) generated(i int) {
 }
 
 // copyMeta handles psql's \copy, which reads and writes files of the client.
-func (p *sqlParser) copyMeta(rest string, i int) {
+func (p *parser) copyMeta(rest string, i int) {
 	lower := strings.ToLower(rest)
 	if at := strings.Index(lower, " program "); at >= 0 {
 		p.carry(strings.Trim(strings.TrimSpace(rest[at+len(" program "):]), `'`), "copy-program", i)
@@ -211,7 +211,7 @@ func (p *sqlParser) copyMeta(rest string, i int) {
 }
 
 // clientLines handles the commands that begin with a word, line by line.
-func (p *sqlParser) clientLines(list []lineCommand) {
+func (p *parser) clientLines(list []lineCommand) {
 	at := 0
 	for line := range strings.Lines(p.text) {
 		start := at + len(line) - len(strings.TrimLeft(line, " \t"))

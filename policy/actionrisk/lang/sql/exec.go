@@ -11,13 +11,13 @@ import (
 const sqlHole = "dynamic_name"
 
 // nested classifies SQL that stands in a literal of [i,end).
-func (p *sqlParser) nested(text, via string, i, end int) bool {
+func (p *parser) nested(text, via string, i, end int) bool {
 	if *p.left -= len(text); p.nesting >= MaxSQLNesting || *p.left < 0 {
 		p.out.TooDeep = true
 		return true
 	}
 	end = min(max(end, i+1), len(p.toks))
-	inner := classifyNested(text, sqlReadings(text, p.read|ANSI), p.of, p.nesting+1, p.left)
+	inner := classifyNested(text, readings(text, p.read|ANSI), p.of, p.nesting+1, p.left)
 	p.out.Steps += inner.Steps + len(text)/8
 	p.out.TooDeep = p.out.TooDeep || inner.TooDeep
 	start, stop := p.toks[i].Start, p.toks[end-1].End
@@ -42,14 +42,14 @@ func (p *sqlParser) nested(text, via string, i, end int) bool {
 // literal evaluates a text expression [lo,hi): literals joined by || or + or a
 // function that only builds text. What is not known becomes a hole; known is
 // false if there is nothing but holes.
-func (p *sqlParser) literal(lo, hi int) (text string, known bool) {
+func (p *parser) literal(lo, hi int) (text string, known bool) {
 	var b strings.Builder
 	for i := lo; i < hi; {
 		t := p.toks[i]
 		p.out.Steps++
 		switch {
 		case t.kind == sqlString:
-			b.WriteString(sqlStringText(p.text[t.Start:t.End]))
+			b.WriteString(stringText(p.text[t.Start:t.End]))
 			known = true
 			i++
 		case t.kind == sqlNumber && strings.HasPrefix(p.raw(i), "0x"):
@@ -59,7 +59,7 @@ func (p *sqlParser) literal(lo, hi int) (text string, known bool) {
 			}
 			i++
 		case t.kind == sqlName && p.text[t.Start] == '"' && p.read == MySQL:
-			b.WriteString(sqlUnquote(p.text[t.Start:t.End]))
+			b.WriteString(unquote(p.text[t.Start:t.End]))
 			known = true
 			i++
 		case t.kind == sqlWord && p.op(i+1, "(") && p.closes(i+1, hi) > 0:
@@ -87,7 +87,7 @@ func (p *sqlParser) literal(lo, hi int) (text string, known bool) {
 }
 
 // textFunction evaluates a function that builds text from its arguments [lo,hi).
-func (p *sqlParser) textFunction(name string, lo, hi int) (string, bool) {
+func (p *parser) textFunction(name string, lo, hi int) (string, bool) {
 	args := p.list(lo, hi)
 	var texts []string
 	known := false
@@ -179,7 +179,7 @@ func reversed(s string) string {
 
 // variable is the text that was given to a name; Snowflake and Oracle write $name
 // and :name where it is used.
-func (p *sqlParser) variable(name string) (string, bool) {
+func (p *parser) variable(name string) (string, bool) {
 	name = strings.ToLower(name)
 	if s, ok := p.vars[name]; ok {
 		return s, true
@@ -189,7 +189,7 @@ func (p *sqlParser) variable(name string) (string, bool) {
 }
 
 // assign remembers the literal text of a variable or a prepared statement.
-func (p *sqlParser) assign(name string, lo, hi int) {
+func (p *parser) assign(name string, lo, hi int) {
 	if text, known := p.literal(lo, hi); known && len(text) <= 4096 {
 		if p.vars == nil {
 			p.vars = map[string]string{}
@@ -199,7 +199,7 @@ func (p *sqlParser) assign(name string, lo, hi int) {
 }
 
 // set handles SET and DECLARE: variables, and the settings that matter.
-func (p *sqlParser) set(verb string, i, end int) {
+func (p *parser) set(verb string, i, end int) {
 	if p.isAny(i+1, "global", "persist", "persist_only") || strings.HasPrefix(p.raw(i+1), "@@global") || strings.HasPrefix(p.raw(i+1), "persist") {
 		at := i + 2
 		if strings.HasPrefix(p.raw(i+1), "@@") { // @@global.name, @@persist.name
@@ -231,7 +231,7 @@ func (p *sqlParser) set(verb string, i, end int) {
 }
 
 // commaOr is the next comma outside parentheses in [lo,hi), or hi.
-func (p *sqlParser) commaOr(lo, hi int) int {
+func (p *parser) commaOr(lo, hi int) int {
 	open := 0
 	for i := lo; i < hi; i++ {
 		switch {
@@ -247,10 +247,10 @@ func (p *sqlParser) commaOr(lo, hi int) int {
 }
 
 // block runs DO $$…$$.
-func (p *sqlParser) block(i, end int) {
+func (p *parser) block(i, end int) {
 	for j := i + 1; j < end; j++ {
 		if p.toks[j].kind == sqlString {
-			p.nested(sqlStringText(p.text[p.toks[j].Start:p.toks[j].End]), "do", i, end)
+			p.nested(stringText(p.text[p.toks[j].Start:p.toks[j].End]), "do", i, end)
 			return
 		}
 	}
@@ -258,7 +258,7 @@ func (p *sqlParser) block(i, end int) {
 
 // execute handles EXECUTE, EXEC, CALL and PERFORM: text built here, prepared
 // statements, and the procedures every server has.
-func (p *sqlParser) execute(verb string, i, end int) {
+func (p *parser) execute(verb string, i, end int) {
 	j := i + 1
 	for p.isAny(j, "immediate") {
 		j++
@@ -299,7 +299,7 @@ func (p *sqlParser) execute(verb string, i, end int) {
 }
 
 // dynamic runs a text expression as SQL.
-func (p *sqlParser) dynamic(lo, hi, i int) {
+func (p *parser) dynamic(lo, hi, i int) {
 	if p.op(lo, "(") {
 		if close := p.closes(lo, hi); close > 0 {
 			lo, hi = lo+1, close
@@ -315,9 +315,9 @@ func (p *sqlParser) dynamic(lo, hi, i int) {
 	p.add("dynamic", "", i, hi)
 }
 
-// PureFunctionList are functions that only compute; a call of anything else
+// pureFunctionList are functions that only compute; a call of anything else
 // leaves a SELECT unproven, since a function can do what its author wants.
-const sqlPureFunctionList = `count sum avg min max coalesce nullif ifnull nvl isnull now date time datetime timestamp extract date_trunc
+const pureFunctionList = `count sum avg min max coalesce nullif ifnull nvl isnull now date time datetime timestamp extract date_trunc
  to_char to_date to_timestamp to_number age year month day hour minute second date_part date_format strftime julianday unixepoch
  date_add date_sub datediff dateadd datepart timestampdiff from_unixtime unix_timestamp getdate sysdatetime curdate curtime
  lower upper length len char_length octet_length substr substring left right trim ltrim rtrim btrim lpad rpad replace translate concat
@@ -335,18 +335,18 @@ const sqlPureFunctionList = `count sum avg min max coalesce nullif ifnull nvl is
  approx_count_distinct countif sumif any_value array_to_string string_to_array st_distance st_within st_intersects similarity word_similarity uuid gen_random_uuid newid uuid_generate_v4
  typeof total changes table_info quote zeroblob iif toyear tomonth todate touint32 uniq uniqexact groupArray argmax argmin quantile today yesterday lag_in_frame numeric decimal varchar int using as on and or not from where by with distinct select set limit then when else between`
 
-var sqlPureFunctions = func() map[string]bool {
+var pureFunctions = func() map[string]bool {
 	m := map[string]bool{}
-	for f := range strings.FieldsSeq(sqlPureFunctionList) {
+	for f := range strings.FieldsSeq(pureFunctionList) {
 		m[strings.ToLower(f)] = true
 	}
 	return m
 }()
 
-func sqlPureFunction(name string) bool { return sqlPureFunctions[name] }
+func pureFunction(name string) bool { return pureFunctions[name] }
 
 // callBodies counts the body of a routine that this text creates and then calls.
-func (p *sqlParser) callBodies() {
+func (p *parser) callBodies() {
 	if p.nesting > 0 {
 		return
 	}
@@ -365,10 +365,10 @@ func (p *sqlParser) callBodies() {
 
 // called reports whether the routine is invoked: CALL, EXEC, PERFORM or name(…)
 // in a query, but not where it is created, dropped or granted.
-func (p *sqlParser) called(name string) bool {
+func (p *parser) called(name string) bool {
 	for i := 1; i < len(p.toks); i++ {
 		t := p.toks[i]
-		if (t.kind == sqlWord || t.kind == sqlName) && sqlUnquote(p.raw(i)) == name &&
+		if (t.kind == sqlWord || t.kind == sqlName) && unquote(p.raw(i)) == name &&
 			!p.isAny(i-1, "function", "procedure", "proc", "exists", "trigger", "event") && !(p.op(i-1, ".") && p.isAny(i-3, "function", "procedure", "proc")) {
 			return true
 		}
@@ -377,7 +377,7 @@ func (p *sqlParser) called(name string) bool {
 }
 
 // firstOf is the index of the first of the words in [lo,hi), or hi.
-func (p *sqlParser) firstOf(lo, hi int, words ...string) int {
+func (p *parser) firstOf(lo, hi int, words ...string) int {
 	for i := lo; i < hi; i++ {
 		if p.isAny(i, words...) {
 			return i

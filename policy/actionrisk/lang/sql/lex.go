@@ -15,7 +15,7 @@ import (
 type Reading uint8
 
 const (
-	// sqlANSI: "--" is a comment, a backslash is a letter except in E'…', /* */
+	// ANSI: "--" is a comment, a backslash is a letter except in E'…', /* */
 	// nests, $tag$…$tag$ quotes (PostgreSQL, SQLite, SQL Server, Oracle).
 	ANSI Reading = 1 << iota
 	// MySQL: "#" is a comment, "--" needs white space after it, a backslash
@@ -49,11 +49,11 @@ type sqlToken struct {
 	kind       sqlKind
 	depth      int16
 	Start, End int
-	word       string // lower-case keyword if it is one of sqlKeywords, else ""
+	word       string // lower-case keyword if it is one of keywords, else ""
 }
 
-// KeywordList holds every word the classifier looks at.
-const sqlKeywordList = `
+// keywordList holds every word the classifier looks at.
+const keywordList = `
 abort access account add admin advisor after alias all allow alter analyse analyze and any anonymous append array as
 asc assembly asymmetric attach attribute authorization backup before begin between binary bulk bypassrls by bucket cache call
 cascade case cast catalog certificate change channel character check checkpoint chunk class close cluster collation collection column columns
@@ -81,16 +81,16 @@ undo undrop union unique unload unlock unlogged unset unused update upsert use u
 view view views volume warehouse where when while window with within without work workload xml xor xp_cmdshell xmin zone
 `
 
-var sqlKeywords = sync.OnceValue(func() map[string]string {
+var keywords = sync.OnceValue(func() map[string]string {
 	m := map[string]string{}
-	for w := range strings.FieldsSeq(sqlKeywordList) {
+	for w := range strings.FieldsSeq(keywordList) {
 		m[w] = w
 	}
 	return m
 })
 
 // Lexer holds the state of one reading of one text.
-type sqlLexer struct {
+type lexer struct {
 	text      string
 	read      Reading
 	pos       int
@@ -102,9 +102,9 @@ type sqlLexer struct {
 	last      sqlToken // the last significant token
 }
 
-// Tokens cuts the text in one reading, white space and comments included.
-func Tokens(text string, read Reading) []sqlToken {
-	lx := sqlLexer{text: text, read: read, fresh: true, lineStart: true}
+// tokensOf cuts the text in one reading, white space and comments included.
+func tokensOf(text string, read Reading) []sqlToken {
+	lx := lexer{text: text, read: read, fresh: true, lineStart: true}
 	tokens := make([]sqlToken, 0, len(text)/4+4)
 	for lx.pos < len(text) {
 		tokens = append(tokens, lx.next())
@@ -113,7 +113,7 @@ func Tokens(text string, read Reading) []sqlToken {
 }
 
 // next returns the token at pos and moves behind it.
-func (lx *sqlLexer) next() sqlToken {
+func (lx *lexer) next() sqlToken {
 	start := lx.pos
 	kind := lx.scan()
 	if lx.pos <= start { // cannot happen; keeps the loop finite if it did
@@ -158,7 +158,7 @@ func (lx *sqlLexer) next() sqlToken {
 }
 
 // scan moves pos behind the token and says what it is.
-func (lx *sqlLexer) scan() sqlKind {
+func (lx *lexer) scan() sqlKind {
 	s, i := lx.text, lx.pos
 	c := s[i]
 	if lx.delimiter != "" && strings.HasPrefix(s[i:], lx.delimiter) {
@@ -238,12 +238,12 @@ func sqlKeyword(w string) string {
 		}
 		buf[i] = c
 	}
-	return sqlKeywords()[string(buf[:len(w)])]
+	return keywords()[string(buf[:len(w)])]
 }
 
 // scanSpace takes white space (Unicode's too) or one other character beyond
 // ASCII, which starts a name.
-func (lx *sqlLexer) scanSpace() sqlKind {
+func (lx *lexer) scanSpace() sqlKind {
 	start := lx.pos
 	for lx.pos < len(lx.text) {
 		c := lx.text[lx.pos]
@@ -270,7 +270,7 @@ func (lx *sqlLexer) scanSpace() sqlKind {
 }
 
 // line takes the rest of the line, without its end.
-func (lx *sqlLexer) line() sqlKind {
+func (lx *lexer) line() sqlKind {
 	if n := strings.IndexAny(lx.text[lx.pos:], "\n\r"); n >= 0 {
 		lx.pos += n
 	} else {
@@ -280,7 +280,7 @@ func (lx *sqlLexer) line() sqlKind {
 }
 
 // lineEnds reports whether only white space or a count (GO 5) follows.
-func (lx *sqlLexer) lineEnds() bool {
+func (lx *lexer) lineEnds() bool {
 	rest := lx.text[lx.pos:]
 	if n := strings.IndexAny(rest, "\n\r"); n >= 0 {
 		rest = rest[:n]
@@ -289,7 +289,7 @@ func (lx *sqlLexer) lineEnds() bool {
 }
 
 // blockComment takes /* … */, or only its mark where its text is code.
-func (lx *sqlLexer) blockComment() sqlKind {
+func (lx *lexer) blockComment() sqlKind {
 	s := lx.text
 	lx.pos += 2
 	if lx.read == MySQL {
@@ -329,7 +329,7 @@ func (lx *sqlLexer) blockComment() sqlKind {
 
 // quoted takes a quoted token whose quote stands at open; a doubled quote
 // stays inside.
-func (lx *sqlLexer) quoted(open int, quote byte, escapes bool, kind sqlKind) sqlKind {
+func (lx *lexer) quoted(open int, quote byte, escapes bool, kind sqlKind) sqlKind {
 	s := lx.text
 	i := open + 1
 	for i < len(s) {
@@ -350,7 +350,7 @@ func (lx *sqlLexer) quoted(open int, quote byte, escapes bool, kind sqlKind) sql
 }
 
 // bracket takes a [quoted name], or the mark alone where it subscripts.
-func (lx *sqlLexer) bracket() sqlKind {
+func (lx *lexer) bracket() sqlKind {
 	s, i := lx.text, lx.pos
 	touches := i > 0 && lx.last.End == i &&
 		(lx.last.kind == sqlWord || lx.last.kind == sqlName || s[i-1] == ')' || s[i-1] == ']')
@@ -372,7 +372,7 @@ func (lx *sqlLexer) bracket() sqlKind {
 }
 
 // dollar takes $tag$…$tag$, a numbered parameter, or the sign alone.
-func (lx *sqlLexer) dollar() sqlKind {
+func (lx *lexer) dollar() sqlKind {
 	s, i := lx.text, lx.pos+1
 	if i < len(s) && s[i] >= '0' && s[i] <= '9' {
 		for i < len(s) && s[i] >= '0' && s[i] <= '9' {
@@ -407,7 +407,7 @@ func (lx *sqlLexer) dollar() sqlKind {
 }
 
 // backslash takes a client command: those that end a statement, or one line.
-func (lx *sqlLexer) backslash() sqlKind {
+func (lx *lexer) backslash() sqlKind {
 	s, i := lx.text, lx.pos+1
 	for i < len(s) && IsLetter(s[i]) {
 		i++
@@ -425,7 +425,7 @@ func (lx *sqlLexer) backslash() sqlKind {
 }
 
 // setDelimiter reads the rest of a DELIMITER line.
-func (lx *sqlLexer) setDelimiter() {
+func (lx *lexer) setDelimiter() {
 	from := lx.pos
 	lx.line()
 	lx.delimiter = strings.TrimSpace(lx.text[from:lx.pos])
@@ -435,7 +435,7 @@ func (lx *sqlLexer) setDelimiter() {
 }
 
 // number takes digits with everything that a numeral may hold.
-func (lx *sqlLexer) number() sqlKind {
+func (lx *lexer) number() sqlKind {
 	s, i := lx.text, lx.pos
 	for i < len(s) {
 		c := s[i]
@@ -454,7 +454,7 @@ func (lx *sqlLexer) number() sqlKind {
 }
 
 // wordOrPrefixed takes a name, or a string with a prefix such as E'…'.
-func (lx *sqlLexer) wordOrPrefixed() sqlKind {
+func (lx *lexer) wordOrPrefixed() sqlKind {
 	s, i := lx.text, lx.pos
 	for i < len(s) && IsWordByte(s[i]) {
 		if s[i] >= utf8.RuneSelf {
@@ -478,7 +478,7 @@ func (lx *sqlLexer) wordOrPrefixed() sqlKind {
 }
 
 // param takes ?, :name, @name and @@name.
-func (lx *sqlLexer) param() sqlKind {
+func (lx *lexer) param() sqlKind {
 	s, i := lx.text, lx.pos+1
 	for i < len(s) && s[i] == '@' && i < lx.pos+2 {
 		i++
@@ -496,7 +496,7 @@ func (lx *sqlLexer) param() sqlKind {
 }
 
 // template takes {{ name }}.
-func (lx *sqlLexer) template() sqlKind {
+func (lx *lexer) template() sqlKind {
 	if n := strings.Index(lx.text[lx.pos:], "}}"); n >= 0 {
 		lx.pos += n + 2
 		return sqlParam
@@ -507,7 +507,7 @@ func (lx *sqlLexer) template() sqlKind {
 
 // operator takes one operator; those of two or three characters stay together
 // where their parts mean something else.
-func (lx *sqlLexer) operator() sqlKind {
+func (lx *lexer) operator() sqlKind {
 	rest := lx.text[lx.pos:]
 	for _, op := range [...]string{"<=>", "->>", "!~*", "<>", "!=", "<=", ">=", "==", "::", ":=", "||", "&&", "->", "~*", "!~"} {
 		if strings.HasPrefix(rest, op) {

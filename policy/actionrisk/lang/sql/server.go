@@ -11,7 +11,7 @@ import (
 
 // Procedures are the effects of procedures that servers bring along. An empty
 // effect marks one that only shows something.
-var sqlProcedures = map[string]string{
+var procedures = map[string]string{
 	"sp_execute_external_script": "server.program", "sp_addextendedproc": "server.program", "sp_start_job": "server.program",
 	"sp_procoption": "server.program", "xp_servicecontrol": "server.program", "xp_cmdshell": "server.program",
 	"xp_dirtree": "server.file-read", "xp_fileexist": "server.file-read", "xp_subdirs": "server.file-read", "xp_readerrorlog": "",
@@ -26,15 +26,15 @@ var sqlProcedures = map[string]string{
 	"sp_who": "", "sp_who2": "", "sp_columns": "", "sp_tables": "", "sp_lock": "", "sp_spaceused": "", "sp_databases": "", "sp_stored_procedures": "", "sp_pkeys": "", "sp_fkeys": "", "sp_depends": "", "sp_linkedservers": "", "sp_monitor": "", "sp_helpdb": "",
 }
 
-// ProcedurePrefixes are families of procedures by the beginning of their names.
-var sqlProcedurePrefixes = []struct{ prefix, effect string }{
+// procedurePrefixes are families of procedures by the beginning of their names.
+var procedurePrefixes = []struct{ prefix, effect string }{
 	{"sp_oa", "server.program"}, {"xp_reg", "server.program"}, {"xp_instance_reg", "server.program"},
 	{"sp_drop", "drop.other"}, {"sp_help", ""},
 }
 
 // procedure names the effect of a system procedure, whose arguments stand in
 // [args,end).
-func (p *sqlParser) procedure(name string, i, args, end int) bool {
+func (p *parser) procedure(name string, i, args, end int) bool {
 	first := p.argument(args, end, "")
 	switch name {
 	case "xp_cmdshell":
@@ -59,8 +59,8 @@ func (p *sqlParser) procedure(name string, i, args, end int) bool {
 		p.add(effect, first, i, end)
 		return true
 	}
-	effect, known := sqlProcedures[name]
-	for _, f := range sqlProcedurePrefixes {
+	effect, known := procedures[name]
+	for _, f := range procedurePrefixes {
 		if !known && strings.HasPrefix(name, f.prefix) {
 			effect, known = f.effect, true
 		}
@@ -73,7 +73,7 @@ func (p *sqlParser) procedure(name string, i, args, end int) bool {
 
 // argument is the text of the argument @name or name => of a call in [lo,hi), or of
 // the first one.
-func (p *sqlParser) argument(lo, hi int, name string) string {
+func (p *parser) argument(lo, hi int, name string) string {
 	for j := lo; j < hi; j++ {
 		at := j + 2 // @name = '…'
 		if p.op(j+1, "=") && p.op(j+2, ">") {
@@ -94,15 +94,15 @@ func (p *sqlParser) argument(lo, hi int, name string) string {
 }
 
 // programText hands text that the server gives a shell on.
-func (p *sqlParser) programText(text, via string, lo, hi int) {
+func (p *parser) programText(text, via string, lo, hi int) {
 	if text != "" {
 		lo = min(lo, len(p.toks)-1)
-		p.out.Shell = append(p.out.Shell, sqlCarried{text, via, p.toks[lo].Start, p.toks[min(max(hi, lo+1), len(p.toks))-1].End})
+		p.out.Shell = append(p.out.Shell, carried{text, via, p.toks[lo].Start, p.toks[min(max(hi, lo+1), len(p.toks))-1].End})
 	}
 }
 
 // jobStep: a step of an agent's job is SQL unless its subsystem says otherwise.
-func (p *sqlParser) jobStep(i, args, end int) {
+func (p *parser) jobStep(i, args, end int) {
 	command := p.argument(args, end, "command")
 	switch strings.ToLower(p.argument(args, end, "subsystem")) {
 	case "", "tsql":
@@ -116,9 +116,9 @@ func (p *sqlParser) jobStep(i, args, end int) {
 	}
 }
 
-// FunctionEffects are functions of common servers that do more than compute.
+// functionEffects are functions of common servers that do more than compute.
 // A name with a point is looked up with its package first.
-var sqlFunctionEffects = map[string]string{
+var functionEffects = map[string]string{
 	"pg_terminate_backend": "server.kill-session", "pg_cancel_backend": "server.kill-session",
 	"pg_read_file": "server.file-read", "pg_read_binary_file": "server.file-read", "pg_ls_dir": "server.file-read",
 	"pg_stat_file": "server.file-read", "lo_import": "server.file-read", "load_file": "server.file-read", "readfile": "server.file-read", "bfilename": "server.file-read",
@@ -136,13 +136,13 @@ var sqlFunctionEffects = map[string]string{
 	"setval": "update.scoped", "drop_chunks": "delete.scoped", "pg_advisory_lock": "ddl.lock", "drop_distributed_table": "drop.table", "undistribute_table": "ddl.rewrite",
 }
 
-// TextFunctions run SQL that stands in one of their arguments.
-var sqlTextFunctions = map[string]bool{"dblink_exec": true, "dblink": true, "dblink_send_query": true, "query_to_xml": true, "cursor_to_xml": true, "query_to_xml_and_xmlschema": true, "ts_stat": true, "crosstab": true,
+// textFunctions run SQL that stands in one of their arguments.
+var textFunctions = map[string]bool{"dblink_exec": true, "dblink": true, "dblink_send_query": true, "query_to_xml": true, "cursor_to_xml": true, "query_to_xml_and_xmlschema": true, "ts_stat": true, "crosstab": true,
 	"openquery": true, "openrowset": true, "schedule": true, "schedule_in_database": true, "exec_sql": true, "execute_sql": true, "run_sql": true, "run_command_on_workers": true, "run_command_on_shards": true, "run_command_on_placements": true,
 	"sqlite_exec": true, "parse": true, "exec_ddl_statement": true, "dbms_job.submit": true, "query": true, "xmltable": true, "eval": true, "external_query": true, "system.execute": true, "system.query": true, "execute_query": true}
 
 // functions finds calls with effects in [lo,hi).
-func (p *sqlParser) functions(lo, hi int) {
+func (p *parser) functions(lo, hi int) {
 	for i := lo; i+1 < hi; i++ {
 		if p.toks[i].kind != sqlWord && p.toks[i].kind != sqlName || !p.op(i+1, "(") {
 			continue
@@ -156,24 +156,24 @@ func (p *sqlParser) functions(lo, hi int) {
 }
 
 // function judges the call whose name stands at i and whose bracket closes at close.
-func (p *sqlParser) function(i, close int) {
-	name := sqlUnquote(p.raw(i))
+func (p *parser) function(i, close int) {
+	name := unquote(p.raw(i))
 	whole := name
 	if p.op(i-1, ".") {
-		whole = sqlUnquote(p.raw(i-2)) + "." + name
+		whole = unquote(p.raw(i-2)) + "." + name
 	}
 	if p.special(whole, i, close) {
 		return
 	}
-	effect, ok := sqlFunctionEffects[whole]
+	effect, ok := functionEffects[whole]
 	if !ok {
-		effect = sqlFunctionEffects[name]
+		effect = functionEffects[name]
 	}
 	if effect != "" {
 		p.serverFile(effect, p.stringAt(i+2), i, close+1)
 		return
 	}
-	if sqlTextFunctions[name] || sqlTextFunctions[whole] {
+	if textFunctions[name] || textFunctions[whole] {
 		for _, a := range p.list(i+2, close) {
 			if text, known := p.literal(a[0], a[1]); known && strings.IndexByte(text, ' ') > 0 {
 				p.nested(text, name, i, close+1)
@@ -181,14 +181,14 @@ func (p *sqlParser) function(i, close int) {
 		}
 		return
 	}
-	if !sqlPureFunction(name) && p.toks[i].word == "" {
+	if !pureFunction(name) && p.toks[i].word == "" {
 		p.out.ReadOnly = false
 	}
 }
 
 // serverFile records an effect on a file, which is the user's own if the client is
 // the database.
-func (p *sqlParser) serverFile(effect, path string, i, end int) {
+func (p *parser) serverFile(effect, path string, i, end int) {
 	if p.of.Embedded && path != "" && strings.HasPrefix(effect, "server.file-") {
 		p.out.ReadOnly = false
 		p.clientFile(path, effect == "server.file-write", i, end)
@@ -198,7 +198,7 @@ func (p *sqlParser) serverFile(effect, path string, i, end int) {
 }
 
 // special judges the functions whose effect their arguments decide.
-func (p *sqlParser) special(name string, i, close int) bool {
+func (p *parser) special(name string, i, close int) bool {
 	switch name {
 	case "openrowset", "opendatasource":
 		if path := p.stringAt(i + 3); p.is(i+2, "bulk") && serverPath(path) {
@@ -270,7 +270,7 @@ func serverPath(path string) bool {
 }
 
 // schedulerJob: Oracle's scheduler runs programs of the server, or a block.
-func (p *sqlParser) schedulerJob(i, close int) {
+func (p *parser) schedulerJob(i, close int) {
 	kind := strings.ToLower(p.argument(i+2, close, "job_type") + p.argument(i+2, close, "program_type"))
 	action := p.argument(i+2, close, "job_action") + p.argument(i+2, close, "program_action")
 	if list := p.list(i+2, close); kind == "" && len(list) > 2 { // by their places
@@ -290,7 +290,7 @@ func (p *sqlParser) schedulerJob(i, close int) {
 
 // clientFile hands the reading or writing of a file on as a shell's: what it is,
 // its path says.
-func (p *sqlParser) clientFile(path string, write bool, lo, hi int) {
+func (p *parser) clientFile(path string, write bool, lo, hi int) {
 	if path == "" || strings.Contains(path, "://") {
 		return
 	}
@@ -307,7 +307,7 @@ func (p *sqlParser) clientFile(path string, write bool, lo, hi int) {
 
 // written are the literals of the VALUES or SELECT behind token i, which a table
 // function or COPY writes.
-func (p *sqlParser) written(i int) string {
+func (p *parser) written(i int) string {
 	var out []string
 	size := 0
 	for j := i; j < len(p.toks) && p.toks[j].kind != sqlEnd && size < 2048; j++ {
@@ -321,7 +321,7 @@ func (p *sqlParser) written(i int) string {
 }
 
 // Settings are settings of servers whose value is a program, a library or a file.
-var sqlSettings = map[string]string{
+var settings = map[string]string{
 	"archive_command": "server.program", "restore_command": "server.program", "archive_cleanup_command": "server.program", "recovery_end_command": "server.program", "ssl_passphrase_command": "server.program",
 	"archive_library": "server.program", "shared_preload_libraries": "server.program", "session_preload_libraries": "server.program", "local_preload_libraries": "server.program", "dynamic_library_path": "server.program", "jit_provider": "server.program",
 	"general_log_file": "server.file-write", "slow_query_log_file": "server.file-write", "init_connect": "dynamic", "init_slave": "dynamic", "init_replica": "dynamic", "secure_file_priv": "server.config",
@@ -329,11 +329,11 @@ var sqlSettings = map[string]string{
 }
 
 // Libraries are the libraries that a PostgreSQL server is told to load every day.
-var sqlLibraries = scan.SetOf("pg_stat_statements auto_explain pg_cron timescaledb pgaudit citus pg_hint_plan pg_prewarm pg_wait_sampling pg_partman_bgw pgsodium supautils plan_filter pg_net vector pg_repack pg_qualstats pg_stat_kcache decoderbufs wal2json passwordcheck auth_delay credcheck pglogical rds_utils none pg_squeeze pgml vchord")
+var libraries = scan.SetOf("pg_stat_statements auto_explain pg_cron timescaledb pgaudit citus pg_hint_plan pg_prewarm pg_wait_sampling pg_partman_bgw pgsodium supautils plan_filter pg_net vector pg_repack pg_qualstats pg_stat_kcache decoderbufs wal2json passwordcheck auth_delay credcheck pglogical rds_utils none pg_squeeze pgml vchord")
 
 // setting judges a setting given a value, and tells whether it is one that matters.
-func (p *sqlParser) setting(name, value string, i, end int) bool {
-	effect := sqlSettings[strings.TrimPrefix(name, "@@global.")]
+func (p *parser) setting(name, value string, i, end int) bool {
+	effect := settings[strings.TrimPrefix(name, "@@global.")]
 	if effect == "" {
 		return false
 	}
@@ -354,7 +354,7 @@ func (p *sqlParser) setting(name, value string, i, end int) bool {
 }
 
 // settingValue is the literal behind = or TO at i.
-func (p *sqlParser) settingValue(i, end int) string {
+func (p *parser) settingValue(i, end int) string {
 	if p.op(i, "=") || p.op(i, ":=") || p.is(i, "to") {
 		i++
 	}
@@ -364,7 +364,7 @@ func (p *sqlParser) settingValue(i, end int) string {
 
 func knownLibraries(list string) bool {
 	for name := range strings.SplitSeq(list, ",") {
-		if name = strings.Trim(name, " \"'"); name != "" && !sqlLibraries[name] {
+		if name = strings.Trim(name, " \"'"); name != "" && !libraries[name] {
 			return false
 		}
 	}

@@ -22,7 +22,7 @@ type Fact struct {
 
 // Carried is text of another language inside SQL: a client's shell escape or
 // a program the server runs.
-type sqlCarried struct {
+type carried struct {
 	Text       string
 	Via        string
 	Start, End int
@@ -31,7 +31,7 @@ type sqlCarried struct {
 // Result is what a text of SQL does.
 type Result struct {
 	Facts    []Fact
-	Shell    []sqlCarried
+	Shell    []carried
 	ReadOnly bool // every statement was recognised and only reads
 	Unknown  bool // at least one statement was not recognised
 	TooDeep  bool
@@ -58,7 +58,7 @@ const maxSQLDepth = 64
 // that is no SQL has no effects.
 func Classify(text string, reads Reading, client Client) Result {
 	left := maxSQLNested
-	return classifyNested(text, sqlReadings(text, reads), client, 0, &left)
+	return classifyNested(text, readings(text, reads), client, 0, &left)
 }
 
 // Client is what is known of the client that is given a text.
@@ -69,7 +69,7 @@ type Client struct {
 }
 
 // Readings drops the readings that cannot differ from another for the text.
-func sqlReadings(text string, reads Reading) Reading {
+func readings(text string, reads Reading) Reading {
 	if reads == 0 {
 		reads = AnyReading
 	}
@@ -93,7 +93,7 @@ func classifyNested(text string, reads Reading, client Client, nesting int, left
 		if reads&read == 0 {
 			continue
 		}
-		p := sqlParser{text: text, read: read, nesting: nesting, left: left, of: client}
+		p := parser{text: text, read: read, nesting: nesting, left: left, of: client}
 		p.run()
 		merged.Steps += len(p.toks) + p.out.Steps
 		if first {
@@ -126,7 +126,7 @@ func classifyNested(text string, reads Reading, client Client, nesting int, left
 }
 
 // Parser walks the significant tokens of one reading.
-type sqlParser struct {
+type parser struct {
 	text    string
 	read    Reading
 	nesting int
@@ -148,9 +148,9 @@ type sqlParser struct {
 	of         Client
 }
 
-func (p *sqlParser) run() {
+func (p *parser) run() {
 	p.txStart = -1
-	for _, t := range Tokens(p.text, p.read) {
+	for _, t := range tokensOf(p.text, p.read) {
 		if t.kind == sqlSpace || t.kind == sqlComment {
 			continue
 		}
@@ -185,7 +185,7 @@ func (p *sqlParser) run() {
 }
 
 // pair finds the closing parenthesis of each opening one.
-func (p *sqlParser) pair() {
+func (p *parser) pair() {
 	p.closing = make([]int, len(p.toks))
 	var open []int
 	for i := range p.toks {
@@ -204,7 +204,7 @@ func (p *sqlParser) pair() {
 
 // glue joins a verb that a comment cuts in two (DR/**/OP): some filters strip
 // comments before the server sees the text.
-func (p *sqlParser) glue() {
+func (p *parser) glue() {
 	for i := 0; i+1 < len(p.toks); i++ {
 		a, b := p.toks[i], p.toks[i+1]
 		if a.kind != sqlWord || b.kind != sqlWord || a.End == b.Start || !strings.HasPrefix(p.text[a.End:], "/*") {
@@ -223,7 +223,7 @@ func (p *sqlParser) glue() {
 
 // segmentEnd is the index of the token that ends the statement begun at lo. The
 // semicolons of a routine's BEGIN … END body end nothing.
-func (p *sqlParser) segmentEnd(lo int) int {
+func (p *parser) segmentEnd(lo int) int {
 	body := p.is(lo, "create") && p.createsRoutine(lo)
 	blocks := 0
 	for i := lo; i < len(p.toks); i++ {
@@ -245,8 +245,8 @@ func (p *sqlParser) segmentEnd(lo int) int {
 
 // createsRoutine reports whether CREATE at i makes something with a body of
 // statements.
-func (p *sqlParser) createsRoutine(i int) bool {
-	switch sqlObjectOf(p, i+1, len(p.toks)) {
+func (p *parser) createsRoutine(i int) bool {
+	switch objectOf(p, i+1, len(p.toks)) {
 	case "routine", "trigger", "event":
 		return true
 	}
@@ -254,22 +254,22 @@ func (p *sqlParser) createsRoutine(i int) bool {
 }
 
 // is reports whether token i is the keyword w.
-func (p *sqlParser) is(i int, w string) bool {
+func (p *parser) is(i int, w string) bool {
 	return i >= 0 && i < len(p.toks) && p.toks[i].kind == sqlWord && p.toks[i].word == w
 }
 
 // isAny reports whether token i is one of the keywords.
-func (p *sqlParser) isAny(i int, words ...string) bool {
+func (p *parser) isAny(i int, words ...string) bool {
 	return i >= 0 && i < len(p.toks) && p.toks[i].kind == sqlWord && p.toks[i].word != "" && slices.Contains(words, p.toks[i].word)
 }
 
 // op reports whether token i is the operator s.
-func (p *sqlParser) op(i int, s string) bool {
+func (p *parser) op(i int, s string) bool {
 	return i >= 0 && i < len(p.toks) && p.toks[i].kind == sqlOp && p.text[p.toks[i].Start:p.toks[i].End] == s
 }
 
 // raw is token i in lower case, "" outside the text.
-func (p *sqlParser) raw(i int) string {
+func (p *parser) raw(i int) string {
 	if i < 0 || i >= len(p.toks) {
 		return ""
 	}
@@ -277,7 +277,7 @@ func (p *sqlParser) raw(i int) string {
 }
 
 // find returns the first index in [lo,hi) of one of the keywords at the depth.
-func (p *sqlParser) find(lo, hi int, depth int16, words ...string) int {
+func (p *parser) find(lo, hi int, depth int16, words ...string) int {
 	for i := lo; i < hi; i++ {
 		if p.toks[i].depth == depth && p.isAny(i, words...) {
 			return i
@@ -287,7 +287,7 @@ func (p *sqlParser) find(lo, hi int, depth int16, words ...string) int {
 }
 
 // has reports whether one of the keywords stands anywhere in [lo,hi).
-func (p *sqlParser) has(lo, hi int, words ...string) bool {
+func (p *parser) has(lo, hi int, words ...string) bool {
 	for i := lo; i < hi; i++ {
 		if p.isAny(i, words...) {
 			return true
@@ -297,7 +297,7 @@ func (p *sqlParser) has(lo, hi int, words ...string) bool {
 }
 
 // name returns the dotted name at i, unquoted, and the index behind it.
-func (p *sqlParser) name(i, hi int) (string, int) {
+func (p *parser) name(i, hi int) (string, int) {
 	var parts []string
 	for i < hi {
 		t := p.toks[i]
@@ -305,9 +305,9 @@ func (p *sqlParser) name(i, hi int) (string, int) {
 		switch t.kind {
 		case sqlWord, sqlParam, sqlNumber:
 		case sqlName:
-			text = sqlUnquote(text)
+			text = unquote(text)
 		case sqlString:
-			text = sqlStringText(text)
+			text = stringText(text)
 		case sqlOp:
 			if text != "*" && text != "#" {
 				return strings.Join(parts, "."), i
@@ -335,14 +335,14 @@ func (p *sqlParser) name(i, hi int) (string, int) {
 }
 
 // add records an effect of the tokens [lo,hi).
-func (p *sqlParser) add(effect, target string, lo, hi int) {
+func (p *parser) add(effect, target string, lo, hi int) {
 	hi = min(max(hi, lo+1), len(p.toks))
 	p.out.Facts = append(p.out.Facts, Fact{Effect: effect, Target: target,
 		Start: p.toks[lo].Start, End: p.toks[hi-1].End, Via: p.via, Deferred: p.routine != ""})
 }
 
 // Unquote strips the marks of a quoted name.
-func sqlUnquote(s string) string {
+func unquote(s string) string {
 	if len(s) < 2 {
 		return s
 	}
@@ -356,8 +356,8 @@ func sqlUnquote(s string) string {
 	return strings.Trim(s, "\"`[]")
 }
 
-// StringText is the content of a string token.
-func sqlStringText(s string) string {
+// stringText is the content of a string token.
+func stringText(s string) string {
 	if strings.HasPrefix(s, "$") {
 		n := strings.IndexByte(s[1:], '$') + 2
 		return strings.TrimSuffix(s[min(n, len(s)):], s[:min(n, len(s))])
@@ -377,7 +377,7 @@ func sqlStringText(s string) string {
 
 // segment classifies the tokens between two statement ends, which may hold more
 // than one statement: SQL Server needs no semicolon, blocks nest.
-func (p *sqlParser) segment(lo, hi int) {
+func (p *parser) segment(lo, hi int) {
 	p.head, p.routine = "", ""
 	if p.nesting == 0 {
 		p.unscoped = p.unscoped[:0]
@@ -402,7 +402,7 @@ func (p *sqlParser) segment(lo, hi int) {
 
 // bare handles a statement without a verb: an assignment, or in SQL Server the
 // name of a procedure at the start of a batch.
-func (p *sqlParser) bare(lo, hi int) {
+func (p *parser) bare(lo, hi int) {
 	if p.op(lo+1, ":=") {
 		p.assign(p.raw(lo), lo+2, hi)
 		return
@@ -431,7 +431,7 @@ func (p *sqlParser) bare(lo, hi int) {
 
 // extent is where the statement begun at i ends: at a smaller depth, at the
 // next statement beside it, or at hi.
-func (p *sqlParser) extent(i, lo, hi int) int {
+func (p *parser) extent(i, lo, hi int) int {
 	head := p.head
 	defer func() { p.head = head }()
 	p.head = p.toks[i].word
@@ -466,7 +466,7 @@ var Verbs = func() map[string]bool {
 
 // startsAt returns the verb if a statement begins at token i of the segment
 // [lo,hi): anywhere a statement is due, or by two words that begin one only.
-func (p *sqlParser) startsAt(i, lo, hi int) string {
+func (p *parser) startsAt(i, lo, hi int) string {
 	t := p.toks[i]
 	if t.kind != sqlWord || t.word == "" {
 		if i == lo && t.kind == sqlOp && p.op(i, "(") { // (SELECT …) UNION …
@@ -499,7 +499,7 @@ func (p *sqlParser) startsAt(i, lo, hi int) string {
 }
 
 // due reports whether a statement is expected at token i.
-func (p *sqlParser) due(i, lo int) bool {
+func (p *parser) due(i, lo int) bool {
 	if i == lo {
 		return true
 	}
@@ -534,7 +534,7 @@ func (p *sqlParser) due(i, lo int) bool {
 }
 
 // inCase reports whether a CASE expression is open at token i.
-func (p *sqlParser) inCase(i, lo int) bool {
+func (p *parser) inCase(i, lo int) bool {
 	open := 0
 	for j := lo; j < i; j++ {
 		if p.is(j, "case") {
@@ -547,11 +547,11 @@ func (p *sqlParser) inCase(i, lo int) bool {
 }
 
 // opens reports whether the words at i begin a statement wherever they stand.
-func (p *sqlParser) opens(i, hi int) bool {
+func (p *parser) opens(i, hi int) bool {
 	next := i + 1
 	switch p.toks[i].word {
 	case "drop":
-		switch sqlObjectOf(p, next, hi) {
+		switch objectOf(p, next, hi) {
 		case "", "column", "partition": // parts of ALTER TABLE
 			return false
 		}
@@ -582,7 +582,7 @@ func (p *sqlParser) opens(i, hi int) bool {
 		if p.head == "create" && p.is(i-1, "or") {
 			return false
 		}
-		return sqlObjectOf(p, next, hi) != "" && !p.isAny(i-1, "on", "instance")
+		return objectOf(p, next, hi) != "" && !p.isAny(i-1, "on", "instance")
 	case "select":
 		return p.toks[i].depth == 0 && (p.head == "with" || p.head == "if" || p.head == "declare" || p.head == "use")
 	case "commit", "rollback":

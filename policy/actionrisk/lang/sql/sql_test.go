@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// sqlSummary writes a result the way testdata/effects.txt does.
-func sqlSummary(r Result) string {
+// summary writes a result the way testdata/effects.txt does.
+func summary(r Result) string {
 	var words []string
 	for _, f := range r.Facts {
 		w := f.Effect
@@ -53,7 +53,7 @@ func TestSQLEffects(t *testing.T) {
 			want = strings.Join(slices.Compact(words), " ")
 		}
 		r := Classify(text, AnyReading, Client{})
-		if diff := cmp.Diff(want, sqlSummary(r)); diff != "" {
+		if diff := cmp.Diff(want, summary(r)); diff != "" {
 			t.Errorf("line %d: %s\n(-want +got)\n%s", n+1, text, diff)
 		}
 		for _, f := range r.Facts {
@@ -79,7 +79,7 @@ func FuzzSQLTokens(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, read := range []Reading{ANSI, MySQL, Slash} {
 			at := 0
-			for _, tok := range Tokens(text, read) {
+			for _, tok := range tokensOf(text, read) {
 				if tok.Start != at || tok.End <= tok.Start {
 					t.Fatalf("reading %d: token %d..%d after %d", read, tok.Start, tok.End, at)
 				}
@@ -95,7 +95,7 @@ func FuzzSQLTokens(f *testing.F) {
 				t.Fatalf("span %d..%d outside", f.Start, f.End)
 			}
 		}
-		if sqlSummary(r) != sqlSummary(Classify(text, AnyReading, Client{})) {
+		if summary(r) != summary(Classify(text, AnyReading, Client{})) {
 			t.Fatal("two answers")
 		}
 	})

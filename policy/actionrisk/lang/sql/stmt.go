@@ -7,8 +7,8 @@ import (
 
 // statement names the effects of the statement [i,end) that begins with verb.
 // Statements it contains (CTEs, blocks) are found by segment on their own.
-func (p *sqlParser) statement(verb string, i, end int) {
-	if !sqlReadVerbs[verb] {
+func (p *parser) statement(verb string, i, end int) {
+	if !readVerbs[verb] {
 		p.out.ReadOnly = false
 	}
 	switch verb {
@@ -56,14 +56,14 @@ func (p *sqlParser) statement(verb string, i, end int) {
 	}
 }
 
-// ReadVerbs begin statements that change nothing by themselves.
-var sqlReadVerbs = map[string]bool{"select": true, "values": true, "table": true, "with": true, "show": true,
+// readVerbs begin statements that change nothing by themselves.
+var readVerbs = map[string]bool{"select": true, "values": true, "table": true, "with": true, "show": true,
 	"describe": true, "desc": true, "help": true, "explain": true, "use": true, "begin": true, "start": true,
 	"commit": true, "end": true, "abort": true, "rollback": true, "savepoint": true, "release": true, "fetch": true,
 	"close": true, "print": true, "pragma": true, "declare": true, "open": true, "list": true, "ls": true, "listen": true, "go": true, "exit": true, "quit": true}
 
 // query records what a SELECT does beside reading, and CTEs that keep every row.
-func (p *sqlParser) query(verb string, i, end int) {
+func (p *parser) query(verb string, i, end int) {
 	if verb == "with" {
 		p.withTables(i, end)
 	}
@@ -95,7 +95,7 @@ func (p *sqlParser) query(verb string, i, end int) {
 }
 
 // withTables remembers the CTEs that select a whole table.
-func (p *sqlParser) withTables(i, end int) {
+func (p *parser) withTables(i, end int) {
 	depth := p.toks[i].depth
 	for j := i + 1; j+2 < end; j++ {
 		if p.toks[j].depth != depth || !p.is(j+1, "as") {
@@ -120,7 +120,7 @@ func (p *sqlParser) withTables(i, end int) {
 }
 
 // cypher handles MATCH … DELETE of graph databases.
-func (p *sqlParser) cypher(i, end int) {
+func (p *parser) cypher(i, end int) {
 	at := p.firstOf(i, end, "delete")
 	if at == end {
 		p.out.ReadOnly = p.out.ReadOnly || !p.has(i, end, "set", "create", "merge", "remove")
@@ -136,7 +136,7 @@ func (p *sqlParser) cypher(i, end int) {
 }
 
 // aql handles FOR x IN c … REMOVE x IN c of ArangoDB.
-func (p *sqlParser) aql(i, end int) {
+func (p *parser) aql(i, end int) {
 	at := p.firstOf(i, end, "remove")
 	if at == end || !p.has(i, at, "in") {
 		return
@@ -149,7 +149,7 @@ func (p *sqlParser) aql(i, end int) {
 }
 
 // explain plans a statement, or runs it under ANALYZE.
-func (p *sqlParser) explain(i, end int) {
+func (p *parser) explain(i, end int) {
 	j, runs := i+1, false
 	for j < end {
 		switch {
@@ -182,13 +182,13 @@ func (p *sqlParser) explain(i, end int) {
 }
 
 // runInner classifies [j,end) as a segment of its own.
-func (p *sqlParser) runInner(j, end int) {
+func (p *parser) runInner(j, end int) {
 	head := p.head
 	p.segment(j, end)
 	p.head = head
 }
 
-func (p *sqlParser) deletion(i, end int) {
+func (p *parser) deletion(i, end int) {
 	j := i + 1
 	for p.isAny(j, "from", "top", "only", "quick", "ignore") || p.raw(j) == "low_priority" {
 		if p.is(j, "top") {
@@ -228,7 +228,7 @@ func (p *sqlParser) deletion(i, end int) {
 }
 
 // joinsItself: DELETE FROM t … USING t v, or USING a query of all of t.
-func (p *sqlParser) joinsItself(i, end int, target string) bool {
+func (p *parser) joinsItself(i, end int, target string) bool {
 	at := p.find(i, end, p.toks[i].depth, "using")
 	if at < 0 {
 		return false
@@ -239,11 +239,11 @@ func (p *sqlParser) joinsItself(i, end int, target string) bool {
 
 // hidden reports whether a # behind token end-1 made a comment of the name that
 // must follow: what is left is no statement in this reading.
-func (p *sqlParser) hidden(end int) bool {
+func (p *parser) hidden(end int) bool {
 	return p.read == MySQL && end > 0 && strings.HasPrefix(strings.TrimLeft(p.text[p.toks[end-1].End:], " "), "#")
 }
 
-func (p *sqlParser) isTemporary(name string) bool {
+func (p *parser) isTemporary(name string) bool {
 	n := strings.ToLower(name)
 	if strings.HasPrefix(n, "#") || strings.HasPrefix(n, "pg_temp.") || strings.HasPrefix(n, "tempdb.") || strings.HasPrefix(n, "@") {
 		return true
@@ -256,7 +256,7 @@ func (p *sqlParser) isTemporary(name string) bool {
 	return false
 }
 
-func (p *sqlParser) update(i, end int) {
+func (p *parser) update(i, end int) {
 	if p.is(i+1, "statistics") {
 		p.add("ddl.additive", "", i, end)
 		return
@@ -281,7 +281,7 @@ func (p *sqlParser) update(i, end int) {
 }
 
 // systemTable records writes into the tables that hold the server's own accounts.
-func (p *sqlParser) systemTable(target string, i, end int) {
+func (p *parser) systemTable(target string, i, end int) {
 	if holdsAccounts(target) {
 		p.add("privilege.superuser", target, i, end)
 	}
@@ -295,7 +295,7 @@ func holdsAccounts(table string) bool {
 	return false
 }
 
-func (p *sqlParser) insertion(verb string, i, end int) {
+func (p *parser) insertion(verb string, i, end int) {
 	j := i + 1
 	effect := "insert"
 	if verb == "replace" {
@@ -319,7 +319,7 @@ func (p *sqlParser) insertion(verb string, i, end int) {
 	p.functions(i, end)
 }
 
-func (p *sqlParser) mergeStatement(i, end int) {
+func (p *parser) mergeStatement(i, end int) {
 	j := i + 1
 	for p.isAny(j, "into") {
 		j++
@@ -342,7 +342,7 @@ func (p *sqlParser) mergeStatement(i, end int) {
 	p.functions(i, end)
 }
 
-func (p *sqlParser) truncation(i, end int) {
+func (p *parser) truncation(i, end int) {
 	j := i + 1
 	for p.isAny(j, "table", "only") || p.is(j, "if") || p.is(j, "exists") {
 		j++
@@ -381,8 +381,8 @@ var ObjectWords = map[string]string{
 	"symmetric": "other", "asymmetric": "other", "master": "other", "endpoint": "other", "audit": "other", "application": "other", "virtual": "", "row": "policy", "masking": "policy", "security": "policy", "network": "policy", "file": "other", "secondary": "", "hot": "", "replica": "other", "snapshot": "table", "backup": "database", "changefeed": "other", "schedule": "other", "schedules": "other", "changefeeds": "other", "placement": "other",
 }
 
-// ObjectOf is the kind of object named behind CREATE, DROP or ALTER at i.
-func sqlObjectOf(p *sqlParser, i, hi int) string {
+// objectOf is the kind of object named behind CREATE, DROP or ALTER at i.
+func objectOf(p *parser, i, hi int) string {
 	for n := 0; i < hi && n < 6; n++ {
 		t := p.toks[i]
 		if t.kind != sqlWord {
@@ -413,7 +413,7 @@ func sqlObjectOf(p *sqlParser, i, hi int) string {
 }
 
 // objectName is the name of the object behind CREATE, DROP or ALTER at i.
-func (p *sqlParser) objectName(i, hi int) string {
+func (p *parser) objectName(i, hi int) string {
 	seen := false
 	for ; i < hi && p.toks[i].kind == sqlWord; i++ {
 		kind, ok := ObjectWords[p.raw(i)]
@@ -429,7 +429,7 @@ func (p *sqlParser) objectName(i, hi int) string {
 	return name
 }
 
-func (p *sqlParser) drop(i, end int) {
+func (p *parser) drop(i, end int) {
 	target := p.objectName(i+1, end)
 	if target == "" && p.hidden(end) {
 		return
@@ -439,7 +439,7 @@ func (p *sqlParser) drop(i, end int) {
 		return
 	}
 	effect := "drop.other"
-	switch sqlObjectOf(p, i+1, end) {
+	switch objectOf(p, i+1, end) {
 	case "database":
 		effect = "drop.database"
 	case "schema", "owned":
@@ -472,21 +472,21 @@ func (p *sqlParser) drop(i, end int) {
 }
 
 // stringAt is the content of the string token at i, "" if it is none.
-func (p *sqlParser) stringAt(i int) string {
+func (p *parser) stringAt(i int) string {
 	if i < 0 || i >= len(p.toks) {
 		return ""
 	}
 	t := p.toks[i]
 	switch {
 	case t.kind == sqlString:
-		return sqlStringText(p.text[t.Start:t.End])
+		return stringText(p.text[t.Start:t.End])
 	case t.kind == sqlName && p.text[t.Start] == '"':
-		return sqlUnquote(p.text[t.Start:t.End])
+		return unquote(p.text[t.Start:t.End])
 	}
 	return ""
 }
 
-func (p *sqlParser) transaction(verb string, i, end int) {
+func (p *parser) transaction(verb string, i, end int) {
 	switch verb {
 	case "begin":
 		if i+1 < end && !p.isAny(i+1, "tran", "transaction", "work", "isolation", "read", "immediate", "exclusive") && p.raw(i+1) != "deferred" {
@@ -531,7 +531,7 @@ func (p *sqlParser) transaction(verb string, i, end int) {
 
 // undo marks the effects of the open transaction as rolled back, unless one of
 // them stands all the same or commits what came before it.
-func (p *sqlParser) undo() {
+func (p *parser) undo() {
 	from := p.txStart
 	p.txStart = -1
 	if from < 0 || from > len(p.out.Facts) {

@@ -29,7 +29,7 @@ const (
 )
 
 // constant evaluates [lo,hi) if it is a literal, maybe signed, cast or a sum.
-func (p *sqlParser) constant(lo, hi int) sqlConst {
+func (p *parser) constant(lo, hi int) sqlConst {
 	lo, hi = p.peel(lo, hi)
 	if lo >= hi {
 		return sqlConst{}
@@ -46,7 +46,7 @@ func (p *sqlParser) constant(lo, hi int) sqlConst {
 			if p.toks[i].kind != sqlString || i > lo && !p.op(i-1, "||") {
 				return sqlConst{}
 			}
-			joined.text += sqlStringText(p.text[p.toks[i].Start:p.toks[i].End])
+			joined.text += stringText(p.text[p.toks[i].Start:p.toks[i].End])
 		}
 		return joined
 	}
@@ -59,7 +59,7 @@ func (p *sqlParser) constant(lo, hi int) sqlConst {
 		t := p.toks[lo]
 		switch {
 		case t.kind == sqlString:
-			return sqlConst{kind: constText, text: sqlStringText(p.text[t.Start:t.End])}
+			return sqlConst{kind: constText, text: stringText(p.text[t.Start:t.End])}
 		case t.word == "true":
 			return sqlConst{kind: constTrue, number: 1}
 		case t.word == "false":
@@ -67,7 +67,7 @@ func (p *sqlParser) constant(lo, hi int) sqlConst {
 		case t.word == "null":
 			return sqlConst{kind: constNull}
 		case t.kind == sqlName && p.read == MySQL && p.text[t.Start] == '"':
-			return sqlConst{kind: constText, text: sqlUnquote(p.text[t.Start:t.End])}
+			return sqlConst{kind: constText, text: unquote(p.text[t.Start:t.End])}
 		}
 	}
 	if hi-lo == 3 && (p.op(lo+1, "*") && (p.raw(hi-1) == "0" || p.raw(lo) == "0") || p.op(lo+1, "%") && p.raw(hi-1) == "1") {
@@ -81,7 +81,7 @@ func (p *sqlParser) constant(lo, hi int) sqlConst {
 
 // sum evaluates numbers joined by + - * from left to right, which is enough to
 // see through "2-1".
-func (p *sqlParser) sum(lo, hi int) (float64, bool) {
+func (p *parser) sum(lo, hi int) (float64, bool) {
 	value, op, have := 0.0, byte('+'), false
 	for i := lo; i < hi; i++ {
 		t := p.toks[i]
@@ -115,7 +115,7 @@ func (p *sqlParser) sum(lo, hi int) (float64, bool) {
 }
 
 // column is the lower-case name of a plain column reference, "" for anything else.
-func (p *sqlParser) column(part [2]int) string {
+func (p *parser) column(part [2]int) string {
 	lo, hi := p.peel(part[0], part[1])
 	if p.op(hi-2, "::") && hi-2 > lo {
 		hi -= 2
@@ -145,7 +145,7 @@ func isKeyColumn(column string) bool {
 }
 
 // alone judges a condition without comparison: a literal or a column.
-func (p *sqlParser) alone(lo, hi int) Truth {
+func (p *parser) alone(lo, hi int) Truth {
 	switch c := p.constant(lo, hi); c.kind {
 	case constTrue:
 		return AllRows
@@ -178,7 +178,7 @@ func Rows(all bool) Truth {
 
 // rowless reports whether an expression has no column, parameter or subquery:
 // what does not depend on the row is true for all of them or for none.
-func (p *sqlParser) rowless(lo, hi int) bool {
+func (p *parser) rowless(lo, hi int) bool {
 	calls := false
 	for i := lo; i < hi; i++ {
 		switch t := p.toks[i]; t.kind {
@@ -202,7 +202,7 @@ func (p *sqlParser) rowless(lo, hi int) bool {
 	return calls || hi > lo
 }
 
-func (p *sqlParser) isTest(left, right [2]int) Truth {
+func (p *parser) isTest(left, right [2]int) Truth {
 	negated := p.is(right[0], "not")
 	if negated {
 		right[0]++
@@ -241,7 +241,7 @@ func marksRows(column string) bool {
 }
 
 // pattern judges LIKE and the regular expression operators: what matches anything.
-func (p *sqlParser) pattern(left, right [2]int, operator string) Truth {
+func (p *parser) pattern(left, right [2]int, operator string) Truth {
 	c := p.constant(right[0], right[1])
 	if c.kind != constText {
 		if n := p.find(right[0], right[1], p.toks[right[0]].depth, "escape"); n < 0 {
@@ -268,7 +268,7 @@ func (p *sqlParser) pattern(left, right [2]int, operator string) Truth {
 	return SomeRows
 }
 
-func (p *sqlParser) between(left, right [2]int) Truth {
+func (p *parser) between(left, right [2]int) Truth {
 	and := p.find(right[0], right[1], p.toks[right[0]].depth, "and")
 	if and < 0 {
 		return SomeRows
@@ -290,7 +290,7 @@ func (p *sqlParser) between(left, right [2]int) Truth {
 }
 
 // sameExpr reports whether two expressions have the same text or the same value.
-func (p *sqlParser) sameExpr(a, b [2]int) bool {
+func (p *parser) sameExpr(a, b [2]int) bool {
 	a, b = p.plain(a), p.plain(b)
 	ca, cb := p.constant(a[0], a[1]), p.constant(b[0], b[1])
 	if ca.kind != constNone || cb.kind != constNone {
@@ -304,7 +304,7 @@ func (p *sqlParser) sameExpr(a, b [2]int) bool {
 		if p.toks[a[0]+i].kind == sqlParam && p.raw(a[0]+i) == "?" {
 			return false // two question marks are two values
 		}
-		if sqlUnquote(p.raw(a[0]+i)) != sqlUnquote(p.raw(b[0]+i)) || strings.HasPrefix(p.raw(a[0]+i), "rand") {
+		if unquote(p.raw(a[0]+i)) != unquote(p.raw(b[0]+i)) || strings.HasPrefix(p.raw(a[0]+i), "rand") {
 			return false
 		}
 	}
@@ -312,7 +312,7 @@ func (p *sqlParser) sameExpr(a, b [2]int) bool {
 }
 
 // plain strips parentheses and what changes no value: + 0, - 0, * 1, / 1.
-func (p *sqlParser) plain(part [2]int) [2]int {
+func (p *parser) plain(part [2]int) [2]int {
 	lo, hi := p.peel(part[0], part[1])
 	for hi-lo >= 3 && p.toks[hi-1].kind == sqlNumber {
 		n := p.raw(hi - 1)
@@ -355,7 +355,7 @@ func (c sqlConst) value() (float64, bool) {
 }
 
 // compare judges left operator right.
-func (p *sqlParser) compare(left, right [2]int, operator string) Truth {
+func (p *parser) compare(left, right [2]int, operator string) Truth {
 	l, r := p.constant(left[0], left[1]), p.constant(right[0], right[1])
 	if l.kind == constNull || r.kind == constNull {
 		return NoRows
@@ -391,7 +391,7 @@ func (p *sqlParser) compare(left, right [2]int, operator string) Truth {
 }
 
 // boundary: id >= (SELECT min(id) FROM t), id <= (SELECT max(id) FROM t).
-func (p *sqlParser) boundary(left, right [2]int, operator string) bool {
+func (p *parser) boundary(left, right [2]int, operator string) bool {
 	lo, hi := p.peel(right[0], right[1])
 	end := map[string]string{">=": "min", "<=": "max"}[operator]
 	return end != "" && p.is(lo, "select") && p.raw(lo+1) == end && !p.has(lo, hi, "where", "limit", "group") && isKeyColumn(p.column(left))
@@ -442,7 +442,7 @@ func mirrored(operator string) string {
 }
 
 // compareColumn judges a test of a column against a constant that no row fails.
-func (p *sqlParser) compareColumn(part [2]int, c sqlConst, operator string) Truth {
+func (p *parser) compareColumn(part [2]int, c sqlConst, operator string) Truth {
 	lo, hi := p.peel(part[0], part[1])
 	if f := p.raw(lo); p.op(lo+1, "(") && (f == "length" || f == "len" || f == "char_length" || f == "octet_length" || f == "abs") && hi > lo {
 		key := p.op(lo+1, "(") && isKeyColumn(p.column([2]int{lo + 2, hi - 1}))
@@ -474,7 +474,7 @@ func (p *sqlParser) compareColumn(part [2]int, c sqlConst, operator string) Trut
 	return SomeRows
 }
 
-// RowsIf is allRows or, if the test may pick rows, someRows.
+// RowsIf is AllRows or, if the test may leave rows out, SomeRows.
 func RowsIf(all bool) Truth {
 	if all {
 		return AllRows

@@ -17,7 +17,7 @@ const (
 
 // whereShape judges the WHERE of the statement [lo,hi) at the verb's depth:
 // "unbounded", "tautology" or "scoped".
-func (p *sqlParser) whereShape(lo, hi int, target string) string {
+func (p *parser) whereShape(lo, hi int, target string) string {
 	depth := p.toks[lo].depth
 	if n := p.limit(lo, hi, depth); n >= 0 && n <= 100 && !p.loop {
 		return "scoped"
@@ -49,7 +49,7 @@ func (p *sqlParser) whereShape(lo, hi int, target string) string {
 }
 
 // limit is the row count of LIMIT n, TOP (n), FETCH FIRST n or ROWNUM <= n, or -1.
-func (p *sqlParser) limit(lo, hi int, depth int16) int {
+func (p *parser) limit(lo, hi int, depth int16) int {
 	for i := lo; i < hi; i++ {
 		if p.toks[i].depth != depth || !p.isAny(i, "limit", "top", "first", "next") {
 			continue
@@ -68,7 +68,7 @@ func (p *sqlParser) limit(lo, hi int, depth int16) int {
 }
 
 // judge evaluates a condition: OR over AND over NOT over single tests.
-func (p *sqlParser) judge(lo, hi int, target string) Truth {
+func (p *parser) judge(lo, hi int, target string) Truth {
 	p.out.Steps += hi - lo
 	lo, hi = p.peel(lo, hi)
 	if lo >= hi {
@@ -112,7 +112,7 @@ func (p *sqlParser) judge(lo, hi int, target string) Truth {
 }
 
 // negation judges what follows one or more NOT.
-func (p *sqlParser) negation(lo, hi int, target string) Truth {
+func (p *parser) negation(lo, hi int, target string) Truth {
 	negated := false
 	for lo < hi && (p.is(lo, "not") || p.op(lo, "!")) {
 		negated = !negated
@@ -139,7 +139,7 @@ var opposites = map[string]string{"=": "<>", "<>": "=", "!=": "=", "<": ">=", ">
 
 // complementary reports whether two alternatives say the same with opposite
 // operators: id = 5 OR id <> 5.
-func (p *sqlParser) complementary(parts [][2]int) bool {
+func (p *parser) complementary(parts [][2]int) bool {
 	if len(parts) > 8 {
 		return false
 	}
@@ -167,7 +167,7 @@ func (p *sqlParser) complementary(parts [][2]int) bool {
 }
 
 // peel removes parentheses around the whole of [lo,hi).
-func (p *sqlParser) peel(lo, hi int) (int, int) {
+func (p *parser) peel(lo, hi int) (int, int) {
 	for hi-lo >= 2 && p.op(lo, "(") && p.closes(lo, hi) == hi-1 {
 		lo, hi = lo+1, hi-1
 	}
@@ -175,7 +175,7 @@ func (p *sqlParser) peel(lo, hi int) (int, int) {
 }
 
 // closes is the index below hi of the parenthesis that closes the one at i, or -1.
-func (p *sqlParser) closes(i, hi int) int {
+func (p *parser) closes(i, hi int) int {
 	if i < 0 || i >= len(p.closing) || p.closing[i] >= hi {
 		return -1
 	}
@@ -183,7 +183,7 @@ func (p *sqlParser) closes(i, hi int) int {
 }
 
 // split cuts [lo,hi) at a connective outside parentheses, CASE and BETWEEN.
-func (p *sqlParser) split(lo, hi int, word, sign string) [][2]int {
+func (p *parser) split(lo, hi int, word, sign string) [][2]int {
 	var parts [][2]int
 	open, cases, between, from := 0, 0, false, lo
 	for i := lo; i < hi; i++ {
@@ -214,7 +214,7 @@ func (p *sqlParser) split(lo, hi int, word, sign string) [][2]int {
 }
 
 // test judges one comparison or other single condition.
-func (p *sqlParser) test(lo, hi int, target string) Truth {
+func (p *parser) test(lo, hi int, target string) Truth {
 	if p.is(lo, "exists") {
 		return p.subquery(lo+1, hi, "")
 	}
@@ -256,7 +256,7 @@ func (p *sqlParser) test(lo, hi int, target string) Truth {
 }
 
 // comparison finds the operator of a single test, outside parentheses.
-func (p *sqlParser) comparison(lo, hi int) (at int, operator string, width int) {
+func (p *parser) comparison(lo, hi int) (at int, operator string, width int) {
 	open := 0
 	for i := lo; i < hi; i++ {
 		t := p.toks[i]
@@ -284,7 +284,7 @@ func (p *sqlParser) comparison(lo, hi int) (at int, operator string, width int) 
 }
 
 // member judges IN (list) and IN (subquery).
-func (p *sqlParser) member(left, right [2]int, target string) Truth {
+func (p *parser) member(left, right [2]int, target string) Truth {
 	if !p.op(right[0], "(") {
 		return SomeRows
 	}
@@ -300,7 +300,7 @@ func (p *sqlParser) member(left, right [2]int, target string) Truth {
 }
 
 // notMember judges NOT IN (list): a list of impossible keys excludes nothing.
-func (p *sqlParser) notMember(left, right [2]int) Truth {
+func (p *parser) notMember(left, right [2]int) Truth {
 	if !isKeyColumn(p.column(left)) || !p.op(right[0], "(") || p.isAny(right[0]+1, "select", "with") {
 		return SomeRows
 	}
@@ -314,7 +314,7 @@ func (p *sqlParser) notMember(left, right [2]int) Truth {
 }
 
 // list cuts [lo,hi) at its commas outside parentheses.
-func (p *sqlParser) list(lo, hi int) [][2]int {
+func (p *parser) list(lo, hi int) [][2]int {
 	var items [][2]int
 	open, from := 0, lo
 	for i := lo; i < hi; i++ {
@@ -340,14 +340,14 @@ func (p *sqlParser) list(lo, hi int) [][2]int {
 
 // callsOnly reports whether [lo,hi) is a subquery that selects name(…) of a
 // whole table.
-func (p *sqlParser) callsOnly(lo, hi int, name string) bool {
+func (p *parser) callsOnly(lo, hi int, name string) bool {
 	lo, hi = p.peel(lo, hi)
 	return p.is(lo, "select") && p.raw(lo+1) == name && !p.has(lo, hi, "where", "limit")
 }
 
 // subquery judges EXISTS (…) and IN (…): one that reads a whole table picks
 // nothing; for IN that table must be the statement's own.
-func (p *sqlParser) subquery(lo, hi int, target string) Truth {
+func (p *parser) subquery(lo, hi int, target string) Truth {
 	lo, hi = p.peel(lo, hi)
 	from := p.find(lo, hi, p.toks[min(lo, len(p.toks)-1)].depth, "from")
 	if from < 0 {
@@ -367,7 +367,7 @@ func (p *sqlParser) subquery(lo, hi int, target string) Truth {
 }
 
 // rowlessSubquery judges EXISTS (SELECT 1 WHERE …), which reads no table.
-func (p *sqlParser) rowlessSubquery(lo, hi int, target string) Truth {
+func (p *parser) rowlessSubquery(lo, hi int, target string) Truth {
 	if !p.is(lo, "select") || target != "" {
 		return SomeRows
 	}
@@ -380,7 +380,7 @@ func (p *sqlParser) rowlessSubquery(lo, hi int, target string) Truth {
 
 // selectsNothing reports whether the SELECT at lo has a condition that no row
 // meets, or LIMIT 0: what is written from it is emptied.
-func (p *sqlParser) selectsNothing(lo, hi int) bool {
+func (p *parser) selectsNothing(lo, hi int) bool {
 	if lo < 0 || !p.is(lo, "select") {
 		return false
 	}
@@ -400,7 +400,7 @@ func (p *sqlParser) selectsNothing(lo, hi int) bool {
 }
 
 // wholeTable reports whether nothing after FROM table narrows the rows.
-func (p *sqlParser) wholeTable(lo, hi int) bool {
+func (p *parser) wholeTable(lo, hi int) bool {
 	if lo >= len(p.toks) || lo >= hi {
 		return true
 	}

@@ -79,6 +79,3 @@ func definition(line string, how *sql.ClientVariables) (name, value string, ok b
 	}
 	return "", "", false
 }
-
-// Predicates are the predicates of the sql, nosql and orm tables.
-var Predicates = map[string]interp.Predicate{}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
@@ -23,14 +24,14 @@ func runWire(sh *interp.Process, src *act.Source, address string) {
 		return
 	}
 	if stores.IsRESP(text) {
-		text = stores.RespLines(text)
+		text = respLines(text)
 	}
 	text = strings.ReplaceAll(text, "\r", "")
 	first, _, _ := strings.Cut(strings.ToLower(scan.FirstLine(text)), " ")
 	port := address[strings.LastIndexByte(address, ':')+1:]
 	known := port == "6379" || port == "6380" || port == "6378" || port == "11211" || port == "26379" || port == "7000" || port == "7001"
 	switch {
-	case known, stores.WireStrong[first], stores.WireVerbs[first] && stores.LooksWire(text):
+	case known, stores.WireStrong[first], wireVerbs[first] && stores.LooksWire(text):
 		e.Redis(src, text, " "+address)
 	case stores.LooksSQL(text):
 		inner := *src
@@ -70,7 +71,7 @@ func Wire(sh *interp.Process, v *act.Invocation) bool {
 			return false
 		}
 		src := sh.Src.Inside(v.Stdin.Word, v.Exe)
-		runWire(sh, &src, stores.RawAddress(v))
+		runWire(sh, &src, rawAddress(v))
 	case "curl", "wget":
 		if scheme, _, _, _ := hosts.Split(v.Word(len(v.Argv) - 1).Text); scheme == "telnet" && v.Stdin.Known {
 			src := sh.Src.Inside(v.Stdin.Word, v.Exe)
@@ -122,3 +123,55 @@ func ReadWire(sh *interp.Process, src *act.Source, _ string, _ *act.Invocation) 
 	runWire(sh, src, "")
 	return act.Flow{}
 }
+
+// respLines writes Redis's own form as lines of words.
+func respLines(text string) string {
+	var out strings.Builder
+	left := 0
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\r\n")
+		switch {
+		case left == 0 && strings.HasPrefix(line, "*"):
+			n, err := strconv.Atoi(line[1:])
+			if left = n; err != nil || n < 0 {
+				left = 0
+			}
+		case strings.HasPrefix(line, "$"):
+		case left > 0:
+			out.WriteString(line)
+			if left--; left == 0 {
+				out.WriteByte('\n')
+			} else {
+				out.WriteByte(' ')
+			}
+		default:
+			out.WriteString(line + "\n")
+		}
+	}
+	return out.String()
+}
+
+// rawAddress is host:port as a raw client is given it.
+func rawAddress(v *act.Invocation) string {
+	if w, ok := v.Value("-connect"); ok {
+		return w.Text
+	}
+	for i, w := range v.Operands {
+		kind, rest, ok := strings.Cut(w.Text, ":")
+		switch {
+		case v.Exe == "socat" && ok && !strings.Contains(strings.ToLower(kind), "exec"):
+			return strings.TrimSuffix(firstOfList(rest), "/")
+		case v.Exe != "socat" && i+1 < len(v.Operands):
+			return w.Text + ":" + v.Operands[i+1].Text
+		}
+	}
+	return ""
+}
+
+func firstOfList(text string) string {
+	text, _, _ = strings.Cut(text, ",")
+	return text
+}
+
+// wireVerbs are first words by which a line to a server is known.
+var wireVerbs = scan.SetOf("flushall flushdb flush_all config slaveof replicaof eval evalsha module debug migrate restore script function acl cluster swapdb del unlink shutdown set hset get auth select delete incr ping info keys")

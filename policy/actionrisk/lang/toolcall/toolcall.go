@@ -23,7 +23,7 @@ func JSON(e *interp.Env, src *act.Source) bool {
 		return false
 	}
 	next := strings.TrimLeft(text[1:], " \t\r\n")
-	if next == "" || strings.IndexByte("\"'{}[]", next[0]) < 0 && !(text[0] == '[' && next[0] >= '0' && next[0] <= '9') && !tree.BareMember(text[0], next) {
+	if next == "" || strings.IndexByte("\"'{}[]", next[0]) < 0 && !(text[0] == '[' && next[0] >= '0' && next[0] <= '9') && !bareMember(text[0], next) {
 		return false
 	}
 	if text[0] == '[' && next[0] == '[' && !strings.Contains(text, "]]]") && strings.HasPrefix(text, "[[ ") {
@@ -355,7 +355,7 @@ func (w *jsonWalk) carrier(n *tree.Node, key string, v *tree.Node, via string) b
 	if lang == "" && v.Kind == '"' && textKeys[tree.PlainKey(key)] && n.Str("runtime", "interpreter", "kernel", "kernel_name", "language", "lang") != "" && n.Get("path", "title", "name", "file_path", "description", "filename") == nil {
 		lang = "code"
 	}
-	if lang == "" && v.Kind == '"' && tree.EncodedKey(key) {
+	if lang == "" && v.Kind == '"' && encodedKey(key) {
 		return w.encoded(n, v, key, via)
 	}
 	if lang == "" {
@@ -367,7 +367,7 @@ func (w *jsonWalk) carrier(n *tree.Node, key string, v *tree.Node, via string) b
 	}
 	switch v.Kind {
 	case '"':
-		if tree.PlainKey(key) == "shell" && tree.ShellName(v.Text) {
+		if tree.PlainKey(key) == "shell" && shellName(v.Text) {
 			return false // the shell that the text beside it is for
 		}
 		return w.carry(n, v, lang, via)
@@ -413,7 +413,7 @@ func (w *jsonWalk) carry(n, v *tree.Node, lang, via string) bool {
 	}
 	src := v.Source(w.src, via)
 	if lang == "any" {
-		lang = tree.ShellLanguage(n, v)
+		lang = shellLanguage(n, v)
 		if args := n.Get("args", "arguments"); args != nil && args.Kind == '[' && tree.AllStrings(args) { // {command: "rm", args: ["-rf", "/"]}
 			for _, a := range args.Kids {
 				src.Text += " " + scan.Quote(a.Text)
@@ -514,3 +514,43 @@ func (w *jsonWalk) code(n *tree.Node, src *act.Source) {
 // operationMarks are what a text of such a language holds for sure; a member of a tool
 // call that is only named like one holds something else.
 var operationMarks = map[string][]string{"manifest": {"kind:", `"kind"`, "spec:", `"spec"`, "metadata:", `"metadata"`, `"op"`, "roleRef"}, "playbook": {"hosts:", "tasks:", "- name:"}, "compose": {"services:", `"services"`}, "dockerfile": {"FROM ", "from "}}
+
+// bareMember: {command: …}, as JavaScript and YAML write it. A shell writes a
+// blank after the brace, and no colon behind the first word.
+func bareMember(open byte, next string) bool {
+	i := 0
+	for i < len(next) && scan.IsNameByte(next[i]) {
+		i++
+	}
+	return open == '{' && i > 0 && strings.HasPrefix(next[i:], ":") && !strings.HasPrefix(next[i:], "::") && i+1 < len(next)
+}
+
+// shellName: the text is the name of a shell, or says that one is wanted.
+func shellName(text string) bool {
+	switch strings.ToLower(scan.Base(text)) {
+	case "sh", "bash", "zsh", "dash", "ksh", "fish", "powershell", "pwsh", "cmd", "true", "false", "default":
+		return true
+	}
+	return false
+}
+
+// encodedKey: the member's name says that its text is encoded: command_base64, b64.
+func encodedKey(key string) bool {
+	plain := tree.PlainKey(key)
+	return strings.Contains(plain, "base64") || strings.Contains(plain, "b64") || strings.HasPrefix(plain, "encoded")
+}
+
+// shellLanguage is the language of a command by the shell that a neighbour names.
+func shellLanguage(n, v *tree.Node) string {
+	neighbour := n.Get("shell", "interpreter", "shell_type", "executable")
+	if neighbour == nil || neighbour == v {
+		return "any"
+	}
+	switch strings.ToLower(scan.Base(neighbour.Text)) {
+	case "powershell", "pwsh":
+		return "powershell"
+	case "cmd":
+		return "cmd"
+	}
+	return "any"
+}

@@ -72,7 +72,7 @@ func (c *psCall) splat(v psValue) {
 	if v.kind != psHash {
 		for _, item := range v.list() {
 			t := item.str()
-			if len(t) > 1 && t[0] == '-' && isWord(t[1:]) && t[1] > '9' {
+			if len(t) > 1 && t[0] == '-' && act.SyntaxName(t[1:]) && t[1] > '9' {
 				c.items = append(c.items, psItem{name: strings.ToLower(t[1:]), raw: t})
 				continue
 			}

@@ -86,7 +86,7 @@ func (w *winShell) forEachObject(c *psCall) psValue {
 			switch {
 			case item.kind == psBlock:
 				out, done = append(out, w.each(v, item, c, true).list()...), true
-			case item.kind == psText && !done && isWord(item.text): // % Delete
+			case item.kind == psText && !done && act.SyntaxName(item.text): // % Delete
 				done = true
 				for _, one := range v.list() {
 					out = append(out, w.invoke(one, strings.ToLower(item.text), nil, c.from, c.to))
@@ -98,16 +98,6 @@ func (w *winShell) forEachObject(c *psCall) psValue {
 		}
 	}
 	return collect(out)
-}
-
-// isWord: a bare name.
-func isWord(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if !scan.IsNameByte(s[i]) {
-			return false
-		}
-	}
-	return s != ""
 }
 
 // input is what is piped in or given as such.

@@ -1,6 +1,9 @@
-// Package windows is the front-end of PowerShell and cmd: small evaluators that compute
-// what is known, take every branch and hand each command that a POSIX shell has too to
-// the one meaning of programs.
+// Package windows is the front-end of PowerShell (ps*.go) and cmd (cmd*.go): small
+// evaluators that compute what is known, take every branch and judge each command that
+// would run. One that a POSIX shell has too is judged as that (rules/windows.json), so
+// that one table decides how bad it is: Remove-Item -Recurse C:\ is rm -rf C:\ there.
+// The others are items of the kinds "cmdlet", "member" and "program" (rules/win.json,
+// wintable.go).
 package windows
 
 import (
@@ -33,17 +36,17 @@ func windows(sh *interp.Process, v *act.Invocation, lang string) act.Flow {
 		switch {
 		case !strings.HasPrefix(v.Argv[i].Text, "-") && !strings.HasPrefix(v.Argv[i].Text, "/"):
 			return sh.Interpret(lang, act.JoinWords(v.Argv[i:], sh.Src), v, v.Exe, nil)
-		case act.IsPrefixOf(name, "encodedcommand", 1) || name == "ec":
+		case isPrefixOf(name, "encodedcommand", 1) || name == "ec":
 			if i+1 < len(v.Argv) {
 				return encodedCommand(sh, v, v.Argv[i+1])
 			}
-		case act.IsPrefixOf(name, "command", 1):
+		case isPrefixOf(name, "command", 1):
 			if i+1 < len(v.Argv) && v.Argv[i+1].Text != "-" {
 				return sh.Interpret(lang, act.JoinWords(v.Argv[i+1:], sh.Src), v, v.Exe+" -Command", nil)
 			}
-		case act.IsPrefixOf(name, "executionpolicy", 2) || name == "ep" || act.IsPrefixOf(name, "windowstyle", 1) || act.IsPrefixOf(name, "version", 1) || act.IsPrefixOf(name, "outputformat", 1) || act.IsPrefixOf(name, "workingdirectory", 2):
+		case isPrefixOf(name, "executionpolicy", 2) || name == "ep" || isPrefixOf(name, "windowstyle", 1) || isPrefixOf(name, "version", 1) || isPrefixOf(name, "outputformat", 1) || isPrefixOf(name, "workingdirectory", 2):
 			i++
-		case act.IsPrefixOf(name, "file", 1):
+		case isPrefixOf(name, "file", 1):
 			e.Unproven = true
 			if i+1 < len(v.Argv) {
 				scriptFile(sh, v.Argv[i+1], v)
@@ -351,4 +354,9 @@ func (w *winShell) state() *windowsState {
 	}
 	w.e.Kept["windows"] = s
 	return s
+}
+
+// isPrefixOf tells whether s abbreviates whole with at least so many letters.
+func isPrefixOf(s, whole string, least int) bool {
+	return len(s) >= least && strings.HasPrefix(whole, s)
 }

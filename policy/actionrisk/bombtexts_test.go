@@ -1,8 +1,4 @@
-// Package bombs makes hostile texts: pieces of many languages, repeated, doubled by
-// variables and files, and handed over in every carrier the engine looks into. They
-// are made to find a scanner that looks at the same text again and again. Nobody
-// would write them; somebody who wants the gate to stall would.
-package bombs
+package actionrisk
 
 import (
 	"iter"
@@ -10,10 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-// Bomb is one hostile command.
-type Bomb struct {
-	Name    string // piece, growth and carrier
-	Command string
+// Hostile texts: pieces of many languages, repeated, doubled by
+// variables and files, and handed over in every carrier the engine looks into. They
+// are made to find a scanner that looks at the same text again and again. Nobody
+// would write them; somebody who wants the gate to stall would.
+
+// bomb is one hostile command.
+type bomb struct {
+	name    string // piece, growth and carrier
+	command string
 }
 
 // pieces are what is repeated. A text of one of them is deep, long, or both; {n} would
@@ -46,9 +47,9 @@ var growths = []struct {
 	{"assigned", func(piece string, n int) string { return repeat("a="+piece+";", n/2) + repeat("b(a);", n/2) }},
 }
 
-// carriers hand a text to a language, within the rest of 2,000 characters. Those that
+// bombCarriers hand a text to a language, within the rest of 2,000 characters. Those that
 // double it write it once and use it more often.
-var carriers = []struct {
+var bombCarriers = []struct {
 	name  string
 	carry func(text string) string
 	share int // the text may be this part of the command, 1/share
@@ -123,14 +124,14 @@ func doubled(command string) func(string) string {
 	}
 }
 
-// All are the bombs of at most n characters each, in a fixed order.
-func All(n int) iter.Seq[Bomb] {
-	return func(yield func(Bomb) bool) {
-		for _, c := range carriers {
+// hostileTexts are the bombs of at most n characters each, in a fixed order.
+func hostileTexts(n int) iter.Seq[bomb] {
+	return func(yield func(bomb) bool) {
+		for _, c := range bombCarriers {
 			room := (n - utf8.RuneCountInString(c.carry(""))) / c.share
 			for _, g := range growths {
 				for _, p := range pieces {
-					b := Bomb{c.name + ", " + g.name + ", " + p, fit(c.carry, g.grow(p, room), n)}
+					b := bomb{c.name + ", " + g.name + ", " + p, fit(c.carry, g.grow(p, room), n)}
 					if !yield(b) {
 						return
 					}

@@ -1,4 +1,4 @@
-package interp
+package posix
 
 import (
 	"slices"
@@ -14,8 +14,8 @@ var noTool = &facts.Tool{}
 // carrierTool is how a wrapper without an entry of its own reads its arguments.
 var carrierTool = &facts.Tool{First: true}
 
-// ParseArgs fills opts and operands by the tool's way of reading.
-func ParseArgs(c *facts.Set, v *act.Invocation) {
+// parseArgs fills opts and operands by the tool's way of reading.
+func parseArgs(c *facts.Set, v *act.Invocation) {
 	spec := c.Tools[v.Exe]
 	if spec == nil {
 		spec = noTool
@@ -45,7 +45,7 @@ func ParseArgs(c *facts.Set, v *act.Invocation) {
 				i++
 			}
 		case len(v.Operands) == 0 && v.After < 0 && slices.Contains(spec.Tracks, t):
-		case v.After >= 0 || len(t) < 2 || t[0] != '-' || act.IsNegative(t):
+		case v.After >= 0 || len(t) < 2 || t[0] != '-' || isNegative(t):
 			v.Operands = append(v.Operands, w)
 			if len(v.Operands) == 1 && spec.Subs != nil {
 				if s := spec.Subs[t]; s != nil {
@@ -118,4 +118,10 @@ func shortName(c byte) string {
 		return shortNames[c]
 	}
 	return "-?"
+}
+
+// isNegative: -1 and -0.5 are numbers, not options, unless a single digit such
+// as kill -9 or head -5, which no table asks for.
+func isNegative(t string) bool {
+	return t[1] == '.' || t[1] >= '0' && t[1] <= '9' && strings.ContainsRune(t, '.')
 }

@@ -61,9 +61,11 @@ func (r *run) prepare(ctx context.Context) (sound bool, err error) {
 	}
 	var version int
 	var state, shape string
+	var position int64
+	var hash []byte
 	var ours bool
-	err = r.ledger.Pool().QueryRow(ctx, `select version, state, pos = 0 or exists (select from events e where e.p = 0 and e.pos = c.pos and e.hash = c.hash)
-		from projection_checkpoint c where name = $1 and p = 0`, r.key).Scan(&version, &state, &ours)
+	err = r.ledger.Pool().QueryRow(ctx, `select version, state, pos, hash from projection_checkpoint where name = $1 and p = 0`, r.key).
+		Scan(&version, &state, &position, &hash)
 	if errors.Is(err, pgx.ErrNoRows) || err == nil && version == 0 {
 		err = r.create(ctx)
 		if errors.Is(err, errElsewhere) {
@@ -73,6 +75,9 @@ func (r *run) prepare(ctx context.Context) (sound bool, err error) {
 	}
 	if err == nil {
 		shape, err = r.shape(ctx, r.ledger.Pool())
+	}
+	if err == nil {
+		ours, err = r.ours(ctx, position, hash)
 	}
 	switch {
 	case err != nil:
@@ -89,6 +94,16 @@ func (r *run) prepare(ctx context.Context) (sound bool, err error) {
 		return true, nil
 	}
 	return false, nil
+}
+
+// ours says whether a checkpoint stands behind an event of this ledger. Events may lie
+// on another server than checkpoints, so no statement joins them.
+func (r *run) ours(ctx context.Context, position int64, hash []byte) (ours bool, err error) {
+	if position == 0 {
+		return true, nil
+	}
+	err = r.ledger.Pool().QueryRow(ctx, `select exists (select 1 from events where p = 0 and pos = $1 and hash = $2)`, position, hash).Scan(&ours)
+	return ours, err
 }
 
 // create makes a read model for the first time: empty, behind no event. errElsewhere
@@ -280,16 +295,18 @@ func (r *run) catchUp(ctx context.Context, to int64) error {
 func (r *run) swap(ctx context.Context, scratch *run) error {
 	return pgx.BeginFunc(ctx, r.ledger.Pool(), func(tx pgx.Tx) error {
 		var version int
-		var to int64
-		err := tx.QueryRow(ctx, `select c.version, least(c.pos, (select h.pos from ledger_head h where h.p = 0))
-			from projection_checkpoint c where c.name = $1 and c.p = 0 for update`, r.key).Scan(&version, &to)
+		var to, head int64
+		err := tx.QueryRow(ctx, `select version, pos from projection_checkpoint where name = $1 and p = 0 for update`, r.key).Scan(&version, &to)
+		if err == nil {
+			err = tx.QueryRow(ctx, `select pos from ledger_head where p = 0`).Scan(&head)
+		}
 		switch {
 		case err != nil:
 			return err
 		case version > r.version:
 			return r.otherVersion(version)
 		}
-		if to > 0 {
+		if to = min(to, head); to > 0 {
 			if err := scratch.catchUp(ctx, to); err != nil {
 				return err
 			}

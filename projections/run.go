@@ -273,8 +273,10 @@ func (r *run) begin(ctx context.Context, tx pgx.Tx, first int64) (at checkpoint,
 	batch := &pgx.Batch{}
 	batch.Queue(`select version, pos from public.projection_checkpoint where name = $1 and p = 0 for update skip locked`, r.key).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&at.version, &at.position) })
-	batch.Queue(`select pos = 0 or exists (select from public.events e where e.p = 0 and e.pos = c.pos and e.hash = c.hash)
-		from public.projection_checkpoint c where name = $1 and p = 0`, r.key).
+	// Not a join: events may lie on another server than checkpoints.
+	batch.Queue(`select c.pos = 0 or coalesce(c.hash = (select e.hash from public.events e where e.p = 0 and e.pos =
+			(select i.pos from public.projection_checkpoint i where i.name = $1 and i.p = 0)), false)
+		from public.projection_checkpoint c where c.name = $1 and c.p = 0`, r.key).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&at.ours) })
 	batch.Queue(`select distinct tenant, stream from public.projection_dead where name = $1 and p = 0`, r.key).
 		Query(func(rows pgx.Rows) error {

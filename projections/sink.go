@@ -72,20 +72,26 @@ func followers(l *ledger.Ledger, sinks []Sink) []projection {
 // back, begins anew: a sink's messages have ids.
 func (r *run) handOn(ctx context.Context) error {
 	// Without a lock first: another node may hold it for as long as it works on a batch.
+	var at, begin int64
+	var seen []byte
+	first := make([]byte, 32)
 	var ours bool
-	err := r.ledger.Pool().QueryRow(ctx, `select pos = 0 or exists (select from events e where e.p = 0 and e.pos = c.pos and e.hash = c.hash)
-		from projection_checkpoint c where name = $1 and p = 0`, r.name).Scan(&ours)
+	err := r.ledger.Pool().QueryRow(ctx, `select pos, hash from projection_checkpoint where name = $1 and p = 0`, r.name).Scan(&at, &seen)
+	if err == nil {
+		ours, err = r.ours(ctx, at, seen)
+	}
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return err
 	}
 	if !ours {
-		begin := `select $1, 0, $2::integer, 0, decode(repeat('00', 32), 'hex'), ''`
 		if r.name == webhooks.name {
-			begin = `select $1, 0, $2::integer, pos, last_hash, '' from ledger_head where p = 0`
+			if err := r.ledger.Pool().QueryRow(ctx, `select pos, last_hash from ledger_head where p = 0`).Scan(&begin, &first); err != nil {
+				return err
+			}
 		}
-		_, err := r.ledger.Pool().Exec(ctx, `insert into projection_checkpoint as c (name, p, version, pos, hash, state) `+begin+`
-			on conflict (name, p) do update set pos = excluded.pos, hash = excluded.hash where c.pos > 0 and not exists
-				(select from events e where e.p = 0 and e.pos = c.pos and e.hash = c.hash)`, r.name, r.version)
+		_, err := r.ledger.Pool().Exec(ctx, `insert into projection_checkpoint as c (name, p, version, pos, hash, state) values ($1, 0, $2, $3, $4, '')
+			on conflict (name, p) do update set pos = excluded.pos, hash = excluded.hash where c.pos = $5 and c.hash = $6`,
+			r.name, r.version, begin, first, at, seen)
 		if err != nil {
 			return err
 		}

@@ -46,6 +46,11 @@ var Table = []Row{
 	{"disk-full", "the disk of the data is full, then is not", diskFull},
 	{"wal-full", "the disk of the write-ahead log is full, so that PostgreSQL stops; there is room again and a supervisor starts it", walFull},
 	{"doors-held", "400 bodies that are never finished and 16 heavy manifests at once; others are served, health answers", doorsHeld},
+	{"standby-promoted", "two nodes; the primary is killed with -9 and its synchronous standby promoted; nothing is lost", standbyPromoted},
+	{"standby-without-its-tail", "an asynchronous standby that was behind is promoted: refused with the lost positions; behind the old primary all is well", standbyBehind},
+	{"citus-head-killed", "two nodes on a Citus cluster; the worker that holds the head is killed with -9 and started again", citusHeadKilled},
+	{"citus-coordinator-killed", "two nodes on a Citus cluster; the coordinator is killed with -9 and started again", citusCoordinatorKilled},
+	{"citus-worker-killed", "two nodes on a Citus cluster; the worker that holds nothing of the ledger is killed with -9 and started again", citusWorkerKilled},
 	{"organization-suspended", "an organization is suspended and restored by another process; both nodes follow", organizationSuspended},
 }
 

@@ -134,13 +134,8 @@ func (s *spanResult) signatures(r *audit, e *Event, payload auditedPayload, open
 		return
 	}
 	sealedRecord := payload.Sealed != nil && payload.Sealed.Signature != ""
-	position := e.Position
-	wrong := func(text string) func() {
-		return func() { s.fault(eventFault(position, "payload", "%s", text)) }
-	}
-	if sealedRecord {
-		s.batch.Add(key, seal.TypeCommitted, payload.Record, payload.Sealed.Signature,
-			wrong("sealed: the signature is not of this key over the record as it is stored"))
+	if sealedRecord && !r.verifier.Signed(key, seal.TypeCommitted, payload.Record, payload.Sealed.Signature) {
+		fault("payload", "sealed: the signature is not of this key over the record as it is stored")
 	}
 	if sealedRecord && !open {
 		return
@@ -151,7 +146,9 @@ func (s *spanResult) signatures(r *audit, e *Event, payload auditedPayload, open
 	if got := canon.Hash(opened); got != i.RecordHash {
 		fault("payload", "record: it hashes to %s, not to recordHash", got)
 	}
-	s.batch.Add(key, i.PayloadType, opened, i.Signature, wrong("record: the signature is not of this key over the record"))
+	if !r.verifier.Signed(key, i.PayloadType, opened, i.Signature) {
+		fault("payload", "record: the signature is not of this key over the record")
+	}
 }
 
 // meaning checks what the record says about tenant, time, policy and decision.

@@ -41,6 +41,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -182,12 +183,16 @@ func (s *Signer) SignCanonical(payloadType string, canonical []byte) (Envelope, 
 }
 
 func preAuth(payloadType string, record []byte) []byte {
-	b := make([]byte, 0, 32+len(payloadType)+len(record))
-	b = append(b, "DSSEv1 "...)
+	return slices.Concat(preAuthHead(payloadType, record), record)
+}
+
+// preAuthHead is what stands before the record.
+func preAuthHead(payloadType string, record []byte) []byte {
+	b := append(make([]byte, 0, 128), "DSSEv1 "...)
 	b = strconv.AppendInt(b, int64(len(payloadType)), 10)
 	b = append(append(append(b, ' '), payloadType...), ' ')
 	b = strconv.AppendInt(b, int64(len(record)), 10)
-	return append(append(b, ' '), record...)
+	return append(b, ' ')
 }
 
 // Result of a check.

@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"crypto/sha512"
 	"encoding/base64"
+	"strings"
 	"sync"
 
 	"filippo.io/edwards25519"
@@ -46,10 +47,9 @@ func (v *Verifier) Signed(key ed25519.PublicKey, payloadType string, canonical [
 	if !ok || len(octets) != ed25519.SignatureSize || len(key) != ed25519.PublicKeySize {
 		return false
 	}
-	text := preAuth(payloadType, canonical)
 	minus := v.multiples(key)
 	if minus == nil {
-		return ed25519.Verify(key, text, octets)
+		return ed25519.Verify(key, preAuth(payloadType, canonical), octets)
 	}
 	s, err := edwards25519.NewScalar().SetCanonicalBytes(octets[32:])
 	if err != nil {
@@ -57,7 +57,7 @@ func (v *Verifier) Signed(key ed25519.PublicKey, payloadType string, canonical [
 	}
 	r := edwards25519.NewIdentityPoint()
 	ofBase().add(r, s)
-	minus.add(r, challenge(octets[:32], key, text))
+	minus.add(r, challenge(octets[:32], key, preAuthHead(payloadType, canonical), canonical))
 	return bytes.Equal(r.Bytes(), octets[:32])
 }
 
@@ -89,12 +89,12 @@ func (v *Verifier) multiples(key ed25519.PublicKey) *multiples {
 	return k.minus
 }
 
-// challenge is k = SHA-512(R ‖ A ‖ text), as RFC 8032 has it.
-func challenge(r, key, text []byte) *edwards25519.Scalar {
+// challenge is k = SHA-512(R ‖ A ‖ text), as RFC 8032 has it, of a text in two parts.
+func challenge(r, key, head, rest []byte) *edwards25519.Scalar {
 	h := sha512.New()
-	h.Write(r)
-	h.Write(key)
-	h.Write(text)
+	for _, part := range [][]byte{r, key, head, rest} {
+		h.Write(part)
+	}
 	k, err := edwards25519.NewScalar().SetUniformBytes(h.Sum(nil))
 	if err != nil {
 		panic(err) // 64 octets always make a number
@@ -142,8 +142,12 @@ func (m *multiples) add(sum *edwards25519.Point, n *edwards25519.Scalar) {
 	}
 }
 
-// oneSpelling decodes a signature; the decoder alone would skip line breaks.
+// oneSpelling decodes a signature, of which base64 has one spelling: the strict
+// decoder alone would skip line breaks.
 func oneSpelling(signature string) (octets []byte, ok bool) {
-	octets, err := base64.StdEncoding.DecodeString(signature)
-	return octets, err == nil && base64.StdEncoding.EncodeToString(octets) == signature
+	if strings.ContainsAny(signature, "\r\n") {
+		return nil, false
+	}
+	octets, err := base64.StdEncoding.Strict().DecodeString(signature)
+	return octets, err == nil
 }

@@ -364,18 +364,27 @@ func Walk(object []byte, member func(name string, value jsontext.Value) error) e
 		w.space()
 		start := w.at
 		w.at = skipText(object, start)
-		name, err := jsontext.AppendUnquote(nil, object[start:w.at])
-		if err != nil || !w.next(':') {
+		name, ok := nameOf(object[start:w.at])
+		if !ok || !w.next(':') {
 			return errNoObject
 		}
 		w.space()
 		start = w.at
 		w.at = skip(object, start)
-		if err := member(string(name), bytes.TrimRight(object[start:w.at:w.at], " \t\r\n")); err != nil {
+		if err := member(name, bytes.TrimRight(object[start:w.at:w.at], " \t\r\n")); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// nameOf reads a name between its quotes; nearly none has an escape.
+func nameOf(quoted []byte) (name string, ok bool) {
+	if inside := len(quoted) - 1; inside > 0 && bytes.IndexByte(quoted, '\\') < 0 {
+		return string(quoted[1:inside]), true
+	}
+	unquoted, err := jsontext.AppendUnquote(nil, quoted)
+	return string(unquoted), err == nil
 }
 
 // errNoObject cannot be: the text was checked.

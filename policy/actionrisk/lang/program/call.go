@@ -126,7 +126,7 @@ func (r *inlineRun) act(kind byte, name tokens.Token, args, list []tokens.Token)
 	case 'k':
 		for j, t := range args {
 			if t.Kind == '-' && j+1 < len(args) && args[j+1].Text == "1" {
-				r.run([]tokens.Token{{Text: "kill"}, {Text: "-9"}, {Text: "-1", From: t.From, To: t.To}})
+				r.sh.Emit(r.src, r.lang, act.Effect{Op: act.KillAll, From: t.From, To: t.To})
 			}
 		}
 	default:
@@ -144,12 +144,12 @@ func (r *inlineRun) actOnFile(kind byte, name tokens.Token, args, list []tokens.
 		if slices.ContainsFunc(args, r.lists) { // the files of a folder, one by one
 			r.sweep()
 		}
-		r.run([]tokens.Token{{Text: "rm"}, {Text: "-rf"}, list[0]})
+		r.emit(act.DeleteTree, list[0])
 	case 'u':
 		if strings.IndexByte(list[0].Text, scan.Hole) >= 0 || slices.ContainsFunc(args, r.lists) {
 			r.sweep()
 		}
-		r.run([]tokens.Token{{Text: "rm"}, list[0]})
+		r.emit(act.DeleteFile, list[0])
 	case 'w':
 		if list[0].Text != string(scan.Hole) {
 			r.read(name, []tokens.Token{list[0], {Kind: 's', Text: "w"}})
@@ -159,12 +159,13 @@ func (r *inlineRun) actOnFile(kind byte, name tokens.Token, args, list []tokens.
 		r.read(name, list)
 	case 'm':
 		if len(list) > 1 {
-			r.run(append([]tokens.Token{{Text: "mv"}}, list[:2]...))
+			r.emit(act.MoveFile, list[:2]...)
 		}
 	case 'c':
 		if mode := octal(args); mode != "" {
-			r.run([]tokens.Token{{Text: "chmod"}, {Text: mode}, list[len(list)-1]})
-			r.run([]tokens.Token{{Text: "chmod"}, {Text: mode}, list[0]})
+			for _, t := range []tokens.Token{list[len(list)-1], list[0]} {
+				r.sh.Emit(r.src, r.lang, act.Effect{Op: act.ChangeMode, Mode: mode, On: r.words([]tokens.Token{t}), From: t.From, To: t.To})
+			}
 		}
 	}
 }
@@ -257,7 +258,7 @@ func (r *inlineRun) handsOn(name tokens.Token, args []tokens.Token) {
 		for _, t := range r.strings(args) {
 			if c := r.sh.Env.ClassOf(r.word(t), r.sh.Cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
 				r.secret = true
-				r.run([]tokens.Token{{Text: "cat"}, t})
+				r.emit(act.ReadFile, t)
 			}
 		}
 	}
@@ -406,7 +407,7 @@ func (r *inlineRun) pipeOpen(args []tokens.Token) {
 	for i, t := range list {
 		if c := r.sh.Env.ClassOf(r.word(t), r.sh.Cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
 			r.secret = true
-			r.run([]tokens.Token{{Text: "cat"}, t})
+			r.emit(act.ReadFile, t)
 		}
 		trimmed := strings.Trim(t.Text, " ")
 		switch {

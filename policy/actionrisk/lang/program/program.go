@@ -203,21 +203,25 @@ func (r *inlineRun) readsInput() bool {
 // run judges words as a command.
 func (r *inlineRun) run(list []tokens.Token) {
 	r.feedsClient(r.listed(list, " ", list[0]).Text)
-	v := &act.Invocation{Src: r.src, From: list[len(list)-1].From, To: list[len(list)-1].To, Stdin: act.Flow{Known: true}}
-	for _, t := range list {
-		w := r.word(t)
-		if t.To == 0 {
-			w.Span, w.At = r.src.Span, -1
+	last := list[len(list)-1]
+	r.sh.Behalf(r.src, r.lang).Start(r.words(list), &act.Invocation{From: last.From, To: last.To})
+}
+
+// emit judges an effect on what the texts name.
+func (r *inlineRun) emit(op act.Op, on ...tokens.Token) {
+	last := on[len(on)-1]
+	r.sh.Emit(r.src, r.lang, act.Effect{Op: op, On: r.words(on), From: last.From, To: last.To})
+}
+
+// words are the words of texts; one that stands nowhere in the source has its carrier's place.
+func (r *inlineRun) words(list []tokens.Token) []act.Word {
+	out := make([]act.Word, len(list))
+	for i, t := range list {
+		if out[i] = r.word(t); t.To == 0 {
+			out[i].Span, out[i].At = r.src.Span, -1
 		}
-		v.Argv = append(v.Argv, w)
 	}
-	src := *r.src
-	src.Via = append(slices.Clip(src.Via), r.lang)
-	src.Depth++
-	v.Src = &src
-	inner := *r.sh
-	inner.Src = &src
-	inner.Run(v)
+	return out
 }
 
 // decoderNames are parts of names that decode.

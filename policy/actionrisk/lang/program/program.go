@@ -7,86 +7,10 @@ import (
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
-	"github.com/countersign/countersign/policy/actionrisk/facts"
 	"github.com/countersign/countersign/policy/actionrisk/interp"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
-
-// What a called name does, by its last part. The value says how its arguments
-// are taken: 's' shell text, 'v' words of a command, 'd' deletes a tree,
-// 'u' deletes a file, 'r' reads a file, 'e' evaluates text, 'q' SQL,
-// 'n' deletes an index or a collection of a service, 'w' writes over a file, 'm'
-// moves one, 'c' changes its mode, 'k' sends a signal, 'l' runs a file or an address,
-// 'a' saves an address to a file, 'p' runs what a pickled text says, 'D' deletes a
-// tree if its arguments say so. Names of single languages stand in code.json.
-var inlineSinks = map[string]byte{
-	"system": 's', "popen": 's', "popen2": 's', "popen3": 's', "getoutput": 's', "getstatusoutput": 's', "shell_exec": 's', "passthru": 's', "proc_open": 's',
-	"execSync": 's', "create_subprocess_shell": 's', "create_subprocess_exec": 'v', "check_output": 'v', "check_call": 'v', "Popen": 'v', "Command": 'v', "capture2": 'v', "capture2e": 'v', "capture3": 'v',
-	"spawn": 'v', "spawnSync": 'v', "execFile": 'v', "execFileSync": 'v', "execvp": 'v', "execv": 'v', "execlp": 'v', "execl": 'v', "spawnlp": 'v',
-	"rmtree": 'd', "rmSync": 'd', "rm_rf": 'd', "rm_r": 'd', "remove_dir": 'd', "remove_entry_secure": 'd', "remove_tree": 'd', "rimraf": 'd', "emptyDirSync": 'd', "removeSync": 'd', "rmdirSync": 'd', "removedirs": 'd', "remove_entry": 'd',
-	"writeFileSync": 'w', "writeFile": 'w', "file_put_contents": 'w', "truncate": 'w', "truncateSync": 'w', "write_text": 'w', "write_bytes": 'w',
-	"rename": 'm', "renameSync": 'm', "move": 'm', "chmod": 'c', "chmodSync": 'c', "lchmod": 'c', "kill": 'k', "killpg": 'k',
-	"spawnv": 'v', "spawnvp": 'v', "spawnve": 'v', "spawnl": 'v', "posix_spawn": 'v', "posix_spawnp": 'v', "pcntl_exec": 'v', "execve": 'v', "execvpe": 'v', "execle": 'v', "execlpe": 'v',
-	"unlink": 'u', "unlinkSync": 'u', "remove": 'u', "rm_f": 'u',
-	"readfile": 'r', "fopen": 'r', "readFileSync": 'r', "readFile": 'r', "file_get_contents": 'r', "readlines": 'r', "read_text": 'r', "read_bytes": 'r', "open": 'r', "createReadStream": 'r',
-	"eval": 'e', "exec": 'e', "Function": 'e', "assert": 'e', "instance_eval": 'e', "runInNewContext": 'e', "runInThisContext": 'e',
-	"deleteIndex": 'n', "clearIndex": 'n', "clearObjects": 'n', "deleteAllDocuments": 'n', "deleteCollection": 'n', "delete_collection": 'n', "delete_index": 'n', "delete_all_documents": 'n', "delete_by_query": 'n', "deleteByQuery": 'n',
-	"execute": 'q', "executescript": 'q', "query": 'q', "executeSql": 'q',
-}
-
-// sinkOf says what a call of a dotted name does.
-func (r *inlineRun) sinkOf(name string) byte {
-	name = strings.TrimSuffix(name, "!")
-	if n, ok := facts.Named(r.sh.Env.Code.Calls, name, r.lang); ok {
-		return n.Does
-	}
-	return commonSink(name, r.lang)
-}
-
-// commonSink is sinkOf for what the scripting languages have in common.
-func commonSink(name, lang string) byte {
-	i := strings.LastIndexAny(name, ".:")
-	last := name[i+1:]
-	first := strings.TrimSuffix(name[:max(i, 0)], ":")
-	switch {
-	case strings.HasPrefix(first, "subprocess") || first == "sp" && last == "run":
-		return 'v'
-	case (last == "run" || last == "call") && first == "" && i == 0 && lang == "python":
-		return 'v' // a method of what a call gave, as __import__("subprocess").run
-	case last == "run" || last == "call":
-		return 0
-	case (last == "rm" || last == "rmdir") && first == "" && i == 0 && lang == "node":
-		return 'd'
-	case last == "write" && (first == "File" || first == "IO"):
-		return 'w'
-	case (last == "rename" || last == "move" || last == "chmod" || last == "kill") && i >= 0 && first != "os" && first != "shutil" && first != "fs" && first != "File" && first != "Process" && first != "process" && first != "FileUtils" && first != "":
-		return 0
-	case last == "delete" && strings.HasSuffix(first, "indices"):
-		return 'n'
-	case last == "sh" && lang == "ruby" && i < 0: // of Rake
-		return 's'
-	case last == "execute" && lang == "lua":
-		return 's'
-	case last == "exec" && (strings.Contains(first, "child_process") || first == "cp" || lang == "node" && first == "" || strings.HasSuffix(first, "os")):
-		return 's'
-	case last == "exec" && (lang == "perl" || lang == "ruby" || lang == "php"):
-		return 's'
-	case last == "exec" && lang == "node":
-		return 0 // a regular expression or a query
-	case last == "rm" && (strings.Contains(first, "fs") || strings.HasSuffix(first, "promises")), last == "rmdir" && strings.Contains(first, "fs"), last == "rm" && first == "FileUtils":
-		return 'd'
-	case last == "delete" && (first == "File" || first == "Dir"), last == "unlink" && lang == "perl":
-		return 'u'
-	case last == "read" && (first == "File" || first == "IO"):
-		return 'r'
-	case last == "spawn" && first == "pty":
-		return 'v'
-	case last == "open" && lang == "ruby" && first == "", last == "remove" && !strings.HasSuffix(first, "os"):
-		return 0
-	}
-	return inlineSinks[last]
-}
 
 // inlineRun is the state of one program text.
 type inlineRun struct {

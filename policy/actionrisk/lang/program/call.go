@@ -185,44 +185,62 @@ func (r *inlineRun) strings(args []tokens.Token) []tokens.Token {
 			case ')', ']':
 				depth--
 			}
-		}
-		if i < len(args) && (args[i].Kind != ',' || depth > 0) {
-			continue
-		}
-		part := args[start:i]
-		if len(part) > 1 && part[0].Kind == '*' { // a list as arguments
-			part = part[1:]
-		}
-		if len(part) > 2 && part[0].Kind == 'i' && (part[1].Kind == ':' && part[2].Kind != ':' || part[1].Kind == '=' && part[2].Kind != '=') { // atPath: "x", shell=True
-			if part[1].Kind == '=' && !textArguments[part[0].Text] {
-				start = i + 1
+			if args[i].Kind != ',' || depth > 0 {
 				continue
 			}
-			part = part[2:]
 		}
-		if inner := listInside(part); inner != nil && len(inner) < len(args) {
-			out = append(out, r.strings(inner)...)
-			start = i + 1
-			continue
-		}
-		if len(part) > 3 && part[0].Kind == '{' && part[1].Text == "args" && part[3].Kind == '[' { // {args: ["-rf"]}
-			part = part[3:]
-		}
-		if len(part) > 0 {
-			if t, _, ok := r.value(part, 0); !ok && part[0].Kind == '[' && len(part) < len(args)+1 {
-				out = append(out, r.strings(part[1:min(closing(part, 0, '[', ']'), len(part))])...)
-			} else if !ok || t.Kind != 0 {
-				if t = r.join(part); t.To == 0 && len(part) == 1 && part[0].Kind == 'i' && act.SyntaxName(part[0].Text) && part[0].Text[0] > '9' { // a name of one letter
-					t = tokens.Token{Kind: 's', Text: string(scan.Hole), From: part[0].From, To: part[0].To}
-				}
-				if t.To > 0 {
-					out = append(out, t)
-				}
-			}
+		if part := unnamed(args[start:i]); len(part) > 0 {
+			out = append(out, r.partStrings(part, len(args))...)
 		}
 		start = i + 1
 	}
 	return out
+}
+
+// unnamed is an argument without the name it is given by: atPath: "x", cmd="x", *list. One
+// whose name says that it is no text is left out.
+func unnamed(part []tokens.Token) []tokens.Token {
+	if len(part) > 1 && part[0].Kind == '*' { // a list as arguments
+		part = part[1:]
+	}
+	if len(part) < 3 || part[0].Kind != 'i' || part[2].Kind == part[1].Kind {
+		return part
+	}
+	switch part[1].Kind {
+	case ':':
+		return part[2:]
+	case '=':
+		if !textArguments[part[0].Text] {
+			return nil
+		}
+		return part[2:]
+	}
+	return part
+}
+
+// partStrings are the strings of one argument; all is how long its list of arguments is.
+func (r *inlineRun) partStrings(part []tokens.Token, all int) []tokens.Token {
+	if inner := listInside(part); inner != nil && len(inner) < all {
+		return r.strings(inner)
+	}
+	if len(part) > 3 && part[0].Kind == '{' && part[1].Text == "args" && part[3].Kind == '[' { // {args: ["-rf"]}
+		part = part[3:]
+	}
+	t, _, ok := r.value(part, 0)
+	switch {
+	case !ok && part[0].Kind == '[' && len(part) < all+1:
+		return r.strings(part[1:min(closing(part, 0, '[', ']'), len(part))])
+	case ok && t.Kind == 0:
+		return nil
+	}
+	t = r.join(part)
+	if one := part[0]; t.To == 0 && len(part) == 1 && one.Kind == 'i' && act.SyntaxName(one.Text) && one.Text[0] > '9' { // a name of one letter
+		t = tokens.Token{Kind: 's', Text: string(scan.Hole), From: one.From, To: one.To}
+	}
+	if t.To == 0 {
+		return nil
+	}
+	return []tokens.Token{t}
 }
 
 // handsOn judges a call that does nothing by itself: what it writes to a shell that

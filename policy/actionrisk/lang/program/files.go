@@ -47,9 +47,9 @@ func (r *inlineRun) onReceiver(name tokens.Token, args []tokens.Token) bool {
 	}
 	switch kind {
 	case 'd':
-		r.run([]tokens.Token{{Text: "rm"}, {Text: "-rf"}, of})
+		r.emit(act.DeleteTree, of)
 	case 'u':
-		r.run([]tokens.Token{{Text: "rm"}, of})
+		r.emit(act.DeleteFile, of)
 	case 's':
 		r.shellText(of)
 	case 'r':
@@ -250,9 +250,9 @@ func (r *inlineRun) sweep() {
 	}
 	switch {
 	case pattern.To > 0: // a filter
-		r.run([]tokens.Token{{Text: "rm"}, pattern})
+		r.emit(act.DeleteFile, pattern)
 	case folder.To > 0:
-		r.run([]tokens.Token{{Text: "rm"}, {Text: "-rf"}, folder})
+		r.emit(act.DeleteTree, folder)
 	}
 }
 
@@ -261,17 +261,16 @@ func (r *inlineRun) read(name tokens.Token, list []tokens.Token) {
 	e := r.sh.Env
 	w := r.word(list[0])
 	if len(list) > 1 && len(list[1].Text) <= 3 && strings.ContainsAny(list[1].Text, "wa") && strings.Trim(list[1].Text, "wabt+x") == "" {
-		op := ">"
+		op := act.Overwrite
 		if strings.ContainsRune(list[1].Text, 'a') {
-			op = ">>"
+			op = act.AppendTo
 		}
-		v := &act.Invocation{Exe: op, Operands: []act.Word{w}, Argv: []act.Word{{Text: op}, w}, After: -1, Cwd: r.sh.Cwd, Src: r.src, From: name.From, To: list[0].To, Stdin: act.Flow{Taint: act.FromStdin}}
-		e.Match(&act.Item{Kind: act.KindRedir, Name: op, Inv: v, Src: r.src, From: name.From, To: list[0].To})
+		r.sh.Emit(r.src, r.lang, act.Effect{Op: op, On: []act.Word{w}, From: name.From, To: list[0].To})
 		r.keepsWritten(name, list[0])
 		return
 	}
 	if c := e.ClassOf(w, r.sh.Cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
 		r.secret = true
-		r.run([]tokens.Token{{Text: "cat"}, list[0]})
+		r.emit(act.ReadFile, list[0])
 	}
 }

@@ -217,28 +217,15 @@ func (r *inlineRun) sweep() {
 		return
 	}
 	r.swept = true
-	for _, t := range r.toks { // a filter: not the folder as a whole
-		for _, n := range [...]string{"endswith", "fnmatch", "endsWith", "end_with?", ".suffix", "startswith", ".match", "extname"} {
-			if t.Kind == 'i' && strings.HasSuffix(t.Text, n) {
-				return
-			}
-		}
+	if slices.ContainsFunc(r.toks, filters) { // not the folder as a whole
+		return
 	}
 	var folder, pattern tokens.Token
 	for i, t := range r.toks {
 		if !r.lists(t) {
 			continue
 		}
-		var list []tokens.Token
-		if i+1 < len(r.toks) && r.toks[i+1].Kind == '(' {
-			list = r.strings(r.arguments(i + 1))
-		} else if i+1 < len(r.toks) && r.toks[i+1].Kind == 's' {
-			list = r.toks[i+1 : i+2]
-		}
-		if of, ok := r.receiver(t); ok && strings.Contains(t.Text, ".") {
-			list = append(list, of)
-		}
-		for _, s := range list {
+		for _, s := range r.foldersOf(i) {
 			switch plain := strings.Trim(strings.Trim(s.Text, "*/."), string(scan.Hole)); {
 			case strings.IndexByte(s.Text, scan.Hole) >= 0 || s.Text == "":
 			case strings.ContainsAny(s.Text, "*?[") && strings.Trim(s.Text[strings.LastIndexByte(s.Text, '/')+1:], "*.") != "":
@@ -254,6 +241,27 @@ func (r *inlineRun) sweep() {
 	case folder.To > 0:
 		r.emit(act.DeleteTree, folder)
 	}
+}
+
+// filters: the token names what asks how a file is called.
+func filters(t tokens.Token) bool {
+	return t.Kind == 'i' && slices.ContainsFunc(nameFilters, func(n string) bool { return strings.HasSuffix(t.Text, n) })
+}
+
+var nameFilters = []string{"endswith", "fnmatch", "endsWith", "end_with?", ".suffix", "startswith", ".match", "extname"}
+
+// foldersOf are the folders that the lister at i is given, or called on.
+func (r *inlineRun) foldersOf(i int) (list []tokens.Token) {
+	switch r.at(i, 1).Kind {
+	case '(':
+		list = r.strings(r.arguments(i + 1))
+	case 's':
+		list = r.toks[i+1 : i+2 : i+2]
+	}
+	if of, ok := r.receiver(r.toks[i]); ok && strings.Contains(r.toks[i].Text, ".") {
+		list = append(list, of)
+	}
+	return list
 }
 
 // read judges a file that is opened: for writing as a redirection, else as cat.

@@ -17,7 +17,7 @@ import (
 
 // decode reads one table into what into points at.
 func decode(text string, into any) error {
-	d := decoder{text: text, shapes: map[reflect.Type]map[string]int{}}
+	d := decoder{text: text, shapes: map[reflect.Type]map[string]int{}, rooms: map[reflect.Type]reflect.Value{}}
 	if err := d.value(reflect.ValueOf(into).Elem()); err != nil {
 		return fmt.Errorf("byte %d: %w", d.at, err)
 	}
@@ -27,9 +27,8 @@ func decode(text string, into any) error {
 	return nil
 }
 
-// texts is the type of the lists that tables are mostly made of; roomFor is how many
-// texts of such lists lie in one piece, and many how long a list is when what follows is
-// taken for more of it.
+// texts is the type of the lists that tables are mostly made of; roomFor and many are
+// how many texts and other elements of lists lie in one piece.
 var texts = reflect.TypeFor[[]string]()
 
 const roomFor, many = 512, 32
@@ -41,6 +40,7 @@ type decoder struct {
 	shapes map[reflect.Type]map[string]int // the fields of a type by their names
 	texts  []string                        // of the list that is being read
 	room   []string                        // where lists of texts are put, many in one piece
+	rooms  map[reflect.Type]reflect.Value  // where other lists are put, by their elements
 }
 
 var errTable = errors.New("this is not what the type of the table says")
@@ -176,29 +176,45 @@ func (d *decoder) list(into reflect.Value) error {
 	return nil
 }
 
-// slice reads a list of anything else.
+// slice reads a list of anything else. Its elements are read into room that is left from
+// the list before, so that the list is as long as it has to be.
 func (d *decoder) slice(into reflect.Value) error {
 	if err := d.take('['); err != nil {
 		return err
 	}
+	element := into.Type().Elem()
+	room := d.rooms[element]
+	delete(d.rooms, element) // a list of the same within it has room of its own
 	from := d.at
-	for n := 0; ; n++ {
+	n := 0
+	for ; ; n++ {
 		more, err := d.more(n == 0, ']')
-		if err != nil || !more {
+		if err != nil {
 			return err
 		}
-		switch {
-		case n < into.Cap():
-		case n < many:
-			into.Grow(1)
-		default:
-			into.Grow(1 + (len(d.text)-d.at)/((d.at-from)/n))
+		if !more {
+			break
 		}
-		into.SetLen(n + 1)
-		if err := d.value(into.Index(n)); err != nil {
+		if !room.IsValid() || n == room.Len() {
+			more := many
+			if n >= many { // a list so long is most of the table: the rest holds as many for its length
+				more = 1 + (len(d.text)-d.at)/((d.at-from)/n)
+			}
+			larger := reflect.MakeSlice(into.Type(), n+more, n+more)
+			if n > 0 {
+				reflect.Copy(larger, room)
+			}
+			room = larger
+		}
+		if err := d.value(room.Index(n)); err != nil {
 			return err
 		}
 	}
+	if n > 0 {
+		into.Set(room.Slice3(0, n, n))
+		d.rooms[element] = room.Slice(n, room.Len())
+	}
+	return nil
 }
 
 // object reads the fields of a struct.

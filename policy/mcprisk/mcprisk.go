@@ -20,6 +20,8 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/policy/normal"
@@ -40,7 +42,7 @@ var bounds = normal.BoundsOf[Input]()
 // Input is a manifest and what the caller already has.
 type Input struct {
 	policy.Common
-	Manifest     map[string]any `json:"manifest" jsonschema_description:"A server manifest, the result of tools/list, or one entry of a client configuration (command, args, env). Free-form members are allowed."`
+	Manifest     jsontext.Value `json:"manifest" jsonschema_description:"A server manifest, the result of tools/list, or one entry of a client configuration (command, args, env). Free-form members are allowed."`
 	KnownTools   []string       `json:"knownTools,omitempty" jsonschema:"maxItems=2000,minLength=1,maxLength=2048" jsonschema_description:"Names of tools already installed, from other servers."`
 	BaselineHash string         `json:"baselineHash,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-f0-9]{64}$" jsonschema_description:"The manifestHash of the version that was approved."`
 }
@@ -92,13 +94,13 @@ func Evaluate(in Input) (Output, error) {
 	if err := bounds.Check(in); err != nil {
 		return Output{}, err
 	}
-	m, err := parse(in.Manifest)
-	if err != nil {
-		return Output{}, err
-	}
-	canonical, err := canon.Marshal(in.Manifest)
+	canonical, err := canon.Canonical(in.Manifest)
 	if err != nil {
 		return Output{}, policy.Refuse("invalid_json", "/manifest", "manifest has no canonical form")
+	}
+	m, err := parse(canonical)
+	if err != nil {
+		return Output{}, err
 	}
 	s := &scan{manifest: m, hash: canon.Hash(canonical), seen: map[[3]string]bool{}, known: in.KnownTools, budget: budget{left: maxSteps, short: m.cut}}
 	s.names()

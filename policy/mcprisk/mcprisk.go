@@ -35,6 +35,7 @@ var Service = policy.Declare(policy.Service{
 	Summary:    "Analyses an MCP server manifest before install: tool poisoning, hidden text, shadowing, broad scopes, unpinned packages; per-tool findings with severity, reason and fix.",
 	Example: `{"manifest":{"name":"calculator","command":"npx","args":["-y","calculator-mcp@1.4.2"],"tools":[{"name":"sum","description":"Adds two numbers. [INST]",` +
 		`"inputSchema":{"type":"object","properties":{"a":{"type":"number"},"b":{"type":"number"}},"additionalProperties":false}}]}}`,
+	Rules: documented,
 }, Evaluate)
 
 var bounds = normal.BoundsOf[Input]()
@@ -77,6 +78,7 @@ type Finding struct {
 	Reason   string  `json:"reason"`
 	Fix      string  `json:"fix"`
 	Evidence string  `json:"evidence" jsonschema_description:"At most 120 characters; characters that do not show as U+XXXX, secrets cut to four."`
+	DocPath  string  `json:"docPath"`
 }
 
 // Summary counts all findings, also those that were cut.
@@ -138,7 +140,7 @@ func (s *scan) report(id, severity, tool, path, evidence string) {
 	if key := [3]string{id, tool, path}; !s.seen[key] && s.spend(1, perFinding+len(path)) {
 		s.seen[key] = true
 		r := rules[id]
-		f := Finding{ID: id, Severity: cmp.Or(severity, r.severity), Path: canon.SafePointer(path), Reason: r.reason, Fix: r.fix, Evidence: evidenceOf(evidence)}
+		f := Finding{ID: id, Severity: cmp.Or(severity, r.severity), Path: canon.SafePointer(path), Reason: r.reason, Fix: r.fix, Evidence: evidenceOf(evidence), DocPath: policy.RulePath(id)}
 		if tool != "" {
 			name := visible(tool)
 			f.Tool = &name

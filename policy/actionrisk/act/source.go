@@ -108,14 +108,9 @@ func (it *Item) Has(name string) bool {
 }
 
 // UnderAny tells whether one of the subcommand paths begins what the item is about.
-func (it *Item) UnderAny(paths [][]string) bool {
+func (it *Item) UnderAny(paths []string) bool {
 	if it.Inv == nil {
-		for _, p := range paths {
-			if len(it.Tags) > 0 && it.Tags[0] == strings.Join(p, " ") {
-				return true
-			}
-		}
-		return false
+		return len(it.Tags) > 0 && slices.Contains(paths, it.Tags[0])
 	}
 	return it.Inv.UnderAny(paths)
 }

@@ -27,8 +27,6 @@ type Client struct {
 	Amount string `json:"amount,omitempty"`
 	Asset  string `json:"asset,omitempty"` // a symbol, or the operand that is one
 	Scale  int    `json:"scale,omitempty"` // decimals, if the amount is in base units
-
-	Subs [][]string
 }
 
 // ClientTable is clients.json.
@@ -59,9 +57,6 @@ func (c *Set) readClients(read rules.TableReader) error {
 	t.ByExe, t.Method, t.IsLocal = map[string][]*Client{}, map[string]string{}, scan.SetOf(strings.Join(t.Local, " "))
 	for i := range t.Clients {
 		l := &t.Clients[i]
-		for _, s := range l.Sub {
-			l.Subs = append(l.Subs, strings.Fields(s))
-		}
 		names, err := c.Names(l.Exe)
 		if err != nil {
 			return err

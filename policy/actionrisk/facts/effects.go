@@ -32,8 +32,6 @@ type effect struct {
 	// As is the plain command: words in front of those taken, ">" or ">>" for a
 	// redirection to each, or one that begins with @ (see takeEffect in lang/posix).
 	As []string `json:"as"`
-
-	Subs [][]string
 }
 
 type effectTable struct {
@@ -48,9 +46,6 @@ func (c *Set) readEffects(read rules.TableReader) error {
 	c.Effects = map[string][]*effect{}
 	for i := range t.Effects {
 		f := &t.Effects[i]
-		for _, s := range f.Sub {
-			f.Subs = append(f.Subs, strings.Fields(s))
-		}
 		names, err := c.Names(f.Exe)
 		if err != nil {
 			return err
@@ -71,8 +66,8 @@ func (c *Set) takesValues(exe string, f *effect) {
 		spec = &Tool{Made: true}
 		c.Tools[exe] = spec
 	}
-	if len(f.Subs) > 0 {
-		word := f.Subs[0][0]
+	if len(f.Sub) > 0 {
+		word, _, _ := strings.Cut(f.Sub[0], " ")
 		if spec.Subs == nil {
 			spec.Subs = map[string]*Tool{}
 		}
@@ -83,20 +78,22 @@ func (c *Set) takesValues(exe string, f *effect) {
 		spec.Subs[word] = &sub
 		spec = &sub
 	}
+	var options []string
 	for _, o := range slices.Concat(f.Take, f.In, f.All, f.Any, f.None) {
 		name, _, valued := strings.Cut(o, "=")
 		if o = name; !valued && !slices.Contains(f.Take, o) && !slices.Contains(f.In, o) || o == "" || strings.HasPrefix(o, "--") && valued {
 			continue
 		}
-		if o[0] == '-' && !slices.Contains(spec.Values, o) {
-			spec.Values = append(slices.Clip(spec.Values), o)
+		if o[0] == '-' {
+			options = append(options, o)
 		}
 	}
+	spec.addValues(options)
 }
 
 // Holds tells whether the effect takes place in the invocation.
 func (f *effect) Holds(v *act.Invocation) bool {
-	if len(f.Subs) > 0 && !v.UnderAny(f.Subs) || slices.ContainsFunc(f.None, v.HasLike) {
+	if len(f.Sub) > 0 && !v.UnderAny(f.Sub) || slices.ContainsFunc(f.None, v.HasLike) {
 		return false
 	}
 	for _, o := range f.All {
@@ -109,11 +106,7 @@ func (f *effect) Holds(v *act.Invocation) bool {
 
 // Words are the words that the effect is about.
 func (f *effect) Words(v *act.Invocation) []act.Word {
-	skip := f.Skip
-	if len(f.Subs) > 0 {
-		skip += len(f.Subs[0])
-	}
-	rest := v.Operands[min(max(skip, v.Data), len(v.Operands)):]
+	rest := v.Operands[min(max(f.Skip+Depth(f.Sub), v.Data), len(v.Operands)):]
 	var out []act.Word
 	for _, take := range f.Take {
 		switch {

@@ -213,8 +213,11 @@ func (c *Set) support(read rules.TableReader) error {
 // In tells whether a name stands in a group of groups.json.
 func (c *Set) In(group, name string) bool { return c.members[group][name] }
 
-// Names replaces "@group" by the group's names.
+// Names replaces "@group" by the group's names. The caller must not change what it gets.
 func (c *Set) Names(list []string) ([]string, error) {
+	if !slices.ContainsFunc(list, func(n string) bool { return strings.HasPrefix(n, "@") }) {
+		return list, nil
+	}
 	var out []string
 	for _, n := range list {
 		if !strings.HasPrefix(n, "@") {

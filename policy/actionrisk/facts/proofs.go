@@ -20,8 +20,6 @@ type proof struct {
 	// Bare: no operand beyond the subcommand; Most: at most so many.
 	Bare bool `json:"bare,omitempty"`
 	Most int  `json:"most,omitempty"`
-
-	Subs [][]string
 }
 
 type proofTable struct {
@@ -40,9 +38,6 @@ func (c *Set) readProofs(read rules.TableReader) error {
 		*file.into = map[string][]*proof{}
 		for i := range t.Proofs {
 			p := &t.Proofs[i]
-			for _, s := range p.Sub {
-				p.Subs = append(p.Subs, strings.Fields(s))
-			}
 			names, err := c.Names(p.Exe)
 			if err != nil {
 				return err
@@ -57,7 +52,7 @@ func (c *Set) readProofs(read rules.TableReader) error {
 
 // Holds tells whether the call is one that the line speaks of.
 func (p *proof) Holds(v *act.Invocation) bool {
-	if len(p.Subs) > 0 && !v.UnderAny(p.Subs) || slices.ContainsFunc(p.None, v.Has) {
+	if len(p.Sub) > 0 && !v.UnderAny(p.Sub) || slices.ContainsFunc(p.None, v.Has) {
 		return false
 	}
 	if len(p.Any) > 0 && !slices.ContainsFunc(p.Any, v.Has) {
@@ -67,11 +62,7 @@ func (p *proof) Holds(v *act.Invocation) bool {
 		return false
 	}
 	if p.Bare {
-		n := 0
-		if len(p.Subs) > 0 {
-			n = len(p.Subs[0])
-		}
-		return len(v.Operands) == n
+		return len(v.Operands) == Depth(p.Sub)
 	}
 	return true
 }
@@ -87,4 +78,13 @@ func StandardDirectory(path string) bool {
 		}
 	}
 	return false
+}
+
+// Depth is how many operands a subcommand path is, of which a row has several of the
+// same length.
+func Depth(sub []string) int {
+	if len(sub) == 0 {
+		return 0
+	}
+	return 1 + strings.Count(sub[0], " ")
 }

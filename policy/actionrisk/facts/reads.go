@@ -23,8 +23,6 @@ type Read struct {
 	Compile bool     `json:"compile,omitempty"`
 	Unless  []string `json:"unless,omitempty"` // with one of these it is not read
 	Dry     bool     `json:"dry,omitempty"`    // a dry run reads it, too
-
-	Subs [][]string
 }
 
 // readTable is reads.json.
@@ -47,9 +45,6 @@ func (c *Set) readReads(from rules.TableReader) error {
 	c.Reads = map[string][]*Read{}
 	for i := range t.Reads {
 		r := &t.Reads[i]
-		for _, s := range r.Sub {
-			r.Subs = append(r.Subs, strings.Fields(s))
-		}
 		names, err := c.Names(r.Exe)
 		if err != nil {
 			return err

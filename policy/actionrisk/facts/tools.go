@@ -1,6 +1,8 @@
 package facts
 
 import (
+	"slices"
+
 	"github.com/countersign/countersign/policy/actionrisk/rules"
 )
 
@@ -77,4 +79,14 @@ func (c *Set) readTools(read rules.TableReader) error {
 		}
 	}
 	return nil
+}
+
+// addValues notes options that take the next word.
+func (t *Tool) addValues(options []string) {
+	t.Values = slices.Clip(t.Values)
+	for _, o := range options {
+		if !slices.Contains(t.Values, o) {
+			t.Values = append(t.Values, o)
+		}
+	}
 }

@@ -57,8 +57,6 @@ type Wrapper struct {
 	Commas   bool     `json:"commas,omitempty"` // the words of a text stand between commas
 	// Edits is the file that the program starts an editor on.
 	Edits string `json:"edits,omitempty"`
-
-	Subs [][]string
 }
 
 type wrapperTable struct {
@@ -74,9 +72,6 @@ func (c *Set) readWrappers(read rules.TableReader) error {
 		}
 		for i := range t.Wrappers {
 			w := &t.Wrappers[i]
-			for _, s := range w.Sub {
-				w.Subs = append(w.Subs, strings.Fields(s))
-			}
 			names, err := c.Names(w.Exe)
 			if err != nil {
 				return err
@@ -94,7 +89,7 @@ func (c *Set) readWrappers(read rules.TableReader) error {
 // entry says so or not.
 func (c *Set) takesText(exe string, w *Wrapper) {
 	options := slices.Concat(w.Options, w.FileOptions, w.Also)
-	if len(w.Subs) > 0 { // a short option may mean something else elsewhere
+	if len(w.Sub) > 0 { // a short option may mean something else elsewhere
 		options = slices.DeleteFunc(options, func(o string) bool { return !strings.HasPrefix(o, "--") })
 	}
 	if len(options) == 0 {
@@ -102,14 +97,10 @@ func (c *Set) takesText(exe string, w *Wrapper) {
 	}
 	spec := c.Tools[exe]
 	if spec == nil {
-		spec = &Tool{First: len(w.Subs) == 0 && (w.Argv || w.File || w.Join)}
+		spec = &Tool{First: len(w.Sub) == 0 && (w.Argv || w.File || w.Join)}
 		c.Tools[exe] = spec
 	}
-	for _, o := range options {
-		if !slices.Contains(spec.Values, o) {
-			spec.Values = append(slices.Clip(spec.Values), o)
-		}
-	}
+	spec.addValues(options)
 }
 
 // OptionText is the program text in an option's value: all of it, what follows

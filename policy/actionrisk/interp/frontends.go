@@ -33,7 +33,7 @@ type Frontends struct {
 // ReadsStatements: a client that runs what it is given on its input.
 func (e *Env) ReadsStatements(exe string) bool {
 	for _, w := range e.Wrappers[exe] {
-		if w.Stdin && len(w.Subs) == 0 && act.StoreLanguage(w.Lang) {
+		if w.Stdin && len(w.Sub) == 0 && act.StoreLanguage(w.Lang) {
 			return true
 		}
 	}

@@ -78,7 +78,7 @@ func refspecIs(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 // namesTopics: a push names what it is about, and none of it is protected, whatever
 // branch is checked out.
 func namesTopics(e *interp.Env, it *act.Item) bool {
-	if it == nil || it.Inv == nil || !it.Inv.UnderAny([][]string{{"push"}}) {
+	if it == nil || it.Inv == nil || !it.Inv.UnderAny([]string{"push"}) {
 		return false
 	}
 	_, topics := refspecIs(e, it, []string{"topic"})

@@ -12,8 +12,6 @@ import (
 	"fmt"
 	"maps"
 	"strings"
-
-	"github.com/countersign/countersign/policy/canon"
 )
 
 // Tables are the files of this folder.
@@ -50,7 +48,7 @@ func Past(version string) (TableReader, error) {
 		if all[name] == nil {
 			return nil // it came later
 		}
-		return canon.DecodeChecked(all[name], into)
+		return decode(string(all[name]), into)
 	}, nil
 }
 
@@ -89,7 +87,7 @@ func PastVersions() []string {
 func DecodeTable(name string, into any) error {
 	text, err := Tables.ReadFile(name + ".json")
 	if err == nil {
-		err = canon.DecodeChecked(text, into)
+		err = decode(string(text), into)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)

@@ -119,7 +119,7 @@ func spelledOut(t *facts.ClientTable, v *act.Invocation) *act.Invocation {
 }
 
 func clientHolds(e *interp.Env, l *facts.Client, v *act.Invocation) bool {
-	if len(l.Subs) > 0 && !underLater(v, l.Subs) ||
+	if len(l.Sub) > 0 && !underLater(v, l.Sub) ||
 		len(l.Any) > 0 && !slices.ContainsFunc(l.Any, v.Has) || slices.ContainsFunc(l.None, v.Has) {
 		return false
 	}
@@ -140,7 +140,7 @@ func clientHolds(e *interp.Env, l *facts.Client, v *act.Invocation) bool {
 
 // underLater is UnderAny, where the first operands may be the values of options that
 // the tool's entry does not list.
-func underLater(v *act.Invocation, paths [][]string) bool {
+func underLater(v *act.Invocation, paths []string) bool {
 	if v.UnderAny(paths) {
 		return true
 	}

@@ -19,7 +19,7 @@ func parseArgs(c *facts.Set, v *act.Invocation) {
 	spec := c.Tools[v.Exe]
 	if spec == nil {
 		spec = noTool
-		if slices.ContainsFunc(c.Wrappers[v.Exe], func(w *facts.Wrapper) bool { return w.Argv && len(w.Subs) == 0 }) {
+		if slices.ContainsFunc(c.Wrappers[v.Exe], func(w *facts.Wrapper) bool { return w.Argv && len(w.Sub) == 0 }) {
 			spec = carrierTool
 		}
 	}

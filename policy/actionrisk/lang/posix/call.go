@@ -147,7 +147,7 @@ func carries(sh *interp.Process, v *act.Invocation) (out act.Flow, carried bool)
 	e := sh.Env
 	runsUnpacked(e, v)
 	for _, w := range e.Wrappers[v.Exe] {
-		if len(w.Subs) > 0 && !v.UnderAny(w.Subs) || slices.ContainsFunc(w.Unless, v.Has) || len(w.Only) > 0 && !slices.ContainsFunc(w.Only, v.HasLike) {
+		if len(w.Sub) > 0 && !v.UnderAny(w.Sub) || slices.ContainsFunc(w.Unless, v.Has) || len(w.Only) > 0 && !slices.ContainsFunc(w.Only, v.HasLike) {
 			continue
 		}
 		if f, ok := unwrap(sh, w, v); ok && !w.Beside {

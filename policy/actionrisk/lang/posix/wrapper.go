@@ -117,10 +117,7 @@ func around(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (*interp.Pr
 		user, ok := v.Value("-u", "--user", "-g")
 		inner.Root = !ok || user.Text == "root" || user.Text == "0"
 	}
-	skip := w.Skip
-	if len(w.Subs) > 0 {
-		skip += len(w.Subs[0])
-	}
+	skip := w.Skip + facts.Depth(w.Sub)
 	if w.Remote {
 		inner.Remote, inner.Cwd, inner.Root = true, "", false // root here is not root there
 		if w.Host && len(v.Operands) >= skip && skip > 0 {

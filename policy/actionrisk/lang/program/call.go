@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
 	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"github.com/countersign/countersign/policy/actionrisk/stores"
@@ -40,7 +41,7 @@ func (r *inlineRun) call(name tokens.Token, args []tokens.Token) {
 		return
 	}
 	kind := r.kindOf(name, args)
-	if kind == 0 {
+	if kind == facts.Nothing {
 		r.handsOn(name, args)
 		return
 	}
@@ -54,10 +55,10 @@ func (r *inlineRun) call(name tokens.Token, args []tokens.Token) {
 	case len(list) > 0:
 	case len(args) > 0:
 		list = []tokens.Token{{Kind: tokens.String, Text: string(scan.Hole), From: args[0].From, To: args[0].To}}
-	case kind == 'u' || kind == 'd':
+	case kind == facts.DeletesFile || kind == facts.DeletesTree:
 		r.sweep()
 		return
-	case kind != 'n':
+	case kind != facts.DropsIndex:
 		return
 	}
 	r.act(kind, name, args, list)
@@ -78,7 +79,7 @@ func (r *inlineRun) callee(name tokens.Token) tokens.Token {
 
 // callsEach judges the call once for each text that its first argument goes through.
 func (r *inlineRun) callsEach(name tokens.Token, args []tokens.Token) bool {
-	if len(args) == 0 || args[0].Kind != tokens.Name || len(args) > 1 && args[1].Kind != ',' && args[1].Kind != '[' || r.sinkOf(name.Text) == 0 {
+	if len(args) == 0 || args[0].Kind != tokens.Name || len(args) > 1 && args[1].Kind != ',' && args[1].Kind != '[' || r.sinkOf(name.Text) == facts.Nothing {
 		return false
 	}
 	variable := strings.TrimLeft(args[0].Text, "$@")
@@ -98,32 +99,32 @@ func (r *inlineRun) callsEach(name tokens.Token, args []tokens.Token) bool {
 }
 
 // act judges what a call of a kind does with its arguments, list the texts among them.
-func (r *inlineRun) act(kind byte, name tokens.Token, args, list []tokens.Token) {
+func (r *inlineRun) act(kind facts.Doing, name tokens.Token, args, list []tokens.Token) {
 	switch kind {
-	case 's', 'v':
-		if text, ok := formatted(args); ok && kind == 's' {
+	case facts.RunsText, facts.RunsWords:
+		if text, ok := formatted(args); ok && kind == facts.RunsText {
 			list = []tokens.Token{text}
 		}
-		if kind == 'v' && len(list) > 1 && list[0].Text == string(scan.Hole) && strings.Contains(name.Text, "spawn") {
+		if kind == facts.RunsWords && len(list) > 1 && list[0].Text == string(scan.Hole) && strings.Contains(name.Text, "spawn") {
 			list = list[1:] // the mode
 		}
 		r.starts(kind, name, args, list)
-	case 'e':
+	case facts.Evaluates:
 		r.evaluate(name, args, list)
-	case 'l':
+	case facts.Loads:
 		r.loadsEach(name, args, list)
-	case 'a':
+	case facts.Saves:
 		r.saves(list)
-	case 'p':
+	case facts.Unpickles:
 		r.unknown(name, args)
-	case 'n':
+	case facts.DropsIndex:
 		r.sh.Env.Raise("nosql.index-delete", r.src, name.From, name.To, "")
-	case 'q':
+	case facts.Queries:
 		if stores.LooksSQL(list[0].Text) {
 			src := r.src.Inside(r.word(list[0]), r.lang)
 			r.sh.Read("sql", &src, nil)
 		}
-	case 'k':
+	case facts.Signals:
 		for j, t := range args {
 			if t.Kind == '-' && j+1 < len(args) && args[j+1].Text == "1" {
 				r.sh.Emit(r.src, r.lang, act.Effect{Op: act.KillAll, From: t.From, To: t.To})
@@ -135,9 +136,9 @@ func (r *inlineRun) act(kind byte, name tokens.Token, args, list []tokens.Token)
 }
 
 // actOnFile judges what a call does to a file or a folder.
-func (r *inlineRun) actOnFile(kind byte, name tokens.Token, args, list []tokens.Token) {
+func (r *inlineRun) actOnFile(kind facts.Doing, name tokens.Token, args, list []tokens.Token) {
 	switch kind {
-	case 'd':
+	case facts.DeletesTree:
 		for len(list) > 1 && strings.HasPrefix(list[0].Text, "-") { // its options
 			list = list[1:]
 		}
@@ -145,23 +146,23 @@ func (r *inlineRun) actOnFile(kind byte, name tokens.Token, args, list []tokens.
 			r.sweep()
 		}
 		r.emit(act.DeleteTree, list[0])
-	case 'u':
+	case facts.DeletesFile:
 		if strings.IndexByte(list[0].Text, scan.Hole) >= 0 || slices.ContainsFunc(args, r.lists) {
 			r.sweep()
 		}
 		r.emit(act.DeleteFile, list[0])
-	case 'w':
+	case facts.WritesFile:
 		if list[0].Text != string(scan.Hole) {
 			r.read(name, []tokens.Token{list[0], {Kind: tokens.String, Text: "w"}})
 			r.keeps(list[0], args, list[1:])
 		}
-	case 'r':
+	case facts.ReadsFile:
 		r.read(name, list)
-	case 'm':
+	case facts.MovesFile:
 		if len(list) > 1 {
 			r.emit(act.MoveFile, list[:2]...)
 		}
-	case 'c':
+	case facts.ChangesMode:
 		if mode := octal(args); mode != "" {
 			for _, t := range []tokens.Token{list[len(list)-1], list[0]} {
 				r.sh.Emit(r.src, r.lang, act.Effect{Op: act.ChangeMode, Mode: mode, On: r.words([]tokens.Token{t}), From: t.From, To: t.To})
@@ -259,7 +260,7 @@ func (r *inlineRun) handsOn(name tokens.Token, args []tokens.Token) {
 		}
 	}
 	if applyCalls[last] && slices.ContainsFunc(args, func(t tokens.Token) bool {
-		return t.Kind == tokens.Name && strings.IndexByte("se", r.commonOrNamed(t.Text)) >= 0
+		return t.Kind == tokens.Name && r.does(t.Text, facts.RunsText, facts.Evaluates)
 	}) {
 		for _, t := range r.strings(args) {
 			if r.sh.Env.ActsText(t.Text) {
@@ -268,7 +269,7 @@ func (r *inlineRun) handsOn(name tokens.Token, args []tokens.Token) {
 		}
 	}
 	for _, part := range splitArguments(args) {
-		if len(part) == 1 && part[0].Kind == tokens.Name && strings.IndexByte("udD", r.commonOrNamed(part[0].Text)) >= 0 { // lapply(files, unlink)
+		if len(part) == 1 && part[0].Kind == tokens.Name && r.sinkOf(part[0].Text).Deletes() { // lapply(files, unlink)
 			r.sweep()
 		}
 	}
@@ -288,12 +289,9 @@ var applyCalls = scan.SetOf("preg_replace_callback array_map array_walk array_fi
 // feedCalls write to a program that was started.
 var feedCalls = scan.SetOf("communicate write end puts sendline send sendLine print println write_all writelines")
 
-// commonOrNamed is what a name does, or a byte that is no kind.
-func (r *inlineRun) commonOrNamed(name string) byte {
-	if k := r.sinkOf(name); k != 0 {
-		return k
-	}
-	return '-'
+// does: a call of the name does one of these things.
+func (r *inlineRun) does(name string, what ...facts.Doing) bool {
+	return slices.Contains(what, r.sinkOf(name))
 }
 
 // textArguments are names of arguments whose value is what a call is about.
@@ -352,7 +350,7 @@ func (r *inlineRun) reflected(name tokens.Token, args []tokens.Token) (tokens.To
 			of = parts[0][len(parts[0])-1].Text
 			args, parts = args[len(parts[0])+1:], parts[1:]
 		}
-		if k := r.sinkOf(of); r.lang != "node" || k == 0 || len(parts) < 2 || len(parts[0])+1 > len(args) {
+		if k := r.sinkOf(of); r.lang != "node" || k == facts.Nothing || len(parts) < 2 || len(parts[0])+1 > len(args) {
 			return name, args, false
 		}
 		name.Text = of

@@ -29,32 +29,32 @@ func (r *inlineRun) onReceiver(name tokens.Token, args []tokens.Token) bool {
 		return false
 	}
 	kind := does.Does
-	if kind == 's' && len(args) > 0 || kind != 'w' && slices.ContainsFunc(args, func(t tokens.Token) bool { return t.Kind == tokens.String }) {
+	if kind == facts.RunsText && len(args) > 0 || kind != facts.WritesFile && slices.ContainsFunc(args, func(t tokens.Token) bool { return t.Kind == tokens.String }) {
 		return false // the path is its argument
 	}
 	of, ok := r.receiver(name)
 	if !ok || strings.Trim(of.Text, string(scan.Hole)) == "" {
-		if strings.Contains(name.Text, ".") && (kind == 'd' || kind == 'u' || kind == 'D') {
+		if strings.Contains(name.Text, ".") && kind.Deletes() {
 			r.sweep()
 		}
 		return false
 	}
-	if kind == 'D' {
-		kind = 'u'
+	if kind == facts.DeletesTreeIfTold {
+		kind = facts.DeletesFile
 		if slices.ContainsFunc(args, func(t tokens.Token) bool { return strings.Contains(t.Text, "recursive") || t.Text == "true" }) {
-			kind = 'd'
+			kind = facts.DeletesTree
 		}
 	}
 	switch kind {
-	case 'd':
+	case facts.DeletesTree:
 		r.emit(act.DeleteTree, of)
-	case 'u':
+	case facts.DeletesFile:
 		r.emit(act.DeleteFile, of)
-	case 's':
+	case facts.RunsText:
 		r.shellText(of)
-	case 'r':
+	case facts.ReadsFile:
 		r.read(name, []tokens.Token{of})
-	case 'w':
+	case facts.WritesFile:
 		r.read(name, []tokens.Token{of, {Kind: tokens.String, Text: "w"}})
 		r.keeps(of, args, r.strings(args))
 	}

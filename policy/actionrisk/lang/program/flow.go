@@ -82,10 +82,10 @@ func (r *inlineRun) definedAt(i int) string {
 func (r *inlineRun) handedTo(i int, params map[string]bool) string {
 	t := r.toks[i]
 	first, _, dotted := strings.Cut(t.Text, ".")
-	if n, ok := facts.Named(r.sh.Env.Code.Receivers, t.Text, r.lang); ok && dotted && params[first] && strings.IndexByte("duD", n.Does) >= 0 {
+	if n, ok := facts.Named(r.sh.Env.Code.Receivers, t.Text, r.lang); ok && dotted && params[first] && n.Does.Deletes() {
 		return "remove_tree"
 	}
-	if t.Kind != tokens.Name || r.toks[i+1].Kind != '(' || strings.IndexByte("svdDue", r.commonOrNamed(t.Text)) < 0 {
+	if t.Kind != tokens.Name || r.toks[i+1].Kind != '(' || !r.sinkOf(t.Text).Deletes() && !r.does(t.Text, facts.RunsText, facts.RunsWords, facts.Evaluates) {
 		return ""
 	}
 	for _, a := range r.toks[i+2 : min(i+6, len(r.toks))] {
@@ -288,15 +288,15 @@ func (r *inlineRun) fetchesAtAll(name tokens.Token) bool {
 }
 
 // kindOf is what a call does, with these arguments.
-func (r *inlineRun) kindOf(name tokens.Token, args []tokens.Token) byte {
+func (r *inlineRun) kindOf(name tokens.Token, args []tokens.Token) facts.Doing {
 	kind := r.sinkOf(name.Text)
-	if kind != 'D' {
+	if kind != facts.DeletesTreeIfTold {
 		return kind
 	}
 	if slices.ContainsFunc(args, func(t tokens.Token) bool {
 		return strings.Contains(strings.ToLower(t.Text), "recursive") || t.Kind == tokens.String && (t.Text == "s" || t.Text == "rf") || t.Text == "true"
 	}) {
-		return 'd'
+		return facts.DeletesTree
 	}
 	return commonSink(name.Text, r.lang)
 }

@@ -109,7 +109,7 @@ func (r *inlineRun) renamed(i int) bool {
 	if two.Kind != tokens.Name || one.Kind != ':' && one.Text != "as" {
 		return false
 	}
-	if r.sinkOf(t.Text) == 0 && (r.at(i, 3).Kind == '(' || !facts.Verbs().Nouns[strings.TrimSuffix(t.Text, "s")] || !r.usesService()) {
+	if r.sinkOf(t.Text) == facts.Nothing && (r.at(i, 3).Kind == '(' || !facts.Verbs().Nouns[strings.TrimSuffix(t.Text, "s")] || !r.usesService()) {
 		return false
 	}
 	r.rename(two.Text, t.Text)
@@ -168,7 +168,7 @@ func (r *inlineRun) lookAssigned(i int, t tokens.Token) bool {
 // givenName notes a name that is given another one, or what a call gives.
 func (r *inlineRun) givenName(i int, t tokens.Token) {
 	for j := i + 2; j < min(i+12, len(r.toks)) && r.toks[j].Kind != ';'; j++ {
-		if s := r.toks[j]; s.Kind == tokens.Name && r.sinkOf(s.Text) != 0 && (j+1 == len(r.toks) || r.toks[j+1].Kind != '(') {
+		if s := r.toks[j]; s.Kind == tokens.Name && r.sinkOf(s.Text) != facts.Nothing && (j+1 == len(r.toks) || r.toks[j+1].Kind != '(') {
 			r.rename(t.Text, s.Text)
 		}
 	}
@@ -202,7 +202,7 @@ func (r *inlineRun) lookBareCall(i int) bool {
 	case r.lang == "perl" && t.Text == "open":
 		r.pipeOpen(r.toks[i+1 : max(r.statement(i), i+1)])
 	case r.sh.Env.Code.Language(r.lang).Bare && (one == tokens.String || one == tokens.Name || one == '[' && r.lang != "awk" && r.lang != "perl"):
-		if k := r.sinkOf(t.Text); k != 0 && k != 'r' || strings.Contains(t.Text, ".") && r.usesService() {
+		if k := r.sinkOf(t.Text); k != facts.Nothing && k != facts.ReadsFile || strings.Contains(t.Text, ".") && r.usesService() {
 			r.call(t, r.toks[i+1:r.bareEnd(i+1)])
 		}
 	default:
@@ -456,7 +456,7 @@ func (r *inlineRun) applied(i int) bool {
 	}
 	name := r.toks[i]
 	name.Text = strings.TrimPrefix(args[len(args)-1].Text, ":")
-	if end+1 >= len(r.toks) || r.toks[end+1].Kind != '(' || r.sinkOf(name.Text) == 0 {
+	if end+1 >= len(r.toks) || r.toks[end+1].Kind != '(' || r.sinkOf(name.Text) == facts.Nothing {
 		return false
 	}
 	r.call(name, r.arguments(end+1))

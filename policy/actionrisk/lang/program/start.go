@@ -4,15 +4,16 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/facts"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
 
 // starts judges a call that starts a program: by a text for a shell, or by words.
-func (r *inlineRun) starts(kind byte, name tokens.Token, args, list []tokens.Token) {
+func (r *inlineRun) starts(kind facts.Doing, name tokens.Token, args, list []tokens.Token) {
 	e := r.sh.Env
 	first := list[0].Text
-	if r.origin(args)&builtText != 0 && (len(list) == 1 || kind == 's') && first != string(scan.Hole) && decodesAny(args) {
+	if r.origin(args)&builtText != 0 && (len(list) == 1 || kind == facts.RunsText) && first != string(scan.Hole) && decodesAny(args) {
 		e.Raise("obf.decode-exec", r.src, name.From, name.To, "")
 	}
 	if slices.Contains(e.Groups["shells"], scan.Base(first)) {
@@ -28,7 +29,7 @@ func (r *inlineRun) starts(kind byte, name tokens.Token, args, list []tokens.Tok
 		r.startsUnknown(name, args)
 		return
 	}
-	words := strings.IndexByte(first, ' ') < 0 && (args[0].Kind != tokens.String || kind != 's' || r.lang == "perl" || r.lang == "ruby") || kind == 'v' && r.lang == "csharp"
+	words := strings.IndexByte(first, ' ') < 0 && (args[0].Kind != tokens.String || kind != facts.RunsText || r.lang == "perl" || r.lang == "ruby") || kind == facts.RunsWords && r.lang == "csharp"
 	if words && len(list) > 1 {
 		r.run(list)
 		return

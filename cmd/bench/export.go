@@ -71,11 +71,11 @@ func (c *exportCmd) Run(ctx context.Context) error {
 		}
 		var reads, exports []run
 		for range c.Runs {
-			r, err := oneCore(ctx, service.scratch, "read", service.scratch.app)
+			r, err := onCores(ctx, service.scratch, 1, "read", service.scratch.app)
 			if err != nil {
 				return err
 			}
-			e, err := oneCore(ctx, service.scratch, "make-export", service.scratch.app, "--org", org)
+			e, err := onCores(ctx, service.scratch, 1, "make-export", service.scratch.app, "--org", org)
 			if err != nil {
 				return err
 			}
@@ -101,7 +101,7 @@ func (c *exportCmd) verified(ctx context.Context, service *decidedService, org s
 	if _, err := service.app.ExportHistory(ctx, commands.Export{Tenant: org, Actor: "operator", Folder: folder}); err != nil {
 		return err
 	}
-	r, err := oneCore(ctx, service.scratch, "check-export", folder)
+	r, err := onCores(ctx, service.scratch, 1, "check-export", folder)
 	if err != nil {
 		return err
 	}

@@ -34,6 +34,16 @@ func (s *Source) Where(from, to int) (Span, string) {
 	return s.Span, s.Text[from:to]
 }
 
+// Word is Text[from:to] as a word.
+func (s *Source) Word(from, to int) Word {
+	span, _ := s.Where(from, to)
+	w := Word{Text: s.Text[from:to], Span: span, At: -1, Taint: s.Taint, Glob: strings.ContainsAny(s.Text[from:to], "*?")}
+	if s.At >= 0 {
+		w.At = span.Start
+	}
+	return w
+}
+
 // Inside is a text found in this one: carried by the word w, by way of via.
 func (s *Source) Inside(w Word, via string) Source {
 	out := Source{Text: w.Text, At: w.At, Span: w.Span, Via: s.Via, Depth: s.Depth + 1, Layers: s.Layers, Taint: w.Taint}

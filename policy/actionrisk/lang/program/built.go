@@ -202,18 +202,8 @@ func (r *inlineRun) sprintf(args []tokens.Token) (string, bool) {
 
 // firstArgument is what stands in front of the first comma between arguments.
 func firstArgument(args []tokens.Token) []tokens.Token {
-	depth := 0
-	for i, t := range args {
-		switch t.Kind {
-		case '(', '[', '{':
-			depth++
-		case ')', ']', '}':
-			depth--
-		case ',':
-			if depth == 0 {
-				return args[:i]
-			}
-		}
+	if parts := splitArguments(args); len(parts) > 0 {
+		return parts[0]
 	}
 	return args
 }

@@ -126,7 +126,7 @@ func (r *inlineRun) act(kind byte, name tokens.Token, args, list []tokens.Token)
 	case 'k':
 		for j, t := range args {
 			if t.Kind == '-' && j+1 < len(args) && args[j+1].Text == "1" {
-				r.run([]tokens.Token{{Text: "kill"}, {Text: "-9"}, {Text: "-1", From: t.From, To: t.To}})
+				r.sh.Emit(r.src, r.lang, act.Effect{Op: act.KillAll, From: t.From, To: t.To})
 			}
 		}
 	default:
@@ -144,12 +144,12 @@ func (r *inlineRun) actOnFile(kind byte, name tokens.Token, args, list []tokens.
 		if slices.ContainsFunc(args, r.lists) { // the files of a folder, one by one
 			r.sweep()
 		}
-		r.run([]tokens.Token{{Text: "rm"}, {Text: "-rf"}, list[0]})
+		r.emit(act.DeleteTree, list[0])
 	case 'u':
 		if strings.IndexByte(list[0].Text, scan.Hole) >= 0 || slices.ContainsFunc(args, r.lists) {
 			r.sweep()
 		}
-		r.run([]tokens.Token{{Text: "rm"}, list[0]})
+		r.emit(act.DeleteFile, list[0])
 	case 'w':
 		if list[0].Text != string(scan.Hole) {
 			r.read(name, []tokens.Token{list[0], {Kind: 's', Text: "w"}})
@@ -159,12 +159,13 @@ func (r *inlineRun) actOnFile(kind byte, name tokens.Token, args, list []tokens.
 		r.read(name, list)
 	case 'm':
 		if len(list) > 1 {
-			r.run(append([]tokens.Token{{Text: "mv"}}, list[:2]...))
+			r.emit(act.MoveFile, list[:2]...)
 		}
 	case 'c':
 		if mode := octal(args); mode != "" {
-			r.run([]tokens.Token{{Text: "chmod"}, {Text: mode}, list[len(list)-1]})
-			r.run([]tokens.Token{{Text: "chmod"}, {Text: mode}, list[0]})
+			for _, t := range []tokens.Token{list[len(list)-1], list[0]} {
+				r.sh.Emit(r.src, r.lang, act.Effect{Op: act.ChangeMode, Mode: mode, On: r.words([]tokens.Token{t}), From: t.From, To: t.To})
+			}
 		}
 	}
 }
@@ -184,44 +185,62 @@ func (r *inlineRun) strings(args []tokens.Token) []tokens.Token {
 			case ')', ']':
 				depth--
 			}
-		}
-		if i < len(args) && (args[i].Kind != ',' || depth > 0) {
-			continue
-		}
-		part := args[start:i]
-		if len(part) > 1 && part[0].Kind == '*' { // a list as arguments
-			part = part[1:]
-		}
-		if len(part) > 2 && part[0].Kind == 'i' && (part[1].Kind == ':' && part[2].Kind != ':' || part[1].Kind == '=' && part[2].Kind != '=') { // atPath: "x", shell=True
-			if part[1].Kind == '=' && !textArguments[part[0].Text] {
-				start = i + 1
+			if args[i].Kind != ',' || depth > 0 {
 				continue
 			}
-			part = part[2:]
 		}
-		if inner := listInside(part); inner != nil && len(inner) < len(args) {
-			out = append(out, r.strings(inner)...)
-			start = i + 1
-			continue
-		}
-		if len(part) > 3 && part[0].Kind == '{' && part[1].Text == "args" && part[3].Kind == '[' { // {args: ["-rf"]}
-			part = part[3:]
-		}
-		if len(part) > 0 {
-			if t, _, ok := r.value(part, 0); !ok && part[0].Kind == '[' && len(part) < len(args)+1 {
-				out = append(out, r.strings(part[1:min(closing(part, 0, '[', ']'), len(part))])...)
-			} else if !ok || t.Kind != 0 {
-				if t = r.join(part); t.To == 0 && len(part) == 1 && part[0].Kind == 'i' && act.SyntaxName(part[0].Text) && part[0].Text[0] > '9' { // a name of one letter
-					t = tokens.Token{Kind: 's', Text: string(scan.Hole), From: part[0].From, To: part[0].To}
-				}
-				if t.To > 0 {
-					out = append(out, t)
-				}
-			}
+		if part := unnamed(args[start:i]); len(part) > 0 {
+			out = append(out, r.partStrings(part, len(args))...)
 		}
 		start = i + 1
 	}
 	return out
+}
+
+// unnamed is an argument without the name it is given by: atPath: "x", cmd="x", *list. One
+// whose name says that it is no text is left out.
+func unnamed(part []tokens.Token) []tokens.Token {
+	if len(part) > 1 && part[0].Kind == '*' { // a list as arguments
+		part = part[1:]
+	}
+	if len(part) < 3 || part[0].Kind != 'i' || part[2].Kind == part[1].Kind {
+		return part
+	}
+	switch part[1].Kind {
+	case ':':
+		return part[2:]
+	case '=':
+		if !textArguments[part[0].Text] {
+			return nil
+		}
+		return part[2:]
+	}
+	return part
+}
+
+// partStrings are the strings of one argument; all is how long its list of arguments is.
+func (r *inlineRun) partStrings(part []tokens.Token, all int) []tokens.Token {
+	if inner := listInside(part); inner != nil && len(inner) < all {
+		return r.strings(inner)
+	}
+	if len(part) > 3 && part[0].Kind == '{' && part[1].Text == "args" && part[3].Kind == '[' { // {args: ["-rf"]}
+		part = part[3:]
+	}
+	t, _, ok := r.value(part, 0)
+	switch {
+	case !ok && part[0].Kind == '[' && len(part) < all+1:
+		return r.strings(part[1:min(closing(part, 0, '[', ']'), len(part))])
+	case ok && t.Kind == 0:
+		return nil
+	}
+	t = r.join(part)
+	if one := part[0]; t.To == 0 && len(part) == 1 && one.Kind == 'i' && act.SyntaxName(one.Text) && one.Text[0] > '9' { // a name of one letter
+		t = tokens.Token{Kind: 's', Text: string(scan.Hole), From: one.From, To: one.To}
+	}
+	if t.To == 0 {
+		return nil
+	}
+	return []tokens.Token{t}
 }
 
 // handsOn judges a call that does nothing by itself: what it writes to a shell that
@@ -257,7 +276,7 @@ func (r *inlineRun) handsOn(name tokens.Token, args []tokens.Token) {
 		for _, t := range r.strings(args) {
 			if c := r.sh.Env.ClassOf(r.word(t), r.sh.Cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
 				r.secret = true
-				r.run([]tokens.Token{{Text: "cat"}, t})
+				r.emit(act.ReadFile, t)
 			}
 		}
 	}
@@ -406,7 +425,7 @@ func (r *inlineRun) pipeOpen(args []tokens.Token) {
 	for i, t := range list {
 		if c := r.sh.Env.ClassOf(r.word(t), r.sh.Cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
 			r.secret = true
-			r.run([]tokens.Token{{Text: "cat"}, t})
+			r.emit(act.ReadFile, t)
 		}
 		trimmed := strings.Trim(t.Text, " ")
 		switch {

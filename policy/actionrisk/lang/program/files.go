@@ -47,9 +47,9 @@ func (r *inlineRun) onReceiver(name tokens.Token, args []tokens.Token) bool {
 	}
 	switch kind {
 	case 'd':
-		r.run([]tokens.Token{{Text: "rm"}, {Text: "-rf"}, of})
+		r.emit(act.DeleteTree, of)
 	case 'u':
-		r.run([]tokens.Token{{Text: "rm"}, of})
+		r.emit(act.DeleteFile, of)
 	case 's':
 		r.shellText(of)
 	case 'r':
@@ -217,28 +217,15 @@ func (r *inlineRun) sweep() {
 		return
 	}
 	r.swept = true
-	for _, t := range r.toks { // a filter: not the folder as a whole
-		for _, n := range [...]string{"endswith", "fnmatch", "endsWith", "end_with?", ".suffix", "startswith", ".match", "extname"} {
-			if t.Kind == 'i' && strings.HasSuffix(t.Text, n) {
-				return
-			}
-		}
+	if slices.ContainsFunc(r.toks, filters) { // not the folder as a whole
+		return
 	}
 	var folder, pattern tokens.Token
 	for i, t := range r.toks {
 		if !r.lists(t) {
 			continue
 		}
-		var list []tokens.Token
-		if i+1 < len(r.toks) && r.toks[i+1].Kind == '(' {
-			list = r.strings(r.arguments(i + 1))
-		} else if i+1 < len(r.toks) && r.toks[i+1].Kind == 's' {
-			list = r.toks[i+1 : i+2]
-		}
-		if of, ok := r.receiver(t); ok && strings.Contains(t.Text, ".") {
-			list = append(list, of)
-		}
-		for _, s := range list {
+		for _, s := range r.foldersOf(i) {
 			switch plain := strings.Trim(strings.Trim(s.Text, "*/."), string(scan.Hole)); {
 			case strings.IndexByte(s.Text, scan.Hole) >= 0 || s.Text == "":
 			case strings.ContainsAny(s.Text, "*?[") && strings.Trim(s.Text[strings.LastIndexByte(s.Text, '/')+1:], "*.") != "":
@@ -250,10 +237,31 @@ func (r *inlineRun) sweep() {
 	}
 	switch {
 	case pattern.To > 0: // a filter
-		r.run([]tokens.Token{{Text: "rm"}, pattern})
+		r.emit(act.DeleteFile, pattern)
 	case folder.To > 0:
-		r.run([]tokens.Token{{Text: "rm"}, {Text: "-rf"}, folder})
+		r.emit(act.DeleteTree, folder)
 	}
+}
+
+// filters: the token names what asks how a file is called.
+func filters(t tokens.Token) bool {
+	return t.Kind == 'i' && slices.ContainsFunc(nameFilters, func(n string) bool { return strings.HasSuffix(t.Text, n) })
+}
+
+var nameFilters = []string{"endswith", "fnmatch", "endsWith", "end_with?", ".suffix", "startswith", ".match", "extname"}
+
+// foldersOf are the folders that the lister at i is given, or called on.
+func (r *inlineRun) foldersOf(i int) (list []tokens.Token) {
+	switch r.at(i, 1).Kind {
+	case '(':
+		list = r.strings(r.arguments(i + 1))
+	case 's':
+		list = r.toks[i+1 : i+2 : i+2]
+	}
+	if of, ok := r.receiver(r.toks[i]); ok && strings.Contains(r.toks[i].Text, ".") {
+		list = append(list, of)
+	}
+	return list
 }
 
 // read judges a file that is opened: for writing as a redirection, else as cat.
@@ -261,17 +269,16 @@ func (r *inlineRun) read(name tokens.Token, list []tokens.Token) {
 	e := r.sh.Env
 	w := r.word(list[0])
 	if len(list) > 1 && len(list[1].Text) <= 3 && strings.ContainsAny(list[1].Text, "wa") && strings.Trim(list[1].Text, "wabt+x") == "" {
-		op := ">"
+		op := act.Overwrite
 		if strings.ContainsRune(list[1].Text, 'a') {
-			op = ">>"
+			op = act.AppendTo
 		}
-		v := &act.Invocation{Exe: op, Operands: []act.Word{w}, Argv: []act.Word{{Text: op}, w}, After: -1, Cwd: r.sh.Cwd, Src: r.src, From: name.From, To: list[0].To, Stdin: act.Flow{Taint: act.FromStdin}}
-		e.Match(&act.Item{Kind: act.KindRedir, Name: op, Inv: v, Src: r.src, From: name.From, To: list[0].To})
+		r.sh.Emit(r.src, r.lang, act.Effect{Op: op, On: []act.Word{w}, From: name.From, To: list[0].To})
 		r.keepsWritten(name, list[0])
 		return
 	}
 	if c := e.ClassOf(w, r.sh.Cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
 		r.secret = true
-		r.run([]tokens.Token{{Text: "cat"}, list[0]})
+		r.emit(act.ReadFile, list[0])
 	}
 }

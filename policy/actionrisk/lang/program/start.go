@@ -19,34 +19,47 @@ func (r *inlineRun) starts(kind byte, name tokens.Token, args, list []tokens.Tok
 		if r.feeds = true; r.unknown(name, args) {
 			return
 		}
-		for i, t := range args {
-			if i+2 < len(args) && inputArguments[t.Text] && (args[i+1].Kind == '=' || args[i+1].Kind == ':') {
-				if text := r.join(args[i+2:]); text.To > 0 && strings.IndexByte(text.Text, scan.Hole) < 0 {
-					r.shellText(text)
-				}
-			}
-		}
+		r.feedsInput(args)
 	}
 	if r.lang == "csharp" || r.lang == "swift" || r.lang == "rust" {
 		list = r.chained(name, list)
 	}
 	if strings.Trim(first, string(scan.Hole)) == "" && !slices.ContainsFunc(list, forces) { // which program it is, the text's caller says
-		last := args[len(args)-1]
-		if raw := r.src.Text[min(max(args[0].From, 0), len(r.src.Text)):min(max(last.To, 0), len(r.src.Text))]; len(args) > 1 && e.ActsText(raw) { // words without their quotes
-			r.shellText(tokens.Token{Kind: 's', Text: raw, From: args[0].From, To: last.To})
-			return
-		}
-		if !r.unknown(name, args) && (r.lang == "awk" || r.fromInput()) {
-			e.Raise("obf.dynamic-structure", r.src, name.From, name.To, "")
-		}
-		e.Doubt("a program text runs a command that is not known")
+		r.startsUnknown(name, args)
 		return
 	}
-	if strings.IndexByte(first, ' ') < 0 && len(list) > 1 && (args[0].Kind != 's' || kind != 's' || r.lang == "perl" || r.lang == "ruby") || kind == 'v' && len(list) > 1 && r.lang == "csharp" {
+	words := strings.IndexByte(first, ' ') < 0 && (args[0].Kind != 's' || kind != 's' || r.lang == "perl" || r.lang == "ruby") || kind == 'v' && r.lang == "csharp"
+	if words && len(list) > 1 {
 		r.run(list)
 		return
 	}
 	r.shellText(list[0])
+}
+
+// feedsInput runs what a shell that is started is given to read.
+func (r *inlineRun) feedsInput(args []tokens.Token) {
+	for i, t := range args {
+		if i+2 >= len(args) || !inputArguments[t.Text] || args[i+1].Kind != '=' && args[i+1].Kind != ':' {
+			continue
+		}
+		if text := r.join(args[i+2:]); text.To > 0 && strings.IndexByte(text.Text, scan.Hole) < 0 {
+			r.shellText(text)
+		}
+	}
+}
+
+// startsUnknown judges the start of a program that is not known.
+func (r *inlineRun) startsUnknown(name tokens.Token, args []tokens.Token) {
+	e, last, n := r.sh.Env, args[len(args)-1], len(r.src.Text)
+	raw := r.src.Text[min(max(args[0].From, 0), n):min(max(last.To, 0), n)]
+	if len(args) > 1 && e.ActsText(raw) { // words without their quotes
+		r.shellText(tokens.Token{Kind: 's', Text: raw, From: args[0].From, To: last.To})
+		return
+	}
+	if !r.unknown(name, args) && (r.lang == "awk" || r.fromInput()) {
+		e.Raise("obf.dynamic-structure", r.src, name.From, name.To, "")
+	}
+	e.Doubt("a program text runs a command that is not known")
 }
 
 // forces: the word is an option that deletes trees or overrides a refusal.

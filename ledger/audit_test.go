@@ -312,6 +312,27 @@ func placesOf(r ledger.Report) []string {
 	return slices.Sorted(maps.Keys(places))
 }
 
+// Somebody who is erased while an audit runs is no fault of the ledger.
+func TestAnErasureDuringAnAuditIsNoFault(t *testing.T) {
+	a := newAudited(t)
+	l := open(t, a.db)
+	v := must(l.OpenVault(t.Context(), a.audit.KEK))
+	during, erased := a.audit, false
+	during.Progress = func(int64, int64) {
+		if !erased {
+			erased = true
+			erase(t, v, "org_a", "sub_org_a_1")
+		}
+	}
+	if report := a.run(during); len(report.Faults) > 0 || !erased {
+		t.Errorf("%t, %+v", erased, report.Faults)
+	}
+	a.exec(`update subject_keys set destroyed_us = destroyed_us + 1 where key_id = 'sub_org_a_1'`)
+	if report := a.run(a.audit); len(report.Faults) != 1 || report.Faults[0].Column != "destroyed_us" {
+		t.Errorf("another time: %+v", report.Faults)
+	}
+}
+
 // An auditor who may only select verifies; nothing is written, and what the
 // database alone says is listed.
 func TestAuditNeedsOnlyToSelect(t *testing.T) {

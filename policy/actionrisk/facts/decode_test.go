@@ -33,7 +33,7 @@ func TestTablesAsDecoded(t *testing.T) {
 		read++
 		return nil
 	})
-	if err != nil || read < 30 {
+	if err != nil || read < 25 {
 		t.Errorf("%d tables read: %v", read, err)
 	}
 }

@@ -5,17 +5,15 @@ import (
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
-	"github.com/countersign/countersign/policy/actionrisk/rules"
 )
 
 // Many programs delete, write over, read or send files by an option that nobody
 // thinks of: tar --remove-files, sort -o, install -m 4755, exiftool '-Comment<=key'.
-// effects.json says so in the words of a plain command, which the rules judge; one
+// Their rows say so in the words of a plain command, which the rules judge; one
 // line of it takes the place of a rule for each such program.
 
-// effect is a line of effects.json.
+// effect is what a program does by its options.
 type effect struct {
-	Exe []string `json:"exe"`
 	Sub []string `json:"sub,omitempty"` // only under these subcommands
 	// All, Any and None are options or words that must or must not stand there:
 	// "--move", "-o=*bind*" with a pattern for the value, "~m" for the letter m in a
@@ -34,38 +32,13 @@ type effect struct {
 	As []string `json:"as"`
 }
 
-type effectTable struct {
-	Effects []effect `json:"effects"`
-}
-
-func (c *Set) readEffects(read rules.TableReader) error {
-	var t effectTable
-	if err := read("effects", &t); err != nil {
-		return err
-	}
-	c.Effects = map[string][]*effect{}
-	for i := range t.Effects {
-		f := &t.Effects[i]
-		names, err := c.Names(f.Exe)
-		if err != nil {
-			return err
-		}
-		for _, n := range names {
-			c.Effects[n] = append(c.Effects[n], f)
-			c.takesValues(n, f)
-		}
-	}
-	return nil
-}
-
 // takesValues: an option whose value is taken has one, whether the tool's own entry
 // says so or not.
-func (c *Set) takesValues(exe string, f *effect) {
-	spec := c.Tools[exe]
-	if spec == nil {
-		spec = &Tool{Made: true}
-		c.Tools[exe] = spec
+func (p *Program) takesValues(f *effect) {
+	if p.Options == nil {
+		p.Options = &Tool{Made: true}
 	}
+	spec := p.Options
 	if len(f.Sub) > 0 {
 		word, _, _ := strings.Cut(f.Sub[0], " ")
 		if spec.Subs == nil {

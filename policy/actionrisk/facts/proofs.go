@@ -5,13 +5,11 @@ import (
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
-	"github.com/countersign/countersign/policy/actionrisk/rules"
 )
 
-// proof is a line of readonly.json (what changes nothing) or dryrun.json (what
-// only shows what it would do).
+// proof says by which subcommands and options a program changes nothing, or only shows
+// what it would do.
 type proof struct {
-	Exe []string `json:"exe"`
 	Sub []string `json:"sub,omitempty"`
 	// None: with one of these options the line proves nothing.
 	None []string `json:"none,omitempty"`
@@ -20,34 +18,6 @@ type proof struct {
 	// Bare: no operand beyond the subcommand; Most: at most so many.
 	Bare bool `json:"bare,omitempty"`
 	Most int  `json:"most,omitempty"`
-}
-
-type proofTable struct {
-	Proofs []proof `json:"proofs"`
-}
-
-func (c *Set) readProofs(read rules.TableReader) error {
-	for _, file := range [...]struct {
-		name string
-		into *map[string][]*proof
-	}{{"readonly", &c.Readonly}, {"dryrun", &c.Dryrun}} {
-		var t proofTable
-		if err := read(file.name, &t); err != nil {
-			return err
-		}
-		*file.into = map[string][]*proof{}
-		for i := range t.Proofs {
-			p := &t.Proofs[i]
-			names, err := c.Names(p.Exe)
-			if err != nil {
-				return err
-			}
-			for _, n := range names {
-				(*file.into)[n] = append((*file.into)[n], p)
-			}
-		}
-	}
-	return nil
 }
 
 // Holds tells whether the call is one that the line speaks of.

@@ -2,13 +2,10 @@ package facts
 
 import (
 	"slices"
-
-	"github.com/countersign/countersign/policy/actionrisk/rules"
 )
 
-// Tool says how one executable reads its arguments.
+// Tool says how a program reads its arguments.
 type Tool struct {
-	Exe []string `json:"exe"`
 	// Sub, if given, is the subcommand the entry is about ("commit"); an entry
 	// without it holds for the whole tool.
 	Sub []string `json:"sub,omitempty"`
@@ -37,48 +34,6 @@ type Tool struct {
 
 	Subs map[string]*Tool
 	Made bool // by another table: says nothing about the program as a whole
-}
-
-type toolTable struct {
-	Tools []Tool `json:"tools"`
-}
-
-func (c *Set) readTools(read rules.TableReader) error {
-	var t toolTable
-	for _, file := range [...]string{"tools", "tools_sql"} {
-		var part toolTable
-		if err := read(file, &part); err != nil {
-			return err
-		}
-		t.Tools = append(t.Tools, part.Tools...)
-	}
-	c.Tools = map[string]*Tool{}
-	entry := func(exe string) *Tool {
-		if c.Tools[exe] == nil {
-			c.Tools[exe] = &Tool{Subs: map[string]*Tool{}}
-		}
-		return c.Tools[exe]
-	}
-	for i := range t.Tools {
-		spec := &t.Tools[i]
-		names, err := c.Names(spec.Exe)
-		if err != nil {
-			return err
-		}
-		for _, exe := range names {
-			whole := entry(exe)
-			if len(spec.Sub) == 0 {
-				subs := whole.Subs
-				*whole = *spec
-				whole.Subs = subs
-				continue
-			}
-			for _, s := range spec.Sub {
-				whole.Subs[s] = spec
-			}
-		}
-	}
-	return nil
 }
 
 // addValues notes options that take the next word.

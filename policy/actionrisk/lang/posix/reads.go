@@ -15,7 +15,7 @@ import (
 // runs by itself: a Makefile, a conftest.py, the scripts of a package.json.
 func readsWritten(sh *interp.Process, v *act.Invocation) {
 	e := sh.Env
-	rows := e.Reads[v.Exe]
+	rows := e.Program(v.Exe).Reads
 	if len(e.Files) == 0 || len(rows) == 0 {
 		return
 	}

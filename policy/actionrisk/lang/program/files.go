@@ -7,7 +7,6 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/facts"
 	"github.com/countersign/countersign/policy/actionrisk/hosts"
-	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
@@ -277,7 +276,7 @@ func (r *inlineRun) read(name tokens.Token, list []tokens.Token) {
 		r.keepsWritten(name, list[0])
 		return
 	}
-	if c := e.ClassOf(w, r.sh.Cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
+	if e.Credential(w, r.sh.Cwd) {
 		r.secret = true
 		r.emit(act.ReadFile, list[0])
 	}

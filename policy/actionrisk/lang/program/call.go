@@ -354,23 +354,32 @@ func (r *inlineRun) reflected(name tokens.Token, args []tokens.Token) (tokens.To
 			name.Text = strings.TrimPrefix(r.join(parts[0]).Text, ".") + "." + strings.TrimLeft(parts[1][len(parts[1])-1].Text, ":.")
 			return name, parts[2][1 : len(parts[2])-1], true
 		}
-		fallthrough
-	case "call": // execSync.call(null, "…"), Reflect.apply(execSync, null, ["…"])
-		of := strings.TrimSuffix(name.Text, "."+last)
-		parts := splitArguments(args)
-		if of == "Reflect" && len(parts) > 2 {
-			of = parts[0][len(parts[0])-1].Text
-			args, parts = args[len(parts[0])+1:], parts[1:]
-		}
-		if k := r.sinkOf(of); r.lang != "node" || k == facts.Nothing || len(parts) < 2 || len(parts[0])+1 > len(args) {
-			return name, args, false
-		}
-		name.Text = of
-		return name, args[len(parts[0])+1:], true
+		return r.calledOn(name, last, args)
+	case "call":
+		return r.calledOn(name, last, args)
 	case "send", "public_send", "__send__", "call_user_func", "call_user_func_array", "array_map", "array_walk":
-	default:
-		return name, args, false
+		return r.calledBy(name, args)
 	}
+	return name, args, false
+}
+
+// calledOn: execSync.call(null, "…"), Reflect.apply(execSync, null, ["…"]).
+func (r *inlineRun) calledOn(name tokens.Token, way string, args []tokens.Token) (tokens.Token, []tokens.Token, bool) {
+	of, given := strings.TrimSuffix(name.Text, "."+way), args
+	parts := splitArguments(args)
+	if of == "Reflect" && len(parts) > 2 {
+		of = parts[0][len(parts[0])-1].Text
+		args, parts = args[len(parts[0])+1:], parts[1:]
+	}
+	if r.lang != "node" || r.sinkOf(of) == facts.Nothing || len(parts) < 2 || len(parts[0])+1 > len(args) {
+		return name, given, false
+	}
+	name.Text = of
+	return name, args[len(parts[0])+1:], true
+}
+
+// calledBy is a call of what the first argument names.
+func (r *inlineRun) calledBy(name tokens.Token, args []tokens.Token) (tokens.Token, []tokens.Token, bool) {
 	parts := splitArguments(args)
 	if len(parts) == 0 || len(parts[0]) == 0 {
 		return name, args, false

@@ -38,15 +38,15 @@ func (r *inlineRun) onReceiver(name tokens.Token, args []tokens.Token) bool {
 		}
 		return false
 	}
-	if kind == facts.DeletesTreeIfTold {
-		kind = facts.DeletesFile
-		if slices.ContainsFunc(args, func(t tokens.Token) bool { return strings.Contains(t.Text, "recursive") || t.Text == "true" }) {
-			kind = facts.DeletesTree
-		}
-	}
 	switch kind {
 	case facts.DeletesTree:
 		r.emit(act.DeleteTree, of)
+	case facts.DeletesTreeIfTold:
+		op := act.DeleteFile
+		if slices.ContainsFunc(args, func(t tokens.Token) bool { return strings.Contains(t.Text, "recursive") || t.Text == "true" }) {
+			op = act.DeleteTree
+		}
+		r.emit(op, of)
 	case facts.DeletesFile:
 		r.emit(act.DeleteFile, of)
 	case facts.RunsText:

@@ -32,7 +32,7 @@ func (r *inlineRun) look(i int) {
 func (r *inlineRun) lookSign(i int) {
 	t, one := r.toks[i], r.at(i, 1)
 	switch {
-	case t.Kind == tokens.Command, t.Kind == tokens.String && i > 0 && r.toks[i-1].Kind == tokens.Name && strings.HasSuffix(r.toks[i-1].Text, "$") && r.lang == "node":
+	case t.Kind == tokens.Command, t.Kind == tokens.String && r.lang == "node" && i > 0 && r.toks[i-1].Kind == tokens.Name && strings.HasSuffix(r.toks[i-1].Text, "$"):
 		r.shellText(t)
 	case t.Kind == ')' && one.Kind == '(' && r.lang == "php":
 		r.calleeInBrackets(i)
@@ -42,8 +42,10 @@ func (r *inlineRun) lookSign(i int) {
 		r.awkPipe(i)
 	case r.lang == "awk" && t.Kind == '>' && one.Kind == tokens.String:
 		r.awkWrites(i)
-	case (t.Kind == tokens.String || t.Kind == ']') && one.Kind == tokens.Name && one.Text[0] == '.' && r.at(i, 2).Kind == '(' && r.at(i, 3).Kind == ')':
-		r.onReceiver(one, nil)
+	case t.Kind == tokens.String || t.Kind == ']':
+		if one.Kind == tokens.Name && one.Text[0] == '.' && r.at(i, 2).Kind == '(' && r.at(i, 3).Kind == ')' {
+			r.onReceiver(one, nil)
+		}
 	}
 }
 

@@ -107,6 +107,9 @@ func TestTablesStrict(t *testing.T) {
 			t.Errorf("%s: %v", f.Name(), err)
 		}
 	}
+	if _, bench := frontends(facts.Tables()); bench.Check() != nil {
+		t.Error(bench.Check())
+	}
 	if hash := tablesHash(t); facts.RulesetHash != hash {
 		t.Errorf("the tables changed: rulesetHash is %s", hash)
 	}

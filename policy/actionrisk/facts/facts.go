@@ -45,6 +45,13 @@ type Matcher struct {
 	Where []string `json:"where,omitempty"`
 }
 
+// Way is one alternative of a rule.
+type Way struct {
+	Rule *Rule
+	*Matcher
+	Place int // among all ways
+}
+
 // table is a file of rules.
 type table struct {
 	Rules []Rule `json:"rules"`
@@ -77,7 +84,9 @@ type Set struct {
 	Rules     []Rule
 	ByID      map[string]*Rule
 	programs  map[string]*Program
-	Other     map[string]bool // what else rules are about, by kind + " " + name
+	Other     map[string][]*Way // what rules say of anything else, by kind + " " + name
+	Anything  []*Way            // what they say of every program
+	Ways      int               // how many ways there are
 	Groups    map[string][]string
 	members   map[string]map[string]bool // of Groups
 	variables map[string]*variable       // by name
@@ -105,7 +114,7 @@ var Tables = sync.OnceValue(func() *Set {
 
 // Compile reads the tables that a reader gives.
 func Compile(read rules.TableReader) (*Set, error) {
-	c := &Set{ByID: map[string]*Rule{}, programs: map[string]*Program{}, Other: map[string]bool{}}
+	c := &Set{ByID: map[string]*Rule{}, programs: map[string]*Program{}, Other: map[string][]*Way{}}
 	var also []addition
 	for _, name := range TableFiles {
 		var t table
@@ -129,27 +138,31 @@ func Compile(read rules.TableReader) (*Set, error) {
 		if r.Questions == nil {
 			r.Questions = []string{}
 		}
-		for _, m := range r.Match {
-			if err := c.about(m); err != nil {
+		for i := range r.Match {
+			if err := c.about(&Way{r, &r.Match[i], c.Ways}); err != nil {
 				return nil, fmt.Errorf("rule %s: %w", r.ID, err)
 			}
+			c.Ways++
 		}
 	}
 	return c, nil
 }
 
-// about notes what a matcher is about.
-func (c *Set) about(m Matcher) error {
-	names, err := c.Names(m.Exe)
+// about notes what a way to a rule is about.
+func (c *Set) about(w *Way) error {
+	names, err := c.Names(w.Exe)
 	if err != nil {
 		return err
 	}
 	for _, n := range names {
 		switch {
-		case m.Kind != "" && m.Kind != act.KindExe && m.Kind != act.KindRedir:
-			c.Other[m.Kind+" "+n] = true
-		case n != "*" || m.Kind == act.KindRedir:
-			c.entry(n).Judged = true
+		case w.Kind != "" && w.Kind != act.KindExe && w.Kind != act.KindRedir:
+			c.Other[w.Kind+" "+n] = append(c.Other[w.Kind+" "+n], w)
+		case n != "*" || w.Kind == act.KindRedir:
+			p := c.entry(n)
+			p.Rules, p.Judged = append(p.Rules, w), true
+		default:
+			c.Anything = append(c.Anything, w)
 		}
 	}
 	return nil

@@ -93,9 +93,10 @@ type Set struct {
 	Configs   []ConfigFile
 	families  []family // those with a part that may be anything
 	Clients   ClientTable
-	Resources map[string][]*resourceEntry // what configuration tools describe, by kind
-	SDKs      []SDK
-	Code      *code
+	// What few texts need is read when one does.
+	Resources func() map[string][]*resourceEntry // what configuration tools describe, by kind
+	SDKs      func() []SDK
+	Code      func() *code
 	// what a command line is called in a file of settings
 	CommandKeys, CommandSections map[string]bool
 	Lifecycle                    []string
@@ -201,17 +202,26 @@ func (c *Set) support(read rules.TableReader) error {
 		c.readPrograms,
 		c.readVariables,
 		c.readReads,
-		c.readCode,
 		c.readClients,
 		c.readWindows,
-		c.readResources,
-		c.readSDKs,
 	} {
 		if err := part(read); err != nil {
 			return err
 		}
 	}
+	c.Resources, c.SDKs, c.Code = later(read, readResources), later(read, readSDKs), later(read, readCode)
 	return nil
+}
+
+// later reads a table when it is asked for. A fault in one is a fault in the program.
+func later[T any](read rules.TableReader, from func(rules.TableReader) (T, error)) func() T {
+	return sync.OnceValue(func() T {
+		table, err := from(read)
+		if err != nil {
+			panic("actionrisk: " + err.Error())
+		}
+		return table
+	})
 }
 
 // In tells whether a name stands in a group of groups.json.

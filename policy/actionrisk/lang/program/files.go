@@ -24,7 +24,7 @@ func (r *inlineRun) index(t tokens.Token) int {
 // onReceiver judges a method that does something to the path or command it is called
 // on: Path("/srv").rmtree(), "rm -rf /srv".execute().
 func (r *inlineRun) onReceiver(name tokens.Token, args []tokens.Token) bool {
-	does, ok := facts.Named(r.sh.Env.Code.Receivers, strings.TrimSuffix(name.Text, "!"), r.lang)
+	does, ok := facts.Named(r.sh.Env.Code().Receivers, strings.TrimSuffix(name.Text, "!"), r.lang)
 	if !ok {
 		return false
 	}
@@ -126,7 +126,7 @@ func (r *inlineRun) lists(t tokens.Token) bool {
 	if t.Kind != 'i' {
 		return false
 	}
-	_, ok := facts.Named(r.sh.Env.Code.Listers, t.Text, r.lang)
+	_, ok := facts.Named(r.sh.Env.Code().Listers, t.Text, r.lang)
 	return ok
 }
 

@@ -33,7 +33,7 @@ var inlineSinks = map[string]byte{
 // sinkOf says what a call of a dotted name does.
 func (r *inlineRun) sinkOf(name string) byte {
 	name = strings.TrimSuffix(name, "!")
-	if n, ok := facts.Named(r.sh.Env.Code.Calls, name, r.lang); ok {
+	if n, ok := facts.Named(r.sh.Env.Code().Calls, name, r.lang); ok {
 		return n.Does
 	}
 	return commonSink(name, r.lang)

@@ -12,9 +12,16 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
+// The kinds of tokens that are more than one sign.
+const (
+	String  = 's'
+	Command = 'x' // text in backticks, which a shell runs
+	Name    = 'i' // with its dots
+)
+
 // Token is a token of a program text in any of the scripting languages.
 type Token struct {
-	Kind     byte     // 's' string, 'x' command text (backticks), 'i' name with its dots, else the sign itself
+	Kind     byte     // String, Command, Name, else the sign itself
 	Text     string   // of a string its value, unknown parts as holes
 	From, To int      // in the source; of a string the bytes between its quotes
 	Exact    bool     // text stands verbatim there
@@ -120,7 +127,7 @@ func (s *scanner) char() bool {
 	i := s.at
 	end := charEnd(s.text, i)
 	if s.at = end + 1; end > i+1 {
-		s.out = append(s.out, Token{Kind: 's', Text: scan.Unescape(s.text[i+1 : end]), From: i + 1, To: end})
+		s.out = append(s.out, Token{Kind: String, Text: scan.Unescape(s.text[i+1 : end]), From: i + 1, To: end})
 	}
 	return true
 }
@@ -135,7 +142,7 @@ func (s *scanner) dashed() bool {
 	for j < len(s.text) && scan.IsNameByte(s.text[j]) {
 		j++
 	}
-	return s.add(Token{Kind: 'i', Text: "." + s.text[i+1:j], From: i, To: j}, j)
+	return s.add(Token{Kind: Name, Text: "." + s.text[i+1:j], From: i, To: j}, j)
 }
 
 // longString is Lua's [[text]].
@@ -164,7 +171,7 @@ func (s *scanner) angles() bool {
 
 // verbatim is a string that stands so in the text.
 func verbatim(text string, from, to int) Token {
-	return Token{Kind: 's', Text: text[from:to], From: from, To: to, Exact: true}
+	return Token{Kind: String, Text: text[from:to], From: from, To: to, Exact: true}
 }
 
 // quoted is a string in quotes.
@@ -198,7 +205,7 @@ func (s *scanner) name() bool {
 	if s.lang == "node" && strings.HasPrefix(text[j:], `\u`) {
 		name, j = escapedName(text, i, j)
 	}
-	return s.add(Token{Kind: 'i', Text: name, From: i, To: j}, j)
+	return s.add(Token{Kind: Name, Text: name, From: i, To: j}, j)
 }
 
 // inName tells whether a name goes on with the byte at j.
@@ -221,7 +228,7 @@ func (s *scanner) command() bool {
 		return false
 	}
 	t, ok := quotedWord(s.text, s.at+1, s.at+2, "perl")
-	t.Kind = 'x'
+	t.Kind = Command
 	return ok && s.add(t, t.To+1)
 }
 
@@ -349,7 +356,7 @@ func quotedWord(text string, i, j int, lang string) (Token, bool) {
 	}
 	t := verbatim(text, j+1, end)
 	if word == "qx" || word == "x" {
-		t.Kind = 'x'
+		t.Kind = Command
 	}
 	return t, true
 }
@@ -389,9 +396,9 @@ func StringToken(e *interp.Env, text string, i int, lang string) Token {
 		return verbatim(text, i+3, len(text))
 	}
 	l := e.Code().Language(lang)
-	t := Token{Kind: 's', From: i + 1, Exact: true}
+	t := Token{Kind: String, From: i + 1, Exact: true}
 	if quote == '`' && l.Ticks != "text" {
-		t.Kind = 'x'
+		t.Kind = Command
 	}
 	var b []byte
 	j, holes := i+1, l.Holes

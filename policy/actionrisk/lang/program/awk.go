@@ -53,7 +53,7 @@ func (r *inlineRun) awkPipe(i int) {
 // awkWrites judges print "text" > "file", whose sign stands at i.
 func (r *inlineRun) awkWrites(i int) {
 	file := r.toks[i+1]
-	r.read(r.toks[i], []tokens.Token{file, {Kind: 's', Text: "w"}})
+	r.read(r.toks[i], []tokens.Token{file, {Kind: tokens.String, Text: "w"}})
 	if left := r.awkPrinted(i); left.To > 0 && strings.IndexByte(left.Text, scan.Hole) < 0 {
 		r.sh.Env.Remember(r.sh, r.word(file), act.Flow{Word: r.word(left), Known: true}, false)
 	}

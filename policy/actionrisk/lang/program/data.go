@@ -44,7 +44,7 @@ func (r *inlineRun) database(name tokens.Token, args []tokens.Token) bool {
 	}
 	if wireCalls[last] && method {
 		for _, t := range r.strings(args) {
-			if t.Kind == 's' && stores.LooksWire(t.Text) {
+			if t.Kind == tokens.String && stores.LooksWire(t.Text) {
 				src := r.src.Inside(r.word(t), r.lang)
 				r.sh.Read("wire", &src, nil)
 			}
@@ -117,7 +117,7 @@ func (r *inlineRun) deletesAll(chain string, name tokens.Token, args []tokens.To
 // tagged: sql`drop table x` hands the text behind a name to it.
 func (r *inlineRun) tagged(i int) {
 	t := r.toks[i]
-	if r.lang != "node" || t.Kind != 's' || i == 0 || r.toks[i-1].Kind != 'i' || r.toks[i-1].To >= len(r.src.Text) || r.src.Text[r.toks[i-1].To] != '`' {
+	if r.lang != "node" || t.Kind != tokens.String || i == 0 || r.toks[i-1].Kind != tokens.Name || r.toks[i-1].To >= len(r.src.Text) || r.src.Text[r.toks[i-1].To] != '`' {
 		return
 	}
 	name := r.toks[i-1].Text
@@ -144,7 +144,7 @@ func (r *inlineRun) feedsClient(command string) {
 	}
 	client := &act.Invocation{Exe: scan.Base(fields[0]), Cwd: r.sh.Cwd, Src: r.src}
 	for _, t := range r.toks {
-		if t.Kind == 's' && (stores.LooksSQL(t.Text) || stores.LooksRedis(t.Text) || stores.LooksMongo(t.Text)) && r.sh.Env.Budget.Spend(4) {
+		if t.Kind == tokens.String && (stores.LooksSQL(t.Text) || stores.LooksRedis(t.Text) || stores.LooksMongo(t.Text)) && r.sh.Env.Budget.Spend(4) {
 			src := r.src.Inside(r.word(t), r.lang)
 			if src.Depth <= scan.MaxDepth {
 				r.sh.Read("sql", &src, client)
@@ -220,7 +220,7 @@ func (r *inlineRun) firstText(args []tokens.Token) (tokens.Token, bool) {
 			return r.listed(list[1:], list[0].Text, args[0]), true
 		}
 	}
-	if len(args) > 3 && args[0].Kind == 'i' && args[1].Kind == '(' && (strings.HasSuffix(args[0].Text, "text") || strings.HasSuffix(args[0].Text, "sql") || strings.HasSuffix(args[0].Text, "raw") || strings.HasSuffix(args[0].Text, "SQL") || strings.HasSuffix(args[0].Text, "Statement")) {
+	if len(args) > 3 && args[0].Kind == tokens.Name && args[1].Kind == '(' && (strings.HasSuffix(args[0].Text, "text") || strings.HasSuffix(args[0].Text, "sql") || strings.HasSuffix(args[0].Text, "raw") || strings.HasSuffix(args[0].Text, "SQL") || strings.HasSuffix(args[0].Text, "Statement")) {
 		return r.firstText(args[2:]) // text("…") of SQLAlchemy, Prisma.raw(`…`)
 	}
 	list := r.strings(args)
@@ -257,12 +257,12 @@ func (r *inlineRun) effect(effect string, name tokens.Token, args []tokens.Token
 		to = max(to, args[len(args)-1].To)
 	}
 	target := name.Text
-	if list := r.strings(args); len(list) > 0 && list[0].Kind == 's' && strings.IndexByte(list[0].Text, scan.Hole) < 0 {
+	if list := r.strings(args); len(list) > 0 && list[0].Kind == tokens.String && strings.IndexByte(list[0].Text, scan.Hole) < 0 {
 		target = list[0].Text
 	}
 	words := ""
 	for _, t := range r.toks { // the address of the server says where it acts
-		if t.Kind == 's' && strings.Contains(t.Text, "://") {
+		if t.Kind == tokens.String && strings.Contains(t.Text, "://") {
 			words += " " + t.Text
 		}
 	}

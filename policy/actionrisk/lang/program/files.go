@@ -29,33 +29,33 @@ func (r *inlineRun) onReceiver(name tokens.Token, args []tokens.Token) bool {
 		return false
 	}
 	kind := does.Does
-	if kind == 's' && len(args) > 0 || kind != 'w' && slices.ContainsFunc(args, func(t tokens.Token) bool { return t.Kind == 's' }) {
+	if kind == facts.RunsText && len(args) > 0 || kind != facts.WritesFile && slices.ContainsFunc(args, func(t tokens.Token) bool { return t.Kind == tokens.String }) {
 		return false // the path is its argument
 	}
 	of, ok := r.receiver(name)
 	if !ok || strings.Trim(of.Text, string(scan.Hole)) == "" {
-		if strings.Contains(name.Text, ".") && (kind == 'd' || kind == 'u' || kind == 'D') {
+		if strings.Contains(name.Text, ".") && kind.Deletes() {
 			r.sweep()
 		}
 		return false
 	}
-	if kind == 'D' {
-		kind = 'u'
+	if kind == facts.DeletesTreeIfTold {
+		kind = facts.DeletesFile
 		if slices.ContainsFunc(args, func(t tokens.Token) bool { return strings.Contains(t.Text, "recursive") || t.Text == "true" }) {
-			kind = 'd'
+			kind = facts.DeletesTree
 		}
 	}
 	switch kind {
-	case 'd':
+	case facts.DeletesTree:
 		r.emit(act.DeleteTree, of)
-	case 'u':
+	case facts.DeletesFile:
 		r.emit(act.DeleteFile, of)
-	case 's':
+	case facts.RunsText:
 		r.shellText(of)
-	case 'r':
+	case facts.ReadsFile:
 		r.read(name, []tokens.Token{of})
-	case 'w':
-		r.read(name, []tokens.Token{of, {Kind: 's', Text: "w"}})
+	case facts.WritesFile:
+		r.read(name, []tokens.Token{of, {Kind: tokens.String, Text: "w"}})
 		r.keeps(of, args, r.strings(args))
 	}
 	return true
@@ -72,7 +72,7 @@ func (r *inlineRun) receiver(name tokens.Token) (tokens.Token, bool) {
 	}
 	for i := r.index(name) - 1; i >= 0; {
 		switch t := r.toks[i]; t.Kind {
-		case 's':
+		case tokens.String:
 			return r.filled(t), true
 		case ']':
 			list := r.strings(r.toks[opening(r.toks, i, '[', ']')+1 : i])
@@ -81,11 +81,11 @@ func (r *inlineRun) receiver(name tokens.Token) (tokens.Token, bool) {
 			open := opening(r.toks, i, '(', ')')
 			if open+1 == i && open > 0 {
 				if text, _, known := r.knownName(r.toks, open-1); known {
-					return tokens.Token{Kind: 's', Text: text, From: r.toks[open-1].From, To: t.To}, true
+					return tokens.Token{Kind: tokens.String, Text: text, From: r.toks[open-1].From, To: t.To}, true
 				}
 			}
 			if open+1 == i { // resolve(): what that is called on
-				if i = open - 2; open < 2 || r.toks[open-1].Kind != 'i' || !strings.HasPrefix(r.toks[open-1].Text, ".") {
+				if i = open - 2; open < 2 || r.toks[open-1].Kind != tokens.Name || !strings.HasPrefix(r.toks[open-1].Text, ".") {
 					return tokens.Token{}, false
 				}
 				continue
@@ -123,7 +123,7 @@ func opening(toks []tokens.Token, i int, open, shut byte) int {
 
 // lists: the token names what gives the files of a folder.
 func (r *inlineRun) lists(t tokens.Token) bool {
-	if t.Kind != 'i' {
+	if t.Kind != tokens.Name {
 		return false
 	}
 	_, ok := facts.Named(r.sh.Env.Code().Listers, t.Text, r.lang)
@@ -202,7 +202,7 @@ func (r *inlineRun) keepsWritten(name, file tokens.Token) {
 	}
 	end := closing(r.toks, i+1, '(', ')')
 	for j := end + 1; j+1 < min(end+24, len(r.toks)); j++ { // at once, or by the name that it is given
-		if t := r.toks[j]; t.Kind == 'i' && strings.HasSuffix(t.Text, ".write") && r.toks[j+1].Kind == '(' {
+		if t := r.toks[j]; t.Kind == tokens.Name && strings.HasSuffix(t.Text, ".write") && r.toks[j+1].Kind == '(' {
 			args := r.arguments(j + 1)
 			r.keeps(file, args, r.strings(args))
 			return
@@ -245,7 +245,7 @@ func (r *inlineRun) sweep() {
 
 // filters: the token names what asks how a file is called.
 func filters(t tokens.Token) bool {
-	return t.Kind == 'i' && slices.ContainsFunc(nameFilters, func(n string) bool { return strings.HasSuffix(t.Text, n) })
+	return t.Kind == tokens.Name && slices.ContainsFunc(nameFilters, func(n string) bool { return strings.HasSuffix(t.Text, n) })
 }
 
 var nameFilters = []string{"endswith", "fnmatch", "endsWith", "end_with?", ".suffix", "startswith", ".match", "extname"}
@@ -255,7 +255,7 @@ func (r *inlineRun) foldersOf(i int) (list []tokens.Token) {
 	switch r.at(i, 1).Kind {
 	case '(':
 		list = r.strings(r.arguments(i + 1))
-	case 's':
+	case tokens.String:
 		list = r.toks[i+1 : i+2 : i+2]
 	}
 	if of, ok := r.receiver(r.toks[i]); ok && strings.Contains(r.toks[i].Text, ".") {

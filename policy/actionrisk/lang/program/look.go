@@ -20,7 +20,7 @@ func (r *inlineRun) at(i, n int) tokens.Token {
 
 // look judges what begins at token i.
 func (r *inlineRun) look(i int) {
-	if r.toks[i].Kind != 'i' {
+	if r.toks[i].Kind != tokens.Name {
 		r.lookSign(i)
 		return
 	}
@@ -32,7 +32,7 @@ func (r *inlineRun) look(i int) {
 func (r *inlineRun) lookSign(i int) {
 	t, one := r.toks[i], r.at(i, 1)
 	switch {
-	case t.Kind == 'x', t.Kind == 's' && i > 0 && r.toks[i-1].Kind == 'i' && strings.HasSuffix(r.toks[i-1].Text, "$") && r.lang == "node":
+	case t.Kind == tokens.Command, t.Kind == tokens.String && i > 0 && r.toks[i-1].Kind == tokens.Name && strings.HasSuffix(r.toks[i-1].Text, "$") && r.lang == "node":
 		r.shellText(t)
 	case t.Kind == ')' && one.Kind == '(' && r.lang == "php":
 		r.calleeInBrackets(i)
@@ -40,9 +40,9 @@ func (r *inlineRun) lookSign(i int) {
 		r.indexed(i)
 	case r.lang == "awk" && t.Kind == '|':
 		r.awkPipe(i)
-	case r.lang == "awk" && t.Kind == '>' && one.Kind == 's':
+	case r.lang == "awk" && t.Kind == '>' && one.Kind == tokens.String:
 		r.awkWrites(i)
-	case (t.Kind == 's' || t.Kind == ']') && one.Kind == 'i' && one.Text[0] == '.' && r.at(i, 2).Kind == '(' && r.at(i, 3).Kind == ')':
+	case (t.Kind == tokens.String || t.Kind == ']') && one.Kind == tokens.Name && one.Text[0] == '.' && r.at(i, 2).Kind == '(' && r.at(i, 3).Kind == ')':
 		r.onReceiver(one, nil)
 	}
 }
@@ -50,7 +50,7 @@ func (r *inlineRun) lookSign(i int) {
 // calleeInBrackets judges ("sys"."tem")("…") of PHP; the first of them end at i.
 func (r *inlineRun) calleeInBrackets(i int) {
 	open := opening(r.toks, i, '(', ')')
-	if open > 0 && r.toks[open-1].Kind == 'i' {
+	if open > 0 && r.toks[open-1].Kind == tokens.Name {
 		return // arguments
 	}
 	name := r.toks[i]
@@ -67,10 +67,10 @@ func (r *inlineRun) lookModule(i int) bool {
 		return true
 	}
 	switch {
-	case t.Text == "as" && r.lang == "python" && one.Kind == 'i' && i > 0 && r.toks[i-1].Kind == ')':
+	case t.Text == "as" && r.lang == "python" && one.Kind == tokens.Name && i > 0 && r.toks[i-1].Kind == ')':
 		if open := opening(r.toks, i-1, '(', ')'); open > 0 {
 			if text, _, known := r.knownName(r.toks, open-1); known {
-				r.vars[one.Text] = tokens.Token{Kind: 's', Text: text, From: t.From, To: t.To}
+				r.vars[one.Text] = tokens.Token{Kind: tokens.String, Text: text, From: t.From, To: t.To}
 			}
 		}
 	case one.Kind == '=' && loadsModule(r.at(i, 2).Text) && r.at(i, 3).Kind == '(' && !strings.HasPrefix(r.after(closing(r.toks, i+3, '(', ')')), "."):
@@ -92,7 +92,7 @@ func (r *inlineRun) lookModule(i int) bool {
 func (r *inlineRun) lookImport(i int) bool {
 	t, module, word := r.toks[i], r.at(i, 1), r.at(i, 2).Text
 	switch {
-	case r.lang == "python" && (t.Text == "from" || i < 2 || r.toks[i-2].Text != "from") && module.Kind == 'i' && len(r.sh.Env.Files) > 0 && r.imported(module):
+	case r.lang == "python" && (t.Text == "from" || i < 2 || r.toks[i-2].Text != "from") && module.Kind == tokens.Name && len(r.sh.Env.Files) > 0 && r.imported(module):
 	case t.Text == "import" && word == "as":
 		r.rename(r.at(i, 3).Text, module.Text)
 	case t.Text == "from" && word == "import":
@@ -106,10 +106,10 @@ func (r *inlineRun) lookImport(i int) bool {
 // renamed notes another name for what does something: {execSync: run}, execSync as run.
 func (r *inlineRun) renamed(i int) bool {
 	t, one, two := r.toks[i], r.at(i, 1), r.at(i, 2)
-	if two.Kind != 'i' || one.Kind != ':' && one.Text != "as" {
+	if two.Kind != tokens.Name || one.Kind != ':' && one.Text != "as" {
 		return false
 	}
-	if r.sinkOf(t.Text) == 0 && (r.at(i, 3).Kind == '(' || !facts.Verbs().Nouns[strings.TrimSuffix(t.Text, "s")] || !r.usesService()) {
+	if r.sinkOf(t.Text) == facts.Nothing && (r.at(i, 3).Kind == '(' || !facts.Verbs().Nouns[strings.TrimSuffix(t.Text, "s")] || !r.usesService()) {
 		return false
 	}
 	r.rename(two.Text, t.Text)
@@ -132,7 +132,7 @@ func (r *inlineRun) lookGiven(i int) bool {
 		return r.lookAssigned(i, t)
 	case (one == '+' || r.at(i, 1).Text == ".") && two == '=':
 		r.append(i, t)
-	case one == '[' && two == ']' && three == '=', one == ',' && two == 'i' && three == '=' && !r.argument(i):
+	case one == '[' && two == ']' && three == '=', one == ',' && two == tokens.Name && three == '=' && !r.argument(i):
 		r.assignAt(i+3, t)
 	default:
 		return false
@@ -145,14 +145,14 @@ func (r *inlineRun) lookAssigned(i int, t tokens.Token) bool {
 	switch value := r.at(i, 2).Kind; {
 	case startSettings[strings.ToLower(t.Text[strings.LastIndexByte(t.Text, '.')+1:])] && value != '=':
 		r.startedBy(i)
-	case value == 'i':
+	case value == tokens.Name:
 		r.givenName(i, t)
-	case value == 's' || value == '[' || value == '(' && r.lang == "perl" || value == '{' && braceLists[r.lang]:
+	case value == tokens.String || value == '[' || value == '(' && r.lang == "perl" || value == '{' && braceLists[r.lang]:
 		r.assign(i, t)
 	case value == '{': // by name
 		var list []tokens.Token
 		for _, v := range r.toks[i+2 : min(closing(r.toks, i+2, '{', '}'), len(r.toks))] {
-			if v.Kind == 's' && len(list) < scan.MaxLoop {
+			if v.Kind == tokens.String && len(list) < scan.MaxLoop {
 				list = append(list, v)
 			}
 		}
@@ -168,7 +168,7 @@ func (r *inlineRun) lookAssigned(i int, t tokens.Token) bool {
 // givenName notes a name that is given another one, or what a call gives.
 func (r *inlineRun) givenName(i int, t tokens.Token) {
 	for j := i + 2; j < min(i+12, len(r.toks)) && r.toks[j].Kind != ';'; j++ {
-		if s := r.toks[j]; s.Kind == 'i' && r.sinkOf(s.Text) != 0 && (j+1 == len(r.toks) || r.toks[j+1].Kind != '(') {
+		if s := r.toks[j]; s.Kind == tokens.Name && r.sinkOf(s.Text) != facts.Nothing && (j+1 == len(r.toks) || r.toks[j+1].Kind != '(') {
 			r.rename(t.Text, s.Text)
 		}
 	}
@@ -201,8 +201,8 @@ func (r *inlineRun) lookBareCall(i int) bool {
 		r.sweep()
 	case r.lang == "perl" && t.Text == "open":
 		r.pipeOpen(r.toks[i+1 : max(r.statement(i), i+1)])
-	case r.sh.Env.Code().Language(r.lang).Bare && (one == 's' || one == 'i' || one == '[' && r.lang != "awk" && r.lang != "perl"):
-		if k := r.sinkOf(t.Text); k != 0 && k != 'r' || strings.Contains(t.Text, ".") && r.usesService() {
+	case r.sh.Env.Code().Language(r.lang).Bare && (one == tokens.String || one == tokens.Name || one == '[' && r.lang != "awk" && r.lang != "perl"):
+		if k := r.sinkOf(t.Text); k != facts.Nothing && k != facts.ReadsFile || strings.Contains(t.Text, ".") && r.usesService() {
 			r.call(t, r.toks[i+1:r.bareEnd(i+1)])
 		}
 	default:
@@ -263,7 +263,7 @@ func (r *inlineRun) loops(i int) {
 func literals(toks []tokens.Token) (list []tokens.Token) {
 	for _, t := range toks {
 		switch t.Kind {
-		case 's':
+		case tokens.String:
 			list = append(list, t)
 		case ',':
 		default:
@@ -286,7 +286,7 @@ func (r *inlineRun) loopName(i, end int, before string) string {
 	switch r.after(end) {
 	case ".forEach", ".map", ".each", "as":
 		for _, t := range r.toks[min(end+2, len(r.toks)):min(end+5, len(r.toks))] {
-			if t.Kind == 'i' {
+			if t.Kind == tokens.Name {
 				return t.Text
 			}
 		}
@@ -311,17 +311,17 @@ var bareEnds = scan.SetOf("end do if unless or and then else rescue while until 
 // argument: the names in front of token i, with commas between them, begin behind a
 // bracket.
 func (r *inlineRun) argument(i int) bool {
-	for i > 0 && (r.toks[i-1].Kind == ',' || r.toks[i-1].Kind == 'i' && r.toks[i].Kind == ',') {
+	for i > 0 && (r.toks[i-1].Kind == ',' || r.toks[i-1].Kind == tokens.Name && r.toks[i].Kind == ',') {
 		i--
 	}
-	return i > 0 && (r.toks[i-1].Kind == '(' || r.toks[i-1].Kind == '[' || r.toks[i-1].Kind == 's')
+	return i > 0 && (r.toks[i-1].Kind == '(' || r.toks[i-1].Kind == '[' || r.toks[i-1].Kind == tokens.String)
 }
 
 // place is which of the names before the sign at i a name is, and whether there are
 // several.
 func (r *inlineRun) place(t tokens.Token, i int) (int, bool) {
 	k, n := 0, 0
-	for j := i - 1; j > 0 && r.toks[j].Kind == 'i'; j -= 2 {
+	for j := i - 1; j > 0 && r.toks[j].Kind == tokens.Name; j -= 2 {
 		if n++; r.toks[j].From == t.From {
 			k = n
 		}
@@ -404,7 +404,7 @@ func (r *inlineRun) append(i int, t tokens.Token) {
 
 // imports: "from subprocess import run, call as c".
 func (r *inlineRun) imports(module string, i int) {
-	for ; i < len(r.toks) && r.toks[i].Kind == 'i'; i++ {
+	for ; i < len(r.toks) && r.toks[i].Kind == tokens.Name; i++ {
 		name := r.toks[i].Text
 		if i+2 < len(r.toks) && r.toks[i+1].Text == "as" {
 			i += 2
@@ -426,7 +426,7 @@ func (r *inlineRun) computed(i int) {
 		return
 	}
 	name := r.toks[i]
-	if next := r.toks[end+1]; next.Kind == 'i' && strings.HasPrefix(next.Text, ".") && end+2 < len(r.toks) && r.toks[end+2].Kind == '(' { // getattr(stripe, "Pay"+"out").create(…)
+	if next := r.toks[end+1]; next.Kind == tokens.Name && strings.HasPrefix(next.Text, ".") && end+2 < len(r.toks) && r.toks[end+2].Kind == '(' { // getattr(stripe, "Pay"+"out").create(…)
 		name.Text, name.From = r.join(args[:comma]).Text+"."+r.join(args[comma+1:]).Text+next.Text, next.From
 		r.money(name, r.arguments(end+2), true)
 		return
@@ -451,12 +451,12 @@ func (r *inlineRun) applied(i int) bool {
 	if len(args) == 0 || end+1 >= len(r.toks) {
 		return false
 	}
-	if r.toks[end+1].Kind == 'i' && strings.HasSuffix(r.toks[end+1].Text, "call") {
+	if r.toks[end+1].Kind == tokens.Name && strings.HasSuffix(r.toks[end+1].Text, "call") {
 		end++
 	}
 	name := r.toks[i]
 	name.Text = strings.TrimPrefix(args[len(args)-1].Text, ":")
-	if end+1 >= len(r.toks) || r.toks[end+1].Kind != '(' || r.sinkOf(name.Text) == 0 {
+	if end+1 >= len(r.toks) || r.toks[end+1].Kind != '(' || r.sinkOf(name.Text) == facts.Nothing {
 		return false
 	}
 	r.call(name, r.arguments(end+1))

@@ -113,7 +113,7 @@ func (r *inlineRun) fromInput() bool {
 
 func (r *inlineRun) readsInput() bool {
 	for _, t := range r.toks {
-		if t.Kind == 'i' {
+		if t.Kind == tokens.Name {
 			for _, n := range [...]string{"sys.stdin", "sys.argv", "input", "process.argv", "process.stdin", "ARGV", "ARGF", "STDIN", "gets", "$argv", "$_GET", "os.environ", "process.env"} {
 				if t.Text == n || strings.HasPrefix(t.Text, n+".") || strings.HasPrefix(t.Text, "$"+n) {
 					return true
@@ -196,7 +196,7 @@ func (r *inlineRun) evaluate(name tokens.Token, args, list []tokens.Token) {
 func longest(toks []tokens.Token) string {
 	out := ""
 	for _, t := range toks {
-		if t.Kind == 's' && len(t.Text) > len(out) {
+		if t.Kind == tokens.String && len(t.Text) > len(out) {
 			out = t.Text
 		}
 	}
@@ -205,7 +205,7 @@ func longest(toks []tokens.Token) string {
 
 // fetchesText: the token names what downloads.
 func fetchesText(t tokens.Token) bool {
-	return t.Kind == 'i' && slices.ContainsFunc(fetchNames, func(d string) bool { return strings.Contains(t.Text+"(", d) })
+	return t.Kind == tokens.Name && slices.ContainsFunc(fetchNames, func(d string) bool { return strings.Contains(t.Text+"(", d) })
 }
 
 func hasAnyPrefix(text string, prefixes ...string) bool {
@@ -236,25 +236,25 @@ func (r *inlineRun) evaluated(list []tokens.Token, literal string, decodes bool)
 // mentions: a name of the text has one of these parts.
 func (r *inlineRun) mentions(parts ...string) bool {
 	return slices.ContainsFunc(r.toks, func(t tokens.Token) bool {
-		return t.Kind == 'i' && slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(t.Text, p) })
+		return t.Kind == tokens.Name && slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(t.Text, p) })
 	})
 }
 
 // has: one of these names stands in the text.
 func (r *inlineRun) has(names ...string) bool {
-	return slices.ContainsFunc(r.toks, func(t tokens.Token) bool { return t.Kind == 'i' && slices.Contains(names, t.Text) })
+	return slices.ContainsFunc(r.toks, func(t tokens.Token) bool { return t.Kind == tokens.Name && slices.Contains(names, t.Text) })
 }
 
 // whole looks at the text as a whole: processes that make processes, a socket joined to
 // a shell, credentials read and something sent.
 func (r *inlineRun) whole() {
 	raise := func(id string) { r.sh.Env.Raise(id, r.src, 0, len(r.src.Text), "") }
-	if (r.has("fork", "pcntl_fork") || slices.ContainsFunc(r.toks, func(t tokens.Token) bool { return t.Kind == 'i' && strings.HasSuffix(t.Text, ".fork") })) &&
+	if (r.has("fork", "pcntl_fork") || slices.ContainsFunc(r.toks, func(t tokens.Token) bool { return t.Kind == tokens.Name && strings.HasSuffix(t.Text, ".fork") })) &&
 		r.has("while", "loop", "until", "for") && !r.mentions("wait") {
 		raise("shell.proc.fork-bomb")
 	}
 	for i, t := range r.toks {
-		if t.Kind == 'i' && (t.Text == "eval" || t.Text == "Function") && r.at(i, 1).Kind != '(' && i > 0 && r.toks[i-1].Kind == '(' && r.mentions("fetch", "https.get", "http.get", "axios", "urlopen") {
+		if t.Kind == tokens.Name && (t.Text == "eval" || t.Text == "Function") && r.at(i, 1).Kind != '(' && i > 0 && r.toks[i-1].Kind == '(' && r.mentions("fetch", "https.get", "http.get", "axios", "urlopen") {
 			r.sh.Env.Raise("rce.inline-exec", r.src, t.From, t.To, "") // handed to what fetches
 		}
 	}
@@ -271,13 +271,13 @@ func (r *inlineRun) whole() {
 
 // namesShell: the text is the name of a shell.
 func namesShell(t tokens.Token) bool {
-	return t.Kind == 's' && (strings.Contains(t.Text, "/bin/sh") || strings.Contains(t.Text, "/bin/bash") || t.Text == "sh" || t.Text == "bash" || strings.HasPrefix(t.Text, "cmd.exe"))
+	return t.Kind == tokens.String && (strings.Contains(t.Text, "/bin/sh") || strings.Contains(t.Text, "/bin/bash") || t.Text == "sh" || t.Text == "bash" || strings.HasPrefix(t.Text, "cmd.exe"))
 }
 
 // wholeEnvironment: all variables at once are taken, not one by its name.
 func (r *inlineRun) wholeEnvironment() bool {
 	for i, t := range r.toks {
-		if t.Kind == 'i' && r.sh.Env.Code().Environments[t.Text] && (i+1 == len(r.toks) || r.toks[i+1].Kind != '[' && (r.toks[i+1].Kind != '(' || i+2 < len(r.toks) && r.toks[i+2].Kind == ')')) {
+		if t.Kind == tokens.Name && r.sh.Env.Code().Environments[t.Text] && (i+1 == len(r.toks) || r.toks[i+1].Kind != '[' && (r.toks[i+1].Kind != '(' || i+2 < len(r.toks) && r.toks[i+2].Kind == ')')) {
 			return true
 		}
 	}

@@ -8,30 +8,41 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/facts"
 )
 
-// What a called name does, by its last part. The value says how its arguments
-// are taken: 's' shell text, 'v' words of a command, 'd' deletes a tree,
-// 'u' deletes a file, 'r' reads a file, 'e' evaluates text, 'q' SQL,
-// 'n' deletes an index or a collection of a service, 'w' writes over a file, 'm'
-// moves one, 'c' changes its mode, 'k' sends a signal, 'l' runs a file or an address,
-// 'a' saves an address to a file, 'p' runs what a pickled text says, 'D' deletes a
-// tree if its arguments say so. Names of single languages stand in code.json.
-var inlineSinks = map[string]byte{
-	"system": 's', "popen": 's', "popen2": 's', "popen3": 's', "getoutput": 's', "getstatusoutput": 's', "shell_exec": 's', "passthru": 's', "proc_open": 's',
-	"execSync": 's', "create_subprocess_shell": 's', "create_subprocess_exec": 'v', "check_output": 'v', "check_call": 'v', "Popen": 'v', "Command": 'v', "capture2": 'v', "capture2e": 'v', "capture3": 'v',
-	"spawn": 'v', "spawnSync": 'v', "execFile": 'v', "execFileSync": 'v', "execvp": 'v', "execv": 'v', "execlp": 'v', "execl": 'v', "spawnlp": 'v',
-	"rmtree": 'd', "rmSync": 'd', "rm_rf": 'd', "rm_r": 'd', "remove_dir": 'd', "remove_entry_secure": 'd', "remove_tree": 'd', "rimraf": 'd', "emptyDirSync": 'd', "removeSync": 'd', "rmdirSync": 'd', "removedirs": 'd', "remove_entry": 'd',
-	"writeFileSync": 'w', "writeFile": 'w', "file_put_contents": 'w', "truncate": 'w', "truncateSync": 'w', "write_text": 'w', "write_bytes": 'w',
-	"rename": 'm', "renameSync": 'm', "move": 'm', "chmod": 'c', "chmodSync": 'c', "lchmod": 'c', "kill": 'k', "killpg": 'k',
-	"spawnv": 'v', "spawnvp": 'v', "spawnve": 'v', "spawnl": 'v', "posix_spawn": 'v', "posix_spawnp": 'v', "pcntl_exec": 'v', "execve": 'v', "execvpe": 'v', "execle": 'v', "execlpe": 'v',
-	"unlink": 'u', "unlinkSync": 'u', "remove": 'u', "rm_f": 'u',
-	"readfile": 'r', "fopen": 'r', "readFileSync": 'r', "readFile": 'r', "file_get_contents": 'r', "readlines": 'r', "read_text": 'r', "read_bytes": 'r', "open": 'r', "createReadStream": 'r',
-	"eval": 'e', "exec": 'e', "Function": 'e', "assert": 'e', "instance_eval": 'e', "runInNewContext": 'e', "runInThisContext": 'e',
-	"deleteIndex": 'n', "clearIndex": 'n', "clearObjects": 'n', "deleteAllDocuments": 'n', "deleteCollection": 'n', "delete_collection": 'n', "delete_index": 'n', "delete_all_documents": 'n', "delete_by_query": 'n', "deleteByQuery": 'n',
-	"execute": 'q', "executescript": 'q', "query": 'q', "executeSql": 'q',
+// inlineSinks are what called names do, by their last part, in the scripting languages.
+// Names of single languages stand in code.json.
+var inlineSinks = sinksOf([]struct {
+	does  facts.Doing
+	names string
+}{
+	{facts.RunsText, `system popen popen2 popen3 getoutput getstatusoutput shell_exec passthru proc_open execSync create_subprocess_shell`},
+	{facts.RunsWords, `create_subprocess_exec check_output check_call Popen Command capture2 capture2e capture3 spawn spawnSync execFile execFileSync execvp execv execlp execl spawnlp spawnv spawnvp spawnve spawnl posix_spawn posix_spawnp pcntl_exec execve execvpe execle execlpe`},
+	{facts.DeletesTree, `rmtree rmSync rm_rf rm_r remove_dir remove_entry_secure remove_tree rimraf emptyDirSync removeSync rmdirSync removedirs remove_entry`},
+	{facts.WritesFile, `writeFileSync writeFile file_put_contents truncate truncateSync write_text write_bytes`},
+	{facts.MovesFile, `rename renameSync move`},
+	{facts.ChangesMode, `chmod chmodSync lchmod`},
+	{facts.Signals, `kill killpg`},
+	{facts.DeletesFile, `unlink unlinkSync remove rm_f`},
+	{facts.ReadsFile, `readfile fopen readFileSync readFile file_get_contents readlines read_text read_bytes open createReadStream`},
+	{facts.Evaluates, `eval exec Function assert instance_eval runInNewContext runInThisContext`},
+	{facts.DropsIndex, `deleteIndex clearIndex clearObjects deleteAllDocuments deleteCollection delete_collection delete_index delete_all_documents delete_by_query deleteByQuery`},
+	{facts.Queries, `execute executescript query executeSql`},
+})
+
+func sinksOf(rows []struct {
+	does  facts.Doing
+	names string
+}) map[string]facts.Doing {
+	out := map[string]facts.Doing{}
+	for _, row := range rows {
+		for name := range strings.FieldsSeq(row.names) {
+			out[name] = row.does
+		}
+	}
+	return out
 }
 
 // sinkOf says what a call of a dotted name does.
-func (r *inlineRun) sinkOf(name string) byte {
+func (r *inlineRun) sinkOf(name string) facts.Doing {
 	name = strings.TrimSuffix(name, "!")
 	if n, ok := facts.Named(r.sh.Env.Code().Calls, name, r.lang); ok {
 		return n.Does
@@ -45,36 +56,36 @@ type sinkRow struct {
 	// on are patterns of what stands before its last point, any if none: "*fs*"; "." is a
 	// method of what a call gave, "-" a function by itself. "!" in front: none of them.
 	on   string
-	does byte // 0: nothing
+	does facts.Doing
 }
 
 // sinkRows are such names; the first row that holds counts, and inlineSinks if none does.
 var sinkRows = map[string][]sinkRow{
-	"run":     {{"", "sp", 'v'}, {"python", ".", 'v'}, {"", "", 0}},
-	"call":    {{"python", ".", 'v'}, {"", "", 0}},
-	"rm":      {{"node", ".", 'd'}, {"", "*fs* *promises FileUtils", 'd'}},
-	"rmdir":   {{"node", ".", 'd'}, {"", "*fs*", 'd'}},
-	"write":   {{"", "File IO", 'w'}},
-	"rename":  {{"", ownFiles, 0}},
-	"move":    {{"", ownFiles, 0}},
-	"chmod":   {{"", ownFiles, 0}},
-	"kill":    {{"", ownFiles, 0}},
-	"delete":  {{"", "*indices", 'n'}, {"", "File Dir", 'u'}},
-	"sh":      {{"ruby", "-", 's'}}, // of Rake
-	"execute": {{"lua", "", 's'}},
-	"exec":    {{"", "*child_process* cp *os", 's'}, {"node", ". -", 's'}, {"perl ruby php", "", 's'}, {"node", "", 0}}, // a regular expression or a query
-	"unlink":  {{"perl", "", 'u'}},
-	"read":    {{"", "File IO", 'r'}},
-	"spawn":   {{"", "pty", 'v'}},
-	"open":    {{"ruby", ". -", 0}},
-	"remove":  {{"", "!*os", 0}},
+	"run":     {{"", "sp", facts.RunsWords}, {"python", ".", facts.RunsWords}, {"", "", facts.Nothing}},
+	"call":    {{"python", ".", facts.RunsWords}, {"", "", facts.Nothing}},
+	"rm":      {{"node", ".", facts.DeletesTree}, {"", "*fs* *promises FileUtils", facts.DeletesTree}},
+	"rmdir":   {{"node", ".", facts.DeletesTree}, {"", "*fs*", facts.DeletesTree}},
+	"write":   {{"", "File IO", facts.WritesFile}},
+	"rename":  {{"", ownFiles, facts.Nothing}},
+	"move":    {{"", ownFiles, facts.Nothing}},
+	"chmod":   {{"", ownFiles, facts.Nothing}},
+	"kill":    {{"", ownFiles, facts.Nothing}},
+	"delete":  {{"", "*indices", facts.DropsIndex}, {"", "File Dir", facts.DeletesFile}},
+	"sh":      {{"ruby", "-", facts.RunsText}}, // of Rake
+	"execute": {{"lua", "", facts.RunsText}},
+	"exec":    {{"", "*child_process* cp *os", facts.RunsText}, {"node", ". -", facts.RunsText}, {"perl ruby php", "", facts.RunsText}, {"node", "", facts.Nothing}}, // a regular expression or a query
+	"unlink":  {{"perl", "", facts.DeletesFile}},
+	"read":    {{"", "File IO", facts.ReadsFile}},
+	"spawn":   {{"", "pty", facts.RunsWords}},
+	"open":    {{"ruby", ". -", facts.Nothing}},
+	"remove":  {{"", "!*os", facts.Nothing}},
 }
 
 // ownFiles is everything but what speaks of the machine's own files and processes.
 const ownFiles = "!os shutil fs File Process process FileUtils . -"
 
 // commonSink is sinkOf for what the scripting languages have in common.
-func commonSink(name, lang string) byte {
+func commonSink(name, lang string) facts.Doing {
 	i := strings.LastIndexAny(name, ".:")
 	last, on := name[i+1:], "-"
 	if i >= 0 {
@@ -83,7 +94,7 @@ func commonSink(name, lang string) byte {
 		}
 	}
 	if strings.HasPrefix(on, "subprocess") {
-		return 'v'
+		return facts.RunsWords
 	}
 	for _, row := range sinkRows[last] {
 		if row.holds(on, lang) {

@@ -29,7 +29,7 @@ func (j *joining) add(t tokens.Token) {
 // join is the string that tokens up to a comma make: literals, known variables,
 // decoded and rebuilt texts, holes for the rest.
 func (r *inlineRun) join(toks []tokens.Token) tokens.Token {
-	j := joining{out: tokens.Token{Kind: 's'}}
+	j := joining{out: tokens.Token{Kind: tokens.String}}
 	for i := 0; i < len(toks) && len(j.out.Text) <= scan.MaxValue && r.sh.Env.Budget.Spend(1); i++ {
 		if t, next, ok := r.value(toks, i); ok {
 			j.add(t)
@@ -39,7 +39,7 @@ func (r *inlineRun) join(toks []tokens.Token) tokens.Token {
 		switch t := toks[i]; t.Kind {
 		case ',', ';', ')', ']':
 			return j.out
-		case 'i':
+		case tokens.Name:
 			i = r.joinName(&j, toks, i)
 		case '/':
 			if j.n > 0 && r.lang == "python" && !strings.HasSuffix(j.out.Text, "/") { // Path("a") / "b"
@@ -58,7 +58,7 @@ func (r *inlineRun) joinName(j *joining, toks []tokens.Token, i int) int {
 		next = toks[i+1]
 	}
 	switch {
-	case next.Kind == 's' && (r.lang == "perl" || r.lang == "ruby"):
+	case next.Kind == tokens.String && (r.lang == "perl" || r.lang == "ruby"):
 		// a call without brackets
 	case next.Kind == '(':
 		end := closing(toks, i+1, '(', ')')
@@ -67,7 +67,7 @@ func (r *inlineRun) joinName(j *joining, toks []tokens.Token, i int) int {
 		}
 		end = min(end, len(toks))
 		if text, ok := r.passed(t, toks[i+2:end], j.n > 0); ok {
-			j.add(tokens.Token{Kind: 's', Text: text, From: t.From, To: t.To})
+			j.add(tokens.Token{Kind: tokens.String, Text: text, From: t.From, To: t.To})
 		}
 		return end
 	case valueWords[t.Text], strings.Trim(t.Text, ".") == "", len(t.Text) == 1 && j.n == 0, isPrefix(t.Text):
@@ -76,7 +76,7 @@ func (r *inlineRun) joinName(j *joining, toks []tokens.Token, i int) int {
 		if j.n > 0 {
 			to = j.out.To
 		}
-		j.add(tokens.Token{Kind: 's', Text: string(scan.Hole), From: t.From, To: to})
+		j.add(tokens.Token{Kind: tokens.String, Text: string(scan.Hole), From: t.From, To: to})
 	}
 	return i
 }
@@ -127,24 +127,24 @@ func (r *inlineRun) value(toks []tokens.Token, i int) (out tokens.Token, next in
 	}
 	t := toks[i]
 	if text, after, known := r.knownName(toks, i); known {
-		return tokens.Token{Kind: 's', Text: text, From: t.From, To: toks[after-1].To}, after, true
+		return tokens.Token{Kind: tokens.String, Text: text, From: t.From, To: toks[after-1].To}, after, true
 	}
-	call := t.Kind == 'i' && i+1 < len(toks) && toks[i+1].Kind == '('
+	call := t.Kind == tokens.Name && i+1 < len(toks) && toks[i+1].Kind == '('
 	switch {
 	case call && (t.Text == "require" || t.Text == "__import__"): // of a module
-		if end := closing(toks, i+1, '(', ')'); end+1 < len(toks) && toks[end+1].Kind == 'i' && toks[end+1].Text[0] == '.' {
+		if end := closing(toks, i+1, '(', ')'); end+1 < len(toks) && toks[end+1].Kind == tokens.Name && toks[end+1].Text[0] == '.' {
 			return r.value(toks, end+1)
 		}
 		return out, i, false
 	case t.Kind == '[' || t.Kind == '{':
 		return r.listValue(toks, i)
-	case t.Kind == 's':
+	case t.Kind == tokens.String:
 		out, next, ok = r.filled(t), i+1, true
 	case t.Kind == '(':
 		out, next, ok = r.groupValue(toks, i)
 	case call && !r.methodOfVariable(t):
 		out, next, ok = r.calledValue(toks, i)
-	case t.Kind == 'i':
+	case t.Kind == tokens.Name:
 		name, rest, _ := strings.Cut(strings.TrimRight(strings.TrimLeft(t.Text, "$@"), "."), ".")
 		out, ok = r.vars[name]
 		ok = ok && !r.changed[name]
@@ -161,7 +161,7 @@ func (r *inlineRun) value(toks []tokens.Token, i int) (out tokens.Token, next in
 // groupValue is what stands in the brackets that open at i and that a method is called on.
 func (r *inlineRun) groupValue(toks []tokens.Token, i int) (out tokens.Token, next int, ok bool) {
 	end := closing(toks, i, '(', ')')
-	if end+1 >= len(toks) || toks[end+1].Kind != 'i' || toks[end+1].Text[0] != '.' {
+	if end+1 >= len(toks) || toks[end+1].Kind != tokens.Name || toks[end+1].Text[0] != '.' {
 		return out, i, false
 	}
 	out = r.join(toks[i+1 : end])
@@ -173,7 +173,7 @@ func (r *inlineRun) listValue(toks []tokens.Token, i int) (out tokens.Token, nex
 	t := toks[i]
 	end := closing(toks, i, t.Kind, map[byte]byte{'[': ']', '{': '}'}[t.Kind])
 	if text, after, known := r.fromNumbers(toks, i, end); known {
-		return tokens.Token{Kind: 's', Text: text, From: t.From, To: toks[after-1].To}, after, true
+		return tokens.Token{Kind: tokens.String, Text: text, From: t.From, To: toks[after-1].To}, after, true
 	}
 	if end+1 < len(toks) && toks[end+1].Text == ".pack" {
 		return r.packed(toks, i, end)
@@ -182,7 +182,7 @@ func (r *inlineRun) listValue(toks []tokens.Token, i int) (out tokens.Token, nex
 		return out, i, false
 	}
 	list, sep := r.strings(toks[i+1:end]), " "
-	if end+3 < len(toks) && toks[end+3].Kind == 's' {
+	if end+3 < len(toks) && toks[end+3].Kind == tokens.String {
 		sep = toks[end+3].Text
 	}
 	return r.listed(list, sep, t), min(closing(toks, end+2, '(', ')')+1, len(toks)), len(list) > 0
@@ -192,7 +192,7 @@ func (r *inlineRun) listValue(toks []tokens.Token, i int) (out tokens.Token, nex
 func (r *inlineRun) calledValue(toks []tokens.Token, i int) (out tokens.Token, next int, ok bool) {
 	end := closing(toks, i+1, '(', ')')
 	text, ok := r.callValue(toks[i].Text, toks[i+2:min(end, len(toks))])
-	out = tokens.Token{Kind: 's', Text: text, From: toks[i].From, To: toks[min(end, len(toks)-1)].To}
+	out = tokens.Token{Kind: tokens.String, Text: text, From: toks[i].From, To: toks[min(end, len(toks)-1)].To}
 	return out, min(end+1, len(toks)), ok && strings.IndexByte(text, scan.Hole) < 0
 }
 
@@ -212,7 +212,7 @@ func (r *inlineRun) methods(out, t tokens.Token, toks []tokens.Token, i, next in
 			next = after
 			continue
 		}
-		if called.Kind == 'i' && len(called.Text) > 1 && called.Text[0] == '.' {
+		if called.Kind == tokens.Name && len(called.Text) > 1 && called.Text[0] == '.' {
 			if r.makes(called) {
 				return out, i, false
 			}
@@ -258,7 +258,7 @@ func (r *inlineRun) listed(list []tokens.Token, sep string, at tokens.Token) tok
 	for i, t := range list {
 		parts[i] = t.Text
 	}
-	return tokens.Token{Kind: 's', Text: strings.Join(parts, sep), From: at.From, To: at.To}
+	return tokens.Token{Kind: tokens.String, Text: strings.Join(parts, sep), From: at.From, To: at.To}
 }
 
 // callValue is what a call gives whose arguments are known: decoders, characters
@@ -417,7 +417,7 @@ func (r *inlineRun) method(of, t tokens.Token, toks []tokens.Token, i int) (stri
 		}
 		return text, min(end+1, len(toks)), inner == "0"
 	}
-	if t.Kind != 'i' || len(t.Text) < 2 || t.Text[0] != '.' {
+	if t.Kind != tokens.Name || len(t.Text) < 2 || t.Text[0] != '.' {
 		return text, i, false
 	}
 	var list, args []tokens.Token
@@ -524,7 +524,7 @@ func (r *inlineRun) statement(i int) int {
 
 // number is the value of a token that is a number.
 func number(t tokens.Token) (int64, bool) {
-	if t.Kind != 'i' || t.Text[0] > '9' {
+	if t.Kind != tokens.Name || t.Text[0] > '9' {
 		return 0, false
 	}
 	n, err := strconv.ParseInt(t.Text, 0, 32)

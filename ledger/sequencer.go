@@ -373,13 +373,15 @@ func (s *sequencer) locked(ctx context.Context, appends []*Append) (_ []outcome,
 }
 
 // certainlyNot says that a failed statement has certainly changed nothing: the
-// server itself answered, and went on.
+// server itself answered, and went on. An internal error (class XX) says nothing of
+// the kind: a coordinator of a cluster reports by it that a worker's answer to a
+// commit was lost.
 func certainlyNot(err error) bool {
 	var refused *pgconn.PgError
 	if !errors.As(err, &refused) {
 		return pgconn.SafeToRetry(err)
 	}
-	return refused.SeverityUnlocalized == "ERROR" && refused.Code[:2] != "08" && refused.Code != "40003"
+	return refused.SeverityUnlocalized == "ERROR" && refused.Code[:2] != "08" && refused.Code[:2] != "XX" && refused.Code != "40003"
 }
 
 func pgCode(err error) string {
@@ -398,8 +400,10 @@ func (s *sequencer) connect(ctx context.Context) error {
 	err = asApplication(ctx, conn)
 	if err == nil {
 		// Batches differ in their length only, and the planner, which is wrong about
-		// it in any case, would plan guarded ones anew each time.
-		_, err = conn.Exec(ctx, `set plan_cache_mode = force_generic_plan`)
+		// it in any case, would plan guarded ones anew each time. A cluster has to: its
+		// plans depend on the values.
+		_, err = conn.Exec(ctx, `select set_config('plan_cache_mode', 'force_generic_plan', false)
+			where not exists (select from pg_extension where extname = 'citus')`)
 	}
 	if err != nil {
 		_ = conn.Close(ctx)

@@ -47,6 +47,7 @@ type sequencer struct {
 type request struct {
 	*Append
 	at     time.Time    // of its arrival
+	taken  time.Time    // into a batch; set by the sequencer, read behind the answer
 	state  atomic.Int32 // queued, then taken or cancelled
 	answer chan outcome // buffered: the sequencer never waits for a caller
 }
@@ -69,11 +70,14 @@ func newSequencer(config *pgx.ConnConfig, origin string, clock func() time.Time,
 
 func (s *sequencer) submit(ctx context.Context, a *Append) (outcome, error) {
 	r := &request{Append: a, at: time.Now(), answer: make(chan outcome, 1)}
+	trace := beginTrace(ctx, a)
+	defer trace.end()
 	if err := s.enqueue(r); err != nil {
 		return outcome{}, err
 	}
 	select {
 	case out := <-r.answer:
+		trace.answered(r, out)
 		return out, out.err
 	case <-ctx.Done():
 		if r.state.CompareAndSwap(queued, cancelled) {
@@ -177,7 +181,8 @@ func (s *sequencer) take(first *request) []*request {
 			return
 		}
 		batch = append(batch, r)
-		s.stats.Waits.since(r.at)
+		r.taken = time.Now()
+		s.stats.Waits.count(r.taken.Sub(r.at).Microseconds())
 		events += len(r.Drafts)
 		for _, d := range r.Drafts {
 			octets += len(d.Payload)

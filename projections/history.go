@@ -170,8 +170,8 @@ func receiptItem(e, decision ledger.Event) (r assurance.ReceiptRecord, item Hist
 
 func applyReceipt(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 	var decision ledger.Event // it is bound to, which stands before it in the chain
-	if err := tx.QueryRow(ctx, `select e.type, e.schema_version, e.payload from history h join public.events e on e.p = 0 and e.tenant = h.tenant and e.tseq = h.sequence
-		where h.tenant = $1 and h.decision_id = $2 and h.kind = 'decision'`, e.Tenant, strings.TrimPrefix(e.Stream, "decision/")).
+	if err := tx.QueryRow(ctx, `select e.type, e.schema_version, e.payload from history h join public.events e on e.p = $3 and e.tenant = h.tenant and e.tseq = h.sequence
+		where h.tenant = $1 and h.decision_id = $2 and h.kind = 'decision'`, e.Tenant, strings.TrimPrefix(e.Stream, "decision/"), e.Partition).
 		Scan(&decision.Type, &decision.SchemaVersion, &decision.Payload); err != nil {
 		return fmt.Errorf("the decision of a receipt: %w", err)
 	}

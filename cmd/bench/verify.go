@@ -69,12 +69,12 @@ func (c *verifyCmd) sizes(ctx context.Context, s *scratch, l *ledger.Ledger, not
 		if err != nil {
 			return err
 		}
-		if l.Checkpoint() == nil {
+		if l.Home(ledger.ServiceTenant).Checkpoint() == nil {
 			if err := keepCheckpoints(ctx, l, notes); err != nil {
 				return err
 			}
 		}
-		if l.Covered(ctx, head) == nil {
+		if l.Home(ledger.ServiceTenant).Covered(ctx, head) == nil {
 			return errors.New("no checkpoint covers the events")
 		}
 		var reads, audits []run
@@ -162,7 +162,7 @@ func checkpointed(ctx context.Context, s *scratch, during time.Duration, notes s
 			for n := 0; ends.Err() == nil; n++ {
 				position, err := appended(-1-watcher, n)
 				began := time.Now()
-				if err == nil && l.Covered(ends, position) != nil {
+				if err == nil && l.Home(ledger.ServiceTenant).Covered(ends, position) != nil {
 					mu.Lock()
 					lags = append(lags, time.Since(began))
 					mu.Unlock()
@@ -228,7 +228,7 @@ func benchEvent(stream string) ledger.Draft {
 // last position.
 func fill(ctx context.Context, l *ledger.Ledger, size int64) (int64, error) {
 	var head atomic.Int64
-	start, err := l.Head(ctx)
+	start, err := l.Total(ctx)
 	if err != nil {
 		return 0, err
 	}

@@ -369,4 +369,6 @@ func TestADeclarationSaysWhatIsSigned(t *testing.T) {
 
 type keyring map[string]ed25519.PublicKey
 
-func (k keyring) Find(id string, _ int16, _ int64) (ed25519.PublicKey, string) { return k[id], "not trusted" }
+func (k keyring) Find(id string, _ int16, _ int64) (ed25519.PublicKey, string) {
+	return k[id], "not trusted"
+}

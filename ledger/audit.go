@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/ledger/tree"
 )
 
@@ -98,8 +99,8 @@ func (r *audit) pace() *Pace {
 	}}
 }
 
-// audit is one run. Its goroutine owns everything here but set and vault, which
-// guard themselves.
+// audit is one run. Its goroutine owns everything here but set, vault and verifier,
+// which guard themselves.
 type audit struct {
 	Audit
 	pool   *pgxpool.Pool
@@ -111,6 +112,8 @@ type audit struct {
 	seen   []Event // and as the walk met it
 	set    *set
 	vault  *auditVault
+
+	verifier seal.Verifier
 
 	head struct {
 		pos, epoch int64

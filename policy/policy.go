@@ -60,6 +60,10 @@ type Service struct {
 	// Statement is what a signed service signs beside the receipt; nil: nothing.
 	Statement *Statement
 
+	// Rules are what its own findings are about; those of a service whose findings it
+	// passes on are declared there.
+	Rules []Rule
+
 	// Ruleset names the rule tables behind the answer, where there are any.
 	Ruleset func() (version, hash string)
 
@@ -202,15 +206,19 @@ type Finding struct {
 	Message  string `json:"message"`
 	Path     string `json:"path,omitempty"`
 	Evidence string `json:"evidence,omitempty"`
+	DocPath  string `json:"docPath"` // RulePath; SortFindings fills it in
 }
 
 var severities = []string{"info", "low", "medium", "high", "critical"}
 
-// SortFindings orders findings by severity, highest first, then id, then path,
-// and returns an empty list rather than none.
+// SortFindings orders findings by severity, highest first, then id, then path, points
+// each to the page of its rule, and returns an empty list rather than none.
 func SortFindings(findings []Finding) []Finding {
 	if findings == nil {
 		return []Finding{}
+	}
+	for i := range findings {
+		findings[i].DocPath = RulePath(findings[i].ID)
 	}
 	slices.SortStableFunc(findings, func(a, b Finding) int {
 		return cmp.Or(

@@ -294,8 +294,9 @@ func (m *model) catchUp(ctx context.Context) error {
 }
 
 // catchUp applies events up to a position at least; 0 means to the end, as far as
-// that is still a batch away.
+// that is still a batch away. While a batch is applied, the next one is read.
 func (r *run) catchUp(ctx context.Context, to int64) error {
+	var next <-chan readBatch
 	for failed := 0; ; {
 		at, err := r.checkpoint(ctx)
 		if err == nil && to > 0 && at >= to {
@@ -303,7 +304,7 @@ func (r *run) catchUp(ctx context.Context, to int64) error {
 		}
 		var batch []ledger.Event
 		if err == nil {
-			batch, err = r.partition.After(ctx, at, rebuildBatch)
+			batch, err = r.read(ctx, at, &next)
 		}
 		if err == nil && len(batch) > 0 {
 			err = r.through(ctx, batch)
@@ -317,6 +318,7 @@ func (r *run) catchUp(ctx context.Context, to int64) error {
 			failed = 0
 			continue
 		}
+		next = nil
 		if failed++; failed == rebuildTries || ctx.Err() != nil {
 			return err
 		}
@@ -325,6 +327,36 @@ func (r *run) catchUp(ctx context.Context, to int64) error {
 		case <-ctx.Done():
 		}
 	}
+}
+
+// readBatch is what was read behind a position.
+type readBatch struct {
+	after  int64
+	events []ledger.Event
+	err    error
+}
+
+// read takes the batch behind a position, and begins to read the one after it: the
+// goroutine that does ends with its one read, whether or not somebody waits for it.
+func (r *run) read(ctx context.Context, at int64, next *<-chan readBatch) ([]ledger.Event, error) {
+	var b readBatch
+	if *next != nil {
+		b = <-*next
+	}
+	if *next == nil || b.after != at || len(b.events) < rebuildBatch {
+		b.events, b.err = r.partition.After(ctx, at, rebuildBatch)
+	}
+	*next = nil
+	if b.err == nil && len(b.events) == rebuildBatch {
+		ahead := make(chan readBatch, 1)
+		after := b.events[len(b.events)-1].Position
+		go func() {
+			events, err := r.partition.After(ctx, after, rebuildBatch)
+			ahead <- readBatch{after, events, err}
+		}()
+		*next = ahead
+	}
+	return b.events, b.err
 }
 
 // swap puts the scratch tables in the place of those in use. Under the lock of the

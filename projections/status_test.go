@@ -148,6 +148,7 @@ func TestCrashBetweenApplyAndCommit(t *testing.T) {
 		appendWorkflow(t, l, n, nil)
 	}
 	batch, before := everything(t, l), state(t, l)
+	r.applyRun = nil // each event by itself
 	good := r.apply
 	for crashAt := range batch {
 		applied := 0
@@ -238,6 +239,7 @@ func TestPanicInApplyIsAPoisonEvent(t *testing.T) {
 	r := stopped(t, l)
 	appendWorkflow(t, l, 1, nil)
 	appendWorkflow(t, l, 2, nil)
+	r.applyRun = nil // each event by itself
 	good := r.apply
 	r.apply = func(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 		if e.Stream == "workflow/"+workflowID(1) {
@@ -264,6 +266,7 @@ func TestFailuresOfTheDatabaseParkNothing(t *testing.T) {
 	r := stopped(t, l)
 	appendWorkflow(t, l, 1, nil)
 	appendWorkflow(t, l, 2, nil)
+	r.applyRun = nil // each event by itself
 	good, m := r.apply, ledgerMessage(t, l)
 	for _, sql := range []string{
 		`do $$ begin raise exception 'full' using errcode = '53100'; end $$`,

@@ -164,7 +164,7 @@ type described struct {
 
 // largeOperations are those that take a body of 64 KiB at least.
 func (w *worstRun) largeOperations(ctx context.Context) (found []described, err error) {
-	answer, err := http.Get(w.service.base + "/openapi.json")
+	answer, err := http.Get(w.service.base + "/openapi-full.json")
 	if err != nil {
 		return nil, err
 	}

@@ -48,6 +48,7 @@ var Service = policy.Declare(policy.Service{
 		`"subject":{"runId":"run-17"},"policy":{"policyId":"tools","version":2,"allowedMcpServers":["files"],"reviewMcpRiskAtOrAbove":"high"}}`,
 	Signed:    true,
 	Statement: &policy.Statement{IDPrefix: "att_", PayloadType: PayloadType},
+	Rules:     documented,
 }, Evaluate)
 
 var bounds = normal.BoundsOf[Input]()

@@ -30,6 +30,7 @@ var Service = policy.Declare(policy.Service{
 		`"debt":{"amount":500,"annualRate":0.06,"type":"interestOnly","termYears":5},"sensitivity":{"discountRates":[0.08,0.1,0.12],"terminalValues":[7,8,9]},` +
 		`"waterfall":{"preferredReturnRate":0.08,"carryRate":0.2}}`,
 	Signed: true,
+	Rules:  documented,
 }, Evaluate)
 
 // Input is one deal.

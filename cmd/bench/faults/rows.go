@@ -399,30 +399,30 @@ func (w *world) refusesWrites(ctx context.Context, n *node) error {
 	return nil
 }
 
-// copyOwner gives a copied tree the owner and the modes of the original, which a
-// PostgreSQL insists on.
+// copyOwner gives a copied tree of PostgreSQL's the owner of the original and closes
+// it to others, which a PostgreSQL insists on. The copy is what is walked: it may
+// have files that the original has lost since.
 func copyOwner(from, to string) error {
-	return filepath.WalkDir(from, func(path string, _ os.DirEntry, err error) error {
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	owner := info.Sys().(*syscall.Stat_t)
+	return filepath.WalkDir(to, func(path string, d os.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		relative, err := filepath.Rel(from, path)
-		if err != nil {
+		mode := os.FileMode(0o600)
+		if d.IsDir() {
+			mode = 0o700
+		}
+		if err := os.Chmod(path, mode); err != nil {
 			return err
 		}
-		info, err := os.Lstat(path)
-		if err != nil {
-			return err
+		if os.Geteuid() != 0 {
+			return nil // the copy is ours as the original is
 		}
-		at := filepath.Join(to, relative)
-		owner := info.Sys().(*syscall.Stat_t)
-		if err := os.Lchown(at, int(owner.Uid), int(owner.Gid)); err != nil && !errors.Is(err, os.ErrNotExist) && os.Geteuid() == 0 {
-			return err
-		}
-		if err := os.Chmod(at, info.Mode().Perm()); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-		return nil
+		return os.Lchown(path, int(owner.Uid), int(owner.Gid))
 	})
 }
 

@@ -1,7 +1,9 @@
 package amounts
 
 import (
+	"cmp"
 	"math/big"
+	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/scan"
@@ -10,6 +12,30 @@ import (
 
 // maxAmountText is the longest text of an amount: a uint256 has 78 digits.
 const maxAmountText = 160
+
+// converted reads what a function makes of an amount: it takes the amount where the function
+// says its unit, else it gives the argument of one that only changes the type.
+func converted(low string, a *Amount) (string, bool) {
+	open := strings.IndexByte(low, '(')
+	if open <= 0 {
+		return low, false
+	}
+	inner, _ := stores.SplitArg(strings.TrimSuffix(low[open+1:], ")"))
+	ends := func(names ...string) bool {
+		return slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(low[:open], n) })
+	}
+	switch {
+	case ends("parseether", "toether"):
+		a.Value, a.Asset = ParseNumber(inner), cmp.Or(a.Asset, AssetOf("eth"))
+		return low, true
+	case ends("parseunits", "towei"):
+		a.Value = ParseNumber(inner)
+		return low, true
+	case ends("bigint", "from", "bignumber"):
+		return inner, false
+	}
+	return low, false
+}
 
 // CallAmount reads an argument: parseUnits("5", 6), parseEther("1"), 5n, 1e18,
 // a word for the largest value. Base units become units of the token.
@@ -27,22 +53,9 @@ func CallAmount(arg string, token *asset) Amount {
 		a.All = true
 		return a
 	}
-	if open := strings.IndexByte(low, '('); open > 0 {
-		inner, _ := stores.SplitArg(strings.TrimSuffix(low[open+1:], ")"))
-		n := ParseNumber(inner)
-		switch {
-		case strings.HasSuffix(low[:open], "parseether") || strings.HasSuffix(low[:open], "toether"):
-			a.Value = n
-			if a.Asset == nil {
-				a.Asset = AssetOf("eth")
-			}
-			return a
-		case strings.HasSuffix(low[:open], "parseunits") || strings.HasSuffix(low[:open], "towei"):
-			a.Value = n
-			return a
-		case strings.HasSuffix(low[:open], "bigint") || strings.HasSuffix(low[:open], "from") || strings.HasSuffix(low[:open], "bignumber"):
-			low = inner
-		}
+	low, done := converted(low, &a)
+	if done {
+		return a
 	}
 	if value, u, ok := strings.Cut(low, "ether"); ok && u == "" {
 		if a.Value = ParseNumber(value); a.Value != nil && a.Asset == nil {

@@ -29,45 +29,41 @@ var ContractVerbs = scan.SetOf(`approve increaseAllowance setApprovalForAll tran
 // LooksCall is the router's cheap test: calldata, or a first word that runs into
 // a parenthesis with one of the contract functions before it.
 func LooksCall(text string) bool {
-	if strings.HasPrefix(text, "0x") {
-		n := 2
-		for n < len(text) && n < 12 && IsHexText(text[n:n+1]) {
-			n++
-		}
-		return n >= 10
+	if data, ok := strings.CutPrefix(text, "0x"); ok {
+		return len(data) >= 8 && IsHexText(data[:8])
 	}
-	line := text
-	if n := strings.IndexByte(line, '('); n < 0 || n > 160 {
+	open := strings.IndexByte(text, '(')
+	if open < 0 || open > 160 {
 		return false
-	} else {
-		line = line[:n]
 	}
-	line = strings.TrimRight(line, " ")
+	line := strings.TrimRight(text[:open], " ")
 	if strings.ContainsAny(line[strings.LastIndexAny(line, "\n;")+1:], `'"`) {
 		return false // a word of a shell command that names a call
 	}
 	n := strings.LastIndexAny(line, " .=\t")
 	name := line[n+1:]
 	if n < 0 && strings.Contains(text, ").") && strings.Count(text, "(") > 1 && len(text) < 1000 { // IERC20(usdc).approve(…)
-		for _, c := range findCalls(text) {
-			if c.Name != name {
-				return true
-			}
+		if slices.ContainsFunc(findCalls(text), func(c ContractCall) bool { return c.Name != name }) {
+			return true
 		}
 	}
-	if name == "connect" || name == "" || name == "contract" || name == "Contract" || name == "getContractAt" {
+	switch {
+	case contractMakers[name]:
 		return strings.Contains(text, ").") && len(findCalls(text)) > 0
-	}
-	if !ContractVerbs[name] {
+	case !ContractVerbs[name]:
 		return MemberCall(text) != ""
-	}
-	if name == "kill" || name == "destroy" || name == "burn" || name == "transfer" || name == "drain" || name == "sweep" || name == "upgrade" || name == "permit" || name == "approve" {
-		// A shell function is defined by "transfer() {", never called so.
-		rest := strings.TrimLeft(text[len(line):], " ")
-		return !strings.HasPrefix(strings.ReplaceAll(rest, " ", ""), "(){")
+	case plainVerbs[name]: // a shell function is defined by "transfer() {", never called so
+		return !strings.HasPrefix(strings.ReplaceAll(text[len(line):], " ", ""), "(){")
 	}
 	return true
 }
+
+// contractMakers give a contract on which something is called; plainVerbs are names of
+// contract functions that a shell's function may have as well.
+var (
+	contractMakers = map[string]bool{"": true, "connect": true, "contract": true, "Contract": true, "getContractAt": true}
+	plainVerbs     = scan.SetOf("kill destroy burn transfer drain sweep upgrade permit approve")
+)
 
 // pageObjects hold what belongs to the page or program that is running.
 var pageObjects = scan.SetOf("localStorage sessionStorage document window console history caches cookieStore Array Object Math")

@@ -54,16 +54,44 @@ type codeValue struct {
 	Names []string `json:"names"`
 }
 
-// doing are the letters of what a call does, by its word in code.json; see
-// inlineSinks for what they mean.
-var doing = map[string]byte{"tree": 'd', "tree-if-recursive": 'D', "file": 'u', "shell": 's', "words": 'v', "code": 'e',
-	"loads": 'l', "write": 'w', "move": 'm', "mode": 'c', "saves": 'a', "unpickles": 'p', "read": 'r'}
+// Doing is what a call of a program text does with its arguments.
+type Doing uint8
+
+// What calls do.
+const (
+	Nothing           Doing = iota
+	RunsText                // a text for a shell
+	RunsWords               // the words of a command
+	DeletesTree             // a folder and what is in it
+	DeletesTreeIfTold       // one if the arguments say so, else a file
+	DeletesFile
+	ReadsFile
+	WritesFile
+	MovesFile
+	ChangesMode
+	Evaluates  // a text of its own language
+	Queries    // a statement of a database
+	DropsIndex // or a collection of a service
+	Loads      // runs a file or an address
+	Saves      // an address to a file
+	Unpickles  // runs what a pickled text says
+	Signals    // sends a signal
+)
+
+// Deletes: a file or a folder.
+func (d Doing) Deletes() bool {
+	return d == DeletesFile || d == DeletesTree || d == DeletesTreeIfTold
+}
+
+// doing are the words of code.json for what calls do.
+var doing = map[string]Doing{"tree": DeletesTree, "tree-if-recursive": DeletesTreeIfTold, "file": DeletesFile, "shell": RunsText, "words": RunsWords, "code": Evaluates,
+	"loads": Loads, "write": WritesFile, "move": MovesFile, "mode": ChangesMode, "saves": Saves, "unpickles": Unpickles, "read": ReadsFile}
 
 // codeName is a name of code.json, with what must stand before it.
 type codeName struct {
 	qualifier string // "os" of "os.Remove", or ""
 	langs     map[string]bool
-	Does      byte
+	Does      Doing
 	Text      string
 }
 
@@ -90,7 +118,7 @@ func (c *Set) readCode(from func(string, any) error) error {
 	calls := func(rows []codeCall) (map[string][]codeName, error) {
 		out := map[string][]codeName{}
 		for _, r := range rows {
-			if doing[r.Does] == 0 {
+			if doing[r.Does] == Nothing {
 				return nil, fmt.Errorf("code: nothing does %q", r.Does)
 			}
 			names(out, r.Names, codeName{Does: doing[r.Does], langs: scan.SetOf(strings.Join(r.Langs, " "))})

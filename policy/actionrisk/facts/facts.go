@@ -66,32 +66,26 @@ var TableFiles = []string{"shell", "git", "sql", "nosql", "orm", "infra", "k8s",
 	"http", "secret", "rce", "priv", "wallet", "x402", "mcp", "text", "win"}
 
 // RulesetVersion is YYYY.MM.N; TestGolden fails when a table or a verdict changed and it did not.
-const RulesetVersion = "2026.11.19"
+const RulesetVersion = "2026.11.20"
 
 // RulesetHash is tablesHash, written down: to make it takes longer than any verdict.
 // TestTablesStrict says what it must be.
-const RulesetHash = "d98583b500a49388da1e51e9b8f0eda51c988beb187452d21fdaae5c786bdf0e"
+const RulesetHash = "2e50afe69b08a0622c6712cd06ab4a9f86a73574f9c417e64263afce0518593e"
 
 // Set is everything read from the tables, made once.
 type Set struct {
 	Rules     []Rule
 	ByID      map[string]*Rule
-	Exe       map[string]bool // programs that rules or clients are about
+	programs  map[string]*Program
 	Other     map[string]bool // what else rules are about, by kind + " " + name
 	Groups    map[string][]string
 	members   map[string]map[string]bool // of Groups
-	Tools     map[string]*Tool
-	Wrappers  map[string][]*Wrapper
-	Effects   map[string][]*effect
-	variables map[string]*variable // by name
+	variables map[string]*variable       // by name
 	Configs   []ConfigFile
 	families  []family // those with a part that may be anything
-	Readonly  map[string][]*proof
-	Dryrun    map[string][]*proof
 	Clients   ClientTable
 	Resources map[string][]*resourceEntry // what configuration tools describe, by kind
 	SDKs      []SDK
-	Reads     map[string][]*Read
 	Code      *code
 	// what a command line is called in a file of settings
 	CommandKeys, CommandSections map[string]bool
@@ -111,7 +105,7 @@ var Tables = sync.OnceValue(func() *Set {
 
 // Compile reads the tables that a reader gives.
 func Compile(read rules.TableReader) (*Set, error) {
-	c := &Set{ByID: map[string]*Rule{}, Exe: map[string]bool{}, Other: map[string]bool{}}
+	c := &Set{ByID: map[string]*Rule{}, programs: map[string]*Program{}, Other: map[string]bool{}}
 	var also []addition
 	for _, name := range TableFiles {
 		var t table
@@ -155,7 +149,7 @@ func (c *Set) about(m Matcher) error {
 		case m.Kind != "" && m.Kind != act.KindExe && m.Kind != act.KindRedir:
 			c.Other[m.Kind+" "+n] = true
 		case n != "*" || m.Kind == act.KindRedir:
-			c.Exe[n] = true
+			c.entry(n).Judged = true
 		}
 	}
 	return nil
@@ -191,11 +185,8 @@ func (c *Set) support(read rules.TableReader) error {
 		c.members[name] = scan.SetOf(strings.Join(members, " "))
 	}
 	for _, part := range [...]func(rules.TableReader) error{
-		c.readTools,
-		c.readWrappers,
+		c.readPrograms,
 		c.readVariables,
-		c.readEffects,
-		c.readProofs,
 		c.readReads,
 		c.readCode,
 		c.readClients,
@@ -213,8 +204,11 @@ func (c *Set) support(read rules.TableReader) error {
 // In tells whether a name stands in a group of groups.json.
 func (c *Set) In(group, name string) bool { return c.members[group][name] }
 
-// Names replaces "@group" by the group's names.
+// Names replaces "@group" by the group's names. The caller must not change what it gets.
 func (c *Set) Names(list []string) ([]string, error) {
+	if !slices.ContainsFunc(list, func(n string) bool { return strings.HasPrefix(n, "@") }) {
+		return list, nil
+	}
 	var out []string
 	for _, n := range list {
 		if !strings.HasPrefix(n, "@") {

@@ -120,7 +120,7 @@ func (e *Env) Shebang(line string) string {
 	if name == "env" && len(words) > 1 {
 		name = scan.Base(words[len(words)-1])
 	}
-	for _, w := range e.Wrappers[name] {
+	for _, w := range e.Program(name).Carries {
 		if w.File && w.Lang != "" {
 			lang = w.Lang
 		}

@@ -126,6 +126,16 @@ func (sh *Process) Start(words []act.Word, v *act.Invocation) act.Flow {
 	return sh.Run(&act.Invocation{Src: sh.Src, Direct: true, Argv: words, Stdin: act.Flow{Known: true}, From: v.From, To: v.To})
 }
 
+// Emit judges an effect that a text has which via carries.
+func (sh *Process) Emit(src *act.Source, via string, f act.Effect) act.Flow {
+	argv, at := f.Argv(src), &act.Invocation{Src: src, From: f.From, To: f.To}
+	if f.Op == act.Overwrite || f.Op == act.AppendTo {
+		sh.WritesTo(argv[0].Text, argv[1], at)
+		return act.Flow{}
+	}
+	return sh.Behalf(src, via).Start(argv, at)
+}
+
 // StartNode runs what a member "command" or "args" of a description holds: a list of
 // words, or a text.
 func (sh *Process) StartNode(src *act.Source, v *act.Invocation, nodes ...*tree.Node) {

@@ -150,14 +150,14 @@ func (e *Env) Carried(sh *Process, src *act.Source, from, to int, text, via stri
 
 // Stranger: no table says anything about the program.
 func (e *Env) Stranger(exe string) bool {
-	t := e.Tools[exe]
-	return !e.Exe[exe] && e.Wrappers[exe] == nil && (t == nil || t.Made) && e.Readonly[exe] == nil && e.Dryrun[exe] == nil
+	t := e.Program(exe).Options
+	return !e.Program(exe).Judged && e.Program(exe).Carries == nil && (t == nil || t.Made) && e.Program(exe).Proves == nil && e.Program(exe).Dry == nil
 }
 
 // Acts: the word names a program that a table knows as doing something.
 func (e *Env) Acts(word string) bool {
 	name := scan.Base(word)
-	return (e.Exe[name] || e.Wrappers[name] != nil || e.Reads[name] != nil) && name != "." && name != "source"
+	return (e.Program(name).Judged || e.Program(name).Carries != nil || e.Program(name).Reads != nil) && name != "." && name != "source"
 }
 
 // ActsText: the text is a command line of such a program, or the bare name of a shell,

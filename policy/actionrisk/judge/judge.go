@@ -18,7 +18,7 @@ import (
 type matcher struct {
 	rule           *facts.Rule
 	kind           string
-	sub            [][]string
+	sub            []string
 	any, all, none []string
 	where          []condition
 }
@@ -70,12 +70,8 @@ func (b *Bench) add(c *facts.Set, r *facts.Rule, m facts.Matcher) error {
 	if out.none, err = c.Names(m.None); err != nil {
 		return err
 	}
-	subs, err := c.Names(m.Sub)
-	if err != nil {
+	if out.sub, err = c.Names(m.Sub); err != nil {
 		return err
-	}
-	for _, s := range subs {
-		out.sub = append(out.sub, strings.Fields(s))
 	}
 	for _, w := range m.Where {
 		cond := condition{not: strings.HasPrefix(w, "!")}

@@ -1,7 +1,7 @@
 // Package rules holds what is known as data: the rules themselves (shell.json, git.json
 // and their kind; package facts has the shape, type Rule), and the tables that say how
-// programs are called, what they carry, read, prove and hold (tools.json, wrappers.json,
-// effects.json …). A table's shape is the Go type that facts reads it into.
+// programs are called, what they carry, read, prove and hold (programs.json) and how
+// languages are written (code.json, windows.json …). A table's shape is the Go type that facts reads it into.
 package rules
 
 import (
@@ -12,8 +12,6 @@ import (
 	"fmt"
 	"maps"
 	"strings"
-
-	"github.com/countersign/countersign/policy/canon"
 )
 
 // Tables are the files of this folder.
@@ -46,11 +44,16 @@ func Past(version string) (TableReader, error) {
 		return nil, fmt.Errorf("rule set %s: %w", version, err)
 	}
 	all["groups"] = groups
+	if all["programs"] == nil {
+		if all["programs"], err = pastPrograms(all); err != nil {
+			return nil, fmt.Errorf("rule set %s: %w", version, err)
+		}
+	}
 	return func(name string, into any) error {
 		if all[name] == nil {
 			return nil // it came later
 		}
-		return canon.DecodeChecked(all[name], into)
+		return decode(string(all[name]), into)
 	}, nil
 }
 
@@ -72,6 +75,42 @@ func pastGroups(version string, own []byte) ([]byte, error) {
 	return json.Marshal(groups)
 }
 
+// pastColumns are the tables of earlier rule sets that programs.json took the place of:
+// a table each, its list, and the column that the list is now.
+var pastColumns = [...]struct{ table, list, column string }{
+	{"tools", "tools", "options"}, {"tools_sql", "tools", "options"},
+	{"wrappers", "wrappers", "carries"}, {"wrappers_sql", "wrappers", "carries"}, {"wrappers_ops", "wrappers", "carries"},
+	{"effects", "effects", "effects"}, {"reads", "reads", "reads"}, {"clients", "clients", "clients"},
+	{"readonly", "proofs", "proves"}, {"dryrun", "proofs", "dry"},
+}
+
+// pastPrograms puts the rows of those tables into one, and takes them out of their own.
+func pastPrograms(all map[string]json.RawMessage) (json.RawMessage, error) {
+	var programs []map[string]any
+	for _, c := range pastColumns {
+		var table map[string]json.RawMessage
+		if err := json.Unmarshal(all[c.table], &table); err != nil {
+			return nil, fmt.Errorf("%s: %w", c.table, err)
+		}
+		var rows []map[string]json.RawMessage
+		if err := json.Unmarshal(table[c.list], &rows); err != nil {
+			return nil, fmt.Errorf("%s: %w", c.table, err)
+		}
+		for _, row := range rows {
+			exe := row["exe"]
+			delete(row, "exe")
+			programs = append(programs, map[string]any{"exe": exe, c.column: []any{row}})
+		}
+		delete(table, c.list)
+		rest, err := json.Marshal(table)
+		if err != nil {
+			return nil, err
+		}
+		all[c.table] = rest
+	}
+	return json.Marshal(map[string]any{"programs": programs})
+}
+
 // PastVersions are the earlier rule sets in the tree, oldest first.
 func PastVersions() []string {
 	files, _ := past.ReadDir("past") // embedded: it is there
@@ -89,7 +128,7 @@ func PastVersions() []string {
 func DecodeTable(name string, into any) error {
 	text, err := Tables.ReadFile(name + ".json")
 	if err == nil {
-		err = canon.DecodeChecked(text, into)
+		err = decode(string(text), into)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)

@@ -19,7 +19,7 @@ func runNft(e *interp.Env, sh *interp.Process, src *act.Source) {
 		if strings.HasPrefix(line, "flush ") && reload || !strings.HasPrefix(line, "flush ") && !strings.HasPrefix(line, "delete ") && !strings.HasPrefix(line, "destroy ") {
 			return
 		}
-		e.Carried(sh, src, from, to, "nft "+line, "nft")
+		sh.Behalf(src, "nft").Start(wordsAt(strings.Fields("nft "+line), src.Word(from, to)), &act.Invocation{From: from, To: to})
 	})
 }
 
@@ -102,7 +102,8 @@ func deletesHome(e *interp.Env, sh *interp.Process, src *act.Source) {
 		whole := strings.Contains(l, "homedir") || strings.Contains(l, "getenv(\"home") || strings.Contains(l, "env[\"home") || strings.Contains(l, "user.home")
 		recurses := len(name) > len("unlink(") || strings.Contains(strings.ToLower(src.Text), "recursive")
 		if whole && recurses && strings.IndexByte(arg, '/') < 0 && !strings.Contains(l, "join") && !strings.Contains(l, "appending") {
-			e.Carried(sh, src, i, from, "rm -rf ~", strings.TrimRight(name, "("))
+			home := act.Word{Text: "~", At: -1, Span: src.Span}
+			sh.Emit(src, strings.TrimRight(name, "("), act.Effect{Op: act.DeleteTree, On: []act.Word{home}, From: i, To: from})
 			return
 		}
 	}

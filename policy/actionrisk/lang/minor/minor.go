@@ -4,6 +4,7 @@
 package minor
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
@@ -227,30 +228,27 @@ func runBang(e *interp.Env, sh *interp.Process, src *act.Source) {
 // bangCall judges a call of the editor's own language, or a command that writes a
 // file, and tells whether the line was one.
 func bangCall(e *interp.Env, sh *interp.Process, src *act.Source, from, to int, line string) bool {
-	for _, list := range [...]struct {
-		names   []string
-		command string
-	}{{bangRuns, ""}, {bangDeletes, "rm -rf "}} {
-		for _, name := range list.names {
-			i := strings.Index(line, name)
-			if i < 0 {
-				continue
-			}
-			args := line[i+len(name):]
-			j := strings.IndexAny(args, "'\"")
-			if j < 0 || tokens.ClosingQuote(args, j) < 0 {
-				continue
-			}
-			text, _ := wordsFrom(args, j)
-			if inside := args[j+1 : tokens.ClosingQuote(args, j)]; list.command != "" || strings.IndexByte(inside, ' ') >= 0 {
-				text = inside
-			}
-			if list.command != "" && !strings.Contains(args, "rf") {
-				list.command = "rm "
-			}
-			e.Carried(sh, src, from, to, list.command+text, strings.TrimSuffix(name, "("))
-			return true
+	for _, name := range slices.Concat(bangRuns, bangDeletes) {
+		_, args, ok := strings.Cut(line, name)
+		start := to - len(args)
+		if start += strings.IndexAny(args+"'", "'\""); !ok || tokens.ClosingQuote(src.Text[:to], start) < 0 {
+			continue
 		}
+		words, _ := wordsFrom(src, start, to)
+		via := strings.TrimSuffix(name, "(")
+		switch first := words[0]; {
+		case slices.Contains(bangDeletes, name):
+			op := act.DeleteFile
+			if strings.Contains(args, "rf") {
+				op = act.DeleteTree
+			}
+			sh.Emit(src, via, act.Effect{Op: op, On: words[:1], From: from, To: to})
+		case strings.IndexByte(first.Text, ' ') >= 0:
+			e.Carried(sh, src, from, to, first.Text, via)
+		default:
+			sh.Behalf(src, via).Start(words, &act.Invocation{From: from, To: to})
+		}
+		return true
 	}
 	for _, verb := range bangWrites {
 		if name, ok := strings.CutPrefix(line, verb); ok && name != "" && name[0] != '!' {

@@ -136,13 +136,10 @@ func carriedValue(e *interp.Env, sh *interp.Process, src *act.Source, from, to i
 			words = append(words, strings.Trim(strings.TrimSpace(word), `"'`))
 		}
 		if len(words) > 1 && strings.IndexByte(words[0], ' ') < 0 {
-			for i := range words {
-				words[i] = scan.Quote(words[i])
-			}
-			value = strings.Join(words, " ")
-		} else {
-			value = strings.Join(words, "\n")
+			sh.Behalf(src, "setting").Start(wordsAt(words, src.Word(from, to)), &act.Invocation{From: from, To: to})
+			return
 		}
+		value = strings.Join(words, "\n")
 	}
 	if q := value[:min(1, len(value))]; q == `"` || q == "'" {
 		end := tokens.ClosingQuote(value, 0)
@@ -155,6 +152,15 @@ func carriedValue(e *interp.Env, sh *interp.Process, src *act.Source, from, to i
 	if value != "" {
 		e.Carried(sh, src, from, to, value, "setting")
 	}
+}
+
+// wordsAt are texts as words that stand somewhere inside of one.
+func wordsAt(texts []string, in act.Word) []act.Word {
+	out := make([]act.Word, len(texts))
+	for i, text := range texts {
+		out[i] = act.Word{Text: text, At: -1, Span: in.Span, Taint: in.Taint, Glob: strings.ContainsAny(text, "*?")}
+	}
+	return out
 }
 
 // goalsOf are the tasks that the command line names, and those that they need, if the
@@ -194,11 +200,11 @@ func settingsNode(e *interp.Env, sh *interp.Process, src *act.Source, n *tree.No
 	case n.Kind == '"' && command:
 		e.Carried(sh, src, n.Start, n.End, n.Text, "setting")
 	case n.Kind == '[' && command && len(n.Kids) > 1 && tree.AllStrings(n) && e.Acts(n.Kids[0].Text):
-		words := make([]string, len(n.Kids))
+		words := make([]act.Word, len(n.Kids))
 		for i, k := range n.Kids {
-			words[i] = scan.Quote(k.Text)
+			words[i] = interp.Piece(src, k)
 		}
-		e.Carried(sh, src, n.Start, n.End, strings.Join(words, " "), "setting")
+		sh.Behalf(src, "setting").Start(words, &act.Invocation{From: n.Start, To: n.End})
 	default:
 		for i, k := range n.Kids {
 			key := ""
@@ -267,34 +273,37 @@ func runCMake(e *interp.Env, sh *interp.Process, src *act.Source) {
 		if at = to + 1; to > len(text) {
 			to = len(text)
 		}
-		words := cmakeWords(text[min(from, to):to])
+		words := cmakeWords(src.Word(min(from, to), to))
 		switch {
-		case name == "file" && len(words) > 1 && (words[0] == "REMOVE_RECURSE" || words[0] == "REMOVE"):
-			flag := map[string]string{"REMOVE_RECURSE": "rm -rf ", "REMOVE": "rm -f "}[words[0]]
-			e.Carried(sh, src, from, to, flag+cmakeCommand(words[1:]), "cmake file")
-		case name == "file" && len(words) > 2 && (words[0] == "WRITE" || words[0] == "APPEND"):
-			e.Carried(sh, src, from, to, "printf x > "+cmakeCommand(words[1:2]), "cmake file")
-		case name == "exec_program" && len(words) > 0:
-			e.Carried(sh, src, from, to, strings.Join(words, " "), name)
+		case name == "file" && len(words) > 1:
+			if op, known := cmakeFile[words[0].Text]; known {
+				if op == act.Overwrite || op == act.AppendTo { // what is written stands behind the name
+					words = words[:2]
+				}
+				sh.Emit(src, "cmake file", act.Effect{Op: op, On: words[1:], From: from, To: to})
+			}
+		case name == "exec_program" && len(words) > 0: // whose second word may be a folder
+			e.Carried(sh, src, from, to, act.JoinWords(words, src).Text, name)
 		default:
-			cmakeCommands(e, sh, src, from, to, words)
+			cmakeCommands(sh, src, from, to, words)
 		}
 	}
 }
 
+// cmakeFile are the forms of file() that change files.
+var cmakeFile = map[string]act.Op{"REMOVE_RECURSE": act.DeleteTree, "REMOVE": act.DeleteFileAnyway, "WRITE": act.Overwrite, "APPEND": act.AppendTo}
+
 // cmakeCommands runs what follows each COMMAND, up to the next key word.
-func cmakeCommands(e *interp.Env, sh *interp.Process, src *act.Source, from, to int, words []string) {
+func cmakeCommands(sh *interp.Process, src *act.Source, from, to int, words []act.Word) {
 	for i, w := range words {
-		if w != "COMMAND" {
+		if w.Text != "COMMAND" {
 			continue
 		}
 		end := i + 1
-		for end < len(words) && !cmakeKeyword(words[end]) {
+		for end < len(words) && !cmakeKeyword(words[end].Text) {
 			end++
 		}
-		if end > i+1 {
-			e.Carried(sh, src, from, to, cmakeCommand(words[i+1:end]), "cmake")
-		}
+		sh.Behalf(src, "cmake").Start(words[i+1:end], &act.Invocation{From: from, To: to})
 	}
 }
 
@@ -303,24 +312,23 @@ func cmakeKeyword(w string) bool {
 	return len(w) > 3 && strings.Trim(w, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == ""
 }
 
-// cmakeWords are the arguments of a command, without their quotes; the home folder is
-// known, other variables become the shell's.
-func cmakeWords(text string) []string {
-	return scan.OptionWords(strings.NewReplacer("$ENV{HOME}", "~", "${CMAKE_COMMAND}", "cmake", "$ENV{", "${", "\n", " ",
-		"${CMAKE_BINARY_DIR}", "build", "${CMAKE_CURRENT_BINARY_DIR}", "build", "${PROJECT_BINARY_DIR}", "build").Replace(text))
-}
-
-// cmakeCommand joins words for a shell, quoted but for the variables in them.
-func cmakeCommand(words []string) string {
-	out := make([]string, len(words))
-	for i, w := range words {
-		if strings.Contains(w, "${") || strings.ContainsAny(w, "*?") && !strings.ContainsAny(w, " '\"") {
-			out[i] = w
-		} else {
-			out[i] = scan.Quote(w)
+// cmakeWords are the arguments of a command, without their quotes; the home folder and
+// that of the build are known, other variables are not.
+func cmakeWords(in act.Word) []act.Word {
+	text := strings.NewReplacer("$ENV{HOME}", "~", "${CMAKE_COMMAND}", "cmake", "$ENV{", "${", "\n", " ",
+		"${CMAKE_BINARY_DIR}", "build", "${CMAKE_CURRENT_BINARY_DIR}", "build", "${PROJECT_BINARY_DIR}", "build").Replace(in.Text)
+	words := wordsAt(scan.OptionWords(text), in)
+	for i := range words {
+		w := &words[i]
+		for at := strings.Index(w.Text, "${"); at >= 0; at = strings.Index(w.Text, "${") {
+			name, rest, _ := strings.Cut(w.Text[at+2:], "}")
+			w.Text, w.Var = w.Text[:at]+string(scan.Hole)+rest, name
+		}
+		if w.Lone = w.Text == string(scan.Hole); !w.Lone {
+			w.Var = ""
 		}
 	}
-	return strings.Join(out, " ")
+	return words
 }
 
 // runFunctions runs a text of functions that its reader calls one by one: a PKGBUILD.

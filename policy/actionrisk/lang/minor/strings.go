@@ -42,14 +42,14 @@ func runOther(e *interp.Env, sh *interp.Process, src *act.Source) {
 		}
 		switch {
 		case deletesTree(name, text) || deletesTree(calledAfter(text[end+1:]), ""):
-			e.Carried(sh, src, i+1, end, "rm -rf "+scan.Quote(value), name)
+			sh.Emit(src, name, act.Effect{Op: act.DeleteTree, On: []act.Word{src.Word(i+1, end)}, From: i + 1, To: end})
 		case starts && feeds && (strings.HasPrefix(value, "echo ") || strings.HasPrefix(value, "printf ")):
 			e.Carried(sh, src, i+1, end, value+" | sh", "program text")
 		case starts && (e.ActsText(value) || windowsLine(e, value)):
 			e.Carried(sh, src, i+1, end, value, "program text")
 		case starts && e.Acts(value) && value != "":
-			if command, last := wordsFrom(text, i); last > end {
-				e.Carried(sh, src, i+1, last, command, "program text")
+			if words, last := wordsFrom(src, i, len(text)); last > end {
+				sh.Behalf(src, "program text").Start(words, &act.Invocation{From: i + 1, To: last})
 				end = last
 			}
 		}
@@ -85,17 +85,17 @@ func feedsShell(e *interp.Env, text string) bool {
 	return false
 }
 
-// wordsFrom joins the strings from i on that stand in one list or call: "rm", c("-rf",
-// "/"). It gives the place of the last quote as well.
-func wordsFrom(text string, i int) (string, int) {
-	var words []string
-	last := i
+// wordsFrom are the strings of src.Text[i:limit] that stand in one list or call: "rm",
+// c("-rf", "/"). It gives the place of the last quote as well.
+func wordsFrom(src *act.Source, i, limit int) ([]act.Word, int) {
+	var words []act.Word
+	text, last := src.Text[:limit], i
 	for {
 		end := tokens.ClosingQuote(text, i)
 		if end < 0 {
 			break
 		}
-		words = append(words, scan.Quote(text[i+1:end]))
+		words = append(words, src.Word(i+1, end))
 		last = end
 		next := strings.IndexAny(text[end+1:], "\"'`")
 		if next < 0 || len(words) > 16 {
@@ -107,7 +107,7 @@ func wordsFrom(text string, i int) (string, int) {
 		}
 		i = end + 1 + next
 	}
-	return strings.Join(words, " "), last
+	return words, last
 }
 
 // startsPrograms: a name of what starts programs stands in the text.
@@ -162,7 +162,7 @@ func runTcl(e *interp.Env, sh *interp.Process, src *act.Source) {
 		line := strings.TrimLeft(src.Text[from:to], " \t")
 		if rest, ok := strings.CutPrefix(line, "file delete "); ok && strings.Contains(rest, "-force") {
 			rest = strings.ReplaceAll(strings.ReplaceAll(rest, "-force", ""), "--", "")
-			e.Carried(sh, src, from, to, "rm -rf "+rest, "file delete")
+			e.Carried(sh, src, from, to, "rm -rf "+rest, "file delete") // its words may be put together as a shell's
 		}
 		if (strings.HasPrefix(line, "eval") || strings.HasPrefix(line, "source") || strings.HasPrefix(line, "uplevel")) && strings.Contains(src.Text, "geturl") {
 			e.Raise("rce.inline-exec", src, from, to, "")

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
@@ -46,6 +47,15 @@ func (r *inlineRun) awkPipe(i int) {
 	}
 	if command.Text != string(scan.Hole) {
 		r.shellText(command)
+	}
+}
+
+// awkWrites judges print "text" > "file", whose sign stands at i.
+func (r *inlineRun) awkWrites(i int) {
+	file := r.toks[i+1]
+	r.read(r.toks[i], []tokens.Token{file, {Kind: tokens.String, Text: "w"}})
+	if left := r.awkPrinted(i); left.To > 0 && strings.IndexByte(left.Text, scan.Hole) < 0 {
+		r.sh.Env.Remember(r.sh, r.word(file), act.Flow{Word: r.word(left), Known: true}, false)
 	}
 }
 

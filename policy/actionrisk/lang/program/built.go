@@ -67,7 +67,7 @@ func replaceName(text, name, value string) string {
 // folder, a temporary one, the interpreter itself.
 func (r *inlineRun) knownName(toks []tokens.Token, i int) (string, int, bool) {
 	t := toks[i]
-	if t.Kind != 'i' || len(t.Text) < 3 {
+	if t.Kind != tokens.Name || len(t.Text) < 3 {
 		return "", i, false
 	}
 	next := i + 1
@@ -85,7 +85,7 @@ func (r *inlineRun) knownName(toks []tokens.Token, i int) (string, int, bool) {
 	if !call && (next >= len(toks) || toks[next].Kind != '[') {
 		return "", i, false
 	}
-	if last := strings.ToLower(t.Text[strings.LastIndexAny(t.Text, ".:$")+1:]); environCalls[last] && i+2 < len(toks) && toks[i+2].Kind == 's' {
+	if last := strings.ToLower(t.Text[strings.LastIndexAny(t.Text, ".:$")+1:]); environCalls[last] && i+2 < len(toks) && toks[i+2].Kind == tokens.String {
 		switch toks[i+2].Text {
 		case "HOME", "USERPROFILE", "user.home":
 			if !call {
@@ -102,7 +102,7 @@ var environCalls = scan.SetOf("getenv environ get env lookupenv var var_os getpr
 
 // makesChars: the token names what makes a character of a number.
 func makesChars(t tokens.Token) bool {
-	if t.Kind != 'i' {
+	if t.Kind != tokens.Name {
 		return false
 	}
 	switch strings.ToLower(strings.TrimLeft(t.Text[strings.LastIndexAny(t.Text, ".:")+1:], "&:")) {
@@ -158,13 +158,13 @@ func (r *inlineRun) packed(toks []tokens.Token, i, end int) (out tokens.Token, n
 	case how != "" && strings.Contains("CcU", how[:1]):
 		text, ok = numbered(toks[i+1 : end])
 	}
-	return tokens.Token{Kind: 's', Text: text, From: toks[i].From, To: toks[end].To}, next, ok
+	return tokens.Token{Kind: tokens.String, Text: text, From: toks[i].From, To: toks[end].To}, next, ok
 }
 
 // sprintf is the text that a format and its arguments give.
 func (r *inlineRun) sprintf(args []tokens.Token) (string, bool) {
 	parts := splitArguments(args)
-	if len(parts) == 0 || len(parts[0]) != 1 || parts[0][0].Kind != 's' {
+	if len(parts) == 0 || len(parts[0]) != 1 || parts[0][0].Kind != tokens.String {
 		return "", false
 	}
 	format := parts[0][0].Text
@@ -188,9 +188,9 @@ func (r *inlineRun) sprintf(args []tokens.Token) (string, bool) {
 		}
 		n, err := strconv.ParseInt(parts[0][0].Text, 0, 32)
 		switch text := r.join(parts[0]).Text; {
-		case len(parts[0]) == 1 && parts[0][0].Kind == 'i' && err == nil && format[i] == 'c':
+		case len(parts[0]) == 1 && parts[0][0].Kind == tokens.Name && err == nil && format[i] == 'c':
 			b.WriteRune(rune(n))
-		case len(parts[0]) == 1 && parts[0][0].Kind == 'i' && err == nil:
+		case len(parts[0]) == 1 && parts[0][0].Kind == tokens.Name && err == nil:
 			b.WriteString(parts[0][0].Text)
 		default:
 			b.WriteString(text)
@@ -202,18 +202,8 @@ func (r *inlineRun) sprintf(args []tokens.Token) (string, bool) {
 
 // firstArgument is what stands in front of the first comma between arguments.
 func firstArgument(args []tokens.Token) []tokens.Token {
-	depth := 0
-	for i, t := range args {
-		switch t.Kind {
-		case '(', '[', '{':
-			depth++
-		case ')', ']', '}':
-			depth--
-		case ',':
-			if depth == 0 {
-				return args[:i]
-			}
-		}
+	if parts := splitArguments(args); len(parts) > 0 {
+		return parts[0]
 	}
 	return args
 }

@@ -157,79 +157,86 @@ var SelectorNames = map[string]string{
 // ReadSelectors are functions that only show something, whoever calls them.
 var ReadSelectors = scan.SetOf("70a08231 dd62ed3e 18160ddd 313ce567 95d89b41 06fdde03 8da5cb5b 6352211e 0902f1ac 50d25bcd 3850c7bd 01ffc9a7 e985e9c5 081812fc c87b56dd 7ecebe00 3644e515 91d14854 5c975abb feaf968c 07a2d13a 38d52e0f 2f745c59 d06ca61f")
 
+// calldata is the arguments of an encoded call: 32 bytes each, in hex.
+type calldata struct {
+	data  string
+	token *asset
+}
+
+// number is argument i, nil if there is none.
+func (c calldata) number(i int) *big.Rat {
+	if len(c.data) < (i+1)*64 {
+		return nil
+	}
+	n, ok := new(big.Int).SetString(c.data[i*64:(i+1)*64], 16)
+	if !ok {
+		return nil
+	}
+	return new(big.Rat).SetInt(n)
+}
+
+// amount is argument i in units of the token.
+func (c calldata) amount(i int) Amount {
+	a := Amount{Asset: c.token, Value: c.number(i)}
+	switch {
+	case a.Value == nil:
+	case IsUnlimited(a.Value, false), isTypeMaximum(a.Value):
+		a.Unlimited = true
+	case c.token != nil:
+		a.Value = Scaled(a.Value, c.token.Decimals)
+	default:
+		a.Value = guessUnits(a.Value)
+	}
+	return a
+}
+
+// transfer are the rules of sending argument i to argument to.
+func (c calldata) transfer(to, i int) []string {
+	a, zero := c.amount(i), ""
+	if n := c.number(to); n != nil && n.Sign() == 0 {
+		zero = "0x0"
+	}
+	return WithZero(zero, a.TransferRule())
+}
+
 // CalldataRules judges encoded calldata (hex without 0x); multicall is followed.
 func CalldataRules(data string, token *asset, depth int) []string {
 	if len(data) < 8 || depth > 4 {
 		return nil
 	}
 	selector := strings.ToLower(data[:8])
-	name := SelectorNames[selector]
-	data = data[8:]
-	word := func(i int) string {
-		if len(data) < (i+1)*64 {
-			return ""
-		}
-		return data[i*64 : (i+1)*64]
-	}
-	number := func(i int) *big.Rat {
-		w := word(i)
-		n, ok := new(big.Int).SetString(w, 16)
-		if w == "" || !ok {
-			return nil
-		}
-		return new(big.Rat).SetInt(n)
-	}
-	units := func(i int) Amount {
-		a := Amount{Asset: token, Value: number(i)}
-		switch {
-		case a.Value == nil:
-		case IsUnlimited(a.Value, false), isTypeMaximum(a.Value):
-			a.Unlimited = true
-		case token != nil:
-			a.Value = Scaled(a.Value, token.Decimals)
-		default:
-			a.Value = guessUnits(a.Value)
-		}
-		return a
-	}
-	zero := func(i int) string {
-		if w := word(i); w != "" && strings.Trim(w, "0") == "" {
-			return "0x0"
-		}
-		return ""
-	}
-	switch name {
+	c := calldata{data[8:], token}
+	switch name := SelectorNames[selector]; name {
 	case "approve", "increaseAllowance":
-		return []string{ApproveRule(units(1))}
+		return []string{ApproveRule(c.amount(1))}
 	case "approve160":
-		a := Amount{Value: number(2), Asset: token}
+		a := Amount{Value: c.number(2), Asset: token}
 		a.Unlimited = IsUnlimited(a.Value, true)
 		return []string{ApproveRule(a)}
 	case "transfer":
-		a := units(1)
-		return WithZero(zero(0), a.TransferRule())
+		return c.transfer(0, 1)
 	case "transferFrom":
-		a := units(2)
-		return WithZero(zero(1), a.TransferRule())
+		return c.transfer(1, 2)
 	case "setApprovalForAll":
-		if n := number(1); n != nil && n.Sign() == 0 {
+		if n := c.number(1); n != nil && n.Sign() == 0 {
 			return []string{"wallet.approve-revoke"}
 		}
 		return []string{"wallet.approve-all"}
 	case "permit":
-		if IsUnlimited(number(2), false) {
+		if IsUnlimited(c.number(2), false) {
 			return []string{"wallet.permit-unlimited"}
 		}
 		return []string{"wallet.permit-bounded"}
 	case "multicall":
-		return innerCalldata(data, token, depth)
+		return innerCalldata(c.data, token, depth)
 	case "":
 		if ReadSelectors[selector] {
 			return []string{"wallet.sign-text"}
 		}
 		return nil
+	default:
+		return (&ContractCall{Name: name}).Rules("")
 	}
-	return (&ContractCall{Name: name}).Rules("")
 }
 
 // innerCalldata finds encoded calls in the bytes of a multicall. It does not

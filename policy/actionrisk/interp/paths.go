@@ -64,7 +64,7 @@ func (e *Env) classify(w act.Word, cwd string) paths.Class {
 	if t[0] != '/' && t[0] != '~' && cwd[0] != '/' && cwd[0] != '~' {
 		return paths.RelativeClass(full, t) | paths.KindOfFile(full)
 	}
-	c := e.absoluteClass(full, t)
+	c := e.absoluteClass(full)
 	if t[0] == '/' || t[0] == '~' {
 		c |= paths.IsAbsolute
 	}
@@ -123,32 +123,37 @@ func (e *Env) dynamicClass(w act.Word, t string) paths.Class {
 	return c
 }
 
+// fixedPaths are places of every machine and what they are.
+var fixedPaths = map[string]paths.Class{
+	"/dev/null": paths.IsNullDevice, "/dev/stdout": paths.IsNullDevice, "/dev/stderr": paths.IsNullDevice, "/dev/stdin": paths.IsNullDevice,
+	"/dev/tty": paths.IsNullDevice, "/dev/zero": paths.IsNullDevice, "/dev/full": paths.IsNullDevice,
+	"/tmp": paths.IsTemp | paths.IsTempRoot, "/private/tmp": paths.IsTemp | paths.IsTempRoot, "/var/tmp": paths.IsTemp | paths.IsTempRoot,
+	"/var/folders": paths.IsTemp | paths.IsTempRoot, "/dev/shm": paths.IsTemp | paths.IsTempRoot,
+}
+
+// fixedFolders are what lies below places of every machine; the first that holds counts.
+var fixedFolders = []struct {
+	below string
+	class paths.Class
+}{
+	{"/dev/fd/", paths.IsNullDevice | paths.IsTemp}, {"/dev/shm/", paths.IsTemp},
+	{"/dev/tcp/", paths.IsNullDevice}, {"/dev/udp/", paths.IsNullDevice}, {"/dev/", paths.IsDevice | paths.IsSystem},
+}
+
 // absoluteClass judges a clean absolute path (or one that begins with "~").
-func (e *Env) absoluteClass(p, given string) paths.Class {
-	if p == "/" || p == "/*" || p == "/**" || p == "/." || strings.Trim(p, "/*.?") == "" && p[0] == '/' {
+func (e *Env) absoluteClass(p string) paths.Class {
+	if p == "/" || strings.Trim(p, "/*.?") == "" && p[0] == '/' {
 		return paths.IsRoot | paths.IsCatchAll
 	}
-	switch p {
-	case "/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty", "/dev/zero", "/dev/full":
-		return paths.IsNullDevice
+	if c := fixedPaths[p]; c != 0 {
+		return c
 	}
-	if strings.HasPrefix(p, "/dev/fd/") {
-		return paths.IsNullDevice | paths.IsTemp
+	for _, f := range fixedFolders {
+		if strings.HasPrefix(p, f.below) {
+			return f.class
+		}
 	}
-	switch p {
-	case "/tmp", "/private/tmp", "/var/tmp", "/var/folders", "/dev/shm":
-		return paths.IsTemp | paths.IsTempRoot
-	}
-	if strings.HasPrefix(p, "/dev/shm/") || paths.UnderAny(p, "/tmp", "/private/tmp", "/var/tmp", "/var/folders", "/private/var/folders", "/var/cache", "/run/user") {
-		return paths.IsTemp
-	}
-	if strings.HasPrefix(p, "/dev/tcp/") || strings.HasPrefix(p, "/dev/udp/") {
-		return paths.IsNullDevice
-	}
-	if strings.HasPrefix(p, "/dev/") {
-		return paths.IsDevice | paths.IsSystem
-	}
-	if strings.Contains(p, "/AppData/Local/Temp/") {
+	if strings.Contains(p, "/AppData/Local/Temp/") || paths.UnderAny(p, "/tmp", "/private/tmp", "/var/tmp", "/var/folders", "/private/var/folders", "/var/cache", "/run/user") {
 		return paths.IsTemp
 	}
 	if c := paths.HomeClass(p); c != 0 {

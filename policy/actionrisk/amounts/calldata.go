@@ -57,37 +57,49 @@ func CallAmount(arg string, token *asset) Amount {
 	if done {
 		return a
 	}
-	if value, u, ok := strings.Cut(low, "ether"); ok && u == "" {
-		if a.Value = ParseNumber(value); a.Value != nil && a.Asset == nil {
-			a.Asset = AssetOf("eth")
-		}
+	if a.named(low) {
 		return a
-	}
-	if cut := strings.LastIndexAny(low, "0123456789.") + 1; cut > 0 && cut < len(low) { // 5 ETH
-		if as := AssetOf(low[cut:]); as != nil {
-			if a.Value = ParseNumber(low[:cut]); a.Value != nil {
-				a.Asset = as
-				return a
-			}
-		}
 	}
 	n := ParseNumber(low)
 	if n == nil && strings.ContainsAny(low, "*<~+-/&|^(") {
 		n = evaluate(low)
 	}
-	if IsUnlimited(n, false) || isTypeMaximum(n) || n == nil && looksLargest(arg) {
+	a.Unlimited = n == nil && looksLargest(arg)
+	a.units(n)
+	return a
+}
+
+// named reads "5 eth" without its blank, and "1 ether", and tells whether the text is such.
+func (a *Amount) named(low string) bool {
+	if value, ok := strings.CutSuffix(low, "ether"); ok && !strings.Contains(value, "ether") {
+		if a.Value = ParseNumber(value); a.Value != nil {
+			a.Asset = cmp.Or(a.Asset, AssetOf("eth"))
+		}
+		return true
+	}
+	cut := strings.LastIndexAny(low, "0123456789.") + 1
+	if cut == 0 || cut == len(low) {
+		return false
+	}
+	as, n := AssetOf(low[cut:]), ParseNumber(low[:cut])
+	if as == nil || n == nil {
+		return false
+	}
+	a.Asset, a.Value = as, n
+	return true
+}
+
+// units takes a number of the asset's smallest units; nil says nothing.
+func (a *Amount) units(n *big.Rat) {
+	switch {
+	case n == nil:
+	case IsUnlimited(n, false), isTypeMaximum(n):
 		a.Unlimited, a.Value = true, n
-		return a
-	}
-	if n == nil {
-		return a
-	}
-	if token != nil {
-		a.Value = Scaled(n, token.Decimals)
-	} else {
+	case a.Asset != nil:
+		a.Value = Scaled(n, a.Asset.Decimals)
+	default:
 		a.Value = guessUnits(n)
 	}
-	return a
 }
 
 // guessUnits reads base units of an unknown token: 18 decimals if the number is
@@ -122,24 +134,13 @@ func PermitRule(text string) string {
 		}
 		return "wallet.sign-text"
 	}
-	for _, w := range [...]string{"maxuint", "max_uint", "unlimited", "infinite", "uint256).max"} {
-		if strings.Contains(low, w) {
-			return "wallet.permit-unlimited"
-		}
+	if slices.ContainsFunc([]string{"maxuint", "max_uint", "unlimited", "infinite", "uint256).max"}, func(w string) bool { return strings.Contains(low, w) }) {
+		return "wallet.permit-unlimited"
 	}
-	for i := 0; i < len(low); {
-		if low[i] < '0' || low[i] > '9' {
-			i++
-			continue
-		}
-		j := i
-		for j < len(low) && (low[j] >= '0' && low[j] <= '9' || low[j] == 'x' || low[j] >= 'a' && low[j] <= 'f') {
-			j++
-		}
-		if j-i >= 48 && IsUnlimited(ParseNumber(low[i:j]), true) && !(j-i == 42) {
+	for _, number := range strings.FieldsFunc(low, func(r rune) bool { return !(r >= '0' && r <= '9' || r == 'x' || r >= 'a' && r <= 'f') }) {
+		if number = number[max(strings.IndexAny(number, "0123456789"), 0):]; len(number) >= 48 && IsUnlimited(ParseNumber(number), true) {
 			return "wallet.permit-unlimited"
 		}
-		i = j
 	}
 	return "wallet.permit-bounded"
 }
@@ -177,16 +178,8 @@ func (c calldata) number(i int) *big.Rat {
 
 // amount is argument i in units of the token.
 func (c calldata) amount(i int) Amount {
-	a := Amount{Asset: c.token, Value: c.number(i)}
-	switch {
-	case a.Value == nil:
-	case IsUnlimited(a.Value, false), isTypeMaximum(a.Value):
-		a.Unlimited = true
-	case c.token != nil:
-		a.Value = Scaled(a.Value, c.token.Decimals)
-	default:
-		a.Value = guessUnits(a.Value)
-	}
+	a := Amount{Asset: c.token}
+	a.units(c.number(i))
 	return a
 }
 

@@ -77,7 +77,7 @@ var pathFunctions = scan.SetOf("expand-file-name file-name-as-directory file-tru
 func windowsLine(e *interp.Env, text string) bool {
 	first, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
 	name := strings.ToLower(scan.Base(first))
-	return rest != "" && (act.WindowsShell(name) != "" || e.Other["program "+name])
+	return rest != "" && (act.WindowsShell(name) != "" || e.Other["program "+name] != nil)
 }
 
 // feedsShell: a string of the text is the bare name of a shell, which then reads what

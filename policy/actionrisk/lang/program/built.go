@@ -80,7 +80,7 @@ func (r *inlineRun) knownName(toks []tokens.Token, i int) (string, int, bool) {
 	if _, own := r.vars[first]; own {
 		return "", i, false
 	}
-	if n, ok := facts.Named(r.sh.Env.Code.Values, t.Text, r.lang); ok {
+	if n, ok := facts.Named(r.sh.Env.Code().Values, t.Text, r.lang); ok {
 		return n.Text, next, true
 	}
 	if !call && (next >= len(toks) || toks[next].Kind != '[') {

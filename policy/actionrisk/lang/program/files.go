@@ -23,7 +23,7 @@ func (r *inlineRun) index(t tokens.Token) int {
 // onReceiver judges a method that does something to the path or command it is called
 // on: Path("/srv").rmtree(), "rm -rf /srv".execute().
 func (r *inlineRun) onReceiver(name tokens.Token, args []tokens.Token) bool {
-	does, ok := facts.Named(r.sh.Env.Code.Receivers, strings.TrimSuffix(name.Text, "!"), r.lang)
+	does, ok := facts.Named(r.sh.Env.Code().Receivers, strings.TrimSuffix(name.Text, "!"), r.lang)
 	if !ok {
 		return false
 	}
@@ -125,7 +125,7 @@ func (r *inlineRun) lists(t tokens.Token) bool {
 	if t.Kind != tokens.Name {
 		return false
 	}
-	_, ok := facts.Named(r.sh.Env.Code.Listers, t.Text, r.lang)
+	_, ok := facts.Named(r.sh.Env.Code().Listers, t.Text, r.lang)
 	return ok
 }
 

@@ -49,7 +49,7 @@ func runInline(e *interp.Env, sh *interp.Process, src *act.Source, lang string) 
 	}
 	inner := *sh
 	inner.Src = src
-	if e.Code.Language(lang).Strings {
+	if e.Code().Language(lang).Strings {
 		inner.Read("strings", src, nil)
 	}
 	r := &inlineRun{sh: &inner, src: src, lang: lang, mongo: mongo, toks: tokens.Tokens(e, src.Text, lang), vars: map[string]tokens.Token{}}
@@ -293,7 +293,7 @@ func namesShell(t tokens.Token) bool {
 // wholeEnvironment: all variables at once are taken, not one by its name.
 func (r *inlineRun) wholeEnvironment() bool {
 	for i, t := range r.toks {
-		if t.Kind == tokens.Name && r.sh.Env.Code.Environments[t.Text] && (i+1 == len(r.toks) || r.toks[i+1].Kind != '[' && (r.toks[i+1].Kind != '(' || i+2 < len(r.toks) && r.toks[i+2].Kind == ')')) {
+		if t.Kind == tokens.Name && r.sh.Env.Code().Environments[t.Text] && (i+1 == len(r.toks) || r.toks[i+1].Kind != '[' && (r.toks[i+1].Kind != '(' || i+2 < len(r.toks) && r.toks[i+2].Kind == ')')) {
 			return true
 		}
 	}

@@ -88,11 +88,11 @@ func newAudited(t *testing.T) *audited {
 	if _, err := l.Append(ctx, ledger.Append{Tenant: "org_a", Drafts: []ledger.Draft{draft("x", ledger.New(), "x1"), draft("x", ledger.Any(9), "x2")}}); err != nil {
 		t.Fatal(err)
 	}
-	head := must(l.Head(ctx))
+	head := must(l.Partition(0).Head(ctx))
 	p := covered(t, l, head)
 	l.Close()
 	a := &audited{t: t, db: db, super: must(pgx.Connect(ctx, db.SuperURL)), pool: must(pgxpool.New(ctx, db.SuperURL)), events: head,
-		audit: ledger.Audit{Origin: l.Origin(), KEK: kek, Pins: []ledger.Pin{{Name: "a folder elsewhere", Note: p.Note}},
+		audit: ledger.Audit{Origin: ledgertest.Origin, KEK: kek, Pins: []ledger.Pin{{Name: "a folder elsewhere", Note: p.Note}},
 			Keys: map[string]ed25519.PublicKey{record.KeyID(): record.Public(), checkpointSigner(t).KeyID(): checkpointSigner(t).Public()}}}
 	t.Cleanup(a.pool.Close)
 	t.Cleanup(func() { _ = a.super.Close(context.Background()) })
@@ -264,7 +264,7 @@ func (a *audited) rehash() {
 	for _, e := range events {
 		h, ok := heads[e.Tenant]
 		if !ok {
-			h.hash = ledger.Genesis(a.audit.Origin, e.Tenant)
+			h.hash = ledger.Genesis(a.audit.Origin+"/0", e.Tenant)
 		}
 		prev := h.hash
 		h.seq++
@@ -313,6 +313,27 @@ func placesOf(r ledger.Report) []string {
 	return slices.Sorted(maps.Keys(places))
 }
 
+// Somebody who is erased while an audit runs is no fault of the ledger.
+func TestAnErasureDuringAnAuditIsNoFault(t *testing.T) {
+	a := newAudited(t)
+	l := open(t, a.db)
+	v := must(l.OpenVault(t.Context(), a.audit.KEK))
+	during, erased := a.audit, false
+	during.Progress = func(int64, int64) {
+		if !erased {
+			erased = true
+			erase(t, v, "org_a", "sub_org_a_1")
+		}
+	}
+	if report := a.run(during); len(report.Faults) > 0 || !erased {
+		t.Errorf("%t, %+v", erased, report.Faults)
+	}
+	a.exec(`update subject_keys set destroyed_us = destroyed_us + 1 where key_id = 'sub_org_a_1'`)
+	if report := a.run(a.audit); len(report.Faults) != 1 || report.Faults[0].Column != "destroyed_us" {
+		t.Errorf("another time: %+v", report.Faults)
+	}
+}
+
 // An auditor who may only select verifies; nothing is written, and what the
 // database alone says is listed.
 func TestAuditNeedsOnlyToSelect(t *testing.T) {
@@ -333,7 +354,7 @@ func TestAuditNeedsOnlyToSelect(t *testing.T) {
 		t.Errorf("%+v, %v", report, err)
 	}
 	stranger := a.audit
-	stranger.Origin = "other.example.com/0"
+	stranger.Origin = "other.example.com"
 	if report, err := ledger.AuditDatabase(t.Context(), url, stranger); err != nil || len(report.Faults) == 0 {
 		t.Errorf("another origin: %+v, %v", report, err)
 	}

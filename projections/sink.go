@@ -30,12 +30,12 @@ var errUnpublished = errors.New("the event could not be published")
 
 // projection publishes a batch inside the step that moves the checkpoint, so the
 // checkpoint follows the acknowledgements and never leads them.
-func (s Sink) projection(origin string) projection {
+func (s Sink) projection(origin func(p int16) string) projection {
 	return projection{
 		name: "sink/" + s.Name, version: 1, handles: events.Types,
 		applyRun: func(ctx context.Context, _ pgx.Tx, batch []ledger.Event) (int, error) {
 			for _, e := range batch {
-				event := cloudEvent(origin, e, e.Type, e.Stream, eventData(e))
+				event := cloudEvent(origin(e.Partition), e, e.Type, e.Stream, eventData(e))
 				// Brokers drop what has an id they know: that of another ledger, or of an event
 				// that was lost with its disk, must not be this one's.
 				event.ID += ":" + e.Hash.String()[:16]
@@ -61,7 +61,7 @@ func followers(l *ledger.Ledger, sinks []Sink) []projection {
 	queueing.applyRun = (&listeners{}).queue // each node remembers its own
 	list = append(list, queueing)
 	for _, s := range sinks {
-		list = append(list, s.projection(l.Origin()))
+		list = append(list, s.projection(func(p int16) string { return l.Partition(p).Origin() }))
 	}
 	return list
 }
@@ -70,32 +70,38 @@ func followers(l *ledger.Ledger, sinks []Sink) []projection {
 // first event, webhooks at the head, since none was there before. What stands
 // behind an event that this ledger does not have, because the database was put
 // back, begins anew: a sink's messages have ids.
+func (m *model) handOn(ctx context.Context) error {
+	for _, r := range m.runs {
+		if err := r.handOn(ctx); err != nil {
+			return err
+		}
+	}
+	_, err := m.read(ctx)
+	return err
+}
+
 func (r *run) handOn(ctx context.Context) error {
 	// Without a lock first: another node may hold it for as long as it works on a batch.
-	var at, begin int64
-	var seen []byte
-	first := make([]byte, 32)
+	p, pool := r.partition.Number(), r.ledger.Pool()
 	var ours bool
-	err := r.ledger.Pool().QueryRow(ctx, `select pos, hash from projection_checkpoint where name = $1 and p = 0`, r.name).Scan(&at, &seen)
+	var at int64
+	var behind []byte
+	err := pool.QueryRow(ctx, `select pos, hash from projection_checkpoint where name = $1 and p = $2`, r.key, p).Scan(&at, &behind)
 	if err == nil {
-		ours, err = r.ours(ctx, at, seen)
+		err = pool.QueryRow(ctx, behindOurs, r.key, p).Scan(&ours)
 	}
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+	if ours || err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return err
 	}
-	if !ours {
-		if r.name == webhooks.name {
-			if err := r.ledger.Pool().QueryRow(ctx, `select pos, last_hash from ledger_head where p = 0`).Scan(&begin, &first); err != nil {
-				return err
-			}
-		}
-		_, err := r.ledger.Pool().Exec(ctx, `insert into projection_checkpoint as c (name, p, version, pos, hash, state) values ($1, 0, $2, $3, $4, '')
-			on conflict (name, p) do update set pos = excluded.pos, hash = excluded.hash where c.pos = $5 and c.hash = $6`,
-			r.name, r.version, begin, first, at, seen)
+	position, hash := int64(0), make([]byte, 32)
+	if r.name == webhooks.name {
+		err := pool.QueryRow(ctx, `select pos, last_hash from ledger_head where p = $1`, p).Scan(&position, &hash)
 		if err != nil {
 			return err
 		}
 	}
-	_, err = r.checkpoint(ctx)
+	_, err = pool.Exec(ctx, `insert into projection_checkpoint as c (name, p, version, pos, hash, state) values ($1, $2, $3, $4, $5, '')
+		on conflict (name, p) do update set pos = excluded.pos, hash = excluded.hash where c.pos = $6 and c.hash = $7`,
+		r.key, p, r.version, position, hash, at, behind)
 	return err
 }

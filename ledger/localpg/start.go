@@ -59,7 +59,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		if err = s.makeDatabase(ctx); err == nil {
 			return s, nil
 		}
-		err = errors.Join(err, s.Stop())
+		err = errors.Join(fmt.Errorf("%w (PostgreSQL's own words are in %s)", err, l.logPath()), s.Stop())
 		if !s.Adopted() || ctx.Err() != nil {
 			return nil, err
 		}

@@ -32,19 +32,12 @@ func (w *world) distributed(ctx context.Context) (*cluster, error) {
 	if _, err := c.do(ctx, "find"); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSkipped, err)
 	}
-	address, err := FreeAddress()
-	if err != nil {
-		return nil, err
+	for c.port = 0; !free(c.port); { // below the ports that the system gives away
+		c.port = 15_000 + w.rand.IntN(15_000)
 	}
-	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, err
-	}
+	var err error
 	w.closers = append(w.closers, func() { _, _ = c.do(context.WithoutCancel(ctx), "stop", c.dir) })
-	if c.super, err = c.do(ctx, "start", c.dir, port); err != nil {
-		return nil, err
-	}
-	if c.port, err = strconv.Atoi(port); err != nil {
+	if c.super, err = c.do(ctx, "start", c.dir, strconv.Itoa(c.port)); err != nil {
 		return nil, err
 	}
 	if err := migrations.Up(ctx, c.super, "faults.example/ledger"); err != nil {
@@ -55,6 +48,18 @@ func (w *world) distributed(ctx context.Context) (*cluster, error) {
 	}
 	w.outside(strings.Replace(c.super, "postgres@", migrations.AppRole+"@", 1))
 	return c, nil
+}
+
+// free says whether nobody listens on a port and the two behind it.
+func free(port int) bool {
+	for n := port; port > 0 && n < port+3; n++ {
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(n)))
+		if err != nil {
+			return false
+		}
+		_ = l.Close()
+	}
+	return port > 0
 }
 
 // do runs the script and returns the last line that it prints.

@@ -314,7 +314,7 @@ func TestPlanPutsNoEventBeforeWhatItStates(t *testing.T) {
 	later := time.UnixMicro(now).Add(24 * time.Hour)
 	for _, a := range []Append{{Issued: later}, {NotBefore: later}, {}, {Issued: later.Add(-48 * time.Hour)}} {
 		a.Tenant, a.Drafts = "t", []Draft{{Stream: "s", Expect: New(), ID: "s", Type: "x", Payload: []byte(`{}`)}}
-		p, err := makePlan("o/0", now, (&table{}).heads(), []*Append{&a})
+		p, err := makePlan(0, "o/0", now, (&table{}).heads(), []*Append{&a})
 		if err != nil || len(p.events) != 1 {
 			t.Fatalf("%+v, %v", p.outcomes, err)
 		}

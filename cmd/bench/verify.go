@@ -70,6 +70,9 @@ func (c *verifyCmd) plain(ctx context.Context) error {
 			return err
 		}
 	}
+	if _, err := fill(ctx, s, c.Events[0]); err != nil { // for whoever did not ask for the tree
+		return err
+	}
 	if c.wants("beside") {
 		if err := besideAppends(ctx, s, "verify", c.Runs, c.During, "audit", s.app, "--repeat"); err != nil {
 			return err

@@ -193,7 +193,7 @@ func (s *sequencer) writeLocked(ctx context.Context, p *plan) error {
 	}
 	for i := range p.events {
 		if e := &p.events[i]; e.Type == events.TypeSubjectErased {
-			batch.Queue(`select erase_subject($1, $2)`, e.Partition, e.Position)
+			batch.Queue(`select erase_subject($1, $2) where not exists (select from pg_extension where extname = 'citus')`, e.Partition, e.Position)
 		}
 	}
 	batch.Queue(`update ledger_head set pos = $1, last_hash = $2 where p = 0`, p.head.position, p.head.hash[:])

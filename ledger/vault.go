@@ -168,6 +168,10 @@ func (v *Vault) Find(ctx context.Context, tenant, subject string) (id string, er
 // Erase destroys a subject's data key: the key is gone in the very transaction in
 // which the event subject.erased, a draft of the caller's, says so. This node
 // forgets it at once, others within a minute.
+//
+// In a cluster the key goes right behind that transaction: only the owner may
+// destroy one, and another role is another session on the worker, which does not see
+// the event before. Where that fails the error says so, and Erase is to be repeated.
 func (v *Vault) Erase(ctx context.Context, tenant, keyID string, said Draft) (Result, error) {
 	if keyID == "subject_ref" {
 		return Result{}, errors.New("this data key names the subjects, and is none's")
@@ -178,7 +182,22 @@ func (v *Vault) Erase(ctx context.Context, tenant, keyID string, said Draft) (Re
 	v.mu.Lock()
 	delete(v.cache, tenant+"\x00"+keyID)
 	v.mu.Unlock()
-	return result, err
+	if err != nil {
+		return result, err
+	}
+	return result, v.destroy(ctx, result.Events[0])
+}
+
+// destroy makes sure that the key an event says is destroyed is.
+func (v *Vault) destroy(ctx context.Context, e Event) error {
+	err := v.ledger.reading(ctx, func() error { // harmless to repeat
+		_, err := v.ledger.pool.Exec(ctx, `select erase_subject($1, $2)`, e.Partition, e.Position)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("the event stands, and the data key is not destroyed yet; erase again: %w", err)
+	}
+	return nil
 }
 
 // ensure inserts a wrapped data key unless the subject has one, and returns the

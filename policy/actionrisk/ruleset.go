@@ -3,7 +3,6 @@ package actionrisk
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/facts"
 	"github.com/countersign/countersign/policy/actionrisk/rules"
@@ -35,15 +34,9 @@ func RulesetText(version string) ([]byte, error) {
 }
 
 func presentTables(string) (map[string]json.RawMessage, error) {
-	files, err := rules.Tables.ReadDir(".")
-	if err != nil {
-		return nil, err
-	}
 	tables := map[string]json.RawMessage{}
-	for _, f := range files {
-		if tables[strings.TrimSuffix(f.Name(), ".json")], err = rules.Tables.ReadFile(f.Name()); err != nil {
-			return nil, err
-		}
+	for name, text := range rules.Tables() {
+		tables[name] = json.RawMessage(text)
 	}
 	return tables, nil
 }

@@ -14,11 +14,6 @@ import (
 	"strings"
 )
 
-// Tables are the files of this folder.
-//
-//go:embed *.json
-var Tables embed.FS
-
 // past are the tables of earlier rule sets: past/VERSION.json.gz is an object that
 // holds each table under its name.
 //
@@ -135,11 +130,7 @@ func PastVersions() []string {
 // DecodeTable decodes one table. The tables are ours: that they are strict JSON is
 // checked once, by TestTablesStrict, and not at every start.
 func DecodeTable(name string, into any) error {
-	text, err := Tables.ReadFile(name + ".json")
-	if err == nil {
-		err = decode(string(text), into)
-	}
-	if err != nil {
+	if err := decode(Tables()[name], into); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil

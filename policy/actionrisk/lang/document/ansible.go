@@ -289,14 +289,14 @@ func lookups(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	text := src.Text
 	if i := strings.Index(text, "ProxyCommand="); i >= 0 { // options of ssh
 		i += len("ProxyCommand=")
-		sh.Env.Carried(sh, src, i, len(text), strings.Trim(text[i:], "'\" "), "ProxyCommand")
+		sh.Carried(i, len(text), strings.Trim(text[i:], "'\" "), "ProxyCommand")
 	}
 	for _, key := range [...]string{"ansible_python_interpreter", "ansible_shell_executable", "ansible_become_exe", "ansible_ssh_executable"} {
 		if i := strings.Index(text, key); i >= 0 && i+len(key) < len(text) {
 			i += len(key) + 1
 			value, _, _ := strings.Cut(text[i:], "\n")
 			if value = strings.Trim(value, " :='\""); strings.Contains(value, " ") {
-				sh.Env.Carried(sh, src, i, len(text), value, key)
+				sh.Carried(i, len(text), value, key)
 			}
 		}
 	}
@@ -315,7 +315,7 @@ func lookups(sh *interp.Process, src *act.Source, v *act.Invocation) {
 			continue
 		}
 		if t := tokens.StringToken(sh.Env, rest, j, "jinja"); t.Text != "" {
-			sh.Env.Carried(sh, src, i+1+t.From, i+1+t.To, strings.TrimSuffix(t.Text, "\\"), "lookup pipe")
+			sh.Carried(i+1+t.From, i+1+t.To, strings.TrimSuffix(t.Text, "\\"), "lookup pipe")
 		}
 	}
 }

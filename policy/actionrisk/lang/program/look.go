@@ -32,7 +32,7 @@ func (r *inlineRun) look(i int) {
 func (r *inlineRun) lookSign(i int) {
 	t, one := r.toks[i], r.at(i, 1)
 	switch {
-	case t.Kind == tokens.Command, t.Kind == tokens.String && i > 0 && r.toks[i-1].Kind == tokens.Name && strings.HasSuffix(r.toks[i-1].Text, "$") && r.lang == "node":
+	case t.Kind == tokens.Command, t.Kind == tokens.String && r.lang == "node" && i > 0 && r.toks[i-1].Kind == tokens.Name && strings.HasSuffix(r.toks[i-1].Text, "$"):
 		r.shellText(t)
 	case t.Kind == ')' && one.Kind == '(' && r.lang == "php":
 		r.calleeInBrackets(i)
@@ -42,8 +42,10 @@ func (r *inlineRun) lookSign(i int) {
 		r.awkPipe(i)
 	case r.lang == "awk" && t.Kind == '>' && one.Kind == tokens.String:
 		r.awkWrites(i)
-	case (t.Kind == tokens.String || t.Kind == ']') && one.Kind == tokens.Name && one.Text[0] == '.' && r.at(i, 2).Kind == '(' && r.at(i, 3).Kind == ')':
-		r.onReceiver(one, nil)
+	case t.Kind == tokens.String || t.Kind == ']':
+		if one.Kind == tokens.Name && one.Text[0] == '.' && r.at(i, 2).Kind == '(' && r.at(i, 3).Kind == ')' {
+			r.onReceiver(one, nil)
+		}
 	}
 }
 
@@ -201,7 +203,7 @@ func (r *inlineRun) lookBareCall(i int) bool {
 		r.sweep()
 	case r.lang == "perl" && t.Text == "open":
 		r.pipeOpen(r.toks[i+1 : max(r.statement(i), i+1)])
-	case r.sh.Env.Code.Language(r.lang).Bare && (one == tokens.String || one == tokens.Name || one == '[' && r.lang != "awk" && r.lang != "perl"):
+	case r.sh.Env.Code().Language(r.lang).Bare && (one == tokens.String || one == tokens.Name || one == '[' && r.lang != "awk" && r.lang != "perl"):
 		if k := r.sinkOf(t.Text); k != facts.Nothing && k != facts.ReadsFile || strings.Contains(t.Text, ".") && r.usesService() {
 			r.call(t, r.toks[i+1:r.bareEnd(i+1)])
 		}
@@ -334,7 +336,7 @@ func (r *inlineRun) place(t tokens.Token, i int) (int, bool) {
 
 // passes: the call gives the text of its argument, or a path made of it.
 func (r *inlineRun) passes(t tokens.Token) bool {
-	_, ok := facts.Named(r.sh.Env.Code.Through, t.Text, r.lang)
+	_, ok := facts.Named(r.sh.Env.Code().Through, t.Text, r.lang)
 	return ok
 }
 

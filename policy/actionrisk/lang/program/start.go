@@ -141,21 +141,18 @@ func (r *inlineRun) startedBy(i int) {
 // alternatives are the two arguments of one that depends on something: A if C else B,
 // C ? A : B.
 func alternatives(args []tokens.Token) (one, other []tokens.Token, ok bool) {
-	depth, mark := 0, -1
-	for i, t := range args {
+	mark := -1
+	for i, t := range outside(args) {
 		switch {
-		case t.Kind == '(' || t.Kind == '[' || t.Kind == '{':
-			depth++
-		case t.Kind == ')' || t.Kind == ']' || t.Kind == '}':
-			depth--
-		case depth > 0:
 		case t.Kind == ',':
 			return nil, nil, false
-		case mark < 0 && i > 0 && (t.Kind == tokens.Name && t.Text == "if" || t.Kind == '?'):
+		case i == 0 || i+1 == len(args):
+		case mark < 0 && (t.Text == "if" && t.Kind == tokens.Name || t.Kind == '?'):
 			mark = i
-		case mark > 0 && t.Kind == tokens.Name && t.Text == "else" && i+1 < len(args) && args[mark].Kind == tokens.Name:
+		case mark < 0:
+		case t.Text == "else" && t.Kind == tokens.Name && args[mark].Kind == tokens.Name:
 			return args[:mark], args[i+1:], true
-		case mark > 0 && t.Kind == ':' && i+1 < len(args) && i > mark+1 && args[mark].Kind == '?':
+		case t.Kind == ':' && i > mark+1 && args[mark].Kind == '?':
 			return args[mark+1 : i], args[i+1:], true
 		}
 	}

@@ -465,7 +465,7 @@ func (w *jsonWalk) notebook(src *act.Source) bool {
 		line := strings.TrimLeft(src.Text[from:to], " \t")
 		for _, mark := range [...]string{"!!", "!", "%sx ", "%system "} {
 			if command, ok := strings.CutPrefix(line, mark); ok {
-				w.e.Carried(&interp.Process{Env: w.e, Src: src}, src, from, to, command, "notebook")
+				(&interp.Process{Env: w.e, Src: src}).Carried(from, to, command, "notebook")
 				return
 			}
 		}

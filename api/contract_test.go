@@ -63,13 +63,13 @@ func TestTheContractHolds(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range sortedKeys(c.linked) {
+	for _, path := range slices.Sorted(maps.Keys(c.linked)) {
 		if a := n.get(path); a.status != http.StatusOK {
 			t.Errorf("a finding links %s, which answers %d", path, a.status)
 		}
 	}
 	if len(c.linked) < 10 {
-		t.Errorf("answers link only the pages %v", sortedKeys(c.linked))
+		t.Errorf("answers link only the pages %v", slices.Sorted(maps.Keys(c.linked)))
 	}
 	total := 0
 	for _, n := range c.seen {

@@ -104,7 +104,7 @@ func (c *verifyCmd) size(ctx context.Context, s *scratch, size int64) error {
 	if err != nil {
 		return err
 	}
-	covered := l.Covered(ctx, head)
+	covered := l.Home(ledger.ServiceTenant).Covered(ctx, head)
 	end()
 	if covered == nil {
 		return errors.New("no checkpoint covers the events")
@@ -183,7 +183,7 @@ func checkpointed(ctx context.Context, s *scratch, during time.Duration, notes s
 	if err := keepCheckpoints(ctx, l, notes); err != nil {
 		return sample{}, nil, err
 	}
-	if head, err := l.Head(ctx); err != nil || l.Covered(ctx, head) == nil { // what was appended without them is no cost of theirs
+	if head, err := l.Partitions()[0].Head(ctx); err != nil || l.Partitions()[0].Covered(ctx, head) == nil { // what was appended without them is no cost of theirs
 		return sample{}, nil, errors.Join(errors.New("no checkpoint covers the events"), err)
 	}
 	name := fmt.Sprint("bench/", time.Now().UnixNano())
@@ -205,7 +205,7 @@ func checkpointed(ctx context.Context, s *scratch, during time.Duration, notes s
 			for n := 0; ends.Err() == nil; n++ {
 				position, err := appended(-1-watcher, n)
 				began := time.Now()
-				if err == nil && l.Covered(ends, position) != nil {
+				if err == nil && l.Home(ledger.ServiceTenant).Covered(ends, position) != nil {
 					mu.Lock()
 					lags = append(lags, time.Since(began))
 					mu.Unlock()

@@ -64,7 +64,7 @@ func (a *App) exporting(e Export) *exporting {
 // gives the same files, manifest.json apart.
 func (a *App) ExportHistory(ctx context.Context, e Export) (bundle.Manifest, error) {
 	x := a.exporting(e)
-	x.manifest = bundle.Manifest{Schema: bundle.Schema, ExportID: a.NewID("exp_"), Tenant: e.Tenant, Origin: a.Ledger.Origin(),
+	x.manifest = bundle.Manifest{Schema: bundle.Schema, ExportID: a.NewID("exp_"), Tenant: e.Tenant, Origin: a.Ledger.Home(e.Tenant).Origin(), Partition: int(a.Ledger.Home(e.Tenant).Number()),
 		PriorDecisions: map[string]string{}, Filters: e.Filters, Generator: "countersign " + policy.Version}
 	if err := x.rangeOf(ctx); err != nil {
 		return x.manifest, refusal(err)
@@ -115,15 +115,18 @@ func (a *App) ExportAgain(ctx context.Context, tenant, exportID, folder string) 
 	return signed, x.folder.Put("manifest.json", append(manifest, '\n'))
 }
 
+// home is where the tenant lives: whose checkpoints and keys vouch for its events.
+func (x *exporting) home() *ledger.Partition { return x.app.Ledger.Home(x.e.Tenant) }
+
 // sameHead reads the checkpoint of an earlier export.
 func (x *exporting) sameHead(ctx context.Context) (err error) {
 	if x.manifest.CheckpointSize == 0 {
 		return nil
 	}
-	if x.head, err = x.app.Ledger.CheckpointAt(ctx, x.manifest.CheckpointSize); err != nil {
+	if x.head, err = x.home().CheckpointAt(ctx, x.manifest.CheckpointSize); err != nil {
 		return err
 	}
-	x.proofs, _, err = x.app.Ledger.Proofs(ctx)
+	x.proofs, _, err = x.home().Proofs(ctx)
 	return err
 }
 
@@ -192,9 +195,9 @@ func (x *exporting) readHead(ctx context.Context) error {
 	}
 	x.manifest.LastHash = found[last].Hash.String()
 	waiting, cancel := context.WithTimeout(ctx, exportCheckpoint)
-	x.app.Ledger.Covered(waiting, found[last].Position)
+	x.home().Covered(waiting, found[last].Position)
 	cancel()
-	proofs, head, err := x.app.Ledger.Proofs(ctx)
+	proofs, head, err := x.home().Proofs(ctx)
 	if err != nil || head == nil || head.Size < found[last].Position {
 		return err
 	}
@@ -418,7 +421,7 @@ func writeLine(to *bundle.File, value any) error {
 
 // writeRest writes the files beside the events.
 func (x *exporting) writeRest(ctx context.Context) error {
-	_, keys, err := x.app.Ledger.Keyring(ctx)
+	_, keys, err := x.home().Keyring(ctx)
 	if err != nil {
 		return err
 	}
@@ -446,7 +449,7 @@ func (x *exporting) writeRest(ctx context.Context) error {
 }
 
 func (x *exporting) consistency(ctx context.Context) error {
-	sizes, err := x.app.Ledger.CheckpointSizes(ctx, x.head.Size, exportedHeads)
+	sizes, err := x.home().CheckpointSizes(ctx, x.head.Size, exportedHeads)
 	if err != nil {
 		return err
 	}
@@ -467,7 +470,7 @@ func (x *exporting) consistency(ctx context.Context) error {
 
 // record signs the manifest and appends it: an export is itself evidence.
 func (x *exporting) record(ctx context.Context) error {
-	signer, guard, err := x.app.signer(ctx)
+	signer, guard, err := x.app.signer(ctx, x.e.Tenant)
 	if err != nil {
 		return err
 	}

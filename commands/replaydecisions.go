@@ -18,9 +18,9 @@ import (
 
 // Replay says which decisions are to be evaluated again.
 type Replay struct {
-	Tenant   string // empty: every organization
-	From, To int64  // positions, both included; 0: from the first, to the last
-	Policy   []byte // what it would have decided; nil: what was in force
+	Tenant   string  // empty: every organization
+	From, To []int64 // positions by partition, both included; none: from the first, to the last
+	Policy   []byte  // what it would have decided; nil: what was in force
 
 	Services []policy.Service // of the gate, whose verdicts are computed again
 }
@@ -77,32 +77,51 @@ func (a *App) ReplayDecisions(ctx context.Context, request Replay) (Replayed, er
 		}
 		r.rules = draft.Rules
 	}
-	for position := max(request.From-1, 0); ; {
-		page, err := a.Ledger.After(ctx, position, exportPage)
-		if err != nil {
+	for _, p := range a.Ledger.Partitions() {
+		if request.Tenant != "" && p != a.Ledger.Home(request.Tenant) {
+			continue
+		}
+		if err := r.partition(ctx, p); err != nil {
 			return r.report, refusal(err)
-		}
-		for _, e := range page {
-			position = e.Position
-			if request.To > 0 && position > request.To {
-				page = nil
-				break
-			}
-			if request.Tenant != "" && e.Tenant != request.Tenant {
-				continue
-			}
-			if err := r.event(ctx, e); err != nil {
-				return r.report, refusal(err)
-			}
-		}
-		if len(page) < exportPage {
-			break
 		}
 	}
 	for _, reason := range slices.Sorted(maps.Keys(r.reasons)) {
 		r.report.NotReplayable = append(r.report.NotReplayable, NotReplayed{reason, r.reasons[reason]})
 	}
 	return r.report, nil
+}
+
+// of is the bound of a partition; 0 where there are none.
+func of(bounds []int64, p *ledger.Partition) int64 {
+	if int(p.Number()) < len(bounds) {
+		return bounds[p.Number()]
+	}
+	return 0
+}
+
+// partition replays what stands in one of the ledger's partitions.
+func (r *replayer) partition(ctx context.Context, p *ledger.Partition) error {
+	for position := max(of(r.request.From, p)-1, 0); ; {
+		page, err := p.After(ctx, position, exportPage)
+		if err != nil {
+			return err
+		}
+		for _, e := range page {
+			position = e.Position
+			if to := of(r.request.To, p); to > 0 && position > to {
+				return nil
+			}
+			if r.request.Tenant != "" && e.Tenant != r.request.Tenant {
+				continue
+			}
+			if err := r.event(ctx, e); err != nil {
+				return err
+			}
+		}
+		if len(page) < exportPage {
+			return nil
+		}
+	}
 }
 
 func (r *replayer) event(ctx context.Context, e ledger.Event) error {

@@ -88,11 +88,11 @@ func newAudited(t *testing.T) *audited {
 	if _, err := l.Append(ctx, ledger.Append{Tenant: "org_a", Drafts: []ledger.Draft{draft("x", ledger.New(), "x1"), draft("x", ledger.Any(9), "x2")}}); err != nil {
 		t.Fatal(err)
 	}
-	head := must(l.Head(ctx))
+	head := must(l.Partition(0).Head(ctx))
 	p := covered(t, l, head)
 	l.Close()
 	a := &audited{t: t, db: db, super: must(pgx.Connect(ctx, db.SuperURL)), pool: must(pgxpool.New(ctx, db.SuperURL)), events: head,
-		audit: ledger.Audit{Origin: l.Origin(), KEK: kek, Pins: []ledger.Pin{{Name: "a folder elsewhere", Note: p.Note}},
+		audit: ledger.Audit{Origin: ledgertest.Origin, KEK: kek, Pins: []ledger.Pin{{Name: "a folder elsewhere", Note: p.Note}},
 			Keys: map[string]ed25519.PublicKey{record.KeyID(): record.Public(), checkpointSigner(t).KeyID(): checkpointSigner(t).Public()}}}
 	t.Cleanup(a.pool.Close)
 	t.Cleanup(func() { _ = a.super.Close(context.Background()) })
@@ -264,7 +264,7 @@ func (a *audited) rehash() {
 	for _, e := range events {
 		h, ok := heads[e.Tenant]
 		if !ok {
-			h.hash = ledger.Genesis(a.audit.Origin, e.Tenant)
+			h.hash = ledger.Genesis(a.audit.Origin+"/0", e.Tenant)
 		}
 		prev := h.hash
 		h.seq++
@@ -354,7 +354,7 @@ func TestAuditNeedsOnlyToSelect(t *testing.T) {
 		t.Errorf("%+v, %v", report, err)
 	}
 	stranger := a.audit
-	stranger.Origin = "other.example.com/0"
+	stranger.Origin = "other.example.com"
 	if report, err := ledger.AuditDatabase(t.Context(), url, stranger); err != nil || len(report.Faults) == 0 {
 		t.Errorf("another origin: %+v, %v", report, err)
 	}

@@ -124,7 +124,7 @@ func (s *spanResult) record(ctx context.Context, r *audit, e *Event, t *tenantSp
 		fault("payload", "want canonical JSON")
 		return
 	}
-	if e.Tenant == ServiceTenant && e.Stream == SigningKeyStream {
+	if e.Tenant == serviceTenant(r.p) && e.Stream == SigningKeyStream {
 		kept := *e
 		kept.Payload = bytes.Clone(e.Payload) // the row's memory is used again
 		s.keys = append(s.keys, kept)
@@ -183,7 +183,7 @@ func (s *spanResult) signatures(r *audit, e *Event, payload auditedPayload, open
 	if i.Canonicalization != canon.Name || i.HashAlgorithm != "sha256" || i.SignatureAlgorithm != "Ed25519" {
 		fault("payload", "integrity: the algorithms are not ours")
 	}
-	key, whyNot := r.ring.Find(i.KeyID, e.Position)
+	key, whyNot := r.ring.Find(i.KeyID, r.p, e.Position)
 	if key == nil {
 		fault("payload", "record: key: %s", whyNot)
 		return

@@ -59,7 +59,7 @@ func cutLedger(t *testing.T, db *ledgertest.DB, plan *cutPlan) *Ledger {
 		t.Fatal(err)
 	}
 	t.Cleanup(l.Close)
-	config := l.seq.config.Copy()
+	config := l.partitions[0].seq.config.Copy()
 	dial := config.DialFunc
 	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
@@ -68,7 +68,7 @@ func cutLedger(t *testing.T, db *ledgertest.DB, plan *cutPlan) *Ledger {
 		}
 		return &cutter{conn, plan}, nil
 	}
-	l.seq.config = config // before the first append: the goroutine has not looked yet
+	l.partitions[0].seq.config = config // before the first append: the goroutine has not looked yet
 	return l
 }
 

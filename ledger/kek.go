@@ -36,8 +36,8 @@ func RotateKEK(ctx context.Context, databaseURL string, old, next []byte) (wrapp
 		if _, err := tx.Exec(ctx, `lock table subject_keys in exclusive mode`); err != nil {
 			return fmt.Errorf("lock the data keys (a login that owns the tables is needed): %w", err)
 		}
-		rows, err := tx.Query(ctx, `select tenant, key_id, subject_ref, kek_id, wrapped_key from subject_keys
-			where p = $1 and destroyed_us is null and kek_id <> $2`, int16(partition), kekName(next))
+		rows, err := tx.Query(ctx, `select p, tenant, key_id, subject_ref, kek_id, wrapped_key from subject_keys
+			where destroyed_us is null and kek_id <> $1`, kekName(next))
 		if err != nil {
 			return err
 		}
@@ -52,7 +52,7 @@ func RotateKEK(ctx context.Context, databaseURL string, old, next []byte) (wrapp
 				return err
 			}
 			batch.Queue(`update subject_keys set kek_id = $4, wrapped_key = $5 where p = $1 and tenant = $2 and key_id = $3`,
-				int16(partition), k.Tenant, k.ID, kekName(next), again)
+				k.Partition, k.Tenant, k.ID, kekName(next), again)
 		}
 		wrapped = len(keys)
 		return tx.SendBatch(ctx, &batch).Close()
@@ -83,6 +83,7 @@ func alone(ctx context.Context, conn *pgx.Conn) error {
 
 // wrappedKey is a row of subject_keys.
 type wrappedKey struct {
+	Partition  int16
 	Tenant, ID string
 	Reference  []byte
 	KEK        string

@@ -13,23 +13,23 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// sequencer turns the appends of this node into batches, one commit each. Its
+// sequencer turns the appends of this node to one partition into batches, one commit each. Its
 // goroutine owns the connection, the cached heads and the recent keys; nothing
 // else writes events. Several nodes each run one on the same table: the head
 // row's compare-and-swap (fast path) or its lock (lock path) is the fence.
 type sequencer struct {
-	config *pgx.ConnConfig
-	origin string
-	clock  func() time.Time
-	log    *slog.Logger
-	signal func([]Event) // after each commit
+	partition *Partition
+	config    *pgx.ConnConfig
+	origin    string
+	clock     func() time.Time
+	log       *slog.Logger
 
 	queue   chan *request
 	mu      sync.RWMutex // guards closed: no request enters the queue after it
 	closed  bool
-	end     chan struct{} // closed by close
-	done    chan struct{} // closed when the goroutine has ended
-	broken  atomic.Pointer[error]
+	end     chan struct{}           // closed by close
+	done    chan struct{}           // closed when the goroutine has ended
+	broken  *atomic.Pointer[error]  // of the whole node
 	failure atomic.Pointer[failure] // why the last batch was not committed
 
 	// Owned by the goroutine.
@@ -41,7 +41,8 @@ type sequencer struct {
 	epoch    int64
 	last     int // events of the last batch
 
-	stats Stats
+	stats *Stats // of all sequencers of the node
+	sql   statements
 }
 
 type request struct {
@@ -58,9 +59,10 @@ const (
 	cancelled
 )
 
-func newSequencer(config *pgx.ConnConfig, origin string, clock func() time.Time, log *slog.Logger, signal func([]Event)) *sequencer {
+func newSequencer(p *Partition, config *pgx.ConnConfig) *sequencer {
 	s := &sequencer{
-		config: config, origin: origin, clock: clock, log: log, signal: signal,
+		partition: p, config: config, origin: p.origin, clock: p.ledger.clock, log: p.ledger.log,
+		stats: &p.ledger.stats, broken: &p.ledger.broken, sql: statementsOf(p.p),
 		queue: make(chan *request, queueLength), end: make(chan struct{}), done: make(chan struct{}),
 		recent: newRecent(),
 	}
@@ -113,12 +115,7 @@ func (s *sequencer) halt(why error) error {
 	return err
 }
 
-func (s *sequencer) stopped() error {
-	if err := s.broken.Load(); err != nil {
-		return *err
-	}
-	return nil
-}
+func (s *sequencer) stopped() error { return s.partition.ledger.Stopped() }
 
 func (s *sequencer) close() {
 	s.mu.Lock()
@@ -261,12 +258,12 @@ func (s *sequencer) fastPath(ctx context.Context, appends []*Append) ([]outcome,
 	if s.heads == nil || s.conn == nil {
 		return nil, errSlow
 	}
-	p, err := makePlan(s.origin, microseconds(s.clock), s.heads, appends)
+	p, err := makePlan(s.partition.p, s.origin, microseconds(s.clock), s.heads, appends)
 	if err != nil || p.erases() {
 		return nil, errSlow
 	}
 	if len(p.events) > 0 {
-		tag, err := s.conn.Exec(ctx, swapStatement(len(p.guards) > 0), swapArguments(s.heads, &p)...)
+		tag, err := s.conn.Exec(ctx, s.sql.swap(len(p.guards) > 0), swapArguments(s.heads, &p)...)
 		switch {
 		case err != nil && !certainlyNot(err):
 			s.stats.Unknown.Add(1)
@@ -292,7 +289,7 @@ func (s *sequencer) keep(p *plan) {
 	if len(p.events) > 0 {
 		s.stats.Events.Add(int64(len(p.events)))
 		s.stats.BatchEvents.count(int64(len(p.events)))
-		s.signal(p.events)
+		s.partition.committed(p.events)
 	}
 }
 
@@ -358,7 +355,7 @@ func (s *sequencer) locked(ctx context.Context, appends []*Append) (_ []outcome,
 		s.skipFast = backOff
 		s.heads = nil
 	}
-	p, err := makePlan(s.origin, microseconds(s.clock), h, appends)
+	p, err := makePlan(s.partition.p, s.origin, microseconds(s.clock), h, appends)
 	if err != nil {
 		return nil, err
 	}

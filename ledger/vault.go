@@ -73,7 +73,12 @@ func DeriveKEK(signingSeed []byte) ([]byte, error) {
 
 // HoldsDataKeys says whether anything is wrapped under a key-encryption key.
 func (l *Ledger) HoldsDataKeys(ctx context.Context) (held bool, err error) {
-	err = l.row(ctx, `select exists (select from subject_keys where p = $1)`, []any{int16(partition)}, &held)
+	err = l.each(func(p *Partition) error {
+		if held {
+			return nil
+		}
+		return l.row(ctx, `select exists (select from subject_keys where p = $1)`, []any{p.p}, &held)
+	})
 	return held, err
 }
 
@@ -158,11 +163,18 @@ func (v *Vault) Subject(ctx context.Context, tenant, subject, newID string) (str
 func (v *Vault) Find(ctx context.Context, tenant, subject string) (id string, err error) {
 	reference := v.Reference(tenant, subject)
 	err = v.ledger.row(ctx, `select key_id from subject_keys
-		where p = 0 and tenant = $1 and subject_ref = $2 and destroyed_us is null`, []any{tenant, reference[:]}, &id)
+		where p = $1 and tenant = $2 and subject_ref = $3 and destroyed_us is null`, []any{v.ledger.Home(tenant).p, tenant, reference[:]}, &id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", nil
 	}
 	return id, err
+}
+
+// Holds says whether a data key is a tenant's, destroyed or not.
+func (v *Vault) Holds(ctx context.Context, tenant, keyID string) (held bool, err error) {
+	err = v.ledger.row(ctx, `select exists (select from subject_keys where p = $1 and tenant = $2 and key_id = $3)`,
+		[]any{v.ledger.Home(tenant).p, tenant, keyID}, &held)
+	return held, err
 }
 
 // Erase destroys a subject's data key: the key is gone in the very transaction in
@@ -208,14 +220,14 @@ func (v *Vault) ensure(ctx context.Context, tenant, id string, reference Hash) (
 	wrapped := wrapKey(v.kek, key, tenant, id, reference[:])
 	err := v.ledger.reading(ctx, func() error { // harmless to repeat
 		_, err := v.ledger.pool.Exec(ctx, `insert into subject_keys (p, tenant, key_id, subject_ref, kek_id, wrapped_key)
-			values (0, $1, $2, $3, $4, $5) on conflict do nothing`, tenant, id, reference[:], v.kekID, wrapped)
+			values ($1, $2, $3, $4, $5, $6) on conflict do nothing`, v.ledger.Home(tenant).p, tenant, id, reference[:], v.kekID, wrapped)
 		return err
 	})
 	if err != nil {
 		return "", fmt.Errorf("make a data key: %w", err)
 	}
 	err = v.ledger.row(ctx, `select key_id from subject_keys
-		where p = 0 and tenant = $1 and subject_ref = $2 and destroyed_us is null`, []any{tenant, reference[:]}, &id)
+		where p = $1 and tenant = $2 and subject_ref = $3 and destroyed_us is null`, []any{v.ledger.Home(tenant).p, tenant, reference[:]}, &id)
 	return id, err
 }
 
@@ -223,7 +235,7 @@ func (v *Vault) unwrap(ctx context.Context, tenant, id string) ([]byte, error) {
 	var reference, wrapped []byte
 	var destroyed *int64
 	err := v.ledger.row(ctx, `select subject_ref, wrapped_key, destroyed_us from subject_keys
-		where p = 0 and tenant = $1 and key_id = $2`, []any{tenant, id}, &reference, &wrapped, &destroyed)
+		where p = $1 and tenant = $2 and key_id = $3`, []any{v.ledger.Home(tenant).p, tenant, id}, &reference, &wrapped, &destroyed)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows), err == nil && destroyed != nil:
 		return nil, ErrErased

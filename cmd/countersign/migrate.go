@@ -54,7 +54,8 @@ func (c *migrateStatusCmd) Run(ctx context.Context, o *output) error {
 
 type migrateUpCmd struct {
 	databaseURL
-	Origin string `help:"Name of the ledger, for ever." env:"LEDGER_ORIGIN" name:"ledger-origin"`
+	Origin     string `help:"Name of the ledger, for ever." env:"LEDGER_ORIGIN" name:"ledger-origin"`
+	Partitions int    `help:"Into how many partitions a new ledger is divided, for ever; 1 without it." env:"LEDGER_PARTITIONS" name:"ledger-partitions" placeholder:"N"`
 }
 
 // Run applies what is missing.
@@ -63,7 +64,7 @@ func (c *migrateUpCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return migrations.Up(ctx, url, c.Origin)
+	return migrations.UpPartitioned(ctx, url, c.Origin, c.Partitions)
 }
 
 type migrateDownCmd struct{ databaseURL }

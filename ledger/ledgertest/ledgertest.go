@@ -15,6 +15,8 @@
 // postgres://…; its roles get no login, so tests become them after the login. Where
 // that is the coordinator of a Citus cluster, every test database is one of the
 // cluster, with a distributed ledger (cluster.go).
+// TEST_PARTITIONS is how many partitions the tests' ledgers have, 1 without it.
+//
 // TEST_DATABASE_DIR names another folder for the shared server than /dev/shm or
 // the temp folder. Without any PostgreSQL, and with none to fetch, tests skip and
 // say why; REQUIRE_DB=1 makes that a failure. Anything else that goes wrong, a
@@ -27,6 +29,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -61,6 +64,20 @@ const setupWithin = 2 * time.Minute
 // comment says.
 func New(t testing.TB) *DB {
 	t.Helper()
+	return NewPartitioned(t, Partitions())
+}
+
+// Partitions is how many the ledgers of tests have: TEST_PARTITIONS, or 1.
+func Partitions() int {
+	if n, err := strconv.Atoi(os.Getenv("TEST_PARTITIONS")); err == nil && n > 0 {
+		return n
+	}
+	return 1
+}
+
+// NewPartitioned is New for a ledger of so many partitions.
+func NewPartitioned(t testing.TB, partitions int) *DB {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), setupWithin)
 	defer cancel()
 	s, err := server(ctx)
@@ -83,11 +100,17 @@ func New(t testing.TB) *DB {
 	if err != nil {
 		t.Fatalf("make a test database: %v", err)
 	}
-	return &DB{
+	db := &DB{
 		URL:      s.url(name, migrations.AppRole),
 		OwnerURL: s.url(name, migrations.OwnerRole),
 		SuperURL: s.url(name, ""),
 	}
+	if partitions > 1 {
+		if err := migrations.UpPartitioned(ctx, db.SuperURL, Origin, partitions); err != nil {
+			t.Fatalf("make the partitions of a test database: %v", err)
+		}
+	}
+	return db
 }
 
 var (

@@ -240,13 +240,7 @@ func FunctionWords(sh *interp.Process, v *act.Invocation, first int) {
 		return
 	}
 	if plugin, ok := v.Value("--exec-command"); ok { // kubectl config set-credentials
-		words := []act.Word{plugin}
-		for i := range v.Opts {
-			if v.Opts[i].Name == "--exec-arg" {
-				words = append(words, v.Opts[i].Value)
-			}
-		}
-		inner.Start(words, v)
+		inner.Start(append([]act.Word{plugin}, v.Values("--exec-arg")...), v)
 		return
 	}
 	if first >= len(v.Operands) {
@@ -257,30 +251,33 @@ func FunctionWords(sh *interp.Process, v *act.Invocation, first int) {
 	for strings.HasSuffix(name.Text, "state.single") && len(rest) > 0 || v.Exe == "bolt" && name.Text == "run" && len(rest) > 0 {
 		name, rest = rest[0], rest[1:]
 	}
-	r := &facts.Resource{Kind: name.Text}
+	inner.Describe(resourceOf(name.Text, rest), v)
+}
+
+// resourceOf is a resource whose properties are words: key=value, or by their place.
+func resourceOf(kind string, words []act.Word) *facts.Resource {
+	r := &facts.Resource{Kind: kind}
 	n := 0
-	for _, w := range rest {
+	for _, w := range words {
 		key, value, ok := strings.Cut(w.Text, "=")
-		switch {
-		case ok && act.SyntaxName(key):
-			one := w.Tail(len(key) + 1)
-			one.Text = value
-			switch key {
-			case "ensure", "action", "present":
-				if key = "state"; value == "False" || value == "false" {
-					one.Text = "absent"
-				}
-			}
-			r.Add(key, one)
-		default:
+		if !ok || !act.SyntaxName(key) {
 			if n++; n == 1 {
 				r.Add("free", w)
 				r.Add("title", w)
 			}
 			r.Add(string(rune('0'+min(n, 9))), w)
+			continue
 		}
+		one := w.Tail(len(key) + 1)
+		switch key {
+		case "ensure", "action", "present":
+			if key = "state"; value == "False" || value == "false" {
+				one.Text = "absent"
+			}
+		}
+		r.Add(key, one)
 	}
-	inner.Describe(r, v)
+	return r
 }
 
 // lookups runs what templates of Ansible start on the machine that controls the

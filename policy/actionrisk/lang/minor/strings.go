@@ -35,31 +35,39 @@ func runOther(sh *interp.Process) {
 		if end < 0 {
 			continue // an apostrophe, or the quote of a Lisp
 		}
-		value := text[i+1 : end]
-		name := tokens.CalledBefore(text[:i])
-		if pathFunctions[name] {
-			name = tokens.CalledBefore(text[:strings.LastIndex(text[:i], name)])
-		}
-		switch {
-		case deletesTree(name, text) || deletesTree(calledAfter(text[end+1:]), ""):
-			sh.Emit(sh.Src, name, act.Effect{Op: act.DeleteTree, On: []act.Word{sh.Src.Word(i+1, end)}, From: i + 1, To: end})
-		case starts && feeds && (strings.HasPrefix(value, "echo ") || strings.HasPrefix(value, "printf ")):
-			sh.Carried(i+1, end, value+" | sh", "program text")
-		case starts && (sh.Env.ActsText(value) || windowsLine(sh.Env, value)):
-			sh.Carried(i+1, end, value, "program text")
-		case starts && sh.Env.Acts(value) && value != "":
-			if words, last := wordsFrom(sh.Src, i, len(text)); last > end {
-				sh.Behalf(sh.Src, "program text").Start(words, &act.Invocation{From: i + 1, To: last})
-				end = last
-			}
-		}
-		i = end
+		i = runString(sh, i, end, starts, feeds)
 	}
 	sendsSecret(sh)
 	deletesHome(sh)
 	if starts || strings.Contains(text, "file delete") || strings.Contains(text, "geturl") {
 		runTcl(sh)
 	}
+}
+
+// runString judges the string whose quotes stand at i and end; it gives where the last one
+// ends that it has taken. Starts tells that the text starts programs, feeds that one of
+// them is a shell.
+func runString(sh *interp.Process, i, end int, starts, feeds bool) int {
+	e, text := sh.Env, sh.Src.Text
+	value, name := text[i+1:end], tokens.CalledBefore(text[:i])
+	if pathFunctions[name] {
+		name = tokens.CalledBefore(text[:strings.LastIndex(text[:i], name)])
+	}
+	switch {
+	case deletesTree(name, text) || deletesTree(calledAfter(text[end+1:]), ""):
+		sh.Emit(sh.Src, name, act.Effect{Op: act.DeleteTree, On: []act.Word{sh.Src.Word(i+1, end)}, From: i + 1, To: end})
+	case !starts:
+	case feeds && (strings.HasPrefix(value, "echo ") || strings.HasPrefix(value, "printf ")):
+		sh.Carried(i+1, end, value+" | sh", "program text")
+	case e.ActsText(value) || windowsLine(e, value):
+		sh.Carried(i+1, end, value, "program text")
+	case value != "" && e.Acts(value):
+		if words, last := wordsFrom(sh.Src, i, len(text)); last > end {
+			sh.Behalf(sh.Src, "program text").Start(words, &act.Invocation{From: i + 1, To: last})
+			return last
+		}
+	}
+	return end
 }
 
 // pathFunctions make a path of a path; what is done is done to what they give.

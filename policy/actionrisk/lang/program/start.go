@@ -22,19 +22,26 @@ func (r *inlineRun) starts(kind facts.Doing, name tokens.Token, args, list []tok
 		}
 		r.feedsInput(args)
 	}
-	if r.lang == "csharp" || r.lang == "swift" || r.lang == "rust" {
+	if chains[r.lang] {
 		list = r.chained(name, list)
 	}
 	if strings.Trim(first, string(scan.Hole)) == "" && !slices.ContainsFunc(list, forces) { // which program it is, the text's caller says
 		r.startsUnknown(name, args)
 		return
 	}
-	words := strings.IndexByte(first, ' ') < 0 && (args[0].Kind != tokens.String || kind != facts.RunsText || r.lang == "perl" || r.lang == "ruby") || kind == facts.RunsWords && r.lang == "csharp"
-	if words && len(list) > 1 {
+	if len(list) > 1 && r.takesWords(kind, args, first) {
 		r.run(list)
 		return
 	}
 	r.shellText(list[0])
+}
+
+// takesWords: the call takes the words of a command, not a text for a shell.
+func (r *inlineRun) takesWords(kind facts.Doing, args []tokens.Token, first string) bool {
+	if kind == facts.RunsWords && r.lang == "csharp" {
+		return true
+	}
+	return strings.IndexByte(first, ' ') < 0 && (args[0].Kind != tokens.String || kind != facts.RunsText || r.lang == "perl" || r.lang == "ruby")
 }
 
 // feedsInput runs what a shell that is started is given to read.
@@ -81,6 +88,9 @@ func decodesAny(toks []tokens.Token) bool {
 		return t.Kind == tokens.Name && (strings.HasSuffix(t.Text, "Buffer.from") || slices.ContainsFunc(decoderNames, func(d string) bool { return strings.Contains(t.Text, d) }))
 	})
 }
+
+// chains are the languages that give a program its words by calls and settings of their own.
+var chains = scan.SetOf("csharp swift rust")
 
 // chained adds the words that calls and settings elsewhere give to a program that is
 // started: Command::new("rm").arg("-rf"), psi.Arguments = "-rf /".

@@ -220,12 +220,11 @@ var remoteDescriptions = []string{"template", "pull", "show", "build", "kustomiz
 
 // savesAll: everything that is fetched is saved to files, nothing is printed.
 func savesAll(v *act.Invocation) bool {
-	stdout := func(w act.Word) bool { return w.Text == "-" || w.Text == "/dev/stdout" || w.Text == "/dev/fd/1" }
 	saved, urls := 0, 0
 	for i := range v.Opts {
 		switch o := &v.Opts[i]; o.Name {
 		case "-o", "--output", "-O", "--remote-name", "--output-document", "--download":
-			if (o.Name == "-o" || o.Name == "-O") && v.Exe == "wget" && (o.Name == "-o" || stdout(o.Value)) || stdout(o.Value) {
+			if (o.Name == "-o" || o.Name == "-O") && v.Exe == "wget" && (o.Name == "-o" || standardOutput(o.Value.Text)) || standardOutput(o.Value.Text) {
 				return false
 			}
 			saved++

@@ -130,7 +130,7 @@ func (s *spanResult) event(ctx context.Context, r *audit, e *Event, preimage []b
 	}
 	t.last = tenantHead{e.Sequence, e.Hash, e.OccurredUS}
 	r.set.addEvent(e)
-	if !r.ChainOnly || e.Tenant == ServiceTenant && (e.Stream == SigningKeyStream || e.Stream == CheckpointStream) || e.Type == events.TypeSubjectErased {
+	if !r.ChainOnly || e.Tenant == serviceTenant(r.p) && (e.Stream == SigningKeyStream || e.Stream == CheckpointStream) || e.Type == events.TypeSubjectErased {
 		s.record(ctx, r, e, t)
 	}
 	return preimage

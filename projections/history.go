@@ -120,7 +120,7 @@ func decisionsOf(ctx context.Context, tx pgx.Tx, list []ledger.Event) (map[[2]st
 	rows, err := tx.Query(ctx, `select h.tenant, h.decision_id, e.type, e.schema_version, e.payload
 		from unnest($1::text[], $2::text[]) w (tenant, id)
 		join history h on h.tenant = w.tenant and h.decision_id = w.id and h.kind = 'decision'
-		join public.events e on e.p = 0 and e.tenant = h.tenant and e.tseq = h.sequence`, tenants, ids)
+		join public.events e on e.p = $3 and e.tenant = h.tenant and e.tseq = h.sequence`, tenants, ids, list[0].Partition)
 	if err != nil {
 		return nil, err
 	}

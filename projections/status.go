@@ -125,7 +125,7 @@ func statusOf(e ledger.Event) (StatusRecord, error) {
 // everything appended before the call is visible: ErrBehind. A workflow that is
 // unknown or past its 30 days, by the database's clock, is ErrNotFound.
 func (p *Projections) Status(ctx context.Context, workflowID string) (jsontext.Value, error) {
-	if err := p.wait(ctx, "status", ledger.ServiceTenant, "workflow/"+workflowID); err != nil {
+	if err := p.wait(ctx, "status", p.ledger.Service(workflowID), "workflow/"+workflowID); err != nil {
 		return nil, err
 	}
 	var record string

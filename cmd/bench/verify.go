@@ -92,7 +92,7 @@ func (c *verifyCmd) sizes(ctx context.Context, s *scratch) error {
 		if err != nil {
 			return err
 		}
-		if l.Covered(ctx, head) == nil {
+		if l.Home(ledger.ServiceTenant).Covered(ctx, head) == nil {
 			return errors.New("no checkpoint covers the events")
 		}
 		var reads, audits []run
@@ -170,7 +170,7 @@ func checkpointed(ctx context.Context, s *scratch, during time.Duration, notes s
 	if err := keepCheckpoints(ctx, l, notes); err != nil {
 		return sample{}, nil, err
 	}
-	if head, err := l.Head(ctx); err != nil || l.Covered(ctx, head) == nil { // what was appended without them is no cost of theirs
+	if head, err := l.Partitions()[0].Head(ctx); err != nil || l.Partitions()[0].Covered(ctx, head) == nil { // what was appended without them is no cost of theirs
 		return sample{}, nil, errors.Join(errors.New("no checkpoint covers the events"), err)
 	}
 	name := fmt.Sprint("bench/", time.Now().UnixNano())
@@ -192,7 +192,7 @@ func checkpointed(ctx context.Context, s *scratch, during time.Duration, notes s
 			for n := 0; ends.Err() == nil; n++ {
 				position, err := appended(-1-watcher, n)
 				began := time.Now()
-				if err == nil && l.Covered(ends, position) != nil {
+				if err == nil && l.Home(ledger.ServiceTenant).Covered(ends, position) != nil {
 					mu.Lock()
 					lags = append(lags, time.Since(began))
 					mu.Unlock()
@@ -331,7 +331,7 @@ func benchEvent(stream string) ledger.Draft {
 // last position.
 func fill(ctx context.Context, l *ledger.Ledger, size int64) (int64, error) {
 	var head atomic.Int64
-	start, err := l.Head(ctx)
+	start, err := l.Total(ctx)
 	if err != nil {
 		return 0, err
 	}

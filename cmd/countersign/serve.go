@@ -15,10 +15,14 @@ import (
 	"syscall"
 	"time"
 
+	"go.opentelemetry.io/otel/sdk/trace"
+
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/api/stripe"
+	"github.com/countersign/countersign/api/traces"
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/cmd/settling"
+	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/projections"
 	"github.com/countersign/countersign/projections/jetstream"
 )
@@ -63,7 +67,8 @@ type running struct {
 	projections      *projections.Projections
 	sink             *jetstream.Publisher // nil without FANOUT_URL
 	api              *api.Server
-	reconciler       *settling.Reconciler // nil where no payments are taken
+	traces           *trace.TracerProvider // nil where nobody collects them
+	reconciler       *settling.Reconciler  // nil where no payments are taken
 	public, internal *http.Server
 	address, metrics string
 	members          string // how they sign in, for people
@@ -135,6 +140,12 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 	}
 	if s.checkout, err = c.card(&config); err != nil {
 		return nil, err
+	}
+	if c.Traces != "" {
+		if s.traces, err = traces.Open(ctx, traces.Settings{Endpoint: c.Traces, Headers: c.TraceHeaders, Version: policy.Version, Log: log}); err != nil {
+			return nil, err
+		}
+		config.Traces = s.traces
 	}
 	if s.api, err = api.New(config); err != nil {
 		return nil, err
@@ -315,6 +326,9 @@ func (s *running) close(ctx context.Context) {
 	}
 	if s.reconciler != nil {
 		s.reconciler.Close(ctx)
+	}
+	if s.traces != nil {
+		_ = s.traces.Shutdown(ctx) // what is left is sent
 	}
 	if s.projections != nil {
 		s.projections.Close()

@@ -201,8 +201,14 @@ def read_keys(text):
             continue
         public = base64.urlsafe_b64decode(k["x"] + "=" * (-len(k["x"]) % 4))
         if len(public) == 32 and sha(public)[:16] == k.get("kid"):
-            keys[k["kid"]] = (public, k.get("svc_purpose", "record"), k.get("svc_from_position") or 0, k.get("svc_to_position") or 0)
+            found = (public, k.get("svc_purpose", "record"), k.get("svc_from_position") or 0, k.get("svc_to_position") or 0)
+            keys.setdefault(k["kid"], {})[k.get("svc_partition") or 0] = found
     return keys
+
+
+def keys_of(keys, partition):
+    """The keys with the positions of one partition; of another a key has none."""
+    return {kid: places[partition] for kid, places in keys.items() if partition in places}
 
 
 def text_of(value):
@@ -434,6 +440,7 @@ class Bundle:
         check(self.names - {name} == set(r["files"]), "files")
         for other in sorted(r["files"]):
             check(self.sum(other) == r["files"][other], other + ": hash")
+        self.keys = keys_of(self.keys, r.get("partition", 0))
         record = canonical(r).encode()
         check(i.get("recordHash") == sha(record), name + ": recordHash")
         algorithms = (i.get("canonicalization"), i.get("hashAlgorithm"), i.get("signatureAlgorithm"))
@@ -491,7 +498,7 @@ class Bundle:
         check(is_payload(e["payload"]), bad + "payload")  # members does not look inside of what it finds
         try:
             parts = members(e["payload"])
-            if e["tenant"] == "service" and e["stream"] == "signing_key":
+            if (e["tenant"] == "service" or e["tenant"].startswith("service/")) and e["stream"] == "signing_key":
                 return  # keys come from outside
             if "integrity" not in parts or "record" not in parts:
                 return

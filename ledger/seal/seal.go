@@ -71,6 +71,7 @@ type Integrity struct {
 
 // Place is where in the ledger the event with the record stands.
 type Place struct {
+	Partition int16  `json:"partition,omitzero"` // absent in the first
 	Position  int64  `json:"position"`
 	Tenant    string `json:"tenant"`
 	Sequence  int64  `json:"sequence"`
@@ -211,10 +212,10 @@ type Check struct {
 }
 
 // Keys finds the public key a verifier trusts under an id. The position is that
-// of the record's event, 0 if it is not known: a key is valid between its
-// activation and its retirement. The text says why there is none.
+// of the record's event in its partition, 0 if it is not known: a key is valid between
+// its activation and its retirement. The text says why there is none.
 type Keys interface {
-	Find(keyID string, position int64) (key ed25519.PublicKey, whyNot string)
+	Find(keyID string, partition int16, position int64) (key ed25519.PublicKey, whyNot string)
 }
 
 // Examine makes every check that needs no ledger: form, recordHash, key and
@@ -240,11 +241,11 @@ func (e Envelope) Examine(keys Keys) []Check {
 	} else {
 		add("recordHash", Pass, "the record has the hash that integrity names")
 	}
-	position := int64(0)
+	var at Place
 	if e.Ledger != nil {
-		position = e.Ledger.Position
+		at = *e.Ledger
 	}
-	key, whyNot := keys.Find(i.KeyID, position)
+	key, whyNot := keys.Find(i.KeyID, at.Partition, at.Position)
 	if key == nil {
 		add("key", Fail, whyNot)
 		add("signature", Unknown, "not checked without a trusted key")

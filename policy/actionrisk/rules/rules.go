@@ -20,8 +20,8 @@ import (
 //go:embed past
 var past embed.FS
 
-// Past reads the tables of an earlier rule set.
-func Past(version string) (TableReader, error) {
+// PastTables are the tables of an earlier rule set as they were, by name.
+func PastTables(version string) (map[string]json.RawMessage, error) {
 	packed, err := past.ReadFile("past/" + version + ".json.gz")
 	if err != nil {
 		return nil, fmt.Errorf("rule set %s is not in the tree", version)
@@ -33,6 +33,15 @@ func Past(version string) (TableReader, error) {
 	var all map[string]json.RawMessage
 	if err := json.NewDecoder(unpacked).Decode(&all); err != nil {
 		return nil, fmt.Errorf("rule set %s: %w", version, err)
+	}
+	return all, nil
+}
+
+// Past reads the tables of an earlier rule set.
+func Past(version string) (TableReader, error) {
+	all, err := PastTables(version)
+	if err != nil {
+		return nil, err
 	}
 	groups, err := pastGroups(version, all["groups"])
 	if err != nil {

@@ -32,15 +32,7 @@ func namedParam(sh *interp.Process, p *syntax.ParamExp) []act.Word {
 			return []act.Word{w}
 		}
 	}
-	if p.Index != nil && !p.Excl && !p.Length {
-		list = index(sh, list, p)
-	}
-	if p.Flags != nil {
-		list = flagged(sh, list, p)
-	}
-	if len(list) > 1 && (name == "*" || p.Index != nil && !p.Excl && !p.Length && p.Exp == nil && p.Slice == nil && allAsOne(sh, p.Index)) {
-		list = joined(sh, list)
-	}
+	list = elements(sh, list, p)
 	switch {
 	case p.Length:
 		if set && list[0].Known() {
@@ -57,6 +49,21 @@ func namedParam(sh *interp.Process, p *syntax.ParamExp) []act.Word {
 		return sliced(sh, list, p)
 	case p.Repl != nil:
 		return replaced(sh, list, p.Repl)
+	}
+	return list
+}
+
+// elements are those of an array that are meant, by flags of zsh too, or all as one word.
+func elements(sh *interp.Process, list []act.Word, p *syntax.ParamExp) []act.Word {
+	indexed := p.Index != nil && !p.Excl && !p.Length
+	if indexed {
+		list = index(sh, list, p)
+	}
+	if p.Flags != nil {
+		list = flagged(sh, list, p)
+	}
+	if len(list) > 1 && (p.Param.Value == "*" || indexed && p.Exp == nil && p.Slice == nil && allAsOne(sh, p.Index)) {
+		return joined(sh, list)
 	}
 	return list
 }

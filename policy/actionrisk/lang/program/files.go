@@ -7,7 +7,6 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/facts"
 	"github.com/countersign/countersign/policy/actionrisk/hosts"
-	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
@@ -39,15 +38,15 @@ func (r *inlineRun) onReceiver(name tokens.Token, args []tokens.Token) bool {
 		}
 		return false
 	}
-	if kind == facts.DeletesTreeIfTold {
-		kind = facts.DeletesFile
-		if slices.ContainsFunc(args, func(t tokens.Token) bool { return strings.Contains(t.Text, "recursive") || t.Text == "true" }) {
-			kind = facts.DeletesTree
-		}
-	}
 	switch kind {
 	case facts.DeletesTree:
 		r.emit(act.DeleteTree, of)
+	case facts.DeletesTreeIfTold:
+		op := act.DeleteFile
+		if slices.ContainsFunc(args, func(t tokens.Token) bool { return strings.Contains(t.Text, "recursive") || t.Text == "true" }) {
+			op = act.DeleteTree
+		}
+		r.emit(op, of)
 	case facts.DeletesFile:
 		r.emit(act.DeleteFile, of)
 	case facts.RunsText:
@@ -277,7 +276,7 @@ func (r *inlineRun) read(name tokens.Token, list []tokens.Token) {
 		r.keepsWritten(name, list[0])
 		return
 	}
-	if c := e.ClassOf(w, r.sh.Cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
+	if e.Credential(w, r.sh.Cwd) {
 		r.secret = true
 		r.emit(act.ReadFile, list[0])
 	}

@@ -565,11 +565,7 @@ func (p *parser) opens(i, hi int) bool {
 	}
 	switch verb {
 	case "drop":
-		switch objectOf(p, next, hi) {
-		case "", "column", "partition": // parts of ALTER TABLE
-			return false
-		}
-		return p.head != "alter" || p.isAny(next, "table", "database", "schema") && !p.is(i-1, "or")
+		return p.opensDrop(i, hi)
 	case "truncate":
 		return p.is(next, "table")
 	case "delete":
@@ -592,6 +588,15 @@ func (p *parser) opens(i, hi int) bool {
 		return p.isAny(next, "tran", "transaction")
 	}
 	return false
+}
+
+// opensDrop: DROP that is no part of ALTER TABLE.
+func (p *parser) opensDrop(i, hi int) bool {
+	switch objectOf(p, i+1, hi) {
+	case "", "column", "partition":
+		return false
+	}
+	return p.head != "alter" || p.isAny(i+1, "table", "database", "schema") && !p.is(i-1, "or")
 }
 
 // HoldsSQL: blocks of SQL Server and PL/SQL are known by the statements in them.

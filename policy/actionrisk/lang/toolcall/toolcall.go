@@ -156,7 +156,7 @@ func (w *jsonWalk) moneyTerms(n *tree.Node) (judged, is bool) {
 	default:
 		return false, false
 	}
-	ids := amounts.X402Rules(n, w.src.Text)
+	ids := amounts.X402Rules(n)
 	return w.e.Money(w.src, n.Start, n.End, n.Str("payTo"), ids...), true
 }
 
@@ -516,7 +516,7 @@ func (w *jsonWalk) notebook(src *act.Source) bool {
 		line := strings.TrimLeft(src.Text[from:to], " \t")
 		for _, mark := range [...]string{"!!", "!", "%sx ", "%system "} {
 			if command, ok := strings.CutPrefix(line, mark); ok {
-				w.e.Carried(&interp.Process{Env: w.e, Src: src}, src, from, to, command, "notebook")
+				(&interp.Process{Env: w.e, Src: src}).Carried(from, to, command, "notebook")
 				return
 			}
 		}

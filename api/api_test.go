@@ -382,7 +382,7 @@ func (n *node) used(key string) int {
 // head is the ledger's last position.
 func (n *node) head() int64 {
 	n.t.Helper()
-	head, err := n.app.Ledger.Head(n.t.Context())
+	head, err := n.app.Ledger.Partition(0).Head(n.t.Context())
 	if err != nil {
 		n.t.Fatal(err)
 	}

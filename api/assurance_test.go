@@ -311,14 +311,14 @@ func TestOrderAndTextsOfErrors(t *testing.T) {
 	// No signing key: refused after everything else, nothing written; replays go on.
 	signer := s.app.Signer
 	s.app.Signer = nil
-	head, err := s.app.Ledger.Head(t.Context())
+	head, err := s.app.Ledger.Partition(0).Head(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	request(decisions, n.token, weaker("k3", `,"requireHttps":false`)).want(t, 409, "policy assertion weakens the active policy: requireHttps")
 	request(decisions, n.token, decisionBody("k3", weather)).want(t, 503, "signing is unavailable")
 	request(decisions, n.token, good).want(t, 200, "")
-	if now, _ := s.app.Ledger.Head(t.Context()); now != head {
+	if now, _ := s.app.Ledger.Partition(0).Head(t.Context()); now != head {
 		t.Errorf("%d events were written without a signer", now-head)
 	}
 	s.app.Signer = signer

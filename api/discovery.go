@@ -161,7 +161,7 @@ func (s *Server) apiCatalog(*site.Site) (linkset, error) {
 	return linkset{[]linkContext{
 		{Anchor: base + catalogPath, Item: []link{{Href: base + "/api"}, {Href: base + mcpPath}}},
 		{Anchor: base + "/api",
-			ServiceDesc: []link{{Href: base + openAPI.path, Type: "application/json"}},
+			ServiceDesc: []link{{Href: base + openAPI.path, Type: "application/json"}, {Href: base + openAPIFull.path, Type: "application/json", Title: "Every operation"}},
 			ServiceDoc:  []link{{Href: base + "/docs", Type: "text/html"}, {Href: base + llmsDocument.path, Type: "text/plain"}},
 			ServiceMeta: []link{{Href: base + credential.ProtectedResourcePath, Type: "application/json"}, {Href: base + x402Manifest.path, Type: "application/json"}},
 			Status:      []link{{Href: base + health.path, Type: "application/json"}}},
@@ -182,7 +182,7 @@ type apiIndex struct {
 func (s *Server) apiIndex(*site.Site) (apiIndex, error) {
 	links := map[string]link{}
 	for name, l := range map[string]link{
-		"openapi": {Href: openAPI.path, Type: "application/json"}, "docs": {Href: "/docs", Type: "text/html"},
+		"openapi": {Href: openAPI.path, Type: "application/json"}, "openapi-full": {Href: openAPIFull.path, Type: "application/json"}, "docs": {Href: "/docs", Type: "text/html"},
 		"llms": {Href: llmsDocument.path, Type: "text/plain"}, "catalog": {Href: catalogPath, Type: "application/linkset+json"},
 		"mcp": {Href: serverCardPath, Type: serverCardMedia}, "health": {Href: health.path, Type: "application/json"},
 		"pricing": {Href: showPricing.path, Type: "application/json"}, "rules": {Href: listRules.path, Type: "application/json"},

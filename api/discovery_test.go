@@ -16,6 +16,7 @@ import (
 // documents are all of surfaces.md, section 2, with their media types.
 var documents = map[string]string{
 	"/openapi.json":                                          "application/json",
+	"/openapi-full.json":                                     "application/json",
 	"/.well-known/api-catalog":                               `application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"`,
 	"/.well-known/x402":                                      "application/json",
 	"/.well-known/x402.json":                                 "application/json",
@@ -162,7 +163,7 @@ func TestEveryAddressInADocumentAnswers(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
 	for path := range documents {
-		if path != "/openapi.json" && path != "/llms-full.txt" && path != "/feed.json" && path != "/sitemap.xml" && path != "/api/content" {
+		if path != "/openapi.json" && path != "/openapi-full.json" && path != "/llms-full.txt" && path != "/feed.json" && path != "/sitemap.xml" && path != "/api/content" {
 			n.answers(n.get(path).body)
 		}
 	}

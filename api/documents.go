@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/base64"
@@ -61,8 +62,9 @@ type jwk struct {
 }
 
 type between struct {
-	From int64  `json:"svc_from_position"`
-	To   *int64 `json:"svc_to_position" jsonschema:"nullable"`
+	Partition int16  `json:"svc_partition,omitzero"` // absent in the first
+	From      int64  `json:"svc_from_position"`
+	To        *int64 `json:"svc_to_position" jsonschema:"nullable"`
 }
 
 // JSONSchemaExtend says that keys of access tokens have no positions.
@@ -84,19 +86,23 @@ var jwks = &operation{
 	summary: "The public keys of signed records, with the ledger positions between which each is valid, and of access tokens.",
 	output:  reflect.TypeFor[jwkSet](), media: "application/jwk-set+json", errors: []int{503},
 	run: func(s *Server, c *call) (reply, error) {
-		ring, _, err := s.app.Ledger.Keyring(c.request.Context())
+		rings, err := s.app.Ledger.Keyrings(c.request.Context())
 		if err != nil {
 			return reply{}, commands.Unreadable(err)
 		}
 		set := jwkSet{Keys: []jwk{}}
-		for _, key := range ring {
-			k := newJWK(key.Public, key.Purpose)
-			if k.between = (&between{From: key.From}); key.To > 0 {
-				k.To = &key.To
+		for p, ring := range rings {
+			for _, key := range ring {
+				k := newJWK(key.Public, key.Purpose)
+				if k.between = (&between{Partition: int16(p), From: key.From}); key.To > 0 {
+					k.To = &key.To
+				}
+				set.Keys = append(set.Keys, k)
 			}
-			set.Keys = append(set.Keys, k)
 		}
-		slices.SortFunc(set.Keys, func(a, b jwk) int { return int(a.From - b.From) })
+		slices.SortFunc(set.Keys, func(a, b jwk) int {
+			return cmp.Or(cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.From, b.From))
+		})
 		for _, key := range s.app.TokenKeys {
 			set.Keys = append(set.Keys, newJWK(key.Public().(ed25519.PublicKey), "access_token"))
 		}

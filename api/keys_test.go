@@ -497,7 +497,7 @@ func TestForeignAndRetiredSigningKeys(t *testing.T) {
 	first := n.post(runPath, key, body)
 	n.wants(first, 200)
 
-	_, history, err := n.app.Ledger.Keyring(t.Context())
+	_, history, err := n.app.Ledger.Partition(0).Keyring(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/ledger/tree"
 	"github.com/countersign/countersign/policy"
 )
@@ -60,10 +61,13 @@ func ledgerOperations() []*operation {
 // segments as the number needs, which no contract of ours can say.
 func (s *Server) ledgerRoutes(add func(string, http.Handler, ...string)) {
 	for path, answer := range map[string]func(*http.Request) (reply, error){
-		"/api/ledger/tile/{level:[0-9]+}/{n:.+}":   s.showTile,
-		"/api/ledger/tile/entries/{n:.+}":          s.showEntries,
-		"/api/ledger/0/checkpoint":                 s.showCheckpoint,
-		"/api/ledger/0/tile/{level:[0-9]+}/{n:.+}": s.showTile,
+		"/api/ledger/tile/{level:[0-9]+}/{n:.+}":            s.showTile,
+		"/api/ledger/tile/entries/{n:.+}":                   s.showEntries,
+		"/api/ledger/{p:[0-9]+}/checkpoint":                 s.showCheckpoint,
+		"/api/ledger/{p:[0-9]+}/tile/{level:[0-9]+}/{n:.+}": s.showTile,
+		"/api/ledger/{p:[0-9]+}/tile/entries/{n:.+}":        s.showEntries,
+		"/api/ledger/{p:[0-9]+}/proof":                      s.showProof,
+		"/api/ledger/{p:[0-9]+}/consistency":                s.showConsistency,
 	} {
 		op := &operation{success: http.StatusOK}
 		add(path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -87,9 +91,28 @@ func lasting() http.Header {
 	return http.Header{"Cache-Control": {"public, max-age=31536000, immutable"}}
 }
 
-// newestProofs are those of the newest checkpoint.
+// partitionOf is the partition that a path names; a path without one means the first,
+// which every ledger has.
+func (s *Server) partitionOf(r *http.Request) (*ledger.Partition, error) {
+	text, named := mux.Vars(r)["p"]
+	if !named {
+		return s.app.Ledger.Partitions()[0], nil
+	}
+	p, err := strconv.ParseInt(text, 10, 16)
+	found := s.app.Ledger.Partition(int16(p))
+	if err != nil || found == nil || strconv.FormatInt(p, 10) != text {
+		return nil, policy.Refuse(codeNotFound, "", "the ledger has no such partition")
+	}
+	return found, nil
+}
+
+// newestProofs are those of the newest checkpoint of the partition that is asked about.
 func (s *Server) newestProofs(r *http.Request) (*tree.Proofs, *ledger.Published, error) {
-	proofs, newest, err := s.app.Ledger.Proofs(r.Context())
+	p, err := s.partitionOf(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	proofs, newest, err := p.Proofs(r.Context())
 	switch {
 	case err != nil:
 		return nil, nil, commands.Unreadable(err)
@@ -188,7 +211,11 @@ func (s *Server) showTile(r *http.Request) (reply, error) {
 	if err := errors.Join(err, err2); err != nil {
 		return reply{}, policy.Refuse(codeNotFound, "", "want /api/ledger/tile/LEVEL/NUMBER as C2SP tlog-tiles writes them")
 	}
-	data, err := s.app.Ledger.Tile(r.Context(), int(level), n, width)
+	p, err := s.partitionOf(r)
+	if err != nil {
+		return reply{}, err
+	}
+	data, err := p.Tile(r.Context(), int(level), n, width)
 	if err != nil {
 		return reply{}, commands.Unreadable(err)
 	}
@@ -205,14 +232,18 @@ func (s *Server) showEntries(r *http.Request) (reply, error) {
 	if err != nil {
 		return reply{}, policy.Refuse(codeNotFound, "", "want /api/ledger/tile/entries/NUMBER as C2SP tlog-tiles writes it")
 	}
-	tile, err := s.app.Ledger.Tile(r.Context(), 0, n, width)
+	p, err := s.partitionOf(r)
+	if err != nil {
+		return reply{}, err
+	}
+	tile, err := p.Tile(r.Context(), 0, n, width)
 	if err != nil {
 		return reply{}, commands.Unreadable(err)
 	}
 	if tile == nil {
 		return reply{}, policy.Refuse(codeNotFound, "", "the newest checkpoint covers no such entries")
 	}
-	stored, err := s.app.Ledger.After(r.Context(), n*tree.Width, width)
+	stored, err := p.After(r.Context(), n*tree.Width, width)
 	if err != nil {
 		return reply{}, commands.Unreadable(err)
 	}
@@ -225,13 +256,14 @@ func (s *Server) showEntries(r *http.Request) (reply, error) {
 
 // include proves that the newest checkpoint holds an event; with wait it waits a
 // moment for one that does. It is nil where there is none.
-func (s *Server) include(ctx context.Context, position int64, wait bool) (*inclusion, error) {
+func (s *Server) include(ctx context.Context, at seal.Place, wait bool) (*inclusion, error) {
+	p, position := s.app.Ledger.Partition(at.Partition), at.Position
 	if wait {
 		waiting, cancel := context.WithTimeout(ctx, proofWait)
 		defer cancel()
-		s.app.Ledger.Covered(waiting, position)
+		p.Covered(waiting, position)
 	}
-	proofs, newest, err := s.app.Ledger.Proofs(ctx)
+	proofs, newest, err := p.Proofs(ctx)
 	if err != nil || newest == nil || newest.Size < position {
 		return nil, err
 	}
@@ -239,12 +271,21 @@ func (s *Server) include(ctx context.Context, position int64, wait bool) (*inclu
 	if err != nil {
 		return nil, &commands.Unavailable{Cause: err}
 	}
-	return &inclusion{Position: position, Size: newest.Size, Root: hex.EncodeToString(newest.Root[:]), Hashes: hexes(hashes), Checkpoint: string(newest.Note)}, nil
+	return &inclusion{Partition: at.Partition, Position: position, Size: newest.Size, Root: hex.EncodeToString(newest.Root[:]), Hashes: hexes(hashes), Checkpoint: string(newest.Note)}, nil
 }
 
-// tellCheckpoint names the newest head in an answer.
+// tellCheckpoint names the newest head in an answer: of several partitions that of each
+// that has one, "partition size root".
 func (s *Server) tellCheckpoint(h http.Header) {
-	if newest := s.app.Ledger.Checkpoint(); newest != nil {
-		h[checkpointHeader] = []string{newest.Short}
+	all := s.app.Ledger.Partitions()
+	for _, p := range all {
+		newest := p.Checkpoint()
+		switch {
+		case newest == nil:
+		case len(all) == 1:
+			h[checkpointHeader] = []string{newest.Short}
+		default:
+			h[checkpointHeader] = append(h[checkpointHeader], strconv.Itoa(int(p.Number()))+" "+newest.Short)
+		}
 	}
 }

@@ -221,7 +221,7 @@ type accessToken struct {
 
 var requestAccessToken = &operation{
 	id: "request_access_token", method: http.MethodPost, path: "/api/auth/token",
-	summary: "Get an access token with the client credentials (RFC 6749).",
+	summary: "Get an access token with the client credentials (RFC 6749), in the body or as HTTP Basic.",
 	input:   reflect.TypeFor[tokenRequest](), output: reflect.TypeFor[accessToken](),
 	example: `{"grant_type":"client_credentials","client_id":"agt_01KAH0000000000000000000000","client_secret":"svca_…"}`,
 	oauth:   codeInvalidRequest, form: true, access: credential.Access{Kind: credential.Client}, errors: []int{400, 401, 413, 503},
@@ -261,7 +261,7 @@ const tokenQueryExample = `{"token":"eyJ…","client_id":"agt_01KAH0000000000000
 
 var revokeAccessToken = &operation{
 	id: "revoke_access_token", method: http.MethodPost, path: "/api/auth/revoke",
-	summary: "End an access token of the client (RFC 7009). A token that is not live, or not the client's, changes nothing.",
+	summary: "End an access token of the client (RFC 7009). A token that is not live, or not the client's, changes nothing. The client shows itself in the body or by HTTP Basic.",
 	input:   reflect.TypeFor[tokenQuery](), output: reflect.TypeFor[struct{}](), example: tokenQueryExample,
 	oauth: codeInvalidRequest, form: true, access: credential.Access{Kind: credential.Client}, errors: []int{400, 401, 413, 429, 503},
 	run: func(s *Server, c *call) (reply, error) {
@@ -293,7 +293,7 @@ type introspection struct {
 
 var introspectAccessToken = &operation{
 	id: "introspect_access_token", method: http.MethodPost, path: "/api/auth/introspect",
-	summary: "Whether an access token is live, and what it allows (RFC 7662).",
+	summary: "Whether an access token is live, and what it allows (RFC 7662). The client shows itself in the body or by HTTP Basic.",
 	input:   reflect.TypeFor[tokenQuery](), output: reflect.TypeFor[introspection](), example: tokenQueryExample,
 	oauth: codeInvalidRequest, form: true, access: credential.Access{Kind: credential.Client}, errors: []int{400, 401, 413, 503},
 	run: func(s *Server, c *call) (reply, error) {

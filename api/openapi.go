@@ -22,35 +22,71 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
+// openAPI is the contract that is read first, by agents and indexers that have only
+// the address: openAPIFull without what they do not call.
 var openAPI = &operation{
 	id: "get_openapi", method: http.MethodGet, path: "/openapi.json",
-	summary: "This document.", output: reflect.TypeFor[map[string]any](),
-	run: func(s *Server, c *call) (reply, error) {
-		d, err := s.openAPI()
-		if err != nil {
-			return reply{}, err
-		}
-		return d.answer(c), nil
-	},
+	summary: "The contract of what an agent calls: services, assurance, storefront, credentials. /openapi-full.json has everything.",
+	output:  reflect.TypeFor[map[string]any](),
+	run:     func(s *Server, c *call) (reply, error) { return answerContract(s.openAPI, c) },
 }
+
+var openAPIFull = &operation{
+	id: "get_openapi_full", method: http.MethodGet, path: "/openapi-full.json",
+	summary: "The contract of every operation, also of organizations, accounts and documents.",
+	output:  reflect.TypeFor[map[string]any](),
+	run:     func(s *Server, c *call) (reply, error) { return answerContract(s.openAPIFull, c) },
+}
+
+func answerContract(contract func() (document, error), c *call) (reply, error) {
+	d, err := contract()
+	if err != nil {
+		return reply{}, err
+	}
+	return d.answer(c), nil
+}
+
+// agentOperations are those of /openapi.json beside the services: what the
+// specification names, and the verification of what was signed. An agent reads that
+// document whole, and indexers take a contract of more than forty operations for too
+// many to read.
+var agentOperations = []string{
+	"get_action_safety_workflow_status", "verify_record",
+	"assurance_decide", "assurance_bind_receipt", "assurance_history",
+	"get_health", "list_products", "list_content", "get_checkout", "create_checkout", "probe_purchase", "purchase_product",
+	"get_billing_portal", "open_billing_portal", "get_entitlement", "list_customer_entitlements",
+	"issue_free_key", "get_free_key_status", "register_agent", "request_access_token", "claim_agent",
+}
+
+// forAgents says whether an operation is in /openapi.json.
+func (op *operation) forAgents() bool {
+	return op.service != nil || slices.Contains(agentOperations, op.id)
+}
+
+func (*operation) forAll() bool { return true }
 
 type object = map[string]any
 
-// newOpenAPI writes the OpenAPI 3.1 document from the operations table. It is a
-// pure function of table and configuration: the same bytes until one changes. What
+// newOpenAPI writes the OpenAPI 3.1 document of the operations that are in it. It is
+// a pure function of table and configuration: the same bytes until one changes. What
 // is off is absent.
-func newOpenAPI(s *Server) (document, error) {
+func newOpenAPI(s *Server, in func(*operation) bool) (document, error) {
 	answers, err := examples(s.app.BaseURL)
 	if err != nil {
 		return document{}, fmt.Errorf("read the examples: %w", err)
 	}
 	d := describing{s, newComponents(), answers}
 	paths := object{}
+	shown := map[string]bool{} // tags
 	for _, op := range s.operations {
-		described, err := d.operation(op)
+		described, err := d.operation(op) // also where it is left out: schemas have the same names in every document
 		if err != nil {
 			return document{}, fmt.Errorf("describe %s: %w", op.id, err)
 		}
+		if !in(op) {
+			continue
+		}
+		shown[op.tag()] = true
 		item, _ := paths[op.path].(object)
 		if item == nil {
 			item = object{}
@@ -74,15 +110,16 @@ func newOpenAPI(s *Server) (document, error) {
 		"openapi": "3.1.0",
 		"info": object{
 			"title": serviceName, "version": policy.Version,
-			"summary":        shortDescription,
-			"description":    "Ask before a consequential action, act on the verdict, verify the record without trusting the server. Guides, rules and errors: " + s.app.BaseURL + "/docs",
+			"summary": shortDescription,
+			"description": "Ask before a consequential action, act on the verdict, verify the record without trusting the server. Guides, rules and errors: " + s.app.BaseURL + "/docs. " +
+				"What an agent calls is in " + s.app.BaseURL + openAPI.path + ", every operation in " + s.app.BaseURL + openAPIFull.path + ".",
 			"termsOfService": s.app.BaseURL + "/terms",
 			"license":        object{"name": "Apache-2.0", "identifier": "Apache-2.0"},
 			"contact":        object{"name": serviceName, "url": s.app.BaseURL + "/docs", "email": s.contact},
 			"x-guidance":     s.guidance(),
 		},
 		"servers":      []any{object{"url": s.app.BaseURL}},
-		"tags":         describedTags(),
+		"tags":         describedTags(shown),
 		"externalDocs": object{"url": s.app.BaseURL + "/docs", "description": "Guides, concepts, rules, errors"},
 		"x-discovery":  object{"ownershipProofs": s.ownershipProofs()},
 		"paths":        paths,
@@ -117,7 +154,8 @@ func (s *Server) securitySchemes() object {
 		"apiKey": object{"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "svck_…, issued by POST /api/keys/free."},
 		"bearer": object{"type": "http", "scheme": "bearer", "description": "An API key, or an access token of POST /api/auth/token."},
 		"oauth2": s.describeOAuth(),
-		"client": object{"type": "http", "scheme": "basic", "description": "client_id and client_secret, each form-encoded; they may stand in the body instead."},
+		"accessToken": object{"type": "apiKey", "in": "header", "name": "Authorization",
+			"description": "The token of oauth2, for readers that know keys and no OAuth: Bearer, a space and an access token of POST /api/auth/token."},
 		"organizationToken": object{"type": "http", "scheme": "bearer",
 			"description": "svco_…, issued by POST /api/assurance/tokens or countersign org token issue."},
 		"session": object{"type": "apiKey", "in": "cookie", "name": s.sessions.Cookie(),
@@ -137,9 +175,12 @@ var tags = []struct{ name, description string }{
 	{"discovery", "Documents by which everything else is found."},
 }
 
-func describedTags() (list []any) {
+// describedTags are the tags of the operations that are shown.
+func describedTags(shown map[string]bool) (list []any) {
 	for _, t := range tags {
-		list = append(list, object{"name": t.name, "description": t.description})
+		if shown[t.name] {
+			list = append(list, object{"name": t.name, "description": t.description})
+		}
 	}
 	return list
 }
@@ -325,11 +366,12 @@ func (d describing) answer(op *operation) (object, error) {
 	return object{"description": description, "content": object{op.media: media}}, nil
 }
 
-// security says who may call: nobody in particular is an empty list.
+// security says who may call: nobody in particular is an empty list, and so is a client
+// of the token endpoints, who shows itself in the request itself (RFC 6749, 2.3.1).
 func (d describing) security(op *operation) []any {
 	byKey := []any{object{"apiKey": []any{}}, object{"bearer": []any{}}}
 	session, anybody := object{"session": []any{}}, object{}
-	agent := object{"oauth2": []any{op.access.Scope}}
+	agent := []any{object{"oauth2": []any{op.access.Scope}}, object{"accessToken": []any{}}}
 	switch op.access.Kind {
 	case credential.Payer:
 		switch {
@@ -350,13 +392,11 @@ func (d describing) security(op *operation) []any {
 		return []any{session}
 	case credential.Customer:
 		if op.access.Scope == commands.ScopeSupport { // which no customer has
-			return []any{agent}
+			return agent
 		}
-		return []any{agent, session}
+		return append(agent, session)
 	case credential.AnyCustomer:
-		return []any{anybody, agent, session}
-	case credential.Client:
-		return []any{object{"client": []any{}}, anybody}
+		return append([]any{anybody, session}, agent...)
 	case credential.Claimant:
 		return []any{object{"oauth2": []any{}, "session": []any{}}}
 	}

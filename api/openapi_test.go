@@ -25,9 +25,15 @@ type openAPIDocument struct {
 	compiler *jsonschema.Compiler
 }
 
+// openAPIDocument is the whole contract.
 func (n *node) openAPIDocument() openAPIDocument {
 	n.t.Helper()
-	a := n.get("/openapi.json")
+	return n.openAPIAt("/openapi-full.json")
+}
+
+func (n *node) openAPIAt(path string) openAPIDocument {
+	n.t.Helper()
+	a := n.get(path)
 	n.wants(a, http.StatusOK)
 	d := openAPIDocument{text: a.body, root: a.members(n.t), compiler: jsonschema.NewCompiler()}
 	d.compiler.DefaultDraft(jsonschema.Draft2020)
@@ -484,12 +490,75 @@ func TestPublishedSchemaAndServiceAgree(t *testing.T) {
 	}
 }
 
+// TestAgentsContractIsPartOfTheWhole holds /openapi.json to what whoever has only the
+// address can read: every operation that the specification names, the verification of
+// records, nothing else, each as in the whole contract, each with a way to call it that
+// readers without OAuth understand.
+func TestAgentsContractIsPartOfTheWhole(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{dev: true})
+	whole := map[string]map[string]any{}
+	for _, o := range n.openAPIDocument().operations() {
+		whole[o.method+" "+o.path] = o.operation
+	}
+	agents := n.openAPIAt("/openapi.json")
+	schemes, _ := agents.at("components", "securitySchemes").(map[string]any)
+	kindOf := func(scheme string) any { return schemes[scheme].(map[string]any)["type"] }
+	missing := specified()
+	for _, o := range agents.operations() {
+		name := o.method + " " + o.path
+		missing = slices.DeleteFunc(missing, func(s string) bool { return s == name })
+		if diff := cmp.Diff(whole[name], o.operation); diff != "" {
+			t.Errorf("%s differs from the whole contract: %s", name, diff)
+		}
+		ways, _ := o.operation["security"].([]any)
+		known := len(ways) == 0
+		for _, way := range ways {
+			for scheme := range way.(map[string]any) {
+				known = known || kindOf(scheme) == "apiKey"
+			}
+		}
+		if !known {
+			t.Errorf("%s: a reader that knows keys and no OAuth finds no way to call it: %v", name, ways)
+		}
+	}
+	if len(missing) > 0 {
+		t.Errorf("the specification names, and the contract has not: %v", missing)
+	}
+	if count := len(agents.operations()); count > 40 {
+		t.Errorf("%d operations: indexers take more than 40 for too many to read", count)
+	}
+	if len(whole) != len(n.server.operations) {
+		t.Errorf("the whole contract has %d operations of %d", len(whole), len(n.server.operations))
+	}
+	for _, id := range agentOperations {
+		if !slices.ContainsFunc(n.server.operations, func(op *operation) bool { return op.id == id }) {
+			t.Errorf("no operation is called %s", id)
+		}
+	}
+}
+
+// specified are the operations of the specification, as method and path.
+func specified() []string {
+	list := []string{
+		"get /api/agent-workflows/action-safety/status/{workflowId}",
+		"post /api/assurance/decisions", "post /api/assurance/receipts", "get /api/assurance/history",
+		"get /api/health", "get /api/catalog", "get /api/checkout", "post /api/checkout", "get /api/purchase/{slug}", "post /api/purchase/{slug}",
+		"get /api/content", "get /api/billing-portal", "post /api/billing-portal", "get /api/entitlements/{slug}", "get /api/support/entitlements",
+		"post /api/keys/free", "get /api/keys/free/status", "post /api/auth/register", "post /api/auth/token", "post /api/auth/claim",
+	}
+	for _, s := range Services() {
+		list = append(list, "post "+servicePath(s))
+	}
+	return list
+}
+
 func TestDocumentIsTheSameBytesUntilSomethingChanges(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
 	first := n.get("/openapi.json")
 	for range 3 {
-		again, err := newOpenAPI(n.server)
+		again, err := newOpenAPI(n.server, (*operation).forAgents)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -504,7 +573,7 @@ func TestDocumentIsTheSameBytesUntilSomethingChanges(t *testing.T) {
 	if again, err := other.openAPI(); err != nil || !bytes.Equal(again.body, first.body) {
 		t.Errorf("two servers of one configuration differ, %v", err)
 	}
-	for _, path := range []string{"/openapi.json", "/.well-known/jwks.json"} {
+	for _, path := range []string{"/openapi.json", "/openapi-full.json", "/.well-known/jwks.json"} {
 		a := n.get(path)
 		etag := a.header.Get("ETag")
 		if want := `"` + sha256Hex(a.body)[:16] + `"`; etag != want {

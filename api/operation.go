@@ -62,7 +62,7 @@ func operations() []*operation {
 			getEntitlement, createDownload, supportEntitlements, issueAccountKey, listAccountKeys, revokeAccountKey}),
 		own([]*operation{requestRefund}),
 		ledgerOperations(),
-		forEveryOrigin(own(slices.Concat([]*operation{listRules, getRule, policySchema, openAPI, jwks, oauthServer, openIDDocument, resourceDocument, mcpResourceDocument,
+		forEveryOrigin(own(slices.Concat([]*operation{listRules, getRule, policySchema, openAPI, openAPIFull, jwks, oauthServer, openIDDocument, resourceDocument, mcpResourceDocument,
 			authDocument, llmsDocument, showPricing, x402Manifest, x402ManifestJSON}, discoveryOperations()))),
 	)
 	for _, op := range table {

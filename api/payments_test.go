@@ -109,7 +109,7 @@ func (n *node) unsettled(a answer) {
 // recorded are the types of the events of payments, in order.
 func (n *node) recorded() []string {
 	n.t.Helper()
-	all, err := n.app.Ledger.After(context.Background(), 0, 1000)
+	all, err := n.app.Ledger.Partition(0).After(context.Background(), 0, 1000)
 	if err != nil {
 		n.t.Fatal(err)
 	}

@@ -67,7 +67,7 @@ var problems = []explained{
 	{commands.StatusDisputed, http.StatusForbidden, "Access is suspended while the payment is disputed.", uncharged, "yes, after the dispute", "Whatever the dispute needs."},
 	{commands.StatusRevoked, http.StatusForbidden, "The operator has ended access.", uncharged, never, "Ask the operator."},
 
-	{commands.CodeNotFound, http.StatusNotFound, "There is nothing at this address, or nothing that this credential may see.", uncharged, never, "An address of /openapi.json."},
+	{commands.CodeNotFound, http.StatusNotFound, "There is nothing at this address, or nothing that this credential may see.", uncharged, never, "An address of /openapi-full.json."},
 	{codeNoProduct, http.StatusNotFound, "No product has that slug.", uncharged, never, "A slug of GET /api/catalog."},
 	{codeMethod, http.StatusMethodNotAllowed, "The address does not take this method.", uncharged, never, "One of the methods that the header Allow names."},
 	{codeTooLarge, http.StatusRequestEntityTooLarge, "The body is larger than the operation takes.", uncharged, never, "A smaller body; the message names the limit."},

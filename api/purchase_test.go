@@ -292,7 +292,7 @@ func TestRepeatedPurchasePayment(t *testing.T) {
 		for _, got := range answers {
 			ids[s.fulfilled(got, "verification-kit").PurchaseID] = true
 		}
-		list, err := s.site.app.Ledger.After(t.Context(), before, 100)
+		list, err := s.site.app.Ledger.Partition(0).After(t.Context(), before, 100)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -340,7 +340,7 @@ func TestPurchaseWhenSettlingFails(t *testing.T) {
 func TestPurchaseSealsTheAddress(t *testing.T) {
 	s := newShop(t)
 	s.buy(s.order("verification-kit", "sealed"), "verification-kit", `{"email":"canary-buyer@example.com"}`)
-	list, err := s.site.app.Ledger.After(t.Context(), 0, 500)
+	list, err := s.site.app.Ledger.Partition(0).After(t.Context(), 0, 500)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,23 +2,20 @@ package api
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"maps"
 	"reflect"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	invopop "github.com/invopop/jsonschema"
 	"github.com/santhosh-tekuri/jsonschema/v6"
-	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
-	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 )
 
@@ -28,8 +25,7 @@ type schema struct {
 	of       reflect.Type
 	document map[string]any // what validates
 	rules    []any          // published beside it: conditions between members, which the service checks itself
-	compiled *jsonschema.Schema
-	reads    *reading // what of a body compiled has to see
+	reads    *reading
 }
 
 // perType makes something of a Go type that is the same for ever, once in a process:
@@ -49,7 +45,7 @@ func perType[T any](make func(reflect.Type) (T, error)) func(reflect.Type) (T, e
 	}
 }
 
-// newSchema makes and compiles the schema of a request, in which an optional member
+// newSchema makes the schema of a request, in which an optional member
 // may be null, which means that it is not there. The document in it is shared: who
 // wants to change it copies it.
 func newSchema(t reflect.Type) (*schema, error) {
@@ -68,15 +64,15 @@ var requestSchema = perType(func(t reflect.Type) (*schema, error) {
 	}
 	forbidNUL(document)
 	allowNull(document)
-	s, err := compileSchema(document)
+	reads, err := readingOf(document)
 	if err != nil {
 		return nil, fmt.Errorf("schema of %s: %w", t, err)
 	}
-	s.of = t
-	return s, nil
+	return &schema{of: t, document: document, reads: reads}, nil
 })
 
-func compileSchema(document map[string]any) (*schema, error) {
+// compileSchema makes of a schema what the library knows of it.
+func compileSchema(document map[string]any) (*jsonschema.Schema, error) {
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft2020)
 	compiler.AssertFormat()
@@ -84,11 +80,7 @@ func compileSchema(document map[string]any) (*schema, error) {
 	if err := compiler.AddResource("request.json", plain(document)); err != nil {
 		return nil, err
 	}
-	compiled, err := compiler.Compile("request.json")
-	if err != nil {
-		return nil, err
-	}
-	return &schema{document: document, compiled: compiled, reads: readingOf(document)}, nil
+	return compiler.Compile("request.json")
 }
 
 // schemaOf makes the JSON Schema of a Go type from its struct tags. A type that is
@@ -227,7 +219,7 @@ func plain(document map[string]any) any {
 const edgePattern = `^(?:\S|\S[\s\S]*\S)$`
 
 // ecmaSpace is \s of ECMA-262, which includes NBSP and the byte order mark.
-const ecmaSpace = `\t\n\v\f\r \x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}`
+const ecmaSpace = "\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 
 // ecmaRegexp compiles a pattern of a schema with the white space of ECMA-262.
 func ecmaRegexp(pattern string) (jsonschema.Regexp, error) {
@@ -251,173 +243,33 @@ func (holdsNUL) String() string { return nulPattern }
 
 type noWhiteEdges struct{}
 
-var edgeSpace = regexp.MustCompile(`^[` + ecmaSpace + `]|[` + ecmaSpace + `]$`)
-
 // MatchString says whether the text is not empty and has no white space at its edges.
 func (noWhiteEdges) MatchString(text string) bool {
-	if text == "" {
-		return false
-	}
-	const edge = 4 // octets of the longest rune
-	head, tail := text[:min(edge, len(text))], text[max(0, len(text)-edge):]
-	return !edgeSpace.MatchString(head[:firstRune(head)]) && !edgeSpace.MatchString(tail[lastRune(tail):])
+	first, _ := utf8.DecodeRuneInString(text)
+	last, _ := utf8.DecodeLastRuneInString(text)
+	return text != "" && !strings.ContainsRune(ecmaSpace, first) && !strings.ContainsRune(ecmaSpace, last)
 }
 
 // String is the pattern.
 func (noWhiteEdges) String() string { return edgePattern }
 
-func firstRune(s string) int { return len(string([]rune(s)[:1])) }
-
-func lastRune(s string) int {
-	r := []rune(s)
-	return len(s) - len(string(r[len(r)-1:]))
-}
-
 // validate checks a body that passed the strict parse. The error is a
 // *policy.Error for the first offence in document order.
 func (s *schema) validate(body []byte) error {
-	value, err := s.reads.instance(jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true)))
-	if err != nil {
-		return policy.Refuse("invalid_json", "", "invalid JSON")
+	if found := s.reads.read(canon.NewReader(body)); found != nil {
+		return found.refusal()
 	}
-	return s.judge(body, value)
-}
-
-// judge is validate with the instance that the validator looks at.
-func (s *schema) judge(body []byte, value any) error {
-	err := s.compiled.Validate(value)
-	var invalid *jsonschema.ValidationError
-	if !errors.As(err, &invalid) {
-		return err
-	}
-	found := leaves(invalid)
-	first, where := found[0], orderOf(body, found)
-	for _, leaf := range found[1:] {
-		if where.of(leaf) < where.of(first) {
-			first = leaf
-		}
-	}
-	refusal := refusalOf(first)
-	if unknown, ok := first.ErrorKind.(*kind.AdditionalProperties); ok {
-		refusal.Message += canon.Meant(where.first(first, unknown.Properties), s.namesAt(first.SchemaURL))
-	}
-	return refusal
-}
-
-// leaves are the errors that say something, without those of the null branch of
-// an optional member.
-func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
-	if len(e.Causes) == 0 {
-		return []*jsonschema.ValidationError{e}
-	}
-	var found []*jsonschema.ValidationError
-	for _, cause := range e.Causes {
-		found = append(found, leaves(cause)...)
-	}
-	if _, ok := e.ErrorKind.(*kind.AnyOf); ok {
-		own := slices.DeleteFunc(slices.Clone(found), func(e *jsonschema.ValidationError) bool {
-			k, ok := e.ErrorKind.(*kind.Type)
-			return ok && slices.Equal(k.Want, []string{"null"})
-		})
-		if len(own) > 0 {
-			return own
-		}
-	}
-	return found
-}
-
-// namesAt are the members that the object schema at an address knows.
-func (s *schema) namesAt(address string) []string {
-	_, pointer, _ := strings.Cut(address, "#")
-	var at any = s.document
-	for _, part := range strings.Split(strings.Trim(pointer, "/"), "/") {
-		switch holder := at.(type) {
-		case map[string]any:
-			if next, is := holder[part]; is {
-				at = next
-			}
-		case []any:
-			if i, err := strconv.Atoi(part); err == nil && i < len(holder) {
-				at = holder[i]
-			}
-		}
-	}
-	found, _ := at.(map[string]any)
-	properties, _ := found["properties"].(map[string]any)
-	return sortedKeys(properties)
+	return nil
 }
 
 // escapePointer makes a name a part of a JSON pointer.
 var escapePointer = strings.NewReplacer("~", "~0", "/", "~1")
 
-// refusalOf puts an error of the validator into our words.
-func refusalOf(e *jsonschema.ValidationError) *policy.Error {
-	pointer := ""
-	for _, part := range e.InstanceLocation {
-		pointer += "/" + escapePointer.Replace(part)
+func article(want string) string {
+	if strings.ContainsRune("aio", rune(want[0])) {
+		return "an " + want
 	}
-	at := func(code, path, message string) *policy.Error {
-		path = canon.SafePointer(path)
-		name := strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", ".")
-		if name == "" {
-			name = "the body"
-		}
-		return &policy.Error{Code: code, Path: path, Message: name + " " + message}
-	}
-	switch k := e.ErrorKind.(type) {
-	case *kind.Required:
-		return at("missing_field", pointer+"/"+k.Missing[0], "is required")
-	case *kind.AdditionalProperties:
-		return at("unknown_field", pointer, "has an unknown member")
-	case *kind.Type:
-		if k.Got == "null" && isMember(e.InstanceLocation) { // an optional one may be null
-			return at("missing_field", pointer, "is required")
-		}
-		return at("wrong_type", pointer, "must be "+article(k.Want))
-	case *kind.MinLength:
-		return at("out_of_range", pointer, fmt.Sprintf("must have at least %d characters", k.Want))
-	case *kind.MaxLength:
-		return at("too_long", pointer, fmt.Sprintf("must have at most %d characters", k.Want))
-	case *kind.MinItems:
-		return at("out_of_range", pointer, fmt.Sprintf("must have at least %d items", k.Want))
-	case *kind.MaxItems:
-		return at("too_many_items", pointer, fmt.Sprintf("must have at most %d items", k.Want))
-	case *kind.UniqueItems:
-		return at("out_of_range", pointer, "must not repeat an item")
-	case *kind.Enum:
-		return at("invalid_enum", pointer, "is not one of the documented values")
-	case *kind.Const:
-		return at("invalid_enum", pointer, "is not the documented value")
-	case *kind.Pattern:
-		if k.Want == edgePattern {
-			return at("out_of_range", pointer, "must not start or end with white space")
-		}
-		return at("out_of_range", pointer, "does not have the documented form")
-	case *kind.Format:
-		if strings.HasPrefix(k.Want, "date") {
-			return at("invalid_date", pointer, "does not have the format "+k.Want)
-		}
-		return at("out_of_range", pointer, "does not have the format "+k.Want)
-	case *kind.Minimum, *kind.Maximum, *kind.ExclusiveMinimum, *kind.ExclusiveMaximum:
-		return at("out_of_range", pointer, "is out of range")
-	}
-	return at("invalid_request", pointer, "does not have the documented shape")
-}
-
-// isMember says whether a place is a member of an object rather than an element of
-// a list, or the whole.
-func isMember(place []string) bool {
-	return len(place) > 0 && strings.Trim(place[len(place)-1], "0123456789") != ""
-}
-
-func article(want []string) string {
-	if len(want) == 0 {
-		return "of another type"
-	}
-	if strings.ContainsRune("aio", rune(want[0][0])) {
-		return "an " + want[0]
-	}
-	return "a " + want[0]
+	return "a " + want
 }
 
 func sortedKeys(m map[string]any) []string {

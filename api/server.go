@@ -71,7 +71,8 @@ type Server struct {
 	metrics     *metrics
 	tracer      trace.Tracer
 	operations  []*operation
-	openAPI     func() (document, error) // made when it is first asked for
+	openAPI     func() (document, error) // made when it is first asked for; so is the next
+	openAPIFull func() (document, error)
 	terms       x402.Terms
 	demands     map[string]x402.PaymentRequired // the 402 of each service, by operation
 	manifests   map[bool]document               // of x402, by whether it is configured
@@ -127,7 +128,8 @@ func New(c Config) (*Server, error) {
 		return nil, err
 	}
 	s.deliveries = newDeliveries(s.app, s.projections, s.log, s.metrics)
-	s.openAPI = sync.OnceValues(func() (document, error) { return newOpenAPI(s) })
+	s.openAPI = sync.OnceValues(func() (document, error) { return newOpenAPI(s, (*operation).forAgents) })
+	s.openAPIFull = sync.OnceValues(func() (document, error) { return newOpenAPI(s, (*operation).forAll) })
 	s.doors, err = newDoors(s, c)
 	return s, err
 }

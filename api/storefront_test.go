@@ -42,7 +42,7 @@ func (s *site) signedIn(t *testing.T, email string) *browser {
 
 func (s *site) eventCount(t *testing.T) int64 {
 	t.Helper()
-	head, err := s.app.Ledger.Head(t.Context())
+	head, err := s.app.Ledger.Partition(0).Head(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -719,7 +719,7 @@ func TestNoticesLeaveNoAddress(t *testing.T) {
 	f.checkout(s.browser(t), "verification-kit")
 	f.deliver(f.notice("checkout.session.completed", now, f.paid("cus_p", "canary-buyer@example.com", nil)))
 	for position := int64(0); ; {
-		list, err := s.app.Ledger.After(t.Context(), position, 500)
+		list, err := s.app.Ledger.Partition(0).After(t.Context(), position, 500)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,6 +21,7 @@ type verification struct {
 // inclusion proves that a checkpoint's tree holds the event of the first record
 // that was found in the ledger (RFC 6962).
 type inclusion struct {
+	Partition  int16    `json:"partition,omitzero"` // absent in the first
 	Position   int64    `json:"position"`
 	Size       int64    `json:"size"`
 	Root       string   `json:"root"`
@@ -62,11 +63,11 @@ var verifyRecord = &operation{
 			return reply{}, err
 		}
 		ctx := c.request.Context()
-		var position int64 // of the first record that stands in the ledger
+		var place *seal.Place // of the first record that stands in the ledger
 		found, err := s.examine(ctx, c.text, func(e seal.Envelope) seal.Check {
 			check := s.app.Ledger.Locate(ctx, e)
-			if check.Result == seal.Pass && position == 0 {
-				position = e.Ledger.Position
+			if check.Result == seal.Pass && place == nil {
+				place = e.Ledger
 			}
 			return check
 		})
@@ -74,8 +75,8 @@ var verifyRecord = &operation{
 			return reply{}, err
 		}
 		result := verification{Examination: found}
-		if position > 0 {
-			if result.Inclusion, err = s.include(ctx, position, c.request.URL.Query().Get("wait") == "proof"); err != nil {
+		if place != nil {
+			if result.Inclusion, err = s.include(ctx, *place, c.request.URL.Query().Get("wait") == "proof"); err != nil {
 				return reply{}, commands.Unreadable(err)
 			}
 		}
@@ -86,7 +87,7 @@ var verifyRecord = &operation{
 
 // examine checks a document that somebody was handed, with the ledger's own keys.
 func (s *Server) examine(ctx context.Context, text []byte, locate func(seal.Envelope) seal.Check) (found seal.Examination, err error) {
-	keys, _, err := s.app.Ledger.Keyring(ctx)
+	keys, err := s.app.Ledger.Keyrings(ctx)
 	if err != nil {
 		return found, commands.Unreadable(err)
 	}

@@ -485,7 +485,7 @@ func TestCommandIsStoredSealed(t *testing.T) {
 	}
 	n.get(statusPath + "asw_00000000-0000-0000-0000-000000000000") // the read models have caught up
 	n.absent(secret)
-	history, err := n.app.Ledger.After(t.Context(), n.head()-1, 1)
+	history, err := n.app.Ledger.Partition(0).After(t.Context(), n.head()-1, 1)
 	if err != nil || len(history) != 1 {
 		t.Fatal(err)
 	}

@@ -29,7 +29,8 @@ func (a *App) AccountAgents(ctx context.Context, customerID string) ([]AccountAg
 	var streams []string
 	err := a.Ledger.Reading(ctx, func() error {
 		rows, err := a.Ledger.Pool().Query(ctx, `select distinct stream from events
-			where p = 0 and type in ('agent.claimed', 'agent.verified') and actor = $1 order by stream`, customerID)
+			where p = $1 and type in ('agent.claimed', 'agent.verified') and actor = $2 order by stream`,
+			a.Ledger.Home(ledger.ServiceTenant).Number(), customerID)
 		if err != nil {
 			return err
 		}

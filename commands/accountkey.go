@@ -44,7 +44,7 @@ func (a *App) IssueAccountKey(ctx context.Context, customerID string) (IssuedKey
 		if address == "" {
 			return IssuedKey{}, errNoCustomer // erased: nobody can be reached about the key
 		}
-		apiKey, id, secret := newCredential(keyPrefix)
+		apiKey, id, secret := a.newCredential(keyPrefix, ledger.ServiceTenant)
 		issued := IssuedKey{APIKey: apiKey, KeyID: a.NewID("key_"), ResetsAt: nextMonth(a.now())}
 		requested, err := canon.Marshal(events.KeyRequested{KeyID: issued.KeyID, ID: id})
 		if err != nil {

@@ -70,7 +70,7 @@ func (a *App) mayApprove(ctx context.Context, p Principal, c decisionCase) (self
 
 func (a *App) approve(ctx context.Context, t attempt, in assurance.ApprovalInput, c decisionCase, self bool, last time.Time) (Recorded, error) {
 	p := *t.principal
-	signer, guard, err := a.signer(ctx)
+	signer, guard, err := a.signer(ctx, p.OrgID)
 	if err != nil {
 		return Recorded{}, err
 	}

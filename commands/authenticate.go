@@ -57,7 +57,7 @@ func (a *App) lookUpKey(ctx context.Context, id string) (knownKey, error) {
 	if known, ok := a.keys.get(id); ok {
 		return known, nil
 	}
-	history, err := a.Ledger.Read(ctx, ledger.ServiceTenant, "key/"+id)
+	history, err := a.Ledger.Read(ctx, a.serviceOf(id), "key/"+id)
 	if err != nil {
 		return knownKey{}, err
 	}

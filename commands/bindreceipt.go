@@ -131,7 +131,7 @@ func (c decisionCase) matches(r assurance.ReceiptRequest) bool {
 
 func (a *App) bindReceipt(ctx context.Context, t attempt, r assurance.ReceiptRequest, c decisionCase, last time.Time) (Recorded, error) {
 	p := *t.principal
-	signer, guard, err := a.signer(ctx)
+	signer, guard, err := a.signer(ctx, p.OrgID)
 	if err != nil {
 		return Recorded{}, err
 	}

@@ -62,7 +62,7 @@ func (a *App) charge(ctx context.Context, t attempt, p prepared) (Reply, error) 
 			return Reply{}, err
 		}
 		result, err := a.Ledger.Append(ctx, ledger.Append{
-			Tenant: ledger.ServiceTenant, IdemKey: t.key, ContentHash: t.content,
+			Tenant: a.tenantOf(call), IdemKey: t.key, ContentHash: t.content,
 			Drafts: drafts, Guards: slices.Concat(p.guards, call.party().guards, f.guards), NotBefore: p.issued,
 		})
 		switch {
@@ -120,7 +120,7 @@ func (a *App) unpaid(ctx context.Context, t attempt) (Reply, error) {
 	if t.key == (ledger.Hash{}) {
 		return Reply{}, a.unfunded(*t.call)
 	}
-	stored, err := a.Ledger.ByKey(ctx, ledger.ServiceTenant, t.key, t.content)
+	stored, err := a.Ledger.ByKey(ctx, a.tenantOf(*t.call), t.key, t.content)
 	if err == nil && stored == nil {
 		err = a.unfunded(*t.call)
 	}
@@ -153,7 +153,7 @@ func (a *App) CanPay(ctx context.Context, agent Agent) (bool, error) {
 func (a *App) drafts(ctx context.Context, call Call, p prepared, f fund) ([]ledger.Draft, error) {
 	id, by := a.NewID("evt_"), call.party()
 	p.call.Charge, p.call.UsedCents = f.charge, f.used
-	payload, err := a.sealFor(ctx, id, by, p.call)
+	payload, err := a.sealFor(ctx, a.tenantOf(call), id, by, p.call)
 	if err != nil {
 		return nil, err
 	}
@@ -181,14 +181,14 @@ func (a *App) drafts(ctx context.Context, call Call, p prepared, f fund) ([]ledg
 
 // sealFor seals what is stored about a party under its data key. If the person
 // behind it was erased, the party goes on, sealed for itself alone.
-func (a *App) sealFor(ctx context.Context, eventID string, by party, stored any) ([]byte, error) {
-	payload, err := a.Vault.Seal(ctx, ledger.ServiceTenant, eventID, by.dataKey, stored)
+func (a *App) sealFor(ctx context.Context, tenant, eventID string, by party, stored any) ([]byte, error) {
+	payload, err := a.Vault.Seal(ctx, tenant, eventID, by.dataKey, stored)
 	if !errors.Is(err, ledger.ErrErased) {
 		return payload, err
 	}
-	dataKey, err := a.Vault.Subject(ctx, ledger.ServiceTenant, by.subject, a.NewID("sub_"))
+	dataKey, err := a.Vault.Subject(ctx, tenant, by.subject, a.NewID("sub_"))
 	if err != nil {
 		return nil, err
 	}
-	return a.Vault.Seal(ctx, ledger.ServiceTenant, eventID, dataKey, stored)
+	return a.Vault.Seal(ctx, tenant, eventID, dataKey, stored)
 }

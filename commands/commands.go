@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"net/netip"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -71,17 +70,44 @@ type App struct {
 	policies      cache[ActivePolicy]      // by organization
 	subjects      cache[string]            // data keys, by organization and subject
 	rules         ruleCache
-	signing       atomic.Pointer[signing]
+	signing       signings
 	turns         turns
 	ids           idSource
 	compute       compute
 }
 
-// signing is what a signed append rests on: the signer's key is active in the
-// stream at this version. The signer is nil where no key of ours is.
+// signing is what a signed append to a partition rests on: the signer's key is active
+// in the stream at this version. The signer is nil where no key of ours is.
 type signing struct {
 	history ledger.History
 	signer  *seal.Signer
+}
+
+// signings remembers what signed appends rest on, by partition.
+type signings struct {
+	mu sync.Mutex // guards by
+	by map[int16]*signing
+}
+
+func (s *signings) get(p int16) *signing {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.by[p]
+}
+
+func (s *signings) put(p int16, known *signing) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.by == nil {
+		s.by = map[int16]*signing{}
+	}
+	s.by[p] = known
+}
+
+func (s *signings) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.by = nil
 }
 
 // Codes of refusals that are not about the input; the API turns each into a
@@ -170,15 +196,16 @@ func (s *idSource) next(prefix string, t time.Time) string {
 	return prefix + ulid.MustNew(ulid.Timestamp(t), s.entropy).String()
 }
 
-// signer returns the signer and the guard under which what it signs may be
-// appended: its key is still active then.
-func (a *App) signer(ctx context.Context) (*seal.Signer, ledger.Guard, error) {
+// signer returns the signer and the guard under which what it signs may be appended
+// to a tenant: its key is still active then, at its position.
+func (a *App) signer(ctx context.Context, tenant string) (*seal.Signer, ledger.Guard, error) {
 	if a.Signer == nil {
 		return nil, ledger.Guard{}, seal.ErrNoSigner
 	}
-	s := a.signing.Load()
+	home := a.Ledger.Home(tenant)
+	s := a.signing.get(home.Number())
 	if s == nil {
-		ring, history, err := a.Ledger.Keyring(ctx)
+		ring, history, err := home.Keyring(ctx)
 		if err != nil {
 			return nil, ledger.Guard{}, err
 		}
@@ -189,7 +216,7 @@ func (a *App) signer(ctx context.Context) (*seal.Signer, ledger.Guard, error) {
 			}
 		}
 		if s.signer != nil { // what is not active may become so by another process
-			a.signing.Store(s)
+			a.signing.put(home.Number(), s)
 		}
 	}
 	if s.signer == nil {

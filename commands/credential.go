@@ -26,14 +26,16 @@ const (
 const keyAlphabet = "0123456789abcdefghjkmnpqrstvwxyz"
 
 // newCredential makes a secret with a public id; prefixes have five characters.
-func newCredential(prefix string) (text, id string, secret []byte) {
+func newCredential(prefix string, fits func(id string) bool) (text, id string, secret []byte) {
 	random := make([]byte, keyIDLength+32)
-	rand.Read(random)
-	letters := random[:keyIDLength]
-	for i, b := range letters {
-		letters[i] = keyAlphabet[b%32]
+	for id == "" || !fits(id) {
+		rand.Read(random)
+		letters := random[:keyIDLength]
+		for i, b := range letters {
+			letters[i] = keyAlphabet[b%32]
+		}
+		id, secret = string(letters), random[keyIDLength:]
 	}
-	id, secret = string(letters), random[keyIDLength:]
 	body := prefix + id + "_" + base64.RawURLEncoding.EncodeToString(secret)
 	return body + "_" + checkDigits(body), id, secret
 }

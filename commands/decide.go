@@ -142,7 +142,7 @@ func (a *App) prepareDecision(ctx context.Context, p Principal, r assurance.Deci
 }
 
 func (a *App) signDecision(ctx context.Context, p Principal, ruling assurance.Ruling) (signedRecord, error) {
-	signer, guard, err := a.signer(ctx)
+	signer, guard, err := a.signer(ctx, p.OrgID)
 	if err != nil {
 		return signedRecord{}, err
 	}

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy"
@@ -188,17 +186,12 @@ func (a *App) CustomerByEmail(ctx context.Context, email string) (string, error)
 	if a.Vault == nil {
 		return "", a.noVault()
 	}
-	reference := a.Vault.Reference(ledger.ServiceTenant, "email:"+address)
-	var dataKey string
-	err = a.Ledger.Reading(ctx, func() error {
-		return a.Ledger.Pool().QueryRow(ctx, `select key_id from subject_keys
-			where p = 0 and tenant = $1 and subject_ref = $2 and destroyed_us is null`, ledger.ServiceTenant, reference[:]).Scan(&dataKey)
-	})
-	if errors.Is(err, pgx.ErrNoRows) {
-		return "", errNoCustomer
-	}
+	dataKey, err := a.Vault.Find(ctx, ledger.ServiceTenant, "email:"+address)
 	if err != nil {
 		return "", refusal(err)
+	}
+	if dataKey == "" {
+		return "", errNoCustomer
 	}
 	stored, err := a.Ledger.ByKey(ctx, ledger.ServiceTenant, ledger.IdemKey("customer", dataKey), ledger.Hash{})
 	if err != nil {

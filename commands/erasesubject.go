@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -36,21 +37,66 @@ func (a *App) EraseSubject(ctx context.Context, e Erasure) (keyID string, err er
 	if strings.HasPrefix(e.Subject, "payer:") {
 		e.Subject = strings.ToLower(e.Subject)
 	}
-	if keyID = e.KeyID; keyID == "" {
-		if keyID, err = a.Vault.Find(ctx, e.Tenant, e.Subject); err != nil {
+	held, err := a.dataKeysOf(ctx, e)
+	if err != nil {
+		return "", refusal(err)
+	}
+	for _, key := range held {
+		if err := a.eraseDataKey(ctx, e, key); err != nil {
 			return "", refusal(err)
 		}
+		keyID = cmp.Or(keyID, key.id)
 	}
 	if keyID == "" {
 		return "", policy.Refuse(CodeNotFound, "/subject", "no data key of this subject: nothing is stored about it, or it was erased before")
 	}
-	payload, err := canon.Marshal(events.SubjectErased{KeyID: keyID, Reason: e.Reason, RequestedBy: e.RequestedBy, ApprovedBy: e.ApprovedBy})
-	if err != nil {
-		return "", err
-	}
-	if _, err = a.Vault.Erase(ctx, e.Tenant, keyID, ledger.Draft{ID: a.NewID("evt_"), Actor: "operator", Payload: payload}); err != nil {
-		return "", refusal(err)
-	}
-	a.forgetDataKey(keyID)
 	return keyID, nil
+}
+
+// heldKey is a data key and the tenant it is of.
+type heldKey struct{ tenant, id string }
+
+// dataKeysOf finds what an erasure is about: a subject of an organization has one data
+// key, one of the service's own in each partition that holds something of it.
+func (a *App) dataKeysOf(ctx context.Context, e Erasure) ([]heldKey, error) {
+	tenants := []string{e.Tenant}
+	if e.Tenant == ledger.ServiceTenant {
+		tenants = nil
+		for _, p := range a.Ledger.Partitions() {
+			tenants = append(tenants, p.Service())
+		}
+	}
+	var held []heldKey
+	for _, tenant := range tenants {
+		id := e.KeyID
+		if id == "" {
+			var err error
+			if id, err = a.Vault.Find(ctx, tenant, e.Subject); err != nil {
+				return nil, err
+			}
+		}
+		known, err := a.Vault.Holds(ctx, tenant, id)
+		if err != nil {
+			return nil, err
+		}
+		if known {
+			held = append(held, heldKey{tenant, id})
+		}
+	}
+	if held == nil && e.KeyID != "" { // what is no data key is refused where it is looked for
+		held = []heldKey{{e.Tenant, e.KeyID}}
+	}
+	return held, nil
+}
+
+func (a *App) eraseDataKey(ctx context.Context, e Erasure, key heldKey) error {
+	payload, err := canon.Marshal(events.SubjectErased{KeyID: key.id, Reason: e.Reason, RequestedBy: e.RequestedBy, ApprovedBy: e.ApprovedBy})
+	if err != nil {
+		return err
+	}
+	if _, err = a.Vault.Erase(ctx, key.tenant, key.id, ledger.Draft{ID: a.NewID("evt_"), Actor: "operator", Payload: payload}); err != nil {
+		return err
+	}
+	a.forgetDataKey(key.id)
+	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/tree"
 	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/policy/assurance"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -63,7 +64,7 @@ func (a *App) exporting(e Export) *exporting {
 // gives the same files, manifest.json apart.
 func (a *App) ExportHistory(ctx context.Context, e Export) (bundle.Manifest, error) {
 	x := a.exporting(e)
-	x.manifest = bundle.Manifest{Schema: bundle.Schema, ExportID: a.NewID("exp_"), Tenant: e.Tenant, Origin: a.Ledger.Origin(),
+	x.manifest = bundle.Manifest{Schema: bundle.Schema, ExportID: a.NewID("exp_"), Tenant: e.Tenant, Origin: a.Ledger.Home(e.Tenant).Origin(), Partition: int(a.Ledger.Home(e.Tenant).Number()),
 		PriorDecisions: map[string]string{}, Filters: e.Filters, Generator: "countersign " + policy.Version}
 	if err := x.rangeOf(ctx); err != nil {
 		return x.manifest, refusal(err)
@@ -98,7 +99,7 @@ func (a *App) ExportAgain(ctx context.Context, tenant, exportID, folder string) 
 		return x.manifest, err
 	}
 	signed := x.manifest
-	x.e.Filters, x.manifest.Withheld, x.manifest.PriorDecisions = signed.Filters, 0, map[string]string{}
+	x.e.Filters, x.manifest.Withheld, x.manifest.PriorDecisions, x.manifest.RuleSets = signed.Filters, 0, map[string]string{}, nil
 	for _, step := range []func(context.Context) error{x.sameHead, x.writeEvents, x.writeRest} {
 		if err := step(ctx); err != nil {
 			return signed, refusal(err)
@@ -114,15 +115,18 @@ func (a *App) ExportAgain(ctx context.Context, tenant, exportID, folder string) 
 	return signed, x.folder.Put("manifest.json", append(manifest, '\n'))
 }
 
+// home is where the tenant lives: whose checkpoints and keys vouch for its events.
+func (x *exporting) home() *ledger.Partition { return x.app.Ledger.Home(x.e.Tenant) }
+
 // sameHead reads the checkpoint of an earlier export.
 func (x *exporting) sameHead(ctx context.Context) (err error) {
 	if x.manifest.CheckpointSize == 0 {
 		return nil
 	}
-	if x.head, err = x.app.Ledger.CheckpointAt(ctx, x.manifest.CheckpointSize); err != nil {
+	if x.head, err = x.home().CheckpointAt(ctx, x.manifest.CheckpointSize); err != nil {
 		return err
 	}
-	x.proofs, _, err = x.app.Ledger.Proofs(ctx)
+	x.proofs, _, err = x.home().Proofs(ctx)
 	return err
 }
 
@@ -191,9 +195,9 @@ func (x *exporting) readHead(ctx context.Context) error {
 	}
 	x.manifest.LastHash = found[last].Hash.String()
 	waiting, cancel := context.WithTimeout(ctx, exportCheckpoint)
-	x.app.Ledger.Covered(waiting, found[last].Position)
+	x.home().Covered(waiting, found[last].Position)
 	cancel()
-	proofs, head, err := x.app.Ledger.Proofs(ctx)
+	proofs, head, err := x.home().Proofs(ctx)
 	if err != nil || head == nil || head.Size < found[last].Position {
 		return err
 	}
@@ -353,12 +357,33 @@ func (x *exporting) remember(ctx context.Context, e ledger.Event, o openedEvent)
 			x.rules[hash] = text
 		}
 		return x.policyOf(ctx, o.record.Policy.PolicyHash, e)
+	case events.TypeCallCompleted:
+		var stored events.CallCompleted
+		if err := e.Read(&stored); err != nil {
+			return err
+		}
+		x.ruleset(stored.RulesetVersion, stored.RulesetHash)
 	case events.TypeReceiptRecorded, events.TypeApprovalRecorded:
 		if !x.decisions[o.record.DecisionID] {
 			x.manifest.PriorDecisions[o.record.DecisionID] = o.record.DecisionRecordHash
 		}
 	}
 	return nil
+}
+
+// ruleset adds the tables that a verdict of the gate names. Of a rule set that this
+// program does not have, the manifest says version and hash.
+func (x *exporting) ruleset(version, hash string) {
+	if _, seen := x.manifest.RuleSets[hash]; seen || hash == "" {
+		return
+	}
+	if x.manifest.RuleSets == nil {
+		x.manifest.RuleSets = map[string]string{}
+	}
+	x.manifest.RuleSets[hash] = version
+	if text, err := actionrisk.RulesetText(version); err == nil && canon.Hash(text) == hash {
+		x.rules[hash] = text
+	}
 }
 
 // policyOf adds the policy of a decision where it was activated before the range.
@@ -396,7 +421,7 @@ func writeLine(to *bundle.File, value any) error {
 
 // writeRest writes the files beside the events.
 func (x *exporting) writeRest(ctx context.Context) error {
-	_, keys, err := x.app.Ledger.Keyring(ctx)
+	_, keys, err := x.home().Keyring(ctx)
 	if err != nil {
 		return err
 	}
@@ -424,7 +449,7 @@ func (x *exporting) writeRest(ctx context.Context) error {
 }
 
 func (x *exporting) consistency(ctx context.Context) error {
-	sizes, err := x.app.Ledger.CheckpointSizes(ctx, x.head.Size, exportedHeads)
+	sizes, err := x.home().CheckpointSizes(ctx, x.head.Size, exportedHeads)
 	if err != nil {
 		return err
 	}
@@ -445,7 +470,7 @@ func (x *exporting) consistency(ctx context.Context) error {
 
 // record signs the manifest and appends it: an export is itself evidence.
 func (x *exporting) record(ctx context.Context) error {
-	signer, guard, err := x.app.signer(ctx)
+	signer, guard, err := x.app.signer(ctx, x.e.Tenant)
 	if err != nil {
 		return err
 	}

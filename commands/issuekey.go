@@ -39,25 +39,26 @@ func (a *App) IssueFreeKey(ctx context.Context, email string) (IssuedKey, error)
 
 func (a *App) issueFreeKey(ctx context.Context, address string) (IssuedKey, error) {
 	now := a.now()
-	subject := "email:" + address
-	dataKey, err := a.Vault.Subject(ctx, ledger.ServiceTenant, subject, a.NewID("sub_"))
+	// The keys of a mailbox are counted where it is at home, and live there.
+	reference := a.Vault.Reference(ledger.ServiceTenant, "email:"+Mailbox(address)).String()[:32]
+	tenant := a.serviceOf(reference)
+	dataKey, err := a.Vault.Subject(ctx, tenant, "email:"+address, a.NewID("sub_"))
 	if err != nil {
 		return IssuedKey{}, err
 	}
-	apiKey, id, secret := newCredential(keyPrefix)
+	apiKey, id, secret := a.newCredential(keyPrefix, reference)
 	issued := IssuedKey{APIKey: apiKey, KeyID: a.NewID("key_"), ResetsAt: nextMonth(now)}
 	requested, err := canon.Marshal(events.KeyRequested{KeyID: issued.KeyID})
 	if err != nil {
 		return IssuedKey{}, err
 	}
 	eventID, hash := a.NewID("evt_"), sha256.Sum256(secret)
-	payload, err := a.Vault.Seal(ctx, ledger.ServiceTenant, eventID, dataKey, events.KeyIssued{
+	payload, err := a.Vault.Seal(ctx, tenant, eventID, dataKey, events.KeyIssued{
 		KeyID: issued.KeyID, Plan: "free", SecretHash: hex.EncodeToString(hash[:]), Email: address, Subject: dataKey})
 	if err != nil {
 		return IssuedKey{}, err
 	}
-	reference := a.Vault.Reference(ledger.ServiceTenant, "email:"+Mailbox(address)).String()[:32]
-	_, err = a.Ledger.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, Drafts: []ledger.Draft{
+	_, err = a.Ledger.Append(ctx, ledger.Append{Tenant: tenant, Drafts: []ledger.Draft{
 		{Stream: "free_keys/" + reference + "/" + month(now), Expect: ledger.Any(freeKeysPerMonth),
 			ID: a.NewID("evt_"), Type: events.TypeKeyRequested, SchemaVersion: 1, Actor: "system", Payload: requested},
 		{Stream: "key/" + id, Expect: ledger.New(),

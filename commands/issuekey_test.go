@@ -56,7 +56,7 @@ func everything(t testing.TB, a *commands.App) []ledger.Event {
 	t.Helper()
 	var list []ledger.Event
 	for {
-		batch, err := a.Ledger.After(t.Context(), int64(len(list)), 500)
+		batch, err := a.Ledger.Partition(0).After(t.Context(), int64(len(list)), 500)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -94,7 +94,7 @@ func (a *App) issueToken(ctx context.Context, p Principal, order TokenOrder) (Is
 			return IssuedToken{}, a.settled(ctx, p, nil, errNoMember)
 		}
 	}
-	text, id, secret := newCredential(tokenPrefix)
+	text, id, secret := a.newCredential(tokenPrefix, p.OrgID)
 	hash := sha256.Sum256(secret)
 	event := events.OrganizationTokenIssued{
 		TokenID: id, Name: order.Name, SecretHash: hex.EncodeToString(hash[:]), Scopes: order.Scopes, CreatedBy: p.Member,

@@ -2,12 +2,11 @@ package commands
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
@@ -187,16 +186,7 @@ func (a *App) Organization(ctx context.Context, orgID string) (OrganizationInfo,
 // Organizations shows every organization of the ledger, the oldest first: for
 // the operator.
 func (a *App) Organizations(ctx context.Context) ([]OrganizationInfo, error) {
-	var tenants []string
-	err := a.Ledger.Reading(ctx, func() error {
-		rows, err := a.Ledger.Pool().Query(ctx, `select tenant from events
-			where p = 0 and type = 'organization.created' order by pos`)
-		if err != nil {
-			return err
-		}
-		tenants, err = pgx.CollectRows(rows, pgx.RowTo[string])
-		return err
-	})
+	tenants, err := a.Ledger.Tenants(ctx, events.TypeOrganizationCreated)
 	if err != nil {
 		return nil, refusal(err)
 	}
@@ -208,6 +198,7 @@ func (a *App) Organizations(ctx context.Context) ([]OrganizationInfo, error) {
 		}
 		list = append(list, info)
 	}
+	slices.SortStableFunc(list, func(a, b OrganizationInfo) int { return strings.Compare(a.CreatedAt, b.CreatedAt) })
 	return list, nil
 }
 

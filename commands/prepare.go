@@ -68,7 +68,7 @@ type receiptRecord struct {
 // declaration says of it: that it is kept as a workflow, that it signs a statement of
 // its own.
 func (a *App) sign(ctx context.Context, call Call, p *prepared) error {
-	signer, guard, err := a.signer(ctx)
+	signer, guard, err := a.signer(ctx, a.tenantOf(call))
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (a *App) sign(ctx context.Context, call Call, p *prepared) error {
 	}
 	members := map[string]any{}
 	if call.Service.Workflow {
-		if record.Workflow, err = newWorkflow(p.answer.Body, now); err != nil {
+		if record.Workflow, err = newWorkflow(a.newWorkflowID(a.tenantOf(call)), p.answer.Body, now); err != nil {
 			return err
 		}
 		maps.Copy(members, workflowMembers(*record.Workflow, a.BaseURL))

@@ -173,10 +173,7 @@ func ruleIDs(findings []assurance.Finding) []string {
 // sequenceAt is the first sequence of a tenant at or after a time: record times
 // do not fall within a tenant, so it is searched for by halves.
 func (a *App) sequenceAt(ctx context.Context, tenant string, t time.Time) (int64, error) {
-	var last int64
-	err := a.Ledger.Reading(ctx, func() error {
-		return a.Ledger.Pool().QueryRow(ctx, `select coalesce((select tseq from events where p = 0 and tenant = $1 order by tseq desc limit 1), 0)`, tenant).Scan(&last)
-	})
+	last, err := a.Ledger.LastSequence(ctx, tenant)
 	if err != nil {
 		return 0, err
 	}

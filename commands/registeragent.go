@@ -88,7 +88,7 @@ func (a *App) registerAgent(ctx context.Context, o AgentOrder) (RegisteredAgent,
 	if stored.Subject, err = a.Vault.Subject(ctx, ledger.ServiceTenant, subject, a.NewID("sub_")); err != nil {
 		return RegisteredAgent{}, err
 	}
-	text, _, secret := newCredential(agentSecretPrefix)
+	text, _, secret := a.newCredential(agentSecretPrefix, ledger.ServiceTenant)
 	hash := sha256.Sum256(secret)
 	stored.SecretHash = hex.EncodeToString(hash[:])
 	payload, err := a.Vault.Seal(ctx, ledger.ServiceTenant, eventID, stored.Subject, stored)

@@ -100,7 +100,8 @@ func (a *App) GuardReports(ctx context.Context, p Principal, limit int) ([]Guard
 	var streams []string
 	err = a.Ledger.Reading(ctx, func() error {
 		rows, err := a.Ledger.Pool().Query(ctx, `select stream from events
-			where p = 0 and tenant = $1 and stream >= 'guard/' and stream < 'guard0' group by stream order by max(pos) desc limit $2`, p.OrgID, limit)
+			where p = $1 and tenant = $2 and stream >= 'guard/' and stream < 'guard0' group by stream order by max(pos) desc limit $3`,
+			a.Ledger.Home(p.OrgID).Number(), p.OrgID, limit)
 		if err != nil {
 			return err
 		}

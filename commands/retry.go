@@ -64,7 +64,7 @@ func retry[T any](ctx context.Context, a *App, t attempt, try func(context.Conte
 		if !errors.Is(err, ledger.ErrMoved) {
 			return result, refusal(err)
 		}
-		a.signing.Store(nil)
+		a.signing.forget()
 		if n == maxTries || ctx.Err() != nil {
 			return result, refusal(err)
 		}

@@ -30,11 +30,11 @@ func (a *App) revokeKey(ctx context.Context, id, actor, reason string) error {
 		if err != nil {
 			return struct{}{}, err
 		}
-		history, err := a.Ledger.Read(ctx, ledger.ServiceTenant, "key/"+id)
+		history, err := a.Ledger.Read(ctx, a.serviceOf(id), "key/"+id)
 		if err != nil {
 			return struct{}{}, err
 		}
-		_, err = a.Ledger.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, Drafts: []ledger.Draft{{
+		_, err = a.Ledger.Append(ctx, ledger.Append{Tenant: history.Tenant, Drafts: []ledger.Draft{{
 			Stream: history.Stream, Expect: history.At(), ID: a.NewID("evt_"), Type: events.TypeKeyRevoked,
 			SchemaVersion: 1, Actor: actor, Payload: payload}}})
 		a.keys.remove(id)

@@ -94,7 +94,7 @@ func (a *App) knownCall(ctx context.Context, t attempt) ([]ledger.Event, error) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, triesWithin)
 	defer cancel()
-	known, err := a.Ledger.ByKey(ctx, ledger.ServiceTenant, t.key, t.content)
+	known, err := a.Ledger.ByKey(ctx, a.tenantOf(*t.call), t.key, t.content)
 	return known, refusal(err)
 }
 
@@ -105,7 +105,7 @@ func (a *App) mayCompute(ctx context.Context, call Call) error {
 		return nil // credit and passes are read when they are charged
 	}
 	now := a.now()
-	used, err := a.Ledger.Version(ctx, ledger.ServiceTenant, usageStream(call.Caller, now))
+	used, err := a.Ledger.Version(ctx, a.tenantOf(call), usageStream(call.Caller, now))
 	switch {
 	case err != nil:
 		return refusal(err)
@@ -249,5 +249,5 @@ func reply(stored []ledger.Event, charge string, body []byte) (Reply, error) {
 }
 
 func placeOf(e ledger.Event) *seal.Place {
-	return &seal.Place{Position: e.Position, Tenant: e.Tenant, Sequence: e.Sequence, EventHash: e.Hash.String()}
+	return &seal.Place{Partition: e.Partition, Position: e.Position, Tenant: e.Tenant, Sequence: e.Sequence, EventHash: e.Hash.String()}
 }

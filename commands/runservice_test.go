@@ -190,7 +190,7 @@ func TestNoWorkflowAfterTheRetirementOfItsKey(t *testing.T) {
 // retire ends the signer's key, unless it has ended.
 func retire(t testing.TB, a *commands.App) {
 	t.Helper()
-	ring, history, err := a.Ledger.Keyring(t.Context())
+	ring, history, err := a.Ledger.Partition(0).Keyring(t.Context())
 	if err != nil || ring[a.Signer.KeyID()].To > 0 {
 		return
 	}
@@ -369,4 +369,6 @@ func TestADeclarationSaysWhatIsSigned(t *testing.T) {
 
 type keyring map[string]ed25519.PublicKey
 
-func (k keyring) Find(id string, _ int64) (ed25519.PublicKey, string) { return k[id], "not trusted" }
+func (k keyring) Find(id string, _ int16, _ int64) (ed25519.PublicKey, string) {
+	return k[id], "not trusted"
+}

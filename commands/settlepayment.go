@@ -133,7 +133,7 @@ func (a *App) paymentDraft(ctx context.Context, s paymentState, actor, eventType
 	}
 	by, err := s.party(ctx, a)
 	if err == nil {
-		d.Payload, err = a.sealFor(ctx, d.ID, by, stored)
+		d.Payload, err = a.sealFor(ctx, s.history.Tenant, d.ID, by, stored)
 	}
 	return d, err
 }
@@ -172,7 +172,7 @@ func (a *App) recordSettled(ctx context.Context, s paymentState, found Settlemen
 			signedBy = append(signedBy, e.KeyID)
 		}
 	}
-	if order.Guards, err = a.stillActive(ctx, signedBy); err != nil {
+	if order.Guards, err = a.stillActive(ctx, order.Tenant, signedBy); err != nil {
 		return s.state, err
 	}
 	if _, err := a.Ledger.Append(ctx, order); err != nil {
@@ -183,11 +183,11 @@ func (a *App) recordSettled(ctx context.Context, s paymentState, found Settlemen
 
 // stillActive is the guard under which records that these keys have signed may be
 // appended: nothing signed by a retired key lands after its retirement.
-func (a *App) stillActive(ctx context.Context, keyIDs []string) ([]ledger.Guard, error) {
+func (a *App) stillActive(ctx context.Context, tenant string, keyIDs []string) ([]ledger.Guard, error) {
 	if len(keyIDs) == 0 {
 		return nil, nil
 	}
-	ring, history, err := a.Ledger.Keyring(ctx)
+	ring, history, err := a.Ledger.Home(tenant).Keyring(ctx)
 	if err != nil {
 		return nil, err
 	}

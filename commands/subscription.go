@@ -90,6 +90,9 @@ func organizationOfSubscriptions(customerID string) string {
 // lapsed without any. An organization that the operator suspended stays so. It
 // changes nothing that is right already, so it may run at any time, and runs
 // after every fact: what a crash has left out is made up for by the next delivery.
+// Where customer and organization are in two partitions no guard can hold them
+// together; then it looks again after it has changed the organization, and whoever
+// has changed the account meanwhile does the same.
 func (a *App) followPlan(ctx context.Context, customerID string) error {
 	_, err := retry(ctx, a, attempt{}, func(ctx context.Context) (struct{}, error) {
 		acc, err := a.readSubscriptions(ctx, customerID)
@@ -138,8 +141,11 @@ func (a *App) startOrganization(ctx context.Context, acc account, orgID, plan st
 		return err // of somebody erased nothing is started
 	}
 	name := strings.ToUpper(plan[:1]) + plan[1:] + " organization"
-	_, err = a.createOrganization(ctx, orgID, acc.customerID, name, plan, acc.customerID, address, acc.guards...)
-	return err
+	here, elsewhere := a.apart(orgID, acc.guards)
+	if _, err = a.createOrganization(ctx, orgID, acc.customerID, name, plan, acc.customerID, address, here...); err != nil {
+		return err
+	}
+	return a.unmoved(ctx, elsewhere)
 }
 
 // changePlan makes an organization what the account says it should be, as long as
@@ -149,9 +155,13 @@ func (a *App) changePlan(ctx context.Context, acc account, o organization, histo
 	if change == (events.OrganizationUpdated{}) {
 		return nil
 	}
-	p := Principal{OrgID: o.id, ActorID: "stripe", Guards: acc.guards}
+	here, elsewhere := a.apart(o.id, acc.guards)
+	p := Principal{OrgID: o.id, ActorID: "stripe", Guards: here}
 	_, err := a.appendAs(ctx, p, []ledger.Draft{{Stream: organizationStream, Expect: history.At(), Type: events.TypeOrganizationUpdated}}, []any{change})
-	return err
+	if err != nil {
+		return err
+	}
+	return a.unmoved(ctx, elsewhere)
 }
 
 // changeOf is what the organization lacks to be on a plan, or to be without one.

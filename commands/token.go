@@ -130,14 +130,15 @@ func (a *App) token(ctx context.Context, orgID, id string) (organizationToken, e
 	return t, err
 }
 
-// tenantOfToken finds the organization of a token. The answer only says where to
-// read: the token's stream there is what counts.
+// tenantOfToken finds the organization of a token, whose id is at home where the
+// organization is. The answer only says where to read: the token's stream there is
+// what counts.
 func (a *App) tenantOfToken(ctx context.Context, id string) (string, error) {
 	var tenant string
 	err := a.Ledger.Reading(ctx, func() error {
 		return a.Ledger.Pool().QueryRow(ctx, `select tenant from events
-			where p = 0 and stream = $1 and type = 'organization_token.issued' order by tenant limit 1`,
-			tokenStream(id)).Scan(&tenant)
+			where p = $1 and stream = $2 and type = 'organization_token.issued' order by tenant limit 1`,
+			a.Ledger.Home(id).Number(), tokenStream(id)).Scan(&tenant)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", nil
@@ -167,7 +168,7 @@ func (a *App) tokensOf(ctx context.Context, orgID string) ([]organizationToken, 
 	var streams []string
 	err := a.Ledger.Reading(ctx, func() error {
 		rows, err := a.Ledger.Pool().Query(ctx, `select stream from events
-			where p = 0 and tenant = $1 and type = 'organization_token.issued' order by tseq`, orgID)
+			where p = $1 and tenant = $2 and type = 'organization_token.issued' order by tseq`, a.Ledger.Home(orgID).Number(), orgID)
 		if err != nil {
 			return err
 		}

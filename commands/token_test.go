@@ -74,7 +74,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stored, err := a.Ledger.After(t.Context(), 0, 1000)
+	stored, err := a.Ledger.Partition(0).After(t.Context(), 0, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,8 +3,6 @@ package commands
 import (
 	"context"
 	"time"
-
-	"github.com/countersign/countersign/ledger"
 )
 
 // Usage is what a free key has used of its month.
@@ -17,7 +15,7 @@ type Usage struct {
 // Nothing is appended that could guard the key, so its stream is looked at, too.
 func (a *App) Usage(ctx context.Context, caller Caller) (Usage, error) {
 	now := a.now()
-	version, err := a.Ledger.Version(ctx, ledger.ServiceTenant, caller.guard.Stream)
+	version, err := a.Ledger.Version(ctx, caller.guard.Tenant, caller.guard.Stream)
 	if err != nil {
 		return Usage{}, refusal(err)
 	}
@@ -26,7 +24,7 @@ func (a *App) Usage(ctx context.Context, caller Caller) (Usage, error) {
 			return Usage{}, refusal(err)
 		}
 	}
-	used, err := a.Ledger.Version(ctx, ledger.ServiceTenant, usageStream(caller, now))
+	used, err := a.Ledger.Version(ctx, caller.guard.Tenant, usageStream(caller, now))
 	if err != nil {
 		return Usage{}, refusal(err)
 	}

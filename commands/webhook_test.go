@@ -77,7 +77,7 @@ func TestWebhookAddressAndSecretAreNowhereInTheClear(t *testing.T) {
 	if _, err := a.RotateWebhook(t.Context(), p, created.WebhookID); err != nil {
 		t.Fatal(err)
 	}
-	stored, err := a.Ledger.After(t.Context(), 0, 1000)
+	stored, err := a.Ledger.Partition(0).After(t.Context(), 0, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}

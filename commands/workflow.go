@@ -11,16 +11,26 @@ import (
 	"github.com/countersign/countersign/policy/actionsafety"
 )
 
+// newWorkflowID makes the id of a workflow that is recorded in a tenant, at whose home
+// its status is looked for.
+func (a *App) newWorkflowID(tenant string) string {
+	for {
+		if id := "asw_" + uuid.NewString(); a.Ledger.Home(id) == a.Ledger.Home(tenant) {
+			return id
+		}
+	}
+}
+
 // newWorkflow is what a run of the complete workflow leaves behind: the verdict,
 // bound to the action, with its id and its time to live.
-func newWorkflow(answer []byte, now time.Time) (*events.Workflow, error) {
+func newWorkflow(id string, answer []byte, now time.Time) (*events.Workflow, error) {
 	var out actionsafety.Output
 	if err := json.Unmarshal(answer, &out); err != nil {
 		return nil, err
 	}
 	version, hash := actionrisk.Ruleset()
 	return &events.Workflow{
-		WorkflowID: "asw_" + uuid.NewString(),
+		WorkflowID: id,
 		Status:     out.Status, Risk: out.Risk, RiskScore: out.RiskScore, Decision: out.Decision,
 		RequiresHumanReview: out.RequiresHumanReview, MatchedRuleIDs: out.CommandScore.MatchedRuleIDs,
 		ActionBindingVersion: out.ActionBindingVersion, ActionHash: out.ActionHash,

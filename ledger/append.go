@@ -48,7 +48,9 @@ func (h History) At() Expect { return Expect{expectAt, h.Version()} }
 // Guard demands the same of a stream the append does not write to.
 func (h History) Guard() Guard { return Guard{h.Tenant, h.Stream, h.Version()} }
 
-// Guard is a stream that must still be at this version when the append lands.
+// Guard is a stream that must still be at this version when the append lands. It is
+// in the append's own partition: nothing can be compared at the position of an append
+// that stands in another sequence of positions.
 type Guard struct {
 	Tenant, Stream string
 	Version        int64
@@ -93,8 +95,14 @@ type Result struct {
 // cancellation counts only as long as the request waits in the queue; once it is
 // taken, the append is carried through.
 func (l *Ledger) Append(ctx context.Context, a Append) (Result, error) {
+	home := l.Home(a.Tenant)
 	if err := a.check(); err != nil {
 		return Result{}, err
+	}
+	for _, g := range a.Guards {
+		if l.Home(g.Tenant) != home {
+			return Result{}, fmt.Errorf("%w: %s", ErrElsewhere, g.Stream)
+		}
 	}
 	if a.IdemKey == (Hash{}) {
 		a.IdemKey = IdemKey("event", a.Drafts[0].ID)
@@ -102,14 +110,14 @@ func (l *Ledger) Append(ctx context.Context, a Append) (Result, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
-	out, err := l.seq.submit(ctx, &a)
+	out, err := home.seq.submit(ctx, &a)
 	if err != nil {
 		return Result{}, err
 	}
 	if !out.replayed {
 		return Result{Events: out.events}, nil
 	}
-	events, err := l.group(ctx, out.position)
+	events, err := home.group(ctx, out.position)
 	if err != nil {
 		return Result{}, fmt.Errorf("read the stored events of a replayed append: %w", err)
 	}

@@ -13,13 +13,14 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/ledger/tree"
 )
 
 // Audit is how a database is verified. The zero value takes origin and keys from
 // the database itself, and the report says so.
 type Audit struct {
-	Origin      string                       // with the partition: ledger.example.com/countersign/0
+	Origin      string                       // without the partition: ledger.example.com/countersign
 	Keys        map[string]ed25519.PublicKey // that the auditor holds, by id, of both purposes; nil: the database's
 	Pins        []Pin                        // notes from outside
 	KEK         []byte                       // opens personal members; nil: what they hide is not checked
@@ -46,7 +47,7 @@ const (
 	auditAhead = 2
 )
 
-// AuditDatabase verifies one partition of a ledger from its first event to the head
+// AuditDatabase verifies a ledger, each partition from its first event to the head
 // as it is at the start. It writes nothing, needs only the right to select, and
 // takes no word of the database for granted that the audit brings itself. The error
 // is of what could not be read; what is false is in the report.
@@ -65,7 +66,7 @@ func AuditDatabase(ctx context.Context, databaseURL string, a Audit) (Report, er
 		return Report{}, fmt.Errorf("connect to the database: %w", err)
 	}
 	defer pool.Close()
-	return a.run(ctx, pool, partition)
+	return a.all(ctx, pool)
 }
 
 // VerifyDatabase audits this ledger's own database, trusting what it says about
@@ -74,7 +75,7 @@ func (l *Ledger) VerifyDatabase(ctx context.Context, progress func(events, head 
 	var report Report
 	err := l.reading(ctx, func() (err error) { // a pool may hold connections to a server that was restarted
 		// Short ranges: this pool's statements end after 5 s.
-		report, err = Audit{Origin: l.origin, Progress: progress, spanEvents: 8 * tree.Width}.run(ctx, l.pool, partition)
+		report, err = Audit{Origin: l.base(), Progress: progress, spanEvents: 8 * tree.Width}.all(ctx, l.pool)
 		return err
 	})
 	return report, err
@@ -98,18 +99,21 @@ func (r *audit) pace() *Pace {
 	}}
 }
 
-// audit is one run. Its goroutine owns everything here but set and vault, which
-// guard themselves.
+// audit is one run. Its goroutine owns everything here but set, vault and verifier,
+// which guard themselves.
 type audit struct {
 	Audit
 	pool   *pgxpool.Pool
 	p      int16
+	n      int // partitions of the ledger
 	report Report
 	ring   Keyring
 	keys   []Event // the signing_key stream as it was read first
 	seen   []Event // and as the walk met it
 	set    *set
 	vault  *auditVault
+
+	verifier seal.Verifier
 
 	head struct {
 		pos, epoch int64
@@ -144,8 +148,8 @@ type tenantEnd struct {
 	policy string // hash of the active policy
 }
 
-func (a Audit) run(ctx context.Context, pool *pgxpool.Pool, p int16) (Report, error) {
-	r := &audit{Audit: a, pool: pool, p: p, tenants: map[string]*tenantEnd{},
+func (a Audit) run(ctx context.Context, pool *pgxpool.Pool, p int16, n int) (Report, error) {
+	r := &audit{Audit: a, pool: pool, p: p, n: n, tenants: map[string]*tenantEnd{},
 		report: Report{Faults: []Fault{}, Trusted: []string{}, Gaps: []string{}}}
 	if r.spanEvents == 0 {
 		r.spanEvents = auditSpan
@@ -194,6 +198,9 @@ func (r *audit) begin(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read ledger head: %w", err)
 	}
+	if r.Origin != "" {
+		r.Origin += fmt.Sprintf("/%d", r.p)
+	}
 	if r.Origin == "" {
 		r.Origin = origin
 		r.report.Trusted = append(r.report.Trusted, "the origin, which the database gave: name it with --origin")
@@ -211,7 +218,7 @@ func (r *audit) headFault(column, format string, args ...any) {
 // readKeys folds the signing keys first: every range needs them.
 func (r *audit) readKeys(ctx context.Context) error {
 	rows, err := r.pool.Query(ctx, `select p, `+columns+` from events where p = $1 and tenant = $2 and stream = $3 and pos <= $4 order by version`,
-		r.p, ServiceTenant, SigningKeyStream, r.head.pos)
+		r.p, serviceTenant(r.p), SigningKeyStream, r.head.pos)
 	if err == nil {
 		r.keys, err = pgx.CollectRows(rows, scanEvent)
 	}
@@ -356,6 +363,9 @@ func (r *audit) join(ctx context.Context, s *spanResult) error {
 func (r *audit) joinTenant(tenant string, s *tenantSpan) {
 	end := r.tenants[tenant]
 	if end == nil {
+		if home := Home(tenant, r.n); home != r.p {
+			r.fault(eventFault(s.first.position, "p", "want %d of %d, where tenant %s is at home", home, r.n, tenant))
+		}
 		end = &tenantEnd{tenantHead: tenantHead{hash: Genesis(r.Origin, tenant)}}
 		r.tenants[tenant] = end
 	}
@@ -389,37 +399,48 @@ func (r *audit) conclude() {
 	slices.SortStableFunc(r.report.Faults, func(a, b Fault) int { return int(a.Position - b.Position) })
 }
 
-// strayRows looks for rows where none may be.
+// strayRows looks for rows where none may be. The first partition looks for those of
+// partitions that the ledger does not have.
 func (r *audit) strayRows(ctx context.Context) error {
-	rows, err := r.pool.Query(ctx, `select e.p, e.pos from events e where e.p <> $1 limit 20`, r.p)
-	if err != nil {
-		return fmt.Errorf("read events: %w", err)
-	}
-	var p int16
-	var position int64
-	if _, err = pgx.ForEachRow(rows, []any{&p, &position}, func() error {
-		r.fault(Fault{"events", fmt.Sprintf("p %d, pos %d", p, position), position, "p", fmt.Sprintf("want %d", r.p)})
-		return nil
-	}); err != nil {
-		return fmt.Errorf("read events: %w", err)
+	if r.p == 0 {
+		if err := r.strayPartitions(ctx); err != nil {
+			return err
+		}
 	}
 	// One statement sees one state: an event behind the head was never appended.
-	rows, err = r.pool.Query(ctx, `select e.pos from ledger_head h join events e on e.p = h.p and e.pos > h.pos where h.p = $1 limit 20`, r.p)
+	rows, err := r.pool.Query(ctx, `select e.pos from ledger_head h join events e on e.p = h.p and e.pos > h.pos where h.p = $1 limit 20`, r.p)
 	if err != nil {
 		return fmt.Errorf("read events: %w", err)
 	}
+	var position int64
 	if _, err = pgx.ForEachRow(rows, []any{&position}, func() error {
 		r.fault(eventFault(position, "pos", "it stands behind the head"))
 		return nil
 	}); err != nil {
 		return fmt.Errorf("read events: %w", err)
 	}
+	return nil
+}
+
+func (r *audit) strayPartitions(ctx context.Context) error {
+	rows, err := r.pool.Query(ctx, `select e.p, e.pos from events e where e.p >= $1 limit 20`, r.n)
+	if err != nil {
+		return fmt.Errorf("read events: %w", err)
+	}
+	var p int16
+	var position int64
+	if _, err = pgx.ForEachRow(rows, []any{&p, &position}, func() error {
+		r.fault(Fault{"events", fmt.Sprintf("p %d, pos %d", p, position), position, "p", fmt.Sprintf("want less than %d, the number of partitions", r.n)})
+		return nil
+	}); err != nil {
+		return fmt.Errorf("read events: %w", err)
+	}
 	for _, table := range []string{"ledger_head", "tree_head", "tiles", "checkpoints", "subject_keys"} {
-		if err := r.pool.QueryRow(ctx, `select count(*) from `+table+` where p <> $1`, r.p).Scan(&position); err != nil {
+		if err := r.pool.QueryRow(ctx, `select count(*) from `+table+` where p >= $1`, r.n).Scan(&position); err != nil {
 			return fmt.Errorf("read %s: %w", table, err)
 		}
 		if position > 0 {
-			r.fault(Fault{table, fmt.Sprintf("%d rows", position), 0, "p", fmt.Sprintf("want %d", r.p)})
+			r.fault(Fault{table, fmt.Sprintf("%d rows", position), 0, "p", fmt.Sprintf("want less than %d, the number of partitions", r.n)})
 		}
 	}
 	return nil
@@ -600,19 +621,4 @@ func (r *audit) strayTiles(ctx context.Context, size int64) error {
 		return fmt.Errorf("read tiles: %w", err)
 	}
 	return nil
-}
-
-// NewestNote reads the newest checkpoint of a database up to a position, or nil.
-func NewestNote(ctx context.Context, databaseURL string, position int64) ([]byte, error) {
-	conn, err := connect(ctx, databaseURL)
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	var text string
-	err = conn.QueryRow(ctx, `select note from checkpoints where p = $1 and size <= $2 order by size desc limit 1`, int16(partition), position).Scan(&text)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil
-	}
-	return []byte(text), err
 }

@@ -27,38 +27,93 @@ type auditedPayload struct {
 	Policy     jsontext.Value
 	PolicyHash string
 	KeyID      string
-	members    map[string]jsontext.Value
 }
 
-// readAudited takes a canonical payload apart, and decodes the small of its members
-// alone.
+// readAudited reads those members of a canonical payload, and passes over the rest.
 func readAudited(payload []byte) (p auditedPayload, err error) {
-	if p.members, err = canon.Members(payload); err != nil {
-		return p, err
-	}
-	p.Record, p.Policy = p.members["record"], p.members["policy"]
-	for _, member := range []struct {
-		name string
-		into any
-	}{{"integrity", &p.Integrity}, {"sealed", &p.Sealed}, {"policyHash", &p.PolicyHash}, {"keyId", &p.KeyID}} {
-		if value := p.members[member.name]; value != nil && err == nil {
-			err = json.Unmarshal(value, member.into)
+	return p, canon.Walk(payload, func(name string, value jsontext.Value) error {
+		switch name {
+		case "record":
+			p.Record = value
+		case "policy":
+			p.Policy = value
+		case "integrity":
+			if value.Kind() == 'n' {
+				return nil
+			}
+			p.Integrity = &seal.Integrity{}
+			return readIntegrity(value, p.Integrity)
+		case "sealed":
+			return json.Unmarshal(value, &p.Sealed)
+		case "policyHash":
+			return readText(value, &p.PolicyHash)
+		case "keyId":
+			return readText(value, &p.KeyID)
 		}
+		return nil
+	})
+}
+
+func readIntegrity(object jsontext.Value, i *seal.Integrity) error {
+	return canon.Walk(object, func(name string, value jsontext.Value) error {
+		switch name {
+		case "canonicalization":
+			return readText(value, &i.Canonicalization)
+		case "hashAlgorithm":
+			return readText(value, &i.HashAlgorithm)
+		case "recordHash":
+			return readText(value, &i.RecordHash)
+		case "payloadType":
+			return readText(value, &i.PayloadType)
+		case "signatureAlgorithm":
+			return readText(value, &i.SignatureAlgorithm)
+		case "keyId":
+			return readText(value, &i.KeyID)
+		case "signature":
+			return readText(value, &i.Signature)
+		}
+		return nil
+	})
+}
+
+// readText reads a member that must be a string; nearly all have no escapes.
+func readText(value jsontext.Value, into *string) error {
+	if inside := len(value) - 1; inside > 0 && value[0] == '"' && bytes.IndexByte(value, '\\') < 0 {
+		*into = string(value[1:inside])
+		return nil
 	}
-	return p, err
+	return json.Unmarshal(value, into)
 }
 
 // auditedRecord is what it reads of the record inside.
 type auditedRecord struct {
-	OrgID              string `json:"orgId"`
-	DecisionID         string `json:"decisionId"`
-	BindingHash        string `json:"bindingHash"`
-	DecisionRecordHash string `json:"decisionRecordHash"`
-	IssuedAt           string `json:"issuedAt"`
-	ReceivedAt         string `json:"receivedAt"`
-	Policy             struct {
-		PolicyHash string `json:"policyHash"`
-	} `json:"policy"`
+	OrgID, DecisionID, BindingHash, DecisionRecordHash, IssuedAt, ReceivedAt string
+
+	PolicyHash string // of the member policy
+}
+
+func readRecord(object jsontext.Value) (r auditedRecord, err error) {
+	return r, canon.Walk(object, func(name string, value jsontext.Value) error {
+		switch name {
+		case "orgId":
+			return readText(value, &r.OrgID)
+		case "decisionId":
+			return readText(value, &r.DecisionID)
+		case "bindingHash":
+			return readText(value, &r.BindingHash)
+		case "decisionRecordHash":
+			return readText(value, &r.DecisionRecordHash)
+		case "issuedAt":
+			return readText(value, &r.IssuedAt)
+		case "receivedAt":
+			return readText(value, &r.ReceivedAt)
+		case "policy":
+			if start, end, found := canon.Find(value, "policyHash"); found {
+				return readText(value[start:end], &r.PolicyHash)
+			}
+		}
+		return nil
+	})
 }
 
 // record checks what a payload says: its form, the signature of the record inside,
@@ -69,7 +124,7 @@ func (s *spanResult) record(ctx context.Context, r *audit, e *Event, t *tenantSp
 		fault("payload", "want canonical JSON")
 		return
 	}
-	if e.Tenant == ServiceTenant && e.Stream == SigningKeyStream {
+	if e.Tenant == serviceTenant(r.p) && e.Stream == SigningKeyStream {
 		kept := *e
 		kept.Payload = bytes.Clone(e.Payload) // the row's memory is used again
 		s.keys = append(s.keys, kept)
@@ -128,19 +183,14 @@ func (s *spanResult) signatures(r *audit, e *Event, payload auditedPayload, open
 	if i.Canonicalization != canon.Name || i.HashAlgorithm != "sha256" || i.SignatureAlgorithm != "Ed25519" {
 		fault("payload", "integrity: the algorithms are not ours")
 	}
-	key, whyNot := r.ring.Find(i.KeyID, e.Position)
+	key, whyNot := r.ring.Find(i.KeyID, r.p, e.Position)
 	if key == nil {
 		fault("payload", "record: key: %s", whyNot)
 		return
 	}
 	sealedRecord := payload.Sealed != nil && payload.Sealed.Signature != ""
-	position := e.Position
-	wrong := func(text string) func() {
-		return func() { s.fault(eventFault(position, "payload", "%s", text)) }
-	}
-	if sealedRecord {
-		s.batch.Add(key, seal.TypeCommitted, payload.Record, payload.Sealed.Signature,
-			wrong("sealed: the signature is not of this key over the record as it is stored"))
+	if sealedRecord && !r.verifier.Signed(key, seal.TypeCommitted, payload.Record, payload.Sealed.Signature) {
+		fault("payload", "sealed: the signature is not of this key over the record as it is stored")
 	}
 	if sealedRecord && !open {
 		return
@@ -151,14 +201,16 @@ func (s *spanResult) signatures(r *audit, e *Event, payload auditedPayload, open
 	if got := canon.Hash(opened); got != i.RecordHash {
 		fault("payload", "record: it hashes to %s, not to recordHash", got)
 	}
-	s.batch.Add(key, i.PayloadType, opened, i.Signature, wrong("record: the signature is not of this key over the record"))
+	if !r.verifier.Signed(key, i.PayloadType, opened, i.Signature) {
+		fault("payload", "record: the signature is not of this key over the record")
+	}
 }
 
 // meaning checks what the record says about tenant, time, policy and decision.
 func (s *spanResult) meaning(r *audit, e *Event, payload auditedPayload, t *tenantSpan) {
 	fault := func(format string, args ...any) { s.fault(eventFault(e.Position, "payload", format, args...)) }
-	var record auditedRecord
-	if err := json.Unmarshal(payload.Record, &record); err != nil {
+	record, err := readRecord(payload.Record)
+	if err != nil {
 		fault("record: want an object")
 		return
 	}
@@ -180,11 +232,11 @@ func (s *spanResult) meaning(r *audit, e *Event, payload auditedPayload, t *tena
 		}
 		r.set.add(kindDecision, r.set.fingerprint(payload.Integrity.RecordHash, record.BindingHash), e.Position, e.Tenant, e.Stream)
 		switch {
-		case t.policy != "" && record.Policy.PolicyHash != t.policy:
-			fault("record: it names policy %s, and the active one was %s", record.Policy.PolicyHash, t.policy)
+		case t.policy != "" && record.PolicyHash != t.policy:
+			fault("record: it names policy %s, and the active one was %s", record.PolicyHash, t.policy)
 		case t.policy == "" && t.needs.policy == "":
-			t.needs = needed{record.Policy.PolicyHash, e.Position}
-		case t.policy == "" && t.needs.policy != record.Policy.PolicyHash:
+			t.needs = needed{record.PolicyHash, e.Position}
+		case t.policy == "" && t.needs.policy != record.PolicyHash:
 			fault("record: it names another policy than the decision at %d, and none was activated between", t.needs.position)
 		}
 	case events.TypeReceiptRecorded, events.TypeApprovalRecorded:
@@ -220,7 +272,7 @@ func newAuditVault(pool *pgxpool.Pool, p int16, kek []byte) (*auditVault, error)
 // open puts the personal members of a payload back and returns its record, if it
 // has one. Without their key it is ErrErased.
 func (v *auditVault) open(ctx context.Context, e Event, payload auditedPayload) (jsontext.Value, error) {
-	s, record, members := *payload.Sealed, payload.Record, payload.members
+	s, record := *payload.Sealed, payload.Record
 	if v.kek == nil {
 		return record, ErrErased
 	}
@@ -231,6 +283,10 @@ func (v *auditVault) open(ctx context.Context, e Event, payload auditedPayload) 
 	openings, err := s.open(key, e.Tenant, e.ID)
 	if err != nil {
 		return record, errors.New("the box does not open: it is of another event, or was changed")
+	}
+	members, err := canon.Members(e.Payload)
+	if err != nil {
+		return record, err
 	}
 	if err := reopen(e, members, openings); err != nil {
 		return record, err
@@ -293,6 +349,7 @@ func (r *audit) dataKeys(ctx context.Context) error {
 		var reference, wrapped []byte
 		var kekID string
 		var destroyed *int64
+		var unsaid []erasure
 		n := 0
 		_, err = pgx.ForEachRow(rows, []any{&tenant, &id, &reference, &kekID, &wrapped, &destroyed}, func() error {
 			n++
@@ -304,7 +361,7 @@ func (r *audit) dataKeys(ctx context.Context) error {
 			}
 			switch {
 			case destroyed != nil && !said:
-				fault("destroyed_us", "the key was destroyed, and no event subject.erased says so")
+				unsaid = append(unsaid, erasure{tenant, id, *destroyed, 0})
 			case destroyed != nil && *destroyed != e.occurredUS:
 				fault("destroyed_us", "want %d, the time of the event at %d", e.occurredUS, e.position)
 			case destroyed != nil && len(reference)+len(wrapped)+len(kekID) > 0:
@@ -328,6 +385,9 @@ func (r *audit) dataKeys(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("read data keys: %w", err)
 		}
+		if err := r.unsaid(ctx, unsaid); err != nil {
+			return err
+		}
 		if n < page {
 			break
 		}
@@ -340,6 +400,23 @@ func (r *audit) dataKeys(ctx context.Context) error {
 	}
 	if oldBinding > 0 {
 		r.report.Gaps = append(r.report.Gaps, fmt.Sprintf("subject_ref of %d data keys, which were wrapped before it was bound to them", oldBinding))
+	}
+	return nil
+}
+
+// unsaid looks for what says that keys were destroyed behind the head of this audit:
+// somebody may have been erased since it began.
+func (r *audit) unsaid(ctx context.Context, keys []erasure) error {
+	for _, k := range keys {
+		var saidUS int64
+		err := r.pool.QueryRow(ctx, `select occurred_us from events where p = $1 and tenant = $2 and stream = $3 and pos > $4 and type = $5`,
+			r.p, k.tenant, "subject/"+k.keyID, r.head.pos, events.TypeSubjectErased).Scan(&saidUS)
+		switch {
+		case err != nil && !errors.Is(err, pgx.ErrNoRows):
+			return fmt.Errorf("read erasures: %w", err)
+		case err != nil || saidUS != k.occurredUS:
+			r.fault(Fault{"subject_keys", fmt.Sprintf("tenant %s, key_id %s", k.tenant, k.keyID), 0, "destroyed_us", "the key was destroyed, and no event subject.erased says so"})
+		}
 	}
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/countersign/countersign/ledger/events"
-	"github.com/countersign/countersign/ledger/seal"
 )
 
 // spanResult is what a range of events says by itself, and what its neighbours must
@@ -25,7 +24,6 @@ type spanResult struct {
 	keys     []Event
 	erased   []erasure
 	declared []int64 // epochs
-	batch    seal.Batch
 }
 
 // edgeEvent is what the next range must know of an event.
@@ -91,7 +89,6 @@ func (r *audit) span(ctx context.Context, from, to int64) spanResult {
 		next++
 		preimage = s.event(ctx, r, &e, preimage[:0])
 	}
-	s.batch.Flush()
 	if s.err = rows.Err(); s.err == nil && next != to+1 {
 		s.fault(eventFault(next, "pos", "it is missing: the head is at %d", to))
 	}
@@ -133,7 +130,7 @@ func (s *spanResult) event(ctx context.Context, r *audit, e *Event, preimage []b
 	}
 	t.last = tenantHead{e.Sequence, e.Hash, e.OccurredUS}
 	r.set.addEvent(e)
-	if !r.ChainOnly || e.Tenant == ServiceTenant && (e.Stream == SigningKeyStream || e.Stream == CheckpointStream) || e.Type == events.TypeSubjectErased {
+	if !r.ChainOnly || e.Tenant == serviceTenant(r.p) && (e.Stream == SigningKeyStream || e.Stream == CheckpointStream) || e.Type == events.TypeSubjectErased {
 		s.record(ctx, r, e, t)
 	}
 	return preimage

@@ -13,47 +13,47 @@ import (
 	"github.com/countersign/countersign/ledger/tree"
 )
 
-// NewestCheckpoint reads the newest checkpoint of the database, or nil.
-func (l *Ledger) NewestCheckpoint(ctx context.Context) (*Published, error) {
+// NewestCheckpoint reads the partition's newest checkpoint of the database, or nil.
+func (p *Partition) NewestCheckpoint(ctx context.Context) (*Published, error) {
 	var size, epoch int64
 	var root Hash
 	var note string
-	err := l.row(ctx, `select c.size, c.root, c.note, h.epoch from ledger_head h, lateral (
+	err := p.ledger.row(ctx, `select c.size, c.root, c.note, h.epoch from ledger_head h, lateral (
 		select size, root, note from checkpoints c where c.p = h.p order by size desc limit 1) c where h.p = $1`,
-		[]any{int16(partition)}, &size, into(&root), &note, &epoch)
+		[]any{p.p}, &size, into(&root), &note, &epoch)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read checkpoints: %w", err)
 	}
-	return newPublished(checkpoint.Checkpoint{Origin: l.origin, Size: size, Root: tree.Hash(root)}, epoch, []byte(note)), nil
+	return newPublished(checkpoint.Checkpoint{Origin: p.origin, Size: size, Root: tree.Hash(root)}, epoch, []byte(note)), nil
 }
 
 // newest is the newest checkpoint that this node knows of, or else the database; nil
 // if there is none yet.
-func (l *Ledger) newest(ctx context.Context) (*Published, error) {
-	if known := l.Checkpoint(); known != nil {
+func (p *Partition) newest(ctx context.Context) (*Published, error) {
+	if known := p.Checkpoint(); known != nil {
 		return known, nil
 	}
-	return l.NewestCheckpoint(ctx)
+	return p.NewestCheckpoint(ctx)
 }
 
 // CheckpointAt reads the checkpoint of a size.
-func (l *Ledger) CheckpointAt(ctx context.Context, size int64) (*Published, error) {
+func (p *Partition) CheckpointAt(ctx context.Context, size int64) (*Published, error) {
 	var root Hash
 	var note string
-	err := l.row(ctx, `select root, note from checkpoints where p = $1 and size = $2`, []any{int16(partition), size}, into(&root), &note)
+	err := p.ledger.row(ctx, `select root, note from checkpoints where p = $1 and size = $2`, []any{p.p, size}, into(&root), &note)
 	if err != nil {
 		return nil, fmt.Errorf("read checkpoints: %w", err)
 	}
-	return newPublished(checkpoint.Checkpoint{Origin: l.origin, Size: size, Root: tree.Hash(root)}, 0, []byte(note)), nil
+	return newPublished(checkpoint.Checkpoint{Origin: p.origin, Size: size, Root: tree.Hash(root)}, 0, []byte(note)), nil
 }
 
 // CheckpointSizes lists the sizes of the newest checkpoints below one, ascending.
-func (l *Ledger) CheckpointSizes(ctx context.Context, below int64, limit int) (sizes []int64, err error) {
-	err = l.reading(ctx, func() error {
-		rows, err := l.pool.Query(ctx, `select size from checkpoints where p = $1 and size < $2 order by size desc limit $3`, int16(partition), below, limit)
+func (p *Partition) CheckpointSizes(ctx context.Context, below int64, limit int) (sizes []int64, err error) {
+	err = p.ledger.reading(ctx, func() error {
+		rows, err := p.ledger.pool.Query(ctx, `select size from checkpoints where p = $1 and size < $2 order by size desc limit $3`, p.p, below, limit)
 		if err == nil {
 			sizes, err = pgx.CollectRows(rows, pgx.RowTo[int64])
 		}
@@ -63,9 +63,9 @@ func (l *Ledger) CheckpointSizes(ctx context.Context, below int64, limit int) (s
 	return sizes, err
 }
 
-// CheckpointKeys are the public keys that this ledger's notes may be signed with.
-func (l *Ledger) CheckpointKeys(ctx context.Context) ([]ed25519.PublicKey, error) {
-	ring, _, err := l.Keyring(ctx)
+// CheckpointKeys are the public keys that the partition's notes may be signed with.
+func (p *Partition) CheckpointKeys(ctx context.Context) ([]ed25519.PublicKey, error) {
+	ring, _, err := p.Keyring(ctx)
 	return ring.Public(PurposeCheckpoint), err
 }
 
@@ -103,19 +103,19 @@ func readTiles(ctx context.Context, db querier, p int16, wanted []tree.Tile) ([]
 
 // Proofs makes proofs up to the newest checkpoint; the second value is that
 // checkpoint, nil if there is none yet.
-func (l *Ledger) Proofs(ctx context.Context) (*tree.Proofs, *Published, error) {
-	newest, err := l.newest(ctx)
+func (p *Partition) Proofs(ctx context.Context) (*tree.Proofs, *Published, error) {
+	newest, err := p.newest(ctx)
 	if err != nil || newest == nil {
 		return nil, nil, err
 	}
-	return l.proofsAt(ctx, newest.Size, newest.Root), newest, nil
+	return p.proofsAt(ctx, newest.Size, newest.Root), newest, nil
 }
 
 // proofsAt makes proofs in the tree of a size and root.
-func (l *Ledger) proofsAt(ctx context.Context, size int64, root tree.Hash) *tree.Proofs {
+func (p *Partition) proofsAt(ctx context.Context, size int64, root tree.Hash) *tree.Proofs {
 	return tree.NewProofs(ctx, size, root, func(ctx context.Context, wanted []tree.Tile) (found []tree.Tile, err error) {
-		err = l.reading(ctx, func() (err error) {
-			found, err = readTiles(ctx, l.pool, partition, wanted)
+		err = p.ledger.reading(ctx, func() (err error) {
+			found, err = readTiles(ctx, p.ledger.pool, p.p, wanted)
 			return err
 		})
 		return found, err
@@ -124,8 +124,8 @@ func (l *Ledger) proofsAt(ctx context.Context, size int64, root tree.Hash) *tree
 
 // Tile is a stored tile cut to a width in hashes, or nil where the newest
 // checkpoint covers none so wide.
-func (l *Ledger) Tile(ctx context.Context, level int, n int64, width int) ([]byte, error) {
-	newest, err := l.newest(ctx)
+func (p *Partition) Tile(ctx context.Context, level int, n int64, width int) ([]byte, error) {
+	newest, err := p.newest(ctx)
 	if err != nil || newest == nil {
 		return nil, err
 	}
@@ -133,8 +133,8 @@ func (l *Ledger) Tile(ctx context.Context, level int, n int64, width int) ([]byt
 		return nil, nil
 	}
 	var found []tree.Tile
-	err = l.reading(ctx, func() (err error) {
-		found, err = readTiles(ctx, l.pool, partition, []tree.Tile{{Level: level, N: n}})
+	err = p.ledger.reading(ctx, func() (err error) {
+		found, err = readTiles(ctx, p.ledger.pool, p.p, []tree.Tile{{Level: level, N: n}})
 		return err
 	})
 	if err != nil || len(found[0].Data) < 32*width {

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -27,7 +28,8 @@ type Checkpoints struct {
 }
 
 // CheckpointStream is where the ledger says what its checkpoints vouch for and
-// which events they have lost, in the tenant ServiceTenant.
+// which events they have lost, in the
+// service's tenant of its partition.
 const CheckpointStream = "checkpoints"
 
 const (
@@ -56,10 +58,10 @@ type Published struct {
 // keeper grows the tree of one partition and signs its heads. Its goroutine owns
 // builder; what is published is read by everybody.
 type keeper struct {
-	ledger  *Ledger
-	options Checkpoints
-	p       int16
-	builder *tree.Builder // nil: to be read from the tiles
+	partition *Partition
+	ledger    *Ledger
+	options   Checkpoints
+	builder   *tree.Builder // nil: to be read from the tiles
 
 	mirrored  chan *Published
 	beginning atomic.Bool // the tree is brought to the head, since a start that did not wait for it
@@ -76,7 +78,11 @@ type keeper struct {
 // A tree that is far behind, as that of a ledger without checkpoints is, is brought to
 // the head in the background: no start waits for it, and appends go on meanwhile.
 func (l *Ledger) KeepCheckpoints(ctx context.Context, c Checkpoints, newID func() string) error {
-	k := l.newKeeper(c)
+	return l.each(func(p *Partition) error { return p.keepCheckpoints(ctx, c, newID) })
+}
+
+func (p *Partition) keepCheckpoints(ctx context.Context, c Checkpoints, newID func() string) error {
+	l, k := p.ledger, p.newKeeper(c)
 	far, err := k.farBehind(ctx)
 	if err == nil && !far {
 		err = k.toBegin(ctx, newID)
@@ -84,7 +90,7 @@ func (l *Ledger) KeepCheckpoints(ctx context.Context, c Checkpoints, newID func(
 	if err != nil {
 		return err
 	}
-	if !l.keeper.CompareAndSwap(nil, k) {
+	if !p.keeper.CompareAndSwap(nil, k) {
 		return errors.New("checkpoints are kept already")
 	}
 	k.beginning.Store(far)
@@ -101,7 +107,7 @@ func (l *Ledger) KeepCheckpoints(ctx context.Context, c Checkpoints, newID func(
 // farBehind says whether the tree needs several steps to the head. A key that could
 // not be activated is an error now, and not one of the background.
 func (k *keeper) farBehind(ctx context.Context) (bool, error) {
-	ring, _, err := k.ledger.Keyring(ctx)
+	ring, _, err := k.partition.Keyring(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -109,7 +115,7 @@ func (k *keeper) farBehind(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	var behind int64
-	err = k.ledger.row(ctx, `select h.pos - t.size from ledger_head h join tree_head t using (p) where p = $1`, []any{k.p}, &behind)
+	err = k.ledger.row(ctx, `select h.pos - t.size from ledger_head h join tree_head t using (p) where p = $1`, []any{k.partition.p}, &behind)
 	if err != nil {
 		return false, fmt.Errorf("read tree head: %w", err)
 	}
@@ -143,19 +149,19 @@ func (k *keeper) beginLate(ctx context.Context, newID func() string) bool {
 	return false
 }
 
-func (l *Ledger) newKeeper(c Checkpoints) *keeper {
+func (p *Partition) newKeeper(c Checkpoints) *keeper {
 	if c.Every == 0 {
 		c.Every = checkpointEvery
 	}
 	if c.Step == 0 {
 		c.Step = checkpointStep
 	}
-	return &keeper{ledger: l, options: c, p: partition, mirrored: make(chan *Published, 1)}
+	return &keeper{partition: p, ledger: p.ledger, options: c, mirrored: make(chan *Published, 1)}
 }
 
 // Checkpoint is the newest checkpoint that this node knows of, or nil.
-func (l *Ledger) Checkpoint() *Published {
-	if k := l.keeper.Load(); k != nil {
+func (p *Partition) Checkpoint() *Published {
+	if k := p.keeper.Load(); k != nil {
 		return k.published.Load()
 	}
 	return nil
@@ -163,15 +169,15 @@ func (l *Ledger) Checkpoint() *Published {
 
 // Covered waits until a checkpoint covers a position and returns it; nil where ctx
 // ends before, or this node knows of no checkpoints.
-func (l *Ledger) Covered(ctx context.Context, position int64) *Published {
-	k := l.keeper.Load()
+func (p *Partition) Covered(ctx context.Context, position int64) *Published {
+	k := p.keeper.Load()
 	if k == nil {
 		return nil
 	}
 	for {
 		news := k.news.wait() // before looking: what comes later wakes us
-		if p := k.published.Load(); p != nil && p.Size >= position {
-			return p
+		if newest := k.published.Load(); newest != nil && newest.Size >= position {
+			return newest
 		}
 		if !sleep(ctx, news, 0) {
 			return nil
@@ -179,26 +185,29 @@ func (l *Ledger) Covered(ctx context.Context, position int64) *Published {
 	}
 }
 
-// CheckpointsBegin says whether this node still brings the tree to the head, before
-// it signs its first checkpoint since the start.
+// CheckpointsBegin says whether this node still brings a tree to the head, before it
+// signs its first checkpoint since the start.
 func (l *Ledger) CheckpointsBegin() bool {
-	k := l.keeper.Load()
-	return k != nil && k.beginning.Load()
+	return slices.ContainsFunc(l.partitions, func(p *Partition) bool {
+		k := p.keeper.Load()
+		return k != nil && k.beginning.Load()
+	})
 }
 
-// CheckpointLag is for how long the newest checkpoint has been behind the head; 0
-// where this node keeps none.
-func (l *Ledger) CheckpointLag() time.Duration {
-	k := l.keeper.Load()
-	if k == nil {
-		return 0
+// CheckpointLag is for how long the newest checkpoint has been behind the head, in
+// the partition where that is longest; 0 where this node keeps none.
+func (l *Ledger) CheckpointLag() (lag time.Duration) {
+	for _, p := range l.partitions {
+		if k := p.keeper.Load(); k != nil {
+			lag = max(lag, time.Since(time.UnixMicro(k.current.Load()))-2*k.options.Every)
+		}
 	}
-	return max(0, time.Since(time.UnixMicro(k.current.Load()))-2*k.options.Every)
+	return lag
 }
 
 // begin activates the checkpoint key, with the event that says from where on.
 func (k *keeper) begin(ctx context.Context, newID func() string) error {
-	ring, _, err := k.ledger.Keyring(ctx)
+	ring, _, err := k.partition.Keyring(ctx)
 	if err != nil {
 		return err
 	}
@@ -216,7 +225,7 @@ func (k *keeper) begin(ctx context.Context, newID func() string) error {
 		also = []Draft{{Stream: CheckpointStream, Expect: Any(1), ID: newID(), Type: events.TypeCheckpointsBegun,
 			SchemaVersion: 1, Actor: "system", Payload: payload}}
 	}
-	return k.ledger.activateFirst(ctx, PurposeCheckpoint, k.options.Signer, newID(), also)
+	return k.partition.activateFirst(ctx, PurposeCheckpoint, k.options.Signer, newID(), also)
 }
 
 // grow brings the tree to the head, in steps, without signing anything.
@@ -257,10 +266,10 @@ func (k *keeper) run(ctx context.Context) {
 	}()
 	pruned := time.Now()
 	for ctx.Err() == nil {
-		changed := k.ledger.Changed()
+		changed := k.partition.Changed()
 		if err := k.toHead(ctx); err != nil {
 			if ctx.Err() == nil {
-				k.ledger.log.Error("checkpoint not made; appends go on", "error", err)
+				k.ledger.log.Error("checkpoint not made; appends go on", "origin", k.partition.origin, "error", err)
 			}
 			k.builder = nil
 		} else {
@@ -282,7 +291,7 @@ func (k *keeper) prune() {
 	}
 	// A day of notes a second apart; what is older goes by the hour.
 	below := p.Size - int64(pruneAfter/k.options.Every)
-	if err := k.options.Folder.Prune(k.ledger.origin, p.Epoch, below, func(int64) bool { return false }); err != nil {
+	if err := k.options.Folder.Prune(k.partition.origin, p.Epoch, below, func(int64) bool { return false }); err != nil {
 		k.ledger.log.Warn("prune checkpoints", "error", err)
 	}
 }
@@ -309,7 +318,7 @@ func (k *keeper) publish(made *Published) {
 
 // follow takes over the newest checkpoint that another node has published.
 func (k *keeper) follow(ctx context.Context) error {
-	newest, err := k.ledger.NewestCheckpoint(ctx)
+	newest, err := k.partition.NewestCheckpoint(ctx)
 	if err == nil && newest != nil {
 		k.published.Store(newest)
 		k.news.signal()

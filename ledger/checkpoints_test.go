@@ -50,7 +50,7 @@ func keep(t *testing.T, l *ledger.Ledger, folder string, mirrors ...checkpoint.S
 // covered waits until a checkpoint covers a position.
 func covered(t *testing.T, l *ledger.Ledger, position int64) *ledger.Published {
 	t.Helper()
-	p := l.Covered(t.Context(), position)
+	p := l.Partition(0).Covered(t.Context(), position)
 	if p == nil {
 		t.Fatal("no checkpoint")
 	}
@@ -93,23 +93,23 @@ func TestCheckpointsOfAnExistingLedger(t *testing.T) {
 	if err := json.Unmarshal(history.Events[0].Payload, &begun); err != nil || begun.Size != 300 || begun.Statement == "" {
 		t.Errorf("%+v, %v", begun, err)
 	}
-	keys, err := l.CheckpointKeys(ctx)
+	keys, err := l.Partition(0).CheckpointKeys(ctx)
 	if err != nil || len(keys) != 1 {
 		t.Fatal(keys, err)
 	}
-	_, outside, err := checkpoint.Folder{Path: folder}.Newest(ctx, l.Origin())
+	_, outside, err := checkpoint.Folder{Path: folder}.Newest(ctx, l.Partition(0).Origin())
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := checkpoint.Open(outside, l.Origin(), keys...)
+	c, err := checkpoint.Open(outside, l.Partition(0).Origin(), keys...)
 	if err != nil || c != p.Checkpoint {
 		t.Errorf("outside: %v, %v, published %v", c, err, p.Checkpoint)
 	}
-	stored, err := l.After(ctx, 0, 1000)
+	stored, err := l.Partition(0).After(ctx, 0, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
-	proofs, newest, err := l.Proofs(ctx)
+	proofs, newest, err := l.Partition(0).Proofs(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,14 +125,14 @@ func TestCheckpointsOfAnExistingLedger(t *testing.T) {
 	if root, err := proofs.Root(300); err != nil || fmt.Sprintf("%x", root[:]) != begun.Root {
 		t.Errorf("the first root: %v", err)
 	}
-	if data, err := l.Tile(ctx, 0, 1, 40); err != nil || len(data) != 40*32 {
+	if data, err := l.Partition(0).Tile(ctx, 0, 1, 40); err != nil || len(data) != 40*32 {
 		t.Errorf("tile: %d octets, %v", len(data), err)
 	}
-	if data, err := l.Tile(ctx, 0, 1, 200); err != nil || data != nil {
+	if data, err := l.Partition(0).Tile(ctx, 0, 1, 200); err != nil || data != nil {
 		t.Errorf("a tile wider than the tree: %d octets, %v", len(data), err)
 	}
 	<-mirror.put
-	if _, text, err := mirror.Newest(ctx, l.Origin()); err != nil || len(text) == 0 {
+	if _, text, err := mirror.Newest(ctx, l.Partition(0).Origin()); err != nil || len(text) == 0 {
 		t.Errorf("mirrored: %s, %v", text, err)
 	}
 	clean(t, l, 302)
@@ -155,7 +155,7 @@ func TestCheckpointsGoOnAfterARestart(t *testing.T) {
 			}
 			if i == 89 {
 				p := covered(t, l, result.Events[0].Position)
-				proofs, newest, err := l.Proofs(t.Context())
+				proofs, newest, err := l.Partition(0).Proofs(t.Context())
 				if err == nil && last != nil {
 					var proof []tree.Hash
 					if proof, err = proofs.Consistency(last.Size, newest.Size); err == nil {
@@ -208,7 +208,7 @@ func TestNoCheckpointWithoutAPlaceOutside(t *testing.T) {
 	if err == nil {
 		t.Fatal("checkpoints without a place for them")
 	}
-	if newest, err := l.NewestCheckpoint(t.Context()); err != nil || newest != nil {
+	if newest, err := l.Partition(0).NewestCheckpoint(t.Context()); err != nil || newest != nil {
 		t.Errorf("a checkpoint counts: %v, %v", newest, err)
 	}
 	if _, err := l.Append(t.Context(), one("s", ledger.New(), "a")); err != nil {
@@ -255,7 +255,7 @@ func TestAStartDoesNotWaitForTheTree(t *testing.T) {
 	if err := json.Unmarshal(history.Events[0].Payload, &begun); err != nil || begun.Size != 101 {
 		t.Errorf("%+v, %v", begun, err)
 	}
-	sizes, err := l.CheckpointSizes(ctx, 1000, 100)
+	sizes, err := l.Partition(0).CheckpointSizes(ctx, 1000, 100)
 	if err != nil || sizes[0] < history.Events[0].Position {
 		t.Errorf("checkpoints of %v before the event at %d, %v", sizes, history.Events[0].Position, err)
 	}
@@ -270,11 +270,11 @@ func TestKeysHaveOnePurpose(t *testing.T) {
 	if err := l.Activate(t.Context(), checkpointSigner(t), "evt_x"); !errors.Is(err, ledger.ErrForeignKey) {
 		t.Errorf("the checkpoint key for records: %v", err)
 	}
-	ring, _, err := l.Keyring(t.Context())
+	ring, _, err := l.Partition(0).Keyring(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, whyNot := ring.Find(checkpointSigner(t).KeyID(), 0); whyNot == "" {
+	if _, whyNot := ring.Find(checkpointSigner(t).KeyID(), 0, 0); whyNot == "" {
 		t.Error("a checkpoint key is taken for records")
 	}
 }

@@ -27,7 +27,7 @@ func (k *keeper) step(ctx context.Context, sign bool) (caughtUp bool, err error)
 	}()
 	var size int64
 	var root Hash
-	err = tx.QueryRow(ctx, `select size, root from tree_head where p = $1 for update skip locked`, k.p).Scan(&size, into(&root))
+	err = tx.QueryRow(ctx, `select size, root from tree_head where p = $1 for update skip locked`, k.partition.p).Scan(&size, into(&root))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return true, k.follow(ctx)
 	}
@@ -35,11 +35,11 @@ func (k *keeper) step(ctx context.Context, sign bool) (caughtUp bool, err error)
 		return false, fmt.Errorf("read tree head: %w", err)
 	}
 	var epoch, head int64
-	if err := tx.QueryRow(ctx, `select epoch, pos from ledger_head where p = $1`, k.p).Scan(&epoch, &head); err != nil {
+	if err := tx.QueryRow(ctx, `select epoch, pos from ledger_head where p = $1`, k.partition.p).Scan(&epoch, &head); err != nil {
 		return false, fmt.Errorf("read ledger head: %w", err)
 	}
 	if last := k.published.Load(); head < size || last != nil && (last.Epoch != epoch || last.Size > head) {
-		return false, k.ledger.seq.halt(fmt.Errorf("the ledger ends at position %d and a checkpoint was made at %d: the database is older than what was published", head, max(size, lastSize(last))))
+		return false, k.partition.seq.halt(fmt.Errorf("the ledger ends at position %d and a checkpoint was made at %d: the database is older than what was published", head, max(size, lastSize(last))))
 	}
 	if k.builder == nil || k.builder.Size() != size || k.builder.Root() != tree.Hash(root) {
 		if k.builder, err = k.resume(ctx, tx, size, root); err != nil {
@@ -76,7 +76,7 @@ func lastSize(p *Published) int64 {
 
 // resume reads the right edge, which must have the root that is stored.
 func (k *keeper) resume(ctx context.Context, tx pgx.Tx, size int64, root Hash) (*tree.Builder, error) {
-	partial, err := readTiles(ctx, tx, k.p, tree.Partial(size))
+	partial, err := readTiles(ctx, tx, k.partition.p, tree.Partial(size))
 	if err != nil {
 		return nil, err
 	}
@@ -97,14 +97,14 @@ func (k *keeper) add(ctx context.Context, tx pgx.Tx, size, upTo int64) (full []t
 		k.builder.Add(tree.Leaf(hash), func(t tree.Tile) { full = append(full, t) })
 	}
 	for size < upTo {
-		if held := k.ledger.tail.after(size); len(held) > 0 {
+		if held := k.partition.tail.after(size); len(held) > 0 {
 			for _, e := range held[:min(int64(len(held)), upTo-size)] {
 				add(e.Hash)
 				size++
 			}
 			continue
 		}
-		rows, err := tx.Query(ctx, `select pos, hash from events where p = $1 and pos > $2 and pos <= $3 order by pos`, k.p, size, upTo)
+		rows, err := tx.Query(ctx, `select pos, hash from events where p = $1 and pos > $2 and pos <= $3 order by pos`, k.partition.p, size, upTo)
 		if err != nil {
 			return nil, fmt.Errorf("read events: %w", err)
 		}
@@ -129,9 +129,9 @@ func (k *keeper) add(ctx context.Context, tx pgx.Tx, size, upTo int64) (full []t
 
 // sign makes the note, unless this size has one, and writes it outside.
 func (k *keeper) sign(ctx context.Context, tx pgx.Tx, epoch int64) (*Published, error) {
-	c := checkpoint.Checkpoint{Origin: k.ledger.origin, Size: k.builder.Size(), Root: k.builder.Root()}
+	c := checkpoint.Checkpoint{Origin: k.partition.origin, Size: k.builder.Size(), Root: k.builder.Root()}
 	var stored string
-	err := tx.QueryRow(ctx, `select note from checkpoints where p = $1 and size = $2 and root = $3`, k.p, c.Size, c.Root[:]).Scan(&stored)
+	err := tx.QueryRow(ctx, `select note from checkpoints where p = $1 and size = $2 and root = $3`, k.partition.p, c.Size, c.Root[:]).Scan(&stored)
 	if err == nil {
 		return newPublished(c, epoch, []byte(stored)), nil
 	}
@@ -164,12 +164,12 @@ func (k *keeper) store(ctx context.Context, tx pgx.Tx, full []tree.Tile, made *P
 	}
 	batch := &pgx.Batch{}
 	batch.Queue(`insert into tiles (p, level, n, data) select $1, t.* from unnest($2::smallint[], $3::bigint[], $4::bytea[]) t
-		on conflict (p, level, n) do update set data = excluded.data`, k.p, levels, numbers, data)
-	batch.Queue(`update tree_head set size = $2, root = $3, edge = $4 where p = $1`, k.p, k.builder.Size(), root[:], edge)
+		on conflict (p, level, n) do update set data = excluded.data`, k.partition.p, levels, numbers, data)
+	batch.Queue(`update tree_head set size = $2, root = $3, edge = $4 where p = $1`, k.partition.p, k.builder.Size(), root[:], edge)
 	if made != nil {
 		batch.Queue(`insert into checkpoints (p, size, root, note) values ($1, $2, $3, $4)
 			on conflict (p, size) do update set root = excluded.root, note = excluded.note where checkpoints.root <> excluded.root`,
-			k.p, made.Size, made.Root[:], string(made.Note))
+			k.partition.p, made.Size, made.Root[:], string(made.Note))
 	}
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("store the tree: %w", err)

@@ -8,7 +8,7 @@ import (
 
 // RunOn is AuditDatabase on connections that are there.
 func (a Audit) RunOn(ctx context.Context, pool *pgxpool.Pool) (Report, error) {
-	return a.run(ctx, pool, partition)
+	return a.all(ctx, pool)
 }
 
 // InRanges is an audit with other bounds of memory.

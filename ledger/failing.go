@@ -36,21 +36,25 @@ func (s *sequencer) failed(err error) {
 // is tried: nobody sends it requests any more, so nothing else would show that it
 // can again.
 func (l *Ledger) Failing(ctx context.Context) error {
-	if err := l.seq.stopped(); err != nil {
+	if err := l.Stopped(); err != nil {
 		return err
 	}
-	last := l.seq.failure.Load()
+	return l.each(func(p *Partition) error { return p.failing(ctx) })
+}
+
+func (p *Partition) failing(ctx context.Context) error {
+	last := p.seq.failure.Load()
 	if last == nil {
 		return nil
 	}
-	if err := l.tryToWrite(ctx); err != nil {
+	if err := p.tryToWrite(ctx); err != nil {
 		return err
 	}
 	var refused *pgconn.PgError
 	if errors.As(last.err, &refused) && !passing(refused) && time.Since(last.at) < distrust {
 		return last.err // the trial shows nothing about it
 	}
-	l.seq.failure.CompareAndSwap(last, nil)
+	p.seq.failure.CompareAndSwap(last, nil)
 	return nil
 }
 
@@ -67,18 +71,18 @@ func passing(refused *pgconn.PgError) bool {
 // tryToWrite does what an append needs, and takes it back: the lock of the head
 // row, and room for new pages, which it asks of a table that is derived anyway.
 // What it writes does not compress.
-func (l *Ledger) tryToWrite(ctx context.Context) error {
+func (p *Partition) tryToWrite(ctx context.Context) error {
 	filler := make([]byte, trialOctets)
 	_, _ = rand.Read(filler) // it never fails
-	tx, err := l.pool.Begin(ctx)
+	tx, err := p.ledger.pool.Begin(ctx)
 	if err != nil {
 		return fmt.Errorf("try to append: %w", err)
 	}
 	defer tx.Rollback(context.WithoutCancel(ctx))
 	batch := &pgx.Batch{}
-	batch.Queue(`select from ledger_head where p = 0 for update`)
+	batch.Queue(`select from ledger_head where p = $1 for update`, p.p)
 	batch.Queue(`insert into projection_dead (name, p, pos, tenant, stream, attempts, error, parked_us)
-		values ('trial', 0, 1, '', '', 0, encode($1, 'base64'), 1)`, filler)
+		values ('trial', $1, 1, '', '', 0, encode($2, 'base64'), 1)`, p.p, filler)
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("try to append: %w", err)
 	}

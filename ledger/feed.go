@@ -10,13 +10,13 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 )
 
-// Subscriber is the ledger as a Watermill message.Subscriber: the table is the
+// Subscriber is a partition as a Watermill message.Subscriber: the table is the
 // outbox, there is no second copy of the events. One message is one batch of up
 // to 1,000 events in order; Batch takes them out of its context. A Nack sends
 // the batch again, from the checkpoint as it is then, after a back-off of 50 to
 // 500 ms. The topic is ignored.
 type Subscriber struct {
-	ledger     *Ledger
+	partition  *Partition
 	checkpoint func(context.Context) (int64, error)
 
 	mu      sync.Mutex
@@ -27,8 +27,8 @@ type Subscriber struct {
 
 // Subscriber makes a subscriber that starts behind the position that checkpoint
 // returns.
-func (l *Ledger) Subscriber(checkpoint func(context.Context) (int64, error)) *Subscriber {
-	return &Subscriber{ledger: l, checkpoint: checkpoint}
+func (p *Partition) Subscriber(checkpoint func(context.Context) (int64, error)) *Subscriber {
+	return &Subscriber{partition: p, checkpoint: checkpoint}
 }
 
 type batchKey struct{}
@@ -72,13 +72,13 @@ func (s *Subscriber) send(ctx context.Context, out chan<- *message.Message) {
 	position, known, pause := int64(0), false, feedFirstPause
 	var told time.Time
 	for ctx.Err() == nil {
-		changed := s.ledger.Changed() // before reading: what comes later wakes us
+		changed := s.partition.Changed() // before reading: what comes later wakes us
 		events, err := s.next(ctx, &position, &known)
 		switch {
 		case err != nil:
 			if ctx.Err() == nil && time.Since(told) >= feedTell {
 				told = time.Now()
-				s.ledger.log.Warn("feed: read events", "error", err)
+				s.partition.ledger.log.Warn("feed: read events", "error", err)
 			}
 			sleep(ctx, nil, pause)
 			pause = min(2*pause, feedLastPause)
@@ -111,13 +111,13 @@ func (s *Subscriber) next(ctx context.Context, position *int64, known *bool) ([]
 		}
 		*position, *known = at, true
 	}
-	if events := s.ledger.tail.after(*position); len(events) > 0 {
+	if events := s.partition.tail.after(*position); len(events) > 0 {
 		return events, nil
 	}
-	return s.ledger.After(ctx, *position, feedBatch)
+	return s.partition.After(ctx, *position, feedBatch)
 }
 
-// tail is the last events this node has committed, without a gap: readers at the
+// tail is the last events this node has committed to a partition, without a gap: readers at the
 // end of the ledger need not ask the database for what the process still holds.
 // Its events are shared and never changed.
 type tail struct {
@@ -163,7 +163,7 @@ func (t *tail) after(position int64) []Event {
 
 // deliver sends one batch and says whether it was acknowledged.
 func (s *Subscriber) deliver(ctx context.Context, out chan<- *message.Message, events []Event) bool {
-	m := message.NewMessage(fmt.Sprintf("%d:%d-%d", partition, events[0].Position, events[len(events)-1].Position), nil)
+	m := message.NewMessage(fmt.Sprintf("%d:%d-%d", s.partition.p, events[0].Position, events[len(events)-1].Position), nil)
 	m.SetContext(context.WithValue(ctx, batchKey{}, events))
 	select {
 	case out <- m:

@@ -16,7 +16,7 @@ func TestSubscriberRedeliversAndSkipsNothing(t *testing.T) {
 	l := open(t, ledgertest.New(t))
 	const events = 30
 	var checkpoint atomic.Int64
-	subscriber := l.Subscriber(func(context.Context) (int64, error) { return checkpoint.Load(), nil })
+	subscriber := l.Partition(0).Subscriber(func(context.Context) (int64, error) { return checkpoint.Load(), nil })
 	messages, err := subscriber.Subscribe(t.Context(), "events")
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestSubscriberRedeliversAndSkipsNothing(t *testing.T) {
 func TestAnotherNodeIsWoken(t *testing.T) {
 	db := ledgertest.New(t)
 	writer, reader := open(t, db), open(t, db)
-	subscriber := reader.Subscriber(func(context.Context) (int64, error) { return 0, nil })
+	subscriber := reader.Partition(0).Subscriber(func(context.Context) (int64, error) { return 0, nil })
 	messages, err := subscriber.Subscribe(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
@@ -99,17 +99,17 @@ func TestReadersSeeWhatTheTableHolds(t *testing.T) {
 			}
 		}
 	}
-	head, err := nodes[0].Head(t.Context())
+	head, err := nodes[0].Partition(0).Head(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := nodes[0].After(t.Context(), 0, 2*each)
+	want, err := nodes[0].Partition(0).After(t.Context(), 0, 2*each)
 	if err != nil || int64(len(want)) != head {
 		t.Fatalf("%d events of %d, %v", len(want), head, err)
 	}
 	for _, l := range nodes {
 		for from := range head {
-			subscriber := l.Subscriber(func(context.Context) (int64, error) { return from, nil })
+			subscriber := l.Partition(0).Subscriber(func(context.Context) (int64, error) { return from, nil })
 			messages, err := subscriber.Subscribe(t.Context(), "")
 			if err != nil {
 				t.Fatal(err)

@@ -12,9 +12,9 @@ import (
 func TestAReaderGoesOnSoonAfterALongRefusal(t *testing.T) {
 	for _, refusedFor := range []time.Duration{time.Millisecond, time.Second, 12 * time.Second, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
-			l := &Ledger{}
-			l.tail.add([]Event{{Position: 1}})
-			s := l.Subscriber(func(context.Context) (int64, error) { return 0, nil })
+			p := &Partition{ledger: &Ledger{}}
+			p.tail.add([]Event{{Position: 1}})
+			s := p.Subscriber(func(context.Context) (int64, error) { return 0, nil })
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			messages, err := s.Subscribe(ctx, "")

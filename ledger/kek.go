@@ -36,8 +36,8 @@ func RotateKEK(ctx context.Context, databaseURL string, old, next []byte) (wrapp
 		if _, err := tx.Exec(ctx, `lock table subject_keys in exclusive mode`); err != nil {
 			return fmt.Errorf("lock the data keys (a login that owns the tables is needed): %w", err)
 		}
-		rows, err := tx.Query(ctx, `select tenant, key_id, subject_ref, kek_id, wrapped_key from subject_keys
-			where p = $1 and destroyed_us is null and kek_id <> $2`, int16(partition), kekName(next))
+		rows, err := tx.Query(ctx, `select p, tenant, key_id, subject_ref, kek_id, wrapped_key from subject_keys
+			where destroyed_us is null and kek_id <> $1`, kekName(next))
 		if err != nil {
 			return err
 		}
@@ -52,7 +52,7 @@ func RotateKEK(ctx context.Context, databaseURL string, old, next []byte) (wrapp
 				return err
 			}
 			batch.Queue(`update subject_keys set kek_id = $4, wrapped_key = $5 where p = $1 and tenant = $2 and key_id = $3`,
-				int16(partition), k.Tenant, k.ID, kekName(next), again)
+				k.Partition, k.Tenant, k.ID, kekName(next), again)
 		}
 		wrapped = len(keys)
 		return tx.SendBatch(ctx, &batch).Close()
@@ -64,12 +64,13 @@ func RotateKEK(ctx context.Context, databaseURL string, old, next []byte) (wrapp
 }
 
 // alone says whether nobody else is connected to the database. A session that has
-// just ended is still listed for a moment.
+// just ended is still listed for a moment. What the sessions of other roles are is
+// hidden from a login without pg_read_all_stats: they count as nodes.
 func alone(ctx context.Context, conn *pgx.Conn) error {
 	var others int
 	for range 30 {
 		if err := conn.QueryRow(ctx, `select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
-			and backend_type = 'client backend'`).Scan(&others); err != nil {
+			and (backend_type = 'client backend' and application_name not like 'citus_internal gpid=%' or backend_type is null and usesysid is not null)`).Scan(&others); err != nil {
 			return fmt.Errorf("look who else is connected: %w", err)
 		}
 		if others == 0 {
@@ -77,11 +78,12 @@ func alone(ctx context.Context, conn *pgx.Conn) error {
 		}
 		sleep(ctx, nil, 100*time.Millisecond)
 	}
-	return fmt.Errorf("%d other sessions use the database: stop every node first", others)
+	return fmt.Errorf("%d other sessions use the database: stop every node first (those of a cluster itself only a login with pg_read_all_stats can tell from nodes)", others)
 }
 
 // wrappedKey is a row of subject_keys.
 type wrappedKey struct {
+	Partition  int16
 	Tenant, ID string
 	Reference  []byte
 	KEK        string

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/seal"
@@ -15,8 +16,9 @@ import (
 )
 
 // SigningKeyStream holds the activations and retirements of signing keys, in the
-// tenant ServiceTenant. Every append that carries a signature guards it, so that
-// nothing signed by a retired key lands after its retirement.
+// service's tenant of each partition: a key is valid by position, and positions are a
+// partition's. Every append that carries a signature guards the stream of its own
+// partition, so that nothing signed by a retired key lands after its retirement.
 const SigningKeyStream = "signing_key"
 
 // Purposes of signing keys. A key of one purpose is none of another.
@@ -25,7 +27,7 @@ const (
 	PurposeCheckpoint = "checkpoint" // heads of the tree
 )
 
-// SigningKey is a key this ledger has activated. It is valid for events between
+// SigningKey is a key that a partition has activated. It is valid for events between
 // From and To by position, never by time.
 type SigningKey struct {
 	ID      string
@@ -39,9 +41,29 @@ type SigningKey struct {
 // Keyring is every signing key a ledger ever had, by id.
 type Keyring map[string]SigningKey
 
-// Find implements seal.Keys: a record key this ledger activated, valid at the
-// position.
-func (k Keyring) Find(id string, position int64) (ed25519.PublicKey, string) {
+// Keyrings are the keyrings of all partitions, by number.
+type Keyrings []Keyring
+
+// Find implements seal.Keys with the keys of the partition.
+func (k Keyrings) Find(id string, partition int16, position int64) (ed25519.PublicKey, string) {
+	if partition < 0 || int(partition) >= len(k) {
+		return nil, "this ledger has no such partition"
+	}
+	return k[partition].Find(id, partition, position)
+}
+
+// Keyrings reads the signing keys of all partitions.
+func (l *Ledger) Keyrings(ctx context.Context) (Keyrings, error) {
+	rings := make(Keyrings, len(l.partitions))
+	return rings, l.each(func(p *Partition) (err error) {
+		rings[p.p], _, err = p.Keyring(ctx)
+		return err
+	})
+}
+
+// Find implements seal.Keys: a record key that the ring's partition has activated,
+// valid at the position.
+func (k Keyring) Find(id string, _ int16, position int64) (ed25519.PublicKey, string) {
 	key, known := k[id]
 	switch {
 	case !known:
@@ -157,7 +179,7 @@ type onlyKey struct {
 }
 
 // Find implements seal.Keys.
-func (o onlyKey) Find(id string, _ int64) (ed25519.PublicKey, string) {
+func (o onlyKey) Find(id string, _ int16, _ int64) (ed25519.PublicKey, string) {
 	if id != o.id {
 		return nil, "another key must sign this"
 	}
@@ -175,10 +197,10 @@ func (k Keyring) active(purpose string) string {
 	return id
 }
 
-// Keyring reads the ledger's signing keys and the stream they stand in, which a
+// Keyring reads the partition's signing keys and the stream they stand in, which a
 // signed append guards.
-func (l *Ledger) Keyring(ctx context.Context) (Keyring, History, error) {
-	history, err := l.Read(ctx, ServiceTenant, SigningKeyStream)
+func (p *Partition) Keyring(ctx context.Context) (Keyring, History, error) {
+	history, err := p.ledger.Read(ctx, p.Service(), SigningKeyStream)
 	if err != nil {
 		return nil, History{}, err
 	}
@@ -196,15 +218,26 @@ func (l *Ledger) Keyring(ctx context.Context) (Keyring, History, error) {
 var ErrForeignKey = errors.New("the signing key is not an active key of this ledger")
 
 // Activate makes the signer's key a key of this ledger if it has none for
-// records yet, and otherwise checks that it is an active one (ErrForeignKey).
+// records yet, and otherwise checks that it is an active one (ErrForeignKey). Each
+// partition has an event of its own for it.
 func (l *Ledger) Activate(ctx context.Context, signer *seal.Signer, eventID string) error {
-	return l.activateFirst(ctx, PurposeRecord, signer, eventID, nil)
+	return l.each(func(p *Partition) error {
+		return p.activateFirst(ctx, PurposeRecord, signer, p.eventID(eventID), nil)
+	})
+}
+
+// eventID is the id of an event that every partition has one like.
+func (p *Partition) eventID(id string) string {
+	if p.p == 0 {
+		return id
+	}
+	return id + "/" + strconv.Itoa(int(p.p))
 }
 
 // activateFirst activates the first key of a purpose; also may give a draft that
 // belongs into the same append.
-func (l *Ledger) activateFirst(ctx context.Context, purpose string, signer *seal.Signer, eventID string, also []Draft) error {
-	ring, history, err := l.Keyring(ctx)
+func (p *Partition) activateFirst(ctx context.Context, purpose string, signer *seal.Signer, eventID string, also []Draft) error {
+	ring, history, err := p.Keyring(ctx)
 	if err != nil {
 		return err
 	}
@@ -216,9 +249,9 @@ func (l *Ledger) activateFirst(ctx context.Context, purpose string, signer *seal
 		return err
 	}
 	draft.Expect, draft.ID = history.At(), eventID
-	_, err = l.Append(ctx, Append{Tenant: ServiceTenant, Drafts: append([]Draft{draft}, also...)})
+	_, err = p.ledger.Append(ctx, Append{Tenant: p.Service(), Drafts: append([]Draft{draft}, also...)})
 	if errors.Is(err, ErrMoved) { // another node was first: with the same key that is as good
-		return l.activateFirst(ctx, purpose, signer, eventID, also)
+		return p.activateFirst(ctx, purpose, signer, eventID, also)
 	}
 	return err
 }
@@ -259,16 +292,38 @@ func activation(by, signer *seal.Signer, record events.SigningKey) (Draft, error
 type Rotation struct {
 	Purpose         string
 	From, To        *seal.Signer
-	CompromisedFrom int64  // position from which signatures of the old key do not count; 0: it is only replaced
-	Actor           string // who rotates
+	CompromisedFrom []int64 // by partition, positions from which signatures of the old key do not count; none: it is only replaced
+	Actor           string  // who rotates
 	EventIDs        [2]string
 }
 
 // Rotate activates a key, signed by the key before it and by itself, and retires
-// that one, in one append: at every position one of the two is valid, never both.
-// Nodes that have both keys go on with the new one at once.
+// that one, in one append per partition: at every position one of the two is valid,
+// never both. Nodes that have both keys go on with the new one at once. A rotation
+// that was cut off between two partitions is finished by the same one again.
 func (l *Ledger) Rotate(ctx context.Context, r Rotation) error {
-	ring, history, err := l.Keyring(ctx)
+	if n := len(r.CompromisedFrom); n > 0 && n != len(l.partitions) {
+		return fmt.Errorf("compromised from: want a position of each of the %d partitions", len(l.partitions))
+	}
+	var rotated int
+	for _, p := range l.partitions {
+		ring, _, err := p.Keyring(ctx)
+		if err != nil {
+			return err
+		}
+		if key, known := ring[r.To.KeyID()]; known && key.To == 0 && ring.active(r.Purpose) == key.ID && rotated+1 < len(l.partitions) {
+			rotated++
+			continue
+		}
+		if err := p.rotate(ctx, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Partition) rotate(ctx context.Context, r Rotation) error {
+	ring, history, err := p.Keyring(ctx)
 	if err != nil {
 		return err
 	}
@@ -284,16 +339,16 @@ func (l *Ledger) Rotate(ctx context.Context, r Rotation) error {
 		return err
 	}
 	reason := events.SigningKeyRetired{KeyID: previous, Reason: "rotated"}
-	if r.CompromisedFrom > 0 {
-		reason.Reason, reason.CompromisedFrom = "compromised", r.CompromisedFrom
+	if len(r.CompromisedFrom) > 0 {
+		reason.Reason, reason.CompromisedFrom = "compromised", r.CompromisedFrom[p.p]
 	}
 	payload, err := canon.Marshal(reason)
 	if err != nil {
 		return err
 	}
-	activated.Expect, activated.ID, activated.Actor = history.At(), r.EventIDs[0], r.Actor
-	_, err = l.Append(ctx, Append{Tenant: ServiceTenant, Drafts: []Draft{activated, {
-		Stream: SigningKeyStream, Expect: Expect{expectAt, history.Version() + 1}, ID: r.EventIDs[1],
+	activated.Expect, activated.ID, activated.Actor = history.At(), p.eventID(r.EventIDs[0]), r.Actor
+	_, err = p.ledger.Append(ctx, Append{Tenant: p.Service(), Drafts: []Draft{activated, {
+		Stream: SigningKeyStream, Expect: Expect{expectAt, history.Version() + 1}, ID: p.eventID(r.EventIDs[1]),
 		Type: events.TypeSigningKeyRetired, SchemaVersion: 1, Actor: r.Actor, Payload: payload}}})
 	return err
 }

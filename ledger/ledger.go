@@ -46,11 +46,15 @@
 //	hash             fc3623f93e30aab3876faaa6fb2d252b        ad3dc2483add25f130d6888ca5692a63
 //	                 9e59dc74f0e25337243d44b2ee8f991d        97179547310af6833e8ebefa46ba6558
 //
-// # Tenants and streams
+// # Tenants, partitions and streams
 //
 // A tenant is an organization, or "service" for what belongs to none. Each has
 // a linear chain of its own. A stream is the unit of consistency, named
 // <noun>/<id>, or one word where there is one per tenant.
+//
+// A ledger has one partition or more, a number that is fixed when it is made.
+// Positions, the tree and its checkpoints are a partition's; a tenant lives in the
+// one that Home names, so whoever knows a tenant never meets its number.
 package ledger
 
 import (
@@ -70,10 +74,6 @@ import (
 
 // ServiceTenant is the tenant of everything that belongs to no organization.
 const ServiceTenant = "service"
-
-// partition is the only one of the first release. Every statement names it as a
-// constant, so that tables distributed by p need no other SQL.
-const partition = 0
 
 // Event is one stored row, as it was committed.
 type Event struct {
@@ -115,6 +115,7 @@ func (e Event) Signed() (s events.Signed, signed bool, err error) {
 // trace, except ErrUnknown.
 var (
 	ErrMoved       = errors.New("ledger: a stream or a guard has moved")
+	ErrElsewhere   = errors.New("ledger: a guard is in another partition than the append")
 	ErrKeyReused   = errors.New("ledger: the idempotency key was used with other content")
 	ErrLimit       = errors.New("ledger: the stream is at its limit")
 	ErrTooLarge    = errors.New("ledger: the append is too large")
@@ -130,30 +131,31 @@ var (
 type Options struct {
 	Clock func() time.Time // nil: the machine's
 	Log   *slog.Logger     // nil: the default logger
+	// Partitions is how many the ledger must have; 0: as many as it has.
+	Partitions int
 	// Tracer sees every statement of this node before and after it runs; nil: none.
 	Tracer pgx.QueryTracer
 }
 
 // Ledger is one node's access to the table. It is safe for concurrent use.
 type Ledger struct {
-	pool   *pgxpool.Pool
-	origin string
-	clock  func() time.Time
-	log    *slog.Logger
-	seq    *sequencer
-	wake   broadcast // after every commit of this node, and on every NOTIFY
-	own    broadcast // after every commit of this node
-	tail   tail      // what this node has committed last
-	stop   context.CancelFunc
-	done   sync.WaitGroup // listener, notifier and keeper
+	pool       *pgxpool.Pool
+	clock      func() time.Time
+	log        *slog.Logger
+	partitions []*Partition // by number
+	wake       broadcast    // after every commit of this node, and on every NOTIFY
+	own        broadcast    // after every commit of this node
+	stop       context.CancelFunc
+	done       sync.WaitGroup // listener, notifier and keepers
+	stats      Stats
+	broken     atomic.Pointer[error] // why this node appends no more, in any partition
 
 	background context.Context // ends with Close
 	checked    atomic.Pointer[SelfCheck]
-	keeper     atomic.Pointer[keeper]
 }
 
 // Open connects to a migrated database as the application role and starts the
-// sequencer, the listener and the notifier. Close ends them.
+// sequencers, the listener and the notifier. Close ends them.
 func Open(ctx context.Context, databaseURL string, o Options) (*Ledger, error) {
 	if o.Clock == nil {
 		o.Clock = time.Now
@@ -166,17 +168,18 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Ledger, error) {
 		return nil, err
 	}
 	l := &Ledger{pool: pool, clock: o.Clock, log: o.Log}
-	if err := pool.QueryRow(ctx, `select origin from ledger_head where p = 0`).Scan(&l.origin); err != nil {
+	origins, err := readPartitions(ctx, pool, o.Partitions)
+	if err != nil {
 		pool.Close()
-		return nil, fmt.Errorf("read ledger head (was the database migrated?): %w", err)
+		return nil, err
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop, l.background = stop, background
-	l.seq = newSequencer(pool.Config().ConnConfig, l.origin, l.clock, l.log, func(committed []Event) {
-		l.tail.add(committed)
-		l.own.signal()
-		l.wake.signal()
-	})
+	for number, origin := range origins {
+		p := &Partition{ledger: l, p: int16(number), origin: origin}
+		p.seq = newSequencer(p, pool.Config().ConnConfig)
+		l.partitions = append(l.partitions, p)
+	}
 	l.done.Go(func() { l.listen(background) })
 	l.done.Go(func() { l.notify(background) })
 	return l, nil
@@ -236,7 +239,11 @@ func asApplication(ctx context.Context, conn *pgx.Conn) error {
 // Close refuses new appends, finishes those that wait (at most 5 s) and ends
 // every goroutine and connection of the ledger. It may be called twice.
 func (l *Ledger) Close() {
-	l.seq.close()
+	var closing sync.WaitGroup
+	for _, p := range l.partitions {
+		closing.Go(p.seq.close)
+	}
+	closing.Wait()
 	l.stop()
 	l.done.Wait()
 	l.pool.Close()
@@ -246,8 +253,11 @@ func (l *Ledger) Close() {
 // move in one transaction of this pool. It never writes events.
 func (l *Ledger) Pool() *pgxpool.Pool { return l.pool }
 
-// Origin names this ledger for ever, for example "ledger.example.com/countersign/0".
-func (l *Ledger) Origin() string { return l.origin }
-
-// Stopped says why this node appends no more, or nil. Reading goes on.
-func (l *Ledger) Stopped() error { return l.seq.stopped() }
+// Stopped says why this node appends no more, or nil. Reading goes on. What stops it
+// in one partition stops it in all: the database is not the one it was.
+func (l *Ledger) Stopped() error {
+	if err := l.broken.Load(); err != nil {
+		return *err
+	}
+	return nil
+}

@@ -2,14 +2,16 @@ package ledger
 
 import (
 	"context"
+	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// channel carries "there are events up to this position" between the nodes of one
+// channel carries "this partition has events up to this position" between the nodes of one
 // database.
 const channel = "countersign_events"
 
@@ -46,7 +48,58 @@ func (b *broadcast) signal() {
 // Changed returns a channel that is closed when events are likely to have been
 // added, by this node or another. It is a hint: whoever needs certainty reads
 // at least once a second, too.
-func (l *Ledger) Changed() <-chan struct{} { return l.wake.wait() }
+func (p *Partition) Changed() <-chan struct{} { return p.wake.wait() }
+
+// committed tells whoever waits of what this node has appended.
+func (p *Partition) committed(events []Event) {
+	p.tail.add(events)
+	p.ledger.own.signal()
+	p.changed()
+}
+
+func (p *Partition) changed() {
+	p.wake.signal()
+	p.ledger.wake.signal()
+}
+
+// told takes note of a notification, "partition:position" and more of them after
+// commas. One that cannot be read wakes everybody.
+func (l *Ledger) told(payload string) {
+	for _, part := range strings.Split(payload, ",") {
+		number, text, _ := strings.Cut(part, ":")
+		n, err1 := strconv.ParseInt(number, 10, 16)
+		position, err2 := strconv.ParseInt(text, 10, 64)
+		p := l.Partition(int16(n))
+		if err1 != nil || err2 != nil || p == nil {
+			l.changedEverywhere()
+			return
+		}
+		// What this node has committed itself its readers know already: without
+		// this each of them would ask the database after each commit, for nothing.
+		if position > p.tail.last() {
+			p.changed()
+		}
+	}
+}
+
+func (l *Ledger) changedEverywhere() {
+	for _, p := range l.partitions {
+		p.changed()
+	}
+}
+
+// news is what told reads, of the partitions that this node has appended to since
+// the last time.
+func (l *Ledger) news(told []int64) string {
+	var parts []string
+	for i, p := range l.partitions {
+		if last := p.tail.last(); last > told[i] {
+			told[i] = last
+			parts = append(parts, fmt.Sprintf("%d:%d", p.p, last))
+		}
+	}
+	return strings.Join(parts, ",")
+}
 
 // listen hears of the other nodes' commits, on a connection of its own.
 func (l *Ledger) listen(ctx context.Context) {
@@ -54,17 +107,13 @@ func (l *Ledger) listen(ctx context.Context) {
 		if _, err := conn.Exec(ctx, `listen `+channel); err != nil {
 			return err
 		}
-		l.wake.signal() // also after a reconnect: something may have been missed
+		l.changedEverywhere() // also after a reconnect: something may have been missed
 		for {
 			told, err := conn.WaitForNotification(ctx)
 			if err != nil {
 				return err
 			}
-			// What this node has committed itself its readers know already: without
-			// this each of them would ask the database after each commit, for nothing.
-			if position, err := strconv.ParseInt(told.Payload, 10, 64); err != nil || position > l.tail.last() {
-				l.wake.signal()
-			}
+			l.told(told.Payload)
 		}
 	})
 }
@@ -73,6 +122,7 @@ func (l *Ledger) listen(ctx context.Context) {
 // commits with NOTIFY are serialised in the whole cluster.
 func (l *Ledger) notify(ctx context.Context) {
 	l.keepConnected(ctx, func(conn *pgx.Conn) error {
+		told := make([]int64, len(l.partitions))
 		if _, err := conn.Exec(ctx, `set synchronous_commit = off`); err != nil {
 			return err
 		}
@@ -80,7 +130,7 @@ func (l *Ledger) notify(ctx context.Context) {
 			if !sleep(ctx, l.own.wait(), 0) || !sleep(ctx, nil, coalesce) {
 				return ctx.Err()
 			}
-			if _, err := conn.Exec(ctx, `select pg_notify($1, $2)`, channel, strconv.FormatInt(l.tail.last(), 10)); err != nil {
+			if _, err := conn.Exec(ctx, `select pg_notify($1, $2)`, channel, l.news(told)); err != nil {
 				return err
 			}
 		}

@@ -24,7 +24,7 @@ const (
 )
 
 // Pace is for reading this ledger's own history.
-func (l *Ledger) Pace() *Pace { return &Pace{head: l.Head} }
+func (l *Ledger) Pace() *Pace { return &Pace{head: l.Total} }
 
 // Rest comes between two parts of the work: it returns at once while nobody appends,
 // and when ctx ends.

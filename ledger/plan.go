@@ -69,6 +69,7 @@ var errUnknownHead = errors.New("a head is not cached")
 
 // planner makes one plan; every append sees the effects of those before it.
 type planner struct {
+	number int16
 	origin string
 	nowUS  int64
 	before *heads
@@ -78,9 +79,9 @@ type planner struct {
 }
 
 // makePlan is pure: heads and appends in order of arrival give rows and answers.
-func makePlan(origin string, nowUS int64, before *heads, appends []*Append) (plan, error) {
+func makePlan(number int16, origin string, nowUS int64, before *heads, appends []*Append) (plan, error) {
 	p := planner{
-		origin: origin, nowUS: nowUS, before: before,
+		number: number, origin: origin, nowUS: nowUS, before: before,
 		keys: keyMap{}, guards: map[Guard]bool{},
 		plan: plan{counted: map[streamName]bool{}, head: heads{
 			position: before.position, hash: before.hash, epoch: before.epoch,
@@ -217,7 +218,7 @@ func (p *planner) rows(a *Append, tenant tenantHead, versions []int64) outcome {
 	p.keys[keyName{a.Tenant, a.IdemKey}] = keyHit{a.ContentHash, head.position + 1}
 	for i, d := range a.Drafts {
 		e := Event{
-			Partition: partition, Position: head.position + 1,
+			Partition: p.number, Position: head.position + 1,
 			Tenant: a.Tenant, Sequence: tenant.sequence + 1,
 			Stream: d.Stream, Version: versions[i],
 			ID: d.ID, Type: d.Type, SchemaVersion: d.SchemaVersion,

@@ -25,7 +25,7 @@ func (h *hashColumn) ScanBytes(b []byte) error {
 	return nil
 }
 
-const selectEvents = `select p, ` + columns + ` from events where p = 0 and `
+const selectEvents = `select p, ` + columns + ` from events where p = $1 and `
 
 func scanEvent(row pgx.CollectableRow) (Event, error) {
 	var e Event
@@ -61,11 +61,13 @@ func (l *Ledger) row(ctx context.Context, sql string, args []any, into ...any) e
 	return l.reading(ctx, func() error { return l.pool.QueryRow(ctx, sql, args...).Scan(into...) })
 }
 
-// query reads events and hashes each again before anybody sees it.
-func (l *Ledger) query(ctx context.Context, where string, args ...any) ([]Event, error) {
+// query reads events and hashes each again before anybody sees it. In the condition
+// $1 is the partition.
+func (p *Partition) query(ctx context.Context, where string, args ...any) ([]Event, error) {
+	l := p.ledger
 	var events []Event
 	err := l.reading(ctx, func() error {
-		rows, err := l.pool.Query(ctx, selectEvents+where, args...)
+		rows, err := l.pool.Query(ctx, selectEvents+where, append([]any{p.p}, args...)...)
 		if err != nil {
 			return err
 		}
@@ -77,7 +79,7 @@ func (l *Ledger) query(ctx context.Context, where string, args ...any) ([]Event,
 	}
 	for i := range events {
 		if !events[i].Intact() {
-			l.log.Error("a stored event does not have its hash: verify the ledger", "position", events[i].Position)
+			l.log.Error("a stored event does not have its hash: verify the ledger", "partition", p.p, "position", events[i].Position)
 			return nil, fmt.Errorf("%w: position %d", ErrTampered, events[i].Position)
 		}
 	}
@@ -86,7 +88,7 @@ func (l *Ledger) query(ctx context.Context, where string, args ...any) ([]Event,
 
 // Read returns a whole stream; it is empty if the stream has no events.
 func (l *Ledger) Read(ctx context.Context, tenant, stream string) (History, error) {
-	events, err := l.query(ctx, `tenant = $1 and stream = $2 order by version`, tenant, stream)
+	events, err := l.Home(tenant).query(ctx, `tenant = $2 and stream = $3 order by version`, tenant, stream)
 	if err != nil {
 		return History{}, err
 	}
@@ -101,7 +103,7 @@ func (l *Ledger) Read(ctx context.Context, tenant, stream string) (History, erro
 // Last is the end of a stream: a history of its last event alone, or of none. It
 // is enough where each event carries the total.
 func (l *Ledger) Last(ctx context.Context, tenant, stream string) (History, error) {
-	events, err := l.query(ctx, `tenant = $1 and stream = $2 order by version desc limit 1`, tenant, stream)
+	events, err := l.Home(tenant).query(ctx, `tenant = $2 and stream = $3 order by version desc limit 1`, tenant, stream)
 	if err != nil {
 		return History{}, err
 	}
@@ -115,8 +117,8 @@ func (l *Ledger) Last(ctx context.Context, tenant, stream string) (History, erro
 // Version is the number of a stream's last event, 0 for none.
 func (l *Ledger) Version(ctx context.Context, tenant, stream string) (int64, error) {
 	var version int64
-	err := l.row(ctx, `select version from events where p = 0 and tenant = $1 and stream = $2
-		order by version desc limit 1`, []any{tenant, stream}, &version)
+	err := l.row(ctx, `select version from events where p = $1 and tenant = $2 and stream = $3
+		order by version desc limit 1`, []any{l.Home(tenant).p, tenant, stream}, &version)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, nil
 	}
@@ -128,9 +130,10 @@ func (l *Ledger) Version(ctx context.Context, tenant, stream string) (int64, err
 func (l *Ledger) Lookup(ctx context.Context, tenant string, key, content Hash) (stored []Event, last time.Time, err error) {
 	var us, position *int64
 	var storedContent []byte
-	err = l.row(ctx, `select (select occurred_us from events where p = 0 and tenant = $1 order by tseq desc limit 1), e.pos, e.content_hash
-		from (select) one left join events e on e.p = 0 and e.tenant = $1 and e.idem_key = $2`,
-		[]any{tenant, key[:]}, &us, &position, &storedContent)
+	home := l.Home(tenant)
+	err = l.row(ctx, `select (select occurred_us from events where p = $1 and tenant = $2 order by tseq desc limit 1), e.pos, e.content_hash
+		from (select) one left join events e on e.p = $1 and e.tenant = $2 and e.idem_key = $3`,
+		[]any{home.p, tenant, key[:]}, &us, &position, &storedContent)
 	if err != nil {
 		return nil, time.Time{}, fmt.Errorf("look an idempotency key up: %w", err)
 	}
@@ -143,7 +146,7 @@ func (l *Ledger) Lookup(ctx context.Context, tenant string, key, content Hash) (
 	case !bytes.Equal(storedContent, content[:]):
 		return nil, last, ErrKeyReused
 	}
-	stored, err = l.group(ctx, *position)
+	stored, err = home.group(ctx, *position)
 	return stored, last, err
 }
 
@@ -152,8 +155,9 @@ func (l *Ledger) Lookup(ctx context.Context, tenant string, key, content Hash) (
 func (l *Ledger) ByKey(ctx context.Context, tenant string, key, content Hash) ([]Event, error) {
 	var position int64
 	var stored Hash
-	err := l.row(ctx, `select pos, content_hash from events where p = 0 and tenant = $1 and idem_key = $2`,
-		[]any{tenant, key[:]}, &position, into(&stored))
+	home := l.Home(tenant)
+	err := l.row(ctx, `select pos, content_hash from events where p = $1 and tenant = $2 and idem_key = $3`,
+		[]any{home.p, tenant, key[:]}, &position, into(&stored))
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil, nil
@@ -162,12 +166,12 @@ func (l *Ledger) ByKey(ctx context.Context, tenant string, key, content Hash) ([
 	case stored != content:
 		return nil, ErrKeyReused
 	}
-	return l.group(ctx, position)
+	return home.group(ctx, position)
 }
 
 // group returns the events of the append whose first event is at a position.
-func (l *Ledger) group(ctx context.Context, position int64) ([]Event, error) {
-	events, err := l.query(ctx, `pos between $1 and $1 + (select more from events where p = 0 and pos = $1) order by pos`, position)
+func (p *Partition) group(ctx context.Context, position int64) ([]Event, error) {
+	events, err := p.query(ctx, `pos between $2 and $2 + (select more from events where p = $1 and pos = $2) order by pos`, position)
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +183,7 @@ func (l *Ledger) group(ctx context.Context, position int64) ([]Event, error) {
 
 // Tenant returns up to limit events of a tenant, in order, from a sequence on.
 func (l *Ledger) Tenant(ctx context.Context, tenant string, from int64, limit int) ([]Event, error) {
-	return l.query(ctx, `tenant = $1 and tseq >= $2 order by tseq limit $3`, tenant, from, limit)
+	return l.Home(tenant).query(ctx, `tenant = $2 and tseq >= $3 order by tseq limit $4`, tenant, from, limit)
 }
 
 // BySequence returns a tenant's events by their sequences, those that exist.
@@ -188,7 +192,7 @@ func (l *Ledger) BySequence(ctx context.Context, tenant string, sequences []int6
 	if len(sequences) == 0 {
 		return found, nil
 	}
-	events, err := l.query(ctx, `tenant = $1 and tseq = any($2)`, tenant, sequences)
+	events, err := l.Home(tenant).query(ctx, `tenant = $2 and tseq = any($3)`, tenant, sequences)
 	for _, e := range events {
 		found[e.Sequence] = e
 	}
@@ -196,14 +200,14 @@ func (l *Ledger) BySequence(ctx context.Context, tenant string, sequences []int6
 }
 
 // After returns up to limit events above a position, in order.
-func (l *Ledger) After(ctx context.Context, position int64, limit int) ([]Event, error) {
-	return l.query(ctx, `pos > $1 order by pos limit $2`, position, limit)
+func (p *Partition) After(ctx context.Context, position int64, limit int) ([]Event, error) {
+	return p.query(ctx, `pos > $2 order by pos limit $3`, position, limit)
 }
 
-// Head is the position of the last event, 0 in an empty ledger.
-func (l *Ledger) Head(ctx context.Context) (int64, error) {
+// Head is the position of the last event, 0 in an empty partition.
+func (p *Partition) Head(ctx context.Context) (int64, error) {
 	var position int64
-	if err := l.row(ctx, `select pos from ledger_head where p = 0`, nil, &position); err != nil {
+	if err := p.ledger.row(ctx, `select pos from ledger_head where p = $1`, []any{p.p}, &position); err != nil {
 		return 0, fmt.Errorf("read ledger head: %w", err)
 	}
 	return position, nil
@@ -212,7 +216,7 @@ func (l *Ledger) Head(ctx context.Context) (int64, error) {
 // LastSequence is the number of a tenant's last event, 0 for none.
 func (l *Ledger) LastSequence(ctx context.Context, tenant string) (int64, error) {
 	var sequence int64
-	err := l.row(ctx, `select tseq from events where p = 0 and tenant = $1 order by tseq desc limit 1`, []any{tenant}, &sequence)
+	err := l.row(ctx, `select tseq from events where p = $1 and tenant = $2 order by tseq desc limit 1`, []any{l.Home(tenant).p, tenant}, &sequence)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, nil
 	}

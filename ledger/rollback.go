@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -22,11 +23,12 @@ const recentLeaves = 10_000
 // Rollback is a database that lacks events, or has others, than a checkpoint
 // outside of it says: it was restored from an older copy, or somebody cut it.
 type Rollback struct {
-	From, To int64  // positions that are missing, or (From 1) not the ones that were
-	Head     int64  // where the database ends
-	Place    string // where the note lies
-	Reason   string
-	Note     []byte
+	Partition int16
+	From, To  int64  // positions that are missing, or (From 1) not the ones that were
+	Head      int64  // where the database ends
+	Place     string // where the note lies
+	Reason    string
+	Note      []byte
 }
 
 // Error tells an operator what is missing and how to go on.
@@ -49,7 +51,22 @@ func (r *Rollback) Is(target error) bool { return target == ErrRollback }
 // *Rollback where the notes know more than the database; unreachable are the
 // mirrors that could not be asked, and found is whether any note was.
 func (l *Ledger) CheckOutside(ctx context.Context, c Checkpoints) (found bool, unreachable []string, err error) {
-	if err := l.checkEnd(ctx); err != nil {
+	err = l.each(func(p *Partition) error {
+		here, missed, err := p.checkOutside(ctx, c)
+		found = found || here
+		for _, place := range missed {
+			if !slices.Contains(unreachable, place) {
+				unreachable = append(unreachable, place)
+			}
+		}
+		return err
+	})
+	return found, unreachable, err
+}
+
+func (p *Partition) checkOutside(ctx context.Context, c Checkpoints) (found bool, unreachable []string, err error) {
+	l := p.ledger
+	if err := p.checkEnd(ctx); err != nil {
 		return false, nil, err
 	}
 	// The notes come first: beside nodes that go on writing, what is outside is ahead of
@@ -57,7 +74,7 @@ func (l *Ledger) CheckOutside(ctx context.Context, c Checkpoints) (found bool, u
 	// ends, and to grow the tree waits for that.
 	var notes []outsideNote
 	for _, store := range append([]checkpoint.Store{c.Folder}, c.Mirrors...) {
-		epoch, text, err := store.Newest(ctx, l.origin)
+		epoch, text, err := store.Newest(ctx, p.origin)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
@@ -66,23 +83,23 @@ func (l *Ledger) CheckOutside(ctx context.Context, c Checkpoints) (found bool, u
 			notes = append(notes, outsideNote{store.String(), epoch, text})
 		}
 	}
-	k := l.newKeeper(c)
+	k := p.newKeeper(c)
 	if err := k.grow(ctx); err != nil {
 		return false, nil, err
 	}
 	var size, epoch int64
 	var root Hash
 	err = l.row(ctx, `select t.size, t.root, h.epoch from tree_head t join ledger_head h on h.p = t.p where t.p = $1`,
-		[]any{k.p}, &size, into(&root), &epoch)
+		[]any{p.p}, &size, into(&root), &epoch)
 	if err != nil {
 		return false, nil, fmt.Errorf("read tree head: %w", err)
 	}
-	if err := l.checkLeaves(ctx, k.p, size); err != nil {
+	if err := p.checkLeaves(ctx, size); err != nil {
 		return false, nil, err
 	}
-	proofs := l.proofsAt(ctx, size, tree.Hash(root))
+	proofs := p.proofsAt(ctx, size, tree.Hash(root))
 	for _, note := range notes {
-		if err := l.compare(ctx, k, note, size, epoch, proofs); err != nil {
+		if err := p.compare(ctx, k, note, size, epoch, proofs); err != nil {
 			return true, unreachable, err
 		}
 	}
@@ -96,8 +113,8 @@ type outsideNote struct {
 }
 
 // compare holds a note against the database.
-func (l *Ledger) compare(ctx context.Context, k *keeper, n outsideNote, head, epoch int64, proofs *tree.Proofs) error {
-	keys, err := l.CheckpointKeys(ctx)
+func (p *Partition) compare(ctx context.Context, k *keeper, n outsideNote, head, epoch int64, proofs *tree.Proofs) error {
+	keys, err := p.CheckpointKeys(ctx)
 	if err != nil {
 		return err
 	}
@@ -105,14 +122,14 @@ func (l *Ledger) compare(ctx context.Context, k *keeper, n outsideNote, head, ep
 		keys = append(keys, k.options.Signer.Public())
 	}
 	rollback := func(from, to int64, reason string) error {
-		return &Rollback{From: from, To: to, Head: head, Place: n.place, Reason: reason, Note: n.text}
+		return &Rollback{Partition: p.p, From: from, To: to, Head: head, Place: n.place, Reason: reason, Note: n.text}
 	}
-	c, err := checkpoint.Open(n.text, l.origin, keys...)
+	c, err := checkpoint.Open(n.text, p.origin, keys...)
 	if err != nil {
 		return rollback(1, max(c.Size, 1), fmt.Sprintf("the newest note cannot be trusted: %v", err))
 	}
 	if n.epoch < epoch {
-		if declared, err := l.declared(ctx, c.Size); declared || err != nil {
+		if declared, err := p.declared(ctx, c.Size); declared || err != nil {
 			return err
 		}
 	}
@@ -133,8 +150,8 @@ func (l *Ledger) compare(ctx context.Context, k *keeper, n outsideNote, head, ep
 }
 
 // declared says whether an accepted rollback covers the loss of a size.
-func (l *Ledger) declared(ctx context.Context, size int64) (bool, error) {
-	history, err := l.Read(ctx, ServiceTenant, CheckpointStream)
+func (p *Partition) declared(ctx context.Context, size int64) (bool, error) {
+	history, err := p.ledger.Read(ctx, p.Service(), CheckpointStream)
 	if err != nil {
 		return false, err
 	}
@@ -155,14 +172,14 @@ func declaration(e Event) (events.Rollback, bool) {
 }
 
 // checkEnd checks that the head row is the last event.
-func (l *Ledger) checkEnd(ctx context.Context) error {
+func (p *Partition) checkEnd(ctx context.Context) error {
 	var head int64
 	var hash Hash
-	if err := l.row(ctx, `select pos, last_hash from ledger_head where p = $1`, []any{int16(partition)}, &head, into(&hash)); err != nil {
+	if err := p.ledger.row(ctx, `select pos, last_hash from ledger_head where p = $1`, []any{p.p}, &head, into(&hash)); err != nil {
 		return fmt.Errorf("read ledger head: %w", err)
 	}
-	last, want := int64(0), Genesis(l.origin, "")
-	err := l.row(ctx, `select pos, hash from events where p = $1 order by pos desc limit 1`, []any{int16(partition)}, &last, into(&want))
+	last, want := int64(0), Genesis(p.origin, "")
+	err := p.ledger.row(ctx, `select pos, hash from events where p = $1 order by pos desc limit 1`, []any{p.p}, &last, into(&want))
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return fmt.Errorf("read events: %w", err)
 	}
@@ -173,10 +190,12 @@ func (l *Ledger) checkEnd(ctx context.Context) error {
 	return nil
 }
 
-// checkLeaves hashes the last events again and compares them with the tree.
-func (l *Ledger) checkLeaves(ctx context.Context, p int16, size int64) error {
+// checkLeaves hashes the last events again and compares them with the tree. Their
+// tenants must be at home here: else the ledger was made for another number of
+// partitions.
+func (p *Partition) checkLeaves(ctx context.Context, size int64) error {
 	for from := max(0, size-recentLeaves); from < size; {
-		stored, err := l.After(ctx, from, int(min(feedBatch, size-from)))
+		stored, err := p.After(ctx, from, int(min(feedBatch, size-from)))
 		if err != nil {
 			return err
 		}
@@ -184,13 +203,16 @@ func (l *Ledger) checkLeaves(ctx context.Context, p int16, size int64) error {
 		for n := from / tree.Width; n <= (size-1)/tree.Width && n <= (from+feedBatch)/tree.Width; n++ {
 			wanted = append(wanted, tree.Tile{N: n})
 		}
-		tiles, err := readTiles(ctx, l.pool, p, wanted)
+		tiles, err := readTiles(ctx, p.ledger.pool, p.p, wanted)
 		if err != nil {
 			return err
 		}
 		for _, e := range stored {
 			if from++; e.Position != from {
 				return fmt.Errorf("%w: position %d is missing", ErrTampered, from)
+			}
+			if p.ledger.Home(e.Tenant) != p {
+				return fmt.Errorf("%w: the tenant of position %d is not at home in partition %d of %d; countersign verify says more", ErrTampered, from, p.p, len(p.ledger.partitions))
 			}
 			leaf, at := tree.Leaf(e.Hash), int((from-1)%tree.Width)*32
 			data := tiles[(from-1)/tree.Width-wanted[0].N].Data
@@ -207,26 +229,27 @@ func (l *Ledger) checkLeaves(ctx context.Context, p int16, size int64) error {
 
 // Refuse stops appends on this node for a reason found at its start; reading goes
 // on.
-func (l *Ledger) Refuse(reason error) { _ = l.seq.halt(reason) }
+func (l *Ledger) Refuse(reason error) { _ = l.partitions[0].seq.halt(reason) }
 
 // AcceptRollback goes on with a database that lacks events: the epoch is raised,
 // which stops every other node, and a signed event says for ever what was lost. It
 // comes before this node's first append and after Activate.
 func (l *Ledger) AcceptRollback(ctx context.Context, r *Rollback, signer *seal.Signer, eventID string) error {
+	p := l.Partition(r.Partition)
 	var epoch int64
-	err := l.row(ctx, `update ledger_head set epoch = epoch + 1 where p = $1 returning epoch`, []any{int16(partition)}, &epoch)
+	err := l.row(ctx, `update ledger_head set epoch = epoch + 1 where p = $1 returning epoch`, []any{p.p}, &epoch)
 	if err != nil {
 		return fmt.Errorf("raise the epoch: %w", err)
 	}
-	ring, keys, err := l.Keyring(ctx)
+	ring, keys, err := p.Keyring(ctx)
 	if err != nil {
 		return err
 	}
 	if _, known := ring[signer.KeyID()]; !known {
-		if err := l.Activate(ctx, signer, eventID+"_key"); err != nil {
+		if err := p.activateFirst(ctx, PurposeRecord, signer, eventID+"_key", nil); err != nil {
 			return err
 		}
-		if _, keys, err = l.Keyring(ctx); err != nil {
+		if _, keys, err = p.Keyring(ctx); err != nil {
 			return err
 		}
 	}
@@ -238,7 +261,7 @@ func (l *Ledger) AcceptRollback(ctx context.Context, r *Rollback, signer *seal.S
 	if err != nil {
 		return err
 	}
-	_, err = l.Append(ctx, Append{Tenant: ServiceTenant, Guards: []Guard{keys.Guard()}, Drafts: []Draft{{
+	_, err = l.Append(ctx, Append{Tenant: p.Service(), Guards: []Guard{keys.Guard()}, Drafts: []Draft{{
 		Stream: CheckpointStream, Expect: Any(1 << 30), ID: eventID, Type: events.TypeRollbackDeclared,
 		SchemaVersion: 1, Actor: "operator", KeyID: signer.KeyID(), Payload: payload}}})
 	return err

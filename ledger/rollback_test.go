@@ -87,7 +87,7 @@ func TestADatabaseThatWasPutBackIsRefused(t *testing.T) {
 			if _, err := l.Append(t.Context(), one("x", ledger.New(), "x")); !errors.Is(err, ledger.ErrStopped) {
 				t.Errorf("an append: %v", err)
 			}
-			if _, err := l.After(t.Context(), 0, 10); err != nil {
+			if _, err := l.Partition(0).After(t.Context(), 0, 10); err != nil {
 				t.Errorf("reading: %v", err)
 			}
 		})
@@ -113,7 +113,7 @@ func TestAnAcceptedRollback(t *testing.T) {
 	if _, err := other.Append(t.Context(), one("x", ledger.New(), "x")); err != nil { // position 6: it knows of no note
 		t.Fatal(err)
 	}
-	_, old, err := folder.Newest(t.Context(), l.Origin())
+	_, old, err := folder.Newest(t.Context(), l.Partition(0).Origin())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestAnAcceptedRollback(t *testing.T) {
 	}
 	// A mirror that has only the old note is no reason to refuse.
 	stale := checkpoint.Folder{Path: t.TempDir()}
-	if err := stale.Put(context.Background(), 1, checkpoint.Checkpoint{Origin: l.Origin(), Size: 9}, old); err != nil {
+	if err := stale.Put(context.Background(), 1, checkpoint.Checkpoint{Origin: l.Partition(0).Origin(), Size: 9}, old); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := open(t, db).CheckOutside(t.Context(), ledger.Checkpoints{Signer: checkpointSigner(t), Folder: folder, Mirrors: []checkpoint.Store{stale}}); err != nil {

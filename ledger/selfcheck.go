@@ -39,13 +39,15 @@ func (l *Ledger) CheckItself(kek []byte) {
 func (l *Ledger) CheckItselfNow(ctx context.Context, kek []byte) SelfCheck {
 	check := SelfCheck{At: l.clock()}
 	began := time.Now()
-	audit := Audit{Origin: l.origin, KEK: kek, Workers: 1, spanEvents: selfCheckSpan}
-	if k := l.keeper.Load(); k != nil { // what lies outside the database counts
-		if _, text, err := k.options.Folder.Newest(ctx, l.origin); err == nil && text != nil {
-			audit.Pins = []Pin{{Name: k.options.Folder.String(), Note: text}}
+	audit := Audit{Origin: l.base(), KEK: kek, Workers: 1, spanEvents: selfCheckSpan}
+	for _, p := range l.partitions {
+		if k := p.keeper.Load(); k != nil { // what lies outside the database counts
+			if _, text, err := k.options.Folder.Newest(ctx, p.origin); err == nil && text != nil {
+				audit.Pins = append(audit.Pins, Pin{Name: k.options.Folder.String(), Note: text})
+			}
 		}
 	}
-	report, err := audit.run(ctx, l.pool, partition)
+	report, err := audit.all(ctx, l.pool)
 	check.Took, check.Events, check.Faults = time.Since(began), report.Events, len(report.Faults)
 	switch {
 	case ctx.Err() != nil:

@@ -13,23 +13,23 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// sequencer turns the appends of this node into batches, one commit each. Its
+// sequencer turns the appends of this node to one partition into batches, one commit each. Its
 // goroutine owns the connection, the cached heads and the recent keys; nothing
 // else writes events. Several nodes each run one on the same table: the head
 // row's compare-and-swap (fast path) or its lock (lock path) is the fence.
 type sequencer struct {
-	config *pgx.ConnConfig
-	origin string
-	clock  func() time.Time
-	log    *slog.Logger
-	signal func([]Event) // after each commit
+	partition *Partition
+	config    *pgx.ConnConfig
+	origin    string
+	clock     func() time.Time
+	log       *slog.Logger
 
 	queue   chan *request
 	mu      sync.RWMutex // guards closed: no request enters the queue after it
 	closed  bool
-	end     chan struct{} // closed by close
-	done    chan struct{} // closed when the goroutine has ended
-	broken  atomic.Pointer[error]
+	end     chan struct{}           // closed by close
+	done    chan struct{}           // closed when the goroutine has ended
+	broken  *atomic.Pointer[error]  // of the whole node
 	failure atomic.Pointer[failure] // why the last batch was not committed
 
 	// Owned by the goroutine.
@@ -41,7 +41,8 @@ type sequencer struct {
 	epoch    int64
 	last     int // events of the last batch
 
-	stats Stats
+	stats *Stats // of all sequencers of the node
+	sql   statements
 }
 
 type request struct {
@@ -58,9 +59,10 @@ const (
 	cancelled
 )
 
-func newSequencer(config *pgx.ConnConfig, origin string, clock func() time.Time, log *slog.Logger, signal func([]Event)) *sequencer {
+func newSequencer(p *Partition, config *pgx.ConnConfig) *sequencer {
 	s := &sequencer{
-		config: config, origin: origin, clock: clock, log: log, signal: signal,
+		partition: p, config: config, origin: p.origin, clock: p.ledger.clock, log: p.ledger.log,
+		stats: &p.ledger.stats, broken: &p.ledger.broken, sql: statementsOf(p.p),
 		queue: make(chan *request, queueLength), end: make(chan struct{}), done: make(chan struct{}),
 		recent: newRecent(),
 	}
@@ -113,12 +115,7 @@ func (s *sequencer) halt(why error) error {
 	return err
 }
 
-func (s *sequencer) stopped() error {
-	if err := s.broken.Load(); err != nil {
-		return *err
-	}
-	return nil
-}
+func (s *sequencer) stopped() error { return s.partition.ledger.Stopped() }
 
 func (s *sequencer) close() {
 	s.mu.Lock()
@@ -261,12 +258,12 @@ func (s *sequencer) fastPath(ctx context.Context, appends []*Append) ([]outcome,
 	if s.heads == nil || s.conn == nil {
 		return nil, errSlow
 	}
-	p, err := makePlan(s.origin, microseconds(s.clock), s.heads, appends)
+	p, err := makePlan(s.partition.p, s.origin, microseconds(s.clock), s.heads, appends)
 	if err != nil || p.erases() {
 		return nil, errSlow
 	}
 	if len(p.events) > 0 {
-		tag, err := s.conn.Exec(ctx, swapStatement(len(p.guards) > 0), swapArguments(s.heads, &p)...)
+		tag, err := s.conn.Exec(ctx, s.sql.swap(len(p.guards) > 0), swapArguments(s.heads, &p)...)
 		switch {
 		case err != nil && !certainlyNot(err):
 			s.stats.Unknown.Add(1)
@@ -292,7 +289,7 @@ func (s *sequencer) keep(p *plan) {
 	if len(p.events) > 0 {
 		s.stats.Events.Add(int64(len(p.events)))
 		s.stats.BatchEvents.count(int64(len(p.events)))
-		s.signal(p.events)
+		s.partition.committed(p.events)
 	}
 }
 
@@ -358,7 +355,7 @@ func (s *sequencer) locked(ctx context.Context, appends []*Append) (_ []outcome,
 		s.skipFast = backOff
 		s.heads = nil
 	}
-	p, err := makePlan(s.origin, microseconds(s.clock), h, appends)
+	p, err := makePlan(s.partition.p, s.origin, microseconds(s.clock), h, appends)
 	if err != nil {
 		return nil, err
 	}
@@ -378,13 +375,15 @@ func (s *sequencer) locked(ctx context.Context, appends []*Append) (_ []outcome,
 }
 
 // certainlyNot says that a failed statement has certainly changed nothing: the
-// server itself answered, and went on.
+// server itself answered, and went on. An internal error (class XX) says nothing of
+// the kind: a coordinator of a cluster reports by it that a worker's answer to a
+// commit was lost.
 func certainlyNot(err error) bool {
 	var refused *pgconn.PgError
 	if !errors.As(err, &refused) {
 		return pgconn.SafeToRetry(err)
 	}
-	return refused.SeverityUnlocalized == "ERROR" && refused.Code[:2] != "08" && refused.Code != "40003"
+	return refused.SeverityUnlocalized == "ERROR" && refused.Code[:2] != "08" && refused.Code[:2] != "XX" && refused.Code != "40003"
 }
 
 func pgCode(err error) string {
@@ -403,8 +402,10 @@ func (s *sequencer) connect(ctx context.Context) error {
 	err = asApplication(ctx, conn)
 	if err == nil {
 		// Batches differ in their length only, and the planner, which is wrong about
-		// it in any case, would plan guarded ones anew each time.
-		_, err = conn.Exec(ctx, `set plan_cache_mode = force_generic_plan`)
+		// it in any case, would plan guarded ones anew each time. A cluster has to: its
+		// plans depend on the values.
+		_, err = conn.Exec(ctx, `select set_config('plan_cache_mode', 'force_generic_plan', false)
+			where not exists (select from pg_extension where extname = 'citus')`)
 	}
 	if err != nil {
 		_ = conn.Close(ctx)

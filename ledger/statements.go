@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -18,9 +20,11 @@ const rows = `unnest($1::bigint[], $2::text[], $3::bigint[], $4::text[], $5::big
 	$8::int[], $9::smallint[], $10::bigint[], $11::text[], $12::text[], $13::bytea[], $14::bytea[],
 	$15::bytea[], $16::bytea[], $17::bytea[], $18::bytea[])`
 
+// The statements of a sequencer name their partition {p} as a constant, so that tables
+// distributed by p need no other SQL.
 const swapHead = `with head as (
 	update ledger_head set pos = $19, last_hash = $20
-	where p = 0 and pos = $21 and last_hash = $22 and epoch = $23`
+	where p = {p} and pos = $21 and last_hash = $22 and epoch = $23`
 
 // A guard has moved if its stream has a next version. The head is compared in
 // the same statement, so what the guards' snapshot shows is what the rows follow.
@@ -28,17 +32,47 @@ const swapHead = `with head as (
 // the streams' index per guard, whatever the size of the table it was made for.
 const swapGuards = ` and not exists (
 		select from unnest($24::text[], $25::text[], $26::bigint[]) g (tenant, stream, version),
-		lateral (select from events e where e.p = 0 and e.tenant = g.tenant and e.stream = g.stream and e.version > g.version
+		lateral (select from events e where e.p = {p} and e.tenant = g.tenant and e.stream = g.stream and e.version > g.version
 			order by e.version limit 1) moved)`
 
 const swapInsert = ` returning p)
-	insert into events (p, ` + columns + `) select 0, r.* from head, ` + rows + ` r`
+	insert into events (p, ` + columns + `) select {p}, r.* from head, ` + rows + ` r`
 
-func swapStatement(guarded bool) string {
-	if guarded {
-		return swapHead + swapGuards + swapInsert
+const (
+	lockHead = `select origin, epoch, pos, last_hash from ledger_head where p = {p} for update`
+	lastRow  = `select pos, hash from events where p = {p} order by pos desc limit 1`
+	findKeys = `select w.tenant, w.key, e.pos, e.content_hash from unnest($1::text[], $2::bytea[]) w (tenant, key),
+		lateral (select pos, content_hash from events e where e.p = {p} and e.tenant = w.tenant and e.idem_key = w.key limit 1) e`
+	findStreams = `select w.tenant, w.stream, e.version from unnest($1::text[], $2::text[]) w (tenant, stream),
+		lateral (select version from events e where e.p = {p} and e.tenant = w.tenant and e.stream = w.stream
+			order by version desc limit 1) e`
+	findTenants = `select w.tenant, e.tseq, e.hash, e.occurred_us from unnest($1::text[]) w (tenant),
+		lateral (select tseq, hash, occurred_us from events e where e.p = {p} and e.tenant = w.tenant
+			order by tseq desc limit 1) e`
+	insertRows = `insert into events (p, ` + columns + `) select {p}, r.* from ` + rows + ` r`
+	moveHead   = `update ledger_head set pos = $1, last_hash = $2 where p = {p}`
+)
+
+// statements are those of one partition's sequencer.
+type statements struct {
+	swapAlone, swapGuarded                                                  string
+	lockHead, lastRow, findKeys, findStreams, findTenants, insert, moveHead string
+}
+
+func statementsOf(p int16) statements {
+	of := func(text string) string { return strings.ReplaceAll(text, "{p}", strconv.Itoa(int(p))) }
+	return statements{
+		swapAlone: of(swapHead + swapInsert), swapGuarded: of(swapHead + swapGuards + swapInsert),
+		lockHead: of(lockHead), lastRow: of(lastRow), findKeys: of(findKeys), findStreams: of(findStreams),
+		findTenants: of(findTenants), insert: of(insertRows), moveHead: of(moveHead),
 	}
-	return swapHead + swapInsert
+}
+
+func (s *statements) swap(guarded bool) string {
+	if guarded {
+		return s.swapGuarded
+	}
+	return s.swapAlone
 }
 
 func swapArguments(before *heads, p *plan) []any {
@@ -117,19 +151,17 @@ func (s *sequencer) readHeads(ctx context.Context, appends []*Append) (*heads, e
 	}
 	batch := &pgx.Batch{}
 	batch.Queue(`begin`)
-	batch.Queue(`select origin, epoch, pos, last_hash from ledger_head where p = 0 for update`).QueryRow(func(row pgx.Row) error {
+	batch.Queue(s.sql.lockHead).QueryRow(func(row pgx.Row) error {
 		return row.Scan(&origin, &h.epoch, &h.position, into(&h.hash))
 	})
-	batch.Queue(`select pos, hash from events where p = 0 order by pos desc limit 1`).QueryRow(func(row pgx.Row) error {
+	batch.Queue(s.sql.lastRow).QueryRow(func(row pgx.Row) error {
 		if err := row.Scan(&last.position, into(&last.hash)); !errors.Is(err, pgx.ErrNoRows) {
 			return err
 		}
 		last.hash = Genesis(s.origin, "")
 		return nil
 	})
-	batch.Queue(`select w.tenant, w.key, e.pos, e.content_hash from unnest($1::text[], $2::bytea[]) w (tenant, key),
-		lateral (select pos, content_hash from events e where e.p = 0 and e.tenant = w.tenant and e.idem_key = w.key limit 1) e`,
-		want.keyTenants, want.keys).Query(func(rows pgx.Rows) error {
+	batch.Queue(s.sql.findKeys, want.keyTenants, want.keys).Query(func(rows pgx.Rows) error {
 		var k keyName
 		var hit keyHit
 		_, err := pgx.ForEachRow(rows, []any{&k.tenant, into(&k.key), &hit.position, into(&hit.content)}, func() error {
@@ -138,9 +170,7 @@ func (s *sequencer) readHeads(ctx context.Context, appends []*Append) (*heads, e
 		})
 		return err
 	})
-	batch.Queue(`select w.tenant, w.stream, e.version from unnest($1::text[], $2::text[]) w (tenant, stream),
-		lateral (select version from events e where e.p = 0 and e.tenant = w.tenant and e.stream = w.stream
-			order by version desc limit 1) e`, want.streamTenants, want.streams).Query(func(rows pgx.Rows) error {
+	batch.Queue(s.sql.findStreams, want.streamTenants, want.streams).Query(func(rows pgx.Rows) error {
 		var name streamName
 		var version int64
 		_, err := pgx.ForEachRow(rows, []any{&name.tenant, &name.stream, &version}, func() error {
@@ -149,9 +179,7 @@ func (s *sequencer) readHeads(ctx context.Context, appends []*Append) (*heads, e
 		})
 		return err
 	})
-	batch.Queue(`select w.tenant, e.tseq, e.hash, e.occurred_us from unnest($1::text[]) w (tenant),
-		lateral (select tseq, hash, occurred_us from events e where e.p = 0 and e.tenant = w.tenant
-			order by tseq desc limit 1) e`, want.tenants).Query(func(rows pgx.Rows) error {
+	batch.Queue(s.sql.findTenants, want.tenants).Query(func(rows pgx.Rows) error {
 		var tenant string
 		var head tenantHead
 		_, err := pgx.ForEachRow(rows, []any{&tenant, &head.sequence, into(&head.hash), &head.occurredUS}, func() error {
@@ -189,14 +217,14 @@ func (s *sequencer) checkHead(h *heads, origin string, lastPosition int64, lastH
 func (s *sequencer) writeLocked(ctx context.Context, p *plan) error {
 	batch := &pgx.Batch{}
 	if len(p.events) > 0 {
-		batch.Queue(`insert into events (p, `+columns+`) select 0, r.* from `+rows+` r`, rowArguments(p.events)...)
+		batch.Queue(s.sql.insert, rowArguments(p.events)...)
 	}
 	for i := range p.events {
 		if e := &p.events[i]; e.Type == events.TypeSubjectErased {
-			batch.Queue(`select erase_subject($1, $2)`, e.Partition, e.Position)
+			batch.Queue(`select erase_subject($1, $2) where not exists (select from pg_extension where extname = 'citus')`, e.Partition, e.Position)
 		}
 	}
-	batch.Queue(`update ledger_head set pos = $1, last_hash = $2 where p = 0`, p.head.position, p.head.hash[:])
+	batch.Queue(s.sql.moveHead, p.head.position, p.head.hash[:])
 	batch.Queue(`commit`)
 	return s.conn.SendBatch(ctx, batch).Close()
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Stats counts what the sequencer of this node has done since it started.
+// Stats counts what the sequencers of this node have done since it started.
 type Stats struct {
 	Events, Batches, FastPath, LockPath, LostSwaps, Unknown atomic.Int64
 
@@ -16,7 +16,7 @@ type Stats struct {
 }
 
 // Stats of this node's appends.
-func (l *Ledger) Stats() *Stats { return &l.seq.stats }
+func (l *Ledger) Stats() *Stats { return &l.stats }
 
 // Distribution counts values by powers of two. The zero value is ready, and many
 // may count and read at once.

@@ -73,7 +73,12 @@ func DeriveKEK(signingSeed []byte) ([]byte, error) {
 
 // HoldsDataKeys says whether anything is wrapped under a key-encryption key.
 func (l *Ledger) HoldsDataKeys(ctx context.Context) (held bool, err error) {
-	err = l.row(ctx, `select exists (select from subject_keys where p = $1)`, []any{int16(partition)}, &held)
+	err = l.each(func(p *Partition) error {
+		if held {
+			return nil
+		}
+		return l.row(ctx, `select exists (select from subject_keys where p = $1)`, []any{p.p}, &held)
+	})
 	return held, err
 }
 
@@ -158,16 +163,27 @@ func (v *Vault) Subject(ctx context.Context, tenant, subject, newID string) (str
 func (v *Vault) Find(ctx context.Context, tenant, subject string) (id string, err error) {
 	reference := v.Reference(tenant, subject)
 	err = v.ledger.row(ctx, `select key_id from subject_keys
-		where p = 0 and tenant = $1 and subject_ref = $2 and destroyed_us is null`, []any{tenant, reference[:]}, &id)
+		where p = $1 and tenant = $2 and subject_ref = $3 and destroyed_us is null`, []any{v.ledger.Home(tenant).p, tenant, reference[:]}, &id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", nil
 	}
 	return id, err
 }
 
+// Holds says whether a data key is a tenant's, destroyed or not.
+func (v *Vault) Holds(ctx context.Context, tenant, keyID string) (held bool, err error) {
+	err = v.ledger.row(ctx, `select exists (select from subject_keys where p = $1 and tenant = $2 and key_id = $3)`,
+		[]any{v.ledger.Home(tenant).p, tenant, keyID}, &held)
+	return held, err
+}
+
 // Erase destroys a subject's data key: the key is gone in the very transaction in
 // which the event subject.erased, a draft of the caller's, says so. This node
 // forgets it at once, others within a minute.
+//
+// In a cluster the key goes right behind that transaction: only the owner may
+// destroy one, and another role is another session on the worker, which does not see
+// the event before. Where that fails the error says so, and Erase is to be repeated.
 func (v *Vault) Erase(ctx context.Context, tenant, keyID string, said Draft) (Result, error) {
 	if keyID == "subject_ref" {
 		return Result{}, errors.New("this data key names the subjects, and is none's")
@@ -178,7 +194,22 @@ func (v *Vault) Erase(ctx context.Context, tenant, keyID string, said Draft) (Re
 	v.mu.Lock()
 	delete(v.cache, tenant+"\x00"+keyID)
 	v.mu.Unlock()
-	return result, err
+	if err != nil {
+		return result, err
+	}
+	return result, v.destroy(ctx, result.Events[0])
+}
+
+// destroy makes sure that the key an event says is destroyed is.
+func (v *Vault) destroy(ctx context.Context, e Event) error {
+	err := v.ledger.reading(ctx, func() error { // harmless to repeat
+		_, err := v.ledger.pool.Exec(ctx, `select erase_subject($1, $2)`, e.Partition, e.Position)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("the event stands, and the data key is not destroyed yet; erase again: %w", err)
+	}
+	return nil
 }
 
 // ensure inserts a wrapped data key unless the subject has one, and returns the
@@ -189,14 +220,14 @@ func (v *Vault) ensure(ctx context.Context, tenant, id string, reference Hash) (
 	wrapped := wrapKey(v.kek, key, tenant, id, reference[:])
 	err := v.ledger.reading(ctx, func() error { // harmless to repeat
 		_, err := v.ledger.pool.Exec(ctx, `insert into subject_keys (p, tenant, key_id, subject_ref, kek_id, wrapped_key)
-			values (0, $1, $2, $3, $4, $5) on conflict do nothing`, tenant, id, reference[:], v.kekID, wrapped)
+			values ($1, $2, $3, $4, $5, $6) on conflict do nothing`, v.ledger.Home(tenant).p, tenant, id, reference[:], v.kekID, wrapped)
 		return err
 	})
 	if err != nil {
 		return "", fmt.Errorf("make a data key: %w", err)
 	}
 	err = v.ledger.row(ctx, `select key_id from subject_keys
-		where p = 0 and tenant = $1 and subject_ref = $2 and destroyed_us is null`, []any{tenant, reference[:]}, &id)
+		where p = $1 and tenant = $2 and subject_ref = $3 and destroyed_us is null`, []any{v.ledger.Home(tenant).p, tenant, reference[:]}, &id)
 	return id, err
 }
 
@@ -204,7 +235,7 @@ func (v *Vault) unwrap(ctx context.Context, tenant, id string) ([]byte, error) {
 	var reference, wrapped []byte
 	var destroyed *int64
 	err := v.ledger.row(ctx, `select subject_ref, wrapped_key, destroyed_us from subject_keys
-		where p = 0 and tenant = $1 and key_id = $2`, []any{tenant, id}, &reference, &wrapped, &destroyed)
+		where p = $1 and tenant = $2 and key_id = $3`, []any{v.ledger.Home(tenant).p, tenant, id}, &reference, &wrapped, &destroyed)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows), err == nil && destroyed != nil:
 		return nil, ErrErased

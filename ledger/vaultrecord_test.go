@@ -59,7 +59,7 @@ func TestVaultSealsInsideASignedRecord(t *testing.T) {
 	if err := v.Open(ctx, result.Events[0], &opened); err != nil || string(opened.Record) != string(record) {
 		t.Fatalf("opened %s, %v", opened.Record, err)
 	}
-	keys, _, err := l.Keyring(ctx)
+	keys, _, err := l.Partition(0).Keyring(ctx)
 	if err != nil || !seal.Good(seal.Envelope{Record: opened.Record, Integrity: opened.Integrity}.Examine(keys)) {
 		t.Errorf("the opened record does not verify: %v", err)
 	}

@@ -29,18 +29,28 @@ func eventFault(position int64, column, format string, args ...any) Fault {
 
 // Report is what a verification found.
 type Report struct {
-	Origin  string  `json:"origin"`
+	Origin  string  `json:"origin"` // of several partitions: without them
 	Events  int64   `json:"events"`
 	Tenants int     `json:"tenants"`
 	Records int64   `json:"records"` // signatures checked
-	Head    int64   `json:"head"`
-	Hash    string  `json:"hash"` // of the last event
+	Head    int64   `json:"head"`    // of several partitions: the sum
+	Hash    string  `json:"hash"`    // of the last event; of several partitions: empty
 	Faults  []Fault `json:"faults"`
 
 	Checkpoints int64    `json:"checkpoints"` // whose root and signature were checked
 	Trusted     []string `json:"trusted"`     // what only the database says
 	Gaps        []string `json:"gaps"`        // what could not be checked
 	More        bool     `json:"more"`        // there are more faults than are listed
+
+	Partitions []PartitionReport `json:"partitions,omitempty"` // where there is more than one
+}
+
+// PartitionReport is where one of several partitions was verified up to.
+type PartitionReport struct {
+	Origin string `json:"origin"`
+	Events int64  `json:"events"`
+	Head   int64  `json:"head"`
+	Hash   string `json:"hash"` // of the last event
 }
 
 // maxFaults are reported; one flipped octet can break every event behind it.
@@ -53,7 +63,11 @@ func (l *Ledger) Locate(ctx context.Context, envelope seal.Envelope) seal.Check 
 	if envelope.Ledger == nil {
 		return seal.Check{Name: "ledger", Result: seal.Unknown, Detail: "the envelope does not say where the record stands"}
 	}
-	found, err := l.After(ctx, envelope.Ledger.Position-1, 1)
+	p := l.Partition(envelope.Ledger.Partition)
+	if p == nil {
+		return fail("the ledger has no such partition")
+	}
+	found, err := p.After(ctx, envelope.Ledger.Position-1, 1)
 	switch {
 	case errors.Is(err, ErrTampered):
 		return fail("the stored event does not have its hash")
@@ -63,7 +77,7 @@ func (l *Ledger) Locate(ctx context.Context, envelope seal.Envelope) seal.Check 
 		return fail("no event stands at this position")
 	}
 	e := found[0]
-	place := seal.Place{Position: e.Position, Tenant: e.Tenant, Sequence: e.Sequence, EventHash: e.Hash.String()}
+	place := seal.Place{Partition: e.Partition, Position: e.Position, Tenant: e.Tenant, Sequence: e.Sequence, EventHash: e.Hash.String()}
 	stored, signed, err := e.Signed()
 	if place != *envelope.Ledger || err != nil || !signed || stored.Integrity.RecordHash != envelope.Integrity.RecordHash {
 		return fail("the event at this position is another one")

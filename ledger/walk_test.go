@@ -5,6 +5,7 @@ import "crypto/sha256"
 // walk checks events in memory as the audit checks rows: by the same rules of
 // chains and appends, without a database.
 type walk struct {
+	number  int16 // of the partition
 	origin  string
 	faults  []Fault
 	last    Event
@@ -24,8 +25,8 @@ func (w *walk) fault(e Event, column, format string, args ...any) {
 
 // next checks the next event by position.
 func (w *walk) next(e Event) {
-	if e.Partition != partition {
-		w.fault(e, "p", "want %d", partition)
+	if e.Partition != w.number {
+		w.fault(e, "p", "want %d", w.number)
 	}
 	if want := w.last.Position + 1; e.Position != want {
 		w.fault(e, "pos", "want %d: positions are dense", want)

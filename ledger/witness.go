@@ -39,7 +39,7 @@ func (k *keeper) mirror(ctx context.Context) {
 // witness shows a checkpoint to a witness and keeps its line with the note. seen
 // is the size that the witness is thought to be at; it says so itself if not.
 func (k *keeper) witness(ctx context.Context, w checkpoint.Witness, made *Published, seen *int64) error {
-	proofs, newest, err := k.ledger.Proofs(ctx)
+	proofs, newest, err := k.partition.Proofs(ctx)
 	if err != nil || newest == nil || newest.Size < made.Size {
 		return err
 	}
@@ -66,7 +66,7 @@ func (k *keeper) witness(ctx context.Context, w checkpoint.Witness, made *Publis
 		if err := k.options.Folder.Put(ctx, made.Epoch, made.Checkpoint, cosigned); err != nil {
 			return err
 		}
-		_, err = k.ledger.pool.Exec(ctx, `update checkpoints set note = $3 where p = $1 and size = $2`, k.p, made.Size, string(cosigned))
+		_, err = k.ledger.pool.Exec(ctx, `update checkpoints set note = $3 where p = $1 and size = $2`, k.partition.p, made.Size, string(cosigned))
 		k.published.CompareAndSwap(made, newPublished(made.Checkpoint, made.Epoch, cosigned))
 		return err
 	}

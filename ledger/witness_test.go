@@ -122,7 +122,7 @@ func (w *witness) keepWitnessed(t *testing.T, l *ledger.Ledger, folder string) {
 func (w *witness) cosigned(t *testing.T, l *ledger.Ledger) []byte {
 	t.Helper()
 	for tick := time.NewTicker(5 * time.Millisecond); ; {
-		if p := l.Checkpoint(); p != nil && bytes.Contains(p.Note, []byte("witness.example")) {
+		if p := l.Partition(0).Checkpoint(); p != nil && bytes.Contains(p.Note, []byte("witness.example")) {
 			tick.Stop()
 			return p.Note
 		}
@@ -149,7 +149,7 @@ func TestAWitnessCosigns(t *testing.T) {
 		}
 	}
 	folder := filepath.Join(t.TempDir(), "notes")
-	w := newWitness(t, l.Origin(), checkpointSigner(t).Public())
+	w := newWitness(t, l.Partition(0).Origin(), checkpointSigner(t).Public())
 	appended(l, 0, 300)
 	w.keepWitnessed(t, l, folder)
 	text := w.cosigned(t, l)
@@ -179,7 +179,7 @@ func TestAWitnessCosigns(t *testing.T) {
 	other := ledgertest.New(t)
 	super := must(pgx.Connect(ctx, other.SuperURL))
 	defer super.Close(ctx)
-	if _, err := super.Exec(ctx, `update ledger_head set origin = $1, last_hash = $2`, l.Origin(), genesisOf(l.Origin())); err != nil {
+	if _, err := super.Exec(ctx, `update ledger_head set origin = $1, last_hash = $2`, l.Partition(0).Origin(), genesisOf(l.Partition(0).Origin())); err != nil {
 		t.Fatal(err)
 	}
 	forged := must(ledger.Open(context.WithoutCancel(ctx), other.URL, ledger.Options{Log: slog.New(slog.DiscardHandler)}))
@@ -198,7 +198,7 @@ func TestAWitnessCosigns(t *testing.T) {
 		}
 		break
 	}
-	if p := forged.Checkpoint(); p != nil && bytes.Contains(p.Note, []byte("witness.example")) {
+	if p := forged.Partition(0).Checkpoint(); p != nil && bytes.Contains(p.Note, []byte("witness.example")) {
 		t.Error("another history was cosigned")
 	}
 }

@@ -9,3 +9,7 @@ const maxOrigin = 256
 // changes the same roles at the same moment: roles belong to the whole server,
 // so two databases can be prepared at once and no lock in one covers both.
 const prepareTries = 10
+
+// MaxPartitions bounds how many partitions a ledger may have: each costs every node a
+// connection and a goroutine, and more than this spread no load any better.
+const MaxPartitions = 256

@@ -12,7 +12,7 @@
 // never migrated.
 //
 // A database is ready after Up: it has its two roles (see Prepare), the newest
-// schema, and the head of partition 0 with the ledger's origin.
+// schema, and the head of each partition with the ledger's origin.
 package migrations
 
 import (
@@ -77,8 +77,8 @@ func Latest() uint {
 	return latest
 }
 
-// Hash is the SHA-256, in 64 hex digits, of everything Up does to an empty
-// database: two programs with the same hash make the same schema.
+// Hash is the SHA-256, in 64 hex digits, of everything Up and Distribute do to an
+// empty database: two programs with the same hash make the same schema.
 func Hash() string {
 	h := sha256.New()
 	paths, _ := fs.Glob(files, "*.sql") // sorted
@@ -89,18 +89,28 @@ func Hash() string {
 	for _, w := range wants {
 		fmt.Fprintf(h, "%s\n", w.statement)
 	}
+	fmt.Fprintln(h, distributed, eraseSubject, sample)
 	return hex.EncodeToString(h.Sum(nil))
 }
 
 // Up prepares the roles, applies what is missing and, the first time, writes the
-// head of partition 0 with the ledger's origin: origin + "/0". An empty origin
-// means the one that is there, or else countersign.local/ and a new ULID. It is
+// head of each partition with the ledger's origin: origin + "/0" and so on. An empty
+// origin means the one that is there, or else countersign.local/ and a new ULID. It is
 // an error when the database has another origin, which is for ever, or was
 // migrated by a newer program. The login needs to be, or be able to become,
 // countersign_owner. Nothing to do takes a few milliseconds.
 func Up(ctx context.Context, databaseURL, origin string) error {
+	return UpPartitioned(ctx, databaseURL, origin, 0)
+}
+
+// UpPartitioned is Up for a ledger of so many partitions; 0 is as many as there are,
+// or else one. Another number than that of a ledger with events is an error.
+func UpPartitioned(ctx context.Context, databaseURL, origin string, partitions int) error {
 	if err := checkOrigin(origin); err != nil {
 		return err
+	}
+	if partitions < 0 || partitions > MaxPartitions {
+		return fmt.Errorf("partitions: must be 1 to %d", MaxPartitions)
 	}
 	conn, err := connect(ctx, databaseURL)
 	if err != nil {
@@ -116,7 +126,7 @@ func Up(ctx context.Context, databaseURL, origin string) error {
 	if err := run(ctx, conn.Config(), (*migrate.Migrate).Up); err != nil {
 		return fmt.Errorf("migrate up: %w", err)
 	}
-	return initialise(ctx, conn, origin)
+	return initialise(ctx, conn, origin, partitions)
 }
 
 // Down takes the last migration back. It returns ErrHoldsEvents while there is

@@ -60,6 +60,11 @@ type Service struct {
 	// Statement is what a signed service signs beside the receipt; nil: nothing.
 	Statement *Statement
 
+	// Rules are what its own findings are about. PassesOn names the services whose
+	// findings it passes on: they are declared there.
+	Rules    []Rule
+	PassesOn []string
+
 	// Ruleset names the rule tables behind the answer, where there are any.
 	Ruleset func() (version, hash string)
 
@@ -202,15 +207,19 @@ type Finding struct {
 	Message  string `json:"message"`
 	Path     string `json:"path,omitempty"`
 	Evidence string `json:"evidence,omitempty"`
+	DocPath  string `json:"docPath"` // RulePath; SortFindings fills it in
 }
 
 var severities = []string{"info", "low", "medium", "high", "critical"}
 
-// SortFindings orders findings by severity, highest first, then id, then path,
-// and returns an empty list rather than none.
+// SortFindings orders findings by severity, highest first, then id, then path, points
+// each to the page of its rule, and returns an empty list rather than none.
 func SortFindings(findings []Finding) []Finding {
 	if findings == nil {
 		return []Finding{}
+	}
+	for i := range findings {
+		findings[i].DocPath = RulePath(findings[i].ID)
 	}
 	slices.SortStableFunc(findings, func(a, b Finding) int {
 		return cmp.Or(

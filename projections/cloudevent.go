@@ -30,11 +30,11 @@ type CloudEvent struct {
 // CloudEventType is the media type of a CloudEvent.
 const CloudEventType = "application/cloudevents+json; charset=utf-8"
 
-func messageID(position int64) string { return "0:" + strconv.FormatInt(position, 10) }
+func messageID(p int16, position int64) string { return fmt.Sprintf("%d:%d", p, position) }
 
 // cloudEvent is the envelope of a message about an event.
 func cloudEvent(origin string, e ledger.Event, kind, subject string, data any) CloudEvent {
-	return CloudEvent{SpecVersion: "1.0", ID: messageID(e.Position), Source: origin, Type: "countersign." + kind, Subject: subject,
+	return CloudEvent{SpecVersion: "1.0", ID: messageID(e.Partition, e.Position), Source: origin, Type: "countersign." + kind, Subject: subject,
 		Time: stamp(e.Occurred()), DataContentType: "application/json", PartitionKey: e.Tenant,
 		Position: strconv.FormatInt(e.Position, 10), Data: data}
 }

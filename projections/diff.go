@@ -2,6 +2,7 @@ package projections
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,7 +24,7 @@ type Difference struct {
 // Compared is what a comparison found.
 type Compared struct {
 	Name        string       `json:"name"`
-	Position    int64        `json:"position"` // up to which both have read
+	Position    int64        `json:"position"` // up to which both have read; of several partitions: the sum
 	Rows        int64        `json:"rows"`     // live
 	Differences []Difference `json:"differences"`
 	More        bool         `json:"more"` // than are listed
@@ -41,28 +42,36 @@ func Diff(ctx context.Context, l *ledger.Ledger, log *slog.Logger, name string) 
 	if at < 0 {
 		return c, fmt.Errorf("no such read model: choose one of %s", strings.Join(Names(), ", "))
 	}
-	live, scratch := newRun(all[at], l, log), newRun(all[at], l, log)
+	live, scratch := newModel(all[at], l, log), newModel(all[at], l, log)
 	scratch.schema, scratch.key = "diff_"+name, name+":diff"
 	if err := scratch.begun(ctx); err != nil {
 		return c, err
 	}
 	defer func() { err = errors.Join(err, scratch.remove(context.WithoutCancel(ctx))) }()
 	c = Compared{Name: name, Differences: []Difference{}}
-	if c.Position, err = live.checkpoint(ctx); err != nil {
-		return c, err
-	}
-	if err := scratch.exactly(ctx, c.Position); err != nil {
-		return c, err
+	// Most of the way without the lock.
+	for i, r := range live.runs {
+		position, err := r.checkpoint(ctx)
+		if err == nil {
+			err = scratch.runs[i].exactly(ctx, position)
+		}
+		if err != nil {
+			return c, err
+		}
 	}
 	err = pgx.BeginFunc(ctx, l.Pool(), func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0; set local enable_seqscan = on`); err != nil {
 			return err
 		}
-		if err := tx.QueryRow(ctx, `select pos from projection_checkpoint where name = $1 and p = 0 for update`, live.key).Scan(&c.Position); err != nil {
+		at, err := live.lock(ctx, tx)
+		if err != nil {
 			return err
 		}
-		if err := scratch.exactly(ctx, c.Position); err != nil {
-			return err
+		for i, r := range scratch.runs {
+			c.Position += at.positions[i]
+			if err := r.exactly(ctx, at.positions[i]); err != nil {
+				return err
+			}
 		}
 		for _, table := range live.tables {
 			if err := c.table(ctx, tx, live.schema, scratch.schema, table); err != nil {
@@ -81,7 +90,7 @@ func (r *run) exactly(ctx context.Context, to int64) error {
 		if err != nil || at >= to {
 			return err
 		}
-		batch, err := r.ledger.After(ctx, at, int(min(rebuildBatch, to-at)))
+		batch, err := r.partition.After(ctx, at, int(min(rebuildBatch, to-at)))
 		if err != nil {
 			return err
 		}
@@ -95,10 +104,10 @@ func (r *run) exactly(ctx context.Context, to int64) error {
 }
 
 // remove drops a scratch schema and its bookkeeping.
-func (r *run) remove(ctx context.Context) error {
-	_, err := r.ledger.Pool().Exec(ctx, `drop schema if exists `+r.schema+` cascade`)
-	_, err2 := r.ledger.Pool().Exec(ctx, `delete from projection_checkpoint where name = $1`, r.key)
-	_, err3 := r.ledger.Pool().Exec(ctx, `delete from projection_dead where name = $1`, r.key)
+func (m *model) remove(ctx context.Context) error {
+	_, err := m.ledger.Pool().Exec(ctx, `drop schema if exists `+m.schema+` cascade`)
+	_, err2 := m.ledger.Pool().Exec(ctx, `delete from projection_checkpoint where name = $1`, m.key)
+	_, err3 := m.ledger.Pool().Exec(ctx, `delete from projection_dead where name = $1`, m.key)
 	return errors.Join(err, err2, err3)
 }
 
@@ -154,10 +163,20 @@ func (c *Compared) table(ctx context.Context, tx pgx.Tx, live, scratch, table st
 	return err
 }
 
-// At builds every read model as it was behind a position, in the schema
-// replay_<position>, which stays until somebody drops it.
-func At(ctx context.Context, l *ledger.Ledger, log *slog.Logger, position int64) (schema string, err error) {
-	schema = fmt.Sprintf("replay_%d", position)
+// At builds every read model as it was behind a position of each partition, in the
+// schema replay_<position>, which stays until somebody drops it.
+func At(ctx context.Context, l *ledger.Ledger, log *slog.Logger, positions []int64) (schema string, err error) {
+	if len(positions) != len(l.Partitions()) {
+		return "", fmt.Errorf("want a position of each of the %d partitions", len(l.Partitions()))
+	}
+	schema = "replay"
+	for _, position := range positions {
+		schema += fmt.Sprintf("_%d", position)
+	}
+	if len(positions) > 1 { // a name has at most 63 octets
+		sum := sha256.Sum256([]byte(schema))
+		schema = fmt.Sprintf("replay_%x", sum[:8])
+	}
 	if _, err := l.Pool().Exec(ctx, `drop schema if exists `+schema+` cascade; create schema `+schema); err != nil {
 		return "", err
 	}
@@ -165,11 +184,13 @@ func At(ctx context.Context, l *ledger.Ledger, log *slog.Logger, position int64)
 		if len(p.tables) == 0 {
 			continue
 		}
-		scratch := newRun(p, l, log)
+		scratch := newModel(p, l, log)
 		scratch.schema, scratch.key = schema, p.name+":"+schema
 		err := pgx.BeginFunc(ctx, l.Pool(), func(tx pgx.Tx) error { return scratch.makeTables(ctx, tx) })
-		if err == nil {
-			err = scratch.exactly(ctx, position)
+		for i, r := range scratch.runs {
+			if err == nil {
+				err = r.exactly(ctx, positions[i])
+			}
 		}
 		_, forgotten := l.Pool().Exec(ctx, `delete from projection_checkpoint where name = $1`, scratch.key)
 		if err = errors.Join(err, forgotten); err != nil {

@@ -268,3 +268,8 @@ func TestSimulatedReadModel(t *testing.T) {
 		}
 	}
 }
+
+// newRun is the run of the first partition.
+func newRun(p projection, l *ledger.Ledger, log *slog.Logger) *run {
+	return newModel(p, l, log).runs[0]
+}

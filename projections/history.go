@@ -25,7 +25,7 @@ var history = projection{
 	version:  2,
 	handles:  []string{events.TypeDecisionRecorded, events.TypeApprovalRecorded, events.TypeReceiptRecorded},
 	apply:    applyHistory,
-	applyRun: applyDecisions,
+	applyRun: applyRecorded,
 }
 
 // alertReused is a settlement that receipts of two decisions claim.
@@ -51,14 +51,8 @@ type HistoryItem struct {
 	Ledger        seal.Place     `json:"ledger"`
 }
 
+// applyHistory applies what applyRecorded leaves.
 func applyHistory(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
-	switch e.Type {
-	case events.TypeDecisionRecorded:
-		_, err := applyDecisions(ctx, tx, []ledger.Event{e})
-		return err
-	case events.TypeReceiptRecorded:
-		return applyReceipt(ctx, tx, e)
-	}
 	var stored events.ApprovalRecorded
 	if err := e.Read(&stored); err != nil {
 		return err
@@ -77,23 +71,66 @@ func itemOf(e ledger.Event, kind string, integrity seal.Integrity) HistoryItem {
 		Ledger: seal.Place{Position: e.Position, Tenant: e.Tenant, Sequence: e.Sequence, EventHash: e.Hash.String()}}
 }
 
-// applyDecisions inserts the decisions that a list begins with. What is shown of
-// them is read from their events by whoever lists them: far more are written.
-func applyDecisions(ctx context.Context, tx pgx.Tx, list []ledger.Event) (n int, err error) {
-	var rows historyRows
-	for n < len(list) && list[n].Type == events.TypeDecisionRecorded {
-		id, err := memberOf(list[n], "decisionId")
-		if err != nil {
-			return 0, err
-		}
-		decision, err := memberOf(list[n], "decision")
-		if err != nil {
-			return 0, err
-		}
-		rows.add(list[n], "decision", id, decision, nil, nil, nil)
+// applyRecorded inserts the decisions and receipts that a list begins with. What is
+// shown of a decision is read from its event by whoever lists it: far more are
+// written.
+func applyRecorded(ctx context.Context, tx pgx.Tx, list []ledger.Event) (n int, err error) {
+	for n < len(list) && list[n].Type != events.TypeApprovalRecorded {
 		n++
 	}
+	decisions, err := decisionsOf(ctx, tx, list[:n])
+	if err != nil {
+		return 0, err
+	}
+	var rows historyRows
+	for _, e := range list[:n] {
+		if e.Type == events.TypeDecisionRecorded {
+			err = rows.addDecision(e)
+		} else {
+			err = rows.addReceipt(e, decisions[decisionKey(e)])
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
 	return n, rows.insert(ctx, tx)
+}
+
+// decisionKey names the decision in whose stream an event stands.
+func decisionKey(e ledger.Event) [2]string {
+	return [2]string{e.Tenant, strings.TrimPrefix(e.Stream, "decision/")}
+}
+
+// decisionsOf are the decisions to which the receipts of a list are bound. Each stands
+// before its receipt in the chain: in the list, or in what was applied before.
+func decisionsOf(ctx context.Context, tx pgx.Tx, list []ledger.Event) (map[[2]string]ledger.Event, error) {
+	decisions := map[[2]string]ledger.Event{}
+	var tenants, ids []string
+	for _, e := range list {
+		key := decisionKey(e)
+		if e.Type == events.TypeDecisionRecorded {
+			decisions[key] = e
+		} else if _, here := decisions[key]; !here {
+			tenants, ids = append(tenants, key[0]), append(ids, key[1])
+		}
+	}
+	if len(ids) == 0 {
+		return decisions, nil
+	}
+	rows, err := tx.Query(ctx, `select h.tenant, h.decision_id, e.type, e.schema_version, e.payload
+		from unnest($1::text[], $2::text[]) w (tenant, id)
+		join history h on h.tenant = w.tenant and h.decision_id = w.id and h.kind = 'decision'
+		join public.events e on e.p = $3 and e.tenant = h.tenant and e.tseq = h.sequence`, tenants, ids, list[0].Partition)
+	if err != nil {
+		return nil, err
+	}
+	var key [2]string
+	var d ledger.Event
+	_, err = pgx.ForEachRow(rows, []any{&key[0], &key[1], &d.Type, &d.SchemaVersion, &d.Payload}, func() error {
+		decisions[key] = d
+		return nil
+	})
+	return decisions, err
 }
 
 // memberOf reads one text of the record in an event.
@@ -127,6 +164,8 @@ type historyRows struct {
 	tenants, kinds, decisionIDs, actors, decisions []string
 	sequences                                      []int64
 	receiptIDs, settlements, items                 []*string
+
+	settled [][2]string // tenant and settlement of the receipts that name one
 }
 
 func (h *historyRows) add(e ledger.Event, kind, decisionID, decision string, receiptID, settlement, item *string) {
@@ -136,6 +175,41 @@ func (h *historyRows) add(e ledger.Event, kind, decisionID, decision string, rec
 	h.settlements, h.items = append(h.settlements, settlement), append(h.items, item)
 }
 
+func (h *historyRows) addDecision(e ledger.Event) error {
+	id, err := memberOf(e, "decisionId")
+	if err != nil {
+		return err
+	}
+	decision, err := memberOf(e, "decision")
+	if err != nil {
+		return err
+	}
+	h.add(e, "decision", id, decision, nil, nil, nil)
+	return nil
+}
+
+func (h *historyRows) addReceipt(e, decision ledger.Event) error {
+	if decision.Type == "" {
+		return errors.New("the decision of a receipt is missing")
+	}
+	r, item, err := receiptItem(e, decision)
+	if err != nil {
+		return err
+	}
+	text, err := canon.Marshal(item)
+	if err != nil {
+		return err
+	}
+	shown := string(text)
+	h.add(e, item.Kind, item.DecisionID, item.Decision, item.ReceiptID, r.SettlementID, &shown)
+	if r.SettlementID != nil {
+		h.settled = append(h.settled, [2]string{e.Tenant, *r.SettlementID})
+	}
+	return nil
+}
+
+// insert inserts the rows, and then marks those whose settlement somebody else has
+// claimed: both decisions and both receipts show it, whichever came first.
 func (h *historyRows) insert(ctx context.Context, tx pgx.Tx) error {
 	if len(h.tenants) == 0 {
 		return nil
@@ -143,6 +217,18 @@ func (h *historyRows) insert(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, `insert into history (tenant, sequence, kind, decision_id, receipt_id, actor, decision, settlement_id, item)
 		select * from unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[])`,
 		h.tenants, h.sequences, h.kinds, h.decisionIDs, h.receiptIDs, h.actors, h.decisions, h.settlements, h.items)
+	if err != nil || len(h.settled) == 0 {
+		return err
+	}
+	var tenants, settlements []string
+	for _, s := range h.settled {
+		tenants, settlements = append(tenants, s[0]), append(settlements, s[1])
+	}
+	_, err = tx.Exec(ctx, `update history h set alerts = array[$3::text] from (
+			select distinct r.tenant, r.decision_id from unnest($1::text[], $2::text[]) s (tenant, id)
+			join history r on r.tenant = s.tenant and r.settlement_id = s.id
+			where (select count(*) from history c where c.tenant = s.tenant and c.settlement_id = s.id) > 1) reused
+		where h.tenant = reused.tenant and h.decision_id = reused.decision_id`, tenants, settlements, alertReused)
 	return err
 }
 
@@ -166,34 +252,6 @@ func receiptItem(e, decision ledger.Event) (r assurance.ReceiptRecord, item Hist
 		item.RuleIDs = append(item.RuleIDs, f.RuleID)
 	}
 	return r, item, nil
-}
-
-func applyReceipt(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
-	var decision ledger.Event // it is bound to, which stands before it in the chain
-	if err := tx.QueryRow(ctx, `select e.type, e.schema_version, e.payload from history h join public.events e on e.p = 0 and e.tenant = h.tenant and e.tseq = h.sequence
-		where h.tenant = $1 and h.decision_id = $2 and h.kind = 'decision'`, e.Tenant, strings.TrimPrefix(e.Stream, "decision/")).
-		Scan(&decision.Type, &decision.SchemaVersion, &decision.Payload); err != nil {
-		return fmt.Errorf("the decision of a receipt: %w", err)
-	}
-	r, item, err := receiptItem(e, decision)
-	if err != nil {
-		return err
-	}
-	text, err := canon.Marshal(item)
-	if err != nil {
-		return err
-	}
-	var row historyRows
-	shown := string(text)
-	row.add(e, item.Kind, item.DecisionID, item.Decision, item.ReceiptID, r.SettlementID, &shown)
-	if err := row.insert(ctx, tx); err != nil || r.SettlementID == nil {
-		return err
-	}
-	// Both decisions and both receipts show it, whichever came first.
-	_, err = tx.Exec(ctx, `update history set alerts = array[$3::text] where tenant = $1 and decision_id in (
-			select decision_id from history where tenant = $1 and settlement_id = $2)
-		and (select count(*) from history where tenant = $1 and settlement_id = $2) > 1`, e.Tenant, *r.SettlementID, alertReused)
-	return err
 }
 
 // HistoryPage is what the history answers.

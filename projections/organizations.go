@@ -66,7 +66,7 @@ type Membership struct {
 // Memberships lists the organizations of a member by id. It waits until
 // everything appended before the call is visible: ErrBehind.
 func (p *Projections) Memberships(ctx context.Context, member string) ([]Membership, error) {
-	if err := p.wait(ctx, organizations.name, "", "organization"); err != nil {
+	if err := p.waitAll(ctx, organizations.name, "organization"); err != nil {
 		return nil, err
 	}
 	rows, err := p.ledger.Pool().Query(ctx, `select o.org_id, o.name, o.plan, m.role

@@ -110,26 +110,26 @@ func (p *Projections) payments(ctx context.Context, where string, args ...any) (
 // OpenPayments lists up to limit payments whose end is not known, the oldest
 // first, as far as the read model has come: whoever settles them looks again.
 func (p *Projections) OpenPayments(ctx context.Context, limit int) ([]Payment, error) {
-	return p.payments(ctx, `state in ('claimed', 'unknown') order by claimed_pos limit $1`, limit)
+	return p.payments(ctx, `state in ('claimed', 'unknown') order by claimed_at, claimed_pos limit $1`, limit)
 }
 
 // Payments lists up to limit payments, the newest first: of one state, or of all
 // if it is empty; "open" are those whose end is not known. It waits until
 // everything appended before the call is visible: ErrBehind.
 func (p *Projections) Payments(ctx context.Context, state string, limit int) ([]Payment, error) {
-	if err := p.wait(ctx, payments.name, ledger.ServiceTenant, ""); err != nil {
+	if err := p.waitAll(ctx, payments.name, ""); err != nil {
 		return nil, err
 	}
-	return p.payments(ctx, `($1 = '' or state = $1 or $1 = 'open' and state in ('claimed', 'unknown')) order by claimed_pos desc limit $2`, state, limit)
+	return p.payments(ctx, `($1 = '' or state = $1 or $1 = 'open' and state in ('claimed', 'unknown')) order by claimed_at desc, claimed_pos desc limit $2`, state, limit)
 }
 
 // Refunds lists up to limit payments with a refund, the oldest first: of one
 // state, or of all if it is empty. It waits as Payments does.
 func (p *Projections) Refunds(ctx context.Context, state string, limit int) ([]Payment, error) {
-	if err := p.wait(ctx, payments.name, ledger.ServiceTenant, ""); err != nil {
+	if err := p.waitAll(ctx, payments.name, ""); err != nil {
 		return nil, err
 	}
-	return p.payments(ctx, `refund <> '' and ($1 = '' or refund = $1) order by claimed_pos limit $2`, state, limit)
+	return p.payments(ctx, `refund <> '' and ($1 = '' or refund = $1) order by claimed_at, claimed_pos limit $2`, state, limit)
 }
 
 // PaymentSummary counts the payments whose end is not known.

@@ -65,7 +65,7 @@ type Projections struct {
 	router *message.Router
 	stop   context.CancelFunc
 	done   sync.WaitGroup
-	runs   map[string]*run
+	models map[string]*model
 }
 
 // Start makes missing read models, begins to rebuild the unsound ones beside what
@@ -81,24 +81,26 @@ func follow(ctx context.Context, l *ledger.Ledger, log *slog.Logger, list []proj
 	if err != nil {
 		return nil, err
 	}
-	p := &Projections{ledger: l, log: log, router: router, runs: map[string]*run{}}
+	p := &Projections{ledger: l, log: log, router: router, models: map[string]*model{}}
 	for _, projection := range list {
-		r := newRun(projection, l, log)
-		sound, err := r.prepare(ctx)
+		m := newModel(projection, l, log)
+		sound, err := m.prepare(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("prepare read model %s: %w", r.name, err)
+			return nil, fmt.Errorf("prepare read model %s: %w", m.name, err)
 		}
 		if sound {
-			close(r.made)
+			close(m.made)
 		}
-		p.runs[r.name] = r
-		router.AddConsumerHandler(r.name, "events", l.Subscriber(r.start), r.handle)
+		p.models[m.name] = m
+		for _, r := range m.runs {
+			router.AddConsumerHandler(fmt.Sprintf("%s %d", m.name, r.partition.Number()), "events", r.partition.Subscriber(r.start), r.handle)
+		}
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	p.stop = stop
-	for _, r := range p.runs {
-		if !r.sound() {
-			p.done.Go(func() { r.repair(background) })
+	for _, m := range p.models {
+		if !m.sound() {
+			p.done.Go(func() { m.repair(background) })
 		}
 	}
 	p.done.Go(func() {
@@ -128,11 +130,11 @@ type Lag struct {
 
 // Lags of all projections of this node, by name.
 func (p *Projections) Lags(ctx context.Context) (map[string]Lag, error) {
-	head, err := p.ledger.Head(ctx)
+	heads, err := p.ledger.Heads(ctx)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := p.ledger.Pool().Query(ctx, `select name, count(*) from projection_dead where p = 0 group by name`)
+	rows, err := p.ledger.Pool().Query(ctx, `select name, count(*) from projection_dead group by name`)
 	if err != nil {
 		return nil, err
 	}
@@ -143,10 +145,14 @@ func (p *Projections) Lags(ctx context.Context) (map[string]Lag, error) {
 		dead[name] = parked
 		return nil
 	})
-	for name, r := range p.runs {
-		r.mu.Lock()
-		lags[name] = Lag{Behind: max(head-r.position, 0), Parked: dead[name], Rebuilding: !r.sound()}
-		r.mu.Unlock()
+	for name, m := range p.models {
+		lag := Lag{Parked: dead[name], Rebuilding: !m.sound()}
+		for i, r := range m.runs {
+			r.mu.Lock()
+			lag.Behind += max(heads[i]-r.position, 0)
+			r.mu.Unlock()
+		}
+		lags[name] = lag
 	}
 	return lags, err
 }

@@ -154,7 +154,7 @@ func TestDroppedTableParksNothing(t *testing.T) {
 		appendWorkflow(t, l, n+1, nil)
 	}
 	batch := everything(t, l)
-	if err := p.runs["status"].through(t.Context(), batch); err == nil {
+	if err := p.models["status"].runs[0].through(t.Context(), batch); err == nil {
 		t.Error("applied without a table")
 	}
 	if _, err := Rebuild(t.Context(), l, slog.New(slog.DiscardHandler), "status"); err != nil {

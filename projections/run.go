@@ -16,14 +16,23 @@ import (
 	"github.com/countersign/countersign/ledger"
 )
 
-// run is one projection at work; its goroutine is the router's handler.
-type run struct {
+// model is one projection at work: its tables, which all partitions share, and a run
+// for each of them.
+type model struct {
 	projection
 	schema string // of its tables: a rebuild has one of its own
-	key    string // of its checkpoint
+	key    string // of its checkpoints
 	ledger *ledger.Ledger
 	log    *slog.Logger
 	made   chan struct{} // closed once the tables are sound
+	runs   []*run        // by partition
+}
+
+// run is what a model applies of one partition; its goroutine is the router's handler.
+// No two partitions have events of one tenant, so no two runs change one row.
+type run struct {
+	*model
+	partition *ledger.Partition
 
 	mu       sync.Mutex    // guards position, stored and moved
 	position int64         // everything up to here has been applied
@@ -38,15 +47,18 @@ type run struct {
 
 const liveSchema = "readmodels"
 
-func newRun(p projection, l *ledger.Ledger, log *slog.Logger) *run {
-	return &run{projection: p, schema: liveSchema, key: p.name, ledger: l, log: log,
-		moved: make(chan struct{}), made: make(chan struct{})}
+func newModel(p projection, l *ledger.Ledger, log *slog.Logger) *model {
+	m := &model{projection: p, schema: liveSchema, key: p.name, ledger: l, log: log, made: make(chan struct{})}
+	for _, partition := range l.Partitions() {
+		m.runs = append(m.runs, &run{model: m, partition: partition, moved: make(chan struct{})})
+	}
+	return m
 }
 
 // sound says whether the tables are.
-func (r *run) sound() bool {
+func (m *model) sound() bool {
 	select {
-	case <-r.made:
+	case <-m.made:
 		return true
 	default:
 		return false
@@ -68,7 +80,7 @@ func (r *run) checkpoint(ctx context.Context) (int64, error) {
 	before := r.seen()
 	var version int
 	var position int64
-	err := r.ledger.Pool().QueryRow(ctx, `select version, pos from projection_checkpoint where name = $1 and p = 0`, r.key).Scan(&version, &position)
+	err := r.ledger.Pool().QueryRow(ctx, `select version, pos from projection_checkpoint where name = $1 and p = $2`, r.key, r.partition.Number()).Scan(&version, &position)
 	switch {
 	case err != nil:
 		return 0, err
@@ -123,8 +135,8 @@ var (
 	errForeign   = errors.New("the checkpoint names an event that this ledger does not have: rebuild the read model with countersign replay rebuild")
 )
 
-func (r *run) otherVersion(stored int) error {
-	return fmt.Errorf("%w: %s is at %d, this program at %d", errVersion, r.name, stored, r.version)
+func (m *model) otherVersion(stored int) error {
+	return fmt.Errorf("%w: %s is at %d, this program at %d", errVersion, m.name, stored, m.version)
 }
 
 // handle applies one batch. An error sends the batch again.
@@ -261,8 +273,8 @@ type checkpoint struct {
 
 // opening begins the transaction of a step. Rows and checkpoint are lost together,
 // if at all, and made again.
-func (r *run) opening() pgx.TxOptions {
-	return pgx.TxOptions{BeginQuery: `begin; set local search_path = ` + r.schema + `, public; set local synchronous_commit = off`}
+func (m *model) opening() pgx.TxOptions {
+	return pgx.TxOptions{BeginQuery: `begin; set local search_path = ` + m.schema + `, public; set local synchronous_commit = off`}
 }
 
 // begin locks the checkpoint and reads it in one round trip, and refuses what must
@@ -271,12 +283,12 @@ func (r *run) opening() pgx.TxOptions {
 // snapshot is taken after the lock.
 func (r *run) begin(ctx context.Context, tx pgx.Tx, first int64) (at checkpoint, err error) {
 	batch := &pgx.Batch{}
-	batch.Queue(`select version, pos from public.projection_checkpoint where name = $1 and p = 0 for update skip locked`, r.key).
+	batch.Queue(`select version, pos from public.projection_checkpoint where name = $1 and p = $2 for update skip locked`, r.key, r.partition.Number()).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&at.version, &at.position) })
-	batch.Queue(`select pos = 0 or exists (select from public.events e where e.p = 0 and e.pos = c.pos and e.hash = c.hash)
-		from public.projection_checkpoint c where name = $1 and p = 0`, r.key).
+	batch.Queue(`select pos = 0 or exists (select from public.events e where e.p = c.p and e.pos = c.pos and e.hash = c.hash)
+		from public.projection_checkpoint c where name = $1 and p = $2`, r.key, r.partition.Number()).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&at.ours) })
-	batch.Queue(`select distinct tenant, stream from public.projection_dead where name = $1 and p = 0`, r.key).
+	batch.Queue(`select distinct tenant, stream from public.projection_dead where name = $1 and p = $2`, r.key, r.partition.Number()).
 		Query(func(rows pgx.Rows) error {
 			var stream [2]string
 			_, err := pgx.ForEachRow(rows, []any{&stream[0], &stream[1]}, func() error {
@@ -352,8 +364,8 @@ func (r *run) move(ctx context.Context, tx pgx.Tx, last ledger.Event, position i
 	if last.Position <= position {
 		return nil
 	}
-	_, err := tx.Exec(ctx, `update public.projection_checkpoint set pos = $2, hash = $3 where name = $1 and p = 0`,
-		r.key, last.Position, last.Hash[:])
+	_, err := tx.Exec(ctx, `update public.projection_checkpoint set pos = $3, hash = $4 where name = $1 and p = $2`,
+		r.key, r.partition.Number(), last.Position, last.Hash[:])
 	return err
 }
 
@@ -379,14 +391,14 @@ func (r *run) bury(ctx context.Context, e ledger.Event, cause error) error {
 
 func (r *run) park(ctx context.Context, tx pgx.Tx, e ledger.Event, why string) error {
 	var parked int
-	if err := tx.QueryRow(ctx, `select count(*) from public.projection_dead where name = $1 and p = 0`, r.key).Scan(&parked); err != nil {
+	if err := tx.QueryRow(ctx, `select count(*) from public.projection_dead where name = $1 and p = $2`, r.key, r.partition.Number()).Scan(&parked); err != nil {
 		return err
 	}
 	if parked >= maxParked {
 		return fmt.Errorf("projection %s stands still: %d events are parked", r.name, parked)
 	}
 	_, err := tx.Exec(ctx, `insert into public.projection_dead (name, p, pos, tenant, stream, attempts, error, parked_us)
-		values ($1, 0, $2, $3, $4, $5, $6, $7) on conflict do nothing`,
-		r.key, e.Position, e.Tenant, e.Stream, tries, why, max(e.OccurredUS, 1))
+		values ($1, $2, $3, $4, $5, $6, $7, $8) on conflict do nothing`,
+		r.key, e.Partition, e.Position, e.Tenant, e.Stream, tries, why, max(e.OccurredUS, 1))
 	return err
 }

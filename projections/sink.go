@@ -30,12 +30,12 @@ var errUnpublished = errors.New("the event could not be published")
 
 // projection publishes a batch inside the step that moves the checkpoint, so the
 // checkpoint follows the acknowledgements and never leads them.
-func (s Sink) projection(origin string) projection {
+func (s Sink) projection(origin func(p int16) string) projection {
 	return projection{
 		name: "sink/" + s.Name, version: 1, handles: events.Types,
 		applyRun: func(ctx context.Context, _ pgx.Tx, batch []ledger.Event) (int, error) {
 			for _, e := range batch {
-				event := cloudEvent(origin, e, e.Type, e.Stream, eventData(e))
+				event := cloudEvent(origin(e.Partition), e, e.Type, e.Stream, eventData(e))
 				// Brokers drop what has an id they know: that of another ledger, or of an event
 				// that was lost with its disk, must not be this one's.
 				event.ID += ":" + e.Hash.String()[:16]
@@ -61,7 +61,7 @@ func followers(l *ledger.Ledger, sinks []Sink) []projection {
 	queueing.applyRun = (&listeners{}).queue // each node remembers its own
 	list = append(list, queueing)
 	for _, s := range sinks {
-		list = append(list, s.projection(l.Origin()))
+		list = append(list, s.projection(func(p int16) string { return l.Partition(p).Origin() }))
 	}
 	return list
 }
@@ -70,26 +70,27 @@ func followers(l *ledger.Ledger, sinks []Sink) []projection {
 // first event, webhooks at the head, since none was there before. What stands
 // behind an event that this ledger does not have, because the database was put
 // back, begins anew: a sink's messages have ids.
-func (r *run) handOn(ctx context.Context) error {
+func (m *model) handOn(ctx context.Context) error {
 	// Without a lock first: another node may hold it for as long as it works on a batch.
 	var ours bool
-	err := r.ledger.Pool().QueryRow(ctx, `select pos = 0 or exists (select from events e where e.p = 0 and e.pos = c.pos and e.hash = c.hash)
-		from projection_checkpoint c where name = $1 and p = 0`, r.name).Scan(&ours)
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+	err := m.ledger.Pool().QueryRow(ctx, `select count(*) = $2 and
+			bool_and(pos = 0 or exists (select from events e where e.p = c.p and e.pos = c.pos and e.hash = c.hash))
+		from projection_checkpoint c where name = $1`, m.name, len(m.runs)).Scan(&ours)
+	if err != nil {
 		return err
 	}
 	if !ours {
-		begin := `select $1, 0, $2::integer, 0, decode(repeat('00', 32), 'hex'), ''`
-		if r.name == webhooks.name {
-			begin = `select $1, 0, $2::integer, pos, last_hash, '' from ledger_head where p = 0`
+		begin := `select $1, p, $2::integer, 0, decode(repeat('00', 32), 'hex'), '' from ledger_head`
+		if m.name == webhooks.name {
+			begin = `select $1, p, $2::integer, pos, last_hash, '' from ledger_head`
 		}
-		_, err := r.ledger.Pool().Exec(ctx, `insert into projection_checkpoint as c (name, p, version, pos, hash, state) `+begin+`
+		_, err := m.ledger.Pool().Exec(ctx, `insert into projection_checkpoint as c (name, p, version, pos, hash, state) `+begin+`
 			on conflict (name, p) do update set pos = excluded.pos, hash = excluded.hash where c.pos > 0 and not exists
-				(select from events e where e.p = 0 and e.pos = c.pos and e.hash = c.hash)`, r.name, r.version)
+				(select from events e where e.p = c.p and e.pos = c.pos and e.hash = c.hash)`, m.name, m.version)
 		if err != nil {
 			return err
 		}
 	}
-	_, err = r.checkpoint(ctx)
+	_, err = m.read(ctx)
 	return err
 }

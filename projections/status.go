@@ -23,7 +23,10 @@ var status = projection{
 	version: 1,
 	handles: []string{events.TypeWorkflowCompleted},
 	apply:   applyStatus,
-	sweep:   `delete from readmodels.workflow_status where expires_at < now() - interval '1 day'`,
+
+	applyRun: applyStatuses,
+
+	sweep: `delete from readmodels.workflow_status where expires_at < now() - interval '1 day'`,
 }
 
 // StatusRecord is what the status endpoint answers. A record with an action
@@ -61,21 +64,32 @@ type StatusBinding struct {
 const legacyReason = "legacy_status_record_without_versioned_action_binding"
 
 func applyStatus(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
-	record, err := statusOf(e)
-	if err != nil {
-		return err
-	}
-	expires, err := time.Parse(time.RFC3339, record.ExpiresAt)
-	if err != nil {
-		return fmt.Errorf("expiresAt: %w", err)
-	}
-	text, err := canon.Marshal(record)
-	if err != nil {
-		return err
-	}
-	_, err = tx.Exec(ctx, `insert into workflow_status (workflow_id, record, expires_at) values ($1, $2, $3)`,
-		record.WorkflowID, string(text), expires)
+	_, err := applyStatuses(ctx, tx, []ledger.Event{e})
 	return err
+}
+
+// applyStatuses inserts all of a list in one statement.
+func applyStatuses(ctx context.Context, tx pgx.Tx, list []ledger.Event) (n int, err error) {
+	var ids, records []string
+	var expires []time.Time
+	for _, e := range list {
+		record, err := statusOf(e)
+		if err != nil {
+			return 0, err
+		}
+		at, err := time.Parse(time.RFC3339, record.ExpiresAt)
+		if err != nil {
+			return 0, fmt.Errorf("expiresAt: %w", err)
+		}
+		text, err := canon.Marshal(record)
+		if err != nil {
+			return 0, err
+		}
+		ids, records, expires = append(ids, record.WorkflowID), append(records, string(text)), append(expires, at)
+	}
+	_, err = tx.Exec(ctx, `insert into workflow_status (workflow_id, record, expires_at)
+		select * from unnest($1::text[], $2::text[], $3::timestamptz[])`, ids, records, expires)
+	return len(list), err
 }
 
 // statusOf is pure: an event of schema version 0 or 1 gives its record.
@@ -111,7 +125,7 @@ func statusOf(e ledger.Event) (StatusRecord, error) {
 // everything appended before the call is visible: ErrBehind. A workflow that is
 // unknown or past its 30 days, by the database's clock, is ErrNotFound.
 func (p *Projections) Status(ctx context.Context, workflowID string) (jsontext.Value, error) {
-	if err := p.wait(ctx, "status", ledger.ServiceTenant, "workflow/"+workflowID); err != nil {
+	if err := p.wait(ctx, "status", p.ledger.Service(workflowID), "workflow/"+workflowID); err != nil {
 		return nil, err
 	}
 	var record string

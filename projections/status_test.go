@@ -46,7 +46,7 @@ func stopped(t *testing.T, l *ledger.Ledger) *run {
 	t.Helper()
 	p := start(t, l)
 	p.Close()
-	return p.runs["status"]
+	return p.models["status"].runs[0]
 }
 
 func workflowID(n int) string { return fmt.Sprintf("asw_00000000-0000-4000-8000-%012d", n) }
@@ -81,7 +81,7 @@ func appendWorkflow(t *testing.T, l *ledger.Ledger, n int, payload []byte) {
 
 func everything(t *testing.T, l *ledger.Ledger) []ledger.Event {
 	t.Helper()
-	list, err := l.After(t.Context(), 0, 1000)
+	list, err := l.Partition(0).After(t.Context(), 0, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,6 +148,7 @@ func TestCrashBetweenApplyAndCommit(t *testing.T) {
 		appendWorkflow(t, l, n, nil)
 	}
 	batch, before := everything(t, l), state(t, l)
+	r.applyRun = nil // each event by itself
 	good := r.apply
 	for crashAt := range batch {
 		applied := 0
@@ -238,6 +239,7 @@ func TestPanicInApplyIsAPoisonEvent(t *testing.T) {
 	r := stopped(t, l)
 	appendWorkflow(t, l, 1, nil)
 	appendWorkflow(t, l, 2, nil)
+	r.applyRun = nil // each event by itself
 	good := r.apply
 	r.apply = func(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 		if e.Stream == "workflow/"+workflowID(1) {
@@ -264,6 +266,7 @@ func TestFailuresOfTheDatabaseParkNothing(t *testing.T) {
 	r := stopped(t, l)
 	appendWorkflow(t, l, 1, nil)
 	appendWorkflow(t, l, 2, nil)
+	r.applyRun = nil // each event by itself
 	good, m := r.apply, ledgerMessage(t, l)
 	for _, sql := range []string{
 		`do $$ begin raise exception 'full' using errcode = '53100'; end $$`,
@@ -309,7 +312,7 @@ func ledgerMessage(t *testing.T, l *ledger.Ledger) *message.Message {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(stop)
-	s := l.Subscriber(func(context.Context) (int64, error) { return 0, nil })
+	s := l.Partition(0).Subscriber(func(context.Context) (int64, error) { return 0, nil })
 	t.Cleanup(func() { _ = s.Close() })
 	messages, err := s.Subscribe(ctx, "events")
 	if err != nil {

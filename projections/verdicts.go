@@ -23,9 +23,9 @@ func (p *Projections) Verdicts(ctx context.Context, tenant string, actors []stri
 	}
 	rows, err := p.ledger.Pool().Query(ctx, `select e.occurred_us / 86400000000, count(*) filter (where h.decision = 'allow'),
 			count(*) filter (where h.decision = 'deny'), count(*) filter (where h.decision = 'needs_review')
-		from readmodels.history h join public.events e on e.p = 0 and e.tenant = h.tenant and e.tseq = h.sequence
+		from readmodels.history h join public.events e on e.p = $4 and e.tenant = h.tenant and e.tseq = h.sequence
 		where h.tenant = $1 and h.kind = 'decision' and h.sequence >= $2 and ($3::text[] is null or h.actor = any($3))
-		group by 1 order by 1`, tenant, from, actors)
+		group by 1 order by 1`, tenant, from, actors, p.ledger.Home(tenant).Number())
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
 	}

@@ -6,12 +6,25 @@ import (
 	"time"
 )
 
-// wait returns when the projection has reached the head the ledger has now, and
-// ErrBehind if that takes more than 2 s, if the stream is parked, or if the read
-// model is another program's. No stream means every one of the tenant.
+// wait returns when the projection has reached the head that the tenant's partition
+// has now, and ErrBehind if that takes more than 2 s, if the stream is parked, or if
+// the read model is another program's. No stream means every one of the tenant.
 func (p *Projections) wait(ctx context.Context, name, tenant, stream string) error {
-	r := p.runs[name]
-	head, err := p.ledger.Head(ctx)
+	return p.models[name].runs[p.ledger.Home(tenant).Number()].wait(ctx, tenant, stream)
+}
+
+// waitAll waits in every partition, for the service's own tenants.
+func (p *Projections) waitAll(ctx context.Context, name, stream string) error {
+	for _, r := range p.models[name].runs {
+		if err := r.wait(ctx, r.partition.Service(), stream); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *run) wait(ctx context.Context, tenant, stream string) error {
+	head, err := r.partition.Head(ctx)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrBehind, err)
 	}
@@ -20,7 +33,7 @@ func (p *Projections) wait(ctx context.Context, name, tenant, stream string) err
 	select {
 	case <-r.made:
 	case <-ctx.Done():
-		return fmt.Errorf("%w: %s is being rebuilt", ErrBehind, name)
+		return fmt.Errorf("%w: %s is being rebuilt", ErrBehind, r.name)
 	}
 	poll := time.NewTicker(pollCheckpoint)
 	defer poll.Stop()
@@ -41,7 +54,7 @@ func (p *Projections) wait(ctx context.Context, name, tenant, stream string) err
 				return fmt.Errorf("%w: %w", ErrBehind, err)
 			}
 		case <-ctx.Done():
-			return fmt.Errorf("%w: %s is at %d of %d", ErrBehind, name, position, head)
+			return fmt.Errorf("%w: %s is at %d of %d", ErrBehind, r.name, position, head)
 		}
 	}
 }
@@ -55,8 +68,8 @@ func (r *run) shows(ctx context.Context, head int64, tenant, stream string) (boo
 	var stored int64
 	var parked bool
 	err := r.ledger.Pool().QueryRow(ctx, `select version, pos, exists (select from projection_dead d
-			where d.name = c.name and d.p = 0 and d.tenant = $2 and ($3 = '' or d.stream = $3))
-		from projection_checkpoint c where c.name = $1 and c.p = 0`, r.key, tenant, stream).Scan(&version, &stored, &parked)
+			where d.name = c.name and d.p = c.p and d.tenant = $3 and ($4 = '' or d.stream = $4))
+		from projection_checkpoint c where c.name = $1 and c.p = $2`, r.key, r.partition.Number(), tenant, stream).Scan(&version, &stored, &parked)
 	switch {
 	case err != nil:
 		return false, fmt.Errorf("%w: %w", ErrBehind, err)

@@ -21,7 +21,7 @@ var webhooks = projection{
 	version: 1,
 	handles: []string{events.TypeDecisionRecorded, events.TypeApprovalRecorded, events.TypeReceiptRecorded, events.TypeWebhookRemoved},
 
-	sweep: `delete from webhook_deliveries where p = 0 and state <> 'due'
+	sweep: `delete from webhook_deliveries where state <> 'due'
 		and due_at < now() - case state when 'sent' then interval '7 days' else interval '30 days' end`,
 }
 
@@ -39,6 +39,7 @@ const maxListening = 10_000
 // listener is a webhook as far as it matters for queueing.
 type listener struct {
 	tenant, id    string
+	partition     int16
 	topics        []string
 	from, removed int64 // positions; removed is 0 for one that is there
 }
@@ -95,8 +96,9 @@ func (w *listeners) learn(ctx context.Context, tx pgx.Tx, list []ledger.Event) e
 		tenants = append(tenants, e.Tenant)
 	}
 	slices.Sort(tenants)
-	rows, err := tx.Query(ctx, `select t.tenant, e.version from unnest($1::text[]) t(tenant), lateral (
-		select version from public.events where p = 0 and tenant = t.tenant and stream = 'webhooks' order by version desc limit 1) e`, slices.Compact(tenants))
+	p := list[0].Partition
+	rows, err := tx.Query(ctx, `select t.tenant, e.version from unnest($2::text[]) t(tenant), lateral (
+		select version from public.events where p = $1 and tenant = t.tenant and stream = 'webhooks' order by version desc limit 1) e`, p, slices.Compact(tenants))
 	if err != nil {
 		return err
 	}
@@ -111,7 +113,7 @@ func (w *listeners) learn(ctx context.Context, tx pgx.Tx, list []ledger.Event) e
 	}); err != nil || len(grown) == 0 {
 		return err
 	}
-	found, err := listenersOf(ctx, tx, slices.Collect(maps.Keys(grown)))
+	found, err := listenersOf(ctx, tx, p, slices.Collect(maps.Keys(grown)))
 	if err != nil {
 		return err
 	}
@@ -123,9 +125,9 @@ func (w *listeners) learn(ctx context.Context, tx pgx.Tx, list []ledger.Event) e
 
 // listenersOf reads the webhooks of tenants from their streams, removed ones among
 // them: a batch may hold what came before the removal.
-func listenersOf(ctx context.Context, tx pgx.Tx, tenants []string) (map[string][]listener, error) {
+func listenersOf(ctx context.Context, tx pgx.Tx, p int16, tenants []string) (map[string][]listener, error) {
 	rows, err := tx.Query(ctx, `select tenant, pos, type, schema_version, payload from public.events
-		where p = 0 and tenant = any($1) and stream = 'webhooks' order by pos`, tenants)
+		where p = $1 and tenant = any($2) and stream = 'webhooks' order by pos`, p, tenants)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +140,7 @@ func listenersOf(ctx context.Context, tx pgx.Tx, tenants []string) (map[string][
 			if err := e.Read(&stored); err != nil {
 				return err
 			}
-			found[e.Tenant] = append(found[e.Tenant], listener{tenant: e.Tenant, id: stored.WebhookID, topics: stored.Topics, from: e.Position})
+			found[e.Tenant] = append(found[e.Tenant], listener{tenant: e.Tenant, partition: p, id: stored.WebhookID, topics: stored.Topics, from: e.Position})
 		case events.TypeWebhookRemoved:
 			var stored events.WebhookRemoved
 			if err := e.Read(&stored); err != nil {
@@ -180,12 +182,12 @@ func queueMessage(ctx context.Context, tx pgx.Tx, l listener, position int64, to
 	switch {
 	case topic == topicCheckpoints:
 		_, err = tx.Exec(ctx, `insert into public.webhook_deliveries (p, webhook_id, pos, topic, tenant, due_at)
-			select 0, $1, $2::bigint, $3, $4, now() + $5::interval where not exists (select from public.webhook_deliveries
-				where p = 0 and webhook_id = $1 and topic = $3 and state = 'due' and attempts = 0) on conflict do nothing`,
-			l.id, position, topic, l.tenant, checkpointAfter)
+			select $6::smallint, $1, $2::bigint, $3, $4, now() + $5::interval where not exists (select from public.webhook_deliveries
+				where p = $6 and webhook_id = $1 and topic = $3 and state = 'due' and attempts = 0) on conflict do nothing`,
+			l.id, position, topic, l.tenant, checkpointAfter, l.partition)
 	case slices.Contains(topics, topic):
 		_, err = tx.Exec(ctx, `insert into public.webhook_deliveries (p, webhook_id, pos, topic, tenant, due_at)
-			values (0, $1, $2, $3, $4, now()) on conflict do nothing`, l.id, position, topic, l.tenant)
+			values ($5, $1, $2, $3, $4, now()) on conflict do nothing`, l.id, position, topic, l.tenant, l.partition)
 	}
 	return err
 }
@@ -196,8 +198,8 @@ func dropMessages(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 	if err := e.Read(&removed); err != nil {
 		return err
 	}
-	_, err := tx.Exec(ctx, `delete from public.webhook_deliveries where p = 0 and webhook_id = $1 and tenant = $2 and state = 'due'`,
-		removed.WebhookID, e.Tenant)
+	_, err := tx.Exec(ctx, `delete from public.webhook_deliveries where p = $3 and webhook_id = $1 and tenant = $2 and state = 'due'`,
+		removed.WebhookID, e.Tenant, e.Partition)
 	return err
 }
 
@@ -214,14 +216,15 @@ type Delivery struct {
 
 	Tenant    string `json:"-"`
 	WebhookID string `json:"-"`
+	Partition int16  `json:"-"`
 }
 
-const deliveryColumns = `webhook_id, tenant, pos, topic, state, attempts, due_at, status, error`
+const deliveryColumns = `p, webhook_id, tenant, pos, topic, state, attempts, due_at, status, error`
 
 func scanDelivery(row pgx.CollectableRow) (d Delivery, err error) {
 	var due time.Time
-	err = row.Scan(&d.WebhookID, &d.Tenant, &d.Position, &d.Topic, &d.State, &d.Attempts, &due, &d.Status, &d.Error)
-	d.MessageID, d.DueAt = messageID(d.Position)+":"+d.Topic, stamp(due)
+	err = row.Scan(&d.Partition, &d.WebhookID, &d.Tenant, &d.Position, &d.Topic, &d.State, &d.Attempts, &due, &d.Status, &d.Error)
+	d.MessageID, d.DueAt = messageID(d.Partition, d.Position)+":"+d.Topic, stamp(due)
 	return d, err
 }
 
@@ -232,7 +235,7 @@ func (p *Projections) Deliveries(ctx context.Context, tenant, webhookID, state s
 		return nil, err
 	}
 	rows, err := p.ledger.Pool().Query(ctx, `select `+deliveryColumns+` from webhook_deliveries
-		where p = 0 and webhook_id = $1 and tenant = $2 and ($3 = '' or state = $3) order by pos desc, topic limit $4`, webhookID, tenant, state, limit)
+		where p = $5 and webhook_id = $1 and tenant = $2 and ($3 = '' or state = $3) order by pos desc, topic limit $4`, webhookID, tenant, state, limit, p.ledger.Home(tenant).Number())
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBehind, err)
 	}
@@ -247,8 +250,8 @@ func (p *Projections) Deliveries(ctx context.Context, tenant, webhookID, state s
 // or only one of them, sent or dead; it says how many.
 func (p *Projections) SendAgain(ctx context.Context, tenant, webhookID, message string) (int, error) {
 	done, err := p.ledger.Pool().Exec(ctx, `update webhook_deliveries set state = 'due', attempts = 0, due_at = now()
-		where p = 0 and webhook_id = $1 and tenant = $2
-		and case when $3 = '' then state = 'dead' else state <> 'due' and p || ':' || pos || ':' || topic = $3 end`, webhookID, tenant, message)
+		where p = $4 and webhook_id = $1 and tenant = $2
+		and case when $3 = '' then state = 'dead' else state <> 'due' and p || ':' || pos || ':' || topic = $3 end`, webhookID, tenant, message, p.ledger.Home(tenant).Number())
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrBehind, err)
 	}
@@ -261,7 +264,7 @@ func (p *Projections) SendAgain(ctx context.Context, tenant, webhookID, message 
 func (p *Projections) Take(ctx context.Context, lease time.Duration, busy []string, most int) ([]Delivery, error) {
 	rows, err := p.ledger.Pool().Query(ctx, `update webhook_deliveries set attempts = attempts + 1, due_at = now() + $1::interval
 		where (p, webhook_id, pos, topic) in (select p, webhook_id, pos, topic from webhook_deliveries
-			where p = 0 and state = 'due' and due_at <= now() and webhook_id <> all($2) order by due_at limit $3 for update skip locked)
+			where state = 'due' and due_at <= now() and webhook_id <> all($2) order by due_at limit $3 for update skip locked)
 		returning `+deliveryColumns, lease, append([]string{}, busy...), most)
 	if err != nil {
 		return nil, err
@@ -281,22 +284,23 @@ type Result struct {
 // somebody else has taken since, because the lease was over, is theirs.
 func (p *Projections) Tried(ctx context.Context, d Delivery, r Result) error {
 	_, err := p.ledger.Pool().Exec(ctx, `update webhook_deliveries set state = $5, due_at = now() + $6::interval, status = $7, error = $8
-		where p = 0 and webhook_id = $1 and pos = $2 and topic = $3 and attempts = $4 and state = 'due'`,
-		d.WebhookID, d.Position, d.Topic, d.Attempts, r.State, r.After, r.Status, r.Error)
+		where p = $9 and webhook_id = $1 and pos = $2 and topic = $3 and attempts = $4 and state = 'due'`,
+		d.WebhookID, d.Position, d.Topic, d.Attempts, r.State, r.After, r.Status, r.Error, d.Partition)
 	return err
 }
 
 // Forget drops a message to a webhook that is not there any more.
 func (p *Projections) Forget(ctx context.Context, d Delivery) error {
-	_, err := p.ledger.Pool().Exec(ctx, `delete from webhook_deliveries where p = 0 and webhook_id = $1 and pos = $2 and topic = $3`,
-		d.WebhookID, d.Position, d.Topic)
+	_, err := p.ledger.Pool().Exec(ctx, `delete from webhook_deliveries where p = $4 and webhook_id = $1 and pos = $2 and topic = $3`,
+		d.WebhookID, d.Position, d.Topic, d.Partition)
 	return err
 }
 
 // Message is what a delivery says: of decisions and receipts what the history
 // lists, of a checkpoint its note.
 func (p *Projections) Message(ctx context.Context, d Delivery) (CloudEvent, error) {
-	list, err := p.ledger.After(ctx, d.Position-1, 1)
+	home := p.ledger.Home(d.Tenant)
+	list, err := home.After(ctx, d.Position-1, 1)
 	if err != nil {
 		return CloudEvent{}, err
 	}
@@ -312,7 +316,7 @@ func (p *Projections) Message(ctx context.Context, d Delivery) (CloudEvent, erro
 			return m, err
 		}
 		kind := map[string]string{topicDecisions: "decision.recorded", topicReviews: "review.waiting"}[d.Topic]
-		m = cloudEvent(p.ledger.Origin(), e, kind, item.DecisionID, item)
+		m = cloudEvent(home.Origin(), e, kind, item.DecisionID, item)
 	case topicViolations:
 		history, err := p.ledger.Read(ctx, e.Tenant, e.Stream)
 		if err != nil {
@@ -322,7 +326,7 @@ func (p *Projections) Message(ctx context.Context, d Delivery) (CloudEvent, erro
 		if err != nil {
 			return m, err
 		}
-		m = cloudEvent(p.ledger.Origin(), e, "receipt.violation", item.DecisionID, item)
+		m = cloudEvent(home.Origin(), e, "receipt.violation", item.DecisionID, item)
 	case topicCheckpoints:
 		if m, err = p.checkpointMessage(ctx, e); err != nil {
 			return m, err
@@ -340,14 +344,15 @@ type CheckpointData struct {
 }
 
 func (p *Projections) checkpointMessage(ctx context.Context, e ledger.Event) (CloudEvent, error) {
-	newest, err := p.ledger.NewestCheckpoint(ctx)
+	home := p.ledger.Home(e.Tenant)
+	newest, err := home.NewestCheckpoint(ctx)
 	if err != nil {
 		return CloudEvent{}, err
 	}
 	if newest == nil || newest.Size < e.Position {
 		return CloudEvent{}, fmt.Errorf("no checkpoint covers position %d yet", e.Position)
 	}
-	m := cloudEvent(p.ledger.Origin(), e, "checkpoint.signed", "", CheckpointData{newest.Size, fmt.Sprintf("%x", newest.Root), string(newest.Note)})
+	m := cloudEvent(home.Origin(), e, "checkpoint.signed", "", CheckpointData{newest.Size, fmt.Sprintf("%x", newest.Root), string(newest.Note)})
 	m.Position = fmt.Sprint(newest.Size)
 	return m, nil
 }
@@ -358,6 +363,6 @@ func (p *Projections) WaitingMessages(ctx context.Context) (due, dead int, oldes
 	var seconds float64
 	err = p.ledger.Pool().QueryRow(ctx, `select count(*) filter (where state = 'due'), count(*) filter (where state = 'dead'),
 		greatest(0, coalesce(extract(epoch from now() - min(due_at) filter (where state = 'due')), 0))
-		from webhook_deliveries where p = 0 and state <> 'sent'`).Scan(&due, &dead, &seconds)
+		from webhook_deliveries where state <> 'sent'`).Scan(&due, &dead, &seconds)
 	return due, dead, time.Duration(seconds * float64(time.Second)), err
 }

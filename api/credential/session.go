@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -159,36 +158,17 @@ func (s *Session) End() error {
 	return s.manager.Destroy(s.data)
 }
 
-// of are the sessions of a customer, by their tokens' hashes. Whose a session is
-// stands in its data alone, so all are read.
-func (s *Sessions) of(ctx context.Context, customer string) (hashes []string, err error) {
-	all, err := sessionStore{s.pool}.ofAll(ctx)
-	for hash, data := range all {
-		if _, values, err := s.manager.Codec.Decode(data); err == nil && values[sessionCustomer] == customer {
-			hashes = append(hashes, hash)
-		}
-	}
-	return hashes, err
-}
-
-// EndAll ends every session of a customer.
+// EndAll ends every session of a customer, and those that an older program began,
+// which do not say whose they are.
 func (s *Sessions) EndAll(ctx context.Context, customer string) error {
-	hashes, err := s.of(ctx, customer)
-	if err != nil {
-		return err
-	}
-	for _, hash := range hashes {
-		if err := (sessionStore{s.pool}).DeleteCtx(ctx, hash); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err := s.pool.Exec(ctx, `delete from sessions where p = 0 and customer in ($1, '')`, customer)
+	return err
 }
 
-// Count is how many sessions of a customer there are, as EndAll would end them.
-func (s *Sessions) Count(ctx context.Context, customer string) (int, error) {
-	hashes, err := s.of(ctx, customer)
-	return len(hashes), err
+// Count is how many sessions of a customer have not expired.
+func (s *Sessions) Count(ctx context.Context, customer string) (count int, err error) {
+	err = s.pool.QueryRow(ctx, `select count(*) from sessions where p = 0 and customer = $1 and expires_at > now()`, customer).Scan(&count)
+	return count, err
 }
 
 // Keep writes a session that has changed, and its cookie, before the answer.
@@ -200,7 +180,7 @@ func (s *Sessions) Keep(w http.ResponseWriter, changed *Session) error {
 	if changed.destroyed {
 		cookie.MaxAge = -1
 	} else {
-		token, expires, err := s.manager.Commit(context.WithValue(changed.data, onlyIfThere, !changed.begun))
+		token, expires, err := s.manager.Commit(context.WithValue(changed.data, writtenKey{}, written{changed.Customer, !changed.begun}))
 		if err != nil {
 			return &commands.Unavailable{Cause: err}
 		}
@@ -210,11 +190,14 @@ func (s *Sessions) Keep(w http.ResponseWriter, changed *Session) error {
 	return nil
 }
 
-// onlyIfThere marks the context of a commit that must not bring a session back
-// which ended during the request.
-var onlyIfThere contextKey
+// written is what a commit knows beside the data, by its context: whose the session
+// is, and that it must not bring one back which ended during the request.
+type written struct {
+	customer    string
+	onlyIfThere bool
+}
 
-type contextKey struct{}
+type writtenKey struct{}
 
 // sessionStore is the library's store over the table sessions. The library gives
 // it the token's hash.
@@ -230,30 +213,16 @@ func (s sessionStore) FindCtx(ctx context.Context, hash string) ([]byte, bool, e
 	return data, err == nil, err
 }
 
-// ofAll returns the data of every session by its token's hash.
-func (s sessionStore) ofAll(ctx context.Context) (map[string][]byte, error) {
-	rows, err := s.pool.Query(ctx, `select token_hash, data from sessions where p = 0`)
-	if err != nil {
-		return nil, err
-	}
-	all := map[string][]byte{}
-	var hash string
-	var data []byte
-	_, err = pgx.ForEachRow(rows, []any{&hash, &data}, func() error {
-		all[hash] = slices.Clone(data)
-		return nil
-	})
-	return all, err
-}
-
 // CommitCtx writes a session.
 func (s sessionStore) CommitCtx(ctx context.Context, hash string, data []byte, expires time.Time) error {
-	if only, _ := ctx.Value(onlyIfThere).(bool); only {
+	w, _ := ctx.Value(writtenKey{}).(written)
+	if w.onlyIfThere {
 		_, err := s.pool.Exec(ctx, `update sessions set data = $2, expires_at = $3 where p = 0 and token_hash = $1`, hash, data, expires)
 		return err
 	}
-	_, err := s.pool.Exec(ctx, `insert into sessions (p, token_hash, data, expires_at) values (0, $1, $2, $3)
-		on conflict (p, token_hash) do update set data = excluded.data, expires_at = excluded.expires_at`, hash, data, expires)
+	_, err := s.pool.Exec(ctx, `insert into sessions (p, token_hash, data, expires_at, customer) values (0, $1, $2, $3, $4)
+		on conflict (p, token_hash) do update set data = excluded.data, expires_at = excluded.expires_at, customer = excluded.customer`,
+		hash, data, expires, w.customer)
 	return err
 }
 

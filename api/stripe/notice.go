@@ -2,7 +2,6 @@ package stripe
 
 import (
 	"net/http"
-	"regexp"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -12,6 +11,7 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/policy/normal"
 )
 
 // notice is what the checkout provider sends when something happened. It is read
@@ -27,7 +27,7 @@ type notice struct {
 }
 
 // providerID is an id of the provider's, as far as we care.
-var providerID = regexp.MustCompile(`^[A-Za-z0-9_]{1,128}$`)
+var providerID = normal.Pattern(`^[A-Za-z0-9_]{1,128}$`)
 
 var errNotice = policy.Refuse(codeInvalid, "", "the notice is not one that can be read")
 
@@ -40,7 +40,7 @@ func (p *Provider) Notice(body []byte, header http.Header) (checkout.Notice, err
 		return checkout.Notice{}, err
 	}
 	var n notice
-	if err := json.Unmarshal(body, &n); err != nil || !providerID.MatchString(n.ID) || n.Type == "" || n.Created <= 0 || n.Data.Object.Kind() != '{' {
+	if err := json.Unmarshal(body, &n); err != nil || !providerID(n.ID) || n.Type == "" || n.Created <= 0 || n.Data.Object.Kind() != '{' {
 		return checkout.Notice{}, errNotice
 	}
 	return n.read()
@@ -114,8 +114,8 @@ func readCheckout(object jsontext.Value) (done commands.CompletedCheckout, ours 
 	if o.Mode == "subscription" {
 		done.Subscription = o.Subscription
 	}
-	good := providerID.MatchString(o.ID) && providerID.MatchString(done.Customer) && len(done.Product) <= maxSlug &&
-		(o.PaymentIntent == "" || providerID.MatchString(o.PaymentIntent)) && (o.Mode == "payment" || providerID.MatchString(done.Subscription))
+	good := providerID(o.ID) && providerID(done.Customer) && len(done.Product) <= maxSlug &&
+		(o.PaymentIntent == "" || providerID(o.PaymentIntent)) && (o.Mode == "payment" || providerID(done.Subscription))
 	if !good {
 		return done, false, errNotice
 	}
@@ -133,7 +133,7 @@ func readRefund(noticeType string, object jsontext.Value) (fact events.PurchaseR
 		Amount         int64  `json:"amount"`
 		Status         string `json:"status"`
 	}
-	if json.Unmarshal(object, &o) != nil || !providerID.MatchString(o.ID) {
+	if json.Unmarshal(object, &o) != nil || !providerID(o.ID) {
 		return fact, false, errNotice
 	}
 	if o.PaymentIntent == "" { // not made by a checkout
@@ -158,7 +158,7 @@ func readRefund(noticeType string, object jsontext.Value) (fact events.PurchaseR
 		}
 		fact.State = "failed"
 	}
-	if !providerID.MatchString(o.PaymentIntent) {
+	if !providerID(o.PaymentIntent) {
 		return fact, false, errNotice
 	}
 	return fact, true, nil
@@ -183,7 +183,7 @@ func readSubscription(object jsontext.Value, change string) (customer string, fa
 			Data []period `json:"data"`
 		} `json:"items"`
 	}
-	if json.Unmarshal(object, &o) != nil || !providerID.MatchString(o.ID) || !providerID.MatchString(o.Customer) || o.Status == "" ||
+	if json.Unmarshal(object, &o) != nil || !providerID(o.ID) || !providerID(o.Customer) || o.Status == "" ||
 		len(o.Status) > maxSlug || len(o.Metadata["slug"]) > maxSlug {
 		return "", fact, errNotice
 	}

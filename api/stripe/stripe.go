@@ -156,7 +156,7 @@ type rawSubscription struct{ stripe.APIResource }
 
 // Subscription implements checkout.Provider.
 func (p *Provider) Subscription(ctx context.Context, id string) (string, events.SubscriptionUpdated, error) {
-	if !providerID.MatchString(id) {
+	if !providerID(id) {
 		return "", events.SubscriptionUpdated{}, errors.New("not a subscription's id")
 	}
 	var got rawSubscription

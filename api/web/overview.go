@@ -102,7 +102,7 @@ func showOverview(s *Handler, v *visit) (view, error) {
 		}
 	}
 	o.Checkpoint = s.newestCheckpoint()
-	if o.Head, err = s.app.Ledger.Head(ctx); err != nil {
+	if o.Head, err = s.app.Ledger.Total(ctx); err != nil {
 		return view{}, commands.Unreadable(err)
 	}
 	o.Check = s.app.Ledger.LastCheck()
@@ -113,12 +113,19 @@ func showOverview(s *Handler, v *visit) (view, error) {
 	return view{template: "overview.html", data: o}, nil
 }
 
+// newestCheckpoint is what the newest checkpoints of all partitions cover together,
+// with their notes; nil where one has none yet.
 func (s *Handler) newestCheckpoint() *checkpointShown {
-	c := s.app.Ledger.Checkpoint()
-	if c == nil {
-		return nil
+	shown := &checkpointShown{Lag: s.app.Ledger.CheckpointLag()}
+	for _, p := range s.app.Ledger.Partitions() {
+		c := p.Checkpoint()
+		if c == nil {
+			return nil
+		}
+		shown.Size += c.Size
+		shown.Note += string(c.Note)
 	}
-	return &checkpointShown{int64(c.Size), s.app.Ledger.CheckpointLag(), string(c.Note)}
+	return shown
 }
 
 func (s *Handler) addVerdicts(ctx context.Context, p commands.Principal, o *overview) error {

@@ -76,14 +76,14 @@ func showLedger(s *Handler, v *visit) (view, error) {
 	ctx := v.request.Context()
 	page := ledgerPage{Checkpoint: s.newestCheckpoint(), Check: s.app.Ledger.LastCheck()}
 	var err error
-	if page.Head, err = s.app.Ledger.Head(ctx); err != nil {
+	if page.Head, err = s.app.Ledger.Total(ctx); err != nil {
 		return view{}, commands.Unreadable(err)
 	}
-	ring, _, err := s.app.Ledger.Keyring(ctx)
+	rings, err := s.app.Ledger.Keyrings(ctx)
 	if err != nil {
 		return view{}, commands.Unreadable(err)
 	}
-	for id, k := range ring {
+	for id, k := range rings[0] { // the other partitions repeat them, at positions of their own
 		if k.Purpose == ledger.PurposeRecord {
 			page.Keys = append(page.Keys, ledgerKey{id, k.From, k.To})
 		}

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"math/big"
 	"net/url"
-	"regexp"
 	"strings"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/policy/normal"
 )
 
 // Payment is a payment as it was sent: well-formed, not yet verified.
@@ -152,7 +152,7 @@ func ID(network, asset, payer, nonce string) string {
 	return "pay_" + hex.EncodeToString(sum[:16])
 }
 
-var identifierForm = regexp.MustCompile(`^[A-Za-z0-9_-]{16,128}$`)
+var identifierForm = normal.Pattern(`^[A-Za-z0-9_-]{16,128}$`)
 
 // identifier is the buyer's own id of the payment; it may send none.
 func identifier(extensions jsontext.Value) (string, error) {
@@ -171,7 +171,7 @@ func identifier(extensions jsontext.Value) (string, error) {
 	if err == nil && id == nil {
 		return "", nil
 	}
-	if err != nil || !identifierForm.MatchString(*id) {
+	if err != nil || !identifierForm(*id) {
 		return "", policy.Refuse("invalid_payment_identifier", "", "payment-identifier must have 16 to 128 letters, digits, hyphens and underscores")
 	}
 	return *id, nil

@@ -1,6 +1,6 @@
 package x402
 
-import "regexp"
+import "github.com/countersign/countersign/policy/normal"
 
 // Reasons for which we refuse a payment ourselves. All are the protocol's own but
 // ReasonNoMatch, which clients of the reference server know, and the last two.
@@ -27,12 +27,12 @@ const (
 	suffixOtherTransfer   = "_transfer_event_mismatch" // after the transaction was mined
 )
 
-var plainReason = regexp.MustCompile(`^[a-z0-9_]{1,80}$`)
+var plainReason = normal.Pattern(`^[a-z0-9_]{1,80}$`)
 
 // passOn is a facilitator's reason, if it looks like one: what else a foreign
 // server says does not reach a buyer.
 func passOn(reason, otherwise string) string {
-	if plainReason.MatchString(reason) || reason == ReasonNoMatch {
+	if plainReason(reason) || reason == ReasonNoMatch {
 		return reason
 	}
 	return otherwise

@@ -40,11 +40,11 @@ func middle(runs []run) run {
 	return runs[len(runs)/2]
 }
 
-// oneCore runs a hidden command of this program in a process of its own that may use
-// one core, so that its memory is its own.
-func oneCore(ctx context.Context, s *scratch, arguments ...string) (r run, err error) {
+// onCores runs a hidden command of this program in a process of its own that may use
+// some cores, so that its memory is its own.
+func onCores(ctx context.Context, s *scratch, cores int, arguments ...string) (r run, err error) {
 	before := s.cpuNow()
-	command := child(ctx, arguments...)
+	command := child(ctx, cores, arguments...)
 	answer, err := command.Output()
 	if err != nil {
 		return r, fmt.Errorf("%s: %w", arguments[0], err)
@@ -56,13 +56,13 @@ func oneCore(ctx context.Context, s *scratch, arguments ...string) (r run, err e
 	return r, nil
 }
 
-func child(ctx context.Context, arguments ...string) *exec.Cmd {
+func child(ctx context.Context, cores int, arguments ...string) *exec.Cmd {
 	program, err := os.Executable()
 	if err != nil {
 		program = os.Args[0]
 	}
 	command := exec.CommandContext(ctx, program, arguments...)
-	command.Env, command.Stderr = append(os.Environ(), "GOMAXPROCS=1"), os.Stderr
+	command.Env, command.Stderr = append(os.Environ(), fmt.Sprint("GOMAXPROCS=", cores)), os.Stderr
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	return command
 }
@@ -78,6 +78,7 @@ type childCmd struct {
 
 type auditChild struct{ childCmd }
 type readChild struct{ childCmd }
+type signaturesChild struct{ childCmd }
 type exportChild struct{ childCmd }
 
 func (c *childCmd) during(ctx context.Context, once func() (int64, error)) error {
@@ -107,7 +108,7 @@ func peakMB() (mb int64) {
 
 // Run verifies.
 func (c *auditChild) Run(ctx context.Context) error {
-	a := ledger.Audit{ChainOnly: !c.Signatures, Workers: 1}
+	a := ledger.Audit{ChainOnly: !c.Signatures}
 	if c.Signatures {
 		a.KEK, _ = ledger.DeriveKEK(make([]byte, 32))
 	}
@@ -117,6 +118,24 @@ func (c *auditChild) Run(ctx context.Context) error {
 			err = report.Faults[0]
 		}
 		return report.Events, err
+	})
+}
+
+// Run checks a signature as often as there are events, and nothing else: the anchor.
+func (c *signaturesChild) Run(ctx context.Context) error {
+	return c.during(ctx, func() (n int64, err error) {
+		signer, err := seal.NewSigner(make([]byte, 32))
+		if err != nil {
+			return 0, err
+		}
+		record := padded(decisionOctets)
+		e, err := signer.SignCanonical(seal.TypeCommitted, record)
+		for ; err == nil && n < 20_000; n++ {
+			if !seal.Signed(signer.Public(), seal.TypeCommitted, record, e.Integrity.Signature) {
+				err = errors.New("a right signature is called wrong")
+			}
+		}
+		return n, err
 	})
 }
 
@@ -183,7 +202,7 @@ func besideAppends(ctx context.Context, s *scratch, name string, runs int, durin
 			return err
 		}
 		working, stop := context.WithCancel(ctx)
-		command := child(working, arguments...)
+		command := child(working, 1, arguments...)
 		if err := command.Start(); err != nil {
 			stop()
 			return err

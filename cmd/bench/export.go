@@ -2,11 +2,19 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"time"
 
+	"github.com/go-json-experiment/json"
+	"github.com/jackc/pgx/v5"
+
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/policy/assurance"
 )
 
 // exportCmd measures the export of an organization's history.
@@ -53,6 +61,57 @@ func (d *decidedService) until(ctx context.Context, decisions int) error {
 	return nil
 }
 
+// everyday makes of a ledger of decisions one as it is in use: each decision gets its
+// receipt, and there are as many workflows.
+func (d *decidedService) everyday(ctx context.Context) error {
+	p, err := d.app.AuthenticateOrganization(ctx, d.token)
+	if err != nil {
+		return err
+	}
+	rows, err := d.app.Ledger.Pool().Query(ctx, `select payload from events where p = 0 and tenant = $1 and type = $2 order by tseq`, p.OrgID, events.TypeDecisionRecorded)
+	if err != nil {
+		return err
+	}
+	payloads, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
+	if err != nil {
+		return err
+	}
+	f := &filler{app: d.app}
+	var next atomic.Int64
+	_, err = load(32, time.Hour, func(int, int) error {
+		n := int(next.Add(1)) - 1
+		if n >= len(payloads) {
+			return errFull
+		}
+		var stored events.DecisionRecorded
+		if err := json.Unmarshal(payloads[n], &stored); err != nil {
+			return err
+		}
+		var decision struct{ DecisionID, BindingHash string }
+		if err := json.Unmarshal(stored.Record, &decision, json.MatchCaseInsensitiveNames(true)); err != nil {
+			return err
+		}
+		receipt, err := assurance.ParseReceipt(fmt.Appendf(nil, `{"decisionId":%q,"decisionRecordHash":%q,"bindingHash":%q,"protocol":"x402","outcome":"rejected","settlementId":"bench-%d"}`,
+			decision.DecisionID, stored.Integrity.RecordHash, decision.BindingHash, n))
+		if err == nil {
+			_, err = d.app.BindReceipt(ctx, p, receipt)
+		}
+		if err != nil {
+			return err
+		}
+		workflow, err := f.workflow()
+		if err == nil {
+			_, err = d.app.Ledger.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, Drafts: []ledger.Draft{workflow}})
+		}
+		progress("receipts and workflows", int64(n)+1, int64(len(payloads)))
+		return err
+	})
+	if errors.Is(err, errFull) {
+		err = nil
+	}
+	return err
+}
+
 // Run prints a line per size, and what appends lose to an export.
 func (c *exportCmd) Run(ctx context.Context) error {
 	service, err := decided(ctx, 1, 100)
@@ -71,11 +130,11 @@ func (c *exportCmd) Run(ctx context.Context) error {
 		}
 		var reads, exports []run
 		for range c.Runs {
-			r, err := oneCore(ctx, service.scratch, "read", service.scratch.app)
+			r, err := onCores(ctx, service.scratch, 1, "read", service.scratch.app)
 			if err != nil {
 				return err
 			}
-			e, err := oneCore(ctx, service.scratch, "make-export", service.scratch.app, "--org", org)
+			e, err := onCores(ctx, service.scratch, 1, "make-export", service.scratch.app, "--org", org)
 			if err != nil {
 				return err
 			}
@@ -101,7 +160,7 @@ func (c *exportCmd) verified(ctx context.Context, service *decidedService, org s
 	if _, err := service.app.ExportHistory(ctx, commands.Export{Tenant: org, Actor: "operator", Folder: folder}); err != nil {
 		return err
 	}
-	r, err := oneCore(ctx, service.scratch, "check-export", folder)
+	r, err := onCores(ctx, service.scratch, 1, "check-export", folder)
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,8 @@ type cli struct {
 	Read       readChild   `cmd:"" hidden:""`
 	MakeExport exportChild `cmd:"" hidden:""`
 
-	CheckExport checkExportChild `cmd:"" hidden:""`
+	CheckExport     checkExportChild `cmd:"" hidden:""`
+	CheckSignatures signaturesChild  `cmd:"" hidden:""`
 }
 
 func main() {

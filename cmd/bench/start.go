@@ -130,7 +130,7 @@ func (c *startCmd) fill(ctx context.Context, s *scratch) error {
 		return err
 	}
 	defer l.Close()
-	head, err := l.Head(ctx)
+	head, err := l.Total(ctx)
 	if err != nil || head >= c.Events {
 		return err
 	}
@@ -139,7 +139,7 @@ func (c *startCmd) fill(ctx context.Context, s *scratch) error {
 	if err != nil {
 		return err
 	}
-	if head, err = l.Head(ctx); err != nil {
+	if head, err = l.Total(ctx); err != nil {
 		return err
 	}
 	const callers, together = 16, 64 // events of one append

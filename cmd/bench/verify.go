@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"sync"
@@ -23,64 +24,81 @@ import (
 // read of the same rows; what appends lose to it; what checkpoints cost; and how
 // fast a read model is rebuilt.
 type verifyCmd struct {
+	Only   []string      `help:"Parts to measure: ${enum}; all if none is named." enum:"tree,beside,checkpoints,signatures,rebuild"`
 	Events []int64       `help:"Sizes at which chain and tree are verified; memory should not grow with them." default:"10000,100000,1000000"`
 	Signed int           `help:"Signed decisions to verify with their signatures." default:"20000"`
-	Agents int           `help:"Different agents whose ids are sealed, which takes a second signature; 0 for decisions without an agentId." default:"100"`
+	Agents []int         `help:"Different agents whose ids are sealed, which takes a second signature; 0 for decisions without an agentId." default:"0,100"`
 	Runs   int           `help:"Runs of each; the median counts." default:"3"`
 	During time.Duration `help:"Length of each run with appends." default:"5s"`
 
 	Profile string `help:"Write a CPU profile of the verification with signatures to this file."`
 }
 
+// wants says whether one of these parts is to be measured.
+func (c *verifyCmd) wants(parts ...string) bool {
+	return len(c.Only) == 0 || slices.ContainsFunc(parts, func(part string) bool { return slices.Contains(c.Only, part) })
+}
+
 // Run prints a line per size, and then what the rest costs.
 func (c *verifyCmd) Run(ctx context.Context) error {
+	if c.wants("tree", "beside", "checkpoints") {
+		if err := c.plain(ctx); err != nil {
+			return err
+		}
+	}
+	for _, agents := range c.Agents {
+		if c.wants("signatures", "rebuild") {
+			if err := c.signed(ctx, agents); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// plain measures what needs no signatures, on a ledger of small events.
+func (c *verifyCmd) plain(ctx context.Context) error {
 	s, err := newScratch(ctx)
 	if err != nil {
 		return err
 	}
 	defer s.close()
-	l, err := openLedger(ctx, s)
-	if err != nil {
-		return err
+	if c.wants("tree") {
+		if err := c.sizes(ctx, s); err != nil {
+			return err
+		}
 	}
-	defer l.Close()
-	notes, err := os.MkdirTemp("", "countersign-notes-")
-	if err != nil {
-		return err
+	if c.wants("beside") {
+		if err := besideAppends(ctx, s, "verify", c.Runs, c.During, "audit", s.app, "--repeat"); err != nil {
+			return err
+		}
 	}
-	defer os.RemoveAll(notes)
-	if err := c.sizes(ctx, s, l, notes); err != nil {
-		return err
+	if c.wants("checkpoints") {
+		return c.checkpoints(ctx, s)
 	}
-	if err := besideAppends(ctx, s, "verify", c.Runs, c.During, "audit", s.app, "--repeat"); err != nil {
-		return err
-	}
-	if err := c.checkpoints(ctx, s, l); err != nil {
-		return err
-	}
-	return c.signed(ctx)
+	return nil
 }
 
 // sizes verifies chain and tree of ledgers of growing size, on one core.
-func (c *verifyCmd) sizes(ctx context.Context, s *scratch, l *ledger.Ledger, notes string) error {
+func (c *verifyCmd) sizes(ctx context.Context, s *scratch) error {
+	l, end, err := withCheckpoints(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer end()
 	fmt.Printf("%-12s %14s %14s %8s %24s %14s\n", "events", "bare read/s", "verified/s", "ratio", "us of CPU, program + db", "peak MB")
 	for _, size := range c.Events {
 		head, err := fill(ctx, l, size)
 		if err != nil {
 			return err
 		}
-		if l.Checkpoint() == nil {
-			if err := keepCheckpoints(ctx, l, notes); err != nil {
-				return err
-			}
-		}
-		if l.Covered(ctx, head) == nil {
+		if l.Home(ledger.ServiceTenant).Covered(ctx, head) == nil {
 			return errors.New("no checkpoint covers the events")
 		}
 		var reads, audits []run
 		for range c.Runs {
 			for kind, into := range map[string]*[]run{"read": &reads, "audit": &audits} {
-				r, err := oneCore(ctx, s, kind, s.app)
+				r, err := onCores(ctx, s, 1, kind, s.app)
 				if err != nil {
 					return err
 				}
@@ -94,40 +112,49 @@ func (c *verifyCmd) sizes(ctx context.Context, s *scratch, l *ledger.Ledger, not
 	return nil
 }
 
-// checkpoints compares 64 appends in flight without and with checkpoints, and both
-// with the anchor; lag is how long an appended event waited for a signed note.
-func (c *verifyCmd) checkpoints(ctx context.Context, s *scratch, l *ledger.Ledger) error {
-	l.Close() // its keeper ends: from here on none runs but that of the measured ledger
-	var anchors, without, with []sample
+// checkpoints compares 64 appends in flight with and without checkpoints, and both
+// with the anchor, in rounds whose order alternates; lag is how long an appended
+// event waited for a signed note.
+func (c *verifyCmd) checkpoints(ctx context.Context, s *scratch) error {
+	var costs, ratios []float64
 	var lags []time.Duration
 	notes, err := os.MkdirTemp("", "countersign-notes-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(notes)
-	for range c.Runs {
-		a, err := anchor(ctx, s, 64, c.During)
-		if err != nil {
-			return err
+	for round := range c.Runs {
+		var a, without, with sample
+		steps := []func() error{
+			func() (err error) { a, err = anchor(ctx, s, 64, c.During); return err },
+			func() (err error) { without, err = appendLoad(ctx, s, 1, 64, c.During, payload); return err },
+			func() error {
+				measured, waited, err := checkpointed(ctx, s, c.During, notes)
+				with, lags = measured, append(lags, waited...)
+				return err
+			},
 		}
-		b, err := appendLoad(ctx, s, 1, 64, c.During, payload)
-		if err != nil {
-			return err
+		if round%2 == 1 {
+			slices.Reverse(steps)
 		}
-		d, lag, err := checkpointed(ctx, s, c.During, notes)
-		if err != nil {
-			return err
+		for _, step := range steps {
+			if err := step(); err != nil {
+				return err
+			}
 		}
-		anchors, without, with, lags = append(anchors, a), append(without, b), append(with, d), append(lags, lag...)
+		cost, ratio := 100*(1-with.perSecond/without.perSecond), with.perSecond/a.perSecond
+		fmt.Printf("appends, 64 in flight, round %d: anchor %.0f/s, without checkpoints %.0f/s, with %.0f/s: cost %.0f %%, %.2f x the anchor\n",
+			round+1, a.perSecond, without.perSecond, with.perSecond, cost, ratio)
+		costs, ratios = append(costs, cost), append(ratios, ratio)
 	}
 	slices.Sort(lags)
 	if len(lags) == 0 {
 		return errors.New("no checkpoint was made in that time: give the runs more of it (--during)")
 	}
-	a, b, d := median(anchors), median(without), median(with)
-	fmt.Printf("appends, 64 in flight: anchor %.0f/s, without checkpoints %.0f/s, with %.0f/s: cost %.0f %%, %.2f x the anchor; lag p50 %s s, max %s s\n",
-		a.perSecond, b.perSecond, d.perSecond, 100*(1-d.perSecond/b.perSecond), d.perSecond/a.perSecond,
-		seconds(lags[len(lags)/2]), seconds(lags[len(lags)-1]))
+	slices.Sort(costs)
+	slices.Sort(ratios)
+	fmt.Printf("checkpoints: median cost %.0f %%, %.2f x the anchor with them; lag p50 %s s, max %s s\n",
+		costs[len(costs)/2], ratios[len(ratios)/2], seconds(lags[len(lags)/2]), seconds(lags[len(lags)-1]))
 	return nil
 }
 
@@ -142,6 +169,9 @@ func checkpointed(ctx context.Context, s *scratch, during time.Duration, notes s
 	defer l.Close()
 	if err := keepCheckpoints(ctx, l, notes); err != nil {
 		return sample{}, nil, err
+	}
+	if head, err := l.Partitions()[0].Head(ctx); err != nil || l.Partitions()[0].Covered(ctx, head) == nil { // what was appended without them is no cost of theirs
+		return sample{}, nil, errors.Join(errors.New("no checkpoint covers the events"), err)
 	}
 	name := fmt.Sprint("bench/", time.Now().UnixNano())
 	appended := func(caller, n int) (int64, error) {
@@ -162,7 +192,7 @@ func checkpointed(ctx context.Context, s *scratch, during time.Duration, notes s
 			for n := 0; ends.Err() == nil; n++ {
 				position, err := appended(-1-watcher, n)
 				began := time.Now()
-				if err == nil && l.Covered(ends, position) != nil {
+				if err == nil && l.Home(ledger.ServiceTenant).Covered(ends, position) != nil {
 					mu.Lock()
 					lags = append(lags, time.Since(began))
 					mu.Unlock()
@@ -176,33 +206,106 @@ func checkpointed(ctx context.Context, s *scratch, during time.Duration, notes s
 	return result, lags, err
 }
 
-// signed verifies decisions with their signatures, and rebuilds their read model.
-func (c *verifyCmd) signed(ctx context.Context) error {
-	service, err := decided(ctx, c.Signed, c.Agents)
+// signed verifies decisions with their signatures, on one core and on two, beside a
+// bare read and a bare check of as many signatures; and rebuilds their read models.
+func (c *verifyCmd) signed(ctx context.Context, agents int) error {
+	service, err := decided(ctx, c.Signed, agents)
 	if err != nil {
 		return err
 	}
 	defer service.close()
-	var audits []run
-	for range c.Runs {
-		r, err := oneCore(ctx, service.scratch, "audit", service.scratch.app, "--signatures", "--profile="+c.Profile)
-		if err != nil {
-			return err
-		}
-		audits = append(audits, r)
+	read, err := medianRun(c.Runs, func() (run, error) { return onCores(ctx, service.scratch, 1, "read", service.scratch.app) })
+	if err != nil {
+		return err
 	}
-	r := middle(audits)
-	fmt.Printf("with signatures, openings and what the records say: %.0f events/s (%d events, signed %s), us of CPU %.1f + %.1f\n",
-		r.perSecond(), r.Events, map[bool]string{true: "once", false: "twice"}[c.Agents == 0], r.perEvent(r.cpu.process), r.perEvent(r.cpu.database))
-	for _, name := range []string{"history", "organizations"} {
-		began := time.Now()
-		position, err := projections.Rebuild(ctx, service.app.Ledger, slog.New(slog.DiscardHandler), name)
-		if err != nil {
+	if c.wants("signatures") {
+		if err := c.signatures(ctx, service, read); err != nil {
 			return err
 		}
-		fmt.Printf("rebuild of %s: %.0f events/s (%d events)\n", name, float64(position)/time.Since(began).Seconds(), position)
+	}
+	if c.wants("rebuild") {
+		return c.rebuild(ctx, service)
 	}
 	return nil
+}
+
+// rebuild prints a line per read model, of a ledger with receipts and workflows, too.
+func (c *verifyCmd) rebuild(ctx context.Context, service *decidedService) error {
+	if err := service.everyday(ctx); err != nil {
+		return err
+	}
+	read, err := medianRun(c.Runs, func() (run, error) { return onCores(ctx, service.scratch, 1, "read", service.scratch.app) })
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%-16s %10s %14s %14s %8s\n", "read model", "events", "bare read/s", "rebuilt/s", "ratio")
+	for _, name := range projections.Names() {
+		r, err := medianRun(c.Runs, func() (run, error) {
+			began := time.Now()
+			position, err := projections.Rebuild(ctx, service.app.Ledger, slog.New(slog.DiscardHandler), name)
+			return run{Events: position, Seconds: time.Since(began).Seconds()}, err
+		})
+		if err != nil {
+			return err
+		}
+		fmt.Printf("%-16s %10d %14.0f %14.0f %8.2f\n", name, r.Events, read.perSecond(), r.perSecond(), r.perSecond()/read.perSecond())
+	}
+	return nil
+}
+
+// signatures prints a line per number of cores.
+func (c *verifyCmd) signatures(ctx context.Context, service *decidedService, read run) error {
+	alone, err := medianRun(c.Runs, func() (run, error) { return onCores(ctx, service.scratch, 1, "check-signatures", service.scratch.app) })
+	if err != nil {
+		return err
+	}
+	signed := map[bool]string{true: "once", false: "twice"}[service.agents == 0]
+	fmt.Printf("%-12s %8s %6s %14s %16s %14s %24s %10s\n", "events", "signed", "cores", "bare read/s", "bare Ed25519/s", "verified/s", "us of CPU, program + db", "peak MB")
+	for cores := 1; cores <= min(2, runtime.NumCPU()); cores++ {
+		r, err := medianRun(c.Runs, func() (run, error) {
+			return onCores(ctx, service.scratch, cores, "audit", service.scratch.app, "--signatures", "--profile="+c.Profile)
+		})
+		if err != nil {
+			return err
+		}
+		fmt.Printf("%-12d %8s %6d %14.0f %16.0f %14.0f %24s %10d\n", r.Events, signed, cores, read.perSecond(), alone.perSecond(), r.perSecond(),
+			fmt.Sprintf("%.1f + %.1f", r.perEvent(r.cpu.process), r.perEvent(r.cpu.database)), r.PeakMB)
+	}
+	return nil
+}
+
+// medianRun is the middle of some runs.
+func medianRun(runs int, once func() (run, error)) (run, error) {
+	var all []run
+	for range runs {
+		r, err := once()
+		if err != nil {
+			return r, err
+		}
+		all = append(all, r)
+	}
+	return middle(all), nil
+}
+
+// withCheckpoints opens a scratch's ledger and keeps checkpoints until end.
+func withCheckpoints(ctx context.Context, s *scratch) (l *ledger.Ledger, end func(), err error) {
+	notes, err := os.MkdirTemp("", "countersign-notes-")
+	if err != nil {
+		return nil, nil, err
+	}
+	if l, err = openLedger(ctx, s); err == nil {
+		if err = keepCheckpoints(ctx, l, notes); err != nil {
+			l.Close()
+		}
+	}
+	if err != nil {
+		_ = os.RemoveAll(notes)
+		return nil, nil, err
+	}
+	return l, func() {
+		l.Close()
+		_ = os.RemoveAll(notes)
+	}, nil
 }
 
 // openLedger opens a scratch's ledger.
@@ -228,7 +331,7 @@ func benchEvent(stream string) ledger.Draft {
 // last position.
 func fill(ctx context.Context, l *ledger.Ledger, size int64) (int64, error) {
 	var head atomic.Int64
-	start, err := l.Head(ctx)
+	start, err := l.Total(ctx)
 	if err != nil {
 		return 0, err
 	}

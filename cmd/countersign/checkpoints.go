@@ -78,8 +78,7 @@ func (n *node) checkOutside(ctx context.Context, d *data, c ledger.Checkpoints) 
 		if n.app.Signer == nil {
 			return errors.New("--accept-rollback needs SIGNING_KEY: what was lost is stated by a signed event")
 		}
-		n.log.Warn("going on without events that were lost", "from", rollback.From, "to", rollback.To)
-		return n.ledger.AcceptRollback(ctx, rollback, n.app.Signer, "evt_"+ulid.Make().String())
+		return n.acceptRollbacks(ctx, c, rollback)
 	case errors.Is(err, ledger.ErrTampered):
 		n.ledger.Refuse(err)
 		return nil
@@ -88,11 +87,28 @@ func (n *node) checkOutside(ctx context.Context, d *data, c ledger.Checkpoints) 
 	case d.acceptRollback:
 		return errors.New("--accept-rollback: the database lacks nothing that a checkpoint knows of; start without it")
 	case !found && c.Signer != nil:
-		if head, err := n.ledger.Head(ctx); err == nil && head > 0 {
+		if total, err := n.ledger.Total(ctx); err == nil && total > 0 {
 			n.log.Warn("no checkpoint lies outside the database: that it was put back cannot be excluded", "place", c.Folder.Path)
 		}
 	}
 	return nil
+}
+
+// acceptRollbacks goes on without what was lost, in one partition after the other.
+func (n *node) acceptRollbacks(ctx context.Context, c ledger.Checkpoints, rollback *ledger.Rollback) error {
+	for range n.ledger.Partitions() {
+		n.log.Warn("going on without events that were lost", "partition", rollback.Partition, "from", rollback.From, "to", rollback.To)
+		if err := n.ledger.AcceptRollback(ctx, rollback, n.app.Signer, "evt_"+ulid.Make().String()); err != nil {
+			return err
+		}
+		if len(n.ledger.Partitions()) == 1 {
+			return nil
+		}
+		if _, _, err := n.ledger.CheckOutside(ctx, c); !errors.As(err, &rollback) {
+			return err
+		}
+	}
+	return rollback
 }
 
 // keepCheckpoints begins to sign heads, where there is a key for it.

@@ -155,7 +155,11 @@ func (c *verifyCmd) bundle(o *output) error {
 		return err
 	}
 	keys := map[string]bundle.Key{}
+	partition := opened.Partition()
 	for _, k := range slices.Concat(given, ofFile) { // the file knows more of a key
+		if _, known := keys[k.id]; known && k.partition != partition {
+			continue
+		}
 		keys[k.id] = bundle.Key{Purpose: k.purpose, Public: k.public, From: k.from, To: k.to}
 	}
 	var pin []byte

@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// readInput reads what the user names, - for standard input.
+// readInput reads what the user names, - for standard input. It refuses what is
+// longer than any document of the service.
 func readInput(name string) ([]byte, error) {
-	const most = 8 << 20
 	in := io.Reader(os.Stdin)
 	if name != "-" {
 		f, err := os.Open(name)
@@ -24,25 +24,41 @@ func readInput(name string) ([]byte, error) {
 		defer f.Close()
 		in = f
 	}
-	text, err := io.ReadAll(io.LimitReader(in, most))
-	if err != nil {
-		return nil, fmt.Errorf("read the record: %w", err)
+	return readAtMost(in, 8<<20)
+}
+
+// readAtMost reads all of r. More octets than most are an error: half of a text must
+// not be taken for the whole.
+func readAtMost(r io.Reader, most int64) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(r, most+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read the input: %w", err)
+	case int64(len(text)) > most:
+		return nil, fmt.Errorf("longer than %d octets, the most that is read: nothing of it was used", most)
 	}
 	return text, nil
 }
 
-// replaceFile writes a file so that it is whole whatever happens.
+// replaceFile writes a file so that it is whole whatever happens: on the disk under
+// another name before it takes the place of the old one.
 func replaceFile(place string, text []byte) error {
 	mode := fs.FileMode(0o600)
 	if info, err := os.Stat(place); err == nil {
 		mode = info.Mode().Perm()
 	}
-	scratch := place + ".new"
-	if err := os.WriteFile(scratch, text, mode); err != nil {
-		return fmt.Errorf("write %s: %w", place, err)
+	scratch, err := os.CreateTemp(filepath.Dir(place), ".new-*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", place, withoutPath(err))
 	}
-	if err := os.Rename(scratch, place); err != nil {
-		return fmt.Errorf("write %s: %w", place, err)
+	_, err = scratch.Write(text)
+	err = errors.Join(err, scratch.Chmod(mode), scratch.Sync(), scratch.Close())
+	if err == nil {
+		err = os.Rename(scratch.Name(), place)
+	}
+	if err != nil {
+		_ = os.Remove(scratch.Name())
+		return fmt.Errorf("write %s: %w", place, withoutPath(err))
 	}
 	return nil
 }

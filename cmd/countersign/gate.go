@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -164,11 +163,8 @@ func commandOf(words []string) (string, error) {
 	case len(words) == 0:
 		return "", errors.New(`name a command: countersign gate ls -la, countersign gate "ls -la", or - for standard input`)
 	case len(words) == 1 && words[0] == "-":
-		text, err := io.ReadAll(io.LimitReader(os.Stdin, maxCommand))
-		if err != nil {
-			return "", fmt.Errorf("read the command: %w", err)
-		}
-		return strings.TrimSpace(string(text)), nil
+		text, err := readAtMost(os.Stdin, maxCommand)
+		return strings.TrimSpace(string(text)), err
 	case len(words) == 1:
 		return words[0], nil
 	}

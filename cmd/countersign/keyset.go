@@ -22,6 +22,7 @@ import (
 type keyOfSet struct {
 	id, purpose string // no purpose: records
 	public      ed25519.PublicKey
+	partition   int16 // of the positions
 	from, to    int64
 }
 
@@ -31,6 +32,7 @@ func readKeySet(text []byte) ([]keyOfSet, error) {
 		Keys []struct {
 			KID, X, CRV string
 			For         string `json:"svc_purpose"`
+			Partition   int16  `json:"svc_partition"`
 			From        int64  `json:"svc_from_position"`
 			To          *int64 `json:"svc_to_position"`
 		}
@@ -47,7 +49,7 @@ func readKeySet(text []byte) ([]keyOfSet, error) {
 		if err != nil || key.CRV != "Ed25519" || len(public) != ed25519.PublicKeySize || seal.KeyID(public) != key.KID {
 			continue
 		}
-		k := keyOfSet{id: key.KID, purpose: cmp.Or(key.For, ledger.PurposeRecord), public: public, from: key.From}
+		k := keyOfSet{id: key.KID, purpose: cmp.Or(key.For, ledger.PurposeRecord), public: public, partition: key.Partition, from: key.From}
 		if key.To != nil {
 			k.to = *key.To
 		}
@@ -89,8 +91,8 @@ func (c *trustedKeys) trusted() (ofFile, given []keyOfSet, err error) {
 }
 
 // recordKeys are the keys, by id, that the verifier trusts to sign records, whatever a
-// record says.
-type recordKeys map[string]keyOfSet
+// record says: each with where it is good in every partition that the file tells of.
+type recordKeys map[string][]keyOfSet
 
 // forRecords leaves out the keys for other things, which must not sign records. What
 // was given one by one counts more than what the file says of the same key.
@@ -98,18 +100,28 @@ func forRecords(ofFile, given []keyOfSet) recordKeys {
 	keys := recordKeys{}
 	for _, key := range slices.Concat(ofFile, given) {
 		if key.purpose == ledger.PurposeRecord {
-			keys[key.id] = key
+			keys[key.id] = append(keys[key.id], key)
 		}
+	}
+	for _, key := range given {
+		keys[key.id] = []keyOfSet{key}
 	}
 	return keys
 }
 
 // Find implements seal.Keys.
-func (k recordKeys) Find(id string, position int64) (ed25519.PublicKey, string) {
-	key, known := k[id]
-	switch {
-	case !known:
+func (k recordKeys) Find(id string, partition int16, position int64) (ed25519.PublicKey, string) {
+	of := k[id]
+	if len(of) == 0 {
 		return nil, "the key is not among those you trust"
+	}
+	key := of[0]
+	if at := slices.IndexFunc(of, func(key keyOfSet) bool { return key.partition == partition }); at >= 0 {
+		key = of[at]
+	} else if key.from > 0 && position > 0 {
+		return nil, fmt.Sprintf("the key is not known in partition %d", partition)
+	}
+	switch {
 	case position > 0 && position < key.from:
 		return nil, fmt.Sprintf("the key is valid from position %d", key.from)
 	case position > 0 && key.to > 0 && position >= key.to:

@@ -61,7 +61,7 @@ func (n *node) open(ctx context.Context, d *data, url string, migrate, developme
 		if n.server != nil {
 			owner = n.server.url(migrations.OwnerRole)
 		}
-		if err := migrations.Up(ctx, owner, d.Origin); err != nil {
+		if err := migrations.UpPartitioned(ctx, owner, d.Origin, d.Partitions); err != nil {
 			return err
 		}
 	} else if err := checkSchema(ctx, url); err != nil {
@@ -79,7 +79,7 @@ func (n *node) open(ctx context.Context, d *data, url string, migrate, developme
 	if err != nil {
 		return err
 	}
-	if n.ledger, err = ledger.Open(ctx, url, ledger.Options{Log: n.log}); err != nil {
+	if n.ledger, err = ledger.Open(ctx, url, ledger.Options{Log: n.log, Partitions: d.Partitions}); err != nil {
 		return err
 	}
 	n.app = &commands.App{Ledger: n.ledger, Signer: signer, NextSigner: next, Clock: time.Now, BaseURL: strings.TrimSuffix(baseURL, "/"), Environment: "live", Products: products}

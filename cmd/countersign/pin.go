@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/http"
 	"net/url"
@@ -238,7 +237,7 @@ func fetch(ctx context.Context, address string) ([]byte, error) {
 		return nil, fmt.Errorf("ask the service: %w", err)
 	}
 	defer answer.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(answer.Body, most))
+	text, err := readAtMost(answer.Body, most)
 	if err == nil && answer.StatusCode != http.StatusOK {
 		err = fmt.Errorf("%s answered %s: %s", r.URL.Path, answer.Status, strings.TrimSpace(string(text[:min(len(text), 200)])))
 	}

@@ -77,42 +77,53 @@ func (c *replayAtCmd) Run(ctx context.Context, o *output) error {
 		return err
 	}
 	defer n.close()
-	position, err := n.positionAt(ctx, c.When)
+	positions, err := n.positionsAt(ctx, c.When)
 	if err != nil {
 		return err
 	}
-	schema, err := projections.At(ctx, n.ledger, n.log, position)
+	schema, err := projections.At(ctx, n.ledger, n.log, positions)
 	if err != nil {
 		return err
 	}
-	return o.result(map[string]any{"schema": schema, "position": position},
-		fmt.Sprintf("schema %s holds every read model as it was behind position %d; drop schema %s cascade when you are done\n", schema, position, schema))
+	return o.result(map[string]any{"schema": schema, "position": positions[0], "positions": positions},
+		fmt.Sprintf("schema %s holds every read model as it was behind position %s; drop schema %s cascade when you are done\n",
+			schema, strings.Trim(fmt.Sprint(positions), "[]"), schema))
 }
 
-// positionAt is a position, or that of the last event before a time.
-func (n *node) positionAt(ctx context.Context, text string) (int64, error) {
-	head, err := n.ledger.Head(ctx)
+// positionsAt is, for each partition, a position, or that of the last event before a
+// time. Only a ledger with one partition knows what a single position means.
+func (n *node) positionsAt(ctx context.Context, text string) ([]int64, error) {
+	heads, err := n.ledger.Heads(ctx)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	if position, err := strconv.ParseInt(text, 10, 64); err == nil {
-		if position < 1 || position > head {
-			return 0, fmt.Errorf("the ledger has the positions 1 to %d", head)
+		if len(heads) > 1 {
+			return nil, errors.New("this ledger has several partitions, each with positions of its own: name a time")
 		}
-		return position, nil
+		if position < 1 || position > heads[0] {
+			return nil, fmt.Errorf("the ledger has the positions 1 to %d", heads[0])
+		}
+		return []int64{position}, nil
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return 0, errors.New("want a position, or a time as 2026-09-30T23:59:59Z")
+		return nil, errors.New("want a position, or a time as 2026-09-30T23:59:59Z")
 	}
-	// Times rise with positions but for the clocks of several nodes.
-	var failed error
-	found := sort.Search(int(head), func(i int) bool {
-		events, err := n.ledger.After(ctx, int64(i), 1)
-		failed = errors.Join(failed, err)
-		return len(events) == 1 && !events[0].Occurred().Before(at)
-	})
-	return int64(found), failed
+	positions := make([]int64, len(heads))
+	for p, head := range heads {
+		// Times rise with positions but for the clocks of several nodes.
+		var failed error
+		positions[p] = int64(sort.Search(int(head), func(i int) bool {
+			events, err := n.ledger.Partition(int16(p)).After(ctx, int64(i), 1)
+			failed = errors.Join(failed, err)
+			return len(events) == 1 && !events[0].Occurred().Before(at)
+		}))
+		if failed != nil {
+			return nil, failed
+		}
+	}
+	return positions, nil
 }
 
 type replayDecisionsCmd struct {
@@ -132,11 +143,11 @@ func (c *replayDecisionsCmd) Run(ctx context.Context, o *output) error {
 	}
 	defer n.close()
 	request := commands.Replay{Tenant: c.Org, Services: api.Services()}
-	for text, into := range map[string]*int64{c.From: &request.From, c.To: &request.To} {
+	for text, into := range map[string]*[]int64{c.From: &request.From, c.To: &request.To} {
 		if text == "" {
 			continue
 		}
-		if *into, err = n.positionAt(ctx, text); err != nil {
+		if *into, err = n.positionsAt(ctx, text); err != nil {
 			return err
 		}
 	}
@@ -164,6 +175,9 @@ func inText(r commands.Replayed, asked bool) string {
 		fmt.Fprintf(&b, "%d decisions, of which %d would be the same\n", r.Decisions, r.Equal)
 	} else {
 		fmt.Fprintf(&b, "%d decisions, %d come out the same, byte for byte; %d of %d verdicts\n", r.Decisions, r.Equal, r.Verdicts.Equal, r.Verdicts.Verdicts)
+	}
+	if n := r.Verdicts.VerdictAlone; n > 0 {
+		fmt.Fprintf(&b, "of %d of these verdicts risk, score and rules come out the same; this program writes the rest of the answer otherwise\n", n)
 	}
 	for _, d := range r.Different {
 		fmt.Fprintf(&b, "DIFFERENT       %s at position %d: %s was %s, comes out as %s %s\n", d.DecisionID, d.Position, d.What, d.Recorded, d.Replayed, strings.Join(d.RuleIDs, " "))

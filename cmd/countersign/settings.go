@@ -32,6 +32,7 @@ type data struct {
 	DatabaseURL string `help:"PostgreSQL to use instead of a private one." env:"DATABASE_URL" name:"database-url" placeholder:"URL" secret:""`
 	NoFetch     bool   `help:"Never download PostgreSQL." rare:""`
 	Origin      string `help:"Name of the ledger, for ever: a schemeless URL you control. Only the first start needs it." env:"LEDGER_ORIGIN" name:"ledger-origin" aliases:"origin" placeholder:"NAME" rare:""`
+	Partitions  int    `help:"Into how many partitions a new ledger is divided, for ever: 1, or 16 where it is to be distributed over several machines. A ledger that is there refuses another number." env:"LEDGER_PARTITIONS" name:"ledger-partitions" placeholder:"N" rare:""`
 	SigningKey  string `help:"Ed25519 key that signs records: a seed as 64 hex digits or PKCS #8 PEM, or the ssh-ed25519 line of a key in the SSH agent." env:"SIGNING_KEY" name:"signing-key" secret:"" placeholder:"KEY"`
 	NextKey     string `help:"The signing key after this one: nodes that have both go on with it as soon as signer rotate activates it." env:"NEXT_SIGNING_KEY" name:"next-signing-key" secret:"" placeholder:"KEY" rare:""`
 	CatalogFile string `help:"Catalogue of products that takes the place of the built-in one." env:"CATALOG_FILE" name:"catalog-file" placeholder:"FILE" rare:""`

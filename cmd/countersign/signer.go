@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,11 +24,12 @@ type signerListCmd struct{ data }
 
 // listedKey is one line of signer list.
 type listedKey struct {
-	KeyID   string `json:"keyId"`
-	Purpose string `json:"purpose"`
-	From    int64  `json:"fromPosition"`
-	To      int64  `json:"toPosition"`       // 0: active
-	Void    int64  `json:"voidFromPosition"` // 0: every signature counts
+	Partition int16  `json:"partition,omitzero"` // absent in the first
+	KeyID     string `json:"keyId"`
+	Purpose   string `json:"purpose"`
+	From      int64  `json:"fromPosition"`
+	To        int64  `json:"toPosition"`       // 0: active
+	Void      int64  `json:"voidFromPosition"` // 0: every signature counts
 }
 
 // Run prints the keys, in the order of their activation.
@@ -38,15 +40,19 @@ func (c *signerListCmd) Run(ctx context.Context, o *output) error {
 		return err
 	}
 	defer n.close()
-	ring, _, err := n.ledger.Keyring(ctx)
+	rings, err := n.ledger.Keyrings(ctx)
 	if err != nil {
 		return err
 	}
 	keys := []listedKey{}
-	for _, k := range ring {
-		keys = append(keys, listedKey{k.ID, k.Purpose, k.From, k.To, k.Void})
+	for p, ring := range rings {
+		for _, k := range ring {
+			keys = append(keys, listedKey{int16(p), k.ID, k.Purpose, k.From, k.To, k.Void})
+		}
 	}
-	slices.SortFunc(keys, func(a, b listedKey) int { return int(a.From - b.From) })
+	slices.SortFunc(keys, func(a, b listedKey) int {
+		return cmp.Or(cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.From, b.From))
+	})
 	rows := table{heads: []string{"key", "purpose", "from", "state"}}
 	for _, k := range keys {
 		state := "active"
@@ -56,15 +62,19 @@ func (c *signerListCmd) Run(ctx context.Context, o *output) error {
 		if k.Void > 0 {
 			state += fmt.Sprintf(", compromised from %d", k.Void)
 		}
-		rows.add(k.KeyID, k.Purpose, fmt.Sprint(k.From), state)
+		from := fmt.Sprint(k.From)
+		if len(rings) > 1 {
+			from = fmt.Sprintf("%d of partition %d", k.From, k.Partition)
+		}
+		rows.add(k.KeyID, k.Purpose, from, state)
 	}
 	return o.result(keys, o.table(rows))
 }
 
 type signerRotateCmd struct {
 	data
-	Purpose         string `help:"record or checkpoint." enum:"record,checkpoint" default:"record"`
-	CompromisedFrom int64  `help:"Position from which signatures of the old key count for nothing: somebody else has it." name:"compromised-from" placeholder:"POSITION"`
+	Purpose         string  `help:"record or checkpoint." enum:"record,checkpoint" default:"record"`
+	CompromisedFrom []int64 `help:"Position from which signatures of the old key count for nothing: somebody else has it. Of a ledger with several partitions one of each, in order." name:"compromised-from" placeholder:"POSITION"`
 }
 
 // Run rotates. Nodes that were started with NEXT_SIGNING_KEY go on with it at once,

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,14 +48,16 @@ func (c *tailCmd) Run(ctx context.Context, o *output) error {
 			return err
 		}
 	}
-	position, err := n.ledger.Head(ctx)
+	after, err := n.ledger.Heads(ctx)
 	if err != nil {
 		return err
 	}
-	position = max(position-int64(c.Last), 0)
+	for p := range after {
+		after[p] = max(after[p]-int64(c.Last), 0)
+	}
 	for {
 		changed := n.ledger.Changed() // before reading: what comes later wakes us
-		events, err := n.ledger.After(ctx, position, tailBatch)
+		events, err := newest(ctx, n.ledger, after)
 		switch {
 		case ctx.Err() != nil: // the signal is how it ends
 			return nil
@@ -61,7 +65,6 @@ func (c *tailCmd) Run(ctx context.Context, o *output) error {
 			return err
 		}
 		for _, e := range events {
-			position = e.Position
 			if err := c.show(o, e); err != nil {
 				return err
 			}
@@ -81,17 +84,38 @@ func (c *tailCmd) Run(ctx context.Context, o *output) error {
 	}
 }
 
+// newest reads what is behind the positions of each partition, which it moves on, in
+// the order of time.
+func newest(ctx context.Context, l *ledger.Ledger, after []int64) ([]ledger.Event, error) {
+	var all []ledger.Event
+	for p, position := range after {
+		events, err := l.Partition(int16(p)).After(ctx, position, tailBatch)
+		if err != nil {
+			return nil, err
+		}
+		if len(events) > 0 {
+			after[p] = events[len(events)-1].Position
+		}
+		all = append(all, events...)
+	}
+	if len(after) > 1 {
+		slices.SortStableFunc(all, func(a, b ledger.Event) int { return cmp.Compare(a.OccurredUS, b.OccurredUS) })
+	}
+	return all, nil
+}
+
 // tailedEvent is one event as --json prints it.
 type tailedEvent struct {
-	Position int64          `json:"position"`
-	At       string         `json:"occurredAt"`
-	Tenant   string         `json:"tenant"`
-	Sequence int64          `json:"sequence"`
-	Stream   string         `json:"stream"`
-	ID       string         `json:"eventId"`
-	Type     string         `json:"type"`
-	Actor    string         `json:"actor"`
-	Payload  jsontext.Value `json:"payload"`
+	Partition int16          `json:"partition,omitzero"`
+	Position  int64          `json:"position"`
+	At        string         `json:"occurredAt"`
+	Tenant    string         `json:"tenant"`
+	Sequence  int64          `json:"sequence"`
+	Stream    string         `json:"stream"`
+	ID        string         `json:"eventId"`
+	Type      string         `json:"type"`
+	Actor     string         `json:"actor"`
+	Payload   jsontext.Value `json:"payload"`
 }
 
 // show prints an event that the filters take.
@@ -102,7 +126,7 @@ func (c *tailCmd) show(o *output, e ledger.Event) error {
 	}
 	at := commands.Stamp(e.Occurred())
 	if o.json {
-		line, err := canon.Marshal(tailedEvent{e.Position, at, e.Tenant, e.Sequence, e.Stream, e.ID, e.Type, e.Actor, jsontext.Value(e.Payload)})
+		line, err := canon.Marshal(tailedEvent{e.Partition, e.Position, at, e.Tenant, e.Sequence, e.Stream, e.ID, e.Type, e.Actor, jsontext.Value(e.Payload)})
 		if err != nil {
 			return err
 		}

@@ -59,8 +59,8 @@ func (e counted) is(types []string, with word) bool {
 
 // topState is what top knows.
 type topState struct {
-	position int64
-	window   []counted
+	after  []int64 // positions that were read, by partition
+	window []counted
 }
 
 // topCount is one row.
@@ -96,11 +96,14 @@ func (c *topCmd) Run(ctx context.Context, o *output) error {
 		return err
 	}
 	defer n.close()
-	head, err := n.ledger.Head(ctx)
+	after, err := n.ledger.Heads(ctx)
 	if err != nil {
 		return err
 	}
-	state := topState{position: max(head-topEvents, 0)}
+	for p := range after {
+		after[p] = max(after[p]-topEvents, 0)
+	}
+	state := topState{after: after}
 	for {
 		view, err := state.look(ctx, n.ledger, time.Now())
 		switch {
@@ -125,12 +128,11 @@ func (c *topCmd) Run(ctx context.Context, o *output) error {
 // look reads what is new and counts the window.
 func (s *topState) look(ctx context.Context, l *ledger.Ledger, now time.Time) (topView, error) {
 	for {
-		events, err := l.After(ctx, s.position, tailBatch)
+		events, err := newest(ctx, l, s.after)
 		if err != nil {
 			return topView{}, err
 		}
 		for _, e := range events {
-			s.position = e.Position
 			s.window = append(s.window, counted{e.Occurred(), e.Type, told(e.Payload)})
 		}
 		if len(events) < tailBatch {
@@ -140,8 +142,12 @@ func (s *topState) look(ctx context.Context, l *ledger.Ledger, now time.Time) (t
 	for len(s.window) > 0 && now.Sub(s.window[0].at) > topWindow {
 		s.window = s.window[1:]
 	}
-	lags, err := lagsOf(ctx, l, s.position)
-	return topView{Origin: l.Origin(), Head: s.position, Counts: s.counts(now), Lags: lags}, err
+	head := int64(0)
+	for _, position := range s.after {
+		head += position
+	}
+	lags, err := lagsOf(ctx, l, head)
+	return topView{Origin: l.Origin(), Head: head, Counts: s.counts(now), Lags: lags}, err
 }
 
 func (s *topState) counts(now time.Time) []topCount {
@@ -167,7 +173,7 @@ func (s *topState) counts(now time.Time) []topCount {
 
 // lagsOf reads where the read models, the sinks and the signed heads are.
 func lagsOf(ctx context.Context, l *ledger.Ledger, head int64) (lags []topLag, err error) {
-	rows, err := l.Pool().Query(ctx, `select name, pos, state from projection_checkpoint where p = 0 order by name`)
+	rows, err := l.Pool().Query(ctx, `select name, sum(pos)::bigint, min(state) from projection_checkpoint group by name order by name`)
 	if err != nil {
 		return nil, err
 	}
@@ -180,12 +186,18 @@ func lagsOf(ctx context.Context, l *ledger.Ledger, head int64) (lags []topLag, e
 	if err != nil {
 		return nil, err
 	}
-	published, err := l.NewestCheckpoint(ctx)
-	if err != nil {
-		return nil, err
+	covered := int64(0)
+	for _, p := range l.Partitions() {
+		published, err := p.NewestCheckpoint(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if published != nil {
+			covered += published.Size
+		}
 	}
-	if published != nil {
-		lags = append(lags, topLag{"signed head", published.Size, max(head-published.Size, 0), "published"})
+	if covered > 0 {
+		lags = append(lags, topLag{"signed head", covered, max(head-covered, 0), "published"})
 	}
 	return lags, nil
 }

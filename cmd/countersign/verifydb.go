@@ -47,7 +47,7 @@ func (c *verifyCmd) audit(ctx context.Context, o *output) error {
 func (c *verifyCmd) auditor(ctx context.Context) (ledger.Audit, error) {
 	a := ledger.Audit{Workers: c.Workers, ChainOnly: c.ChainOnly, FullSpeed: c.FullSpeed}
 	if c.Origin != "" {
-		a.Origin = c.Origin + "/0"
+		a.Origin = c.Origin
 	}
 	if c.Keys != "" || len(c.Key) > 0 {
 		keys, err := c.trustedOfEveryPurpose()
@@ -69,14 +69,15 @@ func (c *verifyCmd) auditor(ctx context.Context) (ledger.Audit, error) {
 			return a, err
 		}
 	}
-	if c.Pin != "" {
-		text, err := os.ReadFile(c.Pin)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	for p := 0; c.Pin != ""; p++ {
+		text, err := os.ReadFile(pinOf(c.Pin, p))
+		if errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		if err != nil {
 			return a, err
 		}
-		if err == nil {
-			a.Pins = append(a.Pins, ledger.Pin{Name: c.Pin, Note: text})
-		}
+		a.Pins = append(a.Pins, ledger.Pin{Name: pinOf(c.Pin, p), Note: text})
 	}
 	return a, c.outsideNotes(ctx, &a)
 }
@@ -92,11 +93,24 @@ func (c *verifyCmd) outsideNotes(ctx context.Context, a *ledger.Audit) error {
 		return err
 	}
 	for _, store := range append([]checkpoint.Store{outside.Folder}, outside.Mirrors...) {
-		if _, text, err := store.Newest(ctx, a.Origin); err == nil {
+		for p := range migrations.MaxPartitions {
+			_, text, err := store.Newest(ctx, fmt.Sprintf("%s/%d", a.Origin, p))
+			if err != nil {
+				break // how many there are only the database says
+			}
 			a.Pins = append(a.Pins, ledger.Pin{Name: store.String(), Note: text})
 		}
 	}
 	return nil
+}
+
+// pinOf is where the pin of a partition is kept: that of the first in the file that is
+// named, those of others beside it.
+func pinOf(path string, partition int) string {
+	if partition == 0 {
+		return path
+	}
+	return fmt.Sprintf("%s.%d", path, partition)
 }
 
 // trustedOfEveryPurpose is the keys that are brought, for records and for checkpoints.
@@ -117,14 +131,20 @@ func (c *verifyCmd) keepPin(ctx context.Context, url string, report ledger.Repor
 	if c.Pin == "" || report.Checkpoints == 0 {
 		return nil
 	}
-	text, err := ledger.NewestNote(ctx, url, report.Head)
-	if err != nil || text == nil {
+	notes, err := ledger.NewestNotes(ctx, url, report.Heads())
+	if err != nil {
 		return err
 	}
-	if old, err := os.ReadFile(c.Pin); err == nil && bytes.Equal(old, text) {
-		return nil
+	for _, text := range notes {
+		path := pinOf(c.Pin, checkpoint.Partition(text))
+		if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, text) {
+			continue
+		}
+		if err := replaceFile(path, text); err != nil {
+			return err
+		}
 	}
-	return replaceFile(c.Pin, text)
+	return nil
 }
 
 func printReport(o *output, report ledger.Report) error {

@@ -39,14 +39,15 @@ import (
 
 // Manifest says what a backup holds.
 type Manifest struct {
-	Schema    string  `json:"schema"` // "svc-backup-v1"
-	CreatedAt string  `json:"createdAt"`
-	Migration uint    `json:"migration"` // that the tables are at
-	Origin    string  `json:"origin"`
-	Epoch     int64   `json:"epoch"`
-	Position  int64   `json:"position"` // of the last event
-	LastHash  string  `json:"lastHash"` // of it, hex
-	Tables    []Table `json:"tables"`
+	Schema     string  `json:"schema"` // "svc-backup-v1"
+	CreatedAt  string  `json:"createdAt"`
+	Migration  uint    `json:"migration"` // that the tables are at
+	Origin     string  `json:"origin"`
+	Epoch      int64   `json:"epoch"`
+	Position   int64   `json:"position"`            // of the last event; of several partitions: the sum
+	Partitions int     `json:"partitions,omitzero"` // absent in backups from before there were several
+	LastHash   string  `json:"lastHash"`            // of it, hex
+	Tables     []Table `json:"tables"`
 }
 
 // Table is one table of a backup.
@@ -138,8 +139,9 @@ func connect(ctx context.Context, databaseURL string) (*pgx.Conn, error) {
 // migration adds is copied before anybody has thought of it.
 func describe(ctx context.Context, tx pgx.Tx) (Manifest, error) {
 	m := Manifest{Schema: format, CreatedAt: time.Now().UTC().Format(time.RFC3339)}
-	err := tx.QueryRow(ctx, `select h.origin, h.epoch, h.pos, encode(h.last_hash, 'hex'), s.version
-		from ledger_head h, schema_migrations s where h.p = 0`).Scan(&m.Origin, &m.Epoch, &m.Position, &m.LastHash, &m.Migration)
+	err := tx.QueryRow(ctx, `select h.origin, h.epoch, sums.pos, encode(h.last_hash, 'hex'), s.version, sums.n
+		from ledger_head h, schema_migrations s, (select sum(pos)::bigint pos, count(*) n from ledger_head) sums
+		where h.p = (select min(p) from ledger_head)`).Scan(&m.Origin, &m.Epoch, &m.Position, &m.LastHash, &m.Migration, &m.Partitions)
 	if err != nil {
 		return m, fmt.Errorf("read the ledger's head: %w", err)
 	}
@@ -289,7 +291,7 @@ func Restore(ctx context.Context, databaseURL, folder string, keys io.Reader) (f
 		return nil, err
 	}
 	origin, _ := strings.CutSuffix(m.Origin, "/0")
-	if err := migrations.Up(ctx, databaseURL, origin); err != nil {
+	if err := migrations.UpPartitioned(ctx, databaseURL, origin, max(m.Partitions, 1)); err != nil {
 		return nil, err
 	}
 	conn, err := connect(ctx, databaseURL)

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -236,6 +237,11 @@ func TestAGoodBundleVerifies(t *testing.T) {
 	}
 }
 
+// oddJSON are values that readers in different languages take or refuse.
+var oddJSON = []string{`"\ud800"`, `"\ud83d\ude00"`, `1e999`, `-0`, `01`, `1.`, strings.Repeat("9", 5000), ` 1`, "1\t", `NaN`, `-Infinity`, `"\u0000"`, `"\x41"`, `{"a":1,"a":2}`,
+	strings.Repeat("[", 62) + strings.Repeat("]", 62), strings.Repeat("[", 64) + strings.Repeat("]", 64), strings.Repeat("[", 3000) + strings.Repeat("]", 3000), `[`, `"`, `1}{`, `null,"record":null`, `1,"integrity":{},"record":{}`,
+	`1,"integrity":{"keyId":""},"record":{"orgId":1e999}`, `1,"integrity":[],"record":{}`, `1,"\u0069ntegrity":{},"\u0072ecord":{}`}
+
 // mutate changes one thing of a bundle; half of the time the insider's way, with a
 // manifest that is signed anew.
 func mutate(r *rand.Rand, files map[string][]byte) map[string][]byte {
@@ -244,7 +250,13 @@ func mutate(r *rand.Rand, files map[string][]byte) map[string][]byte {
 	weighted := []string{"manifest.json", "checkpoint.txt", "openings.jsonl", "proofs/inclusion.jsonl", "events.jsonl", "events.jsonl", "events.jsonl", "events.jsonl", names[r.IntN(len(names))]}
 	name := weighted[r.IntN(len(weighted))]
 	text := bytes.Clone(files[name])
-	switch r.IntN(8) {
+	switch r.IntN(9) {
+	case 8: // a payload on which readers of JSON differ, with good hashes
+		odd := oddJSON[r.IntN(len(oddJSON))]
+		member := must(json.Marshal(`{"memberId":"cus_1"`))
+		changed := must(json.Marshal(`{"memberId":"cus_1","x":` + odd))
+		files["events.jsonl"] = rehash(bytes.Replace(files["events.jsonl"], member[1:len(member)-1], changed[1:len(changed)-1], 1))
+		return resign(r, files)
 	case 0, 1: // a character
 		if len(text) > 0 {
 			text[r.IntN(len(text))] ^= byte(1 << r.IntN(7))
@@ -416,6 +428,64 @@ func TestBothVerifiersAgree(t *testing.T) {
 	t.Logf("%d bundles, %d of them valid, reasons %v", count, valid, reasons)
 	if !results[0].Valid {
 		t.Errorf("the good one: %+v", results[0])
+	}
+}
+
+// drawLong makes a bundle of so many events without records, of 8 KiB each.
+func drawLong(count int) map[string][]byte {
+	payload := must(canon.Marshal(map[string]any{"pad": strings.Repeat("x", 8<<10)}))
+	genesis := ledger.Hash(ledger.Genesis(origin, "org_1"))
+	prev := genesis
+	var lines []bundle.Line
+	for i := range int64(count) {
+		e := ledger.Event{Position: i + 1, Tenant: "org_1", Sequence: i + 1, Stream: fmt.Sprint("s/", i), Version: 1, ID: fmt.Sprint("evt_", i), Type: "member.added",
+			SchemaVersion: 1, Actor: "cus_1", IdemKey: bytes.Repeat([]byte{1}, 32), ContentHash: bytes.Repeat([]byte{7}, 32),
+			Payload: payload, PayloadHash: sha256.Sum256(payload), Prev: prev}
+		e.Hash = e.Sum()
+		prev = e.Hash
+		lines = append(lines, bundle.NewLine(e))
+	}
+	files := map[string][]byte{"events.jsonl": must(bundle.Lines(lines))}
+	sign(files, bundle.Manifest{Schema: bundle.Schema, Origin: origin, Tenant: "org_1", FirstSequence: 1, Count: int64(count),
+		PrevBeforeFirst: genesis.String(), LastHash: prev.String(), PriorDecisions: map[string]string{}})
+	return files
+}
+
+// The memory of verify.py does not grow with the bundle: what it needs for 35 MB of
+// events is what it needs for 3.5, within a few.
+func TestVerifyPyReadsABundleInBoundedMemory(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("there is no Python here; .ci/bundle/run has one")
+	}
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux says how much memory a process has had")
+	}
+	peak := func(events int) (kilobytes int) {
+		folder := t.TempDir()
+		for name, text := range map[string][]byte{"verify.py": bundle.VerifierPy, "jwks.json": jwks()} {
+			if err := os.WriteFile(filepath.Join(folder, name), text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write(t, filepath.Join(folder, "bundle"), drawLong(events))
+		command := exec.CommandContext(t.Context(), python, "-c", `import re, sys
+sys.path.insert(0, sys.argv[1])
+import verify
+keys = verify.read_keys(open(sys.argv[1] + "/jwks.json", "rb").read())
+assert verify.verdict(sys.argv[1] + "/bundle", keys)[:2] == ("valid", "")
+print(re.search(r"VmHWM:\s+(\d+)", open("/proc/self/status").read()).group(1))`, folder)
+		command.Stderr = os.Stderr
+		out, err := command.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return must(strconv.Atoi(strings.TrimSpace(string(out))))
+	}
+	small, large := peak(400), peak(4000)
+	t.Logf("%d KiB, then %d", small, large)
+	if large > small+6<<10 {
+		t.Errorf("%d KiB for ten times the events, %d before", large, small)
 	}
 }
 

@@ -17,6 +17,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/go-json-experiment/json"
 )
 
 // Folder is a bundle that is being written: what goes into it is hashed on its way,
@@ -215,10 +217,10 @@ func (b *Bundle) sum(name string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
-// lines calls for each line of a file, without its line feed, with its number from 1
-// and the place where it begins. ended is false where the last one has no line feed:
+// lines calls for each line of a file, without its line feed, with its number from 1.
+// ended is false where the last one has no line feed:
 // then nothing was called. A line above maxLine is cut behind that.
-func (b *Bundle) lines(name string, line func(n int, at int64, text []byte) error) (ended bool, err error) {
+func (b *Bundle) lines(name string, line func(n int, text []byte) error) (ended bool, err error) {
 	if !b.names[name] {
 		return true, nil
 	}
@@ -235,30 +237,27 @@ func (b *Bundle) lines(name string, line func(n int, at int64, text []byte) erro
 	if _, err := file.ReadAt(last[:], info.Size()-1); err != nil || last[0] != '\n' {
 		return false, err
 	}
-	from, at := bufio.NewReaderSize(file, 64<<10), int64(0)
+	from := bufio.NewReaderSize(file, 64<<10)
 	var text []byte
 	for n := 1; ; n++ {
-		var length int64
-		if text, length, err = readLine(from, text[:0]); errors.Is(err, io.EOF) {
+		if text, err = readLine(from, text[:0]); errors.Is(err, io.EOF) {
 			return true, nil
 		} else if err != nil {
 			return true, err
 		}
-		if err := line(n, at, text); err != nil {
+		if err := line(n, text); err != nil {
 			return true, err
 		}
-		at += length
 	}
 }
 
-// readLine appends a line up to its line feed, and says how many octets it took.
-func readLine(from *bufio.Reader, text []byte) (line []byte, length int64, err error) {
+// readLine appends a line up to its line feed.
+func readLine(from *bufio.Reader, text []byte) (line []byte, err error) {
 	for {
 		part, err := from.ReadSlice('\n')
-		length += int64(len(part))
 		full := errors.Is(err, bufio.ErrBufferFull)
 		if err != nil && !full {
-			return text, length, err
+			return text, err
 		}
 		if !full {
 			part = part[:len(part)-1]
@@ -267,15 +266,9 @@ func readLine(from *bufio.Reader, text []byte) (line []byte, length int64, err e
 			text = append(text, part...)
 		}
 		if !full {
-			return text, length, nil
+			return text, nil
 		}
 	}
-}
-
-// lineAt reads the line of a file that begins at a place.
-func (b *Bundle) lineAt(file *os.File, at int64) ([]byte, error) {
-	text, _, err := readLine(bufio.NewReader(io.NewSectionReader(file, at, maxFile)), nil)
-	return text, err
 }
 
 // unpack writes the files of an archive into an empty folder.
@@ -327,4 +320,19 @@ func unpackFile(into *os.Root, name string, from io.Reader) error {
 	}
 	_, err = io.Copy(file, from)
 	return errors.Join(err, file.Close())
+}
+
+// Partition is the partition that a bundle's events say to be of, for choosing keys
+// before anything of it is trusted; 0 where the manifest cannot be read.
+func (b *Bundle) Partition() int16 {
+	var m struct {
+		Record struct {
+			Partition int16 `json:"partition"`
+		} `json:"record"`
+	}
+	text, err := b.Text("manifest.json")
+	if err != nil || json.Unmarshal(text, &m) != nil {
+		return 0
+	}
+	return m.Record.Partition
 }

@@ -56,23 +56,20 @@ type verifier struct {
 	keys   map[string]Key
 	pin    []byte
 	m      Manifest
-	head   *checkpoint.Checkpoint // nil: none covers the events
-	byID   map[string]spot
-	at     map[int64]ledger.Hash // by position
-	result Result
-}
 
-// spot is where a line begins in events.jsonl: of each event the verifier holds a few
-// numbers and its hash, and reads again what it needs once more.
-type spot struct {
-	at    int64
-	shown bool // the line has its payload
+	signatures seal.Verifier
+
+	head   *checkpoint.Checkpoint // nil: none covers the events
+	at     map[int64]ledger.Hash  // of the positions that proofs name
+	first  int64                  // position of the first event
+	last   int64                  // of the last one
+	result Result
 }
 
 // Verify checks a bundle with keys by id that the verifier holds and, if there is one,
 // the note that was kept from before. The error is of what could not be read.
 func Verify(b *Bundle, keys map[string]Key, pin []byte) (Result, error) {
-	v := &verifier{bundle: b, keys: keys, pin: pin, byID: map[string]spot{}, at: map[int64]ledger.Hash{}, result: Result{Gaps: []string{}}}
+	v := &verifier{bundle: b, keys: keys, pin: pin, at: map[int64]ledger.Hash{}, result: Result{Gaps: []string{}}}
 	for _, check := range []func() error{v.manifest, v.note, v.events, v.inclusion, v.openings, v.policies, v.pinned} {
 		err := check()
 		var no reason
@@ -156,7 +153,7 @@ func (v *verifier) manifest() error {
 		return falsef("%s: type", name)
 	case key == nil:
 		return falsef("%s: key", name)
-	case !seal.Signed(key, i.PayloadType, members["record"], i.Signature):
+	case !v.signatures.Signed(key, i.PayloadType, members["record"], i.Signature):
 		return falsef("%s: signature", name)
 	}
 	v.result.Tenant, v.result.Events, v.result.Size = v.m.Tenant, v.m.Count, v.m.CheckpointSize
@@ -232,7 +229,7 @@ func (v *verifier) note() error {
 }
 
 // lines of a file, each of which ends in a line feed, are numbered from 1.
-func (v *verifier) lines(name string, line func(n int, at int64, text []byte) error) error {
+func (v *verifier) lines(name string, line func(n int, text []byte) error) error {
 	ended, err := v.bundle.lines(name, line)
 	if err == nil && !ended {
 		return falsef("%s: end", name)
@@ -240,13 +237,20 @@ func (v *verifier) lines(name string, line func(n int, at int64, text []byte) er
 	return err
 }
 
-type bound struct{ recordHash, bindingHash string }
+// decisions hold, as hashes, what the receipt of each must repeat.
+type decisions map[[32]byte][32]byte
+
+func sumOf(parts ...string) [32]byte { return sha256.Sum256([]byte(strings.Join(parts, "\x00"))) }
 
 func (v *verifier) events() error {
 	const name = eventsFile
-	decisions := map[string]bound{}
+	wanted, err := v.proven()
+	if err != nil {
+		return err
+	}
+	known := decisions{}
 	count, prev, more, occurred, withheld := int64(0), v.m.PrevBeforeFirst, 0, int64(0), 0
-	if err := v.lines(name, func(n int, at int64, text []byte) error {
+	if err := v.lines(name, func(n int, text []byte) error {
 		bad := func(what string) error { return falsef("%s line %d: %s", name, n, what) }
 		l, e, ok := parseLine(text)
 		keyed := l.IdemKey != nil
@@ -257,6 +261,8 @@ func (v *verifier) events() error {
 			return bad("tenant")
 		case l.Sequence != v.m.FirstSequence+count:
 			return bad("tseq")
+		case l.Position <= v.last:
+			return bad("pos")
 		case l.Prev != prev:
 			return bad("prev")
 		case l.Payload != nil && e.PayloadHash != sha256.Sum256(e.Payload):
@@ -271,12 +277,15 @@ func (v *verifier) events() error {
 			return bad("more")
 		}
 		count, prev, more, occurred = count+1, l.Hash, l.More, l.OccurredUS
-		v.byID[l.ID], v.at[l.Position] = spot{at, l.Payload != nil}, e.Hash
+		v.first, v.last = cmp.Or(v.first, l.Position), l.Position
+		if wanted[l.Position] {
+			v.at[l.Position] = e.Hash
+		}
 		if l.Payload == nil {
 			withheld++
 			return nil
 		}
-		if what := v.record(l, decisions); what != "" {
+		if what := v.record(l, known); what != "" {
 			return bad(what)
 		}
 		return nil
@@ -310,32 +319,53 @@ func parseLine(text []byte) (l Line, e ledger.Event, ok bool) {
 	return l, e, ok
 }
 
-// said is what the verifier reads of a record.
-type said struct {
-	OrgID              any `json:"orgId"`
-	DecisionID         any `json:"decisionId"`
-	BindingHash        any `json:"bindingHash"`
-	DecisionRecordHash any `json:"decisionRecordHash"`
+// isPayload says whether a text is a strict JSON object, of any numbers, without white
+// space and not too deep: what is read of it must not depend on how forgiving a reader
+// is.
+func isPayload(text string) bool {
+	depth, inside := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case inside && c == '\\':
+			i++
+		case c == '"':
+			inside = !inside
+		case inside:
+		case c == '[' || c == '{':
+			if depth++; depth > canon.MaxDepth {
+				return false
+			}
+		case c == ']' || c == '}':
+			depth--
+		case c == ' ' || c == '\t' || c == '\r' || c == '\n':
+			return false
+		}
+	}
+	return strings.HasPrefix(text, "{") && jsontext.Value(text).IsValid()
+}
+
+// textOf is a member that is a string, and empty for any other.
+func textOf(value jsontext.Value) (text string) {
+	_ = json.Unmarshal(value, &text)
+	return text
 }
 
 // record checks the signed record in a payload, if there is one, and says what is
 // false about it.
-func (v *verifier) record(l Line, decisions map[string]bound) string {
+func (v *verifier) record(l Line, known decisions) string {
 	members, err := canon.Members([]byte(*l.Payload))
-	// Members does not look inside of what it finds, and what is read there must not
-	// depend on how forgiving a reader is.
-	if err != nil || !jsontext.Value(*l.Payload).IsValid() {
+	if err != nil || !isPayload(*l.Payload) {
 		return "payload"
 	}
-	if l.Tenant == ledger.ServiceTenant && l.Stream == ledger.SigningKeyStream {
+	if ledger.IsService(l.Tenant) && l.Stream == ledger.SigningKeyStream {
 		return "" // keys come from outside
 	}
 	record := members["record"]
 	if members["integrity"] == nil || record == nil {
 		return ""
 	}
-	var r said
-	if !isObject(record) || !isObject(members["integrity"]) || json.Unmarshal(record, &r) != nil {
+	said, err := canon.Members(record)
+	if err != nil || !isObject(record) || !isObject(members["integrity"]) {
 		return "payload"
 	}
 	i := integrityOf(members["integrity"])
@@ -346,38 +376,48 @@ func (v *verifier) record(l Line, decisions map[string]bound) string {
 	if key == nil {
 		return "key"
 	}
-	var sealed struct {
-		Signature string `json:"signature"`
-	}
-	if members["sealed"] != nil {
-		_ = json.Unmarshal(members["sealed"], &sealed)
-	}
+	sealed, _ := canon.Members(members["sealed"]) // none, and what is no object, have none
 	good := false
-	if sealed.Signature != "" {
-		good = seal.Signed(key, seal.TypeCommitted, record, sealed.Signature)
+	if signature := textOf(sealed["signature"]); signature != "" {
+		good = v.signatures.Signed(key, seal.TypeCommitted, record, signature)
 	} else {
-		good = canon.Hash(record) == i.RecordHash && seal.Signed(key, i.PayloadType, record, i.Signature)
+		good = canon.Hash(record) == i.RecordHash && v.signatures.Signed(key, i.PayloadType, record, i.Signature)
 	}
-	switch {
+	switch orgID := said["orgId"]; {
 	case !good:
 		return "signature"
-	case r.OrgID != nil && r.OrgID != l.Tenant:
+	case orgID != nil && orgID.Kind() != 'n' && (orgID.Kind() != '"' || textOf(orgID) != l.Tenant):
 		return "orgId"
 	}
-	decisionID, _ := r.DecisionID.(string)
+	decisionID, binding := textOf(said["decisionId"]), textOf(said["bindingHash"])
 	switch l.Type {
 	case events.TypeDecisionRecorded:
-		binding, _ := r.BindingHash.(string)
-		decisions[decisionID] = bound{i.RecordHash, binding}
+		known[sumOf(decisionID)] = sumOf(i.RecordHash, binding)
 	case events.TypeReceiptRecorded, events.TypeApprovalRecorded:
-		binding, _ := r.BindingHash.(string)
-		hash, _ := r.DecisionRecordHash.(string)
-		if known, here := decisions[decisionID]; here && known != (bound{hash, binding}) || !here && (hash == "" || v.m.PriorDecisions[decisionID] != hash) {
+		hash := textOf(said["decisionRecordHash"])
+		if says, here := known[sumOf(decisionID)]; here && says != sumOf(hash, binding) || !here && (hash == "" || v.m.PriorDecisions[decisionID] != hash) {
 			return "decision"
 		}
 	}
 	return ""
 }
+
+// proven are the positions that proofs name: of the other events no hash is held.
+func (v *verifier) proven() (map[int64]bool, error) {
+	positions := map[int64]bool{}
+	if v.head == nil {
+		return positions, nil
+	}
+	_, err := v.bundle.lines(inclusionFile, func(_ int, text []byte) error {
+		if position, _, ok := proofLine(text, "pos"); ok { // inclusion says where not
+			positions[position] = true
+		}
+		return nil
+	})
+	return positions, err
+}
+
+const inclusionFile = "proofs/inclusion.jsonl"
 
 // proofLine reads a line of a file of proofs.
 func proofLine(text []byte, field string) (number int64, proof []tree.Hash, ok bool) {
@@ -400,12 +440,12 @@ func proofLine(text []byte, field string) (number int64, proof []tree.Hash, ok b
 }
 
 func (v *verifier) inclusion() error {
-	const name = "proofs/inclusion.jsonl"
+	const name = inclusionFile
 	if v.head == nil {
 		return nil
 	}
 	seen := map[int64]bool{}
-	if err := v.lines(name, func(n int, _ int64, text []byte) error {
+	if err := v.lines(name, func(n int, text []byte) error {
 		position, proof, ok := proofLine(text, "pos")
 		hash, here := v.at[position]
 		switch {
@@ -422,14 +462,12 @@ func (v *verifier) inclusion() error {
 	}); err != nil {
 		return err
 	}
-	positions := slices.Sorted(maps.Keys(v.at))
-	if len(positions) > AllProofs {
-		positions = []int64{positions[0], positions[len(positions)-1]}
+	whole := seen[v.first] && seen[v.last]
+	if v.m.Count <= AllProofs {
+		whole = int64(len(seen)) == v.m.Count // each of them is an event's
 	}
-	for _, position := range positions {
-		if !seen[position] {
-			return falsef("%s: missing", name)
-		}
+	if !whole {
+		return falsef("%s: missing", name)
 	}
 	return nil
 }
@@ -473,7 +511,7 @@ func (v *verifier) pinned() error {
 	}
 	const name = "proofs/consistency.jsonl"
 	shown := false
-	if err := v.lines(name, func(n int, _ int64, text []byte) error {
+	if err := v.lines(name, func(n int, text []byte) error {
 		size, proof, ok := proofLine(text, "from")
 		switch {
 		case shown:

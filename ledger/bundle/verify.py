@@ -13,6 +13,11 @@ import os
 import re
 import sys
 
+try:
+    import sqlite3
+except ImportError:  # a Python built without it
+    sqlite3 = None
+
 # --- Ed25519 (RFC 8032), verification only ---------------------------------
 P = 2**255 - 19
 L = 2**252 + 27742317777372353535851937790883648493
@@ -27,13 +32,24 @@ def _add(a, b):
     return e * f % P, g * h % P, f * g % P, e * h % P
 
 
-def _mul(n, point):
+def _multiples(point):
+    """Rows of the multiples 0 to 15 of a point, of 16 times it, of 256 times ..."""
+    rows = []
+    for _ in range(64):
+        row = [(0, 1, 1, 0)]
+        for _ in range(15):
+            row.append(_add(row[-1], point))
+        rows.append(row)
+        point = _add(row[-1], point)
+    return rows
+
+
+def _mul(n, rows):
     total = (0, 1, 1, 0)
-    while n:
-        if n & 1:
-            total = _add(total, point)
-        point = _add(point, point)
-        n >>= 1
+    for row in rows:
+        if n & 15:
+            total = _add(total, row[n & 15])
+        n >>= 4
     return total
 
 
@@ -53,13 +69,17 @@ def _point(octets):
     return x, y, 1, x * y % P
 
 
-_BASE = _point((4 * pow(5, P - 2, P) % P).to_bytes(32, "little"))
+_BASE = _multiples(_point((4 * pow(5, P - 2, P) % P).to_bytes(32, "little")))
+_KEYS = {}  # multiples by key: few keys sign much
 
 
 def ed25519(key, message, signature):
     if len(signature) != 64 or len(key) != 32:
         return False
-    a, r, s = _point(key), _point(signature[:32]), int.from_bytes(signature[32:], "little")
+    if key not in _KEYS:
+        a = _point(key)
+        _KEYS[key] = a and _multiples(a)
+    a, r, s = _KEYS[key], _point(signature[:32]), int.from_bytes(signature[32:], "little")
     if a is None or r is None or s >= L:
         return False
     k = int.from_bytes(hashlib.sha512(signature[:32] + key + message).digest(), "little") % L
@@ -116,7 +136,34 @@ def is_canonical(text):
         return False
 
 
-_DECODER = json.JSONDecoder()
+MAX_DEPTH = 64
+_STRINGS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?', re.S)
+_OTHERS = re.compile(r"[^][{} \t\r\n]+")
+
+
+def is_payload(text):
+    """Says whether a text is a strict JSON object, of any numbers, without white
+    space and not too deep: what is read of it must not depend on how forgiving a
+    reader is."""
+    depth = 0
+    for c in _OTHERS.sub("", _STRINGS.sub("", text)):
+        if c.isspace():
+            return False
+        depth += 1 if c in "[{" else -1
+        if depth > MAX_DEPTH:
+            return False
+    try:
+        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no, parse_int=float)
+        json.dumps(value, ensure_ascii=False).encode("utf-8")  # half of a surrogate pair is no text
+    except ValueError:
+        return False
+    return isinstance(value, dict)
+
+
+_DECODER = json.JSONDecoder(parse_int=float)  # of any length
+
+
+loose = _DECODER.decode
 
 
 def members(text):
@@ -154,8 +201,14 @@ def read_keys(text):
             continue
         public = base64.urlsafe_b64decode(k["x"] + "=" * (-len(k["x"]) % 4))
         if len(public) == 32 and sha(public)[:16] == k.get("kid"):
-            keys[k["kid"]] = (public, k.get("svc_purpose", "record"), k.get("svc_from_position") or 0, k.get("svc_to_position") or 0)
+            found = (public, k.get("svc_purpose", "record"), k.get("svc_from_position") or 0, k.get("svc_to_position") or 0)
+            keys.setdefault(k["kid"], {})[k.get("svc_partition") or 0] = found
     return keys
+
+
+def keys_of(keys, partition):
+    """The keys with the positions of one partition; of another a key has none."""
+    return {kid: places[partition] for kid, places in keys.items() if partition in places}
 
 
 def text_of(value):
@@ -281,20 +334,87 @@ def is_line(e):
     return e["payload"] is None or isinstance(e["payload"], str)
 
 
-def lines_of(text, name):
-    check(text == b"" or text.endswith(b"\n"), name + ": end")
-    return text.split(b"\n")[:-1]
+class Decisions:
+    """The two hashes of each decision that its receipt must repeat, in a temporary
+    file: everything else that is held in memory does not grow with the bundle."""
+
+    def __init__(self):
+        self.held, self.db = {}, sqlite3.connect("", isolation_level=None) if sqlite3 else None
+        if self.db:
+            self.db.execute("create table decisions (id blob primary key, says blob) without rowid")
+            self.db.execute("begin")
+
+    @staticmethod
+    def key(*parts):
+        return hashlib.sha256(json.dumps(parts).encode()).digest()
+
+    def put(self, decision, says):
+        if self.db:
+            self.db.execute("insert or replace into decisions values (?, ?)", (self.key(decision), self.key(*says)))
+        else:
+            self.held[self.key(decision)] = self.key(*says)
+
+    def get(self, decision):
+        if not self.db:
+            return self.held.get(self.key(decision))
+        row = self.db.execute("select says from decisions where id = ?", (self.key(decision),)).fetchone()
+        return row and row[0]
+
+
+MAX_TEXT = 64 << 20  # octets of a file that is read whole
 
 
 class Bundle:
     def __init__(self, folder, keys, pin=None):
-        self.keys, self.pin, self.gaps = keys, pin, []
-        self.files = {}
+        self.folder, self.keys, self.pin, self.gaps = folder, keys, pin, []
+        self.names = set()
         for base, _, names in os.walk(folder):
             for name in names:
                 path = os.path.join(base, name)
-                with open(path, "rb") as f:
-                    self.files[os.path.relpath(path, folder).replace(os.sep, "/")] = f.read()
+                if os.path.islink(path):
+                    raise OSError(path + " is a link")
+                self.names.add(os.path.relpath(path, folder).replace(os.sep, "/"))
+
+    def open(self, name):
+        return open(os.path.join(self.folder, *name.split("/")), "rb")
+
+    def text(self, name):
+        """A small file, whole; none is empty."""
+        if name not in self.names:
+            return b""
+        with self.open(name) as f:
+            text = f.read(MAX_TEXT + 1)
+        if len(text) > MAX_TEXT:
+            raise OSError(name + " is too large")
+        return text
+
+    def sum(self, name):
+        h = hashlib.sha256()
+        with self.open(name) as f:
+            for part in iter(lambda: f.read(1 << 16), b""):
+                h.update(part)
+        return h.hexdigest()
+
+    def lines(self, name):
+        """The lines of a file with their numbers; each ends in a line feed."""
+        if name not in self.names:
+            return
+        with self.open(name) as f:
+            if f.seek(0, os.SEEK_END) == 0:
+                return
+            f.seek(-1, os.SEEK_END)
+            check(f.read() == b"\n", name + ": end")
+            f.seek(0)
+            n = 0
+            while True:
+                line = f.readline(MAX_LINE + 2)
+                if not line:
+                    return
+                n += 1
+                end = line
+                while end and not end.endswith(b"\n"):  # a line above MAX_LINE is cut
+                    end = f.readline(1 << 16)
+                yield n, line[:-1] if line.endswith(b"\n") else line
 
     def verify(self):
         self.manifest()
@@ -307,7 +427,7 @@ class Bundle:
 
     def manifest(self):
         name = "manifest.json"
-        text = self.files.get(name, b"")
+        text = self.text(name)
         check(text.endswith(b"\n") and is_canonical(text[:-1]), name + ": form")
         m = parse(text)
         check(isinstance(m, dict) and isinstance(m.get("record"), dict) and isinstance(m.get("integrity"), dict), name + ": form")
@@ -317,9 +437,10 @@ class Bundle:
         ok = all(type(r.get(n)) is k and (k is not int or r[n] >= 0) for n, k in kinds.items()) and r["schema"] == "svc-export-v1"
         ok = ok and all(isinstance(v, str) for v in list(r["files"].values()) + list(r["priorDecisions"].values()))
         check(ok, name + ": record")
-        check(set(self.files) - {name} == set(r["files"]), "files")
+        check(self.names - {name} == set(r["files"]), "files")
         for other in sorted(r["files"]):
-            check(sha(self.files[other]) == r["files"][other], other + ": hash")
+            check(self.sum(other) == r["files"][other], other + ": hash")
+        self.keys = keys_of(self.keys, r.get("partition", 0))
         record = canonical(r).encode()
         check(i.get("recordHash") == sha(record), name + ": recordHash")
         algorithms = (i.get("canonicalization"), i.get("hashAlgorithm"), i.get("signatureAlgorithm"))
@@ -335,22 +456,23 @@ class Bundle:
         if self.m["checkpointSize"] == 0:
             self.gaps.append("that the events are in the published tree (no checkpoint covers them)")
             return
-        self.checkpoint = open_note(self.files.get("checkpoint.txt", b""), self.m["origin"], self.keys)
+        self.checkpoint = open_note(self.text("checkpoint.txt"), self.m["origin"], self.keys)
         check(self.checkpoint is not None, "checkpoint.txt: note")
         check(self.checkpoint[0] == self.m["checkpointSize"], "checkpoint.txt: size")
 
     def events(self):
         m, name = self.m, "events.jsonl"
-        self.by_id, self.at, decisions = {}, {}, {}
-        prev, more, occurred, withheld = m["prevBeforeFirst"], 0, 0, 0
-        lines = lines_of(self.files.get(name, b""), name)
-        for n, text in enumerate(lines, 1):
+        wanted, self.at, decisions = self.proven(), {}, Decisions()
+        prev, more, occurred, withheld, count = m["prevBeforeFirst"], 0, 0, 0, 0
+        self.first = self.last = 0  # positions
+        for n, text in self.lines(name):
             bad = "%s line %d: " % (name, n)
             check(is_canonical(text), bad + "form")
             e = parse(text)
             check(is_line(e), bad + "form")
             check(e["tenant"] == m["tenant"], bad + "tenant")
             check(e["tseq"] == m["firstSequence"] + n - 1, bad + "tseq")
+            check(e["pos"] > self.last, bad + "pos")
             check(e["prev"] == prev, bad + "prev")
             check(e["payload"] is None or sha(e["payload"].encode()) == e["payload_hash"], bad + "payload_hash")
             check(event_hash(e) == e["hash"], bad + "hash")
@@ -358,33 +480,34 @@ class Bundle:
             keyed = e["idem_key"] is not None
             check(n == 1 or keyed == (more == 0), bad + "idem_key")
             check(more == 0 or n == 1 or e["more"] == more - 1, bad + "more")
-            prev, more, occurred = e["hash"], e["more"], e["occurred_us"]
-            self.by_id[e["event_id"]], self.at[e["pos"]] = e, e["hash"]
+            prev, more, occurred, count = e["hash"], e["more"], e["occurred_us"], n
+            self.first, self.last = self.first or e["pos"], e["pos"]
+            if e["pos"] in wanted:
+                self.at[e["pos"]] = e["hash"]
             if e["payload"] is None:
                 withheld += 1
             else:
                 self.record(e, bad, decisions)
         check(more == 0, name + ": more")
-        check(len(lines) == m["count"], name + ": count")
+        check(count == m["count"], name + ": count")
         check(prev == m["lastHash"], name + ": lastHash")
         if withheld:
             self.gaps.append("the payloads of %d events, which the filters withheld" % withheld)
 
     def record(self, e, bad, decisions):
+        check(is_payload(e["payload"]), bad + "payload")  # members does not look inside of what it finds
         try:
-            # members does not look inside of what it finds.
-            json.loads(e["payload"], object_pairs_hook=_unique, parse_constant=_no).keys()
             parts = members(e["payload"])
-            if e["tenant"] == "service" and e["stream"] == "signing_key":
+            if (e["tenant"] == "service" or e["tenant"].startswith("service/")) and e["stream"] == "signing_key":
                 return  # keys come from outside
             if "integrity" not in parts or "record" not in parts:
                 return
-            i, record, sealed = json.loads(parts["integrity"]), parts["record"], json.loads(parts.get("sealed", "null"))
-            r = json.loads(record)
+            i, record, sealed = loose(parts["integrity"]), parts["record"], loose(parts.get("sealed", "null"))
+            r = loose(record)
         except (ValueError, AttributeError, IndexError, RecursionError):
             raise False_(bad + "payload")
         check(isinstance(r, dict) and isinstance(i, dict), bad + "payload")
-        check(i.get("keyId") == e["key_id"], bad + "key_id")
+        check(text_of(i.get("keyId")) == e["key_id"], bad + "key_id")
         key = record_key(self.keys, e["key_id"], e["pos"])
         check(key is not None, bad + "key")
         if isinstance(sealed, dict) and text_of(sealed.get("signature")):
@@ -394,11 +517,11 @@ class Bundle:
         check(good, bad + "signature")
         check(r.get("orgId") in (None, e["tenant"]), bad + "orgId")
         if e["type"] == "decision.recorded":
-            decisions[text_of(r.get("decisionId"))] = (text_of(i.get("recordHash")), text_of(r.get("bindingHash")))
+            decisions.put(text_of(r.get("decisionId")), (text_of(i.get("recordHash")), text_of(r.get("bindingHash"))))
         if e["type"] in ("receipt.recorded", "approval.recorded"):
             decision, says = text_of(r.get("decisionId")), (text_of(r.get("decisionRecordHash")), text_of(r.get("bindingHash")))
-            prior = self.m["priorDecisions"].get(decision)
-            check(decisions[decision] == says if decision in decisions else says[0] != "" and prior == says[0], bad + "decision")
+            known, prior = decisions.get(decision), self.m["priorDecisions"].get(decision)
+            check(known == decisions.key(*says) if known else says[0] != "" and prior == says[0], bad + "decision")
 
     def hashes(self, text, bad, field):
         check(is_canonical(text), bad + "form")
@@ -407,58 +530,84 @@ class Bundle:
         check(ok and all(isinstance(h, str) and HEX.match(h) for h in p["hashes"]), bad + "form")
         return p[field], [bytes.fromhex(h) for h in p["hashes"]]
 
+    def proven(self):
+        """The positions that proofs name: of the other events no hash need be held."""
+        positions = set()
+
+        def add(text):
+            try:
+                positions.add(self.hashes(text, "", "pos")[0])
+            except False_:
+                pass  # inclusion says so
+
+        try:
+            for _, text in self.lines("proofs/inclusion.jsonl") if self.checkpoint else ():
+                add(text)
+        except False_:
+            pass  # likewise
+        return positions
+
     def inclusion(self):
         if self.checkpoint is None:
             return
         name, seen = "proofs/inclusion.jsonl", set()
         size, root = self.checkpoint
-        for n, text in enumerate(lines_of(self.files.get(name, b""), name), 1):
+        for n, text in self.lines(name):
             bad = "%s line %d: " % (name, n)
             position, proof = self.hashes(text, bad, "pos")
             check(position in self.at and 0 < position <= size, bad + "pos")
             leaf = hashlib.sha256(b"\0" + bytes.fromhex(self.at[position])).digest()
             check(root_of_inclusion(leaf, position - 1, size, proof) == root, bad + "proof")
             seen.add(position)
-        want = set(self.at) if len(self.at) <= 10000 else {min(self.at), max(self.at)}
-        check(want <= seen, name + ": missing")
+        whole = len(seen) == self.m["count"] if self.m["count"] <= 10000 else {self.first, self.last} <= seen
+        check(whole, name + ": missing")
 
     def openings(self):
-        name, opened = "openings.jsonl", {}
-        for n, text in enumerate(lines_of(self.files.get(name, b""), name), 1):
+        """Openings stand in the order of the events, so each file is read once."""
+        name, e, payload = "openings.jsonl", None, ""
+        events = self.lines("events.jsonl")
+        for n, text in self.lines(name):
             bad = "%s line %d: " % (name, n)
             check(is_canonical(text), bad + "form")
             o = parse(text)
             ok = isinstance(o, dict) and set(o) == {"eventId", "pointer", "salt", "value"} and all(isinstance(v, str) for v in o.values())
             check(ok and HEX.match(o["salt"]), bad + "form")
-            e = self.by_id.get(o["eventId"])
-            check(e is not None and e["payload"] is not None, bad + "event")
+            if e is None or e["event_id"] != o["eventId"]:
+                self.reopened(e, payload)
+                e = next((e for e in (parse(line) for _, line in events) if e["event_id"] == o["eventId"]), None)
+                check(e is not None and e["payload"] is not None, bad + "event")
+                payload = e["payload"]
             commitment = sha(b"svc-commitment-v1\n" + bytes.fromhex(o["salt"]) + o["value"].encode())
             mark = '{"$committed":"%s"}' % commitment
-            payload = opened.get(o["eventId"], e["payload"])
             check(mark in payload, bad + "commitment")
-            opened[o["eventId"]] = payload.replace(mark, o["value"], 1)
-        for event_id in sorted(opened):
-            bad = name + " " + event_id + ": "
-            e = self.by_id[event_id]
-            try:
-                parts = members(opened[event_id])
-                if "integrity" not in parts or "record" not in parts or '{"$committed":' in parts["record"]:
-                    continue
-                i, record = json.loads(parts["integrity"]), parts["record"].encode()
-            except (ValueError, IndexError, RecursionError):
-                raise False_(bad + "payload")
-            check(sha(record) == i.get("recordHash"), bad + "recordHash")
-            key = record_key(self.keys, e["key_id"], e["pos"])
-            check(key is not None and signed(key, i.get("payloadType"), record, i.get("signature")), bad + "signature")
-        redacted = lines_of(self.files.get("redactions.jsonl", b""), "redactions.jsonl")
+            payload = payload.replace(mark, o["value"], 1)
+        self.reopened(e, payload)
+        redacted = sum(1 for _ in self.lines("redactions.jsonl"))
         if redacted:
-            self.gaps.append("the personal members of %d events (erased, or not shown)" % len(redacted))
+            self.gaps.append("the personal members of %d events (erased, or not shown)" % redacted)
+
+    def reopened(self, e, payload):
+        """Checks the record of an event with every personal member put back."""
+        if e is None:
+            return
+        bad = "openings.jsonl %s: " % e["event_id"]
+        check(is_payload(payload), bad + "payload")
+        try:
+            parts = members(payload)
+            if "integrity" not in parts or "record" not in parts or '{"$committed":' in parts["record"]:
+                return
+            i, record = loose(parts["integrity"]), parts["record"].encode()
+        except (ValueError, IndexError, RecursionError):
+            raise False_(bad + "payload")
+        check(isinstance(i, dict) and sha(record) == i.get("recordHash"), bad + "recordHash")
+        key = record_key(self.keys, e["key_id"], e["pos"])
+        check(key is not None and signed(key, i.get("payloadType"), record, i.get("signature")), bad + "signature")
 
     def policies(self):
-        for name in sorted(self.files):
+        for name in sorted(self.names):
             folder = name.split("/")[0]
             if folder in ("policies", "rules"):
-                check(name == folder + "/" + sha(self.files[name]) + ".json", name + ": name")
+                check(name == folder + "/" + self.sum(name) + ".json", name + ": name")
 
     def pinned(self):
         if self.pin is None:
@@ -471,7 +620,7 @@ class Bundle:
             check(pin[1] == self.checkpoint[1], "pin: FORK")
             return
         name = "proofs/consistency.jsonl"
-        for n, text in enumerate(lines_of(self.files.get(name, b""), name), 1):
+        for n, text in self.lines(name):
             size, proof = self.hashes(text, "%s line %d: " % (name, n), "from")
             if size == pin[0]:
                 check(consistent(size, self.checkpoint[0], pin[1], self.checkpoint[1], proof), "pin: FORK")
@@ -510,7 +659,11 @@ def main(arguments):
     if keys is None or folder is None or not os.path.isdir(folder):
         print(__doc__.strip(), file=sys.stderr)
         return 2
-    result, reason, gaps = verdict(folder, read_keys(keys), pin)
+    try:
+        result, reason, gaps = verdict(folder, read_keys(keys), pin)
+    except (OSError, ValueError, KeyError) as e:
+        print("could not be checked: %s" % e, file=sys.stderr)
+        return 2
     print("VALID" if result == "valid" else "NOT VALID\nFALSE       " + reason)
     for gap in gaps + ALWAYS:
         print("NOT PROVEN  " + gap)

@@ -69,6 +69,17 @@ func VerifierKey(name string, public ed25519.PublicKey) string {
 	return fmt.Sprintf("%s+%08x+%s", name, keyHash(name, public), base64.StdEncoding.EncodeToString(append([]byte{algEd25519}, public...)))
 }
 
+// Partition is the partition that a note says to be of, the last part of its origin;
+// -1 where it names none. Whether it is signed only Open says.
+func Partition(text []byte) int {
+	origin, _, _ := strings.Cut(string(text), "\n")
+	p, err := strconv.ParseUint(origin[strings.LastIndexByte(origin, '/')+1:], 10, 15)
+	if err != nil {
+		return -1
+	}
+	return int(p)
+}
+
 // signer is a key, wherever it lives, as package note wants it.
 type signer struct {
 	name string

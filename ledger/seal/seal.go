@@ -41,6 +41,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -70,6 +71,7 @@ type Integrity struct {
 
 // Place is where in the ledger the event with the record stands.
 type Place struct {
+	Partition int16  `json:"partition,omitzero"` // absent in the first
 	Position  int64  `json:"position"`
 	Tenant    string `json:"tenant"`
 	Sequence  int64  `json:"sequence"`
@@ -182,12 +184,16 @@ func (s *Signer) SignCanonical(payloadType string, canonical []byte) (Envelope, 
 }
 
 func preAuth(payloadType string, record []byte) []byte {
-	b := make([]byte, 0, 32+len(payloadType)+len(record))
-	b = append(b, "DSSEv1 "...)
+	return slices.Concat(preAuthHead(payloadType, record), record)
+}
+
+// preAuthHead is what stands before the record.
+func preAuthHead(payloadType string, record []byte) []byte {
+	b := append(make([]byte, 0, 128), "DSSEv1 "...)
 	b = strconv.AppendInt(b, int64(len(payloadType)), 10)
 	b = append(append(append(b, ' '), payloadType...), ' ')
 	b = strconv.AppendInt(b, int64(len(record)), 10)
-	return append(append(b, ' '), record...)
+	return append(b, ' ')
 }
 
 // Result of a check.
@@ -206,10 +212,10 @@ type Check struct {
 }
 
 // Keys finds the public key a verifier trusts under an id. The position is that
-// of the record's event, 0 if it is not known: a key is valid between its
-// activation and its retirement. The text says why there is none.
+// of the record's event in its partition, 0 if it is not known: a key is valid between
+// its activation and its retirement. The text says why there is none.
 type Keys interface {
-	Find(keyID string, position int64) (key ed25519.PublicKey, whyNot string)
+	Find(keyID string, partition int16, position int64) (key ed25519.PublicKey, whyNot string)
 }
 
 // Examine makes every check that needs no ledger: form, recordHash, key and
@@ -235,20 +241,18 @@ func (e Envelope) Examine(keys Keys) []Check {
 	} else {
 		add("recordHash", Pass, "the record has the hash that integrity names")
 	}
-	position := int64(0)
+	var at Place
 	if e.Ledger != nil {
-		position = e.Ledger.Position
+		at = *e.Ledger
 	}
-	key, whyNot := keys.Find(i.KeyID, position)
+	key, whyNot := keys.Find(i.KeyID, at.Partition, at.Position)
 	if key == nil {
 		add("key", Fail, whyNot)
 		add("signature", Unknown, "not checked without a trusted key")
 		return checks
 	}
 	add("key", Pass, "the key is trusted and valid for this record")
-	// One signature has one spelling: the decoder alone would skip line breaks.
-	signature, err := base64.StdEncoding.DecodeString(i.Signature)
-	if err != nil || base64.StdEncoding.EncodeToString(signature) != i.Signature || !ed25519.Verify(key, preAuth(i.PayloadType, canonical), signature) {
+	if !Signed(key, i.PayloadType, canonical, i.Signature) {
 		add("signature", Fail, "the signature is not of this key over this record")
 	} else {
 		add("signature", Pass, "Ed25519 over the DSSE encoding of payload type and record")
@@ -260,8 +264,8 @@ func (e Envelope) Examine(keys Keys) []Check {
 // a key over a record in canonical form. What the record is worth is another
 // question: Examine asks it.
 func Signed(key ed25519.PublicKey, payloadType string, canonical []byte, signature string) bool {
-	octets, err := base64.StdEncoding.DecodeString(signature)
-	return err == nil && base64.StdEncoding.EncodeToString(octets) == signature && ed25519.Verify(key, preAuth(payloadType, canonical), octets)
+	octets, ok := oneSpelling(signature)
+	return ok && ed25519.Verify(key, preAuth(payloadType, canonical), octets)
 }
 
 // Good says whether nothing failed and the signature was checked and is right.

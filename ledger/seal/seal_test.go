@@ -14,7 +14,9 @@ import (
 
 type keys map[string]ed25519.PublicKey
 
-func (k keys) Find(id string, _ int64) (ed25519.PublicKey, string) { return k[id], "not trusted" }
+func (k keys) Find(id string, _ int16, _ int64) (ed25519.PublicKey, string) {
+	return k[id], "not trusted"
+}
 
 func testSigner(t *testing.T) *seal.Signer {
 	seed := make([]byte, 32)

@@ -1,6 +1,7 @@
 package actionrisk
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -30,7 +31,7 @@ func top(e *interp.Env, whole act.Source) string {
 	return route(e, &whole)
 }
 
-// route reads one text whose language is not said.
+// route reads one text whose language is not said, and says what it was taken for.
 func route(e *interp.Env, src *act.Source) string {
 	text := strings.TrimLeft(src.Text, " \t\r\n\ufeff\u00a0")
 	if src.Depth > scan.MaxDepth || !e.Budget.Spend(1) {
@@ -40,35 +41,11 @@ func route(e *interp.Env, src *act.Source) string {
 	if text == "" {
 		return "empty"
 	}
-	if (text[0] == '{' || text[0] == '[') && !strings.HasPrefix(text, "[ ") && !strings.HasPrefix(text, "[[ ") && !strings.HasPrefix(text, "{ ") && !isGroup(text) || strings.HasPrefix(text, "{ \"") || strings.HasPrefix(text, "[ {") || strings.HasPrefix(text, "[ \"") && strings.HasSuffix(strings.TrimSpace(text), "\"]") {
-		if toolcall.JSON(e, src) {
-			return "json"
-		}
+	if looksJSON(text) && toolcall.JSON(e, src) {
+		return "json"
 	}
-	name, doubtful := "", false
-	if doubtful = !stores.LooksSQL(text); !doubtful || stores.LaterSQL(text) {
-		e.Ran, name = true, "sql"
-		e.Read("sql", src, nil)
-	}
-	if amounts.LooksCall(text) && payment.Calls(e, src) {
-		name = "call"
-	}
-	if amounts.LooksPhrase(text) && (toolcall.Phrase(e, src) || payment.RunPhrase(e, src)) {
-		name = "action"
-	}
-	lang, sure := windows.Looks(e.Set, text)
-	if name == "sql" && !doubtful && !sure {
-		lang = "" // select, insert and where are aliases there
-	}
-	if lang != "" {
-		e.Ran, name = true, "powershell"
-		e.Read(lang, src, nil)
-	}
-	program, certain := program.Sniff(e, src)
-	if certain {
-		name = "program"
-	}
-	if sure || name != "" && lang == "" && !act.LooksShell(text) && !(doubtful && name == "sql") {
+	name, program, shell := languageOf(e, src, text)
+	if !shell {
 		return name
 	}
 	if h := interp.RequestLine(text); h != nil {
@@ -79,13 +56,54 @@ func route(e *interp.Env, src *act.Source) string {
 	if name == "" && len(e.Findings) == 0 && instructs(e, text) {
 		e.Raise("text.instruction", src, 0, len(src.Text), "")
 	}
-	switch {
-	case name == "" && program:
-		name = "program"
-	case name == "":
-		name = "shell"
+	if name == "" && program {
+		return "program"
 	}
-	return name
+	return cmp.Or(name, "shell")
+}
+
+// languageOf reads a text by everybody but the shell who would take it, and says whom it
+// is for. ran tells that it may be a program, shell that a shell may take it as well.
+func languageOf(e *interp.Env, src *act.Source, text string) (name string, ran, shell bool) {
+	surelySQL := stores.LooksSQL(text)
+	if surelySQL || stores.LaterSQL(text) {
+		e.Ran, name = true, "sql"
+		e.Read("sql", src, nil)
+	}
+	if amounts.LooksCall(text) && payment.Calls(e, src) {
+		name = "call"
+	}
+	if amounts.LooksPhrase(text) && (toolcall.Phrase(e, src) || payment.RunPhrase(e, src)) {
+		name = "action"
+	}
+	lang, sure := windows.Looks(e.Set, text)
+	if name == "sql" && surelySQL && !sure {
+		lang = "" // select, insert and where are aliases there
+	}
+	if lang != "" {
+		e.Ran, name = true, "powershell"
+		e.Read(lang, src, nil)
+	}
+	ran, certain := program.Sniff(e, src)
+	if certain {
+		name = "program"
+	}
+	return name, ran, !sure && (name == "" || lang != "" || act.LooksShell(text) || !surelySQL && name == "sql")
+}
+
+// looksJSON: the text begins as JSON does, and not as a test or a group of a shell.
+func looksJSON(text string) bool {
+	switch {
+	case hasAnyPrefix(text, `{ "`, "[ {"), strings.HasPrefix(text, `[ "`) && strings.HasSuffix(strings.TrimSpace(text), `"]`):
+		return true
+	case text[0] != '{' && text[0] != '[', hasAnyPrefix(text, "[ ", "[[ ", "{ "):
+		return false
+	}
+	return !isGroup(text)
+}
+
+func hasAnyPrefix(text string, prefixes ...string) bool {
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(text, p) })
 }
 
 // isGroup: "{" at the end of a line, and no JSON behind it, opens a group of commands.

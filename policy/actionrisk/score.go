@@ -71,7 +71,20 @@ var Score = policy.Declare(policy.Service{
 	Summary:    "Every rule an action matches, where in the text, through which wrappers, with controls to apply before it runs.",
 	Example:    `{"command":"terraform destroy -auto-approve","environment":"production"}`,
 	Ruleset:    facts.Ruleset,
+	Rules:      coverageNotes,
 }, score)
+
+// coverageNotes are the findings that are no rules of the tables: what notes says.
+var coverageNotes = []policy.Rule{
+	{ID: "gate.read-only", Example: `{"command":"git status","environment":null}`,
+		Catches: "every part of the action is known to change nothing",
+		Why:     "low risk by proof is more than low risk because nothing was found",
+		Instead: "go on"},
+	{ID: "gate.unmatched", Example: `{"command":"frobnicate --all","environment":null}`,
+		Catches: "no rule matched, and the action is not proven read-only",
+		Why:     "nobody wrote down what such a command does",
+		Instead: "send failClosedOnUnmatched, so that a person is asked"},
+}
 
 func score(in ScoreInput) (ScoreOutput, error) {
 	if err := Check(in.Action); err != nil {
@@ -135,7 +148,7 @@ func show(f *interp.Finding, command act.Guarded) MatchedRule {
 		ID: f.Rule.ID, Category: f.Rule.Category, Severity: f.Level.String(), BaseSeverity: f.Base.String(),
 		Title: f.Rule.Title, Effect: f.Rule.Effect, Reversible: f.Rule.Reversible,
 		Evidence: Evidence{Excerpt: command.Excerpt(f.Span)}, Segment: f.Segment, Via: make([]string, len(f.Via)),
-		Target: command.Hide(f.Target), Context: f.Context, Remediation: f.Rule.Instead, DocPath: "/rules/" + f.Rule.ID,
+		Target: command.Hide(f.Target), Context: f.Context, Remediation: f.Rule.Instead, DocPath: policy.RulePath(f.Rule.ID),
 	}
 	out.Evidence.Start, out.Evidence.End = f.Span.Start, f.Span.End
 	if f.Decoded != "" {

@@ -1,7 +1,6 @@
 package assurance
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -10,7 +9,7 @@ import (
 	"github.com/countersign/countersign/policy/normal"
 )
 
-var paymentIdentifier = regexp.MustCompile(`^[A-Za-z0-9_-]{16,128}$`)
+var paymentIdentifier = normal.Pattern(`^[A-Za-z0-9_-]{16,128}$`)
 
 func (r *intentReader) finishX402() error {
 	n := &r.n
@@ -26,7 +25,7 @@ func (r *intentReader) finishX402() error {
 		}
 	}
 	n.Network = normal.Network(n.Network)
-	n.PaymentIdentifierBad = n.PaymentIdentifier != "" && !paymentIdentifier.MatchString(n.PaymentIdentifier)
+	n.PaymentIdentifierBad = n.PaymentIdentifier != "" && !paymentIdentifier(n.PaymentIdentifier)
 	if isToken(n.PaymentPayloadMethod) { // other letters have upper cases of their own
 		n.PaymentPayloadMethod = strings.ToUpper(n.PaymentPayloadMethod)
 	}

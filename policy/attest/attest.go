@@ -48,6 +48,8 @@ var Service = policy.Declare(policy.Service{
 		`"subject":{"runId":"run-17"},"policy":{"policyId":"tools","version":2,"allowedMcpServers":["files"],"reviewMcpRiskAtOrAbove":"high"}}`,
 	Signed:    true,
 	Statement: &policy.Statement{IDPrefix: "att_", PayloadType: PayloadType},
+	Rules:     documented,
+	PassesOn:  []string{"payment-policy/decide"},
 }, Evaluate)
 
 var bounds = normal.BoundsOf[Input]()

@@ -30,6 +30,7 @@ var Service = policy.Declare(policy.Service{
 		"Macaulay and modified duration, convexity, stepped, amortizing and callable bonds with yield to worst. " +
 		"Loan (send principal, annualRate, termMonths): level payment, totals, APR and the schedule to the cent.",
 	Example: `{"faceValue":100,"couponRate":0.0425,"settlementDate":"2025-05-20","maturityDate":"2031-11-15","yieldToMaturity":0.0391}`,
+	Rules:   documented,
 }, Evaluate)
 
 // Input is a bond or a loan; members of both exclude each other.

@@ -157,10 +157,13 @@ func checkNumber(token string, dec *jsontext.Decoder) error {
 
 // Canonical checks a text and returns its canonical form.
 func Canonical(text []byte) ([]byte, error) {
+	if canonical, ok := plain(text); ok {
+		return canonical, nil
+	}
 	if err := Check(text); err != nil {
 		return nil, err
 	}
-	return CanonicalChecked(text)
+	return byLibrary(text)
 }
 
 // CanonicalChecked is Canonical for a text that Check has accepted before.
@@ -168,6 +171,11 @@ func CanonicalChecked(text []byte) ([]byte, error) {
 	if canonical, ok := plain(text); ok {
 		return canonical, nil
 	}
+	return byLibrary(text)
+}
+
+// byLibrary is the canonical form of a checked text that is not plain.
+func byLibrary(text []byte) ([]byte, error) {
 	v := jsontext.Value(bytes.Clone(text))
 	if err := v.Canonicalize(); err != nil {
 		return nil, &Error{"invalid_json", "", "invalid JSON: no canonical form"}

@@ -3,7 +3,9 @@ package canon_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -204,12 +206,59 @@ func TestPlainTextsHaveTheSameCanonicalForm(t *testing.T) {
 	})
 }
 
+// One pass makes the canonical form and finds what Check refuses: of texts that are
+// one edit away from a plain one, both say the same.
+func TestCanonicalRefusesWhatCheckRefuses(t *testing.T) {
+	edits := []string{"", "\x00", "\x1f", "\xff", "\xed\xa0\x80", "é", `\`, `\u0000`, `\ud800`, `\/`, `"`, "0", "1", "-", ".", "e", ",", ":", "[", "]", "{", "}", " ", "t", "true", "nul",
+		`"a":1,`, `"a":1,"a":2,`, "\ufeff", strings.Repeat("[", 65), strings.Repeat("[", 30) + strings.Repeat("]", 30), strings.Repeat("1", 20)}
+	refused, accepted := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		text, err := json.Marshal(plainValue(4).Draw(t, "value"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		from := rapid.IntRange(0, len(text)).Draw(t, "from")
+		to := min(len(text), from+rapid.IntRange(0, 2).Draw(t, "octets"))
+		text = slices.Concat(text[:from], []byte(rapid.SampledFrom(edits).Draw(t, "edit")), text[to:])
+		_, err = canon.Canonical(text)
+		if want := canon.Check(text); fmt.Sprint(err) != fmt.Sprint(want) {
+			t.Fatalf("%q: %v, the check says %v", text, err, want)
+		}
+		if err != nil {
+			refused++
+		} else {
+			accepted++
+		}
+	})
+	if refused == 0 || accepted == 0 {
+		t.Errorf("%d were refused and %d accepted: no test of both", refused, accepted)
+	}
+}
+
+func TestAnObjectOfTooManyMembersIsRefused(t *testing.T) {
+	for members, accepted := range map[int]bool{canon.MaxMembers: true, canon.MaxMembers + 1: false} {
+		for _, format := range []string{`"m%06d":0`, `"m%d":"x"`} {
+			var b strings.Builder
+			for i := range members {
+				fmt.Fprintf(&b, ","+format, i)
+			}
+			text := "{" + b.String()[1:] + "}"
+			if _, err := canon.Canonical([]byte(text)); (err == nil) != accepted {
+				t.Errorf("%d members like %s: %v", members, format, err)
+			}
+		}
+	}
+}
+
 func FuzzCanonical(f *testing.F) {
 	f.Add([]byte(`{"a":[1,2.5e3,"x\u00e9"],"b":null}`))
 	f.Add([]byte(`{"a":1,"a":2}`))
 	f.Add([]byte(` {"b" : {"z":[1,-2], "y":"\n\"\\"},"a":-0, "ab":9007199254740991 , "é":0}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		got, err := canon.Canonical(text)
+		if refused := canon.Check(text); fmt.Sprint(refused) != fmt.Sprint(err) {
+			t.Fatalf("%q: %v, the check says %v", text, err, refused)
+		}
 		if err != nil {
 			return
 		}

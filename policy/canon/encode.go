@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -145,7 +146,7 @@ func (w *writer) canonical(v reflect.Value) bool {
 	case text == nil:
 		w.dst = append(w.dst, "null"...)
 		return true
-	case !text.IsValid():
+	case !utf8.Valid(text):
 		return false
 	}
 	inner := plainWriter{src: text, dst: w.dst, depth: w.depth}

@@ -3,8 +3,8 @@ package canon
 import (
 	"bytes"
 	"slices"
-	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -12,12 +12,15 @@ import (
 // Nearly every text is plain: member names of ASCII without escapes, strings
 // whose escapes have their one short spelling, numbers of at most 15 digits without
 // an exponent, at most 64 deep. Its canonical form is its tokens as they stand, with the
-// members in order, and one pass over the octets makes it. What is not plain goes
-// the long way.
+// members in order, and one pass over the octets makes it, which finds all that Check
+// looks for. What is not plain goes the long way, where what is wrong with it is named.
 
-// plain returns the canonical form of a valid JSON text without duplicate
-// members; ok is false if the text is not plain.
+// plain checks a text and returns its canonical form; ok is false if the text is
+// refused, or is not plain.
 func plain(text []byte) (canonical []byte, ok bool) {
+	if !utf8.Valid(text) {
+		return nil, false
+	}
 	w := plainWriters.Get().(*plainWriter)
 	defer plainWriters.Put(w)
 	w.src, w.at, w.dst, w.depth, w.members = text, 0, make([]byte, 0, len(text)), 0, w.members[:0]
@@ -82,27 +85,35 @@ func (w *plainWriter) value() bool {
 	case c == '-' || c >= '0' && c <= '9':
 		return w.number()
 	}
-	start := w.at // true, false, null
-	for w.at < len(w.src) && w.src[w.at] >= 'a' && w.src[w.at] <= 'z' {
-		w.at++
+	for _, word := range literals {
+		if rest := w.src[w.at:]; len(rest) >= len(word) && string(rest[:len(word)]) == word {
+			w.dst = append(w.dst, word...)
+			w.at += len(word)
+			return true
+		}
 	}
-	w.dst = append(w.dst, w.src[start:w.at]...)
-	return w.at > start
+	return false
 }
+
+var literals = []string{"true", "false", "null"}
 
 // number is a number whose canonical form is its own: at most 15 digits, which no
 // shorter number shares a double with, without an exponent, and not below 1e-6,
-// where the canonical form has one. "-0" is none.
+// where the canonical form has one. "-0" is none, and "01" no number at all.
 func (w *plainWriter) number() bool {
 	start := w.at
 	if w.src[w.at] == '-' {
 		w.at++
 	}
+	first := w.at
 	digits := w.digits()
-	fraction, zero := 0, digits == 1 && w.src[w.at-1] == '0'
+	if digits == 0 || digits > 1 && w.src[first] == '0' {
+		return false
+	}
+	fraction, zero := 0, w.src[first] == '0'
 	if w.at < len(w.src) && w.src[w.at] == '.' {
 		w.at++
-		first := w.at
+		first = w.at
 		if fraction = w.digits(); fraction == 0 || w.src[w.at-1] == '0' {
 			return false
 		}
@@ -127,26 +138,30 @@ func (w *plainWriter) digits() int {
 	return w.at - start
 }
 
-// text copies a string and returns what is between its quotes.
+// text copies a string and returns what is between its quotes: all of it ASCII and
+// without an escape, if it is a name.
 func (w *plainWriter) text(isName bool) (inside []byte, ok bool) {
 	start := w.at
-	w.at = skipText(w.src, start)
-	inside = w.src[start+1 : w.at-1]
-	if isName && !isASCII(inside) {
-		return nil, false
-	}
-	for rest := inside; ; {
-		escape := bytes.IndexByte(rest, '\\')
-		if escape < 0 {
+	for w.at++; w.at < len(w.src); w.at++ {
+		switch c := w.src[w.at]; {
+		case c == '"':
+			w.at++
 			w.dst = append(w.dst, w.src[start:w.at]...)
-			return inside, true
-		}
-		if isName || strings.IndexByte(`"\bfnrt`, rest[escape+1]) < 0 {
+			return w.src[start+1 : w.at-1], true
+		case c < ' ' || isName && (c >= 0x80 || c == '\\'):
 			return nil, false
+		case c == '\\':
+			if w.at++; w.at == len(w.src) || !isShortEscape[w.src[w.at]] {
+				return nil, false
+			}
 		}
-		rest = rest[escape+2:]
 	}
+	return nil, false
 }
+
+// isShortEscape has the octets that follow the backslash where an escape has its
+// one short spelling.
+var isShortEscape = [256]bool{'"': true, '\\': true, 'b': true, 'f': true, 'n': true, 'r': true, 't': true}
 
 func isASCII(text []byte) bool {
 	for _, c := range text {
@@ -203,8 +218,8 @@ func (w *plainWriter) object() bool {
 		inOrder = inOrder && (len(w.members) == first || bytes.Compare(w.members[len(w.members)-1].name, m.name) < 0)
 		w.members = append(w.members, m)
 	}
-	if !inOrder {
-		w.reorder(start, w.members[first:])
+	if len(w.members)-first > MaxMembers || !inOrder && !w.reorder(start, w.members[first:]) {
+		return false
 	}
 	w.members = w.members[:first]
 	w.dst = append(w.dst, '}')
@@ -212,8 +227,9 @@ func (w *plainWriter) object() bool {
 }
 
 // reorder writes the members of the object that begins at start anew, by name:
-// of ASCII names the order of the octets is that of the UTF-16 code units.
-func (w *plainWriter) reorder(start int, members []plainMember) {
+// of ASCII names the order of the octets is that of the UTF-16 code units. It returns
+// false if two have one name.
+func (w *plainWriter) reorder(start int, members []plainMember) bool {
 	slices.SortFunc(members, func(a, b plainMember) int { return bytes.Compare(a.name, b.name) })
 	w.moved = append(w.moved[:0], w.dst[start:]...)
 	w.dst = w.dst[:start]
@@ -221,8 +237,12 @@ func (w *plainWriter) reorder(start int, members []plainMember) {
 		if i > 0 {
 			w.dst = append(w.dst, ',')
 		}
+		if i > 0 && bytes.Equal(members[i-1].name, m.name) {
+			return false
+		}
 		w.dst = append(w.dst, w.moved[m.start-start:m.end-start]...)
 	}
+	return true
 }
 
 // plainMembers takes a canonical object apart whose own names have no escapes.
@@ -344,18 +364,27 @@ func Walk(object []byte, member func(name string, value jsontext.Value) error) e
 		w.space()
 		start := w.at
 		w.at = skipText(object, start)
-		name, err := jsontext.AppendUnquote(nil, object[start:w.at])
-		if err != nil || !w.next(':') {
+		name, ok := nameOf(object[start:w.at])
+		if !ok || !w.next(':') {
 			return errNoObject
 		}
 		w.space()
 		start = w.at
 		w.at = skip(object, start)
-		if err := member(string(name), bytes.TrimRight(object[start:w.at:w.at], " \t\r\n")); err != nil {
+		if err := member(name, bytes.TrimRight(object[start:w.at:w.at], " \t\r\n")); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// nameOf reads a name between its quotes; nearly none has an escape.
+func nameOf(quoted []byte) (name string, ok bool) {
+	if inside := len(quoted) - 1; inside > 0 && bytes.IndexByte(quoted, '\\') < 0 {
+		return string(quoted[1:inside]), true
+	}
+	unquoted, err := jsontext.AppendUnquote(nil, quoted)
+	return string(unquoted), err == nil
 }
 
 // errNoObject cannot be: the text was checked.

@@ -31,6 +31,7 @@ var Service = policy.Declare(policy.Service{
 		"profitability index of periodic or dated cash flows; optionally a DCF valuation with Gordon-growth or exit-multiple terminal value. Signed receipt.",
 	Example: `{"cashFlows":[-1200,400,500,650],"discountRate":0.08}`,
 	Signed:  true,
+	Rules:   documented,
 }, Evaluate)
 
 // Input is a list of cash flows, a DCF valuation, or both.

@@ -33,6 +33,7 @@ var Service = policy.Declare(policy.Service{
 	Summary:    "Validates one e-mail address: RFC 5322 diagnosis, disposable domain, role address, free provider, typo suggestion, alias normalisation and a deliverability score; no DNS, no mailbox probe.",
 	Example:    `{"email":"ann.lee+news@gmial.com"}`,
 	Signed:     true,
+	Rules:      documented,
 }, Evaluate)
 
 var bounds = normal.BoundsOf[Input]()

@@ -33,6 +33,7 @@ var Service = policy.Declare(policy.Service{
 		`"payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amountUnits":"40000","issuedAt":"2026-01-02T03:04:05Z"},` +
 		`"receipt":{"network":"eip155:8453","payTo":"0x1f9840a85d5af5bf1d1762f925bdaddc4201f984","amountUnits":"40000","success":true,"settledAt":"2026-01-02T03:04:08Z"},` +
 		`"source":{"kind":"live"}},"asOf":"2026-01-02T04:00:00Z"}`,
+	Rules: documented,
 }, Evaluate)
 
 var bounds = normal.BoundsOf[Input]()

@@ -2,7 +2,6 @@ package evidence
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -211,8 +210,8 @@ func settled(p *purchase) said {
 }
 
 var (
-	evmHash    = regexp.MustCompile(`^0x[0-9a-fA-F]{64}$`)
-	solanaHash = regexp.MustCompile(`^[1-9A-HJ-NP-Za-km-z]{64,88}$`)
+	evmHash    = normal.Pattern(`^0x[0-9a-fA-F]{64}$`)
+	solanaHash = normal.Pattern(`^[1-9A-HJ-NP-Za-km-z]{64,88}$`)
 )
 
 func transaction(p *purchase) said {
@@ -230,9 +229,9 @@ func transaction(p *purchase) said {
 	good, form := true, "a transaction of the network"
 	switch {
 	case normal.IsEVM(chain) || strings.HasPrefix(tx, "0x"):
-		good, form = evmHash.MatchString(tx), "0x and 64 hexadecimal digits"
+		good, form = evmHash(tx), "0x and 64 hexadecimal digits"
 	case normal.IsSolana(chain) || chain == "":
-		good, form = solanaHash.MatchString(tx), "64 to 88 characters of base58"
+		good, form = solanaHash(tx), "64 to 88 characters of base58"
 	}
 	if !good {
 		return fail(reject, form, strconv.Itoa(len(tx))+" octets of another form", "the transaction does not have the form of its network")
@@ -381,7 +380,7 @@ func sourceKind(p *purchase) said {
 	return fail(review, "live", s.Kind, "the evidence was not collected live")
 }
 
-var madeUpWords = regexp.MustCompile(`(?i)test|mock|fake|dummy|sample|example`)
+var madeUpWords = normal.Pattern(`(?i)test|mock|fake|dummy|sample|example`)
 
 // syntheticProof looks for identifiers nobody's software produces.
 func syntheticProof(p *purchase) said {
@@ -405,7 +404,7 @@ func syntheticProof(p *purchase) said {
 		switch {
 		case strings.HasPrefix(id.value, "0x") && len(id.value) > 2 && strings.Trim(id.value[2:], "0") == "":
 			return fail(reject, "a real "+id.name, "zero", "the "+id.name+" is zero")
-		case !isRandom(id.value) && madeUpWords.MatchString(id.value):
+		case !isRandom(id.value) && madeUpWords(id.value):
 			return fail(reject, "a real "+id.name, "a word of tests", "the "+id.name+" names itself a test")
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/countersign/countersign/policy/normal"
 )
 
@@ -31,11 +33,13 @@ func (s *scan) launch() {
 	}
 }
 
-func stringsOf(v any) []string {
-	var all []string
-	list, _ := v.([]any)
-	for _, item := range list {
-		all = append(all, stringOf(item))
+// stringsOf are the items of a list, empty where one is no string.
+func stringsOf(value jsontext.Value) (all []string) {
+	if value.Kind() != '[' {
+		return nil
+	}
+	for in := enter(value); in.More(); {
+		all = append(all, stringOf(in.Raw()))
 	}
 	return all
 }
@@ -222,11 +226,11 @@ func isPinned(spec string) bool {
 var commit = expression(`^[0-9a-f]{40}$`)
 
 // pinned judges the package member.
-func (s *scan) pinned(v any) {
-	p, ok := v.(map[string]any)
-	if !ok {
+func (s *scan) pinned(value jsontext.Value) {
+	if !isObject(value) {
 		return
 	}
+	p := membersOf(value)
 	version := stringOf(p["version"])
 	if !exactVersion().MatchString(version) && stringOf(p["integrity"]) == "" && !commit().MatchString(version) {
 		s.report("unpinned_package", "", "", "/package/version", version)
@@ -234,9 +238,8 @@ func (s *scan) pinned(v any) {
 }
 
 // scopes judges what the server asks for.
-func (s *scan) scopes(v any) {
-	auth, _ := v.(map[string]any)
-	for i, scope := range stringsOf(auth["scopes"]) {
+func (s *scan) scopes(value jsontext.Value) {
+	for i, scope := range stringsOf(membersOf(value)["scopes"]) {
 		lower := strings.ToLower(scope)
 		if slices.Contains([]string{"*", "admin", "root", "full_access", "repo", "https://mail.google.com/"}, lower) || strings.HasSuffix(lower, ":*") || strings.HasSuffix(lower, ".all") {
 			s.report("broad_scope", "", "", "/auth/scopes/"+strconv.Itoa(i), scope)
@@ -245,7 +248,7 @@ func (s *scan) scopes(v any) {
 }
 
 // remote judges a server that is reached over the network.
-func (s *scan) remote(raw map[string]any) {
+func (s *scan) remote(raw members) {
 	address := stringOf(serverURL(raw))
 	if address == "" {
 		return
@@ -258,10 +261,8 @@ func (s *scan) remote(raw map[string]any) {
 	if err != nil || u.Scheme != "https" || normal.IsLoopback(u.Host) {
 		return
 	}
-	auth, _ := raw["auth"].(map[string]any)
-	kind := stringOf(auth["type"])
-	headers, _ := raw["headers"].(map[string]any)
-	if (kind == "" || kind == "none") && len(headers) == 0 {
+	kind := stringOf(membersOf(raw["auth"])["type"])
+	if headers := raw["headers"]; (kind == "" || kind == "none") && (!isObject(headers) || !enter(headers).More()) {
 		s.report("no_authentication", "", "", at, "https://"+u.Host)
 	}
 }

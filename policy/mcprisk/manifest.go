@@ -1,16 +1,43 @@
 package mcprisk
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
 )
+
+// A manifest is read from its canonical text: where a rule knows the member it looks
+// at, the object that holds it is taken apart, and the rest is gone through once. A tree
+// of all values would cost more than all rules together.
+
+// members are those of an object that are not null, by name.
+type members map[string]jsontext.Value
+
+// membersOf takes an object apart; a value of another kind has none.
+func membersOf(canonical jsontext.Value) members {
+	if !isObject(canonical) {
+		return nil
+	}
+	found, _ := canon.Members(canonical) // of canonical text it cannot fail
+	for name, value := range found {
+		if value.Kind() == 'n' {
+			delete(found, name)
+		}
+	}
+	return found
+}
+
+func isObject(value jsontext.Value) bool { return value.Kind() == '{' }
 
 // manifest is what the rules know of the free-form object.
 type manifest struct {
-	raw    map[string]any
+	raw    members
 	name   string
 	tools  []tool
 	texts  []text // every string, member names of schemas included
@@ -21,7 +48,8 @@ type manifest struct {
 
 // tool is one entry of tools.
 type tool struct {
-	raw         map[string]any
+	text        jsontext.Value
+	raw         members
 	name        string
 	description string // title, then description
 	path        string
@@ -35,49 +63,78 @@ type text struct {
 }
 
 // parse checks the outer shape and lists every string.
-func parse(raw map[string]any) (*manifest, error) {
-	m := &manifest{raw: raw, name: stringOf(raw["name"])}
-	list, isList := raw["tools"].([]any)
-	switch {
-	case raw["tools"] != nil && !isList:
-		return nil, policy.Refuse("wrong_type", "/manifest/tools", "manifest.tools has the wrong type")
-	case len(list) > maxTools:
-		return nil, policy.Refuse("too_many_items", "/manifest/tools", "manifest.tools has too many items")
-	case len(list) == 0 && stringOf(raw["command"]) == "" && stringOf(serverURL(raw)) == "":
+func parse(canonical jsontext.Value) (*manifest, error) {
+	switch canonical.Kind() {
+	case '{':
+	case 'n':
+		return nil, policy.Refuse("missing_field", "/manifest", "manifest is missing")
+	default:
+		return nil, policy.Refuse("wrong_type", "/manifest", "manifest has the wrong type")
+	}
+	m := &manifest{raw: membersOf(canonical)}
+	m.name = stringOf(m.raw["name"])
+	if err := m.readTools(); err != nil {
+		return nil, err
+	}
+	if len(m.tools) == 0 && stringOf(m.raw["command"]) == "" && stringOf(serverURL(m.raw)) == "" {
 		return nil, policy.Refuse("empty_manifest", "/manifest", "manifest has neither tools nor a command or serverUrl")
 	}
-	for i, item := range list {
-		path := "/tools/" + strconv.Itoa(i)
-		object, ok := item.(map[string]any)
-		if !ok {
-			return nil, policy.Refuse("wrong_type", "/manifest"+path, "manifest.tools has an item that is not an object")
-		}
-		name, ok := object["name"].(string)
-		switch {
-		case object["name"] == nil:
-			return nil, policy.Refuse("missing_field", "/manifest"+path+"/name", "a tool of the manifest has no name")
-		case !ok:
-			return nil, policy.Refuse("wrong_type", "/manifest"+path+"/name", "the name of a tool has the wrong type")
-		}
-		m.tools = append(m.tools, newTool(object, name, path))
-	}
-	for _, member := range sortedNames(raw) {
+	for _, member := range sortedNames(m.raw) {
 		if member != "tools" {
-			m.collect("/"+escaped(member), "", member, raw[member], isConfig(member))
+			m.collect("/"+escaped(member), "", member, canon.NewReader(m.raw[member]), isConfig(member))
 		}
 	}
 	for _, t := range m.tools {
-		m.collect(t.path, t.name, "", t.raw, false)
+		m.collect(t.path, t.name, "", canon.NewReader(t.text), false)
 	}
 	return m, nil
 }
 
-func newTool(object map[string]any, name, path string) tool {
-	t := tool{raw: object, name: name, path: path}
+// readTools reads the outer shape of each tool.
+func (m *manifest) readTools() error {
+	list := m.raw["tools"]
+	switch {
+	case list == nil:
+		return nil
+	case list.Kind() != '[':
+		return policy.Refuse("wrong_type", "/manifest/tools", "manifest.tools has the wrong type")
+	}
+	var items []jsontext.Value
+	for in := enter(list); in.More(); {
+		if items = append(items, in.Raw()); len(items) > maxTools {
+			return policy.Refuse("too_many_items", "/manifest/tools", "manifest.tools has too many items")
+		}
+	}
+	for i, item := range items {
+		path := "/tools/" + strconv.Itoa(i)
+		if !isObject(item) {
+			return policy.Refuse("wrong_type", "/manifest"+path, "manifest.tools has an item that is not an object")
+		}
+		object := membersOf(item)
+		switch name := object["name"]; {
+		case name == nil:
+			return policy.Refuse("missing_field", "/manifest"+path+"/name", "a tool of the manifest has no name")
+		case name.Kind() != '"':
+			return policy.Refuse("wrong_type", "/manifest"+path+"/name", "the name of a tool has the wrong type")
+		}
+		m.tools = append(m.tools, newTool(item, object, path))
+	}
+	return nil
+}
+
+// enter reads the object or list from its first member or item.
+func enter(value jsontext.Value) *canon.Reader {
+	in := canon.NewReader(value)
+	in.Enter()
+	return in
+}
+
+func newTool(text jsontext.Value, object members, path string) tool {
+	t := tool{text: text, raw: object, name: stringOf(object["name"]), path: path}
 	t.description = strings.TrimSpace(stringOf(object["title"]) + ". " + stringOf(object["description"]))
 	t.description = strings.TrimPrefix(t.description, ". ")
 	t.clean = readings(t.description)[0]
-	t.nameParts = nameParts(name)
+	t.nameParts = nameParts(t.name)
 	return t
 }
 
@@ -100,16 +157,19 @@ func (t *tool) says(word string) bool {
 
 // serverURL is the member that holds a remote server's address: ours, or what
 // client configurations call it.
-func serverURL(raw map[string]any) any {
+func serverURL(raw members) jsontext.Value {
 	if raw["serverUrl"] != nil {
 		return raw["serverUrl"]
 	}
 	return raw["url"]
 }
 
-func stringOf(v any) string {
-	s, _ := v.(string)
-	return s
+// stringOf is the string that a value is, or none.
+func stringOf(value jsontext.Value) string {
+	if value.Kind() != '"' {
+		return ""
+	}
+	return string(canon.NewReader(value).Text())
 }
 
 func isConfig(member string) bool {
@@ -122,29 +182,41 @@ var pointer = strings.NewReplacer("~", "~0", "/", "~1")
 
 func escaped(name string) string { return pointer.Replace(name) }
 
-// collect lists the strings of a value, in the order of member names. A long name
-// stands in the place of everything below it: there is room for so many octets of
-// places, and beyond it none is made.
-func (m *manifest) collect(path, tool, member string, value any, config bool) {
-	switch v := value.(type) {
-	case string:
-		m.add(text{path, tool, member, v}, config)
-	case []any:
-		for i, item := range v {
+// collect lists the strings of the next value, in the order of the canonical text. A
+// long name stands in the place of everything below it: there is room for so many octets
+// of places, and beyond it none is made and nothing more is read.
+func (m *manifest) collect(path, tool, member string, in *canon.Reader, config bool) {
+	switch in.Kind() {
+	case '"':
+		m.add(text{path, tool, member, string(in.Text())}, config)
+	case '[':
+		in.Enter()
+		for i := 0; in.More(); i++ {
 			if !m.room(len(path)) {
 				return
 			}
-			m.collect(path+"/"+strconv.Itoa(i), tool, member, item, config)
+			if scalar := in.Kind(); scalar != '"' && scalar != '[' && scalar != '{' {
+				in.Skip()
+				continue
+			}
+			if m.collect(path+"/"+strconv.Itoa(i), tool, member, in, config); m.cut {
+				return
+			}
 		}
-	case map[string]any:
-		for _, name := range sortedNames(v) {
+	case '{':
+		for in.Enter(); in.More(); {
+			name := string(in.Name())
 			if !m.room(len(path) + len(name)) {
 				return
 			}
 			at := path + "/" + escaped(name)
 			m.add(text{at, tool, "", name}, config)
-			m.collect(at, tool, name, v[name], config)
+			if m.collect(at, tool, name, in, config); m.cut {
+				return
+			}
 		}
+	default:
+		in.Skip()
 	}
 }
 
@@ -155,16 +227,7 @@ func (m *manifest) room(octets int) bool {
 	return !m.cut
 }
 
-// sortedNames are the names of an object's members. Most objects are small and there
-// may be many: a list of the right length is all that is made.
-func sortedNames(object map[string]any) []string {
-	names := make([]string, 0, len(object))
-	for name := range object {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func sortedNames(object members) []string { return slices.Sorted(maps.Keys(object)) }
 
 func (m *manifest) add(t text, config bool) {
 	if len(t.raw) > maxScan {

@@ -20,6 +20,8 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/policy/normal"
@@ -33,6 +35,7 @@ var Service = policy.Declare(policy.Service{
 	Summary:    "Analyses an MCP server manifest before install: tool poisoning, hidden text, shadowing, broad scopes, unpinned packages; per-tool findings with severity, reason and fix.",
 	Example: `{"manifest":{"name":"calculator","command":"npx","args":["-y","calculator-mcp@1.4.2"],"tools":[{"name":"sum","description":"Adds two numbers. [INST]",` +
 		`"inputSchema":{"type":"object","properties":{"a":{"type":"number"},"b":{"type":"number"}},"additionalProperties":false}}]}}`,
+	Rules: documented,
 }, Evaluate)
 
 var bounds = normal.BoundsOf[Input]()
@@ -40,7 +43,7 @@ var bounds = normal.BoundsOf[Input]()
 // Input is a manifest and what the caller already has.
 type Input struct {
 	policy.Common
-	Manifest     map[string]any `json:"manifest" jsonschema_description:"A server manifest, the result of tools/list, or one entry of a client configuration (command, args, env). Free-form members are allowed."`
+	Manifest     jsontext.Value `json:"manifest" jsonschema_description:"A server manifest, the result of tools/list, or one entry of a client configuration (command, args, env). Free-form members are allowed."`
 	KnownTools   []string       `json:"knownTools,omitempty" jsonschema:"maxItems=2000,minLength=1,maxLength=2048" jsonschema_description:"Names of tools already installed, from other servers."`
 	BaselineHash string         `json:"baselineHash,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-f0-9]{64}$" jsonschema_description:"The manifestHash of the version that was approved."`
 }
@@ -75,6 +78,7 @@ type Finding struct {
 	Reason   string  `json:"reason"`
 	Fix      string  `json:"fix"`
 	Evidence string  `json:"evidence" jsonschema_description:"At most 120 characters; characters that do not show as U+XXXX, secrets cut to four."`
+	DocPath  string  `json:"docPath"`
 }
 
 // Summary counts all findings, also those that were cut.
@@ -92,13 +96,13 @@ func Evaluate(in Input) (Output, error) {
 	if err := bounds.Check(in); err != nil {
 		return Output{}, err
 	}
-	m, err := parse(in.Manifest)
-	if err != nil {
-		return Output{}, err
-	}
-	canonical, err := canon.Marshal(in.Manifest)
+	canonical, err := canon.Canonical(in.Manifest)
 	if err != nil {
 		return Output{}, policy.Refuse("invalid_json", "/manifest", "manifest has no canonical form")
+	}
+	m, err := parse(canonical)
+	if err != nil {
+		return Output{}, err
 	}
 	s := &scan{manifest: m, hash: canon.Hash(canonical), seen: map[[3]string]bool{}, known: in.KnownTools, budget: budget{left: maxSteps, short: m.cut}}
 	s.names()
@@ -136,7 +140,7 @@ func (s *scan) report(id, severity, tool, path, evidence string) {
 	if key := [3]string{id, tool, path}; !s.seen[key] && s.spend(1, perFinding+len(path)) {
 		s.seen[key] = true
 		r := rules[id]
-		f := Finding{ID: id, Severity: cmp.Or(severity, r.severity), Path: canon.SafePointer(path), Reason: r.reason, Fix: r.fix, Evidence: evidenceOf(evidence)}
+		f := Finding{ID: id, Severity: cmp.Or(severity, r.severity), Path: canon.SafePointer(path), Reason: r.reason, Fix: r.fix, Evidence: evidenceOf(evidence), DocPath: policy.RulePath(id)}
 		if tool != "" {
 			name := visible(tool)
 			f.Tool = &name

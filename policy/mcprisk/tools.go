@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/countersign/countersign/policy/canon"
 )
 
 // tool applies the rules about what one tool can do and how it is declared.
@@ -30,9 +32,7 @@ func (s *scan) tool(t *tool) {
 
 // hint reads one boolean annotation.
 func (t *tool) hint(name string) bool {
-	annotations, _ := t.raw["annotations"].(map[string]any)
-	hint, _ := annotations[name].(bool)
-	return hint
+	return membersOf(t.raw["annotations"])[name].Kind() == 't'
 }
 
 // capability recognises what a tool does by the words of its name and by its
@@ -182,50 +182,56 @@ var (
 
 // schema applies the rules about the input schema.
 func (s *scan) schema(t *tool) {
-	schema, ok := t.raw["inputSchema"].(map[string]any)
-	if !ok {
+	if !isObject(t.raw["inputSchema"]) {
 		s.report("missing_input_schema", "", t.name, t.path, "")
 		return
 	}
-	path := t.path + "/inputSchema"
-	properties, has := schema["properties"].(map[string]any)
-	additional, given := schema["additionalProperties"].(bool)
-	if given && additional || !has && !given && schema["$ref"] == nil && schema["allOf"] == nil && schema["oneOf"] == nil && schema["anyOf"] == nil {
+	path, schema := t.path+"/inputSchema", membersOf(t.raw["inputSchema"])
+	has := isObject(schema["properties"])
+	additional := schema["additionalProperties"].Kind()
+	given := additional == 't' || additional == 'f'
+	if additional == 't' || !has && !given && schema["$ref"] == nil && schema["allOf"] == nil && schema["oneOf"] == nil && schema["anyOf"] == nil {
 		s.report("open_schema", "", t.name, path, "")
 	}
 	isAuth := anyOf(authWords...)(t.nameParts) || slices.ContainsFunc(authWords, t.says)
-	s.parameters(t, nil, schema, isAuth)
+	s.parameters(t, nil, canon.NewReader(t.raw["inputSchema"]), false, isAuth)
 	fetches := anyOf(egressWords...)(t.nameParts) || slices.ContainsFunc(egressWords, t.says)
-	for _, name := range sortedNames(properties) {
-		if p, ok := properties[name].(map[string]any); ok && fetches && slices.Contains(urlParameters, foldName(name)) && isFree(p) {
+	if !fetches || !has {
+		return
+	}
+	for in := enter(schema["properties"]); in.More(); {
+		name, value := string(in.Name()), in.Raw()
+		if isObject(value) && slices.Contains(urlParameters, foldName(name)) && isFree(membersOf(value)) {
 			s.report("arbitrary_network_egress", "", t.name, path+"/properties/"+escaped(name), name)
 		}
 	}
 }
 
 // isFree says whether nothing restricts a parameter's value.
-func isFree(property map[string]any) bool {
+func isFree(property members) bool {
 	return property["enum"] == nil && property["const"] == nil && property["pattern"] == nil
 }
 
-// parameters looks at the names of all properties, nested ones included. The place
-// is made of its parts only for a finding: a long name stands in the place of
-// everything below it.
-func (s *scan) parameters(t *tool, path []string, schema any, isAuth bool) {
-	switch v := schema.(type) {
-	case []any:
-		for _, item := range v {
-			s.parameters(t, path, item, isAuth)
+// parameters looks at the names of all properties of the next value, nested ones
+// included; named says whether its own members are properties. The place is made of its
+// parts only for a finding: a long name stands in the place of everything below it.
+func (s *scan) parameters(t *tool, path []string, in *canon.Reader, named, isAuth bool) {
+	switch in.Kind() {
+	case '[':
+		for in.Enter(); in.More(); {
+			s.parameters(t, path, in, false, isAuth)
 		}
-	case map[string]any:
-		if properties, ok := v["properties"].(map[string]any); ok {
-			for _, name := range sortedNames(properties) {
-				s.parameter(t, append(path, "properties", name), name, isAuth)
+	case '{':
+		for in.Enter(); in.More(); {
+			name := string(in.Name())
+			below := append(path, name)
+			if named {
+				s.parameter(t, below, name, isAuth)
 			}
+			s.parameters(t, below, in, name == "properties", isAuth)
 		}
-		for _, member := range sortedNames(v) {
-			s.parameters(t, append(path, member), v[member], isAuth)
-		}
+	default:
+		in.Skip()
 	}
 }
 

@@ -2,21 +2,20 @@ package normal
 
 import (
 	"math/big"
-	"regexp"
 	"strconv"
 	"strings"
 )
 
 var (
-	unitsForm   = regexp.MustCompile(`^(0|[1-9][0-9]{0,77})$`)
-	decimalForm = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+	unitsForm   = Pattern(`^(0|[1-9][0-9]{0,77})$`)
+	decimalForm = Pattern(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 	maxUnits    = new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 256), big.NewInt(1))
 )
 
 // Units reads an amount in a token's smallest units: decimal digits without sign
 // or leading zero, at most 2^256-1.
 func Units(text string) (*big.Int, error) {
-	if len(text) > MaxUnits || !unitsForm.MatchString(text) {
+	if len(text) > MaxUnits || !unitsForm(text) {
 		return nil, ErrAmount
 	}
 	n, ok := new(big.Int).SetString(text, 10)
@@ -36,7 +35,7 @@ func Scale(units *big.Int, decimals int) *big.Rat {
 // above 40 characters, and exponents that would make a rational explode, are
 // ErrAmount.
 func Decimal(literal string) (*big.Rat, error) {
-	if len(literal) > MaxDecimal || !decimalForm.MatchString(literal) {
+	if len(literal) > MaxDecimal || !decimalForm(literal) {
 		return nil, ErrAmount
 	}
 	if e := strings.IndexAny(literal, "eE"); e >= 0 {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -23,7 +24,7 @@ import (
 //
 //	var bounds = normal.BoundsOf[Input]()
 //	if err := bounds.Check(in); err != nil { return Output{}, err }
-type Bounds[T any] struct{ root *shape }
+type Bounds[T any] struct{ root func() *shape }
 
 // shape is what the tags of one place in a type ask for.
 type shape struct {
@@ -49,14 +50,18 @@ type field struct {
 	shape    *shape
 }
 
-// BoundsOf reads the tags of T. T is one of our own input types; a tag that does
-// not parse is a mistake of ours and panics when the program starts.
-func BoundsOf[T any]() Bounds[T] { return Bounds[T]{shapeOf(reflect.TypeFor[T](), "", true)} }
+// BoundsOf reads the tags of T when something is held against them: a program that
+// judges one command must not wait for the bounds of every service. T is one of our own
+// input types; a tag that does not parse is a mistake of ours and panics at the first
+// check, which the first test makes.
+func BoundsOf[T any]() Bounds[T] {
+	return Bounds[T]{sync.OnceValue(func() *shape { return shapeOf(reflect.TypeFor[T](), "", true) })}
+}
 
 // Check returns nil or an *Error for the first member, in the order of the
 // fields, that its tags refuse: missing_field, out_of_range, too_long,
 // too_many_items, invalid_enum, invalid_date.
-func (b Bounds[T]) Check(v T) error { return b.root.check(reflect.ValueOf(&v).Elem(), "") }
+func (b Bounds[T]) Check(v T) error { return b.root().check(reflect.ValueOf(&v).Elem(), "") }
 
 func shapeOf(t reflect.Type, tag string, required bool) *shape {
 	s := &shape{required: required, maxLength: math.MaxInt, maxItems: math.MaxInt, minimum: math.Inf(-1), maximum: math.Inf(1)}

@@ -76,18 +76,20 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// A tag nobody can read is found when the program starts.
+// A tag nobody can read is found by the first check.
 func TestBoundsPanicOnABrokenTag(t *testing.T) {
 	for name, broken := range map[string]func(){
 		"integer": func() {
-			normal.BoundsOf[struct {
+			type broken struct {
 				A string `json:"a" jsonschema:"maxLength=x"`
-			}]()
+			}
+			normal.BoundsOf[broken]().Check(broken{})
 		},
 		"number": func() {
-			normal.BoundsOf[struct {
+			type broken struct {
 				A int `json:"a" jsonschema:"minimum=x"`
-			}]()
+			}
+			normal.BoundsOf[broken]().Check(broken{})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,7 +1,6 @@
 package normal
 
 import (
-	"regexp"
 	"strings"
 )
 
@@ -43,7 +42,7 @@ var testnets = map[string]bool{
 	"solana:4uhcVJyU9pJkvQyS88uRDiswHXSCkY3z": true,
 }
 
-var caip2 = regexp.MustCompile(`^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$`)
+var caip2 = Pattern(`^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$`)
 
 // Network resolves an alias (exact case) to its CAIP-2 name; any other text
 // stands for itself.
@@ -58,7 +57,7 @@ func Network(name string) string {
 // An eip155 chain number has no leading zero.
 func IsNetwork(name string) bool {
 	id := Network(name)
-	if len(id) > MaxCAIP2 || !caip2.MatchString(id) {
+	if len(id) > MaxCAIP2 || !caip2(id) {
 		return false
 	}
 	chain, evm := strings.CutPrefix(id, "eip155:")

@@ -1,7 +1,6 @@
 package normal
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -48,7 +47,7 @@ var secretForms = []secretForm{
 }
 
 var (
-	keyName   = regexp.MustCompile(`(?i)(private|secret|signing|wallet)[ _.-]?key|priv[ _-]?key|^pk$|^secret$|^seed$`)
+	keyName   = Pattern(`(?i)(private|secret|signing|wallet)[ _.-]?key|priv[ _-]?key|^pk$|^secret$|^seed$`)
 	seedNames = []string{"seed", "mnemonic", "recovery"}
 	keyOwners = []string{"private", "secret", "signing", "wallet"}
 )
@@ -78,7 +77,7 @@ func SecretKind(name, text string) string {
 	}
 	trimmed := strings.TrimSpace(lower)
 	switch {
-	case len(strings.TrimPrefix(trimmed, "0x")) == 64 && isHexKey(trimmed) && keyName.MatchString(clipped(name)):
+	case len(strings.TrimPrefix(trimmed, "0x")) == 64 && isHexKey(trimmed) && keyName(clipped(name)):
 		return "private key"
 	case isSeed(trimmed) && slices.ContainsFunc(seedNames, func(s string) bool { return strings.Contains(strings.ToLower(clipped(name)), s) }):
 		return "seed phrase"

@@ -31,6 +31,7 @@ var Service = policy.Declare(policy.Service{
 	Summary: "Prices a European (Black-Scholes-Merton) or American option with d1, d2, Greeks in canonical and display units, " +
 		"intrinsic and time value, moneyness, the parity price of the other side and, from a market price, the implied volatility.",
 	Example: `{"optionType":"call","spot":100,"strike":95,"timeToExpiryYears":0.5,"riskFreeRate":0.03,"dividendYield":0.01,"volatility":0.25}`,
+	Rules:   documented,
 }, Evaluate)
 
 // Input is one option and what is known of its market.

@@ -34,6 +34,7 @@ var Service = policy.Declare(policy.Service{
 		`"paymentPayloadResource":"https://api.weather.example/v1/forecast?city=Oslo","paymentIdentifier":"order-2026-000117","maxTimeoutSeconds":60},` +
 		`"expected":{"amountUnits":"40000"},` +
 		`"policy":{"policyId":"research","version":3,"maxUsdPerTransaction":0.1,"allowedNetworks":["base"],"allowedHosts":["api.weather.example"]}}`,
+	Rules: documented,
 }, Evaluate)
 
 var bounds = normal.BoundsOf[Input]()
@@ -94,7 +95,7 @@ func Evaluate(in Input) (Output, error) {
 		}
 		out.Checks = append(out.Checks, Check{r.id, outcome})
 		for _, f := range faults {
-			out.Findings = append(out.Findings, Finding{r.id, cmp.Or(f.effect, r.effect), cmp.Or(f.severity, r.severity), f.path, f.expected, f.actual, f.message})
+			out.Findings = append(out.Findings, Finding{r.id, cmp.Or(f.effect, r.effect), cmp.Or(f.severity, r.severity), f.path, f.expected, f.actual, f.message, policy.RulePath(r.id)})
 		}
 	}
 	if in.Policy != nil {

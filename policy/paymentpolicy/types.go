@@ -124,6 +124,7 @@ type Finding struct {
 	Expected string `json:"expected"`
 	Actual   string `json:"actual"`
 	Message  string `json:"message"`
+	DocPath  string `json:"docPath"`
 }
 
 // Check is the outcome of one rule: skipped where it had nothing to compare.

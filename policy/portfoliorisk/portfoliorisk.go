@@ -31,6 +31,7 @@ var Service = policy.Declare(policy.Service{
 		"expected shortfall, beta, concentration (HHI), diversification, risk contributions, with sector and position breakdown.",
 	Example: `{"positions":[{"symbol":"AAA","weight":0.6,"sector":"tech","returns":[0.02,-0.01,0.03,-0.04]},` +
 		`{"symbol":"BBB","weight":0.4,"sector":"health","returns":[0,0.01,-0.02,0.02]}],"periodsPerYear":12,"riskFreeRate":0.024}`,
+	Rules: documented,
 }, Evaluate)
 
 // Input is a portfolio, with returns of each position, of the whole, or none.

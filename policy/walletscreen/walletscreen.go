@@ -30,6 +30,7 @@ var Service = policy.Declare(policy.Service{
 	Example: `{"address":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","network":"eip155:1",` +
 		`"sanctionsHits":[{"list":"OFAC SDN","matchType":"fuzzy","confidence":0.5}],` +
 		`"exposures":[{"category":"mixer","hops":2,"share":0.25}],"fundSource":{"declared":"gift","verified":false}}`,
+	Rules: documented,
 }, Evaluate)
 
 var bounds = normal.BoundsOf[Input]()

@@ -11,7 +11,6 @@ package x402provenance
 import (
 	"cmp"
 	"math/big"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,6 +29,7 @@ var Service = policy.Declare(policy.Service{
 	Example: `{"records":[{"txHash":"0xa1","network":"eip155:8453","asset":"USDC","payer":"0x01","payTo":"0x99","amountUnits":"10000"},` +
 		`{"txHash":"0xa2","network":"eip155:8453","asset":"USDC","payer":"0x02","payTo":"0x99","amountUnits":"10000"},` +
 		`{"txHash":"0xA1","network":"eip155:8453","asset":"USDC","payer":"0x01","payTo":"0x99","amountUnits":"10000"}],"ownerWallets":["0x77"]}`,
+	Rules: documented,
 }, Evaluate)
 
 var bounds = normal.BoundsOf[Input]()
@@ -247,16 +247,16 @@ func read(r Record, i int) (kept, error) {
 }
 
 var (
-	evmHash    = regexp.MustCompile(`^0x[0-9a-f]{64}$`)
-	solanaHash = regexp.MustCompile(`^[1-9A-HJ-NP-Za-km-z]{64,88}$`)
+	evmHash    = normal.Pattern(`^0x[0-9a-f]{64}$`)
+	solanaHash = normal.Pattern(`^[1-9A-HJ-NP-Za-km-z]{64,88}$`)
 )
 
 // wellFormed says whether a hash looks like one of its network.
 func wellFormed(r Record) bool {
 	if normal.IsSolana(r.Network) {
-		return solanaHash.MatchString(r.TxHash)
+		return solanaHash(r.TxHash)
 	}
-	return evmHash.MatchString(strings.ToLower(r.TxHash))
+	return evmHash(strings.ToLower(r.TxHash))
 }
 
 // totals sums each asset by class, in the order of asset names.

@@ -9,7 +9,7 @@ const result = document.getElementById("result");
 const drop = document.getElementById("drop");
 const file = document.getElementById("file");
 const encoder = new TextEncoder();
-let keys; // by id: {jwk, key}
+let keys; // by id: {places, key}
 
 function canonical(value) {
   if (Array.isArray(value)) return "[" + value.map(canonical).join(",") + "]";
@@ -34,7 +34,8 @@ async function loadKeys() {
     if (jwk.kty !== "OKP" || jwk.crv !== "Ed25519" || jwk.svc_purpose !== "record") continue;
     const x = octets(jwk.x);
     if ((await sha256(x)).slice(0, 16) !== jwk.kid) continue;
-    known.set(jwk.kid, { jwk, key: await crypto.subtle.importKey("raw", x, "Ed25519", false, ["verify"]) });
+    const places = [...(known.get(jwk.kid)?.places ?? []), jwk]; // a key is listed once for each partition
+    known.set(jwk.kid, { places, key: await crypto.subtle.importKey("raw", x, "Ed25519", false, ["verify"]) });
   }
   return known;
 }
@@ -81,7 +82,8 @@ async function check({ record, integrity, ledger }) {
   say("key", Boolean(known), "the key is one of this service's record keys");
   if (!known) return found;
   if (ledger) {
-    const { svc_from_position: from, svc_to_position: to } = known.jwk;
+    const there = known.places.find((jwk) => (jwk.svc_partition ?? 0) === (ledger.partition ?? 0)) ?? { svc_from_position: Infinity };
+    const { svc_from_position: from, svc_to_position: to } = there;
     say("place", ledger.position >= from && (to == null || ledger.position <= to), "the key was good at that place of the ledger");
   }
   const type = encoder.encode(integrity.payloadType);

@@ -108,8 +108,18 @@ func (v *Invocation) Value(names ...string) (Word, bool) {
 	return Word{}, false
 }
 
-// UnderAny tells whether one of the subcommand paths begins the operands.
-func (v *Invocation) UnderAny(paths [][]string) bool {
+// Values of an option that is given several times.
+func (v *Invocation) Values(name string) (out []Word) {
+	for i := range v.Opts {
+		if v.Opts[i].Name == name {
+			out = append(out, v.Opts[i].Value)
+		}
+	}
+	return out
+}
+
+// UnderAny tells whether one of the subcommand paths ("s3 rb") begins the operands.
+func (v *Invocation) UnderAny(paths []string) bool {
 	for _, p := range paths {
 		if v.under(p) {
 			return true
@@ -118,25 +128,26 @@ func (v *Invocation) UnderAny(paths [][]string) bool {
 	return false
 }
 
-func (v *Invocation) under(path []string) bool {
-	if len(v.Operands) < len(path) {
-		return false
-	}
-	for i, p := range path {
-		have := v.Operands[i].Text
-		if n := len(p) - 1; n >= 0 && p[n] == '*' {
-			if !strings.HasPrefix(have, p[:n]) {
-				return false
-			}
-		} else if n > 0 && p[0] == '*' {
-			if !strings.HasSuffix(have, p[1:]) {
-				return false
-			}
-		} else if have != p {
+func (v *Invocation) under(path string) bool {
+	for i := 0; path != ""; i++ {
+		word, rest, _ := strings.Cut(path, " ")
+		if i == len(v.Operands) || !isWord(word, v.Operands[i].Text) {
 			return false
 		}
+		path = rest
 	}
 	return true
+}
+
+// isWord tells whether a word is the wanted one, which may begin or end in a star.
+func isWord(want, have string) bool {
+	if start, ok := strings.CutSuffix(want, "*"); ok {
+		return strings.HasPrefix(have, start)
+	}
+	if end, ok := strings.CutPrefix(want, "*"); ok {
+		return strings.HasSuffix(have, end)
+	}
+	return have == want
 }
 
 // HasLike is has with patterns: "-o=*bind*" for a value, "~m" for a letter in a

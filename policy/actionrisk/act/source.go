@@ -34,6 +34,16 @@ func (s *Source) Where(from, to int) (Span, string) {
 	return s.Span, s.Text[from:to]
 }
 
+// Word is Text[from:to] as a word.
+func (s *Source) Word(from, to int) Word {
+	span, _ := s.Where(from, to)
+	w := Word{Text: s.Text[from:to], Span: span, At: -1, Taint: s.Taint, Glob: strings.ContainsAny(s.Text[from:to], "*?")}
+	if s.At >= 0 {
+		w.At = span.Start
+	}
+	return w
+}
+
 // Inside is a text found in this one: carried by the word w, by way of via.
 func (s *Source) Inside(w Word, via string) Source {
 	out := Source{Text: w.Text, At: w.At, Span: w.Span, Via: s.Via, Depth: s.Depth + 1, Layers: s.Layers, Taint: w.Taint}
@@ -98,14 +108,9 @@ func (it *Item) Has(name string) bool {
 }
 
 // UnderAny tells whether one of the subcommand paths begins what the item is about.
-func (it *Item) UnderAny(paths [][]string) bool {
+func (it *Item) UnderAny(paths []string) bool {
 	if it.Inv == nil {
-		for _, p := range paths {
-			if len(it.Tags) > 0 && it.Tags[0] == strings.Join(p, " ") {
-				return true
-			}
-		}
-		return false
+		return len(it.Tags) > 0 && slices.Contains(paths, it.Tags[0])
 	}
 	return it.Inv.UnderAny(paths)
 }

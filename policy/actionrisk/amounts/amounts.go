@@ -108,8 +108,7 @@ func ParseNumber(s string) *big.Rat {
 	if len(s) > scan.MaxNumber {
 		return nil
 	}
-	s = strings.ToLower(strings.Trim(s, `"'`))
-	s = strings.TrimPrefix(s, "+")
+	s = strings.TrimPrefix(strings.ToLower(strings.Trim(s, `"'`)), "+")
 	if hex, ok := strings.CutPrefix(s, "0x"); ok {
 		n, ok := new(big.Int).SetString(hex, 16)
 		if !ok || len(hex) > 64 || len(hex) == 40 {
@@ -117,43 +116,40 @@ func ParseNumber(s string) *big.Rat {
 		}
 		return new(big.Rat).SetInt(n)
 	}
-	s = strings.TrimSuffix(s, "n")
-	s = strings.NewReplacer(",", "", "_", "", " ", "").Replace(s)
+	s = strings.NewReplacer(",", "", "_", "", " ", "").Replace(strings.TrimSuffix(s, "n"))
 	if base, exp, ok := strings.Cut(s, "**"); ok {
-		b, e := ParseNumber(base), ParseNumber(exp)
-		if b == nil || e == nil {
+		mul, tail, times := strings.Cut(base, "*") // 1000*10**6
+		if !times {
+			mul, tail = "1", base
+		}
+		m, b, e := ParseNumber(mul), ParseNumber(tail), ParseNumber(exp)
+		if m == nil || b == nil || e == nil {
 			return nil
 		}
-		if mul, tail, ok := strings.Cut(base, "*"); ok { // 1000*10**6
-			m := ParseNumber(mul)
-			b = ParseNumber(tail)
-			if m == nil || b == nil {
-				return nil
-			}
-			if p := power(b, e); p != nil {
-				return p.Mul(p, m)
-			}
-			return nil
-		}
-		return power(b, e)
+		return product(m, power(b, e))
 	}
 	if a, b, ok := strings.Cut(s, "*"); ok {
-		x, y := ParseNumber(a), ParseNumber(b)
-		if x == nil || y == nil {
-			return nil
-		}
-		return x.Mul(x, y)
+		return product(ParseNumber(a), ParseNumber(b))
 	}
+	return decimal(s)
+}
+
+// product is nil if one of the numbers is.
+func product(a, b *big.Rat) *big.Rat {
+	if a == nil || b == nil {
+		return nil
+	}
+	return new(big.Rat).Mul(a, b)
+}
+
+// scales are the letters behind a number that stand for thousands of it.
+var scales = map[byte]int64{'k': 1_000, 'm': 1_000_000, 'b': 1_000_000_000}
+
+// decimal reads a decimal with an exponent or one letter behind it.
+func decimal(s string) *big.Rat {
 	scale := int64(1)
-	if n := len(s); n > 1 {
-		switch s[n-1] {
-		case 'k':
-			scale, s = 1_000, s[:n-1]
-		case 'm':
-			scale, s = 1_000_000, s[:n-1]
-		case 'b':
-			scale, s = 1_000_000_000, s[:n-1]
-		}
+	if n := len(s); n > 1 && scales[s[n-1]] > 0 {
+		scale, s = scales[s[n-1]], s[:n-1]
 	}
 	if s == "" || len(s) > 100 || strings.Trim(s, "0123456789.e-+") != "" || strings.Contains(s, "/") {
 		return nil
@@ -301,27 +297,27 @@ func IsAddress(s string) bool {
 	if strings.HasPrefix(s, "0x") {
 		return len(s) == 42 && IsHexText(s[2:]) || strings.Contains(s, "…") || strings.Contains(s, "...") && len(s) < 24
 	}
-	if strings.HasSuffix(s, ".eth") || strings.HasSuffix(s, ".sol") || strings.HasSuffix(s, ".near") || strings.HasPrefix(s, "bc1q") || strings.HasPrefix(s, "bc1p") || strings.HasPrefix(s, "tb1q") {
+	if namingService(s) {
 		return len(s) > 4
 	}
-	if len(s) < 26 || len(s) > 44 {
-		return false
-	}
-	digit, lower, caps := false, false, false
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		switch {
-		case c >= '1' && c <= '9':
-			digit = true
-		case c >= 'a' && c <= 'z' && c != 'l':
-			lower = true
-		case c >= 'A' && c <= 'Z' && c != 'I' && c != 'O':
-			caps = true
-		default:
-			return false
+	return len(s) >= 26 && len(s) <= 44 && isBase58(s)
+}
+
+// namingService: the name of an account, or the beginning of an address that no other text has.
+func namingService(s string) bool {
+	for _, end := range [...]string{".eth", ".sol", ".near"} {
+		if strings.HasSuffix(s, end) {
+			return true
 		}
 	}
-	return digit && lower && caps
+	return strings.HasPrefix(s, "bc1q") || strings.HasPrefix(s, "bc1p") || strings.HasPrefix(s, "tb1q")
+}
+
+// isBase58: digits, small letters and capitals stand in it, all three, and nothing that base58
+// has not.
+func isBase58(s string) bool {
+	return strings.Trim(s, "123456789abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ") == "" && strings.ContainsAny(s, "123456789") &&
+		strings.ToUpper(s) != s && strings.ToLower(s) != s
 }
 
 // IsHexText tells whether a text is hexadecimal digits only.

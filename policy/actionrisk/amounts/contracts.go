@@ -17,57 +17,78 @@ type ContractCall struct {
 	Start, End int
 }
 
-// ContractVerbs are the functions whose calls mean money or control. A text is
-// read as a call only if it names one of them.
-var ContractVerbs = scan.SetOf(`approve increaseAllowance setApprovalForAll transfer transferFrom safeTransfer safeTransferFrom safeApprove forceApprove
- permit permitSingle permitBatch transferOwnership renounceOwnership acceptOwnership setOwner changeOwner setAdmin changeAdmin changeProxyAdmin addOwner addOwnerWithThreshold removeOwner swapOwner changeThreshold
- grantRole revokeRole renounceRole setupRole upgradeTo upgradeToAndCall upgrade upgradeAndCall setImplementation burn burnFrom multicall
- sendTransaction sendEth sendRawTransaction sendUserOperation selfdestruct destroy kill execTransaction emergencyWithdraw withdrawAll sweep sweepToken drain
- writeContract sendAndConfirmTransaction signTransaction signMessage signTypedData requestAirdrop sendCalls transferChecked approveChecked setAuthority closeAccount exportPrivateKey signAuthorization enableModule disableModule setGuard setFallbackHandler diamondCut
- execute executeBatch schedule scheduleBatch propose queue eth_sign personal_sign`)
+// contractFunctions are the functions whose calls mean money or control, by the rule that
+// a call has whatever its arguments; "" where these decide, or none has.
+var contractFunctions = functionsOf([]struct{ rule, names string }{
+	{"", `approve increaseAllowance safeApprove forceApprove approveChecked setApprovalForAll transfer safeTransfer transferChecked transferFrom safeTransferFrom
+		permit permitSingle permitBatch signTypedData sendTransaction sendEth sendCalls multicall writeContract requestAirdrop closeAccount`},
+	{"wallet.ownership", `transferOwnership renounceOwnership acceptOwnership setOwner changeOwner setAdmin changeAdmin changeProxyAdmin addOwner addOwnerWithThreshold removeOwner
+		swapOwner changeThreshold signAuthorization enableModule disableModule setGuard setFallbackHandler selfdestruct destroy kill setAuthority`},
+	{"wallet.role-admin", "grantRole revokeRole renounceRole setupRole"},
+	{"wallet.upgrade", "upgradeTo upgradeToAndCall upgrade upgradeAndCall setImplementation diamondCut"},
+	{"wallet.burn", "burn burnFrom"},
+	{"wallet.drain", "emergencyWithdraw withdrawAll sweep sweepToken drain"},
+	{"wallet.contract-run", "execute executeBatch schedule scheduleBatch propose queue"},
+	{"wallet.blind-sign", "execTransaction signTransaction sendRawTransaction sendUserOperation eth_sign sendAndConfirmTransaction"},
+	{"wallet.sign-text", "signMessage personal_sign"},
+	{"wallet.key-export", "exportPrivateKey"},
+})
+
+func functionsOf(rows []struct{ rule, names string }) map[string]string {
+	out := map[string]string{}
+	for _, row := range rows {
+		for name := range strings.FieldsSeq(row.names) {
+			out[name] = row.rule
+		}
+	}
+	return out
+}
+
+// IsContractVerb tells whether a function's calls mean money or control. A text is read as
+// a call only if it names one of them.
+func IsContractVerb(name string) bool {
+	_, known := contractFunctions[name]
+	return known
+}
 
 // LooksCall is the router's cheap test: calldata, or a first word that runs into
 // a parenthesis with one of the contract functions before it.
 func LooksCall(text string) bool {
-	if strings.HasPrefix(text, "0x") {
-		n := 2
-		for n < len(text) && n < 12 && IsHexText(text[n:n+1]) {
-			n++
-		}
-		return n >= 10
+	if data, ok := strings.CutPrefix(text, "0x"); ok {
+		return len(data) >= 8 && IsHexText(data[:8])
 	}
-	line := text
-	if n := strings.IndexByte(line, '('); n < 0 || n > 160 {
+	open := strings.IndexByte(text, '(')
+	if open < 0 || open > 160 {
 		return false
-	} else {
-		line = line[:n]
 	}
-	line = strings.TrimRight(line, " ")
+	line := strings.TrimRight(text[:open], " ")
 	if strings.ContainsAny(line[strings.LastIndexAny(line, "\n;")+1:], `'"`) {
 		return false // a word of a shell command that names a call
 	}
 	n := strings.LastIndexAny(line, " .=\t")
 	name := line[n+1:]
 	if n < 0 && strings.Contains(text, ").") && strings.Count(text, "(") > 1 && len(text) < 1000 { // IERC20(usdc).approve(…)
-		for _, c := range findCalls(text) {
-			if c.Name != name {
-				return true
-			}
+		if slices.ContainsFunc(findCalls(text), func(c ContractCall) bool { return c.Name != name }) {
+			return true
 		}
 	}
-	if name == "connect" || name == "" || name == "contract" || name == "Contract" || name == "getContractAt" {
+	switch {
+	case contractMakers[name]:
 		return strings.Contains(text, ").") && len(findCalls(text)) > 0
-	}
-	if !ContractVerbs[name] {
+	case !IsContractVerb(name):
 		return MemberCall(text) != ""
-	}
-	if name == "kill" || name == "destroy" || name == "burn" || name == "transfer" || name == "drain" || name == "sweep" || name == "upgrade" || name == "permit" || name == "approve" {
-		// A shell function is defined by "transfer() {", never called so.
-		rest := strings.TrimLeft(text[len(line):], " ")
-		return !strings.HasPrefix(strings.ReplaceAll(rest, " ", ""), "(){")
+	case plainVerbs[name]: // a shell function is defined by "transfer() {", never called so
+		return !strings.HasPrefix(strings.ReplaceAll(text[len(line):], " ", ""), "(){")
 	}
 	return true
 }
+
+// contractMakers give a contract on which something is called; plainVerbs are names of
+// contract functions that a shell's function may have as well.
+var (
+	contractMakers = map[string]bool{"": true, "connect": true, "contract": true, "Contract": true, "getContractAt": true}
+	plainVerbs     = scan.SetOf("kill destroy burn transfer drain sweep upgrade permit approve")
+)
 
 // pageObjects hold what belongs to the page or program that is running.
 var pageObjects = scan.SetOf("localStorage sessionStorage document window console history caches cookieStore Array Object Math")
@@ -142,7 +163,7 @@ func RecognizeCall(text string) ([]ContractCall, bool) {
 func findCalls(text string) []ContractCall {
 	var out []ContractCall
 	for _, c := range stores.MongoCalls("." + text) { // the same scan: name( outside strings
-		if !ContractVerbs[c.Method] {
+		if !IsContractVerb(c.Method) {
 			continue
 		}
 		start := max(c.Start-1, 0)
@@ -189,35 +210,17 @@ func (c *ContractCall) Rules(text string) []string {
 		return WithZero(c.arg(0), CallAmount(c.arg(1), token).TransferRule())
 	case "transferFrom", "safeTransferFrom":
 		return WithZero(c.arg(1), CallAmount(c.arg(2), token).TransferRule())
-	case "permit", "permitSingle", "permitBatch":
+	case "permit", "permitSingle", "permitBatch", "signTypedData":
 		return []string{PermitRule(text)}
-	case "transferOwnership", "renounceOwnership", "acceptOwnership", "setOwner", "changeOwner", "setAdmin", "changeAdmin", "changeProxyAdmin",
-		"addOwner", "addOwnerWithThreshold", "removeOwner", "swapOwner", "changeThreshold", "signAuthorization", "enableModule", "disableModule", "setGuard", "setFallbackHandler", "selfdestruct", "destroy", "kill", "setAuthority":
-		return WithZero("", "wallet.ownership")
-	case "grantRole", "revokeRole", "renounceRole", "setupRole":
-		return []string{"wallet.role-admin"}
-	case "upgradeTo", "upgradeToAndCall", "upgrade", "upgradeAndCall", "setImplementation", "diamondCut":
-		return []string{"wallet.upgrade"}
-	case "burn", "burnFrom":
-		return []string{"wallet.burn"}
-	case "emergencyWithdraw", "withdrawAll", "sweep", "sweepToken", "drain":
-		return []string{"wallet.drain"}
-	case "execute", "executeBatch", "schedule", "scheduleBatch", "propose", "queue":
-		return []string{"wallet.contract-run"}
-	case "execTransaction", "signTransaction", "sendRawTransaction", "sendUserOperation", "eth_sign", "sendAndConfirmTransaction":
-		return []string{"wallet.blind-sign"}
-	case "signMessage", "personal_sign":
-		return []string{"wallet.sign-text"}
-	case "signTypedData":
-		return []string{PermitRule(text)}
-	case "exportPrivateKey":
-		return []string{"wallet.key-export"}
 	case "sendTransaction", "sendEth", "sendCalls":
 		return transactionRules(c)
 	case "multicall":
 		return multicallRules(c)
 	case "writeContract":
 		return writeContractRules(c)
+	}
+	if rule := contractFunctions[c.Name]; rule != "" {
+		return []string{rule}
 	}
 	return nil
 }

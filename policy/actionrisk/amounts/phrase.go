@@ -1,6 +1,7 @@
 package amounts
 
 import (
+	"cmp"
 	"math/big"
 	"slices"
 	"strings"
@@ -44,18 +45,30 @@ func LooksPhrase(text string) bool {
 		return false // a variable of the shell
 	}
 	low := strings.ToLower(rest)
-	switch w {
-	case "x402":
-		return true
-	case "sign":
-		if stores.HasSQLWord(low, "transaction", "tx", "hash", "message", "permit", "digest") {
+	return w == "x402" || w == "sign" && stores.HasSQLWord(low, "transaction", "tx", "hash", "message", "permit", "digest") ||
+		callsTool(w, low) || namesMoney(rest, low)
+}
+
+// callsTool: a verb that calls something, and what follows it is a tool.
+func callsTool(verb, low string) bool {
+	switch verb {
+	case "call", "invoke", "use", "execute":
+	case "mcp":
+		if strings.HasPrefix(low, "call ") {
 			return true
 		}
-	case "call", "invoke", "tool", "use", "mcp", "execute":
-		if strings.HasPrefix(low, "tool ") || strings.HasPrefix(low, "mcp ") || strings.HasPrefix(low, "the ") && strings.Contains(low, " tool") || w == "mcp" && strings.HasPrefix(low, "call ") || w == "tool" && strings.Contains(low, "{") {
+	case "tool":
+		if strings.Contains(low, "{") {
 			return true
 		}
+	default:
+		return false
 	}
+	return strings.HasPrefix(low, "tool ") || strings.HasPrefix(low, "mcp ") || strings.HasPrefix(low, "the ") && strings.Contains(low, " tool")
+}
+
+// namesMoney: a word that only money, keys or contracts have, an address, or an asset.
+func namesMoney(rest, low string) bool {
 	for _, mark := range moneyMarks {
 		if n := strings.Index(low, mark); n >= 0 && (n == 0 || !scan.IsNameByte(low[n-1])) {
 			return true
@@ -109,16 +122,8 @@ var networkWords = scan.SetOf("base basemainnet mainnet ethereum polygon arbitru
 // readWord reads one word: an address, a URL, or a number with its asset.
 func (p *Phrase) readWord(i int) {
 	raw := strings.Trim(p.Raw[i], `.,;()"'`)
-	if eq := strings.IndexByte(raw, '='); eq > 0 && !strings.Contains(raw[:eq], "/") {
-		key := strings.ToLower(strings.TrimLeft(raw[:eq], "-"))
-		raw = raw[eq+1:]
-		if n := ParseNumber(raw); n != nil && p.Amount.Value == nil && (moneyOptions[key] || key == "value") {
-			p.Amount.Value = n
-			for _, w := range p.Words {
-				if a := AssetOf(w); a != nil {
-					p.Amount.Asset = a
-				}
-			}
+	if key, value, ok := strings.Cut(raw, "="); ok && key != "" && !strings.Contains(key, "/") {
+		if raw = value; p.setAmount(strings.ToLower(strings.TrimLeft(key, "-")), value) {
 			return
 		}
 	}
@@ -141,32 +146,25 @@ func (p *Phrase) readWord(i int) {
 	p.readAmount(i, low)
 }
 
+// setAmount reads amount=5, and tells whether it is such.
+func (p *Phrase) setAmount(key, value string) bool {
+	n := ParseNumber(value)
+	if n == nil || p.Amount.Value != nil || !moneyOptions[key] && key != "value" {
+		return false
+	}
+	p.Amount.Value = n
+	for _, w := range p.Words {
+		p.Amount.Asset = cmp.Or(AssetOf(w), p.Amount.Asset)
+	}
+	return true
+}
+
 // notAmountAfter are words whose number is no amount of money.
 var notAmountAfter = scan.SetOf("port chain chainid chain-id nonce slippage block timeout id version step retries max-retries index account decimals gas gas-limit gas-price gaslimit fee priority-fee expires deadline times repeat count every")
 
 // readAmount reads "5 usdc", "$5", "5usdc", "0.1eth", "usdc 5", "500000 units".
 func (p *Phrase) readAmount(i int, low string) {
-	next, previous := "", ""
-	if i+1 < len(p.Words) {
-		next = p.Words[i+1]
-	}
-	if i > 0 {
-		previous = strings.TrimLeft(p.Words[i-1], "-")
-	}
-	number := low
-	var as *asset
-	if rest, ok := strings.CutPrefix(low, "$"); ok {
-		number, as = rest, AssetOf("usd")
-	} else if cut := strings.LastIndexAny(low, "0123456789."); cut >= 0 && cut+1 < len(low) && low[0] >= '0' && low[0] <= '9' {
-		if a := amounts().byName[low[cut+1:]]; a != nil {
-			number, as = low[:cut+1], a
-		} else if u, ok := amounts().unit[low[cut+1:]]; ok {
-			if n := ParseNumber(low[:cut+1]); n != nil {
-				p.Amount.Value, p.Amount.Asset = Scaled(n, u.scale), u.asset
-			}
-			return
-		}
-	}
+	number, as, unit := glued(low)
 	if number == "" || (number[0] < '0' || number[0] > '9') && number[0] != '.' && number[0] != '-' {
 		return
 	}
@@ -174,52 +172,75 @@ func (p *Phrase) readAmount(i int, low string) {
 	if n == nil || n.Sign() < 0 {
 		return
 	}
-	if next == "million" {
-		n.Mul(n, big.NewRat(1_000_000, 1))
-	} else if next == "thousand" {
-		n.Mul(n, big.NewRat(1_000, 1))
+	if unit.asset != nil {
+		p.Amount.Value, p.Amount.Asset = Scaled(n, unit.scale), unit.asset
+		return
 	}
-	unitWord := next
-	if (next == "million" || next == "thousand") && i+2 < len(p.Words) {
-		unitWord = p.Words[i+2]
+	word, previous := p.word(i+1), ""
+	if i > 0 {
+		previous = strings.TrimLeft(p.Words[i-1], "-")
 	}
-	if u, ok := amounts().unit[unitWord]; ok {
+	if times := map[string]int64{"million": 1_000_000, "thousand": 1_000}[word]; times > 0 {
+		n.Mul(n, big.NewRat(times, 1))
+		word = cmp.Or(p.word(i+2), word)
+	}
+	if u, ok := amounts().unit[word]; ok {
 		p.Amount.Value, p.Amount.Asset = Scaled(n, u.scale), u.asset
 		return
 	}
-	base := unitWord == "units" || unitWord == "atomic" || unitWord == "base" || unitWord == "raw" || unitWord == "micro"
-	if base {
-		for _, w := range p.Words {
-			if a := AssetOf(w); a != nil && a != amounts().other {
-				p.Amount.Value, p.Amount.Asset = Scaled(n, a.Decimals), a
-				return
-			}
+	if baseUnits[word] {
+		if a := p.assetAmong(func(a *asset) bool { return a != amounts().other }); a != nil {
+			p.Amount.Value, p.Amount.Asset = Scaled(n, a.Decimals), a
+			return
 		}
 	}
-	if as == nil {
-		as = AssetOf(unitWord)
+	if as = cmp.Or(as, AssetOf(word), AssetOf(previous)); as == nil && moneyOptions[previous] {
+		as = cmp.Or(p.assetAmong(func(*asset) bool { return true }), AssetOf("usd"))
 	}
-	if as == nil {
-		as = AssetOf(previous)
+	if as != nil || moneyVerbs[previous] {
+		p.Amount.Value, p.Amount.Asset = n, as
 	}
-	switch {
-	case as != nil:
-	case moneyOptions[previous]:
-		for _, w := range p.Words {
-			if a := AssetOf(strings.TrimPrefix(w, "--asset=")); a != nil {
-				as = a
-				break
-			}
-		}
-		if as == nil {
-			as = AssetOf("usd")
-		}
-	case moneyVerbs[previous]:
-	default:
-		return
-	}
-	p.Amount.Value, p.Amount.Asset = n, as
 }
+
+// word is word i, or "".
+func (p *Phrase) word(i int) string {
+	if i < len(p.Words) {
+		return p.Words[i]
+	}
+	return ""
+}
+
+// glued is a number without the name of an asset, or the unit of one, that stands before or
+// behind it: $5, 5usdc, 3gwei.
+func glued(low string) (number string, as *asset, of unit) {
+	if rest, ok := strings.CutPrefix(low, "$"); ok {
+		return rest, AssetOf("usd"), of
+	}
+	cut := strings.LastIndexAny(low, "0123456789.") + 1
+	if cut == 0 || cut == len(low) || low[0] < '0' || low[0] > '9' {
+		return low, nil, of
+	}
+	if a := amounts().byName[low[cut:]]; a != nil {
+		return low[:cut], a, of
+	}
+	if u, ok := amounts().unit[low[cut:]]; ok {
+		return low[:cut], nil, u
+	}
+	return low, nil, of
+}
+
+// assetAmong is the first asset that the words name and that is meant, or nil.
+func (p *Phrase) assetAmong(meant func(*asset) bool) *asset {
+	for _, w := range p.Words {
+		if a := AssetOf(strings.TrimPrefix(w, "--asset=")); a != nil && meant(a) {
+			return a
+		}
+	}
+	return nil
+}
+
+// baseUnits are words for the smallest unit of an asset.
+var baseUnits = scan.SetOf("units atomic base raw micro")
 
 var moneyOptions = scan.SetOf("max-amount max-price max-value max max-amount-usd max-usd amount price maxamount budget max-payment max-spend limit cap usd")
 
@@ -256,21 +277,26 @@ func (p *Phrase) conditions() {
 // repetitions reads "100 times", "x100", "every minute".
 func (p *Phrase) repetitions() {
 	for i, w := range p.Words {
-		if (w == "times" || w == "payments" || w == "transactions" || w == "calls" || w == "requests") && i > 0 {
-			if n := ParseNumber(p.Words[i-1]); n != nil && n.Cmp(big.NewRat(1, 1)) > 0 {
-				p.times = n
-			}
+		number := ""
+		switch {
+		case countedNouns[w] && i > 0:
+			number = p.Words[i-1]
+		case countOptions[w]:
+			number = p.word(i + 1)
+		default:
+			continue
 		}
-		if (w == "repeat" || w == "--repeat" || w == "--times" || w == "--count" || w == "-n") && i+1 < len(p.Words) {
-			if n := ParseNumber(p.Words[i+1]); n != nil && n.Cmp(big.NewRat(1, 1)) > 0 {
-				p.times = n
-			}
+		if n := ParseNumber(number); n != nil && n.Cmp(big.NewRat(1, 1)) > 0 {
+			p.times = n
 		}
 	}
 	if p.times == nil && p.Has("in a loop", "repeatedly", "every second", "every minute", "every hour", "each minute", "forever", "recurring", "continuously", "per second", "until it fails", "indefinitely") {
 		p.times = big.NewRat(1_000, 1)
 	}
 }
+
+// countedNouns stand behind a number of repetitions, countOptions before one.
+var countedNouns, countOptions = scan.SetOf("times payments transactions calls requests"), scan.SetOf("repeat --repeat --times --count -n")
 
 // isPayment tells an x402 payment from a plain transfer.
 func (p *Phrase) isPayment() bool {

@@ -9,11 +9,9 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// Client is a line of clients.json: what a call of a program that holds keys or
-// money does. Everything given must hold; of the lines about a program the first
-// that holds counts.
+// Client says what a call of a program that holds keys or money does. Everything given
+// must hold; of the lines about a program the first that holds counts.
 type Client struct {
-	Exe   []string `json:"exe"`
 	Sub   []string `json:"sub,omitempty"`   // one of these paths begins the operands
 	Any   []string `json:"any,omitempty"`   // one of these options or words stands there
 	None  []string `json:"none,omitempty"`  // none of them
@@ -27,14 +25,11 @@ type Client struct {
 	Amount string `json:"amount,omitempty"`
 	Asset  string `json:"asset,omitempty"` // a symbol, or the operand that is one
 	Scale  int    `json:"scale,omitempty"` // decimals, if the amount is in base units
-
-	Subs [][]string
 }
 
 // ClientTable is clients.json.
 type ClientTable struct {
-	Clients []Client `json:"clients"`
-	Local   []string `json:"local"` // networks that live on this machine
+	Local []string `json:"local"` // networks that live on this machine
 	// Aliases are short forms of subcommands, by what stands before them.
 	Aliases map[string]map[string]string `json:"aliases"`
 	// PublicKeys are the keys of test nodes, which everybody has.
@@ -46,7 +41,6 @@ type ClientTable struct {
 	Services serviceTable `json:"services"`
 	Code     codeTable    `json:"code"`
 
-	ByExe   map[string][]*Client
 	IsLocal map[string]bool
 	Method  map[string]string // JSON-RPC method to rule
 }
@@ -56,25 +50,9 @@ func (c *Set) readClients(read rules.TableReader) error {
 	if err := read("clients", t); err != nil {
 		return err
 	}
-	t.ByExe, t.Method, t.IsLocal = map[string][]*Client{}, map[string]string{}, scan.SetOf(strings.Join(t.Local, " "))
-	for i := range t.Clients {
-		l := &t.Clients[i]
-		for _, s := range l.Sub {
-			l.Subs = append(l.Subs, strings.Fields(s))
-		}
-		names, err := c.Names(l.Exe)
-		if err != nil {
-			return err
-		}
-		for _, n := range names {
-			t.ByExe[n] = append(t.ByExe[n], l)
-		}
-	}
-	for n := range t.ByExe {
-		c.known(n)
-	}
+	t.Method, t.IsLocal = map[string]string{}, scan.SetOf(strings.Join(t.Local, " "))
 	for _, n := range [...]string{"cast", "x402", "x402-cli", "x402curl", "x402-fetch", "awal", "purl", "agentcash", "payments-mcp"} {
-		c.known(n)
+		c.entry(n).Judged = true // the engine says something about it that no row lists
 	}
 	t.Services.index()
 	t.Code.index()
@@ -85,9 +63,6 @@ func (c *Set) readClients(read rules.TableReader) error {
 	}
 	return nil
 }
-
-// known notes that the engine says something about a program that no rule lists.
-func (c *Set) known(exe string) { c.Exe[exe] = true }
 
 // Program texts that move money: calls of wallets and payment services, and keys
 // that are shown. Contract functions are found by payment.Calls; here stands what has

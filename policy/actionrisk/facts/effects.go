@@ -5,17 +5,15 @@ import (
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
-	"github.com/countersign/countersign/policy/actionrisk/rules"
 )
 
 // Many programs delete, write over, read or send files by an option that nobody
 // thinks of: tar --remove-files, sort -o, install -m 4755, exiftool '-Comment<=key'.
-// effects.json says so in the words of a plain command, which the rules judge; one
+// Their rows say so in the words of a plain command, which the rules judge; one
 // line of it takes the place of a rule for each such program.
 
-// effect is a line of effects.json.
+// effect is what a program does by its options.
 type effect struct {
-	Exe []string `json:"exe"`
 	Sub []string `json:"sub,omitempty"` // only under these subcommands
 	// All, Any and None are options or words that must or must not stand there:
 	// "--move", "-o=*bind*" with a pattern for the value, "~m" for the letter m in a
@@ -32,47 +30,17 @@ type effect struct {
 	// As is the plain command: words in front of those taken, ">" or ">>" for a
 	// redirection to each, or one that begins with @ (see takeEffect in lang/posix).
 	As []string `json:"as"`
-
-	Subs [][]string
-}
-
-type effectTable struct {
-	Effects []effect `json:"effects"`
-}
-
-func (c *Set) readEffects(read rules.TableReader) error {
-	var t effectTable
-	if err := read("effects", &t); err != nil {
-		return err
-	}
-	c.Effects = map[string][]*effect{}
-	for i := range t.Effects {
-		f := &t.Effects[i]
-		for _, s := range f.Sub {
-			f.Subs = append(f.Subs, strings.Fields(s))
-		}
-		names, err := c.Names(f.Exe)
-		if err != nil {
-			return err
-		}
-		for _, n := range names {
-			c.Effects[n] = append(c.Effects[n], f)
-			c.takesValues(n, f)
-		}
-	}
-	return nil
 }
 
 // takesValues: an option whose value is taken has one, whether the tool's own entry
 // says so or not.
-func (c *Set) takesValues(exe string, f *effect) {
-	spec := c.Tools[exe]
-	if spec == nil {
-		spec = &Tool{Made: true}
-		c.Tools[exe] = spec
+func (p *Program) takesValues(f *effect) {
+	if p.Options == nil {
+		p.Options = &Tool{Made: true}
 	}
-	if len(f.Subs) > 0 {
-		word := f.Subs[0][0]
+	spec := p.Options
+	if len(f.Sub) > 0 {
+		word, _, _ := strings.Cut(f.Sub[0], " ")
 		if spec.Subs == nil {
 			spec.Subs = map[string]*Tool{}
 		}
@@ -83,20 +51,22 @@ func (c *Set) takesValues(exe string, f *effect) {
 		spec.Subs[word] = &sub
 		spec = &sub
 	}
+	var options []string
 	for _, o := range slices.Concat(f.Take, f.In, f.All, f.Any, f.None) {
 		name, _, valued := strings.Cut(o, "=")
 		if o = name; !valued && !slices.Contains(f.Take, o) && !slices.Contains(f.In, o) || o == "" || strings.HasPrefix(o, "--") && valued {
 			continue
 		}
-		if o[0] == '-' && !slices.Contains(spec.Values, o) {
-			spec.Values = append(slices.Clip(spec.Values), o)
+		if o[0] == '-' {
+			options = append(options, o)
 		}
 	}
+	spec.addValues(options)
 }
 
 // Holds tells whether the effect takes place in the invocation.
 func (f *effect) Holds(v *act.Invocation) bool {
-	if len(f.Subs) > 0 && !v.UnderAny(f.Subs) || slices.ContainsFunc(f.None, v.HasLike) {
+	if len(f.Sub) > 0 && !v.UnderAny(f.Sub) || slices.ContainsFunc(f.None, v.HasLike) {
 		return false
 	}
 	for _, o := range f.All {
@@ -109,11 +79,7 @@ func (f *effect) Holds(v *act.Invocation) bool {
 
 // Words are the words that the effect is about.
 func (f *effect) Words(v *act.Invocation) []act.Word {
-	skip := f.Skip
-	if len(f.Subs) > 0 {
-		skip += len(f.Subs[0])
-	}
-	rest := v.Operands[min(max(skip, v.Data), len(v.Operands)):]
+	rest := v.Operands[min(max(f.Skip+Depth(f.Sub), v.Data), len(v.Operands)):]
 	var out []act.Word
 	for _, take := range f.Take {
 		switch {

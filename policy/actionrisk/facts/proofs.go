@@ -5,13 +5,11 @@ import (
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
-	"github.com/countersign/countersign/policy/actionrisk/rules"
 )
 
-// proof is a line of readonly.json (what changes nothing) or dryrun.json (what
-// only shows what it would do).
+// proof says by which subcommands and options a program changes nothing, or only shows
+// what it would do.
 type proof struct {
-	Exe []string `json:"exe"`
 	Sub []string `json:"sub,omitempty"`
 	// None: with one of these options the line proves nothing.
 	None []string `json:"none,omitempty"`
@@ -20,44 +18,11 @@ type proof struct {
 	// Bare: no operand beyond the subcommand; Most: at most so many.
 	Bare bool `json:"bare,omitempty"`
 	Most int  `json:"most,omitempty"`
-
-	Subs [][]string
-}
-
-type proofTable struct {
-	Proofs []proof `json:"proofs"`
-}
-
-func (c *Set) readProofs(read rules.TableReader) error {
-	for _, file := range [...]struct {
-		name string
-		into *map[string][]*proof
-	}{{"readonly", &c.Readonly}, {"dryrun", &c.Dryrun}} {
-		var t proofTable
-		if err := read(file.name, &t); err != nil {
-			return err
-		}
-		*file.into = map[string][]*proof{}
-		for i := range t.Proofs {
-			p := &t.Proofs[i]
-			for _, s := range p.Sub {
-				p.Subs = append(p.Subs, strings.Fields(s))
-			}
-			names, err := c.Names(p.Exe)
-			if err != nil {
-				return err
-			}
-			for _, n := range names {
-				(*file.into)[n] = append((*file.into)[n], p)
-			}
-		}
-	}
-	return nil
 }
 
 // Holds tells whether the call is one that the line speaks of.
 func (p *proof) Holds(v *act.Invocation) bool {
-	if len(p.Subs) > 0 && !v.UnderAny(p.Subs) || slices.ContainsFunc(p.None, v.Has) {
+	if len(p.Sub) > 0 && !v.UnderAny(p.Sub) || slices.ContainsFunc(p.None, v.Has) {
 		return false
 	}
 	if len(p.Any) > 0 && !slices.ContainsFunc(p.Any, v.Has) {
@@ -67,11 +32,7 @@ func (p *proof) Holds(v *act.Invocation) bool {
 		return false
 	}
 	if p.Bare {
-		n := 0
-		if len(p.Subs) > 0 {
-			n = len(p.Subs[0])
-		}
-		return len(v.Operands) == n
+		return len(v.Operands) == Depth(p.Sub)
 	}
 	return true
 }
@@ -87,4 +48,13 @@ func StandardDirectory(path string) bool {
 		}
 	}
 	return false
+}
+
+// Depth is how many operands a subcommand path is, of which a row has several of the
+// same length.
+func Depth(sub []string) int {
+	if len(sub) == 0 {
+		return 0
+	}
+	return 1 + strings.Count(sub[0], " ")
 }

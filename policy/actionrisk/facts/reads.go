@@ -9,10 +9,9 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// Read is a line of reads.json: which files of a folder a tool runs without being
-// told so on its command line, and in which language they are written.
+// Read says which files of a folder a tool runs without being told so on its command
+// line, and in which language they are written.
 type Read struct {
-	Exe []string `json:"exe"`
 	Sub []string `json:"sub,omitempty"` // only under these subcommands
 	// Files are patterns for the file's name, or, with a slash, for the end of its path.
 	Files []string `json:"files"`
@@ -23,11 +22,9 @@ type Read struct {
 	Compile bool     `json:"compile,omitempty"`
 	Unless  []string `json:"unless,omitempty"` // with one of these it is not read
 	Dry     bool     `json:"dry,omitempty"`    // a dry run reads it, too
-
-	Subs [][]string
 }
 
-// readTable is reads.json.
+// readTable is reads.json: what in files is a command line.
 type readTable struct {
 	// Keys are the settings whose value is a command line; Sections are those that
 	// hold command lines by name.
@@ -35,7 +32,6 @@ type readTable struct {
 	Sections []string `json:"sections"`
 	// Lifecycle are the scripts that an installation runs by itself.
 	Lifecycle []string `json:"lifecycle"`
-	Reads     []Read   `json:"reads"`
 }
 
 func (c *Set) readReads(from rules.TableReader) error {
@@ -44,20 +40,6 @@ func (c *Set) readReads(from rules.TableReader) error {
 		return err
 	}
 	c.CommandKeys, c.CommandSections, c.Lifecycle = scan.SetOf(strings.Join(t.Keys, " ")), scan.SetOf(strings.Join(t.Sections, " ")), t.Lifecycle
-	c.Reads = map[string][]*Read{}
-	for i := range t.Reads {
-		r := &t.Reads[i]
-		for _, s := range r.Sub {
-			r.Subs = append(r.Subs, strings.Fields(s))
-		}
-		names, err := c.Names(r.Exe)
-		if err != nil {
-			return err
-		}
-		for _, n := range names {
-			c.Reads[n] = append(c.Reads[n], r)
-		}
-	}
 	return nil
 }
 

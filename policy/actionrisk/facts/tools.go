@@ -1,12 +1,11 @@
 package facts
 
 import (
-	"github.com/countersign/countersign/policy/actionrisk/rules"
+	"slices"
 )
 
-// Tool says how one executable reads its arguments.
+// Tool says how a program reads its arguments.
 type Tool struct {
-	Exe []string `json:"exe"`
 	// Sub, if given, is the subcommand the entry is about ("commit"); an entry
 	// without it holds for the whole tool.
 	Sub []string `json:"sub,omitempty"`
@@ -37,44 +36,12 @@ type Tool struct {
 	Made bool // by another table: says nothing about the program as a whole
 }
 
-type toolTable struct {
-	Tools []Tool `json:"tools"`
-}
-
-func (c *Set) readTools(read rules.TableReader) error {
-	var t toolTable
-	for _, file := range [...]string{"tools", "tools_sql"} {
-		var part toolTable
-		if err := read(file, &part); err != nil {
-			return err
-		}
-		t.Tools = append(t.Tools, part.Tools...)
-	}
-	c.Tools = map[string]*Tool{}
-	entry := func(exe string) *Tool {
-		if c.Tools[exe] == nil {
-			c.Tools[exe] = &Tool{Subs: map[string]*Tool{}}
-		}
-		return c.Tools[exe]
-	}
-	for i := range t.Tools {
-		spec := &t.Tools[i]
-		names, err := c.Names(spec.Exe)
-		if err != nil {
-			return err
-		}
-		for _, exe := range names {
-			whole := entry(exe)
-			if len(spec.Sub) == 0 {
-				subs := whole.Subs
-				*whole = *spec
-				whole.Subs = subs
-				continue
-			}
-			for _, s := range spec.Sub {
-				whole.Subs[s] = spec
-			}
+// addValues notes options that take the next word.
+func (t *Tool) addValues(options []string) {
+	t.Values = slices.Clip(t.Values)
+	for _, o := range options {
+		if !slices.Contains(t.Values, o) {
+			t.Values = append(t.Values, o)
 		}
 	}
-	return nil
 }

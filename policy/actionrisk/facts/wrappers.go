@@ -6,13 +6,11 @@ import (
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
-	"github.com/countersign/countersign/policy/actionrisk/rules"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
 // Wrapper says how one executable carries another command or a program text.
 type Wrapper struct {
-	Exe []string `json:"exe"`
 	Sub []string `json:"sub,omitempty"` // only under these subcommands
 	// Lang is the language of carried text: shell, python, node, perl, ruby,
 	// php, awk, sql, powershell, cmd.
@@ -49,7 +47,7 @@ type Wrapper struct {
 	Files       []string `json:"files,omitempty"`    // operands of these patterns ("@*", "*.js") are files of text
 	Beside      bool     `json:"beside,omitempty"`   // what it carries runs beside what it does itself
 	Dry         bool     `json:"dry,omitempty"`      // a dry run runs it, too
-	// Only: one of these must stand there, as in effects.json.
+	// Only: one of these must stand there, as of an effect.
 	Only []string `json:"only,omitempty"`
 	// Settings: of an option's value "name=text" the text, if the name ends so; "*"
 	// for any name, "data:" for an address that holds the text itself.
@@ -57,59 +55,22 @@ type Wrapper struct {
 	Commas   bool     `json:"commas,omitempty"` // the words of a text stand between commas
 	// Edits is the file that the program starts an editor on.
 	Edits string `json:"edits,omitempty"`
-
-	Subs [][]string
-}
-
-type wrapperTable struct {
-	Wrappers []Wrapper `json:"wrappers"`
-}
-
-func (c *Set) readWrappers(read rules.TableReader) error {
-	c.Wrappers = map[string][]*Wrapper{}
-	for _, file := range [...]string{"wrappers", "wrappers_sql", "wrappers_ops"} {
-		var t wrapperTable
-		if err := read(file, &t); err != nil {
-			return err
-		}
-		for i := range t.Wrappers {
-			w := &t.Wrappers[i]
-			for _, s := range w.Sub {
-				w.Subs = append(w.Subs, strings.Fields(s))
-			}
-			names, err := c.Names(w.Exe)
-			if err != nil {
-				return err
-			}
-			for _, n := range names {
-				c.Wrappers[n] = append(c.Wrappers[n], w)
-				c.takesText(n, w)
-			}
-		}
-	}
-	return nil
 }
 
 // takesText: an option that holds text takes the next word, whether the tool's own
 // entry says so or not.
-func (c *Set) takesText(exe string, w *Wrapper) {
+func (p *Program) takesText(w *Wrapper) {
 	options := slices.Concat(w.Options, w.FileOptions, w.Also)
-	if len(w.Subs) > 0 { // a short option may mean something else elsewhere
+	if len(w.Sub) > 0 { // a short option may mean something else elsewhere
 		options = slices.DeleteFunc(options, func(o string) bool { return !strings.HasPrefix(o, "--") })
 	}
 	if len(options) == 0 {
 		return
 	}
-	spec := c.Tools[exe]
-	if spec == nil {
-		spec = &Tool{First: len(w.Subs) == 0 && (w.Argv || w.File || w.Join)}
-		c.Tools[exe] = spec
+	if p.Options == nil {
+		p.Options = &Tool{First: len(w.Sub) == 0 && (w.Argv || w.File || w.Join)}
 	}
-	for _, o := range options {
-		if !slices.Contains(spec.Values, o) {
-			spec.Values = append(slices.Clip(spec.Values), o)
-		}
-	}
+	p.Options.addValues(options)
 }
 
 // OptionText is the program text in an option's value: all of it, what follows

@@ -32,8 +32,8 @@ type Frontends struct {
 
 // ReadsStatements: a client that runs what it is given on its input.
 func (e *Env) ReadsStatements(exe string) bool {
-	for _, w := range e.Wrappers[exe] {
-		if w.Stdin && len(w.Subs) == 0 && act.StoreLanguage(w.Lang) {
+	for _, w := range e.Program(exe).Carries {
+		if w.Stdin && len(w.Sub) == 0 && act.StoreLanguage(w.Lang) {
 			return true
 		}
 	}

@@ -108,14 +108,19 @@ func Piece(src *act.Source, n *tree.Node) act.Word {
 	return w
 }
 
+// Reading is the same process with another text before it.
+func (sh *Process) Reading(src *act.Source) *Process {
+	inner := *sh
+	inner.Src = src
+	return &inner
+}
+
 // Behalf is the shell in which a text of src runs on behalf of another program.
 func (sh *Process) Behalf(src *act.Source, via string) *Process {
-	inner := *sh
 	s := *src
 	s.Via = append(slices.Clip(src.Via), via)
 	s.Depth++
-	inner.Src = &s
-	return &inner
+	return sh.Reading(&s)
 }
 
 // Start runs words as a command at the place of v.
@@ -124,6 +129,16 @@ func (sh *Process) Start(words []act.Word, v *act.Invocation) act.Flow {
 		return act.Flow{}
 	}
 	return sh.Run(&act.Invocation{Src: sh.Src, Direct: true, Argv: words, Stdin: act.Flow{Known: true}, From: v.From, To: v.To})
+}
+
+// Emit judges an effect that a text has which via carries.
+func (sh *Process) Emit(src *act.Source, via string, f act.Effect) act.Flow {
+	argv, at := f.Argv(src), &act.Invocation{Src: src, From: f.From, To: f.To}
+	if f.Op == act.Overwrite || f.Op == act.AppendTo {
+		sh.WritesTo(argv[0].Text, argv[1], at)
+		return act.Flow{}
+	}
+	return sh.Behalf(src, via).Start(argv, at)
 }
 
 // StartNode runs what a member "command" or "args" of a description holds: a list of

@@ -78,7 +78,7 @@ func refspecIs(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 // namesTopics: a push names what it is about, and none of it is protected, whatever
 // branch is checked out.
 func namesTopics(e *interp.Env, it *act.Item) bool {
-	if it == nil || it.Inv == nil || !it.Inv.UnderAny([][]string{{"push"}}) {
+	if it == nil || it.Inv == nil || !it.Inv.UnderAny([]string{"push"}) {
 		return false
 	}
 	_, topics := refspecIs(e, it, []string{"topic"})
@@ -184,7 +184,7 @@ func ownSetting(e *interp.Env, line string) bool {
 	if rest, ok := strings.CutPrefix(line, "alias "); ok {
 		name, value, _ := strings.Cut(rest, "=")
 		program, _, _ := strings.Cut(strings.Trim(value, `'"`), " ")
-		return !e.Exe[name] && e.Tools[name] == nil && len(e.Readonly[name]) == 0 && (len(e.Readonly[program]) > 0 || e.Exe[program]) && len(e.Wrappers[program]) == 0
+		return !e.Program(name).Judged && e.Program(name).Options == nil && len(e.Program(name).Proves) == 0 && (len(e.Program(program).Proves) > 0 || e.Program(program).Judged) && len(e.Program(program).Carries) == 0
 	}
 	name, value, ok := strings.Cut(strings.TrimPrefix(line, "export "), "=")
 	if !ok || !act.SyntaxName(name) || e.VariableOf(name) != nil && name != "PATH" {

@@ -175,7 +175,7 @@ func secretFile(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 		if f, own := e.Files[paths.FileKey(it.Inv.Cwd, t.Text)]; own && f.Taint&act.FromSecret != 0 && !f.Known && f.Via == "file" {
 			return w, true // a copy
 		}
-		if c := e.ClassOf(t, it.Inv.Cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
+		if e.Credential(t, it.Inv.Cwd) {
 			if _, own := e.Files[paths.FileKey(it.Inv.Cwd, t.Text)]; !own {
 				return w, true
 			}
@@ -522,7 +522,7 @@ func socatFile(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 			net = net || strings.HasPrefix(file, "/dev/tcp/") || strings.HasPrefix(file, "/dev/udp/")
 		case k == "EXEC" || k == "SYSTEM":
 			for _, part := range strings.FieldsFunc(rest, func(r rune) bool { return strings.ContainsRune(" '\"\\,;|", r) }) {
-				if c := e.ClassOf(act.Word{Text: part}, it.Inv.Cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
+				if e.Credential(act.Word{Text: part}, it.Inv.Cwd) {
 					file = w
 				}
 			}
@@ -534,7 +534,7 @@ func socatFile(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 			if f, ok := e.Files[paths.FileKey(it.Inv.Cwd, rest)]; ok && f.Taint&(act.FromSecret|act.FromDump|act.FromEnviron) != 0 {
 				file = w
 			}
-			if c := e.ClassOf(act.Word{Text: rest}, it.Inv.Cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
+			if e.Credential(act.Word{Text: rest}, it.Inv.Cwd) {
 				file = w
 			}
 		}

@@ -1,7 +1,7 @@
 // Package rules holds what is known as data: the rules themselves (shell.json, git.json
 // and their kind; package facts has the shape, type Rule), and the tables that say how
-// programs are called, what they carry, read, prove and hold (tools.json, wrappers.json,
-// effects.json …). A table's shape is the Go type that facts reads it into.
+// programs are called, what they carry, read, prove and hold (programs.json) and how
+// languages are written (code.json, windows.json …). A table's shape is the Go type that facts reads it into.
 package rules
 
 import (
@@ -12,14 +12,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
-
-	"github.com/countersign/countersign/policy/canon"
 )
-
-// Tables are the files of this folder.
-//
-//go:embed *.json
-var Tables embed.FS
 
 // past are the tables of earlier rule sets: past/VERSION.json.gz is an object that
 // holds each table under its name.
@@ -27,8 +20,8 @@ var Tables embed.FS
 //go:embed past
 var past embed.FS
 
-// Past reads the tables of an earlier rule set.
-func Past(version string) (TableReader, error) {
+// PastTables are the tables of an earlier rule set as they were, by name.
+func PastTables(version string) (map[string]json.RawMessage, error) {
 	packed, err := past.ReadFile("past/" + version + ".json.gz")
 	if err != nil {
 		return nil, fmt.Errorf("rule set %s is not in the tree", version)
@@ -41,16 +34,30 @@ func Past(version string) (TableReader, error) {
 	if err := json.NewDecoder(unpacked).Decode(&all); err != nil {
 		return nil, fmt.Errorf("rule set %s: %w", version, err)
 	}
+	return all, nil
+}
+
+// Past reads the tables of an earlier rule set.
+func Past(version string) (TableReader, error) {
+	all, err := PastTables(version)
+	if err != nil {
+		return nil, err
+	}
 	groups, err := pastGroups(version, all["groups"])
 	if err != nil {
 		return nil, fmt.Errorf("rule set %s: %w", version, err)
 	}
 	all["groups"] = groups
+	if all["programs"] == nil {
+		if all["programs"], err = pastPrograms(all); err != nil {
+			return nil, fmt.Errorf("rule set %s: %w", version, err)
+		}
+	}
 	return func(name string, into any) error {
 		if all[name] == nil {
 			return nil // it came later
 		}
-		return canon.DecodeChecked(all[name], into)
+		return decode(string(all[name]), into)
 	}, nil
 }
 
@@ -72,6 +79,42 @@ func pastGroups(version string, own []byte) ([]byte, error) {
 	return json.Marshal(groups)
 }
 
+// pastColumns are the tables of earlier rule sets that programs.json took the place of:
+// a table each, its list, and the column that the list is now.
+var pastColumns = [...]struct{ table, list, column string }{
+	{"tools", "tools", "options"}, {"tools_sql", "tools", "options"},
+	{"wrappers", "wrappers", "carries"}, {"wrappers_sql", "wrappers", "carries"}, {"wrappers_ops", "wrappers", "carries"},
+	{"effects", "effects", "effects"}, {"reads", "reads", "reads"}, {"clients", "clients", "clients"},
+	{"readonly", "proofs", "proves"}, {"dryrun", "proofs", "dry"},
+}
+
+// pastPrograms puts the rows of those tables into one, and takes them out of their own.
+func pastPrograms(all map[string]json.RawMessage) (json.RawMessage, error) {
+	var programs []map[string]any
+	for _, c := range pastColumns {
+		var table map[string]json.RawMessage
+		if err := json.Unmarshal(all[c.table], &table); err != nil {
+			return nil, fmt.Errorf("%s: %w", c.table, err)
+		}
+		var rows []map[string]json.RawMessage
+		if err := json.Unmarshal(table[c.list], &rows); err != nil {
+			return nil, fmt.Errorf("%s: %w", c.table, err)
+		}
+		for _, row := range rows {
+			exe := row["exe"]
+			delete(row, "exe")
+			programs = append(programs, map[string]any{"exe": exe, c.column: []any{row}})
+		}
+		delete(table, c.list)
+		rest, err := json.Marshal(table)
+		if err != nil {
+			return nil, err
+		}
+		all[c.table] = rest
+	}
+	return json.Marshal(map[string]any{"programs": programs})
+}
+
 // PastVersions are the earlier rule sets in the tree, oldest first.
 func PastVersions() []string {
 	files, _ := past.ReadDir("past") // embedded: it is there
@@ -87,11 +130,7 @@ func PastVersions() []string {
 // DecodeTable decodes one table. The tables are ours: that they are strict JSON is
 // checked once, by TestTablesStrict, and not at every start.
 func DecodeTable(name string, into any) error {
-	text, err := Tables.ReadFile(name + ".json")
-	if err == nil {
-		err = canon.DecodeChecked(text, into)
-	}
-	if err != nil {
+	if err := decode(Tables()[name], into); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil

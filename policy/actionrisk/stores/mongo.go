@@ -37,43 +37,57 @@ func looksGremlin(text string) bool {
 func MongoCalls(text string) []MongoCall {
 	var calls []MongoCall
 	closing := brackets(text)
-	for i := 0; i < len(text); i++ {
+	for i := 0; i < len(text); {
+		end := commentEnd(text, i)
 		switch c := text[i]; {
-		case c == '/' && strings.HasPrefix(text[i:], "//"):
-			n := strings.IndexByte(text[i:], '\n')
-			if n < 0 {
-				return calls
-			}
-			i += n
-		case c == '/' && strings.HasPrefix(text[i:], "/*"):
-			n := strings.Index(text[i+2:], "*/")
-			if n < 0 {
-				return calls
-			}
-			i += n + 3
+		case end > 0:
 		case c == '[' && i+1 < len(text) && (text[i+1] == '"' || text[i+1] == '\''):
-			end := SkipQuoted(text, i+1)
-			if end < len(text) && strings.HasPrefix(text[end:], "](") {
+			if end = SkipQuoted(text, i+1); end < len(text) && strings.HasPrefix(text[end:], "](") {
 				calls = append(calls, callAt(text, text[i+2:end-1], i, end+1, closing))
 			}
-			i = end - 1
 		case c == '"' || c == '\'' || c == '`':
-			i = SkipQuoted(text, i) - 1
+			end = SkipQuoted(text, i)
 		case c == '.':
-			j := i + 1
-			for j < len(text) && (sql.IsLetter(text[j]) || text[j] >= '0' && text[j] <= '9' || text[j] == '$') {
-				j++
-			}
-			k := j
-			for k < len(text) && text[k] == ' ' {
-				k++
-			}
-			if j > i+1 && k < len(text) && text[k] == '(' {
-				calls = append(calls, callAt(text, text[i+1:j], i, k, closing))
+			if name, open := methodAt(text, i+1); name != "" {
+				calls = append(calls, callAt(text, name, i, open, closing))
 			}
 		}
+		i = max(end, i+1)
 	}
 	return calls
+}
+
+// methodAt is the name at i and the bracket that its call opens, or none.
+func methodAt(text string, i int) (string, int) {
+	j := i
+	for j < len(text) && (sql.IsLetter(text[j]) || text[j] >= '0' && text[j] <= '9' || text[j] == '$') {
+		j++
+	}
+	open := j
+	for open < len(text) && text[open] == ' ' {
+		open++
+	}
+	if open == len(text) || text[open] != '(' {
+		return "", 0
+	}
+	return text[i:j], open
+}
+
+// commentEnd is where a comment ends that begins at i, or 0.
+func commentEnd(text string, i int) int {
+	shut := ""
+	switch {
+	case strings.HasPrefix(text[i:], "//"):
+		shut = "\n"
+	case strings.HasPrefix(text[i:], "/*"):
+		shut = "*/"
+	default:
+		return 0
+	}
+	if n := strings.Index(text[i+2:], shut); n >= 0 {
+		return i + 2 + n + len(shut)
+	}
+	return len(text)
 }
 
 // SkipQuoted is the index behind the string that begins at i.
@@ -179,10 +193,11 @@ func eachRemoved(text string, facts []sql.Fact) bool {
 func MongoEffect(c *MongoCall) string {
 	first, _ := SplitArg(c.Args)
 	first = strings.Join(strings.Fields(first), "")
-	if c.Method == "drop" && looksGremlin(c.Receiver) && (strings.Contains(c.Receiver, ".has(") || strings.Contains(c.Receiver, ".hasId(") || !strings.Contains(c.Receiver, "()")) {
-		return "nosql.delete-scoped"
-	}
 	switch c.Method {
+	case "drop":
+		if looksGremlin(c.Receiver) && (strings.Contains(c.Receiver, ".has(") || strings.Contains(c.Receiver, ".hasId(") || !strings.Contains(c.Receiver, "()")) {
+			return "nosql.delete-scoped"
+		}
 	case "deleteMany", "remove":
 		if MongoAll(first) && !(c.Method == "remove" && strings.Contains(c.Args, "justOne")) {
 			return "nosql.delete-all"
@@ -202,14 +217,21 @@ func MongoEffect(c *MongoCall) string {
 			return "nosql.collection-drop"
 		}
 	case "createUser", "grantRolesToUser", "updateUser":
-		if strings.Contains(c.Args, `"root"`) || strings.Contains(c.Args, `'root'`) || strings.Contains(c.Args, "dbAdminAnyDatabase") || strings.Contains(c.Args, "userAdminAnyDatabase") {
-			return "privilege.superuser"
-		}
-		return "privilege.grant"
+		return grantEffect(c.Args)
 	case "adminCommand", "runCommand":
 		return mongoCommand(first)
 	}
 	return mongoEffects[c.Method]
+}
+
+// grantEffect is the effect of giving a user roles.
+func grantEffect(roles string) string {
+	for _, role := range [...]string{`"root"`, `'root'`, "dbAdminAnyDatabase", "userAdminAnyDatabase"} {
+		if strings.Contains(roles, role) {
+			return "privilege.superuser"
+		}
+	}
+	return "privilege.grant"
 }
 
 // mongoCommand names the effect of a command document.

@@ -3,6 +3,7 @@
 package stores
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
@@ -73,31 +74,39 @@ func LooksSQL(text string) bool {
 	case "select", "insert", "merge", "upsert", "with", "explain", "values":
 		return sqlSecond(word, next, rest)
 	case "delete":
-		third, _ := sqlWordAt(skipSQLSpace(after))
-		return next == "from" || next == "top" || third == "from" || third == "where" || deletesByName(rest)
+		return deletesRows(next, rest, after)
 	case "update":
 		return HasSQLWord(strings.ToLower(after), "set") && strings.Contains(after, "=") && !strings.HasPrefix(strings.TrimSpace(rest), "-")
 	case "drop", "create", "alter", "truncate":
 		return sqlObject(word, next, rest, after)
 	case "grant", "revoke", "deny":
-		low := strings.ToLower(rest)
-		return HasSQLWord(low, "to", "from", "on")
+		return HasSQLWord(strings.ToLower(rest), "to", "from", "on")
 	case "if", "begin", "while", "declare":
-		if word == "declare" && strings.HasPrefix(strings.TrimLeft(rest, " "), "-") { // bash's
+		if bash := word == "declare" && strings.HasPrefix(strings.TrimLeft(rest, " "), "-"); bash {
 			return false
 		}
-		if low := strings.ToLower(rest); sql.HoldsSQL(low) && !strings.Contains(low, "; then") && !strings.Contains(low, ";then") && !strings.Contains(low, "; do") && !strings.Contains(low, "\ndo") && !strings.Contains(low, "\nthen") {
+		if blockOfSQL(strings.ToLower(rest)) {
 			return true
 		}
 	case "for": // FOR x IN c REMOVE x IN c, where a shell has "; do"
 		low := strings.ToLower(rest)
 		return HasSQLWord(low, "in") && HasSQLWord(low, "remove") && !strings.Contains(low, ";") && !HasSQLWord(low, "do")
 	case "exec", "execute", "call":
-		name := procedureName(rest)
-		return strings.HasPrefix(name, "sp_") || strings.HasPrefix(name, "xp_") || next == "immediate" || next == "master" ||
-			strings.HasPrefix(strings.TrimSpace(rest), "(") || strings.Contains(text, "xp_cmdshell") || word == "call" && strings.Contains(rest, "(")
+		return callsProcedure(word, next, rest)
 	}
 	return sqlPair(word, next, rest)
+}
+
+// blockOfSQL: statements stand in it and no key words of a shell.
+func blockOfSQL(low string) bool {
+	return sql.HoldsSQL(low) && !slices.ContainsFunc([]string{"; then", ";then", "; do", "\ndo", "\nthen"}, func(word string) bool { return strings.Contains(low, word) })
+}
+
+// callsProcedure: what a verb calls is a stored procedure, or a statement in a text.
+func callsProcedure(word, next, rest string) bool {
+	name := procedureName(rest)
+	return strings.HasPrefix(name, "sp_") || strings.HasPrefix(name, "xp_") || next == "immediate" || next == "master" ||
+		strings.HasPrefix(strings.TrimSpace(rest), "(") || strings.Contains(rest, "xp_cmdshell") || word == "call" && strings.Contains(rest, "(")
 }
 
 // procedureName is the last part of a dotted name in front of its arguments, in lower
@@ -110,6 +119,12 @@ func procedureName(rest string) string {
 	}
 	name := rest[:end]
 	return strings.Trim(strings.ToLower(name[strings.LastIndexByte(name, '.')+1:]), "[]\"")
+}
+
+// deletesRows: the words behind DELETE go on as those of a statement do.
+func deletesRows(next, rest, after string) bool {
+	third, _ := sqlWordAt(skipSQLSpace(after))
+	return next == "from" || next == "top" || third == "from" || third == "where" || deletesByName(rest)
 }
 
 // deletesByName: DELETE with MySQL's modifiers, or of tables that FROM names again
@@ -243,18 +258,15 @@ func sqlPair(word, next, rest string) bool {
 	case word == "show" || word == "describe" || word == "use":
 		return next != "" && !strings.HasPrefix(low, "-") && !strings.ContainsAny(low, "/|&$")
 	}
-	for _, a := range strings.Split(alternatives, "|") {
+	return slices.ContainsFunc(strings.Split(alternatives, "|"), func(a string) bool {
 		if a == " " {
-			if low == "" {
-				return true
-			}
-			continue
+			return low == ""
 		}
-		if part, anywhere := strings.CutPrefix(a, "*"); anywhere && strings.Contains(" "+low, " "+strings.TrimSpace(part)) || !anywhere && strings.HasPrefix(low, a) {
-			return true
+		if part, anywhere := strings.CutPrefix(a, "*"); anywhere {
+			return strings.Contains(" "+low, " "+strings.TrimSpace(part))
 		}
-	}
-	return false
+		return strings.HasPrefix(low, a)
+	})
 }
 
 // skipSQLSpace skips white space, comments, semicolons and executable marks.

@@ -3,6 +3,7 @@
 package tokens
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -11,9 +12,16 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
+// The kinds of tokens that are more than one sign.
+const (
+	String  = 's'
+	Command = 'x' // text in backticks, which a shell runs
+	Name    = 'i' // with its dots
+)
+
 // Token is a token of a program text in any of the scripting languages.
 type Token struct {
-	Kind     byte     // 's' string, 'x' command text (backticks), 'i' name with its dots, else the sign itself
+	Kind     byte     // String, Command, Name, else the sign itself
 	Text     string   // of a string its value, unknown parts as holes
 	From, To int      // in the source; of a string the bytes between its quotes
 	Exact    bool     // text stands verbatim there
@@ -68,96 +76,169 @@ func Tokens(e *interp.Env, text, lang string) []Token {
 	return toks
 }
 
+// scanner is where the reading of a program text stands.
+type scanner struct {
+	e    *interp.Env
+	text string
+	lang string
+	how  *facts.Language
+	at   int
+	out  []Token
+}
+
 // scanInline cuts a program text into tokens. It knows strings and comments and
 // nothing else, which is enough to tell a call from a mention.
 func scanInline(e *interp.Env, text, lang string) []Token {
-	b := &e.Budget
-	var out []Token
-	l := e.Code.Language(lang)
-	for i := 0; i < len(text) && len(out) < 4096 && b.Spend(1); {
-		c := text[i]
-		if end := comment(l, text, i); end > 0 {
-			i = end
+	s := &scanner{e: e, text: text, lang: lang, how: e.Code().Language(lang)}
+	for s.at < len(text) && len(s.out) < 4096 && e.Budget.Spend(1) {
+		if end := comment(s.how, text, s.at); end > 0 {
+			s.at = end
 			continue
 		}
-		switch {
-		case c == ' ' || c == '\t' || c == '\n' || c == '\r':
-			i++
-		case c == '\'' && l.Chars:
-			end := charEnd(text, i)
-			if end > i+1 {
-				t := Token{Kind: 's', Text: string(scan.Unescape(text[i+1 : end])), From: i + 1, To: end}
-				out = append(out, t)
-			}
-			i = end + 1
-		case c == ':' && l.Dashes && i+1 < len(text) && scan.IsNameByte(text[i+1]):
-			j := i + 1
-			for j < len(text) && scan.IsNameByte(text[j]) {
-				j++
-			}
-			out = append(out, Token{Kind: 'i', Text: "." + text[i+1:j], From: i, To: j})
-			i = j
-		case strings.HasPrefix(text[i:], "[[") && lang == "lua" && strings.Contains(text[i:], "]]"):
-			end := i + strings.Index(text[i:], "]]")
-			out = append(out, Token{Kind: 's', Text: text[i+2 : end], From: i + 2, To: end, Exact: true})
-			i = end + 2
-		case c == '<' && lang == "raku" && i > 0 && (text[i-1] == ' ' || text[i-1] == '(') && strings.IndexByte(text[i:], '>') > 0: // a list of words
-			end := i + strings.IndexByte(text[i:], '>')
-			out = append(out, Token{Kind: 's', Text: strings.TrimSpace(text[i+1 : end]), From: i + 1, To: end, Exact: true})
-			i = end + 1
-		case c == '"' || c == '\'' || c == '`':
-			t := StringToken(e, text, i, lang)
-			out = append(out, t)
-			i = t.To + 1
-			if strings.HasPrefix(text[t.From-1:], strings.Repeat(string(c), 3)) && lang == "python" && t.From-1 >= 2 {
-				i = t.To + 3
-			}
-			i = min(i, len(text))
-		case scan.IsNameByte(c) || c == '$' || c == '@' || c == '.':
-			j := i + 1
-			for j < len(text) && (scan.IsNameByte(text[j]) || text[j] == '.' || strings.HasPrefix(text[j:], "::") || text[j] == ':' && text[j-1] == ':' || text[j] == ':' && lang == "erlang" && j+1 < len(text) && scan.IsNameByte(text[j+1]) || text[j] == '!' && (lang == "ruby" || lang == "elixir" || lang == "crystal")) {
-				j++
-			}
-			if t, ok := quotedWord(text, i, j, lang); ok {
-				out = append(out, t)
-				i = min(t.To+1, len(text))
-				continue
-			}
-			name := text[i:j]
-			if lang == "node" && strings.HasPrefix(text[j:], `\u`) {
-				name, j = escapedName(text, i, j)
-			}
-			out = append(out, Token{Kind: 'i', Text: name, From: i, To: j})
-			i = j
-		default:
-			if list, end := wordList(text, i, lang); end > 0 {
-				out = append(out, list...)
-				i = end
-				continue
-			}
-			if t, ok := percentString(text, i, lang); ok {
-				out = append(out, t)
-				i = min(t.To+1, len(text))
-				continue
-			}
-			if lang == "ruby" && strings.HasPrefix(text[i:], "%x") && i+2 < len(text) {
-				if t, ok := quotedWord(text, i+1, i+2, "perl"); ok {
-					t.Kind = 'x'
-					out = append(out, t)
-					i = min(t.To+1, len(text))
-					continue
-				}
-			}
-			if n := assigns(text[i:], lang); n > 0 {
-				out = append(out, Token{Kind: '=', Text: "=", From: i, To: i + n})
-				i += n
-				continue
-			}
-			out = append(out, Token{Kind: c, Text: text[i : i+1], From: i, To: i + 1})
-			i++
-		}
+		_ = s.blank() || s.char() || s.dashed() || s.longString() || s.angles() || s.quoted() || s.name() ||
+			s.wordList() || s.percentString() || s.command() || s.sign()
 	}
-	return out
+	return s.out
+}
+
+// add adds a token and goes on behind it.
+func (s *scanner) add(t Token, next int) bool {
+	s.out, s.at = append(s.out, t), min(next, len(s.text))
+	return true
+}
+
+// starts tells whether the rest of the text begins so.
+func (s *scanner) starts(with string) bool { return strings.HasPrefix(s.text[s.at:], with) }
+
+func (s *scanner) blank() bool {
+	switch s.text[s.at] {
+	case ' ', '\t', '\n', '\r':
+		s.at++
+		return true
+	}
+	return false
+}
+
+// char is a character in single quotes, where these hold one.
+func (s *scanner) char() bool {
+	if s.text[s.at] != '\'' || !s.how.Chars {
+		return false
+	}
+	i := s.at
+	end := charEnd(s.text, i)
+	if s.at = end + 1; end > i+1 {
+		s.out = append(s.out, Token{Kind: String, Text: scan.Unescape(s.text[i+1 : end]), From: i + 1, To: end})
+	}
+	return true
+}
+
+// dashed is a method behind a colon.
+func (s *scanner) dashed() bool {
+	i := s.at
+	if s.text[i] != ':' || !s.how.Dashes || i+1 >= len(s.text) || !scan.IsNameByte(s.text[i+1]) {
+		return false
+	}
+	j := i + 1
+	for j < len(s.text) && scan.IsNameByte(s.text[j]) {
+		j++
+	}
+	return s.add(Token{Kind: Name, Text: "." + s.text[i+1:j], From: i, To: j}, j)
+}
+
+// longString is Lua's [[text]].
+func (s *scanner) longString() bool {
+	if s.lang != "lua" || !s.starts("[[") {
+		return false
+	}
+	n := strings.Index(s.text[s.at:], "]]")
+	return n >= 0 && s.add(verbatim(s.text, s.at+2, s.at+n), s.at+n+2)
+}
+
+// angles is Raku's list of words, <rm -rf>.
+func (s *scanner) angles() bool {
+	i := s.at
+	if s.lang != "raku" || s.text[i] != '<' || i == 0 || s.text[i-1] != ' ' && s.text[i-1] != '(' {
+		return false
+	}
+	n := strings.IndexByte(s.text[i:], '>')
+	if n < 0 {
+		return false
+	}
+	t := verbatim(s.text, i+1, i+n)
+	t.Text = strings.TrimSpace(t.Text)
+	return s.add(t, i+n+1)
+}
+
+// verbatim is a string that stands so in the text.
+func verbatim(text string, from, to int) Token {
+	return Token{Kind: String, Text: text[from:to], From: from, To: to, Exact: true}
+}
+
+// quoted is a string in quotes.
+func (s *scanner) quoted() bool {
+	c := s.text[s.at]
+	if c != '"' && c != '\'' && c != '`' {
+		return false
+	}
+	t := StringToken(s.e, s.text, s.at, s.lang)
+	next := t.To + 1
+	if s.lang == "python" && t.From > 2 && strings.HasPrefix(s.text[t.From-1:], strings.Repeat(string(c), 3)) {
+		next = t.To + 3
+	}
+	return s.add(t, next)
+}
+
+// name is a name with its dots, or a string that a name begins: qx{ls}.
+func (s *scanner) name() bool {
+	i, text := s.at, s.text
+	if c := text[i]; !scan.IsNameByte(c) && c != '$' && c != '@' && c != '.' {
+		return false
+	}
+	j := i + 1
+	for j < len(text) && s.inName(j) {
+		j++
+	}
+	if t, ok := quotedWord(text, i, j, s.lang); ok {
+		return s.add(t, t.To+1)
+	}
+	name := text[i:j]
+	if s.lang == "node" && strings.HasPrefix(text[j:], `\u`) {
+		name, j = escapedName(text, i, j)
+	}
+	return s.add(Token{Kind: Name, Text: name, From: i, To: j}, j)
+}
+
+// inName tells whether a name goes on with the byte at j.
+func (s *scanner) inName(j int) bool {
+	switch c := s.text[j]; c {
+	case '.':
+		return true
+	case ':':
+		return s.text[j-1] == ':' || strings.HasPrefix(s.text[j:], "::") || s.lang == "erlang" && j+1 < len(s.text) && scan.IsNameByte(s.text[j+1])
+	case '!':
+		return s.lang == "ruby" || s.lang == "elixir" || s.lang == "crystal"
+	default:
+		return scan.IsNameByte(c)
+	}
+}
+
+// command is Ruby's %x(command).
+func (s *scanner) command() bool {
+	if s.lang != "ruby" || !s.starts("%x") || s.at+2 >= len(s.text) {
+		return false
+	}
+	t, ok := quotedWord(s.text, s.at+1, s.at+2, "perl")
+	t.Kind = Command
+	return ok && s.add(t, t.To+1)
+}
+
+// sign is any other byte, or a sign of assignment.
+func (s *scanner) sign() bool {
+	i := s.at
+	if n := assigns(s.text[i:], s.lang); n > 0 {
+		return s.add(Token{Kind: '=', Text: "=", From: i, To: i + n}, i+n)
+	}
+	return s.add(Token{Kind: s.text[i], Text: s.text[i : i+1], From: i, To: i + 1}, i+1)
 }
 
 // assigns is how long a sign of assignment is that is not "=" alone.
@@ -171,56 +252,59 @@ func assigns(text, lang string) int {
 	return 0
 }
 
-// percentString is Ruby's %q(a), %Q{a} and %(a).
-func percentString(text string, i int, lang string) (Token, bool) {
-	if lang != "ruby" && lang != "crystal" || text[i] != '%' || i+2 >= len(text) {
-		return Token{}, false
+// bracketed gives where the text ends that the bracket at i opens, of any of four kinds, or
+// -1; it looks for no bracket inside.
+func bracketed(text string, i int) int {
+	open := strings.IndexByte("([{<", text[i])
+	if open < 0 {
+		return -1
 	}
-	j := i + 1
-	if text[j] == 'q' || text[j] == 'Q' {
-		j++
+	n := strings.IndexByte(text[i:], ")]}>"[open])
+	if n < 0 {
+		return -1
 	}
-	if strings.IndexByte("([{<", text[j]) < 0 {
-		return Token{}, false
-	}
-	end := strings.IndexByte(text[j:], ")]}>"[strings.IndexByte("([{<", text[j])])
-	if end < 0 {
-		return Token{}, false
-	}
-	return Token{Kind: 's', Text: text[j+1 : j+end], From: j + 1, To: j + end, Exact: true}, true
+	return i + n
 }
 
-// wordList is Ruby's %w[a b] as the tokens of ["a", "b"], and where it ends.
-func wordList(text string, i int, lang string) ([]Token, int) {
-	if lang != "ruby" || i+2 >= len(text) || text[i] != '%' || text[i+1] != 'w' && text[i+1] != 'W' {
-		return nil, 0
+// percentString is Ruby's %q(a), %Q{a} and %(a).
+func (s *scanner) percentString() bool {
+	if s.lang != "ruby" && s.lang != "crystal" || s.text[s.at] != '%' || s.at+2 >= len(s.text) {
+		return false
 	}
-	open := strings.IndexByte("([{<", text[i+2])
-	if open < 0 {
-		return nil, 0
+	j := s.at + 1
+	if s.text[j] == 'q' || s.text[j] == 'Q' {
+		j++
 	}
-	end := strings.IndexByte(text[i:], ")]}>"[open])
+	end := bracketed(s.text, j)
+	return end >= 0 && s.add(verbatim(s.text, j+1, end), end+1)
+}
+
+// wordList is Ruby's %w[a b] as the tokens of ["a", "b"].
+func (s *scanner) wordList() bool {
+	i, text := s.at, s.text
+	if s.lang != "ruby" || i+2 >= len(text) || !s.starts("%w") && !s.starts("%W") {
+		return false
+	}
+	end := bracketed(text, i+2)
 	if end < 0 {
-		return nil, 0
+		return false
 	}
-	end += i
-	out := []Token{{Kind: '[', Text: "[", From: i, To: i + 1}}
-	for at := i + 3; at < end; {
-		word := strings.TrimLeft(text[at:end], " \t\n")
-		at = end - len(word)
+	s.add(Token{Kind: '[', Text: "[", From: i, To: i + 1}, i+3)
+	for n := 0; s.at < end; n++ {
+		word := strings.TrimLeft(text[s.at:end], " \t\n")
+		at := end - len(word)
 		if j := strings.IndexAny(word, " \t\n"); j >= 0 {
 			word = word[:j]
 		}
 		if word == "" {
 			break
 		}
-		if len(out) > 1 {
-			out = append(out, Token{Kind: ',', Text: ",", From: at, To: at})
+		if n > 0 {
+			s.out = append(s.out, Token{Kind: ',', Text: ",", From: at, To: at})
 		}
-		out = append(out, Token{Kind: 's', Text: word, From: at, To: at + len(word), Exact: true})
-		at += len(word)
+		s.add(verbatim(text, at, at+len(word)), at+len(word))
 	}
-	return append(out, Token{Kind: ']', Text: "]", From: end, To: end + 1}), end + 1
+	return s.add(Token{Kind: ']', Text: "]", From: end, To: end + 1}, end+1)
 }
 
 // comment is where a comment that begins at i ends, or 0.
@@ -260,27 +344,25 @@ func charEnd(text string, i int) int {
 // quotedWord is perl's q(), qq{} and qx//, and ruby's %x().
 func quotedWord(text string, i, j int, lang string) (Token, bool) {
 	word := text[i:j]
-	if lang != "perl" || word != "qx" && word != "qq" && word != "qw" && word != "q" && word != "x" {
+	if lang != "perl" || !quoteWords[word] || j >= len(text) || scan.IsNameByte(text[j]) {
 		return Token{}, false
 	}
-	if j >= len(text) || scan.IsNameByte(text[j]) {
+	end := bracketed(text, j)
+	if n := strings.IndexByte(text[j+1:], text[j]); end < 0 && n >= 0 && strings.IndexByte("({[<", text[j]) < 0 {
+		end = j + 1 + n
+	}
+	if end < 0 {
 		return Token{}, false
 	}
-	end := strings.IndexByte("({[<", text[j])
-	closing := text[j]
-	if end >= 0 {
-		closing = ")}]>"[end]
-	}
-	k := strings.IndexByte(text[j+1:], closing)
-	if k < 0 {
-		return Token{}, false
-	}
-	t := Token{Kind: 's', Text: text[j+1 : j+1+k], From: j + 1, To: j + 1 + k, Exact: true}
+	t := verbatim(text, j+1, end)
 	if word == "qx" || word == "x" {
-		t.Kind = 'x'
+		t.Kind = Command
 	}
 	return t, true
 }
+
+// quoteWords stand before a string of perl.
+var quoteWords = scan.SetOf("qx qq qw q x")
 
 // escapedName goes on reading a name of JavaScript, which may hold escapes: e\u0078ec.
 func escapedName(text string, i, j int) (string, int) {
@@ -304,74 +386,79 @@ func escapedName(text string, i, j int) (string, int) {
 	return string(name), j
 }
 
-// opensHole: an expression inside of a string begins the text.
-func opensHole(l *facts.Language, text string) bool {
-	for _, h := range l.Holes {
-		if strings.HasPrefix(text, h) {
-			return true
-		}
-	}
-	return false
-}
-
 // StringToken reads one string that begins at text[i].
 func StringToken(e *interp.Env, text string, i int, lang string) Token {
 	quote := text[i]
-	start := i + 1
-	if lang == "python" && strings.HasPrefix(text[i:], strings.Repeat(string(quote), 3)) {
-		start = i + 3
-		if j := strings.Index(text[start:], strings.Repeat(string(quote), 3)); j >= 0 {
-			return Token{Kind: 's', Text: text[start : start+j], From: start, To: start + j, Exact: true}
+	if three := strings.Repeat(text[i:i+1], 3); lang == "python" && strings.HasPrefix(text[i:], three) {
+		if j := strings.Index(text[i+3:], three); j >= 0 {
+			return verbatim(text, i+3, i+3+j)
 		}
-		return Token{Kind: 's', Text: text[start:], From: start, To: len(text), Exact: true}
+		return verbatim(text, i+3, len(text))
 	}
-	l := e.Code.Language(lang)
-	template := quote == '`' || quote == '"' && lang != "node" && lang != "python" ||
-		i > 0 && (text[i-1] == 'f' || text[i-1] == 'F') && lang == "python"
-	t := Token{Kind: 's', From: start, Exact: true}
+	l := e.Code().Language(lang)
+	t := Token{Kind: String, From: i + 1, Exact: true}
 	if quote == '`' && l.Ticks != "text" {
-		t.Kind = 'x'
+		t.Kind = Command
 	}
 	var b []byte
-	j := start
+	j, holes := i+1, l.Holes
+	if !isTemplate(text, i, lang) {
+		holes = nil
+	}
 	for ; j < len(text) && text[j] != quote; j++ {
-		switch {
-		case text[j] == '\\' && j+1 < len(text):
+		if text[j] == '\\' && j+1 < len(text) {
 			t.Exact = false
-			e := scan.Unescape(text[j:min(j+4, len(text))])
-			if d := text[j+1]; d >= '0' && d <= '7' {
-				n, used := scan.Digits(text[j+1:], 8, 3)
-				b = append(b, byte(n))
-				j += used
-				continue
-			}
-			if r, used := scan.UnicodeEscape(text[j+1:]); used > 0 {
-				b = append(b, string(r)...)
-				j += used
-				continue
-			}
-			if text[j+1] == 'x' && len(e) > 0 {
-				b = append(b, e[0])
-				j += 3
-				continue
-			}
-			b = append(b, scan.Unescape(text[j:j+2])...)
-			j++
-		case template && opensHole(l, text[j:]):
-			k := Balanced(text[j+strings.IndexAny(text[j:], "({"):])
-			end := j + strings.IndexAny(text[j:], "({") + k
-			if end >= len(text) {
-				b = append(b, text[j])
-				continue
-			}
+			char, used := escape(text[j:])
+			b = append(b, char...)
+			j += used - 1
+		} else if from, end := hole(holes, text, j); end > 0 {
 			t.Exact = false
-			t.Holes = append(t.Holes, text[j+strings.IndexAny(text[j:], "({")+1:end])
+			t.Holes = append(t.Holes, text[from:end])
 			b = append(b, scan.Hole)
 			j = end
-		default:
+		} else {
 			b = append(b, text[j])
 		}
 	}
 	t.Text, t.To = string(b), min(j, len(text))
 	return t
+}
+
+// isTemplate: the string that begins at text[i] may hold expressions.
+func isTemplate(text string, i int, lang string) bool {
+	switch {
+	case text[i] == '`':
+		return true
+	case lang == "python":
+		return i > 0 && (text[i-1] == 'f' || text[i-1] == 'F')
+	}
+	return text[i] == '"' && lang != "node"
+}
+
+// hole is where the expression stands that one of the signs opens inside of a string, at
+// text[j]; its end is 0 if there is none.
+func hole(opens []string, text string, j int) (from, end int) {
+	if !slices.ContainsFunc(opens, func(h string) bool { return strings.HasPrefix(text[j:], h) }) {
+		return 0, 0
+	}
+	open := j + strings.IndexAny(text[j:], "({")
+	if end = open + Balanced(text[open:]); end >= len(text) {
+		return 0, 0
+	}
+	return open + 1, end
+}
+
+// escape is what the backslash that a text begins with stands for, and how long it is.
+func escape(text string) (string, int) {
+	if c := text[1]; c >= '0' && c <= '7' {
+		n, used := scan.Digits(text[1:], 8, 3)
+		return string([]byte{byte(n)}), 1 + used
+	}
+	if r, used := scan.UnicodeEscape(text[1:]); used > 0 {
+		return string(r), 1 + used
+	}
+	if e := scan.Unescape(text[:min(4, len(text))]); text[1] == 'x' && len(e) > 0 {
+		return e[:1], 4
+	}
+	return scan.Unescape(text[:2]), 2
 }

@@ -1,6 +1,7 @@
 package document
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -94,50 +95,41 @@ var hostSockets = []string{"docker.sock", "containerd.sock", "crio.sock", "podma
 // strongCapabilities let a container out.
 var strongCapabilities = scan.SetOf("ALL SYS_ADMIN SYS_PTRACE SYS_MODULE SYS_RAWIO DAC_READ_SEARCH BPF SYS_BOOT MAC_ADMIN CAP_SYS_ADMIN CAP_SYS_PTRACE CAP_SYS_MODULE CAP_SYS_RAWIO CAP_DAC_READ_SEARCH CAP_BPF")
 
+// valueTags say of a member what the tag of its object is, where its value is such.
+var valueTags = map[string]struct {
+	tag  string
+	when func(*tree.Node) bool
+}{
+	"privileged": {"privileged", (*tree.Node).Truth}, "hostPID": {"hostPID", (*tree.Node).Truth}, "hostIPC": {"hostIPC", (*tree.Node).Truth},
+	"hostNetwork": {"hostNetwork", (*tree.Node).Truth}, "allowPrivilegedContainer": {"allowPrivilegedContainer", (*tree.Node).Truth},
+	"replicas": {"no-replicas", says("0")}, "maxReplicas": {"no-replicas", says("0")}, "replicaCount": {"no-replicas", says("0")},
+	"pod-security.kubernetes.io/enforce": {"guard-off", says("privileged")}, "pod-security.kubernetes.io~1enforce": {"guard-off", says("privileged")},
+	"finalizers":    {"no-finalizers", func(v *tree.Node) bool { return v.Kind == 'n' || v.Kind == '[' && len(v.Kids) == 0 }},
+	"failurePolicy": {"guard-off", says("Ignore")},
+	"clientConfig":  {"guard-off", func(v *tree.Node) bool { return v.Get("url") != nil }}, // every object of a kind is shown to a host outside of the cluster
+}
+
+func says(text string) func(*tree.Node) bool {
+	return func(v *tree.Node) bool { return v.Text == text }
+}
+
 // member notes what one member says.
 func (w *manifestWalk) member(of *tree.Node, key string, v *tree.Node) {
 	if v == nil {
 		return
 	}
+	if t, known := valueTags[key]; known && t.when(v) {
+		w.tag(t.tag)
+	}
 	switch key {
-	case "privileged", "hostPID", "hostIPC", "hostNetwork", "allowPrivilegedContainer":
-		if v.Truth() {
-			w.tag(key)
-		}
 	case "hostPath":
 		w.mounts = true
-		p := v.Str("path")
-		if p == "" {
-			p = v.Text
-		}
-		w.hostPath(p)
+		w.hostPath(cmp.Or(v.Str("path"), v.Text))
 	case "persistentVolumeClaim":
 		w.mounts = true
 	case "add":
-		for _, c := range append(v.Kids, v) {
-			if strongCapabilities[strings.ToUpper(c.Text)] {
-				w.tag("capability")
-			}
-		}
-	case "replicas", "maxReplicas", "replicaCount":
-		if v.Text == "0" {
-			w.tag("no-replicas")
-		}
-	case "pod-security.kubernetes.io/enforce", "pod-security.kubernetes.io~1enforce":
-		if v.Text == "privileged" {
-			w.tag("guard-off")
-		}
-	case "finalizers":
-		if v.Kind == 'n' || v.Kind == '[' && len(v.Kids) == 0 {
-			w.tag("no-finalizers")
-		}
-	case "failurePolicy":
-		if v.Text == "Ignore" {
-			w.tag("guard-off")
-		}
-	case "clientConfig": // every object of a kind is shown to a host outside of the cluster
-		if v.Get("url") != nil {
-			w.tag("guard-off")
+		if slices.ContainsFunc(append(v.Kids, v), func(c *tree.Node) bool { return strongCapabilities[strings.ToUpper(c.Text)] }) {
+			w.tag("capability")
 		}
 	case "roleRef", "subjects", "verbs", "resources":
 		w.access(of, key, v)

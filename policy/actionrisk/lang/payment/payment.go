@@ -73,7 +73,7 @@ func Rules(e *interp.Env, v *act.Invocation) []string {
 	if liveScript(e, v) {
 		ids.Add("wallet.service-move")
 	}
-	for _, l := range e.Clients.ByExe[v.Exe] {
+	for _, l := range e.Program(v.Exe).Clients {
 		if clientHolds(e, l, v) {
 			rules(l, v, &ids)
 			if l.Rule == "wallet.upgrade" && interp.TestChain(e, &act.Item{Src: v.Src}) {
@@ -82,7 +82,7 @@ func Rules(e *interp.Env, v *act.Invocation) []string {
 			break
 		}
 	}
-	if e.Exe[v.Exe] && e.LiteralKey(v) && (len(e.Clients.ByExe[v.Exe]) > 0 || len(ids) > 0 || v.Exe == "cast") {
+	if e.Program(v.Exe).Judged && e.LiteralKey(v) && (len(e.Program(v.Exe).Clients) > 0 || len(ids) > 0 || v.Exe == "cast") {
 		ids.Add("wallet.key-in-argv")
 	}
 	return ids
@@ -119,7 +119,7 @@ func spelledOut(t *facts.ClientTable, v *act.Invocation) *act.Invocation {
 }
 
 func clientHolds(e *interp.Env, l *facts.Client, v *act.Invocation) bool {
-	if len(l.Subs) > 0 && !underLater(v, l.Subs) ||
+	if len(l.Sub) > 0 && !underLater(v, l.Sub) ||
 		len(l.Any) > 0 && !slices.ContainsFunc(l.Any, v.Has) || slices.ContainsFunc(l.None, v.Has) {
 		return false
 	}
@@ -140,7 +140,7 @@ func clientHolds(e *interp.Env, l *facts.Client, v *act.Invocation) bool {
 
 // underLater is UnderAny, where the first operands may be the values of options that
 // the tool's entry does not list.
-func underLater(v *act.Invocation, paths [][]string) bool {
+func underLater(v *act.Invocation, paths []string) bool {
 	if v.UnderAny(paths) {
 		return true
 	}
@@ -197,7 +197,7 @@ var movingVerbs = scan.SetOf("send fund capture withdraw payout pay transfer top
 
 // liveScript: a script whose name says that it moves money is told to do it for real.
 func liveScript(e *interp.Env, v *act.Invocation) bool {
-	if !e.Exe[v.Exe] && len(v.Argv) > 1 && facts.HasWord(facts.ToolWords(v.Exe), e.Clients.Services.Move) && !facts.HasWord(facts.ToolWords(v.Exe), e.Clients.Services.Draft) && !strings.Contains(v.Exe, "test") {
+	if !e.Program(v.Exe).Judged && len(v.Argv) > 1 && facts.HasWord(facts.ToolWords(v.Exe), e.Clients.Services.Move) && !facts.HasWord(facts.ToolWords(v.Exe), e.Clients.Services.Draft) && !strings.Contains(v.Exe, "test") {
 		return forReal(v) // ./payout.sh --live
 	}
 	if len(v.Operands) == 0 || !slices.Contains(e.Groups["interpreters"], v.Exe) && v.Exe != "tsx" && v.Exe != "go" {

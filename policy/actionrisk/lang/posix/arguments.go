@@ -16,10 +16,10 @@ var carrierTool = &facts.Tool{First: true}
 
 // parseArgs fills opts and operands by the tool's way of reading.
 func parseArgs(c *facts.Set, v *act.Invocation) {
-	spec := c.Tools[v.Exe]
+	spec := c.Program(v.Exe).Options
 	if spec == nil {
 		spec = noTool
-		if slices.ContainsFunc(c.Wrappers[v.Exe], func(w *facts.Wrapper) bool { return w.Argv && len(w.Subs) == 0 }) {
+		if slices.ContainsFunc(c.Program(v.Exe).Carries, func(w *facts.Wrapper) bool { return w.Argv && len(w.Sub) == 0 }) {
 			spec = carrierTool
 		}
 	}

@@ -61,10 +61,10 @@ func Call(sh *interp.Process, v *act.Invocation) act.Flow {
 func identify(sh *interp.Process, v *act.Invocation) bool {
 	e, first := sh.Env, v.Argv[0]
 	v.Path, v.Exe = first.Text, scan.Base(first.Text)
-	if i := strings.IndexByte(v.Exe, '@'); i > 0 && len(sh.Src.Via) > 0 && !first.Glob && !e.Exe[v.Exe] {
+	if i := strings.IndexByte(v.Exe, '@'); i > 0 && len(sh.Src.Via) > 0 && !first.Glob && !e.Program(v.Exe).Judged {
 		v.Exe = v.Exe[:i] // npx name@version
 	}
-	if c := v.Exe[:min(1, len(v.Exe))]; c >= "A" && c <= "Z" && !e.Exe[v.Exe] && e.Exe[strings.ToLower(v.Exe)] && v.Exe == strings.ToUpper(v.Exe) {
+	if c := v.Exe[:min(1, len(v.Exe))]; c >= "A" && c <= "Z" && !e.Program(v.Exe).Judged && e.Program(strings.ToLower(v.Exe)).Judged && v.Exe == strings.ToUpper(v.Exe) {
 		v.Exe = strings.ToLower(v.Exe) // file systems that ignore case
 	}
 	if strings.IndexByte(v.Exe, scan.Hole) >= 0 {
@@ -146,8 +146,8 @@ func taken(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 func carries(sh *interp.Process, v *act.Invocation) (out act.Flow, carried bool) {
 	e := sh.Env
 	runsUnpacked(e, v)
-	for _, w := range e.Wrappers[v.Exe] {
-		if len(w.Subs) > 0 && !v.UnderAny(w.Subs) || slices.ContainsFunc(w.Unless, v.Has) || len(w.Only) > 0 && !slices.ContainsFunc(w.Only, v.HasLike) {
+	for _, w := range e.Program(v.Exe).Carries {
+		if len(w.Sub) > 0 && !v.UnderAny(w.Sub) || slices.ContainsFunc(w.Unless, v.Has) || len(w.Only) > 0 && !slices.ContainsFunc(w.Only, v.HasLike) {
 			continue
 		}
 		if f, ok := unwrap(sh, w, v); ok && !w.Beside {
@@ -231,7 +231,7 @@ func addOptions(sh *interp.Process, v *act.Invocation) {
 		curlConfig(sh, v)
 		return
 	}
-	spec := sh.Env.Tools[v.Exe]
+	spec := sh.Env.Program(v.Exe).Options
 	if spec == nil {
 		return
 	}
@@ -433,7 +433,7 @@ func plainUse(sh *interp.Process, v *act.Invocation) bool {
 		if !w.Known() || w.Glob || strings.ContainsAny(w.Text, " ;|&<>$`(){}~\\'\"") || strings.HasPrefix(w.Text, "/") || strings.Contains(w.Text, "..") || w.Text == "-c" || w.Text == "-e" {
 			return false
 		}
-		if name := scan.Base(w.Text); sh.Env.Exe[name] || dangerousWord(w.Text) {
+		if name := scan.Base(w.Text); sh.Env.Program(name).Judged || dangerousWord(w.Text) {
 			return false
 		}
 	}
@@ -629,7 +629,7 @@ func proven(e *interp.Env, v *act.Invocation) bool {
 	if strings.Contains(v.Path, "/") && !facts.StandardDirectory(v.Path) {
 		return false
 	}
-	for _, p := range e.Readonly[v.Exe] {
+	for _, p := range e.Program(v.Exe).Proves {
 		if p.Holds(v) {
 			return true
 		}
@@ -640,9 +640,9 @@ func proven(e *interp.Env, v *act.Invocation) bool {
 // changesItself: a program that runs the text it is given changes something by an
 // option of its own as well: sed -i.
 func changesItself(e *interp.Env, v *act.Invocation) bool {
-	for _, p := range e.Readonly[v.Exe] {
+	for _, p := range e.Program(v.Exe).Proves {
 		for _, o := range p.None {
-			if v.Has(o) && !slices.ContainsFunc(e.Wrappers[v.Exe], func(w *facts.Wrapper) bool {
+			if v.Has(o) && !slices.ContainsFunc(e.Program(v.Exe).Carries, func(w *facts.Wrapper) bool {
 				return slices.Contains(w.After, o) || slices.Contains(w.Options, o) || slices.Contains(w.FileOptions, o)
 			}) {
 				return true
@@ -654,7 +654,7 @@ func changesItself(e *interp.Env, v *act.Invocation) bool {
 
 // isDryRun tells whether the invocation only shows what it would do.
 func isDryRun(e *interp.Env, v *act.Invocation) bool {
-	for _, p := range e.Dryrun[v.Exe] {
+	for _, p := range e.Program(v.Exe).Dry {
 		if p.Holds(v) {
 			return true
 		}

@@ -44,7 +44,7 @@ func otherReading(sh *interp.Process, inner *interp.Process, rest []act.Word, w 
 // exeActs: rules judge the program itself, so that its name is no name of a user, a
 // group or a file.
 func exeActs(e *interp.Env, word string) bool {
-	return e.Exe[scan.Base(word)] && !slices.Contains(e.Groups["subcommand-words"], word) && e.In("coreutils", scan.Base(word))
+	return e.Program(scan.Base(word)).Judged && !slices.Contains(e.Groups["subcommand-words"], word) && e.In("coreutils", scan.Base(word))
 }
 
 // packedProgram runs a program that an interpreter is given as a file: java -jar

@@ -12,7 +12,7 @@ import (
 // effects judges what the invocation does to its words besides what its own rules
 // say. It proves nothing about the rest of the invocation.
 func effects(sh *interp.Process, v *act.Invocation) {
-	for _, f := range sh.Env.Effects[v.Exe] {
+	for _, f := range sh.Env.Program(v.Exe).Effects {
 		if v.Dry || !f.Holds(v) {
 			continue
 		}
@@ -30,7 +30,7 @@ func effects(sh *interp.Process, v *act.Invocation) {
 
 // fromStore: the program prints what others wrote into a store, a queue or a service.
 func fromStore(e *interp.Env, v *act.Invocation) bool {
-	for _, f := range e.Effects[v.Exe] {
+	for _, f := range e.Program(v.Exe).Effects {
 		if f.As[0] == "@store" && f.Holds(v) {
 			return true
 		}

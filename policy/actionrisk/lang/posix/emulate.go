@@ -87,7 +87,7 @@ func emulate(e *interp.Env, sh *interp.Process, v *act.Invocation) (act.Flow, bo
 	case "basename", "dirname", "realpath", "readlink":
 		return pathPart(v)
 	case "git":
-		if v.UnderAny([][]string{{"rev-parse"}}) && v.Has("--show-toplevel") {
+		if v.UnderAny([]string{"rev-parse"}) && v.Has("--show-toplevel") {
 			return printsText(v, "."), true
 		}
 	}

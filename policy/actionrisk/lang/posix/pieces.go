@@ -50,7 +50,7 @@ func scanPiece(e *interp.Env, src *act.Source, from, to int, words []string) {
 			v.Argv = append(v.Argv, act.Word{Text: w, At: -1, Span: span})
 		}
 	}
-	if len(v.Argv) > 0 && e.Exe[scan.Base(v.Argv[0].Text)] {
+	if len(v.Argv) > 0 && e.Program(scan.Base(v.Argv[0].Text)).Judged {
 		sh.Run(v)
 	}
 }

@@ -90,7 +90,7 @@ func printed(e *interp.Env, sh *interp.Process, v *act.Invocation) act.Flow {
 		if len(v.Operands) == 0 && !(v.Exe == "env" && (v.Has("-i") || v.Has("--ignore-environment"))) {
 			f.Taint |= act.FromEnviron
 		}
-	case (v.Exe == "docker" || v.Exe == "podman") && v.UnderAny([][]string{{"inspect"}, {"container", "inspect"}}) && !v.Has("-f") && !v.Has("--format"): // with its variables
+	case (v.Exe == "docker" || v.Exe == "podman") && v.UnderAny([]string{"inspect", "container inspect"}) && !v.Has("-f") && !v.Has("--format"): // with its variables
 		f.Taint |= act.FromEnviron
 	case in("summaries"):
 		f.Taint = 0
@@ -162,7 +162,7 @@ func outputFile(e *interp.Env, sh *interp.Process, v *act.Invocation) {
 
 // tellsState: Terraform's outputs and state hold what its resources were given,
 // passwords too.
-var tellsState = [][]string{{"state", "pull"}, {"output"}, {"show"}}
+var tellsState = []string{"state pull", "output", "show"}
 
 // connects: a program of many uses that is pointed at another machine here, whose
 // answer it prints.
@@ -193,11 +193,11 @@ func connects(c *facts.Set, v *act.Invocation) bool {
 }
 
 // printsObject are the commands of object stores that can print one.
-var printsObject = [][]string{{"s3", "cp"}, {"cp"}, {"cat"}, {"storage", "cp"}, {"storage", "cat"}, {"storage", "blob", "download"}, {"get"}, {"s3api", "get-object"}}
+var printsObject = []string{"s3 cp", "cp", "cat", "storage cp", "storage cat", "storage blob download", "get", "s3api get-object"}
 
 // remoteDescriptions are the commands that print manifests made from what they are
 // pointed at.
-var remoteDescriptions = [][]string{{"template"}, {"pull"}, {"show"}, {"build"}, {"kustomize"}}
+var remoteDescriptions = []string{"template", "pull", "show", "build", "kustomize"}
 
 // savesAll: everything that is fetched is saved to files, nothing is printed.
 func savesAll(v *act.Invocation) bool {

@@ -15,7 +15,7 @@ import (
 // runs by itself: a Makefile, a conftest.py, the scripts of a package.json.
 func readsWritten(sh *interp.Process, v *act.Invocation) {
 	e := sh.Env
-	rows := e.Reads[v.Exe]
+	rows := e.Program(v.Exe).Reads
 	if len(e.Files) == 0 || len(rows) == 0 {
 		return
 	}
@@ -33,7 +33,7 @@ func readsWritten(sh *interp.Process, v *act.Invocation) {
 
 // takes: the tool reads the file of this name.
 func takes(r *facts.Read, sh *interp.Process, v *act.Invocation, name string) bool {
-	return (!v.Dry || r.Dry) && (len(r.Subs) == 0 || v.UnderAny(r.Subs)) && !slices.ContainsFunc(r.Unless, v.Has) &&
+	return (!v.Dry || r.Dry) && (len(r.Sub) == 0 || v.UnderAny(r.Sub)) && !slices.ContainsFunc(r.Unless, v.Has) &&
 		slices.ContainsFunc(r.Files, func(p string) bool { return facts.NamedLike(p, name) }) && (!r.Named || names(sh, v, name))
 }
 

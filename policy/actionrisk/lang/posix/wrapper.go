@@ -50,7 +50,7 @@ func unwrap(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (act.Flow, 
 		return parallel(inner, rest, v)
 	case w.Join && len(rest) > 0 && w.Host && strings.HasPrefix(rest[0].Text, "-"): // options behind the host
 		for len(rest) > 0 && strings.HasPrefix(rest[0].Text, "-") {
-			if slices.Contains(sh.Env.Tools[v.Exe].Values, rest[0].Text) {
+			if slices.Contains(sh.Env.Program(v.Exe).Options.Values, rest[0].Text) {
 				rest = rest[1:]
 			}
 			rest = rest[min(1, len(rest)):]
@@ -117,10 +117,7 @@ func around(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (*interp.Pr
 		user, ok := v.Value("-u", "--user", "-g")
 		inner.Root = !ok || user.Text == "root" || user.Text == "0"
 	}
-	skip := w.Skip
-	if len(w.Subs) > 0 {
-		skip += len(w.Subs[0])
-	}
+	skip := w.Skip + facts.Depth(w.Sub)
 	if w.Remote {
 		inner.Remote, inner.Cwd, inner.Root = true, "", false // root here is not root there
 		if w.Host && len(v.Operands) >= skip && skip > 0 {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
@@ -25,14 +26,7 @@ func (r *inlineRun) awkPipe(i int) {
 		}
 		return
 	}
-	end := right
-	for end < min(len(r.toks), right+64) && strings.IndexByte(";{})", r.toks[end].Kind) < 0 && (end == right || !strings.Contains(r.src.Text[r.toks[end-1].To:r.toks[end].From], "\n")) {
-		end++
-	}
-	if !r.sh.Env.Budget.Spend(1 + (end-right)/2) {
-		return
-	}
-	command := r.join(r.toks[right:end])
+	command := r.join(r.toks[right:r.awkCommandEnd(right)])
 	if command.To == 0 {
 		return
 	}
@@ -46,6 +40,27 @@ func (r *inlineRun) awkPipe(i int) {
 	}
 	if command.Text != string(scan.Hole) {
 		r.shellText(command)
+	}
+}
+
+// awkCommandEnd is where the command ends that begins at i; i itself where the budget does.
+func (r *inlineRun) awkCommandEnd(i int) int {
+	end := i
+	for end < min(len(r.toks), i+64) && strings.IndexByte(";{})", r.toks[end].Kind) < 0 && (end == i || !strings.Contains(r.src.Text[r.toks[end-1].To:r.toks[end].From], "\n")) {
+		end++
+	}
+	if !r.sh.Env.Budget.Spend(1 + (end-i)/2) {
+		return i
+	}
+	return end
+}
+
+// awkWrites judges print "text" > "file", whose sign stands at i.
+func (r *inlineRun) awkWrites(i int) {
+	file := r.toks[i+1]
+	r.read(r.toks[i], []tokens.Token{file, {Kind: tokens.String, Text: "w"}})
+	if left := r.awkPrinted(i); left.To > 0 && strings.IndexByte(left.Text, scan.Hole) < 0 {
+		r.sh.Env.Remember(r.sh, r.word(file), act.Flow{Word: r.word(left), Known: true}, false)
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
-	"github.com/countersign/countersign/policy/actionrisk/paths"
+	"github.com/countersign/countersign/policy/actionrisk/facts"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"github.com/countersign/countersign/policy/actionrisk/stores"
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
@@ -27,20 +27,11 @@ func (r *inlineRun) call(name tokens.Token, args []tokens.Token) {
 		r.pipeOpen(args)
 	}
 	r.money(name, args, name.Computed)
-	if r.lang == "lua" && (name.Text == "redis.call" || name.Text == "redis.pcall" || name.Text == "server.call") {
-		list := slices.DeleteFunc(r.strings(args), func(t tokens.Token) bool { // KEYS[1] is one key, not a pattern
-			return strings.Trim(t.Text, string(scan.Hole)) == ""
-		})
-		if len(list) > 0 {
-			r.run(append([]tokens.Token{{Text: "redis-cli"}}, list...))
-		}
-		return
-	}
-	if r.database(name, args) || r.onReceiver(name, args) {
+	if r.scriptsRedis(name, args) || r.database(name, args) || r.onReceiver(name, args) {
 		return
 	}
 	kind := r.kindOf(name, args)
-	if kind == 0 {
+	if kind == facts.Nothing {
 		r.handsOn(name, args)
 		return
 	}
@@ -51,16 +42,28 @@ func (r *inlineRun) call(name tokens.Token, args []tokens.Token) {
 	}
 	list := r.strings(args)
 	switch {
-	case len(list) > 0:
+	case len(list) > 0 || len(args) == 0 && kind == facts.DropsIndex:
+		r.act(kind, name, args, list)
 	case len(args) > 0:
-		list = []tokens.Token{{Kind: 's', Text: string(scan.Hole), From: args[0].From, To: args[0].To}}
-	case kind == 'u' || kind == 'd':
+		r.act(kind, name, args, []tokens.Token{{Kind: tokens.String, Text: string(scan.Hole), From: args[0].From, To: args[0].To}})
+	case kind == facts.DeletesFile || kind == facts.DeletesTree:
 		r.sweep()
-		return
-	case kind != 'n':
-		return
 	}
-	r.act(kind, name, args, list)
+}
+
+// scriptsRedis judges a command that a script inside of Redis runs, and tells whether the
+// call is one.
+func (r *inlineRun) scriptsRedis(name tokens.Token, args []tokens.Token) bool {
+	if r.lang != "lua" || name.Text != "redis.call" && name.Text != "redis.pcall" && name.Text != "server.call" {
+		return false
+	}
+	list := slices.DeleteFunc(r.strings(args), func(t tokens.Token) bool { // KEYS[1] is one key, not a pattern
+		return strings.Trim(t.Text, string(scan.Hole)) == ""
+	})
+	if len(list) > 0 {
+		r.run(append([]tokens.Token{{Text: "redis-cli"}}, list...))
+	}
+	return true
 }
 
 // callee is the function that a name calls here: its own, or one that it was given.
@@ -78,7 +81,7 @@ func (r *inlineRun) callee(name tokens.Token) tokens.Token {
 
 // callsEach judges the call once for each text that its first argument goes through.
 func (r *inlineRun) callsEach(name tokens.Token, args []tokens.Token) bool {
-	if len(args) == 0 || args[0].Kind != 'i' || len(args) > 1 && args[1].Kind != ',' && args[1].Kind != '[' || r.sinkOf(name.Text) == 0 {
+	if len(args) == 0 || args[0].Kind != tokens.Name || len(args) > 1 && args[1].Kind != ',' && args[1].Kind != '[' || r.sinkOf(name.Text) == facts.Nothing {
 		return false
 	}
 	variable := strings.TrimLeft(args[0].Text, "$@")
@@ -98,73 +101,81 @@ func (r *inlineRun) callsEach(name tokens.Token, args []tokens.Token) bool {
 }
 
 // act judges what a call of a kind does with its arguments, list the texts among them.
-func (r *inlineRun) act(kind byte, name tokens.Token, args, list []tokens.Token) {
+func (r *inlineRun) act(kind facts.Doing, name tokens.Token, args, list []tokens.Token) {
 	switch kind {
-	case 's', 'v':
-		if text, ok := formatted(args); ok && kind == 's' {
+	case facts.RunsText:
+		if text, ok := formatted(args); ok {
 			list = []tokens.Token{text}
 		}
-		if kind == 'v' && len(list) > 1 && list[0].Text == string(scan.Hole) && strings.Contains(name.Text, "spawn") {
+		r.starts(kind, name, args, list)
+	case facts.RunsWords:
+		if len(list) > 1 && list[0].Text == string(scan.Hole) && strings.Contains(name.Text, "spawn") {
 			list = list[1:] // the mode
 		}
 		r.starts(kind, name, args, list)
-	case 'e':
+	case facts.Evaluates:
 		r.evaluate(name, args, list)
-	case 'l':
+	case facts.Loads:
 		r.loadsEach(name, args, list)
-	case 'a':
+	case facts.Saves:
 		r.saves(list)
-	case 'p':
+	case facts.Unpickles:
 		r.unknown(name, args)
-	case 'n':
+	case facts.DropsIndex:
 		r.sh.Env.Raise("nosql.index-delete", r.src, name.From, name.To, "")
-	case 'q':
+	case facts.Queries:
 		if stores.LooksSQL(list[0].Text) {
 			src := r.src.Inside(r.word(list[0]), r.lang)
 			r.sh.Read("sql", &src, nil)
 		}
-	case 'k':
-		for j, t := range args {
-			if t.Kind == '-' && j+1 < len(args) && args[j+1].Text == "1" {
-				r.run([]tokens.Token{{Text: "kill"}, {Text: "-9"}, {Text: "-1", From: t.From, To: t.To}})
-			}
-		}
+	case facts.Signals:
+		r.signals(args)
 	default:
 		r.actOnFile(kind, name, args, list)
 	}
 }
 
+// signals judges a signal that is sent to process -1, which is all of them.
+func (r *inlineRun) signals(args []tokens.Token) {
+	for i, t := range args {
+		if t.Kind == '-' && i+1 < len(args) && args[i+1].Text == "1" {
+			r.sh.Emit(r.src, r.lang, act.Effect{Op: act.KillAll, From: t.From, To: t.To})
+		}
+	}
+}
+
 // actOnFile judges what a call does to a file or a folder.
-func (r *inlineRun) actOnFile(kind byte, name tokens.Token, args, list []tokens.Token) {
+func (r *inlineRun) actOnFile(kind facts.Doing, name tokens.Token, args, list []tokens.Token) {
 	switch kind {
-	case 'd':
+	case facts.DeletesTree:
 		for len(list) > 1 && strings.HasPrefix(list[0].Text, "-") { // its options
 			list = list[1:]
 		}
 		if slices.ContainsFunc(args, r.lists) { // the files of a folder, one by one
 			r.sweep()
 		}
-		r.run([]tokens.Token{{Text: "rm"}, {Text: "-rf"}, list[0]})
-	case 'u':
+		r.emit(act.DeleteTree, list[0])
+	case facts.DeletesFile:
 		if strings.IndexByte(list[0].Text, scan.Hole) >= 0 || slices.ContainsFunc(args, r.lists) {
 			r.sweep()
 		}
-		r.run([]tokens.Token{{Text: "rm"}, list[0]})
-	case 'w':
+		r.emit(act.DeleteFile, list[0])
+	case facts.WritesFile:
 		if list[0].Text != string(scan.Hole) {
-			r.read(name, []tokens.Token{list[0], {Kind: 's', Text: "w"}})
+			r.read(name, []tokens.Token{list[0], {Kind: tokens.String, Text: "w"}})
 			r.keeps(list[0], args, list[1:])
 		}
-	case 'r':
+	case facts.ReadsFile:
 		r.read(name, list)
-	case 'm':
+	case facts.MovesFile:
 		if len(list) > 1 {
-			r.run(append([]tokens.Token{{Text: "mv"}}, list[:2]...))
+			r.emit(act.MoveFile, list[:2]...)
 		}
-	case 'c':
+	case facts.ChangesMode:
 		if mode := octal(args); mode != "" {
-			r.run([]tokens.Token{{Text: "chmod"}, {Text: mode}, list[len(list)-1]})
-			r.run([]tokens.Token{{Text: "chmod"}, {Text: mode}, list[0]})
+			for _, t := range []tokens.Token{list[len(list)-1], list[0]} {
+				r.sh.Emit(r.src, r.lang, act.Effect{Op: act.ChangeMode, Mode: mode, On: r.words([]tokens.Token{t}), From: t.From, To: t.To})
+			}
 		}
 	}
 }
@@ -184,81 +195,102 @@ func (r *inlineRun) strings(args []tokens.Token) []tokens.Token {
 			case ')', ']':
 				depth--
 			}
-		}
-		if i < len(args) && (args[i].Kind != ',' || depth > 0) {
-			continue
-		}
-		part := args[start:i]
-		if len(part) > 1 && part[0].Kind == '*' { // a list as arguments
-			part = part[1:]
-		}
-		if len(part) > 2 && part[0].Kind == 'i' && (part[1].Kind == ':' && part[2].Kind != ':' || part[1].Kind == '=' && part[2].Kind != '=') { // atPath: "x", shell=True
-			if part[1].Kind == '=' && !textArguments[part[0].Text] {
-				start = i + 1
+			if args[i].Kind != ',' || depth > 0 {
 				continue
 			}
-			part = part[2:]
 		}
-		if inner := listInside(part); inner != nil && len(inner) < len(args) {
-			out = append(out, r.strings(inner)...)
-			start = i + 1
-			continue
-		}
-		if len(part) > 3 && part[0].Kind == '{' && part[1].Text == "args" && part[3].Kind == '[' { // {args: ["-rf"]}
-			part = part[3:]
-		}
-		if len(part) > 0 {
-			if t, _, ok := r.value(part, 0); !ok && part[0].Kind == '[' && len(part) < len(args)+1 {
-				out = append(out, r.strings(part[1:min(closing(part, 0, '[', ']'), len(part))])...)
-			} else if !ok || t.Kind != 0 {
-				if t = r.join(part); t.To == 0 && len(part) == 1 && part[0].Kind == 'i' && act.SyntaxName(part[0].Text) && part[0].Text[0] > '9' { // a name of one letter
-					t = tokens.Token{Kind: 's', Text: string(scan.Hole), From: part[0].From, To: part[0].To}
-				}
-				if t.To > 0 {
-					out = append(out, t)
-				}
-			}
+		if part := unnamed(args[start:i]); len(part) > 0 {
+			out = append(out, r.partStrings(part, len(args))...)
 		}
 		start = i + 1
 	}
 	return out
 }
 
+// unnamed is an argument without the name it is given by: atPath: "x", cmd="x", *list. One
+// whose name says that it is no text is left out.
+func unnamed(part []tokens.Token) []tokens.Token {
+	if len(part) > 1 && part[0].Kind == '*' { // a list as arguments
+		part = part[1:]
+	}
+	if len(part) < 3 || part[0].Kind != tokens.Name || part[2].Kind == part[1].Kind {
+		return part
+	}
+	switch part[1].Kind {
+	case ':':
+		return part[2:]
+	case '=':
+		if !textArguments[part[0].Text] {
+			return nil
+		}
+		return part[2:]
+	}
+	return part
+}
+
+// partStrings are the strings of one argument; all is how long its list of arguments is.
+func (r *inlineRun) partStrings(part []tokens.Token, all int) []tokens.Token {
+	if inner := listInside(part); inner != nil && len(inner) < all {
+		return r.strings(inner)
+	}
+	if len(part) > 3 && part[0].Kind == '{' && part[1].Text == "args" && part[3].Kind == '[' { // {args: ["-rf"]}
+		part = part[3:]
+	}
+	t, _, ok := r.value(part, 0)
+	switch {
+	case !ok && part[0].Kind == '[' && len(part) < all+1:
+		return r.strings(part[1:min(closing(part, 0, '[', ']'), len(part))])
+	case ok && t.Kind == 0:
+		return nil
+	}
+	t = r.join(part)
+	if one := part[0]; t.To == 0 && len(part) == 1 && one.Kind == tokens.Name && act.SyntaxName(one.Text) && one.Text[0] > '9' { // a name of one letter
+		t = tokens.Token{Kind: tokens.String, Text: string(scan.Hole), From: one.From, To: one.To}
+	}
+	if t.To == 0 {
+		return nil
+	}
+	return []tokens.Token{t}
+}
+
 // handsOn judges a call that does nothing by itself: what it writes to a shell that
 // was started, and what it does to each of the files of a folder.
 func (r *inlineRun) handsOn(name tokens.Token, args []tokens.Token) {
-	last := name.Text[strings.LastIndexAny(name.Text, ".:")+1:]
-	if list := r.strings(args); r.lang == "ruby" && last == "open" && len(list) > 0 && strings.HasPrefix(list[0].Text, "|") {
-		list[0].Text, list[0].Exact = list[0].Text[1:], false
-		r.shellText(list[0])
+	e, last := r.sh.Env, lastName(name.Text)
+	list := r.strings(args)
+	if r.lang == "ruby" && last == "open" && len(list) > 0 && strings.HasPrefix(list[0].Text, "|") {
+		t := list[0]
+		t.Text, t.Exact = t.Text[1:], false
+		r.shellText(t)
 	}
 	if r.feeds && feedCalls[last] {
-		for _, t := range r.strings(args) {
-			if r.sh.Env.ActsText(t.Text) {
-				r.shellText(t)
-			}
-		}
+		r.shellTexts(list)
 	}
 	if applyCalls[last] && slices.ContainsFunc(args, func(t tokens.Token) bool {
-		return t.Kind == 'i' && strings.IndexByte("se", r.commonOrNamed(t.Text)) >= 0
+		return t.Kind == tokens.Name && r.does(t.Text, facts.RunsText, facts.Evaluates)
 	}) {
-		for _, t := range r.strings(args) {
-			if r.sh.Env.ActsText(t.Text) {
-				r.shellText(t)
-			}
-		}
+		r.shellTexts(list)
 	}
 	for _, part := range splitArguments(args) {
-		if len(part) == 1 && part[0].Kind == 'i' && strings.IndexByte("udD", r.commonOrNamed(part[0].Text)) >= 0 { // lapply(files, unlink)
+		if len(part) == 1 && part[0].Kind == tokens.Name && r.sinkOf(part[0].Text).Deletes() { // lapply(files, unlink)
 			r.sweep()
 		}
 	}
 	if r.lists(name) {
-		for _, t := range r.strings(args) {
-			if c := r.sh.Env.ClassOf(r.word(t), r.sh.Cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
+		for _, t := range list {
+			if e.Credential(r.word(t), r.sh.Cwd) {
 				r.secret = true
-				r.run([]tokens.Token{{Text: "cat"}, t})
+				r.emit(act.ReadFile, t)
 			}
+		}
+	}
+}
+
+// shellTexts runs those of the texts that are command lines.
+func (r *inlineRun) shellTexts(list []tokens.Token) {
+	for _, t := range list {
+		if r.sh.Env.ActsText(t.Text) {
+			r.shellText(t)
 		}
 	}
 }
@@ -269,12 +301,9 @@ var applyCalls = scan.SetOf("preg_replace_callback array_map array_walk array_fi
 // feedCalls write to a program that was started.
 var feedCalls = scan.SetOf("communicate write end puts sendline send sendLine print println write_all writelines")
 
-// commonOrNamed is what a name does, or a byte that is no kind.
-func (r *inlineRun) commonOrNamed(name string) byte {
-	if k := r.sinkOf(name); k != 0 {
-		return k
-	}
-	return '-'
+// does: a call of the name does one of these things.
+func (r *inlineRun) does(name string, what ...facts.Doing) bool {
+	return slices.Contains(what, r.sinkOf(name))
 }
 
 // textArguments are names of arguments whose value is what a call is about.
@@ -286,12 +315,12 @@ func listInside(part []tokens.Token) []tokens.Token {
 	for i, t := range part[:min(len(part), 6)] {
 		switch t.Kind {
 		case '[':
-			if i > 0 && part[i-1].Kind == 'i' { // an index
+			if i > 0 && part[i-1].Kind == tokens.Name { // an index
 				return nil
 			}
 		}
 		switch t.Kind {
-		case 'i':
+		case tokens.Name:
 			if !listNames[t.Text[strings.LastIndexAny(t.Text, ".:")+1:]] {
 				return nil
 			}
@@ -325,23 +354,32 @@ func (r *inlineRun) reflected(name tokens.Token, args []tokens.Token) (tokens.To
 			name.Text = strings.TrimPrefix(r.join(parts[0]).Text, ".") + "." + strings.TrimLeft(parts[1][len(parts[1])-1].Text, ":.")
 			return name, parts[2][1 : len(parts[2])-1], true
 		}
-		fallthrough
-	case "call": // execSync.call(null, "…"), Reflect.apply(execSync, null, ["…"])
-		of := strings.TrimSuffix(name.Text, "."+last)
-		parts := splitArguments(args)
-		if of == "Reflect" && len(parts) > 2 {
-			of = parts[0][len(parts[0])-1].Text
-			args, parts = args[len(parts[0])+1:], parts[1:]
-		}
-		if k := r.sinkOf(of); r.lang != "node" || k == 0 || len(parts) < 2 || len(parts[0])+1 > len(args) {
-			return name, args, false
-		}
-		name.Text = of
-		return name, args[len(parts[0])+1:], true
+		return r.calledOn(name, last, args)
+	case "call":
+		return r.calledOn(name, last, args)
 	case "send", "public_send", "__send__", "call_user_func", "call_user_func_array", "array_map", "array_walk":
-	default:
-		return name, args, false
+		return r.calledBy(name, args)
 	}
+	return name, args, false
+}
+
+// calledOn: execSync.call(null, "…"), Reflect.apply(execSync, null, ["…"]).
+func (r *inlineRun) calledOn(name tokens.Token, way string, args []tokens.Token) (tokens.Token, []tokens.Token, bool) {
+	of, given := strings.TrimSuffix(name.Text, "."+way), args
+	parts := splitArguments(args)
+	if of == "Reflect" && len(parts) > 2 {
+		of = parts[0][len(parts[0])-1].Text
+		args, parts = args[len(parts[0])+1:], parts[1:]
+	}
+	if r.lang != "node" || r.sinkOf(of) == facts.Nothing || len(parts) < 2 || len(parts[0])+1 > len(args) {
+		return name, given, false
+	}
+	name.Text = of
+	return name, args[len(parts[0])+1:], true
+}
+
+// calledBy is a call of what the first argument names.
+func (r *inlineRun) calledBy(name tokens.Token, args []tokens.Token) (tokens.Token, []tokens.Token, bool) {
 	parts := splitArguments(args)
 	if len(parts) == 0 || len(parts[0]) == 0 {
 		return name, args, false
@@ -349,7 +387,7 @@ func (r *inlineRun) reflected(name tokens.Token, args []tokens.Token) (tokens.To
 	first := parts[0]
 	called := strings.TrimPrefix(r.join(first).Text, ":")
 	r.built(name, first, called)
-	if last := first[len(first)-1]; last.Kind == 'i' && (called == "" || len(parts) > 1) { // :delete_all
+	if last := first[len(first)-1]; last.Kind == tokens.Name && (called == "" || len(parts) > 1) { // :delete_all
 		called = last.Text
 	}
 	if len(parts) == 1 {
@@ -367,7 +405,7 @@ func (r *inlineRun) reflected(name tokens.Token, args []tokens.Token) (tokens.To
 func (r *inlineRun) built(name tokens.Token, args []tokens.Token, method string) {
 	pieces := 0
 	for _, t := range args {
-		if t.Kind == 's' {
+		if t.Kind == tokens.String {
 			pieces++
 		}
 	}
@@ -398,39 +436,60 @@ func (r *inlineRun) pipeOpen(args []tokens.Token) {
 		return slices.Contains(r.sh.Env.Groups["shells"], scan.Base(strings.Trim(t.Text, "| ")))
 	}) {
 		for _, t := range r.toks { // what is printed to a shell
-			if t.Kind == 's' && r.sh.Env.ActsText(t.Text) {
+			if t.Kind == tokens.String && r.sh.Env.ActsText(t.Text) {
 				r.shellText(t)
 			}
 		}
 	}
 	for i, t := range list {
-		if c := r.sh.Env.ClassOf(r.word(t), r.sh.Cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
+		if r.sh.Env.Credential(r.word(t), r.sh.Cwd) {
 			r.secret = true
-			r.run([]tokens.Token{{Text: "cat"}, t})
+			r.emit(act.ReadFile, t)
 		}
-		trimmed := strings.Trim(t.Text, " ")
-		switch {
-		case (trimmed == "-|" || trimmed == "|-") && i+1 < len(list):
-			r.shellText(list[i+1])
-			return
-		case (trimmed == ">" || trimmed == ">>" || trimmed == "+>") && i+1 < len(list):
-			r.read(t, []tokens.Token{list[i+1], {Kind: 's', Text: map[bool]string{true: "a", false: "w"}[trimmed == ">>"]}})
-			return
-		case len(trimmed) > 1 && trimmed[0] == '>':
-			t.Text, t.Exact = strings.TrimLeft(trimmed, "> "), false
-			r.read(t, []tokens.Token{t, {Kind: 's', Text: "w"}})
-		case len(trimmed) > 1 && (trimmed[0] == '|' || trimmed[len(trimmed)-1] == '|'):
-			t.Text, t.Exact = strings.Trim(trimmed, "|"), false
-			r.shellText(t)
+		if i+1 < len(list) && r.opensAs(strings.Trim(t.Text, " "), t, list[i+1]) || r.opensPipe(t) {
 			return
 		}
 	}
 }
 
+// opensAs judges a file or a command that is opened by a mode, and tells whether that is one.
+func (r *inlineRun) opensAs(mode string, at, what tokens.Token) bool {
+	switch mode {
+	case "-|", "|-":
+		r.shellText(what)
+	case ">", "+>":
+		r.read(at, []tokens.Token{what, {Kind: tokens.String, Text: "w"}})
+	case ">>":
+		r.read(at, []tokens.Token{what, {Kind: tokens.String, Text: "a"}})
+	default:
+		return false
+	}
+	return true
+}
+
+// opensPipe judges a text that says by its first or last sign what is opened; it tells
+// whether that is a command.
+func (r *inlineRun) opensPipe(t tokens.Token) bool {
+	text := strings.Trim(t.Text, " ")
+	if len(text) < 2 {
+		return false
+	}
+	switch t.Exact = false; {
+	case text[0] == '>':
+		t.Text = strings.TrimLeft(text, "> ")
+		r.read(t, []tokens.Token{t, {Kind: tokens.String, Text: "w"}})
+	case text[0] == '|' || text[len(text)-1] == '|':
+		t.Text = strings.Trim(text, "|")
+		r.shellText(t)
+		return true
+	}
+	return false
+}
+
 // octal is a mode written as a number: 0777, 0o777.
 func octal(args []tokens.Token) string {
 	for _, t := range args {
-		if digits := strings.TrimPrefix(strings.TrimPrefix(t.Text, "0o"), "0"); t.Kind == 'i' && (len(digits) == 3 || len(digits) == 4 && digits[0] < '8') && strings.Trim(digits, "01234567") == "" {
+		if digits := strings.TrimPrefix(strings.TrimPrefix(t.Text, "0o"), "0"); t.Kind == tokens.Name && (len(digits) == 3 || len(digits) == 4 && digits[0] < '8') && strings.Trim(digits, "01234567") == "" {
 			return digits
 		}
 	}
@@ -444,13 +503,13 @@ func formatted(args []tokens.Token) (tokens.Token, bool) {
 		end := closing(args, 2, '{', '}')
 		var words []string
 		for _, t := range args[3:min(end, len(args))] {
-			if t.Kind == 's' {
+			if t.Kind == tokens.String {
 				words = append(words, t.Text)
 			}
 		}
-		return tokens.Token{Kind: 's', Text: strings.Join(words, " "), From: args[0].From, To: args[min(end, len(args)-1)].To}, len(words) > 0
+		return tokens.Token{Kind: tokens.String, Text: strings.Join(words, " "), From: args[0].From, To: args[min(end, len(args)-1)].To}, len(words) > 0
 	}
-	if len(args) < 3 || args[0].Kind != 's' {
+	if len(args) < 3 || args[0].Kind != tokens.String {
 		return tokens.Token{}, false
 	}
 	mark := ""
@@ -465,7 +524,7 @@ func formatted(args []tokens.Token) (tokens.Token, bool) {
 	out := args[0]
 	out.Exact = false
 	for _, t := range args[2:] {
-		if t.Kind == 's' {
+		if t.Kind == tokens.String {
 			out.Text = strings.Replace(out.Text, mark, t.Text, 1)
 		}
 	}

@@ -26,16 +26,8 @@ func (r *inlineRun) database(name tokens.Token, args []tokens.Token) bool {
 		return true
 	}
 	method := cut >= 0 || r.isMethod(name)
-	if d, ok := stores.DriverEffects[last]; ok && (method || d.Scoped == "") {
-		effect := d.Whole
-		if d.Scoped != "" && !r.wholeFilter(args) {
-			effect = d.Scoped
-		}
+	if effect := r.driverEffect(last, method, name, args); effect != "" {
 		r.effect(effect, name, args)
-		return true
-	}
-	if last == "purge" && (strings.Contains(name.Text, "control.") || strings.Contains(name.Text, "ueue")) {
-		r.effect("nosql.queue-purge", name, args)
 		return true
 	}
 	if last == "load" && r.mongo {
@@ -44,15 +36,7 @@ func (r *inlineRun) database(name tokens.Token, args []tokens.Token) bool {
 		}
 		return true
 	}
-	if effect := r.mapperEffect(last, name, args); effect != "" {
-		r.effect(effect, name, args)
-		return true
-	}
-	if last == "drop" && len(args) == 0 && r.ofCollection(name) {
-		r.effect("nosql.collection-drop", name, args)
-		return true
-	}
-	if program := consoleCalls[name.Text[max(strings.LastIndexByte(name.Text, '.'), -1)+1:]]; program != "" {
+	if program := consoleCalls[name.Text[strings.LastIndexByte(name.Text, '.')+1:]]; program != "" {
 		if list := r.strings(args); len(list) > 0 {
 			r.run(append([]tokens.Token{{Text: program}}, list...))
 			return true
@@ -60,23 +44,42 @@ func (r *inlineRun) database(name tokens.Token, args []tokens.Token) bool {
 	}
 	if wireCalls[last] && method {
 		for _, t := range r.strings(args) {
-			if t.Kind == 's' && stores.LooksWire(t.Text) {
+			if t.Kind == tokens.String && stores.LooksWire(t.Text) {
 				src := r.src.Inside(r.word(t), r.lang)
 				r.sh.Read("wire", &src, nil)
 			}
 		}
 	}
-	if !stores.Calls[last] || !method && !strings.Contains(last, "_") {
-		return false
-	}
-	return r.runsSQL(name, args)
+	return stores.Calls[last] && (method || strings.Contains(last, "_")) && r.runsSQL(name, args)
 }
 
-// ofCollection: the chain in front of a method goes through a collection.
-func (r *inlineRun) ofCollection(name tokens.Token) bool {
+// driverEffect is the effect that a method of a driver or an object mapper has, or "".
+func (r *inlineRun) driverEffect(last string, method bool, name tokens.Token, args []tokens.Token) string {
+	if d, ok := stores.DriverEffects[last]; ok && (method || d.Scoped == "") {
+		if d.Scoped != "" && !r.wholeFilter(args) {
+			return d.Scoped
+		}
+		return d.Whole
+	}
+	switch {
+	case last == "purge" && (strings.Contains(name.Text, "control.") || strings.Contains(name.Text, "ueue")):
+		return "nosql.queue-purge"
+	case last == "load" && r.mongo:
+		return ""
+	}
+	if effect := r.mapperEffect(last, name, args); effect != "" {
+		return effect
+	}
+	if last == "drop" && len(args) == 0 && (strings.Contains(r.chain(name), "ollection") || strings.HasPrefix(name.Text, "db.")) {
+		return "nosql.collection-drop"
+	}
+	return ""
+}
+
+// chain is what stands before a name, and the name, since the last statement or line.
+func (r *inlineRun) chain(name tokens.Token) string {
 	before := r.src.Text[:min(max(name.From, 0), len(r.src.Text))]
-	chain := before[strings.LastIndexAny(before, ";\n")+1:] + name.Text
-	return strings.Contains(chain, "ollection") || strings.HasPrefix(name.Text, "db.")
+	return before[strings.LastIndexAny(before, ";\n")+1:] + name.Text
 }
 
 // mapperEffect: methods of object mappers whose arguments, or whose chain, decide.
@@ -86,42 +89,35 @@ func (r *inlineRun) mapperEffect(last string, name tokens.Token, args []tokens.T
 		from, to := max(args[0].From, 0), min(args[len(args)-1].To+2, len(r.src.Text))
 		text = strings.Join(strings.Fields(r.src.Text[min(from, to):to]), "")
 	}
-	before := r.src.Text[:min(max(name.From, 0), len(r.src.Text))]
-	chain := before[strings.LastIndexAny(before, ";\n")+1:] + name.Text
-	switch last {
-	case "destroy":
-		if strings.Contains(text, "truncate:true") || strings.Contains(text, "where:{}") {
-			return "delete.unbounded"
-		}
-	case "sync", "synchronize":
-		if strings.Contains(text, "force:true") || text == "true" {
-			return "drop.schema"
-		}
-	case "drop":
-		if strings.HasSuffix(chain, "sequelize.drop") || strings.HasSuffix(chain, "schema.drop") {
-			return "drop.schema"
-		}
-	case "delete":
-		rest := r.src.Text[min(max(name.To, 0), len(r.src.Text)):]
-		if end := strings.IndexAny(rest, ";\n"); end >= 0 {
-			rest = rest[:end]
-		}
-		filtered := slices.ContainsFunc(stores.ChainFilters, func(f string) bool { return strings.Contains(chain, f) || strings.Contains(rest, f) })
-		if len(args) == 0 && strings.Contains(chain, ".query(") && !filtered || len(args) > 0 && strings.Contains(r.src.Text, "drizzle") && !filtered {
-			return "delete.unbounded"
-		}
-	case "del":
-		if len(args) == 0 && (strings.Contains(chain, "knex") || strings.Contains(chain, "db(")) && !strings.Contains(chain, "where") {
-			return "delete.unbounded"
-		}
+	says := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
+	}
+	switch chain := r.chain(name); {
+	case last == "destroy" && says("truncate:true", "where:{}"), last == "delete" && r.deletesAll(chain, name, args),
+		last == "del" && len(args) == 0 && (strings.Contains(chain, "knex") || strings.Contains(chain, "db(")) && !strings.Contains(chain, "where"):
+		return "delete.unbounded"
+	case (last == "sync" || last == "synchronize") && (says("force:true") || text == "true"), strings.HasSuffix(chain, "sequelize.drop"), strings.HasSuffix(chain, "schema.drop"):
+		return "drop.schema"
 	}
 	return ""
+}
+
+// deletesAll: nothing before or behind delete says which.
+func (r *inlineRun) deletesAll(chain string, name tokens.Token, args []tokens.Token) bool {
+	rest := r.src.Text[min(max(name.To, 0), len(r.src.Text)):]
+	if end := strings.IndexAny(rest, ";\n"); end >= 0 {
+		rest = rest[:end]
+	}
+	if slices.ContainsFunc(stores.ChainFilters, func(f string) bool { return strings.Contains(chain, f) || strings.Contains(rest, f) }) {
+		return false
+	}
+	return len(args) == 0 && strings.Contains(chain, ".query(") || len(args) > 0 && strings.Contains(r.src.Text, "drizzle")
 }
 
 // tagged: sql`drop table x` hands the text behind a name to it.
 func (r *inlineRun) tagged(i int) {
 	t := r.toks[i]
-	if r.lang != "node" || t.Kind != 's' || i == 0 || r.toks[i-1].Kind != 'i' || r.toks[i-1].To >= len(r.src.Text) || r.src.Text[r.toks[i-1].To] != '`' {
+	if r.lang != "node" || t.Kind != tokens.String || i == 0 || r.toks[i-1].Kind != tokens.Name || r.toks[i-1].To >= len(r.src.Text) || r.src.Text[r.toks[i-1].To] != '`' {
 		return
 	}
 	name := r.toks[i-1].Text
@@ -148,7 +144,7 @@ func (r *inlineRun) feedsClient(command string) {
 	}
 	client := &act.Invocation{Exe: scan.Base(fields[0]), Cwd: r.sh.Cwd, Src: r.src}
 	for _, t := range r.toks {
-		if t.Kind == 's' && (stores.LooksSQL(t.Text) || stores.LooksRedis(t.Text) || stores.LooksMongo(t.Text)) && r.sh.Env.Budget.Spend(4) {
+		if t.Kind == tokens.String && (stores.LooksSQL(t.Text) || stores.LooksRedis(t.Text) || stores.LooksMongo(t.Text)) && r.sh.Env.Budget.Spend(4) {
 			src := r.src.Inside(r.word(t), r.lang)
 			if src.Depth <= scan.MaxDepth {
 				r.sh.Read("sql", &src, client)
@@ -224,7 +220,7 @@ func (r *inlineRun) firstText(args []tokens.Token) (tokens.Token, bool) {
 			return r.listed(list[1:], list[0].Text, args[0]), true
 		}
 	}
-	if len(args) > 3 && args[0].Kind == 'i' && args[1].Kind == '(' && (strings.HasSuffix(args[0].Text, "text") || strings.HasSuffix(args[0].Text, "sql") || strings.HasSuffix(args[0].Text, "raw") || strings.HasSuffix(args[0].Text, "SQL") || strings.HasSuffix(args[0].Text, "Statement")) {
+	if len(args) > 3 && args[0].Kind == tokens.Name && args[1].Kind == '(' && (strings.HasSuffix(args[0].Text, "text") || strings.HasSuffix(args[0].Text, "sql") || strings.HasSuffix(args[0].Text, "raw") || strings.HasSuffix(args[0].Text, "SQL") || strings.HasSuffix(args[0].Text, "Statement")) {
 		return r.firstText(args[2:]) // text("…") of SQLAlchemy, Prisma.raw(`…`)
 	}
 	list := r.strings(args)
@@ -261,12 +257,12 @@ func (r *inlineRun) effect(effect string, name tokens.Token, args []tokens.Token
 		to = max(to, args[len(args)-1].To)
 	}
 	target := name.Text
-	if list := r.strings(args); len(list) > 0 && list[0].Kind == 's' && strings.IndexByte(list[0].Text, scan.Hole) < 0 {
+	if list := r.strings(args); len(list) > 0 && list[0].Kind == tokens.String && strings.IndexByte(list[0].Text, scan.Hole) < 0 {
 		target = list[0].Text
 	}
 	words := ""
 	for _, t := range r.toks { // the address of the server says where it acts
-		if t.Kind == 's' && strings.Contains(t.Text, "://") {
+		if t.Kind == tokens.String && strings.Contains(t.Text, "://") {
 			words += " " + t.Text
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/facts"
 	"github.com/countersign/countersign/policy/actionrisk/hosts"
-	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
@@ -24,38 +23,38 @@ func (r *inlineRun) index(t tokens.Token) int {
 // onReceiver judges a method that does something to the path or command it is called
 // on: Path("/srv").rmtree(), "rm -rf /srv".execute().
 func (r *inlineRun) onReceiver(name tokens.Token, args []tokens.Token) bool {
-	does, ok := facts.Named(r.sh.Env.Code.Receivers, strings.TrimSuffix(name.Text, "!"), r.lang)
+	does, ok := facts.Named(r.sh.Env.Code().Receivers, strings.TrimSuffix(name.Text, "!"), r.lang)
 	if !ok {
 		return false
 	}
 	kind := does.Does
-	if kind == 's' && len(args) > 0 || kind != 'w' && slices.ContainsFunc(args, func(t tokens.Token) bool { return t.Kind == 's' }) {
+	if kind == facts.RunsText && len(args) > 0 || kind != facts.WritesFile && slices.ContainsFunc(args, func(t tokens.Token) bool { return t.Kind == tokens.String }) {
 		return false // the path is its argument
 	}
 	of, ok := r.receiver(name)
 	if !ok || strings.Trim(of.Text, string(scan.Hole)) == "" {
-		if strings.Contains(name.Text, ".") && (kind == 'd' || kind == 'u' || kind == 'D') {
+		if strings.Contains(name.Text, ".") && kind.Deletes() {
 			r.sweep()
 		}
 		return false
 	}
-	if kind == 'D' {
-		kind = 'u'
-		if slices.ContainsFunc(args, func(t tokens.Token) bool { return strings.Contains(t.Text, "recursive") || t.Text == "true" }) {
-			kind = 'd'
-		}
-	}
 	switch kind {
-	case 'd':
-		r.run([]tokens.Token{{Text: "rm"}, {Text: "-rf"}, of})
-	case 'u':
-		r.run([]tokens.Token{{Text: "rm"}, of})
-	case 's':
+	case facts.DeletesTree:
+		r.emit(act.DeleteTree, of)
+	case facts.DeletesTreeIfTold:
+		op := act.DeleteFile
+		if slices.ContainsFunc(args, func(t tokens.Token) bool { return strings.Contains(t.Text, "recursive") || t.Text == "true" }) {
+			op = act.DeleteTree
+		}
+		r.emit(op, of)
+	case facts.DeletesFile:
+		r.emit(act.DeleteFile, of)
+	case facts.RunsText:
 		r.shellText(of)
-	case 'r':
+	case facts.ReadsFile:
 		r.read(name, []tokens.Token{of})
-	case 'w':
-		r.read(name, []tokens.Token{of, {Kind: 's', Text: "w"}})
+	case facts.WritesFile:
+		r.read(name, []tokens.Token{of, {Kind: tokens.String, Text: "w"}})
 		r.keeps(of, args, r.strings(args))
 	}
 	return true
@@ -72,7 +71,7 @@ func (r *inlineRun) receiver(name tokens.Token) (tokens.Token, bool) {
 	}
 	for i := r.index(name) - 1; i >= 0; {
 		switch t := r.toks[i]; t.Kind {
-		case 's':
+		case tokens.String:
 			return r.filled(t), true
 		case ']':
 			list := r.strings(r.toks[opening(r.toks, i, '[', ']')+1 : i])
@@ -81,11 +80,11 @@ func (r *inlineRun) receiver(name tokens.Token) (tokens.Token, bool) {
 			open := opening(r.toks, i, '(', ')')
 			if open+1 == i && open > 0 {
 				if text, _, known := r.knownName(r.toks, open-1); known {
-					return tokens.Token{Kind: 's', Text: text, From: r.toks[open-1].From, To: t.To}, true
+					return tokens.Token{Kind: tokens.String, Text: text, From: r.toks[open-1].From, To: t.To}, true
 				}
 			}
 			if open+1 == i { // resolve(): what that is called on
-				if i = open - 2; open < 2 || r.toks[open-1].Kind != 'i' || !strings.HasPrefix(r.toks[open-1].Text, ".") {
+				if i = open - 2; open < 2 || r.toks[open-1].Kind != tokens.Name || !strings.HasPrefix(r.toks[open-1].Text, ".") {
 					return tokens.Token{}, false
 				}
 				continue
@@ -123,10 +122,10 @@ func opening(toks []tokens.Token, i int, open, shut byte) int {
 
 // lists: the token names what gives the files of a folder.
 func (r *inlineRun) lists(t tokens.Token) bool {
-	if t.Kind != 'i' {
+	if t.Kind != tokens.Name {
 		return false
 	}
-	_, ok := facts.Named(r.sh.Env.Code.Listers, t.Text, r.lang)
+	_, ok := facts.Named(r.sh.Env.Code().Listers, t.Text, r.lang)
 	return ok
 }
 
@@ -202,7 +201,7 @@ func (r *inlineRun) keepsWritten(name, file tokens.Token) {
 	}
 	end := closing(r.toks, i+1, '(', ')')
 	for j := end + 1; j+1 < min(end+24, len(r.toks)); j++ { // at once, or by the name that it is given
-		if t := r.toks[j]; t.Kind == 'i' && strings.HasSuffix(t.Text, ".write") && r.toks[j+1].Kind == '(' {
+		if t := r.toks[j]; t.Kind == tokens.Name && strings.HasSuffix(t.Text, ".write") && r.toks[j+1].Kind == '(' {
 			args := r.arguments(j + 1)
 			r.keeps(file, args, r.strings(args))
 			return
@@ -217,28 +216,15 @@ func (r *inlineRun) sweep() {
 		return
 	}
 	r.swept = true
-	for _, t := range r.toks { // a filter: not the folder as a whole
-		for _, n := range [...]string{"endswith", "fnmatch", "endsWith", "end_with?", ".suffix", "startswith", ".match", "extname"} {
-			if t.Kind == 'i' && strings.HasSuffix(t.Text, n) {
-				return
-			}
-		}
+	if slices.ContainsFunc(r.toks, filters) { // not the folder as a whole
+		return
 	}
 	var folder, pattern tokens.Token
 	for i, t := range r.toks {
 		if !r.lists(t) {
 			continue
 		}
-		var list []tokens.Token
-		if i+1 < len(r.toks) && r.toks[i+1].Kind == '(' {
-			list = r.strings(r.arguments(i + 1))
-		} else if i+1 < len(r.toks) && r.toks[i+1].Kind == 's' {
-			list = r.toks[i+1 : i+2]
-		}
-		if of, ok := r.receiver(t); ok && strings.Contains(t.Text, ".") {
-			list = append(list, of)
-		}
-		for _, s := range list {
+		for _, s := range r.foldersOf(i) {
 			switch plain := strings.Trim(strings.Trim(s.Text, "*/."), string(scan.Hole)); {
 			case strings.IndexByte(s.Text, scan.Hole) >= 0 || s.Text == "":
 			case strings.ContainsAny(s.Text, "*?[") && strings.Trim(s.Text[strings.LastIndexByte(s.Text, '/')+1:], "*.") != "":
@@ -250,10 +236,31 @@ func (r *inlineRun) sweep() {
 	}
 	switch {
 	case pattern.To > 0: // a filter
-		r.run([]tokens.Token{{Text: "rm"}, pattern})
+		r.emit(act.DeleteFile, pattern)
 	case folder.To > 0:
-		r.run([]tokens.Token{{Text: "rm"}, {Text: "-rf"}, folder})
+		r.emit(act.DeleteTree, folder)
 	}
+}
+
+// filters: the token names what asks how a file is called.
+func filters(t tokens.Token) bool {
+	return t.Kind == tokens.Name && slices.ContainsFunc(nameFilters, func(n string) bool { return strings.HasSuffix(t.Text, n) })
+}
+
+var nameFilters = []string{"endswith", "fnmatch", "endsWith", "end_with?", ".suffix", "startswith", ".match", "extname"}
+
+// foldersOf are the folders that the lister at i is given, or called on.
+func (r *inlineRun) foldersOf(i int) (list []tokens.Token) {
+	switch r.at(i, 1).Kind {
+	case '(':
+		list = r.strings(r.arguments(i + 1))
+	case tokens.String:
+		list = r.toks[i+1 : i+2 : i+2]
+	}
+	if of, ok := r.receiver(r.toks[i]); ok && strings.Contains(r.toks[i].Text, ".") {
+		list = append(list, of)
+	}
+	return list
 }
 
 // read judges a file that is opened: for writing as a redirection, else as cat.
@@ -261,17 +268,16 @@ func (r *inlineRun) read(name tokens.Token, list []tokens.Token) {
 	e := r.sh.Env
 	w := r.word(list[0])
 	if len(list) > 1 && len(list[1].Text) <= 3 && strings.ContainsAny(list[1].Text, "wa") && strings.Trim(list[1].Text, "wabt+x") == "" {
-		op := ">"
+		op := act.Overwrite
 		if strings.ContainsRune(list[1].Text, 'a') {
-			op = ">>"
+			op = act.AppendTo
 		}
-		v := &act.Invocation{Exe: op, Operands: []act.Word{w}, Argv: []act.Word{{Text: op}, w}, After: -1, Cwd: r.sh.Cwd, Src: r.src, From: name.From, To: list[0].To, Stdin: act.Flow{Taint: act.FromStdin}}
-		e.Match(&act.Item{Kind: act.KindRedir, Name: op, Inv: v, Src: r.src, From: name.From, To: list[0].To})
+		r.sh.Emit(r.src, r.lang, act.Effect{Op: op, On: []act.Word{w}, From: name.From, To: list[0].To})
 		r.keepsWritten(name, list[0])
 		return
 	}
-	if c := e.ClassOf(w, r.sh.Cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
+	if e.Credential(w, r.sh.Cwd) {
 		r.secret = true
-		r.run([]tokens.Token{{Text: "cat"}, list[0]})
+		r.emit(act.ReadFile, list[0])
 	}
 }

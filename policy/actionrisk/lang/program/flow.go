@@ -33,7 +33,7 @@ func (r *inlineRun) given() {
 	}
 	for _, o := range r.sh.Carrier.Opts {
 		if name, value, ok := strings.Cut(o.Value.Text, "="); ok && (o.Name == "-v" || o.Name == "--assign") {
-			r.vars[name] = tokens.Token{Kind: 's', Text: value, To: len(r.src.Text)}
+			r.vars[name] = tokens.Token{Kind: tokens.String, Text: value, To: len(r.src.Text)}
 		}
 	}
 }
@@ -41,49 +41,62 @@ func (r *inlineRun) given() {
 // defines notes a function that hands its arguments on to what starts, deletes or
 // evaluates: def run(c): os.system(c).
 func (r *inlineRun) defines(i int) {
-	t := r.toks[i]
-	name, from := "", i+2
-	switch {
-	case t.Kind != 'i' || i+3 >= len(r.toks):
-		return
-	case definers[t.Text] && r.toks[i+1].Kind == 'i':
-		name = r.toks[i+1].Text
-	case r.toks[i+1].Kind == '(' && i > 0 && r.toks[i-1].Kind == 'i' && r.opensBody(i+1):
-		name = t.Text
-	case r.toks[i+1].Kind == '=' && (r.toks[i+2].Text == "lambda" || r.toks[i+2].Text == "function" || r.arrow(i+2)):
-		name = t.Text
-	default:
+	name := r.definedAt(i)
+	if name == "" {
 		return
 	}
 	params := map[string]bool{"_": true, "args": true, "1": true}
-	j := from
-	for ; j < min(from+16, len(r.toks)); j++ {
-		if k := r.toks[j].Kind; k == 'i' {
+	j := i + 2
+	for ; j < min(i+18, len(r.toks)); j++ {
+		if k := r.toks[j].Kind; k == tokens.Name {
 			params[strings.TrimLeft(r.toks[j].Text, "$@")] = true
 		} else if k == ')' || k == ':' || k == '>' || k == '{' {
 			break
 		}
 	}
 	for end := min(j+60, len(r.toks)); j+2 < end && !definers[r.toks[j+1].Text]; j++ {
-		s := r.toks[j]
-		first, _, dotted := strings.Cut(s.Text, ".")
-		if n, ok := facts.Named(r.sh.Env.Code.Receivers, s.Text, r.lang); ok && dotted && params[first] && strings.IndexByte("duD", n.Does) >= 0 {
-			r.rename(name, "remove_tree")
+		if does := r.handedTo(j, params); does != "" {
+			r.rename(name, does)
 			return
 		}
-		if s.Kind != 'i' || r.toks[j+1].Kind != '(' || strings.IndexByte("svdDue", r.commonOrNamed(s.Text)) < 0 {
-			continue
+	}
+}
+
+// definedAt is the name of the function whose definition begins at i, or "".
+func (r *inlineRun) definedAt(i int) string {
+	t := r.toks[i]
+	if t.Kind != tokens.Name || i+3 >= len(r.toks) {
+		return ""
+	}
+	switch one, two := r.toks[i+1], r.toks[i+2]; {
+	case definers[t.Text] && one.Kind == tokens.Name:
+		return one.Text
+	case one.Kind == '(' && i > 0 && r.toks[i-1].Kind == tokens.Name && r.opensBody(i+1),
+		one.Kind == '=' && (two.Text == "lambda" || two.Text == "function" || r.arrow(i+2)):
+		return t.Text
+	}
+	return ""
+}
+
+// handedTo is what is called at i with one of the parameters, if it does something.
+func (r *inlineRun) handedTo(i int, params map[string]bool) string {
+	t := r.toks[i]
+	first, _, dotted := strings.Cut(t.Text, ".")
+	if n, ok := facts.Named(r.sh.Env.Code().Receivers, t.Text, r.lang); ok && dotted && params[first] && n.Does.Deletes() {
+		return "remove_tree"
+	}
+	if t.Kind != tokens.Name || r.toks[i+1].Kind != '(' || !r.sinkOf(t.Text).Deletes() && !r.does(t.Text, facts.RunsText, facts.RunsWords, facts.Evaluates) {
+		return ""
+	}
+	for _, a := range r.toks[i+2 : min(i+6, len(r.toks))] {
+		if a.Kind == tokens.Name && params[strings.TrimLeft(a.Text, "$@")] {
+			return t.Text
 		}
-		for _, a := range r.toks[j+2 : min(j+6, len(r.toks))] {
-			if a.Kind == 'i' && params[strings.TrimLeft(a.Text, "$@")] {
-				r.rename(name, s.Text)
-				return
-			}
-			if a.Kind == ')' {
-				break
-			}
+		if a.Kind == ')' {
+			break
 		}
 	}
+	return ""
 }
 
 // opensBody: the bracket at i is followed by a brace, as that of a function is.
@@ -102,7 +115,7 @@ func (r *inlineRun) arrow(i int) bool {
 		if r.toks[j].Kind == '=' && r.toks[j+1].Kind == '>' {
 			return true
 		}
-		if k := r.toks[j].Kind; k == ';' || k == 's' {
+		if k := r.toks[j].Kind; k == ';' || k == tokens.String {
 			return false
 		}
 	}
@@ -117,7 +130,7 @@ func (r *inlineRun) changes(i int) {
 		if name = t.Text; t.Kind == ')' { // ($c = "…") =~ tr
 			name = r.toks[min(opening(r.toks, i, '(', ')')+1, i)].Text
 		}
-	case t.Kind == 'i' && i+1 < len(r.toks) && r.toks[i+1].Kind == '[':
+	case t.Kind == tokens.Name && i+1 < len(r.toks) && r.toks[i+1].Kind == '[':
 		if end := closing(r.toks, i+1, '[', ']'); end+1 < len(r.toks) && (r.toks[end+1].Kind == '^' || r.toks[end+1].Kind == '=' && slices.ContainsFunc(r.toks[end+2:min(end+12, len(r.toks))], func(t tokens.Token) bool { return t.Kind == '^' })) {
 			name = t.Text
 		}
@@ -142,7 +155,7 @@ func (r *inlineRun) origins() map[string]origin {
 		for i := range r.toks {
 			if name, body := r.madeAt(i); len(body) > 0 && r.sh.Env.Budget.Spend(1+len(body)/2) {
 				o := r.origin(body)
-				if i+1 < len(r.toks) && r.toks[i+1].Kind == '+' && slices.ContainsFunc(body, func(t tokens.Token) bool { return t.Kind == 'i' }) {
+				if i+1 < len(r.toks) && r.toks[i+1].Kind == '+' && slices.ContainsFunc(body, func(t tokens.Token) bool { return t.Kind == tokens.Name }) {
 					o |= r.origin(r.toks) & fetchedText // gathered piece by piece
 				}
 				if o != 0 && len(r.from) < scan.MaxLoop {
@@ -157,19 +170,19 @@ func (r *inlineRun) origins() map[string]origin {
 // madeAt is the name that gets a text at token i, and the tokens that make it.
 func (r *inlineRun) madeAt(i int) (string, []tokens.Token) {
 	t := r.toks[i]
-	if t.Kind != 'i' || i+2 >= len(r.toks) {
+	if t.Kind != tokens.Name || i+2 >= len(r.toks) {
 		return "", nil
 	}
 	next := r.toks[i+1]
 	name := strings.TrimLeft(t.Text, "$@")
 	switch {
-	case definers[t.Text] && next.Kind == 'i':
+	case definers[t.Text] && next.Kind == tokens.Name:
 		return next.Text, r.toks[i+2 : min(i+80, len(r.toks))]
-	case t.Text == "as" && next.Kind == 'i':
+	case t.Text == "as" && next.Kind == tokens.Name:
 		return next.Text, r.toks[max(i-24, 0):i]
 	case next.Kind == '=' && r.toks[i+2].Kind != '=', (next.Kind == '+' || next.Kind == '.') && r.toks[i+2].Kind == '=':
 		return name, r.toks[i+2 : max(r.statement(i), i+2)]
-	case next.Kind == ',' && i+3 < len(r.toks) && r.toks[i+2].Kind == 'i' && r.toks[i+3].Kind == '=' && !r.argument(i):
+	case next.Kind == ',' && i+3 < len(r.toks) && r.toks[i+2].Kind == tokens.Name && r.toks[i+3].Kind == '=' && !r.argument(i):
 		return name, r.toks[i+4 : max(r.statement(i+3), i+4)]
 	}
 	return "", nil
@@ -183,41 +196,57 @@ func (r *inlineRun) origin(toks []tokens.Token) (o origin) {
 	if !r.sh.Env.Budget.Spend(1 + len(toks)/2) {
 		return 0
 	}
-	c := r.sh.Env.Code
 	for i, t := range toks {
-		switch {
-		case t.Kind == '[' && i+4 < len(toks) && toks[i+1].Kind == ':' && toks[i+2].Kind == ':' && toks[i+3].Kind == '-':
-			o |= builtText // backwards
-		case t.Kind == '^' && !powers[r.lang]:
-			o |= builtText
-		case t.Kind == 's' && (strings.HasPrefix(t.Text, "curl ") || strings.HasPrefix(t.Text, "wget ")):
-			o |= fetchedText
-		case t.Kind == 's' && i > 1 && clientModules[t.Text] && i+2 < len(toks) && (toks[i-2].Text == "require" || toks[i-2].Text == "import") && strings.HasPrefix(toks[i+2].Text, "."):
-			o |= fetchedText
-		case t.Kind == 's' && i > 0 && strings.Contains(t.Text, "://") && strings.HasSuffix(toks[max(i-2, 0)].Text, "file_get_contents"):
-			o |= fetchedText
-		}
-		if t.Kind != 'i' {
-			continue
-		}
-		name := strings.TrimSuffix(t.Text, "!")
-		if first, rest, ok := strings.Cut(name, "."); ok && r.names[first] != "" {
-			name = r.names[first] + "." + rest
-		}
-		if strings.HasSuffix(name, "code") && i+2 < len(toks) && toks[i+2].Kind == 's' && codecNames[strings.ToLower(toks[i+2].Text)] {
-			o |= builtText // decode("rot13")
-		}
-		if _, ok := facts.Named(c.Builders, name, r.lang); ok || strings.HasSuffix(name, "Buffer.from") {
-			o |= builtText
-		}
-		if _, ok := facts.Named(c.Fetchers, name, r.lang); ok || strings.HasPrefix(name, "urllib") || strings.HasPrefix(name, "Net::HTTP") || strings.HasPrefix(name, "LWP") {
-			o |= fetchedText
-		}
-		if first, _, _ := strings.Cut(strings.TrimLeft(name, "$@"), "."); first != "" {
-			if o |= r.from[first]; r.changed[first] {
+		switch t.Kind {
+		case '[':
+			if i+4 < len(toks) && toks[i+1].Kind == ':' && toks[i+2].Kind == ':' && toks[i+3].Kind == '-' {
+				o |= builtText // backwards
+			}
+		case '^':
+			if !powers[r.lang] {
 				o |= builtText
 			}
+		case tokens.String:
+			if fetchedAt(toks, i) {
+				o |= fetchedText
+			}
+		case tokens.Name:
+			o |= r.originOf(toks, i)
 		}
+	}
+	return o
+}
+
+// fetchedAt: the string at i is an address, or a module, that something is fetched by.
+func fetchedAt(toks []tokens.Token, i int) bool {
+	t := toks[i]
+	switch {
+	case strings.HasPrefix(t.Text, "curl ") || strings.HasPrefix(t.Text, "wget "):
+		return true
+	case i > 1 && clientModules[t.Text] && i+2 < len(toks) && (toks[i-2].Text == "require" || toks[i-2].Text == "import") && strings.HasPrefix(toks[i+2].Text, "."):
+		return true
+	}
+	return i > 0 && strings.Contains(t.Text, "://") && strings.HasSuffix(toks[max(i-2, 0)].Text, "file_get_contents")
+}
+
+// originOf is how what the name at i stands for, or what a call of it gives, came about.
+func (r *inlineRun) originOf(toks []tokens.Token, i int) (o origin) {
+	c, name := r.sh.Env.Code(), strings.TrimSuffix(toks[i].Text, "!")
+	if first, rest, ok := strings.Cut(name, "."); ok && r.names[first] != "" {
+		name = r.names[first] + "." + rest
+	}
+	if strings.HasSuffix(name, "code") && i+2 < len(toks) && toks[i+2].Kind == tokens.String && codecNames[strings.ToLower(toks[i+2].Text)] {
+		o |= builtText // decode("rot13")
+	}
+	if _, ok := facts.Named(c.Builders, name, r.lang); ok || strings.HasSuffix(name, "Buffer.from") {
+		o |= builtText
+	}
+	if _, ok := facts.Named(c.Fetchers, name, r.lang); ok || hasAnyPrefix(name, "urllib", "Net::HTTP", "LWP") {
+		o |= fetchedText
+	}
+	first, _, _ := strings.Cut(strings.TrimLeft(name, "$@"), ".")
+	if o |= r.from[first]; r.changed[first] {
+		o |= builtText
 	}
 	return o
 }
@@ -259,15 +288,15 @@ func (r *inlineRun) fetchesAtAll(name tokens.Token) bool {
 }
 
 // kindOf is what a call does, with these arguments.
-func (r *inlineRun) kindOf(name tokens.Token, args []tokens.Token) byte {
+func (r *inlineRun) kindOf(name tokens.Token, args []tokens.Token) facts.Doing {
 	kind := r.sinkOf(name.Text)
-	if kind != 'D' {
+	if kind != facts.DeletesTreeIfTold {
 		return kind
 	}
 	if slices.ContainsFunc(args, func(t tokens.Token) bool {
-		return strings.Contains(strings.ToLower(t.Text), "recursive") || t.Kind == 's' && (t.Text == "s" || t.Text == "rf") || t.Text == "true"
+		return strings.Contains(strings.ToLower(t.Text), "recursive") || t.Kind == tokens.String && (t.Text == "s" || t.Text == "rf") || t.Text == "true"
 	}) {
-		return 'd'
+		return facts.DeletesTree
 	}
 	return commonSink(name.Text, r.lang)
 }

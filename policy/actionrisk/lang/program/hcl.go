@@ -25,7 +25,7 @@ func configuration(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	toks := tokens.Tokens(sh.Env, text, "hcl")
 	for i := 0; i+2 < len(toks); i++ {
 		name, sign, value := toks[i], toks[i+1], toks[i+2]
-		if name.Kind != 'i' || sign.Kind != '=' {
+		if name.Kind != tokens.Name || sign.Kind != '=' {
 			continue
 		}
 		r := &inlineRun{sh: inner, src: inner.Src, lang: "hcl", toks: toks}
@@ -40,7 +40,7 @@ func configuration(sh *interp.Process, src *act.Source, v *act.Invocation) {
 				}
 			}
 		case "command", "inline", "create_command", "destroy_command", "query", "user_data", "before_hook", "after_hook":
-			if i+5 < len(toks) && value.Kind == 's' && toks[i+3].Text == "args" && toks[i+5].Kind == '[' { // a program and its words
+			if i+5 < len(toks) && value.Kind == tokens.String && toks[i+3].Text == "args" && toks[i+5].Kind == '[' { // a program and its words
 				r.run(append([]tokens.Token{value}, r.strings(toks[i+6:min(closing(toks, i+5, '[', ']'), len(toks))])...))
 				continue
 			}
@@ -53,7 +53,7 @@ func configuration(sh *interp.Process, src *act.Source, v *act.Invocation) {
 func hclText(sh *interp.Process, r *inlineRun, toks []tokens.Token, i int, v *act.Invocation) {
 	at := &act.Invocation{Exe: v.Exe, Src: r.src, To: len(r.src.Text), Stdin: act.Flow{Known: true}}
 	switch t := toks[i]; t.Kind {
-	case 's':
+	case tokens.String:
 		r.shellText(t)
 	case '[':
 		for _, s := range r.strings(toks[i+1 : min(closing(toks, i, '[', ']'), len(toks))]) {

@@ -33,13 +33,13 @@ func (r *inlineRun) bodies(args []tokens.Token) {
 		switch {
 		case isKey:
 			key = strings.ToLower(strings.Trim(t.Text, ".:"))
-		case t.Kind == 's' && (stores.QueryKeys[key] || bodyKeys[key] || i > 0 && args[i-1].Text == "JSON.stringify"):
+		case t.Kind == tokens.String && (stores.QueryKeys[key] || bodyKeys[key] || i > 0 && args[i-1].Text == "JSON.stringify"):
 			src := r.src.Inside(r.word(t), r.lang)
 			if src.Depth <= scan.MaxDepth {
 				r.sh.Read("body", &src, nil)
 			}
 			key = ""
-		case t.Kind == 's' || t.Kind == 'i':
+		case t.Kind == tokens.String || t.Kind == tokens.Name:
 			key = strings.ToLower(strings.Trim(t.Text, ".:"))
 		case t.Kind == ',':
 			key = ""
@@ -58,24 +58,28 @@ func (r *inlineRun) sends(name tokens.Token, args []tokens.Token) bool {
 	case strings.Contains(name.Text, "HTTP::Delete") && len(list) > 0:
 		r.sendDelete(list[0])
 		return true
-	case last == "delete" || last == "Delete" || last == "deleteAsync" || last == "DeleteAsync":
+	case deleteCalls[last]:
 		if len(list) == 0 || !addressLike(list[0].Text) || !r.usesHTTP() {
 			return false
 		}
 		r.sendDelete(list[0])
 		return true
 	case requestCalls[last] && r.saysDelete(args) && r.usesHTTP() && r.sh.Env.Budget.Spend(1+len(r.toks)/8):
+		at := tokens.Token{Text: "https://" + string(scan.Hole), From: name.From, To: name.To}
 		for _, t := range append(list, r.toks...) {
-			if t.Kind == 's' && addressLike(t.Text) {
-				r.sendDelete(t)
-				return true
+			if t.Kind == tokens.String && addressLike(t.Text) {
+				at = t
+				break
 			}
 		}
-		r.sendDelete(tokens.Token{Text: "https://" + string(scan.Hole), From: name.From, To: name.To})
+		r.sendDelete(at)
 		return true
 	}
 	return false
 }
+
+// deleteCalls send a request with DELETE to the address that they are given.
+var deleteCalls = scan.SetOf("delete Delete deleteAsync DeleteAsync")
 
 // addressLike: a URL, a path, or something not known.
 func addressLike(t string) bool {
@@ -86,7 +90,7 @@ func addressLike(t string) bool {
 // method is set to.
 func (r *inlineRun) saysDelete(args []tokens.Token) bool {
 	for i, t := range args {
-		if t.Kind != 's' || !strings.EqualFold(t.Text, "delete") {
+		if t.Kind != tokens.String || !strings.EqualFold(t.Text, "delete") {
 			continue
 		}
 		if t.Text == "DELETE" && (i == 0 || args[i-1].Kind == ',') {
@@ -119,7 +123,7 @@ func (r *inlineRun) sendDelete(t tokens.Token) {
 	address := t.Text
 	if strings.HasPrefix(address, "/") {
 		for _, other := range r.toks {
-			if other.Kind == 's' && other.Text != "" {
+			if other.Kind == tokens.String && other.Text != "" {
 				if host, ok := hosts.LooksHost(other.Text); ok {
 					address = "https://" + host + t.Text
 					break

@@ -20,7 +20,7 @@ func (r *inlineRun) at(i, n int) tokens.Token {
 
 // look judges what begins at token i.
 func (r *inlineRun) look(i int) {
-	if r.toks[i].Kind != 'i' {
+	if r.toks[i].Kind != tokens.Name {
 		r.lookSign(i)
 		return
 	}
@@ -30,59 +30,109 @@ func (r *inlineRun) look(i int) {
 // lookSign judges what begins with a string or a sign: commands in backticks, callees
 // that are put together, awk's pipes, methods of strings.
 func (r *inlineRun) lookSign(i int) {
-	t, next := r.toks[i], func(n int) tokens.Token { return r.at(i, n) }
+	t, one := r.toks[i], r.at(i, 1)
 	switch {
-	case t.Kind == 'x', t.Kind == 's' && i > 0 && r.toks[i-1].Kind == 'i' && strings.HasSuffix(r.toks[i-1].Text, "$") && r.lang == "node":
+	case t.Kind == tokens.Command, t.Kind == tokens.String && r.lang == "node" && i > 0 && r.toks[i-1].Kind == tokens.Name && strings.HasSuffix(r.toks[i-1].Text, "$"):
 		r.shellText(t)
-	case t.Kind == ')' && next(1).Kind == '(' && r.lang == "php":
-		if open := opening(r.toks, i, '(', ')'); open == 0 || r.toks[open-1].Kind != 'i' {
-			name := t
-			if name.Text = r.join(r.toks[open+1 : i]).Text; act.SyntaxName(name.Text) {
-				r.call(name, r.arguments(i+1))
-			}
-		}
+	case t.Kind == ')' && one.Kind == '(' && r.lang == "php":
+		r.calleeInBrackets(i)
 	case t.Kind == '[':
 		r.indexed(i)
 	case r.lang == "awk" && t.Kind == '|':
 		r.awkPipe(i)
-	case r.lang == "awk" && t.Kind == '>' && next(1).Kind == 's':
-		r.read(t, []tokens.Token{next(1), {Kind: 's', Text: "w"}})
-		if left := r.awkPrinted(i); left.To > 0 && strings.IndexByte(left.Text, scan.Hole) < 0 {
-			r.sh.Env.Remember(r.sh, r.word(next(1)), act.Flow{Word: r.word(left), Known: true}, false)
+	case r.lang == "awk" && t.Kind == '>' && one.Kind == tokens.String:
+		r.awkWrites(i)
+	case t.Kind == tokens.String || t.Kind == ']':
+		if one.Kind == tokens.Name && one.Text[0] == '.' && r.at(i, 2).Kind == '(' && r.at(i, 3).Kind == ')' {
+			r.onReceiver(one, nil)
 		}
-	case (t.Kind == 's' || t.Kind == ']') && next(1).Kind == 'i' && next(2).Kind == '(' && next(3).Kind == ')' && strings.HasPrefix(next(1).Text, "."):
-		r.onReceiver(next(1), nil)
+	}
+}
+
+// calleeInBrackets judges ("sys"."tem")("…") of PHP; the first of them end at i.
+func (r *inlineRun) calleeInBrackets(i int) {
+	open := opening(r.toks, i, '(', ')')
+	if open > 0 && r.toks[open-1].Kind == tokens.Name {
+		return // arguments
+	}
+	name := r.toks[i]
+	if name.Text = r.join(r.toks[open+1 : i]).Text; act.SyntaxName(name.Text) {
+		r.call(name, r.arguments(i+1))
 	}
 }
 
 // lookModule notes what modules and functions are called, and runs modules that the
 // command wrote; it tells whether there was any of that.
 func (r *inlineRun) lookModule(i int) bool {
-	t, next := r.toks[i], func(n int) tokens.Token { return r.at(i, n) }
+	t, one := r.toks[i], r.at(i, 1)
+	if (t.Text == "import" || t.Text == "from") && r.lookImport(i) {
+		return true
+	}
 	switch {
-	case r.lang == "python" && (t.Text == "from" || t.Text == "import" && (i < 2 || r.toks[i-2].Text != "from")) && next(1).Kind == 'i' && len(r.sh.Env.Files) > 0 && r.imported(next(1)):
-	case t.Text == "import" && next(2).Text == "as":
-		r.rename(next(3).Text, next(1).Text)
-	case t.Text == "from" && next(2).Text == "import":
-		r.imports(next(1).Text, i+3)
-	case t.Text == "as" && r.lang == "python" && next(1).Kind == 'i' && i > 0 && r.toks[i-1].Kind == ')':
-		if open := opening(r.toks, i-1, '(', ')'); open > 0 {
-			if text, _, known := r.knownName(r.toks, open-1); known {
-				r.vars[next(1).Text] = tokens.Token{Kind: 's', Text: text, From: t.From, To: t.To}
-			}
-		}
-	case next(1).Kind == '=' && loadsModule(next(2).Text) && next(3).Kind == '(' && !strings.HasPrefix(r.after(closing(r.toks, i+3, '(', ')')), "."):
+	case t.Text == "as" && r.lang == "python" && one.Kind == tokens.Name && i > 0 && r.toks[i-1].Kind == ')':
+		r.opened(i)
+	case one.Kind == '=' && loadsModule(r.at(i, 2).Text) && r.at(i, 3).Kind == '(' && !strings.HasPrefix(r.after(closing(r.toks, i+3, '(', ')')), "."):
 		r.rename(t.Text, strings.TrimPrefix(r.join(r.arguments(i+3)).Text, "node:"))
-	case t.Text == "getattr" && next(1).Kind == '(':
+	case one.Kind == '(':
+		return r.lookReflection(i)
+	default:
+		return r.renamed(i)
+	}
+	return true
+}
+
+// opened notes the text of "with f() as x", whose "as" stands at i, if it is known.
+func (r *inlineRun) opened(i int) {
+	open := opening(r.toks, i-1, '(', ')')
+	if open == 0 {
+		return
+	}
+	if text, _, known := r.knownName(r.toks, open-1); known {
+		r.vars[r.toks[i+1].Text] = tokens.Token{Kind: tokens.String, Text: text, From: r.toks[i].From, To: r.toks[i].To}
+	}
+}
+
+// lookReflection judges a call at i that gives a function by its name.
+func (r *inlineRun) lookReflection(i int) bool {
+	switch t := r.toks[i]; {
+	case t.Text == "getattr":
 		r.computed(i)
-	case strings.HasSuffix(t.Text, ".const_get") && next(1).Kind == '(':
+	case strings.HasSuffix(t.Text, ".const_get"):
 		r.constant(i)
-	case (t.Text == "method" || t.Text == "require") && next(1).Kind == '(' && r.applied(i):
-	case next(2).Kind == 'i' && (next(1).Kind == ':' || next(1).Text == "as") && (r.sinkOf(t.Text) != 0 || next(3).Kind != '(' && facts.Verbs().Nouns[strings.TrimSuffix(t.Text, "s")] && r.usesService()):
-		r.rename(next(2).Text, t.Text)
+	case t.Text == "method" || t.Text == "require":
+		return r.applied(i)
 	default:
 		return false
 	}
+	return true
+}
+
+// lookImport notes what "import x as y" and "from x import y" at i name, and runs a module
+// of Python that the command wrote.
+func (r *inlineRun) lookImport(i int) bool {
+	t, module, word := r.toks[i], r.at(i, 1), r.at(i, 2).Text
+	switch {
+	case r.lang == "python" && (t.Text == "from" || i < 2 || r.toks[i-2].Text != "from") && module.Kind == tokens.Name && len(r.sh.Env.Files) > 0 && r.imported(module):
+	case t.Text == "import" && word == "as":
+		r.rename(r.at(i, 3).Text, module.Text)
+	case t.Text == "from" && word == "import":
+		r.imports(module.Text, i+3)
+	default:
+		return false
+	}
+	return true
+}
+
+// renamed notes another name for what does something: {execSync: run}, execSync as run.
+func (r *inlineRun) renamed(i int) bool {
+	t, one, two := r.toks[i], r.at(i, 1), r.at(i, 2)
+	if two.Kind != tokens.Name || one.Kind != ':' && one.Text != "as" {
+		return false
+	}
+	if r.sinkOf(t.Text) == facts.Nothing && (r.at(i, 3).Kind == '(' || !facts.Verbs().Nouns[strings.TrimSuffix(t.Text, "s")] || !r.usesService()) {
+		return false
+	}
+	r.rename(two.Text, t.Text)
 	return true
 }
 
@@ -93,23 +143,36 @@ func loadsModule(name string) bool {
 
 // lookGiven notes the text that a name is given; it tells whether one is.
 func (r *inlineRun) lookGiven(i int) bool {
-	t, next := r.toks[i], func(n int) tokens.Token { return r.at(i, n) }
+	t, one, two, three := r.toks[i], r.at(i, 1).Kind, r.at(i, 2).Kind, r.at(i, 3).Kind
+	if t.Text[0] == '.' && one != '(' && i > 0 && strings.IndexByte(")]s", r.toks[i-1].Kind) >= 0 && r.onReceiver(t, nil) {
+		return true
+	}
 	switch {
-	case t.Text[0] == '.' && next(1).Kind != '(' && i > 0 && strings.IndexByte(")]s", r.toks[i-1].Kind) >= 0 && r.onReceiver(t, nil):
-	case next(1).Kind == '=' && startSettings[strings.ToLower(t.Text[strings.LastIndexByte(t.Text, '.')+1:])] && next(2).Kind != '=':
-		r.startedBy(i)
-	case (next(1).Kind == '+' || next(1).Text == ".") && next(2).Kind == '=':
+	case one == '=':
+		return r.lookAssigned(i, t)
+	case (one == '+' || r.at(i, 1).Text == ".") && two == '=':
 		r.append(i, t)
-	case next(1).Kind == '[' && next(2).Kind == ']' && next(3).Kind == '=', next(1).Kind == ',' && next(2).Kind == 'i' && next(3).Kind == '=' && !r.argument(i):
+	case one == '[' && two == ']' && three == '=', one == ',' && two == tokens.Name && three == '=' && !r.argument(i):
 		r.assignAt(i+3, t)
-	case next(1).Kind == '=' && next(2).Kind == 'i':
+	default:
+		return false
+	}
+	return true
+}
+
+// lookAssigned notes what stands behind the sign of assignment at i+1.
+func (r *inlineRun) lookAssigned(i int, t tokens.Token) bool {
+	switch value := r.at(i, 2).Kind; {
+	case startSettings[strings.ToLower(t.Text[strings.LastIndexByte(t.Text, '.')+1:])] && value != '=':
+		r.startedBy(i)
+	case value == tokens.Name:
 		r.givenName(i, t)
-	case next(1).Kind == '=' && (next(2).Kind == 's' || next(2).Kind == '[' || next(2).Kind == '(' && r.lang == "perl" || next(2).Kind == '{' && braceLists[r.lang]):
+	case value == tokens.String || value == '[' || value == '(' && r.lang == "perl" || value == '{' && braceLists[r.lang]:
 		r.assign(i, t)
-	case next(1).Kind == '=' && next(2).Kind == '{': // by name
+	case value == '{': // by name
 		var list []tokens.Token
 		for _, v := range r.toks[i+2 : min(closing(r.toks, i+2, '{', '}'), len(r.toks))] {
-			if v.Kind == 's' && len(list) < scan.MaxLoop {
+			if v.Kind == tokens.String && len(list) < scan.MaxLoop {
 				list = append(list, v)
 			}
 		}
@@ -125,7 +188,7 @@ func (r *inlineRun) lookGiven(i int) bool {
 // givenName notes a name that is given another one, or what a call gives.
 func (r *inlineRun) givenName(i int, t tokens.Token) {
 	for j := i + 2; j < min(i+12, len(r.toks)) && r.toks[j].Kind != ';'; j++ {
-		if s := r.toks[j]; s.Kind == 'i' && r.sinkOf(s.Text) != 0 && (j+1 == len(r.toks) || r.toks[j+1].Kind != '(') {
+		if s := r.toks[j]; s.Kind == tokens.Name && r.sinkOf(s.Text) != facts.Nothing && (j+1 == len(r.toks) || r.toks[j+1].Kind != '(') {
 			r.rename(t.Text, s.Text)
 		}
 	}
@@ -136,35 +199,50 @@ func (r *inlineRun) givenName(i int, t tokens.Token) {
 
 // lookCall judges a call, with brackets or without, and tells whether it is one.
 func (r *inlineRun) lookCall(i int) bool {
-	t, next := r.toks[i], func(n int) tokens.Token { return r.at(i, n) }
+	if r.at(i, 1).Kind != '(' {
+		return r.lookBareCall(i)
+	}
 	switch {
-	case next(1).Kind == '(' && i > 1 && r.toks[i-1].Kind == '>' && r.toks[i-2].Kind == '|': // what is piped is the first argument
-		start := r.statementStart(i - 2)
-		if !r.sh.Env.Budget.Spend(1 + (i-start)/2) {
-			return true
-		}
-		left := slices.Clone(r.toks[start : i-2])
-		if args := r.arguments(i + 1); len(args) > 0 {
-			left = append(append(left, tokens.Token{Kind: ',', Text: ","}), args...)
-		}
-		tokens.Pair(left)
-		r.call(t, left)
-	case next(1).Kind == '(' && i > 0 && definers[r.toks[i-1].Text]:
+	case i > 1 && r.toks[i-1].Kind == '>' && r.toks[i-2].Kind == '|':
+		r.piped(i)
+	case i > 0 && definers[r.toks[i-1].Text]:
 		// a definition
-	case next(1).Kind == '(':
-		r.call(t, r.arguments(i+1))
-	case r.lang == "perl" && t.Text == "unlink" && (next(1).Kind == '}' || next(1).Kind == ';' || next(1).Kind == 0):
+	default:
+		r.call(r.toks[i], r.arguments(i+1))
+	}
+	return true
+}
+
+// lookBareCall judges a call without brackets, in languages that know such.
+func (r *inlineRun) lookBareCall(i int) bool {
+	t, one := r.toks[i], r.at(i, 1).Kind
+	switch {
+	case r.lang == "perl" && t.Text == "unlink" && (one == '}' || one == ';' || one == 0):
 		r.sweep()
-	case t.Text == "open" && r.lang == "perl" && next(1).Kind != '(':
+	case r.lang == "perl" && t.Text == "open":
 		r.pipeOpen(r.toks[i+1 : max(r.statement(i), i+1)])
-	case r.sh.Env.Code.Language(r.lang).Bare && (next(1).Kind == 's' || next(1).Kind == 'i' || next(1).Kind == '[' && r.lang != "awk" && r.lang != "perl"):
-		if k := r.sinkOf(t.Text); k != 0 && k != 'r' || strings.Contains(t.Text, ".") && r.usesService() {
+	case r.sh.Env.Code().Language(r.lang).Bare && (one == tokens.String || one == tokens.Name || one == '[' && r.lang != "awk" && r.lang != "perl"):
+		if k := r.sinkOf(t.Text); k != facts.Nothing && k != facts.ReadsFile || strings.Contains(t.Text, ".") && r.usesService() {
 			r.call(t, r.toks[i+1:r.bareEnd(i+1)])
 		}
 	default:
 		return false
 	}
 	return true
+}
+
+// piped judges x |> f(y): what is piped is the first argument.
+func (r *inlineRun) piped(i int) {
+	start := r.statementStart(i - 2)
+	if !r.sh.Env.Budget.Spend(1 + (i-start)/2) {
+		return
+	}
+	left := slices.Clone(r.toks[start : i-2])
+	if args := r.arguments(i + 1); len(args) > 0 {
+		left = append(append(left, tokens.Token{Kind: ',', Text: ","}), args...)
+	}
+	tokens.Pair(left)
+	r.call(r.toks[i], left)
 }
 
 // bareEnd is where the arguments end that begin at i without a bracket.
@@ -181,51 +259,59 @@ func (r *inlineRun) bareEnd(i int) int {
 // of [...]), [...].forEach(c => …), %w[...].each { |c| … }, foreach ([...] as $c),
 // for c in ("a", "b"), range []string{"a"}.
 func (r *inlineRun) loops(i int) {
-	open := r.toks[i].Kind
-	if open != '[' && open != '(' && open != '{' {
-		return
-	}
-	before := ""
+	open, before := r.toks[i].Kind, ""
 	if i > 0 {
 		before = r.toks[i-1].Text
 	}
-	if open == '(' && before != "in" && before != "listOf" && before != "arrayOf" || open == '{' && before != "string" {
+	switch {
+	case open == '[':
+	case open == '(' && (before == "in" || before == "listOf" || before == "arrayOf"):
+	case open == '{' && before == "string":
+	default:
 		return
 	}
 	end := closing(r.toks, i, open, map[byte]byte{'[': ']', '(': ')', '{': '}'}[open])
 	if end >= len(r.toks) {
 		return
 	}
-	var list []tokens.Token
-	for _, t := range r.toks[i+1 : end] {
-		switch {
-		case t.Kind == 's':
+	if list, name := literals(r.toks[i+1:end]), r.loopName(i, end, before); name != "" && len(list) > 0 && len(list) <= scan.MaxLoop {
+		r.goesThrough(name, list)
+	}
+}
+
+// literals are the strings between commas; none if anything else stands there.
+func literals(toks []tokens.Token) (list []tokens.Token) {
+	for _, t := range toks {
+		switch t.Kind {
+		case tokens.String:
 			list = append(list, t)
-		case t.Kind != ',':
-			return
+		case ',':
+		default:
+			return nil
 		}
 	}
-	name := ""
+	return list
+}
+
+// loopName is the variable that goes through the list between the brackets at i and end.
+func (r *inlineRun) loopName(i, end int, before string) string {
 	switch {
 	case i > 1 && (before == "in" || before == "of"):
-		name = r.toks[i-2].Text
+		return r.toks[i-2].Text
 	case i > 2 && (before == "listOf" || before == "arrayOf") && r.toks[i-2].Text == "in":
-		name = r.toks[i-3].Text
-	case i > 5 && open == '{' && r.toks[i-4].Text == "range":
-		name = r.toks[i-6].Text
+		return r.toks[i-3].Text
+	case i > 5 && r.toks[i].Kind == '{' && r.toks[i-4].Text == "range":
+		return r.toks[i-6].Text
 	}
-	if end+1 < len(r.toks) {
-		after := r.toks[end+1].Text
-		for j := end + 2; j < min(end+5, len(r.toks)) && name == "" && (after == ".forEach" || after == ".map" || after == ".each" || after == "as"); j++ {
-			if r.toks[j].Kind == 'i' {
-				name = r.toks[j].Text
+	switch r.after(end) {
+	case ".forEach", ".map", ".each", "as":
+		for _, t := range r.toks[min(end+2, len(r.toks)):min(end+5, len(r.toks))] {
+			if t.Kind == tokens.Name {
+				return t.Text
 			}
 		}
 	}
-	if name == "" || len(list) == 0 || len(list) > scan.MaxLoop {
-		return
-	}
-	r.goesThrough(name, list)
+	return ""
 }
 
 // goesThrough notes the strings that a name may stand for.
@@ -245,17 +331,17 @@ var bareEnds = scan.SetOf("end do if unless or and then else rescue while until 
 // argument: the names in front of token i, with commas between them, begin behind a
 // bracket.
 func (r *inlineRun) argument(i int) bool {
-	for i > 0 && (r.toks[i-1].Kind == ',' || r.toks[i-1].Kind == 'i' && r.toks[i].Kind == ',') {
+	for i > 0 && (r.toks[i-1].Kind == ',' || r.toks[i-1].Kind == tokens.Name && r.toks[i].Kind == ',') {
 		i--
 	}
-	return i > 0 && (r.toks[i-1].Kind == '(' || r.toks[i-1].Kind == '[' || r.toks[i-1].Kind == 's')
+	return i > 0 && (r.toks[i-1].Kind == '(' || r.toks[i-1].Kind == '[' || r.toks[i-1].Kind == tokens.String)
 }
 
 // place is which of the names before the sign at i a name is, and whether there are
 // several.
 func (r *inlineRun) place(t tokens.Token, i int) (int, bool) {
 	k, n := 0, 0
-	for j := i - 1; j > 0 && r.toks[j].Kind == 'i'; j -= 2 {
+	for j := i - 1; j > 0 && r.toks[j].Kind == tokens.Name; j -= 2 {
 		if n++; r.toks[j].From == t.From {
 			k = n
 		}
@@ -268,7 +354,7 @@ func (r *inlineRun) place(t tokens.Token, i int) (int, bool) {
 
 // passes: the call gives the text of its argument, or a path made of it.
 func (r *inlineRun) passes(t tokens.Token) bool {
-	_, ok := facts.Named(r.sh.Env.Code.Through, t.Text, r.lang)
+	_, ok := facts.Named(r.sh.Env.Code().Through, t.Text, r.lang)
 	return ok
 }
 
@@ -338,7 +424,7 @@ func (r *inlineRun) append(i int, t tokens.Token) {
 
 // imports: "from subprocess import run, call as c".
 func (r *inlineRun) imports(module string, i int) {
-	for ; i < len(r.toks) && r.toks[i].Kind == 'i'; i++ {
+	for ; i < len(r.toks) && r.toks[i].Kind == tokens.Name; i++ {
 		name := r.toks[i].Text
 		if i+2 < len(r.toks) && r.toks[i+1].Text == "as" {
 			i += 2
@@ -360,7 +446,7 @@ func (r *inlineRun) computed(i int) {
 		return
 	}
 	name := r.toks[i]
-	if next := r.toks[end+1]; next.Kind == 'i' && strings.HasPrefix(next.Text, ".") && end+2 < len(r.toks) && r.toks[end+2].Kind == '(' { // getattr(stripe, "Pay"+"out").create(…)
+	if next := r.toks[end+1]; next.Kind == tokens.Name && strings.HasPrefix(next.Text, ".") && end+2 < len(r.toks) && r.toks[end+2].Kind == '(' { // getattr(stripe, "Pay"+"out").create(…)
 		name.Text, name.From = r.join(args[:comma]).Text+"."+r.join(args[comma+1:]).Text+next.Text, next.From
 		r.money(name, r.arguments(end+2), true)
 		return
@@ -385,12 +471,12 @@ func (r *inlineRun) applied(i int) bool {
 	if len(args) == 0 || end+1 >= len(r.toks) {
 		return false
 	}
-	if r.toks[end+1].Kind == 'i' && strings.HasSuffix(r.toks[end+1].Text, "call") {
+	if r.toks[end+1].Kind == tokens.Name && strings.HasSuffix(r.toks[end+1].Text, "call") {
 		end++
 	}
 	name := r.toks[i]
 	name.Text = strings.TrimPrefix(args[len(args)-1].Text, ":")
-	if end+1 >= len(r.toks) || r.toks[end+1].Kind != '(' || r.sinkOf(name.Text) == 0 {
+	if end+1 >= len(r.toks) || r.toks[end+1].Kind != '(' || r.sinkOf(name.Text) == facts.Nothing {
 		return false
 	}
 	r.call(name, r.arguments(end+1))

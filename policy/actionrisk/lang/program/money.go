@@ -25,7 +25,7 @@ func (r *inlineRun) money(name tokens.Token, args []tokens.Token, computed bool)
 		}
 	case t.Pay[last]:
 		r.paying(args, &ids)
-	case computed && amounts.ContractVerbs[last]:
+	case computed && amounts.IsContractVerb(last):
 		call := amounts.ContractCall{Receiver: name.Text[:len(name.Text)-len(last)], Name: last, Args: r.argTexts(args)}
 		ids.AddAll(call.Rules(r.src.Text))
 	}
@@ -49,7 +49,7 @@ func (r *inlineRun) argTexts(args []tokens.Token) []string {
 		return nil
 	}
 	from, to := args[0].From, args[len(args)-1].To
-	if args[0].Kind == 's' && from > 0 {
+	if args[0].Kind == tokens.String && from > 0 {
 		from--
 	}
 	var out []string
@@ -70,7 +70,7 @@ func (r *inlineRun) showsKey(args []tokens.Token) bool {
 		if a.Kind == '[' && i > 0 { // by a name that is put together: wallet["private"+"Key"]
 			key = key || t.Key[r.join(args[i+1:min(closing(args, i, '[', ']'), len(args))]).Text]
 		}
-		if a.Kind != 'i' {
+		if a.Kind != tokens.Name {
 			continue
 		}
 		last := lastName(strings.TrimRight(a.Text, ".!"))
@@ -114,7 +114,7 @@ func (r *inlineRun) paying(args []tokens.Token, ids *amounts.RuleList) {
 // repeats: the text does something many times.
 func (r *inlineRun) repeats() bool {
 	for i, t := range r.toks {
-		if t.Kind != 'i' {
+		if t.Kind != tokens.Name {
 			continue
 		}
 		switch lastName(t.Text) {
@@ -122,7 +122,7 @@ func (r *inlineRun) repeats() bool {
 			return true
 		case "range", "Array", "times", "xrange":
 			for _, a := range r.toks[i+1 : min(i+6, len(r.toks))] {
-				if n := amounts.ParseNumber(a.Text); a.Kind == 'i' && n != nil && n.Cmp(amounts.RatOf("20")) >= 0 {
+				if n := amounts.ParseNumber(a.Text); a.Kind == tokens.Name && n != nil && n.Cmp(amounts.RatOf("20")) >= 0 {
 					return true
 				}
 			}
@@ -166,11 +166,11 @@ func (r *inlineRun) usesService() bool {
 	if r.billing == 0 {
 		r.billing = 1
 		for _, tok := range r.toks {
-			if tok.Kind != 'i' && tok.Kind != 's' {
+			if tok.Kind != tokens.Name && tok.Kind != tokens.String {
 				continue
 			}
 			first, _, _ := strings.Cut(strings.ToLower(strings.ReplaceAll(tok.Text, "::", ".")), ".")
-			if t.Sdk[first] || tok.Kind == 's' && (strings.HasPrefix(first, "@") || strings.Contains(first, "-")) && slices.ContainsFunc(facts.ToolWords(first), func(w string) bool { return t.Sdk[w] }) {
+			if t.Sdk[first] || tok.Kind == tokens.String && (strings.HasPrefix(first, "@") || strings.Contains(first, "-")) && slices.ContainsFunc(facts.ToolWords(first), func(w string) bool { return t.Sdk[w] }) {
 				r.billing = 2
 			}
 		}
@@ -193,10 +193,10 @@ func (r *inlineRun) wallets() {
 	var shown [][2]int
 	looked := false
 	for i, t := range r.toks {
-		if t.Kind == 's' && i+2 < len(r.toks) && r.toks[i+1].Kind != ',' && r.toks[i+2].Kind == 's' && len(t.Text) <= 40 { // 'eth_send' + 'Transaction'
+		if t.Kind == tokens.String && i+2 < len(r.toks) && r.toks[i+1].Kind != ',' && r.toks[i+2].Kind == tokens.String && len(t.Text) <= 40 { // 'eth_send' + 'Transaction'
 			t.Text = r.join(r.toks[i:min(i+6, len(r.toks))]).Text
 		}
-		if t.Kind != 's' || len(t.Text) > 40 || e.Clients.Method[t.Text] == "" || strings.IndexByte(t.Text, '_') < 1 && !r.namesMethod(i) {
+		if t.Kind != tokens.String || len(t.Text) > 40 || e.Clients.Method[t.Text] == "" || strings.IndexByte(t.Text, '_') < 1 && !r.namesMethod(i) {
 			continue
 		}
 		if !looked {

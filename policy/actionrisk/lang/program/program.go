@@ -7,86 +7,10 @@ import (
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
-	"github.com/countersign/countersign/policy/actionrisk/facts"
 	"github.com/countersign/countersign/policy/actionrisk/interp"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
-
-// What a called name does, by its last part. The value says how its arguments
-// are taken: 's' shell text, 'v' words of a command, 'd' deletes a tree,
-// 'u' deletes a file, 'r' reads a file, 'e' evaluates text, 'q' SQL,
-// 'n' deletes an index or a collection of a service, 'w' writes over a file, 'm'
-// moves one, 'c' changes its mode, 'k' sends a signal, 'l' runs a file or an address,
-// 'a' saves an address to a file, 'p' runs what a pickled text says, 'D' deletes a
-// tree if its arguments say so. Names of single languages stand in code.json.
-var inlineSinks = map[string]byte{
-	"system": 's', "popen": 's', "popen2": 's', "popen3": 's', "getoutput": 's', "getstatusoutput": 's', "shell_exec": 's', "passthru": 's', "proc_open": 's',
-	"execSync": 's', "create_subprocess_shell": 's', "create_subprocess_exec": 'v', "check_output": 'v', "check_call": 'v', "Popen": 'v', "Command": 'v', "capture2": 'v', "capture2e": 'v', "capture3": 'v',
-	"spawn": 'v', "spawnSync": 'v', "execFile": 'v', "execFileSync": 'v', "execvp": 'v', "execv": 'v', "execlp": 'v', "execl": 'v', "spawnlp": 'v',
-	"rmtree": 'd', "rmSync": 'd', "rm_rf": 'd', "rm_r": 'd', "remove_dir": 'd', "remove_entry_secure": 'd', "remove_tree": 'd', "rimraf": 'd', "emptyDirSync": 'd', "removeSync": 'd', "rmdirSync": 'd', "removedirs": 'd', "remove_entry": 'd',
-	"writeFileSync": 'w', "writeFile": 'w', "file_put_contents": 'w', "truncate": 'w', "truncateSync": 'w', "write_text": 'w', "write_bytes": 'w',
-	"rename": 'm', "renameSync": 'm', "move": 'm', "chmod": 'c', "chmodSync": 'c', "lchmod": 'c', "kill": 'k', "killpg": 'k',
-	"spawnv": 'v', "spawnvp": 'v', "spawnve": 'v', "spawnl": 'v', "posix_spawn": 'v', "posix_spawnp": 'v', "pcntl_exec": 'v', "execve": 'v', "execvpe": 'v', "execle": 'v', "execlpe": 'v',
-	"unlink": 'u', "unlinkSync": 'u', "remove": 'u', "rm_f": 'u',
-	"readfile": 'r', "fopen": 'r', "readFileSync": 'r', "readFile": 'r', "file_get_contents": 'r', "readlines": 'r', "read_text": 'r', "read_bytes": 'r', "open": 'r', "createReadStream": 'r',
-	"eval": 'e', "exec": 'e', "Function": 'e', "assert": 'e', "instance_eval": 'e', "runInNewContext": 'e', "runInThisContext": 'e',
-	"deleteIndex": 'n', "clearIndex": 'n', "clearObjects": 'n', "deleteAllDocuments": 'n', "deleteCollection": 'n', "delete_collection": 'n', "delete_index": 'n', "delete_all_documents": 'n', "delete_by_query": 'n', "deleteByQuery": 'n',
-	"execute": 'q', "executescript": 'q', "query": 'q', "executeSql": 'q',
-}
-
-// sinkOf says what a call of a dotted name does.
-func (r *inlineRun) sinkOf(name string) byte {
-	name = strings.TrimSuffix(name, "!")
-	if n, ok := facts.Named(r.sh.Env.Code.Calls, name, r.lang); ok {
-		return n.Does
-	}
-	return commonSink(name, r.lang)
-}
-
-// commonSink is sinkOf for what the scripting languages have in common.
-func commonSink(name, lang string) byte {
-	i := strings.LastIndexAny(name, ".:")
-	last := name[i+1:]
-	first := strings.TrimSuffix(name[:max(i, 0)], ":")
-	switch {
-	case strings.HasPrefix(first, "subprocess") || first == "sp" && last == "run":
-		return 'v'
-	case (last == "run" || last == "call") && first == "" && i == 0 && lang == "python":
-		return 'v' // a method of what a call gave, as __import__("subprocess").run
-	case last == "run" || last == "call":
-		return 0
-	case (last == "rm" || last == "rmdir") && first == "" && i == 0 && lang == "node":
-		return 'd'
-	case last == "write" && (first == "File" || first == "IO"):
-		return 'w'
-	case (last == "rename" || last == "move" || last == "chmod" || last == "kill") && i >= 0 && first != "os" && first != "shutil" && first != "fs" && first != "File" && first != "Process" && first != "process" && first != "FileUtils" && first != "":
-		return 0
-	case last == "delete" && strings.HasSuffix(first, "indices"):
-		return 'n'
-	case last == "sh" && lang == "ruby" && i < 0: // of Rake
-		return 's'
-	case last == "execute" && lang == "lua":
-		return 's'
-	case last == "exec" && (strings.Contains(first, "child_process") || first == "cp" || lang == "node" && first == "" || strings.HasSuffix(first, "os")):
-		return 's'
-	case last == "exec" && (lang == "perl" || lang == "ruby" || lang == "php"):
-		return 's'
-	case last == "exec" && lang == "node":
-		return 0 // a regular expression or a query
-	case last == "rm" && (strings.Contains(first, "fs") || strings.HasSuffix(first, "promises")), last == "rmdir" && strings.Contains(first, "fs"), last == "rm" && first == "FileUtils":
-		return 'd'
-	case last == "delete" && (first == "File" || first == "Dir"), last == "unlink" && lang == "perl":
-		return 'u'
-	case last == "read" && (first == "File" || first == "IO"):
-		return 'r'
-	case last == "spawn" && first == "pty":
-		return 'v'
-	case last == "open" && lang == "ruby" && first == "", last == "remove" && !strings.HasSuffix(first, "os"):
-		return 0
-	}
-	return inlineSinks[last]
-}
 
 // inlineRun is the state of one program text.
 type inlineRun struct {
@@ -125,7 +49,7 @@ func runInline(e *interp.Env, sh *interp.Process, src *act.Source, lang string) 
 	}
 	inner := *sh
 	inner.Src = src
-	if e.Code.Language(lang).Strings {
+	if e.Code().Language(lang).Strings {
 		inner.Read("strings", src, nil)
 	}
 	r := &inlineRun{sh: &inner, src: src, lang: lang, mongo: mongo, toks: tokens.Tokens(e, src.Text, lang), vars: map[string]tokens.Token{}}
@@ -189,7 +113,7 @@ func (r *inlineRun) fromInput() bool {
 
 func (r *inlineRun) readsInput() bool {
 	for _, t := range r.toks {
-		if t.Kind == 'i' {
+		if t.Kind == tokens.Name {
 			for _, n := range [...]string{"sys.stdin", "sys.argv", "input", "process.argv", "process.stdin", "ARGV", "ARGF", "STDIN", "gets", "$argv", "$_GET", "os.environ", "process.env"} {
 				if t.Text == n || strings.HasPrefix(t.Text, n+".") || strings.HasPrefix(t.Text, "$"+n) {
 					return true
@@ -203,21 +127,25 @@ func (r *inlineRun) readsInput() bool {
 // run judges words as a command.
 func (r *inlineRun) run(list []tokens.Token) {
 	r.feedsClient(r.listed(list, " ", list[0]).Text)
-	v := &act.Invocation{Src: r.src, From: list[len(list)-1].From, To: list[len(list)-1].To, Stdin: act.Flow{Known: true}}
-	for _, t := range list {
-		w := r.word(t)
-		if t.To == 0 {
-			w.Span, w.At = r.src.Span, -1
+	last := list[len(list)-1]
+	r.sh.Behalf(r.src, r.lang).Start(r.words(list), &act.Invocation{From: last.From, To: last.To})
+}
+
+// emit judges an effect on what the texts name.
+func (r *inlineRun) emit(op act.Op, on ...tokens.Token) {
+	last := on[len(on)-1]
+	r.sh.Emit(r.src, r.lang, act.Effect{Op: op, On: r.words(on), From: last.From, To: last.To})
+}
+
+// words are the words of texts; one that stands nowhere in the source has its carrier's place.
+func (r *inlineRun) words(list []tokens.Token) []act.Word {
+	out := make([]act.Word, len(list))
+	for i, t := range list {
+		if out[i] = r.word(t); t.To == 0 {
+			out[i].Span, out[i].At = r.src.Span, -1
 		}
-		v.Argv = append(v.Argv, w)
 	}
-	src := *r.src
-	src.Via = append(slices.Clip(src.Via), r.lang)
-	src.Depth++
-	v.Src = &src
-	inner := *r.sh
-	inner.Src = &src
-	inner.Run(v)
+	return out
 }
 
 // decoderNames are parts of names that decode.
@@ -233,45 +161,22 @@ func (r *inlineRun) evaluate(name tokens.Token, args, list []tokens.Token) {
 	if strings.HasSuffix(name.Text, "Function") && len(list) > 1 { // the names of its parameters stand first
 		list = list[len(list)-1:]
 	}
-	decodes, fetches, literal := false, false, ""
-	for _, t := range args {
-		if t.Kind == 'i' {
-			decodes = decodes || slices.ContainsFunc(decoderNames, func(d string) bool { return strings.Contains(t.Text, d) }) || strings.HasSuffix(t.Text, "Buffer.from")
-			fetches = fetches || slices.ContainsFunc(fetchNames, func(d string) bool { return strings.Contains(t.Text+"(", d) })
-		}
-		if t.Kind == 's' && len(t.Text) > len(literal) {
-			literal = t.Text
-		}
-	}
+	literal := longest(args)
 	r.origins()
 	o := r.origin(args)
-	decodes, fetches = decodes || o&builtText != 0, fetches || o&fetchedText != 0
-	if strings.HasPrefix(literal, "http://") || strings.HasPrefix(literal, "https://") || strings.HasPrefix(literal, "ftp://") {
-		fetches = true // whatever the function is called, it gets its text from there
-	}
-	if decodes || fetches {
+	decodes := o&builtText != 0 || decodesAny(args)
+	fetches := o&fetchedText != 0 || slices.ContainsFunc(args, fetchesText) || hasAnyPrefix(literal, "http://", "https://", "ftp://") // whatever the function is called
+	switch {
+	case decodes || fetches:
 		e.Raise("rce.inline-exec", r.src, name.From, name.To, "")
-	}
-	if !decodes && !fetches && strings.IndexByte(list[0].Text, scan.Hole) >= 0 && (r.unknown(name, args) || r.fetchesAtAll(name)) {
+	case strings.IndexByte(list[0].Text, scan.Hole) >= 0 && (r.unknown(name, args) || r.fetchesAtAll(name)):
 		return
-	}
-	if !decodes && !fetches && literal == "" && r.fromInput() {
+	case literal == "" && r.fromInput():
 		e.Raise("obf.dynamic-structure", r.src, name.From, name.To, "")
 		return
 	}
-	text := literal
-	if len(list) > 0 && strings.IndexByte(list[0].Text, scan.Hole) < 0 && list[0].Text != literal {
-		text = list[0].Text
-	} else if decodes {
-		var ok bool
-		if text, ok = scan.Decode64(literal); !ok {
-			text, ok = scan.DecodeHex(literal)
-		}
-		if !ok || len(text) > scan.MaxDecoded || e.Decoded+len(text) > scan.MaxDecodedTotal {
-			return
-		}
-		e.Decoded += len(text)
-	} else if len(list) != 1 || list[0].Text != literal {
+	text, ok := r.evaluated(list, literal, decodes)
+	if !ok {
 		return
 	}
 	w := r.word(list[0])
@@ -287,54 +192,108 @@ func (r *inlineRun) evaluate(name tokens.Token, args, list []tokens.Token) {
 	}
 }
 
-// whole looks at the text as a whole: a socket joined to a shell, credentials
-// read and something sent.
-func (r *inlineRun) whole() {
-	e := r.sh.Env
-	names := func(list ...string) bool {
-		for _, t := range r.toks {
-			if t.Kind != 'i' {
-				continue
-			}
-			for _, n := range list {
-				if strings.Contains(t.Text, n) {
-					return true
-				}
-			}
+// longest is the longest text that stands among tokens.
+func longest(toks []tokens.Token) string {
+	out := ""
+	for _, t := range toks {
+		if t.Kind == tokens.String && len(t.Text) > len(out) {
+			out = t.Text
 		}
-		return false
 	}
-	if forks := func(t tokens.Token) bool {
-		return t.Kind == 'i' && (t.Text == "fork" || strings.HasSuffix(t.Text, ".fork") || t.Text == "pcntl_fork")
-	}; slices.ContainsFunc(r.toks, forks) && slices.ContainsFunc(r.toks, func(t tokens.Token) bool {
-		return t.Kind == 'i' && (t.Text == "while" || t.Text == "loop" || t.Text == "until" || t.Text == "for")
-	}) && !names("wait") {
-		e.Raise("shell.proc.fork-bomb", r.src, 0, len(r.src.Text), "")
+	return out
+}
+
+// fetchesText: the token names what downloads.
+func fetchesText(t tokens.Token) bool {
+	return t.Kind == tokens.Name && slices.ContainsFunc(fetchNames, func(d string) bool { return strings.Contains(t.Text+"(", d) })
+}
+
+func hasAnyPrefix(text string, prefixes ...string) bool {
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(text, p) })
+}
+
+// evaluated is the text that a call evaluates: the one it is given, or what the longest
+// literal among its arguments decodes to.
+func (r *inlineRun) evaluated(list []tokens.Token, literal string, decodes bool) (string, bool) {
+	switch first := list[0].Text; {
+	case strings.IndexByte(first, scan.Hole) < 0 && first != literal:
+		return first, true
+	case decodes:
+		text, ok := scan.Decode64(literal)
+		if !ok {
+			text, ok = scan.DecodeHex(literal)
+		}
+		if e := r.sh.Env; !ok || len(text) > scan.MaxDecoded || e.Decoded+len(text) > scan.MaxDecodedTotal {
+			return "", false
+		}
+		r.sh.Env.Decoded += len(text)
+		return text, true
+	default:
+		return literal, len(list) == 1 && first == literal
 	}
-	shell := slices.ContainsFunc(r.toks, func(t tokens.Token) bool {
-		return t.Kind == 's' && (strings.Contains(t.Text, "/bin/sh") || strings.Contains(t.Text, "/bin/bash") || t.Text == "sh" || t.Text == "bash" || strings.HasPrefix(t.Text, "cmd.exe"))
+}
+
+// mentions: a name of the text has one of these parts.
+func (r *inlineRun) mentions(parts ...string) bool {
+	return slices.ContainsFunc(r.toks, func(t tokens.Token) bool {
+		return t.Kind == tokens.Name && slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(t.Text, p) })
 	})
+}
+
+// has: one of these names stands in the text.
+func (r *inlineRun) has(names ...string) bool {
+	return slices.ContainsFunc(r.toks, func(t tokens.Token) bool { return t.Kind == tokens.Name && slices.Contains(names, t.Text) })
+}
+
+// whole looks at the text as a whole: processes that make processes, a socket joined to
+// a shell, credentials read and something sent.
+func (r *inlineRun) whole() {
+	raise := func(id string) { r.sh.Env.Raise(id, r.src, 0, len(r.src.Text), "") }
+	if r.forks() && r.has("while", "loop", "until", "for") && !r.mentions("wait") {
+		raise("shell.proc.fork-bomb")
+	}
 	for i, t := range r.toks {
-		last := i+1 == len(r.toks) || r.toks[i+1].Kind != '('
-		if t.Kind == 'i' && (t.Text == "eval" || t.Text == "Function") && last && i > 0 && r.toks[i-1].Kind == '(' && names("fetch", "https.get", "http.get", "axios", "urlopen") {
-			e.Raise("rce.inline-exec", r.src, t.From, t.To, "")
+		if t.Kind == tokens.Name && (t.Text == "eval" || t.Text == "Function") && r.at(i, 1).Kind != '(' && i > 0 && r.toks[i-1].Kind == '(' && r.mentions("fetch", "https.get", "http.get", "axios", "urlopen") {
+			r.sh.Env.Raise("rce.inline-exec", r.src, t.From, t.To, "") // handed to what fetches
 		}
 	}
-	if shell && names("connect", "fsockopen", "TCPSocket", "Socket", "net.") && names("dup2", "pty", "spawn", "exec", "open", "proc_open", "pipe", "popen", "subprocess", "reopen") {
-		e.Raise("rce.inline-reverse-shell", r.src, 0, len(r.src.Text), "")
+	if r.joinsSocket() || r.runsReceived() {
+		raise("rce.inline-reverse-shell")
 	}
-	if names("TCPSocket", "create_connection", "fsockopen", "IO::Socket", "socket.socket", "net.connect") && names("gets", "recv", "fgets", "readline") && names("popen", "system", "check_output", "getoutput", "shell_exec", "execSync", "proc_open") {
-		e.Raise("rce.inline-reverse-shell", r.src, 0, len(r.src.Text), "") // runs what the other end sends
+	if (r.secret || r.wholeEnvironment()) && r.mentions(sendNames...) {
+		raise("secret.exfil-network")
 	}
-	if (r.secret || r.wholeEnvironment()) && names("urlopen", "requests.post", "requests.get", "requests.put", "fetch", "http.request", "https.request", "axios", "Net::HTTP", "sendall", "curl_exec", "sendto", "gethostbyname", "getaddrinfo", "dns.lookup", "dns.resolve", "resolve4", "Resolv", "smtplib", "LWP", "HTTP::Tiny", "IO::Socket", "create_connection", "httpx", "TCPSocket", "fsockopen", "createConnection", "Faraday", "RestClient") {
-		e.Raise("secret.exfil-network", r.src, 0, len(r.src.Text), "")
-	}
+}
+
+// forks: the process makes another of itself.
+func (r *inlineRun) forks() bool {
+	return r.has("fork", "pcntl_fork") || slices.ContainsFunc(r.toks, func(t tokens.Token) bool { return t.Kind == tokens.Name && strings.HasSuffix(t.Text, ".fork") })
+}
+
+// joinsSocket: a shell is started where a connection is made.
+func (r *inlineRun) joinsSocket() bool {
+	return slices.ContainsFunc(r.toks, namesShell) && r.mentions("connect", "fsockopen", "TCPSocket", "Socket", "net.") &&
+		r.mentions("dup2", "pty", "spawn", "exec", "open", "proc_open", "pipe", "popen", "subprocess", "reopen")
+}
+
+// runsReceived: a connection is made, read from, and something run.
+func (r *inlineRun) runsReceived() bool {
+	return r.mentions("TCPSocket", "create_connection", "fsockopen", "IO::Socket", "socket.socket", "net.connect") && r.mentions("gets", "recv", "fgets", "readline") &&
+		r.mentions("popen", "system", "check_output", "getoutput", "shell_exec", "execSync", "proc_open")
+}
+
+// sendNames are parts of names that send something.
+var sendNames = []string{"urlopen", "requests.post", "requests.get", "requests.put", "fetch", "http.request", "https.request", "axios", "Net::HTTP", "sendall", "curl_exec", "sendto", "gethostbyname", "getaddrinfo", "dns.lookup", "dns.resolve", "resolve4", "Resolv", "smtplib", "LWP", "HTTP::Tiny", "IO::Socket", "create_connection", "httpx", "TCPSocket", "fsockopen", "createConnection", "Faraday", "RestClient"}
+
+// namesShell: the text is the name of a shell.
+func namesShell(t tokens.Token) bool {
+	return t.Kind == tokens.String && (strings.Contains(t.Text, "/bin/sh") || strings.Contains(t.Text, "/bin/bash") || t.Text == "sh" || t.Text == "bash" || strings.HasPrefix(t.Text, "cmd.exe"))
 }
 
 // wholeEnvironment: all variables at once are taken, not one by its name.
 func (r *inlineRun) wholeEnvironment() bool {
 	for i, t := range r.toks {
-		if t.Kind == 'i' && r.sh.Env.Code.Environments[t.Text] && (i+1 == len(r.toks) || r.toks[i+1].Kind != '[' && (r.toks[i+1].Kind != '(' || i+2 < len(r.toks) && r.toks[i+2].Kind == ')')) {
+		if t.Kind == tokens.Name && r.sh.Env.Code().Environments[t.Text] && (i+1 == len(r.toks) || r.toks[i+1].Kind != '[' && (r.toks[i+1].Kind != '(' || i+2 < len(r.toks) && r.toks[i+2].Kind == ')')) {
 			return true
 		}
 	}

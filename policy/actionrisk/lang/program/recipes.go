@@ -20,7 +20,7 @@ func puppet(sh *interp.Process, src *act.Source, v *act.Invocation) {
 				r.run(list)
 			}
 		}
-		if toks[i].Kind != 'i' || toks[i+1].Kind != '{' || !sh.Env.Budget.Spend(1) {
+		if toks[i].Kind != tokens.Name || toks[i+1].Kind != '{' || !sh.Env.Budget.Spend(1) {
 			continue
 		}
 		end := min(closing(toks, i+1, '{', '}'), len(toks))
@@ -67,7 +67,7 @@ func puppetBodies(sh *interp.Process, src *act.Source, kind string, toks []token
 // puppetProperties takes "name => value" pairs into a resource.
 func (r *inlineRun) puppetProperties(to *facts.Resource, toks []tokens.Token) {
 	for i := 0; i+3 < len(toks); i++ {
-		if toks[i].Kind != 'i' || toks[i+1].Kind != '=' || toks[i+2].Kind != '>' {
+		if toks[i].Kind != tokens.Name || toks[i+1].Kind != '=' || toks[i+2].Kind != '>' {
 			continue
 		}
 		name := toks[i].Text
@@ -83,9 +83,9 @@ func (r *inlineRun) puppetProperties(to *facts.Resource, toks []tokens.Token) {
 func (r *inlineRun) values(toks []tokens.Token, i int) []act.Word {
 	var out []act.Word
 	switch t := toks[i]; t.Kind {
-	case 's':
+	case tokens.String:
 		out = append(out, r.word(t))
-	case 'i':
+	case tokens.Name:
 		t.Text = strings.TrimPrefix(t.Text, ":")
 		if strings.HasPrefix(t.Text, "$") {
 			t.Text = string(scan.Hole)
@@ -93,7 +93,7 @@ func (r *inlineRun) values(toks []tokens.Token, i int) []act.Word {
 		out = append(out, r.word(t))
 	case '[':
 		for _, s := range toks[i+1 : min(closing(toks, i, '[', ']'), len(toks))] {
-			if s.Kind == 's' || s.Kind == 'i' {
+			if s.Kind == tokens.String || s.Kind == tokens.Name {
 				s.Text = strings.TrimPrefix(s.Text, ":")
 				out = append(out, r.word(s))
 			}
@@ -114,14 +114,14 @@ func chef(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	inner := sh.Behalf(src, "recipe")
 	r := &inlineRun{sh: inner, src: src, lang: "ruby", toks: toks}
 	for i := 0; i+1 < len(toks); i++ {
-		if toks[i].Kind != 'i' || strings.ContainsAny(toks[i].Text, ".:") || !sh.Env.Budget.Spend(1) {
+		if toks[i].Kind != tokens.Name || strings.ContainsAny(toks[i].Text, ".:") || !sh.Env.Budget.Spend(1) {
 			continue
 		}
 		at := i + 1
 		if toks[at].Kind == '(' {
 			at++
 		}
-		if at >= len(toks) || toks[at].Kind != 's' {
+		if at >= len(toks) || toks[at].Kind != tokens.String {
 			continue
 		}
 		one := &facts.Resource{Kind: toks[i].Text}
@@ -139,7 +139,7 @@ func chef(sh *interp.Process, src *act.Source, v *act.Invocation) {
 // chefProperties takes "name value" lines up to the end of the block.
 func (r *inlineRun) chefProperties(to *facts.Resource, toks []tokens.Token, i int) {
 	for ; i+1 < len(toks) && toks[i].Kind != '}' && toks[i].Text != "end"; i++ {
-		if toks[i].Kind != 'i' {
+		if toks[i].Kind != tokens.Name {
 			continue
 		}
 		name, at := toks[i].Text, i+1

@@ -14,10 +14,10 @@ import (
 func (r *inlineRun) libraries() {
 	e := r.sh.Env
 	var loaded []*facts.SDK
-	for i := range e.SDKs {
-		for _, name := range e.SDKs[i].Import {
+	for i := range e.SDKs() {
+		for _, name := range e.SDKs()[i].Import {
 			if strings.Contains(r.src.Text, name) {
-				loaded = append(loaded, &e.SDKs[i])
+				loaded = append(loaded, &e.SDKs()[i])
 				break
 			}
 		}
@@ -26,7 +26,7 @@ func (r *inlineRun) libraries() {
 		return
 	}
 	for i, t := range r.toks {
-		if t.Kind != 'i' || i+1 >= len(r.toks) || r.toks[i+1].Kind != '(' {
+		if t.Kind != tokens.Name || i+1 >= len(r.toks) || r.toks[i+1].Kind != '(' {
 			continue
 		}
 		name := snake(strings.TrimSuffix(t.Text[strings.LastIndexByte(t.Text, '.')+1:], "Command"))
@@ -78,7 +78,7 @@ func (r *inlineRun) standsFor(s *facts.SDK, at tokens.Token, name, rest string, 
 	}
 	var words []tokens.Token
 	for _, part := range strings.Fields(s.Run) {
-		w := tokens.Token{Kind: 's', Text: part, From: at.From, To: at.To}
+		w := tokens.Token{Kind: tokens.String, Text: part, From: at.From, To: at.To}
 		switch {
 		case part == "{*}":
 			w.Text = strings.ReplaceAll(rest, "_", "")
@@ -97,7 +97,7 @@ func (r *inlineRun) standsFor(s *facts.SDK, at tokens.Token, name, rest string, 
 		case part[0] == '{':
 			w.Text = string(scan.Hole)
 			for i, t := range args {
-				if t.Kind == 'i' && t.Text == part[1:len(part)-1] && i+2 < len(args) && args[i+2].Kind == 's' {
+				if t.Kind == tokens.Name && t.Text == part[1:len(part)-1] && i+2 < len(args) && args[i+2].Kind == tokens.String {
 					w = args[i+2]
 				}
 			}
@@ -112,11 +112,11 @@ func (r *inlineRun) standsFor(s *facts.SDK, at tokens.Token, name, rest string, 
 func (r *inlineRun) client() string {
 	for i, t := range r.toks {
 		switch {
-		case t.Kind == 'i' && (strings.HasSuffix(t.Text, ".client") || strings.HasSuffix(t.Text, ".resource")) && i+2 < len(r.toks) && r.toks[i+2].Kind == 's':
+		case t.Kind == tokens.Name && (strings.HasSuffix(t.Text, ".client") || strings.HasSuffix(t.Text, ".resource")) && i+2 < len(r.toks) && r.toks[i+2].Kind == tokens.String:
 			return r.toks[i+2].Text
-		case t.Kind == 's' && strings.HasPrefix(t.Text, "@aws-sdk/client-"):
+		case t.Kind == tokens.String && strings.HasPrefix(t.Text, "@aws-sdk/client-"):
 			return strings.TrimPrefix(t.Text, "@aws-sdk/client-")
-		case t.Kind == 'i' && strings.HasPrefix(t.Text, "AWS.") && t.Text != "AWS.config":
+		case t.Kind == tokens.Name && strings.HasPrefix(t.Text, "AWS.") && t.Text != "AWS.config":
 			return strings.ToLower(t.Text[len("AWS."):])
 		}
 	}

@@ -19,10 +19,10 @@ func (r *inlineRun) showsSecrets() {
 		if !r.sh.Env.Budget.Spend(1) {
 			return
 		}
-		if t.Kind == 'i' && inlinePrints[t.Text] {
+		if t.Kind == tokens.Name && inlinePrints[t.Text] {
 			r.printsVariable(i)
 		}
-		if t.Kind == 's' && i > 1 && r.toks[i-1].Kind == '/' {
+		if t.Kind == tokens.String && i > 1 && r.toks[i-1].Kind == '/' {
 			r.joinedPath(i)
 		}
 	}
@@ -44,14 +44,14 @@ func (r *inlineRun) printsVariable(i int) {
 	for j := i + 1; j < min(i+16, len(r.toks)); j++ {
 		t := r.toks[j]
 		environ := j > i+1 && r.toks[j-1].Kind != ',' && slices.ContainsFunc(r.toks[i+1:j], func(t tokens.Token) bool {
-			return t.Kind == 'i' && strings.Contains(strings.ToLower(t.Text), "env")
+			return t.Kind == tokens.Name && strings.Contains(strings.ToLower(t.Text), "env")
 		})
 		switch {
-		case secretRead(t) && r.plainEnd(j+1), (t.Kind == 's' || t.Kind == 'i') && environ && hosts.SecretVariable(t.Text) && r.plainEnd(j+1):
+		case secretRead(t) && r.plainEnd(j+1), (t.Kind == tokens.String || t.Kind == tokens.Name) && environ && hosts.SecretVariable(t.Text) && r.plainEnd(j+1):
 			r.shown(t)
 			return
-		case t.Kind == 'i' && (inlinePasses[t.Text] || strings.HasPrefix(t.Text, "require") || t.Text == "os"):
-		case t.Kind == 's', strings.IndexByte("([{,.+:$%@", t.Kind) >= 0 && t.Kind != 0:
+		case t.Kind == tokens.Name && (inlinePasses[t.Text] || strings.HasPrefix(t.Text, "require") || t.Text == "os"):
+		case t.Kind == tokens.String, strings.IndexByte("([{,.+:$%@", t.Kind) >= 0 && t.Kind != 0:
 		default:
 			return
 		}
@@ -61,7 +61,7 @@ func (r *inlineRun) printsVariable(i int) {
 // secretRead: process.env.NAME.
 func secretRead(t tokens.Token) bool {
 	name, ok := strings.CutPrefix(t.Text, "process.env.")
-	return ok && t.Kind == 'i' && hosts.SecretVariable(name)
+	return ok && t.Kind == tokens.Name && hosts.SecretVariable(name)
 }
 
 // plainEnd: what follows does not ask whether there is something.
@@ -72,7 +72,7 @@ func (r *inlineRun) plainEnd(j int) bool {
 			return true
 		case strings.IndexByte("?=!<>&|", t.Kind) >= 0 && t.Kind != 0:
 			return false
-		case t.Kind == 'i' && (t.Text == "in" || t.Text == "if" || t.Text == "is" || t.Text == ".length" || t.Text == ".size" || t.Text == ".nil?" || t.Text == ".empty?" || t.Text == ".present?"):
+		case t.Kind == tokens.Name && (t.Text == "in" || t.Text == "if" || t.Text == "is" || t.Text == ".length" || t.Text == ".size" || t.Text == ".nil?" || t.Text == ".empty?" || t.Text == ".present?"):
 			return false
 		}
 	}
@@ -90,14 +90,14 @@ func (r *inlineRun) joinedPath(i int) {
 		return // the last part does it
 	}
 	path, j := r.toks[i].Text, i
-	for ; j > 2 && r.toks[j-1].Kind == '/' && r.toks[j-2].Kind == 's'; j -= 2 {
+	for ; j > 2 && r.toks[j-1].Kind == '/' && r.toks[j-2].Kind == tokens.String; j -= 2 {
 		path = r.toks[j-2].Text + "/" + path
 	}
 	reads := slices.ContainsFunc(r.toks, func(t tokens.Token) bool {
-		return t.Kind == 'i' && (strings.HasSuffix(t.Text, "read_text") || strings.HasSuffix(t.Text, "read_bytes") || t.Text == "open" || strings.HasSuffix(t.Text, ".open"))
+		return t.Kind == tokens.Name && (strings.HasSuffix(t.Text, "read_text") || strings.HasSuffix(t.Text, "read_bytes") || t.Text == "open" || strings.HasSuffix(t.Text, ".open"))
 	})
 	home := slices.ContainsFunc(r.toks[:j], func(t tokens.Token) bool {
-		return t.Kind == 'i' && strings.Contains(strings.ToLower(t.Text), "home")
+		return t.Kind == tokens.Name && strings.Contains(strings.ToLower(t.Text), "home")
 	})
 	if home {
 		path = "~/" + path
@@ -105,6 +105,6 @@ func (r *inlineRun) joinedPath(i int) {
 	if reads {
 		t := r.toks[i]
 		t.Text, t.Exact = path, false
-		r.read(tokens.Token{Kind: 'i', Text: "open", From: t.From, To: t.To}, []tokens.Token{t})
+		r.read(tokens.Token{Kind: tokens.Name, Text: "open", From: t.From, To: t.To}, []tokens.Token{t})
 	}
 }

@@ -4,49 +4,70 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/facts"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
 
 // starts judges a call that starts a program: by a text for a shell, or by words.
-func (r *inlineRun) starts(kind byte, name tokens.Token, args, list []tokens.Token) {
+func (r *inlineRun) starts(kind facts.Doing, name tokens.Token, args, list []tokens.Token) {
 	e := r.sh.Env
 	first := list[0].Text
-	if r.origin(args)&builtText != 0 && (len(list) == 1 || kind == 's') && first != string(scan.Hole) && decodesAny(args) {
+	if r.origin(args)&builtText != 0 && (len(list) == 1 || kind == facts.RunsText) && first != string(scan.Hole) && decodesAny(args) {
 		e.Raise("obf.decode-exec", r.src, name.From, name.To, "")
 	}
 	if slices.Contains(e.Groups["shells"], scan.Base(first)) {
 		if r.feeds = true; r.unknown(name, args) {
 			return
 		}
-		for i, t := range args {
-			if i+2 < len(args) && inputArguments[t.Text] && (args[i+1].Kind == '=' || args[i+1].Kind == ':') {
-				if text := r.join(args[i+2:]); text.To > 0 && strings.IndexByte(text.Text, scan.Hole) < 0 {
-					r.shellText(text)
-				}
-			}
-		}
+		r.feedsInput(args)
 	}
-	if r.lang == "csharp" || r.lang == "swift" || r.lang == "rust" {
+	if chains[r.lang] {
 		list = r.chained(name, list)
 	}
 	if strings.Trim(first, string(scan.Hole)) == "" && !slices.ContainsFunc(list, forces) { // which program it is, the text's caller says
-		last := args[len(args)-1]
-		if raw := r.src.Text[min(max(args[0].From, 0), len(r.src.Text)):min(max(last.To, 0), len(r.src.Text))]; len(args) > 1 && e.ActsText(raw) { // words without their quotes
-			r.shellText(tokens.Token{Kind: 's', Text: raw, From: args[0].From, To: last.To})
-			return
-		}
-		if !r.unknown(name, args) && (r.lang == "awk" || r.fromInput()) {
-			e.Raise("obf.dynamic-structure", r.src, name.From, name.To, "")
-		}
-		e.Doubt("a program text runs a command that is not known")
+		r.startsUnknown(name, args)
 		return
 	}
-	if strings.IndexByte(first, ' ') < 0 && len(list) > 1 && (args[0].Kind != 's' || kind != 's' || r.lang == "perl" || r.lang == "ruby") || kind == 'v' && len(list) > 1 && r.lang == "csharp" {
+	if len(list) > 1 && r.takesWords(kind, args, first) {
 		r.run(list)
 		return
 	}
 	r.shellText(list[0])
+}
+
+// takesWords: the call takes the words of a command, not a text for a shell.
+func (r *inlineRun) takesWords(kind facts.Doing, args []tokens.Token, first string) bool {
+	if kind == facts.RunsWords && r.lang == "csharp" {
+		return true
+	}
+	return strings.IndexByte(first, ' ') < 0 && (args[0].Kind != tokens.String || kind != facts.RunsText || r.lang == "perl" || r.lang == "ruby")
+}
+
+// feedsInput runs what a shell that is started is given to read.
+func (r *inlineRun) feedsInput(args []tokens.Token) {
+	for i, t := range args {
+		if i+2 >= len(args) || !inputArguments[t.Text] || args[i+1].Kind != '=' && args[i+1].Kind != ':' {
+			continue
+		}
+		if text := r.join(args[i+2:]); text.To > 0 && strings.IndexByte(text.Text, scan.Hole) < 0 {
+			r.shellText(text)
+		}
+	}
+}
+
+// startsUnknown judges the start of a program that is not known.
+func (r *inlineRun) startsUnknown(name tokens.Token, args []tokens.Token) {
+	e, last, n := r.sh.Env, args[len(args)-1], len(r.src.Text)
+	raw := r.src.Text[min(max(args[0].From, 0), n):min(max(last.To, 0), n)]
+	if len(args) > 1 && e.ActsText(raw) { // words without their quotes
+		r.shellText(tokens.Token{Kind: tokens.String, Text: raw, From: args[0].From, To: last.To})
+		return
+	}
+	if !r.unknown(name, args) && (r.lang == "awk" || r.fromInput()) {
+		e.Raise("obf.dynamic-structure", r.src, name.From, name.To, "")
+	}
+	e.Doubt("a program text runs a command that is not known")
 }
 
 // forces: the word is an option that deletes trees or overrides a refusal.
@@ -64,9 +85,12 @@ var inputArguments = scan.SetOf("input stdin_data stdin")
 // decodesAny: a decoder stands among tokens, not only what makes single characters.
 func decodesAny(toks []tokens.Token) bool {
 	return slices.ContainsFunc(toks, func(t tokens.Token) bool {
-		return t.Kind == 'i' && (strings.HasSuffix(t.Text, "Buffer.from") || slices.ContainsFunc(decoderNames, func(d string) bool { return strings.Contains(t.Text, d) }))
+		return t.Kind == tokens.Name && (strings.HasSuffix(t.Text, "Buffer.from") || slices.ContainsFunc(decoderNames, func(d string) bool { return strings.Contains(t.Text, d) }))
 	})
 }
+
+// chains are the languages that give a program its words by calls and settings of their own.
+var chains = scan.SetOf("csharp swift rust")
 
 // chained adds the words that calls and settings elsewhere give to a program that is
 // started: Command::new("rm").arg("-rf"), psi.Arguments = "-rf /".
@@ -77,7 +101,7 @@ func (r *inlineRun) chained(name tokens.Token, list []tokens.Token) []tokens.Tok
 	if r.lang == "csharp" && len(list) == 2 { // its arguments are one text
 		var words []tokens.Token
 		for _, word := range scan.OptionWords(list[1].Text) {
-			words = append(words, tokens.Token{Kind: 's', Text: word, From: list[1].From, To: list[1].To})
+			words = append(words, tokens.Token{Kind: tokens.String, Text: word, From: list[1].From, To: list[1].To})
 		}
 		return append(list[:1:1], words...)
 	}
@@ -85,7 +109,7 @@ func (r *inlineRun) chained(name tokens.Token, list []tokens.Token) []tokens.Tok
 		return list
 	}
 	for i, t := range r.toks {
-		if t.From < name.From || t.Kind != 'i' || i+1 >= len(r.toks) {
+		if t.From < name.From || t.Kind != tokens.Name || i+1 >= len(r.toks) {
 			continue
 		}
 		last := t.Text[strings.LastIndexByte(t.Text, '.')+1:]
@@ -106,13 +130,13 @@ func (r *inlineRun) startedBy(i int) {
 	var list []tokens.Token
 	for j, t := range r.toks {
 		last := strings.ToLower(t.Text[strings.LastIndexByte(t.Text, '.')+1:])
-		if j < i || t.Kind != 'i' || last != "arguments" || j+1 >= len(r.toks) || r.toks[j+1].Kind != '=' {
+		if j < i || t.Kind != tokens.Name || last != "arguments" || j+1 >= len(r.toks) || r.toks[j+1].Kind != '=' {
 			continue
 		}
 		for _, w := range r.strings(r.toks[j+2 : r.statement(j)]) {
 			if r.lang == "csharp" {
 				for _, word := range scan.OptionWords(w.Text) {
-					list = append(list, tokens.Token{Kind: 's', Text: word, From: w.From, To: w.To})
+					list = append(list, tokens.Token{Kind: tokens.String, Text: word, From: w.From, To: w.To})
 				}
 			} else {
 				list = append(list, w)
@@ -127,21 +151,18 @@ func (r *inlineRun) startedBy(i int) {
 // alternatives are the two arguments of one that depends on something: A if C else B,
 // C ? A : B.
 func alternatives(args []tokens.Token) (one, other []tokens.Token, ok bool) {
-	depth, mark := 0, -1
-	for i, t := range args {
+	mark := -1
+	for i, t := range outside(args) {
 		switch {
-		case t.Kind == '(' || t.Kind == '[' || t.Kind == '{':
-			depth++
-		case t.Kind == ')' || t.Kind == ']' || t.Kind == '}':
-			depth--
-		case depth > 0:
 		case t.Kind == ',':
 			return nil, nil, false
-		case mark < 0 && i > 0 && (t.Kind == 'i' && t.Text == "if" || t.Kind == '?'):
+		case i == 0 || i+1 == len(args):
+		case mark < 0 && (t.Text == "if" && t.Kind == tokens.Name || t.Kind == '?'):
 			mark = i
-		case mark > 0 && t.Kind == 'i' && t.Text == "else" && i+1 < len(args) && args[mark].Kind == 'i':
+		case mark < 0:
+		case t.Text == "else" && t.Kind == tokens.Name && args[mark].Kind == tokens.Name:
 			return args[:mark], args[i+1:], true
-		case mark > 0 && t.Kind == ':' && i+1 < len(args) && i > mark+1 && args[mark].Kind == '?':
+		case t.Kind == ':' && i > mark+1 && args[mark].Kind == '?':
 			return args[mark+1 : i], args[i+1:], true
 		}
 	}

@@ -40,7 +40,7 @@ func joinedPath(list []tokens.Token) string {
 
 // direct is a call by way of call, apply or bind as the call of the function itself.
 func direct(name tokens.Token, args []tokens.Token) (tokens.Token, []tokens.Token) {
-	if name.Text == "Reflect.apply" && len(args) > 1 && args[0].Kind == 'i' {
+	if name.Text == "Reflect.apply" && len(args) > 1 && args[0].Kind == tokens.Name {
 		name.Text = args[0].Text
 		return name, args[1:]
 	}
@@ -55,7 +55,7 @@ func direct(name tokens.Token, args []tokens.Token) (tokens.Token, []tokens.Toke
 // alias notes that what stands before token i is another name of a member that is
 // named by a text: f = getattr(stripe.Transfer, "cre"+"ate"), f = wallet["send"].
 func (r *inlineRun) alias(i int, receiver, member string, at tokens.Token) {
-	if i < 2 || r.toks[i-1].Kind != '=' || r.toks[i-2].Kind != 'i' || at.Kind != 'i' || member == "" || !act.SyntaxName(member) {
+	if i < 2 || r.toks[i-1].Kind != '=' || r.toks[i-2].Kind != tokens.Name || at.Kind != tokens.Name || member == "" || !act.SyntaxName(member) {
 		return
 	}
 	if receiver == "" || strings.IndexByte(receiver, scan.Hole) >= 0 {
@@ -68,7 +68,7 @@ func (r *inlineRun) alias(i int, receiver, member string, at tokens.Token) {
 func (r *inlineRun) constant(i int) {
 	args := r.arguments(i + 1)
 	end := i + 2 + len(args)
-	if end+1 >= len(r.toks) || r.toks[end].Kind != 'i' && (r.toks[end].Kind != ')' || r.toks[end+1].Kind != 'i') {
+	if end+1 >= len(r.toks) || r.toks[end].Kind != tokens.Name && (r.toks[end].Kind != ')' || r.toks[end+1].Kind != tokens.Name) {
 		return
 	}
 	if r.toks[end].Kind == ')' {
@@ -140,7 +140,7 @@ func (r *inlineRun) namesMethod(i int) bool {
 	}
 	switch before := r.toks[i-1]; before.Kind {
 	case '(':
-		return r.toks[i-2].Kind == 'i' && methodCalls[lastName(r.toks[i-2].Text)]
+		return r.toks[i-2].Kind == tokens.Name && methodCalls[lastName(r.toks[i-2].Text)]
 	case ':', '=':
 		return strings.Trim(r.toks[i-2].Text, ".:'\"") == "method"
 	}
@@ -161,7 +161,7 @@ func (r *inlineRun) output() [][2]int {
 	}
 	var out [][2]int
 	for i, t := range r.toks {
-		if t.Kind == 'i' && i+1 < len(r.toks) && r.toks[i+1].Kind == '(' && showCalls[lastName(t.Text)] && (r.lang != "node" || strings.HasPrefix(t.Text, "console.")) {
+		if t.Kind == tokens.Name && i+1 < len(r.toks) && r.toks[i+1].Kind == '(' && showCalls[lastName(t.Text)] && (r.lang != "node" || strings.HasPrefix(t.Text, "console.")) {
 			if end := closing(r.toks, i+1, '(', ')'); end < len(r.toks) {
 				out = append(out, [2]int{i, end})
 			}

@@ -12,50 +12,73 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
 
+// joining is a text that is being put together, and of how many parts it is.
+type joining struct {
+	out tokens.Token
+	n   int
+}
+
+func (j *joining) add(t tokens.Token) {
+	if j.n++; j.n == 1 {
+		j.out = t
+		return
+	}
+	j.out.Text, j.out.Exact, j.out.To = j.out.Text+t.Text, false, max(t.To, j.out.To)
+}
+
 // join is the string that tokens up to a comma make: literals, known variables,
 // decoded and rebuilt texts, holes for the rest.
 func (r *inlineRun) join(toks []tokens.Token) tokens.Token {
-	out := tokens.Token{Kind: 's'}
-	n := 0
-	add := func(t tokens.Token) {
-		if n++; n == 1 {
-			out = t
-			return
-		}
-		out.Text, out.Exact, out.To = out.Text+t.Text, false, max(t.To, out.To)
-	}
-	for i := 0; i < len(toks) && len(out.Text) <= scan.MaxValue && r.sh.Env.Budget.Spend(1); i++ {
+	j := joining{out: tokens.Token{Kind: tokens.String}}
+	for i := 0; i < len(toks) && len(j.out.Text) <= scan.MaxValue && r.sh.Env.Budget.Spend(1); i++ {
 		if t, next, ok := r.value(toks, i); ok {
-			add(t)
+			j.add(t)
 			i = next - 1
 			continue
 		}
-		switch t := toks[i]; {
-		case t.Kind == 'i' && i+1 < len(toks) && toks[i+1].Kind == 's' && (r.lang == "perl" || r.lang == "ruby"):
-			// a call without brackets
-		case t.Kind == 'i' && t.Text == "require" && i+1 < len(toks) && toks[i+1].Kind == '(':
-			i = closing(toks, i+1, '(', ')') // a module, no text
-		case t.Kind == 'i' && i+1 < len(toks) && toks[i+1].Kind == '(':
-			end := min(closing(toks, i+1, '(', ')'), len(toks))
-			if text, ok := r.passed(t, toks[i+2:end], n > 0); ok {
-				add(tokens.Token{Kind: 's', Text: text, From: t.From, To: t.To})
-			}
-			i = end
-		case t.Kind == '/' && n > 0 && r.lang == "python" && !strings.HasSuffix(out.Text, "/"): // Path("a") / "b"
-			out.Text, out.Exact = out.Text+"/", false
-		case t.Kind == ',' || t.Kind == ';' || t.Kind == ')' || t.Kind == ']':
-			return out
-		case t.Kind == 'i' && valueWords[t.Text]:
-		case t.Kind == 'i' && strings.Trim(t.Text, ".") != "" && (len(t.Text) > 1 || n > 0) && !isPrefix(t.Text):
-			if n == 0 {
-				add(tokens.Token{Kind: 's', Text: string(scan.Hole), From: t.From, To: t.To})
-			} else {
-				n++
-				out.Text, out.Exact = out.Text+string(scan.Hole), false
+		switch t := toks[i]; t.Kind {
+		case ',', ';', ')', ']':
+			return j.out
+		case tokens.Name:
+			i = r.joinName(&j, toks, i)
+		case '/':
+			if j.n > 0 && r.lang == "python" && !strings.HasSuffix(j.out.Text, "/") { // Path("a") / "b"
+				j.out.Text, j.out.Exact = j.out.Text+"/", false
 			}
 		}
 	}
-	return out
+	return j.out
+}
+
+// joinName adds what the name at i, or the call of it, stands for, which is not known; it
+// gives the last token of that.
+func (r *inlineRun) joinName(j *joining, toks []tokens.Token, i int) int {
+	t, next := toks[i], tokens.Token{}
+	if i+1 < len(toks) {
+		next = toks[i+1]
+	}
+	switch {
+	case next.Kind == tokens.String && (r.lang == "perl" || r.lang == "ruby"):
+		// a call without brackets
+	case next.Kind == '(':
+		end := closing(toks, i+1, '(', ')')
+		if t.Text == "require" { // a module, no text
+			return end
+		}
+		end = min(end, len(toks))
+		if text, ok := r.passed(t, toks[i+2:end], j.n > 0); ok {
+			j.add(tokens.Token{Kind: tokens.String, Text: text, From: t.From, To: t.To})
+		}
+		return end
+	case valueWords[t.Text], strings.Trim(t.Text, ".") == "", len(t.Text) == 1 && j.n == 0, isPrefix(t.Text):
+	default:
+		to := t.To
+		if j.n > 0 {
+			to = j.out.To
+		}
+		j.add(tokens.Token{Kind: tokens.String, Text: string(scan.Hole), From: t.From, To: to})
+	}
+	return i
 }
 
 // valueWords stand before a value and say nothing about it.
@@ -80,7 +103,7 @@ func (r *inlineRun) passed(t tokens.Token, args []tokens.Token, after bool) (str
 // makes: the call gives another text than its arguments: a decoder, or a function of
 // the text itself that builds one.
 func (r *inlineRun) makes(t tokens.Token) bool {
-	if _, ok := facts.Named(r.sh.Env.Code.Builders, t.Text, r.lang); ok {
+	if _, ok := facts.Named(r.sh.Env.Code().Builders, t.Text, r.lang); ok {
 		return true
 	}
 	return act.SyntaxName(t.Text) && r.origins()[t.Text] != 0
@@ -104,86 +127,107 @@ func (r *inlineRun) value(toks []tokens.Token, i int) (out tokens.Token, next in
 	}
 	t := toks[i]
 	if text, after, known := r.knownName(toks, i); known {
-		return tokens.Token{Kind: 's', Text: text, From: t.From, To: toks[after-1].To}, after, true
+		return tokens.Token{Kind: tokens.String, Text: text, From: t.From, To: toks[after-1].To}, after, true
 	}
+	if t.Kind == '[' || t.Kind == '{' {
+		return r.listValue(toks, i)
+	}
+	call := t.Kind == tokens.Name && i+1 < len(toks) && toks[i+1].Kind == '('
 	switch {
-	case t.Kind == 'i' && (t.Text == "require" || t.Text == "__import__") && i+1 < len(toks) && toks[i+1].Kind == '(': // of a module
-		if end := closing(toks, i+1, '(', ')'); end+1 < len(toks) && toks[end+1].Kind == 'i' && toks[end+1].Text[0] == '.' {
+	case call && (t.Text == "require" || t.Text == "__import__"): // of a module
+		if end := closing(toks, i+1, '(', ')'); isMethod(toks, end+1) {
 			return r.value(toks, end+1)
 		}
-		return out, i, false
-	case t.Kind == 's':
-		out, next = r.filled(t), i+1
+	case t.Kind == tokens.String:
+		out, next, ok = r.filled(t), i+1, true
 	case t.Kind == '(':
-		end := closing(toks, i, '(', ')')
-		if end+1 >= len(toks) || toks[end+1].Kind != 'i' || toks[end+1].Text[0] != '.' {
-			return out, i, false
-		}
-		if out = r.join(toks[i+1 : end]); out.To == 0 || strings.IndexByte(out.Text, scan.Hole) >= 0 {
-			return out, i, false
-		}
-		next = end + 1
-	case t.Kind == '[' || t.Kind == '{':
-		shut := map[byte]byte{'[': ']', '{': '}'}[t.Kind]
-		end := closing(toks, i, t.Kind, shut)
-		if text, after, known := r.fromNumbers(toks, i, end); known {
-			return tokens.Token{Kind: 's', Text: text, From: t.From, To: toks[after-1].To}, after, true
-		}
-		if end+1 < len(toks) && toks[end+1].Text == ".pack" {
-			return r.packed(toks, i, end)
-		}
-		if end+1 >= len(toks) || toks[end+1].Text != ".join" {
-			return out, i, false
-		}
-		list, sep := r.strings(toks[i+1:end]), " "
-		if end+3 < len(toks) && toks[end+3].Kind == 's' {
-			sep = toks[end+3].Text
-		}
-		return r.listed(list, sep, t), min(closing(toks, end+2, '(', ')')+1, len(toks)), len(list) > 0
-	case t.Kind == 'i' && i+1 < len(toks) && toks[i+1].Kind == '(' && !r.methodOfVariable(t):
-		end := closing(toks, i+1, '(', ')')
-		text, known := r.callValue(t.Text, toks[i+2:min(end, len(toks))])
-		if !known || strings.IndexByte(text, scan.Hole) >= 0 {
-			return out, i, false
-		}
-		out, next = tokens.Token{Kind: 's', Text: text, From: t.From, To: toks[min(end, len(toks)-1)].To}, min(end+1, len(toks))
-	case t.Kind == 'i':
+		out, next, ok = r.groupValue(toks, i)
+	case call && !r.methodOfVariable(t):
+		out, next, ok = r.calledValue(toks, i)
+	case t.Kind == tokens.Name:
 		name, rest, _ := strings.Cut(strings.TrimRight(strings.TrimLeft(t.Text, "$@"), "."), ".")
-		v, found := r.vars[name]
-		if !found || r.changed[name] {
-			return out, i, false
+		out, ok = r.vars[name]
+		ok = ok && !r.changed[name]
+		if next = i + 1; rest != "" { // a method of the variable
+			t.Text, next = "."+rest, i
 		}
-		out, next = v, i+1
-		if rest != "" { // a method of the variable
-			t.Text = "." + rest
-			next = i
-		}
-	default:
+	}
+	if !ok {
+		return tokens.Token{}, i, false
+	}
+	return r.methods(out, t, toks, i, next)
+}
+
+// isMethod: the token at i is called on what stands before it.
+func isMethod(toks []tokens.Token, i int) bool {
+	return i < len(toks) && toks[i].Kind == tokens.Name && toks[i].Text[0] == '.'
+}
+
+// groupValue is what stands in the brackets that open at i and that a method is called on.
+func (r *inlineRun) groupValue(toks []tokens.Token, i int) (out tokens.Token, next int, ok bool) {
+	end := closing(toks, i, '(', ')')
+	if !isMethod(toks, end+1) {
 		return out, i, false
 	}
+	out = r.join(toks[i+1 : end])
+	return out, end + 1, out.To > 0 && strings.IndexByte(out.Text, scan.Hole) < 0
+}
+
+// listValue is the text that is made of a list which begins at i.
+func (r *inlineRun) listValue(toks []tokens.Token, i int) (out tokens.Token, next int, ok bool) {
+	t := toks[i]
+	end := closing(toks, i, t.Kind, map[byte]byte{'[': ']', '{': '}'}[t.Kind])
+	if text, after, known := r.fromNumbers(toks, i, end); known {
+		return tokens.Token{Kind: tokens.String, Text: text, From: t.From, To: toks[after-1].To}, after, true
+	}
+	if end+1 < len(toks) && toks[end+1].Text == ".pack" {
+		return r.packed(toks, i, end)
+	}
+	if end+1 >= len(toks) || toks[end+1].Text != ".join" {
+		return out, i, false
+	}
+	list, sep := r.strings(toks[i+1:end]), " "
+	if end+3 < len(toks) && toks[end+3].Kind == tokens.String {
+		sep = toks[end+3].Text
+	}
+	return r.listed(list, sep, t), min(closing(toks, end+2, '(', ')')+1, len(toks)), len(list) > 0
+}
+
+// calledValue is what the call at i gives.
+func (r *inlineRun) calledValue(toks []tokens.Token, i int) (out tokens.Token, next int, ok bool) {
+	end := closing(toks, i+1, '(', ')')
+	text, ok := r.callValue(toks[i].Text, toks[i+2:min(end, len(toks))])
+	out = tokens.Token{Kind: tokens.String, Text: text, From: toks[i].From, To: toks[min(end, len(toks)-1)].To}
+	return out, min(end+1, len(toks)), ok && strings.IndexByte(text, scan.Hole) < 0
+}
+
+// methods applies to a text what is called on it from next on. The first is t, where it
+// stands in one name with what it is called on.
+func (r *inlineRun) methods(out, t tokens.Token, toks []tokens.Token, i, next int) (tokens.Token, int, bool) {
 	for next < len(toks) {
 		called := toks[next]
 		if next == i {
 			called = t
 		}
 		text, after, changed := r.method(out, called, toks, next)
-		if !changed {
-			if called.Kind == 'i' && len(called.Text) > 1 && called.Text[0] == '.' {
-				if r.makes(called) {
-					return out, i, false
-				}
-				if next == i { // a method or member that is not known leaves the text
-					if next++; next < len(toks) && toks[next].Kind == '(' {
-						next = min(closing(toks, next, '(', ')')+1, len(toks))
-					}
+		if changed {
+			if text != out.Text {
+				out.Text, out.Exact = text, false
+			}
+			next = after
+			continue
+		}
+		if called.Kind == tokens.Name && len(called.Text) > 1 && called.Text[0] == '.' {
+			if r.makes(called) {
+				return out, i, false
+			}
+			if next == i { // a method or member that is not known leaves the text
+				if next++; next < len(toks) && toks[next].Kind == '(' {
+					next = min(closing(toks, next, '(', ')')+1, len(toks))
 				}
 			}
-			break
 		}
-		if text != out.Text {
-			out.Text, out.Exact = text, false
-		}
-		next = after
+		break
 	}
 	return out, next, true
 }
@@ -219,7 +263,7 @@ func (r *inlineRun) listed(list []tokens.Token, sep string, at tokens.Token) tok
 	for i, t := range list {
 		parts[i] = t.Text
 	}
-	return tokens.Token{Kind: 's', Text: strings.Join(parts, sep), From: at.From, To: at.To}
+	return tokens.Token{Kind: tokens.String, Text: strings.Join(parts, sep), From: at.From, To: at.To}
 }
 
 // callValue is what a call gives whose arguments are known: decoders, characters
@@ -229,71 +273,56 @@ func (r *inlineRun) callValue(name string, args []tokens.Token) (string, bool) {
 	if folder := tempCalls[last]; folder != "" {
 		return folder, true
 	}
-	if last == "" || len(args) == 0 || !knownCalls[last] && r.sh.Env.Code.Joins[last] == nil && name != "Buffer.from" {
+	if last == "" || len(args) == 0 || !knownCalls[last] && textFunctions[last] == nil && r.sh.Env.Code().Joins[last] == nil && name != "Buffer.from" {
 		return "", false
 	}
 	if !r.sh.Env.Budget.Spend(1 + len(args)/8) {
 		return "", false
 	}
-	if text, ok := numbered(args); ok && (charCalls[last] || slices.ContainsFunc(args, makesChars)) {
+	made := slices.ContainsFunc(args, makesChars)
+	if text, ok := numbered(args); ok && (made || charCalls[last]) {
 		return text, true
 	}
-	if slices.ContainsFunc(args, makesChars) && last != "chr" && last != "fromCharCode" {
+	if made && last != "chr" && last != "fromCharCode" {
 		return "", false // characters that are computed
 	}
 	if formatCalls[last] && name[0] != '.' {
 		return r.sprintf(args)
 	}
-	if n, ok := facts.Named(r.sh.Env.Code.Joins, name, r.lang); ok {
+	if n, ok := facts.Named(r.sh.Env.Code().Joins, name, r.lang); ok {
 		return r.joined(args, n.Text)
 	}
 	list := r.strings(args)
 	if last == "join" && len(list) > 1 && r.joinsPath(name) {
 		return joinedPath(list), true
 	}
+	return r.functionValue(last, args, list)
+}
+
+// functionValue is the text that a function makes of arguments, of which list are the texts.
+func (r *inlineRun) functionValue(name string, args, list []tokens.Token) (string, bool) {
 	arg := func(i int) string {
 		if i < len(list) {
 			return list[i].Text
 		}
 		return ""
 	}
-	switch last {
+	if by := textFunctions[name]; by != nil {
+		return r.decoded(arg(0), by)
+	}
+	switch name {
 	case "bytes", "bytearray":
 		return numbered(args)
 	case "chr", "fromCharCode", "fromCodePoint":
-		var b strings.Builder
-		for _, t := range args {
-			if n, err := strconv.ParseInt(t.Text, 0, 32); err == nil && t.Kind == 'i' && n > 0 {
-				b.WriteRune(rune(n))
-			} else if t.Kind != ',' {
-				return "", false
-			}
-		}
-		return b.String(), true
+		return characters(args)
 	case "from":
-		if arg(1) == "hex" {
-			return r.decoded(arg(0), scan.DecodeHex)
-		}
-		if arg(1) == "base64" {
-			return r.decoded(arg(0), scan.Decode64)
+		if by := codecs[arg(1)]; by != nil {
+			return r.decoded(arg(0), by)
 		}
 		return arg(0), len(list) > 0
-	case "unhexlify", "fromhex", "hex2bin", "a2b_hex", "FromHexString", "decode16", "fromHex", "hexToBytes":
-		return r.decoded(arg(0), scan.DecodeHex)
-	case "decodeURIComponent", "decodeURI", "unescape", "unquote", "urldecode", "rawurldecode":
-		return r.decoded(arg(0), scan.PercentDecoded)
-	case "strrev", "reversed", "reverse":
-		return r.decoded(arg(0), scan.Reverse)
-	case "str_rot13", "rot13":
-		return r.decoded(arg(0), scan.Rot13)
 	case "decode":
-		switch strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(arg(1))) {
-		case "rot13":
-			return r.decoded(arg(0), scan.Rot13)
-		case "hex":
-			return r.decoded(arg(0), scan.DecodeHex)
-		case "base64":
-			return r.decoded(arg(0), scan.Decode64)
+		if by := codecs[strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(arg(1)))]; by != nil {
+			return r.decoded(arg(0), by)
 		}
 		return "", false
 	case "pack":
@@ -310,7 +339,32 @@ func (r *inlineRun) callValue(name string, args []tokens.Token) (string, bool) {
 	return r.decoded(arg(0), scan.Decode64)
 }
 
-var knownCalls = scan.SetOf("bytes bytearray chr fromCharCode fromCodePoint unhexlify fromhex hex2bin strrev reversed reverse str_rot13 rot13 decode pack implode join b64decode base64_decode decode64 decode_base64 atob strict_decode64 urlsafe_b64decode urlsafe_decode64 standard_b64decode decodebytes base64decode base64dec DecodeString FromBase64String decodeBase64 a2b_base64 a2b_hex FromHexString decode16 fromHex hexToBytes char rawToChar intToUtf8 decodeURIComponent decodeURI unescape unquote urldecode rawurldecode sprintf Sprintf format")
+// characters are those whose numbers are written out.
+func characters(args []tokens.Token) (string, bool) {
+	var b strings.Builder
+	for _, t := range args {
+		if n, ok := number(t); ok && n > 0 {
+			b.WriteRune(rune(n))
+		} else if t.Kind != ',' {
+			return "", false
+		}
+	}
+	return b.String(), true
+}
+
+// textFunctions give another text for their argument; codecs are such functions by the
+// name that a call is given.
+var (
+	textFunctions = map[string]func(string) (string, bool){
+		"unhexlify": scan.DecodeHex, "fromhex": scan.DecodeHex, "hex2bin": scan.DecodeHex, "a2b_hex": scan.DecodeHex, "FromHexString": scan.DecodeHex, "decode16": scan.DecodeHex, "fromHex": scan.DecodeHex, "hexToBytes": scan.DecodeHex,
+		"decodeURIComponent": scan.PercentDecoded, "decodeURI": scan.PercentDecoded, "unescape": scan.PercentDecoded, "unquote": scan.PercentDecoded, "urldecode": scan.PercentDecoded, "rawurldecode": scan.PercentDecoded,
+		"strrev": scan.Reverse, "reversed": scan.Reverse, "reverse": scan.Reverse, "str_rot13": scan.Rot13, "rot13": scan.Rot13}
+	codecs = map[string]func(string) (string, bool){"rot13": scan.Rot13, "hex": scan.DecodeHex, "base64": scan.Decode64}
+)
+
+// knownCalls are those functions, and others whose text is known if their arguments are;
+// those that are not named elsewhere decode base64.
+var knownCalls = scan.SetOf("bytes bytearray chr fromCharCode fromCodePoint decode pack implode join b64decode base64_decode decode64 decode_base64 atob strict_decode64 urlsafe_b64decode urlsafe_decode64 standard_b64decode decodebytes base64decode base64dec DecodeString FromBase64String decodeBase64 a2b_base64 char rawToChar intToUtf8 sprintf Sprintf format")
 
 // charCalls make a text of the numbers of its characters, formatCalls of a format.
 var charCalls, formatCalls = scan.SetOf("bytes bytearray chr fromCharCode fromCodePoint char rawToChar intToUtf8 pack"), scan.SetOf("sprintf Sprintf format")
@@ -358,18 +412,9 @@ func (r *inlineRun) joined(args []tokens.Token, sep string) (string, bool) {
 func (r *inlineRun) method(of, t tokens.Token, toks []tokens.Token, i int) (string, int, bool) {
 	text := of.Text
 	if t.Kind == '[' {
-		end := closing(toks, i, '[', ']')
-		inner := ""
-		for _, x := range toks[i+1 : min(end, len(toks))] {
-			inner += x.Text
-		}
-		if inner == "::-1" {
-			text, _ = scan.Reverse(text)
-			return text, min(end+1, len(toks)), true
-		}
-		return text, min(end+1, len(toks)), inner == "0"
+		return sliced(text, toks, i)
 	}
-	if t.Kind != 'i' || len(t.Text) < 2 || t.Text[0] != '.' {
+	if t.Kind != tokens.Name || len(t.Text) < 2 || t.Text[0] != '.' {
 		return text, i, false
 	}
 	var list, args []tokens.Token
@@ -381,54 +426,24 @@ func (r *inlineRun) method(of, t tokens.Token, toks []tokens.Token, i int) (stri
 		next = min(end+1, len(toks))
 	}
 	for _, name := range strings.Split(t.Text[1:], ".") {
-		switch name {
-		case "split", "chars":
-			if len(list) == 1 && list[0].Text == "" || name == "chars" {
-				break // its characters
+		switch by := textMethods[name]; {
+		case by != nil:
+			text = by(text)
+		case name == "split":
+			if len(list) != 1 || list[0].Text != "" { // else its characters
+				text = strings.TrimSpace(text)
 			}
-			text = strings.TrimSpace(text)
-		case "decode", "encode", "toString", "strip", "trim", "to_s", "first", "splitlines":
-			text = strings.TrimSpace(text)
-		case "join":
-			if slices.ContainsFunc(args, makesChars) {
-				chars, known := numbered(args)
-				if !known {
-					return string(scan.Hole), next, true
-				}
-				text = chars
-			} else if r.lang != "python" && len(list) <= 1 { // what it is called on is the list
-			} else if of.List { // its words are joined already
-			} else if chars, ok := numbered(args); ok {
-				text = chars
-			} else if len(list) > 1 {
-				text = r.listed(list, text, t).Text
-			} else if len(list) == 1 {
-				text = list[0].Text
+		case name == "join":
+			if text = r.joinMethod(of, text, args, list); text == string(scan.Hole) {
+				return text, next, true
 			}
-		case "joinpath", "resolveSibling", "appendingPathComponent", "with_name":
+		case pathMethods[name]:
 			for _, part := range list {
 				text = path.Join(text, part.Text)
 			}
-		case "parent", "parentFile", "dirname":
-			switch {
-			case text == ".", strings.HasSuffix(text, ".."):
-				text = path.Join(text, "..")
-			default:
-				text = path.Dir(text)
-			}
-		case "reverse":
-			text, _ = scan.Reverse(text)
-		case "lower", "toLowerCase", "downcase":
-			text = strings.ToLower(text)
-		case "upper", "toUpperCase", "upcase":
-			text = strings.ToUpper(text)
-		case "replace", "replaceAll", "gsub", "sub", "tr":
-			if len(list) == 1 {
-				text = strings.ReplaceAll(text, list[0].Text, "")
-			} else if len(list) > 1 && list[0].Text != "" && len(text)*len(list[1].Text) < scan.MaxValue {
-				text = strings.ReplaceAll(text, list[0].Text, list[1].Text)
-			}
-		case "unpack1", "unpack":
+		case replaceMethods[name]:
+			text = replaced(text, list)
+		case name == "unpack1" || name == "unpack":
 			if out, ok := r.decoded(text, scan.Decode64); ok && len(list) > 0 && strings.HasPrefix(list[0].Text, "m") {
 				text = out
 			}
@@ -437,6 +452,71 @@ func (r *inlineRun) method(of, t tokens.Token, toks []tokens.Token, i int) (stri
 		}
 	}
 	return text, next, true
+}
+
+// sliced is a text backwards, [::-1], or itself, [0].
+func sliced(text string, toks []tokens.Token, i int) (string, int, bool) {
+	end := closing(toks, i, '[', ']')
+	inner := ""
+	for _, x := range toks[i+1 : min(end, len(toks))] {
+		inner += x.Text
+	}
+	if inner == "::-1" {
+		text, _ = scan.Reverse(text)
+	}
+	return text, min(end+1, len(toks)), inner == "::-1" || inner == "0"
+}
+
+// textMethods give another text for the one they are called on.
+var textMethods = map[string]func(string) string{
+	"chars": func(text string) string { return text }, "reverse": func(text string) string { text, _ = scan.Reverse(text); return text },
+	"decode": strings.TrimSpace, "encode": strings.TrimSpace, "toString": strings.TrimSpace, "strip": strings.TrimSpace, "trim": strings.TrimSpace, "to_s": strings.TrimSpace, "first": strings.TrimSpace, "splitlines": strings.TrimSpace,
+	"lower": strings.ToLower, "toLowerCase": strings.ToLower, "downcase": strings.ToLower,
+	"upper": strings.ToUpper, "toUpperCase": strings.ToUpper, "upcase": strings.ToUpper,
+	"parent": folderOf, "parentFile": folderOf, "dirname": folderOf,
+}
+
+// pathMethods put names behind a path, replaceMethods one text in the place of another.
+var pathMethods, replaceMethods = scan.SetOf("joinpath resolveSibling appendingPathComponent with_name"), scan.SetOf("replace replaceAll gsub sub tr")
+
+// folderOf is the folder above a path.
+func folderOf(text string) string {
+	if text == "." || strings.HasSuffix(text, "..") {
+		return path.Join(text, "..")
+	}
+	return path.Dir(text)
+}
+
+// replaced is a text with the first of two texts replaced by the second.
+func replaced(text string, by []tokens.Token) string {
+	switch {
+	case len(by) == 1:
+		return strings.ReplaceAll(text, by[0].Text, "")
+	case len(by) > 1 && by[0].Text != "" && len(text)*len(by[1].Text) < scan.MaxValue:
+		return strings.ReplaceAll(text, by[0].Text, by[1].Text)
+	}
+	return text
+}
+
+// joinMethod is what join gives that is called on a text, the sign between the words or
+// the list itself: a hole if its characters are computed.
+func (r *inlineRun) joinMethod(of tokens.Token, text string, args, list []tokens.Token) string {
+	if slices.ContainsFunc(args, makesChars) {
+		if chars, known := numbered(args); known {
+			return chars
+		}
+		return string(scan.Hole)
+	}
+	if of.List || r.lang != "python" && len(list) <= 1 { // its words are joined already
+		return text
+	}
+	if chars, ok := numbered(args); ok {
+		return chars
+	}
+	if len(list) == 0 {
+		return text
+	}
+	return r.listed(list, text, list[0]).Text
 }
 
 // statement is the index behind the statement that token i stands in: at a
@@ -454,7 +534,7 @@ func (r *inlineRun) statement(i int) int {
 
 // number is the value of a token that is a number.
 func number(t tokens.Token) (int64, bool) {
-	if t.Kind != 'i' || t.Text[0] > '9' {
+	if t.Kind != tokens.Name || t.Text[0] > '9' {
 		return 0, false
 	}
 	n, err := strconv.ParseInt(t.Text, 0, 32)

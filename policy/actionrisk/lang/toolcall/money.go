@@ -99,7 +99,7 @@ func (w *jsonWalk) contract(name, class string, args *tree.Node) bool {
 	case function+data != "" && about:
 	case about && slices.Contains(words, "deploy"):
 		return w.e.Money(w.src, args.Start, args.End, name, "wallet.contract-run")
-	case amounts.ContractVerbs[camel(words)] && !amounts.CommonNames[camel(words)] && len(words) > 1 && !amounts.GeneralNames[camel(words)]:
+	case amounts.IsContractVerb(camel(words)) && !amounts.CommonNames[camel(words)] && len(words) > 1 && !amounts.GeneralNames[camel(words)]:
 		function = camel(words)
 	case namedAfter(words, args) != "":
 		function = namedAfter(words, args)
@@ -118,7 +118,7 @@ func namedAfter(words []string, args *tree.Node) string {
 		return ""
 	}
 	for i := max(0, len(words)-4); i+1 < len(words); i++ { // one word alone says too little
-		if f := camel(words[i:]); amounts.ContractVerbs[f] && !amounts.GeneralNames[f] {
+		if f := camel(words[i:]); amounts.IsContractVerb(f) && !amounts.GeneralNames[f] {
 			return f
 		}
 	}

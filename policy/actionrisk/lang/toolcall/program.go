@@ -37,10 +37,10 @@ func programOf(e *interp.Env, name string) (exe string, rest []string) {
 		if other := facts.Verbs().Programs[w]; other != "" {
 			w = other
 		}
-		if exe, sub, more := strings.Cut(w, " "); more && e.Exe[exe] { // compose
+		if exe, sub, more := strings.Cut(w, " "); more && e.Program(exe).Judged { // compose
 			return exe, append([]string{sub}, words[i+1:]...)
 		}
-		if e.Exe[w] && facts.Verbs().Class[w] == "" && !alsoNouns[w] {
+		if e.Program(w).Judged && facts.Verbs().Class[w] == "" && !alsoNouns[w] {
 			return w, words[i+1:]
 		}
 		if !fillers[w] && i > 0 || i > 1 {

@@ -125,7 +125,7 @@ func (w *jsonWalk) shape(n *tree.Node) bool {
 	case n.Get("types") != nil && n.Get("message") != nil && n.Get("primaryType") != nil:
 		return w.typedData(n)
 	case n.Get("payTo") != nil && n.Get("maxAmountRequired", "amount", "scheme", "asset") != nil, n.Get("x402Version") != nil, n.Get("accepts") != nil && n.Get("accepts").Kind == '[' && w.isRequirements(n.Get("accepts")), isAuthorization(n):
-		ids := amounts.X402Rules(n, w.src.Text)
+		ids := amounts.X402Rules(n)
 		return w.e.Money(w.src, n.Start, n.End, n.Str("payTo"), ids...)
 	case n.Get("apiVersion") != nil && n.Get("kind") != nil:
 		return w.manifest(n)
@@ -465,7 +465,7 @@ func (w *jsonWalk) notebook(src *act.Source) bool {
 		line := strings.TrimLeft(src.Text[from:to], " \t")
 		for _, mark := range [...]string{"!!", "!", "%sx ", "%system "} {
 			if command, ok := strings.CutPrefix(line, mark); ok {
-				w.e.Carried(&interp.Process{Env: w.e, Src: src}, src, from, to, command, "notebook")
+				(&interp.Process{Env: w.e, Src: src}).Carried(from, to, command, "notebook")
 				return
 			}
 		}

@@ -47,11 +47,11 @@ func (w *winShell) cmdRun(c *psCall, args []act.Word, text string, in act.Flow) 
 			return act.Flow{}
 		}
 	}
-	if w.e.Other["program "+name] {
+	if w.e.Other["program "+name] != nil {
 		w.sh.Src = w.src
 		Program(w.sh, &act.Invocation{Src: w.src, From: c.from, To: c.to, Exe: name, Argv: args})
 	}
-	if spec := w.e.Windows.ByInternal[name]; spec != nil && (len(spec.Run) > 0 || !w.e.Exe[name]) {
+	if spec := w.e.Windows.ByInternal[name]; spec != nil && (len(spec.Run) > 0 || !w.e.Program(name).Judged) {
 		return w.cmdInternal(c, spec, args, in)
 	}
 	args[0].Text = strings.TrimPrefix(args[0].Text, "@")

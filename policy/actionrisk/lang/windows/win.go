@@ -109,7 +109,7 @@ func knownCmdlet(c *facts.Set, name string) bool {
 	if !ok {
 		return name == "iex" || name == "irm" || name == "iwr"
 	}
-	return noun != "" && c.Windows.IsVerb[verb] && (c.Windows.ByCmdlet[name] != nil || c.Other["cmdlet "+verb] && !c.Exe[name] && c.Tools[name] == nil && strings.IndexByte(noun, '-') < 0)
+	return noun != "" && c.Windows.IsVerb[verb] && (c.Windows.ByCmdlet[name] != nil || c.Other["cmdlet "+verb] != nil && !c.Program(name).Judged && c.Program(name).Options == nil && strings.IndexByte(noun, '-') < 0)
 }
 
 // encodedCommand runs base64 of UTF-16LE.
@@ -173,9 +173,9 @@ func Looks(c *facts.Set, text string) (lang string, sure bool) {
 			return "powershell", names.ByCmdlet[first] != nil || text[0] >= 'A' && text[0] <= 'Z' && strings.IndexByte(text[:end], '-') > 0
 		}
 	}
-	if (names.IsProgram[first] || c.Other["program "+first] && strings.ContainsAny(rest, `\/%`)) && meantForWindows(&names.WindowsTable, first, strings.ToLower(rest)) {
+	if (names.IsProgram[first] || c.Other["program "+first] != nil && strings.ContainsAny(rest, `\/%`)) && meantForWindows(&names.WindowsTable, first, strings.ToLower(rest)) {
 		lang := windowsLanguage(c, first, text)
-		return lang, names.Elsewhere[first] == nil && !c.Exe[first] && (lang == "powershell" || !strings.ContainsAny(text, ";\n'")) && !act.LooksShell(text)
+		return lang, names.Elsewhere[first] == nil && !c.Program(first).Judged && (lang == "powershell" || !strings.ContainsAny(text, ";\n'")) && !act.LooksShell(text)
 	}
 	if i := strings.IndexByte(first, '/'); i > 0 && names.ByInternal[first[:i]] != nil { // del/s
 		return "cmd", false

@@ -1,0 +1,464 @@
+package api
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// A body is held against its schema in one pass over its octets, which ends at the
+// first offence in the order of the text. Nothing is made of the body: a validator that
+// wants a tree of values costs ten times as much as the parse, and a list of them for
+// each value it refuses. The library that compiles schemas says in the tests what the
+// verdict on any body has to be.
+
+// reading is a schema in the shape in which ours are: a value of one type, or of one
+// of several types (anyOf), with the keywords of each. Nil takes any value.
+type reading struct {
+	want    string // the type that a refusal names
+	null    bool
+	boolean bool
+	text    *textReading
+	number  *numberReading
+	list    *listReading
+	object  *objectReading
+}
+
+type textReading struct {
+	enum                 []string
+	format               *jsonschema.Format
+	minLength, maxLength int // characters; none: 0 and math.MaxInt
+	pattern, not         jsonschema.Regexp
+}
+
+type numberReading struct {
+	integer                           bool
+	enum                              []float64
+	minimum, maximum                  float64 // none: the infinities
+	exclusiveMinimum, exclusiveMaxium float64
+}
+
+type listReading struct {
+	items              *reading
+	minItems, maxItems int // none: 0 and math.MaxInt
+	unique             bool
+}
+
+type objectReading struct {
+	members  map[string]memberReading
+	names    []string // of members, sorted
+	required []string
+	closed   bool     // no other members
+	others   *reading // of other members
+}
+
+type memberReading struct {
+	*reading
+	required uint64 // its bit among the required members, or none
+}
+
+// maxRequired is how many required members there can be: as many as bits.
+const maxRequired = 64
+
+// readingOf turns a schema into a reading. It refuses a keyword, and a shape, that a
+// reading could not hold a body to.
+func readingOf(document any) (*reading, error) {
+	if document == nil || document == true {
+		return nil, nil
+	}
+	node, is := document.(map[string]any)
+	if !is {
+		return nil, fmt.Errorf("a schema that is %v takes nothing", document)
+	}
+	k := keywords{node: node}
+	var r *reading
+	switch branches, several := k.take("anyOf").([]any); {
+	case several:
+		r = k.anyOf(branches)
+	case node["type"] == nil:
+	default:
+		r = &reading{}
+		r.want, _ = k.take("type").(string)
+		k.fill(r)
+	}
+	return r, k.rest()
+}
+
+// keywords are those of one schema, which are taken until none is left.
+type keywords struct {
+	node  map[string]any
+	taken []string
+	fault error
+}
+
+// saysNothing are the keywords that no value is held to.
+var saysNothing = []string{"title", "description", "default", "examples"}
+
+func (k *keywords) take(name string) any {
+	k.taken = append(k.taken, name)
+	return k.node[name]
+}
+
+func (k *keywords) number(name string, otherwise float64) float64 {
+	if n, has := k.take(name).(float64); has {
+		return n
+	}
+	return otherwise
+}
+
+func (k *keywords) length(name string, otherwise int) int {
+	if n, has := k.take(name).(float64); has {
+		return int(n)
+	}
+	return otherwise
+}
+
+func (k *keywords) pattern(name string) (compiled jsonschema.Regexp) {
+	if text, has := k.take(name).(string); has {
+		var err error
+		compiled, err = ecmaRegexp(text)
+		k.fail(err)
+	}
+	return compiled
+}
+
+func (k *keywords) schema(name string) *reading {
+	r, err := readingOf(k.take(name))
+	k.fail(err)
+	return r
+}
+
+func (k *keywords) fail(err error) {
+	if k.fault == nil {
+		k.fault = err
+	}
+}
+
+// rest is an error if there was one, or if a keyword was not taken.
+func (k *keywords) rest() error {
+	for name := range k.node {
+		if !slices.Contains(k.taken, name) && !slices.Contains(saysNothing, name) {
+			k.fail(fmt.Errorf("the keyword %s is not read here", name))
+		}
+	}
+	return k.fault
+}
+
+// anyOf is a value of any of several types. Where null is one of them, a refusal
+// names another: null stands for what is absent.
+func (k *keywords) anyOf(branches []any) *reading {
+	merged := &reading{want: "null"}
+	for _, branch := range branches {
+		r, err := readingOf(branch)
+		k.fail(err)
+		if err != nil || r == nil {
+			return nil
+		}
+		if merged.overlaps(r) {
+			k.fail(fmt.Errorf("two branches take a %s", r.want))
+		}
+		if merged.want == "null" {
+			merged.want = r.want
+		}
+		merged.null, merged.boolean = merged.null || r.null, merged.boolean || r.boolean
+		merged.text, merged.number = either(merged.text, r.text), either(merged.number, r.number)
+		merged.list, merged.object = either(merged.list, r.list), either(merged.object, r.object)
+	}
+	return merged
+}
+
+func (r *reading) overlaps(o *reading) bool {
+	return r.null && o.null || r.boolean && o.boolean || r.text != nil && o.text != nil || r.number != nil && o.number != nil ||
+		r.list != nil && o.list != nil || r.object != nil && o.object != nil
+}
+
+func either[T any](a, b *T) *T {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// fill reads the keywords of one type.
+func (k *keywords) fill(r *reading) {
+	switch r.want {
+	case "null":
+		r.null = true
+	case "boolean":
+		r.boolean = true
+	case "string":
+		r.text = k.text()
+	case "number", "integer":
+		r.number = &numberReading{r.want == "integer", optionsOf[float64](k), k.number("minimum", math.Inf(-1)), k.number("maximum", math.Inf(1)),
+			k.number("exclusiveMinimum", math.Inf(-1)), k.number("exclusiveMaximum", math.Inf(1))}
+	case "array":
+		r.list = &listReading{k.schema("items"), k.length("minItems", 0), k.length("maxItems", math.MaxInt), k.take("uniqueItems") == true}
+	case "object":
+		r.object = k.object()
+	default:
+		k.fail(fmt.Errorf("the type %v is not read here", k.node["type"]))
+	}
+}
+
+// optionsOf are the values of an enum, all of one type.
+func optionsOf[T any](k *keywords) (options []T) {
+	list, _ := k.take("enum").([]any)
+	for _, value := range list {
+		option, is := value.(T)
+		if !is {
+			k.fail(fmt.Errorf("an enum has a value of another type"))
+		}
+		options = append(options, option)
+	}
+	return options
+}
+
+func (k *keywords) text() *textReading {
+	t := &textReading{enum: optionsOf[string](k), minLength: k.length("minLength", 0), maxLength: k.length("maxLength", math.MaxInt), pattern: k.pattern("pattern")}
+	if not, has := k.take("not").(map[string]any); has {
+		inner := keywords{node: not}
+		t.not = inner.pattern("pattern")
+		k.fail(inner.rest())
+	}
+	if name, has := k.take("format").(string); has {
+		var err error
+		t.format, err = formatNamed(name)
+		k.fail(err)
+	}
+	return t
+}
+
+// formatNamed is what the library knows of a format.
+func formatNamed(name string) (*jsonschema.Format, error) {
+	compiled, err := compileSchema(map[string]any{"format": name})
+	if err != nil {
+		return nil, err
+	}
+	if compiled.Format == nil {
+		return nil, fmt.Errorf("the format %s is not known", name)
+	}
+	return compiled.Format, nil
+}
+
+func (k *keywords) object() *objectReading {
+	o := &objectReading{members: map[string]memberReading{}}
+	if closed, is := k.take("additionalProperties").(bool); is {
+		o.closed = !closed
+	} else {
+		o.others = k.schema("additionalProperties")
+	}
+	properties, _ := k.take("properties").(map[string]any)
+	o.names = sortedKeys(properties)
+	for _, name := range o.names {
+		r, err := readingOf(properties[name])
+		k.fail(err)
+		o.members[name] = memberReading{reading: r}
+	}
+	list, _ := k.take("required").([]any)
+	if len(list) > maxRequired {
+		k.fail(fmt.Errorf("%d members are required, more than are read here", len(list)))
+	}
+	for i, value := range list {
+		name, _ := value.(string)
+		member, known := o.members[name]
+		if !known {
+			member.reading = o.others
+			if o.closed {
+				k.fail(fmt.Errorf("the member %s is required and not known", name))
+			}
+		}
+		member.required = 1 << i
+		o.members[name], o.required = member, append(o.required, name)
+	}
+	return o
+}
+
+// offence is the first thing in a body that its schema refuses.
+type offence struct {
+	code, message string
+	place         []string // names and indexes of the place, the innermost first
+	gotNull       bool     // in the place of another type
+}
+
+// in is an offence inside of a value, seen from what holds the value.
+func (o *offence) in(part string) *offence {
+	if o != nil {
+		o.place = append(o.place, part)
+	}
+	return o
+}
+
+// refusal is an offence in our words.
+func (o *offence) refusal() *policy.Error {
+	if o.gotNull && isMember(o.place) { // an optional member may be null
+		o.code, o.message = "missing_field", "is required"
+	}
+	pointer := ""
+	for _, part := range slices.Backward(o.place) {
+		pointer += "/" + escapePointer.Replace(part)
+	}
+	pointer = canon.SafePointer(pointer)
+	name := strings.ReplaceAll(strings.TrimPrefix(pointer, "/"), "/", ".")
+	if name == "" {
+		name = "the body"
+	}
+	return &policy.Error{Code: o.code, Path: pointer, Message: name + " " + o.message}
+}
+
+// isMember says whether a place is a member of an object rather than an element of
+// a list, or the whole.
+func isMember(place []string) bool {
+	return len(place) > 0 && strings.Trim(place[0], "0123456789") != ""
+}
+
+// read holds the next value against the schema.
+func (r *reading) read(in *canon.Reader) *offence {
+	if r == nil {
+		in.Skip()
+		return nil
+	}
+	kind := in.Kind()
+	switch {
+	case kind == '"' && r.text != nil:
+		return r.text.read(in)
+	case kind == '0' && r.number != nil:
+		if found, isNumber := r.number.read(in); isNumber {
+			return found
+		}
+	case kind == '{' && r.object != nil:
+		return r.object.read(in)
+	case kind == '[' && r.list != nil:
+		return r.list.read(in)
+	case kind == 'n' && r.null, (kind == 't' || kind == 'f') && r.boolean:
+		in.Skip()
+		return nil
+	}
+	return &offence{code: "wrong_type", message: "must be " + article(r.want), gotNull: kind == 'n'}
+}
+
+func (t *textReading) read(in *canon.Reader) *offence {
+	octets := in.Text()
+	if t.enum == nil && t.format == nil && t.pattern == nil && t.not == nil {
+		return t.length(octets)
+	}
+	text := string(octets)
+	if t.enum != nil && !slices.Contains(t.enum, text) {
+		return notListed()
+	}
+	if t.format != nil && t.format.Validate(text) != nil {
+		if strings.HasPrefix(t.format.Name, "date") {
+			return &offence{code: "invalid_date", message: "does not have the format " + t.format.Name}
+		}
+		return &offence{code: "out_of_range", message: "does not have the format " + t.format.Name}
+	}
+	if found := t.length(octets); found != nil {
+		return found
+	}
+	switch {
+	case t.pattern == nil || t.pattern.MatchString(text):
+	case t.pattern.String() == edgePattern:
+		return &offence{code: "out_of_range", message: "must not start or end with white space"}
+	default:
+		return &offence{code: "out_of_range", message: "does not have the documented form"}
+	}
+	if t.not != nil && t.not.MatchString(text) {
+		return &offence{code: "invalid_request", message: "does not have the documented shape"}
+	}
+	return nil
+}
+
+func notListed() *offence {
+	return &offence{code: "invalid_enum", message: "is not one of the documented values"}
+}
+
+// length counts the characters only where there may be too many or too few.
+func (t *textReading) length(text []byte) *offence {
+	switch {
+	case len(text) < t.minLength*utf8.UTFMax && utf8.RuneCount(text) < t.minLength:
+		return &offence{code: "out_of_range", message: fmt.Sprintf("must have at least %d characters", t.minLength)}
+	case len(text) > t.maxLength && utf8.RuneCount(text) > t.maxLength:
+		return &offence{code: "too_long", message: fmt.Sprintf("must have at most %d characters", t.maxLength)}
+	}
+	return nil
+}
+
+// read says isNumber false for one that has a fraction in an integer's place.
+func (n *numberReading) read(in *canon.Reader) (found *offence, isNumber bool) {
+	f := in.Number()
+	switch {
+	case n.integer && f != math.Trunc(f):
+		return nil, false
+	case n.enum != nil && !slices.Contains(n.enum, f):
+		return notListed(), true
+	case f < n.minimum || f > n.maximum || f <= n.exclusiveMinimum || f >= n.exclusiveMaxium:
+		return &offence{code: "out_of_range", message: "is out of range"}, true
+	}
+	return nil, true
+}
+
+// read looks at the items and then at their number, whose offence stands before
+// theirs: at the beginning of the list.
+func (l *listReading) read(in *canon.Reader) (first *offence) {
+	n, unique := 0, true
+	seen := map[string]bool{}
+	for in.Enter(); in.More(); n++ {
+		if n == l.maxItems {
+			return &offence{code: "too_many_items", message: fmt.Sprintf("must have at most %d items", l.maxItems)}
+		}
+		from := *in
+		if first == nil {
+			if first = l.items.read(in); first != nil {
+				first = first.in(strconv.Itoa(n))
+				*in = from // the item may not have been read to its end
+				in.Skip()
+			}
+		} else {
+			in.Skip()
+		}
+		if l.unique {
+			canonical, _ := canon.CanonicalChecked(from.Raw()) // it was checked
+			unique = unique && !seen[string(canonical)]
+			seen[string(canonical)] = true
+		}
+	}
+	switch {
+	case n < l.minItems:
+		return &offence{code: "out_of_range", message: fmt.Sprintf("must have at least %d items", l.minItems)}
+	case !unique:
+		return &offence{code: "out_of_range", message: "must not repeat an item"}
+	}
+	return first
+}
+
+// read looks at the members, and at the end for those that are missing.
+func (o *objectReading) read(in *canon.Reader) *offence {
+	var has uint64
+	for in.Enter(); in.More(); {
+		name := in.Name()
+		member, known := o.members[string(name)]
+		switch {
+		case !known && o.closed:
+			return &offence{code: "unknown_field", message: "has an unknown member" + canon.Meant(string(name), o.names)}
+		case !known:
+			member.reading = o.others
+		}
+		has |= member.required
+		if found := member.read(in); found != nil {
+			return found.in(string(name))
+		}
+	}
+	for i, name := range o.required {
+		if has&(1<<i) == 0 {
+			return (&offence{code: "missing_field", message: "is required"}).in(name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,507 @@
+package api
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"pgregory.net/rapid"
+
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// A body gets the verdict and the words that the library's errors give: of random
+// schemas in our shapes, and of every schema that the service has.
+func TestABodyGetsTheVerdictOfTheLibrary(t *testing.T) {
+	t.Run("random schemas", rapid.MakeCheck(func(t *rapid.T) {
+		document := drawSchema(t, 3)
+		reads, err := readingOf(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		by := newLibrary(t, document)
+		for range 8 {
+			agree(t, &schema{document: document, reads: reads}, by, drawInstance(t, document, 4))
+		}
+	}))
+	for _, op := range operations() {
+		if op.input == nil {
+			continue
+		}
+		s, err := newSchema(op.input)
+		if err != nil {
+			t.Fatal(err)
+		}
+		by := newLibrary(t, s.document)
+		t.Run(op.id, rapid.MakeCheck(func(t *rapid.T) {
+			agree(t, s, by, drawInstance(t, s.document, 6))
+		}))
+	}
+}
+
+// agree compares the verdict on a body with the library's.
+func agree(t *rapid.T, s *schema, by library, value any) {
+	body, err := json.Marshal(value)
+	if err != nil || canon.Check(body) != nil {
+		t.Skip("no body that gets so far")
+	}
+	all, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, got := verdict(by.judge(body, all)), verdict(s.validate(body))
+	if want != got {
+		text, _ := json.Marshal(s.document)
+		t.Fatalf("%s\nis %s\nwanted %s\nof %s", body, got, want, text)
+	}
+}
+
+// A schema that a body could not be held to is refused, so that nothing in it is
+// passed over in silence.
+func TestASchemaInAnotherShapeIsRefused(t *testing.T) {
+	text, object := map[string]any{"type": "string"}, map[string]any{"type": "object"}
+	for name, document := range map[string]map[string]any{
+		"an unknown keyword":              {"type": "object", "minProperties": 1.0},
+		"allOf":                           {"allOf": []any{text}},
+		"a keyword without a type":        {"required": []any{"a"}},
+		"a keyword of another type":       {"type": "number", "maxLength": 1.0},
+		"two types in a list":             {"type": []any{"string", "null"}},
+		"a keyword beside branches":       {"anyOf": []any{text, object}, "required": []any{"a"}},
+		"two branches of one type":        {"anyOf": []any{text, text}},
+		"a branch that cannot be read":    {"anyOf": []any{text, map[string]any{"const": 1.0}}},
+		"options of another type":         {"type": "string", "enum": []any{"a", 1.0}},
+		"not, and more than a pattern":    {"type": "string", "not": map[string]any{"minLength": 1.0}},
+		"a format that nobody knows":      {"type": "string", "format": "colour"},
+		"an item that cannot be read":     {"type": "array", "items": map[string]any{"const": 1.0}},
+		"a member that cannot be read":    {"type": "object", "properties": map[string]any{"a": map[string]any{"const": 1.0}}},
+		"a member that takes nothing":     {"type": "object", "properties": map[string]any{"a": false}},
+		"required and never allowed":      {"type": "object", "additionalProperties": false, "required": []any{"a"}},
+		"other members that are unread":   {"type": "object", "additionalProperties": map[string]any{"const": 1.0}},
+		"a pattern that does not compile": {"type": "string", "pattern": "("},
+	} {
+		if _, err := readingOf(document); err == nil {
+			t.Errorf("%s is read", name)
+		}
+	}
+}
+
+func verdict(err error) string {
+	var refused *policy.Error
+	if errors.As(err, &refused) {
+		return refused.Code + " at " + refused.Path + ": " + refused.Message
+	}
+	return fmt.Sprint(err)
+}
+
+var (
+	someNames = []string{"a", "b", "items", "type"}
+	someTexts = []string{"", "a", "ab", " a", "abcdef", "2026-01-02", "{}"}
+)
+
+// drawSchema draws a schema in the shapes that ours have.
+func drawSchema(t *rapid.T, depth int) map[string]any {
+	kinds := []string{"string", "number", "integer", "boolean", "any"}
+	if depth > 0 {
+		kinds = append(kinds, "object", "object", "array", "array", "nullable", "several")
+	}
+	number := rapid.IntRange(0, 4)
+	sometimes := func(node map[string]any, name string, value any) {
+		if rapid.Bool().Draw(t, name) {
+			node[name] = value
+		}
+	}
+	node := map[string]any{}
+	switch kind := rapid.SampledFrom(kinds).Draw(t, "kind"); kind {
+	case "any":
+	case "object":
+		node["type"] = "object"
+		properties := map[string]any{}
+		for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom(someNames), 0, 3, rapid.ID).Draw(t, "properties") {
+			properties[name] = drawSchema(t, depth-1)
+		}
+		sometimes(node, "properties", properties)
+		switch rapid.IntRange(0, 2).Draw(t, "additional") {
+		case 0:
+			node["additionalProperties"] = false
+		case 1:
+			node["additionalProperties"] = drawSchema(t, depth-1)
+		}
+		var required []any
+		for _, name := range []string{"b", "a"} {
+			if known, _ := node["properties"].(map[string]any); node["additionalProperties"] != false || known[name] != nil {
+				required = append(required, name)
+			}
+		}
+		sometimes(node, "required", required)
+	case "array":
+		node["type"] = "array"
+		sometimes(node, "items", drawSchema(t, depth-1))
+		least := number.Draw(t, "least")
+		sometimes(node, "minItems", float64(least))
+		sometimes(node, "maxItems", float64(least+number.Draw(t, "more")))
+		sometimes(node, "uniqueItems", true)
+	case "nullable":
+		inner := drawSchema(t, depth-1)
+		if inner["type"] != nil {
+			inner = map[string]any{"anyOf": []any{inner, map[string]any{"type": "null"}}}
+		}
+		return inner
+	case "several":
+		node["anyOf"] = []any{map[string]any{"type": "number", "minimum": 1.0}, map[string]any{"type": "object", "required": []any{"a"}}, map[string]any{"type": "string", "maxLength": 2.0}}
+	default:
+		node["type"] = kind
+		if kind == "string" {
+			sometimes(node, "minLength", 1.0)
+			sometimes(node, "maxLength", 3.0)
+			sometimes(node, "pattern", edgePattern)
+			sometimes(node, "format", "date")
+			sometimes(node, "enum", []any{"a", "ab", " a"})
+			sometimes(node, "not", map[string]any{"pattern": "b"})
+		}
+		if kind == "number" || kind == "integer" {
+			sometimes(node, "minimum", 1.0)
+			sometimes(node, "maximum", 2.0)
+			sometimes(node, "exclusiveMinimum", 0.5)
+			sometimes(node, "exclusiveMaximum", 2.5)
+			sometimes(node, "enum", []any{1.0, 2.5})
+		}
+	}
+	return node
+}
+
+// drawInstance draws a value that mostly follows a schema.
+func drawInstance(t *rapid.T, schema any, depth int) any {
+	node, _ := schema.(map[string]any)
+	if branches, has := node["anyOf"].([]any); has && rapid.IntRange(0, 9).Draw(t, "branch") > 0 {
+		return drawInstance(t, rapid.SampledFrom(branches).Draw(t, "of"), depth)
+	}
+	if options, has := node["enum"].([]any); has && rapid.Bool().Draw(t, "as listed") {
+		return rapid.SampledFrom(options).Draw(t, "option")
+	}
+	kind, _ := node["type"].(string)
+	if kind == "" || rapid.IntRange(0, 19).Draw(t, "another") == 0 {
+		kind = rapid.SampledFrom([]string{"string", "number", "boolean", "null", "object", "array"}).Draw(t, "type")
+	}
+	switch kind {
+	case "string":
+		return rapid.SampledFrom(someTexts).Draw(t, "text")
+	case "number", "integer":
+		return rapid.SampledFrom([]float64{0, 1, 2, 2.5, -1, 1e30, 0.1}).Draw(t, "number")
+	case "boolean":
+		return rapid.Bool().Draw(t, "boolean")
+	case "object":
+		return drawObject(t, node, depth)
+	case "array":
+		list := []any{}
+		for range rapid.IntRange(0, 4).Draw(t, "items") * min(depth, 1) {
+			list = append(list, drawInstance(t, node["items"], depth-1))
+		}
+		return list
+	}
+	return nil
+}
+
+func drawObject(t *rapid.T, node map[string]any, depth int) any {
+	object := map[string]any{}
+	if depth <= 0 {
+		return object
+	}
+	properties, _ := node["properties"].(map[string]any)
+	required, _ := node["required"].([]any)
+	names := append(sortedKeys(properties), someNames[:2]...)
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		property, known := properties[name]
+		share := 3
+		if slices.Contains(required, any(name)) {
+			share = 9
+		} else if !known && len(properties) > 4 {
+			share = 1
+		}
+		if rapid.IntRange(0, 9).Draw(t, name) <= share {
+			object[name] = drawInstance(t, property, depth-1)
+		}
+	}
+	return object
+}
+
+// A number is the double that the service computes with, not its text.
+func TestNumbersAreDoubles(t *testing.T) {
+	reads, err := readingOf(map[string]any{"type": "object", "properties": map[string]any{"n": map[string]any{"type": "number", "maximum": 1.0}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := schema{reads: reads}
+	for text, accepted := range map[string]bool{"1": true, "1.00000000000000000000001": true, "1e-999999": true, "1.1": false} {
+		if err := s.validate([]byte(`{"n":` + text + `}`)); (err == nil) != accepted {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// library is the verdict of the library that compiles schemas: of all its errors the
+// one that stands first in the text, in our words.
+type library struct {
+	document map[string]any
+	compiled *jsonschema.Schema
+}
+
+func newLibrary(t interface{ Fatal(...any) }, document map[string]any) library {
+	compiled, err := compileSchema(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return library{document, compiled}
+}
+
+func (s library) judge(body []byte, value any) error {
+	err := s.compiled.Validate(value)
+	var invalid *jsonschema.ValidationError
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	found := leaves(invalid)
+	first, where := found[0], orderOf(body, found)
+	for _, leaf := range found[1:] {
+		if where.of(leaf) < where.of(first) {
+			first = leaf
+		}
+	}
+	refusal := refusalOf(first)
+	if unknown, ok := first.ErrorKind.(*kind.AdditionalProperties); ok {
+		refusal.Message += canon.Meant(where.first(first, unknown.Properties), s.namesAt(first.SchemaURL))
+	}
+	return refusal
+}
+
+// leaves are the errors that say something: of several branches those of the one that
+// takes values of the type, or else those of all but the null branch.
+func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
+	if len(e.Causes) == 0 {
+		return []*jsonschema.ValidationError{e}
+	}
+	var found, ofType, notNull []*jsonschema.ValidationError
+	for _, cause := range e.Causes {
+		found = append(found, leaves(cause)...)
+	}
+	if _, ok := e.ErrorKind.(*kind.AnyOf); !ok {
+		return found
+	}
+	for _, leaf := range found {
+		k, isType := leaf.ErrorKind.(*kind.Type)
+		if !isType || len(leaf.InstanceLocation) > len(e.InstanceLocation) {
+			ofType = append(ofType, leaf)
+		}
+		if !isType || !slices.Equal(k.Want, []string{"null"}) {
+			notNull = append(notNull, leaf)
+		}
+	}
+	for _, some := range [][]*jsonschema.ValidationError{ofType, notNull} {
+		if len(some) > 0 {
+			return some
+		}
+	}
+	return found
+}
+
+// namesAt are the members that the object schema at an address knows.
+func (s library) namesAt(address string) []string {
+	_, pointer, _ := strings.Cut(address, "#")
+	var at any = s.document
+	for _, part := range strings.Split(strings.Trim(pointer, "/"), "/") {
+		switch holder := at.(type) {
+		case map[string]any:
+			if next, is := holder[part]; is {
+				at = next
+			}
+		case []any:
+			if i, err := strconv.Atoi(part); err == nil && i < len(holder) {
+				at = holder[i]
+			}
+		}
+	}
+	found, _ := at.(map[string]any)
+	properties, _ := found["properties"].(map[string]any)
+	return sortedKeys(properties)
+}
+
+// refusalOf puts an error of the validator into our words.
+func refusalOf(e *jsonschema.ValidationError) *policy.Error {
+	pointer := ""
+	for _, part := range e.InstanceLocation {
+		pointer += "/" + escapePointer.Replace(part)
+	}
+	at := func(code, path, message string) *policy.Error {
+		path = canon.SafePointer(path)
+		name := strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", ".")
+		if name == "" {
+			name = "the body"
+		}
+		return &policy.Error{Code: code, Path: path, Message: name + " " + message}
+	}
+	switch k := e.ErrorKind.(type) {
+	case *kind.Required:
+		return at("missing_field", pointer+"/"+k.Missing[0], "is required")
+	case *kind.AdditionalProperties:
+		return at("unknown_field", pointer, "has an unknown member")
+	case *kind.Type:
+		if k.Got == "null" && isMember(reversed(e.InstanceLocation)) { // an optional one may be null
+			return at("missing_field", pointer, "is required")
+		}
+		return at("wrong_type", pointer, "must be "+article(k.Want[0]))
+	case *kind.MinLength:
+		return at("out_of_range", pointer, fmt.Sprintf("must have at least %d characters", k.Want))
+	case *kind.MaxLength:
+		return at("too_long", pointer, fmt.Sprintf("must have at most %d characters", k.Want))
+	case *kind.MinItems:
+		return at("out_of_range", pointer, fmt.Sprintf("must have at least %d items", k.Want))
+	case *kind.MaxItems:
+		return at("too_many_items", pointer, fmt.Sprintf("must have at most %d items", k.Want))
+	case *kind.UniqueItems:
+		return at("out_of_range", pointer, "must not repeat an item")
+	case *kind.Enum:
+		return at("invalid_enum", pointer, "is not one of the documented values")
+	case *kind.Const:
+		return at("invalid_enum", pointer, "is not the documented value")
+	case *kind.Pattern:
+		if k.Want == edgePattern {
+			return at("out_of_range", pointer, "must not start or end with white space")
+		}
+		return at("out_of_range", pointer, "does not have the documented form")
+	case *kind.Format:
+		if strings.HasPrefix(k.Want, "date") {
+			return at("invalid_date", pointer, "does not have the format "+k.Want)
+		}
+		return at("out_of_range", pointer, "does not have the format "+k.Want)
+	case *kind.Minimum, *kind.Maximum, *kind.ExclusiveMinimum, *kind.ExclusiveMaximum:
+		return at("out_of_range", pointer, "is out of range")
+	}
+	return at("invalid_request", pointer, "does not have the documented shape")
+}
+
+func reversed(place []string) []string {
+	place = slices.Clone(place)
+	slices.Reverse(place)
+	return place
+}
+
+// order knows where in a text the values stand that errors are about, and nothing
+// of the others: a text of a megabyte has more values than errors, and pointers to
+// all of them may be far longer than it.
+type order struct{ root *spot }
+
+// spot is a value somebody asks for, or one that holds such a value.
+type spot struct {
+	start, end int // octets of the text before the value, and before its end; absent if it is not there
+	below      map[string]*spot
+}
+
+const absent = math.MaxInt
+
+// orderOf finds the places of errors in a text that passed the strict parse.
+func orderOf(body []byte, found []*jsonschema.ValidationError) order {
+	o := order{newSpot()}
+	for _, e := range found {
+		at := o.root
+		for _, part := range e.InstanceLocation {
+			at = at.want(part)
+		}
+		if unknown, ok := e.ErrorKind.(*kind.AdditionalProperties); ok {
+			for _, name := range unknown.Properties {
+				at.want(name)
+			}
+		}
+	}
+	dec := jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true))
+	_ = o.root.read(dec) // what cannot be read counts as not there
+	return o
+}
+
+func newSpot() *spot { return &spot{start: absent, end: absent} }
+
+func (p *spot) want(name string) *spot {
+	if p.below == nil {
+		p.below = map[string]*spot{}
+	}
+	if p.below[name] == nil {
+		p.below[name] = newSpot()
+	}
+	return p.below[name]
+}
+
+// read notes where the next value is, and what is asked for below it.
+func (p *spot) read(dec *jsontext.Decoder) error {
+	if p == nil {
+		return dec.SkipValue()
+	}
+	p.start = int(dec.InputOffset())
+	open := dec.PeekKind()
+	if len(p.below) == 0 && open != '{' || open != '{' && open != '[' {
+		return dec.SkipValue()
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return err
+	}
+	for i := 0; dec.PeekKind() != '}' && dec.PeekKind() != ']'; i++ {
+		name := strconv.Itoa(i)
+		if open == '{' {
+			token, err := dec.ReadToken()
+			if err != nil {
+				return err
+			}
+			name = token.String()
+		}
+		if err := p.below[name].read(dec); err != nil {
+			return err
+		}
+	}
+	p.end = int(dec.InputOffset())
+	_, err := dec.ReadToken()
+	return err
+}
+
+// of is where an error counts: the first of the unknown members, the end of the
+// object that lacks one, else the value.
+func (o order) of(e *jsonschema.ValidationError) int {
+	at := o.at(e)
+	switch k := e.ErrorKind.(type) {
+	case *kind.Required:
+		return at.end
+	case *kind.AdditionalProperties:
+		first := absent
+		for _, name := range k.Properties {
+			first = min(first, at.below[name].start)
+		}
+		return first
+	}
+	return at.start
+}
+
+// first is the name that stands first among members of the object of an error.
+func (o order) first(e *jsonschema.ValidationError, names []string) string {
+	at, first := o.at(e), names[0]
+	for _, name := range names[1:] {
+		if at.below[name].start < at.below[first].start {
+			first = name
+		}
+	}
+	return first
+}
+
+func (o order) at(e *jsonschema.ValidationError) *spot {
+	at := o.root
+	for _, part := range e.InstanceLocation {
+		at = at.below[part]
+	}
+	return at
+}

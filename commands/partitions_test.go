@@ -1,0 +1,328 @@
+package commands_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/cryptotest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
+	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/policy/assurance"
+)
+
+// world is one ledger with a history in the making. Every step begins with the same
+// random octets and an app that remembers nothing, so that two worlds that are told the
+// same make the same.
+type world struct {
+	t     *testing.T
+	app   *commands.App
+	clock *clock
+	orgs  []string
+	said  []string // every answer, without what a partition gives it
+
+	decided map[string][]signedDecision
+	chains  map[string][]ledger.Event      // by tenant, at the end
+	exports map[string]map[string][]string // likewise, of two tenants
+}
+
+func newWorld(t *testing.T, partitions int) *world {
+	c := newClock()
+	cryptotest.SetGlobalRandom(t, 1)
+	return &world{t: t, app: openApp(t, ledgertest.NewPartitioned(t, partitions), c), clock: c, decided: map[string][]signedDecision{}}
+}
+
+// step does one thing, whose choices follow from the number alone.
+func (w *world) step(seed uint64) {
+	w.clock.add(1300 * time.Millisecond)
+	cryptotest.SetGlobalRandom(w.t, seed)
+	w.app = &commands.App{Ledger: w.app.Ledger, Vault: w.app.Vault, Signer: w.app.Signer, Clock: w.clock.Now, BaseURL: w.app.BaseURL}
+	r := rand.New(rand.NewPCG(seed, 0))
+	if len(w.orgs) < 6 || r.IntN(40) == 0 {
+		w.newOrganization(r)
+		return
+	}
+	org := w.orgs[r.IntN(len(w.orgs))]
+	p := operatorOf(w.t, w.app, org)
+	switch n := r.IntN(10); {
+	case n == 0:
+		v, err := w.app.DraftAndActivate(w.t.Context(), p, fmt.Appendf(nil, `{"policyId":"default","maxUsdPerTransaction":%d,"allowedNetworks":["base"],"requireHttps":true}`, 1+r.IntN(3)), "test")
+		w.say(v.Version, err)
+	case n == 1:
+		_, err := w.app.AddMember(w.t.Context(), p, fmt.Sprintf("m%d@example.com", r.IntN(9)), "developer")
+		w.say("member", err)
+	case n == 2 && len(w.decided[org]) > 0:
+		d := w.decided[org][r.IntN(len(w.decided[org]))]
+		recorded, err := w.app.BindReceipt(w.t.Context(), p, evidence(w.t, d, "fulfilled", w.clock.Now()))
+		w.answered(recorded, err)
+	case n == 3: // an equal request, or one that is not
+		w.decide(p, org, "again", []string{"allow", "deny"}[r.IntN(2)])
+	default:
+		w.decide(p, org, fmt.Sprint("k", seed), []string{"allow", "deny", "needs_review"}[r.IntN(3)])
+	}
+}
+
+func (w *world) newOrganization(r *rand.Rand) {
+	o, err := w.app.CreateOrganization(w.t.Context(), "operator", "Acme", "business", fmt.Sprintf("ada%d@example.com", r.IntN(9)))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.orgs = append(w.orgs, o.OrgID)
+	withPolicy(w.t, w.app, operatorOf(w.t, w.app, o.OrgID))
+	w.say(o, nil)
+}
+
+func (w *world) decide(p commands.Principal, org, key, want string) {
+	recorded, err := w.app.Decide(w.t.Context(), p, decisionRequest(w.t, key, want))
+	w.answered(recorded, err)
+	if err == nil && !recorded.Replayed {
+		if record, err := assurance.ReadDecision(recorded.Envelope.Record); err == nil {
+			w.decided[org] = append(w.decided[org], signedDecision{record, recorded.Envelope.Integrity.RecordHash})
+		}
+	}
+}
+
+// answered notes an envelope without its place but the sequence, which is the tenant's.
+func (w *world) answered(recorded commands.Recorded, err error) {
+	place := seal.Place{}
+	if recorded.Envelope.Ledger != nil {
+		place = seal.Place{Tenant: recorded.Envelope.Ledger.Tenant, Sequence: recorded.Envelope.Ledger.Sequence}
+		recorded.Envelope.Ledger = &place
+	}
+	w.say(fmt.Sprintf("%v %s %v %+v", recorded.Replayed, recorded.Envelope.Record, recorded.Envelope.Integrity, place), err)
+}
+
+func (w *world) say(answer any, err error) {
+	w.said = append(w.said, fmt.Sprintf("%+v %v", answer, err))
+}
+
+// chain is a tenant's events as they would stand in partition 0: what a partition gives
+// an event are its position, and the origin in the genesis that every hash goes back to.
+func (w *world) chain(tenant string) []ledger.Event {
+	list, err := w.app.Ledger.Tenant(context.WithoutCancel(w.t.Context()), tenant, 1, 10_000)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	prev := ledger.Genesis(ledgertest.Origin+"/0", tenant)
+	for i := range list {
+		e := &list[i]
+		e.Partition, e.Position, e.Prev = 0, 0, prev
+		e.Hash = e.Sum()
+		prev = e.Hash
+	}
+	return list
+}
+
+// export is what a tenant's bundle says, by file, without positions and hashes of the
+// partition.
+func (w *world) export(tenant string) map[string][]string {
+	cryptotest.SetGlobalRandom(w.t, 2)
+	w.app = &commands.App{Ledger: w.app.Ledger, Vault: w.app.Vault, Signer: w.app.Signer, Clock: w.clock.Now, BaseURL: w.app.BaseURL}
+	folder := w.t.TempDir()
+	if _, err := w.app.ExportHistory(w.t.Context(), commands.Export{Tenant: tenant, Actor: "operator", Folder: folder, FullSpeed: true}); err != nil {
+		w.t.Fatal(err)
+	}
+	files := map[string][]string{}
+	err := filepath.WalkDir(folder, func(path string, d os.DirEntry, err error) error {
+		name, _ := filepath.Rel(folder, path)
+		if err != nil || d.IsDir() || name == "manifest.json" || name == "keys.jsonl" || strings.HasPrefix(name, "views/") {
+			return err // what is left names positions, keys of the partition or the manifest
+		}
+		text, err := os.ReadFile(path)
+		for line := range strings.Lines(string(text)) {
+			files[name] = append(files[name], withoutPlace(line))
+		}
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return files
+}
+
+func withoutPlace(line string) string {
+	for _, member := range []string{`"hash":"`, `"prev":"`, `"pos":`, `"p":`, `"position":`} {
+		for from := 0; ; {
+			at := strings.Index(line[from:], member)
+			if at < 0 {
+				break
+			}
+			start := from + at + len(member)
+			end := start + strings.IndexAny(line[start:], `",}`)
+			line = line[:start] + line[end:]
+			from = start
+		}
+	}
+	return line
+}
+
+// Random histories at n = 3 and n = 16: any tenant's events, answers and exports are
+// byte-equal to the same history at n = 1, but for positions and partition.
+func TestHistoriesAreTheSameInAnyNumberOfPartitions(t *testing.T) {
+	for _, seed := range []uint64{1, 2, 3} {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			run := func(partitions int) *world {
+				w := newWorld(t, partitions)
+				for i := range uint64(60) {
+					w.step(seed*1000 + i)
+				}
+				clean(t, w.app)
+				w.chains, w.exports = map[string][]ledger.Event{}, map[string]map[string][]string{}
+				for _, tenant := range w.orgs {
+					w.chains[tenant] = w.chain(tenant)
+				}
+				for _, tenant := range w.orgs[:2] {
+					w.exports[tenant] = w.export(tenant)
+				}
+				return w
+			}
+			one := run(1)
+			for _, n := range []int{3, 16} {
+				many := run(n)
+				if diff := cmp.Diff(one.said, many.said); diff != "" {
+					t.Fatalf("answers at %d:\n%s", n, diff)
+				}
+				if diff := cmp.Diff(one.chains, many.chains); diff != "" {
+					t.Fatalf("events at %d:\n%s", n, diff)
+				}
+				if diff := cmp.Diff(one.exports, many.exports); diff != "" {
+					t.Fatalf("exports at %d:\n%s", n, diff)
+				}
+				homes := map[*ledger.Partition]bool{}
+				for _, tenant := range one.orgs {
+					homes[many.app.Ledger.Home(tenant)] = true
+				}
+				if len(homes) < 2 {
+					t.Errorf("every organization is at home in one partition of %d", n)
+				}
+			}
+		})
+	}
+}
+
+// What a key is counted by, and everything that it is found by, is where the key is at
+// home: the metered calls of many keys are spread over all partitions.
+func TestKeysAreFoundByTheirIDInAnyNumberOfPartitions(t *testing.T) {
+	for _, n := range []int{1, 3, 16} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			a := openApp(t, ledgertest.NewPartitioned(t, n), newClock())
+			ctx := t.Context()
+			tenants := map[string]bool{}
+			for i := range 24 {
+				address := fmt.Sprintf("u%d@example.com", i)
+				issued, err := a.IssueFreeKey(ctx, address)
+				if err != nil {
+					t.Fatal(err)
+				}
+				caller, err := a.Authenticate(ctx, issued.APIKey)
+				if err != nil || caller.KeyID != issued.KeyID {
+					t.Fatalf("authenticate: %+v, %v", caller, err)
+				}
+				if usage, err := a.Usage(ctx, caller); err != nil || usage.Used != 0 {
+					t.Errorf("usage %+v, %v", usage, err)
+				}
+				var tried int
+				for tried = 1; tried < 5; tried++ {
+					if _, err := a.IssueFreeKey(ctx, address); err != nil {
+						break
+					}
+				}
+				if tried != 3 {
+					t.Errorf("%d keys of one address in a month", tried)
+				}
+			}
+			list, err := a.Ledger.Tenants(ctx, events.TypeKeyIssued)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, tenant := range list {
+				tenants[tenant] = true
+				if !ledger.IsService(tenant) {
+					t.Errorf("a key in tenant %s", tenant)
+				}
+			}
+			if want := min(n, 5); len(tenants) < want {
+				t.Errorf("keys in %d tenants, want at least %d", len(tenants), want)
+			}
+			clean(t, a)
+		})
+	}
+}
+
+// A token names no organization, and is found where the organization is at home.
+func TestTokensAreFoundInAnyNumberOfPartitions(t *testing.T) {
+	a := openApp(t, ledgertest.NewPartitioned(t, 16), newClock())
+	for range 5 {
+		orgID, operator := newOrganization(t, a, "business")
+		withPolicy(t, a, operator)
+		issued := newToken(t, a, operator)
+		p, err := a.AuthenticateOrganization(t.Context(), issued.Token)
+		if err != nil || p.OrgID != orgID {
+			t.Fatalf("%+v, %v", p, err)
+		}
+		decided(t, a, p, "k", "allow")
+	}
+	clean(t, a)
+}
+
+// An address that was erased is erased in every partition that holds something of it.
+func TestErasureReachesEveryPartition(t *testing.T) {
+	a := openApp(t, ledgertest.NewPartitioned(t, 16), newClock())
+	ctx := t.Context()
+	const address = "ada@example.com"
+	if _, err := a.IssueFreeKey(ctx, address); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.EnsureCustomer(ctx, address); err != nil {
+		t.Fatal(err)
+	}
+	_, err := a.EraseSubject(ctx, commands.Erasure{Tenant: ledger.ServiceTenant, Subject: "email:" + address, Reason: "asked", RequestedBy: "a", ApprovedBy: "b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range a.Ledger.Partitions() {
+		if id, err := a.Vault.Find(ctx, p.Service(), "email:"+address); err != nil || id != "" {
+			t.Errorf("partition %d still knows the address: %q, %v", p.Number(), id, err)
+		}
+	}
+	clean(t, a)
+}
+
+// A rotation retires the old key in every partition, and one that was cut off between
+// two of them is finished by the same rotation again.
+func TestARotationReachesEveryPartition(t *testing.T) {
+	a := openApp(t, ledgertest.NewPartitioned(t, 3), newClock())
+	ctx := t.Context()
+	next, err := seal.NewSigner(bytes.Repeat([]byte{9}, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rotation := ledger.Rotation{Purpose: ledger.PurposeRecord, From: a.Signer, To: next, Actor: "operator", EventIDs: [2]string{"evt_n1", "evt_n2"}}
+	if err := a.Ledger.Rotate(ctx, rotation); err != nil {
+		t.Fatal(err)
+	}
+	rings, err := a.Ledger.Keyrings(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for p, ring := range rings {
+		if ring[a.Signer.KeyID()].To == 0 || ring[next.KeyID()].To != 0 || ring[next.KeyID()].From == 0 {
+			t.Errorf("partition %d: %+v", p, ring)
+		}
+	}
+	if err := a.Ledger.Rotate(ctx, rotation); err == nil {
+		t.Error("a rotation twice")
+	}
+	clean(t, a)
+}

@@ -1,0 +1,205 @@
+package ledger
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/migrations"
+)
+
+// Home is the partition that a tenant lives in, of n, for ever:
+//
+//	first 4 octets of SHA-256( "svc-partition-v1\n" ‖ tenant ), big-endian, modulo n
+//
+// except that "service" is in partition 0 and "service/<p>" in partition p, so that
+// each partition has a tenant for what belongs to no organization and for the signing
+// keys that are valid in it. With one partition everything is at home in 0.
+func Home(tenant string, n int) int16 {
+	if tenant == ServiceTenant || n == 1 {
+		return 0
+	}
+	if number, ok := strings.CutPrefix(tenant, ServiceTenant+"/"); ok {
+		if p, err := strconv.Atoi(number); err == nil && p > 0 && p < n && tenant == serviceTenant(int16(p)) {
+			return int16(p)
+		}
+	}
+	sum := sha256.Sum256([]byte("svc-partition-v1\n" + tenant))
+	return int16(binary.BigEndian.Uint32(sum[:4]) % uint32(n))
+}
+
+// serviceTenant is the tenant of a partition's signing keys and of what belongs to no
+// organization there.
+func serviceTenant(p int16) string {
+	if p == 0 {
+		return ServiceTenant
+	}
+	return ServiceTenant + "/" + strconv.Itoa(int(p))
+}
+
+// IsService says whether a tenant is the service's own, in whatever partition.
+func IsService(tenant string) bool {
+	return tenant == ServiceTenant || strings.HasPrefix(tenant, ServiceTenant+"/")
+}
+
+// Partition is one of the sequences of positions that a ledger consists of, with a
+// chain of heads, a tree and checkpoints of its own. A tenant lives in one of them.
+type Partition struct {
+	ledger *Ledger
+	p      int16
+	origin string
+	seq    *sequencer
+	wake   broadcast // after every commit of this node here, and on every NOTIFY
+	tail   tail      // what this node has committed last
+	keeper atomic.Pointer[keeper]
+}
+
+// Partitions are all partitions of the ledger, by number.
+func (l *Ledger) Partitions() []*Partition { return l.partitions }
+
+// Partition is one partition by its number; nil if the ledger has none such.
+func (l *Ledger) Partition(p int16) *Partition {
+	if p < 0 || int(p) >= len(l.partitions) {
+		return nil
+	}
+	return l.partitions[p]
+}
+
+// Home is the partition that a tenant lives in.
+func (l *Ledger) Home(tenant string) *Partition {
+	return l.partitions[Home(tenant, len(l.partitions))]
+}
+
+// Service is the tenant of what belongs to no organization and hangs on a name: an
+// id that is found by itself, such as a payment's. Names of one home share a tenant.
+func (l *Ledger) Service(name string) string { return l.Home(name).Service() }
+
+// Service is the partition's tenant of what belongs to no organization.
+func (p *Partition) Service() string { return serviceTenant(p.p) }
+
+// Number is the partition's, from 0.
+func (p *Partition) Number() int16 { return p.p }
+
+// Origin names this partition for ever, for example "ledger.example.com/countersign/0".
+func (p *Partition) Origin() string { return p.origin }
+
+// ErrPartitions is a ledger with another number of partitions than was asked for.
+var ErrPartitions = errors.New("the number of partitions of a ledger is fixed when it is made")
+
+// readPartitions reads how many partitions a ledger has, and their origins, which must
+// be those of one ledger. wanted is how many the settings name, 0 for any.
+func readPartitions(ctx context.Context, db querier, wanted int) ([]string, error) {
+	rows, err := db.Query(ctx, `select p, origin from ledger_head order by p`)
+	if err != nil {
+		return nil, fmt.Errorf("read ledger head (was the database migrated?): %w", err)
+	}
+	var origins []string
+	var p int16
+	var origin string
+	if _, err = pgx.ForEachRow(rows, []any{&p, &origin}, func() error {
+		origins = append(origins, origin)
+		if base, ok := strings.CutSuffix(origin, "/"+strconv.Itoa(len(origins)-1)); !ok || int(p) != len(origins)-1 || !strings.HasPrefix(origins[0], base+"/") {
+			return fmt.Errorf("%w: the head row of partition %d does not follow the others; countersign verify says more", ErrTampered, p)
+		}
+		return nil
+	}); err != nil {
+		return nil, fmt.Errorf("read ledger head: %w", err)
+	}
+	switch n := len(origins); {
+	case n == 0:
+		return nil, errors.New("read ledger head (was the database migrated?): there is none")
+	case n > migrations.MaxPartitions:
+		return nil, fmt.Errorf("%w: %d head rows", ErrTampered, n)
+	case wanted != 0 && wanted != n:
+		return nil, fmt.Errorf("%w: this one has %d, and LEDGER_PARTITIONS asks for %d; unset it, or make a new ledger and let both be read", ErrPartitions, n, wanted)
+	}
+	return origins, nil
+}
+
+// each runs work on every partition, in order, until one fails.
+func (l *Ledger) each(work func(*Partition) error) error {
+	for _, p := range l.partitions {
+		if err := work(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Origin names this ledger for ever: the origin of its partition where it has one
+// alone, else what the origins of all have in common.
+func (l *Ledger) Origin() string {
+	if len(l.partitions) == 1 {
+		return l.partitions[0].origin
+	}
+	return l.base()
+}
+
+// base is the origin without a partition.
+func (l *Ledger) base() string { return strings.TrimSuffix(l.partitions[0].origin, "/0") }
+
+// Changed returns a channel that is closed when events are likely to have been added
+// to any partition, by this node or another.
+func (l *Ledger) Changed() <-chan struct{} { return l.wake.wait() }
+
+// Heads are the positions of the last events of all partitions, by number.
+func (l *Ledger) Heads(ctx context.Context) ([]int64, error) {
+	heads := make([]int64, len(l.partitions))
+	err := l.reading(ctx, func() error {
+		rows, err := l.pool.Query(ctx, `select p, pos from ledger_head order by p`)
+		if err != nil {
+			return err
+		}
+		var p int16
+		var position int64
+		_, err = pgx.ForEachRow(rows, []any{&p, &position}, func() error {
+			if l.Partition(p) == nil {
+				return fmt.Errorf("%w: there is a head row of partition %d", ErrTampered, p)
+			}
+			heads[p] = position
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read ledger head: %w", err)
+	}
+	return heads, nil
+}
+
+// Total is how many events the ledger holds.
+func (l *Ledger) Total(ctx context.Context) (int64, error) {
+	heads, err := l.Heads(ctx)
+	total := int64(0)
+	for _, position := range heads {
+		total += position
+	}
+	return total, err
+}
+
+// Tenants are the tenants that have events of one of the types, sorted.
+func (l *Ledger) Tenants(ctx context.Context, types ...string) ([]string, error) {
+	var all []string
+	err := l.each(func(p *Partition) error {
+		var here []string
+		err := l.reading(ctx, func() error {
+			rows, err := l.pool.Query(ctx, `select distinct tenant from events where p = $1 and type = any($2)`, p.p, types)
+			if err == nil {
+				here, err = pgx.CollectRows(rows, pgx.RowTo[string])
+			}
+			return err
+		})
+		all = append(all, here...)
+		return err
+	})
+	slices.Sort(all)
+	return all, err
+}

@@ -1,0 +1,206 @@
+package ledger_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/migrations"
+)
+
+// The home of a tenant never moves: these are for ever.
+func TestHome(t *testing.T) {
+	for _, tc := range []struct {
+		tenant string
+		n      int
+		want   int16
+	}{
+		{"service", 1, 0}, {"service", 16, 0}, {"service/3", 16, 3}, {"service/15", 16, 15}, {"service/3", 1, 0},
+		{"org_01JD3Z8W5T0000000000000000", 1, 0},
+		{"org_01JD3Z8W5T0000000000000000", 3, 2},
+		{"org_01JD3Z8W5T0000000000000000", 16, 3},
+		{"org_01JD3Z8W5T0000000000000002", 3, 1},
+		{"org_01JD3Z8W5T0000000000000002", 16, 7},
+	} {
+		if got := ledger.Home(tc.tenant, tc.n); got != tc.want {
+			t.Errorf("%s of %d partitions: %d, want %d", tc.tenant, tc.n, got, tc.want)
+		}
+	}
+	counts := make([]int, 16)
+	for i := range 16_000 {
+		counts[ledger.Home(fmt.Sprintf("org_%d", i), 16)]++
+	}
+	for p, n := range counts {
+		if n < 850 || n > 1150 {
+			t.Errorf("%d of 16,000 tenants are at home in %d", n, p)
+		}
+	}
+}
+
+// tenantOf finds a tenant that is at home in a partition of n.
+func tenantOf(p int16, n int) string {
+	for i := 0; ; i++ {
+		if tenant := fmt.Sprintf("org_%d", i); ledger.Home(tenant, n) == p {
+			return tenant
+		}
+	}
+}
+
+func of(tenant, stream string, expect ledger.Expect, id string) ledger.Append {
+	return ledger.Append{Tenant: tenant, Drafts: []ledger.Draft{draft(stream, expect, id)}}
+}
+
+// Every partition has positions, a chain of heads, a tree and checkpoints of its own,
+// and a tenant lives in one of them.
+func TestPartitionsAreIndependent(t *testing.T) {
+	for _, n := range []int{1, 3, 16} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			db := ledgertest.NewPartitioned(t, n)
+			ctx := t.Context()
+			nodes := []*ledger.Ledger{open(t, db), open(t, db)}
+			const tenants, each = 40, 5
+			var work sync.WaitGroup
+			for i := range tenants {
+				work.Go(func() {
+					tenant := fmt.Sprintf("org_%d", i)
+					for v := range each {
+						_, err := nodes[(i+v)%2].Append(ctx, of(tenant, "counted", ledger.Any(100), fmt.Sprintf("%d_%d", i, v)))
+						if err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			work.Wait()
+			clean(t, nodes[0], tenants*each)
+			heads, err := nodes[0].Heads(ctx)
+			if err != nil || len(heads) != n {
+				t.Fatalf("heads %v, %v", heads, err)
+			}
+			for _, p := range nodes[1].Partitions() {
+				list, err := p.After(ctx, 0, 1000)
+				if err != nil || int64(len(list)) != heads[p.Number()] {
+					t.Errorf("partition %d has %d events and head %d, %v", p.Number(), len(list), heads[p.Number()], err)
+				}
+				for i, e := range list {
+					if e.Position != int64(i)+1 || e.Partition != p.Number() || ledger.Home(e.Tenant, n) != p.Number() {
+						t.Errorf("partition %d holds %s at %d of %d", p.Number(), e.Tenant, e.Position, e.Partition)
+					}
+				}
+			}
+			for i := range tenants {
+				tenant := fmt.Sprintf("org_%d", i)
+				if list, err := nodes[1].Tenant(ctx, tenant, 1, 100); err != nil || len(list) != each {
+					t.Errorf("%s has %d events, %v", tenant, len(list), err)
+				}
+			}
+		})
+	}
+}
+
+// An append refuses a guard outside of its partition: on the fast path it would be
+// accepted when it is stale, since nothing there compares two partitions.
+func TestAGuardOutsideOfThePartitionIsRefused(t *testing.T) {
+	l := open(t, ledgertest.NewPartitioned(t, 3))
+	ctx := t.Context()
+	here, there := tenantOf(1, 3), tenantOf(2, 3)
+	if _, err := l.Append(ctx, of(there, "policy", ledger.New(), "p")); err != nil {
+		t.Fatal(err)
+	}
+	history, err := l.Read(ctx, there, "policy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	order := of(here, "decision/1", ledger.New(), "d")
+	order.Guards = []ledger.Guard{history.Guard()}
+	if _, err := l.Append(ctx, order); !errors.Is(err, ledger.ErrElsewhere) {
+		t.Errorf("a guard of another partition: %v", err)
+	}
+	order = of(there, "decision/1", ledger.New(), "d")
+	order.Guards = []ledger.Guard{history.Guard(), {Tenant: l.Home(there).Service(), Stream: ledger.SigningKeyStream}}
+	if _, err := l.Append(ctx, order); err != nil {
+		t.Errorf("guards of its own partition, the signing keys of it among them: %v", err)
+	}
+	clean(t, l, 2)
+}
+
+// n never changes: another n refuses to start.
+func TestTheNumberOfPartitionsNeverChanges(t *testing.T) {
+	db := ledgertest.NewPartitioned(t, 3)
+	ctx := t.Context()
+	// Nothing was appended yet: more are made.
+	if err := migrations.UpPartitioned(ctx, db.SuperURL, "", 4); err != nil {
+		t.Fatal(err)
+	}
+	l := open(t, db)
+	if len(l.Partitions()) != 4 {
+		t.Fatalf("%d partitions", len(l.Partitions()))
+	}
+	if _, err := l.Append(ctx, one("a", ledger.New(), "a")); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{1, 3, 5} {
+		_, err := ledger.Open(ctx, db.URL, ledger.Options{Log: slog.New(slog.DiscardHandler), Partitions: n})
+		if !errors.Is(err, ledger.ErrPartitions) || !strings.Contains(err.Error(), fmt.Sprintf("this one has 4, and LEDGER_PARTITIONS asks for %d", n)) {
+			t.Errorf("open with %d: %v", n, err)
+		}
+		if err := migrations.UpPartitioned(ctx, db.SuperURL, "", n); err == nil || !strings.Contains(err.Error(), "set LEDGER_PARTITIONS to 4 or unset it") {
+			t.Errorf("migrate with %d: %v", n, err)
+		}
+	}
+	if err := migrations.UpPartitioned(ctx, db.SuperURL, ledgertest.Origin, 4); err != nil {
+		t.Error(err)
+	}
+}
+
+// Whoever changes n by hand gives tenants a second chain: verify and the start say so.
+func TestATenantAwayFromHomeIsFound(t *testing.T) {
+	db := ledgertest.NewPartitioned(t, 1)
+	ctx := t.Context()
+	l := open(t, db)
+	for i := range 8 {
+		if _, err := l.Append(ctx, of(fmt.Sprintf("org_%d", i), "policy", ledger.New(), fmt.Sprint(i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.Close()
+	conn, err := pgx.Connect(ctx, db.SuperURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	for p := 1; p < 4; p++ {
+		origin := fmt.Sprintf("%s/%d", ledgertest.Origin, p)
+		genesis := migrations.Genesis(origin, "")
+		if _, err := conn.Exec(ctx, `insert into ledger_head (p, origin, last_hash) values ($1, $2, $3)`, p, origin, genesis[:]); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Exec(ctx, `insert into tree_head (p, size, root, edge) select $1, size, root, edge from tree_head where p = 0`, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l = open(t, db)
+	if _, _, err := l.CheckOutside(ctx, ledger.Checkpoints{Folder: checkpoint.Folder{Path: t.TempDir()}}); !errors.Is(err, ledger.ErrTampered) || !strings.Contains(err.Error(), "not at home") {
+		t.Errorf("the start: %v", err)
+	}
+	report, err := l.VerifyDatabase(context.WithoutCancel(ctx), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for _, f := range report.Faults {
+		found = found || f.Column == "p" && strings.Contains(f.Detail, "is at home")
+	}
+	if !found {
+		t.Errorf("verify: %v", report.Faults)
+	}
+}

@@ -1,0 +1,6 @@
+begin;
+
+drop index sessions_of_customer;
+alter table sessions drop customer;
+
+commit;

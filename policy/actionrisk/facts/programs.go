@@ -1,0 +1,132 @@
+package facts
+
+import (
+	"slices"
+
+	"github.com/countersign/countersign/policy/actionrisk/rules"
+)
+
+// Program is all that the tables say of one program, whichever rows name it. Of each
+// column the rows stand in the order of the table.
+type Program struct {
+	Options *Tool      // how it reads its arguments; nil if nothing says so
+	Carries []*Wrapper // other commands, or texts of a language
+	Effects []*effect  // what it deletes, writes, reads or sends by an option nobody thinks of
+	Reads   []*Read    // files that it runs without being told so
+	Proves  []*proof   // that it changes nothing
+	Dry     []*proof   // that it only shows what it would do
+	Clients []*Client  // what it does with keys and money
+	Rules   []*Way     // what rules say of it
+	Judged  bool       // a rule is about it, a client's row or the engine
+}
+
+// programRow is a line of programs.json: what a few programs that are called alike have
+// in common. A program may stand in several.
+type programRow struct {
+	Exe     []string   `json:"exe"` // names, or "@group"
+	Options []*Tool    `json:"options,omitempty"`
+	Carries []*Wrapper `json:"carries,omitempty"`
+	Effects []*effect  `json:"effects,omitempty"`
+	Reads   []*Read    `json:"reads,omitempty"`
+	Proves  []*proof   `json:"proves,omitempty"`
+	Dry     []*proof   `json:"dry,omitempty"`
+	Clients []*Client  `json:"clients,omitempty"`
+}
+
+// unknown is a program of which nothing is known.
+var unknown Program
+
+// Program is what is known of a program; of most names in the world nothing is.
+func (c *Set) Program(name string) *Program {
+	if p := c.programs[name]; p != nil {
+		return p
+	}
+	return &unknown
+}
+
+// entry is the place for what is known of a program.
+func (c *Set) entry(name string) *Program {
+	p := c.programs[name]
+	if p == nil {
+		p = &Program{}
+		c.programs[name] = p
+	}
+	return p
+}
+
+func (c *Set) readPrograms(read rules.TableReader) error {
+	var t struct {
+		Programs []programRow `json:"programs"`
+	}
+	if err := read("programs", &t); err != nil {
+		return err
+	}
+	for i := range t.Programs {
+		r := &t.Programs[i]
+		names, err := c.Names(r.Exe)
+		if err != nil {
+			return err
+		}
+		for _, n := range names {
+			c.entry(n).add(r)
+		}
+	}
+	for _, p := range c.programs { // each by itself: in whatever order
+		p.complete()
+	}
+	return nil
+}
+
+// add takes the row's columns over. They are shared as long as one row is all of it.
+func (p *Program) add(r *programRow) {
+	for _, t := range r.Options {
+		p.reads(t)
+	}
+	p.Carries = joined(p.Carries, r.Carries)
+	p.Effects = joined(p.Effects, r.Effects)
+	p.Reads = joined(p.Reads, r.Reads)
+	p.Proves = joined(p.Proves, r.Proves)
+	p.Dry = joined(p.Dry, r.Dry)
+	p.Clients = joined(p.Clients, r.Clients)
+	p.Judged = p.Judged || len(r.Clients) > 0
+}
+
+func joined[T any](have, more []T) []T {
+	if len(have) == 0 {
+		return more
+	}
+	return append(slices.Clip(have), more...)
+}
+
+// reads takes over how arguments are read, of the whole program or of subcommands.
+func (p *Program) reads(t *Tool) {
+	var subs map[string]*Tool
+	if p.Options != nil {
+		subs = p.Options.Subs
+	}
+	if len(t.Sub) == 0 {
+		whole := *t
+		whole.Subs, p.Options = subs, &whole
+		return
+	}
+	if p.Options == nil {
+		p.Options = &Tool{}
+	}
+	if subs == nil {
+		subs = map[string]*Tool{}
+		p.Options.Subs = subs
+	}
+	for _, s := range t.Sub {
+		subs[s] = t
+	}
+}
+
+// complete adds the options that columns tell of which take the next word.
+func (p *Program) complete() {
+	for _, w := range p.Carries {
+		p.takesText(w)
+	}
+	for _, f := range p.Effects {
+		p.takesValues(f)
+	}
+}

@@ -1,0 +1,50 @@
+package bond
+
+import "github.com/countersign/countersign/policy"
+
+// asLoan turns the example, a bond, into a loan.
+const asLoan = `"faceValue":null,"couponRate":null,"settlementDate":null,"maturityDate":null,"yieldToMaturity":null,"principal":12000,"termMonths":24`
+
+// documented says what each finding is about, of bonds and of loans.
+var documented = []policy.Rule{
+	{ID: "negative_yield", Example: `{"yieldToMaturity":-0.01}`,
+		Catches: "the yield to maturity is below zero",
+		Why:     "who holds the bond to maturity gets back less than was paid",
+		Instead: "compare with cash, or confirm the price"},
+	{ID: "distressed_price", Example: `{"yieldToMaturity":0.3}`,
+		Catches: "the price is below 40 % of the redemption, or the yield above 25 %",
+		Why:     "the market prices in a default; the promised flows are not the expected ones",
+		Instead: "value it by recovery, not by yield"},
+	{ID: "long_duration", Example: `{"maturityDate":"2060-11-15","couponRate":0.01}`,
+		Catches: "the modified duration is above 15 years",
+		Why:     "a rise of one percentage point costs more than 15 % of the price",
+		Instead: "state the rate risk beside the yield, or shorten the maturity"},
+	{ID: "zero_coupon", Example: `{"couponRate":0}`,
+		Catches: "the bond pays no coupon",
+		Why:     "all of its return comes at maturity, and its current yield is zero",
+		Instead: "compare it by yield to maturity only"},
+	{ID: "callable_below_worst", Example: `{"couponRate":0.08,"callSchedule":[{"date":"2027-11-15","price":100}]}`,
+		Catches: "a call would lower the yield by more than a basis point",
+		Why:     "the issuer calls when that is good for it, so yieldToMaturity is more than can be counted on",
+		Instead: "use yieldToWorst"},
+	{ID: "negative_amortization", Unseen: "payments are computed here, and none of them is below its interest",
+		Catches: "a payment is below the interest of its month",
+		Why:     "the balance grows, and the last payment with it",
+		Instead: "raise the payment above the interest"},
+	{ID: "balloon_payment", Example: `{` + asLoan + `,"annualRate":0.06,"balloonAmount":6000}`,
+		Catches: "the last payment is more than one and a half times the level one",
+		Why:     "most of the loan comes due at once",
+		Instead: "plan the refinancing before signing"},
+	{ID: "high_rate", Example: `{` + asLoan + `,"annualRate":0.4}`,
+		Catches: "the rate is above 36 % a year",
+		Why:     "that is above what many laws allow, or a percentage not written as a decimal",
+		Instead: "write 6 % as 0.06, or check the law that applies"},
+	{ID: "early_payoff", Example: `{` + asLoan + `,"annualRate":0.06,"extraMonthlyPayment":500}`,
+		Catches: "the loan is repaid before its term",
+		Why:     "extra payments end it early, so that interest of the later months is saved",
+		Instead: "check that the contract allows it without a fee"},
+	{ID: "zero_rate", Example: `{` + asLoan + `,"annualRate":0}`,
+		Catches: "the loan bears no interest",
+		Why:     "the price of the credit is then elsewhere, in a fee or in the purchase price",
+		Instead: "compare the total paid with the cash price"},
+}

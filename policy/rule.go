@@ -1,0 +1,86 @@
+package policy
+
+import (
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// Rule says what the findings of one id are about. It has a page, to which every such
+// finding points; a test holds that no service makes a finding without one.
+type Rule struct {
+	ID      string
+	Catches string // what is found, a clause
+	Why     string // why it counts, a clause
+	Instead string // what to do, a clause in the imperative
+	Example string // JSON merge patch (RFC 7396) of the service's Example, whose answer has the finding
+	Unseen  string // instead of an example: why no request has the finding
+}
+
+// RulePath is the page of a rule, below the address of the service.
+func RulePath(id string) string { return "/rules/" + id }
+
+// Shown is the example of a rule, answered.
+type Shown struct {
+	Request jsontext.Value
+	Finding jsontext.Value // the first one of the rule
+}
+
+// Show answers the example of a rule of the service. The error is that of an example
+// that is refused, or that does not raise the rule.
+func (s Service) Show(r Rule) (Shown, error) {
+	request, err := Patch([]byte(s.Example), []byte(r.Example))
+	if err != nil {
+		return Shown{}, fmt.Errorf("%s of %s: %w", r.ID, s.Name, err)
+	}
+	answer, err := s.Evaluate(request)
+	if err != nil {
+		return Shown{}, fmt.Errorf("%s of %s: the example is refused: %w", r.ID, s.Name, err)
+	}
+	var said struct {
+		Findings []jsontext.Value `json:"findings"`
+	}
+	if err := json.Unmarshal(answer.Body, &said); err != nil {
+		return Shown{}, fmt.Errorf("%s of %s: %w", r.ID, s.Name, err)
+	}
+	for _, finding := range said.Findings {
+		if start, end, has := canon.Find(finding, "id"); has && string(finding[start:end]) == `"`+r.ID+`"` {
+			return Shown{request, finding}, nil
+		}
+	}
+	return Shown{}, fmt.Errorf("%s of %s: the example does not raise it", r.ID, s.Name)
+}
+
+// Patch applies a JSON merge patch (RFC 7396). Numbers stay as they are written.
+func Patch(target, patch jsontext.Value) (jsontext.Value, error) {
+	if patch.Kind() != '{' {
+		return patch, nil
+	}
+	var members, changes map[string]jsontext.Value
+	if target.Kind() == '{' {
+		if err := json.Unmarshal(target, &members); err != nil {
+			return nil, err
+		}
+	}
+	if err := json.Unmarshal(patch, &changes); err != nil {
+		return nil, err
+	}
+	if members == nil {
+		members = map[string]jsontext.Value{}
+	}
+	for name, change := range changes {
+		if change.Kind() == 'n' {
+			delete(members, name)
+			continue
+		}
+		patched, err := Patch(members[name], change)
+		if err != nil {
+			return nil, err
+		}
+		members[name] = patched
+	}
+	return json.Marshal(members, json.Deterministic(true))
+}

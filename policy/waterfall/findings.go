@@ -1,0 +1,37 @@
+package waterfall
+
+import "github.com/countersign/countersign/policy"
+
+// byDeals turns the example into dated events of two deals, the first with a profit,
+// the second lost.
+const byDeals = `{"contributedCapital":null,"distributableAmount":null,"holdingPeriodYears":null,"style":"american","events":[` +
+	`{"date":"2020-01-01","type":"contribution","amount":1000000,"dealId":"a"},{"date":"2021-01-01","type":"distribution","amount":2000000,"dealId":"a"},` +
+	`{"date":"2020-01-01","type":"contribution","amount":1000000,"dealId":"b"},{"date":"2022-01-01","type":"distribution","amount":100000,"dealId":"b"}]}`
+
+// documented says what each finding is about.
+var documented = []policy.Rule{
+	{ID: "number_out_of_range", Example: `{"contributedCapital":0.01,"distributableAmount":1000000000000,"holdingPeriodYears":0.01}`,
+		Catches: "a value is too large for an exact number",
+		Why:     "readers would round it differently, so it is null or cut to the largest",
+		Instead: "ask in thousands or millions"},
+	{ID: "capital_not_returned", Example: `{"distributableAmount":3000000}`,
+		Catches: "investors have not got their capital back",
+		Why:     "every later distribution goes to them first",
+		Instead: "pay no carry before unreturnedCapital is zero"},
+	{ID: "preferred_return_unpaid", Example: `{"distributableAmount":5000000}`,
+		Catches: "investors have not got their preferred return",
+		Why:     "it stands before the catch-up, and grows until it is paid",
+		Instead: "show unpaidPreferredReturn to the investors"},
+	{ID: "catch_up_incomplete", Example: `{"distributableAmount":5600000}`,
+		Catches: "the general partner has not caught up to its share of the profit",
+		Why:     "it gets a larger part of the next distributions than the carry rate",
+		Instead: "tell investors before the next distribution"},
+	{ID: "carry_above_headline", Example: byDeals,
+		Catches: "the carry is a larger part of the profit than the carry rate",
+		Why:     "it was paid deal by deal, and a later deal lost",
+		Instead: "check the clawback"},
+	{ID: "clawback_due", Example: byDeals,
+		Catches: "the general partner got more carry than the whole of the deals earns",
+		Why:     "it owes the difference to the investors",
+		Instead: "claim clawback.amount under the agreement"},
+}

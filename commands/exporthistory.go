@@ -474,7 +474,8 @@ func (x *exporting) record(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	x.manifest.Files, x.manifest.IssuedAt = x.folder.Files, Stamp(x.app.now())
+	now := x.app.now()
+	x.manifest.Files, x.manifest.IssuedAt = x.folder.Files, Stamp(now)
 	envelope, err := signer.Sign(bundle.PayloadType, x.manifest)
 	if err != nil {
 		return err
@@ -483,7 +484,7 @@ func (x *exporting) record(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = x.app.Ledger.Append(ctx, ledger.Append{Tenant: x.e.Tenant, Guards: []ledger.Guard{guard}, Drafts: []ledger.Draft{{
+	_, err = x.app.Ledger.Append(ctx, ledger.Append{Tenant: x.e.Tenant, Guards: []ledger.Guard{guard}, NotBefore: now, Drafts: []ledger.Draft{{
 		Stream: "export/" + x.manifest.ExportID, Expect: ledger.New(), ID: x.app.NewID("evt_"), Type: events.TypeExportCreated,
 		SchemaVersion: 1, Actor: x.e.Actor, KeyID: signer.KeyID(), Payload: payload}}})
 	if err != nil {

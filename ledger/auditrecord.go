@@ -280,13 +280,9 @@ func (v *auditVault) open(ctx context.Context, e Event, payload auditedPayload) 
 	if err != nil {
 		return record, err
 	}
-	plain, err := key.Open(nil, s.Nonce, s.Box, s.additional(e.Tenant, e.ID))
+	openings, err := s.open(key, e.Tenant, e.ID)
 	if err != nil {
 		return record, errors.New("the box does not open: it is of another event, or was changed")
-	}
-	var openings []opening
-	if err := json.Unmarshal(plain, &openings); err != nil {
-		return record, errors.New("the box holds no openings")
 	}
 	members, err := canon.Members(e.Payload)
 	if err != nil {

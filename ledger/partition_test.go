@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -203,4 +205,74 @@ func TestATenantAwayFromHomeIsFound(t *testing.T) {
 	if !found {
 		t.Errorf("verify: %v", report.Faults)
 	}
+}
+
+// Two nodes on 16 partitions: the sessions of one are killed, again and again, and the
+// other goes on in every partition, each append within a second.
+func TestANodeGoesOnInEveryPartitionWhenTheOtherIsKilled(t *testing.T) {
+	const n = 16
+	db := ledgertest.NewPartitioned(t, n)
+	ctx := t.Context()
+	killed, err := ledger.Open(ctx, db.URL+separator(db.URL)+"application_name=killed", ledger.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := open(t, db)
+	append1 := func(l *ledger.Ledger, p int16, id string) error {
+		_, err := l.Append(ctx, of(tenantOf(p, n), "counted", ledger.Any(1000), id))
+		return err
+	}
+	acknowledged := make([]int64, n)
+	for p := range int16(n) {
+		for i := range 3 {
+			if err := append1(killed, p, fmt.Sprint("a", i, "_", p)); err != nil {
+				t.Fatal(err)
+			}
+			acknowledged[p]++
+		}
+	}
+	// One of its transactions holds every head row when the node dies.
+	held, err := killed.Pool().Begin(ctx)
+	if err == nil {
+		_, err = held.Exec(ctx, `select pos from ledger_head order by p for update`)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	super, err := pgx.Connect(ctx, db.SuperURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer super.Close(ctx)
+	var work sync.WaitGroup
+	late := make([]time.Duration, n)
+	if _, err := super.Exec(ctx, `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'killed'`); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	for p := range int16(n) {
+		work.Go(func() {
+			if err := append1(other, p, fmt.Sprint("b_", p)); err != nil {
+				t.Errorf("partition %d: %v", p, err)
+			}
+			late[p] = time.Since(began)
+		})
+	}
+	work.Wait()
+	t.Logf("the other node has appended to all partitions after %v", slices.Max(late))
+	_ = held.Rollback(ctx)
+	killed.Close()
+	for p := range int16(n) {
+		if head, err := other.Partition(p).Head(ctx); err != nil || head != acknowledged[p]+1 {
+			t.Errorf("partition %d ends at %d, want %d: %v", p, head, acknowledged[p]+1, err)
+		}
+	}
+	clean(t, other, 4*n)
+}
+
+func separator(url string) string {
+	if strings.Contains(url, "?") {
+		return "&"
+	}
+	return "?"
 }

@@ -317,13 +317,10 @@ func (v *Vault) Seal(ctx context.Context, tenant, eventID, keyID string, stored 
 		openings = append(openings, o)
 		members[name] = jsontext.Value(`{"$committed":"` + o.commitment() + `"}`)
 	}
-	plain, err := canon.Marshal(openings)
-	if err != nil {
+	s := sealed{KeyID: keyID}
+	if err := s.seal(key, tenant, eventID, openings); err != nil {
 		return nil, err
 	}
-	s := sealed{KeyID: keyID, Nonce: make([]byte, key.NonceSize())}
-	rand.Read(s.Nonce)
-	s.Box = key.Seal(nil, s.Nonce, plain, s.additional(tenant, eventID))
 	if members["sealed"], err = canon.Marshal(s); err != nil {
 		return nil, err
 	}
@@ -424,13 +421,9 @@ func (v *Vault) openBox(ctx context.Context, e Event, box jsontext.Value) ([]ope
 	if err != nil {
 		return nil, err
 	}
-	plain, err := key.Open(nil, s.Nonce, s.Box, s.additional(e.Tenant, e.ID))
+	openings, err := s.open(key, e.Tenant, e.ID)
 	if err != nil {
 		return nil, fmt.Errorf("%w: sealed member of %s", ErrTampered, e.ID)
-	}
-	var openings []opening
-	if err := json.Unmarshal(plain, &openings); err != nil {
-		return nil, fmt.Errorf("%w: openings of %s", ErrTampered, e.ID)
 	}
 	return openings, nil
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,6 +36,7 @@ type contract struct {
 	org      string // whose owner has signed in
 	claimed  client
 	nonce    int
+	linked   map[string]bool // pages of rules that answers linked
 }
 
 // TestTheContractHolds draws requests for every operation, with every kind of
@@ -52,7 +54,7 @@ func TestTheContractHolds(t *testing.T) {
 	}
 	n := startNode(t, setup{dev: true})
 	c := &contract{node: n, t: t, d: n.openAPIDocument(), draw: rand.New(rand.NewPCG(1, uint64(draws))), compiled: map[string]*jsonschema.Schema{},
-		seen: map[string]int{}, told: map[string]bool{}}
+		seen: map[string]int{}, told: map[string]bool{}, linked: map[string]bool{}}
 	c.begin()
 	for _, o := range c.d.operations() {
 		for _, kind := range c.credentials() {
@@ -60,6 +62,14 @@ func TestTheContractHolds(t *testing.T) {
 				c.try(o, kind)
 			}
 		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(c.linked)) {
+		if a := n.get(path); a.status != http.StatusOK {
+			t.Errorf("a finding links %s, which answers %d", path, a.status)
+		}
+	}
+	if len(c.linked) < 10 {
+		t.Errorf("answers link only the pages %v", slices.Sorted(maps.Keys(c.linked)))
 	}
 	total := 0
 	for _, n := range c.seen {
@@ -203,6 +213,9 @@ func (c *contract) try(o described, kind credentialKind) {
 	if problem := c.against(o, a); problem != "" {
 		c.fault(o, fmt.Sprint(a.status, problem), "%s: %s", problem, said())
 	}
+	for _, link := range docPaths.FindAllSubmatch(a.body, -1) {
+		c.linked[string(link[1])] = true
+	}
 	if a.status < 300 && !r.valid {
 		c.fault(o, "invalid accepted", "a body without the published shape is accepted: %s", said())
 	}
@@ -210,6 +223,9 @@ func (c *contract) try(o described, kind credentialKind) {
 		c.fault(o, "valid refused", "a body with the published shape is refused: %s", said())
 	}
 }
+
+// docPaths are the pages of rules that an answer links.
+var docPaths = regexp.MustCompile(`"docPath":"([^"]*)"`)
 
 // fault tells of one once for each operation and kind.
 func (c *contract) fault(o described, kind, format string, args ...any) {

@@ -24,6 +24,7 @@ type metrics struct {
 	registry *prometheus.Registry
 	requests *prometheus.HistogramVec
 	attempts *prometheus.HistogramVec
+	stages   *prometheus.HistogramVec
 	panics   prometheus.Counter
 
 	irreproducible prometheus.Counter
@@ -39,6 +40,8 @@ func newMetrics(l *ledger.Ledger, p *projections.Projections) *metrics {
 		[]float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 15}, "route", "status")
 	m.attempts = m.histogram("countersign_settle_seconds", "Duration of attempts to settle a payment by the state afterwards.",
 		[]float64{.005, .05, .25, .5, 1, 2, 5, 10, 20, 30, 45}, "state")
+	m.stages = m.histogram("countersign_stage_seconds", "Duration of each step of a request's path: serve, admit, decode, run.",
+		[]float64{.00001, .00005, .0001, .0005, .001, .0025, .005, .01, .025, .05, .1, .5, 2.5}, "stage")
 	m.verdicts = m.counters("countersign_verdicts_total", "Answers of services by what they say: risk, decision, verdict or recommendation.", "service", "verdict")
 	m.decisions = m.counters("countersign_decisions_total", "Decisions recorded.", "decision")
 	m.receipts = m.counters("countersign_receipts_total", "Receipts recorded, by what they say about the decision.", "conformance")
@@ -184,6 +187,11 @@ func (w waitingMessages) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(messagesMetric, prometheus.GaugeValue, float64(due), "due")
 	ch <- prometheus.MustNewConstMetric(messagesMetric, prometheus.GaugeValue, float64(dead), "dead")
 	ch <- prometheus.MustNewConstMetric(messageMetric, prometheus.GaugeValue, oldest.Seconds())
+}
+
+// stage counts one step of a request's path.
+func (m *metrics) stage(name string, d time.Duration) {
+	m.stages.WithLabelValues(name).Observe(d.Seconds())
 }
 
 func (m *metrics) observe(route string, status int, d time.Duration) {

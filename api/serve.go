@@ -82,22 +82,25 @@ func (s *Server) tool(r *http.Request, op *operation, t toolCall) (reply, error)
 
 // pass takes a call through its steps; the first refusal is the answer.
 func (s *Server) pass(w http.ResponseWriter, c *call) (reply, error) {
-	err := s.serve(c)
+	err := s.step(c, "serve", func() error { return s.serve(c) })
 	if limited := s.mayCall(c, 1); limited != nil {
 		return reply{}, limited
 	}
 	if err == nil {
-		err = s.admit(c)
+		err = s.step(c, "admit", func() error { return s.admit(c) })
 	}
 	if err == nil {
-		err = s.decode(w, c)
+		err = s.step(c, "decode", func() error { return s.decode(w, c) })
 	}
 	if err == nil && c.op.access.Kind == credential.Client {
 		err = s.serveClient(c)
 	}
 	var answer reply
 	if err == nil {
-		answer, err = c.op.run(s, c)
+		err = s.step(c, "run", func() (err error) {
+			answer, err = c.op.run(s, c)
+			return err
+		})
 	}
 	if err != nil {
 		return reply{}, s.asDemand(c, err)

@@ -20,6 +20,8 @@ import (
 
 	"github.com/gorilla/mux"
 	"github.com/oklog/ulid/v2"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/countersign/countersign/api/checkout"
 	"github.com/countersign/countersign/api/credential"
@@ -27,6 +29,7 @@ import (
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/api/x402"
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/projections"
 )
@@ -36,16 +39,17 @@ type Config struct {
 	App            *commands.App
 	Projections    *projections.Projections
 	Log            *slog.Logger
-	RateLimit      bool              // false only on a loopback listener
-	TrustedProxies []netip.Prefix    // whose X-Forwarded-For counts
-	Contact        string            // e-mail address in the OpenAPI document
-	Mail           web.Mailer        // nil: sign-in answers 503
-	Outbox         *web.Outbox       // shown as a page, if there is one
-	Loopback       bool              // the listener is: every loopback name of it is good at /mcp
-	MCPOrigins     []string          // web origins that may use /mcp, beside the own one
-	Terms          x402.Terms        // on which payments are taken, if App has a Settler
-	Checkout       checkout.Provider // nil: card checkout answers 503
-	Proofs         []string          // of ownership, for indexers of paid services
+	RateLimit      bool                 // false only on a loopback listener
+	TrustedProxies []netip.Prefix       // whose X-Forwarded-For counts
+	Contact        string               // e-mail address in the OpenAPI document
+	Mail           web.Mailer           // nil: sign-in answers 503
+	Outbox         *web.Outbox          // shown as a page, if there is one
+	Loopback       bool                 // the listener is: every loopback name of it is good at /mcp
+	MCPOrigins     []string             // web origins that may use /mcp, beside the own one
+	Terms          x402.Terms           // on which payments are taken, if App has a Settler
+	Checkout       checkout.Provider    // nil: card checkout answers 503
+	Proofs         []string             // of ownership, for indexers of paid services
+	Traces         trace.TracerProvider // nil: nobody collects traces
 }
 
 // Server answers HTTP requests.
@@ -65,6 +69,7 @@ type Server struct {
 	checkout    checkout.Provider
 	proofs      []string // of ownership
 	metrics     *metrics
+	tracer      trace.Tracer
 	operations  []*operation
 	openAPI     func() (document, error) // made when it is first asked for; so is the next
 	openAPIFull func() (document, error)
@@ -90,6 +95,10 @@ func New(c Config) (*Server, error) {
 		mail: c.Mail, terms: c.Terms, checkout: c.Checkout,
 		operations: operations(), seats: make(chan struct{}, maxInFlight), bodies: newBodies(),
 	}
+	if c.Traces == nil {
+		c.Traces = noop.NewTracerProvider()
+	}
+	s.tracer = c.Traces.Tracer(ledger.TracerName)
 	for _, op := range s.operations {
 		if op.input == nil {
 			continue
@@ -272,7 +281,8 @@ func (s *Server) around(router *mux.Router) http.Handler {
 		h.Set("X-Request-Id", id)
 		h.Set("X-Content-Type-Options", "nosniff")
 		s.tellCheckpoint(h)
-		r = r.WithContext(context.WithValue(r.Context(), recorderKey, rec))
+		ctx, span := s.beginTrace(r)
+		r = r.WithContext(context.WithValue(ctx, recorderKey, rec))
 		defer func() {
 			if p := recover(); p != nil {
 				s.metrics.panics.Inc()
@@ -284,7 +294,11 @@ func (s *Server) around(router *mux.Router) http.Handler {
 			if who := rec.caller.Load(); who != nil {
 				line = append(line, "tenant", who.tenant, "actor", who.actor)
 			}
+			if span.IsRecording() {
+				line = append(line, "traceId", span.SpanContext().TraceID().String())
+			}
 			s.log.Info("request", line...)
+			endTrace(span, methodForLog(r.Method), rec)
 		}()
 		if r.URL.IsAbs() || r.URL.Host != "" { // a proxy's form of request: we are none
 			h.Set("Connection", "close")

@@ -75,6 +75,11 @@ func (s *Server) facts(configured bool) (site.Facts, error) {
 	f := site.Facts{Base: s.app.BaseURL, Contact: s.contact, Version: policy.Version, X402: configured, Checkout: s.checkout != nil,
 		Cookie: s.sessions.Cookie(), FreeCallsPerMonth: commands.FreeCallsPerMonth, RulesetVersion: rulesetVersion, RulesetDate: strings.ReplaceAll(rulesetVersion, ".", "-"),
 		Rules: rulesShown(), Problems: problemsShown()}
+	findings, err := findingsShown()
+	if err != nil {
+		return f, err
+	}
+	f.Findings = findings
 	for _, op := range s.operations {
 		if op.service == nil {
 			continue

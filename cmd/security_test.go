@@ -105,6 +105,7 @@ var outbound = map[string]string{
 	"api/x402/client.go":           "facilitator and chain of the settings",
 	"api/stripe/stripe.go":         "checkout provider",
 	"ledger/checkpoint/witness.go": "mirrors and witnesses of the settings",
+	"api/traces/traces.go":         "collector of the settings",
 	"ledger/localpg/fetch.go":      "PostgreSQL by its pinned hash; a registry may point to its store",
 }
 

@@ -63,7 +63,7 @@ func (a *App) charge(ctx context.Context, t attempt, p prepared) (Reply, error) 
 		}
 		result, err := a.Ledger.Append(ctx, ledger.Append{
 			Tenant: a.tenantOf(call), IdemKey: t.key, ContentHash: t.content,
-			Drafts: drafts, Guards: slices.Concat(p.guards, call.party().guards, f.guards),
+			Drafts: drafts, Guards: slices.Concat(p.guards, call.party().guards, f.guards), NotBefore: p.issued,
 		})
 		switch {
 		case f.charge == chargedFree && errors.Is(err, ledger.ErrLimit):

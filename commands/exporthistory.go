@@ -15,6 +15,7 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/tree"
 	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/policy/assurance"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -98,7 +99,7 @@ func (a *App) ExportAgain(ctx context.Context, tenant, exportID, folder string) 
 		return x.manifest, err
 	}
 	signed := x.manifest
-	x.e.Filters, x.manifest.Withheld, x.manifest.PriorDecisions = signed.Filters, 0, map[string]string{}
+	x.e.Filters, x.manifest.Withheld, x.manifest.PriorDecisions, x.manifest.RuleSets = signed.Filters, 0, map[string]string{}, nil
 	for _, step := range []func(context.Context) error{x.sameHead, x.writeEvents, x.writeRest} {
 		if err := step(ctx); err != nil {
 			return signed, refusal(err)
@@ -356,12 +357,33 @@ func (x *exporting) remember(ctx context.Context, e ledger.Event, o openedEvent)
 			x.rules[hash] = text
 		}
 		return x.policyOf(ctx, o.record.Policy.PolicyHash, e)
+	case events.TypeCallCompleted:
+		var stored events.CallCompleted
+		if err := e.Read(&stored); err != nil {
+			return err
+		}
+		x.ruleset(stored.RulesetVersion, stored.RulesetHash)
 	case events.TypeReceiptRecorded, events.TypeApprovalRecorded:
 		if !x.decisions[o.record.DecisionID] {
 			x.manifest.PriorDecisions[o.record.DecisionID] = o.record.DecisionRecordHash
 		}
 	}
 	return nil
+}
+
+// ruleset adds the tables that a verdict of the gate names. Of a rule set that this
+// program does not have, the manifest says version and hash.
+func (x *exporting) ruleset(version, hash string) {
+	if _, seen := x.manifest.RuleSets[hash]; seen || hash == "" {
+		return
+	}
+	if x.manifest.RuleSets == nil {
+		x.manifest.RuleSets = map[string]string{}
+	}
+	x.manifest.RuleSets[hash] = version
+	if text, err := actionrisk.RulesetText(version); err == nil && canon.Hash(text) == hash {
+		x.rules[hash] = text
+	}
 }
 
 // policyOf adds the policy of a decision where it was activated before the range.
@@ -452,7 +474,8 @@ func (x *exporting) record(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	x.manifest.Files, x.manifest.IssuedAt = x.folder.Files, Stamp(x.app.now())
+	now := x.app.now()
+	x.manifest.Files, x.manifest.IssuedAt = x.folder.Files, Stamp(now)
 	envelope, err := signer.Sign(bundle.PayloadType, x.manifest)
 	if err != nil {
 		return err
@@ -461,7 +484,7 @@ func (x *exporting) record(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = x.app.Ledger.Append(ctx, ledger.Append{Tenant: x.e.Tenant, Guards: []ledger.Guard{guard}, Drafts: []ledger.Draft{{
+	_, err = x.app.Ledger.Append(ctx, ledger.Append{Tenant: x.e.Tenant, Guards: []ledger.Guard{guard}, NotBefore: now, Drafts: []ledger.Draft{{
 		Stream: "export/" + x.manifest.ExportID, Expect: ledger.New(), ID: x.app.NewID("evt_"), Type: events.TypeExportCreated,
 		SchemaVersion: 1, Actor: x.e.Actor, KeyID: signer.KeyID(), Payload: payload}}})
 	if err != nil {

@@ -41,6 +41,7 @@ type Paid struct {
 type Promise struct {
 	Events        []events.PreparedEvent
 	Guards        []ledger.Guard // what the events rest on
+	Issued        time.Time      // what their record states; zero without one
 	OutputHash    string
 	EngineVersion string
 }
@@ -217,7 +218,7 @@ func (a *App) claim(ctx context.Context, p Payment, paid Paid, promise Promise) 
 		a.forgetDataKey(by.dataKey) // the next attempt begins a new one
 		err = ledger.ErrMoved
 	}
-	return ledger.Append{Tenant: ledger.ServiceTenant, IdemKey: claimKey(p), ContentHash: paid.RequestHash,
+	return ledger.Append{Tenant: ledger.ServiceTenant, IdemKey: claimKey(p), ContentHash: paid.RequestHash, NotBefore: promise.Issued,
 		Guards: promise.Guards, Drafts: []ledger.Draft{draft}}, err
 }
 

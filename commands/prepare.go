@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"maps"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -20,6 +21,7 @@ type prepared struct {
 	record seal.Envelope  // the signed receipt, if the service gives one
 	extra  []extra        // events beside call.completed
 	guards []ledger.Guard // what the signature rests on
+	issued time.Time      // what the record states; zero without one
 	call   events.CallCompleted
 }
 
@@ -102,7 +104,7 @@ func (a *App) sign(ctx context.Context, call Call, p *prepared) error {
 	if p.record, err = signer.Sign(seal.TypeReceipt, record); err != nil {
 		return err
 	}
-	p.guards = append(p.guards, guard)
+	p.guards, p.issued = append(p.guards, guard), now
 	p.record.Verify = &seal.VerifyAt{URL: a.BaseURL + "/api/verify", Method: "POST"}
 	members["receipt"] = p.record
 	if p.answer.Body, err = withMembers(p.answer.Body, members); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/policy/assurance"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -53,12 +54,6 @@ type NotReplayed struct {
 	Count  int    `json:"count"`
 }
 
-// VerdictReplay is about the verdicts of the gate's services.
-type VerdictReplay struct {
-	Verdicts int `json:"verdicts"`
-	Equal    int `json:"equal"`
-}
-
 // replayer is one replay.
 type replayer struct {
 	app      *App
@@ -67,12 +62,14 @@ type replayer struct {
 	policies map[string]assurance.StoredPolicy
 	report   Replayed
 	reasons  map[string]int
+	editions map[string]*actionrisk.Edition // by version and hash of the rule set; nil: not in this program
 }
 
 // ReplayDecisions evaluates recorded decisions again. It writes nothing.
 func (a *App) ReplayDecisions(ctx context.Context, request Replay) (Replayed, error) {
 	r := &replayer{app: a, request: request, policies: map[string]assurance.StoredPolicy{}, reasons: map[string]int{},
-		report: Replayed{Different: []NotTheSame{}, NotReplayable: []NotReplayed{}}}
+		editions: map[string]*actionrisk.Edition{},
+		report:   Replayed{Different: []NotTheSame{}, NotReplayable: []NotReplayed{}}}
 	if request.Policy != nil {
 		draft, err := assurance.Lint(request.Policy)
 		if err != nil {
@@ -277,53 +274,4 @@ func (r *replayer) different(e ledger.Event, j judged, what, recorded, replayed 
 		return
 	}
 	r.report.Different = append(r.report.Different, NotTheSame{e.Position, e.Tenant, j.DecisionID, what, recorded, replayed, rules})
-}
-
-// verdict computes the answer of a gate service again, if this program has the rule
-// set that gave it.
-func (r *replayer) verdict(ctx context.Context, e ledger.Event) error {
-	if r.request.Policy != nil {
-		return nil
-	}
-	var stored events.CallCompleted
-	if err := e.Read(&stored); err != nil || stored.RulesetHash == "" || r.request.Tenant != "" && r.request.Tenant != e.Tenant {
-		return err
-	}
-	at := slices.IndexFunc(r.request.Services, func(s policy.Service) bool { return s.Name == stored.Service && s.Ruleset != nil })
-	if at < 0 {
-		return nil
-	}
-	service := r.request.Services[at]
-	r.report.Verdicts.Verdicts++
-	if _, hash := service.Ruleset(); hash != stored.RulesetHash {
-		r.reasons["rule set "+stored.RulesetVersion+" "+stored.RulesetHash[:min(12, len(stored.RulesetHash))]]++
-		return nil
-	}
-	if r.app.Vault == nil {
-		r.reasons["verdict (DATA_KEK is not given)"]++
-		return nil
-	}
-	var opened events.CallCompleted
-	err := r.app.Vault.Open(ctx, e, &opened)
-	if errors.Is(err, ledger.ErrErased) {
-		r.reasons["verdict (erased)"]++
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	request, err := canon.Marshal(opened.Request)
-	if err != nil {
-		return err
-	}
-	answer, err := service.EvaluateCanonical(request)
-	if err != nil {
-		return err
-	}
-	if answer.OutputHash != stored.OutputHash {
-		r.different(e, judged{DecisionID: e.ID}, "verdict", stored.OutputHash, answer.OutputHash, nil)
-		return nil
-	}
-	r.report.Verdicts.Equal++
-	return nil
 }

@@ -194,7 +194,7 @@ func (a *App) promise(ctx context.Context, call Call, answer policy.Answer) (Pro
 	if err != nil {
 		return Promise{}, err
 	}
-	promise := Promise{Guards: p.guards, OutputHash: p.answer.OutputHash, EngineVersion: policy.Version}
+	promise := Promise{Guards: p.guards, Issued: p.issued, OutputHash: p.answer.OutputHash, EngineVersion: policy.Version}
 	for i, d := range drafts {
 		promise.Events = append(promise.Events, events.PreparedEvent{Stream: d.Stream, Joins: i == 0, ID: d.ID, Type: d.Type,
 			SchemaVersion: d.SchemaVersion, Actor: d.Actor, KeyID: d.KeyID, Payload: d.Payload})

@@ -136,10 +136,12 @@ func (a *App) dropLink(ctx context.Context, hash ledger.Hash) error {
 	return nil
 }
 
-// sweepSignIn forgets links and sessions that are over. Every sign-in does it, so
+// sweepSignIn forgets links and sessions that are over by the database's clock, too: a
+// node whose own is ahead would sign everybody out. Every sign-in does it, so
 // the tables hold no more than the people who come.
 func (a *App) sweepSignIn(ctx context.Context) error {
-	for _, statement := range []string{`delete from signin_links where p = 0 and expires_at < $1`, `delete from sessions where p = 0 and expires_at < $1`} {
+	for _, statement := range []string{`delete from signin_links where p = 0 and expires_at < least($1, now())`,
+		`delete from sessions where p = 0 and expires_at < least($1, now())`} {
 		if _, err := a.Ledger.Pool().Exec(ctx, statement, a.now()); err != nil {
 			return refusal(&Unavailable{err})
 		}

@@ -79,6 +79,10 @@ type Append struct {
 	// clock is behind the tenant's last event, whose node had another clock, it
 	// must not be before that event: ErrMoved. The zero value states none.
 	Issued time.Time
+	// NotBefore is the time that a signed payload states where Issued is not set: the
+	// events' is never before either, also where the clock was put back behind the
+	// signature. The zero value states none.
+	NotBefore time.Time
 }
 
 // Result is what became of an append.

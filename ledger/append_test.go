@@ -347,6 +347,7 @@ func TestAnOldKeyIsRememberedWhenItIsRepeated(t *testing.T) {
 // A signed payload of 3 KB lies in its row, not compressed and not in a table of
 // its own: that would cost an append as much as all the rest.
 func TestASignedPayloadStaysInItsRow(t *testing.T) {
+	ledgertest.Plain(t)
 	db := ledgertest.New(t)
 	l := open(t, db)
 	a := one("s", ledger.New(), "1")

@@ -191,6 +191,7 @@ func TestAuditFindsEveryChangedValue(t *testing.T) {
 // An attack is what somebody with every right in the database, and no signing key,
 // may do. rehash is the chain made good afterwards.
 func TestAuditFindsEveryAttack(t *testing.T) {
+	ledgertest.Plain(t) // the statements of the attacks are not for a cluster's planner
 	a := newAudited(t)
 	forgetTree := `delete from tiles; delete from checkpoints; update tree_head set size = 0, root = sha256(''), edge = '';`
 	fixHead := `update ledger_head set (pos, last_hash) = (select pos, hash from events order by pos desc limit 1);`
@@ -288,7 +289,7 @@ func TestAuditInRangesIsTheSame(t *testing.T) {
 	a := newAudited(t)
 	for name, statement := range map[string]string{
 		"untouched": `select`, "a link": `update events set prev = sha256('x') where pos = 7`, "a version": `update events set version = 9 where pos = 6`,
-		"a policy": `update events set payload = convert_to(replace(convert_from(payload, 'UTF8'), '"version":1', '"version":2'), 'UTF8') where pos = 4`,
+		"a policy": `update events set payload = decode(replace(encode(payload, 'escape'), '"version":1', '"version":2'), 'escape') where pos = 4`,
 	} {
 		a.restore()
 		a.exec(statement)
@@ -310,6 +311,27 @@ func placesOf(r ledger.Report) []string {
 		places[f.Table+" "+f.Row+" "+f.Column] = true
 	}
 	return slices.Sorted(maps.Keys(places))
+}
+
+// Somebody who is erased while an audit runs is no fault of the ledger.
+func TestAnErasureDuringAnAuditIsNoFault(t *testing.T) {
+	a := newAudited(t)
+	l := open(t, a.db)
+	v := must(l.OpenVault(t.Context(), a.audit.KEK))
+	during, erased := a.audit, false
+	during.Progress = func(int64, int64) {
+		if !erased {
+			erased = true
+			erase(t, v, "org_a", "sub_org_a_1")
+		}
+	}
+	if report := a.run(during); len(report.Faults) > 0 || !erased {
+		t.Errorf("%t, %+v", erased, report.Faults)
+	}
+	a.exec(`update subject_keys set destroyed_us = destroyed_us + 1 where key_id = 'sub_org_a_1'`)
+	if report := a.run(a.audit); len(report.Faults) != 1 || report.Faults[0].Column != "destroyed_us" {
+		t.Errorf("another time: %+v", report.Faults)
+	}
 }
 
 // An auditor who may only select verifies; nothing is written, and what the

@@ -280,13 +280,9 @@ func (v *auditVault) open(ctx context.Context, e Event, payload auditedPayload) 
 	if err != nil {
 		return record, err
 	}
-	plain, err := key.Open(nil, s.Nonce, s.Box, s.additional(e.Tenant, e.ID))
+	openings, err := s.open(key, e.Tenant, e.ID)
 	if err != nil {
 		return record, errors.New("the box does not open: it is of another event, or was changed")
-	}
-	var openings []opening
-	if err := json.Unmarshal(plain, &openings); err != nil {
-		return record, errors.New("the box holds no openings")
 	}
 	members, err := canon.Members(e.Payload)
 	if err != nil {
@@ -353,6 +349,7 @@ func (r *audit) dataKeys(ctx context.Context) error {
 		var reference, wrapped []byte
 		var kekID string
 		var destroyed *int64
+		var unsaid []erasure
 		n := 0
 		_, err = pgx.ForEachRow(rows, []any{&tenant, &id, &reference, &kekID, &wrapped, &destroyed}, func() error {
 			n++
@@ -364,7 +361,7 @@ func (r *audit) dataKeys(ctx context.Context) error {
 			}
 			switch {
 			case destroyed != nil && !said:
-				fault("destroyed_us", "the key was destroyed, and no event subject.erased says so")
+				unsaid = append(unsaid, erasure{tenant, id, *destroyed, 0})
 			case destroyed != nil && *destroyed != e.occurredUS:
 				fault("destroyed_us", "want %d, the time of the event at %d", e.occurredUS, e.position)
 			case destroyed != nil && len(reference)+len(wrapped)+len(kekID) > 0:
@@ -388,6 +385,9 @@ func (r *audit) dataKeys(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("read data keys: %w", err)
 		}
+		if err := r.unsaid(ctx, unsaid); err != nil {
+			return err
+		}
 		if n < page {
 			break
 		}
@@ -400,6 +400,23 @@ func (r *audit) dataKeys(ctx context.Context) error {
 	}
 	if oldBinding > 0 {
 		r.report.Gaps = append(r.report.Gaps, fmt.Sprintf("subject_ref of %d data keys, which were wrapped before it was bound to them", oldBinding))
+	}
+	return nil
+}
+
+// unsaid looks for what says that keys were destroyed behind the head of this audit:
+// somebody may have been erased since it began.
+func (r *audit) unsaid(ctx context.Context, keys []erasure) error {
+	for _, k := range keys {
+		var saidUS int64
+		err := r.pool.QueryRow(ctx, `select occurred_us from events where p = $1 and tenant = $2 and stream = $3 and pos > $4 and type = $5`,
+			r.p, k.tenant, "subject/"+k.keyID, r.head.pos, events.TypeSubjectErased).Scan(&saidUS)
+		switch {
+		case err != nil && !errors.Is(err, pgx.ErrNoRows):
+			return fmt.Errorf("read erasures: %w", err)
+		case err != nil || saidUS != k.occurredUS:
+			r.fault(Fault{"subject_keys", fmt.Sprintf("tenant %s, key_id %s", k.tenant, k.keyID), 0, "destroyed_us", "the key was destroyed, and no event subject.erased says so"})
+		}
 	}
 	return nil
 }

@@ -214,6 +214,7 @@ func (p *planner) versions(a *Append) (versions []int64, refusal, err error) {
 func (p *planner) rows(a *Append, tenant tenantHead, versions []int64) outcome {
 	head := &p.plan.head
 	start := len(p.plan.events)
+	occurred := max(p.nowUS, tenant.occurredUS, a.Issued.UnixMicro(), a.NotBefore.UnixMicro())
 	p.keys[keyName{a.Tenant, a.IdemKey}] = keyHit{a.ContentHash, head.position + 1}
 	for i, d := range a.Drafts {
 		e := Event{
@@ -221,7 +222,7 @@ func (p *planner) rows(a *Append, tenant tenantHead, versions []int64) outcome {
 			Tenant: a.Tenant, Sequence: tenant.sequence + 1,
 			Stream: d.Stream, Version: versions[i],
 			ID: d.ID, Type: d.Type, SchemaVersion: d.SchemaVersion,
-			More: len(a.Drafts) - 1 - i, OccurredUS: max(p.nowUS, tenant.occurredUS),
+			More: len(a.Drafts) - 1 - i, OccurredUS: occurred,
 			Actor: d.Actor, KeyID: d.KeyID,
 			Payload: d.Payload, PayloadHash: sha256.Sum256(d.Payload), Prev: tenant.hash,
 		}

@@ -332,6 +332,23 @@ func TestPlanRefusesARecordIssuedBeforeTheLastEvent(t *testing.T) {
 	}
 }
 
+// The clock may be put back between a signature and its append: the event is never
+// before what its payload states, or the ledger would be false for ever.
+func TestPlanPutsNoEventBeforeWhatItStates(t *testing.T) {
+	const now = 1_795_186_800_500_900 // microseconds
+	later := time.UnixMicro(now).Add(24 * time.Hour)
+	for _, a := range []Append{{Issued: later}, {NotBefore: later}, {}, {Issued: later.Add(-48 * time.Hour)}} {
+		a.Tenant, a.Drafts = "t", []Draft{{Stream: "s", Expect: New(), ID: "s", Type: "x", Payload: []byte(`{}`)}}
+		p, err := makePlan(0, "o/0", now, (&table{}).heads(), []*Append{&a})
+		if err != nil || len(p.events) != 1 {
+			t.Fatalf("%+v, %v", p.outcomes, err)
+		}
+		if got, want := p.events[0].OccurredUS, max(now, a.Issued.UnixMicro(), a.NotBefore.UnixMicro()); got != want {
+			t.Errorf("issued %s, not before %s: occurred %d, want %d", a.Issued, a.NotBefore, got, want)
+		}
+	}
+}
+
 // Of the streams that a plan has written only those stay in memory that are
 // counted; and a full cache forgets a half, not everything.
 func TestOnlyCountedStreamsAreKept(t *testing.T) {

@@ -48,6 +48,7 @@ type sequencer struct {
 type request struct {
 	*Append
 	at     time.Time    // of its arrival
+	taken  time.Time    // into a batch; set by the sequencer, read behind the answer
 	state  atomic.Int32 // queued, then taken or cancelled
 	answer chan outcome // buffered: the sequencer never waits for a caller
 }
@@ -71,11 +72,14 @@ func newSequencer(p *Partition, config *pgx.ConnConfig) *sequencer {
 
 func (s *sequencer) submit(ctx context.Context, a *Append) (outcome, error) {
 	r := &request{Append: a, at: time.Now(), answer: make(chan outcome, 1)}
+	trace := beginTrace(ctx, a)
+	defer trace.end()
 	if err := s.enqueue(r); err != nil {
 		return outcome{}, err
 	}
 	select {
 	case out := <-r.answer:
+		trace.answered(r, out)
 		return out, out.err
 	case <-ctx.Done():
 		if r.state.CompareAndSwap(queued, cancelled) {
@@ -174,7 +178,8 @@ func (s *sequencer) take(first *request) []*request {
 			return
 		}
 		batch = append(batch, r)
-		s.stats.Waits.since(r.at)
+		r.taken = time.Now()
+		s.stats.Waits.count(r.taken.Sub(r.at).Microseconds())
 		events += len(r.Drafts)
 		for _, d := range r.Drafts {
 			octets += len(d.Payload)
@@ -370,13 +375,15 @@ func (s *sequencer) locked(ctx context.Context, appends []*Append) (_ []outcome,
 }
 
 // certainlyNot says that a failed statement has certainly changed nothing: the
-// server itself answered, and went on.
+// server itself answered, and went on. An internal error (class XX) says nothing of
+// the kind: a coordinator of a cluster reports by it that a worker's answer to a
+// commit was lost.
 func certainlyNot(err error) bool {
 	var refused *pgconn.PgError
 	if !errors.As(err, &refused) {
 		return pgconn.SafeToRetry(err)
 	}
-	return refused.SeverityUnlocalized == "ERROR" && refused.Code[:2] != "08" && refused.Code != "40003"
+	return refused.SeverityUnlocalized == "ERROR" && refused.Code[:2] != "08" && refused.Code[:2] != "XX" && refused.Code != "40003"
 }
 
 func pgCode(err error) string {
@@ -395,8 +402,10 @@ func (s *sequencer) connect(ctx context.Context) error {
 	err = asApplication(ctx, conn)
 	if err == nil {
 		// Batches differ in their length only, and the planner, which is wrong about
-		// it in any case, would plan guarded ones anew each time.
-		_, err = conn.Exec(ctx, `set plan_cache_mode = force_generic_plan`)
+		// it in any case, would plan guarded ones anew each time. A cluster has to: its
+		// plans depend on the values.
+		_, err = conn.Exec(ctx, `select set_config('plan_cache_mode', 'force_generic_plan', false)
+			where not exists (select from pg_extension where extname = 'citus')`)
 	}
 	if err != nil {
 		_ = conn.Close(ctx)

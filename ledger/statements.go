@@ -221,7 +221,7 @@ func (s *sequencer) writeLocked(ctx context.Context, p *plan) error {
 	}
 	for i := range p.events {
 		if e := &p.events[i]; e.Type == events.TypeSubjectErased {
-			batch.Queue(`select erase_subject($1, $2)`, e.Partition, e.Position)
+			batch.Queue(`select erase_subject($1, $2) where not exists (select from pg_extension where extname = 'citus')`, e.Partition, e.Position)
 		}
 	}
 	batch.Queue(s.sql.moveHead, p.head.position, p.head.hash[:])

@@ -78,12 +78,15 @@ func TestVerificationFindsEveryChangeInTheDatabase(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", statement, err)
 		}
-		if _, err := super.Exec(ctx, `truncate events; insert into events select * from kept`); err != nil {
+		if _, err := super.Exec(ctx, `delete from events; insert into events select * from kept`); err != nil {
 			t.Fatal(err)
 		}
 		return report.Faults
 	}
 	for _, column := range columns {
+		if column == "p" && ledgertest.OnCluster() {
+			continue // it says on which server a row lies, and cannot be changed
+		}
 		change, known := changes[column]
 		if !known {
 			t.Errorf("column %s has no change here: add one", column)
@@ -134,7 +137,11 @@ func TestTheApplicationCannotChangeEvents(t *testing.T) {
 	if _, err := l.Append(t.Context(), one("s", ledger.New(), "a")); err != nil {
 		t.Fatal(err)
 	}
-	for name, url := range map[string]string{"application": db.URL, "owner": db.OwnerURL} {
+	roles := map[string]string{"application": db.URL}
+	if !ledgertest.OnCluster() { // which takes no table with triggers
+		roles["owner"] = db.OwnerURL
+	}
+	for name, url := range roles {
 		conn, err := pgx.Connect(t.Context(), url)
 		if err != nil {
 			t.Fatal(err)

@@ -180,6 +180,10 @@ func (v *Vault) Holds(ctx context.Context, tenant, keyID string) (held bool, err
 // Erase destroys a subject's data key: the key is gone in the very transaction in
 // which the event subject.erased, a draft of the caller's, says so. This node
 // forgets it at once, others within a minute.
+//
+// In a cluster the key goes right behind that transaction: only the owner may
+// destroy one, and another role is another session on the worker, which does not see
+// the event before. Where that fails the error says so, and Erase is to be repeated.
 func (v *Vault) Erase(ctx context.Context, tenant, keyID string, said Draft) (Result, error) {
 	if keyID == "subject_ref" {
 		return Result{}, errors.New("this data key names the subjects, and is none's")
@@ -190,7 +194,22 @@ func (v *Vault) Erase(ctx context.Context, tenant, keyID string, said Draft) (Re
 	v.mu.Lock()
 	delete(v.cache, tenant+"\x00"+keyID)
 	v.mu.Unlock()
-	return result, err
+	if err != nil {
+		return result, err
+	}
+	return result, v.destroy(ctx, result.Events[0])
+}
+
+// destroy makes sure that the key an event says is destroyed is.
+func (v *Vault) destroy(ctx context.Context, e Event) error {
+	err := v.ledger.reading(ctx, func() error { // harmless to repeat
+		_, err := v.ledger.pool.Exec(ctx, `select erase_subject($1, $2)`, e.Partition, e.Position)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("the event stands, and the data key is not destroyed yet; erase again: %w", err)
+	}
+	return nil
 }
 
 // ensure inserts a wrapped data key unless the subject has one, and returns the
@@ -298,13 +317,10 @@ func (v *Vault) Seal(ctx context.Context, tenant, eventID, keyID string, stored 
 		openings = append(openings, o)
 		members[name] = jsontext.Value(`{"$committed":"` + o.commitment() + `"}`)
 	}
-	plain, err := canon.Marshal(openings)
-	if err != nil {
+	s := sealed{KeyID: keyID}
+	if err := s.seal(key, tenant, eventID, openings); err != nil {
 		return nil, err
 	}
-	s := sealed{KeyID: keyID, Nonce: make([]byte, key.NonceSize())}
-	rand.Read(s.Nonce)
-	s.Box = key.Seal(nil, s.Nonce, plain, s.additional(tenant, eventID))
 	if members["sealed"], err = canon.Marshal(s); err != nil {
 		return nil, err
 	}
@@ -405,13 +421,9 @@ func (v *Vault) openBox(ctx context.Context, e Event, box jsontext.Value) ([]ope
 	if err != nil {
 		return nil, err
 	}
-	plain, err := key.Open(nil, s.Nonce, s.Box, s.additional(e.Tenant, e.ID))
+	openings, err := s.open(key, e.Tenant, e.ID)
 	if err != nil {
 		return nil, fmt.Errorf("%w: sealed member of %s", ErrTampered, e.ID)
-	}
-	var openings []opening
-	if err := json.Unmarshal(plain, &openings); err != nil {
-		return nil, fmt.Errorf("%w: openings of %s", ErrTampered, e.ID)
 	}
 	return openings, nil
 }

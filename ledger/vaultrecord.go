@@ -46,13 +46,10 @@ func (v *Vault) SealRecord(ctx context.Context, tenant, eventID, keyID string, s
 	if err != nil {
 		return nil, err
 	}
-	s := sealed{KeyID: keyID, Nonce: make([]byte, key.NonceSize()), Signature: signed.Integrity.Signature}
-	rand.Read(s.Nonce)
-	plain, err := canon.Marshal(openings)
-	if err != nil {
+	s := sealed{KeyID: keyID, Signature: signed.Integrity.Signature}
+	if err := s.seal(key, tenant, eventID, openings); err != nil {
 		return nil, err
 	}
-	s.Box = key.Seal(nil, s.Nonce, plain, s.additional(tenant, eventID))
 	if members["sealed"], err = canon.Marshal(s); err != nil {
 		return nil, err
 	}

@@ -77,8 +77,8 @@ func Latest() uint {
 	return latest
 }
 
-// Hash is the SHA-256, in 64 hex digits, of everything Up does to an empty
-// database: two programs with the same hash make the same schema.
+// Hash is the SHA-256, in 64 hex digits, of everything Up and Distribute do to an
+// empty database: two programs with the same hash make the same schema.
 func Hash() string {
 	h := sha256.New()
 	paths, _ := fs.Glob(files, "*.sql") // sorted
@@ -89,6 +89,7 @@ func Hash() string {
 	for _, w := range wants {
 		fmt.Fprintf(h, "%s\n", w.statement)
 	}
+	fmt.Fprintln(h, distributed, eraseSubject, sample)
 	return hex.EncodeToString(h.Sum(nil))
 }
 

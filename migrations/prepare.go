@@ -46,7 +46,19 @@ var wants = []want{
 	{`not exists (select from pg_namespace n, aclexplode(n.nspacl) a
 	   where n.nspname = 'public' and a.grantee = 0 and a.privilege_type = 'CREATE')`,
 		`revoke create on schema public from public`},
+	// Citus reaches its workers as the role that asks, so both need a login there.
+	{onCitus + `(select rolcanlogin from pg_roles where rolname = 'countersign_owner')`,
+		`alter role countersign_owner login`},
+	{onCitus + `(select rolcanlogin from pg_roles where rolname = 'countersign_app')`,
+		`alter role countersign_app login`},
+	// The settings of the service's sessions (package ledger) do not reach the workers;
+	// those of the role do.
+	{onCitus + `(select rolconfig @> '{enable_seqscan=off,enable_bitmapscan=off}' from pg_roles where rolname = 'countersign_app')`,
+		`alter role countersign_app set enable_seqscan = off; alter role countersign_app set enable_bitmapscan = off`},
 }
+
+// onCitus begins a condition of databases that are spread over a cluster.
+const onCitus = `not exists (select from pg_extension where extname = 'citus') or `
 
 // Prepare makes the two roles and gives them what they need in the database that
 // conn is connected to. What is there already is left as it is, so it may be

@@ -60,9 +60,10 @@ type Service struct {
 	// Statement is what a signed service signs beside the receipt; nil: nothing.
 	Statement *Statement
 
-	// Rules are what its own findings are about; those of a service whose findings it
-	// passes on are declared there.
-	Rules []Rule
+	// Rules are what its own findings are about. PassesOn names the services whose
+	// findings it passes on: they are declared there.
+	Rules    []Rule
+	PassesOn []string
 
 	// Ruleset names the rule tables behind the answer, where there are any.
 	Ruleset func() (version, hash string)

@@ -31,6 +31,8 @@ import (
 	"sync"
 	"text/template"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/countersign/countersign/policy/actionrisk"
 )
@@ -52,6 +54,7 @@ type Facts struct {
 	Products          []Product
 	Scopes            []Scope // that agents may have
 	Rules             []Rule
+	Findings          []Finding
 	RulesetVersion    string // YYYY.MM.DD
 	RulesetDate       string // the same as a date, YYYY-MM-DD
 	Problems          []Problem
@@ -101,6 +104,23 @@ type Tool struct{ Name, Title, Description string }
 type Rule struct {
 	actionrisk.Record
 	Family string // first part of the id
+}
+
+// Finding is the rule of one id of the findings of decisions and component services.
+type Finding struct {
+	ID string
+	Of []FindingOf // who finds it: more than one service may use an id
+}
+
+// FindingOf is what one service means by a finding, with an example that was computed.
+type FindingOf struct {
+	Of, Page               string    // its title, and its page
+	Service                bool      // else decisions or policies
+	Passed                 []Service // that build on it, and pass its findings on
+	Level                  string    // severity or effects
+	Catches, Why, Instead  string    // clauses
+	About, Request, Unseen string    // the example, or why there is none
+	Finding                string
 }
 
 // Problem is one code of an error.
@@ -264,6 +284,11 @@ func (s *Site) addMade() error {
 			return err
 		}
 	}
+	for _, finding := range s.Facts.Findings {
+		if err := s.add("content/_finding.md", "/rules/"+finding.ID, finding); err != nil {
+			return err
+		}
+	}
 	for _, family := range Families(s.Facts.Rules) {
 		if err := s.add("content/_family.md", "/commands/"+family.Name, family); err != nil {
 			return err
@@ -313,7 +338,7 @@ type subject struct {
 	Facts
 	Site *Site
 	Page *Page
-	This any // the service, rule, family or problem of a page that is made
+	This any // the service, rule, finding, family or problem of a page that is made
 }
 
 // add reads what is known about a page; its text is filled in when all are known.
@@ -435,6 +460,7 @@ func readTexts() (*template.Template, error) {
 		"join":     strings.Join,
 		"cell":     cell,
 		"code":     codeCell,
+		"sentence": sentence,
 		"families": Families,
 		"dict":     func(name string, list []Service) map[string]any { return map[string]any{"Name": name, "List": list} },
 	}).ParseFS(files, "content/_parts.md")
@@ -450,6 +476,12 @@ func codeCell(text string) string {
 		text = " " + text + " "
 	}
 	return mark + cell(text) + mark
+}
+
+// sentence makes a sentence of a clause.
+func sentence(clause string) string {
+	first, size := utf8.DecodeRuneInString(clause)
+	return string(unicode.ToUpper(first)) + clause[size:] + "."
 }
 
 // cell is text that may stand in a cell of a table.

@@ -10,6 +10,7 @@
 //	bench verify     an auditor's verify against a bare read of the same rows, and
 //	                 what appends lose to it and to checkpoints
 //	bench export     an organization's export, likewise
+//	bench size       what calls take up in the ledger
 //	bench faults     what clients were told, compared after each fault of a table
 //	bench gate       the engine alone, per command and per category of a corpus
 //	bench hook       the guard of a coding agent, from its start to its answer
@@ -43,6 +44,7 @@ type cli struct {
 	Services  servicesCmd  `cmd:"" help:"Every service alone, and inputs at the contract's edge."`
 	Verify    verifyCmd    `cmd:"" help:"Verification of a database, what appends lose to it and to checkpoints, and rebuilding."`
 	Export    exportCmd    `cmd:"" help:"Export of an organization's history, and what appends lose to it."`
+	Size      sizeCmd      `cmd:"" help:"What calls take up in the ledger, by type of event and by index."`
 	Faults    faultsCmd    `cmd:"" help:"Every fault of the table while clients call; then everything they were told is compared."`
 	Gate      gateCmd      `cmd:"" help:"Engine time per command, and a table per category of a corpus file."`
 	Hook      hookCmd      `cmd:"" help:"The guard of a coding agent, the whole process."`

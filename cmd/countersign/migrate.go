@@ -12,10 +12,11 @@ import (
 
 // migrateCmd shows and moves the schema of a database that is not private.
 type migrateCmd struct {
-	Status migrateStatusCmd `cmd:"" help:"Print the schema's number and the newest one."`
-	Up     migrateUpCmd     `cmd:"" help:"Apply what is missing."`
-	Down   migrateDownCmd   `cmd:"" help:"Take the last migration back."`
-	Force  migrateForceCmd  `cmd:"" help:"Set the number after a repair by hand."`
+	Status     migrateStatusCmd     `cmd:"" help:"Print the schema's number and the newest one."`
+	Up         migrateUpCmd         `cmd:"" help:"Apply what is missing."`
+	Down       migrateDownCmd       `cmd:"" help:"Take the last migration back."`
+	Force      migrateForceCmd      `cmd:"" help:"Set the number after a repair by hand."`
+	Distribute migrateDistributeCmd `cmd:"" help:"Spread an empty ledger over the workers of a Citus cluster."`
 }
 
 type databaseURL struct {
@@ -89,6 +90,17 @@ func (c *migrateForceCmd) Run(ctx context.Context) error {
 		return err
 	}
 	return migrations.Force(ctx, url, c.Version)
+}
+
+type migrateDistributeCmd struct{ databaseURL }
+
+// Run spreads the tables of a ledger without events, for ever.
+func (c *migrateDistributeCmd) Run(ctx context.Context) error {
+	url, err := c.url()
+	if err != nil {
+		return err
+	}
+	return migrations.Distribute(ctx, url)
 }
 
 type versionCmd struct{}

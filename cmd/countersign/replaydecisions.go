@@ -176,6 +176,9 @@ func inText(r commands.Replayed, asked bool) string {
 	} else {
 		fmt.Fprintf(&b, "%d decisions, %d come out the same, byte for byte; %d of %d verdicts\n", r.Decisions, r.Equal, r.Verdicts.Equal, r.Verdicts.Verdicts)
 	}
+	if n := r.Verdicts.VerdictAlone; n > 0 {
+		fmt.Fprintf(&b, "of %d of these verdicts risk, score and rules come out the same; this program writes the rest of the answer otherwise\n", n)
+	}
 	for _, d := range r.Different {
 		fmt.Fprintf(&b, "DIFFERENT       %s at position %d: %s was %s, comes out as %s %s\n", d.DecisionID, d.Position, d.What, d.Recorded, d.Replayed, strings.Join(d.RuleIDs, " "))
 	}

@@ -15,10 +15,14 @@ import (
 	"syscall"
 	"time"
 
+	"go.opentelemetry.io/otel/sdk/trace"
+
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/api/stripe"
+	"github.com/countersign/countersign/api/traces"
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/cmd/settling"
+	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/projections"
 	"github.com/countersign/countersign/projections/jetstream"
 )
@@ -30,6 +34,7 @@ type serveCmd struct {
 	x402Settings
 	Verbose        bool `help:"Log every request." short:"v"`
 	AcceptRollback bool `help:"Go on with a database that lacks published events; a signed event says which, for ever." name:"accept-rollback" rare:""`
+	AcceptFindings bool `help:"Go on appending although the daily verification finds history false; /readyz goes on naming it." name:"accept-findings" rare:""`
 }
 
 const shutdownWithin = 20 * time.Second
@@ -63,7 +68,8 @@ type running struct {
 	projections      *projections.Projections
 	sink             *jetstream.Publisher // nil without FANOUT_URL
 	api              *api.Server
-	reconciler       *settling.Reconciler // nil where no payments are taken
+	traces           *trace.TracerProvider // nil where nobody collects them
+	reconciler       *settling.Reconciler  // nil where no payments are taken
 	public, internal *http.Server
 	address, metrics string
 	members          string // how they sign in, for people
@@ -136,6 +142,12 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 	if s.checkout, err = c.card(&config); err != nil {
 		return nil, err
 	}
+	if c.Traces != "" {
+		if s.traces, err = traces.Open(ctx, traces.Settings{Endpoint: c.Traces, Headers: c.TraceHeaders, Version: policy.Version, Log: log}); err != nil {
+			return nil, err
+		}
+		config.Traces = s.traces
+	}
 	if s.api, err = api.New(config); err != nil {
 		return nil, err
 	}
@@ -152,7 +164,7 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 	go func() { s.failed <- s.public.Serve(api.Bounded(listener)) }()
 	go func() { s.failed <- s.internal.Serve(internal) }()
 	s.settle(ctx)
-	s.node.ledger.CheckItself(s.node.kek)
+	s.node.ledger.CheckItself(s.node.kek, c.AcceptFindings)
 	return s, nil
 }
 
@@ -315,6 +327,9 @@ func (s *running) close(ctx context.Context) {
 	}
 	if s.reconciler != nil {
 		s.reconciler.Close(ctx)
+	}
+	if s.traces != nil {
+		_ = s.traces.Shutdown(ctx) // what is left is sent
 	}
 	if s.projections != nil {
 		s.projections.Close()

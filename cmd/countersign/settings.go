@@ -81,6 +81,8 @@ type service struct {
 	StripeAPIBase   string        `help:"Loopback address that takes the place of Stripe's, for tests." env:"STRIPE_API_BASE" name:"stripe-api-base" placeholder:"URL" rare:""`
 	WebhookNets     []string      `help:"Private networks that webhooks of organizations may reach; none by default." env:"WEBHOOK_NETWORKS" name:"webhook-networks" placeholder:"CIDR" rare:""`
 	FanoutURL       string        `help:"NATS server with JetStream that is told of every event, such as nats://user:password@host:4222." env:"FANOUT_URL" name:"fanout-url" secret:"" placeholder:"URL" rare:""`
+	Traces          string        `help:"OpenTelemetry collector that is sent traces by OTLP over HTTP, such as http://127.0.0.1:4318; without it there are none." env:"OTEL_EXPORTER_OTLP_ENDPOINT" name:"traces" placeholder:"URL" rare:""`
+	TraceHeaders    string        `help:"Headers for it, as name=value with commas between." env:"OTEL_EXPORTER_OTLP_HEADERS" name:"trace-headers" secret:"" placeholder:"HEADERS" rare:""`
 	Migrate         bool          `help:"Bring the schema of DATABASE_URL up to date first."`
 	Drain           time.Duration `help:"How long readiness fails before the listener closes at the end." default:"0s" rare:""`
 }

@@ -40,8 +40,9 @@ type Manifest struct {
 	Count           int64             `json:"count"`
 	PrevBeforeFirst string            `json:"prevBeforeFirst"`
 	LastHash        string            `json:"lastHash"`
-	CheckpointSize  int64             `json:"checkpointSize"` // 0: no checkpoint covers the last event
-	PriorDecisions  map[string]string `json:"priorDecisions"` // recordHash by decisionId, of receipts whose decision is not in range
+	CheckpointSize  int64             `json:"checkpointSize"`     // 0: no checkpoint covers the last event
+	PriorDecisions  map[string]string `json:"priorDecisions"`     // recordHash by decisionId, of receipts whose decision is not in range
+	RuleSets        map[string]string `json:"ruleSets,omitempty"` // version by SHA-256, of each rule set that a gate verdict in range names; rules/ has the tables of those the exporting program has
 	Filters         Filters           `json:"filters"`
 	Withheld        int64             `json:"withheld"` // events whose payload the filters left out
 	Files           map[string]string `json:"files"`    // SHA-256 by name, of all but manifest.json

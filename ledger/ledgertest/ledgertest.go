@@ -12,8 +12,10 @@
 // crash (fsync off): a test of durability starts its own server with localpg.
 //
 // TEST_DATABASE_URL names another server instead, as a superuser, in the form
-// postgres://…; its roles get no login, so tests become them after the login.
-// TEST_PARTITIONS is how many partitions their ledgers have, 1 without it.
+// postgres://…; its roles get no login, so tests become them after the login. Where
+// that is the coordinator of a Citus cluster, every test database is one of the
+// cluster, with a distributed ledger (cluster.go).
+// TEST_PARTITIONS is how many partitions the tests' ledgers have, 1 without it.
 //
 // TEST_DATABASE_DIR names another folder for the shared server than /dev/shm or
 // the temp folder. Without any PostgreSQL, and with none to fetch, tests skip and
@@ -86,14 +88,15 @@ func NewPartitioned(t testing.TB, partitions int) *DB {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), setupWithin)
 		defer cancel()
-		if err := s.run(ctx, "drop database if exists "+name+" with (force)"); err != nil {
+		if err := s.everywhere(ctx, "drop database if exists "+name+" with (force)"); err != nil {
 			t.Errorf("drop the test database: %v", err)
 		}
 	})
-	err = s.run(ctx,
-		fmt.Sprintf("create database %s template %s strategy file_copy owner %s", name, templateName(), migrations.OwnerRole),
+	err = s.everywhere(ctx, fmt.Sprintf("create database %s template %s strategy file_copy owner %s", name, templateName(), migrations.OwnerRole))
+	if err == nil {
 		// A copy has the rights on tables but not those on the database itself.
-		fmt.Sprintf("grant create on database %s to %s", name, migrations.AppRole))
+		err = s.run(ctx, fmt.Sprintf("grant create on database %s to %s", name, migrations.AppRole))
+	}
 	if err != nil {
 		t.Fatalf("make a test database: %v", err)
 	}
@@ -132,8 +135,9 @@ func unavailable(t testing.TB, err error) {
 
 // A testServer is where this program's databases are.
 type testServer struct {
-	super  string // the superuser's URL
-	logins bool   // the roles may log in without a password
+	super   string   // the superuser's URL
+	workers []string // those of the servers of a cluster behind it
+	logins  bool     // the roles may log in without a password
 }
 
 // server returns the server, with its template. The answer, good or bad, is the
@@ -154,6 +158,9 @@ var server = func() func(context.Context) (testServer, error) {
 				s.logins = true
 				s.super, err = shared(ctx)
 			}
+			if err == nil && !s.logins {
+				s.workers, err = workersOf(ctx, s.super)
+			}
 			if err == nil {
 				err = s.makeTemplate(ctx)
 			}
@@ -165,6 +172,16 @@ var server = func() func(context.Context) (testServer, error) {
 // templateName changes with the migrations. A name in PostgreSQL has at most 63
 // octets, so it holds half of the hash.
 func templateName() string { return "tmpl_" + migrations.Hash()[:32] }
+
+// everywhere runs a statement on the server, or on each of a cluster.
+func (s testServer) everywhere(ctx context.Context, statements ...string) error {
+	for _, server := range append([]string{s.super}, s.workers...) {
+		if err := (testServer{super: server}).run(ctx, statements...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // templateLock is the advisory lock under which one program makes the template.
 const templateLock = 7_024_118_366_510_443
@@ -186,23 +203,36 @@ func (s testServer) makeTemplate(ctx context.Context) error {
 		return err
 	}
 	draft := templateName() + "_draft"
-	for _, statement := range []string{"drop database if exists " + draft + " with (force)", "create database " + draft} {
-		if _, err := conn.Exec(ctx, statement); err != nil {
-			return fmt.Errorf("make the template: %w", err)
-		}
-	}
-	if err := migrations.Up(ctx, s.url(draft, ""), Origin); err != nil {
+	if err := s.everywhere(ctx, "drop database if exists "+draft+" with (force)", "create database "+draft); err != nil {
 		return fmt.Errorf("make the template: %w", err)
 	}
-	for _, statement := range []string{
-		"alter database " + draft + " allow_connections false",
-		"alter database " + draft + " rename to " + templateName(),
-	} {
-		if err := patiently(ctx, conn, statement); err != nil {
-			return fmt.Errorf("make the template: %w", err)
-		}
+	if err := s.makeLedger(ctx, draft); err != nil {
+		return fmt.Errorf("make the template: %w", err)
+	}
+	err = s.everywhere(ctx,
+		"alter database "+draft+" allow_connections false",
+		// A cluster keeps a session of its own in each database.
+		"select pg_terminate_backend(pid) from pg_stat_activity where datname = '"+draft+"'",
+		"alter database "+draft+" rename to "+templateName())
+	if err != nil {
+		return fmt.Errorf("make the template: %w", err)
 	}
 	return nil
+}
+
+// makeLedger migrates an empty database, and distributes it where it is one of a
+// cluster.
+func (s testServer) makeLedger(ctx context.Context, database string) error {
+	if len(s.workers) == 0 {
+		return migrations.Up(ctx, s.url(database, ""), Origin)
+	}
+	if err := s.join(ctx, database); err != nil {
+		return err
+	}
+	if err := migrations.Up(ctx, s.url(database, ""), Origin); err != nil {
+		return err
+	}
+	return migrations.Distribute(ctx, s.url(database, ""))
 }
 
 // patiently runs a statement that needs a database without sessions: the one

@@ -49,10 +49,7 @@ type Edition struct {
 // current is the rule set of this release. A fault in its tables is a fault in the
 // program, which the first test finds, so it panics.
 var current = sync.OnceValue(func() *Edition {
-	front, err := frontends(facts.Tables())
-	if err != nil {
-		panic("actionrisk: " + err.Error())
-	}
+	front, _ := frontends(facts.Tables())
 	return &Edition{facts.Tables(), front}
 })
 
@@ -73,8 +70,8 @@ func At(version string) (*Edition, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rule set %s: %w", version, err)
 	}
-	front, err := frontends(tables)
-	if err != nil {
+	front, bench := frontends(tables)
+	if err := bench.Check(); err != nil {
 		return nil, fmt.Errorf("rule set %s: %w", version, err)
 	}
 	return &Edition{tables, front}, nil

@@ -1,6 +1,7 @@
 package actionrisk
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -94,18 +95,17 @@ func TestPredicatesUsed(t *testing.T) {
 
 // TestTablesStrict: every table is strict JSON, which is not checked again at a start.
 func TestTablesStrict(t *testing.T) {
-	files, err := rules.Tables.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
+	for name, text := range rules.Tables() {
+		if err := canon.Check([]byte(text)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
-	for _, f := range files {
-		text, err := rules.Tables.ReadFile(f.Name())
-		if err == nil {
-			err = canon.Check(text)
-		}
-		if err != nil {
-			t.Errorf("%s: %v", f.Name(), err)
-		}
+	files, err := filepath.Glob("rules/*.json")
+	if err != nil || len(files) != len(rules.Tables()) {
+		t.Errorf("%d files, %d tables are embedded: %v", len(files), len(rules.Tables()), err)
+	}
+	if _, bench := frontends(facts.Tables()); bench.Check() != nil {
+		t.Error(bench.Check())
 	}
 	if hash := tablesHash(t); facts.RulesetHash != hash {
 		t.Errorf("the tables changed: rulesetHash is %s", hash)
@@ -116,25 +116,14 @@ func TestTablesStrict(t *testing.T) {
 // safer.json advises beside a verdict is none of it.
 func tablesHash(t *testing.T) string {
 	all := map[string]any{}
-	files, err := rules.Tables.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range files {
-		name := strings.TrimSuffix(f.Name(), ".json")
-		if name == "safer" {
-			continue
-		}
+	for name, text := range rules.Tables() {
 		var v any
-		text, err := rules.Tables.ReadFile(f.Name())
-		if err == nil {
-			err = canon.Decode(text, &v)
-		}
-		if err != nil {
+		if err := canon.Decode([]byte(text), &v); err != nil {
 			t.Fatal(err)
 		}
 		all[name] = v
 	}
+	delete(all, "safer")
 	canonical, err := canon.Marshal(all)
 	if err != nil {
 		t.Fatal(err)

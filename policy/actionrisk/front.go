@@ -18,12 +18,9 @@ import (
 
 // frontends is the list of front-ends, with the rules of a set of tables. They know each
 // other by this list only: a new language is a room with a Reader and a line here.
-func frontends(set *facts.Set) (*interp.Frontends, error) {
-	rules, err := judge.NewBench(set, interp.Predicates{Test: payment.Predicates},
+func frontends(set *facts.Set) (*interp.Frontends, *judge.Bench) {
+	rules := judge.NewBench(set, interp.Predicates{Test: payment.Predicates},
 		interp.Predicates{Test: toolcall.Predicates}, interp.Predicates{Test: windows.Predicates, Groups: true})
-	if err != nil {
-		return nil, err
-	}
 	return &interp.Frontends{
 		Match: rules.Match, Adjust: judge.Adjust,
 		Languages: languages(), Run: posix.Call, Shell: posix.Interpret, Script: posix.Script, Money: payment.Rules,
@@ -36,7 +33,7 @@ func frontends(set *facts.Set) (*interp.Frontends, error) {
 		Written:    []func(*interp.Process, act.Word, act.Flow){toolcall.WroteConfig, posix.Configures, store.WritesStartFile},
 		Redirected: []func(*interp.Process, act.Word, act.Flow, *act.Invocation){store.WireFile, document.Redirected},
 		Nodes:      map[string]func(*interp.Process, *act.Source, *tree.Node, *act.Invocation){"manifest": document.Manifest, "container": document.Container},
-	}, nil
+	}, rules
 }
 
 // languages says who reads a text of a language; where there are several, every reading

@@ -64,6 +64,7 @@ var Run = policy.Declare(policy.Service{
 	Signed:     true,
 	Workflow:   true,
 	Ruleset:    actionrisk.Ruleset,
+	PassesOn:   []string{"command-risk/score"},
 }, Evaluate)
 
 // Evaluate runs the workflow. It never denies: high and critical need a review.

@@ -3,6 +3,7 @@ package assurance
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -22,12 +23,12 @@ type Documented struct {
 	policy.Rule
 	Protocols []string       // of decisions; empty for what is said about a policy
 	Effects   []string       // of decisions
-	Request   jsontext.Value // what was evaluated: policy and intent, or a policy
+	Request   jsontext.Value // what was evaluated: policy and intent, a policy, or decision and receipt
 	Finding   jsontext.Value
 }
 
-// Document is every rule of the decision table, and every warning about a policy, with
-// its example evaluated. The error is that of an example that does not raise its rule.
+// Document is every rule of the decision table, every warning about a policy and every
+// finding of a receipt, with its example evaluated. The error is that of an example that does not raise its rule.
 func Document() (list []Documented, err error) {
 	byID := map[string]policy.Rule{}
 	for _, r := range documented {
@@ -45,6 +46,13 @@ func Document() (list []Documented, err error) {
 	for _, rule := range warnings {
 		d := Documented{Rule: rule}
 		if err := d.lint(); err != nil {
+			return nil, err
+		}
+		list = append(list, d)
+	}
+	for _, rule := range ofReceipts {
+		d := Documented{Rule: rule}
+		if err := d.conform(); err != nil {
 			return nil, err
 		}
 		list = append(list, d)
@@ -104,6 +112,76 @@ func (d *Documented) lint() (err error) {
 		}
 	}
 	return fmt.Errorf("%s: the example does not raise it", d.ID)
+}
+
+// conform holds the example of a finding of receipts, a decision and what was reported
+// about it, against each other.
+func (d *Documented) conform() (err error) {
+	if d.Request, err = policy.Patch([]byte(exampleReceipt), []byte(d.Example)); err != nil {
+		return err
+	}
+	var in struct {
+		Decision   string         `json:"decision"`
+		IssuedAt   time.Time      `json:"issuedAt"`
+		ValidUntil time.Time      `json:"validUntil"`
+		ReportedAt time.Time      `json:"reportedAt"`
+		Receipt    jsontext.Value `json:"receipt"`
+	}
+	if err := json.Unmarshal(d.Request, &in); err != nil {
+		return err
+	}
+	receipt, err := ParseReceipt(in.Receipt)
+	if err != nil {
+		return fmt.Errorf("%s: %w", d.ID, err)
+	}
+	for _, f := range Conform(Decided{Decision: in.Decision, IssuedAt: in.IssuedAt, ValidUntil: in.ValidUntil}, receipt, in.ReportedAt).Findings {
+		if f.RuleID == d.ID {
+			d.Effects = []string{f.Effect}
+			d.Finding, err = json.Marshal(f)
+			return err
+		}
+	}
+	return fmt.Errorf("%s: the example does not raise it", d.ID)
+}
+
+const exampleReceipt = `{"decision":"allow","issuedAt":"2026-11-21T10:00:00Z","validUntil":"2026-11-21T10:15:00Z","reportedAt":"2026-11-21T10:05:00Z",` +
+	`"receipt":{"decisionId":"asd_1","decisionRecordHash":"h","bindingHash":"b","protocol":"x402","outcome":"fulfilled","observedAt":"2026-11-21T10:04:00Z",` +
+	`"responseStatus":200,"responseBodyHash":"2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"}}`
+
+// ofReceipts say what each finding of a receipt is about.
+var ofReceipts = []policy.Rule{
+	{ID: "receipt.observed_at_missing", Example: `{"receipt":{"observedAt":null}}`,
+		Catches: "the receipt does not say when it happened",
+		Why:     "the time of receipt stands for it, which is later",
+		Instead: "send observedAt"},
+	{ID: "receipt.observed_in_future", Example: `{"receipt":{"observedAt":"2026-11-21T11:00:00Z"}}`,
+		Catches: "it is claimed to have happened after it was reported",
+		Why:     "one of the two clocks is wrong, or the claim",
+		Instead: "set the clock of the executor"},
+	{ID: "receipt.observed_before_decision", Example: `{"receipt":{"observedAt":"2026-11-21T09:00:00Z"}}`,
+		Catches: "it is claimed to have happened before the decision",
+		Why:     "then nobody had decided",
+		Instead: "ask before executing; set the clock of the executor"},
+	{ID: "receipt.executed_after_deny", Example: `{"decision":"deny","validUntil":null}`,
+		Catches: "it was executed although the decision is deny",
+		Why:     "the policy was not kept",
+		Instead: "find out what executed it, and stop it there: see countersign check"},
+	{ID: "receipt.executed_without_approval", Example: `{"decision":"needs_review","validUntil":null}`,
+		Catches: "it was executed without an approval in force",
+		Why:     "a person was to decide, and had not",
+		Instead: "wait for the approval before executing"},
+	{ID: "receipt.after_expiry", Example: `{"reportedAt":"2026-11-21T10:30:00Z","receipt":{"observedAt":"2026-11-21T10:20:00Z"}}`,
+		Catches: "it was executed after the decision had expired",
+		Why:     "what was true when it was decided may not have been true any more",
+		Instead: "ask again when the time is over"},
+	{ID: "receipt.status_mismatch", Example: `{"receipt":{"responseStatus":500}}`,
+		Catches: "outcome and status of the answer contradict each other",
+		Why:     "one of both is wrong",
+		Instead: "look at the answer, and report again what it says"},
+	{ID: "receipt.response_unbound", Example: `{"receipt":{"responseBodyHash":null}}`,
+		Catches: "the answer is not bound by status and hash",
+		Why:     "nobody can show later what was delivered",
+		Instead: "send responseStatus and responseBodyHash"},
 }
 
 const examplePolicy = `{"policyId":"p","maxUsdPerTransaction":1,"allowedPayTo":["0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984"],"requireHttps":true,"allowedMcpServers":["files"]}`

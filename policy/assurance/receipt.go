@@ -79,7 +79,7 @@ func plain(into *string) func(value) error { return text(into, maxText) }
 
 // ReceiptFinding is one observation about an execution.
 type ReceiptFinding struct {
-	RuleID  string `json:"ruleId"`
+	RuleID  string `json:"ruleId" jsonschema_description:"Its page is /rules/ID, below the address of the service."`
 	Effect  string `json:"effect" jsonschema:"enum=info,enum=inconclusive,enum=violation"`
 	Field   string `json:"field"`
 	Message string `json:"message"`

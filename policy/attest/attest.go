@@ -49,6 +49,7 @@ var Service = policy.Declare(policy.Service{
 	Signed:    true,
 	Statement: &policy.Statement{IDPrefix: "att_", PayloadType: PayloadType},
 	Rules:     documented,
+	PassesOn:  []string{"payment-policy/decide"},
 }, Evaluate)
 
 var bounds = normal.BoundsOf[Input]()

@@ -29,8 +29,9 @@ var Service = policy.Declare(policy.Service{
 	Example: `{"purchasePrice":1000,"cashFlows":[100,100,100,100,100],"discountRate":0.1,"terminal":{"method":"exitMultiple","exitMultiple":8,"metric":150},` +
 		`"debt":{"amount":500,"annualRate":0.06,"type":"interestOnly","termYears":5},"sensitivity":{"discountRates":[0.08,0.1,0.12],"terminalValues":[7,8,9]},` +
 		`"waterfall":{"preferredReturnRate":0.08,"carryRate":0.2}}`,
-	Signed: true,
-	Rules:  documented,
+	Signed:   true,
+	Rules:    documented,
+	PassesOn: []string{"cashflow/analyze", "waterfall/distribute"},
 }, Evaluate)
 
 // Input is one deal.

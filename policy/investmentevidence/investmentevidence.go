@@ -25,8 +25,9 @@ var Service = policy.Declare(policy.Service{
 		"concentration, drawdown, history) what supports an investment, with a verdict. Signed receipt.",
 	Example: `{"cashFlow":{"cashFlows":[-1200,400,500,650],"discountRate":0.08},` +
 		`"portfolio":{"positions":[{"symbol":"AAA","weight":0.6},{"symbol":"BBB","weight":0.4}],"portfolioReturns":[0.012,-0.002,0.01,-0.016],"periodsPerYear":12}}`,
-	Signed: true,
-	Rules:  documented,
+	Signed:   true,
+	Rules:    documented,
+	PassesOn: []string{"cashflow/analyze", "portfolio-risk/score"},
 }, Evaluate)
 
 // Input holds the request of one part or of both.

@@ -63,6 +63,7 @@ var Service = policy.Declare(policy.Service{
 	Summary:    "Whether a person must review an action, how soon, in which role, and the packet to decide from.",
 	Example:    `{"command":"kubectl delete namespace payments","environment":"production","priority":"high"}`,
 	Ruleset:    actionrisk.Ruleset,
+	PassesOn:   []string{"command-risk/score"},
 }, evaluate)
 
 func evaluate(in Input) (Output, error) {

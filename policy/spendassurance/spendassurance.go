@@ -38,8 +38,9 @@ var Service = policy.Declare(policy.Service{
 		`"challenge":{"resourceUrl":"https://api.weather.example/v1","method":"GET","network":"base","asset":"USDC","payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amountUnits":"40000"},` +
 		`"receipt":{"resourceUrl":"https://api.weather.example/v1","method":"GET","network":"base","asset":"USDC","payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amountUnits":"40000",` +
 		`"transaction":"0x5bccd9addac18a63994c85ae4317df42b1ceeba3e98dc6d428bb6406bec9145b","success":true,"settledAt":"2026-01-02T03:04:09Z"}}}}`,
-	Signed: true,
-	Rules:  documented,
+	Signed:   true,
+	Rules:    documented,
+	PassesOn: []string{"payment-policy/decide", "wallet-screen/score", "evidence/verify"},
 }, Evaluate)
 
 var bounds = normal.BoundsOf[Input]()

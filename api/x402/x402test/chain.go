@@ -87,12 +87,18 @@ type Chain struct {
 // NewChain starts a chain with the id of Base Sepolia whose head is as old as the
 // clock says now. It ends with the test.
 func NewChain(t testing.TB, clock func() time.Time) *Chain {
-	now := clock()
-	c := &Chain{chainID: 84532, genesis: now.Add(-10_000 * blockTime), head: 10_000, spent: map[string]bool{}, calls: map[string]int{}}
-	server := httptest.NewServer(c)
-	t.Cleanup(server.Close)
-	c.URL = server.URL
+	c, end := StartChain(clock)
+	t.Cleanup(end)
 	return c
+}
+
+// StartChain starts one for a program that is no test; end ends it.
+func StartChain(clock func() time.Time) (c *Chain, end func()) {
+	now := clock()
+	c = &Chain{chainID: 84532, genesis: now.Add(-10_000 * blockTime), head: 10_000, spent: map[string]bool{}, calls: map[string]int{}}
+	server := httptest.NewServer(c)
+	c.URL = server.URL
+	return c, server.Close
 }
 
 // SetID makes it another chain.

@@ -55,25 +55,33 @@ type Facilitator struct {
 	counts   map[string]int
 	last     map[string]jsontext.Value
 	released chan struct{}
-	over     chan struct{} // closed when the test ends
-	t        testing.TB
+	over     chan struct{} // closed when it ends
+	t        testing.TB    // nil outside of tests
 }
 
 // NewFacilitator starts one that is as good as real: it checks signature, window,
 // amount and nonce. It ends with the test.
 func NewFacilitator(t testing.TB, chain *Chain, clock func() time.Time) *Facilitator {
-	f := &Facilitator{
+	f, end := StartFacilitator(chain, clock)
+	f.t = t
+	t.Cleanup(end)
+	return f
+}
+
+// StartFacilitator starts one for a program that is no test; end ends it. Only tests
+// can Await.
+func StartFacilitator(chain *Chain, clock func() time.Time) (f *Facilitator, end func()) {
+	f = &Facilitator{
 		chain: chain, clock: clock, next: map[string][]Fault{}, always: map[string]Fault{}, counts: map[string]int{},
-		last: map[string]jsontext.Value{}, released: make(chan struct{}), over: make(chan struct{}), t: t,
+		last: map[string]jsontext.Value{}, released: make(chan struct{}), over: make(chan struct{}),
 	}
 	f.arrived = sync.NewCond(&f.mu)
 	server := httptest.NewServer(f)
-	t.Cleanup(func() {
+	f.URL = server.URL
+	return f, func() {
 		close(f.over)
 		server.Close()
-	})
-	f.URL = server.URL
-	return f
+	}
 }
 
 // Next makes the next requests to an endpoint ("verify", "settle", "supported")

@@ -123,7 +123,7 @@ func (c *caller) ask(ctx context.Context, a acknowledgement) (status int, answer
 	for ctx.Err() == nil {
 		c.next++
 		status, answer, err := c.send(ctx, c.nodes[c.next%len(c.nodes)].base(), a)
-		if err == nil && status != http.StatusServiceUnavailable {
+		if err == nil && status != http.StatusServiceUnavailable && !c.misdated(a, status) {
 			return status, answer, true
 		}
 		c.refused.Add(1)
@@ -133,6 +133,13 @@ func (c *caller) ask(ctx context.Context, a acknowledgement) (status int, answer
 		}
 	}
 	return 0, "", false
+}
+
+// misdated says whether a node whose clock is wrong refused what is good for a time
+// only, a payment or a session: it is asked of the others. Nothing has been claimed.
+func (c *caller) misdated(a acknowledgement, status int) bool {
+	return c.wrongClock.Load() &&
+		(a.Kind == kindPayment && status == http.StatusPaymentRequired || a.Kind == kindSignIn && status == http.StatusUnauthorized)
 }
 
 // acknowledged asks and notes the answer, which must be 200 or 201. A call whose

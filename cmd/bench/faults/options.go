@@ -26,5 +26,4 @@ type Options struct {
 	Log        io.Writer // gets progress and what programs say that failed
 
 	scratch string // folder of what is built and run
-	other   string // the program of another release, once it is built
 }

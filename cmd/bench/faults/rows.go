@@ -9,10 +9,9 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -46,6 +45,11 @@ var Table = []Row{
 	{"disk-full", "the disk of the data is full, then is not", diskFull},
 	{"wal-full", "the disk of the write-ahead log is full, so that PostgreSQL stops; there is room again and a supervisor starts it", walFull},
 	{"doors-held", "400 bodies that are never finished and 16 heavy manifests at once; others are served, health answers", doorsHeld},
+	{"clock-jumps", "two nodes; the clock of one jumps an hour back, a day ahead and back again; readiness tells, decisions say clock.adjusted, nothing else is refused", clockJumps},
+	{"poison-event", "two nodes of a release whose read model of decisions fails at every third: those are parked with their streams, the others and all commands go on; the next release reads them", poisonEvent},
+	{"keyless-node", "a node comes back without its signing key, then with a strange one: what was acknowledged is answered, nothing is written; a strange key does not start", keylessNode},
+	{"many-callers", "500 callers at once on one node: each is served or told to come again, and health answers", manyCallers},
+	{"payments-unclear", "two nodes and a facilitator whose answers are lost, late or wrong, before and after the money has moved, while each node is killed with -9: one settlement for one answer", paymentsUnclear},
 	{"organization-suspended", "an organization is suspended and restored by another process; both nodes follow", organizationSuspended},
 }
 
@@ -216,59 +220,39 @@ func terminated(ctx context.Context, w *world) error {
 	})
 }
 
-// readModels are those that a release may give another version: they are made anew
-// from the events.
-var readModels = []string{"status", "organizations", "history", "payments"}
-
-// versions finds the version of a read model's table in its declaration.
-var versions = regexp.MustCompile(`(?m)^(\s+version:\s+)(\d+),`)
-
-// otherRelease builds the program with every read model at another version.
-func (w *world) otherRelease(ctx context.Context) (string, error) {
-	if w.options.other != "" {
-		return w.options.other, nil
-	}
-	replaced := map[string]string{}
-	dir := filepath.Join(w.options.scratch, "other")
-	if err := os.MkdirAll(dir, 0o711); err != nil {
-		return "", err
-	}
-	for _, name := range readModels {
-		source := filepath.Join(w.options.Source, "projections", name+".go")
-		text, err := os.ReadFile(source)
-		if err != nil {
-			return "", err
-		}
-		changed := versions.ReplaceAll(text, []byte("${1}1000$2,"))
-		if string(changed) == string(text) {
-			return "", fmt.Errorf("read model %s declares no version where it is looked for", name)
-		}
-		copied := filepath.Join(dir, filepath.Base(source))
-		if err := os.WriteFile(copied, changed, 0o600); err != nil {
-			return "", err
-		}
-		replaced[source] = copied
-	}
-	overlay, err := json.Marshal(map[string]any{"Replace": replaced})
+func rollingUpgrade(ctx context.Context, w *world) error {
+	other, err := w.options.otherRelease(ctx)
 	if err != nil {
-		return "", err
+		return err
 	}
-	file, program := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "countersign")
-	if err := os.WriteFile(file, overlay, 0o600); err != nil {
-		return "", err
+	if err := w.serve(ctx, 2); err != nil {
+		return err
 	}
-	fmt.Fprintln(w.options.Log, "faults: building the other release")
-	build := exec.CommandContext(ctx, "go", "build", "-overlay", file, "-o", program, "./cmd/countersign")
-	build.Dir = w.options.Source
-	if said, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the other release: %w: %s", err, said)
-	}
-	w.options.other = program
-	return program, nil
+	return w.around(ctx, func(ctx context.Context) error { return w.replace(ctx, other) })
 }
 
-func rollingUpgrade(ctx context.Context, w *world) error {
-	other, err := w.otherRelease(ctx)
+// replace replaces one node after the other by another release.
+func (w *world) replace(ctx context.Context, release string) error {
+	for _, n := range w.nodes {
+		n.stop()
+		n.program = release
+		if err := w.start(ctx, n); err != nil {
+			return err
+		}
+		if err := w.ready(ctx, n); err != nil {
+			return err
+		}
+	}
+	w.program = release // for the commands beside them
+	return nil
+}
+
+func poisonEvent(ctx context.Context, w *world) error {
+	poisoned, err := w.options.poisonedRelease(ctx)
+	if err != nil {
+		return err
+	}
+	mended, err := w.options.otherRelease(ctx)
 	if err != nil {
 		return err
 	}
@@ -276,18 +260,111 @@ func rollingUpgrade(ctx context.Context, w *world) error {
 		return err
 	}
 	return w.around(ctx, func(ctx context.Context) error {
-		for _, n := range w.nodes {
-			n.stop()
-			n.program = other
-			if err := w.start(ctx, n); err != nil {
-				return err
-			}
-			if err := w.ready(ctx, n); err != nil {
-				return err
+		if err := w.replace(ctx, poisoned); err != nil {
+			return err
+		}
+		if err := w.until(ctx, "readiness to tell of parked events", func() bool { return w.degraded(w.nodes[0], "projections") }); err != nil {
+			return err
+		}
+		before := w.journal.counts()[kindDecision]
+		if err := w.until(ctx, "decisions beside parked events", func() bool { return w.journal.counts()[kindDecision] > before+w.options.Calls }); err != nil {
+			return err
+		}
+		return w.replace(ctx, mended)
+	})
+}
+
+func keylessNode(ctx context.Context, w *world) error {
+	if err := w.separate(ctx); err != nil {
+		return err
+	}
+	if err := w.serve(ctx, 1); err != nil {
+		return err
+	}
+	if err := w.around(ctx, func(context.Context) error { return nil }); err != nil {
+		return err
+	}
+	n := w.nodes[0]
+	n.stop()
+	n.more = []string{"SIGNING_KEY="}
+	if err := w.start(ctx, n); err != nil {
+		return err
+	}
+	if err := w.onlyReads(ctx); err != nil {
+		return err
+	}
+	n.stop()
+	n.more = []string{"SIGNING_KEY=" + strings.Repeat("5a", 32)}
+	if err := w.start(ctx, n); err == nil {
+		return errors.New("a node started with a signing key of another ledger")
+	}
+	n.mu.Lock()
+	n.cmd = nil
+	n.mu.Unlock()
+	n.more = nil
+	if err := w.start(ctx, n); err != nil {
+		return err
+	}
+	return w.around(ctx, func(context.Context) error { return nil })
+}
+
+// onlyReads wants every acknowledged call answered as it was, what would have to be
+// signed refused with 503, and not one event more.
+func (w *world) onlyReads(ctx context.Context) error {
+	before, err := w.head(ctx)
+	if err != nil {
+		return err
+	}
+	for at, a := range w.journal.known {
+		switch a.Kind {
+		case kindKey: // asks for something new each time, which nobody signs
+			continue
+		case kindDecision:
+			unknown := a
+			unknown.Body = strings.Replace(a.Body, a.ID, a.ID+"-new", 1)
+			if got, answer, err := w.send(ctx, w.nodes[0].base(), unknown); err != nil || got != http.StatusServiceUnavailable {
+				return fmt.Errorf("a new decision at a node without a key: %d %s %w", got, answer, err)
 			}
 		}
-		w.program = other // for the commands beside them
-		return nil
+		got, answer, err := w.send(ctx, w.nodes[0].base(), a)
+		if err != nil {
+			return err
+		}
+		if got != http.StatusOK || answer != a.Answer {
+			return fmt.Errorf("%s at a node without a key: %d %s", at, got, answer)
+		}
+	}
+	if after, err := w.head(ctx); err != nil || after != before {
+		return fmt.Errorf("a node without a key wrote %d events: %w", after-before, err)
+	}
+	return nil
+}
+
+// head is the position of the last event.
+func (w *world) head(ctx context.Context) (at int64, err error) {
+	err = w.superuser(ctx, func(c *pgx.Conn) error { return c.QueryRow(ctx, "select pos from ledger_head where p = 0").Scan(&at) })
+	return at, err
+}
+
+// crowd is how many callers come at once.
+const crowd = 500
+
+func manyCallers(ctx context.Context, w *world) error {
+	if err := w.serve(ctx, 1); err != nil {
+		return err
+	}
+	return w.around(ctx, func(ctx context.Context) error {
+		calling, stop := context.WithCancel(ctx)
+		var all sync.WaitGroup
+		defer func() { stop(); all.Wait() }()
+		for i := range crowd {
+			all.Go(func() { (&caller{world: w, name: fmt.Sprintf("crowd-%d-%d", runs.Add(1), i)}).decide(calling) })
+		}
+		before := w.journal.counts()[kindDecision]
+		if err := w.healthy(ctx, 5*time.Second); err != nil {
+			return err
+		}
+		return w.until(ctx, "a decision for each of the crowd", func() bool { return w.journal.counts()[kindDecision] > before+crowd })
 	})
 }
 
@@ -497,10 +574,14 @@ func organizationSuspended(ctx context.Context, w *world) error {
 
 // pause lets the load go on for a random time, in milliseconds.
 func (w *world) pause(ctx context.Context, least, most int) error {
+	return pauseFor(ctx, time.Duration(least+w.rand.IntN(most-least))*time.Millisecond)
+}
+
+func pauseFor(ctx context.Context, long time.Duration) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(time.Duration(least+w.rand.IntN(most-least)) * time.Millisecond):
+	case <-time.After(long):
 		return nil
 	}
 }

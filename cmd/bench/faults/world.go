@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -43,6 +44,8 @@ type world struct {
 	journal *journal
 	refused atomic.Int64  // calls that had to be asked again
 	back    time.Duration // see Result
+
+	wrongClock atomic.Bool // one of the nodes has a wrong clock
 
 	mu       sync.Mutex
 	nodes    []*node
@@ -310,6 +313,19 @@ func (w *world) postmaster() int {
 // ready waits until a node says that it is.
 func (w *world) ready(ctx context.Context, n *node) error {
 	return w.until(ctx, n.address+" to be ready", func() bool { return status(n.base()+"/readyz") == http.StatusOK })
+}
+
+// degraded says whether a node is degraded in this part.
+func (w *world) degraded(n *node, part string) bool {
+	answer, err := http.Get(n.base() + "/readyz")
+	if err != nil {
+		return false
+	}
+	defer answer.Body.Close()
+	var said struct {
+		Degraded []string `json:"degraded"`
+	}
+	return json.UnmarshalRead(answer.Body, &said) == nil && slices.Contains(said.Degraded, part)
 }
 
 func status(url string) int {

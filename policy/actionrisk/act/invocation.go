@@ -108,6 +108,16 @@ func (v *Invocation) Value(names ...string) (Word, bool) {
 	return Word{}, false
 }
 
+// Values of an option that is given several times.
+func (v *Invocation) Values(name string) (out []Word) {
+	for i := range v.Opts {
+		if v.Opts[i].Name == name {
+			out = append(out, v.Opts[i].Value)
+		}
+	}
+	return out
+}
+
 // UnderAny tells whether one of the subcommand paths ("s3 rb") begins the operands.
 func (v *Invocation) UnderAny(paths []string) bool {
 	for _, p := range paths {

@@ -57,37 +57,49 @@ func CallAmount(arg string, token *asset) Amount {
 	if done {
 		return a
 	}
-	if value, u, ok := strings.Cut(low, "ether"); ok && u == "" {
-		if a.Value = ParseNumber(value); a.Value != nil && a.Asset == nil {
-			a.Asset = AssetOf("eth")
-		}
+	if a.named(low) {
 		return a
-	}
-	if cut := strings.LastIndexAny(low, "0123456789.") + 1; cut > 0 && cut < len(low) { // 5 ETH
-		if as := AssetOf(low[cut:]); as != nil {
-			if a.Value = ParseNumber(low[:cut]); a.Value != nil {
-				a.Asset = as
-				return a
-			}
-		}
 	}
 	n := ParseNumber(low)
 	if n == nil && strings.ContainsAny(low, "*<~+-/&|^(") {
 		n = evaluate(low)
 	}
-	if IsUnlimited(n, false) || isTypeMaximum(n) || n == nil && looksLargest(arg) {
+	a.Unlimited = n == nil && looksLargest(arg)
+	a.units(n)
+	return a
+}
+
+// named reads "5 eth" without its blank, and "1 ether", and tells whether the text is such.
+func (a *Amount) named(low string) bool {
+	if value, ok := strings.CutSuffix(low, "ether"); ok && !strings.Contains(value, "ether") {
+		if a.Value = ParseNumber(value); a.Value != nil {
+			a.Asset = cmp.Or(a.Asset, AssetOf("eth"))
+		}
+		return true
+	}
+	cut := strings.LastIndexAny(low, "0123456789.") + 1
+	if cut == 0 || cut == len(low) {
+		return false
+	}
+	as, n := AssetOf(low[cut:]), ParseNumber(low[:cut])
+	if as == nil || n == nil {
+		return false
+	}
+	a.Asset, a.Value = as, n
+	return true
+}
+
+// units takes a number of the asset's smallest units; nil says nothing.
+func (a *Amount) units(n *big.Rat) {
+	switch {
+	case n == nil:
+	case IsUnlimited(n, false), isTypeMaximum(n):
 		a.Unlimited, a.Value = true, n
-		return a
-	}
-	if n == nil {
-		return a
-	}
-	if token != nil {
-		a.Value = Scaled(n, token.Decimals)
-	} else {
+	case a.Asset != nil:
+		a.Value = Scaled(n, a.Asset.Decimals)
+	default:
 		a.Value = guessUnits(n)
 	}
-	return a
 }
 
 // guessUnits reads base units of an unknown token: 18 decimals if the number is
@@ -122,24 +134,13 @@ func PermitRule(text string) string {
 		}
 		return "wallet.sign-text"
 	}
-	for _, w := range [...]string{"maxuint", "max_uint", "unlimited", "infinite", "uint256).max"} {
-		if strings.Contains(low, w) {
-			return "wallet.permit-unlimited"
-		}
+	if slices.ContainsFunc([]string{"maxuint", "max_uint", "unlimited", "infinite", "uint256).max"}, func(w string) bool { return strings.Contains(low, w) }) {
+		return "wallet.permit-unlimited"
 	}
-	for i := 0; i < len(low); {
-		if low[i] < '0' || low[i] > '9' {
-			i++
-			continue
-		}
-		j := i
-		for j < len(low) && (low[j] >= '0' && low[j] <= '9' || low[j] == 'x' || low[j] >= 'a' && low[j] <= 'f') {
-			j++
-		}
-		if j-i >= 48 && IsUnlimited(ParseNumber(low[i:j]), true) && !(j-i == 42) {
+	for _, number := range strings.FieldsFunc(low, func(r rune) bool { return !(r >= '0' && r <= '9' || r == 'x' || r >= 'a' && r <= 'f') }) {
+		if number = number[max(strings.IndexAny(number, "0123456789"), 0):]; len(number) >= 48 && IsUnlimited(ParseNumber(number), true) {
 			return "wallet.permit-unlimited"
 		}
-		i = j
 	}
 	return "wallet.permit-bounded"
 }
@@ -157,79 +158,78 @@ var SelectorNames = map[string]string{
 // ReadSelectors are functions that only show something, whoever calls them.
 var ReadSelectors = scan.SetOf("70a08231 dd62ed3e 18160ddd 313ce567 95d89b41 06fdde03 8da5cb5b 6352211e 0902f1ac 50d25bcd 3850c7bd 01ffc9a7 e985e9c5 081812fc c87b56dd 7ecebe00 3644e515 91d14854 5c975abb feaf968c 07a2d13a 38d52e0f 2f745c59 d06ca61f")
 
+// calldata is the arguments of an encoded call: 32 bytes each, in hex.
+type calldata struct {
+	data  string
+	token *asset
+}
+
+// number is argument i, nil if there is none.
+func (c calldata) number(i int) *big.Rat {
+	if len(c.data) < (i+1)*64 {
+		return nil
+	}
+	n, ok := new(big.Int).SetString(c.data[i*64:(i+1)*64], 16)
+	if !ok {
+		return nil
+	}
+	return new(big.Rat).SetInt(n)
+}
+
+// amount is argument i in units of the token.
+func (c calldata) amount(i int) Amount {
+	a := Amount{Asset: c.token}
+	a.units(c.number(i))
+	return a
+}
+
+// transfer are the rules of sending argument i to argument to.
+func (c calldata) transfer(to, i int) []string {
+	a, zero := c.amount(i), ""
+	if n := c.number(to); n != nil && n.Sign() == 0 {
+		zero = "0x0"
+	}
+	return WithZero(zero, a.TransferRule())
+}
+
 // CalldataRules judges encoded calldata (hex without 0x); multicall is followed.
 func CalldataRules(data string, token *asset, depth int) []string {
 	if len(data) < 8 || depth > 4 {
 		return nil
 	}
 	selector := strings.ToLower(data[:8])
-	name := SelectorNames[selector]
-	data = data[8:]
-	word := func(i int) string {
-		if len(data) < (i+1)*64 {
-			return ""
-		}
-		return data[i*64 : (i+1)*64]
-	}
-	number := func(i int) *big.Rat {
-		w := word(i)
-		n, ok := new(big.Int).SetString(w, 16)
-		if w == "" || !ok {
-			return nil
-		}
-		return new(big.Rat).SetInt(n)
-	}
-	units := func(i int) Amount {
-		a := Amount{Asset: token, Value: number(i)}
-		switch {
-		case a.Value == nil:
-		case IsUnlimited(a.Value, false), isTypeMaximum(a.Value):
-			a.Unlimited = true
-		case token != nil:
-			a.Value = Scaled(a.Value, token.Decimals)
-		default:
-			a.Value = guessUnits(a.Value)
-		}
-		return a
-	}
-	zero := func(i int) string {
-		if w := word(i); w != "" && strings.Trim(w, "0") == "" {
-			return "0x0"
-		}
-		return ""
-	}
-	switch name {
+	c := calldata{data[8:], token}
+	switch name := SelectorNames[selector]; name {
 	case "approve", "increaseAllowance":
-		return []string{ApproveRule(units(1))}
+		return []string{ApproveRule(c.amount(1))}
 	case "approve160":
-		a := Amount{Value: number(2), Asset: token}
+		a := Amount{Value: c.number(2), Asset: token}
 		a.Unlimited = IsUnlimited(a.Value, true)
 		return []string{ApproveRule(a)}
 	case "transfer":
-		a := units(1)
-		return WithZero(zero(0), a.TransferRule())
+		return c.transfer(0, 1)
 	case "transferFrom":
-		a := units(2)
-		return WithZero(zero(1), a.TransferRule())
+		return c.transfer(1, 2)
 	case "setApprovalForAll":
-		if n := number(1); n != nil && n.Sign() == 0 {
+		if n := c.number(1); n != nil && n.Sign() == 0 {
 			return []string{"wallet.approve-revoke"}
 		}
 		return []string{"wallet.approve-all"}
 	case "permit":
-		if IsUnlimited(number(2), false) {
+		if IsUnlimited(c.number(2), false) {
 			return []string{"wallet.permit-unlimited"}
 		}
 		return []string{"wallet.permit-bounded"}
 	case "multicall":
-		return innerCalldata(data, token, depth)
+		return innerCalldata(c.data, token, depth)
 	case "":
 		if ReadSelectors[selector] {
 			return []string{"wallet.sign-text"}
 		}
 		return nil
+	default:
+		return (&ContractCall{Name: name}).Rules("")
 	}
-	return (&ContractCall{Name: name}).Rules("")
 }
 
 // innerCalldata finds encoded calls in the bytes of a multicall. It does not

@@ -181,5 +181,5 @@ func payloadRules(value string) []string {
 	if root == nil {
 		return nil
 	}
-	return X402Rules(root, string(raw))
+	return X402Rules(root)
 }

@@ -17,14 +17,39 @@ type ContractCall struct {
 	Start, End int
 }
 
-// ContractVerbs are the functions whose calls mean money or control. A text is
-// read as a call only if it names one of them.
-var ContractVerbs = scan.SetOf(`approve increaseAllowance setApprovalForAll transfer transferFrom safeTransfer safeTransferFrom safeApprove forceApprove
- permit permitSingle permitBatch transferOwnership renounceOwnership acceptOwnership setOwner changeOwner setAdmin changeAdmin changeProxyAdmin addOwner addOwnerWithThreshold removeOwner swapOwner changeThreshold
- grantRole revokeRole renounceRole setupRole upgradeTo upgradeToAndCall upgrade upgradeAndCall setImplementation burn burnFrom multicall
- sendTransaction sendEth sendRawTransaction sendUserOperation selfdestruct destroy kill execTransaction emergencyWithdraw withdrawAll sweep sweepToken drain
- writeContract sendAndConfirmTransaction signTransaction signMessage signTypedData requestAirdrop sendCalls transferChecked approveChecked setAuthority closeAccount exportPrivateKey signAuthorization enableModule disableModule setGuard setFallbackHandler diamondCut
- execute executeBatch schedule scheduleBatch propose queue eth_sign personal_sign`)
+// contractFunctions are the functions whose calls mean money or control, by the rule that
+// a call has whatever its arguments; "" where these decide, or none has.
+var contractFunctions = functionsOf([]struct{ rule, names string }{
+	{"", `approve increaseAllowance safeApprove forceApprove approveChecked setApprovalForAll transfer safeTransfer transferChecked transferFrom safeTransferFrom
+		permit permitSingle permitBatch signTypedData sendTransaction sendEth sendCalls multicall writeContract requestAirdrop closeAccount`},
+	{"wallet.ownership", `transferOwnership renounceOwnership acceptOwnership setOwner changeOwner setAdmin changeAdmin changeProxyAdmin addOwner addOwnerWithThreshold removeOwner
+		swapOwner changeThreshold signAuthorization enableModule disableModule setGuard setFallbackHandler selfdestruct destroy kill setAuthority`},
+	{"wallet.role-admin", "grantRole revokeRole renounceRole setupRole"},
+	{"wallet.upgrade", "upgradeTo upgradeToAndCall upgrade upgradeAndCall setImplementation diamondCut"},
+	{"wallet.burn", "burn burnFrom"},
+	{"wallet.drain", "emergencyWithdraw withdrawAll sweep sweepToken drain"},
+	{"wallet.contract-run", "execute executeBatch schedule scheduleBatch propose queue"},
+	{"wallet.blind-sign", "execTransaction signTransaction sendRawTransaction sendUserOperation eth_sign sendAndConfirmTransaction"},
+	{"wallet.sign-text", "signMessage personal_sign"},
+	{"wallet.key-export", "exportPrivateKey"},
+})
+
+func functionsOf(rows []struct{ rule, names string }) map[string]string {
+	out := map[string]string{}
+	for _, row := range rows {
+		for name := range strings.FieldsSeq(row.names) {
+			out[name] = row.rule
+		}
+	}
+	return out
+}
+
+// IsContractVerb tells whether a function's calls mean money or control. A text is read as
+// a call only if it names one of them.
+func IsContractVerb(name string) bool {
+	_, known := contractFunctions[name]
+	return known
+}
 
 // LooksCall is the router's cheap test: calldata, or a first word that runs into
 // a parenthesis with one of the contract functions before it.
@@ -50,7 +75,7 @@ func LooksCall(text string) bool {
 	switch {
 	case contractMakers[name]:
 		return strings.Contains(text, ").") && len(findCalls(text)) > 0
-	case !ContractVerbs[name]:
+	case !IsContractVerb(name):
 		return MemberCall(text) != ""
 	case plainVerbs[name]: // a shell function is defined by "transfer() {", never called so
 		return !strings.HasPrefix(strings.ReplaceAll(text[len(line):], " ", ""), "(){")
@@ -138,7 +163,7 @@ func RecognizeCall(text string) ([]ContractCall, bool) {
 func findCalls(text string) []ContractCall {
 	var out []ContractCall
 	for _, c := range stores.MongoCalls("." + text) { // the same scan: name( outside strings
-		if !ContractVerbs[c.Method] {
+		if !IsContractVerb(c.Method) {
 			continue
 		}
 		start := max(c.Start-1, 0)
@@ -185,35 +210,17 @@ func (c *ContractCall) Rules(text string) []string {
 		return WithZero(c.arg(0), CallAmount(c.arg(1), token).TransferRule())
 	case "transferFrom", "safeTransferFrom":
 		return WithZero(c.arg(1), CallAmount(c.arg(2), token).TransferRule())
-	case "permit", "permitSingle", "permitBatch":
+	case "permit", "permitSingle", "permitBatch", "signTypedData":
 		return []string{PermitRule(text)}
-	case "transferOwnership", "renounceOwnership", "acceptOwnership", "setOwner", "changeOwner", "setAdmin", "changeAdmin", "changeProxyAdmin",
-		"addOwner", "addOwnerWithThreshold", "removeOwner", "swapOwner", "changeThreshold", "signAuthorization", "enableModule", "disableModule", "setGuard", "setFallbackHandler", "selfdestruct", "destroy", "kill", "setAuthority":
-		return WithZero("", "wallet.ownership")
-	case "grantRole", "revokeRole", "renounceRole", "setupRole":
-		return []string{"wallet.role-admin"}
-	case "upgradeTo", "upgradeToAndCall", "upgrade", "upgradeAndCall", "setImplementation", "diamondCut":
-		return []string{"wallet.upgrade"}
-	case "burn", "burnFrom":
-		return []string{"wallet.burn"}
-	case "emergencyWithdraw", "withdrawAll", "sweep", "sweepToken", "drain":
-		return []string{"wallet.drain"}
-	case "execute", "executeBatch", "schedule", "scheduleBatch", "propose", "queue":
-		return []string{"wallet.contract-run"}
-	case "execTransaction", "signTransaction", "sendRawTransaction", "sendUserOperation", "eth_sign", "sendAndConfirmTransaction":
-		return []string{"wallet.blind-sign"}
-	case "signMessage", "personal_sign":
-		return []string{"wallet.sign-text"}
-	case "signTypedData":
-		return []string{PermitRule(text)}
-	case "exportPrivateKey":
-		return []string{"wallet.key-export"}
 	case "sendTransaction", "sendEth", "sendCalls":
 		return transactionRules(c)
 	case "multicall":
 		return multicallRules(c)
 	case "writeContract":
 		return writeContractRules(c)
+	}
+	if rule := contractFunctions[c.Name]; rule != "" {
+		return []string{rule}
 	}
 	return nil
 }

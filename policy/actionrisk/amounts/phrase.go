@@ -122,16 +122,8 @@ var networkWords = scan.SetOf("base basemainnet mainnet ethereum polygon arbitru
 // readWord reads one word: an address, a URL, or a number with its asset.
 func (p *Phrase) readWord(i int) {
 	raw := strings.Trim(p.Raw[i], `.,;()"'`)
-	if eq := strings.IndexByte(raw, '='); eq > 0 && !strings.Contains(raw[:eq], "/") {
-		key := strings.ToLower(strings.TrimLeft(raw[:eq], "-"))
-		raw = raw[eq+1:]
-		if n := ParseNumber(raw); n != nil && p.Amount.Value == nil && (moneyOptions[key] || key == "value") {
-			p.Amount.Value = n
-			for _, w := range p.Words {
-				if a := AssetOf(w); a != nil {
-					p.Amount.Asset = a
-				}
-			}
+	if key, value, ok := strings.Cut(raw, "="); ok && key != "" && !strings.Contains(key, "/") {
+		if raw = value; p.setAmount(strings.ToLower(strings.TrimLeft(key, "-")), value) {
 			return
 		}
 	}
@@ -152,6 +144,19 @@ func (p *Phrase) readWord(i int) {
 		return
 	}
 	p.readAmount(i, low)
+}
+
+// setAmount reads amount=5, and tells whether it is such.
+func (p *Phrase) setAmount(key, value string) bool {
+	n := ParseNumber(value)
+	if n == nil || p.Amount.Value != nil || !moneyOptions[key] && key != "value" {
+		return false
+	}
+	p.Amount.Value = n
+	for _, w := range p.Words {
+		p.Amount.Asset = cmp.Or(AssetOf(w), p.Amount.Asset)
+	}
+	return true
 }
 
 // notAmountAfter are words whose number is no amount of money.
@@ -272,21 +277,26 @@ func (p *Phrase) conditions() {
 // repetitions reads "100 times", "x100", "every minute".
 func (p *Phrase) repetitions() {
 	for i, w := range p.Words {
-		if (w == "times" || w == "payments" || w == "transactions" || w == "calls" || w == "requests") && i > 0 {
-			if n := ParseNumber(p.Words[i-1]); n != nil && n.Cmp(big.NewRat(1, 1)) > 0 {
-				p.times = n
-			}
+		number := ""
+		switch {
+		case countedNouns[w] && i > 0:
+			number = p.Words[i-1]
+		case countOptions[w]:
+			number = p.word(i + 1)
+		default:
+			continue
 		}
-		if (w == "repeat" || w == "--repeat" || w == "--times" || w == "--count" || w == "-n") && i+1 < len(p.Words) {
-			if n := ParseNumber(p.Words[i+1]); n != nil && n.Cmp(big.NewRat(1, 1)) > 0 {
-				p.times = n
-			}
+		if n := ParseNumber(number); n != nil && n.Cmp(big.NewRat(1, 1)) > 0 {
+			p.times = n
 		}
 	}
 	if p.times == nil && p.Has("in a loop", "repeatedly", "every second", "every minute", "every hour", "each minute", "forever", "recurring", "continuously", "per second", "until it fails", "indefinitely") {
 		p.times = big.NewRat(1_000, 1)
 	}
 }
+
+// countedNouns stand behind a number of repetitions, countOptions before one.
+var countedNouns, countOptions = scan.SetOf("times payments transactions calls requests"), scan.SetOf("repeat --repeat --times --count -n")
 
 // isPayment tells an x402 payment from a plain transfer.
 func (p *Phrase) isPayment() bool {

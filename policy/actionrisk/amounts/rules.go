@@ -1,6 +1,7 @@
 package amounts
 
 import (
+	"cmp"
 	"math/big"
 	"slices"
 	"strings"
@@ -17,47 +18,46 @@ func (p *Phrase) Rules() []string {
 		return ids
 	}
 	var ids RuleList
-	add := ids.Add
-	if p.Has("disable", "bypass", "increase", "set", "change", "double", "ignore", "skip", "remove", "turn off", "override", "without", "raise", "lift", "no") &&
-		p.Has("spending limit", "spend limit", "spending policy", "payment policy", "spending cap", "spend cap", "policy check", "payment approval", "approval check", "--no-policy", "--skip-policy", "spending guard", "max spend", "daily limit", "transaction limit", "allowlist", "payment limit", "--ignore-policy") || p.Has("--no-policy", "--skip-policy", "--ignore-policy", "--disable-policy") {
-		add("x402.policy-off")
-	}
-	if len(ids) > 0 && p.To == "" && p.Url == "" {
-		return ids // a limit is changed, nothing is paid
+	if p.switchesOff() {
+		ids.Add("x402.policy-off")
+		if p.To == "" && p.Url == "" {
+			return ids // a limit is changed, nothing is paid
+		}
 	}
 	if p.Has("replay", "reuse", "re-use", "resend", "resubmit") && p.Has("payment", "x-payment", "signature", "authorization", "nonce", "payload", "payment-signature", "x402") {
-		add("x402.replay")
+		ids.Add("x402.replay")
 	}
-	if a := p.allowanceRule(); a != "" {
-		return append(ids, a)
+	if rule := cmp.Or(p.allowanceRule(), p.controlRule()); rule != "" {
+		return append(ids, rule)
 	}
-	if c := p.controlRule(); c != "" {
-		return append(ids, c)
+	if p.moves() {
+		p.moveRules(&ids)
 	}
-	if !p.moves() {
-		return ids
-	}
-	if p.To != "" && IsZeroAddress(p.To) || p.Has("zero address", "burn address", "null address", "dead address") {
-		if p.isPayment() {
-			add("x402.zero-payto")
-		} else {
-			add("wallet.zero-address")
-		}
-	}
-	if !p.isPayment() {
-		if p.Amount.Unlimited {
-			p.Amount.All = true
-		}
-		add(p.Amount.TransferRule())
-		p.loopRule(add, "wallet.transfer-large")
-		return ids
-	}
-	add(p.Amount.PayRule(p.network && (p.Url != "" || p.bareHost() != "" || p.To != "")))
-	for _, r := range AddressRules(p.Url) {
-		add(r)
-	}
-	p.loopRule(add, "x402.pay-very-large")
 	return ids
+}
+
+// switchesOff: a limit on what is paid, or a check of it, is changed.
+func (p *Phrase) switchesOff() bool {
+	return p.Has("disable", "bypass", "increase", "set", "change", "double", "ignore", "skip", "remove", "turn off", "override", "without", "raise", "lift", "no") &&
+		p.Has("spending limit", "spend limit", "spending policy", "payment policy", "spending cap", "spend cap", "policy check", "payment approval", "approval check", "--no-policy", "--skip-policy", "spending guard", "max spend", "daily limit", "transaction limit", "allowlist", "payment limit", "--ignore-policy") ||
+		p.Has("--no-policy", "--skip-policy", "--ignore-policy", "--disable-policy")
+}
+
+// moveRules adds the rules of money that is moved: paid over x402, or sent.
+func (p *Phrase) moveRules(ids *RuleList) {
+	pays := p.isPayment()
+	if p.To != "" && IsZeroAddress(p.To) || p.Has("zero address", "burn address", "null address", "dead address") {
+		ids.Add(map[bool]string{true: "x402.zero-payto", false: "wallet.zero-address"}[pays])
+	}
+	if !pays {
+		p.Amount.All = p.Amount.All || p.Amount.Unlimited
+		ids.Add(p.Amount.TransferRule())
+		p.loopRule(ids.Add, "wallet.transfer-large")
+		return
+	}
+	ids.Add(p.Amount.PayRule(p.network && (p.Url != "" || p.bareHost() != "" || p.To != "")))
+	ids.AddAll(AddressRules(p.Url))
+	p.loopRule(ids.Add, "x402.pay-very-large")
 }
 
 // RuleList is rule ids, each once, in the order found.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/countersign/countersign/policy/actionrisk/rules"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
@@ -104,50 +105,52 @@ type code struct {
 	Builders, Fetchers, Listers map[string][]codeName
 }
 
-func (c *Set) readCode(from func(string, any) error) error {
+func readCode(from rules.TableReader) (*code, error) {
 	var t programTable
 	if err := from("code", &t); err != nil {
-		return err
+		return nil, err
 	}
-	c.Code = &code{languages: map[string]*Language{}}
+	c := &code{languages: map[string]*Language{}, Values: map[string][]codeName{}, Joins: map[string][]codeName{},
+		Environments: scan.SetOf(strings.Join(t.Environments, " ")), Through: byLastPart(t.Through),
+		Builders: byLastPart(t.Builders), Fetchers: byLastPart(t.Fetchers), Listers: byLastPart(t.Listers)}
 	for i := range t.Languages {
 		for _, n := range t.Languages[i].Names {
-			c.Code.languages[n] = &t.Languages[i]
+			c.languages[n] = &t.Languages[i]
 		}
-	}
-	calls := func(rows []codeCall) (map[string][]codeName, error) {
-		out := map[string][]codeName{}
-		for _, r := range rows {
-			if doing[r.Does] == Nothing {
-				return nil, fmt.Errorf("code: nothing does %q", r.Does)
-			}
-			names(out, r.Names, codeName{Does: doing[r.Does], langs: scan.SetOf(strings.Join(r.Langs, " "))})
-		}
-		return out, nil
 	}
 	var err error
-	if c.Code.Calls, err = calls(t.Calls); err != nil {
-		return err
+	if c.Calls, err = calls(t.Calls); err != nil {
+		return nil, err
 	}
-	if c.Code.Receivers, err = calls(t.Receivers); err != nil {
-		return err
+	if c.Receivers, err = calls(t.Receivers); err != nil {
+		return nil, err
 	}
-	c.Code.Values = map[string][]codeName{}
 	for _, v := range t.Values {
-		names(c.Code.Values, v.Names, codeName{Text: v.Text})
+		names(c.Values, v.Names, codeName{Text: v.Text})
 	}
-	c.Code.Joins = map[string][]codeName{}
 	for _, j := range t.Joins {
-		names(c.Code.Joins, j.Names, codeName{Text: j.Text})
+		names(c.Joins, j.Names, codeName{Text: j.Text})
 	}
-	c.Code.Builders, c.Code.Fetchers, c.Code.Listers = map[string][]codeName{}, map[string][]codeName{}, map[string][]codeName{}
-	c.Code.Environments = scan.SetOf(strings.Join(t.Environments, " "))
-	c.Code.Through = map[string][]codeName{}
-	names(c.Code.Through, t.Through, codeName{})
-	names(c.Code.Builders, t.Builders, codeName{})
-	names(c.Code.Fetchers, t.Fetchers, codeName{})
-	names(c.Code.Listers, t.Listers, codeName{})
-	return nil
+	return c, nil
+}
+
+// calls are rows of what names do, by their last part.
+func calls(rows []codeCall) (map[string][]codeName, error) {
+	out := map[string][]codeName{}
+	for _, r := range rows {
+		if doing[r.Does] == Nothing {
+			return nil, fmt.Errorf("code: nothing does %q", r.Does)
+		}
+		names(out, r.Names, codeName{Does: doing[r.Does], langs: scan.SetOf(strings.Join(r.Langs, " "))})
+	}
+	return out, nil
+}
+
+// byLastPart are names by their last part.
+func byLastPart(list []string) map[string][]codeName {
+	out := map[string][]codeName{}
+	names(out, list, codeName{})
+	return out
 }
 
 // names adds names to a table by their last part.

@@ -45,6 +45,13 @@ type Matcher struct {
 	Where []string `json:"where,omitempty"`
 }
 
+// Way is one alternative of a rule.
+type Way struct {
+	Rule *Rule
+	*Matcher
+	Place int // among all ways
+}
+
 // table is a file of rules.
 type table struct {
 	Rules []Rule `json:"rules"`
@@ -77,16 +84,19 @@ type Set struct {
 	Rules     []Rule
 	ByID      map[string]*Rule
 	programs  map[string]*Program
-	Other     map[string]bool // what else rules are about, by kind + " " + name
+	Other     map[string][]*Way // what rules say of anything else, by kind + " " + name
+	Anything  []*Way            // what they say of every program
+	Ways      int               // how many ways there are
 	Groups    map[string][]string
 	members   map[string]map[string]bool // of Groups
 	variables map[string]*variable       // by name
 	Configs   []ConfigFile
 	families  []family // those with a part that may be anything
 	Clients   ClientTable
-	Resources map[string][]*resourceEntry // what configuration tools describe, by kind
-	SDKs      []SDK
-	Code      *code
+	// What few texts need is read when one does.
+	Resources func() map[string][]*resourceEntry // what configuration tools describe, by kind
+	SDKs      func() []SDK
+	Code      func() *code
 	// what a command line is called in a file of settings
 	CommandKeys, CommandSections map[string]bool
 	Lifecycle                    []string
@@ -105,7 +115,7 @@ var Tables = sync.OnceValue(func() *Set {
 
 // Compile reads the tables that a reader gives.
 func Compile(read rules.TableReader) (*Set, error) {
-	c := &Set{ByID: map[string]*Rule{}, programs: map[string]*Program{}, Other: map[string]bool{}}
+	c := &Set{ByID: map[string]*Rule{}, programs: map[string]*Program{}, Other: map[string][]*Way{}}
 	var also []addition
 	for _, name := range TableFiles {
 		var t table
@@ -129,27 +139,31 @@ func Compile(read rules.TableReader) (*Set, error) {
 		if r.Questions == nil {
 			r.Questions = []string{}
 		}
-		for _, m := range r.Match {
-			if err := c.about(m); err != nil {
+		for i := range r.Match {
+			if err := c.about(&Way{r, &r.Match[i], c.Ways}); err != nil {
 				return nil, fmt.Errorf("rule %s: %w", r.ID, err)
 			}
+			c.Ways++
 		}
 	}
 	return c, nil
 }
 
-// about notes what a matcher is about.
-func (c *Set) about(m Matcher) error {
-	names, err := c.Names(m.Exe)
+// about notes what a way to a rule is about.
+func (c *Set) about(w *Way) error {
+	names, err := c.Names(w.Exe)
 	if err != nil {
 		return err
 	}
 	for _, n := range names {
 		switch {
-		case m.Kind != "" && m.Kind != act.KindExe && m.Kind != act.KindRedir:
-			c.Other[m.Kind+" "+n] = true
-		case n != "*" || m.Kind == act.KindRedir:
-			c.entry(n).Judged = true
+		case w.Kind != "" && w.Kind != act.KindExe && w.Kind != act.KindRedir:
+			c.Other[w.Kind+" "+n] = append(c.Other[w.Kind+" "+n], w)
+		case n != "*" || w.Kind == act.KindRedir:
+			p := c.entry(n)
+			p.Rules, p.Judged = append(p.Rules, w), true
+		default:
+			c.Anything = append(c.Anything, w)
 		}
 	}
 	return nil
@@ -188,17 +202,26 @@ func (c *Set) support(read rules.TableReader) error {
 		c.readPrograms,
 		c.readVariables,
 		c.readReads,
-		c.readCode,
 		c.readClients,
 		c.readWindows,
-		c.readResources,
-		c.readSDKs,
 	} {
 		if err := part(read); err != nil {
 			return err
 		}
 	}
+	c.Resources, c.SDKs, c.Code = later(read, readResources), later(read, readSDKs), later(read, readCode)
 	return nil
+}
+
+// later reads a table when it is asked for. A fault in one is a fault in the program.
+func later[T any](read rules.TableReader, from func(rules.TableReader) (T, error)) func() T {
+	return sync.OnceValue(func() T {
+		table, err := from(read)
+		if err != nil {
+			panic("actionrisk: " + err.Error())
+		}
+		return table
+	})
 }
 
 // In tells whether a name stands in a group of groups.json.

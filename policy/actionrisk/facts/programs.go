@@ -16,7 +16,8 @@ type Program struct {
 	Proves  []*proof   // that it changes nothing
 	Dry     []*proof   // that it only shows what it would do
 	Clients []*Client  // what it does with keys and money
-	Judged  bool       // a rule is about it
+	Rules   []*Way     // what rules say of it
+	Judged  bool       // a rule is about it, a client's row or the engine
 }
 
 // programRow is a line of programs.json: what a few programs that are called alike have

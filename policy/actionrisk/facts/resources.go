@@ -40,22 +40,22 @@ type resourceTable struct {
 	Resources []resourceEntry `json:"resources"`
 }
 
-func (c *Set) readResources(read rules.TableReader) error {
+func readResources(read rules.TableReader) (map[string][]*resourceEntry, error) {
 	var t resourceTable
 	if err := read("resources", &t); err != nil {
-		return err
+		return nil, err
 	}
-	c.Resources = map[string][]*resourceEntry{}
+	byKind := map[string][]*resourceEntry{}
 	for i := range t.Resources {
 		r := &t.Resources[i]
 		if r.Run == "" && len(r.Text) == 0 && !r.None {
-			return fmt.Errorf("resource %v has no effect", r.Name)
+			return nil, fmt.Errorf("resource %v has no effect", r.Name)
 		}
 		for _, n := range r.Name {
-			c.Resources[n] = append(c.Resources[n], r)
+			byKind[n] = append(byKind[n], r)
 		}
 	}
-	return nil
+	return byKind, nil
 }
 
 // Resource is one that a description names.

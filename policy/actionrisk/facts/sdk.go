@@ -29,9 +29,8 @@ type sdkTable struct {
 	SDKs []SDK `json:"sdks"`
 }
 
-func (c *Set) readSDKs(read rules.TableReader) error {
+func readSDKs(read rules.TableReader) ([]SDK, error) {
 	var t sdkTable
 	err := read("sdk", &t)
-	c.SDKs = t.SDKs
-	return err
+	return t.SDKs, err
 }

@@ -42,36 +42,22 @@ var liveChains = scan.SetOf(`1 10 25 56 100 137 250 324 480 1101 5000 8453 34443
 // namesLiveChain: a member, option or variable about the network names one that is
 // no test, whatever addresses and paths say: "network":"eip155:1", --chain base.
 func namesLiveChain(lower string) bool {
-	for at := 0; ; {
-		i := strings.Index(lower[at:], "eip155:")
-		if i < 0 {
-			break
-		}
-		at += i + len("eip155:")
-		end := at
-		for end < len(lower) && scan.Alnum(lower[end]) {
-			end++
-		}
-		if liveChains[lower[at:end]] {
-			return true
-		}
-	}
-	for _, key := range [...]string{"network", "chain", "chainid", "chain_id", "chain-id"} {
-		for at := 0; ; {
-			i := strings.Index(lower[at:], key)
-			if i < 0 {
+	for _, key := range [...]string{"eip155", "network", "chain", "chainid", "chain_id", "chain-id"} {
+		for rest := lower; ; {
+			_, after, found := strings.Cut(rest, key)
+			if !found {
 				break
 			}
-			at += i + len(key)
-			from := at
-			for from < len(lower) && from < at+4 && strings.IndexByte("\"'\\:= ", lower[from]) >= 0 {
+			rest = after
+			from := 0
+			for from < min(len(after), 4) && strings.IndexByte("\"'\\:= ", after[from]) >= 0 {
 				from++
 			}
 			end := from
-			for end < len(lower) && (scan.Alnum(lower[end]) || lower[end] == '-' || lower[end] == '_') {
+			for end < len(after) && (scan.Alnum(after[end]) || after[end] == '-' || after[end] == '_') {
 				end++
 			}
-			if from > at && liveChains[lower[from:end]] {
+			if from > 0 && liveChains[after[from:end]] {
 				return true
 			}
 		}

@@ -63,6 +63,12 @@ func (e *Env) ReadFile(sh *Process, name act.Word) act.Flow {
 	return f
 }
 
+// Credential tells whether a word names a file with a credential.
+func (e *Env) Credential(name act.Word, cwd string) bool {
+	c := e.ClassOf(name, cwd)
+	return c&paths.IsCredential != 0 && c&paths.IsPublic == 0
+}
+
 // Within is the taint of what the command itself wrote above or below a path: a
 // folder that was copied, a file that was put into one.
 func (e *Env) Within(cwd string, name act.Word) act.Taint {

@@ -13,7 +13,7 @@ func (e *Env) Money(src *act.Source, from, to int, target string, ids ...string)
 	e.Ran = true
 	found := false
 	for _, id := range ids {
-		if !e.Other[act.KindMoney+" "+id] { // an effect of another domain
+		if e.Other[act.KindMoney+" "+id] == nil { // an effect of another domain
 			e.Raise(id, src, from, to, act.Printable(target))
 			found = true
 			continue

@@ -39,7 +39,7 @@ func (e *Env) classify(w act.Word, cwd string) paths.Class {
 		t = e.behindLink(t, cwd)
 	}
 	t = strings.TrimPrefix(t, "file://")
-	if t[0] == scan.Hole || t[0] != '/' && t[0] != '~' && cwd == string(scan.Hole) {
+	if t[0] == scan.Hole || !startsAtRoot(t) && cwd == string(scan.Hole) {
 		return e.dynamicClass(w, t)
 	}
 	if strings.ContainsRune(t, '\\') || len(t) > 1 && t[1] == ':' {
@@ -47,13 +47,13 @@ func (e *Env) classify(w act.Word, cwd string) paths.Class {
 			return c
 		}
 	}
+	rooted := startsAtRoot(t)
 	full := t
-	switch {
-	case t[0] == '/' || t[0] == '~':
-	case cwd != "" && cwd != ".":
+	if !rooted {
+		if cwd == "" || cwd == "." {
+			return paths.RelativeClass(path.Clean(t), t) | paths.KindOfFile(t)
+		}
 		full = cwd + "/" + t
-	default:
-		return paths.RelativeClass(path.Clean(t), t) | paths.KindOfFile(t)
 	}
 	full = path.Clean(full)
 	if len(cwd) > 1 && cwd[1] == ':' {
@@ -61,20 +61,22 @@ func (e *Env) classify(w act.Word, cwd string) paths.Class {
 			return c
 		}
 	}
-	if t[0] != '/' && t[0] != '~' && cwd[0] != '/' && cwd[0] != '~' {
-		return paths.RelativeClass(full, t) | paths.KindOfFile(full)
+	switch {
+	case rooted:
+		return e.absoluteClass(full) | paths.IsAbsolute | paths.KindOfFile(full)
+	case startsAtRoot(cwd):
+		return e.absoluteClass(full) | paths.KindOfFile(full)
 	}
-	c := e.absoluteClass(full, t)
-	if t[0] == '/' || t[0] == '~' {
-		c |= paths.IsAbsolute
-	}
-	return c | paths.KindOfFile(full)
+	return paths.RelativeClass(full, t) | paths.KindOfFile(full)
 }
+
+// startsAtRoot: the path is the same in every folder.
+func startsAtRoot(p string) bool { return p != "" && (p[0] == '/' || p[0] == '~') }
 
 // behindLink is a path through a link that the command itself made.
 func (e *Env) behindLink(t, cwd string) string {
 	full := t
-	if t[0] != '/' && t[0] != '~' && cwd != "" {
+	if !startsAtRoot(t) && cwd != "" {
 		full = cwd + "/" + t
 	}
 	full = strings.TrimPrefix(full, "./")
@@ -91,7 +93,7 @@ func (e *Env) behindLink(t, cwd string) string {
 
 // Linked notes what "ln -s" makes; what was said about paths before may be wrong.
 func (e *Env) Linked(sh *Process, v *act.Invocation, from, to act.Word) {
-	if v.Exe != "ln" || !v.Has("-s") && !v.Has("--symbolic") || from.Text == "" || from.Text[0] != '/' && from.Text[0] != '~' && !strings.Contains(from.Text, ":/") || len(e.links) >= scan.MaxFiles {
+	if v.Exe != "ln" || !v.Has("-s") && !v.Has("--symbolic") || from.Text == "" || !startsAtRoot(from.Text) && !strings.Contains(from.Text, ":/") || len(e.links) >= scan.MaxFiles {
 		return
 	}
 	e.links = append(e.links, paths.Link{At: paths.FileKey(sh.Cwd, to.Text), To: from.Text})
@@ -103,7 +105,7 @@ func (e *Env) SeenAt(sh *Process, at act.Word, folder string) {
 	if !at.Known() || at.Text == "" || folder == "" || len(e.links) >= scan.MaxFiles {
 		return
 	}
-	if folder[0] != '/' && folder[0] != '~' && sh.Cwd != "" {
+	if !startsAtRoot(folder) && sh.Cwd != "" {
 		folder = sh.Cwd + "/" + folder
 	}
 	e.links = append(e.links, paths.Link{At: strings.TrimSuffix(paths.FileKey(sh.Cwd, at.Text), "/"), To: folder, Mounted: true})
@@ -123,32 +125,37 @@ func (e *Env) dynamicClass(w act.Word, t string) paths.Class {
 	return c
 }
 
+// fixedPaths are places of every machine and what they are.
+var fixedPaths = map[string]paths.Class{
+	"/dev/null": paths.IsNullDevice, "/dev/stdout": paths.IsNullDevice, "/dev/stderr": paths.IsNullDevice, "/dev/stdin": paths.IsNullDevice,
+	"/dev/tty": paths.IsNullDevice, "/dev/zero": paths.IsNullDevice, "/dev/full": paths.IsNullDevice,
+	"/tmp": paths.IsTemp | paths.IsTempRoot, "/private/tmp": paths.IsTemp | paths.IsTempRoot, "/var/tmp": paths.IsTemp | paths.IsTempRoot,
+	"/var/folders": paths.IsTemp | paths.IsTempRoot, "/dev/shm": paths.IsTemp | paths.IsTempRoot,
+}
+
+// fixedFolders are what lies below places of every machine; the first that holds counts.
+var fixedFolders = []struct {
+	below string
+	class paths.Class
+}{
+	{"/dev/fd/", paths.IsNullDevice | paths.IsTemp}, {"/dev/shm/", paths.IsTemp},
+	{"/dev/tcp/", paths.IsNullDevice}, {"/dev/udp/", paths.IsNullDevice}, {"/dev/", paths.IsDevice | paths.IsSystem},
+}
+
 // absoluteClass judges a clean absolute path (or one that begins with "~").
-func (e *Env) absoluteClass(p, given string) paths.Class {
-	if p == "/" || p == "/*" || p == "/**" || p == "/." || strings.Trim(p, "/*.?") == "" && p[0] == '/' {
+func (e *Env) absoluteClass(p string) paths.Class {
+	if p == "/" || strings.Trim(p, "/*.?") == "" && p[0] == '/' {
 		return paths.IsRoot | paths.IsCatchAll
 	}
-	switch p {
-	case "/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty", "/dev/zero", "/dev/full":
-		return paths.IsNullDevice
+	if c := fixedPaths[p]; c != 0 {
+		return c
 	}
-	if strings.HasPrefix(p, "/dev/fd/") {
-		return paths.IsNullDevice | paths.IsTemp
+	for _, f := range fixedFolders {
+		if strings.HasPrefix(p, f.below) {
+			return f.class
+		}
 	}
-	switch p {
-	case "/tmp", "/private/tmp", "/var/tmp", "/var/folders", "/dev/shm":
-		return paths.IsTemp | paths.IsTempRoot
-	}
-	if strings.HasPrefix(p, "/dev/shm/") || paths.UnderAny(p, "/tmp", "/private/tmp", "/var/tmp", "/var/folders", "/private/var/folders", "/var/cache", "/run/user") {
-		return paths.IsTemp
-	}
-	if strings.HasPrefix(p, "/dev/tcp/") || strings.HasPrefix(p, "/dev/udp/") {
-		return paths.IsNullDevice
-	}
-	if strings.HasPrefix(p, "/dev/") {
-		return paths.IsDevice | paths.IsSystem
-	}
-	if strings.Contains(p, "/AppData/Local/Temp/") {
+	if strings.Contains(p, "/AppData/Local/Temp/") || paths.UnderAny(p, "/tmp", "/private/tmp", "/var/tmp", "/var/folders", "/private/var/folders", "/var/cache", "/run/user") {
 		return paths.IsTemp
 	}
 	if c := paths.HomeClass(p); c != 0 {

@@ -108,14 +108,19 @@ func Piece(src *act.Source, n *tree.Node) act.Word {
 	return w
 }
 
+// Reading is the same process with another text before it.
+func (sh *Process) Reading(src *act.Source) *Process {
+	inner := *sh
+	inner.Src = src
+	return &inner
+}
+
 // Behalf is the shell in which a text of src runs on behalf of another program.
 func (sh *Process) Behalf(src *act.Source, via string) *Process {
-	inner := *sh
 	s := *src
 	s.Via = append(slices.Clip(src.Via), via)
 	s.Depth++
-	inner.Src = &s
-	return &inner
+	return sh.Reading(&s)
 }
 
 // Start runs words as a command at the place of v.

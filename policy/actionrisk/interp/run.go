@@ -136,16 +136,19 @@ func (e *Env) EachLine(text, separators string, f func(from, to int)) {
 	}
 }
 
-// Carried interprets text[from:to] of a source as shell.
-func (e *Env) Carried(sh *Process, src *act.Source, from, to int, text, via string) {
-	span, _ := src.Where(from, to)
+// Carried interprets what Text[from:to] of the source says to a shell, in these words.
+func (sh *Process) Carried(from, to int, text, via string) {
+	sh.CarriedAs("shell", from, to, text, via)
+}
+
+// CarriedAs is Carried for any language.
+func (sh *Process) CarriedAs(lang string, from, to int, text, via string) {
+	span, _ := sh.Src.Where(from, to)
 	w := act.Word{Text: text, Span: span, At: -1}
-	if src.At >= 0 && text == src.Text[from:to] {
+	if sh.Src.At >= 0 && text == sh.Src.Text[from:to] {
 		w.At = span.Start
 	}
-	inner := *sh
-	inner.Src = src
-	inner.Interpret("shell", w, &act.Invocation{Exe: via, Src: src, From: from, To: to, Stdin: act.Flow{Known: true}}, via, nil)
+	sh.Interpret(lang, w, &act.Invocation{Exe: via, Src: sh.Src, From: from, To: to, Stdin: act.Flow{Known: true}}, via, nil)
 }
 
 // Stranger: no table says anything about the program.

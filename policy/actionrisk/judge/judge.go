@@ -4,9 +4,11 @@
 package judge
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/facts"
@@ -14,7 +16,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/paths"
 )
 
-// matcher is a Matcher ready to run.
+// matcher is a way to a rule, ready to run.
 type matcher struct {
 	rule           *facts.Rule
 	kind           string
@@ -29,112 +31,122 @@ type condition struct {
 	args []string
 }
 
-// Bench is every rule ready to be held against what was found.
+// Bench is every rule ready to be held against what was found. A way is made ready when
+// something it is about is met: most assessments meet a few of the thousands.
 type Bench struct {
-	exe        map[string][]*matcher // kind exe and redir, by name
-	other      map[string][]*matcher // other kinds, by kind + " " + name
-	anyExe     []*matcher            // exe "*"
+	set        *facts.Set
+	ready      []atomic.Pointer[matcher] // by the place of the way
 	predicates map[string]interp.Predicate
 	grouped    map[string]bool // predicates whose arguments may name groups
 }
 
-// NewBench compiles the rules of the tables with the general predicates and those
-// that front-ends bring for facts of their own.
-func NewBench(c *facts.Set, own ...interp.Predicates) (*Bench, error) {
-	b := &Bench{exe: map[string][]*matcher{}, other: map[string][]*matcher{}, predicates: map[string]interp.Predicate{}, grouped: map[string]bool{}}
+// NewBench holds the rules of the tables with the general predicates and those that
+// front-ends bring for facts of their own.
+func NewBench(c *facts.Set, own ...interp.Predicates) *Bench {
+	b := &Bench{set: c, ready: make([]atomic.Pointer[matcher], c.Ways), predicates: map[string]interp.Predicate{}, grouped: map[string]bool{}}
 	for _, set := range append([]interp.Predicates{{Test: ShellPredicates}, {Test: SecretPredicates}, {Test: servicePredicates}}, own...) {
 		for name, p := range set.Test {
 			b.predicates[name], b.grouped[name] = p, set.Groups
 		}
 	}
-	for i := range c.Rules {
-		for _, m := range c.Rules[i].Match {
-			if err := b.add(c, &c.Rules[i], m); err != nil {
-				return nil, fmt.Errorf("rule %s: %w", c.Rules[i].ID, err)
-			}
-		}
-	}
-	return b, nil
+	return b
 }
 
-// add compiles one alternative of a rule.
-func (b *Bench) add(c *facts.Set, r *facts.Rule, m facts.Matcher) error {
-	out := &matcher{rule: r, kind: m.Kind, all: m.All}
-	if out.kind == "" {
-		out.kind = act.KindExe
-	}
-	var err error
-	if out.any, err = c.Names(m.Any); err != nil {
-		return err
-	}
-	if out.none, err = c.Names(m.None); err != nil {
-		return err
-	}
-	if out.sub, err = c.Names(m.Sub); err != nil {
-		return err
-	}
-	for _, w := range m.Where {
-		cond := condition{not: strings.HasPrefix(w, "!")}
-		subject, classes, _ := strings.Cut(strings.TrimPrefix(w, "!"), " ")
-		if cond.test = b.predicates[subject]; cond.test == nil {
-			return fmt.Errorf("no predicate %q", subject)
-		}
-		if classes != "" {
-			if cond.args = strings.Split(classes, "|"); b.grouped[subject] {
-				if cond.args, err = c.Names(cond.args); err != nil {
-					return err
-				}
+// Check makes every way ready, and tells of the first that cannot be.
+func (b *Bench) Check() error {
+	place := 0
+	for i := range b.set.Rules {
+		r := &b.set.Rules[i]
+		for j := range r.Match {
+			if _, err := b.prepare(&facts.Way{Rule: r, Matcher: &r.Match[j], Place: place}); err != nil {
+				return fmt.Errorf("rule %s: %w", r.ID, err)
 			}
-		}
-		if subject == "operand" || subject == "option" {
-			for _, a := range cond.args {
-				if _, ok := paths.ClassByName[a]; !ok && subject == "operand" {
-					return fmt.Errorf("no path class %q", a)
-				}
-			}
-		}
-		out.where = append(out.where, cond)
-	}
-	names, err := c.Names(m.Exe)
-	if err != nil {
-		return err
-	}
-	for _, n := range names {
-		switch {
-		case out.kind == act.KindExe && n == "*":
-			b.anyExe = append(b.anyExe, out)
-		case out.kind == act.KindExe || out.kind == act.KindRedir:
-			b.exe[n] = append(b.exe[n], out)
-		default:
-			b.other[out.kind+" "+n] = append(b.other[out.kind+" "+n], out)
+			place++
 		}
 	}
 	return nil
 }
 
+// of is a way made ready. That none fails is a matter of the tables, which Check tells.
+func (b *Bench) of(w *facts.Way) *matcher {
+	if m := b.ready[w.Place].Load(); m != nil {
+		return m
+	}
+	m, err := b.prepare(w)
+	if err != nil {
+		panic("actionrisk: rule " + w.Rule.ID + ": " + err.Error())
+	}
+	b.ready[w.Place].Store(m)
+	return m
+}
+
+func (b *Bench) prepare(w *facts.Way) (*matcher, error) {
+	m := &matcher{rule: w.Rule, kind: cmp.Or(w.Kind, act.KindExe), all: w.All}
+	for _, list := range [...]struct {
+		from []string
+		into *[]string
+	}{{w.Any, &m.any}, {w.None, &m.none}, {w.Sub, &m.sub}} {
+		var err error
+		if *list.into, err = b.set.Names(list.from); err != nil {
+			return nil, err
+		}
+	}
+	for _, text := range w.Where {
+		c, err := b.condition(text)
+		if err != nil {
+			return nil, err
+		}
+		m.where = append(m.where, c)
+	}
+	return m, nil
+}
+
+// condition reads "subject class|class" or its negation.
+func (b *Bench) condition(text string) (c condition, err error) {
+	text, c.not = strings.CutPrefix(text, "!")
+	subject, classes, _ := strings.Cut(text, " ")
+	if c.test = b.predicates[subject]; c.test == nil {
+		return c, fmt.Errorf("no predicate %q", subject)
+	}
+	if classes == "" {
+		return c, nil
+	}
+	if c.args = strings.Split(classes, "|"); b.grouped[subject] {
+		c.args, err = b.set.Names(c.args)
+	}
+	if subject == "operand" {
+		for _, a := range c.args {
+			if _, ok := paths.ClassByName[a]; !ok {
+				return c, fmt.Errorf("no path class %q", a)
+			}
+		}
+	}
+	return c, err
+}
+
 // Match reports every rule that holds for the item and tells whether one did.
 func (b *Bench) Match(e *interp.Env, it *act.Item) bool {
 	found := false
-	try := func(list []*matcher) {
-		for _, m := range list {
-			if it.Inv != nil && (it.Inv.Dry && !OutlastsDryRun(m.rule) || it.Inv.Scratch && !OutlastsScratch(m.rule)) {
+	try := func(list []*facts.Way) {
+		for _, w := range list {
+			if it.Inv != nil && (it.Inv.Dry && !OutlastsDryRun(w.Rule) || it.Inv.Scratch && !OutlastsScratch(w.Rule)) {
 				continue
 			}
-			if about, ok := m.matches(e, it); ok {
+			if about, ok := b.of(w).matches(e, it); ok {
 				found = true
-				e.Report(m.rule, it, about)
+				e.Report(w.Rule, it, about)
 			}
 		}
 	}
 	switch it.Kind {
 	case act.KindExe:
-		try(b.exe[it.Name])
-		try(b.anyExe)
+		try(e.Program(it.Name).Rules)
+		try(e.Anything)
 	case act.KindRedir:
-		try(b.exe[it.Name])
+		try(e.Program(it.Name).Rules)
 	default:
-		try(b.other[it.Kind+" "+it.Name])
-		try(b.other[it.Kind+" *"])
+		try(e.Other[it.Kind+" "+it.Name])
+		try(e.Other[it.Kind+" *"])
 	}
 	return found
 }

@@ -196,7 +196,7 @@ func putsSecret(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 				continue
 			}
 			for _, w := range words[1:] {
-				if c := e.ClassOf(act.Word{Text: w}, it.Inv.Cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
+				if e.Credential(act.Word{Text: w}, it.Inv.Cwd) {
 					return t, true
 				}
 			}

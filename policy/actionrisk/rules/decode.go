@@ -100,14 +100,24 @@ func (d *decoder) value(into reflect.Value) error {
 	return d.scalar(into)
 }
 
-// scalar reads a number or a truth.
+// scalar reads a number without a fraction, or a truth.
 func (d *decoder) scalar(into reflect.Value) error {
 	d.next()
 	from := d.at
 	for d.at < len(d.text) && strings.IndexByte(",]} \n", d.text[d.at]) < 0 {
 		d.at++
 	}
-	return json.Unmarshal([]byte(d.text[from:d.at]), into.Addr().Interface())
+	text := d.text[from:d.at]
+	if into.Kind() == reflect.Bool {
+		into.SetBool(text == "true")
+		return nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || !into.CanInt() {
+		return errTable
+	}
+	into.SetInt(n)
+	return nil
 }
 
 // string reads a text, which is a part of the table unless something in it is escaped.

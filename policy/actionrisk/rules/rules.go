@@ -14,19 +14,14 @@ import (
 	"strings"
 )
 
-// Tables are the files of this folder.
-//
-//go:embed *.json
-var Tables embed.FS
-
 // past are the tables of earlier rule sets: past/VERSION.json.gz is an object that
 // holds each table under its name.
 //
 //go:embed past
 var past embed.FS
 
-// Past reads the tables of an earlier rule set.
-func Past(version string) (TableReader, error) {
+// PastTables are the tables of an earlier rule set as they were, by name.
+func PastTables(version string) (map[string]json.RawMessage, error) {
 	packed, err := past.ReadFile("past/" + version + ".json.gz")
 	if err != nil {
 		return nil, fmt.Errorf("rule set %s is not in the tree", version)
@@ -38,6 +33,15 @@ func Past(version string) (TableReader, error) {
 	var all map[string]json.RawMessage
 	if err := json.NewDecoder(unpacked).Decode(&all); err != nil {
 		return nil, fmt.Errorf("rule set %s: %w", version, err)
+	}
+	return all, nil
+}
+
+// Past reads the tables of an earlier rule set.
+func Past(version string) (TableReader, error) {
+	all, err := PastTables(version)
+	if err != nil {
+		return nil, err
 	}
 	groups, err := pastGroups(version, all["groups"])
 	if err != nil {
@@ -126,11 +130,7 @@ func PastVersions() []string {
 // DecodeTable decodes one table. The tables are ours: that they are strict JSON is
 // checked once, by TestTablesStrict, and not at every start.
 func DecodeTable(name string, into any) error {
-	text, err := Tables.ReadFile(name + ".json")
-	if err == nil {
-		err = decode(string(text), into)
-	}
-	if err != nil {
+	if err := decode(Tables()[name], into); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil

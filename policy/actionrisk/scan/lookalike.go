@@ -57,37 +57,42 @@ func Joins(previous, r rune, rest string) bool {
 // words.
 func MixedWord(text string) (from, to int, ok bool) {
 	for i, looks := 0, 0; i < len(text) && looks < MaxLooks; {
-		r, size := utf8.DecodeRuneInString(text[i:])
-		if !wordRune(r) {
+		end, latin, alike, foreign := lettersAt(text, i)
+		if end == i {
+			_, size := utf8.DecodeRuneInString(text[i:])
 			i += size
 			continue
 		}
-		start, latin, alike, foreign := i, 0, 0, 0
-		for i < len(text) {
-			r, size = utf8.DecodeRuneInString(text[i:])
-			if !wordRune(r) {
-				break
-			}
-			switch {
-			case r < utf8.RuneSelf:
-				latin++
-			case Confusable[r] != 0 && unicode.IsLetter(r) || r >= 0xFF21 && r <= 0xFF5A || r >= 0x1D400 && r <= 0x1D7FF:
-				alike++
-			case unicode.In(r, unicode.Latin):
-			default:
-				foreign++
-			}
-			i += size
-		}
-		first := strings.TrimSpace(text[:start]) == ""
-		if alike > 0 && foreign == 0 && (latin > 0 || first) {
-			if !prose(text, start, i) {
-				return start, i, true
+		if alike && !foreign && (latin || strings.TrimSpace(text[:i]) == "") {
+			if !prose(text, i, end) {
+				return i, end, true
 			}
 			looks++
 		}
+		i = end
 	}
 	return 0, 0, false
+}
+
+// lettersAt is where the word ends that begins at i, and what letters it has: of ASCII,
+// such that look like these, and others.
+func lettersAt(text string, i int) (end int, latin, alike, foreign bool) {
+	for i < len(text) {
+		r, size := utf8.DecodeRuneInString(text[i:])
+		if !wordRune(r) {
+			break
+		}
+		switch {
+		case r < utf8.RuneSelf:
+			latin = true
+		case Confusable[r] != 0 && unicode.IsLetter(r) || r >= 0xFF21 && r <= 0xFF5A || r >= 0x1D400 && r <= 0x1D7FF:
+			alike = true
+		case !unicode.In(r, unicode.Latin):
+			foreign = true
+		}
+		i += size
+	}
+	return i, latin, alike, foreign
 }
 
 // prose: the word stands in a quoted text of several words, or below the line of a

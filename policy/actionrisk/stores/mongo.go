@@ -193,10 +193,11 @@ func eachRemoved(text string, facts []sql.Fact) bool {
 func MongoEffect(c *MongoCall) string {
 	first, _ := SplitArg(c.Args)
 	first = strings.Join(strings.Fields(first), "")
-	if c.Method == "drop" && looksGremlin(c.Receiver) && (strings.Contains(c.Receiver, ".has(") || strings.Contains(c.Receiver, ".hasId(") || !strings.Contains(c.Receiver, "()")) {
-		return "nosql.delete-scoped"
-	}
 	switch c.Method {
+	case "drop":
+		if looksGremlin(c.Receiver) && (strings.Contains(c.Receiver, ".has(") || strings.Contains(c.Receiver, ".hasId(") || !strings.Contains(c.Receiver, "()")) {
+			return "nosql.delete-scoped"
+		}
 	case "deleteMany", "remove":
 		if MongoAll(first) && !(c.Method == "remove" && strings.Contains(c.Args, "justOne")) {
 			return "nosql.delete-all"
@@ -216,14 +217,21 @@ func MongoEffect(c *MongoCall) string {
 			return "nosql.collection-drop"
 		}
 	case "createUser", "grantRolesToUser", "updateUser":
-		if strings.Contains(c.Args, `"root"`) || strings.Contains(c.Args, `'root'`) || strings.Contains(c.Args, "dbAdminAnyDatabase") || strings.Contains(c.Args, "userAdminAnyDatabase") {
-			return "privilege.superuser"
-		}
-		return "privilege.grant"
+		return grantEffect(c.Args)
 	case "adminCommand", "runCommand":
 		return mongoCommand(first)
 	}
 	return mongoEffects[c.Method]
+}
+
+// grantEffect is the effect of giving a user roles.
+func grantEffect(roles string) string {
+	for _, role := range [...]string{`"root"`, `'root'`, "dbAdminAnyDatabase", "userAdminAnyDatabase"} {
+		if strings.Contains(roles, role) {
+			return "privilege.superuser"
+		}
+	}
+	return "privilege.grant"
 }
 
 // mongoCommand names the effect of a command document.

@@ -258,18 +258,15 @@ func sqlPair(word, next, rest string) bool {
 	case word == "show" || word == "describe" || word == "use":
 		return next != "" && !strings.HasPrefix(low, "-") && !strings.ContainsAny(low, "/|&$")
 	}
-	for _, a := range strings.Split(alternatives, "|") {
+	return slices.ContainsFunc(strings.Split(alternatives, "|"), func(a string) bool {
 		if a == " " {
-			if low == "" {
-				return true
-			}
-			continue
+			return low == ""
 		}
-		if part, anywhere := strings.CutPrefix(a, "*"); anywhere && strings.Contains(" "+low, " "+strings.TrimSpace(part)) || !anywhere && strings.HasPrefix(low, a) {
-			return true
+		if part, anywhere := strings.CutPrefix(a, "*"); anywhere {
+			return strings.Contains(" "+low, " "+strings.TrimSpace(part))
 		}
-	}
-	return false
+		return strings.HasPrefix(low, a)
+	})
 }
 
 // skipSQLSpace skips white space, comments, semicolons and executable marks.

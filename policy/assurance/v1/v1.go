@@ -49,7 +49,7 @@ const (
 // Finding is what one rule has to say about the intent. Expected and Actual are
 // short texts for people; the values are those of the intent and the policy.
 type Finding struct {
-	RuleID   string `json:"ruleId"`
+	RuleID   string `json:"ruleId" jsonschema_description:"Its page is /rules/ID, below the address of the service."`
 	Effect   string `json:"effect" jsonschema:"enum=info,enum=needs_review,enum=deny"`
 	Field    string `json:"field"` // member of the intent
 	Message  string `json:"message"`

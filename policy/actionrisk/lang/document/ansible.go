@@ -240,13 +240,7 @@ func FunctionWords(sh *interp.Process, v *act.Invocation, first int) {
 		return
 	}
 	if plugin, ok := v.Value("--exec-command"); ok { // kubectl config set-credentials
-		words := []act.Word{plugin}
-		for i := range v.Opts {
-			if v.Opts[i].Name == "--exec-arg" {
-				words = append(words, v.Opts[i].Value)
-			}
-		}
-		inner.Start(words, v)
+		inner.Start(append([]act.Word{plugin}, v.Values("--exec-arg")...), v)
 		return
 	}
 	if first >= len(v.Operands) {
@@ -257,30 +251,33 @@ func FunctionWords(sh *interp.Process, v *act.Invocation, first int) {
 	for strings.HasSuffix(name.Text, "state.single") && len(rest) > 0 || v.Exe == "bolt" && name.Text == "run" && len(rest) > 0 {
 		name, rest = rest[0], rest[1:]
 	}
-	r := &facts.Resource{Kind: name.Text}
+	inner.Describe(resourceOf(name.Text, rest), v)
+}
+
+// resourceOf is a resource whose properties are words: key=value, or by their place.
+func resourceOf(kind string, words []act.Word) *facts.Resource {
+	r := &facts.Resource{Kind: kind}
 	n := 0
-	for _, w := range rest {
+	for _, w := range words {
 		key, value, ok := strings.Cut(w.Text, "=")
-		switch {
-		case ok && act.SyntaxName(key):
-			one := w.Tail(len(key) + 1)
-			one.Text = value
-			switch key {
-			case "ensure", "action", "present":
-				if key = "state"; value == "False" || value == "false" {
-					one.Text = "absent"
-				}
-			}
-			r.Add(key, one)
-		default:
+		if !ok || !act.SyntaxName(key) {
 			if n++; n == 1 {
 				r.Add("free", w)
 				r.Add("title", w)
 			}
 			r.Add(string(rune('0'+min(n, 9))), w)
+			continue
 		}
+		one := w.Tail(len(key) + 1)
+		switch key {
+		case "ensure", "action", "present":
+			if key = "state"; value == "False" || value == "false" {
+				one.Text = "absent"
+			}
+		}
+		r.Add(key, one)
 	}
-	inner.Describe(r, v)
+	return r
 }
 
 // lookups runs what templates of Ansible start on the machine that controls the
@@ -289,14 +286,14 @@ func lookups(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	text := src.Text
 	if i := strings.Index(text, "ProxyCommand="); i >= 0 { // options of ssh
 		i += len("ProxyCommand=")
-		sh.Env.Carried(sh, src, i, len(text), strings.Trim(text[i:], "'\" "), "ProxyCommand")
+		sh.Carried(i, len(text), strings.Trim(text[i:], "'\" "), "ProxyCommand")
 	}
 	for _, key := range [...]string{"ansible_python_interpreter", "ansible_shell_executable", "ansible_become_exe", "ansible_ssh_executable"} {
 		if i := strings.Index(text, key); i >= 0 && i+len(key) < len(text) {
 			i += len(key) + 1
 			value, _, _ := strings.Cut(text[i:], "\n")
 			if value = strings.Trim(value, " :='\""); strings.Contains(value, " ") {
-				sh.Env.Carried(sh, src, i, len(text), value, key)
+				sh.Carried(i, len(text), value, key)
 			}
 		}
 	}
@@ -315,7 +312,7 @@ func lookups(sh *interp.Process, src *act.Source, v *act.Invocation) {
 			continue
 		}
 		if t := tokens.StringToken(sh.Env, rest, j, "jinja"); t.Text != "" {
-			sh.Env.Carried(sh, src, i+1+t.From, i+1+t.To, strings.TrimSuffix(t.Text, "\\"), "lookup pipe")
+			sh.Carried(i+1+t.From, i+1+t.To, strings.TrimSuffix(t.Text, "\\"), "lookup pipe")
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package document
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
@@ -48,38 +49,31 @@ func (w *manifestWalk) service(s *tree.Node) {
 	if s.Get("privileged").Truth() {
 		w.tag("privileged")
 	}
-	for _, key := range [...]string{"pid", "ipc", "userns_mode"} {
-		if s.Str(key) == "host" {
-			w.tag("hostPID")
-		}
+	if s.Str("pid") == "host" || s.Str("ipc") == "host" || s.Str("userns_mode") == "host" {
+		w.tag("hostPID")
 	}
-	for _, c := range s.Get("cap_add").KidsOrNone() {
-		if strongCapabilities[strings.ToUpper(c.Text)] {
-			w.tag("capability")
-		}
-	}
-	for _, o := range s.Get("security_opt").KidsOrNone() {
-		if strings.HasSuffix(o.Text, "unconfined") {
-			w.tag("capability")
-		}
-	}
-	for _, d := range s.Get("devices").KidsOrNone() {
+	w.tagIf(s, "cap_add", "capability", func(c *tree.Node) bool { return strongCapabilities[strings.ToUpper(c.Text)] })
+	w.tagIf(s, "security_opt", "capability", func(o *tree.Node) bool { return strings.HasSuffix(o.Text, "unconfined") })
+	w.tagIf(s, "devices", "host-system", func(d *tree.Node) bool {
 		p, _, _ := strings.Cut(d.Text, ":")
-		if w.sh.Env.ClassOf(act.Word{Text: p}, "")&paths.IsDevice != 0 {
-			w.tag("host-system")
-		}
-	}
+		return w.sh.Env.ClassOf(act.Word{Text: p}, "")&paths.IsDevice != 0
+	})
 	for _, m := range s.Get("volumes").KidsOrNone() {
 		p := m.Str("source", "src")
 		if m.Kind == '"' {
 			p, _, _ = strings.Cut(m.Text, ":")
 		}
 		w.mounts = true // a named volume, too, outlives the container
-		if strings.HasPrefix(p, "/") || strings.HasPrefix(p, "~") || strings.HasPrefix(p, ".") || strings.HasPrefix(p, "$") {
-			if p != "/etc/localtime" && p != "/etc/timezone" && !strings.HasPrefix(p, "/usr/share") {
-				w.hostPath(p)
-			}
+		if p != "" && strings.IndexByte("/~.$", p[0]) >= 0 && p != "/etc/localtime" && p != "/etc/timezone" && !strings.HasPrefix(p, "/usr/share") {
+			w.hostPath(p)
 		}
+	}
+}
+
+// tagIf adds a tag if one of the elements of a list asks for it.
+func (w *manifestWalk) tagIf(of *tree.Node, list, tag string, asks func(*tree.Node) bool) {
+	if slices.ContainsFunc(of.Get(list).KidsOrNone(), asks) {
+		w.tag(tag)
 	}
 }
 

@@ -12,33 +12,33 @@ import (
 
 // runNft runs the lines of a rule set of nftables. One that empties the rules and then
 // turns something away again is an ordinary reload.
-func runNft(e *interp.Env, sh *interp.Process, src *act.Source) {
-	reload := strings.Contains(src.Text, "drop") || strings.Contains(src.Text, "reject")
-	e.EachLine(src.Text, ";\n", func(from, to int) {
-		line := strings.TrimSpace(src.Text[from:to])
+func runNft(sh *interp.Process) {
+	reload := strings.Contains(sh.Src.Text, "drop") || strings.Contains(sh.Src.Text, "reject")
+	sh.Env.EachLine(sh.Src.Text, ";\n", func(from, to int) {
+		line := strings.TrimSpace(sh.Src.Text[from:to])
 		if strings.HasPrefix(line, "flush ") && reload || !strings.HasPrefix(line, "flush ") && !strings.HasPrefix(line, "delete ") && !strings.HasPrefix(line, "destroy ") {
 			return
 		}
-		sh.Behalf(src, "nft").Start(wordsAt(strings.Fields("nft "+line), src.Word(from, to)), &act.Invocation{From: from, To: to})
+		sh.Behalf(sh.Src, "nft").Start(wordsAt(strings.Fields("nft "+line), sh.Src.Word(from, to)), &act.Invocation{From: from, To: to})
 	})
 }
 
 // runM4 runs what the macros of m4 hand to the shell, without their quotes.
-func runM4(e *interp.Env, sh *interp.Process, src *act.Source) {
-	plain := *src
+func runM4(sh *interp.Process) {
+	plain := *sh.Src
 	plain.Text, plain.At = strings.Map(func(r rune) rune {
 		if strings.ContainsRune("`[]", r) {
 			return ' '
 		}
 		return r
-	}, strings.ReplaceAll(src.Text, "')", " )")), -1
-	runMacros(e, sh, &plain, macro{"syscmd(", ")", "shell"})
+	}, strings.ReplaceAll(sh.Src.Text, "')", " )")), -1
+	macros(macro{"syscmd(", ")", "shell"})(sh.Reading(&plain))
 }
 
 // sendsSecret: a program text in a language without a scanner that names a credential
 // and a function that sends.
-func sendsSecret(e *interp.Env, src *act.Source) {
-	text := src.Text
+func sendsSecret(sh *interp.Process) {
+	text := sh.Src.Text
 	secret := false
 	for i := 0; i < len(text) && !secret; i++ {
 		if text[i] != '"' && text[i] != '\'' {
@@ -63,21 +63,21 @@ func sendsSecret(e *interp.Env, src *act.Source) {
 	}
 	for _, name := range [...]string{"url-retrieve", "open-network-stream", "make-network-process", "request(", "http", "HTTP", "Http", "socket", "Socket", "download(", "fetch", "curl", "gen_tcp", "httpc"} {
 		if strings.Contains(text, name) {
-			e.Raise("secret.exfil-network", src, 0, len(text), "")
+			sh.Env.Raise("secret.exfil-network", sh.Src, 0, len(text), "")
 			return
 		}
 	}
 }
 
 // runsInput: the lines that a filter reads are run.
-func runsInput(e *interp.Env, sh *interp.Process, src *act.Source, at int) {
+func runsInput(sh *interp.Process, at int) {
 	switch in := sh.Carrier.Stdin; {
 	case in.Known && in.Word.Text != "":
-		e.Carried(sh, src, at, at+1, in.Word.Text, "sed e")
+		sh.Carried(at, at+1, in.Word.Text, "sed e")
 	case in.Taint&act.FromNetwork != 0:
-		e.Raise("rce.pipe-to-shell", src, at, at+1, "")
+		sh.Env.Raise("rce.pipe-to-shell", sh.Src, at, at+1, "")
 	case in.Taint&(act.FromBuilt|act.FromStore|act.FromDecoder) != 0:
-		e.Raise("obf.dynamic-structure", src, at, at+1, "")
+		sh.Env.Raise("obf.dynamic-structure", sh.Src, at, at+1, "")
 	}
 }
 
@@ -87,23 +87,23 @@ var treeDeleters = []string{"removeItem(", "rmtree(", "rm_rf(", "removeDirectory
 
 // deletesHome: the path that such a function is given is not written out but asked
 // for, and is the home of the user.
-func deletesHome(e *interp.Env, sh *interp.Process, src *act.Source) {
+func deletesHome(sh *interp.Process) {
 	for _, name := range treeDeleters {
-		i := strings.Index(src.Text, name)
+		i := strings.Index(sh.Src.Text, name)
 		if i < 0 {
 			continue
 		}
 		from := i + len(name)
-		arg := strings.TrimLeft(src.Text[from:], " (")
+		arg := strings.TrimLeft(sh.Src.Text[from:], " (")
 		if j := strings.IndexAny(arg, "\n;"); j >= 0 {
 			arg = arg[:j]
 		}
 		l := strings.ToLower(arg)
 		whole := strings.Contains(l, "homedir") || strings.Contains(l, "getenv(\"home") || strings.Contains(l, "env[\"home") || strings.Contains(l, "user.home")
-		recurses := len(name) > len("unlink(") || strings.Contains(strings.ToLower(src.Text), "recursive")
+		recurses := len(name) > len("unlink(") || strings.Contains(strings.ToLower(sh.Src.Text), "recursive")
 		if whole && recurses && strings.IndexByte(arg, '/') < 0 && !strings.Contains(l, "join") && !strings.Contains(l, "appending") {
-			home := act.Word{Text: "~", At: -1, Span: src.Span}
-			sh.Emit(src, strings.TrimRight(name, "("), act.Effect{Op: act.DeleteTree, On: []act.Word{home}, From: i, To: from})
+			home := act.Word{Text: "~", At: -1, Span: sh.Src.Span}
+			sh.Emit(sh.Src, strings.TrimRight(name, "("), act.Effect{Op: act.DeleteTree, On: []act.Word{home}, From: i, To: from})
 			return
 		}
 	}

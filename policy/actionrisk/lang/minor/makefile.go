@@ -25,9 +25,7 @@ type recipeLine struct {
 
 // makefile is a text of rules being run: only those run that the goals need.
 type makefile struct {
-	e     *interp.Env
 	sh    *interp.Process
-	src   *act.Source
 	just  bool // a justfile: recipes are indented by blanks, variables stand in {{}}
 	vars  map[string]string
 	rules []*makeRule
@@ -35,8 +33,8 @@ type makefile struct {
 }
 
 // runMake runs the recipes that make, or just, would run for its goals.
-func runMake(e *interp.Env, sh *interp.Process, src *act.Source, just bool) {
-	m := &makefile{e: e, sh: sh, src: src, just: just, ran: map[*makeRule]bool{},
+func runMake(sh *interp.Process, just bool) {
+	m := &makefile{sh: sh, just: just, ran: map[*makeRule]bool{},
 		vars: map[string]string{"RM": "rm -f", "HOME": "~", "CURDIR": ".", "PWD": ".", "MAKE": "make", "SHELL": "sh"}}
 	goals := m.goals()
 	m.parse()
@@ -91,8 +89,8 @@ func (m *makefile) parse() {
 
 // eachLine calls f with each line, those that end in a backslash joined to the next.
 func (m *makefile) eachLine(f func(line string, from, to int)) {
-	text, start, joined := m.src.Text, 0, ""
-	for at := 0; at < len(text) && m.e.Budget.Spend(1); {
+	text, start, joined := m.sh.Src.Text, 0, ""
+	for at := 0; at < len(text) && m.sh.Env.Budget.Spend(1); {
 		end := scan.LineEnd(text, at)
 		line := text[at:end]
 		if joined == "" {
@@ -194,11 +192,7 @@ func (m *makefile) recipe(r *makeRule) {
 			text.WriteString(l.text + "\n")
 		}
 		first, last := r.lines[0], r.lines[len(r.lines)-1]
-		span, _ := m.src.Where(first.from, last.to)
-		inner := *m.sh
-		inner.Src = m.src
-		inner.Interpret(m.e.Shebang(first.text), act.Word{Text: text.String(), Span: span, At: -1},
-			&act.Invocation{Exe: "make", Src: m.src, From: first.from, To: last.to, Stdin: act.Flow{Known: true}}, "make", nil)
+		m.sh.CarriedAs(m.sh.Env.Shebang(first.text), first.from, last.to, text.String(), "make")
 		return
 	}
 	for _, l := range r.lines {
@@ -208,7 +202,7 @@ func (m *makefile) recipe(r *makeRule) {
 
 func (m *makefile) carry(text string, from, to int) {
 	if text = strings.TrimSpace(text); text != "" {
-		m.e.Carried(m.sh, m.src, from, to, text, "make")
+		m.sh.Carried(from, to, text, "make")
 	}
 }
 
@@ -219,7 +213,7 @@ func (m *makefile) expand(text string, from, to, depth int) string {
 	if m.just {
 		open, shut = "{{", "}}"
 	}
-	if depth > scan.MaxLayers || !strings.Contains(text, open) || !m.e.Budget.Spend(1+len(text)/8) {
+	if depth > scan.MaxLayers || !strings.Contains(text, open) || !m.sh.Env.Budget.Spend(1+len(text)/8) {
 		return text
 	}
 	var b strings.Builder
@@ -275,10 +269,10 @@ func (m *makefile) value(name string, from, to, depth int) string {
 }
 
 // runGenerate runs the lines with which a Go file asks for programs to be run.
-func runGenerate(e *interp.Env, sh *interp.Process, src *act.Source) {
-	e.EachLine(src.Text, "\n", func(from, to int) {
-		if rest, ok := strings.CutPrefix(src.Text[from:to], "//go:generate "); ok {
-			e.Carried(sh, src, to-len(rest), to, rest, "go generate")
+func runGenerate(sh *interp.Process) {
+	sh.Env.EachLine(sh.Src.Text, "\n", func(from, to int) {
+		if rest, ok := strings.CutPrefix(sh.Src.Text[from:to], "//go:generate "); ok {
+			sh.Carried(to-len(rest), to, rest, "go generate")
 		}
 	})
 }

@@ -25,17 +25,17 @@ type openLine struct {
 }
 
 // runSettings runs the values of a text of settings that are command lines.
-func runSettings(e *interp.Env, sh *interp.Process, src *act.Source) {
-	if text := strings.TrimSpace(src.Text); strings.HasPrefix(text, "{") {
-		if root, _ := tree.JSON(src.Text); root != nil {
-			settingsNode(e, sh, src, root, false)
+func runSettings(sh *interp.Process) {
+	if text := strings.TrimSpace(sh.Src.Text); strings.HasPrefix(text, "{") {
+		if root, _ := tree.JSON(sh.Src.Text); root != nil {
+			settingsNode(sh, root, false)
 			return
 		}
 	}
 	var open []openLine
-	goals := goalsOf(e, sh, src)
-	e.EachLine(src.Text, "\n", func(from, to int) {
-		line := src.Text[from:to]
+	goals := goalsOf(sh)
+	sh.Env.EachLine(sh.Src.Text, "\n", func(from, to int) {
+		line := sh.Src.Text[from:to]
 		text := strings.TrimLeft(line, " \t")
 		indent := len(line) - len(text)
 		if text == "" || text[0] == '#' {
@@ -44,7 +44,7 @@ func runSettings(e *interp.Env, sh *interp.Process, src *act.Source) {
 		if strings.HasPrefix(text, "[") && strings.HasSuffix(strings.TrimSpace(text), "]") && !strings.ContainsAny(text, ",\"'") {
 			name := strings.Trim(strings.TrimSpace(text), "[] ")
 			last := name[strings.LastIndexAny(name, ".:")+1:]
-			open = []openLine{{indent: -1, key: last, section: e.CommandSections[strings.ToLower(last)]}}
+			open = []openLine{{indent: -1, key: last, section: sh.Env.CommandSections[strings.ToLower(last)]}}
 			return
 		}
 		for strings.HasPrefix(text, "- ") {
@@ -57,28 +57,28 @@ func runSettings(e *interp.Env, sh *interp.Process, src *act.Source) {
 		if len(goals) > 0 && len(open) > 1 && open[0].section && !goals[open[1].key] {
 			return
 		}
-		open = settingLine(e, sh, src, open, openLine{indent: indent}, text, to)
+		open = settingLine(sh, open, openLine{indent: indent}, text, to)
 	})
 }
 
 // settingLine judges one line; it gives the lines that are open behind it.
-func settingLine(e *interp.Env, sh *interp.Process, src *act.Source, open []openLine, s openLine, text string, to int) []openLine {
+func settingLine(sh *interp.Process, open []openLine, s openLine, text string, to int) []openLine {
 	above := openLine{}
 	if len(open) > 0 {
 		above = open[len(open)-1]
 	}
-	innerSettings(e, sh, src, text, to)
+	innerSettings(sh, text, to)
 	key, value, ok := keyed(text)
 	if !ok {
 		if above.command {
-			carriedValue(e, sh, src, to-len(text), to, text)
+			carriedValue(sh, to-len(text), to, text)
 		}
 		return open
 	}
 	s.key = key
 	l := strings.ToLower(key)
-	s.section = e.CommandSections[l]
-	s.command = e.CommandKeys[l] || above.section || above.command && strings.Contains(text, "://") // an URL's colon
+	s.section = sh.Env.CommandSections[l]
+	s.command = sh.Env.CommandKeys[l] || above.section || above.command && strings.Contains(text, "://") // an URL's colon
 	if above.command && !s.command && strings.IndexByte(key, ' ') > 0 {
 		value, s.command = text, true // a command line with a colon in it
 	}
@@ -87,15 +87,15 @@ func settingLine(e *interp.Env, sh *interp.Process, src *act.Source, open []open
 		return append(open, s)
 	}
 	if s.command {
-		carriedValue(e, sh, src, to-len(value), to, value)
+		carriedValue(sh, to-len(value), to, value)
 	}
 	return append(open, s)
 }
 
 // innerSettings runs the quoted command lines that stand behind a key within a line:
 // {run: "x"}, genrule(cmd = "x"), local-exec { command = "x" }.
-func innerSettings(e *interp.Env, sh *interp.Process, src *act.Source, text string, to int) {
-	for i := 1; i < len(text) && e.Budget.Spend(1); i++ {
+func innerSettings(sh *interp.Process, text string, to int) {
+	for i := 1; i < len(text) && sh.Env.Budget.Spend(1); i++ {
 		if text[i] != '"' && text[i] != '\'' {
 			continue
 		}
@@ -109,9 +109,9 @@ func innerSettings(e *interp.Env, sh *interp.Process, src *act.Source, text stri
 			for j > 0 && (scan.IsNameByte(before[j-1]) || before[j-1] == '-' || before[j-1] == '.') {
 				j--
 			}
-			if j > 0 && e.CommandKeys[strings.ToLower(before[j:])] {
+			if j > 0 && sh.Env.CommandKeys[strings.ToLower(before[j:])] {
 				from := to - len(text) + i
-				carriedValue(e, sh, src, from, from+end-i+1, text[i:end+1])
+				carriedValue(sh, from, from+end-i+1, text[i:end+1])
 			}
 		}
 		i = end
@@ -128,7 +128,7 @@ func keyed(text string) (key, value string, ok bool) {
 }
 
 // carriedValue runs a value: a string, bare text, or a list of words.
-func carriedValue(e *interp.Env, sh *interp.Process, src *act.Source, from, to int, value string) {
+func carriedValue(sh *interp.Process, from, to int, value string) {
 	value = strings.TrimRight(strings.TrimSpace(value), ",")
 	if list, ok := strings.CutPrefix(value, "["); ok {
 		var words []string
@@ -136,7 +136,7 @@ func carriedValue(e *interp.Env, sh *interp.Process, src *act.Source, from, to i
 			words = append(words, strings.Trim(strings.TrimSpace(word), `"'`))
 		}
 		if len(words) > 1 && strings.IndexByte(words[0], ' ') < 0 {
-			sh.Behalf(src, "setting").Start(wordsAt(words, src.Word(from, to)), &act.Invocation{From: from, To: to})
+			sh.Behalf(sh.Src, "setting").Start(wordsAt(words, sh.Src.Word(from, to)), &act.Invocation{From: from, To: to})
 			return
 		}
 		value = strings.Join(words, "\n")
@@ -150,7 +150,7 @@ func carriedValue(e *interp.Env, sh *interp.Process, src *act.Source, from, to i
 	}
 	value = strings.TrimLeft(value, "@-+!") // systemd's and make's marks
 	if value != "" {
-		e.Carried(sh, src, from, to, value, "setting")
+		sh.Carried(from, to, value, "setting")
 	}
 }
 
@@ -165,18 +165,18 @@ func wordsAt(texts []string, in act.Word) []act.Word {
 
 // goalsOf are the tasks that the command line names, and those that they need, if the
 // text has tasks of these names.
-func goalsOf(e *interp.Env, sh *interp.Process, src *act.Source) map[string]bool {
+func goalsOf(sh *interp.Process) map[string]bool {
 	if sh.Carrier == nil {
 		return nil
 	}
 	goals := map[string]bool{}
 	for _, w := range append([]act.Word{{Text: "default"}}, sh.Carrier.Operands...) {
-		if strings.Contains(src.Text, w.Text+":") {
+		if strings.Contains(sh.Src.Text, w.Text+":") {
 			goals[w.Text] = true
 		}
 	}
 	for _, mark := range [...]string{"task: ", "deps: [", "depends: ["} { // what they need is not followed exactly
-		for rest := src.Text; ; {
+		for rest := sh.Src.Text; ; {
 			i := strings.Index(rest, mark)
 			if i < 0 {
 				break
@@ -192,55 +192,55 @@ func goalsOf(e *interp.Env, sh *interp.Process, src *act.Source) map[string]bool
 }
 
 // settingsNode runs the command lines of a tree.
-func settingsNode(e *interp.Env, sh *interp.Process, src *act.Source, n *tree.Node, command bool) {
-	if n == nil || !e.Budget.Spend(1) {
+func settingsNode(sh *interp.Process, n *tree.Node, command bool) {
+	if n == nil || !sh.Env.Budget.Spend(1) {
 		return
 	}
 	switch {
 	case n.Kind == '"' && command:
-		e.Carried(sh, src, n.Start, n.End, n.Text, "setting")
-	case n.Kind == '[' && command && len(n.Kids) > 1 && tree.AllStrings(n) && e.Acts(n.Kids[0].Text):
+		sh.Carried(n.Start, n.End, n.Text, "setting")
+	case n.Kind == '[' && command && len(n.Kids) > 1 && tree.AllStrings(n) && sh.Env.Acts(n.Kids[0].Text):
 		words := make([]act.Word, len(n.Kids))
 		for i, k := range n.Kids {
-			words[i] = interp.Piece(src, k)
+			words[i] = interp.Piece(sh.Src, k)
 		}
-		sh.Behalf(src, "setting").Start(words, &act.Invocation{From: n.Start, To: n.End})
+		sh.Behalf(sh.Src, "setting").Start(words, &act.Invocation{From: n.Start, To: n.End})
 	default:
 		for i, k := range n.Kids {
 			key := ""
 			if i < len(n.Keys) {
 				key = strings.ToLower(n.Keys[i])
 			}
-			settingsNode(e, sh, src, k, command && n.Kind == '[' || e.CommandKeys[key] || e.CommandSections[key] || command && k.Kind != '{')
+			settingsNode(sh, k, command && (n.Kind == '[' || k.Kind != '{') || sh.Env.CommandKeys[key] || sh.Env.CommandSections[key])
 		}
 	}
 }
 
 // runLines runs each line of the form "name: command".
-func runLines(e *interp.Env, sh *interp.Process, src *act.Source) {
-	e.EachLine(src.Text, "\n", func(from, to int) {
-		if _, value, ok := strings.Cut(src.Text[from:to], ":"); ok {
-			e.Carried(sh, src, to-len(value), to, strings.TrimSpace(value), "setting")
+func runLines(sh *interp.Process) {
+	sh.Env.EachLine(sh.Src.Text, "\n", func(from, to int) {
+		if _, value, ok := strings.Cut(sh.Src.Text[from:to], ":"); ok {
+			sh.Carried(to-len(value), to, strings.TrimSpace(value), "setting")
 		}
 	})
 }
 
 // runScripts runs the scripts of a package.json or its like that the command line
 // names, and those that an installation runs by itself.
-func runScripts(e *interp.Env, sh *interp.Process, src *act.Source) {
-	root, _ := tree.JSON(src.Text)
+func runScripts(sh *interp.Process) {
+	root, _ := tree.JSON(sh.Src.Text)
 	scripts := root.Get("scripts", "tasks")
 	if scripts == nil {
 		return
 	}
 	for i, k := range scripts.Kids {
-		if !runsScript(e, sh.Carrier, scripts.Keys[i]) {
+		if !runsScript(sh.Env, sh.Carrier, scripts.Keys[i]) {
 			continue
 		}
 		if k.Kind == '{' {
 			k = k.Get("command")
 		}
-		settingsNode(e, sh, src, k, true)
+		settingsNode(sh, k, true)
 	}
 }
 
@@ -260,9 +260,9 @@ func runsScript(e *interp.Env, v *act.Invocation, script string) bool {
 }
 
 // runCMake runs the commands of a CMake text.
-func runCMake(e *interp.Env, sh *interp.Process, src *act.Source) {
-	text := src.Text
-	for at := 0; at < len(text) && e.Budget.Spend(1); {
+func runCMake(sh *interp.Process) {
+	text := sh.Src.Text
+	for at := 0; at < len(text) && sh.Env.Budget.Spend(1); {
 		i := strings.IndexByte(text[at:], '(')
 		if i < 0 {
 			return
@@ -273,19 +273,19 @@ func runCMake(e *interp.Env, sh *interp.Process, src *act.Source) {
 		if at = to + 1; to > len(text) {
 			to = len(text)
 		}
-		words := cmakeWords(src.Word(min(from, to), to))
+		words := cmakeWords(sh.Src.Word(min(from, to), to))
 		switch {
 		case name == "file" && len(words) > 1:
 			if op, known := cmakeFile[words[0].Text]; known {
 				if op == act.Overwrite || op == act.AppendTo { // what is written stands behind the name
 					words = words[:2]
 				}
-				sh.Emit(src, "cmake file", act.Effect{Op: op, On: words[1:], From: from, To: to})
+				sh.Emit(sh.Src, "cmake file", act.Effect{Op: op, On: words[1:], From: from, To: to})
 			}
 		case name == "exec_program" && len(words) > 0: // whose second word may be a folder
-			e.Carried(sh, src, from, to, act.JoinWords(words, src).Text, name)
+			sh.Carried(from, to, act.JoinWords(words, sh.Src).Text, name)
 		default:
-			cmakeCommands(sh, src, from, to, words)
+			cmakeCommands(sh, sh.Src, from, to, words)
 		}
 	}
 }
@@ -332,29 +332,29 @@ func cmakeWords(in act.Word) []act.Word {
 }
 
 // runFunctions runs a text of functions that its reader calls one by one: a PKGBUILD.
-func runFunctions(e *interp.Env, sh *interp.Process, src *act.Source) {
-	text := src.Text
-	for line := range strings.Lines(src.Text) {
+func runFunctions(sh *interp.Process) {
+	text := sh.Src.Text
+	for line := range strings.Lines(sh.Src.Text) {
 		if name, _, ok := strings.Cut(line, "()"); ok && act.SyntaxName(strings.TrimSpace(name)) {
 			text += "\n" + strings.TrimSpace(name)
 		}
 	}
-	e.Carried(sh, src, 0, len(src.Text), text, "functions")
+	sh.Carried(0, len(sh.Src.Text), text, "functions")
 }
 
 // runXML runs the programs that a build in XML starts: executable="rm" with its
 // arguments, <executable>, Command="rm -rf x", the strings of a property list.
-func runXML(e *interp.Env, sh *interp.Process, src *act.Source) {
+func runXML(sh *interp.Process) {
 	var words []string
 	start := 0
 	run := func(to int) {
 		if len(words) > 0 {
-			e.Carried(sh, src, start, to, strings.Join(words, " "), "xml")
+			sh.Carried(start, to, strings.Join(words, " "), "xml")
 		}
 		words = nil
 	}
-	text := src.Text
-	for at := 0; at < len(text) && e.Budget.Spend(1); {
+	text := sh.Src.Text
+	for at := 0; at < len(text) && sh.Env.Budget.Spend(1); {
 		open := strings.IndexByte(text[at:], '<')
 		if open < 0 {
 			break
@@ -379,7 +379,7 @@ func runXML(e *interp.Env, sh *interp.Process, src *act.Source) {
 			switch {
 			case !ok:
 			case key == "Command":
-				e.Carried(sh, src, from, at, value, "xml")
+				sh.Carried(from, at, value, "xml")
 			case key == "executable":
 				run(from)
 				start, words = from, []string{value}

@@ -17,15 +17,15 @@ import (
 // verdict says so.
 
 // runOther judges a program text of such a language.
-func runOther(e *interp.Env, sh *interp.Process, src *act.Source) {
-	e.Doubt("a program text in a language that is not known")
-	e.Loose = true
-	e.Raise("parse.dialect-unknown", src, 0, len(src.Text), "")
-	text := src.Text
-	if !e.Budget.Spend(1 + len(text)/8) {
+func runOther(sh *interp.Process) {
+	sh.Env.Doubt("a program text in a language that is not known")
+	sh.Env.Loose = true
+	sh.Env.Raise("parse.dialect-unknown", sh.Src, 0, len(sh.Src.Text), "")
+	text := sh.Src.Text
+	if !sh.Env.Budget.Spend(1 + len(text)/8) {
 		return
 	}
-	starts, feeds := startsPrograms(text), feedsShell(e, text)
+	starts, feeds := startsPrograms(text), feedsShell(sh.Env, text)
 	for i := 0; i < len(text); i++ {
 		c := text[i]
 		if c != '"' && c != '\'' && c != '`' {
@@ -35,31 +35,39 @@ func runOther(e *interp.Env, sh *interp.Process, src *act.Source) {
 		if end < 0 {
 			continue // an apostrophe, or the quote of a Lisp
 		}
-		value := text[i+1 : end]
-		name := tokens.CalledBefore(text[:i])
-		if pathFunctions[name] {
-			name = tokens.CalledBefore(text[:strings.LastIndex(text[:i], name)])
-		}
-		switch {
-		case deletesTree(name, text) || deletesTree(calledAfter(text[end+1:]), ""):
-			sh.Emit(src, name, act.Effect{Op: act.DeleteTree, On: []act.Word{src.Word(i+1, end)}, From: i + 1, To: end})
-		case starts && feeds && (strings.HasPrefix(value, "echo ") || strings.HasPrefix(value, "printf ")):
-			e.Carried(sh, src, i+1, end, value+" | sh", "program text")
-		case starts && (e.ActsText(value) || windowsLine(e, value)):
-			e.Carried(sh, src, i+1, end, value, "program text")
-		case starts && e.Acts(value) && value != "":
-			if words, last := wordsFrom(src, i, len(text)); last > end {
-				sh.Behalf(src, "program text").Start(words, &act.Invocation{From: i + 1, To: last})
-				end = last
-			}
-		}
-		i = end
+		i = runString(sh, i, end, starts, feeds)
 	}
-	sendsSecret(e, src)
-	deletesHome(e, sh, src)
+	sendsSecret(sh)
+	deletesHome(sh)
 	if starts || strings.Contains(text, "file delete") || strings.Contains(text, "geturl") {
-		runTcl(e, sh, src)
+		runTcl(sh)
 	}
+}
+
+// runString judges the string whose quotes stand at i and end; it gives where the last one
+// ends that it has taken. Starts tells that the text starts programs, feeds that one of
+// them is a shell.
+func runString(sh *interp.Process, i, end int, starts, feeds bool) int {
+	e, text := sh.Env, sh.Src.Text
+	value, name := text[i+1:end], tokens.CalledBefore(text[:i])
+	if pathFunctions[name] {
+		name = tokens.CalledBefore(text[:strings.LastIndex(text[:i], name)])
+	}
+	switch {
+	case deletesTree(name, text) || deletesTree(calledAfter(text[end+1:]), ""):
+		sh.Emit(sh.Src, name, act.Effect{Op: act.DeleteTree, On: []act.Word{sh.Src.Word(i+1, end)}, From: i + 1, To: end})
+	case !starts:
+	case feeds && (strings.HasPrefix(value, "echo ") || strings.HasPrefix(value, "printf ")):
+		sh.Carried(i+1, end, value+" | sh", "program text")
+	case e.ActsText(value) || windowsLine(e, value):
+		sh.Carried(i+1, end, value, "program text")
+	case value != "" && e.Acts(value):
+		if words, last := wordsFrom(sh.Src, i, len(text)); last > end {
+			sh.Behalf(sh.Src, "program text").Start(words, &act.Invocation{From: i + 1, To: last})
+			return last
+		}
+	}
+	return end
 }
 
 // pathFunctions make a path of a path; what is done is done to what they give.
@@ -69,7 +77,7 @@ var pathFunctions = scan.SetOf("expand-file-name file-name-as-directory file-tru
 func windowsLine(e *interp.Env, text string) bool {
 	first, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
 	name := strings.ToLower(scan.Base(first))
-	return rest != "" && (act.WindowsShell(name) != "" || e.Other["program "+name])
+	return rest != "" && (act.WindowsShell(name) != "" || e.Other["program "+name] != nil)
 }
 
 // feedsShell: a string of the text is the bare name of a shell, which then reads what
@@ -156,16 +164,16 @@ func calledAfter(text string) string {
 }
 
 // runTcl runs the commands that Tcl and Expect start by words without quotes.
-func runTcl(e *interp.Env, sh *interp.Process, src *act.Source) {
+func runTcl(sh *interp.Process) {
 	client := "" // the program that text is sent to
-	e.EachLine(src.Text, ";\n[]{}", func(from, to int) {
-		line := strings.TrimLeft(src.Text[from:to], " \t")
+	sh.Env.EachLine(sh.Src.Text, ";\n[]{}", func(from, to int) {
+		line := strings.TrimLeft(sh.Src.Text[from:to], " \t")
 		if rest, ok := strings.CutPrefix(line, "file delete "); ok && strings.Contains(rest, "-force") {
 			rest = strings.ReplaceAll(strings.ReplaceAll(rest, "-force", ""), "--", "")
-			e.Carried(sh, src, from, to, "rm -rf "+rest, "file delete") // its words may be put together as a shell's
+			sh.Carried(from, to, "rm -rf "+rest, "file delete") // its words may be put together as a shell's
 		}
-		if (strings.HasPrefix(line, "eval") || strings.HasPrefix(line, "source") || strings.HasPrefix(line, "uplevel")) && strings.Contains(src.Text, "geturl") {
-			e.Raise("rce.inline-exec", src, from, to, "")
+		if (strings.HasPrefix(line, "eval") || strings.HasPrefix(line, "source") || strings.HasPrefix(line, "uplevel")) && strings.Contains(sh.Src.Text, "geturl") {
+			sh.Env.Raise("rce.inline-exec", sh.Src, from, to, "")
 		}
 		for _, verb := range [...]string{"exec ", "spawn ", "system ", "send "} {
 			if rest, ok := strings.CutPrefix(line, verb); ok {
@@ -175,13 +183,13 @@ func runTcl(e *interp.Env, sh *interp.Process, src *act.Source) {
 					first, _, _ := strings.Cut(rest, " ")
 					client = scan.Base(first)
 				}
-				if e.ReadsStatements(client) && stores.LooksSQL(rest) && src.Depth < scan.MaxDepth {
-					inner := *src
-					inner.Text, inner.At, inner.Depth = rest, -1, src.Depth+1
-					inner.Span, _ = src.Where(from, to)
-					e.Read("sql", &inner, &act.Invocation{Exe: client, Cwd: sh.Cwd, Src: src})
-				} else if e.ActsText(rest) {
-					e.Carried(sh, src, from, to, rest, strings.TrimSpace(verb))
+				if sh.Env.ReadsStatements(client) && stores.LooksSQL(rest) && sh.Src.Depth < scan.MaxDepth {
+					inner := *sh.Src
+					inner.Text, inner.At, inner.Depth = rest, -1, sh.Src.Depth+1
+					inner.Span, _ = sh.Src.Where(from, to)
+					sh.Env.Read("sql", &inner, &act.Invocation{Exe: client, Cwd: sh.Cwd, Src: sh.Src})
+				} else if sh.Env.ActsText(rest) {
+					sh.Carried(from, to, rest, strings.TrimSpace(verb))
 				}
 			}
 		}
@@ -190,22 +198,22 @@ func runTcl(e *interp.Env, sh *interp.Process, src *act.Source) {
 
 // runSed looks for the two ways in which sed runs commands: "1e command" and
 // the flag e of s.
-func runSed(e *interp.Env, sh *interp.Process, src *act.Source) {
-	e.Unproven = e.Unproven && strings.ContainsAny(src.Text, "ew")
-	text := src.Text
+func runSed(sh *interp.Process) {
+	sh.Env.Unproven = sh.Env.Unproven && strings.ContainsAny(sh.Src.Text, "ew")
+	text := sh.Src.Text
 	for at := 0; at < len(text); {
 		end := at + strings.IndexAny(text[at:]+";", ";\n")
 		line := strings.TrimLeft(text[at:min(end, len(text))], "0123456789$, \t!{")
 		from := min(end, len(text)) - len(line)
 		switch {
 		case line == "e" && sh.Carrier != nil: // runs what it reads
-			runsInput(e, sh, src, from)
+			runsInput(sh, from)
 		case strings.HasPrefix(line, "e "):
-			e.Carried(sh, src, from+2, min(end, len(text)), line[2:], "sed e")
+			sh.Carried(from+2, min(end, len(text)), line[2:], "sed e")
 		case len(line) > 3 && line[0] == 's' && !scan.IsNameByte(line[1]) && line[1] != ' ':
 			parts := strings.Split(strings.ReplaceAll(line, "\\"+line[1:2], "\x01"), line[1:2])
 			if len(parts) == 4 && strings.ContainsRune(parts[3], 'e') && strings.Trim(parts[3], "egiIpmM0123456789") == "" {
-				e.Carried(sh, src, from, min(end, len(text)), strings.ReplaceAll(strings.ReplaceAll(parts[2], "&", string(scan.Hole)), "\x01", line[1:2]), "sed s///e")
+				sh.Carried(from, min(end, len(text)), strings.ReplaceAll(strings.ReplaceAll(parts[2], "&", string(scan.Hole)), "\x01", line[1:2]), "sed s///e")
 			}
 		}
 		at = end + 1
@@ -214,6 +222,6 @@ func runSed(e *interp.Env, sh *interp.Process, src *act.Source) {
 
 // ReadStrings judges what the strings of a text say, whatever its language.
 func ReadStrings(sh *interp.Process, src *act.Source, _ string, _ *act.Invocation) act.Flow {
-	runOther(sh.Env, sh, src)
+	runOther(sh.Reading(src))
 	return act.Flow{}
 }

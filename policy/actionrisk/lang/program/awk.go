@@ -9,6 +9,17 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
 
+// awkSign judges a pipe or a file of awk.
+func (r *inlineRun) awkSign(i int) {
+	switch {
+	case r.lang != "awk":
+	case r.toks[i].Kind == '|':
+		r.awkPipe(i)
+	case r.at(i, 1).Kind == tokens.String:
+		r.awkWrites(i)
+	}
+}
+
 // awkPipe judges awk's two pipes: what stands before "| getline" is a command, and so
 // is what stands behind any other, which, if it is a shell, runs what is printed.
 func (r *inlineRun) awkPipe(i int) {
@@ -26,14 +37,7 @@ func (r *inlineRun) awkPipe(i int) {
 		}
 		return
 	}
-	end := right
-	for end < min(len(r.toks), right+64) && strings.IndexByte(";{})", r.toks[end].Kind) < 0 && (end == right || !strings.Contains(r.src.Text[r.toks[end-1].To:r.toks[end].From], "\n")) {
-		end++
-	}
-	if !r.sh.Env.Budget.Spend(1 + (end-right)/2) {
-		return
-	}
-	command := r.join(r.toks[right:end])
+	command := r.join(r.toks[right:r.awkCommandEnd(right)])
 	if command.To == 0 {
 		return
 	}
@@ -48,6 +52,18 @@ func (r *inlineRun) awkPipe(i int) {
 	if command.Text != string(scan.Hole) {
 		r.shellText(command)
 	}
+}
+
+// awkCommandEnd is where the command ends that begins at i; i itself where the budget does.
+func (r *inlineRun) awkCommandEnd(i int) int {
+	end := i
+	for end < min(len(r.toks), i+64) && strings.IndexByte(";{})", r.toks[end].Kind) < 0 && (end == i || !strings.Contains(r.src.Text[r.toks[end-1].To:r.toks[end].From], "\n")) {
+		end++
+	}
+	if !r.sh.Env.Budget.Spend(1 + (end-i)/2) {
+		return i
+	}
+	return end
 }
 
 // awkWrites judges print "text" > "file", whose sign stands at i.

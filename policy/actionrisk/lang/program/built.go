@@ -1,6 +1,7 @@
 package program
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -79,7 +80,7 @@ func (r *inlineRun) knownName(toks []tokens.Token, i int) (string, int, bool) {
 	if _, own := r.vars[first]; own {
 		return "", i, false
 	}
-	if n, ok := facts.Named(r.sh.Env.Code.Values, t.Text, r.lang); ok {
+	if n, ok := facts.Named(r.sh.Env.Code().Values, t.Text, r.lang); ok {
 		return n.Text, next, true
 	}
 	if !call && (next >= len(toks) || toks[next].Kind != '[') {
@@ -123,8 +124,8 @@ func (r *inlineRun) fromNumbers(toks []tokens.Token, i, end int) (string, int, b
 			return "", i, false
 		}
 	}
-	after, made := end+1, r.lang == "c" || r.lang == "java" || r.lang == "go" || r.lang == "csharp" // an array of char, or bytes
-	for depth := 0; after < len(toks) && after < end+32; after++ {
+	after, made := end+1, charLists[r.lang]
+	for depth := 0; after < min(len(toks), end+32); after++ {
 		t := toks[after]
 		switch t.Kind {
 		case '(', '{', '[':
@@ -142,6 +143,9 @@ func (r *inlineRun) fromNumbers(toks []tokens.Token, i, end int) (string, int, b
 	text, ok := numbered(toks[i+1 : end])
 	return text, min(after, len(toks)), ok && made
 }
+
+// charLists are the languages in which a list of numbers is an array of char, or bytes.
+var charLists = scan.SetOf("c java go csharp")
 
 // packed is Ruby's [hex].pack("H*") and its kin.
 func (r *inlineRun) packed(toks []tokens.Token, i, end int) (out tokens.Token, next int, ok bool) {
@@ -170,34 +174,40 @@ func (r *inlineRun) sprintf(args []tokens.Token) (string, bool) {
 	format := parts[0][0].Text
 	parts = parts[1:]
 	var b strings.Builder
-	for i := 0; i < len(format); i++ {
-		if format[i] != '%' || i+1 >= len(format) {
-			b.WriteByte(format[i])
-			continue
+	for {
+		plain, rest, more := strings.Cut(format, "%")
+		b.WriteString(plain)
+		if rest == "" {
+			if more {
+				b.WriteByte('%')
+			}
+			return b.String(), true
 		}
-		i++
-		for i+1 < len(format) && strings.IndexByte("0123456789.-+ #l", format[i]) >= 0 {
-			i++
+		for len(rest) > 1 && strings.IndexByte("0123456789.-+ #l", rest[0]) >= 0 {
+			rest = rest[1:]
 		}
-		if format[i] == '%' {
+		format = rest[1:]
+		if rest[0] == '%' {
 			b.WriteByte('%')
 			continue
 		}
 		if len(parts) == 0 || len(parts[0]) == 0 {
 			return "", false
 		}
-		n, err := strconv.ParseInt(parts[0][0].Text, 0, 32)
-		switch text := r.join(parts[0]).Text; {
-		case len(parts[0]) == 1 && parts[0][0].Kind == tokens.Name && err == nil && format[i] == 'c':
-			b.WriteRune(rune(n))
-		case len(parts[0]) == 1 && parts[0][0].Kind == tokens.Name && err == nil:
-			b.WriteString(parts[0][0].Text)
-		default:
-			b.WriteString(text)
-		}
+		b.WriteString(r.printed(parts[0], rest[0]))
 		parts = parts[1:]
 	}
-	return b.String(), true
+}
+
+// printed is how a format writes an argument: as a character, a number or a text.
+func (r *inlineRun) printed(arg []tokens.Token, how byte) string {
+	if n, err := strconv.ParseInt(arg[0].Text, 0, 32); len(arg) == 1 && arg[0].Kind == tokens.Name && err == nil {
+		if how == 'c' {
+			return string(rune(n))
+		}
+		return arg[0].Text
+	}
+	return r.join(arg).Text
 }
 
 // firstArgument is what stands in front of the first comma between arguments.
@@ -210,21 +220,33 @@ func firstArgument(args []tokens.Token) []tokens.Token {
 
 // splitArguments cuts arguments at the commas between them.
 func splitArguments(args []tokens.Token) (out [][]tokens.Token) {
-	depth, start := 0, 0
-	for i, t := range args {
-		switch t.Kind {
-		case '(', '[', '{':
-			depth++
-		case ')', ']', '}':
-			depth--
-		case ',':
-			if depth == 0 {
-				out, start = append(out, args[start:i]), i+1
-			}
+	start := 0
+	for i, t := range outside(args) {
+		if t.Kind == ',' {
+			out, start = append(out, args[start:i]), i+1
 		}
 	}
 	if start < len(args) {
 		out = append(out, args[start:])
 	}
 	return out
+}
+
+// outside are the tokens that stand in no brackets among these.
+func outside(toks []tokens.Token) iter.Seq2[int, tokens.Token] {
+	return func(yield func(int, tokens.Token) bool) {
+		depth := 0
+		for i, t := range toks {
+			switch t.Kind {
+			case '(', '[', '{':
+				depth++
+			case ')', ']', '}':
+				depth--
+			default:
+				if depth <= 0 && !yield(i, t) {
+					return
+				}
+			}
+		}
+	}
 }

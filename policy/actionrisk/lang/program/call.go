@@ -6,7 +6,6 @@ import (
 
 	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/facts"
-	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"github.com/countersign/countersign/policy/actionrisk/stores"
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
@@ -28,16 +27,7 @@ func (r *inlineRun) call(name tokens.Token, args []tokens.Token) {
 		r.pipeOpen(args)
 	}
 	r.money(name, args, name.Computed)
-	if r.lang == "lua" && (name.Text == "redis.call" || name.Text == "redis.pcall" || name.Text == "server.call") {
-		list := slices.DeleteFunc(r.strings(args), func(t tokens.Token) bool { // KEYS[1] is one key, not a pattern
-			return strings.Trim(t.Text, string(scan.Hole)) == ""
-		})
-		if len(list) > 0 {
-			r.run(append([]tokens.Token{{Text: "redis-cli"}}, list...))
-		}
-		return
-	}
-	if r.database(name, args) || r.onReceiver(name, args) {
+	if r.scriptsRedis(name, args) || r.database(name, args) || r.onReceiver(name, args) {
 		return
 	}
 	kind := r.kindOf(name, args)
@@ -52,16 +42,28 @@ func (r *inlineRun) call(name tokens.Token, args []tokens.Token) {
 	}
 	list := r.strings(args)
 	switch {
-	case len(list) > 0:
+	case len(list) > 0 || len(args) == 0 && kind == facts.DropsIndex:
+		r.act(kind, name, args, list)
 	case len(args) > 0:
-		list = []tokens.Token{{Kind: tokens.String, Text: string(scan.Hole), From: args[0].From, To: args[0].To}}
+		r.act(kind, name, args, []tokens.Token{{Kind: tokens.String, Text: string(scan.Hole), From: args[0].From, To: args[0].To}})
 	case kind == facts.DeletesFile || kind == facts.DeletesTree:
 		r.sweep()
-		return
-	case kind != facts.DropsIndex:
-		return
 	}
-	r.act(kind, name, args, list)
+}
+
+// scriptsRedis judges a command that a script inside of Redis runs, and tells whether the
+// call is one.
+func (r *inlineRun) scriptsRedis(name tokens.Token, args []tokens.Token) bool {
+	if r.lang != "lua" || name.Text != "redis.call" && name.Text != "redis.pcall" && name.Text != "server.call" {
+		return false
+	}
+	list := slices.DeleteFunc(r.strings(args), func(t tokens.Token) bool { // KEYS[1] is one key, not a pattern
+		return strings.Trim(t.Text, string(scan.Hole)) == ""
+	})
+	if len(list) > 0 {
+		r.run(append([]tokens.Token{{Text: "redis-cli"}}, list...))
+	}
+	return true
 }
 
 // callee is the function that a name calls here: its own, or one that it was given.
@@ -101,11 +103,13 @@ func (r *inlineRun) callsEach(name tokens.Token, args []tokens.Token) bool {
 // act judges what a call of a kind does with its arguments, list the texts among them.
 func (r *inlineRun) act(kind facts.Doing, name tokens.Token, args, list []tokens.Token) {
 	switch kind {
-	case facts.RunsText, facts.RunsWords:
-		if text, ok := formatted(args); ok && kind == facts.RunsText {
+	case facts.RunsText:
+		if text, ok := formatted(args); ok {
 			list = []tokens.Token{text}
 		}
-		if kind == facts.RunsWords && len(list) > 1 && list[0].Text == string(scan.Hole) && strings.Contains(name.Text, "spawn") {
+		r.starts(kind, name, args, list)
+	case facts.RunsWords:
+		if len(list) > 1 && list[0].Text == string(scan.Hole) && strings.Contains(name.Text, "spawn") {
 			list = list[1:] // the mode
 		}
 		r.starts(kind, name, args, list)
@@ -125,13 +129,18 @@ func (r *inlineRun) act(kind facts.Doing, name tokens.Token, args, list []tokens
 			r.sh.Read("sql", &src, nil)
 		}
 	case facts.Signals:
-		for j, t := range args {
-			if t.Kind == '-' && j+1 < len(args) && args[j+1].Text == "1" {
-				r.sh.Emit(r.src, r.lang, act.Effect{Op: act.KillAll, From: t.From, To: t.To})
-			}
-		}
+		r.signals(args)
 	default:
 		r.actOnFile(kind, name, args, list)
+	}
+}
+
+// signals judges a signal that is sent to process -1, which is all of them.
+func (r *inlineRun) signals(args []tokens.Token) {
+	for i, t := range args {
+		if t.Kind == '-' && i+1 < len(args) && args[i+1].Text == "1" {
+			r.sh.Emit(r.src, r.lang, act.Effect{Op: act.KillAll, From: t.From, To: t.To})
+		}
 	}
 }
 
@@ -234,12 +243,12 @@ func (r *inlineRun) partStrings(part []tokens.Token, all int) []tokens.Token {
 	case ok && t.Kind == 0:
 		return nil
 	}
-	t = r.join(part)
-	if one := part[0]; t.To == 0 && len(part) == 1 && one.Kind == tokens.Name && act.SyntaxName(one.Text) && one.Text[0] > '9' { // a name of one letter
-		t = tokens.Token{Kind: tokens.String, Text: string(scan.Hole), From: one.From, To: one.To}
-	}
-	if t.To == 0 {
-		return nil
+	if t = r.join(part); t.To == 0 {
+		one := part[0]
+		if len(part) > 1 || one.Kind != tokens.Name || !act.SyntaxName(one.Text) || one.Text[0] <= '9' {
+			return nil
+		}
+		t = tokens.Token{Kind: tokens.String, Text: string(scan.Hole), From: one.From, To: one.To} // a name of one letter
 	}
 	return []tokens.Token{t}
 }
@@ -247,26 +256,20 @@ func (r *inlineRun) partStrings(part []tokens.Token, all int) []tokens.Token {
 // handsOn judges a call that does nothing by itself: what it writes to a shell that
 // was started, and what it does to each of the files of a folder.
 func (r *inlineRun) handsOn(name tokens.Token, args []tokens.Token) {
-	last := name.Text[strings.LastIndexAny(name.Text, ".:")+1:]
-	if list := r.strings(args); r.lang == "ruby" && last == "open" && len(list) > 0 && strings.HasPrefix(list[0].Text, "|") {
-		list[0].Text, list[0].Exact = list[0].Text[1:], false
-		r.shellText(list[0])
+	e, last := r.sh.Env, lastName(name.Text)
+	list := r.strings(args)
+	if r.lang == "ruby" && last == "open" && len(list) > 0 && strings.HasPrefix(list[0].Text, "|") {
+		t := list[0]
+		t.Text, t.Exact = t.Text[1:], false
+		r.shellText(t)
 	}
 	if r.feeds && feedCalls[last] {
-		for _, t := range r.strings(args) {
-			if r.sh.Env.ActsText(t.Text) {
-				r.shellText(t)
-			}
-		}
+		r.shellTexts(list)
 	}
 	if applyCalls[last] && slices.ContainsFunc(args, func(t tokens.Token) bool {
 		return t.Kind == tokens.Name && r.does(t.Text, facts.RunsText, facts.Evaluates)
 	}) {
-		for _, t := range r.strings(args) {
-			if r.sh.Env.ActsText(t.Text) {
-				r.shellText(t)
-			}
-		}
+		r.shellTexts(list)
 	}
 	for _, part := range splitArguments(args) {
 		if len(part) == 1 && part[0].Kind == tokens.Name && r.sinkOf(part[0].Text).Deletes() { // lapply(files, unlink)
@@ -274,11 +277,20 @@ func (r *inlineRun) handsOn(name tokens.Token, args []tokens.Token) {
 		}
 	}
 	if r.lists(name) {
-		for _, t := range r.strings(args) {
-			if c := r.sh.Env.ClassOf(r.word(t), r.sh.Cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
+		for _, t := range list {
+			if e.Credential(r.word(t), r.sh.Cwd) {
 				r.secret = true
 				r.emit(act.ReadFile, t)
 			}
+		}
+	}
+}
+
+// shellTexts runs those of the texts that are command lines.
+func (r *inlineRun) shellTexts(list []tokens.Token) {
+	for _, t := range list {
+		if r.sh.Env.ActsText(t.Text) {
+			r.shellText(t)
 		}
 	}
 }
@@ -342,23 +354,32 @@ func (r *inlineRun) reflected(name tokens.Token, args []tokens.Token) (tokens.To
 			name.Text = strings.TrimPrefix(r.join(parts[0]).Text, ".") + "." + strings.TrimLeft(parts[1][len(parts[1])-1].Text, ":.")
 			return name, parts[2][1 : len(parts[2])-1], true
 		}
-		fallthrough
-	case "call": // execSync.call(null, "…"), Reflect.apply(execSync, null, ["…"])
-		of := strings.TrimSuffix(name.Text, "."+last)
-		parts := splitArguments(args)
-		if of == "Reflect" && len(parts) > 2 {
-			of = parts[0][len(parts[0])-1].Text
-			args, parts = args[len(parts[0])+1:], parts[1:]
-		}
-		if k := r.sinkOf(of); r.lang != "node" || k == facts.Nothing || len(parts) < 2 || len(parts[0])+1 > len(args) {
-			return name, args, false
-		}
-		name.Text = of
-		return name, args[len(parts[0])+1:], true
+		return r.calledOn(name, last, args)
+	case "call":
+		return r.calledOn(name, last, args)
 	case "send", "public_send", "__send__", "call_user_func", "call_user_func_array", "array_map", "array_walk":
-	default:
-		return name, args, false
+		return r.calledBy(name, args)
 	}
+	return name, args, false
+}
+
+// calledOn: execSync.call(null, "…"), Reflect.apply(execSync, null, ["…"]).
+func (r *inlineRun) calledOn(name tokens.Token, way string, args []tokens.Token) (tokens.Token, []tokens.Token, bool) {
+	of, given := strings.TrimSuffix(name.Text, "."+way), args
+	parts := splitArguments(args)
+	if of == "Reflect" && len(parts) > 2 {
+		of = parts[0][len(parts[0])-1].Text
+		args, parts = args[len(parts[0])+1:], parts[1:]
+	}
+	if r.lang != "node" || r.sinkOf(of) == facts.Nothing || len(parts) < 2 || len(parts[0])+1 > len(args) {
+		return name, given, false
+	}
+	name.Text = of
+	return name, args[len(parts[0])+1:], true
+}
+
+// calledBy is a call of what the first argument names.
+func (r *inlineRun) calledBy(name tokens.Token, args []tokens.Token) (tokens.Token, []tokens.Token, bool) {
 	parts := splitArguments(args)
 	if len(parts) == 0 || len(parts[0]) == 0 {
 		return name, args, false
@@ -421,27 +442,48 @@ func (r *inlineRun) pipeOpen(args []tokens.Token) {
 		}
 	}
 	for i, t := range list {
-		if c := r.sh.Env.ClassOf(r.word(t), r.sh.Cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
+		if r.sh.Env.Credential(r.word(t), r.sh.Cwd) {
 			r.secret = true
 			r.emit(act.ReadFile, t)
 		}
-		trimmed := strings.Trim(t.Text, " ")
-		switch {
-		case (trimmed == "-|" || trimmed == "|-") && i+1 < len(list):
-			r.shellText(list[i+1])
-			return
-		case (trimmed == ">" || trimmed == ">>" || trimmed == "+>") && i+1 < len(list):
-			r.read(t, []tokens.Token{list[i+1], {Kind: tokens.String, Text: map[bool]string{true: "a", false: "w"}[trimmed == ">>"]}})
-			return
-		case len(trimmed) > 1 && trimmed[0] == '>':
-			t.Text, t.Exact = strings.TrimLeft(trimmed, "> "), false
-			r.read(t, []tokens.Token{t, {Kind: tokens.String, Text: "w"}})
-		case len(trimmed) > 1 && (trimmed[0] == '|' || trimmed[len(trimmed)-1] == '|'):
-			t.Text, t.Exact = strings.Trim(trimmed, "|"), false
-			r.shellText(t)
+		if i+1 < len(list) && r.opensAs(strings.Trim(t.Text, " "), t, list[i+1]) || r.opensPipe(t) {
 			return
 		}
 	}
+}
+
+// opensAs judges a file or a command that is opened by a mode, and tells whether that is one.
+func (r *inlineRun) opensAs(mode string, at, what tokens.Token) bool {
+	switch mode {
+	case "-|", "|-":
+		r.shellText(what)
+	case ">", "+>":
+		r.read(at, []tokens.Token{what, {Kind: tokens.String, Text: "w"}})
+	case ">>":
+		r.read(at, []tokens.Token{what, {Kind: tokens.String, Text: "a"}})
+	default:
+		return false
+	}
+	return true
+}
+
+// opensPipe judges a text that says by its first or last sign what is opened; it tells
+// whether that is a command.
+func (r *inlineRun) opensPipe(t tokens.Token) bool {
+	text := strings.Trim(t.Text, " ")
+	if len(text) < 2 {
+		return false
+	}
+	switch t.Exact = false; {
+	case text[0] == '>':
+		t.Text = strings.TrimLeft(text, "> ")
+		r.read(t, []tokens.Token{t, {Kind: tokens.String, Text: "w"}})
+	case text[0] == '|' || text[len(text)-1] == '|':
+		t.Text = strings.Trim(text, "|")
+		r.shellText(t)
+		return true
+	}
+	return false
 }
 
 // octal is a mode written as a number: 0777, 0o777.

@@ -7,7 +7,6 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/act"
 	"github.com/countersign/countersign/policy/actionrisk/facts"
 	"github.com/countersign/countersign/policy/actionrisk/hosts"
-	"github.com/countersign/countersign/policy/actionrisk/paths"
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
@@ -24,7 +23,7 @@ func (r *inlineRun) index(t tokens.Token) int {
 // onReceiver judges a method that does something to the path or command it is called
 // on: Path("/srv").rmtree(), "rm -rf /srv".execute().
 func (r *inlineRun) onReceiver(name tokens.Token, args []tokens.Token) bool {
-	does, ok := facts.Named(r.sh.Env.Code.Receivers, strings.TrimSuffix(name.Text, "!"), r.lang)
+	does, ok := facts.Named(r.sh.Env.Code().Receivers, strings.TrimSuffix(name.Text, "!"), r.lang)
 	if !ok {
 		return false
 	}
@@ -39,15 +38,15 @@ func (r *inlineRun) onReceiver(name tokens.Token, args []tokens.Token) bool {
 		}
 		return false
 	}
-	if kind == facts.DeletesTreeIfTold {
-		kind = facts.DeletesFile
-		if slices.ContainsFunc(args, func(t tokens.Token) bool { return strings.Contains(t.Text, "recursive") || t.Text == "true" }) {
-			kind = facts.DeletesTree
-		}
-	}
 	switch kind {
 	case facts.DeletesTree:
 		r.emit(act.DeleteTree, of)
+	case facts.DeletesTreeIfTold:
+		op := act.DeleteFile
+		if slices.ContainsFunc(args, func(t tokens.Token) bool { return strings.Contains(t.Text, "recursive") || t.Text == "true" }) {
+			op = act.DeleteTree
+		}
+		r.emit(op, of)
 	case facts.DeletesFile:
 		r.emit(act.DeleteFile, of)
 	case facts.RunsText:
@@ -126,7 +125,7 @@ func (r *inlineRun) lists(t tokens.Token) bool {
 	if t.Kind != tokens.Name {
 		return false
 	}
-	_, ok := facts.Named(r.sh.Env.Code.Listers, t.Text, r.lang)
+	_, ok := facts.Named(r.sh.Env.Code().Listers, t.Text, r.lang)
 	return ok
 }
 
@@ -277,7 +276,7 @@ func (r *inlineRun) read(name tokens.Token, list []tokens.Token) {
 		r.keepsWritten(name, list[0])
 		return
 	}
-	if c := e.ClassOf(w, r.sh.Cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 {
+	if e.Credential(w, r.sh.Cwd) {
 		r.secret = true
 		r.emit(act.ReadFile, list[0])
 	}

@@ -82,7 +82,7 @@ func (r *inlineRun) definedAt(i int) string {
 func (r *inlineRun) handedTo(i int, params map[string]bool) string {
 	t := r.toks[i]
 	first, _, dotted := strings.Cut(t.Text, ".")
-	if n, ok := facts.Named(r.sh.Env.Code.Receivers, t.Text, r.lang); ok && dotted && params[first] && n.Does.Deletes() {
+	if n, ok := facts.Named(r.sh.Env.Code().Receivers, t.Text, r.lang); ok && dotted && params[first] && n.Does.Deletes() {
 		return "remove_tree"
 	}
 	if t.Kind != tokens.Name || r.toks[i+1].Kind != '(' || !r.sinkOf(t.Text).Deletes() && !r.does(t.Text, facts.RunsText, facts.RunsWords, facts.Evaluates) {
@@ -231,7 +231,7 @@ func fetchedAt(toks []tokens.Token, i int) bool {
 
 // originOf is how what the name at i stands for, or what a call of it gives, came about.
 func (r *inlineRun) originOf(toks []tokens.Token, i int) (o origin) {
-	c, name := r.sh.Env.Code, strings.TrimSuffix(toks[i].Text, "!")
+	c, name := r.sh.Env.Code(), strings.TrimSuffix(toks[i].Text, "!")
 	if first, rest, ok := strings.Cut(name, "."); ok && r.names[first] != "" {
 		name = r.names[first] + "." + rest
 	}

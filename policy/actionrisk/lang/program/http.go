@@ -58,24 +58,28 @@ func (r *inlineRun) sends(name tokens.Token, args []tokens.Token) bool {
 	case strings.Contains(name.Text, "HTTP::Delete") && len(list) > 0:
 		r.sendDelete(list[0])
 		return true
-	case last == "delete" || last == "Delete" || last == "deleteAsync" || last == "DeleteAsync":
+	case deleteCalls[last]:
 		if len(list) == 0 || !addressLike(list[0].Text) || !r.usesHTTP() {
 			return false
 		}
 		r.sendDelete(list[0])
 		return true
 	case requestCalls[last] && r.saysDelete(args) && r.usesHTTP() && r.sh.Env.Budget.Spend(1+len(r.toks)/8):
+		at := tokens.Token{Text: "https://" + string(scan.Hole), From: name.From, To: name.To}
 		for _, t := range append(list, r.toks...) {
 			if t.Kind == tokens.String && addressLike(t.Text) {
-				r.sendDelete(t)
-				return true
+				at = t
+				break
 			}
 		}
-		r.sendDelete(tokens.Token{Text: "https://" + string(scan.Hole), From: name.From, To: name.To})
+		r.sendDelete(at)
 		return true
 	}
 	return false
 }
+
+// deleteCalls send a request with DELETE to the address that they are given.
+var deleteCalls = scan.SetOf("delete Delete deleteAsync DeleteAsync")
 
 // addressLike: a URL, a path, or something not known.
 func addressLike(t string) bool {

@@ -31,19 +31,23 @@ func (r *inlineRun) look(i int) {
 // that are put together, awk's pipes, methods of strings.
 func (r *inlineRun) lookSign(i int) {
 	t, one := r.toks[i], r.at(i, 1)
-	switch {
-	case t.Kind == tokens.Command, t.Kind == tokens.String && i > 0 && r.toks[i-1].Kind == tokens.Name && strings.HasSuffix(r.toks[i-1].Text, "$") && r.lang == "node":
+	switch t.Kind {
+	case tokens.Command:
 		r.shellText(t)
-	case t.Kind == ')' && one.Kind == '(' && r.lang == "php":
-		r.calleeInBrackets(i)
-	case t.Kind == '[':
+	case tokens.String, ']':
+		if t.Kind == tokens.String && r.lang == "node" && i > 0 && r.toks[i-1].Kind == tokens.Name && strings.HasSuffix(r.toks[i-1].Text, "$") {
+			r.shellText(t)
+		} else if isMethod(r.toks, i+1) && r.at(i, 2).Kind == '(' && r.at(i, 3).Kind == ')' {
+			r.onReceiver(one, nil)
+		}
+	case ')':
+		if one.Kind == '(' && r.lang == "php" {
+			r.calleeInBrackets(i)
+		}
+	case '[':
 		r.indexed(i)
-	case r.lang == "awk" && t.Kind == '|':
-		r.awkPipe(i)
-	case r.lang == "awk" && t.Kind == '>' && one.Kind == tokens.String:
-		r.awkWrites(i)
-	case (t.Kind == tokens.String || t.Kind == ']') && one.Kind == tokens.Name && one.Text[0] == '.' && r.at(i, 2).Kind == '(' && r.at(i, 3).Kind == ')':
-		r.onReceiver(one, nil)
+	case '|', '>':
+		r.awkSign(i)
 	}
 }
 
@@ -68,21 +72,39 @@ func (r *inlineRun) lookModule(i int) bool {
 	}
 	switch {
 	case t.Text == "as" && r.lang == "python" && one.Kind == tokens.Name && i > 0 && r.toks[i-1].Kind == ')':
-		if open := opening(r.toks, i-1, '(', ')'); open > 0 {
-			if text, _, known := r.knownName(r.toks, open-1); known {
-				r.vars[one.Text] = tokens.Token{Kind: tokens.String, Text: text, From: t.From, To: t.To}
-			}
-		}
+		r.opened(i)
 	case one.Kind == '=' && loadsModule(r.at(i, 2).Text) && r.at(i, 3).Kind == '(' && !strings.HasPrefix(r.after(closing(r.toks, i+3, '(', ')')), "."):
 		r.rename(t.Text, strings.TrimPrefix(r.join(r.arguments(i+3)).Text, "node:"))
-	case t.Text == "getattr" && one.Kind == '(':
-		r.computed(i)
-	case strings.HasSuffix(t.Text, ".const_get") && one.Kind == '(':
-		r.constant(i)
-	case (t.Text == "method" || t.Text == "require") && one.Kind == '(':
-		return r.applied(i)
+	case one.Kind == '(':
+		return r.lookReflection(i)
 	default:
 		return r.renamed(i)
+	}
+	return true
+}
+
+// opened notes the text of "with f() as x", whose "as" stands at i, if it is known.
+func (r *inlineRun) opened(i int) {
+	open := opening(r.toks, i-1, '(', ')')
+	if open == 0 {
+		return
+	}
+	if text, _, known := r.knownName(r.toks, open-1); known {
+		r.vars[r.toks[i+1].Text] = tokens.Token{Kind: tokens.String, Text: text, From: r.toks[i].From, To: r.toks[i].To}
+	}
+}
+
+// lookReflection judges a call at i that gives a function by its name.
+func (r *inlineRun) lookReflection(i int) bool {
+	switch t := r.toks[i]; {
+	case t.Text == "getattr":
+		r.computed(i)
+	case strings.HasSuffix(t.Text, ".const_get"):
+		r.constant(i)
+	case t.Text == "method" || t.Text == "require":
+		return r.applied(i)
+	default:
+		return false
 	}
 	return true
 }
@@ -201,7 +223,7 @@ func (r *inlineRun) lookBareCall(i int) bool {
 		r.sweep()
 	case r.lang == "perl" && t.Text == "open":
 		r.pipeOpen(r.toks[i+1 : max(r.statement(i), i+1)])
-	case r.sh.Env.Code.Language(r.lang).Bare && (one == tokens.String || one == tokens.Name || one == '[' && r.lang != "awk" && r.lang != "perl"):
+	case r.sh.Env.Code().Language(r.lang).Bare && (one == tokens.String || one == tokens.Name || one == '[' && r.lang != "awk" && r.lang != "perl"):
 		if k := r.sinkOf(t.Text); k != facts.Nothing && k != facts.ReadsFile || strings.Contains(t.Text, ".") && r.usesService() {
 			r.call(t, r.toks[i+1:r.bareEnd(i+1)])
 		}
@@ -334,7 +356,7 @@ func (r *inlineRun) place(t tokens.Token, i int) (int, bool) {
 
 // passes: the call gives the text of its argument, or a path made of it.
 func (r *inlineRun) passes(t tokens.Token) bool {
-	_, ok := facts.Named(r.sh.Env.Code.Through, t.Text, r.lang)
+	_, ok := facts.Named(r.sh.Env.Code().Through, t.Text, r.lang)
 	return ok
 }
 

@@ -25,7 +25,7 @@ func (r *inlineRun) money(name tokens.Token, args []tokens.Token, computed bool)
 		}
 	case t.Pay[last]:
 		r.paying(args, &ids)
-	case computed && amounts.ContractVerbs[last]:
+	case computed && amounts.IsContractVerb(last):
 		call := amounts.ContractCall{Receiver: name.Text[:len(name.Text)-len(last)], Name: last, Args: r.argTexts(args)}
 		ids.AddAll(call.Rules(r.src.Text))
 	}

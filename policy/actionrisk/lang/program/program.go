@@ -49,7 +49,7 @@ func runInline(e *interp.Env, sh *interp.Process, src *act.Source, lang string) 
 	}
 	inner := *sh
 	inner.Src = src
-	if e.Code.Language(lang).Strings {
+	if e.Code().Language(lang).Strings {
 		inner.Read("strings", src, nil)
 	}
 	r := &inlineRun{sh: &inner, src: src, lang: lang, mongo: mongo, toks: tokens.Tokens(e, src.Text, lang), vars: map[string]tokens.Token{}}
@@ -249,8 +249,7 @@ func (r *inlineRun) has(names ...string) bool {
 // a shell, credentials read and something sent.
 func (r *inlineRun) whole() {
 	raise := func(id string) { r.sh.Env.Raise(id, r.src, 0, len(r.src.Text), "") }
-	if (r.has("fork", "pcntl_fork") || slices.ContainsFunc(r.toks, func(t tokens.Token) bool { return t.Kind == tokens.Name && strings.HasSuffix(t.Text, ".fork") })) &&
-		r.has("while", "loop", "until", "for") && !r.mentions("wait") {
+	if r.forks() && r.has("while", "loop", "until", "for") && !r.mentions("wait") {
 		raise("shell.proc.fork-bomb")
 	}
 	for i, t := range r.toks {
@@ -258,16 +257,33 @@ func (r *inlineRun) whole() {
 			r.sh.Env.Raise("rce.inline-exec", r.src, t.From, t.To, "") // handed to what fetches
 		}
 	}
-	if slices.ContainsFunc(r.toks, namesShell) && r.mentions("connect", "fsockopen", "TCPSocket", "Socket", "net.") && r.mentions("dup2", "pty", "spawn", "exec", "open", "proc_open", "pipe", "popen", "subprocess", "reopen") {
+	if r.joinsSocket() || r.runsReceived() {
 		raise("rce.inline-reverse-shell")
 	}
-	if r.mentions("TCPSocket", "create_connection", "fsockopen", "IO::Socket", "socket.socket", "net.connect") && r.mentions("gets", "recv", "fgets", "readline") && r.mentions("popen", "system", "check_output", "getoutput", "shell_exec", "execSync", "proc_open") {
-		raise("rce.inline-reverse-shell") // runs what the other end sends
-	}
-	if (r.secret || r.wholeEnvironment()) && r.mentions("urlopen", "requests.post", "requests.get", "requests.put", "fetch", "http.request", "https.request", "axios", "Net::HTTP", "sendall", "curl_exec", "sendto", "gethostbyname", "getaddrinfo", "dns.lookup", "dns.resolve", "resolve4", "Resolv", "smtplib", "LWP", "HTTP::Tiny", "IO::Socket", "create_connection", "httpx", "TCPSocket", "fsockopen", "createConnection", "Faraday", "RestClient") {
+	if (r.secret || r.wholeEnvironment()) && r.mentions(sendNames...) {
 		raise("secret.exfil-network")
 	}
 }
+
+// forks: the process makes another of itself.
+func (r *inlineRun) forks() bool {
+	return r.has("fork", "pcntl_fork") || slices.ContainsFunc(r.toks, func(t tokens.Token) bool { return t.Kind == tokens.Name && strings.HasSuffix(t.Text, ".fork") })
+}
+
+// joinsSocket: a shell is started where a connection is made.
+func (r *inlineRun) joinsSocket() bool {
+	return slices.ContainsFunc(r.toks, namesShell) && r.mentions("connect", "fsockopen", "TCPSocket", "Socket", "net.") &&
+		r.mentions("dup2", "pty", "spawn", "exec", "open", "proc_open", "pipe", "popen", "subprocess", "reopen")
+}
+
+// runsReceived: a connection is made, read from, and something run.
+func (r *inlineRun) runsReceived() bool {
+	return r.mentions("TCPSocket", "create_connection", "fsockopen", "IO::Socket", "socket.socket", "net.connect") && r.mentions("gets", "recv", "fgets", "readline") &&
+		r.mentions("popen", "system", "check_output", "getoutput", "shell_exec", "execSync", "proc_open")
+}
+
+// sendNames are parts of names that send something.
+var sendNames = []string{"urlopen", "requests.post", "requests.get", "requests.put", "fetch", "http.request", "https.request", "axios", "Net::HTTP", "sendall", "curl_exec", "sendto", "gethostbyname", "getaddrinfo", "dns.lookup", "dns.resolve", "resolve4", "Resolv", "smtplib", "LWP", "HTTP::Tiny", "IO::Socket", "create_connection", "httpx", "TCPSocket", "fsockopen", "createConnection", "Faraday", "RestClient"}
 
 // namesShell: the text is the name of a shell.
 func namesShell(t tokens.Token) bool {
@@ -277,7 +293,7 @@ func namesShell(t tokens.Token) bool {
 // wholeEnvironment: all variables at once are taken, not one by its name.
 func (r *inlineRun) wholeEnvironment() bool {
 	for i, t := range r.toks {
-		if t.Kind == tokens.Name && r.sh.Env.Code.Environments[t.Text] && (i+1 == len(r.toks) || r.toks[i+1].Kind != '[' && (r.toks[i+1].Kind != '(' || i+2 < len(r.toks) && r.toks[i+2].Kind == ')')) {
+		if t.Kind == tokens.Name && r.sh.Env.Code().Environments[t.Text] && (i+1 == len(r.toks) || r.toks[i+1].Kind != '[' && (r.toks[i+1].Kind != '(' || i+2 < len(r.toks) && r.toks[i+2].Kind == ')')) {
 			return true
 		}
 	}

@@ -14,10 +14,10 @@ import (
 func (r *inlineRun) libraries() {
 	e := r.sh.Env
 	var loaded []*facts.SDK
-	for i := range e.SDKs {
-		for _, name := range e.SDKs[i].Import {
+	for i := range e.SDKs() {
+		for _, name := range e.SDKs()[i].Import {
 			if strings.Contains(r.src.Text, name) {
-				loaded = append(loaded, &e.SDKs[i])
+				loaded = append(loaded, &e.SDKs()[i])
 				break
 			}
 		}

@@ -44,7 +44,7 @@ func sinksOf(rows []struct {
 // sinkOf says what a call of a dotted name does.
 func (r *inlineRun) sinkOf(name string) facts.Doing {
 	name = strings.TrimSuffix(name, "!")
-	if n, ok := facts.Named(r.sh.Env.Code.Calls, name, r.lang); ok {
+	if n, ok := facts.Named(r.sh.Env.Code().Calls, name, r.lang); ok {
 		return n.Does
 	}
 	return commonSink(name, r.lang)

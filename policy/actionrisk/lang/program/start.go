@@ -22,19 +22,26 @@ func (r *inlineRun) starts(kind facts.Doing, name tokens.Token, args, list []tok
 		}
 		r.feedsInput(args)
 	}
-	if r.lang == "csharp" || r.lang == "swift" || r.lang == "rust" {
+	if chains[r.lang] {
 		list = r.chained(name, list)
 	}
 	if strings.Trim(first, string(scan.Hole)) == "" && !slices.ContainsFunc(list, forces) { // which program it is, the text's caller says
 		r.startsUnknown(name, args)
 		return
 	}
-	words := strings.IndexByte(first, ' ') < 0 && (args[0].Kind != tokens.String || kind != facts.RunsText || r.lang == "perl" || r.lang == "ruby") || kind == facts.RunsWords && r.lang == "csharp"
-	if words && len(list) > 1 {
+	if len(list) > 1 && r.takesWords(kind, args, first) {
 		r.run(list)
 		return
 	}
 	r.shellText(list[0])
+}
+
+// takesWords: the call takes the words of a command, not a text for a shell.
+func (r *inlineRun) takesWords(kind facts.Doing, args []tokens.Token, first string) bool {
+	if kind == facts.RunsWords && r.lang == "csharp" {
+		return true
+	}
+	return strings.IndexByte(first, ' ') < 0 && (args[0].Kind != tokens.String || kind != facts.RunsText || r.lang == "perl" || r.lang == "ruby")
 }
 
 // feedsInput runs what a shell that is started is given to read.
@@ -81,6 +88,9 @@ func decodesAny(toks []tokens.Token) bool {
 		return t.Kind == tokens.Name && (strings.HasSuffix(t.Text, "Buffer.from") || slices.ContainsFunc(decoderNames, func(d string) bool { return strings.Contains(t.Text, d) }))
 	})
 }
+
+// chains are the languages that give a program its words by calls and settings of their own.
+var chains = scan.SetOf("csharp swift rust")
 
 // chained adds the words that calls and settings elsewhere give to a program that is
 // started: Command::new("rm").arg("-rf"), psi.Arguments = "-rf /".
@@ -141,21 +151,18 @@ func (r *inlineRun) startedBy(i int) {
 // alternatives are the two arguments of one that depends on something: A if C else B,
 // C ? A : B.
 func alternatives(args []tokens.Token) (one, other []tokens.Token, ok bool) {
-	depth, mark := 0, -1
-	for i, t := range args {
+	mark := -1
+	for i, t := range outside(args) {
 		switch {
-		case t.Kind == '(' || t.Kind == '[' || t.Kind == '{':
-			depth++
-		case t.Kind == ')' || t.Kind == ']' || t.Kind == '}':
-			depth--
-		case depth > 0:
 		case t.Kind == ',':
 			return nil, nil, false
-		case mark < 0 && i > 0 && (t.Kind == tokens.Name && t.Text == "if" || t.Kind == '?'):
+		case i == 0 || i+1 == len(args):
+		case mark < 0 && (t.Text == "if" && t.Kind == tokens.Name || t.Kind == '?'):
 			mark = i
-		case mark > 0 && t.Kind == tokens.Name && t.Text == "else" && i+1 < len(args) && args[mark].Kind == tokens.Name:
+		case mark < 0:
+		case t.Text == "else" && t.Kind == tokens.Name && args[mark].Kind == tokens.Name:
 			return args[:mark], args[i+1:], true
-		case mark > 0 && t.Kind == ':' && i+1 < len(args) && i > mark+1 && args[mark].Kind == '?':
+		case t.Kind == ':' && i > mark+1 && args[mark].Kind == '?':
 			return args[mark+1 : i], args[i+1:], true
 		}
 	}

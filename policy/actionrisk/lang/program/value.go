@@ -103,7 +103,7 @@ func (r *inlineRun) passed(t tokens.Token, args []tokens.Token, after bool) (str
 // makes: the call gives another text than its arguments: a decoder, or a function of
 // the text itself that builds one.
 func (r *inlineRun) makes(t tokens.Token) bool {
-	if _, ok := facts.Named(r.sh.Env.Code.Builders, t.Text, r.lang); ok {
+	if _, ok := facts.Named(r.sh.Env.Code().Builders, t.Text, r.lang); ok {
 		return true
 	}
 	return act.SyntaxName(t.Text) && r.origins()[t.Text] != 0
@@ -129,15 +129,15 @@ func (r *inlineRun) value(toks []tokens.Token, i int) (out tokens.Token, next in
 	if text, after, known := r.knownName(toks, i); known {
 		return tokens.Token{Kind: tokens.String, Text: text, From: t.From, To: toks[after-1].To}, after, true
 	}
+	if t.Kind == '[' || t.Kind == '{' {
+		return r.listValue(toks, i)
+	}
 	call := t.Kind == tokens.Name && i+1 < len(toks) && toks[i+1].Kind == '('
 	switch {
 	case call && (t.Text == "require" || t.Text == "__import__"): // of a module
-		if end := closing(toks, i+1, '(', ')'); end+1 < len(toks) && toks[end+1].Kind == tokens.Name && toks[end+1].Text[0] == '.' {
+		if end := closing(toks, i+1, '(', ')'); isMethod(toks, end+1) {
 			return r.value(toks, end+1)
 		}
-		return out, i, false
-	case t.Kind == '[' || t.Kind == '{':
-		return r.listValue(toks, i)
 	case t.Kind == tokens.String:
 		out, next, ok = r.filled(t), i+1, true
 	case t.Kind == '(':
@@ -158,10 +158,15 @@ func (r *inlineRun) value(toks []tokens.Token, i int) (out tokens.Token, next in
 	return r.methods(out, t, toks, i, next)
 }
 
+// isMethod: the token at i is called on what stands before it.
+func isMethod(toks []tokens.Token, i int) bool {
+	return i < len(toks) && toks[i].Kind == tokens.Name && toks[i].Text[0] == '.'
+}
+
 // groupValue is what stands in the brackets that open at i and that a method is called on.
 func (r *inlineRun) groupValue(toks []tokens.Token, i int) (out tokens.Token, next int, ok bool) {
 	end := closing(toks, i, '(', ')')
-	if end+1 >= len(toks) || toks[end+1].Kind != tokens.Name || toks[end+1].Text[0] != '.' {
+	if !isMethod(toks, end+1) {
 		return out, i, false
 	}
 	out = r.join(toks[i+1 : end])
@@ -268,22 +273,23 @@ func (r *inlineRun) callValue(name string, args []tokens.Token) (string, bool) {
 	if folder := tempCalls[last]; folder != "" {
 		return folder, true
 	}
-	if last == "" || len(args) == 0 || !knownCalls[last] && textFunctions[last] == nil && r.sh.Env.Code.Joins[last] == nil && name != "Buffer.from" {
+	if last == "" || len(args) == 0 || !knownCalls[last] && textFunctions[last] == nil && r.sh.Env.Code().Joins[last] == nil && name != "Buffer.from" {
 		return "", false
 	}
 	if !r.sh.Env.Budget.Spend(1 + len(args)/8) {
 		return "", false
 	}
-	if text, ok := numbered(args); ok && (charCalls[last] || slices.ContainsFunc(args, makesChars)) {
+	made := slices.ContainsFunc(args, makesChars)
+	if text, ok := numbered(args); ok && (made || charCalls[last]) {
 		return text, true
 	}
-	if slices.ContainsFunc(args, makesChars) && last != "chr" && last != "fromCharCode" {
+	if made && last != "chr" && last != "fromCharCode" {
 		return "", false // characters that are computed
 	}
 	if formatCalls[last] && name[0] != '.' {
 		return r.sprintf(args)
 	}
-	if n, ok := facts.Named(r.sh.Env.Code.Joins, name, r.lang); ok {
+	if n, ok := facts.Named(r.sh.Env.Code().Joins, name, r.lang); ok {
 		return r.joined(args, n.Text)
 	}
 	list := r.strings(args)
@@ -406,16 +412,7 @@ func (r *inlineRun) joined(args []tokens.Token, sep string) (string, bool) {
 func (r *inlineRun) method(of, t tokens.Token, toks []tokens.Token, i int) (string, int, bool) {
 	text := of.Text
 	if t.Kind == '[' {
-		end := closing(toks, i, '[', ']')
-		inner := ""
-		for _, x := range toks[i+1 : min(end, len(toks))] {
-			inner += x.Text
-		}
-		if inner == "::-1" {
-			text, _ = scan.Reverse(text)
-			return text, min(end+1, len(toks)), true
-		}
-		return text, min(end+1, len(toks)), inner == "0"
+		return sliced(text, toks, i)
 	}
 	if t.Kind != tokens.Name || len(t.Text) < 2 || t.Text[0] != '.' {
 		return text, i, false
@@ -429,32 +426,56 @@ func (r *inlineRun) method(of, t tokens.Token, toks []tokens.Token, i int) (stri
 		next = min(end+1, len(toks))
 	}
 	for _, name := range strings.Split(t.Text[1:], ".") {
-		switch by := textMethods[name]; {
-		case by != nil:
-			text = by(text)
-		case name == "split":
-			if len(list) != 1 || list[0].Text != "" { // else its characters
-				text = strings.TrimSpace(text)
-			}
-		case name == "join":
-			if text = r.joinMethod(of, text, args, list); text == string(scan.Hole) {
-				return text, next, true
-			}
-		case pathMethods[name]:
-			for _, part := range list {
-				text = path.Join(text, part.Text)
-			}
-		case replaceMethods[name]:
-			text = replaced(text, list)
-		case name == "unpack1" || name == "unpack":
-			if out, ok := r.decoded(text, scan.Decode64); ok && len(list) > 0 && strings.HasPrefix(list[0].Text, "m") {
-				text = out
-			}
-		default:
+		var known bool
+		if text, known = r.methodText(name, of, text, args, list); !known {
 			return text, i, false
+		}
+		if text == string(scan.Hole) {
+			break
 		}
 	}
 	return text, next, true
+}
+
+// methodText is what one method makes of a text, if it is known; list are the texts among
+// its arguments.
+func (r *inlineRun) methodText(name string, of tokens.Token, text string, args, list []tokens.Token) (string, bool) {
+	switch by := textMethods[name]; {
+	case by != nil:
+		return by(text), true
+	case name == "split":
+		if len(list) != 1 || list[0].Text != "" { // else its characters
+			text = strings.TrimSpace(text)
+		}
+	case name == "join":
+		text = r.joinMethod(of, text, args, list)
+	case pathMethods[name]:
+		for _, part := range list {
+			text = path.Join(text, part.Text)
+		}
+	case replaceMethods[name]:
+		text = replaced(text, list)
+	case name == "unpack1" || name == "unpack":
+		if out, ok := r.decoded(text, scan.Decode64); ok && len(list) > 0 && strings.HasPrefix(list[0].Text, "m") {
+			text = out
+		}
+	default:
+		return text, false
+	}
+	return text, true
+}
+
+// sliced is a text backwards, [::-1], or itself, [0].
+func sliced(text string, toks []tokens.Token, i int) (string, int, bool) {
+	end := closing(toks, i, '[', ']')
+	inner := ""
+	for _, x := range toks[i+1 : min(end, len(toks))] {
+		inner += x.Text
+	}
+	if inner == "::-1" {
+		text, _ = scan.Reverse(text)
+	}
+	return text, min(end+1, len(toks)), inner == "::-1" || inner == "0"
 }
 
 // textMethods give another text for the one they are called on.

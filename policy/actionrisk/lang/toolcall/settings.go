@@ -109,7 +109,7 @@ func installScripts(e *interp.Env, sh *interp.Process, text act.Word) {
 	}
 	for i, k := range scripts.Kids {
 		if name := scripts.KeysAt(i); installHooks[name] && k.Kind == '"' && e.Budget.Spend(8) {
-			e.Carried(sh, &src, 0, len(src.Text), k.Text, name)
+			sh.Reading(&src).Carried(0, len(src.Text), k.Text, name)
 		}
 	}
 }

@@ -47,7 +47,7 @@ func (w *winShell) cmdRun(c *psCall, args []act.Word, text string, in act.Flow) 
 			return act.Flow{}
 		}
 	}
-	if w.e.Other["program "+name] {
+	if w.e.Other["program "+name] != nil {
 		w.sh.Src = w.src
 		Program(w.sh, &act.Invocation{Src: w.src, From: c.from, To: c.to, Exe: name, Argv: args})
 	}

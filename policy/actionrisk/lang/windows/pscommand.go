@@ -312,7 +312,7 @@ func (w *winShell) defaults(c *psCall) {
 
 // match judges a command, or a member, by the tables.
 func (w *winShell) match(kind, name string, c *psCall) bool {
-	if !w.e.Other[kind+" "+name] && !w.e.Other[kind+" *"] {
+	if w.e.Other[kind+" "+name] == nil && w.e.Other[kind+" *"] == nil {
 		return false
 	}
 	var words []string

@@ -150,7 +150,7 @@ func lineIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 // started: names and options are the same in any case there.
 func Program(sh *interp.Process, v *act.Invocation) bool {
 	e, name := sh.Env, strings.ToLower(v.Exe)
-	carries, judged := e.Windows.ByCarrier[name], e.Other["program "+name]
+	carries, judged := e.Windows.ByCarrier[name], e.Other["program "+name] != nil
 	if len(e.Files) > 0 && slices.Contains(e.Windows.Loaders, name) {
 		load(sh, v)
 	}

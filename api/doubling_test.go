@@ -1,0 +1,116 @@
+package api
+
+import (
+	"iter"
+	"runtime"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/countersign/countersign/api/largebody"
+	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/policy/guardlog"
+)
+
+// How much of a body has grown, in octets: what does more work than its length asks for
+// stands out, and thousands of bodies take seconds.
+const (
+	smallPart = 1 << 10
+	largePart = 8 * smallPart
+)
+
+// Three doublings may make so much more work, 2.2 times for each, and so many octets and
+// pieces more: lists and tables grow by leaps.
+const (
+	mostTimes = 2.2 * 2.2 * 2.2
+	leap      = 48 << 10
+	leaps     = 200
+)
+
+// Whatever scans a body does work in proportion to its length. Each service, the parse,
+// the canonical form, the schema and the guard's log is given bodies in which one list, text
+// or free value of its schema has grown. Work is counted in octets of memory and in pieces of it, not
+// in time; the steps of scanners that ask for no memory are counted by their own budgets,
+// and cmd/bench measures the time.
+func TestTwiceTheBodyIsAboutTwiceTheWork(t *testing.T) {
+	bodies := 0
+	for _, op := range operations() {
+		evaluate := scannerOf(op)
+		if evaluate == nil {
+			continue
+		}
+		s, err := newSchema(op.input)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var example any
+		if err := json.Unmarshal([]byte(op.example), &example); err != nil {
+			t.Fatal(err)
+		}
+		read := func(body string) {
+			if canonical, err := canon.Canonical([]byte(body)); err == nil && s.validate([]byte(body)) == nil {
+				evaluate(canonical)
+			}
+		}
+		tried := map[string]bool{}
+		grown, stop := iter.Pull2(largebody.Grown(s.document, example, largePart))
+		for name, small := range largebody.Grown(s.document, example, smallPart) {
+			same, large, _ := grown()
+			if same != name {
+				t.Fatalf("%s: %s and %s are not one shape", op.id, name, same)
+			}
+			if tried[small] {
+				continue // a list of numbers has no texts that differ
+			}
+			tried[small] = true
+			bodies++
+			compareWork(t, op.id+" "+name, func() { read(small) }, func() { read(large) })
+		}
+		stop()
+	}
+	if bodies < 2000 {
+		t.Errorf("only %d bodies were tried", bodies)
+	}
+}
+
+// scannerOf is what an operation does with a body that has the form of its schema; nil
+// for one that only stores or looks up.
+func scannerOf(op *operation) func(canonical []byte) {
+	switch {
+	case op.service != nil:
+		return func(canonical []byte) { _, _ = op.service.EvaluateCanonical(canonical) }
+	case op.id == reportGuard.id:
+		return func(canonical []byte) {
+			var report guardlog.Report
+			if canon.DecodeChecked(canonical, &report) == nil {
+				_ = report.Check()
+			}
+		}
+	}
+	return nil
+}
+
+// compareWork holds that a large body makes no more work than its length. What looks like
+// too much is looked at again: other goroutines may have worked meanwhile.
+func compareWork(t *testing.T, name string, small, large func()) {
+	t.Helper()
+	var one, eight work
+	for range 3 {
+		one, eight = workOf(small), workOf(large)
+		if float64(eight.octets) <= mostTimes*float64(one.octets)+leap && float64(eight.pieces) <= mostTimes*float64(one.pieces)+leaps {
+			return
+		}
+	}
+	t.Errorf("%s: %d octets in %d pieces, of eight times the body %d in %d", name, one.octets, one.pieces, eight.octets, eight.pieces)
+}
+
+// work is the memory that something asks for.
+type work struct{ octets, pieces uint64 }
+
+func workOf(do func()) work {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	do()
+	runtime.ReadMemStats(&after)
+	return work{after.TotalAlloc - before.TotalAlloc, after.Mallocs - before.Mallocs}
+}

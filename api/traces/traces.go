@@ -1,0 +1,154 @@
+// Package traces sends what requests pass through to an OpenTelemetry collector, as
+// OTLP over HTTP in its binary form.
+//
+// A trace is one request: its span has a child for each step of the path in package
+// api, and the step that runs has one for each append (ledger.append), in which
+// waiting for a batch and committing it stand apart:
+//
+//	POST /api/assurance/decisions
+//	  serve  admit  decode
+//	  run
+//	    ledger.append
+//	      ledger.wait
+//	      ledger.commit
+//
+// A span names route, method, status, request id, and by public ids who calls; it
+// holds nothing that a caller sent, but that a caller's traceparent is continued. The
+// library reads the further settings of OpenTelemetry by itself: OTEL_SERVICE_NAME,
+// OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER and OTEL_BSP_*.
+//
+// Traces are for looking: what cannot be delivered is dropped, and no request waits.
+package traces
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+	"go.opentelemetry.io/otel/sdk/resource"
+	"go.opentelemetry.io/otel/sdk/trace"
+	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+)
+
+const (
+	exportTimeout = 10 * time.Second // of one batch, as OTEL_EXPORTER_OTLP_TIMEOUT has it by default
+	answerLimit   = 64 << 10         // octets read of the collector's answer, which says nothing we use
+)
+
+// Settings say where traces go.
+type Settings struct {
+	Endpoint string // of the collector, without /v1/traces
+	Headers  string // name=value, with commas between, values URL-encoded
+	Version  string // of this program
+	Log      *slog.Logger
+}
+
+// Open makes a provider of tracers whose spans are sent in batches from now on. Whoever
+// opened it shuts it down, which sends the rest.
+func Open(ctx context.Context, s Settings) (*trace.TracerProvider, error) {
+	c, err := newCollector(s)
+	if err != nil {
+		return nil, err
+	}
+	exporter, err := otlptrace.New(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	// The name of ours is first: OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES replace it.
+	about, err := resource.New(ctx, resource.WithAttributes(attribute.String("service.name", "countersign"), attribute.String("service.version", s.Version)),
+		resource.WithFromEnv(), resource.WithTelemetrySDK())
+	if err != nil {
+		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
+	}
+	return trace.NewTracerProvider(trace.WithBatcher(exporter), trace.WithResource(about)), nil
+}
+
+// collector takes batches of spans. The library's own client would link all of gRPC
+// into every start of the guard; what it posts is this.
+type collector struct {
+	url     string
+	headers http.Header
+	client  http.Client
+	log     *slog.Logger
+	failing atomic.Bool // the last batch was not taken: said once
+}
+
+func newCollector(s Settings) (*collector, error) {
+	at, err := url.Parse(s.Endpoint)
+	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
+		return nil, errors.New("OTEL_EXPORTER_OTLP_ENDPOINT is not an http or https URL, such as http://127.0.0.1:4318")
+	}
+	c := &collector{url: strings.TrimSuffix(s.Endpoint, "/") + "/v1/traces", headers: http.Header{}, log: s.Log, client: http.Client{
+		Timeout:       exportTimeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+	for pair := range strings.SplitSeq(s.Headers, ",") {
+		if strings.TrimSpace(pair) == "" {
+			continue
+		}
+		name, encoded, found := strings.Cut(pair, "=")
+		value, err := url.PathUnescape(strings.TrimSpace(encoded))
+		if !found || err != nil {
+			return nil, errors.New("OTEL_EXPORTER_OTLP_HEADERS is not name=value, with commas between and values URL-encoded")
+		}
+		c.headers.Set(strings.TrimSpace(name), value)
+	}
+	return c, nil
+}
+
+// Start does nothing: a collector that is away must not keep the service from starting.
+func (c *collector) Start(context.Context) error { return nil }
+
+// Stop lets go of the connections.
+func (c *collector) Stop(context.Context) error {
+	c.client.CloseIdleConnections()
+	return nil
+}
+
+// UploadTraces posts a batch. It is tried once.
+func (c *collector) UploadTraces(ctx context.Context, spans []*otlp.ResourceSpans) error {
+	err := c.post(ctx, spans)
+	if failing := err != nil; c.failing.Swap(failing) != failing {
+		if failing {
+			c.log.Warn("traces are not taken and are dropped", "error", err)
+		} else {
+			c.log.Info("traces are taken again")
+		}
+	}
+	return nil // said
+}
+
+// post sends a TracesData, which on the wire is the request of the export service.
+func (c *collector) post(ctx context.Context, spans []*otlp.ResourceSpans) error {
+	body, err := proto.Marshal(&otlp.TracesData{ResourceSpans: spans})
+	if err != nil {
+		return err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	r.Header = c.headers.Clone()
+	r.Header.Set("Content-Type", "application/x-protobuf")
+	answer, err := c.client.Do(r)
+	if failed := (*url.Error)(nil); errors.As(err, &failed) {
+		return failed.Err // without the URL, which may hold a password
+	}
+	defer answer.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, answerLimit)) // so that the connection is kept
+	if answer.StatusCode/100 != 2 {
+		return fmt.Errorf("the collector answered %d", answer.StatusCode)
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+//go:build unix
+
+package faults
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// clockJumps puts the clock of one of two nodes wrong while both are called.
+func clockJumps(ctx context.Context, w *world) error {
+	jumping, err := w.options.jumpingRelease(ctx)
+	if err != nil {
+		return err
+	}
+	clock, err := os.Create(filepath.Join(w.dir, "clock"))
+	if err != nil {
+		return err
+	}
+	defer clock.Close()
+	if err := putClock(clock, 0); err != nil {
+		return err
+	}
+	if err := w.serve(ctx, 2); err != nil {
+		return err
+	}
+	n := w.nodes[1]
+	n.stop()
+	n.program, n.more = jumping, append(n.more, "CLOCK_JUMP="+clock.Name())
+	if err := w.start(ctx, n); err != nil {
+		return err
+	}
+	return w.around(ctx, func(ctx context.Context) error {
+		w.wrongClock.Store(true)
+		for _, jump := range []time.Duration{-time.Hour, 24 * time.Hour, 0} {
+			if err := putClock(clock, jump); err != nil {
+				return err
+			}
+			if err := w.until(ctx, "readiness to tell of a clock that is off by "+jump.String(), func() bool { return w.degraded(n, "clock") == (jump != 0) }); err != nil {
+				return err
+			}
+			before := w.journal.counts()
+			if err := w.until(ctx, "calls with a clock that is off by "+jump.String(), func() bool {
+				now := w.journal.counts()
+				return now[kindGate] > before[kindGate]+w.options.Calls && now[kindDecision] > before[kindDecision]+w.options.Calls
+			}); err != nil {
+				return err
+			}
+		}
+		w.wrongClock.Store(false)
+		return w.adjusted()
+	})
+}
+
+// putClock says by how much the clock of a jumping release is off.
+func putClock(file *os.File, off time.Duration) error {
+	var octets [8]byte
+	binary.NativeEndian.PutUint64(octets[:], uint64(int64(off/time.Second)))
+	_, err := file.WriteAt(octets[:], 0)
+	return err
+}
+
+// adjusted wants a decision that names the wrong clock: the ledger's time does not
+// go back, so what is decided behind a day that has not come yet says so.
+func (w *world) adjusted() error {
+	w.journal.mu.Lock()
+	defer w.journal.mu.Unlock()
+	for _, a := range w.journal.known {
+		if a.Kind == kindDecision && strings.Contains(a.Answer, `"clock.adjusted"`) {
+			return nil
+		}
+	}
+	return errors.New("no decision tells of the clock that was wrong")
+}

@@ -1,0 +1,63 @@
+//go:build unix
+
+package faults
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"syscall"
+	"time"
+
+	"github.com/countersign/countersign/api/x402"
+	"github.com/countersign/countersign/api/x402/x402test"
+)
+
+// unclear is what a facilitator does wrong with a settlement: before the money has
+// moved, behind it, and without an end.
+var unclear = []x402test.Fault{
+	{Kind: x402test.Drop}, {Kind: x402test.SettleThenDrop}, {Kind: x402test.Status, Status: http.StatusInternalServerError},
+	{Kind: x402test.SettleThen500}, {Kind: x402test.HTML}, {Kind: x402test.Garbage}, {Kind: x402test.Pending}, {Kind: x402test.SettleThenHang},
+}
+
+// paymentsUnclear lets two nodes be paid through a facilitator that fails, and kills
+// each of them while it does.
+func paymentsUnclear(ctx context.Context, w *world) error {
+	chain, endChain := x402test.StartChain(time.Now)
+	facilitator, endFacilitator := x402test.StartFacilitator(chain, time.Now)
+	ticking, stop := context.WithCancel(ctx)
+	w.closers = append(w.closers, stop, endFacilitator, endChain)
+	go func() { // blocks are mined
+		for ticking.Err() == nil {
+			chain.Advance(time.Now())
+			_ = pauseFor(ticking, time.Second)
+		}
+	}()
+	if err := w.serve(ctx, 2, "X402_MODE=facilitator", "X402_FACILITATOR_URL="+facilitator.URL, "X402_RPC_URL="+chain.URL,
+		"X402_PAY_TO=0x329EdA9C18561571bA257177847A993E354e81b7", "X402_NETWORK="+x402.DevNetwork); err != nil {
+		return err
+	}
+	err := w.around(ctx, func(ctx context.Context) error {
+		for _, n := range w.nodes {
+			for _, i := range w.rand.Perm(len(unclear)) {
+				facilitator.Next("settle", unclear[i], x402test.Fault{})
+				before := facilitator.Calls("settle")
+				if err := w.until(ctx, "a settlement that fails by "+unclear[i].Kind, func() bool { return facilitator.Calls("settle") > before }); err != nil {
+					return err
+				}
+			}
+			n.signal(syscall.SIGKILL)
+			if err := w.start(ctx, n); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if paid, answered := chain.Transfers(), w.journal.counts()[kindPayment]; answered > paid {
+		return fmt.Errorf("%d paid answers for %d payments on the chain", answered, paid)
+	}
+	return nil
+}

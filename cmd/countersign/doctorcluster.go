@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/migrations"
+)
+
+// What citus.recover_2pc_interval should be: a commit on two servers whose end was
+// lost keeps rows locked until then, and the default is a minute.
+const (
+	recoverAtLeast = time.Second
+	recoverAtMost  = 5 * time.Second
+)
+
+// cluster looks at the Citus cluster behind the ledger; nothing where there is none.
+func (n *node) cluster(ctx context.Context) []finding {
+	var installed bool
+	err := n.ledger.Pool().QueryRow(ctx, `select exists (select from pg_extension where extname = 'citus')`).Scan(&installed)
+	if err != nil {
+		return []finding{{"cluster", "bad", err.Error()}}
+	}
+	if !installed {
+		return nil
+	}
+	var found []finding
+	for _, look := range []func(context.Context) ([]finding, error){n.spread, n.workers, n.recovery, n.placement, n.leftovers} {
+		seen, err := look(ctx)
+		if err != nil {
+			seen = []finding{{"cluster", "bad", err.Error()}}
+		}
+		found = append(found, seen...)
+	}
+	return found
+}
+
+// spread finds tables of the ledger that lie on the coordinator.
+func (n *node) spread(ctx context.Context) ([]finding, error) {
+	rows, err := n.ledger.Pool().Query(ctx, `select t from unnest($1::text[]) t where not exists
+		(select from pg_dist_partition d where d.logicalrelid = t::regclass) order by t`, migrations.Distributed())
+	if err != nil {
+		return nil, err
+	}
+	local, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	switch {
+	case err != nil:
+		return nil, err
+	case len(local) == 0:
+		return []finding{{"cluster", "ok", "the ledger is distributed by partition"}}, nil
+	case len(local) == len(migrations.Distributed()):
+		return []finding{{"cluster", "warning", "the ledger lies on the coordinator alone: countersign migrate distribute spreads an empty one"}}, nil
+	}
+	return []finding{{"cluster", "bad", "not distributed: " + strings.Join(local, ", ") + "; countersign migrate distribute, before the first event"}}, nil
+}
+
+// workers logs in on each worker as the service does.
+func (n *node) workers(ctx context.Context) ([]finding, error) {
+	rows, err := n.ledger.Pool().Query(ctx, `select nodename || ':' || nodeport, success, coalesce(result, '') from run_command_on_workers('select 1') order by 1`)
+	if err != nil {
+		return nil, err
+	}
+	var name, said string
+	var success bool
+	var found []finding
+	_, err = pgx.ForEachRow(rows, []any{&name, &success, &said}, func() error {
+		if !success {
+			found = append(found, finding{"worker", "bad", fmt.Sprintf("%s does not let %s in: %s", name, migrations.AppRole, said)})
+		} else {
+			found = append(found, finding{"worker", "ok", name + " lets " + migrations.AppRole + " in"})
+		}
+		return nil
+	})
+	return found, err
+}
+
+// recovery looks at how soon commits on two servers are finished after a crash.
+func (n *node) recovery(ctx context.Context) ([]finding, error) {
+	var ms int64
+	if err := n.ledger.Pool().QueryRow(ctx, `select setting::bigint from pg_settings where name = 'citus.recover_2pc_interval'`).Scan(&ms); err != nil {
+		return nil, err
+	}
+	every := time.Duration(ms) * time.Millisecond
+	if every < recoverAtLeast || every > recoverAtMost {
+		return []finding{{"recovery", "warning", fmt.Sprintf("citus.recover_2pc_interval is %s: after a crash the head may stay locked so long; set it to %s to %s", every, recoverAtLeast, recoverAtMost)}}, nil
+	}
+	return []finding{{"recovery", "ok", fmt.Sprintf("commits on two servers are finished within %s of a crash", every)}}, nil
+}
+
+// placement says which worker holds which partitions.
+func (n *node) placement(ctx context.Context) ([]finding, error) {
+	rows, err := n.ledger.Pool().Query(ctx, `select p, (select string_agg(distinct nodename || ':' || nodeport, ' and ')
+			from unnest($1::text[]) t join citus_shards s on s.shardid = get_shard_id_for_distribution_column(t::regclass, p))
+		from (select p from ledger_head order by p) heads
+		where exists (select from pg_dist_partition d where d.logicalrelid = 'ledger_head'::regclass)`, migrations.Distributed())
+	if err != nil {
+		return nil, err
+	}
+	var p int
+	var place string
+	partitions := map[string][]string{}
+	if _, err := pgx.ForEachRow(rows, []any{&p, &place}, func() error {
+		partitions[place] = append(partitions[place], fmt.Sprint(p))
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	var found []finding
+	for place, held := range partitions {
+		state := "ok"
+		if strings.Contains(place, " and ") {
+			state = "bad" // one commit would need two servers
+		}
+		found = append(found, finding{"placement", state, fmt.Sprintf("partition %s on %s", strings.Join(held, ", "), place)})
+	}
+	slices.SortFunc(found, func(a, b finding) int { return strings.Compare(a.Detail, b.Detail) })
+	return found, nil
+}
+
+// leftovers finds rows that were there before a table was distributed: Citus shows
+// them to nobody.
+func (n *node) leftovers(ctx context.Context) ([]finding, error) {
+	rows, err := n.ledger.Pool().Query(ctx, `select t from unnest($1::text[]) t join pg_dist_partition d on d.logicalrelid = t::regclass
+		where pg_relation_size(t::regclass) > 0 order by t`, migrations.Distributed())
+	if err != nil {
+		return nil, err
+	}
+	left, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(left) == 0 {
+		return nil, err
+	}
+	return []finding{{"leftovers", "bad", "rows from before the distribution lie on the coordinator, where nobody sees them: " + strings.Join(left, ", ") +
+		"; look at them in a copy of the coordinator's disk before truncate_local_data_after_distributing_table takes them away"}}, nil
+}

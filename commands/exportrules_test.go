@@ -1,0 +1,62 @@
+package commands_test
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/bundle"
+	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/policy/actionrisk"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// A bundle with gate verdicts holds the rule tables they name, each under its hash, and
+// its manifest names those that are not here, too.
+func TestABundleHoldsTheRuleSetsItsVerdictsName(t *testing.T) {
+	a := openApp(t, ledgertest.New(t), newClock())
+	_, caller := newKey(t, a, "ada@example.com")
+	const past = "2026.11.18"
+	text, err := actionrisk.RulesetText(past)
+	if err != nil {
+		t.Fatal(err)
+	}
+	version, hash := actionrisk.Ruleset()
+	want := map[string]string{hash: version, canon.Hash(text): past, canon.Hash([]byte("gone")): "2026.10.1"}
+	for hash, version := range want {
+		call := quickCall(t, caller, "", "rm -rf /")
+		call.Service = older(version, hash, actionrisk.Assess)
+		if _, err := a.RunService(t.Context(), call); err != nil {
+			t.Fatal(err)
+		}
+	}
+	folder := t.TempDir()
+	manifest, err := a.ExportHistory(t.Context(), commands.Export{Tenant: "service", Actor: "operator", Folder: folder})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !maps.Equal(manifest.RuleSets, want) {
+		t.Errorf("the manifest names %v", manifest.RuleSets)
+	}
+	here, err := filepath.Glob(filepath.Join(folder, "rules", "*.json"))
+	if err != nil || len(here) != 2 {
+		t.Errorf("rules/ has %v, %v", here, err)
+	}
+	for _, name := range here {
+		text, err := os.ReadFile(name)
+		if err != nil || canon.Hash(text)+".json" != filepath.Base(name) || want[canon.Hash(text)] == "" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	b, err := bundle.Open(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	keys := map[string]bundle.Key{a.Signer.KeyID(): {Purpose: "record", Public: a.Signer.Public()}}
+	if r, err := bundle.Verify(b, keys, nil); err != nil || !r.Valid {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

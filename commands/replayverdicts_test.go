@@ -1,0 +1,76 @@
+package commands_test
+
+import (
+	"testing"
+
+	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/actionrisk"
+	"github.com/countersign/countersign/policy/canon"
+)
+
+// olderAnswer is the quick gate's answer as an earlier program may have written it.
+type olderAnswer struct {
+	Risk           string   `json:"risk"`
+	MatchedRuleIDs []string `json:"matchedRuleIds"`
+	Gone           string   `json:"gone"`
+}
+
+// older is the quick gate of an earlier program, with the rule set it had.
+func older(version, hash string, judge func(actionrisk.Action) actionrisk.Assessment) policy.Service {
+	s := actionrisk.Quick
+	s.Ruleset = func() (string, string) { return version, hash }
+	return policy.Declare(s, func(a actionrisk.Action) (olderAnswer, error) {
+		got := judge(a)
+		return olderAnswer{Risk: got.Risk.String(), MatchedRuleIDs: got.RuleIDs(), Gone: "by now"}, nil
+	})
+}
+
+// Gate verdicts are replayed with the rule set they name, whatever the rest of the
+// answer has come to; a false one is found, and one of a rule set that this program
+// does not have is said.
+func TestVerdictsAreReplayedByTheRuleSetTheyName(t *testing.T) {
+	a := openApp(t, ledgertest.New(t), newClock())
+	_, caller := newKey(t, a, "ada@example.com")
+	const past = "2026.11.18"
+	text, err := actionrisk.RulesetText(past)
+	if err != nil {
+		t.Fatal(err)
+	}
+	edition, err := actionrisk.At(past)
+	if err != nil {
+		t.Fatal(err)
+	}
+	version, hash := actionrisk.Ruleset()
+	lenient := func(actionrisk.Action) actionrisk.Assessment {
+		return actionrisk.Assess(actionrisk.Action{Command: "ls"})
+	}
+	for _, s := range []policy.Service{
+		actionrisk.Quick,
+		older(version, hash, actionrisk.Assess),
+		older(past, canon.Hash(text), edition.Assess),
+		older(past, canon.Hash(text), lenient),
+		older(past, hash, edition.Assess), // no rule set of that version has this hash
+		older("2026.10.1", hash, edition.Assess),
+	} {
+		call := quickCall(t, caller, "", "rm -rf /")
+		call.Service = s
+		if _, err := a.RunService(t.Context(), call); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := a.ReplayDecisions(t.Context(), commands.Replay{Services: []policy.Service{actionrisk.Quick}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Verdicts != (commands.VerdictReplay{Verdicts: 6, Equal: 3, VerdictAlone: 2}) {
+		t.Errorf("%+v", r.Verdicts)
+	}
+	if len(r.Different) != 1 || r.Different[0].What != "risk" || r.Different[0].Recorded != "low" || r.Different[0].Replayed != "critical" {
+		t.Errorf("different %+v", r.Different)
+	}
+	if len(r.NotReplayable) != 2 || r.NotReplayable[0].Count != 1 || r.NotReplayable[0].Reason != "rule set 2026.10.1 "+hash[:12] {
+		t.Errorf("not replayable %+v", r.NotReplayable)
+	}
+}

@@ -1,0 +1,70 @@
+package ledger
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/countersign/countersign/policy/canon"
+)
+
+func testOpenings(answer string) []opening {
+	return []opening{{Pointer: "/answer", Salt: bytes.Repeat([]byte{7}, 32), Value: jsontext.Value(answer)}}
+}
+
+// What answers repeat takes no room in the ledger; short boxes are left alone, as
+// all were once, and both open.
+func TestLongBoxesAreCompressed(t *testing.T) {
+	key, err := newAEAD(make([]byte, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	finding := `{"evidence":"git push --force","message":"Rewrites a branch on the remote","path":"/command"}`
+	for _, tc := range []struct {
+		findings int
+		most     int // octets of the box
+	}{{1, 1 << 10}, {50, 1 << 10}, {20_000, 64 << 10}} {
+		want := testOpenings(`[` + strings.Repeat(finding+",", tc.findings-1) + finding + `]`)
+		s := sealed{KeyID: "sub_1"}
+		if err := s.seal(key, "service", "evt_1", want); err != nil || len(s.Box) > tc.most {
+			t.Errorf("%d findings: a box of %d octets, want at most %d: %v", tc.findings, len(s.Box), tc.most, err)
+		}
+		if got, err := s.open(key, "service", "evt_1"); err != nil || !cmp.Equal(got, want) {
+			t.Errorf("%d findings: %v", tc.findings, err)
+		}
+		if _, err := s.open(key, "service", "evt_2"); err == nil {
+			t.Errorf("%d findings: opened for another event", tc.findings)
+		}
+		plain, err := canon.Marshal(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Box = key.Seal(nil, s.Nonce, plain, s.additional("service", "evt_1")) // as it was written before
+		if got, err := s.open(key, "service", "evt_1"); err != nil || !cmp.Equal(got, want) {
+			t.Errorf("%d findings, not compressed: %v", tc.findings, err)
+		}
+	}
+}
+
+// A box that unpacks to more than any payload holds, or to nothing, is no box.
+func TestBoxThatDoesNotUnpack(t *testing.T) {
+	key, err := newAEAD(make([]byte, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	huge, err := pack(fmt.Appendf(nil, `[{"value":%q}]`, strings.Repeat("a", boxLimit)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, plain := range map[string][]byte{"huge": huge, "cut": huge[:len(huge)/2], "mark alone": {packedMark}, "empty": {}, "text": []byte("x")} {
+		s := sealed{KeyID: "sub_1", Nonce: make([]byte, key.NonceSize())}
+		s.Box = key.Seal(nil, s.Nonce, plain, s.additional("service", "evt_1"))
+		if _, err := s.open(key, "service", "evt_1"); err == nil {
+			t.Errorf("%s: opened", name)
+		}
+	}
+}

@@ -1,0 +1,202 @@
+package migrations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// distributed are the tables that Citus spreads by partition: the ledger itself, in
+// the order in which they are made so. Rows of one partition of all of them lie on
+// one server. Everything else stays on the coordinator: a read model and its
+// checkpoint must change in one transaction of one server, or a lost reply of the
+// second could move the checkpoint without the rows.
+var distributed = []string{"ledger_head", "events", "tiles", "tree_head", "checkpoints", "subject_keys"}
+
+// Distributed names the tables that Distribute spreads, in no particular order.
+func Distributed() []string { return append([]string(nil), distributed...) }
+
+// Errors of Distribute, each of which says what to do.
+var (
+	ErrNoCitus = errors.New("the database has no extension citus: create it here and on the workers, add them with citus_add_node, then try again")
+	ErrBegun   = errors.New("the ledger has begun: only an empty one can be distributed, since the rows of another would stay behind on the coordinator, unseen")
+)
+
+// Distribute spreads the tables of a migrated ledger over the workers of a Citus
+// cluster, by partition. It is for a ledger without events, takes effect as a whole,
+// and may be repeated: what is done already is left as it is.
+//
+// Citus takes no table that has triggers, so the one that refuses changes of events
+// goes. The service's role still has no right to change one.
+func Distribute(ctx context.Context, databaseURL string) error {
+	conn, err := connect(ctx, databaseURL)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	if err := checkCluster(ctx, conn); err != nil {
+		return err
+	}
+	if err := Prepare(ctx, conn); err != nil { // the roles need a login from now on
+		return err
+	}
+	if err := becomeOwner(ctx, conn); err != nil {
+		return err
+	}
+	if err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return spread(ctx, tx) }); err != nil {
+		return fmt.Errorf("distribute: %w", err)
+	}
+	if err := teachPlanner(ctx, conn); err != nil {
+		return fmt.Errorf("distribute: prepare the planner's numbers on the workers (safe to repeat): %w", err)
+	}
+	return nil
+}
+
+func checkCluster(ctx context.Context, conn *pgx.Conn) error {
+	var installed, migrated bool
+	err := conn.QueryRow(ctx, `select exists (select from pg_extension where extname = 'citus'), to_regclass('public.ledger_head') is not null`).
+		Scan(&installed, &migrated)
+	switch {
+	case err != nil:
+		return err
+	case !installed:
+		return ErrNoCitus
+	case !migrated:
+		return errors.New("the database holds no ledger yet: countersign migrate up comes first")
+	}
+	var workers int
+	if err := conn.QueryRow(ctx, `select count(*) from citus_get_active_worker_nodes()`).Scan(&workers); err != nil {
+		return err
+	}
+	if workers == 0 {
+		return errors.New("the cluster has no worker: add them on the coordinator with citus_add_node, then try again")
+	}
+	return nil
+}
+
+// spread makes the tables distributed. The rows that an empty ledger has, its heads,
+// are copied to their workers; what is left of them here is taken away.
+func spread(ctx context.Context, tx pgx.Tx) error {
+	var done int
+	if err := tx.QueryRow(ctx, `select count(*) from pg_dist_partition where logicalrelid = any($1::regclass[])`, distributed).Scan(&done); err != nil {
+		return err
+	}
+	if done == len(distributed) {
+		return nil
+	}
+	if _, err := tx.Exec(ctx, `lock table `+strings.Join(distributed, ", ")+` in access exclusive mode`); err != nil {
+		return err
+	}
+	if err := checkEmpty(ctx, tx); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `drop trigger if exists events_append_only on events;`+eraseSubject); err != nil {
+		return err
+	}
+	var partitions int
+	if err := tx.QueryRow(ctx, `select count(*) from ledger_head`).Scan(&partitions); err != nil {
+		return err
+	}
+	for i, table := range distributed {
+		create, with := `select create_distributed_table($1::text::regclass, 'p', colocate_with => $2)`, distributed[0]
+		if i == 0 {
+			create, with = fmt.Sprintf(`select create_distributed_table($1::text::regclass, 'p', colocate_with => $2, shard_count => %d)`, shards(partitions)), "none"
+		}
+		if _, err := tx.Exec(ctx, create, table, with); err != nil {
+			return fmt.Errorf("%s: %w", table, err)
+		}
+		if _, err := tx.Exec(ctx, `select truncate_local_data_after_distributing_table($1::text::regclass)`, table); err != nil {
+			return fmt.Errorf("%s: %w", table, err)
+		}
+	}
+	return nil
+}
+
+// shards is into how many pieces the tables are cut, for ever. Citus puts partitions
+// into pieces by a hash of their number, so some share one unless there are more
+// pieces than partitions; each costs six tables on a worker.
+func shards(partitions int) int {
+	if partitions == 1 {
+		return 1
+	}
+	return 2 * partitions
+}
+
+// eraseSubject is the function of migration 7 in steps that Citus can plan: with the
+// values it is called with, and without a join that reads a payload.
+const eraseSubject = `
+create or replace function erase_subject(of_p smallint, of_pos bigint) returns void
+    language plpgsql security definer set search_path = public, pg_temp as $$
+declare
+    said record;
+    erased text;
+begin
+    select tenant, occurred_us, payload into said from events where p = of_p and pos = of_pos and type = 'subject.erased';
+    if not found then
+        return;
+    end if;
+    erased := convert_from(said.payload, 'UTF8')::jsonb ->> 'keyId';
+    update subject_keys set subject_ref = '', kek_id = '', wrapped_key = '', destroyed_us = said.occurred_us
+    where p = of_p and tenant = said.tenant and key_id = erased and key_id <> 'subject_ref' and destroyed_us is null;
+end
+$$`
+
+func checkEmpty(ctx context.Context, tx pgx.Tx) error {
+	var begun bool
+	err := tx.QueryRow(ctx, `select exists (select 1 from ledger_head where pos > 0) or exists (select 1 from events)`).Scan(&begun)
+	if err == nil && begun {
+		err = ErrBegun
+	}
+	return err
+}
+
+// teachPlanner gives the workers' planner what the first migration gave the
+// coordinator's: how many distinct values there are, and the statistics of rows as
+// they will be. Neither reaches the shards by itself.
+func teachPlanner(ctx context.Context, conn *pgx.Conn) error {
+	var failed []string
+	rows, err := conn.Query(ctx, `select distinct result from run_command_on_shards('events', $$
+		alter table %s alter p set (n_distinct = 1), alter stream set (n_distinct = -0.5),
+			alter version set (n_distinct = 200), alter idem_key set (n_distinct = -0.9)$$) where not success`)
+	if err == nil {
+		failed, err = pgx.CollectRows(rows, pgx.RowTo[string])
+	}
+	if err != nil || len(failed) > 0 {
+		return errors.Join(err, errors.New(strings.Join(failed, "; ")))
+	}
+	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `lock table ledger_head in access exclusive mode`); err != nil {
+			return err
+		}
+		if err := checkEmpty(ctx, tx); err != nil {
+			if errors.Is(err, ErrBegun) { // the statistics are those of its own events by now
+				return nil
+			}
+			return err
+		}
+		rows, err := tx.Query(ctx, `select p from ledger_head`)
+		if err != nil {
+			return err
+		}
+		partitions, err := pgx.CollectRows(rows, pgx.RowTo[int16])
+		if err != nil {
+			return err
+		}
+		for _, p := range partitions {
+			if _, err := tx.Exec(ctx, fmt.Sprintf(sample, p)); err != nil {
+				return err
+			}
+		}
+		_, err = tx.Exec(ctx, `analyze events; truncate events`)
+		return err
+	})
+}
+
+// sample puts rows as they will be into a partition.
+const sample = `insert into events (p, pos, tenant, tseq, stream, version, event_id, type, schema_version, more, occurred_us,
+		actor, key_id, idem_key, content_hash, payload, payload_hash, prev, hash)
+	select %d, n, 't' || n %% 10, n / 10 + 1, 's' || n, 1, '', '', 0, 0, 1, '', '', h, h, '{}', h, h, h
+	from (select n, sha256(n::text::bytea) h from generate_series(1, 3000) n) s`

@@ -95,7 +95,7 @@ func arguments(sh *interp.Process, v *act.Invocation) {
 	e := sh.Env
 	addOptions(sh, v)
 	v.Fds = sh.Fds
-	parseArgs(e.Set, v)
+	e.ReadArguments(v)
 	fromDescriptor(sh, v)
 	v.Dry = isDryRun(e, v)
 	if w := sh.Vars["BASH_ENV"]; len(w) == 1 && slices.Contains(e.Groups["shells"], v.Exe) {
@@ -395,7 +395,7 @@ func dynamic(sh *interp.Process, v *act.Invocation) act.Flow {
 	e.Unproven = true
 	e.Doubt("which program runs is not known")
 	v.Exe = "?"
-	parseArgs(e.Set, v)
+	e.ReadArguments(v)
 	if w := v.Argv[0]; !(w.Lone && (benignProgram(w.Var) || plainUse(sh, v))) && !asksOnly(sh, v) {
 		id := "obf.dynamic-executable"
 		e.Raise(id, sh.Src, v.From, v.To, "")

@@ -395,7 +395,7 @@ func pgCode(err error) string {
 }
 
 func (s *sequencer) connect(ctx context.Context) error {
-	conn, err := pgx.ConnectConfig(ctx, s.config.Copy())
+	conn, err := s.dial(ctx)
 	if err != nil {
 		return err
 	}

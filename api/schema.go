@@ -84,7 +84,7 @@ func compileSchema(document map[string]any) (*jsonschema.Schema, error) {
 }
 
 // schemaOf makes the JSON Schema of a Go type from its struct tags. A type that is
-// read from more than one type of JSON names them: JSONSchemaTypes. The document is
+// read from more than one form of JSON has values of them: JSONSchemaForms. The document is
 // the caller's own.
 func schemaOf(t reflect.Type) (map[string]any, error) {
 	text, err := schemaText(t)
@@ -96,17 +96,20 @@ func schemaOf(t reflect.Type) (map[string]any, error) {
 }
 
 var schemaText = perType(func(t reflect.Type) (jsontext.Value, error) {
-	reflector := invopop.Reflector{Anonymous: true, DoNotReference: true, Mapper: func(t reflect.Type) *invopop.Schema {
+	var reflector invopop.Reflector
+	reflector = invopop.Reflector{Anonymous: true, DoNotReference: true, Mapper: func(t reflect.Type) *invopop.Schema {
 		switch {
 		case t == reflect.TypeFor[jsontext.Value]():
 			return &invopop.Schema{Type: "object", Description: "Any JSON object."}
 		case t.Kind() == reflect.Interface:
 			return &invopop.Schema{}
 		}
-		if several, ok := reflect.Zero(t).Interface().(interface{ JSONSchemaTypes() []string }); ok {
+		if several, ok := reflect.Zero(t).Interface().(interface{ JSONSchemaForms() []any }); ok {
 			schema := &invopop.Schema{}
-			for _, name := range several.JSONSchemaTypes() {
-				schema.AnyOf = append(schema.AnyOf, &invopop.Schema{Type: name})
+			for _, form := range several.JSONSchemaForms() {
+				one := reflector.ReflectFromType(reflect.TypeOf(form))
+				one.Version = ""
+				schema.AnyOf = append(schema.AnyOf, one)
 			}
 			return schema
 		}

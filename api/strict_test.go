@@ -36,15 +36,13 @@ const (
 
 // neverStrict are the tools whose input no closed schema can say.
 var neverStrict = map[string]string{
-	"assurance_attest":            "/intent/toolArguments may be anything",
-	"authorize_purchase_intent":   "/intent/toolArguments may be anything",
-	"cashflow_analyze":            "/cashFlows/* has members of any name",
-	"investment_evidence_analyze": "/cashFlow/cashFlows/* has members of any name",
-	"mcp_risk_score":              "/manifest has members of any name",
-	"payment_policy_decide":       "/payment/metadata has members of any name",
-	"spend_assurance_run":         "/payment/metadata has members of any name",
-	"verify_record":               "has members of any name; /receipt/record has members of any name; /record has members of any name",
-	"x402_provenance_check":       "/assetDecimals has members of any name",
+	"assurance_attest":          "/intent/toolArguments may be anything",
+	"authorize_purchase_intent": "/intent/toolArguments may be anything",
+	"mcp_risk_score":            "/manifest has members of any name",
+	"payment_policy_decide":     "/payment/metadata has members of any name",
+	"spend_assurance_run":       "/payment/metadata has members of any name",
+	"verify_record":             "has members of any name; /receipt/record has members of any name; /record has members of any name",
+	"x402_provenance_check":     "/assetDecimals has members of any name",
 }
 
 func TestToolsAreStrictForOpenAI(t *testing.T) {

@@ -1,19 +1,23 @@
 package ledger_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/migrations"
 )
 
@@ -202,5 +206,145 @@ func TestATenantAwayFromHomeIsFound(t *testing.T) {
 	}
 	if !found {
 		t.Errorf("verify: %v", report.Faults)
+	}
+}
+
+// Two nodes on 16 partitions: the sessions of one are killed, again and again, and the
+// other goes on in every partition, each append within a second.
+func TestANodeGoesOnInEveryPartitionWhenTheOtherIsKilled(t *testing.T) {
+	const n = 16
+	db := ledgertest.NewPartitioned(t, n)
+	ctx := t.Context()
+	killed, err := ledger.Open(ctx, db.URL+separator(db.URL)+"application_name=killed", ledger.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := open(t, db)
+	append1 := func(l *ledger.Ledger, p int16, id string) error {
+		_, err := l.Append(ctx, of(tenantOf(p, n), "counted", ledger.Any(1000), id))
+		return err
+	}
+	acknowledged := make([]int64, n)
+	for p := range int16(n) {
+		for i := range 3 {
+			if err := append1(killed, p, fmt.Sprint("a", i, "_", p)); err != nil {
+				t.Fatal(err)
+			}
+			acknowledged[p]++
+		}
+	}
+	// One of its transactions holds every head row when the node dies.
+	held, err := killed.Pool().Begin(ctx)
+	if err == nil {
+		_, err = held.Exec(ctx, `select pos from ledger_head order by p for update`)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	super, err := pgx.Connect(ctx, db.SuperURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer super.Close(ctx)
+	var work sync.WaitGroup
+	late := make([]time.Duration, n)
+	if _, err := super.Exec(ctx, `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'killed'`); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	for p := range int16(n) {
+		work.Go(func() {
+			if err := append1(other, p, fmt.Sprint("b_", p)); err != nil {
+				t.Errorf("partition %d: %v", p, err)
+			}
+			late[p] = time.Since(began)
+		})
+	}
+	work.Wait()
+	t.Logf("the other node has appended to all partitions after %v", slices.Max(late))
+	_ = held.Rollback(ctx)
+	killed.Close()
+	for p := range int16(n) {
+		if head, err := other.Partition(p).Head(ctx); err != nil || head != acknowledged[p]+1 {
+			t.Errorf("partition %d ends at %d, want %d: %v", p, head, acknowledged[p]+1, err)
+		}
+	}
+	clean(t, other, 4*n)
+}
+
+func separator(url string) string {
+	if strings.Contains(url, "?") {
+		return "&"
+	}
+	return "?"
+}
+
+// onePartition is a database for tests that count every event of a ledger, or change
+// rows by their position: what they show of one partition holds in each.
+func onePartition(t testing.TB) *ledgertest.DB {
+	t.Helper()
+	return ledgertest.NewPartitioned(t, 1)
+}
+
+// A cut tail is found in whatever partition it is, and only what that partition has
+// lost is given up: the others go on as they were.
+func TestAPartitionThatWasPutBackIsRefused(t *testing.T) {
+	const n = 3
+	db := ledgertest.NewPartitioned(t, n)
+	ctx := t.Context()
+	record, err := seal.NewSigner(bytes.Repeat([]byte{1}, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keep := ledger.Checkpoints{Signer: checkpointSigner(t), Folder: checkpoint.Folder{Path: t.TempDir()}, Every: 10 * time.Millisecond}
+	first := open(t, db)
+	if err := first.Activate(ctx, record, "evt_key"); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.KeepCheckpoints(ctx, keep, numbered("a")); err != nil {
+		t.Fatal(err)
+	}
+	for p := range int16(n) {
+		for i := range 3 {
+			if _, err := first.Append(ctx, of(tenantOf(p, n), "counted", ledger.Any(9), fmt.Sprint(p, "_", i))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	first.Close() // which signs the last heads
+	super, err := pgx.Connect(ctx, db.SuperURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer super.Close(ctx)
+	if _, err := super.Exec(ctx, `alter table events disable trigger all; delete from events where p = 2 and pos > 4;
+		update ledger_head h set pos = e.pos, last_hash = e.hash from events e where h.p = 2 and e.p = 2 and e.pos = 4;
+		delete from checkpoints where p = 2; delete from tiles where p = 2;
+		update tree_head set size = 0, root = sha256(''), edge = '' where p = 2; alter table events enable trigger all`); err != nil {
+		t.Fatal(err)
+	}
+	second := open(t, db)
+	_, _, err = second.CheckOutside(ctx, keep)
+	var rollback *ledger.Rollback
+	if !errors.As(err, &rollback) || rollback.Partition != 2 || rollback.From != 5 || rollback.To != 6 {
+		t.Fatalf("the start: %v, %+v", err, rollback)
+	}
+	if err := second.AcceptRollback(ctx, rollback, record, "evt_lost"); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := second.CheckOutside(ctx, keep); err != nil {
+		t.Errorf("after it was accepted: %v", err)
+	}
+	if err := second.KeepCheckpoints(ctx, keep, numbered("b")); err != nil {
+		t.Fatal(err)
+	}
+	for p := range int16(n) {
+		if _, err := second.Append(ctx, of(tenantOf(p, n), "after", ledger.New(), fmt.Sprint("after_", p))); err != nil {
+			t.Errorf("partition %d: %v", p, err)
+		}
+	}
+	report, err := second.VerifyDatabase(context.WithoutCancel(ctx), nil)
+	if err != nil || len(report.Faults) > 0 || len(report.Partitions) != n {
+		t.Errorf("verify: %v, %+v", err, report)
 	}
 }

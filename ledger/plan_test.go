@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -14,11 +15,12 @@ import (
 // table stands for Postgres in the planner's simulation: it has the constraints
 // of the real one and can leave the outcome of a commit unclear.
 type table struct {
+	origin string
 	events []Event
 }
 
 func (tb *table) heads() *heads {
-	h := &heads{complete: true, epoch: 1, hash: Genesis("o/0", ""), tenants: map[string]tenantHead{}, streams: map[streamName]int64{}}
+	h := &heads{complete: true, epoch: 1, hash: Genesis(tb.origin, ""), tenants: map[string]tenantHead{}, streams: map[streamName]int64{}}
 	keys := keyMap{}
 	for _, e := range tb.events {
 		h.position, h.hash = e.Position, e.Hash
@@ -59,7 +61,8 @@ func (tb *table) swap(before *heads, p *plan) bool {
 
 // node is a sequencer without a database connection.
 type node struct {
-	cache *heads
+	number int16
+	cache  *heads
 }
 
 // fate is what becomes of a fast path's commit.
@@ -73,7 +76,7 @@ const (
 
 func (n *node) append(tb *table, now int64, becomes fate, appends []*Append) (plan, bool) {
 	if n.cache != nil {
-		p, err := makePlan(0, "o/0", now, n.cache, appends)
+		p, err := makePlan(n.number, originOf(n.number), now, n.cache, appends)
 		if err == nil {
 			switch {
 			case len(p.events) == 0:
@@ -94,7 +97,7 @@ func (n *node) append(tb *table, now int64, becomes fate, appends []*Append) (pl
 		}
 	}
 	h := tb.heads() // under the lock
-	p, err := makePlan(0, "o/0", now, h, appends)
+	p, err := makePlan(n.number, originOf(n.number), now, h, appends)
 	if err != nil {
 		return p, false
 	}
@@ -116,8 +119,12 @@ type model struct {
 	checked  int
 }
 
-func newModel() *model {
-	return &model{tb: &table{}, results: map[keyName]string{}, contents: map[keyName]Hash{}, walked: newWalk("o/0")}
+func originOf(partition int16) string { return fmt.Sprintf("o/%d", partition) }
+
+func newModel(partition int16) *model {
+	m := &model{tb: &table{origin: originOf(partition)}, results: map[keyName]string{}, contents: map[keyName]Hash{}, walked: newWalk(originOf(partition))}
+	m.walked.number, m.nodes[0].number, m.nodes[1].number = partition, partition, partition
+	return m
 }
 
 // append lets a node append, and checks that the chain holds and that each key has
@@ -162,13 +169,31 @@ func TestPlannerSimulation(t *testing.T) {
 	if n, err := strconv.ParseUint(os.Getenv("SEED"), 10, 64); err == nil {
 		seed = n
 	}
-	r := rand.New(rand.NewPCG(seed, 1))
 	t.Logf("seed %d", seed)
-	m, operations := newModel(), 0
-	for step := 0; operations < 100_000; step++ {
+	for _, n := range []int{1, 3, 16} {
+		t.Run(fmt.Sprint("partitions ", n), func(t *testing.T) { simulate(t, rand.New(rand.NewPCG(seed, uint64(n))), n) })
+	}
+}
+
+// simulate runs two nodes on a ledger of n partitions: what one partition does never
+// shows in another, so each is a model of its own with the tenants that are at home
+// there.
+func simulate(t *testing.T, r *rand.Rand, n int) {
+	models, tenants := make([]*model, n), make([][]string, n)
+	for i := 0; slices.ContainsFunc(tenants, func(list []string) bool { return len(list) < 3 }); i++ {
+		tenant := fmt.Sprint("t", i)
+		home := Home(tenant, n)
+		tenants[home] = append(tenants[home], tenant)
+	}
+	for p := range models {
+		models[p] = newModel(int16(p))
+	}
+	for step, operations := 0, 0; operations < 100_000/3; step++ {
+		p := r.IntN(n)
+		m := models[p]
 		var appends []*Append
 		for range 1 + r.IntN(8) {
-			appends = append(appends, randomAppend(r, m.tb))
+			appends = append(appends, randomAppend(r, m.tb, tenants[p]))
 		}
 		operations += len(appends)
 		becomes := goesWell
@@ -182,7 +207,7 @@ func TestPlannerSimulation(t *testing.T) {
 			t.Fatalf("step %d: %v", step, err)
 		}
 		if len(m.tb.events) > 150 { // keep the model's heads cheap: start over
-			m = newModel()
+			models[p] = newModel(int16(p))
 		}
 	}
 }
@@ -207,7 +232,7 @@ func TestEveryShortRunOfThePlanner(t *testing.T) {
 	choices, runs := 2*len(batches)*3, 0
 	total := choices * choices * choices
 	for run := range total {
-		m := newModel()
+		m := newModel(0)
 		for which := range m.nodes { // both know the table
 			if err := m.append(which, 1, goesWell, []*Append{one(byte(100+which), 0, fmt.Sprint("own", which), New())}); err != nil {
 				t.Fatal(err)
@@ -225,9 +250,9 @@ func TestEveryShortRunOfThePlanner(t *testing.T) {
 	t.Logf("%d runs", runs)
 }
 
-func randomAppend(r *rand.Rand, tb *table) *Append {
+func randomAppend(r *rand.Rand, tb *table, tenants []string) *Append {
 	a := &Append{
-		Tenant:  fmt.Sprint("t", r.IntN(3)),
+		Tenant:  tenants[r.IntN(3)],
 		IdemKey: IdemKey("op", fmt.Sprint(r.IntN(60))), ContentHash: Hash{byte(r.IntN(2))},
 	}
 	known := tb.heads()
@@ -240,14 +265,14 @@ func randomAppend(r *rand.Rand, tb *table) *Append {
 		a.Drafts = append(a.Drafts, Draft{Stream: stream, Expect: expect, ID: fmt.Sprint(r.Uint64()), Type: "x", Payload: []byte(`{}`)})
 	}
 	if r.IntN(3) == 0 {
-		g := streamName{fmt.Sprint("t", r.IntN(3)), fmt.Sprint("s", r.IntN(4))}
+		g := streamName{tenants[r.IntN(3)], fmt.Sprint("s", r.IntN(4))}
 		a.Guards = []Guard{{g.tenant, g.stream, known.streams[g]}}
 	}
 	return a
 }
 
 func TestPlanRefusesOnlyTheOffender(t *testing.T) {
-	before := (&table{}).heads()
+	before := (&table{origin: "o/0"}).heads()
 	draft := func(stream string, e Expect) []Draft {
 		return []Draft{{Stream: stream, Expect: e, ID: stream, Type: "x", Payload: []byte(`{}`)}}
 	}
@@ -287,7 +312,7 @@ func TestPlanRefusesOnlyTheOffender(t *testing.T) {
 // later than its records.
 func TestPlanRefusesARecordIssuedBeforeTheLastEvent(t *testing.T) {
 	const last = 1_795_186_800_500_900 // microseconds
-	before := (&table{}).heads()
+	before := (&table{origin: "o/0"}).heads()
 	before.tenants["t"] = tenantHead{sequence: 1, occurredUS: last}
 	for _, tc := range []struct {
 		now, issued int64 // microseconds from the last event on

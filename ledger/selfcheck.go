@@ -2,6 +2,8 @@ package ledger
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/countersign/countersign/ledger/tree"
@@ -14,6 +16,7 @@ type SelfCheck struct {
 	Events int64
 	Faults int    // 0: everything holds
 	First  string // of the faults; or why the ledger could not be read
+	False  string // the first fault of history itself; empty if there is none
 }
 
 // Failed says whether something is false, or nothing could be said.
@@ -26,14 +29,31 @@ const (
 )
 
 // CheckItself verifies the ledger once a day until Close, on one core at most and
-// slower while others append. kek opens personal members; nil leaves them closed.
-func (l *Ledger) CheckItself(kek []byte) {
+// slower while others append, and heeds what it finds. kek opens personal members; nil
+// leaves them closed. With goOn, this node appends to a ledger that is false, too.
+func (l *Ledger) CheckItself(kek []byte, goOn bool) {
 	l.done.Go(func() {
 		for wait := selfCheckFirst; sleep(l.background, nil, wait); wait = selfCheckEvery {
-			l.CheckItselfNow(l.background, kek)
+			if check := l.CheckItselfNow(l.background, kek); !goOn {
+				l.Heed(check)
+			}
 		}
 	})
 }
+
+// Heed stops appends on this node, until it is started again, where a check has found
+// history itself false: decisions are made from what is read there. What only proves
+// or hides events (tiles, checkpoints, data keys) and a ledger that could not be read
+// stop nothing: they are made again, or may be a matter of this node's settings.
+func (l *Ledger) Heed(check SelfCheck) {
+	if check.False != "" {
+		l.Refuse(fmt.Errorf("%w: %s. countersign verify says all that is false: restore the newest copy that verifies and start again, "+
+			"or go on with it as it is by serve --accept-findings", ErrTampered, check.False))
+	}
+}
+
+// history are the tables whose faults make a ledger false.
+var history = []string{"events", "ledger_head"}
 
 // CheckItselfNow verifies the ledger, and remembers and logs what it found.
 func (l *Ledger) CheckItselfNow(ctx context.Context, kek []byte) SelfCheck {
@@ -57,6 +77,9 @@ func (l *Ledger) CheckItselfNow(ctx context.Context, kek []byte) SelfCheck {
 		l.log.Error("the ledger could not verify itself", "error", err)
 	case check.Faults > 0:
 		check.First = report.Faults[0].Error()
+		if at := slices.IndexFunc(report.Faults, func(f Fault) bool { return slices.Contains(history, f.Table) }); at >= 0 {
+			check.False = report.Faults[at].Error()
+		}
 		l.log.Error("the ledger is not what was appended: run countersign verify", "faults", check.Faults, "first", check.First)
 	default:
 		l.log.Info("the ledger verified itself", "events", check.Events, "took", check.Took)

@@ -19,6 +19,9 @@ type appendCmd struct {
 	Runs   int           `help:"Runs of each; the median counts." default:"3"`
 	During time.Duration `help:"Length of each run." default:"3s"`
 	Nodes  bool          `help:"Also two nodes at once, 32 callers each."`
+
+	Partitions []int `help:"Compare ledgers of so many partitions instead, each with the first of them, 64 callers on as many tenants." placeholder:"1,4,16"`
+	Model      bool  `help:"After that, what workers of their own would give the partitions: a simulation with the times that were measured."`
 }
 
 // payload makes a row of about 650 octets with the ledger's other columns.
@@ -32,6 +35,9 @@ func padded(octets int) []byte {
 
 // Run prints one line per number of callers.
 func (c *appendCmd) Run(ctx context.Context) error {
+	if len(c.Partitions) > 0 {
+		return c.partitions(ctx)
+	}
 	s, err := newScratch(ctx)
 	if err != nil {
 		return err

@@ -82,9 +82,13 @@ type scratch struct {
 	close      func()
 }
 
-func newScratch(ctx context.Context) (*scratch, error) {
+func newScratch(ctx context.Context) (*scratch, error) { return newPartitioned(ctx, 0) }
+
+// newPartitioned is newScratch with a ledger of so many partitions; 0 for one, or as
+// many as a ledger has that is there.
+func newPartitioned(ctx context.Context, partitions int) (*scratch, error) {
 	if url := os.Getenv("DATABASE_URL"); url != "" {
-		return &scratch{app: url, owner: url, close: func() {}}, migrations.Up(ctx, url, "")
+		return &scratch{app: url, owner: url, close: func() {}}, migrations.UpPartitioned(ctx, url, "", partitions)
 	}
 	dir, err := os.MkdirTemp("", "countersign-bench-")
 	if err != nil {
@@ -101,7 +105,7 @@ func newScratch(ctx context.Context) (*scratch, error) {
 		_ = server.Stop()
 		_ = os.RemoveAll(dir)
 	}}
-	if err := migrations.Up(ctx, s.owner, ""); err != nil {
+	if err := migrations.UpPartitioned(ctx, s.owner, "", partitions); err != nil {
 		s.close()
 		return nil, err
 	}

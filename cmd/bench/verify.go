@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,8 +11,9 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/ledger"
@@ -68,6 +70,9 @@ func (c *verifyCmd) plain(ctx context.Context) error {
 			return err
 		}
 	}
+	if _, err := fill(ctx, s, c.Events[0]); err != nil { // for whoever did not ask for the tree
+		return err
+	}
 	if c.wants("beside") {
 		if err := besideAppends(ctx, s, "verify", c.Runs, c.During, "audit", s.app, "--repeat"); err != nil {
 			return err
@@ -81,34 +86,42 @@ func (c *verifyCmd) plain(ctx context.Context) error {
 
 // sizes verifies chain and tree of ledgers of growing size, on one core.
 func (c *verifyCmd) sizes(ctx context.Context, s *scratch) error {
+	fmt.Printf("%-12s %14s %14s %8s %24s %14s\n", "events", "bare read/s", "verified/s", "ratio", "us of CPU, program + db", "peak MB")
+	for _, size := range c.Events {
+		if err := c.size(ctx, s, size); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *verifyCmd) size(ctx context.Context, s *scratch, size int64) error {
+	head, err := fill(ctx, s, size)
+	if err != nil {
+		return err
+	}
 	l, end, err := withCheckpoints(ctx, s)
 	if err != nil {
 		return err
 	}
-	defer end()
-	fmt.Printf("%-12s %14s %14s %8s %24s %14s\n", "events", "bare read/s", "verified/s", "ratio", "us of CPU, program + db", "peak MB")
-	for _, size := range c.Events {
-		head, err := fill(ctx, l, size)
-		if err != nil {
-			return err
-		}
-		if l.Home(ledger.ServiceTenant).Covered(ctx, head) == nil {
-			return errors.New("no checkpoint covers the events")
-		}
-		var reads, audits []run
-		for range c.Runs {
-			for kind, into := range map[string]*[]run{"read": &reads, "audit": &audits} {
-				r, err := onCores(ctx, s, 1, kind, s.app)
-				if err != nil {
-					return err
-				}
-				*into = append(*into, r)
-			}
-		}
-		read, audit := middle(reads), middle(audits)
-		fmt.Printf("%-12d %14.0f %14.0f %8.2f %24s %14d\n", audit.Events, read.perSecond(), audit.perSecond(), audit.perSecond()/read.perSecond(),
-			fmt.Sprintf("%.1f + %.1f", audit.perEvent(audit.cpu.process), audit.perEvent(audit.cpu.database)), audit.PeakMB)
+	covered := l.Home(ledger.ServiceTenant).Covered(ctx, head)
+	end()
+	if covered == nil {
+		return errors.New("no checkpoint covers the events")
 	}
+	var reads, audits []run
+	for range c.Runs {
+		for kind, into := range map[string]*[]run{"read": &reads, "audit": &audits} {
+			r, err := onCores(ctx, s, 1, kind, s.app)
+			if err != nil {
+				return err
+			}
+			*into = append(*into, r)
+		}
+	}
+	read, audit := middle(reads), middle(audits)
+	fmt.Printf("%-12d %14.0f %14.0f %8.2f %24s %14d\n", audit.Events, read.perSecond(), audit.perSecond(), audit.perSecond()/read.perSecond(),
+		fmt.Sprintf("%.1f + %.1f", audit.perEvent(audit.cpu.process), audit.perEvent(audit.cpu.database)), audit.PeakMB)
 	return nil
 }
 
@@ -327,45 +340,70 @@ func benchEvent(stream string) ledger.Draft {
 		Actor: "key_01JD3Z8W5T0000000000000000", Payload: payload}
 }
 
-// fill appends small events, 64 at a time, until there are so many, and returns the
-// last position.
-func fill(ctx context.Context, l *ledger.Ledger, size int64) (int64, error) {
-	var head atomic.Int64
-	start, err := l.Total(ctx)
+// fill makes small events until there are so many, and returns the last position.
+// They are copied into the table, hashed and chained here: appended, five million
+// would take longer than all that is measured of them, and the verification that
+// follows tells whether they are what an append would have written.
+func fill(ctx context.Context, s *scratch, size int64) (int64, error) {
+	conn, err := pgx.Connect(ctx, s.owner)
 	if err != nil {
 		return 0, err
 	}
-	head.Store(start)
-	const callers, each = 16, 64
-	_, err = load(callers, time.Hour, func(caller, n int) error {
-		if head.Load() >= size {
-			return errFull
+	defer conn.Close(ctx)
+	var head int64
+	for {
+		if err := conn.QueryRow(ctx, `select pos from ledger_head where p = 0`).Scan(&head); err != nil || head >= size {
+			return head, err
 		}
-		order := ledger.Append{Tenant: ledger.ServiceTenant}
-		for i := range each {
-			order.Drafts = append(order.Drafts, benchEvent(fmt.Sprintf("fill/%d/%d/%d/%d", start, caller, n, i)))
+		if err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return fillOnce(ctx, tx, min(size-head, 50_000)) }); err != nil {
+			return head, err
 		}
-		r, err := l.Append(ctx, order)
-		if err != nil {
-			return err
-		}
-		for last := r.Events[each-1].Position; ; {
-			if seen := head.Load(); seen >= last || head.CompareAndSwap(seen, last) {
-				break
-			}
-		}
-		if caller == 0 {
-			progress("appended", head.Load(), size)
-		}
-		return nil
-	})
-	if errors.Is(err, errFull) {
-		err = nil
+		progress("made", head, size)
 	}
-	return head.Load(), err
 }
 
-var errFull = errors.New("there are enough events")
+// fillOnce copies events behind the head, whose row it has locked meanwhile.
+func fillOnce(ctx context.Context, tx pgx.Tx, count int64) error {
+	var origin string
+	var head, sequence int64
+	var prev []byte
+	if err := tx.QueryRow(ctx, `select origin, pos from ledger_head where p = 0 for update`).Scan(&origin, &head); err != nil {
+		return err
+	}
+	err := tx.QueryRow(ctx, `select tseq, hash from events where p = 0 and tenant = $1 order by tseq desc limit 1`, ledger.ServiceTenant).Scan(&sequence, &prev)
+	if errors.Is(err, pgx.ErrNoRows) {
+		genesis := ledger.Genesis(origin, ledger.ServiceTenant)
+		prev, err = genesis[:], nil
+	}
+	if err != nil {
+		return err
+	}
+	e := ledger.Event{Tenant: ledger.ServiceTenant, Version: 1, Type: "bench.happened", SchemaVersion: 1, Actor: "key_01JD3Z8W5T0000000000000000",
+		OccurredUS: time.Now().UnixMicro(), ContentHash: make([]byte, 32), Payload: payload, PayloadHash: sha256.Sum256(payload), Hash: ledger.Hash(prev)}
+	made := int64(0)
+	if _, err := tx.CopyFrom(ctx, pgx.Identifier{"public", "events"}, []string{"p", "pos", "tenant", "tseq", "stream", "version", "event_id", "type", "schema_version",
+		"more", "occurred_us", "actor", "key_id", "idem_key", "content_hash", "payload", "payload_hash", "prev", "hash"},
+		pgx.CopyFromFunc(func() ([]any, error) {
+			if made == count {
+				return nil, nil
+			}
+			made++
+			e.Position, e.Sequence, e.Prev = head+made, sequence+made, e.Hash
+			e.Stream = fmt.Sprintf("fill/%d", e.Position)
+			e.ID = "evt_" + e.Stream
+			key := ledger.IdemKey("event", e.ID)
+			e.IdemKey = key[:]
+			e.Hash = e.Sum()
+			return []any{e.Partition, e.Position, e.Tenant, e.Sequence, e.Stream, e.Version, e.ID, e.Type, e.SchemaVersion, e.More, e.OccurredUS, e.Actor, e.KeyID,
+				e.IdemKey, e.ContentHash, e.Payload, e.PayloadHash[:], e.Prev[:], e.Hash[:]}, nil
+		})); err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `update ledger_head set pos = $1, last_hash = $2 where p = 0`, head+made, e.Hash[:])
+	return err
+}
+
+var errFull = errors.New("there are enough of them")
 
 // progress is told on a terminal's standard error.
 func progress(what string, done, total int64) {

@@ -34,6 +34,7 @@ type serveCmd struct {
 	x402Settings
 	Verbose        bool `help:"Log every request." short:"v"`
 	AcceptRollback bool `help:"Go on with a database that lacks published events; a signed event says which, for ever." name:"accept-rollback" rare:""`
+	AcceptFindings bool `help:"Go on appending although the daily verification finds history false; /readyz goes on naming it." name:"accept-findings" rare:""`
 }
 
 const shutdownWithin = 20 * time.Second
@@ -163,7 +164,7 @@ func (c *serveCmd) start(ctx context.Context, log *slog.Logger, progress io.Writ
 	go func() { s.failed <- s.public.Serve(api.Bounded(listener)) }()
 	go func() { s.failed <- s.internal.Serve(internal) }()
 	s.settle(ctx)
-	s.node.ledger.CheckItself(s.node.kek)
+	s.node.ledger.CheckItself(s.node.kek, c.AcceptFindings)
 	return s, nil
 }
 

@@ -46,9 +46,15 @@ func (f *Flow) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return fmt.Errorf("neither a number nor an object")
 }
 
-// JSONSchemaTypes are the types of JSON that are a flow; struct tags cannot say
-// "number or object". That all of a list are of one kind, Evaluate says.
-func (Flow) JSONSchemaTypes() []string { return []string{"number", "object"} }
+// JSONSchemaForms are the forms of a flow in JSON; struct tags cannot say "number or
+// object". That all of a list are of one form, Evaluate says.
+func (Flow) JSONSchemaForms() []any { return []any{float64(0), datedFlow{}} }
+
+// datedFlow is a flow with its day.
+type datedFlow struct {
+	Date   string  `json:"date" jsonschema:"format=date"`
+	Amount float64 `json:"amount"`
+}
 
 // series is a checked list of flows, ascending in time.
 type series struct {

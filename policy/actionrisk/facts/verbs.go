@@ -105,8 +105,7 @@ func ToolClass(name string) string {
 
 // withNouns is the class of a verb with what stands beside it.
 func (t *VerbTable) withNouns(class string, words []string, verb int) string {
-	beside := slices.Concat(words[:verb], words[verb+1:])
-	runs, plain := HasWord(words, t.ShellVerb), HasWord(beside, t.plain)
+	runs := HasWord(words, t.ShellVerb)
 	switch {
 	case runs && HasWord(words, t.shellSay), class == "shell":
 		return "shell"
@@ -114,20 +113,35 @@ func (t *VerbTable) withNouns(class string, words []string, verb int) string {
 		return "money" // a position
 	case class == "sql", runs && slices.ContainsFunc(words, func(w string) bool { return w == "query" || w == "statement" || t.Class[w] == "sql" }):
 		return "sql"
-	case (class == "write" && !plain || class == "money") && t.namesMoney(words, verb):
-		return "money"
-	case class == "money" && words[verb] == "transfer" && HasWord(words, gifts):
-		return "destructive" // it is given away
-	case class == "money" && t.Class[words[len(words)-1]] == "read" && len(words) > verb+1:
-		return "read" // charge_status, redeem_check
-	case class == "money" && plain && !surePays[words[verb]]:
-		return "write"
+	case class == "write" || class == "money":
+		if class, known := t.withMoney(class, words, verb); known {
+			return class
+		}
+	}
+	switch {
 	case t.stop[words[verb]] && HasWord(words, t.guard):
 		return "destructive"
 	case class == "destructive" && HasWord(words, t.IsSmall):
 		return "write"
 	}
 	return class
+}
+
+// withMoney tells a verb that may be about money from one that is.
+func (t *VerbTable) withMoney(class string, words []string, verb int) (is string, known bool) {
+	plain := HasWord(slices.Concat(words[:verb], words[verb+1:]), t.plain)
+	switch {
+	case (class == "money" || !plain) && t.namesMoney(words, verb):
+		return "money", true
+	case class == "write":
+	case words[verb] == "transfer" && HasWord(words, gifts):
+		return "destructive", true // it is given away
+	case t.Class[words[len(words)-1]] == "read" && len(words) > verb+1:
+		return "read", true // charge_status, redeem_check
+	case plain && !surePays[words[verb]]:
+		return "write", true
+	}
+	return "", false
 }
 
 // surePays are verbs of money whatever they are said of; others need a sum or a noun.

@@ -3,6 +3,7 @@
 package hosts
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -187,37 +188,41 @@ func Method(v *act.Invocation) string {
 	}
 	switch v.Exe {
 	case "http", "https", "xh", "xhs", "httpie", "curlie", "restish":
-		if len(v.Operands) > 0 {
-			switch m := strings.ToUpper(v.Operands[0].Text); m {
-			case "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS":
-				return m
-			}
-			for _, w := range v.Operands[1:] {
-				if strings.ContainsAny(w.Text, "=") && !strings.Contains(w.Text, "==") {
-					return "POST"
-				}
-			}
+		return methodOfWords(v)
+	}
+	for _, implied := range impliedMethods[v.Exe] {
+		if slices.ContainsFunc(implied.by, v.Has) {
+			return implied.method
 		}
+	}
+	if v.Exe == "curl" && SendsBody(v) {
+		return "POST"
+	}
+	return "GET"
+}
+
+// impliedMethods are the methods that options of a client stand for; the first counts.
+var impliedMethods = map[string][]struct {
+	method string
+	by     []string
+}{
+	"curl": {{"HEAD", []string{"-I", "--head"}}, {"GET", []string{"-G", "--get"}}, {"PUT", []string{"-T", "--upload-file"}}},
+	"wget": {{"POST", []string{"--post-data", "--post-file", "--body-data"}}},
+	"gh":   {{"POST", []string{"-f", "-F", "--field", "--raw-field", "--input"}}},
+	"glab": {{"POST", []string{"-f", "-F", "--field", "--raw-field", "--input"}}},
+}
+
+// methodOfWords is the first word of HTTPie and its kind, or what its data imply.
+func methodOfWords(v *act.Invocation) string {
+	if len(v.Operands) == 0 {
 		return "GET"
-	case "curl":
-		if v.Has("-I") || v.Has("--head") {
-			return "HEAD"
-		}
-		if v.Has("-G") || v.Has("--get") {
-			return "GET"
-		}
-		if v.Has("-T") || v.Has("--upload-file") {
-			return "PUT"
-		}
-		if SendsBody(v) {
-			return "POST"
-		}
-	case "wget":
-		if v.Has("--post-data") || v.Has("--post-file") || v.Has("--body-data") {
-			return "POST"
-		}
-	case "gh", "glab":
-		if v.Has("-f") || v.Has("-F") || v.Has("--field") || v.Has("--raw-field") || v.Has("--input") {
+	}
+	switch m := strings.ToUpper(v.Operands[0].Text); m {
+	case "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS":
+		return m
+	}
+	for _, w := range v.Operands[1:] {
+		if strings.Contains(w.Text, "=") && !strings.Contains(w.Text, "==") {
 			return "POST"
 		}
 	}

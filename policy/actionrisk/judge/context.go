@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -46,26 +47,7 @@ func Adjust(e *interp.Env, r *facts.Rule, it *act.Item) (act.Level, []act.Adjust
 	}
 	var out []act.Adjustment
 	if strings.Contains(r.Class, "e") {
-		prod, dev := e.Context.Production, e.Context.Development
-		if it != nil && it.Inv != nil {
-			p, d := wordsEnvironment(it.Inv)
-			if p && prod == "" {
-				prod = "command"
-			}
-			if (d || emulated(e, it.Inv)) && dev == "" {
-				dev = "command"
-			}
-		}
-		if it != nil && it.Inv == nil && it.Words != "" {
-			p, d := facts.Environments(it.Words)
-			if p && prod == "" {
-				prod = "command"
-			}
-			if d && dev == "" {
-				dev = "command"
-			}
-		}
-		switch {
+		switch prod, dev := environment(e, it); {
 		case prod != "":
 			level++
 			out = append(out, act.Adjustment{Field: prod, Class: "production", Delta: 1})
@@ -88,6 +70,27 @@ func Adjust(e *interp.Env, r *facts.Rule, it *act.Item) (act.Level, []act.Adjust
 	return act.Clamp(max(level, floor)), out
 }
 
+// environment is what says that the item is about production, or about development: the
+// context or the command itself.
+func environment(e *interp.Env, it *act.Item) (production, development string) {
+	production, development = e.Context.Production, e.Context.Development
+	var p, d bool
+	switch {
+	case it != nil && it.Inv != nil:
+		p, d = wordsEnvironment(it.Inv)
+		d = d || emulated(e, it.Inv)
+	case it != nil && it.Words != "":
+		p, d = facts.Environments(it.Words)
+	}
+	if p {
+		production = cmp.Or(production, "command")
+	}
+	if d {
+		development = cmp.Or(development, "command")
+	}
+	return production, development
+}
+
 // emulated: the command acts on something of this machine that is made again: a cluster
 // in containers, the emulator of a cloud.
 func emulated(e *interp.Env, v *act.Invocation) bool {
@@ -106,32 +109,38 @@ func emulated(e *interp.Env, v *act.Invocation) bool {
 // Production is believed wherever it stands; development only where a label
 // stands: an option made for it, a variable, or a name that is one ("dev-db").
 func wordsEnvironment(v *act.Invocation) (production, development bool) {
+	says := func(p, d bool) { production, development = production || p, development || d }
 	for _, w := range v.Operands {
 		p, _ := facts.Environments(w.Text)
-		production = production || p
-		development = development || namesDevelopment(w.Text)
+		says(p, namesDevelopment(w.Text))
 	}
 	for i := range v.Opts {
-		if o := &v.Opts[i]; o.Given {
-			switch o.Name {
-			case "-m", "--message", "--body", "--data", "--title", "--notes":
-				continue
-			}
-			p, d := facts.Environments(o.Value.Text)
-			label := facts.LabelOptions[o.Name] && !strings.HasPrefix(o.Value.Text, "/dev/") || (o.Name == "-f" || o.Name == "--file" || o.Name == "-p" || o.Name == "--project-name") && composes(v)
-			production, development = production || p, development || d && label
-		} else if o.Name == "--prod" || o.Name == "--production" {
-			production = true
-		}
+		says(optionEnvironment(v, &v.Opts[i]))
 	}
 	for _, a := range v.Env {
 		if storeVariables[a.Name] || strings.HasSuffix(a.Name, "_ENV") || strings.HasSuffix(a.Name, "PROFILE") || a.Name == "ENV" || a.Name == "ENVIRONMENT" || a.Name == "STAGE" {
-			p, d := facts.Environments(a.Value.Text)
-			production, development = production || p, development || d
+			says(facts.Environments(a.Value.Text))
 		}
 	}
-	p, d := facts.Environments(v.Host)
-	return production || p, development || d || v.Has("--local") && facts.LocalStore(v.Exe) || hosts.Clients[v.Exe] && hosts.Local(v) && namesTest(v)
+	says(facts.Environments(v.Host))
+	says(false, v.Has("--local") && facts.LocalStore(v.Exe) || hosts.Clients[v.Exe] && hosts.Local(v) && namesTest(v))
+	return production, development
+}
+
+// optionEnvironment is what an option says of the environment.
+func optionEnvironment(v *act.Invocation, o *act.Option) (production, development bool) {
+	if !o.Given {
+		return o.Name == "--prod" || o.Name == "--production", false
+	}
+	label := facts.LabelOptions[o.Name] && !strings.HasPrefix(o.Value.Text, "/dev/")
+	switch o.Name {
+	case "-m", "--message", "--body", "--data", "--title", "--notes":
+		return false, false
+	case "-f", "--file", "-p", "--project-name":
+		label = label || composes(v)
+	}
+	production, development = facts.Environments(o.Value.Text)
+	return production, development && label
 }
 
 // namesTest: the address on this machine names something for development.

@@ -25,51 +25,77 @@ func protectedBranch(name string) bool {
 	return strings.HasPrefix(name, "prod-") || strings.HasPrefix(name, "production-") || strings.HasPrefix(name, "release-")
 }
 
+// refspec is one operand of git push.
+type refspec struct {
+	word                                act.Word
+	to                                  string // the branch or tag that it changes; "" for the checked-out one, which is not known
+	force, deletes, protected, headless bool
+}
+
+// readRefspec reads "+from:to" and its parts.
+func readRefspec(e *interp.Env, w act.Word) refspec {
+	t, plus := strings.CutPrefix(w.Text, "+")
+	from, to, colon := strings.Cut(t, ":")
+	if !colon {
+		to = from
+	}
+	if rest, ok := strings.CutPrefix(to, "+"); ok {
+		to, plus = rest, true
+	}
+	if to == "HEAD" || to == "@" {
+		to = e.Action.Branch
+		if to == "" {
+			return refspec{word: w, headless: true}
+		}
+	}
+	return refspec{word: w, to: to, force: plus, deletes: colon && from == "", protected: protectedBranch(to)}
+}
+
+// is tells whether a refspec is of a kind.
+func (r *refspec) is(kind string) bool {
+	if r.headless {
+		return kind == "head"
+	}
+	switch kind {
+	case "protected":
+		return r.protected
+	case "force":
+		return r.force
+	case "force-protected":
+		return r.force && r.protected
+	case "delete":
+		return r.deletes
+	case "delete-protected":
+		return r.deletes && r.protected
+	case "tag":
+		return strings.HasPrefix(r.to, "refs/tags/")
+	case "unknown":
+		return !r.word.Known()
+	}
+	return false
+}
+
 // refspecIs looks at what git push is about. Kinds: protected (a destination is
 // a protected branch), topic (all destinations named, none protected), unnamed
 // (none named), head (the checked-out branch, not known), force ("+" in front), delete (":name").
-func refspecIs(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
-	v := it.Inv
-	specs := v.Operands[min(1, len(v.Operands)):]
-	remoteNamed := len(specs) > 0
-	if remoteNamed {
-		specs = specs[1:]
-	}
-	for _, a := range args {
-		if a == "unnamed" && len(specs) == 0 {
+func refspecIs(e *interp.Env, it *act.Item, kinds []string) (act.Word, bool) {
+	operands := it.Inv.Operands[min(2, len(it.Inv.Operands)):] // behind "push" and the remote
+	for _, kind := range kinds {
+		if kind == "unnamed" && len(operands) == 0 {
 			return act.Word{}, true
 		}
 		topics := 0
-		for _, w := range specs {
-			t, plus := strings.CutPrefix(w.Text, "+")
-			src, dst, colon := strings.Cut(t, ":")
-			if !colon {
-				dst = src
-			}
-			if rest, ok := strings.CutPrefix(dst, "+"); ok {
-				dst, plus = rest, true
-			}
-			if dst == "HEAD" || dst == "@" {
-				if dst = e.Action.Branch; dst == "" {
-					if a == "head" {
-						return w, true
-					}
-					continue
-				}
-			}
-			prot := protectedBranch(dst)
-			switch {
-			case a == "protected" && prot, a == "force" && plus, a == "force-protected" && plus && prot,
-				a == "delete" && colon && src == "", a == "delete-protected" && colon && src == "" && prot,
-				a == "tag" && strings.HasPrefix(dst, "refs/tags/"),
-				a == "unknown" && !w.Known():
+		for _, w := range operands {
+			r := readRefspec(e, w)
+			if r.is(kind) {
 				return w, true
-			case a == "topic" && !prot && w.Known():
+			}
+			if !r.headless && !r.protected && w.Known() {
 				topics++
 			}
 		}
-		if a == "topic" && topics > 0 && topics == len(specs) {
-			return specs[0], true
+		if kind == "topic" && topics > 0 && topics == len(operands) {
+			return operands[0], true
 		}
 	}
 	return act.Word{}, false
@@ -171,29 +197,36 @@ func ownSettings(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, true
 }
 
+// ownSetting: a line of a start file that only makes one's own work easier: a comment, a
+// completion, a new name for a program that changes nothing, a variable, a folder of
+// programs of one's own.
 func ownSetting(e *interp.Env, line string) bool {
-	if line == "" || line[0] == '#' {
-		return true
-	}
-	if completes(e, line) {
+	if line == "" || line[0] == '#' || completes(e, line) {
 		return true
 	}
 	if strings.ContainsAny(line, "`;|&<>") || strings.Contains(line, "$(") || strings.IndexByte(line, scan.Hole) >= 0 || strings.Contains(line, "/tmp") || strings.Contains(line, "/dev/") {
 		return false
 	}
-	if rest, ok := strings.CutPrefix(line, "alias "); ok {
-		name, value, _ := strings.Cut(rest, "=")
-		program, _, _ := strings.Cut(strings.Trim(value, `'"`), " ")
-		return !e.Program(name).Judged && e.Program(name).Options == nil && len(e.Program(name).Proves) == 0 && (len(e.Program(program).Proves) > 0 || e.Program(program).Judged) && len(e.Program(program).Carries) == 0
+	if alias, ok := strings.CutPrefix(line, "alias "); ok {
+		name, value, _ := strings.Cut(alias, "=")
+		first, _, _ := strings.Cut(strings.Trim(value, `'"`), " ")
+		named, program := e.Program(name), e.Program(first)
+		return !named.Judged && named.Options == nil && len(named.Proves) == 0 && (len(program.Proves) > 0 || program.Judged) && len(program.Carries) == 0
 	}
-	name, value, ok := strings.Cut(strings.TrimPrefix(line, "export "), "=")
-	if !ok || !act.SyntaxName(name) || e.VariableOf(name) != nil && name != "PATH" {
+	setting, exported := strings.CutPrefix(line, "export ")
+	name, value, ok := strings.Cut(setting, "=")
+	switch {
+	case ok && name == "PATH":
+		return addsOwnFolders(value)
+	case !ok || !act.SyntaxName(name) || e.VariableOf(name) != nil:
 		return false
 	}
-	if name != "PATH" {
-		return strings.HasPrefix(line, "export ") && !strings.HasSuffix(name, "_COMMAND") && name != "BASH_ENV" && name != "ENV" && name != "PS1"
-	}
-	keeps := false
+	return exported && !strings.HasSuffix(name, "_COMMAND") && name != "BASH_ENV" && name != "ENV" && name != "PS1"
+}
+
+// addsOwnFolders: a search path that keeps what was there and adds folders of the user's
+// or the system's.
+func addsOwnFolders(value string) (keeps bool) {
 	for folder := range strings.SplitSeq(strings.Trim(value, `'"`), ":") {
 		switch {
 		case folder == "$PATH" || folder == "${PATH}":

@@ -212,6 +212,25 @@ func remoteArchive(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return w, w.Text != "" && act.RemotePath(w.Text)
 }
 
+// servers are programs that serve a folder over HTTP: the word by which one is told to,
+// if it does other things as well, and the options that name the folder.
+var servers = map[string]struct {
+	by      string
+	folders []string
+	last    bool // the folder may be the last operand
+}{
+	"php":         {by: "-S", folders: []string{"-t"}},
+	"ruby":        {by: "httpd", last: true},
+	"busybox":     {by: "httpd", folders: []string{"-h"}},
+	"caddy":       {by: "file-server", folders: []string{"--root", "-r"}},
+	"serve":       {last: true},
+	"http-server": {last: true},
+	"darkhttpd":   {last: true},
+	"webfsd":      {last: true},
+	"httpd":       {last: true},
+	"python":      {folders: []string{"-d", "--directory"}},
+}
+
 // servesSecrets: a web server for one folder, which is a folder of keys, a home
 // directory or the root.
 func servesSecrets(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
@@ -220,48 +239,26 @@ func servesSecrets(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	if name == "npx" && len(v.Operands) > 0 {
 		name = scan.Base(v.Operands[0].Text)
 	}
-	folder := act.Word{Text: "."}
-	option := func(names ...string) {
-		for _, n := range names {
-			if w, ok := v.Value(n); ok {
-				folder = w
-			} else if w, ok := act.WordAfter(v, n); ok {
-				folder = w
-			}
-		}
-	}
-	switch {
-	case strings.HasPrefix(name, "py"):
+	if strings.HasPrefix(name, "py") {
 		if module, ok := v.Value("-m"); !ok || module.Text != "http.server" && module.Text != "SimpleHTTPServer" {
 			return act.Word{}, false
 		}
-		option("-d", "--directory")
-	case name == "php":
-		if !v.Has("-S") {
-			return act.Word{}, false
-		}
-		option("-t")
-	case name == "ruby":
-		if !v.Has("httpd") && !slices.ContainsFunc(v.Argv, func(w act.Word) bool { return w.Text == "httpd" }) {
-			return act.Word{}, false
-		}
-		folder = v.Argv[len(v.Argv)-1]
-	case name == "busybox":
-		if !v.Has("httpd") {
-			return act.Word{}, false
-		}
-		option("-h")
-	case name == "caddy":
-		if !v.Has("file-server") {
-			return act.Word{}, false
-		}
-		option("--root", "-r")
-	case name == "serve" || name == "http-server" || name == "darkhttpd" || name == "webfsd" || name == "httpd":
-		if len(v.Operands) > 0 {
-			folder = v.Operands[len(v.Operands)-1]
-		}
-	default:
+		name = "python"
+	}
+	server, ok := servers[name]
+	if !ok || server.by != "" && !v.Has(server.by) && !slices.ContainsFunc(v.Argv, func(w act.Word) bool { return w.Text == server.by }) {
 		return act.Word{}, false
+	}
+	folder := act.Word{Text: "."}
+	if server.last && len(v.Operands) > 0 {
+		folder = v.Operands[len(v.Operands)-1]
+	}
+	for _, n := range server.folders {
+		if w, ok := v.Value(n); ok {
+			folder = w
+		} else if w, ok := act.WordAfter(v, n); ok {
+			folder = w
+		}
 	}
 	if folder.Text == "." && v.Cwd == "" {
 		return act.Word{}, false

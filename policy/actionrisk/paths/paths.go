@@ -4,6 +4,7 @@ package paths
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/policy/actionrisk/scan"
@@ -306,40 +307,14 @@ var credentialNames = scan.SetOf("id_rsa id_dsa id_ecdsa id_ed25519 id_ecdsa_sk 
 
 // credentialFile tells whether a path names a file or folder of secrets.
 func credentialFile(p, lower string) bool {
-	if p[0] != '~' && madeForTests("/"+p) {
+	if p[0] != '~' && madeForTests("/"+p) || strings.HasSuffix(p, "/.aws/config") {
 		return false
 	}
-	if strings.HasSuffix(p, "/.aws/config") {
-		return false
-	}
-	if strings.ContainsAny(p, "*?[") && hitsCredential(p) {
+	if strings.ContainsAny(p, "*?[") && hitsCredential(p) || credentialName(lower) {
 		return true
 	}
-	if credentialNames[lower] || strings.HasPrefix(lower, ".env.") || strings.HasSuffix(lower, ".env") && lower != ".env" ||
-		strings.HasPrefix(lower, "id_rsa") || strings.HasPrefix(lower, "id_ed25519") ||
-		strings.HasPrefix(lower, "kubeconfig") && !strings.HasSuffix(lower, ".go") || strings.HasSuffix(lower, ".kubeconfig") ||
-		strings.HasSuffix(lower, ".json") && (strings.HasSuffix(lower, "-key.json") || strings.HasSuffix(lower, "_key.json") || strings.Contains(lower, "service-account") || strings.Contains(lower, "service_account") || strings.Contains(lower, "adminsdk")) {
-		return true
-	}
-	for _, s := range [...]string{".pem", ".p12", ".pfx", ".ppk", ".jks", ".kdbx", ".keystore", "_rsa", ".agekey", ".key"} {
-		if strings.HasSuffix(lower, s) && !strings.HasPrefix(lower, "cert") && !strings.HasPrefix(lower, "ca") && !strings.HasPrefix(lower, "public") && !strings.HasPrefix(lower, "fullchain") && !strings.HasPrefix(lower, "chain") {
-			return true
-		}
-	}
-	for _, s := range [...]string{"/.ssh", "/.aws", "/.gnupg", "/.azure", "/.config/gcloud", "/.docker/config.json", "/.config/containers/auth.json", "/.kube/config",
-		"/.config/gh/hosts.yml", "/.config/solana/id.json", "/.ethereum/keystore", "/.bitcoin/", "/.near-credentials/", "/.sui/sui_config/sui.keystore", "/.aptos/config.yaml", "/.lnd/wallet.db", "/.electrum/wallets", "/.brownie/accounts", "/.ape/accounts", "/.starkli-wallets/", "/.lightning/bitcoin/hsm_secret", "/etc/ssl/private", "/.password-store",
-		"/Keychains", "/.config/hub", "/run/secrets", "/proc/self/environ", "/.foundry/keystores", "/.config/op", "/.cargo/credentials", "/.claude/.credentials",
-		"/var/run/secrets", "/etc/shadow", "/.electrum", "/.mozilla/firefox", "/Login Data", "/.terraform.d/credentials", "/etc/krb5.keytab", "/.m2/settings.xml", "/.gem/credentials", "/Cookies",
-		"/.gradle/gradle.properties", "/NuGet.Config", "/.config/glab-cli/config.yml", "/.config/doctl/config.yaml", "/.config/hcloud/cli.toml", "/.local/share/keyrings", "/etc/kubernetes/pki/",
-		"/etc/wireguard", "/etc/openvpn", "/etc/NetworkManager/system-connections", "/etc/kubernetes/controller-manager.conf", "/etc/kubernetes/scheduler.conf", "/etc/kubernetes/kubelet.conf",
-		"/AppData/Roaming/Microsoft/Credentials", "/AppData/Local/Microsoft/Credentials", "/AppData/Roaming/Microsoft/Protect", "/AppData/Local/Microsoft/Vault", "/Windows/System32/config/SAM", "/Windows/System32/config/SECURITY", "/Windows/NTDS", "/windows/ntds", "/windows/system32/config/sam", "/windows/system32/config/security", "/appdata/roaming/microsoft/credentials", "/appdata/roaming/microsoft/protect", "/Microsoft/Crypto/RSA", "/.IdentityService", "/AppData/Roaming/gcloud", "/AppData/Roaming/gnupg"} {
-		if i := strings.Index("/"+strings.TrimPrefix(strings.TrimPrefix(p, "~"), "/"), s); i >= 0 {
-			full := "/" + strings.TrimPrefix(strings.TrimPrefix(p, "~"), "/")
-			end := i + len(s)
-			if end == len(full) || full[end] == '/' || full[end] == '*' || s[len(s)-1] == '/' || full[end] == '.' {
-				return !besideKeys(s, full[min(end+1, len(full)):], lower)
-			}
-		}
+	if secret, is := credentialPlace(p, lower); is {
+		return secret
 	}
 	if strings.HasPrefix(p, "/proc/") && strings.HasSuffix(p, "/environ") {
 		return true
@@ -351,6 +326,56 @@ func credentialFile(p, lower string) bool {
 		}
 	}
 	return false
+}
+
+// credentialName tells whether files of that name, in small letters, hold secrets.
+func credentialName(lower string) bool {
+	switch {
+	case credentialNames[lower], hasAnyPrefix(lower, ".env.", "id_rsa", "id_ed25519"), strings.HasSuffix(lower, ".kubeconfig"):
+		return true
+	case strings.HasSuffix(lower, ".env"):
+		return lower != ".env"
+	case strings.HasPrefix(lower, "kubeconfig"):
+		return !strings.HasSuffix(lower, ".go")
+	case strings.HasSuffix(lower, ".json"):
+		return hasAnySuffix(lower, "-key.json", "_key.json") || strings.Contains(lower, "service-account") || strings.Contains(lower, "service_account") || strings.Contains(lower, "adminsdk")
+	}
+	return hasAnySuffix(lower, ".pem", ".p12", ".pfx", ".ppk", ".jks", ".kdbx", ".keystore", "_rsa", ".agekey", ".key") &&
+		!hasAnyPrefix(lower, "cert", "ca", "public", "fullchain", "chain")
+}
+
+func hasAnyPrefix(t string, list ...string) bool {
+	return slices.ContainsFunc(list, func(s string) bool { return strings.HasPrefix(t, s) })
+}
+
+func hasAnySuffix(t string, list ...string) bool {
+	return slices.ContainsFunc(list, func(s string) bool { return strings.HasSuffix(t, s) })
+}
+
+// credentialPlaces are files and folders, by the end or the middle of their path, in
+// which programs and systems keep secrets.
+var credentialPlaces = [...]string{"/.ssh", "/.aws", "/.gnupg", "/.azure", "/.config/gcloud", "/.docker/config.json", "/.config/containers/auth.json", "/.kube/config",
+	"/.config/gh/hosts.yml", "/.config/solana/id.json", "/.ethereum/keystore", "/.bitcoin/", "/.near-credentials/", "/.sui/sui_config/sui.keystore", "/.aptos/config.yaml", "/.lnd/wallet.db", "/.electrum/wallets", "/.brownie/accounts", "/.ape/accounts", "/.starkli-wallets/", "/.lightning/bitcoin/hsm_secret", "/etc/ssl/private", "/.password-store",
+	"/Keychains", "/.config/hub", "/run/secrets", "/proc/self/environ", "/.foundry/keystores", "/.config/op", "/.cargo/credentials", "/.claude/.credentials",
+	"/var/run/secrets", "/etc/shadow", "/.electrum", "/.mozilla/firefox", "/Login Data", "/.terraform.d/credentials", "/etc/krb5.keytab", "/.m2/settings.xml", "/.gem/credentials", "/Cookies",
+	"/.gradle/gradle.properties", "/NuGet.Config", "/.config/glab-cli/config.yml", "/.config/doctl/config.yaml", "/.config/hcloud/cli.toml", "/.local/share/keyrings", "/etc/kubernetes/pki/",
+	"/etc/wireguard", "/etc/openvpn", "/etc/NetworkManager/system-connections", "/etc/kubernetes/controller-manager.conf", "/etc/kubernetes/scheduler.conf", "/etc/kubernetes/kubelet.conf",
+	"/AppData/Roaming/Microsoft/Credentials", "/AppData/Local/Microsoft/Credentials", "/AppData/Roaming/Microsoft/Protect", "/AppData/Local/Microsoft/Vault", "/Windows/System32/config/SAM", "/Windows/System32/config/SECURITY", "/Windows/NTDS", "/windows/ntds", "/windows/system32/config/sam", "/windows/system32/config/security", "/appdata/roaming/microsoft/credentials", "/appdata/roaming/microsoft/protect", "/Microsoft/Crypto/RSA", "/.IdentityService", "/AppData/Roaming/gcloud", "/AppData/Roaming/gnupg"}
+
+// credentialPlace tells whether a path lies in one of those places, and whether what it
+// names there is secret: beside keys lie files that are not.
+func credentialPlace(p, lower string) (secret, is bool) {
+	full := "/" + strings.TrimPrefix(strings.TrimPrefix(p, "~"), "/")
+	for _, s := range credentialPlaces {
+		i := strings.Index(full, s)
+		if i < 0 {
+			continue
+		}
+		if end := i + len(s); end == len(full) || s[len(s)-1] == '/' || strings.IndexByte("/*.", full[end]) >= 0 {
+			return !besideKeys(s, full[min(end+1, len(full)):], lower), true
+		}
+	}
+	return false, false
 }
 
 // madeForTests: in the repository, for all to read.

@@ -32,14 +32,15 @@ type jsonReader struct {
 	text  string
 	pos   int
 	nodes int
-	fault bool // something is not JSON
+	fault bool        // something is not JSON
+	yaml  *act.Budget // of a value of YAML written in one line, whose texts need no quotes; nil of JSON
 }
 
 // JSON reads one value and reports whether strict readers accept the text.
 // The root is nil if there is nothing that begins like a JSON value.
 func JSON(text string) (*Node, bool) {
 	r := jsonReader{text: text}
-	root := r.value(0)
+	root := r.value(0, false)
 	r.space()
 	if root == nil {
 		return nil, false
@@ -47,15 +48,18 @@ func JSON(text string) (*Node, bool) {
 	return root, !r.fault && r.pos == len(text) && canon.Check([]byte(text)) == nil
 }
 
+// spend takes a step of the budget, where there is one.
+func (r *jsonReader) spend() bool { return r.yaml == nil || r.yaml.Spend(1) }
+
 func (r *jsonReader) space() {
 	for r.pos < len(r.text) && strings.IndexByte(" \t\r\n", r.text[r.pos]) >= 0 {
 		r.pos++
 	}
 }
 
-func (r *jsonReader) value(depth int) *Node {
+func (r *jsonReader) value(depth int, key bool) *Node {
 	r.space()
-	if r.pos >= len(r.text) || depth > scan.MaxJSONDepth || r.nodes >= maxJSONNodes {
+	if r.pos >= len(r.text) || depth > scan.MaxJSONDepth || r.nodes >= maxJSONNodes || !r.spend() {
 		r.fault = true
 		return nil
 	}
@@ -70,25 +74,40 @@ func (r *jsonReader) value(depth int) *Node {
 		n.Kind = '"'
 		n.Text, n.Verbatim = r.str(c)
 		r.fault = r.fault || c == '\''
+		for r.yaml != nil && c == '\'' && r.pos < len(r.text) && r.text[r.pos] == '\'' { // a doubled quote is one
+			more, _ := r.str(c)
+			n.Text, n.Verbatim = n.Text+"'"+more, false
+		}
 	default:
 		from := r.pos
-		for r.pos < len(r.text) && strings.IndexByte(" \t\r\n,:{}[]\"'", r.text[r.pos]) < 0 {
-			r.pos++
-		}
-		if r.pos == from {
+		if r.pos = r.plainEnd(key); r.pos == from {
 			r.fault = true
 			r.pos++
 			return nil
 		}
-		n.Text = r.text[from:r.pos]
-		n.Kind = '0'
-		switch n.Text {
-		case "true", "false", "null":
+		n.Text, n.Kind = r.text[from:r.pos], '0'
+		switch {
+		case r.yaml != nil:
+			n.Text, n.Kind = unquoted(n.Text), '"'
+			n.classify()
+		case n.Text == "true" || n.Text == "false" || n.Text == "null":
 			n.Kind = n.Text[0]
 		}
 	}
 	n.End = r.pos
 	return n
+}
+
+// plainEnd is where a text without quotes ends that begins at pos.
+func (r *jsonReader) plainEnd(key bool) int {
+	if r.yaml != nil && strings.IndexByte(":,]}", r.text[r.pos]) < 0 {
+		return r.yamlEnd(key)
+	}
+	end := r.pos
+	for end < len(r.text) && strings.IndexByte(" \t\r\n,:{}[]\"'", r.text[end]) < 0 {
+		end++
+	}
+	return end
 }
 
 // members reads the inside of an object or array up to its end.
@@ -99,7 +118,7 @@ func (r *jsonReader) members(n *Node, depth int) {
 	}
 	for {
 		r.space()
-		if r.pos >= len(r.text) {
+		if r.pos >= len(r.text) || !r.spend() {
 			r.fault = true
 			return
 		}
@@ -117,9 +136,12 @@ func (r *jsonReader) members(n *Node, depth int) {
 		}
 		key := ""
 		if n.Kind == '{' {
-			k := r.value(depth + 1)
+			k := r.value(depth+1, true)
 			if r.space(); k == nil || r.pos >= len(r.text) || r.text[r.pos] != ':' {
 				r.fault = true
+				if r.yaml != nil && k != nil { // a member without a value
+					n.Keys, n.Kids = append(n.Keys, ""), append(n.Kids, k)
+				}
 				if r.nodes >= maxJSONNodes || depth >= scan.MaxJSONDepth {
 					r.pos = len(r.text)
 				}
@@ -128,7 +150,7 @@ func (r *jsonReader) members(n *Node, depth int) {
 			r.pos++
 			key = k.Text
 		}
-		if v := r.value(depth + 1); v != nil {
+		if v := r.value(depth+1, false); v != nil {
 			n.Keys = append(n.Keys, key)
 			n.Kids = append(n.Kids, v)
 		} else if r.nodes >= maxJSONNodes || depth >= scan.MaxJSONDepth {

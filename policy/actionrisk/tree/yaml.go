@@ -291,78 +291,25 @@ func (r *yamlReader) literal(from, to, indent int, folded bool) *Node {
 
 // flow reads a value written in one line: {a: b, c: [d]}, "text".
 func (r *yamlReader) flow(at, depth int) (*Node, int) {
-	at = r.blank(at)
-	if at >= len(r.text) || depth > scan.MaxJSONDepth || r.nodes >= maxJSONNodes || !r.b.Spend(1) {
+	j := jsonReader{text: r.text, pos: at, nodes: r.nodes, yaml: r.b}
+	n := j.value(depth, false)
+	if r.nodes = j.nodes; n == nil {
 		return nil, len(r.text)
 	}
-	n := r.node('"', at)
-	switch c := r.text[at]; c {
-	case '{', '[':
-		n.Kind = c
-		n.End = r.members(n, at+1, depth)
-		return n, n.End
-	case '"', '\'':
-		j := jsonReader{text: r.text, pos: at}
-		n.Text, n.Verbatim = j.str(c)
-		for c == '\'' && j.pos < len(r.text) && r.text[j.pos] == '\'' { // a doubled quote is one
-			more, _ := j.str(c)
-			n.Text, n.Verbatim = n.Text+"'"+more, false
-		}
-		n.End = j.pos
-		return n, n.End
-	}
-	end := at
-	for end < len(r.text) && strings.IndexByte(",]}\n", r.text[end]) < 0 && !(r.text[end] == ':' && (end+1 >= len(r.text) || strings.IndexByte(" ,]}\n{[\"", r.text[end+1]) >= 0)) {
+	return n, j.pos
+}
+
+// yamlEnd is where a text without quotes ends in such a value: at a colon only with a blank
+// or a bracket behind it, but for keys as jq writes them, {spec:{replicas:0}}.
+func (r *jsonReader) yamlEnd(key bool) int {
+	text, end := r.text, r.pos
+	for end < len(text) && strings.IndexByte(",]}\n", text[end]) < 0 && !(text[end] == ':' && (end+1 >= len(text) || strings.IndexByte(" ,]}\n{[\"", text[end+1]) >= 0)) {
 		end++
 	}
-	n.Text, n.End = unquoted(r.text[at:end]), end
-	n.classify()
-	return n, end
-}
-
-// members reads the inside of a flow value up to its closing sign.
-func (r *yamlReader) members(n *Node, at, depth int) int {
-	closing := byte('}')
-	if n.Kind == '[' {
-		closing = ']'
+	if colon := strings.IndexByte(text[r.pos:end], ':'); key && colon > 0 && act.SyntaxName(text[r.pos:r.pos+colon]) {
+		return r.pos + colon
 	}
-	for r.b.Spend(1) {
-		at = r.blank(at)
-		if at >= len(r.text) {
-			return at
-		}
-		switch r.text[at] {
-		case closing:
-			return at + 1
-		case ',', '}', ']', ':':
-			at++
-			continue
-		}
-		v, end := r.flow(at, depth+1)
-		if v == nil {
-			return len(r.text)
-		}
-		if colon := strings.IndexByte(r.text[at:end], ':'); n.Kind == '{' && colon > 0 && act.SyntaxName(r.text[at:at+colon]) { // {spec:{replicas:0}}, as jq writes it
-			v, end = &Node{Kind: '"', Text: r.text[at : at+colon], Start: at, End: at + colon}, at+colon
-		}
-		key := ""
-		if next := r.blank(end); n.Kind == '{' && next < len(r.text) && r.text[next] == ':' {
-			key = v.Text
-			if v, end = r.flow(next+1, depth+1); v == nil {
-				return len(r.text)
-			}
-		}
-		n.Keys, n.Kids = append(n.Keys, key), append(n.Kids, v)
-		at = max(end, at+1)
-	}
-	return len(r.text)
-}
-
-func (r *yamlReader) blank(at int) int {
-	for at < len(r.text) && strings.IndexByte(" \t\r\n", r.text[at]) >= 0 {
-		at++
-	}
-	return at
+	return end
 }
 
 // Truth: true, yes or on, quoted or not.

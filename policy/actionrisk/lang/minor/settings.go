@@ -211,7 +211,7 @@ func settingsNode(sh *interp.Process, n *tree.Node, command bool) {
 			if i < len(n.Keys) {
 				key = strings.ToLower(n.Keys[i])
 			}
-			settingsNode(sh, k, command && n.Kind == '[' || sh.Env.CommandKeys[key] || sh.Env.CommandSections[key] || command && k.Kind != '{')
+			settingsNode(sh, k, command && (n.Kind == '[' || k.Kind != '{') || sh.Env.CommandKeys[key] || sh.Env.CommandSections[key])
 		}
 	}
 }

@@ -14,96 +14,134 @@ var noTool = &facts.Tool{}
 // carrierTool is how a wrapper without an entry of its own reads its arguments.
 var carrierTool = &facts.Tool{First: true}
 
+// argReader reads the words of a call by the tool's way of reading.
+type argReader struct {
+	v         *act.Invocation
+	spec, sub *facts.Tool // of the whole tool, of its subcommand
+	switches  bool        // it is a shell, which takes +o
+	i         int         // the word that is read
+}
+
 // parseArgs fills opts and operands by the tool's way of reading.
 func parseArgs(c *facts.Set, v *act.Invocation) {
-	spec := c.Program(v.Exe).Options
-	if spec == nil {
-		spec = noTool
-		if slices.ContainsFunc(c.Program(v.Exe).Carries, func(w *facts.Wrapper) bool { return w.Argv && len(w.Sub) == 0 }) {
-			spec = carrierTool
+	p := c.Program(v.Exe)
+	r := argReader{v: v, spec: p.Options, sub: noTool, switches: slices.Contains(c.Groups["shells"], v.Exe)}
+	if r.spec == nil {
+		r.spec = noTool
+		if slices.ContainsFunc(p.Carries, func(w *facts.Wrapper) bool { return w.Argv && len(w.Sub) == 0 }) {
+			r.spec = carrierTool
 		}
 	}
-	sub := noTool
 	v.After = -1
 	v.Opts, v.Operands = make([]act.Option, 0, len(v.Argv)), make([]act.Word, 0, len(v.Argv))
-	greedy := func(name string, next int) bool {
-		return spec.Greedy && next < len(v.Argv) && !strings.HasPrefix(v.Argv[next].Text, "-") && !slices.Contains(spec.Flags, name) && !strings.HasPrefix(name, "--no-")
-	}
-	takes := func(name string) bool { return slices.Contains(spec.Values, name) || slices.Contains(sub.Values, name) }
-	for i := 1; i < len(v.Argv); i++ {
-		w := v.Argv[i]
-		t := w.Text
-		if len(spec.Inner) > 0 && slices.Contains(spec.Inner, t) {
-			v.Opts = append(v.Opts, act.Option{Name: t})
-			for i++; i < len(v.Argv) && v.Argv[i].Text != ";" && v.Argv[i].Text != "+"; i++ {
-			}
-			continue
-		}
-		switch {
-		case len(t) > 1 && t[0] == '+' && strings.Trim(t[1:], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == "" && len(v.Operands) == 0 && v.After < 0 && slices.Contains(c.Groups["shells"], v.Exe):
-			if t == "+o" || t == "+O" { // turns an option of the shell off
-				i++
-			}
-		case len(v.Operands) == 0 && v.After < 0 && slices.Contains(spec.Tracks, t):
-		case v.After >= 0 || len(t) < 2 || t[0] != '-' || isNegative(t):
-			v.Operands = append(v.Operands, w)
-			if len(v.Operands) == 1 && spec.Subs != nil {
-				if s := spec.Subs[t]; s != nil {
-					sub = s
-				}
-			}
-			if len(v.Operands) == 2 && spec.Subs != nil {
-				if s := spec.Subs[v.Operands[0].Text+" "+t]; s != nil {
-					sub = s
-					continue
-				}
-			}
-			if v.After < 0 && (spec.First || sub.First && len(v.Operands) > 1) {
-				v.After = len(v.Operands)
-			}
-		case t == "--":
-			v.After = len(v.Operands)
-		case t[1] == '-' || spec.Long || sub.Long:
-			name, value, given := strings.Cut(t, "=")
-			o := act.Option{Name: name, Given: given}
-			if given {
-				o.Value = w.Tail(len(name) + 1)
-				o.Value.Text = value
-			} else if takes(name) && i+1 < len(v.Argv) || greedy(name, i+1) {
-				i++
-				o.Value, o.Given = v.Argv[i], true
-			}
-			v.Opts = append(v.Opts, o)
-		default:
-			for j := 1; j < len(t); j++ {
-				o := act.Option{Name: shortName(t[j])}
-				if takes(o.Name) {
-					if o.Given = true; j+1 < len(t) {
-						o.Value = w.Tail(j + 1)
-					} else if i+1 < len(v.Argv) {
-						i++
-						o.Value = v.Argv[i]
-					}
-					v.Opts = append(v.Opts, o)
-					break
-				}
-				v.Opts = append(v.Opts, o)
-				if j == 1 && len(t) > 2 && (t[2] == '=' || t[2] == scan.Hole) {
-					v.Opts[len(v.Opts)-1].Value, v.Opts[len(v.Opts)-1].Given = w.Tail(3), true
-					break
-				}
-			}
-			if len(t) > 2 {
-				v.Opts = append(v.Opts, act.Option{Name: t})
-			}
-		}
+	for r.i = 1; r.i < len(v.Argv); r.i++ {
+		r.word(v.Argv[r.i])
 	}
 	v.Data = 0
-	for _, s := range [...]*facts.Tool{spec, sub} {
+	for _, s := range [...]*facts.Tool{r.spec, r.sub} {
 		if s.Data > 0 && !slices.ContainsFunc(s.DataUnless, v.Has) {
 			v.Data = min(s.Data, len(v.Operands))
 		}
 	}
+}
+
+// word reads one word, and those behind it that belong to it.
+func (r *argReader) word(w act.Word) {
+	v, t := r.v, w.Text
+	first := len(v.Operands) == 0 && v.After < 0
+	switch {
+	case len(r.spec.Inner) > 0 && slices.Contains(r.spec.Inner, t):
+		v.Opts = append(v.Opts, act.Option{Name: t})
+		for r.i++; r.i < len(v.Argv) && v.Argv[r.i].Text != ";" && v.Argv[r.i].Text != "+"; r.i++ {
+		}
+	case first && r.switches && len(t) > 1 && t[0] == '+' && strings.Trim(t[1:], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == "":
+		if t == "+o" || t == "+O" { // turns an option of the shell off
+			r.i++
+		}
+	case first && slices.Contains(r.spec.Tracks, t):
+	case v.After >= 0 || len(t) < 2 || t[0] != '-' || isNegative(t):
+		r.operand(w)
+	case t == "--":
+		v.After = len(v.Operands)
+	case t[1] == '-' || r.spec.Long || r.sub.Long:
+		r.long(w)
+	default:
+		r.cluster(w)
+	}
+}
+
+// operand takes a word that is no option; one or two may name a subcommand.
+func (r *argReader) operand(w act.Word) {
+	v := r.v
+	v.Operands = append(v.Operands, w)
+	switch len(v.Operands) {
+	case 1:
+		if s := r.spec.Subs[w.Text]; s != nil {
+			r.sub = s
+		}
+	case 2:
+		if s := r.spec.Subs[v.Operands[0].Text+" "+w.Text]; s != nil {
+			r.sub = s
+			return
+		}
+	}
+	if v.After < 0 && (r.spec.First || r.sub.First && len(v.Operands) > 1) {
+		v.After = len(v.Operands)
+	}
+}
+
+// long reads --name, --name=value, or --name and its value.
+func (r *argReader) long(w act.Word) {
+	name, value, given := strings.Cut(w.Text, "=")
+	o := act.Option{Name: name, Given: given}
+	switch {
+	case given:
+		o.Value = w.Tail(len(name) + 1)
+		o.Value.Text = value
+	case r.takes(name) && r.i+1 < len(r.v.Argv) || r.greedy(name):
+		r.i++
+		o.Value, o.Given = r.v.Argv[r.i], true
+	}
+	r.v.Opts = append(r.v.Opts, o)
+}
+
+// cluster reads -abc, where the last one may have a value: -ovalue, -o value, -o=value.
+// It is an option by all of its letters as well.
+func (r *argReader) cluster(w act.Word) {
+	v, t := r.v, w.Text
+	for j := 1; j < len(t); j++ {
+		o := act.Option{Name: shortName(t[j])}
+		if r.takes(o.Name) {
+			if o.Given = true; j+1 < len(t) {
+				o.Value = w.Tail(j + 1)
+			} else if r.i+1 < len(v.Argv) {
+				r.i++
+				o.Value = v.Argv[r.i]
+			}
+			v.Opts = append(v.Opts, o)
+			break
+		}
+		if j == 1 && len(t) > 2 && (t[2] == '=' || t[2] == scan.Hole) {
+			o.Value, o.Given = w.Tail(3), true
+			v.Opts = append(v.Opts, o)
+			break
+		}
+		v.Opts = append(v.Opts, o)
+	}
+	if len(t) > 2 {
+		v.Opts = append(v.Opts, act.Option{Name: t})
+	}
+}
+
+// takes tells whether an option takes the next word.
+func (r *argReader) takes(name string) bool {
+	return slices.Contains(r.spec.Values, name) || slices.Contains(r.sub.Values, name)
+}
+
+// greedy tells whether a long option of which nothing is known takes the next word.
+func (r *argReader) greedy(name string) bool {
+	next := r.i + 1
+	return r.spec.Greedy && next < len(r.v.Argv) && !strings.HasPrefix(r.v.Argv[next].Text, "-") && !slices.Contains(r.spec.Flags, name) && !strings.HasPrefix(name, "--no-")
 }
 
 var shortNames = func() (names [128]string) {

@@ -38,7 +38,7 @@ func fromStore(e *interp.Env, v *act.Invocation) bool {
 	return false
 }
 
-// takeEffect does to the words what an effect says.
+// takeEffect does to the words what an effect says: to all of them, or to each.
 func takeEffect(sh *interp.Process, as []string, words []act.Word, v *act.Invocation) {
 	switch as[0] {
 	case "@bind":
@@ -49,56 +49,48 @@ func takeEffect(sh *interp.Process, as []string, words []act.Word, v *act.Invoca
 		mixes(sh, v, words)
 	case "@send":
 		sends(sh, v, words)
-	case "@sendat":
-		for _, w := range words {
-			if i := strings.LastIndexByte(w.Text, '@'); i >= 0 {
-				sends(sh, v, []act.Word{w.Tail(i + 1)})
-			}
-		}
-	case "@puts":
-		for _, w := range words {
-			puts(sh, v, w)
-		}
-	case "@putsfile":
-		for _, w := range words {
-			puts(sh, v, sh.Env.ReadFile(sh, w).Word)
-		}
 	case "@assign":
 		assigned(sh, v, words)
-	case "@load":
-		for _, w := range words {
-			loads(sh, v, w)
-		}
-	case "@split":
-		for _, w := range words {
-			sh.Plain(as[1:], splitWords(w), v)
-		}
-	case "@address":
-		for _, w := range words {
-			sh.Interpret("socat", w, v, v.Exe, nil)
-		}
 	case "@options":
 		options(sh, v, words)
 	case "@listed":
 		listed(sh, as[1:], words, v)
-	case "@fetched":
-		for _, w := range words {
-			sh.Env.Remember(sh, w, act.Flow{Taint: act.FromNetwork, Via: v.Exe}, false)
-		}
-	case "@option":
-		for _, w := range words {
-			sh.Plain([]string{v.Exe}, settingsAsOptions(w), v)
-		}
-	case "@config":
-		for _, w := range words {
-			configured(sh.Env, sh, as[1], sh.Env.ReadFile(sh, w))
-		}
-	case ">", ">>":
-		for _, w := range words {
-			sh.WritesTo(as[0], w, v)
-		}
 	default:
-		sh.Plain(as, words, v)
+		if as[0][0] != '@' && as[0] != ">" && as[0] != ">>" {
+			sh.Plain(as, words, v)
+			return
+		}
+		for _, w := range words {
+			takeEach(sh, as, w, v)
+		}
+	}
+}
+
+// takeEach does to one word what an effect says.
+func takeEach(sh *interp.Process, as []string, w act.Word, v *act.Invocation) {
+	switch as[0] {
+	case "@sendat":
+		if i := strings.LastIndexByte(w.Text, '@'); i >= 0 {
+			sends(sh, v, []act.Word{w.Tail(i + 1)})
+		}
+	case "@puts":
+		puts(sh, v, w)
+	case "@putsfile":
+		puts(sh, v, sh.Env.ReadFile(sh, w).Word)
+	case "@load":
+		loads(sh, v, w)
+	case "@split":
+		sh.Plain(as[1:], splitWords(w), v)
+	case "@address":
+		sh.Interpret("socat", w, v, v.Exe, nil)
+	case "@fetched":
+		sh.Env.Remember(sh, w, act.Flow{Taint: act.FromNetwork, Via: v.Exe}, false)
+	case "@option":
+		sh.Plain([]string{v.Exe}, settingsAsOptions(w), v)
+	case "@config":
+		configured(sh.Env, sh, as[1], sh.Env.ReadFile(sh, w))
+	case ">", ">>":
+		sh.WritesTo(as[0], w, v)
 	}
 }
 

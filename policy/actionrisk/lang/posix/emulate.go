@@ -33,49 +33,73 @@ func emulate(e *interp.Env, sh *interp.Process, v *act.Invocation) (act.Flow, bo
 	if d, ok := decoders[v.Exe]; ok && (d.options == nil || slices.ContainsFunc(d.options, v.Has)) {
 		return decode(e, sh, v, d.name, d.decode)
 	}
+	if out, ok, is := movesText(e, sh, v); is {
+		return out, ok
+	}
+	if out, ok := tellsText(sh, v); ok {
+		return out, true
+	}
+	return filter(e, sh, v)
+}
+
+// movesText are the commands whose output is their input, or files, in another form; is
+// tells whether it is one of them, ok whether the output is known.
+func movesText(e *interp.Env, sh *interp.Process, v *act.Invocation) (out act.Flow, ok, is bool) {
+	switch v.Exe {
+	case "xargs":
+		if len(v.Operands) == 0 && v.Stdin.Known { // it prints its words in one line
+			f := v.Stdin
+			f.Word.Text, f.Word.At = strings.Join(strings.Fields(f.Word.Text), " "), -1
+			return f, true, true
+		}
+	case "cat", "tac":
+		out, ok = cat(e, sh, v)
+		return out, ok, true
+	case "tee":
+		for _, w := range v.Operands {
+			e.Remember(sh, w, v.Stdin, v.Has("-a"))
+		}
+		return v.Stdin, true, true
+	case "gunzip", "zcat", "uudecode":
+		return unpacked(v), v.Stdin.Taint != 0, true
+	case "gzip", "bzip2", "xz":
+		if v.Has("-d") {
+			return unpacked(v), v.Stdin.Taint != 0, true
+		}
+	case "envsubst":
+		return substituted(sh, v), v.Stdin.Word.Text != "", true
+	case "tr":
+		out, ok = translate(e, sh, v)
+		return out, ok, true
+	case "basename", "dirname", "realpath", "readlink":
+		out, ok = pathPart(v)
+		return out, ok, true
+	case "tar", "gtar", "bsdtar":
+		if w, ok := v.Value("-f", "--file"); ok && !standardOutput(w.Text) && (v.Has("-c") || v.Has("--create") || v.Has("-r")) {
+			archive(e, sh, v, w)
+			return act.Flow{Known: true}, true, true
+		}
+	}
+	return act.Flow{}, false, false
+}
+
+// tellsText are the commands that print what their arguments say, nothing, or what
+// stands for what they would find.
+func tellsText(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	switch v.Exe {
 	case "echo", "yes":
 		return echo(v), true
 	case "printf":
 		return printf(v), true
-	case "xargs":
-		if len(v.Operands) == 0 && v.Stdin.Known { // it prints its words in one line
-			f := v.Stdin
-			f.Word.Text, f.Word.At = strings.Join(strings.Fields(f.Word.Text), " "), -1
-			return f, true
-		}
-	case "cat", "tac":
-		return cat(e, sh, v)
-	case "tee":
-		for _, w := range v.Operands {
-			e.Remember(sh, w, v.Stdin, v.Has("-a"))
-		}
-		return v.Stdin, true
-	case "gunzip", "zcat", "gzip", "bzip2", "xz", "uudecode":
-		if v.Exe == "gunzip" || v.Exe == "zcat" || v.Exe == "uudecode" || v.Has("-d") {
-			return unpacked(v), v.Stdin.Taint != 0
-		}
-	case "envsubst":
-		return substituted(sh, v), v.Stdin.Word.Text != ""
-	case "tr":
-		return translate(e, sh, v)
-	case "tar", "gtar", "bsdtar":
-		if w, ok := v.Value("-f", "--file"); ok && w.Text != "-" && w.Text != "/dev/stdout" && w.Text != "/dev/fd/1" && (v.Has("-c") || v.Has("--create") || v.Has("-r")) {
-			archive(e, sh, v, w)
-			return act.Flow{Known: true}, true
-		}
 	case "cast":
-		if n, ok := largestNumber(v); ok {
-			return printsText(v, n), true
-		}
+		n, ok := largestNumber(v)
+		return printsText(v, n), ok
 	case "find", "fd", "fdfind", "ls":
 		return listing(v), true
 	case "pwd":
 		return printsText(v, cmp.Or(sh.Cwd, ".")), true
-	case "pgrep":
-		if len(v.Operands) == 0 || v.Operands[0].Text == "." || v.Operands[0].Text == ".*" { // all processes, whom a signal to -1 reaches
-			return printsText(v, "-1"), true
-		}
+	case "pgrep": // all processes, whom a signal to -1 reaches
+		return printsText(v, "-1"), len(v.Operands) == 0 || v.Operands[0].Text == "." || v.Operands[0].Text == ".*"
 	case "mktemp":
 		return printsText(v, "/tmp/tmp.file"), true
 	case "true", "false", ":", "sleep", "wait", "cd", "test", "[":
@@ -84,14 +108,15 @@ func emulate(e *interp.Env, sh *interp.Process, v *act.Invocation) (act.Flow, bo
 		if len(v.Operands) == 1 {
 			return act.Flow{Known: true, Word: v.Operands[0]}, true
 		}
-	case "basename", "dirname", "realpath", "readlink":
-		return pathPart(v)
 	case "git":
-		if v.UnderAny([]string{"rev-parse"}) && v.Has("--show-toplevel") {
-			return printsText(v, "."), true
-		}
+		return printsText(v, "."), v.UnderAny([]string{"rev-parse"}) && v.Has("--show-toplevel")
 	}
-	return filter(e, sh, v)
+	return act.Flow{}, false
+}
+
+// standardOutput: a name of what a program prints.
+func standardOutput(name string) bool {
+	return name == "-" || name == "/dev/stdout" || name == "/dev/fd/1"
 }
 
 // printsText is the output of a call that prints such a text.

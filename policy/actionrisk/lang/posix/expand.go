@@ -170,20 +170,26 @@ func (b *builder) lit(p *syntax.Lit, quoted bool) {
 		at = b.sh.Src.At + int(p.Pos().Offset())
 	}
 	v := p.Value
-	if strings.IndexByte(v, '\\') < 0 {
-		if i := strings.IndexByte(v, '('); i == 0 && !quoted && len(b.buf) > 0 && strings.HasSuffix(v, ")") { // zsh: (D) chooses among the files
-			b.glob = true
-			return
-		}
-		if !quoted && !b.whole && strings.ContainsAny(v, "*?[") {
-			b.glob = true
-		}
-		b.add(v, at)
+	if strings.IndexByte(v, '\\') >= 0 {
+		b.escaped(v, at, quoted)
 		return
 	}
+	if !quoted && len(b.buf) > 0 && strings.HasPrefix(v, "(") && strings.HasSuffix(v, ")") { // zsh: (D) chooses among the files
+		b.glob = true
+		return
+	}
+	if !quoted && !b.whole && strings.ContainsAny(v, "*?[") {
+		b.glob = true
+	}
+	b.add(v, at)
+}
+
+// escaped appends a literal byte by byte, without the backslashes that quote.
+func (b *builder) escaped(v string, at int, quoted bool) {
 	for i := 0; i < len(v); i++ {
 		c := v[i]
-		if c == '\\' && i+1 < len(v) && (!quoted && !b.document || strings.IndexByte("\\$`\n", v[i+1]) >= 0 || v[i+1] == '"' && !b.document) {
+		switch {
+		case c == '\\' && i+1 < len(v) && b.quotes(v[i+1], quoted):
 			i++
 			if v[i] == '\n' {
 				continue
@@ -192,7 +198,7 @@ func (b *builder) lit(p *syntax.Lit, quoted bool) {
 				b.quoted = true
 			}
 			c = v[i]
-		} else if !quoted && (c == '*' || c == '?' || c == '[') {
+		case !quoted && (c == '*' || c == '?' || c == '['):
 			b.glob = true
 		}
 		if at >= 0 {
@@ -201,6 +207,14 @@ func (b *builder) lit(p *syntax.Lit, quoted bool) {
 			b.add(string(c), -1)
 		}
 	}
+}
+
+// quotes: a backslash before this byte stands for the byte alone.
+func (b *builder) quotes(next byte, quoted bool) bool {
+	if !quoted && !b.document || strings.IndexByte("\\$`\n", next) >= 0 {
+		return true
+	}
+	return next == '"' && !b.document
 }
 
 func (b *builder) single(p *syntax.SglQuoted) {

@@ -16,49 +16,34 @@ import (
 // input and program are known and simple. Text that goes through a filter nobody
 // can follow is marked as built: a shell that reads it runs something hidden.
 func filter(e *interp.Env, sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
-	in, rest := v.Stdin, v.Operands
-	program := act.Word{}
-	switch v.Exe {
-	case "sed", "awk", "gawk", "mawk", "grep", "egrep", "fgrep", "rg", "jq", "yq":
+	interpreter := e.In("interpreters", v.Exe)
+	var program act.Word
+	rest := v.Operands
+	switch {
+	case takesProgram[v.Exe]:
 		if v.Exe == "jq" {
 			rest = rest[min(len(rest), jqValues(v)):]
-		}
-		if v.Exe == "jq" && v.Has("-n") && len(rest) > 0 {
-			if w := jqFilled(v, rest[0]); literalObject(w.Text) {
-				return act.Flow{Word: w, Known: true, Line: true, Taint: w.Taint}, true
+			if out, ok := jqAlone(v, rest); ok {
+				return out, true
 			}
 		}
-		if v.Exe == "jq" && v.Has("-n") && len(rest) > 0 && strings.Contains(rest[0].Text, `"`) { // it prints its program's own strings
-			return act.Flow{Taint: act.FromBuilt, Via: v.Exe}, true
-		}
-		if len(rest) > 0 {
-			program, rest = rest[0], rest[1:]
-		}
-		if w, ok := v.Value("-e", "--expression"); ok {
-			program, rest = w, v.Operands
-		}
-	case "head", "tail", "sort", "uniq", "shuf", "cut", "nl", "paste", "fold", "fmt", "column", "tee", "iconv", "expand", "dos2unix", "od", "hexdump", "bc", "dc", "perl", "python3", "python", "ruby", "node", "php":
-	default:
+		program, rest = filterProgram(v, rest)
+	case !filtersText[v.Exe]:
 		return act.Flow{}, false
 	}
-	interpreter := slices.Contains(e.Groups["interpreters"], v.Exe)
+	in := v.Stdin
 	if len(rest) > 0 && !interpreter {
 		in = e.ReadFile(sh, rest[len(rest)-1])
 	}
-	if w, ok := spoken(e, v); ok && !in.Known && (v.Exe == "jq" || v.Exe == "yq") { // a program of its own makes a command of each line
-		return act.Flow{Word: w, Taint: in.Taint, Via: v.Exe}, true
+	if !in.Known {
+		return unknownFiltered(e, v, program, in)
 	}
-	if !in.Known && v.Exe == "sed" {
-		if text, ok := sedText(program.Text, "\x01"); ok && text != "\x01" {
-			return act.Flow{Word: act.Word{Text: strings.ReplaceAll(text, "\x01", string(scan.Hole)), At: -1, Span: v.Argv[0].Span}, Taint: in.Taint, Via: v.Exe}, true
-		}
-	}
-	if !in.Known || in.Word.Text == "" || len(in.Word.Text) > scan.MaxDecoded {
+	if in.Word.Text == "" || len(in.Word.Text) > scan.MaxDecoded {
 		return act.Flow{}, false
 	}
 	out := act.Flow{Taint: in.Taint | in.Word.Taint | act.FromBuilt, Via: v.Exe, Layer: in.Layer}
 	if interpreter || !e.Budget.Spend(1+len(in.Word.Text)/64) {
-		return out, len(in.Word.Text) > 0
+		return out, true
 	}
 	if text, ok := filtered(v, program.Text, in.Word.Text); ok && len(text) <= scan.MaxValue {
 		out.Known, out.Taint, out.Word = true, in.Taint, in.Word
@@ -67,6 +52,50 @@ func filter(e *interp.Env, sh *interp.Process, v *act.Invocation) (act.Flow, boo
 		}
 	}
 	return out, true
+}
+
+// takesProgram are the filters whose first operand is a program; filtersText are others.
+var (
+	takesProgram = scan.SetOf("sed awk gawk mawk grep egrep fgrep rg jq yq")
+	filtersText  = scan.SetOf("head tail sort uniq shuf cut nl paste fold fmt column tee iconv expand dos2unix od hexdump bc dc perl python3 python ruby node php")
+)
+
+// filterProgram is the program of a filter, and the operands behind it.
+func filterProgram(v *act.Invocation, rest []act.Word) (act.Word, []act.Word) {
+	if w, ok := v.Value("-e", "--expression"); ok {
+		return w, v.Operands
+	}
+	if len(rest) == 0 {
+		return act.Word{}, nil
+	}
+	return rest[0], rest[1:]
+}
+
+// jqAlone is what jq prints without any input: its program's own strings.
+func jqAlone(v *act.Invocation, rest []act.Word) (act.Flow, bool) {
+	if !v.Has("-n") || len(rest) == 0 {
+		return act.Flow{}, false
+	}
+	if w := jqFilled(v, rest[0]); literalObject(w.Text) {
+		return act.Flow{Word: w, Known: true, Line: true, Taint: w.Taint}, true
+	}
+	return act.Flow{Taint: act.FromBuilt, Via: v.Exe}, strings.Contains(rest[0].Text, `"`)
+}
+
+// unknownFiltered is what a filter makes of input that nobody knows: a program of its
+// own may make a command of each line.
+func unknownFiltered(e *interp.Env, v *act.Invocation, program act.Word, in act.Flow) (act.Flow, bool) {
+	switch v.Exe {
+	case "jq", "yq":
+		if w, ok := spoken(e, v); ok {
+			return act.Flow{Word: w, Taint: in.Taint, Via: v.Exe}, true
+		}
+	case "sed":
+		if text, ok := sedText(program.Text, "\x01"); ok && text != "\x01" {
+			return act.Flow{Word: act.Word{Text: strings.ReplaceAll(text, "\x01", string(scan.Hole)), At: -1, Span: v.Argv[0].Span}, Taint: in.Taint, Via: v.Exe}, true
+		}
+	}
+	return act.Flow{}, false
 }
 
 // prints: its program text, which stands in the command, makes its output.

@@ -20,6 +20,11 @@ func param(sh *interp.Process, p *syntax.ParamExp) []act.Word {
 	if p.Param == nil || p.Names != 0 {
 		return []act.Word{unknown(sh, "", p)}
 	}
+	return namedParam(sh, p)
+}
+
+// namedParam is what an expansion of one variable becomes.
+func namedParam(sh *interp.Process, p *syntax.ParamExp) []act.Word {
 	name := p.Param.Value
 	list, set := lookup(sh, name, p)
 	if !set && absolute[name] && (p.Slice != nil || p.Exp != nil && p.Exp.Word != nil) {
@@ -27,15 +32,7 @@ func param(sh *interp.Process, p *syntax.ParamExp) []act.Word {
 			return []act.Word{w}
 		}
 	}
-	if p.Index != nil && !p.Excl && !p.Length {
-		list = index(sh, list, p)
-	}
-	if p.Flags != nil {
-		list = flagged(sh, list, p)
-	}
-	if len(list) > 1 && (name == "*" || p.Index != nil && !p.Excl && !p.Length && p.Exp == nil && p.Slice == nil && allAsOne(sh, p.Index)) {
-		list = joined(sh, list)
-	}
+	list = elements(sh, list, p)
 	switch {
 	case p.Length:
 		if set && list[0].Known() {
@@ -47,25 +44,53 @@ func param(sh *interp.Process, p *syntax.ParamExp) []act.Word {
 			list, _ = lookup(sh, list[0].Text, p)
 		}
 	case p.Exp != nil:
-		list = operator(sh, list, set, p)
-	case p.Slice != nil && (name == "@" || name == "*" || p.Index != nil && len(list) > 1):
-		list = sliceList(sh, list, p.Slice, name == "@" || name == "*")
+		return operator(sh, list, set, p)
 	case p.Slice != nil:
-		for i := range list {
-			list[i] = slice(sh, list[i], p.Slice)
-		}
+		return sliced(sh, list, p)
 	case p.Repl != nil:
-		orig, with := wordText(sh, p.Repl.Orig), wordText(sh, p.Repl.With)
-		out := make([]act.Word, len(list))
-		for i, w := range list {
-			out[i] = w
-			if w.Known() && orig.Known() && orig.Text != "" && sh.Env.Budget.Spend(1+len(w.Text)/64) {
-				out[i].Text, out[i].At = replace(w.Text, orig.Text, with.Text, p.Repl.All), -1
-			}
-		}
-		return out
+		return replaced(sh, list, p.Repl)
 	}
 	return list
+}
+
+// elements are those of an array that are meant, by flags of zsh too, or all as one word.
+func elements(sh *interp.Process, list []act.Word, p *syntax.ParamExp) []act.Word {
+	indexed := p.Index != nil && !p.Excl && !p.Length
+	if indexed {
+		list = index(sh, list, p)
+	}
+	if p.Flags != nil {
+		list = flagged(sh, list, p)
+	}
+	if len(list) > 1 && (p.Param.Value == "*" || indexed && p.Exp == nil && p.Slice == nil && allAsOne(sh, p.Index)) {
+		return joined(sh, list)
+	}
+	return list
+}
+
+// sliced is ${name:from:length} of a value, of each one or of the list.
+func sliced(sh *interp.Process, list []act.Word, p *syntax.ParamExp) []act.Word {
+	params := p.Param.Value == "@" || p.Param.Value == "*"
+	if params || p.Index != nil && len(list) > 1 {
+		return sliceList(sh, list, p.Slice, params)
+	}
+	for i := range list {
+		list[i] = slice(sh, list[i], p.Slice)
+	}
+	return list
+}
+
+// replaced is ${name/text/other} of each value.
+func replaced(sh *interp.Process, list []act.Word, r *syntax.Replace) []act.Word {
+	orig, with := wordText(sh, r.Orig), wordText(sh, r.With)
+	out := make([]act.Word, len(list))
+	for i, w := range list {
+		out[i] = w
+		if w.Known() && orig.Known() && orig.Text != "" && sh.Env.Budget.Spend(1+len(w.Text)/64) {
+			out[i].Text, out[i].At = replace(w.Text, orig.Text, with.Text, r.All), -1
+		}
+	}
+	return out
 }
 
 // wellKnown are variables whose value every shell has; home stays "~".

@@ -65,58 +65,20 @@ func noted(v *act.Invocation, f act.Flow) act.Flow {
 	return f
 }
 
+// printed is what a call prints, and what it leaves in files beside it.
 func printed(e *interp.Env, sh *interp.Process, v *act.Invocation) act.Flow {
 	if f, ok := emulate(e, sh, v); ok {
 		return f
 	}
 	f := act.Flow{Via: v.Exe, Taint: v.Stdin.Taint, Layer: v.Stdin.Layer}
-	in := func(group string) bool { return slices.Contains(e.Groups[group], v.Exe) }
-	quiet := false // what it fetches goes to a file
-	switch {
-	case in("downloaders") || connects(e.Set, v):
+	fetches := e.In("downloaders", v.Exe) || connects(e.Set, v)
+	if fetches {
 		f.Taint = act.FromNetwork
 		if hosts.Local(v) && !localCounts(v.Exe) || fetchesNothing(v) {
 			f.Taint = 0
 		}
-		quiet = savesAll(v)
-	case in("dumpers"), slices.Contains(e.Groups["tf"], v.Exe) && (v.Has("-json") && v.UnderAny(tellsState) || v.UnderAny(tellsState[:1])):
-		f.Taint |= act.FromDump
-		if dropsFirst(v) {
-			f.Via += act.DropsMark
-		}
-	case v.Exe == "history":
-		f.Taint |= act.FromEnviron
-	case v.Exe == "env" || v.Exe == "printenv" || v.Exe == "set" || v.Exe == "export" || v.Exe == "declare":
-		if len(v.Operands) == 0 && !(v.Exe == "env" && (v.Has("-i") || v.Has("--ignore-environment"))) {
-			f.Taint |= act.FromEnviron
-		}
-	case (v.Exe == "docker" || v.Exe == "podman") && v.UnderAny([]string{"inspect", "container inspect"}) && !v.Has("-f") && !v.Has("--format"): // with its variables
-		f.Taint |= act.FromEnviron
-	case in("summaries"):
-		f.Taint = 0
-	case in("readers"), in("packers"):
-		f.Taint |= packed(e, sh, v)
-		for i := range v.Argv[1:] { // also as the value of an option
-			if c := e.ClassOf(v.Argv[i+1], sh.Cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 && !sh.Remote {
-				f.Taint |= act.FromSecret
-			}
-		}
-		for _, w := range v.Operands[min(v.Data, len(v.Operands)):] {
-			if v.Has("--no-recursion") && !w.Glob && e.ClassOf(w, sh.Cwd)&paths.IsKeyFolder != 0 {
-				continue // the folder's name alone
-			}
-			f.Taint |= e.ReadFile(sh, w).Taint
-		}
-		for i := range v.Redirs {
-			if v.Redirs[i].Op == "<" {
-				f.Taint |= e.ReadFile(sh, v.Redirs[i].File).Taint
-			}
-		}
-		if findsKeys(v) {
-			f.Taint |= act.FromSecret
-		}
-	case printsSecret(e, v):
-		f.Taint |= act.FromSecret
+	} else {
+		taintOf(sh, v, &f)
 	}
 	if unpacks(v) {
 		f.Taint |= act.FromDecoder
@@ -127,17 +89,74 @@ func printed(e *interp.Env, sh *interp.Process, v *act.Invocation) act.Flow {
 	for i := range v.Argv {
 		f.Taint |= v.Argv[i].Taint & (act.FromSecret | act.FromDump | act.FromEnviron)
 	}
-	if w, ok := spoken(e, v); ok && f.Taint&act.FromNetwork == 0 && !in("readers") {
+	if w, ok := spoken(e, v); ok && f.Taint&act.FromNetwork == 0 && !e.In("readers", v.Exe) {
 		f.Word, f.Known = w, w.Known()
 	}
 	copies(e, sh, v)
 	transforms(e, sh, v)
 	outputFile(e, sh, v)
 	downloads(e, sh, v, f)
-	if quiet {
+	if fetches && savesAll(v) { // what it fetches goes to a file
 		return act.Flow{Known: true}
 	}
 	return f
+}
+
+// taintOf adds what is known of the output of a program that fetches nothing.
+func taintOf(sh *interp.Process, v *act.Invocation, f *act.Flow) {
+	e := sh.Env
+	switch {
+	case e.In("dumpers", v.Exe), e.In("tf", v.Exe) && (v.Has("-json") && v.UnderAny(tellsState) || v.UnderAny(tellsState[:1])):
+		f.Taint |= act.FromDump
+		if dropsFirst(v) {
+			f.Via += act.DropsMark
+		}
+	case variablePrinters[v.Exe]:
+		if len(v.Operands) == 0 && !(v.Exe == "env" && (v.Has("-i") || v.Has("--ignore-environment"))) || v.Exe == "history" {
+			f.Taint |= act.FromEnviron
+		}
+	case inspectsContainer(v):
+		f.Taint |= act.FromEnviron
+	case e.In("summaries", v.Exe):
+		f.Taint = 0
+	case e.In("readers", v.Exe), e.In("packers", v.Exe):
+		f.Taint |= packed(e, sh, v) | ofFiles(sh, v)
+	case printsSecret(e, v):
+		f.Taint |= act.FromSecret
+	}
+}
+
+// variablePrinters print all variables, unless they are told which.
+var variablePrinters = map[string]bool{"env": true, "printenv": true, "set": true, "export": true, "declare": true, "history": true}
+
+// inspectsContainer: all is shown of a container, with its variables.
+func inspectsContainer(v *act.Invocation) bool {
+	return (v.Exe == "docker" || v.Exe == "podman") && v.UnderAny([]string{"inspect", "container inspect"}) && !v.Has("-f") && !v.Has("--format")
+}
+
+// ofFiles is what a program that prints or packs files gets from those it names.
+func ofFiles(sh *interp.Process, v *act.Invocation) (taint act.Taint) {
+	e := sh.Env
+	for i := range v.Argv[1:] { // also as the value of an option
+		if c := e.ClassOf(v.Argv[i+1], sh.Cwd); c&paths.IsCredential != 0 && c&paths.IsPublic == 0 && !sh.Remote {
+			taint |= act.FromSecret
+		}
+	}
+	for _, w := range v.Operands[min(v.Data, len(v.Operands)):] {
+		if v.Has("--no-recursion") && !w.Glob && e.ClassOf(w, sh.Cwd)&paths.IsKeyFolder != 0 {
+			continue // the folder's name alone
+		}
+		taint |= e.ReadFile(sh, w).Taint
+	}
+	for i := range v.Redirs {
+		if v.Redirs[i].Op == "<" {
+			taint |= e.ReadFile(sh, v.Redirs[i].File).Taint
+		}
+	}
+	if findsKeys(v) {
+		taint |= act.FromSecret
+	}
+	return taint
 }
 
 // dropsFirst: the program prints statements that drop what is there.
@@ -201,12 +220,11 @@ var remoteDescriptions = []string{"template", "pull", "show", "build", "kustomiz
 
 // savesAll: everything that is fetched is saved to files, nothing is printed.
 func savesAll(v *act.Invocation) bool {
-	stdout := func(w act.Word) bool { return w.Text == "-" || w.Text == "/dev/stdout" || w.Text == "/dev/fd/1" }
 	saved, urls := 0, 0
 	for i := range v.Opts {
 		switch o := &v.Opts[i]; o.Name {
 		case "-o", "--output", "-O", "--remote-name", "--output-document", "--download":
-			if (o.Name == "-o" || o.Name == "-O") && v.Exe == "wget" && (o.Name == "-o" || stdout(o.Value)) || stdout(o.Value) {
+			if (o.Name == "-o" || o.Name == "-O") && v.Exe == "wget" && (o.Name == "-o" || standardOutput(o.Value.Text)) || standardOutput(o.Value.Text) {
 				return false
 			}
 			saved++

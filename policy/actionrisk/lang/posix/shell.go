@@ -240,33 +240,9 @@ func command(sh *interp.Process, c syntax.Command, in act.Flow, files []act.Redi
 	case *syntax.Subshell:
 		return statements(sh.Fork(), c.Stmts, in)
 	case *syntax.IfClause:
-		var ways []func() act.Flow
-		all := false
-		for ; c != nil; c = c.Else {
-			statements(sh, c.Cond, in)
-			then := c.Then
-			ways = append(ways, func() act.Flow { return statements(sh, then, in) })
-			all = len(c.Cond) == 0
-		}
-		return branches(sh, ways, all)
+		return conditional(sh, c, in)
 	case *syntax.WhileClause:
-		if len(c.Cond) == 1 && endless(c.Cond[0], c.Until) {
-			spawns(sh, c.Do, c)
-		}
-		if lines, ok := readsLines(sh, c, in); ok {
-			for _, line := range lines[:len(lines)-1] {
-				if sh.Env.Rounds++; sh.Env.Rounds > scan.MaxRounds {
-					break
-				}
-				one := in
-				one.Word.Text, one.Word.At = line, -1
-				statements(sh, c.Cond, one)
-				statements(sh, c.Do, in)
-			}
-			in.Word.Text, in.Word.At = lines[len(lines)-1], -1
-		}
-		statements(sh, c.Cond, in)
-		return statements(sh, c.Do, in)
+		return while(sh, c, in)
 	case *syntax.ForClause:
 		return loop(sh, c, in)
 	case *syntax.CaseClause:
@@ -279,19 +255,8 @@ func command(sh *interp.Process, c syntax.Command, in act.Flow, files []act.Redi
 	case *syntax.FuncDecl:
 		declare(sh, c)
 	case *syntax.DeclClause:
-		for _, a := range c.Args {
-			hide(sh, c, a)
-			assign(sh, a)
-			hooks(sh, a, int(c.Pos().Offset()), int(c.End().Offset()))
-			exports(sh, c, a)
-			if a.Name != nil && asNumber(c) {
-				inArithmetic(sh, a.Name.Value, c)
-			}
-		}
-		refers(sh, c.Args)
-		shows(sh, c)
-		if listsVariables(c) {
-			return act.Flow{Taint: act.FromEnviron, Via: c.Variant.Value}
+		if out, ok := declaration(sh, c); ok {
+			return out
 		}
 	case *syntax.TimeClause:
 		return stmt(sh, c.Stmt, in)
@@ -302,6 +267,57 @@ func command(sh *interp.Process, c syntax.Command, in act.Flow, files []act.Redi
 	}
 	sh.Env.Ran = true
 	return act.Flow{Known: true}
+}
+
+// conditional runs every branch of an if, behind the conditions that lead to it.
+func conditional(sh *interp.Process, c *syntax.IfClause, in act.Flow) act.Flow {
+	var ways []func() act.Flow
+	all := false
+	for ; c != nil; c = c.Else {
+		statements(sh, c.Cond, in)
+		then := c.Then
+		ways = append(ways, func() act.Flow { return statements(sh, then, in) })
+		all = len(c.Cond) == 0
+	}
+	return branches(sh, ways, all)
+}
+
+// while runs a loop once, or for each line that it reads.
+func while(sh *interp.Process, c *syntax.WhileClause, in act.Flow) act.Flow {
+	if len(c.Cond) == 1 && endless(c.Cond[0], c.Until) {
+		spawns(sh, c.Do, c)
+	}
+	if lines, ok := readsLines(sh, c, in); ok {
+		for _, line := range lines[:len(lines)-1] {
+			if sh.Env.Rounds++; sh.Env.Rounds > scan.MaxRounds {
+				break
+			}
+			one := in
+			one.Word.Text, one.Word.At = line, -1
+			statements(sh, c.Cond, one)
+			statements(sh, c.Do, in)
+		}
+		in.Word.Text, in.Word.At = lines[len(lines)-1], -1
+	}
+	statements(sh, c.Cond, in)
+	return statements(sh, c.Do, in)
+}
+
+// declaration sets what declare, export and their kind set, and tells whether it lists
+// variables instead.
+func declaration(sh *interp.Process, c *syntax.DeclClause) (act.Flow, bool) {
+	for _, a := range c.Args {
+		hide(sh, c, a)
+		assign(sh, a)
+		hooks(sh, a, int(c.Pos().Offset()), int(c.End().Offset()))
+		exports(sh, c, a)
+		if a.Name != nil && asNumber(c) {
+			inArithmetic(sh, a.Name.Value, c)
+		}
+	}
+	refers(sh, c.Args)
+	shows(sh, c)
+	return act.Flow{Taint: act.FromEnviron, Via: c.Variant.Value}, listsVariables(c)
 }
 
 // coprocess runs beside the rest; what it prints and what it reads are files whose

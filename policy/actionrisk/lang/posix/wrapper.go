@@ -29,26 +29,56 @@ func unwrap(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (act.Flow, 
 		return act.Flow{}, true
 	case len(w.After) > 0:
 		return afterWord(sh, inner, w, v)
-	case len(w.Flag) > 0 && slices.ContainsFunc(w.Flag, v.Has) && len(rest) > 0:
-		if len(rest) > 1 {
-			inner.Zero, inner.Params = rest[1], rest[min(2, len(rest)):]
-		}
-		return inner.Interpret(w.Lang, rest[0], v, v.Exe+" "+w.Flag[0], inner.Params), true
 	case w.Append && v.Stdin.Known && strings.TrimSpace(v.Stdin.Word.Text) == "" && (v.Has("-r") || v.Has("--no-run-if-empty")):
 		return act.Flow{Known: true}, true
-	case w.Argv && len(rest) > 0:
-		return words(sh, inner, rest, w, v), true
 	case w.Each && len(rest) > 0 || w.Plus:
 		return eachText(inner, rest, w, v)
 	case w.Script && v.Exe == "npm":
 		return npmScripts(inner, rest, w, v)
 	case w.Edits != "":
 		return edits(inner, w.Edits, v)
-	case w.Script && len(rest) > 0:
-		return inner.Interpret(w.Lang, rest[0], v, v.Exe, nil), true
 	case w.Parallel:
 		return parallel(inner, rest, v)
-	case w.Join && len(rest) > 0 && w.Host && strings.HasPrefix(rest[0].Text, "-"): // options behind the host
+	}
+	if len(rest) > 0 {
+		if out, ok, is := operandText(sh, inner, rest, w, v); is {
+			return out, ok
+		}
+	}
+	if w.Stdin {
+		out, ok := fromInput(inner, w, v)
+		return out, ok || beside
+	}
+	return act.Flow{}, beside
+}
+
+// operandText runs what the operands are, as the row says: the words of a command, a
+// text, a text in pieces, a file.
+func operandText(sh, inner *interp.Process, rest []act.Word, w *facts.Wrapper, v *act.Invocation) (out act.Flow, ok, is bool) {
+	switch {
+	case slices.ContainsFunc(w.Flag, v.Has):
+		if len(rest) > 1 {
+			inner.Zero, inner.Params = rest[1], rest[min(2, len(rest)):]
+		}
+		return inner.Interpret(w.Lang, rest[0], v, v.Exe+" "+w.Flag[0], inner.Params), true, true
+	case w.Argv:
+		return words(sh, inner, rest, w, v), true, true
+	case w.Script:
+		return inner.Interpret(w.Lang, rest[0], v, v.Exe, nil), true, true
+	case w.Join:
+		out, ok = pieces(sh, inner, rest, w, v)
+		return out, ok, true
+	case w.File && rest[0].Text != "-" && !v.Has("-s"):
+		inner.Params = rest[1:]
+		return file(inner, w, v, rest[0]), true, true
+	}
+	return act.Flow{}, false, false
+}
+
+// pieces runs words that are joined to one text, behind options that stand behind the
+// host.
+func pieces(sh, inner *interp.Process, rest []act.Word, w *facts.Wrapper, v *act.Invocation) (act.Flow, bool) {
+	if behind := w.Host && strings.HasPrefix(rest[0].Text, "-"); behind {
 		for len(rest) > 0 && strings.HasPrefix(rest[0].Text, "-") {
 			if slices.Contains(sh.Env.Program(v.Exe).Options.Values, rest[0].Text) {
 				rest = rest[1:]
@@ -58,20 +88,10 @@ func unwrap(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (act.Flow, 
 		if len(rest) == 0 {
 			return fromInput(inner, w, v)
 		}
-		return inner.Interpret(w.Lang, act.JoinWords(rest, sh.Src), v, v.Exe, nil), true
-	case w.Join && len(rest) > 0:
-		if len(rest) > 1 && slices.Contains(sh.Env.Groups["shells"], scan.Base(rest[0].Text)) {
-			argv(inner, rest, w, v) // what was meant; joined, the quotes are lost
-		}
-		return inner.Interpret(w.Lang, act.JoinWords(rest, sh.Src), v, v.Exe, nil), true
-	case w.File && len(rest) > 0 && rest[0].Text != "-" && !v.Has("-s"):
-		inner.Params = rest[1:]
-		return file(inner, w, v, rest[0]), true
-	case w.Stdin:
-		out, ok := fromInput(inner, w, v)
-		return out, ok || beside
+	} else if len(rest) > 1 && sh.Env.In("shells", scan.Base(rest[0].Text)) {
+		argv(inner, rest, w, v) // what was meant; joined, the quotes are lost
 	}
-	return act.Flow{}, beside
+	return inner.Interpret(w.Lang, act.JoinWords(rest, sh.Src), v, v.Exe, nil), true
 }
 
 // beside runs the texts and files that a program reads before it comes to the rest:

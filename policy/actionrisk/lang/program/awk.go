@@ -9,6 +9,17 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
 
+// awkSign judges a pipe or a file of awk.
+func (r *inlineRun) awkSign(i int) {
+	switch {
+	case r.lang != "awk":
+	case r.toks[i].Kind == '|':
+		r.awkPipe(i)
+	case r.at(i, 1).Kind == tokens.String:
+		r.awkWrites(i)
+	}
+}
+
 // awkPipe judges awk's two pipes: what stands before "| getline" is a command, and so
 // is what stands behind any other, which, if it is a shell, runs what is printed.
 func (r *inlineRun) awkPipe(i int) {

@@ -243,12 +243,12 @@ func (r *inlineRun) partStrings(part []tokens.Token, all int) []tokens.Token {
 	case ok && t.Kind == 0:
 		return nil
 	}
-	t = r.join(part)
-	if one := part[0]; t.To == 0 && len(part) == 1 && one.Kind == tokens.Name && act.SyntaxName(one.Text) && one.Text[0] > '9' { // a name of one letter
-		t = tokens.Token{Kind: tokens.String, Text: string(scan.Hole), From: one.From, To: one.To}
-	}
-	if t.To == 0 {
-		return nil
+	if t = r.join(part); t.To == 0 {
+		one := part[0]
+		if len(part) > 1 || one.Kind != tokens.Name || !act.SyntaxName(one.Text) || one.Text[0] <= '9' {
+			return nil
+		}
+		t = tokens.Token{Kind: tokens.String, Text: string(scan.Hole), From: one.From, To: one.To} // a name of one letter
 	}
 	return []tokens.Token{t}
 }

@@ -31,21 +31,23 @@ func (r *inlineRun) look(i int) {
 // that are put together, awk's pipes, methods of strings.
 func (r *inlineRun) lookSign(i int) {
 	t, one := r.toks[i], r.at(i, 1)
-	switch {
-	case t.Kind == tokens.Command, t.Kind == tokens.String && r.lang == "node" && i > 0 && r.toks[i-1].Kind == tokens.Name && strings.HasSuffix(r.toks[i-1].Text, "$"):
+	switch t.Kind {
+	case tokens.Command:
 		r.shellText(t)
-	case t.Kind == ')' && one.Kind == '(' && r.lang == "php":
-		r.calleeInBrackets(i)
-	case t.Kind == '[':
-		r.indexed(i)
-	case r.lang == "awk" && t.Kind == '|':
-		r.awkPipe(i)
-	case r.lang == "awk" && t.Kind == '>' && one.Kind == tokens.String:
-		r.awkWrites(i)
-	case t.Kind == tokens.String || t.Kind == ']':
-		if one.Kind == tokens.Name && one.Text[0] == '.' && r.at(i, 2).Kind == '(' && r.at(i, 3).Kind == ')' {
+	case tokens.String, ']':
+		if t.Kind == tokens.String && r.lang == "node" && i > 0 && r.toks[i-1].Kind == tokens.Name && strings.HasSuffix(r.toks[i-1].Text, "$") {
+			r.shellText(t)
+		} else if isMethod(r.toks, i+1) && r.at(i, 2).Kind == '(' && r.at(i, 3).Kind == ')' {
 			r.onReceiver(one, nil)
 		}
+	case ')':
+		if one.Kind == '(' && r.lang == "php" {
+			r.calleeInBrackets(i)
+		}
+	case '[':
+		r.indexed(i)
+	case '|', '>':
+		r.awkSign(i)
 	}
 }
 

@@ -426,32 +426,43 @@ func (r *inlineRun) method(of, t tokens.Token, toks []tokens.Token, i int) (stri
 		next = min(end+1, len(toks))
 	}
 	for _, name := range strings.Split(t.Text[1:], ".") {
-		switch by := textMethods[name]; {
-		case by != nil:
-			text = by(text)
-		case name == "split":
-			if len(list) != 1 || list[0].Text != "" { // else its characters
-				text = strings.TrimSpace(text)
-			}
-		case name == "join":
-			if text = r.joinMethod(of, text, args, list); text == string(scan.Hole) {
-				return text, next, true
-			}
-		case pathMethods[name]:
-			for _, part := range list {
-				text = path.Join(text, part.Text)
-			}
-		case replaceMethods[name]:
-			text = replaced(text, list)
-		case name == "unpack1" || name == "unpack":
-			if out, ok := r.decoded(text, scan.Decode64); ok && len(list) > 0 && strings.HasPrefix(list[0].Text, "m") {
-				text = out
-			}
-		default:
+		var known bool
+		if text, known = r.methodText(name, of, text, args, list); !known {
 			return text, i, false
+		}
+		if text == string(scan.Hole) {
+			break
 		}
 	}
 	return text, next, true
+}
+
+// methodText is what one method makes of a text, if it is known; list are the texts among
+// its arguments.
+func (r *inlineRun) methodText(name string, of tokens.Token, text string, args, list []tokens.Token) (string, bool) {
+	switch by := textMethods[name]; {
+	case by != nil:
+		return by(text), true
+	case name == "split":
+		if len(list) != 1 || list[0].Text != "" { // else its characters
+			text = strings.TrimSpace(text)
+		}
+	case name == "join":
+		text = r.joinMethod(of, text, args, list)
+	case pathMethods[name]:
+		for _, part := range list {
+			text = path.Join(text, part.Text)
+		}
+	case replaceMethods[name]:
+		text = replaced(text, list)
+	case name == "unpack1" || name == "unpack":
+		if out, ok := r.decoded(text, scan.Decode64); ok && len(list) > 0 && strings.HasPrefix(list[0].Text, "m") {
+			text = out
+		}
+	default:
+		return text, false
+	}
+	return text, true
 }
 
 // sliced is a text backwards, [::-1], or itself, [0].

@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -252,61 +253,63 @@ func (p *parser) alterTable(i, end int, target string) {
 	}
 }
 
+// alterEffects are actions of ALTER TABLE whose effect does not depend on what follows.
+var alterEffects = map[string]string{"clear": "drop.column", "truncate": "truncate", "discard": "drop.table",
+	"rename": "ddl.rename", "swap": "ddl.rename", "exchange": "ddl.rename", "owner": "privilege.grant",
+	"enable": "ddl.additive", "validate": "ddl.additive", "comment": "ddl.additive", "cluster": "ddl.additive",
+	"attach": "ddl.additive", "cache": "ddl.additive", "inherit": "ddl.additive", "recover": "ddl.additive"}
+
 // alterAction classifies one action [lo,hi) of ALTER TABLE.
 func (p *parser) alterAction(i, lo, hi int, target string) {
-	add := func(effect string) { p.add(effect, target, i, hi) }
-	switch p.toks[lo].word {
+	word := p.toks[lo].word
+	effect := alterEffects[word]
+	switch word {
 	case "add":
-		switch {
-		case p.isAny(lo+1, "constraint", "foreign", "check", "primary", "unique", "exclude") && !(p.is(hi-1, "valid") && p.is(hi-2, "not")):
-			add("ddl.lock")
-		case p.has(lo, hi, "null") && p.has(lo, hi, "not") && !p.has(lo, hi, "default", "generated", "partition"):
-			add("ddl.lock")
-		default:
-			add("ddl.additive")
-		}
+		effect = p.alterAdd(lo, hi)
 	case "drop":
 		p.alterDrop(i, lo, hi, target)
-	case "clear":
-		add("drop.column")
+		return
 	case "set":
-		switch {
-		case p.is(lo+1, "unused"):
-			add("drop.column")
-		case p.isAny(lo+1, "schema"):
-			add("ddl.rename")
-		case p.isAny(lo+1, "tablespace", "logged", "unlogged", "access"):
-			add("ddl.rewrite")
-		default:
-			add("ddl.additive")
-		}
-	case "truncate":
-		add("truncate")
-	case "discard":
-		add("drop.table")
+		effect = p.alterSet(lo)
 	case "delete", "update":
-		p.add(p.toks[lo].word+"."+p.whereShape(lo, hi, target), target, i, hi)
-	case "rename", "swap", "exchange":
-		add("ddl.rename")
-	case "owner":
-		add("privilege.grant")
-	case "enable", "validate", "comment", "cluster", "attach", "cache", "inherit", "recover":
-		add("ddl.additive")
+		effect = word + "." + p.whereShape(lo, hi, target)
 	case "disable", "no":
 		if p.is(lo+1, "row") || p.is(lo+1, "force") && p.is(lo+2, "row") {
-			add("privilege.rls-off")
-			return
+			effect = "privilege.rls-off"
 		}
-		add("ddl.rewrite")
 	case "alter", "modify", "change":
 		p.alterColumn(i, lo, hi, target)
+		return
 	default:
-		if p.raw(lo) == "engine" && (p.raw(lo+1) == "blackhole" || p.raw(lo+2) == "blackhole") {
-			add("truncate")
-			return
+		if effect == "" && p.raw(lo) == "engine" && (p.raw(lo+1) == "blackhole" || p.raw(lo+2) == "blackhole") {
+			effect = "truncate"
 		}
-		add("ddl.rewrite")
 	}
+	p.add(cmp.Or(effect, "ddl.rewrite"), target, i, hi)
+}
+
+// alterAdd: a constraint that every row is held to, or a column that must have a value
+// and has none, locks the table while it is looked through.
+func (p *parser) alterAdd(lo, hi int) string {
+	switch {
+	case p.isAny(lo+1, "constraint", "foreign", "check", "primary", "unique", "exclude") && !(p.is(hi-1, "valid") && p.is(hi-2, "not")):
+		return "ddl.lock"
+	case p.has(lo, hi, "null") && p.has(lo, hi, "not") && !p.has(lo, hi, "default", "generated", "partition"):
+		return "ddl.lock"
+	}
+	return "ddl.additive"
+}
+
+func (p *parser) alterSet(lo int) string {
+	switch {
+	case p.is(lo+1, "unused"):
+		return "drop.column"
+	case p.is(lo+1, "schema"):
+		return "ddl.rename"
+	case p.isAny(lo+1, "tablespace", "logged", "unlogged", "access"):
+		return "ddl.rewrite"
+	}
+	return "ddl.additive"
 }
 
 func (p *parser) alterDrop(i, lo, hi int, target string) {
@@ -346,46 +349,63 @@ func (p *parser) transfer(verb string, i, end int) {
 	}
 	switch verb {
 	case "copy":
-		at := p.find(i, end, p.toks[i].depth, "from", "to")
-		if at < 0 || p.is(i+1, "into") {
-			if p.stringAt(i+2) != "" && p.has(i, end, "credentials") { // into a bucket of another account
-				p.add("secret.exfil-network", p.stringAt(i+2), i, end)
-			}
-			p.add("insert", target, i, end)
-			return
-		}
-		p.out.Dumps = p.out.Dumps || p.is(at, "to") && p.is(at+1, "stdout")
-		p.functions(i+1, at)
-		file := p.stringAt(at + 1)
-		remote := strings.Contains(file, "://") || p.op(at+1, "@")
-		switch {
-		case p.is(at, "from") && (file == "" || remote):
-			p.add("insert", target, i, end)
-		case p.is(at, "from"):
-			p.add(map[bool]string{true: "insert", false: "server.file-read"}[p.of.Embedded], file, i, end)
-		case file != "" && !remote:
-			p.serverFile("server.file-write", file, i, end)
-		}
+		p.copies(target, i, end)
 	case "load":
-		if p.raw(i+1) == "csv" {
-			p.loadCSV(i, end)
-			return
-		}
-		file := p.stringAt(p.firstOf(i, end, "infile") + 1)
-		switch {
-		case p.is(i+1, "data") && file != "" && paths.KindOfFile(file)&(paths.IsCredential|paths.IsAccounts) != 0: // of whichever machine
-			p.add("server.file-read", file, i, end)
-		case p.is(i+1, "data") && p.has(i, end, "local"), p.is(i+1, "data") && p.has(i, end, "inpath"), p.is(i+1, "xml"):
-			p.add("insert", "", i, end)
-		case p.is(i+1, "data"):
-			p.add("server.file-read", file, i, end)
-		case p.toks[min(i+1, len(p.toks)-1)].kind == sqlString && i+2 >= end && strings.Contains(p.stringAt(i+1), "/"):
-			p.add("server.program", p.stringAt(i+1), i, end)
-		}
+		p.loads(i, end)
 	case "bulk":
 		p.add("insert", target, i, end)
 	case "import":
 		p.add("ddl.additive", target, i, end)
+	}
+}
+
+// copies handles COPY … FROM and TO a file, the client or another server.
+func (p *parser) copies(target string, i, end int) {
+	at := p.find(i, end, p.toks[i].depth, "from", "to")
+	if at < 0 || p.is(i+1, "into") {
+		if p.stringAt(i+2) != "" && p.has(i, end, "credentials") { // into a bucket of another account
+			p.add("secret.exfil-network", p.stringAt(i+2), i, end)
+		}
+		p.add("insert", target, i, end)
+		return
+	}
+	p.out.Dumps = p.out.Dumps || p.is(at, "to") && p.is(at+1, "stdout")
+	p.functions(i+1, at)
+	file := p.stringAt(at + 1)
+	here := file != "" && !strings.Contains(file, "://") && !p.op(at+1, "@")
+	switch {
+	case p.is(at, "to"):
+		if here {
+			p.serverFile("server.file-write", file, i, end)
+		}
+	case !here:
+		p.add("insert", target, i, end)
+	case p.of.Embedded:
+		p.add("insert", file, i, end)
+	default:
+		p.add("server.file-read", file, i, end)
+	}
+}
+
+// loads handles LOAD DATA, XML, CSV and the library of a server.
+func (p *parser) loads(i, end int) {
+	if p.raw(i+1) == "csv" {
+		p.loadCSV(i, end)
+		return
+	}
+	file := p.stringAt(p.firstOf(i, end, "infile") + 1)
+	switch {
+	case p.is(i+1, "data"):
+		secret := file != "" && paths.KindOfFile(file)&(paths.IsCredential|paths.IsAccounts) != 0 // of whichever machine
+		if !secret && p.has(i, end, "local", "inpath") {
+			p.add("insert", "", i, end)
+			return
+		}
+		p.add("server.file-read", file, i, end)
+	case p.is(i+1, "xml"):
+		p.add("insert", "", i, end)
+	case p.toks[min(i+1, len(p.toks)-1)].kind == sqlString && i+2 >= end && strings.Contains(p.stringAt(i+1), "/"):
+		p.add("server.program", p.stringAt(i+1), i, end)
 	}
 }
 

@@ -107,39 +107,42 @@ func (p *parser) textFunction(name string, lo, hi int) (string, bool) {
 	case "format", "sprintf", "printf", "formatmessage":
 		return fillHoles(texts[0], texts[1:]), known
 	case "lower", "upper", "trim", "rtrim", "ltrim", "cast", "convert", "convert_from", "to_char", "nvl", "coalesce", "isnull", "varchar", "text", "quote_nullable", "min", "max", "string_agg", "group_concat":
-		return texts[len(texts[:1])-1], known
+		return texts[0], known
 	case "reverse":
 		return reversed(texts[0]), known
 	case "char", "chr", "nchar", "unistr":
-		var b strings.Builder
-		for _, a := range args {
-			c := p.constant(a[0], a[1])
-			if c.kind != constNumber || c.number < 1 || c.number > 0x10ffff {
-				return sqlHole, false
-			}
-			b.WriteRune(rune(c.number))
-		}
-		return b.String(), true
-	case "unhex", "from_hex":
-		if raw, err := hex.DecodeString(texts[0]); err == nil && known {
-			return string(raw), true
-		}
-	case "from_base64":
-		if raw, err := base64.StdEncoding.DecodeString(texts[0]); err == nil && known {
-			return string(raw), true
-		}
-	case "decode":
-		if len(texts) == 2 && texts[1] == "base64" {
-			if raw, err := base64.StdEncoding.DecodeString(texts[0]); err == nil {
-				return string(raw), true
-			}
-		} else if raw, err := hex.DecodeString(texts[0]); err == nil && known {
-			return string(raw), true
-		}
+		return p.characters(args)
+	case "unhex", "from_hex", "from_base64", "decode":
+		return decodedText(name, texts, known)
 	case "replace":
 		if len(texts) == 3 && known {
 			return strings.ReplaceAll(texts[0], texts[1], texts[2]), true
 		}
+	}
+	return sqlHole, false
+}
+
+// characters is the text of their numbers.
+func (p *parser) characters(numbers [][2]int) (string, bool) {
+	var b strings.Builder
+	for _, a := range numbers {
+		c := p.constant(a[0], a[1])
+		if c.kind != constNumber || c.number < 1 || c.number > 0x10ffff {
+			return sqlHole, false
+		}
+		b.WriteRune(rune(c.number))
+	}
+	return b.String(), true
+}
+
+// decodedText is what a text in hexadecimal digits or base64 stands for.
+func decodedText(name string, texts []string, known bool) (string, bool) {
+	decode := hex.DecodeString
+	if name == "from_base64" || name == "decode" && len(texts) == 2 && texts[1] == "base64" {
+		decode = base64.StdEncoding.DecodeString
+	}
+	if raw, err := decode(texts[0]); err == nil && known {
+		return string(raw), true
 	}
 	return sqlHole, false
 }
@@ -269,33 +272,46 @@ func (p *parser) execute(verb string, i, end int) {
 	if j >= end {
 		return
 	}
+	called := p.toks[j].kind == sqlWord || p.toks[j].kind == sqlName && verb != "execute"
+	if !called || !p.executesNamed(verb, i, j, end) {
+		p.dynamic(j, end, i)
+	}
+}
+
+// runsText are procedures that run the text they are given, by how their names begin.
+var runsText = [...]string{"sp_executesql", "sp_prepexec", "sp_msforeach", "sp_sqlexec"}
+
+// executesNamed handles a call of what has a name, and tells whether it is one: a name
+// may also be a variable that holds a text, or begin an expression that makes one.
+func (p *parser) executesNamed(verb string, i, j, end int) bool {
 	name, next := p.name(j, end)
 	procedure := strings.ToLower(name[strings.LastIndexByte(name, '.')+1:])
-	if p.toks[j].kind == sqlWord || p.toks[j].kind == sqlName && verb != "execute" {
-		if strings.HasPrefix(procedure, "sp_executesql") || strings.HasPrefix(procedure, "sp_prepexec") || strings.HasPrefix(procedure, "sp_msforeach") || procedure == "sp_sqlexec" {
+	for _, runs := range runsText {
+		if strings.HasPrefix(procedure, runs) {
 			p.dynamic(next, end, i)
-			return
-		}
-		before := len(p.out.Facts)
-		if p.op(next, "(") {
-			p.functions(i, end)
-		}
-		if len(p.out.Facts) > before {
-			return
-		}
-		if p.procedure(procedure, i, next, end) || verb == "call" || verb == "perform" {
-			p.functions(i, end)
-			return
-		}
-		if _, ok := p.vars[strings.ToLower(name)]; !ok && !p.op(next, "||") && !p.op(next, "+") && (procedure != "format" && procedure != "concat" || !p.op(next, "(")) {
-			if verb != "exec" && (p.routine != "" || p.via != "" || p.is(i+1, "immediate") || p.nesting > 0) {
-				p.add("dynamic", name, i, end)
-			}
-			p.out.Unknown = true
-			return
+			return true
 		}
 	}
-	p.dynamic(j, end, i)
+	before := len(p.out.Facts)
+	if p.op(next, "(") {
+		p.functions(i, end)
+	}
+	if len(p.out.Facts) > before {
+		return true
+	}
+	if p.procedure(procedure, i, next, end) || verb == "call" || verb == "perform" {
+		p.functions(i, end)
+		return true
+	}
+	builds := (procedure == "format" || procedure == "concat") && p.op(next, "(")
+	if _, variable := p.vars[strings.ToLower(name)]; variable || builds || p.op(next, "||") || p.op(next, "+") {
+		return false
+	}
+	if verb != "exec" && (p.routine != "" || p.via != "" || p.is(i+1, "immediate") || p.nesting > 0) {
+		p.add("dynamic", name, i, end)
+	}
+	p.out.Unknown = true
+	return true
 }
 
 // dynamic runs a text expression as SQL.

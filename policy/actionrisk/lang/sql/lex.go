@@ -159,61 +159,82 @@ func (lx *lexer) next() sqlToken {
 
 // scan moves pos behind the token and says what it is.
 func (lx *lexer) scan() sqlKind {
-	s, i := lx.text, lx.pos
-	c := s[i]
-	if lx.delimiter != "" && strings.HasPrefix(s[i:], lx.delimiter) {
+	if lx.delimiter != "" && strings.HasPrefix(lx.text[lx.pos:], lx.delimiter) {
 		lx.pos += len(lx.delimiter)
 		return sqlEnd
+	}
+	rest := lx.text[lx.pos:]
+	c, next := rest[0], byte(0)
+	if len(rest) > 1 {
+		next = rest[1]
+	}
+	if kind, ok := lx.comment(c, next); ok {
+		return kind
+	}
+	if kind, ok := lx.quotation(c); ok {
+		return kind
 	}
 	switch {
 	case c <= ' ' || c >= utf8.RuneSelf:
 		return lx.scanSpace()
-	case c == '-' && strings.HasPrefix(s[i:], "--"):
-		if lx.read != MySQL || i+2 >= len(s) || s[i+2] <= ' ' {
-			return lx.line()
-		}
-	case c == '#' && lx.read == MySQL:
-		return lx.line()
-	case c == '/' && strings.HasPrefix(s[i:], "//") && lx.read == Slash:
-		return lx.line()
-	case c == '/' && strings.HasPrefix(s[i:], "/*"):
-		return lx.blockComment()
-	case c == '*' && lx.code > 0 && strings.HasPrefix(s[i:], "*/"):
-		lx.code--
-		lx.pos += 2
-		return sqlComment
-	case c == '\'':
-		return lx.quoted(i, '\'', lx.read != ANSI, sqlString)
-	case c == '"':
-		return lx.quoted(i, '"', lx.read == MySQL, sqlName)
-	case c == '`':
-		return lx.quoted(i, '`', false, sqlName)
-	case c == '[':
-		return lx.bracket()
-	case c == '$':
-		return lx.dollar()
 	case c == '\\':
 		return lx.backslash()
-	case c == '.' && lx.fresh && lx.lineStart && i+1 < len(s) && IsLetter(s[i+1]):
+	case lx.fresh && lx.lineStart && (c == '!' || c == '.' && IsLetter(next)):
 		lx.line()
 		return sqlMeta
-	case c == '!' && lx.fresh && lx.lineStart:
-		lx.line()
-		return sqlMeta
-	case c >= '0' && c <= '9', c == '.' && i+1 < len(s) && s[i+1] >= '0' && s[i+1] <= '9':
+	case isDigit(c), c == '.' && isDigit(next):
 		return lx.number()
 	case IsLetter(c):
 		return lx.wordOrPrefixed()
 	case c == ';':
 		lx.pos++
 		return sqlEnd
-	case c == '?', c == ':' && i+1 < len(s) && IsLetter(s[i+1]) && (i == 0 || s[i-1] != ':'), c == '@':
+	case c == '?', c == '@', c == ':' && IsLetter(next) && (lx.pos == 0 || lx.text[lx.pos-1] != ':'):
 		return lx.param()
-	case c == '{' && strings.HasPrefix(s[i:], "{{"):
+	case c == '{' && next == '{':
 		return lx.template()
 	}
 	return lx.operator()
 }
+
+// comment takes a comment of the dialect that is read, or the end of one that MySQL
+// runs.
+func (lx *lexer) comment(c, next byte) (sqlKind, bool) {
+	switch {
+	case c == '-' && next == '-':
+		if third := lx.pos + 2; lx.read != MySQL || third >= len(lx.text) || lx.text[third] <= ' ' {
+			return lx.line(), true
+		}
+	case c == '#' && lx.read == MySQL, c == '/' && next == '/' && lx.read == Slash:
+		return lx.line(), true
+	case c == '/' && next == '*':
+		return lx.blockComment(), true
+	case c == '*' && next == '/' && lx.code > 0:
+		lx.code--
+		lx.pos += 2
+		return sqlComment, true
+	}
+	return 0, false
+}
+
+// quotation takes what stands in quotes of any kind.
+func (lx *lexer) quotation(c byte) (sqlKind, bool) {
+	switch c {
+	case '\'':
+		return lx.quoted(lx.pos, c, lx.read != ANSI, sqlString), true
+	case '"':
+		return lx.quoted(lx.pos, c, lx.read == MySQL, sqlName), true
+	case '`':
+		return lx.quoted(lx.pos, c, false, sqlName), true
+	case '[':
+		return lx.bracket(), true
+	case '$':
+		return lx.dollar(), true
+	}
+	return 0, false
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 // IsLetter tells whether a byte may begin a word of SQL.
 func IsLetter(c byte) bool {

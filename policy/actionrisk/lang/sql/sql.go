@@ -546,53 +546,57 @@ func (p *parser) inCase(i, lo int) bool {
 	return open > 0
 }
 
+// notBehind are words behind which a verb is part of another statement.
+var notBehind = map[string][]string{
+	"delete":  {"on", "before", "after", "of", "or", "then", "for"},
+	"update":  {"for", "on", "key", "then", "do", "before", "after", "of", "or"},
+	"insert":  {"then"},
+	"exec":    {"on", "grant", "row", "statement", "with"},
+	"execute": {"on", "grant", "row", "statement", "with"},
+	"create":  {"on", "instance"},
+	"alter":   {"on", "instance"},
+}
+
 // opens reports whether the words at i begin a statement wherever they stand.
 func (p *parser) opens(i, hi int) bool {
-	next := i + 1
-	switch p.toks[i].word {
+	next, verb := i+1, p.toks[i].word
+	if p.isAny(i-1, notBehind[verb]...) {
+		return false
+	}
+	switch verb {
 	case "drop":
-		switch objectOf(p, next, hi) {
-		case "", "column", "partition": // parts of ALTER TABLE
-			return false
-		}
-		return p.head != "alter" || p.isAny(next, "table", "database", "schema") && !p.is(i-1, "or")
+		return p.opensDrop(i, hi)
 	case "truncate":
 		return p.is(next, "table")
 	case "delete":
-		if p.isAny(i-1, "on", "before", "after", "of", "or", "then", "for") {
-			return false
-		}
 		return p.isAny(next, "from", "top") || p.is(next+1, "from") && p.head != "grant"
 	case "update":
-		if p.isAny(i-1, "for", "on", "key", "then", "do", "before", "after", "of", "or") {
-			return false
-		}
-		set := p.find(next, min(hi, next+12), p.toks[i].depth, "set")
-		return set > next
+		return p.find(next, min(hi, next+12), p.toks[i].depth, "set") > next
 	case "insert":
-		return p.isAny(next, "into", "overwrite") && !p.isAny(i-1, "then")
+		return p.isAny(next, "into", "overwrite")
 	case "merge":
 		return p.is(next, "into")
 	case "exec", "execute":
-		if p.isAny(i-1, "on", "grant", "row", "statement", "with") || p.isAny(next, "function", "procedure", "on", "as") {
-			return false
-		}
-		return next < hi && p.head != "create"
+		return next < hi && p.head != "create" && !p.isAny(next, "function", "procedure", "on", "as")
 	case "create", "alter":
-		if p.head == "create" && p.is(i-1, "or") {
-			return false
-		}
-		return objectOf(p, next, hi) != "" && !p.isAny(i-1, "on", "instance")
+		return objectOf(p, next, hi) != "" && !(p.head == "create" && p.is(i-1, "or"))
 	case "select":
 		return p.toks[i].depth == 0 && (p.head == "with" || p.head == "if" || p.head == "declare" || p.head == "use")
 	case "commit", "rollback":
 		return next >= hi || p.isAny(next, "tran", "transaction", "work")
 	case "begin":
 		return p.isAny(next, "tran", "transaction")
-	case "values", "table":
-		return false
 	}
 	return false
+}
+
+// opensDrop: DROP that is no part of ALTER TABLE.
+func (p *parser) opensDrop(i, hi int) bool {
+	switch objectOf(p, i+1, hi) {
+	case "", "column", "partition":
+		return false
+	}
+	return p.head != "alter" || p.isAny(i+1, "table", "database", "schema") && !p.is(i-1, "or")
 }
 
 // HoldsSQL: blocks of SQL Server and PL/SQL are known by the statements in them.

@@ -69,14 +69,8 @@ func (p *parser) query(verb string, i, end int) {
 	}
 	for j := i; j < end; j++ {
 		switch {
-		case p.is(j, "into") && verb != "with" || p.is(j, "into") && p.is(i, "with") && p.toks[j].depth == p.toks[i].depth:
-			if p.isAny(j-1, "insert", "merge", "replace", "copy") {
-				continue
-			}
-			p.out.ReadOnly = false
-			if p.isAny(j+1, "outfile", "dumpfile") {
-				p.add("server.file-write", p.stringAt(j+2), j, min(j+3, end))
-			}
+		case p.is(j, "into"):
+			p.selectsInto(verb, i, j, end)
 		case p.is(j, "for") && p.isAny(j+1, "update", "share", "no", "key"):
 			p.out.ReadOnly = false
 		case p.toks[j].kind == sqlParam && p.op(j+1, "=") && j+2 < end && verb == "select" && p.is(j-1, "select"):
@@ -84,13 +78,27 @@ func (p *parser) query(verb string, i, end int) {
 		}
 	}
 	p.functions(i, end)
-	if p.nesting == 0 && p.toks[i].depth == 0 && p.head == verb && (verb == "table" || p.op(i+1, "*") && p.is(i+2, "from")) && !p.has(i, end, "where", "limit", "top", "join") {
+	if p.nesting > 0 || p.toks[i].depth > 0 {
+		return
+	}
+	if p.head == verb && (verb == "table" || p.op(i+1, "*") && p.is(i+2, "from")) && !p.has(i, end, "where", "limit", "top", "join") {
 		p.out.Dumps = true
 	}
-	if verb == "select" && p.nesting == 0 && p.toks[i].depth == 0 {
+	if verb == "select" {
 		if text, known := p.literal(i+1, p.firstOf(i+1, end, "from", "where", "into")); known && len(text) < 400 && HoldsSQL(strings.ToLower(text)) {
 			p.out.Printed = text
 		}
+	}
+}
+
+// selectsInto: what is read goes into a table, a variable or a file of the server.
+func (p *parser) selectsInto(verb string, i, j, end int) {
+	if verb == "with" && p.toks[j].depth != p.toks[i].depth || p.isAny(j-1, "insert", "merge", "replace", "copy") {
+		return
+	}
+	p.out.ReadOnly = false
+	if p.isAny(j+1, "outfile", "dumpfile") {
+		p.add("server.file-write", p.stringAt(j+2), j, min(j+3, end))
 	}
 }
 

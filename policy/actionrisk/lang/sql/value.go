@@ -41,14 +41,7 @@ func (p *parser) constant(lo, hi int) sqlConst {
 		return p.constant(lo+1, hi)
 	}
 	if p.read == ANSI && hi-lo >= 3 && p.op(lo+1, "||") {
-		joined := sqlConst{kind: constText}
-		for i := lo; i < hi; i += 2 {
-			if p.toks[i].kind != sqlString || i > lo && !p.op(i-1, "||") {
-				return sqlConst{}
-			}
-			joined.text += stringText(p.text[p.toks[i].Start:p.toks[i].End])
-		}
-		return joined
+		return p.joinedStrings(lo, hi)
 	}
 	if p.is(lo, "cast") && p.op(lo+1, "(") {
 		if as := p.find(lo+2, hi, p.toks[lo].depth+1, "as"); as > 0 {
@@ -56,18 +49,8 @@ func (p *parser) constant(lo, hi int) sqlConst {
 		}
 	}
 	if hi-lo == 1 {
-		t := p.toks[lo]
-		switch {
-		case t.kind == sqlString:
-			return sqlConst{kind: constText, text: stringText(p.text[t.Start:t.End])}
-		case t.word == "true":
-			return sqlConst{kind: constTrue, number: 1}
-		case t.word == "false":
-			return sqlConst{kind: constFalse}
-		case t.word == "null":
-			return sqlConst{kind: constNull}
-		case t.kind == sqlName && p.read == MySQL && p.text[t.Start] == '"':
-			return sqlConst{kind: constText, text: unquote(p.text[t.Start:t.End])}
+		if c := p.literalToken(p.toks[lo]); c.kind != 0 {
+			return c
 		}
 	}
 	if hi-lo == 3 && (p.op(lo+1, "*") && (p.raw(hi-1) == "0" || p.raw(lo) == "0") || p.op(lo+1, "%") && p.raw(hi-1) == "1") {
@@ -75,6 +58,35 @@ func (p *parser) constant(lo, hi int) sqlConst {
 	}
 	if n, ok := p.sum(lo, hi); ok {
 		return sqlConst{kind: constNumber, number: n}
+	}
+	return sqlConst{}
+}
+
+// joinedStrings is 'a' || 'b', if there is nothing else.
+func (p *parser) joinedStrings(lo, hi int) sqlConst {
+	joined := sqlConst{kind: constText}
+	for i := lo; i < hi; i += 2 {
+		if p.toks[i].kind != sqlString || i > lo && !p.op(i-1, "||") {
+			return sqlConst{}
+		}
+		joined.text += stringText(p.text[p.toks[i].Start:p.toks[i].End])
+	}
+	return joined
+}
+
+// literalToken is a token that stands for a value that is no number.
+func (p *parser) literalToken(t sqlToken) sqlConst {
+	switch {
+	case t.kind == sqlString:
+		return sqlConst{kind: constText, text: stringText(p.text[t.Start:t.End])}
+	case t.word == "true":
+		return sqlConst{kind: constTrue, number: 1}
+	case t.word == "false":
+		return sqlConst{kind: constFalse}
+	case t.word == "null":
+		return sqlConst{kind: constNull}
+	case t.kind == sqlName && p.read == MySQL && p.text[t.Start] == '"':
+		return sqlConst{kind: constText, text: unquote(p.text[t.Start:t.End])}
 	}
 	return sqlConst{}
 }
@@ -444,8 +456,8 @@ func mirrored(operator string) string {
 // compareColumn judges a test of a column against a constant that no row fails.
 func (p *parser) compareColumn(part [2]int, c sqlConst, operator string) Truth {
 	lo, hi := p.peel(part[0], part[1])
-	if f := p.raw(lo); p.op(lo+1, "(") && (f == "length" || f == "len" || f == "char_length" || f == "octet_length" || f == "abs") && hi > lo {
-		key := p.op(lo+1, "(") && isKeyColumn(p.column([2]int{lo + 2, hi - 1}))
+	if p.op(lo+1, "(") && hi > lo && neverNegative[p.raw(lo)] {
+		key := isKeyColumn(p.column([2]int{lo + 2, hi - 1}))
 		return RowsIf(c.kind == constNumber && (operator == ">=" && c.number <= 0 || operator == ">" && (c.number < 0 || key && c.number == 0)))
 	}
 	if p.rowless(lo, hi) {
@@ -455,24 +467,25 @@ func (p *parser) compareColumn(part [2]int, c sqlConst, operator string) Truth {
 		return SomeRows
 	}
 	if c.kind == constText {
-		if n, err := strconv.ParseFloat(c.text, 64); err == nil {
-			c = sqlConst{kind: constNumber, number: n}
-		} else {
+		n, err := strconv.ParseFloat(c.text, 64)
+		if err != nil {
 			return RowsIf(c.text == "" && (operator == "<>" || operator == "!=" || operator == ">" || operator == ">="))
 		}
+		c = sqlConst{kind: constNumber, number: n}
 	}
-	switch operator {
-	case ">":
+	switch operator { // keys count from 1
+	case ">", "<>", "!=":
 		return RowsIf(c.number <= 0)
 	case ">=":
 		return RowsIf(c.number <= 1)
-	case "<>", "!=":
-		return RowsIf(c.number <= 0)
 	case "<", "<=":
 		return RowsIf(c.number >= 1e9)
 	}
 	return SomeRows
 }
+
+// neverNegative are functions that give no number below zero.
+var neverNegative = map[string]bool{"length": true, "len": true, "char_length": true, "octet_length": true, "abs": true}
 
 // RowsIf is AllRows or, if the test may leave rows out, SomeRows.
 func RowsIf(all bool) Truth {

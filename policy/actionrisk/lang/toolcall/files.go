@@ -53,46 +53,65 @@ func (w *jsonWalk) files(name, class string, args *tree.Node) {
 		return
 	}
 	w.searchesKeys(name, args)
-	content, paths := "", 0
-	if class == "write" || class == "unknown" {
-		content = w.content(args)
+	j := fileJudge{w: w, name: name, class: class, posts: posts, mayWrite: class == "write" || class == "unknown"}
+	if j.mayWrite {
+		j.content = w.content(args)
 	}
-	w.eachText(args, "", 0, func(key string, v *tree.Node) {
-		if strings.HasPrefix(v.Text, "javascript:") {
-			w.page(v, "mcp:"+act.Printable(name))
+	w.eachText(args, "", 0, j.text)
+}
+
+// fileJudge judges the texts among the arguments of a call of a tool.
+type fileJudge struct {
+	w           *jsonWalk
+	name, class string
+	content     string // what it writes
+	posts       bool   // it sends to others
+	mayWrite    bool
+	paths       int // judged so far
+}
+
+// text judges one: a page's script, a patch, an address of files or of a machine's
+// credentials, a path.
+func (j *fileJudge) text(key string, v *tree.Node) {
+	w := j.w
+	if strings.HasPrefix(v.Text, "javascript:") {
+		w.page(v, "mcp:"+act.Printable(j.name))
+		return
+	}
+	if j.mayWrite && (strings.Contains(v.Text, "*** ") || strings.Contains(v.Text, "+++ ")) {
+		src := v.Source(w.src, "patch")
+		src.At = -1
+		if runPatch(w.e, &src) {
 			return
 		}
-		if (class == "write" || class == "unknown") && (strings.Contains(v.Text, "*** ") || strings.Contains(v.Text, "+++ ")) {
-			src := v.Source(w.src, "patch")
-			src.At = -1
-			if runPatch(w.e, &src) {
-				return
-			}
-		}
-		if scheme, host, rest, ok := hosts.Split(v.Text); ok && (scheme == "file" || hosts.MetadataHost(host)) {
-			if scheme == "file" {
-				w.shell(v, "cat "+scan.Quote(filePath(host, rest)))
-			} else {
-				w.shell(v, "curl "+scan.Quote(v.Text))
-			}
-			return
-		}
-		if !pathKeys[tree.PlainKey(key)] || v.Text == "" || len(v.Text) > 512 || strings.Contains(v.Text, "\n") || paths > 16 {
-			return
-		}
-		paths++
-		file := scan.Quote(outOfTree(v.Text))
-		switch {
-		case class == "destructive":
-			w.shell(v, "rm -rf "+file)
-		case class == "read":
-			w.shell(v, "cat "+file)
-		case content != "" && !posts:
-			w.shell(v, "printf %s "+scan.Quote(content)+" > "+file)
-		case (class == "write" || class == "unknown") && (posts || content == ""):
-			w.sends(v, outOfTree(v.Text), posts)
-		}
-	})
+	}
+	if scheme, host, rest, ok := hosts.Split(v.Text); ok && scheme == "file" {
+		w.shell(v, "cat "+scan.Quote(filePath(host, rest)))
+		return
+	} else if ok && hosts.MetadataHost(host) {
+		w.shell(v, "curl "+scan.Quote(v.Text))
+		return
+	}
+	if !pathKeys[tree.PlainKey(key)] || v.Text == "" || len(v.Text) > 512 || strings.Contains(v.Text, "\n") || j.paths > 16 {
+		return
+	}
+	j.paths++
+	j.path(v)
+}
+
+// path judges what becomes of a file.
+func (j *fileJudge) path(v *tree.Node) {
+	file := scan.Quote(outOfTree(v.Text))
+	switch {
+	case j.class == "destructive":
+		j.w.shell(v, "rm -rf "+file)
+	case j.class == "read":
+		j.w.shell(v, "cat "+file)
+	case j.content != "" && !j.posts:
+		j.w.shell(v, "printf %s "+scan.Quote(j.content)+" > "+file)
+	case j.mayWrite && (j.posts || j.content == ""):
+		j.w.sends(v, outOfTree(v.Text), j.posts)
+	}
 }
 
 // searchesKeys: a search through somebody's folders for what only keys look like.

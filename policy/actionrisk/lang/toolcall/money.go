@@ -25,27 +25,11 @@ func (w *jsonWalk) payment(name string, args *tree.Node) bool {
 	to := firstOf(flat, "to", "recipient", "payto", "pay_to", "destination", "address", "to_address", "payee", "spender", "receiver")
 	symbol := firstOf(flat, "asset", "currency", "token", "symbol", "coin", "token_address", "mint")
 	words := strings.ToLower(name)
-	p := amounts.Phrase{Url: firstOf(flat, "url", "resource", "resource_url", "endpoint", "resourceurl"), To: to}
 	if (strings.Contains(words, "approve") || strings.Contains(words, "allowance")) && (to != "" || symbol != "") {
 		return w.e.Money(w.src, args.Start, args.End, to, amounts.ApproveRule(amounts.CallAmount(value, amounts.AssetOf(symbol))))
 	}
-	a := amounts.Amount{Asset: amounts.AssetOf(symbol), Value: amounts.ParseNumber(strings.TrimLeft(value, "$"))}
-	if a.Asset == nil && strings.Contains(value, " ") {
-		number, unitName, _ := strings.Cut(value, " ")
-		a.Value, a.Asset = amounts.ParseNumber(number), amounts.AssetOf(unitName)
-	}
-	if a.Asset == nil && (strings.HasPrefix(value, "$") || firstOf(flat, "amountusd", "amount_usd", "usd", "max_amount_usd", "maxamountusd", "maxpaymentusd", "max_payment_usd", "max_usd") != "") {
-		a.Asset = amounts.AssetOf("usd")
-	}
-	if n := firstOf(flat, "amountunits", "amount_units", "base_units"); n != "" && n == value && a.Asset != nil && a.Value != nil {
-		a.Value = amounts.Scaled(a.Value, a.Asset.Decimals)
-	}
-	switch {
-	case amounts.IsUnlimitedWord(value) && value != "all" && value != "max":
-		a.Unlimited = true
-	case value == "all" || value == "max" || value == "everything":
-		a.All = true
-	case a.Value == nil:
+	a, ok := paid(flat, value, symbol)
+	if !ok {
 		return false
 	}
 	if times, loop := repetitions(flat); times != nil || loop {
@@ -56,14 +40,37 @@ func (w *jsonWalk) payment(name string, args *tree.Node) bool {
 			w.e.Money(w.src, args.Start, args.End, to, "x402.loop")
 		}
 	}
-	if p.Url != "" || strings.Contains(words, "x402") {
-		ids := append([]string{a.PayRule(p.Url != "" && firstOf(flat, "network", "chain", "chainid") != "")}, amounts.AddressRules(p.Url)...)
+	if url := firstOf(flat, "url", "resource", "resource_url", "endpoint", "resourceurl"); url != "" || strings.Contains(words, "x402") {
+		ids := append([]string{a.PayRule(url != "" && firstOf(flat, "network", "chain", "chainid") != "")}, amounts.AddressRules(url)...)
 		return w.e.Money(w.src, args.Start, args.End, to, ids...)
 	}
-	if amounts.IsZeroAddress(to) || amounts.IsAddress(to) || a.Asset != nil && (!a.Asset.Pegged || strings.Contains(words, "transfer") || strings.Contains(words, "send") || a.IsLarge()) {
+	sends := strings.Contains(words, "transfer") || strings.Contains(words, "send") || a.IsLarge()
+	if amounts.IsZeroAddress(to) || amounts.IsAddress(to) || a.Asset != nil && (!a.Asset.Pegged || sends) {
 		return w.e.Money(w.src, args.Start, args.End, to, amounts.WithZero(to, a.TransferRule())...)
 	}
 	return false
+}
+
+// paid is the amount that the arguments name, of an asset where they tell it; false if
+// they name none.
+func paid(flat map[string]string, value, symbol string) (amounts.Amount, bool) {
+	a := amounts.Amount{Asset: amounts.AssetOf(symbol), Value: amounts.ParseNumber(strings.TrimLeft(value, "$"))}
+	if number, unit, two := strings.Cut(value, " "); a.Asset == nil && two {
+		a.Value, a.Asset = amounts.ParseNumber(number), amounts.AssetOf(unit)
+	}
+	if a.Asset == nil && (strings.HasPrefix(value, "$") || firstOf(flat, "amountusd", "amount_usd", "usd", "max_amount_usd", "maxamountusd", "maxpaymentusd", "max_payment_usd", "max_usd") != "") {
+		a.Asset = amounts.AssetOf("usd")
+	}
+	if n := firstOf(flat, "amountunits", "amount_units", "base_units"); n != "" && n == value && a.Asset != nil && a.Value != nil {
+		a.Value = amounts.Scaled(a.Value, a.Asset.Decimals)
+	}
+	switch {
+	case value == "all" || value == "max" || value == "everything":
+		a.All = true
+	case amounts.IsUnlimitedWord(value):
+		a.Unlimited = true
+	}
+	return a, a.All || a.Unlimited || a.Value != nil
 }
 
 // timesKeys say how often something is done, scheduleKeys that it is done for ever.

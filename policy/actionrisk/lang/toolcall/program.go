@@ -144,50 +144,68 @@ func (w *jsonWalk) listProgram(name string, args *tree.Node) bool {
 // collect sorts the members of the arguments into the parts of a command.
 func (w *jsonWalk) collect(p *commandParts, exe string, args *tree.Node, container bool, depth int) {
 	dash := "--"
-	if exe == "terraform" || exe == "tofu" {
+	if o := w.e.Program(exe).Options; o != nil && o.Long {
 		dash = "-"
 	}
 	for i, k := range args.Kids {
 		key := strings.ToLower(args.KeysAt(i))
-		option := strings.ReplaceAll(key, "_", "-")
 		switch {
-		case asideKeys[key]:
-		case key == "service" || key == "service_name": // aws {service: s3, operation: …}
-			if k.Kind == '"' {
-				p.sub = append([]string{k.Text}, p.sub...)
-			}
-		case container && mountKeys[key] && k.Kind != 't' && k.Kind != 'f':
-			for _, m := range mounts(k) {
-				p.options = append(p.options, "-v", m)
-			}
-		case container && strings.HasSuffix(strings.TrimRight(key, "_-"), "mode") && k.Kind == '"':
-			p.options = append(p.options, "--"+strings.TrimSuffix(strings.TrimRight(strings.TrimSuffix(key, "mode"), "_-"), "_")+"="+k.Text)
+		case asideKeys[key], isService(key) && k.Kind != '"', container && p.ofContainer(exe, key, k):
 		case k.Kind == 't':
-			p.options = append(p.options, dash+option)
-		case (actionKeys[key] || commandKeys[key]) && (k.Kind == '"' || k.Kind == '['):
-			words := strs(k)
-			if k.Kind == '"' {
-				words = strings.Fields(strings.TrimPrefix(k.Text, exe+" "))
-			}
-			if container && commandKeys[key] {
-				p.inner = append(p.inner, words...)
-			} else {
-				p.sub = append(p.sub, words...)
-			}
-		case k.Kind == '"' && key == "output" && exe == "kubectl":
-			p.options = append(p.options, "-o", k.Text)
-		case k.Kind == '"' && key == "namespace":
-			p.options = append(p.options, "-n", k.Text)
-		case k.Kind == '"' && (key == "image" || key == "remote" || strings.HasPrefix(k.Text, "-")):
-			p.operands = append([]string{k.Text}, p.operands...)
-		case k.Kind == '"' && container && (key == "name" || key == "working_dir" || key == "workdir"):
+			p.options = append(p.options, dash+strings.ReplaceAll(key, "_", "-"))
 		case k.Kind == '"':
-			p.operands = append(p.operands, k.Text)
+			p.text(exe, key, k.Text)
+		case k.Kind == '[' && (actionKeys[key] || commandKeys[key]):
+			p.sub = append(p.sub, strs(k)...)
 		case k.Kind == '[':
 			p.operands = append(p.operands, strs(k)...)
 		case k.Kind == '{' && depth < 2:
 			w.collect(p, exe, k, container, depth+1)
 		}
+	}
+}
+
+// isService: aws {service: s3, operation: …}
+func isService(key string) bool { return key == "service" || key == "service_name" }
+
+// ofContainer takes a member that only calls of containers have: what is mounted, a
+// mode, the command inside, a name.
+func (p *commandParts) ofContainer(exe, key string, k *tree.Node) bool {
+	mode, isMode := strings.CutSuffix(strings.TrimRight(key, "_-"), "mode")
+	switch {
+	case isService(key):
+		return false
+	case mountKeys[key] && k.Kind != 't' && k.Kind != 'f':
+		for _, m := range mounts(k) {
+			p.options = append(p.options, "-v", m)
+		}
+	case isMode && k.Kind == '"':
+		p.options = append(p.options, "--"+strings.TrimRight(mode, "_-")+"="+k.Text)
+	case commandKeys[key] && k.Kind == '[':
+		p.inner = append(p.inner, strs(k)...)
+	case commandKeys[key] && k.Kind == '"':
+		p.inner = append(p.inner, strings.Fields(strings.TrimPrefix(k.Text, exe+" "))...)
+	default:
+		return k.Kind == '"' && (key == "name" || key == "working_dir" || key == "workdir")
+	}
+	return true
+}
+
+// text takes a member that is a text.
+func (p *commandParts) text(exe, key, text string) {
+	switch {
+	case isService(key):
+		p.sub = append([]string{text}, p.sub...)
+	case actionKeys[key] || commandKeys[key]:
+		p.sub = append(p.sub, strings.Fields(strings.TrimPrefix(text, exe+" "))...)
+	case key == "output" && exe == "kubectl":
+		p.options = append(p.options, "-o", text)
+	case key == "namespace":
+		p.options = append(p.options, "-n", text)
+	case key == "image" || key == "remote" || strings.HasPrefix(text, "-"):
+		p.operands = append([]string{text}, p.operands...)
+	default:
+		p.operands = append(p.operands, text)
 	}
 }
 

@@ -376,25 +376,39 @@ func (w *jsonWalk) argument(name, class string, args *tree.Node, member string, 
 			return w.page(k, via)
 		case typedKeys[key] && inTerminal(name):
 			return w.carry(args, k, "any", via)
-		case class == "read" && lang == "sql?" && !stores.LooksSQL(k.Text):
-			return false
 		}
 	}
-	switch {
-	case class == "read" && searches(name) && (strings.HasPrefix(lang, "sql?") || lang == "code"):
-		return false // what is searched for
-	case w.carrier(args, member, k, via):
+	if class == "read" && searchedFor(name, lang, k) {
+		return false
+	}
+	if w.carrier(args, member, k, via) {
 		return true
-	case k.Kind == '"' && class == "shell" && (key == "input" || key == "text" || key == "line" || key == "value"):
-		return w.carry(args, k, "any", via)
-	case k.Kind == '"' && class == "sql" && (key == "query" || key == "input" || key == "q" || key == "text"):
-		return w.carry(args, k, "sql", via)
-	case k.Kind == '"':
+	}
+	switch k.Kind {
+	case '"':
+		if carried := linesOf[class]; carried.keys[key] {
+			return w.carry(args, k, carried.lang, via)
+		}
 		return (class == "shell" || payloadKeys[key]) && w.payload(name, class, k)
-	case k.Kind == '{' || k.Kind == '[':
+	case '{', '[':
 		w.node(k, key)
 	}
 	return false
+}
+
+// linesOf are members that hold a line of a class of tools under a name that means
+// something else elsewhere.
+var linesOf = map[string]struct {
+	lang string
+	keys map[string]bool
+}{"shell": {"any", scan.SetOf("input text line value")}, "sql": {"sql", scan.SetOf("query input q text")}}
+
+// searchedFor: a tool that reads is given the text to look for it.
+func searchedFor(name, lang string, k *tree.Node) bool {
+	if k.Kind == '"' && lang == "sql?" && !stores.LooksSQL(k.Text) {
+		return true
+	}
+	return searches(name) && (strings.HasPrefix(lang, "sql?") || lang == "code")
 }
 
 // languageOf is the language of the texts that a tool runs, by its name.

@@ -19,24 +19,13 @@ import (
 // a shell's { list; } or [ test ], is not taken.
 func JSON(e *interp.Env, src *act.Source) bool {
 	text := strings.TrimLeft(src.Text, " \t\r\n\ufeff")
-	if len(text) < 2 {
+	if !beginsJSON(text) || !e.Budget.Spend(len(src.Text)/4) {
 		return false
 	}
-	next := strings.TrimLeft(text[1:], " \t\r\n")
-	if next == "" || strings.IndexByte("\"'{}[]", next[0]) < 0 && !(text[0] == '[' && next[0] >= '0' && next[0] <= '9') && !bareMember(text[0], next) {
-		return false
-	}
-	if text[0] == '[' && next[0] == '[' && !strings.Contains(text, "]]]") && strings.HasPrefix(text, "[[ ") {
-		return false // a shell's [[ test ]]
-	}
-	if !e.Budget.Spend(len(src.Text) / 4) {
-		return false
-	}
-	shift := len(src.Text) - len(text)
 	inner := *src
 	inner.Text = text
 	if inner.At >= 0 {
-		inner.At += shift
+		inner.At += len(src.Text) - len(text)
 	}
 	root, strict := tree.JSON(text)
 	if root == nil {
@@ -59,17 +48,33 @@ func JSON(e *interp.Env, src *act.Source) bool {
 		e.Unproven = true
 	}
 	if rest := strings.TrimSpace(text[min(root.End, len(text)):]); rest != "" && rest[0] == '{' { // JSON lines
-		more := inner
-		more.Text = text[root.End:]
-		if more.At >= 0 {
-			more.At += root.End
+		inner.Text = text[root.End:]
+		if inner.At >= 0 {
+			inner.At += root.End
 		}
-		more.Depth++
-		if more.Depth <= scan.MaxDepth {
-			JSON(e, &more)
+		inner.Depth++
+		if inner.Depth <= scan.MaxDepth {
+			JSON(e, &inner)
 		}
 	}
 	return true
+}
+
+// beginsJSON tells whether a text begins as a list or an object does, and not as a
+// shell's { list; }, [ test ] or [[ test ]] do.
+func beginsJSON(text string) bool {
+	if len(text) < 2 {
+		return false
+	}
+	next := strings.TrimLeft(text[1:], " \t\r\n")
+	if next == "" {
+		return false
+	}
+	number := text[0] == '[' && next[0] >= '0' && next[0] <= '9'
+	if strings.IndexByte("\"'{}[]", next[0]) < 0 && !number && !bareMember(text[0], next) {
+		return false
+	}
+	return strings.Contains(text, "]]]") || !strings.HasPrefix(text, "[[ ")
 }
 
 // jsonWalk looks for the shapes of gate actions in a tree.
@@ -109,69 +114,115 @@ func (w *jsonWalk) node(n *tree.Node, key string) {
 	}
 }
 
-// shape recognises what an object is as a whole.
+// shape recognises what an object is as a whole: of each kind of objects, whether it is
+// one, and whether it is judged by that.
 func (w *jsonWalk) shape(n *tree.Node) bool {
-	method := n.Str("method")
-	params := n.Get("params")
+	for _, kind := range [...]func(*jsonWalk, *tree.Node) (judged, is bool){
+		(*jsonWalk).protocolCall, (*jsonWalk).moneyTerms, (*jsonWalk).description, (*jsonWalk).namedCall, (*jsonWalk).plainAction,
+	} {
+		if judged, is := kind(w, n); is {
+			return judged
+		}
+	}
+	return false
+}
+
+// protocolCall is a call over JSON-RPC, or of a model's function.
+func (w *jsonWalk) protocolCall(n *tree.Node) (judged, is bool) {
+	method, params, f := n.Str("method"), n.Get("params"), n.Get("function")
 	switch {
 	case method != "" && (params != nil || n.Get("jsonrpc") != nil):
 		if strings.HasPrefix(method, "tools/") || isMCPMethod(method) {
-			return w.mcp(method, params)
+			return w.mcp(method, params), true
 		}
-		return w.rpc(n, method, params)
-	case n.Get("function") != nil && n.Get("function").Kind == '{' && n.Get("function").Str("name") != "":
-		f := n.Get("function")
-		return w.tool(f, f.Str("name"), f.Get("arguments", "parameters"))
-	case n.Get("types") != nil && n.Get("message") != nil && n.Get("primaryType") != nil:
-		return w.typedData(n)
-	case n.Get("payTo") != nil && n.Get("maxAmountRequired", "amount", "scheme", "asset") != nil, n.Get("x402Version") != nil, n.Get("accepts") != nil && n.Get("accepts").Kind == '[' && w.isRequirements(n.Get("accepts")), isAuthorization(n):
-		ids := amounts.X402Rules(n)
-		return w.e.Money(w.src, n.Start, n.End, n.Str("payTo"), ids...)
+		return w.rpc(n, method, params), true
+	case f != nil && f.Kind == '{' && f.Str("name") != "":
+		return w.tool(f, f.Str("name"), f.Get("arguments", "parameters")), true
+	}
+	return false, false
+}
+
+// moneyTerms is what a wallet signs, or what a server asks to be paid.
+func (w *jsonWalk) moneyTerms(n *tree.Node) (judged, is bool) {
+	if n.Get("types") != nil && n.Get("message") != nil && n.Get("primaryType") != nil {
+		return w.typedData(n), true
+	}
+	accepts := n.Get("accepts")
+	switch {
+	case n.Get("payTo") != nil && n.Get("maxAmountRequired", "amount", "scheme", "asset") != nil:
+	case n.Get("x402Version") != nil:
+	case accepts != nil && accepts.Kind == '[' && w.isRequirements(accepts):
+	case isAuthorization(n):
+	default:
+		return false, false
+	}
+	ids := amounts.X402Rules(n)
+	return w.e.Money(w.src, n.Start, n.End, n.Str("payTo"), ids...), true
+}
+
+// description is a file of settings: of a cluster, a container, rights, a package,
+// servers of tools; or an operation on a data store.
+func (w *jsonWalk) description(n *tree.Node) (judged, is bool) {
+	switch scripts := n.Get("scripts"); {
 	case n.Get("apiVersion") != nil && n.Get("kind") != nil:
-		return w.manifest(n)
+		return w.manifest(n), true
 	case n.Get("HostConfig") != nil:
 		w.e.Front.Nodes["container"](&interp.Process{Env: w.e, Src: w.src}, w.src, n, &act.Invocation{Exe: "json", Src: w.src})
-		return true
+		return true, true
 	case n.Get("Statement") != nil:
-		return w.iamPolicy(n)
-	case n.Get("scripts") != nil && n.Get("scripts").Kind == '{' && w.installs(n):
-		return true
+		return w.iamPolicy(n), true
+	case scripts != nil && scripts.Kind == '{' && w.installs(n):
+		return true, true
 	case n.Get("collection", "index", "table", "bucket", "topic") != nil && n.Str("operation", "op") != "" && toolNameOf(n) == "":
-		return w.storeCall(n, n.Str("operation", "op"))
+		return w.storeCall(n, n.Str("operation", "op")), true
 	case n.Get("mcpServers") != nil:
-		return w.servers(n.Get("mcpServers"))
+		return w.servers(n.Get("mcpServers")), true
 	}
+	return false, false
+}
+
+// namedCall is a call of a contract or of a tool by its name.
+func (w *jsonWalk) namedCall(n *tree.Node) (judged, is bool) {
 	if w.contractObject(n) {
-		return true
+		return true, true
 	}
-	if name := toolNameOf(n); name != "" {
-		if args := n.Get("arguments", "input", "args", "params", "parameters", "tool_input", "toolInput", "toolArguments"); args != nil {
-			return w.tool(n, name, besides(n, args))
-		}
-		if n.Str("type") == "tool_use" || n.Str("type") == "function_call" {
-			return w.tool(n, name, nil)
-		}
+	name := toolNameOf(n)
+	if name == "" {
+		return false, false
 	}
+	if args := n.Get("arguments", "input", "args", "params", "parameters", "tool_input", "toolInput", "toolArguments"); args != nil {
+		return w.tool(n, name, besides(n, args)), true
+	}
+	if n.Str("type") == "tool_use" || n.Str("type") == "function_call" {
+		return w.tool(n, name, nil), true
+	}
+	return false, false
+}
+
+// plainAction is an action that is told by its members: an operation of a patch, keys
+// that are typed, a signed authorization (EIP-7702), a command in parts, a transaction,
+// a request.
+func (w *jsonWalk) plainAction(n *tree.Node) (judged, is bool) {
 	if kind := n.Str("type", "op", "kind"); kind != "" && n.Get("path", "file_path", "filename", "file") != nil && facts.ToolClass(kind) == "destructive" {
-		w.files(kind, "destructive", n) // one operation of a patch
-		return true
+		w.files(kind, "destructive", n)
+		return true, true
 	}
 	if text := n.Get("text", "keys"); text != nil && text.Kind == '"' && (n.Str("type") == "type" || n.Str("action") == "type") && strings.HasSuffix(text.Text, "\n") && w.e.ActsText(text.Text) {
-		return w.carry(n, text, "any", "typed")
+		return w.carry(n, text, "any", "typed"), true
 	}
-	if n.Get("address") != nil && n.Get("yParity", "y_parity", "v") != nil && n.Get("r") != nil && n.Get("nonce") != nil { // EIP-7702, signed
-		return w.e.Money(w.src, n.Start, n.End, n.Str("address"), "wallet.ownership")
+	if n.Get("address") != nil && n.Get("yParity", "y_parity", "v") != nil && n.Get("r") != nil && n.Get("nonce") != nil {
+		return w.e.Money(w.src, n.Start, n.End, n.Str("address"), "wallet.ownership"), true
 	}
 	if w.commandInParts(n) {
-		return true
+		return true, true
 	}
-	if n.Str("to") != "" && (n.Get("data") != nil || n.Get("value") != nil) && strings.HasPrefix(n.Str("to"), "0x") {
-		return w.transaction(n)
+	if to := n.Str("to"); strings.HasPrefix(to, "0x") && (n.Get("data") != nil || n.Get("value") != nil) {
+		return w.transaction(n), true
 	}
 	if url := requestTo(n); url != nil {
-		return w.request(n, url, n.Str(methodKeys...))
+		return w.request(n, url, n.Str(methodKeys...)), true
 	}
-	return false
+	return false, false
 }
 
 // toolNameOf is the name of the tool that an object calls, whatever the member is

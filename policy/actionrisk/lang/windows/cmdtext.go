@@ -274,23 +274,38 @@ func (w *winShell) cmdExpand(text string) string {
 func (w *winShell) cmdVariable(text string, mark byte) (string, int) {
 	end := strings.IndexByte(text[1:], mark)
 	if end > 0 && !strings.ContainsAny(text[1:1+end], "\n\"&|<>") {
-		name, rest, cut := strings.Cut(text[1:1+end], ":")
-		if name != "" && (mark == '%' || !strings.Contains(name, " ")) {
-			if v, ok := w.cmdValue(name); ok || !strings.ContainsAny(name, " ~") && scan.IsNameByte(name[0]) && len(name) > 1 {
-				if !ok {
-					v = string(scan.Hole)
-				}
-				if cut {
-					v = cmdSlice(v, rest)
-				}
-				return v, end + 2
-			}
+		if v, ok := w.cmdNamed(text[1:1+end], mark); ok {
+			return v, end + 2
 		}
 	}
 	if mark != '%' {
 		return "", 0
 	}
-	j := 1 // %i, %~fi, %1
+	return w.cmdParameter(text)
+}
+
+// cmdNamed is the value of what stands between two marks: a name, and what of its value.
+func (w *winShell) cmdNamed(inner string, mark byte) (string, bool) {
+	name, rest, cut := strings.Cut(inner, ":")
+	if name == "" || mark != '%' && strings.Contains(name, " ") {
+		return "", false
+	}
+	v, ok := w.cmdValue(name)
+	if !ok {
+		if strings.ContainsAny(name, " ~") || !scan.IsNameByte(name[0]) || len(name) < 2 {
+			return "", false
+		}
+		v = string(scan.Hole)
+	}
+	if cut {
+		v = cmdSlice(v, rest)
+	}
+	return v, true
+}
+
+// cmdParameter is the value of %i, %~fi or %1.
+func (w *winShell) cmdParameter(text string) (string, int) {
+	j := 1
 	if j < len(text) && text[j] == '~' {
 		for j++; j < len(text) && strings.IndexByte("fdpnxsatz", text[j]) >= 0; j++ {
 		}
@@ -307,10 +322,7 @@ func (w *winShell) cmdVariable(text string, mark byte) (string, int) {
 	if v, ok := w.vars["%"+text[j:j+1]]; ok {
 		return v.str(), j + 1
 	}
-	if j+1 < len(text) && scan.IsNameByte(text[j+1]) {
-		return "", 0
-	}
-	if text[j] >= '0' && text[j] <= '9' {
+	if alone := j+1 >= len(text) || !scan.IsNameByte(text[j+1]); alone && text[j] >= '0' && text[j] <= '9' {
 		return string(scan.Hole), j + 1
 	}
 	return "", 0

@@ -82,26 +82,36 @@ var psOperators = map[string]int{
 // operator is the operator that comes next, and how long it is.
 func (r *psReader) operator() (string, int) {
 	switch c := r.peek(); {
-	case c == '-' && r.i+1 < len(r.text) && scan.IsNameByte(r.text[r.i+1]) && (r.text[r.i+1] > '9'):
-		j := r.i + 1
-		for j < len(r.text) && scan.IsNameByte(r.text[j]) && r.text[j] > '9' {
-			j++
-		}
-		op := strings.ToLower(r.text[r.i:j])
-		if psOperators[op] == 0 && len(op) > 3 && (op[1] == 'c' || op[1] == 'i') {
-			op = "-" + op[2:]
-		}
-		if psOperators[op] > 0 {
-			return op, j - r.i
-		}
-		return "", 0
+	case c == '-' && isLetter(r.following()):
+		return r.wordOperator()
 	case c == '+' || c == '-' || c == '*' || c == '/' || c == '%':
-		if r.i+1 < len(r.text) && (r.text[r.i+1] == '=' || r.text[r.i+1] == c && c != '*' && c != '/' && c != '%') {
+		next := r.following()
+		if next == '=' || next == c && (c == '+' || c == '-') {
 			return "", 0
 		}
 		return string(c), 1
 	case r.at("..") || r.at("??") && !r.at("??="):
 		return r.text[r.i : r.i+2], 2
+	}
+	return "", 0
+}
+
+// isLetter: of names; their digits begin none.
+func isLetter(c byte) bool { return scan.IsNameByte(c) && c > '9' }
+
+// wordOperator is "-join" and its kind, also with the c or i that says whether case
+// counts.
+func (r *psReader) wordOperator() (string, int) {
+	j := r.i + 1
+	for j < len(r.text) && isLetter(r.text[j]) {
+		j++
+	}
+	op := strings.ToLower(r.text[r.i:j])
+	if psOperators[op] == 0 && len(op) > 3 && (op[1] == 'c' || op[1] == 'i') {
+		op = "-" + op[2:]
+	}
+	if psOperators[op] > 0 {
+		return op, j - r.i
 	}
 	return "", 0
 }

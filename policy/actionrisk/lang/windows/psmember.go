@@ -269,51 +269,50 @@ func (w *winShell) static(on, name string, args []psValue) (psValue, bool) {
 
 // staticText computes the static members of texts and encodings.
 func (w *winShell) staticText(on, name string, args []psValue) (psValue, bool) {
-	all := psListOf(args)
-	switch on + "::" + name {
-	case "convert::frombase64string":
-		if len(args) == 0 {
+	if fewest, ok := staticTexts[on+"::"+name]; ok {
+		if len(args) < fewest {
 			return psValue{}, false
 		}
-		if text, ok := decodeUTF16(args[0].str()); ok && args[0].known() && plainText(text) && w.e.Decoded+len(text) <= scan.MaxDecodedTotal {
-			w.e.Decoded += len(text)
-			return psValue{text: text, taint: act.FromDecoder | args[0].taint}, true
-		}
-		return psUnknown(act.FromDecoder | args[0].taint), true
-	case "string::join":
-		if len(args) > 1 {
-			return psJoin(psListOf(psListOf(args[1:]).flat()), args[0].str()), true
-		}
-	case "string::concat":
-		return psJoin(psListOf(all.flat()), ""), true
-	case "string::format":
-		if len(args) > 1 {
-			return psFormat(args[0], psListOf(psListOf(args[1:]).flat())), true
-		}
-	case "string::new":
-		if len(args) > 0 {
-			return psJoin(psListOf(args[0].list()), ""), true
-		}
-	case "regex::replace":
-		if len(args) == 3 {
-			return psReplace(args[0], psListOf(args[1:]), false), true
-		}
-	case "regex::split":
-		if len(args) == 2 {
-			return psSplit(args[0], args[1], false), true
-		}
+		return w.staticTextOf(on+"::"+name, args), true
 	}
-	if strings.HasPrefix(on, "text.encoding") && (name == "getstring" || name == "getbytes") || strings.HasPrefix(on, "regex") && name == "matches" {
+	all := psListOf(args)
+	switch {
+	case strings.HasPrefix(on, "regex") && name == "matches":
+		return psUnknown(all.taints() | act.FromBuilt), true
+	case strings.HasPrefix(on, "text.encoding") && (name == "getstring" || name == "getbytes"):
 		v := all.flatFirst()
 		if name == "getstring" && v.kind == psList { // of numbers
 			v = psJoin(cast("char[]", v), "")
 		}
-		if name == "matches" {
-			v = psUnknown(all.taints() | act.FromBuilt)
-		}
 		return v, true
 	}
 	return psValue{}, false
+}
+
+// staticTexts are those members and how many arguments they have at least.
+var staticTexts = map[string]int{"convert::frombase64string": 1, "string::join": 2, "string::concat": 0, "string::format": 2,
+	"string::new": 1, "regex::replace": 3, "regex::split": 2}
+
+func (w *winShell) staticTextOf(member string, args []psValue) psValue {
+	switch member {
+	case "convert::frombase64string":
+		if text, ok := decodeUTF16(args[0].str()); ok && args[0].known() && plainText(text) && w.e.Decoded+len(text) <= scan.MaxDecodedTotal {
+			w.e.Decoded += len(text)
+			return psValue{text: text, taint: act.FromDecoder | args[0].taint}
+		}
+		return psUnknown(act.FromDecoder | args[0].taint)
+	case "string::join":
+		return psJoin(psListOf(psListOf(args[1:]).flat()), args[0].str())
+	case "string::format":
+		return psFormat(args[0], psListOf(psListOf(args[1:]).flat()))
+	case "string::new":
+		return psJoin(psListOf(args[0].list()), "")
+	case "regex::replace":
+		return psReplace(args[0], psListOf(args[1:]), false)
+	case "regex::split":
+		return psSplit(args[0], args[1], false)
+	}
+	return psJoin(psListOf(psListOf(args).flat()), "") // string::concat
 }
 
 func (v psValue) flat() []psValue {

@@ -174,16 +174,12 @@ func (w *winShell) property(v psValue, name string) psValue {
 		return psNumber(len(v.list()))
 	case name == "values" && v.kind == psHash:
 		return psListOf(v.items)
-	case v.kind == psObject && w.e.Windows.Paths[v.text+"."+name] != "":
-		return psString(w.e.Windows.Paths[v.text+"."+name])
-	case v.kind == psText && (name == "source" || name == "path" || name == "definition" || name == "name" || name == "fullname" || name == "value" || name == "scriptblock" || name == "allusersallhosts" || name == "currentuserallhosts" || name == "currentuser"):
+	case v.kind == psText && textProperties[name]:
 		return v
 	case v.kind == psType:
 		return psThing(v.text+"."+name, 0)
-	case v.kind == psObject && pathProperties[name] && len(v.keys) > 0: // still what was listed
-		return v
 	case v.kind == psObject:
-		return psValue{kind: psObject, text: v.text, taint: v.taint, output: v.output, keys: []string{"." + name}, items: []psValue{{}}}
+		return w.ofObject(v, name)
 	case v.kind == psList:
 		out := make([]psValue, 0, len(v.items))
 		for _, item := range v.items {
@@ -195,6 +191,20 @@ func (w *winShell) property(v psValue, name string) psValue {
 	u.output = v.output
 	return u
 }
+
+// ofObject is a member of an object that a table knows, or a part of it.
+func (w *winShell) ofObject(v psValue, name string) psValue {
+	if file := w.e.Windows.Paths[v.text+"."+name]; file != "" {
+		return psString(file)
+	}
+	if pathProperties[name] && len(v.keys) > 0 { // still what was listed
+		return v
+	}
+	return psValue{kind: psObject, text: v.text, taint: v.taint, output: v.output, keys: []string{"." + name}, items: []psValue{{}}}
+}
+
+// textProperties of what is known as a text give that text.
+var textProperties = scan.SetOf("source path definition name fullname value scriptblock allusersallhosts currentuserallhosts currentuser")
 
 // pathProperties name the thing itself.
 var pathProperties = scan.SetOf("fullname name path pspath directory directoryname basename versioninfo")

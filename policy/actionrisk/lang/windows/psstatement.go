@@ -44,45 +44,73 @@ func (r *psReader) statement() psValue {
 	if kind != "" {
 		after.blank(kind != "value")
 	}
-	switch next := after.peek(); {
-	case kind == "condition" && next == '(', kind == "param" && next == '(':
-		r.i = after.i + 1
-		r.statements(')')
-		r.step(1)
-		r.bodies()
-	case kind == "each" && next == '(':
-		r.i = after.i
-		r.foreach()
-	case kind == "switch" && (next == '(' || next == '-'):
-		r.i = after.i
-		r.switches()
-	case kind == "block" && (next == '{' || next == '['):
-		r.i = after.i
-		for r.peek() == '[' {
-			r.i = min(matching(r.text, r.i)+1, len(r.text))
-			r.blank(true)
-		}
-		r.bodies()
-	case kind == "function" || kind == "class" && next != 0:
-		r.i = after.i
-		r.function(kind)
-	case kind == "skip" && strings.IndexByte(r.text[after.i:], '{') > 0:
-		r.i = after.i + strings.IndexByte(r.text[after.i:], '{')
-		r.i = min(matching(r.text, r.i)+1, len(r.text))
-	case kind == "line" && next != 0:
-		for r.i < len(r.text) && r.text[r.i] != '\n' && r.text[r.i] != ';' {
-			r.step(1)
-		}
-	case kind == "value":
-		if r.i = after.i; r.peek() == '\n' || r.peek() == ';' || r.peek() == '}' {
+	next := after.peek()
+	if kind == "value" {
+		if r.i = after.i; next == '\n' || next == ';' || next == '}' {
 			return psValue{}
 		}
 		return r.pipeline()
-	default:
+	}
+	if kind == "" || !r.construct(kind, after.i, next) {
 		r.i = from
 		return r.pipeline()
 	}
 	return psValue{}
+}
+
+// construct runs what a keyword begins, whose rest begins at i with that byte; false if
+// the word is no keyword there.
+func (r *psReader) construct(kind string, i int, next byte) bool {
+	switch kind {
+	case "condition", "param":
+		if next != '(' {
+			return false
+		}
+		r.i = i + 1
+		r.statements(')')
+		r.step(1)
+		r.bodies()
+	case "each":
+		if next != '(' {
+			return false
+		}
+		r.i = i
+		r.foreach()
+	case "switch":
+		if next != '(' && next != '-' {
+			return false
+		}
+		r.i = i
+		r.switches()
+	case "block":
+		if next != '{' && next != '[' {
+			return false
+		}
+		for r.i = i; r.peek() == '['; r.blank(true) {
+			r.i = min(matching(r.text, r.i)+1, len(r.text))
+		}
+		r.bodies()
+	case "function", "class":
+		if kind == "class" && next == 0 {
+			return false
+		}
+		r.i = i
+		r.function(kind)
+	case "skip":
+		brace := strings.IndexByte(r.text[i:], '{')
+		if brace <= 0 {
+			return false
+		}
+		r.i = min(matching(r.text, i+brace)+1, len(r.text))
+	case "line":
+		if next == 0 {
+			return false
+		}
+		for r.i < len(r.text) && r.text[r.i] != '\n' && r.text[r.i] != ';' {
+			r.step(1)
+		}
+	}
+	return true
 }
 
 // bodies runs the block that comes next, if there is one.
@@ -271,11 +299,11 @@ func (r *psReader) redirect(v psValue) {
 // stage runs one stage of a pipeline.
 func (r *psReader) stage(in psValue, piped bool) psValue {
 	switch c := r.peek(); {
-	case c == '&' || c == '.' && r.i+1 < len(r.text) && strings.IndexByte(" \t$'\"({", r.text[r.i+1]) >= 0:
+	case r.callsOperator():
 		return r.command(in, piped)
-	case c == '$' || c == '(' || c == '\'' || c == '"' || c == '[' || c == '{' || c == '!' || c == ',' || c == '+', c == '@' && r.i+1 < len(r.text) && strings.IndexByte("({'\"", r.text[r.i+1]) >= 0:
+	case strings.IndexByte("$('\"[{!,+", c) >= 0 && c != 0, c == '@' && strings.IndexByte("({'\"", r.following()) >= 0:
 		return r.valueOrAssignment(in)
-	case c == '-' && (r.word() == "-join" || r.word() == "-split" || r.word() == "-not" || r.i+1 < len(r.text) && r.text[r.i+1] >= '0' && r.text[r.i+1] <= '9'):
+	case c == '-' && (r.following() >= '0' && r.following() <= '9' || r.word() == "-join" || r.word() == "-split" || r.word() == "-not"):
 		return r.expression(0)
 	case c >= '0' && c <= '9':
 		look := *r
@@ -285,6 +313,19 @@ func (r *psReader) stage(in psValue, piped bool) psValue {
 		}
 	}
 	return r.command(in, piped)
+}
+
+// following is the byte behind the one that comes next; 0 if there is none.
+func (r *psReader) following() byte {
+	if r.i+1 < len(r.text) {
+		return r.text[r.i+1]
+	}
+	return 0
+}
+
+// callsOperator: & or . and what is called.
+func (r *psReader) callsOperator() bool {
+	return r.peek() == '&' || r.peek() == '.' && strings.IndexByte(" \t$'\"({", r.following()) >= 0
 }
 
 // valueOrAssignment runs an expression, or sets what stands before "=".
@@ -317,8 +358,8 @@ func (r *psReader) valueOrAssignment(in psValue) psValue {
 // command reads the name and the arguments of a command, and runs it.
 func (r *psReader) command(in psValue, piped bool) psValue {
 	call := psCall{from: r.i, input: in, piped: piped}
-	if c := r.peek(); c == '&' || c == '.' && r.i+1 < len(r.text) && strings.IndexByte(" \t$'\"({", r.text[r.i+1]) >= 0 {
-		call.operator = c
+	if r.callsOperator() {
+		call.operator = r.peek()
 		r.step(1)
 		r.blank(true)
 		name := r.operatorName()

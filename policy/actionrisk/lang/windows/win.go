@@ -23,36 +23,12 @@ import (
 func windows(sh *interp.Process, v *act.Invocation, lang string) act.Flow {
 	e := sh.Env
 	e.Ran = true
-	out := act.Flow{Taint: v.Stdin.Taint}
-	for i := 1; i < len(v.Argv); i++ {
-		name := strings.ToLower(v.Argv[i].Text)
-		if lang == "cmd" {
-			if (strings.HasPrefix(name, "/c") || strings.HasPrefix(name, "/k") || strings.HasPrefix(name, "/r")) && i+1 < len(v.Argv) {
-				return sh.Interpret(lang, act.JoinWords(v.Argv[i+1:], sh.Src), v, v.Exe+" "+name, nil)
-			}
-			continue
-		}
-		name = strings.Replace(strings.TrimPrefix(name, "-"), "/", "", 1)
-		switch {
-		case !strings.HasPrefix(v.Argv[i].Text, "-") && !strings.HasPrefix(v.Argv[i].Text, "/"):
-			return sh.Interpret(lang, act.JoinWords(v.Argv[i:], sh.Src), v, v.Exe, nil)
-		case isPrefixOf(name, "encodedcommand", 1) || name == "ec":
-			if i+1 < len(v.Argv) {
-				return encodedCommand(sh, v, v.Argv[i+1])
-			}
-		case isPrefixOf(name, "command", 1):
-			if i+1 < len(v.Argv) && v.Argv[i+1].Text != "-" {
-				return sh.Interpret(lang, act.JoinWords(v.Argv[i+1:], sh.Src), v, v.Exe+" -Command", nil)
-			}
-		case isPrefixOf(name, "executionpolicy", 2) || name == "ep" || isPrefixOf(name, "windowstyle", 1) || isPrefixOf(name, "version", 1) || isPrefixOf(name, "outputformat", 1) || isPrefixOf(name, "workingdirectory", 2):
-			i++
-		case isPrefixOf(name, "file", 1):
-			e.Unproven = true
-			if i+1 < len(v.Argv) {
-				scriptFile(sh, v.Argv[i+1], v)
-			}
-			return out
-		}
+	carried := powershellArguments
+	if lang == "cmd" {
+		carried = cmdArguments
+	}
+	if out, ok := carried(sh, v); ok {
+		return out
 	}
 	if v.Stdin.Known && v.Stdin.Word.Text != "" {
 		w := v.Stdin.Word
@@ -65,7 +41,55 @@ func windows(sh *interp.Process, v *act.Invocation, lang string) act.Flow {
 	}
 	e.Unproven = true
 	e.Match(&act.Item{Kind: act.KindExe, Name: v.Exe, Inv: v, Src: v.Src, From: v.From, To: v.To})
-	return out
+	return act.Flow{Taint: v.Stdin.Taint}
+}
+
+// cmdArguments runs what follows /c, /k or /r.
+func cmdArguments(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
+	for i := 1; i+1 < len(v.Argv); i++ {
+		name := strings.ToLower(v.Argv[i].Text)
+		if len(name) > 1 && name[0] == '/' && strings.IndexByte("ckr", name[1]) >= 0 {
+			return sh.Interpret("cmd", act.JoinWords(v.Argv[i+1:], sh.Src), v, v.Exe+" "+name, nil), true
+		}
+	}
+	return act.Flow{}, false
+}
+
+// powershellArguments runs the command, the encoded command or the file that PowerShell
+// is given.
+func powershellArguments(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
+	for i := 1; i < len(v.Argv); i++ {
+		written, more := v.Argv[i].Text, i+1 < len(v.Argv)
+		if !strings.HasPrefix(written, "-") && !strings.HasPrefix(written, "/") {
+			return sh.Interpret("powershell", act.JoinWords(v.Argv[i:], sh.Src), v, v.Exe, nil), true
+		}
+		name := strings.Replace(strings.TrimPrefix(strings.ToLower(written), "-"), "/", "", 1)
+		switch {
+		case isPrefixOf(name, "encodedcommand", 1) || name == "ec":
+			if more {
+				return encodedCommand(sh, v, v.Argv[i+1]), true
+			}
+		case isPrefixOf(name, "command", 1):
+			if more && v.Argv[i+1].Text != "-" {
+				return sh.Interpret("powershell", act.JoinWords(v.Argv[i+1:], sh.Src), v, v.Exe+" -Command", nil), true
+			}
+		case takesValue(name):
+			i++
+		case isPrefixOf(name, "file", 1):
+			sh.Env.Unproven = true
+			if more {
+				scriptFile(sh, v.Argv[i+1], v)
+			}
+			return act.Flow{Taint: v.Stdin.Taint}, true
+		}
+	}
+	return act.Flow{}, false
+}
+
+// takesValue: a parameter of the program PowerShell that says how it runs.
+func takesValue(name string) bool {
+	return name == "ep" || isPrefixOf(name, "executionpolicy", 2) || isPrefixOf(name, "windowstyle", 1) || isPrefixOf(name, "version", 1) ||
+		isPrefixOf(name, "outputformat", 1) || isPrefixOf(name, "workingdirectory", 2)
 }
 
 // scriptFile runs a file of PowerShell that the command itself wrote or fetched.
@@ -235,34 +259,59 @@ func windowsLanguage(c *facts.Set, first, text string) string {
 	return "cmd"
 }
 
+// beginsPowerShell are calls, arrays and texts that only PowerShell begins so.
+var beginsPowerShell = [...]string{"& (", "&(", "& '", "& {", "&{", "& $", "&$", "& \"", ". (", ".(", ". {", ".{", "@{", "@'", "@\"", "-join"}
+
+// pipesValue are operators and stages that a value of PowerShell stands before.
+var pipesValue = [...]string{"| iex", "|iex", "| invoke-expression", "|invoke-expression", "-join", "|%{", "| %{", "|%", "| % {", "| foreach", "-replace", "| out-file", "| set-content", "-split", "|&(", "| &", "|.(", "| ."}
+
 // looksExpression: the text begins with a value, an assignment or a call of
 // PowerShell, or with a variable of cmd.
 func looksExpression(c *facts.Set, text string) (string, bool) {
-	switch {
-	case text[0] == '[' && len(text) > 3 && text[1] != ' ' && text[1] != '[':
-		if end := strings.IndexByte(text, ']'); end > 1 && strings.Trim(text[1:end], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._[]`") == "" {
-			return "powershell", strings.TrimSpace(text[end+1:]) != ""
-		}
-	case strings.HasPrefix(text, "& (") || strings.HasPrefix(text, "&(") || strings.HasPrefix(text, "& '") || strings.HasPrefix(text, "& {") || strings.HasPrefix(text, "&{") || strings.HasPrefix(text, "& $") || strings.HasPrefix(text, "&$") || strings.HasPrefix(text, "& \"") || strings.HasPrefix(text, ". (") || strings.HasPrefix(text, ".(") || strings.HasPrefix(text, ". {") || strings.HasPrefix(text, ".{") || strings.HasPrefix(text, "@{") || strings.HasPrefix(text, "@'") || strings.HasPrefix(text, "@\"") || strings.HasPrefix(text, ". ([") || strings.HasPrefix(text, "-join"):
-		return "powershell", true
-	case text[0] == '(' && len(text) > 2:
-		return looksGroup(c, text)
-	case text[0] == '\'' || text[0] == '"' || text[0] >= '0' && text[0] <= '9':
-		if end := quotedEnd(text, 0); text[0] < '0' && end+1 < len(text) && (text[end+1] == '[' || text[end+1] == '.' && strings.Contains(text[end:], "(")) {
+	for _, s := range beginsPowerShell {
+		if strings.HasPrefix(text, s) {
 			return "powershell", true
 		}
-		low := strings.ToLower(text)
-		for _, s := range [...]string{"| iex", "|iex", "| invoke-expression", "|invoke-expression", "-join", "|%{", "| %{", "|%", "| % {", "| foreach", "-replace", "| out-file", "| set-content", "-split", "|&(", "| &", "|.(", "| ."} {
-			if strings.Contains(low, s) {
-				return "powershell", strings.Contains(low, "iex") || strings.Contains(low, "%{")
-			}
-		}
-	case text[0] == '$' && len(text) > 3:
+	}
+	switch first := text[0]; {
+	case first == '[':
+		return looksType(text)
+	case first == '(' && len(text) > 2:
+		return looksGroup(c, text)
+	case first == '\'' || first == '"' || first >= '0' && first <= '9':
+		return looksValue(text)
+	case first == '$' && len(text) > 3:
 		return looksVariable(text)
-	case text[0] == '>' && strings.Contains(text, "echo"):
+	case first == '>' && strings.Contains(text, "echo"):
 		return "cmd", false
-	case text[0] == '%' && len(text) > 3 && strings.IndexByte(text[1:], '%') > 0:
+	case first == '%' && len(text) > 3 && strings.IndexByte(text[1:], '%') > 0:
 		return "cmd", true
+	}
+	return "", false
+}
+
+// looksType: a type of .NET in brackets, and something behind it.
+func looksType(text string) (string, bool) {
+	if len(text) < 4 || text[1] == ' ' || text[1] == '[' {
+		return "", false
+	}
+	end := strings.IndexByte(text, ']')
+	if end > 1 && strings.Trim(text[1:end], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._[]`") == "" {
+		return "powershell", strings.TrimSpace(text[end+1:]) != ""
+	}
+	return "", false
+}
+
+// looksValue: a text or number that a member, an operator or a pipeline follows.
+func looksValue(text string) (string, bool) {
+	if end := quotedEnd(text, 0); text[0] < '0' && end+1 < len(text) && (text[end+1] == '[' || text[end+1] == '.' && strings.Contains(text[end:], "(")) {
+		return "powershell", true
+	}
+	low := strings.ToLower(text)
+	for _, s := range pipesValue {
+		if strings.Contains(low, s) {
+			return "powershell", strings.Contains(low, "iex") || strings.Contains(low, "%{")
+		}
 	}
 	return "", false
 }

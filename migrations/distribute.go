@@ -49,6 +49,9 @@ func Distribute(ctx context.Context, databaseURL string) error {
 	if err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return spread(ctx, tx) }); err != nil {
 		return fmt.Errorf("distribute: %w", err)
 	}
+	if err := balance(ctx, conn); err != nil {
+		return fmt.Errorf("distribute: give each worker its share (safe to repeat): %w", err)
+	}
 	if err := teachPlanner(ctx, conn); err != nil {
 		return fmt.Errorf("distribute: prepare the planner's numbers on the workers (safe to repeat): %w", err)
 	}
@@ -113,6 +116,83 @@ func spread(ctx context.Context, tx pgx.Tx) error {
 		}
 	}
 	return nil
+}
+
+// balance moves the pieces of an empty ledger so that every worker holds its share of
+// the partitions: Citus counts pieces, and most of them hold none.
+func balance(ctx context.Context, conn *pgx.Conn) error {
+	var begun bool
+	if err := conn.QueryRow(ctx, `select exists (select 1 from ledger_head where pos > 0)`).Scan(&begun); err != nil || begun {
+		return err
+	}
+	rows, err := conn.Query(ctx, `select nodename, nodeport from pg_dist_node where groupid <> 0 and noderole = 'primary' and isactive order by nodeid`)
+	if err != nil {
+		return err
+	}
+	workers, err := pgx.CollectRows(rows, pgx.RowToStructByPos[worker])
+	if err != nil {
+		return err
+	}
+	if rows, err = conn.Query(ctx, `select p from ledger_head order by p`); err != nil {
+		return err
+	}
+	partitions, err := pgx.CollectRows(rows, pgx.RowTo[int16])
+	if err != nil {
+		return err
+	}
+	rows, err = conn.Query(ctx, `select s.shardid, s.nodename, s.nodeport, count(*) from unnest($1::smallint[]) p, citus_shards s
+		where s.shardid = get_shard_id_for_distribution_column('ledger_head', p) group by 1, 2, 3 order by 4 desc, 1`, partitions)
+	if err != nil {
+		return err
+	}
+	pieces, err := pgx.CollectRows(rows, pgx.RowToStructByPos[piece])
+	if err != nil {
+		return err
+	}
+	for _, m := range moves(workers, pieces) {
+		if _, err := conn.Exec(ctx, `select citus_move_shard_placement($1, $2, $3, $4, $5, 'block_writes')`,
+			m.piece.Shard, m.piece.Host, m.piece.Port, m.to.Host, m.to.Port); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type worker struct {
+	Host string
+	Port int
+}
+
+// piece is a shard of the head, and with it those of the other tables.
+type piece struct {
+	Shard      int64
+	Host       string
+	Port       int
+	Partitions int
+}
+
+type move struct {
+	piece piece
+	to    worker
+}
+
+// moves gives each piece, those with the most partitions first, to the worker that has
+// the fewest by then.
+func moves(workers []worker, pieces []piece) (list []move) {
+	held := make([]int, len(workers))
+	for _, p := range pieces {
+		least := 0
+		for i := range held {
+			if held[i] < held[least] {
+				least = i
+			}
+		}
+		held[least] += p.Partitions
+		if to := workers[least]; to != (worker{p.Host, p.Port}) {
+			list = append(list, move{p, to})
+		}
+	}
+	return list
 }
 
 // shards is into how many pieces the tables are cut, for ever. Citus puts partitions

@@ -63,9 +63,8 @@ func (m *model) prepare(ctx context.Context) (sound bool, err error) {
 	var state, shape string
 	var ours bool
 	var rows int
-	err = m.ledger.Pool().QueryRow(ctx, `select count(*), coalesce(min(version), 0), coalesce(min(state), ''),
-			coalesce(bool_and(pos = 0 or exists (select from events e where e.p = c.p and e.pos = c.pos and e.hash = c.hash)), false)
-		from projection_checkpoint c where name = $1`, m.key).Scan(&rows, &version, &state, &ours)
+	err = m.ledger.Pool().QueryRow(ctx, `select count(*), coalesce(min(version), 0), coalesce(min(state), '')
+		from projection_checkpoint where name = $1`, m.key).Scan(&rows, &version, &state)
 	if err == nil && (rows < len(m.runs) || version == 0) {
 		err = m.create(ctx)
 		if errors.Is(err, errElsewhere) {
@@ -75,6 +74,9 @@ func (m *model) prepare(ctx context.Context) (sound bool, err error) {
 	}
 	if err == nil {
 		shape, err = m.shape(ctx, m.ledger.Pool())
+	}
+	if err == nil {
+		ours, err = m.ours(ctx)
 	}
 	switch {
 	case err != nil:
@@ -92,6 +94,23 @@ func (m *model) prepare(ctx context.Context) (sound bool, err error) {
 	}
 	return false, nil
 }
+
+// ours says whether every checkpoint stands behind an event of this ledger.
+func (m *model) ours(ctx context.Context) (bool, error) {
+	for _, r := range m.runs {
+		var ours bool
+		if err := m.ledger.Pool().QueryRow(ctx, behindOurs, m.key, r.partition.Number()).Scan(&ours); err != nil || !ours {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// behindOurs says whether the checkpoint of one partition stands behind an event of
+// this ledger. It is not a join: events may lie on another server than checkpoints.
+const behindOurs = `select c.pos = 0 or coalesce(c.hash = (select e.hash from public.events e where e.p = $2 and e.pos =
+		(select i.pos from public.projection_checkpoint i where i.name = $1 and i.p = $2)), false)
+	from public.projection_checkpoint c where c.name = $1 and c.p = $2`
 
 // create makes a read model for the first time: empty, behind no event. errElsewhere
 // means that another node just has.

@@ -285,8 +285,7 @@ func (r *run) begin(ctx context.Context, tx pgx.Tx, first int64) (at checkpoint,
 	batch := &pgx.Batch{}
 	batch.Queue(`select version, pos from public.projection_checkpoint where name = $1 and p = $2 for update skip locked`, r.key, r.partition.Number()).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&at.version, &at.position) })
-	batch.Queue(`select pos = 0 or exists (select from public.events e where e.p = c.p and e.pos = c.pos and e.hash = c.hash)
-		from public.projection_checkpoint c where name = $1 and p = $2`, r.key, r.partition.Number()).
+	batch.Queue(behindOurs, r.key, r.partition.Number()).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&at.ours) })
 	batch.Queue(`select distinct tenant, stream from public.projection_dead where name = $1 and p = $2`, r.key, r.partition.Number()).
 		Query(func(rows pgx.Rows) error {

@@ -71,26 +71,37 @@ func followers(l *ledger.Ledger, sinks []Sink) []projection {
 // behind an event that this ledger does not have, because the database was put
 // back, begins anew: a sink's messages have ids.
 func (m *model) handOn(ctx context.Context) error {
+	for _, r := range m.runs {
+		if err := r.handOn(ctx); err != nil {
+			return err
+		}
+	}
+	_, err := m.read(ctx)
+	return err
+}
+
+func (r *run) handOn(ctx context.Context) error {
 	// Without a lock first: another node may hold it for as long as it works on a batch.
+	p, pool := r.partition.Number(), r.ledger.Pool()
 	var ours bool
-	err := m.ledger.Pool().QueryRow(ctx, `select count(*) = $2 and
-			bool_and(pos = 0 or exists (select from events e where e.p = c.p and e.pos = c.pos and e.hash = c.hash))
-		from projection_checkpoint c where name = $1`, m.name, len(m.runs)).Scan(&ours)
-	if err != nil {
+	var at int64
+	var behind []byte
+	err := pool.QueryRow(ctx, `select pos, hash from projection_checkpoint where name = $1 and p = $2`, r.key, p).Scan(&at, &behind)
+	if err == nil {
+		err = pool.QueryRow(ctx, behindOurs, r.key, p).Scan(&ours)
+	}
+	if ours || err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return err
 	}
-	if !ours {
-		begin := `select $1, p, $2::integer, 0, decode(repeat('00', 32), 'hex'), '' from ledger_head`
-		if m.name == webhooks.name {
-			begin = `select $1, p, $2::integer, pos, last_hash, '' from ledger_head`
-		}
-		_, err := m.ledger.Pool().Exec(ctx, `insert into projection_checkpoint as c (name, p, version, pos, hash, state) `+begin+`
-			on conflict (name, p) do update set pos = excluded.pos, hash = excluded.hash where c.pos > 0 and not exists
-				(select from events e where e.p = c.p and e.pos = c.pos and e.hash = c.hash)`, m.name, m.version)
+	position, hash := int64(0), make([]byte, 32)
+	if r.name == webhooks.name {
+		err := pool.QueryRow(ctx, `select pos, last_hash from ledger_head where p = $1`, p).Scan(&position, &hash)
 		if err != nil {
 			return err
 		}
 	}
-	_, err = m.read(ctx)
+	_, err = pool.Exec(ctx, `insert into projection_checkpoint as c (name, p, version, pos, hash, state) values ($1, $2, $3, $4, $5, '')
+		on conflict (name, p) do update set pos = excluded.pos, hash = excluded.hash where c.pos = $6 and c.hash = $7`,
+		r.key, p, r.version, position, hash, at, behind)
 	return err
 }

@@ -94,10 +94,18 @@ func (n *node) recovery(ctx context.Context) ([]finding, error) {
 
 // placement says which worker holds which partitions.
 func (n *node) placement(ctx context.Context) ([]finding, error) {
-	rows, err := n.ledger.Pool().Query(ctx, `select p, (select string_agg(distinct nodename || ':' || nodeport, ' and ')
-			from unnest($1::text[]) t join citus_shards s on s.shardid = get_shard_id_for_distribution_column(t::regclass, p))
-		from (select p from ledger_head order by p) heads
-		where exists (select from pg_dist_partition d where d.logicalrelid = 'ledger_head'::regclass)`, migrations.Distributed())
+	rows, err := n.ledger.Pool().Query(ctx, `select p from ledger_head order by p`)
+	if err != nil {
+		return nil, err
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowTo[int16])
+	if err != nil {
+		return nil, err
+	}
+	rows, err = n.ledger.Pool().Query(ctx, `select p, string_agg(distinct nodename || ':' || nodeport, ' and ')
+		from unnest($1::smallint[]) p, pg_dist_partition d, citus_shards s
+		where d.partmethod = 'h' and d.logicalrelid::text = any($2) and s.shardid = get_shard_id_for_distribution_column(d.logicalrelid, p)
+		group by p order by p`, all, migrations.Distributed())
 	if err != nil {
 		return nil, err
 	}

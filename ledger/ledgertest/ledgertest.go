@@ -92,11 +92,10 @@ func NewPartitioned(t testing.TB, partitions int) *DB {
 			t.Errorf("drop the test database: %v", err)
 		}
 	})
-	err = s.everywhere(ctx, fmt.Sprintf("create database %s template %s strategy file_copy owner %s", name, templateName(), migrations.OwnerRole))
-	if err == nil {
+	err = s.everywhere(ctx,
+		fmt.Sprintf("create database %s template %s strategy file_copy owner %s", name, templateName(), migrations.OwnerRole),
 		// A copy has the rights on tables but not those on the database itself.
-		err = s.run(ctx, fmt.Sprintf("grant create on database %s to %s", name, migrations.AppRole))
-	}
+		fmt.Sprintf("grant create on database %s to %s", name, migrations.AppRole))
 	if err != nil {
 		t.Fatalf("make a test database: %v", err)
 	}

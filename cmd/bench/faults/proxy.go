@@ -21,7 +21,7 @@ import (
 type proxy struct {
 	listener net.Listener
 	network  string
-	target   string
+	target   atomic.Pointer[string]
 	delay    atomic.Int64 // of each read, in nanoseconds
 	budget   atomic.Int64 // octets until the next cut; negative: none is due
 	cuts     atomic.Int64
@@ -32,7 +32,8 @@ func newProxy(network, target string) (*proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &proxy{listener: listener, network: network, target: target}
+	p := &proxy{listener: listener, network: network}
+	p.target.Store(&target)
 	p.budget.Store(-1)
 	go p.accept()
 	return p, nil
@@ -55,7 +56,7 @@ func (p *proxy) accept() {
 // pass carries one connection in both directions.
 func (p *proxy) pass(near net.Conn) {
 	defer near.Close()
-	far, err := net.Dial(p.network, p.target)
+	far, err := net.Dial(p.network, *p.target.Load())
 	if err != nil {
 		return
 	}
@@ -109,12 +110,11 @@ func (w *world) proxied(ctx context.Context) (*proxy, error) {
 	if err := w.separate(ctx); err != nil {
 		return nil, err
 	}
-	direct := w.postgres.URL(migrations.AppRole)
-	config, err := pgx.ParseConfig(direct)
+	config, err := pgx.ParseConfig(w.postgres.URL(migrations.AppRole))
 	if err != nil {
 		return nil, err
 	}
-	p, err := newProxy("unix", fmt.Sprintf("%s/.s.PGSQL.%d", config.Host, config.Port))
+	p, err := newProxy("unix", socketOf(config))
 	if err != nil {
 		return nil, err
 	}
@@ -125,4 +125,9 @@ func (w *world) proxied(ctx context.Context) (*proxy, error) {
 		}
 	}
 	return p, nil
+}
+
+// socketOf is the file on which a PostgreSQL of ours listens.
+func socketOf(config *pgx.ConnConfig) string {
+	return fmt.Sprintf("%s/.s.PGSQL.%d", config.Host, config.Port)
 }

@@ -50,6 +50,11 @@ var Table = []Row{
 	{"keyless-node", "a node comes back without its signing key, then with a strange one: what was acknowledged is answered, nothing is written; a strange key does not start", keylessNode},
 	{"many-callers", "500 callers at once on one node: each is served or told to come again, and health answers", manyCallers},
 	{"payments-unclear", "two nodes and a facilitator whose answers are lost, late or wrong, before and after the money has moved, while each node is killed with -9: one settlement for one answer", paymentsUnclear},
+	{"standby-promoted", "two nodes; the primary is killed with -9 and its synchronous standby promoted; nothing is lost", standbyPromoted},
+	{"standby-without-its-tail", "an asynchronous standby that was behind is promoted: refused with the lost positions; behind the old primary all is well", standbyBehind},
+	{"citus-head-killed", "two nodes on a Citus cluster; the worker that holds the head is killed with -9 and started again", citusHeadKilled},
+	{"citus-coordinator-killed", "two nodes on a Citus cluster; the coordinator is killed with -9 and started again", citusCoordinatorKilled},
+	{"citus-worker-killed", "two nodes on a Citus cluster; the worker that holds nothing of the ledger is killed with -9 and started again", citusWorkerKilled},
 	{"organization-suspended", "an organization is suspended and restored by another process; both nodes follow", organizationSuspended},
 }
 

@@ -47,11 +47,12 @@ type world struct {
 
 	wrongClock atomic.Bool // one of the nodes has a wrong clock
 
-	mu       sync.Mutex
-	nodes    []*node
-	failed   error // what a client met that it must not meet
-	postgres *localpg.Server
-	closers  []func()
+	mu        sync.Mutex
+	nodes     []*node
+	failed    error // what a client met that it must not meet
+	separated bool  // the ledger is in a database that the nodes do not run
+	postgres  *localpg.Server
+	closers   []func()
 }
 
 // node is one process of the service, always at the same address.
@@ -122,6 +123,13 @@ func (w *world) separate(ctx context.Context, settings ...string) error {
 	if err := migrations.UpPartitioned(ctx, w.postgres.URL(migrations.OwnerRole), "faults.example/ledger", w.options.Partitions); err != nil {
 		return err
 	}
+	w.outside(w.postgres.URL(migrations.AppRole))
+	return nil
+}
+
+// outside gives the nodes a database that they do not run, and the secrets that are
+// asked for with one.
+func (w *world) outside(url string) {
 	secret := func() string {
 		var seed [32]byte
 		for i := range seed {
@@ -129,14 +137,14 @@ func (w *world) separate(ctx context.Context, settings ...string) error {
 		}
 		return hex.EncodeToString(seed[:])
 	}
-	w.where = append(w.where, "DATABASE_URL="+w.postgres.URL(migrations.AppRole), "SIGNING_KEY="+secret(), "CHECKPOINT_KEY="+secret(),
+	w.separated = true
+	w.where = append(w.where, "DATABASE_URL="+url, "SIGNING_KEY="+secret(), "CHECKPOINT_KEY="+secret(),
 		"DATA_KEK="+secret(), "TOKEN_KEY="+secret(), "X402_MODE=dev", "X402_PAY_TO=0x329EdA9C18561571bA257177847A993E354e81b7", "X402_NETWORK=eip155:84532")
-	return nil
 }
 
 // private says whether the nodes run the ledger's PostgreSQL themselves; only then
 // are there letters, and so sign-ins.
-func (w *world) private() bool { return w.postgres == nil }
+func (w *world) private() bool { return !w.separated }
 
 // superuser does something in the ledger's database as its superuser.
 func (w *world) superuser(ctx context.Context, do func(*pgx.Conn) error) error {

@@ -385,6 +385,9 @@ func dynamic(sh *interp.Process, v *act.Invocation) act.Flow {
 		meant.Argv[0].Text, meant.Argv[0].At, meant.Argv[0].Var, meant.Argv[0].Lone = name, -1, "", false
 		return sh.Run(&meant)
 	}
+	if namedRunner(sh, v) {
+		return sh.Interpret("shell", v.Argv[2], v, "$"+v.Argv[0].Var+" -c", nil)
+	}
 	if w := v.Argv[0]; len(v.Argv) > 1 && unset(w) && e.In("wrapper-variables", w.Var) {
 		v.Exe = w.Var
 		return argv(sh, v.Argv[1:], &facts.Wrapper{}, v)
@@ -407,6 +410,13 @@ func standsFor(sh *interp.Process, v *act.Invocation) (string, bool) {
 	w := v.Argv[0]
 	name := strings.ToLower(w.Var)
 	return name, unset(w) && sh.Env.In("variable-programs", name)
+}
+
+// namedRunner: a variable that by its name holds what runs commands is given the text of
+// one: $USER_EXEC_CMD -c 'npm test'. What the text does is what counts.
+func namedRunner(sh *interp.Process, v *act.Invocation) bool {
+	return len(v.Argv) == 3 && v.Argv[1].Text == "-c" && unset(v.Argv[0]) &&
+		slices.ContainsFunc(sh.Env.Groups["shell-variables"], func(pattern string) bool { return act.MatchWord(pattern, v.Argv[0].Var) })
 }
 
 // unset: the word is one variable of the user's own that the command never sets.

@@ -1,0 +1,199 @@
+//go:build unix
+
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/ledger/localpg"
+)
+
+// replicas are a primary and its standby, and the address by which nodes reach
+// whichever of them serves.
+type replicas struct {
+	proxy            *proxy
+	primary, standby *localpg.Server
+}
+
+// replicated puts the ledger into a primary with a standby, both of ours.
+func (w *world) replicated(ctx context.Context) (*replicas, error) {
+	p, err := w.proxied(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// A copy of a server that was stopped is a base backup.
+	from, to := filepath.Join(w.dir, "postgres"), filepath.Join(w.dir, "standby")
+	if err := w.postgres.Stop(); err != nil {
+		return nil, err
+	}
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		return nil, err
+	}
+	if err := copyOwner(from, to); err != nil {
+		return nil, err
+	}
+	r := &replicas{proxy: p}
+	if r.primary, err = localpg.Start(ctx, localpg.Options{DataDir: from, Settings: []string{"wal_keep_size=1GB"}}); err != nil {
+		return nil, err
+	}
+	w.postgres = r.primary
+	config, err := pgx.ParseConfig(r.primary.URL(localpg.Superuser))
+	if err != nil {
+		return nil, err
+	}
+	follow := fmt.Sprintf("host=%s port=%d user=%s application_name=standby", config.Host, config.Port, localpg.Superuser)
+	if err := os.WriteFile(filepath.Join(to, "pg", "standby.signal"), nil, 0o644); err != nil {
+		return nil, err
+	}
+	r.standby, err = localpg.Start(ctx, localpg.Options{DataDir: to, Settings: []string{"primary_conninfo=" + follow}})
+	if err != nil {
+		return nil, fmt.Errorf("start the standby: %w", err)
+	}
+	w.closers = append(w.closers, func() { _ = r.standby.Stop() })
+	return r, nil
+}
+
+// ask runs a query that returns one value of text, as superuser of a server.
+func (w *world) ask(ctx context.Context, s *localpg.Server, query string) (answer string, err error) {
+	conn, err := pgx.Connect(ctx, s.URL(localpg.Superuser))
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	err = conn.QueryRow(ctx, query).Scan(&answer)
+	return answer, err
+}
+
+// tell runs statements, each by itself.
+func (w *world) tell(ctx context.Context, s *localpg.Server, statements ...string) error {
+	conn, err := pgx.Connect(ctx, s.URL(localpg.Superuser))
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	for _, statement := range statements {
+		if _, err := conn.Exec(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// kill ends a server with -9.
+func kill(s *localpg.Server) error {
+	text, err := os.ReadFile(filepath.Join(s.DataDir(), "pg", "postmaster.pid"))
+	if err != nil {
+		return err
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	pid, err := strconv.Atoi(first)
+	if err != nil {
+		return err
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		return err
+	}
+	<-s.Done()
+	return nil
+}
+
+// lead makes a server the one that nodes reach.
+func (r *replicas) lead(s *localpg.Server) error {
+	config, err := pgx.ParseConfig(s.URL(localpg.Superuser))
+	if err != nil {
+		return err
+	}
+	socket := socketOf(config)
+	r.proxy.target.Store(&socket)
+	return nil
+}
+
+func (w *world) promote(ctx context.Context, r *replicas) error {
+	promoted, err := w.ask(ctx, r.standby, `select pg_promote()::text`)
+	if err == nil && promoted != "true" {
+		err = errors.New("the standby was not promoted")
+	}
+	if err != nil {
+		return err
+	}
+	return r.lead(r.standby)
+}
+
+func standbyPromoted(ctx context.Context, w *world) error {
+	r, err := w.replicated(ctx)
+	if err != nil {
+		return err
+	}
+	if err := w.tell(ctx, r.primary, `alter system set synchronous_standby_names = 'any 1 (standby)'`, `select pg_reload_conf()`); err != nil {
+		return err
+	}
+	if err := w.until(ctx, "the standby to be synchronous", func() bool {
+		state, err := w.ask(ctx, r.primary, `select coalesce(max(sync_state), '') from pg_stat_replication`)
+		return err == nil && state == "quorum"
+	}); err != nil {
+		return err
+	}
+	if err := w.serve(ctx, 2); err != nil {
+		return err
+	}
+	return w.around(ctx, func(ctx context.Context) error {
+		if err := kill(r.primary); err != nil {
+			return err
+		}
+		return w.promote(ctx, r)
+	})
+}
+
+func standbyBehind(ctx context.Context, w *world) error {
+	r, err := w.replicated(ctx)
+	if err != nil {
+		return err
+	}
+	if err := w.serve(ctx, 1); err != nil {
+		return err
+	}
+	n := w.nodes[0]
+	if err := w.around(ctx, func(context.Context) error { return nil }); err != nil {
+		return err
+	}
+	// The standby hears no more of the primary; what is acknowledged now it never gets.
+	if err := r.standby.Stop(); err != nil {
+		return err
+	}
+	if err := w.around(ctx, func(context.Context) error { return nil }); err != nil {
+		return err
+	}
+	if err := kill(r.primary); err != nil {
+		return err
+	}
+	n.stop()
+	if r.standby, err = localpg.Start(ctx, localpg.Options{DataDir: r.standby.DataDir()}); err != nil {
+		return err
+	}
+	if err := w.promote(ctx, r); err != nil {
+		return err
+	}
+	if err := w.refusesWrites(ctx, n); err != nil {
+		return err
+	}
+	if err := r.standby.Stop(); err != nil {
+		return err
+	}
+	if r.primary, err = localpg.Start(ctx, localpg.Options{DataDir: r.primary.DataDir()}); err != nil {
+		return err
+	}
+	w.postgres = r.primary
+	if err := r.lead(r.primary); err != nil {
+		return err
+	}
+	return w.start(ctx, n)
+}
